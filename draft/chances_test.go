@@ -8,7 +8,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Chances are in order and add up to 1 at most, and the first candidate is the drafter's own choice.
+// Chances are in order and add up to 1 at most, and the first candidate is the drafter's own
+// choice.
 func TestCoupledChances(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		const vocab = 40

@@ -1,8 +1,8 @@
 // Package draft defines a drafter: what proposes the candidate tokens that the target verifies.
 //
-// A drafter is a package of its own that registers a Family by name; the loop in package speculate knows this
-// interface and nothing else of it. Whatever a drafter proposes, the tokens that come out are those of
-// plain decoding: a drafter can only be slow, not wrong.
+// A drafter is a package of its own that registers a Family by name; the loop in package speculate
+// knows this interface and nothing else of it. Whatever a drafter proposes, the tokens that come
+// out are those of plain decoding: a drafter can only be slow, not wrong.
 package draft
 
 import (
@@ -18,43 +18,45 @@ import (
 // Drafter proposes trees for many sequences at once. One goroutine uses it at a time.
 //
 // The life of a sequence: Begin; then Commit with the rows of the prompt, a chunk at a time; then
-// rounds of Propose and Commit; then State.Close. After the rows of the prompt, each Commit brings the
-// root of the last round and the nodes accepted below it, so the rows of all Commits are the text in
-// order, without gaps, and the root of the next tree is the token that follows them.
+// rounds of Propose and Commit; then State.Close. After the rows of the prompt, each Commit brings
+// the root of the last round and the nodes accepted below it, so the rows of all Commits are the
+// text in order, without gaps, and the root of the next tree is the token that follows them.
 //
-// Propose may be called again without a Commit in between (a pass was cancelled), and a Commit may come
-// without a Propose (the sequence was decoded plainly for a while).
+// Propose may be called again without a Commit in between (a pass was cancelled), and a Commit may
+// come without a Propose (the sequence was decoded plainly for a while).
 //
-// Every capability is a method, and Base has the answers of a drafter without the optional ones. A drafter
-// embeds Base; a wrapper embeds the Drafter that it wraps, and so loses no capability.
+// Every capability is a method, and Base has the answers of a drafter without the optional ones. A
+// drafter embeds Base; a wrapper embeds the Drafter that it wraps, and so loses no capability.
 type Drafter interface {
-	// Taps lists the layers whose residual stream Commit wants of every committed row: 0 is the embedding, i the
-	// output of block i. It does not change.
+	// Taps lists the layers whose residual stream Commit wants of every committed row: 0 is the
+	// embedding, i the output of block i. It does not change.
 	Taps() []int
 
 	// Begin makes the state of a new sequence.
 	Begin(o Options) (State, error)
 
-	// Propose grows each request's tree. It returns a proposal for each request, in their order; the slice lasts until the
-	// next call.
+	// Propose grows each request's tree. It returns a proposal for each request, in their order;
+	// the slice lasts until the next call.
 	Propose(ctx context.Context, requests []Request) ([]Proposal, error)
 
-	// Commit takes what the target made of the last trees. It cannot be cancelled: the target has moved on already.
+	// Commit takes what the target made of the last trees. It cannot be cancelled: the target has
+	// moved on already.
 	Commit(rows []Rows) error
 
-	// Resume prepares s, before its first Commit, for a text of which the target has the first n rows in
-	// a cache. from is the state of another sequence of the drafter, or nil; the first common tokens of
-	// both texts are the same. s takes over what from has computed of them, and shares its memory; from
-	// stays as it is. Resume returns the row from which on the target is to compute rows again because s
-	// needs their taps; n if it needs none. The rows before come without a Pass.
+	// Resume prepares s, before its first Commit, for a text of which the target has the first n
+	// rows in a cache. from is the state of another sequence of the drafter, or nil; the first
+	// common tokens of both texts are the same. s takes over what from has computed of them, and
+	// shares its memory; from stays as it is. Resume returns the row from which on the target is to
+	// compute rows again because s needs their taps; n if it needs none. The rows before come
+	// without a Pass.
 	Resume(s State, n int, from State, common int) (first int)
 
-	// Pages lists the memory in which the drafter's sequences keep what they computed of their texts. A program that
-	// bounds memory counts it.
+	// Pages lists the memory in which the drafter's sequences keep what they computed of their
+	// texts. A program that bounds memory counts it.
 	Pages() []*nn.Pages
 
-	// ListStats counts, since the drafter was made, what its head computed over shortlists (package shortlist); zeros
-	// where its head computes all tokens.
+	// ListStats counts, since the drafter was made, what its head computed over shortlists (package
+	// shortlist); zeros where its head computes all tokens.
 	ListStats() ListStats
 
 	// Learned lists the numbers that the drafter learns while it drafts, in its own memory: weights
@@ -69,7 +71,8 @@ type Base struct{}
 // Taps is empty: the drafter reads no layer of the target.
 func (Base) Taps() []int { return nil }
 
-// Resume needs no row again: the drafter reads tokens alone, and has computed nothing of them to share.
+// Resume needs no row again: the drafter reads tokens alone, and has computed nothing of them to
+// share.
 func (Base) Resume(s State, n int, from State, common int) (first int) { return n }
 
 // Pages is empty: the drafter keeps tokens alone.
@@ -83,16 +86,16 @@ func (Base) Learned() [][]float32 { return nil }
 
 // Proposal says how a request's tree was made.
 type Proposal struct {
-	// Levels is how many levels of the tree took a pass of a network; 0: the tree comes from the text alone, or is
-	// empty. The loop learns from it what a level costs.
+	// Levels is how many levels of the tree took a pass of a network; 0: the tree comes from the
+	// text alone, or is empty. The loop learns from it what a level costs.
 	Levels int
 
-	// Drawn knows the distributions that the tree's nodes were drawn from, where Options.Sampled asked for a drawn tree and
-	// the drafter can draw; nil: the nodes were chosen.
+	// Drawn knows the distributions that the tree's nodes were drawn from, where Options.Sampled
+	// asked for a drawn tree and the drafter can draw; nil: the nodes were chosen.
 	Drawn Distributions
 
-	// Parts has what each part of a drafter of several parts spent on the whole batch of requests; nil for others. It is the
-	// same for all proposals of a batch.
+	// Parts has what each part of a drafter of several parts spent on the whole batch of requests;
+	// nil for others. It is the same for all proposals of a batch.
 	Parts []Part
 }
 
@@ -111,12 +114,14 @@ type Part struct {
 
 // Distributions of a drawn tree.
 type Distributions interface {
-	// Drawn is the distribution, over the target's vocabulary, that a node's children were drawn from, without
-	// replacement and in the order of the tree; nil for a node without children. It lasts until the next Propose or Commit.
+	// Drawn is the distribution, over the target's vocabulary, that a node's children were drawn
+	// from, without replacement and in the order of the tree; nil for a node without children. It
+	// lasts until the next Propose or Commit.
 	Drawn(node int) []float32
 }
 
-// DepthClasses is how many classes of depth are told apart in judging nodes: depths 1, 2, 3 and 4, 5 to 8, and beyond.
+// DepthClasses is how many classes of depth are told apart in judging nodes: depths 1, 2, 3 and 4,
+// 5 to 8, and beyond.
 const DepthClasses = 5
 
 // DepthClass is the class of a depth, from 0.
@@ -140,8 +145,9 @@ type State interface {
 
 // Options describe a new sequence.
 type Options struct {
-	// Sampling is how the target's tokens are chosen. Above temperature 0 a drafter that ranks its candidates with
-	// the noise they will meet, sample.Noise(Seed, position, token), gets more of them accepted; see Ranking.
+	// Sampling is how the target's tokens are chosen. Above temperature 0 a drafter that ranks its
+	// candidates with the noise they will meet, sample.Noise(Seed, position, token), gets more of
+	// them accepted; see Ranking.
 	Sampling sample.Params
 
 	// Predicted is text that the caller expects much of the output to repeat; often empty.
@@ -150,14 +156,16 @@ type Options struct {
 	// Memory has texts of past requests, which the output may repeat too; nil: there are none.
 	Memory Memory
 
-	// Sampled asks for trees whose children are drawn from the drafter's own distribution, without replacement and with
-	// noise of its own (Seed), in the order drawn; see Proposal.Drawn. Drafters that cannot draw propose as Ranking says.
+	// Sampled asks for trees whose children are drawn from the drafter's own distribution, without
+	// replacement and with noise of its own (Seed), in the order drawn; see Proposal.Drawn.
+	// Drafters that cannot draw propose as Ranking says.
 	Sampled bool
 	Seed    uint64
 }
 
-// Ranking is how a drafter that does not draw ranks its candidates. Where drawn trees are asked for, the target's choice
-// meets no noise that can be known, and the likeliest candidates are the best: those of temperature 0.
+// Ranking is how a drafter that does not draw ranks its candidates. Where drawn trees are asked
+// for, the target's choice meets no noise that can be known, and the likeliest candidates are the
+// best: those of temperature 0.
 func (o *Options) Ranking() sample.Params {
 	p := o.Sampling
 	if o.Sampled {
@@ -191,20 +199,22 @@ type Request struct {
 	Guide  Guide      // what is known of the worth of nodes; nil: every node is worth its place
 }
 
-// Guide knows how often nodes like one were accepted, and what a pass costs. A drafter asks it while the tree grows; the
-// loop cuts the finished tree to the nodes that pay in any case.
+// Guide knows how often nodes like one were accepted, and what a pass costs. A drafter asks it
+// while the tree grows; the loop cuts the finished tree to the nodes that pay in any case.
 type Guide interface {
-	// Chance is the probability that the target accepts a node at a depth, given that it accepted the parent, where the
-	// drafter's own estimate is exp(logProb).
+	// Chance is the probability that the target accepts a node at a depth, given that it accepted
+	// the parent, where the drafter's own estimate is exp(logProb).
 	Chance(depth int, logProb float32) float32
 
-	// Deeper reports whether drafting another level pays, which takes a pass of the drafter's network: expected is the number
-	// of tokens that the tree so far is expected to get accepted (the sum over its nodes of the products of chances along their
-	// paths), more the number that the level would add. A drafter asks before each level, the first included, and before it
-	// does any work for that level. A drafter without a network does not ask.
+	// Deeper reports whether drafting another level pays, which takes a pass of the drafter's
+	// network: expected is the number of tokens that the tree so far is expected to get accepted
+	// (the sum over its nodes of the products of chances along their paths), more the number that
+	// the level would add. A drafter asks before each level, the first included, and before it does
+	// any work for that level. A drafter without a network does not ask.
 	Deeper(expected, more float32) bool
 
-	// Part is the guide of one part of a drafter of several, which has levels and costs apart from the others'.
+	// Part is the guide of one part of a drafter of several, which has levels and costs apart from
+	// the others'.
 	Part(i int) Guide
 }
 
@@ -213,9 +223,10 @@ type Rows struct {
 	State  State
 	Tokens []int32 // in text order
 
-	// Tree is the tree that was verified and Nodes the node of each of Tokens in it, the root first; Next is the token
-	// that the target chose after the last of them. For rows of the prompt Tree is their chain, and Next is -1.
-	// For rows that came with a cache filled earlier Tree is nil, and there is no Pass; see Drafter.Resume.
+	// Tree is the tree that was verified and Nodes the node of each of Tokens in it, the root
+	// first; Next is the token that the target chose after the last of them. For rows of the prompt
+	// Tree is their chain, and Next is -1. For rows that came with a cache filled earlier Tree is
+	// nil, and there is no Pass; see Drafter.Resume.
 	Tree  *tree.Tree
 	Nodes []int32
 	Next  int32
@@ -223,9 +234,10 @@ type Rows struct {
 	Pass     Pass // the pass that computed the rows
 	Sequence int  // the number of the sequence in that pass
 
-	// Skip says that the drafter will not be asked for a while, and that to read the text all along would cost more than it
-	// is worth: what was read of it may be forgotten, and these rows are not to be read. The guide refuses every level until
-	// rows have come without Skip; the text that is read begins with them.
+	// Skip says that the drafter will not be asked for a while, and that to read the text all along
+	// would cost more than it is worth: what was read of it may be forgotten, and these rows are
+	// not to be read. The guide refuses every level until rows have come without Skip; the text
+	// that is read begins with them.
 	Skip bool
 }
 
@@ -238,7 +250,8 @@ type Pass interface {
 	Logits(sequence, i int) []float32
 }
 
-// PassOf is a pass as a drafter sees it that asked for some of its taps, in an order of its own: which of the pass's each is.
+// PassOf is a pass as a drafter sees it that asked for some of its taps, in an order of its own:
+// which of the pass's each is.
 type PassOf struct {
 	Pass
 	Taps []int

@@ -4,8 +4,8 @@ package draft
 
 import "sync"
 
-// Head is a file with layers that draft from the target's taps. Each family knows by the file's architecture whether the head
-// is of its kind.
+// Head is a file with layers that draft from the target's taps. Each family knows by the file's
+// architecture whether the head is of its kind.
 type Head struct {
 	Name string // its path, or what errors call it
 	Data []byte // contents of a GGUF file; nil: Name is the path of one, or of a Hugging Face folder
@@ -14,13 +14,15 @@ type Head struct {
 	Inside bool
 }
 
-// Shared keeps what all drafters of one target use and one of them made, such as the weights of a head.
+// Shared keeps what all drafters of one target use and one of them made, such as the weights of a
+// head.
 type Shared struct {
 	mu   sync.Mutex
 	made map[any]any
 }
 
-// Get returns what make made for the key, now or before. Errors are not kept. Without a Shared it calls make every time.
+// Get returns what make made for the key, now or before. Errors are not kept. Without a Shared it
+// calls make every time.
 func (s *Shared) Get(key any, make func() (any, error)) (any, error) {
 	if s == nil {
 		return make()

@@ -4,7 +4,8 @@ package draft
 
 import "github.com/grovellm/grove/shortlist"
 
-// ListStats count the rows whose logits were computed over a shortlist, and how often the list held the token that the target chose.
+// ListStats count the rows whose logits were computed over a shortlist, and how often the list held
+// the token that the target chose.
 type ListStats struct {
 	Head    bool // the drafter has an output head
 	Rows    int  // of drafts, with a list
@@ -47,7 +48,8 @@ func (s *ListStats) Add(o ListStats) {
 	s.Listed += o.Listed
 }
 
-// Size is the mean number of tokens on a row's list, and Coverage the share of the target's choices that were on theirs; 0 without any.
+// Size is the mean number of tokens on a row's list, and Coverage the share of the target's choices
+// that were on theirs; 0 without any.
 func (s *ListStats) Size() float64     { return ratio(s.Tokens, s.Rows) }
 func (s *ListStats) Coverage() float64 { return ratio(s.Listed, s.Choices) }
 

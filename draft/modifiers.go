@@ -13,14 +13,15 @@ import (
 
 // Modifiers are those of one drafter.
 type Modifiers struct {
-	// Text combines the drafter's probabilities with n-grams of the text so far, and with logits that the target computed
-	// off the accepted paths.
+	// Text combines the drafter's probabilities with n-grams of the text so far, and with logits
+	// that the target computed off the accepted paths.
 	Text bool
 
 	// Adapt trains the drafter's head while it drafts. New sees to it, with Target.Adapt.
 	Adapt bool
 
-	// List computes the drafter's output for part of the vocabulary; its Method is empty without such a modifier.
+	// List computes the drafter's output for part of the vocabulary; its Method is empty without
+	// such a modifier.
 	List shortlist.Options
 }
 
@@ -48,22 +49,28 @@ var (
 // AllModifiers are those there are.
 var AllModifiers = []Modifier{
 	{Name: TextModifier, Help: "rank candidates also by n-grams of the text so far and by the target's logits off the accepted paths"},
-	{Name: AdaptModifier, Help: "train the head on what the target chooses, while decoding", Paper: "SpecBlock, arXiv 2605.07243, section 3.4"},
-	{Name: "freq", Help: "compute drafts for the most frequent tokens only", Paper: "FR-Spec, arXiv 2502.14856", keys: ranked},
-	{Name: "freq-pa", Help: "as freq, with fewer tokens at later steps of a draft", Paper: "DynaSpec, appendix A.1", keys: ranked},
-	{Name: "context", Help: "compute drafts for the most frequent tokens and those of the text so far", keys: append(slices.Clip(ranked), "extra")},
+	{Name: AdaptModifier, Help: "train the head on what the target chooses, while decoding",
+		Paper: "SpecBlock, arXiv 2605.07243, section 3.4"},
+	{Name: "freq", Help: "compute drafts for the most frequent tokens only", Paper: "FR-Spec, arXiv 2502.14856",
+		keys: ranked},
+	{Name: "freq-pa", Help: "as freq, with fewer tokens at later steps of a draft", Paper: "DynaSpec, appendix A.1",
+		keys: ranked},
+	{Name: "context", Help: "compute drafts for the most frequent tokens and those of the text so far",
+		keys: append(slices.Clip(ranked), "extra")},
 	{
 		Name: "dynaspec", Help: "compute drafts for clusters of tokens that a router selects, fewer at later steps",
 		Paper: "DynaSpec, arXiv 2510.13847, section 4", keys: routed,
 	},
-	{Name: "dynaspec-fixed", Help: "as dynaspec, with as many clusters at every step", Paper: "DynaSpec, arXiv 2510.13847", keys: routed},
+	{Name: "dynaspec-fixed", Help: "as dynaspec, with as many clusters at every step",
+		Paper: "DynaSpec, arXiv 2510.13847", keys: routed},
 }
 
 var ranked, routed = []string{"size", "ranks"}, []string{"size", "extra", "router"}
 
 // Listed returns the modifier's options with their defaults.
 func (m *Modifier) Listed() []Option {
-	return slices.DeleteFunc(listed(new(shortlist.Options)), func(o Option) bool { return !slices.Contains(m.keys, o.Key) })
+	return slices.DeleteFunc(listed(new(shortlist.Options)),
+		func(o Option) bool { return !slices.Contains(m.keys, o.Key) })
 }
 
 // parse reads the modifier's options.
@@ -81,10 +88,12 @@ func (m *Modifier) parse(text string, into *shortlist.Options) error {
 	return Parse(text, into)
 }
 
-// nextModifier finds a + that begins a modifier. A + within an option's value, such as a path's, is followed by other characters.
+// nextModifier finds a + that begins a modifier. A + within an option's value, such as a path's, is
+// followed by other characters.
 var nextModifier = regexp.MustCompile(`\+[ ]*[a-z][a-z0-9-]*[ ]*(:|\+|$)`)
 
-// Split takes a drafter's text apart: NAME[:options]{+MODIFIER[:options]}. Name is what precedes the first colon or plus.
+// Split takes a drafter's text apart: NAME[:options]{+MODIFIER[:options]}. Name is what precedes
+// the first colon or plus.
 func Split(text string) (name, options string, modifiers []string) {
 	method, rest := text, ""
 	if at := nextModifier.FindStringIndex(text); at != nil {
@@ -139,7 +148,8 @@ func (f *Family) wanted() string {
 	return fmt.Sprintf("%s takes +%s", f.Name, strings.Join(f.Modifiers, ", +"))
 }
 
-// ShortlistOf is the shortlist that a drafter's text names; its Method is empty where it names none.
+// ShortlistOf is the shortlist that a drafter's text names; its Method is empty where it names
+// none.
 func ShortlistOf(text string) (shortlist.Options, error) {
 	_, _, texts := Split(text)
 	f := Family{Name: text, Modifiers: RoutedModifiers}

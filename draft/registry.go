@@ -20,20 +20,21 @@ type Target struct {
 
 	Model *model.Model // nil where the target is none of package model's
 
-	// Draft is the draft model that goes with the target, for drafters that were not given another; nil where there
-	// is none. Open opens one by path, on the target's workers; it stays open as long as the target. Nil: drafters
-	// cannot open files.
+	// Draft is the draft model that goes with the target, for drafters that were not given another;
+	// nil where there is none. Open opens one by path, on the target's workers; it stays open as
+	// long as the target. Nil: drafters cannot open files.
 	Draft *model.Model
 	Open  func(path string) (*model.Model, error)
 
-	// Heads are the files of heads that the target was opened with; a family takes the first that is of its kind. Shared
-	// lasts as long as the target; nil: nothing is kept.
+	// Heads are the files of heads that the target was opened with; a family takes the first that
+	// is of its kind. Shared lasts as long as the target; nil: nothing is kept.
 	Heads  []Head
 	Shared *Shared
 
 	Auto string // what the drafter "auto" stands for; empty: see Resolve
 
-	// Adapt makes a drafter's head learn while it drafts, for the modifier +adapt; nil: heads cannot learn here.
+	// Adapt makes a drafter's head learn while it drafts, for the modifier +adapt; nil: heads
+	// cannot learn here.
 	Adapt func(Drafter) (Drafter, error)
 }
 
@@ -46,22 +47,24 @@ type Family struct {
 	Needs string // what the target must be opened with: "a draft model", "an EAGLE-3 head"; empty: nothing
 	Test  bool   // it exists for tests: lists and help texts leave it out
 
-	// Options is a pointer to a struct with the family's options at their defaults, for help texts; nil where it has
-	// none. See Parse for its tags.
+	// Options is a pointer to a struct with the family's options at their defaults, for help texts;
+	// nil where it has none. See Parse for its tags.
 	Options any
 
 	// Modifiers are the names of those that the family takes; New gets them read.
 	Modifiers []string
 
-	// Parts says that what follows "name:" are drafters, each with its own modifiers: all of it is passed to New as options.
+	// Parts says that what follows "name:" are drafters, each with its own modifiers: all of it is
+	// passed to New as options.
 	Parts bool
 
-	// Auto is the text of the drafter that Auto may choose, and Rank its place among the families' choices, the least first;
-	// empty: it is never chosen.
+	// Auto is the text of the drafter that Auto may choose, and Rank its place among the families'
+	// choices, the least first; empty: it is never chosen.
 	Auto string
 	Rank int
 
-	// New makes a drafter. options is what followed "name:", which Parse reads if it is a list of key=value.
+	// New makes a drafter. options is what followed "name:", which Parse reads if it is a list of
+	// key=value.
 	New func(options string, m Modifiers, target Target) (Drafter, error)
 }
 
@@ -70,11 +73,15 @@ var (
 	families   []Family
 )
 
-// Register adds a family; packages do so in init. It panics on a second family of one name, a programmer's mistake.
+// Register adds a family; packages do so in init. It panics on a second family of one name, a
+// programmer's mistake.
 func Register(f Family) {
 	familiesMu.Lock()
 	defer familiesMu.Unlock()
-	at, found := slices.BinarySearchFunc(families, f.Name, func(f Family, name string) int { return strings.Compare(f.Name, name) })
+	at, found := slices.BinarySearchFunc(families, f.Name, func(f Family,
+		name string) int {
+		return strings.Compare(f.Name, name)
+	})
 	if found {
 		panic(fmt.Sprintf("draft: two families are named %q", f.Name))
 	}
@@ -99,15 +106,16 @@ func all() []Family {
 	return slices.Clone(families)
 }
 
-// Plain is the word for plain decoding wherever a drafter is named, and Auto for the best drafter that a target was opened
-// with. Neither is a family.
+// Plain is the word for plain decoding wherever a drafter is named, and Auto for the best drafter
+// that a target was opened with. Neither is a family.
 const (
 	Plain = "plain"
 	Auto  = "auto"
 )
 
-// New makes the drafter that text describes: a family's name, options after a colon, and modifiers, each after a plus:
-// "eagle3:depth=5+text+freq:size=4096". "auto" is the drafter that Resolve names.
+// New makes the drafter that text describes: a family's name, options after a colon, and modifiers,
+// each after a plus: "eagle3:depth=5+text+freq:size=4096". "auto" is the drafter that Resolve
+// names.
 func New(text string, target Target) (Drafter, error) {
 	resolved, err := Resolve(text, target)
 	if err != nil {
@@ -149,11 +157,13 @@ func New(text string, target Target) (Drafter, error) {
 	if slices.ContainsFunc(AllModifiers, func(m Modifier) bool { return m.Name == name }) {
 		hint = " (it is a modifier: write it after a drafter's name, as in NAME+" + name + ", and in merge within round brackets)"
 	}
-	return nil, fmt.Errorf("drafter %q: there is no %q%s: want one of %s, or %s", text, name, hint, strings.Join(names, ", "), Auto)
+	return nil, fmt.Errorf("drafter %q: there is no %q%s: want one of %s, or %s", text, name, hint,
+		strings.Join(names, ", "), Auto)
 }
 
-// Resolve replaces the name auto in a drafter's text by the target's own choice, or else by the first choice of a family that
-// can be made for the target. Modifiers stay. Other texts are returned as they are.
+// Resolve replaces the name auto in a drafter's text by the target's own choice, or else by the
+// first choice of a family that can be made for the target. Modifiers stay. Other texts are
+// returned as they are.
 func Resolve(text string, target Target) (string, error) {
 	name, options, modifiers := Split(text)
 	if name != Auto {
@@ -177,9 +187,9 @@ func Resolve(text string, target Target) (string, error) {
 	return strings.Join(append([]string{chosen}, modifiers...), "+"), nil
 }
 
-// Parse reads "key=value,key=value" into the struct that into points at; a key that is absent leaves its
-// field alone. Fields of type int, float32, float64, bool and string take part if they have a tag `draft:"key"`; a
-// tag `help:"..."` describes one. So do those of embedded structs.
+// Parse reads "key=value,key=value" into the struct that into points at; a key that is absent
+// leaves its field alone. Fields of type int, float32, float64, bool and string take part if they
+// have a tag `draft:"key"`; a tag `help:"..."` describes one. So do those of embedded structs.
 func Parse(text string, into any) error {
 	options := optionsOf(reflect.ValueOf(into).Elem())
 	for part := range strings.SplitSeq(text, ",") {

@@ -26,10 +26,12 @@ func TestParse(t *testing.T) {
 	if err := Parse(" n = 5, p=0.25,on=true,size=9,", &o); err != nil {
 		t.Fatal(err)
 	}
-	if d := cmp.Diff(fakeOptions{N: 5, P: .25, On: true, Name: "x", fakeCommon: fakeCommon{9}}, o, cmp.AllowUnexported(fakeOptions{}, fakeCommon{})); d != "" {
+	if d := cmp.Diff(fakeOptions{N: 5, P: .25, On: true, Name: "x", fakeCommon: fakeCommon{9}}, o,
+		cmp.AllowUnexported(fakeOptions{}, fakeCommon{})); d != "" {
 		t.Error(d)
 	}
-	for text, want := range map[string]string{"n": "n=VALUE", "n=two": "n=", "m=1": "n, p, on, name, size", "None=1": "None", "on=maybe": "on="} {
+	for text, want := range map[string]string{"n": "n=VALUE", "n=two": "n=", "m=1": "n, p, on, name, size",
+		"None=1": "None", "on=maybe": "on="} {
 		err := Parse(text, &fakeOptions{})
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("Parse(%q): %v, want an error that says %q", text, err, want)
@@ -38,9 +40,10 @@ func TestParse(t *testing.T) {
 }
 
 func TestRegistry(t *testing.T) {
-	Register(Family{Name: "zz-test", Help: "nothing", Options: &fakeOptions{N: 7}, New: func(options string, m Modifiers, target Target) (Drafter, error) {
-		return nil, errors.New("got " + options)
-	}})
+	Register(Family{Name: "zz-test", Help: "nothing", Options: &fakeOptions{N: 7},
+		New: func(options string, m Modifiers, target Target) (Drafter, error) {
+			return nil, errors.New("got " + options)
+		}})
 	if _, err := New("zz-test:a=b:c", Target{}); err == nil || !strings.Contains(err.Error(), "got a=b:c") {
 		t.Errorf("options did not arrive: %v", err)
 	}
@@ -50,15 +53,20 @@ func TestRegistry(t *testing.T) {
 	list := Families()
 	f := list[len(list)-1]
 	options := f.Listed()
-	if d := cmp.Diff([]Option{{"n", 7, "how many"}, {"p", float32(0), ""}, {"on", false, ""}, {"name", "", ""}, {"size", 0, "how large"}}, options); d != "" {
+	if d := cmp.Diff([]Option{{"n", 7, "how many"}, {"p", float32(0), ""}, {"on", false, ""}, {"name", "", ""},
+		{"size", 0, "how large"}}, options); d != "" {
 		t.Error(d)
 	}
 	// A family for tests can be used and is not listed.
-	Register(Family{Name: "zz-hidden", Test: true, New: func(string, Modifiers, Target) (Drafter, error) { return nil, errors.New("found") }})
+	Register(Family{Name: "zz-hidden", Test: true, New: func(string, Modifiers, Target) (Drafter, error) {
+		return nil,
+			errors.New("found")
+	}})
 	if _, err := New("zz-hidden", Target{}); err == nil || !strings.Contains(err.Error(), "found") {
 		t.Errorf("a family for tests: %v", err)
 	}
-	if _, err := New("nobody", Target{}); err == nil || strings.Contains(err.Error(), "zz-hidden") || len(Families()) != len(list) {
+	if _, err := New("nobody", Target{}); err == nil || strings.Contains(err.Error(), "zz-hidden") ||
+		len(Families()) != len(list) {
 		t.Errorf("a family for tests is listed: %v", err)
 	}
 	defer func() {
@@ -91,7 +99,8 @@ func TestSplit(t *testing.T) {
 		"eagle3:k=2,depth=3":               {"eagle3", "k=2,depth=3"},
 		"eagle3+text":                      {"eagle3", "", "text"},
 		"eagle3:k=2 + text + freq:size=64": {"eagle3", "k=2", "text", "freq:size=64"},
-		"linear:model=c++/a+b.gguf,k=3+freq:ranks=x+y.gguf": {"linear", "model=c++/a+b.gguf,k=3", "freq:ranks=x+y.gguf"},
+		"linear:model=c++/a+b.gguf,k=3+freq:ranks=x+y.gguf": {"linear", "model=c++/a+b.gguf,k=3",
+			"freq:ranks=x+y.gguf"},
 		"": {"", ""},
 	} {
 		name, options, modifiers := Split(text)
@@ -104,19 +113,23 @@ func TestSplit(t *testing.T) {
 // A family gets the modifiers that it takes, and an error lists them where another is named.
 func TestModifiers(t *testing.T) {
 	var got Modifiers
-	Register(Family{Name: "zz-modified", Test: true, Modifiers: []string{"text", "freq", "context"}, New: func(_ string, m Modifiers, _ Target) (Drafter, error) {
-		got = m
-		return nil, nil
-	}})
-	if _, err := New("zz-modified+context:size=3,extra=4+text", Target{}); err != nil || !got.Text || got.List.Method != "context" || got.List.Size != 3 || got.List.Extra != 4 {
+	Register(Family{Name: "zz-modified", Test: true, Modifiers: []string{"text", "freq", "context"},
+		New: func(_ string, m Modifiers, _ Target) (Drafter, error) {
+			got = m
+			return nil, nil
+		}})
+	if _, err := New("zz-modified+context:size=3,extra=4+text", Target{}); err != nil || !got.Text ||
+		got.List.Method != "context" || got.List.Size != 3 || got.List.Extra != 4 {
 		t.Errorf("%+v, %v", got, err)
 	}
 	if _, err := New("zz-modified", Target{}); err != nil || got != (Modifiers{}) {
 		t.Errorf("without modifiers: %+v, %v", got, err)
 	}
 	for text, want := range map[string]string{
-		"zz-modified+dynaspec": "takes +text, +freq, +context", "zz-modified+text+text": "twice", "zz-modified+freq+context": "one shortlist",
-		"zz-modified+freq:extra=3": "size, ranks", "zz-modified+text:n=3": "no options", "zz-test+text": "no modifiers", "text": "it is a modifier",
+		"zz-modified+dynaspec": "takes +text, +freq, +context", "zz-modified+text+text": "twice",
+		"zz-modified+freq+context": "one shortlist",
+		"zz-modified+freq:extra=3": "size, ranks", "zz-modified+text:n=3": "no options",
+		"zz-test+text": "no modifiers", "text": "it is a modifier",
 	} {
 		if _, err := New(text, Target{}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want an error that says %q", text, err, want)
@@ -124,7 +137,8 @@ func TestModifiers(t *testing.T) {
 	}
 }
 
-// Auto is the target's choice, or the first of the families' choices that can be made; modifiers stay.
+// Auto is the target's choice, or the first of the families' choices that can be made; modifiers
+// stay.
 func TestResolve(t *testing.T) {
 	made := func(ok bool) func(string, Modifiers, Target) (Drafter, error) {
 		return func(string, Modifiers, Target) (Drafter, error) {
@@ -135,8 +149,10 @@ func TestResolve(t *testing.T) {
 		}
 	}
 	Register(Family{Name: "zz-first", Test: true, Auto: "zz-first", Rank: -2, New: made(false)})
-	Register(Family{Name: "zz-second", Test: true, Auto: "zz-second:k=3+text", Rank: -1, Modifiers: []string{"text", "freq"}, New: made(true)})
-	for text, want := range map[string]string{"auto": "zz-second:k=3+text", "auto+freq:size=9": "zz-second:k=3+text+freq:size=9", "zz-first": "zz-first"} {
+	Register(Family{Name: "zz-second", Test: true, Auto: "zz-second:k=3+text", Rank: -1,
+		Modifiers: []string{"text", "freq"}, New: made(true)})
+	for text, want := range map[string]string{"auto": "zz-second:k=3+text",
+		"auto+freq:size=9": "zz-second:k=3+text+freq:size=9", "zz-first": "zz-first"} {
 		if got, err := Resolve(text, Target{}); got != want || err != nil {
 			t.Errorf("%s is %q, %v: want %q", text, got, err, want)
 		}

@@ -11,8 +11,8 @@ import (
 	"github.com/grovellm/grove/shortlist"
 )
 
-// Shortlists is the method that o names, nil where it names none: for drafters of the head that d describes. of tells the heads of
-// one target apart; what a method computes is made once for each.
+// Shortlists is the method that o names, nil where it names none: for drafters of the head that d
+// describes. of tells the heads of one target apart; what a method computes is made once for each.
 func Shortlists(o shortlist.Options, d shortlist.Drafter, of any, target Target) (shortlist.Method, error) {
 	if o.Method == "" {
 		return nil, nil
@@ -36,7 +36,8 @@ func Shortlists(o shortlist.Options, d shortlist.Drafter, of any, target Target)
 	return v.(shortlist.Method).Fork(), nil
 }
 
-// openRouter opens the router at path; "": the first that the target was opened with, nil if there is none.
+// openRouter opens the router at path; "": the first that the target was opened with, nil if there
+// is none.
 func openRouter(path string, d shortlist.Drafter, target Target) (*shortlist.Routing, error) {
 	heads := target.Heads
 	if path != "" {
@@ -85,7 +86,8 @@ func (h *Head) gguf() (*gguf.File, error) {
 	return gguf.Open(h.Name)
 }
 
-// Tell lets a sequence's shortlists know what the target committed, and what else it thought of there. words may be nil.
+// Tell lets a sequence's shortlists know what the target committed, and what else it thought of
+// there. words may be nil.
 func Tell(words shortlist.State, r *Rows) {
 	if words == nil {
 		return

@@ -16,8 +16,8 @@ import (
 	"github.com/grovellm/grove/tensor"
 )
 
-// A drafter's router is the first among the files that the target was opened with, or the one it is told; what is no router is passed
-// over, and what does not fit is an error.
+// A drafter's router is the first among the files that the target was opened with, or the one it is
+// told; what is no router is passed over, and what does not fit is an error.
 func TestRouterOfATarget(t *testing.T) {
 	pool := par.New(1)
 	defer pool.Close()
@@ -65,7 +65,8 @@ func TestRouterOfATarget(t *testing.T) {
 		"a list without a name": {[]draft.Head{good}, shortlist.Options{Method: "many"}, "want freq"},
 	} {
 		m, err := draft.Shortlists(c.o, d, "head", draft.Target{Vocab: vocab, Heads: c.heads})
-		if c.say == "" && (err != nil || m == nil) || c.say != "" && (err == nil || !strings.Contains(err.Error(), c.say)) {
+		if c.say == "" && (err != nil || m == nil) || c.say != "" &&
+			(err == nil || !strings.Contains(err.Error(), c.say)) {
 			t.Errorf("%s: %v, want %q", name, err, c.say)
 		}
 	}
@@ -73,7 +74,8 @@ func TestRouterOfATarget(t *testing.T) {
 		t.Errorf("without a method: %v, %v", m, err)
 	}
 	d.Embed = nil
-	if _, err := draft.Shortlists(routed, d, "head", draft.Target{Vocab: vocab, Heads: []draft.Head{good}}); err == nil || !strings.Contains(err.Error(), "not what a router reads") {
+	if _, err := draft.Shortlists(routed, d, "head", draft.Target{Vocab: vocab,
+		Heads: []draft.Head{good}}); err == nil || !strings.Contains(err.Error(), "not what a router reads") {
 		t.Errorf("a drafter whose rows have no feature: %v", err)
 	}
 }

@@ -27,8 +27,9 @@ type TextOptions struct {
 	Ahead  bool // an entry is made of a token's taps and of the next token, and waits for that
 	Rows   int  // rows of the cache for each entry
 	Window int  // entries in the cache at most
-	Block  int  // entries stay in whole blocks of so many, and the last Block at least wait; 0 or 1: each stays by itself
-	Alone  bool // a row depends on more of the rows before it than the cache has: no other text takes the cache over
+	// entries stay in whole blocks of so many, and the last Block at least wait; 0 or 1: each stays by itself
+	Block int
+	Alone bool // a row depends on more of the rows before it than the cache has: no other text takes the cache over
 }
 
 // Recall is the number of rows of a cached prefix that the target computes again for a drafter that
@@ -98,7 +99,8 @@ func (t *Text) Whole(n int) int {
 	return max(n-t.Block, 0) / t.Block * t.Block
 }
 
-// Ready is how many of the entries that wait can be read to stay, before there is an entry after them.
+// Ready is how many of the entries that wait can be read to stay, before there is an entry after
+// them.
 func (t *Text) Ready() int {
 	if t.Block <= 1 {
 		return t.Waiting()
@@ -109,8 +111,8 @@ func (t *Text) Ready() int {
 // Place is the place of the next entry, counted from the first entry that was ever read.
 func (t *Text) Place() int { return t.Cache.Position() / t.Rows }
 
-// Room is how many entries the next pass may read: as many as see one window, and at least one, or a
-// block. A full window slides first.
+// Room is how many entries the next pass may read: as many as see one window, and at least one, or
+// a block. A full window slides first.
 func (t *Text) Room() int {
 	if t.Cache.Len()+max(t.Block-1, 0) >= t.Window*t.Rows {
 		t.slide()

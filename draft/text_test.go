@@ -53,7 +53,8 @@ func TestText(t *testing.T) {
 				want := int(x.Tokens[0]) + i
 				late := i == len(x.Tokens)-1 && want < at-1
 				if int(token) != want || late || o.Layers > 0 && x.Taps[i*2*o.Layers+1] != float32(want) {
-					r.Fatalf("token %d of %d that wait after %d is %d, taps are %g", i, len(x.Tokens), at, token, x.Taps)
+					r.Fatalf("token %d of %d that wait after %d is %d, taps are %g", i, len(x.Tokens), at, token,
+						x.Taps)
 				}
 			}
 			if ahead := map[bool]int{true: 1}[o.Ahead && len(x.Tokens) > 0]; len(x.Todo()) != len(x.Tokens)-ahead {

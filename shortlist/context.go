@@ -1,5 +1,6 @@
-// context: no training and no ranks from the right corpus, only the text itself. What occurred in it is likely to occur again, and
-// what the verifier nearly chose is what it chooses next (reference: in-context vocabularies).
+// context: no training and no ranks from the right corpus, only the text itself. What occurred in
+// it is likely to occur again, and what the verifier nearly chose is what it chooses next
+// (reference: in-context vocabularies).
 
 package shortlist
 
@@ -15,8 +16,8 @@ import (
 	"github.com/grovellm/grove/sample"
 )
 
-// Context lists a core of frequent tokens, and of each sequence those that its text and its verifier brought up last. Rows
-// of these are copied, once each, to a head of the sequence's own.
+// Context lists a core of frequent tokens, and of each sequence those that its text and its
+// verifier brought up last. Rows of these are copied, once each, to a head of the sequence's own.
 type Context struct {
 	pool  *par.Pool
 	head  *Head
@@ -64,7 +65,8 @@ func newContext(pool *par.Pool, head *Head, tokens []int32, extra int) (*Context
 	if err != nil {
 		return nil, err
 	}
-	c := &Context{pool: pool, head: head, core: ordered, in: make([]bool, head.Vocab()), extra: (extra + gemm.Panel - 1) / gemm.Panel * gemm.Panel}
+	c := &Context{pool: pool, head: head, core: ordered, in: make([]bool, head.Vocab()),
+		extra: (extra + gemm.Panel - 1) / gemm.Panel * gemm.Panel}
 	for _, token := range tokens {
 		c.in[token] = true
 	}
@@ -73,7 +75,8 @@ func newContext(pool *par.Pool, head *Head, tokens []int32, extra int) (*Context
 
 func (c *Context) Fork() Method { return c }
 
-// Begin reuses the memory of a closed sequence. Where there is none for more, the sequence has the core alone.
+// Begin reuses the memory of a closed sequence. Where there is none for more, the sequence has the
+// core alone.
 func (c *Context) Begin(p *sample.Params) State { return c.begin(p) }
 
 func (c *Context) begin(p *sample.Params) *contextState {

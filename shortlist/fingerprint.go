@@ -8,7 +8,8 @@ import (
 	"github.com/grovellm/grove/tokenizer"
 )
 
-// Fingerprint tells vocabularies apart by the bytes of all their tokens, up to the last that stands for anything; "" where t is nil.
+// Fingerprint tells vocabularies apart by the bytes of all their tokens, up to the last that stands
+// for anything; "" where t is nil.
 func Fingerprint(t *tokenizer.Tokenizer) string {
 	if t == nil {
 		return ""

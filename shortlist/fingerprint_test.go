@@ -9,7 +9,8 @@ import (
 	"github.com/grovellm/grove/models"
 )
 
-// The embedded router is of the embedded models' vocabulary; one that names another is refused, and one that names none is taken.
+// The embedded router is of the embedded models' vocabulary; one that names another is refused, and
+// one that names none is taken.
 func TestRouterReadsItsVocabulary(t *testing.T) {
 	var r *RouterFile
 	for _, head := range models.Heads() {
@@ -31,7 +32,8 @@ func TestRouterReadsItsVocabulary(t *testing.T) {
 		t.Errorf("the embedded router: %v", err)
 	}
 	r.Vocabulary = strings.Repeat("0", len(r.Vocabulary))
-	if err := r.Reads(tok); err == nil || !strings.Contains(err.Error(), keyVocabulary) || !strings.Contains(err.Error(), "want a router") {
+	if err := r.Reads(tok); err == nil || !strings.Contains(err.Error(), keyVocabulary) ||
+		!strings.Contains(err.Error(), "want a router") {
 		t.Errorf("another vocabulary's: %v", err)
 	}
 	if err := r.Reads(nil); err != nil {

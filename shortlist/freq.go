@@ -1,4 +1,5 @@
-// freq and freq-pa: the most frequent tokens. Their rows lie in the order of rank, so each size is a beginning of one matrix.
+// freq and freq-pa: the most frequent tokens. Their rows lie in the order of rank, so each size is
+// a beginning of one matrix.
 
 package shortlist
 
@@ -15,11 +16,12 @@ type Frequent struct {
 	steps []*List // the last also of all steps beyond
 }
 
-// lastStep is the last that has a list of its own: each has a tail too, which takes a while to sum up.
+// lastStep is the last that has a list of its own: each has a tail too, which takes a while to sum
+// up.
 const lastStep = 15
 
-// NewFrequent lists size tokens by rank; with positionAware at steps 0 and 1, and size/(step + 1) at later ones (paper 001, appendix A.1).
-// Sizes are rounded up to whole panels.
+// NewFrequent lists size tokens by rank; with positionAware at steps 0 and 1, and size/(step + 1)
+// at later ones (paper 001, appendix A.1). Sizes are rounded up to whole panels.
 func NewFrequent(pool *par.Pool, head *Head, r *Ranks, size int, positionAware bool) (*Frequent, error) {
 	tokens := r.First(size)
 	ordered, err := nn.NewOrderedHead(pool, head.TokenHead, tokens)

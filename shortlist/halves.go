@@ -1,5 +1,6 @@
-// Clusters of as many tokens each, by halving: balanced 2-means, again and again. Where the size is that of whole panels no row of a
-// head is in vain, and of as many rows the best clusters have as much of the target's probability as k-means', or more (docs/training.md).
+// Clusters of as many tokens each, by halving: balanced 2-means, again and again. Where the size is
+// that of whole panels no row of a head is in vain, and of as many rows the best clusters have as
+// much of the target's probability as k-means', or more (docs/training.md).
 
 package shortlist
 
@@ -22,7 +23,8 @@ type halving struct {
 
 const halvingRounds = 12
 
-// halves parts tokens, whose rows of x have length one, into clusters of a size, the last perhaps smaller.
+// halves parts tokens, whose rows of x have length one, into clusters of a size, the last perhaps
+// smaller.
 func halves(pool *par.Pool, x nn.Mat, tokens []int32, size int) [][]int32 {
 	h := halving{pool: pool, x: x, size: size, score: make([]float32, len(tokens))}
 	all := make([]int32, len(tokens))
@@ -38,7 +40,8 @@ func halves(pool *par.Pool, x nn.Mat, tokens []int32, size int) [][]int32 {
 	return clusters
 }
 
-// halve parts the tokens with these numbers into clusters and appends them to all. Of the last the size may be less.
+// halve parts the tokens with these numbers into clusters and appends them to all. Of the last the
+// size may be less.
 func (h *halving) halve(members []int32, all [][]int32) [][]int32 {
 	n := (len(members) + h.size - 1) / h.size
 	if n <= 1 {

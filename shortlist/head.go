@@ -8,7 +8,8 @@ type Head struct {
 	Norm *nn.Norm // before it; may be nil
 }
 
-// NewHead makes one of a drafter's head. tokens are those of each row, of a vocabulary of so many; nil: row i is token i's.
+// NewHead makes one of a drafter's head. tokens are those of each row, of a vocabulary of so many;
+// nil: row i is token i's.
 func NewHead(l *nn.Linear, norm *nn.Norm, tokens []int32, vocab int) (*Head, error) {
 	h, err := nn.NewTokenHead(l, tokens, vocab)
 	return &Head{h, norm}, err

@@ -1,10 +1,13 @@
-// Spherical k-means over the rows of a head (paper 001 §4.2): rows of length one, centres of length one, similarity by cosine.
+// Spherical k-means over the rows of a head (paper 001 §4.2): rows of length one, centres of length
+// one, similarity by cosine.
 //
-// The paper clusters the rows as they are. What all rows have in common then counts as likeness, though a softmax does not see it; on
-// grove's target, whose 16384 tokens make 256 clusters, half of those had 14 tokens or fewer, and one 954. So the mean is taken from
-// the rows first, and their elements are weighed as the norm before the head weighs a state's: half of the clusters then
-// have 38 to 75 tokens, and the largest 320. Of as many tokens, the best clusters have more of the target's probability
-// (1024 tokens in clusters of the highest probability by size, the paper's rows and these; and the most frequent 1024):
+// The paper clusters the rows as they are. What all rows have in common then counts as likeness,
+// though a softmax does not see it; on grove's target, whose 16384 tokens make 256 clusters, half
+// of those had 14 tokens or fewer, and one 954. So the mean is taken from the rows first, and their
+// elements are weighed as the norm before the head weighs a state's: half of the clusters then have
+// 38 to 75 tokens, and the largest 320. Of as many tokens, the best clusters have more of the
+// target's probability (1024 tokens in clusters of the highest probability by size, the paper's
+// rows and these; and the most frequent 1024):
 //
 //	code         0.899  0.904  0.696
 //	arithmetic   0.939  0.945  0.848
@@ -31,24 +34,28 @@ type Clustering struct {
 	Seed     uint64
 	Rounds   int // at most; 0: 25
 
-	Raw  bool // rows as they are, as the paper has it
-	Size int  // tokens of each cluster, by halving (halves.go); 0: as they come. Clusters is not looked at where it is set
+	Raw bool // rows as they are, as the paper has it
+	// tokens of each cluster, by halving (halves.go); 0: as they come. Clusters is not looked at where it is set
+	Size int
 }
 
-// Cluster parts tokens into clusters by the direction of their rows of head, each in the order given. The result depends on the seed
-// alone, not on the pool. No cluster is empty; sizes are left as they come, for dense regions are best kept together.
+// Cluster parts tokens into clusters by the direction of their rows of head, each in the order
+// given. The result depends on the seed alone, not on the pool. No cluster is empty; sizes are left
+// as they come, for dense regions are best kept together.
 func Cluster(pool *par.Pool, head *Head, tokens []int32, o Clustering) ([][]int32, error) {
 	if o.Size > 0 {
 		o.Clusters = (len(tokens) + o.Size - 1) / o.Size
 	}
 	if o.Clusters < 1 || o.Clusters > len(tokens) {
-		return nil, fmt.Errorf("shortlist: %d clusters of %d tokens: want 1 or more, and no more than tokens", o.Clusters, len(tokens))
+		return nil, fmt.Errorf("shortlist: %d clusters of %d tokens: want 1 or more, and no more than tokens",
+			o.Clusters, len(tokens))
 	}
 	if o.Rounds == 0 {
 		o.Rounds = 25
 	}
 	k := &kMeans{pool: pool, x: nn.NewMat(len(tokens), head.W.In()), centers: nn.NewMat(o.Clusters, head.W.In()),
-		of: make([]int32, len(tokens)), alike: make([]float32, len(tokens)), size: make([]int, o.Clusters), products: nn.NewProducts(pool, gemm.F32)}
+		of: make([]int32, len(tokens)), alike: make([]float32, len(tokens)), size: make([]int, o.Clusters),
+		products: nn.NewProducts(pool, gemm.F32)}
 	pool.Run(len(tokens), task(func(i int) { head.W.Row(k.x.Row(i), head.Row(tokens[i])) }))
 	if !o.Raw {
 		k.center(head.Norm)
@@ -117,8 +124,9 @@ func normalise(v []float32) {
 	}
 }
 
-// start chooses the first centres by k-means++: each token with a probability in proportion to its squared distance from the nearest
-// centre so far. Of more than startTokens tokens a cluster, so many are drawn first, evenly.
+// start chooses the first centres by k-means++: each token with a probability in proportion to its
+// squared distance from the nearest centre so far. Of more than startTokens tokens a cluster, so
+// many are drawn first, evenly.
 func (k *kMeans) start(r *rand.Rand) {
 	n := min(k.x.Rows, startTokens*k.centers.Rows)
 	from := func(i int) int { return i * k.x.Rows / n }
@@ -171,8 +179,8 @@ func dot(a, b []float32) float32 {
 	return ((s[0] + s[4]) + (s[1] + s[5])) + ((s[2] + s[6]) + (s[3] + s[7]))
 }
 
-// assign puts each token in the cluster whose centre it is most like, of equals the first, and fills empty clusters. It
-// reports whether anything changed.
+// assign puts each token in the cluster whose centre it is most like, of equals the first, and
+// fills empty clusters. It reports whether anything changed.
 func (k *kMeans) assign() (changed bool) {
 	const block = 4096
 	before := slices.Clone(k.of)

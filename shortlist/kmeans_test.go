@@ -13,8 +13,8 @@ import (
 	"github.com/grovellm/grove/nn"
 )
 
-// Clusters are a partition, none empty, the same from any pool; and where they came to rest, each token is with the centre that it is
-// most like.
+// Clusters are a partition, none empty, the same from any pool; and where they came to rest, each
+// token is with the centre that it is most like.
 func TestClusterParts(t *testing.T) {
 	pools := []*par.Pool{par.New(1), par.New(3)}
 	defer pools[0].Close()
@@ -36,7 +36,9 @@ func TestClusterParts(t *testing.T) {
 		for _, token := range r.Perm(vocab)[:rapid.IntRange(1, vocab).Draw(t, "tokens")] {
 			tokens = append(tokens, int32(token))
 		}
-		o := Clustering{Clusters: rapid.IntRange(1, len(tokens)).Draw(t, "clusters"), Seed: rapid.Uint64().Draw(t, "start"), Rounds: rapid.SampledFrom([]int{0, 1, 200}).Draw(t, "rounds"), Raw: rapid.Bool().Draw(t, "raw")}
+		o := Clustering{Clusters: rapid.IntRange(1, len(tokens)).Draw(t, "clusters"),
+			Seed: rapid.Uint64().Draw(t, "start"), Rounds: rapid.SampledFrom([]int{0, 1, 200}).Draw(t, "rounds"),
+			Raw: rapid.Bool().Draw(t, "raw")}
 		clusters, err := Cluster(pools[0], head, tokens, o)
 		if err != nil {
 			t.Fatal(err)
@@ -52,7 +54,8 @@ func TestClusterParts(t *testing.T) {
 			all = append(all, c...)
 		}
 		if slices.Sort(all); len(clusters) != o.Clusters || !slices.Equal(all, slices.Sorted(slices.Values(tokens))) {
-			t.Fatalf("%d clusters of %d tokens are not a partition of %d into %d", len(clusters), len(all), len(tokens), o.Clusters)
+			t.Fatalf("%d clusters of %d tokens are not a partition of %d into %d", len(clusters), len(all),
+				len(tokens), o.Clusters)
 		}
 		if o.Rounds < 200 || !o.Raw {
 			return
@@ -77,7 +80,8 @@ func TestClusterParts(t *testing.T) {
 					continue // one that was put there to fill it may be like another, too
 				}
 				for other := range clusters {
-					if own, there := dot(unit(token), centers.Row(c)), dot(unit(token), centers.Row(other)); there > own+1e-4 {
+					if own, there := dot(unit(token), centers.Row(c)), dot(unit(token),
+						centers.Row(other)); there > own+1e-4 {
 						t.Fatalf("token %d is like its own centre by %g, like another by %g", token, own, there)
 					}
 				}
@@ -134,7 +138,8 @@ func TestClusterFindsPlanted(t *testing.T) {
 		for i := range tokens {
 			tokens[i] = int32(i)
 		}
-		clusters, err := Cluster(pool, headOf(nn.Mat{Rows: n, Cols: d, Stride: d, Data: rows}), tokens, Clustering{Clusters: m, Raw: true})
+		clusters, err := Cluster(pool, headOf(nn.Mat{Rows: n, Cols: d, Stride: d, Data: rows}), tokens,
+			Clustering{Clusters: m, Raw: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -145,7 +150,8 @@ func TestClusterFindsPlanted(t *testing.T) {
 	})
 }
 
-// What all rows have in common makes no difference to a softmax, nor to clusters; and a norm's weights act as if they were the rows'.
+// What all rows have in common makes no difference to a softmax, nor to clusters; and a norm's
+// weights act as if they were the rows'.
 func TestClustersOfTheSoftmax(t *testing.T) {
 	pool := par.New(1)
 	defer pool.Close()
@@ -178,8 +184,8 @@ func TestClustersOfTheSoftmax(t *testing.T) {
 	})
 }
 
-// Clusters of a size are a partition into clusters of that size, but one; the same from any pool; and tokens of two directions that fill
-// two clusters are told apart.
+// Clusters of a size are a partition into clusters of that size, but one; the same from any pool;
+// and tokens of two directions that fill two clusters are told apart.
 func TestClustersOfASize(t *testing.T) {
 	pools := []*par.Pool{par.New(1), par.New(3)}
 	defer pools[0].Close()

@@ -33,11 +33,13 @@ func (o *textRows) addNoiseRows(seed uint64, at int) (changed bool) {
 		number := position % ahead
 		b, first, n := &o.noise[number], o.c.extra+number*noiseRows, 0
 		if b.position != position {
-			b.position, b.tokens = position, sample.HighNoise(b.tokens[:0], seed, position, o.c.head.Vocab(), noiseTokens)
+			b.position, b.tokens = position, sample.HighNoise(b.tokens[:0], seed, position, o.c.head.Vocab(),
+				noiseTokens)
 		}
 		for _, token := range b.tokens {
 			row := o.head.Row(token)
-			if n == noiseRows || o.c.in[token] || o.c.head.Row(token) < 0 || row >= 0 && (row < o.c.extra || done[(row-o.c.extra)/noiseRows]) {
+			if n == noiseRows || o.c.in[token] || o.c.head.Row(token) < 0 || row >= 0 &&
+				(row < o.c.extra || done[(row-o.c.extra)/noiseRows]) {
 				continue
 			}
 			if row != first+n || o.head.Tokens[row] != token {

@@ -101,7 +101,8 @@ func (o *Options) openRouted(d *Drafter, head *Head) (Method, error) {
 	case d.Embed == nil:
 		return nil, fmt.Errorf("+%s: the drafter has not what a router reads: want freq, freq-pa or context", o.Method)
 	case r == nil:
-		return nil, fmt.Errorf("+%s: there is no router: name one with router=FILE, or open the model with one", o.Method)
+		return nil, fmt.Errorf("+%s: there is no router: name one with router=FILE, or open the model with one",
+			o.Method)
 	}
 	routed := RoutedOptions{Clusters: r.Listed, Extra: min(routedExtra, head.W.Out())}
 	if o.Method == "dynaspec" { // what later steps have less, the first may have more

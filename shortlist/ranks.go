@@ -14,16 +14,17 @@ import (
 
 // Ranks is a vocabulary in order of frequency. Any number of the first tokens is a shortlist.
 type Ranks struct {
-	// Order is every token of the vocabulary, once: those that a shortlist never leaves out, then the others from the most frequent
-	// on; of equals the one with the smaller id, which a byte-pair vocabulary learned earlier.
+	// Order is every token of the vocabulary, once: those that a shortlist never leaves out, then
+	// the others from the most frequent on; of equals the one with the smaller id, which a
+	// byte-pair vocabulary learned earlier.
 	Order  []int32
 	Kept   int    // tokens at the beginning that are never left out
 	Source string // what was counted
 	Key    string // the vocabulary's fingerprint; "": not known
 }
 
-// Count ranks a vocabulary of n tokens by how often each occurs. Tokens beyond it are not counted. t says which are special or
-// stop tokens, to keep them whatever the size; it may be nil.
+// Count ranks a vocabulary of n tokens by how often each occurs. Tokens beyond it are not counted.
+// t says which are special or stop tokens, to keep them whatever the size; it may be nil.
 func Count(n int, t *tokenizer.Tokenizer, source string, texts ...[]int32) *Ranks {
 	counts := make([]int64, n)
 	for _, text := range texts {
@@ -99,7 +100,8 @@ func OpenRanks(path string) (*Ranks, error) {
 
 func readRanks(f *gguf.File, path string) (*Ranks, error) {
 	wrong := func(field, remedy, format string, args ...any) error {
-		return &tensor.FileError{Format: "gguf", File: path, Field: "key " + tensor.Quote(field), Remedy: remedy, Err: fmt.Errorf(format, args...)}
+		return &tensor.FileError{Format: "gguf", File: path, Field: "key " + tensor.Quote(field), Remedy: remedy,
+			Err: fmt.Errorf(format, args...)}
 	}
 	const remedy = "count the tokens again"
 	k := f.Keys()
@@ -128,8 +130,9 @@ func readRanks(f *gguf.File, path string) (*Ranks, error) {
 	return r, nil
 }
 
-// For is the ranks for a vocabulary of n tokens that t reads; t may be nil. Where the tokenizers are the same, n may differ from the number
-// of ranks by ids that stand for nothing: some models' vocabularies are longer than their tokenizers'.
+// For is the ranks for a vocabulary of n tokens that t reads; t may be nil. Where the tokenizers
+// are the same, n may differ from the number of ranks by ids that stand for nothing: some models'
+// vocabularies are longer than their tokenizers'.
 func (r *Ranks) For(n int, t *tokenizer.Tokenizer) (*Ranks, error) {
 	key := Fingerprint(t)
 	if key != "" && r.Key != "" && key != r.Key {

@@ -27,7 +27,8 @@ func embedded(t testing.TB) *tokenizer.Tokenizer {
 	return tok
 }
 
-// Ranks are every token once: the special ones first, whatever their frequency, then the others by it.
+// Ranks are every token once: the special ones first, whatever their frequency, then the others by
+// it.
 func TestRanksOrder(t *testing.T) {
 	tok := embedded(t)
 	rapid.Check(t, func(t *rapid.T) {
@@ -40,7 +41,8 @@ func TestRanksOrder(t *testing.T) {
 			counts[text[i]]++
 		}
 		ranks := Count(n, tok, "generated", text, []int32{-1, int32(n)})
-		if sorted := slices.Sorted(slices.Values(ranks.Order)); len(slices.Compact(sorted)) != n || sorted[0] != 0 || sorted[n-1] != int32(n-1) {
+		if sorted := slices.Sorted(slices.Values(ranks.Order)); len(slices.Compact(sorted)) != n || sorted[0] != 0 ||
+			sorted[n-1] != int32(n-1) {
 			t.Fatal("not every token once")
 		}
 		for i, token := range ranks.Order {
@@ -65,8 +67,10 @@ func TestRanksFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !slices.Equal(got.Order, want.Order) || got.Kept != want.Kept || got.Source != want.Source || got.Key != want.Key || got.Key == "" {
-		t.Errorf("read %d ranks, %d kept, of %q (%s), wrote %d, %d, %q (%s)", len(got.Order), got.Kept, got.Source, got.Key, len(want.Order), want.Kept, want.Source, want.Key)
+	if !slices.Equal(got.Order, want.Order) || got.Kept != want.Kept || got.Source != want.Source ||
+		got.Key != want.Key || got.Key == "" {
+		t.Errorf("read %d ranks, %d kept, of %q (%s), wrote %d, %d, %q (%s)", len(got.Order), got.Kept, got.Source,
+			got.Key, len(want.Order), want.Kept, want.Source, want.Key)
 	}
 	n := tok.VocabSize()
 	for _, vocab := range []int{n, n + 5} {
@@ -74,7 +78,8 @@ func TestRanksFile(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if all := slices.Sorted(slices.Values(r.Order)); len(all) != vocab || len(slices.Compact(all)) != vocab || r.Kept != got.Kept || r.Order[got.Kept] != 5 {
+		if all := slices.Sorted(slices.Values(r.Order)); len(all) != vocab || len(slices.Compact(all)) != vocab ||
+			r.Kept != got.Kept || r.Order[got.Kept] != 5 {
 			t.Errorf("for %d tokens: %d ranks, %d kept, then %d", vocab, len(r.Order), r.Kept, r.Order[got.Kept])
 		}
 	}
@@ -110,7 +115,8 @@ func TestRanksFileRefuses(t *testing.T) {
 			if err := w.WriteFile(path); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := OpenRanks(path); err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), path) {
+			if _, err := OpenRanks(path); err == nil || !strings.Contains(err.Error(), c.want) ||
+				!strings.Contains(err.Error(), path) {
 				t.Errorf("error %v: want one that names the file and %s", err, c.want)
 			}
 		})

@@ -41,8 +41,9 @@ func randomRouter(r *rand.Rand, pool *par.Pool, c RouterConfig) (*Router, *nn.Pa
 	return router, params
 }
 
-// A routed list is what is always listed, what came up in the text last and the clusters with the highest scores for any row of the step, as
-// many as their budget: whole, no token twice, and nothing else. It is the same beside a pass, and the logits are the head's.
+// A routed list is what is always listed, what came up in the text last and the clusters with the
+// highest scores for any row of the step, as many as their budget: whole, no token twice, and
+// nothing else. It is the same beside a pass, and the logits are the head's.
 func TestRoutedListsTheBestClusters(t *testing.T) {
 	pool := par.New(2)
 	defer pool.Close()
@@ -58,7 +59,8 @@ func TestRoutedListsTheBestClusters(t *testing.T) {
 			t.Fatal(err)
 		}
 		router, _ := randomRouter(r, pool, RouterConfig{Embed: 8, Hidden: 8, Width: 12, Clusters: m})
-		o := RoutedOptions{Clusters: rapid.IntRange(1, m).Draw(t, "listed"), PositionAware: rapid.Bool().Draw(t, "position-aware"), Extra: rapid.IntRange(0, 70).Draw(t, "extra")}
+		o := RoutedOptions{Clusters: rapid.IntRange(1, m).Draw(t, "listed"),
+			PositionAware: rapid.Bool().Draw(t, "position-aware"), Extra: rapid.IntRange(0, 70).Draw(t, "extra")}
 		d, err := NewRouted(pool, head, head.W, &Routing{Router: router, Always: always, Clusters: clusters}, o)
 		if err != nil {
 			t.Fatal(err)
@@ -135,7 +137,8 @@ func TestRoutedListsTheBestClusters(t *testing.T) {
 				}
 				got := listed(t, lists[first])
 				if len(got) != len(want) || lists[first].Count() != len(want) {
-					t.Fatalf("step %d lists %d tokens, counts %d, want %d", q.Step, len(got), lists[first].Count(), len(want))
+					t.Fatalf("step %d lists %d tokens, counts %d, want %d", q.Step, len(got), lists[first].Count(),
+						len(want))
 				}
 				for token := range want {
 					if !got[token] {
@@ -147,7 +150,8 @@ func TestRoutedListsTheBestClusters(t *testing.T) {
 				x.Data[k] = 1
 				e.Shortlist(nn.Source{X: x}, []*nn.Shortlist{&lists[first].Shortlist}, dst)
 				for i, token := range lists[first].Tokens() {
-					if logit := dst.Data[i]; token != nn.NoToken && logit != w.Row(int(token))[k] || token == nn.NoToken && !math.IsInf(float64(logit), -1) {
+					if logit := dst.Data[i]; token != nn.NoToken && logit != w.Row(int(token))[k] ||
+						token == nn.NoToken && !math.IsInf(float64(logit), -1) {
 						t.Fatalf("token %d has logit %g", token, logit)
 					}
 				}
@@ -169,7 +173,8 @@ func TestRoutedAllocatesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	router, _ := randomRouter(r, pool, RouterConfig{Embed: 8, Hidden: 8, Width: 12, Clusters: len(clusters)})
-	d, err := NewRouted(pool, head, head.W, &Routing{Router: router, Always: always, Clusters: clusters}, RoutedOptions{Clusters: 3, Extra: 64})
+	d, err := NewRouted(pool, head, head.W, &Routing{Router: router, Always: always, Clusters: clusters},
+		RoutedOptions{Clusters: 3, Extra: 64})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -258,7 +263,8 @@ func TestRouterTrains(t *testing.T) {
 			p.Data[i] = old - step
 			down := loss()
 			p.Data[i] = old
-			if want := (up - down) / (2 * step); want-float64(p.Grad[i]) > 1e-2*(1+abs(want)) || float64(p.Grad[i])-want > 1e-2*(1+abs(want)) {
+			if want := (up - down) / (2 * step); want-float64(p.Grad[i]) > 1e-2*(1+abs(want)) ||
+				float64(p.Grad[i])-want > 1e-2*(1+abs(want)) {
 				t.Fatalf("%s[%d] has gradient %g, want %g", p.Name, i, p.Grad[i], want)
 			}
 		}
@@ -276,11 +282,13 @@ func TestNewRoutedRefuses(t *testing.T) {
 	router, _ := randomRouter(r, pool, RouterConfig{Embed: 8, Hidden: 8, Width: 4, Clusters: 2})
 	for name, f := range map[string]func() error{
 		"another number of clusters": func() error {
-			_, err := NewRouted(pool, head, head.W, &Routing{Router: router, Always: []int32{0}, Clusters: clusters[:1]}, RoutedOptions{Clusters: 1})
+			_, err := NewRouted(pool, head, head.W, &Routing{Router: router, Always: []int32{0},
+				Clusters: clusters[:1]}, RoutedOptions{Clusters: 1})
 			return err
 		},
 		"more than there are": func() error {
-			_, err := NewRouted(pool, head, head.W, &Routing{Router: router, Always: []int32{0}, Clusters: clusters}, RoutedOptions{Clusters: 3})
+			_, err := NewRouted(pool, head, head.W, &Routing{Router: router, Always: []int32{0}, Clusters: clusters},
+				RoutedOptions{Clusters: 3})
 			return err
 		},
 	} {

@@ -1,4 +1,5 @@
-// Routers in files: GGUF of an architecture of its own, for llama.cpp takes no tensors in a head's file that it does not know.
+// Routers in files: GGUF of an architecture of its own, for llama.cpp takes no tensors in a head's
+// file that it does not know.
 
 package shortlist
 
@@ -66,7 +67,8 @@ type RouterFile struct {
 // ReadRouter reads the shape of a router, and not its weights.
 func ReadRouter(f *gguf.File) (*RouterFile, error) {
 	wrong := func(field, format string, args ...any) error {
-		return &tensor.FileError{Format: "gguf", File: f.Path, Field: "key " + tensor.Quote(field), Remedy: "train the router again", Err: fmt.Errorf(format, args...)}
+		return &tensor.FileError{Format: "gguf", File: f.Path, Field: "key " + tensor.Quote(field),
+			Remedy: "train the router again", Err: fmt.Errorf(format, args...)}
 	}
 	k := f.Keys()
 	if a := k.String(keyArch); k.Err() == nil && a != archRouter {
@@ -140,7 +142,8 @@ func (r *RouterFile) Load(f *gguf.File, pool *par.Pool) (*Routing, error) {
 	return routing, w.Pack(pool)
 }
 
-// Fits returns an error that says what differs where the router is not one for drafters of so wide embeddings and features.
+// Fits returns an error that says what differs where the router is not one for drafters of so wide
+// embeddings and features.
 func (r *RouterFile) Fits(vocab, embed, hidden int) error {
 	switch {
 	case r.Vocab != vocab:
@@ -151,16 +154,18 @@ func (r *RouterFile) Fits(vocab, embed, hidden int) error {
 	return nil
 }
 
-// Reads returns an error where the router's clusters are of the tokens of another vocabulary than t reads; t may be nil: it is not known.
+// Reads returns an error where the router's clusters are of the tokens of another vocabulary than t
+// reads; t may be nil: it is not known.
 func (r *RouterFile) Reads(t *tokenizer.Tokenizer) error {
 	if key := Fingerprint(t); key != "" && r.Vocabulary != "" && key != r.Vocabulary {
-		return fmt.Errorf("key %s is %s, and the target's vocabulary %s: want a router trained with this target", tensor.Quote(keyVocabulary), r.Vocabulary, key)
+		return fmt.Errorf("key %s is %s, and the target's vocabulary %s: want a router trained with this target",
+			tensor.Quote(keyVocabulary), r.Vocabulary, key)
 	}
 	return nil
 }
 
-// Write writes a router and its weights, which NewRouter names, to a GGUF file. Of file all but Listed is
-// read.
+// Write writes a router and its weights, which NewRouter names, to a GGUF file. Of file all but
+// Listed is read.
 func (r *Routing) Write(path string, file RouterFile, weights []tensor.Tensor) error {
 	of := make([]int32, file.Vocab)
 	for i := range of {

@@ -33,7 +33,8 @@ func load(path string, pool *par.Pool) (*shortlist.RouterFile, *shortlist.Routin
 	return r, routing, err
 }
 
-// A router comes out of its file as it went in, and lists every token of the vocabulary where it lists all clusters.
+// A router comes out of its file as it went in, and lists every token of the vocabulary where it
+// lists all clusters.
 func TestRouterFiles(t *testing.T) {
 	pool := par.New(1)
 	defer pool.Close()
@@ -53,7 +54,8 @@ func TestRouterFiles(t *testing.T) {
 		if err := f.Fits(vocab, hidden, hidden); err != nil {
 			t.Fatal(err)
 		}
-		if f.Fits(vocab+1, hidden, hidden) == nil || f.Fits(vocab, hidden, hidden+1) == nil || f.Fits(vocab, hidden+1, hidden) == nil {
+		if f.Fits(vocab+1, hidden, hidden) == nil || f.Fits(vocab, hidden, hidden+1) == nil ||
+			f.Fits(vocab, hidden+1, hidden) == nil {
 			t.Fatal("a router fits heads of all shapes")
 		}
 		if r.Listed < 1 || r.Listed > len(r.Clusters) || f.Listed != r.Listed {
@@ -72,7 +74,8 @@ func TestRouterFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 		lists := make([]*shortlist.List, 1)
-		m.Choose([]shortlist.Query{{State: m.Begin(&sample.Params{}), Token: 0, Hidden: make([]float32, hidden)}}, lists)
+		m.Choose([]shortlist.Query{{State: m.Begin(&sample.Params{}), Token: 0, Hidden: make([]float32, hidden)}},
+			lists)
 		if lists[0].Count() != vocab {
 			t.Fatalf("all clusters list %d tokens of %d", lists[0].Count(), vocab)
 		}

@@ -45,8 +45,8 @@ func listed(t *rapid.T, l *List) map[int32]bool {
 	return set
 }
 
-// Frequent lists hold the tokens of highest rank, as many as the step's budget and those that are kept, up to a whole panel more; each
-// step's list is part of the one before.
+// Frequent lists hold the tokens of highest rank, as many as the step's budget and those that are
+// kept, up to a whole panel more; each step's list is part of the one before.
 func TestFrequentListsByRank(t *testing.T) {
 	pool := par.New(1)
 	defer pool.Close()
@@ -84,7 +84,8 @@ func TestFrequentListsByRank(t *testing.T) {
 	})
 }
 
-// A context list is the core and the tokens that came up last, whatever came up, and its rows are the head's.
+// A context list is the core and the tokens that came up last, whatever came up, and its rows are
+// the head's.
 func TestContextListsWhatCameUp(t *testing.T) {
 	pool := par.New(1)
 	defer pool.Close()
@@ -93,13 +94,15 @@ func TestContextListsWhatCameUp(t *testing.T) {
 		vocab := rapid.IntRange(1, 300).Draw(t, "vocab")
 		head, w := randomHead(r, vocab, 8)
 		ranks := randomRanks(r, vocab)
-		c, err := NewContext(pool, head, ranks, rapid.IntRange(1, vocab).Draw(t, "core"), rapid.IntRange(0, 70).Draw(t, "extra"))
+		c, err := NewContext(pool, head, ranks, rapid.IntRange(1, vocab).Draw(t, "core"),
+			rapid.IntRange(0, 70).Draw(t, "extra"))
 		if err != nil {
 			t.Fatal(err)
 		}
 		e := nn.NewExec(pool)
 		for range 2 { // the second sequence reuses the memory of the first
-			p := &sample.Params{Temperature: float32(rapid.IntRange(0, 1).Draw(t, "temperature")), TopK: 9 * rapid.IntRange(0, 1).Draw(t, "top-k"), Seed: r.Uint64()}
+			p := &sample.Params{Temperature: float32(rapid.IntRange(0, 1).Draw(t, "temperature")),
+				TopK: 9 * rapid.IntRange(0, 1).Draw(t, "top-k"), Seed: r.Uint64()}
 			s := c.Begin(p)
 			var text []int32 // what came up, in order
 			at := 0
@@ -144,7 +147,8 @@ func TestContextListsWhatCameUp(t *testing.T) {
 						want[text[i]] = true
 					}
 				}
-				for position := at + 1; position <= at+ahead && p.Temperature > 0 && p.TopK == 0 && c.extra > 0; position++ {
+				for position := at + 1; position <= at+ahead && p.Temperature > 0 && p.TopK == 0 &&
+					c.extra > 0; position++ {
 					n := 0
 					for _, token := range sample.HighNoise(nil, p.Seed, position, vocab, noiseTokens) {
 						if !want[token] && n < noiseRows {

@@ -11,16 +11,19 @@ import (
 	"github.com/grovellm/grove/tensor"
 )
 
-// tail is rows of a head summed up, to estimate the softmax's mass on them without computing their logits.
+// tail is rows of a head summed up, to estimate the softmax's mass on them without computing their
+// logits.
 //
-// Logits w·h of many rows w are distributed about normally, with mean h·(mean of the rows) and variance hᵀ·C·h, C the rows' covariance:
-// so the sum of their exponentials is about n·exp(mean + variance/2). C ≈ L·Lᵀ by a Cholesky factorisation that takes the largest
-// pivots first and ends after some columns. So what is computed beside the logits is the mean and columns of L. What of C the columns
-// leave is taken for hidden states without a direction.
+// Logits w·h of many rows w are distributed about normally, with mean h·(mean of the rows) and
+// variance hᵀ·C·h, C the rows' covariance: so the sum of their exponentials is about n·exp(mean +
+// variance/2). C ≈ L·Lᵀ by a Cholesky factorisation that takes the largest pivots first and ends
+// after some columns. So what is computed beside the logits is the mean and columns of L. What of C
+// the columns leave is taken for hidden states without a direction.
 //
-// Logits have wider tails than normal variables. In place of ½ of the variance stands [fatness], fitted to grove's draft model over the
-// tokens after the first 1024 to 8192 by frequency, on texts of three kinds: 0.67 to 0.83. Standard deviation of the error of the
-// logarithm of the mass, by one correction for all rows and by this, at temperature 1 (code, arithmetic, prose):
+// Logits have wider tails than normal variables. In place of ½ of the variance stands [fatness],
+// fitted to grove's draft model over the tokens after the first 1024 to 8192 by frequency, on texts
+// of three kinds: 0.67 to 0.83. Standard deviation of the error of the logarithm of the mass, by
+// one correction for all rows and by this, at temperature 1 (code, arithmetic, prose):
 //
 //	                                     one correction      this
 //	draft model, 4096 of 16384 tokens    0.28  0.25  0.24    0.16  0.07  0.14
@@ -29,8 +32,9 @@ import (
 //
 // and its mean is within 0.07 of nothing.
 //
-// Where the likeliest tokens are listed one by one, as a router does, what is left is a normal distribution without its upper end: a
-// share Φ(cut − deviation) of its mass, cut being the place, in deviations from the mean, above which the listed tokens are.
+// Where the likeliest tokens are listed one by one, as a router does, what is left is a normal
+// distribution without its upper end: a share Φ(cut − deviation) of its mass, cut being the place,
+// in deviations from the mean, above which the listed tokens are.
 type tail struct {
 	head   *nn.OrderedHead // the mean, then columns of L
 	tokens int             // that are summed up
@@ -86,8 +90,9 @@ func newTail(pool *par.Pool, head *Head, tokens []int32) (*tail, error) {
 	return t, nil
 }
 
-// cholesky returns columns of the factor of c/n, those with the largest pivots, and the variance they leave. Of
-// a hidden state that passed a norm, element i is about norm.Weight[i] times a variable of variance 1: pivots are weighed so.
+// cholesky returns columns of the factor of c/n, those with the largest pivots, and the variance
+// they leave. Of a hidden state that passed a norm, element i is about norm.Weight[i] times a
+// variable of variance 1: pivots are weighed so.
 func cholesky(c nn.Mat, n float64, norm *nn.Norm) (columns [][]float32, rest float64) {
 	d := c.Rows
 	left, weigh := make([]float64, d), make([]float64, d)
@@ -145,11 +150,13 @@ func packRows(rows [][]float32, d int, t gemm.Type) (*gemm.Matrix, error) {
 	return w, nil
 }
 
-// logMass is the logarithm of the sum of exp(logit / temperature) over the tail's tokens but the likeliest, those above cut (infinite:
-// all count), from the products with the tail's rows; temperature 0 is taken for 1.
+// logMass is the logarithm of the sum of exp(logit / temperature) over the tail's tokens but the
+// likeliest, those above cut (infinite: all count), from the products with the tail's rows;
+// temperature 0 is taken for 1.
 //
-// At low temperatures the sum of all is not of many tokens but of the largest, and n tokens' largest is √(2·ln n) standard
-// deviations above the mean. (Derrida's random energy model has just this transition.) Below a cut there are many in any case.
+// At low temperatures the sum of all is not of many tokens but of the largest, and n tokens'
+// largest is √(2·ln n) standard deviations above the mean. (Derrida's random energy model has just
+// this transition.) Below a cut there are many in any case.
 func (t *tail) logMass(x []float32, temperature float32, cut float64) float64 {
 	if t.tokens == 0 {
 		return math.Inf(-1)

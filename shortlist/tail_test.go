@@ -12,8 +12,8 @@ import (
 	"github.com/grovellm/grove/nn"
 )
 
-// The tail's numbers are the mean and, where it has a column for every dimension, the variance of the logits; equal rows are summed
-// exactly.
+// The tail's numbers are the mean and, where it has a column for every dimension, the variance of
+// the logits; equal rows are summed exactly.
 func TestTailSumsUp(t *testing.T) {
 	pool := par.New(1)
 	defer pool.Close()
@@ -91,8 +91,9 @@ func TestTailSumsUp(t *testing.T) {
 	})
 }
 
-// On normal logits of a variance that an output head gives, the estimate is too large by what wider tails would add, at every temperature
-// of use, and nothing like the mean's or the largest token's error.
+// On normal logits of a variance that an output head gives, the estimate is too large by what wider
+// tails would add, at every temperature of use, and nothing like the mean's or the largest token's
+// error.
 func TestTailEstimatesMass(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	for _, deviation := range []float64{0.5, 1, 1.6} {
@@ -127,7 +128,8 @@ func TestTailBelowTheLikeliest(t *testing.T) {
 				for _, l := range logits[:n-listed] {
 					exact = logAdd(exact, l/float64(temperature))
 				}
-				got := (&tail{tokens: n, rest: deviation * deviation}).logMass([]float32{0}, temperature, cutAbove(float64(listed)/n))
+				got := (&tail{tokens: n, rest: deviation * deviation}).logMass([]float32{0}, temperature,
+					cutAbove(float64(listed)/n))
 				if d := got - exact; math.Abs(d) > 0.35 {
 					t.Errorf("deviation %g at temperature %g, %d listed: off by %g", deviation, temperature, listed, d)
 				}

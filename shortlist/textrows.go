@@ -14,7 +14,8 @@ type textRows struct {
 	head *nn.OrderedHead
 	n    int // rows of tokens that came up
 
-	// These rows in the order in which they came up, the latest first, as a ring through the row number c.extra.
+	// These rows in the order in which they came up, the latest first, as a ring through the row
+	// number c.extra.
 	before, after []int32
 
 	noise [ahead]noiseBlock

@@ -13,8 +13,9 @@ import (
 	"github.com/grovellm/grove/nn"
 )
 
-// A sequence's own rows are of the tokens that came up last, as many as there are rows, each once. When what is stale has been filled
-// they are the head's rows, however often that was put off or left half done.
+// A sequence's own rows are of the tokens that came up last, as many as there are rows, each once.
+// When what is stale has been filled they are the head's rows, however often that was put off or
+// left half done.
 func TestOwnRowsAreTheLatestTokens(t *testing.T) {
 	pool := par.New(2)
 	defer pool.Close()

@@ -1,5 +1,5 @@
-// Paper 001 §3: what a shortlist costs in acceptance. Lemma 1, Lemma 2 and Theorem A are claims about all distributions, so they are held
-// against generated ones.
+// Paper 001 §3: what a shortlist costs in acceptance. Lemma 1, Lemma 2 and Theorem A are claims
+// about all distributions, so they are held against generated ones.
 
 package shortlist
 
@@ -37,7 +37,8 @@ func distribution(t *rapid.T, n int, label string) []float64 {
 	return p
 }
 
-// acceptance is the chance that a token drawn from q is accepted against p: Σ min(p, q), equation 3.
+// acceptance is the chance that a token drawn from q is accepted against p: Σ min(p, q), equation
+// 3.
 func acceptance(p, q []float64) (sum float64) {
 	for i := range p {
 		sum += min(p[i], q[i])
@@ -84,13 +85,14 @@ func top(p []float64, k int) []int {
 
 const slack = 1e-12
 
-// Lemma 1: drafts from a subset are accepted at most as often as the target puts mass there, and the target normalised on the
-// subset reaches it.
+// Lemma 1: drafts from a subset are accepted at most as often as the target puts mass there, and
+// the target normalised on the subset reaches it.
 func TestLemma1(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 60).Draw(t, "tokens")
 		p := distribution(t, n, "target")
-		subset := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "subset"), 5)).Perm(n)[:rapid.IntRange(1, n).Draw(t, "size")]
+		subset := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "subset"), 5)).Perm(n)[:rapid.IntRange(1, n).Draw(t,
+			"size")]
 		most := mass(p, subset)
 		if a := acceptance(p, onto(distribution(t, n, "drafter"), subset)); a > most+slack {
 			t.Fatalf("a drafter on the subset is accepted %g of the time, and the subset has %g", a, most)
@@ -101,7 +103,8 @@ func TestLemma1(t *testing.T) {
 	})
 }
 
-// Lemma 2: of all subsets of a size, the likeliest tokens are accepted most often. All subsets are tried.
+// Lemma 2: of all subsets of a size, the likeliest tokens are accepted most often. All subsets are
+// tried.
 func TestLemma2(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 12).Draw(t, "tokens")
@@ -125,8 +128,9 @@ func TestLemma2(t *testing.T) {
 	})
 }
 
-// Theorem A: over any contexts, each with its likeliest tokens, acceptance is at least that of one subset for all; more, if in
-// a context whose likeliest tokens are those alone the subset is another. And with it the tokens of a verification.
+// Theorem A: over any contexts, each with its likeliest tokens, acceptance is at least that of one
+// subset for all; more, if in a context whose likeliest tokens are those alone the subset is
+// another. And with it the tokens of a verification.
 func TestTheoremA(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 40).Draw(t, "tokens")
@@ -137,7 +141,8 @@ func TestTheoremA(t *testing.T) {
 		for range contexts {
 			ps = append(ps, distribution(t, n, "target"))
 		}
-		// The static subset: any, or the best there is for all contexts, which is the likeliest of their mixture.
+		// The static subset: any, or the best there is for all contexts, which is the likeliest of
+		// their mixture.
 		static := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "subset"), 6)).Perm(n)[:k]
 		if rapid.Bool().Draw(t, "best") {
 			mixture := make([]float64, n)
@@ -159,7 +164,8 @@ func TestTheoremA(t *testing.T) {
 			}
 		}
 		if dynamic < fixed+strict-slack {
-			t.Fatalf("acceptance %g with each context's own tokens, %g with the same for all: want %g more", dynamic, fixed, strict)
+			t.Fatalf("acceptance %g with each context's own tokens, %g with the same for all: want %g more", dynamic,
+				fixed, strict)
 		}
 		for length := range 9 {
 			if d, f := perVerification(dynamic, length), perVerification(fixed, length); d < f-slack {
@@ -169,7 +175,8 @@ func TestTheoremA(t *testing.T) {
 	})
 }
 
-// perVerification is Ω(α, γ): tokens committed per verification of γ drafted ones, each accepted with probability α.
+// perVerification is Ω(α, γ): tokens committed per verification of γ drafted ones, each accepted
+// with probability α.
 func perVerification(accept float64, length int) (sum float64) {
 	power := 1.0
 	for range length + 1 {
@@ -179,8 +186,9 @@ func perVerification(accept float64, length int) (sum float64) {
 	return sum
 }
 
-// No list of grove's can be above the oracle: the mass that any method lists is at most that of as many of the likeliest tokens, and the
-// measured share of a frequency list is what its ranks say on the text they were counted in.
+// No list of grove's can be above the oracle: the mass that any method lists is at most that of as
+// many of the likeliest tokens, and the measured share of a frequency list is what its ranks say on
+// the text they were counted in.
 func TestFrequencyAgainstOracle(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(2, 80).Draw(t, "tokens")

@@ -62,7 +62,8 @@ func TestRequestCache(t *testing.T) {
 			return
 		}
 		_, err := loop.Start(prompt, speculate.Request{Cache: c, MaxTokens: 6})
-		ran := speculate.Model(m).NewPass().Run(context.Background(), []speculate.Rows{{Cache: c, Tree: tree.New(1)}}, nil)
+		ran := speculate.Model(m).NewPass().Run(context.Background(), []speculate.Rows{{Cache: c, Tree: tree.New(1)}},
+			nil)
 		for _, err := range []error{err, ran} {
 			if err == nil || !strings.Contains(err.Error(), "cache") || !strings.Contains(err.Error(), "NewCache") {
 				t.Fatalf("%s: error %v: want one that names the cache and where to take one", kind, err)

@@ -1,4 +1,5 @@
-// Sequences that a grammar constrains: package grammar has the state after the text and at a tree's nodes.
+// Sequences that a grammar constrains: package grammar has the state after the text and at a tree's
+// nodes.
 
 package speculate
 
@@ -32,8 +33,9 @@ func (s *Sequence) beginGrammar() (err error) {
 
 // chooseAllowed is the token that the rule chooses among those that the grammar allows.
 //
-// What is chosen among all tokens, and is allowed, is also what is chosen among the allowed ones: scores of tokens do not depend on
-// each other, unless top-k, top-p or min-p leave tokens out. So a mask is needed in the other cases alone.
+// What is chosen among all tokens, and is allowed, is also what is chosen among the allowed ones:
+// scores of tokens do not depend on each other, unless top-k, top-p or min-p leave tokens out. So a
+// mask is needed in the other cases alone.
 func (s *Sequence) chooseAllowed(logits []float32, nodes []int32) (int32, error) {
 	l := s.loop
 	if s.rule == l.coupled && !s.r.Sampling.Narrows() {
@@ -48,14 +50,18 @@ func (s *Sequence) chooseAllowed(logits []float32, nodes []int32) (int32, error)
 	if len(l.masked) != len(logits) {
 		l.masked = make([]float32, len(logits))
 	}
-	return s.form.path.Choose(l.masked, logits, func(masked []float32) (int32, error) { return s.rule.next(s, masked, nodes) })
+	return s.form.path.Choose(l.masked, logits, func(masked []float32) (int32,
+		error) {
+		return s.rule.next(s, masked, nodes)
+	})
 }
 
 // complete reports whether the grammar allows no further text.
 func (s *Sequence) complete() bool { return s.form.path != nil && s.form.path.Complete() }
 
-// restrict cuts the nodes that the grammar forbids off the drafter's tree, and adds the text that it forces below the root and below
-// leaves. Of a drawn tree it keeps what was drawn from the part of the distribution that is allowed.
+// restrict cuts the nodes that the grammar forbids off the drafter's tree, and adds the text that
+// it forces below the root and below leaves. Of a drawn tree it keeps what was drawn from the part
+// of the distribution that is allowed.
 func (s *Sequence) restrict() {
 	f := &s.form
 	if f.drafted = s.tree.Len(); f.path == nil || !s.turn.Drafts {
@@ -72,8 +78,8 @@ func (s *Sequence) restrict() {
 	s.turn.Nodes, s.turn.ForcedChance = max(s.turn.Nodes, s.tree.Len()), f.forcedChance()
 }
 
-// forcedChance is how likely the target is to spell forced text as the tokenizer does. It begins as if it had
-// done so calibrate.PriorWeight times of one more.
+// forcedChance is how likely the target is to spell forced text as the tokenizer does. It begins as
+// if it had done so calibrate.PriorWeight times of one more.
 func (f *form) forcedChance() float32 {
 	return float32(f.taken+calibrate.PriorWeight) / float32(f.offered+calibrate.PriorWeight+1)
 }

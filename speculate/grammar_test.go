@@ -10,20 +10,22 @@ import (
 	"github.com/grovellm/grove/sample"
 )
 
-// Text that the grammar forces is drafted, and no tree that is verified has a node that the grammar forbids. With and without a
-// controller most tokens come without a pass of their own.
+// Text that the grammar forces is drafted, and no tree that is verified has a node that the grammar
+// forbids. With and without a controller most tokens come without a pass of their own.
 func TestForcedTextIsDrafted(t *testing.T) {
 	pieces := grammar.RandomVocab(9, func(int) int { return 0 })
 	g, err := grammar.GBNF(`root ::= ("abcdabcd" [ab]){12}`)
 	if err != nil {
 		t.Fatal(err)
 	}
-	form := &grammar.Constraint{Grammar: g, Vocab: grammar.NewVocab(pieces), Encode: func(text string) (tokens []int32) {
-		for _, letter := range []byte(text) {
-			tokens = append(tokens, int32(slices.IndexFunc(pieces, func(p []byte) bool { return string(p) == string(letter) })))
-		}
-		return tokens
-	}}
+	form := &grammar.Constraint{Grammar: g, Vocab: grammar.NewVocab(pieces),
+		Encode: func(text string) (tokens []int32) {
+			for _, letter := range []byte(text) {
+				tokens = append(tokens, int32(slices.IndexFunc(pieces,
+					func(p []byte) bool { return string(p) == string(letter) })))
+			}
+			return tokens
+		}}
 	for _, uncontrolled := range []bool{true, false} {
 		target := &toy{vocab: len(pieces), context: 200, salt: 3}
 		d, err := draft.New("lookup", draft.Target{})
@@ -34,7 +36,8 @@ func TestForcedTextIsDrafted(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s, err := l.Start([]int32{3, 4, 5, 6, 8, 3, 4, 7}, Request{Grammar: form, Sampling: sample.Params{Temperature: 1, Seed: 1}})
+		s, err := l.Start([]int32{3, 4, 5, 6, 8, 3, 4, 7}, Request{Grammar: form,
+			Sampling: sample.Params{Temperature: 1, Seed: 1}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -10,15 +10,17 @@ import (
 	"github.com/grovellm/grove/draft"
 )
 
-// Kept is what a drafter computed of a text, for sequences of that drafter whose prompts begin like it.
+// Kept is what a drafter computed of a text, for sequences of that drafter whose prompts begin like
+// it.
 type Kept struct {
 	drafter draft.Drafter
 	state   draft.State
 	text    []int32
 }
 
-// Keep returns what the drafter computed of the sequence's text so far; nil where there is no drafter, or it has not
-// read that text. It shares memory with the sequence and may outlive it. The caller closes it.
+// Keep returns what the drafter computed of the sequence's text so far; nil where there is no
+// drafter, or it has not read that text. It shares memory with the sequence and may outlive it. The
+// caller closes it.
 func (s *Sequence) Keep() (*Kept, error) {
 	if s.state == nil || s.behind() {
 		return nil, nil
@@ -75,8 +77,8 @@ func (s *Sequence) resume() error {
 // behind reports whether there are rows in the cache that the drafter has not been told of.
 func (s *Sequence) behind() bool { return s.state != nil && s.told < s.cache.Len() }
 
-// tell tells the drafters of rows that came with a cache, a chunk of each sequence's. Sequences that have more such
-// rows stay behind, and take no further part in the step.
+// tell tells the drafters of rows that came with a cache, a chunk of each sequence's. Sequences
+// that have more such rows stay behind, and take no further part in the step.
 func (l *Loop) tell(ctx context.Context, sequences []*Sequence) error {
 	all := true // no sequence can take part
 	for _, s := range sequences {
@@ -86,7 +88,8 @@ func (l *Loop) tell(ctx context.Context, sequences []*Sequence) error {
 		}
 		to := min(s.cache.Len(), s.told+l.o.Chunk)
 		all = all && to < s.cache.Len()
-		s.group.commits = append(s.group.commits, draft.Rows{State: s.state, Tokens: s.text[s.told:to], Next: -1, Skip: s.skipped})
+		s.group.commits = append(s.group.commits, draft.Rows{State: s.state, Tokens: s.text[s.told:to], Next: -1,
+			Skip: s.skipped})
 	}
 	for _, g := range l.groups {
 		if len(g.commits) == 0 {

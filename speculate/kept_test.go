@@ -49,7 +49,8 @@ func TestConversation(t *testing.T) {
 				r.Fatal(err)
 			}
 			if left := d.left(s, n); cache.Len() != left || s.Stats().Reused != left {
-				r.Fatalf("%d of %d rows are left in the cache, %d reused: want %d", cache.Len(), n, s.Stats().Reused, left)
+				r.Fatalf("%d of %d rows are left in the cache, %d reused: want %d", cache.Len(), n, s.Stats().Reused,
+					left)
 			}
 			for s.Finish() == Running {
 				ctx, cancel := context.WithCancel(context.Background())
@@ -116,7 +117,8 @@ func TestPrefixIsToldInSteps(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// One read 10 chunks of the prompt; the drafter was told of 9 chunks of the other's, and it read the rest.
+	// One read 10 chunks of the prompt; the drafter was told of 9 chunks of the other's, and it
+	// read the rest.
 	if len(other.Output()) != 1 || len(late.Output()) != 1 {
 		t.Errorf("%d and %d tokens after ten steps, want one each", len(other.Output()), len(late.Output()))
 	}
@@ -142,7 +144,8 @@ func TestKeptOfAnotherDrafter(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		var loops [2]*Loop
 		for i := range loops {
-			loops[i], _ = New(target, &hostile{r: r, t: target, output: map[int32][]int32{}}, Options{Uncontrolled: true})
+			loops[i], _ = New(target, &hostile{r: r, t: target, output: map[int32][]int32{}},
+				Options{Uncontrolled: true})
 		}
 		s, err := loops[0].Start([]int32{1, 2, 3}, Request{MaxTokens: 1})
 		if err != nil {

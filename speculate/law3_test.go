@@ -7,7 +7,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Law 3 in simulation: never much slower than plain decoding, and nearly as fast as the best fixed budget or faster.
+// Law 3 in simulation: never much slower than plain decoding, and nearly as fast as the best fixed
+// budget or faster.
 
 // rules make a drafter, and options, for an acceptance rule.
 var rules = map[string]func(*simDrafter) (draft.Drafter, Options){
@@ -18,7 +19,8 @@ var rules = map[string]func(*simDrafter) (draft.Drafter, Options){
 	},
 }
 
-// With a drafter of certain nonsense, however dear it and rows are, little is lost, and less by who knows it already.
+// With a drafter of certain nonsense, however dear it and rows are, little is lost, and less by who
+// knows it already.
 func TestHostileDrafterCostsLittle(t *testing.T) {
 	for passes, cost := range passCosts {
 		for drafting, price := range draftCosts {
@@ -44,7 +46,8 @@ func TestHostileDrafterCostsLittle(t *testing.T) {
 							}
 							if speed < least*plain {
 								t.Errorf("passes %s, drafting %s, %s, confidence %g, width %d, batch of %d: %.3f of the speed of plain decoding in try %d, want %.3f; %d of %d rounds speculated",
-									passes, drafting, rule, d.confidence, d.width, batch, speed/plain, try, least, stats.Rounds-stats.Plain, stats.Rounds)
+									passes, drafting, rule, d.confidence, d.width, batch, speed/plain, try, least,
+									stats.Rounds-stats.Plain, stats.Rounds)
 							}
 						}
 					}
@@ -54,7 +57,8 @@ func TestHostileDrafterCostsLittle(t *testing.T) {
 	}
 }
 
-// With an honest drafter, whatever things cost, it is nearly as fast as the best fixed budget, from the start and when warm.
+// With an honest drafter, whatever things cost, it is nearly as fast as the best fixed budget, from
+// the start and when warm.
 func TestBestBudgetIsFound(t *testing.T) {
 	worst, sum, cases := 2.0, 0.0, 0.0
 	for passes, cost := range passCosts {
@@ -68,7 +72,8 @@ func TestBestBudgetIsFound(t *testing.T) {
 						const n = 800
 						run := func(o Options) float64 {
 							target := newSim(cost)
-							d := &simDrafter{clock: target.clock, draftCost: price, right: right, beside: .5, confidence: right, width: 3, deepest: 12}
+							d := &simDrafter{clock: target.clock, draftCost: price, right: right, beside: .5,
+								confidence: right, width: 3, deepest: 12}
 							drafter, p := as(d)
 							o.Accept = p.Accept
 							speed, _ := simulate(t, target, drafter, o, batch, n)
@@ -120,21 +125,25 @@ func TestTurningDrafterIsFollowed(t *testing.T) {
 		good := run(simDrafter{right: .9}, Options{})
 		got := run(simDrafter{turns: func(at int) float64 { return .9 * float64(at/500%2) }}, Options{})
 		if ideal := 2 / (1/plain + 1/good); got < .85*ideal {
-			t.Errorf("passes %s: %.0f tokens/s, %.0f plainly, %.0f where it is good, so that %.0f were to be had", passes, got, plain, good, ideal)
+			t.Errorf("passes %s: %.0f tokens/s, %.0f plainly, %.0f where it is good, so that %.0f were to be had",
+				passes, got, plain, good, ideal)
 		}
 	}
 }
 
-// Whatever drafting, reading and rows cost, and whatever a drafter promises that is never right, texts that come one after the other
-// lose little time to it, prompts and the first text included: what one text found out is not paid for again by the next.
+// Whatever drafting, reading and rows cost, and whatever a drafter promises that is never right,
+// texts that come one after the other lose little time to it, prompts and the first text included:
+// what one text found out is not paid for again by the next.
 func TestHopelessDrafterCostsLittle(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
-		cost := passCosts[rapid.SampledFrom([]string{"flat", "cheap", "knee", "steps", "dear", "linear"}).Draw(r, "passes")]
+		cost := passCosts[rapid.SampledFrom([]string{"flat", "cheap", "knee", "steps", "dear", "linear"}).Draw(r,
+			"passes")]
 		d := &simDrafter{
 			confidence: rapid.Float64Range(.3, .99).Draw(r, "confidence"), width: rapid.IntRange(1, 4).Draw(r, "width"),
-			deepest:   rapid.IntRange(1, 60).Draw(r, "deepest"),
-			draftCost: draftCost{rapid.Float64Range(0, 3).Draw(r, "base") * ms, rapid.Float64Range(.02, 1).Draw(r, "level") * ms},
-			catchUp:   rapid.Float64Range(0, .2).Draw(r, "reading") * ms,
+			deepest: rapid.IntRange(1, 60).Draw(r, "deepest"),
+			draftCost: draftCost{rapid.Float64Range(0, 3).Draw(r, "base") * ms,
+				rapid.Float64Range(.02, 1).Draw(r, "level") * ms},
+			catchUp: rapid.Float64Range(0, .2).Draw(r, "reading") * ms,
 		}
 		alone := rapid.Bool().Draw(r, "alone") // trees of the text alone are no better
 		recital := draftCost{rapid.Float64Range(0, .1).Draw(r, "text") * ms, 0}
@@ -146,7 +155,8 @@ func TestHopelessDrafterCostsLittle(t *testing.T) {
 				d.clock = target.clock
 				drafter = d
 				if alone {
-					drafter = &simWithText{d, simDrafter{clock: d.clock, confidence: d.confidence, width: 1, deepest: 20, draftCost: recital}}
+					drafter = &simWithText{d, simDrafter{clock: d.clock, confidence: d.confidence, width: 1,
+						deepest: 20, draftCost: recital}}
 				}
 			}
 			l, err := New(target, drafter, Options{})
@@ -160,7 +170,8 @@ func TestHopelessDrafterCostsLittle(t *testing.T) {
 			return target.seconds()
 		}
 		plain := run(nil)
-		// What is not known yet is paid for once: reading the first prompt, and drafts of the first text.
+		// What is not known yet is paid for once: reading the first prompt, and drafts of the first
+		// text.
 		first := prompt*d.catchUp + 3*(d.base+12*d.level) + 30*ms
 		if lost := run(d) - plain - first; lost > .02*plain {
 			r.Fatalf("%d texts took %.1f%% longer than plainly", texts, 100*lost/plain)
@@ -168,8 +179,8 @@ func TestHopelessDrafterCostsLittle(t *testing.T) {
 	})
 }
 
-// Of a drafter and the text alone the better is asked, whichever it is, and whatever reading and drafting cost. A drafter that knows
-// anything knows what the text does.
+// Of a drafter and the text alone the better is asked, whichever it is, and whatever reading and
+// drafting cost. A drafter that knows anything knows what the text does.
 func TestTheBetterIsAsked(t *testing.T) {
 	for passes, cost := range passCosts {
 		for drafting, price := range draftCosts {
@@ -178,7 +189,8 @@ func TestTheBetterIsAsked(t *testing.T) {
 				run := func(drafter, text float64) float64 {
 					target := newSim(cost)
 					of := func(right float64) simDrafter {
-						return simDrafter{clock: target.clock, right: right, beside: .5, confidence: max(right, .5), width: 2, deepest: 12}
+						return simDrafter{clock: target.clock, right: right, beside: .5, confidence: max(right, .5),
+							width: 2, deepest: 12}
 					}
 					one, two := of(drafter), of(text)
 					two.rng = 12345

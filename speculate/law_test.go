@@ -80,7 +80,8 @@ func (p *lawPass) Logits(s, i int) []float32 {
 	return p.t.logits[r.Tree.Position(node, p.at[s])][r.Tree.Token[node]]
 }
 
-// law is the exact distribution of the first n tokens after a prompt of one token: by plain decoding at every step.
+// law is the exact distribution of the first n tokens after a prompt of one token: by plain
+// decoding at every step.
 func (t *lawTarget) law(params sample.Params, n int) []float64 {
 	s, err := sample.New(params, lawVocab)
 	if err != nil {
@@ -240,7 +241,8 @@ func (d *drawer) grow(s *drawerState, t *tree.Tree, head, budget, depth int) (dr
 	return drawn
 }
 
-// merge is what should not be done: of two draws of one token under the same text it keeps the first.
+// merge is what should not be done: of two draws of one token under the same text it keeps the
+// first.
 func (d *drawer) merge(s *drawerState, t *tree.Tree) {
 	merged, drawn := tree.New(t.Token[0]), [][]float32{nil}
 	to := make([]int, t.Len())

@@ -19,11 +19,13 @@ func (d *stumbling) Propose(ctx context.Context, requests []draft.Request) ([]dr
 	return d.simDrafter.Propose(ctx, requests)
 }
 
-// A drafter that pays is asked in nearly every round of every text, whatever luck it has in the first ones: passages that it cannot
-// foretell, a machine that changes its pace, passes and drafts that are held up.
+// A drafter that pays is asked in nearly every round of every text, whatever luck it has in the
+// first ones: passages that it cannot foretell, a machine that changes its pace, passes and drafts
+// that are held up.
 func TestBadLuckIsForgotten(t *testing.T) {
 	const trials, texts, prompt, output = 300, 6, 50, 160
-	for _, c := range []struct{ pass, held float64 }{{20 * ms, 0}, {20 * ms, .02}, {.15 * ms, .002}} { // of a plain pass; how often something is held up
+	// of a plain pass; how often something is held up
+	for _, c := range []struct{ pass, held float64 }{{20 * ms, 0}, {20 * ms, .02}, {.15 * ms, .002}} {
 		all, worst := 0.0, 0.0
 		for trial := range uint64(trials) {
 			rng := rand.New(rand.NewPCG(trial, 5))
@@ -63,8 +65,10 @@ func TestBadLuckIsForgotten(t *testing.T) {
 			share := float64(plain) / float64(rounds)
 			all, worst = all+share/trials, max(worst, share)
 		}
-		if t.Logf("passes of %g ms, held up %g: %.3f of the rounds plain, %.3f at worst", c.pass/ms, c.held, all, worst); all > .05 || worst > .15 {
-			t.Errorf("passes of %g ms, held up %g: %.3f of the rounds are plain, %.3f at worst, want .05 and .15", c.pass/ms, c.held, all, worst)
+		if t.Logf("passes of %g ms, held up %g: %.3f of the rounds plain, %.3f at worst", c.pass/ms, c.held, all,
+			worst); all > .05 || worst > .15 {
+			t.Errorf("passes of %g ms, held up %g: %.3f of the rounds are plain, %.3f at worst, want .05 and .15",
+				c.pass/ms, c.held, all, worst)
 		}
 	}
 }

@@ -32,8 +32,8 @@ func (c *chance) Propose(_ context.Context, requests []draft.Request) ([]draft.P
 	return make([]draft.Proposal, len(requests)), nil
 }
 
-// On a real model: a batch of texts with lookup, with a drafter of random trees, and each text alone without
-// a drafter come out the same.
+// On a real model: a batch of texts with lookup, with a drafter of random trees, and each text
+// alone without a drafter come out the same.
 func TestSameTokensOnAModel(t *testing.T) {
 	m, err := model.Open(testdata.Path(t, "models/go-7m/go-7m-f32.gguf"), model.Options{Threads: 2})
 	if err != nil {
@@ -42,7 +42,8 @@ func TestSameTokensOnAModel(t *testing.T) {
 	defer m.Close()
 	source := "func Sum(xs []int) int {\n\ttotal := 0\n\tfor _, x := range xs {\n\t\ttotal += x\n\t}\n\treturn total\n}\n\n"
 	var prompts [][]int32
-	for _, text := range []string{source + source + "func Sum(", "package strings\n\nimport (\n\t\"unicode\"\n", "Alice was beginning to"} {
+	for _, text := range []string{source + source + "func Sum(", "package strings\n\nimport (\n\t\"unicode\"\n",
+		"Alice was beginning to"} {
 		prompts = append(prompts, m.Tokenizer.Encode(text, tokenizer.EncodeOptions{}))
 	}
 	generate := func(d draft.Drafter, budget int, p sample.Params, prompts [][]int32) ([][]int32, *Stats) {
@@ -84,14 +85,16 @@ func TestSameTokensOnAModel(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for name, d := range map[string]draft.Drafter{"lookup": lookup, "chance": &chance{vocab: int32(m.Config.Vocab), rng: rand.New(rand.NewPCG(1, 2))}} {
+		for name, d := range map[string]draft.Drafter{"lookup": lookup,
+			"chance": &chance{vocab: int32(m.Config.Vocab), rng: rand.New(rand.NewPCG(1, 2))}} {
 			got, stats := generate(d, 12, p, prompts)
 			for i := range want {
 				if !slices.Equal(got[i], want[i]) {
 					t.Errorf("%s, temperature %g, text %d: %v, want %v", name, p.Temperature, i, got[i], want[i])
 				}
 			}
-			t.Logf("%s, temperature %g: τ = %.2f, %d of %d nodes accepted", name, p.Temperature, stats.Tau(), stats.Accepted, stats.Drafted)
+			t.Logf("%s, temperature %g: τ = %.2f, %d of %d nodes accepted", name, p.Temperature, stats.Tau(),
+				stats.Accepted, stats.Drafted)
 		}
 	}
 }

@@ -28,9 +28,10 @@ func (r keptP) next(s *Sequence, logits []float32, nodes []int32) (int32, error)
 	return r.Rest(), nil
 }
 
-// chiSquare runs a loop on many seeds and returns how far the outputs are from the law, in standard deviations (by the
-// cube-root approximation of Wilson and Hilferty).
-func chiSquare(t *testing.T, target *lawTarget, params sample.Params, d draft.Drafter, o Options, n, runs int, change func(*Loop)) float64 {
+// chiSquare runs a loop on many seeds and returns how far the outputs are from the law, in standard
+// deviations (by the cube-root approximation of Wilson and Hilferty).
+func chiSquare(t *testing.T, target *lawTarget, params sample.Params, d draft.Drafter, o Options, n, runs int,
+	change func(*Loop)) float64 {
 	law := target.law(params, n)
 	o.Accept = Rejection
 	l, err := New(target, d, o)
@@ -84,7 +85,8 @@ func chiSquare(t *testing.T, target *lawTarget, params sample.Params, d draft.Dr
 // lawGrammar allows two or three of the four letters at every place, and never ends.
 const lawGrammar = `root ::= ([ab] ([acd] | "b" [cd])? | "d" [bcd])*`
 
-// The rule keeps the target's distribution, whatever was drafted and how, and the test sees when it does not.
+// The rule keeps the target's distribution, whatever was drafted and how, and the test sees when it
+// does not.
 func TestRejectionKeepsTheLaw(t *testing.T) {
 	truncated := sample.Params{Temperature: .8, TopP: .95, RepetitionPenalty: 1.3, FrequencyPenalty: .3}
 	for i, c := range []struct {
@@ -110,18 +112,22 @@ func TestRejectionKeepsTheLaw(t *testing.T) {
 		{name: "two heads, not drawn", d: unsure{&drawer{widths: []int{3, 2}, heads: 2}}},
 		{name: "cut to a budget", d: &drawer{widths: []int{2, 2}, heads: 2}, o: Options{Budget: 6}},
 		{name: "controlled", d: &drawer{widths: []int{2, 2}}, o: Options{Controller: NewController()}},
-		{name: "controlled, not drawn", d: unsure{&drawer{widths: []int{3, 2}}}, o: Options{Controller: NewController()}},
+		{name: "controlled, not drawn", d: unsure{&drawer{widths: []int{3, 2}}},
+			o: Options{Controller: NewController()}},
 		{name: "no drafter"},
 		{name: "grammar", d: &drawer{widths: []int{3, 2}}, grammar: lawGrammar},
-		{name: "grammar, two heads, cut to a budget", d: &drawer{widths: []int{2, 2}, heads: 2}, o: Options{Budget: 6}, grammar: lawGrammar},
-		{name: "grammar, processors, controlled", params: truncated, d: &drawer{widths: []int{2, 3}}, o: Options{Controller: NewController()}, grammar: lawGrammar},
+		{name: "grammar, two heads, cut to a budget", d: &drawer{widths: []int{2, 2}, heads: 2},
+			o: Options{Budget: 6}, grammar: lawGrammar},
+		{name: "grammar, processors, controlled", params: truncated, d: &drawer{widths: []int{2, 3}},
+			o: Options{Controller: NewController()}, grammar: lawGrammar},
 		{name: "grammar, not drawn", d: unsure{&drawer{widths: []int{3, 2}}}, grammar: lawGrammar},
 
 		{name: "sorted by probability", d: &drawer{widths: []int{2, 2}, fault: "sorts siblings"}, wrong: true},
 		{name: "the less likely pruned", d: &drawer{widths: []int{2, 2}, fault: "keeps the likelier"}, wrong: true},
 		{name: "duplicates dropped", d: &drawer{widths: []int{4, 1}, heads: 2, fault: "drops duplicates"}, wrong: true},
 		{name: "another distribution", d: &drawer{widths: []int{2, 2}, fault: "wrong distribution"}, wrong: true},
-		{name: "no residual", d: &drawer{widths: []int{2, 2}}, wrong: true, change: func(l *Loop) { l.rejection = keptP{newRejection(lawVocab)} }},
+		{name: "no residual", d: &drawer{widths: []int{2, 2}}, wrong: true,
+			change: func(l *Loop) { l.rejection = keptP{newRejection(lawVocab)} }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -170,7 +176,8 @@ func TestRejectionRepeats(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			s, err := l.Start([]int32{0}, Request{Sampling: sample.Params{Temperature: temperature, Seed: 3}, MaxTokens: 6})
+			s, err := l.Start([]int32{0}, Request{Sampling: sample.Params{Temperature: temperature, Seed: 3},
+				MaxTokens: 6})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -61,7 +61,8 @@ func (s *Sequence) settle() error {
 		return fmt.Errorf("speculate: the drafter's proposal: %w", err)
 	}
 	if root := s.text[len(s.text)-1]; s.tree.Token[0] != root {
-		return fmt.Errorf("speculate: the drafter's proposal: its root is token %d: want %d, the last of the text", s.tree.Token[0], root)
+		return fmt.Errorf("speculate: the drafter's proposal: its root is token %d: want %d, the last of the text",
+			s.tree.Token[0], root)
 	}
 	p := &s.group.proposals[s.request]
 	s.turn.Levels, s.turn.Drawn = p.Levels, p.Drawn != nil
@@ -126,9 +127,9 @@ func (s *Sequence) list() {
 	}
 }
 
-// accept takes the pass's results: number is the sequence's in the pass. It emits tokens, commits rows, and
-// notes what the drafter is to be told. From the root on, the rule chooses the target's token at each node, and the walk
-// goes on as long as there is a child that carries it.
+// accept takes the pass's results: number is the sequence's in the pass. It emits tokens, commits
+// rows, and notes what the drafter is to be told. From the root on, the rule chooses the target's
+// token at each node, and the walk goes on as long as there is a child that carries it.
 func (s *Sequence) accept(number int) error {
 	l := s.loop
 	s.walk.Start(s.tree)
@@ -230,7 +231,8 @@ func (s *Sequence) emit(token int32) {
 func (s *Sequence) count() {
 	l := s.loop
 	d := &l.delta
-	*d = Stats{Depths: d.Depths[:0], Rounds: 1, Tokens: s.fresh, Committed: s.fresh, Proposed: s.proposed, Drafted: s.tree.Len() - 1, Accepted: len(s.path) - 1}
+	*d = Stats{Depths: d.Depths[:0], Rounds: 1, Tokens: s.fresh, Committed: s.fresh, Proposed: s.proposed,
+		Drafted: s.tree.Len() - 1, Accepted: len(s.path) - 1}
 	if s.turn.Drafts && d.Drafted == 0 {
 		d.Plain = 1
 	}

@@ -24,20 +24,22 @@ type Request struct {
 	Accept       string // acceptance rule, Coupled or Rejection
 	Uncontrolled bool   // every round drafts and verifies as much as the budget allows
 
-	// End reports the tokens that end a text, such as the model's end-of-text token. Stop is asked after
-	// each token emitted, in order, and ends the sequence with that token by returning true; what was
-	// accepted beyond it is never emitted nor cached. Either may be nil.
+	// End reports the tokens that end a text, such as the model's end-of-text token. Stop is asked
+	// after each token emitted, in order, and ends the sequence with that token by returning true;
+	// what was accepted beyond it is never emitted nor cached. Either may be nil.
 	End, Stop func(token int32) bool
 
-	// Logits, where given, is called with each token of the output, its place in the text, and the logits that it was chosen
-	// from. With PromptLogits the same goes for the tokens of the prompt from the second on, and Cache is empty. The
-	// slice lasts for the call.
+	// Logits, where given, is called with each token of the output, its place in the text, and the
+	// logits that it was chosen from. With PromptLogits the same goes for the tokens of the prompt
+	// from the second on, and Cache is empty. The slice lasts for the call.
 	Logits       func(place int, token int32, logits []float32)
 	PromptLogits bool
 
-	// Grammar, where given, says which tokens the output may have: all others count as minus infinity before anything else is
-	// done with logits. The tokens that End knows have no text in its vocabulary, and are allowed where the grammar's text may end. The sequence ends with Stop where
-	// the grammar allows no more. The last Written tokens of the prompt are output of an earlier sequence.
+	// Grammar, where given, says which tokens the output may have: all others count as minus
+	// infinity before anything else is done with logits. The tokens that End knows have no text in
+	// its vocabulary, and are allowed where the grammar's text may end. The sequence ends with Stop
+	// where the grammar allows no more. The last Written tokens of the prompt are output of an
+	// earlier sequence.
 	Grammar *grammar.Constraint
 	Written int
 
@@ -102,7 +104,8 @@ type Sequence struct {
 	started, first time.Time
 }
 
-// Start makes a sequence of a prompt, which must have a token and leave room for one in the context.
+// Start makes a sequence of a prompt, which must have a token and leave room for one in the
+// context.
 func (l *Loop) Start(prompt []int32, r Request) (*Sequence, error) {
 	context, vocab := l.target.Context(), l.target.Vocab()
 	switch {
@@ -113,9 +116,11 @@ func (l *Loop) Start(prompt []int32, r Request) (*Sequence, error) {
 	case r.PromptLogits && (r.Logits == nil || r.Cache != nil && r.Cache.Len() > 0):
 		return nil, fmt.Errorf("speculate: PromptLogits is set: give Logits too, and no Cache with rows")
 	case r.Written < 0 || r.Written > len(prompt):
-		return nil, fmt.Errorf("speculate: Written is %d: want 0 to %d, the tokens of the prompt", r.Written, len(prompt))
+		return nil, fmt.Errorf("speculate: Written is %d: want 0 to %d, the tokens of the prompt", r.Written,
+			len(prompt))
 	case r.MaxTokens < 0:
-		return nil, fmt.Errorf("speculate: MaxTokens is %d: want 1 or more, or 0 for as many as the context holds", r.MaxTokens)
+		return nil, fmt.Errorf("speculate: MaxTokens is %d: want 1 or more, or 0 for as many as the context holds",
+			r.MaxTokens)
 	}
 	for _, part := range []struct {
 		name   string
@@ -193,7 +198,8 @@ func (l *Loop) Start(prompt []int32, r Request) (*Sequence, error) {
 			drafting.Temperature = 0
 		}
 		if s.state, err = r.Drafter.Begin(draft.Options{
-			Sampling: drafting, Predicted: r.Predicted, Memory: r.Memory, Sampled: s.turn.Drawn, Seed: drawSeed(r.Sampling.Seed),
+			Sampling: drafting, Predicted: r.Predicted, Memory: r.Memory, Sampled: s.turn.Drawn,
+			Seed: drawSeed(r.Sampling.Seed),
 		}); err != nil {
 			l.leave(s.group)
 			return nil, fmt.Errorf("speculate: the drafter's new sequence: %w", err)
@@ -212,7 +218,8 @@ func (l *Loop) Start(prompt []int32, r Request) (*Sequence, error) {
 	return s, nil
 }
 
-// Ender is a draft.State that wants to know what its sequence came to. Ended is called before Close.
+// Ender is a draft.State that wants to know what its sequence came to. Ended is called before
+// Close.
 type Ender interface{ Ended(*Stats) }
 
 // Close gives back what the sequence holds; a cache that came with the request stays the caller's.
@@ -249,8 +256,9 @@ func (s *Sequence) Text() []int32 { return s.text }
 // Output is what has been emitted so far.
 func (s *Sequence) Output() []int32 { return s.text[s.prompt:] }
 
-// Fresh is what the last step emitted: nothing while the prompt is being read, then one token, then those of
-// a round. In a round all but the last were drafted nodes; the last was too if the sequence ended on it and it had a node.
+// Fresh is what the last step emitted: nothing while the prompt is being read, then one token, then
+// those of a round. In a round all but the last were drafted nodes; the last was too if the
+// sequence ended on it and it had a node.
 func (s *Sequence) Fresh() []int32 { return s.text[len(s.text)-s.fresh:] }
 
 // Finish says whether the sequence is done, and why.
@@ -265,11 +273,12 @@ func (s *Sequence) Stats() *Stats { return &s.stats }
 // Cache holds the rows of Text but for its last token, once the prompt has been read.
 func (s *Sequence) Cache() Cache { return s.cache }
 
-// Budget is how many nodes the controller allowed the last round's tree, root included: 1 where it decoded plainly.
+// Budget is how many nodes the controller allowed the last round's tree, root included: 1 where it
+// decoded plainly.
 func (s *Sequence) Budget() int { return s.turn.Nodes }
 
-// Round is the tree that the last step verified and the nodes of it that were accepted, the root first;
-// nil while the prompt is being read.
+// Round is the tree that the last step verified and the nodes of it that were accepted, the root
+// first; nil while the prompt is being read.
 func (s *Sequence) Round() (t *tree.Tree, path []int32) {
 	if s.prefilling || s.fresh == 0 {
 		return nil, nil

@@ -74,9 +74,10 @@ func (p *simPass) Logits(s, i int) []float32 {
 
 type draftCost struct{ base, level float64 }
 
-// simDrafter drafts level by level, asking its guide: a chain of the right tokens, each right with probability right,
-// and beside each node width − 1 siblings that are right when it is not with probability beside. It believes in the chain by
-// confidence, and in siblings by halves of the rest.
+// simDrafter drafts level by level, asking its guide: a chain of the right tokens, each right with
+// probability right, and beside each node width − 1 siblings that are right when it is not with
+// probability beside. It believes in the chain by confidence, and in siblings by halves of the
+// rest.
 type simDrafter struct {
 	draft.Base
 	*clock
@@ -134,7 +135,8 @@ func (d *simDrafter) Propose(_ context.Context, requests []draft.Request) ([]dra
 	return d.proposals, nil
 }
 
-// grow drafts a request's tree, which is expected to bring so many tokens by the text alone, and returns its levels.
+// grow drafts a request's tree, which is expected to bring so many tokens by the text alone, and
+// returns its levels.
 func (d *simDrafter) grow(q draft.Request, byText float32, asks, withText bool) int {
 	s := q.State.(*simState)
 	node, depth, path, expected := 0, 0, float32(1), float32(0)
@@ -221,7 +223,8 @@ func (d *simWithText) Propose(_ context.Context, requests []draft.Request) ([]dr
 }
 
 // decode runs n tokens and returns tokens a second of simulated time, the prompt left out.
-func simulate(t testing.TB, target *simTarget, d draft.Drafter, o Options, batch, n int) (perSecond float64, stats *Stats) {
+func simulate(t testing.TB, target *simTarget, d draft.Drafter, o Options, batch, n int) (perSecond float64,
+	stats *Stats) {
 	l, err := New(target, d, o)
 	if err != nil {
 		t.Fatal(err)
@@ -233,7 +236,8 @@ func simulate(t testing.TB, target *simTarget, d draft.Drafter, o Options, batch
 	}
 	var all []*Sequence
 	for range batch {
-		s, err := l.Start([]int32{1, 2, 3}, Request{MaxTokens: n + 1, Sampling: sample.Params{Temperature: temperature}})
+		s, err := l.Start([]int32{1, 2, 3}, Request{MaxTokens: n + 1,
+			Sampling: sample.Params{Temperature: temperature}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -32,7 +32,8 @@ func genRequest(r *rapid.T, vocab int) Request {
 		p.PenaltyLast = rapid.SampledFrom([]int{0, 1, 5}).Draw(r, "last")
 	}
 	if rapid.Bool().Draw(r, "bias") {
-		p.LogitBias = map[int32]float32{rapid.Int32Range(0, int32(vocab)-1).Draw(r, "token"): rapid.Float32Range(-2, 2).Draw(r, "bias")}
+		p.LogitBias = map[int32]float32{rapid.Int32Range(0, int32(vocab)-1).Draw(r, "token"): rapid.Float32Range(-2,
+			2).Draw(r, "bias")}
 	}
 	q := Request{
 		Sampling:  p,
@@ -51,8 +52,8 @@ func genRequest(r *rapid.T, vocab int) Request {
 	return q
 }
 
-// Law 2: for every target, drafter, budget, sampling and batch the tokens are those of plain decoding, and
-// cache, drafter and statistics agree with them at every step.
+// Law 2: for every target, drafter, budget, sampling and batch the tokens are those of plain
+// decoding, and cache, drafter and statistics agree with them at every step.
 func TestSameTokens(t *testing.T) {
 	for i := range 10 { // of 100 cases each
 		t.Run(strconv.Itoa(i), func(t *testing.T) {
@@ -98,7 +99,8 @@ func sameTokens(r *rapid.T) {
 		}
 	case "hostile":
 		d = &hostile{r: r, t: target, output: truth, right: rapid.IntRange(0, 10).Draw(r, "right"),
-			taps: rapid.SampledFrom([][]int{nil, {3}, {0, 7, 2}}).Draw(r, "taps"), network: rapid.Bool().Draw(r, "network")}
+			taps:    rapid.SampledFrom([][]int{nil, {3}, {0, 7, 2}}).Draw(r, "taps"),
+			network: rapid.Bool().Draw(r, "network")}
 	}
 	o := Options{Budget: 6, Chunk: rapid.SampledFrom([]int{0, 1, 3, 7}).Draw(r, "chunk")}
 	switch rapid.IntRange(0, 2).Draw(r, "control") {
@@ -155,7 +157,8 @@ func sameTokens(r *rapid.T) {
 			}
 			emitted[i] = append(emitted[i], s.Fresh()...)
 			c := s.Cache().(*toyCache)
-			if text := s.Text(); len(s.Output()) > 0 && s.Finish() != Failed && !slices.Equal(c.rows, text[:len(text)-1]) {
+			if text := s.Text(); len(s.Output()) > 0 && s.Finish() != Failed &&
+				!slices.Equal(c.rows, text[:len(text)-1]) {
 				r.Fatalf("the cache holds %v of %v", c.rows, text)
 			}
 			if tr, path := s.Round(); tr != nil && s.Finish() != Failed {
@@ -230,7 +233,8 @@ func sameTokens(r *rapid.T) {
 			r.Fatal("Close freed a cache of the caller's, or left its own")
 		}
 	}
-	if got := l.Stats(); got.Tokens != sum.Tokens || got.Rounds != sum.Rounds || got.Accepted != sum.Accepted || got.Prompt != sum.Prompt ||
+	if got := l.Stats(); got.Tokens != sum.Tokens || got.Rounds != sum.Rounds || got.Accepted != sum.Accepted ||
+		got.Prompt != sum.Prompt ||
 		got.Plain != sum.Plain || got.Proposed != sum.Proposed {
 		r.Fatalf("the loop counts %+v, its sequences %+v", got, sum)
 	}
@@ -345,7 +349,8 @@ func TestFaultyDrafter(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := s.Err(); err == nil || !strings.Contains(err.Error(), want) || len(s.Output()) != 1 || s.Finish() != Failed {
+		if err := s.Err(); err == nil || !strings.Contains(err.Error(), want) || len(s.Output()) != 1 ||
+			s.Finish() != Failed {
 			t.Errorf("error %v, want one that says %q; emitted %v, finish %q", err, want, s.Output(), s.Finish())
 		}
 		if good.Err() != nil || len(good.Output()) != 2 {

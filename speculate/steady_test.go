@@ -64,7 +64,8 @@ func steadyState(t *testing.T, name string, free bool) {
 	}
 	var batch []*Sequence
 	for i := range int32(3) {
-		s, err := l.Start([]int32{i, i + 1}, Request{Sampling: sample.Params{Temperature: 1, TopP: .9, PresencePenalty: .1, Seed: uint64(i)}})
+		s, err := l.Start([]int32{i, i + 1}, Request{Sampling: sample.Params{Temperature: 1, TopP: .9,
+			PresencePenalty: .1, Seed: uint64(i)}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -92,7 +92,8 @@ func (p *modelPass) Run(ctx context.Context, rows []Rows, taps []int) error {
 	return p.Pass.Run(ctx, p.rows, taps)
 }
 
-// readsExperts is a Target with experts; countsExperts is a pass that says how many its last Run read, summed over the layers.
+// readsExperts is a Target with experts; countsExperts is a pass that says how many its last Run
+// read, summed over the layers.
 type (
 	readsExperts  interface{ Experts() control.Experts }
 	countsExperts interface{ ExpertsRead() int }

@@ -14,8 +14,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// toy is an exact target: logits are a pure function of the whole context, with some structure, so that text
-// repeats now and then and a drafter has something to find. Its cache checks every rule the loop must keep.
+// toy is an exact target: logits are a pure function of the whole context, with some structure, so
+// that text repeats now and then and a drafter has something to find. Its cache checks every rule
+// the loop must keep.
 type toy struct {
 	vocab, context int
 	salt           uint64
@@ -208,7 +209,8 @@ func plain(t *toy, prompt []int32, r Request) []int32 {
 	}
 }
 
-// mask takes the chance of all tokens that the grammar does not allow, one by one. It returns false where none is allowed.
+// mask takes the chance of all tokens that the grammar does not allow, one by one. It returns false
+// where none is allowed.
 func mask(r Request, place *grammar.State, logits []float32) (any bool, err error) {
 	for tok := range int32(len(logits)) {
 		next, err := r.Grammar.Next(place, tok, 0)
@@ -260,8 +262,9 @@ func randomGrammar(r *rapid.T, vocab int, end func(int32) bool) *grammar.Constra
 	}}
 }
 
-// hostile drafts at random: right tokens (it is told the output), wrong ones, duplicated branches, trees beyond
-// budget and depth. It checks that it is told the text and its taps, in order and without gaps.
+// hostile drafts at random: right tokens (it is told the output), wrong ones, duplicated branches,
+// trees beyond budget and depth. It checks that it is told the text and its taps, in order and
+// without gaps.
 type hostile struct {
 	draft.Base
 	r      *rapid.T
@@ -391,7 +394,8 @@ func (h *hostile) Commit(rows []draft.Rows) error {
 				}
 			}
 			if r.Next >= 0 {
-				if d := math.Float32bits(r.Pass.Logits(r.Sequence, int(r.Nodes[i]))[0]) ^ math.Float32bits(h.t.logits(s.text)[0]); d != 0 {
+				if d := math.Float32bits(r.Pass.Logits(r.Sequence,
+					int(r.Nodes[i]))[0]) ^ math.Float32bits(h.t.logits(s.text)[0]); d != 0 {
 					return fmt.Errorf("logits of row %d are not those of its context", i)
 				}
 			}

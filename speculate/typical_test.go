@@ -17,7 +17,8 @@ import (
 func TestTypicalPath(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		const vocab = 6
-		sampler, err := sample.New(sample.Params{Temperature: rapid.SampledFrom([]float32{0.5, 1, 2}).Draw(r, "temperature")}, vocab)
+		sampler, err := sample.New(sample.Params{Temperature: rapid.SampledFrom([]float32{0.5, 1, 2}).Draw(r,
+			"temperature")}, vocab)
 		if err != nil {
 			r.Fatal(err)
 		}
@@ -25,7 +26,8 @@ func TestTypicalPath(t *testing.T) {
 		var logits [][]float32
 		for range rapid.IntRange(1, 25).Draw(r, "nodes") {
 			logits = append(logits, rapid.SliceOfN(rapid.Float32Range(-3, 6), vocab, vocab).Draw(r, "logits"))
-			s.tree.Append(rapid.IntRange(0, s.tree.Len()-1).Draw(r, "parent"), rapid.Int32Range(0, vocab-1).Draw(r, "token"), -1)
+			s.tree.Append(rapid.IntRange(0, s.tree.Len()-1).Draw(r, "parent"),
+				rapid.Int32Range(0, vocab-1).Draw(r, "token"), -1)
 		}
 		for len(logits) < s.tree.Len() {
 			logits = append(logits, logits[0])
@@ -100,8 +102,8 @@ func (d *noting) Propose(_ context.Context, requests []draft.Request) ([]draft.P
 func (d *noting) Commit([]draft.Rows) error { return nil }
 func (d *noting) Close()                    {}
 
-// The rule changes the text, so that no request may ask for it. Under it a drafter looks for what is
-// probable, and not for what the noise will choose.
+// The rule changes the text, so that no request may ask for it. Under it a drafter looks for what
+// is probable, and not for what the noise will choose.
 func TestTypicalIsForMeasurements(t *testing.T) {
 	for rule, temperature := range map[string]float32{Typical: 0, Coupled: 1} {
 		d := new(noting)
@@ -114,7 +116,8 @@ func TestTypicalIsForMeasurements(t *testing.T) {
 			t.Fatal(err)
 		}
 		if d.begun.Sampling.Temperature != temperature {
-			t.Errorf("%s: the drafter ranks at temperature %g, want %g", rule, d.begun.Sampling.Temperature, temperature)
+			t.Errorf("%s: the drafter ranks at temperature %g, want %g", rule, d.begun.Sampling.Temperature,
+				temperature)
 		}
 		s.Close()
 		if _, err := l.Start([]int32{0}, Request{Accept: Typical}); err == nil {

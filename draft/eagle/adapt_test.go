@@ -28,7 +28,8 @@ func TestLearns(t *testing.T) {
 	m := OpenTarget(t, 4096)
 	for _, version := range []int{2, 3, eagle.Native} {
 		n := head(t, m, version, 0)
-		for seed := uint64(1); n.Tokens != nil || n.FFN < 48 || n.Layers > 1 && n.Norm == nil; seed++ { // its output is not all that the target says, or its last part is small
+		// its output is not all that the target says, or its last part is small
+		for seed := uint64(1); n.Tokens != nil || n.FFN < 48 || n.Layers > 1 && n.Norm == nil; seed++ {
 			n = head(t, m, version, seed)
 		}
 		tree := grow.DefaultDynamic()
@@ -43,13 +44,15 @@ func TestExports(t *testing.T) {
 		seed, shape := rapid.Uint64Range(0, 60).Draw(r, "head"), genShape(r)
 		kind := rapid.SampledFrom([]tensor.Type{tensor.F32, tensor.F16, tensor.BF16, tensor.Q8_0}).Draw(r, "type")
 		version := rapid.SampledFrom([]int{2, 3, 3}).Draw(r, "version")
-		c := synthetic.Config[eagle.Config](rand.New(rand.NewPCG(seed, 2)), fmt.Sprint("eagle", version), m.Config, kind)
+		c := synthetic.Config[eagle.Config](rand.New(rand.NewPCG(seed, 2)), fmt.Sprint("eagle", version), m.Config,
+			kind)
 		c.Rope.Neighbours = c.Arch == "llama" // as files have it: another order is other bits
 		drafter := func(n *eagle.Network) learn.Learner {
 			return newDrafter(r, n, shape, shortlist.Options{}, m).(learn.Learner)
 		}
-		return drafter(Must(eagle.NewNetwork(c, synthetic.Head(&c, kind, seed), synthetic.Tokens(&c, seed), &m.Network))(r)), func(path string) learn.Learner {
-			return drafter(Must(eagle.Open(draft.Head{Name: path}, As(m)))(r))
-		}
+		return drafter(Must(eagle.NewNetwork(c, synthetic.Head(&c, kind, seed), synthetic.Tokens(&c, seed),
+				&m.Network))(r)), func(path string) learn.Learner {
+				return drafter(Must(eagle.Open(draft.Head{Name: path}, As(m)))(r))
+			}
 	})
 }

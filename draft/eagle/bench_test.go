@@ -15,7 +15,8 @@ import (
 	"github.com/grovellm/grove/tensor"
 )
 
-// BenchmarkRound is a proposal and its commit, with a random head for a small target: what a round costs besides products.
+// BenchmarkRound is a proposal and its commit, with a random head for a small target: what a round
+// costs besides products.
 func BenchmarkRound(b *testing.B) {
 	m := OpenTarget(b, 1<<20)
 	dynamic, best := grow.DefaultDynamic(), grow.DefaultBestFirst()

@@ -16,10 +16,10 @@ import (
 	"pgregory.net/rapid"
 )
 
-// What a sequence is proposed does not depend on how its context came about, to the bit: in chunks of a prompt or at once, by
-// rounds that accept any number of nodes, with or without proposals between them, among other sequences or alone; and from where
-// rows came without a pass, on nothing before them but their number.
-// The head's window may be shorter than the text.
+// What a sequence is proposed does not depend on how its context came about, to the bit: in chunks
+// of a prompt or at once, by rounds that accept any number of nodes, with or without proposals
+// between them, among other sequences or alone; and from where rows came without a pass, on nothing
+// before them but their number. The head's window may be shorter than the text.
 func TestContextIsItsText(t *testing.T) {
 	m := OpenTarget(t, 400)
 	rapid.Check(t, func(r *rapid.T) {
@@ -30,7 +30,8 @@ func TestContextIsItsText(t *testing.T) {
 		var all []*Told
 		var options []draft.Options
 		for id := range rapid.IntRange(1, 3).Draw(r, "sequences") {
-			options = append(options, draft.Options{Sampling: GenParams(r), Sampled: rapid.IntRange(0, 3).Draw(r, "drawn") == 0, Seed: 3})
+			options = append(options, draft.Options{Sampling: GenParams(r),
+				Sampled: rapid.IntRange(0, 3).Draw(r, "drawn") == 0, Seed: 3})
 			all = append(all, Begin(r, d, options[id], id))
 		}
 		Live(r, d, n.Hidden, rapid.IntRange(1, 6).Draw(r, "rounds"), all...)
@@ -65,8 +66,9 @@ func TestResume(t *testing.T) {
 	})
 }
 
-// A node's probability is what the head says in the plainest way: its text entry by entry, then the path token by token, each
-// row's feature the state of the row before, in passes of one row over a cache of its own.
+// A node's probability is what the head says in the plainest way: its text entry by entry, then the
+// path token by token, each row's feature the state of the row before, in passes of one row over a
+// cache of its own.
 func TestNodesAreTheHeads(t *testing.T) {
 	m := OpenTarget(t, 400)
 	rapid.Check(t, func(r *rapid.T) {
@@ -87,10 +89,12 @@ func TestNodesAreTheHeads(t *testing.T) {
 				return
 			}
 			state, logits := one.row(q.Tree.Token[node], g)
-			c := sampler.TopOf(make([]sample.Candidate, 0, max(len(children), 8)), logits, one.tokens, math.Inf(-1), len(s.Text)+int(q.Tree.Depth[node])+1, nil)
+			c := sampler.TopOf(make([]sample.Candidate, 0, max(len(children), 8)), logits, one.tokens, math.Inf(-1),
+				len(s.Text)+int(q.Tree.Depth[node])+1, nil)
 			for i, child := range children {
 				if c[i].Token != q.Tree.Token[child] || c[i].LogProb != q.Tree.LogProb[child] {
-					r.Fatalf("version %d, %+v: child %d of node %d is %d, %g: want %d, %g", n.Version, shape, i, node, q.Tree.Token[child], q.Tree.LogProb[child], c[i].Token, c[i].LogProb)
+					r.Fatalf("version %d, %+v: child %d of node %d is %d, %g: want %d, %g", n.Version, shape, i, node,
+						q.Tree.Token[child], q.Tree.LogProb[child], c[i].Token, c[i].LogProb)
 				}
 				below(int(child), state)
 			}
@@ -115,7 +119,8 @@ type oneByOne struct {
 // newOneByOne reads so many tokens of a sequence's text.
 func newOneByOne(n *eagle.Network, s *Told, read int, e *nn.Exec) *oneByOne {
 	pages := n.Pages()
-	o := &oneByOne{n: n, e: e, cache: pages.NewCache(), tokens: n.Tokens, pass: Pass{Text: s.ID, Hidden: n.Hidden, Tree: tree.Chain(s.Text)}}
+	o := &oneByOne{n: n, e: e, cache: pages.NewCache(), tokens: n.Tokens,
+		pass: Pass{Text: s.ID, Hidden: n.Hidden, Tree: tree.Chain(s.Text)}}
 	if o.tokens == nil {
 		for i := range int32(n.Vocab) {
 			o.tokens = append(o.tokens, i)
@@ -165,7 +170,8 @@ func TestTreesKeepToTheRequest(t *testing.T) {
 			q.Guide = g
 		}
 		Propose(r, d, q)
-		if err := q.Tree.Check(Vocab); err != nil || q.Tree.Len() > max(q.Budget, 1) || q.Tree.MaxDepth() > q.Depth || q.Guide != nil && q.Tree.MaxDepth() > g.Levels {
+		if err := q.Tree.Check(Vocab); err != nil || q.Tree.Len() > max(q.Budget, 1) || q.Tree.MaxDepth() > q.Depth ||
+			q.Guide != nil && q.Tree.MaxDepth() > g.Levels {
 			r.Fatalf("budget %d, depth %d, %d levels: %v, %v", q.Budget, q.Depth, g.Levels, q.Tree, err)
 		}
 		if n.Tokens != nil {
@@ -182,7 +188,8 @@ func TestTreesKeepToTheRequest(t *testing.T) {
 	})
 }
 
-// Nothing is drafted before the target has told anything, and once it has the first token of a text is enough.
+// Nothing is drafted before the target has told anything, and once it has the first token of a text
+// is enough.
 func TestNothingIsDraftedBlindly(t *testing.T) {
 	m := OpenTarget(t, 400)
 	n := head(t, m, 3, 1)
@@ -190,7 +197,8 @@ func TestNothingIsDraftedBlindly(t *testing.T) {
 	s := Begin(t, d, draft.Options{}, 1)
 	defer s.Close()
 	for i, rows := range []func() draft.Rows{
-		func() draft.Rows { return draft.Rows{State: s.State} }, func() draft.Rows { return s.Prompt([]int32{5, 6}, n.Hidden, false) },
+		func() draft.Rows { return draft.Rows{State: s.State} },
+		func() draft.Rows { return s.Prompt([]int32{5, 6}, n.Hidden, false) },
 		func() draft.Rows { return s.Prompt([]int32{7}, n.Hidden, true) },
 	} {
 		q := s.Request(9, 9, nil)
@@ -215,7 +223,8 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 		for _, method := range []string{"", "freq"} {
 			for _, temperature := range []float32{0, 1} {
 				d := newDrafter(t, n, withText{&best}, shortlist.Options{Method: method}, m)
-				SteadyState(t, fmt.Sprintf("EAGLE-%d %s %g", version, method, temperature), d, n.Hidden, temperature, nil)
+				SteadyState(t, fmt.Sprintf("EAGLE-%d %s %g", version, method, temperature), d, n.Hidden, temperature,
+					nil)
 			}
 		}
 	}
@@ -238,10 +247,12 @@ func TestSameTokens(t *testing.T) {
 	dynamic, best, tree := grow.DefaultDynamic(), grow.DefaultBestFirst(), grow.DefaultDynaTree()
 	var cases []Case
 	for _, n := range heads {
-		for i, shape := range []grow.Shape{&dynamic, withText{&best}, withText{&tree}, &best, &grow.Linear{K: 5}, &grow.Dynamic{K: 3, Depth: 4, N: 20}} {
+		for i, shape := range []grow.Shape{&dynamic, withText{&best}, withText{&tree}, &best, &grow.Linear{K: 5},
+			&grow.Dynamic{K: 3, Depth: 4, N: 20}} {
 			lists := shortlist.Options{}
 			if i%2 == 1 {
-				lists = shortlist.Options{Method: []string{"freq-pa", "context"}[i/2%2], Size: min(64, n.DraftVocab), Extra: min(32, n.DraftVocab)}
+				lists = shortlist.Options{Method: []string{"freq-pa", "context"}[i/2%2], Size: min(64, n.DraftVocab),
+					Extra: min(32, n.DraftVocab)}
 			}
 			cases = append(cases, Case{
 				Name:  fmt.Sprintf("EAGLE-%d, %d tokens, %T %+v", n.Version, n.DraftVocab, shape, lists),

@@ -20,7 +20,8 @@ import (
 	"github.com/grovellm/grove/tensor"
 )
 
-// Each family takes the first head of its version, or the file it is given, and says what does not fit.
+// Each family takes the first head of its version, or the file it is given, and says what does not
+// fit.
 func TestFamilies(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "target.gguf")
@@ -33,25 +34,30 @@ func TestFamilies(t *testing.T) {
 	target := As(m)
 	target.Shared = new(draft.Shared)
 	for i, version := range []int{2, 3, 3} { // those of EAGLE-3 are known by their taps
-		c := synthetic.Config[eagle.Config](rand.New(rand.NewPCG(uint64(i), 0)), fmt.Sprint("eagle", version), m.Config, tensor.F32)
+		c := synthetic.Config[eagle.Config](rand.New(rand.NewPCG(uint64(i), 0)), fmt.Sprint("eagle", version),
+			m.Config, tensor.F32)
 		c.DraftVocab = c.Vocab
 		if version == 3 {
 			c.Taps = make([]int, i+1)
 		}
 		h := draft.Head{Name: filepath.Join(dir, "head"+string(rune('0'+i)))}
-		if err := headfile.WriteGGUF(h.Name, "head", &c, Must(synthetic.Tensors(&c, tensor.F32, 1))(t), nil, nil, tensor.F32); err != nil {
+		if err := headfile.WriteGGUF(h.Name, "head", &c, Must(synthetic.Tensors(&c, tensor.F32, 1))(t), nil, nil,
+			tensor.F32); err != nil {
 			t.Fatal(err)
 		}
 		target.Heads = append(target.Heads, h)
 	}
 	router := filepath.Join(dir, "router")
-	if err := listsynth.Write(router, rand.New(rand.NewPCG(1, 1)), m.Config.Vocab, m.Config.Hidden, tensor.F32); err != nil {
+	if err := listsynth.Write(router, rand.New(rand.NewPCG(1, 1)), m.Config.Vocab, m.Config.Hidden,
+		tensor.F32); err != nil {
 		t.Fatal(err)
 	}
 	last, of2, of3 := []int{m.Config.Layers}, target.Heads[0].Name, target.Heads[2].Name
 	for text, taps := range map[string][]int{
-		"eagle2": last, "eagle3": {0, 0}, "eagle3+text": {0, 0}, "eagle3:tree=linear,k=3": {0, 0}, "eagle2:tree=best-first,width=3": last,
-		"eagle3:tree=dynamic,k=4,depth=3,n=20": {0, 0}, "eagle3:k=4+text": {0, 0}, "eagle3:tree=best-first,width=3": {0, 0}, "eagle3:tree=dynatree+text": {0, 0}, "eagle3:tree=fixed": {0, 0},
+		"eagle2": last, "eagle3": {0, 0}, "eagle3+text": {0, 0}, "eagle3:tree=linear,k=3": {0, 0},
+		"eagle2:tree=best-first,width=3":       last,
+		"eagle3:tree=dynamic,k=4,depth=3,n=20": {0, 0}, "eagle3:k=4+text": {0, 0},
+		"eagle3:tree=best-first,width=3": {0, 0}, "eagle3:tree=dynatree+text": {0, 0}, "eagle3:tree=fixed": {0, 0},
 		"eagle3:model=" + of3: {0, 0, 0}, "eagle2:model=" + of2: last,
 		"eagle3+freq:size=64": {0, 0}, "eagle2+context": last, "eagle3+dynaspec:router=" + router: {0, 0},
 	} {

@@ -1,6 +1,6 @@
-// Heads in files: GGUF as llama.cpp's eagle3 has it, with eagle2 of grove's own in its likeness (reference jetspec.md §6.2),
-// and the Hugging Face folders of EAGLE's authors (reference specblock.md §5.1, §5.3) and of vLLM's speculators (§9), which
-// describe the layer apart.
+// Heads in files: GGUF as llama.cpp's eagle3 has it, with eagle2 of grove's own in its likeness
+// (reference jetspec.md §6.2), and the Hugging Face folders of EAGLE's authors (reference
+// specblock.md §5.1, §5.3) and of vLLM's speculators (§9), which describe the layer apart.
 
 package eagle
 
@@ -26,7 +26,8 @@ var kind = headfile.Kind{
 	New: func() headfile.Shape { return new(Config) }, Pairs: true, Output: true,
 	Speculators: []string{"eagle", "eagle3"},
 	Examples: []string{
-		"eagle3:k=10,depth=7,n=60", "eagle3:tree=best-first,width=6,branch=4,depth=10", "eagle2:tree=best-first,width=3,branch=8,depth=4",
+		"eagle3:k=10,depth=7,n=60", "eagle3:tree=best-first,width=6,branch=4,depth=10",
+		"eagle2:tree=best-first,width=3,branch=8,depth=4",
 		"eagle3:tree=linear,k=6", "eagle2:tree=fixed,d=4,b=3", "eagle3:tree=dynatree,window=5,n-max=40",
 	},
 }
@@ -38,10 +39,12 @@ func (*Config) Kind() *headfile.Kind { return &kind }
 
 // Common points at what heads of all kinds have.
 func (c *Config) Common() headfile.Common {
-	return headfile.Common{Layers: &c.Config, Taps: &c.Taps, TargetLayers: &c.TargetLayers, DraftVocab: &c.DraftVocab, TextWeights: &c.TextWeights}
+	return headfile.Common{Layers: &c.Config, Taps: &c.Taps, TargetLayers: &c.TargetLayers, DraftVocab: &c.DraftVocab,
+		TextWeights: &c.TextWeights}
 }
 
-// Open loads a head for a target, of which it uses what it has not of its own. A head is loaded once for all drafters of a target.
+// Open loads a head for a target, of which it uses what it has not of its own. A head is loaded
+// once for all drafters of a target.
 func Open(h draft.Head, target draft.Target) (*Network, error) {
 	build := func(s headfile.Shape, w model.Weights, tokens []int32, m *model.Network) (*Network, error) {
 		return NewNetwork(*s.(*Config), w, tokens, m)
@@ -57,7 +60,8 @@ func (c *Config) FileArch() string {
 	return arch3
 }
 
-// Keys goes through the keys of a GGUF file. llama.cpp reads all but the last two; it refuses the tensors of fc_norm.
+// Keys goes through the keys of a GGUF file. llama.cpp reads all but the last two; it refuses the
+// tensors of fc_norm.
 func (c *Config) Keys(k *headfile.Keys) {
 	if k.Reading() {
 		c.DraftVocab, c.Version = c.Vocab, 3
@@ -95,7 +99,8 @@ func (c *Config) Foreign() string {
 	return ""
 }
 
-// folderConfig is what config.json says of a head beyond its layer. Pointers tell a missing field from a zero.
+// folderConfig is what config.json says of a head beyond its layer. Pointers tell a missing field
+// from a zero.
 type folderConfig struct {
 	Speculators        string `json:"speculators_model_type"`
 	LayerNorms         bool   `json:"layernorms"` // of vLLM's first format
@@ -131,8 +136,8 @@ func (f *folderConfig) Check() error {
 	return nil
 }
 
-// Layouts of folders are told apart by the name of the first layer: that of EAGLE-3's authors, that of EAGLE-2's and of
-// vLLM's speculators, and that of vLLM's first format.
+// Layouts of folders are told apart by the name of the first layer: that of EAGLE-3's authors, that
+// of EAGLE-2's and of vLLM's speculators, and that of vLLM's first format.
 const (
 	midlayer    = "midlayer."
 	layer0      = "layers.0."
@@ -150,7 +155,8 @@ func (c *Config) ReadFolder(x *headfile.File) (layout string, err error) {
 	return c.ReadFolderAs(x, kind.Speculators...)
 }
 
-// ReadFolderAs is ReadFolder of heads that have further tensors. types are those that speculators_model_type may have.
+// ReadFolderAs is ReadFolder of heads that have further tensors. types are those that
+// speculators_model_type may have.
 func (c *Config) ReadFolderAs(x *headfile.File, types ...string) (layout string, err error) {
 	first := layer0
 	for _, name := range []string{midlayer, transformer} {
@@ -234,7 +240,8 @@ func (c *Config) VLLM() (method string, tokens, most int) {
 }
 
 // FolderFields is config.json.
-func (c *Config) FolderFields(m map[string]any, typ tensor.Type, weights []tensor.Tensor, target *model.Config) (_ map[string]any, layout string, err error) {
+func (c *Config) FolderFields(m map[string]any, typ tensor.Type, weights []tensor.Tensor,
+	target *model.Config) (_ map[string]any, layout string, err error) {
 	layout = midlayer
 	switch {
 	case target != nil:

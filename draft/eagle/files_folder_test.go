@@ -26,8 +26,9 @@ import (
 	"github.com/grovellm/grove/tensor"
 )
 
-// The published forms, with the fields of real heads and small numbers in place of theirs: EAGLE-3's authors' for Llama 3.1, the same as SGLang's
-// training code writes it, vLLM's speculators for Qwen3, and EAGLE-2's.
+// The published forms, with the fields of real heads and small numbers in place of theirs:
+// EAGLE-3's authors' for Llama 3.1, the same as SGLang's training code writes it, vLLM's
+// speculators for Qwen3, and EAGLE-2's.
 const (
 	authors = `{"architectures": ["LlamaForCausalLM"], "bos_token_id": 1, "eos_token_id": 2, "hidden_act": "silu", "hidden_size": 8,
 		"initializer_range": 0.02, "intermediate_size": 24, "max_position_embeddings": 2048, "model_type": "llama", "num_attention_heads": 4,
@@ -52,13 +53,15 @@ const (
 
 // layer is a model.Config of what they share.
 func layer(change func(c *model.Config)) model.Config {
-	c := model.Config{Arch: "llama", Vocab: 20, Hidden: 8, Layers: 1, Heads: 2, KVHeads: 1, HeadDim: 4, FFN: 24, Context: 2048, NormEps: 1e-5,
+	c := model.Config{Arch: "llama", Vocab: 20, Hidden: 8, Layers: 1, Heads: 2, KVHeads: 1, HeadDim: 4, FFN: 24,
+		Context: 2048, NormEps: 1e-5,
 		Rope: model.RopeConfig{Base: 1e4, Dims: 4, Scale: 1}}
 	change(&c)
 	return c
 }
 
-// tensorsOf lists a folder's tensors by name and shape, as its config has them; the first layer is called first.
+// tensorsOf lists a folder's tensors by name and shape, as its config has them; the first layer is
+// called first.
 func tensorsOf(first string, c *eagle.Config) map[string][]int {
 	h, q, kv := c.Hidden, c.Heads*c.HeadDim, c.KVHeads*c.HeadDim
 	in := 2 * h
@@ -69,15 +72,19 @@ func tensorsOf(first string, c *eagle.Config) map[string][]int {
 		list = map[string][]int{"fc.weight": {h, 2 * h}, "embed_tokens.weight": {c.Vocab, h}}
 	}
 	maps.Copy(list, map[string][]int{
-		first + "self_attn.q_proj.weight": {q, in}, first + "self_attn.k_proj.weight": {kv, in}, first + "self_attn.v_proj.weight": {kv, in},
-		first + "self_attn.o_proj.weight": {h, q}, first + "mlp.gate_proj.weight": {c.FFN, h}, first + "mlp.up_proj.weight": {c.FFN, h},
+		first + "self_attn.q_proj.weight": {q, in}, first + "self_attn.k_proj.weight": {kv, in},
+		first + "self_attn.v_proj.weight": {kv, in},
+		first + "self_attn.o_proj.weight": {h, q}, first + "mlp.gate_proj.weight": {c.FFN, h},
+		first + "mlp.up_proj.weight":   {c.FFN, h},
 		first + "mlp.down_proj.weight": {h, c.FFN}, first + "post_attention_layernorm.weight": {h},
 	})
 	return list
 }
 
-// folder writes a config.json, some of its fields changed (a nil deletes one), and tensors of zeros; tokens are a draft vocabulary.
-func folder(t testing.TB, config string, change map[string]any, list map[string][]int, tokens []int32, vocab int) string {
+// folder writes a config.json, some of its fields changed (a nil deletes one), and tensors of
+// zeros; tokens are a draft vocabulary.
+func folder(t testing.TB, config string, change map[string]any, list map[string][]int, tokens []int32,
+	vocab int) string {
 	t.Helper()
 	var m map[string]any
 	if err := json.Unmarshal([]byte(config), &m); err != nil {
@@ -90,7 +97,8 @@ func folder(t testing.TB, config string, change map[string]any, list map[string]
 	}
 	dir, w := t.TempDir(), safetensors.NewWriter()
 	for name, shape := range list {
-		w.AddTensor(Must(tensor.FromFloat32s(name, tensor.F16, shape, make([]float32, Must(tensor.Elements(shape))(t))))(t))
+		w.AddTensor(Must(tensor.FromFloat32s(name, tensor.F16, shape,
+			make([]float32, Must(tensor.Elements(shape))(t))))(t))
 	}
 	if tokens != nil {
 		d2t, t2d := []byte{}, make([]byte, vocab)
@@ -101,7 +109,8 @@ func folder(t testing.TB, config string, change map[string]any, list map[string]
 		w.AddTensor(tensor.Tensor{Name: "d2t", Type: tensor.I64, Shape: []int{len(tokens)}, Data: d2t})
 		w.AddTensor(tensor.Tensor{Name: "t2d", Type: tensor.Bool, Shape: []int{vocab}, Data: t2d})
 	}
-	if err := errors.Join(w.WriteFile(filepath.Join(dir, "model.safetensors")), os.WriteFile(filepath.Join(dir, "config.json"), Must(json.Marshal(m))(t), 0o666)); err != nil {
+	if err := errors.Join(w.WriteFile(filepath.Join(dir, "model.safetensors")),
+		os.WriteFile(filepath.Join(dir, "config.json"), Must(json.Marshal(m))(t), 0o666)); err != nil {
 		t.Fatal(err)
 	}
 	return dir
@@ -121,14 +130,19 @@ func TestPublishedFolders(t *testing.T) {
 		tokens        []int32
 		want          eagle.Config
 	}{
-		"authors":     {authors, "midlayer.", nil, sixTokens, eagle.Config{Config: four, Version: 3, Taps: []int{2, 6, 9}, DraftVocab: 6}},
-		"trained":     {trained, "midlayer.", nil, nil, eagle.Config{Config: qwen, Version: 3, Taps: []int{2, 6, 9}, DraftVocab: 20}},
-		"vllm":        {vllm, "layers.0.", nil, sixTokens, normed},
-		"vllm unsaid": {vllm, "layers.0.", map[string]any{"norm_before_residual": nil, "eagle_aux_hidden_state_layer_ids": nil}, sixTokens, normed},
+		"authors": {authors, "midlayer.", nil, sixTokens,
+			eagle.Config{Config: four, Version: 3, Taps: []int{2, 6, 9}, DraftVocab: 6}},
+		"trained": {trained, "midlayer.", nil, nil, eagle.Config{Config: qwen, Version: 3, Taps: []int{2, 6, 9},
+			DraftVocab: 20}},
+		"vllm": {vllm, "layers.0.", nil, sixTokens, normed},
+		"vllm unsaid": {vllm, "layers.0.", map[string]any{"norm_before_residual": nil,
+			"eagle_aux_hidden_state_layer_ids": nil}, sixTokens, normed},
 		"second": {second, "layers.0.", nil, nil,
-			eagle.Config{Config: layer(func(c *model.Config) { c.KVHeads = 2 }), Version: 2, Taps: []int{12}, DraftVocab: 20}},
+			eagle.Config{Config: layer(func(c *model.Config) { c.KVHeads = 2 }), Version: 2, Taps: []int{12},
+				DraftVocab: 20}},
 		"second, shallow": {second, "layers.0.", map[string]any{"num_target_layers": 2}, nil,
-			eagle.Config{Config: layer(func(c *model.Config) { c.KVHeads = 2 }), Version: 2, Taps: []int{2}, DraftVocab: 20, TargetLayers: 2}},
+			eagle.Config{Config: layer(func(c *model.Config) { c.KVHeads = 2 }), Version: 2, Taps: []int{2},
+				DraftVocab: 20, TargetLayers: 2}},
 	} {
 		dir := folder(t, c.config, c.change, tensorsOf(c.first, &c.want), c.tokens, 20)
 		target.Layers = cmp.Or(c.want.TargetLayers, 12)
@@ -178,13 +192,18 @@ func TestRefusedFolders(t *testing.T) {
 		"want their ids":              {nil, good, nil},
 		"entry 5 is of token 20":      {nil, good, []int32{0, 1, 3, 7, 12, 20}},
 		"padding hides":               {map[string]any{"eagle_aux_hidden_state_layer_ids": nil}, good, sixTokens},
-		"taps layers [2 6 99]":        {map[string]any{"eagle_aux_hidden_state_layer_ids": []int{2, 6, 99}}, good, sixTokens},
-		"want 1 to the vocabulary's":  {map[string]any{"draft_vocab_size": 21}, with("lm_head.weight", 21, 8), sixTokens},
-		"999 tapped layers":           {map[string]any{"eagle_aux_hidden_state_layer_ids": make([]int, 999)}, good, sixTokens},
+		"taps layers [2 6 99]": {map[string]any{"eagle_aux_hidden_state_layer_ids": []int{2, 6, 99}}, good,
+			sixTokens},
+		"want 1 to the vocabulary's": {map[string]any{"draft_vocab_size": 21}, with("lm_head.weight", 21, 8),
+			sixTokens},
+		"999 tapped layers": {map[string]any{"eagle_aux_hidden_state_layer_ids": make([]int, 999)}, good,
+			sixTokens},
 	} {
 		dir := folder(t, vllm, c.change, c.list, c.tokens, 20)
-		_, err := headfile.ReadConfig[eagle.Config](draft.Head{Name: dir}, &model.Config{Hidden: 8, Vocab: 20, Layers: 12, Padded: 5})
-		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), dir)) {
+		_, err := headfile.ReadConfig[eagle.Config](draft.Head{Name: dir},
+			&model.Config{Hidden: 8, Vocab: 20, Layers: 12, Padded: 5})
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want) ||
+			!strings.Contains(err.Error(), dir)) {
 			t.Errorf("%q: %v", want, err)
 		}
 	}
@@ -203,7 +222,8 @@ func TestNames(t *testing.T) {
 	weights, tokens := Must(synthetic.Tensors(&c, tensor.F32, 1))(t), synthetic.Tokens(&c, 1)
 	dir := t.TempDir()
 	file := filepath.Join(dir, "head.gguf")
-	if err := errors.Join(headfile.WriteGGUF(file, "x", &c, weights, tokens, nil, tensor.Q8_0), headfile.WriteFolder(filepath.Join(dir, "authors"), &c, weights, tokens),
+	if err := errors.Join(headfile.WriteGGUF(file, "x", &c, weights, tokens, nil, tensor.Q8_0),
+		headfile.WriteFolder(filepath.Join(dir, "authors"), &c, weights, tokens),
 		headfile.WriteSpeculators(filepath.Join(dir, "vllm"), &c, weights, tokens, m.Config)); err != nil {
 		t.Fatal(err)
 	}
@@ -246,7 +266,8 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// Whatever config.json says, reading it ends in an error that names the folder or in a shape that its tensors have.
+// Whatever config.json says, reading it ends in an error that names the folder or in a shape that
+// its tensors have.
 func FuzzConfig(f *testing.F) {
 	base := eagle.Config{Config: layer(func(c *model.Config) {}), Version: 3, DraftVocab: 6}
 	dir := folder(f, vllm, nil, tensorsOf("layers.0.", &base), sixTokens, 20)
@@ -259,7 +280,8 @@ func FuzzConfig(f *testing.F) {
 		if err := os.WriteFile(filepath.Join(dir, "config.json"), config, 0o666); err != nil {
 			t.Fatal(err)
 		}
-		c, err := headfile.ReadConfig[eagle.Config](draft.Head{Name: dir}, &model.Config{Hidden: 8, Vocab: 20, Layers: 12})
+		c, err := headfile.ReadConfig[eagle.Config](draft.Head{Name: dir},
+			&model.Config{Hidden: 8, Vocab: 20, Layers: 12})
 		if err != nil && !strings.Contains(err.Error(), dir) {
 			t.Fatalf("an error that does not name the folder: %v", err)
 		}

@@ -19,19 +19,21 @@ import (
 	"github.com/grovellm/grove/tree"
 )
 
-// goldenConfig is the shape of a head that llama.cpp runs, with a draft vocabulary and the normalised residual or without.
+// goldenConfig is the shape of a head that llama.cpp runs, with a draft vocabulary and the
+// normalised residual or without.
 func goldenConfig(m *model.Model, variant bool) eagle.Config {
 	c := eagle.Config{Config: m.Config, Version: 3, Taps: []int{1, 3, 2}, DraftVocab: m.Config.Vocab}
-	c.Arch, c.Layers, c.Heads, c.KVHeads, c.HeadDim, c.FFN, c.Rope.Dims, c.Rope.Base = "llama", 1, 6, 2, 48, 224, 48, 5e5
+	c.Arch, c.Layers, c.Heads, c.KVHeads, c.HeadDim, c.FFN, c.Rope.Dims, c.Rope.Base = "llama", 1, 6, 2, 48, 224, 48,
+		5e5
 	if variant {
 		c.DraftVocab, c.NormBeforeResidual, c.NormBeforeFC = 300, true, true
 	}
 	return c
 }
 
-// A head drafts here what it drafts in llama.cpp (draft-eagle3, d32676d; F32 files, keys and values in F32), which was given the
-// files that this test writes and the same prompts: the taps, their order, entries, positions, rotation, norms, names and the draft
-// vocabulary agree.
+// A head drafts here what it drafts in llama.cpp (draft-eagle3, d32676d; F32 files, keys and values
+// in F32), which was given the files that this test writes and the same prompts: the taps, their
+// order, entries, positions, rotation, norms, names and the draft vocabulary agree.
 func TestAsLlamaDrafts(t *testing.T) {
 	dir := t.TempDir()
 	path, file := filepath.Join(dir, "target.gguf"), filepath.Join(dir, "head.gguf")
@@ -44,12 +46,15 @@ func TestAsLlamaDrafts(t *testing.T) {
 	vocabulary := Must(gguf.Open(path))(t)
 	defer vocabulary.Close()
 	for variant, drafts := range [][][]int32{
-		{{425, 373, 837, 837, 837, 837, 736}, {624, 260, 572, 572, 572, 572, 572}, {50, 642, 634, 634, 478, 478, 478}, {585, 120, 687, 687, 687, 687, 687}},
-		{{743, 743, 743, 743, 524, 524, 719}, {380, 380, 380, 400, 931, 931, 931}, {828, 255, 255, 255, 255, 844, 844}, {659, 659, 591, 64, 64, 64, 676}},
+		{{425, 373, 837, 837, 837, 837, 736}, {624, 260, 572, 572, 572, 572, 572}, {50, 642, 634, 634, 478, 478, 478},
+			{585, 120, 687, 687, 687, 687, 687}},
+		{{743, 743, 743, 743, 524, 524, 719}, {380, 380, 380, 400, 931, 931, 931},
+			{828, 255, 255, 255, 255, 844, 844}, {659, 659, 591, 64, 64, 64, 676}},
 	} {
 		c, seed := goldenConfig(m, variant == 1), uint64(variant+1)
 		weights := Must(synthetic.Tensors(&c, tensor.F32, seed))(t)
-		if err := headfile.WriteGGUF(file, "random head", &c, weights, synthetic.Tokens(&c, seed), vocabulary, tensor.F32); err != nil {
+		if err := headfile.WriteGGUF(file, "random head", &c, weights, synthetic.Tokens(&c, seed), vocabulary,
+			tensor.F32); err != nil {
 			t.Fatal(err)
 		}
 		h := Must(eagle.Open(draft.Head{Name: file}, As(m)))(t)

@@ -65,7 +65,8 @@ func apart(a, b []float32) float64 {
 }
 
 // written is a random head with an output of its own, in every form.
-func written(t testing.TB, m *model.Model, vocabulary *gguf.File, version int, kind tensor.Type, seed uint64) (c eagle.Config, n *eagle.Network, files map[string]draft.Head) {
+func written(t testing.TB, m *model.Model, vocabulary *gguf.File, version int, kind tensor.Type,
+	seed uint64) (c eagle.Config, n *eagle.Network, files map[string]draft.Head) {
 	t.Helper()
 	c = synthetic.Config[eagle.Config](rand.New(rand.NewPCG(seed, 9)), fmt.Sprint("eagle", version), m.Config, kind)
 	c.Name = fmt.Sprint("head ", seed)
@@ -79,9 +80,11 @@ func written(t testing.TB, m *model.Model, vocabulary *gguf.File, version int, k
 	if err := headfile.WriteGGUF(at("without.gguf"), c.Name, &c, weights, tokens, nil, kind); err != nil {
 		t.Fatal(err)
 	}
-	files = map[string]draft.Head{"file": {Name: at("without.gguf")}, "data": {Name: "embedded", Data: Must(os.ReadFile(at("with.gguf")))(t)}}
+	files = map[string]draft.Head{"file": {Name: at("without.gguf")},
+		"data": {Name: "embedded", Data: Must(os.ReadFile(at("with.gguf")))(t)}}
 	if !slices.ContainsFunc(weights, func(w tensor.Tensor) bool { return w.Name == "output.weight" }) {
-		if err := headfile.WriteFolder(at("folder"), &c, weights, tokens); err == nil || !strings.Contains(err.Error(), "add the target's") {
+		if err := headfile.WriteFolder(at("folder"), &c, weights, tokens); err == nil ||
+			!strings.Contains(err.Error(), "add the target's") {
 			t.Errorf("a folder without an output: %v", err)
 		}
 		return c, n, files
@@ -99,7 +102,8 @@ func written(t testing.TB, m *model.Model, vocabulary *gguf.File, version int, k
 	return c, n, files
 }
 
-// A head comes back from a file of any type and from folders of both layouts as it was: its shape, its tokens, and what it computes.
+// A head comes back from a file of any type and from folders of both layouts as it was: its shape,
+// its tokens, and what it computes.
 func TestFilesRoundTrip(t *testing.T) {
 	m, vocabulary := FileTarget(t)
 	for seed := range uint64(12) {
@@ -139,13 +143,15 @@ func TestFilesRoundTrip(t *testing.T) {
 				}
 			}
 			if d := apart(logits(head, m), want); d > most {
-				t.Errorf("%s, EAGLE-%d %s, %v: logits are %g apart, want %g at most", form, version, c.Arch, kind, d, most)
+				t.Errorf("%s, EAGLE-%d %s, %v: logits are %g apart, want %g at most", form, version, c.Arch, kind, d,
+					most)
 			}
 		}
 	}
 }
 
-// A head that is not for the target is refused, saying what differs; so are weights that are not the shape's.
+// A head that is not for the target is refused, saying what differs; so are weights that are not
+// the shape's.
 func TestRefusedHeads(t *testing.T) {
 	m, vocabulary := FileTarget(t)
 	good := synthetic.Config[eagle.Config](rand.New(rand.NewPCG(3, 3)), "eagle3", m.Config, tensor.F32)
@@ -165,11 +171,13 @@ func TestRefusedHeads(t *testing.T) {
 		c := good
 		change(&c)
 		weights := Must(synthetic.Tensors(&c, tensor.F32, 1))(t)
-		if err := headfile.WriteGGUF(path, "x", &c, weights, synthetic.Tokens(&c, 1), vocabulary, tensor.F32); err != nil {
+		if err := headfile.WriteGGUF(path, "x", &c, weights, synthetic.Tokens(&c, 1), vocabulary,
+			tensor.F32); err != nil {
 			t.Fatal(err)
 		}
 		_, err := eagle.Open(draft.Head{Name: path}, As(m))
-		if want == "" != (err == nil) || err != nil && (!strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), path)) {
+		if want == "" != (err == nil) || err != nil && (!strings.Contains(err.Error(), want) ||
+			!strings.Contains(err.Error(), path)) {
 			t.Errorf("%q: %v", want, err)
 		}
 	}
@@ -200,11 +208,13 @@ func TestRefusedHeads(t *testing.T) {
 		"no tensor output.weig": {good, without, tokens},
 		"want both or neither":  {good, append(slices.Clone(without), bias), tokens},
 	} {
-		if err := headfile.WriteGGUF(path, "x", &p.c, p.weights, p.tokens, vocabulary, tensor.F32); err == nil || !strings.Contains(err.Error(), want) {
+		if err := headfile.WriteGGUF(path, "x", &p.c, p.weights, p.tokens, vocabulary, tensor.F32); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", want, err)
 		}
 	}
-	if _, err := headfile.Read(draft.Head{Name: vocabulary.Path}, (&eagle.Config{}).Kind()); !errors.Is(err, headfile.ErrKind) {
+	if _, err := headfile.Read(draft.Head{Name: vocabulary.Path}, (&eagle.Config{}).Kind()); !errors.Is(err,
+		headfile.ErrKind) {
 		t.Errorf("a model for a head: %v", err)
 	}
 	if err := headfile.WriteGGUF(path, "x", &good, weights, tokens, vocabulary, tensor.F32); err != nil {
@@ -233,5 +243,6 @@ func TestTakesTheFirst(t *testing.T) {
 func FuzzOpen(f *testing.F) {
 	m, vocabulary := FileTarget(f)
 	_, _, files := written(f, m, vocabulary, 3, tensor.F32, 7)
-	FuzzHead(f, m, Must(os.ReadFile(files["file"].Name))(f), eagle.Open, func(_ *testing.T, n *eagle.Network) { logits(n, m) })
+	FuzzHead(f, m, Must(os.ReadFile(files["file"].Name))(f), eagle.Open,
+		func(_ *testing.T, n *eagle.Network) { logits(n, m) })
 }

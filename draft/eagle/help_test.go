@@ -49,7 +49,8 @@ func genShape(r *rapid.T) grow.Shape {
 func newDrafter(t Fataler, n *eagle.Network, shape grow.Shape, o shortlist.Options, m *model.Model) draft.Drafter {
 	t.Helper()
 	lists := Must(draft.Shortlists(o, shortlist.Drafter{
-		Pool: m.Pool(), Head: &n.Head, Norm: n.Norm, Tokens: n.Tokens, Vocab: n.Vocab, Tokenizer: m.Tokenizer, Embed: n.Embed,
+		Pool: m.Pool(), Head: &n.Head, Norm: n.Norm, Tokens: n.Tokens, Vocab: n.Vocab, Tokenizer: m.Tokenizer,
+		Embed: n.Embed,
 	}, n, As(m)))(t)
 	s, text := shape.(withText)
 	if text {

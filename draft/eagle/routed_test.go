@@ -29,15 +29,16 @@ func routers(t *testing.T, hidden int) (paths []string) {
 	return paths
 }
 
-// What is drafted over a router's lists does not depend on the sequences beside, nor on how the text came about: a row's list is that
-// of its step in its own draft.
+// What is drafted over a router's lists does not depend on the sequences beside, nor on how the
+// text came about: a row's list is that of its step in its own draft.
 func TestRoutedDraftsAreTheTexts(t *testing.T) {
 	m := OpenTarget(t, 400)
 	files := routers(t, m.Config.Hidden)
 	rapid.Check(t, func(r *rapid.T) {
 		n, shape := genHead(r, m), genShape(r)
 		o := shortlist.Options{
-			Method: rapid.SampledFrom([]string{"dynaspec", "dynaspec-fixed"}).Draw(r, "shortlist"), Router: rapid.SampledFrom(files).Draw(r, "router"), Extra: -1,
+			Method: rapid.SampledFrom([]string{"dynaspec", "dynaspec-fixed"}).Draw(r, "shortlist"),
+			Router: rapid.SampledFrom(files).Draw(r, "router"), Extra: -1,
 		}
 		d, other := newDrafter(r, n, shape, o, m), newDrafter(r, n, shape, o, m)
 		var all []*Told
@@ -70,12 +71,14 @@ func TestRoutedRoundsAllocateNothing(t *testing.T) {
 	m := OpenTarget(t, 4000)
 	n := head(t, m, 3, 1)
 	shape := grow.Dynamic{K: 4, Depth: 4, N: 24}
-	d := newDrafter(t, n, &shape, shortlist.Options{Method: "dynaspec", Router: routers(t, n.Hidden)[1], Extra: min(32, n.DraftVocab)}, m)
+	d := newDrafter(t, n, &shape, shortlist.Options{Method: "dynaspec", Router: routers(t, n.Hidden)[1],
+		Extra: min(32, n.DraftVocab)}, m)
 	s := Begin(t, d, draft.Options{}, 1)
 	defer s.Close()
 	Commit(t, d, s.Prompt(make([]int32, 50), n.Hidden, true))
 	q := []draft.Request{s.Request(24, 4, nil)}
-	rows := []draft.Rows{{State: s.State, Nodes: []int32{0}, Tokens: make([]int32, 1), Next: 1, Tree: q[0].Tree, Pass: fixedTaps{make([]float32, n.Hidden), make([]float32, Vocab)}}}
+	rows := []draft.Rows{{State: s.State, Nodes: []int32{0}, Tokens: make([]int32, 1), Next: 1, Tree: q[0].Tree,
+		Pass: fixedTaps{make([]float32, n.Hidden), make([]float32, Vocab)}}}
 	round := func() {
 		q[0].Tree.Reset(1)
 		if _, err := d.Propose(t.Context(), q); err != nil {

@@ -1,4 +1,5 @@
-// Rows of text and drafts, for package grow: where the feature of each comes from, and what is kept of a sequence.
+// Rows of text and drafts, for package grow: where the feature of each comes from, and what is kept
+// of a sequence.
 
 package eagle
 
@@ -46,10 +47,12 @@ func (r *rows) NewText() *grow.Text {
 	return &grow.Text{Text: draft.NewText(o, r.pages.NewCache())}
 }
 
-// Keeps: a drafted row is made of the head's own state, that of the committed token of the target's.
+// Keeps: a drafted row is made of the head's own state, that of the committed token of the
+// target's.
 func (r *rows) Keeps() bool { return false }
 
-// Prepare makes the features: of rows of text from the target's taps, of drafted ones from the states of their parents' rows.
+// Prepare makes the features: of rows of text from the target's taps, of drafted ones from the
+// states of their parents' rows.
 func (r *rows) Prepare(laid []grow.Rows) {
 	n := r.n
 	r.laid = laid

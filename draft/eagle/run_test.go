@@ -10,8 +10,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// The training-time test (reference specblock.md §5.4) drafts as serving does: over a text in one pass for each step, with the rows of
-// step j below those of step j−1, every row is, to the bit, that of a head which read the text up to its entry and drafted j tokens.
+// The training-time test (reference specblock.md §5.4) drafts as serving does: over a text in one
+// pass for each step, with the rows of step j below those of step j−1, every row is, to the bit,
+// that of a head which read the text up to its entry and drafted j tokens.
 func TestTrainingTestIsDrafting(t *testing.T) {
 	m := OpenTarget(t, 400)
 	rapid.Check(t, func(r *rapid.T) {
@@ -58,7 +59,8 @@ func TestTrainingTestIsDrafting(t *testing.T) {
 			for j := 0; j < steps && i+j < entries; j++ {
 				state, _ := one.row(s.Text[i+1+j], feature)
 				if !slices.Equal(state, states[j].Row(i)) {
-					r.Fatalf("EAGLE-%d: entry %d of %d, step %d: %v in training, %v in serving", n.Version, i, entries, j, states[j].Row(i), state)
+					r.Fatalf("EAGLE-%d: entry %d of %d, step %d: %v in training, %v in serving", n.Version, i,
+						entries, j, states[j].Row(i), state)
 				}
 				feature = state
 			}

@@ -32,7 +32,8 @@ func TestContextIsItsText(t *testing.T) {
 		var all []*Told
 		var options []draft.Options
 		for id := range rapid.IntRange(1, 3).Draw(r, "sequences") {
-			options = append(options, draft.Options{Sampling: GenParams(r), Sampled: rapid.IntRange(0, 3).Draw(r, "drawn") == 0, Seed: 3})
+			options = append(options, draft.Options{Sampling: GenParams(r),
+				Sampled: rapid.IntRange(0, 3).Draw(r, "drawn") == 0, Seed: 3})
 			all = append(all, Begin(r, d, options[id], id))
 		}
 		Live(r, d, n.Hidden, rapid.IntRange(1, 6).Draw(r, "rounds"), all...)
@@ -136,14 +137,16 @@ func TestNodesAreTheHeads(t *testing.T) {
 			for _, child := range children {
 				p := logs[q.Tree.Token[child]]
 				if math.Abs(p-float64(q.Tree.LogProb[child])) > 1e-4*max(1, math.Abs(p)) {
-					r.Fatalf("blocks of %d, recurrent %v, %+v: node %d has log-probability %g, want %g", n.Block, n.Recurrent, shape, child, q.Tree.LogProb[child], p)
+					r.Fatalf("blocks of %d, recurrent %v, %+v: node %d has log-probability %g, want %g", n.Block,
+						n.Recurrent, shape, child, q.Tree.LogProb[child], p)
 				}
 				least = min(least, p)
 				below(int(child), slot+1, lines, states, last)
 			}
 			for token, p := range logs {
 				if p > least+1e-3 && q.Tree.Child(node, int32(token)) < 0 {
-					r.Fatalf("token %d, of log-probability %g, is no child of node %d; one of %g is", token, p, node, least)
+					r.Fatalf("token %d, of log-probability %g, is no child of node %d; one of %g is", token, p, node,
+						least)
 				}
 			}
 		}
@@ -167,7 +170,8 @@ func TestTreesKeepToTheRequest(t *testing.T) {
 			q.Guide = g
 		}
 		Propose(r, d, q)
-		if err := q.Tree.Check(Vocab); err != nil || q.Tree.Len() > max(q.Budget, 1) || q.Tree.MaxDepth() > q.Depth || q.Guide != nil && q.Tree.MaxDepth() > g.Levels*n.Block {
+		if err := q.Tree.Check(Vocab); err != nil || q.Tree.Len() > max(q.Budget, 1) || q.Tree.MaxDepth() > q.Depth ||
+			q.Guide != nil && q.Tree.MaxDepth() > g.Levels*n.Block {
 			r.Fatalf("budget %d, depth %d, %d levels: %v, %v", q.Budget, q.Depth, g.Levels, q.Tree, err)
 		}
 	})
@@ -220,14 +224,16 @@ func TestByText(t *testing.T) {
 func TestSameTokens(t *testing.T) {
 	m := OpenTarget(t, 512)
 	dynamic, best := grow.DefaultDynamic(), grow.DefaultBestFirst()
-	shapes := []grow.Shape{&dynamic, withText{&best}, &best, &grow.Linear{K: 5}, &grow.Static{Children: [][]int{{4}, {3, 1}, {2, 1}, {2}}}}
+	shapes := []grow.Shape{&dynamic, withText{&best}, &best, &grow.Linear{K: 5},
+		&grow.Static{Children: [][]int{{4}, {3, 1}, {2, 1}, {2}}}}
 	var cases []Case
 	for block := 1; block <= 3; block++ {
 		n := head(t, m, uint64(block), func(c *falcon.Config) { c.Block, c.Recurrent = block, block == 2 })
 		for i, shape := range shapes {
 			lists := shortlist.Options{}
 			if i%2 == 1 {
-				lists = shortlist.Options{Method: []string{"freq-pa", "context"}[i/2%2], Size: min(64, n.Vocab), Extra: min(32, n.Vocab)}
+				lists = shortlist.Options{Method: []string{"freq-pa", "context"}[i/2%2], Size: min(64, n.Vocab),
+					Extra: min(32, n.Vocab)}
 			}
 			cases = append(cases, Case{
 				Name:  fmt.Sprintf("blocks of %d, %T %+v", block, shape, lists),

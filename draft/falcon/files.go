@@ -36,7 +36,8 @@ func (c *Config) Common() headfile.Common {
 	return headfile.Common{Layers: &c.Config, Taps: &c.Taps, TargetLayers: &c.TargetLayers, TextWeights: &c.TextWeights}
 }
 
-// Open loads a head for a target, whose embedding, norm and output matrix it uses, once for all drafters of the target.
+// Open loads a head for a target, whose embedding, norm and output matrix it uses, once for all
+// drafters of the target.
 func Open(h draft.Head, target draft.Target) (*Network, error) {
 	build := func(s headfile.Shape, w model.Weights, _ []int32, m *model.Network) (*Network, error) {
 		return NewNetwork(*s.(*Config), w, m)

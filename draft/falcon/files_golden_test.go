@@ -42,7 +42,8 @@ func TestAsPyTorch(t *testing.T) {
 			fields["lstm_recurrent"], want = true, golden.Recurrent
 		}
 		if err := errors.Join(os.WriteFile(filepath.Join(dir, "config.json"), Must(json.Marshal(fields))(t), 0o666),
-			os.WriteFile(filepath.Join(dir, "pytorch_model.bin"), Must(os.ReadFile("testdata/golden/pytorch_model.bin"))(t), 0o666)); err != nil {
+			os.WriteFile(filepath.Join(dir, "pytorch_model.bin"),
+				Must(os.ReadFile("testdata/golden/pytorch_model.bin"))(t), 0o666)); err != nil {
 			t.Fatal(err)
 		}
 		f := Must(headfile.Read(draft.Head{Name: dir}, (&falcon.Config{}).Kind()))(t)

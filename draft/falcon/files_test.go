@@ -38,11 +38,13 @@ const authors = `{"architectures": ["Qwen2ForCausalLM"], "bos_token_id": 1, "eos
 func shapes(biases bool) map[string][]int {
 	list := map[string][]int{"embed_tokens.weight": {420, 32}, "layers.0.post_attention_layernorm.weight": {32}}
 	for i, in := range []int{64, 32} {
-		for name, shape := range map[string][]int{"weight_ih": {128, in}, "weight_hh": {128, 32}, "bias_ih": {128}, "bias_hh": {128}} {
+		for name, shape := range map[string][]int{"weight_ih": {128, in}, "weight_hh": {128, 32}, "bias_ih": {128},
+			"bias_hh": {128}} {
 			list[fmt.Sprintf("lstm.%s_l%d", name, i)] = shape
 		}
 	}
-	for name, shape := range map[string][]int{"self_attn.q_proj": {32, 32}, "self_attn.k_proj": {16, 32}, "self_attn.v_proj": {16, 32},
+	for name, shape := range map[string][]int{"self_attn.q_proj": {32, 32}, "self_attn.k_proj": {16, 32},
+		"self_attn.v_proj": {16, 32},
 		"self_attn.o_proj": {32, 32}, "mlp.gate_proj": {48, 32}, "mlp.up_proj": {48, 32}, "mlp.down_proj": {32, 48}} {
 		list["layers.0."+name+".weight"] = shape
 		if rest := strings.TrimPrefix(name, "self_attn."); biases && rest != name && rest != "o_proj" {
@@ -104,7 +106,8 @@ func TestPublishedFiles(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		if h.Block != 2 || h.Recurrent != c.recurrent || !slices.Equal(h.Taps, []int{3}) || h.Arch != "llama" || h.Rope.Base != 1e6 {
+		if h.Block != 2 || h.Recurrent != c.recurrent || !slices.Equal(h.Taps, []int{3}) || h.Arch != "llama" ||
+			h.Rope.Base != 1e6 {
 			t.Errorf("%s: %+v", name, h.Config)
 		}
 		f := Must(safetensors.OpenFolder(dir))(t)
@@ -135,7 +138,8 @@ func TestPublishedFiles(t *testing.T) {
 			}
 		}
 	}
-	if _, err := headfile.ReadConfig[falcon.Config](draft.Head{Name: published(t, false, map[string]any{"k_mask": 0})}, nil); err == nil || !strings.Contains(err.Error(), "k_mask") {
+	if _, err := headfile.ReadConfig[falcon.Config](draft.Head{Name: published(t, false,
+		map[string]any{"k_mask": 0})}, nil); err == nil || !strings.Contains(err.Error(), "k_mask") {
 		t.Errorf("a head without k_mask: %v", err)
 	}
 }
@@ -150,7 +154,8 @@ func TestWrittenFolders(t *testing.T) {
 			t.Fatal(err)
 		}
 		weights := Must(synthetic.Tensors(&c, tensor.F32, 1))(t)
-		weights = append(weights, Must(tensor.FromFloat32s("token_embd.weight", tensor.F32, []int{420, 32}, make([]float32, 420*32)))(t))
+		weights = append(weights, Must(tensor.FromFloat32s("token_embd.weight", tensor.F32, []int{420, 32},
+			make([]float32, 420*32)))(t))
 		dir := t.TempDir()
 		if err := headfile.WriteFolder(dir, &c, weights, nil); err != nil {
 			t.Fatal(err)
@@ -182,7 +187,8 @@ func TestFilesRoundTrip(t *testing.T) {
 		made := Must(falcon.NewNetwork(c, synthetic.Head(&c, kind, seed), &m.Network))(t)
 		dir := t.TempDir()
 		file, folder := filepath.Join(dir, "head.gguf"), filepath.Join(dir, "head")
-		if err := errors.Join(headfile.WriteGGUF(file, "", &c, weights, nil, nil, kind), headfile.WriteFolder(folder, &c, weights, nil)); err != nil {
+		if err := errors.Join(headfile.WriteGGUF(file, "", &c, weights, nil, nil, kind),
+			headfile.WriteFolder(folder, &c, weights, nil)); err != nil {
 			t.Fatal(err)
 		}
 		want := drafted(t, made, m)
@@ -230,17 +236,21 @@ func TestRefusedHeads(t *testing.T) {
 		c := synthetic.Config[falcon.Config](rand.New(rand.NewPCG(3, 3)), "falcon", m.Config, tensor.F32)
 		c.TargetLayers = 0
 		change(&c)
-		if err := headfile.WriteGGUF(path, "x", &c, Must(synthetic.Tensors(&c, tensor.F32, 1))(t), nil, nil, tensor.F32); err != nil {
+		if err := headfile.WriteGGUF(path, "x", &c, Must(synthetic.Tensors(&c, tensor.F32, 1))(t), nil, nil,
+			tensor.F32); err != nil {
 			t.Fatal(err)
 		}
 		_, err := falcon.Open(draft.Head{Name: path}, As(m))
-		if want == "" != (err == nil) || err != nil && (!strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), path)) {
+		if want == "" != (err == nil) || err != nil && (!strings.Contains(err.Error(), want) ||
+			!strings.Contains(err.Error(), path)) {
 			t.Errorf("%q: %v", want, err)
 		}
 	}
 	for want, change := range map[string]func(c *falcon.Config){
-		"predicts 0 tokens": func(c *falcon.Config) { c.Block = 0 }, "predicts 17 tokens": func(c *falcon.Config) { c.Block = 17 },
-		"2 tapped layers": func(c *falcon.Config) { c.Taps = []int{1, 2} }, "want llama or qwen3": func(c *falcon.Config) { c.Arch = "gptneox" },
+		"predicts 0 tokens":   func(c *falcon.Config) { c.Block = 0 },
+		"predicts 17 tokens":  func(c *falcon.Config) { c.Block = 17 },
+		"2 tapped layers":     func(c *falcon.Config) { c.Taps = []int{1, 2} },
+		"want llama or qwen3": func(c *falcon.Config) { c.Arch = "gptneox" },
 	} {
 		c := synthetic.Config[falcon.Config](rand.New(rand.NewPCG(3, 3)), "falcon", m.Config, tensor.F32)
 		if change(&c); c.Validate() == nil || !strings.Contains(c.Validate().Error(), want) {
@@ -257,19 +267,22 @@ func TestFamily(t *testing.T) {
 		t.Errorf("without a head: %v", err)
 	}
 	c := synthetic.Config[falcon.Config](rand.New(rand.NewPCG(1, 3)), "falcon", m.Config, tensor.F32)
-	if err := headfile.WriteGGUF(path, "x", &c, Must(synthetic.Tensors(&c, tensor.F32, 1))(t), nil, nil, tensor.F32); err != nil {
+	if err := headfile.WriteGGUF(path, "x", &c, Must(synthetic.Tensors(&c, tensor.F32, 1))(t), nil, nil,
+		tensor.F32); err != nil {
 		t.Fatal(err)
 	}
 	target.Heads, target.Shared = []draft.Head{{Name: path}}, new(draft.Shared)
-	for _, text := range []string{"falcon", "falcon:k=4,depth=3,n=20+text", "falcon:tree=static", "falcon:tree=static,model=" + path, "falcon:tree=best-first,width=3+freq:size=64",
+	for _, text := range []string{"falcon", "falcon:k=4,depth=3,n=20+text", "falcon:tree=static",
+		"falcon:tree=static,model=" + path, "falcon:tree=best-first,width=3+freq:size=64",
 		"falcon:tree=linear,k=3", "falcon:model=" + path + "+context"} {
 		if d, err := draft.New(text, target); err != nil || !slices.Equal(d.Taps(), []int{3}) {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
 	for text, say := range map[string]string{
-		"falcon:tree=oak": "want one of linear", "falcon:tree=static,k=3": "no such option", "falcon:k=0": "k is 0", "falcon:model=" + t.TempDir(): "config.json",
-		"falcon+adapt": "adapt",
+		"falcon:tree=oak": "want one of linear", "falcon:tree=static,k=3": "no such option", "falcon:k=0": "k is 0",
+		"falcon:model=" + t.TempDir(): "config.json",
+		"falcon+adapt":                "adapt",
 	} {
 		if _, err := draft.New(text, target); err == nil || !strings.Contains(err.Error(), say) {
 			t.Errorf("%s: %v, want an error that says %q", text, err, say)
@@ -282,7 +295,8 @@ func TestStaticTree(t *testing.T) {
 	m := OpenTarget(t, 400)
 	n := head(t, m, 1, func(c *falcon.Config) { c.Block = 2 })
 	target, path := As(m), filepath.Join(t.TempDir(), "head.gguf")
-	if err := headfile.WriteGGUF(path, "x", &n.Config, Must(synthetic.Tensors(&n.Config, tensor.F32, 1))(t), nil, nil, tensor.F32); err != nil {
+	if err := headfile.WriteGGUF(path, "x", &n.Config, Must(synthetic.Tensors(&n.Config, tensor.F32, 1))(t), nil, nil,
+		tensor.F32); err != nil {
 		t.Fatal(err)
 	}
 	d := Must(draft.New("falcon:tree=static,model="+path, target))(t)

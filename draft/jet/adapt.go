@@ -40,8 +40,8 @@ func (h trainable) Write(path, name string) error {
 	return learn.WriteHead(path, name, &c, h, nil)
 }
 
-// Run lays the texts out as trunks, as training does, with a block under the root of each round. Rows of a causal block end where the
-// drafter did not look on.
+// Run lays the texts out as trunks, as training does, with a block under the root of each round.
+// Rows of a causal block end where the drafter did not look on.
 func (h trainable) Run(e *nn.Exec, b *learn.Batch) (x nn.Mat, rows []learn.Row) {
 	n := h.Network
 	var trunks, branches nn.Forest

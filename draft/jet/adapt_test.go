@@ -16,7 +16,8 @@ func TestReplays(t *testing.T) {
 	m := drafttest.OpenTarget(t, 4096)
 	drafttest.Replays(t, m.Config.Hidden, 100, func(r *rapid.T) learn.Learner {
 		n := genHead(r, m)
-		return newDrafter(r, jet.Options{Tree: rapid.SampledFrom([]string{onepass.DDTree, withText, onepass.Chain}).Draw(r, "tree")}, n, m).(learn.Learner)
+		return newDrafter(r, jet.Options{Tree: rapid.SampledFrom([]string{onepass.DDTree, withText,
+			onepass.Chain}).Draw(r, "tree")}, n, m).(learn.Learner)
 	})
 }
 

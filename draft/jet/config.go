@@ -9,8 +9,8 @@ import (
 	"github.com/grovellm/grove/tree"
 )
 
-// Config is the shape of a block head. Of the model.Config Arch is "qwen3", whose layers these are, and Vocab and Hidden are the
-// target's.
+// Config is the shape of a block head. Of the model.Config Arch is "qwen3", whose layers these are,
+// and Vocab and Hidden are the target's.
 type Config struct {
 	model.Config
 
@@ -18,8 +18,9 @@ type Config struct {
 	Causal bool  // rows of a block see those before them (JetSpec), else all of them (DFlash)
 	Mask   int32 // the token of a block's rows but the anchor's
 
-	// Taps are the layers of the target that the head reads, in order: 0 is the embedding, i what block i puts out. Hugging
-	// Face's target_layer_ids are one less, llama.cpp's dflash.target_layers the same.
+	// Taps are the layers of the target that the head reads, in order: 0 is the embedding, i what
+	// block i puts out. Hugging Face's target_layer_ids are one less, llama.cpp's
+	// dflash.target_layers the same.
 	Taps []int
 
 	TargetLayers int // of the target the head was made for; 0: not known
@@ -49,7 +50,8 @@ func (c *Config) Validate() error {
 // Fits returns an error that says what differs where the head is not one for the target.
 func (c *Config) Fits(target model.Config) error { return headfile.Fits(c, &target) }
 
-// DefaultTaps are the layers of a target that heads tap where nothing is said. Files of this kind say it.
+// DefaultTaps are the layers of a target that heads tap where nothing is said. Files of this kind
+// say it.
 func (*Config) DefaultTaps(layers int) []int { return headfile.DefaultTaps(layers) }
 
 // Describe says what is the head's own.
@@ -70,14 +72,16 @@ func (c *Config) Draw(rng *rand.Rand, drafter string, _ int) {
 	}
 }
 
-// LayOut makes t a block of so many rows under an anchor: a chain, whose rows see those before them, or all.
+// LayOut makes t a block of so many rows under an anchor: a chain, whose rows see those before
+// them, or all.
 func (c *Config) LayOut(t *tree.Tree, anchor int32, rows int) {
 	t.Reset(anchor)
 	c.fill(t, 0, rows)
 }
 
-// Branch appends a whole block to t, below a node of the trunk: so many blocks of one text are computed in one pass, each
-// with the trunk up to its parent as its context. It returns the node of the anchor.
+// Branch appends a whole block to t, below a node of the trunk: so many blocks of one text are
+// computed in one pass, each with the trunk up to its parent as its context. It returns the node of
+// the anchor.
 func (c *Config) Branch(t *tree.Tree, parent int, anchor int32) int {
 	first := t.AppendApart(parent, anchor)
 	c.fill(t, first, c.Block)

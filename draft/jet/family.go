@@ -54,7 +54,8 @@ paths whose product of probabilities is the largest.`,
 	}
 }
 
-// open opens the head in the file that the option model names, or the first of the target's heads: one that is causal, or is not.
+// open opens the head in the file that the option model names, or the first of the target's heads:
+// one that is causal, or is not.
 func open(model string, target draft.Target, causal bool) (*Network, error) {
 	called := map[bool]string{true: "causal (JetSpec)", false: "bidirectional (DFlash)"}[causal]
 	wanted := func(s headfile.Shape) bool { return s.(*Config).Causal == causal }

@@ -19,7 +19,8 @@ import (
 	"github.com/grovellm/grove/tensor"
 )
 
-// Every family takes the first head of its kind, or the file it is given, and says what does not fit.
+// Every family takes the first head of its kind, or the file it is given, and says what does not
+// fit.
 func TestFamilies(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "target.gguf")
@@ -53,8 +54,10 @@ func TestFamilies(t *testing.T) {
 		target.Heads = append(target.Heads, h)
 	}
 	for text, taps := range map[string]int{
-		"jetspec": 2, "jetspec:tree=ddtree+text": 2, "jetspec+text": 2, "ddtree+text": 1, "ddtree": 1, "dflash": 1, "ddtree:tree=hybrid,width=3,lambda=0.5": 1,
-		"jetspec:model=" + target.Heads[3].Name: 4, "ddtree:model=" + target.Heads[2].Name: 3, "dflash:depth=1,model=" + target.Heads[2].Name: 3,
+		"jetspec": 2, "jetspec:tree=ddtree+text": 2, "jetspec+text": 2, "ddtree+text": 1, "ddtree": 1, "dflash": 1,
+		"ddtree:tree=hybrid,width=3,lambda=0.5": 1,
+		"jetspec:model=" + target.Heads[3].Name: 4, "ddtree:model=" + target.Heads[2].Name: 3,
+		"dflash:depth=1,model=" + target.Heads[2].Name: 3,
 	} {
 		d, err := draft.New(text, target)
 		if err != nil {
@@ -79,7 +82,8 @@ func TestFamilies(t *testing.T) {
 		}
 	}
 	target.Heads = target.Heads[:1]
-	if _, err := draft.New("jetspec", target); err == nil || !strings.Contains(err.Error(), "no causal (JetSpec) head") {
+	if _, err := draft.New("jetspec", target); err == nil ||
+		!strings.Contains(err.Error(), "no causal (JetSpec) head") {
 		t.Errorf("without a causal head: %v", err)
 	}
 }

@@ -1,5 +1,6 @@
-// Heads in files: GGUF as llama.cpp's dflash has it (reference jetspec.md §6.1), and Hugging Face folders as JetSpec's and
-// DFlash's heads are published (§1.8, §1.9), and as vLLM's speculators describe DFlash's.
+// Heads in files: GGUF as llama.cpp's dflash has it (reference jetspec.md §6.1), and Hugging Face
+// folders as JetSpec's and DFlash's heads are published (§1.8, §1.9), and as vLLM's speculators
+// describe DFlash's.
 
 package jet
 
@@ -19,10 +20,12 @@ import (
 const arch = "dflash"
 
 var kind = headfile.Kind{
-	Name: "block head", Drafters: []string{"jetspec", "dflash"}, Archs: []string{arch}, New: func() headfile.Shape { return new(Config) },
+	Name: "block head", Drafters: []string{"jetspec", "dflash"}, Archs: []string{arch},
+	New:         func() headfile.Shape { return new(Config) },
 	Speculators: []string{"dflash"},
 	Examples: []string{
-		"jetspec:width=4,depth=1", "ddtree:width=4", "dflash", "jetspec:tree=hybrid,lambda=2", "ddtree:tree=entropy,width=4",
+		"jetspec:width=4,depth=1", "ddtree:width=4", "dflash", "jetspec:tree=hybrid,lambda=2",
+		"ddtree:tree=entropy,width=4",
 		"jetspec:tree=ddtree,width=8", "jetspec:tree=chain",
 	},
 }
@@ -37,8 +40,8 @@ func (c *Config) Common() headfile.Common {
 	return headfile.Common{Layers: &c.Config, Taps: &c.Taps, TargetLayers: &c.TargetLayers, TextWeights: &c.TextWeights}
 }
 
-// Open loads a head for a target, whose embedding and output head it uses unless it has its own. A head is loaded once
-// for all drafters of a target.
+// Open loads a head for a target, whose embedding and output head it uses unless it has its own. A
+// head is loaded once for all drafters of a target.
 func Open(h draft.Head, target draft.Target) (*Network, error) {
 	build := func(s headfile.Shape, w model.Weights, _ []int32, m *model.Network) (*Network, error) {
 		return NewNetwork(*s.(*Config), w, m)
@@ -49,8 +52,8 @@ func Open(h draft.Head, target draft.Target) (*Network, error) {
 // FileArch is the architecture that a GGUF file names.
 func (*Config) FileArch() string { return arch }
 
-// Keys goes through the keys of a GGUF file. llama.cpp reads all but the causal one, which is its generic key for the mask of
-// attention: it runs every head as if it saw both ways.
+// Keys goes through the keys of a GGUF file. llama.cpp reads all but the causal one, which is its
+// generic key for the mask of attention: it runs every head as if it saw both ways.
 func (c *Config) Keys(k *headfile.Keys) {
 	k.Int(".block_size", &c.Block, 16)
 	k.Taps(c.Common())
@@ -63,7 +66,8 @@ func (c *Config) Keys(k *headfile.Keys) {
 // folderArch is what config.json calls a block head, JetSpec's and DFlash's alike.
 const folderArch = "DFlashDraftModel"
 
-// folderConfig is what config.json says of a head beyond its layers. Pointers tell a missing field from a zero.
+// folderConfig is what config.json says of a head beyond its layers. Pointers tell a missing field
+// from a zero.
 type folderConfig struct {
 	Architectures []string `json:"architectures"`
 	BlockSize     int      `json:"block_size"`
@@ -185,8 +189,9 @@ func (c *Config) ReadFolder(x *headfile.File) (layout string, err error) {
 	return "", nil
 }
 
-// defaultLayers are the layers tapped where a folder does not say: as many as the head has layers, from the second of the target to
-// its third from last (JetSpec's build_target_layer_ids; it rounds halves to even).
+// defaultLayers are the layers tapped where a folder does not say: as many as the head has layers,
+// from the second of the target to its third from last (JetSpec's build_target_layer_ids; it rounds
+// halves to even).
 func defaultLayers(target, draft int) []int {
 	if draft == 1 {
 		return []int{target / 2}
@@ -214,8 +219,10 @@ func (c *Config) Folders() (authors, speculators bool) {
 // VLLM is headfile.VLLM's: a block less its anchor.
 func (c *Config) VLLM() (method string, tokens, most int) { return "dflash", c.Block - 1, c.Block - 1 }
 
-// FolderFields is config.json. vLLM reads whether a head is causal under another name than its authors' code.
-func (c *Config) FolderFields(m map[string]any, typ tensor.Type, _ []tensor.Tensor, target *model.Config) (_ map[string]any, layout string, err error) {
+// FolderFields is config.json. vLLM reads whether a head is causal under another name than its
+// authors' code.
+func (c *Config) FolderFields(m map[string]any, typ tensor.Type, _ []tensor.Tensor,
+	target *model.Config) (_ map[string]any, layout string, err error) {
 	ids := make([]int, len(c.Taps))
 	for i, t := range c.Taps {
 		if ids[i] = t - 1; t == 0 {
@@ -225,7 +232,8 @@ func (c *Config) FolderFields(m map[string]any, typ tensor.Type, _ []tensor.Tens
 	if target == nil {
 		m["architectures"] = []string{folderArch}
 		m["block_size"] = c.Block
-		m["dflash_config"] = map[string]any{"mask_token_id": c.Mask, "target_layer_ids": ids, "causal_head": c.Causal, "causal": c.Causal}
+		m["dflash_config"] = map[string]any{"mask_token_id": c.Mask, "target_layer_ids": ids, "causal_head": c.Causal,
+			"causal": c.Causal}
 		return m, "", nil
 	}
 	if m, err = headfile.Speculator("dflash", "DFlashSpeculator", c.Block-1, m, typ, target); err != nil {

@@ -19,8 +19,8 @@ import (
 	"github.com/grovellm/grove/tensor"
 )
 
-// The published form of JetSpec's head for Qwen3-8B: its config.json, and the 58 tensors' names and shapes (reference
-// jetspec.md §1.8, §1.9).
+// The published form of JetSpec's head for Qwen3-8B: its config.json, and the 58 tensors' names and
+// shapes (reference jetspec.md §1.8, §1.9).
 const published = `{"architectures": ["DFlashDraftModel"], "attention_bias": false, "block_size": 16,
 	"dflash_config": {"causal_head": true, "mask_token_id": 151669, "target_layer_ids": [1, 9, 17, 25, 33]},
 	"dtype": "bfloat16", "head_dim": 128, "hidden_act": "silu", "hidden_size": 4096, "intermediate_size": 12288,
@@ -29,7 +29,8 @@ const published = `{"architectures": ["DFlashDraftModel"], "attention_bias": fal
 	"num_key_value_heads": 8, "num_target_layers": 36, "rms_norm_eps": 1e-06, "rope_parameters": {"rope_theta": 1000000, "rope_type": "default"},
 	"sliding_window": null, "tie_word_embeddings": false, "use_sliding_window": false, "vocab_size": 151936}`
 
-// writeConfig writes config.json with some fields changed; a nil deletes one. A dot names a field of dflash_config.
+// writeConfig writes config.json with some fields changed; a nil deletes one. A dot names a field
+// of dflash_config.
 func writeConfig(t testing.TB, change map[string]any) string {
 	t.Helper()
 	var m map[string]any
@@ -70,7 +71,8 @@ func readFolder(dir string) (c jet.Config, err error) {
 
 func TestPublishedConfig(t *testing.T) {
 	want := jet.Config{
-		Config: model.Config{Arch: "qwen3", Vocab: 151936, Hidden: 4096, Layers: 5, Heads: 32, KVHeads: 8, HeadDim: 128, FFN: 12288, Context: 40960,
+		Config: model.Config{Arch: "qwen3", Vocab: 151936, Hidden: 4096, Layers: 5, Heads: 32, KVHeads: 8,
+			HeadDim: 128, FFN: 12288, Context: 40960,
 			NormEps: 1e-6, Rope: model.RopeConfig{Base: 1e6, Dims: 128, Scale: 1}},
 		Block: 16, Causal: true, Mask: 151669, Taps: []int{2, 10, 18, 26, 34}, TargetLayers: 36,
 	}
@@ -116,12 +118,14 @@ func TestRefusedFolders(t *testing.T) {
 		"want an integer":                 {".mask_token_id": "no"},
 		"tapped layers":                   {".target_layer_ids": []int{36}},
 		"\"num_target_layers\" are":       {".target_layer_ids": nil, "num_target_layers": nil},
-		"window of 4096":                  {"use_sliding_window": true, "sliding_window": 4096, "layer_types": []string{"full_attention", "sliding_attention"}},
-		"window of 128":                   {"use_sliding_window": nil, "sliding_window": 128, "layer_types": []string{"sliding_attention"}},
-		"block size is 1":                 {"block_size": 1},
-		"yarn":                            {"rope_parameters": map[string]any{"rope_theta": 1e6, "rope_type": "yarn"}},
-		"\"hidden_size\" is missing":      {"hidden_size": nil},
-		"model_type \"gemma\"":            {"model_type": "gemma"},
+		"window of 4096": {"use_sliding_window": true, "sliding_window": 4096,
+			"layer_types": []string{"full_attention", "sliding_attention"}},
+		"window of 128": {"use_sliding_window": nil, "sliding_window": 128,
+			"layer_types": []string{"sliding_attention"}},
+		"block size is 1":            {"block_size": 1},
+		"yarn":                       {"rope_parameters": map[string]any{"rope_theta": 1e6, "rope_type": "yarn"}},
+		"\"hidden_size\" is missing": {"hidden_size": nil},
+		"model_type \"gemma\"":       {"model_type": "gemma"},
 	} {
 		dir := writeConfig(t, change)
 		_, err := readFolder(dir)
@@ -129,7 +133,8 @@ func TestRefusedFolders(t *testing.T) {
 			t.Errorf("%v: %v: want %s", change, err, want)
 		}
 	}
-	if _, err := headfile.ReadConfig[jet.Config](draft.Head{Name: filepath.Join(t.TempDir(), "none")}, nil); err == nil || !strings.Contains(err.Error(), "no such file") {
+	if _, err := headfile.ReadConfig[jet.Config](draft.Head{Name: filepath.Join(t.TempDir(), "none")},
+		nil); err == nil || !strings.Contains(err.Error(), "no such file") {
 		t.Errorf("no file: %v", err)
 	}
 }
@@ -156,9 +161,11 @@ func TestPublishedNames(t *testing.T) {
 	want := map[string][]int{"fc.weight": {h, 2 * h}, "hidden_norm.weight": {h}, "norm.weight": {h}}
 	for i := range 2 {
 		for name, shape := range map[string][]int{
-			"input_layernorm": {h}, "post_attention_layernorm": {h}, "self_attn.q_proj": {q, h}, "self_attn.k_proj": {kv, h},
-			"self_attn.v_proj": {kv, h}, "self_attn.o_proj": {h, q}, "self_attn.q_norm": {c.HeadDim}, "self_attn.k_norm": {c.HeadDim},
-			"mlp.gate_proj": {96, h}, "mlp.up_proj": {96, h}, "mlp.down_proj": {h, 96},
+			"input_layernorm": {h}, "post_attention_layernorm": {h}, "self_attn.q_proj": {q, h},
+			"self_attn.k_proj": {kv, h},
+			"self_attn.v_proj": {kv, h}, "self_attn.o_proj": {h, q}, "self_attn.q_norm": {c.HeadDim},
+			"self_attn.k_norm": {c.HeadDim},
+			"mlp.gate_proj":    {96, h}, "mlp.up_proj": {96, h}, "mlp.down_proj": {h, 96},
 		} {
 			want[fmt.Sprintf("layers.%d.%s.weight", i, name)] = shape
 		}

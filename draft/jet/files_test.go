@@ -34,7 +34,8 @@ func proposal(t testing.TB, n *jet.Network, m *model.Model) draft.Request {
 	return q
 }
 
-// A head comes back from a file of any type and from a folder as it was: its shape, and what it proposes to the bit.
+// A head comes back from a file of any type and from a folder as it was: its shape, and what it
+// proposes to the bit.
 func TestFilesRoundTrip(t *testing.T) {
 	m, vocabulary := FileTarget(t)
 	for seed := range uint64(12) {
@@ -66,7 +67,8 @@ func TestFilesRoundTrip(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := headfile.WriteGGUF(file, c.Name, &c, weights, nil, nil, kind); err != nil { // by path without a tokenizer, in memory with one
+		// by path without a tokenizer, in memory with one
+		if err := headfile.WriteGGUF(file, c.Name, &c, weights, nil, nil, kind); err != nil {
 			t.Fatal(err)
 		}
 		for _, h := range []draft.Head{{Name: file}, {Name: "embedded", Data: data}, {Name: folder}} {
@@ -136,7 +138,8 @@ func TestOwnEmbeddingAndHead(t *testing.T) {
 	}
 }
 
-// A head that is not for the target is refused, saying what differs; so are weights that are not the shape's.
+// A head that is not for the target is refused, saying what differs; so are weights that are not
+// the shape's.
 func TestRefusedHeads(t *testing.T) {
 	m, vocabulary := FileTarget(t)
 	good := synthetic.Config[jet.Config](rand.New(rand.NewPCG(3, 3)), "", m.Config, tensor.F32)
@@ -159,7 +162,8 @@ func TestRefusedHeads(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err = jet.Open(draft.Head{Name: path}, As(m))
-		if want == "" != (err == nil) || err != nil && (!strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), path)) {
+		if want == "" != (err == nil) || err != nil && (!strings.Contains(err.Error(), want) ||
+			!strings.Contains(err.Error(), path)) {
 			t.Errorf("%q: %v", want, err)
 		}
 	}
@@ -174,15 +178,18 @@ func TestRefusedHeads(t *testing.T) {
 	wide := slices.Clone(weights)
 	wide[0].Shape = []int{wide[0].Shape[1], wide[0].Shape[0]}
 	for want, w := range map[string][]tensor.Tensor{
-		"is missing": weights[1:], "not one of a head": append(slices.Clone(weights), extra), "has shape": wide, "there twice": append(slices.Clone(weights), weights[0]),
+		"is missing": weights[1:], "not one of a head": append(slices.Clone(weights), extra), "has shape": wide,
+		"there twice": append(slices.Clone(weights), weights[0]),
 	} {
-		for _, err := range []error{headfile.WriteGGUF(path, "x", &good, w, nil, vocabulary, tensor.F32), headfile.WriteFolder(t.TempDir(), &good, w, nil)} {
+		for _, err := range []error{headfile.WriteGGUF(path, "x", &good, w, nil, vocabulary, tensor.F32),
+			headfile.WriteFolder(t.TempDir(), &good, w, nil)} {
 			if err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("%s: %v", want, err)
 			}
 		}
 	}
-	if _, err := headfile.ReadConfig[jet.Config](draft.Head{Name: vocabulary.Path}, nil); !errors.Is(err, headfile.ErrKind) {
+	if _, err := headfile.ReadConfig[jet.Config](draft.Head{Name: vocabulary.Path}, nil); !errors.Is(err,
+		headfile.ErrKind) {
 		t.Errorf("a model for a head: %v", err)
 	}
 	if _, err := model.Open(path, model.Options{}); err == nil || !strings.Contains(err.Error(), "a drafter's head") {

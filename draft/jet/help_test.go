@@ -30,10 +30,12 @@ func genHead(r *rapid.T, m *model.Model) *jet.Network {
 	return head(r, m, rapid.Uint64Range(0, 40).Draw(r, "head"))
 }
 
-// genOptions draws a tree that says all about the distributions, or any of those that do not go by rounds before.
+// genOptions draws a tree that says all about the distributions, or any of those that do not go by
+// rounds before.
 func genOptions(r *rapid.T, n *jet.Network) jet.Options {
 	return jet.Options{
-		Tree:  rapid.SampledFrom([]string{onepass.DDTree, onepass.DDTree, onepass.AccumLogP, onepass.Hybrid, onepass.Entropy, onepass.Chain}).Draw(r, "tree"),
+		Tree: rapid.SampledFrom([]string{onepass.DDTree, onepass.DDTree, onepass.AccumLogP, onepass.Hybrid,
+			onepass.Entropy, onepass.Chain}).Draw(r, "tree"),
 		Width: rapid.IntRange(1, 9).Draw(r, "width"), Depth: rapid.IntRange(0, n.Block-1).Draw(r, "depth"), Lambda: 0.5,
 	}
 }

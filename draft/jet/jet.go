@@ -1,9 +1,10 @@
-// Package jet drafts with a block head: one pass of a few small layers over the target's own hidden states gives the
-// distributions of all depths at once, and a tree is made of them (package onepass). A causal head is JetSpec's, one that looks
-// both ways DFlash's.
+// Package jet drafts with a block head: one pass of a few small layers over the target's own hidden
+// states gives the distributions of all depths at once, and a tree is made of them (package
+// onepass). A causal head is JetSpec's, one that looks both ways DFlash's.
 //
-// The drafters are the papers', with one deviation: above temperature 0 candidates are drawn with the noise of the target's own choice
-// instead of being the most probable, which is what they are at temperature 0.
+// The drafters are the papers', with one deviation: above temperature 0 candidates are drawn with
+// the noise of the target's own choice instead of being the most probable, which is what they are
+// at temperature 0.
 package jet
 
 import (
@@ -13,7 +14,8 @@ import (
 	"github.com/grovellm/grove/tree"
 )
 
-// Options of the drafter. It takes no dynaspec, whose router reads the state of a node's parent: a block head has states of depths alone.
+// Options of the drafter. It takes no dynaspec, whose router reads the state of a node's parent: a
+// block head has states of depths alone.
 type Options struct {
 	Tree   string  `draft:"tree" help:"accum-logp, ddtree, hybrid, entropy or chain"`
 	Width  int     `draft:"width" help:"maximum children of a node (0 to 1024); 0: no limit with ddtree, otherwise 7"`

@@ -17,10 +17,10 @@ import (
 	"pgregory.net/rapid"
 )
 
-// What a sequence is proposed does not depend on how its context came about, to the bit: in chunks of a prompt or at once, by
-// rounds that accept any number of nodes, with or without proposals between them, among other sequences or alone; and from where
-// rows came without a pass, on nothing before them but their number.
-// The head's window may be shorter than the text.
+// What a sequence is proposed does not depend on how its context came about, to the bit: in chunks
+// of a prompt or at once, by rounds that accept any number of nodes, with or without proposals
+// between them, among other sequences or alone; and from where rows came without a pass, on nothing
+// before them but their number. The head's window may be shorter than the text.
 func TestContextIsItsText(t *testing.T) {
 	m := OpenTarget(t, 400)
 	rapid.Check(t, func(r *rapid.T) {
@@ -30,7 +30,8 @@ func TestContextIsItsText(t *testing.T) {
 		d := newDrafter(r, o, n, m)
 		var all []*Told
 		var params []draft.Options
-		start := make([]int, rapid.IntRange(1, 3).Draw(r, "sequences")) // where a context begins: after the last rows without a pass
+		// where a context begins: after the last rows without a pass
+		start := make([]int, rapid.IntRange(1, 3).Draw(r, "sequences"))
 		for id := range start {
 			params = append(params, draft.Options{Sampling: GenParams(r)})
 			all = append(all, Begin(r, d, params[id], id))
@@ -47,7 +48,8 @@ func TestContextIsItsText(t *testing.T) {
 						start[id] = len(s.Text)
 					}
 				case rapid.Bool().Draw(r, "plainly"):
-					rows = append(rows, s.Accept(tree.New(s.Root), 0, rapid.Int32Range(0, Vocab-1).Draw(r, "next"), n.Hidden))
+					rows = append(rows, s.Accept(tree.New(s.Root), 0, rapid.Int32Range(0, Vocab-1).Draw(r, "next"),
+						n.Hidden))
 				default:
 					requests = append(requests, s.Request(rapid.IntRange(2, 30).Draw(r, "budget"), 20, nil))
 				}
@@ -56,7 +58,8 @@ func TestContextIsItsText(t *testing.T) {
 			for _, q := range requests {
 				id := slices.IndexFunc(all, func(s *Told) bool { return s.State == q.State })
 				node := rapid.IntRange(0, q.Tree.Len()-1).Draw(r, "accepted")
-				rows = append(rows, all[id].Accept(q.Tree, node, rapid.Int32Range(0, Vocab-1).Draw(r, "next"), n.Hidden))
+				rows = append(rows, all[id].Accept(q.Tree, node, rapid.Int32Range(0, Vocab-1).Draw(r, "next"),
+					n.Hidden))
 			}
 			Commit(r, d, rows...)
 		}
@@ -87,8 +90,9 @@ func TestContextIsItsText(t *testing.T) {
 	})
 }
 
-// Trees keep to what was asked for. Under a guide a causal block ends where the guide says that another level does not pay,
-// and the tree is the one of so many levels; a block that looks both ways is drafted whole without a question.
+// Trees keep to what was asked for. Under a guide a causal block ends where the guide says that
+// another level does not pay, and the tree is the one of so many levels; a block that looks both
+// ways is drafted whole without a question.
 func TestTreesKeepToTheRequest(t *testing.T) {
 	m := OpenTarget(t, 400)
 	rapid.Check(t, func(r *rapid.T) {
@@ -104,7 +108,8 @@ func TestTreesKeepToTheRequest(t *testing.T) {
 		budget, depth := rapid.IntRange(2, 40).Draw(r, "budget"), rapid.IntRange(1, 20).Draw(r, "depth")
 		free := s.Request(budget, depth, nil)
 		Propose(r, d, free)
-		if err := free.Tree.Check(Vocab); err != nil || free.Tree.Len() > budget || free.Tree.Len() < 2 || free.Tree.MaxDepth() > depth {
+		if err := free.Tree.Check(Vocab); err != nil || free.Tree.Len() > budget || free.Tree.Len() < 2 ||
+			free.Tree.MaxDepth() > depth {
 			r.Fatalf("budget %d, depth %d: %v, %v", budget, depth, free.Tree, err)
 		}
 		block := n.Block - 1
@@ -133,7 +138,8 @@ func TestTreesKeepToTheRequest(t *testing.T) {
 		if guided.Tree.MaxDepth() > depth {
 			r.Fatalf("%d levels pay: %v", g.Levels, guided.Tree)
 		}
-		if p.Temperature == 0 && !(n.Causal && o.Tree == withText && g.Levels < depth) { // the guide believes what it is told
+		// the guide believes what it is told
+		if p.Temperature == 0 && !(n.Causal && o.Tree == withText && g.Levels < depth) {
 			if err := sameShape(guided.Tree, want.Tree); err != nil {
 				r.Fatal(err)
 			}
@@ -147,7 +153,8 @@ func TestResume(t *testing.T) {
 		n := genHead(r, m)
 		n.Config.Context = GenWindow(r)
 		o := genOptions(r, n)
-		Resumes(r, newDrafter(r, o, n, m), newDrafter(r, o, n, m), draft.Options{Sampling: GenParams(r)}, n.Hidden, n.Config.Context)
+		Resumes(r, newDrafter(r, o, n, m), newDrafter(r, o, n, m), draft.Options{Sampling: GenParams(r)}, n.Hidden,
+			n.Config.Context)
 	})
 }
 
@@ -211,7 +218,8 @@ func TestTreesGoOnWithTheText(t *testing.T) {
 			node = q.Tree.Child(node, text[at+1+depth])
 		}
 		if node < 0 || q.Tree.MaxDepth() != 30 {
-			t.Errorf("head %d of block %d: text that occurred before is followed for %d tokens, want 30: %v", seed, n.Block, depth-1, q.Tree)
+			t.Errorf("head %d of block %d: text that occurred before is followed for %d tokens, want 30: %v", seed,
+				n.Block, depth-1, q.Tree)
 		}
 	}
 }
@@ -228,7 +236,9 @@ func TestNewRefuses(t *testing.T) {
 	if _, err := jet.New(good, n, draft.Target{Vocab: Vocab, Context: 400}); err == nil {
 		t.Error("a target without layers has a head")
 	}
-	for _, o := range []jet.Options{{Tree: "oak"}, {Tree: onepass.DDTree, Depth: n.Block}, {Tree: onepass.DDTree, Depth: -1}, {Tree: onepass.AccumLogP, Width: -1}, {Tree: onepass.Hybrid, Lambda: -1}, {Tree: onepass.Hybrid}} {
+	for _, o := range []jet.Options{{Tree: "oak"}, {Tree: onepass.DDTree, Depth: n.Block},
+		{Tree: onepass.DDTree, Depth: -1}, {Tree: onepass.AccumLogP, Width: -1}, {Tree: onepass.Hybrid, Lambda: -1},
+		{Tree: onepass.Hybrid}} {
 		if _, err := jet.New(o, n, As(m)); err == nil {
 			t.Errorf("%+v make a drafter", o)
 		}
@@ -249,10 +259,14 @@ func TestSameTokens(t *testing.T) {
 	}
 	var cases []Case
 	for causal, n := range kinds {
-		for _, name := range []string{withText, onepass.AccumLogP, onepass.DDTree, onepass.Hybrid, onepass.Entropy, onepass.Chain} {
+		for _, name := range []string{withText, onepass.AccumLogP, onepass.DDTree, onepass.Hybrid, onepass.Entropy,
+			onepass.Chain} {
 			cases = append(cases, Case{
-				Name:  fmt.Sprintf("%s, causal %v", name, causal),
-				New:   func() draft.Drafter { return newDrafter(t, jet.Options{Tree: name, Width: 4, Lambda: 1}, n, m) },
+				Name: fmt.Sprintf("%s, causal %v", name, causal),
+				New: func() draft.Drafter {
+					return newDrafter(t, jet.Options{Tree: name, Width: 4, Lambda: 1}, n,
+						m)
+				},
 				Finds: true,
 			})
 		}

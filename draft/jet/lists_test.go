@@ -21,7 +21,8 @@ import (
 
 var listMethods = []string{"freq", "freq-pa", "context"}
 
-// A list of all tokens drafts what the whole head does, with every tree and sampler, round after round.
+// A list of all tokens drafts what the whole head does, with every tree and sampler, round after
+// round.
 func TestListOfAllTokens(t *testing.T) {
 	m := OpenTarget(t, 400)
 	rapid.Check(t, func(r *rapid.T) {
@@ -52,10 +53,12 @@ func TestListOfAllTokens(t *testing.T) {
 			}
 			for i, l := range want.Tree.LogProb {
 				if math.Abs(float64(l-got.Tree.LogProb[i])) > 2e-3 {
-					r.Fatalf("%+v: node %d has log-probability %g with a list of all tokens, %g without one", short, i, got.Tree.LogProb[i], l)
+					r.Fatalf("%+v: node %d has log-probability %g with a list of all tokens, %g without one", short,
+						i, got.Tree.LogProb[i], l)
 				}
 			}
-			node, next := rapid.IntRange(0, want.Tree.Len()-1).Draw(r, "accepted"), rapid.Int32Range(0, Vocab-1).Draw(r, "next")
+			node, next := rapid.IntRange(0, want.Tree.Len()-1).Draw(r, "accepted"),
+				rapid.Int32Range(0, Vocab-1).Draw(r, "next")
 			Commit(r, whole, all.Accept(want.Tree, node, next, n.Hidden))
 			Commit(r, d, listed.Accept(got.Tree, node, next, n.Hidden))
 		}
@@ -75,7 +78,8 @@ func TestListedTokens(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		n := genHead(r, m)
 		o := genOptions(r, n)
-		o.List.Method, o.List.Size = rapid.SampledFrom([]string{"freq", "freq-pa"}).Draw(r, "method"), rapid.IntRange(1, Vocab).Draw(r, "size")
+		o.List.Method, o.List.Size = rapid.SampledFrom([]string{"freq", "freq-pa"}).Draw(r, "method"),
+			rapid.IntRange(1, Vocab).Draw(r, "size")
 		d := newDrafter(r, o, n, m)
 		s := Begin(r, d, draft.Options{Sampling: GenParams(r)}, 1)
 		Commit(r, d, s.Prompt(GenText(r, 1, 40), n.Hidden, true))
@@ -99,7 +103,8 @@ func TestSameTokensOverLists(t *testing.T) {
 	m := OpenTarget(t, 512)
 	prompts := [][]int32{{1, 2, 3}, make([]int32, 70), {9}}
 	n := head(t, m, 3)
-	for _, p := range []sample.Params{{}, {Temperature: 1, Seed: 4}, {Temperature: .8, TopP: .9, RepetitionPenalty: 1.2, PenaltyLast: 20, Seed: 5}} {
+	for _, p := range []sample.Params{{}, {Temperature: 1, Seed: 4},
+		{Temperature: .8, TopP: .9, RepetitionPenalty: 1.2, PenaltyLast: 20, Seed: 5}} {
 		var want [][]int32
 		for _, prompt := range prompts {
 			out, _ := Generate(t, m, nil, speculate.Options{}, p, [][]int32{prompt})
@@ -162,7 +167,8 @@ func TestNewRefusesLists(t *testing.T) {
 		"not what a router reads": {Method: "dynaspec"},
 		"absent.gguf":             {Method: "freq", Ranks: "absent.gguf"},
 	} {
-		if _, err := jet.New(jet.Options{Tree: onepass.DDTree, Modifiers: draft.Modifiers{List: o}}, n, As(m)); err == nil || !strings.Contains(err.Error(), say) {
+		if _, err := jet.New(jet.Options{Tree: onepass.DDTree, Modifiers: draft.Modifiers{List: o}}, n,
+			As(m)); err == nil || !strings.Contains(err.Error(), say) {
 			t.Errorf("%+v: %v, want an error that says %q", o, err, say)
 		}
 	}

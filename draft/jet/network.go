@@ -6,13 +6,14 @@ import (
 	"github.com/grovellm/grove/nn"
 )
 
-// Network is the layers of a block head (paper 003 §2.2; reference jetspec.md §1), over loaded weights to serve or trained ones
-// to train.
+// Network is the layers of a block head (paper 003 §2.2; reference jetspec.md §1), over loaded
+// weights to serve or trained ones to train.
 //
-// The text so far is its context: of every committed token the taps, joined and projected, give the keys and values of each
-// layer, and nothing else; they are never queries and never change. The block, an anchor and mask tokens after it, runs through the
-// layers with queries of its own, sees the context and, as the mask has it, itself; row k ends as the hidden state of the
-// token k places after the anchor.
+// The text so far is its context: of every committed token the taps, joined and projected, give the
+// keys and values of each layer, and nothing else; they are never queries and never change. The
+// block, an anchor and mask tokens after it, runs through the layers with queries of its own, sees
+// the context and, as the mask has it, itself; row k ends as the hidden state of the token k places
+// after the anchor.
 type Network struct {
 	Config
 	Fuse        nn.Linear // joined taps to Hidden
@@ -57,7 +58,8 @@ func (n *Network) parts() headfile.Parts {
 	}
 }
 
-// Pages is the memory of caches for the network's context. They hold f32, as a tape wants: a head learns from what it drafted.
+// Pages is the memory of caches for the network's context. They hold f32, as a tape wants: a head
+// learns from what it drafted.
 func (n *Network) Pages() nn.Pages {
 	return nn.Pages{Layers: n.Layers, Heads: n.KVHeads, Dim: n.HeadDim, Rope: n.Blocks[0].Attn.Rope}
 }
@@ -69,8 +71,8 @@ type Buffers struct {
 	projs     []nn.Proj
 }
 
-// Context leaves the keys and values of rows of text in the forest's caches, pending. taps holds for each row its taps, one
-// after the other: rows × len(Taps)·Hidden.
+// Context leaves the keys and values of rows of text in the forest's caches, pending. taps holds
+// for each row its taps, one after the other: rows × len(Taps)·Hidden.
 func (n *Network) Context(e *nn.Exec, f *nn.Forest, taps nn.Mat, m *Buffers) {
 	fused := e.Mat(&m.fused, taps.Rows, n.Hidden)
 	e.Hold()
@@ -94,8 +96,8 @@ func (n *Network) Context(e *nn.Exec, f *nn.Forest, taps nn.Mat, m *Buffers) {
 	e.Release()
 }
 
-// Run computes the rows of blocks, whose tokens are given, over the context in the forest's caches, and leaves them in x (rows ×
-// Hidden) before the last norm: Head·Norm(x) are their logits.
+// Run computes the rows of blocks, whose tokens are given, over the context in the forest's caches,
+// and leaves them in x (rows × Hidden) before the last norm: Head·Norm(x) are their logits.
 func (n *Network) Run(e *nn.Exec, f *nn.Forest, tokens []int32, x nn.Mat, m *Buffers) {
 	e.Hold()
 	e.Embed(n.Embed, tokens, x)

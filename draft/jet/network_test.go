@@ -9,11 +9,12 @@ import (
 	"github.com/grovellm/grove/tree"
 )
 
-// A block's rows see the trunk up to the anchor's parent and, of the block, what its mask says; blocks of one trunk do not
-// see each other.
+// A block's rows see the trunk up to the anchor's parent and, of the block, what its mask says;
+// blocks of one trunk do not see each other.
 func TestBranchSees(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		c := Config{Config: model.Config{Vocab: 50}, Block: rapid.IntRange(2, 9).Draw(t, "block"), Causal: rapid.Bool().Draw(t, "causal"), Mask: 7}
+		c := Config{Config: model.Config{Vocab: 50}, Block: rapid.IntRange(2, 9).Draw(t, "block"),
+			Causal: rapid.Bool().Draw(t, "causal"), Mask: 7}
 		trunk := rapid.SliceOfN(rapid.Int32Range(0, 49), 1, 30).Draw(t, "trunk")
 		var b tree.Tree
 		b.ResetChain(trunk)
@@ -38,7 +39,8 @@ func TestBranchSees(t *testing.T) {
 				for j := range b.Len() {
 					want := j <= k.parent || j >= k.first && j < k.first+c.Block && (!c.Causal || j <= row)
 					if b.Sees(row, j) != want {
-						t.Fatalf("causal %v, block of %d below %d: row %d sees node %d: %v", c.Causal, c.Block, k.parent, i, j, !want)
+						t.Fatalf("causal %v, block of %d below %d: row %d sees node %d: %v", c.Causal, c.Block,
+							k.parent, i, j, !want)
 					}
 				}
 			}

@@ -16,8 +16,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// oracle computes a block anew: the context in chunks of so many rows, then so many rows of the block. It returns the logits of
-// every row.
+// oracle computes a block anew: the context in chunks of so many rows, then so many rows of the
+// block. It returns the logits of every row.
 func oracle(n *jet.Network, m *model.Model, id int, text []int32, root int32, chunk, rows int) [][]float32 {
 	e, pages := nn.NewExec(m.Pool()), n.Pages()
 	c := pages.NewCache()
@@ -60,8 +60,8 @@ func sameBits(a, b []float32) bool {
 	return slices.EqualFunc(a, b, func(x, y float32) bool { return math.Float32bits(x) == math.Float32bits(y) })
 }
 
-// A context read in chunks is the one read a row at a time, and a causal block's rows do not change when the block is
-// shortened: to the bit. (Those of a block that looks both ways do.)
+// A context read in chunks is the one read a row at a time, and a causal block's rows do not change
+// when the block is shortened: to the bit. (Those of a block that looks both ways do.)
 func TestBlockCachedAndShortened(t *testing.T) {
 	m := OpenTarget(t, 400)
 	rapid.Check(t, func(r *rapid.T) {
@@ -80,8 +80,9 @@ func TestBlockCachedAndShortened(t *testing.T) {
 	})
 }
 
-// The chain that is proposed is what a target would choose that had the head's logits: with the same processors, the same noise
-// at the same positions, and row k for the token k places after the anchor.
+// The chain that is proposed is what a target would choose that had the head's logits: with the
+// same processors, the same noise at the same positions, and row k for the token k places after the
+// anchor.
 func TestChainMeetsTheNoise(t *testing.T) {
 	m := OpenTarget(t, 400)
 	rapid.Check(t, func(r *rapid.T) {
@@ -121,7 +122,8 @@ func TestChainMeetsTheNoise(t *testing.T) {
 			}
 			for k := 1; k < n.Block; k++ {
 				if want := sampler.Sample(logits[k], len(s.Text)+k, h); requests[id].Tree.Token[k] != want {
-					r.Fatalf("sequence %d, %+v: token %d of the chain is %d, want %d", id, params[id], k, requests[id].Tree.Token[k], want)
+					r.Fatalf("sequence %d, %+v: token %d of the chain is %d, want %d", id, params[id], k,
+						requests[id].Tree.Token[k], want)
 				}
 			}
 		}

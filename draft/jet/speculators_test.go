@@ -49,7 +49,8 @@ func TestSpeculators(t *testing.T) {
 		"projector_type":            "dflash",
 		"sliding_window_non_causal": false, "sample_from_anchor": false, "shift_label": false,
 		"transformer_layer_config": layers,
-		"speculators_config":       map[string]any{"algorithm": "dflash", "verifier": map[string]any{"name_or_path": "x"}},
+		"speculators_config": map[string]any{"algorithm": "dflash",
+			"verifier": map[string]any{"name_or_path": "x"}},
 	}
 	write := func(change map[string]any) {
 		t.Helper()

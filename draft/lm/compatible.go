@@ -11,8 +11,9 @@ import (
 	"github.com/grovellm/grove/tokenizer"
 )
 
-// compatible refuses a draft model whose tokens are not the target's. Where both have a tokenizer, every id must stand for
-// the same bytes; rows of the embedding beyond it, and ids marked unused, may differ in number.
+// compatible refuses a draft model whose tokens are not the target's. Where both have a tokenizer,
+// every id must stand for the same bytes; rows of the embedding beyond it, and ids marked unused,
+// may differ in number.
 func compatible(m *model.Model, target draft.Target) error {
 	var of *tokenizer.Tokenizer
 	if target.Model != nil {
@@ -30,7 +31,8 @@ func compatible(m *model.Model, target draft.Target) error {
 	for _, t := range []*tokenizer.Tokenizer{own, of} {
 		for id := shared; id < t.VocabSize(); id++ {
 			if t.Type(int32(id)) != tokenizer.Unused {
-				return fmt.Errorf("the draft model's tokenizer has %d tokens and the target's %d: %s", own.VocabSize(), of.VocabSize(), need)
+				return fmt.Errorf("the draft model's tokenizer has %d tokens and the target's %d: %s",
+					own.VocabSize(), of.VocabSize(), need)
 			}
 		}
 	}

@@ -12,7 +12,8 @@ import (
 func init() {
 	for _, k := range grow.Kinds {
 		f := draft.Family{
-			Name: k.Name, Help: "a draft model: " + k.Help, About: k.About, Paper: k.Paper, Needs: "a draft model", Options: k.Options,
+			Name: k.Name, Help: "a draft model: " + k.Help, About: k.About, Paper: k.Paper, Needs: "a draft model",
+			Options:   k.Options,
 			Modifiers: draft.NetworkModifiers, New: family(k.Parse),
 		}
 		if k.Name == "best-first" {
@@ -23,7 +24,8 @@ func init() {
 }
 
 // family makes drafters of texts.
-func family(parse func(text string) (grow.Parsed, error)) func(string, draft.Modifiers, draft.Target) (draft.Drafter, error) {
+func family(parse func(text string) (grow.Parsed, error)) func(string, draft.Modifiers, draft.Target) (draft.Drafter,
+	error) {
 	return func(text string, mods draft.Modifiers, target draft.Target) (draft.Drafter, error) {
 		p, err := parse(text)
 		if err != nil {

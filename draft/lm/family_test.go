@@ -58,9 +58,11 @@ func TestStrangersAreRefused(t *testing.T) {
 		"440 tokens and the target's 420":                   {openSynth(t, wide), m.as()},
 		"in the draft model and":                            {openSynth(t, other), m.as()},
 		"the draft model has 420 tokens and the target 421": {m.draft, draft.Target{Vocab: 421, Context: 100}},
-		"420 tokens and the target 422":                     {bare, draft.Target{Vocab: 422, Context: 100, Model: m.target}},
+		"420 tokens and the target 422": {bare,
+			draft.Target{Vocab: 422, Context: 100, Model: m.target}},
 	} {
-		if _, err := New(&grow.Linear{K: 3}, draft.Modifiers{}, c.m, c.target); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := New(&grow.Linear{K: 3}, draft.Modifiers{}, c.m, c.target); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want an error that says %q", err, want)
 		}
 	}
@@ -77,7 +79,8 @@ func TestFamilies(t *testing.T) {
 	target := m.as()
 	target.Draft = m.draft
 	for _, text := range []string{
-		"linear:k=2", "fixed", "fixed:b=2", "dynatree:tau-h=0.8", "dynatree:d0=3,adapt=false", "dynatree:d-max=9,b-root=1", "best-first:width=4", "best-first+text", "dynamic:k=4",
+		"linear:k=2", "fixed", "fixed:b=2", "dynatree:tau-h=0.8", "dynatree:d0=3,adapt=false",
+		"dynatree:d-max=9,b-root=1", "best-first:width=4", "best-first+text", "dynamic:k=4",
 		"linear+text", "fixed+text", "dynatree+text+freq:size=64", "dynamic:k=4 + text",
 	} {
 		if _, err := draft.New(text, target); err != nil {
@@ -85,10 +88,17 @@ func TestFamilies(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"lm": "there is no", "linear:k=0": "k is 0", "linear:tau=1": "no such option", "linear:width=3": "no such option", "linear:preset=paper": "no such option",
+		"lm": "there is no", "linear:k=0": "k is 0", "linear:tau=1": "no such option",
+		"linear:width=3": "no such option", "linear:preset=paper": "no such option",
 		"fixed:b=0": "b is 0", "fixed:tau=NaN": "tau is NaN", "fixed:n=1": "n is 1", "fixed:d=99999": "d is 99999",
-		"dynatree:tau-h=0.2": "tau-l", "dynatree:b-max=1": "b-max", "dynatree:d0=9": "d0", "dynatree:b-root=65": "b-root", "dynatree:rho-stop=0.6": "rho", "best-first:clues=true": "no such option", "dynatree:window=0": "window", "dynamic:n=1": "n is 1", "dynamic:k=65": "k is 65", "dynamic:depth=-1": "depth is -1", "linear+dynaspec": "linear takes +text", "linear+text+text": "twice", "linear+text:n=3": "no options", "linear+freq+context": "one shortlist", "linear+oak": "takes +text",
-		"dynatree:eta-h=-1": "eta-h", "dynatree:target=2": "target", "best-first:width=0": "width", "best-first:branch=65": "branch", "best-first:depth=0": "depth",
+		"dynatree:tau-h=0.2": "tau-l", "dynatree:b-max=1": "b-max", "dynatree:d0=9": "d0",
+		"dynatree:b-root=65": "b-root", "dynatree:rho-stop=0.6": "rho", "best-first:clues=true": "no such option",
+		"dynatree:window=0": "window", "dynamic:n=1": "n is 1", "dynamic:k=65": "k is 65",
+		"dynamic:depth=-1": "depth is -1", "linear+dynaspec": "linear takes +text",
+		"linear+text+text": "twice", "linear+text:n=3": "no options",
+		"linear+freq+context": "one shortlist", "linear+oak": "takes +text",
+		"dynatree:eta-h=-1": "eta-h", "dynatree:target=2": "target", "best-first:width=0": "width",
+		"best-first:branch=65": "branch", "best-first:depth=0": "depth",
 		"linear:model=x.gguf": "no model can be opened",
 	} {
 		if _, err := draft.New(text, target); err == nil || !strings.Contains(err.Error(), want) {

@@ -1,4 +1,5 @@
-// Package lm drafts with a model: any one that has the target's tokenizer. How its trees grow is package grow's.
+// Package lm drafts with a model: any one that has the target's tokenizer. How its trees grow is
+// package grow's.
 package lm
 
 import (
@@ -9,17 +10,20 @@ import (
 	"github.com/grovellm/grove/shortlist"
 )
 
-// New returns a drafter that grows trees of a shape with m. It refuses a model whose vocabulary is not the target's.
+// New returns a drafter that grows trees of a shape with m. It refuses a model whose vocabulary is
+// not the target's.
 func New(shape grow.Shape, mods draft.Modifiers, m *model.Model, target draft.Target) (*grow.Drafter, error) {
 	if err := compatible(m, target); err != nil {
 		return nil, err
 	}
 	vocab := min(m.Config.Vocab, target.Vocab)
-	method, err := draft.Shortlists(mods.List, shortlist.Drafter{Pool: m.Pool(), Head: &m.Head, Norm: &m.Norm, Vocab: vocab, Tokenizer: m.Tokenizer}, m, target)
+	method, err := draft.Shortlists(mods.List, shortlist.Drafter{Pool: m.Pool(), Head: &m.Head, Norm: &m.Norm,
+		Vocab: vocab, Tokenizer: m.Tokenizer}, m, target)
 	if err != nil {
 		return nil, err
 	}
-	c := grow.Config{Shape: shape, Model: grow.NewDraftModel(m), Pool: m.Pool(), Vocab: vocab, Target: target.Vocab, Lists: method}
+	c := grow.Config{Shape: shape, Model: grow.NewDraftModel(m), Pool: m.Pool(), Vocab: vocab, Target: target.Vocab,
+		Lists: method}
 	if mods.Text {
 		c.Text = textrank.NewModel()
 	}

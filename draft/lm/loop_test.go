@@ -18,7 +18,8 @@ import (
 )
 
 // generate decodes prompts in one loop.
-func generate(t *testing.T, m *model.Model, d draft.Drafter, o speculate.Options, p sample.Params, prompts [][]int32) ([][]int32, *speculate.Stats) {
+func generate(t *testing.T, m *model.Model, d draft.Drafter, o speculate.Options, p sample.Params,
+	prompts [][]int32) ([][]int32, *speculate.Stats) {
 	t.Helper()
 	l, err := speculate.New(speculate.Model(m), d, o)
 	if err != nil {
@@ -45,10 +46,12 @@ func generate(t *testing.T, m *model.Model, d draft.Drafter, o speculate.Options
 	return out, l.Stats()
 }
 
-var drafters = []string{"linear:k=5", "fixed:d=4,b=2", "dynatree", "dynamic:k=4", "best-first", "best-first+text", "linear+text", "dynatree+text"}
+var drafters = []string{"linear:k=5", "fixed:d=4,b=2", "dynatree", "dynamic:k=4", "best-first", "best-first+text",
+	"linear+text", "dynatree+text"}
 
-// Law 2 in a loop: a batch decodes to the tokens of each text alone and plainly, with every shape, under a controller and
-// without one. A target that drafts chains for itself commits all of every chain: τ is K + 1.
+// Law 2 in a loop: a batch decodes to the tokens of each text alone and plainly, with every shape,
+// under a controller and without one. A target that drafts chains for itself commits all of every
+// chain: τ is K + 1.
 func TestSameTokens(t *testing.T) {
 	shape := synth.Shape{
 		Name: "loop", Arch: "llama", Vocab: 500, Hidden: 48, Layers: 2, Heads: 3, KVHeads: 1, HeadDim: 16, FFN: 96,
@@ -65,27 +68,32 @@ func TestSameTokens(t *testing.T) {
 	defer m.Close()
 	prompts := [][]int32{{1, 2, 3}, make([]int32, 70), {9}, {400, 401, 402, 403}}
 	target := draft.Target{Vocab: 500, Context: m.Context(), Model: m, Draft: m}
-	for _, p := range []sample.Params{{}, {Temperature: 1, Seed: 4}, {Temperature: .8, TopP: .9, TopK: 60, RepetitionPenalty: 1.2, PenaltyLast: 20, Seed: 5}} {
+	for _, p := range []sample.Params{{}, {Temperature: 1, Seed: 4},
+		{Temperature: .8, TopP: .9, TopK: 60, RepetitionPenalty: 1.2, PenaltyLast: 20, Seed: 5}} {
 		var want [][]int32
 		for _, prompt := range prompts {
 			out, _ := generate(t, m, nil, speculate.Options{}, p, [][]int32{prompt})
 			want = append(want, out[0])
 		}
-		for _, text := range append(drafters, "linear:k=4", "best-first+freq:size=100", "fixed:d=4,b=2+freq-pa:size=200", "best-first+text+context:size=50,extra=60") {
+		for _, text := range append(drafters, "linear:k=4", "best-first+freq:size=100",
+			"fixed:d=4,b=2+freq-pa:size=200", "best-first+text+context:size=50,extra=60") {
 			for _, free := range []bool{false, true} {
 				d, err := draft.New(text, target)
 				if err != nil {
 					t.Fatal(err)
 				}
-				out, stats := generate(t, m, d, speculate.Options{Budget: 24, Chunk: 33, Uncontrolled: free}, p, prompts)
+				out, stats := generate(t, m, d, speculate.Options{Budget: 24, Chunk: 33, Uncontrolled: free}, p,
+					prompts)
 				for i := range want {
 					if !slices.Equal(out[i], want[i]) {
 						t.Errorf("%s, %+v, uncontrolled %v, text %d: %v, want %v", text, p, free, i, out[i], want[i])
 					}
 				}
-				// The first token comes with the prompt; 29 more in 6 rounds, the last of which has room for 4.
+				// The first token comes with the prompt; 29 more in 6 rounds, the last of which has
+				// room for 4.
 				if free && text == "linear:k=4" && stats.Rounds != len(prompts)*6 {
-					t.Errorf("%+v: %d rounds of %d texts, want 6 for each: τ is %g", p, stats.Rounds, len(prompts), stats.Tau())
+					t.Errorf("%+v: %d rounds of %d texts, want 6 for each: τ is %g", p, stats.Rounds, len(prompts),
+						stats.Tau())
 				}
 			}
 		}

@@ -15,9 +15,10 @@ import (
 	"github.com/grovellm/grove/tensor"
 )
 
-// Under the rule "rejection", drawn trees of every shape leave the target's distribution as it is: the texts of many
-// seeds against the exact probabilities of all texts of that length. The draft model is the target without its last
-// layer: like enough for much to be accepted, unlike enough for much to be rejected.
+// Under the rule "rejection", drawn trees of every shape leave the target's distribution as it is:
+// the texts of many seeds against the exact probabilities of all texts of that length. The draft
+// model is the target without its last layer: like enough for much to be accepted, unlike enough
+// for much to be rejected.
 func TestRejectionKeepsTheDistribution(t *testing.T) {
 	shape := synth.Shape{
 		Name: "loop", Arch: "llama", Vocab: 400, Hidden: 32, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 16, FFN: 32,
@@ -43,12 +44,14 @@ func TestRejectionKeepsTheDistribution(t *testing.T) {
 	prompt := []int32{7, 8}
 	const tokens, seeds, batch = 3, 3000, 50
 	want := exactly(t, m, p, prompt, tokens)
-	for _, text := range []string{"linear:k=2", "fixed:d=2,b=2,tau=0", "dynatree:tau-l=0.3,tau-h=0.6,adapt=false", "dynamic:k=2,depth=1", "best-first:width=3"} {
+	for _, text := range []string{"linear:k=2", "fixed:d=2,b=2,tau=0", "dynatree:tau-l=0.3,tau-h=0.6,adapt=false",
+		"dynamic:k=2,depth=1", "best-first:width=3"} {
 		d, err := draft.New(text, draft.Target{Vocab: 400, Context: 64, Model: m, Draft: shallow})
 		if err != nil {
 			t.Fatal(err)
 		}
-		l, err := speculate.New(speculate.Model(m), d, speculate.Options{Accept: "rejection", Uncontrolled: true, Budget: 8})
+		l, err := speculate.New(speculate.Model(m), d, speculate.Options{Accept: "rejection", Uncontrolled: true,
+			Budget: 8})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -12,8 +12,8 @@ import (
 	"github.com/grovellm/grove/tree"
 )
 
-// place is what is known at a node of the tree: the longest match, and, while all output is the beginning of the predicted one,
-// the index of the predicted token that comes next (0: it is not).
+// place is what is known at a node of the tree: the longest match, and, while all output is the
+// beginning of the predicted one, the index of the predicted token that comes next (0: it is not).
 type place struct {
 	suffix.Place
 	next  int32
@@ -83,9 +83,9 @@ func (d *drafter) Below(t *tree.Tree, node int) []sample.Candidate {
 // edgesMost bounds the continuations of one match that are looked at, the newest first.
 const edgesMost = 48
 
-// continuations lists what may follow a place. The longest match comes first. The share of the probability in which its
-// continuations do not hold the next token goes to the next shorter match, for continuations not seen yet, and so on (prediction by
-// partial matching).
+// continuations lists what may follow a place. The longest match comes first. The share of the
+// probability in which its continuations do not hold the next token goes to the next shorter match,
+// for continuations not seen yet, and so on (prediction by partial matching).
 func (d *drafter) continuations(s *state, at place, depth int) {
 	a := s.text
 	d.kids = d.kids[:0]
@@ -109,7 +109,8 @@ func (d *drafter) continuations(s *state, at place, depth int) {
 			token, to := edge.Token, edge.To
 			e = next
 			if token == gap || token == taken || longer >= 0 && a.Next(longer, token) >= 0 ||
-				at.alive != 0 && slices.ContainsFunc(d.kids[:from], func(k candidate) bool { return k.token == token }) {
+				at.alive != 0 && slices.ContainsFunc(d.kids[:from],
+					func(k candidate) bool { return k.token == token }) {
 				continue
 			}
 			n := float64(max(a.Count(to), 1))
@@ -174,12 +175,14 @@ func latest(a *suffix.Automaton, s int32) int32 {
 // recent is what the continuation that was seen last counts for on top.
 const recent = 1
 
-// couple turns probabilities into those given the noise that will meet the candidates at the position.
+// couple turns probabilities into those given the noise that will meet the candidates at the
+// position.
 //
-// With noise g the target's token is the one whose −ln p − g is least; so a candidate's e^{−g}/p is its time in a race
-// of exponential variables, and the tokens that are no candidates, of probability r together, come first by
-// then with probability 1 − e^{−r·time}. Among the candidates the fastest would win for sure if p were the
-// target's; as it is a guess, the times compete softly.
+// With noise g the target's token is the one whose −ln p − g is least; so a candidate's e^{−g}/p is
+// its time in a race of exponential variables, and the tokens that are no candidates, of
+// probability r together, come first by then with probability 1 − e^{−r·time}. Among the candidates
+// the fastest would win for sure if p were the target's; as it is a guess, the times compete
+// softly.
 func (d *drafter) couple(s *state, position int) {
 	rest, sum := 1.0, 0.0
 	for i := range d.kids {

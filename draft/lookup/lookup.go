@@ -1,12 +1,13 @@
-// Package lookup drafts without a model: it looks the end of the text up in the text itself, prompt and
-// output (and a predicted output, where the caller has one), and proposes what followed there.
+// Package lookup drafts without a model: it looks the end of the text up in the text itself, prompt
+// and output (and a predicted output, where the caller has one), and proposes what followed there.
 //
-// The continuations of the longest match, and of shorter ones, are read off a suffix automaton as one
-// trie: nodes are added best first until the budget is spent or nothing likely is left. Where nothing
-// matches the tree is its root, and the round is plain decoding.
+// The continuations of the longest match, and of shorter ones, are read off a suffix automaton as
+// one trie: nodes are added best first until the budget is spent or nothing likely is left. Where
+// nothing matches the tree is its root, and the round is plain decoding.
 //
-// Prompt lookup decoding (Saxena, 2023) proposes the tokens after one match, as a chain. Here all continuations of the longest
-// matches make a tree; levels=1 keeps those of the longest match alone. No option makes the chain.
+// Prompt lookup decoding (Saxena, 2023) proposes the tokens after one match, as a chain. Here all
+// continuations of the longest matches make a tree; levels=1 keeps those of the longest match
+// alone. No option makes the chain.
 package lookup
 
 import (
@@ -102,7 +103,8 @@ type state struct {
 func (s *state) Close() { s.text = nil }
 
 func (d *drafter) Begin(o draft.Options) (draft.State, error) {
-	s := &state{text: suffix.New(), trust: newTrust(), past: newTrust(), memory: o.Memory, sampling: o.Ranking(), predicted: slices.Clone(o.Predicted)}
+	s := &state{text: suffix.New(), trust: newTrust(), past: newTrust(), memory: o.Memory, sampling: o.Ranking(),
+		predicted: slices.Clone(o.Predicted)}
 	for _, token := range o.Predicted {
 		s.add(token, d.o)
 	}

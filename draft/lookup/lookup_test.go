@@ -45,13 +45,15 @@ func begin(t interface{ Fatal(...any) }, o Options, opt draft.Options, text []in
 
 func propose(t interface{ Fatal(...any) }, d draft.Drafter, s draft.State, root int32, budget, depth int) *tree.Tree {
 	tr := tree.New(root)
-	if _, err := d.Propose(context.Background(), []draft.Request{{State: s, Tree: tr, Budget: budget, Depth: depth}}); err != nil {
+	if _, err := d.Propose(context.Background(), []draft.Request{{State: s, Tree: tr, Budget: budget,
+		Depth: depth}}); err != nil {
 		t.Fatal(err)
 	}
 	return tr
 }
 
-// Every path of a proposal followed the end of the text somewhere before, within budget, depth and floor.
+// Every path of a proposal followed the end of the text somewhere before, within budget, depth and
+// floor.
 func TestProposalsAreContinuations(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		text, predicted := genText(r, 120), genText(r, 40)
@@ -91,7 +93,8 @@ func TestProposalsAreContinuations(t *testing.T) {
 				r.Fatalf("%v never followed the end of %v", cont, end)
 			}
 		}
-		if len(ends(text, end[max(0, len(end)-o.Min):])) == 0 && len(ends(predicted, end[max(0, len(end)-o.Min):])) == 0 && tr.Len() > 1 && predicted[0] != root {
+		if len(ends(text, end[max(0, len(end)-o.Min):])) == 0 &&
+			len(ends(predicted, end[max(0, len(end)-o.Min):])) == 0 && tr.Len() > 1 && predicted[0] != root {
 			r.Fatal("something was drafted where nothing matches")
 		}
 		again := propose(r, d, s, root, budget, depth)
@@ -119,7 +122,8 @@ func TestBranchesAndRanking(t *testing.T) {
 		starts = append(starts, string(rune(tr.Token[c])))
 	}
 	if !slices.Contains(starts, " ") {
-		t.Errorf("the longest match's continuation is missing:\n%s", tr.Render(func(tok int32) string { return string(rune(tok)) }, nil))
+		t.Errorf("the longest match's continuation is missing:\n%s",
+			tr.Render(func(tok int32) string { return string(rune(tok)) }, nil))
 	}
 	node := 0
 	for _, c := range " " {
@@ -177,7 +181,8 @@ func TestNoiseRanks(t *testing.T) {
 }
 
 func TestOptionsAreChecked(t *testing.T) {
-	for _, text := range []string{"lookup:min=0", "lookup:levels=0", "lookup:levels=99", "lookup:floor=0", "lookup:floor=2", "lookup:floor=NaN", "lookup:depth=3"} {
+	for _, text := range []string{"lookup:min=0", "lookup:levels=0", "lookup:levels=99", "lookup:floor=0",
+		"lookup:floor=2", "lookup:floor=NaN", "lookup:depth=3"} {
 		if _, err := draft.New(text, draft.Target{}); err == nil {
 			t.Errorf("%s was accepted", text)
 		}

@@ -6,9 +6,9 @@ import (
 	"github.com/grovellm/grove/internal/calibrate"
 )
 
-// trust is how often the next token was among those seen after a match, by the length of the
-// match and how often it had occurred: learned on the text itself. Until then a match of n tokens has
-// it in n of n + 1 cases.
+// trust is how often the next token was among those seen after a match, by the length of the match
+// and how often it had occurred: learned on the text itself. Until then a match of n tokens has it
+// in n of n + 1 cases.
 type trust struct {
 	hits, tries [lengthClasses][countClasses]float32
 }
@@ -30,7 +30,8 @@ func newTrust() trust {
 }
 
 func class(length, count int32) (i, j int) {
-	return min(bits.Len32(uint32(max(length, 1))), lengthClasses) - 1, min(bits.Len32(uint32(max(count, 1))), countClasses) - 1
+	return min(bits.Len32(uint32(max(length, 1))), lengthClasses) - 1,
+		min(bits.Len32(uint32(max(count, 1))), countClasses) - 1
 }
 
 func (t *trust) learn(length, count int32, hit bool) {

@@ -36,7 +36,8 @@ func TestReplays(t *testing.T) {
 func TestLearns(t *testing.T) {
 	m := OpenTarget(t, 4096)
 	for _, seed := range learners(t, m)[:2] {
-		Learns(t, m.Config.Hidden, newDrafter(t, medusa.Options{Tree: medusa.Static}, heads(t, m, seed), m).(learn.Learner))
+		Learns(t, m.Config.Hidden, newDrafter(t, medusa.Options{Tree: medusa.Static}, heads(t, m, seed),
+			m).(learn.Learner))
 	}
 }
 

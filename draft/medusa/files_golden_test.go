@@ -65,7 +65,8 @@ func TestAsPyTorch(t *testing.T) {
 			for i := range want {
 				for token, v := range want[i] {
 					if d := math.Abs(float64(logits.Row(i)[token]) - v); !(d <= 1e-4) {
-						t.Fatalf("%s: head %d, row %d, token %d: %g, PyTorch has %g", path, head, i, token, logits.Row(i)[token], v)
+						t.Fatalf("%s: head %d, row %d, token %d: %g, PyTorch has %g", path, head, i, token,
+							logits.Row(i)[token], v)
 					}
 				}
 			}

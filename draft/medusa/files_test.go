@@ -96,15 +96,20 @@ var published = map[string]layout{
 	"the authors'": {
 		"medusa_lm_head.safetensors", `{"base_model_name_or_path": "lmsys/vicuna-7b-v1.3", "medusa_num_heads": 2, "medusa_num_layers": 2, "transformers_version": "4.31.0"}`,
 		map[string][]int{
-			"0.0.linear.weight": {8, 8}, "0.0.linear.bias": {8}, "0.1.linear.weight": {8, 8}, "0.1.linear.bias": {8}, "0.2.weight": {20, 8},
-			"1.0.linear.weight": {8, 8}, "1.0.linear.bias": {8}, "1.1.linear.weight": {8, 8}, "1.1.linear.bias": {8}, "1.2.weight": {20, 8},
+			"0.0.linear.weight": {8, 8}, "0.0.linear.bias": {8}, "0.1.linear.weight": {8, 8}, "0.1.linear.bias": {8},
+			"0.2.weight":        {20, 8},
+			"1.0.linear.weight": {8, 8}, "1.0.linear.bias": {8}, "1.1.linear.weight": {8, 8}, "1.1.linear.bias": {8},
+			"1.2.weight": {20, 8},
 		},
-		medusa.Config{Config: model.Config{Vocab: 20, Hidden: 8}, Depths: 2, ResBlocks: 2, OwnOutputs: true, DraftVocab: 20},
+		medusa.Config{Config: model.Config{Vocab: 20, Hidden: 8}, Depths: 2, ResBlocks: 2, OwnOutputs: true,
+			DraftVocab: 20},
 	},
 	"the authors', saved with the target": {
 		"model.safetensors", `{"medusa_num_heads": 1, "medusa_num_layers": 1}`,
-		map[string][]int{"medusa_head.0.0.linear.weight": {8, 8}, "medusa_head.0.0.linear.bias": {8}, "medusa_head.0.1.weight": {20, 8}},
-		medusa.Config{Config: model.Config{Vocab: 20, Hidden: 8}, Depths: 1, ResBlocks: 1, OwnOutputs: true, DraftVocab: 20},
+		map[string][]int{"medusa_head.0.0.linear.weight": {8, 8}, "medusa_head.0.0.linear.bias": {8},
+			"medusa_head.0.1.weight": {20, 8}},
+		medusa.Config{Config: model.Config{Vocab: 20, Hidden: 8}, Depths: 1, ResBlocks: 1, OwnOutputs: true,
+			DraftVocab: 20},
 	},
 	"text-generation-inference's": {
 		"medusa_lm_head.safetensors", `{"medusa_num_heads": 3, "medusa_num_layers": 1, "base_model_name_or_path": "x"}`,
@@ -117,21 +122,25 @@ var published = map[string]layout{
 	"vLLM's": {
 		"model.safetensors", `{"model_type": "medusa", "hidden_size": 8, "vocab_size": 20, "num_heads": 2, "num_hidden_layers": 1, "truncated_vocab_size": 6}`,
 		map[string][]int{
-			"blocks.0.layers.0.weight": {8, 8}, "blocks.1.layers.0.weight": {8, 8}, "lm_heads.0.weight": {6, 8}, "lm_heads.1.weight": {6, 8},
-			"token_map": {6},
+			"blocks.0.layers.0.weight": {8, 8}, "blocks.1.layers.0.weight": {8, 8}, "lm_heads.0.weight": {6, 8},
+			"lm_heads.1.weight": {6, 8},
+			"token_map":         {6},
 		},
-		medusa.Config{Config: model.Config{Vocab: 20, Hidden: 8}, Depths: 2, ResBlocks: 1, OwnOutputs: true, DraftVocab: 6},
+		medusa.Config{Config: model.Config{Vocab: 20, Hidden: 8}, Depths: 2, ResBlocks: 1, OwnOutputs: true,
+			DraftVocab: 6},
 	},
 	"vLLM's, with a map of rows that are all there": {
 		"model.safetensors", `{"hidden_size": 8, "vocab_size": 20, "num_heads": 1, "num_hidden_layers": 1, "truncated_vocab_size": 6}`,
 		map[string][]int{"blocks.0.layers.0.weight": {8, 8}, "lm_heads.0.weight": {20, 8}, "token_map": {6}},
-		medusa.Config{Config: model.Config{Vocab: 20, Hidden: 8}, Depths: 1, ResBlocks: 1, OwnOutputs: true, DraftVocab: 20},
+		medusa.Config{Config: model.Config{Vocab: 20, Hidden: 8}, Depths: 1, ResBlocks: 1, OwnOutputs: true,
+			DraftVocab: 20},
 	},
 	"vLLM's, with one output matrix": {
 		"model.safetensors", `{"hidden_size": 8, "vocab_size": 20, "num_heads": 2, "num_hidden_layers": 1, "original_lm_head": true, "medusa_fc_bias": true}`,
 		map[string][]int{
-			"blocks.0.layers.0.weight": {8, 8}, "blocks.0.layers.0.bias": {8}, "blocks.1.layers.0.weight": {8, 8}, "blocks.1.layers.0.bias": {8},
-			"lm_heads.0.weight": {20, 8},
+			"blocks.0.layers.0.weight": {8, 8}, "blocks.0.layers.0.bias": {8}, "blocks.1.layers.0.weight": {8, 8},
+			"blocks.1.layers.0.bias": {8},
+			"lm_heads.0.weight":      {20, 8},
 		},
 		medusa.Config{Config: model.Config{Vocab: 20, Hidden: 8}, Depths: 2, ResBlocks: 1, DraftVocab: 20},
 	},
@@ -189,7 +198,8 @@ func TestPublishedForms(t *testing.T) {
 			t.Errorf("%s: taken for %q, %v", name, text, err)
 		}
 		f := Must(headfile.Read(h, want.Kind()))(t)
-		if wanted := name == "vLLM's"; (f.Tokens != nil) != wanted || wanted && !slices.Equal(f.Tokens, []int32{1, 4, 7, 10, 13, 16}) {
+		if wanted := name == "vLLM's"; (f.Tokens != nil) != wanted || wanted &&
+			!slices.Equal(f.Tokens, []int32{1, 4, 7, 10, 13, 16}) {
 			t.Errorf("%s: tokens %v", name, f.Tokens)
 		}
 		if err := f.Close(); err != nil {
@@ -260,19 +270,22 @@ func TestRefusedFolders(t *testing.T) {
 		l.tensors = maps.Clone(good.tensors)
 		change(&l)
 		h := draft.Head{Name: l.write(t)}
-		if _, err := headfile.ReadConfig[medusa.Config](h, &target); err == nil || !strings.Contains(err.Error(), h.Name) ||
+		if _, err := headfile.ReadConfig[medusa.Config](h, &target); err == nil ||
+			!strings.Contains(err.Error(), h.Name) ||
 			!strings.Contains(strings.ReplaceAll(err.Error(), "\"", ""), strings.ReplaceAll(want, "\"", "")) {
 			t.Errorf("%v, want an error that names the folder and says %q", err, want)
 		}
 	}
 	other := target
 	other.Vocab = 21
-	if _, err := headfile.ReadConfig[medusa.Config](draft.Head{Name: good.write(t)}, &other); err == nil || !strings.Contains(err.Error(), "20 tokens") {
+	if _, err := headfile.ReadConfig[medusa.Config](draft.Head{Name: good.write(t)}, &other); err == nil ||
+		!strings.Contains(err.Error(), "20 tokens") {
 		t.Errorf("heads for another target: %v", err)
 	}
 }
 
-// A key or a tensor of a GGUF file that is not one of such heads is refused by its name, and a number out of range.
+// A key or a tensor of a GGUF file that is not one of such heads is refused by its name, and a
+// number out of range.
 func TestRefusedGGUF(t *testing.T) {
 	m := OpenTarget(t, 400)
 	c := synthetic.Config[medusa.Config](rand.New(rand.NewPCG(2, 2)), "", m.Config, tensor.F32)

@@ -58,7 +58,8 @@ func TestResume(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		n := genHeads(r, m)
 		o := genOptions(r, n)
-		Resumes(r, newDrafter(r, o, n, m), newDrafter(r, o, n, m), draft.Options{Sampling: GenParams(r)}, n.Hidden, window)
+		Resumes(r, newDrafter(r, o, n, m), newDrafter(r, o, n, m), draft.Options{Sampling: GenParams(r)}, n.Hidden,
+			window)
 	})
 }
 
@@ -86,7 +87,8 @@ func TestTreesKeepToTheRequest(t *testing.T) {
 			if q.Guide != nil {
 				most = min(most, g.Levels)
 			}
-			if err := q.Tree.Check(Vocab); err != nil || q.Tree.Len() > budget || q.Tree.Len() < 2 || q.Tree.MaxDepth() > depth {
+			if err := q.Tree.Check(Vocab); err != nil || q.Tree.Len() > budget || q.Tree.Len() < 2 ||
+				q.Tree.MaxDepth() > depth {
 				r.Fatalf("budget %d, depth %d: %v, %v", budget, depth, q.Tree, err)
 			}
 			if o.Tree != withText && q.Tree.MaxDepth() > most {
@@ -182,7 +184,8 @@ func TestNewRefuses(t *testing.T) {
 		t.Error("a target without layers has heads")
 	}
 	for _, o := range []medusa.Options{
-		{Tree: "oak"}, {Tree: medusa.Static, Depth: n.Depths + 1}, {Tree: medusa.Static, Depth: -1}, {Tree: medusa.BestFirst, Width: -1},
+		{Tree: "oak"}, {Tree: medusa.Static, Depth: n.Depths + 1}, {Tree: medusa.Static, Depth: -1},
+		{Tree: medusa.BestFirst, Width: -1},
 		{Tree: medusa.Static, Width: 3},
 	} {
 		if _, err := medusa.New(o, n, As(m)); err == nil {
@@ -207,9 +210,12 @@ func TestSameTokens(t *testing.T) {
 	var cases []Case
 	for own, n := range kinds {
 		for _, o := range []medusa.Options{
-			{Tree: withText}, {Tree: medusa.Static}, {Tree: medusa.Paper}, {Tree: medusa.BestFirst, Width: 4}, {Tree: medusa.Chain},
-			{Tree: medusa.Paper, Modifiers: draft.Modifiers{Text: true, List: shortlist.Options{Method: "freq-pa", Size: 200}}},
-			{Tree: medusa.BestFirst, Modifiers: draft.Modifiers{List: shortlist.Options{Method: "context", Size: 64, Extra: 32}}},
+			{Tree: withText}, {Tree: medusa.Static}, {Tree: medusa.Paper}, {Tree: medusa.BestFirst, Width: 4},
+			{Tree: medusa.Chain},
+			{Tree: medusa.Paper, Modifiers: draft.Modifiers{Text: true,
+				List: shortlist.Options{Method: "freq-pa", Size: 200}}},
+			{Tree: medusa.BestFirst, Modifiers: draft.Modifiers{List: shortlist.Options{Method: "context", Size: 64,
+				Extra: 32}}},
 		} {
 			cases = append(cases, Case{
 				Name:  fmt.Sprintf("%+v, own outputs %v", o, own),

@@ -54,7 +54,8 @@ func templateOf(paths [][]int) (t Template, err error) {
 		}
 		parent, ok := nodes[fmt.Sprint(path[:len(path)-1])]
 		if rank := path[len(path)-1]; !ok || rank != children[parent] {
-			return nil, fmt.Errorf("path %v of the tree template: want its beginning and all lower ranks before it", path)
+			return nil, fmt.Errorf("path %v of the tree template: want its beginning and all lower ranks before it",
+				path)
 		}
 		children[parent]++
 		t = append(t, parent)

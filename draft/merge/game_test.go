@@ -10,7 +10,8 @@ import (
 	"github.com/grovellm/grove/tree"
 )
 
-// game plays the loop's part with a merged drafter: any target, given as the token that follows a text.
+// game plays the loop's part with a merged drafter: any target, given as the token that follows a
+// text.
 type game struct {
 	t     interface{ Fatal(...any) }
 	d     draft.Drafter
@@ -52,7 +53,8 @@ func (g *game) alone(p *teller) *game {
 	return &game{t: g.t, d: &one, parts: []*teller{&one}, truth: g.truth}
 }
 
-// begin adds sequences whose prompts differ; part of the prompt comes with a cache, the rest in one chunk.
+// begin adds sequences whose prompts differ; part of the prompt comes with a cache, the rest in one
+// chunk.
 func (g *game) begin(n int) {
 	for range n {
 		state, err := g.d.Begin(draft.Options{Sampling: g.sampling})
@@ -82,7 +84,8 @@ func (g *game) propose(ctx context.Context, budget, depth int, which ...int) err
 	for _, i := range which {
 		s := g.seqs[i]
 		s.tree.Reset(s.root())
-		requests = append(requests, draft.Request{State: s.state, Tree: s.tree, Budget: budget, Depth: depth, Guide: g.guide})
+		requests = append(requests, draft.Request{State: s.state, Tree: s.tree, Budget: budget, Depth: depth,
+			Guide: g.guide})
 	}
 	_, err := g.d.Propose(ctx, requests)
 	return err

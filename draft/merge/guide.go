@@ -29,7 +29,8 @@ func (g *partGuide) Part(int) draft.Guide { return g }
 // parts is right as deep: with probability 1 − reach at most. Both numbers favour another level, so
 // no level that pays is refused.
 func (g *partGuide) Deeper(expected, more float32) bool {
-	// The tree of a drafter that adds its nodes at the end is a root until then; its questions count its levels.
+	// The tree of a drafter that adds its nodes at the end is a root until then; its questions
+	// count its levels.
 	level := max(g.asked, g.s.trees[g.part].MaxDepth()) + 1
 	g.asked++
 	if level < len(g.s.reach) {
@@ -38,7 +39,8 @@ func (g *partGuide) Deeper(expected, more float32) bool {
 	return g.loop.Part(g.part).Deeper(max(expected, g.s.expected), more)
 }
 
-// expect notes what a part's tree is expected to get accepted, for the guides of the parts after it.
+// expect notes what a part's tree is expected to get accepted, for the guides of the parts after
+// it.
 func (d *drafter) expect(s *state, t *tree.Tree, g draft.Guide) {
 	d.path, d.sum = append(d.path[:0], 1), append(d.sum[:0], 1)
 	for i := 1; i < t.Len(); i++ {

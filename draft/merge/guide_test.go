@@ -68,8 +68,8 @@ func (l *line) Propose(_ context.Context, requests []draft.Request) ([]draft.Pro
 	return make([]draft.Proposal, len(requests)), nil
 }
 
-// The second part's levels are asked for in view of the first part's tree: it is expected to bring at least as much,
-// and a level adds nothing where the first part is right that deep.
+// The second part's levels are asked for in view of the first part's tree: it is expected to bring
+// at least as much, and a level adds nothing where the first part is right that deep.
 func TestGuideKnowsTheOtherParts(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		p, q := rapid.Float32Range(.05, .95).Draw(r, "p"), rapid.Float32Range(.05, .95).Draw(r, "q")
@@ -86,7 +86,8 @@ func TestGuideKnowsTheOtherParts(t *testing.T) {
 		}
 		lower := func(_ int, p float32) float32 { return p * .97 } // what the loop has learned
 		g := &fakeGuide{chance: lower, tree: tree.New(0)}
-		if _, err := d.Propose(context.Background(), []draft.Request{{State: s, Tree: g.tree, Budget: 20, Depth: 10, Guide: g}}); err != nil {
+		if _, err := d.Propose(context.Background(), []draft.Request{{State: s, Tree: g.tree, Budget: 20, Depth: 10,
+			Guide: g}}); err != nil {
 			r.Fatal(err)
 		}
 		if got, want := len(g.asked), m+n; got != want {
@@ -125,7 +126,8 @@ func TestGuideKnowsTheOtherParts(t *testing.T) {
 
 // Of several parts before it the one that is right as deep most often counts.
 func TestGuideKnowsTheBestOfTheOthers(t *testing.T) {
-	deep, shallow, last := &line{circle: circle{step: 1}, p: .9, depth: 5}, &line{circle: circle{step: 2}, p: .3, depth: 2}, &line{circle: circle{step: 3}, p: .8, depth: 3}
+	deep, shallow, last := &line{circle: circle{step: 1}, p: .9, depth: 5},
+		&line{circle: circle{step: 2}, p: .3, depth: 2}, &line{circle: circle{step: 3}, p: .8, depth: 3}
 	for _, parts := range [][]Part{{{"", deep}, {"", shallow}, {"", last}}, {{"", shallow}, {"", deep}, {"", last}}} {
 		d, err := New(Options{Mode: Spliced}, 16, parts...)
 		if err != nil {
@@ -136,11 +138,13 @@ func TestGuideKnowsTheBestOfTheOthers(t *testing.T) {
 			t.Fatal(err)
 		}
 		g := &fakeGuide{chance: func(_ int, p float32) float32 { return p }, tree: tree.New(0)}
-		if _, err := d.Propose(context.Background(), []draft.Request{{State: s, Tree: g.tree, Budget: 20, Depth: 10, Guide: g}}); err != nil {
+		if _, err := d.Propose(context.Background(), []draft.Request{{State: s, Tree: g.tree, Budget: 20, Depth: 10,
+			Guide: g}}); err != nil {
 			t.Fatal(err)
 		}
 		a := g.asked[len(g.asked)-1]
-		if want := .9 + .81 + .729 + .6561 + .59049; math.Abs(float64(a.expected)-want) > 1e-4 || math.Abs(float64(a.more)-(1-.729)) > 1e-4 {
+		if want := .9 + .81 + .729 + .6561 + .59049; math.Abs(float64(a.expected)-want) > 1e-4 ||
+			math.Abs(float64(a.more)-(1-.729)) > 1e-4 {
 			t.Errorf("asked %+v, want %g and %g", a, want, 1-.729)
 		}
 	}

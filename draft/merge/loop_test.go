@@ -93,11 +93,12 @@ func (p *toyPass) Tap(t, s, node int) []float32 {
 	return []float32{feature(p.taps[t], p.after(s, node))}
 }
 
-// Law 2 with merges in the loop: in both modes, at any temperature, budget and batch, the tokens are those of plain
-// decoding.
+// Law 2 with merges in the loop: in both modes, at any temperature, budget and batch, the tokens
+// are those of plain decoding.
 func TestSameTokens(t *testing.T) {
 	modes(t, func(r *rapid.T, mode string) {
-		target := &toy{rapid.SampledFrom([]int{2, 5, 60}).Draw(r, "vocab"), rapid.Uint64().Draw(r, "salt"), rapid.Bool().Draw(r, "near")}
+		target := &toy{rapid.SampledFrom([]int{2, 5, 60}).Draw(r, "vocab"), rapid.Uint64().Draw(r, "salt"),
+			rapid.Bool().Draw(r, "near")}
 		n := rapid.IntRange(1, 2).Draw(r, "sequences")
 		texts := map[int32][]int32{} // by first token: prompt and output
 		var prompts [][]int32
@@ -120,7 +121,8 @@ func TestSameTokens(t *testing.T) {
 			}
 			texts[prompt[0]] = text
 			prompts = append(prompts, prompt)
-			asks = append(asks, speculate.Request{Sampling: p, MaxTokens: 25, Budget: rapid.SampledFrom([]int{2, 3, 8, 30}).Draw(r, "budget")})
+			asks = append(asks, speculate.Request{Sampling: p, MaxTokens: 25,
+				Budget: rapid.SampledFrom([]int{2, 3, 8, 30}).Draw(r, "budget")})
 		}
 		var parts []Part
 		for i := range rapid.IntRange(1, 2).Draw(r, "tellers") {
@@ -143,7 +145,8 @@ func TestSameTokens(t *testing.T) {
 		if err != nil {
 			r.Fatal(err)
 		}
-		l, err := speculate.New(target, d, speculate.Options{Chunk: rapid.SampledFrom([]int{0, 3}).Draw(r, "chunk"), Uncontrolled: rapid.Bool().Draw(r, "uncontrolled")})
+		l, err := speculate.New(target, d, speculate.Options{Chunk: rapid.SampledFrom([]int{0, 3}).Draw(r, "chunk"),
+			Uncontrolled: rapid.Bool().Draw(r, "uncontrolled")})
 		if err != nil {
 			r.Fatal(err)
 		}

@@ -6,8 +6,8 @@
 // each node keeps its place (φ, section 4.1), and no node of one tree sees a node of another. A
 // candidate of two parts is verified twice.
 //
-// mode=spliced is grove's form. Every part drafts with the whole budget, trees share common prefixes, and the most
-// probable nodes of the union are kept.
+// mode=spliced is grove's form. Every part drafts with the whole budget, trees share common
+// prefixes, and the most probable nodes of the union are kept.
 //
 // Deviation from the paper: nodes that a part leaves unused go to the parts after it.
 //
@@ -15,8 +15,8 @@
 // nodes get measured chances, from a calibration of each part, which learns from every proposal of
 // the part, verified or not.
 //
-// Parts are asked in order, and the guide of one knows what those before it have proposed: list the cheapest first.
-// Every part sees every commit, with the taps that it asked for.
+// Parts are asked in order, and the guide of one knows what those before it have proposed: list the
+// cheapest first. Every part sees every commit, with the taps that it asked for.
 //
 // A merged drafter does not draw, and its parts are never asked for drawn trees. Rejection sampling
 // is exact for drawn candidates only if none is dropped or merged for what it is, and a merge does
@@ -121,7 +121,8 @@ type drafter struct {
 	sum          []float32 // by depth: of the chances of paths
 }
 
-// Tokens are chosen in one of two ways, in which probabilities of drafters are worth something else.
+// Tokens are chosen in one of two ways, in which probabilities of drafters are worth something
+// else.
 const (
 	greedy  = iota // temperature 0
 	sampled        // above
@@ -148,8 +149,9 @@ type state struct {
 	root     int32        // of the trees
 	proposed bool         // the trees were proposed for the text as it is
 
-	// What the parts asked so far are expected to bring in this round: reach[d] is the chance that one of them is
-	// right down to depth d at least, expected the number of tokens. Known where there is a guide.
+	// What the parts asked so far are expected to bring in this round: reach[d] is the chance that
+	// one of them is right down to depth d at least, expected the number of tokens. Known where
+	// there is a guide.
 	reach    []float32
 	expected float32
 }

@@ -26,7 +26,8 @@ func genGame(r *rapid.T, mode string) *game {
 	for range rapid.IntRange(2, 4).Draw(r, "parts") {
 		parts = append(parts, genTeller(r))
 	}
-	return newGame(r, mode, rapid.SampledFrom([]int{2, 5, 40}).Draw(r, "vocab"), rapid.Uint64().Draw(r, "seed"), parts...)
+	return newGame(r, mode, rapid.SampledFrom([]int{2, 5, 40}).Draw(r, "vocab"), rapid.Uint64().Draw(r, "seed"),
+		parts...)
 }
 
 const unbounded = 1 << 20
@@ -49,7 +50,8 @@ func TestBudget(t *testing.T) {
 		g.begin(2)
 		ctx := context.Background()
 		for range rapid.IntRange(1, 6).Draw(r, "rounds") {
-			budget, depth := rapid.SampledFrom([]int{1, 2, 3, 8, 30}).Draw(r, "budget"), rapid.IntRange(1, 9).Draw(r, "depth")
+			budget, depth := rapid.SampledFrom([]int{1, 2, 3, 8, 30}).Draw(r, "budget"),
+				rapid.IntRange(1, 9).Draw(r, "depth")
 			if err := g.propose(ctx, budget, depth, 0, 1); err != nil {
 				r.Fatal(err)
 			}
@@ -72,7 +74,8 @@ func TestBudget(t *testing.T) {
 					r.Fatalf("the parts proposed %d nodes for %d", offered, budget)
 				}
 				if kept.Len() != min(budget, offered) || kept.MaxDepth() > depth {
-					r.Fatalf("%d nodes and depth %d for %d and %d, of %d that fit", kept.Len(), kept.MaxDepth(), budget, depth, offered)
+					r.Fatalf("%d nodes and depth %d for %d and %d, of %d that fit", kept.Len(), kept.MaxDepth(),
+						budget, depth, offered)
 				}
 				if mode == Spliced {
 					checkBest(r, kept, u)
@@ -97,7 +100,8 @@ func TestBudget(t *testing.T) {
 	})
 }
 
-// checkBest checks that no path of the whole tree that was left out is more probable than one that was kept.
+// checkBest checks that no path of the whole tree that was left out is more probable than one that
+// was kept.
 func checkBest(r *rapid.T, kept, whole *tree.Tree) {
 	in, least := candidates(kept), float32(0)
 	for i := range kept.Token {
@@ -110,8 +114,9 @@ func checkBest(r *rapid.T, kept, whole *tree.Tree) {
 	}
 }
 
-// Rounds of any batch, in any order, proposed for once, twice or not at all, verified whole, in part or not at all: every
-// part is told the text with its own taps (the tellers check that), whoever proposed it.
+// Rounds of any batch, in any order, proposed for once, twice or not at all, verified whole, in
+// part or not at all: every part is told the text with its own taps (the tellers check that),
+// whoever proposed it.
 func TestPartsKeepInStep(t *testing.T) {
 	modes(t, func(r *rapid.T, mode string) {
 		g := genGame(r, mode)
@@ -120,7 +125,8 @@ func TestPartsKeepInStep(t *testing.T) {
 		for range rapid.IntRange(1, 12).Draw(r, "rounds") {
 			which := rapid.Permutation([]int{0, 1, 2}).Draw(r, "order")[:rapid.IntRange(1, 3).Draw(r, "batch")]
 			for range rapid.IntRange(0, 2).Draw(r, "proposals") {
-				if err := g.propose(ctx, rapid.IntRange(1, 20).Draw(r, "budget"), rapid.IntRange(1, 8).Draw(r, "depth"), which...); err != nil {
+				if err := g.propose(ctx, rapid.IntRange(1, 20).Draw(r, "budget"),
+					rapid.IntRange(1, 8).Draw(r, "depth"), which...); err != nil {
 					r.Fatal(err)
 				}
 			}
@@ -155,7 +161,8 @@ func TestSilentPart(t *testing.T) {
 		p := genTeller(r)
 		p.over = false
 		parts := []*teller{{}, p}
-		if mode == Spliced && rapid.Bool().Draw(r, "first") { // disjoint, the silent part would keep its share of the budget
+		// disjoint, the silent part would keep its share of the budget
+		if mode == Spliced && rapid.Bool().Draw(r, "first") {
 			parts = []*teller{p, {}}
 		}
 		g := newGame(r, mode, 7, rapid.Uint64().Draw(r, "seed"), parts...)

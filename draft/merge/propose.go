@@ -41,7 +41,8 @@ func (d *drafter) Propose(ctx context.Context, requests []draft.Request) ([]draf
 	return d.proposals, nil
 }
 
-// ask has part k propose for all sequences, checks its trees and replaces their probabilities by measured ones.
+// ask has part k propose for all sequences, checks its trees and replaces their probabilities by
+// measured ones.
 func (d *drafter) ask(ctx context.Context, k int, requests []draft.Request) error {
 	p := &d.parts[k]
 	p.requests = p.requests[:0]

@@ -25,8 +25,10 @@ func TestResume(t *testing.T) {
 		n.Config.Context = drafttest.GenWindow(r)
 		d := drafttest.Must(merge.New(merge.Default(), drafttest.Vocab,
 			merge.Part{Name: "lookup", Drafter: drafttest.Must(lookup.New(lookup.Default()))(r)},
-			merge.Part{Name: "head", Drafter: drafttest.Must(jet.New(jet.Options{Tree: onepass.DDTree}, n, drafttest.As(m)))(r)}))(r)
+			merge.Part{Name: "head", Drafter: drafttest.Must(jet.New(jet.Options{Tree: onepass.DDTree}, n,
+				drafttest.As(m)))(r)}))(r)
 		o := draft.Options{Sampling: drafttest.GenParams(r)}
-		drafttest.Resumes(r, d, d, o, n.Hidden, n.Config.Context) // one drafter: trees are ranked by what it has learned
+		// one drafter: trees are ranked by what it has learned
+		drafttest.Resumes(r, d, d, o, n.Hidden, n.Config.Context)
 	})
 }

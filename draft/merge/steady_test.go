@@ -10,7 +10,8 @@ import (
 
 func TestSteadyStateAllocatesNothing(t *testing.T) {
 	for _, mode := range []string{Spliced, Disjoint} {
-		d, err := New(Options{Mode: mode}, 16, Part{"a", &circle{step: 1, taps: []int{1}}}, Part{"b", &circle{step: 2, taps: []int{0, 1}}}, Part{"c", &circle{step: 1}})
+		d, err := New(Options{Mode: mode}, 16, Part{"a", &circle{step: 1, taps: []int{1}}},
+			Part{"b", &circle{step: 2, taps: []int{0, 1}}}, Part{"c", &circle{step: 1}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -31,8 +31,9 @@ func feature(layer int, text []int32) float32 {
 	return float32(hashText(uint64(layer)+77, text)>>40) / (1 << 24)
 }
 
-// teller is a drafter that knows the truth. A tree of its is a function of the text alone, so that one alone and
-// one in a merge propose the same. It checks that it is told the text and its taps, in order and without gaps.
+// teller is a drafter that knows the truth. A tree of its is a function of the text alone, so that
+// one alone and one in a merge propose the same. It checks that it is told the text and its taps,
+// in order and without gaps.
 type teller struct {
 	draft.Base
 	truth func(text []int32) int32 // the next token
@@ -81,7 +82,8 @@ func (d *teller) Propose(ctx context.Context, requests []draft.Request) ([]draft
 		s := r.State.(*told)
 		d.guides = append(d.guides, r.Guide)
 		if r.Tree.Len() != 1 || s.next >= 0 && r.Tree.Token[0] != s.next {
-			return nil, fmt.Errorf("a request of %d nodes with root %d where %d was to come", r.Tree.Len(), r.Tree.Token[0], s.next)
+			return nil, fmt.Errorf("a request of %d nodes with root %d where %d was to come", r.Tree.Len(),
+				r.Tree.Token[0], s.next)
 		}
 		d.grow(s, r)
 		if r.Guide != nil {

@@ -40,8 +40,8 @@ func open(text string, _ draft.Modifiers, target draft.Target) (draft.Drafter, e
 //	part    = drafter | "(" drafter ")"
 //	drafter = name [ ":" its options ], without "+" unless in round brackets
 //
-// so the options come before the first part, and a part goes on to the next + whatever it holds: its own
-// options are set off by commas too, and a path in them may hold nearly anything.
+// so the options come before the first part, and a part goes on to the next + whatever it holds:
+// its own options are set off by commas too, and a path in them may hold nearly anything.
 func split(text string) (options string, parts []string, err error) {
 	rest := text
 	for {
@@ -68,7 +68,8 @@ func split(text string) (options string, parts []string, err error) {
 			}
 			part, rest = rest[1:end], strings.TrimSpace(rest[end+1:])
 			if rest != "" && rest[0] != '+' {
-				return "", nil, fmt.Errorf("merge: part %d, (%s): after its ) comes %q: want a + or the end", n, part, rest)
+				return "", nil, fmt.Errorf("merge: part %d, (%s): after its ) comes %q: want a + or the end", n, part,
+					rest)
 			}
 			more = rest != ""
 			rest = strings.TrimPrefix(rest, "+")

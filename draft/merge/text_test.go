@@ -49,7 +49,8 @@ func TestSplit(t *testing.T) {
 func TestOpen(t *testing.T) {
 	target := draft.Target{Vocab: 50, Context: 100}
 	for _, text := range []string{
-		"merge:lookup+lookup", "merge:mode=disjoint,lookup:min=2+lookup:levels=2,floor=0.1", "merge:(lookup)+lookup:min=3+lookup",
+		"merge:lookup+lookup", "merge:mode=disjoint,lookup:min=2+lookup:levels=2,floor=0.1",
+		"merge:(lookup)+lookup:min=3+lookup",
 	} {
 		d, err := draft.New(text, target)
 		if err != nil {
@@ -87,7 +88,8 @@ func TestOpen(t *testing.T) {
 }
 
 func FuzzOpen(f *testing.F) {
-	for _, s := range []string{"lookup+lookup", "mode=disjoint,lookup:min=2+lookup", "(lookup)+((lookup))", "mode=,+,(", "=+=", "lookup+(lookup", "mode=disjoint,(lookup:min=2)+lookup)"} {
+	for _, s := range []string{"lookup+lookup", "mode=disjoint,lookup:min=2+lookup", "(lookup)+((lookup))",
+		"mode=,+,(", "=+=", "lookup+(lookup", "mode=disjoint,(lookup:min=2)+lookup)"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
@@ -159,7 +161,8 @@ func TestErrorsOfParts(t *testing.T) {
 		} {
 			breakIt()
 			err := g.propose(ctx, 30, 5, 0, 1)
-			if err == nil || !strings.Contains(err.Error(), "part 2, part b") || broken.refuse != nil && !errors.Is(err, broken.refuse) {
+			if err == nil || !strings.Contains(err.Error(), "part 2, part b") || broken.refuse != nil &&
+				!errors.Is(err, broken.refuse) {
 				t.Errorf("%s, %s: got %v", mode, name, err)
 			}
 			for _, s := range g.seqs {
@@ -182,7 +185,8 @@ func TestErrorsOfParts(t *testing.T) {
 			t.Fatal(err)
 		}
 		first.refuseCommit = errors.New("forgot")
-		if err := g.commit(0, 1); !errors.Is(err, first.refuseCommit) || !strings.Contains(err.Error(), "part 1, part a") {
+		if err := g.commit(0, 1); !errors.Is(err, first.refuseCommit) ||
+			!strings.Contains(err.Error(), "part 1, part a") {
 			t.Errorf("commit: %v", err)
 		}
 		g.inStep()

@@ -27,9 +27,9 @@ func candidate(t *tree.Tree, node int) string {
 	return string(c)
 }
 
-// Both modes and every part on its own, side by side over one text with budgets that cut nothing: disjoint is
-// tree.Splice of the proposals node for node; spliced has the same candidates once each; both accept as many tokens, which
-// is as many as the best of the parts alone.
+// Both modes and every part on its own, side by side over one text with budgets that cut nothing:
+// disjoint is tree.Splice of the proposals node for node; spliced has the same candidates once
+// each; both accept as many tokens, which is as many as the best of the parts alone.
 func TestUnion(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		g := genGame(r, Disjoint)
@@ -69,7 +69,8 @@ func TestUnion(t *testing.T) {
 				want = u
 			}
 			got, spliced := g.seqs[0].tree, h.seqs[0].tree
-			if !slices.Equal(got.Token, want.Token) || !slices.Equal(got.Parent, want.Parent) || !slices.Equal(got.Depth, want.Depth) {
+			if !slices.Equal(got.Token, want.Token) || !slices.Equal(got.Parent, want.Parent) ||
+				!slices.Equal(got.Depth, want.Depth) {
 				r.Fatalf("disjoint:\n%swant\n%s", got, want)
 			}
 			for i := range got.Len() {
@@ -112,7 +113,8 @@ func TestUnion(t *testing.T) {
 				}
 			}
 			if g.seqs[0].accepted != best || h.seqs[0].accepted != best {
-				r.Fatalf("accepted %d disjoint, %d spliced; the best part alone %d", g.seqs[0].accepted, h.seqs[0].accepted, best)
+				r.Fatalf("accepted %d disjoint, %d spliced; the best part alone %d", g.seqs[0].accepted,
+					h.seqs[0].accepted, best)
 			}
 			g.inStep()
 			h.inStep()

@@ -27,7 +27,8 @@ func TestReplays(t *testing.T) {
 func TestLearns(t *testing.T) {
 	m := OpenTarget(t, 4096)
 	n := head(t, m, 0)
-	for seed := uint64(1); n.Base.Tokens != nil || n.FFN < 48 || n.Layers > 1; seed++ { // its output is not all that the target says, or its last part is small
+	// its output is not all that the target says, or its last part is small
+	for seed := uint64(1); n.Base.Tokens != nil || n.FFN < 48 || n.Layers > 1; seed++ {
 		n = head(t, m, seed)
 	}
 	Learns(t, m.Config.Hidden, newDrafter(t, peagle.Options{Tree: onepass.DDTree}, n, m).(learn.Learner))

@@ -32,7 +32,8 @@ chain is tree=chain.`,
 		{parallelSpec, "a ParallelSpec head: a tree of the tokens that one pass drafts",
 			`As peagle, with an embedding of its own for each mask row. The paper's code is not published: the layers are
 P-EAGLE's.`,
-			"ParallelSpec: Parallel Drafter for Efficient Speculative Decoding, arXiv 2410.05589", "a ParallelSpec head", true},
+			"ParallelSpec: Parallel Drafter for Efficient Speculative Decoding, arXiv 2410.05589",
+			"a ParallelSpec head", true},
 	} {
 		defaults := Options{Tree: onepass.DDTree}
 		family := draft.Family{

@@ -46,14 +46,18 @@ const (
 
 // shapes of the tensors of such a folder, by the names that PyTorch's modules give them.
 func shapes() map[string][]int {
-	list := map[string][]int{"mask_hidden": {1, 1, 24}, "embed_tokens.weight": {20, 8}, "fc.weight": {8, 24}, "norm.weight": {8}, "lm_head.weight": {6, 8},
+	list := map[string][]int{"mask_hidden": {1, 1, 24}, "embed_tokens.weight": {20, 8}, "fc.weight": {8, 24},
+		"norm.weight": {8}, "lm_head.weight": {6, 8},
 		"layers.0.hidden_norm.weight": {8}}
 	for i, in := range []int{16, 8} {
 		name := fmt.Sprintf("layers.%d.", i)
 		maps.Copy(list, map[string][]int{
-			name + "self_attn.q_proj.weight": {8, in}, name + "self_attn.k_proj.weight": {4, in}, name + "self_attn.v_proj.weight": {4, in},
-			name + "self_attn.o_proj.weight": {8, 8}, name + "mlp.gate_proj.weight": {24, 8}, name + "mlp.up_proj.weight": {24, 8},
-			name + "mlp.down_proj.weight": {8, 24}, name + "input_layernorm.weight": {8}, name + "post_attention_layernorm.weight": {8},
+			name + "self_attn.q_proj.weight": {8, in}, name + "self_attn.k_proj.weight": {4, in},
+			name + "self_attn.v_proj.weight": {4, in},
+			name + "self_attn.o_proj.weight": {8, 8}, name + "mlp.gate_proj.weight": {24, 8},
+			name + "mlp.up_proj.weight":   {24, 8},
+			name + "mlp.down_proj.weight": {8, 24}, name + "input_layernorm.weight": {8},
+			name + "post_attention_layernorm.weight": {8},
 		})
 	}
 	return list
@@ -74,7 +78,8 @@ func folder(t testing.TB, config string, change map[string]any, list map[string]
 	}
 	dir, w := t.TempDir(), safetensors.NewWriter()
 	for name, shape := range list {
-		w.AddTensor(Must(tensor.FromFloat32s(name, tensor.F16, shape, make([]float32, Must(tensor.Elements(shape))(t))))(t))
+		w.AddTensor(Must(tensor.FromFloat32s(name, tensor.F16, shape,
+			make([]float32, Must(tensor.Elements(shape))(t))))(t))
 	}
 	d2t, t2d := []byte{}, make([]byte, 20)
 	for i, id := range []int{0, 1, 3, 7, 12, 19} {
@@ -83,7 +88,8 @@ func folder(t testing.TB, config string, change map[string]any, list map[string]
 	}
 	w.AddTensor(tensor.Tensor{Name: "d2t", Type: tensor.I64, Shape: []int{6}, Data: d2t})
 	w.AddTensor(tensor.Tensor{Name: "t2d", Type: tensor.Bool, Shape: []int{20}, Data: t2d})
-	if err := errors.Join(w.WriteFile(filepath.Join(dir, "model.safetensors")), os.WriteFile(filepath.Join(dir, "config.json"), Must(json.Marshal(m))(t), 0o666)); err != nil {
+	if err := errors.Join(w.WriteFile(filepath.Join(dir, "model.safetensors")),
+		os.WriteFile(filepath.Join(dir, "config.json"), Must(json.Marshal(m))(t), 0o666)); err != nil {
 		t.Fatal(err)
 	}
 	return dir
@@ -91,9 +97,11 @@ func folder(t testing.TB, config string, change map[string]any, list map[string]
 
 // published is what those folders say.
 func published(change func(c *peagle.Config)) peagle.Config {
-	layer := model.Config{Arch: "llama", Vocab: 20, Hidden: 8, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 4, FFN: 24, Context: 2048, NormEps: 1e-5,
+	layer := model.Config{Arch: "llama", Vocab: 20, Hidden: 8, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 4, FFN: 24,
+		Context: 2048, NormEps: 1e-5,
 		Rope: model.RopeConfig{Base: 1e4, Dims: 4, Scale: 1}}
-	c := peagle.Config{Config: eagle.Config{Config: layer, Version: 3, Taps: []int{2, 6, 9}, DraftVocab: 6}, Depths: 4, Mask: 5}
+	c := peagle.Config{Config: eagle.Config{Config: layer, Version: 3, Taps: []int{2, 6, 9}, DraftVocab: 6},
+		Depths: 4, Mask: 5}
 	change(&c)
 	return c
 }
@@ -111,14 +119,23 @@ func TestPublishedFolders(t *testing.T) {
 		list   map[string][]int
 		want   func(c *peagle.Config)
 	}{
-		"speculators":                  {speculators, nil, shapes(), same},
-		"speculators, taps unsaid":     {speculators, map[string]any{"eagle_aux_hidden_state_layer_ids": nil}, shapes(), same},
-		"speculators, normed residual": {speculators, map[string]any{"norm_before_residual": true}, shapes(), func(c *peagle.Config) { c.NormBeforeResidual = true }},
-		"speculators, depths unsaid":   {speculators, map[string]any{"speculators_config": map[string]any{}}, shapes(), eight},
-		"vLLM, pard_token":             {plain, nil, flat, eight},
-		"vLLM, ptd_token_id":           {plain, map[string]any{"pard_token": nil, "ptd_token_id": 7}, flat, func(c *peagle.Config) { c.Depths, c.Mask = 8, 7 }},
-		"vLLM, mask_token_id":          {plain, map[string]any{"mask_token_id": 9}, flat, func(c *peagle.Config) { c.Depths, c.Mask = 8, 9 }},
-		"vLLM, dflash_config":          {plain, map[string]any{"mask_token_id": 9, "dflash_config": map[string]any{"mask_token_id": 0}}, flat, func(c *peagle.Config) { c.Depths, c.Mask = 8, 0 }},
+		"speculators": {speculators, nil, shapes(), same},
+		"speculators, taps unsaid": {speculators, map[string]any{"eagle_aux_hidden_state_layer_ids": nil},
+			shapes(), same},
+		"speculators, normed residual": {speculators, map[string]any{"norm_before_residual": true}, shapes(),
+			func(c *peagle.Config) { c.NormBeforeResidual = true }},
+		"speculators, depths unsaid": {speculators, map[string]any{"speculators_config": map[string]any{}},
+			shapes(), eight},
+		"vLLM, pard_token": {plain, nil, flat, eight},
+		"vLLM, ptd_token_id": {plain, map[string]any{"pard_token": nil, "ptd_token_id": 7}, flat,
+			func(c *peagle.Config) { c.Depths, c.Mask = 8, 7 }},
+		"vLLM, mask_token_id": {plain, map[string]any{"mask_token_id": 9}, flat,
+			func(c *peagle.Config) { c.Depths, c.Mask = 8, 9 }},
+		"vLLM, dflash_config": {plain, map[string]any{"mask_token_id": 9,
+			"dflash_config": map[string]any{"mask_token_id": 0}}, flat, func(c *peagle.Config) {
+			c.Depths, c.Mask = 8,
+				0
+		}},
 	} {
 		got, err := headfile.ReadConfig[peagle.Config](draft.Head{Name: folder(t, c.config, c.change, c.list)}, &target)
 		if err != nil {
@@ -152,7 +169,8 @@ func TestRefusedFolders(t *testing.T) {
 		"embed_tokens.weight\" has sha": {nil, with("embed_tokens.weight", 19, 8)},
 	} {
 		dir := folder(t, speculators, c.change, c.list)
-		_, err := headfile.ReadConfig[peagle.Config](draft.Head{Name: dir}, &model.Config{Hidden: 8, Vocab: 20, Layers: 12})
+		_, err := headfile.ReadConfig[peagle.Config](draft.Head{Name: dir},
+			&model.Config{Hidden: 8, Vocab: 20, Layers: 12})
 		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), dir) {
 			t.Errorf("%q: %v", want, err)
 		}
@@ -165,7 +183,8 @@ func TestNames(t *testing.T) {
 	tokens := []int32{0, 1, 3, 7, 12, 19}
 	weights := Must(synthetic.Tensors(&c, tensor.F32, 5))(t) // with embeddings of its own
 	dir := t.TempDir()
-	target := model.Config{Arch: "llama", Name: "target", Vocab: 20, Hidden: 8, Layers: 12, Heads: 2, KVHeads: 1, HeadDim: 4, FFN: 24, Context: 64, NormEps: 1e-5,
+	target := model.Config{Arch: "llama", Name: "target", Vocab: 20, Hidden: 8, Layers: 12, Heads: 2, KVHeads: 1,
+		HeadDim: 4, FFN: 24, Context: 64, NormEps: 1e-5,
 		Rope: model.RopeConfig{Base: 1e4, Dims: 4, Scale: 1}}
 	if err := headfile.WriteSpeculators(dir, &c, weights, tokens, target); err != nil {
 		t.Fatal(err)
@@ -182,10 +201,12 @@ func TestNames(t *testing.T) {
 		t.Error(d)
 	}
 	var written, like map[string]any
-	if err := errors.Join(json.Unmarshal(Must(os.ReadFile(filepath.Join(dir, "config.json")))(t), &written), json.Unmarshal([]byte(speculators), &like)); err != nil {
+	if err := errors.Join(json.Unmarshal(Must(os.ReadFile(filepath.Join(dir, "config.json")))(t), &written),
+		json.Unmarshal([]byte(speculators), &like)); err != nil {
 		t.Fatal(err)
 	}
-	for _, key := range []string{"architectures", "speculators_model_type", "mask_token_id", "draft_vocab_size", "eagle_aux_hidden_state_layer_ids", "norm_before_residual"} {
+	for _, key := range []string{"architectures", "speculators_model_type", "mask_token_id", "draft_vocab_size",
+		"eagle_aux_hidden_state_layer_ids", "norm_before_residual"} {
 		if !cmp.Equal(written[key], like[key]) {
 			t.Errorf("config.json has %s = %v, want %v", key, written[key], like[key])
 		}
@@ -242,16 +263,19 @@ func TestFamilies(t *testing.T) {
 	target := As(m)
 	target.Shared = new(draft.Shared)
 	for i, masks := range []bool{true, false, true, false} { // each is known by its taps
-		c := synthetic.Config[peagle.Config](rand.New(rand.NewPCG(uint64(i), 0)), map[bool]string{true: "parallelspec", false: "peagle"}[masks], m.Config, tensor.F32)
+		c := synthetic.Config[peagle.Config](rand.New(rand.NewPCG(uint64(i), 0)),
+			map[bool]string{true: "parallelspec", false: "peagle"}[masks], m.Config, tensor.F32)
 		c.Taps, c.DraftVocab = make([]int, i+1), c.Vocab
 		h := draft.Head{Name: filepath.Join(dir, fmt.Sprint("head", i))}
-		if err := headfile.WriteGGUF(h.Name, "head", &c, Must(synthetic.Tensors(&c, tensor.F32, 1))(t), nil, nil, tensor.F32); err != nil {
+		if err := headfile.WriteGGUF(h.Name, "head", &c, Must(synthetic.Tensors(&c, tensor.F32, 1))(t), nil, nil,
+			tensor.F32); err != nil {
 			t.Fatal(err)
 		}
 		target.Heads = append(target.Heads, h)
 	}
 	for text, taps := range map[string]int{
-		"peagle": 2, "parallelspec": 1, "peagle+text": 2, "peagle:tree=chain": 2, "peagle:width=3,depth=1+freq:size=40": 2,
+		"peagle": 2, "parallelspec": 1, "peagle+text": 2, "peagle:tree=chain": 2,
+		"peagle:width=3,depth=1+freq:size=40":                        2,
 		"parallelspec:tree=accum-logp,model=" + target.Heads[2].Name: 3, "peagle:model=" + target.Heads[3].Name: 4,
 	} {
 		if d, err := draft.New(text, target); err != nil {
@@ -294,7 +318,8 @@ func FuzzConfig(f *testing.F) {
 		if err := os.WriteFile(filepath.Join(dir, "config.json"), config, 0o666); err != nil {
 			t.Fatal(err)
 		}
-		c, err := headfile.ReadConfig[peagle.Config](draft.Head{Name: dir}, &model.Config{Hidden: 8, Vocab: 20, Layers: 12})
+		c, err := headfile.ReadConfig[peagle.Config](draft.Head{Name: dir},
+			&model.Config{Hidden: 8, Vocab: 20, Layers: 12})
 		if err != nil && !strings.Contains(err.Error(), dir) {
 			t.Fatalf("an error that does not name the folder: %v", err)
 		}
@@ -308,7 +333,8 @@ func FuzzConfig(f *testing.F) {
 func TestRefusedFiles(t *testing.T) {
 	c := published(func(c *peagle.Config) { c.Masks = 3 })
 	name := filepath.Join(t.TempDir(), "head.gguf")
-	if err := headfile.WriteGGUF(name, "x", &c, Must(synthetic.Tensors(&c, tensor.F32, 5))(t), []int32{0, 1, 3, 7, 12, 19}, nil, tensor.F32); err != nil {
+	if err := headfile.WriteGGUF(name, "x", &c, Must(synthetic.Tensors(&c, tensor.F32, 5))(t),
+		[]int32{0, 1, 3, 7, 12, 19}, nil, tensor.F32); err != nil {
 		t.Fatal(err)
 	}
 	f := Must(gguf.Open(name))(t)

@@ -30,7 +30,8 @@ func genHead(r *rapid.T, m *model.Model) *peagle.Network {
 // genOptions draws a tree, over a shortlist or not.
 func genOptions(r *rapid.T, n *peagle.Network) peagle.Options {
 	o := peagle.Options{
-		Tree:  rapid.SampledFrom([]string{onepass.DDTree, onepass.DDTree, onepass.AccumLogP, onepass.Chain}).Draw(r, "tree"),
+		Tree: rapid.SampledFrom([]string{onepass.DDTree, onepass.DDTree, onepass.AccumLogP, onepass.Chain}).Draw(r,
+			"tree"),
 		Width: rapid.IntRange(1, 9).Draw(r, "width"), Depth: rapid.IntRange(0, n.Depths).Draw(r, "depth"),
 	}
 	if rapid.IntRange(0, 2).Draw(r, "all tokens") == 0 {

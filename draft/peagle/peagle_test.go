@@ -54,7 +54,8 @@ func TestResume(t *testing.T) {
 		n := genHead(r, m)
 		n.Config.Context = GenWindow(r)
 		o := genOptions(r, n)
-		Resumes(r, newDrafter(r, o, n, m), newDrafter(r, o, n, m), draft.Options{Sampling: GenParams(r)}, n.Hidden, n.Config.Context)
+		Resumes(r, newDrafter(r, o, n, m), newDrafter(r, o, n, m), draft.Options{Sampling: GenParams(r)}, n.Hidden,
+			n.Config.Context)
 	})
 }
 
@@ -81,7 +82,8 @@ func TestTreesKeepToTheRequest(t *testing.T) {
 		if o.Text {
 			return // the text may go on, with any token
 		}
-		if deepest := q.Tree.MaxDepth(); deepest > n.Depths || o.Depth > 0 && deepest > o.Depth || q.Guide != nil && deepest > g.Levels {
+		if deepest := q.Tree.MaxDepth(); deepest > n.Depths || o.Depth > 0 && deepest > o.Depth || q.Guide != nil &&
+			deepest > g.Levels {
 			r.Fatalf("%+v, %d levels pay: %v", o, g.Levels, q.Tree)
 		}
 		for _, token := range q.Tree.Token[1:] {
@@ -101,7 +103,8 @@ func TestNothingIsDraftedBlindly(t *testing.T) {
 	s := Begin(t, d, draft.Options{}, 1)
 	defer s.Close()
 	for i, rows := range []func() draft.Rows{
-		func() draft.Rows { return draft.Rows{State: s.State} }, func() draft.Rows { return s.Prompt([]int32{5, 6}, n.Hidden, false) },
+		func() draft.Rows { return draft.Rows{State: s.State} },
+		func() draft.Rows { return s.Prompt([]int32{5, 6}, n.Hidden, false) },
 		func() draft.Rows { return s.Prompt([]int32{7}, n.Hidden, true) },
 	} {
 		q := s.Request(30, 30, nil)
@@ -122,7 +125,8 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 	m := OpenTarget(t, 4000)
 	for seed := range uint64(4) {
 		n := head(t, m, seed)
-		for _, o := range []peagle.Options{{Tree: onepass.DDTree}, {Tree: onepass.DDTree, Modifiers: draft.Modifiers{Text: true}}} {
+		for _, o := range []peagle.Options{{Tree: onepass.DDTree},
+			{Tree: onepass.DDTree, Modifiers: draft.Modifiers{Text: true}}} {
 			SteadyState(t, fmt.Sprintf("head %d, %+v", seed, o), newDrafter(t, o, n, m), n.Hidden, float32(seed%2), nil)
 		}
 	}
@@ -147,7 +151,8 @@ func TestSameTokens(t *testing.T) {
 	}
 	var cases []Case
 	for _, n := range kinds {
-		for _, o := range []peagle.Options{{Tree: onepass.DDTree}, {Tree: onepass.Chain}, {Tree: onepass.DDTree, Modifiers: draft.Modifiers{Text: true}}} {
+		for _, o := range []peagle.Options{{Tree: onepass.DDTree}, {Tree: onepass.Chain},
+			{Tree: onepass.DDTree, Modifiers: draft.Modifiers{Text: true}}} {
 			cases = append(cases, Case{
 				Name:  fmt.Sprintf("%s, %d tokens, %+v", n.Describe(false), n.DraftVocab, o),
 				New:   func() draft.Drafter { return newDrafter(t, o, n, m) },

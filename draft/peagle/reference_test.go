@@ -280,7 +280,8 @@ func TestReference(t *testing.T) {
 			}
 			for j, v := range want[i] {
 				if math.Abs(v-float64(got.Row(i)[j])) > 1e-4*most {
-					r.Fatalf("%s: row %d of %d, logit %d is %g, want %g", n.Describe(true), i, len(want), j, got.Row(i)[j], v)
+					r.Fatalf("%s: row %d of %d, logit %d is %g, want %g", n.Describe(true), i, len(want), j,
+						got.Row(i)[j], v)
 				}
 			}
 		}
@@ -303,7 +304,8 @@ func TestReference(t *testing.T) {
 				sum += math.Exp(v - last[i][at])
 			}
 			if slices.Max(last[i]) > last[i][at]+1e-3 || math.Abs(float64(q.Tree.LogProb[i+1])+math.Log(sum)) > 1e-2 {
-				r.Fatalf("%s: depth %d of the chain is token %d with log-probability %g, want %g", n.Describe(true), i+1, token, q.Tree.LogProb[i+1], -math.Log(sum))
+				r.Fatalf("%s: depth %d of the chain is token %d with log-probability %g, want %g", n.Describe(true),
+					i+1, token, q.Tree.LogProb[i+1], -math.Log(sum))
 			}
 		}
 	})

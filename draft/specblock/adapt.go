@@ -1,5 +1,5 @@
-// Learning while serving: the head as package learn trains it. The rank head is left as it is: what it says of a distribution's shape
-// stays true as the distribution learns.
+// Learning while serving: the head as package learn trains it. The rank head is left as it is: what
+// it says of a distribution's shape stays true as the distribution learns.
 
 package specblock
 
@@ -50,8 +50,9 @@ func (h trainable) Write(path, name string) error {
 	return learn.WriteHead(path, name, &c, h, h.Tokens)
 }
 
-// Run computes the first blocks of all entries of the texts in one pass, and then of every round that looked further a block that goes on
-// along the text: from the last row of the first one, or, to learn, from any, as drafting starts blocks from a place's alternatives.
+// Run computes the first blocks of all entries of the texts in one pass, and then of every round
+// that looked further a block that goes on along the text: from the last row of the first one, or,
+// to learn, from any, as drafting starts blocks from a place's alternatives.
 func (h trainable) Run(e *nn.Exec, b *learn.Batch) (x nn.Mat, rows []learn.Row) {
 	p := replay{n: h.Network, b: b}
 	before, from := p.first(e)
@@ -88,8 +89,8 @@ type replay struct {
 // began is where a round's first block is.
 type began struct{ lesson, round, node, row int }
 
-// first runs the pass of the entries: entry i of a lesson is of the taps of row i, and token i+1. Where the last part alone learns, what
-// it returns is what enters it.
+// first runs the pass of the entries: entry i of a lesson is of the taps of row i, and token i+1.
+// Where the last part alone learns, what it returns is what enters it.
 func (p *replay) first(e *nn.Exec) (x nn.Mat, blocks []began) {
 	n := p.n
 	pages, forest := n.Pages(), new(nn.Forest)

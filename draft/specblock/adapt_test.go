@@ -10,7 +10,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// What a head learns from is what it drafted with; deeper than the first place it depends on which block drafted the path.
+// What a head learns from is what it drafted with; deeper than the first place it depends on which
+// block drafted the path.
 func TestReplays(t *testing.T) {
 	m := drafttest.OpenTarget(t, 4096)
 	drafttest.Replays(t, m.Config.Hidden, 0, func(r *rapid.T) learn.Learner {

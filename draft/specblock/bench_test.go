@@ -17,11 +17,13 @@ import (
 	"github.com/grovellm/grove/tree"
 )
 
-// BenchmarkRound is a round of drafting, three tokens accepted, with heads and a vocabulary of the size of the embedded ones.
+// BenchmarkRound is a round of drafting, three tokens accepted, with heads and a vocabulary of the
+// size of the embedded ones.
 func BenchmarkRound(b *testing.B) {
 	path := filepath.Join(b.TempDir(), "target.gguf")
 	shape := synth.Shape{
-		Name: "target", Arch: "qwen3", Vocab: 16384, Hidden: 256, Layers: 2, Heads: 8, KVHeads: 4, HeadDim: 32, FFN: 512,
+		Name: "target", Arch: "qwen3", Vocab: 16384, Hidden: 256, Layers: 2, Heads: 8, KVHeads: 4, HeadDim: 32,
+		FFN:     512,
 		Context: 2048, NormEps: 1e-6, RopeBase: 1e4, RopeDims: 32, Tied: true, Tokens: synth.Qwen2,
 	}
 	if err := synth.Write(b.Context(), path, shape, synth.Options{Type: tensor.Q8_0, Seed: 1}); err != nil {
@@ -32,7 +34,8 @@ func BenchmarkRound(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer m.Close()
-	c := specblock.Config{Config: m.Config, Block: 4, RankWidth: 256, Shift: true, Broadcast: true, Taps: []int{0, 1, 2}}
+	c := specblock.Config{Config: m.Config, Block: 4, RankWidth: 256, Shift: true, Broadcast: true,
+		Taps: []int{0, 1, 2}}
 	c.Layers, c.FFN = 2, 768
 	n, err := specblock.NewNetwork(c, synthetic.Head(&c, tensor.Q8_0, 1), synthetic.Tokens(&c, 1), &m.Network)
 	if err != nil {
@@ -56,12 +59,14 @@ func BenchmarkRound(b *testing.B) {
 						b.Fatal(err)
 					}
 					text := make([]int32, 500)
-					if err := d.Commit([]draft.Rows{{State: s, Tokens: text, Nodes: text, Next: -1, Pass: &taps}}); err != nil {
+					if err := d.Commit([]draft.Rows{{State: s, Tokens: text, Nodes: text, Next: -1,
+						Pass: &taps}}); err != nil {
 						b.Fatal(err)
 					}
 					tr := tree.New(7)
 					requests := []draft.Request{{State: s, Tree: tr, Budget: 64, Depth: 100}}
-					accepted := []draft.Rows{{State: s, Tokens: text[:3], Tree: tr, Nodes: text[:3], Next: 7, Pass: &taps}}
+					accepted := []draft.Rows{{State: s, Tokens: text[:3], Tree: tr, Nodes: text[:3], Next: 7,
+						Pass: &taps}}
 					for b.Loop() {
 						tr.Reset(7)
 						if _, err := d.Propose(context.Background(), requests); err != nil {

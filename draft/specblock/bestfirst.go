@@ -1,7 +1,9 @@
-// Best-first trees, beyond the paper: the most probable nodes of all blocks. With +text they are ranked by the text too.
+// Best-first trees, beyond the paper: the most probable nodes of all blocks. With +text they are
+// ranked by the text too.
 //
-// A slot's row is computed for the head's own first candidates. Below other nodes of its depth it is the best prediction there is, and
-// counts for less. After every pass the tree is built anew. The next blocks start from likely nodes whose first candidate is not likely.
+// A slot's row is computed for the head's own first candidates. Below other nodes of its depth it
+// is the best prediction there is, and counts for less. After every pass the tree is built anew.
+// The next blocks start from likely nodes whose first candidate is not likely.
 
 package specblock
 
@@ -70,7 +72,8 @@ func (s *state) build() {
 	}
 }
 
-// firstChance is the probability of the first candidate below a node of the draft, 0 where there is none.
+// firstChance is the probability of the first candidate below a node of the draft, 0 where there is
+// none.
 func (s *state) firstChance(node int) float64 {
 	if s.text != nil {
 		return s.d.text.FirstChance(node)
@@ -86,7 +89,8 @@ func (s *state) firstChance(node int) float64 {
 	return math.Exp(level[0].Score)
 }
 
-// find notes a node of the draft as one from which a block might start, if the head has a state for its token.
+// find notes a node of the draft as one from which a block might start, if the head has a state for
+// its token.
 func (s *state) find(node int) {
 	t := &s.draft
 	if node == 0 || s.blocks+1 >= s.d.options.Blocks || int(t.Depth[node]) >= s.depth {
@@ -101,7 +105,8 @@ func (s *state) find(node int) {
 		return
 	}
 	b := &s.all[from.block]
-	s.found = append(s.found, start{node: s.reach(node), row: b.row + from.slot, from: b.rows + from.slot, value: value})
+	s.found = append(s.found, start{node: s.reach(node), row: b.row + from.slot, from: b.rows + from.slot,
+		value: value})
 }
 
 // reach is the node of grown that a node of the draft is; there is one from now on.
@@ -153,7 +158,8 @@ func (s *state) Row(t *tree.Tree, node int) (r textrank.Row, offTop bool) {
 // textRow is a row for ranking by the text.
 func (s *state) textRow(number, depth int) textrank.Row {
 	x := &s.rows[number]
-	r := textrank.Row{Top: x.level[:min(len(x.level), textrank.RowMost)], Depth: depth, Output: &x.output, Cache: &s.caches[number]}
+	r := textrank.Row{Top: x.level[:min(len(x.level), textrank.RowMost)], Depth: depth, Output: &x.output,
+		Cache: &s.caches[number]}
 	if s.d.n.RankWidth > 0 {
 		r.Rank = x.rank[:]
 	}

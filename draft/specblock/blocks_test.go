@@ -18,13 +18,15 @@ import (
 // smallHead is a random head of K slots, with a rank head so wide.
 func smallHead(t drafttest.Fataler, m *model.Model, k, rank int, seed uint64) *Network {
 	c := Config{
-		Config: m.Config, Block: k, RankWidth: rank, Shift: seed%2 == 0, Broadcast: seed%3 > 0, SamePosition: seed%5 == 0, Taps: []int{1, 2, 3},
+		Config: m.Config, Block: k, RankWidth: rank, Shift: seed%2 == 0, Broadcast: seed%3 > 0,
+		SamePosition: seed%5 == 0, Taps: []int{1, 2, 3},
 	}
 	c.Arch, c.Layers, c.Rope.Neighbours = "llama", 2, false
 	return drafttest.Must(NewNetwork(c, &synthetic.Weights{Type: tensor.F32, Seed: seed}, nil, &m.Network))(t)
 }
 
-// alone computes a block of a proposal with nothing but the blocks that it descends from beside it, and returns its logits.
+// alone computes a block of a proposal with nothing but the blocks that it descends from beside it,
+// and returns its logits.
 func alone(n *Network, s *state, text []int32, taps func(at int) []float32, number int) nn.Mat {
 	var way []int // blocks, the last first
 	for at := number; ; {
@@ -80,24 +82,28 @@ func alone(n *Network, s *state, text []int32, taps func(at int) []float32, numb
 	return out
 }
 
-// What the blocks of a best-first proposal predict does not depend on the blocks beside them, nor on the rounds before, to the bit; and
-// below every node of the tree speaks the block that starts there, or the nearest above it.
+// What the blocks of a best-first proposal predict does not depend on the blocks beside them, nor
+// on the rounds before, to the bit; and below every node of the tree speaks the block that starts
+// there, or the nearest above it.
 func TestBlocksOfAProposal(t *testing.T) {
 	m := drafttest.OpenTarget(t, 400)
 	rapid.Check(t, func(r *rapid.T) {
 		n := smallHead(r, m, rapid.IntRange(1, 4).Draw(r, "block"), 8, rapid.Uint64Range(0, 30).Draw(r, "head"))
-		o := Options{Tree: BestFirst, Modifiers: draft.Modifiers{Text: true}, Blocks: rapid.IntRange(1, 4).Draw(r, "blocks"), Starts: rapid.IntRange(0, 6).Draw(r, "starts"), Nodes: 40}
+		o := Options{Tree: BestFirst, Modifiers: draft.Modifiers{Text: true},
+			Blocks: rapid.IntRange(1, 4).Draw(r, "blocks"), Starts: rapid.IntRange(0, 6).Draw(r, "starts"), Nodes: 40}
 		d, err := New(o, n, drafttest.As(m))
 		if err != nil {
 			r.Fatal(err)
 		}
 		one := drafttest.Begin(r, d, draft.Options{}, 1)
 		other := drafttest.Begin(r, d, draft.Options{}, 2)
-		drafttest.Commit(r, d, one.Prompt(drafttest.GenText(r, 1, 30), n.Hidden, true), other.Prompt([]int32{5, 6}, n.Hidden, true))
+		drafttest.Commit(r, d, one.Prompt(drafttest.GenText(r, 1, 30), n.Hidden, true),
+			other.Prompt([]int32{5, 6}, n.Hidden, true))
 		for range rapid.IntRange(0, 2).Draw(r, "rounds") {
 			q := one.Request(30, 20, nil)
 			drafttest.Propose(r, d, q)
-			drafttest.Commit(r, d, one.Accept(q.Tree, rapid.IntRange(0, q.Tree.Len()-1).Draw(r, "accepted"), 9, n.Hidden))
+			drafttest.Commit(r, d, one.Accept(q.Tree, rapid.IntRange(0, q.Tree.Len()-1).Draw(r, "accepted"), 9,
+				n.Hidden))
 		}
 		q := one.Request(30, 20, nil)
 		drafttest.Propose(r, d, q, other.Request(30, 20, nil))
@@ -115,7 +121,8 @@ func TestBlocksOfAProposal(t *testing.T) {
 			for k := range b.slots {
 				for i, v := range s.rows[b.rows+k].output.Logits {
 					if math.Float32bits(v) != math.Float32bits(want.Row(int(k))[i]) {
-						r.Fatalf("block %d of %d, slot %d: logit %d is %v, alone %v", number, len(s.all), k, i, v, want.Row(int(k))[i])
+						r.Fatalf("block %d of %d, slot %d: logit %d is %v, alone %v", number, len(s.all), k, i, v,
+							want.Row(int(k))[i])
 					}
 				}
 			}
@@ -149,13 +156,15 @@ func TestBlocksOfAProposal(t *testing.T) {
 	})
 }
 
-// Text that repeats itself is drafted on beyond the head's blocks, where the head has no opinion of its own.
+// Text that repeats itself is drafted on beyond the head's blocks, where the head has no opinion of
+// its own.
 func TestTreesGoOnWithTheText(t *testing.T) {
 	m := drafttest.OpenTarget(t, 400)
 	for seed := range uint64(6) {
 		n := smallHead(t, m, 2+int(seed%3), 0, seed)
 		clear(n.Norm.Weight) // all logits are the same
-		d, err := New(Options{Tree: BestFirst, Modifiers: draft.Modifiers{Text: true}, Blocks: 2, Starts: 4, Nodes: 200}, n, drafttest.As(m))
+		d, err := New(Options{Tree: BestFirst, Modifiers: draft.Modifiers{Text: true}, Blocks: 2, Starts: 4,
+			Nodes: 200}, n, drafttest.As(m))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -174,12 +183,14 @@ func TestTreesGoOnWithTheText(t *testing.T) {
 			node = q.Tree.Child(node, text[at+1+depth])
 		}
 		if node < 0 || q.Tree.MaxDepth() != 30 {
-			t.Errorf("head %d of block %d: text that occurred before is followed for %d tokens, want 30: %v", seed, n.Block, depth-1, q.Tree)
+			t.Errorf("head %d of block %d: text that occurred before is followed for %d tokens, want 30: %v", seed,
+				n.Block, depth-1, q.Tree)
 		}
 	}
 }
 
-// What a block brings is foretold from what the ones before it brought, and rows that bring little are not computed.
+// What a block brings is foretold from what the ones before it brought, and rows that bring little
+// are not computed.
 func TestYieldLearns(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	y := newYield(3, 4)

@@ -9,8 +9,8 @@ import (
 	"github.com/grovellm/grove/model"
 )
 
-// Config is the shape of a SpecBlock head. Of the model.Config Arch is "llama", or "qwen3" whose layers normalise queries and keys, and
-// Vocab and Hidden are the target's.
+// Config is the shape of a SpecBlock head. Of the model.Config Arch is "llama", or "qwen3" whose
+// layers normalise queries and keys, and Vocab and Hidden are the target's.
 type Config struct {
 	model.Config
 
@@ -19,19 +19,21 @@ type Config struct {
 	Shift     bool // between layers a row takes in the row before it (equation 3)
 	Broadcast bool // condition and token go to all rows of a block, not to its first alone (equation 2)
 
-	// Taps are the layers of the target that the head reads, in order: 0 is the embedding, i what block i puts out. The release's
-	// hidden_states[i] is tap i.
+	// Taps are the layers of the target that the head reads, in order: 0 is the embedding, i what
+	// block i puts out. The release's hidden_states[i] is tap i.
 	Taps []int
 
-	// Ways of the released code that the paper has not. SamePosition: the rows of a later block stand where those of the first did, not
-	// after the row that it starts from. RankNormed: the rank head reads hidden states after the last norm.
+	// Ways of the released code that the paper has not. SamePosition: the rows of a later block
+	// stand where those of the first did, not after the row that it starts from. RankNormed: the
+	// rank head reads hidden states after the last norm.
 	SamePosition, RankNormed bool
 
-	// RankFull says that the rank head's features describe the whole distribution, as the paper has it (appendix B), and not that of
-	// the largest logits alone.
+	// RankFull says that the rank head's features describe the whole distribution, as the paper has
+	// it (appendix B), and not that of the largest logits alone.
 	RankFull bool
 
-	// RankOffset is added to the rank head's scores where a row's bucket is chosen, and nowhere else: chances are made of the scores alone.
+	// RankOffset is added to the rank head's scores where a row's bucket is chosen, and nowhere
+	// else: chances are made of the scores alone.
 	RankOffset [RankBuckets]float32
 
 	DraftVocab   int // tokens of the head's own output; 0: the target's
@@ -40,8 +42,8 @@ type Config struct {
 	TextWeights []float32 // of the modifier +text, fitted for the head; nil: it learns from the start
 }
 
-// RankBuckets is the number of classes that the rank head tells apart: the rank of the target's token among the drafter's is 1; 2 to
-// 4; 5 to 10; beyond (§3.2).
+// RankBuckets is the number of classes that the rank head tells apart: the rank of the target's
+// token among the drafter's is 1; 2 to 4; 5 to 10; beyond (§3.2).
 const RankBuckets = 4
 
 // Bounds on what a file may claim.
@@ -66,7 +68,8 @@ func (c *Config) Validate() error {
 	}
 	for _, v := range c.RankOffset {
 		if !(math.Abs(float64(v)) <= maxOffset) {
-			return fmt.Errorf("the rank head's offsets are %v: want numbers from -%d to %d", c.RankOffset, maxOffset, maxOffset)
+			return fmt.Errorf("the rank head's offsets are %v: want numbers from -%d to %d", c.RankOffset, maxOffset,
+				maxOffset)
 		}
 	}
 	if err := headfile.CheckTaps(c.Taps, c.TargetLayers); err != nil {
@@ -96,10 +99,12 @@ func (c *Config) Describe(bool) string {
 	return fmt.Sprintf("SpecBlock head: blocks of %d rows, layers %d, %s", c.Block, c.Layers, rank)
 }
 
-// Draw draws the numbers of a random head. That of a drafter has a rank head. Widths of matrices are multiples of unit.
+// Draw draws the numbers of a random head. That of a drafter has a rank head. Widths of matrices
+// are multiples of unit.
 func (c *Config) Draw(rng *rand.Rand, drafter string, unit int) {
 	c.Arch, c.Layers = []string{"llama", "qwen3"}[rng.IntN(2)], 1+rng.IntN(3)
-	c.Block, c.RankWidth, c.Shift, c.Broadcast = 1+rng.IntN(6), unit*(1+rng.IntN(40/unit)), rng.IntN(4) > 0, rng.IntN(4) > 0
+	c.Block, c.RankWidth, c.Shift, c.Broadcast = 1+rng.IntN(6), unit*(1+rng.IntN(40/unit)), rng.IntN(4) > 0,
+		rng.IntN(4) > 0
 	c.SamePosition, c.RankNormed, c.RankFull = rng.IntN(3) == 0, rng.IntN(3) == 0, rng.IntN(3) == 0
 	if drafter == "" && rng.IntN(6) == 0 {
 		c.RankWidth = 0

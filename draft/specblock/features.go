@@ -5,16 +5,19 @@ package specblock
 import "math"
 
 const (
-	// Features is how many numbers describe a distribution (paper 004, appendix B): the logarithms of the ten largest
-	// probabilities, how far the first logit lies before the second, the third and the fifth, the largest probability, and the entropy.
+	// Features is how many numbers describe a distribution (paper 004, appendix B): the logarithms
+	// of the ten largest probabilities, how far the first logit lies before the second, the third
+	// and the fifth, the largest probability, and the entropy.
 	Features = 15
 
-	// FeatureLogits is how many of the largest logits these are made of: in the release the distribution is theirs alone.
+	// FeatureLogits is how many of the largest logits these are made of: in the release the
+	// distribution is theirs alone.
 	FeatureLogits = 20
 )
 
-// Beyond is what the logits that are not among the largest add to a distribution: the sums of exp(l), and of l·exp(l), of
-// logits l less the largest of all. Zeros leave them out, as the release does.
+// Beyond is what the logits that are not among the largest add to a distribution: the sums of
+// exp(l), and of l·exp(l), of logits l less the largest of all. Zeros leave them out, as the
+// release does.
 type Beyond struct{ Mass, Moment float64 }
 
 // BeyondOf adds up a row's logits but for the largest, which top lists in order.
@@ -37,8 +40,8 @@ func BeyondOf(logits, top []float32) (b Beyond) {
 	return Beyond{max(b.Mass, 0), min(b.Moment, 0)}
 }
 
-// FeaturesOf fills dst, Features long, from the largest logits of a row, up to FeatureLogits, the largest first, and what is beyond
-// them.
+// FeaturesOf fills dst, Features long, from the largest logits of a row, up to FeatureLogits, the
+// largest first, and what is beyond them.
 func FeaturesOf(top []float32, b Beyond, dst []float32) {
 	clear(dst)
 	if len(top) == 0 {

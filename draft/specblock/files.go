@@ -1,5 +1,6 @@
-// Heads in files: GGUF of architecture specblock, which is grove's own in the likeness of llama.cpp's eagle3, and Hugging Face
-// folders as the release has them (reference specblock.md §1.10). Rows of queries and keys are alike in both.
+// Heads in files: GGUF of architecture specblock, which is grove's own in the likeness of
+// llama.cpp's eagle3, and Hugging Face folders as the release has them (reference specblock.md
+// §1.10). Rows of queries and keys are alike in both.
 
 package specblock
 
@@ -17,7 +18,8 @@ import (
 const arch = "specblock"
 
 var kind = headfile.Kind{
-	Name: "SpecBlock head", Drafters: []string{arch}, Archs: []string{arch}, New: func() headfile.Shape { return new(Config) },
+	Name: "SpecBlock head", Drafters: []string{arch}, Archs: []string{arch},
+	New: func() headfile.Shape { return new(Config) },
 	Examples: []string{
 		"specblock:widths=2/3/5/2,blocks=2,starts=6,nodes=35", "specblock:widths=3/3/3/3,blocks=2,nodes=35",
 		"specblock:tree=best-first,blocks=2,starts=6,nodes=35", "specblock:tree=best-first,blocks=2,cached=1,nodes=60",
@@ -31,10 +33,12 @@ func (*Config) Kind() *headfile.Kind { return &kind }
 
 // Common points at what heads of all kinds have.
 func (c *Config) Common() headfile.Common {
-	return headfile.Common{Layers: &c.Config, Taps: &c.Taps, TargetLayers: &c.TargetLayers, DraftVocab: &c.DraftVocab, TextWeights: &c.TextWeights}
+	return headfile.Common{Layers: &c.Config, Taps: &c.Taps, TargetLayers: &c.TargetLayers, DraftVocab: &c.DraftVocab,
+		TextWeights: &c.TextWeights}
 }
 
-// Open loads a head for a target, of which it uses what it has not of its own. A head is loaded once for all drafters of a target.
+// Open loads a head for a target, of which it uses what it has not of its own. A head is loaded
+// once for all drafters of a target.
 func Open(h draft.Head, target draft.Target) (*Network, error) {
 	build := func(s headfile.Shape, w model.Weights, tokens []int32, m *model.Network) (*Network, error) {
 		return NewNetwork(*s.(*Config), w, tokens, m)
@@ -45,8 +49,8 @@ func Open(h draft.Head, target draft.Target) (*Network, error) {
 // FileArch is the architecture that a GGUF file names.
 func (*Config) FileArch() string { return arch }
 
-// Keys goes through the keys of a GGUF file. The ways of the released code are false where a file does not say them, broadcast
-// and shift are true.
+// Keys goes through the keys of a GGUF file. The ways of the released code are false where a file
+// does not say them, broadcast and shift are true.
 func (c *Config) Keys(k *headfile.Keys) {
 	k.Int(".block_size", &c.Block)
 	k.Taps(c.Common())
@@ -72,7 +76,8 @@ func (c *Config) setOffset(v []float32) error {
 	return nil
 }
 
-// folderConfig is what config.json says of a head beyond its layers; the last six are not in the release's.
+// folderConfig is what config.json says of a head beyond its layers; the last six are not in the
+// release's.
 type folderConfig struct {
 	Block        int  `json:"diffspec_draft_token_num"`
 	RankClasses  int  `json:"rank_classes"`
@@ -116,7 +121,8 @@ func (c *Config) ReadFolder(x *headfile.File) (layout string, err error) {
 	*c = Config{
 		Config: base, Block: f.Block, Taps: headfile.Stated(f.Taps), DraftVocab: f.DraftVocab,
 		TargetLayers: f.TargetLayers, Shift: x.Has("shift_proj.0.weight"),
-		Broadcast: set(f.Broadcast), SamePosition: set(f.SamePosition), RankNormed: set(f.RankNormed), RankFull: f.RankFull,
+		Broadcast: set(f.Broadcast), SamePosition: set(f.SamePosition), RankNormed: set(f.RankNormed),
+		RankFull: f.RankFull,
 	}
 	if f.RankOffset != nil {
 		if err := c.setOffset(f.RankOffset); err != nil {
@@ -173,7 +179,8 @@ func (c *Config) Place(name, _ string) headfile.Place {
 func (*Config) Folders() (authors, speculators bool) { return true, false }
 
 // FolderFields is config.json.
-func (c *Config) FolderFields(m map[string]any, _ tensor.Type, _ []tensor.Tensor, _ *model.Config) (map[string]any, string, error) {
+func (c *Config) FolderFields(m map[string]any, _ tensor.Type, _ []tensor.Tensor, _ *model.Config) (map[string]any,
+	string, error) {
 	class := "LlamaForCausalLMSpecBlock"
 	if c.Shift {
 		class += "Shift"

@@ -70,12 +70,14 @@ func apart(a, b []float32) float64 {
 }
 
 // write writes a head in every form.
-func write(t testing.TB, c *specblock.Config, vocabulary *gguf.File, kind tensor.Type, seed uint64) map[string]draft.Head {
+func write(t testing.TB, c *specblock.Config, vocabulary *gguf.File, kind tensor.Type,
+	seed uint64) map[string]draft.Head {
 	t.Helper()
 	weights, tokens := drafttest.Must(synthetic.Tensors(c, kind, seed))(t), synthetic.Tokens(c, seed)
 	dir := t.TempDir()
 	file, folder := filepath.Join(dir, "head.gguf"), filepath.Join(dir, "head")
-	if err := errors.Join(headfile.WriteGGUF(file, c.Name, c, weights, tokens, vocabulary, kind), headfile.WriteFolder(folder, c, weights, tokens)); err != nil {
+	if err := errors.Join(headfile.WriteGGUF(file, c.Name, c, weights, tokens, vocabulary, kind),
+		headfile.WriteFolder(folder, c, weights, tokens)); err != nil {
 		t.Fatal(err)
 	}
 	data := drafttest.Must(os.ReadFile(file))(t)
@@ -85,7 +87,8 @@ func write(t testing.TB, c *specblock.Config, vocabulary *gguf.File, kind tensor
 	return map[string]draft.Head{"file": {Name: file}, "data": {Name: "embedded", Data: data}, "folder": {Name: folder}}
 }
 
-// A head comes back from a file of any type and from a folder as it was: its shape, its tokens, and to the bit what it computes.
+// A head comes back from a file of any type and from a folder as it was: its shape, its tokens, and
+// to the bit what it computes.
 func TestFilesRoundTrip(t *testing.T) {
 	m, vocabulary := drafttest.FileTarget(t)
 	for seed := range uint64(12) {
@@ -95,7 +98,8 @@ func TestFilesRoundTrip(t *testing.T) {
 			c.DraftVocab = 0
 		}
 		c.Name = fmt.Sprint("head ", seed)
-		made := drafttest.Must(specblock.NewNetwork(c, synthetic.Head(&c, kind, seed), synthetic.Tokens(&c, seed), &m.Network))(t)
+		made := drafttest.Must(specblock.NewNetwork(c, synthetic.Head(&c, kind, seed), synthetic.Tokens(&c, seed),
+			&m.Network))(t)
 		want := computed(made, m)
 		for form, h := range write(t, &c, vocabulary, kind, seed) {
 			got, err := headfile.ReadConfig[specblock.Config](h, &m.Config)
@@ -128,9 +132,11 @@ func TestFilesRoundTrip(t *testing.T) {
 	}
 }
 
-// A folder as the release has it: its names, its config.json, and the draft vocabulary in a file of PyTorch's own.
+// A folder as the release has it: its names, its config.json, and the draft vocabulary in a file of
+// PyTorch's own.
 func TestReleasedFolder(t *testing.T) {
-	c := specblock.Config{Config: model.Config{Arch: "llama", Vocab: 5, Hidden: 8, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 4, FFN: 24, Context: 2048, NormEps: 1e-5,
+	c := specblock.Config{Config: model.Config{Arch: "llama", Vocab: 5, Hidden: 8, Layers: 2, Heads: 2, KVHeads: 1,
+		HeadDim: 4, FFN: 24, Context: 2048, NormEps: 1e-5,
 		Rope: model.RopeConfig{Base: 1e4, Dims: 4, Scale: 1}}, Block: 4, RankWidth: 16, Shift: true, Broadcast: true, SamePosition: true, RankNormed: true, DraftVocab: 3,
 		Taps: []int{2, 6, 9}}
 	weights := drafttest.Must(synthetic.Tensors(&c, tensor.F32, 1))(t)
@@ -144,9 +150,12 @@ func TestReleasedFolder(t *testing.T) {
 		names = append(names, strings.TrimSuffix(x.Name, ".weight"))
 	}
 	slices.Sort(names)
-	want := []string{"input_layer.condition_proj", "input_layer.condition_norm", "input_layer.token_norm", "input_layer.query_norm",
-		"input_layer.position_queries", "input_layer.fuse", "shift_proj.0", "norm", "lm_head", "rank_head.0", "rank_head.2", "t2d", "d2t"}
-	for _, part := range []string{"input_layernorm", "post_attention_layernorm", "self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj",
+	want := []string{"input_layer.condition_proj", "input_layer.condition_norm", "input_layer.token_norm",
+		"input_layer.query_norm",
+		"input_layer.position_queries", "input_layer.fuse", "shift_proj.0", "norm", "lm_head", "rank_head.0",
+		"rank_head.2", "t2d", "d2t"}
+	for _, part := range []string{"input_layernorm", "post_attention_layernorm", "self_attn.q_proj",
+		"self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj",
 		"mlp.gate_proj", "mlp.up_proj", "mlp.down_proj"} {
 		want = append(want, "layers.0."+part, "layers.1."+part)
 	}
@@ -174,7 +183,8 @@ func TestReleasedFolder(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(dir, "config.json"), []byte(text), 0o666); err != nil {
 			t.Fatal(err)
 		}
-		return headfile.ReadConfig[specblock.Config](draft.Head{Name: dir}, &model.Config{Hidden: 8, Vocab: 5, Layers: 12})
+		return headfile.ReadConfig[specblock.Config](draft.Head{Name: dir},
+			&model.Config{Hidden: 8, Vocab: 5, Layers: 12})
 	}
 	got, err := read()
 	if d := cmp.Diff(c, got); d != "" || err != nil {
@@ -186,7 +196,8 @@ func TestReleasedFolder(t *testing.T) {
 	if _, err := read(); err == nil || !strings.Contains(err.Error(), "vocab_mapping.pt") {
 		t.Errorf("no list of the draft vocabulary: %v", err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "vocab_mapping.pt"), drafttest.Must(os.ReadFile("testdata/vocab_mapping.pt"))(t), 0o666); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "vocab_mapping.pt"),
+		drafttest.Must(os.ReadFile("testdata/vocab_mapping.pt"))(t), 0o666); err != nil {
 		t.Fatal(err)
 	}
 	x := drafttest.Must(headfile.Read(draft.Head{Name: dir}, (&specblock.Config{}).Kind()))(t)
@@ -204,13 +215,15 @@ func TestReleasedFolder(t *testing.T) {
 		"block size is 999":                       {`token_num": 4`, `token_num": 999`},
 		"want as many":                            {`draft_vocab_size": 3`, `draft_vocab_size": 4`},
 	} {
-		if _, err := read(change[0], change[1]); err == nil || !strings.Contains(err.Error(), want) && !strings.Contains(err.Error(), "has shape") || !strings.Contains(err.Error(), dir) {
+		if _, err := read(change[0], change[1]); err == nil || !strings.Contains(err.Error(), want) &&
+			!strings.Contains(err.Error(), "has shape") || !strings.Contains(err.Error(), dir) {
 			t.Errorf("%s: %v", want, err)
 		}
 	}
 }
 
-// A head that is not for the target is refused, saying what differs; so are files and weights of other kinds.
+// A head that is not for the target is refused, saying what differs; so are files and weights of
+// other kinds.
 func TestRefusedHeads(t *testing.T) {
 	m, vocabulary := drafttest.FileTarget(t)
 	good := synthetic.Config[specblock.Config](rand.New(rand.NewPCG(3, 3)), "", m.Config, tensor.F32)
@@ -227,7 +240,8 @@ func TestRefusedHeads(t *testing.T) {
 		change(&c)
 		path = write(t, &c, vocabulary, tensor.F32, 1)["file"].Name
 		_, err := specblock.Open(draft.Head{Name: path}, drafttest.As(m))
-		if want == "" != (err == nil) || err != nil && (!strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), path)) {
+		if want == "" != (err == nil) || err != nil && (!strings.Contains(err.Error(), want) ||
+			!strings.Contains(err.Error(), path)) {
 			t.Errorf("%q: %v", want, err)
 		}
 	}
@@ -241,14 +255,21 @@ func TestRefusedHeads(t *testing.T) {
 		"is there twice": func() error {
 			return headfile.WriteFolder(t.TempDir(), &good, append(slices.Clone(weights), weights[0]), tokens)
 		},
-		"want their ids":     func() error { return headfile.WriteGGUF(path, "x", &good, weights, nil, nil, tensor.F32) },
-		"neighbouring pairs": func() error { return headfile.WriteGGUF(path, "x", &pairs, weights, tokens, nil, tensor.F32) },
+		"want their ids": func() error {
+			return headfile.WriteGGUF(path, "x", &good, weights, nil, nil,
+				tensor.F32)
+		},
+		"neighbouring pairs": func() error {
+			return headfile.WriteGGUF(path, "x", &pairs, weights, tokens, nil,
+				tensor.F32)
+		},
 	} {
 		if err := f(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", want, err)
 		}
 	}
-	if _, err := headfile.Read(draft.Head{Name: vocabulary.Path}, (&specblock.Config{}).Kind()); !errors.Is(err, headfile.ErrKind) {
+	if _, err := headfile.Read(draft.Head{Name: vocabulary.Path}, (&specblock.Config{}).Kind()); !errors.Is(err,
+		headfile.ErrKind) {
 		t.Errorf("a model for a head: %v", err)
 	}
 }

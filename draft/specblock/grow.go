@@ -36,7 +36,8 @@ type growth struct {
 	cands []sample.Candidate
 	first int // of the pass's rows, the first of rows
 
-	grown tree.Tree // ranked: all nodes found so far, of which the likeliest are proposed; best-first: the paths to blocks
+	// ranked: all nodes found so far, of which the likeliest are proposed; best-first: the paths to blocks
+	grown tree.Tree
 	worth []float32 // of each node of the tree: the chance that the target's text goes through it
 	sum   float64   // of the worths of the nodes that would be proposed
 	best  tree.Tree // ranked: the nodes that would be proposed
@@ -71,13 +72,15 @@ func (s *state) grow() {
 	}
 }
 
-// goOn chooses the starts of the next block, those of the most value of what was found, and says whether it pays.
+// goOn chooses the starts of the next block, those of the most value of what was found, and says
+// whether it pays.
 func (s *state) goOn() bool {
 	s.starts = s.starts[:0]
 	if s.blocks < s.d.options.Blocks {
 		for _, b := range s.found {
 			b.slots = s.worthwhile(&b)
-			if int(s.grown.Depth[b.node]) < s.depth && b.value > 0 && !slices.ContainsFunc(s.starts, func(o start) bool { return o.node == b.node }) {
+			if int(s.grown.Depth[b.node]) < s.depth && b.value > 0 &&
+				!slices.ContainsFunc(s.starts, func(o start) bool { return o.node == b.node }) {
 				s.starts = append(s.starts, b)
 			}
 		}
@@ -98,8 +101,8 @@ func (s *state) goOn() bool {
 	return len(s.starts) > 0 && (g == nil || g.Deeper(float32(s.sum), float32(more)))
 }
 
-// worthwhile is how many slots of a block from b are worth their rows. A ranked tree has whole blocks. Without a guide a tree does not
-// depend on trees before: so nothing is learned of them.
+// worthwhile is how many slots of a block from b are worth their rows. A ranked tree has whole
+// blocks. Without a guide a tree does not depend on trees before: so nothing is learned of them.
 func (s *state) worthwhile(b *start) int32 {
 	most := min(s.depth-int(s.grown.Depth[b.node]), s.d.n.Block)
 	if s.d.options.Tree == BestFirst {

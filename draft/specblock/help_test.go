@@ -21,7 +21,8 @@ func head(t drafttest.Fataler, m *model.Model, seed uint64) *specblock.Network {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	kind := []tensor.Type{tensor.F32, tensor.BF16, tensor.Q8_0}[rng.IntN(3)]
 	c := synthetic.Config[specblock.Config](rng, "specblock", m.Config, kind)
-	return drafttest.Must(specblock.NewNetwork(c, synthetic.Head(&c, kind, seed), synthetic.Tokens(&c, seed), &m.Network))(t)
+	return drafttest.Must(specblock.NewNetwork(c, synthetic.Head(&c, kind, seed), synthetic.Tokens(&c, seed),
+		&m.Network))(t)
 }
 
 func genHead(r *rapid.T, m *model.Model) *specblock.Network {
@@ -32,8 +33,10 @@ func genHead(r *rapid.T, m *model.Model) *specblock.Network {
 func genOptions(r *rapid.T, n *specblock.Network) specblock.Options {
 	o := specblock.Options{
 		Tree:   rapid.SampledFrom([]string{specblock.BestFirst, specblock.Ranked}).Draw(r, "tree"),
-		Blocks: rapid.IntRange(1, 4).Draw(r, "blocks"), Widths: rapid.SampledFrom([]string{"2/4/10/0", "2/4/6/4", "0/3/0/2"}).Draw(r, "widths"),
-		Starts: rapid.SampledFrom([]int{0, 1, 4, 10}).Draw(r, "starts"), Nodes: rapid.SampledFrom([]int{10, 60, 200}).Draw(r, "nodes"),
+		Blocks: rapid.IntRange(1, 4).Draw(r, "blocks"), Widths: rapid.SampledFrom([]string{"2/4/10/0", "2/4/6/4",
+			"0/3/0/2"}).Draw(r, "widths"),
+		Starts: rapid.SampledFrom([]int{0, 1, 4, 10}).Draw(r, "starts"),
+		Nodes:  rapid.SampledFrom([]int{10, 60, 200}).Draw(r, "nodes"),
 	}
 	if n.RankWidth == 0 || rapid.IntRange(0, 2).Draw(r, "uniformly") == 0 {
 		o.Widths = rapid.SampledFrom([]string{"1/1/1/1", "2/2/2/2", "5/5/5/5"}).Draw(r, "uniform")
@@ -54,6 +57,7 @@ func newDrafter(t drafttest.Fataler, o specblock.Options, n *specblock.Network, 
 }
 
 // best is the drafter that auto takes.
-var best = specblock.Options{Tree: specblock.BestFirst, Blocks: 3, Starts: 2, Cached: 1, Nodes: 60, Modifiers: draft.Modifiers{Text: true}}
+var best = specblock.Options{Tree: specblock.BestFirst, Blocks: 3, Starts: 2, Cached: 1, Nodes: 60,
+	Modifiers: draft.Modifiers{Text: true}}
 
 func exp(x float32) float32 { return float32(math.Exp(float64(x))) }

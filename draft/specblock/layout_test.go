@@ -8,11 +8,13 @@ import (
 	"pgregory.net/rapid"
 )
 
-// The mask of the paper's figure 3 and reference §1.5, row by row: a slot of an entry sees all slots of the entries before, and its own
-// up to itself. A row of a later block sees what the row that it started from sees, and its own block up to itself.
+// The mask of the paper's figure 3 and reference §1.5, row by row: a slot of an entry sees all
+// slots of the entries before, and its own up to itself. A row of a later block sees what the row
+// that it started from sees, and its own block up to itself.
 func TestWhatRowsSee(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		c := specblock.Config{Config: model.Config{Vocab: 50}, Block: rapid.IntRange(1, 5).Draw(t, "block"), SamePosition: rapid.Bool().Draw(t, "same position")}
+		c := specblock.Config{Config: model.Config{Vocab: 50}, Block: rapid.IntRange(1, 5).Draw(t, "block"),
+			SamePosition: rapid.Bool().Draw(t, "same position")}
 		k := c.Block
 		text := rapid.SliceOfN(rapid.Int32Range(0, 49), 1, 12).Draw(t, "text")
 		before := rapid.IntRange(0, 9).Draw(t, "before")
@@ -38,7 +40,8 @@ func TestWhatRowsSee(t *testing.T) {
 			}
 		}
 		if len(of) != l.Tree.Len() || len(l.Position) != l.Tree.Len() || len(l.Slot) != l.Tree.Len() {
-			t.Fatalf("%d rows of %d blocks: a tree of %d, positions of %d, slots of %d", len(of), len(blocks), l.Tree.Len(), len(l.Position), len(l.Slot))
+			t.Fatalf("%d rows of %d blocks: a tree of %d, positions of %d, slots of %d", len(of), len(blocks),
+				l.Tree.Len(), len(l.Position), len(l.Slot))
 		}
 		var sees func(row, other int) bool
 		sees = func(row, other int) bool {
@@ -67,7 +70,8 @@ func TestWhatRowsSee(t *testing.T) {
 			}
 			for other := range l.Tree.Len() {
 				if got, want := l.Tree.Sees(row, other), sees(row, other); got != want {
-					t.Fatalf("K = %d: row %d of block %d sees row %d of block %d: %v", k, row, of[row], other, of[other], got)
+					t.Fatalf("K = %d: row %d of block %d sees row %d of block %d: %v", k, row, of[row], other,
+						of[other], got)
 				}
 			}
 		}

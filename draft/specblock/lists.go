@@ -1,4 +1,5 @@
-// Rows that say what comes next: the head over all or part of the vocabulary (package shortlist), and what is kept of it.
+// Rows that say what comes next: the head over all or part of the vocabulary (package shortlist),
+// and what is kept of it.
 
 package specblock
 
@@ -14,7 +15,8 @@ import (
 
 // row is what the head computed in a slot of a block. It lasts until the next proposal.
 type row struct {
-	top    []sample.Candidate // its likeliest tokens, before noise, penalties and all else: LogProb is their probability's logarithm
+	// its likeliest tokens, before noise, penalties and all else: LogProb is their probability's logarithm
+	top    []sample.Candidate
 	level  []sample.Candidate // the first in the race that the target's choice will be
 	state  []float32          // what a block that starts from the row begins with
 	output textrank.Output    // its logits, as the head computed them
@@ -34,7 +36,8 @@ type listing struct {
 // ListStats are what the shortlists made of the drafts.
 func (l *listing) ListStats() draft.ListStats { return l.stats.OfHead() }
 
-// look takes rows of x, those of d.from, as the ones that say what comes next. They are the rows of the live sequences' starts.
+// look takes rows of x, those of d.from, as the ones that say what comes next. They are the rows of
+// the live sequences' starts.
 func (d *drafter) look(x nn.Mat) {
 	if d.block == len(d.passes) {
 		d.passes = append(d.passes, new(looked))
@@ -57,7 +60,8 @@ func (d *drafter) look(x nn.Mat) {
 		for i := range s.starts {
 			s.starts[i].rows = int32(len(s.rows))
 			for range s.starts[i].slots {
-				r := row{state: d.states.Row(at), output: textrank.Output{Logits: p.logits.Row(at), Tokens: d.n.Tokens, Places: d.places}}
+				r := row{state: d.states.Row(at), output: textrank.Output{Logits: p.logits.Row(at),
+					Tokens: d.n.Tokens, Places: d.places}}
 				if d.lists != nil {
 					r.output.List = d.lists[at]
 				}
@@ -89,7 +93,8 @@ func (d *drafter) choose() {
 		for i := range s.starts {
 			node := s.starts[i].node
 			for k := range s.starts[i].slots {
-				d.queries = append(d.queries, shortlist.Query{State: s.words, Step: int(s.grown.Depth[node] + k), Token: s.grown.Token[node]})
+				d.queries = append(d.queries, shortlist.Query{State: s.words, Step: int(s.grown.Depth[node] + k),
+					Token: s.grown.Token[node]})
 			}
 		}
 	}
@@ -116,7 +121,8 @@ func (s *state) compare(r *draft.Rows) {
 	}
 }
 
-// after is what the head said of what comes after a path below the root of the last proposal; nil: nothing.
+// after is what the head said of what comes after a path below the root of the last proposal; nil:
+// nothing.
 func (s *state) after(path []int32) *row {
 	if len(s.rows) == 0 {
 		return nil

@@ -8,12 +8,13 @@ import (
 	"github.com/grovellm/grove/nn"
 )
 
-// Network is the layers of a SpecBlock head (paper 004 §3.1, §3.2; reference specblock.md §1), over loaded weights to serve or trained
-// ones to train.
+// Network is the layers of a SpecBlock head (paper 004 §3.1, §3.2; reference specblock.md §1), over
+// loaded weights to serve or trained ones to train.
 //
-// A block is K rows that begin alike, with a condition and a token, but for the query of their slot. The condition of a first block is
-// what the target made of the text so far (Condition), that of a later one the head's own state of the row that it starts from: row
-// k of a block ends as the state from which Head·Norm says the token k + 1 places after the block's own.
+// A block is K rows that begin alike, with a condition and a token, but for the query of their
+// slot. The condition of a first block is what the target made of the text so far (Condition), that
+// of a later one the head's own state of the row that it starts from: row k of a block ends as the
+// state from which Head·Norm says the token k + 1 places after the block's own.
 type Network struct {
 	Config
 	Fuse nn.Linear // W_cond: joined taps to Hidden
@@ -27,15 +28,16 @@ type Network struct {
 	Shifts []Shift // after each layer but the last; nil where Config.Shift is not set
 	Norm   nn.Norm // before Head
 
-	// The rank head: RankOut·silu(RankHidden·state + RankFeatures·features); RankWidth 0: there is none.
+	// The rank head: RankOut·silu(RankHidden·state + RankFeatures·features); RankWidth 0: there is
+	// none.
 	RankHidden, RankFeatures, RankOut nn.Linear
 
 	headfile.Ends
 	Tokens []int32 // of the target, for each row of Head; nil: the same
 }
 
-// Shift is W_shift of equation 3 in two halves: what a row becomes is Own·(its state) + Before·(the state of the row before it in the
-// block). The first row takes itself for the one before.
+// Shift is W_shift of equation 3 in two halves: what a row becomes is Own·(its state) + Before·(the
+// state of the row before it in the block). The first row takes itself for the one before.
 type Shift struct{ Own, Before nn.Linear }
 
 // NewNetwork builds the head that c describes. It takes the embedding and the output matrix from
@@ -81,8 +83,10 @@ func (n *Network) parts() headfile.Parts {
 	list := headfile.Parts{
 		n.Ends.Part(c, false),
 		linear("fc", &n.Fuse, h, len(c.Taps)*h),
-		headfile.Norm("cond_norm", &n.ConditionNorm, h), headfile.Norm("token_norm", &n.TokenNorm, h), headfile.Norm("query_norm", &n.QueryNorm, h),
-		linear("fuse_cond", &n.FuseCondition, h, h), linear("fuse_token", &n.FuseToken, h, h), linear("fuse_query", &n.FuseQuery, h, h),
+		headfile.Norm("cond_norm", &n.ConditionNorm, h), headfile.Norm("token_norm", &n.TokenNorm, h),
+		headfile.Norm("query_norm", &n.QueryNorm, h),
+		linear("fuse_cond", &n.FuseCondition, h, h), linear("fuse_token", &n.FuseToken, h, h),
+		linear("fuse_query", &n.FuseQuery, h, h),
 		headfile.Table("query", &n.Queries, c.Block, h),
 		&headfile.Blocks{Of: &c.Config, To: &n.Blocks},
 	}
@@ -92,13 +96,15 @@ func (n *Network) parts() headfile.Parts {
 	}
 	list = append(list, headfile.Norm("output_norm", &n.Norm, h))
 	if c.RankWidth > 0 {
-		list = append(list, linear("rank_hidden", &n.RankHidden, c.RankWidth, h), linear("rank_features", &n.RankFeatures, c.RankWidth, Features),
+		list = append(list, linear("rank_hidden", &n.RankHidden, c.RankWidth, h),
+			linear("rank_features", &n.RankFeatures, c.RankWidth, Features),
 			linear("rank_out", &n.RankOut, RankBuckets, c.RankWidth))
 	}
 	return list
 }
 
-// Pages is the memory of caches: a row of a block is a row of theirs. They hold f32, as a tape wants: a head learns from what it drafted.
+// Pages is the memory of caches: a row of a block is a row of theirs. They hold f32, as a tape
+// wants: a head learns from what it drafted.
 func (n *Network) Pages() nn.Pages {
 	return nn.Pages{Layers: n.Layers, Heads: n.KVHeads, Dim: n.HeadDim, Rope: n.Blocks[0].Attn.Rope}
 }
@@ -116,8 +122,8 @@ type Buffers struct {
 	other             index   // of others
 }
 
-// index says of each row of a pass of blocks which row of another matrix belongs to it. The numbers of a row do not depend on how many
-// follow, so a tape may hold on to them while the list grows.
+// index says of each row of a pass of blocks which row of another matrix belongs to it. The numbers
+// of a row do not depend on how many follow, so a tape may hold on to them while the list grows.
 type index struct{ entry, slot, before []int32 }
 
 // even is the index of so many rows, in blocks of so many.
@@ -155,31 +161,36 @@ func (n *Network) add(x *index, entry, slot int32) {
 	x.entry, x.slot, x.before = append(x.entry, entry), append(x.slot, slot), append(x.before, before)
 }
 
-// Condition makes the conditions of entries of text, c (n × Hidden): taps holds for each its taps, one after the other (equation 1).
+// Condition makes the conditions of entries of text, c (n × Hidden): taps holds for each its taps,
+// one after the other (equation 1).
 func (n *Network) Condition(e *nn.Exec, taps, c nn.Mat) {
 	e.Linear(nn.Source{X: taps}, nn.Proj{Linear: &n.Fuse, Dst: c})
 }
 
-// Run computes the rows of blocks over what is in the forest's caches. Of each block there are its condition, a row of c, and its
-// token; its rows, as many of each as x (rows × Hidden) has room for, are left there before the last norm: Head·Norm(x) are
-// their logits, and rows of x the conditions of later blocks.
+// Run computes the rows of blocks over what is in the forest's caches. Of each block there are its
+// condition, a row of c, and its token; its rows, as many of each as x (rows × Hidden) has room
+// for, are left there before the last norm: Head·Norm(x) are their logits, and rows of x the
+// conditions of later blocks.
 func (n *Network) Run(e *nn.Exec, f *nn.Forest, c nn.Mat, tokens []int32, x nn.Mat, m *Buffers) {
 	n.layers(e, f, c, tokens, n.even(m, x.Rows, x.Rows/len(tokens)), x, m)
 	e.Block(&n.Blocks[n.Layers-1], n.Layers-1, f, x, &m.block)
 }
 
-// RunUneven is Run of blocks that have different numbers of rows, given as rows. It is not for a tape.
+// RunUneven is Run of blocks that have different numbers of rows, given as rows. It is not for a
+// tape.
 func (n *Network) RunUneven(e *nn.Exec, f *nn.Forest, c nn.Mat, tokens, rows []int32, x nn.Mat, m *Buffers) {
 	n.layers(e, f, c, tokens, n.uneven(m, rows), x, m)
 	e.Block(&n.Blocks[n.Layers-1], n.Layers-1, f, x, &m.block)
 }
 
-// Read is Run where nobody asks for the rows' states: it leaves their keys and values in the caches. What it does to x is undefined.
+// Read is Run where nobody asks for the rows' states: it leaves their keys and values in the
+// caches. What it does to x is undefined.
 func (n *Network) Read(e *nn.Exec, f *nn.Forest, c nn.Mat, tokens []int32, x nn.Mat, m *Buffers) {
 	n.layers(e, f, c, tokens, n.even(m, x.Rows, x.Rows/len(tokens)), x, m)
 	b, width := &n.Blocks[n.Layers-1], n.KVHeads*n.HeadDim
 	kv := e.Mat(&m.kv, x.Rows, 2*width)
-	e.Linear(nn.Source{X: x, Norm: &b.AttnNorm}, nn.Proj{Linear: &b.QKV[1], Dst: kv.Columns(0, width)}, nn.Proj{Linear: &b.QKV[2], Dst: kv.Columns(width, 2*width)})
+	e.Linear(nn.Source{X: x, Norm: &b.AttnNorm}, nn.Proj{Linear: &b.QKV[1], Dst: kv.Columns(0, width)},
+		nn.Proj{Linear: &b.QKV[2], Dst: kv.Columns(width, 2*width)})
 	e.Keys(&b.Attn, n.Layers-1, f, kv)
 }
 
@@ -231,8 +242,8 @@ func (n *Network) enter(e *nn.Exec, c nn.Mat, tokens []int32, x nn.Mat, at index
 	e.Add(x, spread)
 }
 
-// Rank computes the rank head's scores of the buckets (equation 4) for rows whose states, as Run leaves them, and features are given:
-// out is n × RankBuckets. No gradient goes back to either.
+// Rank computes the rank head's scores of the buckets (equation 4) for rows whose states, as Run
+// leaves them, and features are given: out is n × RankBuckets. No gradient goes back to either.
 func (n *Network) Rank(e *nn.Exec, states, features, out nn.Mat, m *Buffers) {
 	states, features = apart(states), apart(features)
 	src := nn.Source{X: states}

@@ -23,8 +23,8 @@ type oracle struct {
 	states [][]float32 // of every row of the layout
 }
 
-// newOracle reads a text and its root in chunks of so many entries. The last entry's rows stay pending; those before it have states
-// that nobody wants.
+// newOracle reads a text and its root in chunks of so many entries. The last entry's rows stay
+// pending; those before it have states that nobody wants.
 func newOracle(n *specblock.Network, m *model.Model, id int, text []int32, root int32, chunk int) *oracle {
 	pages := n.Pages()
 	o := &oracle{n: n, e: nn.NewExec(m.Pool()), cache: pages.NewCache()}
@@ -58,7 +58,8 @@ func newOracle(n *specblock.Network, m *model.Model, id int, text []int32, root 
 }
 
 // run computes the layout's rows from the given one on.
-func (o *oracle) run(run func(*specblock.Network, *nn.Exec, *nn.Forest, nn.Mat, []int32, nn.Mat, *specblock.Buffers), from int, c nn.Mat, tokens []int32) {
+func (o *oracle) run(run func(*specblock.Network, *nn.Exec, *nn.Forest, nn.Mat, []int32, nn.Mat, *specblock.Buffers),
+	from int, c nn.Mat, tokens []int32) {
 	rows := o.layout.Tree.Len() - from
 	var f nn.Forest
 	o.layout.Add(&f, o.cache, from)
@@ -70,7 +71,8 @@ func (o *oracle) run(run func(*specblock.Network, *nn.Exec, *nn.Forest, nn.Mat, 
 	}
 }
 
-// branch computes blocks that start from rows with tokens, all in one pass. It returns the first row of each.
+// branch computes blocks that start from rows with tokens, all in one pass. It returns the first
+// row of each.
 func (o *oracle) branch(rows []int, tokens []int32, slots int) (first []int) {
 	from := o.layout.Tree.Len()
 	c := nn.NewMat(len(rows), o.n.Hidden)
@@ -96,8 +98,9 @@ func sameBits(a, b []float32) bool {
 	return slices.EqualFunc(a, b, func(x, y float32) bool { return math.Float32bits(x) == math.Float32bits(y) })
 }
 
-// Entries read in chunks are those read one at a time; blocks computed in one pass are those computed one by one, and a block's rows
-// do not change when it is shortened: to the bit, whatever the head, and however many blocks go on from each other.
+// Entries read in chunks are those read one at a time; blocks computed in one pass are those
+// computed one by one, and a block's rows do not change when it is shortened: to the bit, whatever
+// the head, and however many blocks go on from each other.
 func TestBlocksTogetherAndAlone(t *testing.T) {
 	m := drafttest.OpenTarget(t, 400)
 	rapid.Check(t, func(r *rapid.T) {
@@ -153,7 +156,8 @@ func TestBlocksTogetherAndAlone(t *testing.T) {
 					}
 					for k := range slots[level+1] {
 						if got, want := all.states[first+i*slots[level+1]+k], one.states[b+k]; !sameBits(got, want) {
-							r.Fatalf("level %d, block %d of %d, slot %d of %d: other bits", level+2, i, len(rows), k, n.Block)
+							r.Fatalf("level %d, block %d of %d, slot %d of %d: other bits", level+2, i, len(rows), k,
+								n.Block)
 						}
 					}
 				}

@@ -12,7 +12,8 @@ import (
 // shortText is how many entries are read in one pass with the first block at most.
 const shortText = 32
 
-// Propose grows the trees of all requests together. When it fails, nothing has been proposed, and the next tree starts over.
+// Propose grows the trees of all requests together. When it fails, nothing has been proposed, and
+// the next tree starts over.
 func (d *drafter) Propose(ctx context.Context, requests []draft.Request) ([]draft.Proposal, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -58,8 +59,8 @@ func (d *drafter) Propose(ctx context.Context, requests []draft.Request) ([]draf
 	return d.proposals, nil
 }
 
-// begin readies the growth of a request's tree. It reports false where no pass of the head is to be made: the tree is then
-// that of the text alone, with +text.
+// begin readies the growth of a request's tree. It reports false where no pass of the head is to be
+// made: the tree is then that of the text alone, with +text.
 func (s *state) begin(r *draft.Request) bool {
 	s.request = nil
 	s.rows, s.tops, s.cands = s.rows[:0], s.tops[:0], s.cands[:0]
@@ -73,7 +74,8 @@ func (s *state) begin(r *draft.Request) bool {
 		s.expectedByText = s.d.text.BuildByText(r, s.text, 0)
 		more = s.d.firstPass[s.warm].Gain(s.expectedByText)
 	}
-	if len(s.read.Tokens) == 0 || int(r.Tree.Token[0]) >= s.d.n.Vocab || r.Guide != nil && !r.Guide.Deeper(s.expectedByText, more) {
+	if len(s.read.Tokens) == 0 || int(r.Tree.Token[0]) >= s.d.n.Vocab || r.Guide != nil &&
+		!r.Guide.Deeper(s.expectedByText, more) {
 		return false
 	}
 	r.Tree.Reset(r.Tree.Token[0])

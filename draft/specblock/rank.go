@@ -11,16 +11,17 @@ import (
 	"github.com/grovellm/grove/internal/textrank"
 )
 
-// task is some of a sequence's rows, whose candidates are to be found: of the blocks of starts [from, to) one slot, or all where
-// slot is negative.
+// task is some of a sequence's rows, whose candidates are to be found: of the blocks of starts
+// [from, to) one slot, or all where slot is negative.
 type task struct {
 	s        *state
 	from, to int
 	slot     int
 }
 
-// rank finds the candidates of all rows looked at, and what the rank head says of them. Rows are shared among the workers. But where
-// penalties look at the path a sequence is one task: its history follows one path at a time.
+// rank finds the candidates of all rows looked at, and what the rank head says of them. Rows are
+// shared among the workers. But where penalties look at the path a sequence is one task: its
+// history follows one path at a time.
 func (d *drafter) rank() {
 	d.tasks = d.tasks[:0]
 	rows := 0
@@ -138,8 +139,8 @@ func (s *state) rankBlock(w *worker, b *start) {
 	}
 }
 
-// rank finds the candidates of a slot of a block: the head's likeliest tokens, and the first in the race that the target's choice will
-// be, with the noise of their position.
+// rank finds the candidates of a slot of a block: the head's likeliest tokens, and the first in the
+// race that the target's choice will be, with the noise of their position.
 func (s *state) rank(w *worker, b *start, k int) {
 	d, number := s.d, int(b.rows)+k
 	r := &s.rows[number]
@@ -163,7 +164,8 @@ func (s *state) rank(w *worker, b *start, k int) {
 	r.level = c
 }
 
-// beyond is what a row's other logits add to the distribution of its likeliest tokens. Of tokens that are not listed nothing is known.
+// beyond is what a row's other logits add to the distribution of its likeliest tokens. Of tokens
+// that are not listed nothing is known.
 func (w *worker) beyond(r *row) Beyond {
 	logits := r.output.Logits
 	if l := r.output.List; l != nil {

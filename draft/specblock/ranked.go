@@ -1,4 +1,5 @@
-// Trees as the paper grows them: the rank head sets how many children a place has, and where later blocks start.
+// Trees as the paper grows them: the rank head sets how many children a place has, and where later
+// blocks start.
 
 package specblock
 
@@ -9,12 +10,14 @@ import (
 	"github.com/grovellm/grove/tree"
 )
 
-// attach adds what a pass's blocks say (algorithm 2, lines 6 to 9). Of every block the candidates of slot k are children of the likeliest
-// of slot k − 1, the first's of the node that the block starts from: as many as the slot's bucket has it. Where that is more than
-// one, a later block may start from each of them, on the state of the slot; else from the last, unless the head gave the path up.
+// attach adds what a pass's blocks say (algorithm 2, lines 6 to 9). Of every block the candidates
+// of slot k are children of the likeliest of slot k − 1, the first's of the node that the block
+// starts from: as many as the slot's bucket has it. Where that is more than one, a later block may
+// start from each of them, on the state of the slot; else from the last, unless the head gave the
+// path up.
 //
-// What two blocks say of the same place is one node: their candidates for it are one list of children, which tell tokens
-// apart by nothing else.
+// What two blocks say of the same place is one node: their candidates for it are one list of
+// children, which tell tokens apart by nothing else.
 func (s *state) attach() {
 	s.found = s.found[:0]
 	for i := range s.starts {
@@ -53,7 +56,8 @@ func (s *state) attach() {
 		}
 	}
 	s.weigh()
-	// What lies below a node is worth no more than the node: blocks start from nodes that would be proposed, and no others.
+	// What lies below a node is worth no more than the node: blocks start from nodes that would be
+	// proposed, and no others.
 	for i := range s.found {
 		if node := int(s.found[i].node); s.worth[node] > 0 && s.index[node] >= 0 {
 			s.found[i].value = float64(s.worth[node])
@@ -87,7 +91,8 @@ func (s *state) rankByText(r *row, number, node int) []sample.Candidate {
 // weigh values the nodes, and finds the most probable, as many as the budget allows (reference
 // §2.4: pruned by the probability of the path, ancestors kept).
 //
-// Two blocks' beliefs in one place, of which each node has the stronger, may add up to more than one: then all of them are less.
+// Two blocks' beliefs in one place, of which each node has the stronger, may add up to more than
+// one: then all of them are less.
 func (s *state) weigh() {
 	t := &s.grown
 	s.worth = append(s.worth[:0], make([]float32, t.Len())...) // sums of children's probabilities, to begin with

@@ -17,10 +17,11 @@ type place struct {
 	order   int
 }
 
-// rules grows the whole tree of algorithm 2 at temperature 0, over an oracle whose last entry is the root's: of every block the first
-// b candidates of each slot below the likeliest of the slot before; later blocks from all of a slot that has more than one, and from the last slot's
-// unless the first slot that is not sure is given up, where they are among the likeliest that a budget has room for. It fails where
-// that is a matter of rounding.
+// rules grows the whole tree of algorithm 2 at temperature 0, over an oracle whose last entry is
+// the root's: of every block the first b candidates of each slot below the likeliest of the slot
+// before; later blocks from all of a slot that has more than one, and from the last slot's unless
+// the first slot that is not sure is given up, where they are among the likeliest that a budget has
+// room for. It fails where that is a matter of rounding.
 func rules(o *oracle, widths [specblock.RankBuckets]int, blocks, budget int) (all []*place, ok bool) {
 	nodes, ok := map[string]*place{}, true
 	name := func(path []int32) string { return fmt.Sprint(path) }
@@ -106,7 +107,8 @@ func rules(o *oracle, widths [specblock.RankBuckets]int, blocks, budget int) (al
 	return all, true
 }
 
-// likeliest reports whether a path is among the n likeliest, and whether it is clear of the first that is not, or the last that is.
+// likeliest reports whether a path is among the n likeliest, and whether it is clear of the first
+// that is not, or the last that is.
 func likeliest(nodes map[string]*place, path []int32, n int) (in, sure bool) {
 	value := func(path []int32) float64 {
 		sum := 0.0
@@ -150,7 +152,8 @@ func ranked(n *specblock.Network, logits []float32) (tokens []int32, logProbs []
 func bucketOf(o *oracle, row int, logits []float32) int {
 	top := slices.Clone(logits)
 	slices.SortFunc(top, func(a, b float32) int { return cmp.Compare(b, a) })
-	features, states, out := nn.NewMat(1, specblock.Features), nn.NewMat(1, o.n.Hidden), nn.NewMat(1, specblock.RankBuckets)
+	features, states, out := nn.NewMat(1, specblock.Features), nn.NewMat(1, o.n.Hidden),
+		nn.NewMat(1, specblock.RankBuckets)
 	var beyond specblock.Beyond
 	top = top[:min(len(top), specblock.FeatureLogits)]
 	if o.n.RankFull {

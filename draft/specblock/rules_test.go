@@ -14,13 +14,14 @@ import (
 	"pgregory.net/rapid"
 )
 
-// The tree that is proposed is the one that the rules make, or, where that has more nodes than allowed, the nodes of the likeliest
-// paths of it (reference §2.4).
+// The tree that is proposed is the one that the rules make, or, where that has more nodes than
+// allowed, the nodes of the likeliest paths of it (reference §2.4).
 func TestTreesFollowTheRules(t *testing.T) {
 	m := drafttest.OpenTarget(t, 400)
 	rapid.Check(t, func(r *rapid.T) {
 		n := genHead(r, m)
-		o := specblock.Options{Tree: specblock.Ranked, Blocks: rapid.IntRange(1, max(2, 5-n.Block)).Draw(r, "blocks"), Widths: "2/3/4/0", Nodes: 4096}
+		o := specblock.Options{Tree: specblock.Ranked, Blocks: rapid.IntRange(1, max(2, 5-n.Block)).Draw(r, "blocks"),
+			Widths: "2/3/4/0", Nodes: 4096}
 		widths := [specblock.RankBuckets]int{2, 3, 4, 0}
 		if rapid.Bool().Draw(r, "other widths") {
 			o.Widths, widths = "1/3/2/1", [specblock.RankBuckets]int{1, 3, 2, 1}
@@ -71,15 +72,17 @@ func TestTreesFollowTheRules(t *testing.T) {
 			slices.Reverse(got)
 			for i, v := range got {
 				if v < values[i]*(1-1e-4) {
-					r.Fatalf("%+v: the %d-th likeliest of %d nodes has the probability %g, of all %g", o, i, len(got), v, values[i])
+					r.Fatalf("%+v: the %d-th likeliest of %d nodes has the probability %g, of all %g", o, i, len(got),
+						v, values[i])
 				}
 			}
 		}
 	})
 }
 
-// The first block's greedy path is what a target would choose that had the head's logits: with the same processors, the same noise at
-// the same positions, slot k for the token k + 1 places after the root.
+// The first block's greedy path is what a target would choose that had the head's logits: with the
+// same processors, the same noise at the same positions, slot k for the token k + 1 places after
+// the root.
 func TestFirstBlockMeetsTheNoise(t *testing.T) {
 	m := drafttest.OpenTarget(t, 400)
 	rapid.Check(t, func(r *rapid.T) {

@@ -1,16 +1,19 @@
-// Package specblock drafts with a SpecBlock head (arXiv 2605.07243): a pass gives a block of K tokens that go on from one another, and the
-// next pass goes on from many places of the tree at once, each time with the head's own states in place of the target's. A rank head,
-// which says how far down the target's token lies among the head's, sets how many siblings a place gets, and whether a block starts
-// from there.
+// Package specblock drafts with a SpecBlock head (arXiv 2605.07243): a pass gives a block of K
+// tokens that go on from one another, and the next pass goes on from many places of the tree at
+// once, each time with the head's own states in place of the target's. A rank head, which says how
+// far down the target's token lies among the head's, sets how many siblings a place gets, and
+// whether a block starts from there.
 //
-// The drafter keeps, for each sequence, K rows of keys and values for every committed token, those of the block that begins there
-// (reference specblock.md §1.6), or the first of them alone: that costs a little of what is accepted, and less time. It computes the
-// rows of new tokens only, entry by entry, none twice and none taken back. The pass that reads the last of them is the first
-// block of the proposal. Rows of later blocks last for one proposal.
+// The drafter keeps, for each sequence, K rows of keys and values for every committed token, those
+// of the block that begins there (reference specblock.md §1.6), or the first of them alone: that
+// costs a little of what is accepted, and less time. It computes the rows of new tokens only, entry
+// by entry, none twice and none taken back. The pass that reads the last of them is the first block
+// of the proposal. Rows of later blocks last for one proposal.
 //
-// The tree is the paper's (Algorithm 2). Deviations: above temperature 0 candidates are drawn with the noise of the target's own choice
-// instead of being the most probable. The 15 features of the shipped rank head describe the 20 largest logits, as the release has it,
-// not the whole distribution: a head's training decides it (Config.RankFull).
+// The tree is the paper's (Algorithm 2). Deviations: above temperature 0 candidates are drawn with
+// the noise of the target's own choice instead of being the most probable. The 15 features of the
+// shipped rank head describe the 20 largest logits, as the release has it, not the whole
+// distribution: a head's training decides it (Config.RankFull).
 //
 // The entries are a window over as much text as the head was made for (draft.Text).
 package specblock
@@ -31,8 +34,8 @@ import (
 	"github.com/grovellm/grove/shortlist"
 )
 
-// Options of the drafter. Its shortlists are those of shortlist.Open but dynaspec, whose router reads what a head knows at a
-// node's parent: a block's rows know their own block alone.
+// Options of the drafter. Its shortlists are those of shortlist.Open but dynaspec, whose router
+// reads what a head knows at a node's parent: a block's rows know their own block alone.
 type Options struct {
 	Tree   string `draft:"tree" help:"ranked: children by the rank head; best-first: the most probable nodes"`
 	Blocks int    `draft:"blocks" help:"blocks of the longest path, each one pass (1 to 16)"`
@@ -86,7 +89,8 @@ func (o *Options) check() error {
 	for _, f := range []struct {
 		name        string
 		v, low, top int
-	}{{"blocks", o.Blocks, 1, maxBlocks}, {"starts", o.Starts, 0, maxStarts}, {"cached", o.Cached, 0, maxBlock}, {"nodes", o.Nodes, 2, maxNodes}} {
+	}{{"blocks", o.Blocks, 1, maxBlocks}, {"starts", o.Starts, 0, maxStarts}, {"cached", o.Cached, 0, maxBlock},
+		{"nodes", o.Nodes, 2, maxNodes}} {
 		if f.v < f.low || f.v > f.top {
 			return fmt.Errorf("%s=%d: want %d to %d", f.name, f.v, f.low, f.top)
 		}
@@ -126,7 +130,8 @@ func New(o Options, n *Network, target draft.Target) (draft.Drafter, error) {
 	}
 	d := &drafter{
 		listing: listing{method: lists},
-		n:       n, options: o, widths: widths, pool: target.Model.Pool(), exec: nn.NewExec(target.Model.Pool()), pages: n.Pages(),
+		n:       n, options: o, widths: widths, pool: target.Model.Pool(), exec: nn.NewExec(target.Model.Pool()),
+		pages:  n.Pages(),
 		ranked: rankedLeast,
 	}
 	for _, w := range widths {
@@ -159,7 +164,8 @@ func New(o Options, n *Network, target draft.Target) (draft.Drafter, error) {
 	return d, nil
 }
 
-// rankedLeast candidates are looked at even where fewer can be nodes: the others say how probable the first is.
+// rankedLeast candidates are looked at even where fewer can be nodes: the others say how probable
+// the first is.
 const rankedLeast = 8
 
 type drafter struct {
@@ -254,8 +260,9 @@ func (d *drafter) Begin(o draft.Options) (draft.State, error) {
 	return s, nil
 }
 
-// mostWaiting rows of a sequence wait for the next proposal to be read: then they are read in any case. A sequence that is decoded
-// plainly costs copies of its taps, and from time to time a pass of so many entries.
+// mostWaiting rows of a sequence wait for the next proposal to be read: then they are read in any
+// case. A sequence that is decoded plainly costs copies of its taps, and from time to time a pass
+// of so many entries.
 const mostWaiting = 64
 
 // Commit takes the rows' taps. Those of a prompt are read at once, many in a pass.

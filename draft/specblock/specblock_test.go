@@ -13,10 +13,10 @@ import (
 	"pgregory.net/rapid"
 )
 
-// What a sequence is proposed does not depend on how its entries came to be read, to the bit: in chunks of a prompt or at once, by
-// rounds that accept any number of nodes, with or without proposals between them, among other sequences or alone; and from where
-// rows came without a pass, on nothing before them but their number.
-// The head's window may be shorter than the text.
+// What a sequence is proposed does not depend on how its entries came to be read, to the bit: in
+// chunks of a prompt or at once, by rounds that accept any number of nodes, with or without
+// proposals between them, among other sequences or alone; and from where rows came without a pass,
+// on nothing before them but their number. The head's window may be shorter than the text.
 func TestEntriesAreTheText(t *testing.T) {
 	m := drafttest.OpenTarget(t, 400)
 	rapid.Check(t, func(r *rapid.T) {
@@ -53,7 +53,8 @@ func TestEntriesAreTheText(t *testing.T) {
 	})
 }
 
-// Trees keep to what was asked for: nodes, depth, and blocks, of which the guide is asked before each but the first.
+// Trees keep to what was asked for: nodes, depth, and blocks, of which the guide is asked before
+// each but the first.
 func TestTreesKeepToTheRequest(t *testing.T) {
 	m := drafttest.OpenTarget(t, 400)
 	rapid.Check(t, func(r *rapid.T) {
@@ -66,7 +67,9 @@ func TestTreesKeepToTheRequest(t *testing.T) {
 		budget, depth := rapid.IntRange(2, 70).Draw(r, "budget"), rapid.IntRange(1, 20).Draw(r, "depth")
 		free := s.Request(budget, depth, nil)
 		drafttest.Propose(r, d, free)
-		if err := free.Tree.Check(vocab); err != nil || free.Tree.Len() > min(budget, o.Nodes) || free.Tree.Len() < 2 || free.Tree.MaxDepth() > depth || o.Tree == specblock.Ranked && free.Tree.MaxDepth() > o.Blocks*n.Block {
+		if err := free.Tree.Check(vocab); err != nil || free.Tree.Len() > min(budget, o.Nodes) ||
+			free.Tree.Len() < 2 || free.Tree.MaxDepth() > depth || o.Tree == specblock.Ranked &&
+			free.Tree.MaxDepth() > o.Blocks*n.Block {
 			r.Fatalf("%+v, budget %d, depth %d: %v, %v", o, budget, depth, free.Tree, err)
 		}
 		chances := make([]float32, free.Tree.Len()) // of all children together
@@ -78,7 +81,8 @@ func TestTreesKeepToTheRequest(t *testing.T) {
 		g := &drafttest.Judge{Levels: rapid.IntRange(1, 5).Draw(r, "levels")}
 		guided := s.Request(budget, depth, g)
 		drafttest.Propose(r, d, guided)
-		if o.Tree == specblock.Ranked && guided.Tree.MaxDepth() > g.Levels*n.Block || g.Asked < 1 || g.Asked > g.Levels+1 || g.Asked > o.Blocks {
+		if o.Tree == specblock.Ranked && guided.Tree.MaxDepth() > g.Levels*n.Block || g.Asked < 1 ||
+			g.Asked > g.Levels+1 || g.Asked > o.Blocks {
 			r.Fatalf("%+v: %d blocks pay, %d questions: %v", o, g.Levels, g.Asked, guided.Tree)
 		}
 		o.Blocks = min(o.Blocks, g.Levels)
@@ -87,7 +91,8 @@ func TestTreesKeepToTheRequest(t *testing.T) {
 		drafttest.Commit(r, fewer, other.Prompt(s.Text, n.Hidden, true))
 		want := other.Request(budget, depth, nil)
 		drafttest.Propose(r, fewer, want)
-		if err := drafttest.Same(guided.Tree, want.Tree); err != nil && o.Tree == specblock.Ranked { // the guide believes what it is told
+		// the guide believes what it is told
+		if err := drafttest.Same(guided.Tree, want.Tree); err != nil && o.Tree == specblock.Ranked {
 			r.Fatal(err)
 		}
 	})
@@ -109,7 +114,8 @@ func TestResume(t *testing.T) {
 var uniform = specblock.Options{Tree: specblock.Ranked, Blocks: 2, Widths: "4/4/4/4", Starts: 8, Nodes: 60}
 
 // listed is the same over a shortlist.
-var listed = specblock.Options{Tree: specblock.Ranked, Blocks: 2, Widths: "4/4/4/4", Starts: 8, Nodes: 60, Modifiers: draft.Modifiers{List: shortlist.Options{Method: "context", Size: 16, Extra: 32}}}
+var listed = specblock.Options{Tree: specblock.Ranked, Blocks: 2, Widths: "4/4/4/4", Starts: 8, Nodes: 60,
+	Modifiers: draft.Modifiers{List: shortlist.Options{Method: "context", Size: 16, Extra: 32}}}
 
 // Without the taps of the token before the root there is nothing to draft from.
 func TestNothingWithoutTaps(t *testing.T) {
@@ -160,7 +166,8 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 			if n.RankWidth == 0 {
 				o.Widths = "3/3/3/3"
 			}
-			drafttest.SteadyState(t, fmt.Sprintf("head %d, %+v", seed, o), newDrafter(t, o, n, m), n.Hidden, 0, &drafttest.Judge{Levels: 1 << 20})
+			drafttest.SteadyState(t, fmt.Sprintf("head %d, %+v", seed, o), newDrafter(t, o, n, m), n.Hidden, 0,
+				&drafttest.Judge{Levels: 1 << 20})
 		}
 	}
 }

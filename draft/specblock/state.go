@@ -71,8 +71,8 @@ func (s *state) unroot() {
 // readRows is how many rows are read in one pass at most.
 const readRows = 512
 
-// read computes entries of live sequences: where more than some of them wait, or more than have room
-// beside the root's.
+// read computes entries of live sequences: where more than some of them wait, or more than have
+// room beside the root's.
 func (d *drafter) read(more int) {
 	for {
 		room := max(readRows/d.cached, 1)
@@ -93,9 +93,9 @@ func (d *drafter) read(more int) {
 	}
 }
 
-// entries computes the first entries that wait, s.take of each live sequence: the rows of each that are cached, which are then pending
-// in the caches. With whole it computes the last of every sequence to the end of its block, and returns the states of all rows, a
-// sequence after the other.
+// entries computes the first entries that wait, s.take of each live sequence: the rows of each that
+// are cached, which are then pending in the caches. With whole it computes the last of every
+// sequence to the end of its block, and returns the states of all rows, a sequence after the other.
 func (d *drafter) entries(whole bool) nn.Mat {
 	last := d.cached
 	if whole {

@@ -4,9 +4,9 @@ package adapt
 
 // Account says how much decoding time learning may cost, and how much it did. All are seconds.
 //
-// A judgement may begin while Lost is below Allowed, an update where what the last one cost is left.
-// So Lost exceeds Allowed by the cost of one task at most: that of a first update, or what a task
-// costs more than the one before.
+// A judgement may begin while Lost is below Allowed, an update where what the last one cost is
+// left. So Lost exceeds Allowed by the cost of one task at most: that of a first update, or what a
+// task costs more than the one before.
 type Account struct {
 	Decoding float64 `json:"decoding"` // time spent decoding
 	Allowed  float64 `json:"allowed"`  // decoding time that learning may cost

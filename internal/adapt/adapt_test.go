@@ -20,7 +20,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Law 2: the tokens are those of plain decoding while weights change under way, whatever they become.
+// Law 2: the tokens are those of plain decoding while weights change under way, whatever they
+// become.
 func TestSameTokensWhileWeightsChange(t *testing.T) {
 	m := drafttest.OpenTarget(t, 512)
 	for i, policy := range []adapt.Policy{adapt.Judged, adapt.Bandit, adapt.OSD, adapt.Always} {
@@ -122,7 +123,8 @@ func TestDecodingDoesNotWait(t *testing.T) {
 	}
 }
 
-// An attacker's prompts, then normal traffic: learning from the attack is taken back, and acceptance is again what it was.
+// An attacker's prompts, then normal traffic: learning from the attack is taken back, and
+// acceptance is again what it was.
 func TestPoisonedStream(t *testing.T) {
 	m := drafttest.OpenTarget(t, 512)
 	d := newLearner(t, m, 1)
@@ -231,7 +233,8 @@ func TestRestart(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err := adapt.New(other, drafttest.Vocab, o)
-		if err == nil || strings.Count(err.Error(), file(other)) != 1 || !strings.Contains(err.Error(), "delete the file") ||
+		if err == nil || strings.Count(err.Error(), file(other)) != 1 ||
+			!strings.Contains(err.Error(), "delete the file") ||
 			strings.Contains(err.Error(), "older version of grove") != strings.Contains(name, "older") {
 			t.Errorf("a state that is %s was taken: %v", name, err)
 		}

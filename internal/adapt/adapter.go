@@ -20,7 +20,8 @@ type Policy string
 const (
 	Judged Policy = "judged" // weights serve once they were judged better, within an account: the default
 	Bandit Policy = "bandit" // paper 004, section 3.4: Algorithm 1 with the numbers of its Appendix A.3
-	OSD    Policy = "osd"    // Online Speculative Decoding: an update of all every eight queries, from rejected positions
+	// Online Speculative Decoding: an update of all every eight queries, from rejected positions
+	OSD    Policy = "osd"
 	Always Policy = "always" // an update of all after every query: paper 004, Table 2, without the bandit
 )
 
@@ -34,12 +35,13 @@ type Options struct {
 	Memory  int    // bytes of texts that are kept to learn from, at most; 0: DefaultMemory
 	Seed    uint64
 
-	// Wait makes the end of a query wait for the update that it begins: for studies of what learning brings, whose outcome then does not
-	// depend on how fast the machine is.
+	// Wait makes the end of a query wait for the update that it begins: for studies of what
+	// learning brings, whose outcome then does not depend on how fast the machine is.
 	Wait bool
 
-	// Workers are those that decode: as many of them as an update has workers of its own rest while it runs, so that it has
-	// processors and decoding is not held up by workers that wait for one. Nil: they do not.
+	// Workers are those that decode: as many of them as an update has workers of its own rest while
+	// it runs, so that it has processors and decoding is not held up by workers that wait for one.
+	// Nil: they do not.
 	Workers Workers
 
 	Tuning
@@ -53,8 +55,8 @@ const (
 	mostCollecting = 4 // running sequences whose text is kept
 
 	// textLists is the number of lists of texts. Each may use an equal part of Options.Memory. They
-	// are: one for each running sequence, three buffers, texts judged but not learned from, older texts, and one that
-	// the running task has taken over.
+	// are: one for each running sequence, three buffers, texts judged but not learned from, older
+	// texts, and one that the running task has taken over.
 	textLists = mostCollecting + 6
 )
 
@@ -132,7 +134,8 @@ type Stats struct {
 	Rollbacks int          `json:"rollbacks"` // times that weights in use were taken out of use
 	Seconds   float64      `json:"seconds"`   // of processors that learning took
 	Slowdown  float64      `json:"slowdown"`  // share of its time that decoding loses while a task runs
-	Gain      float64      `json:"gain"`      // expected accepted length over the first head's, less its standard error; 0 or more
+	// expected accepted length over the first head's, less its standard error; 0 or more
+	Gain float64 `json:"gain"`
 
 	Account
 
@@ -158,7 +161,8 @@ func New(first learn.Head, vocab int, o Options) (*Adapter, error) {
 		o.Tuning = DefaultTuning()
 	}
 	o.Threads, o.Memory = max(o.Threads, 1), cmp.Or(o.Memory, DefaultMemory)
-	a := &Adapter{o: o, vocab: vocab, first: first, bandit: newBandit(), rng: rand.New(rand.NewPCG(o.Seed, 0x6164617074))}
+	a := &Adapter{o: o, vocab: vocab, first: first, bandit: newBandit(),
+		rng: rand.New(rand.NewPCG(o.Seed, 0x6164617074))}
 	a.head.Store(&first)
 	a.idle.L = &a.mu
 	a.slow.now = time.Now
@@ -263,7 +267,8 @@ func (a *Adapter) Reset() error {
 // drafts the same to the bit.
 func (a *Adapter) Export(path, name string) error { return a.now().Write(path, name) }
 
-// Close waits for the update under way, if there is one, and saves the state. Drafters can go on with the head as it then is.
+// Close waits for the update under way, if there is one, and saves the state. Drafters can go on
+// with the head as it then is.
 func (a *Adapter) Close() error {
 	return a.exclusive(func() error {
 		a.mu.Lock()
@@ -292,7 +297,8 @@ func (a *Adapter) spare(processors int) {
 // Rest waits for the update under way, if there is one.
 func (a *Adapter) Rest() { _ = a.exclusive(func() error { return nil }) }
 
-// lost is the decoding time that work costs which takes so many seconds of processors, and of the clock.
+// lost is the decoding time that work costs which takes so many seconds of processors, and of the
+// clock.
 func (a *Adapter) lost(processors, clock float64) float64 {
 	if a.o.Wait { // nothing was decoded beside it
 		return processors / float64(a.o.Threads) * a.Share()
@@ -300,7 +306,8 @@ func (a *Adapter) lost(processors, clock float64) float64 {
 	return clock * a.slow.share(a.Share())
 }
 
-// Share is the share of decoding's speed that an update is taken to cost before it was measured: that of its workers among those that decode.
+// Share is the share of decoding's speed that an update is taken to cost before it was measured:
+// that of its workers among those that decode.
 func (a *Adapter) Share() float64 {
 	if a.o.Workers == nil {
 		return 1

@@ -10,20 +10,22 @@ import (
 	"github.com/grovellm/grove/draft"
 )
 
-// slowdown measures how much slower rounds are while an update runs than otherwise. Its processor time says little of that: decoding that
-// waits for memory hardly misses a processor.
+// slowdown measures how much slower rounds are while an update runs than otherwise. Its processor
+// time says little of that: decoding that waits for memory hardly misses a processor.
 //
 // A round's time goes by its rows, so rounds are compared with others of about as many.
 type slowdown struct {
 	now func() time.Time
 
-	mu    sync.Mutex
-	usual [17]float64 // seconds of a round while nothing is learned, by the length of its rows as a number; 0: none seen
-	lost  float64     // seconds that rounds took beside an update beyond the usual
-	took  float64     // of how many
+	mu sync.Mutex
+	// seconds of a round while nothing is learned, by the length of its rows as a number; 0: none seen
+	usual [17]float64
+	lost  float64 // seconds that rounds took beside an update beyond the usual
+	took  float64 // of how many
 }
 
-// How long rounds are remembered: of the usual ones so many, of those beside an update so many seconds.
+// How long rounds are remembered: of the usual ones so many, of those beside an update so many
+// seconds.
 const (
 	usualMemory  = 32
 	besideMemory = 8
@@ -51,7 +53,8 @@ func (s *slowdown) round(rows int, seconds float64, beside bool) {
 	}
 }
 
-// share is the share of its time that decoding loses; at is what is taken for it before anything was measured.
+// share is the share of its time that decoding loses; at is what is taken for it before anything
+// was measured.
 func (s *slowdown) share(at float64) float64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()

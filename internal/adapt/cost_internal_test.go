@@ -12,8 +12,8 @@ import (
 	"github.com/grovellm/grove/tree"
 )
 
-// Rounds that are slower beside an update by some share of their time, whatever their rows: that share is found; before any was seen it is
-// what was taken for it.
+// Rounds that are slower beside an update by some share of their time, whatever their rows: that
+// share is found; before any was seen it is what was taken for it.
 func TestSlowdownIsMeasured(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(r, "seed"), 1))
@@ -42,7 +42,8 @@ func TestSlowdownIsMeasured(t *testing.T) {
 	})
 }
 
-// A round counts from its proposal to its commit; one with a prompt beside it, or in which an update began or ended, does not.
+// A round counts from its proposal to its commit; one with a prompt beside it, or in which an
+// update began or ended, does not.
 func TestRoundsThatAreTimed(t *testing.T) {
 	now := time.Unix(0, 0)
 	a := &Adapter{slow: slowdown{now: func() time.Time { return now }}}

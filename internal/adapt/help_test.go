@@ -101,7 +101,8 @@ func adapter(t *testing.T, d learn.Learner, o adapt.Options) *adapt.Adapter {
 	return a
 }
 
-// traffic is one of a few prompts of a kind: text that a small head can learn by heart. The kind attack is of any prompts.
+// traffic is one of a few prompts of a kind: text that a small head can learn by heart. The kind
+// attack is of any prompts.
 func traffic(rng *rand.Rand, kind int) []int32 {
 	if kind != attack {
 		rng = rand.New(rand.NewPCG(uint64(kind), uint64(rng.IntN(4))))

@@ -68,7 +68,8 @@ func TestComparisonForgets(t *testing.T) {
 // what is allowed is the share of decoding time and the part of the gain.
 func TestAccount(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		o := Tuning{Share: rapid.Float64Range(0, .1).Draw(t, "share"), Reinvest: rapid.Float64Range(0, 1).Draw(t, "part")}
+		o := Tuning{Share: rapid.Float64Range(0, .1).Draw(t, "share"),
+			Reinvest: rapid.Float64Range(0, 1).Draw(t, "part")}
 		a := &Adapter{o: Options{Policy: Judged, Memory: 1 << 20, Tuning: o}}
 		var want, most float64
 		for range rapid.IntRange(1, 200).Draw(t, "queries") {
@@ -93,7 +94,8 @@ func TestAccount(t *testing.T) {
 				}
 			}
 			if a.account.Lost > a.account.Allowed+most {
-				t.Fatalf("%g s are lost, %g allowed, no task took more than %g", a.account.Lost, a.account.Allowed, most)
+				t.Fatalf("%g s are lost, %g allowed, no task took more than %g", a.account.Lost, a.account.Allowed,
+					most)
 			}
 		}
 	})

@@ -31,7 +31,8 @@ func TestNothingServesUnjudged(t *testing.T) {
 			tau, without = tau+x, without+y
 			now := a.Stats()
 			if changes := now.Adopted + now.Rollbacks - was.Adopted - was.Rollbacks; (a.Head() != head) != (changes == 1) || changes > 1 {
-				t.Fatalf("%s: query %d: another head is in use: %v; judgements for one: %d", c.name, n, a.Head() != head, changes)
+				t.Fatalf("%s: query %d: another head is in use: %v; judgements for one: %d", c.name, n,
+					a.Head() != head, changes)
 			}
 			was, head = now, a.Head()
 		}
@@ -60,7 +61,8 @@ func TestAccountIsKept(t *testing.T) {
 				t.Fatalf("share %g, query %d: a task began at %g s lost of %g allowed", share, n, was.Lost, now.Allowed)
 			}
 			if now.Lost > now.Allowed+most {
-				t.Fatalf("share %g, query %d: %g s are lost of %g allowed; no task took more than %g", share, n, now.Lost, now.Allowed, most)
+				t.Fatalf("share %g, query %d: %g s are lost of %g allowed; no task took more than %g", share, n,
+					now.Lost, now.Allowed, most)
 			}
 			was = now
 		}

@@ -1,4 +1,5 @@
-// What survives a restart: the student's weights with the optimiser's state, and what the policy knows, as a safetensors file.
+// What survives a restart: the student's weights with the optimiser's state, and what the policy
+// knows, as a safetensors file.
 
 package adapt
 

@@ -2,16 +2,19 @@ package control
 
 import "github.com/grovellm/grove/internal/calibrate"
 
-// allowance bounds what speculation may lose, whatever is predicted. It keeps a credit in tokens: what proposals of one
-// kind have gained over plain decoding, at most mostCredit, and allowanceRate for every token emitted. While the credit is
-// negative, no such proposal is asked for. So a drafter that never pays costs the first credit, one token, and a share of
-// allowanceRate of the time, and one that costs more is asked less often.
+// allowance bounds what speculation may lose, whatever is predicted. It keeps a credit in tokens:
+// what proposals of one kind have gained over plain decoding, at most mostCredit, and allowanceRate
+// for every token emitted. While the credit is negative, no such proposal is asked for. So a
+// drafter that never pays costs the first credit, one token, and a share of allowanceRate of the
+// time, and one that costs more is asked less often.
 //
-// A gain is booked as predicted, by the share of late predictions that came true, less the predicted cost and what costs
-// exceeded predictions by lately. That is the same on average as the gain itself, and most of its luck is left out.
+// A gain is booked as predicted, by the share of late predictions that came true, less the
+// predicted cost and what costs exceeded predictions by lately. That is the same on average as the
+// gain itself, and most of its luck is left out.
 //
-// Worked example: drafting and verifying costs 0.5 tokens, and nothing is accepted. The first two proposals use up the
-// first credit; then one proposal is asked for in every 0.5/0.004 = 125 rounds.
+// Worked example: drafting and verifying costs 0.5 tokens, and nothing is accepted. The first two
+// proposals use up the first credit; then one proposal is asked for in every 0.5/0.004 = 125
+// rounds.
 type allowance struct {
 	credit float64 // tokens
 	mean   float64 // of what late proposals were booked as, in tokens
@@ -43,9 +46,9 @@ type outcome struct {
 // open reports whether a proposal may be asked for.
 func (a *allowance) open() bool { return a.credit >= 0 }
 
-// due reports whether a proposal of a cost in tokens is to be tried, though it is not predicted to pay: such tries take
-// no larger share of the time than the allowance. The first proposals are tries in any case, as many
-// as make a time certain.
+// due reports whether a proposal of a cost in tokens is to be tried, though it is not predicted to
+// pay: such tries take no larger share of the time than the allowance. The first proposals are
+// tries in any case, as many as make a time certain.
 func (a *allowance) due(cost float64) bool {
 	return a.open() && (a.proposals < majority || a.idle*allowanceRate >= cost)
 }

@@ -6,7 +6,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// A drafter that always loses, whatever is predicted of it, loses about the first credit, a few proposals and the rate.
+// A drafter that always loses, whatever is predicted of it, loses about the first credit, a few
+// proposals and the rate.
 func TestAllowanceBoundsLosses(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		loss := rapid.Float64Range(.02, 10).Draw(r, "loss")
@@ -31,7 +32,8 @@ func TestAllowanceBoundsLosses(t *testing.T) {
 	})
 }
 
-// A drafter that gains in every round is asked in every round, although it promised dozens of tokens once and few came.
+// A drafter that gains in every round is asked in every round, although it promised dozens of
+// tokens once and few came.
 func TestAllowanceForgivesALostPromise(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		a := newAllowance()
@@ -39,18 +41,21 @@ func TestAllowanceForgivesALostPromise(t *testing.T) {
 			for range rounds {
 				gain := rapid.Float64Range(.5, 2.4).Draw(r, "gain")
 				hope := gain + rapid.Float64Range(-.2, .2).Draw(r, "missed by")
-				if a.book(&outcome{accepted: gain + .05, predicted: hope + .05, cost: .05, foreseen: .05, certain: true}); !a.open() {
+				if a.book(&outcome{accepted: gain + .05, predicted: hope + .05, cost: .05, foreseen: .05,
+					certain: true}); !a.open() {
 					r.Fatalf("closed %s", name)
 				}
 			}
 		}
 		gain("before the promise", rapid.IntRange(0, 20).Draw(r, "before"))
-		a.book(&outcome{accepted: 5, predicted: rapid.Float64Range(27, 60).Draw(r, "promise"), cost: .05, foreseen: .05, certain: true})
+		a.book(&outcome{accepted: 5, predicted: rapid.Float64Range(27, 60).Draw(r, "promise"), cost: .05,
+			foreseen: .05, certain: true})
 		gain("after it", 40)
 	})
 }
 
-// Costly proposals that are known to pay are asked for in most rounds, although up to a third of them bring nothing.
+// Costly proposals that are known to pay are asked for in most rounds, although up to a third of
+// them bring nothing.
 func TestAllowanceKeepsCostlyGains(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		tokens := rapid.Float64Range(8, 20).Draw(r, "tokens")

@@ -7,7 +7,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Whatever is measured, a curve rises, and is a positive number everywhere once one measurement was.
+// Whatever is measured, a curve rises, and is a positive number everywhere once one measurement
+// was.
 func TestCurveRises(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		c := newCostCurve(rapid.SampledFrom([]*axis{rowAxis, levelAxis}).Draw(r, "axis"))
@@ -32,7 +33,8 @@ func TestCurveRises(t *testing.T) {
 	})
 }
 
-// Where it was measured a few times it is what was measured, slow accidents or not, and stays so when much else is measured.
+// Where it was measured a few times it is what was measured, slow accidents or not, and stays so
+// when much else is measured.
 func TestCurveIsWhatWasMeasured(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		base, slope := rapid.Float64Range(.1, 2).Draw(r, "base"), rapid.Float64Range(0, .5).Draw(r, "slope")

@@ -1,8 +1,9 @@
-// Package control decides how much to speculate: which drafters are asked, how deep they draft, and which nodes are verified
-// (docs/design.md, law 3). It runs nothing. A loop tells it of its sequences (Turn) and of the time that things took (Plan).
+// Package control decides how much to speculate: which drafters are asked, how deep they draft, and
+// which nodes are verified (docs/design.md, law 3). It runs nothing. A loop tells it of its
+// sequences (Turn) and of the time that things took (Plan).
 //
-// What it learns is in three parts: times (curve), chances of acceptance (package calibrate), and what speculation may lose
-// (allowance).
+// What it learns is in three parts: times (curve), chances of acceptance (package calibrate), and
+// what speculation may lose (allowance).
 package control
 
 import (
@@ -11,11 +12,13 @@ import (
 	"github.com/grovellm/grove/internal/calibrate"
 )
 
-// Controller is what was learned of one target on one machine. It learns the time of a target pass by
-// its rows, the time of drafting by levels, and how often drafted nodes are accepted. Of all nodes that the step's
-// sequences are offered it verifies the set with the most expected tokens in the expected time, which may be none.
+// Controller is what was learned of one target on one machine. It learns the time of a target pass
+// by its rows, the time of drafting by levels, and how often drafted nodes are accepted. Of all
+// nodes that the step's sequences are offered it verifies the set with the most expected tokens in
+// the expected time, which may be none.
 //
-// Loops of the target may share it, at the same time too: one generation begins with what another learned.
+// Loops of the target may share it, at the same time too: one generation begins with what another
+// learned.
 type Controller struct {
 	mu       sync.Mutex
 	verify   costCurve // seconds of a target pass, by rows, and by the experts that those are expected to want
@@ -33,7 +36,8 @@ type record struct {
 	classes [Classes]class
 }
 
-// class is what was learned of one way of choosing tokens: a drafter's probabilities are worth something else in each.
+// class is what was learned of one way of choosing tokens: a drafter's probabilities are worth
+// something else in each.
 type class struct {
 	kinds [2]kind
 	want  float32 // mean number of nodes that were worth verifying
@@ -62,8 +66,8 @@ const (
 	byNetwork
 )
 
-// Plain decoding is measured again after calibrate.Memory passes, while it is not in use: after twice as many as before if it
-// changed by less than the factor change, up to this number.
+// Plain decoding is measured again after calibrate.Memory passes, while it is not in use: after
+// twice as many as before if it changed by less than the factor change, up to this number.
 const lastRefresh = 256
 
 // New returns a controller that knows nothing yet.
@@ -71,7 +75,8 @@ func New() *Controller {
 	return &Controller{verify: newCostCurve(rowAxis), refresh: calibrate.Memory, drafters: map[string]*record{}}
 }
 
-// Join returns a drafter's group for a loop. Under the name the Controller keeps what it learns of the drafter.
+// Join returns a drafter's group for a loop. Under the name the Controller keeps what it learns of
+// the drafter.
 func (c *Controller) Join(name string) *Group { return &Group{record: c.drafter(name)} }
 
 // ReadExperts says what the target's layers read, if it has experts.
@@ -125,13 +130,15 @@ func (c *Controller) Learned(drafter string) (counts [][]float32) {
 	return counts
 }
 
-// costlyToRead reports whether the drafter had better not read text that it is not asked about: where a row takes more of
-// the time than tries may. Then it reads the last draft.Recall rows alone before it is asked again.
+// costlyToRead reports whether the drafter had better not read text that it is not asked about:
+// where a row takes more of the time than tries may. Then it reads the last draft.Recall rows alone
+// before it is asked again.
 func (c *Controller) costlyToRead(d *record) bool {
 	return d.read.n > 0 && c.verify.known && d.read.median() > allowanceRate*c.verify.at(1)
 }
 
-// passed takes the time of a pass of n rows. refresh says that the pass was plain in order to be measured.
+// passed takes the time of a pass of n rows. refresh says that the pass was plain in order to be
+// measured.
 func (c *Controller) passed(n int, seconds float64, refresh bool) {
 	was := 0.0
 	if refresh {
@@ -146,8 +153,9 @@ func (c *Controller) passed(n int, seconds float64, refresh bool) {
 	}
 }
 
-// masses are the chances that nodes of drawn trees are accepted, by their place in the order drawn, on average over late
-// trees. A drawn tree may not be cut by what it holds, as that would change what is drawn; so its size is chosen before.
+// masses are the chances that nodes of drawn trees are accepted, by their place in the order drawn,
+// on average over late trees. A drawn tree may not be cut by what it holds, as that would change
+// what is drawn; so its size is chosen before.
 type masses struct {
 	chance []float32 // of node i+1
 	trees  []int32   // that had a node i+1
@@ -164,8 +172,8 @@ func (m *masses) observe(chance []float32) {
 	}
 }
 
-// size is how many nodes below the root are worth verifying, where a plain pass has so many rows and yields so many
-// tokens, and drafting takes so many seconds.
+// size is how many nodes below the root are worth verifying, where a plain pass has so many rows
+// and yields so many tokens, and drafting takes so many seconds.
 func (m *masses) size(verify *costCurve, rows int, tokens, drafting float64) (best int) {
 	most := tokens / (drafting + verify.at(rows))
 	for i, p := range m.chance {

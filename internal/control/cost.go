@@ -7,13 +7,14 @@ import (
 	"github.com/grovellm/grove/internal/calibrate"
 )
 
-// costCurve is a measured time that rises with a count: the seconds of a target pass by its rows, or of drafting by the
-// levels drafted.
+// costCurve is a measured time that rises with a count: the seconds of a target pass by its rows,
+// or of drafting by the levels drafted.
 //
-// Times are noisy, and mostly in one direction: something else runs, and a pass takes longer. So each knot of the curve
-// keeps its last few times and counts by their lower median, and a count never costs more than a larger count does.
-// Between measured knots the curve has the shape of the axis: it is straight, but where a target has experts, of which
-// more rows read more. Before anything is known of a count, its cost follows from the counts that are known: see fit.
+// Times are noisy, and mostly in one direction: something else runs, and a pass takes longer. So
+// each knot of the curve keeps its last few times and counts by their lower median, and a count
+// never costs more than a larger count does. Between measured knots the curve has the shape of the
+// axis: it is straight, but where a target has experts, of which more rows read more. Before
+// anything is known of a count, its cost follows from the counts that are known: see fit.
 type costCurve struct {
 	axis   *axis
 	times  []recent // by knot
@@ -45,18 +46,19 @@ func steps(dst []int32, from, to, by int32) []int32 {
 	return dst
 }
 
-// rowAxis is dense where trees are small and every row counts. Before rows are measured each is taken to cost little
-// of a pass: a pass of few rows spends its time on reading weights.
+// rowAxis is dense where trees are small and every row counts. Before rows are measured each is
+// taken to cost little of a pass: a pass of few rows spends its time on reading weights.
 var rowAxis = func() *axis {
 	k := steps(nil, 1, 16, 1)
 	k = steps(k, 16, 32, 2)
 	k = steps(k, 32, 64, 4)
 	k = steps(k, 64, 128, 8)
-	return &axis{append(k, 128, 160, 192, 256, 320, 384, 512, 768, 1024, 1536, 2048, 4096), calibrate.RowCost, calibrate.RowCost / 10}
+	return &axis{append(k, 128, 160, 192, 256, 320, 384, 512, 768, 1024, 1536, 2048, 4096), calibrate.RowCost,
+		calibrate.RowCost / 10}
 }()
 
-// levelAxis counts levels of a tree. A drafter that runs level by level needs about as long for each, and once more for
-// the text since the last tree.
+// levelAxis counts levels of a tree. A drafter that runs level by level needs about as long for
+// each, and once more for the text since the last tree.
 var levelAxis = &axis{append(steps(nil, 0, 12, 1), 12, 16, 24, 32, 48, 64, 128), 1, 0}
 
 // recent is the last few times of a knot.
@@ -87,17 +89,20 @@ const (
 	recentTimes = 5 // kept of a knot
 	majority    = recentTimes/2 + 1
 
-	// The first time of a knot counts for at most outlier times what the curve had there: it may be an accident.
+	// The first time of a knot counts for at most outlier times what the curve had there: it may be
+	// an accident.
 	outlier = 1.5
 
-	// The speed is adjusted when the last measurements, a majority of those kept, all differ by the factor change, in one direction,
-	// and by mostChange at most: a few accidents in a row do happen.
+	// The speed is adjusted when the last measurements, a majority of those kept, all differ by the
+	// factor change, in one direction, and by mostChange at most: a few accidents in a row do
+	// happen.
 	change     = 1.1
 	mostChange = 2
 )
 
 func newCostCurve(a *axis) costCurve {
-	return costCurve{axis: a, speed: 1, rise: a.rise, times: make([]recent, len(a.knots)), value: make([]float64, len(a.knots))}
+	return costCurve{axis: a, speed: 1, rise: a.rise, times: make([]recent, len(a.knots)),
+		value: make([]float64, len(a.knots))}
 }
 
 // at is the time of a count in seconds; 0 while nothing is known.
@@ -124,7 +129,8 @@ func (c *costCurve) normal(n int) float64 {
 	return c.value[k-1] + share*(c.value[k]-c.value[k-1])
 }
 
-// shape is what the time of a count is over that of the first, as far as the axis and the experts read say.
+// shape is what the time of a count is over that of the first, as far as the axis and the experts
+// read say.
 func (c *costCurve) shape(n int) float64 {
 	first := int(c.axis.knots[0])
 	s := 1 + c.rise*float64(n-first)
@@ -165,8 +171,8 @@ func (c *costCurve) observe(n int, t float64) {
 	c.known = true
 }
 
-// adjustSpeed takes a measured time over the time that was known. When the last few agree that the machine has become
-// slower or faster, all times change with it, measured now or not.
+// adjustSpeed takes a measured time over the time that was known. When the last few agree that the
+// machine has become slower or faster, all times change with it, measured now or not.
 func (c *costCurve) adjustSpeed(ratio float64) {
 	c.ratios[c.ratioCount%majority] = ratio
 	if c.ratioCount++; c.ratioCount < majority {
@@ -183,8 +189,8 @@ func (c *costCurve) adjustSpeed(ratio float64) {
 	c.waiting++
 }
 
-// current reports whether knot k was measured, not long ago. All else is compared with the first knot: it is kept until
-// it is measured again (Controller.refresh).
+// current reports whether knot k was measured, not long ago. All else is compared with the first
+// knot: it is kept until it is measured again (Controller.refresh).
 func (c *costCurve) current(k int) bool {
 	r := &c.times[k]
 	return r.n > 0 && (k == 0 || c.seen-r.when < freshFor)
@@ -232,7 +238,8 @@ func (c *costCurve) fit() {
 	}
 }
 
-// upperHalf is the largest current knot of at most half of the last knot's count, or else the first one.
+// upperHalf is the largest current knot of at most half of the last knot's count, or else the first
+// one.
 func (c *costCurve) upperHalf(first, last int) int {
 	for k := last - 1; k > first; k-- {
 		if c.current(k) && 2*c.axis.knots[k] <= c.axis.knots[last] {
@@ -242,7 +249,8 @@ func (c *costCurve) upperHalf(first, last int) int {
 	return first
 }
 
-// measuredTwice reports whether a count was measured more than once, so that an accident would have shown.
+// measuredTwice reports whether a count was measured more than once, so that an accident would have
+// shown.
 func (c *costCurve) measuredTwice(n int) bool { return c.times[c.nearest(n)].n > 1 }
 
 // age is how many measurements ago a count was last measured, or one within a sixth of it.

@@ -16,8 +16,8 @@ type Experts struct {
 }
 
 // expertUnion is how many experts the rows of a pass choose together. Rows that chose independently
-// would choose Count·(1 − (1 − Used/Count)ⁿ) of a layer's. Rows of a text choose alike, so n rows count
-// as 1 + overlap·(n − 1) independent ones. overlap is learned from passes; it begins at 1.
+// would choose Count·(1 − (1 − Used/Count)ⁿ) of a layer's. Rows of a text choose alike, so n rows
+// count as 1 + overlap·(n − 1) independent ones. overlap is learned from passes; it begins at 1.
 type expertUnion struct {
 	Experts
 	overlap float64
@@ -50,7 +50,8 @@ func (u *expertUnion) observe(n, read int) {
 	u.overlap += (max(rows-1, 0)/float64(n-1) - u.overlap) / float64(min(u.seen, calibrate.Memory))
 }
 
-// PassTimes predicts the time of a pass by its rows from times of other passes, as a Controller does.
+// PassTimes predicts the time of a pass by its rows from times of other passes, as a Controller
+// does.
 type PassTimes struct{ curve costCurve }
 
 // NewPassTimes returns the prediction for a target whose layers read x.
@@ -60,7 +61,8 @@ func NewPassTimes(x Experts) *PassTimes {
 	return p
 }
 
-// Observe takes the seconds of a pass of n rows, and the experts that it read, 0 where there are none.
+// Observe takes the seconds of a pass of n rows, and the experts that it read, 0 where there are
+// none.
 func (p *PassTimes) Observe(n int, seconds float64, experts int) {
 	p.curve.observeExperts(n, experts)
 	p.curve.observe(n, seconds)

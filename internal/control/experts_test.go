@@ -14,7 +14,8 @@ func drawExperts(t *rapid.T) Experts {
 	return x
 }
 
-// Whatever is observed, one row reads its experts, more rows no fewer, and never more than there are.
+// Whatever is observed, one row reads its experts, more rows no fewer, and never more than there
+// are.
 func TestUnionRises(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		u := &expertUnion{Experts: drawExperts(t), overlap: 1}
@@ -83,7 +84,8 @@ func TestTreesShrinkWithExperts(t *testing.T) {
 	for _, sparse := range []bool{false, true} {
 		curve := newCostCurve(rowAxis)
 		if sparse {
-			curve.union = &expertUnion{Experts: Experts{Layers: 48, Count: 128, Used: 8, Bytes: 3 << 20, Dense: 1 << 28}, overlap: 1}
+			curve.union = &expertUnion{Experts: Experts{Layers: 48, Count: 128, Used: 8, Bytes: 3 << 20,
+				Dense: 1 << 28}, overlap: 1}
 		}
 		curve.observe(1, 0.05)
 		m := &masses{}

@@ -5,12 +5,14 @@ import (
 	"github.com/grovellm/grove/internal/calibrate"
 )
 
-// knowledge is what the controller knew of one drafter when a step began. Drafters read it while they draft.
+// knowledge is what the controller knew of one drafter when a step began. Drafters read it while
+// they draft.
 type knowledge struct {
 	chances [Classes][2]calibrate.Chances
 	parts   [][maxLevels]float64 // seconds of drafting, by levels, of each part
 	pass    float64              // seconds of a pass like the last ones
-	row     float64              // seconds that one more row of each sequence adds, on average from a plain pass to twice the rows
+	// seconds that one more row of each sequence adds, on average from a plain pass to twice the rows
+	row float64
 }
 
 // maxLevels is how many levels a guide tells apart.
@@ -34,7 +36,8 @@ func (k *knowledge) read(c *Controller, d *record, rounds, plain, rows int) {
 	k.row = float64(rounds) * (c.verify.at(2*rows) - c.verify.at(plain)) / float64(2*rows-plain)
 }
 
-// levels is the time of so many levels of a part. A part that was never measured is taken to cost as the first.
+// levels is the time of so many levels of a part. A part that was never measured is taken to cost
+// as the first.
 func (k *knowledge) levels(part, n int) float64 {
 	return k.parts[min(part, len(k.parts)-1)][min(n, maxLevels-1)]
 }
@@ -98,9 +101,10 @@ type partGuide struct {
 	levels int // drafted
 }
 
-// Deeper compares the tokens that the level adds to those of the round, 1 + expected, with the time that it adds: of the
-// level and a row. Other sequences of the step are taken to be like this one. A first level that pays is refused now and
-// then, to learn what the text alone brings: as often as allowanceRate bears its predicted gain.
+// Deeper compares the tokens that the level adds to those of the round, 1 + expected, with the time
+// that it adds: of the level and a row. Other sequences of the step are taken to be like this one.
+// A first level that pays is refused now and then, to learn what the text alone brings: as often as
+// allowanceRate bears its predicted gain.
 func (g *partGuide) Deeper(expected, more float32) bool {
 	g.asked = true
 	if !g.network {

@@ -8,8 +8,8 @@ import (
 // times of a step's parts, in seconds.
 type times struct{ draft, verify, rest float64 }
 
-// Pass is what a step's pass took: its seconds, the seconds of everything else but drafting, and the experts that it read, summed
-// over the layers, 0 where that is not known.
+// Pass is what a step's pass took: its seconds, the seconds of everything else but drafting, and
+// the experts that it read, summed over the layers, 0 where that is not known.
 type Pass struct {
 	Verify, Rest float64
 	Experts      int
@@ -52,9 +52,9 @@ func (p *Plan) Learn(c *Controller, turns []*Turn, groups []*Group, pass Pass) {
 	}
 }
 
-// learnGroup learns from one drafter's sequences. foreseen and took are the predicted and the measured time beyond plain
-// decoding, nodes the nodes verified in the step, and unit the time of a plain token. certain says that the times are no
-// accident.
+// learnGroup learns from one drafter's sequences. foreseen and took are the predicted and the
+// measured time beyond plain decoding, nodes the nodes verified in the step, and unit the time of a
+// plain token. certain says that the times are no accident.
 func (p *Plan) learnGroup(turns []*Turn, g *Group, foreseen, took times, nodes int, unit float64, certain bool) {
 	d := g.record
 	texts, networks, levels, behind := 0, 0, 0, 0
@@ -127,7 +127,8 @@ func (p *Plan) learnGroup(turns []*Turn, g *Group, foreseen, took times, nodes i
 	}
 }
 
-// learnLevels takes the time of a batch of proposals, less that of the text that the drafter had to read first.
+// learnLevels takes the time of a batch of proposals, less that of the text that the drafter had to
+// read first.
 func (d *record) learnLevels(g *Group, levels int, drafted float64, behind int) {
 	switch {
 	case d.read.n > 0:

@@ -7,8 +7,9 @@ import (
 	"github.com/grovellm/grove/internal/calibrate"
 )
 
-// Plan is the controller's part of a loop's steps. Before a pass Begin decides which drafters are asked and for how much, and
-// then Cut which nodes are verified; Learn comes after the pass. All sequences share the pass, so a node is worth its place by what one more row costs the whole pass,
+// Plan is the controller's part of a loop's steps. Before a pass Begin decides which drafters are
+// asked and for how much, and then Cut which nodes are verified; Learn comes after the pass. All
+// sequences share the pass, so a node is worth its place by what one more row costs the whole pass,
 // whichever sequence it belongs to.
 type Plan struct {
 	LogitRows int // of a pass at most, whose logits fit into memory
@@ -67,7 +68,8 @@ func (p *Plan) Begin(c *Controller, turns []*Turn, groups []*Group) {
 	}
 }
 
-// ask decides whether a tree is asked for, and of how many nodes. unit is the time of a plain token.
+// ask decides whether a tree is asked for, and of how many nodes. unit is the time of a plain
+// token.
 func (p *Plan) ask(c *Controller, t *Turn, unit float64) {
 	nodes := t.Budget
 	if !t.Uncontrolled {
@@ -79,14 +81,16 @@ func (p *Plan) ask(c *Controller, t *Turn, unit float64) {
 		if !k[byText].open() && !(network && (k[byNetwork].mean > 0 || t.try[byNetwork])) {
 			return
 		}
-		// A drafter's first tree has one node; later ones twice as many, with every batch that was measured. Nodes that are drafted and
-		// not verified cost little, once it is known what drafting costs.
+		// A drafter's first tree has one node; later ones twice as many, with every batch that was
+		// measured. Nodes that are drafted and not verified cost little, once it is known what
+		// drafting costs.
 		nodes = min(nodes, 2<<min(t.Group.record.batches, 16))
 		if t.Drawn {
 			m := &t.class().mass
 			t.size = m.size(&c.verify, p.rounds, float64(p.rounds), know.levels(0, 1))
 			switch n := k[byNetwork].proposals; {
-			case t.size > 0 && (n < calibrate.PriorWeight || n%(2*calibrate.PriorWeight) == 0): // so it is learned whether a larger tree pays
+			// so it is learned whether a larger tree pays
+			case t.size > 0 && (n < calibrate.PriorWeight || n%(2*calibrate.PriorWeight) == 0):
 				t.size = 2 * (t.size + 1)
 			case t.size == 0 && (len(m.chance) == 0 || t.try[byNetwork]):
 				t.size = 1
@@ -99,9 +103,10 @@ func (p *Plan) ask(c *Controller, t *Turn, unit float64) {
 	t.Asked, t.Nodes = true, nodes
 }
 
-// Cut picks the nodes to verify from the trees proposed. With the likeliest first, S(n) the sum of the chances of the first
-// n paths, and T the time of drafting and of a pass of so many rows, it keeps the n for which (rounds + S(n)) / T(n) is
-// largest: the most expected tokens in the expected time. A path is never likelier than its beginning, so any n make trees.
+// Cut picks the nodes to verify from the trees proposed. With the likeliest first, S(n) the sum of
+// the chances of the first n paths, and T the time of drafting and of a pass of so many rows, it
+// keeps the n for which (rounds + S(n)) / T(n) is largest: the most expected tokens in the expected
+// time. A path is never likelier than its beginning, so any n make trees.
 func (p *Plan) Cut(c *Controller, turns []*Turn, drafting float64) {
 	p.product, p.sum, p.order = p.product[:0], p.sum[:0], p.order[:0]
 	for _, t := range turns {
@@ -130,8 +135,8 @@ func (p *Plan) Cut(c *Controller, turns []*Turn, drafting float64) {
 	}
 }
 
-// weigh appends the chances of the paths of the sequence's tree, and its nodes to the order. Siblings are alternatives: their
-// chances add up to 1 at most. Drawn trees are not ordered.
+// weigh appends the chances of the paths of the sequence's tree, and its nodes to the order.
+// Siblings are alternatives: their chances add up to 1 at most. Drawn trees are not ordered.
 func (p *Plan) weigh(turn *Turn) {
 	t, at := turn.Tree, len(p.product)
 	chances := &turn.Group.know.chances[turn.Class][turn.kind()]
@@ -149,14 +154,16 @@ func (p *Plan) weigh(turn *Turn) {
 		v := p.product[at+i] * p.product[parent] / max(p.sum[parent], 1)
 		p.product[at+i] = v
 		if !turn.Drawn {
-			// Bits of numbers that are not negative order like the numbers; of equal ones the first counts for more.
+			// Bits of numbers that are not negative order like the numbers; of equal ones the first
+			// counts for more.
 			p.order = append(p.order, uint64(math.Float32bits(v))<<32|uint64(^uint32(at+i)))
 		}
 	}
 }
 
-// mostNodes is how many nodes a pass verifies at most. No pass has more than twice the rows of the largest measured, as
-// its time would be a guess. The logits of all sequences' nodes fit into memory.
+// mostNodes is how many nodes a pass verifies at most. No pass has more than twice the rows of the
+// largest measured, as its time would be a guess. The logits of all sequences' nodes fit into
+// memory.
 func (p *Plan) mostNodes(c *Controller) int {
 	return max(min(2*max(c.verify.top(), p.rows)-p.rows, p.LogitRows-p.rounds), 0)
 }
@@ -180,7 +187,8 @@ func (p *Plan) best(c *Controller, drafting float64) (best int) {
 	return best
 }
 
-// trim lists the nodes kept, or those of a drawn tree that were drawn first, as many as was chosen before it was drawn.
+// trim lists the nodes kept, or those of a drawn tree that were drawn first, as many as was chosen
+// before it was drawn.
 func (t *Turn) trim(product []float32, keep []bool) {
 	t.Kept = append(t.Kept, 0)
 	if t.Drawn {

@@ -10,8 +10,8 @@ type Group struct {
 	record *record
 	know   knowledge
 
-	// For Plan.Learn: the seconds of a step's proposals and commits, the rows of prompts that the commits read, and the parts of
-	// a drafter of several.
+	// For Plan.Learn: the seconds of a step's proposals and commits, the rows of prompts that the
+	// commits read, and the parts of a drafter of several.
 	Drafting, Reading float64
 	Read              int
 	Parts             []draft.Part
@@ -34,17 +34,19 @@ type Turn struct {
 	Asked  bool // for a tree
 	Nodes  int  // of that tree at most, root included; 1 where the drafter is not asked
 
-	// Before Plan.Cut: the tree, whose nodes from number Forced on are not the drafter's and are accepted with the chance
-	// ForcedChance, and the levels of it that took a pass of a network.
+	// Before Plan.Cut: the tree, whose nodes from number Forced on are not the drafter's and are
+	// accepted with the chance ForcedChance, and the levels of it that took a pass of a network.
 	Tree         *tree.Tree
 	Forced       int
 	ForcedChance float32
 	Levels       int
 
-	// Decided by Plan.Cut: the nodes of Tree that are verified, the root first. It lasts until the next step.
+	// Decided by Plan.Cut: the nodes of Tree that are verified, the root first. It lasts until the
+	// next step.
 	Kept []int32
 
-	// Before Plan.Learn: Tree and Forced as verified, the nodes of the path that was accepted, and the tokens emitted.
+	// Before Plan.Learn: Tree and Forced as verified, the nodes of the path that was accepted, and
+	// the tokens emitted.
 	Path, Emitted []int32
 
 	guide   guide
@@ -63,7 +65,8 @@ func (t *Turn) Guide() draft.Guide {
 	return &t.guide
 }
 
-// Skips reports whether the drafter does not read the sequence's next rows. It notes the answer for the steps to come.
+// Skips reports whether the drafter does not read the sequence's next rows. It notes the answer for
+// the steps to come.
 func (t *Turn) Skips(c *Controller) bool {
 	if t.Uncontrolled {
 		return false
@@ -86,7 +89,8 @@ func (t *Turn) kind() int {
 	return byText
 }
 
-// offers reports whether there is a tree to verify, of the drafter or of a grammar, that the controller may cut.
+// offers reports whether there is a tree to verify, of the drafter or of a grammar, that the
+// controller may cut.
 func (t *Turn) offers() bool {
 	return t.Drafts && !t.Uncontrolled && (t.Asked || t.Tree.Len() > 1)
 }

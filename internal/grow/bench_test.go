@@ -14,19 +14,22 @@ import (
 	"github.com/grovellm/grove/tree"
 )
 
-// BenchmarkRound is a proposal and its commit, on a draft model of the size of grove's own, with random weights.
+// BenchmarkRound is a proposal and its commit, on a draft model of the size of grove's own, with
+// random weights.
 func BenchmarkRound(b *testing.B) {
 	m := openSynth(b, synth.Shape{
 		Name: "draft", Arch: "qwen3", Vocab: 16384, Hidden: 64, Layers: 3, Heads: 2, KVHeads: 1, HeadDim: 32, FFN: 192,
 		Context: 1 << 20, NormEps: 1e-6, RopeBase: 1e4, RopeDims: 32, Tied: true, Tokens: synth.Qwen2,
 	}, tensor.Q8_0, 1, model.Options{})
-	for _, shape := range []Shape{ptr(DefaultLinear()), ptr(DefaultFixed()), ptr(DefaultDynaTree()), ptr(DefaultDynamic()), ptr(DefaultBestFirst()), withText{ptr(DefaultBestFirst())}} {
+	for _, shape := range []Shape{ptr(DefaultLinear()), ptr(DefaultFixed()), ptr(DefaultDynaTree()),
+		ptr(DefaultDynamic()), ptr(DefaultBestFirst()), withText{ptr(DefaultBestFirst())}} {
 		for _, method := range []string{"", "freq", "context"} {
 			for _, temperature := range []float32{0, 1} {
 				b.Run(fmt.Sprintf("%T/%s/T=%g", shape, method, temperature), func(b *testing.B) {
 					target := draft.Target{Vocab: 16384, Context: 1 << 20}
 					d := must(listed(shape, shortlist.Options{Method: method}, m, target))(b)
-					s := prompted(b, d, draft.Options{Sampling: sample.Params{Temperature: temperature}}, make([]int32, 200))
+					s := prompted(b, d, draft.Options{Sampling: sample.Params{Temperature: temperature}},
+						make([]int32, 200))
 					defer s.Close()
 					tr := tree.New(0)
 					requests := []draft.Request{{State: s, Tree: tr, Budget: 32, Depth: 100}}

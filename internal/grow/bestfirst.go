@@ -6,11 +6,12 @@ import (
 	"github.com/grovellm/grove/internal/calibrate"
 )
 
-// BestFirst drafts the nodes with the largest probability from the root. Each step expands the Width most probable nodes
-// that are not expanded yet, until none of them can have a child that belongs to the tree, or the loop's guide finds that another
-// pass does not pay.
+// BestFirst drafts the nodes with the largest probability from the root. Each step expands the
+// Width most probable nodes that are not expanded yet, until none of them can have a child that
+// belongs to the tree, or the loop's guide finds that another pass does not pay.
 //
-// With the modifier +text each step builds the tree anew, by all that is known then, and beyond the rows it goes on as the text does.
+// With the modifier +text each step builds the tree anew, by all that is known then, and beyond the
+// rows it goes on as the text does.
 type BestFirst struct {
 	Width  int    `draft:"width" help:"maximum nodes expanded in one pass (1 to 4096)"`
 	Branch int    `draft:"branch" help:"maximum children of a node (1 to 64)"`

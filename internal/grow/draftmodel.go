@@ -26,8 +26,8 @@ func (m *DraftModel) Taps() []int { return nil }
 // Keeps: all that a row is made of is the tokens up to it.
 func (m *DraftModel) Keeps() bool { return true }
 
-// draftLevels is how many levels of a draft have room in the model's context behind a full window of
-// text. In a small context they have a quarter.
+// draftLevels is how many levels of a draft have room in the model's context behind a full window
+// of text. In a small context they have a quarter.
 const draftLevels = 64
 
 func (m *DraftModel) NewText() *Text {

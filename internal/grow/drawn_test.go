@@ -10,8 +10,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Of a drawn tree: what Drawn says is the draft model's own distribution after the node's path, processed as asked for;
-// children are distinct, can be drawn, and depend on the drawing seed alone, not on the coupled noise; no node is dropped.
+// Of a drawn tree: what Drawn says is the draft model's own distribution after the node's path,
+// processed as asked for; children are distinct, can be drawn, and depend on the drawing seed
+// alone, not on the coupled noise; no node is dropped.
 func TestDrawn(t *testing.T) {
 	m := openModels(t)
 	wider := m.as()
@@ -82,8 +83,9 @@ func TestDrawn(t *testing.T) {
 	}
 }
 
-// Children are drawn without replacement, in order, independently of one another and of other nodes: the
-// first two below the root, and the first below two nodes of one depth, have the products of their probabilities.
+// Children are drawn without replacement, in order, independently of one another and of other
+// nodes: the first two below the root, and the first below two nodes of one depth, have the
+// products of their probabilities.
 func TestDrawsAreFair(t *testing.T) {
 	m := openModels(t)
 	d := must(ofModel(&Fixed{D: 2, B: 2, N: 7}, m.rounded, m.as()))(t)
@@ -131,7 +133,8 @@ func TestDrawsAreFair(t *testing.T) {
 		}
 		s.Close()
 	}
-	for name, c := range map[string]struct{ got, want map[pair]float64 }{"siblings": {siblings, wantSiblings}, "cousins": {cousins, wantCousins}} {
+	for name, c := range map[string]struct{ got, want map[pair]float64 }{"siblings": {siblings, wantSiblings},
+		"cousins": {cousins, wantCousins}} {
 		total, x, free := 0.0, 0.0, -1.0
 		for _, v := range c.got {
 			total += v

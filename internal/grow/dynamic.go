@@ -2,9 +2,10 @@ package grow
 
 import "fmt"
 
-// Dynamic is EAGLE-2's dynamic draft tree (reference specblock.md §5.2): each pass expands the K likeliest nodes of the last level, by
-// the probability of their whole paths, into K children each; of all these candidates the likeliest N−1 are the tree. A node is
-// never likelier than its parent, so they are connected. What cannot be among them any more is not computed, which changes nothing.
+// Dynamic is EAGLE-2's dynamic draft tree (reference specblock.md §5.2): each pass expands the K
+// likeliest nodes of the last level, by the probability of their whole paths, into K children each;
+// of all these candidates the likeliest N−1 are the tree. A node is never likelier than its parent,
+// so they are connected. What cannot be among them any more is not computed, which changes nothing.
 type Dynamic struct {
 	K     int    `draft:"k" help:"nodes expanded in one pass, and children of a node (1 to 64)"`
 	Depth int    `draft:"depth" help:"maximum passes after the first, which expands the root (0 to 4094)"`

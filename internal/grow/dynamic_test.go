@@ -11,8 +11,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// dynamic is EAGLE-2's loop to the letter (reference specblock.md §5.2): k candidates below the root; depth times, k of each of the k
-// likeliest of the last level; of all these, by score and then in the order of creation, the likeliest n−1.
+// dynamic is EAGLE-2's loop to the letter (reference specblock.md §5.2): k candidates below the
+// root; depth times, k of each of the k likeliest of the last level; of all these, by score and
+// then in the order of creation, the likeliest n−1.
 func (o *oracle) dynamic(t fataler, s *Dynamic, text []int32, budget, depth int) *tree.Tree {
 	t.Helper()
 	all := tree.New(text[len(text)-1])
@@ -56,7 +57,8 @@ func (o *oracle) dynamic(t fataler, s *Dynamic, text []int32, budget, depth int)
 func TestDynamicIsTheLoop(t *testing.T) {
 	m := openModels(t)
 	rapid.Check(t, func(r *rapid.T) {
-		shape := &Dynamic{K: rapid.IntRange(1, 7).Draw(r, "k"), Depth: rapid.IntRange(0, 7).Draw(r, "depth"), N: rapid.IntRange(2, 70).Draw(r, "n")}
+		shape := &Dynamic{K: rapid.IntRange(1, 7).Draw(r, "k"), Depth: rapid.IntRange(0, 7).Draw(r, "depth"),
+			N: rapid.IntRange(2, 70).Draw(r, "n")}
 		dm := m.draws(r)
 		text := genText(r, "text", 1, 30)
 		o := oracle{*newOne(dm), genParams(r), max(shape.K, rankedLeast)}

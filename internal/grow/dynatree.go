@@ -5,14 +5,17 @@ import (
 	"math"
 )
 
-// DynaTree is the draft tree of *DynaTree: Confidence-Aware Adaptive Tree Speculative Decoding*: its breadth follows the draft model's
-// confidence, its depth the probability of each path, and history adapts both. The rules are those of the paper's text (§3.3,
-// Algorithm 1). A token that follows the last committed one has depth 0, as the paper's root has. Deviations:
+// DynaTree is the draft tree of *DynaTree: Confidence-Aware Adaptive Tree Speculative Decoding*:
+// its breadth follows the draft model's confidence, its depth the probability of each path, and
+// history adapts both. The rules are those of the paper's text (§3.3, Algorithm 1). A token that
+// follows the last committed one has depth 0, as the paper's root has. Deviations:
 //
-//   - The paper drafts one token at depth 0. Here as many are drafted there as anywhere; b-root=1 gives the paper's tree.
-//   - A level is computed in one pass, the most probable nodes first where the budget ends. The tree is the same unless it does.
-//   - The paper's acceptance is a fraction of the drafted tokens. Here it is taken along the path: other branches are
-//     meant to be rejected. adapt=false switches the adaptation off.
+//   - The paper drafts one token at depth 0. Here as many are drafted there as anywhere; b-root=1
+//     gives the paper's tree.
+//   - A level is computed in one pass, the most probable nodes first where the budget ends. The
+//     tree is the same unless it does.
+//   - The paper's acceptance is a fraction of the drafted tokens. Here it is taken along the path:
+//     other branches are meant to be rejected. adapt=false switches the adaptation off.
 type DynaTree struct {
 	TauH    float32 `draft:"tau-h" help:"from this probability of its best child on, a node gets b-min children (tau-l to 1)"`
 	TauL    float32 `draft:"tau-l" help:"below this probability of its best child, a node gets b-max children (0 to tau-h)"`
@@ -38,11 +41,13 @@ type DynaTree struct {
 	Model string `draft:"model" help:"GGUF file or Hugging Face folder to draft with; empty: what the model was opened with"`
 }
 
-// DefaultDynaTree is the paper's run on WikiText-2 (its appendix A). Of what the text does not give, tau, rho-stop, rho-deep, the
-// window, the target and the steps are those of that run; d0 moved by whole steps there.
+// DefaultDynaTree is the paper's run on WikiText-2 (its appendix A). Of what the text does not
+// give, tau, rho-stop, rho-deep, the window, the target and the steps are those of that run; d0
+// moved by whole steps there.
 func DefaultDynaTree() DynaTree {
 	return DynaTree{
-		TauH: 0.9, TauL: 0.4, BMin: 1, BMid: 2, BMax: 3, D0: 5, DMax: 8, RhoStop: 0.1, RhoDeep: 0.5, Tau: 0.05, NMax: 256, Prune: true,
+		TauH: 0.9, TauL: 0.4, BMin: 1, BMid: 2, BMax: 3, D0: 5, DMax: 8, RhoStop: 0.1, RhoDeep: 0.5, Tau: 0.05,
+		NMax: 256, Prune: true,
 		Adapt: true, Window: 10, Target: 0.7, EtaD: 1, EtaH: 0.05, EtaL: 0.05,
 	}
 }
@@ -55,7 +60,8 @@ func (o *DynaTree) limits() (limits, error) {
 	case !(0 <= o.TauL && o.TauL <= o.TauH && o.TauH <= 1):
 		return fail("tau-l is %g and tau-h %g: want 0 ≤ tau-l ≤ tau-h ≤ 1", o.TauL, o.TauH)
 	case !(1 <= o.BMin && o.BMin <= o.BMid && o.BMid <= o.BMax && o.BMax <= maxBreadth):
-		return fail("b-min, b-mid and b-max are %d, %d and %d: want 1 ≤ b-min ≤ b-mid ≤ b-max ≤ %d", o.BMin, o.BMid, o.BMax, maxBreadth)
+		return fail("b-min, b-mid and b-max are %d, %d and %d: want 1 ≤ b-min ≤ b-mid ≤ b-max ≤ %d", o.BMin, o.BMid,
+			o.BMax, maxBreadth)
 	case o.BRoot < 0 || o.BRoot > maxBreadth:
 		return fail("b-root is %d: want 0 to %d", o.BRoot, maxBreadth)
 	case !(1 <= o.D0 && o.D0 <= o.DMax && o.DMax < maxNodes-1):
@@ -95,8 +101,9 @@ func (o *DynaTree) begin(s *state) {
 	s.adapted = adapted{d0: float32(o.D0), tauH: o.TauH, tauL: o.TauL}
 }
 
-// choose is the gate of §3.3: d(u) < D_max, p(u) ≥ ρ_stop, and d(u) < D_0 or p(u) > ρ_deep; and of algorithm 1,
-// line 14, p(u) ≥ τ. The paper's d(u) is one less than the depth in the tree, whose root is committed.
+// choose is the gate of §3.3: d(u) < D_max, p(u) ≥ ρ_stop, and d(u) < D_0 or p(u) > ρ_deep; and of
+// algorithm 1, line 14, p(u) ≥ τ. The paper's d(u) is one less than the depth in the tree, whose
+// root is committed.
 func (o *DynaTree) choose(s *state) {
 	base, least, deep := int32(math.Round(float64(s.adapted.d0))), logOf(max(o.RhoStop, o.Tau)), logOf(o.RhoDeep)
 	s.level(func(s *state, u int) bool {
@@ -124,9 +131,10 @@ func (o *DynaTree) floor() float32 {
 	return negInf
 }
 
-// learn is the historical adjustment of §3.3 and ADJUST of algorithm 1: a proportional step after every round, by the mean
-// acceptance of the last W. The paper's "fraction of drafted tokens committed" is taken along the path: a tree's
-// other branches are meant to be rejected. More acceptance makes trees deeper and, by lower thresholds, narrower.
+// learn is the historical adjustment of §3.3 and ADJUST of algorithm 1: a proportional step after
+// every round, by the mean acceptance of the last W. The paper's "fraction of drafted tokens
+// committed" is taken along the path: a tree's other branches are meant to be rejected. More
+// acceptance makes trees deeper and, by lower thresholds, narrower.
 func (o *DynaTree) learn(s *state, accepted, depth int) {
 	a := &s.adapted
 	if !o.Adapt || depth < 1 {

@@ -15,8 +15,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// A target that drafts for itself, taken at its word, accepts every token of a chain, at every temperature and with every sampler: the
-// candidates are its own choices, and the rows are the same to the bit.
+// A target that drafts for itself, taken at its word, accepts every token of a chain, at every
+// temperature and with every sampler: the candidates are its own choices, and the rows are the same
+// to the bit.
 func TestOwnDraftIsAccepted(t *testing.T) {
 	m := openModels(t)
 	rapid.Check(t, func(r *rapid.T) {
@@ -41,8 +42,10 @@ func TestOwnDraftIsAccepted(t *testing.T) {
 	})
 }
 
-// After any history of rounds, plain rounds, read or not, repeated, cancelled and batched proposals, a state proposes what a fresh one
-// does that is told the text at once; and of the text it has read what came after rows that were not to be read. Budget and depth hold, and no row is run that leads to nothing.
+// After any history of rounds, plain rounds, read or not, repeated, cancelled and batched
+// proposals, a state proposes what a fresh one does that is told the text at once; and of the text
+// it has read what came after rows that were not to be read. Budget and depth hold, and no row is
+// run that leads to nothing.
 func TestProposalsAreOfTheTextAlone(t *testing.T) {
 	m := openModels(t)
 	rapid.Check(t, func(r *rapid.T) {
@@ -74,14 +77,17 @@ func TestProposalsAreOfTheTextAlone(t *testing.T) {
 			var requests []draft.Request
 			for _, q := range seqs {
 				if q.at+2 < len(q.text) {
-					requests = append(requests, draft.Request{State: q.s, Tree: tree.New(q.text[q.at]), Budget: budget, Depth: depth})
+					requests = append(requests, draft.Request{State: q.s, Tree: tree.New(q.text[q.at]),
+						Budget: budget, Depth: depth})
 				}
 			}
-			action := rapid.SampledFrom([]string{"round", "round", "round", "plain", "skipped", "cancelled", "twice"}).Draw(r, "action")
+			action := rapid.SampledFrom([]string{"round", "round", "round", "plain", "skipped", "cancelled",
+				"twice"}).Draw(r, "action")
 			if action == "cancelled" {
 				ctx, cancel := context.WithCancel(context.Background())
 				cancel()
-				if _, err := d.Propose(ctx, requests); err == nil && slices.ContainsFunc(requests, func(q draft.Request) bool { return q.Tree.Len() > 1 }) {
+				if _, err := d.Propose(ctx, requests); err == nil &&
+					slices.ContainsFunc(requests, func(q draft.Request) bool { return q.Tree.Len() > 1 }) {
 					r.Fatal("a proposal that was cancelled came")
 				}
 			}
@@ -101,18 +107,21 @@ func TestProposalsAreOfTheTextAlone(t *testing.T) {
 				}
 				tr := requests[i].Tree
 				if err := tr.Check(vocab); err != nil || tr.Len() > max(budget, 1) || tr.MaxDepth() > depth {
-					r.Fatalf("%d nodes of depth %d for a budget of %d and %d: %v", tr.Len(), tr.MaxDepth(), budget, depth, err)
+					r.Fatalf("%d nodes of depth %d for a budget of %d and %d: %v", tr.Len(), tr.MaxDepth(), budget,
+						depth, err)
 				}
 				if action == "round" || action == "twice" {
 					s := must(fresh.Begin(q.o))(r)
-					for _, rows := range []draft.Rows{{State: s, Tokens: q.text[:q.skip], Next: -1, Skip: true}, {State: s, Tokens: q.text[q.skip:q.at], Next: -1}} {
+					for _, rows := range []draft.Rows{{State: s, Tokens: q.text[:q.skip], Next: -1, Skip: true},
+						{State: s, Tokens: q.text[q.skip:q.at], Next: -1}} {
 						if err := fresh.Commit([]draft.Rows{rows}); err != nil {
 							r.Fatal(err)
 						}
 					}
 					want := propose(r, fresh, s, q.text[q.at], budget, depth, nil)
 					if !sameTree(want, tr) {
-						r.Fatalf("%v %+v, root at %d: proposed\n%sa fresh state proposes\n%s", shape, q.o, q.at, tr, want)
+						r.Fatalf("%v %+v, root at %d: proposed\n%sa fresh state proposes\n%s", shape, q.o, q.at, tr,
+							want)
 					}
 					s.Close()
 				}
@@ -137,7 +146,8 @@ func TestProposalsAreOfTheTextAlone(t *testing.T) {
 	})
 }
 
-// What the cache keeps is the text: a prompt is read when it is committed, and of an accepted path no row is computed twice.
+// What the cache keeps is the text: a prompt is read when it is committed, and of an accepted path
+// no row is computed twice.
 func TestAcceptedRowsAreKept(t *testing.T) {
 	m := openModels(t)
 	prompt := []int32{5, 6, 7, 8}
@@ -175,7 +185,8 @@ func TestTextLongerThanTheContext(t *testing.T) {
 	for _, context := range []int{1, 7, 40, 150} {
 		short := small
 		short.Context = context
-		for _, shape := range []Shape{&Linear{K: 8}, &Fixed{D: 8, B: 2, N: 30}, ptr(DefaultDynaTree()), ptr(DefaultDynamic()), ptr(DefaultBestFirst()), &BestFirst{Width: 8, Branch: 8, Depth: 20}} {
+		for _, shape := range []Shape{&Linear{K: 8}, &Fixed{D: 8, B: 2, N: 30}, ptr(DefaultDynaTree()),
+			ptr(DefaultDynamic()), ptr(DefaultBestFirst()), &BestFirst{Width: 8, Branch: 8, Depth: 20}} {
 			dm := openSynth(t, short, tensor.F32, 1, model.Options{Workers: m.target})
 			d := must(ofModel(shape, dm, m.as()))(t)
 			prompt := []int32{1, 2, 3}
@@ -202,7 +213,8 @@ func ptr[T any](v T) *T { return &v }
 // Once buffers have grown a round allocates nothing.
 func TestSteadyStateAllocatesNothing(t *testing.T) {
 	m := openModels(t)
-	for _, shape := range []Shape{ptr(DefaultLinear()), ptr(DefaultFixed()), ptr(DefaultDynaTree()), ptr(DefaultDynamic()), ptr(DefaultBestFirst()), &BestFirst{Width: 8, Branch: 8, Depth: 20}} {
+	for _, shape := range []Shape{ptr(DefaultLinear()), ptr(DefaultFixed()), ptr(DefaultDynaTree()),
+		ptr(DefaultDynamic()), ptr(DefaultBestFirst()), &BestFirst{Width: 8, Branch: 8, Depth: 20}} {
 		for _, o := range []draft.Options{
 			{},
 			{Sampling: sample.Params{Temperature: 1}},
@@ -244,7 +256,8 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 				for range 100 {
 					round()
 				}
-				if n := testing.AllocsPerRun(40, round); n > 0.5 { // pages of the caches, and the histories, grow with the text
+				// pages of the caches, and the histories, grow with the text
+				if n := testing.AllocsPerRun(40, round); n > 0.5 {
 					t.Errorf("%g allocations a round", n)
 				}
 			})

@@ -26,7 +26,8 @@ var small = synth.Shape{
 	Context: 400, NormEps: 1e-6, RopeBase: 1e4, RopeDims: 32, Tied: true, Tokens: synth.Qwen2,
 }
 
-// models are a target, the target rounded to 8 bits, which often agrees with it, and a stranger, which does not.
+// models are a target, the target rounded to 8 bits, which often agrees with it, and a stranger,
+// which does not.
 type models struct{ target, rounded, stranger *model.Model }
 
 func openSynth(t testing.TB, s synth.Shape, typ tensor.Type, seed uint64, o model.Options) *model.Model {
@@ -56,11 +57,13 @@ func ofModel(shape Shape, m *model.Model, target draft.Target) (draft.Drafter, e
 }
 
 func listed(shape Shape, o shortlist.Options, m *model.Model, target draft.Target) (draft.Drafter, error) {
-	lists, err := draft.Shortlists(o, shortlist.Drafter{Pool: m.Pool(), Head: &m.Head, Norm: &m.Norm, Vocab: m.Config.Vocab, Tokenizer: m.Tokenizer}, m, target)
+	lists, err := draft.Shortlists(o, shortlist.Drafter{Pool: m.Pool(), Head: &m.Head, Norm: &m.Norm,
+		Vocab: m.Config.Vocab, Tokenizer: m.Tokenizer}, m, target)
 	if err != nil {
 		return nil, err
 	}
-	c := Config{Shape: shape, Model: NewDraftModel(m), Pool: m.Pool(), Vocab: m.Config.Vocab, Target: target.Vocab, Lists: lists}
+	c := Config{Shape: shape, Model: NewDraftModel(m), Pool: m.Pool(), Vocab: m.Config.Vocab, Target: target.Vocab,
+		Lists: lists}
 	if s, ok := shape.(withText); ok {
 		c.Shape, c.Text = s.Shape, textrank.NewModel()
 	}
@@ -148,7 +151,8 @@ func genText(r *rapid.T, name string, least, most int) []int32 {
 }
 
 func genParams(r *rapid.T) sample.Params {
-	p := sample.Params{Temperature: rapid.SampledFrom([]float32{0, 0, .7, 1}).Draw(r, "temperature"), Seed: rapid.Uint64().Draw(r, "seed")}
+	p := sample.Params{Temperature: rapid.SampledFrom([]float32{0, 0, .7, 1}).Draw(r, "temperature"),
+		Seed: rapid.Uint64().Draw(r, "seed")}
 	p.TopK = rapid.SampledFrom([]int{0, 0, 1, 3, 50}).Draw(r, "top-k")
 	p.TopP = rapid.SampledFrom([]float32{0, 0, .9}).Draw(r, "top-p")
 	p.MinP = rapid.SampledFrom([]float32{0, 0, .05}).Draw(r, "min-p")
@@ -168,12 +172,14 @@ func genShape(r *rapid.T) Shape {
 	case 0:
 		return &Linear{K: rapid.IntRange(1, 12).Draw(r, "k")}
 	case 1:
-		return &Fixed{D: rapid.IntRange(1, 6).Draw(r, "d"), B: rapid.IntRange(1, 5).Draw(r, "b"), Tau: prob.Draw(r, "tau"),
-			N: rapid.SampledFrom([]int{2, 17, 256}).Draw(r, "n"), Prune: rapid.Bool().Draw(r, "prune")}
+		return &Fixed{D: rapid.IntRange(1, 6).Draw(r, "d"), B: rapid.IntRange(1, 5).Draw(r, "b"),
+			Tau: prob.Draw(r, "tau"),
+			N:   rapid.SampledFrom([]int{2, 17, 256}).Draw(r, "n"), Prune: rapid.Bool().Draw(r, "prune")}
 	case 2:
 		o := DefaultDynaTree()
 		o.Adapt = false
-		o.TauH, o.TauL = rapid.SampledFrom([]float32{.5, .9, 1}).Draw(r, "tau-h"), rapid.SampledFrom([]float32{0, .2, .5}).Draw(r, "tau-l")
+		o.TauH, o.TauL = rapid.SampledFrom([]float32{.5, .9, 1}).Draw(r, "tau-h"),
+			rapid.SampledFrom([]float32{0, .2, .5}).Draw(r, "tau-l")
 		o.BMin = rapid.IntRange(1, 2).Draw(r, "b-min")
 		o.BMid = o.BMin + rapid.IntRange(0, 2).Draw(r, "b-mid")
 		o.BMax = o.BMid + rapid.IntRange(0, 2).Draw(r, "b-max")
@@ -186,9 +192,11 @@ func genShape(r *rapid.T) Shape {
 		o.NMax = rapid.SampledFrom([]int{2, 17, 256}).Draw(r, "n-max")
 		return &o
 	case 3:
-		return &Dynamic{K: rapid.IntRange(1, 6).Draw(r, "k"), Depth: rapid.IntRange(0, 8).Draw(r, "depth"), N: rapid.IntRange(2, 60).Draw(r, "n")}
+		return &Dynamic{K: rapid.IntRange(1, 6).Draw(r, "k"), Depth: rapid.IntRange(0, 8).Draw(r, "depth"),
+			N: rapid.IntRange(2, 60).Draw(r, "n")}
 	}
-	best := &BestFirst{Width: rapid.SampledFrom([]int{1, 2, 8}).Draw(r, "width"), Branch: rapid.IntRange(1, 7).Draw(r, "branch"), Depth: rapid.IntRange(1, 9).Draw(r, "depth")}
+	best := &BestFirst{Width: rapid.SampledFrom([]int{1, 2, 8}).Draw(r, "width"),
+		Branch: rapid.IntRange(1, 7).Draw(r, "branch"), Depth: rapid.IntRange(1, 9).Draw(r, "depth")}
 	if rapid.Bool().Draw(r, "text") {
 		return withText{best}
 	}
@@ -210,7 +218,8 @@ func prompted(t fataler, d draft.Drafter, o draft.Options, text []int32) draft.S
 func propose(t fataler, d draft.Drafter, s draft.State, root int32, budget, depth int, g draft.Guide) *tree.Tree {
 	t.Helper()
 	tr := tree.New(root)
-	if _, err := d.Propose(context.Background(), []draft.Request{{State: s, Tree: tr, Budget: budget, Depth: depth, Guide: g}}); err != nil {
+	if _, err := d.Propose(context.Background(), []draft.Request{{State: s, Tree: tr, Budget: budget, Depth: depth,
+		Guide: g}}); err != nil {
 		t.Fatal(err)
 	}
 	return tr

@@ -4,7 +4,8 @@ package grow
 
 import "fmt"
 
-// Linear drafts a chain of K tokens (Leviathan et al., arXiv 2211.17192, Algorithm 1). DynaTree's runs compare with K = 8.
+// Linear drafts a chain of K tokens (Leviathan et al., arXiv 2211.17192, Algorithm 1). DynaTree's
+// runs compare with K = 8.
 type Linear struct {
 	K     int    `draft:"k" help:"tokens of the chain (1 to 4095)"`
 	Model string `draft:"model" help:"GGUF file or Hugging Face folder to draft with; empty: what the model was opened with"`
@@ -26,8 +27,9 @@ func (o *Linear) breadth(*state, int32, float32) int { return 1 }
 func (o *Linear) floor() float32                     { return negInf }
 func (o *Linear) learn(*state, int, int)             {}
 
-// Fixed drafts a tree in which every node that is probable enough has B children, down to depth D: DynaTree's baseline. Its depth
-// counts as DynaTree's does: tokens that follow the last committed one have depth 0.
+// Fixed drafts a tree in which every node that is probable enough has B children, down to depth D:
+// DynaTree's baseline. Its depth counts as DynaTree's does: tokens that follow the last committed
+// one have depth 0.
 type Fixed struct {
 	D     int     `draft:"d" help:"depth of the tree, from 0 for the first drafted token (0 to 4094)"`
 	B     int     `draft:"b" help:"children of a node (1 to 64)"`

@@ -17,15 +17,16 @@ func short(t fataler, m models, shape Shape, o shortlist.Options) draft.Drafter 
 	return must(listed(shape, o, m.rounded, m.as()))(t)
 }
 
-// A list of all tokens drafts what the whole head does, with every sampler; of a shorter one come tokens that it lists,
-// special ones among them.
+// A list of all tokens drafts what the whole head does, with every sampler; of a shorter one come
+// tokens that it lists, special ones among them.
 func TestShortlists(t *testing.T) {
 	m := openModels(t)
 	rapid.Check(t, func(r *rapid.T) {
 		p := genParams(r)
 		prompt := genText(r, "prompt", 1, 60)
 		text := plain(r, m.target, prompt, p, 20)
-		o := shortlist.Options{Method: rapid.SampledFrom([]string{"freq", "freq-pa", "context"}).Draw(r, "method"), Size: rapid.IntRange(1, vocab).Draw(r, "size"), Extra: 8}
+		o := shortlist.Options{Method: rapid.SampledFrom([]string{"freq", "freq-pa", "context"}).Draw(r, "method"),
+			Size: rapid.IntRange(1, vocab).Draw(r, "size"), Extra: 8}
 		whole := rapid.Bool().Draw(r, "whole")
 		if whole {
 			o.Size = vocab
@@ -46,12 +47,14 @@ func TestShortlists(t *testing.T) {
 				}
 				for node, l := range want.LogProb {
 					if math.Abs(float64(l-tr.LogProb[node])) > 1e-3 {
-						r.Fatalf("node %d has log-probability %g with a list of all tokens, %g without one", node, tr.LogProb[node], l)
+						r.Fatalf("node %d has log-probability %g with a list of all tokens, %g without one", node,
+							tr.LogProb[node], l)
 					}
 				}
 			} else if o.Method == "freq" {
 				for _, token := range tr.Token[1:] {
-					if !slices.Contains(shortlist.Rank(make([]int64, vocab), m.rounded.Tokenizer, "").First((o.Size+31)/32*32), token) {
+					if !slices.Contains(shortlist.Rank(make([]int64, vocab), m.rounded.Tokenizer,
+						"").First((o.Size+31)/32*32), token) {
 						r.Fatalf("token %d is not listed", token)
 					}
 				}
@@ -75,7 +78,8 @@ func TestShortlists(t *testing.T) {
 func TestShortlistsOfABatch(t *testing.T) {
 	m := openModels(t)
 	d := short(t, m, ptr(DefaultBestFirst()), shortlist.Options{Method: "context", Size: 40, Extra: 64})
-	options := []draft.Options{{}, {Sampling: sample.Params{Temperature: 1}}, {Sampling: sample.Params{Temperature: 1}, Sampled: true}}
+	options := []draft.Options{{}, {Sampling: sample.Params{Temperature: 1}},
+		{Sampling: sample.Params{Temperature: 1}, Sampled: true}}
 	alone := func(o draft.Options, prompt []int32) *tree.Tree {
 		one := short(t, m, ptr(DefaultBestFirst()), shortlist.Options{Method: "context", Size: 40, Extra: 64})
 		s := prompted(t, one, o, prompt)

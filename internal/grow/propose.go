@@ -9,8 +9,8 @@ import (
 	"github.com/grovellm/grove/sample"
 )
 
-// Propose grows the trees of all requests together, a pass of the model a step. When it fails, nothing has been
-// proposed, and the next tree starts over.
+// Propose grows the trees of all requests together, a pass of the model a step. When it fails,
+// nothing has been proposed, and the next tree starts over.
 func (d *Drafter) Propose(ctx context.Context, requests []draft.Request) ([]draft.Proposal, error) {
 	d.live = d.live[:0]
 	for i := range requests {
@@ -72,15 +72,15 @@ func (d *Drafter) run(ctx context.Context) error {
 }
 
 const (
-	// shortText is the longest text without rows that is computed in one pass with the root: every row of the tree lists what
-	// it sees of it.
+	// shortText is the longest text without rows that is computed in one pass with the root: every
+	// row of the tree lists what it sees of it.
 	shortText = 32
 	// readRows is how many rows of text are read in one pass at most.
 	readRows = model.PrefillChunk
 )
 
-// read computes rows of live texts, several in a pass, without logits: of texts where more than some
-// rows wait, or more than have room beside a root.
+// read computes rows of live texts, several in a pass, without logits: of texts where more than
+// some rows wait, or more than have room beside a root.
 func (d *Drafter) read(ctx context.Context, more int) error {
 	for {
 		d.rows = d.rows[:0]

@@ -19,9 +19,9 @@ type task struct {
 	from, to int
 }
 
-// rank fills in the candidates of all nodes expanded in this step, a node a task. Where penalties look at the
-// path, a sequence is one task: its history follows one path at a time. So it is where a sampler changes logits meanwhile that several
-// nodes share.
+// rank fills in the candidates of all nodes expanded in this step, a node a task. Where penalties
+// look at the path, a sequence is one task: its history follows one path at a time. So it is where
+// a sampler changes logits meanwhile that several nodes share.
 func (d *Drafter) rank() {
 	_, shared := d.Model.(Blocks)
 	d.tasks = d.tasks[:0]
@@ -77,7 +77,8 @@ func (s *state) rank(sampler *sample.Sampler, i int, logits []float32, m *ranker
 	}
 	position := s.position(node) + 1 // of the node's children
 	if s.drawing {
-		// A stream of its own for every node that is ever drawn below: the root's position tells trees apart.
+		// A stream of its own for every node that is ever drawn below: the root's position tells
+		// trees apart.
 		position = s.at*maxNodes + int(s.row[node]-s.shift)
 	}
 	c := s.cands[i*k : i*k : i*k+s.d.asked]
@@ -138,10 +139,11 @@ func (d *Drafter) wide(worker int, logits []float32) []float32 {
 
 func exp(x float32) float32 { return float32(math.Exp(float64(x))) }
 
-// drawnChances turns the probabilities with which candidates were drawn into estimates of being accepted by rejection
-// sampling, for two distributions that overlap by half: a token that was sure to be drawn nearly always is; one of many equal ones
-// in half of all cases; and those after the first only where the others were rejected, which shows that the models disagree. The
-// controller's calibration corrects them.
+// drawnChances turns the probabilities with which candidates were drawn into estimates of being
+// accepted by rejection sampling, for two distributions that overlap by half: a token that was sure
+// to be drawn nearly always is; one of many equal ones in half of all cases; and those after the
+// first only where the others were rejected, which shows that the models disagree. The controller's
+// calibration corrects them.
 func drawnChances(c []sample.Candidate) {
 	rest, share := 1.0, 1.0
 	for i := range c {

@@ -1,4 +1,5 @@
-// The modifier +text: candidates ranked by the text, and best-first trees that are built anew with every pass.
+// The modifier +text: candidates ranked by the text, and best-first trees that are built anew with
+// every pass.
 
 package grow
 
@@ -9,8 +10,8 @@ import (
 	"github.com/grovellm/grove/tree"
 )
 
-// rebuilt is a best-first tree that is built anew after every pass, by the text and all rows. The state's own tree has the nodes
-// with rows.
+// rebuilt is a best-first tree that is built anew after every pass, by the text and all rows. The
+// state's own tree has the nodes with rows.
 type rebuilt struct {
 	width int // children of a node at most
 
@@ -31,7 +32,8 @@ type rebuilt struct {
 	s *state // while the tree is built
 }
 
-// choose expands the most probable nodes without a row, of those whose parents have one and that are not too deep.
+// choose expands the most probable nodes without a row, of those whose parents have one and that
+// are not too deep.
 func (b *rebuilt) choose(s *state, width, depth int) {
 	floor := float32(0)
 	if b.tree.Len() == s.most { // what comes in pushes out the least
@@ -39,7 +41,8 @@ func (b *rebuilt) choose(s *state, width, depth int) {
 	}
 	b.chosen = b.chosen[:0]
 	for v := range b.tree.Token {
-		if b.node[v] >= 0 && s.row[b.node[v]] >= 0 || int(b.tree.Depth[v]) >= min(depth, s.deepest) || b.worth[v] <= floor {
+		if b.node[v] >= 0 && s.row[b.node[v]] >= 0 || int(b.tree.Depth[v]) >= min(depth, s.deepest) ||
+			b.worth[v] <= floor {
 			continue
 		}
 		if p := b.node[b.tree.Parent[v]]; p >= 0 && s.row[p] >= 0 {
@@ -116,11 +119,13 @@ type ranker struct {
 	output  textrank.Output // the row
 }
 
-// rank ranks what may follow a node in the memory of dst. top is the drafter's first candidates below it.
+// rank ranks what may follow a node in the memory of dst. top is the drafter's first candidates
+// below it.
 func (m *ranker) rank(s *state, node int32, dst, top []sample.Candidate) []sample.Candidate {
 	row := textrank.Row{Top: top, Depth: 1, Output: &m.output}
 	if !s.d.Model.Keeps() { // rows know the less the further they are from the target's hidden states
 		row.Depth = int(s.tree.Depth[node]) + 1
 	}
-	return s.text.Candidates(dst[:0:min(cap(dst), textrank.CandidatesMost)], &s.tree, int(node), s.places[node], &row, false, &m.scratch)
+	return s.text.Candidates(dst[:0:min(cap(dst), textrank.CandidatesMost)], &s.tree, int(node), s.places[node], &row,
+		false, &m.scratch)
 }

@@ -12,8 +12,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// textSource ranks what may follow a node in the plainest way: with a row where the state has computed one, here a pass of one row at
-// a time, without one elsewhere.
+// textSource ranks what may follow a node in the plainest way: with a row where the state has
+// computed one, here a pass of one row at a time, without one elsewhere.
 type textSource struct {
 	*oracle
 	t    fataler
@@ -35,23 +35,28 @@ func (k *textSource) Below(tr *tree.Tree, node int) []sample.Candidate {
 	if in >= 0 && k.s.row[in] >= 0 {
 		logits := k.logits(k.t, own)
 		s := must(sample.New(k.p, vocab))(k.t)
-		row.Top = s.Top(make([]sample.Candidate, 0, textrank.RowMost), slices.Clone(logits), len(own), pushAll(k.p, own))
+		row.Top = s.Top(make([]sample.Candidate, 0, textrank.RowMost), slices.Clone(logits), len(own),
+			pushAll(k.p, own))
 		row.Depth, row.Output = 1, &textrank.Output{Logits: logits}
 	}
-	return k.rank.Candidates(make([]sample.Candidate, 0, textrank.CandidatesMost), tr, node, at, &row, false, new(textrank.Scratch))
+	return k.rank.Candidates(make([]sample.Candidate, 0, textrank.CandidatesMost), tr, node, at, &row, false,
+		new(textrank.Scratch))
 }
 
-// With +text a best-first tree is the most probable one by rows and text. Rows are of nodes whose parents have one.
+// With +text a best-first tree is the most probable one by rows and text. Rows are of nodes whose
+// parents have one.
 func TestBestFirstByText(t *testing.T) {
 	m := openModels(t)
 	rapid.Check(t, func(r *rapid.T) {
-		shape := &BestFirst{Width: rapid.IntRange(1, 9).Draw(r, "width"), Branch: rapid.IntRange(1, 6).Draw(r, "branch"), Depth: rapid.IntRange(1, 8).Draw(r, "depth")}
+		shape := &BestFirst{Width: rapid.IntRange(1, 9).Draw(r, "width"),
+			Branch: rapid.IntRange(1, 6).Draw(r, "branch"), Depth: rapid.IntRange(1, 8).Draw(r, "depth")}
 		dm := m.draws(r)
 		text := genText(r, "text", 1, 30)
 		text = append(text, text[:rapid.IntRange(0, len(text)).Draw(r, "again")]...) // so that the text says something
 		p := genParams(r)
 		budget := rapid.IntRange(2, 30).Draw(r, "budget")
-		g := &guide{power: rapid.SampledFrom([]float64{0, 1, 2}).Draw(r, "power"), levels: rapid.IntRange(1, 9).Draw(r, "levels")}
+		g := &guide{power: rapid.SampledFrom([]float64{0, 1, 2}).Draw(r, "power"),
+			levels: rapid.IntRange(1, 9).Draw(r, "levels")}
 		d := must(ofModel(withText{shape}, dm, m.as()))(r)
 		s := prompted(r, d, draft.Options{Sampling: p}, text[:len(text)-1])
 		defer s.Close()
@@ -59,7 +64,8 @@ func TestBestFirstByText(t *testing.T) {
 
 		st := s.(*state)
 		for node, row := range st.row {
-			if parent := st.tree.Parent[node]; row >= 0 && (int(st.tree.Depth[node]) >= min(shape.Depth, g.levels) || parent >= 0 && st.row[parent] < 0) {
+			if parent := st.tree.Parent[node]; row >= 0 && (int(st.tree.Depth[node]) >= min(shape.Depth, g.levels) ||
+				parent >= 0 && st.row[parent] < 0) {
 				r.Fatalf("node %d of depth %d has a row: %d passes were allowed", node, st.tree.Depth[node], g.levels)
 			}
 		}

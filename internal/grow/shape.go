@@ -14,13 +14,15 @@ type Shape interface {
 	// begin readies a new sequence's state.
 	begin(s *state)
 
-	// choose appends to s.expand the nodes to expand next; none ends the tree. At the first step the root is the only node.
+	// choose appends to s.expand the nodes to expand next; none ends the tree. At the first step
+	// the root is the only node.
 	choose(s *state)
 
 	// breadth is how many children node gets; confidence is the drafter's in its first candidate.
 	breadth(s *state, node int32, confidence float32) int
 
-	// floor is the least log-probability of a path whose node is proposed; nodes below it are dropped from the finished tree.
+	// floor is the least log-probability of a path whose node is proposed; nodes below it are
+	// dropped from the finished tree.
 	floor() float32
 
 	// learn hears how deep the target followed a tree of some depth.
@@ -46,9 +48,9 @@ func logOf(p float32) float32 { return float32(math.Log(float64(p))) }
 
 func always(*state, int) bool { return true }
 
-// level lists the nodes of the last level that may be expanded, as many as there is room for when each gets each children at
-// least. The likeliest come first, so that they get what room is left; of drawn trees in the order drawn, so that what was
-// drawn has no say in it.
+// level lists the nodes of the last level that may be expanded, as many as there is room for when
+// each gets each children at least. The likeliest come first, so that they get what room is left;
+// of drawn trees in the order drawn, so that what was drawn has no say in it.
 func (s *state) level(expandable func(s *state, node int) bool, each int) {
 	for node := s.fresh; node < s.tree.Len(); node++ {
 		if s.open(node) && expandable(s, node) {
@@ -66,7 +68,8 @@ func (s *state) level(expandable func(s *state, node int) bool, each int) {
 	}
 }
 
-// insert puts a node among those chosen, the most worthy width of them, in order; of equal ones the first.
+// insert puts a node among those chosen, the most worthy width of them, in order; of equal ones the
+// first.
 func insert(chosen []int32, node int32, worth []float32, width int) []int32 {
 	n := len(chosen)
 	if n == width {

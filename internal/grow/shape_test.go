@@ -12,14 +12,16 @@ import (
 	"pgregory.net/rapid"
 )
 
-// oracle ranks the candidates below texts in the plainest way: one row a pass, a sampler of its own.
+// oracle ranks the candidates below texts in the plainest way: one row a pass, a sampler of its
+// own.
 type oracle struct {
 	one
 	p      sample.Params
 	ranked int
 }
 
-// below is the candidates after a text, with the drafter's chances, and its confidence in the first.
+// below is the candidates after a text, with the drafter's chances, and its confidence in the
+// first.
 func (o *oracle) below(t fataler, text []int32) ([]sample.Candidate, float32) {
 	t.Helper()
 	s := must(sample.New(o.p, vocab))(t)
@@ -52,7 +54,8 @@ func (o *oracle) levels(t fataler, shape Shape, text []int32, budget, depth int)
 			if d--; d < 0 { // the last committed token, which the paper's tree is drafted after
 				return true
 			}
-			return d < s.DMax && path[u] >= logOf(s.RhoStop) && path[u] >= logOf(s.Tau) && (d < s.D0 || path[u] > logOf(s.RhoDeep))
+			return d < s.DMax && path[u] >= logOf(s.RhoStop) && path[u] >= logOf(s.Tau) &&
+				(d < s.D0 || path[u] > logOf(s.RhoDeep))
 		}
 		panic("no such shape")
 	}
@@ -107,8 +110,8 @@ func (o *oracle) levels(t fataler, shape Shape, text []int32, budget, depth int)
 	return pruned
 }
 
-// Linear, fixed and DynaTree are what the paper's rules say, computed one row at a time: breadth from
-// confidence, depth gates, pruning, and the three budgets.
+// Linear, fixed and DynaTree are what the paper's rules say, computed one row at a time: breadth
+// from confidence, depth gates, pruning, and the three budgets.
 func TestShapesAreTheRules(t *testing.T) {
 	m := openModels(t)
 	rapid.Check(t, func(r *rapid.T) {
@@ -141,7 +144,8 @@ func TestShapesAreTheRules(t *testing.T) {
 	})
 }
 
-// guide calibrates by a power, deeper the more (power 0: many nodes are worth the same), and stops after some levels.
+// guide calibrates by a power, deeper the more (power 0: many nodes are worth the same), and stops
+// after some levels.
 type guide struct {
 	power  float64
 	levels int
@@ -163,12 +167,13 @@ func (g *guide) Deeper(expected, more float32) bool {
 }
 func (g *guide) Part(int) draft.Guide { return g }
 
-// Best-first proposes the best: no candidate of any node of the tree that was left out is worth more than one that is
-// in it, and the budget is used up where there are candidates.
+// Best-first proposes the best: no candidate of any node of the tree that was left out is worth
+// more than one that is in it, and the budget is used up where there are candidates.
 func TestBestFirstIsTheBest(t *testing.T) {
 	m := openModels(t)
 	rapid.Check(t, func(r *rapid.T) {
-		shape := &BestFirst{Width: rapid.IntRange(1, 9).Draw(r, "width"), Branch: rapid.IntRange(1, 6).Draw(r, "branch"), Depth: rapid.IntRange(1, 8).Draw(r, "d")}
+		shape := &BestFirst{Width: rapid.IntRange(1, 9).Draw(r, "width"),
+			Branch: rapid.IntRange(1, 6).Draw(r, "branch"), Depth: rapid.IntRange(1, 8).Draw(r, "d")}
 		dm := m.draws(r)
 		text := genText(r, "text", 1, 40)
 		o := oracle{*newOne(dm), genParams(r), max(shape.Branch, rankedLeast)}
@@ -199,14 +204,16 @@ func TestBestFirstIsTheBest(t *testing.T) {
 			for _, c := range cands[:min(len(cands), shape.Branch)] {
 				w := worth[u] * min(g.Chance(int(tr.Depth[u])+1, c.LogProb), 1)
 				if tr.Child(u, c.Token) < 0 && w > 0 && (tr.Len() < budget || w > least) {
-					r.Fatalf("token %d below node %d, worth %g, was left out of\n%s(least %g)", c.Token, u, w, tr, least)
+					r.Fatalf("token %d below node %d, worth %g, was left out of\n%s(least %g)", c.Token, u, w, tr,
+						least)
 				}
 			}
 		}
 	})
 }
 
-// A guide that says no ends every shape's tree; what it is told of the tree so far is the sum of its worth.
+// A guide that says no ends every shape's tree; what it is told of the tree so far is the sum of
+// its worth.
 func TestGuideStops(t *testing.T) {
 	m := openModels(t)
 	rapid.Check(t, func(r *rapid.T) {
@@ -223,14 +230,15 @@ func TestGuideStops(t *testing.T) {
 	})
 }
 
-// History adaptation: after every round, in proportion to the mean of the last W, within the paper's clips, and apart
-// for each sequence.
+// History adaptation: after every round, in proportion to the mean of the last W, within the
+// paper's clips, and apart for each sequence.
 func TestHistoryAdapts(t *testing.T) {
 	m := openModels(t)
 	o := DefaultDynaTree()
 	o.Window, o.EtaD, o.EtaH, o.EtaL = 3, .5, .1, .2
 	d := must(ofModel(&o, m.rounded, m.as()))(t)
-	// round drafts a chain and commits a part of it. The tree that was verified is another one, as in a merge: it says nothing.
+	// round drafts a chain and commits a part of it. The tree that was verified is another one, as
+	// in a merge: it says nothing.
 	round := func(s draft.State, accepted, depth int) {
 		rows := draft.Rows{State: s, Tokens: make([]int32, accepted+1), Tree: tree.Chain(make([]int32, 30)), Next: 1}
 		for i := range rows.Tokens {

@@ -11,7 +11,8 @@ import (
 	"github.com/grovellm/grove/tree"
 )
 
-// state is one sequence: its text as far as the model has read it, and the tree that grows or grew last.
+// state is one sequence: its text as far as the model has read it, and the tree that grows or grew
+// last.
 type state struct {
 	d       *Drafter
 	sampler *sample.Sampler // chooses as the target will, or, when drawing, with noise of its own
@@ -51,15 +52,15 @@ func (s *state) lose() {
 	}
 }
 
-// mostWaiting rows of text with taps wait to be read: taps are large. A sequence that is decoded plainly costs copies of its taps, and
-// from time to time a pass over so many rows.
+// mostWaiting rows of text with taps wait to be read: taps are large. A sequence that is decoded
+// plainly costs copies of its taps, and from time to time a pass over so many rows.
 const mostWaiting = 64
 
 // overdue reports whether too much waits.
 func (s *state) overdue() bool { return s.read.Waiting() >= mostWaiting && len(s.d.Model.Taps()) > 0 }
 
-// commit takes in rows of the target. It computes nothing: rows that the tree has and that the text's would be are kept in the
-// cache, all others are to do.
+// commit takes in rows of the target. It computes nothing: rows that the tree has and that the
+// text's would be are kept in the cache, all others are to do.
 func (s *state) commit(r *draft.Rows) error {
 	if s.history != nil {
 		for _, token := range r.Tokens {
@@ -103,8 +104,9 @@ func (s *state) commit(r *draft.Rows) error {
 	return nil
 }
 
-// judge compares the state's own last tree, whatever was verified of it and beside it, with the text. It returns how many of its
-// levels the text went through, and how many there were; those beyond the known text do not count.
+// judge compares the state's own last tree, whatever was verified of it and beside it, with the
+// text. It returns how many of its levels the text went through, and how many there were; those
+// beyond the known text do not count.
 func (s *state) judge(r *draft.Rows) (accepted, depth int) {
 	known := append(s.nodes[:0], r.Tokens[1:]...)
 	known = append(known, r.Next)
@@ -119,8 +121,9 @@ func (s *state) judge(r *draft.Rows) (accepted, depth int) {
 	return accepted, accepted
 }
 
-// walk follows tokens, the root first, down the tree as far as its rows are the text's, and lists those of the text before the
-// root and of the path. Rows that reading would compute with a later window are left out.
+// walk follows tokens, the root first, down the tree as far as its rows are the text's, and lists
+// those of the text before the root and of the path. Rows that reading would compute with a later
+// window are left out.
 func (s *state) walk(tokens []int32) {
 	s.nodes = s.nodes[:0]
 	for i := range s.read.Whole(int(s.shift) + 1) {
@@ -161,8 +164,9 @@ type growth struct {
 	count      []int32            // how many
 	confidence []float32          // the probability of the first
 
-	rows     []sample.Candidate // candidates below each row of run from the root on, LogProb as the model has it; ranked for each
-	rowCount []int32            // how many there are
+	// candidates below each row of run from the root on, LogProb as the model has it; ranked for each
+	rows     []sample.Candidate
+	rowCount []int32 // how many there are
 
 	probs [][]float32 // drawing: the distribution of each row of run, over the target's vocabulary
 	shift int32       // rows of run before the root: run's row shift+i is the i-th expanded node
@@ -176,8 +180,8 @@ type growth struct {
 	index []int32 // the place of each node in the proposed tree, -1 where it was dropped
 }
 
-// begin readies the growth of a request's tree. It reports false where no pass of the model is to be made: with +text the tree is then
-// that of the text alone.
+// begin readies the growth of a request's tree. It reports false where no pass of the model is to
+// be made: with +text the tree is then that of the text alone.
 func (s *state) begin(r *draft.Request) bool {
 	s.ready, s.request, s.steps = false, r, 0
 	if s.text != nil && !s.lost && r.Guide != nil {
@@ -279,7 +283,8 @@ func (s *state) open(node int) bool { return s.row[node] < 0 && int(s.tree.Depth
 // room is how many nodes the tree may still get.
 func (s *state) room() int { return s.most - s.tree.Len() }
 
-// Drawn is the distribution of a node's children in the tree proposed last; see draft.Distributions.
+// Drawn is the distribution of a node's children in the tree proposed last; see
+// draft.Distributions.
 func (s *state) Drawn(node int) []float32 {
 	if !s.ready || !s.drawing || node < 0 || node >= s.tree.Len() || s.tree.Leaf(node) {
 		return nil
@@ -287,9 +292,10 @@ func (s *state) Drawn(node int) []float32 {
 	return s.probs[s.row[node]-s.shift]
 }
 
-// Candidates are those that were looked at below a node of the tree that was proposed last, and not committed yet, for a state of a
-// Drafter: path is the tokens from the root down to the node. LogProb is as the model has it, before all corrections. They are nil
-// where the node was not expanded, and last until the next Propose.
+// Candidates are those that were looked at below a node of the tree that was proposed last, and not
+// committed yet, for a state of a Drafter: path is the tokens from the root down to the node.
+// LogProb is as the model has it, before all corrections. They are nil where the node was not
+// expanded, and last until the next Propose.
 func Candidates(of draft.State, path []int32) []sample.Candidate {
 	s, node := of.(*state), 0
 	if !s.ready || len(path) == 0 || path[0] != s.tree.Token[0] {

@@ -49,11 +49,13 @@ func TestStaticChildren(t *testing.T) {
 			}
 			first, places = last, next
 		}
-		if grown.Len() != l.nodes || l.depth != len(o.Children) || l.children != slices.Max(slices.Concat(o.Children...)) {
+		if grown.Len() != l.nodes || l.depth != len(o.Children) ||
+			l.children != slices.Max(slices.Concat(o.Children...)) {
 			r.Fatalf("limits %+v of a tree of %d nodes: %v", l, grown.Len(), o.Children)
 		}
 	})
-	for want, children := range map[string][][]int{"has 1 nodes": {{0}}, "for 2 nodes": {{1, 1}}, "has 65 children": {{65}}, "has -1 children": {{-1}}} {
+	for want, children := range map[string][][]int{"has 1 nodes": {{0}}, "for 2 nodes": {{1, 1}},
+		"has 65 children": {{65}}, "has -1 children": {{-1}}} {
 		if _, err := (&Static{children}).limits(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: %v, want an error with %q", children, err, want)
 		}

@@ -2,8 +2,8 @@ package grow
 
 import "github.com/grovellm/grove/internal/calibrate"
 
-// yield is what expanding a node gives: the chance of its first child, of its second, and so on, on average over nodes by
-// their worth. It foretells what another level would add.
+// yield is what expanding a node gives: the chance of its first child, of its second, and so on, on
+// average over nodes by their worth. It foretells what another level would add.
 type yield struct {
 	chance []float32
 	weight float32
@@ -54,8 +54,9 @@ func (y *yield) gain(g *growth) (sum float32) {
 	return sum
 }
 
-// ofRows is what the rows of the chosen nodes are expected to add to a tree that is rebuilt, which has children of the nodes
-// already, by the text alone. Of such trees chance[0] is the gain of a row for each unit of its node's worth.
+// ofRows is what the rows of the chosen nodes are expected to add to a tree that is rebuilt, which
+// has children of the nodes already, by the text alone. Of such trees chance[0] is the gain of a
+// row for each unit of its node's worth.
 func (y *yield) ofRows(g *growth) (sum float32) {
 	for _, node := range g.expand {
 		sum += g.worth[node]

@@ -70,8 +70,8 @@ func (d *Drafter) head(rows nn.Mat) {
 	d.exec.Shortlist(src, d.listed, d.out)
 }
 
-// eachHead multiplies the rows of each depth by its matrix. Results come depth by depth, and are put
-// in the rows' order.
+// eachHead multiplies the rows of each depth by its matrix. Results come depth by depth, and are
+// put in the rows' order.
 func (d *Drafter) eachHead(src nn.Source, heads []nn.Linear) {
 	ordered := d.ordered.Mat(d.out.Rows, d.out.Cols)
 	d.rows = d.rows[:0]
@@ -104,7 +104,8 @@ func (s *state) list(depth int) *shortlist.List {
 	return s.lists[depth-1]
 }
 
-// tell compares the lists of the last draft with what the target chose after it, and lets them know of it.
+// tell compares the lists of the last draft with what the target chose after it, and lets them know
+// of it.
 func (s *state) tell(r *draft.Rows) {
 	if r.Next >= 0 {
 		for i, l := range s.lists[:min(len(s.lists), len(r.Tokens))] {
@@ -124,5 +125,6 @@ func (s *state) tell(r *draft.Rows) {
 // output is the row of a depth.
 func (s *state) output(depth int) textrank.Output {
 	_, _, tokens := s.d.Model.Output()
-	return textrank.Output{Logits: s.d.out.Row(s.first + depth - 1), List: s.list(depth), Tokens: tokens, Places: s.d.place}
+	return textrank.Output{Logits: s.d.out.Row(s.first + depth - 1), List: s.list(depth), Tokens: tokens,
+		Places: s.d.place}
 }

@@ -80,7 +80,8 @@ func New(c Config) (_ *Drafter, err error) {
 	block, m := c.Model.Block(), c.Target.Model
 	switch {
 	case c.Depth < 0 || c.Depth > block.Depths:
-		return nil, fmt.Errorf("depth=%d: want 1 to %d, the tokens that a pass drafts, or 0 for all of them", c.Depth, block.Depths)
+		return nil, fmt.Errorf("depth=%d: want 1 to %d, the tokens that a pass drafts, or 0 for all of them", c.Depth,
+			block.Depths)
 	case m == nil:
 		return nil, fmt.Errorf("the target has no layers to tap: the head needs a model of grove's")
 	}

@@ -58,8 +58,8 @@ func (d *Drafter) Propose(ctx context.Context, requests []draft.Request) ([]draf
 	return d.proposals, nil
 }
 
-// begin readies the growth of a request's tree. It reports false where no pass of the head is to be made: the tree is then
-// that of the text alone, with +text.
+// begin readies the growth of a request's tree. It reports false where no pass of the head is to be
+// made: the tree is then that of the text alone, with +text.
 func (s *state) begin(r *draft.Request) bool {
 	d := s.d
 	s.request, s.budget, s.levels = r, r.Budget, s.levels[:0]
@@ -91,8 +91,9 @@ func (s *state) begin(r *draft.Request) bool {
 	return true
 }
 
-// run computes the blocks, and the logits of the rows that are wanted of them. A row of a causal block knows nothing of those after it,
-// so that its block ends with the last that is wanted; of a block that looks both ways every row is computed.
+// run computes the blocks, and the logits of the rows that are wanted of them. A row of a causal
+// block knows nothing of those after it, so that its block ends with the last that is wanted; of a
+// block that looks both ways every row is computed.
 func (d *Drafter) run() {
 	d.forest.Reset()
 	d.tokens, d.anchors, d.from = d.tokens[:0], d.anchors[:0], d.from[:0]
@@ -135,7 +136,8 @@ type task struct {
 	depth int
 }
 
-// rankedLeast candidates are looked at even where fewer can be nodes: the others say how sure the first is.
+// rankedLeast candidates are looked at even where fewer can be nodes: the others say how sure the
+// first is.
 const rankedLeast = 8
 
 // rank finds the candidates of all depths, on all workers.
@@ -167,8 +169,9 @@ func (d *Drafter) rank() {
 // ranking is the drafter as the pool's job.
 type ranking Drafter
 
-// Do ranks by the logits at temperature 0; above, by the race that the target's choice will be, with the noise of the position.
-// Penalties are those of the text up to the root: which tokens will stand between is not known.
+// Do ranks by the logits at temperature 0; above, by the race that the target's choice will be,
+// with the noise of the position. Penalties are those of the text up to the root: which tokens will
+// stand between is not known.
 func (d *ranking) Do(worker, number int) {
 	t := &d.tasks[number]
 	s, i := t.s, t.depth-1
@@ -182,7 +185,8 @@ func (d *ranking) Do(worker, number int) {
 	s.levels[i] = c
 }
 
-// grow makes the sequence's tree. Where there is a guide, its chances say which nodes are worth most.
+// grow makes the sequence's tree. Where there is a guide, its chances say which nodes are worth
+// most.
 func (d *Drafter) grow(s *state) {
 	g, t := s.request.Guide, s.request.Tree
 	if s.text != nil {

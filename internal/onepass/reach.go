@@ -8,8 +8,8 @@ import (
 	"github.com/grovellm/grove/tree"
 )
 
-// reach foretells what a level brings: ratio[d−1] is what the tree is expected to get accepted at depth d, in tokens, over the same of
-// depth d − 1 (of the root: 1), on average over trees.
+// reach foretells what a level brings: ratio[d−1] is what the tree is expected to get accepted at
+// depth d, in tokens, over the same of depth d − 1 (of the root: 1), on average over trees.
 type reach struct{ ratio []float32 }
 
 func newReach(depths int) reach {
@@ -20,7 +20,8 @@ func newReach(depths int) reach {
 	return r
 }
 
-// deepen asks the guide for every level whether it pays, and returns how many do, at least 1 and at most most.
+// deepen asks the guide for every level whether it pays, and returns how many do, at least 1 and at
+// most most.
 func (r *reach) deepen(g draft.Guide, most int) int {
 	level := r.ratio[0]
 	expected := level
@@ -34,8 +35,9 @@ func (r *reach) deepen(g draft.Guide, most int) int {
 	return most
 }
 
-// learn takes in a tree of a block of so many levels; path[i] is the chance that the target's text goes through node i. Levels that were
-// not drafted are taken to be like the last that was: so a reach that has become too short grows again.
+// learn takes in a tree of a block of so many levels; path[i] is the chance that the target's text
+// goes through node i. Levels that were not drafted are taken to be like the last that was: so a
+// reach that has become too short grows again.
 func (r *reach) learn(t *tree.Tree, path []float32, depth int) {
 	before := float32(1)
 	for d := 1; d <= len(r.ratio); d++ {

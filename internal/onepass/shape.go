@@ -1,4 +1,5 @@
-// Trees from a block: one pass gives a distribution for each depth, and a shape combines their tokens to paths.
+// Trees from a block: one pass gives a distribution for each depth, and a shape combines their
+// tokens to paths.
 
 package onepass
 
@@ -30,7 +31,8 @@ const (
 	paperWidth = 7    // JetSpec's own
 )
 
-// Shape is how trees are built of a block's levels. It keeps its memory from tree to tree; one goroutine uses it at a time.
+// Shape is how trees are built of a block's levels. It keeps its memory from tree to tree; one
+// goroutine uses it at a time.
 type Shape struct {
 	Builder treebuild.Builder
 
@@ -39,8 +41,8 @@ type Shape struct {
 	levels  [][]sample.Candidate
 }
 
-// NewShape returns the shape of a name. width is the number of children of a node at most: 0 is no limit for ddtree, and JetSpec's
-// own 7 for Algorithm 1. lambda is hybrid's λ.
+// NewShape returns the shape of a name. width is the number of children of a node at most: 0 is no
+// limit for ddtree, and JetSpec's own 7 for Algorithm 1. lambda is hybrid's λ.
 func NewShape(name string, width int, lambda float64) (*Shape, error) {
 	switch {
 	case !slices.Contains(shapeNames, name):
@@ -50,7 +52,8 @@ func NewShape(name string, width int, lambda float64) (*Shape, error) {
 	case !(lambda >= 0) || math.IsInf(lambda, 0):
 		return nil, fmt.Errorf("lambda=%g: want a number, 0 or more", lambda)
 	case name == Hybrid && lambda == 0:
-		return nil, fmt.Errorf("tree=%s without lambda: want lambda=L above 0, such as 0.25; with 0 it is %s", Hybrid, AccumLogP)
+		return nil, fmt.Errorf("tree=%s without lambda: want lambda=L above 0, such as 0.25; with 0 it is %s", Hybrid,
+			AccumLogP)
 	}
 	s := &Shape{Builder: treebuild.Builder{Width: width}}
 	switch name {
@@ -97,8 +100,9 @@ func (s *Shape) Ranked(budget int) int {
 	return n
 }
 
-// Build appends to t, which holds its root, up to budget nodes in all. levels[d−1] are the candidates of depth d, the most probable
-// first. The guide, which may be nil, corrects their probabilities.
+// Build appends to t, which holds its root, up to budget nodes in all. levels[d−1] are the
+// candidates of depth d, the most probable first. The guide, which may be nil, corrects their
+// probabilities.
 func (s *Shape) Build(t *tree.Tree, levels [][]sample.Candidate, budget int, guide draft.Guide) {
 	s.setLevels(levels)
 	s.levels, s.Builder.Guide = levels, guide

@@ -40,13 +40,15 @@ func shape(t Fataler, name string, width int, lambda float64) *onepass.Shape {
 	return s
 }
 
-// Whatever the shape, trees keep to the budget, parents come first, every node is a candidate of its depth among the first
-// Ranked, with its log-probability, and siblings come in the order of their ranks without a gap.
+// Whatever the shape, trees keep to the budget, parents come first, every node is a candidate of
+// its depth among the first Ranked, with its log-probability, and siblings come in the order of
+// their ranks without a gap.
 func TestTreesAreOfTheirLevels(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		levels := genLevels(r, 6, 6)
 		budget := rapid.IntRange(1, 60).Draw(r, "budget")
-		name := rapid.SampledFrom([]string{onepass.AccumLogP, onepass.Entropy, onepass.Hybrid, onepass.DDTree, onepass.Chain}).Draw(r, "shape")
+		name := rapid.SampledFrom([]string{onepass.AccumLogP, onepass.Entropy, onepass.Hybrid, onepass.DDTree,
+			onepass.Chain}).Draw(r, "shape")
 		s := shape(r, name, rapid.IntRange(1, 7).Draw(r, "width"), rapid.Float64Range(0.1, 5).Draw(r, "lambda"))
 		tr := tree.New(3)
 		s.Build(tr, levels, budget, nil)
@@ -63,8 +65,10 @@ func TestTreesAreOfTheirLevels(t *testing.T) {
 			level := levels[tr.Depth[i]-1]
 			rank := kids[tr.Parent[i]]
 			kids[tr.Parent[i]]++
-			if rank >= s.Ranked(budget) || tr.Token[i] != level[rank].Token || tr.LogProb[i] != level[rank].LogProb || math.IsInf(level[rank].Score, -1) {
-				r.Fatalf("node %d is child %d of %d and carries %d: the level is %v, %d ranked", i, rank, tr.Parent[i], tr.Token[i], level, s.Ranked(budget))
+			if rank >= s.Ranked(budget) || tr.Token[i] != level[rank].Token || tr.LogProb[i] != level[rank].LogProb ||
+				math.IsInf(level[rank].Score, -1) {
+				r.Fatalf("node %d is child %d of %d and carries %d: the level is %v, %d ranked", i, rank,
+					tr.Parent[i], tr.Token[i], level, s.Ranked(budget))
 			}
 		}
 	})
@@ -94,8 +98,8 @@ func all(levels [][]sample.Candidate, width int) (out []prefix) {
 	return out
 }
 
-// DDTree's tree is the most probable prefixes: as likely, one by one, as the best of all that there are, and no likelier
-// prefix is left out.
+// DDTree's tree is the most probable prefixes: as likely, one by one, as the best of all that there
+// are, and no likelier prefix is left out.
 func TestDDTreeIsTheMostProbablePrefixes(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		levels := genLevels(r, 4, 4)
@@ -175,7 +179,10 @@ func TestExpansionIsAlgorithm1(t *testing.T) {
 		for name, score := range map[string]func(t *tree.Tree, node int) float64{
 			onepass.AccumLogP: func(t *tree.Tree, i int) float64 { return pathScore(t, i, levels) },
 			onepass.Entropy:   func(t *tree.Tree, i int) float64 { return entropy[t.Depth[i]] },
-			onepass.Hybrid:    func(t *tree.Tree, i int) float64 { return pathScore(t, i, levels) + lambda*entropy[t.Depth[i]] },
+			onepass.Hybrid: func(t *tree.Tree, i int) float64 {
+				return pathScore(t, i,
+					levels) + lambda*entropy[t.Depth[i]]
+			},
 		} {
 			got, want := tree.New(3), tree.New(3)
 			shape(r, name, width, lambda).Build(got, levels, budget, nil)
@@ -211,7 +218,8 @@ func TestShapesRefuse(t *testing.T) {
 		width  int
 		lambda float64
 	}{
-		{"", 4, 0}, {"fixed", 4, 0}, {onepass.AccumLogP, -1, 0}, {onepass.DDTree, -1, 0}, {onepass.Hybrid, 4, 0}, {onepass.Hybrid, 4, -1}, {onepass.Hybrid, 4, math.NaN()}, {onepass.Entropy, 1 << 20, 0},
+		{"", 4, 0}, {"fixed", 4, 0}, {onepass.AccumLogP, -1, 0}, {onepass.DDTree, -1, 0}, {onepass.Hybrid, 4, 0},
+		{onepass.Hybrid, 4, -1}, {onepass.Hybrid, 4, math.NaN()}, {onepass.Entropy, 1 << 20, 0},
 	} {
 		if _, err := onepass.NewShape(o.name, o.width, o.lambda); err == nil {
 			t.Errorf("%+v makes a shape", o)

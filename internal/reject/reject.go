@@ -1,14 +1,17 @@
-// Package reject is rejection sampling over the candidates of a draft tree: it accepts or rejects one after the other, and what is
-// left of the target's distribution p after a rejection decides on the next. The token that comes out is distributed as p.
+// Package reject is rejection sampling over the candidates of a draft tree: it accepts or rejects
+// one after the other, and what is left of the target's distribution p after a rejection decides on
+// the next. The token that comes out is distributed as p.
 //
-// Candidates that the drafter drew from a distribution q, without replacement, in the order drawn (recursive rejection sampling,
-// arXiv 2402.14160; SpecInfer's multi-step rule with q renewed): accept x with probability min(1, p(x)/q(x)); on rejection p
-// becomes norm(max(0, p − q)), and q loses x and is renormalised. Where siblings carry one token, as in two
-// spliced trees, each node's candidates are tried against that node's own q: to drop the second of two draws would
-// change the law.
+// Candidates that the drafter drew from a distribution q, without replacement, in the order drawn
+// (recursive rejection sampling, arXiv 2402.14160; SpecInfer's multi-step rule with q renewed):
+// accept x with probability min(1, p(x)/q(x)); on rejection p becomes norm(max(0, p − q)), and q
+// loses x and is renormalised. Where siblings carry one token, as in two spliced trees, each node's
+// candidates are tried against that node's own q: to drop the second of two draws would change the
+// law.
 //
-// Candidates that were chosen in another way count as certain, q(x) = 1 (EAGLE's rule): accept x with probability p(x); on
-// rejection p loses x and is renormalised. That is exact for any set of candidates.
+// Candidates that were chosen in another way count as certain, q(x) = 1 (EAGLE's rule): accept x
+// with probability p(x); on rejection p loses x and is renormalised. That is exact for any set of
+// candidates.
 //
 // With all rejected the token is drawn from what is left of p.
 package reject
@@ -45,8 +48,8 @@ func (s *Sampler) Chosen(x int32) bool {
 	return s.mass <= 0 // x was certain but for rounding
 }
 
-// From takes the distribution that the next candidates were drawn from; of the tokens for which out returns true none can have been
-// drawn. out may be nil.
+// From takes the distribution that the next candidates were drawn from; of the tokens for which out
+// returns true none can have been drawn. out may be nil.
 func (s *Sampler) From(q []float32, out func(x int32) bool) {
 	s.left = load(s.q, q)
 	if out == nil {
@@ -94,8 +97,8 @@ func (s *Sampler) Rest() int32 {
 	return int32(last)
 }
 
-// residual makes p what is left of it after q: max(0, p − q), both taken normalised. It returns the mass of that, and leaves
-// p alone if there is none.
+// residual makes p what is left of it after q: max(0, p − q), both taken normalised. It returns the
+// mass of that, and leaves p alone if there is none.
 func (s *Sampler) residual() (sum float64) {
 	for i, p := range s.p {
 		sum += max(p/s.mass-s.q[i]/s.left, 0)

@@ -67,7 +67,8 @@ func TestTokensHaveTheLaw(t *testing.T) {
 		for x := range p {
 			want := float64(p[x]) / mass * runs
 			if d := math.Abs(count[x] - want); d > 6*math.Sqrt(want*(1-want/runs)+1) {
-				r.Fatalf("token %d came %g times in %d, want %g: p %v, q %v, %d drawn and %d chosen", x, count[x], runs, want, p, q, drawn, chosen)
+				r.Fatalf("token %d came %g times in %d, want %g: p %v, q %v, %d drawn and %d chosen", x, count[x],
+					runs, want, p, q, drawn, chosen)
 			}
 		}
 	})

@@ -1,7 +1,9 @@
-// Package textrank ranks draft tokens by more than a drafter's probabilities: by what followed the same tokens earlier in the text
-// (n-grams), and by the target's logits at nodes off the accepted paths (OffPath). It is the modifier +text.
+// Package textrank ranks draft tokens by more than a drafter's probabilities: by what followed the
+// same tokens earlier in the text (n-grams), and by the target's logits at nodes off the accepted
+// paths (OffPath). It is the modifier +text.
 //
-// Every token that one of the sources names has features. A softmax of a weighted sum of them gives its probability.
+// Every token that one of the sources names has features. A softmax of a weighted sum of them gives
+// its probability.
 package textrank
 
 import (
@@ -67,7 +69,8 @@ const (
 	logFloor   = -15 // of features.drafter and of scores
 )
 
-// scale makes logits comparable over temperatures: log-probabilities and noise are multiplied by it.
+// scale makes logits comparable over temperatures: log-probabilities and noise are multiplied by
+// it.
 func scale(temperature float32) float32 {
 	if temperature == 0 {
 		return 1
@@ -81,8 +84,8 @@ type Row struct {
 	Top   []sample.Candidate
 	Depth int // of the tokens, counted from the hidden states that the drafter read
 
-	// Rank corrects log-probabilities by a rank head: by the token's place among the drafter's most probable. The last is of all tokens
-	// beyond. Empty: there is no rank head.
+	// Rank corrects log-probabilities by a rank head: by the token's place among the drafter's most
+	// probable. The last is of all tokens beyond. Empty: there is no rank head.
 	Rank []float32
 
 	Output *Output // for tokens not in Top
@@ -90,7 +93,8 @@ type Row struct {
 	Cache *RowCache // keeps the row's features where several nodes share it; nil: they are computed each time
 }
 
-// RowCache keeps the features that a row's Top and Rank give. Its owner resets it where the row changes.
+// RowCache keeps the features that a row's Top and Rank give. Its owner resets it where the row
+// changes.
 type RowCache struct {
 	features           []features
 	beyond, last, rank float32 // see nodeFeatures
@@ -135,9 +139,10 @@ func (row *Row) rank(list []features) (beyond float32) {
 	return row.Rank[len(row.Rank)-1]
 }
 
-// gather finds the features of the tokens that may follow a context, below a path of which at is the longest n-gram. Those of the row come first.
-// scratch is for rows without a Cache.
-func (x *Text) gather(root int32, place Place, c context, row *Row, offTop bool, list []features, scratch *RowCache) (nodeFeatures, []features) {
+// gather finds the features of the tokens that may follow a context, below a path of which at is
+// the longest n-gram. Those of the row come first. scratch is for rows without a Cache.
+func (x *Text) gather(root int32, place Place, c context, row *Row, offTop bool, list []features,
+	scratch *RowCache) (nodeFeatures, []features) {
 	depth := c.position + 1 - len(x.tokens)
 	at := place.Place
 	n := nodeFeatures{depth: row.Depth, class: matchClass(at.Length), offTop: offTop}

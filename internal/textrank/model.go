@@ -11,7 +11,8 @@ import (
 	"github.com/grovellm/grove/tree"
 )
 
-// Model is the softmax's weights, which a drafter's sequences share and learn: of temperature 0, and of those above.
+// Model is the softmax's weights, which a drafter's sequences share and learn: of temperature 0,
+// and of those above.
 type Model struct{ sets [2]learned }
 
 // learned are weights and the sums of their squared gradients.
@@ -35,7 +36,8 @@ func NewModelFrom(start []float32) (*Model, error) {
 		return m, nil
 	}
 	if len(start) != len(m.sets)*weightsCount {
-		return nil, fmt.Errorf("the head has %d weights of +text: want %d; fit them with grove train text", len(start), len(m.sets)*weightsCount)
+		return nil, fmt.Errorf("the head has %d weights of +text: want %d; fit them with grove train text",
+			len(start), len(m.sets)*weightsCount)
 	}
 	for i := range m.sets {
 		m.sets[i].w = Weights(start[i*weightsCount:][:weightsCount])
@@ -43,7 +45,8 @@ func NewModelFrom(start []float32) (*Model, error) {
 	return m, nil
 }
 
-// Learned is the weights in the model's memory: of temperature 0, then of those above. Without a model there are none.
+// Learned is the weights in the model's memory: of temperature 0, then of those above. Without a
+// model there are none.
 func (m *Model) Learned() (w [][]float32) {
 	if m == nil {
 		return nil
@@ -54,9 +57,9 @@ func (m *Model) Learned() (w [][]float32) {
 	return w
 }
 
-// neutral are the weights to begin with. Candidates of the drafter have its probabilities, above temperature 0 those of
-// draft.CoupledChances; where it computed nothing, an n-gram's continuations have their shares of its occurrences.
-// Off-path logits count nothing until they are learned.
+// neutral are the weights to begin with. Candidates of the drafter have its probabilities, above
+// temperature 0 those of draft.CoupledChances; where it computed nothing, an n-gram's continuations
+// have their shares of its occurrences. Off-path logits count nothing until they are learned.
 func neutral(warm bool) (w Weights) {
 	for i := range draft.DepthClasses {
 		w[wDrafterAt+i] = 1
@@ -78,8 +81,9 @@ func neutral(warm bool) (w Weights) {
 // controller, 20 prompts of go, math and prose): without longerMatch τ is 13 % lower on prose,
 // which repeats itself.
 const (
-	longerMatch   = 0.5 // what a continuation gains by each class of lengths of its n-gram, at temperature 0
-	coupledBeyond = 1.1 // logarithm of the interval of scores that draft.CoupledChances takes for tokens beyond the last candidate
+	longerMatch = 0.5 // what a continuation gains by each class of lengths of its n-gram, at temperature 0
+	// logarithm of the interval of scores that draft.CoupledChances takes for tokens beyond the last candidate
+	coupledBeyond = 1.1
 )
 
 // kept is a node whose candidates were ranked.
@@ -99,8 +103,8 @@ func (x *Text) Keep(first, nodes int) {
 	}
 }
 
-// observe learns from the target's choices after each of the rows' tokens, before the text takes them in. t is the tree whose nodes'
-// features were kept; nil: there is none.
+// observe learns from the target's choices after each of the rows' tokens, before the text takes
+// them in. t is the tree whose nodes' features were kept; nil: there is none.
 func (x *Text) observe(t *tree.Tree, r *draft.Rows) {
 	if r.Next < 0 {
 		return
@@ -122,7 +126,8 @@ func (x *Text) observe(t *tree.Tree, r *draft.Rows) {
 			x.model.learn(&x.kept[node].node, x.kept[node].list, next, &x.scratch)
 		}
 		var n nodeFeatures
-		n, x.scratch.features = x.gather(r.Tokens[0], at, x.contextAlong(r.Tokens[:i+1]), &Row{}, false, x.scratch.features[:0], &x.scratch.cache)
+		n, x.scratch.features = x.gather(r.Tokens[0], at, x.contextAlong(r.Tokens[:i+1]), &Row{}, false,
+			x.scratch.features[:0], &x.scratch.cache)
 		if len(x.scratch.features) > 0 {
 			x.model.learn(&n, x.scratch.features, next, &x.scratch)
 		}
@@ -130,7 +135,8 @@ func (x *Text) observe(t *tree.Tree, r *draft.Rows) {
 	x.Keep(0, 0)
 }
 
-// learnRate is the step of a weight at first; it falls with the root of the sum of squared gradients (Adagrad).
+// learnRate is the step of a weight at first; it falls with the root of the sum of squared
+// gradients (Adagrad).
 const learnRate = 0.15
 
 // learn is a gradient step of the log-likelihood of the target's choice.

@@ -15,11 +15,15 @@ import (
 
 // example draws what is known of a node.
 func example(r *rapid.T) (n nodeFeatures, list []features) {
-	n = nodeFeatures{depth: rapid.IntRange(1, 12).Draw(r, "depth"), hasRow: rapid.Bool().Draw(r, "row"), offTop: rapid.Bool().Draw(r, "off top"),
-		class: int8(rapid.IntRange(0, matchClasses-1).Draw(r, "class")), beyond: -rapid.Float32Range(0, 8).Draw(r, "beyond"), last: -rapid.Float32Range(0, 8).Draw(r, "last")}
+	n = nodeFeatures{depth: rapid.IntRange(1, 12).Draw(r, "depth"), hasRow: rapid.Bool().Draw(r, "row"),
+		offTop: rapid.Bool().Draw(r, "off top"),
+		class:  int8(rapid.IntRange(0, matchClasses-1).Draw(r, "class")),
+		beyond: -rapid.Float32Range(0, 8).Draw(r, "beyond"), last: -rapid.Float32Range(0, 8).Draw(r, "last")}
 	for token := range int32(rapid.IntRange(1, 6).Draw(r, "tokens")) {
-		f := features{token: token, drafter: -rapid.Float32Range(0, 8).Draw(r, "drafter"), noise: rapid.Float32Range(-1, 3).Draw(r, "noise"),
-			class: int8(rapid.IntRange(0, int(n.class)).Draw(r, "own")), latest: rapid.Bool().Draw(r, "latest"), lastTwice: rapid.Bool().Draw(r, "last twice")}
+		f := features{token: token, drafter: -rapid.Float32Range(0, 8).Draw(r, "drafter"),
+			noise: rapid.Float32Range(-1, 3).Draw(r, "noise"),
+			class: int8(rapid.IntRange(0, int(n.class)).Draw(r, "own")), latest: rapid.Bool().Draw(r, "latest"),
+			lastTwice: rapid.Bool().Draw(r, "last twice")}
 		f.root = rootProb(f.drafter)
 		list = append(list, f)
 	}
@@ -61,8 +65,8 @@ func TestGradient(t *testing.T) {
 	})
 }
 
-// A target that always repeats what followed the latest occurrence, whatever the drafter says, is learned: its choices become
-// probable.
+// A target that always repeats what followed the latest occurrence, whatever the drafter says, is
+// learned: its choices become probable.
 func TestLearnsTheTarget(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	m := &NewModel().sets[0]
@@ -87,7 +91,8 @@ func TestLearnsTheTarget(t *testing.T) {
 	}
 }
 
-// Commits teach the weights by the nodes along the path, and by the text where there was no row; a prompt teaches nothing.
+// Commits teach the weights by the nodes along the path, and by the text where there was no row; a
+// prompt teaches nothing.
 func TestCommitsTeach(t *testing.T) {
 	m := NewModel()
 	x := NewText(&sample.Params{}, m, nil)
@@ -104,7 +109,8 @@ func TestCommitsTeach(t *testing.T) {
 	x.Candidates(make([]sample.Candidate, 0, CandidatesMost), tr, 0, x.Match(x.End(), 4), &row, false, &s)
 	c.Learn(x, tr, &draft.Rows{Tokens: []int32{4}, Next: 1}, nil, nil)
 	set := &m.sets[0]
-	if set.squares[wDrafterAt] == 0 || set.squares[wSeen+matchClasses+int(matchClass(4))] == 0 || m.sets[1] != NewModel().sets[1] {
+	if set.squares[wDrafterAt] == 0 || set.squares[wSeen+matchClasses+int(matchClass(4))] == 0 ||
+		m.sets[1] != NewModel().sets[1] {
 		t.Errorf("after a commit: %v", set.squares)
 	}
 }

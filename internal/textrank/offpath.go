@@ -1,4 +1,5 @@
-// The target's logits at nodes that were not accepted, which predict its choices at the same positions.
+// The target's logits at nodes that were not accepted, which predict its choices at the same
+// positions.
 
 package textrank
 
@@ -11,10 +12,11 @@ import (
 	"github.com/grovellm/grove/tree"
 )
 
-// OffPath keeps the target's first candidates at nodes off the accepted paths of a sequence's last trees, at positions that the text has
-// yet to reach. The pass that verified the tree has computed them in any case. Where the text comes to such a position with
-// the same token, the target mostly chooses as it did there: nearly the same text precedes it, and the same noise is added. The
-// more of the tokens before agree, the more often it does.
+// OffPath keeps the target's first candidates at nodes off the accepted paths of a sequence's last
+// trees, at positions that the text has yet to reach. The pass that verified the tree has computed
+// them in any case. Where the text comes to such a position with the same token, the target mostly
+// chooses as it did there: nearly the same text precedes it, and the same noise is added. The more
+// of the tokens before agree, the more often it does.
 type OffPath struct {
 	entries []offPathEntry
 	pool    []sample.Candidate // offPathKept of each entry
@@ -34,12 +36,13 @@ const (
 	offPathKept = 8 // candidates of an entry
 )
 
-// agreeAny is the agreement of a node where only entries after other tokens are known at the position; else it is the number of tokens
-// that agree, 0 where there is no entry.
+// agreeAny is the agreement of a node where only entries after other tokens are known at the
+// position; else it is the number of tokens that agree, 0 where there is no entry.
 const agreeAny = contextMost + 1
 
-// Learn takes in rows that were committed, the first at a position, and returns how many nodes of the tree are at positions to come. Rank
-// is to be called with each number below that, on any goroutines, while the rows' Pass lasts.
+// Learn takes in rows that were committed, the first at a position, and returns how many nodes of
+// the tree are at positions to come. Rank is to be called with each number below that, on any
+// goroutines, while the rows' Pass lasts.
 func (a *OffPath) Learn(r *draft.Rows, root int) (fresh int) {
 	end := root + len(r.Tokens)
 	n := 0
@@ -74,8 +77,9 @@ func (a *OffPath) Learn(r *draft.Rows, root int) (fresh int) {
 	return len(a.entries) - n
 }
 
-// Rank ranks the target's candidates at a node that the last Learn counted, with a sampler that chooses as the target's does, over
-// the tokens of its vocabulary. h is the committed text, where penalties look at it.
+// Rank ranks the target's candidates at a node that the last Learn counted, with a sampler that
+// chooses as the target's does, over the tokens of its vocabulary. h is the committed text, where
+// penalties look at it.
 func (a *OffPath) Rank(i int, r *draft.Rows, s *sample.Sampler, vocab int, h *sample.History) {
 	at := a.old + i
 	x := &a.entries[at]
@@ -124,8 +128,9 @@ func (x *Text) before(at int) int32 {
 	return x.tokens[at]
 }
 
-// find returns the entry for a context: of those with the most agreeing tokens the latest. agree is their number; agreeAny where
-// entries follow other tokens, which kept then has the first candidates of; 0 if there is none.
+// find returns the entry for a context: of those with the most agreeing tokens the latest. agree is
+// their number; agreeAny where entries follow other tokens, which kept then has the first
+// candidates of; 0 if there is none.
 func (a *OffPath) find(c context, room []sample.Candidate) (kept []sample.Candidate, agree int) {
 	for i := len(a.entries) - 1; i >= 0; i-- {
 		s := &a.entries[i]
@@ -151,7 +156,8 @@ func (a *OffPath) find(c context, room []sample.Candidate) (kept []sample.Candid
 	return kept, agree
 }
 
-// Commits ranks the off-path candidates that one Commit of a drafter brought, of all its sequences, on all workers.
+// Commits ranks the off-path candidates that one Commit of a drafter brought, of all its sequences,
+// on all workers.
 type Commits struct {
 	tasks    []commitTask
 	samplers []*sample.Sampler
@@ -169,8 +175,8 @@ type commitTask struct {
 // Reset begins a Commit.
 func (c *Commits) Reset() { c.tasks = c.tasks[:0] }
 
-// Learn takes in rows of a sequence whose target chooses as like does; history is its committed text, where penalties look at it. t is the
-// tree whose nodes' features were kept.
+// Learn takes in rows of a sequence whose target chooses as like does; history is its committed
+// text, where penalties look at it. t is the tree whose nodes' features were kept.
 func (c *Commits) Learn(x *Text, t *tree.Tree, r *draft.Rows, like *sample.Sampler, history *sample.History) {
 	x.observe(t, r)
 	root := len(x.tokens)
@@ -180,7 +186,8 @@ func (c *Commits) Learn(x *Text, t *tree.Tree, r *draft.Rows, like *sample.Sampl
 	}
 }
 
-// Run ranks them, over the tokens of a vocabulary, each worker with a sampler of its own for scratch.
+// Run ranks them, over the tokens of a vocabulary, each worker with a sampler of its own for
+// scratch.
 func (c *Commits) Run(pool *par.Pool, samplers []*sample.Sampler, vocab int) {
 	c.samplers, c.vocab = samplers, vocab
 	pool.Run(len(c.tasks), (*commitJob)(c))

@@ -28,7 +28,8 @@ func (p *toyPass) Logits(_, node int) []float32 {
 	return toyLogits(own)
 }
 
-// toyLogits look at the last three tokens, so what was kept where three are agree is what will be kept.
+// toyLogits look at the last three tokens, so what was kept where three are agree is what will be
+// kept.
 func toyLogits(text []int32) []float32 {
 	x := uint64(1)
 	for _, token := range text[max(len(text)-3, 0):] {
@@ -50,8 +51,9 @@ func toySampler(t interface{ Fatal(...any) }, temperature float32) *sample.Sampl
 	return s
 }
 
-// Of random texts and trees, what is found for a node is what the target chooses there, where the tokens that decide are agree;
-// nothing is found for what no tree had; and what lies behind is forgotten.
+// Of random texts and trees, what is found for a node is what the target chooses there, where the
+// tokens that decide are agree; nothing is found for what no tree had; and what lies behind is
+// forgotten.
 func TestOffPathPredicts(t *testing.T) {
 	found := 0
 	rapid.Check(t, func(r *rapid.T) {
@@ -127,7 +129,8 @@ func TestOffPathRanks(t *testing.T) {
 			m.sets[1].w[wOffPath+i], m.sets[1].w[wOffPathFirst+i], m.sets[1].w[wOffPathOther+i] = 1.3, 2, -2
 		}
 		x, plain := NewText(&p, m, nil), NewText(&p, m, nil)
-		// The tree has two branches; the text takes the first, and the next tree goes on with the end of the second.
+		// The tree has two branches; the text takes the first, and the next tree goes on with the
+		// end of the second.
 		tr := tree.New(4)
 		first := tr.Append(0, 5, 0)
 		node := tr.Append(0, 6, 0)
@@ -135,7 +138,8 @@ func TestOffPathRanks(t *testing.T) {
 		for i := range agree {
 			node = tr.Append(node, int32(7+i), 0)
 		}
-		rows := draft.Rows{Tree: tr, Tokens: []int32{4, 5}, Nodes: []int32{0, int32(first)}, Next: 7, Pass: &toyPass{text, tr}}
+		rows := draft.Rows{Tree: tr, Tokens: []int32{4, 5}, Nodes: []int32{0, int32(first)}, Next: 7,
+			Pass: &toyPass{text, tr}}
 		for _, x := range []*Text{x, plain} {
 			x.learn(text)
 			before := len(x.tokens)
@@ -155,7 +159,8 @@ func TestOffPathRanks(t *testing.T) {
 		logits := toyLogits([]int32{9, rapid.Int32Range(0, 9).Draw(r, "other")})
 		row := Row{Top: s.Top(make([]sample.Candidate, 0, 8), logits, 99, nil), Depth: 1, Output: flat}
 		list := func(x *Text) []sample.Candidate {
-			return x.Candidates(make([]sample.Candidate, 0, CandidatesMost), next, at, x.End(), &row, false, new(Scratch))
+			return x.Candidates(make([]sample.Candidate, 0, CandidatesMost), next, at, x.End(), &row, false,
+				new(Scratch))
 		}
 		was, c := list(plain), list(x)
 		kept, n := x.offPath.find(x.contextOf(next, at), make([]sample.Candidate, 0, 8))
@@ -181,7 +186,8 @@ func TestOffPathRanks(t *testing.T) {
 				r.Fatalf("token %d of the entry is no candidate", k.Token)
 			}
 		}
-		if before, after := probability(was, kept[0].Token), probability(c, kept[0].Token); before < .9 && after <= before {
+		if before, after := probability(was, kept[0].Token), probability(c, kept[0].Token); before < .9 &&
+			after <= before {
 			r.Fatalf("the entry's first had %g and has %g", before, after)
 		}
 	})

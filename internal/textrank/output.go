@@ -26,7 +26,8 @@ func (o *Output) Top(s *sample.Sampler, dst []sample.Candidate, position int, h 
 	return s.Top(dst, o.Logits, position, h)
 }
 
-// above is the logit of a token less that of another. known is false where the head computed none for one of them.
+// above is the logit of a token less that of another. known is false where the head computed none
+// for one of them.
 func (o *Output) above(token, other int32) (difference float32, known bool) {
 	a, b := o.place(token), o.place(other)
 	if a < 0 || b < 0 {

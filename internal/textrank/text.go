@@ -13,7 +13,8 @@ import (
 	"github.com/grovellm/grove/tree"
 )
 
-// Text is the committed text of a sequence, with its n-grams, and the target's candidates off the path.
+// Text is the committed text of a sequence, with its n-grams, and the target's candidates off the
+// path.
 type Text struct {
 	offPath OffPath
 
@@ -30,7 +31,8 @@ type Text struct {
 	processed   bool // the target's choice goes by more than logits and noise
 }
 
-// NewText is that of a sequence whose tokens are chosen as p has it; memory has texts of the past, and may be nil.
+// NewText is that of a sequence whose tokens are chosen as p has it; memory has texts of the past,
+// and may be nil.
 func NewText(p *sample.Params, m *Model, memory draft.Memory) *Text {
 	set := &m.sets[0]
 	if p.Temperature > 0 {
@@ -38,7 +40,8 @@ func NewText(p *sample.Params, m *Model, memory draft.Memory) *Text {
 	}
 	return &Text{
 		automaton: suffix.New(), memory: memory, model: set, temperature: p.Temperature, seed: p.Seed,
-		processed: p.Penalised() || len(p.LogitBias) > 0 || p.Temperature > 0 && (p.TopK > 0 || p.TopP > 0 && p.TopP < 1 || p.MinP > 0),
+		processed: p.Penalised() || len(p.LogitBias) > 0 || p.Temperature > 0 &&
+			(p.TopK > 0 || p.TopP > 0 && p.TopP < 1 || p.MinP > 0),
 	}
 }
 
@@ -79,10 +82,12 @@ func (x *Text) Match(from Place, token int32) Place {
 // CandidatesMost bounds the candidates below a node.
 const CandidatesMost = 24
 
-// Candidates ranks what may follow a node of a tree, the most probable first, in the memory of dst, which has room for CandidatesMost.
-// The node's path ends at a place of the text. Where there is a row, its features are kept for learning, if Keep has made room
-// for the node. Many goroutines may ask at once, about different nodes, each with scratch of its own.
-func (x *Text) Candidates(dst []sample.Candidate, t *tree.Tree, node int, at Place, row *Row, offTop bool, s *Scratch) []sample.Candidate {
+// Candidates ranks what may follow a node of a tree, the most probable first, in the memory of dst,
+// which has room for CandidatesMost. The node's path ends at a place of the text. Where there is a
+// row, its features are kept for learning, if Keep has made room for the node. Many goroutines may
+// ask at once, about different nodes, each with scratch of its own.
+func (x *Text) Candidates(dst []sample.Candidate, t *tree.Tree, node int, at Place, row *Row, offTop bool,
+	s *Scratch) []sample.Candidate {
 	var n nodeFeatures
 	n, s.features = x.gather(t.Token[0], at, x.contextOf(t, node), row, offTop, s.features[:0], &s.cache)
 	if n.hasRow && node < len(x.kept) {
@@ -103,8 +108,9 @@ type Scratch struct {
 
 // Rows are a drafter's part in a tree.
 type Rows interface {
-	// Row is the drafter's row below the node of t that was added last; its Top is empty where there is none. offTop says that the
-	// path left the drafter's first candidates, for which alone the row was computed.
+	// Row is the drafter's row below the node of t that was added last; its Top is empty where
+	// there is none. offTop says that the path left the drafter's first candidates, for which alone
+	// the row was computed.
 	Row(t *tree.Tree, node int) (row Row, offTop bool)
 }
 
@@ -122,8 +128,8 @@ type Builder struct {
 	scratch Scratch
 }
 
-// Build appends to t, which holds its root, the nodes of the most probable paths: up to budget nodes in all, no deeper than deepest.
-// The root follows the text.
+// Build appends to t, which holds its root, the nodes of the most probable paths: up to budget
+// nodes in all, no deeper than deepest. The root follows the text.
 func (b *Builder) Build(t *tree.Tree, text *Text, rows Rows, budget, deepest int) {
 	b.text, b.rows, b.deepest = text, rows, deepest
 	b.at = b.at[:0]
@@ -155,7 +161,8 @@ func (b *source) Below(t *tree.Tree, node int) []sample.Candidate {
 	return list
 }
 
-// FirstChance is the probability of the most probable candidate below a node of the last tree, 0 where there is none.
+// FirstChance is the probability of the most probable candidate below a node of the last tree, 0
+// where there is none.
 func (b *Builder) FirstChance(node int) float64 {
 	if len(b.lists[node]) == 0 {
 		return 0
@@ -163,7 +170,8 @@ func (b *Builder) FirstChance(node int) float64 {
 	return math.Exp(b.lists[node][0].Score)
 }
 
-// Expected is the number of tokens that a tree is expected to get accepted, by a guide's measurements.
+// Expected is the number of tokens that a tree is expected to get accepted, by a guide's
+// measurements.
 func Expected(t *tree.Tree, guide draft.Guide, chance []float32) (sum float32, chances []float32) {
 	chance = append(chance[:0], 1)
 	for i := 1; i < t.Len(); i++ {

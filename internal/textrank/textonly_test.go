@@ -11,7 +11,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// The tree of the text alone is the probable part of the tree without rows: all of its paths that are probable enough, and no others.
+// The tree of the text alone is the probable part of the tree without rows: all of its paths that
+// are probable enough, and no others.
 func TestByTextIsTheLikelyPart(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		token := rapid.Int32Range(0, int32(rapid.IntRange(0, 3).Draw(r, "alphabet")))
@@ -20,7 +21,8 @@ func TestByTextIsTheLikelyPart(t *testing.T) {
 		text := NewText(&p, NewModel(), nil)
 		text.learn(rapid.SliceOfN(token, n, n).Draw(r, "text"))
 		root := token.Draw(r, "root")
-		budget, depth, width := rapid.IntRange(1, 40).Draw(r, "budget"), rapid.IntRange(0, 12).Draw(r, "depth"), rapid.IntRange(0, 3).Draw(r, "width")
+		budget, depth, width := rapid.IntRange(1, 40).Draw(r, "budget"), rapid.IntRange(0, 12).Draw(r, "depth"),
+			rapid.IntRange(0, 3).Draw(r, "width")
 
 		var b Builder
 		got, all := tree.New(root), tree.New(root)

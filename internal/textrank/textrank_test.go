@@ -9,7 +9,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// followers are the tokens that followed the occurrences of sub in text, in text order; root follows the text.
+// followers are the tokens that followed the occurrences of sub in text, in text order; root
+// follows the text.
 func followers(text, sub []int32, root int32) (out []int32) {
 	for end := len(sub); end <= len(text); end++ {
 		if slices.Equal(text[end-len(sub):end], sub) {
@@ -19,8 +20,8 @@ func followers(text, sub []int32, root int32) (out []int32) {
 	return out
 }
 
-// What the text says of a node, against brute force: the longest suffix of text and path that the text holds, what followed the
-// latest occurrences of it, and how often what followed.
+// What the text says of a node, against brute force: the longest suffix of text and path that the
+// text holds, what followed the latest occurrences of it, and how often what followed.
 func TestFeaturesOfTheText(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		token := rapid.Int32Range(0, int32(rapid.IntRange(0, 3).Draw(r, "alphabet")))
@@ -56,7 +57,8 @@ func TestFeaturesOfTheText(t *testing.T) {
 				r.Fatalf("%v: token %d twice", list, c.token)
 			}
 			n := len(after)
-			if latest := after[n-1] == c.token; c.latest != latest || c.lastTwice != (latest && n > 1 && after[n-2] == c.token) {
+			if latest := after[n-1] == c.token; c.latest != latest ||
+				c.lastTwice != (latest && n > 1 && after[n-2] == c.token) {
 				r.Fatalf("%v, %v: %+v, followed by %v", text, path, *c, after)
 			}
 			followed := slices.Contains(after, c.token)
@@ -69,7 +71,8 @@ func TestFeaturesOfTheText(t *testing.T) {
 					seen++
 				}
 			}
-			if want := math.Log(float64(max(seen, 1)) / float64(n)); followed && math.Abs(float64(c.share)-want) > 1e-5 {
+			if want := math.Log(float64(max(seen, 1)) / float64(n)); followed &&
+				math.Abs(float64(c.share)-want) > 1e-5 {
 				r.Fatalf("%v, %v: %+v, followed by %v: want a share of %g", text, path, *c, after, want)
 			}
 		}
@@ -81,16 +84,20 @@ func TestFeaturesOfTheText(t *testing.T) {
 	})
 }
 
-// Probabilities come in order, add up to less than 1, and are those of the most probable of all tokens with features.
+// Probabilities come in order, add up to less than 1, and are those of the most probable of all
+// tokens with features.
 func TestProbabilities(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		w := neutral(rapid.Bool().Draw(r, "warm"))
-		x := nodeFeatures{depth: rapid.IntRange(1, 30).Draw(r, "depth"), hasRow: rapid.Bool().Draw(r, "headed"), offTop: rapid.Bool().Draw(r, "off top"),
-			class: int8(rapid.IntRange(0, matchClasses-1).Draw(r, "class")), beyond: -rapid.Float32Range(0, 16).Draw(r, "beyond"),
-			last: rapid.Float32Range(-15, 5).Draw(r, "last")}
+		x := nodeFeatures{depth: rapid.IntRange(1, 30).Draw(r, "depth"), hasRow: rapid.Bool().Draw(r, "headed"),
+			offTop: rapid.Bool().Draw(r, "off top"),
+			class:  int8(rapid.IntRange(0, matchClasses-1).Draw(r, "class")),
+			beyond: -rapid.Float32Range(0, 16).Draw(r, "beyond"),
+			last:   rapid.Float32Range(-15, 5).Draw(r, "last")}
 		var list []features
 		for token := range int32(rapid.IntRange(1, 40).Draw(r, "tokens")) {
-			c := features{token: token, drafter: -rapid.Float32Range(0, 15).Draw(r, "head"), class: int8(rapid.IntRange(0, int(x.class)).Draw(r, "own"))}
+			c := features{token: token, drafter: -rapid.Float32Range(0, 15).Draw(r, "head"),
+				class: int8(rapid.IntRange(0, int(x.class)).Draw(r, "own"))}
 			if c.class > 0 {
 				c.share = -rapid.Float32Range(0, 3).Draw(r, "share")
 			}

@@ -8,8 +8,9 @@ import (
 	"github.com/grovellm/grove/sample"
 )
 
-// Weights by place. Those of a class go by the class of the node's longest n-gram, but seen and share by that of the
-// candidate's own. A node with a row has the first set of those of a class, another the second.
+// Weights by place. Those of a class go by the class of the node's longest n-gram, but seen and
+// share by that of the candidate's own. A node with a row has the first set of those of a class,
+// another the second.
 const (
 	wDrafter    = iota                            // of the drafter's log-probability, by class
 	wDrafterAt  = wDrafter + matchClasses         // of the same, by class of depth
@@ -56,7 +57,8 @@ func (n *nodeFeatures) terms(f *features, dst []term) []term {
 	class, at := n.set(), draft.DepthClass(n.depth)
 	dst = dst[:0]
 	if n.hasRow {
-		dst = append(dst, term{wDrafter + int(n.class), f.drafter}, term{wDrafterAt + at, f.drafter}, term{wRoot + at, f.root}, term{wRank + at, f.rank})
+		dst = append(dst, term{wDrafter + int(n.class), f.drafter}, term{wDrafterAt + at, f.drafter},
+			term{wRoot + at, f.root}, term{wRank + at, f.rank})
 		if n.offTop {
 			dst = append(dst, term{wDrafterOff, f.drafter})
 		}
@@ -100,7 +102,8 @@ func (n *nodeFeatures) otherTerms(dst []term) []term {
 		dst = append(dst, term{wOffPathOther + n.agree, 1})
 	}
 	if n.hasRow {
-		dst = append(dst, term{wOtherAt + draft.DepthClass(n.depth), 1}, term{wBeyond, n.beyond}, term{wLast, n.last}, term{wRankBeyond, n.rank})
+		dst = append(dst, term{wOtherAt + draft.DepthClass(n.depth), 1}, term{wBeyond, n.beyond}, term{wLast, n.last},
+			term{wRankBeyond, n.rank})
 		if n.offTop {
 			dst = append(dst, term{wOff, 1})
 		}
@@ -134,9 +137,10 @@ func (n *nodeFeatures) set() int {
 	return int(n.class) + matchClasses
 }
 
-// probabilities makes candidates of features, the most probable first and as many as dst has room for. LogProb is the logarithm of the
-// probability given the node. logits is scratch.
-func (w *Weights) probabilities(n *nodeFeatures, list []features, dst []sample.Candidate, logits []float32) ([]sample.Candidate, []float32) {
+// probabilities makes candidates of features, the most probable first and as many as dst has room
+// for. LogProb is the logarithm of the probability given the node. logits is scratch.
+func (w *Weights) probabilities(n *nodeFeatures, list []features, dst []sample.Candidate,
+	logits []float32) ([]sample.Candidate, []float32) {
 	logits = w.logits(n, list, logits)
 	norm := simd.LogSumExp(logits)
 	dst = dst[:0]

@@ -19,8 +19,8 @@ func Samplers(pool *par.Pool, vocab int) ([]*sample.Sampler, error) {
 	return list, nil
 }
 
-// Places is where the logit of each token of a vocabulary is in an output of some tokens, -1 for the others; nil where tokens is
-// nil, which stands for all in order.
+// Places is where the logit of each token of a vocabulary is in an output of some tokens, -1 for
+// the others; nil where tokens is nil, which stands for all in order.
 func Places(tokens []int32, vocab int) []int32 {
 	if tokens == nil {
 		return nil

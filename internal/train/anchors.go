@@ -5,9 +5,10 @@ import (
 	"slices"
 )
 
-// DrawAnchors draws n different places of the text with a number, from first to last, and returns them in ascending order; fewer
-// where there are fewer. Places where the text goes round in circles, as a target's does at temperature 0, are taken with the
-// share given: a head learns soon to go on with them, and from each the same.
+// DrawAnchors draws n different places of the text with a number, from first to last, and returns
+// them in ascending order; fewer where there are fewer. Places where the text goes round in
+// circles, as a target's does at temperature 0, are taken with the share given: a head learns soon
+// to go on with them, and from each the same.
 func DrawAnchors(seed, number uint64, text []int32, first, last, block, n int, share float64) []int {
 	r := rand.New(rand.NewPCG(seed, number))
 	var all []int
@@ -31,7 +32,8 @@ func DrawAnchors(seed, number uint64, text []int32, first, last, block, n int, s
 // longestCircle is the number of tokens that a repeated passage has at most.
 const longestCircle = 96
 
-// circles reports whether the text after a place only repeats what came just before, not for the first time.
+// circles reports whether the text after a place only repeats what came just before, not for the
+// first time.
 func circles(text []int32, at int) bool {
 	for period := 1; period <= min(longestCircle, (at+1)/2); period++ {
 		i := len(text) - 1

@@ -9,8 +9,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Anchors are different, ascending, within bounds, and as many as asked for where there are so many; without a share for circles
-// none lies where the text repeats itself, by the definition.
+// Anchors are different, ascending, within bounds, and as many as asked for where there are so
+// many; without a share for circles none lies where the text repeats itself, by the definition.
 func TestDrawAnchors(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.SliceOfN(rapid.Int32Range(0, 2), 4, 80).Draw(t, "text")
@@ -25,10 +25,12 @@ func TestDrawAnchors(t *testing.T) {
 		n, block := rapid.IntRange(1, 60).Draw(t, "anchors"), rapid.IntRange(2, 16).Draw(t, "block")
 		seed := rapid.Uint64().Draw(t, "seed")
 		a := DrawAnchors(seed, 1, text, first, last, block, n, 1)
-		if len(a) != min(n, last-first+1) || a[0] < first || a[len(a)-1] > last || !slices.IsSorted(a) || len(slices.Compact(slices.Clone(a))) != len(a) {
+		if len(a) != min(n, last-first+1) || a[0] < first || a[len(a)-1] > last || !slices.IsSorted(a) ||
+			len(slices.Compact(slices.Clone(a))) != len(a) {
 			t.Fatalf("%d anchors from %d to %d: %v", n, first, last, a)
 		}
-		repeated := func(at int) bool { // from a period before the anchor to the end of its block, all is as a period before
+		// from a period before the anchor to the end of its block, all is as a period before
+		repeated := func(at int) bool {
 			end := min(at+block, len(text))
 			for p := 1; p <= longestCircle && 2*p <= at+1; p++ {
 				if slices.Equal(text[at+1-p:end], text[at+1-2*p:end-p]) {
@@ -50,7 +52,8 @@ func TestDrawAnchors(t *testing.T) {
 	})
 }
 
-// Of the places in circles about the share given may be drawn, of the others all; what is drawn depends on seed and number.
+// Of the places in circles about the share given may be drawn, of the others all; what is drawn
+// depends on seed and number.
 func TestCirclesShare(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))

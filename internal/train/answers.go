@@ -95,7 +95,8 @@ func readAnswers(path, header string, n int) (map[int][]int32, int64, error) {
 }
 
 // ask gets the answers that are missing, and appends them to a file.
-func (j *Job) ask(ctx context.Context, prompts [][]int32, answers map[int][]int32, atOnce int, answer Answerer, f *os.File) error {
+func (j *Job) ask(ctx context.Context, prompts [][]int32, answers map[int][]int32, atOnce int, answer Answerer,
+	f *os.File) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	var mu sync.Mutex
@@ -164,7 +165,8 @@ func (s *Server) Answerer() Answerer {
 		if s.err != nil {
 			return nil, s.err
 		}
-		request := map[string]any{"model": s.model, "prompt": prompt, "max_tokens": s.MaxTokens, "temperature": number % 2, "seed": number}
+		request := map[string]any{"model": s.model, "prompt": prompt, "max_tokens": s.MaxTokens,
+			"temperature": number % 2, "seed": number}
 		var reply struct {
 			Choices []struct {
 				Text   string `json:"text"`
@@ -202,7 +204,8 @@ func (s *Server) firstModel(ctx context.Context) (string, error) {
 	return list.Data[0].ID, nil
 }
 
-// post sends a request, a GET where it is nil, again while the server is busy, and decodes the reply.
+// post sends a request, a GET where it is nil, again while the server is busy, and decodes the
+// reply.
 func (s *Server) post(ctx context.Context, path string, request, reply any) error {
 	url, attempts := strings.TrimSuffix(strings.TrimSuffix(s.URL, "/"), "/v1")+path, s.Attempts
 	if attempts == 0 {

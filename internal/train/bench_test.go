@@ -8,14 +8,15 @@ import (
 	"github.com/grovellm/grove/nn"
 )
 
-// BenchmarkStep measures one step of the target recipe's shape, and the share of the measured f32 peak that its
-// model arithmetic takes.
+// BenchmarkStep measures one step of the target recipe's shape, and the share of the measured f32
+// peak that its model arithmetic takes.
 func BenchmarkStep(b *testing.B) {
 	for _, kind := range []gemm.Type{gemm.F32, gemm.BF16} {
 		b.Run(kind.String(), func(b *testing.B) {
 			pool := par.New(0)
 			defer pool.Close()
-			s := Shape{Vocab: 16384, Hidden: 256, Layers: 6, Heads: 4, KVHeads: 2, HeadDim: 64, FFN: 704, Context: 2048, RopeBase: 1e6, NormEps: 1e-6}
+			s := Shape{Vocab: 16384, Hidden: 256, Layers: 6, Heads: 4, KVHeads: 2, HeadDim: 64, FFN: 704,
+				Context: 2048, RopeBase: 1e6, NormEps: 1e-6}
 			n, err := NewNetwork(s, pool, kind)
 			if err != nil {
 				b.Fatal(err)

@@ -17,8 +17,8 @@ import (
 )
 
 // A checkpoint is a safetensors file: for every parameter its masters (w.NAME) and the optimiser's
-// state (m.NAME, v.NAME), with the rest of the state as JSON in the metadata. It is written whole or not at
-// all, and the one before it stays until the next is written.
+// state (m.NAME, v.NAME), with the rest of the state as JSON in the metadata. It is written whole
+// or not at all, and the one before it stays until the next is written.
 
 // state is what a run goes on from, besides the tensors. Data position and random numbers are
 // functions of the step and the seed.

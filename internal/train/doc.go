@@ -1,8 +1,8 @@
 // Package train makes drafters for any model, and the project's own models.
 //
 // A [Network] is a model over trained parameters, built of the layers that serving runs (package
-// nn); under nn's tape they give gradients. [Run] trains one by a [Recipe], on rows that package train/data
-// deals; [Job] ties the stages of the project's models together:
+// nn); under nn's tape they give gradients. [Run] trains one by a [Recipe], on rows that package
+// train/data deals; [Job] ties the stages of the project's models together:
 //
 //	j := train.StandardJob(dir, runtime.GOROOT(), folder)
 //	err = train.TrainTarget(ctx, j, train.TargetRecipe())                           // and the vocabulary before it
@@ -13,18 +13,21 @@
 //	j := train.Job{Dir: dir, Sources: texts, Target: m}
 //	err = eagle.Train(ctx, j, "eagle", eagle.NewRecipe(3).For(m))
 //
-// A [Loop] takes any [Learner] through its steps: a language model, or a head. A kind of head has a package of its own below this
-// one, with its recipe, its gradient and its measures; [Heads] is what they share.
+// A [Loop] takes any [Learner] through its steps: a language model, or a head. A kind of head has a
+// package of its own below this one, with its recipe, its gradient and its measures; [Heads] is
+// what they share.
 //
 // # Same weights
 //
-// What comes out is a function of the recipe and the data: of the threads, of interruptions and of the time
-// checkpoints are taken it does not depend. Rows are a function of the seed and the step; gradients are summed in
-// one order whoever computes them; a checkpoint holds all that the next step reads. So a run that was killed,
-// at any moment, and is started again ends in the very weights of one left alone.
+// What comes out is a function of the recipe and the data: of the threads, of interruptions and of
+// the time checkpoints are taken it does not depend. Rows are a function of the seed and the step;
+// gradients are summed in one order whoever computes them; a checkpoint holds all that the next
+// step reads. So a run that was killed, at any moment, and is started again ends in the very
+// weights of one left alone.
 //
 // # Files
 //
-// A run's folder holds the last two checkpoints (safetensors, written whole or not at all), metrics.jsonl with a line
-// per step, loss.png, and when it is done the model as GGUF (F32 and Q8_0) and as a Hugging Face folder.
+// A run's folder holds the last two checkpoints (safetensors, written whole or not at all),
+// metrics.jsonl with a line per step, loss.png, and when it is done the model as GGUF (F32 and
+// Q8_0) and as a Hugging Face folder.
 package train

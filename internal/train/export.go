@@ -18,8 +18,8 @@ var exported = []struct {
 	kind tensor.Type
 }{{"model-f32.gguf", tensor.F32}, {"model-q8_0.gguf", tensor.Q8_0}}
 
-// WriteGGUF writes the network with the vocabulary of an open file as GGUF, under llama.cpp's names. Matrices are
-// encoded as t (F32, F16, BF16 or Q8_0), vectors as F32.
+// WriteGGUF writes the network with the vocabulary of an open file as GGUF, under llama.cpp's
+// names. Matrices are encoded as t (F32, F16, BF16 or Q8_0), vectors as F32.
 func (n *Network) WriteGGUF(path, name string, vocabulary *gguf.File, t tensor.Type) error {
 	w := gguf.NewWriter()
 	c := n.Shape.Config()
@@ -41,7 +41,8 @@ func (n *Network) WriteGGUF(path, name string, vocabulary *gguf.File, t tensor.T
 	return w.WriteFile(path)
 }
 
-// WriteFolder writes the network as a Hugging Face folder: config.json and model.safetensors in f32.
+// WriteFolder writes the network as a Hugging Face folder: config.json and model.safetensors in
+// f32.
 func (n *Network) WriteFolder(dir string, eos int32) error {
 	c := n.Shape.Config()
 	config, err := c.Fields(tensor.F32)

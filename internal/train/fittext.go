@@ -38,7 +38,8 @@ func FitText(ctx context.Context, j TextJob) ([]float32, error) {
 	done := 0
 	for _, temperature := range []float32{0, 1} {
 		for i, prompt := range j.Prompts {
-			r := speculate.Request{Sampling: sample.Params{Temperature: temperature, Seed: uint64(i)}, MaxTokens: j.Tokens}
+			r := speculate.Request{Sampling: sample.Params{Temperature: temperature, Seed: uint64(i)},
+				MaxTokens: j.Tokens}
 			s, err := loop.Start(prompt, r)
 			if err != nil {
 				return nil, fmt.Errorf("prompt %d: %w", i+1, err)

@@ -8,16 +8,17 @@ import (
 	"strings"
 )
 
-// HeadFlags are the flags with which a command trains a head of a kind; what is not given is as in the kind's own recipe.
+// HeadFlags are the flags with which a command trains a head of a kind; what is not given is as in
+// the kind's own recipe.
 type HeadFlags interface {
 	Help() string
 	Folder() string // below the job's
 	Train(ctx context.Context, j Job, name string) error
 }
 
-// SetFlags sets in a recipe what flags give, both pointers to structs: pointers that are not nil, lists that are not empty, and all
-// that is neither. A flag goes to the recipe's field of its own name, or to that which its tag `recipe:"A.B"` names; `recipe:"-"`
-// leaves it out.
+// SetFlags sets in a recipe what flags give, both pointers to structs: pointers that are not nil,
+// lists that are not empty, and all that is neither. A flag goes to the recipe's field of its own
+// name, or to that which its tag `recipe:"A.B"` names; `recipe:"-"` leaves it out.
 func SetFlags(recipe, flags any) {
 	to, from := reflect.ValueOf(recipe).Elem(), reflect.ValueOf(flags).Elem()
 	for i := range from.NumField() {
@@ -41,7 +42,8 @@ func SetFlags(recipe, flags any) {
 	}
 }
 
-// SetFrom replaces the blocks that layers begin as, and reports whether others have taken their place: -1 alone is none.
+// SetFrom replaces the blocks that layers begin as, and reports whether others have taken their
+// place: -1 alone is none.
 func SetFrom(to *[]int, from []int) bool {
 	switch {
 	case len(from) == 1 && from[0] < 0:

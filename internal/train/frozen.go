@@ -31,12 +31,14 @@ type Frozen struct {
 	bufs        nn.BlockBuffers
 }
 
-// NewFrozen makes a model one, of which a head reads some layers: 0 is the embedding, i what block i puts out.
+// NewFrozen makes a model one, of which a head reads some layers: 0 is the embedding, i what block
+// i puts out.
 func NewFrozen(m *model.Model, layers []int) Frozen {
 	return Frozen{Model: m, layers: layers, exec: nn.NewExec(m.Pool())}
 }
 
-// Read runs texts of one length, one after the other, and keeps the taps of all tokens. It returns the rows before the last norm.
+// Read runs texts of one length, one after the other, and keeps the taps of all tokens. It returns
+// the rows before the last norm.
 func (f *Frozen) Read(texts [][]int32) nn.Mat {
 	n := len(texts) * len(texts[0])
 	f.Taps = f.buf.Mat(n, len(f.layers)*f.Config.Hidden)
@@ -105,8 +107,8 @@ func (f *Frozen) Layer(layer int, x nn.Mat) error {
 	return nil
 }
 
-// Distributions fills s with what the target says after tokens [from, to) of each of so many texts, x being their rows from Read
-// and head what it says it with: its own head, or some rows of that.
+// Distributions fills s with what the target says after tokens [from, to) of each of so many texts,
+// x being their rows from Read and head what it says it with: its own head, or some rows of that.
 func (f *Frozen) Distributions(s *nn.Soft, x nn.Mat, texts, from, to int, head *nn.Linear) {
 	places, length := to-from, x.Rows/texts
 	s.Reset(texts*places, head.W.Out())
@@ -115,7 +117,8 @@ func (f *Frozen) Distributions(s *nn.Soft, x nn.Mat, texts, from, to int, head *
 	}
 }
 
-// OutputOf packs the rows of some tokens of the output head, for products of a kind; without tokens it returns nothing.
+// OutputOf packs the rows of some tokens of the output head, for products of a kind; without tokens
+// it returns nothing.
 func (f *Frozen) OutputOf(tokens []int32, kind gemm.Type) (OutputRows, *gemm.Matrix, error) {
 	if tokens == nil {
 		return nil, nil, nil
@@ -137,7 +140,8 @@ func (f *Frozen) OutputOf(tokens []int32, kind gemm.Type) (OutputRows, *gemm.Mat
 // OutputRows are the rows of a head's output by their tokens; nil: row i is of token i.
 type OutputRows map[int32]int32
 
-// Row is a token's row, -1 where the draft vocabulary has it not: what the head cannot say it does not learn.
+// Row is a token's row, -1 where the draft vocabulary has it not: what the head cannot say it does
+// not learn.
 func (o OutputRows) Row(token int32) int32 {
 	if o == nil {
 		return token
@@ -156,7 +160,8 @@ func KindOf(precision string) gemm.Type {
 	return gemm.F32
 }
 
-// operations is the arithmetic of a target's pass for each token of texts of a length, two operations per weight.
+// operations is the arithmetic of a target's pass for each token of texts of a length, two
+// operations per weight.
 func (f *Frozen) operations(length int) float64 {
 	weights := f.Head.W.Out() * f.Head.W.In()
 	for i := range f.Blocks {
@@ -164,7 +169,8 @@ func (f *Frozen) operations(length int) float64 {
 			weights += l.W.Out() * l.W.In()
 		}
 	}
-	attention := f.Config.Layers * f.Config.Heads * f.Config.HeadDim * length // 2 products, 2 operations, length/2 positions
+	// 2 products, 2 operations, length/2 positions
+	attention := f.Config.Layers * f.Config.Heads * f.Config.HeadDim * length
 	return 2*float64(weights) + 2*float64(attention)
 }
 
@@ -185,7 +191,8 @@ func linears(b *nn.Block) []*nn.Linear {
 	return list
 }
 
-// FingerprintModel tells a model apart from others: by its shape, its tokens, and some of its weights.
+// FingerprintModel tells a model apart from others: by its shape, its tokens, and some of its
+// weights.
 func FingerprintModel(m *model.Model) string {
 	h := sha256.New()
 	_ = json.NewEncoder(h).Encode(m.Config)
@@ -214,7 +221,8 @@ func TapsFor(layers int) []int {
 	return []int{1, layers / 2, layers - 1}
 }
 
-// Spread is n numbers from first to last, as far apart as they can be; all of them where there are fewer.
+// Spread is n numbers from first to last, as far apart as they can be; all of them where there are
+// fewer.
 func Spread(first, last, n int) (list []int) {
 	n = min(n, last-first+1)
 	for i := range n {
@@ -255,11 +263,13 @@ func (f *Frozen) weights(name string) (*nn.Param, bool) {
 	}
 	var block int
 	var part string
-	if n, err := fmt.Sscanf(name, "blk.%d.%s", &block, &part); n < 2 || err != nil || block < 0 || block >= len(f.Blocks) {
+	if n, err := fmt.Sscanf(name, "blk.%d.%s", &block, &part); n < 2 || err != nil || block < 0 ||
+		block >= len(f.Blocks) {
 		return nil, false
 	}
 	b := &f.Blocks[block]
-	if b.Parallel || b.AttnPost != nil || b.MLPPost != nil || len(b.QKV) != 3 || b.Experts != nil || b.MLP.Gate == nil || b.MLP.Act != nn.None {
+	if b.Parallel || b.AttnPost != nil || b.MLPPost != nil || len(b.QKV) != 3 || b.Experts != nil ||
+		b.MLP.Gate == nil || b.MLP.Act != nn.None {
 		return nil, false
 	}
 	switch part = strings.TrimSuffix(part, ".weight"); part {

@@ -16,8 +16,9 @@ import (
 
 const fullEnv = "GROVE_TRAIN_FULL"
 
-// TestDiskFull lets a child process train until no file can grow any more (a limit on file sizes stands for a full
-// disk: writes fail in the middle). The run ends with an error, and goes on from the checkpoint before.
+// TestDiskFull lets a child process train until no file can grow any more (a limit on file sizes
+// stands for a full disk: writes fail in the middle). The run ends with an error, and goes on from
+// the checkpoint before.
 func TestDiskFull(t *testing.T) {
 	train, _, shape := tinySets(t)
 	c := Config{Recipe: tinyRecipe(shape, 14), Threads: 1, SaveEvery: time.Nanosecond}
@@ -39,7 +40,8 @@ func TestDiskFull(t *testing.T) {
 	cmd := exec.Command(os.Args[0], "-test.run=^TestDiskFull$")
 	cmd.Env = append(os.Environ(), fullEnv+"="+dir)
 	out, err := cmd.CombinedOutput()
-	if err != nil || !strings.Contains(string(out), "error: ") || !strings.Contains(string(out), checkpointPath(dir, 5)) {
+	if err != nil || !strings.Contains(string(out), "error: ") ||
+		!strings.Contains(string(out), checkpointPath(dir, 5)) {
 		t.Fatalf("%v: want an error that names the checkpoint\n%s", err, out)
 	}
 	found, err := filepath.Glob(filepath.Join(dir, checkpointPrefix+"*"))

@@ -23,8 +23,8 @@ import (
 	"github.com/grovellm/grove/tree"
 )
 
-// Generated is the text a target makes to teach a drafter: so many files of so many texts, each a beginning taken
-// from the training text and what the target goes on to say, at temperature 1 or 0.
+// Generated is the text a target makes to teach a drafter: so many files of so many texts, each a
+// beginning taken from the training text and what the target goes on to say, at temperature 1 or 0.
 type Generated struct {
 	Files, Texts int
 	Prompt       int     // tokens of a beginning
@@ -50,7 +50,8 @@ func (g Generated) set(ctx context.Context, j *Job, path, dir string, train []*d
 	var docs []data.Document
 	for file := range g.Files {
 		n := g.Texts * g.Length
-		docs = append(docs, documents(fmt.Sprintf("generated file %d", file), tokens[file*n:(file+1)*n], m.Tokenizer)...)
+		docs = append(docs, documents(fmt.Sprintf("generated file %d", file), tokens[file*n:(file+1)*n],
+			m.Tokenizer)...)
 	}
 	set, err := data.FromDocuments(ctx, "generated", docs, m.Tokenizer, data.LoadOptions{Threads: j.Threads})
 	if err != nil {
@@ -71,12 +72,14 @@ func (g Generated) folder(dir, source string, prompts []*data.Set) (string, *dat
 	if err != nil {
 		return "", nil, err
 	}
-	return filepath.Join(dir, Fingerprint([]any{g.Texts, g.Prompt, g.Length, g.Greedy}, source, mix.Fingerprint())), mix, nil
+	return filepath.Join(dir, Fingerprint([]any{g.Texts, g.Prompt, g.Length, g.Greedy}, source, mix.Fingerprint())),
+		mix, nil
 }
 
 // tokens returns the texts one after the other, each of Length tokens, making the files that are
 // not in their folder yet.
-func (g Generated) tokens(ctx context.Context, j *Job, m *model.Model, dir, source string, prompts []*data.Set) ([]int32, error) {
+func (g Generated) tokens(ctx context.Context, j *Job, m *model.Model, dir, source string,
+	prompts []*data.Set) ([]int32, error) {
 	dir, mix, err := g.folder(dir, source, prompts)
 	if err != nil {
 		return nil, err
@@ -97,7 +100,8 @@ func (g Generated) tokens(ctx context.Context, j *Job, m *model.Model, dir, sour
 			}
 		}
 		if err == nil && len(b) != 4*g.Texts*g.Length {
-			err = fmt.Errorf("%s: %d bytes, want %d: delete the file, it was made by another recipe", name, len(b), 4*g.Texts*g.Length)
+			err = fmt.Errorf("%s: %d bytes, want %d: delete the file, it was made by another recipe", name, len(b),
+				4*g.Texts*g.Length)
 		}
 		if err != nil {
 			return nil, err
@@ -105,7 +109,8 @@ func (g Generated) tokens(ctx context.Context, j *Job, m *model.Model, dir, sour
 		for ; len(b) > 0; b = b[4:] {
 			id := int32(binary.LittleEndian.Uint32(b))
 			if id < 0 || int(id) >= m.Config.Vocab {
-				return nil, fmt.Errorf("%s: token %d is not in the vocabulary of %d: delete the file", name, id, m.Config.Vocab)
+				return nil, fmt.Errorf("%s: token %d is not in the vocabulary of %d: delete the file", name, id,
+					m.Config.Vocab)
 			}
 			all = append(all, id)
 		}
@@ -175,7 +180,8 @@ func (g Generated) file(ctx context.Context, j *Job, m *model.Model, mix *data.M
 			number := file*g.Texts + first + i
 			prompt := make([]int32, g.Prompt+1)
 			mix.Row(uint64(number), prompt)
-			s, err := sample.New(sample.Params{Temperature: g.temperature(number), Seed: uint64(number)}, m.Config.Vocab)
+			s, err := sample.New(sample.Params{Temperature: g.temperature(number), Seed: uint64(number)},
+				m.Config.Vocab)
 			if err != nil {
 				return nil, err
 			}

@@ -65,7 +65,8 @@ func TestGradientAgainstPyTorch(t *testing.T) {
 		}
 		norm = math.Sqrt(norm)
 		// A sum of n values of both signs cancels: its error is on the scale of the norm.
-		worst = max(worst, math.Abs(norm-want.Norm)/want.Norm, math.Abs(sum-want.Sum)/(want.Norm*math.Sqrt(float64(len(p.Grad)))))
+		worst = max(worst, math.Abs(norm-want.Norm)/want.Norm,
+			math.Abs(sum-want.Sum)/(want.Norm*math.Sqrt(float64(len(p.Grad)))))
 		if math.Abs(norm-want.Norm) > 1e-4*want.Norm {
 			t.Errorf("%s: gradient's norm %.8g, PyTorch's %.8g", p.Name, norm, want.Norm)
 		}

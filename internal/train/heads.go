@@ -15,8 +15,9 @@ import (
 	"github.com/grovellm/grove/tensor"
 )
 
-// What trainings of heads over a frozen target share, whatever the kind: the parts of a recipe, what a head is computed with, how a
-// learner is opened, and the way from the text to the files. A kind's own package has its recipe, gradient and measures.
+// What trainings of heads over a frozen target share, whatever the kind: the parts of a recipe,
+// what a head is computed with, how a learner is opened, and the way from the text to the files. A
+// kind's own package has its recipe, gradient and measures.
 
 // OverTarget is a head over a frozen target, but for its own network.
 type OverTarget struct {
@@ -29,7 +30,8 @@ type OverTarget struct {
 	caches []*nn.Cache // of texts
 }
 
-// NewOverTarget begins a head that reads some layers of a target, and whose products run as kind; Made is called with its network.
+// NewOverTarget begins a head that reads some layers of a target, and whose products run as kind;
+// Made is called with its network.
 func NewOverTarget(target *model.Model, taps []int, kind gemm.Type) OverTarget {
 	return OverTarget{Params: nn.NewParams(kind), Target: NewFrozen(target, taps), Exec: nn.NewExec(target.Pool())}
 }
@@ -80,7 +82,8 @@ type Layering struct {
 	RopeBase                             float64
 }
 
-// Config is that of a model with such layers, of Qwen3's kind, on the target's hidden states and vocabulary.
+// Config is that of a model with such layers, of Qwen3's kind, on the target's hidden states and
+// vocabulary.
 func (s Layering) Config(target *model.Config) model.Config {
 	return model.Config{
 		Arch: arch, Vocab: target.Vocab, Hidden: target.Hidden, Context: target.Context, NormEps: target.NormEps,
@@ -99,7 +102,8 @@ func (s Layering) check() error {
 	return nil
 }
 
-// Hand is the number, in a list of the target's blocks that layers begin as, of a layer that begins otherwise.
+// Hand is the number, in a list of the target's blocks that layers begin as, of a layer that begins
+// otherwise.
 const Hand = -1
 
 // BlocksOf is the blocks of such a list.
@@ -111,7 +115,8 @@ func BlocksOf(from []int) []int {
 func (s Layering) CheckFrom(from []int, target *model.Config) error {
 	switch {
 	case len(from) != s.Layers:
-		return fmt.Errorf("%d layers begin as the target's blocks %v: want as many of each, or random weights", s.Layers, from)
+		return fmt.Errorf("%d layers begin as the target's blocks %v: want as many of each, or random weights",
+			s.Layers, from)
 	case s.Heads != target.Heads || s.KVHeads != target.KVHeads || s.HeadDim != target.HeadDim:
 		return fmt.Errorf("layers have %d heads and %d key/value heads of %d, the target's blocks, as which they begin, %d and %d of %d: want attention of the target's shape, or random weights",
 			s.Heads, s.KVHeads, s.HeadDim, target.Heads, target.KVHeads, target.HeadDim)
@@ -139,7 +144,8 @@ func checkPrecision(precision string) error {
 	return nil
 }
 
-// Heads is what learners of heads share, whatever the kind. A kind's learner embeds it and adds Gradient, Validate and Work.
+// Heads is what learners of heads share, whatever the kind. A kind's learner embeds it and adds
+// Gradient, Validate and Work.
 type Heads struct {
 	*HeadTexts
 	Job *Job
@@ -163,7 +169,8 @@ type Made struct {
 // Open opens the texts, which are made where they are not there yet; then the head of a recipe over
 // the job's target, as build has it, with drawn weights, and with those that warm, which may be
 // nil, makes of them.
-func (l *Heads) Open(ctx context.Context, j *Job, recipe any, b Basis, text *Corpus, build func() (Made, error), warm func() error) (err error) {
+func (l *Heads) Open(ctx context.Context, j *Job, recipe any, b Basis, text *Corpus, build func() (Made, error),
+	warm func() error) (err error) {
 	l.Job, l.recipe = j, recipe
 	if l.HeadTexts, err = j.OpenTexts(ctx, b.Text, b.Course.Steps, b.Seed, text); err != nil {
 		return err
@@ -184,12 +191,14 @@ func (l *Heads) Open(ctx context.Context, j *Job, recipe any, b Basis, text *Cor
 	return nil
 }
 
-// FrequentTokens are the n most frequent tokens of the text that the head learns from, the most frequent first; of none it is nil.
+// FrequentTokens are the n most frequent tokens of the text that the head learns from, the most
+// frequent first; of none it is nil.
 func (l *Heads) FrequentTokens(n int, text *Corpus) []int32 {
 	if n == 0 {
 		return nil
 	}
-	return shortlist.Count(l.Job.Target.Config.Vocab, text.Tok, "the text a head learns from", l.Sample(4096)...).Order[:n]
+	return shortlist.Count(l.Job.Target.Config.Vocab, text.Tok, "the text a head learns from",
+		l.Sample(4096)...).Order[:n]
 }
 
 // Params are those of the head.
@@ -211,14 +220,16 @@ func (l *Heads) Title(name string) string {
 	return fmt.Sprintf("the head %s: %d parameters", name, l.over.Params.Count())
 }
 
-// Work is the tokens of a step's texts, and the operations for each of them: the target's pass, and head more.
+// Work is the tokens of a step's texts, and the operations for each of them: the target's pass, and
+// head more.
 func (l *Heads) Work(head float64) (tokens int, operations float64) {
 	return l.Rows * l.TextLength(), l.over.Target.operations(l.TextLength()) + head
 }
 
-// Validate measures the head on every held-out source: measure returns its loss there, and sets figures, whose names the source's
-// comes before.
-func (l *Heads) Validate(measure func(t *HeldText, figure func(name string, v float64)) (nn.Loss, error)) (losses, figures map[string]float64, err error) {
+// Validate measures the head on every held-out source: measure returns its loss there, and sets
+// figures, whose names the source's comes before.
+func (l *Heads) Validate(measure func(t *HeldText, figure func(name string, v float64)) (nn.Loss, error)) (losses,
+	figures map[string]float64, err error) {
 	losses, figures = map[string]float64{}, map[string]float64{}
 	for i := range l.Sources {
 		t := &l.Sources[i]
@@ -231,8 +242,9 @@ func (l *Heads) Validate(measure func(t *HeldText, figure func(name string, v fl
 	return losses, figures, nil
 }
 
-// Export writes the finished head in every form: GGUF, a folder, and where vLLM's speculators have the kind one for them. With a
-// draft vocabulary, and in folders of kinds that want it, the head has an output matrix, which is rows of its target's.
+// Export writes the finished head in every form: GGUF, a folder, and where vLLM's speculators have
+// the kind one for them. With a draft vocabulary, and in folders of kinds that want it, the head
+// has an output matrix, which is rows of its target's.
 func (l *Heads) Export(dir, name string, text *Corpus) error {
 	weights, err := headfile.Tensors(l.over.Params.All())
 	if err != nil {
@@ -258,7 +270,8 @@ func (l *Heads) Export(dir, name string, text *Corpus) error {
 		weights = whole
 	}
 	about := fmt.Sprintf("A drafter for a model of architecture %s with %d layers, hidden size %d and a vocabulary of %d tokens (fingerprint %s).",
-		l.Job.Target.Config.Arch, l.Job.Target.Config.Layers, l.Job.Target.Config.Hidden, l.Job.Target.Config.Vocab, FingerprintModel(l.Job.Target))
+		l.Job.Target.Config.Arch, l.Job.Target.Config.Layers, l.Job.Target.Config.Hidden, l.Job.Target.Config.Vocab,
+		FingerprintModel(l.Job.Target))
 	err = text.Export(dir, name, about, func(path string, t tensor.Type) error {
 		vocabulary := text.vocabulary
 		if t == tensor.Q8_0 { // which serves: the target's vocabulary is the same
@@ -274,7 +287,8 @@ func (l *Heads) Export(dir, name string, text *Corpus) error {
 		err = headfile.WriteFolder(filepath.Join(dir, "hf"), l.shape, whole, l.tokens)
 	}
 	if speculators && err == nil {
-		err = headfile.WriteSpeculators(filepath.Join(dir, "speculators"), l.shape, whole, l.tokens, l.Job.Target.Config)
+		err = headfile.WriteSpeculators(filepath.Join(dir, "speculators"), l.shape, whole, l.tokens,
+			l.Job.Target.Config)
 	}
 	return err
 }
@@ -288,7 +302,8 @@ func rowsOf(name string, t nn.Table, rows, cols int) (tensor.Tensor, error) {
 	return tensor.FromFloat32s(name, tensor.F32, []int{rows, cols}, values)
 }
 
-// Trained is weights that are trained, and an output matrix of some of the target's rows, which is not.
+// Trained is weights that are trained, and an output matrix of some of the target's rows, which is
+// not.
 type Trained struct {
 	*nn.Params
 	Output *gemm.Matrix // nil: the head has none of its own
@@ -321,7 +336,8 @@ type Apprentice interface {
 	Export(dir, name string, text *Corpus) error
 }
 
-// Teach takes a learner, which open makes of the job's text, through its course in DIR/NAME, and exports what has become of it.
+// Teach takes a learner, which open makes of the job's text, through its course in DIR/NAME, and
+// exports what has become of it.
 func (j *Job) Teach(ctx context.Context, name string, c Course, open func(text *Corpus) (Apprentice, error)) error {
 	text, err := j.OpenCorpus(ctx)
 	if err != nil {
@@ -333,7 +349,8 @@ func (j *Job) Teach(ctx context.Context, name string, c Course, open func(text *
 		return err
 	}
 	j.Notef("training %s", l.Title(name))
-	loop := Loop{Course: c, Dir: filepath.Join(j.Dir, name), Pool: j.Target.Pool(), SaveEvery: j.SavesEvery(), Report: j.Report}
+	loop := Loop{Course: c, Dir: filepath.Join(j.Dir, name), Pool: j.Target.Pool(), SaveEvery: j.SavesEvery(),
+		Report: j.Report}
 	if err := loop.Run(ctx, l); err != nil {
 		return err
 	}

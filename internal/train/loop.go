@@ -31,7 +31,8 @@ type Course struct {
 
 // Learner is what a loop trains: a language model, or a drafter's head.
 type Learner interface {
-	// Params are the parameters, as they were initialised; Pack makes the learner compute with what they have become.
+	// Params are the parameters, as they were initialised; Pack makes the learner compute with what
+	// they have become.
 	Params() *nn.Params
 	Pack()
 
@@ -41,7 +42,8 @@ type Learner interface {
 	// Validate measures held-out text: losses, and what else is worth a line.
 	Validate() (losses, figures map[string]float64, err error)
 
-	// Work is the tokens of text that a step reads, and the arithmetic of the models for each of them.
+	// Work is the tokens of text that a step reads, and the arithmetic of the models for each of
+	// them.
 	Work() (tokens int, operations float64)
 
 	// Fingerprint tells apart all that the outcome depends on: recipe, course and data.
@@ -72,7 +74,8 @@ type Progress struct {
 }
 
 func (p Progress) String() string {
-	s := fmt.Sprintf("step %d/%d  loss %.4f  norm %.2f  rate %.3f  %.0f tokens/s  %.0f%% of f32 peak  %v left", p.Step, p.Steps, p.Loss, p.Norm, p.Rate,
+	s := fmt.Sprintf("step %d/%d  loss %.4f  norm %.2f  rate %.3f  %.0f tokens/s  %.0f%% of f32 peak  %v left",
+		p.Step, p.Steps, p.Loss, p.Norm, p.Rate,
 		p.PerSecond, p.Peak*100, p.Left.Round(time.Second))
 	return s
 }
@@ -89,8 +92,8 @@ type running struct {
 	operations float64
 }
 
-// Run trains until the course's last step, going on from the last checkpoint in l.Dir. When ctx ends it saves and
-// returns ctx's error.
+// Run trains until the course's last step, going on from the last checkpoint in l.Dir. When ctx
+// ends it saves and returns ctx's error.
 func (l Loop) Run(ctx context.Context, learner Learner) error {
 	if err := os.MkdirAll(l.Dir, 0o777); err != nil {
 		return err

@@ -10,8 +10,8 @@ import (
 	"os"
 )
 
-// metrics is the run's JSON lines, one per step. A run that goes on from a checkpoint first drops the lines of
-// steps that it will take again.
+// metrics is the run's JSON lines, one per step. A run that goes on from a checkpoint first drops
+// the lines of steps that it will take again.
 type metrics struct{ f *os.File }
 
 type metricsLine struct {
@@ -77,7 +77,8 @@ func openMetrics(path string, step int) (*metrics, error) {
 }
 
 func (m *metrics) write(p Progress, seconds float64) error {
-	b, err := json.Marshal(metricsLine{p.Step, p.Tokens, p.Loss, p.Rate, p.Norm, p.PerSecond, p.Peak, seconds, p.Validation, p.Figures})
+	b, err := json.Marshal(metricsLine{p.Step, p.Tokens, p.Loss, p.Rate, p.Norm, p.PerSecond, p.Peak, seconds,
+		p.Validation, p.Figures})
 	if err != nil {
 		return err
 	}

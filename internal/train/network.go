@@ -24,8 +24,9 @@ type Shape struct {
 // Config is the shape as package model knows it.
 func (s *Shape) Config() model.Config {
 	return model.Config{
-		Arch: arch, Vocab: s.Vocab, Hidden: s.Hidden, Layers: s.Layers, Heads: s.Heads, KVHeads: s.KVHeads, HeadDim: s.HeadDim,
-		FFN: s.FFN, Context: s.Context, NormEps: s.NormEps, Tied: true,
+		Arch: arch, Vocab: s.Vocab, Hidden: s.Hidden, Layers: s.Layers, Heads: s.Heads, KVHeads: s.KVHeads,
+		HeadDim: s.HeadDim,
+		FFN:     s.FFN, Context: s.Context, NormEps: s.NormEps, Tied: true,
 		Rope: model.RopeConfig{Base: s.RopeBase, Dims: s.HeadDim, Scale: 1},
 	}
 }
@@ -76,7 +77,8 @@ func NewNetwork(s Shape, pool *par.Pool, kind gemm.Type) (*Network, error) {
 }
 
 // Init draws the weights: normal with deviation 1/√in in matrices (those that write to the residual
-// stream smaller, so that it grows no faster for more layers), small in the embedding, ones in norms.
+// stream smaller, so that it grows no faster for more layers), small in the embedding, ones in
+// norms.
 func (n *Network) Init(seed uint64) {
 	Initialise(n.Params, seed, n.Shape.Layers)
 	n.Pack()
@@ -110,7 +112,8 @@ func fillNormal(r *rand.Rand, v []float32, deviation float64) {
 // Pack makes the network compute with the parameters as they stand. Call it after changing them.
 func (n *Network) Pack() { n.Params.Pack(n.tape.Products()) }
 
-// forward runs rows of tokens, each a sequence of its own, up to the final norm's input. o, which sees the layers, may be nil.
+// forward runs rows of tokens, each a sequence of its own, up to the final norm's input. o, which
+// sees the layers, may be nil.
 func (n *Network) forward(tokens []int32, length int, o model.Observer) nn.Mat {
 	n.forest.Reset()
 	rows := len(tokens) / length

@@ -9,8 +9,8 @@ import (
 )
 
 // Optimizer is AdamW (Loshchilov and Hutter, 2019) for embeddings and vectors and, where Muon is
-// set, Muon (Jordan et al., 2024) for the matrices between: the momentum of the gradient,
-// made orthogonal, so that every direction of a matrix learns at one pace. Weight decay is decoupled,
+// set, Muon (Jordan et al., 2024) for the matrices between: the momentum of the gradient, made
+// orthogonal, so that every direction of a matrix learns at one pace. Weight decay is decoupled,
 // and norms and biases have none.
 type Optimizer struct {
 	nn.AdamW // its Rate is that at the schedule's peak
@@ -23,7 +23,8 @@ type Optimizer struct {
 
 // DefaultOptimizer is what the recipes use.
 func DefaultOptimizer() Optimizer {
-	return Optimizer{AdamW: nn.AdamW{Rate: 8e-3, Beta1: 0.9, Beta2: 0.95, Eps: 1e-10, Decay: 0.05}, Muon: true, MuonRate: 0.02, MuonMomentum: 0.95, MuonDecay: 0.05}
+	return Optimizer{AdamW: nn.AdamW{Rate: 8e-3, Beta1: 0.9, Beta2: 0.95, Eps: 1e-10, Decay: 0.05}, Muon: true,
+		MuonRate: 0.02, MuonMomentum: 0.95, MuonDecay: 0.05}
 }
 
 // optimizer is an Optimizer at work. Its state is m and v of every parameter; Muon has no v.
@@ -95,7 +96,8 @@ func (o *optimizer) norm() float64 {
 	return math.Sqrt(total)
 }
 
-// step changes the parameters by their gradients, times clip. step counts from 1; rate is the schedule's, 0 to 1.
+// step changes the parameters by their gradients, times clip. step counts from 1; rate is the
+// schedule's, 0 to 1.
 func (o *optimizer) step(step int, rate, clip float32) {
 	o.pool.Run(len(o.tasks), Tasks(func(worker, i int) {
 		if t := &o.tasks[i]; t.muon {

@@ -12,8 +12,8 @@ import (
 	"github.com/grovellm/grove/nn"
 )
 
-// Whatever the shape and scale of a matrix, what comes out has singular values near 1 where those that went in were
-// not lost: all of U·Vᵀ's directions, each about as long.
+// Whatever the shape and scale of a matrix, what comes out has singular values near 1 where those
+// that went in were not lost: all of U·Vᵀ's directions, each about as long.
 func TestOrthogonal(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
@@ -55,7 +55,8 @@ func TestOrthogonal(t *testing.T) {
 			}
 			return math.Sqrt(s)
 		}
-		// Nearly square random matrices have some singular values near 0, which five steps do not bring up to 1.
+		// Nearly square random matrices have some singular values near 0, which five steps do not
+		// bring up to 1.
 		if ratio := length(out) / length(v); ratio > 1.35 || ratio < 0.6 && max(rows, cols) > 2*min(rows, cols) {
 			t.Fatalf("%d×%d: a vector became %.2f times as long", rows, cols, ratio)
 		}
@@ -107,7 +108,8 @@ func TestAdamWIsTheDefinition(t *testing.T) {
 				p.Grad[i] = 2 * p.Data[i]
 				q.m = 0.9*q.m + 0.1*g
 				q.v = 0.95*q.v + 0.05*g*g
-				hat := q.m / (1 - math.Pow(0.9, float64(step))) / (math.Sqrt(q.v/(1-math.Pow(0.95, float64(step)))) + 1e-8)
+				hat := q.m / (1 - math.Pow(0.9, float64(step))) / (math.Sqrt(q.v/(1-math.Pow(0.95,
+					float64(step)))) + 1e-8)
 				q.w -= 0.1 * 0.8 * (hat + decay*q.w)
 			}
 		}

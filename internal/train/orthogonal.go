@@ -8,8 +8,8 @@ import (
 	"github.com/grovellm/grove/nn"
 )
 
-// orthogonalizer makes matrices orthogonal, one at a time on one core: a model has enough of them to
-// keep all cores busy.
+// orthogonalizer makes matrices orthogonal, one at a time on one core: a model has enough of them
+// to keep all cores busy.
 type orthogonalizer struct{ products *nn.Products }
 
 // newOrthogonalizer multiplies in bf16: the steps bring singular values to about 1, not to 1, and
@@ -18,9 +18,9 @@ func newOrthogonalizer() *orthogonalizer {
 	return &orthogonalizer{nn.NewProducts(par.New(1), gemm.BF16)}
 }
 
-// run returns the matrix of x's singular vectors with all singular values near 1, by five Newton-Schulz
-// steps X ← aX + X(bA + cA²) with A = XᵀX (the quintic of Jordan et al., 2024), X being the taller
-// of x and its transpose. x may be overwritten.
+// run returns the matrix of x's singular vectors with all singular values near 1, by five
+// Newton-Schulz steps X ← aX + X(bA + cA²) with A = XᵀX (the quintic of Jordan et al., 2024), X
+// being the taller of x and its transpose. x may be overwritten.
 func (o *orthogonalizer) run(x nn.Mat) nn.Mat {
 	wide := x.Rows < x.Cols
 	if wide {

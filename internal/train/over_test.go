@@ -60,7 +60,8 @@ func randomTarget(t testing.TB, s synth.Shape, typ tensor.Type) *model.Model {
 
 // tinyShapes are some of synth's that have little in common.
 func tinyShapes(t *testing.T) (list []synth.Shape) {
-	for _, name := range []string{"tiny-llama3", "tiny-qwen3", "tiny-gptneox", "tiny-gemma2", "tiny-longrope", "tiny-granite", "tiny-qwen3moe"} {
+	for _, name := range []string{"tiny-llama3", "tiny-qwen3", "tiny-gptneox", "tiny-gemma2", "tiny-longrope",
+		"tiny-granite", "tiny-qwen3moe"} {
 		s, err := synth.Lookup(name)
 		if err != nil {
 			t.Fatal(err)
@@ -95,7 +96,8 @@ func TestHeadsForAnyTarget(t *testing.T) {
 		}, opens(jethead.Open)},
 		{"falcon", func(j train.Job) error {
 			r := falcon.NewRecipe().For(j.Target)
-			r.HeadText, r.Steps, r.ValidateEvery, r.Recurrent = traintest.HeadText(), 2, 2, j.Target.Config.Layers%2 == 0
+			r.HeadText, r.Steps, r.ValidateEvery, r.Recurrent = traintest.HeadText(), 2, 2,
+				j.Target.Config.Layers%2 == 0
 			return falcon.Train(context.Background(), j, "falcon", r)
 		}, opens(falconhead.Open)},
 		{"mtp", func(j train.Job) error {
@@ -143,13 +145,15 @@ func TestHeadsForAnyTarget(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				texts[i], _ = drafttest.Generate(t, m, d, speculate.Options{Uncontrolled: true}, sample.Params{Temperature: 0.7}, [][]int32{{1, 5, 9, 2}})
+				texts[i], _ = drafttest.Generate(t, m, d, speculate.Options{Uncontrolled: true},
+					sample.Params{Temperature: 0.7}, [][]int32{{1, 5, 9, 2}})
 			}
 			if !reflect.DeepEqual(texts[0], texts[1]) {
 				t.Errorf("drafted by the head %v, from the prompt %v", texts[1], texts[0])
 			}
 			card, err := os.ReadFile(filepath.Join(own.Dir, kind.drafter, "card.md"))
-			if err != nil || !strings.Contains(string(card), "architecture "+s.Arch) || !strings.Contains(string(card), "| sums | ") {
+			if err != nil || !strings.Contains(string(card), "architecture "+s.Arch) ||
+				!strings.Contains(string(card), "| sums | ") {
 				t.Errorf("the card: %v\n%s", err, card)
 			}
 		})
@@ -163,7 +167,8 @@ func opens[H any](open func(draft.Head, draft.Target) (H, error)) func(draft.Hea
 	}
 }
 
-// What a target says to heads in training is to the bit what it says as it serves: logits of every place, and taps.
+// What a target says to heads in training is to the bit what it says as it serves: logits of every
+// place, and taps.
 func TestFrozenServes(t *testing.T) {
 	for i, s := range tinyShapes(t) {
 		m := randomTarget(t, s, []tensor.Type{tensor.Q8_0, tensor.F32, tensor.BF16, tensor.Q4_0}[i%4])
@@ -179,7 +184,8 @@ func TestFrozenServes(t *testing.T) {
 				t.Fatal(err)
 			}
 			exec, logits := nn.NewExec(m.Pool()), nn.NewMat(1, m.Config.Vocab)
-			exec.Linear(nn.Source{X: x.Slice((i+1)*len(text)-1, (i+1)*len(text)), Norm: &m.Norm}, nn.Proj{Linear: &m.Head, Dst: logits})
+			exec.Linear(nn.Source{X: x.Slice((i+1)*len(text)-1, (i+1)*len(text)), Norm: &m.Norm},
+				nn.Proj{Linear: &m.Head, Dst: logits})
 			if !slices.Equal(logits.Row(0), p.Logits(0, 0)) {
 				t.Errorf("%s: text %d ends in other logits than those that are served", s.Name, i)
 			}
@@ -210,17 +216,18 @@ func TestAnswers(t *testing.T) {
 		run := func(stopAt int, source string) error {
 			ctx, stop := context.WithCancel(context.Background())
 			defer stop()
-			return j.Answer(ctx, prompts, rapid.IntRange(1, 5).Draw(t, "at once"), source, func(ctx context.Context, number int, prompt []int32) ([]int32, error) {
-				mu.Lock()
-				defer mu.Unlock()
-				if asked++; asked == stopAt {
-					stop()
-				}
-				if ctx.Err() != nil {
-					return nil, ctx.Err()
-				}
-				return want(number, prompt), nil
-			})
+			return j.Answer(ctx, prompts, rapid.IntRange(1, 5).Draw(t, "at once"), source,
+				func(ctx context.Context, number int, prompt []int32) ([]int32, error) {
+					mu.Lock()
+					defer mu.Unlock()
+					if asked++; asked == stopAt {
+						stop()
+					}
+					if ctx.Err() != nil {
+						return nil, ctx.Err()
+					}
+					return want(number, prompt), nil
+				})
 		}
 		for range rapid.IntRange(0, 3).Draw(t, "interruptions") {
 			asked = 0
@@ -287,7 +294,8 @@ func TestServer(t *testing.T) {
 		t.Errorf("the server is asked %v, want %v", asked, want)
 	}
 	server = &train.Server{URL: s.URL, MaxTokens: 9, Tokenizer: m.Tokenizer}
-	if _, err := server.Answerer()(context.Background(), 0, nil); err == nil || !strings.Contains(err.Error(), "no key") {
+	if _, err := server.Answerer()(context.Background(), 0, nil); err == nil ||
+		!strings.Contains(err.Error(), "no key") {
 		t.Errorf("a request without a key: %v", err)
 	}
 }

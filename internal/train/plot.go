@@ -18,8 +18,8 @@ import (
 	"github.com/grovellm/grove/internal/atomicfile"
 )
 
-// PlotLoss draws the metrics of a run, a file that Run wrote, as a PNG: the loss of every step, its running
-// mean, and the validation losses.
+// PlotLoss draws the metrics of a run, a file that Run wrote, as a PNG: the loss of every step, its
+// running mean, and the validation losses.
 func PlotLoss(metrics, png string) error {
 	f, err := os.Open(metrics)
 	if err != nil {

@@ -15,8 +15,9 @@ import (
 	"github.com/grovellm/grove/nn"
 )
 
-// The whole way on a tiny model: vocabulary, target, text of the target's own, draft model. What is exported runs in
-// package model and gives the logits of the network that was trained, and a second call finds all done.
+// The whole way on a tiny model: vocabulary, target, text of the target's own, draft model. What is
+// exported runs in package model and gives the logits of the network that was trained, and a second
+// call finds all done.
 func TestJob(t *testing.T) {
 	j, shape, steps := traintest.Job(t), traintest.Shape(), 0
 	j.Report = func(train.Progress) { steps++ }
@@ -39,7 +40,8 @@ func TestJob(t *testing.T) {
 	}
 	for stage, s := range map[string]train.Shape{"target": shape, "draft": small.Shape} {
 		from := filepath.Join(j.Dir, stage)
-		if card, err := os.ReadFile(filepath.Join(from, "card.md")); err != nil || !strings.Contains(string(card), "| sums |") {
+		if card, err := os.ReadFile(filepath.Join(from, "card.md")); err != nil ||
+			!strings.Contains(string(card), "| sums |") {
 			t.Errorf("%s: the table of its training text: %v\n%s", stage, err, card)
 		}
 		net, err := train.NewNetwork(s, traintest.Pool(t), 0)
@@ -59,7 +61,8 @@ func TestJob(t *testing.T) {
 			if err := p.Prefill(ctx, c, tokens, true); err != nil {
 				t.Fatal(err)
 			}
-			// The network's loss for a token is its log-probability: of two tokens, their logits' difference.
+			// The network's loss for a token is its log-probability: of two tokens, their logits'
+			// difference.
 			logits := p.Logits(0, 0)
 			lse := float64(simd.LogSumExp(logits))
 			for _, id := range []int32{7, 99} {

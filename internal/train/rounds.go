@@ -11,7 +11,8 @@ import (
 // Rounds decodes a text from its first tokens on with the trees of a drafter: at most so many
 // tokens. taps are those of all its tokens, each width wide for each layer that the drafter reads.
 // It returns how many rounds that takes, and how many tokens they bring.
-func Rounds(d draft.Drafter, taps nn.Mat, width int, text []int32, first, most, budget int) (rounds, tokens int, err error) {
+func Rounds(d draft.Drafter, taps nn.Mat, width int, text []int32, first, most, budget int) (rounds, tokens int,
+	err error) {
 	s, err := d.Begin(draft.Options{})
 	if err != nil {
 		return 0, 0, err
@@ -24,12 +25,14 @@ func Rounds(d draft.Drafter, taps nn.Mat, width int, text []int32, first, most, 
 		path[i] = int32(i)
 	}
 	p.tree = t
-	if err := d.Commit([]draft.Rows{{State: s, Tokens: text[:first], Tree: t, Nodes: path, Next: -1, Pass: p}}); err != nil {
+	if err := d.Commit([]draft.Rows{{State: s, Tokens: text[:first], Tree: t, Nodes: path, Next: -1,
+		Pass: p}}); err != nil {
 		return 0, 0, err
 	}
 	for tokens < most {
 		t.Reset(text[first])
-		if _, err := d.Propose(context.Background(), []draft.Request{{State: s, Tree: t, Budget: budget, Depth: len(text)}}); err != nil {
+		if _, err := d.Propose(context.Background(), []draft.Request{{State: s, Tree: t, Budget: budget,
+			Depth: len(text)}}); err != nil {
 			return 0, 0, err
 		}
 		path, p.at = append(path[:0], 0), first
@@ -42,7 +45,8 @@ func Rounds(d draft.Drafter, taps nn.Mat, width int, text []int32, first, most, 
 		if n == 0 {
 			break
 		}
-		if err := d.Commit([]draft.Rows{{State: s, Tokens: text[first : first+n], Tree: t, Nodes: path[:n], Next: text[first+n], Pass: p}}); err != nil {
+		if err := d.Commit([]draft.Rows{{State: s, Tokens: text[first : first+n], Tree: t, Nodes: path[:n],
+			Next: text[first+n], Pass: p}}); err != nil {
 			return 0, 0, err
 		}
 		first += n
@@ -64,4 +68,5 @@ func (p *heldPass) Tap(t, _, node int) []float32 {
 	return p.taps.Row(p.tree.Position(node, p.at))[t*p.width : (t+1)*p.width]
 }
 
-func (p *heldPass) Logits(int, int) []float32 { return nil } // of which nobody asks whose shape takes the drafter at its word
+// of which nobody asks whose shape takes the drafter at its word
+func (p *heldPass) Logits(int, int) []float32 { return nil }

@@ -33,8 +33,9 @@ type Recipe struct {
 	Steps     int
 	Schedule  Schedule
 
-	// From the share LongFrom of the steps on, rows are LongLength tokens, and as many fewer: most of
-	// what a model learns it learns from short rows, which cost less; long ones teach it to look far back.
+	// From the share LongFrom of the steps on, rows are LongLength tokens, and as many fewer: most
+	// of what a model learns it learns from short rows, which cost less; long ones teach it to look
+	// far back.
 	LongFrom   float64
 	LongLength int // 0: none
 
@@ -51,7 +52,8 @@ type Recipe struct {
 
 // course is the recipe as the loop knows it.
 func (r *Recipe) course() Course {
-	return Course{Steps: r.Steps, Schedule: r.Schedule, Optimizer: r.Optimizer, Clip: r.Clip, ValidateEvery: r.ValidateEvery, Patience: r.Patience}
+	return Course{Steps: r.Steps, Schedule: r.Schedule, Optimizer: r.Optimizer, Clip: r.Clip,
+		ValidateEvery: r.ValidateEvery, Patience: r.Patience}
 }
 
 // Check refuses a recipe that cannot be followed to its end.
@@ -65,14 +67,15 @@ func (r *Recipe) Check() error {
 	case r.MicroRows < 1 || r.Rows%r.MicroRows != 0:
 		return fmt.Errorf("%d rows in parts of %d: want a divisor", r.Rows, r.MicroRows)
 	case r.LongLength > 0 && (r.LongLength%r.Length != 0 || r.MicroRows%(r.LongLength/r.Length) != 0):
-		return fmt.Errorf("long rows of %d tokens instead of %d of %d at a time: want a multiple that divides", r.LongLength, r.MicroRows, r.Length)
+		return fmt.Errorf("long rows of %d tokens instead of %d of %d at a time: want a multiple that divides",
+			r.LongLength, r.MicroRows, r.Length)
 	}
 	return r.Shape.check()
 }
 
-// Run trains a network on rows dealt from the sets until the recipe's last step, going on from the last checkpoint in
-// c.Dir. When ctx ends it saves and returns ctx's error. teacher, which may be nil, is asked
-// for soft targets.
+// Run trains a network on rows dealt from the sets until the recipe's last step, going on from the
+// last checkpoint in c.Dir. When ctx ends it saves and returns ctx's error. teacher, which may be
+// nil, is asked for soft targets.
 func Run(ctx context.Context, c Config, sets []*data.Set, teacher *Teacher) (*Network, error) {
 	if err := c.Check(); err != nil {
 		return nil, err

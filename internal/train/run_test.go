@@ -61,21 +61,25 @@ func tinySets(t testing.TB) (train, valid []*data.Set, s Shape) {
 		sets *[]*data.Set
 		text string
 	}{{&train, tinyText(1, 400)}, {&valid, tinyText(2, 60)}} {
-		set, err := data.FromDocuments(context.Background(), "sums", []data.Document{{Name: "sums", Parts: []data.Part{{Text: d.text}}}}, tok, data.LoadOptions{})
+		set, err := data.FromDocuments(context.Background(), "sums",
+			[]data.Document{{Name: "sums", Parts: []data.Part{{Text: d.text}}}}, tok, data.LoadOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		*d.sets = []*data.Set{set}
 	}
-	return train, valid, Shape{Vocab: 272, Hidden: 16, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 8, FFN: 24, Context: 64, RopeBase: 10000, NormEps: 1e-6}
+	return train, valid, Shape{Vocab: 272, Hidden: 16, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 8, FFN: 24,
+		Context: 64, RopeBase: 10000, NormEps: 1e-6}
 }
 
 func tinyRecipe(s Shape, steps int) Recipe {
 	if cpu.Active() == cpu.Portable { // thirty times slower
 		steps = max(12, steps/4)
 	}
-	return Recipe{Shape: s, Seed: 7, Precision: "f32", Length: 16, Rows: 8, MicroRows: 4, Steps: steps, LongFrom: 0.5, LongLength: 32,
-		Schedule: Schedule{Warmup: 0.1, Cooldown: 0.5}, Optimizer: DefaultOptimizer(), Clip: 1, ValidateEvery: 5, ValidateRows: 4}
+	return Recipe{Shape: s, Seed: 7, Precision: "f32", Length: 16, Rows: 8, MicroRows: 4, Steps: steps, LongFrom: 0.5,
+		LongLength: 32,
+		Schedule:   Schedule{Warmup: 0.1, Cooldown: 0.5}, Optimizer: DefaultOptimizer(), Clip: 1, ValidateEvery: 5,
+		ValidateRows: 4}
 }
 
 func weights(n *Network) []byte {
@@ -104,8 +108,9 @@ func goesOn(t *testing.T, c Config, train []*data.Set) {
 
 const killedEnv = "GROVE_TRAIN_CHILD"
 
-// TestKilled trains a tiny model in a child process that is killed at random moments, and started again until it is
-// done. The weights are those of a run left alone, to the bit, on another number of threads.
+// TestKilled trains a tiny model in a child process that is killed at random moments, and started
+// again until it is done. The weights are those of a run left alone, to the bit, on another number
+// of threads.
 func TestKilled(t *testing.T) {
 	train, valid, shape := tinySets(t)
 	c := Config{Recipe: tinyRecipe(shape, 60), Threads: 2, SaveEvery: time.Nanosecond, Validation: valid}
@@ -145,7 +150,8 @@ func TestKilled(t *testing.T) {
 		}
 		exited := make(chan error, 1)
 		go func() { exited <- cmd.Wait() }()
-		// The first kill comes early; later ones are spread over the time a step has been seen to take.
+		// The first kill comes early; later ones are spread over the time a step has been seen to
+		// take.
 		delay := 50*time.Millisecond + time.Duration(r.Int64N(int64(300*time.Millisecond+took/4)))
 		if kills >= 10 {
 			delay = time.Minute
@@ -187,7 +193,8 @@ func TestRunLearns(t *testing.T) {
 	for _, precision := range []string{"f32", "bf16"} {
 		train, valid, shape := tinySets(t)
 		var first, last Progress
-		c := Config{Recipe: tinyRecipe(shape, 150), Dir: t.TempDir(), Threads: 2, SaveEvery: time.Hour, Validation: valid}
+		c := Config{Recipe: tinyRecipe(shape, 150), Dir: t.TempDir(), Threads: 2, SaveEvery: time.Hour,
+			Validation: valid}
 		c.Precision = precision
 		c.Report = func(p Progress) {
 			if first.Step == 0 {
@@ -200,7 +207,8 @@ func TestRunLearns(t *testing.T) {
 			t.Fatal(err)
 		}
 		if last.Step != c.Steps || first.Loss < 4 || last.Loss > 1.6 {
-			t.Errorf("%s: loss %.3f at step %d, %.3f at step %d: want it to learn", precision, first.Loss, first.Step, last.Loss, last.Step)
+			t.Errorf("%s: loss %.3f at step %d, %.3f at step %d: want it to learn", precision, first.Loss, first.Step,
+				last.Loss, last.Step)
 		}
 		if v := last.Validation["sums"]; v > 1.8 || v == 0 {
 			t.Errorf("%s: validation loss %.3f", precision, v)
@@ -213,7 +221,8 @@ func TestRunLearns(t *testing.T) {
 	}
 }
 
-// A checkpoint goes with its model, data and settings alone; a damaged one says so; and a run that is told to stop saves.
+// A checkpoint goes with its model, data and settings alone; a damaged one says so; and a run that
+// is told to stop saves.
 func TestCheckpointMismatch(t *testing.T) {
 	train, _, shape := tinySets(t)
 	dir := t.TempDir()
@@ -270,7 +279,8 @@ func TestSaveFails(t *testing.T) {
 			}
 		}
 	}
-	if _, err := Run(context.Background(), c, train, nil); err == nil || !strings.Contains(err.Error(), checkpointPath(dir, 4)) {
+	if _, err := Run(context.Background(), c, train, nil); err == nil ||
+		!strings.Contains(err.Error(), checkpointPath(dir, 4)) {
 		t.Fatalf("error %v, want one that names the checkpoint", err)
 	}
 	if err := os.Remove(checkpointPath(dir, 4)); err != nil {
@@ -289,7 +299,8 @@ func TestPatience(t *testing.T) {
 	last := 0
 	c.Report = func(p Progress) { last = p.Step }
 	if _, err := Run(context.Background(), c, train, nil); err != nil || last != 8 {
-		t.Errorf("stopped after step %d (%v), want 8: the first validation is the best, and three come after it", last, err)
+		t.Errorf("stopped after step %d (%v), want 8: the first validation is the best, and three come after it",
+			last, err)
 	}
 }
 
@@ -326,8 +337,9 @@ func TestTeacherOfItself(t *testing.T) {
 	}
 }
 
-// Whether a checkpoint can be gone on with is for the fingerprint of its recipe to say, which is one of names and order of fields: a
-// change of these turns all runs away that were stopped before it.
+// Whether a checkpoint can be gone on with is for the fingerprint of its recipe to say, which is
+// one of names and order of fields: a change of these turns all runs away that were stopped before
+// it.
 func TestFingerprintStays(t *testing.T) {
 	r := tinyRecipe(Shape{Vocab: 300, Hidden: 32}, 9)
 	if got := Fingerprint(&r); got != "e6e6b766a28a37ad" {

@@ -3,7 +3,8 @@ package train
 import "math"
 
 // Schedule is the learning rate's course, as a share of its peak: a linear rise over Warmup of the
-// steps, a plateau, then over the last Cooldown of the steps a fall to Floor, linear or as a half cosine.
+// steps, a plateau, then over the last Cooldown of the steps a fall to Floor, linear or as a half
+// cosine.
 type Schedule struct {
 	Warmup, Cooldown, Floor float64
 	Cosine                  bool

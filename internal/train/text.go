@@ -12,11 +12,11 @@ import (
 	"github.com/grovellm/grove/internal/train/data"
 )
 
-// HeadText is the part of a head's recipe that says what it learns from. All kinds of heads learn from the same texts, which the
-// target generates once.
+// HeadText is the part of a head's recipe that says what it learns from. All kinds of heads learn
+// from the same texts, which the target generates once.
 type HeadText struct {
-	// Text is "generated", what the target goes on to say after beginnings of the training text (a head learns where it said
-	// it), or "corpus", the training text as it is.
+	// Text is "generated", what the target goes on to say after beginnings of the training text (a
+	// head learns where it said it), or "corpus", the training text as it is.
 	Text string
 	Only string `json:",omitempty"` // a source of the training text: texts that come from it, or begin with it, alone
 
@@ -48,7 +48,8 @@ func (t *HeadText) check() error {
 		return fmt.Errorf("%d texts of a step: want a positive number", t.Rows)
 	case t.MicroRows < 1 || t.Rows%t.MicroRows != 0:
 		return fmt.Errorf("%d texts in parts of %d: want a divisor", t.Rows, t.MicroRows)
-	case t.long() && (t.LongEvery < 2 || t.Rows/2 < 1 || t.Rows/2%t.MicroRows != 0 || t.Long.Length != 2*t.Short.Length):
+	case t.long() && (t.LongEvery < 2 || t.Rows/2 < 1 || t.Rows/2%t.MicroRows != 0 ||
+		t.Long.Length != 2*t.Short.Length):
 		return fmt.Errorf("texts of %d tokens in every %d-th step, %d of them in parts of %d: want texts of twice the length of the others, in steps in between, and a divisor of half the texts of a step",
 			t.Long.Length, t.LongEvery, t.Rows/2, t.MicroRows)
 	case !slices.Contains([]string{"generated", "corpus"}, t.Text):
@@ -58,9 +59,11 @@ func (t *HeadText) check() error {
 	case t.Short.Files < 1 || t.Short.Texts < 1:
 		return fmt.Errorf("%d files of %d texts: want one or more", t.Short.Files, t.Short.Texts)
 	case t.Short.Prompt < 2 || t.Short.Length < t.Short.Prompt+2:
-		return fmt.Errorf("texts of %d tokens, %d of them given: want 2 given or more, and 2 more after them", t.Short.Length, t.Short.Prompt)
+		return fmt.Errorf("texts of %d tokens, %d of them given: want 2 given or more, and 2 more after them",
+			t.Short.Length, t.Short.Prompt)
 	case t.long() && (t.Long.Prompt < 2 || t.Long.Length < t.Long.Prompt+2):
-		return fmt.Errorf("texts of %d tokens, %d of them given: want 2 given or more, and 2 more after them", t.Long.Length, t.Long.Prompt)
+		return fmt.Errorf("texts of %d tokens, %d of them given: want 2 given or more, and 2 more after them",
+			t.Long.Length, t.Long.Prompt)
 	}
 	return nil
 }
@@ -85,8 +88,8 @@ type dealer interface {
 	Fingerprint() string
 }
 
-// Deal is texts of one length, and from which token on a head learns: with generated text the last that was given, after which
-// the target begins to speak.
+// Deal is texts of one length, and from which token on a head learns: with generated text the last
+// that was given, after which the target begins to speak.
 type Deal struct {
 	dealer
 	Length, First int
@@ -103,8 +106,8 @@ type HeadTexts struct {
 	rows [][]int32 // of a step
 }
 
-// HeldText is what the target says, at temperature 0, after beginnings that nobody was trained on: texts of length
-// tokens, the first prompt of each given.
+// HeldText is what the target says, at temperature 0, after beginnings that nobody was trained on:
+// texts of length tokens, the first prompt of each given.
 type HeldText struct {
 	Name           string
 	Tokens         []int32
@@ -112,7 +115,8 @@ type HeldText struct {
 }
 
 // OpenTexts gets the texts of a recipe of so many steps with a seed: the target's own, in
-// DIR/generated, made where they are not there yet, or the corpus; and held-out text of the target's.
+// DIR/generated, made where they are not there yet, or the corpus; and held-out text of the
+// target's.
 func (j *Job) OpenTexts(ctx context.Context, t HeadText, steps int, seed uint64, text *Corpus) (*HeadTexts, error) {
 	m, source := j.Target, FingerprintModel(j.Target)
 	if j.Answers != nil {
@@ -145,7 +149,8 @@ func (j *Job) OpenTexts(ctx context.Context, t HeadText, steps int, seed uint64,
 			if err != nil {
 				return nil, err
 			}
-			if d.dealer, err = data.NewMix(sets, g.Length-1, seed+uint64(i)); err != nil { // a mix adds a token to each row
+			// a mix adds a token to each row
+			if d.dealer, err = data.NewMix(sets, g.Length-1, seed+uint64(i)); err != nil {
 				return nil, err
 			}
 		} else {
@@ -223,8 +228,8 @@ func (t *HeadText) sources(all []*data.Set) ([]*data.Set, error) {
 	return nil, fmt.Errorf("the training text has no source %q: want one of %s", t.Only, strings.Join(names, ", "))
 }
 
-// begun keeps of generated texts those whose beginning came from the source that Only names: the others stay in the files, for
-// other heads.
+// begun keeps of generated texts those whose beginning came from the source that Only names: the
+// others stay in the files, for other heads.
 func (t *HeadText) begun(tokens []int32, g Generated, sets []*data.Set) ([]int32, error) {
 	if t.Only == "" {
 		return tokens, nil
@@ -287,7 +292,8 @@ func (t *HeadTexts) TextFingerprints() []string {
 	return f
 }
 
-// phase is what a step's texts are, how many, and the number of the first of them. Every LongEvery-th step takes long ones.
+// phase is what a step's texts are, how many, and the number of the first of them. Every
+// LongEvery-th step takes long ones.
 func (t *HeadTexts) phase(step int) (d *Deal, first, rows int) {
 	if t.long.dealer == nil {
 		return &t.short, step * t.Rows, t.Rows
@@ -299,7 +305,8 @@ func (t *HeadTexts) phase(step int) (d *Deal, first, rows int) {
 	return &t.short, (step - step/every) * t.Rows, t.Rows
 }
 
-// Step reads the texts of a step, which last until the next is read; first is the number of the first of them.
+// Step reads the texts of a step, which last until the next is read; first is the number of the
+// first of them.
 func (t *HeadTexts) Step(step int) (d *Deal, first int, texts [][]int32) {
 	d, first, rows := t.phase(step)
 	for i := range rows {
@@ -314,14 +321,15 @@ func (t *HeadTexts) Step(step int) (d *Deal, first int, texts [][]int32) {
 	return d, first, t.rows[:rows]
 }
 
-// Measures on the way read the first HeldTexts texts of a source, and of what the target said in each the first HeldTokens tokens.
+// Measures on the way read the first HeldTexts texts of a source, and of what the target said in
+// each the first HeldTokens tokens.
 const (
 	HeldTexts  = 8
 	HeldTokens = 128
 )
 
-// Each calls f with the first n texts of a source, and with the places after which a head drafts: so many tokens that the target said,
-// of which none is among the last few.
+// Each calls f with the first n texts of a source, and with the places after which a head drafts:
+// so many tokens that the target said, of which none is among the last few.
 func (t *HeldText) Each(n, tokens, last int, f func(text []int32, places []int) error) error {
 	for i := range min(n, len(t.Tokens)/t.Length) {
 		var places []int

@@ -15,21 +15,24 @@ import (
 	"github.com/grovellm/grove/tokenizer"
 )
 
-// Of generated texts those are kept that begin with the source that is named, all of them, in their order; a source that is not there is
-// refused, as it is for the training text itself.
+// Of generated texts those are kept that begin with the source that is named, all of them, in their
+// order; a source that is not there is refused, as it is for the training text itself.
 func TestOnly(t *testing.T) {
 	tok := tinyTokenizer(t)
 	var sets []*data.Set
 	weight := []float64{1, 3}
-	for i, text := range []string{strings.Repeat("ABCD", 300), strings.Repeat("WXYZ", 500)} { // of which no token is in both
-		set, err := data.FromDocuments(context.Background(), text[:1], []data.Document{{Name: text[:1], Parts: []data.Part{{Text: text}}}}, tok, data.LoadOptions{})
+	// of which no token is in both
+	for i, text := range []string{strings.Repeat("ABCD", 300), strings.Repeat("WXYZ", 500)} {
+		set, err := data.FromDocuments(context.Background(), text[:1],
+			[]data.Document{{Name: text[:1], Parts: []data.Part{{Text: text}}}}, tok, data.LoadOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		set.Weight = weight[i]
 		sets = append(sets, set)
 	}
-	sides := map[string][]int32{"A": tok.Encode("ABCD", tokenizer.EncodeOptions{}), "W": tok.Encode("WXYZ", tokenizer.EncodeOptions{})}
+	sides := map[string][]int32{"A": tok.Encode("ABCD", tokenizer.EncodeOptions{}),
+		"W": tok.Encode("WXYZ", tokenizer.EncodeOptions{})}
 	rapid.Check(t, func(t *rapid.T) {
 		g := Generated{Prompt: rapid.IntRange(2, 9).Draw(t, "prompt")}
 		g.Length = g.Prompt + rapid.IntRange(1, 4).Draw(t, "said")
@@ -45,7 +48,8 @@ func TestOnly(t *testing.T) {
 			text := append(slices.Clone(row[:g.Prompt]), make([]int32, g.Length-g.Prompt)...)
 			text[g.Length-1] = int32(i)
 			tokens = append(tokens, text...)
-			if only == "" || slices.ContainsFunc(row[:g.Prompt], func(id int32) bool { return slices.Contains(sides[only], id) }) {
+			if only == "" || slices.ContainsFunc(row[:g.Prompt],
+				func(id int32) bool { return slices.Contains(sides[only], id) }) {
 				want = append(want, text...)
 			}
 		}
@@ -53,7 +57,8 @@ func TestOnly(t *testing.T) {
 		if got, err := h.begun(tokens, g, sets); err != nil || !slices.Equal(got, want) {
 			t.Fatalf("of source %q there are\n%v, want\n%v (%v)", only, got, want, err)
 		}
-		if got, err := h.sources(sets); err != nil || len(got) != map[bool]int{true: 2, false: 1}[only == ""] || only != "" && got[0].Name != only {
+		if got, err := h.sources(sets); err != nil || len(got) != map[bool]int{true: 2, false: 1}[only == ""] ||
+			only != "" && got[0].Name != only {
 			t.Fatalf("of the training text source %q is %v (%v)", only, got, err)
 		}
 	})
@@ -63,7 +68,8 @@ func TestOnly(t *testing.T) {
 	}
 }
 
-// Texts of one recipe stay where another one generates below the same folder: nothing is generated twice.
+// Texts of one recipe stay where another one generates below the same folder: nothing is generated
+// twice.
 func TestGeneratedStays(t *testing.T) {
 	sets, _, _ := tinySets(t)
 	shape, err := synth.Lookup("tiny-qwen3")
@@ -88,7 +94,8 @@ func TestGeneratedStays(t *testing.T) {
 	var first []int32
 	for i, g := range []Generated{one, other, one} {
 		missing, err := g.missing(dir, "m", sets)
-		if want := g.Files * g.Texts * (g.Length - g.Prompt); err != nil || i < 2 && missing != want || i == 2 && missing != 0 {
+		if want := g.Files * g.Texts * (g.Length - g.Prompt); err != nil || i < 2 && missing != want || i == 2 &&
+			missing != 0 {
 			t.Errorf("recipe %d: %d tokens are missing, %v", i, missing, err)
 		}
 		tokens, err := g.tokens(t.Context(), j, m, dir, "m", sets)

@@ -13,8 +13,8 @@ import (
 	"github.com/grovellm/grove/nn"
 )
 
-// Regress finds the matrix whose products with the rows of x, x·M, are nearest to those of y; a little ridge keeps it small where x has
-// nothing to say.
+// Regress finds the matrix whose products with the rows of x, x·M, are nearest to those of y; a
+// little ridge keeps it small where x has nothing to say.
 func Regress(x, y [][]float32) (*mat.Dense, error) {
 	a := dense(x)
 	var xx, xy mat.Dense
@@ -149,8 +149,8 @@ func Solved(p *nn.Param, m *mat.Dense, from int) {
 	}
 }
 
-// MeanNorm makes a norm the mean of those before the attention of some blocks: what it normalises is to be read by layers that
-// begin as these.
+// MeanNorm makes a norm the mean of those before the attention of some blocks: what it normalises
+// is to be read by layers that begin as these.
 func (w *Warming) MeanNorm(name string, blocks []int) {
 	norm := w.Head[name]
 	clear(norm.Data)
@@ -166,13 +166,15 @@ func (w *Warming) Block(layer, b int) {
 	name := func(part string) (head, target string) {
 		return fmt.Sprintf("blk.%d.%s.weight", layer, part), fmt.Sprintf("blk.%d.%s.weight", b, part)
 	}
-	for _, part := range []string{"attn_norm", "attn_q", "attn_k", "attn_v", "attn_output", "attn_q_norm", "attn_k_norm", "ffn_norm"} {
+	for _, part := range []string{"attn_norm", "attn_q", "attn_k", "attn_v", "attn_output", "attn_q_norm",
+		"attn_k_norm", "ffn_norm"} {
 		w.Copy(name(part))
 	}
 	w.MLP(layer, b)
 }
 
-// MLP makes the MLP of a layer that of some blocks, of whose units it takes those whose weights are longest.
+// MLP makes the MLP of a layer that of some blocks, of whose units it takes those whose weights are
+// longest.
 func (w *Warming) MLP(layer int, blocks ...int) {
 	name := func(layer int, part string) string { return fmt.Sprintf("blk.%d.%s.weight", layer, part) }
 	gate, up, down := w.Head[name(layer, "ffn_gate")], w.Head[name(layer, "ffn_up")], w.Head[name(layer, "ffn_down")]
@@ -189,12 +191,14 @@ func (w *Warming) MLP(layer int, blocks ...int) {
 			return
 		}
 		for u := range gateT.Rows {
-			// A unit's weight in the output is, for inputs of one length, about the product of the lengths of its weights.
+			// A unit's weight in the output is, for inputs of one length, about the product of the
+			// lengths of its weights.
 			var d float64
 			for i := range downT.Rows {
 				d += float64(downT.Data[i*downT.Cols+u]) * float64(downT.Data[i*downT.Cols+u])
 			}
-			units = append(units, unit{Row(gateT, u), Row(upT, u), downT, u, Length(Row(gateT, u)) * Length(Row(upT, u)) * math.Sqrt(d)})
+			units = append(units, unit{Row(gateT, u), Row(upT, u), downT, u,
+				Length(Row(gateT, u)) * Length(Row(upT, u)) * math.Sqrt(d)})
 		}
 	}
 	slices.SortStableFunc(units, func(a, b unit) int { return cmp.Compare(b.size, a.size) })

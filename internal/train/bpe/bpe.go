@@ -28,8 +28,8 @@ type trainer struct {
 	known  map[string]bool // spellings of tokens
 }
 
-// Train learns a vocabulary from the counted words. It ends with an error when no pair occurs twice before there are
-// enough tokens.
+// Train learns a vocabulary from the counted words. It ends with an error when no pair occurs twice
+// before there are enough tokens.
 func Train(ctx context.Context, c *Counter, o Options) (*Vocabulary, error) {
 	if err := o.fill(); err != nil {
 		return nil, err
@@ -133,8 +133,8 @@ func (t *trainer) subtract(p pair, times int64) {
 	}
 }
 
-// next takes the most frequent pair out of the heap. Counts of pairs already there only fall, so an entry
-// that is out of date goes back down to its place.
+// next takes the most frequent pair out of the heap. Counts of pairs already there only fall, so an
+// entry that is out of date goes back down to its place.
 func (t *trainer) next() (int32, bool) {
 	for len(t.heap) > 0 {
 		c := t.heap[0]
@@ -173,7 +173,8 @@ func (t *trainer) merge(i int32) {
 	t.pairs[i].count = 0
 }
 
-// rewrite replaces p by made in a word, from left to right, and moves the counts of the pairs around.
+// rewrite replaces p by made in a word, from left to right, and moves the counts of the pairs
+// around.
 func (t *trainer) rewrite(w int32, p pair, made int32) {
 	ids, times := t.ids[t.start[w]:t.start[w]+t.size[w]], t.times[w]
 	out := 0 // ids[:out] is rewritten; out never passes i

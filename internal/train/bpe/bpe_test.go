@@ -91,7 +91,8 @@ func corpus() *rapid.Generator[[]string] {
 	return rapid.Custom(func(t *rapid.T) []string {
 		var docs []string
 		for range rapid.IntRange(1, 5).Draw(t, "documents") {
-			docs = append(docs, strings.Join(rapid.SliceOfN(word, 1, 40).Draw(t, "words"), rapid.SampledFrom([]string{" ", "", "\n"}).Draw(t, "between")))
+			docs = append(docs, strings.Join(rapid.SliceOfN(word, 1, 40).Draw(t, "words"),
+				rapid.SampledFrom([]string{" ", "", "\n"}).Draw(t, "between")))
 		}
 		return docs
 	})
@@ -151,7 +152,8 @@ func TestRoundTrip(t *testing.T) {
 	}
 	for _, name := range Special() {
 		id, ok := tok.Find(name)
-		if id2, ok2 := same.Find(name); !ok || !ok2 || id != v.SpecialID(name) || id != id2 || !tok.IsSpecial(id) || !same.IsSpecial(id) {
+		if id2, ok2 := same.Find(name); !ok || !ok2 || id != v.SpecialID(name) || id != id2 || !tok.IsSpecial(id) ||
+			!same.IsSpecial(id) {
 			t.Errorf("special token %q is %d and %d, want %d", name, id, id2, v.SpecialID(name))
 		}
 	}
@@ -160,7 +162,8 @@ func TestRoundTrip(t *testing.T) {
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.OneOf(rapid.String(), rapid.Map(corpus(), func(d []string) string { return strings.Join(d, "") }),
-			rapid.SampledFrom(docs), rapid.Map(rapid.SliceOf(rapid.Byte()), func(b []byte) string { return string(b) })).Draw(t, "text")
+			rapid.SampledFrom(docs), rapid.Map(rapid.SliceOf(rapid.Byte()),
+				func(b []byte) string { return string(b) })).Draw(t, "text")
 		ids := tok.Encode(text, tokenizer.EncodeOptions{})
 		if !slices.Equal(ids, same.Encode(text, tokenizer.EncodeOptions{})) {
 			t.Fatal("tokenizer.json and GGUF encode differently")
@@ -179,7 +182,8 @@ func TestRoundTrip(t *testing.T) {
 func TestDeterministic(t *testing.T) {
 	var docs []string
 	for i := range 200 {
-		docs = append(docs, strings.Repeat(fmt.Sprintf("word%c and another %c%cword\n", 'a'+i%17, 'e'+i%5, 'k'+i%7), i%7+1))
+		docs = append(docs, strings.Repeat(fmt.Sprintf("word%c and another %c%cword\n", 'a'+i%17, 'e'+i%5, 'k'+i%7),
+			i%7+1))
 	}
 	files := func(threads, cut int) []byte {
 		o := Options{Size: 290, Threads: threads}
@@ -218,8 +222,8 @@ func TestDeterministic(t *testing.T) {
 	}
 }
 
-// Text is cut where the tokenizer cuts it. The vocabulary has a token for every two bytes of the alphabet, so that
-// a cut in another place shows.
+// Text is cut where the tokenizer cuts it. The vocabulary has a token for every two bytes of the
+// alphabet, so that a cut in another place shows.
 func TestWordsAreTheTokenizers(t *testing.T) {
 	alphabet := []rune("ab'StlLmſ.,(\r\n\t \u00a0\u3000\u0085é7٣½ª\u0301ǅ東😀")
 	v := &Vocabulary{Pre: "qwen2", Special: []string{"<|end|>"}}
@@ -280,7 +284,8 @@ func mergeWord(v *Vocabulary, word string) []int32 {
 }
 
 func TestErrors(t *testing.T) {
-	for _, o := range []Options{{Size: 10}, {Size: 1 << 30}, {Pre: "nonsense"}, {Special: []string{"<a>", "<a>"}}, {Special: []string{""}}} {
+	for _, o := range []Options{{Size: 10}, {Size: 1 << 30}, {Pre: "nonsense"}, {Special: []string{"<a>", "<a>"}},
+		{Special: []string{""}}} {
 		if _, err := NewCounter(o); err == nil {
 			t.Errorf("%+v is no error", o)
 		}
@@ -292,7 +297,8 @@ func TestErrors(t *testing.T) {
 	if err := c.Add([]string{"a"}, 0); err == nil {
 		t.Error("weight 0 is no error")
 	}
-	if _, err := Train(context.Background(), c, Options{}); err == nil || !strings.Contains(err.Error(), "263 tokens only") {
+	if _, err := Train(context.Background(), c, Options{}); err == nil ||
+		!strings.Contains(err.Error(), "263 tokens only") {
 		t.Errorf("an empty corpus: %v", err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())

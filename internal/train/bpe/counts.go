@@ -18,7 +18,8 @@ type Counter struct {
 	words   map[string]int64
 }
 
-// NewCounter returns a counter whose words are those that a tokenizer with pre-tokenizer o.Pre merges in.
+// NewCounter returns a counter whose words are those that a tokenizer with pre-tokenizer o.Pre
+// merges in.
 func NewCounter(o Options) (*Counter, error) {
 	if err := o.fill(); err != nil {
 		return nil, err
@@ -33,7 +34,8 @@ func NewCounter(o Options) (*Counter, error) {
 // countChunk is the text a worker takes at a time.
 const countChunk = 1 << 20
 
-// Add counts the words of documents, weight times each. No word reaches from one document into another.
+// Add counts the words of documents, weight times each. No word reaches from one document into
+// another.
 func (c *Counter) Add(docs []string, weight int) error {
 	if weight < 1 || weight > 1<<20 {
 		return fmt.Errorf("weight %d: want 1 to %d", weight, 1<<20)
@@ -119,7 +121,8 @@ func (o *Options) fill() error {
 		o.Threads = runtime.GOMAXPROCS(0)
 	}
 	if least := 256 + len(o.Special); o.Size < least || o.Size > maxSize {
-		return fmt.Errorf("vocabulary size %d: want %d (all bytes and the special tokens) to %d", o.Size, least, maxSize)
+		return fmt.Errorf("vocabulary size %d: want %d (all bytes and the special tokens) to %d", o.Size, least,
+			maxSize)
 	}
 	for i, s := range o.Special {
 		if len(s) < 2 || slices.Contains(o.Special[:i], s) {

@@ -31,7 +31,8 @@ func (v *Vocabulary) JSON() ([]byte, error) {
 	texts := v.texts()
 	added := make([]object, len(v.Special))
 	for i, name := range v.Special {
-		added[i] = object{"id": len(v.Tokens) + i, "content": name, "single_word": false, "lstrip": false, "rstrip": false,
+		added[i] = object{"id": len(v.Tokens) + i, "content": name, "single_word": false, "lstrip": false,
+			"rstrip":     false,
 			"normalized": false, "special": true}
 	}
 	ids := make(map[string]int, len(v.Tokens))
@@ -47,14 +48,17 @@ func (v *Vocabulary) JSON() ([]byte, error) {
 	return encodeJSON(object{
 		"version": "1.0", "truncation": nil, "padding": nil, "added_tokens": added, "normalizer": nil,
 		"pre_tokenizer": pre, "post_processor": nil, "decoder": level,
-		"model": object{"type": "BPE", "dropout": nil, "unk_token": nil, "continuing_subword_prefix": nil, "end_of_word_suffix": nil,
-			"fuse_unk": false, "byte_fallback": false, "ignore_merges": false, "vocab": ids, "merges": v.mergeLines(texts)},
+		"model": object{"type": "BPE", "dropout": nil, "unk_token": nil, "continuing_subword_prefix": nil,
+			"end_of_word_suffix": nil,
+			"fuse_unk":           false, "byte_fallback": false, "ignore_merges": false, "vocab": ids,
+			"merges": v.mergeLines(texts)},
 	})
 }
 
 // Config returns the content of tokenizer_config.json.
 func (v *Vocabulary) Config() ([]byte, error) {
-	c := object{"add_bos_token": false, "add_eos_token": false, "tokenizer_class": "PreTrainedTokenizerFast", "clean_up_tokenization_spaces": false}
+	c := object{"add_bos_token": false, "add_eos_token": false, "tokenizer_class": "PreTrainedTokenizerFast",
+		"clean_up_tokenization_spaces": false}
 	if v.Pre == "qwen2" {
 		c["tokenizer_class"] = "Qwen2Tokenizer"
 	}
@@ -100,7 +104,8 @@ func (v *Vocabulary) Tokenizer() (*tokenizer.Tokenizer, error) {
 	return tokenizer.Parse(tokenizer.Files{Name: "vocabulary", Tokenizer: t, Config: c})
 }
 
-// WriteFolder writes tokenizer.json and tokenizer_config.json into a folder, which is made where it is missing.
+// WriteFolder writes tokenizer.json and tokenizer_config.json into a folder, which is made where it
+// is missing.
 func (v *Vocabulary) WriteFolder(dir string) error {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return err

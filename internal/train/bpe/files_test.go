@@ -35,7 +35,8 @@ func TestSetTokenizer(t *testing.T) {
 	}
 	defer g.Close()
 	for _, kv := range f.Meta {
-		if got, ok := g.Lookup(kv.Key); strings.HasPrefix(kv.Key, "tokenizer.") && (!ok || got.String() != kv.Value.String()) {
+		if got, ok := g.Lookup(kv.Key); strings.HasPrefix(kv.Key, "tokenizer.") &&
+			(!ok || got.String() != kv.Value.String()) {
 			t.Errorf("key %s is %v, want %v", kv.Key, got, kv.Value)
 		}
 	}

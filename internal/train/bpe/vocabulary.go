@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Vocabulary is what was learned: a token for every byte, one for every merge, then the special tokens. A
-// token's id is its place.
+// Vocabulary is what was learned: a token for every byte, one for every merge, then the special
+// tokens. A token's id is its place.
 type Vocabulary struct {
 	Pre     string     // how text is cut into words, by llama.cpp's name
 	Tokens  []string   // the bytes of each, special tokens not among them
@@ -72,8 +72,8 @@ func byteOrder() []byte {
 
 func printable(b int) bool { return b > ' ' && b <= '~' || b >= 0xa1 && b <= 0xac || b >= 0xae }
 
-// alphabet writes bytes as vocabulary files do: printable bytes as the character of that number, the
-// others, in order, as the characters from U+0100 on.
+// alphabet writes bytes as vocabulary files do: printable bytes as the character of that number,
+// the others, in order, as the characters from U+0100 on.
 func alphabet(token string) string {
 	var s strings.Builder
 	for i := range len(token) {

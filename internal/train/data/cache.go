@@ -22,8 +22,8 @@ import (
 //	0  magic        8  key (32)     40  text bytes   48  documents
 //	56 bytes a token               64  data bytes    72  CRC-32C of the data
 //
-// Its name and its key are a hash of the text and of the tokenizer, so that a change of either makes another file.
-// A file that is not whole counts as none.
+// Its name and its key are a hash of the text and of the tokenizer, so that a change of either
+// makes another file. A file that is not whole counts as none.
 const (
 	cacheMagic  = "grovetk1"
 	cacheHeader = 80
@@ -31,8 +31,8 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// setKey hashes what decides the tokens: the vocabulary, the way a piece of the text is encoded, which
-// tells merges apart, and the text.
+// setKey hashes what decides the tokens: the vocabulary, the way a piece of the text is encoded,
+// which tells merges apart, and the text.
 func setKey(docs []Document, tok *tokenizer.Tokenizer) [32]byte {
 	h := sha256.New()
 	io.WriteString(h, cacheMagic)
@@ -86,7 +86,8 @@ func (s *Set) writeCache(path string) error {
 	if s.wide {
 		width = 4
 	}
-	for _, n := range []uint64{uint64(s.Bytes), uint64(s.Docs), width, uint64(len(s.data)), uint64(crc32.Checksum(s.data, castagnoli))} {
+	for _, n := range []uint64{uint64(s.Bytes), uint64(s.Docs), width, uint64(len(s.data)),
+		uint64(crc32.Checksum(s.data, castagnoli))} {
 		head = binary.LittleEndian.AppendUint64(head, n)
 	}
 	err := atomicfile.Write(path, func(w io.Writer) error {
@@ -120,7 +121,8 @@ func readCache(path string, key [32]byte) (*Set, error) {
 	}
 	data := b[cacheHeader:]
 	width := n[2]
-	if (width != 2 && width != 4) || n[3] != uint64(len(data)) || n[3]%width != 0 || n[4] != uint64(crc32.Checksum(data, castagnoli)) {
+	if (width != 2 && width != 4) || n[3] != uint64(len(data)) || n[3]%width != 0 ||
+		n[4] != uint64(crc32.Checksum(data, castagnoli)) {
 		return nil, nil
 	}
 	return &Set{Bytes: int64(n[0]), Docs: int(n[1]), wide: width == 4, data: data, key: key}, nil

@@ -12,7 +12,8 @@ import (
 	"unicode/utf8"
 )
 
-// Document is one text. A template's control tokens are parts of their own, so that no text can pass for one.
+// Document is one text. A template's control tokens are parts of their own, so that no text can
+// pass for one.
 type Document struct {
 	Name  string // where it is from: a path, and a line in jsonl
 	Parts []Part

@@ -23,11 +23,13 @@ const (
 	All        Packages = "all"
 )
 
-// heldOut names the packages of Go's standard library that no model is trained on, each with all packages below it.
-// They are of many kinds (formats, containers, text, protocols, tests) and have no twin elsewhere in the library: of
-// their passages of five lines, under 1 % occur outside of them (Go 1.26).
+// heldOut names the packages of Go's standard library that no model is trained on, each with all
+// packages below it. They are of many kinds (formats, containers, text, protocols, tests) and have
+// no twin elsewhere in the library: of their passages of five lines, under 1 % occur outside of
+// them (Go 1.26).
 var heldOut = map[Packages][]string{
-	Validation: {"archive/tar", "container", "encoding/csv", "encoding/xml", "image/gif", "log/slog", "net/textproto", "net/url",
+	Validation: {"archive/tar", "container", "encoding/csv", "encoding/xml", "image/gif", "log/slog", "net/textproto",
+		"net/url",
 		"regexp/syntax", "testing/quick", "text/tabwriter"},
 	Prompts: {"archive/zip", "bufio", "compress/bzip2", "database/sql", "encoding/pem", "expvar", "index/suffixarray",
 		"mime/multipart", "net/mail", "text/scanner", "text/template/parse"},
@@ -64,16 +66,16 @@ var generated = regexp.MustCompile(`(?mi)^// (?:code )?(?:generated|created) .*d
 
 var packageClause = regexp.MustCompile(`(?m)^package `)
 
-// maxGoFile is where a Go file is data rather than code: the longest one written by hand in Go's own library is
-// about half of it.
+// maxGoFile is where a Go file is data rather than code: the longest one written by hand in Go's
+// own library is about half of it.
 const maxGoFile = 512 << 10
 
 // maxTable is the share of a Go file's bytes in lines of a table, above which the file is left out.
 const maxTable = 0.3
 
-// readGo reads the Go files below a folder in the order of their paths. Folders named testdata and vendor, and
-// those that begin with . or _, are left out, as the go command does; so are generated files, tables, and copies
-// of a file read before.
+// readGo reads the Go files below a folder in the order of their paths. Folders named testdata and
+// vendor, and those that begin with . or _, are left out, as the go command does; so are generated
+// files, tables, and copies of a file read before.
 func readGo(s *Source, r *Report) ([]Document, error) {
 	if st, err := os.Stat(s.Path); err != nil {
 		return nil, err
@@ -93,7 +95,8 @@ func readGo(s *Source, r *Report) ([]Document, error) {
 		rel = filepath.ToSlash(rel)
 		if d.IsDir() {
 			name := d.Name()
-			if rel != "." && (name == "testdata" || name == "vendor" || name[0] == '.' || name[0] == '_' || slices.Contains(s.Except, rel)) {
+			if rel != "." && (name == "testdata" || name == "vendor" || name[0] == '.' || name[0] == '_' ||
+				slices.Contains(s.Except, rel)) {
 				return filepath.SkipDir
 			}
 			return nil
@@ -149,8 +152,9 @@ func notCode(b []byte) string {
 	return ""
 }
 
-// tableShare is the share of bytes in lines that hold no word: numbers, hexadecimal digits and punctuation only, or the
-// escapes of a string of bytes; and in lines too long for a person to have written.
+// tableShare is the share of bytes in lines that hold no word: numbers, hexadecimal digits and
+// punctuation only, or the escapes of a string of bytes; and in lines too long for a person to have
+// written.
 func tableShare(b []byte) float64 {
 	table := 0
 	for line := range bytes.Lines(b) {

@@ -12,9 +12,10 @@ import (
 
 // Mix deals rows of several sets in proportion to their weights.
 //
-// Rows come in cycles of cycleRows: every cycle has the same number of rows of each set, spread evenly. So the n-th
-// row of a set is known from the row's number alone. Within a set rows are windows that lie side by side; an epoch
-// reads all of them once, in an order of its own, and their borders fall elsewhere in every epoch.
+// Rows come in cycles of cycleRows: every cycle has the same number of rows of each set, spread
+// evenly. So the n-th row of a set is known from the row's number alone. Within a set rows are
+// windows that lie side by side; an epoch reads all of them once, in an order of its own, and their
+// borders fall elsewhere in every epoch.
 type Mix struct {
 	sets   []*Set
 	length int
@@ -31,7 +32,8 @@ type slot struct {
 
 const cycleRows = 4096
 
-// NewMix returns the mix of sets whose rows have length tokens, and one more each: the last one's target.
+// NewMix returns the mix of sets whose rows have length tokens, and one more each: the last one's
+// target.
 func NewMix(sets []*Set, length int, seed uint64) (*Mix, error) {
 	if length < 1 || length > 1<<24 {
 		return nil, fmt.Errorf("rows of %d tokens: want 1 to %d", length, 1<<24)
@@ -78,7 +80,8 @@ func (m *Mix) deal(total float64) {
 // Length is the tokens of a row, without the last target.
 func (m *Mix) Length() int { return m.length }
 
-// Batch reads the rows of a step, numbers step·rows and on, one after the other: each Length()+1 tokens.
+// Batch reads the rows of a step, numbers step·rows and on, one after the other: each Length()+1
+// tokens.
 func (m *Mix) Batch(step, rows int, dst []int32) {
 	n := m.length + 1
 	for i := range rows {
@@ -129,8 +132,8 @@ func (m *Mix) Epochs(rows uint64) map[string]float64 {
 	return e
 }
 
-// Fingerprint tells what is dealt apart from what other text, weights, lengths or seeds give: a checkpoint keeps
-// it, so that no run goes on with other data unnoticed.
+// Fingerprint tells what is dealt apart from what other text, weights, lengths or seeds give: a
+// checkpoint keeps it, so that no run goes on with other data unnoticed.
 func (m *Mix) Fingerprint() string {
 	h := sha256.New()
 	number := func(n uint64) { h.Write(binary.LittleEndian.AppendUint64(nil, n)) }
@@ -146,8 +149,8 @@ func (m *Mix) Fingerprint() string {
 	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 
-// permute maps 0 … n−1 onto itself, in an order that key chooses: a Feistel network over the next even power of
-// two, walked until the value is below n (Black and Rogaway, 2002).
+// permute maps 0 … n−1 onto itself, in an order that key chooses: a Feistel network over the next
+// even power of two, walked until the value is below n (Black and Rogaway, 2002).
 func permute(x, n, key uint64) uint64 {
 	half := max(1, (bits.Len64(n-1)+1)/2)
 	mask := uint64(1)<<half - 1

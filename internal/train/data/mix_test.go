@@ -40,7 +40,8 @@ func TestEpochs(t *testing.T) {
 		length := rapid.IntRange(1, 40).Draw(t, "length")
 		var sets []*Set
 		for i := range rapid.IntRange(1, 4).Draw(t, "sets") {
-			sets = append(sets, counting(fmt.Sprint(i), rapid.IntRange(length+1, length*60).Draw(t, "tokens"), rapid.Float64Range(0.1, 3).Draw(t, "weight")))
+			sets = append(sets, counting(fmt.Sprint(i), rapid.IntRange(length+1, length*60).Draw(t, "tokens"),
+				rapid.Float64Range(0.1, 3).Draw(t, "weight")))
 		}
 		m, err := NewMix(sets, length, rapid.Uint64().Draw(t, "seed"))
 		if err != nil {
@@ -81,7 +82,8 @@ func TestEpochs(t *testing.T) {
 	})
 }
 
-// A row depends on its number alone; rows follow the stream, whose end is followed by its beginning.
+// A row depends on its number alone; rows follow the stream, whose end is followed by its
+// beginning.
 func TestRows(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		length := rapid.IntRange(1, 20).Draw(t, "length")

@@ -7,9 +7,10 @@ import (
 
 var functionStart = regexp.MustCompile(`(?m)^func .*\{\n`)
 
-// FunctionPrompts cuts prompts out of Go files: each ends with the line that opens a function, for a model to
-// write the body, and begins at the start of a line at most size bytes before. It takes n of all there are, evenly
-// spread, tests left out; fewer where there are fewer. Packages Prompts are for this: no model has seen them.
+// FunctionPrompts cuts prompts out of Go files: each ends with the line that opens a function, for
+// a model to write the body, and begins at the start of a line at most size bytes before. It takes
+// n of all there are, evenly spread, tests left out; fewer where there are fewer. Packages Prompts
+// are for this: no model has seen them.
 func FunctionPrompts(docs []Document, n, size int) []Document {
 	var all []Document
 	for _, d := range docs {

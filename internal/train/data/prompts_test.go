@@ -12,7 +12,8 @@ func TestFunctionPrompts(t *testing.T) {
 	for i := range 50 {
 		fmt.Fprintf(&b, "// F%d does it.\nfunc F%d(x int) int {\n\treturn x + %d\n}\n\n", i, i, i)
 	}
-	docs := []Document{textDocument("a.go", b.String()), textDocument("a_test.go", b.String()), textDocument("b.go", "package b\n\ntype T int\n")}
+	docs := []Document{textDocument("a.go", b.String()), textDocument("a_test.go", b.String()),
+		textDocument("b.go", "package b\n\ntype T int\n")}
 	got := FunctionPrompts(docs, 7, 200)
 	if len(got) != 7 {
 		t.Fatalf("%d prompts, want 7", len(got))

@@ -7,7 +7,8 @@ import (
 	"fmt"
 )
 
-// Rows is texts of one length that are dealt whole: each once per epoch, in an order of the epoch's own.
+// Rows is texts of one length that are dealt whole: each once per epoch, in an order of the epoch's
+// own.
 type Rows struct {
 	tokens []int32
 	length int

@@ -77,7 +77,8 @@ func TestRowsEpochs(t *testing.T) {
 	})
 }
 
-// A fingerprint is the same for the same texts, length and seed, and another for others: here two lists of texts that differ in one token at most.
+// A fingerprint is the same for the same texts, length and seed, and another for others: here two
+// lists of texts that differ in one token at most.
 func TestRowsFingerprint(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		tokens, length := drawRows(t, 4000)

@@ -14,8 +14,8 @@ import (
 	"github.com/grovellm/grove/tokenizer"
 )
 
-// Set is a source as tokens: its documents one after the other, each closed by the end-of-text token. It may be
-// read from any number of goroutines.
+// Set is a source as tokens: its documents one after the other, each closed by the end-of-text
+// token. It may be read from any number of goroutines.
 type Set struct {
 	Name   string
 	Weight float64 // share of a mix's rows, relative to the other sets'
@@ -68,9 +68,9 @@ func (s *Set) HoldOut() (train, held *Set) {
 	return &a, &b
 }
 
-// Windows is the number of rows of length tokens (each with one more, the last one's target) that the set holds
-// side by side; Window reads one of them. Together they score every token but the set's first, and a rest too
-// short for a row.
+// Windows is the number of rows of length tokens (each with one more, the last one's target) that
+// the set holds side by side; Window reads one of them. Together they score every token but the
+// set's first, and a rest too short for a row.
 func (s *Set) Windows(length int) int { return max(0, (s.Len()-1)/length) }
 
 // Window reads the i-th row into dst, whose length is one more than the row's.
@@ -99,8 +99,10 @@ func Load(ctx context.Context, s Source, tok *tokenizer.Tokenizer, o LoadOptions
 	return set, report, nil
 }
 
-// FromDocuments tokenises documents that are not from files: text that a model generated, say. The set's weight is 1.
-func FromDocuments(ctx context.Context, name string, docs []Document, tok *tokenizer.Tokenizer, o LoadOptions) (*Set, error) {
+// FromDocuments tokenises documents that are not from files: text that a model generated, say. The
+// set's weight is 1.
+func FromDocuments(ctx context.Context, name string, docs []Document, tok *tokenizer.Tokenizer, o LoadOptions) (*Set,
+	error) {
 	key := setKey(docs, tok)
 	path := ""
 	if o.Cache != "" {
@@ -220,7 +222,8 @@ func Encode(dst []int32, d *Document, tok *tokenizer.Tokenizer) ([]int32, error)
 		}
 		id, ok := tok.Find(p.Text)
 		if !ok || !tok.IsSpecial(id) {
-			return nil, fmt.Errorf("%s: the tokenizer has no control token %s, which the template names", d.Name, p.Text)
+			return nil, fmt.Errorf("%s: the tokenizer has no control token %s, which the template names", d.Name,
+				p.Text)
 		}
 		dst = append(dst, id)
 	}

@@ -48,7 +48,8 @@ func (r *Report) skip(reason string) {
 	r.Skipped[reason]++
 }
 
-// ParseSource reads a source as the command line gives it: a path, then options, separated by commas:
+// ParseSource reads a source as the command line gives it: a path, then options, separated by
+// commas:
 //
 //	prose/*.txt,except=alice_valid.txt,weight=2
 //	gsm8k_train.jsonl,template={question}\n{answer}
@@ -191,7 +192,8 @@ func (s *Source) read(r *Report) ([]Document, error) {
 	return docs, nil
 }
 
-// files lists what the path names, sorted. In a folder only files whose names end as the kind's do count.
+// files lists what the path names, sorted. In a folder only files whose names end as the kind's do
+// count.
 func (s *Source) files() ([]string, error) {
 	st, err := os.Stat(s.Path)
 	switch {

@@ -7,7 +7,8 @@ import (
 	"github.com/grovellm/grove/internal/train/traintest"
 )
 
-// Flags change what they name in the recipe of the shipped head, which is that for its target, and nothing else.
+// Flags change what they name in the recipe of the shipped head, which is that for its target, and
+// nothing else.
 func TestFlags(t *testing.T) {
 	m := traintest.Shipped(t)
 	two, three, half, source := 2, 3, 0.5, "go"
@@ -19,7 +20,8 @@ func TestFlags(t *testing.T) {
 		{Flags{Version: &two}, func(r *Recipe) { *r = NewRecipe(2) }},
 		{Flags{TestSteps: &two, Decay: &half}, func(r *Recipe) { r.TestSteps, r.Decay = 2, 0.5 }},
 		{Flags{From: []int{-1}, Taps: []int{0, 2, 4}}, func(r *Recipe) { r.From, r.Taps = nil, []int{0, 2, 4} }},
-		{Flags{From: []int{4, 5}, DraftVocab: &three, Only: &source}, func(r *Recipe) { r.From, r.DraftVocab, r.Only = []int{4, 5}, 3, "go" }},
+		{Flags{From: []int{4, 5}, DraftVocab: &three, Only: &source},
+			func(r *Recipe) { r.From, r.DraftVocab, r.Only = []int{4, 5}, 3, "go" }},
 	} {
 		want := NewRecipe(3)
 		c.change(&want)

@@ -11,10 +11,12 @@ import (
 
 // Head is an EAGLE head in training over a frozen target (reference specblock.md §5.4).
 //
-// Every token of a text but the first is an entry: its embedding, and the feature of the token before it, made of the target's taps.
-// The row of an entry learns what the target says next; all entries of some texts run in one pass. Then, as in drafting, rows go
-// on below it: of the next tokens of the text, each with the state of the row before for its feature, in passes one after the
-// other. A row sees the text's entries up to the one that it hangs from, and the rows between: the training-time test.
+// Every token of a text but the first is an entry: its embedding, and the feature of the token
+// before it, made of the target's taps. The row of an entry learns what the target says next; all
+// entries of some texts run in one pass. Then, as in drafting, rows go on below it: of the next
+// tokens of the text, each with the state of the row before for its feature, in passes one after
+// the other. A row sees the text's entries up to the one that it hangs from, and the rows between:
+// the training-time test.
 type Head struct {
 	train.OverTarget
 
@@ -34,8 +36,8 @@ type Head struct {
 // pass is the memory of one pass: its states last until the next pass has read them.
 type pass struct{ input, states nn.Buffer }
 
-// NewHead returns a head of zeros over a target, whose products run as kind (F32 or BF16). tokens are those of its draft
-// vocabulary; nil: all.
+// NewHead returns a head of zeros over a target, whose products run as kind (F32 or BF16). tokens
+// are those of its draft vocabulary; nil: all.
 func NewHead(c eagle.Config, tokens []int32, target *model.Model, kind gemm.Type) (*Head, error) {
 	h := &Head{OverTarget: train.NewOverTarget(target, c.Taps, kind)}
 	w := train.Trained{Params: h.Params}
@@ -54,9 +56,10 @@ func NewHead(c eagle.Config, tokens []int32, target *model.Model, kind gemm.Type
 // Config is the head's shape.
 func (h *Head) Config() *eagle.Config { return &h.net.Config }
 
-// begin runs the target over texts of one length, and the head over their entries: row (L−1)·i + p − 1 of what it returns is the state
-// of the entry of token p of text i. last is the target's rows, before its last norm; features are those of all tokens; noise, which
-// may be nil, changes them before the head sees them.
+// begin runs the target over texts of one length, and the head over their entries: row (L−1)·i + p
+// − 1 of what it returns is the state of the entry of token p of text i. last is the target's rows,
+// before its last norm; features are those of all tokens; noise, which may be nil, changes them
+// before the head sees them.
 func (h *Head) begin(texts [][]int32, noise func(g nn.Mat)) (last, features, x nn.Mat) {
 	length := len(texts[0])
 	last = h.Target.Read(texts)
@@ -75,8 +78,8 @@ func (h *Head) begin(texts [][]int32, noise func(g nn.Mat)) (last, features, x n
 	return last, features, h.run(h.along.Begin(read), features, of, noise)
 }
 
-// grow runs a row below each of some rows of the last pass, in their order: from numbers them, tokens are the new rows', x is the last
-// pass's states.
+// grow runs a row below each of some rows of the last pass, in their order: from numbers them,
+// tokens are the new rows', x is the last pass's states.
 func (h *Head) grow(x nn.Mat, from, tokens []int32) nn.Mat {
 	h.along.Below(from, tokens)
 	return h.run(tokens, x, from, nil)

@@ -20,8 +20,10 @@ import (
 // tinyEagle is a recipe for the tiny target of tinySets.
 func tinyEagle(version, steps int) Recipe {
 	r := Recipe{
-		Version: version, Heads: 4, KVHeads: 2, HeadDim: 16, FFN: 64, RopeBase: 10000, Taps: []int{0, 1, 2}, From: []int{1}, Seed: 3, Precision: "f32",
-		Course:   train.Course{Steps: steps, Schedule: train.Schedule{Warmup: 0.1, Cooldown: 0.5}, Optimizer: train.DefaultOptimizer(), Clip: 1, ValidateEvery: 10},
+		Version: version, Heads: 4, KVHeads: 2, HeadDim: 16, FFN: 64, RopeBase: 10000, Taps: []int{0, 1, 2},
+		From: []int{1}, Seed: 3, Precision: "f32",
+		Course: train.Course{Steps: steps, Schedule: train.Schedule{Warmup: 0.1, Cooldown: 0.5},
+			Optimizer: train.DefaultOptimizer(), Clip: 1, ValidateEvery: 10},
 		HeadText: traintest.HeadText(), Places: 12, TestSteps: 4, Later: 5, Decay: 0.8,
 	}
 	r.Optimizer.MuonRate = 0.01
@@ -34,11 +36,13 @@ func tinyEagle(version, steps int) Recipe {
 	return r
 }
 
-// Heads of both versions, and one of a draft vocabulary, learn what the target says; one that was interrupted ends in the weights of one
-// left alone, on another number of threads; and what is exported opens as a head of the target.
+// Heads of both versions, and one of a draft vocabulary, learn what the target says; one that was
+// interrupted ends in the weights of one left alone, on another number of threads; and what is
+// exported opens as a head of the target.
 func TestEagle(t *testing.T) {
 	j := traintest.JobWithTarget(t)
-	for name, r := range map[string]Recipe{"eagle": tinyEagle(3, 30), "eagle2": tinyEagle(2, 20), "short": tinyEagle(3, 20)} {
+	for name, r := range map[string]Recipe{"eagle": tinyEagle(3, 30), "eagle2": tinyEagle(2, 20),
+		"short": tinyEagle(3, 20)} {
 		r.From = nil // a tiny target is so nearly linear that warm heads have little to learn
 		switch name {
 		case "eagle":
@@ -50,14 +54,17 @@ func TestEagle(t *testing.T) {
 		if err := Train(context.Background(), alone, name, r); err != nil {
 			t.Fatal(err)
 		}
-		if last.Step != r.Steps || last.Validation["held"] > 0.9*first.Validation["held"] || last.Figures["held chain"] <= 1 {
-			t.Errorf("%s: held out %v at first, %v %v at step %d", name, first.Validation, last.Validation, last.Figures, last.Step)
+		if last.Step != r.Steps || last.Validation["held"] > 0.9*first.Validation["held"] ||
+			last.Figures["held chain"] <= 1 {
+			t.Errorf("%s: held out %v at first, %v %v at step %d", name, first.Validation, last.Validation,
+				last.Figures, last.Step)
 		}
 
 		if name == "eagle" {
-			traintest.Interrupted(t, j, name, []int{13}, traintest.WholeFile, []string{"hf/model.safetensors"}, func(ctx context.Context, j train.Job, name string) error {
-				return Train(ctx, j, name, r)
-			})
+			traintest.Interrupted(t, j, name, []int{13}, traintest.WholeFile, []string{"hf/model.safetensors"},
+				func(ctx context.Context, j train.Job, name string) error {
+					return Train(ctx, j, name, r)
+				})
 		}
 		other := r
 		other.Decay = 0.5
@@ -69,7 +76,8 @@ func TestEagle(t *testing.T) {
 		files := []string{"model-f32.gguf", "model-q8_0.gguf", "hf", "speculators"}
 		for _, file := range files[:r.Version+1] {
 			h := traintest.Opened(t, &j, name, file, m, eagle.Open)
-			if h.Version != r.Version || !slices.Equal(h.Taps, r.Taps) || r.DraftVocab > 0 && (h.DraftVocab != r.DraftVocab || len(h.Tokens) != r.DraftVocab) {
+			if h.Version != r.Version || !slices.Equal(h.Taps, r.Taps) || r.DraftVocab > 0 &&
+				(h.DraftVocab != r.DraftVocab || len(h.Tokens) != r.DraftVocab) {
 				t.Errorf("%s/%s: the head opens as %+v", name, file, h.Config)
 			}
 		}
@@ -91,8 +99,8 @@ func openTiny(t *testing.T, j *train.Job, r *Recipe) *learner {
 	return l
 }
 
-// A head that begins as the linear function of embedding and state says the next token before it has learned anything; one that begins as
-// random numbers does not.
+// A head that begins as the linear function of embedding and state says the next token before it
+// has learned anything; one that begins as random numbers does not.
 func TestEagleWarm(t *testing.T) {
 	j := traintest.JobWithTarget(t)
 	right := func(version int, from []int) float64 {
@@ -111,8 +119,9 @@ func TestEagleWarm(t *testing.T) {
 	}
 }
 
-// The loss and the gradient of the training-time test, of several texts in staged passes over shared entries, are those of its definition:
-// every row alone, in a chain of its own after the entries that it sees, with the states before it made along the way.
+// The loss and the gradient of the training-time test, of several texts in staged passes over
+// shared entries, are those of its definition: every row alone, in a chain of its own after the
+// entries that it sees, with the states before it made along the way.
 func TestTrainingTimeTest(t *testing.T) {
 	target := traintest.Target(t, 5)
 	rapid.Check(t, func(t *rapid.T) {
@@ -171,8 +180,8 @@ func TestTrainingTimeTest(t *testing.T) {
 	})
 }
 
-// The chains that a head is measured by are those that it drafts when it serves: decoding a text with the drafter's takes as many rounds.
-// And each is of its place alone.
+// The chains that a head is measured by are those that it drafts when it serves: decoding a text
+// with the drafter's takes as many rounds. And each is of its place alone.
 func TestEagleChains(t *testing.T) {
 	target := traintest.Target(t, 6)
 	rapid.Check(t, func(t *rapid.T) {
@@ -212,7 +221,8 @@ func TestEagleChains(t *testing.T) {
 			t.Fatal(err)
 		}
 		if float64(rounds) != m.rounds || float64(tokens) != m.tokens {
-			t.Fatalf("%g rounds of chains bring %g tokens; the drafter takes %d for %d", m.rounds, m.tokens, rounds, tokens)
+			t.Fatalf("%g rounds of chains bring %g tokens; the drafter takes %d for %d", m.rounds, m.tokens, rounds,
+				tokens)
 		}
 	})
 }

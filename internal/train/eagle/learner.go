@@ -29,7 +29,8 @@ func open(ctx context.Context, j *train.Job, r *Recipe, text *train.Corpus, as f
 	}
 	return l, l.Open(ctx, j, r, r.Basis(), text, func() (m train.Made, err error) {
 		m.Tokens = l.FrequentTokens(r.DraftVocab, text)
-		if l.head, err = NewHead(r.config(&j.Target.Config), m.Tokens, j.Target, train.KindOf(r.Precision)); err != nil {
+		if l.head, err = NewHead(r.config(&j.Target.Config), m.Tokens, j.Target,
+			train.KindOf(r.Precision)); err != nil {
 			return m, err
 		}
 		m.Over, m.Shape, m.Output = &l.head.OverTarget, as(*l.head.Config()), &l.head.net.Head
@@ -49,7 +50,8 @@ func (l *learner) Work() (tokens int, operations float64) {
 		(learn*4+said*2)*float64(c.DraftVocab*c.Hidden))
 }
 
-// goal weighs the test steps of a lesson: each the mean of its rows, times Decay^step, of all such means the mean.
+// goal weighs the test steps of a lesson: each the mean of its rows, times Decay^step, of all such
+// means the mean.
 func (r *Recipe) goal(l *lesson) goal {
 	o := goal{hard: 1}
 	if r.Version == 2 {
@@ -91,8 +93,9 @@ func (l *learner) Gradient(step int) (nn.Loss, error) {
 	return total, nil
 }
 
-// noise is what EAGLE-2's features are shaken with, so that a head gets used to features that are its own: uniform, of width 0.2 at
-// 512 tokens and less in longer texts (reference specblock.md §5.1). EAGLE-3 has none.
+// noise is what EAGLE-2's features are shaken with, so that a head gets used to features that are
+// its own: uniform, of width 0.2 at 512 tokens and less in longer texts (reference specblock.md
+// §5.1). EAGLE-3 has none.
 func (r *Recipe) noise(step, length int) func(g nn.Mat) {
 	if r.Version != 2 {
 		return nil

@@ -2,8 +2,9 @@ package eagle
 
 import "github.com/grovellm/grove/nn"
 
-// lesson is where some texts of one length teach: places is of each the tokens after which a head learns what the target says, and later
-// those of them, none near the end, from which it goes on as in drafting.
+// lesson is where some texts of one length teach: places is of each the tokens after which a head
+// learns what the target says, and later those of them, none near the end, from which it goes on as
+// in drafting.
 type lesson struct {
 	texts         [][]int32
 	places, later [][]int
@@ -34,7 +35,8 @@ type goal struct {
 	states float32   // weight of the distance to the states
 }
 
-// gradient adds that of a lesson to the parameters', and returns the loss, whose weight is the lesson's share of the step.
+// gradient adds that of a lesson to the parameters', and returns the loss, whose weight is the
+// lesson's share of the step.
 func (h *Head) gradient(l *lesson, o goal) nn.Loss {
 	h.Tape.Reset()
 	h.Tape.Attach()
@@ -43,7 +45,8 @@ func (h *Head) gradient(l *lesson, o goal) nn.Loss {
 	return loss
 }
 
-// loss runs a lesson's test steps: the rows of the text's entries, and below some of them those of the next tokens, step after step.
+// loss runs a lesson's test steps: the rows of the text's entries, and below some of them those of
+// the next tokens, step after step.
 func (h *Head) loss(l *lesson, o goal) (total nn.Loss) {
 	length := len(l.texts[0])
 	first := length
@@ -73,8 +76,9 @@ func (h *Head) loss(l *lesson, o goal) (total nn.Loss) {
 
 // question is the rows of a test step that learn.
 type question struct {
-	tokens  []int32 // of the rows
-	from    []int32 // their own numbers among the entries' rows; in later steps those of the rows that they hang from in the last pass
+	tokens []int32 // of the rows
+	// their own numbers among the entries' rows; in later steps those of the rows that they hang from in the last pass
+	from    []int32
 	states  []int32 // of the features, the target's own after the row's token
 	targets nn.Targets
 }

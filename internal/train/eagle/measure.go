@@ -16,9 +16,9 @@ const heldDepth = 8
 // heldTree is EAGLE-2's, with its authors' numbers.
 var heldTree = grow.DefaultDynamic()
 
-// Validate measures on every held-out source the loss of the first test step and, of chains that the head drafts on its own states,
-// the share that is right at each depth of those that were right before; and τ, the tokens that a round of such a chain, or of a
-// tree, brings.
+// Validate measures on every held-out source the loss of the first test step and, of chains that
+// the head drafts on its own states, the share that is right at each depth of those that were right
+// before; and τ, the tokens that a round of such a chain, or of a tree, brings.
 func (l *learner) Validate() (losses, figures map[string]float64, err error) {
 	return l.Heads.Validate(func(t *train.HeldText, figure func(string, float64)) (nn.Loss, error) {
 		m, err := l.head.measure(t)
@@ -60,7 +60,8 @@ func (h *Head) measure(t *train.HeldText) (*chains, error) {
 	return m, err
 }
 
-// draft has the head go on by itself after some tokens of a text: chains of its likeliest tokens, by place and depth.
+// draft has the head go on by itself after some tokens of a text: chains of its likeliest tokens,
+// by place and depth.
 func (h *Head) draft(text []int32, places []int) [][]int32 {
 	_, _, x := h.begin([][]int32{text}, nil)
 	from, guesses := make([]int32, len(places)), make([][]int32, len(places))
@@ -105,7 +106,8 @@ func (h *Head) likeliest(x nn.Mat) []int32 {
 	return tokens
 }
 
-// add compares the chains after neighbouring places of a text with it, and goes through the text as decoding would.
+// add compares the chains after neighbouring places of a text with it, and goes through the text as
+// decoding would.
 func (m *chains) add(text []int32, places []int, guesses [][]int32) {
 	accepted := make([]int, len(places))
 	for i, p := range places {

@@ -13,22 +13,23 @@ import (
 func TestEagleRecipeRefuses(t *testing.T) {
 	tiny := traintest.Shape()
 	shape := tiny.Config()
-	traintest.Refuses(t, func() Recipe { return tinyEagle(3, 40) }, func(r *Recipe) error { return r.Check(&shape) }, map[string]func(r *Recipe){
-		"no block 2":          func(r *Recipe) { r.From = []int{2} },
-		"EAGLE version":       func(r *Recipe) { r.Version = 1 },
-		"the last alone":      func(r *Recipe) { r.Version = 2 },
-		"whole blocks":        func(r *Recipe) { r.FFN = 48 },
-		"tapped layers":       func(r *Recipe) { r.Taps = []int{1, 3} },
-		"precision":           func(r *Recipe) { r.Precision = "f16" },
-		"0 rows each":         func(r *Recipe) { r.Places = 0 },
-		"0 test steps":        func(r *Recipe) { r.TestSteps = 0 },
-		"later ones of 0":     func(r *Recipe) { r.Later = 0 },
-		"decay":               func(r *Recipe) { r.Decay = math.NaN() },
-		"no room for them":    func(r *Recipe) { r.TestSteps = 19 },
-		"no room for 8":       func(r *Recipe) { r.Held.Length = 14 },
-		"draft vocabulary of": func(r *Recipe) { r.DraftVocab = 300 },
-		"in parts of 2":       func(r *Recipe) { r.Rows = 3 },
-	})
+	traintest.Refuses(t, func() Recipe { return tinyEagle(3, 40) }, func(r *Recipe) error { return r.Check(&shape) },
+		map[string]func(r *Recipe){
+			"no block 2":          func(r *Recipe) { r.From = []int{2} },
+			"EAGLE version":       func(r *Recipe) { r.Version = 1 },
+			"the last alone":      func(r *Recipe) { r.Version = 2 },
+			"whole blocks":        func(r *Recipe) { r.FFN = 48 },
+			"tapped layers":       func(r *Recipe) { r.Taps = []int{1, 3} },
+			"precision":           func(r *Recipe) { r.Precision = "f16" },
+			"0 rows each":         func(r *Recipe) { r.Places = 0 },
+			"0 test steps":        func(r *Recipe) { r.TestSteps = 0 },
+			"later ones of 0":     func(r *Recipe) { r.Later = 0 },
+			"decay":               func(r *Recipe) { r.Decay = math.NaN() },
+			"no room for them":    func(r *Recipe) { r.TestSteps = 19 },
+			"no room for 8":       func(r *Recipe) { r.Held.Length = 14 },
+			"draft vocabulary of": func(r *Recipe) { r.DraftVocab = 300 },
+			"in parts of 2":       func(r *Recipe) { r.Rows = 3 },
+		})
 	shipped := train.TargetRecipe().Shape
 	target := shipped.Config()
 	for _, version := range []int{2, 3, eagle.Native} {
@@ -41,8 +42,9 @@ func TestEagleRecipeRefuses(t *testing.T) {
 	}
 }
 
-// Whether a checkpoint can be gone on with is for the fingerprint of its recipe to say, which is one of names and order of fields: a
-// change of these turns all runs away that were stopped before it.
+// Whether a checkpoint can be gone on with is for the fingerprint of its recipe to say, which is
+// one of names and order of fields: a change of these turns all runs away that were stopped before
+// it.
 func TestFingerprintStays(t *testing.T) {
 	r := tinyEagle(2, 7)
 	if got := train.Fingerprint(&r); got != "5eb89d6850f82af8" {

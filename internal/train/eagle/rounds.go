@@ -7,10 +7,11 @@ import (
 	"github.com/grovellm/grove/internal/train"
 )
 
-// rounds decodes a text, whose taps the target has left, from its first tokens on with trees of the drafter that serves: see
-// train.Rounds.
+// rounds decodes a text, whose taps the target has left, from its first tokens on with trees of the
+// drafter that serves: see train.Rounds.
 func (h *Head) rounds(text []int32, first, most int, shape grow.Shape, budget int) (rounds, tokens int, err error) {
-	d, err := eagle.New(h.net, shape, false, nil, h.Exec.Pool(), draft.Target{Vocab: h.net.Vocab, Context: h.net.Context})
+	d, err := eagle.New(h.net, shape, false, nil, h.Exec.Pool(),
+		draft.Target{Vocab: h.net.Vocab, Context: h.net.Context})
 	if err != nil {
 		return 0, 0, err
 	}

@@ -10,8 +10,9 @@ import (
 	"github.com/grovellm/grove/shortlist"
 )
 
-// Router is a router in training (paper 001 §4.2, appendix A.2). It learns by binary cross-entropy which clusters hold any of the
-// tokens that a drafter finds likeliest, from what the drafter's row reads: a token and a feature.
+// Router is a router in training (paper 001 §4.2, appendix A.2). It learns by binary cross-entropy
+// which clusters hold any of the tokens that a drafter finds likeliest, from what the drafter's row
+// reads: a token and a feature.
 type Router struct {
 	Params *nn.Params
 
@@ -27,7 +28,8 @@ type Router struct {
 }
 
 // NewRouter returns a router of zeros for clusters of a vocabulary of so many tokens.
-func NewRouter(c shortlist.RouterConfig, clusters [][]int32, vocab int, embed nn.Table, pool *par.Pool, kind gemm.Type) (*Router, error) {
+func NewRouter(c shortlist.RouterConfig, clusters [][]int32, vocab int, embed nn.Table, pool *par.Pool,
+	kind gemm.Type) (*Router, error) {
 	r := &Router{Params: nn.NewParams(kind), embed: embed, exec: nn.NewExec(pool), of: make([]int32, vocab)}
 	for i := range r.of {
 		r.of[i] = -1
@@ -45,7 +47,8 @@ func NewRouter(c shortlist.RouterConfig, clusters [][]int32, vocab int, embed nn
 	return r, nil
 }
 
-// Init draws the weights, and begins the clusters' scores as the log-odds of how often each was right in what was seen.
+// Init draws the weights, and begins the clusters' scores as the log-odds of how often each was
+// right in what was seen.
 func (r *Router) Init(seed uint64, s *sightings, top int) {
 	train.Initialise(r.Params, seed, 1)
 	for _, p := range r.Params.All() {
@@ -100,8 +103,9 @@ func (r *Router) run(s *sightings, from, to int) nn.Mat {
 	return scores
 }
 
-// gradient adds the gradient of the rows' mean loss to the parameters', and returns the loss. A row's is the sum over all clusters of
-// the binary cross-entropy, over the number of tokens that are kept of a row.
+// gradient adds the gradient of the rows' mean loss to the parameters', and returns the loss. A
+// row's is the sum over all clusters of the binary cross-entropy, over the number of tokens that
+// are kept of a row.
 func (r *Router) gradient(s *sightings, top int) nn.Loss {
 	r.tape.Reset()
 	r.tape.Attach()

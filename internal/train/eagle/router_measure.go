@@ -8,15 +8,17 @@ import (
 	"github.com/grovellm/grove/shortlist"
 )
 
-// routerTexts held-out texts of a source are drafted after, at every routerEvery-th token that the target said.
+// routerTexts held-out texts of a source are drafted after, at every routerEvery-th token that the
+// target said.
 const (
 	routerTexts = 8
 	routerEvery = 4
 )
 
-// Validate measures, on drafts after held-out text, the loss, and of the tokens that the head finds likeliest the share on routed
-// lists: of all that are kept of a row (recall), of the first of each, and of their probability; with as many clusters at every step, and
-// with fewer at later ones.
+// Validate measures, on drafts after held-out text, the loss, and of the tokens that the head finds
+// likeliest the share on routed lists: of all that are kept of a row (recall), of the first of
+// each, and of their probability; with as many clusters at every step, and with fewer at later
+// ones.
 func (l *routerLearner) Validate() (losses, figures map[string]float64, err error) {
 	if l.held == nil {
 		if err := l.hold(); err != nil {
@@ -59,7 +61,8 @@ func (l *routerLearner) hold() error {
 	return nil
 }
 
-// routed is what a router makes of rows that were seen: with as many clusters at every step, and position-aware.
+// routed is what a router makes of rows that were seen: with as many clusters at every step, and
+// position-aware.
 type routed struct {
 	loss                      float64
 	recall, first, mass, size [2]float64

@@ -13,7 +13,8 @@ import (
 	"github.com/grovellm/grove/tensor"
 )
 
-// RouterRecipe is what a router's weights are a function of, with the target, its EAGLE head and the text.
+// RouterRecipe is what a router's weights are a function of, with the target, its EAGLE head and
+// the text.
 type RouterRecipe struct {
 	Clusters int // of the paper's k-means; 0: of Size tokens each
 	Size     int // tokens of a cluster, where Clusters is 0: a multiple of the rows of a panel wastes none
@@ -32,12 +33,14 @@ type RouterRecipe struct {
 	DraftSteps int // of such a draft
 }
 
-// NewRouterRecipe is the recipe of the shipped router. A router of width 256 and clusters of 32 cost five times as much, and had 0.5 % more
-// of the likeliest tokens on lists of as many; with 4 tokens for labels the lists have more of the probability than with 10.
+// NewRouterRecipe is the recipe of the shipped router. A router of width 256 and clusters of 32
+// cost five times as much, and had 0.5 % more of the likeliest tokens on lists of as many; with 4
+// tokens for labels the lists have more of the probability than with 10.
 func NewRouterRecipe() RouterRecipe {
 	r := RouterRecipe{
 		Size: 2 * gemm.Panel, Listed: 24, Width: 64, Top: 4, Seed: 6, Precision: "bf16",
-		Course:   train.Course{Steps: 600, Schedule: train.Schedule{Warmup: 0.02, Cooldown: 0.8, Floor: 0.02, Cosine: true}, Optimizer: train.DefaultOptimizer(), Clip: 1, ValidateEvery: 100},
+		Course: train.Course{Steps: 600, Schedule: train.Schedule{Warmup: 0.02, Cooldown: 0.8, Floor: 0.02,
+			Cosine: true}, Optimizer: train.DefaultOptimizer(), Clip: 1, ValidateEvery: 100},
 		HeadText: train.DefaultHeadText(),
 		Places:   96, Later: 32, DraftSteps: 8,
 	}
@@ -47,7 +50,8 @@ func NewRouterRecipe() RouterRecipe {
 
 func (r *RouterRecipe) check() error {
 	// Of the layers, which are the EAGLE head's, nothing is refused.
-	if err := (train.Basis{Text: r.HeadText, Seed: r.Seed, Precision: r.Precision, Course: r.Course}).Check(); err != nil {
+	if err := (train.Basis{Text: r.HeadText, Seed: r.Seed, Precision: r.Precision,
+		Course: r.Course}).Check(); err != nil {
 		return err
 	}
 	switch {
@@ -58,7 +62,8 @@ func (r *RouterRecipe) check() error {
 	case r.Top < 1:
 		return fmt.Errorf("%d tokens of a row: want a positive number", r.Top)
 	case r.Steps < 1 || r.Places < 1 || r.Later < 0 || r.DraftSteps < 1:
-		return fmt.Errorf("%d steps of texts with %d rows, %d of them drafting %d steps: want positive numbers", r.Steps, r.Places, r.Later, r.DraftSteps)
+		return fmt.Errorf("%d steps of texts with %d rows, %d of them drafting %d steps: want positive numbers",
+			r.Steps, r.Places, r.Later, r.DraftSteps)
 	}
 	if _, err := tensor.Q8_0.Size(r.Width); err != nil { // as which the router is exported
 		return fmt.Errorf("a hidden layer of width %d: %w", r.Width, err)
@@ -66,7 +71,8 @@ func (r *RouterRecipe) check() error {
 	return nil
 }
 
-// cluster parts the vocabulary of a head: the most frequent tokens of a text, which lists always have, and clusters of the others.
+// cluster parts the vocabulary of a head: the most frequent tokens of a text, which lists always
+// have, and clusters of the others.
 func (r *RouterRecipe) cluster(m *model.Model, head *eagle.Network, texts [][]int32) (*shortlist.Routing, error) {
 	h, err := shortlist.NewHead(&head.Head, head.Norm, head.Tokens, m.Config.Vocab)
 	if err != nil {
@@ -94,7 +100,8 @@ func TrainRouter(ctx context.Context, j train.Job, name, head string, r RouterRe
 
 // Export writes the finished router.
 func (l *routerLearner) Export(dir, name string, text *train.Corpus) error {
-	f := shortlist.RouterFile{Name: name, Config: l.router.net.RouterConfig, Vocab: l.target.Config.Vocab, Vocabulary: shortlist.Fingerprint(text.Tok)}
+	f := shortlist.RouterFile{Name: name, Config: l.router.net.RouterConfig, Vocab: l.target.Config.Vocab,
+		Vocabulary: shortlist.Fingerprint(text.Tok)}
 	about := fmt.Sprintf("A router of %d clusters for an EAGLE head.", l.router.net.Clusters)
 	return text.Export(dir, name, about, func(path string, t tensor.Type) error {
 		weights, err := encode(l.router.Params.All(), t)

@@ -29,15 +29,16 @@ import (
 func tinyRouter(steps int) RouterRecipe {
 	r := RouterRecipe{
 		Size: 16, Listed: 3, Width: 32, Top: 4, Seed: 3, Precision: "f32",
-		Course:   train.Course{Steps: steps, Schedule: train.Schedule{Warmup: 0.1, Cooldown: 0.5}, Optimizer: train.DefaultOptimizer(), Clip: 1, ValidateEvery: 10},
+		Course: train.Course{Steps: steps, Schedule: train.Schedule{Warmup: 0.1, Cooldown: 0.5},
+			Optimizer: train.DefaultOptimizer(), Clip: 1, ValidateEvery: 10},
 		HeadText: traintest.HeadText(), Places: 8, Later: 3, DraftSteps: 4,
 	}
 	r.Optimizer.Muon, r.Optimizer.Rate = false, 1e-2
 	return r
 }
 
-// A router learns where its head's likeliest tokens are; one that was interrupted ends in the file of one left alone, on another number
-// of threads; and drafters of the head take it.
+// A router learns where its head's likeliest tokens are; one that was interrupted ends in the file
+// of one left alone, on another number of threads; and drafters of the head take it.
 func TestRouter(t *testing.T) {
 	j := traintest.JobWithTarget(t)
 	if err := Train(context.Background(), j, "eagle", tinyEagle(3, 10)); err != nil {
@@ -53,14 +54,17 @@ func TestRouter(t *testing.T) {
 			t.Fatal(err)
 		}
 		f := last.Figures
-		if last.Step != r.Steps || last.Validation["held"] >= first.Validation["held"] || f["held first fixed"] < 0.7 || f["held recall fixed"] < f["held recall position-aware"] ||
+		if last.Step != r.Steps || last.Validation["held"] >= first.Validation["held"] ||
+			f["held first fixed"] < 0.7 || f["held recall fixed"] < f["held recall position-aware"] ||
 			f["held tokens fixed"] <= f["held tokens position-aware"] {
-			t.Errorf("%s: held out %v at first, %v %v at step %d", name, first.Validation, last.Validation, f, last.Step)
+			t.Errorf("%s: held out %v at first, %v %v at step %d", name, first.Validation, last.Validation, f,
+				last.Step)
 		}
 
-		traintest.Interrupted(t, j, name, []int{13}, traintest.WithoutTheName, []string{"model-f32.gguf"}, func(ctx context.Context, j train.Job, name string) error {
-			return TrainRouter(ctx, j, name, head, r)
-		})
+		traintest.Interrupted(t, j, name, []int{13}, traintest.WithoutTheName, []string{"model-f32.gguf"},
+			func(ctx context.Context, j train.Job, name string) error {
+				return TrainRouter(ctx, j, name, head, r)
+			})
 		other := r
 		other.Top++
 		if err := TrainRouter(context.Background(), j, name, head, other); err == nil {
@@ -71,8 +75,10 @@ func TestRouter(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		target := draft.Target{Vocab: m.Config.Vocab, Context: m.Context(), Model: m, Heads: []draft.Head{{Name: head}, {Name: filepath.Join(j.Dir, name, "model-q8_0.gguf")}}}
-		for _, text := range []string{"eagle3+dynaspec", "eagle3+dynaspec-fixed:size=100", "eagle3+dynaspec:router=" + filepath.Join(j.Dir, name, "model-f32.gguf")} {
+		target := draft.Target{Vocab: m.Config.Vocab, Context: m.Context(), Model: m,
+			Heads: []draft.Head{{Name: head}, {Name: filepath.Join(j.Dir, name, "model-q8_0.gguf")}}}
+		for _, text := range []string{"eagle3+dynaspec", "eagle3+dynaspec-fixed:size=100",
+			"eagle3+dynaspec:router=" + filepath.Join(j.Dir, name, "model-f32.gguf")} {
 			if _, err := draft.New(text, target); err != nil {
 				t.Errorf("%s: %v", text, err)
 			}
@@ -91,8 +97,8 @@ func TestRouter(t *testing.T) {
 	}
 }
 
-// What a router is shown is what the head says as it serves: the likeliest token after each place is the first that its drafter drafts there,
-// and the rows of drafts go on from it.
+// What a router is shown is what the head says as it serves: the likeliest token after each place
+// is the first that its drafter drafts there, and the rows of drafts go on from it.
 func TestSightingsAreDrafts(t *testing.T) {
 	j := traintest.JobWithTarget(t)
 	m := j.Target
@@ -116,11 +122,14 @@ func TestSightingsAreDrafts(t *testing.T) {
 		if err := d.see(text, places, places, steps, rand.New(rand.NewPCG(1, 1)), &s); err != nil {
 			t.Fatal(err)
 		}
-		if len(s.tokens) != steps*len(places) || len(s.best) != d.top*len(s.tokens) || len(s.features) != m.Config.Hidden*len(s.tokens) {
-			t.Fatalf("%d rows, %d tokens and %d numbers of features for %d places", len(s.tokens), len(s.best), len(s.features), len(places))
+		if len(s.tokens) != steps*len(places) || len(s.best) != d.top*len(s.tokens) ||
+			len(s.features) != m.Config.Hidden*len(s.tokens) {
+			t.Fatalf("%d rows, %d tokens and %d numbers of features for %d places", len(s.tokens), len(s.best),
+				len(s.features), len(places))
 		}
 		chain := &grow.Linear{K: 1}
-		drafter, err := eagle.New(n, chain, false, nil, m.Pool(), draft.Target{Vocab: m.Config.Vocab, Context: m.Context(), Model: m})
+		drafter, err := eagle.New(n, chain, false, nil, m.Pool(),
+			draft.Target{Vocab: m.Config.Vocab, Context: m.Context(), Model: m})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -189,7 +198,8 @@ func TestRouterLoss(t *testing.T) {
 		const vocab, hidden, top = 20, 6, 3
 		embed := randomTable(rng, vocab, hidden)
 		clusters := [][]int32{{1, 2, 3}, {4, 5}, {6, 7, 8, 9}, {10}}
-		r, err := NewRouter(shortlist.RouterConfig{Embed: hidden, Hidden: hidden, Width: 5, Clusters: len(clusters)}, clusters, vocab, embed, pool, gemm.F32)
+		r, err := NewRouter(shortlist.RouterConfig{Embed: hidden, Hidden: hidden, Width: 5, Clusters: len(clusters)},
+			clusters, vocab, embed, pool, gemm.F32)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -211,7 +221,8 @@ func TestRouterLoss(t *testing.T) {
 			for i := range scores.Rows {
 				for c, members := range clusters {
 					p := 1 / (1 + math.Exp(-float64(scores.Row(i)[c])))
-					right := slices.ContainsFunc(s.best[i*top:(i+1)*top], func(token int32) bool { return slices.Contains(members, token) })
+					right := slices.ContainsFunc(s.best[i*top:(i+1)*top],
+						func(token int32) bool { return slices.Contains(members, token) })
 					if !right {
 						p = 1 - p
 					}
@@ -268,8 +279,9 @@ func TestRouterRecipeRefuses(t *testing.T) {
 	})
 }
 
-// Whether a checkpoint can be gone on with is for the fingerprint of its recipe to say, which is one of names and order of fields: a
-// change of these turns all runs away that were stopped before it.
+// Whether a checkpoint can be gone on with is for the fingerprint of its recipe to say, which is
+// one of names and order of fields: a change of these turns all runs away that were stopped before
+// it.
 func TestRouterFingerprintStays(t *testing.T) {
 	r := tinyRouter(7)
 	if got := train.Fingerprint(&r); got != "793e523fbe00df9b" {

@@ -13,13 +13,15 @@ import (
 	"github.com/grovellm/grove/shortlist"
 )
 
-// One call makes a family of a vocabulary of its own: a target, a head that is one of this target, and a router of this head. A recipe
-// that cannot be followed to the end is refused before the first step.
+// One call makes a family of a vocabulary of its own: a target, a head that is one of this target,
+// and a router of this head. A recipe that cannot be followed to the end is refused before the
+// first step.
 func TestSibling(t *testing.T) {
 	r := NewSiblingRecipe()
 	c := r.Target.Shape.Config()
 	if r.Target.Check() != nil || r.Head.Check(&c) != nil || r.Router.check() != nil || r.Target.Shape.Vocab != 32768 {
-		t.Errorf("the recipe is no recipe: %v %v %v, or not of 32768 tokens but %d", r.Target.Check(), r.Head.Check(&c), r.Router.check(), r.Target.Shape.Vocab)
+		t.Errorf("the recipe is no recipe: %v %v %v, or not of 32768 tokens but %d", r.Target.Check(),
+			r.Head.Check(&c), r.Router.check(), r.Target.Shape.Vocab)
 	}
 	j, shape := traintest.Job(t), traintest.Shape()
 	shape.Vocab = 270
@@ -33,7 +35,8 @@ func TestSibling(t *testing.T) {
 	}
 	defer m.Close()
 	target := draft.Target{Vocab: m.Config.Vocab, Context: m.Context(), Model: m}
-	if h, err := eagle.Open(draft.Head{Name: filepath.Join(j.Dir, "eagle", "model-q8_0.gguf")}, target); err != nil || h.Vocab != 270 {
+	if h, err := eagle.Open(draft.Head{Name: filepath.Join(j.Dir, "eagle", "model-q8_0.gguf")}, target); err != nil ||
+		h.Vocab != 270 {
 		t.Errorf("the head: %v", err)
 	}
 	f, err := gguf.Open(filepath.Join(j.Dir, "router", "model-q8_0.gguf"))

@@ -21,7 +21,8 @@ import (
 func tiny(steps int) Recipe {
 	r := NewRecipe()
 	r.Heads, r.KVHeads, r.HeadDim, r.FFN, r.From, r.Seed, r.Precision = 2, 2, 16, 64, nil, 3, "f32"
-	r.Course = train.Course{Steps: steps, Schedule: train.Schedule{Warmup: 0.1, Cooldown: 0.5}, Optimizer: train.DefaultOptimizer(), Clip: 1, ValidateEvery: 10}
+	r.Course = train.Course{Steps: steps, Schedule: train.Schedule{Warmup: 0.1, Cooldown: 0.5},
+		Optimizer: train.DefaultOptimizer(), Clip: 1, ValidateEvery: 10}
 	r.HeadText = traintest.HeadText()
 	r.Optimizer.MuonRate = 0.01
 	return r
@@ -43,13 +44,16 @@ func TestFalcon(t *testing.T) {
 		if err := Train(context.Background(), alone, name, r); err != nil {
 			t.Fatal(err)
 		}
-		if last.Step != r.Steps || last.Validation["held"] > 0.9*first.Validation["held"] || last.Figures["held chain"] <= 1 {
-			t.Errorf("%s: held out %v at first, %v %v at step %d", name, first.Validation, last.Validation, last.Figures, last.Step)
+		if last.Step != r.Steps || last.Validation["held"] > 0.9*first.Validation["held"] ||
+			last.Figures["held chain"] <= 1 {
+			t.Errorf("%s: held out %v at first, %v %v at step %d", name, first.Validation, last.Validation,
+				last.Figures, last.Step)
 		}
 		if name == "falcon" {
-			traintest.Interrupted(t, j, name, []int{13}, traintest.WholeFile, []string{"hf/model.safetensors"}, func(ctx context.Context, j train.Job, name string) error {
-				return Train(ctx, j, name, r)
-			})
+			traintest.Interrupted(t, j, name, []int{13}, traintest.WholeFile, []string{"hf/model.safetensors"},
+				func(ctx context.Context, j train.Job, name string) error {
+					return Train(ctx, j, name, r)
+				})
 		}
 		for _, file := range []string{"model-f32.gguf", "model-q8_0.gguf", "hf"} {
 			h := traintest.Opened(t, &j, name, file, j.Target, falcon.Open)
@@ -168,7 +172,8 @@ func alone(h *Head, text []int32, places []int, glances func(row int) bool, o ob
 		h.Exec.Gather(x, []int32{int32(place - k)}, y)
 		soft.Row = []int32{int32(place)}
 		targets := nn.Targets{Token: []int32{text[place+1]}, Soft: &soft, Share: o.soft}
-		sum += float64(scale) * float64(o.logits) * h.Exec.CrossEntropy(nn.Source{X: y}, &h.net.Head, targets, scale*o.logits).Sum
+		sum += float64(scale) * float64(o.logits) * h.Exec.CrossEntropy(nn.Source{X: y}, &h.net.Head, targets,
+			scale*o.logits).Sum
 		want := nn.NewMat(1, h.net.Hidden)
 		copy(want.Row(0), features.Row(place))
 		sum += float64(scale) * float64(o.states) * h.Exec.SmoothL1(y, want, scale*o.states).Sum
@@ -255,9 +260,12 @@ func TestWarm(t *testing.T) {
 func TestRefuses(t *testing.T) {
 	shape := traintest.Shape()
 	config := shape.Config()
-	traintest.Refuses(t, func() Recipe { return tiny(10) }, func(r *Recipe) error { return r.Check(&config) }, map[string]func(r *Recipe){
-		"steps": func(r *Recipe) { r.Steps = 0 }, "weights": func(r *Recipe) { r.Logits = 0 }, "temperature": func(r *Recipe) { r.Temperature = 0 },
-		"glancing": func(r *Recipe) { r.Glance[0] = 2 }, "have no room": func(r *Recipe) { r.Held.Length = 12 }, "predicts 20 tokens": func(r *Recipe) { r.Block, r.Short.Length, r.Long.Files = 20, 60, 0 },
-		"no block 9": func(r *Recipe) { r.From = []int{9} },
-	})
+	traintest.Refuses(t, func() Recipe { return tiny(10) }, func(r *Recipe) error { return r.Check(&config) },
+		map[string]func(r *Recipe){
+			"steps": func(r *Recipe) { r.Steps = 0 }, "weights": func(r *Recipe) { r.Logits = 0 },
+			"temperature": func(r *Recipe) { r.Temperature = 0 },
+			"glancing":    func(r *Recipe) { r.Glance[0] = 2 }, "have no room": func(r *Recipe) { r.Held.Length = 12 },
+			"predicts 20 tokens": func(r *Recipe) { r.Block, r.Short.Length, r.Long.Files = 20, 60, 0 },
+			"no block 9":         func(r *Recipe) { r.From = []int{9} },
+		})
 }

@@ -7,7 +7,8 @@ import (
 	"github.com/grovellm/grove/internal/train/traintest"
 )
 
-// Flags change what they name in the recipe of the shipped heads, which is that for their target, and nothing else.
+// Flags change what they name in the recipe of the shipped heads, which is that for their target,
+// and nothing else.
 func TestFlags(t *testing.T) {
 	m := traintest.Shipped(t)
 	three, half, none, rate, ce, adamw := 3, 0.5, 0.0, float32(1e-3), "ce", "adamw"
@@ -18,7 +19,8 @@ func TestFlags(t *testing.T) {
 		{Flags{Head: "causal"}, func(r *Recipe) {}},
 		{Flags{Head: "bidirectional"}, func(r *Recipe) { r.Causal = false }},
 		{Flags{Head: "causal", Gamma: &half, Loss: &ce}, func(r *Recipe) { r.Gamma, r.Loss = 0.5, "ce" }},
-		{Flags{Head: "causal", Optimizer: &adamw, AdamRate: &rate, ShortTime: &none, Gamma: &none}, func(r *Recipe) { // the paper's
+		// the paper's
+		{Flags{Head: "causal", Optimizer: &adamw, AdamRate: &rate, ShortTime: &none, Gamma: &none}, func(r *Recipe) {
 			r.Optimizer.Muon, r.Optimizer.Rate, r.ShortUntil, r.Gamma = false, 1e-3, 0, 0
 		}},
 		{Flags{Head: "causal", From: []int{-1}, Layers: &three}, func(r *Recipe) { r.From, r.Layers = nil, 3 }},

@@ -10,11 +10,13 @@ import (
 	"github.com/grovellm/grove/nn"
 )
 
-// handOn makes a layer's attention look at the anchor, from every row but the anchor's own, and put its embedding into the row, as
-// far as the values of the key/value heads are wide. Its MLP begins by adding nothing.
+// handOn makes a layer's attention look at the anchor, from every row but the anchor's own, and put
+// its embedding into the row, as far as the values of the key/value heads are wide. Its MLP begins
+// by adding nothing.
 //
-// Queries and keys have one dimension that counts, of the slowest rotation, whose sign the normalisation leaves: a key is positive
-// for an embedding and negative for a mask token and for context, a query positive for a mask token.
+// Queries and keys have one dimension that counts, of the slowest rotation, whose sign the
+// normalisation leaves: a key is positive for an embedding and negative for a mask token and for
+// context, a query positive for a mask token.
 func (h *Head) handOn(w *train.Warming, layer int, texts [][]int32) error {
 	hidden, dim := h.net.Hidden, h.net.HeadDim
 	part := func(name string) *nn.Param { return w.Head[fmt.Sprintf("blk.%d.%s.weight", layer, name)] }
@@ -45,7 +47,8 @@ func (h *Head) handOn(w *train.Warming, layer int, texts [][]int32) error {
 	h.net.Embed.Row(mask, int(h.net.Mask))
 	masks := [][]float32{train.Unit(mask)}
 
-	key, err := divide(hidden, set{tokens, 1, 1}, set{masks, -1, float64(len(tokens)) / 4}, set{h.contexts(texts), -1, 1})
+	key, err := divide(hidden, set{tokens, 1, 1}, set{masks, -1, float64(len(tokens)) / 4},
+		set{h.contexts(texts), -1, 1})
 	if err != nil {
 		return err
 	}
@@ -115,7 +118,8 @@ type set struct {
 	weight float64
 }
 
-// divide finds the direction whose products with the vectors of the sets are nearest to their values.
+// divide finds the direction whose products with the vectors of the sets are nearest to their
+// values.
 func divide(n int, sets ...set) ([]float64, error) {
 	a, b := mat.NewSymDense(n, nil), mat.NewVecDense(n, nil)
 	for _, s := range sets {

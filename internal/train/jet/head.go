@@ -16,10 +16,11 @@ import (
 
 // Head is a block head in training over a frozen target (paper 003 §2.3; reference jetspec.md §4).
 //
-// Of every text the target makes the taps of all tokens, and the distributions of the places from the first anchor on, once.
-// Anchors are drawn at random; each gets a block that hangs off the text just before its anchor, and all blocks of some texts run
-// in one pass. Row k of a block learns what the target says at the place k−1 after the anchor. Row 0, and rows beyond the text,
-// have no loss.
+// Of every text the target makes the taps of all tokens, and the distributions of the places from
+// the first anchor on, once. Anchors are drawn at random; each gets a block that hangs off the text
+// just before its anchor, and all blocks of some texts run in one pass. Row k of a block learns
+// what the target says at the place k−1 after the anchor. Row 0, and rows beyond the text, have no
+// loss.
 type Head struct {
 	train.OverTarget
 
@@ -75,8 +76,8 @@ func (o *objective) total(anchors []int, block, length int) float64 {
 	return sum
 }
 
-// gradient runs blocks under the anchors of some texts of one length and adds scale times the loss's gradient to the
-// parameters'.
+// gradient runs blocks under the anchors of some texts of one length and adds scale times the
+// loss's gradient to the parameters'.
 func (h *Head) gradient(texts [][]int32, anchors [][]int, block int, o objective, scale float32) (nn.Loss, error) {
 	h.Tape.Reset()
 	h.Tape.Attach()
@@ -89,8 +90,8 @@ func (h *Head) gradient(texts [][]int32, anchors [][]int, block int, o objective
 	return l, nil
 }
 
-// forward runs the blocks up to the last norm's input: the rows of a block for each anchor, in the order of texts and
-// anchors. It leaves their targets in h.targets.
+// forward runs the blocks up to the last norm's input: the rows of a block for each anchor, in the
+// order of texts and anchors. It leaves their targets in h.targets.
 func (h *Head) forward(texts [][]int32, anchors [][]int, block int, o objective) (nn.Mat, error) {
 	length := len(texts[0])
 	for i, as := range anchors {
@@ -120,7 +121,8 @@ func (h *Head) forward(texts [][]int32, anchors [][]int, block int, o objective)
 	return x, nil
 }
 
-// teach runs the target over the texts: their taps, and the distributions of the places that some row may predict.
+// teach runs the target over the texts: their taps, and the distributions of the places that some
+// row may predict.
 func (h *Head) teach(texts [][]int32, anchors [][]int, block int, o objective) {
 	length := len(texts[0])
 	first := length
@@ -147,7 +149,8 @@ func (h *Head) teach(texts [][]int32, anchors [][]int, block int, o objective) {
 	}
 }
 
-// layOut makes a trunk of every text, and hangs a block of so many rows under the token before each of its anchors.
+// layOut makes a trunk of every text, and hangs a block of so many rows under the token before each
+// of its anchors.
 func (h *Head) layOut(texts [][]int32, anchors [][]int, block int) {
 	h.trunks.Reset()
 	h.branches.Reset()

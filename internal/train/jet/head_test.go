@@ -23,14 +23,16 @@ import (
 // tinyHead is a recipe for the tiny target of tinySets.
 func tinyHead(causal bool, steps int) Recipe {
 	return Recipe{
-		Causal: causal, Block: 4, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 16, FFN: 32, RopeBase: 10000, Taps: []int{1, 2}, Seed: 3, Precision: "f32",
-		Course:   train.Course{Steps: steps, Schedule: train.Schedule{Warmup: 0.1, Cooldown: 0.5}, Optimizer: train.DefaultOptimizer(), Clip: 1, ValidateEvery: 10},
+		Causal: causal, Block: 4, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 16, FFN: 32, RopeBase: 10000,
+		Taps: []int{1, 2}, Seed: 3, Precision: "f32",
+		Course: train.Course{Steps: steps, Schedule: train.Schedule{Warmup: 0.1, Cooldown: 0.5},
+			Optimizer: train.DefaultOptimizer(), Clip: 1, ValidateEvery: 10},
 		HeadText: traintest.HeadText(), Loss: "kl", Temperature: 1, Anchors: 5, ShortBlock: 3, ShortUntil: 0.3,
 	}
 }
 
-// Heads of both kinds learn what the target says; one that was interrupted ends in the weights of one left alone, on
-// another number of threads; and what is exported opens as a head of the target.
+// Heads of both kinds learn what the target says; one that was interrupted ends in the weights of
+// one left alone, on another number of threads; and what is exported opens as a head of the target.
 func TestJet(t *testing.T) {
 	j := traintest.JobWithTarget(t)
 	for _, r := range []Recipe{tinyHead(true, 40), tinyHead(false, 40)} {
@@ -44,14 +46,17 @@ func TestJet(t *testing.T) {
 		if err := Train(context.Background(), alone, name, r); err != nil {
 			t.Fatal(err)
 		}
-		if last.Step != r.Steps || last.Loss > 0.8*first.Loss || last.Validation["held"] == 0 || last.Figures["held chain"] < 1 ||
+		if last.Step != r.Steps || last.Loss > 0.8*first.Loss || last.Validation["held"] == 0 ||
+			last.Figures["held chain"] < 1 ||
 			last.Figures["held "+train.HeldTree] < last.Figures["held chain"] {
-			t.Errorf("%s: loss %.3f at first, %.3f at step %d; held out %v %v", name, first.Loss, last.Loss, last.Step, last.Validation, last.Figures)
+			t.Errorf("%s: loss %.3f at first, %.3f at step %d; held out %v %v", name, first.Loss, last.Loss,
+				last.Step, last.Validation, last.Figures)
 		}
 
-		traintest.Interrupted(t, j, name, []int{17}, traintest.WholeFile, []string{"hf/model.safetensors"}, func(ctx context.Context, j train.Job, name string) error {
-			return Train(ctx, j, name, r)
-		})
+		traintest.Interrupted(t, j, name, []int{17}, traintest.WholeFile, []string{"hf/model.safetensors"},
+			func(ctx context.Context, j train.Job, name string) error {
+				return Train(ctx, j, name, r)
+			})
 		other := r
 		other.Gamma = 9
 		if err := Train(context.Background(), j, name, other); err == nil {
@@ -61,7 +66,8 @@ func TestJet(t *testing.T) {
 		m := j.Target
 		for _, file := range []string{"model-f32.gguf", "model-q8_0.gguf", "hf"} {
 			h := traintest.Opened(t, &j, name, file, m, jet.Open)
-			if h.Causal != r.Causal || h.Block != r.Block || !slices.Equal(h.Taps, r.Taps) || h.TargetLayers != j.Target.Config.Layers {
+			if h.Causal != r.Causal || h.Block != r.Block || !slices.Equal(h.Taps, r.Taps) ||
+				h.TargetLayers != j.Target.Config.Layers {
 				t.Errorf("%s/%s: the head opens as %+v", name, file, h.Config)
 			}
 		}
@@ -73,7 +79,8 @@ func TestJet(t *testing.T) {
 	if err := Train(context.Background(), j, "embedding", r); err != nil {
 		t.Fatal(err)
 	}
-	c, err := headfile.ReadConfig[jet.Config](draft.Head{Name: filepath.Join(j.Dir, "embedding", "model-q8_0.gguf")}, nil)
+	c, err := headfile.ReadConfig[jet.Config](draft.Head{Name: filepath.Join(j.Dir, "embedding", "model-q8_0.gguf")},
+		nil)
 	if err != nil || !slices.Equal(c.Taps, r.Taps) {
 		t.Errorf("taps %v, want %v (%v)", c.Taps, r.Taps, err)
 	}
@@ -82,8 +89,9 @@ func TestJet(t *testing.T) {
 	}
 }
 
-// The gradient of all blocks of some texts in one pass is the sum of those of each block alone, whose text ends where its last row
-// does: blocks do not see each other, nor the text from their anchors on.
+// The gradient of all blocks of some texts in one pass is the sum of those of each block alone,
+// whose text ends where its last row does: blocks do not see each other, nor the text from their
+// anchors on.
 func TestBlocksAreIndependent(t *testing.T) {
 	target := traintest.Target(t, 5)
 	rapid.Check(t, func(t *rapid.T) {
@@ -95,13 +103,15 @@ func TestBlocksAreIndependent(t *testing.T) {
 			t.Fatal(err)
 		}
 		h.Init(rapid.Uint64().Draw(t, "seed"))
-		o := objective{share: rapid.SampledFrom([]float32{0, 1}).Draw(t, "share"), temperature: 1, gamma: rapid.SampledFrom([]float64{0, 3}).Draw(t, "gamma"),
+		o := objective{share: rapid.SampledFrom([]float32{0, 1}).Draw(t, "share"), temperature: 1,
+			gamma:      rapid.SampledFrom([]float64{0, 3}).Draw(t, "gamma"),
 			divergence: rapid.SampledFrom([]nn.Divergence{nn.ForwardKL, nn.ReverseKL}).Draw(t, "divergence")}
 		length := rapid.IntRange(5, 40).Draw(t, "length")
 		texts, anchors := make([][]int32, rapid.IntRange(1, 3).Draw(t, "texts")), [][]int{}
 		for i := range texts {
 			texts[i] = rapid.SliceOfN(rapid.Int32Range(0, 58), length, length).Draw(t, "text")
-			anchors = append(anchors, train.DrawAnchors(1, uint64(i), texts[i], 1, length-2, r.Block, rapid.IntRange(1, 6).Draw(t, "anchors"), 1))
+			anchors = append(anchors, train.DrawAnchors(1, uint64(i), texts[i], 1, length-2, r.Block,
+				rapid.IntRange(1, 6).Draw(t, "anchors"), 1))
 		}
 		block := rapid.IntRange(2, r.Block).Draw(t, "rows")
 		h.Params.ZeroGrad()
@@ -124,15 +134,16 @@ func TestBlocksAreIndependent(t *testing.T) {
 				want.Add(l)
 			}
 		}
-		if math.Abs(got.Sum-want.Sum) > 1e-4*(1+want.Sum) || got.Rows != want.Rows || math.Abs(got.Weight-weight) > 1e-4*weight {
+		if math.Abs(got.Sum-want.Sum) > 1e-4*(1+want.Sum) || got.Rows != want.Rows ||
+			math.Abs(got.Weight-weight) > 1e-4*weight {
 			t.Fatalf("loss %+v together, %+v one by one; weight %g", got, want, weight)
 		}
 		traintest.SameGradients(t, together, traintest.Gradients(h.Params), 1e-4)
 	})
 }
 
-// A head that begins as the target, with a layer before it that hands on the anchor, drafts the next token before it has learned
-// anything; one that begins as random numbers does not.
+// A head that begins as the target, with a layer before it that hands on the anchor, drafts the
+// next token before it has learned anything; one that begins as random numbers does not.
 func TestWarm(t *testing.T) {
 	j := traintest.JobWithTarget(t)
 	right := func(from []int) float64 {

@@ -51,12 +51,14 @@ func (l *learner) Gradient(step int) (nn.Loss, error) {
 	l.anchors = l.anchors[:0]
 	weight := 0.0
 	for i, text := range texts {
-		l.anchors = append(l.anchors, train.DrawAnchors(r.Seed<<32+uint64(d.Length), uint64(first+i), text, d.First, d.Length-2, block, anchors, r.Circles))
+		l.anchors = append(l.anchors, train.DrawAnchors(r.Seed<<32+uint64(d.Length), uint64(first+i), text, d.First,
+			d.Length-2, block, anchors, r.Circles))
 		weight += o.total(l.anchors[i], block, d.Length)
 	}
 	var total nn.Loss
 	for at := 0; at < len(texts); at += r.MicroRows {
-		part, err := l.head.gradient(texts[at:at+r.MicroRows], l.anchors[at:at+r.MicroRows], block, o, float32(1/weight))
+		part, err := l.head.gradient(texts[at:at+r.MicroRows], l.anchors[at:at+r.MicroRows], block, o,
+			float32(1/weight))
 		if err != nil {
 			return nn.Loss{}, err
 		}

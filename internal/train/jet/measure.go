@@ -6,8 +6,8 @@ import (
 	"github.com/grovellm/grove/sample"
 )
 
-// Validate measures on every held-out source the loss, the share of right first guesses by depth, and τ: the tokens that a
-// verified chain, or tree, of the head's brings per round.
+// Validate measures on every held-out source the loss, the share of right first guesses by depth,
+// and τ: the tokens that a verified chain, or tree, of the head's brings per round.
 func (l *learner) Validate() (losses, figures map[string]float64, err error) {
 	return l.Heads.Validate(func(t *train.HeldText, figure func(string, float64)) (nn.Loss, error) {
 		m, err := l.head.measure(t, l.r.objective())

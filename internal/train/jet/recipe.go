@@ -18,15 +18,16 @@ type Recipe struct {
 	Layers, Heads, KVHeads, HeadDim, FFN int
 	RopeBase                             float64
 	Taps                                 []int
-	From                                 []int // the target's blocks that the layers begin as, or hand; empty: random weights
-	Seed                                 uint64
-	Precision                            string // of products: f32 or bf16
+	// the target's blocks that the layers begin as, or hand; empty: random weights
+	From      []int
+	Seed      uint64
+	Precision string // of products: f32 or bf16
 	train.Course
 
 	train.HeadText // anchors lie where a head learns, see there
 
-	// For the share ShortUntil of the steps blocks have ShortBlock rows, and there are as many more of them: what the first rows
-	// learn the later ones build on.
+	// For the share ShortUntil of the steps blocks have ShortBlock rows, and there are as many more
+	// of them: what the first rows learn the later ones build on.
 	ShortBlock int
 	ShortUntil float64
 
@@ -40,9 +41,11 @@ type Recipe struct {
 // NewRecipe is the recipe of the shipped block heads, causal (JetSpec) or not (DFlash).
 func NewRecipe(causal bool) Recipe {
 	r := Recipe{
-		Causal: causal, Block: 16, Layers: 7, Heads: 4, KVHeads: 2, HeadDim: 64, FFN: 352, RopeBase: 10000, Taps: []int{1, 2, 3, 4, 5},
+		Causal: causal, Block: 16, Layers: 7, Heads: 4, KVHeads: 2, HeadDim: 64, FFN: 352, RopeBase: 10000,
+		Taps: []int{1, 2, 3, 4, 5},
 		From: []int{train.Hand, 0, 1, 2, 3, 4, 5}, Seed: 4, Precision: "bf16",
-		Course:     train.Course{Steps: 1700, Schedule: train.Schedule{Warmup: 0.02, Cooldown: 0.65, Floor: 0.02}, Optimizer: train.DefaultOptimizer(), Clip: 1, ValidateEvery: 200},
+		Course: train.Course{Steps: 1700, Schedule: train.Schedule{Warmup: 0.02, Cooldown: 0.65, Floor: 0.02},
+			Optimizer: train.DefaultOptimizer(), Clip: 1, ValidateEvery: 200},
 		HeadText:   train.DefaultHeadText(),
 		ShortBlock: 8, ShortUntil: 0.5, Anchors: 64,
 		Loss: "kl", Temperature: 1, Gamma: 4,
@@ -51,11 +54,13 @@ func NewRecipe(causal bool) Recipe {
 	return r
 }
 
-// For is the recipe for another target: the head grows with it, and begins as it where its blocks are of that kind.
+// For is the recipe for another target: the head grows with it, and begins as it where its blocks
+// are of that kind.
 func (r Recipe) For(m *model.Model) Recipe {
 	c := &m.Config
 	r.Heads, r.KVHeads, r.HeadDim, r.FFN, r.RopeBase = c.Heads, c.KVHeads, c.HeadDim, c.FFN/64*32, c.Rope.Base
-	r.Taps, r.From = train.Spread(1, max(1, c.Layers-1), 5), append([]int{train.Hand}, train.Spread(0, c.Layers-1, 6)...)
+	r.Taps, r.From = train.Spread(1, max(1, c.Layers-1), 5),
+		append([]int{train.Hand}, train.Spread(0, c.Layers-1, 6)...)
 	r.Layers = len(r.From)
 	if !train.CanCopy(m, 0, true) || c.KVHeads*c.HeadDim > c.Hidden {
 		r.From = nil
@@ -66,7 +71,8 @@ func (r Recipe) For(m *model.Model) Recipe {
 // Basis is what recipes of all heads have.
 func (r *Recipe) Basis() train.Basis {
 	return train.Basis{Text: r.HeadText, Seed: r.Seed, Precision: r.Precision, Course: r.Course,
-		Layers: train.Layering{Layers: r.Layers, Heads: r.Heads, KVHeads: r.KVHeads, HeadDim: r.HeadDim, FFN: r.FFN, RopeBase: r.RopeBase}}
+		Layers: train.Layering{Layers: r.Layers, Heads: r.Heads, KVHeads: r.KVHeads, HeadDim: r.HeadDim, FFN: r.FFN,
+			RopeBase: r.RopeBase}}
 }
 
 // Check refuses a recipe that cannot be followed to its end for a target.
@@ -80,7 +86,8 @@ func (r *Recipe) Check(target *model.Config) error {
 	case !slices.Contains([]string{"kl", "reverse-kl", "ce"}, r.Loss):
 		return fmt.Errorf("loss %q: want kl, reverse-kl or ce", r.Loss)
 	case !(r.ShortUntil >= 0 && r.ShortUntil <= 1) || r.ShortUntil > 0 && (r.ShortBlock < 2 || r.ShortBlock > r.Block):
-		return fmt.Errorf("blocks of %d rows for the share %g of the steps: want 2 to %d, and a share from 0 to 1", r.ShortBlock, r.ShortUntil, r.Block)
+		return fmt.Errorf("blocks of %d rows for the share %g of the steps: want 2 to %d, and a share from 0 to 1",
+			r.ShortBlock, r.ShortUntil, r.Block)
 	case !(r.Temperature > 0):
 		return fmt.Errorf("temperature %g of the divergence: want a number above 0", r.Temperature)
 	case !(r.Gamma >= 0):
@@ -108,7 +115,8 @@ func (r *Recipe) objective() objective {
 
 // config is the head's shape over a target.
 func (r *Recipe) config(target *model.Config, mask int32) jet.Config {
-	return jet.Config{Config: r.Basis().Layers.Config(target), Block: r.Block, Causal: r.Causal, Mask: mask, Taps: r.Taps, TargetLayers: target.Layers}
+	return jet.Config{Config: r.Basis().Layers.Config(target), Block: r.Block, Causal: r.Causal, Mask: mask,
+		Taps: r.Taps, TargetLayers: target.Layers}
 }
 
 // Train trains a block head for the target of the job, in DIR/NAME. Text of the target's is in

@@ -30,7 +30,10 @@ func TestTrain(t *testing.T) {
 	j := traintest.JobWithTarget(t)
 	for name, change := range map[string]func(r *Recipe){
 		"shared": func(*Recipe) {},
-		"own":    func(r *Recipe) { r.OwnOutputs, r.Loss, r.Decay, r.ResBlocks, r.Precision = true, "kl", 0.8, 2, "bf16" },
+		"own": func(r *Recipe) {
+			r.OwnOutputs, r.Loss, r.Decay, r.ResBlocks, r.Precision = true, "kl", 0.8, 2,
+				"bf16"
+		},
 	} {
 		r := tiny(40)
 		change(&r)
@@ -38,11 +41,14 @@ func TestTrain(t *testing.T) {
 		if err := Train(context.Background(), alone, name, r); err != nil {
 			t.Fatal(err)
 		}
-		if last.Step != r.Steps || last.Loss > 0.8*first.Loss || last.Validation["held"] == 0 || last.Figures["held chain"] < 1 ||
+		if last.Step != r.Steps || last.Loss > 0.8*first.Loss || last.Validation["held"] == 0 ||
+			last.Figures["held chain"] < 1 ||
 			last.Figures["held "+train.HeldTree] < last.Figures["held chain"] {
-			t.Errorf("%s: loss %.3f at first, %.3f at step %d; held out %v %v", name, first.Loss, last.Loss, last.Step, last.Validation, last.Figures)
+			t.Errorf("%s: loss %.3f at first, %.3f at step %d; held out %v %v", name, first.Loss, last.Loss,
+				last.Step, last.Validation, last.Figures)
 		}
-		traintest.Interrupted(t, j, name, []int{17}, traintest.WholeFile, []string{"hf/medusa_lm_head.safetensors", "hf/config.json"},
+		traintest.Interrupted(t, j, name, []int{17}, traintest.WholeFile,
+			[]string{"hf/medusa_lm_head.safetensors", "hf/config.json"},
 			func(ctx context.Context, j train.Job, name string) error { return Train(ctx, j, name, r) })
 		other := r
 		other.Decay = 0.5
@@ -51,7 +57,8 @@ func TestTrain(t *testing.T) {
 		}
 		for _, file := range []string{"model-f32.gguf", "model-q8_0.gguf", "hf"} {
 			h := traintest.Opened(t, &j, name, file, j.Target, medusa.Open)
-			if h.Depths != r.Depths || h.ResBlocks != r.ResBlocks || h.OwnOutputs != r.OwnOutputs || len(h.Template) != r.Nodes ||
+			if h.Depths != r.Depths || h.ResBlocks != r.ResBlocks || h.OwnOutputs != r.OwnOutputs ||
+				len(h.Template) != r.Nodes ||
 				h.TargetLayers != j.Target.Config.Layers {
 				t.Errorf("%s/%s: the heads open as %+v", name, file, h.Config)
 			}
@@ -113,7 +120,8 @@ func TestPlacesAreIndependent(t *testing.T) {
 		texts, places := make([][]int32, rapid.IntRange(1, 3).Draw(t, "texts")), [][]int{}
 		for i := range texts {
 			texts[i] = rapid.SliceOfN(rapid.Int32Range(0, 58), length, length).Draw(t, "text")
-			places = append(places, train.DrawAnchors(1, uint64(i), texts[i], 1, length-2, r.Depths+1, rapid.IntRange(1, 6).Draw(t, "places"), 1))
+			places = append(places, train.DrawAnchors(1, uint64(i), texts[i], 1, length-2, r.Depths+1,
+				rapid.IntRange(1, 6).Draw(t, "places"), 1))
 		}
 		run := func(texts [][]int32, places [][]int) nn.Loss {
 			h.Tape.Reset()
@@ -132,7 +140,8 @@ func TestPlacesAreIndependent(t *testing.T) {
 				want.Add(run([][]int32{text[:min(length, p+1+r.Depths)]}, [][]int{{p}}))
 			}
 		}
-		if math.Abs(got.Sum-want.Sum) > 1e-4*(1+want.Sum) || got.Rows != want.Rows || math.Abs(got.Weight-want.Weight) > 1e-4*want.Weight {
+		if math.Abs(got.Sum-want.Sum) > 1e-4*(1+want.Sum) || got.Rows != want.Rows ||
+			math.Abs(got.Weight-want.Weight) > 1e-4*want.Weight {
 			t.Fatalf("loss %+v together, %+v one by one", got, want)
 		}
 		weight := 0.0
@@ -154,20 +163,21 @@ func TestPlacesAreIndependent(t *testing.T) {
 func TestRecipeRefuses(t *testing.T) {
 	shape := traintest.Shape()
 	c := shape.Config()
-	traintest.Refuses(t, func() Recipe { return tiny(40) }, func(r *Recipe) error { return r.Check(&c) }, map[string]func(r *Recipe){
-		"0 Medusa heads":  func(r *Recipe) { r.Depths = 0 },
-		"0 residual":      func(r *Recipe) { r.ResBlocks = 0 },
-		"precision":       func(r *Recipe) { r.Precision = "f16" },
-		"0 rows each":     func(r *Recipe) { r.Places = 0 },
-		"loss \"mse\"":    func(r *Recipe) { r.Loss = "mse" },
-		"decay":           func(r *Recipe) { r.Decay = math.NaN() },
-		"template of 0":   func(r *Recipe) { r.Nodes = 0 },
-		"room":            func(r *Recipe) { r.Depths = 17 },
-		"0 steps":         func(r *Recipe) { r.Steps = 0 },
-		"in parts of 2":   func(r *Recipe) { r.Rows = 3 },
-		"text \"web\"":    func(r *Recipe) { r.Text = "web" },
-		"48 tokens, 47 o": func(r *Recipe) { r.Long.Prompt = 47 },
-	})
+	traintest.Refuses(t, func() Recipe { return tiny(40) }, func(r *Recipe) error { return r.Check(&c) },
+		map[string]func(r *Recipe){
+			"0 Medusa heads":  func(r *Recipe) { r.Depths = 0 },
+			"0 residual":      func(r *Recipe) { r.ResBlocks = 0 },
+			"precision":       func(r *Recipe) { r.Precision = "f16" },
+			"0 rows each":     func(r *Recipe) { r.Places = 0 },
+			"loss \"mse\"":    func(r *Recipe) { r.Loss = "mse" },
+			"decay":           func(r *Recipe) { r.Decay = math.NaN() },
+			"template of 0":   func(r *Recipe) { r.Nodes = 0 },
+			"room":            func(r *Recipe) { r.Depths = 17 },
+			"0 steps":         func(r *Recipe) { r.Steps = 0 },
+			"in parts of 2":   func(r *Recipe) { r.Rows = 3 },
+			"text \"web\"":    func(r *Recipe) { r.Text = "web" },
+			"48 tokens, 47 o": func(r *Recipe) { r.Long.Prompt = 47 },
+		})
 	target := train.TargetRecipe().Shape
 	c, r := target.Config(), NewRecipe()
 	if err := r.Check(&c); err != nil {
@@ -183,8 +193,12 @@ func TestFlags(t *testing.T) {
 		change func(r *Recipe)
 	}{
 		{Flags{}, func(*Recipe) {}},
-		{Flags{Depths: &three, ResBlocks: &three, OwnOutputs: &yes}, func(r *Recipe) { r.Depths, r.ResBlocks, r.OwnOutputs = 3, 3, true }},
-		{Flags{Decay: &decay, Loss: &kl, Rate: &rate}, func(r *Recipe) { r.Decay, r.Loss, r.Optimizer.Rate = 0.8, "kl", 2e-3 }},
+		{Flags{Depths: &three, ResBlocks: &three, OwnOutputs: &yes},
+			func(r *Recipe) { r.Depths, r.ResBlocks, r.OwnOutputs = 3, 3, true }},
+		{Flags{Decay: &decay, Loss: &kl, Rate: &rate}, func(r *Recipe) {
+			r.Decay, r.Loss, r.Optimizer.Rate = 0.8,
+				"kl", 2e-3
+		}},
 		{Flags{Nodes: &three, Steps: &three, Places: &three}, func(r *Recipe) { r.Nodes, r.Steps, r.Places = 3, 3, 3 }},
 	} {
 		want := NewRecipe()

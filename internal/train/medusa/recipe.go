@@ -35,7 +35,8 @@ func NewRecipe() Recipe {
 	r := Recipe{
 		Depths: 5, ResBlocks: 1, Seed: 8, Precision: "bf16",
 		Course: train.Course{
-			Steps: 1000, Schedule: train.Schedule{Warmup: 0.1, Cooldown: 0.9, Cosine: true}, Clip: 1, ValidateEvery: 200,
+			Steps: 1000, Schedule: train.Schedule{Warmup: 0.1, Cooldown: 0.9, Cosine: true}, Clip: 1,
+			ValidateEvery: 200,
 		},
 		HeadText: train.DefaultHeadText(),
 		Places:   192, Loss: "ce", Decay: 1, Nodes: len(medusa.PaperTemplate),

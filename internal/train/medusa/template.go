@@ -9,11 +9,11 @@ import (
 	"github.com/grovellm/grove/tree"
 )
 
-// fitTemplate returns the template of so many nodes that is accepted most often, given at many places of a
-// text the rank of the right token at each depth; of a token that was not ranked it is negative. A
-// path is as good as the share of places whose ranks begin with it. The best are taken one after
-// the other, as the paper does with products of the heads' accuracies (section 2.3.3): counted
-// together, what one head gets right may tell of the next.
+// fitTemplate returns the template of so many nodes that is accepted most often, given at many
+// places of a text the rank of the right token at each depth; of a token that was not ranked it is
+// negative. A path is as good as the share of places whose ranks begin with it. The best are taken
+// one after the other, as the paper does with products of the heads' accuracies (section 2.3.3):
+// counted together, what one head gets right may tell of the next.
 func fitTemplate(ranks [][]int, nodes int) medusa.Template {
 	f := &fitting{ranks: ranks, at: [][]int32{nil}}
 	for i := range ranks {

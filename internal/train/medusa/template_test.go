@@ -74,7 +74,8 @@ func TestFit(t *testing.T) {
 		best := fitTemplate(ranks, rapid.IntRange(1, 12).Draw(r, "nodes"))
 		for range 10 {
 			if other := genTemplate(r, len(best)); accepted(other, ranks) > accepted(best, ranks) {
-				r.Fatalf("%v is accepted %d times, the fitted %v %d times", other, accepted(other, ranks), best, accepted(best, ranks))
+				r.Fatalf("%v is accepted %d times, the fitted %v %d times", other, accepted(other, ranks), best,
+					accepted(best, ranks))
 			}
 		}
 	})

@@ -18,8 +18,10 @@ import (
 // tiny is a recipe for the tiny target of traintest.
 func tiny(steps int) Recipe {
 	r := Recipe{
-		Layers: 2, Heads: 4, KVHeads: 2, HeadDim: 16, FFN: 64, RopeBase: 10000, Taps: []int{0, 1, 2}, Seed: 3, Precision: "f32",
-		Course:   train.Course{Steps: steps, Schedule: train.Schedule{Warmup: 0.1, Cooldown: 0.5}, Optimizer: train.DefaultOptimizer(), Clip: 1, ValidateEvery: 10},
+		Layers: 2, Heads: 4, KVHeads: 2, HeadDim: 16, FFN: 64, RopeBase: 10000, Taps: []int{0, 1, 2}, Seed: 3,
+		Precision: "f32",
+		Course: train.Course{Steps: steps, Schedule: train.Schedule{Warmup: 0.1, Cooldown: 0.5},
+			Optimizer: train.DefaultOptimizer(), Clip: 1, ValidateEvery: 10},
 		HeadText: traintest.HeadText(), Depths: 4, Places: 12, Keep: 0.7, KeepLeast: 0.2,
 	}
 	r.Optimizer.MuonRate = 0.01
@@ -42,14 +44,17 @@ func TestTrain(t *testing.T) {
 		if err := Train(context.Background(), alone, name, r); err != nil {
 			t.Fatal(err)
 		}
-		if last.Step != r.Steps || last.Validation["held"] > 0.9*first.Validation["held"] || last.Figures["held chain"] <= 1 ||
+		if last.Step != r.Steps || last.Validation["held"] > 0.9*first.Validation["held"] ||
+			last.Figures["held chain"] <= 1 ||
 			last.Figures["held "+train.HeldTree] < last.Figures["held chain"] {
-			t.Errorf("%s: held out %v at first, %v %v at step %d", name, first.Validation, last.Validation, last.Figures, last.Step)
+			t.Errorf("%s: held out %v at first, %v %v at step %d", name, first.Validation, last.Validation,
+				last.Figures, last.Step)
 		}
 		if name == "peagle" {
-			traintest.Interrupted(t, j, name, []int{13}, traintest.WholeFile, []string{"speculators/model.safetensors"}, func(ctx context.Context, j train.Job, name string) error {
-				return Train(ctx, j, name, r)
-			})
+			traintest.Interrupted(t, j, name, []int{13}, traintest.WholeFile,
+				[]string{"speculators/model.safetensors"}, func(ctx context.Context, j train.Job, name string) error {
+					return Train(ctx, j, name, r)
+				})
 		}
 		other := r
 		other.Keep = 0.5
@@ -62,7 +67,8 @@ func TestTrain(t *testing.T) {
 		}
 		for _, file := range files {
 			h := traintest.Opened(t, &j, name, file, j.Target, peagle.Open)
-			if h.Depths != r.Depths || h.Masks > 0 != r.Masks || !slices.Equal(h.Taps, r.Taps) || r.DraftVocab > 0 && len(h.Base.Tokens) != r.DraftVocab {
+			if h.Depths != r.Depths || h.Masks > 0 != r.Masks || !slices.Equal(h.Taps, r.Taps) || r.DraftVocab > 0 &&
+				len(h.Base.Tokens) != r.DraftVocab {
 				t.Errorf("%s/%s: the head opens as %+v", name, file, h.Config)
 			}
 		}
@@ -107,7 +113,8 @@ func TestDrop(t *testing.T) {
 		keep, least := rapid.Float64Range(0.1, 1).Draw(t, "keep"), rapid.Float64Range(0, 0.5).Draw(t, "least")
 		seed := rapid.Uint64().Draw(t, "seed")
 		g := drop(seed, 1, places, depths, last, keep, least)
-		if again := drop(seed, 1, places, depths, last, keep, least); !slices.Equal(again.depths, g.depths) || !slices.Equal(g.places, places) {
+		if again := drop(seed, 1, places, depths, last, keep, least); !slices.Equal(again.depths, g.depths) ||
+			!slices.Equal(g.places, places) {
 			t.Fatal("not a function of the seed")
 		}
 		total := 0
@@ -179,12 +186,14 @@ func TestBlocksAreIndependent(t *testing.T) {
 					if d > 0 {
 						block.depths[0] = d
 						less := h.gradient([][]int32{text[:p+d+2]}, []group{block}, -1)
-						want.Sum, want.Rows, want.Weight = want.Sum-less.Sum, want.Rows-less.Rows, want.Weight-less.Weight
+						want.Sum, want.Rows, want.Weight = want.Sum-less.Sum, want.Rows-less.Rows,
+							want.Weight-less.Weight
 					}
 				}
 			}
 		}
-		if math.Abs(got.Sum-want.Sum) > 1e-4*(1+want.Sum) || got.Rows != want.Rows || math.Abs(got.Weight-want.Weight) > 1e-4*(1+want.Weight) {
+		if math.Abs(got.Sum-want.Sum) > 1e-4*(1+want.Sum) || got.Rows != want.Rows ||
+			math.Abs(got.Weight-want.Weight) > 1e-4*(1+want.Weight) {
 			t.Fatalf("loss %+v together, %+v one by one", got, want)
 		}
 		traintest.SameGradients(t, together, traintest.Gradients(h.Params), 4e-4)

@@ -16,10 +16,11 @@ type Recipe struct {
 	Layers, Heads, KVHeads, HeadDim, FFN int
 	RopeBase                             float64
 	Taps                                 []int
-	DraftVocab                           int   // so many of the most frequent tokens; 0: all
-	From                                 []int // the target's blocks as whose MLPs the first layer's begins; empty: random weights
-	Seed                                 uint64
-	Precision                            string // of products: f32 or bf16
+	DraftVocab                           int // so many of the most frequent tokens; 0: all
+	// the target's blocks as whose MLPs the first layer's begins; empty: random weights
+	From      []int
+	Seed      uint64
+	Precision string // of products: f32 or bf16
 	train.Course
 	train.HeadText
 
@@ -88,7 +89,8 @@ func (r *Recipe) Check(target *model.Config) error {
 // EAGLE-3's has none.
 func (r *Recipe) config(target *model.Config, mask int32) peagle.Config {
 	base := eagle.Config{
-		Config: r.Basis().Layers.Config(target), Version: 3, Taps: r.Taps, DraftVocab: target.Vocab, TargetLayers: target.Layers,
+		Config: r.Basis().Layers.Config(target), Version: 3, Taps: r.Taps, DraftVocab: target.Vocab,
+		TargetLayers: target.Layers,
 	}
 	c := peagle.Config{Config: base, Depths: r.Depths, Mask: mask}
 	if r.DraftVocab > 0 {

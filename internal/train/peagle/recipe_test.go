@@ -13,20 +13,21 @@ import (
 func TestRecipeRefuses(t *testing.T) {
 	s := traintest.Shape()
 	shape := s.Config()
-	traintest.Refuses(t, func() Recipe { return tiny(40) }, func(r *Recipe) error { return r.Check(&shape) }, map[string]func(r *Recipe){
-		"no block 2":             func(r *Recipe) { r.From = []int{2} },
-		"whole blocks":           func(r *Recipe) { r.FFN = 48 },
-		"tapped layers":          func(r *Recipe) { r.Taps = []int{1, 3} },
-		"precision":              func(r *Recipe) { r.Precision = "f16" },
-		"depths are 1":           func(r *Recipe) { r.Depths = 1 },
-		"room":                   func(r *Recipe) { r.Depths = 17 },
-		"share 0 of":             func(r *Recipe) { r.Keep = 0 },
-		"share NaN":              func(r *Recipe) { r.Keep = math.NaN() },
-		"and 1.5 at least":       func(r *Recipe) { r.KeepLeast = 1.5 },
-		"0 rows each":            func(r *Recipe) { r.Places = 0 },
-		"vocabulary of 999":      func(r *Recipe) { r.DraftVocab = 999 },
-		"4 heads do not share 3": func(r *Recipe) { r.KVHeads = 3 },
-	})
+	traintest.Refuses(t, func() Recipe { return tiny(40) }, func(r *Recipe) error { return r.Check(&shape) },
+		map[string]func(r *Recipe){
+			"no block 2":             func(r *Recipe) { r.From = []int{2} },
+			"whole blocks":           func(r *Recipe) { r.FFN = 48 },
+			"tapped layers":          func(r *Recipe) { r.Taps = []int{1, 3} },
+			"precision":              func(r *Recipe) { r.Precision = "f16" },
+			"depths are 1":           func(r *Recipe) { r.Depths = 1 },
+			"room":                   func(r *Recipe) { r.Depths = 17 },
+			"share 0 of":             func(r *Recipe) { r.Keep = 0 },
+			"share NaN":              func(r *Recipe) { r.Keep = math.NaN() },
+			"and 1.5 at least":       func(r *Recipe) { r.KeepLeast = 1.5 },
+			"0 rows each":            func(r *Recipe) { r.Places = 0 },
+			"vocabulary of 999":      func(r *Recipe) { r.DraftVocab = 999 },
+			"4 heads do not share 3": func(r *Recipe) { r.KVHeads = 3 },
+		})
 	shipped, r := train.TargetRecipe().Shape, NewRecipe()
 	c := shipped.Config()
 	if err := r.Check(&c); err != nil {
@@ -43,9 +44,12 @@ func TestFlags(t *testing.T) {
 		change func(r *Recipe)
 	}{
 		{Flags{}, func(*Recipe) {}},
-		{Flags{Depths: &two, Keep: &half, KeepLeast: &half}, func(r *Recipe) { r.Depths, r.Keep, r.KeepLeast = 2, 0.5, 0.5 }},
-		{Flags{From: []int{-1}, Taps: []int{0, 2, 4}, Layers: &two}, func(r *Recipe) { r.From, r.Taps, r.Layers = nil, []int{0, 2, 4}, 2 }},
-		{Flags{Masks: true, DraftVocab: &two, Only: &source}, func(r *Recipe) { r.Masks, r.DraftVocab, r.Only = true, 2, "go" }},
+		{Flags{Depths: &two, Keep: &half, KeepLeast: &half},
+			func(r *Recipe) { r.Depths, r.Keep, r.KeepLeast = 2, 0.5, 0.5 }},
+		{Flags{From: []int{-1}, Taps: []int{0, 2, 4}, Layers: &two},
+			func(r *Recipe) { r.From, r.Taps, r.Layers = nil, []int{0, 2, 4}, 2 }},
+		{Flags{Masks: true, DraftVocab: &two, Only: &source},
+			func(r *Recipe) { r.Masks, r.DraftVocab, r.Only = true, 2, "go" }},
 	} {
 		want := NewRecipe()
 		c.change(&want)

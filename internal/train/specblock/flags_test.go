@@ -17,8 +17,10 @@ func TestFlags(t *testing.T) {
 		change func(r *Recipe)
 	}{
 		{Flags{}, func(r *Recipe) {}},
-		{Flags{Blocks: &three, RankTexts: &three, RankSteps: &three}, func(r *Recipe) { r.Rounds, r.Ranks.Texts, r.Ranks.Steps = 3, 3, 3 }},
-		{Flags{From: []int{1, 2}, Balance: &half, Only: "go"}, func(r *Recipe) { r.From, r.Layers, r.Balance, r.Only = []int{1, 2}, 2, 0.5, "go" }},
+		{Flags{Blocks: &three, RankTexts: &three, RankSteps: &three},
+			func(r *Recipe) { r.Rounds, r.Ranks.Texts, r.Ranks.Steps = 3, 3, 3 }},
+		{Flags{From: []int{1, 2}, Balance: &half, Only: "go"},
+			func(r *Recipe) { r.From, r.Layers, r.Balance, r.Only = []int{1, 2}, 2, 0.5, "go" }},
 		{Flags{From: []int{-1}, Taps: []int{2}}, func(r *Recipe) { r.From, r.Taps = nil, []int{2} }},
 		{Flags{Broadcast: true}, func(r *Recipe) { r.Broadcast = true }},
 	} {

@@ -12,12 +12,14 @@ import (
 	"github.com/grovellm/grove/nn"
 )
 
-// Head is a SpecBlock head in training over a frozen target (paper 004 §3.3; reference specblock.md §3).
+// Head is a SpecBlock head in training over a frozen target (paper 004 §3.3; reference specblock.md
+// §3).
 //
-// The first blocks of all entries of a text are computed in one pass, since each sees the rows of those before it. Of some, drawn at
-// random, the rows are taught, and later blocks go on from them: a second from a row of the first, a third from one of the second, on
-// the head's own states and the text's tokens. All that start after as many blocks run in one pass, over the keys and values that the
-// passes before it left, and the gradient goes back through all passes.
+// The first blocks of all entries of a text are computed in one pass, since each sees the rows of
+// those before it. Of some, drawn at random, the rows are taught, and later blocks go on from them:
+// a second from a row of the first, a third from one of the second, on the head's own states and
+// the text's tokens. All that start after as many blocks run in one pass, over the keys and values
+// that the passes before it left, and the gradient goes back through all passes.
 type Head struct {
 	train.OverTarget
 
@@ -33,8 +35,9 @@ type Head struct {
 	judging judging
 }
 
-// start is where blocks are taught: the place of the token that the first is given, the last committed one, and for every block after
-// that the row of the block before it, from 1, from which it starts.
+// start is where blocks are taught: the place of the token that the first is given, the last
+// committed one, and for every block after that the row of the block before it, from 1, from which
+// it starts.
 type start struct {
 	at   int
 	cuts []int
@@ -59,8 +62,8 @@ type block struct {
 	start    int // number of the start that it belongs to, counted through all texts
 }
 
-// NewHead returns a head of zeros over a target, whose products run as kind (F32 or BF16). tokens are those of its draft vocabulary;
-// nil: all.
+// NewHead returns a head of zeros over a target, whose products run as kind (F32 or BF16). tokens
+// are those of its draft vocabulary; nil: all.
 func NewHead(c specblock.Config, tokens []int32, target *model.Model, kind gemm.Type) (*Head, error) {
 	h := &Head{OverTarget: train.NewOverTarget(target, c.Taps, kind), judging: newJudging(target.Pool())}
 	w := train.Trained{Params: h.Params}
@@ -78,18 +81,21 @@ func NewHead(c specblock.Config, tokens []int32, target *model.Model, kind gemm.
 // Config is the head's shape.
 func (h *Head) Config() *specblock.Config { return &h.net.Config }
 
-// forward runs the first blocks of all entries of some texts of one length, and as many rounds of blocks in all. Afterwards
-// rounds[b].states are the rows of round b before the last norm, rounds[b].said is what they say, and soft has the target's
-// distributions from place h.first on. Blocks whose token the text does not have, or not the one after it, are left out.
+// forward runs the first blocks of all entries of some texts of one length, and as many rounds of
+// blocks in all. Afterwards rounds[b].states are the rows of round b before the last norm,
+// rounds[b].said is what they say, and soft has the target's distributions from place h.first on.
+// Blocks whose token the text does not have, or not the one after it, are left out.
 //
-// onPath keeps to starts that drafting comes to: where the row of a cut comes after a wrong one of its block, the block starts from an
-// earlier one. What the text has there is that row's first guess or an alternative.
+// onPath keeps to starts that drafting comes to: where the row of a cut comes after a wrong one of
+// its block, the block starts from an earlier one. What the text has there is that row's first
+// guess or an alternative.
 func (h *Head) forward(texts [][]int32, starts [][]start, rounds int, onPath bool) error {
 	length, block := len(texts[0]), h.net.Block
 	h.first = length
 	for i, list := range starts {
 		for _, s := range list {
-			if s.at < 1 || s.at > length-2 || len(s.cuts) < rounds-1 || slices.ContainsFunc(s.cuts, func(c int) bool { return c < 1 || c > block }) {
+			if s.at < 1 || s.at > length-2 || len(s.cuts) < rounds-1 ||
+				slices.ContainsFunc(s.cuts, func(c int) bool { return c < 1 || c > block }) {
 				return fmt.Errorf("text %d of %d tokens: a start at %d with cuts %v: want a place after the first token and before the last, and %d cuts of 1 to %d",
 					i, length, s.at, s.cuts, rounds-1, block)
 			}
@@ -134,7 +140,8 @@ func (h *Head) trunk(starts [][]start) {
 		h.tokens = append(h.tokens, text[1:]...)
 		for _, s := range starts[i] {
 			entry := s.at - 1
-			r.blocks = append(r.blocks, block{text: i, at: s.at, row: (i*entries + entry) * n.Block, node: entry * n.Block, start: number})
+			r.blocks = append(r.blocks, block{text: i, at: s.at, row: (i*entries + entry) * n.Block,
+				node: entry * n.Block, start: number})
 			number++
 		}
 	}
@@ -145,7 +152,8 @@ func (h *Head) trunk(starts [][]start) {
 	h.judge(r)
 }
 
-// goOn runs the blocks that start from those of the round before b, and reports whether there are any.
+// goOn runs the blocks that start from those of the round before b, and reports whether there are
+// any.
 func (h *Head) goOn(b int, starts [][]start, onPath bool) bool {
 	n, r, last := h.net, h.rounds[b], h.rounds[b-1]
 	r.forest.Reset()

@@ -20,16 +20,20 @@ import (
 // tinySpecBlock is a recipe for the tiny target of tinyJob.
 func tinySpecBlock(steps int) Recipe {
 	return Recipe{
-		Block: 3, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 16, FFN: 32, RankWidth: 32, RopeBase: 10000, Taps: []int{0, 1, 2}, Shift: true, Broadcast: true,
+		Block: 3, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 16, FFN: 32, RankWidth: 32, RopeBase: 10000,
+		Taps: []int{0, 1, 2}, Shift: true, Broadcast: true,
 		Seed: 3, Precision: "f32",
-		Course:   train.Course{Steps: steps, Schedule: train.Schedule{Warmup: 0.1, Cooldown: 0.5}, Optimizer: train.DefaultOptimizer(), Clip: 1, ValidateEvery: 10},
+		Course: train.Course{Steps: steps, Schedule: train.Schedule{Warmup: 0.1, Cooldown: 0.5},
+			Optimizer: train.DefaultOptimizer(), Clip: 1, ValidateEvery: 10},
 		HeadText: traintest.HeadText(), Anchors: 5, Rounds: 2, Settle: 0.3, Decay: 0.8, ValidPrefix: true,
-		Ranks: RankFit{Texts: 6, Apart: 2, Rows: 64, Course: train.Course{Steps: 40, Optimizer: newRankFit().Optimizer}},
+		Ranks: RankFit{Texts: 6, Apart: 2, Rows: 64, Course: train.Course{Steps: 40,
+			Optimizer: newRankFit().Optimizer}},
 	}
 }
 
-// A head learns what the target says; one that was interrupted ends in the weights of one left alone, on another number of threads;
-// what is exported opens as a head of the target, and what is measured is written down.
+// A head learns what the target says; one that was interrupted ends in the weights of one left
+// alone, on another number of threads; what is exported opens as a head of the target, and what is
+// measured is written down.
 func TestSpecBlock(t *testing.T) {
 	j := traintest.JobWithTarget(t)
 	r := tinySpecBlock(30)
@@ -39,17 +43,21 @@ func TestSpecBlock(t *testing.T) {
 	if err := Train(context.Background(), alone, "specblock", r); err != nil {
 		t.Fatal(err)
 	}
-	if last.Step != r.Steps || last.Loss > 0.8*first.Loss || last.Validation["held"] == 0 || last.Figures["held chain"] < 1.2 ||
+	if last.Step != r.Steps || last.Loss > 0.8*first.Loss || last.Validation["held"] == 0 ||
+		last.Figures["held chain"] < 1.2 ||
 		last.Figures["held place 01"] < 0.2 || last.Figures["held rank F1"] == 0 {
-		t.Errorf("loss %.3f at first, %.3f at step %d; held out %v %v", first.Loss, last.Loss, last.Step, last.Validation, last.Figures)
+		t.Errorf("loss %.3f at first, %.3f at step %d; held out %v %v", first.Loss, last.Loss, last.Step,
+			last.Validation, last.Figures)
 	}
-	if table := notes[len(notes)-1]; !strings.Contains(table, "a second block after row") || !strings.Contains(table, "recall") {
+	if table := notes[len(notes)-1]; !strings.Contains(table, "a second block after row") ||
+		!strings.Contains(table, "recall") {
 		t.Errorf("the last note is %q, want the tables", table)
 	}
 
-	traintest.Interrupted(t, j, "specblock", []int{17, 35}, traintest.WholeFile, []string{"hf/model.safetensors", "measures.json"}, func(ctx context.Context, j train.Job, name string) error {
-		return Train(ctx, j, name, r)
-	})
+	traintest.Interrupted(t, j, "specblock", []int{17, 35}, traintest.WholeFile,
+		[]string{"hf/model.safetensors", "measures.json"}, func(ctx context.Context, j train.Job, name string) error {
+			return Train(ctx, j, name, r)
+		})
 	ranksComeAfter(t, j, r)
 	other := r
 	other.ValidPrefix = false
@@ -60,7 +68,9 @@ func TestSpecBlock(t *testing.T) {
 	m := j.Target
 	for _, file := range []string{"model-f32.gguf", "model-q8_0.gguf", "hf"} {
 		h := traintest.Opened(t, &j, "specblock", file, m, specblock.Open)
-		if want := r.config(&m.Config); h.Block != want.Block || !slices.Equal(h.Taps, want.Taps) || h.RankWidth != want.RankWidth || !h.Shift || !h.Broadcast || h.TargetLayers != m.Config.Layers || h.RankOffset == want.RankOffset {
+		if want := r.config(&m.Config); h.Block != want.Block || !slices.Equal(h.Taps, want.Taps) ||
+			h.RankWidth != want.RankWidth || !h.Shift || !h.Broadcast || h.TargetLayers != m.Config.Layers ||
+			h.RankOffset == want.RankOffset {
 			t.Errorf("%s: the head opens as %+v", file, h.Config)
 		}
 	}
@@ -69,10 +79,11 @@ func TestSpecBlock(t *testing.T) {
 	specBlockWarm(t, &j)
 }
 
-// specBlockServes: a head drafts as it is measured. The rounds of a loop with chains are those that its rows in training foretell, to
-// the last.
+// specBlockServes: a head drafts as it is measured. The rounds of a loop with chains are those that
+// its rows in training foretell, to the last.
 func specBlockServes(t *testing.T, j *train.Job, r *Recipe, m *model.Model) {
-	served, err := specblock.Open(draft.Head{Name: filepath.Join(j.Dir, "specblock", "model-f32.gguf")}, draft.Target{Model: m})
+	served, err := specblock.Open(draft.Head{Name: filepath.Join(j.Dir, "specblock", "model-f32.gguf")},
+		draft.Target{Model: m})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +113,8 @@ func specBlockServes(t *testing.T, j *train.Job, r *Recipe, m *model.Model) {
 	for _, text := range l.Examples() {
 		prompts = append(prompts, text[:6])
 	}
-	out, stats := drafttest.Generate(t, m, d, speculate.Options{Budget: 60, Uncontrolled: true}, sample.Params{}, prompts)
+	out, stats := drafttest.Generate(t, m, d, speculate.Options{Budget: 60, Uncontrolled: true}, sample.Params{},
+		prompts)
 	rounds := 0
 	for i, prompt := range prompts {
 		text := slices.Concat(prompt, out[i])
@@ -132,8 +144,8 @@ func specBlockServes(t *testing.T, j *train.Job, r *Recipe, m *model.Model) {
 	}
 }
 
-// specBlockWarm: a head that begins as the target says the next token before it has learned anything, and goes on from what it said;
-// one that begins as random numbers does not.
+// specBlockWarm: a head that begins as the target says the next token before it has learned
+// anything, and goes on from what it said; one that begins as random numbers does not.
 func specBlockWarm(t *testing.T, j *train.Job) {
 	text, err := j.OpenCorpus(context.Background())
 	if err != nil {
@@ -159,8 +171,8 @@ func specBlockWarm(t *testing.T, j *train.Job) {
 	}
 }
 
-// specBlockVocabulary: a head whose output has part of the vocabulary learns, by the paper's mean of each place, and opens with its
-// tokens; as it is trained, so it drafts.
+// specBlockVocabulary: a head whose output has part of the vocabulary learns, by the paper's mean
+// of each place, and opens with its tokens; as it is trained, so it drafts.
 func specBlockVocabulary(t *testing.T, j train.Job, m *model.Model) {
 	r := tinySpecBlock(20)
 	r.DraftVocab, r.PlaceMeans, r.Ranks.Texts = 96, true, 0
@@ -174,7 +186,8 @@ func specBlockVocabulary(t *testing.T, j train.Job, m *model.Model) {
 	for _, file := range []string{"model-f32.gguf", "model-q8_0.gguf", "hf"} {
 		h := traintest.Opened(t, &j, "part", file, m, specblock.Open)
 		if h.DraftVocab != 96 || len(h.Tokens) != 96 || !h.OwnHead {
-			t.Errorf("%s: the head opens with %d tokens of %d, its own output %v", file, len(h.Tokens), h.DraftVocab, h.OwnHead)
+			t.Errorf("%s: the head opens with %d tokens of %d, its own output %v", file, len(h.Tokens), h.DraftVocab,
+				h.OwnHead)
 		}
 	}
 }

@@ -25,7 +25,8 @@ func open(ctx context.Context, j *train.Job, r *Recipe, text *train.Corpus) (*le
 	}
 	return l, l.Open(ctx, j, r, r.Basis(), text, func() (m train.Made, err error) {
 		m.Tokens = l.FrequentTokens(r.DraftVocab, text)
-		if l.head, err = NewHead(r.config(&j.Target.Config), m.Tokens, j.Target, train.KindOf(r.Precision)); err != nil {
+		if l.head, err = NewHead(r.config(&j.Target.Config), m.Tokens, j.Target,
+			train.KindOf(r.Precision)); err != nil {
 			return m, err
 		}
 		m.Over, m.Shape, m.Output = &l.head.OverTarget, l.head.Config(), &l.head.net.Head
@@ -41,8 +42,9 @@ func (l *learner) Export(dir, name string, text *train.Corpus) error {
 	return l.report(dir)
 }
 
-// Work counts the target's distributions, the rows of first and later blocks, and their logits: forward for all of them, and
-// for those that are trained on, of which half is assumed, once more and back.
+// Work counts the target's distributions, the rows of first and later blocks, and their logits:
+// forward for all of them, and for those that are trained on, of which half is assumed, once more
+// and back.
 func (l *learner) Work() (tokens int, operations float64) {
 	c, r := l.head.Config(), l.r
 	q, kv := c.Heads*c.HeadDim, c.KVHeads*c.HeadDim
@@ -61,7 +63,8 @@ func (l *learner) settled(step int) bool {
 func (l *learner) Gradient(step int) (nn.Loss, error) {
 	r := l.r
 	d, first, texts := l.Step(step)
-	t := teaching{decay: r.Decay, everywhere: !r.ValidPrefix, onPath: r.OnPath, placeMeans: r.PlaceMeans, rank: l.settled(step) && r.RankWidth > 0, balance: r.Balance}
+	t := teaching{decay: r.Decay, everywhere: !r.ValidPrefix, onPath: r.OnPath, placeMeans: r.PlaceMeans,
+		rank: l.settled(step) && r.RankWidth > 0, balance: r.Balance}
 	rounds, anchors := r.Rounds, r.Anchors
 	if !l.settled(step) {
 		rounds, anchors = 1, anchors*rounds // as many rows
@@ -86,7 +89,8 @@ func (l *learner) Gradient(step int) (nn.Loss, error) {
 func (l *learner) draw(d *train.Deal, number int, text []int32, rounds, anchors int) []start {
 	r := l.r
 	seed, n := r.Seed<<32+uint64(d.Length), uint64(number)
-	return drawCuts(seed+1, n, train.DrawAnchors(seed, n, text, d.First, d.Length-2, rounds*r.Block, anchors, r.Circles), r.Block, rounds)
+	return drawCuts(seed+1, n, train.DrawAnchors(seed, n, text, d.First, d.Length-2, rounds*r.Block, anchors,
+		r.Circles), r.Block, rounds)
 }
 
 // drawCuts makes starts of anchors, from each of which so many rounds of blocks are trained: every

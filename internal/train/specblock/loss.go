@@ -31,7 +31,8 @@ type judging struct {
 
 func newJudging(pool *par.Pool) judging {
 	n := pool.Threads()
-	return judging{exec: nn.NewExec(pool), top: make([][specblock.FeatureLogits]float32, n), index: make([][specblock.FeatureLogits]int32, n)}
+	return judging{exec: nn.NewExec(pool), top: make([][specblock.FeatureLogits]float32, n),
+		index: make([][specblock.FeatureLogits]int32, n)}
 }
 
 // judge computes what the rows of a round's blocks say. No tape records that.
@@ -53,7 +54,8 @@ func (h *Head) judge(r *round) {
 		j.exec.Pool().Run(len(rows), train.Tasks(func(worker, i int) {
 			b, k := r.blocks[(from+i)/n.Block], (from+i)%n.Block
 			if place := b.at + k; place < len(h.texts[b.text])-1 {
-				h.say(&r.said[from+i], worker, logits.Row(i), h.texts[b.text][place+1], h.soft.Best(h.distribution(b.text, place)))
+				h.say(&r.said[from+i], worker, logits.Row(i), h.texts[b.text][place+1],
+					h.soft.Best(h.distribution(b.text, place)))
 			}
 		}))
 	}
@@ -78,7 +80,8 @@ func (h *Head) distribution(text, place int) int {
 	return text*(len(h.texts[text])-1-h.first) + place - h.first
 }
 
-// say judges a row by its logits; token is the text's, best the row of the output whose token the target finds likeliest.
+// say judges a row by its logits; token is the text's, best the row of the output whose token the
+// target finds likeliest.
 func (h *Head) say(s *said, worker int, logits []float32, token, best int32) {
 	j := &h.judging
 	top, index := j.top[worker][:], j.index[worker][:]
@@ -106,8 +109,8 @@ type teaching struct {
 	placeMeans bool    // each place of a block counts as the mean of its rows
 }
 
-// weigh lists the rows of a round that are taught, and what each counts: decay^k over the number of blocks, or of the rows of place k
-// that are taught (equation 6).
+// weigh lists the rows of a round that are taught, and what each counts: decay^k over the number of
+// blocks, or of the rows of place k that are taught (equation 6).
 func (t *teaching) weigh(block int, all []said) (rows []int32, weight []float32) {
 	count := make([]int, block)
 	for i := range all {
@@ -126,8 +129,8 @@ func (t *teaching) weigh(block int, all []said) (rows []int32, weight []float32)
 	return rows, weight
 }
 
-// gradient runs rounds of blocks of some texts of one length, and adds scale times the gradient of the rounds' losses to the
-// parameters'.
+// gradient runs rounds of blocks of some texts of one length, and adds scale times the gradient of
+// the rounds' losses to the parameters'.
 func (h *Head) gradient(texts [][]int32, starts [][]start, rounds int, t teaching, scale float32) (nn.Loss, error) {
 	h.Tape.Reset()
 	h.Tape.Attach()
@@ -150,8 +153,9 @@ func (h *Head) gradient(texts [][]int32, starts [][]start, rounds int, t teachin
 	return total, nil
 }
 
-// loss is that of rows of a round's blocks, whose states are x. Equation 6 has the mean of each place in a block, however few of its
-// rows are valid (teaching.placeMeans); else all rows that are count alike, so a place counts as much as its rows are come to.
+// loss is that of rows of a round's blocks, whose states are x. Equation 6 has the mean of each
+// place in a block, however few of its rows are valid (teaching.placeMeans); else all rows that are
+// count alike, so a place counts as much as its rows are come to.
 func (h *Head) loss(r *round, rows []int32, x nn.Mat, weight []float32, scale float32) nn.Loss {
 	j, n := &h.judging, h.net
 	j.token, h.soft.Row = j.token[:0], h.soft.Row[:0]
@@ -187,12 +191,14 @@ func (h *Head) ranks(r *round, rows []int32, x nn.Mat) nn.Mat {
 	return out
 }
 
-// rankScale keeps the rank head, which reads states as large as they are, from making most of the gradient's length, by which all
-// of it is clipped. Its parameters are its own, and the optimiser takes no heed of their gradient's size.
+// rankScale keeps the rank head, which reads states as large as they are, from making most of the
+// gradient's length, by which all of it is clipped. Its parameters are its own, and the optimiser
+// takes no heed of their gradient's size.
 const rankScale = 1e-3
 
-// learnRanks takes in, under a tape, the mean cross-entropy of the buckets of rows of a round's blocks (§3.3, rank-head supervision).
-// Rows of rare buckets count more, those of a bucket together as its share of the rows to the power of 1 − balance.
+// learnRanks takes in, under a tape, the mean cross-entropy of the buckets of rows of a round's
+// blocks (§3.3, rank-head supervision). Rows of rare buckets count more, those of a bucket together
+// as its share of the rows to the power of 1 − balance.
 func (h *Head) learnRanks(r *round, rows []int32, x nn.Mat, balance float64, scale float32) {
 	out := h.ranks(r, rows, x)
 	bucket := make([]int8, len(rows))
@@ -212,7 +218,8 @@ func (h *Head) learnRanks(r *round, rows []int32, x nn.Mat, balance float64, sca
 	learnBuckets(out, bucket, weight)
 }
 
-// learnBuckets takes in, under a tape, the cross-entropy of rows with scores against their buckets, each weighed as its bucket is.
+// learnBuckets takes in, under a tape, the cross-entropy of rows with scores against their buckets,
+// each weighed as its bucket is.
 func learnBuckets(scores nn.Mat, bucket []int8, weight [specblock.RankBuckets]float32) (l nn.Loss) {
 	d, _ := scores.Grad()
 	for i, b := range bucket {

@@ -10,8 +10,9 @@ import (
 	"github.com/grovellm/grove/nn"
 )
 
-// Validate measures on every held-out source the loss, of all rows, right or wrong before; α by place in the chain; τ, the tokens that
-// a verified chain of the head's brings per round; and the rank head's mean F1.
+// Validate measures on every held-out source the loss, of all rows, right or wrong before; α by
+// place in the chain; τ, the tokens that a verified chain of the head's brings per round; and the
+// rank head's mean F1.
 func (l *learner) Validate() (losses, figures map[string]float64, err error) {
 	return l.Heads.Validate(func(t *train.HeldText, figure func(string, float64)) (nn.Loss, error) {
 		m, err := l.head.measure(t, l.r.Rounds, train.HeldTexts, train.HeldTokens, l.r.Block)
@@ -57,7 +58,8 @@ func (c count) Share() float64 { return float64(c.right) / math.Max(1, float64(c
 // Chain is τ of chains as long as all blocks together.
 func (m *measure) Chain() float64 { return m.Tokens / m.Rounds }
 
-// confusion counts rows by the bucket of the target's token, and by the one that the rank head chose.
+// confusion counts rows by the bucket of the target's token, and by the one that the rank head
+// chose.
 type confusion [specblock.RankBuckets][specblock.RankBuckets]int
 
 // Bucket is how well a bucket is told from the others (table 3); Share is of all rows.
@@ -89,8 +91,9 @@ func (c *confusion) MeanF1() float64 {
 	return sum / float64(len(c))
 }
 
-// measure has the head draft at every one of the first tokens that the target said in the first texts. Chains are whole blocks, one
-// after the other; second blocks are also started from other rows of the first, from row least on.
+// measure has the head draft at every one of the first tokens that the target said in the first
+// texts. Chains are whole blocks, one after the other; second blocks are also started from other
+// rows of the first, from row least on.
 func (h *Head) measure(t *train.HeldText, rounds, texts, tokens, least int) (*measure, error) {
 	h.Tape.Detach()
 	block := h.net.Block
@@ -118,7 +121,8 @@ func (h *Head) measure(t *train.HeldText, rounds, texts, tokens, least int) (*me
 	return m, err
 }
 
-// drafts takes in what the blocks of a forward pass say, all of which started from row cut of the blocks before them.
+// drafts takes in what the blocks of a forward pass say, all of which started from row cut of the
+// blocks before them.
 func (h *Head) drafts(m *measure, cut, rounds, starts int) {
 	block := h.net.Block
 	right := make([]int, starts) // rows at the head of each chain, so far
@@ -154,7 +158,8 @@ func (h *Head) drafts(m *measure, cut, rounds, starts int) {
 	}
 }
 
-// tally takes in the loss of a round's rows, and what the rank head makes of those that drafting comes to.
+// tally takes in the loss of a round's rows, and what the rank head makes of those that drafting
+// comes to.
 func (h *Head) tally(m *measure, r *round, drafted []int32) {
 	var rows []int32
 	for i, s := range r.said {

@@ -6,8 +6,9 @@ import (
 	"github.com/grovellm/grove/draft/specblock"
 )
 
-// A row's likeliest bucket is nearly always the first, since most rows are of that; and the mean F1 of the buckets, in which a rare one
-// counts as much as it, is best where rare ones are chosen sooner. By how much is fitted to scores and buckets: coordinate ascent.
+// A row's likeliest bucket is nearly always the first, since most rows are of that; and the mean F1
+// of the buckets, in which a rare one counts as much as it, is best where rare ones are chosen
+// sooner. By how much is fitted to scores and buckets: coordinate ascent.
 
 // scores are the rank head's of rows.
 func (k *rankLearner) scores(rows *rankRows) [][specblock.RankBuckets]float32 {

@@ -14,14 +14,17 @@ import (
 	"github.com/grovellm/grove/nn"
 )
 
-// The rank head learns beside the trunk, whose distributions change until the end, and mostly from the same few texts of a step. So when
-// the trunk is finished a rank head is fitted to it from new: the rows of many texts that the trunk has not learned from are kept with
-// their buckets, and dealt in any order. It learns by plain cross-entropy, so that its scores are chances, with which trees are weighed;
-// what is added to them where one bucket is chosen is fitted apart, on rows of other texts (specblock_offsets.go).
+// The rank head learns beside the trunk, whose distributions change until the end, and mostly from
+// the same few texts of a step. So when the trunk is finished a rank head is fitted to it from new:
+// the rows of many texts that the trunk has not learned from are kept with their buckets, and dealt
+// in any order. It learns by plain cross-entropy, so that its scores are chances, with which trees
+// are weighed; what is added to them where one bucket is chosen is fitted apart, on rows of other
+// texts (specblock_offsets.go).
 
 // RankFit is how a finished trunk gets its rank head.
 type RankFit struct {
-	Texts int // as many steps of the trunk's are texts read of; 0: the rank head stays as it was trained beside the trunk
+	// as many steps of the trunk's are texts read of; 0: the rank head stays as it was trained beside the trunk
+	Texts int
 	Apart int // and of as many more for the offsets
 	Rows  int // of a step
 	train.Course
@@ -29,7 +32,8 @@ type RankFit struct {
 
 func newRankFit() RankFit {
 	f := RankFit{Texts: 200, Apart: 40, Rows: 1024,
-		Course: train.Course{Steps: 400, Schedule: train.Schedule{Warmup: 0.02, Cooldown: 0.8, Floor: 0.02, Cosine: true}, Optimizer: train.DefaultOptimizer(), Clip: 1}}
+		Course: train.Course{Steps: 400, Schedule: train.Schedule{Warmup: 0.02, Cooldown: 0.8, Floor: 0.02,
+			Cosine: true}, Optimizer: train.DefaultOptimizer(), Clip: 1}}
 	f.Optimizer.Muon, f.Optimizer.Rate, f.Optimizer.Decay = false, 2e-3, 0.01
 	return f
 }
@@ -63,7 +67,8 @@ func (l *learner) Finish(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	loop := train.Loop{Course: f.Course, Dir: filepath.Join(dir, "ranks"), Pool: l.Job.Target.Pool(), SaveEvery: l.Job.SavesEvery(), Report: l.Job.Report}
+	loop := train.Loop{Course: f.Course, Dir: filepath.Join(dir, "ranks"), Pool: l.Job.Target.Pool(),
+		SaveEvery: l.Job.SavesEvery(), Report: l.Job.Report}
 	if err := loop.Run(ctx, k); err != nil {
 		return err
 	}
@@ -78,8 +83,8 @@ type rankRows struct {
 	bucket           []int8
 }
 
-// readRanks runs the trunk over the texts of some steps, and keeps the rows that drafting comes to: those that only right ones of
-// their blocks come before, of blocks that start from such rows.
+// readRanks runs the trunk over the texts of some steps, and keeps the rows that drafting comes to:
+// those that only right ones of their blocks come before, of blocks that start from such rows.
 func (l *learner) readRanks(ctx context.Context, from, to int) (*rankRows, error) {
 	h, rows := l.head, new(rankRows)
 	h.Tape.Detach()
@@ -108,8 +113,8 @@ func (l *learner) readRanks(ctx context.Context, from, to int) (*rankRows, error
 	return rows, nil
 }
 
-// rankLearner is a rank head, over a trunk that stays as it is, as a learner. Its parameters are those of a head that reads states and
-// features of size one: install takes that into the weights.
+// rankLearner is a rank head, over a trunk that stays as it is, as a learner. Its parameters are
+// those of a head that reads states and features of size one: install takes that into the weights.
 type rankLearner struct {
 	trunk  *learner
 	of     string // what tells the trunk apart
@@ -130,7 +135,8 @@ type rankLearner struct {
 	features [specblock.Features]float32
 }
 
-// newRankLearner makes the learner of a rank head over l's trunk. Sizes are those of apart; read gets the rows to learn from.
+// newRankLearner makes the learner of a rank head over l's trunk. Sizes are those of apart; read
+// gets the rows to learn from.
 func newRankLearner(l *learner, apart *rankRows, read func() (*rankRows, error)) (*rankLearner, error) {
 	k := &rankLearner{trunk: l, read: read, params: nn.NewParams(gemm.F32), exec: nn.NewExec(l.Job.Target.Pool())}
 	c := &l.head.net.Config
@@ -139,7 +145,9 @@ func newRankLearner(l *learner, apart *rankRows, read func() (*rankRows, error))
 		linear     *nn.Linear
 		name       string
 		rows, cols int
-	}{{&k.ranks.RankHidden, "rank_hidden", c.RankWidth, c.Hidden}, {&k.ranks.RankFeatures, "rank_features", c.RankWidth, specblock.Features}, {&k.ranks.RankOut, "rank_out", specblock.RankBuckets, c.RankWidth}} {
+	}{{&k.ranks.RankHidden, "rank_hidden", c.RankWidth, c.Hidden},
+		{&k.ranks.RankFeatures, "rank_features", c.RankWidth, specblock.Features},
+		{&k.ranks.RankOut, "rank_out", specblock.RankBuckets, c.RankWidth}} {
 		w, err := k.params.Matrix(p.name+".weight", p.rows, p.cols)
 		if err != nil {
 			return nil, err
@@ -211,7 +219,8 @@ func (k *rankLearner) Gradient(step int) (nn.Loss, error) {
 	return l, nil
 }
 
-// deal is the number of the i-th row that is dealt: every epoch has all rows, in an order of its own.
+// deal is the number of the i-th row that is dealt: every epoch has all rows, in an order of its
+// own.
 func (k *rankLearner) deal(i int) int {
 	n := len(k.rows.bucket)
 	if epoch := i / n; k.order == nil || epoch != k.epoch {

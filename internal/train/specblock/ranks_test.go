@@ -20,8 +20,9 @@ import (
 	"github.com/grovellm/grove/nn"
 )
 
-// ranksComeAfter: a head that was trained without a last stage gets its rank head when that is asked for, without a further step of the
-// trunk, and is then the head that was trained with it; nothing but the rank head is another.
+// ranksComeAfter: a head that was trained without a last stage gets its rank head when that is
+// asked for, without a further step of the trunk, and is then the head that was trained with it;
+// nothing but the rank head is another.
 func ranksComeAfter(t *testing.T, j train.Job, r Recipe) {
 	without := r
 	without.Ranks.Texts = 0

@@ -26,7 +26,8 @@ type Recipe struct {
 	train.HeadText
 	Anchors int // of a text: places where blocks are taught
 
-	Rounds int     // blocks that are taught one after the other, the first included, and the rank head with them, once the trunk has
+	// blocks that are taught one after the other, the first included, and the rank head with them, once the trunk has
+	Rounds int
 	Settle float64 // settled, after this share of the steps: until then first blocks alone, as many more of them
 
 	Decay       float64 // row k of a block counts Decay^k
@@ -34,8 +35,9 @@ type Recipe struct {
 	OnPath      bool    // and no block starts from them, unlike the paper's
 	Balance     float64 `json:",omitempty"` // of the rank head's buckets: 0: rows count alike; 1: buckets do
 
-	// Forms of the paper: the head's own output is of so many of the most frequent tokens (A.1), 0: of all; each place in a block counts
-	// as the mean of its own rows (equation 6), however few are valid.
+	// Forms of the paper: the head's own output is of so many of the most frequent tokens (A.1), 0:
+	// of all; each place in a block counts as the mean of its own rows (equation 6), however few
+	// are valid.
 	DraftVocab int  `json:",omitempty"`
 	RankFull   bool `json:",omitempty"` // see specblock.Config
 	PlaceMeans bool `json:",omitempty"`
@@ -46,18 +48,22 @@ type Recipe struct {
 // NewRecipe is the recipe of the shipped SpecBlock head.
 func NewRecipe() Recipe {
 	r := Recipe{
-		Block: 4, Layers: 4, Heads: 4, KVHeads: 2, HeadDim: 64, FFN: 512, RankWidth: 256, RopeBase: 10000, Taps: []int{1, 3, 5},
+		Block: 4, Layers: 4, Heads: 4, KVHeads: 2, HeadDim: 64, FFN: 512, RankWidth: 256, RopeBase: 10000,
+		Taps: []int{1, 3, 5},
 		From: []int{2, 3, 4, 5}, Shift: true, Seed: 5, Precision: "bf16",
-		Course:   train.Course{Steps: 1600, Schedule: train.Schedule{Warmup: 0.04, Cooldown: 0.65, Floor: 0.02}, Optimizer: train.DefaultOptimizer(), Clip: 1, ValidateEvery: 250},
-		HeadText: train.DefaultHeadText(), Anchors: 256, Rounds: 2, Settle: 0.15, Decay: 1, ValidPrefix: true, OnPath: true,
-		Ranks: newRankFit(),
+		Course: train.Course{Steps: 1600, Schedule: train.Schedule{Warmup: 0.04, Cooldown: 0.65, Floor: 0.02},
+			Optimizer: train.DefaultOptimizer(), Clip: 1, ValidateEvery: 250},
+		HeadText: train.DefaultHeadText(), Anchors: 256, Rounds: 2, Settle: 0.15, Decay: 1, ValidPrefix: true,
+		OnPath: true,
+		Ranks:  newRankFit(),
 	}
 	r.Optimizer.MuonRate, r.Optimizer.Rate = 0.003, 0.002
 	r.Rows, r.MicroRows = 2, 1 // many places of few texts: most of the work is the trunks'
 	return r
 }
 
-// For is the recipe for another target: the head grows with it, and begins as it where its blocks are of that kind.
+// For is the recipe for another target: the head grows with it, and begins as it where its blocks
+// are of that kind.
 func (r Recipe) For(m *model.Model) Recipe {
 	c := &m.Config
 	r.Heads, r.KVHeads, r.HeadDim, r.FFN, r.RopeBase = c.Heads, c.KVHeads, c.HeadDim, c.FFN*3/4/64*64, c.Rope.Base
@@ -75,7 +81,8 @@ func (r Recipe) For(m *model.Model) Recipe {
 // Basis is what recipes of all heads have.
 func (r *Recipe) Basis() train.Basis {
 	return train.Basis{Text: r.HeadText, Seed: r.Seed, Precision: r.Precision, Course: r.Course,
-		Layers: train.Layering{Layers: r.Layers, Heads: r.Heads, KVHeads: r.KVHeads, HeadDim: r.HeadDim, FFN: r.FFN, RopeBase: r.RopeBase}}
+		Layers: train.Layering{Layers: r.Layers, Heads: r.Heads, KVHeads: r.KVHeads, HeadDim: r.HeadDim, FFN: r.FFN,
+			RopeBase: r.RopeBase}}
 }
 
 // Check refuses a recipe that cannot be followed to its end for a target.
@@ -111,12 +118,14 @@ func (r *Recipe) Check(target *model.Config) error {
 
 // config is the head's shape over a target.
 func (r *Recipe) config(target *model.Config) specblock.Config {
-	return specblock.Config{Config: r.Basis().Layers.Config(target), Block: r.Block, RankWidth: r.RankWidth, Shift: r.Shift, Broadcast: r.Broadcast,
-		RankNormed: r.RankNormed, RankFull: r.RankFull, DraftVocab: r.DraftVocab, Taps: r.Taps, TargetLayers: target.Layers}
+	return specblock.Config{Config: r.Basis().Layers.Config(target), Block: r.Block, RankWidth: r.RankWidth,
+		Shift: r.Shift, Broadcast: r.Broadcast,
+		RankNormed: r.RankNormed, RankFull: r.RankFull, DraftVocab: r.DraftVocab, Taps: r.Taps,
+		TargetLayers: target.Layers}
 }
 
-// Train trains a SpecBlock head for the target of the job, in DIR/NAME, and measures it. Text of the target's is in
-// DIR/generated, for all heads.
+// Train trains a SpecBlock head for the target of the job, in DIR/NAME, and measures it. Text of
+// the target's is in DIR/generated, for all heads.
 func Train(ctx context.Context, j train.Job, name string, r Recipe) error {
 	if err := r.Check(&j.Target.Config); err != nil {
 		return err

@@ -62,7 +62,8 @@ func (l *learner) report(dir string) error {
 
 // sumMeasures is the measure of all sources together.
 func sumMeasures(list []*measure) *measure {
-	sum := &measure{Source: "all", Places: make([]count, len(list[0].Places)), After: make([][]count, len(list[0].After))}
+	sum := &measure{Source: "all", Places: make([]count, len(list[0].Places)),
+		After: make([][]count, len(list[0].After))}
 	for _, m := range list {
 		sum.Tokens += m.Tokens
 		sum.Rounds += m.Rounds
@@ -112,7 +113,8 @@ func (m *measure) report(ranks bool) sourceReport {
 	return r
 }
 
-// write prints the tables: α by place in the chain and by row after each cut (figure 5), and the rank head's (table 3).
+// write prints the tables: α by place in the chain and by row after each cut (figure 5), and the
+// rank head's (table 3).
 func (r *report) write(to io.Writer) {
 	w := tabwriter.NewWriter(to, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintf(w, "\nshare of right tokens, those before all right\tτ")

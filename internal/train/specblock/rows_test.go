@@ -17,8 +17,9 @@ import (
 	"github.com/grovellm/grove/nn"
 )
 
-// Rows of all blocks of some texts in one pass are those of each start alone, in a text that ends with its last block's, to the bit;
-// and the gradient of all is the sum of theirs: blocks see the text before their start, the rows they start from, and nothing else.
+// Rows of all blocks of some texts in one pass are those of each start alone, in a text that ends
+// with its last block's, to the bit; and the gradient of all is the sum of theirs: blocks see the
+// text before their start, the rows they start from, and nothing else.
 func TestStartsAreIndependent(t *testing.T) {
 	target := traintest.Target(t, 5)
 	rapid.Check(t, func(t *rapid.T) {
@@ -35,12 +36,14 @@ func TestStartsAreIndependent(t *testing.T) {
 		texts, starts := make([][]int32, rapid.IntRange(1, 3).Draw(t, "texts")), [][]start{}
 		for i := range texts {
 			texts[i] = rapid.SliceOfN(rapid.Int32Range(0, 59), length, length).Draw(t, "text")
-			anchors := train.DrawAnchors(1, uint64(i), texts[i], 1, length-2, 1, rapid.IntRange(1, 5).Draw(t, "anchors"), 1)
+			anchors := train.DrawAnchors(1, uint64(i), texts[i], 1, length-2, 1,
+				rapid.IntRange(1, 5).Draw(t, "anchors"), 1)
 			starts = append(starts, drawCuts(2, uint64(i), anchors, r.Block, rounds))
 		}
 		onPath := rapid.Bool().Draw(t, "on path")
 		type key struct{ text, at, round int } // of a start
-		// run returns the states of every start's rows, and the sum of the losses of all rows, by round.
+		// run returns the states of every start's rows, and the sum of the losses of all rows, by
+		// round.
 		run := func(texts [][]int32, starts [][]start) (states map[key][]float32, sum float64) {
 			h.Tape.Reset()
 			h.Tape.Attach()
@@ -80,7 +83,8 @@ func TestStartsAreIndependent(t *testing.T) {
 				for at, want := range states {
 					at.text = i
 					if !slices.Equal(got[at], want) {
-						t.Fatalf("text %d: the rows of block %d of the start at %d differ with others around it", i, at.round, at.at)
+						t.Fatalf("text %d: the rows of block %d of the start at %d differ with others around it", i,
+							at.round, at.at)
 					}
 				}
 			}
@@ -102,20 +106,26 @@ func TestValidPrefix(t *testing.T) {
 		}
 		return rows
 	}
-	all := slices.Concat(here(true, true, false), here(true, false, true), here(false, true, true), here(true, true, true))
+	all := slices.Concat(here(true, true, false), here(true, false, true), here(false, true, true),
+		here(true, true, true))
 	all[11].here, all[11].valid = false, false // the text ends before
 	for _, c := range []struct {
 		teaching
 		rows   []int32
 		weight []float32
 	}{
-		{teaching{decay: 1}, []int32{0, 1, 2, 3, 4, 6, 9, 10}, []float32{0.25, 0.25, 0.25, 0.25, 0.25, 0.25, 0.25, 0.25}},
-		{teaching{decay: 0.5}, []int32{0, 1, 2, 3, 4, 6, 9, 10}, []float32{0.25, 0.125, 0.0625, 0.25, 0.125, 0.25, 0.25, 0.125}},
-		{teaching{decay: 0.5, placeMeans: true}, []int32{0, 1, 2, 3, 4, 6, 9, 10}, []float32{0.25, 1. / 6, 0.25, 0.25, 1. / 6, 0.25, 0.25, 1. / 6}},
-		{teaching{decay: 1, everywhere: true}, []int32{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10}, slices.Repeat([]float32{0.25}, 11)},
+		{teaching{decay: 1}, []int32{0, 1, 2, 3, 4, 6, 9, 10},
+			[]float32{0.25, 0.25, 0.25, 0.25, 0.25, 0.25, 0.25, 0.25}},
+		{teaching{decay: 0.5}, []int32{0, 1, 2, 3, 4, 6, 9, 10},
+			[]float32{0.25, 0.125, 0.0625, 0.25, 0.125, 0.25, 0.25, 0.125}},
+		{teaching{decay: 0.5, placeMeans: true}, []int32{0, 1, 2, 3, 4, 6, 9, 10},
+			[]float32{0.25, 1. / 6, 0.25, 0.25, 1. / 6, 0.25, 0.25, 1. / 6}},
+		{teaching{decay: 1, everywhere: true}, []int32{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10},
+			slices.Repeat([]float32{0.25}, 11)},
 	} {
 		rows, weight := c.weigh(3, all)
-		if !slices.Equal(rows, c.rows) || !slices.EqualFunc(weight, c.weight, func(a, b float32) bool { return math.Abs(float64(a-b)) < 1e-6 }) {
+		if !slices.Equal(rows, c.rows) || !slices.EqualFunc(weight, c.weight,
+			func(a, b float32) bool { return math.Abs(float64(a-b)) < 1e-6 }) {
 			t.Errorf("%+v: rows %v with weights %v, want %v with %v", c.teaching, rows, weight, c.rows, c.weight)
 		}
 	}
@@ -135,7 +145,8 @@ func tinySpecBlockHead(t *testing.T) (*Head, Recipe, *model.Model) {
 	return h, r, target
 }
 
-// Judging finds the target's token by its rank among a row's, and the rank head learns it and leaves the trunk alone.
+// Judging finds the target's token by its rank among a row's, and the rank head learns it and
+// leaves the trunk alone.
 func TestRanksLeaveTheTrunkAlone(t *testing.T) {
 	h, _, _ := tinySpecBlockHead(t)
 	text := make([]int32, 30)
@@ -146,7 +157,8 @@ func TestRanksLeaveTheTrunkAlone(t *testing.T) {
 	opt := nn.AdamW{Rate: 0.02, Beta1: 0.9, Beta2: 0.99, Eps: 1e-8}
 	before, m, v := map[string][]float32{}, map[string][]float32{}, map[string][]float32{}
 	for _, p := range h.Params.All() {
-		before[p.Name], m[p.Name], v[p.Name] = slices.Clone(p.Data), make([]float32, len(p.Data)), make([]float32, len(p.Data))
+		before[p.Name], m[p.Name], v[p.Name] = slices.Clone(p.Data), make([]float32, len(p.Data)),
+			make([]float32, len(p.Data))
 	}
 	hits := 0
 	for step := range 200 {
@@ -232,7 +244,8 @@ func TestDrawCuts(t *testing.T) {
 		}
 	}
 	key := func(s []start) string { return fmt.Sprint(s) }
-	if a := drawCuts(1, 2, anchors[:9], 4, 3); key(a) != key(drawCuts(1, 2, anchors[:9], 4, 3)) || key(a) == key(drawCuts(1, 3, anchors[:9], 4, 3)) {
+	if a := drawCuts(1, 2, anchors[:9], 4, 3); key(a) != key(drawCuts(1, 2, anchors[:9], 4, 3)) ||
+		key(a) == key(drawCuts(1, 3, anchors[:9], 4, 3)) {
 		t.Error("cuts are not a function of seed and text")
 	}
 }
@@ -241,25 +254,26 @@ func TestDrawCuts(t *testing.T) {
 func TestSpecBlockRecipeRefuses(t *testing.T) {
 	tiny := traintest.Shape()
 	shape := tiny.Config()
-	traintest.Refuses(t, func() Recipe { return tinySpecBlock(40) }, func(r *Recipe) error { return r.Check(&shape) }, map[string]func(r *Recipe){
-		"no block 2":          func(r *Recipe) { r.From = []int{0, 2} },
-		"as many of":          func(r *Recipe) { r.From = []int{0} },
-		"no wider":            func(r *Recipe) { r.From, r.FFN = []int{0, 1}, 96 },
-		"attention of":        func(r *Recipe) { r.From, r.KVHeads = []int{0, 1}, 2 },
-		"whole blocks":        func(r *Recipe) { r.FFN = 48 },
-		"tapped layers":       func(r *Recipe) { r.Taps = []int{1, 3} },
-		"0 tapped layers":     func(r *Recipe) { r.Taps = nil },
-		"precision":           func(r *Recipe) { r.Precision = "f16" },
-		"in parts of 2":       func(r *Recipe) { r.Rows = 3 },
-		"room":                func(r *Recipe) { r.Block = 9 },
-		"0 blocks one":        func(r *Recipe) { r.Rounds = 0 },
-		"settles":             func(r *Recipe) { r.Settle = math.NaN() },
-		"balance":             func(r *Recipe) { r.Balance = 2 },
-		"decay":               func(r *Recipe) { r.Decay = 0 },
-		"block size is 0":     func(r *Recipe) { r.Block = 0 },
-		"draft vocabulary of": func(r *Recipe) { r.DraftVocab = 300 },
-		"0 starts each":       func(r *Recipe) { r.Anchors = 0 },
-	})
+	traintest.Refuses(t, func() Recipe { return tinySpecBlock(40) }, func(r *Recipe) error { return r.Check(&shape) },
+		map[string]func(r *Recipe){
+			"no block 2":          func(r *Recipe) { r.From = []int{0, 2} },
+			"as many of":          func(r *Recipe) { r.From = []int{0} },
+			"no wider":            func(r *Recipe) { r.From, r.FFN = []int{0, 1}, 96 },
+			"attention of":        func(r *Recipe) { r.From, r.KVHeads = []int{0, 1}, 2 },
+			"whole blocks":        func(r *Recipe) { r.FFN = 48 },
+			"tapped layers":       func(r *Recipe) { r.Taps = []int{1, 3} },
+			"0 tapped layers":     func(r *Recipe) { r.Taps = nil },
+			"precision":           func(r *Recipe) { r.Precision = "f16" },
+			"in parts of 2":       func(r *Recipe) { r.Rows = 3 },
+			"room":                func(r *Recipe) { r.Block = 9 },
+			"0 blocks one":        func(r *Recipe) { r.Rounds = 0 },
+			"settles":             func(r *Recipe) { r.Settle = math.NaN() },
+			"balance":             func(r *Recipe) { r.Balance = 2 },
+			"decay":               func(r *Recipe) { r.Decay = 0 },
+			"block size is 0":     func(r *Recipe) { r.Block = 0 },
+			"draft vocabulary of": func(r *Recipe) { r.DraftVocab = 300 },
+			"0 starts each":       func(r *Recipe) { r.Anchors = 0 },
+		})
 	r, shipped := NewRecipe(), train.TargetRecipe().Shape
 	target := shipped.Config()
 	if err := r.Check(&target); err != nil {
@@ -267,8 +281,9 @@ func TestSpecBlockRecipeRefuses(t *testing.T) {
 	}
 }
 
-// Whether a checkpoint can be gone on with is for the fingerprint of its recipe to say, which is one of names and order of fields: a
-// change of these turns all runs away that were stopped before it.
+// Whether a checkpoint can be gone on with is for the fingerprint of its recipe to say, which is
+// one of names and order of fields: a change of these turns all runs away that were stopped before
+// it.
 func TestFingerprintStays(t *testing.T) {
 	r := tinySpecBlock(7)
 	if got := train.Fingerprint(&r); got != "34f54910b77eb992" {

@@ -7,14 +7,17 @@ import (
 	"github.com/grovellm/grove/nn"
 )
 
-// A SpecBlock head, too, begins as its target. Layer i begins as block from[i], and a row goes from one to the next as it is. What the
-// first of these blocks would read at the place of a block's token is not known, since the target has not read that token yet; but it
-// is nearly a linear function of the token's embedding and of the state that the target ended with at the token before, and that state
-// one of its taps. Both functions are solved for: they are what W_fuse and W_cond begin as. So the first row of a block begins to say
-// what the target says; its own last state is nearly the target's, and a later block can go on from it at once. Training has to teach
+// A SpecBlock head, too, begins as its target. Layer i begins as block from[i], and a row goes from
+// one to the next as it is. What the first of these blocks would read at the place of a block's
+// token is not known, since the target has not read that token yet; but it is nearly a linear
+// function of the token's embedding and of the state that the target ended with at the token
+// before, and that state one of its taps. Both functions are solved for: they are what W_fuse and
+// W_cond begin as. So the first row of a block begins to say what the target says; its own last
+// state is nearly the target's, and a later block can go on from it at once. Training has to teach
 // the other rows.
 
-// warm makes layer i begin as block from[i] of the target. Its texts are examples of what the head will read.
+// warm makes layer i begin as block from[i] of the target. Its texts are examples of what the head
+// will read.
 func (h *Head) warm(from []int, texts [][]int32) error {
 	h.Tape.Detach()
 	w := h.Begin()
@@ -23,7 +26,8 @@ func (h *Head) warm(from []int, texts [][]int32) error {
 	}
 	w.Copy("output_norm.weight", "output_norm.weight")
 	for i := range h.net.Shifts {
-		own, before := w.Head[fmt.Sprintf("blk.%d.shift_own.weight", i)], w.Head[fmt.Sprintf("blk.%d.shift_prev.weight", i)]
+		own, before := w.Head[fmt.Sprintf("blk.%d.shift_own.weight", i)],
+			w.Head[fmt.Sprintf("blk.%d.shift_prev.weight", i)]
 		clear(own.Data)
 		for d := range own.Rows {
 			own.Data[d*own.Cols+d] = 1
@@ -45,9 +49,10 @@ func shrink(p *nn.Param) {
 	}
 }
 
-// begin solves for W_cond, which is to make of a token's taps the state that the target ends with there, and for the parts of W_fuse that
-// make of this state and the next token's embedding, both normalised, what a block of the target reads at that token. A later block's
-// condition is such a state too: the head's own.
+// begin solves for W_cond, which is to make of a token's taps the state that the target ends with
+// there, and for the parts of W_fuse that make of this state and the next token's embedding, both
+// normalised, what a block of the target reads at that token. A later block's condition is such a
+// state too: the head's own.
 func (h *Head) begin(w *train.Warming, block int, texts [][]int32) error {
 	hidden, width := h.net.Hidden, len(h.net.Taps)*h.net.Hidden
 	look := train.NewFrozen(h.Target.Model, append(append([]int(nil), h.net.Taps...), h.Target.Config.Layers, block))

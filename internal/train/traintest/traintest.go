@@ -1,4 +1,5 @@
-// Package traintest is what tests of heads in training share: a tiny job with a target, and the laws that hold of every head.
+// Package traintest is what tests of heads in training share: a tiny job with a target, and the
+// laws that hold of every head.
 package traintest
 
 import (
@@ -27,13 +28,16 @@ import (
 
 // Shape is that of the tiny job's target.
 func Shape() train.Shape {
-	return train.Shape{Vocab: 272, Hidden: 32, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 16, FFN: 64, Context: 64, RopeBase: 10000, NormEps: 1e-6}
+	return train.Shape{Vocab: 272, Hidden: 32, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 16, FFN: 64, Context: 64,
+		RopeBase: 10000, NormEps: 1e-6}
 }
 
 func HeadText() train.HeadText {
 	return train.HeadText{
-		Text: "generated", Short: train.Generated{Files: 1, Texts: 40, Prompt: 6, Length: 24, Greedy: 0.5}, Long: train.Generated{Files: 1, Texts: 6, Prompt: 30, Length: 48},
-		LongEvery: 4, Rows: 4, MicroRows: 2, Circles: 0.5, Held: train.Generated{Files: 1, Texts: 3, Prompt: 6, Length: 24, Greedy: 1},
+		Text: "generated", Short: train.Generated{Files: 1, Texts: 40, Prompt: 6, Length: 24, Greedy: 0.5},
+		Long:      train.Generated{Files: 1, Texts: 6, Prompt: 30, Length: 48},
+		LongEvery: 4, Rows: 4, MicroRows: 2, Circles: 0.5, Held: train.Generated{Files: 1, Texts: 3, Prompt: 6,
+			Length: 24, Greedy: 1},
 	}
 }
 
@@ -71,7 +75,8 @@ func JobWithTarget(t *testing.T) train.Job {
 // Target is a target of random weights in F32, with a vocabulary of 60.
 func Target(t *testing.T, seed uint64) *model.Model {
 	t.Helper()
-	shape := train.Shape{Vocab: 60, Hidden: 16, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 8, FFN: 24, Context: 64, RopeBase: 10000, NormEps: 1e-6}
+	shape := train.Shape{Vocab: 60, Hidden: 16, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 8, FFN: 24, Context: 64,
+		RopeBase: 10000, NormEps: 1e-6}
 	target, err := train.NewNetwork(shape, Pool(t), gemm.F32)
 	if err != nil {
 		t.Fatal(err)
@@ -111,7 +116,8 @@ func closed(t *testing.T, m *model.Model, err error) *model.Model {
 }
 
 // Opened opens what a head was exported as.
-func Opened[H any](t *testing.T, j *train.Job, name, file string, m *model.Model, open func(draft.Head, draft.Target) (H, error)) H {
+func Opened[H any](t *testing.T, j *train.Job, name, file string, m *model.Model,
+	open func(draft.Head, draft.Target) (H, error)) H {
 	t.Helper()
 	h, err := open(draft.Head{Name: filepath.Join(j.Dir, name, file)}, draft.Target{Model: m})
 	if err != nil {
@@ -140,9 +146,10 @@ func WhereMeasured(p train.Progress) bool { return len(p.Validation) > 0 }
 func WholeFile(b []byte) []byte           { return b }
 func WithoutTheName(b []byte) []byte      { return b[len(b)/2:] } // which metadata has, at the front
 
-// Interrupted makes a head that is there again, stops after some steps and goes on, on another number of threads: files of it are those of
-// the first, as far as same keeps of them.
-func Interrupted(t *testing.T, j train.Job, name string, steps []int, same func(b []byte) []byte, files []string, make func(ctx context.Context, j train.Job, name string) error) {
+// Interrupted makes a head that is there again, stops after some steps and goes on, on another
+// number of threads: files of it are those of the first, as far as same keeps of them.
+func Interrupted(t *testing.T, j train.Job, name string, steps []int, same func(b []byte) []byte, files []string,
+	make func(ctx context.Context, j train.Job, name string) error) {
 	t.Helper()
 	j.Threads = 3
 	for _, at := range steps {
@@ -175,7 +182,8 @@ func Interrupted(t *testing.T, j train.Job, name string, steps []int, same func(
 	}
 }
 
-// Refuses wants an error of a good recipe that was spoilt, with the words under which the change is given.
+// Refuses wants an error of a good recipe that was spoilt, with the words under which the change is
+// given.
 func Refuses[R any](t *testing.T, good func() R, check func(r *R) error, spoil map[string]func(r *R)) {
 	t.Helper()
 	for want, change := range spoil {
@@ -198,7 +206,8 @@ func Gradients(params *nn.Params) (all []float32) {
 	return all
 }
 
-// SameGradients wants Gradients that were summed in another order to be the same, up to a share of the largest.
+// SameGradients wants Gradients that were summed in another order to be the same, up to a share of
+// the largest.
 func SameGradients(t interface {
 	Helper()
 	Fatalf(format string, args ...any)
@@ -231,8 +240,10 @@ func Recipe(s train.Shape, steps int) train.Recipe {
 	if cpu.Active() == cpu.Portable { // thirty times slower
 		steps = max(12, steps/4)
 	}
-	return train.Recipe{Shape: s, Seed: 7, Precision: "f32", Length: 16, Rows: 8, MicroRows: 4, Steps: steps, LongFrom: 0.5, LongLength: 32,
-		Schedule: train.Schedule{Warmup: 0.1, Cooldown: 0.5}, Optimizer: train.DefaultOptimizer(), Clip: 1, ValidateEvery: 5, ValidateRows: 4}
+	return train.Recipe{Shape: s, Seed: 7, Precision: "f32", Length: 16, Rows: 8, MicroRows: 4, Steps: steps,
+		LongFrom: 0.5, LongLength: 32,
+		Schedule: train.Schedule{Warmup: 0.1, Cooldown: 0.5}, Optimizer: train.DefaultOptimizer(), Clip: 1,
+		ValidateEvery: 5, ValidateRows: 4}
 }
 
 // Pool is of two workers.
