@@ -9,7 +9,8 @@ import "github.com/grovellm/grove/internal/gemm"
 // depend on them; and several workers can share the ranges of one row.
 
 // rangePages is the length of a range in pages of the cache. It is a constant of the definition: with
-// another one texts longer than a range have other bits. Tests make it shorter.
+// another one texts longer than a range have other bits. Tests make it shorter. Beside 32, 16 cost 16 rows
+// over 8,192 and 32,768 tokens 6 % more time (Zen 4); with more, workers have fewer ranges to share.
 var rangePages = 32
 
 // queryBlock is the number of queries (rows × heads of a group) that share one walk over the keys and
