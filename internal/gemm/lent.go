@@ -29,7 +29,9 @@ func (x *Input) Lend(from, to int) Lent {
 	}
 	l := Lent{x: x, from: from, rows: to - from}
 	if l.e, l.asm = engineFor(x.t, x.level, x.pairs); l.asm {
-		l.e.forRows(l.rows)
+		if l.e.forRows(l.rows); l.e.inMemory { // results are not apart as such sums would be
+			l.e = engineOf(l.e.id)
+		}
 		l.split = l.e.rows
 		l.t.xs = uintptr(x.stride)
 	}
