@@ -114,9 +114,10 @@ func TestFewFilesImportHeads(t *testing.T) {
 }
 
 // A family of heads is known by its packages alone: those named after it. Few other files name it:
-// the lists of what is registered, embedded and trained. A tokenizer of language models is named falcon too.
+// the lists of what is registered, embedded and trained, and of EAGLE what measures the paper's head
+// of a large model. A tokenizer of language models is named falcon too.
 func TestHeadFamiliesStayApart(t *testing.T) {
-	for family, most := range map[string]int{"eagle": 3, "falcon": 3, "peagle": 2, "specblock": 3, "jet": 6, "medusa": 2, "mtp": 3} {
+	for family, most := range map[string]int{"eagle": 4, "falcon": 3, "peagle": 2, "specblock": 3, "jet": 6, "medusa": 2, "mtp": 3} {
 		var also []string
 		if family == "eagle" { // whose layers they have
 			also = []string{"peagle", "mtp"}

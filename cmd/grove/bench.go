@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"text/tabwriter"
 
 	"github.com/grovellm/grove/internal/bench"
@@ -74,7 +73,7 @@ func (cmd *benchCostCmd) Run(p *program) error {
 	}
 	ctx, stop := p.context()
 	defer stop()
-	if target, ok := strings.CutPrefix(strings.ToLower(cmd.Shape), "eagle3-"); ok && cmd.Model == "" {
+	if target, ok := bench.HeadTarget(cmd.Shape); ok && cmd.Model == "" {
 		return cmd.drafts(ctx, p, target)
 	}
 	m, o, err := cmd.open(ctx, p)

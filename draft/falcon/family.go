@@ -3,7 +3,6 @@
 package falcon
 
 import (
-
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/internal/grow"
 	"github.com/grovellm/grove/internal/headfile"

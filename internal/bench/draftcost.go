@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/grovellm/grove/draft"
@@ -65,6 +66,11 @@ const (
 	listShare     = 16 // a router lists one of so many clusters
 	listExtra     = 512
 )
+
+// HeadTarget is the target of a shape that names its EAGLE-3 head, such as eagle3-llama3-8b.
+func HeadTarget(shape string) (target string, ok bool) {
+	return strings.CutPrefix(strings.ToLower(shape), "eagle3-")
+}
 
 // DraftCosts times drafts of a head of random weights. There is no target: its taps and logits are random too.
 func DraftCosts(ctx context.Context, o DraftCostOptions) (*DraftCostReport, error) {

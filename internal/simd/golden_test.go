@@ -13,6 +13,7 @@ import (
 // The portable code is compiled anew for each, and a compiler may fuse what is not held apart.
 var goldenSums = map[string]uint64{
 	"Add":        0xb681d28f7686e708,
+	"BlendRows":  0x7741944c50431bf5,
 	"Scale":      0x20fd8b65d961e7c6,
 	"Axpy":       0xddec78fd8d1c22d1,
 	"sum":        0x978d76dd7333cf3e,
