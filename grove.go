@@ -57,6 +57,10 @@ type Options struct {
 	Pad     int64
 	PadType tensor.Type
 
+	// PadExperts, where it is not 0, makes each MLP of the model into so many experts. They are
+	// copies of it, and a row uses PadUsed of them. The text stays the same but for rounding.
+	PadExperts, PadUsed int
+
 	// Generations share one engine (package engine). Parallel is how many it runs at the same time, 0: 64; Queue how many
 	// more may wait, 0: no limit. CacheMemory bounds the memory of keys and values in bytes, 0: no limit. What finished
 	// generations leave there, for later prompts that begin alike, is dropped first.
@@ -108,6 +112,8 @@ func open(o Options, file draft.Head, target func(model.Options) (*model.Model, 
 		return nil, optionf("Context", "%d: want 0 (what the model was made for) or more", o.Context)
 	case o.Pad < 0:
 		return nil, optionf("Pad", "%d: want the parameters to reach, or 0 for no padding", o.Pad)
+	case o.PadExperts < 0:
+		return nil, optionf("PadExperts", "%d: want a number of experts, or 0 for none", o.PadExperts)
 	case o.Adapt != nil && (o.Adapt.Threads < 0 || o.Adapt.Threads > maxThreads):
 		return nil, optionf("Adapt", "Threads is %d: want 0 (one) to %d", o.Adapt.Threads, maxThreads)
 	case o.Parallel < 0:
@@ -121,7 +127,8 @@ func open(o Options, file draft.Head, target func(model.Options) (*model.Model, 
 	case o.Draft != "" && o.DraftGGUF != nil:
 		return nil, optionf("Draft", "DraftGGUF is set as well: give one of them")
 	}
-	m, err := target(model.Options{Threads: o.Threads, Context: o.Context, Pad: o.Pad, PadType: o.PadType, KV: o.KV, Progress: o.Progress})
+	m, err := target(model.Options{Threads: o.Threads, Context: o.Context, Pad: o.Pad, PadType: o.PadType, PadExperts: o.PadExperts,
+		PadUsed: o.PadUsed, KV: o.KV, Progress: o.Progress})
 	if err != nil {
 		return nil, err
 	}

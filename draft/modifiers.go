@@ -65,7 +65,7 @@ var AllModifiers = []Modifier{
 		Paper: "DynaSpec, arXiv 2510.13847", keys: routed},
 }
 
-var ranked, routed = []string{"size", "ranks"}, []string{"size", "extra", "router"}
+var ranked, routed = []string{"size", "ranks"}, []string{"size", "extra", "own", "router"}
 
 // Listed returns the modifier's options with their defaults.
 func (m *Modifier) Listed() []Option {

@@ -5,6 +5,7 @@ package draft
 import (
 	"fmt"
 	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -189,7 +190,8 @@ func Resolve(text string, target Target) (string, error) {
 
 // Parse reads "key=value,key=value" into the struct that into points at; a key that is absent
 // leaves its field alone. Fields of type int, float32, float64, bool and string take part if they
-// have a tag `draft:"key"`; a tag `help:"..."` describes one. So do those of embedded structs.
+// have a tag `draft:"key"`; a tag `help:"..."` describes one. So do those of embedded structs. See
+// Check.
 func Parse(text string, into any) error {
 	options := optionsOf(reflect.ValueOf(into).Elem())
 	for part := range strings.SplitSeq(text, ",") {
@@ -218,6 +220,29 @@ func Parse(text string, into any) error {
 	}
 	return nil
 }
+
+// Check returns an error where a number of options, a pointer to a struct as Parse fills it, is
+// outside the bounds that its help gives: a help with "(1 to 16)" wants 1 to 16.
+func Check(options any) error {
+	for _, o := range optionsOf(reflect.ValueOf(options).Elem()) {
+		bounds := boundsInHelp.FindStringSubmatch(o.help)
+		if bounds == nil {
+			continue
+		}
+		least, _ := strconv.ParseFloat(bounds[1], 64)
+		most, _ := strconv.ParseFloat(bounds[2], 64)
+		v := o.value
+		if v.CanInt() {
+			v = v.Convert(reflect.TypeFor[float64]())
+		}
+		if v.CanFloat() && !(v.Float() >= least && v.Float() <= most) {
+			return fmt.Errorf("%s is %v: want %s to %s", o.key, o.value, bounds[1], bounds[2])
+		}
+	}
+	return nil
+}
+
+var boundsInHelp = regexp.MustCompile(`\((\d+) to (\d+)\)`)
 
 // option is a field that takes part.
 type option struct {

@@ -2,10 +2,12 @@ package draft
 
 import (
 	"errors"
+	"math"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
 )
 
 type fakeCommon struct {
@@ -163,4 +165,20 @@ func TestResolve(t *testing.T) {
 	if _, err := New("auto:k=3", Target{}); err == nil || !strings.Contains(err.Error(), "no options") {
 		t.Errorf("auto with options: %v", err)
 	}
+}
+
+// Numbers of options outside the bounds that their help gives are refused, and no others are.
+func TestCheckGoesByHelp(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		o := struct {
+			Count int     `draft:"count" help:"from a to b (2 to 16); 2: few"`
+			Share float64 `draft:"share" help:"of all (0 to 1)"`
+			Free  int     `draft:"free" help:"any number (1 or more)"`
+		}{rapid.IntRange(-3, 30).Draw(t, "count"), rapid.SampledFrom([]float64{-0.1, 0, 0.5, 1, 1.1, math.NaN()}).Draw(t, "share"),
+			rapid.Int().Draw(t, "free")}
+		want := o.Count >= 2 && o.Count <= 16 && o.Share >= 0 && o.Share <= 1
+		if err := Check(&o); (err == nil) != want {
+			t.Fatalf("%+v: %v", o, err)
+		}
+	})
 }

@@ -108,6 +108,17 @@ func (t *Text) Ready() int {
 	return t.Whole(t.Waiting() + 1)
 }
 
+// Take is how many of the entries that wait the next pass reads to stay, of most at most. It is none
+// where no more than least wait and a root has room beside them: they are read with the root.
+func (t *Text) Take(least, most int) int {
+	waiting, n := len(t.Todo()), min(t.Ready(), most)
+	if n <= 0 || waiting <= least && waiting < t.Room() {
+		return 0
+	}
+	n = min(n, t.Room())
+	return max(n-n%max(t.Block, 1), 0)
+}
+
 // Place is the place of the next entry, counted from the first entry that was ever read.
 func (t *Text) Place() int { return t.Cache.Position() / t.Rows }
 

@@ -17,7 +17,7 @@ import (
 // architecture is what grove knows of an architecture.
 type architecture struct {
 	name      string // in GGUF files; several may share one
-	modelType string // in config.json; "": grove reads no folders of it
+	modelType string // in config.json
 	class     string // of transformers
 
 	keys     gguf.Rules // of GGUF files, beside modelKeys
@@ -90,9 +90,7 @@ func Architectures() (names []string) {
 // modelTypes are the names in config.json.
 func modelTypes() (names []string) {
 	for _, a := range architectures {
-		if a.modelType != "" {
-			names = append(names, a.modelType)
-		}
+		names = append(names, a.modelType)
 	}
 	return names
 }
@@ -119,7 +117,7 @@ var modelKeys = gguf.Rules{
 		attention.sliding_window rope.dimension_count rope.freq_base
 		rope.scaling.type rope.scaling.factor rope.scale_linear rope.scaling.attn_factor
 		rope.scaling.original_context_length rope.scaling.yarn_beta_fast rope.scaling.yarn_beta_slow
-		rope.scaling.yarn_log_multiplier nextn_predict_layers`),
+		rope.scaling.yarn_log_multiplier rope.scaling.yarn_truncate nextn_predict_layers`),
 	Ignored: strings.Fields(`vocab_size tensor_data_layout attention.sliding_window_pattern
 		rope.scaling.finetuned`),
 	Neutral: map[string][]any{
@@ -183,6 +181,7 @@ var folderRules = gguf.Rules{Neutral: map[string][]any{
 	"quantization_config":         {},
 	"residual_multiplier":         {1},
 	"rope_interleaved":            {false},
+	"swiglu_limit":                {7},
 	"use_bidirectional_attention": {false},
 }}
 
@@ -190,9 +189,8 @@ var folderRules = gguf.Rules{Neutral: map[string][]any{
 var ropeRules = gguf.Rules{
 	Obeyed: strings.Fields(`rope_type type rope_theta partial_rotary_factor
 		factor low_freq_factor high_freq_factor original_max_position_embeddings
-		beta_fast beta_slow mscale mscale_all_dim attention_factor long_factor short_factor`),
+		beta_fast beta_slow truncate mscale mscale_all_dim attention_factor long_factor short_factor`),
 	Ignored: strings.Fields("finetuned"),
-	Neutral: map[string][]any{"truncate": {true}},
 }
 
 // obeys reports whether config.json gives the architecture a field that others do not have.
@@ -206,10 +204,6 @@ func Runs(arch string) bool { return archNamed(arch) != nil }
 // Sparse reports whether all models of an architecture have experts, by the name that GGUF files give
 // it.
 func Sparse(arch string) bool { a := archNamed(arch); return a != nil && a.experts != "" }
-
-// HasFolders reports whether grove reads Hugging Face folders of an architecture, by the name that
-// GGUF files give it.
-func HasFolders(arch string) bool { a := archNamed(arch); return a != nil && a.modelType != "" }
 
 // archNamed returns the architecture that GGUF files call name, or nil.
 func archNamed(name string) *architecture {
@@ -240,7 +234,7 @@ func (c *Config) folderArch() *architecture {
 
 // byModelType returns the architecture that config.json calls modelType, or nil.
 func byModelType(modelType string) *architecture {
-	return findArch(func(a *architecture) bool { return a.modelType == modelType && modelType != "" })
+	return findArch(func(a *architecture) bool { return a.modelType == modelType })
 }
 
 func findArch(is func(a *architecture) bool) *architecture {

@@ -75,7 +75,12 @@ func (f *folder) logits(change map[string]any) ([]float32, error) {
 }
 
 // with writes a folder that has the same tensors and more, or others in place of some.
-func (f *folder) with(add ...tensor.Tensor) *folder {
+func (f *folder) with(add ...tensor.Tensor) *folder { return f.changed("", add...) }
+
+// without writes a folder that lacks a tensor.
+func (f *folder) without(name string) *folder { return f.changed(name) }
+
+func (f *folder) changed(drop string, add ...tensor.Tensor) *folder {
 	f.t.Helper()
 	to := &folder{t: f.t, dir: f.t.TempDir(), fields: f.fields}
 	from, err := safetensors.OpenFolder(f.dir)
@@ -85,7 +90,7 @@ func (f *folder) with(add ...tensor.Tensor) *folder {
 	defer from.Close()
 	w := safetensors.NewWriter()
 	for _, info := range from.Tensors {
-		if x, _ := from.Tensor(info.Name); !slices.ContainsFunc(add,
+		if x, _ := from.Tensor(info.Name); x.Name != drop && !slices.ContainsFunc(add,
 			func(y tensor.Tensor) bool { return y.Name == x.Name }) {
 			w.AddTensor(x)
 		}
@@ -126,6 +131,7 @@ func TestFieldsAreObeyedOrRefused(t *testing.T) {
 		"rms_norm_eps": {0.1}, "layer_norm_eps": {0.1}, "rope_theta": {500}, "use_parallel_residual": {false},
 		"rope_scaling": {
 			object{"type": "linear", "factor": 4}, object{"rope_type": "yarn", "factor": 4},
+			object{"rope_type": "yarn", "factor": 4, "original_max_position_embeddings": 16, "truncate": false},
 			object{"rope_type": "dynamic", "factor": 4}, object{"factor": 4},
 			object{"rope_type": "longrope", "short_factor": []int{1}},
 			object{"type": "mrope", "mrope_section": []int{8, 8}}, object{"rope_type": "default", "factor": 4},
@@ -150,7 +156,7 @@ func TestFieldsAreObeyedOrRefused(t *testing.T) {
 		"num_experts":                 {4}, "num_local_experts": {4}, "attn_logit_softcapping": {20}, "final_logit_softcapping": {20},
 		"logits_scaling":       {2},
 		"embedding_multiplier": {2}, "residual_multiplier": {0.5}, "attention_multiplier": {0.1}, "logit_scale": {0.5},
-		"alibi": {true}, "clip_qkv": {8},
+		"swiglu_limit": {5}, "alibi": {true}, "clip_qkv": {8},
 		"architectures": {[]string{"LlamaModel"}}, "attention_dropout": {0.5}, "hidden_dropout": {0.5},
 		"classifier_dropout": {0.5},
 	}
@@ -162,15 +168,15 @@ func TestFieldsAreObeyedOrRefused(t *testing.T) {
 			return strings.Fields("rms_norm_eps use_parallel_residual rotary_pct rotary_emb_base")
 		case "qwen3moe":
 			return strings.Fields("layer_norm_eps use_parallel_residual rotary_pct rotary_emb_base intermediate_size")
-		case "llama", "olmo2", "phi3", "gemma2", "gemma3":
+		case "llama", "olmo2", "phi3", "gemma2", "gemma3", "gpt-oss":
 			return append(strings.Fields("layer_norm_eps use_parallel_residual rotary_pct rotary_emb_base"), "use_sliding_window")
 		}
 		return strings.Fields("layer_norm_eps use_parallel_residual rotary_pct rotary_emb_base")
 	}
-	windows := []string{"mixtral", "phi3", "olmo2", "gemma2", "gemma3"} // of which the field is enough
+	windows := []string{"mixtral", "phi3", "olmo2", "gemma2", "gemma3", "gpt-oss"} // of which the field is enough
 	structural := strings.Fields(`vocab_size hidden_size intermediate_size num_hidden_layers num_attention_heads
 		num_key_value_heads head_dim tie_word_embeddings num_experts num_local_experts`)
-	for _, s := range folderShapes() {
+	for _, s := range keyShapes {
 		f := keyFolder(t, s)
 		base, err := f.logits(nil)
 		if err != nil {
@@ -212,7 +218,7 @@ func TestFieldsAreObeyedOrRefused(t *testing.T) {
 // What says the same in another way, or leaves out transformers' default, is the same model;
 // neutral values change nothing.
 func TestFieldsInEveryForm(t *testing.T) {
-	for _, s := range folderShapes() {
+	for _, s := range keyShapes {
 		f := keyFolder(t, s)
 		must := func(change map[string]any) []float32 {
 			t.Helper()
@@ -230,7 +236,7 @@ func TestFieldsInEveryForm(t *testing.T) {
 			p := object{"rope_type": "default", "rope_theta": s.RopeBase}
 			maps.Copy(p, part)
 			maps.Copy(p, more)
-			return map[string]any{theta: gone{}, "rotary_pct": gone{}, "rope_parameters": p}
+			return map[string]any{theta: gone{}, "rotary_pct": gone{}, "rope_scaling": gone{}, "rope_parameters": p}
 		}
 		base := must(nil)
 		for i, change := range []map[string]any{
@@ -246,6 +252,9 @@ func TestFieldsInEveryForm(t *testing.T) {
 			}
 			if change["num_experts"] != nil && s.Config().Experts > 0 {
 				continue
+			}
+			if v, about := change["rope_scaling"]; about && v == nil && s.Arch == "gpt-oss" {
+				continue // which must say it
 			}
 			if !sameBits(must(change), base) {
 				t.Errorf("%s: form %d, %v, is another model", s.Arch, i, change)
@@ -310,7 +319,7 @@ func TestFieldDefaults(t *testing.T) {
 // Tensors of a folder that transformers would leave out, or that another model has, are refused by
 // name; buffers are not missed.
 func TestFolderTensorsAreObeyedOrRefused(t *testing.T) {
-	for _, s := range folderShapes() {
+	for _, s := range keyShapes {
 		f := keyFolder(t, s)
 		base, err := f.logits(nil)
 		if err != nil {
@@ -331,6 +340,7 @@ func TestFolderTensorsAreObeyedOrRefused(t *testing.T) {
 			layer + "input_layernorm.scale", "lm_head.bias", "embed_out.bias", layer + "self_attn.q_proj.weight_scale",
 			"mtp.fc.weight", "model.norm.bias", layer + "mlp.up_proj.lora_A.weight"} {
 			if name == "model.norm.bias" && s.Arch == "stablelm" ||
+				name == layer+"self_attn.sinks" && s.Arch == "gpt-oss" ||
 				name == layer+"mlp.gate.weight" && slices.Contains([]string{"qwen3moe", "olmoe"}, s.Arch) {
 				continue // it has one
 			}
@@ -342,11 +352,11 @@ func TestFolderTensorsAreObeyedOrRefused(t *testing.T) {
 			part, field string // "-": it has one in any case
 			rows        int
 		}{
-			{"self_attn.q_proj", map[string]string{"stablelm": "use_qkv_bias", "qwen2": "-", "phi3": "", "gptneox": "", "mistral3": "",
+			{"self_attn.q_proj", map[string]string{"stablelm": "use_qkv_bias", "qwen2": "-", "gpt-oss": "-", "phi3": "", "gptneox": "", "mistral3": "",
 				"llama": "attention_bias", "qwen3": "attention_bias", "smollm3": "attention_bias", "granite": "attention_bias",
 				"qwen3moe": "attention_bias", "granitemoe": "attention_bias", "olmoe": "attention_bias",
 				"olmo2": "attention_bias", "gemma2": "attention_bias", "gemma3": "attention_bias"}[s.Name], s.Heads * s.HeadDim},
-			{"self_attn.o_proj", map[string]string{"llama": "attention_bias", "qwen3": "attention_bias",
+			{"self_attn.o_proj", map[string]string{"gpt-oss": "-", "llama": "attention_bias", "qwen3": "attention_bias",
 				"smollm3": "attention_bias", "granite": "attention_bias",
 				"qwen3moe": "attention_bias", "granitemoe": "attention_bias", "olmoe": "attention_bias",
 				"olmo2": "attention_bias", "gemma2": "attention_bias", "gemma3": "attention_bias"}[s.Name], s.Hidden},

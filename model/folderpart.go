@@ -25,6 +25,9 @@ func (p *Part) FolderNames() (names []string) {
 // joined, and of two halves one is taken. names are the folder's tensors that make it. There are none
 // where the folder has no such part.
 func (p *Part) FromFolder(f *safetensors.File, ending string) (t tensor.Tensor, names []string, err error) {
+	if p.Param {
+		return p.fromParam(f, ending)
+	}
 	var list []tensor.Tensor
 	for _, name := range p.FolderNames() {
 		if _, ok := f.Tensor(name + ending); !ok {
@@ -91,34 +94,43 @@ func runs(rowBytes, rows int, run func(i int) (tensor.Tensor, int)) func(dst []b
 	}
 }
 
-// IntoFolder returns the folder's tensors that a part of experts is: one for each expert, or one that
-// has the rows of the other half as well. other is nil for parts without halves.
-func (p *Part) IntoFolder(t tensor.Tensor, other *tensor.Tensor) (list []tensor.Tensor, err error) {
+// IntoFolder returns the folder's tensors that a part of experts, or a parameter, is: one for each
+// expert, or one that has the rows of the other half as well. other is nil for parts without halves.
+// Experts' matrices that are parameters and no MXFP4 are not for IntoFolder: folders have their
+// transposes.
+func (p *Part) IntoFolder(ending string, t tensor.Tensor, other *tensor.Tensor) (list []tensor.Tensor, err error) {
+	if p.Param && p.Experts == 0 {
+		return p.intoParam(ending, []tensor.Tensor{t})
+	}
 	if len(t.Shape) < 2 || t.Shape[0] != p.Experts || t.Shape[1] != p.Rows || other != nil && !slices.Equal(other.Shape, t.Shape) {
 		return nil, fmt.Errorf("tensor %s has shape %v: want %d experts of %d rows for this model",
 			tensor.Quote(t.Name), t.Shape, p.Experts, p.Rows)
 	}
+	halves := []tensor.Tensor{t}
 	if other != nil {
 		if other.Type != t.Type {
 			return nil, fmt.Errorf("tensor %s is %v and tensor %s %v: config.json has one tensor for both",
 				tensor.Quote(t.Name), t.Type, tensor.Quote(other.Name), other.Type)
 		}
-		both := tensor.Tensor{Name: p.Folder, Type: t.Type, Shape: slices.Clone(t.Shape)}
+		halves = append(halves, *other)
+	}
+	switch names := p.FolderNames(); {
+	case p.Param:
+		return p.intoParam(ending, halves)
+	case other != nil:
+		both := tensor.Tensor{Name: p.InFolder(ending), Type: t.Type, Shape: slices.Clone(t.Shape)}
 		both.Shape[1] *= 2
-		both.Reader = runs(both.RowBytes(), p.Rows, func(i int) (tensor.Tensor, int) {
-			return []tensor.Tensor{t, *other}[i%2], i / 2 * p.Rows
-		})
+		both.Reader = runs(both.RowBytes(), p.Rows, func(i int) (tensor.Tensor, int) { return halves[i%2], i / 2 * p.Rows })
 		return []tensor.Tensor{both}, nil
-	}
-	names := p.FolderNames()
-	if len(names) == 1 && names[0] == p.Folder {
-		t.Name = p.Folder
+	case names[0] == p.Folder:
+		t.Name = p.InFolder(ending)
 		return []tensor.Tensor{t}, nil
-	}
-	for i, name := range names {
-		x := tensor.Tensor{Name: name, Type: t.Type, Shape: t.Shape[1:]}
-		x.Reader = func(dst []byte, r0, r1 int) error { return t.ReadRows(dst, i*p.Rows+r0, i*p.Rows+r1) }
-		list = append(list, x)
+	default:
+		for i, name := range names {
+			x := tensor.Tensor{Name: name + ending, Type: t.Type, Shape: t.Shape[1:]}
+			x.Reader = func(dst []byte, r0, r1 int) error { return t.ReadRows(dst, i*p.Rows+r0, i*p.Rows+r1) }
+			list = append(list, x)
+		}
 	}
 	return list, nil
 }

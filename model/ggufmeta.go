@@ -58,6 +58,9 @@ func (r *RopeConfig) setGGUF(set func(string, any)) {
 		set("rope.scaling.type", "yarn")
 		set("rope.scaling.yarn_beta_fast", float32(r.Yarn.Fast))
 		set("rope.scaling.yarn_beta_slow", float32(r.Yarn.Slow))
+		if r.Yarn.Between {
+			set(yarnTruncate, false)
+		}
 		if r.Yarn.LogMul != 0 {
 			set("rope.scaling.yarn_log_multiplier", float32(r.Yarn.LogMul))
 		}
@@ -93,6 +96,10 @@ func (c *Config) setFeatures(a *architecture, set func(string, any)) {
 }
 
 const windowPattern = "attention.sliding_window_pattern"
+
+// yarnTruncate is grove's own key: false where YaRN's blend may begin and end between two pairs
+// (Yarn.Between). Other programs round.
+const yarnTruncate = "rope.scaling.yarn_truncate"
 
 // windows says which layers have a window by the architecture's rule.
 func (a *architecture) windows(layers int) []bool {

@@ -162,7 +162,7 @@ func (c *Config) readRope(k *keys, a *architecture) error {
 	case "linear", "longrope":
 	case "yarn":
 		c.Rope.Yarn = &Yarn{Fast: k.float("rope.scaling.yarn_beta_fast", 32), Slow: k.float("rope.scaling.yarn_beta_slow", 1),
-			LogMul: k.float("rope.scaling.yarn_log_multiplier", 0)}
+			LogMul: k.float("rope.scaling.yarn_log_multiplier", 0), Between: !k.bool(yarnTruncate, true)}
 		if c.Rope.Original == 0 {
 			c.Rope.Original = c.Context
 		}

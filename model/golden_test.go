@@ -124,16 +124,10 @@ func TestArchitecturesAgainstOtherEngines(t *testing.T) {
 			ctx := context.Background()
 			path, dir := filepath.Join(t.TempDir(), "m.gguf"), t.TempDir()
 			o := synth.Options{Type: tensor.F32, Seed: g.Seed}
-			err = synth.Write(ctx, path, shape, o)
-			paths := []string{path}
-			if model.HasFolders(shape.Arch) {
-				err = errors.Join(err, synth.WriteHF(ctx, dir, shape, o))
-				paths = append(paths, dir)
-			}
-			if err != nil {
+			if err := errors.Join(synth.Write(ctx, path, shape, o), synth.WriteHF(ctx, dir, shape, o)); err != nil {
 				t.Fatal(err)
 			}
-			for _, p := range paths {
+			for _, p := range []string{path, dir} {
 				m, err := model.Open(p, model.Options{Threads: 2, Context: g.Context})
 				if err != nil {
 					t.Fatal(err)

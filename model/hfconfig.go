@@ -58,6 +58,10 @@ type hfConfig struct {
 	WindowPattern      int     `json:"sliding_window_pattern"`
 	OriginalPositions  int     `json:"original_max_position_embeddings"`
 
+	Quantization *struct {
+		Method string `json:"quant_method"`
+	} `json:"quantization_config"`
+
 	// Of experts.
 	Experts      int   `json:"num_experts"`
 	LocalExperts int   `json:"num_local_experts"` // the other name

@@ -15,8 +15,8 @@ import (
 func (c *Config) Fields(typ tensor.Type) (map[string]any, error) {
 	a := c.folderArch()
 	switch {
-	case a == nil || a.modelType == "":
-		return nil, fmt.Errorf("architecture %q: grove reads and writes no folders of it: want a GGUF file", c.Arch)
+	case a == nil:
+		return nil, fmt.Errorf("architecture %q is not one grove runs", c.Arch)
 	case c.Rope.Factors != nil && c.Rope.Scale != 1:
 		return nil, fmt.Errorf("tensor rope_freqs.weight and rope.scaling.factor together: " +
 			"config.json has a place for one of them")
@@ -99,6 +99,9 @@ func (r *RopeConfig) fields() (map[string]any, error) {
 	case r.Yarn != nil:
 		m := map[string]any{"rope_type": "yarn", "type": "yarn", "factor": decimal(r.Scale),
 			"original_max_position_embeddings": r.Original, "beta_fast": decimal(r.Yarn.Fast), "beta_slow": decimal(r.Yarn.Slow)}
+		if r.Yarn.Between {
+			m["truncate"] = false
+		}
 		if r.Yarn.LogMul != 0 && r.Attn == 0 {
 			m["mscale"], m["mscale_all_dim"] = 1, decimal(r.Yarn.LogMul)
 		} else {

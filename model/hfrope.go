@@ -39,6 +39,7 @@ type hfRope struct {
 	AttnFactor  float64   `json:"attention_factor"`
 	Long        []float32 `json:"long_factor"`
 	Short       []float32 `json:"short_factor"`
+	Truncate    *bool     `json:"truncate"`             // YaRN's; missing: true
 	TemperScale float64   `json:"llama_4_scaling_beta"` // Ministral 3's
 	Full        *hfRope   `json:"full_attention"`       // where layers with a window rotate otherwise
 	Sliding     *hfRope   `json:"sliding_attention"`
@@ -156,7 +157,7 @@ func (r *hfRope) yarn(c *Config) error {
 	if !(r.Factor > 0) {
 		return fmt.Errorf("rope_scaling: yarn has a factor of %g: want a positive number", r.Factor)
 	}
-	y := &Yarn{Fast: cmp.Or(r.Fast, 32), Slow: cmp.Or(r.Slow, 1)}
+	y := &Yarn{Fast: cmp.Or(r.Fast, 32), Slow: cmp.Or(r.Slow, 1), Between: r.Truncate != nil && !*r.Truncate}
 	c.Rope.Yarn, c.Rope.Scale, c.Rope.Original = y, r.Factor, int(cmp.Or(r.Original, float64(c.Context)))
 	switch {
 	case r.AttnFactor != 0:

@@ -49,7 +49,7 @@ var keyShapes = []synth.Shape{
 	{Name: "olmoe", Arch: "olmoe", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 32, FFN: 96,
 		Context: 64, NormEps: 1e-5, RopeBase: 1e4, RopeDims: 32, Tokens: synth.Qwen2, Tune: sparse(5, 2)},
 	{Name: "gpt-oss", Arch: "gpt-oss", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 32, FFN: 96,
-		Context: 64, NormEps: 1e-5, RopeBase: 1e4, RopeDims: 32, Tokens: synth.Qwen2, Tune: func(c *model.Config) {
+		Context: 64, NormEps: 1e-5, RopeBase: 15e4, RopeDims: 32, Tokens: synth.Qwen2, Tune: func(c *model.Config) {
 			c.Experts, c.Used = 5, 2
 			windowFirst(c)
 		}},
@@ -80,16 +80,6 @@ var obeyedKeys = map[string][]string{
 	"mixtral": {"expert_count", "expert_used_count"}, "qwen3moe": {"expert_count", "expert_used_count"},
 	"granitemoe": {"expert_count", "expert_used_count", "rope.scaling.finetuned"},
 	"olmoe":      {"expert_count", "expert_used_count"},
-}
-
-// folderShapes are those of keyShapes that folders have.
-func folderShapes() (list []synth.Shape) {
-	for _, s := range keyShapes {
-		if model.HasFolders(s.Arch) {
-			list = append(list, s)
-		}
-	}
-	return list
 }
 
 // keyFile is an open GGUF file of a shape's model.

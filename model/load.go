@@ -27,6 +27,11 @@ type Options struct {
 	Pad     int64
 	PadType tensor.Type
 
+	// PadExperts, where it is not 0, is the number of experts that each layer's MLP is made into.
+	// They are copies of it, and a row uses PadUsed of them: logits stay the same to rounding. The
+	// model's architecture must be qwen3. WritePadded does not read them.
+	PadExperts, PadUsed int
+
 	// KV is what caches store keys and values as; its zero value, nn.KVAuto, goes with the weights: bf16, or f32 where they are F32 or F16.
 	KV nn.KVType
 
@@ -84,6 +89,11 @@ func openSource(path string) (source, error) {
 
 func load(src source, o Options) (*Model, error) {
 	var err error
+	if o.PadExperts != 0 {
+		if src, err = copyExperts(src, o.PadExperts, o.PadUsed); err != nil {
+			return nil, err
+		}
+	}
 	if o.Pad != 0 {
 		if src, err = pad(src, o.Pad, o.PadType); err != nil {
 			return nil, err

@@ -27,9 +27,11 @@ func (m *Model) Threads() int { return m.pool.Threads() }
 // NewCache returns an empty cache for one sequence.
 func (m *Model) NewCache() *nn.Cache { return m.pages.NewCache() }
 
-// KV is what its caches store keys and values as; CacheBytes is their memory for a token.
-func (m *Model) KV() nn.KVType   { return m.pages.KV }
-func (m *Model) CacheBytes() int { return m.pages.RowBytes() }
+// KV is what its caches store keys and values as; CacheBytes is their memory for a token. CacheRead is
+// how many bytes of them a pass reads after so many tokens.
+func (m *Model) KV() nn.KVType            { return m.pages.KV }
+func (m *Model) CacheBytes() int          { return m.pages.RowBytes() }
+func (m *Model) CacheRead(tokens int) int { return m.pages.ReadBytes(tokens) }
 
 // Pool is the model's workers, for what belongs to its passes.
 func (m *Model) Pool() *par.Pool { return m.pool }

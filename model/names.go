@@ -67,7 +67,7 @@ func (a *architecture) folderName(name string) (string, bool) {
 	}
 	for _, p := range list {
 		if p.name == stem {
-			return prefix + p.folder + ending, true
+			return prefix + p.folder + folderEnding(p.param, ending), true
 		}
 	}
 	return "", false

@@ -2,6 +2,7 @@ package model_test
 
 import (
 	"context"
+	"math"
 	"math/rand/v2"
 	"path/filepath"
 	"slices"
@@ -184,6 +185,50 @@ func TestPaddingKeepsLogits(t *testing.T) {
 	}
 }
 
+// A model whose MLPs became experts has the logits that it had, to rounding, and its passes read more experts the more rows
+// they have.
+func TestPaddingWithExperts(t *testing.T) {
+	ctx := context.Background()
+	r := rand.New(rand.NewPCG(5, 6))
+	path := filepath.Join(t.TempDir(), "m.gguf")
+	for _, typ := range []tensor.Type{tensor.F32, tensor.F16, tensor.Q8_0} {
+		shape := paddable(r, "qwen3", typ)
+		if err := synth.Write(ctx, path, shape, synth.Options{Type: typ, Seed: 1}); err != nil {
+			t.Fatal(err)
+		}
+		o := model.Options{Threads: 2, PadExperts: 2 + r.IntN(20), Pad: 2_000_000}
+		o.PadUsed = 1 + r.IntN(o.PadExperts-1)
+		plain, err := model.Open(path, model.Options{Threads: 2})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer plain.Close()
+		padded, err := model.Open(path, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer padded.Close()
+		reached(t, plain, padded, o.Pad)
+		prompt := randomTokens(r, plain, 12)
+		var logits [2][]float32
+		for i, m := range []*model.Model{plain, padded} {
+			p := m.NewPass()
+			if err := p.Prefill(ctx, m.NewCache(), prompt, true); err != nil {
+				t.Fatal(err)
+			}
+			logits[i] = p.Logits(0, 0)
+		}
+		largest, off := 0.0, 0.0
+		for i, want := range logits[0] {
+			largest = max(largest, math.Abs(float64(want)))
+			off = max(off, math.Abs(float64(want-logits[1][i])))
+		}
+		if off > 0.02*largest || off == 0 && o.PadUsed > 1 && typ == tensor.F32 {
+			t.Errorf("%v, %d of %d experts: logits are off by %g of %g", typ, o.PadUsed, o.PadExperts, off, largest)
+		}
+	}
+}
+
 // A padded file is the padded model, and says that it is one.
 func TestWritePadded(t *testing.T) {
 	ctx := context.Background()
@@ -238,11 +283,16 @@ func TestPaddingRefuses(t *testing.T) {
 		"padding of":           {Pad: 1e6, PadType: tensor.Q2_K},
 		"whole blocks of Q8_0": {Pad: 1e6, PadType: tensor.Q8_0},
 		"whole blocks of Q6_K": {Pad: 1e6, PadType: tensor.Q6_K},
+		"at least one":         {PadExperts: 4},
+		"no more than":         {PadExperts: 4, PadUsed: 5},
 	} {
 		o.Threads = 1
 		_, err := model.Open(path, o)
 		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), path) {
 			t.Errorf("%d parameters of %v: error %v, want one with %q and the path", o.Pad, o.PadType, err, want)
+		}
+		if o.PadExperts > 0 {
+			continue // not of files
 		}
 		if _, err := model.WritePadded(context.Background(), path, path+".x", o); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%d parameters of %v in a file: error %v, want one with %q", o.Pad, o.PadType, err, want)

@@ -238,6 +238,13 @@ func (p *padding) zero(t tensor.Type, n int) ([]byte, error) {
 	return p.zeros[:size:size], nil
 }
 
+// seeded draws the same numbers for the same name.
+func seeded(name string) *rand.Rand {
+	hash := fnv.New64a()
+	hash.Write([]byte(name))
+	return rand.New(rand.NewPCG(hash.Sum64(), 1))
+}
+
 // random is a matrix of weights that keep the size of what they multiply, as trained ones about do. Every layer
 // gets the same numbers: each packs a copy of its own, so that a pass reads them all.
 func (p *padding) random(part string, t tensor.Type, rows, cols int) ([]byte, error) {
@@ -249,9 +256,7 @@ func (p *padding) random(part string, t tensor.Type, rows, cols int) ([]byte, er
 	if err != nil {
 		return nil, err
 	}
-	hash := fnv.New64a()
-	hash.Write([]byte(part))
-	rng := rand.New(rand.NewPCG(hash.Sum64(), 1))
+	rng := seeded(part)
 	std := 1 / math.Sqrt(float64(cols))
 	data, values := make([]byte, rows*row), make([]float32, cols)
 	for r := range rows {

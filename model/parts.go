@@ -20,6 +20,7 @@ type part struct {
 	half    int    // 1, 2: folders have it as the first or the second half of a tensor's rows
 	as      string // the name of the part that does the same in most architectures, where it is not name
 	each    bool   // there is one for each expert. A * in the folder's name is an expert's number
+	param   bool   // of no module in folders: see folderparam.go
 }
 
 // dim is a size that a configuration gives.
@@ -112,6 +113,10 @@ type Part struct {
 
 	Half int // 1, 2: it is the first or the second half of the folder's tensor, or of each expert's
 
+	// Param: transformers has it as a parameter of no module. Its name in folders has no ending
+	// (InFolder), experts' matrices are transposed, and rows of the two halves alternate.
+	Param bool
+
 	// Experts is how many matrices of Rows × Cols lie one after another in a GGUF file's tensor; 0:
 	// one, and it is no expert's. A * in Folder is an expert's number.
 	Experts int
@@ -149,7 +154,8 @@ func (c *Config) layout() *architecture {
 }
 
 func (c *Config) part(a *architecture, p part, prefix, folder string) Part {
-	x := Part{Name: prefix + p.name, Folder: folder + p.folder, Rows: c.size(p.out), Cols: c.size(p.in), Half: p.half}
+	x := Part{Name: prefix + p.name, Folder: folder + p.folder, Rows: c.size(p.out), Cols: c.size(p.in), Half: p.half,
+		Param: p.param}
 	if p.each {
 		x.Experts = c.Experts
 	}

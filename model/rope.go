@@ -11,6 +11,7 @@ import (
 // slow pairs, fast ones stay, and those between are blended.
 type Yarn struct {
 	Fast, Slow float64 // turns within the original context of the pairs where the blend begins and ends
+	Between    bool    // the blend may begin and end between two pairs; else these bounds are rounded, as in llama.cpp
 	LogMul     float64 // for which the attention factor is m(1)/m(LogMul), where m(x) = 1 + x/10·ln Scale; 0: m(1)
 }
 
@@ -36,7 +37,11 @@ func (r *RopeConfig) blend() (low, high float64) {
 	at := func(turns float64) float64 {
 		return float64(r.Dims) * math.Log(float64(r.Original)/(turns*2*math.Pi)) / (2 * math.Log(r.Base))
 	}
-	return max(0, math.Floor(at(r.Yarn.Fast))), min(float64(r.Dims-1), math.Ceil(at(r.Yarn.Slow)))
+	low, high = at(r.Yarn.Fast), at(r.Yarn.Slow)
+	if !r.Yarn.Between {
+		low, high = math.Floor(low), math.Ceil(high)
+	}
+	return max(0, low), min(float64(r.Dims-1), high)
 }
 
 // factor is what the rotated dimensions are multiplied by.

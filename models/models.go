@@ -1,7 +1,7 @@
 // Package models holds grove's own trained models, inside the program: a target of 8.6 million parameters that has read Go's
 // standard library, novels and grade-school arithmetic, a draft model for it with the same tokenizer, and heads that draft from
 // its hidden states. All are Q8_0 GGUF files; docs/training.md says how they were made, and target.md, draft.md, jet.md,
-// dflash.md, eagle.md and specblock.md beside this file are their cards.
+// dflash.md, eagle.md, specblock.md, medusa.md, peagle.md and falcon.md beside this file are their cards.
 //
 //	m, err := grove.OpenGGUF("target", models.Target(), grove.Options{DraftGGUF: models.Draft(), HeadGGUF: models.Heads()})
 //
@@ -32,6 +32,18 @@ var (
 
 	//go:embed specblock-q8_0.gguf
 	specblock []byte
+
+	//go:embed medusa-q8_0.gguf
+	medusa []byte
+
+	//go:embed parallelspec-q8_0.gguf
+	parallelspec []byte
+
+	//go:embed peagle-q8_0.gguf
+	peagle []byte
+
+	//go:embed falcon-q8_0.gguf
+	falcon []byte
 )
 
 // Target is the contents of the target's GGUF file; they must not be changed.
@@ -41,5 +53,8 @@ func Target() []byte { return target }
 func Draft() []byte { return draft }
 
 // Heads are the contents of the GGUF files of the target's heads, which must not be changed: the causal block head (JetSpec), the
-// bidirectional one (DFlash), the EAGLE-3 head, the router of its shortlists (DynaSpec), and the SpecBlock head.
-func Heads() [][]byte { return [][]byte{jet, dflash, eagle, router, specblock} }
+// bidirectional one (DFlash), the EAGLE-3 head, the router of its shortlists (DynaSpec), the SpecBlock head, Medusa heads, the
+// ParallelSpec head, the P-EAGLE head, and the Falcon head.
+func Heads() [][]byte {
+	return [][]byte{jet, dflash, eagle, router, specblock, medusa, parallelspec, peagle, falcon}
+}

@@ -122,9 +122,9 @@ type attendTask struct {
 	group int
 	n     int // queries: row r's heads are r·group … r·group+group−1
 
-	q    []float32   // queries, n × Dim
-	lent gemm.Lent   // of panels
-	res  rangeResult // of the range at hand
+	q        []float32         // queries, n × Dim
+	products gemm.PanelProduct // of panels
+	res      rangeResult       // of the range at hand
 
 	at, last, stride int       // the range's first position; slots that rows see come before last; the width of a row of weights
 	pages            []int32   // those that some row sees, ascending
@@ -185,7 +185,7 @@ func (t *attendTask) takeQueries() {
 	default:
 		return
 	}
-	t.lent = x.Lend(0, t.n)
+	t.products = x.ByPanels(0, t.n)
 }
 
 // give hands the outputs on.

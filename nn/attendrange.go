@@ -87,7 +87,7 @@ func (t *attendTask) score() {
 				_, nexts[k] = c.panels(t.layer, t.head, int(t.pages[next-len(t.pages)]))
 			}
 		}
-		t.lent.MulAll(t.w[i*PageRows:], PageRows, t.stride, 0, keys[:k], nexts[:k], false)
+		t.products.MulAll(t.w[i*PageRows:], PageRows, t.stride, 0, keys[:k], nexts[:k], false)
 	}
 }
 
@@ -175,7 +175,7 @@ func (t *attendTask) mix() {
 	for i := range t.n {
 		x.SetRow(i, t.w[i*t.stride:][:width])
 	}
-	lent := x.Lend(0, t.n)
+	products := x.ByPanels(0, t.n)
 	for i, p := range t.pages {
 		_, values := c.panels(t.layer, t.head, int(p))
 		var next []byte
@@ -184,12 +184,12 @@ func (t *attendTask) mix() {
 		} else if p := t.at/PageRows + rangePages; p < pagesFor(t.g.slots()) { // then come the keys of the next range
 			next, _ = c.panels(t.layer, t.head, p)
 		}
-		t.mixHalf(&lent, i, o, values, next, i > 0)
+		t.mixHalf(&products, i, o, values, next, i > 0)
 	}
 }
 
 // mixHalf adds the i-th page, of bf16, to outputs, or begins with it.
-func (t *attendTask) mixHalf(lent *gemm.Lent, i int, o []float32, values, next []byte, add bool) {
+func (t *attendTask) mixHalf(products *gemm.PanelProduct, i int, o []float32, values, next []byte, add bool) {
 	size := min(PageRows, (t.last-int(t.pages[i])*PageRows+1)&^1) / 2 * halfStep
 	var panels, ahead [stackDim / gemm.Panel][]byte
 	for at := 0; at < len(values); {
@@ -201,7 +201,7 @@ func (t *attendTask) mixHalf(lent *gemm.Lent, i int, o []float32, values, next [
 				ahead[k] = next[from : from+halfPanel]
 			}
 		}
-		lent.MulAll(o[at/halfPanel*t.n*gemm.Panel:], t.n*gemm.Panel, gemm.Panel, i*PageRows, panels[:k], ahead[:k], add)
+		products.MulAll(o[at/halfPanel*t.n*gemm.Panel:], t.n*gemm.Panel, gemm.Panel, i*PageRows, panels[:k], ahead[:k], add)
 		at += k * halfPanel
 	}
 }
@@ -221,8 +221,8 @@ func (t *attendTask) mixApart() {
 				_, values := t.g.cache.panels(t.layer, t.head, int(p))
 				t.s.blind.bytes = grow(t.s.blind.bytes, len(values))
 				blindHalf(t.s.blind.bytes, values, seen)
-				lent := t.s.rounded[1].Lend(from, to)
-				t.mixHalf(&lent, k, o[from*gemm.Panel:], t.s.blind.bytes, nil, add)
+				products := t.s.rounded[1].ByPanels(from, to)
+				t.mixHalf(&products, k, o[from*gemm.Panel:], t.s.blind.bytes, nil, add)
 			default:
 				t.s.blind.data = grow(t.s.blind.data, d*PageRows)
 				values := t.g.cache.values(t.layer, t.head, int(p))

@@ -114,7 +114,7 @@ func (e *Exec) attending(a *Attention, layer int, f *Forest, qkv, out Mat) *atte
 }
 
 // Keys puts keys and values of rows that are never queries into their caches, as pending rows: kv is n × 2·KVHeads·Dim, keys
-// before values; keys in it are normalised and rotated in place. So a block head reads what a target made of the text (paper 003
+// before values; keys in it are normalised and rotated in place. So a block head reads what a target made of the text (JetSpec
 // §2.2). Rows of a later Attend over the same caches see them as nodes of their trees before From; under a tape the
 // gradient goes back to kv.
 func (e *Exec) Keys(a *Attention, layer int, f *Forest, kv Mat) {

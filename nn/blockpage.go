@@ -150,8 +150,8 @@ func (t *attendTask) mixBlocks(apart bool) {
 			if p := i + wideBlocks + b; b < wideBlocks && p < len(t.pages) {
 				_, next = c.panels(t.layer, t.head, int(t.pages[p]))
 			}
-			lent := x.Lend(b*t.n, (b+1)*t.n)
-			lent.Mul(t.res.o[b*t.n*gemm.Panel:], gemm.Panel, i*PageRows, s.wide[:n*halfPanel], next, i > 0)
+			products := x.ByPanels(b*t.n, (b+1)*t.n)
+			products.Mul(t.res.o[b*t.n*gemm.Panel:], gemm.Panel, i*PageRows, s.wide[:n*halfPanel], next, i > 0)
 		}
 	}
 }

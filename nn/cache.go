@@ -90,6 +90,18 @@ func (p *Pages) layerBytes() int {
 	return p.Heads * 2 * p.Dim * 4
 }
 
+// ReadBytes is the keys and values that the next row's attention reads of a text of so many rows: of a layer with a window, those of
+// the pages that the window touches.
+func (p *Pages) ReadBytes(rows int) int {
+	all := p.Layers * rows
+	for _, w := range p.Windows {
+		if w > 0 {
+			all -= max(0, rows+1-w) / PageRows * PageRows
+		}
+	}
+	return p.layerBytes() * all
+}
+
 // TextBytes is the memory of a text of so many rows, at most and but for a page, where passes compute so many at once. Of layers with
 // windows it does not grow beyond those, since caches free pages.
 func (p *Pages) TextBytes(rows, pass int) int64 {

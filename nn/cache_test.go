@@ -222,6 +222,31 @@ func TestWindowsFreePages(t *testing.T) {
 	})
 }
 
+// A row is counted to read, of each layer, the committed rows of the pages in which it sees one.
+func TestReadBytesAreOfThePagesSeen(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		mem := &Pages{Layers: 3, Heads: 2, Dim: 4, KV: rapid.SampledFrom([]KVType{KVF32, KVBF16, KVQ8}).Draw(t, "type")}
+		mem.Windows = rapid.SliceOfN(rapid.SampledFrom([]int{0, 1, 2, 31, 32, 33, 100}), 3, 3).Draw(t, "windows")
+		committed := rapid.IntRange(0, 300).Draw(t, "committed")
+		c := mem.NewCache()
+		c.Reserve(0, committed)
+		c.CommitAll()
+		var f Forest
+		f.Add(c, chain(1), 0)
+		g, row, rows := &f.segs[0], f.rows[0], 0
+		for _, w := range mem.Windows {
+			for page := range pagesFor(committed) {
+				if g.sees(&f, row, page, g.firstSeen(row, w), g.end(row)) != 0 {
+					rows += min(PageRows, committed-page*PageRows)
+				}
+			}
+		}
+		if got, want := mem.ReadBytes(committed), rows*mem.layerBytes(); got != want {
+			t.Fatalf("%d bytes read with windows %v after %d rows, want %d", got, mem.Windows, committed, want)
+		}
+	})
+}
+
 func TestCommitRefusesWhatIsNoPath(t *testing.T) {
 	mem := &Pages{Layers: 1, Heads: 1, Dim: 2}
 	for _, path := range [][]int32{{-1}, {3}, {0, 0}, {1, 0}} {

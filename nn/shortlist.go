@@ -1,4 +1,4 @@
-// The output head over part of the vocabulary (paper 001 §4, FR-Spec): its rows lie in an order of our choosing, so that
+// The output head over part of the vocabulary (DynaSpec §4, FR-Spec): its rows lie in an order of our choosing, so that
 // a shortlist of tokens is a few runs of panels. Choosing them and multiplying are one kernel, no weight moves, and
 // each row of a pass may have another shortlist.
 

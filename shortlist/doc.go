@@ -2,9 +2,9 @@
 // all of it in any case. The head is most of a small drafter's work.
 //
 //	freq     the most frequent tokens (FR-Spec), as many at every step of a draft
-//	freq-pa  fewer of them the deeper the step (paper 001, appendix A.1)
+//	freq-pa  fewer of them the deeper the step (DynaSpec, appendix A.1)
 //	context  the most frequent ones, and the tokens of the text so far with what the verifier nearly chose there
-//	dynaspec clusters of tokens that a router picks by what the drafter's row reads, fewer the deeper the step (paper 001 §4)
+//	dynaspec clusters of tokens that a router picks by what the drafter's row reads, fewer the deeper the step (DynaSpec §4)
 //	dynaspec-fixed  as many of them at every step
 //
 // Above temperature 0 context and dynaspec also list what noise may choose next.

@@ -21,7 +21,7 @@ type Frequent struct {
 const lastStep = 15
 
 // NewFrequent lists size tokens by rank; with positionAware at steps 0 and 1, and size/(step + 1)
-// at later ones (paper 001, appendix A.1). Sizes are rounded up to whole panels.
+// at later ones (DynaSpec, appendix A.1). Sizes are rounded up to whole panels.
 func NewFrequent(pool *par.Pool, head *Head, r *Ranks, size int, positionAware bool) (*Frequent, error) {
 	tokens := r.First(size)
 	ordered, err := nn.NewOrderedHead(pool, head.TokenHead, tokens)
@@ -50,7 +50,7 @@ func NewFrequent(pool *par.Pool, head *Head, r *Ranks, size int, positionAware b
 	}
 }
 
-// budget is the number of tokens at a step: K_fr of paper 001, appendix A.1.
+// budget is the number of tokens at a step: K_fr of DynaSpec, appendix A.1.
 func budget(size, step int, positionAware bool) int {
 	if positionAware && step > 1 {
 		return size / (step + 1)

@@ -1,4 +1,4 @@
-// Spherical k-means over the rows of a head (paper 001 §4.2): rows of length one, centres of length
+// Spherical k-means over the rows of a head (DynaSpec §4.2): rows of length one, centres of length
 // one, similarity by cosine.
 //
 // The paper clusters the rows as they are. What all rows have in common then counts as likeness,

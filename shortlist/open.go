@@ -13,6 +13,7 @@ type Options struct {
 	Method string // freq, freq-pa, context, dynaspec or dynaspec-fixed; empty: the whole vocabulary
 	Size   int    `draft:"size" help:"tokens of the shortlist; 0: a quarter of the vocabulary, with +context a sixteenth, with +dynaspec as the router has it"`
 	Extra  int    `draft:"extra" help:"tokens added from the text; 0: 1024, with +dynaspec 512; -1: none, with +dynaspec"`
+	Own    bool   `draft:"own" help:"with +dynaspec: each row of a draft step has its own list, as in the paper; default: rows share one"`
 	Ranks  string `draft:"ranks" help:"file of token ranks (see grove ranks); empty: by token id, about the order of frequency in byte-pair vocabularies"`
 	Router string `draft:"router" help:"GGUF file of the router; empty: the one the model was opened with"`
 }
@@ -104,7 +105,7 @@ func (o *Options) openRouted(d *Drafter, head *Head) (Method, error) {
 		return nil, fmt.Errorf("+%s: there is no router: name one with router=FILE, or open the model with one",
 			o.Method)
 	}
-	routed := RoutedOptions{Clusters: r.Listed, Extra: min(routedExtra, head.W.Out())}
+	routed := RoutedOptions{Own: o.Own, Clusters: r.Listed, Extra: min(routedExtra, head.W.Out())}
 	if o.Method == "dynaspec" { // what later steps have less, the first may have more
 		routed.PositionAware, routed.Clusters = true, min(2*r.Listed, len(r.Clusters))
 	}

@@ -13,13 +13,17 @@ func (d *Routed) Start(queries []Query, lists []*List) []par.Phase {
 	p := &d.picking
 	p.queries, p.lists, p.stale = append(p.queries[:0], queries...), p.lists[:0], p.stale[:0]
 	for i, q := range queries {
-		if rows := q.State.(*routedState).rows; rows != nil && (i == 0 || q.State != queries[i-1].State) {
-			for task := range rows.fills() {
-				p.stale = append(p.stale, fill{rows, task})
+		s, first := q.State.(*routedState), i == 0 || q.State != queries[i-1].State
+		if first && s.rows != nil {
+			for task := range s.rows.fills() {
+				p.stale = append(p.stale, fill{s.rows, task})
 			}
 		}
-		if i == 0 || q.State != queries[i-1].State || d.o.Budget(q.Step) != d.o.Budget(queries[i-1].Step) {
-			p.lists = append(p.lists, pickedList{List: q.State.(*routedState).list(q.Step), first: i})
+		if first && q.Step == 0 {
+			s.used = 0
+		}
+		if first || d.o.Own || d.o.Budget(q.Step) != d.o.Budget(queries[i-1].Step) {
+			p.lists = append(p.lists, pickedList{List: s.list(), first: i})
 		}
 		l := &p.lists[len(p.lists)-1]
 		l.last = i

@@ -1,4 +1,4 @@
-// Tokens by their frequency in a text, and the file that keeps them (FR-Spec; paper 001 §2.1).
+// Tokens by their frequency in a text, and the file that keeps them (FR-Spec; DynaSpec §2.1).
 
 package shortlist
 

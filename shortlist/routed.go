@@ -1,8 +1,8 @@
-// dynaspec: the clusters that a router picks (paper 001 §4, Algorithm 1).
+// dynaspec: the clusters that a router picks (DynaSpec §4, Algorithm 1).
 //
-// Rows of a sequence in one pass share a list, if their budgets are the same: the clusters with the highest score for any of them. The paper
-// leaves open whether each row has its own. Of as many clusters a shared list costs a third: a panel of the head is read and multiplied
-// for all rows at once; and rows of one pass, the likeliest continuations of one text, mostly want the same.
+// In the paper every prefix has a list of its own (RoutedOptions.Own). Else rows of a sequence in one pass share one, if their budgets are
+// the same: the clusters with the highest score for any of them. Of as many clusters a shared list costs a third: a panel of the head is
+// read and multiplied for all rows at once; and rows of one pass, the likeliest continuations of one text, mostly want the same.
 //
 // A router that reads a token and a feature does not know what the drafter's attention looks back at:
 // names that occur again. So lists have also what context lists have, the text's latest tokens and the
@@ -23,10 +23,11 @@ import (
 type RoutedOptions struct {
 	Extra         int  // tokens of the sequence at most
 	Clusters      int  // k_max
+	Own           bool // each row has a list of its own; else rows of a step share one
 	PositionAware bool // k_max at steps 0 and 1, ⌊k_max/(2(step + 1))⌋ later; else k_max at all
 }
 
-// Budget is the number of clusters at a step: k_c of paper 001 §4.2, at least one.
+// Budget is the number of clusters at a step: k_c of DynaSpec §4.2, at least one.
 func (o RoutedOptions) Budget(step int) int {
 	if o.PositionAware && step > 1 {
 		return max(1, o.Clusters/(2*(step+1)))
@@ -142,11 +143,8 @@ func (d *Routed) Choose(queries []Query, lists []*List) {
 	d.pool.RunPhases(d.Start(queries, lists))
 }
 
-// list is one to lay out for a row of a step.
-func (s *routedState) list(step int) *List {
-	if step == 0 {
-		s.used = 0
-	}
+// list is one to lay out.
+func (s *routedState) list() *List {
 	if s.used == len(s.lists) {
 		s.lists = append(s.lists, new(List))
 	}

@@ -42,8 +42,8 @@ func randomRouter(r *rand.Rand, pool *par.Pool, c RouterConfig) (*Router, *nn.Pa
 }
 
 // A routed list is what is always listed, what came up in the text last and the clusters with the
-// highest scores for any row of the step, as many as their budget: whole, no token twice, and
-// nothing else. It is the same beside a pass, and the logits are the head's.
+// highest scores for any row of the step, or for its own row alone, as many as their budget: whole,
+// no token twice, and nothing else. It is the same beside a pass, and the logits are the head's.
 func TestRoutedListsTheBestClusters(t *testing.T) {
 	pool := par.New(2)
 	defer pool.Close()
@@ -60,7 +60,7 @@ func TestRoutedListsTheBestClusters(t *testing.T) {
 		}
 		router, _ := randomRouter(r, pool, RouterConfig{Embed: 8, Hidden: 8, Width: 12, Clusters: m})
 		o := RoutedOptions{Clusters: rapid.IntRange(1, m).Draw(t, "listed"),
-			PositionAware: rapid.Bool().Draw(t, "position-aware"), Extra: rapid.IntRange(0, 70).Draw(t, "extra")}
+			Own: rapid.Bool().Draw(t, "own"), PositionAware: rapid.Bool().Draw(t, "position-aware"), Extra: rapid.IntRange(0, 70).Draw(t, "extra")}
 		d, err := NewRouted(pool, head, head.W, &Routing{Router: router, Always: always, Clusters: clusters}, o)
 		if err != nil {
 			t.Fatal(err)
@@ -106,7 +106,7 @@ func TestRoutedListsTheBestClusters(t *testing.T) {
 				for c := range scores {
 					scores[c] = math.Inf(-1)
 				}
-				for ; last < len(queries) && queries[last].State == q.State; last++ {
+				for ; last < len(queries) && queries[last].State == q.State && !(o.Own && last > first); last++ {
 					embed, hidden, dst := nn.NewMat(1, 8), nn.NewMat(1, 8), nn.NewMat(1, m)
 					copy(embed.Data, w.Row(int(queries[last].Token)))
 					copy(hidden.Data, queries[last].Hidden)

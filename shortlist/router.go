@@ -1,4 +1,4 @@
-// The router of paper 001 §4.2: a small MLP that scores clusters by what the drafter is about to read.
+// The router of DynaSpec §4.2: a small MLP that scores clusters by what the drafter is about to read.
 
 package shortlist
 
@@ -16,11 +16,16 @@ type RouterConfig struct {
 	Output   bool // h is the row's output, not the feature that it reads
 }
 
-// Router scores the clusters that hold the next token's candidates: s = W·gelu(A·[norm(e) | norm(h)] + a) + b, where e is the embedding of
-// the row's token and h the feature that the row reads beside it, such as the drafter's state at its parent. Both are known before the
-// drafter's layers run, so on a device with idle parts routing costs no time (paper 001, §4.2). Here nothing is idle, so h may as well be
-// the row's output, which the layers compute and the head reads: it has what attention found in the text. It is trained on the clusters of the drafter's own likeliest tokens by binary cross-entropy, so b is best begun
-// at the clusters' log-odds.
+// Router scores the clusters that hold the next token's candidates:
+//
+//	s = W·gelu(A·[norm(e) | norm(h)] + a) + b
+//
+// where e is the embedding of the row's token. In the paper h is the feature that the row reads beside
+// it, such as the drafter's state at its parent. Both are known before the drafter's layers run, so on
+// a device with idle parts routing costs no time (DynaSpec, §4.2). Here nothing is idle, so h may as
+// well be the row's output, which has what attention found in the text. The router is trained on the
+// clusters of the drafter's own likeliest tokens by binary cross-entropy, so b is best begun at the
+// clusters' log-odds.
 type Router struct {
 	RouterConfig
 	EmbedNorm, HiddenNorm nn.Norm

@@ -19,7 +19,7 @@ const (
 
 // coupledRule samples the target's token exactly as plain decoding would sample it at that
 // position. What the tree holds plays no part in it, so the tokens are those of plain decoding
-// (paper 000, section 6.1, which this equals at temperature 0; sample-and-walk, exact for any
+// (Merged-Tree Dual Drafting, section 6.1, which this equals at temperature 0; sample-and-walk, exact for any
 // tree).
 type coupledRule struct{}
 

@@ -18,7 +18,8 @@ type scratch struct {
 	sym, prev, next []int32
 	heap            minHeap
 	text            []byte
-	work            int // steps taken, so that tests can state complexity without a clock
+	sum             []float64 // unigram
+	work            int       // steps taken, so that tests can state complexity without a clock
 	words           *[1 << cacheBits]cachedWord
 }
 
@@ -49,8 +50,8 @@ func (s *cachedWord) store(w string, ids []int32) {
 
 // trim drops the buffers that one huge word left behind.
 func (sc *scratch) trim() {
-	if cap(sc.sym) > keepBuffer {
-		sc.sym, sc.prev, sc.next, sc.heap = nil, nil, nil, nil
+	if max(cap(sc.sym), cap(sc.prev)) > keepBuffer {
+		sc.sym, sc.prev, sc.next, sc.heap, sc.sum = nil, nil, nil, nil, nil
 	}
 	if cap(sc.text) > 4*keepBuffer {
 		sc.text = nil

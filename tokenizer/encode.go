@@ -128,6 +128,9 @@ func (t *Tokenizer) mergeWord(dst []int32, w string, from int, sc *scratch) []in
 			return append(dst, id)
 		}
 	}
+	if t.model == unigram {
+		return t.segment(dst, w, from, sc)
+	}
 	sym := sc.sym[:0]
 	if t.model == byteBPE {
 		for i := range len(w) {
@@ -178,12 +181,17 @@ func (t *Tokenizer) emit(dst []int32, s int32, from int) []int32 {
 	default:
 		text = utf8.AppendRune(buf[:0], r)
 	}
+	return spell(t, dst, text, from)
+}
+
+// spell appends the tokens of the bytes of text, where they all have one, or the unknown token.
+func spell[S string | []byte](t *Tokenizer, dst []int32, text S, from int) []int32 {
 	spelled := true
-	for _, b := range text {
-		spelled = spelled && t.byteTok[b] != none
+	for i := range len(text) {
+		spelled = spelled && t.byteTok[text[i]] != none
 	}
-	for _, b := range text {
-		switch {
+	for i := range len(text) {
+		switch b := text[i]; {
 		case t.byteTok[b] != none && (spelled || t.model == byteBPE):
 			dst = append(dst, t.byteTok[b])
 		case t.unk != none:
@@ -191,7 +199,7 @@ func (t *Tokenizer) emit(dst []int32, s int32, from int) []int32 {
 				dst = append(dst, t.unk)
 			}
 			if t.model != byteBPE {
-				return dst // one for the character
+				return dst // one for the text
 			}
 		case b >= utf8.RuneSelf: // UTF-8 never has it; lesser ones are control characters, left out
 			for _, b := range []byte("\uFFFD") {

@@ -11,7 +11,7 @@ import (
 var ggufKeys = map[string]string{
 	"tokens": "tokenizer.ggml.tokens", "types": "tokenizer.ggml.token_type", "scores": "tokenizer.ggml.scores",
 	"merges": "tokenizer.ggml.merges", "special": "tokenizer.ggml.*_token_id", "pre": "tokenizer.ggml.pre",
-	"model": "tokenizer.ggml.model",
+	"model": "tokenizer.ggml.model", "unknown": "tokenizer.ggml.unknown_token_id",
 }
 
 // keyRules are the keys after "tokenizer.ggml." that llama.cpp and Ollama read. An ignored key is
@@ -33,10 +33,17 @@ var keyRules = gguf.Rules{
 	},
 }
 
+// unigramRules are those besides of Unigram models.
+var unigramRules = gguf.Rules{Obeyed: []string{"precompiled_charsmap", "remove_extra_whitespaces"}}
+
 // FromGGUF makes the tokenizer that a GGUF file's metadata describes, with llama.cpp's keys and
 // llama.cpp's defaults for missing ones.
 func FromGGUF(f *gguf.File) (*Tokenizer, error) {
-	if err := f.CheckKeys("tokenizer.ggml.", keyRules); err != nil {
+	rules := []gguf.Rules{keyRules}
+	if kind, _ := f.String("tokenizer.ggml.model"); kind == "t5" {
+		rules = append(rules, unigramRules)
+	}
+	if err := f.CheckKeys("tokenizer.ggml.", rules...); err != nil {
 		return nil, err
 	}
 	k := f.Keys()
@@ -54,7 +61,9 @@ func FromGGUF(f *gguf.File) (*Tokenizer, error) {
 	kind := k.String("tokenizer.ggml.model")
 	pre := k.String("tokenizer.ggml.pre", "")
 	types := k.Ints("tokenizer.ggml.token_type", nil)
-	s.scores = k.Floats("tokenizer.ggml.scores", nil)
+	for _, x := range k.Floats("tokenizer.ggml.scores", nil) {
+		s.scores = append(s.scores, float64(x))
+	}
 	merges := k.Strings("tokenizer.ggml.merges", nil)
 	name := k.String("general.name", "")
 	if err := k.Err(); err != nil {
@@ -70,7 +79,7 @@ func FromGGUF(f *gguf.File) (*Tokenizer, error) {
 		s.types = append(s.types, max(Type(ty), Normal))
 	}
 
-	addBOS := false
+	addBOS, addEOS := false, false
 	defaults := [3]int32{none, none, none} // bos, eos, unk
 	switch kind {
 	case "gpt2":
@@ -87,8 +96,14 @@ func FromGGUF(f *gguf.File) (*Tokenizer, error) {
 		if front {
 			s.space = spaceSegments
 		}
+	case "t5":
+		addEOS = true
+		defaults = [3]int32{none, 1, 2}
+		if err := s.ggufUnigram(f, k); err != nil {
+			return nil, err
+		}
 	default:
-		return nil, s.errorf("model", "tokenizer model %q is not known; known are gpt2 (byte-level BPE) and llama (SentencePiece)", kind)
+		return nil, s.errorf("model", "tokenizer model %q is not known; known are gpt2 (byte-level BPE), llama (SentencePiece) and t5 (Unigram)", kind)
 	}
 
 	s.eog = []int32{none, none, none, none, none}
@@ -116,7 +131,7 @@ func FromGGUF(f *gguf.File) (*Tokenizer, error) {
 	if k.Bool("tokenizer.ggml.add_bos_token", addBOS) && s.bos != none {
 		s.prefix = []int32{s.bos}
 	}
-	if k.Bool("tokenizer.ggml.add_eos_token", false) && s.eos != none {
+	if k.Bool("tokenizer.ggml.add_eos_token", addEOS) && s.eos != none {
 		s.suffix = []int32{s.eos}
 	}
 	s.ggufTemplates(f)

@@ -88,7 +88,8 @@ func TestGGUFErrors(t *testing.T) {
 		val  any // nil: the key is left out
 		want string
 	}{
-		{"tokenizer.ggml.model", "t5", `tokenizer.ggml.model: tokenizer model "t5" is not known`},
+		{"tokenizer.ggml.model", "rwkv", `tokenizer.ggml.model: tokenizer model "rwkv" is not known`},
+		{"tokenizer.ggml.model", "t5", "tokenizer.ggml.scores: 0 entries"},
 		{"tokenizer.ggml.model", nil, "tokenizer.ggml.model"},
 		{"tokenizer.ggml.pre", "superbpe", `tokenizer.ggml.pre: pre-tokenizer "superbpe" is not known`},
 		{"tokenizer.ggml.tokens", nil, "tokenizer.ggml.tokens"},

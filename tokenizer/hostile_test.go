@@ -51,6 +51,7 @@ func FuzzFromJSON(f *testing.F) {
 	f.Add(base, "Hello  world\n")
 	f.Add([]byte(`{"model":{"type":"BPE","vocab":{"a":0,"<unk>":1},"merges":["a a"],"unk_token":"<unk>"},"pre_tokenizer":{"type":"ByteLevel"}}`),
 		strings.Repeat(" a", 40))
+	f.Add(unigramJSONFile(f), "the trainíng\xff ﷺ")
 	f.Add([]byte(`{"added_tokens":[{"id":0,"content":"x","lstrip":true,"rstrip":true,"single_word":true,"normalized":true}],
 		"normalizer":{"type":"Sequence","normalizers":[{"type":"NFC"},{"type":"Prepend","prepend":"x"}]},
 		"pre_tokenizer":{"type":"Metaspace","replacement":"▁"},"decoder":{"type":"Metaspace","replacement":"▁"},
@@ -121,6 +122,8 @@ func (r *recipe) steps(name string, kinds ...string) obj {
 			step["prepend"] = r.text()
 		case "Replace":
 			step["pattern"], step["content"] = obj{"String": r.text()}, r.text()
+		case "Precompiled":
+			step["precompiled_charsmap"] = makeCharsmap(map[string]string{"a": r.text(), "e\u0301": "é"})
 		case "Split":
 			step["pattern"] = obj{"String": r.text()}
 			step["behavior"] = []string{"Isolated", "MergedWithPrevious"}[r.next()%2]
@@ -134,7 +137,7 @@ func (r *recipe) steps(name string, kinds ...string) obj {
 		case "Punctuation":
 			step["behavior"] = "Contiguous"
 		case "Strip":
-			step["content"], step["start"] = " ", 1
+			step["strip_left"], step["strip_right"] = r.next()%2 == 0, r.next()%2 == 0
 		}
 		return step
 	})
@@ -164,6 +167,7 @@ func (r *recipe) json() []byte {
 		}
 	}
 	r.list(20, func() any { add(r.text()); return nil })
+	pieceCount := len(vocab)
 	merges := r.list(20, func() any { return []string{"a" + r.text(), "b" + r.text()} })
 	added := r.list(8, func() any {
 		text, flags := r.text(), r.next()
@@ -175,10 +179,18 @@ func (r *recipe) json() []byte {
 		return obj{"id": id, "content": text, "special": flags&1 != 0, "lstrip": flags&2 != 0, "rstrip": flags&4 != 0,
 			"single_word": flags&8 != 0, "normalized": flags&16 != 0}
 	})
+	model := obj{"type": "BPE", "vocab": vocab, "merges": merges, "unk_token": "<unk>", "fuse_unk": r.next()%2 == 0,
+		"byte_fallback": !byteLevel, "ignore_merges": r.next()%2 == 0}
+	if !byteLevel && r.next()%2 == 0 {
+		pieces := make([]any, pieceCount)
+		for text, id := range vocab {
+			pieces[id] = []any{text, -(id * r.next()) % 17}
+		}
+		model = obj{"type": "Unigram", "vocab": pieces, "unk_id": 0, "byte_fallback": r.next()%2 == 0}
+	}
 	file := obj{
-		"model": obj{"type": "BPE", "vocab": vocab, "merges": merges, "unk_token": "<unk>", "fuse_unk": r.next()%2 == 0,
-			"byte_fallback": !byteLevel, "ignore_merges": r.next()%2 == 0},
-		"added_tokens": added, "normalizer": r.steps("normalizers", "NFC", "NFD", "NFKC", "NFKD", "Prepend", "Replace"),
+		"model": model, "added_tokens": added,
+		"normalizer": r.steps("normalizers", "NFC", "NFD", "NFKC", "NFKD", "Prepend", "Replace", "Precompiled", "Strip"),
 	}
 	if byteLevel {
 		file["pre_tokenizer"] = r.steps("pretokenizers", "ByteLevel", "Split", "Digits", "Punctuation")
@@ -224,12 +236,12 @@ func FuzzPipeline(f *testing.F) {
 // gguf is a GGUF file with a tokenizer's keys.
 func (r *recipe) gguf() []byte {
 	w := gguf.NewWriter()
-	kind := []string{"llama", "gpt2"}[r.next()%2]
+	kind := []string{"llama", "gpt2", "t5"}[r.next()%3]
 	w.Set("tokenizer.ggml.model", kind)
 	w.Set("tokenizer.ggml.pre", []string{"gpt-2", "llama-bpe", "deepseek-llm", "falcon", "viking", "tekken", "", "?"}[r.next()%8])
 	tokens := []string{"<unk>"}
 	for b := range 256 {
-		if kind == "llama" {
+		if kind != "gpt2" {
 			tokens = append(tokens, fmt.Sprintf("<0x%02X>", b))
 		} else {
 			tokens = append(tokens, string(byteRune[b]))
@@ -238,18 +250,24 @@ func (r *recipe) gguf() []byte {
 	types := make([]int32, len(tokens))
 	for i := range types {
 		types[i] = int32(Normal)
-		if kind == "llama" {
+		if kind != "gpt2" {
 			types[i] = int32(Byte)
 		}
 	}
 	types[0] = int32(Unknown)
+	seen := map[string]bool{}
 	r.list(40, func() any {
 		text, ty, step := r.text(), []int32{1, 1, 1, 3, 4, 5, 6, 1}[r.next()%8], r.next()
 		for n := range 1 << (step % 10) { // texts that begin alike
 			if r.made += len(text) + n; r.made > maxFile/4 {
 				break
 			}
-			tokens, types = append(tokens, text+strings.Repeat("a", n)), append(types, ty)
+			text := text + strings.Repeat("a", n)
+			if kind == "t5" && seen[text] {
+				continue
+			}
+			seen[text] = true
+			tokens, types = append(tokens, text), append(types, ty)
 		}
 		return nil
 	})
@@ -263,8 +281,14 @@ func (r *recipe) gguf() []byte {
 	w.Set("tokenizer.ggml.token_type", types)
 	w.Set("tokenizer.ggml.scores", scores)
 	w.Set("tokenizer.ggml.merges", merges)
+	if kind == "t5" {
+		w.Set("tokenizer.ggml.remove_extra_whitespaces", r.next()%2 == 0)
+		w.Set("tokenizer.ggml.unknown_token_id", uint32(0))
+		from := "a" + r.text()
+		w.Set("tokenizer.ggml.precompiled_charsmap", makeCharsmap(map[string]string{from[:min(len(from), 8)]: r.text(), "é": " "}))
+	}
 	for _, name := range []string{"bos", "eos", "unknown", "eot"} {
-		if n := r.next(); n%2 == 0 {
+		if n := r.next(); n%2 == 0 && !(kind == "t5" && name == "unknown") {
 			w.Set("tokenizer.ggml."+name+"_token_id", uint32(n))
 		}
 	}
@@ -346,7 +370,7 @@ func TestUnbounded(t *testing.T) {
 	}
 	for _, tokens := range [][]string{{"a", strings.Repeat("b", maxPiece+1)}, letters(1000, "abcd")} {
 		s := testSpec(sentencePiece)
-		s.tokens, s.scores = tokens, make([]float32, len(tokens))
+		s.tokens, s.scores = tokens, make([]float64, len(tokens))
 		size := 0
 		for _, x := range tokens {
 			size += len(x)

@@ -137,7 +137,7 @@ func (t *Tokenizer) scoreMerges(s *spec, symbol func([]byte) int32) error {
 	order := slices.Clone(s.scores)
 	slices.Sort(order)
 	order = slices.Compact(order)
-	rank := make(map[float32]int32, len(order))
+	rank := make(map[float64]int32, len(order))
 	for i, x := range order {
 		rank[x] = int32(len(order) - 1 - i)
 	}
@@ -172,16 +172,23 @@ func (t *Tokenizer) scoreMerges(s *spec, symbol func([]byte) int32) error {
 	return nil
 }
 
-// splitAtSpaces adds a last cut before every ▁ that follows another character, where no merge reaches
-// across one: the words it makes are merged on their own with the same result, and are found in the
-// cache.
+// splitAtSpaces adds a last cut before every ▁ that follows another character, where no merge and no
+// piece reaches across one: words cut there give the same result one by one, and are found in the cache.
 func (t *Tokenizer) splitAtSpaces() {
 	if t.model == byteBPE || t.ignoreMerges {
 		return
 	}
-	for _, p := range t.pairs.slots {
-		if p.key != 0 && crossesSpace(t.symbolText(p.out)) {
-			return
+	if t.model == unigram {
+		for _, n := range t.lattice.pieces.nodes {
+			if n.token >= 0 && crossesSpace(t.text[n.token]) {
+				return
+			}
+		}
+	} else {
+		for _, p := range t.pairs.slots {
+			if p.key != 0 && crossesSpace(t.symbolText(p.out)) {
+				return
+			}
 		}
 	}
 	t.stages = append(slices.Clip(t.stages), spaceWords)

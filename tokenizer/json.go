@@ -88,7 +88,8 @@ func Parse(f Files) (*Tokenizer, error) {
 	return build(s)
 }
 
-var jsonKeys = map[string]string{"tokens": "model.vocab", "merges": "model.merges", "special": "special tokens"}
+var jsonKeys = map[string]string{"tokens": "model.vocab", "merges": "model.merges", "special": "special tokens",
+	"scores": "model.vocab", "unknown": "model.unk_id"}
 
 // jsonError says where in the file a syntax error is.
 func jsonError(err error) error {

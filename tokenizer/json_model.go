@@ -6,6 +6,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"math"
+	"slices"
 )
 
 type tokenizerJSON struct {
@@ -83,8 +85,11 @@ func kindOf(raw json.RawMessage) string {
 }
 
 func (s *spec) readModel(file *tokenizerJSON) error {
-	if k := kindOf(file.Model); k != "BPE" && !(k == "" && bytes.Contains(file.Model, []byte(`"merges"`))) {
-		return s.errorf("model.type", "%q is not known; known is BPE", k)
+	switch k := kindOf(file.Model); {
+	case k == "Unigram":
+		return s.readUnigram(file)
+	case k != "BPE" && !(k == "" && bytes.Contains(file.Model, []byte(`"merges"`))):
+		return s.errorf("model.type", "%q is not known; known are BPE and Unigram", k)
 	}
 	var m modelJSON
 	if err := strict(file.Model, &m); err != nil {
@@ -106,10 +111,8 @@ func (s *spec) readModel(file *tokenizerJSON) error {
 	if err := s.numberTokens(m.Vocab, file.AddedTokens); err != nil {
 		return err
 	}
-	for text, id := range m.Vocab {
-		if _, ok := fallbackByte(text); ok && m.ByteFallback && s.types[id] == Normal {
-			s.types[id] = Byte
-		}
+	if m.ByteFallback {
+		s.markBytes()
 	}
 	if m.Unk != nil {
 		id, ok := m.Vocab[*m.Unk]
@@ -119,6 +122,74 @@ func (s *spec) readModel(file *tokenizerJSON) error {
 		s.unk = int32(id)
 		s.types[id] = Unknown
 	}
+	return nil
+}
+
+// markBytes gives the tokens that are named as bytes their type.
+func (s *spec) markBytes() {
+	for id, text := range s.tokens {
+		if _, ok := fallbackByte(text); ok && s.types[id] == Normal {
+			s.types[id] = Byte
+		}
+	}
+}
+
+type unigramJSON struct {
+	Type         string        `json:"type"`
+	Unk          *int64        `json:"unk_id"`
+	ByteFallback bool          `json:"byte_fallback"`
+	Vocab        []scoredPiece `json:"vocab"`
+}
+
+// scoredPiece is ["piece", score].
+type scoredPiece struct {
+	text  string
+	score float64
+}
+
+func (p *scoredPiece) UnmarshalJSON(b []byte) error {
+	pair := []any{&p.text, &p.score}
+	if err := json.Unmarshal(b, &pair); err != nil {
+		return err
+	}
+	if len(pair) != 2 || pair[0] == nil || pair[1] == nil {
+		return fmt.Errorf("model.vocab: %s is not a piece with its score", b)
+	}
+	return nil
+}
+
+func (s *spec) readUnigram(file *tokenizerJSON) error {
+	var m unigramJSON
+	if err := strict(file.Model, &m); err != nil {
+		return s.errorf("model", "%v", err)
+	}
+	s.model, s.lowest = unigram, math.Inf(1)
+	vocab := make(map[string]int64, len(m.Vocab))
+	for i, p := range m.Vocab {
+		if first, ok := vocab[p.text]; ok {
+			return s.errorf("tokens", "entries %d and %d are the same piece, %q", first, i, p.text)
+		}
+		vocab[p.text] = int64(i)
+		s.lowest = min(s.lowest, p.score)
+	}
+	if err := s.numberTokens(vocab, file.AddedTokens); err != nil {
+		return err
+	}
+	s.scores = slices.Repeat([]float64{math.Inf(-1)}, len(s.tokens)) // added tokens are no pieces
+	for i, p := range m.Vocab {
+		s.scores[i] = p.score
+	}
+	if m.ByteFallback {
+		s.markBytes()
+	}
+	switch {
+	case m.Unk == nil:
+		return s.errorf("unknown", "missing, and a Unigram model needs a token for unknown text")
+	case *m.Unk < 0 || *m.Unk >= int64(len(m.Vocab)):
+		return s.errorf("unknown", "%d is outside the vocabulary of %d tokens", *m.Unk, len(m.Vocab))
+	}
+	s.unk = int32(*m.Unk)
+	s.types[s.unk] = Unknown
 	return nil
 }
 

@@ -34,6 +34,11 @@ type step struct {
 	StrRep        *string `json:"str_rep"`
 	PrependScheme *string `json:"prepend_scheme"`
 	Split         *bool   `json:"split"`
+	eachWord      bool    // after WhitespaceSplit
+
+	StripLeft  bool   `json:"strip_left"` // Strip as a normalizer
+	StripRight bool   `json:"strip_right"`
+	Charsmap   []byte `json:"precompiled_charsmap"` // Precompiled
 
 	Start int `json:"start"` // Strip
 	Stop  int `json:"stop"`
@@ -109,9 +114,15 @@ func (s *spec) readPipeline(file *tokenizerJSON) error {
 	if err != nil {
 		return err
 	}
-	s.model, s.growth = charBPE, 1
-	if slices.ContainsFunc(pre, func(st step) bool { return st.Type == "ByteLevel" }) {
+	s.growth = 1
+	switch bytes := slices.ContainsFunc(pre, func(st step) bool { return st.Type == "ByteLevel" }); {
+	case s.model == unigram && bytes:
+		return s.errorf("pre_tokenizer", "ByteLevel is not supported with a Unigram model")
+	case s.model == unigram:
+	case bytes:
 		s.model = byteBPE
+	default:
+		s.model = charBPE
 	}
 	for _, st := range normalizers {
 		if err := s.addNormalizer(st); err != nil {
@@ -119,11 +130,19 @@ func (s *spec) readPipeline(file *tokenizerJSON) error {
 		}
 	}
 	afterBytes := false
+	if len(pre) > 1 && pre[0].Type == "WhitespaceSplit" {
+		if pre, err = s.joinWhitespaceSplit(pre); err != nil {
+			return err
+		}
+	}
 	for i, st := range pre {
 		if err := s.addPreTokenizer(st, i == 0, afterBytes); err != nil {
 			return err
 		}
 		afterBytes = afterBytes || st.Type == "ByteLevel"
+	}
+	if s.model == unigram {
+		s.fuseUnk = len(s.stages) == 0 // only within a word
 	}
 	for _, st := range post {
 		if err := s.addPostProcessor(st); err != nil {
@@ -145,17 +164,33 @@ func (s *spec) addNormalizer(st step) error {
 	case st.Type == "Replace" && st.Pattern != nil && st.Pattern.String != nil && *st.Pattern.String != "":
 		s.growth *= max(1, float64(len(st.Content))/float64(len(*st.Pattern.String)))
 		s.normalize = append(s.normalize, replace(*st.Pattern.String, st.Content))
+	case st.Type == "Replace" && st.Pattern != nil && st.Pattern.Regex != nil && *st.Pattern.Regex == spaceRuns.String():
+		s.growth *= max(1, float64(len(st.Content))/2)
+		s.normalize = append(s.normalize, replaceSpaceRuns(st.Content))
 	case st.Type == "Replace":
-		return s.errorf("normalizer", "Replace: only a pattern that is a String is supported")
+		return s.errorf("normalizer", "Replace: only a pattern that is a String, or the Regex %q, is supported", spaceRuns)
+	case st.Type == "Strip":
+		s.normalize = append(s.normalize, trimSpace(st.StripLeft, st.StripRight))
+	case st.Type == "Precompiled":
+		m, err := s.readCharsmap("normalizer.precompiled_charsmap", st.Charsmap)
+		if err != nil {
+			return err
+		}
+		s.normalize = append(s.normalize, m.graphemes)
 	default:
 		f, ok := forms[st.Type]
 		if !ok {
-			return s.errorf("normalizer", "%q is not known; known are NFC, NFD, NFKC, NFKD, Prepend, Replace, Sequence", st.Type)
+			return s.errorf("normalizer", "%q is not known; known are NFC, NFD, NFKC, NFKD, Precompiled, Prepend, Replace, "+
+				"Strip, Sequence", st.Type)
 		}
 		s.normalize = append(s.normalize, unicodeForm(f))
 	}
+	return s.checkGrowth("normalizer")
+}
+
+func (s *spec) checkGrowth(field string) error {
 	if s.growth > maxGrowth {
-		return s.errorf("normalizer", "its steps can make a text %.3g times as long: want at most %d times", s.growth, maxGrowth)
+		return s.errorf(field, "its steps can make a text %.3g times as long: want at most %d times", s.growth, maxGrowth)
 	}
 	return nil
 }
@@ -222,7 +257,7 @@ func (s *spec) readDecoder(decoders []step) error {
 		}
 	}
 	switch {
-	case s.model == charBPE && !spaces:
+	case s.model != byteBPE && !spaces:
 		return s.errorf(field, "missing, or without a step that turns ▁ into spaces")
 	case !strip:
 		s.space = spaceNever

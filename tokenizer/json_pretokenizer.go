@@ -50,7 +50,7 @@ func (s *spec) addPreTokenizer(st step, first, afterBytes bool) error {
 	case "Split":
 		return s.addSplit(st)
 	case "Metaspace":
-		if !first || s.model != charBPE {
+		if !first || s.model == byteBPE {
 			return s.errorf(field, "Metaspace is supported only as the first step, without ByteLevel")
 		}
 		if st.Replacement != "▁" {
@@ -61,7 +61,11 @@ func (s *spec) addPreTokenizer(st step, first, afterBytes bool) error {
 			return s.errorf(field, "%v", err)
 		}
 		s.space = rule
-		s.escape = append(s.escape, metaspace("▁", rule))
+		if st.eachWord {
+			s.escape = append(s.escape, metaspaceWords)
+		} else {
+			s.escape = append(s.escape, metaspace("▁", rule))
+		}
 		if isTrue(st.Split, true) {
 			s.stages = append(s.stages, eachSpace)
 		}
@@ -69,6 +73,17 @@ func (s *spec) addPreTokenizer(st step, first, afterBytes bool) error {
 		return s.errorf(field, "%q is not known; known are ByteLevel, Digits, Metaspace, Punctuation, Split, Sequence", st.Type)
 	}
 	return nil
+}
+
+// joinWhitespaceSplit makes one step of WhitespaceSplit and the Metaspace that must follow: that one
+// then puts ▁ before each word.
+func (s *spec) joinWhitespaceSplit(pre []step) ([]step, error) {
+	st := pre[1]
+	if rule, err := spaceScheme(st); st.Type != "Metaspace" || err != nil || rule != spaceSegments || !isTrue(st.Split, true) {
+		return nil, s.errorf("pre_tokenizer", "WhitespaceSplit is supported only before Metaspace that always prepends, and splits")
+	}
+	st.eachWord = true
+	return append([]step{st}, pre[2:]...), nil
 }
 
 // spaceScheme reads prepend_scheme, or add_prefix_space in older files.

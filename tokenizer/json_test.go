@@ -87,7 +87,7 @@ func TestJSONErrors(t *testing.T) {
 		patch obj
 		want  string
 	}{
-		{obj{"model": obj{"type": "Unigram"}}, `model.type: "Unigram" is not known`},
+		{obj{"model": obj{"type": "WordPiece"}}, `model.type: "WordPiece" is not known`},
 		{obj{"model": obj{"dropout": 0.1}}, "model.dropout"},
 		{obj{"model": obj{"end_of_word_suffix": "</w>"}}, "model.end_of_word_suffix"},
 		{obj{"model": obj{"continuing_subword_prefix": "##"}}, "model.continuing_subword_prefix"},

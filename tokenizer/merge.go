@@ -220,9 +220,9 @@ func (h minHeap) down(i int) {
 }
 
 // grow returns s with length n, its contents undefined.
-func grow(s []int32, n int) []int32 {
+func grow[T any](s []T, n int) []T {
 	if cap(s) < n {
-		return make([]int32, n, n+n/2)
+		return make([]T, n, n+n/2)
 	}
 	return s[:n]
 }

@@ -98,7 +98,7 @@ var anyText = rapid.Custom(func(t *rapid.T) string {
 // small are tokenizers of every model, made from a handful of merges.
 func small(t testing.TB) map[string]*Tokenizer {
 	t.Helper()
-	m := map[string]*Tokenizer{"spm": smallSPM(t), "char": smallChar(t), "bytes": smallBytes(t)}
+	m := map[string]*Tokenizer{"spm": smallSPM(t), "char": smallChar(t), "unigram": smallUnigram(t), "bytes": smallBytes(t)}
 	if _, err := os.Stat(testdata.Dir()); err == nil {
 		m["go-7m"] = go7m(t)
 	}

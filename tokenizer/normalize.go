@@ -1,7 +1,9 @@
 package tokenizer
 
 import (
+	"regexp"
 	"strings"
+	"unicode"
 
 	"golang.org/x/text/unicode/norm"
 )
@@ -41,6 +43,38 @@ func metaspace(mark string, rule spaceRule) normalizer {
 		s = strings.ReplaceAll(s, " ", mark)
 		if (rule == spaceSegments || rule == spaceFirst && first) && !strings.HasPrefix(s, mark) {
 			s = mark + s
+		}
+		return s
+	}
+}
+
+// metaspaceWords puts a mark before each word that has none and leaves white space out.
+func metaspaceWords(s string, _ bool) string {
+	var b strings.Builder
+	for _, word := range strings.FieldsFunc(s, unicode.IsSpace) {
+		if !strings.HasPrefix(word, "▁") {
+			b.WriteString("▁")
+		}
+		b.WriteString(word)
+	}
+	return b.String()
+}
+
+// spaceRuns is the pattern of the Replace step that files of SentencePiece models have.
+var spaceRuns = regexp.MustCompile(` {2,}`)
+
+func replaceSpaceRuns(to string) normalizer {
+	return func(s string, _ bool) string { return spaceRuns.ReplaceAllLiteralString(s, to) }
+}
+
+// trimSpace takes white space off the ends.
+func trimSpace(left, right bool) normalizer {
+	return func(s string, _ bool) string {
+		if left {
+			s = strings.TrimLeftFunc(s, unicode.IsSpace)
+		}
+		if right {
+			s = strings.TrimRightFunc(s, unicode.IsSpace)
 		}
 		return s
 	}

@@ -90,14 +90,14 @@ func smallSPM(t testing.TB) *Tokenizer {
 	s := testSpec(sentencePiece)
 	s.space, s.fuseUnk = spaceSegments, true
 	s.escape = []normalizer{escapeSpaces(true)}
-	s.scores = []float32{}
+	s.scores = []float64{}
 	s.unk = s.addToken("<unk>", Unknown, 0)
 	s.addToken("<s>", Control, 0)
 	s.addToken("</s>", Control, 0)
 	for b := range 256 {
 		s.addToken(fmt.Sprintf("<0x%02X>", b), Byte, 0)
 	}
-	score := float32(0)
+	score := 0.0
 	add := func(text string) {
 		if !slices.Contains(s.tokens, text) {
 			s.addToken(text, Normal, 0)

@@ -15,6 +15,7 @@ const (
 	byteBPE       model = iota // merges over bytes, text in GPT-2's alphabet
 	charBPE                    // merges over characters, bytes as fallback
 	sentencePiece              // the same by scores
+	unigram                    // the pieces whose scores have the highest sum
 )
 
 // Type says what a token is for. The numbers are GGUF's.
@@ -63,7 +64,8 @@ type spec struct {
 
 	tokens []string
 	types  []Type    // nil: all Normal
-	scores []float32 // sentencePiece
+	scores []float64 // sentencePiece, unigram
+	lowest float64   // score of a piece (unigram)
 	merges [][2]string
 	attrs  map[int32]attr
 
@@ -92,14 +94,14 @@ func (s *spec) check() error {
 		return s.errorf("tokens", "%d tokens, more than the %d that grove takes", n, maxTokens)
 	case s.types != nil && len(s.types) != n:
 		return s.errorf("types", "%d entries for %d tokens", len(s.types), n)
-	case s.model == sentencePiece && len(s.scores) != n:
+	case (s.model == sentencePiece || s.model == unigram) && len(s.scores) != n:
 		return s.errorf("scores", "%d entries for %d tokens", len(s.scores), n)
 	case len(s.merges) > math.MaxInt32-1:
 		return s.errorf("merges", "%d entries are too many", len(s.merges))
 	}
 	for i, x := range s.scores {
-		if x != x {
-			return s.errorf("scores", "entry %d is not a number", i)
+		if x != x || s.model == unigram && math.IsInf(x, 1) {
+			return s.errorf("scores", "entry %d is %g: want a number", i, x)
 		}
 	}
 	for i, ty := range s.types {
@@ -136,7 +138,11 @@ func build(s *spec) (*Tokenizer, error) {
 		t.unk = none // GPT-2's relatives name <|endoftext|> here: not what unknown text should become
 	}
 	t.indexTokens()
-	if err := t.indexMerges(s); err != nil {
+	index := t.indexMerges
+	if t.model == unigram {
+		index = t.indexPieces
+	}
+	if err := index(s); err != nil {
 		return nil, err
 	}
 	if err := t.indexBytes(s); err != nil {

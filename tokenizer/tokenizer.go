@@ -24,6 +24,7 @@ type Tokenizer struct {
 	names map[string]int32 // all other tokens by their text
 
 	pairs   *pairTable
+	lattice *lattice       // unigram
 	byteSym [256]int32     // symbol of a byte (byteBPE)
 	runeSym map[rune]int32 // symbol of a character (the other models)
 	extra   []string       // texts of the symbols beyond the tokens

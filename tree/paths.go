@@ -15,7 +15,7 @@ func (t *Tree) Path(i int, dst []int32) []int32 {
 	return dst
 }
 
-// Paths is the retrieval matrix R of paper 000 §4.4: one row for each path from the root to a leaf,
+// Paths is the retrieval matrix R of Merged-Tree Dual Drafting §4.4: one row for each path from the root to a leaf,
 // in the order of the leaves' indices, as wide as the longest, padded with -1.
 type Paths struct {
 	Rows, Cols int
@@ -43,7 +43,7 @@ func (t *Tree) Paths(dst []int32) Paths {
 
 // Walk follows a string of tokens down a tree. Where siblings carry the same token, as the two halves
 // of a spliced tree may, it follows all of them, so it ends on the longest matching path
-// of the whole tree (paper 000 §6.1: the candidate with the largest a).
+// of the whole tree (Merged-Tree Dual Drafting §6.1: the candidate with the largest a).
 type Walk struct {
 	t        *Tree
 	at, then []int32 // the nodes that spell the tokens followed so far, ascending

@@ -1,4 +1,4 @@
-// Two trees under one root (paper 000, sections 3 and 4.1).
+// Two trees under one root (Merged-Tree Dual Drafting, sections 3 and 4.1).
 
 package tree
 

@@ -1,6 +1,6 @@
 // Package tree holds the unit of work of a pass: a tree of token rows under the last
 // committed token. What the papers call the tree mask, position ids, the retrieval
-// matrix and index remapping are methods of Tree (paper 000, sections 3 and 4).
+// matrix and index remapping are methods of Tree (Merged-Tree Dual Drafting, sections 3 and 4).
 //
 // A Tree keeps its buffers through Reset, so a loop that builds one tree a round
 // allocates nothing once it has seen its largest.
@@ -156,7 +156,7 @@ func (t *Tree) Children(i int, dst []int32) []int32 {
 func (t *Tree) Leaf(i int) bool { return t.first[i] < 0 }
 
 // Position is the absolute position of node i when committed rows come before the root
-// (paper 000 §4.3: abspos(i) = t + pos(i), pos the depth).
+// (Merged-Tree Dual Drafting §4.3: abspos(i) = t + pos(i), pos the depth).
 func (t *Tree) Position(i, committed int) int { return committed + int(t.Depth[i]) }
 
 // PathLogProb is the log-probability of the whole path from the root to i.

@@ -21,7 +21,7 @@ func genTree(root int32, maxNodes int) *rapid.Generator[*Tree] {
 	})
 }
 
-// anc is Anc(i) of paper 000 §4.2 by its own definition.
+// anc is Anc(i) of Merged-Tree Dual Drafting §4.2 by its own definition.
 func anc(t *Tree, i int) map[int]bool {
 	set := map[int]bool{i: true}
 	for i != 0 {
@@ -58,7 +58,7 @@ func TestTreeInvariants(t *testing.T) {
 	})
 }
 
-// pos(0) = 0, pos(i) = pos(π(i)) + 1, abspos(i) = t + pos(i) (paper 000 §4.3).
+// pos(0) = 0, pos(i) = pos(π(i)) + 1, abspos(i) = t + pos(i) (Merged-Tree Dual Drafting §4.3).
 func TestPositions(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		tr := genTree(1, 60).Draw(r, "tree")
@@ -74,7 +74,7 @@ func TestPositions(t *testing.T) {
 	})
 }
 
-// M[i, j] = 1 exactly when j ∈ Anc(i) (paper 000 §4.2), in each of its four readings.
+// M[i, j] = 1 exactly when j ∈ Anc(i) (Merged-Tree Dual Drafting §4.2), in each of its four readings.
 func TestAncestorsAndMask(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		tr := genTree(1, 150).Draw(r, "tree")
@@ -146,7 +146,7 @@ func TestSetSees(t *testing.T) {
 }
 
 // Each row of R starts at the root, follows parent pointers down to a leaf and is padded with −1;
-// every leaf has its row (paper 000 §4.4).
+// every leaf has its row (Merged-Tree Dual Drafting §4.4).
 func TestPaths(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		tr := genTree(1, 60).Draw(r, "tree")

@@ -21,7 +21,7 @@ func (b Bits) Count() int {
 
 func words(n int) int { return (n + 63) >> 6 }
 
-// Ancestors writes Anc(i) = {i, π(i), π(π(i)), …, 0} (paper 000 §4.2) into dst, which grows to
+// Ancestors writes Anc(i) = {i, π(i), π(π(i)), …, 0} (Merged-Tree Dual Drafting §4.2) into dst, which grows to
 // hold a bit a node.
 func (t *Tree) Ancestors(i int, dst Bits) Bits {
 	dst = dst[:0]
@@ -34,7 +34,7 @@ func (t *Tree) Ancestors(i int, dst Bits) Bits {
 	return dst
 }
 
-// Sees reports whether row i attends to node j: the tree mask M[i, j] of paper 000 §4.2.
+// Sees reports whether row i attends to node j: the tree mask M[i, j] of Merged-Tree Dual Drafting §4.2.
 func (t *Tree) Sees(i, j int) bool {
 	if t.stride > 0 {
 		return Bits(t.sees[i*t.stride : (i+1)*t.stride]).Has(j)

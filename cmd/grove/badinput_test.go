@@ -85,6 +85,8 @@ func TestBadInput(t *testing.T) {
 		{"bench cost --committed=-1", "", 2, "--committed|-1"},
 		{"run -m M --pad many x", "", 2, "--pad|many|500M"},
 		{"run -m M --pad 1000 x", "", 1, "padding to 1000|has"},
+		{"run -m M --pad-experts 64 x", "", 2, "--pad-experts|64,4"},
+		{"run -m M --pad-experts 4,5 x", "", 1, "5 of them"},
 		{"run -m M --pad 100M --pad-type q2_k x", "", 2, "--pad-type|q2_k|bf16"},
 		{"run -m M --draft-model " + text + " x", "", 1, "draft model|text.txt"},
 		{"run -m M --show forest x", "", 2, "--show|tree"},

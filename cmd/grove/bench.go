@@ -21,6 +21,7 @@ type benchCmd struct {
 	Adapt  benchAdaptCmd  `cmd:"" help:"The gain of a draft head that learns from generated text."`
 	Serve  benchServeCmd  `cmd:"" help:"The speed of many callers of one model at the same time."`
 	Memory benchMemoryCmd `cmd:"" help:"The peak memory of a drafter."`
+	All    benchAllCmd    `cmd:"" help:"All tables of docs/benchmarks, measured anew."`
 }
 
 func (benchCmd) Help() string {
@@ -45,10 +46,11 @@ type benchCostCmd struct {
 
 func (benchCostCmd) Help() string {
 	return `Measures passes of n rows: a tree of n nodes after the cached tokens, with logits of every node. In the same rounds
-it measures the machine's read bandwidth and multiply peak. The roof of a pass is the time to read the weights at
-that bandwidth, or to multiply at that peak, whichever is longer. "predicted" is the time over the measured one that
-the controller of speculation predicts from the smallest and the largest pass. "experts" are those that the pass read,
-summed over the layers, where the model has some. Random weights go through a temporary file.
+it measures the machine's read bandwidth and multiply peak. The roof of a pass is the time to read the weights, and the
+keys and values that it sees, at that bandwidth, or to multiply at that peak, whichever is longer. "predicted" is the
+time over the measured one that the controller of speculation predicts from the smallest and the largest pass.
+"experts" are those that the pass read, summed over the layers, where the model has some; "expected" is how many the
+controller expects, over that. Random weights go through a temporary file.
 
 The shape of an EAGLE-3 head is measured by its drafts, with the whole output matrix and with shortlists.
 
@@ -92,14 +94,14 @@ func (cmd *benchCostCmd) Run(p *program) error {
 	if p.JSON {
 		return p.printJSON(r)
 	}
-	fmt.Fprintf(p.stdout, "%s %s, %s of weights, %d threads, %s; %d tokens in the cache, %s each as %s\n",
-		r.Shape, r.Type, size(int64(r.Weights)), r.Threads, r.CPU, r.Committed, size(int64(r.Cache)), r.KV)
+	fmt.Fprintf(p.stdout, "%s %s, %s of weights, %d threads, %s; %d tokens in the cache, %s each as %s, of which a pass reads %s\n",
+		r.Shape, r.Type, size(int64(r.Weights)), r.Threads, r.CPU, r.Committed, size(int64(r.Cache)), r.KV, size(int64(r.CacheRead)))
 	fmt.Fprintf(p.stdout, "read bandwidth %.1f GB/s, multiply peak %.1f Gop/s; plain decoding reads at %.2f of the bandwidth\n\n", r.Bandwidth, r.Peak, r.ReadShare)
 	t := tabwriter.NewWriter(p.stdout, 0, 0, 3, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "rows\tms\tover 1 row\troof ms\tover roof\tpredicted\texperts\t")
+	fmt.Fprintln(t, "rows\tms\tover 1 row\troof ms\tover roof\tpredicted\texperts\texpected\t")
 	for _, row := range r.Rows {
-		fmt.Fprintf(t, "%d\t%.2f\t%.2f\t%.2f\t%.2f\t%.2f\t%d\t\n", row.N, row.MS, row.Ratio, row.RoofMS, row.OverRoof,
-			row.Predicted, row.Experts)
+		fmt.Fprintf(t, "%d\t%.2f\t%.2f\t%.2f\t%.2f\t%.2f\t%d\t%.2f\t\n", row.N, row.MS, row.Ratio, row.RoofMS, row.OverRoof,
+			row.Predicted, row.Experts, row.Expected)
 	}
 	return t.Flush()
 }

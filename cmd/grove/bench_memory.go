@@ -115,6 +115,7 @@ func (cmd *benchSpecCmd) memoryChild(ctx context.Context, p *program, params sam
 	add("kv", cmd.KV)
 	add("pad", cmd.Pad)
 	add("pad-type", cmd.PadType)
+	add("pad-experts", cmd.PadExperts)
 	add("max-tokens", fmt.Sprint(cmd.MaxTokens))
 	add("temperature", fmt.Sprint(params.Temperature))
 	add("top-p", fmt.Sprint(params.TopP))

@@ -123,6 +123,8 @@ var flagOf = map[string]string{
 	"ChatTemplate":               "--template",
 	"Pad":                        "--pad",
 	"PadType":                    "--pad-type",
+	"PadExperts":                 "--pad-experts",
+	"PadUsed":                    "--pad-experts",
 	"Parallel":                   "--parallel",
 	"Queue":                      "--queue",
 	"CacheMemory":                "--cache-memory",

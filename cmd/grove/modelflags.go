@@ -52,8 +52,9 @@ func (f kvFlag) parse() (nn.KVType, error) {
 
 // padFlags make a small model cost as much as a large one.
 type padFlags struct {
-	Pad     string `help:"Pad the model to about N parameters, such as 500M: same text, more work." placeholder:"N" group:"Model"`
-	PadType string `help:"Type of the padding weights: bf16, f16, q8_0, q6_k, q5_k, q4_k, q5_1, q5_0, q4_1 or q4_0." enum:"bf16,f16,q8_0,q6_k,q5_k,q4_k,q5_1,q5_0,q4_1,q4_0" default:"bf16" placeholder:"TYPE" group:"Model"`
+	Pad        string `help:"Pad the model to about N parameters, such as 500M: same text, more work." placeholder:"N" group:"Model"`
+	PadType    string `help:"Type of the padding weights, such as bf16, q8_0 or q4_k." enum:"bf16,f16,q8_0,q6_k,q5_k,q4_k,q5_1,q5_0,q4_1,q4_0" default:"bf16" placeholder:"TYPE" group:"Model"`
+	PadExperts string `help:"Make each MLP into N experts, copies of it, of which a row uses K." placeholder:"N,K" group:"Model"`
 }
 
 // open loads the model, showing how far it is.
@@ -84,7 +85,7 @@ func (f *openFlags) openAt(p *program, name string, o grove.Options) (*grove.Mod
 		o.Auto = "lookup" // beside a pass of the small model a pass of a drafter hardly pays
 	}
 	var err error
-	if o.Pad, o.PadType, err = f.padding(); err != nil {
+	if err = f.padding(&o); err != nil {
 		return nil, err
 	}
 	if o.KV, err = f.kvFlag.parse(); err != nil {
@@ -121,20 +122,25 @@ func (f *openFlags) openAt(p *program, name string, o grove.Options) (*grove.Mod
 	return m, nil
 }
 
-// padding reads the flags: no parameters for no padding.
-func (f *padFlags) padding() (int64, tensor.Type, error) {
+// padding reads the flags.
+func (f *padFlags) padding(o *grove.Options) (err error) {
+	if f.PadExperts != "" {
+		experts, used, _ := strings.Cut(f.PadExperts, ",")
+		o.PadExperts, _ = strconv.Atoi(experts)
+		if o.PadUsed, err = strconv.Atoi(used); err != nil || o.PadExperts < 1 {
+			return usagef("--pad-experts %q: want the experts of a layer and those of a row, such as 64,4", f.PadExperts)
+		}
+	}
 	if f.Pad == "" || f.Pad == "0" {
-		return 0, 0, nil
+		return nil
 	}
-	n, err := parseCount(f.Pad)
-	if err != nil {
-		return 0, 0, usagef("--pad %q: %v", f.Pad, err)
+	if o.Pad, err = parseCount(f.Pad); err != nil {
+		return usagef("--pad %q: %v", f.Pad, err)
 	}
-	t, err := padType(f.PadType)
-	if err != nil {
-		return 0, 0, usagef("--pad-type %q: %v", f.PadType, err)
+	if o.PadType, err = padType(f.PadType); err != nil {
+		return usagef("--pad-type %q: %v", f.PadType, err)
 	}
-	return n, t, nil
+	return nil
 }
 
 func padType(name string) (tensor.Type, error) {
@@ -172,6 +178,9 @@ func modelName(m *grove.Model, path string) string {
 	c := m.Config()
 	if c.Padded > 0 {
 		name += fmt.Sprintf(", padded from %s to %s parameters", count(c.Parameters()-c.Padded), count(c.Parameters()))
+		if c.Experts > 0 {
+			name += fmt.Sprintf(", %d experts of which a row uses %d", c.Experts, c.Used)
+		}
 	}
 	return name
 }

@@ -53,13 +53,12 @@ func (h trainable) Output() (norm *nn.Norm, head *nn.Linear, tokens []int32) {
 	return h.Norm, &h.Network.Head, h.Tokens
 }
 
-func (h trainable) Write(path, name string) error {
-	c := h.Config // writing goes through its fields, while others draft with them
-	var s headfile.Shape = &c
+func (h trainable) Shape() headfile.Shape {
+	c := h.Config
 	if h.As != nil {
-		s = h.As(c)
+		return h.As(c)
 	}
-	return learn.WriteHead(path, name, s, h, h.Tokens)
+	return &c
 }
 
 // Run computes the entries of the texts in one pass, and then, pass by pass, the chains that drafting would grow along the text: each row
@@ -136,17 +135,17 @@ type replay struct {
 
 // chain is a round's rows so far.
 type chain struct {
-	lesson, round int
-	step          int   // of its last row
-	row           int32 // its last, in the pass
+	example, round int
+	step           int   // of its last row
+	row            int32 // its last, in the pass
 }
 
-// trunk is the pass of the entries: entry i of a lesson is of token i+1, and the taps of row i.
+// trunk is the pass of the entries: entry i of an example is of token i+1, and the taps of row i.
 func (p *replay) trunk(pages *nn.Pages) (tokens []int32) {
 	var texts [][]int32
 	var caches []*nn.Cache // new ones: a tape reads them until it has gone back
 	at := 0
-	for i, l := range p.b.Lessons {
+	for i, l := range p.b.Examples {
 		texts, caches = append(texts, l.Tokens[1:]), append(caches, pages.NewCache())
 		for _, number := range p.b.Rounds[i] {
 			if r := &l.Rounds[number]; r.Root > 0 {
@@ -165,13 +164,13 @@ func (p *replay) branches() (tokens []int32) {
 	p.from = nil // a tape holds on to it
 	kept := p.chains[:0]
 	for _, c := range p.chains {
-		l := p.b.Lessons[c.lesson]
+		l := p.b.Examples[c.example]
 		r := &l.Rounds[c.round]
 		if c.step >= r.Looked || r.Root+c.step+1 >= len(l.Tokens) {
 			continue
 		}
 		p.from = append(p.from, c.row)
-		kept = append(kept, chain{c.lesson, c.round, c.step + 1, int32(len(tokens))})
+		kept = append(kept, chain{c.example, c.round, c.step + 1, int32(len(tokens))})
 		tokens = append(tokens, l.Tokens[r.Root+c.step])
 	}
 	p.chains = kept
@@ -184,8 +183,8 @@ func (p *replay) branches() (tokens []int32) {
 func (p *replay) note() {
 	p.wanted, p.rows = nil, nil
 	for _, c := range p.chains {
-		root := p.b.Lessons[c.lesson].Rounds[c.round].Root
+		root := p.b.Examples[c.example].Rounds[c.round].Root
 		p.wanted = append(p.wanted, c.row)
-		p.rows = append(p.rows, learn.Row{Lesson: c.lesson, Round: c.round, At: root + c.step, Step: c.step})
+		p.rows = append(p.rows, learn.Row{Example: c.example, Round: c.round, At: root + c.step, Step: c.step})
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/grovellm/grove/model"
 )
 
-// Config is the shape of an EAGLE head: one decoder layer over the embedding of a token and the feature of the place before it
-// (reference specblock.md §5.1 and §5.3). Of the model.Config Arch is "llama" or "qwen3" (with norms of queries and keys), and Vocab
+// Config is the shape of an EAGLE head, as in the code of its authors (SafeAILab/EAGLE): one decoder layer over the embedding of a token
+// and the feature of the place before it. Of the model.Config Arch is "llama" or "qwen3" (with norms of queries and keys), and Vocab
 // and Hidden are the target's. Layers is 1, or more where ordinary layers follow the first.
 type Config struct {
 	model.Config
@@ -27,7 +27,7 @@ type Config struct {
 	// first, and the norm is part of the feature, as in Qwen's.
 	StateFirst bool
 
-	// Variants of EAGLE-3 in vLLM's speculators format (reference specblock.md §9.1).
+	// Variants of EAGLE-3 in vLLM's speculators format.
 	NormBeforeResidual bool // the layer adds to the normalised feature
 	NormBeforeFC       bool // the joined taps are normalised
 	FCNorm             bool // each tap is normalised
@@ -39,7 +39,7 @@ type Config struct {
 }
 
 // Native is the Version of a layer with which a model was trained to predict a token further
-// (reference baselines.md): EAGLE-2's network with norms of embedding, feature and output. Its tensors
+// (MiMo, Qwen3-Next): EAGLE-2's network with norms of embedding, feature and output. Its tensors
 // have llama.cpp's names.
 const Native = -1
 

@@ -1,6 +1,6 @@
-// Heads in files: GGUF as llama.cpp's eagle3 has it, with eagle2 of grove's own in its likeness
-// (reference jetspec.md §6.2), and the Hugging Face folders of EAGLE's authors (reference
-// specblock.md §5.1, §5.3) and of vLLM's speculators (§9), which describe the layer apart.
+// Heads in files: GGUF as llama.cpp's eagle3 has it, with eagle2 of grove's own in its likeness,
+// and the Hugging Face folders of EAGLE's authors and of vLLM's speculators, which describe the
+// layer apart.
 
 package eagle
 

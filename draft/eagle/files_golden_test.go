@@ -1,6 +1,9 @@
 package eagle_test
 
 import (
+	"encoding/json"
+	"math"
+	"os"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -11,9 +14,11 @@ import (
 	. "github.com/grovellm/grove/internal/drafttest"
 	"github.com/grovellm/grove/internal/grow"
 	"github.com/grovellm/grove/internal/headfile"
+	"github.com/grovellm/grove/internal/par"
 	"github.com/grovellm/grove/internal/synth"
 	"github.com/grovellm/grove/internal/synthetic"
 	"github.com/grovellm/grove/model"
+	"github.com/grovellm/grove/nn"
 	"github.com/grovellm/grove/shortlist"
 	"github.com/grovellm/grove/tensor"
 	"github.com/grovellm/grove/tree"
@@ -84,6 +89,64 @@ func TestAsLlamaDrafts(t *testing.T) {
 			}
 			state.Close()
 			cache.Free()
+		}
+	}
+}
+
+// A head that PyTorch saved computes here what PyTorch computes with it (testdata/golden.py): the
+// names and shapes of the tensors in the authors' folders, the draft vocabulary, the fusion of the
+// taps, positions, rotation, norms, the residual, and rows below the text, whose features are the
+// states of the rows before.
+func TestAsPyTorch(t *testing.T) {
+	var golden struct {
+		Tokens, Draft, Vocabulary []int32
+		Embed, Taps, Logits       []float32
+	}
+	if err := json.Unmarshal(Must(os.ReadFile("testdata/golden/logits.json"))(t), &golden); err != nil {
+		t.Fatal(err)
+	}
+	f := Must(headfile.Read(draft.Head{Name: "testdata/golden"}, (&eagle.Config{}).Kind()))(t)
+	defer f.Close()
+	if err := headfile.For(f.Shape, model.Config{Hidden: 16, Vocab: 20, Layers: 8}); err != nil {
+		t.Fatal(err)
+	}
+	c := *f.Shape.(*eagle.Config)
+	if !slices.Equal(f.Tokens, golden.Vocabulary) || !slices.Equal(c.Taps, []int{2, 4, 5}) {
+		t.Errorf("a draft vocabulary of %v, taps %v", f.Tokens, c.Taps)
+	}
+	embed := Must(tensor.FromFloat32s("token_embd.weight", tensor.F32, []int{20, 16}, golden.Embed))(t)
+	w, pool := model.NewLoader(append(f.Weights, embed), c.FileArch()), par.New(2)
+	defer pool.Close()
+	n := Must(eagle.NewNetwork(c, w, f.Tokens, new(model.Network)))(t)
+	if err := w.Pack(pool); err != nil {
+		t.Fatal(err)
+	}
+
+	e, pages, text := nn.NewExec(pool), n.Pages(), len(golden.Tokens)
+	all := text + len(golden.Draft)
+	cache, rows := pages.NewCache(), new(tree.Tree)
+	x, out := nn.NewMat(all, c.Hidden), nn.NewMat(all, c.DraftVocab)
+	var bufs eagle.Buffers
+	run := func(from int, g nn.Mat) {
+		var forest nn.Forest
+		forest.Add(cache, rows, from)
+		cache.Reserve(from, rows.Len()-from)
+		n.Run(e, &forest, rows.Token[from:], g, x.Slice(from, rows.Len()), &bufs)
+	}
+	taps, g := nn.NewMat(text, n.Width()), nn.NewMat(text, c.Hidden)
+	copy(taps.Data, golden.Taps)
+	n.Features(e, taps, g, &bufs)
+	rows.ResetChain(golden.Tokens)
+	run(0, g)
+	for i, token := range golden.Draft {
+		rows.AppendApart(text+i-1, token)
+		copy(g.Row(0), x.Row(text+i-1))
+		run(text+i, g.Slice(0, 1))
+	}
+	e.Linear(n.Output(x), nn.Proj{Linear: &n.Head, Dst: out})
+	for i, v := range out.Data {
+		if math.Abs(float64(v-golden.Logits[i])) > 1e-5 {
+			t.Fatalf("logit %d of row %d is %g, want %g", i%c.DraftVocab, i/c.DraftVocab, v, golden.Logits[i])
 		}
 	}
 }

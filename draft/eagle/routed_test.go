@@ -39,6 +39,7 @@ func TestRoutedDraftsAreTheTexts(t *testing.T) {
 		o := shortlist.Options{
 			Method: rapid.SampledFrom([]string{"dynaspec", "dynaspec-fixed"}).Draw(r, "shortlist"),
 			Router: rapid.SampledFrom(files).Draw(r, "router"), Extra: -1,
+			Own: rapid.Bool().Draw(r, "own"),
 		}
 		d, other := newDrafter(r, n, shape, o, m), newDrafter(r, n, shape, o, m)
 		var all []*Told

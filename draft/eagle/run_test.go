@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// The training-time test (reference specblock.md §5.4) drafts as serving does: over a text in one
+// The training-time test (EAGLE-3) drafts as serving does: over a text in one
 // pass for each step, with the rows of step j below those of step j−1, every row is, to the bit,
 // that of a head which read the text up to its entry and drafted j tokens.
 func TestTrainingTestIsDrafting(t *testing.T) {

@@ -35,9 +35,9 @@ func (h trainable) Output() (norm *nn.Norm, head *nn.Linear, tokens []int32) {
 	return &h.Norm, &h.Network.Head, nil
 }
 
-func (h trainable) Write(path, name string) error {
-	c := h.Config // writing goes through its fields, while others draft with them
-	return learn.WriteHead(path, name, &c, h, nil)
+func (h trainable) Shape() headfile.Shape {
+	c := h.Config
+	return &c
 }
 
 // Run lays the texts out as trunks, as training does, with a block under the root of each round.
@@ -48,7 +48,7 @@ func (h trainable) Run(e *nn.Exec, b *learn.Batch) (x nn.Mat, rows []learn.Row) 
 	var bufs Buffers
 	var tokens []int32
 	pages := n.Pages()
-	for i, l := range b.Lessons {
+	for i, l := range b.Examples {
 		t, cache := new(tree.Tree), pages.NewCache() // a tape reads them until it has gone back
 		text := l.Tokens[:len(l.Tokens)-1]
 		t.ResetChain(text)
@@ -64,9 +64,9 @@ func (h trainable) Run(e *nn.Exec, b *learn.Batch) (x nn.Mat, rows []learn.Row) 
 			}
 			shape.Branch(t, r.Root-1, l.Tokens[r.Root])
 			for step := range shape.Block {
-				row := learn.Row{Lesson: i, Round: number, At: r.Root + step, Step: step}
+				row := learn.Row{Example: i, Round: number, At: r.Root + step, Step: step}
 				if step == 0 {
-					row.Lesson = -1
+					row.Example = -1
 				}
 				rows = append(rows, row)
 			}

@@ -61,6 +61,3 @@ func open(model string, target draft.Target, causal bool) (*Network, error) {
 	wanted := func(s headfile.Shape) bool { return s.(*Config).Causal == causal }
 	return headfile.Choose(model, target, &kind, called, wanted, Open)
 }
-
-// Find opens the first of the target's heads that is causal, or is not.
-func Find(target draft.Target, causal bool) (*Network, error) { return open("", target, causal) }

@@ -1,6 +1,5 @@
-// Heads in files: GGUF as llama.cpp's dflash has it (reference jetspec.md §6.1), and Hugging Face
-// folders as JetSpec's and DFlash's heads are published (§1.8, §1.9), and as vLLM's speculators
-// describe DFlash's.
+// Heads in files: GGUF as llama.cpp's dflash has it, and Hugging Face folders as JetSpec's and
+// DFlash's heads are published, and as vLLM's speculators describe DFlash's.
 
 package jet
 
@@ -23,6 +22,10 @@ var kind = headfile.Kind{
 	Name: "block head", Drafters: []string{"jetspec", "dflash"}, Archs: []string{arch},
 	New:         func() headfile.Shape { return new(Config) },
 	Speculators: []string{"dflash"},
+	Foreign: []headfile.Foreign{
+		{Name: "a DFlash-2 head", Types: []string{"dflash2", "DFlash2DraftModel"}},
+		{Name: "a causal block head of vLLM's speculators", Types: []string{"jetspec"}},
+	},
 	Examples: []string{
 		"jetspec:width=4,depth=1", "ddtree:width=4", "dflash", "jetspec:tree=hybrid,lambda=2",
 		"ddtree:tree=entropy,width=4",

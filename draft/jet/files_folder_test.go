@@ -20,7 +20,7 @@ import (
 )
 
 // The published form of JetSpec's head for Qwen3-8B: its config.json, and the 58 tensors' names and
-// shapes (reference jetspec.md §1.8, §1.9).
+// shapes.
 const published = `{"architectures": ["DFlashDraftModel"], "attention_bias": false, "block_size": 16,
 	"dflash_config": {"causal_head": true, "mask_token_id": 151669, "target_layer_ids": [1, 9, 17, 25, 33]},
 	"dtype": "bfloat16", "head_dim": 128, "hidden_act": "silu", "hidden_size": 4096, "intermediate_size": 12288,

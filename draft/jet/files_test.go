@@ -19,6 +19,7 @@ import (
 	"github.com/grovellm/grove/internal/onepass"
 	"github.com/grovellm/grove/internal/synthetic"
 	"github.com/grovellm/grove/model"
+	"github.com/grovellm/grove/nn"
 	"github.com/grovellm/grove/tensor"
 )
 
@@ -204,8 +205,23 @@ func TestTakesTheFirst(t *testing.T) {
 		heads = append(heads, writtenHead(t, m, vocabulary, uint64(i), causal))
 	}
 	for i, causal := range map[int]bool{1: false, 2: true} {
-		choose := func(target draft.Target) (*jet.Network, error) { return jet.Find(target, causal) }
-		TakesTheFirst(t, As(m), heads, i, choose, jet.Open)
+		name := map[bool]string{true: "jetspec", false: "dflash"}[causal]
+		choose := func(target draft.Target) (*nn.Linear, error) { // of which network the output matrix is
+			d, err := draft.New(name, target)
+			if err != nil {
+				return nil, err
+			}
+			_, head, _ := d.(interface{ Blocks() onepass.Model }).Blocks().Output()
+			return head, nil
+		}
+		open := func(h draft.Head, target draft.Target) (*nn.Linear, error) {
+			n, err := jet.Open(h, target)
+			if err != nil {
+				return nil, err
+			}
+			return &n.Head, nil
+		}
+		TakesTheFirst(t, As(m), heads, i, choose, open)
 	}
 }
 

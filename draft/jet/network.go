@@ -6,8 +6,8 @@ import (
 	"github.com/grovellm/grove/nn"
 )
 
-// Network is the layers of a block head (paper 003 §2.2; reference jetspec.md §1), over loaded
-// weights to serve or trained ones to train.
+// Network is the layers of a block head (JetSpec §2.2), over loaded weights to serve or trained ones
+// to train.
 //
 // The text so far is its context: of every committed token the taps, joined and projected, give the
 // keys and values of each layer, and nothing else; they are never queries and never change. The

@@ -16,164 +16,143 @@ import (
 // beginning of the predicted one, the index of the predicted token that comes next (0: it is not).
 type place struct {
 	suffix.Place
-	next  int32
+	next  int
 	alive textstore.Alive // matches in texts of the past
-}
-
-// candidate is a token that may follow a node.
-type candidate struct {
-	token int32
-	to    int32   // state of the match that goes on with the token
-	p     float64 // weight, and then probability
-}
-
-// grow builds the tree of the most probable continuations.
-func (d *drafter) grow(s *state, r *draft.Request) {
-	d.s, d.most = s, r.Depth
-	d.nodes = d.nodes[:0]
-	d.builder.Least = float64(d.o.Floor)
-	d.builder.Build(r.Tree, d, r.Budget)
-	d.s = nil
 }
 
 // Below is treebuild.Source's.
 func (d *drafter) Below(t *tree.Tree, node int) []sample.Candidate {
-	a, token := d.s.text, t.Token[node]
-	at := place{Place: a.End()}
-	depth := int(t.Depth[node])
+	s, token, depth := d.s, t.Token[node], int(t.Depth[node])
+	at := place{Place: s.text.End()}
 	if parent := t.Parent[node]; parent >= 0 {
 		at = d.nodes[parent]
-		at.alive = d.s.recalled.Follow(at.alive, depth, token)
-		if n := at.next; n > 0 && int(n) < len(d.s.predicted) && d.s.predicted[n] == token {
+		at.alive = s.recalled.Follow(at.alive, depth, token)
+		if at.next > 0 && at.next < len(s.predicted) && s.predicted[at.next] == token {
 			at.next++
 		} else {
 			at.next = 0
 		}
-	} else if d.s.foretold(token) {
-		at.next = int32(d.s.kept + 1)
+	} else {
+		if s.foretold(token) {
+			at.next = s.kept + 1
+		}
+		if s.memory != nil {
+			at.alive = s.recalled.Find(s.memory, append(s.tokens[max(0, len(s.tokens)-draft.MemoryTokens):], token))
+		}
 	}
-	if node == 0 && d.s.memory != nil {
-		at.alive = d.s.recalled.Find(d.s.memory, append(d.s.tail, token))
-	}
-	at.Place = a.Match(at.Place, token)
+	at.Place = s.text.Match(at.Place, token)
 	d.nodes = append(d.nodes, at)
 	for len(d.lists) <= node {
 		d.lists = append(d.lists, nil)
 	}
 	list := d.lists[node][:0]
 	if depth < d.most && (at.State > 0 || at.alive != 0) {
-		d.continuations(d.s, at, depth)
-		if d.s.sampling.Temperature > 0 {
-			d.couple(d.s, a.Len()-d.s.ahead+depth+1)
+		list = d.continuations(list, at, depth)
+		if s.sampling.Temperature > 0 {
+			couple(list, s.sampling.Seed, len(s.tokens)+depth+1)
 		}
-		for _, c := range d.kids {
-			list = append(list, sample.Candidate{Token: c.token, LogProb: float32(math.Log(c.p))})
+		for i := range list {
+			list[i].LogProb = float32(math.Log(list[i].Score))
 		}
 		slices.SortStableFunc(list, func(a, b sample.Candidate) int {
-			if a.LogProb != b.LogProb {
-				return cmp.Compare(b.LogProb, a.LogProb)
-			}
-			return cmp.Compare(a.Token, b.Token)
+			return cmp.Or(cmp.Compare(b.LogProb, a.LogProb), cmp.Compare(a.Token, b.Token))
 		})
 	}
 	d.lists[node] = list
 	return list
 }
 
-// edgesMost bounds the continuations of one match that are looked at, the newest first.
-const edgesMost = 48
+const (
+	edgesMost = 48 // continuations of one match that are looked at, the newest first
+	recent    = 1  // what the continuation that was seen last counts for on top
+)
 
-// continuations lists what may follow a place. The longest match comes first. The share of the
-// probability in which its continuations do not hold the next token goes to the next shorter match,
-// for continuations not seen yet, and so on (prediction by partial matching).
-func (d *drafter) continuations(s *state, at place, depth int) {
-	a := s.text
-	d.kids = d.kids[:0]
-	rest := 1.0
-	longer, taken := int32(-1), int32(gap)
-	if n := at.next; n > 0 && int(n) < len(s.predicted) {
-		taken = s.predicted[n]
-		p := float64(n+1) / float64(n+2) // n tokens in a row were as predicted: the rule of succession
-		d.kids = append(d.kids, candidate{token: taken, p: p})
+// continuations lists what may follow a place; Score is the probability. What texts of the past say
+// and the longest match in the text come first, and add up where they agree. The share of the
+// probability in which their continuations do not hold the next token goes to the next shorter
+// match, for continuations not seen yet, and so on (prediction by partial matching).
+func (d *drafter) continuations(list []sample.Candidate, at place, depth int) []sample.Candidate {
+	s, a, rest := d.s, d.s.text, 1.0
+	predicted := at.next > 0 && at.next < len(s.predicted)
+	if predicted {
+		p := float64(at.next+1) / float64(at.next+2) // so many tokens in a row were as predicted: the rule of succession
+		list = append(list, sample.Candidate{Token: s.predicted[at.next], Score: p})
 		rest -= p
 	}
-	rest -= d.recall(s, at, depth, rest)
-	for range d.o.Levels {
-		if at.State <= 0 || at.Length < int32(d.o.Min) {
-			break
-		}
-		from, total, newest := len(d.kids), 0.0, -1
-		looked := 0
-		for e := a.First(at.State); e >= 0 && looked < edgesMost; looked++ {
-			edge, next := a.Edge(e)
-			token, to := edge.Token, edge.To
-			e = next
-			if token == gap || token == taken || longer >= 0 && a.Next(longer, token) >= 0 ||
-				at.alive != 0 && slices.ContainsFunc(d.kids[:from],
-					func(k candidate) bool { return k.token == token }) {
+	list, p := d.recall(list, at, depth, rest)
+	rest -= p
+	recalled := len(list)
+	longer := int32(-1)
+	for level := 0; level < d.o.Levels && at.State > 0 && at.Length >= int32(d.o.Min); level++ {
+		d.found = d.found[:0]
+		total, newest, latest := 0.0, -1, int32(0)
+		for edge := range a.After(at.State, longer, edgesMost) {
+			known := find(list[:recalled], edge.Token)
+			if edge.Token == gap || known >= 0 && (level > 0 || predicted && known == 0) {
 				continue
 			}
-			n := float64(max(a.Count(to), 1))
+			n := float64(max(a.Count(edge.To), 1))
 			total += n
-			d.kids = append(d.kids, candidate{token, to, n})
-			if newest < 0 || latest(a, to) > latest(a, d.kids[newest].to) {
-				newest = len(d.kids) - 1
+			if last, _ := a.Last(edge.To); newest < 0 || last > latest {
+				newest, latest = len(d.found), last
 			}
+			d.found = append(d.found, sample.Candidate{Token: edge.Token, Score: n})
 		}
 		if newest >= 0 {
-			d.kids[newest].p += recent
+			d.found[newest].Score += recent
 			total += recent
-			p := rest * s.trust.of(at.Length, a.Count(at.State))
-			for i := from; i < len(d.kids); i++ {
-				d.kids[i].p *= p / total
+			p := rest * s.trust.of(int(at.Length), int(a.Count(at.State)))
+			for _, c := range d.found {
+				c.Score *= p / total
+				if known := find(list[:recalled], c.Token); known >= 0 {
+					list[known].Score += c.Score
+				} else {
+					list = append(list, c)
+				}
 			}
 			rest -= p
 		}
-		longer = at.State
-		at.State = a.Link(at.State)
-		if at.State > 0 {
-			at.Length = a.Length(at.State)
-		}
+		longer, at.Place = at.State, a.Shorter(at.Place)
 	}
+	return list
 }
 
-// recall lists what followed in texts of the past, where these agree with the end of the text in as
-// many tokens as the text itself does anywhere, or more. It returns the part of the probability, of
-// which rest is left, that goes to them.
-func (d *drafter) recall(s *state, at place, depth int, rest float64) float64 {
-	if at.alive == 0 {
-		return 0
+// find is where a list has a token; -1: nowhere.
+func find(list []sample.Candidate, token int32) int {
+	return slices.IndexFunc(list, func(c sample.Candidate) bool { return c.Token == token })
+}
+
+// recall lists what followed in texts of the past. It returns the part of the probability, of which
+// rest is left, that goes to them: the more the further they were right, against the longest match
+// in the text itself.
+func (d *drafter) recall(list []sample.Candidate, at place, depth int, rest float64) ([]sample.Candidate, float64) {
+	s := d.s
+	if depth == 0 {
+		s.asked = at.alive
 	}
-	next, length, matches := s.recalled.Next(d.asked[:0], at.alive, depth+1)
-	if d.asked = next; depth == 0 {
-		s.asked, s.length, s.matches = append(s.asked[:0], next...), length, matches
+	var room [16]textstore.Continuation
+	next, length, matches := s.recalled.Next(room[:0], at.alive, depth+1)
+	if matches == 0 {
+		return list, 0
 	}
-	if matches == 0 || at.State > 0 && at.Length > int32(length) {
-		return 0
+	p := rest * s.past.of(length, matches)
+	if at.State > 0 && at.Length >= int32(d.o.Min) {
+		past, text := s.past.odds(length, matches), s.trust.odds(int(at.Length), int(s.text.Count(at.State)))
+		p *= past / (past + text)
 	}
-	p := rest * s.past.of(int32(length), int32(matches))
 	total := float64(matches + recent)
-	from := len(d.kids)
+	from := len(list)
 	for _, c := range next {
 		n := float64(c.Count)
 		if c.First {
 			n += recent
 		}
-		if from == 0 || d.kids[0].token != c.Token { // else it is the predicted one
-			d.kids = append(d.kids, candidate{c.Token, -1, p * n / total})
+		if from == 0 || list[0].Token != c.Token { // else it is the predicted one
+			list = append(list, sample.Candidate{Token: c.Token, Score: p * n / total})
 		}
 	}
-	return p
+	return list, p
 }
-
-// latest is where the strings of a state ended last.
-func latest(a *suffix.Automaton, s int32) int32 {
-	last, _ := a.Last(s)
-	return last
-}
-
-// recent is what the continuation that was seen last counts for on top.
-const recent = 1
 
 // couple turns probabilities into those given the noise that will meet the candidates at the
 // position.
@@ -183,17 +162,17 @@ const recent = 1
 // probability r together, come first by then with probability 1 − e^{−r·time}. Among the candidates
 // the fastest would win for sure if p were the target's; as it is a guess, the times compete
 // softly.
-func (d *drafter) couple(s *state, position int) {
+func couple(list []sample.Candidate, seed uint64, position int) {
 	rest, sum := 1.0, 0.0
-	for i := range d.kids {
-		c := &d.kids[i]
-		rest -= c.p
-		c.p *= math.Exp(sample.Noise(s.sampling.Seed, position, c.token)) // its speed
-		sum += c.p * c.p
+	for i := range list {
+		c := &list[i]
+		rest -= c.Score
+		c.Score *= math.Exp(sample.Noise(seed, position, c.Token)) // its speed
+		sum += c.Score * c.Score
 	}
 	rest = max(rest, 0.01)
-	for i := range d.kids {
-		c := &d.kids[i]
-		c.p = c.p * c.p / sum * math.Exp(-rest/c.p)
+	for i := range list {
+		c := &list[i]
+		c.Score = c.Score * c.Score / sum * math.Exp(-rest/c.Score)
 	}
 }

@@ -56,13 +56,11 @@ next to nothing, and is at its best where the output repeats its input: edits, q
 
 // New returns a drafter.
 func New(o Options) (draft.Drafter, error) {
-	switch {
-	case o.Min < 1:
-		return nil, fmt.Errorf("lookup: min is %d: want at least 1", o.Min)
-	case o.Levels < 1 || o.Levels > 16:
-		return nil, fmt.Errorf("lookup: levels is %d: want 1 to 16", o.Levels)
-	case !(o.Floor > 0 && o.Floor <= 1):
-		return nil, fmt.Errorf("lookup: floor is %g: want more than 0, at most 1", o.Floor)
+	if !(o.Min >= 1 && o.Floor > 0 && o.Floor <= 1) {
+		return nil, fmt.Errorf("min is %d and floor %g: want min at least 1 and floor above 0, at most 1", o.Min, o.Floor)
+	}
+	if err := draft.Check(&o); err != nil {
+		return nil, err
 	}
 	return &drafter{o: o}, nil
 }
@@ -78,23 +76,20 @@ type drafter struct {
 	most  int     // depth of its nodes at most
 	nodes []place // of each node
 	lists [][]sample.Candidate
-	kids  []candidate
-	asked []textstore.Continuation
+	found []sample.Candidate
 }
 
 // state is the text of one sequence and how its matches turned out.
 type state struct {
-	text     *suffix.Automaton
+	text     *suffix.Automaton // of the predicted output and the sequence
+	tokens   []int32           // of the sequence
 	trust    trust
+	sampling sample.Params
+
 	memory   draft.Memory
 	recalled textstore.Recalled // of the text and the root of the last tree
+	asked    textstore.Alive    // matches in the past that the root of the last tree was looked up in
 	past     trust              // in what followed in texts of the past
-	tail     []int32            // the last tokens, for memory
-	asked    []textstore.Continuation
-	length   int // of the longest match in the past, with the last root
-	matches  int // in the past; 0: none
-	sampling sample.Params
-	ahead    int // tokens of the automaton's text before the sequence's own
 
 	predicted []int32
 	kept      int // how far the output is predicted's beginning; -1 once it is not
@@ -110,7 +105,6 @@ func (d *drafter) Begin(o draft.Options) (draft.State, error) {
 	}
 	if len(o.Predicted) > 0 {
 		s.text.Extend(gap)
-		s.ahead = s.text.Len()
 	}
 	return s, nil
 }
@@ -121,7 +115,8 @@ const gap = -1
 func (d *drafter) Commit(rows []draft.Rows) error {
 	for _, r := range rows {
 		s := r.State.(*state)
-		s.remember(r.Tokens, r.Next)
+		s.scorePast(r.Tokens, r.Next)
+		s.tokens = append(s.tokens, r.Tokens...)
 		for _, token := range r.Tokens {
 			s.add(token, d.o)
 			if r.Next < 0 { // the prompt
@@ -137,24 +132,17 @@ func (d *drafter) Commit(rows []draft.Rows) error {
 	return nil
 }
 
-// remember keeps the last tokens of the text for memory, and scores what it said would follow the
-// root of the last tree.
-func (s *state) remember(tokens []int32, next int32) {
-	if s.memory == nil {
+// scorePast scores what texts of the past said would follow the root of the last tree.
+func (s *state) scorePast(tokens []int32, next int32) {
+	var room [16]textstore.Continuation
+	list, length, matches := s.recalled.Next(room[:0], s.asked, 1)
+	if s.asked = 0; matches == 0 || next < 0 {
 		return
 	}
-	if s.matches > 0 && next >= 0 {
-		if len(tokens) > 1 {
-			next = tokens[1]
-		}
-		hit := slices.ContainsFunc(s.asked, func(c textstore.Continuation) bool { return c.Token == next })
-		s.past.learn(int32(s.length), int32(s.matches), hit)
+	if len(tokens) > 1 {
+		next = tokens[1]
 	}
-	s.matches = 0
-	s.tail = append(s.tail, tokens...)
-	if n := len(s.tail) - draft.MemoryTokens; n > 0 {
-		s.tail = append(s.tail[:0], s.tail[n:]...)
-	}
+	s.past.learn(length, matches, slices.ContainsFunc(list, func(c textstore.Continuation) bool { return c.Token == next }))
 }
 
 // foretold reports whether the output is the predicted one so far and goes on with token.
@@ -168,7 +156,7 @@ func (s *state) add(token int32, o Options) {
 	m := a.Link(a.End().State)
 	for level := 0; m > 0 && level < o.Levels && a.Length(m) >= int32(o.Min); level++ {
 		hit := a.Next(m, token) >= 0
-		s.trust.learn(a.Length(m), a.Count(m), hit)
+		s.trust.learn(int(a.Length(m)), int(a.Count(m)), hit)
 		if hit {
 			break
 		}
@@ -183,8 +171,11 @@ func (d *drafter) Propose(ctx context.Context, requests []draft.Request) ([]draf
 			return nil, err
 		}
 		r := &requests[i]
-		d.grow(r.State.(*state), r)
+		d.s, d.most, d.nodes = r.State.(*state), r.Depth, d.nodes[:0]
+		d.builder.Least = float64(d.o.Floor)
+		d.builder.Build(r.Tree, d, r.Budget)
 	}
+	d.s = nil
 	d.proposals = draft.Proposals(d.proposals, len(requests))
 	return d.proposals, nil
 }

@@ -37,8 +37,9 @@ func (h trainable) Output() (norm *nn.Norm, head *nn.Linear, tokens []int32) {
 	return nil, &h.Network.Head, h.Tokens
 }
 
-func (h trainable) Write(path, name string) error {
-	return learn.WriteHead(path, name, &h.Config, h, h.Tokens)
+func (h trainable) Shape() headfile.Shape {
+	c := h.Config
+	return &c
 }
 
 // Run computes the heads over the rows before the roots of the rounds.
@@ -46,11 +47,11 @@ func (h trainable) Run(e *nn.Exec, b *learn.Batch) (x nn.Mat, rows []learn.Row) 
 	taps, read := b.Taps(), []int32(nil)
 	at := 0
 	var roots []learn.Row
-	for i, l := range b.Lessons {
+	for i, l := range b.Examples {
 		for _, number := range b.Rounds[i] {
 			if r := &l.Rounds[number]; r.Root > 0 {
 				read = append(read, int32(at+r.Root-1))
-				roots = append(roots, learn.Row{Lesson: i, Round: number, At: r.Root})
+				roots = append(roots, learn.Row{Example: i, Round: number, At: r.Root})
 			}
 		}
 		at += len(l.Tokens) - 1
@@ -67,8 +68,8 @@ func (h trainable) Run(e *nn.Exec, b *learn.Batch) (x nn.Mat, rows []learn.Row) 
 	for head := range h.Depths {
 		for _, r := range roots {
 			r.Step = head + 1
-			if r.At += head + 1; head >= b.Lessons[r.Lesson].Rounds[r.Round].Looked {
-				r.Lesson = -1
+			if r.At += head + 1; head >= b.Examples[r.Example].Rounds[r.Round].Looked {
+				r.Example = -1
 			}
 			rows = append(rows, r)
 		}

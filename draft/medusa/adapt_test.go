@@ -59,7 +59,7 @@ func TestExports(t *testing.T) {
 		n, o := heads(t, m, seed), medusa.Options{Tree: medusa.Static}
 		d := newDrafter(t, o, n, m).(learn.Learner)
 		path := filepath.Join(t.TempDir(), "heads.gguf")
-		if err := d.Head().Write(path, "exported"); err != nil {
+		if err := learn.Write(path, "exported", d.Head()); err != nil {
 			t.Fatal(err)
 		}
 		again := newDrafter(t, o, Must(medusa.Open(draft.Head{Name: path}, As(m)))(t), m)

@@ -5,11 +5,10 @@
 package mtp
 
 import (
-	"fmt"
-
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/draft/eagle"
 	"github.com/grovellm/grove/internal/grow"
+	"github.com/grovellm/grove/internal/headfile"
 	"github.com/grovellm/grove/shortlist"
 )
 
@@ -37,27 +36,16 @@ trees; tree= names others, linear the chains of other engines.`,
 			if err != nil {
 				return nil, err
 			}
-			if target.Model == nil {
-				return nil, fmt.Errorf("the target is no model of package model, whose states the layer reads")
-			}
-			h := draft.Head{Name: p.Model}
-			if p.Model == "" {
-				if h, err = find(target); err != nil {
-					return nil, err
-				}
-			}
-			n, err := Open(h, target)
+			n, err := headfile.Choose(p.Model, target, &kind, "MTP", headfile.AnyShape, Open)
 			if err != nil {
 				return nil, err
 			}
-			m := target.Model
-			lists, err := draft.Shortlists(mods.List, shortlist.Drafter{
-				Pool: m.Pool(), Head: &n.Head, Tokens: n.Tokens, Vocab: n.Vocab, Tokenizer: m.Tokenizer, Embed: n.Embed,
-			}, n, target)
+			output := shortlist.Drafter{Head: &n.Head, Tokens: n.Tokens, Embed: n.Embed}
+			lists, err := headfile.Lists(mods, output, target)
 			if err != nil {
 				return nil, err
 			}
-			return eagle.New(n, p.Shape, mods.Text, lists, m.Pool(), target)
+			return eagle.New(n, p.Shape, mods.Text, lists, target.Model.Pool(), target)
 		},
 	})
 }

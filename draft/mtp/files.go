@@ -1,6 +1,5 @@
 // Heads in files: of their own, GGUF of architecture mtp, which is grove's, and folders with Qwen's
-// or MiMo's names; and in the files of their targets, GGUF with llama.cpp's nextn tensors or folders
-// (reference baselines.md).
+// or MiMo's names; and in the files of their targets, GGUF with llama.cpp's nextn tensors or folders.
 
 package mtp
 
@@ -22,6 +21,11 @@ const arch = "mtp"
 var kind = headfile.Kind{
 	Name: "MTP head", Drafters: []string{arch}, Archs: []string{arch},
 	New: func() headfile.Shape { return &Config{eagle.Config{Version: eagle.Native}} }, Pairs: true,
+	Foreign: []headfile.Foreign{{
+		Name:  "an MTP head of vLLM's speculators",
+		Types: []string{"fast_mtp", "MTPDraftModel", "MTPSpeculator"}, Fields: []string{"mtp_loss_step_weights"},
+		Tensors: []string{"mtp_layers."},
+	}},
 	Examples: []string{
 		"mtp:k=10,depth=7,n=60", "mtp:tree=best-first,width=6,branch=4,depth=10", "mtp:tree=linear,k=3",
 		"mtp:tree=fixed,d=4,b=3", "mtp:tree=dynatree,window=5,n-max=40",
@@ -56,11 +60,6 @@ func Open(h draft.Head, target draft.Target) (*eagle.Network, error) {
 		return NewNetwork(*s.(*Config), w, tokens, m)
 	}
 	return headfile.Load(h, &kind, target, build)
-}
-
-// find returns the first of the target's heads that is an MTP head.
-func find(target draft.Target) (draft.Head, error) {
-	return headfile.Find(target, &kind, "MTP", func(headfile.Shape) bool { return true })
 }
 
 // FileArch is the architecture that a GGUF file names.

@@ -35,8 +35,9 @@ func (h trainable) Output() (norm *nn.Norm, head *nn.Linear, tokens []int32) {
 	return h.Base.Norm, &h.Base.Head, h.Base.Tokens
 }
 
-func (h trainable) Write(path, name string) error {
-	return learn.WriteHead(path, name, &h.Config, h, h.Base.Tokens)
+func (h trainable) Shape() headfile.Shape {
+	c := h.Config
+	return &c
 }
 
 // Run lays the texts out as trunks of entries, with the mask rows of each round below the entry of
@@ -46,7 +47,7 @@ func (h trainable) Run(e *nn.Exec, b *learn.Batch) (x nn.Mat, rows []learn.Row) 
 	var forest nn.Forest
 	var entries, from, wanted []int32
 	pages := n.Base.Pages()
-	for i, l := range b.Lessons {
+	for i, l := range b.Examples {
 		t, cache := new(tree.Tree), pages.NewCache() // a tape reads them until it has gone back
 		text, trunk := l.Tokens[1:], len(from)
 		t.ResetChain(text)
@@ -65,7 +66,7 @@ func (h trainable) Run(e *nn.Exec, b *learn.Batch) (x nn.Mat, rows []learn.Row) 
 					row, from = len(from), append(from, int32(taps.Rows+step-2))
 				}
 				wanted = append(wanted, int32(row))
-				rows = append(rows, learn.Row{Lesson: i, Round: number, At: r.Root + step, Step: step})
+				rows = append(rows, learn.Row{Example: i, Round: number, At: r.Root + step, Step: step})
 			}
 			n.Branch(t, r.Root-1, min(r.Looked, n.Depths)-1)
 		}

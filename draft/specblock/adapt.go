@@ -45,9 +45,9 @@ func (h trainable) Output() (norm *nn.Norm, head *nn.Linear, tokens []int32) {
 	return &h.Norm, &h.Head, h.Tokens
 }
 
-func (h trainable) Write(path, name string) error {
-	c := h.Config // writing goes through its fields, while others draft with them
-	return learn.WriteHead(path, name, &c, h, h.Tokens)
+func (h trainable) Shape() headfile.Shape {
+	c := h.Config
+	return &c
 }
 
 // Run computes the first blocks of all entries of the texts in one pass, and then of every round
@@ -87,15 +87,15 @@ type replay struct {
 }
 
 // began is where a round's first block is.
-type began struct{ lesson, round, node, row int }
+type began struct{ example, round, node, row int }
 
-// first runs the pass of the entries: entry i of a lesson is of the taps of row i, and token i+1.
+// first runs the pass of the entries: entry i of an example is of the taps of row i, and token i+1.
 // Where the last part alone learns, what it returns is what enters it.
 func (p *replay) first(e *nn.Exec) (x nn.Mat, blocks []began) {
 	n := p.n
 	pages, forest := n.Pages(), new(nn.Forest)
 	var tokens []int32
-	for i, l := range p.b.Lessons {
+	for i, l := range p.b.Examples {
 		layout, cache := new(Layout), pages.NewCache()
 		n.Text(layout, 0, l.Tokens[1:])
 		cache.Reserve(0, layout.Tree.Len())
@@ -117,7 +117,7 @@ func (p *replay) first(e *nn.Exec) (x nn.Mat, blocks []began) {
 	c := e.Mat(new(nn.Buffer), len(tokens), n.Hidden)
 	n.Condition(e, p.b.Taps(), c)
 	x = e.Mat(new(nn.Buffer), len(tokens)*n.Block, n.Hidden)
-	n.layers(e, forest, c, tokens, n.even(&p.bufs, x.Rows, n.Block), x, &p.bufs)
+	n.layers(e, forest, c, tokens, n.index(&p.bufs, tokens, nil, x.Rows), x, &p.bufs)
 	e.Attention(p.last(), n.Layers-1, forest, nn.Source{X: x, Norm: &p.last().AttnNorm}, x, &p.bufs.block)
 	if !p.b.Alone() {
 		e.MLP(p.last(), x, &p.bufs.block)
@@ -138,7 +138,7 @@ func (p *replay) next(e *nn.Exec, states nn.Mat, blocks []began) nn.Mat {
 		sizes[i] = l.Tree.Len()
 	}
 	for _, at := range blocks {
-		l := p.b.Lessons[at.lesson]
+		l := p.b.Examples[at.example]
 		r := &l.Rounds[at.round]
 		cut := n.Block
 		if p.b.Learns() {
@@ -149,9 +149,9 @@ func (p *replay) next(e *nn.Exec, states nn.Mat, blocks []began) nn.Mat {
 		}
 		first := len(tokens) * n.Block
 		tokens, starts = append(tokens, l.Tokens[r.Root+cut]), append(starts, int32(at.row+cut-1))
-		n.Branch(p.layouts[at.lesson], at.node+cut-1, l.Tokens[r.Root+cut], n.Block)
+		n.Branch(p.layouts[at.example], at.node+cut-1, l.Tokens[r.Root+cut], n.Block)
 		for k := range min(n.Block, r.Looked-cut) {
-			p.look(first+k, at.lesson, at.round, r.Root+cut+1+k, cut+1+k)
+			p.look(first+k, at.example, at.round, r.Root+cut+1+k, cut+1+k)
 		}
 	}
 	if len(tokens) == 0 {
@@ -166,12 +166,12 @@ func (p *replay) next(e *nn.Exec, states nn.Mat, blocks []began) nn.Mat {
 	c := e.Mat(new(nn.Buffer), len(tokens), n.Hidden)
 	e.Gather(states, starts, c)
 	x := e.Mat(new(nn.Buffer), len(tokens)*n.Block, n.Hidden)
-	n.Run(e, forest, c, tokens, x, &p.bufs)
+	n.Run(e, forest, c, tokens, nil, x, &p.bufs)
 	return x
 }
 
 // look notes a row that a round looks at.
-func (p *replay) look(row, lesson, round, place, step int) {
+func (p *replay) look(row, example, round, place, step int) {
 	p.from = append(p.from, int32(row))
-	p.rows = append(p.rows, learn.Row{Lesson: lesson, Round: round, At: place, Step: step})
+	p.rows = append(p.rows, learn.Row{Example: example, Round: round, At: place, Step: step})
 }

@@ -8,54 +8,34 @@
 package specblock
 
 import (
-	"math"
-
 	"github.com/grovellm/grove/internal/calibrate"
 	"github.com/grovellm/grove/internal/textrank"
 	"github.com/grovellm/grove/sample"
 	"github.com/grovellm/grove/tree"
 )
 
-// bestFirst is a best-first tree under way.
-type bestFirst struct {
-	draft   tree.Tree
-	inBlock []nodeAt // of each node of draft
-	begun   []int32  // of each node of grown, the number of the block that starts from it, -1: none
-	all     []start  // the blocks, by number
-	path    []int32
-
-	caches []textrank.RowCache // of each of rows, and memory of more
-}
-
-// nodeAt is a node's place in the blocks.
-type nodeAt struct {
-	node   int32 // of grown, where the path is one to a block or a part of it; else -1
-	block  int32 // that predicts what follows the node: the one that starts there, or the nearest above
-	slot   int32 // of the block's rows; those beyond its last are none
-	offTop bool  // the path left the block's first candidates
+// place is what is known of a node of a best-first tree.
+type place struct {
+	grown  int32 // its node of grown, where the path is one to a block or a part of it; else -1
+	row    int32 // the row that predicts what follows it, -1: none
+	offTop bool  // the path left the first candidates of the row's block
 }
 
 // build builds the tree of all blocks, and finds where more could start.
 func (s *state) build() {
-	for _, b := range s.starts {
-		s.begun[b.node] = int32(len(s.all))
-		b.level = s.blocks
-		s.all = append(s.all, b)
+	for _, b := range s.blocks[s.fresh:] {
+		s.below[b.node] = b.rows
 	}
-	t := &s.draft
-	t.Reset(s.root)
-	least := 0.0
+	b, t := &s.d.builder, &s.draft
+	b.Width, b.Least, b.Guide = 0, 0, s.request.Guide
 	if s.request.Guide != nil {
-		least = calibrate.RowCost
+		b.Least = calibrate.RowCost
 	}
-	if s.text != nil {
-		b := &s.d.text
-		b.Width, b.Least, b.Guide = 0, least, s.request.Guide
-		b.Build(t, s.text, s, s.budget, s.depth)
+	t.Reset(s.root)
+	if s.Text != nil {
+		b.Build(t, s.Text, s, s.budget, s.depth)
 	} else {
-		b := &s.d.builder
-		b.Least, b.Guide = least, s.request.Guide
-		b.Build(t, s, s.budget)
+		b.Builder.Build(t, s, s.budget)
 		b.Guide = nil
 	}
 	s.worth, s.sum = append(s.worth[:0], 1), 0
@@ -64,102 +44,75 @@ func (s *state) build() {
 		s.sum += float64(s.worth[i])
 	}
 	s.found = s.found[:0]
-	for i := range t.Token {
-		if x := &s.inBlock[i]; !x.offTop && x.slot < s.all[x.block].slots && s.all[x.block].level == s.blocks {
-			s.d.yield[s.warm].learnFirst(int(x.slot), s.firstChance(i))
+	for i, p := range s.places[:t.Len()] {
+		if p.row >= int32(s.first) && !p.offTop {
+			s.d.yield[s.Warm].learnFirst(int(s.rows[p.row].slot), b.FirstChance(i))
 		}
 		s.find(i)
 	}
-}
-
-// firstChance is the probability of the first candidate below a node of the draft, 0 where there is
-// none.
-func (s *state) firstChance(node int) float64 {
-	if s.text != nil {
-		return s.d.text.FirstChance(node)
-	}
-	x := &s.inBlock[node]
-	if x.slot >= s.all[x.block].slots {
-		return 0
-	}
-	level := s.rows[s.all[x.block].rows+x.slot].level
-	if len(level) == 0 {
-		return 0
-	}
-	return math.Exp(level[0].Score)
 }
 
 // find notes a node of the draft as one from which a block might start, if the head has a state for
 // its token.
 func (s *state) find(node int) {
 	t := &s.draft
-	if node == 0 || s.blocks+1 >= s.d.options.Blocks || int(t.Depth[node]) >= s.depth {
+	if node == 0 || s.passes+1 >= s.d.options.Blocks || int(t.Depth[node]) >= s.depth {
 		return
 	}
-	from, own := &s.inBlock[t.Parent[node]], &s.inBlock[node]
-	if from.slot >= s.all[from.block].slots || own.slot == 0 {
+	from, own := s.places[t.Parent[node]].row, s.places[node].row
+	if from < 0 || own >= 0 && s.rows[own].slot == 0 { // a block starts there already
 		return
 	}
-	value := float64(s.worth[node]) * (1 - s.firstChance(node))
+	value := float64(s.worth[node]) * (1 - s.d.builder.FirstChance(node))
 	if value < calibrate.RowCost {
 		return
 	}
-	b := &s.all[from.block]
-	s.found = append(s.found, start{node: s.reach(node), row: b.row + from.slot, from: b.rows + from.slot,
-		value: value})
-}
-
-// reach is the node of grown that a node of the draft is; there is one from now on.
-func (s *state) reach(node int) int32 {
-	s.path = s.draft.Path(node, s.path[:0])
 	at := 0
+	s.path = t.Path(node, s.path[:0])
 	for _, n := range s.path[1:] {
-		at = s.grown.Append(at, s.draft.Token[n], 0)
-		if at == len(s.begun) {
-			s.begun = append(s.begun, -1)
-		}
+		at = s.add(at, t.Token[n], 0)
 	}
-	return int32(at)
+	s.found = append(s.found, block{node: int32(at), from: from, value: value})
 }
 
 // locate finds the place of the node that was added last.
-func (s *state) locate(t *tree.Tree, node int) *nodeAt {
-	x := nodeAt{}
+func (s *state) locate(t *tree.Tree, node int) *place {
+	x := place{row: s.below[0]}
 	if parent := t.Parent[node]; parent >= 0 {
-		up, token := &s.inBlock[parent], t.Token[node]
-		x = nodeAt{node: -1, block: up.block, slot: up.slot + 1, offTop: up.offTop}
-		if up.slot < s.all[up.block].slots && !x.offTop {
-			top := s.rows[s.all[up.block].rows+up.slot].top
-			x.offTop = len(top) == 0 || top[0].Token != token
+		up, token := &s.places[parent], t.Token[node]
+		x = place{-1, -1, up.offTop}
+		if up.row >= 0 {
+			r := &s.rows[up.row]
+			if r.slot+1 < s.blocks[r.block].slots {
+				x.row = up.row + 1
+			}
+			x.offTop = x.offTop || len(r.top) == 0 || r.top[0].Token != token
 		}
-		if up.node >= 0 {
-			x.node = int32(s.grown.Child(int(up.node), token))
+		if up.grown >= 0 {
+			x.grown = int32(s.grown.Child(int(up.grown), token))
 		}
-		if x.node >= 0 && s.begun[x.node] >= 0 {
-			x.block, x.slot, x.offTop = s.begun[x.node], 0, false
+		if x.grown >= 0 && s.below[x.grown] >= 0 {
+			x.row, x.offTop = s.below[x.grown], false
 		}
 	}
-	s.inBlock = append(s.inBlock[:node], x)
-	return &s.inBlock[node]
+	s.places = append(s.places[:node], x)
+	return &s.places[node]
 }
 
 // Row is textrank.Rows'.
 func (s *state) Row(t *tree.Tree, node int) (r textrank.Row, offTop bool) {
-	if len(s.all) == 0 { // no block has been computed
-		return r, false
-	}
 	x := s.locate(t, node)
-	if b := &s.all[x.block]; x.slot < b.slots {
-		r = s.textRow(int(b.rows+x.slot), int(x.slot)+1+b.level)
+	if x.row >= 0 {
+		r = s.textRow(x.row, int(s.rows[x.row].slot)+1+s.blocks[s.rows[x.row].block].level)
 	}
 	return r, x.offTop
 }
 
 // textRow is a row for ranking by the text.
-func (s *state) textRow(number, depth int) textrank.Row {
+func (s *state) textRow(number int32, depth int) textrank.Row {
 	x := &s.rows[number]
 	r := textrank.Row{Top: x.level[:min(len(x.level), textrank.RowMost)], Depth: depth, Output: &x.output,
-		Cache: &s.caches[number]}
+		Cache: &x.cache}
 	if s.d.n.RankWidth > 0 {
 		r.Rank = x.rank[:]
 	}
@@ -168,9 +121,8 @@ func (s *state) textRow(number, depth int) textrank.Row {
 
 // Below is treebuild.Source's, without +text.
 func (s *state) Below(t *tree.Tree, node int) []sample.Candidate {
-	x := s.locate(t, node)
-	if b := &s.all[x.block]; x.slot < b.slots && int(t.Depth[node]) < s.depth {
-		return s.rows[b.rows+x.slot].level
+	if x := s.locate(t, node); x.row >= 0 && int(t.Depth[node]) < s.depth {
+		return s.rows[x.row].level
 	}
 	return nil
 }

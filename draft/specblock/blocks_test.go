@@ -31,14 +31,12 @@ func alone(n *Network, s *state, text []int32, taps func(at int) []float32, numb
 	var way []int // blocks, the last first
 	for at := number; ; {
 		way = append(way, at)
-		if s.all[at].level == 0 {
+		if s.blocks[at].level == 0 {
 			break
 		}
-		from := s.all[at].from
-		for at = len(s.all) - 1; s.all[at].rows > from; at-- {
-		}
+		at = int(s.rows[s.blocks[at].from].block)
 	}
-	e, pages := nn.NewExec(s.d.pool), n.Pages()
+	e, pages := nn.NewExec(s.d.Pool), n.Pages()
 	cache := pages.NewCache()
 	defer cache.Free()
 	var l Layout
@@ -58,7 +56,7 @@ func alone(n *Network, s *state, text []int32, taps func(at int) []float32, numb
 		l.Add(&f, cache, from)
 		cache.Reserve(from, l.Tree.Len()-from)
 		x := nn.NewMat(l.Tree.Len()-from, n.Hidden)
-		n.Run(e, &f, c, tokens, x, &bufs)
+		n.Run(e, &f, c, tokens, nil, x, &bufs)
 		for i := range x.Rows {
 			states = append(states, x.Row(i))
 		}
@@ -67,8 +65,8 @@ func alone(n *Network, s *state, text []int32, taps func(at int) []float32, numb
 	run()
 	first := from - n.Block
 	for i := len(way) - 2; i >= 0; i-- {
-		b := &s.all[way[i]]
-		row := first + int(b.from-s.all[way[i+1]].rows)
+		b := &s.blocks[way[i]]
+		row := first + int(b.from-s.blocks[way[i+1]].rows)
 		tokens, c = []int32{s.grown.Token[b.node]}, nn.NewMat(1, n.Hidden)
 		copy(c.Row(0), states[row])
 		first = n.Branch(&l, row, tokens[0], n.Block)
@@ -116,12 +114,12 @@ func TestBlocksOfAProposal(t *testing.T) {
 			}
 			return x
 		}
-		for number, b := range s.all {
+		for number, b := range s.blocks {
 			want := alone(n, s, one.Text, taps, number)
 			for k := range b.slots {
 				for i, v := range s.rows[b.rows+k].output.Logits {
 					if math.Float32bits(v) != math.Float32bits(want.Row(int(k))[i]) {
-						r.Fatalf("block %d of %d, slot %d: logit %d is %v, alone %v", number, len(s.all), k, i, v,
+						r.Fatalf("block %d of %d, slot %d: logit %d is %v, alone %v", number, len(s.blocks), k, i, v,
 							want.Row(int(k))[i])
 					}
 				}
@@ -135,9 +133,10 @@ func TestBlocksOfAProposal(t *testing.T) {
 			var want *row
 			at := 0
 			for depth := 0; ; depth++ { // down the path: the last block that starts on it
-				if at >= 0 && s.begun[at] >= 0 {
-					if slot := len(path) - depth; slot < int(s.all[s.begun[at]].slots) {
-						want = &s.rows[int(s.all[s.begun[at]].rows)+slot]
+				if at >= 0 && s.below[at] >= 0 {
+					b := s.blocks[s.rows[s.below[at]].block]
+					if slot := len(path) - depth; slot < int(b.slots) {
+						want = &s.rows[int(b.rows)+slot]
 					} else {
 						want = nil
 					}

@@ -5,7 +5,7 @@ package specblock
 import "math"
 
 const (
-	// Features is how many numbers describe a distribution (paper 004, appendix B): the logarithms
+	// Features is how many numbers describe a distribution (SpecBlock, appendix B): the logarithms
 	// of the ten largest probabilities, how far the first logit lies before the second, the third
 	// and the fifth, the largest probability, and the entropy.
 	Features = 15

@@ -1,6 +1,5 @@
 // Heads in files: GGUF of architecture specblock, which is grove's own in the likeness of
-// llama.cpp's eagle3, and Hugging Face folders as the release has them (reference specblock.md
-// §1.10). Rows of queries and keys are alike in both.
+// llama.cpp's eagle3, and Hugging Face folders as the release has them. Rows of queries and keys are alike in both.
 
 package specblock
 
@@ -138,30 +137,24 @@ func (c *Config) ReadFolder(x *headfile.File) (layout string, err error) {
 	return "", nil
 }
 
-// Place is where a folder has a tensor.
+// Place is where a folder has a tensor. Matrices that are products of a part of a vector each here
+// are columns of one there.
 func (c *Config) Place(name, _ string) headfile.Place {
 	h := c.Hidden
-	switch name {
-	case "fc.weight":
-		return headfile.Place{Name: "input_layer.condition_proj.weight"}
-	case "cond_norm.weight":
-		return headfile.Place{Name: "input_layer.condition_norm.weight"}
-	case "token_norm.weight", "query_norm.weight":
-		return headfile.Place{Name: "input_layer." + name}
-	case "query.weight":
-		return headfile.Place{Name: "input_layer.position_queries.weight"}
-	case "fuse_cond.weight":
-		return headfile.Place{Name: "input_layer.fuse.weight", To: h}
-	case "fuse_token.weight":
-		return headfile.Place{Name: "input_layer.fuse.weight", From: h, To: 2 * h}
-	case "fuse_query.weight":
-		return headfile.Place{Name: "input_layer.fuse.weight", From: 2 * h, To: 3 * h}
-	case "rank_hidden.weight":
-		return headfile.Place{Name: "rank_head.0.weight", To: h}
-	case "rank_features.weight":
-		return headfile.Place{Name: "rank_head.0.weight", From: h, To: h + Features}
-	case "rank_out.weight":
-		return headfile.Place{Name: "rank_head.2.weight"}
+	if place, ok := map[string]headfile.Place{
+		"fc.weight":            {Name: "input_layer.condition_proj.weight"},
+		"cond_norm.weight":     {Name: "input_layer.condition_norm.weight"},
+		"token_norm.weight":    {Name: "input_layer.token_norm.weight"},
+		"query_norm.weight":    {Name: "input_layer.query_norm.weight"},
+		"query.weight":         {Name: "input_layer.position_queries.weight"},
+		"fuse_cond.weight":     {Name: "input_layer.fuse.weight", To: h},
+		"fuse_token.weight":    {Name: "input_layer.fuse.weight", From: h, To: 2 * h},
+		"fuse_query.weight":    {Name: "input_layer.fuse.weight", From: 2 * h, To: 3 * h},
+		"rank_hidden.weight":   {Name: "rank_head.0.weight", To: h},
+		"rank_features.weight": {Name: "rank_head.0.weight", From: h, To: h + Features},
+		"rank_out.weight":      {Name: "rank_head.2.weight"},
+	}[name]; ok {
+		return place
 	}
 	if block, part, ok := strings.Cut(strings.TrimPrefix(name, "blk."), "."); ok {
 		switch part {

@@ -47,7 +47,7 @@ func computed(n *specblock.Network, m *model.Model) []float32 {
 	cache.Reserve(0, rows)
 	c, x, out := mat(2, n.Hidden), mat(rows, n.Hidden), mat(rows, n.Output())
 	n.Condition(e, mat(2, len(n.Taps)*n.Hidden), c)
-	n.Run(e, &f, c, tokens, x, &b)
+	n.Run(e, &f, c, tokens, nil, x, &b)
 	e.Linear(nn.Source{X: x, Norm: &n.Norm}, nn.Proj{Linear: &n.Head, Dst: out})
 	if n.RankWidth == 0 {
 		return out.Data

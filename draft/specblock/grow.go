@@ -9,8 +9,7 @@ import (
 
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/internal/calibrate"
-	"github.com/grovellm/grove/internal/textrank"
-	"github.com/grovellm/grove/sample"
+	"github.com/grovellm/grove/internal/treebuild"
 	"github.com/grovellm/grove/tree"
 )
 
@@ -26,37 +25,26 @@ type growth struct {
 	layout Layout // rows: those of text that were pending, then those of blocks
 	trunk  int    // of text
 
-	starts []start // the blocks of the pass under way, or of the next
-	found  []start // where blocks might start after it
-	staked float64 // what the starts of the pass under way were worth
-	blocks int     // grown by
+	passes int     // so far
+	blocks []block // of all passes
+	rows   []row   // theirs
+	fresh  int     // of the pass under way, the first of blocks
+	first  int     // the first of rows
+	inPass int     // and its number among the rows of all sequences
 
-	rows  []row              // of all blocks
-	tops  []sample.Candidate // theirs
-	cands []sample.Candidate
-	first int // of the pass's rows, the first of rows
+	starts []block // of the next pass
+	found  []block // blocks that might start after this pass
+	staked float64 // what the blocks of the pass under way were worth
 
-	// ranked: all nodes found so far, of which the likeliest are proposed; best-first: the paths to blocks
-	grown tree.Tree
-	worth []float32 // of each node of the tree: the chance that the target's text goes through it
+	grown tree.Tree // ranked: all nodes found so far; best-first: the paths to blocks
+	below []int32   // of each node of grown, the row of its candidates, -1: none; best-first: of nodes alone that a block starts from
+	draft tree.Tree // the nodes that would be proposed
+	worth []float32 // of each node of grown, or of a best-first draft: the chance that the target's text goes through it
 	sum   float64   // of the worths of the nodes that would be proposed
-	best  tree.Tree // ranked: the nodes that would be proposed
-	index []int32   // ranked: of each node of grown, its place in best; -1: none
-	below []int32   // ranked: of each node of grown, the row of its candidates; -1, or beyond its end: none
 
-	bestFirst
-	text *textrank.Text // of +text; nil without it
-}
-
-// start is where a block starts.
-type start struct {
-	node  int32   // of grown, below which its first row's candidates are; the block's token is the node's
-	row   int32   // of the layout: before its pass the row that it starts from, then its first
-	from  int32   // of rows: the one that it starts from
-	rows  int32   // of rows: its first
-	slots int32   // of its rows, as many are computed
-	value float64 // what it is worth to start there
-	level int     // passes before its own
+	index  []int32 // ranked: of each node of grown, its place in draft; -1: none
+	places []place // best-first: of each node of draft
+	path   []int32
 }
 
 // grow makes the tree of what is known after another pass.
@@ -67,25 +55,34 @@ func (s *state) grow() {
 	} else {
 		s.attach()
 	}
-	if s.blocks++; s.blocks > 1 {
-		s.d.yield[s.warm].learn(s.blocks-1, s.staked, s.sum-before)
+	if s.passes++; s.passes > 1 {
+		s.d.yield[s.Warm].learn(s.passes-1, s.staked, s.sum-before)
 	}
+}
+
+// add is the node of grown for a token below another; there is one from now on.
+func (s *state) add(parent int, token int32, logProb float32) int {
+	node := s.grown.Append(parent, token, logProb)
+	if node == len(s.below) {
+		s.below = append(s.below, -1)
+	}
+	return node
 }
 
 // goOn chooses the starts of the next block, those of the most value of what was found, and says
 // whether it pays.
 func (s *state) goOn() bool {
 	s.starts = s.starts[:0]
-	if s.blocks < s.d.options.Blocks {
+	if s.passes < s.d.options.Blocks {
 		for _, b := range s.found {
 			b.slots = s.worthwhile(&b)
 			if int(s.grown.Depth[b.node]) < s.depth && b.value > 0 &&
-				!slices.ContainsFunc(s.starts, func(o start) bool { return o.node == b.node }) {
+				!slices.ContainsFunc(s.starts, func(o block) bool { return o.node == b.node }) {
 				s.starts = append(s.starts, b)
 			}
 		}
 	}
-	slices.SortStableFunc(s.starts, func(a, b start) int { return cmp.Compare(b.value, a.value) })
+	slices.SortStableFunc(s.starts, func(a, b block) int { return cmp.Compare(b.value, a.value) })
 	if most := s.d.options.Starts; most > 0 && len(s.starts) > most {
 		s.starts = s.starts[:most]
 	}
@@ -93,22 +90,21 @@ func (s *state) goOn() bool {
 	for _, b := range s.starts {
 		s.staked += b.value
 	}
-	more := 0.0
-	if len(s.starts) > 0 {
-		more = s.d.yield[s.warm].gain(s.blocks, s.staked)
+	if len(s.starts) == 0 {
+		return false
 	}
 	g := s.request.Guide
-	return len(s.starts) > 0 && (g == nil || g.Deeper(float32(s.sum), float32(more)))
+	return g == nil || g.Deeper(float32(s.sum), float32(s.d.yield[s.Warm].gain(s.passes, s.staked)))
 }
 
 // worthwhile is how many slots of a block from b are worth their rows. A ranked tree has whole
 // blocks. Without a guide a tree does not depend on trees before: so nothing is learned of them.
-func (s *state) worthwhile(b *start) int32 {
+func (s *state) worthwhile(b *block) int32 {
 	most := min(s.depth-int(s.grown.Depth[b.node]), s.d.n.Block)
 	if s.d.options.Tree == BestFirst {
 		y := &s.d.guess
 		if s.request.Guide != nil {
-			y = &s.d.yield[s.warm]
+			y = &s.d.yield[s.Warm]
 		}
 		most = min(most, y.slots(b.value, calibrate.RowCost))
 	}
@@ -117,26 +113,7 @@ func (s *state) worthwhile(b *start) int32 {
 
 // chance is the probability that a node is accepted if its parent is.
 func (s *state) chance(depth int, logProb float32) float32 {
-	p := exp(logProb)
-	if g := s.request.Guide; g != nil {
-		p = g.Chance(depth, logProb)
-	}
-	if !(p > 0) { // NaN too
-		return 0
-	}
-	return min(p, 1)
+	return treebuild.Chance(s.request.Guide, depth, logProb)
 }
 
 func exp(x float32) float32 { return float32(math.Exp(float64(x))) }
-
-// finish proposes the tree.
-func (s *state) finish() {
-	if s.request.Guide != nil && s.text != nil {
-		s.d.firstPass[s.warm].Learn(s.expectedByText, float32(s.sum))
-	}
-	if s.d.options.Tree == BestFirst {
-		s.request.Tree.Copy(&s.draft)
-	} else {
-		s.request.Tree.Copy(&s.best)
-	}
-}

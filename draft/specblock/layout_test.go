@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// The mask of the paper's figure 3 and reference §1.5, row by row: a slot of an entry sees all
+// The mask of the paper's figure 3, row by row: a slot of an entry sees all
 // slots of the entries before, and its own up to itself. A row of a later block sees what the row
 // that it started from sees, and its own block up to itself.
 func TestWhatRowsSee(t *testing.T) {

@@ -8,8 +8,8 @@ import (
 	"github.com/grovellm/grove/nn"
 )
 
-// Network is the layers of a SpecBlock head (paper 004 §3.1, §3.2; reference specblock.md §1), over
-// loaded weights to serve or trained ones to train.
+// Network is the layers of a head (SpecBlock §3.1, §3.2), over loaded weights to serve or trained
+// ones to train.
 //
 // A block is K rows that begin alike, with a condition and a token, but for the query of their
 // slot. The condition of a first block is what the target made of the text so far (Condition), that
@@ -118,7 +118,7 @@ type Buffers struct {
 	kv                nn.Buffer
 	rank, features    nn.Buffer
 	block             nn.BlockBuffers
-	index             []index // of blocks of equal length, by that
+	even              []index // of blocks of equal length, by that
 	other             index   // of others
 }
 
@@ -126,20 +126,11 @@ type Buffers struct {
 // of a row do not depend on how many follow, so a tape may hold on to them while the list grows.
 type index struct{ entry, slot, before []int32 }
 
-// even is the index of so many rows, in blocks of so many.
-func (n *Network) even(m *Buffers, rows, block int) index {
-	for len(m.index) <= block {
-		m.index = append(m.index, index{})
+// index is that of the blocks of some tokens, which have these rows, or all the same number.
+func (n *Network) index(m *Buffers, tokens, rows []int32, total int) index {
+	if rows == nil {
+		return n.even(m, total, total/len(tokens))
 	}
-	x := &m.index[block]
-	for i := len(x.entry); i < rows; i++ {
-		n.add(x, int32(i/block), int32(i%block))
-	}
-	return index{x.entry[:rows], x.slot[:rows], x.before[:rows]}
-}
-
-// uneven is that of blocks of different lengths.
-func (n *Network) uneven(m *Buffers, rows []int32) index {
 	x := &m.other
 	x.entry, x.slot, x.before = x.entry[:0], x.slot[:0], x.before[:0]
 	for entry, count := range rows {
@@ -148,6 +139,18 @@ func (n *Network) uneven(m *Buffers, rows []int32) index {
 		}
 	}
 	return *x
+}
+
+// even is that of so many rows, in blocks of so many.
+func (n *Network) even(m *Buffers, rows, block int) index {
+	for len(m.even) <= block {
+		m.even = append(m.even, index{})
+	}
+	x := &m.even[block]
+	for i := len(x.entry); i < rows; i++ {
+		n.add(x, int32(i/block), int32(i%block))
+	}
+	return index{x.entry[:rows], x.slot[:rows], x.before[:rows]}
 }
 
 // add appends the row of a slot of a block.
@@ -168,25 +171,18 @@ func (n *Network) Condition(e *nn.Exec, taps, c nn.Mat) {
 }
 
 // Run computes the rows of blocks over what is in the forest's caches. Of each block there are its
-// condition, a row of c, and its token; its rows, as many of each as x (rows × Hidden) has room
-// for, are left there before the last norm: Head·Norm(x) are their logits, and rows of x the
-// conditions of later blocks.
-func (n *Network) Run(e *nn.Exec, f *nn.Forest, c nn.Mat, tokens []int32, x nn.Mat, m *Buffers) {
-	n.layers(e, f, c, tokens, n.even(m, x.Rows, x.Rows/len(tokens)), x, m)
-	e.Block(&n.Blocks[n.Layers-1], n.Layers-1, f, x, &m.block)
-}
-
-// RunUneven is Run of blocks that have different numbers of rows, given as rows. It is not for a
-// tape.
-func (n *Network) RunUneven(e *nn.Exec, f *nn.Forest, c nn.Mat, tokens, rows []int32, x nn.Mat, m *Buffers) {
-	n.layers(e, f, c, tokens, n.uneven(m, rows), x, m)
+// condition, a row of c, its token, and the number of its rows; nil, as under a tape: as many of
+// each as x has room for. The rows are left in x (rows × Hidden) before the last norm: Head·Norm(x)
+// are their logits, and rows of x the conditions of later blocks.
+func (n *Network) Run(e *nn.Exec, f *nn.Forest, c nn.Mat, tokens, rows []int32, x nn.Mat, m *Buffers) {
+	n.layers(e, f, c, tokens, n.index(m, tokens, rows, x.Rows), x, m)
 	e.Block(&n.Blocks[n.Layers-1], n.Layers-1, f, x, &m.block)
 }
 
 // Read is Run where nobody asks for the rows' states: it leaves their keys and values in the
 // caches. What it does to x is undefined.
 func (n *Network) Read(e *nn.Exec, f *nn.Forest, c nn.Mat, tokens []int32, x nn.Mat, m *Buffers) {
-	n.layers(e, f, c, tokens, n.even(m, x.Rows, x.Rows/len(tokens)), x, m)
+	n.layers(e, f, c, tokens, n.index(m, tokens, nil, x.Rows), x, m)
 	b, width := &n.Blocks[n.Layers-1], n.KVHeads*n.HeadDim
 	kv := e.Mat(&m.kv, x.Rows, 2*width)
 	e.Linear(nn.Source{X: x, Norm: &b.AttnNorm}, nn.Proj{Linear: &b.QKV[1], Dst: kv.Columns(0, width)},

@@ -44,11 +44,7 @@ func newOracle(n *specblock.Network, m *model.Model, id int, text []int32, root 
 		n.Text(&o.layout, at, tokens[at:at+size])
 		c := nn.NewMat(size, n.Hidden)
 		n.Condition(o.e, taps, c)
-		run := (*specblock.Network).Run
-		if at+size < len(text) && chunk > 1 {
-			run = (*specblock.Network).Read
-		}
-		o.run(run, 0, c, tokens[at:at+size])
+		o.run(at+size < len(text) && chunk > 1, 0, c, tokens[at:at+size])
 		if at += size; at < len(text) {
 			o.cache.CommitAll()
 			o.states = o.states[:0]
@@ -57,15 +53,18 @@ func newOracle(n *specblock.Network, m *model.Model, id int, text []int32, root 
 	return o
 }
 
-// run computes the layout's rows from the given one on.
-func (o *oracle) run(run func(*specblock.Network, *nn.Exec, *nn.Forest, nn.Mat, []int32, nn.Mat, *specblock.Buffers),
-	from int, c nn.Mat, tokens []int32) {
+// run computes the layout's rows from the given one on, or reads them without states.
+func (o *oracle) run(read bool, from int, c nn.Mat, tokens []int32) {
 	rows := o.layout.Tree.Len() - from
 	var f nn.Forest
 	o.layout.Add(&f, o.cache, from)
 	o.cache.Reserve(from, rows)
 	x := nn.NewMat(rows, o.n.Hidden)
-	run(o.n, o.e, &f, c, tokens, x, &o.bufs)
+	if read {
+		o.n.Read(o.e, &f, c, tokens, x, &o.bufs)
+	} else {
+		o.n.Run(o.e, &f, c, tokens, nil, x, &o.bufs)
+	}
 	for i := range rows {
 		o.states = append(o.states, x.Row(i))
 	}
@@ -80,7 +79,7 @@ func (o *oracle) branch(rows []int, tokens []int32, slots int) (first []int) {
 		copy(c.Row(i), o.states[row])
 		first = append(first, o.n.Branch(&o.layout, row, tokens[i], slots))
 	}
-	o.run((*specblock.Network).Run, from, c, tokens)
+	o.run(false, from, c, tokens)
 	return first
 }
 

@@ -25,8 +25,8 @@ func (d *drafter) Propose(ctx context.Context, requests []draft.Request) ([]draf
 		}
 	}
 	d.read(shortText)
-	for d.block = 0; len(d.live) > 0; d.block++ {
-		if d.block == 0 {
+	for d.pass = 0; len(d.live) > 0; d.pass++ {
+		if d.pass == 0 {
 			d.first()
 		} else {
 			d.next()
@@ -51,8 +51,11 @@ func (d *drafter) Propose(ctx context.Context, requests []draft.Request) ([]draf
 	d.proposals = draft.Proposals(d.proposals, len(requests))
 	for i := range requests {
 		if s := requests[i].State.(*state); s.request != nil {
-			d.proposals[i].Levels = s.blocks
-			s.finish()
+			d.proposals[i].Levels = s.passes
+			if s.request.Guide != nil && s.Text != nil {
+				d.First[s.Warm].Learn(s.expectedByText, float32(s.sum))
+			}
+			s.request.Tree.Copy(&s.draft)
 			s.end()
 		}
 	}
@@ -63,30 +66,29 @@ func (d *drafter) Propose(ctx context.Context, requests []draft.Request) ([]draf
 // made: the tree is then that of the text alone, with +text.
 func (s *state) begin(r *draft.Request) bool {
 	s.request = nil
-	s.rows, s.tops, s.cands = s.rows[:0], s.tops[:0], s.cands[:0]
+	s.rows = s.rows[:0]
 	s.unroot()
 	s.budget, s.depth = min(r.Budget, s.d.options.Nodes), r.Depth
 	if s.depth < 1 || s.budget < 2 {
 		return false
 	}
 	more := float32(calibrate.FirstChance)
-	if r.Guide != nil && s.text != nil {
-		s.expectedByText = s.d.text.BuildByText(r, s.text, 0)
-		more = s.d.firstPass[s.warm].Gain(s.expectedByText)
+	if r.Guide != nil && s.Text != nil {
+		s.expectedByText = s.d.builder.BuildByText(r, s.Text, 0)
+		more = s.d.First[s.Warm].Gain(s.expectedByText)
 	}
-	if len(s.read.Tokens) == 0 || int(r.Tree.Token[0]) >= s.d.n.Vocab || r.Guide != nil &&
+	if len(s.Read.Tokens) == 0 || int(r.Tree.Token[0]) >= s.d.Vocab || r.Guide != nil &&
 		!r.Guide.Deeper(s.expectedByText, more) {
 		return false
 	}
 	r.Tree.Reset(r.Tree.Token[0])
-	if s.text != nil {
-		s.text.Keep(0, 0)
+	if s.Text != nil {
+		s.Text.Keep(0, 0)
 	}
 	s.request, s.root = r, r.Tree.Token[0]
 	s.grown.Reset(s.root)
-	s.blocks, s.sum = 0, 0
-	s.below = s.below[:0]
-	s.begun, s.all = append(s.begun[:0], -1), s.all[:0]
+	s.passes, s.sum = 0, 0
+	s.blocks, s.below = s.blocks[:0], append(s.below[:0], -1)
 	return true
 }
 
@@ -95,20 +97,19 @@ func (s *state) end() {
 	if s.request == nil {
 		return
 	}
-	if s.request = nil; s.blocks > 0 {
-		s.read.Cache.Reserve(s.trunk-s.d.n.Block+s.d.cached, 0)
-		s.read.Cache.CommitAll()
-		s.read.Read(s.read.Waiting())
+	if s.request = nil; s.passes > 0 {
+		s.Read.Cache.Reserve(s.trunk-s.d.n.Block+s.d.cached, 0)
+		s.Read.Cache.CommitAll()
+		s.Read.Read(s.Read.Waiting())
 		s.rooted = true
 	}
 }
 
 // first computes the first blocks, with the entries of text before them that still wait.
 func (d *drafter) first() {
-	k := d.n.Block
 	for _, s := range d.live {
-		s.read.Room() // for the root's
-		s.take = len(s.read.Tokens)
+		s.Read.Room() // for the root's
+		s.take = len(s.Read.Tokens)
 	}
 	d.exec.Hold()
 	x := d.entries(true)
@@ -117,10 +118,11 @@ func (d *drafter) first() {
 	for _, s := range d.live {
 		s.trunk = s.layout.Tree.Len()
 		at += s.trunk
-		b := start{row: int32(s.trunk - k), slots: int32(min(s.depth, k))}
-		s.starts = append(s.starts[:0], b)
-		for i := range b.slots {
-			d.from = append(d.from, int32(at-k)+i)
+		s.fresh = 0
+		slots := min(s.depth, d.n.Block)
+		s.open(block{at: int32(s.trunk - d.n.Block), slots: int32(slots)})
+		for k := range slots {
+			d.from = append(d.from, int32(at-d.n.Block+k))
 		}
 	}
 	d.look(x)
@@ -132,30 +134,30 @@ func (d *drafter) next() {
 	n := d.n
 	d.forest.Reset()
 	d.tokens, d.from, d.lengths = d.tokens[:0], d.from[:0], d.lengths[:0]
-	count, rows := 0, 0
+	count := 0
 	for _, s := range d.live {
 		count += len(s.starts)
 	}
 	c := d.c.Mat(count, n.Hidden)
 	for _, s := range d.live {
 		before := s.layout.Tree.Len()
-		for i := range s.starts {
-			b := &s.starts[i]
-			token := s.grown.Token[b.node]
-			copy(c.Row(len(d.tokens)), s.rows[b.from].state)
+		s.fresh = len(s.blocks)
+		for _, b := range s.starts {
+			from, token := &s.rows[b.from], s.grown.Token[b.node]
+			copy(c.Row(len(d.tokens)), from.state)
 			d.tokens, d.lengths = append(d.tokens, token), append(d.lengths, b.slots)
-			b.row = int32(n.Branch(&s.layout, int(b.row), token, int(b.slots)))
+			b.at = int32(n.Branch(&s.layout, int(s.blocks[from.block].at+from.slot), token, int(b.slots)))
+			s.open(b)
 			for range b.slots {
-				d.from = append(d.from, int32(rows))
-				rows++
+				d.from = append(d.from, int32(len(d.from)))
 			}
 		}
-		s.layout.Add(&d.forest, s.read.Cache, before)
-		s.read.Cache.Reserve(before, s.layout.Tree.Len()-before)
+		s.layout.Add(&d.forest, s.Read.Cache, before)
+		s.Read.Cache.Reserve(before, s.layout.Tree.Len()-before)
 	}
-	x := d.x.Mat(rows, n.Hidden)
+	x := d.x.Mat(len(d.from), n.Hidden)
 	d.exec.Hold()
-	n.RunUneven(d.exec, &d.forest, c, d.tokens, d.lengths, x, &d.bufs)
+	n.Run(d.exec, &d.forest, c, d.tokens, d.lengths, x, &d.bufs)
 	d.look(x)
 	d.exec.Release()
 }

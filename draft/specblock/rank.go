@@ -8,15 +8,13 @@ import (
 
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/internal/simd"
-	"github.com/grovellm/grove/internal/textrank"
+	"github.com/grovellm/grove/sample"
 )
 
-// task is some of a sequence's rows, whose candidates are to be found: of the blocks of starts
-// [from, to) one slot, or all where slot is negative.
+// task is a row of a sequence whose candidates are to be found; negative: all rows of the pass.
 type task struct {
-	s        *state
-	from, to int
-	slot     int
+	s   *state
+	row int
 }
 
 // rank finds the candidates of all rows looked at, and what the rank head says of them. Rows are
@@ -24,46 +22,25 @@ type task struct {
 // history follows one path at a time.
 func (d *drafter) rank() {
 	d.tasks = d.tasks[:0]
-	rows := 0
 	for _, s := range d.live {
-		s.first = int(s.starts[0].rows)
-		n := len(s.rows) - s.first
-		rows += n
-		s.tops = slices.Grow(s.tops, n*FeatureLogits)[:len(s.rows)*FeatureLogits]
-		size := max(d.ranked, textrank.CandidatesMost)
-		s.cands = slices.Grow(s.cands, n*size)[:len(s.rows)*size]
-		if s.history != nil {
-			d.tasks = append(d.tasks, task{s, 0, len(s.starts), -1})
+		if s.History != nil {
+			d.tasks = append(d.tasks, task{s, -1})
 			continue
 		}
-		for i := range s.starts {
-			for k := range s.starts[i].slots {
-				d.tasks = append(d.tasks, task{s, i, i + 1, int(k)})
-			}
+		for i := s.first; i < len(s.rows); i++ {
+			d.tasks = append(d.tasks, task{s, i})
 		}
 	}
-	d.pool.Run(len(d.tasks), (*ranking)(d))
-	if d.n.RankWidth == 0 || d.options.Tree == Ranked && !unequal(d.widths) {
+	d.features = d.described.Mat(len(d.from), Features)
+	d.Pool.Run(len(d.tasks), (*ranking)(d))
+	if !d.judged {
 		return
 	}
-	features, scores := d.described.Mat(rows, Features), d.scored.Mat(rows, RankBuckets)
-	at := 0
+	scores := d.scored.Mat(len(d.from), RankBuckets)
+	d.n.Rank(d.exec, d.states, d.features, scores, &d.bufs)
 	for _, s := range d.live {
-		for i := s.first; i < len(s.rows); i++ {
-			var logits [FeatureLogits]float32
-			for j, c := range s.rows[i].top {
-				logits[j] = float32(c.Score)
-			}
-			FeaturesOf(logits[:len(s.rows[i].top)], s.rows[i].beyond, features.Row(at))
-			at++
-		}
-	}
-	d.n.Rank(d.exec, d.states, features, scores, &d.bufs)
-	at = 0
-	for _, s := range d.live {
-		for i := s.first; i < len(s.rows); i++ {
-			s.rows[i].judge(scores.Row(at), &d.n.RankOffset)
-			at++
+		for i := range s.rows[s.first:] {
+			s.rows[s.first+i].judge(scores.Row(s.inPass+i), &d.n.RankOffset)
 		}
 	}
 }
@@ -108,68 +85,74 @@ const mostRank = 6
 // ranking is the drafter as the pool's job.
 type ranking drafter
 
-func (d *ranking) Do(number, i int) {
-	t, w := &d.tasks[i], &d.workers[number]
-	if t.slot >= 0 {
-		t.s.rank(w, &t.s.starts[t.from], t.slot)
+func (d *ranking) Do(worker, i int) {
+	t, sampler := &d.tasks[i], d.Samplers[worker]
+	if t.row >= 0 {
+		t.s.rank(sampler, t.row)
 		return
 	}
-	for i := t.from; i < t.to; i++ {
-		t.s.rankBlock(w, &t.s.starts[i])
+	for _, b := range t.s.blocks[t.s.fresh:] {
+		t.s.rankBlock(sampler, &b)
 	}
 }
 
 // rankBlock ranks a block slot by slot, under the history of each one's path.
-func (s *state) rankBlock(w *worker, b *start) {
-	w.path = s.grown.Path(int(b.node), w.path[:0])
-	pushed := 0
-	for _, node := range w.path {
-		s.history.Push(s.grown.Token[node])
-		pushed++
+func (s *state) rankBlock(sampler *sample.Sampler, b *block) {
+	s.path = s.grown.Path(int(b.node), s.path[:0])
+	for i, node := range s.path {
+		s.path[i] = s.grown.Token[node]
 	}
+	pushed := 0
 	for k := range b.slots {
-		s.rank(w, b, int(k))
-		if c := s.rows[b.rows+k].level; k < b.slots-1 && len(c) > 0 {
-			s.history.Push(c[0].Token)
-			pushed++
+		for ; pushed < len(s.path); pushed++ {
+			s.History.Push(s.path[pushed])
+		}
+		s.rank(sampler, int(b.rows+k))
+		if c := s.rows[b.rows+k].level; len(c) > 0 {
+			s.path = append(s.path, c[0].Token)
 		}
 	}
 	for range pushed {
-		s.history.Pop()
+		s.History.Pop()
 	}
 }
 
-// rank finds the candidates of a slot of a block: the head's likeliest tokens, and the first in the
-// race that the target's choice will be, with the noise of their position.
-func (s *state) rank(w *worker, b *start, k int) {
-	d, number := s.d, int(b.rows)+k
-	r := &s.rows[number]
-	w.sampler.Like(d.plain)
-	r.top = r.output.Top(w.sampler, s.tops[number*FeatureLogits:number*FeatureLogits:(number+1)*FeatureLogits], 0, nil)
-	if d.n.RankFull {
-		r.beyond = w.beyond(r)
+// rank finds the candidates of a row: the head's likeliest tokens, and the first in the race that
+// the target's choice will be, with the noise of their position.
+func (s *state) rank(sampler *sample.Sampler, number int) {
+	d, r := s.d, &s.rows[number]
+	sampler.Like(d.plain)
+	r.top = r.output.Top(sampler, r.top[:0], 0, nil)
+	if d.judged {
+		s.describe(r, d.features.Row(s.inPass+number-s.first))
 	}
-	size := max(d.ranked, textrank.CandidatesMost)
-	c := s.cands[number*size : number*size : (number+1)*size]
 	if !s.chosen && d.ranked <= FeatureLogits {
-		c = append(c, r.top[:min(len(r.top), d.ranked)]...)
+		r.level = append(r.level[:0], r.top[:min(len(r.top), d.ranked)]...)
 	} else {
-		w.sampler.Like(s.sampler)
-		c = r.output.Top(w.sampler, c[:0:d.ranked], s.at+int(s.grown.Depth[b.node])+1+k, s.history)
-		c = s.cands[number*size : number*size+len(c) : (number+1)*size]
+		sampler.Like(s.Sampler)
+		depth := int(s.grown.Depth[s.blocks[r.block].node] + r.slot)
+		r.level = r.level[:len(r.output.Top(sampler, r.level[:0:d.ranked], s.At+depth+1, s.History))]
 	}
-	if s.warm > 0 && s.text == nil {
-		draft.CoupledChances(c, d.ranked)
+	if s.Warm > 0 && s.Text == nil {
+		draft.CoupledChances(r.level, d.ranked)
 	}
-	r.level = c
 }
 
-// beyond is what a row's other logits add to the distribution of its likeliest tokens. Of tokens
-// that are not listed nothing is known.
-func (w *worker) beyond(r *row) Beyond {
-	logits := r.output.Logits
-	if l := r.output.List; l != nil {
-		logits = logits[:l.Len()]
+// describe computes what the rank head reads of a row's distribution. Of tokens that are not listed
+// nothing is known.
+func (s *state) describe(r *row, features []float32) {
+	var top [FeatureLogits]float32
+	var index [FeatureLogits]int32
+	var beyond Beyond
+	if s.d.n.RankFull {
+		logits := r.output.Logits
+		if l := r.output.List; l != nil {
+			logits = logits[:l.Len()]
+		}
+		beyond = BeyondOf(logits, top[:simd.TopK(logits, index[:], top[:])])
 	}
-	return BeyondOf(logits, w.top[:simd.TopK(logits, w.index[:], w.top[:])])
+	for i, c := range r.top {
+		top[i] = float32(c.Score)
+	}
+	FeaturesOf(top[:len(r.top)], beyond, features)
 }

@@ -7,7 +7,6 @@ import (
 	"math"
 
 	"github.com/grovellm/grove/sample"
-	"github.com/grovellm/grove/tree"
 )
 
 // attach adds what a pass's blocks say (algorithm 2, lines 6 to 9). Of every block the candidates
@@ -20,76 +19,62 @@ import (
 // children, which tell tokens apart by nothing else.
 func (s *state) attach() {
 	s.found = s.found[:0]
-	for i := range s.starts {
-		b := s.starts[i]
-		node, certain, lost := b.node, true, false
-		for k := range int(b.slots) {
-			if int(s.grown.Depth[node]) >= s.depth {
-				break
-			}
-			r := &s.rows[int(b.rows)+k]
-			for len(s.below) < s.grown.Len() {
-				s.below = append(s.below, -1)
-			}
-			s.below[node] = b.rows + int32(k)
-			list := s.rankByText(r, int(b.rows)+k, int(node))
-			width := min(s.d.widths[r.bucket], len(list))
-			if width == 0 && k == 0 && s.blocks == 0 {
+	for _, b := range s.blocks[s.fresh:] {
+		node, certain, lost := int(b.node), true, false
+		for k := range b.slots {
+			number := b.rows + k
+			bucket := s.rows[number].bucket
+			s.below[node] = number
+			list := s.candidates(number, node)
+			width := min(s.d.widths[bucket], len(list))
+			if width == 0 && number == 0 {
 				width = min(1, len(list)) // the tree's first node is drafted in any case: it has been paid for
 			}
 			if width == 0 {
 				break
 			}
-			lost = lost || certain && r.bucket == RankBuckets-1
-			certain = certain && r.bucket == 0
-			first := int32(-1)
+			lost = lost || certain && bucket == RankBuckets-1
+			certain = certain && bucket == 0
+			parent := node
 			for j, c := range list[:width] {
-				child := int32(s.grown.Append(int(node), c.Token, c.LogProb))
+				child := s.add(parent, c.Token, c.LogProb)
 				if j == 0 {
-					first = child
+					node = child
 				}
-				if width > 1 || k == int(b.slots)-1 && !lost {
-					s.found = append(s.found, start{node: child, row: b.row + int32(k), from: b.rows + int32(k)})
+				if width > 1 || k == b.slots-1 && !lost {
+					s.found = append(s.found, block{node: int32(child), from: number})
 				}
 			}
-			node = first
 		}
 	}
 	s.weigh()
 	// What lies below a node is worth no more than the node: blocks start from nodes that would be
 	// proposed, and no others.
 	for i := range s.found {
-		if node := int(s.found[i].node); s.worth[node] > 0 && s.index[node] >= 0 {
+		if node := s.found[i].node; s.index[node] >= 0 {
 			s.found[i].value = float64(s.worth[node])
 		}
 	}
 }
 
-// ranked is the tree whose nodes' features the text keeps.
-func (s *state) ranked() *tree.Tree {
-	if s.d.options.Tree == Ranked {
-		return &s.grown
-	}
-	return &s.text.Built
-}
-
-// rankByText is a row's candidates below a node, with +text ranked by the text too.
-func (s *state) rankByText(r *row, number, node int) []sample.Candidate {
-	if s.text == nil {
+// candidates are a row's below a node, with +text ranked by the text too.
+func (s *state) candidates(number int32, node int) []sample.Candidate {
+	r := &s.rows[number]
+	if s.Text == nil {
 		return r.level
 	}
 	s.path = s.grown.Path(node, s.path[:0])
-	at := s.text.End()
+	at := s.Text.End()
 	for _, n := range s.path {
-		at = s.text.Match(at, s.grown.Token[n])
+		at = s.Text.Match(at, s.grown.Token[n])
 	}
-	s.text.Keep(s.grown.Len(), s.grown.Len())
+	s.Text.Keep(s.grown.Len(), s.grown.Len())
 	x := s.textRow(number, int(s.grown.Depth[node])+1)
-	return s.text.Candidates(r.level[:0], &s.grown, node, at, &x, false, &s.d.scratch)
+	return s.Text.Candidates(r.level[:0], &s.grown, node, at, &x, false, &s.d.scratch)
 }
 
-// weigh values the nodes, and finds the most probable, as many as the budget allows (reference
-// §2.4: pruned by the probability of the path, ancestors kept).
+// weigh values the nodes, and finds the most probable, as many as the budget allows: it
+// prunes by the probability of the path, and keeps ancestors.
 //
 // Two blocks' beliefs in one place, of which each node has the stronger, may add up to more than
 // one: then all of them are less.
@@ -108,7 +93,7 @@ func (s *state) weigh() {
 	for i := 1; i < t.Len(); i++ {
 		s.worth[i] = s.worth[t.Parent[i]] * s.chance(int(t.Depth[i]), t.LogProb[i])
 	}
-	s.index = t.Best(&s.best, s.worth, s.budget, s.depth, s.index)
+	s.index = t.Best(&s.draft, s.worth, s.budget, s.depth, s.index)
 	s.sum = 0
 	for i := 1; i < t.Len(); i++ {
 		if s.index[i] >= 0 {

@@ -15,7 +15,7 @@ import (
 )
 
 // The tree that is proposed is the one that the rules make, or, where that has more nodes than
-// allowed, the nodes of the likeliest paths of it (reference §2.4).
+// allowed, the nodes of the likeliest paths of it.
 func TestTreesFollowTheRules(t *testing.T) {
 	m := drafttest.OpenTarget(t, 400)
 	rapid.Check(t, func(r *rapid.T) {

@@ -5,7 +5,7 @@
 // whether a block starts from there.
 //
 // The drafter keeps, for each sequence, K rows of keys and values for every committed token, those
-// of the block that begins there (reference specblock.md §1.6), or the first of them alone: that
+// of the block that begins there, or the first of them alone: that
 // costs a little of what is accepted, and less time. It computes the rows of new tokens only, entry
 // by entry, none twice and none taken back. The pass that reads the last of them is the first block
 // of the proposal. Rows of later blocks last for one proposal.
@@ -26,9 +26,8 @@ import (
 
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/internal/headfile"
-	"github.com/grovellm/grove/internal/par"
+	"github.com/grovellm/grove/internal/sequence"
 	"github.com/grovellm/grove/internal/textrank"
-	"github.com/grovellm/grove/internal/treebuild"
 	"github.com/grovellm/grove/nn"
 	"github.com/grovellm/grove/sample"
 	"github.com/grovellm/grove/shortlist"
@@ -54,21 +53,16 @@ const (
 	BestFirst = "best-first"
 )
 
-// Bounds of options.
-const (
-	maxBlocks = 16
-	maxWidth  = 256
-	maxStarts = 1024
-	maxNodes  = 4096
-)
-
 // DefaultOptions are the paper's.
 var DefaultOptions = Options{Tree: Ranked, Blocks: 2, Widths: "2/4/6/4", Nodes: 60}
 
-// widths reads the list.
-func (o *Options) widths() (w [RankBuckets]int, err error) {
-	if o.Widths == "" && o.Tree == BestFirst { // which has no use for them
-		return w, nil
+// check returns the widths, or an error that says which option is out of range.
+func (o *Options) check() (w [RankBuckets]int, err error) {
+	if o.Tree != BestFirst && o.Tree != Ranked {
+		return w, fmt.Errorf("tree=%q: want %s or %s", o.Tree, Ranked, BestFirst)
+	}
+	if err := draft.Check(o); err != nil || o.Widths == "" && o.Tree == BestFirst { // which has no use for them
+		return w, err
 	}
 	parts := strings.Split(o.Widths, "/")
 	if len(parts) != RankBuckets {
@@ -85,21 +79,8 @@ func (o *Options) widths() (w [RankBuckets]int, err error) {
 	return w, nil
 }
 
-func (o *Options) check() error {
-	for _, f := range []struct {
-		name        string
-		v, low, top int
-	}{{"blocks", o.Blocks, 1, maxBlocks}, {"starts", o.Starts, 0, maxStarts}, {"cached", o.Cached, 0, maxBlock},
-		{"nodes", o.Nodes, 2, maxNodes}} {
-		if f.v < f.low || f.v > f.top {
-			return fmt.Errorf("%s=%d: want %d to %d", f.name, f.v, f.low, f.top)
-		}
-	}
-	if o.Tree != BestFirst && o.Tree != Ranked {
-		return fmt.Errorf("tree=%q: want %s or %s", o.Tree, Ranked, BestFirst)
-	}
-	return nil
-}
+// maxWidth bounds the children of a node.
+const maxWidth = 256
 
 // unequal reports whether widths go by the rank head.
 func unequal(w [RankBuckets]int) bool {
@@ -108,11 +89,8 @@ func unequal(w [RankBuckets]int) bool {
 
 // New returns a drafter with a head that fits the target.
 func New(o Options, n *Network, target draft.Target) (draft.Drafter, error) {
-	widths, err := o.widths()
+	widths, err := o.check()
 	if err != nil {
-		return nil, err
-	}
-	if err := o.check(); err != nil {
 		return nil, err
 	}
 	if n.RankWidth == 0 && unequal(widths) && o.Tree == Ranked {
@@ -129,33 +107,30 @@ func New(o Options, n *Network, target draft.Target) (draft.Drafter, error) {
 		return nil, err
 	}
 	d := &drafter{
-		listing: listing{method: lists},
-		n:       n, options: o, widths: widths, pool: target.Model.Pool(), exec: nn.NewExec(target.Model.Pool()),
-		pages:  n.Pages(),
-		ranked: rankedLeast,
+		n: n, options: o, widths: widths, cached: min(o.Cached, n.Block), ranked: max(rankedLeast, slices.Max(widths[:])),
+		judged: n.RankWidth > 0 && (o.Tree == BestFirst || unequal(widths)),
+		places: textrank.Places(n.Tokens, n.Vocab), exec: nn.NewExec(target.Model.Pool()),
 	}
-	for _, w := range widths {
-		d.ranked = max(d.ranked, w)
+	if d.cached == 0 {
+		d.cached = n.Block
 	}
-	if d.model, err = headfile.TextModel(o.Modifiers, &n.Config); err != nil {
+	d.Shared = sequence.Shared{Pool: target.Model.Pool(), Vocab: n.Vocab, Cache: n.Pages(), Layout: draft.TextOptions{
+		Layers: len(n.Taps), Ahead: true, Rows: d.cached, Window: n.Config.Context}}
+	if lists != nil {
+		d.Methods = append(d.Methods, lists)
+	}
+	if d.Weights, err = headfile.TextModel(o.Modifiers, &n.Config); err != nil {
 		return nil, err
 	}
 	if o.Text || o.Tree == BestFirst {
 		d.ranked = max(d.ranked, textrank.RowMost)
 	}
 	d.ranked = min(d.ranked, n.Output())
-	d.places = textrank.Places(n.Tokens, n.Vocab)
 	if d.plain, err = sample.New(sample.Params{}, n.Vocab); err != nil {
 		return nil, err
 	}
-	if d.samplers, err = textrank.Samplers(d.pool, n.Vocab); err != nil {
+	if d.Samplers, err = textrank.Samplers(d.Pool, n.Vocab); err != nil {
 		return nil, err
-	}
-	for _, s := range d.samplers {
-		d.workers = append(d.workers, worker{sampler: s})
-	}
-	if d.cached = min(o.Cached, n.Block); d.cached == 0 {
-		d.cached = n.Block
 	}
 	d.guess = newYield(o.Blocks, n.Block)
 	for i := range d.yield {
@@ -169,117 +144,66 @@ func New(o Options, n *Network, target draft.Target) (draft.Drafter, error) {
 const rankedLeast = 8
 
 type drafter struct {
+	sequence.Shared
 	n       *Network
 	options Options
 	widths  [RankBuckets]int // children of a node, by the rank head's bucket
+	judged  bool             // the rank head is asked
 	cached  int              // rows kept of every committed token
 	ranked  int              // candidates looked at of a row
 	places  []int32          // where the target's tokens are in the head's output, -1: nowhere; nil: at their own
-	pool    *par.Pool
+	plain   *sample.Sampler  // ranks by logits alone
 	exec    *nn.Exec
-	pages   nn.Pages
+	yield   [2]yield // at temperature 0 and above
+	guess   yield    // what they begin with
 
-	plain    *sample.Sampler // ranks by logits alone
-	samplers []*sample.Sampler
-	workers  []worker // of the pool
-	yield    [2]yield // at temperature 0 and above
-	guess    yield    // what they begin with
-
-	firstPass [2]textrank.FirstPass
 	proposals []draft.Proposal
 
 	// The computation under way.
-	live    []*state
-	forest  nn.Forest
-	bufs    Buffers
-	tokens  []int32 // of the pass's blocks
-	lengths []int32 // of each, its rows
-	from    []int32 // rows of a matrix that are wanted
-
-	block     int // the number of the pass
+	live      []*state
+	forest    nn.Forest
+	bufs      Buffers
+	tokens    []int32 // of the pass's blocks
+	lengths   []int32 // of each, its rows
+	from      []int32 // rows of a matrix that are wanted
 	taps, c   nn.Buffer
 	x         nn.Buffer
-	passes    []*looked
+	pass      int // its number in the proposal
+	passes    []*passRows
 	states    nn.Mat // of the rows looked at in the last
 	described nn.Buffer
+	features  nn.Mat // of the same rows
 	scored    nn.Buffer
-	builder   treebuild.Builder // of best-first trees
-	text      textrank.Builder  // of the same, with +text
+	queries   []shortlist.Query
+	lists     []*shortlist.List // of the same rows; nil: the head computes all tokens
+	builder   textrank.Builder  // of best-first trees
 	scratch   textrank.Scratch
 	tasks     []task
-	model     *textrank.Model  // of +text
-	commits   textrank.Commits // of the Commit under way
-
-	listing
-}
-
-// worker is scratch of one of the pool's.
-type worker struct {
-	sampler *sample.Sampler
-	path    []int32
-	top     [FeatureLogits]float32
-	index   [FeatureLogits]int32
 }
 
 func (d *drafter) Taps() []int { return d.n.Taps }
 
-// Pages is the memory of the heads' entries; see draft.Drafter.
-func (d *drafter) Pages() []*nn.Pages { return []*nn.Pages{&d.pages} }
-
-// Resume shares the entries of another sequence; see draft.Drafter.
-func (d *drafter) Resume(s draft.State, n int, from draft.State, common int) int {
-	var other *draft.Text
-	if from != nil {
-		other = from.(*state).read
-	}
-	return s.(*state).read.Resume(n, other, common)
-}
-
 func (d *drafter) Begin(o draft.Options) (draft.State, error) {
-	p := o.Ranking()
-	sampler, err := sample.New(p, d.n.Vocab)
+	s, err := d.Shared.Begin(o)
 	if err != nil {
 		return nil, err
 	}
-	s := &state{d: d, sampler: sampler}
-	text := draft.TextOptions{Layers: len(d.n.Taps), Ahead: true, Rows: d.cached, Window: d.n.Config.Context}
-	s.read = draft.NewText(text, d.pages.NewCache())
-	if p.Temperature > 0 {
-		s.warm = 1
-	}
-	if p.Penalised() {
-		s.history = sample.NewHistory(p.PenaltyLast)
-	}
-	if d.options.Text {
-		s.text = textrank.NewText(&p, d.model, o.Memory)
-	}
-	if d.method != nil {
-		s.words = d.method.Begin(&p)
-	}
-	s.chosen = s.warm > 0 || s.history != nil || len(p.LogitBias) > 0
-	return s, nil
+	chosen := s.Warm > 0 || s.History != nil || len(o.Sampling.LogitBias) > 0
+	return &state{d: d, Sequence: s, chosen: chosen}, nil
 }
 
-// mostWaiting rows of a sequence wait for the next proposal to be read: then they are read in any
-// case. A sequence that is decoded plainly costs copies of its taps, and from time to time a pass
-// of so many entries.
-const mostWaiting = 64
-
-// Commit takes the rows' taps. Those of a prompt are read at once, many in a pass.
+// Commit takes the rows' taps.
 func (d *drafter) Commit(rows []draft.Rows) error {
 	d.live = d.live[:0]
-	d.commits.Reset()
+	d.Commits.Reset()
 	for i := range rows {
 		s := rows[i].State.(*state)
 		s.commit(&rows[i])
-		if rows[i].Next < 0 || len(s.read.Tokens) >= mostWaiting {
+		if s.Due(&rows[i]) {
 			d.live = append(d.live, s)
 		}
 	}
-	d.commits.Run(d.pool, d.samplers, d.n.Vocab)
+	d.Commits.Run(d.Pool, d.Samplers, d.Vocab)
 	d.read(0)
 	return nil
 }
-
-// Learned is the weights of +text; see draft.Drafter.
-func (d *drafter) Learned() [][]float32 { return d.model.Learned() }

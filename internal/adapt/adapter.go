@@ -19,10 +19,10 @@ type Policy string
 
 const (
 	Judged Policy = "judged" // weights serve once they were judged better, within an account: the default
-	Bandit Policy = "bandit" // paper 004, section 3.4: Algorithm 1 with the numbers of its Appendix A.3
+	Bandit Policy = "bandit" // SpecBlock, section 3.4: Algorithm 1 with the numbers of its Appendix A.3
 	// Online Speculative Decoding: an update of all every eight queries, from rejected positions
 	OSD    Policy = "osd"
-	Always Policy = "always" // an update of all after every query: paper 004, Table 2, without the bandit
+	Always Policy = "always" // an update of all after every query: SpecBlock, Table 2, without the bandit
 )
 
 var policies = []Policy{Judged, Bandit, OSD, Always}
@@ -119,7 +119,7 @@ type Adapter struct {
 
 // filling is the buffer of an action.
 type filling struct {
-	texts   []*learn.Lesson
+	texts   []*learn.Example
 	queries int
 }
 
@@ -265,7 +265,7 @@ func (a *Adapter) Reset() error {
 
 // Export writes the head that is in use as a GGUF file of its family. A head opened from that file
 // drafts the same to the bit.
-func (a *Adapter) Export(path, name string) error { return a.now().Write(path, name) }
+func (a *Adapter) Export(path, name string) error { return learn.Write(path, name, a.now()) }
 
 // Close waits for the update under way, if there is one, and saves the state. Drafters can go on
 // with the head as it then is.
@@ -316,7 +316,7 @@ func (a *Adapter) Share() float64 {
 }
 
 // study is how an action's update learns. OSD has neither the divergence from the first head nor
-// the mean of weights, which are paper 004's and grove's.
+// the mean of weights, which are SpecBlock's and grove's.
 func (a *Adapter) study(action Action) learn.Study {
 	o := learn.Study{
 		Last: action == Head, Keep: a.o.Keep, Gamma: a.o.Gamma, Mean: a.o.Mean,

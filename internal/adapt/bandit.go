@@ -1,4 +1,4 @@
-// The paper's bandit: paper 004, section 3.4, Algorithm 1 and Appendix A.3.
+// The paper's bandit: SpecBlock, section 3.4, Algorithm 1 and Appendix A.3.
 
 package adapt
 

@@ -1,4 +1,4 @@
-// Package adapt lets a drafter with a trained head learn while it serves (paper 004, section 3.4
+// Package adapt lets a drafter with a trained head learn while it serves (SpecBlock, section 3.4
 // and Appendix A.3). Package learn trains the head.
 //
 // Decoding uses one copy of the weights while another, the student's, learns on a goroutine of its

@@ -41,7 +41,7 @@ type state struct {
 
 // query is what a sequence came to.
 type query struct {
-	texts     []*learn.Lesson
+	texts     []*learn.Example
 	signal    float64 // s, equation 8
 	rejected  int
 	rounds    int // verified, with drafted nodes or without

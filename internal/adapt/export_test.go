@@ -20,9 +20,9 @@ func (a *Adapter) Save() error { return a.exclusive(a.save) }
 
 // Texts returns all texts that are kept to learn from, also those of running sequences. Nothing may
 // be learning meanwhile.
-func (a *Adapter) Texts(sequences []draft.State) map[*learn.Lesson]bool {
-	all := map[*learn.Lesson]bool{}
-	lists := [][]*learn.Lesson{a.work.replay, a.work.judged.fresh}
+func (a *Adapter) Texts(sequences []draft.State) map[*learn.Example]bool {
+	all := map[*learn.Example]bool{}
+	lists := [][]*learn.Example{a.work.replay, a.work.judged.fresh}
 	for _, f := range a.filled {
 		lists = append(lists, f.texts)
 	}

@@ -14,10 +14,10 @@ type judged struct {
 	better    comparison // of the candidate over the head in use
 	would     comparison // of the candidate over the first head
 
-	fresh  []*learn.Lesson // texts since the last update
-	since  int             // queries since the last update
-	trials int             // of these, that judged the student
-	vain   int             // updates since the student came into use
+	fresh  []*learn.Example // texts since the last update
+	since  int              // queries since the last update
+	trials int              // of these, that judged the student
+	vain   int              // updates since the student came into use
 }
 
 // judgeAndLearn judges the student on the texts of so many queries. Then it learns from them if an
@@ -48,7 +48,7 @@ func (w *worker) judgeAndLearn(s *learn.Student, t task) error {
 
 // judge compares the student with the head in use, and that with the first one. It brings the
 // better one into use.
-func (w *worker) judge(s *learn.Student, texts []*learn.Lesson) error {
+func (w *worker) judge(s *learn.Student, texts []*learn.Example) error {
 	a, j := w.a, &w.judged
 	b := learn.Draw(w.rng, texts, a.o.Judged)
 	now := a.now()

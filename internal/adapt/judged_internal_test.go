@@ -82,7 +82,7 @@ func TestAccount(t *testing.T) {
 			}
 			was, price := a.account.left(), a.account.Price
 			a.judging = rapid.Bool().Draw(t, "judging")
-			task := a.push(Skip, &query{texts: []*learn.Lesson{{}}}, 1)
+			task := a.push(Skip, &query{texts: []*learn.Example{{}}}, 1)
 			if !task.empty() {
 				if was <= 0 || task.learn != (was > price) || !task.learn && !a.judging {
 					t.Fatalf("a task begins with %g s left, the last update cost %g: %+v", was, price, task)

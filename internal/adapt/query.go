@@ -9,7 +9,7 @@ import (
 	"github.com/grovellm/grove/internal/learn"
 )
 
-// osdQueries is after how many queries OSD updates: Appendix A.4 of paper 004.
+// osdQueries is after how many queries OSD updates: Appendix A.4 of SpecBlock.
 const osdQueries = 8
 
 // ended takes in a query.
@@ -55,7 +55,7 @@ func (a *Adapter) ended(q *query) {
 }
 
 // keep returns the last of the texts: as many as a list's part of the memory holds, at least one.
-func (a *Adapter) keep(texts []*learn.Lesson) []*learn.Lesson {
+func (a *Adapter) keep(texts []*learn.Example) []*learn.Example {
 	from, left := len(texts), a.o.Memory/textLists
 	for from > 0 {
 		if left -= texts[from-1].Bytes(); left < 0 && from < len(texts) {

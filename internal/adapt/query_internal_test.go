@@ -11,15 +11,15 @@ import (
 // keep keeps the end of a list: as much as fits, at least one text, and no pointer to the others.
 func TestKeep(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		var texts []*learn.Lesson
+		var texts []*learn.Example
 		for _, n := range rapid.SliceOfN(rapid.IntRange(0, 300), 0, 20).Draw(t, "sizes") {
-			texts = append(texts, &learn.Lesson{Taps: make([]float32, n)})
+			texts = append(texts, &learn.Example{Taps: make([]float32, n)})
 		}
 		share := rapid.IntRange(0, 3000).Draw(t, "share")
 		a := &Adapter{o: Options{Memory: share * textLists}}
 		all := slices.Clone(texts)
 		got := a.keep(texts)
-		bytes := func(list []*learn.Lesson) (n int) {
+		bytes := func(list []*learn.Example) (n int) {
 			for _, l := range list {
 				n += l.Bytes()
 			}

@@ -11,7 +11,7 @@ import (
 // task is what the worker is to do with the texts of some queries.
 type task struct {
 	action  Action // the update; Skip: see judgeAndLearn
-	texts   []*learn.Lesson
+	texts   []*learn.Example
 	queries int
 	learn   bool // the account allows an update
 
@@ -27,7 +27,7 @@ type worker struct {
 	rng     *rand.Rand
 	student *learn.Student // made when first needed
 	used    learn.State    // the student's when it made the head in use, unless that is the first
-	replay  []*learn.Lesson
+	replay  []*learn.Example
 	judged  judged
 	good    *checkpoint
 	updates int
@@ -136,7 +136,7 @@ func (w *worker) charge(m meter, updated bool) {
 const saveEvery = 16
 
 // update makes the student learn from texts. Unless sound, the student's weights cannot be used.
-func (w *worker) update(s *learn.Student, action Action, texts []*learn.Lesson) (sound bool, err error) {
+func (w *worker) update(s *learn.Student, action Action, texts []*learn.Example) (sound bool, err error) {
 	w.replay = w.a.keep(append(w.replay, texts...))
 	w.replay = slices.Delete(w.replay, 0, max(0, len(w.replay)-w.a.o.Replay))
 	err = w.train(s, action, texts)
@@ -157,7 +157,7 @@ func (w *worker) update(s *learn.Student, action Action, texts []*learn.Lesson) 
 }
 
 // train takes the steps of an update.
-func (w *worker) train(s *learn.Student, action Action, texts []*learn.Lesson) error {
+func (w *worker) train(s *learn.Student, action Action, texts []*learn.Example) error {
 	o := w.a.study(action)
 	for i := range w.a.o.Steps[action] {
 		from := texts

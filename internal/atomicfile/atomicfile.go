@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 )
 
 // Write calls fill with a buffered writer to a temporary file beside path, flushes it to the disk, and renames it to
@@ -44,6 +45,9 @@ func Write(path string, fill func(w io.Writer) error) error {
 	if err := f.Close(); err != nil {
 		return err
 	}
+	// The file is whole when it gets its name, and says so: see package infile, which else waits.
+	earlier := time.Now().Add(-Age)
+	_ = os.Chtimes(f.Name(), earlier, earlier) // where the system has no such times it waits
 	if err := os.Rename(f.Name(), path); err != nil {
 		return err
 	}
@@ -51,6 +55,9 @@ func Write(path string, fill func(w io.Writer) error) error {
 	syncFolder(filepath.Dir(path))
 	return nil
 }
+
+// Age is how old a file's time of modification is when the file gets its name.
+const Age = 100 * time.Millisecond
 
 // unfinished is what follows the path in the name of a temporary file.
 const unfinished = ".tmp-"

@@ -1,4 +1,4 @@
-// A drafter that learns while it serves, against the same drafter as it is (paper 004, Tables 1, 2 and 5).
+// A drafter that learns while it serves, against the same drafter as it is (SpecBlock, Tables 1, 2 and 5).
 
 package bench
 

@@ -35,8 +35,9 @@ type CostReport struct {
 	Threads   int       `json:"threads"`
 	Weights   int       `json:"weight_bytes"`
 	Committed int       `json:"committed"`
-	KV        string    `json:"kv"`          // what keys and values are stored as
-	Cache     int       `json:"cache_bytes"` // of a token's
+	KV        string    `json:"kv"`               // what keys and values are stored as
+	Cache     int       `json:"cache_bytes"`      // of a token's
+	CacheRead int       `json:"cache_read_bytes"` // by a pass: a layer with a window reads the window's pages alone
 	Rounds    int       `json:"rounds"`
 	Bandwidth float64   `json:"bandwidth_gbs"` // 10⁹ bytes read a second, by all threads
 	ReadShare float64   `json:"read_share"`    // of that, what plain decoding reads weights, keys and values at
@@ -55,7 +56,8 @@ type RowCost struct {
 	// What the controller of speculation predicts from passes of one row and of the most rows, and of how many experts
 	// those read; over MS. 1 for these two.
 	Predicted float64 `json:"predicted_over_ms"`
-	Experts   int     `json:"experts,omitempty"` // read, summed over the layers
+	Experts   int     `json:"experts,omitempty"`               // read, summed over the layers
+	Expected  float64 `json:"expected_over_experts,omitempty"` // experts that the controller expects so, over those read
 }
 
 // Cost times passes of m: each a tree of n nodes over a cache of committed tokens, with logits for
@@ -66,7 +68,8 @@ func Cost(ctx context.Context, m *model.Model, o CostOptions) (CostReport, error
 	}
 	r := CostReport{
 		Shape: o.Shape, Type: o.Type.String(), CPU: cpu.Active().String(), Threads: m.Threads(),
-		Weights: m.WeightBytes(), Committed: o.Committed, KV: m.KV().String(), Cache: m.CacheBytes(), Rounds: o.Rounds,
+		Weights: m.WeightBytes(), Committed: o.Committed, KV: m.KV().String(), Cache: m.CacheBytes(), CacheRead: m.CacheRead(o.Committed),
+		Rounds: o.Rounds,
 	}
 	sizes := append([]int{1}, o.Rows...)
 	slices.Sort(sizes)
@@ -116,7 +119,7 @@ func Cost(ctx context.Context, m *model.Model, o CostOptions) (CostReport, error
 	}
 	r.Bandwidth, r.Peak = median(bandwidth)/1e9, median(peak)/1e9
 	bytes := func(i int) float64 {
-		return float64(experts.Dense + experts.Bytes*passes.experts[i] + o.Committed*m.CacheBytes())
+		return float64(experts.Dense + experts.Bytes*passes.experts[i] + r.CacheRead)
 	}
 	read := bytes(0) / median(bandwidth)
 	row := 2 * float64(m.Config.Products()) / median(peak)
@@ -124,7 +127,11 @@ func Cost(ctx context.Context, m *model.Model, o CostOptions) (CostReport, error
 	r.ReadShare = read / plain
 	for i, n := range sizes {
 		t, roof := median(times[i]).Seconds(), max(bytes(i)/median(bandwidth), row*float64(n))
-		r.Rows = append(r.Rows, RowCost{n, 1e3 * t, t / plain, 1e3 * roof, t / roof, predict.Seconds(n) / t, passes.experts[i]})
+		x := RowCost{n, 1e3 * t, t / plain, 1e3 * roof, t / roof, predict.Seconds(n) / t, passes.experts[i], 0}
+		if x.Experts > 0 {
+			x.Expected = predict.Experts(n) / float64(x.Experts)
+		}
+		r.Rows = append(r.Rows, x)
 	}
 	return r, nil
 }

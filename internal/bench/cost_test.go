@@ -74,6 +74,9 @@ func TestCost(t *testing.T) {
 		t.Errorf("rows %+v after %d rounds", r.Rows, rounds)
 	}
 	read := float64(r.Weights+r.Committed*r.Cache) / r.Bandwidth / 1e6 // ms
+	if r.CacheRead != r.Committed*r.Cache {
+		t.Errorf("a pass reads %d bytes of keys and values, want all %d", r.CacheRead, r.Committed*r.Cache)
+	}
 	for _, row := range r.Rows {
 		if row.RoofMS < read*0.999 || !near(row.OverRoof*row.RoofMS, row.MS) || !near(row.Ratio*r.Rows[0].MS, row.MS) {
 			t.Errorf("%+v does not follow from reading in %g ms and a pass of one row in %g ms", row, read, r.Rows[0].MS)
@@ -81,6 +84,57 @@ func TestCost(t *testing.T) {
 	}
 	if !near(r.ReadShare*r.Rows[0].MS, read) {
 		t.Errorf("read share %g of a pass of %g ms that reads for %g ms", r.ReadShare, r.Rows[0].MS, read)
+	}
+}
+
+// Experts are counted. The controller expects those that a row reads, and those of the largest pass,
+// from which it predicts the others; no others where a model has none.
+func TestCostOfExperts(t *testing.T) {
+	if testing.Short() {
+		t.Skip("reads half a gigabyte several times")
+	}
+	for _, shape := range []string{"tiny-olmoe", "tiny-llama2"} {
+		m := open(t, shape)
+		r, err := Cost(context.Background(), m, CostOptions{Type: gemm.F32, Rounds: 1, Rows: []int{3, 5}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		experts := m.Config.Layers * m.Config.Used
+		for i, row := range r.Rows {
+			switch {
+			case experts == 0:
+				if row.Experts != 0 || row.Expected != 0 {
+					t.Errorf("%s has no experts, and %d rows read %d", shape, row.N, row.Experts)
+				}
+			case row.Experts < experts || row.Experts > row.N*experts || row.Experts > m.Config.Layers*m.Config.Experts:
+				t.Errorf("%d rows read %d experts, one reads %d", row.N, row.Experts, experts)
+			case i != 1 && !near(row.Expected, 1):
+				t.Errorf("%d rows are expected to read %g of the %d experts that they read", row.N, row.Expected, row.Experts)
+			}
+		}
+	}
+}
+
+// Of layers with a window the roof counts the window's pages, however long the text is.
+func TestCostOfWindows(t *testing.T) {
+	if testing.Short() {
+		t.Skip("reads half a gigabyte several times")
+	}
+	m := open(t, "tiny-mistral") // windows of 70 in all layers
+	for _, committed := range []int{40, 320, 640} {
+		r, err := Cost(context.Background(), m, CostOptions{Type: gemm.F32, Rounds: 1, Committed: committed})
+		if err != nil {
+			t.Fatal(err)
+		}
+		tokens := committed
+		if committed > 70 {
+			tokens = 96 // three pages of 32
+		}
+		read := float64(r.Weights+tokens*r.Cache) / r.Bandwidth / 1e6
+		if r.CacheRead != tokens*r.Cache || !near(r.ReadShare*r.Rows[0].MS, read) || r.Rows[0].RoofMS < read*0.999 {
+			t.Errorf("after %d tokens a pass reads %d bytes of keys and values in %g ms, want those of %d tokens in %g ms",
+				committed, r.CacheRead, r.ReadShare*r.Rows[0].MS, tokens, read)
+		}
 	}
 }
 

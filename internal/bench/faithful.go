@@ -1,4 +1,4 @@
-// How far drafters' trees are to be believed (paper 003, appendix A): what a drafter says of a branch as a whole, its draft
+// How far drafters' trees are to be believed (JetSpec, appendix A): what a drafter says of a branch as a whole, its draft
 // log-probability, against the target's own joint log-probability of the same tokens. A drafter that judges every depth by itself
 // may put tokens in a row that cannot follow each other; its likeliest branch then is one that the target rules out.
 

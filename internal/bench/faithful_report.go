@@ -1,4 +1,4 @@
-// The report of Faithful: paper 003's Tables 8 and 9, and the gap by depth.
+// The report of Faithful: JetSpec's Tables 8 and 9, and the gap by depth.
 
 package bench
 

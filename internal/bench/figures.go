@@ -19,9 +19,9 @@ import (
 //	SUITE-tau-by-length      τ of outputs up to a length (DynaTree's figure 6)
 //	SUITE-speedup-by-length  the same for the speed-up
 //	SUITE-accept-by-depth    acceptance by depth
-//	SUITE-tau-by-budget      τ by the budget, where methods were run with several (paper 003's figure 1)
+//	SUITE-tau-by-budget      τ by the budget, where methods were run with several (JetSpec's figure 1)
 //	SUITE-speedup-by-budget  the same for the speed-up
-//	SUITE-tau-by-shortlist   τ by the mean size of the shortlist, where a kind was run with several (paper 001's figure 2)
+//	SUITE-tau-by-shortlist   τ by the mean size of the shortlist, where a kind was run with several (DynaSpec's figure 2)
 //	SUITE-coverage-by-shortlist
 //
 // and the views.

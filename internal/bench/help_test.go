@@ -10,10 +10,13 @@ import (
 
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/draft/eagle"
+	"github.com/grovellm/grove/draft/falcon"
 	"github.com/grovellm/grove/draft/jet"
 	_ "github.com/grovellm/grove/draft/lm"
 	_ "github.com/grovellm/grove/draft/lookup"
+	"github.com/grovellm/grove/draft/medusa"
 	_ "github.com/grovellm/grove/draft/merge"
+	"github.com/grovellm/grove/draft/peagle"
 	"github.com/grovellm/grove/draft/specblock"
 	_ "github.com/grovellm/grove/internal/drafttest/hostile"
 	"github.com/grovellm/grove/internal/headfile"
@@ -25,7 +28,7 @@ import (
 )
 
 // tinyPair is a target with a draft model of the same vocabulary, a block head of each kind, an EAGLE-3 head, a SpecBlock
-// head and a router, all of random weights.
+// head, a router, and Medusa, P-EAGLE, ParallelSpec and Falcon heads, all of random weights.
 func tinyPair(t *testing.T) draft.Target {
 	t.Helper()
 	shape, err := synth.Lookup("tiny-qwen3")
@@ -89,6 +92,20 @@ func pairOf(t *testing.T, shape synth.Shape) draft.Target {
 		t.Fatal(err)
 	}
 	target.Heads = append(target.Heads, draft.Head{Name: path}, draft.Head{Name: block}, draft.Head{Name: router})
+	for drafter, kind := range map[string]*headfile.Kind{
+		"medusa": (&medusa.Config{}).Kind(), "peagle": (&peagle.Config{}).Kind(), "parallelspec": (&peagle.Config{}).Kind(),
+		"falcon": (&falcon.Config{}).Kind(),
+	} {
+		s := synthetic.Shape(rand.New(rand.NewPCG(9, 10)), kind, drafter, m.Config, tensor.F32)
+		if weights, err = synthetic.Tensors(s, tensor.F32, 5); err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join(t.TempDir(), drafter+".gguf")
+		if err := headfile.WriteGGUF(path, "random", s, weights, synthetic.Tokens(s, 5), nil, tensor.F32); err != nil {
+			t.Fatal(err)
+		}
+		target.Heads = append(target.Heads, draft.Head{Name: path})
+	}
 	return target
 }
 

@@ -68,7 +68,7 @@ type MethodReport struct {
 	DraftMS    float64 `json:"draft_ms"`           // of a round, the mean time of drafting: T_D
 	VerifyMS   float64 `json:"verify_ms"`          // of the target's pass: T_M
 	RestMS     float64 `json:"rest_ms"`            // of all else
-	Predicted  float64 `json:"predicted"`          // speed-up by paper 004's Φ; see predict
+	Predicted  float64 `json:"predicted"`          // speed-up by SpecBlock's Φ; see predict
 	ListSize   float64 `json:"shortlist_size"`     // tokens that the drafter's head computed for a row, mean; 0: not known
 	Coverage   float64 `json:"shortlist_coverage"` // of the target's choices below drafted rows, those on the row's shortlist
 	Peak       int64   `json:"peak_bytes,omitempty"`

@@ -122,7 +122,7 @@ type passage struct {
 
 var title = regexp.MustCompile(`^ ?= ([^=].*[^=]) = ?$`)
 
-// passages applies DynaTree's rule (reference/dyna.md, section 1.7): lines of text are joined by a space; an empty line or a
+// passages applies DynaTree's rule: lines of text are joined by a space; an empty line or a
 // heading ends the passage if it has 200 characters by then, and otherwise the passage goes on behind it. We
 // depart from the rule in one thing: a passage ends where its article does.
 func passages(text string) []passage {

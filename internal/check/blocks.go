@@ -4,10 +4,13 @@ package check
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 
-	"github.com/grovellm/grove/draft/jet"
+	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/internal/cpu"
+	"github.com/grovellm/grove/internal/headfile"
+	"github.com/grovellm/grove/internal/onepass"
 	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/nn"
 	"github.com/grovellm/grove/tree"
@@ -16,8 +19,9 @@ import (
 // blockCase checks law 1 for a head: what its block says does not depend on how the context was read (in what chunks, at what
 // kernel level, by how many threads, beside which others), nor, if it is causal, on how many rows the block has.
 func blockCase(ctx context.Context, v *variant, rng *rand.Rand, text []int32, anchor int32, level cpu.Level) error {
-	causal := rng.IntN(2) == 0
+	first := rng.Int()
 	rows := 0 // all
+	var causal bool
 	read := func(level cpu.Level, threads int, chunk func(left int) int) (logits [][]float32, err error) {
 		defer cpu.Use(level)()
 		o, err := v.threads(threads)
@@ -28,16 +32,16 @@ func blockCase(ctx context.Context, v *variant, rng *rand.Rand, text []int32, an
 		if err != nil {
 			return nil, err
 		}
-		h, err := jet.Find(target, causal)
+		h, err := openBlocks(first, target)
 		if err != nil {
 			return nil, err
 		}
 		b := block{o: o, h: h, pages: h.Pages(), e: nn.NewExec(o.m.Pool())}
-		if rows == 0 || !causal {
-			rows = h.Block
+		whole := h.Block().Depths + h.Block().Skip
+		if causal = h.Block().Causal; rows == 0 || !causal {
+			rows = whole
 		}
-		rows = min(rows, h.Block)
-		return b.run(ctx, rng, text, anchor, chunk, rows)
+		return b.run(ctx, rng, text, anchor, chunk, min(rows, whole))
 	}
 	want, err := read(level, 1, func(int) int { return 1 })
 	if err != nil {
@@ -58,15 +62,32 @@ func blockCase(ctx context.Context, v *variant, rng *rand.Rand, text []int32, an
 	return nil
 }
 
+// openBlocks is the network of a head that drafts a block in one pass, over a context that is made of taps alone: the first such
+// head from number first on, of the drafters that heads have.
+func openBlocks(first int, target draft.Target) (onepass.Model, error) {
+	var names []string
+	for _, kind := range headfile.Kinds() {
+		names = append(names, kind.Drafters...)
+	}
+	for i := range names {
+		d, err := draft.New(names[(first+i)%len(names)], target)
+		if err != nil {
+			return nil, err
+		}
+		if h, ok := d.(interface{ Blocks() onepass.Model }); ok && !h.Blocks().Text().Ahead {
+			return h.Blocks(), nil
+		}
+	}
+	return nil, errors.New("check: no head drafts a block in one pass")
+}
+
 // block is a head at work.
 type block struct {
 	o     *opened
-	h     *jet.Network
+	h     onepass.Model
 	pages nn.Pages
 	e     *nn.Exec
-
-	f    nn.Forest
-	bufs jet.Buffers
+	f     nn.Forest
 }
 
 // run reads the text in chunks, in the target and in the head, and returns the logits of so many rows of a block after it. Another
@@ -74,6 +95,8 @@ type block struct {
 func (b *block) run(ctx context.Context, rng *rand.Rand, text []int32, anchor int32, chunk func(left int) int, rows int) ([][]float32, error) {
 	cache := b.o.m.NewCache()
 	defer cache.Free()
+	norm, head, _ := b.h.Output()
+	width := head.W.In()
 	own, other := &mate{cache: b.pages.NewCache(), tree: new(tree.Tree)}, &mate{cache: b.pages.NewCache(), tree: tree.New(0)}
 	defer own.cache.Free()
 	defer other.cache.Free()
@@ -81,7 +104,7 @@ func (b *block) run(ctx context.Context, rng *rand.Rand, text []int32, anchor in
 		n := chunk(len(text))
 		own.tree.ResetChain(text[:n])
 		text = text[n:]
-		if err := b.o.p.Run(ctx, []model.Rows{{Cache: cache, Tree: own.tree}}, b.h.Taps); err != nil {
+		if err := b.o.p.Run(ctx, []model.Rows{{Cache: cache, Tree: own.tree}}, b.h.Taps()); err != nil {
 			return nil, err
 		}
 		cache.CommitAll()
@@ -90,17 +113,17 @@ func (b *block) run(ctx context.Context, rng *rand.Rand, text []int32, anchor in
 			both = []*mate{other, own}
 		}
 		b.f.Reset()
-		taps := nn.NewMat(n+1, len(b.h.Taps)*b.h.Hidden)
+		taps := nn.NewMat(n+1, len(b.h.Taps())*width)
 		for _, m := range both {
 			for node := range m.tree.Len() {
-				for i := range b.h.Taps {
-					copy(taps.Row(b.f.Len() + node)[i*b.h.Hidden:], b.o.p.Tap(i, 0, node))
+				for i := range b.h.Taps() {
+					copy(taps.Row(b.f.Len() + node)[i*width:], b.o.p.Tap(i, 0, node))
 				}
 			}
 			m.cache.Reserve(0, m.tree.Len())
 			b.f.Add(m.cache, m.tree, 0)
 		}
-		b.h.Context(b.e, &b.f, taps, &b.bufs)
+		b.h.Read(b.e, &b.f, nil, taps)
 		own.cache.CommitAll()
 		other.cache.CommitAll()
 	}
@@ -108,9 +131,9 @@ func (b *block) run(ctx context.Context, rng *rand.Rand, text []int32, anchor in
 	own.cache.Reserve(0, rows)
 	b.f.Reset()
 	b.f.Add(own.cache, own.tree, 0)
-	x, out := nn.NewMat(rows, b.h.Hidden), nn.NewMat(rows, b.h.Vocab)
-	b.h.Run(b.e, &b.f, own.tree.Token, x, &b.bufs)
-	b.e.Linear(nn.Source{X: x, Norm: &b.h.Norm}, nn.Proj{Linear: &b.h.Head, Dst: out})
+	x, out := nn.NewMat(rows, width), nn.NewMat(rows, head.W.Out())
+	b.h.Run(b.e, &b.f, own.tree.Token, []int32{0}, nn.Mat{}, x)
+	b.e.Linear(nn.Source{X: x, Norm: norm}, nn.Proj{Linear: head, Dst: out})
 	var logits [][]float32
 	for i := range rows {
 		logits = append(logits, out.Row(i))

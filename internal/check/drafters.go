@@ -65,7 +65,7 @@ func randomHead(rng *rand.Rand, kind *headfile.Kind) string {
 		return fmt.Sprintf("%s%d", number[:1], 1+n/10+rng.IntN(2*n-1-n/10))
 	})
 	if slices.Contains(familyOf(text).Modifiers, "dynaspec") && rng.IntN(4) == 0 {
-		return text + []string{"+dynaspec", "+text+dynaspec-fixed"}[rng.IntN(2)]
+		return text + []string{"+dynaspec", "+text+dynaspec-fixed", "+dynaspec-fixed:own=true,extra=-1"}[rng.IntN(3)]
 	}
 	return text + randomModifiers(rng, draftable)
 }

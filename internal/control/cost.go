@@ -130,14 +130,15 @@ func (c *costCurve) normal(n int) float64 {
 }
 
 // shape is what the time of a count is over that of the first, as far as the axis and the experts
-// read say.
+// read say. Reading experts and computing with them overlap in part: the time is less than the sum
+// of both and more than the longer one.
 func (c *costCurve) shape(n int) float64 {
 	first := int(c.axis.knots[0])
-	s := 1 + c.rise*float64(n-first)
+	more := c.rise * float64(n-first)
 	if c.union != nil {
-		s += c.union.bytes(n)/c.union.bytes(first) - 1
+		return math.Hypot(c.union.bytes(n)/c.union.bytes(first), more)
 	}
-	return s
+	return 1 + more
 }
 
 // nearest is the knot that a count's measurements belong to.
@@ -211,7 +212,8 @@ func (c *costCurve) fit() {
 	}
 	if c.union != nil && first == 0 && last > 0 {
 		read := c.union.bytes(int(knots[last])) / c.union.bytes(int(knots[0]))
-		c.rise = max((c.value[last]/c.value[0]-read)/float64(knots[last]-knots[0]), c.axis.least)
+		ratio := c.value[last] / c.value[0]
+		c.rise = max(math.Sqrt(max(ratio*ratio-read*read, 0))/float64(knots[last]-knots[0]), c.axis.least)
 	}
 	shape := func(k int) float64 { return c.shape(int(knots[k])) }
 	for k := range first {

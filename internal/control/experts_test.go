@@ -2,6 +2,8 @@ package control
 
 import (
 	"math"
+	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -18,7 +20,7 @@ func drawExperts(t *rapid.T) Experts {
 // are.
 func TestUnionRises(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		u := &expertUnion{Experts: drawExperts(t), overlap: 1}
+		u := &expertUnion{Experts: drawExperts(t)}
 		for range rapid.IntRange(0, 50).Draw(t, "passes") {
 			n := rapid.IntRange(1, 100).Draw(t, "rows")
 			u.observe(n, rapid.IntRange(0, u.Layers*u.Count).Draw(t, "read"))
@@ -41,8 +43,8 @@ func TestUnionRises(t *testing.T) {
 func TestUnionIsLearned(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		x := Experts{Layers: 10, Count: 128, Used: 8}
-		truth := &expertUnion{Experts: x, overlap: rapid.Float64Range(0.05, 1.2).Draw(t, "overlap")}
-		u := &expertUnion{Experts: x, overlap: 1}
+		truth := &expertUnion{Experts: x, correlation: rapid.Float64Range(0, 0.9).Draw(t, "correlation")}
+		u := &expertUnion{Experts: x}
 		for range 40 {
 			n := rapid.IntRange(1, 32).Draw(t, "rows")
 			u.observe(n, int(math.Round(truth.distinct(n))))
@@ -55,14 +57,64 @@ func TestUnionIsLearned(t *testing.T) {
 	})
 }
 
+// Where some experts are chosen more often than others, what trees of one size read says what trees of
+// other sizes will.
+func TestUnionOfPopularExperts(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		x := Experts{Layers: 6, Count: rapid.SampledFrom([]int{32, 64, 128}).Draw(t, "experts")}
+		x.Used = rapid.IntRange(2, x.Count/8).Draw(t, "used")
+		skew := rapid.Float64Range(0, 1.25).Draw(t, "skew")
+		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
+		popularity := make([]float64, x.Layers*x.Count)
+		for i := range popularity {
+			popularity[i] = skew * rng.NormFloat64()
+		}
+		read := func(n int) (distinct int) {
+			for layer := range x.Layers {
+				chosen := make([]bool, x.Count)
+				for range n {
+					scores := make([]float64, x.Count)
+					for e := range scores { // the highest of these are a draw without replacement
+						scores[e] = popularity[layer*x.Count+e] - math.Log(rng.ExpFloat64())
+					}
+					least := slices.Sorted(slices.Values(scores))[x.Count-x.Used]
+					for e, s := range scores {
+						chosen[e] = chosen[e] || s >= least
+					}
+				}
+				for _, c := range chosen {
+					if c {
+						distinct++
+					}
+				}
+			}
+			return distinct
+		}
+		u := &expertUnion{Experts: x}
+		size := rapid.SampledFrom([]int{4, 8, 16}).Draw(t, "size")
+		for range 16 {
+			u.observe(size, read(size))
+		}
+		for _, n := range []int{2, 4, 8, 16} {
+			mean := 0.0
+			for range 16 {
+				mean += float64(read(n)) / 16
+			}
+			if got := u.distinct(n); math.Abs(got/mean-1) > 0.15 {
+				t.Fatalf("%d rows read %.1f experts, expected %.1f from passes of %d rows", n, mean, got, size)
+			}
+		}
+	})
+}
+
 // Times that follow the weights read are predicted between and beyond the counts measured, where a
 // curve that knows no experts is off by far.
 func TestTimesFollowExperts(t *testing.T) {
 	x := Experts{Layers: 48, Count: 128, Used: 8, Bytes: 3 << 20, Dense: 1 << 30}
-	truth := &expertUnion{Experts: x, overlap: 0.6}
-	seconds := func(n int) float64 { return truth.bytes(n)/20e9 + 0.0005*float64(n) }
+	truth := &expertUnion{Experts: x, correlation: 0.05}
+	seconds := func(n int) float64 { return math.Hypot(truth.bytes(n)/20e9, 0.004*float64(n)) }
 	with, without := newCostCurve(rowAxis), newCostCurve(rowAxis)
-	with.union = &expertUnion{Experts: x, overlap: 1}
+	with.union = &expertUnion{Experts: x}
 	for _, n := range []int{1, 1, 1, 16, 16, 16} {
 		with.observeExperts(n, int(truth.distinct(n)))
 		with.observe(n, seconds(n))
@@ -85,7 +137,7 @@ func TestTreesShrinkWithExperts(t *testing.T) {
 		curve := newCostCurve(rowAxis)
 		if sparse {
 			curve.union = &expertUnion{Experts: Experts{Layers: 48, Count: 128, Used: 8, Bytes: 3 << 20,
-				Dense: 1 << 28}, overlap: 1}
+				Dense: 1 << 28}}
 		}
 		curve.observe(1, 0.05)
 		m := &masses{}

@@ -52,6 +52,10 @@ func tokenizerFiles(f *gguf.File, tok *tokenizer.Tokenizer) (tokens, settings fi
 			decode = append(decode, fields{"type": "Strip", "content": " ", "start": 1, "stop": 0})
 		}
 		tokens["pre_tokenizer"], tokens["decoder"] = nil, fields{"type": "Sequence", "decoders": decode}
+	case "t5":
+		if err := unigramFields(f, tok, tokens); err != nil {
+			return nil, nil, err
+		}
 	default:
 		return nil, nil, fmt.Errorf("%s: key \"tokenizer.ggml.model\": %q has no form in tokenizer.json that grove knows", f.Path, kind)
 	}

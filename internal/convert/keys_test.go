@@ -36,6 +36,9 @@ func TestToHFKeepsOrRefuses(t *testing.T) {
 			refuse: "16 of 32 dimensions"},
 		{shape: "tiny-llama3", keys: map[string]any{"llama.rope.scaling.factor": float32(4)},
 			refuse: "rope.scaling.factor"},
+		{shape: "tiny-gpt-oss", keys: map[string]any{"gpt-oss.rope.freq_base_swa": float32(15e4)}, field: `"swiglu_limit": 7`},
+		{shape: "tiny-gpt-oss", keys: map[string]any{"gpt-oss.rope.freq_base_swa": float32(1e4)}, refuse: "rope.freq_base_swa"},
+		{shape: "tiny-gpt-oss", keys: map[string]any{"gpt-oss.rope.scaling.yarn_truncate": false}, field: `"truncate": false`},
 		{shape: "tiny-llama2", keys: map[string]any{"llama.logit_scale": float32(4)}, refuse: "llama.logit_scale"},
 	} {
 		dir := t.TempDir()

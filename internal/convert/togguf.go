@@ -38,6 +38,9 @@ func ToGGUF(ctx context.Context, dir, path string, o Options) (notes []string, e
 		return nil, fmt.Errorf("%s: %w", dir, err)
 	}
 	c.SetGGUF(w, c.Arch, modelName(dir), main)
+	if c.Rope.Yarn != nil && c.Rope.Yarn.Between {
+		notes = append(notes, "rope_scaling has truncate false: grove obeys it, and other programs round the bounds of the blend")
+	}
 	more, err := c.addGGUF(ctx, w, f, o)
 	if err == nil {
 		err = f.CheckInPlace()
@@ -107,7 +110,7 @@ func (c *layout) addGGUF(ctx context.Context, w *gguf.Writer, f *safetensors.Fil
 	for i, e := range c.plan() {
 		ok, err := add(e, ".weight")
 		if err == nil && !ok && e.Name != "output" {
-			err = fmt.Errorf("%s: tensor %s.weight is missing: the folder is incomplete, or not of architecture %s", f.Path, e.Folder, c.Arch)
+			err = fmt.Errorf("%s: tensor %s is missing: the folder is incomplete, or not of architecture %s", f.Path, e.InFolder(".weight"), c.Arch)
 		}
 		if err == nil && e.Name == "output" && !ok && !c.Tied {
 			err = fmt.Errorf("%s: tensor %s.weight is missing, and config.json does not say that the head is the embedding (tie_word_embeddings)", f.Path, e.Folder)

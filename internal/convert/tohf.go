@@ -4,10 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 
 	"github.com/grovellm/grove/gguf"
 	"github.com/grovellm/grove/internal/atomicfile"
@@ -72,7 +73,7 @@ func (c *layout) writeHF(ctx context.Context, f *gguf.File, dir string, o Option
 	var notes []string
 	w := safetensors.NewWriter()
 	w.SetMetadata("format", "pt")
-	main, biases, err := c.addHF(ctx, w, f, o)
+	main, more, err := c.addHF(ctx, w, f, o)
 	if err != nil {
 		return nil, err
 	}
@@ -100,16 +101,15 @@ func (c *layout) writeHF(ctx context.Context, f *gguf.File, dir string, o Option
 	for name, id := range special {
 		settings[name] = id
 	}
-	for _, field := range biases {
-		settings[field] = true
-	}
+	maps.Copy(settings, more)
 	if err := atomicfile.WriteJSON(filepath.Join(dir, "config.json"), settings); err != nil {
 		return nil, err
 	}
 	if tok != nil {
 		made, err := tokenizer.FromJSON(dir)
 		if err == nil {
-			err = sameTokens(tok, made)
+			kind, _ := f.String("tokenizer.ggml.model")
+			err = sameTokens(tok, made, kind == "t5")
 		}
 		if err != nil {
 			return nil, err
@@ -148,9 +148,10 @@ func mainType(first, want tensor.Type) tensor.Type {
 }
 
 // addHF adds the tensors of a GGUF file. It returns the type of the matrices, and the fields of
-// config.json that give the biases.
+// config.json that give the biases and the encoding.
 func (c *layout) addHF(ctx context.Context, w *safetensors.Writer, f *gguf.File, o Options) (main tensor.Type,
-	biases []string, err error) {
+	fields map[string]any, err error) {
+	fields = map[string]any{}
 	count := &counter{tell: o.Progress}
 	used := map[string]bool{"rope_freqs.weight": true, "rope_factors_long.weight": true, "rope_factors_short.weight": true}
 	if main = o.Type; main == Keep {
@@ -181,29 +182,54 @@ func (c *layout) addHF(ctx context.Context, w *safetensors.Writer, f *gguf.File,
 				return fmt.Errorf("%s: tensor %s: config.json has no place for this bias in a model of architecture %s",
 					f.Path, name, c.Arch)
 			}
-			if field != "" && !slices.Contains(biases, field) {
-				biases = append(biases, field)
+			if field != "" {
+				fields[field] = true
 			}
 		}
 		if n := e.Rows; e.ToGGUF != nil && (len(t.Shape) == 0 || t.Shape[0] != n) {
 			return fmt.Errorf("%s: tensor %s has shape %v: want %d rows by the metadata", f.Path, name, t.Shape, n)
 		}
-		t.Name = e.Folder
-		list := []tensor.Tensor{t}
-		if e.Experts > 0 {
-			if list, err = c.experts(e, t, f, used); err != nil {
-				return fmt.Errorf("%s: %w", f.Path, err)
-			}
-		}
-		for _, t := range list {
+		write := func(t tensor.Tensor, write func(s *stream, w io.Writer) error) error {
 			typ := folderType(t, o.Type, main)
+			if ending == ".bias" && !exact(t, typ) { // of experts
+				typ = tensor.F32
+			}
 			size, err := typ.Size(t.Elements())
 			if err != nil {
 				return fmt.Errorf("%s: tensor %s: %w", f.Path, name, err)
 			}
 			count.total += int64(size)
 			s := &stream{ctx, t, typ, e.ToFolder, count}
-			w.Add(t.Name+ending, typ, t.Shape, s.write)
+			w.Add(t.Name, typ, t.Shape, func(w io.Writer) error { return write(s, w) })
+			return nil
+		}
+		if e.Experts == 0 && !e.Param {
+			t.Name = e.InFolder(ending)
+			return write(t, (*stream).write)
+		}
+		other, err := c.otherHalf(e, ending, f, used)
+		if err != nil {
+			return fmt.Errorf("%s: %w", f.Path, err)
+		}
+		if e.Param && e.Experts > 0 && ending == ".weight" && (t.Type != tensor.MXFP4 || o.Type != Keep) {
+			x, err := newTransposed(e, t, other)
+			if err != nil {
+				return fmt.Errorf("%s: %w", f.Path, err)
+			}
+			return write(x.Tensor, x.write)
+		}
+		list, err := e.IntoFolder(ending, t, other)
+		if err != nil {
+			return fmt.Errorf("%s: %w", f.Path, err)
+		}
+		if e.Param && t.Type == tensor.MXFP4 {
+			fields["quantization_config"] = map[string]any{"quant_method": "mxfp4", "modules_to_not_convert": []string{
+				"model.layers.*.self_attn", "model.layers.*.mlp.router", "model.embed_tokens", "lm_head"}}
+		}
+		for _, t := range list {
+			if err := write(t, (*stream).write); err != nil {
+				return err
+			}
 		}
 		return nil
 	}
@@ -220,24 +246,20 @@ func (c *layout) addHF(ctx context.Context, w *safetensors.Writer, f *gguf.File,
 			return 0, nil, fmt.Errorf("%s: tensor %s has no place in a model of architecture %s: this is another kind of model", f.Path, t.Name, c.Arch)
 		}
 	}
-	return main, biases, nil
+	return main, fields, nil
 }
 
-// experts returns the folder's tensors of a part of experts.
-func (c *layout) experts(e model.Part, t tensor.Tensor, f *gguf.File, used map[string]bool) ([]tensor.Tensor, error) {
+// otherHalf is the tensor that shares the folder's tensor of a part; nil where none does.
+func (c *layout) otherHalf(e model.Part, ending string, f *gguf.File, used map[string]bool) (*tensor.Tensor, error) {
 	if e.Half == 0 {
-		return e.IntoFolder(t, nil)
+		return nil, nil
 	}
 	for _, p := range c.plan() {
 		if p.Folder == e.Folder && p.Half != e.Half {
-			name := p.Name + ".weight"
-			used[name] = true
-			other, err := f.Load(name)
-			if err != nil {
-				return nil, err
-			}
-			return e.IntoFolder(t, &other)
+			used[p.Name+ending] = true
+			t, err := f.Load(p.Name + ending)
+			return &t, err
 		}
 	}
-	return nil, fmt.Errorf("tensor %s has no other half", t.Name)
+	return nil, fmt.Errorf("tensor %s has no other half", e.Name)
 }

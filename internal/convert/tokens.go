@@ -38,6 +38,8 @@ type hfTokens struct {
 	Normalizer   json.RawMessage `json:"normalizer"`
 	PreTokenizer *hfStep         `json:"pre_tokenizer"`
 	Model        struct {
+		Type         string
+		Vocab        json.RawMessage
 		IgnoreMerges bool              `json:"ignore_merges"`
 		Merges       []json.RawMessage `json:"merges"`
 	} `json:"model"`
@@ -75,7 +77,14 @@ func setTokenizer(w *gguf.Writer, dir string, tok *tokenizer.Tokenizer, vocab in
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	texts, kinds := tokenTexts(tok, vocab)
-	if bytes {
+	switch {
+	case file.Model.Type == "Unigram":
+		more, err := setUnigram(w, tok, &file, len(texts))
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+		notes = append(notes, more...)
+	case bytes:
 		lines := make([]string, len(merges))
 		for i, m := range merges {
 			lines[i] = m[0] + " " + m[1]
@@ -83,7 +92,7 @@ func setTokenizer(w *gguf.Writer, dir string, tok *tokenizer.Tokenizer, vocab in
 		w.Set("tokenizer.ggml.model", "gpt2")
 		w.Set("tokenizer.ggml.pre", pre)
 		w.Set("tokenizer.ggml.merges", lines)
-	} else {
+	default:
 		w.Set("tokenizer.ggml.model", "llama")
 		w.Set("tokenizer.ggml.pre", "default")
 		w.Set("tokenizer.ggml.scores", scores(texts, kinds, merges))
@@ -138,7 +147,7 @@ func (f *hfTokens) pre() (name string, bytes bool, err error) {
 			s.regex = strings.NewReplacer("\r", `\r`, "\n", `\n`).Replace(st.Pattern.Regex)
 		case st.Type == "Digits" && st.IndividualDigits:
 			s.digits = true
-		case st.Type == "Metaspace":
+		case st.Type == "Metaspace" || st.Type == "WhitespaceSplit" && f.Model.Type == "Unigram":
 		default:
 			return "", false, fmt.Errorf("pre_tokenizer: step %s has no counterpart in GGUF that grove knows", st.Type)
 		}
@@ -228,10 +237,18 @@ var probes = []string{
 	"😀👩‍👩‍👧 ½ ² Ⅳ ٣", "a\nb\n\n\nc   d\t\te", "<s> <|endoftext|> <unk> [INST]", "\u2581 ▁▁x", "", "...!?--==>>",
 }
 
-// sameTokens checks that two tokenizers agree, on text in normal form C.
-func sameTokens(a, b *tokenizer.Tokenizer) error {
-	for _, text := range probes {
+// sameTokens checks that two tokenizers agree, on text in normal form C. Those of Unigram models need
+// not agree on text that begins with ▁.
+func sameTokens(a, b *tokenizer.Tokenizer, unigram bool) error {
+	texts := probes
+	if unigram { // some put a space only before the first text
+		texts = append(slices.Clip(probes), "x"+a.Text(a.EOS())+"x")
+	}
+	for _, text := range texts {
 		text = norm.NFC.String(text)
+		if unigram {
+			text = strings.TrimLeft(text, "▁")
+		}
 		for _, o := range []tokenizer.EncodeOptions{{}, {AddSpecial: true, ParseSpecial: true}} {
 			x, y := a.Encode(text, o), b.Encode(text, o)
 			if !slices.Equal(x, y) {

@@ -24,7 +24,7 @@ func Exports(t *testing.T, hidden int, generate func(r *rapid.T) (learn.Learner,
 		seed := rapid.Uint64().Draw(r, "text")
 		if rapid.Bool().Draw(r, "learned") {
 			rng := rand.New(rand.NewPCG(seed, 1))
-			l, _ := lesson(r, rng, d, hidden, 3, -1)
+			l, _ := example(r, rng, d, hidden, 3, -1)
 			s := Must(learn.NewStudent(d.Head(), 1))(r)
 			defer s.Close()
 			study := learn.Study{AdamW: nn.AdamW{Rate: 0.05, Beta1: .9, Beta2: .99, Eps: 1e-8}}
@@ -41,7 +41,7 @@ func Exports(t *testing.T, hidden int, generate func(r *rapid.T) (learn.Learner,
 		want := drafts(r, d, hidden, seed)
 		for range 2 {
 			path := filepath.Join(dir, "head.gguf")
-			if err := d.Head().Write(path, "exported"); err != nil {
+			if err := learn.Write(path, "exported", d.Head()); err != nil {
 				r.Fatal(err)
 			}
 			d = open(path)

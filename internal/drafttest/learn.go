@@ -26,9 +26,9 @@ type given struct {
 	p            float32
 }
 
-// lesson has a drafter draft for a few rounds after a prompt, of whose trees any node is accepted, or, where accepted is negative, what the
+// example has a drafter draft for a few rounds after a prompt, of whose trees any node is accepted, or, where accepted is negative, what the
 // target says. It collects what they teach, and what the drafter gave to tokens below the node where at most so many were accepted.
-func lesson(t Fataler, rng *rand.Rand, d learn.Learner, hidden, rounds, accepted int) (*learn.Lesson, []given) {
+func example(t Fataler, rng *rand.Rand, d learn.Learner, hidden, rounds, accepted int) (*learn.Example, []given) {
 	c := Must(learn.NewCollector(len(d.Taps()), Vocab))(t)
 	s := Begin(t, d, draft.Options{}, int(rng.Int32N(Vocab)))
 	defer s.Close()
@@ -73,9 +73,9 @@ func lesson(t Fataler, rng *rand.Rand, d learn.Learner, hidden, rounds, accepted
 	return c.Finish(), all
 }
 
-// whole is a batch of all rounds of a lesson, its text uncut.
-func whole(l *learn.Lesson) *learn.Batch {
-	b := &learn.Batch{Lessons: []*learn.Lesson{l}, Rounds: [][]int{nil}}
+// whole is a batch of all rounds of an example, its text uncut.
+func whole(l *learn.Example) *learn.Batch {
+	b := &learn.Batch{Examples: []*learn.Example{l}, Rounds: [][]int{nil}}
 	for i := range l.Rounds {
 		b.Rounds[0] = append(b.Rounds[0], i)
 	}
@@ -89,7 +89,7 @@ func Replays(t *testing.T, hidden, accepted int, drafter func(r *rapid.T) learn.
 	rapid.Check(t, func(r *rapid.T) {
 		d := drafter(r)
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(r, "text"), 0))
-		l, all := lesson(r, rng, d, hidden, 5, accepted)
+		l, all := example(r, rng, d, hidden, 5, accepted)
 		e := nn.NewExec(par.New(1))
 		h := d.Head()
 		x, rows := h.Run(e, whole(l))
@@ -97,7 +97,7 @@ func Replays(t *testing.T, hidden, accepted int, drafter func(r *rapid.T) learn.
 		out := nn.NewMat(x.Rows, head.W.Out())
 		e.Linear(nn.Source{X: x, Norm: norm}, nn.Proj{Linear: head, Dst: out})
 		for _, g := range all {
-			i := slices.IndexFunc(rows, func(x learn.Row) bool { return x.Lesson == 0 && x.Round == g.round && x.At == g.place })
+			i := slices.IndexFunc(rows, func(x learn.Row) bool { return x.Example == 0 && x.Round == g.round && x.At == g.place })
 			if i < 0 {
 				if l.Rounds[g.round].Root > 0 {
 					r.Fatalf("round %d: no row is of place %d", g.round, g.place)
@@ -127,12 +127,12 @@ func Replays(t *testing.T, hidden, accepted int, drafter func(r *rapid.T) learn.
 // it is, and that the copy can be saved, put back and packed to draft with.
 func Learns(t *testing.T, hidden int, d learn.Learner) {
 	rng := rand.New(rand.NewPCG(5, 5))
-	var lessons []*learn.Lesson
+	var examples []*learn.Example
 	for range 2 {
-		l, _ := lesson(t, rng, d, hidden, 6, -1)
-		lessons = append(lessons, l)
+		l, _ := example(t, rng, d, hidden, 6, -1)
+		examples = append(examples, l)
 	}
-	batch := func() *learn.Batch { return learn.Draw(rand.New(rand.NewPCG(1, 1)), lessons, 12) }
+	batch := func() *learn.Batch { return learn.Draw(rand.New(rand.NewPCG(1, 1)), examples, 12) }
 	s, pool := Must(learn.NewStudent(d.Head(), 1))(t), par.New(1)
 	defer pool.Close()
 	defer s.Close()

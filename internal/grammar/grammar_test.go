@@ -51,16 +51,21 @@ func TestMaskIsEveryAllowedToken(t *testing.T) {
 				unambiguous(t, err)
 				slow := s
 				for _, b := range piece {
-					if slow = g.slow(slow, b); slow == nil {
+					slow, err = g.slow(slow, b)
+					unambiguous(t, err)
+					if slow == dead {
 						break
 					}
 				}
-				want := len(piece) > 0 && slow != nil
+				want := len(piece) > 0 && slow != dead
 				if want != (next != nil) || want != mask.Has(int32(token)) {
 					t.Fatalf("token %q: mask %v, next %v, byte by byte %v", piece, mask.Has(int32(token)), next != nil, want)
 				}
 				if !want {
 					continue
+				}
+				if len(next.configs) != len(slow.configs) {
+					t.Fatalf("token %q: %d configurations, byte by byte %d", piece, len(next.configs), len(slow.configs))
 				}
 				if len(next.configs) == 0 && !next.accepting {
 					t.Fatalf("token %q leads nowhere", piece)
@@ -81,16 +86,12 @@ func TestMaskIsEveryAllowedToken(t *testing.T) {
 	})
 }
 
-// slow is the state after a byte, computed with nothing remembered; nil: not allowed.
-func (g *Grammar) slow(s *State, b byte) *State {
+// slow is the state after a byte, computed with nothing remembered.
+func (g *Grammar) slow(s *State, b byte) (*State, error) {
 	fresh := &Grammar{nodes: g.nodes, start: g.start, root: g.root}
 	fresh.classify()
 	fresh.reset()
-	next, err := fresh.step(&State{configs: s.configs, accepting: s.accepting}, b)
-	if err != nil || next == dead {
-		return nil
-	}
-	return next
+	return fresh.step(&State{configs: s.configs, accepting: s.accepting}, b)
 }
 
 var patterns = []string{

@@ -48,6 +48,7 @@ type config struct {
 type State struct {
 	grammar    *Grammar
 	configs    []config
+	current    []config // configs, with stacks of the generation
 	accepting  bool
 	thinking   bool // reasoning may go on
 	generation int
@@ -109,6 +110,23 @@ func (g *Grammar) push(ret int32, up *frame) *frame {
 		g.frames[key] = f
 	}
 	return f
+}
+
+// restack returns the configurations with stacks that are remembered now, so that equal stacks are one pointer again.
+func (g *Grammar) restack(configs []config) []config {
+	same := map[*frame]*frame{nil: nil}
+	var stack func(f *frame) *frame
+	stack = func(f *frame) *frame {
+		if _, ok := same[f]; !ok {
+			same[f] = g.push(f.node, stack(f.up))
+		}
+		return same[f]
+	}
+	current := make([]config, len(configs))
+	for i, c := range configs {
+		current[i] = config{c.node, stack(c.stack)}
+	}
+	return current
 }
 
 // Start is the state before any text.
@@ -181,7 +199,7 @@ func (g *Grammar) intern(configs []config, accepting bool) *State {
 	}
 	s := g.states[string(g.key)]
 	if s == nil {
-		s = &State{grammar: g, configs: configs, accepting: accepting, generation: g.generation}
+		s = &State{grammar: g, configs: configs, current: configs, accepting: accepting, generation: g.generation}
 		s.thinking = slices.ContainsFunc(configs, func(c config) bool { return int(c.node) >= g.thought[0] && int(c.node) < g.thought[1] })
 		g.states[string(g.key)] = s
 	}
@@ -191,7 +209,7 @@ func (g *Grammar) intern(configs []config, accepting bool) *State {
 // step is the state after a byte; dead if the byte is not allowed.
 func (g *Grammar) step(s *State, b byte) (*State, error) {
 	if s.generation != g.generation { // forget what keeps older states in memory
-		s.to, s.generation = nil, g.generation
+		s.to, s.current, s.generation = nil, g.restack(s.configs), g.generation
 	}
 	class := g.class[b]
 	if s.to == nil {
@@ -201,7 +219,7 @@ func (g *Grammar) step(s *State, b byte) (*State, error) {
 		return next, nil
 	}
 	g.pending = g.pending[:0]
-	for _, c := range s.configs {
+	for _, c := range s.current {
 		for _, e := range g.nodes[c.node].bytes {
 			if e.lo <= b && b <= e.hi {
 				g.pending = append(g.pending, config{e.to, c.stack})

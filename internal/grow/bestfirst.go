@@ -1,8 +1,7 @@
 package grow
 
 import (
-	"fmt"
-
+	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/internal/calibrate"
 )
 
@@ -23,15 +22,7 @@ type BestFirst struct {
 func DefaultBestFirst() BestFirst { return BestFirst{Width: 8, Branch: 8, Depth: 20} }
 
 func (o *BestFirst) limits() (limits, error) {
-	switch {
-	case o.Width < 1 || o.Width > maxNodes:
-		return limits{}, fmt.Errorf("best-first: width is %d: want 1 to %d", o.Width, maxNodes)
-	case o.Branch < 1 || o.Branch > maxBreadth:
-		return limits{}, fmt.Errorf("best-first: branch is %d: want 1 to %d", o.Branch, maxBreadth)
-	case o.Depth < 1 || o.Depth >= maxNodes:
-		return limits{}, fmt.Errorf("best-first: depth is %d: want 1 to %d", o.Depth, maxNodes-1)
-	}
-	return limits{maxNodes, o.Depth, o.Branch}, nil
+	return limits{maxNodes, o.Depth, o.Branch}, draft.Check(o)
 }
 
 // begin: a drawn tree keeps every node it draws, so it has no pool to choose from.

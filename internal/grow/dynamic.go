@@ -1,8 +1,8 @@
 package grow
 
-import "fmt"
+import "github.com/grovellm/grove/draft"
 
-// Dynamic is EAGLE-2's dynamic draft tree (reference specblock.md §5.2): each pass expands the K
+// Dynamic is EAGLE-2's dynamic draft tree (arXiv 2406.16858, section 4): each pass expands the K
 // likeliest nodes of the last level, by the probability of their whole paths, into K children each;
 // of all these candidates the likeliest N−1 are the tree. A node is never likelier than its parent,
 // so they are connected. What cannot be among them any more is not computed, which changes nothing.
@@ -16,17 +16,7 @@ type Dynamic struct {
 // DefaultDynamic is the tree of EAGLE-2's and EAGLE-3's runs.
 func DefaultDynamic() Dynamic { return Dynamic{K: 10, Depth: 7, N: 60} }
 
-func (o *Dynamic) limits() (limits, error) {
-	switch {
-	case o.K < 1 || o.K > maxBreadth:
-		return limits{}, fmt.Errorf("dynamic: k is %d: want 1 to %d", o.K, maxBreadth)
-	case o.Depth < 0 || o.Depth >= maxNodes-1:
-		return limits{}, fmt.Errorf("dynamic: depth is %d: want 0 to %d", o.Depth, maxNodes-2)
-	case o.N < 2 || o.N > maxNodes:
-		return limits{}, fmt.Errorf("dynamic: n is %d: want 2 to %d", o.N, maxNodes)
-	}
-	return limits{o.N, o.Depth + 1, o.K}, nil
-}
+func (o *Dynamic) limits() (limits, error) { return limits{o.N, o.Depth + 1, o.K}, draft.Check(o) }
 
 // begin: a drawn tree keeps every node it draws, so it has no pool to choose from.
 func (o *Dynamic) begin(s *state) { s.pooled = !s.drawing }

@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// dynamic is EAGLE-2's loop to the letter (reference specblock.md §5.2): k candidates below the
+// dynamic is EAGLE-2's loop to the letter: k candidates below the
 // root; depth times, k of each of the k likeliest of the last level; of all these, by score and
 // then in the order of creation, the likeliest n−1.
 func (o *oracle) dynamic(t fataler, s *Dynamic, text []int32, budget, depth int) *tree.Tree {

@@ -3,6 +3,8 @@ package grow
 import (
 	"fmt"
 	"math"
+
+	"github.com/grovellm/grove/draft"
 )
 
 // DynaTree is the draft tree of *DynaTree: Confidence-Aware Adaptive Tree Speculative Decoding*:
@@ -54,7 +56,7 @@ func DefaultDynaTree() DynaTree {
 
 func (o *DynaTree) limits() (limits, error) {
 	fail := func(format string, args ...any) (limits, error) {
-		return limits{}, fmt.Errorf("dynatree: "+format, args...)
+		return limits{}, fmt.Errorf(format, args...)
 	}
 	switch {
 	case !(0 <= o.TauL && o.TauL <= o.TauH && o.TauH <= 1):
@@ -62,33 +64,15 @@ func (o *DynaTree) limits() (limits, error) {
 	case !(1 <= o.BMin && o.BMin <= o.BMid && o.BMid <= o.BMax && o.BMax <= maxBreadth):
 		return fail("b-min, b-mid and b-max are %d, %d and %d: want 1 ≤ b-min ≤ b-mid ≤ b-max ≤ %d", o.BMin, o.BMid,
 			o.BMax, maxBreadth)
-	case o.BRoot < 0 || o.BRoot > maxBreadth:
-		return fail("b-root is %d: want 0 to %d", o.BRoot, maxBreadth)
 	case !(1 <= o.D0 && o.D0 <= o.DMax && o.DMax < maxNodes-1):
 		return fail("d0 is %d and d-max %d: want 1 ≤ d0 ≤ d-max < %d", o.D0, o.DMax, maxNodes-1)
 	case !(0 <= o.RhoStop && o.RhoStop <= o.RhoDeep && o.RhoDeep <= 1):
 		return fail("rho-stop is %g and rho-deep %g: want 0 ≤ rho-stop ≤ rho-deep ≤ 1", o.RhoStop, o.RhoDeep)
 	case !(o.Tau >= 0 && o.Tau < 1):
 		return fail("tau is %g: want 0 or more, below 1", o.Tau)
-	case o.NMax < 2 || o.NMax > maxNodes:
-		return fail("n-max is %d: want 2 to %d", o.NMax, maxNodes)
-	case o.Window < 1 || o.Window > maxWindow:
-		return fail("window is %d: want 1 to %d", o.Window, maxWindow)
-	case !(o.Target >= 0 && o.Target <= 1):
-		return fail("target is %g: want 0 to 1", o.Target)
 	}
-	for _, eta := range []struct {
-		name string
-		v    float32
-	}{{"eta-d", o.EtaD}, {"eta-h", o.EtaH}, {"eta-l", o.EtaL}} {
-		if !(eta.v >= 0 && eta.v <= maxNodes) {
-			return fail("%s is %g: want 0 to %d", eta.name, eta.v, maxNodes)
-		}
-	}
-	return limits{o.NMax, o.DMax + 1, max(o.BMax, o.BRoot)}, nil
+	return limits{o.NMax, o.DMax + 1, max(o.BMax, o.BRoot)}, draft.Check(o)
 }
-
-const maxWindow = 10000
 
 // adapted is what history adaptation makes of a sequence's parameters.
 type adapted struct {

@@ -1,5 +1,5 @@
 // Package grow drafts trees that grow step by step: each step computes rows of some nodes, for all sequences in one batched pass, and
-// their candidates become nodes. A tree has a shape: a chain (Linear), fixed breadth (Fixed), DynaTree (paper 002), EAGLE-2's dynamic
+// their candidates become nodes. A tree has a shape: a chain (Linear), fixed breadth (Fixed), DynaTree's, EAGLE-2's dynamic
 // tree (Dynamic), or the most probable nodes (BestFirst). Where rows come from, a draft model or a head on the target, is a Model's affair.
 //
 // The drafter keeps a cache over the committed text. A node is computed once, leaves never; the target's choice is then walked

@@ -2,7 +2,11 @@
 
 package grow
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/grovellm/grove/draft"
+)
 
 // Linear drafts a chain of K tokens (Leviathan et al., arXiv 2211.17192, Algorithm 1). DynaTree's
 // runs compare with K = 8.
@@ -14,12 +18,7 @@ type Linear struct {
 // DefaultLinear is DynaTree's baseline on WikiText-2.
 func DefaultLinear() Linear { return Linear{K: 8} }
 
-func (o *Linear) limits() (limits, error) {
-	if o.K < 1 || o.K >= maxNodes {
-		return limits{}, fmt.Errorf("linear: k is %d: want 1 to %d", o.K, maxNodes-1)
-	}
-	return limits{o.K + 1, o.K, 1}, nil
-}
+func (o *Linear) limits() (limits, error) { return limits{o.K + 1, o.K, 1}, draft.Check(o) }
 
 func (o *Linear) begin(*state)                       {}
 func (o *Linear) choose(s *state)                    { s.level(always, 1) }
@@ -44,17 +43,10 @@ type Fixed struct {
 func DefaultFixed() Fixed { return Fixed{D: 8, B: 3, Tau: 0.1, N: 256} }
 
 func (o *Fixed) limits() (limits, error) {
-	switch {
-	case o.D < 0 || o.D >= maxNodes-1:
-		return limits{}, fmt.Errorf("fixed: d is %d: want 0 to %d", o.D, maxNodes-2)
-	case o.B < 1 || o.B > maxBreadth:
-		return limits{}, fmt.Errorf("fixed: b is %d: want 1 to %d", o.B, maxBreadth)
-	case !(o.Tau >= 0 && o.Tau < 1):
-		return limits{}, fmt.Errorf("fixed: tau is %g: want 0 or more, below 1", o.Tau)
-	case o.N < 2 || o.N > maxNodes:
-		return limits{}, fmt.Errorf("fixed: n is %d: want 2 to %d", o.N, maxNodes)
+	if !(o.Tau >= 0 && o.Tau < 1) {
+		return limits{}, fmt.Errorf("tau is %g: want 0 or more, below 1", o.Tau)
 	}
-	return limits{o.N, o.D + 1, o.B}, nil
+	return limits{o.N, o.D + 1, o.B}, draft.Check(o)
 }
 
 func (o *Fixed) begin(*state) {}

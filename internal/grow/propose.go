@@ -2,9 +2,9 @@ package grow
 
 import (
 	"context"
-	"math"
 
 	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/treebuild"
 	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/sample"
 )
@@ -86,15 +86,8 @@ func (d *Drafter) read(ctx context.Context, more int) error {
 		d.rows = d.rows[:0]
 		room := readRows
 		for _, s := range d.live {
-			todo := s.read.Todo()
-			if n := min(s.read.Ready(), room); n > 0 && (len(todo) > more || len(todo) >= s.read.Room()) {
-				if n = min(n, s.read.Room()); s.read.Block > 1 {
-					n -= n % s.read.Block
-				}
-				if n <= 0 {
-					continue
-				}
-				s.run.ResetChain(todo[:n])
+			if n := s.read.Take(more, room); n > 0 {
+				s.run.ResetChain(s.read.Todo()[:n])
 				d.rows = append(d.rows, Rows{Text: s.read, Tree: &s.run, Known: n})
 				room -= n
 			}
@@ -169,16 +162,7 @@ func (s *state) add(parent int32, c sample.Candidate, worth float32) {
 
 // chance is the probability that a node is accepted if its parent is.
 func (s *state) chance(depth int, logProb float32) float32 {
-	var p float32
-	if g := s.request.Guide; g != nil {
-		p = g.Chance(depth, logProb)
-	} else {
-		p = float32(math.Exp(float64(logProb)))
-	}
-	if !(p > 0) { // NaN too
-		return 0
-	}
-	return min(p, 1)
+	return treebuild.Chance(s.request.Guide, depth, logProb)
 }
 
 // finish proposes the tree: of a pool the best nodes, else all down to the shape's floor.

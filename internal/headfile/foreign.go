@@ -14,40 +14,23 @@ import (
 	"github.com/grovellm/grove/tensor"
 )
 
-// foreign are the kinds of published heads that grove does not run, and what shows them in a
-// folder.
-var foreign = []struct {
-	kind    string
-	types   []string // values of speculators_model_type or model_type, or in architectures
-	fields  []string // of config.json
-	tensors []string // beginnings of names
-}{
+// Foreign is a kind of published head that grove does not run, and what shows it in a folder.
+type Foreign struct {
+	Name    string
+	Types   []string // values of speculators_model_type or model_type, or in architectures
+	Fields  []string // of config.json
+	Tensors []string // beginnings of names
+}
+
+// others are those that are like no kind that grove runs; see Kind.Foreign.
+var others = []Foreign{
+	{Name: "a Hydra head", Types: []string{"hydra"}, Fields: []string{"hydra_num_heads"}},
 	{
-		kind:  "a Hydra head",
-		types: []string{"hydra"}, fields: []string{"hydra_num_heads"},
+		Name:    "a DSpark head",
+		Types:   []string{"dspark", "dsv4_dspark", "Qwen3DSparkModel", "DSparkDraftModel"},
+		Tensors: []string{"markov_", "conf_proj."},
 	},
-	{
-		kind:  "an MTP head of vLLM's speculators",
-		types: []string{"fast_mtp", "MTPDraftModel", "MTPSpeculator"}, fields: []string{"mtp_loss_step_weights"},
-		tensors: []string{"mtp_layers."},
-	},
-	{
-		kind:    "a DSpark head",
-		types:   []string{"dspark", "dsv4_dspark", "Qwen3DSparkModel", "DSparkDraftModel"},
-		tensors: []string{"markov_", "conf_proj."},
-	},
-	{
-		kind:  "a DFlash-2 head",
-		types: []string{"dflash2", "DFlash2DraftModel"},
-	},
-	{
-		kind:  "an MLP speculator",
-		types: []string{"mlp", "mlp_speculator"},
-	},
-	{
-		kind:  "a causal block head of vLLM's speculators",
-		types: []string{"jetspec"},
-	},
+	{Name: "an MLP speculator", Types: []string{"mlp", "mlp_speculator"}},
 }
 
 // refuseForeign returns an error that names the kind of head that config.json or the tensors show,
@@ -70,20 +53,24 @@ func refuseForeign(config map[string]any, tensors []string) error {
 	refuse := func(kind, format string, args ...any) error {
 		return fmt.Errorf("%s: this is %s, which grove does not run: want a %s", fmt.Sprintf(format, args...), kind, Names())
 	}
-	for _, f := range foreign {
+	all := slices.Clone(others)
+	for _, k := range kinds {
+		all = append(all, k.Foreign...)
+	}
+	for _, f := range all {
 		for _, m := range marks {
-			if slices.Contains(f.types, m.value) {
-				return refuse(f.kind, "field %q is %q", m.field, m.value)
+			if slices.Contains(f.Types, m.value) {
+				return refuse(f.Name, "field %q is %q", m.field, m.value)
 			}
 		}
-		for _, field := range f.fields {
+		for _, field := range f.Fields {
 			if config[field] != nil {
-				return refuse(f.kind, "field %q", field)
+				return refuse(f.Name, "field %q", field)
 			}
 		}
 		for _, name := range tensors {
-			if slices.ContainsFunc(f.tensors, func(start string) bool { return strings.HasPrefix(name, start) }) {
-				return refuse(f.kind, "tensor %s", tensor.Quote(name))
+			if slices.ContainsFunc(f.Tensors, func(start string) bool { return strings.HasPrefix(name, start) }) {
+				return refuse(f.Name, "tensor %s", tensor.Quote(name))
 			}
 		}
 	}

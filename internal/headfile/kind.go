@@ -21,6 +21,8 @@ type Kind struct {
 
 	Speculators []string // values of speculators_model_type in vLLM's folders of such heads
 
+	Foreign []Foreign // published heads that are like these, and do not run
+
 	// Examples are texts of the drafters. Checks draw other numbers for those in them: each below twice as large.
 	Examples []string
 

@@ -5,7 +5,8 @@
 // was read is of the file as it was opened, and everything else is an error that says what happened.
 // The time does not show a second write in the same tick of the file system's clock (some
 // milliseconds), nor the end of a write that has begun. So a file that was written to a moment ago
-// is opened once it has been left alone for a while.
+// is opened once it has been left alone for a while. One that package atomicfile wrote is whole when
+// it gets its name, and older by its time: it is opened at once.
 package infile
 
 import (

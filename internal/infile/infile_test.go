@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/grovellm/grove/internal/atomicfile"
 )
 
 // contents are bytes that differ from place to place.
@@ -136,6 +138,26 @@ func TestOpenDuringWrite(t *testing.T) {
 			t.Fatalf("%d of %d bytes are those of the new contents", cut, len(got))
 		}
 	})
+}
+
+// A file that was written whole before it got its name is opened without a wait.
+func TestOpenWhole(t *testing.T) {
+	defer func() { sleep = time.Sleep }()
+	sleep = func(time.Duration) { t.Error("a wait") }
+	path := filepath.Join(t.TempDir(), "f")
+	for _, text := range []string{"before", "after"} {
+		if err := atomicfile.WriteJSON(path, text); err != nil {
+			t.Fatal(err)
+		}
+		f, err := Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.Close()
+	}
+	if atomicfile.Age < settled {
+		t.Errorf("files are %v old when they are written, and waited for until they are %v", atomicfile.Age, settled)
+	}
 }
 
 // A file system that gives fewer bytes than were asked for, with an error or without, is an error.

@@ -6,25 +6,25 @@ import (
 	"github.com/grovellm/grove/nn"
 )
 
-// Batch is rounds of some lessons, to be drafted again.
+// Batch is rounds of some examples, to be drafted again.
 type Batch struct {
-	Lessons []*Lesson
-	Rounds  [][]int // of each lesson, numbers of its rounds, ascending
+	Examples []*Example
+	Rounds   [][]int // of each example, numbers of its rounds, ascending
 
 	learns bool     // it is not scored
 	last   bool     // only the last part learns
 	tape   *nn.Tape // nil: nothing is recorded
 }
 
-// Draw draws so many rounds from the lessons, as many of each as can be. Those of a lesson are consecutive, and of its text
+// Draw draws so many rounds from the examples, as many of each as can be. Those of an example are consecutive, and of its text
 // no more is kept than leads up to them.
-func Draw(rng *rand.Rand, lessons []*Lesson, rounds int) *Batch {
+func Draw(rng *rand.Rand, examples []*Example, rounds int) *Batch {
 	b := new(Batch)
-	for _, i := range rng.Perm(len(lessons)) {
+	for _, i := range rng.Perm(len(examples)) {
 		if rounds == 0 {
 			break
 		}
-		l := lessons[i]
+		l := examples[i]
 		n := min(len(l.Rounds), rounds)
 		if n == 0 {
 			continue
@@ -34,7 +34,7 @@ func Draw(rng *rand.Rand, lessons []*Lesson, rounds int) *Batch {
 		for k := range list {
 			list[k] = k
 		}
-		b.Lessons, b.Rounds = append(b.Lessons, l.around(from, from+n)), append(b.Rounds, list)
+		b.Examples, b.Rounds = append(b.Examples, l.around(from, from+n)), append(b.Rounds, list)
 		rounds -= n
 	}
 	return b
@@ -43,11 +43,11 @@ func Draw(rng *rand.Rand, lessons []*Lesson, rounds int) *Batch {
 // leadUp is how many rows of a text are kept before the first round that is drafted again.
 const leadUp = 96
 
-// around is the part of a lesson that rounds [from, to) are about.
-func (l *Lesson) around(from, to int) *Lesson {
+// around is the part of an example that rounds [from, to) are about.
+func (l *Example) around(from, to int) *Example {
 	last := l.Rounds[to-1]
 	first, end := max(l.Rounds[from].Root-leadUp, 0), min(last.Root+last.Looked+1, len(l.Tokens))
-	p := &Lesson{Tokens: l.Tokens[first:end], Taps: l.Taps[first*l.Width : (end-1)*l.Width], Width: l.Width, Drafted: l.Drafted}
+	p := &Example{Tokens: l.Tokens[first:end], Taps: l.Taps[first*l.Width : (end-1)*l.Width], Width: l.Width, Drafted: l.Drafted}
 	p.From = max(l.From-first, 0)
 	p.Said = l.Said[max(first-l.From, 0)*Places : (end-1-l.From)*Places]
 	for _, r := range l.Rounds[from:to] {
@@ -66,22 +66,22 @@ func (b *Batch) Len() (n int) {
 }
 
 // Each calls f for every round.
-func (b *Batch) Each(f func(lesson, round int, l *Lesson, r *Round)) {
-	for i, l := range b.Lessons {
+func (b *Batch) Each(f func(example, round int, l *Example, r *Round)) {
+	for i, l := range b.Examples {
 		for _, n := range b.Rounds[i] {
 			f(i, n, l, &l.Rounds[n])
 		}
 	}
 }
 
-// Taps are those of all lessons' rows, one lesson after the other.
+// Taps are those of all examples' rows, one example after the other.
 func (b *Batch) Taps() nn.Mat {
 	rows := 0
-	for _, l := range b.Lessons {
+	for _, l := range b.Examples {
 		rows += len(l.Taps) / l.Width
 	}
-	taps, at := nn.NewMat(rows, b.Lessons[0].Width), 0
-	for _, l := range b.Lessons {
+	taps, at := nn.NewMat(rows, b.Examples[0].Width), 0
+	for _, l := range b.Examples {
 		at += copy(taps.Data[at:], l.Taps)
 	}
 	return taps

@@ -1,4 +1,4 @@
-// Package learn trains a drafter's head on what the target makes of its drafts (paper 004 §3.4): the text that was committed, with the
+// Package learn trains a drafter's head on what the target makes of its drafts (SpecBlock §3.4): the text that was committed, with the
 // target's taps and what it thought likely, and where the drafts went wrong.
 //
 // A family takes part with a Head, its layers over any weights, and a Learner, its drafter. The Student trains a second copy of the
@@ -39,7 +39,7 @@ type Head interface {
 	// Rebuild makes the same layers over other weights; those that are Fixed stay.
 	Rebuild(w model.Weights) (Head, error)
 
-	// Last reports whether a tensor is of the last and cheapest part, which can be trained alone (the action "head" of paper 004).
+	// Last reports whether a tensor is of the last and cheapest part, which can be trained alone (the action "head" of SpecBlock).
 	Last(name string) bool
 
 	// Run computes the rows that drafting would compute at the rounds of a batch, and says which they are: x is their states.
@@ -49,9 +49,8 @@ type Head interface {
 	// Output is what makes logits of states: Head·Norm(x). tokens are the target's for each row of the matrix; nil: the same.
 	Output() (norm *nn.Norm, head *nn.Linear, tokens []int32)
 
-	// Write writes the head as a GGUF file of its family. A head opened from that file drafts the
-	// same to the bit.
-	Write(path, name string) error
+	// Shape is a copy of the head's shape: writing a file goes through its fields, while others draft with the head.
+	Shape() headfile.Shape
 }
 
 // LastLayer is Head.Last of a head whose last part is the feed-forward half of the last of so many layers, and the norm after it.
@@ -70,6 +69,6 @@ func Chance(list []sample.Candidate, token int32) (p float32, ok bool) {
 	return 0, len(list) > 0
 }
 
-// Row is a row that a Head computed: its logits are of the token at place At of a lesson's text, the Step-th below the root of a
-// round. Lesson -1: its logits count for nothing.
-type Row struct{ Lesson, Round, At, Step int }
+// Row is a row that a Head computed: its logits are of the token at place At of an example's text, the Step-th below the root of a
+// round. Example -1: its logits count for nothing.
+type Row struct{ Example, Round, At, Step int }

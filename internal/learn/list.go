@@ -52,7 +52,7 @@ func (l *list) reset(h Head, b *Batch) {
 		l.at[token] = 0
 		l.tokens = append(l.tokens, token)
 	}
-	for _, x := range b.Lessons {
+	for _, x := range b.Examples {
 		for _, c := range x.Said {
 			add(c.Token)
 		}
@@ -131,7 +131,7 @@ func (l *list) targets(b *Batch, rows []Row, o Study) (nn.Targets, float32) {
 	for _, r := range rows {
 		token, weight := int32(-1), float32(0)
 		if x, ok := b.place(r); ok && (!o.Rejected || x.Rejected && r.At == x.Root+x.Accepted+1) {
-			if at, ok := l.at[b.Lessons[r.Lesson].Tokens[r.At]]; ok {
+			if at, ok := l.at[b.Examples[r.Example].Tokens[r.At]]; ok {
 				token, weight = at, 1
 				if o.Gamma > 0 && !o.Rejected {
 					weight = float32(math.Exp(-float64(r.Step-1) / o.Gamma))
@@ -150,7 +150,7 @@ func (l *list) targets(b *Batch, rows []Row, o Study) (nn.Targets, float32) {
 			if t.Token[from+i] < 0 {
 				continue
 			}
-			for _, c := range b.Lessons[r.Lesson].said(r.At - 1) {
+			for _, c := range b.Examples[r.Example].said(r.At - 1) {
 				if at, ok := l.at[c.Token]; ok {
 					dst[at] = c.LogProb
 				}
@@ -165,10 +165,10 @@ const unlikely = -18
 
 // place is the round of a row whose place in the text is one that can be learned.
 func (b *Batch) place(r Row) (*Round, bool) {
-	if r.Lesson < 0 {
+	if r.Example < 0 {
 		return nil, false
 	}
-	l := b.Lessons[r.Lesson]
+	l := b.Examples[r.Example]
 	return &l.Rounds[r.Round], r.At < len(l.Tokens) && r.At > l.From && (r.At-1-l.From+1)*Places <= len(l.Said)
 }
 
@@ -182,7 +182,7 @@ func (l *list) lengths(e *nn.Exec, src nn.Source, b *Batch, rows []Row) []float6
 	out := l.logits.Mat(len(rows), len(l.tokens))
 	e.Linear(src, nn.Proj{Linear: &l.head, Dst: out})
 	number := map[[2]int]int{}
-	b.Each(func(lesson, round int, _ *Lesson, _ *Round) { number[[2]int{lesson, round}] = len(number) })
+	b.Each(func(example, round int, _ *Example, _ *Round) { number[[2]int{example, round}] = len(number) })
 	sum, reach := make([]float64, len(number)), make([]float64, len(number))
 	for i := range reach {
 		reach[i] = 1
@@ -191,9 +191,9 @@ func (l *list) lengths(e *nn.Exec, src nn.Source, b *Batch, rows []Row) []float6
 		if _, ok := b.place(r); !ok {
 			continue
 		}
-		n := number[[2]int{r.Lesson, r.Round}]
+		n := number[[2]int{r.Example, r.Round}]
 		p := 0.0
-		if at, ok := l.at[b.Lessons[r.Lesson].Tokens[r.At]]; ok {
+		if at, ok := l.at[b.Examples[r.Example].Tokens[r.At]]; ok {
 			logits := out.Row(i)
 			if p = math.Exp(float64(logits[at]) - float64(simd.LogSumExp(logits))); math.IsNaN(p) {
 				p = 0 // a head that says no numbers drafts nothing

@@ -39,7 +39,7 @@ type slot struct {
 type Study struct {
 	Last     bool    // the last part alone
 	Rejected bool    // from rejected places alone; otherwise from all places that the drafter looked at, and is known what follows
-	Keep     float32 // weight of the divergence from the head as it was at first: KL(now ‖ first), paper 004 §3.4
+	Keep     float32 // weight of the divergence from the head as it was at first: KL(now ‖ first), SpecBlock §3.4
 	Gamma    float64 // the k-th place below a root counts exp(−(k−1)/Gamma); 0: all alike
 	Mean     float32 // what is drafted with is the mean of the weights after each step, the k-th before the last counting Mean^k; 0: the last
 	nn.AdamW

@@ -117,14 +117,15 @@ func fill(params map[string]*nn.Param, h Head) error {
 	return err
 }
 
-// WriteHead writes a head as a GGUF file: matrices in the types that it drafts with, bit for bit. tokens are those of a
-// draft vocabulary, nil where it has none.
-func WriteHead(path, name string, s headfile.Shape, h Head, tokens []int32) error {
+// Write writes a head as a GGUF file of its family: matrices in the types that it drafts with. A head opened from that file drafts
+// the same to the bit.
+func Write(path, name string, h Head) error {
 	weights, err := Tensors(h)
 	if err != nil {
 		return err
 	}
-	return headfile.WriteGGUF(path, name, s, weights, tokens, nil, tensor.Unknown)
+	_, _, tokens := h.Output()
+	return headfile.WriteGGUF(path, name, h.Shape(), weights, tokens, nil, tensor.Unknown)
 }
 
 // Tensors returns all tensors of a head for a file: matrices in the types that the head drafts

@@ -13,23 +13,18 @@ import (
 
 // listing is the shortlists of a proposal.
 type listing struct {
-	methods []shortlist.Method // of all depths, or of each; none: the head computes all tokens
 	queries []shortlist.Query
 	rows    []int32           // of the queries, or of the wanted rows of a depth
 	chosen  []*shortlist.List // of each query
 	lists   []*shortlist.List // of each wanted row
 	listed  []*nn.Shortlist   // the same, for the product
-	stats   draft.ListStats
 }
-
-// ListStats are what the shortlists made of the drafts.
-func (l *listing) ListStats() draft.ListStats { return l.stats.OfHead() }
 
 // head computes the logits of the rows that are wanted of all blocks.
 func (d *Drafter) head(rows nn.Mat) {
 	norm, head, _ := d.Model.Output()
 	src := nn.Source{X: rows, Norm: norm}
-	if len(d.methods) == 0 {
+	if len(d.Methods) == 0 {
 		d.out = d.logits.Mat(rows.Rows, d.outputs)
 		if heads, ok := d.Model.(Heads); ok && len(heads.Heads()) > 0 {
 			d.eachHead(src, heads.Heads())
@@ -39,12 +34,12 @@ func (d *Drafter) head(rows nn.Mat) {
 		return
 	}
 	d.lists = slices.Grow(d.lists[:0], rows.Rows)[:rows.Rows]
-	for i, m := range d.methods {
+	for i, m := range d.Methods {
 		d.queries, d.rows = d.queries[:0], d.rows[:0]
 		for _, s := range d.live {
 			for step := range s.depth {
-				if len(d.methods) == 1 || step == i {
-					q := shortlist.Query{State: s.words[i], Step: step, Token: s.request.Tree.Token[0]}
+				if len(d.Methods) == 1 || step == i {
+					q := shortlist.Query{State: s.Words[i], Step: step, Token: s.request.Tree.Token[0]}
 					d.queries = append(d.queries, q)
 					d.rows = append(d.rows, int32(s.first+step))
 				}
@@ -64,7 +59,7 @@ func (d *Drafter) head(rows nn.Mat) {
 	for _, l := range d.lists {
 		d.listed = append(d.listed, &l.Shortlist)
 		width = max(width, l.Width())
-		d.stats.Row(l)
+		d.Stats.Row(l)
 	}
 	d.out = d.logits.Mat(rows.Rows, width)
 	d.exec.Shortlist(src, d.listed, d.out)
@@ -98,28 +93,24 @@ func (d *ordering) Do(_, i int) {
 
 // list is the shortlist of a depth; nil where the head computes all tokens.
 func (s *state) list(depth int) *shortlist.List {
-	if len(s.words) == 0 {
+	if len(s.Words) == 0 {
 		return nil
 	}
 	return s.lists[depth-1]
 }
 
-// tell compares the lists of the last draft with what the target chose after it, and lets them know
-// of it.
-func (s *state) tell(r *draft.Rows) {
+// compare compares the lists of the last draft with what the target chose after it.
+func (s *state) compare(r *draft.Rows) {
 	if r.Next >= 0 {
 		for i, l := range s.lists[:min(len(s.lists), len(r.Tokens))] {
 			next := r.Next
 			if i+1 < len(r.Tokens) {
 				next = r.Tokens[i+1]
 			}
-			s.d.stats.Choice(l, next)
+			s.d.Stats.Choice(l, next)
 		}
 	}
 	s.lists = s.lists[:0]
-	for _, words := range s.words {
-		draft.Tell(words, r)
-	}
 }
 
 // output is the row of a depth.

@@ -18,10 +18,9 @@ import (
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/internal/headfile"
 	"github.com/grovellm/grove/internal/learn"
-	"github.com/grovellm/grove/internal/par"
+	"github.com/grovellm/grove/internal/sequence"
 	"github.com/grovellm/grove/internal/textrank"
 	"github.com/grovellm/grove/nn"
-	"github.com/grovellm/grove/sample"
 	"github.com/grovellm/grove/shortlist"
 	"github.com/grovellm/grove/tree"
 )
@@ -89,26 +88,26 @@ func New(c Config) (_ *Drafter, err error) {
 		return nil, err
 	}
 	d := &Drafter{
-		Config: c, pool: m.Pool(), vocab: m.Config.Vocab, block: block, whole: block.Depths + block.Skip,
-		exec: nn.NewExec(m.Pool()), pages: c.Model.Pages(),
+		Config: c, block: block, whole: block.Depths + block.Skip, exec: nn.NewExec(m.Pool()),
+		Shared: sequence.Shared{Pool: m.Pool(), Vocab: m.Config.Vocab, Layout: c.Model.Text(), Cache: c.Model.Pages()},
 	}
 	if c.Depth > 0 {
 		d.block.Depths = c.Depth
 	}
-	if d.model, err = headfile.TextModel(c.Modifiers, c.Head); err != nil {
+	if d.Weights, err = headfile.TextModel(c.Modifiers, c.Head); err != nil {
 		return nil, err
 	}
-	if d.model != nil {
+	if d.Weights != nil {
 		d.text = &textrank.Builder{Builder: c.Shape.Builder}
 	}
-	if d.workers, err = textrank.Samplers(d.pool, d.vocab); err != nil {
+	if d.Samplers, err = textrank.Samplers(d.Pool, d.Vocab); err != nil {
 		return nil, err
 	}
 	for i := range d.reach {
 		d.reach[i] = newReach(d.block.Depths)
 	}
 	norm, head, tokens := c.Model.Output()
-	d.hidden, d.outputs, d.place = head.W.In(), head.W.Out(), textrank.Places(tokens, d.vocab)
+	d.hidden, d.outputs, d.place = head.W.In(), head.W.Out(), textrank.Places(tokens, d.Vocab)
 	matrices := []*nn.Linear{head}
 	if heads, ok := c.Model.(Heads); ok && len(heads.Heads()) > 0 {
 		matrices = matrices[:0]
@@ -122,7 +121,7 @@ func New(c Config) (_ *Drafter, err error) {
 			return nil, err
 		}
 		if list != nil {
-			d.methods = append(d.methods, list)
+			d.Methods = append(d.Methods, list)
 		}
 	}
 	return d, nil
@@ -131,9 +130,7 @@ func New(c Config) (_ *Drafter, err error) {
 // Drafter makes trees of blocks.
 type Drafter struct {
 	Config
-	pool      *par.Pool
-	vocab     int             // of the target
-	model     *textrank.Model // the weights of +text; nil without it
+	sequence.Shared
 	block     Block
 	whole     int               // rows of a whole block
 	hidden    int               // width of a row
@@ -142,10 +139,7 @@ type Drafter struct {
 	text      *textrank.Builder // of +text; nil without it
 	byText    textrank.Builder  // of trees of the text alone
 	exec      *nn.Exec
-	pages     nn.Pages
-	workers   []*sample.Sampler // scratch of each worker
-	reach     [2]reach          // at temperature 0 and above
-	first     [2]textrank.FirstPass
+	reach     [2]reach // at temperature 0 and above
 	proposals []draft.Proposal
 
 	// The computation under way.
@@ -158,7 +152,6 @@ type Drafter struct {
 	out             nn.Mat // logits, or what shortlists ask for
 	tasks           []task
 	path            []float32
-	commits         textrank.Commits // of the Commit under way
 
 	listing
 }
@@ -166,63 +159,33 @@ type Drafter struct {
 // Taps are those of the model.
 func (d *Drafter) Taps() []int { return d.Model.Taps() }
 
-// Pages is the memory of the contexts; see draft.Drafter.
-func (d *Drafter) Pages() []*nn.Pages { return []*nn.Pages{&d.pages} }
+// Blocks is the network that it drafts with.
+func (d *Drafter) Blocks() Model { return d.Model }
 
-// Resume shares the context of another sequence; see draft.Drafter.
-func (d *Drafter) Resume(s draft.State, n int, from draft.State, common int) int {
-	var other *draft.Text
-	if from != nil {
-		other = from.(*state).read
-	}
-	return s.(*state).read.Resume(n, other, common)
-}
-
+// Begin is a new sequence; see draft.Drafter.
 func (d *Drafter) Begin(o draft.Options) (draft.State, error) {
-	p := o.Ranking()
-	sampler, err := sample.New(p, d.vocab)
+	s, err := d.Shared.Begin(o)
 	if err != nil {
 		return nil, err
 	}
-	s := &state{d: d, sampler: sampler, read: draft.NewText(d.Model.Text(), d.pages.NewCache())}
-	if p.Temperature > 0 {
-		s.warm = 1
-	}
-	if d.text != nil {
-		s.text = textrank.NewText(&p, d.model, o.Memory)
-	}
-	for _, m := range d.methods {
-		s.words = append(s.words, m.Begin(&p))
-	}
-	if p.Penalised() {
-		s.history = sample.NewHistory(p.PenaltyLast)
-	}
-	return s, nil
+	return &state{d: d, Sequence: s}, nil
 }
 
-// most rows of a sequence wait for the next proposal to be read: then they are read in any case. A
-// sequence that is decoded plainly costs copies of its taps, and from time to time a product of so
-// many rows.
-const mostWaiting = 64
-
-// Commit takes the rows' taps. Those of a prompt are read at once, many in a pass.
+// Commit takes the rows' taps.
 func (d *Drafter) Commit(rows []draft.Rows) error {
 	d.live = d.live[:0]
-	d.commits.Reset()
+	d.Commits.Reset()
 	for i := range rows {
 		s := rows[i].State.(*state)
 		s.commit(&rows[i])
-		if rows[i].Next < 0 || s.read.Waiting() >= mostWaiting {
+		if s.Due(&rows[i]) {
 			d.live = append(d.live, s)
 		}
 	}
-	d.commits.Run(d.pool, d.workers, d.vocab)
+	d.Commits.Run(d.Pool, d.Samplers, d.Vocab)
 	d.read()
 	return nil
 }
-
-// Learned is the weights of +text; see draft.Drafter.
-func (d *Drafter) Learned() [][]float32 { return d.model.Learned() }
 
 // Chance is what the row of the depth where the walk stopped gave to the target's choice; see
 // learn.Learner.

@@ -64,21 +64,21 @@ func (s *state) begin(r *draft.Request) bool {
 	d := s.d
 	s.request, s.budget, s.levels = r, r.Budget, s.levels[:0]
 	s.depth = min(r.Depth, r.Budget-1, d.block.Depths)
-	if s.depth < 1 || int(r.Tree.Token[0]) >= d.vocab {
+	if s.depth < 1 || int(r.Tree.Token[0]) >= d.Vocab {
 		s.depth = 0
 		return false
 	}
-	blind := s.read.Ahead && len(s.read.Tokens) == 0 // there is nothing to draft from yet
+	blind := s.Read.Ahead && len(s.Read.Tokens) == 0 // there is nothing to draft from yet
 	if r.Guide == nil {
 		if blind {
 			s.depth = 0
 		}
 		return !blind
 	}
-	more := d.reach[s.warm].ratio[0]
-	if s.text != nil {
-		s.expectedByText = d.byText.BuildByText(r, s.text, d.Shape.Builder.Width)
-		more = d.first[s.warm].Gain(s.expectedByText)
+	more := d.reach[s.Warm].ratio[0]
+	if s.Text != nil {
+		s.expectedByText = d.byText.BuildByText(r, s.Text, d.Shape.Builder.Width)
+		more = d.First[s.Warm].Gain(s.expectedByText)
 	}
 	if blind || !r.Guide.Deeper(s.expectedByText, more) {
 		s.depth = 0
@@ -86,7 +86,7 @@ func (s *state) begin(r *draft.Request) bool {
 	}
 	r.Tree.Reset(r.Tree.Token[0])
 	if d.block.Causal {
-		s.depth = d.reach[s.warm].deepen(r.Guide, s.depth)
+		s.depth = d.reach[s.Warm].deepen(r.Guide, s.depth)
 	}
 	return true
 }
@@ -104,8 +104,8 @@ func (d *Drafter) run() {
 			rows = s.depth + d.block.Skip
 		}
 		d.Model.LayOut(&s.block, s.request.Tree.Token[0], rows)
-		d.forest.Add(s.read.Cache, &s.block, 0)
-		s.read.Cache.Reserve(0, rows)
+		d.forest.Add(s.Read.Cache, &s.block, 0)
+		s.Read.Cache.Reserve(0, rows)
 		s.first = len(d.from)
 		first := len(d.tokens)
 		d.anchors = append(d.anchors, int32(first))
@@ -113,11 +113,11 @@ func (d *Drafter) run() {
 			d.from = append(d.from, int32(first+d.block.Skip+i))
 		}
 		d.tokens = append(d.tokens, s.block.Token...)
-		ahead += len(s.read.Tokens) // what waits for the anchor
+		ahead += len(s.Read.Tokens) // what waits for the anchor
 	}
 	taps, at := d.taps.Mat(ahead, width), 0
 	for _, s := range d.live {
-		at += copy(taps.Data[at:], s.read.Taps)
+		at += copy(taps.Data[at:], s.Read.Taps)
 	}
 	x, rows := d.x.Mat(len(d.tokens), d.hidden), d.wanted.Mat(len(d.from), d.hidden)
 	d.exec.Hold()
@@ -126,7 +126,7 @@ func (d *Drafter) run() {
 	d.head(rows)
 	d.exec.Release()
 	for _, s := range d.live {
-		s.read.Cache.Reserve(0, 0) // the block's keys and values go
+		s.Read.Cache.Reserve(0, 0) // the block's keys and values go
 	}
 }
 
@@ -145,23 +145,23 @@ func (d *Drafter) rank() {
 	d.tasks = d.tasks[:0]
 	for _, s := range d.live {
 		s.ranked = min(max(d.Shape.Ranked(s.budget), rankedLeast), d.outputs)
-		if s.text != nil {
+		if s.Text != nil {
 			s.ranked = min(textrank.RowMost, d.outputs)
 		}
 		s.cands = slices.Grow(s.cands[:0], s.depth*s.ranked)[:s.depth*s.ranked]
 		s.levels = slices.Grow(s.levels[:0], s.depth)[:s.depth]
 		s.outputs = slices.Grow(s.outputs[:0], s.depth)[:s.depth]
-		if s.history != nil {
-			s.history.Push(s.request.Tree.Token[0])
+		if s.History != nil {
+			s.History.Push(s.request.Tree.Token[0])
 		}
 		for depth := 1; depth <= s.depth; depth++ {
 			d.tasks = append(d.tasks, task{s, depth})
 		}
 	}
-	d.pool.Run(len(d.tasks), (*ranking)(d))
+	d.Pool.Run(len(d.tasks), (*ranking)(d))
 	for _, s := range d.live {
-		if s.history != nil {
-			s.history.Pop()
+		if s.History != nil {
+			s.History.Pop()
 		}
 	}
 }
@@ -175,11 +175,11 @@ type ranking Drafter
 func (d *ranking) Do(worker, number int) {
 	t := &d.tasks[number]
 	s, i := t.s, t.depth-1
-	sampler := d.workers[worker]
-	sampler.Like(s.sampler)
+	sampler := d.Samplers[worker]
+	sampler.Like(s.Sampler)
 	s.outputs[i] = s.output(t.depth)
-	c := s.outputs[i].Top(sampler, s.cands[i*s.ranked:i*s.ranked:(i+1)*s.ranked], s.at+t.depth, s.history)
-	if s.warm > 0 && s.text == nil {
+	c := s.outputs[i].Top(sampler, s.cands[i*s.ranked:i*s.ranked:(i+1)*s.ranked], s.At+t.depth, s.History)
+	if s.Warm > 0 && s.Text == nil {
 		draft.CoupledChances(c, s.ranked)
 	}
 	s.levels[i] = c
@@ -189,23 +189,23 @@ func (d *ranking) Do(worker, number int) {
 // most.
 func (d *Drafter) grow(s *state) {
 	g, t := s.request.Guide, s.request.Tree
-	if s.text != nil {
+	if s.Text != nil {
 		deepest := s.request.Depth
 		if d.Depth > 0 {
 			deepest = min(deepest, d.Depth)
 		}
 		d.Shape.setLevels(s.levels)
 		d.text.Guide = g
-		d.text.Build(t, s.text, (*rows)(s), s.budget, deepest)
+		d.text.Build(t, s.Text, (*rows)(s), s.budget, deepest)
 	} else {
 		d.Shape.Build(t, s.levels, s.budget, g)
 	}
 	if g != nil {
 		var expected float32
 		expected, d.path = textrank.Expected(t, g, d.path)
-		d.reach[s.warm].learn(t, d.path, s.depth)
-		if s.text != nil {
-			d.first[s.warm].Learn(s.expectedByText, expected)
+		d.reach[s.Warm].learn(t, d.path, s.depth)
+		if s.Text != nil {
+			d.First[s.Warm].Learn(s.expectedByText, expected)
 		}
 	}
 }

@@ -133,7 +133,7 @@ func pathScore(t *tree.Tree, i int, levels [][]sample.Candidate) float64 {
 	return pathScore(t, int(t.Parent[i]), levels) + level[at].Score
 }
 
-// Algorithm 1 of paper 003, word by word: a list in place of the queue.
+// Algorithm 1 of JetSpec, word by word: a list in place of the queue.
 func algorithm1(t *tree.Tree, levels [][]sample.Candidate, width, budget int, score func(node int) float64) {
 	var queue []int
 	for queue = []int{0}; len(queue) > 0 && t.Len() < budget; {

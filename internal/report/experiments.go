@@ -1,5 +1,5 @@
 // Package report runs the papers' experiments on a model and writes what came of them, beside the papers' own figures, as one
-// HTML page and as JSON.
+// HTML page and as JSON. It also measures the tables of docs/benchmarks anew.
 package report
 
 import (

@@ -56,7 +56,6 @@ type Report struct {
 // Result is what an experiment found.
 type Result struct {
 	Experiment
-	Key     string   `json:"key"` // of everything that the result depends on
 	Command string   `json:"command"`
 	Left    []string `json:"left_out,omitempty"` // suites and methods, each with the reason
 	Seconds float64  `json:"seconds"`
@@ -124,49 +123,59 @@ func (e *Experiment) work(s *size) int {
 // result runs an experiment, unless its result is there.
 func (o *Options) result(ctx context.Context, e Experiment, s *size, progress func(done, total int)) (*Result, error) {
 	dir := filepath.Join(o.Dir, e.Name)
-	file := filepath.Join(dir, "result.json")
-	r := &Result{Experiment: e, Key: o.key(&e, s), Command: e.command(s)}
-	if b, err := os.ReadFile(file); err == nil {
-		var known Result
-		if json.Unmarshal(b, &known) == nil && known.Key == r.Key {
-			if o.Log != nil {
-				o.Log("%s: taken from %s", e.Name, file)
-			}
-			return &known, nil
+	return once(filepath.Join(dir, "result.json"), o.key(&e, s), o.Log, func() (*Result, error) {
+		r := &Result{Experiment: e, Command: e.command(s)}
+		began := time.Now()
+		var err error
+		switch e.Kind {
+		case kindAdapt:
+			err = o.adapt(ctx, r, s, progress)
+		case kindServe:
+			err = o.serve(ctx, r, s, progress)
+		default:
+			err = o.spec(ctx, r, s, progress)
 		}
+		if err != nil {
+			return nil, err
+		}
+		r.Seconds = time.Since(began).Seconds()
+		for _, order := range e.Orders {
+			r.Findings = append(r.Findings, r.judge(order))
+		}
+		switch {
+		case r.Spec != nil:
+			_, err = r.Spec.Save(dir, nil, nil)
+		case r.Adapt != nil:
+			_, err = r.Adapt.Save(dir)
+		case r.Serve != nil:
+			_, err = r.Serve.Figures(dir)
+		}
+		return r, err
+	})
+}
+
+// once returns the value that an earlier call with the same key wrote into the file. Where there is none it calls measure, and
+// writes what that returns.
+func once[T any](file, key string, log func(format string, args ...any), measure func() (T, error)) (T, error) {
+	var kept struct {
+		Key   string `json:"key"` // of everything that the value depends on
+		Value T      `json:"value"`
 	}
-	began := time.Now()
+	if b, err := os.ReadFile(file); err == nil && json.Unmarshal(b, &kept) == nil && kept.Key == key {
+		if log != nil {
+			log("taken from %s", file)
+		}
+		return kept.Value, nil
+	}
 	var err error
-	switch e.Kind {
-	case kindAdapt:
-		err = o.adapt(ctx, r, s, progress)
-	case kindServe:
-		err = o.serve(ctx, r, s, progress)
-	default:
-		err = o.spec(ctx, r, s, progress)
+	if kept.Value, err = measure(); err != nil {
+		return kept.Value, err
 	}
-	if err != nil {
-		return nil, err
+	if err := os.MkdirAll(filepath.Dir(file), 0o777); err != nil {
+		return kept.Value, err
 	}
-	r.Seconds = time.Since(began).Seconds()
-	for _, order := range e.Orders {
-		r.Findings = append(r.Findings, r.judge(order))
-	}
-	switch {
-	case r.Spec != nil:
-		_, err = r.Spec.Save(dir, nil, nil)
-	case r.Adapt != nil:
-		_, err = r.Adapt.Save(dir)
-	case r.Serve != nil:
-		_, err = r.Serve.Figures(dir)
-	}
-	if err != nil {
-		return nil, err
-	}
-	if err := os.MkdirAll(dir, 0o777); err != nil {
-		return nil, err
-	}
-	return r, writeJSON(file, r)
+	kept.Key = key
+	return kept.Value, atomicfile.WriteJSON(file, kept)
 }
 
 // key tells results apart that are not of the same program, model, machine and experiment.
@@ -287,17 +296,8 @@ func (o *Options) serve(ctx context.Context, r *Result, s *size, progress func(d
 
 // save writes the page and its JSON.
 func (r *Report) save(dir string) error {
-	if err := writeJSON(filepath.Join(dir, "report.json"), r); err != nil {
+	if err := atomicfile.WriteJSON(filepath.Join(dir, "report.json"), r); err != nil {
 		return err
 	}
 	return atomicfile.Write(filepath.Join(dir, "report.html"), func(w io.Writer) error { return r.HTML(w, dir) })
-}
-
-func writeJSON(path string, v any) error {
-	return atomicfile.Write(path, func(w io.Writer) error {
-		e := json.NewEncoder(w)
-		e.SetEscapeHTML(false)
-		e.SetIndent("", " ")
-		return e.Encode(v)
-	})
 }

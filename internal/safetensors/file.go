@@ -261,14 +261,19 @@ func (f *File) Tensor(name string) (t tensor.Tensor, ok bool) {
 		t.Data = []byte{}
 		return t, true
 	}
-	row, p := int64(t.RowBytes()), f.parts[info.Part]
-	t.Reader = func(dst []byte, r0, _ int) error {
-		if _, err := p.ReadAt(dst, info.Offset+int64(r0)*row); err != nil {
-			return fault(p.Path, "tensor "+tensor.Quote(name), "", "%w", err)
+	t.Reader = f.reader(info, t.RowBytes())
+	return t, true
+}
+
+// reader reads rows of so many bytes.
+func (f *File) reader(info *Info, row int) func(dst []byte, r0, r1 int) error {
+	p := f.parts[info.Part]
+	return func(dst []byte, r0, _ int) error {
+		if _, err := p.ReadAt(dst, info.Offset+int64(r0)*int64(row)); err != nil {
+			return fault(p.Path, "tensor "+tensor.Quote(info.Name), "", "%w", err)
 		}
 		return nil
 	}
-	return t, true
 }
 
 // Load is Tensor with an error, naming file and tensor, for one that is missing or of a type that cannot be read.
@@ -281,5 +286,17 @@ func (f *File) Load(name string) (tensor.Tensor, error) {
 	if info := f.Tensors[f.byName[name]]; !t.Type.Decodes() {
 		return t, fault(f.parts[info.Part].Path, field, "convert the model to F32, F16 or BF16", "is of dtype %s, which grove cannot compute with", tensor.Quote(info.DType))
 	}
+	return t, nil
+}
+
+// LoadElements is Load of a tensor that is read in another order than it lies in: each element is a
+// row.
+func (f *File) LoadElements(name string) (tensor.Tensor, error) {
+	t, err := f.Load(name)
+	if err != nil || t.Reader == nil {
+		return t, err
+	}
+	t.Shape = []int{t.Elements(), 1}
+	t.Reader = f.reader(&f.Tensors[f.byName[name]], t.RowBytes())
 	return t, nil
 }

@@ -1,7 +1,10 @@
 // Package suffix knows where the strings of a text occurred in it, and what followed: a suffix automaton that grows with the text.
 package suffix
 
-import "slices"
+import (
+	"iter"
+	"slices"
+)
 
 // Automaton is the suffix automaton of a text, built online (Blumer et al. 1985): each
 // state stands for the strings that end at the same places of the text, the root (0) for the empty one;
@@ -57,11 +60,28 @@ func (a *Automaton) Count(s int32) int32 { return a.count[s] }
 // Last is where they end latest, as the length of the text up to there, and before that: 0 where they do not.
 func (a *Automaton) Last(s int32) (last, before int32) { return a.last[s], a.before[s] }
 
-// First is the number of a state's first edge, the one made last; negative for none.
-func (a *Automaton) First(s int32) int32 { return a.head[s] }
+// After goes through the edges of a state, the one made last first, and looks at no more than most. It leaves out the tokens that
+// follow the strings of another state too, of a longer match; -1: there is none.
+func (a *Automaton) After(s, longer int32, most int) iter.Seq[Edge] {
+	return func(yield func(Edge) bool) {
+		e := a.head[s]
+		for looked := 0; e >= 0 && looked < most; looked++ {
+			x := a.edges[e]
+			e = x.next
+			if (longer < 0 || a.Next(longer, x.Token) < 0) && !yield(x) {
+				return
+			}
+		}
+	}
+}
 
-// Edge is an edge by number, and the number of the same state's next.
-func (a *Automaton) Edge(e int32) (x Edge, next int32) { return a.edges[e], a.edges[e].next }
+// Shorter is the longest suffix of a match that occurred at more places.
+func (a *Automaton) Shorter(p Place) Place {
+	if p.State = a.link[p.State]; p.State > 0 {
+		p.Length = a.length[p.State]
+	}
+	return p
+}
 
 // Grow makes room for so many more tokens.
 func (a *Automaton) Grow(tokens int) {

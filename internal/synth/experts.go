@@ -19,15 +19,46 @@ func folderPlan(plan []planned) (list []planned) {
 				x.of = func(r int) (*planned, int) { return t, e*rows + r }
 				list = append(list, x)
 			}
-		case t.half == 1: // the other half follows
+		case t.half == 2: // with the first
+		case t.param && t.experts > 0:
+			list = append(list, parameter(t, other(plan, t)))
+		case t.half == 1:
 			rows := t.rows / t.experts
-			x := *t
+			x, both := *t, []*planned{t, other(plan, t)}
 			x.rows *= 2
-			x.of = func(r int) (*planned, int) { return &plan[i+r/rows%2], r/rows/2*rows + r%rows }
+			x.of = func(r int) (*planned, int) { return both[r/rows%2], r/rows/2*rows + r%rows }
 			list = append(list, x)
-		case t.half == 0:
+		default:
 			list = append(list, *t)
 		}
 	}
 	return list
+}
+
+// other is the tensor that shares a folder's tensor with t; nil where none does.
+func other(plan []planned, t *planned) *planned {
+	for i := range plan {
+		if p := &plan[i]; p.hf == t.hf && p != t {
+			return p
+		}
+	}
+	return nil
+}
+
+// parameter is a tensor of experts that transformers has in no module: a matrix is transposed, and the
+// outputs of two halves take turns.
+func parameter(t, second *planned) planned {
+	x, halves, rows := *t, []*planned{t}, t.rows/t.experts
+	if second != nil {
+		halves = append(halves, second)
+	}
+	n := len(halves)
+	if !t.matrix {
+		x.rows *= n
+		x.of = func(r int) (*planned, int) { return halves[r%n], r / n }
+		return x
+	}
+	x.rows, x.cols = t.experts*t.cols, n*rows
+	x.cell = func(r, c int) (*planned, int, int) { return halves[c%n], r/t.cols*rows + c/n, r % t.cols }
+	return x
 }

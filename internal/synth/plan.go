@@ -22,10 +22,14 @@ type planned struct {
 	fixed      []float32 // the numbers themselves, where they are not random
 
 	experts, half int  // as model.Part has them
+	param         bool // the same
 	plain         bool // F32 in GGUF files, whatever the file's type
 
 	// of says which tensor of a GGUF file, and which of its rows, row i is; nil: this one's.
 	of func(i int) (*planned, int)
+
+	// cell says the same of each number of a tensor whose rows are another's columns.
+	cell func(row, col int) (t *planned, r, c int)
 }
 
 func (t *planned) elements() int { return t.rows * t.cols }
@@ -100,10 +104,10 @@ func (s Shape) plan() []planned {
 	var ts []planned
 	for _, p := range c.Parts() {
 		part := stem(p.Name)
-		t := planned{gguf: p.Name + ".weight", hf: p.Folder + ".weight", rows: p.Rows, cols: max(p.Cols, 1),
+		t := planned{gguf: p.Name + ".weight", hf: p.InFolder(".weight"), rows: p.Rows, cols: max(p.Cols, 1),
 			matrix: p.Cols > 0, std: std[part], order: p.ToGGUF, shift: float64(p.Shift)}
 		t.plain = strings.HasSuffix(t.gguf, model.RouterName)
-		if t.experts, t.half = p.Experts, p.Half; t.experts > 0 {
+		if t.experts, t.half, t.param = p.Experts, p.Half, p.Param; t.experts > 0 {
 			t.rows *= t.experts
 		}
 		if !t.matrix { // norms spread around their mean by a tenth
@@ -117,7 +121,8 @@ func (s Shape) plan() []planned {
 		}
 		ts = append(ts, t)
 		if field, ok := model.BiasField(s.Arch, p.Name); ok && (field == "" || s.Arch == "gptneox") {
-			b := planned{gguf: p.Name + ".bias", hf: p.Folder + ".bias", rows: p.Rows, cols: 1, std: 0.1, order: p.ToGGUF}
+			b := planned{gguf: p.Name + ".bias", hf: p.InFolder(".bias"), rows: p.Rows, cols: 1, std: 0.1, order: p.ToGGUF,
+				half: p.Half, param: p.Param}
 			if x := biases[part]; x != 0 {
 				b.std = x
 			}

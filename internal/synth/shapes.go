@@ -101,6 +101,16 @@ var shapes = []Shape{
 			c.Rope.Scale, c.Rope.Original, c.Rope.Yarn = 32, 4096, &model.Yarn{Fast: 32, Slow: 1}
 			c.SetWindow(128)
 		}},
+	{Name: "gemma-3-1b", Arch: "gemma3", Vocab: 262144, Hidden: 1152, Layers: 26, Heads: 4, KVHeads: 1, HeadDim: 256, FFN: 6912,
+		Context: 32768, NormEps: 1e-6, RopeBase: 1e6, RopeDims: 256, Tied: true, Tokens: SPM, Tune: func(c *model.Config) { c.SetWindow(512) }},
+	{Name: "phi-4-mini", Arch: "phi3", Vocab: 200064, Hidden: 3072, Layers: 32, Heads: 24, KVHeads: 8, HeadDim: 128, FFN: 8192,
+		Context: 131072, NormEps: 1e-5, RopeBase: 1e4, RopeDims: 96, Tied: true, Tokens: GPT2, Tune: func(c *model.Config) {
+			c.Rope.Original, c.Rope.Attn = 4096, 1.19
+			for i := range c.Rope.Dims / 2 {
+				c.Rope.Short = append(c.Rope.Short, 1)
+				c.Rope.Long = append(c.Rope.Long, 1+float32(i))
+			}
+		}},
 	{Name: "qwen3-0.6b", Arch: "qwen3", Vocab: 151936, Hidden: 1024, Layers: 28, Heads: 16, KVHeads: 8, HeadDim: 128, FFN: 3072,
 		Context: 40960, NormEps: 1e-6, RopeBase: 1e6, RopeDims: 128, Tied: true, Tokens: Qwen2},
 	{Name: "qwen3-1.7b", Arch: "qwen3", Vocab: 151936, Hidden: 2048, Layers: 28, Heads: 16, KVHeads: 8, HeadDim: 128, FFN: 6144,

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/tokenizer"
 )
 
@@ -25,9 +24,6 @@ var llamaCpp = map[string][]int32{
 func TestTokenizers(t *testing.T) {
 	texts := []string{sentence, "", " ", "  two  spaces\n\n and\ttabs ", "a", "int main() { return 0; }", strings.Repeat("the rest of the street ", 40), "\x00\xff"}
 	for _, s := range tiny() {
-		if !model.HasFolders(s.Arch) {
-			continue
-		}
 		a, err := tokenizer.FromGGUF(write(t, s, Options{}))
 		if err != nil {
 			t.Fatalf("%s: %v", s.Name, err)

@@ -24,6 +24,14 @@ func (t *planned) fill(dst []float32, seed uint64, gguf bool, r0, r1 int) {
 		}
 		return
 	}
+	if t.cell != nil {
+		for i := range dst {
+			p, r, c := t.cell(r0+i/t.cols, i%t.cols)
+			key := mix64(tensorKey(seed, p.gguf)+uint64(r)*golden) + uint64(c)*golden
+			fillRow(dst[i:i+1], key, float32(p.mean), float32(p.std/spread))
+		}
+		return
+	}
 	key := tensorKey(seed, t.gguf)
 	mean, scale := float32(t.mean-t.shift), float32(t.std/spread)
 	for r := r0; r < r1; r++ {

@@ -10,7 +10,6 @@ import (
 	"math"
 	"slices"
 
-	"github.com/grovellm/grove/internal/suffix"
 	"github.com/grovellm/grove/internal/textstore"
 	"github.com/grovellm/grove/sample"
 )
@@ -171,12 +170,7 @@ func (x *Text) gather(root int32, place Place, c context, row *Row, offTop bool,
 			list[i].lastTwice = before > 0 && x.follows(before, root) == token
 			list[i].share = float32(math.Log(1 / total))
 		}
-		edge, next := suffix.Edge{}, a.First(at.State)
-		for looked := 0; next >= 0 && looked < edgesMost; looked++ {
-			edge, next = a.Edge(next)
-			if longer >= 0 && a.Next(longer, edge.Token) >= 0 {
-				continue
-			}
+		for edge := range a.After(at.State, longer, edgesMost) {
 			i := x.indexOf(&list, row, edge.Token, depth)
 			f := &list[i]
 			if f.class == 0 || m == 0 {
@@ -184,11 +178,7 @@ func (x *Text) gather(root int32, place Place, c context, row *Row, offTop bool,
 				f.share = float32(math.Log(min(float64(max(a.Count(edge.To), 1))/total, 1)))
 			}
 		}
-		longer = at.State
-		at.State = a.Link(at.State)
-		if at.State > 0 {
-			at.Length = a.Length(at.State)
-		}
+		longer, at = at.State, a.Shorter(at)
 	}
 	list = x.recall(&n, place, row, list, depth)
 	var kept []sample.Candidate

@@ -69,9 +69,7 @@ func neutral(warm bool) (w Weights) {
 	}
 	for i := range matchClasses {
 		w[wShare+matchClasses+i] = 1
-		if !warm {
-			w[wSeen+i], w[wSeen+matchClasses+i] = longerMatch*float32(i), longerMatch*float32(i)
-		}
+		w[wSeen+i], w[wSeen+matchClasses+i] = longerMatch*float32(i), longerMatch*float32(i)
 	}
 	w[wBeyond] = 1
 	return w
@@ -79,9 +77,10 @@ func neutral(warm bool) (w Weights) {
 
 // Weights to begin with that are not 0 or 1. Measured with grove's draft model (best-first+text, no
 // controller, 20 prompts of go, math and prose): without longerMatch τ is 13 % lower on prose,
-// which repeats itself.
+// which repeats itself. Above temperature 0 it changes τ by −0.4 to 2.6 %, and a text that a memory
+// has is drafted in 4 rounds in place of 10.
 const (
-	longerMatch = 0.5 // what a continuation gains by each class of lengths of its n-gram, at temperature 0
+	longerMatch = 0.5 // what a continuation gains by each class of lengths of its n-gram
 	// logarithm of the interval of scores that draft.CoupledChances takes for tokens beyond the last candidate
 	coupledBeyond = 1.1
 )

@@ -3,8 +3,6 @@
 package textrank
 
 import (
-	"math"
-
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/internal/suffix"
 	"github.com/grovellm/grove/internal/textstore"
@@ -159,15 +157,6 @@ func (b *source) Below(t *tree.Tree, node int) []sample.Candidate {
 	}
 	b.lists[node] = list
 	return list
-}
-
-// FirstChance is the probability of the most probable candidate below a node of the last tree, 0
-// where there is none.
-func (b *Builder) FirstChance(node int) float64 {
-	if len(b.lists[node]) == 0 {
-		return 0
-	}
-	return math.Exp(b.lists[node][0].Score)
 }
 
 // Expected is the number of tokens that a tree is expected to get accepted, by a guide's

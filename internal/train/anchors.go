@@ -6,14 +6,14 @@ import (
 )
 
 // DrawAnchors draws n different places of the text with a number, from first to last, and returns
-// them in ascending order; fewer where there are fewer. Places where the text goes round in
-// circles, as a target's does at temperature 0, are taken with the share given: a head learns soon
-// to go on with them, and from each the same.
+// them in ascending order; fewer where there are fewer. Places where the text only
+// repeats itself, as a target's does at temperature 0, are taken with the share given: a head learns
+// soon to go on with them, and from each the same.
 func DrawAnchors(seed, number uint64, text []int32, first, last, block, n int, share float64) []int {
 	r := rand.New(rand.NewPCG(seed, number))
 	var all []int
 	for a := first; a <= last; a++ {
-		if share == 1 || !circles(text[:min(a+block, len(text))], a) || r.Float64() < share {
+		if share == 1 || !repeats(text[:min(a+block, len(text))], a) || r.Float64() < share {
 			all = append(all, a)
 		}
 	}
@@ -29,13 +29,13 @@ func DrawAnchors(seed, number uint64, text []int32, first, last, block, n int, s
 	return all[:n]
 }
 
-// longestCircle is the number of tokens that a repeated passage has at most.
-const longestCircle = 96
+// longestPeriod is the number of tokens that a repeated passage has at most.
+const longestPeriod = 96
 
-// circles reports whether the text after a place only repeats what came just before, not for the
+// repeats reports whether the text after a place only repeats what came just before, not for the
 // first time.
-func circles(text []int32, at int) bool {
-	for period := 1; period <= min(longestCircle, (at+1)/2); period++ {
+func repeats(text []int32, at int) bool {
+	for period := 1; period <= min(longestPeriod, (at+1)/2); period++ {
 		i := len(text) - 1
 		for i > at-period && text[i] == text[i-period] {
 			i--

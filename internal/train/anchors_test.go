@@ -10,11 +10,11 @@ import (
 )
 
 // Anchors are different, ascending, within bounds, and as many as asked for where there are so
-// many; without a share for circles none lies where the text repeats itself, by the definition.
+// many; without a share for repeats none lies where the text repeats itself, by the definition.
 func TestDrawAnchors(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.SliceOfN(rapid.Int32Range(0, 2), 4, 80).Draw(t, "text")
-		if rapid.Bool().Draw(t, "circles") {
+		if rapid.Bool().Draw(t, "repeats") {
 			period := rapid.SliceOfN(rapid.Int32Range(0, 9), 1, 6).Draw(t, "period")
 			for range rapid.IntRange(1, 12).Draw(t, "times") {
 				text = append(text, period...)
@@ -32,7 +32,7 @@ func TestDrawAnchors(t *testing.T) {
 		// from a period before the anchor to the end of its block, all is as a period before
 		repeated := func(at int) bool {
 			end := min(at+block, len(text))
-			for p := 1; p <= longestCircle && 2*p <= at+1; p++ {
+			for p := 1; p <= longestPeriod && 2*p <= at+1; p++ {
 				if slices.Equal(text[at+1-p:end], text[at+1-2*p:end-p]) {
 					return true
 				}
@@ -47,17 +47,17 @@ func TestDrawAnchors(t *testing.T) {
 		}
 		got := DrawAnchors(seed, 1, text, first, last, block, len(text), 0)
 		if len(fresh) > 0 && !slices.Equal(got, fresh) || len(got) == 0 {
-			t.Fatalf("anchors outside circles are %v, want %v", got, fresh)
+			t.Fatalf("anchors outside repeats are %v, want %v", got, fresh)
 		}
 	})
 }
 
-// Of the places in circles about the share given may be drawn, of the others all; what is drawn
+// Of the places in repeats about the share given may be drawn, of the others all; what is drawn
 // depends on seed and number.
-func TestCirclesShare(t *testing.T) {
+func TestRepeatsShare(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
-		period := rapid.IntRange(1, longestCircle).Draw(t, "period")
+		period := rapid.IntRange(1, longestPeriod).Draw(t, "period")
 		fresh := rapid.IntRange(10, 60).Draw(t, "fresh")
 		var text []int32
 		for i := range fresh + 2*period + 400 {
@@ -74,15 +74,15 @@ func TestCirclesShare(t *testing.T) {
 		if b := DrawAnchors(7, number, text, first, last, block, len(text), share); !slices.Equal(a, b) {
 			t.Fatalf("anchors %v, and %v when drawn again", a, b)
 		}
-		// The circle is closed where what is before the anchor, itself included, is two periods.
+		// The text repeats itself where what is before the anchor, itself included, is two periods.
 		begin := fresh + 2*period - 1
 		before, _ := slices.BinarySearch(a, begin)
 		if before != begin-first {
-			t.Fatalf("%d of the %d places before the circle are drawn: %v", before, begin-first, a)
+			t.Fatalf("%d of the %d places before the repeats are drawn: %v", before, begin-first, a)
 		}
 		in := float64(last - begin + 1)
 		if got := float64(len(a) - before); math.Abs(got-share*in) > 6*math.Sqrt(share*(1-share)*in)+1 {
-			t.Fatalf("%g of %g places in the circle are drawn, want a share of %.2f", got, in, share)
+			t.Fatalf("%g of %g places in the repeats are drawn, want a share of %.2f", got, in, share)
 		}
 		if share > 0.1 && share < 0.9 { // 400 places at least: no two draws are the same
 			if b := DrawAnchors(7, number+1, text, first, last, block, len(text), share); slices.Equal(a, b) {

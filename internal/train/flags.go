@@ -16,13 +16,36 @@ type HeadFlags interface {
 	Train(ctx context.Context, j Job, name string) error
 }
 
+// TextFlags are the flags of all kinds of heads.
+type TextFlags struct {
+	TrainOn *string `recipe:"Text" enum:"generated,corpus" help:"Learn from what the target generates after passages of the text, or from the text as it is." placeholder:"generated|corpus" group:"Training"`
+	Only    *string `help:"Train on this source of the text only, or on what the target generates from it." placeholder:"SOURCE" group:"Training"`
+	Steps   *int    `help:"Steps of the optimiser." placeholder:"N" group:"Training"`
+	Rows    *int    `help:"Texts of a step, a multiple of 4." placeholder:"N" group:"Training"`
+	Seed    *uint64 `help:"Seed of first weights, and of the order of texts and positions." placeholder:"N" group:"Training"`
+}
+
+// LayerFlags are the flags of heads that have layers of their own shape.
+type LayerFlags struct {
+	FFN      *int     `name:"ffn" help:"Width of the MLPs, a multiple of 32." placeholder:"N" group:"Shape"`
+	Heads    *int     `help:"Attention heads." placeholder:"N" group:"Shape"`
+	KVHeads  *int     `name:"kv-heads" help:"Key/value heads." placeholder:"N" group:"Shape"`
+	HeadDim  *int     `name:"head-dim" help:"Dimensions of an attention head." placeholder:"N" group:"Shape"`
+	RopeBase *float64 `help:"Base of the rotary position encoding." placeholder:"B" group:"Shape"`
+}
+
 // SetFlags sets in a recipe what flags give, both pointers to structs: pointers that are not nil,
 // lists that are not empty, and all that is neither. A flag goes to the recipe's field of its own
-// name, or to that which its tag `recipe:"A.B"` names; `recipe:"-"` leaves it out.
+// name, or to that which its tag `recipe:"A.B"` names; `recipe:"-"` leaves it out. Those of an
+// embedded struct are as the struct's that embeds it.
 func SetFlags(recipe, flags any) {
 	to, from := reflect.ValueOf(recipe).Elem(), reflect.ValueOf(flags).Elem()
 	for i := range from.NumField() {
 		f, v := from.Type().Field(i), from.Field(i)
+		if f.Anonymous && f.Tag.Get("recipe") != "-" {
+			SetFlags(recipe, v.Addr().Interface())
+			continue
+		}
 		name := cmp.Or(f.Tag.Get("recipe"), f.Name)
 		field := to
 		for part := range strings.SplitSeq(name, ".") {

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"os"
 	"strings"
 
 	"github.com/grovellm/grove/internal/gemm"
@@ -207,6 +208,13 @@ func FingerprintModel(m *model.Model) string {
 		}
 	}
 	return hex.EncodeToString(h.Sum(nil)[:16])
+}
+
+// FingerprintFile tells the contents of a file apart from others.
+func FingerprintFile(path string) (string, error) {
+	b, err := os.ReadFile(path)
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:16]), err
 }
 
 // TapsFor are the layers that a head reads of a target of so many: low, middle and high ones, as

@@ -328,17 +328,17 @@ func (t Trained) Table(name string, rows, cols int) (nn.Table, error) {
 	return t.Params.Matrix(name, rows, cols)
 }
 
-// Apprentice is the learner of a stage of a job that makes a drafter's part.
-type Apprentice interface {
+// HeadTrainer is a Learner whose weights are a part of a drafter.
+type HeadTrainer interface {
 	Learner
 	Title(name string) string
 	Finish(ctx context.Context, dir string) error // what comes after the last step
 	Export(dir, name string, text *Corpus) error
 }
 
-// Teach takes a learner, which open makes of the job's text, through its course in DIR/NAME, and
-// exports what has become of it.
-func (j *Job) Teach(ctx context.Context, name string, c Course, open func(text *Corpus) (Apprentice, error)) error {
+// TrainHead trains what open makes of the job's text in DIR/NAME, through its course, and exports
+// it.
+func (j *Job) TrainHead(ctx context.Context, name string, c Course, open func(text *Corpus) (HeadTrainer, error)) error {
 	text, err := j.OpenCorpus(ctx)
 	if err != nil {
 		return err

@@ -26,7 +26,7 @@ type HeadText struct {
 
 	Rows      int     // texts of a step
 	MicroRows int     // texts whose activations live at a time; divides Rows, and Rows/2 where there are long ones
-	Circles   float64 // share of the places that are taken where a text goes round in circles
+	Repeats   float64 `json:"Circles"` // share of the places that are taken where a text only repeats itself
 
 	Held Generated // held-out text of each validation source, for measures on the way
 }
@@ -37,7 +37,7 @@ func DefaultHeadText() HeadText {
 		Text:  "generated",
 		Short: Generated{Files: 28, Texts: 512, Prompt: 192, Length: 512, Greedy: 0.5},
 		Long:  Generated{Files: 3, Texts: 512, Prompt: 704, Length: 1024, Greedy: 0.5}, LongEvery: 8,
-		Rows: 4, MicroRows: 2, Circles: 0.5,
+		Rows: 4, MicroRows: 2, Repeats: 0.5,
 		Held: Generated{Files: 1, Texts: 64, Prompt: 192, Length: 512, Greedy: 1},
 	}
 }
@@ -54,8 +54,8 @@ func (t *HeadText) check() error {
 			t.Long.Length, t.LongEvery, t.Rows/2, t.MicroRows)
 	case !slices.Contains([]string{"generated", "corpus"}, t.Text):
 		return fmt.Errorf("text %q: want generated or corpus", t.Text)
-	case !(t.Circles >= 0 && t.Circles <= 1):
-		return fmt.Errorf("circles %g: want a share, 0 to 1", t.Circles)
+	case !(t.Repeats >= 0 && t.Repeats <= 1):
+		return fmt.Errorf("a share %g of repeated positions: want 0 to 1", t.Repeats)
 	case t.Short.Files < 1 || t.Short.Texts < 1:
 		return fmt.Errorf("%d files of %d texts: want one or more", t.Short.Files, t.Short.Texts)
 	case t.Short.Prompt < 2 || t.Short.Length < t.Short.Prompt+2:

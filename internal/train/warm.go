@@ -81,8 +81,8 @@ func Unit(v []float32) []float32 {
 }
 
 // Begin is what makes the parameters of a head begin as its target's.
-func (h *OverTarget) Begin() *Warming {
-	return &Warming{Head: ByName(h.Params), target: &h.Target}
+func (h *OverTarget) Begin() *WarmStart {
+	return &WarmStart{Head: ByName(h.Params), target: &h.Target}
 }
 
 // ByName is parameters by their names.
@@ -94,15 +94,15 @@ func ByName(params *nn.Params) map[string]*nn.Param {
 	return m
 }
 
-// Warming makes the parameters of a head begin as what those of its target are.
-type Warming struct {
+// WarmStart makes the parameters of a head begin as what those of its target are.
+type WarmStart struct {
 	Head   map[string]*nn.Param
 	Err    error // of the first tensor that the target has not, or not as the head has it
 	target *Frozen
 }
 
 // of is a tensor of the target; one of nothing where it has none.
-func (w *Warming) of(name string) *nn.Param {
+func (w *WarmStart) of(name string) *nn.Param {
 	p, ok := w.target.weights(name)
 	if !ok {
 		if w.Err == nil {
@@ -114,10 +114,10 @@ func (w *Warming) of(name string) *nn.Param {
 }
 
 // Copy makes a tensor what one of the target is.
-func (w *Warming) Copy(name, from string) { copy(w.Head[name].Data, w.of(from).Data) }
+func (w *WarmStart) Copy(name, from string) { copy(w.Head[name].Data, w.of(from).Data) }
 
 // Fuse makes a projection of joined taps their mean, beside a little of what was drawn.
-func (w *Warming) Fuse(name string, drawn float32) {
+func (w *WarmStart) Fuse(name string, drawn float32) {
 	fc := w.Head[name]
 	taps := fc.Cols / fc.Rows
 	for i := range fc.Data {
@@ -131,7 +131,7 @@ func (w *Warming) Fuse(name string, drawn float32) {
 }
 
 // Fit makes a matrix the best linear function from x to y.
-func (w *Warming) Fit(name string, x, y [][]float32) error {
+func (w *WarmStart) Fit(name string, x, y [][]float32) error {
 	m, err := Regress(x, y)
 	if err != nil {
 		return err
@@ -151,7 +151,7 @@ func Solved(p *nn.Param, m *mat.Dense, from int) {
 
 // MeanNorm makes a norm the mean of those before the attention of some blocks: what it normalises
 // is to be read by layers that begin as these.
-func (w *Warming) MeanNorm(name string, blocks []int) {
+func (w *WarmStart) MeanNorm(name string, blocks []int) {
 	norm := w.Head[name]
 	clear(norm.Data)
 	for _, b := range blocks {
@@ -162,7 +162,7 @@ func (w *Warming) MeanNorm(name string, blocks []int) {
 }
 
 // Block copies a block of the target.
-func (w *Warming) Block(layer, b int) {
+func (w *WarmStart) Block(layer, b int) {
 	name := func(part string) (head, target string) {
 		return fmt.Sprintf("blk.%d.%s.weight", layer, part), fmt.Sprintf("blk.%d.%s.weight", b, part)
 	}
@@ -175,7 +175,7 @@ func (w *Warming) Block(layer, b int) {
 
 // MLP makes the MLP of a layer that of some blocks, of whose units it takes those whose weights are
 // longest.
-func (w *Warming) MLP(layer int, blocks ...int) {
+func (w *WarmStart) MLP(layer int, blocks ...int) {
 	name := func(layer int, part string) string { return fmt.Sprintf("blk.%d.%s.weight", layer, part) }
 	gate, up, down := w.Head[name(layer, "ffn_gate")], w.Head[name(layer, "ffn_up")], w.Head[name(layer, "ffn_down")]
 	type unit struct {

@@ -134,6 +134,27 @@ func (b *Builder) has(t *tree.Tree, node, rank int) bool {
 	return c.Score > math.Inf(-1) // not so NaN
 }
 
+// FirstChance is the probability of the most probable candidate below a node of the last tree, 0 where there is none.
+func (b *Builder) FirstChance(node int) float64 {
+	if len(b.lists[node]) == 0 {
+		return 0
+	}
+	return math.Exp(b.lists[node][0].Score)
+}
+
+// Chance is the probability that a node is accepted if its parent is: as a guide has measured it, or without one as the drafter has
+// it. It is 0 where the drafter's number is none.
+func Chance(g draft.Guide, depth int, logProb float32) float32 {
+	p := float32(math.Exp(float64(logProb)))
+	if g != nil {
+		p = g.Chance(depth, logProb)
+	}
+	if !(p > 0) { // NaN too
+		return 0
+	}
+	return min(p, 1)
+}
+
 // entry is a node whose child of a rank may be added.
 type entry struct {
 	score float64

@@ -5,63 +5,24 @@ Run it in this folder with PyTorch 1.13 or later.
 
 import json
 import os
+import sys
 
 import torch
 from torch import nn
+
+sys.path.insert(0, "../../../internal/testdata")
+from llama import MLP, Attention, Norm  # noqa: E402
 
 HIDDEN, HEADS, KV_HEADS, FFN, VOCAB, EPS, BASE, K = 16, 2, 1, 24, 20, 1e-5, 10000.0, 2
 TOKENS = [3, 1, 4, 1, 5, 9, 2]  # of the rows of text
 DRAFT = [6, 5]  # of a block below them
 
 
-class Attention(nn.Module):
-    def __init__(self):
-        super().__init__()
-        dim = HIDDEN // HEADS
-        self.q_proj = nn.Linear(HIDDEN, HEADS * dim)
-        self.k_proj = nn.Linear(HIDDEN, KV_HEADS * dim)
-        self.v_proj = nn.Linear(HIDDEN, KV_HEADS * dim)
-        self.o_proj = nn.Linear(HEADS * dim, HIDDEN, bias=False)
-
-    def forward(self, x, mask):
-        n, dim = x.shape[0], HIDDEN // HEADS
-        angle = torch.outer(torch.arange(n), BASE ** (-torch.arange(0, dim, 2) / dim)).repeat(1, 2)
-
-        def turned(v):
-            v = v.view(n, -1, dim).transpose(0, 1)
-            half = torch.cat((-v[..., dim // 2 :], v[..., : dim // 2]), dim=-1)
-            return v * angle.cos() + half * angle.sin()
-
-        q, k = turned(self.q_proj(x)), turned(self.k_proj(x)).repeat(HEADS // KV_HEADS, 1, 1)
-        v = self.v_proj(x).view(n, KV_HEADS, dim).transpose(0, 1).repeat(HEADS // KV_HEADS, 1, 1)
-        scores = (q @ k.transpose(1, 2) / dim**0.5).masked_fill(~mask, float("-inf"))
-        return self.o_proj((scores.softmax(-1) @ v).transpose(0, 1).reshape(n, HIDDEN))
-
-
-class MLP(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.gate_proj = nn.Linear(HIDDEN, FFN, bias=False)
-        self.up_proj = nn.Linear(HIDDEN, FFN, bias=False)
-        self.down_proj = nn.Linear(FFN, HIDDEN, bias=False)
-
-    def forward(self, x):
-        return self.down_proj(nn.functional.silu(self.gate_proj(x)) * self.up_proj(x))
-
-
-class Norm(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.weight = nn.Parameter(1 + 0.3 * torch.randn(HIDDEN))
-
-    def forward(self, x):
-        return self.weight * x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + EPS)
-
-
 class Layer(nn.Module):
     def __init__(self):
         super().__init__()
-        self.self_attn, self.mlp, self.post_attention_layernorm = Attention(), MLP(), Norm()
+        self.self_attn = Attention(HIDDEN, HIDDEN, HEADS, KV_HEADS, BASE, True)
+        self.mlp, self.post_attention_layernorm = MLP(HIDDEN, FFN), Norm(HIDDEN, EPS)
 
     def forward(self, x, mask):
         x = x + self.self_attn(x, mask)

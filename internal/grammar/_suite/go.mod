@@ -7,6 +7,9 @@ require (
 	github.com/santhosh-tekuri/jsonschema/v6 v6.0.3
 )
 
-require golang.org/x/text v0.43.0 // indirect
+require (
+	github.com/rivo/uniseg v0.4.7 // indirect
+	golang.org/x/text v0.43.0 // indirect
+)
 
 replace github.com/grovellm/grove => ../../..

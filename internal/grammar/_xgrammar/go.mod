@@ -4,6 +4,9 @@ go 1.26.0
 
 require github.com/grovellm/grove v0.0.0
 
-require golang.org/x/text v0.43.0 // indirect
+require (
+	github.com/rivo/uniseg v0.4.7 // indirect
+	golang.org/x/text v0.43.0 // indirect
+)
 
 replace github.com/grovellm/grove => ../../..

@@ -4,6 +4,7 @@ import (
 	"reflect"
 	"testing"
 
+	"github.com/grovellm/grove/internal/train"
 	"github.com/grovellm/grove/internal/train/traintest"
 )
 
@@ -20,7 +21,7 @@ func TestFlags(t *testing.T) {
 		{Flags{Version: &two}, func(r *Recipe) { *r = NewRecipe(2) }},
 		{Flags{TestSteps: &two, Decay: &half}, func(r *Recipe) { r.TestSteps, r.Decay = 2, 0.5 }},
 		{Flags{From: []int{-1}, Taps: []int{0, 2, 4}}, func(r *Recipe) { r.From, r.Taps = nil, []int{0, 2, 4} }},
-		{Flags{From: []int{4, 5}, DraftVocab: &three, Only: &source},
+		{Flags{From: []int{4, 5}, DraftVocab: &three, TextFlags: train.TextFlags{Only: &source}},
 			func(r *Recipe) { r.From, r.DraftVocab, r.Only = []int{4, 5}, 3, "go" }},
 	} {
 		want := NewRecipe(3)

@@ -9,7 +9,7 @@ import (
 	"github.com/grovellm/grove/nn"
 )
 
-// Head is an EAGLE head in training over a frozen target (reference specblock.md §5.4).
+// Head is an EAGLE head in training over a frozen target (EAGLE-3, arXiv 2503.01840: training-time test).
 //
 // Every token of a text but the first is an entry: its embedding, and the feature of the token
 // before it, made of the target's taps. The row of an entry learns what the target says next; all

@@ -141,7 +141,7 @@ func TestTrainingTimeTest(t *testing.T) {
 		}
 		h.Init(rapid.Uint64().Draw(t, "seed"))
 		length := rapid.IntRange(r.TestSteps+3, 16).Draw(t, "length")
-		var l lesson
+		var l example
 		for range rapid.IntRange(1, 3).Draw(t, "texts") {
 			l.texts = append(l.texts, rapid.SliceOfN(rapid.Int32Range(0, 59), length, length).Draw(t, "text"))
 			places := rapid.SliceOfNDistinct(rapid.IntRange(1, length-2), 1, 4, rapid.ID[int]).Draw(t, "places")
@@ -159,7 +159,7 @@ func TestTrainingTimeTest(t *testing.T) {
 		var want nn.Loss
 		for i, text := range l.texts {
 			one := func(p, step int) {
-				part := lesson{texts: [][]int32{text[:p+step+2]}, places: [][]int{{p}}, later: [][]int{{p}}}
+				part := example{texts: [][]int32{text[:p+step+2]}, places: [][]int{{p}}, later: [][]int{{p}}}
 				alone := goal{scale: make([]float32, step+1), hard: o.hard, states: o.states}
 				alone.scale[step] = o.scale[step]
 				want.Add(h.gradient(&part, alone))

@@ -50,9 +50,9 @@ func (l *learner) Work() (tokens int, operations float64) {
 		(learn*4+said*2)*float64(c.DraftVocab*c.Hidden))
 }
 
-// goal weighs the test steps of a lesson: each the mean of its rows, times Decay^step, of all such
+// goal weighs the test steps of an example: each the mean of its rows, times Decay^step, of all such
 // means the mean.
-func (r *Recipe) goal(l *lesson) goal {
+func (r *Recipe) goal(l *example) goal {
 	o := goal{hard: 1}
 	if r.Version == 2 {
 		o.states, o.hard = 1, 0.1
@@ -77,10 +77,10 @@ func (r *Recipe) goal(l *lesson) goal {
 func (l *learner) Gradient(step int) (nn.Loss, error) {
 	r := l.r
 	d, first, texts := l.Step(step)
-	all := lesson{texts: texts, noise: r.noise(step, d.Length)}
+	all := example{texts: texts, noise: r.noise(step, d.Length)}
 	for i, text := range texts {
 		seed, number := r.Seed<<32+uint64(d.Length), uint64(first+i)
-		places := train.DrawAnchors(seed, number, text, d.First, d.Length-2, r.TestSteps, r.Places, r.Circles)
+		places := train.DrawAnchors(seed, number, text, d.First, d.Length-2, r.TestSteps, r.Places, r.Repeats)
 		all.places = append(all.places, places)
 		all.later = append(all.later, spread(places, d.Length-1-r.TestSteps, r.Later))
 	}
@@ -94,8 +94,8 @@ func (l *learner) Gradient(step int) (nn.Loss, error) {
 }
 
 // noise is what EAGLE-2's features are shaken with, so that a head gets used to features that are
-// its own: uniform, of width 0.2 at 512 tokens and less in longer texts (reference specblock.md
-// §5.1). EAGLE-3 has none.
+// its own: uniform, of width 0.2 at 512 tokens and less in longer texts, as in
+// the authors' code. EAGLE-3 has none.
 func (r *Recipe) noise(step, length int) func(g nn.Mat) {
 	if r.Version != 2 {
 		return nil

@@ -50,7 +50,7 @@ func (h *Head) measure(t *train.HeldText) (*chains, error) {
 	h.Tape.Detach()
 	m := new(chains)
 	err := t.Each(train.HeldTexts, train.HeldTokens, heldDepth, func(text []int32, places []int) error {
-		l := lesson{texts: [][]int32{text}, places: [][]int{places}}
+		l := example{texts: [][]int32{text}, places: [][]int{places}}
 		m.loss.Add(h.loss(&l, goal{scale: []float32{1}, hard: 1}))
 		m.add(text, places, h.draft(text, places))
 		rounds, tokens, err := h.rounds(text, t.Prompt, len(places), &heldTree, heldTree.N)

@@ -10,7 +10,7 @@ import (
 	"github.com/grovellm/grove/shortlist"
 )
 
-// Router is a router in training (paper 001 §4.2, appendix A.2). It learns by binary cross-entropy
+// Router is a router in training (DynaSpec §4.2, appendix A.2). It learns by binary cross-entropy
 // which clusters hold any of the tokens that a drafter finds likeliest, from what the drafter's row
 // reads: a token and a feature.
 type Router struct {
@@ -49,7 +49,7 @@ func NewRouter(c shortlist.RouterConfig, clusters [][]int32, vocab int, embed nn
 
 // Init draws the weights, and begins the clusters' scores as the log-odds of how often each was
 // right in what was seen.
-func (r *Router) Init(seed uint64, s *sightings, top int) {
+func (r *Router) Init(seed uint64, s *draftRows, top int) {
 	train.Initialise(r.Params, seed, 1)
 	for _, p := range r.Params.All() {
 		switch p.Name {
@@ -77,6 +77,53 @@ func (r *Router) Init(seed uint64, s *sightings, top int) {
 	r.Pack()
 }
 
+// InitOutputs makes a router that reads outputs begin with the mean logits of its clusters, as far as
+// the directions in which their rows differ most tell them: a half of its units has the products
+// with these, the other half their negatives, and gelu(x) − gelu(−x) is x. So it also knows clusters
+// that training hardly shows.
+func (r *Router) InitOutputs(head *shortlist.Head, clusters [][]int32) error {
+	hidden, row := r.net.Hidden, make([]float32, r.net.Hidden)
+	means := make([][]float32, len(clusters))
+	for c, tokens := range clusters {
+		means[c] = make([]float32, hidden)
+		for _, token := range tokens {
+			head.W.Row(row, int(head.Row(token)))
+			for i, x := range row {
+				means[c][i] += x / float32(len(tokens))
+			}
+		}
+	}
+	basis, err := train.Principal(hidden, means)
+	if err != nil {
+		return err
+	}
+	params := train.ByName(r.Params)
+	if head.Norm != nil {
+		copy(params["router.hidden_norm.weight"].Data, head.Norm.Weight)
+	}
+	in, out := params["router.in.weight"], params["router.out.weight"]
+	units := min(r.net.Width/2, hidden)
+	for u := range units {
+		direction := hidden - 1 - u // eigenvectors come in order of rising eigenvalues
+		up, down := train.Row(in, u), train.Row(in, units+u)
+		clear(up)
+		clear(down)
+		for i := range hidden {
+			v := float32(basis.At(i, direction))
+			up[r.net.Embed+i], down[r.net.Embed+i] = v, -v
+		}
+		for c, mean := range means {
+			product := float32(0)
+			for i, x := range mean {
+				product += x * float32(basis.At(i, direction))
+			}
+			out.Data[c*out.Cols+u], out.Data[c*out.Cols+units+u] = product, -product
+		}
+	}
+	r.Pack()
+	return nil
+}
+
 // Pack makes the router compute with its parameters as they stand.
 func (r *Router) Pack() { r.Params.Pack(r.tape.Products()) }
 
@@ -91,7 +138,7 @@ func (r *Router) label(dst []float32, tokens []int32) {
 }
 
 // run scores the clusters for rows that were seen.
-func (r *Router) run(s *sightings, from, to int) nn.Mat {
+func (r *Router) run(s *draftRows, from, to int) nn.Mat {
 	hidden := r.net.Hidden
 	embed := r.tokens.Mat(to-from, r.net.Embed)
 	for i, token := range s.tokens[from:to] {
@@ -106,7 +153,7 @@ func (r *Router) run(s *sightings, from, to int) nn.Mat {
 // gradient adds the gradient of the rows' mean loss to the parameters', and returns the loss. A
 // row's is the sum over all clusters of the binary cross-entropy, over the number of tokens that
 // are kept of a row.
-func (r *Router) gradient(s *sightings, top int) nn.Loss {
+func (r *Router) gradient(s *draftRows, top int) nn.Loss {
 	r.tape.Reset()
 	r.tape.Attach()
 	n := len(s.tokens)

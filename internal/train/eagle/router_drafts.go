@@ -15,7 +15,7 @@ import (
 )
 
 // drafts is an EAGLE head at work after text of its target's, as it serves: what a router sees of it, and what it should have listed
-// (paper 001, appendix A.2).
+// (DynaSpec, appendix A.2).
 type drafts struct {
 	target *model.Model
 	head   *eagle.Network
@@ -38,8 +38,8 @@ func newDrafts(target *model.Model, head *eagle.Network, top int, output bool) *
 	return &drafts{target: target, head: head, top: top, output: output, pass: target.NewPass(), exec: nn.NewExec(target.Pool()), text: target.NewCache(), own: pages.NewCache()}
 }
 
-// sightings are rows of drafts.
-type sightings struct {
+// draftRows are rows of drafts.
+type draftRows struct {
 	tokens   []int32
 	steps    []int     // of the draft: 0 is a row of the text
 	features []float32 // of each row: what a router reads beside its token
@@ -47,13 +47,13 @@ type sightings struct {
 	chance   []float32 // their probabilities
 }
 
-func (s *sightings) reset() {
+func (s *draftRows) reset() {
 	s.tokens, s.steps, s.features, s.best, s.chance = s.tokens[:0], s.steps[:0], s.features[:0], s.best[:0], s.chance[:0]
 }
 
 // see drafts after tokens of a text: rows of the text at places, and below some of those, later, chains of the head's own, so many
 // steps in all. A chain's tokens are drawn from the head's likeliest by their probability, as most nodes of trees are taken.
-func (d *drafts) see(text []int32, places, later []int, steps int, r *rand.Rand, into *sightings) error {
+func (d *drafts) see(text []int32, places, later []int, steps int, r *rand.Rand, into *draftRows) error {
 	g, x, err := d.read(text)
 	if err != nil {
 		return err
@@ -66,7 +66,7 @@ func (d *drafts) see(text []int32, places, later []int, steps int, r *rand.Rand,
 	}
 	d.keep(into, 0, tokens, pick(&d.in, g, rows), pick(&d.out, x, rows))
 
-	// Of each chain its last node, that node's row in x and its number among the sightings.
+	// Of each chain its last node, that node's row in x and its number among the draftRows.
 	var nodes, at, seen []int
 	for _, p := range later {
 		if i, ok := slices.BinarySearch(places, p); ok {
@@ -130,7 +130,7 @@ func pick(buf *nn.Buffer, m nn.Mat, rows []int) nn.Mat {
 }
 
 // keep takes down rows of a step.
-func (d *drafts) keep(into *sightings, step int, tokens []int32, features, states nn.Mat) {
+func (d *drafts) keep(into *draftRows, step int, tokens []int32, features, states nn.Mat) {
 	first := len(into.best)
 	into.best = append(into.best, make([]int32, len(tokens)*d.top)...)
 	into.chance = append(into.chance, make([]float32, len(tokens)*d.top)...)
@@ -166,7 +166,7 @@ func (d *drafts) rank(logits []float32, best []int32, chance []float32) {
 }
 
 // draw draws one of a row's best tokens.
-func (d *drafts) draw(s *sightings, row int, r *rand.Rand) int32 {
+func (d *drafts) draw(s *draftRows, row int, r *rand.Rand) int32 {
 	best, chance := s.best[row*d.top:(row+1)*d.top], s.chance[row*d.top:(row+1)*d.top]
 	sum := float32(0)
 	for _, p := range chance {

@@ -2,11 +2,8 @@ package eagle
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"math/rand/v2"
-	"os"
 
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/draft/eagle"
@@ -26,8 +23,8 @@ type routerLearner struct {
 	source  string // fingerprint of head and target
 	*train.HeadTexts
 
-	seen sightings            // of a step
-	held map[string]sightings // of held-out text, by source
+	seen draftRows            // of a step
+	held map[string]draftRows // of held-out text, by source
 }
 
 // newRouterLearner opens a head of the job's target and makes the texts that are not there yet.
@@ -42,12 +39,11 @@ func newRouterLearner(ctx context.Context, j *train.Job, r *RouterRecipe, head s
 	if err != nil {
 		return nil, err
 	}
-	b, err := os.ReadFile(head)
+	sum, err := train.FingerprintFile(head)
 	if err != nil {
 		return nil, err
 	}
-	sum := sha256.Sum256(b)
-	l.source = hex.EncodeToString(sum[:16]) + train.FingerprintModel(m)
+	l.source = sum + train.FingerprintModel(m)
 	l.target, l.drafts = m, newDrafts(m, h, r.Top, r.Output)
 	return l, l.begin()
 }
@@ -77,7 +73,14 @@ func (l *routerLearner) begin() error {
 		}
 	}
 	l.router.Init(l.r.Seed, &l.seen, l.r.Top)
-	return nil
+	if !l.r.Output {
+		return nil
+	}
+	head, err := shortlist.NewHead(&net.Head, net.Norm, net.Tokens, vocab)
+	if err != nil {
+		return err
+	}
+	return l.router.InitOutputs(head, l.routing.Clusters)
 }
 
 // see adds the drafts of a step to those seen.
@@ -86,7 +89,7 @@ func (l *routerLearner) see(step int) error {
 	d, first, texts := l.Step(step)
 	for i, text := range texts {
 		seed, number := r.Seed<<32+uint64(d.Length), uint64(first+i)
-		places := train.DrawAnchors(seed, number, text, d.First, d.Length-2, 1, r.Places, r.Circles)
+		places := train.DrawAnchors(seed, number, text, d.First, d.Length-2, 1, r.Places, r.Repeats)
 		later := spread(places, d.Length-2, r.Later)
 		if err := l.drafts.see(text, places, later, r.DraftSteps, rand.New(rand.NewPCG(seed+1, number)), &l.seen); err != nil {
 			return err

@@ -41,9 +41,9 @@ func (l *routerLearner) Validate() (losses, figures map[string]float64, err erro
 
 // hold drafts after held-out text.
 func (l *routerLearner) hold() error {
-	held := map[string]sightings{}
+	held := map[string]draftRows{}
 	for _, t := range l.HeadTexts.Sources {
-		var s sightings
+		var s draftRows
 		r := rand.New(rand.NewPCG(l.r.Seed, 1))
 		for i := range min(routerTexts, len(t.Tokens)/t.Length) {
 			text := t.Tokens[i*t.Length : (i+1)*t.Length]
@@ -68,7 +68,7 @@ type routed struct {
 	recall, first, mass, size [2]float64
 }
 
-func (r *Router) measure(s *sightings, routing *shortlist.Routing, top int) *routed {
+func (r *Router) measure(s *draftRows, routing *shortlist.Routing, top int) *routed {
 	r.tape.Detach()
 	m := new(routed)
 	n := len(s.tokens)

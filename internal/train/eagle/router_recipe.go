@@ -93,7 +93,7 @@ func TrainRouter(ctx context.Context, j train.Job, name, head string, r RouterRe
 	if err := r.check(); err != nil {
 		return err
 	}
-	return j.Teach(ctx, name, r.Course, func(text *train.Corpus) (train.Apprentice, error) {
+	return j.TrainHead(ctx, name, r.Course, func(text *train.Corpus) (train.HeadTrainer, error) {
 		return newRouterLearner(ctx, &j, &r, head, text)
 	})
 }

@@ -99,7 +99,7 @@ func TestRouter(t *testing.T) {
 
 // What a router is shown is what the head says as it serves: the likeliest token after each place
 // is the first that its drafter drafts there, and the rows of drafts go on from it.
-func TestSightingsAreDrafts(t *testing.T) {
+func TestDraftRowsAreDrafts(t *testing.T) {
 	j := traintest.JobWithTarget(t)
 	m := j.Target
 	rapid.Check(t, func(t *rapid.T) {
@@ -114,7 +114,7 @@ func TestSightingsAreDrafts(t *testing.T) {
 		const top, steps = 3, 4
 		output := rapid.Bool().Draw(t, "output")
 		d := newDrafts(m, n, min(top, n.DraftVocab), output)
-		var s sightings
+		var s draftRows
 		places := []int{1, len(text) - 2}
 		if places[0] == places[1] {
 			places = places[:1]
@@ -203,7 +203,7 @@ func TestRouterLoss(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var s sightings
+		var s draftRows
 		for range rapid.IntRange(1, 6).Draw(t, "rows") {
 			s.tokens = append(s.tokens, rng.Int32N(vocab))
 			for range hidden {

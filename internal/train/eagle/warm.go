@@ -7,6 +7,8 @@ import (
 	"slices"
 
 	"github.com/grovellm/grove/draft/eagle"
+	"github.com/grovellm/grove/gguf"
+	"github.com/grovellm/grove/internal/gemm"
 	"github.com/grovellm/grove/internal/train"
 )
 
@@ -17,8 +19,8 @@ import (
 // block, which turns nearly such rows into such states. Of an EAGLE-2 head, or a native one, fc reads embedding and state, and is that
 // function by itself; what comes after it begins small.
 
-// warmth is a head whose layer is to begin as something.
-type warmth struct {
+// warmStart is a head whose layer is to begin as something.
+type warmStart struct {
 	*train.OverTarget
 	net *eagle.Network
 }
@@ -26,7 +28,7 @@ type warmth struct {
 // Warm makes the first layer of a head over a target begin as the linear function, and its MLP as the longest units of those of some blocks.
 // first is the first token of the texts that is an example.
 func Warm(over *train.OverTarget, net *eagle.Network, from []int, seed uint64, texts [][]int32, first int) error {
-	h := &warmth{over, net}
+	h := &warmStart{over, net}
 	w := h.Begin()
 	s := h.samples(texts, first)
 	w.Copy("blk.0.ffn_norm.weight", fmt.Sprintf("blk.%d.ffn_norm.weight", from[0]))
@@ -45,7 +47,7 @@ func Warm(over *train.OverTarget, net *eagle.Network, from []int, seed uint64, t
 
 // warm2 solves for fc of an EAGLE-2 head, whose features and outputs are states after the target's last norm; a native one has norms
 // before fc, which begin as ones, and the target's last norm after the layer.
-func (h *warmth) warm2(w *train.Warming, s *samples, _ *rand.Rand) error {
+func (h *warmStart) warm2(w *train.WarmStart, s *samples, _ *rand.Rand) error {
 	norm := func(v []float32) []float32 { // as the target's last leaves it
 		u := train.Unit(v)
 		for i, g := range h.net.GNorm.Weight {
@@ -75,7 +77,7 @@ func (h *warmth) warm2(w *train.Warming, s *samples, _ *rand.Rand) error {
 }
 
 // warm3 solves for fc and attention of an EAGLE-3 head.
-func (h *warmth) warm3(w *train.Warming, s *samples, r *rand.Rand) error {
+func (h *warmStart) warm3(w *train.WarmStart, s *samples, r *rand.Rand) error {
 	w.Copy("output_norm.weight", "output_norm.weight")
 	if err := w.Fit("fc.weight", s.taps, s.before); err != nil {
 		return err
@@ -83,10 +85,68 @@ func (h *warmth) warm3(w *train.Warming, s *samples, r *rand.Rand) error {
 	return h.lookAtSelf(w, s, w.Head["fc.weight"].Data, r)
 }
 
+// Start makes the parameters of a head over a target what those of an EAGLE head's GGUF file are,
+// whose draft vocabulary is tokens. A file with an output matrix or embeddings other than the
+// target's is refused. What the file has not stays as it was drawn, but later layers, which begin by
+// adding nothing.
+func Start(over *train.OverTarget, layers int, tokens []int32, path string) error {
+	f, err := gguf.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	w := over.Begin()
+	for _, info := range f.Tensors {
+		if info.Name == "d2t" { // tokens
+			continue
+		}
+		t, err := f.Load(info.Name)
+		if err != nil {
+			return err
+		}
+		v, err := t.Float32s()
+		if err != nil {
+			return err
+		}
+		p := w.Head[info.Name]
+		switch {
+		case p != nil && len(v) == len(p.Data):
+			copy(p.Data, v)
+		case info.Name != "output.weight" || !sameRows(v, tokens, over.Target.Head.W):
+			return fmt.Errorf("%s: the tensor %s is not the target's: want a head that uses the target's embeddings and output matrix",
+				path, info.Name)
+		}
+	}
+	for l := 1; l < layers; l++ {
+		for _, part := range []string{"attn_output", "ffn_down"} {
+			clear(w.Head[fmt.Sprintf("blk.%d.%s.weight", l, part)].Data)
+		}
+	}
+	over.Pack()
+	return nil
+}
+
+// sameRows says whether v is the rows of some tokens of a matrix, but for what a file's type rounds.
+func sameRows(v []float32, tokens []int32, of *gemm.Matrix) bool {
+	row := make([]float32, of.In())
+	for i, token := range tokens {
+		of.Row(row, int(token))
+		got := v[i*len(row) : (i+1)*len(row)]
+		difference := 0.0
+		for j, x := range row {
+			difference += float64(got[j]-x) * float64(got[j]-x)
+		}
+		if math.Sqrt(difference) > 0.05*train.Length(row) {
+			return false
+		}
+	}
+	return len(tokens) > 0
+}
+
 // samples are rows of text: the taps and the target's last state at the token before, the embedding of the token, and the state there.
 type samples struct{ taps, before, embed, here [][]float32 }
 
-func (h *warmth) samples(texts [][]int32, first int) *samples {
+func (h *warmStart) samples(texts [][]int32, first int) *samples {
 	layers, hidden := h.Target.Config.Layers, h.net.Hidden
 	look := train.NewFrozen(h.Target.Model, append(slices.Clone(h.net.Taps), layers))
 	width := h.net.Width()
@@ -112,7 +172,7 @@ const sharpness = 1.25
 
 // lookAtSelf makes the first query head of every group read its own row, and its values what is missing of the next state in the
 // feature. The other queries begin as they were drawn, and put out less.
-func (h *warmth) lookAtSelf(w *train.Warming, s *samples, fc []float32, r *rand.Rand) error {
+func (h *warmStart) lookAtSelf(w *train.WarmStart, s *samples, fc []float32, r *rand.Rand) error {
 	hidden, dim := h.net.Hidden, h.net.HeadDim
 	var rows, missing, said [][]float32
 	for i, taps := range s.taps {

@@ -14,26 +14,18 @@ import (
 type Flags struct {
 	Name string `recipe:"-" help:"Folder below --dir for this head (${default})." default:"falcon" placeholder:"NAME"`
 
-	TrainOn     *string   `recipe:"Text" enum:"generated,corpus" help:"Learn from what the target generates after passages of the text, or from the text as it is." placeholder:"generated|corpus" group:"Training"`
-	Only        *string   `help:"Train on this source of the text only, or on what the target generates from it." placeholder:"SOURCE" group:"Training"`
+	train.TextFlags
 	States      *float32  `help:"Weight of the distance to the target's hidden states." placeholder:"W" group:"Training"`
 	Logits      *float32  `help:"Weight of the loss of the logits." placeholder:"W" group:"Training"`
 	Soft        *float32  `help:"Share of the divergence from the target's distributions in that loss; the rest is cross-entropy." placeholder:"S" group:"Training"`
 	Temperature *float32  `help:"Temperature of the divergence." placeholder:"T" group:"Training"`
 	Glance      []float64 `recipe:"-" help:"Rows that read what they predict, as a share of the wrong ones: at first and at last. 0,0 means none." placeholder:"S" group:"Training"`
-	Steps       *int      `help:"Steps of the optimiser." placeholder:"N" group:"Training"`
-	Rows        *int      `help:"Texts of a step, a multiple of 4." placeholder:"N" group:"Training"`
 	Rate        *float32  `recipe:"Optimizer.MuonRate" help:"Peak learning rate of Muon." placeholder:"R" group:"Training"`
-	Seed        *uint64   `help:"Seed of first weights, order of texts and rows that glance." placeholder:"N" group:"Training"`
 
-	Block     *int     `name:"k" help:"Tokens that a pass predicts." placeholder:"N" group:"Shape"`
-	Recurrent bool     `help:"An LSTM that goes on from row to row; default: each row begins with zeros, as in the release." group:"Shape"`
-	From      []int    `recipe:"-" help:"Layers of the target, from 0, that the MLP is copied from; -1 means random weights." placeholder:"N" group:"Shape"`
-	FFN       *int     `name:"ffn" help:"Width of the MLP, a multiple of 32." placeholder:"N" group:"Shape"`
-	Heads     *int     `help:"Attention heads. The authors' code wants heads that are together as wide as the target." placeholder:"N" group:"Shape"`
-	KVHeads   *int     `name:"kv-heads" help:"Key/value heads." placeholder:"N" group:"Shape"`
-	HeadDim   *int     `name:"head-dim" help:"Dimensions of an attention head." placeholder:"N" group:"Shape"`
-	RopeBase  *float64 `help:"Base of the rotary position encoding." placeholder:"B" group:"Shape"`
+	Block     *int  `name:"k" help:"Tokens that a pass predicts." placeholder:"N" group:"Shape"`
+	Recurrent bool  `help:"An LSTM that goes on from row to row; default: each row begins with zeros, as in the release." group:"Shape"`
+	From      []int `recipe:"-" help:"Layers of the target, from 0, that the MLP is copied from; -1 means random weights." placeholder:"N" group:"Shape"`
+	train.LayerFlags
 }
 
 // Help explains the command.

@@ -45,7 +45,7 @@ func (l *learner) Gradient(step int) (nn.Loss, error) {
 	all, rows := texts{list: list, noise: noise(random, d.Length)}, 0
 	for i, text := range list {
 		seed, from, last := r.Seed<<32+uint64(d.Length), max(d.First, r.Block), d.Length-2
-		places := train.DrawAnchors(seed, uint64(first+i), text, from, last, r.Block, d.Length, r.Circles)
+		places := train.DrawAnchors(seed, uint64(first+i), text, from, last, r.Block, d.Length, r.Repeats)
 		all.places = append(all.places, places)
 		rows += len(places)
 	}

@@ -80,7 +80,7 @@ func (h *Head) examples(list [][]int32, first int) (all []example) {
 
 // function makes the LSTM the linear function. One number of its states, that which differs least
 // in features, becomes a constant.
-func (h *Head) function(w *train.Warming, examples []example) (still int, err error) {
+func (h *Head) function(w *train.WarmStart, examples []example) (still int, err error) {
 	n := h.net.Hidden
 	var rows, next [][]float32
 	for _, e := range examples {
@@ -159,7 +159,7 @@ func stillest(rows [][]float32) (at int) {
 
 // attend begins the attention. As many heads look at their own row as at the last of the block; a
 // quarter is free. Their values are the main directions of what both are to add.
-func (h *Head) attend(w *train.Warming, examples []example, still int) error {
+func (h *Head) attend(w *train.WarmStart, examples []example, still int) error {
 	n, dim, k := h.net.Hidden, h.net.HeadDim, h.net.Block
 	var states, missing [][]float32
 	for _, e := range examples {
@@ -227,7 +227,7 @@ func (h *Head) attend(w *train.Warming, examples []example, still int) error {
 // lookAt makes the first query head of a group look at the row so far on, or the nearest before
 // that it sees. The fastest pairs of its key are a constant, of which number still of the states is
 // a multiple; those of its query are that constant turned by so many positions.
-func (h *Head) lookAt(w *train.Warming, group, far, still int, multiple float64) {
+func (h *Head) lookAt(w *train.WarmStart, group, far, still int, multiple float64) {
 	q, k, dim := w.Head["blk.0.attn_q.weight"], w.Head["blk.0.attn_k.weight"], h.net.HeadDim
 	first := group * (h.net.Heads / h.net.KVHeads) * dim
 	for d := range dim {

@@ -15,19 +15,15 @@ type Flags struct {
 	Head string `recipe:"-" required:"" enum:"causal,bidirectional" help:"Rows of a block see the rows before them (causal, JetSpec) or all (bidirectional, DFlash)." placeholder:"causal|bidirectional"`
 	Name string `recipe:"-" help:"Folder below --dir for this head; default: jet or dflash." placeholder:"NAME"`
 
-	TrainOn   *string  `recipe:"Text" enum:"generated,corpus" help:"Learn from what the target generates after passages of the text, or from the text as it is." placeholder:"generated|corpus" group:"Training"`
-	Only      *string  `help:"Train on this source of the text only, or on what the target generates from it." placeholder:"SOURCE" group:"Training"`
+	train.TextFlags
 	Loss      *string  `enum:"kl,reverse-kl,ce" help:"Loss: divergence from the target (kl, reverse-kl), or cross-entropy of the text (ce)." placeholder:"kl|reverse-kl|ce" group:"Training"`
 	Softening *float32 `recipe:"Temperature" help:"Temperature of both distributions in the divergence." placeholder:"T" group:"Training"`
 	Gamma     *float64 `help:"Row k of a block has weight exp(-(k-1)/G); 0 means equal weights." placeholder:"G" group:"Training"`
-	Steps     *int     `help:"Steps of the optimiser." placeholder:"N" group:"Training"`
-	Rows      *int     `help:"Texts of a step, a multiple of 4." placeholder:"N" group:"Training"`
 	Anchors   *int     `help:"Blocks of a text; twice as many if they are half as long." placeholder:"N" group:"Training"`
 	Optimizer *string  `recipe:"-" enum:"muon,adamw" help:"Optimiser of the matrices: Muon, or AdamW, which the paper uses for all." placeholder:"muon|adamw" group:"Training"`
 	AdamRate  *float32 `recipe:"Optimizer.Rate" help:"Peak learning rate of AdamW." placeholder:"R" group:"Training"`
 	ShortTime *float64 `recipe:"ShortUntil" name:"curriculum" help:"Share of the steps, at first, with blocks half as long; 0 means none." placeholder:"S" group:"Training"`
 	Rate      *float32 `recipe:"Optimizer.MuonRate" help:"Peak learning rate of Muon." placeholder:"R" group:"Training"`
-	Seed      *uint64  `help:"Seed of first weights, order of texts and anchors." placeholder:"N" group:"Training"`
 
 	Block    *int     `help:"Rows of a block, the anchor's included." placeholder:"N" group:"Shape"`
 	Layers   *int     `help:"Layers of the head; default: as many as --from lists." placeholder:"N" group:"Shape"`

@@ -4,6 +4,7 @@ import (
 	"reflect"
 	"testing"
 
+	"github.com/grovellm/grove/internal/train"
 	"github.com/grovellm/grove/internal/train/traintest"
 )
 
@@ -25,7 +26,7 @@ func TestFlags(t *testing.T) {
 		}},
 		{Flags{Head: "causal", From: []int{-1}, Layers: &three}, func(r *Recipe) { r.From, r.Layers = nil, 3 }},
 		{Flags{Head: "causal", From: []int{-1, 5}}, func(r *Recipe) { r.From, r.Layers = []int{-1, 5}, 2 }},
-		{Flags{Head: "causal", Taps: []int{0, 6}, Steps: &three}, func(r *Recipe) { r.Taps, r.Steps = []int{0, 6}, 3 }},
+		{Flags{Head: "causal", Taps: []int{0, 6}, TextFlags: train.TextFlags{Steps: &three}}, func(r *Recipe) { r.Taps, r.Steps = []int{0, 6}, 3 }},
 		{Flags{Head: "causal", Block: &three}, func(r *Recipe) { r.Block, r.ShortBlock = 3, 3 }}, // none are longer
 	} {
 		want := NewRecipe(true)

@@ -17,7 +17,7 @@ import (
 // Queries and keys have one dimension that counts, of the slowest rotation, whose sign the
 // normalisation leaves: a key is positive for an embedding and negative for a mask token and for
 // context, a query positive for a mask token.
-func (h *Head) handOn(w *train.Warming, layer int, texts [][]int32) error {
+func (h *Head) handOn(w *train.WarmStart, layer int, texts [][]int32) error {
 	hidden, dim := h.net.Hidden, h.net.HeadDim
 	part := func(name string) *nn.Param { return w.Head[fmt.Sprintf("blk.%d.%s.weight", layer, name)] }
 	for _, name := range []string{"attn_norm", "attn_q_norm", "attn_k_norm"} {

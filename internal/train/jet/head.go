@@ -14,7 +14,7 @@ import (
 	"github.com/grovellm/grove/tree"
 )
 
-// Head is a block head in training over a frozen target (paper 003 §2.3; reference jetspec.md §4).
+// Head is a block head in training over a frozen target (JetSpec §2.3).
 //
 // Of every text the target makes the taps of all tokens, and the distributions of the places from
 // the first anchor on, once. Anchors are drawn at random; each gets a block that hangs off the text

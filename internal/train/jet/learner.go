@@ -52,7 +52,7 @@ func (l *learner) Gradient(step int) (nn.Loss, error) {
 	weight := 0.0
 	for i, text := range texts {
 		l.anchors = append(l.anchors, train.DrawAnchors(r.Seed<<32+uint64(d.Length), uint64(first+i), text, d.First,
-			d.Length-2, block, anchors, r.Circles))
+			d.Length-2, block, anchors, r.Repeats))
 		weight += o.total(l.anchors[i], block, d.Length)
 	}
 	var total nn.Loss

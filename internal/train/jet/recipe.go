@@ -125,7 +125,7 @@ func Train(ctx context.Context, j train.Job, name string, r Recipe) error {
 	if err := r.Check(&j.Target.Config); err != nil {
 		return err
 	}
-	return j.Teach(ctx, name, r.Course, func(text *train.Corpus) (train.Apprentice, error) {
+	return j.TrainHead(ctx, name, r.Course, func(text *train.Corpus) (train.HeadTrainer, error) {
 		return open(ctx, &j, &r, text)
 	})
 }

@@ -32,7 +32,7 @@ func TestHeadRecipeRefuses(t *testing.T) {
 			"text \"web\"":         func(r *Recipe) { r.Text = "web" },
 			"temperature":          func(r *Recipe) { r.Temperature = 0 },
 			"gamma":                func(r *Recipe) { r.Gamma = math.NaN() },
-			"circles":              func(r *Recipe) { r.Circles = 1.5 },
+			"repeated positions":   func(r *Recipe) { r.Repeats = 1.5 },
 			"0 files":              func(r *Recipe) { r.Short.Files = 0 },
 			"48 tokens, 47 of":     func(r *Recipe) { r.Long.Prompt = 47 },
 			"24 tokens, 1 of":      func(r *Recipe) { r.Short.Prompt = 1 },

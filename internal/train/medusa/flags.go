@@ -14,16 +14,12 @@ import (
 type Flags struct {
 	Name string `recipe:"-" help:"Folder below --dir for these heads (${default})." default:"medusa" placeholder:"NAME"`
 
-	TrainOn *string  `recipe:"Text" enum:"generated,corpus" help:"Learn from what the target generates after passages of the text, or from the text as it is." placeholder:"generated|corpus" group:"Training"`
-	Only    *string  `help:"Train on this source of the text only, or on what the target generates from it." placeholder:"SOURCE" group:"Training"`
-	Loss    *string  `enum:"ce,kl" help:"Loss: cross-entropy of the text (ce), or divergence from the target (kl)." placeholder:"ce|kl" group:"Training"`
-	Decay   *float64 `help:"Head i, from 0, has weight D^i: 1 as in the authors' code, 0.8 as in the paper." placeholder:"D" group:"Training"`
-	Places  *int     `help:"Positions of a text to train on." placeholder:"N" group:"Training"`
-	Steps   *int     `help:"Steps of the optimiser." placeholder:"N" group:"Training"`
-	Rows    *int     `help:"Texts of a step, a multiple of 4." placeholder:"N" group:"Training"`
-	Rate    *float32 `recipe:"Optimizer.Rate" help:"Peak learning rate of AdamW." placeholder:"R" group:"Training"`
-	Seed    *uint64  `help:"Seed of first weights, order of texts and positions." placeholder:"N" group:"Training"`
-	Nodes   *int     `help:"Nodes of the tree template that is fitted at the end." placeholder:"N" group:"Training"`
+	train.TextFlags
+	Loss   *string  `enum:"ce,kl" help:"Loss: cross-entropy of the text (ce), or divergence from the target (kl)." placeholder:"ce|kl" group:"Training"`
+	Decay  *float64 `help:"Head i, from 0, has weight D^i: 1 as in the authors' code, 0.8 as in the paper." placeholder:"D" group:"Training"`
+	Places *int     `help:"Positions of a text to train on." placeholder:"N" group:"Training"`
+	Rate   *float32 `recipe:"Optimizer.Rate" help:"Peak learning rate of AdamW." placeholder:"R" group:"Training"`
+	Nodes  *int     `help:"Nodes of the tree template that is fitted at the end." placeholder:"N" group:"Training"`
 
 	Depths     *int  `name:"heads" help:"Heads, each of which drafts a token." placeholder:"N" group:"Shape"`
 	ResBlocks  *int  `name:"blocks" help:"Residual blocks of a head." placeholder:"N" group:"Shape"`

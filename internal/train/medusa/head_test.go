@@ -199,7 +199,7 @@ func TestFlags(t *testing.T) {
 			r.Decay, r.Loss, r.Optimizer.Rate = 0.8,
 				"kl", 2e-3
 		}},
-		{Flags{Nodes: &three, Steps: &three, Places: &three}, func(r *Recipe) { r.Nodes, r.Steps, r.Places = 3, 3, 3 }},
+		{Flags{Nodes: &three, TextFlags: train.TextFlags{Steps: &three}, Places: &three}, func(r *Recipe) { r.Nodes, r.Steps, r.Places = 3, 3, 3 }},
 	} {
 		want := NewRecipe()
 		c.change(&want)

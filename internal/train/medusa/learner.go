@@ -51,7 +51,7 @@ func (l *learner) Gradient(step int) (total nn.Loss, err error) {
 	rows := 0
 	for i, text := range texts {
 		seed, number := r.Seed<<32+uint64(d.Length), uint64(first+i)
-		of := train.DrawAnchors(seed, number, text, d.First, d.Length-2, r.Depths+1, r.Places, r.Circles)
+		of := train.DrawAnchors(seed, number, text, d.First, d.Length-2, r.Depths+1, r.Places, r.Repeats)
 		places = append(places, of)
 		rows += len(of)
 	}
@@ -67,14 +67,14 @@ func (l *learner) Gradient(step int) (total nn.Loss, err error) {
 // fitTexts are looked at to fit the tree template: the first that the heads have learned from.
 const fitTexts = 48
 
-// Finish fits the tree template to the heads' accuracies. Places where a text goes round in circles
+// Finish fits the tree template to the heads' accuracies. Places where a text repeats itself
 // are taken as seldom as in training: a round of decoding goes on past many of them.
 func (l *learner) Finish(context.Context, string) error {
 	var ranks [][]int
 	depths := l.heads.net.Depths
 	for i, text := range l.Sample(fitTexts) {
 		last := len(text) - 1 - depths
-		places := train.DrawAnchors(l.r.Seed, uint64(i), text, l.FirstPlace(), last, depths+1, len(text), l.r.Circles)
+		places := train.DrawAnchors(l.r.Seed, uint64(i), text, l.FirstPlace(), last, depths+1, len(text), l.r.Repeats)
 		ranks = append(ranks, l.heads.ranks(text, places)...)
 	}
 	l.heads.net.Template = fitTemplate(ranks, l.r.Nodes)

@@ -18,24 +18,16 @@ import (
 type Flags struct {
 	Name string `recipe:"-" help:"Folder below --dir for this head (${default})." default:"mtp" placeholder:"NAME"`
 
-	TrainOn   *string  `recipe:"Text" enum:"generated,corpus" help:"Learn from what the target generates after passages of the text, or from the text as it is." placeholder:"generated|corpus" group:"Training"`
-	Only      *string  `help:"Train on this source of the text only, or on what the target generates from it." placeholder:"SOURCE" group:"Training"`
+	train.TextFlags
 	TestSteps *int     `help:"Depths to train on; all but the first use the layer's states." placeholder:"N" group:"Training"`
 	Decay     *float64 `help:"Depth s, from 0, has weight D^s." placeholder:"D" group:"Training"`
 	Places    *int     `help:"Positions of a text to train on." placeholder:"N" group:"Training"`
 	Later     *int     `help:"Positions of these that the later depths start from." placeholder:"N" group:"Training"`
-	Steps     *int     `help:"Steps of the optimiser." placeholder:"N" group:"Training"`
-	Rows      *int     `help:"Texts of a step, a multiple of 4." placeholder:"N" group:"Training"`
 	Rate      *float32 `recipe:"Optimizer.MuonRate" help:"Peak learning rate of Muon." placeholder:"R" group:"Training"`
-	Seed      *uint64  `help:"Seed of first weights, order of texts and positions." placeholder:"N" group:"Training"`
 
-	From       []int    `recipe:"-" help:"Layers of the target, from 0, that the MLP is copied from; -1 means random weights." placeholder:"N" group:"Shape"`
-	FFN        *int     `name:"ffn" help:"Width of the MLP, a multiple of 32." placeholder:"N" group:"Shape"`
-	Heads      *int     `help:"Attention heads." placeholder:"N" group:"Shape"`
-	KVHeads    *int     `name:"kv-heads" help:"Key/value heads." placeholder:"N" group:"Shape"`
-	HeadDim    *int     `name:"head-dim" help:"Dimensions of an attention head." placeholder:"N" group:"Shape"`
-	RopeBase   *float64 `help:"Base of the rotary position encoding." placeholder:"B" group:"Shape"`
-	DraftVocab *int     `help:"Output for the N most frequent tokens only; 0 means all." placeholder:"N" group:"Shape"`
+	From []int `recipe:"-" help:"Layers of the target, from 0, that the MLP is copied from; -1 means random weights." placeholder:"N" group:"Shape"`
+	train.LayerFlags
+	DraftVocab *int `help:"Output for the N most frequent tokens only; 0 means all." placeholder:"N" group:"Shape"`
 }
 
 // Help explains the command.

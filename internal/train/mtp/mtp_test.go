@@ -56,7 +56,7 @@ func TestFlags(t *testing.T) {
 	}{
 		{Flags{}, func(*eagle.Recipe) {}},
 		{Flags{TestSteps: &two, Decay: &half}, func(r *eagle.Recipe) { r.TestSteps, r.Decay = 2, 0.5 }},
-		{Flags{From: []int{-1}, DraftVocab: &two, Only: &source}, func(r *eagle.Recipe) { r.From, r.DraftVocab, r.Only = nil, 2, "go" }},
+		{Flags{From: []int{-1}, DraftVocab: &two, TextFlags: train.TextFlags{Only: &source}}, func(r *eagle.Recipe) { r.From, r.DraftVocab, r.Only = nil, 2, "go" }},
 	} {
 		want := newRecipe()
 		c.change(&want)

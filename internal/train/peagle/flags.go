@@ -14,34 +14,28 @@ import (
 type Flags struct {
 	Name string `recipe:"-" help:"Folder below --dir for this head (${default})." default:"peagle" placeholder:"NAME"`
 
-	TrainOn   *string  `recipe:"Text" enum:"generated,corpus" help:"Learn from what the target generates after passages of the text, or from the text as it is." placeholder:"generated|corpus" group:"Training"`
-	Only      *string  `help:"Train on this source of the text only, or on what the target generates from it." placeholder:"SOURCE" group:"Training"`
+	Start *string `placeholder:"FILE" help:"Begin with the weights of this EAGLE-3 head; heads, widths, taps and draft vocabulary are then its." group:"Training"`
+
+	train.TextFlags
 	Places    *int     `help:"Positions of a text to train on." placeholder:"N" group:"Training"`
 	Keep      *float64 `help:"Depth d, from 0, trains on a share S^d of these positions." placeholder:"S" group:"Training"`
 	KeepLeast *float64 `help:"Every depth trains on this share of them at least." placeholder:"S" group:"Training"`
-	Steps     *int     `help:"Steps of the optimiser." placeholder:"N" group:"Training"`
-	Rows      *int     `help:"Texts of a step, a multiple of 4." placeholder:"N" group:"Training"`
 	Rate      *float32 `recipe:"Optimizer.MuonRate" help:"Peak learning rate of Muon." placeholder:"R" group:"Training"`
-	Seed      *uint64  `help:"Seed of first weights, order of texts and positions." placeholder:"N" group:"Training"`
 
-	Depths     *int     `help:"Tokens that one pass drafts." placeholder:"N" group:"Shape"`
-	Masks      bool     `name:"mask-embeddings" help:"Give each mask row an embedding of its own (ParallelSpec)." group:"Shape"`
-	Layers     *int     `help:"Layers of the head." placeholder:"N" group:"Shape"`
-	From       []int    `recipe:"-" help:"Layers of the target, from 0, that the first layer's MLP is copied from; -1 means random weights." placeholder:"N" group:"Shape"`
-	FFN        *int     `name:"ffn" help:"Width of the MLPs, a multiple of 32." placeholder:"N" group:"Shape"`
-	Heads      *int     `help:"Attention heads." placeholder:"N" group:"Shape"`
-	KVHeads    *int     `name:"kv-heads" help:"Key/value heads." placeholder:"N" group:"Shape"`
-	HeadDim    *int     `name:"head-dim" help:"Dimensions of an attention head." placeholder:"N" group:"Shape"`
-	RopeBase   *float64 `help:"Base of the rotary position encoding." placeholder:"B" group:"Shape"`
-	Taps       []int    `help:"Layers of the target to read: 0 is the embedding, i the output of layer i." placeholder:"N" group:"Shape"`
-	DraftVocab *int     `help:"Output for the N most frequent tokens only; 0 means all." placeholder:"N" group:"Shape"`
+	Depths *int  `help:"Tokens that one pass drafts." placeholder:"N" group:"Shape"`
+	Masks  bool  `name:"mask-embeddings" help:"Give each mask row an embedding of its own (ParallelSpec)." group:"Shape"`
+	Layers *int  `help:"Layers of the head." placeholder:"N" group:"Shape"`
+	From   []int `recipe:"-" help:"Layers of the target, from 0, that the first layer's MLP is copied from; -1 means random weights." placeholder:"N" group:"Shape"`
+	train.LayerFlags
+	Taps       []int `help:"Layers of the target to read: 0 is the embedding, i the output of layer i." placeholder:"N" group:"Shape"`
+	DraftVocab *int  `help:"Output for the N most frequent tokens only; 0 means all." placeholder:"N" group:"Shape"`
 }
 
 // Help explains the command.
 func (*Flags) Help() string {
 	r := NewRecipe()
 	return fmt.Sprintf(`A P-EAGLE head is an EAGLE-3 head that drafts %d tokens in one pass: mask rows stand for the tokens that are not
-known yet. It is trained for any model that grove runs. The flags change the usual recipe: %d layers as wide as the
+known yet. It is trained for any model that grove runs; --start trains an EAGLE-3 head on. The flags change the usual recipe: %d layers as wide as the
 target, %d steps, depths that keep %g of the positions of the depth before, and %g of all at least.
 docs/train-a-head.md walks through it.
 
@@ -53,6 +47,7 @@ Below --dir, in NAME: model-q8_0.gguf for --head, model-f32.gguf, speculators/ f
 
 Examples:
     grove train peagle -m model.gguf --text 'texts/*.txt'
+    grove train peagle -m model.gguf --text 'texts/*.txt' --start eagle.gguf --steps 600
     grove train peagle --dir own --data DATA --layers 4 --name four-layers
     grove train peagle --dir own --data DATA --mask-embeddings --name parallelspec`,
 		r.Depths, r.Layers, r.Steps, r.Keep, r.KeepLeast)

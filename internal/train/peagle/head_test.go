@@ -3,14 +3,17 @@ package peagle
 import (
 	"context"
 	"math"
+	"path/filepath"
 	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
 
+	"github.com/grovellm/grove/draft/eagle"
 	"github.com/grovellm/grove/draft/peagle"
 	"github.com/grovellm/grove/internal/gemm"
 	"github.com/grovellm/grove/internal/train"
+	traineagle "github.com/grovellm/grove/internal/train/eagle"
 	"github.com/grovellm/grove/internal/train/traintest"
 	"github.com/grovellm/grove/nn"
 )
@@ -87,7 +90,7 @@ func TestWarm(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer text.Close()
-		l, err := open(context.Background(), &j, &r, text)
+		l, err := open(context.Background(), &j, &r, text, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -99,6 +102,60 @@ func TestWarm(t *testing.T) {
 	}
 	if warm, cold := right([]int{1}), right(nil); warm < 0.3 || cold > 0.2 {
 		t.Errorf("first guesses are right %.2f of the time for a head that begins as its target has it, %.2f for a random one", warm, cold)
+	}
+}
+
+// A head that starts as an EAGLE-3 head has its draft vocabulary, its weights, and its guesses,
+// whatever layers it has more.
+func TestStart(t *testing.T) {
+	j := traintest.JobWithTarget(t)
+	e := traineagle.NewRecipe(3)
+	e.Heads, e.KVHeads, e.HeadDim, e.FFN, e.Taps, e.From, e.DraftVocab = 4, 2, 16, 64, []int{0, 1, 2}, nil, 96
+	e.Course, e.HeadText, e.Places, e.TestSteps, e.Later = tiny(20).Course, traintest.HeadText(), 12, 2, 4
+	if err := traineagle.Train(context.Background(), j, "eagle", e); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(j.Dir, "eagle", "model-f32.gguf")
+	begin := func(layers int) (*learner, map[string]float64) {
+		r := tiny(1)
+		r.Layers, r.Start = layers, file
+		tokens, err := r.follow(j.Target)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := j.OpenCorpus(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer text.Close()
+		l, err := open(context.Background(), &j, &r, text, tokens)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, figures, err := l.Validate()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l, figures
+	}
+	one, want := begin(1)
+	if _, got := begin(3); got["held depth 01"] != want["held depth 01"] {
+		t.Errorf("with three layers %v, with one %v", got, want)
+	}
+	h := traintest.Opened(t, &j, "eagle", "model-f32.gguf", j.Target, eagle.Open)
+	params := train.ByName(one.Params())
+	for name, w := range map[string]*gemm.Matrix{"fc.weight": h.Fuse.W, "blk.0.ffn_down.weight": h.Blocks[0].MLP.Down.W} {
+		row := make([]float32, w.In())
+		if w.Row(row, 7); !slices.Equal(row, train.Row(params[name], 7)) {
+			t.Errorf("%s: the head begins with %v, the EAGLE-3 head has %v", name, train.Row(params[name], 7), row)
+		}
+	}
+	if !slices.Equal(h.Tokens, one.head.net.Base.Tokens) {
+		t.Errorf("a draft vocabulary of %d tokens, the EAGLE-3 head's has %d", len(one.head.net.Base.Tokens), len(h.Tokens))
+	}
+	r := tiny(1)
+	if r.Start = filepath.Join(j.Dir, "eagle", "model.gguf"); Train(context.Background(), j, "missing", r) == nil {
+		t.Error("a head starts as one that is not there")
 	}
 }
 

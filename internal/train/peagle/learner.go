@@ -16,17 +16,24 @@ type learner struct {
 	head *Head
 }
 
-// open makes the head of a recipe, and the texts that are not there yet.
-func open(ctx context.Context, j *train.Job, r *Recipe, text *train.Corpus) (*learner, error) {
+// open makes the head of a recipe, and the texts that are not there yet. tokens is the draft
+// vocabulary of the head that it starts as.
+func open(ctx context.Context, j *train.Job, r *Recipe, text *train.Corpus, tokens []int32) (*learner, error) {
 	l, mask := &learner{r: r}, train.MaskToken(text.Tok)
 	var warm func() error
-	if len(r.From) > 0 {
+	switch {
+	case r.Start != "":
+		warm = func() error { return traineagle.Start(&l.head.OverTarget, r.Layers, tokens, r.Start) }
+	case len(r.From) > 0:
 		warm = func() error {
 			return traineagle.Warm(&l.head.OverTarget, l.head.net.Base, r.From, r.Seed, l.Sample(32), l.FirstPlace())
 		}
 	}
 	return l, l.Open(ctx, j, r, r.Basis(), text, func() (m train.Made, err error) {
-		m.Tokens = l.FrequentTokens(r.DraftVocab, text)
+		m.Tokens = tokens
+		if r.Start == "" {
+			m.Tokens = l.FrequentTokens(r.DraftVocab, text)
+		}
 		c, kind := r.config(&j.Target.Config, mask), train.KindOf(r.Precision)
 		if l.head, err = NewHead(c, m.Tokens, j.Target, kind); err != nil {
 			return m, err
@@ -60,7 +67,7 @@ func (l *learner) Gradient(step int) (nn.Loss, error) {
 	rows := 0
 	for i, text := range texts {
 		seed, number := r.Seed<<32+uint64(d.Length), uint64(first+i)
-		places := train.DrawAnchors(seed, number, text, d.First, d.Length-2, r.Depths, r.Places, r.Circles)
+		places := train.DrawAnchors(seed, number, text, d.First, d.Length-2, r.Depths, r.Places, r.Repeats)
 		groups = append(groups, drop(seed+1, number, places, r.Depths, d.Length-2, r.Keep, r.KeepLeast))
 		rows += groups[i].rows()
 	}

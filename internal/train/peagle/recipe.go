@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/draft/eagle"
 	"github.com/grovellm/grove/draft/peagle"
 	"github.com/grovellm/grove/internal/train"
@@ -18,7 +19,10 @@ type Recipe struct {
 	Taps                                 []int
 	DraftVocab                           int // so many of the most frequent tokens; 0: all
 	// the target's blocks as whose MLPs the first layer's begins; empty: random weights
-	From      []int
+	From []int
+	// the file of an EAGLE-3 head with whose shape and weights it begins, in place of From; its fingerprint
+	Start     string `json:"-"`
+	Started   string `json:",omitempty"`
 	Seed      uint64
 	Precision string // of products: f32 or bf16
 	train.Course
@@ -85,6 +89,22 @@ func (r *Recipe) Check(target *model.Config) error {
 	return train.CheckBlocks(r.From, target)
 }
 
+// follow gives a recipe that starts as an EAGLE-3 head the shape of that head, and returns the tokens
+// of its draft vocabulary.
+func (r *Recipe) follow(m *model.Model) (tokens []int32, err error) {
+	h, err := eagle.Open(draft.Head{Name: r.Start}, draft.Target{Vocab: m.Config.Vocab, Context: m.Context(), Model: m})
+	if err != nil {
+		return nil, err
+	}
+	if h.Version != 3 {
+		return nil, fmt.Errorf("%s is an EAGLE-2 head: want an EAGLE-3 head", r.Start)
+	}
+	r.Heads, r.KVHeads, r.HeadDim, r.FFN, r.RopeBase = h.Heads, h.KVHeads, h.HeadDim, h.FFN, h.Rope.Base
+	r.Taps, r.From, r.DraftVocab = h.Taps, nil, len(h.Tokens)
+	r.Started, err = train.FingerprintFile(r.Start)
+	return h.Tokens, err
+}
+
 // config is the head's shape over a target. Its attention has no norms of queries and keys, as
 // EAGLE-3's has none.
 func (r *Recipe) config(target *model.Config, mask int32) peagle.Config {
@@ -106,10 +126,17 @@ func (r *Recipe) config(target *model.Config, mask int32) peagle.Config {
 // Train trains a P-EAGLE head for the target of the job, in DIR/NAME, on text that is in
 // DIR/generated for all heads.
 func Train(ctx context.Context, j train.Job, name string, r Recipe) error {
+	var tokens []int32
+	if r.Start != "" {
+		var err error
+		if tokens, err = r.follow(j.Target); err != nil {
+			return err
+		}
+	}
 	if err := r.Check(&j.Target.Config); err != nil {
 		return err
 	}
-	return j.Teach(ctx, name, r.Course, func(text *train.Corpus) (train.Apprentice, error) {
-		return open(ctx, &j, &r, text)
+	return j.TrainHead(ctx, name, r.Course, func(text *train.Corpus) (train.HeadTrainer, error) {
+		return open(ctx, &j, &r, text, tokens)
 	})
 }

@@ -48,7 +48,7 @@ func TestFlags(t *testing.T) {
 			func(r *Recipe) { r.Depths, r.Keep, r.KeepLeast = 2, 0.5, 0.5 }},
 		{Flags{From: []int{-1}, Taps: []int{0, 2, 4}, Layers: &two},
 			func(r *Recipe) { r.From, r.Taps, r.Layers = nil, []int{0, 2, 4}, 2 }},
-		{Flags{Masks: true, DraftVocab: &two, Only: &source},
+		{Flags{Masks: true, DraftVocab: &two, TextFlags: train.TextFlags{Only: &source}},
 			func(r *Recipe) { r.Masks, r.DraftVocab, r.Only = true, 2, "go" }},
 	} {
 		want := NewRecipe()

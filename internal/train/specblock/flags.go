@@ -14,10 +14,7 @@ import (
 type Flags struct {
 	Name string `recipe:"-" help:"Folder below --dir for this head (${default})." default:"specblock" placeholder:"NAME"`
 
-	TrainOn     *string  `recipe:"Text" enum:"generated,corpus" help:"Learn from what the target generates after passages of the text, or from the text as it is." placeholder:"generated|corpus" group:"Training"`
-	Only        string   `help:"Train on this source only: go, prose, gsm8k or gsm8k-chat." placeholder:"SOURCE" group:"Training"`
-	Steps       *int     `help:"Steps of the optimiser." placeholder:"N" group:"Training"`
-	Rows        *int     `help:"Texts of a step, a multiple of 4." placeholder:"N" group:"Training"`
+	train.TextFlags
 	Anchors     *int     `help:"Starts of blocks in a text." placeholder:"N" group:"Training"`
 	Blocks      *int     `recipe:"Rounds" help:"Blocks in a row to train, the first included." placeholder:"M" group:"Training"`
 	Settle      *float64 `help:"Share of the steps with first blocks only, and without the rank head." placeholder:"S" group:"Training"`
@@ -29,7 +26,6 @@ type Flags struct {
 	RankSteps   *int     `recipe:"Ranks.Steps" help:"Steps of that fit." placeholder:"N" group:"Training"`
 	PlaceMeans  bool     `help:"Weight each place of a block by the rows of it in the loss, as the paper does (equation 6)." default:"false" negatable:"" group:"Training"`
 	Rate        *float32 `recipe:"Optimizer.MuonRate" help:"Peak learning rate of Muon." placeholder:"R" group:"Training"`
-	Seed        *uint64  `help:"Seed of first weights, order of texts and starts." placeholder:"N" group:"Training"`
 
 	Block      *int  `help:"Rows of a block." placeholder:"K" group:"Shape"`
 	Layers     *int  `help:"Layers of the head; default: as many as --from lists." placeholder:"N" group:"Shape"`

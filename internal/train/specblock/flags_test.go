@@ -4,6 +4,7 @@ import (
 	"reflect"
 	"testing"
 
+	"github.com/grovellm/grove/internal/train"
 	"github.com/grovellm/grove/internal/train/traintest"
 )
 
@@ -11,7 +12,7 @@ import (
 // nothing else. The command gives those that can be turned off.
 func TestFlags(t *testing.T) {
 	m := traintest.Shipped(t)
-	three, half := 3, 0.5
+	three, half, source := 3, 0.5, "go"
 	for _, c := range []struct {
 		flags  Flags
 		change func(r *Recipe)
@@ -19,7 +20,7 @@ func TestFlags(t *testing.T) {
 		{Flags{}, func(r *Recipe) {}},
 		{Flags{Blocks: &three, RankTexts: &three, RankSteps: &three},
 			func(r *Recipe) { r.Rounds, r.Ranks.Texts, r.Ranks.Steps = 3, 3, 3 }},
-		{Flags{From: []int{1, 2}, Balance: &half, Only: "go"},
+		{Flags{From: []int{1, 2}, Balance: &half, TextFlags: train.TextFlags{Only: &source}},
 			func(r *Recipe) { r.From, r.Layers, r.Balance, r.Only = []int{1, 2}, 2, 0.5, "go" }},
 		{Flags{From: []int{-1}, Taps: []int{2}}, func(r *Recipe) { r.From, r.Taps = nil, []int{2} }},
 		{Flags{Broadcast: true}, func(r *Recipe) { r.Broadcast = true }},

@@ -12,11 +12,10 @@ import (
 	"github.com/grovellm/grove/nn"
 )
 
-// Head is a SpecBlock head in training over a frozen target (paper 004 §3.3; reference specblock.md
-// §3).
+// Head is a SpecBlock head in training over a frozen target (SpecBlock §3.3).
 //
 // The first blocks of all entries of a text are computed in one pass, since each sees the rows of
-// those before it. Of some, drawn at random, the rows are taught, and later blocks go on from them:
+// those before it. Of some, drawn at random, the rows are trained, and later blocks go on from them:
 // a second from a row of the first, a third from one of the second, on the head's own states and
 // the text's tokens. All that start after as many blocks run in one pass, over the keys and values
 // that the passes before it left, and the gradient goes back through all passes.
@@ -35,7 +34,7 @@ type Head struct {
 	judging judging
 }
 
-// start is where blocks are taught: the place of the token that the first is given, the last
+// start is where blocks are trained: the place of the token that the first is given, the last
 // committed one, and for every block after that the row of the block before it, from 1, from which
 // it starts.
 type start struct {
@@ -51,10 +50,10 @@ type round struct {
 	said   []said  // by the rows of the blocks, in their order
 	from   []int32 // rows of the round before that its blocks start from
 
-	x, cond, taught, features, scores nn.Buffer
+	x, cond, trained, features, scores nn.Buffer
 }
 
-// block is a block that is taught: row k of it is to say token at+1+k of a text.
+// block is a block that is trained: row k of it is to say token at+1+k of a text.
 type block struct {
 	text, at int
 	row      int // its first, in the states of its round
@@ -148,7 +147,7 @@ func (h *Head) trunk(starts [][]start) {
 	c := h.Exec.Mat(&r.cond, h.Target.Taps.Rows, n.Hidden)
 	n.Condition(h.Exec, h.Target.Taps, c)
 	r.states = h.Exec.Mat(&r.x, len(h.tokens)*n.Block, n.Hidden)
-	n.Run(h.Exec, &r.forest, c, h.tokens, r.states, &h.bufs)
+	n.Run(h.Exec, &r.forest, c, h.tokens, nil, r.states, &h.bufs)
 	h.judge(r)
 }
 
@@ -189,7 +188,7 @@ func (h *Head) goOn(b int, starts [][]start, onPath bool) bool {
 	c := h.Exec.Mat(&r.cond, len(r.blocks), n.Hidden)
 	h.Exec.Gather(last.states, r.from, c)
 	r.states = h.Exec.Mat(&r.x, len(r.blocks)*n.Block, n.Hidden)
-	n.Run(h.Exec, &r.forest, c, h.tokens, r.states, &h.bufs)
+	n.Run(h.Exec, &r.forest, c, h.tokens, nil, r.states, &h.bufs)
 	h.judge(r)
 	return true
 }

@@ -63,7 +63,7 @@ func (l *learner) settled(step int) bool {
 func (l *learner) Gradient(step int) (nn.Loss, error) {
 	r := l.r
 	d, first, texts := l.Step(step)
-	t := teaching{decay: r.Decay, everywhere: !r.ValidPrefix, onPath: r.OnPath, placeMeans: r.PlaceMeans,
+	t := weighting{decay: r.Decay, everywhere: !r.ValidPrefix, onPath: r.OnPath, placeMeans: r.PlaceMeans,
 		rank: l.settled(step) && r.RankWidth > 0, balance: r.Balance}
 	rounds, anchors := r.Rounds, r.Anchors
 	if !l.settled(step) {
@@ -90,7 +90,7 @@ func (l *learner) draw(d *train.Deal, number int, text []int32, rounds, anchors 
 	r := l.r
 	seed, n := r.Seed<<32+uint64(d.Length), uint64(number)
 	return drawCuts(seed+1, n, train.DrawAnchors(seed, n, text, d.First, d.Length-2, rounds*r.Block, anchors,
-		r.Circles), r.Block, rounds)
+		r.Repeats), r.Block, rounds)
 }
 
 // drawCuts makes starts of anchors, from each of which so many rounds of blocks are trained: every

@@ -99,8 +99,8 @@ func (h *Head) say(s *said, worker int, logits []float32, token, best int32) {
 	specblock.FeaturesOf(top[:n], beyond, s.features[:])
 }
 
-// teaching is how rows are taught.
-type teaching struct {
+// weighting says which rows are trained, and what each counts.
+type weighting struct {
 	decay      float64 // row k of a block counts decay^k
 	everywhere bool    // also rows that come after a wrong one: without the valid-prefix mask
 	onPath     bool    // blocks start from no row that comes after a wrong one
@@ -109,9 +109,9 @@ type teaching struct {
 	placeMeans bool    // each place of a block counts as the mean of its rows
 }
 
-// weigh lists the rows of a round that are taught, and what each counts: decay^k over the number of
-// blocks, or of the rows of place k that are taught (equation 6).
-func (t *teaching) weigh(block int, all []said) (rows []int32, weight []float32) {
+// weigh lists the rows of a round that are trained, and what each counts: decay^k over the number of
+// blocks, or of the rows of place k that are trained (equation 6).
+func (t *weighting) weigh(block int, all []said) (rows []int32, weight []float32) {
 	count := make([]int, block)
 	for i := range all {
 		if all[i].valid || t.everywhere && all[i].here {
@@ -131,7 +131,7 @@ func (t *teaching) weigh(block int, all []said) (rows []int32, weight []float32)
 
 // gradient runs rounds of blocks of some texts of one length, and adds scale times the gradient of
 // the rounds' losses to the parameters'.
-func (h *Head) gradient(texts [][]int32, starts [][]start, rounds int, t teaching, scale float32) (nn.Loss, error) {
+func (h *Head) gradient(texts [][]int32, starts [][]start, rounds int, t weighting, scale float32) (nn.Loss, error) {
 	h.Tape.Reset()
 	h.Tape.Attach()
 	if err := h.forward(texts, starts, rounds, t.onPath); err != nil {
@@ -154,7 +154,7 @@ func (h *Head) gradient(texts [][]int32, starts [][]start, rounds int, t teachin
 }
 
 // loss is that of rows of a round's blocks, whose states are x. Equation 6 has the mean of each
-// place in a block, however few of its rows are valid (teaching.placeMeans); else all rows that are
+// place in a block, however few of its rows are valid (weighting.placeMeans); else all rows that are
 // count alike, so a place counts as much as its rows are come to.
 func (h *Head) loss(r *round, rows []int32, x nn.Mat, weight []float32, scale float32) nn.Loss {
 	j, n := &h.judging, h.net
@@ -175,7 +175,7 @@ func (h *Head) statesOf(r *round, rows []int32) nn.Mat {
 	for i, row := range rows {
 		at[i] = int32(r.blocks[int(row)/h.net.Block].row) + row%int32(h.net.Block)
 	}
-	x := h.Exec.Mat(&r.taught, len(rows), h.net.Hidden)
+	x := h.Exec.Mat(&r.trained, len(rows), h.net.Hidden)
 	h.Exec.Gather(r.states, at, x)
 	return x
 }

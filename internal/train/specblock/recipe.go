@@ -24,14 +24,14 @@ type Recipe struct {
 	train.Course
 
 	train.HeadText
-	Anchors int // of a text: places where blocks are taught
+	Anchors int // of a text: places where blocks are trained
 
-	// blocks that are taught one after the other, the first included, and the rank head with them, once the trunk has
+	// blocks that are trained one after the other, the first included, and the rank head with them, once the trunk has
 	Rounds int
 	Settle float64 // settled, after this share of the steps: until then first blocks alone, as many more of them
 
 	Decay       float64 // row k of a block counts Decay^k
-	ValidPrefix bool    // rows after a wrong one of their block are not taught (§3.3)
+	ValidPrefix bool    // rows after a wrong one of their block are not trained (§3.3)
 	OnPath      bool    // and no block starts from them, unlike the paper's
 	Balance     float64 `json:",omitempty"` // of the rank head's buckets: 0: rows count alike; 1: buckets do
 
@@ -130,7 +130,7 @@ func Train(ctx context.Context, j train.Job, name string, r Recipe) error {
 	if err := r.Check(&j.Target.Config); err != nil {
 		return err
 	}
-	return j.Teach(ctx, name, r.Course, func(text *train.Corpus) (train.Apprentice, error) {
+	return j.TrainHead(ctx, name, r.Course, func(text *train.Corpus) (train.HeadTrainer, error) {
 		return open(ctx, &j, &r, text)
 	})
 }

@@ -110,23 +110,23 @@ func TestValidPrefix(t *testing.T) {
 		here(true, true, true))
 	all[11].here, all[11].valid = false, false // the text ends before
 	for _, c := range []struct {
-		teaching
+		weighting
 		rows   []int32
 		weight []float32
 	}{
-		{teaching{decay: 1}, []int32{0, 1, 2, 3, 4, 6, 9, 10},
+		{weighting{decay: 1}, []int32{0, 1, 2, 3, 4, 6, 9, 10},
 			[]float32{0.25, 0.25, 0.25, 0.25, 0.25, 0.25, 0.25, 0.25}},
-		{teaching{decay: 0.5}, []int32{0, 1, 2, 3, 4, 6, 9, 10},
+		{weighting{decay: 0.5}, []int32{0, 1, 2, 3, 4, 6, 9, 10},
 			[]float32{0.25, 0.125, 0.0625, 0.25, 0.125, 0.25, 0.25, 0.125}},
-		{teaching{decay: 0.5, placeMeans: true}, []int32{0, 1, 2, 3, 4, 6, 9, 10},
+		{weighting{decay: 0.5, placeMeans: true}, []int32{0, 1, 2, 3, 4, 6, 9, 10},
 			[]float32{0.25, 1. / 6, 0.25, 0.25, 1. / 6, 0.25, 0.25, 1. / 6}},
-		{teaching{decay: 1, everywhere: true}, []int32{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10},
+		{weighting{decay: 1, everywhere: true}, []int32{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10},
 			slices.Repeat([]float32{0.25}, 11)},
 	} {
 		rows, weight := c.weigh(3, all)
 		if !slices.Equal(rows, c.rows) || !slices.EqualFunc(weight, c.weight,
 			func(a, b float32) bool { return math.Abs(float64(a-b)) < 1e-6 }) {
-			t.Errorf("%+v: rows %v with weights %v, want %v with %v", c.teaching, rows, weight, c.rows, c.weight)
+			t.Errorf("%+v: rows %v with weights %v, want %v with %v", c.weighting, rows, weight, c.rows, c.weight)
 		}
 	}
 }

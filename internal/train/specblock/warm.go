@@ -53,7 +53,7 @@ func shrink(p *nn.Param) {
 // there, and for the parts of W_fuse that make of this state and the next token's embedding, both
 // normalised, what a block of the target reads at that token. A later block's condition is such a
 // state too: the head's own.
-func (h *Head) begin(w *train.Warming, block int, texts [][]int32) error {
+func (h *Head) begin(w *train.WarmStart, block int, texts [][]int32) error {
 	hidden, width := h.net.Hidden, len(h.net.Taps)*h.net.Hidden
 	look := train.NewFrozen(h.Target.Model, append(append([]int(nil), h.net.Taps...), h.Target.Config.Layers, block))
 	entries := len(texts[0]) - 1

@@ -36,7 +36,7 @@ func HeadText() train.HeadText {
 	return train.HeadText{
 		Text: "generated", Short: train.Generated{Files: 1, Texts: 40, Prompt: 6, Length: 24, Greedy: 0.5},
 		Long:      train.Generated{Files: 1, Texts: 6, Prompt: 30, Length: 48},
-		LongEvery: 4, Rows: 4, MicroRows: 2, Circles: 0.5, Held: train.Generated{Files: 1, Texts: 3, Prompt: 6,
+		LongEvery: 4, Rows: 4, MicroRows: 2, Repeats: 0.5, Held: train.Generated{Files: 1, Texts: 3, Prompt: 6,
 			Length: 24, Greedy: 1},
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// The formulas of paper 000, sections 4.1 to 4.4, on generated pairs of trees.
+// The formulas of Merged-Tree Dual Drafting, sections 4.1 to 4.4, on generated pairs of trees.
 func TestSplice(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		a, b := genTree(4, 40).Draw(r, "a"), genTree(4, 40).Draw(r, "b")
@@ -122,7 +122,7 @@ func TestSpliceRefuses(t *testing.T) {
 	}
 }
 
-// The walk accepts a = max over candidates of the longest prefix with c_j = ẑ_{t+j−1} (paper 000 §6.1),
+// The walk accepts a = max over candidates of the longest prefix with c_j = ẑ_{t+j−1} (Merged-Tree Dual Drafting §6.1),
 // computed here by brute force over R. ẑ depends on the whole path, as a verifier's argmax does.
 func TestAcceptanceLength(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {

@@ -2,22 +2,22 @@ package eagle
 
 import "github.com/grovellm/grove/nn"
 
-// lesson is where some texts of one length teach: places is of each the tokens after which a head
+// example is where some texts of one length teach: places is of each the tokens after which a head
 // learns what the target says, and later those of them, none near the end, from which it goes on as
 // in drafting.
-type lesson struct {
+type example struct {
 	texts         [][]int32
 	places, later [][]int
 	noise         func(g nn.Mat)
 }
 
-// part is texts [from, to) of a lesson.
-func (l *lesson) part(from, to int) lesson {
-	return lesson{l.texts[from:to], l.places[from:to], l.later[from:to], l.noise}
+// part is texts [from, to) of an example.
+func (l *example) part(from, to int) example {
+	return example{l.texts[from:to], l.places[from:to], l.later[from:to], l.noise}
 }
 
 // rows is the rows of a test step that learn.
-func (l *lesson) rows(step int) int {
+func (l *example) rows(step int) int {
 	n, of := 0, l.places
 	if step > 0 {
 		of = l.later
@@ -35,9 +35,9 @@ type goal struct {
 	states float32   // weight of the distance to the states
 }
 
-// gradient adds that of a lesson to the parameters', and returns the loss, whose weight is the
-// lesson's share of the step.
-func (h *Head) gradient(l *lesson, o goal) nn.Loss {
+// gradient adds that of an example to the parameters', and returns the loss, whose weight is the
+// example's share of the step.
+func (h *Head) gradient(l *example, o goal) nn.Loss {
 	h.Tape.Reset()
 	h.Tape.Attach()
 	loss := h.loss(l, o)
@@ -45,9 +45,9 @@ func (h *Head) gradient(l *lesson, o goal) nn.Loss {
 	return loss
 }
 
-// loss runs a lesson's test steps: the rows of the text's entries, and below some of them those of
+// loss runs an example's test steps: the rows of the text's entries, and below some of them those of
 // the next tokens, step after step.
-func (h *Head) loss(l *lesson, o goal) (total nn.Loss) {
+func (h *Head) loss(l *example, o goal) (total nn.Loss) {
 	length := len(l.texts[0])
 	first := length
 	for _, p := range l.places {
@@ -84,7 +84,7 @@ type question struct {
 }
 
 // question lists the rows of a test step; first is the first place with a distribution.
-func (h *Head) question(l *lesson, step, first int) (q question) {
+func (h *Head) question(l *example, step, first int) (q question) {
 	length := len(l.texts[0])
 	h.soft.Row = h.soft.Row[:0]
 	q.targets = nn.Targets{Soft: &h.soft, Share: 1}

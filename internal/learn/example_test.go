@@ -22,8 +22,8 @@ func (p counted) Logits(_, i int) []float32 {
 	return x
 }
 
-// For any lengths of prompts, chunks and rounds: each lesson is a stretch of the text, not too
-// long, with taps and the target's tokens at the right rows. Together the lessons have each round
+// For any lengths of prompts, chunks and rounds: each example is a stretch of the text, not too
+// long, with taps and the target's tokens at the right rows. Together the examples have each round
 // once.
 func TestCollector(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -39,46 +39,46 @@ func TestCollector(t *testing.T) {
 			at += n
 			return r
 		}
-		var lessons []*learn.Lesson
+		var examples []*learn.Example
 		for _, n := range rapid.SliceOfN(rapid.IntRange(1, 600), 1, 4).Draw(t, "chunks") {
 			if c.Take(rows(n, -1), nil) != nil {
-				t.Fatal("a prompt is a lesson")
+				t.Fatal("a prompt is an example")
 			}
 		}
 		for _, n := range rapid.SliceOfN(rapid.IntRange(1, 30), 1, 60).Draw(t, "rounds") {
 			if l := c.Take(rows(n, int32((at+n)%vocab)), &learn.Round{Accepted: n - 1}); l != nil {
-				lessons = append(lessons, l)
+				examples = append(examples, l)
 			}
 			rounds++
 		}
-		for i, l := range append(lessons, c.Finish()) {
+		for i, l := range append(examples, c.Finish()) {
 			n, first := len(l.Tokens), l.Tokens[0]
 			if len(l.Taps) != (n-1)*4 || l.Width != 4 || n > 384+31 {
-				t.Fatalf("lesson %d: %d tokens, %d numbers of taps, %d a row", i, n, len(l.Taps), l.Width)
+				t.Fatalf("example %d: %d tokens, %d numbers of taps, %d a row", i, n, len(l.Taps), l.Width)
 			}
 			for k, token := range l.Tokens {
 				wrong := k < n-1 && (l.Taps[4*k] != float32(token) || l.Taps[4*k+2] != float32(token))
 				if wrong || token != (first+int32(k))%vocab {
-					t.Fatalf("lesson %d: token %d is of place %d, the first of %d", i, k, token, first)
+					t.Fatalf("example %d: token %d is of place %d, the first of %d", i, k, token, first)
 				}
 			}
 			for row := l.From; row < n-1; row++ {
 				if s := l.Said[(row-l.From)*learn.Places]; s.Token != l.Tokens[row] {
-					t.Fatalf("lesson %d: of row %d the target said %d, want %d", i, row, s.Token, l.Tokens[row])
+					t.Fatalf("example %d: of row %d the target said %d, want %d", i, row, s.Token, l.Tokens[row])
 				}
 			}
 			for _, r := range l.Rounds {
 				if r.Root < 0 || r.Root+r.Accepted >= n-1 {
-					t.Fatalf("lesson %d: a round of %d from row %d of %d", i, r.Accepted, r.Root, n)
+					t.Fatalf("example %d: a round of %d from row %d of %d", i, r.Accepted, r.Root, n)
 				}
 			}
 			rounds -= len(l.Rounds)
 			if l.Bytes() < 4*len(l.Tokens)+4*len(l.Taps)+8*len(l.Said) || l.Bytes() > 1<<17 {
-				t.Fatalf("lesson %d: %d bytes", i, l.Bytes())
+				t.Fatalf("example %d: %d bytes", i, l.Bytes())
 			}
 		}
 		if rounds != 0 {
-			t.Fatalf("%d rounds are in no lesson", rounds)
+			t.Fatalf("%d rounds are in no example", rounds)
 		}
 	})
 }

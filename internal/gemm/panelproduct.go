@@ -11,8 +11,8 @@ import (
 // keys and values of attention, whose positions are outputs of one product and inputs of the next. Panels are small there, so what
 // their products have in common is made ready once.
 
-// Lent is products of rows of an input by panels in the caller's memory.
-type Lent struct {
+// PanelProduct is products of rows of an input by panels in the caller's memory.
+type PanelProduct struct {
 	x     *Input
 	from  int
 	rows  int
@@ -22,12 +22,12 @@ type Lent struct {
 	t     tile
 }
 
-// Lend readies products of rows [from, to) of x, an input of BF16 or Q8_0.
-func (x *Input) Lend(from, to int) Lent {
+// ByPanels readies products of rows [from, to) of x, an input of BF16 or Q8_0.
+func (x *Input) ByPanels(from, to int) PanelProduct {
 	if x.t != BF16 && x.t != Q8_0 || from < 0 || from > to || to > x.n {
 		panic(fmt.Sprintf("gemm: rows [%d, %d) of %d %v", from, to, x.n, x.t))
 	}
-	l := Lent{x: x, from: from, rows: to - from}
+	l := PanelProduct{x: x, from: from, rows: to - from}
 	if l.e, l.asm = engineFor(x.t, x.level, x.pairs); l.asm {
 		if l.e.forRows(l.rows); l.e.inMemory { // results are not apart as such sums would be
 			l.e = engineOf(l.e.id)
@@ -42,7 +42,7 @@ func (x *Input) Lend(from, to int) Lent {
 // of Q8_0 blocks (blocks.go). at is a multiple of 2, or of 32.
 // The results of the r-th row go to dst[r·stride:]; with add, whose stride must be Panel, each sum goes on from what is there. It is the
 // chain of a Matrix of the type. next is fetched into the cache meanwhile. Nothing is allocated.
-func (l *Lent) Mul(dst []float32, stride, at int, w, next []byte, add bool) {
+func (l *PanelProduct) Mul(dst []float32, stride, at int, w, next []byte, add bool) {
 	x := l.x
 	step, k := stepBytes[x.t], stepK[x.t]
 	n := len(w) / step
@@ -73,7 +73,7 @@ func (l *Lent) Mul(dst []float32, stride, at int, w, next []byte, add bool) {
 	}
 }
 
-func (l *Lent) tiled(dst []float32, stride int, x, w unsafe.Pointer, steps int, next []byte, add bool) {
+func (l *PanelProduct) tiled(dst []float32, stride int, x, w unsafe.Pointer, steps int, next []byte, add bool) {
 	t, e := &l.t, &l.e
 	parts := Panel / e.lanes
 	t.n, t.outs, t.first = uintptr(steps), uintptr(stride*4), 1
@@ -122,7 +122,7 @@ const (
 )
 
 // MulAll is Mul of several panels of one size. The i-th's results go to dst[i·apart:]; nexts, as many, are fetched meanwhile.
-func (l *Lent) MulAll(dst []float32, apart, stride, at int, ws, nexts [][]byte, add bool) {
+func (l *PanelProduct) MulAll(dst []float32, apart, stride, at int, ws, nexts [][]byte, add bool) {
 	i := 0
 	if l.x.pairs && l.asm && l.rows > 0 && l.rows <= fewPairs {
 		for ; i+fewPanels <= len(ws); i += fewPanels {
@@ -135,7 +135,7 @@ func (l *Lent) MulAll(dst []float32, apart, stride, at int, ws, nexts [][]byte, 
 }
 
 // few is MulAll of as many panels as the kernel takes.
-func (l *Lent) few(dst []float32, apart, stride, at int, ws, nexts [][]byte, add bool) {
+func (l *PanelProduct) few(dst []float32, apart, stride, at int, ws, nexts [][]byte, add bool) {
 	const step = Panel * 4
 	x, size := l.x, len(ws[0])
 	if at < 0 || at%2 != 0 || size == 0 || size%step != 0 || at/2+size/step > (x.in+1)/2 || apart < 0 || stride < Panel ||

@@ -11,7 +11,7 @@ import (
 
 // A product by a panel in the caller's memory, its inputs in pieces, is that of the matrix it is a panel of, for any rows of it, and
 // nothing else is written.
-func TestLentPanelsAreTheMatrix(t *testing.T) {
+func TestPanelProductsAreTheMatrix(t *testing.T) {
 	levels(t, func(t *testing.T, l cpu.Level) {
 		rapid.Check(t, func(t *rapid.T) {
 			typ, in := BF16, rapid.IntRange(1, 300).Draw(t, "in")
@@ -38,7 +38,7 @@ func TestLentPanelsAreTheMatrix(t *testing.T) {
 				dst[i] = guard
 			}
 			stride := Panel
-			lent := x.Lend(from, to)
+			products := x.ByPanels(from, to)
 			for k := 0; k < total; {
 				n := rapid.IntRange(1, total-k).Draw(t, "inputs")
 				if k == 0 && n == total {
@@ -52,7 +52,7 @@ func TestLentPanelsAreTheMatrix(t *testing.T) {
 				if rapid.Bool().Draw(t, "next") {
 					next = w
 				}
-				lent.Mul(dst, stride, k*stepK[typ], w[k*size:(k+n)*size], next, k > 0)
+				products.Mul(dst, stride, k*stepK[typ], w[k*size:(k+n)*size], next, k > 0)
 				k += n
 			}
 			for i, got := range dst {
@@ -93,8 +93,8 @@ func TestZeroWeightsAreNothing(t *testing.T) {
 				in.Reset(BF16, 1, len(row))
 				in.SetRow(0, row)
 				var dst [Panel]float32
-				lent := in.Lend(0, 1)
-				lent.Mul(dst[:], Panel, 0, panel, nil, false)
+				products := in.ByPanels(0, 1)
+				products.Mul(dst[:], Panel, 0, panel, nil, false)
 				return dst
 			}
 			var all, seen []int
@@ -142,7 +142,7 @@ func TestRoundBF16(t *testing.T) {
 }
 
 // Several panels at once are one after the other, for any number of rows and panels, from zero or going on.
-func TestLentPanelsTogether(t *testing.T) {
+func TestPanelProductsTogether(t *testing.T) {
 	levels(t, func(t *testing.T, l cpu.Level) {
 		rapid.Check(t, func(t *rapid.T) {
 			r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 5))
@@ -181,10 +181,10 @@ func TestLentPanelsTogether(t *testing.T) {
 			}
 			want := append([]float32(nil), got...)
 			from := rapid.IntRange(0, n-1).Draw(t, "from")
-			lent := x.Lend(from, n)
-			lent.MulAll(got, apart, stride, at, ws, nexts, add)
+			products := x.ByPanels(from, n)
+			products.MulAll(got, apart, stride, at, ws, nexts, add)
 			for p := range ws {
-				lent.Mul(want[p*apart:], stride, at, ws[p], nil, add)
+				products.Mul(want[p*apart:], stride, at, ws[p], nil, add)
 			}
 			for i := range want {
 				if !same(got[i], want[i]) {

@@ -8,7 +8,7 @@ import (
 	"github.com/grovellm/grove/internal/num"
 )
 
-// Panels of Q8_0 in the caller's memory (lent.go) are written output by output: row by row of what a
+// Panels of Q8_0 in the caller's memory (panelproduct.go) are written output by output: row by row of what a
 // matrix would be made of.
 
 // BlockBytes is the size of a block of 32 elements of a panel of Q8_0.

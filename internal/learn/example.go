@@ -1,4 +1,4 @@
-// What one text teaches, and how it is collected while the text is decoded.
+// What a head learns from in one text, and how it is collected while the text is decoded.
 
 package learn
 
@@ -10,8 +10,8 @@ import (
 	"github.com/grovellm/grove/sample"
 )
 
-// Lesson is a stretch of text with what the target made of it. It does not change once it is finished, so that any goroutine reads it.
-type Lesson struct {
+// Example is a stretch of text with what the target made of it. It does not change once it is finished, so that any goroutine reads it.
+type Example struct {
 	Tokens []int32   // the last one, whose row the target has not computed, included
 	Taps   []float32 // of all rows but the last token's: (len(Tokens) − 1) × Width
 	Width  int       // of a row's taps, one after the other
@@ -36,56 +36,56 @@ type Round struct {
 // everywhere.
 const Places = 16
 
-// Lessons have at most mostRows rows; of a text that goes on, and of prompts, the last before rows are kept in front of the first round.
+// Examples have at most mostRows rows; of a text that goes on, and of prompts, the last before rows are kept in front of the first round.
 const (
 	mostRows = 384
 	before   = 128
 )
 
 // said is what the target thought likely after a row.
-func (l *Lesson) said(row int) []sample.Candidate {
+func (l *Example) said(row int) []sample.Candidate {
 	return l.Said[(row-l.From)*Places : (row-l.From+1)*Places]
 }
 
-// Bytes is the memory that a lesson holds.
-func (l *Lesson) Bytes() int {
+// Bytes is the memory that an example holds.
+func (l *Example) Bytes() int {
 	return 4*(cap(l.Tokens)+cap(l.Taps)+cap(l.Drafted)) +
 		cap(l.Said)*int(unsafe.Sizeof(sample.Candidate{})) + cap(l.Rounds)*int(unsafe.Sizeof(Round{}))
 }
 
-// Collector makes lessons of the rows of one sequence.
+// Collector makes examples of the rows of one sequence.
 type Collector struct {
 	taps, vocab int
 	sampler     *sample.Sampler // ranks as at temperature 0
-	lesson      *Lesson
+	example     *Example
 }
 
 // NewCollector returns a collector for a drafter with so many taps, over a vocabulary.
 func NewCollector(taps, vocab int) (*Collector, error) {
 	s, err := sample.New(sample.Params{}, vocab)
-	return &Collector{taps: taps, vocab: vocab, sampler: s, lesson: new(Lesson)}, err
+	return &Collector{taps: taps, vocab: vocab, sampler: s, example: new(Example)}, err
 }
 
-// Take takes in rows that were committed. round is how their tree came out, nil where nothing was drafted. It returns a lesson
+// Take takes in rows that were committed. round is how their tree came out, nil where nothing was drafted. It returns an example
 // where one became full; the next begins with its last rows.
-func (c *Collector) Take(r *draft.Rows, round *Round) (full *Lesson) {
+func (c *Collector) Take(r *draft.Rows, round *Round) (full *Example) {
 	if r.Pass == nil { // without taps: nothing before can be read
-		c.lesson = new(Lesson)
+		c.example = new(Example)
 		return nil
 	}
-	l := c.lesson
+	l := c.example
 	if len(l.Tokens) > 0 {
 		l.Tokens = l.Tokens[:len(l.Tokens)-1] // the first of the rows
 	}
 	if len(l.Tokens)+len(r.Tokens) > mostRows && len(l.Rounds) > 0 {
 		full = l
-		c.lesson = full.last(before)
+		c.example = full.last(before)
 		full.Tokens = append(full.Tokens, r.Tokens[0])
-		l = c.lesson
+		l = c.example
 	}
 	skip := 0
 	if n := len(r.Tokens) - before; r.Next < 0 && n > 0 && len(l.Rounds) == 0 {
-		*l, skip = Lesson{}, n // a prompt's earlier rows are not kept
+		*l, skip = Example{}, n // a prompt's earlier rows are not kept
 	}
 	first := len(l.Tokens)
 	for i := skip; i < len(r.Tokens); i++ {
@@ -122,24 +122,24 @@ func (c *Collector) Take(r *draft.Rows, round *Round) (full *Lesson) {
 	return full
 }
 
-// Finish returns the lesson of what was taken in since the last, nil where there is nothing to learn. The collector is not used again.
-func (c *Collector) Finish() *Lesson {
-	if len(c.lesson.Rounds) == 0 {
+// Finish returns the example of what was taken in since the last, nil where there is nothing to learn. The collector is not used again.
+func (c *Collector) Finish() *Example {
+	if len(c.example.Rounds) == 0 {
 		return nil
 	}
-	return c.lesson
+	return c.example
 }
 
-// forget drops the first rows of a lesson without rounds.
-func (l *Lesson) forget(rows int) {
+// forget drops the first rows of an example without rounds.
+func (l *Example) forget(rows int) {
 	if rows > 0 {
 		l.Tokens = slices.Delete(l.Tokens, 0, rows)
 		l.Taps = slices.Delete(l.Taps, 0, rows*l.Width)
 	}
 }
 
-// last is a new lesson that begins with the last rows of l, whose last token has been taken off.
-func (l *Lesson) last(rows int) *Lesson {
+// last is a new example that begins with the last rows of l, whose last token has been taken off.
+func (l *Example) last(rows int) *Example {
 	from := max(0, len(l.Tokens)-rows)
-	return &Lesson{Tokens: slices.Clone(l.Tokens[from:]), Taps: slices.Clone(l.Taps[from*l.Width:]), Width: l.Width}
+	return &Example{Tokens: slices.Clone(l.Tokens[from:]), Taps: slices.Clone(l.Taps[from*l.Width:]), Width: l.Width}
 }

@@ -1,0 +1,58 @@
+package convert
+
+import (
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/grovellm/grove/model"
+	"github.com/grovellm/grove/tensor"
+)
+
+// transposed is experts' matrices as a folder has them whose rows are inputs. Of two halves, the
+// outputs take turns.
+type transposed struct {
+	tensor.Tensor // of the folder
+	part          model.Part
+	halves        []tensor.Tensor
+}
+
+// newTransposed returns the transpose of a part's tensor, and of that of the other half, if it has
+// one.
+func newTransposed(e model.Part, t tensor.Tensor, other *tensor.Tensor) (*transposed, error) {
+	x := &transposed{part: e, halves: []tensor.Tensor{t}}
+	if other != nil {
+		x.halves = append(x.halves, *other)
+	}
+	for _, t := range x.halves {
+		if want := []int{e.Experts, e.Rows, e.Cols}; !slices.Equal(t.Shape, want) {
+			return nil, fmt.Errorf("tensor %s has shape %v: want %v for this model", tensor.Quote(t.Name), t.Shape, want)
+		}
+	}
+	x.Tensor = tensor.Tensor{Name: e.InFolder(".weight"), Type: t.Type, Shape: []int{e.Experts, e.Cols, e.Rows * len(x.halves)}}
+	return x, nil
+}
+
+// write converts the matrices, one expert's at a time, and writes them in order.
+func (x *transposed) write(s *stream, w io.Writer) error {
+	rows, cols, n := x.part.Rows, x.part.Cols, len(x.halves)
+	half, all := make([]float32, rows*cols), make([]float32, rows*cols*n)
+	for expert := range x.part.Experts {
+		for k, t := range x.halves {
+			if err := t.DequantizeRows(half, expert*rows, (expert+1)*rows); err != nil {
+				return err
+			}
+			for i, v := range half {
+				all[i%cols*rows*n+i/cols*n+k] = v
+			}
+		}
+		t, err := tensor.FromFloat32s(x.Name, tensor.F32, []int{cols, rows * n}, all)
+		if err != nil {
+			return err
+		}
+		if err := (&stream{s.ctx, t, s.to, nil, s.count}).write(w); err != nil {
+			return err
+		}
+	}
+	return nil
+}

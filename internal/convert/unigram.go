@@ -1,0 +1,121 @@
+package convert
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/grovellm/grove/gguf"
+	"github.com/grovellm/grove/tokenizer"
+)
+
+// hfNormalizer is a step of the normalizer, with what the conversion needs of it.
+type hfNormalizer struct {
+	Type     string
+	Steps    []hfNormalizer `json:"normalizers"`
+	Charsmap []byte         `json:"precompiled_charsmap"`
+}
+
+// charsmap finds SentencePiece's precompiled character map, nil where there is none.
+func (n *hfNormalizer) charsmap() []byte {
+	for _, st := range n.Steps {
+		if m := st.charsmap(); m != nil {
+			return m
+		}
+	}
+	return n.Charsmap
+}
+
+// setUnigram sets the keys of a Unigram model beside its tokens. What GGUF cannot say in them shows
+// when the tokenizers are compared.
+func setUnigram(w *gguf.Writer, tok *tokenizer.Tokenizer, file *hfTokens, tokens int) (notes []string, err error) {
+	var vocab [][]any
+	if err := json.Unmarshal(file.Model.Vocab, &vocab); err != nil {
+		return nil, fmt.Errorf("model.vocab: %w", err)
+	}
+	var steps hfNormalizer
+	if len(file.Normalizer) > 0 {
+		if err := json.Unmarshal(file.Normalizer, &steps); err != nil {
+			return nil, fmt.Errorf("normalizer: %w", err)
+		}
+	}
+	scores, rounded := make([]float32, tokens), false
+	for i, p := range vocab {
+		x := p[1].(float64) // package tokenizer has checked it
+		scores[i] = float32(x)
+		rounded = rounded || float64(scores[i]) != x
+	}
+	if rounded {
+		notes = append(notes, "the scores of the tokenizer's pieces are rounded to 32 bits")
+	}
+	w.Set("tokenizer.ggml.model", "t5")
+	w.Set("tokenizer.ggml.pre", "default")
+	w.Set("tokenizer.ggml.scores", scores)
+	w.Set("tokenizer.ggml.add_space_prefix", startsWithSpace(tok))
+	ids := func(text string) []int32 { return tok.Encode(text, tokenizer.EncodeOptions{}) }
+	merge := slices.Equal(ids("a  b"), ids("a b"))
+	w.Set("tokenizer.ggml.remove_extra_whitespaces", merge)
+	if merge {
+		notes = append(notes, "in GGUF a text that begins with the character ▁ gets one more in front")
+	}
+	if m := steps.charsmap(); m != nil {
+		w.Set("tokenizer.ggml.precompiled_charsmap", m)
+	}
+	return notes, nil
+}
+
+// unigramFields fills in the fields of tokenizer.json that only Unigram models have.
+func unigramFields(f *gguf.File, tok *tokenizer.Tokenizer, file fields) error {
+	k := f.Keys()
+	scores := k.Floats("tokenizer.ggml.scores")
+	charsmap := k.Ints("tokenizer.ggml.precompiled_charsmap", nil)
+	front := k.Bool("tokenizer.ggml.add_space_prefix", false)
+	merge := k.Bool("tokenizer.ggml.remove_extra_whitespaces", false)
+	if err := k.Err(); err != nil {
+		return err
+	}
+	lowest := math.Inf(1)
+	for id, x := range scores {
+		if tok.Type(int32(id)) == tokenizer.Normal {
+			lowest = min(lowest, float64(x))
+		}
+	}
+	n := int32(tok.VocabSize())
+	for n > 0 && tok.Type(n-1) == tokenizer.Unused {
+		n--
+	}
+	vocab, withBytes := make([]any, n), false
+	for id := range n {
+		score := max(float64(scores[id]), lowest) // a lower one would change that of unknown characters
+		if tok.Type(id) == tokenizer.Unused || math.IsInf(score, 0) {
+			return fmt.Errorf("%s: key \"tokenizer.ggml.tokens\": token %d is no piece, and tokenizer.json cannot leave it out", f.Path, id)
+		}
+		vocab[id] = []any{tok.Text(id), score}
+		withBytes = withBytes || tok.Type(id) == tokenizer.Byte
+	}
+	file["model"] = fields{"type": "Unigram", "unk_id": tok.UNK(), "vocab": vocab, "byte_fallback": withBytes}
+	var steps []fields
+	if len(charsmap) > 0 {
+		blob := make([]byte, len(charsmap))
+		for i, b := range charsmap {
+			blob[i] = byte(b)
+		}
+		steps = append(steps, fields{"type": "Precompiled", "precompiled_charsmap": blob})
+	}
+	metaspace := fields{"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always", "split": true}
+	file["pre_tokenizer"], file["decoder"] = nil, metaspace
+	switch spaces := (fields{"type": "Replace", "pattern": fields{"String": " "}, "content": "▁"}); {
+	case merge:
+		file["pre_tokenizer"] = metaspace
+		steps = append(steps, fields{"type": "Strip", "strip_left": false, "strip_right": true},
+			fields{"type": "Replace", "pattern": fields{"Regex": " {2,}"}, "content": "▁"})
+	case front:
+		steps = append(steps, fields{"type": "Prepend", "prepend": "▁"}, spaces)
+	default:
+		file["decoder"] = fields{"type": "Metaspace", "replacement": "▁", "prepend_scheme": "never", "split": true}
+		steps = append(steps, spaces)
+	}
+	file["normalizer"] = fields{"type": "Sequence", "normalizers": steps}
+	return nil
+}
