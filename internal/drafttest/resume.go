@@ -95,6 +95,11 @@ func ResumesBlocks(r *rapid.T, d, other draft.Drafter, o draft.Options, hidden, 
 		}
 	case n-common == recall, len(a.Text) >= window && window < 256: // what is left may be too little
 		return
+	case block > 1 && n-common > recall-2*block && first == n-recall:
+		// The last whole block in common ends before this row, and the text begins at it; or it ends here.
+		if b.Start = first; first%block == 0 {
+			return
+		}
 	case first <= common-2*block:
 		r.Fatalf("of %d rows with %d in common the rows from %d on are to be computed again", n, common, first)
 	}
