@@ -3,7 +3,7 @@ package gguf
 import "github.com/grovellm/grove/tensor"
 
 // fileTypes are llama.cpp's numbers for "mostly this type".
-var fileTypes = map[tensor.Type]uint32{tensor.F32: 0, tensor.F16: 1, tensor.Q4_0: 2, tensor.Q4_1: 3, tensor.Q8_0: 7, tensor.Q5_0: 8, tensor.Q5_1: 9, tensor.Q4_K: 14, tensor.Q5_K: 16, tensor.Q6_K: 18, tensor.BF16: 32, tensor.MXFP4: 38}
+var fileTypes = map[tensor.Type]uint32{tensor.F32: 0, tensor.F16: 1, tensor.Q4_0: 2, tensor.Q4_1: 3, tensor.Q8_0: 7, tensor.Q5_0: 8, tensor.Q5_1: 9, tensor.Q4_K: 14, tensor.Q5_K: 16, tensor.Q6_K: 18, tensor.IQ4_NL: 25, tensor.BF16: 32, tensor.MXFP4: 38}
 
 // SetFileType says what type most of the file's matrices have, where llama.cpp has a number for it.
 func (w *Writer) SetFileType(t tensor.Type) {

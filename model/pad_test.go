@@ -131,7 +131,7 @@ func reached(t *testing.T, plain, padded *model.Model, want int64) {
 // Padding never changes a bit of the logits, whatever the architecture, the types and the kernels.
 func TestPaddingKeepsLogits(t *testing.T) {
 	kinds := []tensor.Type{tensor.F32, tensor.BF16, tensor.F16, tensor.Q8_0,
-		tensor.Q4_0, tensor.Q4_1, tensor.Q5_0, tensor.Q5_1, tensor.Q4_K, tensor.Q5_K, tensor.Q6_K, tensor.MXFP4}
+		tensor.Q4_0, tensor.Q4_1, tensor.Q5_0, tensor.Q5_1, tensor.Q4_K, tensor.Q5_K, tensor.Q6_K, tensor.IQ4_NL, tensor.MXFP4}
 	arches := []string{"llama", "qwen2", "qwen3", "gptneox"}
 	for _, arch := range model.Architectures() {
 		if !slices.Contains(arches, arch) {

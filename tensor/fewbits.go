@@ -3,23 +3,17 @@ package tensor
 import (
 	"encoding/binary"
 	"math"
-)
+	"sort"
 
-// The integers of MXFP4, twice the numbers of OCP's E2M1, and those of IQ4_NL and IQ4_XS.
-var (
-	mxfp4Values = [16]int8{0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12}
-	iq4Values   = [16]int8{-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113}
+	"github.com/grovellm/grove/internal/num"
 )
-
-// scaleMXFP4 is 2^(e−128), half of what OCP's E8M0 says, since the integers are doubled.
-func scaleMXFP4(e byte) float32 { return float32(math.Ldexp(1, int(e)-128)) }
 
 // MXFP4: a byte of exponent, nibbles as Q4_0. x = 2^(e−128)·v[q]
 func decodeMXFP4(src []byte, dst []float32) {
-	d := scaleMXFP4(src[0])
+	d := num.ScaleMXFP4(src[0])
 	for i, q := range src[1:17] {
-		dst[i] = d * float32(mxfp4Values[q&15])
-		dst[i+16] = d * float32(mxfp4Values[q>>4])
+		dst[i] = d * float32(num.MXFP4[q&15])
+		dst[i+16] = d * float32(num.MXFP4[q>>4])
 	}
 }
 
@@ -38,11 +32,11 @@ func encodeMXFP4(src []float32, dst []byte) (bad int) {
 		_, exp := math.Frexp(float64(top)) // top is within [2^(exp−1), 2^exp)
 		dst[0] = byte(max(exp-1-2+127, 0))
 	}
-	d := scaleMXFP4(dst[0])
+	d := num.ScaleMXFP4(dst[0])
 	nearest := func(x float32) byte {
 		best := 0
-		for i, v := range mxfp4Values {
-			if abs(float32(d*float32(v))-x) < abs(float32(d*float32(mxfp4Values[best]))-x) {
+		for i, v := range num.MXFP4 {
+			if abs(float32(d*float32(v))-x) < abs(float32(d*float32(num.MXFP4[best]))-x) {
 				best = i
 			}
 		}
@@ -59,9 +53,61 @@ func decodeIQ4NL(src []byte, dst []float32) { decodeIQ4(half(src), src[2:18], ds
 
 func decodeIQ4(d float32, qs []byte, dst []float32) {
 	for i, q := range qs {
-		dst[i] = d * float32(iq4Values[q&15])
-		dst[i+16] = d * float32(iq4Values[q>>4])
+		dst[i] = d * float32(num.IQ4[q&15])
+		dst[i+16] = d * float32(num.IQ4[q>>4])
 	}
+}
+
+// encodeIQ4NL encodes a block of 32. The element of the largest magnitude becomes each of the integers in turn,
+// the others the nearest, and d is what fits the block best. Elements weigh their squares, as in ggml. A block
+// that has been decoded gets its numbers back.
+func encodeIQ4NL(src []float32, dst []byte) (bad int) {
+	top := float32(0)
+	for i, x := range src {
+		if !(abs(x) <= math.MaxFloat32) {
+			return i
+		}
+		if abs(x) > abs(top) {
+			top, bad = x, i
+		}
+	}
+	best, d := 0.0, float32(0)
+	for _, v := range num.IQ4 {
+		if top == 0 {
+			break
+		}
+		inverse := float64(v) / float64(top)
+		if math.IsInf(inverse, 0) {
+			continue
+		}
+		qx, qq := 0.0, 0.0
+		for _, x := range src {
+			q, w := float64(num.IQ4[nearestIQ4(float64(x)*inverse)]), float64(x)*float64(x)
+			qx, qq = qx+w*q*float64(x), qq+w*q*q
+		}
+		if qx*qx > best*qq { // what a fit takes off the sum of squared errors, by weight
+			best, d = qx*qx/qq, float32(qx/qq)
+		}
+	}
+	h := num.ToF16(d)
+	if h&0x7fff == 0x7c00 {
+		return bad
+	}
+	binary.LittleEndian.PutUint16(dst, h)
+	inverse := 0.0
+	if d != 0 {
+		inverse = 1 / float64(d)
+	}
+	for i := range 16 {
+		dst[2+i] = nearestIQ4(float64(src[i])*inverse) | nearestIQ4(float64(src[i+16])*inverse)<<4
+	}
+	return -1
+}
+
+// nearestIQ4 is the number of the integer nearest to x.
+func nearestIQ4(x float64) byte {
+	n := sort.Search(len(num.IQ4)-1, func(i int) bool { return 2*x < float64(num.IQ4[i])+float64(num.IQ4[i+1]) })
+	return byte(n)
 }
 
 // IQ4_XS: d (half), 8 scales of 6 bits, their high bits first, nibbles of 32 elements each as Q4_0.

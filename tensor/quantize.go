@@ -47,7 +47,7 @@ func Quantize(t Type, src []float32, dst []byte) error {
 				return tooLarge(t, 32*b+i, src[32*b+i], "BF16 or F32")
 			}
 		}
-	case Q4_0, Q4_1, Q5_0, Q5_1, MXFP4:
+	case Q4_0, Q4_1, Q5_0, Q5_1, IQ4_NL, MXFP4:
 		_, bytes := t.Block()
 		for b := 0; b < len(src)/32; b++ {
 			if i := encode32(t, src[32*b:32*b+32], dst[bytes*b:bytes*b+bytes]); i >= 0 {
@@ -68,10 +68,10 @@ func Quantize(t Type, src []float32, dst []byte) error {
 }
 
 // Writable reports whether Quantize writes the type.
-func (t Type) Writable() bool { return t.Decodes() && (t.RunsAs() == t || t == MXFP4) }
+func (t Type) Writable() bool { return t.Decodes() && t.RunsAs() == t }
 
 // WritableNames names, in errors, what Quantize writes.
-const WritableNames = "F32, F16, BF16, Q8_0, Q6_K, Q5_K, Q4_K, Q5_1, Q5_0, Q4_1, Q4_0 or MXFP4"
+const WritableNames = "F32, F16, BF16, Q8_0, Q6_K, Q5_K, Q4_K, Q5_1, Q5_0, Q4_1, Q4_0, IQ4_NL or MXFP4"
 
 func encodeK(t Type, src []float32, dst []byte) (bad int) {
 	switch t {

@@ -11,8 +11,11 @@ import (
 // of the largest magnitude becomes the lowest integer exactly; with one, the least and the greatest become the lowest and the highest.
 // It returns the index of an element that has no encoding, −1 when all have.
 func encode32(t Type, src []float32, dst []byte) (bad int) {
-	if t == MXFP4 {
+	switch t {
+	case MXFP4:
 		return encodeMXFP4(src, dst)
+	case IQ4_NL:
+		return encodeIQ4NL(src, dst)
 	}
 	top, lo, hi := float32(0), src[0], src[0]
 	for i, x := range src {

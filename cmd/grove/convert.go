@@ -15,7 +15,7 @@ import (
 type convertCmd struct {
 	From        string `arg:"" hub:"" help:"Hugging Face folder or GGUF file."`
 	To          string `arg:"" help:"GGUF file or folder to write."`
-	Type        string `help:"Type of the matrices: keep, f32, f16, bf16; in GGUF files also q8_0, q6_k, q5_k, q4_k, q5_1, q5_0, q4_1, q4_0 or mxfp4." default:"keep" placeholder:"TYPE"`
+	Type        string `help:"Type of the matrices: keep, f32, f16, bf16; in GGUF files also q8_0, q6_k, q5_k, q4_k, q5_1, q5_0, q4_1, q4_0, iq4_nl or mxfp4." default:"keep" placeholder:"TYPE"`
 	Target      string `hub:"" help:"For a draft head: the model that it drafts for, whose tokenizer and output matrix are added." placeholder:"FILE"`
 	Speculators bool   `help:"Write an EAGLE-3, P-EAGLE or DFlash head in the format of vLLM's speculators; needs --target."`
 	Force       bool   `short:"f" help:"Replace an existing file."`
@@ -54,14 +54,14 @@ func (cmd *convertCmd) Run(p *program) error {
 type quantizeCmd struct {
 	From  string `arg:"" hub:"" help:"GGUF file to read."`
 	To    string `arg:"" help:"GGUF file to write."`
-	Type  string `help:"Type of the matrices: f16, bf16, q8_0, q6_k, q5_k, q4_k, q5_1, q5_0, q4_1, q4_0 or mxfp4 (${default})." default:"q8_0" placeholder:"TYPE"`
+	Type  string `help:"Type of the matrices: f16, bf16, q8_0, q6_k, q5_k, q4_k, q5_1, q5_0, q4_1, q4_0, iq4_nl or mxfp4 (${default})." default:"q8_0" placeholder:"TYPE"`
 	Force bool   `short:"f" help:"Replace an existing file."`
 }
 
 func (quantizeCmd) Help() string {
 	return `Writes a GGUF file with matrices of another type. Norms and biases stay F32.
 
-Bits per weight: q8_0 8.5, q6_k 6.6, q5_1 6, q5_k and q5_0 5.5, q4_1 5, q4_k and q4_0 4.5, mxfp4 4.25. With fewer
+Bits per weight: q8_0 8.5, q6_k 6.6, q5_1 6, q5_k and q5_0 5.5, q4_1 5, q4_k, q4_0 and iq4_nl 4.5, mxfp4 4.25. With fewer
 than q6_k has, the output matrix is q6_k. Rows that are no multiple of 256 become q8_0 in place of a K type.
 
 Examples:
@@ -81,7 +81,7 @@ func rewrite(p *program, f rewriter, from, to, typ string, o convert.Options, fo
 	if !strings.EqualFold(typ, "keep") {
 		var err error
 		if t, err = tensor.ParseType(typ); err != nil || !t.Writable() {
-			return usagef("--type %q: want keep, f32, f16, bf16, q8_0, q6_k, q5_k, q4_k, q5_1, q5_0, q4_1, q4_0 or mxfp4", typ)
+			return usagef("--type %q: want keep, f32, f16, bf16, q8_0, q6_k, q5_k, q4_k, q5_1, q5_0, q4_1, q4_0, iq4_nl or mxfp4", typ)
 		}
 	}
 	switch info, err := os.Stat(to); {

@@ -13,7 +13,7 @@ import (
 type synthCmd struct {
 	Shape string `arg:"" optional:"" help:"Name of the shape (see --list)."`
 	Out   string `arg:"" optional:"" help:"GGUF file to write; default: SHAPE-TYPE.gguf."`
-	Type  string `help:"Type of the matrices: f32, f16, bf16, q8_0, q6_k, q5_k, q4_k, q5_1, q5_0, q4_1, q4_0 or mxfp4 (${default})." default:"bf16" placeholder:"TYPE"`
+	Type  string `help:"Type of the matrices: f32, f16, bf16, q8_0, q6_k, q5_k, q4_k, q5_1, q5_0, q4_1, q4_0, iq4_nl or mxfp4 (${default})." default:"bf16" placeholder:"TYPE"`
 	Seed  uint64 `help:"Seed of the weights (${default})." default:"1" placeholder:"N"`
 	Force bool   `short:"f" help:"Replace an existing file."`
 	List  bool   `help:"List the shapes."`
@@ -74,7 +74,7 @@ func shapeAndType(shape, typ string) (synth.Shape, tensor.Type, error) {
 	}
 	t, err := tensor.ParseType(typ)
 	if err != nil || !t.Writable() {
-		return s, 0, usagef("--type %q: want f32, f16, bf16, q8_0, q6_k, q5_k, q4_k, q5_1, q5_0, q4_1, q4_0 or mxfp4", typ)
+		return s, 0, usagef("--type %q: want f32, f16, bf16, q8_0, q6_k, q5_k, q4_k, q5_1, q5_0, q4_1, q4_0, iq4_nl or mxfp4", typ)
 	}
 	return s, t, nil
 }

@@ -23,7 +23,7 @@ var (
 
 	// turns are types that take turns as one. Rows of the K types are long, which makes such models slow.
 	turns = map[tensor.Type][]tensor.Type{
-		tensor.Q4_0: {tensor.Q4_0, tensor.Q4_1, tensor.Q5_0, tensor.Q5_1, tensor.MXFP4},
+		tensor.Q4_0: {tensor.Q4_0, tensor.Q4_1, tensor.Q5_0, tensor.Q5_1, tensor.IQ4_NL, tensor.MXFP4},
 		tensor.Q4_K: {tensor.Q4_K, tensor.Q5_K, tensor.Q6_K},
 	}
 )

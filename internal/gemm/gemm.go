@@ -10,8 +10,8 @@
 //	BF16      x rounded to bf16; for each pair of k: acc = fma(w[k+1], x[k+1], acc), then
 //	          acc = fma(w[k], x[k], acc); subnormal operands and results are zero
 //	          (what VDPBF16PS computes)
-//	Q8_0, Q4_0, Q4_1, Q5_0, Q5_1  x quantised to int8 with one scale per block of 32 elements, dx; products of a
-//	          block summed exactly in int32, s; then acc = fma(s, dw·dx, acc) over the blocks (blocks.go)
+//	Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, IQ4_NL, MXFP4  x quantised to int8 with one scale per block of 32 elements, dx;
+//	          products of a block summed exactly in int32, s; then acc = fma(s, dw·dx, acc) over the blocks (blocks.go)
 //	Q4_K, Q5_K, Q6_K  x quantised with one scale per [Group] elements, which have weights' scales
 //	          for every 32 or 16 (kquants.go)
 //
@@ -36,14 +36,16 @@ const (
 	F32 Type = iota
 	F16
 	BF16
-	Q8_0 // blocks of 32 elements: an f16 scale, then 32 int8
-	Q4_0 // the same, of 4 bits
-	Q4_1 // of 4 bits, with an f16 minimum
-	Q5_0 // of 5 bits
-	Q5_1 // of 5 bits, with a minimum
-	Q4_K // blocks of 256 in 8 sub-blocks, scale and minimum each of 6 bits
-	Q5_K // the same, of 5 bits
-	Q6_K // blocks of 256 in 16 sub-blocks, scales of 8 bits
+	Q8_0   // blocks of 32 elements: an f16 scale, then 32 int8
+	Q4_0   // the same, of 4 bits
+	Q4_1   // of 4 bits, with an f16 minimum
+	Q5_0   // of 5 bits
+	Q5_1   // of 5 bits, with a minimum
+	IQ4_NL // an f16 scale, then 32 times 4 bits that stand for one of 16 integers
+	MXFP4  // a scale that is a power of two, then the same with other integers
+	Q4_K   // blocks of 256 in 8 sub-blocks, scale and minimum each of 6 bits
+	Q5_K   // the same, of 5 bits
+	Q6_K   // blocks of 256 in 16 sub-blocks, scales of 8 bits
 	NumTypes
 )
 
@@ -51,7 +53,7 @@ func (t Type) String() string {
 	if t >= NumTypes {
 		return fmt.Sprintf("Type(%d)", uint8(t))
 	}
-	return [...]string{"f32", "f16", "bf16", "q8_0", "q4_0", "q4_1", "q5_0", "q5_1", "q4_k", "q5_k", "q6_k"}[t]
+	return [...]string{"f32", "f16", "bf16", "q8_0", "q4_0", "q4_1", "q5_0", "q5_1", "iq4_nl", "mxfp4", "q4_k", "q5_k", "q6_k"}[t]
 }
 
 // Activations is the type whose input products with weights of type t read: types that share one share its rows.
@@ -160,13 +162,13 @@ func (m *Matrix) Row(dst []float32, i int) {
 		for k := range dst {
 			dst[k] = num.BF16(le.Uint16(w[(k/2*Panel+lane)*4+k%2*2:]))
 		}
-	case Q8_0, Q4_0, Q4_1, Q5_0, Q5_1:
-		blockTypes[m.t].widen(dst, w, lane)
 	case Q4_K, Q5_K, Q6_K:
 		k := &kTypes[m.t]
 		for ; len(dst) > 0; dst, w = dst[super:], w[k.packed:] {
 			k.widen(dst[:super], w, lane)
 		}
+	default:
+		blockTypes[m.t].widen(dst, w, lane)
 	}
 	runtime.KeepAlive(m)
 }

@@ -14,7 +14,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-var allTypes = []Type{F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q4_K, Q5_K, Q6_K}
+var allTypes = []Type{F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, IQ4_NL, MXFP4, Q4_K, Q5_K, Q6_K}
 
 // levels runs f at every level this processor has.
 func levels(t *testing.T, f func(t *testing.T, l cpu.Level)) {
@@ -236,7 +236,13 @@ func fileRows(r *rand.Rand, t Type, out, in int, wild bool) []byte {
 		for i := 0; i < len(b); i += 2 {
 			le.PutUint16(b[i:], num.ToBF16(value(r, wild)))
 		}
-	case Q8_0, Q4_0, Q4_1, Q5_0, Q5_1:
+	case MXFP4:
+		for i := range b {
+			if b[i] = byte(r.Uint32()); i%17 == 0 && !wild { // the exponent of a scale
+				b[i] = byte(110 + r.IntN(20))
+			}
+		}
+	case Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, IQ4_NL:
 		for i := range b {
 			b[i] = byte(r.Uint32())
 			if t == Q8_0 && i%97 == 0 {
@@ -302,6 +308,10 @@ func blockElement(t Type, b []byte, k int) (q int, scale, minimum float32) {
 		return nibble(b[6:]) + fifth(b[2:]) - 16, half(b), 0
 	case Q5_1:
 		return nibble(b[8:]) + fifth(b[4:]), half(b), half(b[2:])
+	case IQ4_NL:
+		return int(num.IQ4[nibble(b[2:])]), half(b), 0
+	case MXFP4:
+		return int(num.MXFP4[nibble(b[1:])]), float32(math.Ldexp(1, int(b[0])-128)), 0
 	}
 	return int(int8(b[2+k])), half(b), 0
 }
@@ -323,7 +333,7 @@ func scalar(t Type, row []byte, x []float32) float32 {
 			acc = fmaFlushBig(w1, x1, acc)
 			acc = fmaFlushBig(weight(t, row, k), num.BF16(num.ToBF16(flush(x[k]))), acc)
 		}
-	case Q8_0, Q4_0, Q4_1, Q5_0, Q5_1:
+	case Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, IQ4_NL, MXFP4:
 		for ; len(x) > 0; x, row = x[block:], row[blockTypes[t].file:] {
 			xs, scale := fitted(x[:block])
 			sum, all := 0, 0

@@ -25,6 +25,8 @@ const (
 	idQ41AVX512
 	idQ50AVX512
 	idQ51AVX512
+	idIQ4NLAVX512
+	idMXFP4AVX512
 	idQ4KAVX512
 	idQ5KAVX512
 	idQ6KAVX512
@@ -38,6 +40,8 @@ const (
 	idQ41AVX2
 	idQ50AVX2
 	idQ51AVX2
+	idIQ4NLAVX2
+	idMXFP4AVX2
 	idQ4KAVX2
 	idQ5KAVX2
 	idQ6KAVX2
@@ -49,6 +53,8 @@ const (
 	idQ41AVXVNNI
 	idQ50AVXVNNI
 	idQ51AVXVNNI
+	idIQ4NLAVXVNNI
+	idMXFP4AVXVNNI
 	idQ4KAVXVNNI
 	idQ5KAVXVNNI
 	idQ6KAVXVNNI
@@ -70,6 +76,8 @@ var engines = [...]engine{
 	idQ41AVX512:      {lanes: 32, rows: 5, tall: 8, turn: 1, dense: 10, sparse: 3, cost: 22},
 	idQ50AVX512:      {lanes: 32, rows: 5, tall: 8, turn: 1, dense: 11, sparse: 3, cost: 22},
 	idQ51AVX512:      {lanes: 32, rows: 5, tall: 8, turn: 1, dense: 12, sparse: 3, cost: 22},
+	idIQ4NLAVX512:    {lanes: 32, rows: 5, tall: 8, turn: 1, dense: 9, sparse: 3, cost: 22},
+	idMXFP4AVX512:    {lanes: 32, rows: 5, tall: 8, turn: 1, dense: 9, sparse: 3, cost: 22},
 	idQ4KAVX512:      {lanes: 32, rows: 4, turn: 1, dense: 80, sparse: 16, cost: 168},
 	idQ5KAVX512:      {lanes: 32, rows: 4, turn: 1, dense: 96, sparse: 16, cost: 168, wide: idWide5KAVX512, many: 17},
 	idQ6KAVX512:      {lanes: 32, rows: 4, turn: 1, dense: 112, sparse: 16, cost: 168, wide: idWide6KAVX512, many: 17},
@@ -83,6 +91,8 @@ var engines = [...]engine{
 	idQ41AVX2:        {lanes: 16, rows: 3, turn: 1, dense: 5, sparse: 5, cost: 40},
 	idQ50AVX2:        {lanes: 16, rows: 2, turn: 1, dense: 6, sparse: 6, cost: 40},
 	idQ51AVX2:        {lanes: 16, rows: 2, turn: 1, dense: 6, sparse: 6, cost: 40},
+	idIQ4NLAVX2:      {lanes: 8, rows: 6, turn: 1, dense: 2, sparse: 2, cost: 64},
+	idMXFP4AVX2:      {lanes: 16, rows: 2, turn: 1, dense: 5, sparse: 5, cost: 40},
 	idQ4KAVX2:        {lanes: 16, rows: 3, turn: 1, dense: 40, sparse: 40, cost: 320, wide: idWide4KAVX2, many: 8},
 	idQ5KAVX2:        {lanes: 16, rows: 2, turn: 1, dense: 48, sparse: 48, cost: 320, wide: idWide5KAVX2, many: 4},
 	idQ6KAVX2:        {lanes: 16, rows: 2, turn: 1, dense: 56, sparse: 56, cost: 320, wide: idWide6KAVX2, many: 4},
@@ -95,6 +105,8 @@ var engines = [...]engine{
 	idQ41AVXVNNI:    {lanes: 16, rows: 3, turn: 1, dense: 5, sparse: 5, cost: 32},
 	idQ50AVXVNNI:    {lanes: 16, rows: 3, turn: 1, dense: 6, sparse: 6, cost: 32, wide: idQ8AVXVNNI, many: 8},
 	idQ51AVXVNNI:    {lanes: 16, rows: 3, turn: 1, dense: 6, sparse: 6, cost: 32},
+	idIQ4NLAVXVNNI:  {lanes: 16, rows: 3, turn: 1, dense: 5, sparse: 5, cost: 32},
+	idMXFP4AVXVNNI:  {lanes: 16, rows: 3, turn: 1, dense: 5, sparse: 5, cost: 32},
 	idQ4KAVXVNNI:    {lanes: 16, rows: 3, turn: 1, dense: 40, sparse: 40, cost: 160, wide: idWide4KAVXVNNI, many: 8},
 	idQ5KAVXVNNI:    {lanes: 16, rows: 3, turn: 1, dense: 48, sparse: 48, cost: 160, wide: idWide5KAVXVNNI, many: 4},
 	idQ6KAVXVNNI:    {lanes: 16, rows: 3, turn: 1, dense: 56, sparse: 56, cost: 160, wide: idWide6KAVXVNNI, many: 4},
@@ -114,13 +126,13 @@ func engineFor(t Type, l cpu.Level, pairs bool) (e engine, ok bool) {
 	switch {
 	case l >= cpu.AVX512:
 		id = [...]int{F32: idF32AVX512, F16: idF16AVX512, BF16: idBF16AVX512, Q8_0: idQ8AVX512, Q4_0: idQ40AVX512, Q4_1: idQ41AVX512,
-			Q5_0: idQ50AVX512, Q5_1: idQ51AVX512, Q4_K: idQ4KAVX512, Q5_K: idQ5KAVX512, Q6_K: idQ6KAVX512}[t]
+			Q5_0: idQ50AVX512, Q5_1: idQ51AVX512, IQ4_NL: idIQ4NLAVX512, MXFP4: idMXFP4AVX512, Q4_K: idQ4KAVX512, Q5_K: idQ5KAVX512, Q6_K: idQ6KAVX512}[t]
 	case l >= cpu.AVXVNNI && t.integer():
 		id = [...]int{Q8_0: idQ8AVXVNNI, Q4_0: idQ40AVXVNNI, Q4_1: idQ41AVXVNNI,
-			Q5_0: idQ50AVXVNNI, Q5_1: idQ51AVXVNNI, Q4_K: idQ4KAVXVNNI, Q5_K: idQ5KAVXVNNI, Q6_K: idQ6KAVXVNNI}[t]
+			Q5_0: idQ50AVXVNNI, Q5_1: idQ51AVXVNNI, IQ4_NL: idIQ4NLAVXVNNI, MXFP4: idMXFP4AVXVNNI, Q4_K: idQ4KAVXVNNI, Q5_K: idQ5KAVXVNNI, Q6_K: idQ6KAVXVNNI}[t]
 	case l >= cpu.AVX2:
 		id = [...]int{F32: idF32AVX2, F16: idF16AVX2, BF16: idBF16AVX2, Q8_0: idQ8AVX2, Q4_0: idQ40AVX2, Q4_1: idQ41AVX2,
-			Q5_0: idQ50AVX2, Q5_1: idQ51AVX2, Q4_K: idQ4KAVX2, Q5_K: idQ5KAVX2, Q6_K: idQ6KAVX2}[t]
+			Q5_0: idQ50AVX2, Q5_1: idQ51AVX2, IQ4_NL: idIQ4NLAVX2, MXFP4: idMXFP4AVX2, Q4_K: idQ4KAVX2, Q5_K: idQ5KAVX2, Q6_K: idQ6KAVX2}[t]
 	default:
 		return engine{}, false
 	}
@@ -152,6 +164,10 @@ func (e *engine) run(t *tile) {
 		mulQ50AVX512(t)
 	case idQ51AVX512:
 		mulQ51AVX512(t)
+	case idIQ4NLAVX512:
+		mulIQ4NLAVX512(t)
+	case idMXFP4AVX512:
+		mulMXFP4AVX512(t)
 	case idWide5KAVX512:
 		mulWide5KAVX512(t)
 	case idWide6KAVX512:
@@ -172,6 +188,10 @@ func (e *engine) run(t *tile) {
 		mulQ50AVX2(t)
 	case idQ51AVX2:
 		mulQ51AVX2(t)
+	case idIQ4NLAVX2:
+		mulIQ4NLAVX2(t)
+	case idMXFP4AVX2:
+		mulMXFP4AVX2(t)
 	case idQ4KAVX512:
 		mulQ4KAVX512(t)
 	case idQ5KAVX512:
@@ -200,6 +220,10 @@ func (e *engine) run(t *tile) {
 		mulQ50AVXVNNI(t)
 	case idQ51AVXVNNI:
 		mulQ51AVXVNNI(t)
+	case idIQ4NLAVXVNNI:
+		mulIQ4NLAVXVNNI(t)
+	case idMXFP4AVXVNNI:
+		mulMXFP4AVXVNNI(t)
 	case idQ4KAVXVNNI:
 		mulQ4KAVXVNNI(t)
 	case idQ5KAVXVNNI:

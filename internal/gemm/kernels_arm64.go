@@ -33,6 +33,12 @@ const (
 	idQ51One
 	idQ51Few
 	idQ51
+	idIQ4NLOne
+	idIQ4NLFew
+	idIQ4NL
+	idMXFP4One
+	idMXFP4Few
+	idMXFP4
 	idQ4KOne
 	idQ4KFew
 	idQ4K
@@ -47,6 +53,8 @@ const (
 	idWide41
 	idWide50
 	idWide51
+	idWideIQ4NL
+	idWideMXFP4
 	idWide4K
 	idWide5K
 	idWide6K
@@ -84,6 +92,14 @@ var engines = [...]engine{
 	idQ51Few: {lanes: 16, rows: 3, turn: 1, dense: 4, sparse: 4, cost: 76, few: 1, fewer: idQ51One},
 	idQ51:    {lanes: 8, rows: 5, turn: 1, dense: 2, sparse: 2, cost: 68, wide: idWide51, many: 6, few: 3, fewer: idQ51Few},
 
+	idIQ4NLOne: {lanes: 32, rows: 1, turn: 1, dense: 8, sparse: 8, cost: 100},
+	idIQ4NLFew: {lanes: 16, rows: 3, turn: 1, dense: 4, sparse: 4, cost: 64, few: 1, fewer: idIQ4NLOne},
+	idIQ4NL:    {lanes: 8, rows: 5, turn: 1, dense: 2, sparse: 2, cost: 54, wide: idWideIQ4NL, many: 8, few: 3, fewer: idIQ4NLFew},
+
+	idMXFP4One: {lanes: 32, rows: 1, turn: 1, dense: 8, sparse: 8, cost: 100},
+	idMXFP4Few: {lanes: 16, rows: 3, turn: 1, dense: 4, sparse: 4, cost: 64, few: 1, fewer: idMXFP4One},
+	idMXFP4:    {lanes: 8, rows: 5, turn: 1, dense: 2, sparse: 2, cost: 54, wide: idWideMXFP4, many: 8, few: 3, fewer: idMXFP4Few},
+
 	idQ4KOne: {lanes: 32, rows: 1, turn: 1, dense: 40, sparse: 40, cost: 930},
 	idQ4KFew: {lanes: 16, rows: 3, turn: 1, dense: 16, sparse: 16, cost: 570, few: 1, fewer: idQ4KOne},
 	idQ4K:    {lanes: 8, rows: 5, turn: 1, dense: 8, sparse: 8, cost: 500, wide: idWide4K, many: 6, few: 3, fewer: idQ4KFew},
@@ -96,14 +112,16 @@ var engines = [...]engine{
 	idQ6KFew: {lanes: 16, rows: 3, turn: 1, dense: 24, sparse: 24, cost: 780, few: 1, fewer: idQ6KOne},
 	idQ6K:    {lanes: 8, rows: 5, turn: 1, dense: 8, sparse: 8, cost: 640, wide: idWide6K, many: 6, few: 3, fewer: idQ6KFew},
 
-	idWideQ8: {lanes: 8, rows: 6, turn: 1, dense: 2, sparse: 2, cost: 44},
-	idWide40: {lanes: 8, rows: 6, turn: 1, dense: 2, sparse: 2, cost: 44},
-	idWide41: {lanes: 8, rows: 6, turn: 1, dense: 2, sparse: 2, cost: 48},
-	idWide50: {lanes: 8, rows: 6, turn: 1, dense: 2, sparse: 2, cost: 44},
-	idWide51: {lanes: 8, rows: 6, turn: 1, dense: 2, sparse: 2, cost: 48},
-	idWide4K: {lanes: 8, rows: 6, turn: 1, dense: 8, sparse: 8, cost: 380},
-	idWide5K: {lanes: 8, rows: 6, turn: 1, dense: 8, sparse: 8, cost: 380},
-	idWide6K: {lanes: 8, rows: 6, turn: 1, dense: 8, sparse: 8, cost: 450},
+	idWideQ8:    {lanes: 8, rows: 6, turn: 1, dense: 2, sparse: 2, cost: 44},
+	idWide40:    {lanes: 8, rows: 6, turn: 1, dense: 2, sparse: 2, cost: 44},
+	idWide41:    {lanes: 8, rows: 6, turn: 1, dense: 2, sparse: 2, cost: 48},
+	idWide50:    {lanes: 8, rows: 6, turn: 1, dense: 2, sparse: 2, cost: 44},
+	idWide51:    {lanes: 8, rows: 6, turn: 1, dense: 2, sparse: 2, cost: 48},
+	idWideIQ4NL: {lanes: 8, rows: 6, turn: 1, dense: 2, sparse: 2, cost: 44},
+	idWideMXFP4: {lanes: 8, rows: 6, turn: 1, dense: 2, sparse: 2, cost: 44},
+	idWide4K:    {lanes: 8, rows: 6, turn: 1, dense: 8, sparse: 8, cost: 380},
+	idWide5K:    {lanes: 8, rows: 6, turn: 1, dense: 8, sparse: 8, cost: 380},
+	idWide6K:    {lanes: 8, rows: 6, turn: 1, dense: 8, sparse: 8, cost: 450},
 
 	idPackedF32:  {lanes: 16, rows: 4},
 	idPackedBF16: {lanes: 16, rows: 4},
@@ -115,7 +133,7 @@ func engineFor(t Type, l cpu.Level, _ bool) (e engine, ok bool) {
 		return engine{}, false
 	}
 	return engineOf([...]int{F32: idF32, F16: idF16, BF16: idBF16, Q8_0: idQ8, Q4_0: idQ40, Q4_1: idQ41,
-		Q5_0: idQ50, Q5_1: idQ51, Q4_K: idQ4K, Q5_K: idQ5K, Q6_K: idQ6K}[t]), true
+		Q5_0: idQ50, Q5_1: idQ51, IQ4_NL: idIQ4NL, MXFP4: idMXFP4, Q4_K: idQ4K, Q5_K: idQ5K, Q6_K: idQ6K}[t]), true
 }
 
 // packedEngine picks the assembly for products of two packed matrices; where there is none, the rows of
@@ -174,6 +192,18 @@ func (e *engine) run(t *tile) {
 		mulQ51FewNEON(t)
 	case idQ51:
 		mulQ51NEON(t)
+	case idIQ4NLOne:
+		mulIQ4NLOneNEON(t)
+	case idIQ4NLFew:
+		mulIQ4NLFewNEON(t)
+	case idIQ4NL:
+		mulIQ4NLNEON(t)
+	case idMXFP4One:
+		mulMXFP4OneNEON(t)
+	case idMXFP4Few:
+		mulMXFP4FewNEON(t)
+	case idMXFP4:
+		mulMXFP4NEON(t)
 	case idQ4KOne:
 		mulQ4KOneNEON(t)
 	case idQ4KFew:
@@ -192,7 +222,7 @@ func (e *engine) run(t *tile) {
 		mulQ6KFewNEON(t)
 	case idQ6K:
 		mulQ6KNEON(t)
-	case idWideQ8, idWide40, idWide50:
+	case idWideQ8, idWide40, idWide50, idWideIQ4NL, idWideMXFP4:
 		mulWideQ8NEON(t)
 	case idWide41, idWide51:
 		mulWideMinNEON(t)
@@ -224,6 +254,10 @@ func (e *engine) unpack(dst, src unsafe.Pointer, steps int) {
 		unpackQ50NEON(d, s, steps)
 	case idWide51:
 		unpackQ51NEON(d, s, steps)
+	case idWideIQ4NL:
+		unpackIQ4NLNEON(d, s, steps)
+	case idWideMXFP4:
+		unpackMXFP4NEON(d, s, steps)
 	case idWide4K:
 		unpackQ4KNEON(d, s, steps)
 	case idWide5K:

@@ -16358,7 +16358,4259 @@ block:
 	BNE block
 	RET
 
-// mulWideQ8NEON multiplies a quarter of a Q8_0, Q4_0 or Q5_0 panel, unpacked, by int8.
+// mulIQ4NLOneNEON multiplies a IQ4_NL panel by int8.
+TEXT ·mulIQ4NLOneNEON(SB), NOSPLIT|NOFRAME, $0-8
+	MOVD t+0(FP), R0
+	MOVD 0(R0), R1
+	MOVD 8(R0), R2
+	MOVD 16(R0), R12
+	MOVD 24(R0), R23
+	MOVD 64(R0), R8
+	MOVD 72(R0), R9
+	MOVD 48(R0), R10
+	MOVD 56(R0), R11
+	MOVD 96(R0), R19
+	ADD $64, R1
+	VMOVI $15, V17.B16
+	MOVD $0xf6eaddcfbfad9881, R12
+	VMOV R12, V18.D[0]
+	MOVD $0x7159453526190d01, R12
+	VMOV R12, V18.D[1]
+	MOVD 88(R0), R12
+rows1:
+	MOVD 40(R0), R12
+	CBNZ R12, zero1
+	MOVD 32(R0), R12
+	FLDPQ 0(R12), (F8, F9)
+	FLDPQ 32(R12), (F10, F11)
+	FLDPQ 64(R12), (F12, F13)
+	FLDPQ 96(R12), (F14, F15)
+	B resumed1
+zero1:
+	WORD $0x6f00e408 // movi v8.2d, #0
+	WORD $0x6f00e409 // movi v9.2d, #0
+	WORD $0x6f00e40a // movi v10.2d, #0
+	WORD $0x6f00e40b // movi v11.2d, #0
+	WORD $0x6f00e40c // movi v12.2d, #0
+	WORD $0x6f00e40d // movi v13.2d, #0
+	WORD $0x6f00e40e // movi v14.2d, #0
+	WORD $0x6f00e40f // movi v15.2d, #0
+resumed1:
+block1:
+	WORD $0x6f00e400 // movi v0.2d, #0
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e402 // movi v2.2d, #0
+	WORD $0x6f00e403 // movi v3.2d, #0
+	WORD $0x6f00e404 // movi v4.2d, #0
+	WORD $0x6f00e405 // movi v5.2d, #0
+	WORD $0x6f00e406 // movi v6.2d, #0
+	WORD $0x6f00e407 // movi v7.2d, #0
+	FMOVQ 0(R2), F16
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 0(R1), (F19, F20)
+	VAND V17.B16, V19.B16, V19.B16
+	VTBL V19.B16, [V18.B16], V19.B16
+	VAND V17.B16, V20.B16, V20.B16
+	VTBL V20.B16, [V18.B16], V20.B16
+	WORD $0x4f90e260 // sdot v0.4s, v19.16b, v16.4b[0]
+	WORD $0x4f90e281 // sdot v1.4s, v20.16b, v16.4b[0]
+	FLDPQ 32(R1), (F22, F23)
+	VAND V17.B16, V22.B16, V22.B16
+	VTBL V22.B16, [V18.B16], V22.B16
+	VAND V17.B16, V23.B16, V23.B16
+	VTBL V23.B16, [V18.B16], V23.B16
+	WORD $0x4f90e2c2 // sdot v2.4s, v22.16b, v16.4b[0]
+	WORD $0x4f90e2e3 // sdot v3.4s, v23.16b, v16.4b[0]
+	FLDPQ 64(R1), (F25, F26)
+	VAND V17.B16, V25.B16, V25.B16
+	VTBL V25.B16, [V18.B16], V25.B16
+	VAND V17.B16, V26.B16, V26.B16
+	VTBL V26.B16, [V18.B16], V26.B16
+	WORD $0x4f90e324 // sdot v4.4s, v25.16b, v16.4b[0]
+	WORD $0x4f90e345 // sdot v5.4s, v26.16b, v16.4b[0]
+	FLDPQ 96(R1), (F19, F20)
+	VAND V17.B16, V19.B16, V19.B16
+	VTBL V19.B16, [V18.B16], V19.B16
+	VAND V17.B16, V20.B16, V20.B16
+	VTBL V20.B16, [V18.B16], V20.B16
+	WORD $0x4f90e266 // sdot v6.4s, v19.16b, v16.4b[0]
+	WORD $0x4f90e287 // sdot v7.4s, v20.16b, v16.4b[0]
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 128(R1), (F19, F20)
+	VAND V17.B16, V19.B16, V19.B16
+	VTBL V19.B16, [V18.B16], V19.B16
+	VAND V17.B16, V20.B16, V20.B16
+	VTBL V20.B16, [V18.B16], V20.B16
+	WORD $0x4fb0e260 // sdot v0.4s, v19.16b, v16.4b[1]
+	WORD $0x4fb0e281 // sdot v1.4s, v20.16b, v16.4b[1]
+	FLDPQ 160(R1), (F22, F23)
+	VAND V17.B16, V22.B16, V22.B16
+	VTBL V22.B16, [V18.B16], V22.B16
+	VAND V17.B16, V23.B16, V23.B16
+	VTBL V23.B16, [V18.B16], V23.B16
+	WORD $0x4fb0e2c2 // sdot v2.4s, v22.16b, v16.4b[1]
+	WORD $0x4fb0e2e3 // sdot v3.4s, v23.16b, v16.4b[1]
+	FLDPQ 192(R1), (F25, F26)
+	VAND V17.B16, V25.B16, V25.B16
+	VTBL V25.B16, [V18.B16], V25.B16
+	VAND V17.B16, V26.B16, V26.B16
+	VTBL V26.B16, [V18.B16], V26.B16
+	WORD $0x4fb0e324 // sdot v4.4s, v25.16b, v16.4b[1]
+	WORD $0x4fb0e345 // sdot v5.4s, v26.16b, v16.4b[1]
+	FLDPQ 224(R1), (F19, F20)
+	VAND V17.B16, V19.B16, V19.B16
+	VTBL V19.B16, [V18.B16], V19.B16
+	VAND V17.B16, V20.B16, V20.B16
+	VTBL V20.B16, [V18.B16], V20.B16
+	WORD $0x4fb0e266 // sdot v6.4s, v19.16b, v16.4b[1]
+	WORD $0x4fb0e287 // sdot v7.4s, v20.16b, v16.4b[1]
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 256(R1), (F19, F20)
+	VAND V17.B16, V19.B16, V19.B16
+	VTBL V19.B16, [V18.B16], V19.B16
+	VAND V17.B16, V20.B16, V20.B16
+	VTBL V20.B16, [V18.B16], V20.B16
+	WORD $0x4f90ea60 // sdot v0.4s, v19.16b, v16.4b[2]
+	WORD $0x4f90ea81 // sdot v1.4s, v20.16b, v16.4b[2]
+	FLDPQ 288(R1), (F22, F23)
+	VAND V17.B16, V22.B16, V22.B16
+	VTBL V22.B16, [V18.B16], V22.B16
+	VAND V17.B16, V23.B16, V23.B16
+	VTBL V23.B16, [V18.B16], V23.B16
+	WORD $0x4f90eac2 // sdot v2.4s, v22.16b, v16.4b[2]
+	WORD $0x4f90eae3 // sdot v3.4s, v23.16b, v16.4b[2]
+	FLDPQ 320(R1), (F25, F26)
+	VAND V17.B16, V25.B16, V25.B16
+	VTBL V25.B16, [V18.B16], V25.B16
+	VAND V17.B16, V26.B16, V26.B16
+	VTBL V26.B16, [V18.B16], V26.B16
+	WORD $0x4f90eb24 // sdot v4.4s, v25.16b, v16.4b[2]
+	WORD $0x4f90eb45 // sdot v5.4s, v26.16b, v16.4b[2]
+	FLDPQ 352(R1), (F19, F20)
+	VAND V17.B16, V19.B16, V19.B16
+	VTBL V19.B16, [V18.B16], V19.B16
+	VAND V17.B16, V20.B16, V20.B16
+	VTBL V20.B16, [V18.B16], V20.B16
+	WORD $0x4f90ea66 // sdot v6.4s, v19.16b, v16.4b[2]
+	WORD $0x4f90ea87 // sdot v7.4s, v20.16b, v16.4b[2]
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 384(R1), (F19, F20)
+	VAND V17.B16, V19.B16, V19.B16
+	VTBL V19.B16, [V18.B16], V19.B16
+	VAND V17.B16, V20.B16, V20.B16
+	VTBL V20.B16, [V18.B16], V20.B16
+	WORD $0x4fb0ea60 // sdot v0.4s, v19.16b, v16.4b[3]
+	WORD $0x4fb0ea81 // sdot v1.4s, v20.16b, v16.4b[3]
+	FLDPQ 416(R1), (F22, F23)
+	VAND V17.B16, V22.B16, V22.B16
+	VTBL V22.B16, [V18.B16], V22.B16
+	VAND V17.B16, V23.B16, V23.B16
+	VTBL V23.B16, [V18.B16], V23.B16
+	WORD $0x4fb0eac2 // sdot v2.4s, v22.16b, v16.4b[3]
+	WORD $0x4fb0eae3 // sdot v3.4s, v23.16b, v16.4b[3]
+	FLDPQ 448(R1), (F25, F26)
+	VAND V17.B16, V25.B16, V25.B16
+	VTBL V25.B16, [V18.B16], V25.B16
+	VAND V17.B16, V26.B16, V26.B16
+	VTBL V26.B16, [V18.B16], V26.B16
+	WORD $0x4fb0eb24 // sdot v4.4s, v25.16b, v16.4b[3]
+	WORD $0x4fb0eb45 // sdot v5.4s, v26.16b, v16.4b[3]
+	FLDPQ 480(R1), (F19, F20)
+	VAND V17.B16, V19.B16, V19.B16
+	VTBL V19.B16, [V18.B16], V19.B16
+	VAND V17.B16, V20.B16, V20.B16
+	VTBL V20.B16, [V18.B16], V20.B16
+	WORD $0x4fb0ea66 // sdot v6.4s, v19.16b, v16.4b[3]
+	WORD $0x4fb0ea87 // sdot v7.4s, v20.16b, v16.4b[3]
+	FMOVQ 16(R2), F16
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 0(R1), (F19, F20)
+	VUSHR $4, V19.B16, V19.B16
+	VTBL V19.B16, [V18.B16], V19.B16
+	VUSHR $4, V20.B16, V20.B16
+	VTBL V20.B16, [V18.B16], V20.B16
+	WORD $0x4f90e260 // sdot v0.4s, v19.16b, v16.4b[0]
+	WORD $0x4f90e281 // sdot v1.4s, v20.16b, v16.4b[0]
+	FLDPQ 32(R1), (F22, F23)
+	VUSHR $4, V22.B16, V22.B16
+	VTBL V22.B16, [V18.B16], V22.B16
+	VUSHR $4, V23.B16, V23.B16
+	VTBL V23.B16, [V18.B16], V23.B16
+	WORD $0x4f90e2c2 // sdot v2.4s, v22.16b, v16.4b[0]
+	WORD $0x4f90e2e3 // sdot v3.4s, v23.16b, v16.4b[0]
+	FLDPQ 64(R1), (F25, F26)
+	VUSHR $4, V25.B16, V25.B16
+	VTBL V25.B16, [V18.B16], V25.B16
+	VUSHR $4, V26.B16, V26.B16
+	VTBL V26.B16, [V18.B16], V26.B16
+	WORD $0x4f90e324 // sdot v4.4s, v25.16b, v16.4b[0]
+	WORD $0x4f90e345 // sdot v5.4s, v26.16b, v16.4b[0]
+	FLDPQ 96(R1), (F19, F20)
+	VUSHR $4, V19.B16, V19.B16
+	VTBL V19.B16, [V18.B16], V19.B16
+	VUSHR $4, V20.B16, V20.B16
+	VTBL V20.B16, [V18.B16], V20.B16
+	WORD $0x4f90e266 // sdot v6.4s, v19.16b, v16.4b[0]
+	WORD $0x4f90e287 // sdot v7.4s, v20.16b, v16.4b[0]
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 128(R1), (F19, F20)
+	VUSHR $4, V19.B16, V19.B16
+	VTBL V19.B16, [V18.B16], V19.B16
+	VUSHR $4, V20.B16, V20.B16
+	VTBL V20.B16, [V18.B16], V20.B16
+	WORD $0x4fb0e260 // sdot v0.4s, v19.16b, v16.4b[1]
+	WORD $0x4fb0e281 // sdot v1.4s, v20.16b, v16.4b[1]
+	FLDPQ 160(R1), (F22, F23)
+	VUSHR $4, V22.B16, V22.B16
+	VTBL V22.B16, [V18.B16], V22.B16
+	VUSHR $4, V23.B16, V23.B16
+	VTBL V23.B16, [V18.B16], V23.B16
+	WORD $0x4fb0e2c2 // sdot v2.4s, v22.16b, v16.4b[1]
+	WORD $0x4fb0e2e3 // sdot v3.4s, v23.16b, v16.4b[1]
+	FLDPQ 192(R1), (F25, F26)
+	VUSHR $4, V25.B16, V25.B16
+	VTBL V25.B16, [V18.B16], V25.B16
+	VUSHR $4, V26.B16, V26.B16
+	VTBL V26.B16, [V18.B16], V26.B16
+	WORD $0x4fb0e324 // sdot v4.4s, v25.16b, v16.4b[1]
+	WORD $0x4fb0e345 // sdot v5.4s, v26.16b, v16.4b[1]
+	FLDPQ 224(R1), (F19, F20)
+	VUSHR $4, V19.B16, V19.B16
+	VTBL V19.B16, [V18.B16], V19.B16
+	VUSHR $4, V20.B16, V20.B16
+	VTBL V20.B16, [V18.B16], V20.B16
+	WORD $0x4fb0e266 // sdot v6.4s, v19.16b, v16.4b[1]
+	WORD $0x4fb0e287 // sdot v7.4s, v20.16b, v16.4b[1]
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 256(R1), (F19, F20)
+	VUSHR $4, V19.B16, V19.B16
+	VTBL V19.B16, [V18.B16], V19.B16
+	VUSHR $4, V20.B16, V20.B16
+	VTBL V20.B16, [V18.B16], V20.B16
+	WORD $0x4f90ea60 // sdot v0.4s, v19.16b, v16.4b[2]
+	WORD $0x4f90ea81 // sdot v1.4s, v20.16b, v16.4b[2]
+	FLDPQ 288(R1), (F22, F23)
+	VUSHR $4, V22.B16, V22.B16
+	VTBL V22.B16, [V18.B16], V22.B16
+	VUSHR $4, V23.B16, V23.B16
+	VTBL V23.B16, [V18.B16], V23.B16
+	WORD $0x4f90eac2 // sdot v2.4s, v22.16b, v16.4b[2]
+	WORD $0x4f90eae3 // sdot v3.4s, v23.16b, v16.4b[2]
+	FLDPQ 320(R1), (F25, F26)
+	VUSHR $4, V25.B16, V25.B16
+	VTBL V25.B16, [V18.B16], V25.B16
+	VUSHR $4, V26.B16, V26.B16
+	VTBL V26.B16, [V18.B16], V26.B16
+	WORD $0x4f90eb24 // sdot v4.4s, v25.16b, v16.4b[2]
+	WORD $0x4f90eb45 // sdot v5.4s, v26.16b, v16.4b[2]
+	FLDPQ 352(R1), (F19, F20)
+	VUSHR $4, V19.B16, V19.B16
+	VTBL V19.B16, [V18.B16], V19.B16
+	VUSHR $4, V20.B16, V20.B16
+	VTBL V20.B16, [V18.B16], V20.B16
+	WORD $0x4f90ea66 // sdot v6.4s, v19.16b, v16.4b[2]
+	WORD $0x4f90ea87 // sdot v7.4s, v20.16b, v16.4b[2]
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 384(R1), (F19, F20)
+	VUSHR $4, V19.B16, V19.B16
+	VTBL V19.B16, [V18.B16], V19.B16
+	VUSHR $4, V20.B16, V20.B16
+	VTBL V20.B16, [V18.B16], V20.B16
+	WORD $0x4fb0ea60 // sdot v0.4s, v19.16b, v16.4b[3]
+	WORD $0x4fb0ea81 // sdot v1.4s, v20.16b, v16.4b[3]
+	FLDPQ 416(R1), (F22, F23)
+	VUSHR $4, V22.B16, V22.B16
+	VTBL V22.B16, [V18.B16], V22.B16
+	VUSHR $4, V23.B16, V23.B16
+	VTBL V23.B16, [V18.B16], V23.B16
+	WORD $0x4fb0eac2 // sdot v2.4s, v22.16b, v16.4b[3]
+	WORD $0x4fb0eae3 // sdot v3.4s, v23.16b, v16.4b[3]
+	FLDPQ 448(R1), (F25, F26)
+	VUSHR $4, V25.B16, V25.B16
+	VTBL V25.B16, [V18.B16], V25.B16
+	VUSHR $4, V26.B16, V26.B16
+	VTBL V26.B16, [V18.B16], V26.B16
+	WORD $0x4fb0eb24 // sdot v4.4s, v25.16b, v16.4b[3]
+	WORD $0x4fb0eb45 // sdot v5.4s, v26.16b, v16.4b[3]
+	FLDPQ 480(R1), (F19, F20)
+	VUSHR $4, V19.B16, V19.B16
+	VTBL V19.B16, [V18.B16], V19.B16
+	VUSHR $4, V20.B16, V20.B16
+	VTBL V20.B16, [V18.B16], V20.B16
+	WORD $0x4fb0ea66 // sdot v6.4s, v19.16b, v16.4b[3]
+	WORD $0x4fb0ea87 // sdot v7.4s, v20.16b, v16.4b[3]
+	FMOVQ 0(R19), F19
+	WORD $0x4e217a74 // fcvtl2 v20.4s, v19.8h
+	WORD $0x0e217a73 // fcvtl v19.4s, v19.4h
+	FMOVS 36(R2), F21
+	WORD $0x4f959276 // fmul v22.4s, v19.4s, v21.s[0]
+	WORD $0x4f959297 // fmul v23.4s, v20.4s, v21.s[0]
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	VFMLA V22.S4, V0.S4, V8.S4
+	VFMLA V23.S4, V1.S4, V9.S4
+	FMOVQ 16(R19), F19
+	WORD $0x4e217a74 // fcvtl2 v20.4s, v19.8h
+	WORD $0x0e217a73 // fcvtl v19.4s, v19.4h
+	FMOVS 36(R2), F21
+	WORD $0x4f959276 // fmul v22.4s, v19.4s, v21.s[0]
+	WORD $0x4f959297 // fmul v23.4s, v20.4s, v21.s[0]
+	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
+	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
+	VFMLA V22.S4, V2.S4, V10.S4
+	VFMLA V23.S4, V3.S4, V11.S4
+	FMOVQ 32(R19), F19
+	WORD $0x4e217a74 // fcvtl2 v20.4s, v19.8h
+	WORD $0x0e217a73 // fcvtl v19.4s, v19.4h
+	FMOVS 36(R2), F21
+	WORD $0x4f959276 // fmul v22.4s, v19.4s, v21.s[0]
+	WORD $0x4f959297 // fmul v23.4s, v20.4s, v21.s[0]
+	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
+	WORD $0x4e21d8a5 // scvtf v5.4s, v5.4s
+	VFMLA V22.S4, V4.S4, V12.S4
+	VFMLA V23.S4, V5.S4, V13.S4
+	FMOVQ 48(R19), F19
+	WORD $0x4e217a74 // fcvtl2 v20.4s, v19.8h
+	WORD $0x0e217a73 // fcvtl v19.4s, v19.4h
+	FMOVS 36(R2), F21
+	WORD $0x4f959276 // fmul v22.4s, v19.4s, v21.s[0]
+	WORD $0x4f959297 // fmul v23.4s, v20.4s, v21.s[0]
+	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
+	WORD $0x4e21d8e7 // scvtf v7.4s, v7.4s
+	VFMLA V22.S4, V6.S4, V14.S4
+	VFMLA V23.S4, V7.S4, V15.S4
+	ADD $576, R1
+	ADD $576, R19
+	ADD $40, R2
+	SUBS $1, R23
+	BNE block1
+	FSTPQ (F8, F9), 0(R10)
+	FSTPQ (F10, F11), 32(R10)
+	FSTPQ (F12, F13), 64(R10)
+	FSTPQ (F14, F15), 96(R10)
+	RET
+
+// mulIQ4NLFewNEON multiplies half a IQ4_NL panel by int8.
+TEXT ·mulIQ4NLFewNEON(SB), NOSPLIT|NOFRAME, $0-8
+	MOVD t+0(FP), R0
+	MOVD 0(R0), R1
+	MOVD 8(R0), R2
+	MOVD 16(R0), R12
+	ADD R12, R2, R3
+	ADD R12, R3, R4
+	MOVD 24(R0), R23
+	MOVD 64(R0), R8
+	MOVD 72(R0), R9
+	MOVD 48(R0), R10
+	MOVD 56(R0), R11
+	MOVD 96(R0), R19
+	ADD $64, R1
+	VMOVI $15, V27.B16
+	MOVD $0xf6eaddcfbfad9881, R12
+	VMOV R12, V28.D[0]
+	MOVD $0x7159453526190d01, R12
+	VMOV R12, V28.D[1]
+	MOVD 88(R0), R12
+	CMP $1, R12
+	BEQ rows1
+	CMP $2, R12
+	BEQ rows2
+	B rows3
+rows3:
+	MOVD 40(R0), R12
+	CBNZ R12, zero3
+	MOVD 32(R0), R12
+	FLDPQ 0(R12), (F12, F13)
+	FLDPQ 32(R12), (F14, F15)
+	FLDPQ 128(R12), (F16, F17)
+	FLDPQ 160(R12), (F18, F19)
+	FLDPQ 256(R12), (F20, F21)
+	FLDPQ 288(R12), (F22, F23)
+	B resumed3
+zero3:
+	WORD $0x6f00e40c // movi v12.2d, #0
+	WORD $0x6f00e40d // movi v13.2d, #0
+	WORD $0x6f00e40e // movi v14.2d, #0
+	WORD $0x6f00e40f // movi v15.2d, #0
+	WORD $0x6f00e410 // movi v16.2d, #0
+	WORD $0x6f00e411 // movi v17.2d, #0
+	WORD $0x6f00e412 // movi v18.2d, #0
+	WORD $0x6f00e413 // movi v19.2d, #0
+	WORD $0x6f00e414 // movi v20.2d, #0
+	WORD $0x6f00e415 // movi v21.2d, #0
+	WORD $0x6f00e416 // movi v22.2d, #0
+	WORD $0x6f00e417 // movi v23.2d, #0
+resumed3:
+block3:
+	WORD $0x6f00e400 // movi v0.2d, #0
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e402 // movi v2.2d, #0
+	WORD $0x6f00e403 // movi v3.2d, #0
+	WORD $0x6f00e404 // movi v4.2d, #0
+	WORD $0x6f00e405 // movi v5.2d, #0
+	WORD $0x6f00e406 // movi v6.2d, #0
+	WORD $0x6f00e407 // movi v7.2d, #0
+	WORD $0x6f00e408 // movi v8.2d, #0
+	WORD $0x6f00e409 // movi v9.2d, #0
+	WORD $0x6f00e40a // movi v10.2d, #0
+	WORD $0x6f00e40b // movi v11.2d, #0
+	FMOVQ 0(R2), F24
+	FMOVQ 0(R3), F25
+	FMOVQ 0(R4), F26
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 0(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	VTBL V29.B16, [V28.B16], V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	VTBL V30.B16, [V28.B16], V30.B16
+	WORD $0x4f98e3a0 // sdot v0.4s, v29.16b, v24.4b[0]
+	WORD $0x4f98e3c1 // sdot v1.4s, v30.16b, v24.4b[0]
+	WORD $0x4f99e3a4 // sdot v4.4s, v29.16b, v25.4b[0]
+	WORD $0x4f99e3c5 // sdot v5.4s, v30.16b, v25.4b[0]
+	WORD $0x4f9ae3a8 // sdot v8.4s, v29.16b, v26.4b[0]
+	WORD $0x4f9ae3c9 // sdot v9.4s, v30.16b, v26.4b[0]
+	FLDPQ 32(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	VTBL V29.B16, [V28.B16], V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	VTBL V30.B16, [V28.B16], V30.B16
+	WORD $0x4f98e3a2 // sdot v2.4s, v29.16b, v24.4b[0]
+	WORD $0x4f98e3c3 // sdot v3.4s, v30.16b, v24.4b[0]
+	WORD $0x4f99e3a6 // sdot v6.4s, v29.16b, v25.4b[0]
+	WORD $0x4f99e3c7 // sdot v7.4s, v30.16b, v25.4b[0]
+	WORD $0x4f9ae3aa // sdot v10.4s, v29.16b, v26.4b[0]
+	WORD $0x4f9ae3cb // sdot v11.4s, v30.16b, v26.4b[0]
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 128(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	VTBL V29.B16, [V28.B16], V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	VTBL V30.B16, [V28.B16], V30.B16
+	WORD $0x4fb8e3a0 // sdot v0.4s, v29.16b, v24.4b[1]
+	WORD $0x4fb8e3c1 // sdot v1.4s, v30.16b, v24.4b[1]
+	WORD $0x4fb9e3a4 // sdot v4.4s, v29.16b, v25.4b[1]
+	WORD $0x4fb9e3c5 // sdot v5.4s, v30.16b, v25.4b[1]
+	WORD $0x4fbae3a8 // sdot v8.4s, v29.16b, v26.4b[1]
+	WORD $0x4fbae3c9 // sdot v9.4s, v30.16b, v26.4b[1]
+	FLDPQ 160(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	VTBL V29.B16, [V28.B16], V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	VTBL V30.B16, [V28.B16], V30.B16
+	WORD $0x4fb8e3a2 // sdot v2.4s, v29.16b, v24.4b[1]
+	WORD $0x4fb8e3c3 // sdot v3.4s, v30.16b, v24.4b[1]
+	WORD $0x4fb9e3a6 // sdot v6.4s, v29.16b, v25.4b[1]
+	WORD $0x4fb9e3c7 // sdot v7.4s, v30.16b, v25.4b[1]
+	WORD $0x4fbae3aa // sdot v10.4s, v29.16b, v26.4b[1]
+	WORD $0x4fbae3cb // sdot v11.4s, v30.16b, v26.4b[1]
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 256(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	VTBL V29.B16, [V28.B16], V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	VTBL V30.B16, [V28.B16], V30.B16
+	WORD $0x4f98eba0 // sdot v0.4s, v29.16b, v24.4b[2]
+	WORD $0x4f98ebc1 // sdot v1.4s, v30.16b, v24.4b[2]
+	WORD $0x4f99eba4 // sdot v4.4s, v29.16b, v25.4b[2]
+	WORD $0x4f99ebc5 // sdot v5.4s, v30.16b, v25.4b[2]
+	WORD $0x4f9aeba8 // sdot v8.4s, v29.16b, v26.4b[2]
+	WORD $0x4f9aebc9 // sdot v9.4s, v30.16b, v26.4b[2]
+	FLDPQ 288(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	VTBL V29.B16, [V28.B16], V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	VTBL V30.B16, [V28.B16], V30.B16
+	WORD $0x4f98eba2 // sdot v2.4s, v29.16b, v24.4b[2]
+	WORD $0x4f98ebc3 // sdot v3.4s, v30.16b, v24.4b[2]
+	WORD $0x4f99eba6 // sdot v6.4s, v29.16b, v25.4b[2]
+	WORD $0x4f99ebc7 // sdot v7.4s, v30.16b, v25.4b[2]
+	WORD $0x4f9aebaa // sdot v10.4s, v29.16b, v26.4b[2]
+	WORD $0x4f9aebcb // sdot v11.4s, v30.16b, v26.4b[2]
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 384(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	VTBL V29.B16, [V28.B16], V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	VTBL V30.B16, [V28.B16], V30.B16
+	WORD $0x4fb8eba0 // sdot v0.4s, v29.16b, v24.4b[3]
+	WORD $0x4fb8ebc1 // sdot v1.4s, v30.16b, v24.4b[3]
+	WORD $0x4fb9eba4 // sdot v4.4s, v29.16b, v25.4b[3]
+	WORD $0x4fb9ebc5 // sdot v5.4s, v30.16b, v25.4b[3]
+	WORD $0x4fbaeba8 // sdot v8.4s, v29.16b, v26.4b[3]
+	WORD $0x4fbaebc9 // sdot v9.4s, v30.16b, v26.4b[3]
+	FLDPQ 416(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	VTBL V29.B16, [V28.B16], V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	VTBL V30.B16, [V28.B16], V30.B16
+	WORD $0x4fb8eba2 // sdot v2.4s, v29.16b, v24.4b[3]
+	WORD $0x4fb8ebc3 // sdot v3.4s, v30.16b, v24.4b[3]
+	WORD $0x4fb9eba6 // sdot v6.4s, v29.16b, v25.4b[3]
+	WORD $0x4fb9ebc7 // sdot v7.4s, v30.16b, v25.4b[3]
+	WORD $0x4fbaebaa // sdot v10.4s, v29.16b, v26.4b[3]
+	WORD $0x4fbaebcb // sdot v11.4s, v30.16b, v26.4b[3]
+	FMOVQ 16(R2), F24
+	FMOVQ 16(R3), F25
+	FMOVQ 16(R4), F26
+	FLDPQ 0(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	VTBL V29.B16, [V28.B16], V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	VTBL V30.B16, [V28.B16], V30.B16
+	WORD $0x4f98e3a0 // sdot v0.4s, v29.16b, v24.4b[0]
+	WORD $0x4f98e3c1 // sdot v1.4s, v30.16b, v24.4b[0]
+	WORD $0x4f99e3a4 // sdot v4.4s, v29.16b, v25.4b[0]
+	WORD $0x4f99e3c5 // sdot v5.4s, v30.16b, v25.4b[0]
+	WORD $0x4f9ae3a8 // sdot v8.4s, v29.16b, v26.4b[0]
+	WORD $0x4f9ae3c9 // sdot v9.4s, v30.16b, v26.4b[0]
+	FLDPQ 32(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	VTBL V29.B16, [V28.B16], V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	VTBL V30.B16, [V28.B16], V30.B16
+	WORD $0x4f98e3a2 // sdot v2.4s, v29.16b, v24.4b[0]
+	WORD $0x4f98e3c3 // sdot v3.4s, v30.16b, v24.4b[0]
+	WORD $0x4f99e3a6 // sdot v6.4s, v29.16b, v25.4b[0]
+	WORD $0x4f99e3c7 // sdot v7.4s, v30.16b, v25.4b[0]
+	WORD $0x4f9ae3aa // sdot v10.4s, v29.16b, v26.4b[0]
+	WORD $0x4f9ae3cb // sdot v11.4s, v30.16b, v26.4b[0]
+	FLDPQ 128(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	VTBL V29.B16, [V28.B16], V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	VTBL V30.B16, [V28.B16], V30.B16
+	WORD $0x4fb8e3a0 // sdot v0.4s, v29.16b, v24.4b[1]
+	WORD $0x4fb8e3c1 // sdot v1.4s, v30.16b, v24.4b[1]
+	WORD $0x4fb9e3a4 // sdot v4.4s, v29.16b, v25.4b[1]
+	WORD $0x4fb9e3c5 // sdot v5.4s, v30.16b, v25.4b[1]
+	WORD $0x4fbae3a8 // sdot v8.4s, v29.16b, v26.4b[1]
+	WORD $0x4fbae3c9 // sdot v9.4s, v30.16b, v26.4b[1]
+	FLDPQ 160(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	VTBL V29.B16, [V28.B16], V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	VTBL V30.B16, [V28.B16], V30.B16
+	WORD $0x4fb8e3a2 // sdot v2.4s, v29.16b, v24.4b[1]
+	WORD $0x4fb8e3c3 // sdot v3.4s, v30.16b, v24.4b[1]
+	WORD $0x4fb9e3a6 // sdot v6.4s, v29.16b, v25.4b[1]
+	WORD $0x4fb9e3c7 // sdot v7.4s, v30.16b, v25.4b[1]
+	WORD $0x4fbae3aa // sdot v10.4s, v29.16b, v26.4b[1]
+	WORD $0x4fbae3cb // sdot v11.4s, v30.16b, v26.4b[1]
+	FLDPQ 256(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	VTBL V29.B16, [V28.B16], V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	VTBL V30.B16, [V28.B16], V30.B16
+	WORD $0x4f98eba0 // sdot v0.4s, v29.16b, v24.4b[2]
+	WORD $0x4f98ebc1 // sdot v1.4s, v30.16b, v24.4b[2]
+	WORD $0x4f99eba4 // sdot v4.4s, v29.16b, v25.4b[2]
+	WORD $0x4f99ebc5 // sdot v5.4s, v30.16b, v25.4b[2]
+	WORD $0x4f9aeba8 // sdot v8.4s, v29.16b, v26.4b[2]
+	WORD $0x4f9aebc9 // sdot v9.4s, v30.16b, v26.4b[2]
+	FLDPQ 288(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	VTBL V29.B16, [V28.B16], V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	VTBL V30.B16, [V28.B16], V30.B16
+	WORD $0x4f98eba2 // sdot v2.4s, v29.16b, v24.4b[2]
+	WORD $0x4f98ebc3 // sdot v3.4s, v30.16b, v24.4b[2]
+	WORD $0x4f99eba6 // sdot v6.4s, v29.16b, v25.4b[2]
+	WORD $0x4f99ebc7 // sdot v7.4s, v30.16b, v25.4b[2]
+	WORD $0x4f9aebaa // sdot v10.4s, v29.16b, v26.4b[2]
+	WORD $0x4f9aebcb // sdot v11.4s, v30.16b, v26.4b[2]
+	FLDPQ 384(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	VTBL V29.B16, [V28.B16], V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	VTBL V30.B16, [V28.B16], V30.B16
+	WORD $0x4fb8eba0 // sdot v0.4s, v29.16b, v24.4b[3]
+	WORD $0x4fb8ebc1 // sdot v1.4s, v30.16b, v24.4b[3]
+	WORD $0x4fb9eba4 // sdot v4.4s, v29.16b, v25.4b[3]
+	WORD $0x4fb9ebc5 // sdot v5.4s, v30.16b, v25.4b[3]
+	WORD $0x4fbaeba8 // sdot v8.4s, v29.16b, v26.4b[3]
+	WORD $0x4fbaebc9 // sdot v9.4s, v30.16b, v26.4b[3]
+	FLDPQ 416(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	VTBL V29.B16, [V28.B16], V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	VTBL V30.B16, [V28.B16], V30.B16
+	WORD $0x4fb8eba2 // sdot v2.4s, v29.16b, v24.4b[3]
+	WORD $0x4fb8ebc3 // sdot v3.4s, v30.16b, v24.4b[3]
+	WORD $0x4fb9eba6 // sdot v6.4s, v29.16b, v25.4b[3]
+	WORD $0x4fb9ebc7 // sdot v7.4s, v30.16b, v25.4b[3]
+	WORD $0x4fbaebaa // sdot v10.4s, v29.16b, v26.4b[3]
+	WORD $0x4fbaebcb // sdot v11.4s, v30.16b, v26.4b[3]
+	FMOVQ 0(R19), F29
+	WORD $0x4e217bbe // fcvtl2 v30.4s, v29.8h
+	WORD $0x0e217bbd // fcvtl v29.4s, v29.4h
+	FMOVS 36(R2), F31
+	WORD $0x4f9f93b8 // fmul v24.4s, v29.4s, v31.s[0]
+	WORD $0x4f9f93d9 // fmul v25.4s, v30.4s, v31.s[0]
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	VFMLA V24.S4, V0.S4, V12.S4
+	VFMLA V25.S4, V1.S4, V13.S4
+	FMOVS 36(R3), F31
+	WORD $0x4f9f93b8 // fmul v24.4s, v29.4s, v31.s[0]
+	WORD $0x4f9f93d9 // fmul v25.4s, v30.4s, v31.s[0]
+	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
+	WORD $0x4e21d8a5 // scvtf v5.4s, v5.4s
+	VFMLA V24.S4, V4.S4, V16.S4
+	VFMLA V25.S4, V5.S4, V17.S4
+	FMOVS 36(R4), F31
+	WORD $0x4f9f93b8 // fmul v24.4s, v29.4s, v31.s[0]
+	WORD $0x4f9f93d9 // fmul v25.4s, v30.4s, v31.s[0]
+	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
+	WORD $0x4e21d929 // scvtf v9.4s, v9.4s
+	VFMLA V24.S4, V8.S4, V20.S4
+	VFMLA V25.S4, V9.S4, V21.S4
+	FMOVQ 16(R19), F29
+	WORD $0x4e217bbe // fcvtl2 v30.4s, v29.8h
+	WORD $0x0e217bbd // fcvtl v29.4s, v29.4h
+	FMOVS 36(R2), F31
+	WORD $0x4f9f93b8 // fmul v24.4s, v29.4s, v31.s[0]
+	WORD $0x4f9f93d9 // fmul v25.4s, v30.4s, v31.s[0]
+	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
+	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
+	VFMLA V24.S4, V2.S4, V14.S4
+	VFMLA V25.S4, V3.S4, V15.S4
+	FMOVS 36(R3), F31
+	WORD $0x4f9f93b8 // fmul v24.4s, v29.4s, v31.s[0]
+	WORD $0x4f9f93d9 // fmul v25.4s, v30.4s, v31.s[0]
+	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
+	WORD $0x4e21d8e7 // scvtf v7.4s, v7.4s
+	VFMLA V24.S4, V6.S4, V18.S4
+	VFMLA V25.S4, V7.S4, V19.S4
+	FMOVS 36(R4), F31
+	WORD $0x4f9f93b8 // fmul v24.4s, v29.4s, v31.s[0]
+	WORD $0x4f9f93d9 // fmul v25.4s, v30.4s, v31.s[0]
+	WORD $0x4e21d94a // scvtf v10.4s, v10.4s
+	WORD $0x4e21d96b // scvtf v11.4s, v11.4s
+	VFMLA V24.S4, V10.S4, V22.S4
+	VFMLA V25.S4, V11.S4, V23.S4
+	ADD $576, R1
+	ADD $576, R19
+	ADD $40, R2
+	ADD $40, R3
+	ADD $40, R4
+	SUBS $1, R23
+	BNE block3
+	FSTPQ (F12, F13), 0(R10)
+	FSTPQ (F14, F15), 32(R10)
+	ADD R11, R10, R10
+	FSTPQ (F16, F17), 0(R10)
+	FSTPQ (F18, F19), 32(R10)
+	ADD R11, R10, R10
+	FSTPQ (F20, F21), 0(R10)
+	FSTPQ (F22, F23), 32(R10)
+	RET
+rows2:
+	MOVD 40(R0), R12
+	CBNZ R12, zero2
+	MOVD 32(R0), R12
+	FLDPQ 0(R12), (F12, F13)
+	FLDPQ 32(R12), (F14, F15)
+	FLDPQ 128(R12), (F16, F17)
+	FLDPQ 160(R12), (F18, F19)
+	B resumed2
+zero2:
+	WORD $0x6f00e40c // movi v12.2d, #0
+	WORD $0x6f00e40d // movi v13.2d, #0
+	WORD $0x6f00e40e // movi v14.2d, #0
+	WORD $0x6f00e40f // movi v15.2d, #0
+	WORD $0x6f00e410 // movi v16.2d, #0
+	WORD $0x6f00e411 // movi v17.2d, #0
+	WORD $0x6f00e412 // movi v18.2d, #0
+	WORD $0x6f00e413 // movi v19.2d, #0
+resumed2:
+block2:
+	WORD $0x6f00e400 // movi v0.2d, #0
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e402 // movi v2.2d, #0
+	WORD $0x6f00e403 // movi v3.2d, #0
+	WORD $0x6f00e404 // movi v4.2d, #0
+	WORD $0x6f00e405 // movi v5.2d, #0
+	WORD $0x6f00e406 // movi v6.2d, #0
+	WORD $0x6f00e407 // movi v7.2d, #0
+	FMOVQ 0(R2), F24
+	FMOVQ 0(R3), F25
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 0(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	VTBL V29.B16, [V28.B16], V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	VTBL V30.B16, [V28.B16], V30.B16
+	WORD $0x4f98e3a0 // sdot v0.4s, v29.16b, v24.4b[0]
+	WORD $0x4f98e3c1 // sdot v1.4s, v30.16b, v24.4b[0]
+	WORD $0x4f99e3a4 // sdot v4.4s, v29.16b, v25.4b[0]
+	WORD $0x4f99e3c5 // sdot v5.4s, v30.16b, v25.4b[0]
+	FLDPQ 32(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	VTBL V29.B16, [V28.B16], V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	VTBL V30.B16, [V28.B16], V30.B16
+	WORD $0x4f98e3a2 // sdot v2.4s, v29.16b, v24.4b[0]
+	WORD $0x4f98e3c3 // sdot v3.4s, v30.16b, v24.4b[0]
+	WORD $0x4f99e3a6 // sdot v6.4s, v29.16b, v25.4b[0]
+	WORD $0x4f99e3c7 // sdot v7.4s, v30.16b, v25.4b[0]
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 128(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	VTBL V29.B16, [V28.B16], V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	VTBL V30.B16, [V28.B16], V30.B16
+	WORD $0x4fb8e3a0 // sdot v0.4s, v29.16b, v24.4b[1]
+	WORD $0x4fb8e3c1 // sdot v1.4s, v30.16b, v24.4b[1]
+	WORD $0x4fb9e3a4 // sdot v4.4s, v29.16b, v25.4b[1]
+	WORD $0x4fb9e3c5 // sdot v5.4s, v30.16b, v25.4b[1]
+	FLDPQ 160(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	VTBL V29.B16, [V28.B16], V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	VTBL V30.B16, [V28.B16], V30.B16
+	WORD $0x4fb8e3a2 // sdot v2.4s, v29.16b, v24.4b[1]
+	WORD $0x4fb8e3c3 // sdot v3.4s, v30.16b, v24.4b[1]
+	WORD $0x4fb9e3a6 // sdot v6.4s, v29.16b, v25.4b[1]
+	WORD $0x4fb9e3c7 // sdot v7.4s, v30.16b, v25.4b[1]
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 256(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	VTBL V29.B16, [V28.B16], V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	VTBL V30.B16, [V28.B16], V30.B16
+	WORD $0x4f98eba0 // sdot v0.4s, v29.16b, v24.4b[2]
+	WORD $0x4f98ebc1 // sdot v1.4s, v30.16b, v24.4b[2]
+	WORD $0x4f99eba4 // sdot v4.4s, v29.16b, v25.4b[2]
+	WORD $0x4f99ebc5 // sdot v5.4s, v30.16b, v25.4b[2]
+	FLDPQ 288(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	VTBL V29.B16, [V28.B16], V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	VTBL V30.B16, [V28.B16], V30.B16
+	WORD $0x4f98eba2 // sdot v2.4s, v29.16b, v24.4b[2]
+	WORD $0x4f98ebc3 // sdot v3.4s, v30.16b, v24.4b[2]
+	WORD $0x4f99eba6 // sdot v6.4s, v29.16b, v25.4b[2]
+	WORD $0x4f99ebc7 // sdot v7.4s, v30.16b, v25.4b[2]
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 384(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	VTBL V29.B16, [V28.B16], V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	VTBL V30.B16, [V28.B16], V30.B16
+	WORD $0x4fb8eba0 // sdot v0.4s, v29.16b, v24.4b[3]
+	WORD $0x4fb8ebc1 // sdot v1.4s, v30.16b, v24.4b[3]
+	WORD $0x4fb9eba4 // sdot v4.4s, v29.16b, v25.4b[3]
+	WORD $0x4fb9ebc5 // sdot v5.4s, v30.16b, v25.4b[3]
+	FLDPQ 416(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	VTBL V29.B16, [V28.B16], V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	VTBL V30.B16, [V28.B16], V30.B16
+	WORD $0x4fb8eba2 // sdot v2.4s, v29.16b, v24.4b[3]
+	WORD $0x4fb8ebc3 // sdot v3.4s, v30.16b, v24.4b[3]
+	WORD $0x4fb9eba6 // sdot v6.4s, v29.16b, v25.4b[3]
+	WORD $0x4fb9ebc7 // sdot v7.4s, v30.16b, v25.4b[3]
+	FMOVQ 16(R2), F24
+	FMOVQ 16(R3), F25
+	FLDPQ 0(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	VTBL V29.B16, [V28.B16], V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	VTBL V30.B16, [V28.B16], V30.B16
+	WORD $0x4f98e3a0 // sdot v0.4s, v29.16b, v24.4b[0]
+	WORD $0x4f98e3c1 // sdot v1.4s, v30.16b, v24.4b[0]
+	WORD $0x4f99e3a4 // sdot v4.4s, v29.16b, v25.4b[0]
+	WORD $0x4f99e3c5 // sdot v5.4s, v30.16b, v25.4b[0]
+	FLDPQ 32(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	VTBL V29.B16, [V28.B16], V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	VTBL V30.B16, [V28.B16], V30.B16
+	WORD $0x4f98e3a2 // sdot v2.4s, v29.16b, v24.4b[0]
+	WORD $0x4f98e3c3 // sdot v3.4s, v30.16b, v24.4b[0]
+	WORD $0x4f99e3a6 // sdot v6.4s, v29.16b, v25.4b[0]
+	WORD $0x4f99e3c7 // sdot v7.4s, v30.16b, v25.4b[0]
+	FLDPQ 128(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	VTBL V29.B16, [V28.B16], V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	VTBL V30.B16, [V28.B16], V30.B16
+	WORD $0x4fb8e3a0 // sdot v0.4s, v29.16b, v24.4b[1]
+	WORD $0x4fb8e3c1 // sdot v1.4s, v30.16b, v24.4b[1]
+	WORD $0x4fb9e3a4 // sdot v4.4s, v29.16b, v25.4b[1]
+	WORD $0x4fb9e3c5 // sdot v5.4s, v30.16b, v25.4b[1]
+	FLDPQ 160(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	VTBL V29.B16, [V28.B16], V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	VTBL V30.B16, [V28.B16], V30.B16
+	WORD $0x4fb8e3a2 // sdot v2.4s, v29.16b, v24.4b[1]
+	WORD $0x4fb8e3c3 // sdot v3.4s, v30.16b, v24.4b[1]
+	WORD $0x4fb9e3a6 // sdot v6.4s, v29.16b, v25.4b[1]
+	WORD $0x4fb9e3c7 // sdot v7.4s, v30.16b, v25.4b[1]
+	FLDPQ 256(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	VTBL V29.B16, [V28.B16], V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	VTBL V30.B16, [V28.B16], V30.B16
+	WORD $0x4f98eba0 // sdot v0.4s, v29.16b, v24.4b[2]
+	WORD $0x4f98ebc1 // sdot v1.4s, v30.16b, v24.4b[2]
+	WORD $0x4f99eba4 // sdot v4.4s, v29.16b, v25.4b[2]
+	WORD $0x4f99ebc5 // sdot v5.4s, v30.16b, v25.4b[2]
+	FLDPQ 288(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	VTBL V29.B16, [V28.B16], V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	VTBL V30.B16, [V28.B16], V30.B16
+	WORD $0x4f98eba2 // sdot v2.4s, v29.16b, v24.4b[2]
+	WORD $0x4f98ebc3 // sdot v3.4s, v30.16b, v24.4b[2]
+	WORD $0x4f99eba6 // sdot v6.4s, v29.16b, v25.4b[2]
+	WORD $0x4f99ebc7 // sdot v7.4s, v30.16b, v25.4b[2]
+	FLDPQ 384(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	VTBL V29.B16, [V28.B16], V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	VTBL V30.B16, [V28.B16], V30.B16
+	WORD $0x4fb8eba0 // sdot v0.4s, v29.16b, v24.4b[3]
+	WORD $0x4fb8ebc1 // sdot v1.4s, v30.16b, v24.4b[3]
+	WORD $0x4fb9eba4 // sdot v4.4s, v29.16b, v25.4b[3]
+	WORD $0x4fb9ebc5 // sdot v5.4s, v30.16b, v25.4b[3]
+	FLDPQ 416(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	VTBL V29.B16, [V28.B16], V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	VTBL V30.B16, [V28.B16], V30.B16
+	WORD $0x4fb8eba2 // sdot v2.4s, v29.16b, v24.4b[3]
+	WORD $0x4fb8ebc3 // sdot v3.4s, v30.16b, v24.4b[3]
+	WORD $0x4fb9eba6 // sdot v6.4s, v29.16b, v25.4b[3]
+	WORD $0x4fb9ebc7 // sdot v7.4s, v30.16b, v25.4b[3]
+	FMOVQ 0(R19), F29
+	WORD $0x4e217bbe // fcvtl2 v30.4s, v29.8h
+	WORD $0x0e217bbd // fcvtl v29.4s, v29.4h
+	FMOVS 36(R2), F31
+	WORD $0x4f9f93b8 // fmul v24.4s, v29.4s, v31.s[0]
+	WORD $0x4f9f93d9 // fmul v25.4s, v30.4s, v31.s[0]
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	VFMLA V24.S4, V0.S4, V12.S4
+	VFMLA V25.S4, V1.S4, V13.S4
+	FMOVS 36(R3), F31
+	WORD $0x4f9f93b8 // fmul v24.4s, v29.4s, v31.s[0]
+	WORD $0x4f9f93d9 // fmul v25.4s, v30.4s, v31.s[0]
+	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
+	WORD $0x4e21d8a5 // scvtf v5.4s, v5.4s
+	VFMLA V24.S4, V4.S4, V16.S4
+	VFMLA V25.S4, V5.S4, V17.S4
+	FMOVQ 16(R19), F29
+	WORD $0x4e217bbe // fcvtl2 v30.4s, v29.8h
+	WORD $0x0e217bbd // fcvtl v29.4s, v29.4h
+	FMOVS 36(R2), F31
+	WORD $0x4f9f93b8 // fmul v24.4s, v29.4s, v31.s[0]
+	WORD $0x4f9f93d9 // fmul v25.4s, v30.4s, v31.s[0]
+	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
+	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
+	VFMLA V24.S4, V2.S4, V14.S4
+	VFMLA V25.S4, V3.S4, V15.S4
+	FMOVS 36(R3), F31
+	WORD $0x4f9f93b8 // fmul v24.4s, v29.4s, v31.s[0]
+	WORD $0x4f9f93d9 // fmul v25.4s, v30.4s, v31.s[0]
+	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
+	WORD $0x4e21d8e7 // scvtf v7.4s, v7.4s
+	VFMLA V24.S4, V6.S4, V18.S4
+	VFMLA V25.S4, V7.S4, V19.S4
+	ADD $576, R1
+	ADD $576, R19
+	ADD $40, R2
+	ADD $40, R3
+	SUBS $1, R23
+	BNE block2
+	FSTPQ (F12, F13), 0(R10)
+	FSTPQ (F14, F15), 32(R10)
+	ADD R11, R10, R10
+	FSTPQ (F16, F17), 0(R10)
+	FSTPQ (F18, F19), 32(R10)
+	RET
+rows1:
+	MOVD 40(R0), R12
+	CBNZ R12, zero1
+	MOVD 32(R0), R12
+	FLDPQ 0(R12), (F12, F13)
+	FLDPQ 32(R12), (F14, F15)
+	B resumed1
+zero1:
+	WORD $0x6f00e40c // movi v12.2d, #0
+	WORD $0x6f00e40d // movi v13.2d, #0
+	WORD $0x6f00e40e // movi v14.2d, #0
+	WORD $0x6f00e40f // movi v15.2d, #0
+resumed1:
+block1:
+	WORD $0x6f00e400 // movi v0.2d, #0
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e402 // movi v2.2d, #0
+	WORD $0x6f00e403 // movi v3.2d, #0
+	FMOVQ 0(R2), F24
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 0(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	VTBL V29.B16, [V28.B16], V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	VTBL V30.B16, [V28.B16], V30.B16
+	WORD $0x4f98e3a0 // sdot v0.4s, v29.16b, v24.4b[0]
+	WORD $0x4f98e3c1 // sdot v1.4s, v30.16b, v24.4b[0]
+	FLDPQ 32(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	VTBL V29.B16, [V28.B16], V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	VTBL V30.B16, [V28.B16], V30.B16
+	WORD $0x4f98e3a2 // sdot v2.4s, v29.16b, v24.4b[0]
+	WORD $0x4f98e3c3 // sdot v3.4s, v30.16b, v24.4b[0]
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 128(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	VTBL V29.B16, [V28.B16], V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	VTBL V30.B16, [V28.B16], V30.B16
+	WORD $0x4fb8e3a0 // sdot v0.4s, v29.16b, v24.4b[1]
+	WORD $0x4fb8e3c1 // sdot v1.4s, v30.16b, v24.4b[1]
+	FLDPQ 160(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	VTBL V29.B16, [V28.B16], V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	VTBL V30.B16, [V28.B16], V30.B16
+	WORD $0x4fb8e3a2 // sdot v2.4s, v29.16b, v24.4b[1]
+	WORD $0x4fb8e3c3 // sdot v3.4s, v30.16b, v24.4b[1]
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 256(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	VTBL V29.B16, [V28.B16], V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	VTBL V30.B16, [V28.B16], V30.B16
+	WORD $0x4f98eba0 // sdot v0.4s, v29.16b, v24.4b[2]
+	WORD $0x4f98ebc1 // sdot v1.4s, v30.16b, v24.4b[2]
+	FLDPQ 288(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	VTBL V29.B16, [V28.B16], V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	VTBL V30.B16, [V28.B16], V30.B16
+	WORD $0x4f98eba2 // sdot v2.4s, v29.16b, v24.4b[2]
+	WORD $0x4f98ebc3 // sdot v3.4s, v30.16b, v24.4b[2]
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 384(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	VTBL V29.B16, [V28.B16], V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	VTBL V30.B16, [V28.B16], V30.B16
+	WORD $0x4fb8eba0 // sdot v0.4s, v29.16b, v24.4b[3]
+	WORD $0x4fb8ebc1 // sdot v1.4s, v30.16b, v24.4b[3]
+	FLDPQ 416(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	VTBL V29.B16, [V28.B16], V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	VTBL V30.B16, [V28.B16], V30.B16
+	WORD $0x4fb8eba2 // sdot v2.4s, v29.16b, v24.4b[3]
+	WORD $0x4fb8ebc3 // sdot v3.4s, v30.16b, v24.4b[3]
+	FMOVQ 16(R2), F24
+	FLDPQ 0(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	VTBL V29.B16, [V28.B16], V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	VTBL V30.B16, [V28.B16], V30.B16
+	WORD $0x4f98e3a0 // sdot v0.4s, v29.16b, v24.4b[0]
+	WORD $0x4f98e3c1 // sdot v1.4s, v30.16b, v24.4b[0]
+	FLDPQ 32(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	VTBL V29.B16, [V28.B16], V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	VTBL V30.B16, [V28.B16], V30.B16
+	WORD $0x4f98e3a2 // sdot v2.4s, v29.16b, v24.4b[0]
+	WORD $0x4f98e3c3 // sdot v3.4s, v30.16b, v24.4b[0]
+	FLDPQ 128(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	VTBL V29.B16, [V28.B16], V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	VTBL V30.B16, [V28.B16], V30.B16
+	WORD $0x4fb8e3a0 // sdot v0.4s, v29.16b, v24.4b[1]
+	WORD $0x4fb8e3c1 // sdot v1.4s, v30.16b, v24.4b[1]
+	FLDPQ 160(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	VTBL V29.B16, [V28.B16], V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	VTBL V30.B16, [V28.B16], V30.B16
+	WORD $0x4fb8e3a2 // sdot v2.4s, v29.16b, v24.4b[1]
+	WORD $0x4fb8e3c3 // sdot v3.4s, v30.16b, v24.4b[1]
+	FLDPQ 256(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	VTBL V29.B16, [V28.B16], V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	VTBL V30.B16, [V28.B16], V30.B16
+	WORD $0x4f98eba0 // sdot v0.4s, v29.16b, v24.4b[2]
+	WORD $0x4f98ebc1 // sdot v1.4s, v30.16b, v24.4b[2]
+	FLDPQ 288(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	VTBL V29.B16, [V28.B16], V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	VTBL V30.B16, [V28.B16], V30.B16
+	WORD $0x4f98eba2 // sdot v2.4s, v29.16b, v24.4b[2]
+	WORD $0x4f98ebc3 // sdot v3.4s, v30.16b, v24.4b[2]
+	FLDPQ 384(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	VTBL V29.B16, [V28.B16], V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	VTBL V30.B16, [V28.B16], V30.B16
+	WORD $0x4fb8eba0 // sdot v0.4s, v29.16b, v24.4b[3]
+	WORD $0x4fb8ebc1 // sdot v1.4s, v30.16b, v24.4b[3]
+	FLDPQ 416(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	VTBL V29.B16, [V28.B16], V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	VTBL V30.B16, [V28.B16], V30.B16
+	WORD $0x4fb8eba2 // sdot v2.4s, v29.16b, v24.4b[3]
+	WORD $0x4fb8ebc3 // sdot v3.4s, v30.16b, v24.4b[3]
+	FMOVQ 0(R19), F29
+	WORD $0x4e217bbe // fcvtl2 v30.4s, v29.8h
+	WORD $0x0e217bbd // fcvtl v29.4s, v29.4h
+	FMOVS 36(R2), F31
+	WORD $0x4f9f93b8 // fmul v24.4s, v29.4s, v31.s[0]
+	WORD $0x4f9f93d9 // fmul v25.4s, v30.4s, v31.s[0]
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	VFMLA V24.S4, V0.S4, V12.S4
+	VFMLA V25.S4, V1.S4, V13.S4
+	FMOVQ 16(R19), F29
+	WORD $0x4e217bbe // fcvtl2 v30.4s, v29.8h
+	WORD $0x0e217bbd // fcvtl v29.4s, v29.4h
+	FMOVS 36(R2), F31
+	WORD $0x4f9f93b8 // fmul v24.4s, v29.4s, v31.s[0]
+	WORD $0x4f9f93d9 // fmul v25.4s, v30.4s, v31.s[0]
+	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
+	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
+	VFMLA V24.S4, V2.S4, V14.S4
+	VFMLA V25.S4, V3.S4, V15.S4
+	ADD $576, R1
+	ADD $576, R19
+	ADD $40, R2
+	SUBS $1, R23
+	BNE block1
+	FSTPQ (F12, F13), 0(R10)
+	FSTPQ (F14, F15), 32(R10)
+	RET
+
+// mulIQ4NLNEON multiplies a quarter of a IQ4_NL panel by int8.
+TEXT ·mulIQ4NLNEON(SB), NOSPLIT|NOFRAME, $0-8
+	MOVD t+0(FP), R0
+	MOVD 0(R0), R1
+	MOVD 8(R0), R2
+	MOVD 16(R0), R12
+	ADD R12, R2, R3
+	ADD R12, R3, R4
+	ADD R12, R4, R5
+	ADD R12, R5, R6
+	MOVD 24(R0), R23
+	MOVD 64(R0), R8
+	MOVD 72(R0), R9
+	MOVD 48(R0), R10
+	MOVD 56(R0), R11
+	MOVD 96(R0), R19
+	ADD $64, R1
+	VMOVI $15, V25.B16
+	MOVD $0xf6eaddcfbfad9881, R12
+	VMOV R12, V26.D[0]
+	MOVD $0x7159453526190d01, R12
+	VMOV R12, V26.D[1]
+	MOVD 88(R0), R12
+	CMP $1, R12
+	BEQ rows1
+	CMP $2, R12
+	BEQ rows2
+	CMP $3, R12
+	BEQ rows3
+	CMP $4, R12
+	BEQ rows4
+	B rows5
+rows5:
+	MOVD 40(R0), R12
+	CBNZ R12, zero5
+	MOVD 32(R0), R12
+	FLDPQ 0(R12), (F10, F11)
+	FLDPQ 128(R12), (F12, F13)
+	FLDPQ 256(R12), (F14, F15)
+	FLDPQ 384(R12), (F16, F17)
+	FLDPQ 512(R12), (F18, F19)
+	B resumed5
+zero5:
+	WORD $0x6f00e40a // movi v10.2d, #0
+	WORD $0x6f00e40b // movi v11.2d, #0
+	WORD $0x6f00e40c // movi v12.2d, #0
+	WORD $0x6f00e40d // movi v13.2d, #0
+	WORD $0x6f00e40e // movi v14.2d, #0
+	WORD $0x6f00e40f // movi v15.2d, #0
+	WORD $0x6f00e410 // movi v16.2d, #0
+	WORD $0x6f00e411 // movi v17.2d, #0
+	WORD $0x6f00e412 // movi v18.2d, #0
+	WORD $0x6f00e413 // movi v19.2d, #0
+resumed5:
+block5:
+	WORD $0x6f00e400 // movi v0.2d, #0
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e402 // movi v2.2d, #0
+	WORD $0x6f00e403 // movi v3.2d, #0
+	WORD $0x6f00e404 // movi v4.2d, #0
+	WORD $0x6f00e405 // movi v5.2d, #0
+	WORD $0x6f00e406 // movi v6.2d, #0
+	WORD $0x6f00e407 // movi v7.2d, #0
+	WORD $0x6f00e408 // movi v8.2d, #0
+	WORD $0x6f00e409 // movi v9.2d, #0
+	FMOVQ 0(R2), F20
+	FMOVQ 0(R3), F21
+	FMOVQ 0(R4), F22
+	FMOVQ 0(R5), F23
+	FMOVQ 0(R6), F24
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 0(R1), (F27, F28)
+	VAND V25.B16, V27.B16, V27.B16
+	VTBL V27.B16, [V26.B16], V27.B16
+	VAND V25.B16, V28.B16, V28.B16
+	VTBL V28.B16, [V26.B16], V28.B16
+	WORD $0x4f94e360 // sdot v0.4s, v27.16b, v20.4b[0]
+	WORD $0x4f94e381 // sdot v1.4s, v28.16b, v20.4b[0]
+	WORD $0x4f95e362 // sdot v2.4s, v27.16b, v21.4b[0]
+	WORD $0x4f95e383 // sdot v3.4s, v28.16b, v21.4b[0]
+	WORD $0x4f96e364 // sdot v4.4s, v27.16b, v22.4b[0]
+	WORD $0x4f96e385 // sdot v5.4s, v28.16b, v22.4b[0]
+	WORD $0x4f97e366 // sdot v6.4s, v27.16b, v23.4b[0]
+	WORD $0x4f97e387 // sdot v7.4s, v28.16b, v23.4b[0]
+	WORD $0x4f98e368 // sdot v8.4s, v27.16b, v24.4b[0]
+	WORD $0x4f98e389 // sdot v9.4s, v28.16b, v24.4b[0]
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 128(R1), (F27, F28)
+	VAND V25.B16, V27.B16, V27.B16
+	VTBL V27.B16, [V26.B16], V27.B16
+	VAND V25.B16, V28.B16, V28.B16
+	VTBL V28.B16, [V26.B16], V28.B16
+	WORD $0x4fb4e360 // sdot v0.4s, v27.16b, v20.4b[1]
+	WORD $0x4fb4e381 // sdot v1.4s, v28.16b, v20.4b[1]
+	WORD $0x4fb5e362 // sdot v2.4s, v27.16b, v21.4b[1]
+	WORD $0x4fb5e383 // sdot v3.4s, v28.16b, v21.4b[1]
+	WORD $0x4fb6e364 // sdot v4.4s, v27.16b, v22.4b[1]
+	WORD $0x4fb6e385 // sdot v5.4s, v28.16b, v22.4b[1]
+	WORD $0x4fb7e366 // sdot v6.4s, v27.16b, v23.4b[1]
+	WORD $0x4fb7e387 // sdot v7.4s, v28.16b, v23.4b[1]
+	WORD $0x4fb8e368 // sdot v8.4s, v27.16b, v24.4b[1]
+	WORD $0x4fb8e389 // sdot v9.4s, v28.16b, v24.4b[1]
+	FLDPQ 256(R1), (F27, F28)
+	VAND V25.B16, V27.B16, V27.B16
+	VTBL V27.B16, [V26.B16], V27.B16
+	VAND V25.B16, V28.B16, V28.B16
+	VTBL V28.B16, [V26.B16], V28.B16
+	WORD $0x4f94eb60 // sdot v0.4s, v27.16b, v20.4b[2]
+	WORD $0x4f94eb81 // sdot v1.4s, v28.16b, v20.4b[2]
+	WORD $0x4f95eb62 // sdot v2.4s, v27.16b, v21.4b[2]
+	WORD $0x4f95eb83 // sdot v3.4s, v28.16b, v21.4b[2]
+	WORD $0x4f96eb64 // sdot v4.4s, v27.16b, v22.4b[2]
+	WORD $0x4f96eb85 // sdot v5.4s, v28.16b, v22.4b[2]
+	WORD $0x4f97eb66 // sdot v6.4s, v27.16b, v23.4b[2]
+	WORD $0x4f97eb87 // sdot v7.4s, v28.16b, v23.4b[2]
+	WORD $0x4f98eb68 // sdot v8.4s, v27.16b, v24.4b[2]
+	WORD $0x4f98eb89 // sdot v9.4s, v28.16b, v24.4b[2]
+	FLDPQ 384(R1), (F27, F28)
+	VAND V25.B16, V27.B16, V27.B16
+	VTBL V27.B16, [V26.B16], V27.B16
+	VAND V25.B16, V28.B16, V28.B16
+	VTBL V28.B16, [V26.B16], V28.B16
+	WORD $0x4fb4eb60 // sdot v0.4s, v27.16b, v20.4b[3]
+	WORD $0x4fb4eb81 // sdot v1.4s, v28.16b, v20.4b[3]
+	WORD $0x4fb5eb62 // sdot v2.4s, v27.16b, v21.4b[3]
+	WORD $0x4fb5eb83 // sdot v3.4s, v28.16b, v21.4b[3]
+	WORD $0x4fb6eb64 // sdot v4.4s, v27.16b, v22.4b[3]
+	WORD $0x4fb6eb85 // sdot v5.4s, v28.16b, v22.4b[3]
+	WORD $0x4fb7eb66 // sdot v6.4s, v27.16b, v23.4b[3]
+	WORD $0x4fb7eb87 // sdot v7.4s, v28.16b, v23.4b[3]
+	WORD $0x4fb8eb68 // sdot v8.4s, v27.16b, v24.4b[3]
+	WORD $0x4fb8eb89 // sdot v9.4s, v28.16b, v24.4b[3]
+	FMOVQ 16(R2), F20
+	FMOVQ 16(R3), F21
+	FMOVQ 16(R4), F22
+	FMOVQ 16(R5), F23
+	FMOVQ 16(R6), F24
+	FLDPQ 0(R1), (F27, F28)
+	VUSHR $4, V27.B16, V27.B16
+	VTBL V27.B16, [V26.B16], V27.B16
+	VUSHR $4, V28.B16, V28.B16
+	VTBL V28.B16, [V26.B16], V28.B16
+	WORD $0x4f94e360 // sdot v0.4s, v27.16b, v20.4b[0]
+	WORD $0x4f94e381 // sdot v1.4s, v28.16b, v20.4b[0]
+	WORD $0x4f95e362 // sdot v2.4s, v27.16b, v21.4b[0]
+	WORD $0x4f95e383 // sdot v3.4s, v28.16b, v21.4b[0]
+	WORD $0x4f96e364 // sdot v4.4s, v27.16b, v22.4b[0]
+	WORD $0x4f96e385 // sdot v5.4s, v28.16b, v22.4b[0]
+	WORD $0x4f97e366 // sdot v6.4s, v27.16b, v23.4b[0]
+	WORD $0x4f97e387 // sdot v7.4s, v28.16b, v23.4b[0]
+	WORD $0x4f98e368 // sdot v8.4s, v27.16b, v24.4b[0]
+	WORD $0x4f98e389 // sdot v9.4s, v28.16b, v24.4b[0]
+	FLDPQ 128(R1), (F27, F28)
+	VUSHR $4, V27.B16, V27.B16
+	VTBL V27.B16, [V26.B16], V27.B16
+	VUSHR $4, V28.B16, V28.B16
+	VTBL V28.B16, [V26.B16], V28.B16
+	WORD $0x4fb4e360 // sdot v0.4s, v27.16b, v20.4b[1]
+	WORD $0x4fb4e381 // sdot v1.4s, v28.16b, v20.4b[1]
+	WORD $0x4fb5e362 // sdot v2.4s, v27.16b, v21.4b[1]
+	WORD $0x4fb5e383 // sdot v3.4s, v28.16b, v21.4b[1]
+	WORD $0x4fb6e364 // sdot v4.4s, v27.16b, v22.4b[1]
+	WORD $0x4fb6e385 // sdot v5.4s, v28.16b, v22.4b[1]
+	WORD $0x4fb7e366 // sdot v6.4s, v27.16b, v23.4b[1]
+	WORD $0x4fb7e387 // sdot v7.4s, v28.16b, v23.4b[1]
+	WORD $0x4fb8e368 // sdot v8.4s, v27.16b, v24.4b[1]
+	WORD $0x4fb8e389 // sdot v9.4s, v28.16b, v24.4b[1]
+	FLDPQ 256(R1), (F27, F28)
+	VUSHR $4, V27.B16, V27.B16
+	VTBL V27.B16, [V26.B16], V27.B16
+	VUSHR $4, V28.B16, V28.B16
+	VTBL V28.B16, [V26.B16], V28.B16
+	WORD $0x4f94eb60 // sdot v0.4s, v27.16b, v20.4b[2]
+	WORD $0x4f94eb81 // sdot v1.4s, v28.16b, v20.4b[2]
+	WORD $0x4f95eb62 // sdot v2.4s, v27.16b, v21.4b[2]
+	WORD $0x4f95eb83 // sdot v3.4s, v28.16b, v21.4b[2]
+	WORD $0x4f96eb64 // sdot v4.4s, v27.16b, v22.4b[2]
+	WORD $0x4f96eb85 // sdot v5.4s, v28.16b, v22.4b[2]
+	WORD $0x4f97eb66 // sdot v6.4s, v27.16b, v23.4b[2]
+	WORD $0x4f97eb87 // sdot v7.4s, v28.16b, v23.4b[2]
+	WORD $0x4f98eb68 // sdot v8.4s, v27.16b, v24.4b[2]
+	WORD $0x4f98eb89 // sdot v9.4s, v28.16b, v24.4b[2]
+	FLDPQ 384(R1), (F27, F28)
+	VUSHR $4, V27.B16, V27.B16
+	VTBL V27.B16, [V26.B16], V27.B16
+	VUSHR $4, V28.B16, V28.B16
+	VTBL V28.B16, [V26.B16], V28.B16
+	WORD $0x4fb4eb60 // sdot v0.4s, v27.16b, v20.4b[3]
+	WORD $0x4fb4eb81 // sdot v1.4s, v28.16b, v20.4b[3]
+	WORD $0x4fb5eb62 // sdot v2.4s, v27.16b, v21.4b[3]
+	WORD $0x4fb5eb83 // sdot v3.4s, v28.16b, v21.4b[3]
+	WORD $0x4fb6eb64 // sdot v4.4s, v27.16b, v22.4b[3]
+	WORD $0x4fb6eb85 // sdot v5.4s, v28.16b, v22.4b[3]
+	WORD $0x4fb7eb66 // sdot v6.4s, v27.16b, v23.4b[3]
+	WORD $0x4fb7eb87 // sdot v7.4s, v28.16b, v23.4b[3]
+	WORD $0x4fb8eb68 // sdot v8.4s, v27.16b, v24.4b[3]
+	WORD $0x4fb8eb89 // sdot v9.4s, v28.16b, v24.4b[3]
+	FMOVQ 0(R19), F27
+	WORD $0x4e217b7c // fcvtl2 v28.4s, v27.8h
+	WORD $0x0e217b7b // fcvtl v27.4s, v27.4h
+	FMOVS 36(R2), F29
+	WORD $0x4f9d937e // fmul v30.4s, v27.4s, v29.s[0]
+	WORD $0x4f9d939f // fmul v31.4s, v28.4s, v29.s[0]
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	VFMLA V30.S4, V0.S4, V10.S4
+	VFMLA V31.S4, V1.S4, V11.S4
+	FMOVS 36(R3), F29
+	WORD $0x4f9d937e // fmul v30.4s, v27.4s, v29.s[0]
+	WORD $0x4f9d939f // fmul v31.4s, v28.4s, v29.s[0]
+	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
+	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
+	VFMLA V30.S4, V2.S4, V12.S4
+	VFMLA V31.S4, V3.S4, V13.S4
+	FMOVS 36(R4), F29
+	WORD $0x4f9d937e // fmul v30.4s, v27.4s, v29.s[0]
+	WORD $0x4f9d939f // fmul v31.4s, v28.4s, v29.s[0]
+	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
+	WORD $0x4e21d8a5 // scvtf v5.4s, v5.4s
+	VFMLA V30.S4, V4.S4, V14.S4
+	VFMLA V31.S4, V5.S4, V15.S4
+	FMOVS 36(R5), F29
+	WORD $0x4f9d937e // fmul v30.4s, v27.4s, v29.s[0]
+	WORD $0x4f9d939f // fmul v31.4s, v28.4s, v29.s[0]
+	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
+	WORD $0x4e21d8e7 // scvtf v7.4s, v7.4s
+	VFMLA V30.S4, V6.S4, V16.S4
+	VFMLA V31.S4, V7.S4, V17.S4
+	FMOVS 36(R6), F29
+	WORD $0x4f9d937e // fmul v30.4s, v27.4s, v29.s[0]
+	WORD $0x4f9d939f // fmul v31.4s, v28.4s, v29.s[0]
+	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
+	WORD $0x4e21d929 // scvtf v9.4s, v9.4s
+	VFMLA V30.S4, V8.S4, V18.S4
+	VFMLA V31.S4, V9.S4, V19.S4
+	ADD $576, R1
+	ADD $576, R19
+	ADD $40, R2
+	ADD $40, R3
+	ADD $40, R4
+	ADD $40, R5
+	ADD $40, R6
+	SUBS $1, R23
+	BNE block5
+	FSTPQ (F10, F11), 0(R10)
+	ADD R11, R10, R10
+	FSTPQ (F12, F13), 0(R10)
+	ADD R11, R10, R10
+	FSTPQ (F14, F15), 0(R10)
+	ADD R11, R10, R10
+	FSTPQ (F16, F17), 0(R10)
+	ADD R11, R10, R10
+	FSTPQ (F18, F19), 0(R10)
+	RET
+rows4:
+	MOVD 40(R0), R12
+	CBNZ R12, zero4
+	MOVD 32(R0), R12
+	FLDPQ 0(R12), (F10, F11)
+	FLDPQ 128(R12), (F12, F13)
+	FLDPQ 256(R12), (F14, F15)
+	FLDPQ 384(R12), (F16, F17)
+	B resumed4
+zero4:
+	WORD $0x6f00e40a // movi v10.2d, #0
+	WORD $0x6f00e40b // movi v11.2d, #0
+	WORD $0x6f00e40c // movi v12.2d, #0
+	WORD $0x6f00e40d // movi v13.2d, #0
+	WORD $0x6f00e40e // movi v14.2d, #0
+	WORD $0x6f00e40f // movi v15.2d, #0
+	WORD $0x6f00e410 // movi v16.2d, #0
+	WORD $0x6f00e411 // movi v17.2d, #0
+resumed4:
+block4:
+	WORD $0x6f00e400 // movi v0.2d, #0
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e402 // movi v2.2d, #0
+	WORD $0x6f00e403 // movi v3.2d, #0
+	WORD $0x6f00e404 // movi v4.2d, #0
+	WORD $0x6f00e405 // movi v5.2d, #0
+	WORD $0x6f00e406 // movi v6.2d, #0
+	WORD $0x6f00e407 // movi v7.2d, #0
+	FMOVQ 0(R2), F20
+	FMOVQ 0(R3), F21
+	FMOVQ 0(R4), F22
+	FMOVQ 0(R5), F23
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 0(R1), (F27, F28)
+	VAND V25.B16, V27.B16, V27.B16
+	VTBL V27.B16, [V26.B16], V27.B16
+	VAND V25.B16, V28.B16, V28.B16
+	VTBL V28.B16, [V26.B16], V28.B16
+	WORD $0x4f94e360 // sdot v0.4s, v27.16b, v20.4b[0]
+	WORD $0x4f94e381 // sdot v1.4s, v28.16b, v20.4b[0]
+	WORD $0x4f95e362 // sdot v2.4s, v27.16b, v21.4b[0]
+	WORD $0x4f95e383 // sdot v3.4s, v28.16b, v21.4b[0]
+	WORD $0x4f96e364 // sdot v4.4s, v27.16b, v22.4b[0]
+	WORD $0x4f96e385 // sdot v5.4s, v28.16b, v22.4b[0]
+	WORD $0x4f97e366 // sdot v6.4s, v27.16b, v23.4b[0]
+	WORD $0x4f97e387 // sdot v7.4s, v28.16b, v23.4b[0]
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 128(R1), (F27, F28)
+	VAND V25.B16, V27.B16, V27.B16
+	VTBL V27.B16, [V26.B16], V27.B16
+	VAND V25.B16, V28.B16, V28.B16
+	VTBL V28.B16, [V26.B16], V28.B16
+	WORD $0x4fb4e360 // sdot v0.4s, v27.16b, v20.4b[1]
+	WORD $0x4fb4e381 // sdot v1.4s, v28.16b, v20.4b[1]
+	WORD $0x4fb5e362 // sdot v2.4s, v27.16b, v21.4b[1]
+	WORD $0x4fb5e383 // sdot v3.4s, v28.16b, v21.4b[1]
+	WORD $0x4fb6e364 // sdot v4.4s, v27.16b, v22.4b[1]
+	WORD $0x4fb6e385 // sdot v5.4s, v28.16b, v22.4b[1]
+	WORD $0x4fb7e366 // sdot v6.4s, v27.16b, v23.4b[1]
+	WORD $0x4fb7e387 // sdot v7.4s, v28.16b, v23.4b[1]
+	FLDPQ 256(R1), (F27, F28)
+	VAND V25.B16, V27.B16, V27.B16
+	VTBL V27.B16, [V26.B16], V27.B16
+	VAND V25.B16, V28.B16, V28.B16
+	VTBL V28.B16, [V26.B16], V28.B16
+	WORD $0x4f94eb60 // sdot v0.4s, v27.16b, v20.4b[2]
+	WORD $0x4f94eb81 // sdot v1.4s, v28.16b, v20.4b[2]
+	WORD $0x4f95eb62 // sdot v2.4s, v27.16b, v21.4b[2]
+	WORD $0x4f95eb83 // sdot v3.4s, v28.16b, v21.4b[2]
+	WORD $0x4f96eb64 // sdot v4.4s, v27.16b, v22.4b[2]
+	WORD $0x4f96eb85 // sdot v5.4s, v28.16b, v22.4b[2]
+	WORD $0x4f97eb66 // sdot v6.4s, v27.16b, v23.4b[2]
+	WORD $0x4f97eb87 // sdot v7.4s, v28.16b, v23.4b[2]
+	FLDPQ 384(R1), (F27, F28)
+	VAND V25.B16, V27.B16, V27.B16
+	VTBL V27.B16, [V26.B16], V27.B16
+	VAND V25.B16, V28.B16, V28.B16
+	VTBL V28.B16, [V26.B16], V28.B16
+	WORD $0x4fb4eb60 // sdot v0.4s, v27.16b, v20.4b[3]
+	WORD $0x4fb4eb81 // sdot v1.4s, v28.16b, v20.4b[3]
+	WORD $0x4fb5eb62 // sdot v2.4s, v27.16b, v21.4b[3]
+	WORD $0x4fb5eb83 // sdot v3.4s, v28.16b, v21.4b[3]
+	WORD $0x4fb6eb64 // sdot v4.4s, v27.16b, v22.4b[3]
+	WORD $0x4fb6eb85 // sdot v5.4s, v28.16b, v22.4b[3]
+	WORD $0x4fb7eb66 // sdot v6.4s, v27.16b, v23.4b[3]
+	WORD $0x4fb7eb87 // sdot v7.4s, v28.16b, v23.4b[3]
+	FMOVQ 16(R2), F20
+	FMOVQ 16(R3), F21
+	FMOVQ 16(R4), F22
+	FMOVQ 16(R5), F23
+	FLDPQ 0(R1), (F27, F28)
+	VUSHR $4, V27.B16, V27.B16
+	VTBL V27.B16, [V26.B16], V27.B16
+	VUSHR $4, V28.B16, V28.B16
+	VTBL V28.B16, [V26.B16], V28.B16
+	WORD $0x4f94e360 // sdot v0.4s, v27.16b, v20.4b[0]
+	WORD $0x4f94e381 // sdot v1.4s, v28.16b, v20.4b[0]
+	WORD $0x4f95e362 // sdot v2.4s, v27.16b, v21.4b[0]
+	WORD $0x4f95e383 // sdot v3.4s, v28.16b, v21.4b[0]
+	WORD $0x4f96e364 // sdot v4.4s, v27.16b, v22.4b[0]
+	WORD $0x4f96e385 // sdot v5.4s, v28.16b, v22.4b[0]
+	WORD $0x4f97e366 // sdot v6.4s, v27.16b, v23.4b[0]
+	WORD $0x4f97e387 // sdot v7.4s, v28.16b, v23.4b[0]
+	FLDPQ 128(R1), (F27, F28)
+	VUSHR $4, V27.B16, V27.B16
+	VTBL V27.B16, [V26.B16], V27.B16
+	VUSHR $4, V28.B16, V28.B16
+	VTBL V28.B16, [V26.B16], V28.B16
+	WORD $0x4fb4e360 // sdot v0.4s, v27.16b, v20.4b[1]
+	WORD $0x4fb4e381 // sdot v1.4s, v28.16b, v20.4b[1]
+	WORD $0x4fb5e362 // sdot v2.4s, v27.16b, v21.4b[1]
+	WORD $0x4fb5e383 // sdot v3.4s, v28.16b, v21.4b[1]
+	WORD $0x4fb6e364 // sdot v4.4s, v27.16b, v22.4b[1]
+	WORD $0x4fb6e385 // sdot v5.4s, v28.16b, v22.4b[1]
+	WORD $0x4fb7e366 // sdot v6.4s, v27.16b, v23.4b[1]
+	WORD $0x4fb7e387 // sdot v7.4s, v28.16b, v23.4b[1]
+	FLDPQ 256(R1), (F27, F28)
+	VUSHR $4, V27.B16, V27.B16
+	VTBL V27.B16, [V26.B16], V27.B16
+	VUSHR $4, V28.B16, V28.B16
+	VTBL V28.B16, [V26.B16], V28.B16
+	WORD $0x4f94eb60 // sdot v0.4s, v27.16b, v20.4b[2]
+	WORD $0x4f94eb81 // sdot v1.4s, v28.16b, v20.4b[2]
+	WORD $0x4f95eb62 // sdot v2.4s, v27.16b, v21.4b[2]
+	WORD $0x4f95eb83 // sdot v3.4s, v28.16b, v21.4b[2]
+	WORD $0x4f96eb64 // sdot v4.4s, v27.16b, v22.4b[2]
+	WORD $0x4f96eb85 // sdot v5.4s, v28.16b, v22.4b[2]
+	WORD $0x4f97eb66 // sdot v6.4s, v27.16b, v23.4b[2]
+	WORD $0x4f97eb87 // sdot v7.4s, v28.16b, v23.4b[2]
+	FLDPQ 384(R1), (F27, F28)
+	VUSHR $4, V27.B16, V27.B16
+	VTBL V27.B16, [V26.B16], V27.B16
+	VUSHR $4, V28.B16, V28.B16
+	VTBL V28.B16, [V26.B16], V28.B16
+	WORD $0x4fb4eb60 // sdot v0.4s, v27.16b, v20.4b[3]
+	WORD $0x4fb4eb81 // sdot v1.4s, v28.16b, v20.4b[3]
+	WORD $0x4fb5eb62 // sdot v2.4s, v27.16b, v21.4b[3]
+	WORD $0x4fb5eb83 // sdot v3.4s, v28.16b, v21.4b[3]
+	WORD $0x4fb6eb64 // sdot v4.4s, v27.16b, v22.4b[3]
+	WORD $0x4fb6eb85 // sdot v5.4s, v28.16b, v22.4b[3]
+	WORD $0x4fb7eb66 // sdot v6.4s, v27.16b, v23.4b[3]
+	WORD $0x4fb7eb87 // sdot v7.4s, v28.16b, v23.4b[3]
+	FMOVQ 0(R19), F27
+	WORD $0x4e217b7c // fcvtl2 v28.4s, v27.8h
+	WORD $0x0e217b7b // fcvtl v27.4s, v27.4h
+	FMOVS 36(R2), F29
+	WORD $0x4f9d937e // fmul v30.4s, v27.4s, v29.s[0]
+	WORD $0x4f9d939f // fmul v31.4s, v28.4s, v29.s[0]
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	VFMLA V30.S4, V0.S4, V10.S4
+	VFMLA V31.S4, V1.S4, V11.S4
+	FMOVS 36(R3), F29
+	WORD $0x4f9d937e // fmul v30.4s, v27.4s, v29.s[0]
+	WORD $0x4f9d939f // fmul v31.4s, v28.4s, v29.s[0]
+	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
+	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
+	VFMLA V30.S4, V2.S4, V12.S4
+	VFMLA V31.S4, V3.S4, V13.S4
+	FMOVS 36(R4), F29
+	WORD $0x4f9d937e // fmul v30.4s, v27.4s, v29.s[0]
+	WORD $0x4f9d939f // fmul v31.4s, v28.4s, v29.s[0]
+	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
+	WORD $0x4e21d8a5 // scvtf v5.4s, v5.4s
+	VFMLA V30.S4, V4.S4, V14.S4
+	VFMLA V31.S4, V5.S4, V15.S4
+	FMOVS 36(R5), F29
+	WORD $0x4f9d937e // fmul v30.4s, v27.4s, v29.s[0]
+	WORD $0x4f9d939f // fmul v31.4s, v28.4s, v29.s[0]
+	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
+	WORD $0x4e21d8e7 // scvtf v7.4s, v7.4s
+	VFMLA V30.S4, V6.S4, V16.S4
+	VFMLA V31.S4, V7.S4, V17.S4
+	ADD $576, R1
+	ADD $576, R19
+	ADD $40, R2
+	ADD $40, R3
+	ADD $40, R4
+	ADD $40, R5
+	SUBS $1, R23
+	BNE block4
+	FSTPQ (F10, F11), 0(R10)
+	ADD R11, R10, R10
+	FSTPQ (F12, F13), 0(R10)
+	ADD R11, R10, R10
+	FSTPQ (F14, F15), 0(R10)
+	ADD R11, R10, R10
+	FSTPQ (F16, F17), 0(R10)
+	RET
+rows3:
+	MOVD 40(R0), R12
+	CBNZ R12, zero3
+	MOVD 32(R0), R12
+	FLDPQ 0(R12), (F10, F11)
+	FLDPQ 128(R12), (F12, F13)
+	FLDPQ 256(R12), (F14, F15)
+	B resumed3
+zero3:
+	WORD $0x6f00e40a // movi v10.2d, #0
+	WORD $0x6f00e40b // movi v11.2d, #0
+	WORD $0x6f00e40c // movi v12.2d, #0
+	WORD $0x6f00e40d // movi v13.2d, #0
+	WORD $0x6f00e40e // movi v14.2d, #0
+	WORD $0x6f00e40f // movi v15.2d, #0
+resumed3:
+block3:
+	WORD $0x6f00e400 // movi v0.2d, #0
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e402 // movi v2.2d, #0
+	WORD $0x6f00e403 // movi v3.2d, #0
+	WORD $0x6f00e404 // movi v4.2d, #0
+	WORD $0x6f00e405 // movi v5.2d, #0
+	FMOVQ 0(R2), F20
+	FMOVQ 0(R3), F21
+	FMOVQ 0(R4), F22
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 0(R1), (F27, F28)
+	VAND V25.B16, V27.B16, V27.B16
+	VTBL V27.B16, [V26.B16], V27.B16
+	VAND V25.B16, V28.B16, V28.B16
+	VTBL V28.B16, [V26.B16], V28.B16
+	WORD $0x4f94e360 // sdot v0.4s, v27.16b, v20.4b[0]
+	WORD $0x4f94e381 // sdot v1.4s, v28.16b, v20.4b[0]
+	WORD $0x4f95e362 // sdot v2.4s, v27.16b, v21.4b[0]
+	WORD $0x4f95e383 // sdot v3.4s, v28.16b, v21.4b[0]
+	WORD $0x4f96e364 // sdot v4.4s, v27.16b, v22.4b[0]
+	WORD $0x4f96e385 // sdot v5.4s, v28.16b, v22.4b[0]
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 128(R1), (F27, F28)
+	VAND V25.B16, V27.B16, V27.B16
+	VTBL V27.B16, [V26.B16], V27.B16
+	VAND V25.B16, V28.B16, V28.B16
+	VTBL V28.B16, [V26.B16], V28.B16
+	WORD $0x4fb4e360 // sdot v0.4s, v27.16b, v20.4b[1]
+	WORD $0x4fb4e381 // sdot v1.4s, v28.16b, v20.4b[1]
+	WORD $0x4fb5e362 // sdot v2.4s, v27.16b, v21.4b[1]
+	WORD $0x4fb5e383 // sdot v3.4s, v28.16b, v21.4b[1]
+	WORD $0x4fb6e364 // sdot v4.4s, v27.16b, v22.4b[1]
+	WORD $0x4fb6e385 // sdot v5.4s, v28.16b, v22.4b[1]
+	FLDPQ 256(R1), (F27, F28)
+	VAND V25.B16, V27.B16, V27.B16
+	VTBL V27.B16, [V26.B16], V27.B16
+	VAND V25.B16, V28.B16, V28.B16
+	VTBL V28.B16, [V26.B16], V28.B16
+	WORD $0x4f94eb60 // sdot v0.4s, v27.16b, v20.4b[2]
+	WORD $0x4f94eb81 // sdot v1.4s, v28.16b, v20.4b[2]
+	WORD $0x4f95eb62 // sdot v2.4s, v27.16b, v21.4b[2]
+	WORD $0x4f95eb83 // sdot v3.4s, v28.16b, v21.4b[2]
+	WORD $0x4f96eb64 // sdot v4.4s, v27.16b, v22.4b[2]
+	WORD $0x4f96eb85 // sdot v5.4s, v28.16b, v22.4b[2]
+	FLDPQ 384(R1), (F27, F28)
+	VAND V25.B16, V27.B16, V27.B16
+	VTBL V27.B16, [V26.B16], V27.B16
+	VAND V25.B16, V28.B16, V28.B16
+	VTBL V28.B16, [V26.B16], V28.B16
+	WORD $0x4fb4eb60 // sdot v0.4s, v27.16b, v20.4b[3]
+	WORD $0x4fb4eb81 // sdot v1.4s, v28.16b, v20.4b[3]
+	WORD $0x4fb5eb62 // sdot v2.4s, v27.16b, v21.4b[3]
+	WORD $0x4fb5eb83 // sdot v3.4s, v28.16b, v21.4b[3]
+	WORD $0x4fb6eb64 // sdot v4.4s, v27.16b, v22.4b[3]
+	WORD $0x4fb6eb85 // sdot v5.4s, v28.16b, v22.4b[3]
+	FMOVQ 16(R2), F20
+	FMOVQ 16(R3), F21
+	FMOVQ 16(R4), F22
+	FLDPQ 0(R1), (F27, F28)
+	VUSHR $4, V27.B16, V27.B16
+	VTBL V27.B16, [V26.B16], V27.B16
+	VUSHR $4, V28.B16, V28.B16
+	VTBL V28.B16, [V26.B16], V28.B16
+	WORD $0x4f94e360 // sdot v0.4s, v27.16b, v20.4b[0]
+	WORD $0x4f94e381 // sdot v1.4s, v28.16b, v20.4b[0]
+	WORD $0x4f95e362 // sdot v2.4s, v27.16b, v21.4b[0]
+	WORD $0x4f95e383 // sdot v3.4s, v28.16b, v21.4b[0]
+	WORD $0x4f96e364 // sdot v4.4s, v27.16b, v22.4b[0]
+	WORD $0x4f96e385 // sdot v5.4s, v28.16b, v22.4b[0]
+	FLDPQ 128(R1), (F27, F28)
+	VUSHR $4, V27.B16, V27.B16
+	VTBL V27.B16, [V26.B16], V27.B16
+	VUSHR $4, V28.B16, V28.B16
+	VTBL V28.B16, [V26.B16], V28.B16
+	WORD $0x4fb4e360 // sdot v0.4s, v27.16b, v20.4b[1]
+	WORD $0x4fb4e381 // sdot v1.4s, v28.16b, v20.4b[1]
+	WORD $0x4fb5e362 // sdot v2.4s, v27.16b, v21.4b[1]
+	WORD $0x4fb5e383 // sdot v3.4s, v28.16b, v21.4b[1]
+	WORD $0x4fb6e364 // sdot v4.4s, v27.16b, v22.4b[1]
+	WORD $0x4fb6e385 // sdot v5.4s, v28.16b, v22.4b[1]
+	FLDPQ 256(R1), (F27, F28)
+	VUSHR $4, V27.B16, V27.B16
+	VTBL V27.B16, [V26.B16], V27.B16
+	VUSHR $4, V28.B16, V28.B16
+	VTBL V28.B16, [V26.B16], V28.B16
+	WORD $0x4f94eb60 // sdot v0.4s, v27.16b, v20.4b[2]
+	WORD $0x4f94eb81 // sdot v1.4s, v28.16b, v20.4b[2]
+	WORD $0x4f95eb62 // sdot v2.4s, v27.16b, v21.4b[2]
+	WORD $0x4f95eb83 // sdot v3.4s, v28.16b, v21.4b[2]
+	WORD $0x4f96eb64 // sdot v4.4s, v27.16b, v22.4b[2]
+	WORD $0x4f96eb85 // sdot v5.4s, v28.16b, v22.4b[2]
+	FLDPQ 384(R1), (F27, F28)
+	VUSHR $4, V27.B16, V27.B16
+	VTBL V27.B16, [V26.B16], V27.B16
+	VUSHR $4, V28.B16, V28.B16
+	VTBL V28.B16, [V26.B16], V28.B16
+	WORD $0x4fb4eb60 // sdot v0.4s, v27.16b, v20.4b[3]
+	WORD $0x4fb4eb81 // sdot v1.4s, v28.16b, v20.4b[3]
+	WORD $0x4fb5eb62 // sdot v2.4s, v27.16b, v21.4b[3]
+	WORD $0x4fb5eb83 // sdot v3.4s, v28.16b, v21.4b[3]
+	WORD $0x4fb6eb64 // sdot v4.4s, v27.16b, v22.4b[3]
+	WORD $0x4fb6eb85 // sdot v5.4s, v28.16b, v22.4b[3]
+	FMOVQ 0(R19), F27
+	WORD $0x4e217b7c // fcvtl2 v28.4s, v27.8h
+	WORD $0x0e217b7b // fcvtl v27.4s, v27.4h
+	FMOVS 36(R2), F29
+	WORD $0x4f9d937e // fmul v30.4s, v27.4s, v29.s[0]
+	WORD $0x4f9d939f // fmul v31.4s, v28.4s, v29.s[0]
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	VFMLA V30.S4, V0.S4, V10.S4
+	VFMLA V31.S4, V1.S4, V11.S4
+	FMOVS 36(R3), F29
+	WORD $0x4f9d937e // fmul v30.4s, v27.4s, v29.s[0]
+	WORD $0x4f9d939f // fmul v31.4s, v28.4s, v29.s[0]
+	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
+	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
+	VFMLA V30.S4, V2.S4, V12.S4
+	VFMLA V31.S4, V3.S4, V13.S4
+	FMOVS 36(R4), F29
+	WORD $0x4f9d937e // fmul v30.4s, v27.4s, v29.s[0]
+	WORD $0x4f9d939f // fmul v31.4s, v28.4s, v29.s[0]
+	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
+	WORD $0x4e21d8a5 // scvtf v5.4s, v5.4s
+	VFMLA V30.S4, V4.S4, V14.S4
+	VFMLA V31.S4, V5.S4, V15.S4
+	ADD $576, R1
+	ADD $576, R19
+	ADD $40, R2
+	ADD $40, R3
+	ADD $40, R4
+	SUBS $1, R23
+	BNE block3
+	FSTPQ (F10, F11), 0(R10)
+	ADD R11, R10, R10
+	FSTPQ (F12, F13), 0(R10)
+	ADD R11, R10, R10
+	FSTPQ (F14, F15), 0(R10)
+	RET
+rows2:
+	MOVD 40(R0), R12
+	CBNZ R12, zero2
+	MOVD 32(R0), R12
+	FLDPQ 0(R12), (F10, F11)
+	FLDPQ 128(R12), (F12, F13)
+	B resumed2
+zero2:
+	WORD $0x6f00e40a // movi v10.2d, #0
+	WORD $0x6f00e40b // movi v11.2d, #0
+	WORD $0x6f00e40c // movi v12.2d, #0
+	WORD $0x6f00e40d // movi v13.2d, #0
+resumed2:
+block2:
+	WORD $0x6f00e400 // movi v0.2d, #0
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e402 // movi v2.2d, #0
+	WORD $0x6f00e403 // movi v3.2d, #0
+	FMOVQ 0(R2), F20
+	FMOVQ 0(R3), F21
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 0(R1), (F27, F28)
+	VAND V25.B16, V27.B16, V27.B16
+	VTBL V27.B16, [V26.B16], V27.B16
+	VAND V25.B16, V28.B16, V28.B16
+	VTBL V28.B16, [V26.B16], V28.B16
+	WORD $0x4f94e360 // sdot v0.4s, v27.16b, v20.4b[0]
+	WORD $0x4f94e381 // sdot v1.4s, v28.16b, v20.4b[0]
+	WORD $0x4f95e362 // sdot v2.4s, v27.16b, v21.4b[0]
+	WORD $0x4f95e383 // sdot v3.4s, v28.16b, v21.4b[0]
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 128(R1), (F27, F28)
+	VAND V25.B16, V27.B16, V27.B16
+	VTBL V27.B16, [V26.B16], V27.B16
+	VAND V25.B16, V28.B16, V28.B16
+	VTBL V28.B16, [V26.B16], V28.B16
+	WORD $0x4fb4e360 // sdot v0.4s, v27.16b, v20.4b[1]
+	WORD $0x4fb4e381 // sdot v1.4s, v28.16b, v20.4b[1]
+	WORD $0x4fb5e362 // sdot v2.4s, v27.16b, v21.4b[1]
+	WORD $0x4fb5e383 // sdot v3.4s, v28.16b, v21.4b[1]
+	FLDPQ 256(R1), (F27, F28)
+	VAND V25.B16, V27.B16, V27.B16
+	VTBL V27.B16, [V26.B16], V27.B16
+	VAND V25.B16, V28.B16, V28.B16
+	VTBL V28.B16, [V26.B16], V28.B16
+	WORD $0x4f94eb60 // sdot v0.4s, v27.16b, v20.4b[2]
+	WORD $0x4f94eb81 // sdot v1.4s, v28.16b, v20.4b[2]
+	WORD $0x4f95eb62 // sdot v2.4s, v27.16b, v21.4b[2]
+	WORD $0x4f95eb83 // sdot v3.4s, v28.16b, v21.4b[2]
+	FLDPQ 384(R1), (F27, F28)
+	VAND V25.B16, V27.B16, V27.B16
+	VTBL V27.B16, [V26.B16], V27.B16
+	VAND V25.B16, V28.B16, V28.B16
+	VTBL V28.B16, [V26.B16], V28.B16
+	WORD $0x4fb4eb60 // sdot v0.4s, v27.16b, v20.4b[3]
+	WORD $0x4fb4eb81 // sdot v1.4s, v28.16b, v20.4b[3]
+	WORD $0x4fb5eb62 // sdot v2.4s, v27.16b, v21.4b[3]
+	WORD $0x4fb5eb83 // sdot v3.4s, v28.16b, v21.4b[3]
+	FMOVQ 16(R2), F20
+	FMOVQ 16(R3), F21
+	FLDPQ 0(R1), (F27, F28)
+	VUSHR $4, V27.B16, V27.B16
+	VTBL V27.B16, [V26.B16], V27.B16
+	VUSHR $4, V28.B16, V28.B16
+	VTBL V28.B16, [V26.B16], V28.B16
+	WORD $0x4f94e360 // sdot v0.4s, v27.16b, v20.4b[0]
+	WORD $0x4f94e381 // sdot v1.4s, v28.16b, v20.4b[0]
+	WORD $0x4f95e362 // sdot v2.4s, v27.16b, v21.4b[0]
+	WORD $0x4f95e383 // sdot v3.4s, v28.16b, v21.4b[0]
+	FLDPQ 128(R1), (F27, F28)
+	VUSHR $4, V27.B16, V27.B16
+	VTBL V27.B16, [V26.B16], V27.B16
+	VUSHR $4, V28.B16, V28.B16
+	VTBL V28.B16, [V26.B16], V28.B16
+	WORD $0x4fb4e360 // sdot v0.4s, v27.16b, v20.4b[1]
+	WORD $0x4fb4e381 // sdot v1.4s, v28.16b, v20.4b[1]
+	WORD $0x4fb5e362 // sdot v2.4s, v27.16b, v21.4b[1]
+	WORD $0x4fb5e383 // sdot v3.4s, v28.16b, v21.4b[1]
+	FLDPQ 256(R1), (F27, F28)
+	VUSHR $4, V27.B16, V27.B16
+	VTBL V27.B16, [V26.B16], V27.B16
+	VUSHR $4, V28.B16, V28.B16
+	VTBL V28.B16, [V26.B16], V28.B16
+	WORD $0x4f94eb60 // sdot v0.4s, v27.16b, v20.4b[2]
+	WORD $0x4f94eb81 // sdot v1.4s, v28.16b, v20.4b[2]
+	WORD $0x4f95eb62 // sdot v2.4s, v27.16b, v21.4b[2]
+	WORD $0x4f95eb83 // sdot v3.4s, v28.16b, v21.4b[2]
+	FLDPQ 384(R1), (F27, F28)
+	VUSHR $4, V27.B16, V27.B16
+	VTBL V27.B16, [V26.B16], V27.B16
+	VUSHR $4, V28.B16, V28.B16
+	VTBL V28.B16, [V26.B16], V28.B16
+	WORD $0x4fb4eb60 // sdot v0.4s, v27.16b, v20.4b[3]
+	WORD $0x4fb4eb81 // sdot v1.4s, v28.16b, v20.4b[3]
+	WORD $0x4fb5eb62 // sdot v2.4s, v27.16b, v21.4b[3]
+	WORD $0x4fb5eb83 // sdot v3.4s, v28.16b, v21.4b[3]
+	FMOVQ 0(R19), F27
+	WORD $0x4e217b7c // fcvtl2 v28.4s, v27.8h
+	WORD $0x0e217b7b // fcvtl v27.4s, v27.4h
+	FMOVS 36(R2), F29
+	WORD $0x4f9d937e // fmul v30.4s, v27.4s, v29.s[0]
+	WORD $0x4f9d939f // fmul v31.4s, v28.4s, v29.s[0]
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	VFMLA V30.S4, V0.S4, V10.S4
+	VFMLA V31.S4, V1.S4, V11.S4
+	FMOVS 36(R3), F29
+	WORD $0x4f9d937e // fmul v30.4s, v27.4s, v29.s[0]
+	WORD $0x4f9d939f // fmul v31.4s, v28.4s, v29.s[0]
+	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
+	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
+	VFMLA V30.S4, V2.S4, V12.S4
+	VFMLA V31.S4, V3.S4, V13.S4
+	ADD $576, R1
+	ADD $576, R19
+	ADD $40, R2
+	ADD $40, R3
+	SUBS $1, R23
+	BNE block2
+	FSTPQ (F10, F11), 0(R10)
+	ADD R11, R10, R10
+	FSTPQ (F12, F13), 0(R10)
+	RET
+rows1:
+	MOVD 40(R0), R12
+	CBNZ R12, zero1
+	MOVD 32(R0), R12
+	FLDPQ 0(R12), (F10, F11)
+	B resumed1
+zero1:
+	WORD $0x6f00e40a // movi v10.2d, #0
+	WORD $0x6f00e40b // movi v11.2d, #0
+resumed1:
+block1:
+	WORD $0x6f00e400 // movi v0.2d, #0
+	WORD $0x6f00e401 // movi v1.2d, #0
+	FMOVQ 0(R2), F20
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 0(R1), (F27, F28)
+	VAND V25.B16, V27.B16, V27.B16
+	VTBL V27.B16, [V26.B16], V27.B16
+	VAND V25.B16, V28.B16, V28.B16
+	VTBL V28.B16, [V26.B16], V28.B16
+	WORD $0x4f94e360 // sdot v0.4s, v27.16b, v20.4b[0]
+	WORD $0x4f94e381 // sdot v1.4s, v28.16b, v20.4b[0]
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 128(R1), (F27, F28)
+	VAND V25.B16, V27.B16, V27.B16
+	VTBL V27.B16, [V26.B16], V27.B16
+	VAND V25.B16, V28.B16, V28.B16
+	VTBL V28.B16, [V26.B16], V28.B16
+	WORD $0x4fb4e360 // sdot v0.4s, v27.16b, v20.4b[1]
+	WORD $0x4fb4e381 // sdot v1.4s, v28.16b, v20.4b[1]
+	FLDPQ 256(R1), (F27, F28)
+	VAND V25.B16, V27.B16, V27.B16
+	VTBL V27.B16, [V26.B16], V27.B16
+	VAND V25.B16, V28.B16, V28.B16
+	VTBL V28.B16, [V26.B16], V28.B16
+	WORD $0x4f94eb60 // sdot v0.4s, v27.16b, v20.4b[2]
+	WORD $0x4f94eb81 // sdot v1.4s, v28.16b, v20.4b[2]
+	FLDPQ 384(R1), (F27, F28)
+	VAND V25.B16, V27.B16, V27.B16
+	VTBL V27.B16, [V26.B16], V27.B16
+	VAND V25.B16, V28.B16, V28.B16
+	VTBL V28.B16, [V26.B16], V28.B16
+	WORD $0x4fb4eb60 // sdot v0.4s, v27.16b, v20.4b[3]
+	WORD $0x4fb4eb81 // sdot v1.4s, v28.16b, v20.4b[3]
+	FMOVQ 16(R2), F20
+	FLDPQ 0(R1), (F27, F28)
+	VUSHR $4, V27.B16, V27.B16
+	VTBL V27.B16, [V26.B16], V27.B16
+	VUSHR $4, V28.B16, V28.B16
+	VTBL V28.B16, [V26.B16], V28.B16
+	WORD $0x4f94e360 // sdot v0.4s, v27.16b, v20.4b[0]
+	WORD $0x4f94e381 // sdot v1.4s, v28.16b, v20.4b[0]
+	FLDPQ 128(R1), (F27, F28)
+	VUSHR $4, V27.B16, V27.B16
+	VTBL V27.B16, [V26.B16], V27.B16
+	VUSHR $4, V28.B16, V28.B16
+	VTBL V28.B16, [V26.B16], V28.B16
+	WORD $0x4fb4e360 // sdot v0.4s, v27.16b, v20.4b[1]
+	WORD $0x4fb4e381 // sdot v1.4s, v28.16b, v20.4b[1]
+	FLDPQ 256(R1), (F27, F28)
+	VUSHR $4, V27.B16, V27.B16
+	VTBL V27.B16, [V26.B16], V27.B16
+	VUSHR $4, V28.B16, V28.B16
+	VTBL V28.B16, [V26.B16], V28.B16
+	WORD $0x4f94eb60 // sdot v0.4s, v27.16b, v20.4b[2]
+	WORD $0x4f94eb81 // sdot v1.4s, v28.16b, v20.4b[2]
+	FLDPQ 384(R1), (F27, F28)
+	VUSHR $4, V27.B16, V27.B16
+	VTBL V27.B16, [V26.B16], V27.B16
+	VUSHR $4, V28.B16, V28.B16
+	VTBL V28.B16, [V26.B16], V28.B16
+	WORD $0x4fb4eb60 // sdot v0.4s, v27.16b, v20.4b[3]
+	WORD $0x4fb4eb81 // sdot v1.4s, v28.16b, v20.4b[3]
+	FMOVQ 0(R19), F27
+	WORD $0x4e217b7c // fcvtl2 v28.4s, v27.8h
+	WORD $0x0e217b7b // fcvtl v27.4s, v27.4h
+	FMOVS 36(R2), F29
+	WORD $0x4f9d937e // fmul v30.4s, v27.4s, v29.s[0]
+	WORD $0x4f9d939f // fmul v31.4s, v28.4s, v29.s[0]
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	VFMLA V30.S4, V0.S4, V10.S4
+	VFMLA V31.S4, V1.S4, V11.S4
+	ADD $576, R1
+	ADD $576, R19
+	ADD $40, R2
+	SUBS $1, R23
+	BNE block1
+	FSTPQ (F10, F11), 0(R10)
+	RET
+
+// unpackIQ4NLNEON unpacks n blocks of 32 of a panel.
+TEXT ·unpackIQ4NLNEON(SB), NOSPLIT|NOFRAME, $0-24
+	MOVD dst+0(FP), R2
+	MOVD src+8(FP), R19
+	MOVD n+16(FP), R23
+	VMOVI $15, V17.B16
+	MOVD $0xf6eaddcfbfad9881, R12
+	VMOV R12, V18.D[0]
+	MOVD $0x7159453526190d01, R12
+	VMOV R12, V18.D[1]
+block:
+	FMOVQ 0(R19), F0
+	WORD $0x4e217801 // fcvtl2 v1.4s, v0.8h
+	WORD $0x0e217800 // fcvtl v0.4s, v0.4h
+	FSTPQ (F0, F1), 0(R2)
+	FMOVQ 16(R19), F2
+	WORD $0x4e217843 // fcvtl2 v3.4s, v2.8h
+	WORD $0x0e217842 // fcvtl v2.4s, v2.4h
+	FSTPQ (F2, F3), 32(R2)
+	FMOVQ 32(R19), F4
+	WORD $0x4e217885 // fcvtl2 v5.4s, v4.8h
+	WORD $0x0e217884 // fcvtl v4.4s, v4.4h
+	FSTPQ (F4, F5), 64(R2)
+	FMOVQ 48(R19), F6
+	WORD $0x4e2178c7 // fcvtl2 v7.4s, v6.8h
+	WORD $0x0e2178c6 // fcvtl v6.4s, v6.4h
+	FSTPQ (F6, F7), 96(R2)
+	ADD $64, R19, R1
+	ADD $128, R2
+	FLDPQ 0(R1), (F0, F1)
+	VAND V17.B16, V0.B16, V0.B16
+	VTBL V0.B16, [V18.B16], V0.B16
+	VAND V17.B16, V1.B16, V1.B16
+	VTBL V1.B16, [V18.B16], V1.B16
+	FSTPQ (F0, F1), 0(R2)
+	FLDPQ 32(R1), (F4, F5)
+	VAND V17.B16, V4.B16, V4.B16
+	VTBL V4.B16, [V18.B16], V4.B16
+	VAND V17.B16, V5.B16, V5.B16
+	VTBL V5.B16, [V18.B16], V5.B16
+	FSTPQ (F4, F5), 32(R2)
+	FLDPQ 64(R1), (F0, F1)
+	VAND V17.B16, V0.B16, V0.B16
+	VTBL V0.B16, [V18.B16], V0.B16
+	VAND V17.B16, V1.B16, V1.B16
+	VTBL V1.B16, [V18.B16], V1.B16
+	FSTPQ (F0, F1), 64(R2)
+	FLDPQ 96(R1), (F4, F5)
+	VAND V17.B16, V4.B16, V4.B16
+	VTBL V4.B16, [V18.B16], V4.B16
+	VAND V17.B16, V5.B16, V5.B16
+	VTBL V5.B16, [V18.B16], V5.B16
+	FSTPQ (F4, F5), 96(R2)
+	FLDPQ 128(R1), (F0, F1)
+	VAND V17.B16, V0.B16, V0.B16
+	VTBL V0.B16, [V18.B16], V0.B16
+	VAND V17.B16, V1.B16, V1.B16
+	VTBL V1.B16, [V18.B16], V1.B16
+	FSTPQ (F0, F1), 128(R2)
+	FLDPQ 160(R1), (F4, F5)
+	VAND V17.B16, V4.B16, V4.B16
+	VTBL V4.B16, [V18.B16], V4.B16
+	VAND V17.B16, V5.B16, V5.B16
+	VTBL V5.B16, [V18.B16], V5.B16
+	FSTPQ (F4, F5), 160(R2)
+	FLDPQ 192(R1), (F0, F1)
+	VAND V17.B16, V0.B16, V0.B16
+	VTBL V0.B16, [V18.B16], V0.B16
+	VAND V17.B16, V1.B16, V1.B16
+	VTBL V1.B16, [V18.B16], V1.B16
+	FSTPQ (F0, F1), 192(R2)
+	FLDPQ 224(R1), (F4, F5)
+	VAND V17.B16, V4.B16, V4.B16
+	VTBL V4.B16, [V18.B16], V4.B16
+	VAND V17.B16, V5.B16, V5.B16
+	VTBL V5.B16, [V18.B16], V5.B16
+	FSTPQ (F4, F5), 224(R2)
+	FLDPQ 256(R1), (F0, F1)
+	VAND V17.B16, V0.B16, V0.B16
+	VTBL V0.B16, [V18.B16], V0.B16
+	VAND V17.B16, V1.B16, V1.B16
+	VTBL V1.B16, [V18.B16], V1.B16
+	FSTPQ (F0, F1), 256(R2)
+	FLDPQ 288(R1), (F4, F5)
+	VAND V17.B16, V4.B16, V4.B16
+	VTBL V4.B16, [V18.B16], V4.B16
+	VAND V17.B16, V5.B16, V5.B16
+	VTBL V5.B16, [V18.B16], V5.B16
+	FSTPQ (F4, F5), 288(R2)
+	FLDPQ 320(R1), (F0, F1)
+	VAND V17.B16, V0.B16, V0.B16
+	VTBL V0.B16, [V18.B16], V0.B16
+	VAND V17.B16, V1.B16, V1.B16
+	VTBL V1.B16, [V18.B16], V1.B16
+	FSTPQ (F0, F1), 320(R2)
+	FLDPQ 352(R1), (F4, F5)
+	VAND V17.B16, V4.B16, V4.B16
+	VTBL V4.B16, [V18.B16], V4.B16
+	VAND V17.B16, V5.B16, V5.B16
+	VTBL V5.B16, [V18.B16], V5.B16
+	FSTPQ (F4, F5), 352(R2)
+	FLDPQ 384(R1), (F0, F1)
+	VAND V17.B16, V0.B16, V0.B16
+	VTBL V0.B16, [V18.B16], V0.B16
+	VAND V17.B16, V1.B16, V1.B16
+	VTBL V1.B16, [V18.B16], V1.B16
+	FSTPQ (F0, F1), 384(R2)
+	FLDPQ 416(R1), (F4, F5)
+	VAND V17.B16, V4.B16, V4.B16
+	VTBL V4.B16, [V18.B16], V4.B16
+	VAND V17.B16, V5.B16, V5.B16
+	VTBL V5.B16, [V18.B16], V5.B16
+	FSTPQ (F4, F5), 416(R2)
+	FLDPQ 448(R1), (F0, F1)
+	VAND V17.B16, V0.B16, V0.B16
+	VTBL V0.B16, [V18.B16], V0.B16
+	VAND V17.B16, V1.B16, V1.B16
+	VTBL V1.B16, [V18.B16], V1.B16
+	FSTPQ (F0, F1), 448(R2)
+	FLDPQ 480(R1), (F4, F5)
+	VAND V17.B16, V4.B16, V4.B16
+	VTBL V4.B16, [V18.B16], V4.B16
+	VAND V17.B16, V5.B16, V5.B16
+	VTBL V5.B16, [V18.B16], V5.B16
+	FSTPQ (F4, F5), 480(R2)
+	FLDPQ 0(R1), (F0, F1)
+	VUSHR $4, V0.B16, V0.B16
+	VTBL V0.B16, [V18.B16], V0.B16
+	VUSHR $4, V1.B16, V1.B16
+	VTBL V1.B16, [V18.B16], V1.B16
+	FSTPQ (F0, F1), 512(R2)
+	FLDPQ 32(R1), (F4, F5)
+	VUSHR $4, V4.B16, V4.B16
+	VTBL V4.B16, [V18.B16], V4.B16
+	VUSHR $4, V5.B16, V5.B16
+	VTBL V5.B16, [V18.B16], V5.B16
+	FSTPQ (F4, F5), 544(R2)
+	FLDPQ 64(R1), (F0, F1)
+	VUSHR $4, V0.B16, V0.B16
+	VTBL V0.B16, [V18.B16], V0.B16
+	VUSHR $4, V1.B16, V1.B16
+	VTBL V1.B16, [V18.B16], V1.B16
+	FSTPQ (F0, F1), 576(R2)
+	FLDPQ 96(R1), (F4, F5)
+	VUSHR $4, V4.B16, V4.B16
+	VTBL V4.B16, [V18.B16], V4.B16
+	VUSHR $4, V5.B16, V5.B16
+	VTBL V5.B16, [V18.B16], V5.B16
+	FSTPQ (F4, F5), 608(R2)
+	FLDPQ 128(R1), (F0, F1)
+	VUSHR $4, V0.B16, V0.B16
+	VTBL V0.B16, [V18.B16], V0.B16
+	VUSHR $4, V1.B16, V1.B16
+	VTBL V1.B16, [V18.B16], V1.B16
+	FSTPQ (F0, F1), 640(R2)
+	FLDPQ 160(R1), (F4, F5)
+	VUSHR $4, V4.B16, V4.B16
+	VTBL V4.B16, [V18.B16], V4.B16
+	VUSHR $4, V5.B16, V5.B16
+	VTBL V5.B16, [V18.B16], V5.B16
+	FSTPQ (F4, F5), 672(R2)
+	FLDPQ 192(R1), (F0, F1)
+	VUSHR $4, V0.B16, V0.B16
+	VTBL V0.B16, [V18.B16], V0.B16
+	VUSHR $4, V1.B16, V1.B16
+	VTBL V1.B16, [V18.B16], V1.B16
+	FSTPQ (F0, F1), 704(R2)
+	FLDPQ 224(R1), (F4, F5)
+	VUSHR $4, V4.B16, V4.B16
+	VTBL V4.B16, [V18.B16], V4.B16
+	VUSHR $4, V5.B16, V5.B16
+	VTBL V5.B16, [V18.B16], V5.B16
+	FSTPQ (F4, F5), 736(R2)
+	FLDPQ 256(R1), (F0, F1)
+	VUSHR $4, V0.B16, V0.B16
+	VTBL V0.B16, [V18.B16], V0.B16
+	VUSHR $4, V1.B16, V1.B16
+	VTBL V1.B16, [V18.B16], V1.B16
+	FSTPQ (F0, F1), 768(R2)
+	FLDPQ 288(R1), (F4, F5)
+	VUSHR $4, V4.B16, V4.B16
+	VTBL V4.B16, [V18.B16], V4.B16
+	VUSHR $4, V5.B16, V5.B16
+	VTBL V5.B16, [V18.B16], V5.B16
+	FSTPQ (F4, F5), 800(R2)
+	FLDPQ 320(R1), (F0, F1)
+	VUSHR $4, V0.B16, V0.B16
+	VTBL V0.B16, [V18.B16], V0.B16
+	VUSHR $4, V1.B16, V1.B16
+	VTBL V1.B16, [V18.B16], V1.B16
+	FSTPQ (F0, F1), 832(R2)
+	FLDPQ 352(R1), (F4, F5)
+	VUSHR $4, V4.B16, V4.B16
+	VTBL V4.B16, [V18.B16], V4.B16
+	VUSHR $4, V5.B16, V5.B16
+	VTBL V5.B16, [V18.B16], V5.B16
+	FSTPQ (F4, F5), 864(R2)
+	FLDPQ 384(R1), (F0, F1)
+	VUSHR $4, V0.B16, V0.B16
+	VTBL V0.B16, [V18.B16], V0.B16
+	VUSHR $4, V1.B16, V1.B16
+	VTBL V1.B16, [V18.B16], V1.B16
+	FSTPQ (F0, F1), 896(R2)
+	FLDPQ 416(R1), (F4, F5)
+	VUSHR $4, V4.B16, V4.B16
+	VTBL V4.B16, [V18.B16], V4.B16
+	VUSHR $4, V5.B16, V5.B16
+	VTBL V5.B16, [V18.B16], V5.B16
+	FSTPQ (F4, F5), 928(R2)
+	FLDPQ 448(R1), (F0, F1)
+	VUSHR $4, V0.B16, V0.B16
+	VTBL V0.B16, [V18.B16], V0.B16
+	VUSHR $4, V1.B16, V1.B16
+	VTBL V1.B16, [V18.B16], V1.B16
+	FSTPQ (F0, F1), 960(R2)
+	FLDPQ 480(R1), (F4, F5)
+	VUSHR $4, V4.B16, V4.B16
+	VTBL V4.B16, [V18.B16], V4.B16
+	VUSHR $4, V5.B16, V5.B16
+	VTBL V5.B16, [V18.B16], V5.B16
+	FSTPQ (F4, F5), 992(R2)
+	ADD $576, R19
+	ADD $1024, R2
+	SUBS $1, R23
+	BNE block
+	RET
+
+// mulMXFP4OneNEON multiplies a MXFP4 panel by int8.
+TEXT ·mulMXFP4OneNEON(SB), NOSPLIT|NOFRAME, $0-8
+	MOVD t+0(FP), R0
+	MOVD 0(R0), R1
+	MOVD 8(R0), R2
+	MOVD 16(R0), R12
+	MOVD 24(R0), R23
+	MOVD 64(R0), R8
+	MOVD 72(R0), R9
+	MOVD 48(R0), R10
+	MOVD 56(R0), R11
+	MOVD 96(R0), R19
+	ADD $64, R1
+	VMOVI $15, V17.B16
+	MOVD $0xc08060403020100, R12
+	VMOV R12, V18.D[0]
+	MOVD $0xf4f8fafcfdfeff00, R12
+	VMOV R12, V18.D[1]
+	MOVD 88(R0), R12
+rows1:
+	MOVD 40(R0), R12
+	CBNZ R12, zero1
+	MOVD 32(R0), R12
+	FLDPQ 0(R12), (F8, F9)
+	FLDPQ 32(R12), (F10, F11)
+	FLDPQ 64(R12), (F12, F13)
+	FLDPQ 96(R12), (F14, F15)
+	B resumed1
+zero1:
+	WORD $0x6f00e408 // movi v8.2d, #0
+	WORD $0x6f00e409 // movi v9.2d, #0
+	WORD $0x6f00e40a // movi v10.2d, #0
+	WORD $0x6f00e40b // movi v11.2d, #0
+	WORD $0x6f00e40c // movi v12.2d, #0
+	WORD $0x6f00e40d // movi v13.2d, #0
+	WORD $0x6f00e40e // movi v14.2d, #0
+	WORD $0x6f00e40f // movi v15.2d, #0
+resumed1:
+block1:
+	WORD $0x6f00e400 // movi v0.2d, #0
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e402 // movi v2.2d, #0
+	WORD $0x6f00e403 // movi v3.2d, #0
+	WORD $0x6f00e404 // movi v4.2d, #0
+	WORD $0x6f00e405 // movi v5.2d, #0
+	WORD $0x6f00e406 // movi v6.2d, #0
+	WORD $0x6f00e407 // movi v7.2d, #0
+	FMOVQ 0(R2), F16
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 0(R1), (F19, F20)
+	VAND V17.B16, V19.B16, V19.B16
+	VTBL V19.B16, [V18.B16], V19.B16
+	VAND V17.B16, V20.B16, V20.B16
+	VTBL V20.B16, [V18.B16], V20.B16
+	WORD $0x4f90e260 // sdot v0.4s, v19.16b, v16.4b[0]
+	WORD $0x4f90e281 // sdot v1.4s, v20.16b, v16.4b[0]
+	FLDPQ 32(R1), (F22, F23)
+	VAND V17.B16, V22.B16, V22.B16
+	VTBL V22.B16, [V18.B16], V22.B16
+	VAND V17.B16, V23.B16, V23.B16
+	VTBL V23.B16, [V18.B16], V23.B16
+	WORD $0x4f90e2c2 // sdot v2.4s, v22.16b, v16.4b[0]
+	WORD $0x4f90e2e3 // sdot v3.4s, v23.16b, v16.4b[0]
+	FLDPQ 64(R1), (F25, F26)
+	VAND V17.B16, V25.B16, V25.B16
+	VTBL V25.B16, [V18.B16], V25.B16
+	VAND V17.B16, V26.B16, V26.B16
+	VTBL V26.B16, [V18.B16], V26.B16
+	WORD $0x4f90e324 // sdot v4.4s, v25.16b, v16.4b[0]
+	WORD $0x4f90e345 // sdot v5.4s, v26.16b, v16.4b[0]
+	FLDPQ 96(R1), (F19, F20)
+	VAND V17.B16, V19.B16, V19.B16
+	VTBL V19.B16, [V18.B16], V19.B16
+	VAND V17.B16, V20.B16, V20.B16
+	VTBL V20.B16, [V18.B16], V20.B16
+	WORD $0x4f90e266 // sdot v6.4s, v19.16b, v16.4b[0]
+	WORD $0x4f90e287 // sdot v7.4s, v20.16b, v16.4b[0]
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 128(R1), (F19, F20)
+	VAND V17.B16, V19.B16, V19.B16
+	VTBL V19.B16, [V18.B16], V19.B16
+	VAND V17.B16, V20.B16, V20.B16
+	VTBL V20.B16, [V18.B16], V20.B16
+	WORD $0x4fb0e260 // sdot v0.4s, v19.16b, v16.4b[1]
+	WORD $0x4fb0e281 // sdot v1.4s, v20.16b, v16.4b[1]
+	FLDPQ 160(R1), (F22, F23)
+	VAND V17.B16, V22.B16, V22.B16
+	VTBL V22.B16, [V18.B16], V22.B16
+	VAND V17.B16, V23.B16, V23.B16
+	VTBL V23.B16, [V18.B16], V23.B16
+	WORD $0x4fb0e2c2 // sdot v2.4s, v22.16b, v16.4b[1]
+	WORD $0x4fb0e2e3 // sdot v3.4s, v23.16b, v16.4b[1]
+	FLDPQ 192(R1), (F25, F26)
+	VAND V17.B16, V25.B16, V25.B16
+	VTBL V25.B16, [V18.B16], V25.B16
+	VAND V17.B16, V26.B16, V26.B16
+	VTBL V26.B16, [V18.B16], V26.B16
+	WORD $0x4fb0e324 // sdot v4.4s, v25.16b, v16.4b[1]
+	WORD $0x4fb0e345 // sdot v5.4s, v26.16b, v16.4b[1]
+	FLDPQ 224(R1), (F19, F20)
+	VAND V17.B16, V19.B16, V19.B16
+	VTBL V19.B16, [V18.B16], V19.B16
+	VAND V17.B16, V20.B16, V20.B16
+	VTBL V20.B16, [V18.B16], V20.B16
+	WORD $0x4fb0e266 // sdot v6.4s, v19.16b, v16.4b[1]
+	WORD $0x4fb0e287 // sdot v7.4s, v20.16b, v16.4b[1]
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 256(R1), (F19, F20)
+	VAND V17.B16, V19.B16, V19.B16
+	VTBL V19.B16, [V18.B16], V19.B16
+	VAND V17.B16, V20.B16, V20.B16
+	VTBL V20.B16, [V18.B16], V20.B16
+	WORD $0x4f90ea60 // sdot v0.4s, v19.16b, v16.4b[2]
+	WORD $0x4f90ea81 // sdot v1.4s, v20.16b, v16.4b[2]
+	FLDPQ 288(R1), (F22, F23)
+	VAND V17.B16, V22.B16, V22.B16
+	VTBL V22.B16, [V18.B16], V22.B16
+	VAND V17.B16, V23.B16, V23.B16
+	VTBL V23.B16, [V18.B16], V23.B16
+	WORD $0x4f90eac2 // sdot v2.4s, v22.16b, v16.4b[2]
+	WORD $0x4f90eae3 // sdot v3.4s, v23.16b, v16.4b[2]
+	FLDPQ 320(R1), (F25, F26)
+	VAND V17.B16, V25.B16, V25.B16
+	VTBL V25.B16, [V18.B16], V25.B16
+	VAND V17.B16, V26.B16, V26.B16
+	VTBL V26.B16, [V18.B16], V26.B16
+	WORD $0x4f90eb24 // sdot v4.4s, v25.16b, v16.4b[2]
+	WORD $0x4f90eb45 // sdot v5.4s, v26.16b, v16.4b[2]
+	FLDPQ 352(R1), (F19, F20)
+	VAND V17.B16, V19.B16, V19.B16
+	VTBL V19.B16, [V18.B16], V19.B16
+	VAND V17.B16, V20.B16, V20.B16
+	VTBL V20.B16, [V18.B16], V20.B16
+	WORD $0x4f90ea66 // sdot v6.4s, v19.16b, v16.4b[2]
+	WORD $0x4f90ea87 // sdot v7.4s, v20.16b, v16.4b[2]
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 384(R1), (F19, F20)
+	VAND V17.B16, V19.B16, V19.B16
+	VTBL V19.B16, [V18.B16], V19.B16
+	VAND V17.B16, V20.B16, V20.B16
+	VTBL V20.B16, [V18.B16], V20.B16
+	WORD $0x4fb0ea60 // sdot v0.4s, v19.16b, v16.4b[3]
+	WORD $0x4fb0ea81 // sdot v1.4s, v20.16b, v16.4b[3]
+	FLDPQ 416(R1), (F22, F23)
+	VAND V17.B16, V22.B16, V22.B16
+	VTBL V22.B16, [V18.B16], V22.B16
+	VAND V17.B16, V23.B16, V23.B16
+	VTBL V23.B16, [V18.B16], V23.B16
+	WORD $0x4fb0eac2 // sdot v2.4s, v22.16b, v16.4b[3]
+	WORD $0x4fb0eae3 // sdot v3.4s, v23.16b, v16.4b[3]
+	FLDPQ 448(R1), (F25, F26)
+	VAND V17.B16, V25.B16, V25.B16
+	VTBL V25.B16, [V18.B16], V25.B16
+	VAND V17.B16, V26.B16, V26.B16
+	VTBL V26.B16, [V18.B16], V26.B16
+	WORD $0x4fb0eb24 // sdot v4.4s, v25.16b, v16.4b[3]
+	WORD $0x4fb0eb45 // sdot v5.4s, v26.16b, v16.4b[3]
+	FLDPQ 480(R1), (F19, F20)
+	VAND V17.B16, V19.B16, V19.B16
+	VTBL V19.B16, [V18.B16], V19.B16
+	VAND V17.B16, V20.B16, V20.B16
+	VTBL V20.B16, [V18.B16], V20.B16
+	WORD $0x4fb0ea66 // sdot v6.4s, v19.16b, v16.4b[3]
+	WORD $0x4fb0ea87 // sdot v7.4s, v20.16b, v16.4b[3]
+	FMOVQ 16(R2), F16
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 0(R1), (F19, F20)
+	VUSHR $4, V19.B16, V19.B16
+	VTBL V19.B16, [V18.B16], V19.B16
+	VUSHR $4, V20.B16, V20.B16
+	VTBL V20.B16, [V18.B16], V20.B16
+	WORD $0x4f90e260 // sdot v0.4s, v19.16b, v16.4b[0]
+	WORD $0x4f90e281 // sdot v1.4s, v20.16b, v16.4b[0]
+	FLDPQ 32(R1), (F22, F23)
+	VUSHR $4, V22.B16, V22.B16
+	VTBL V22.B16, [V18.B16], V22.B16
+	VUSHR $4, V23.B16, V23.B16
+	VTBL V23.B16, [V18.B16], V23.B16
+	WORD $0x4f90e2c2 // sdot v2.4s, v22.16b, v16.4b[0]
+	WORD $0x4f90e2e3 // sdot v3.4s, v23.16b, v16.4b[0]
+	FLDPQ 64(R1), (F25, F26)
+	VUSHR $4, V25.B16, V25.B16
+	VTBL V25.B16, [V18.B16], V25.B16
+	VUSHR $4, V26.B16, V26.B16
+	VTBL V26.B16, [V18.B16], V26.B16
+	WORD $0x4f90e324 // sdot v4.4s, v25.16b, v16.4b[0]
+	WORD $0x4f90e345 // sdot v5.4s, v26.16b, v16.4b[0]
+	FLDPQ 96(R1), (F19, F20)
+	VUSHR $4, V19.B16, V19.B16
+	VTBL V19.B16, [V18.B16], V19.B16
+	VUSHR $4, V20.B16, V20.B16
+	VTBL V20.B16, [V18.B16], V20.B16
+	WORD $0x4f90e266 // sdot v6.4s, v19.16b, v16.4b[0]
+	WORD $0x4f90e287 // sdot v7.4s, v20.16b, v16.4b[0]
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 128(R1), (F19, F20)
+	VUSHR $4, V19.B16, V19.B16
+	VTBL V19.B16, [V18.B16], V19.B16
+	VUSHR $4, V20.B16, V20.B16
+	VTBL V20.B16, [V18.B16], V20.B16
+	WORD $0x4fb0e260 // sdot v0.4s, v19.16b, v16.4b[1]
+	WORD $0x4fb0e281 // sdot v1.4s, v20.16b, v16.4b[1]
+	FLDPQ 160(R1), (F22, F23)
+	VUSHR $4, V22.B16, V22.B16
+	VTBL V22.B16, [V18.B16], V22.B16
+	VUSHR $4, V23.B16, V23.B16
+	VTBL V23.B16, [V18.B16], V23.B16
+	WORD $0x4fb0e2c2 // sdot v2.4s, v22.16b, v16.4b[1]
+	WORD $0x4fb0e2e3 // sdot v3.4s, v23.16b, v16.4b[1]
+	FLDPQ 192(R1), (F25, F26)
+	VUSHR $4, V25.B16, V25.B16
+	VTBL V25.B16, [V18.B16], V25.B16
+	VUSHR $4, V26.B16, V26.B16
+	VTBL V26.B16, [V18.B16], V26.B16
+	WORD $0x4fb0e324 // sdot v4.4s, v25.16b, v16.4b[1]
+	WORD $0x4fb0e345 // sdot v5.4s, v26.16b, v16.4b[1]
+	FLDPQ 224(R1), (F19, F20)
+	VUSHR $4, V19.B16, V19.B16
+	VTBL V19.B16, [V18.B16], V19.B16
+	VUSHR $4, V20.B16, V20.B16
+	VTBL V20.B16, [V18.B16], V20.B16
+	WORD $0x4fb0e266 // sdot v6.4s, v19.16b, v16.4b[1]
+	WORD $0x4fb0e287 // sdot v7.4s, v20.16b, v16.4b[1]
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 256(R1), (F19, F20)
+	VUSHR $4, V19.B16, V19.B16
+	VTBL V19.B16, [V18.B16], V19.B16
+	VUSHR $4, V20.B16, V20.B16
+	VTBL V20.B16, [V18.B16], V20.B16
+	WORD $0x4f90ea60 // sdot v0.4s, v19.16b, v16.4b[2]
+	WORD $0x4f90ea81 // sdot v1.4s, v20.16b, v16.4b[2]
+	FLDPQ 288(R1), (F22, F23)
+	VUSHR $4, V22.B16, V22.B16
+	VTBL V22.B16, [V18.B16], V22.B16
+	VUSHR $4, V23.B16, V23.B16
+	VTBL V23.B16, [V18.B16], V23.B16
+	WORD $0x4f90eac2 // sdot v2.4s, v22.16b, v16.4b[2]
+	WORD $0x4f90eae3 // sdot v3.4s, v23.16b, v16.4b[2]
+	FLDPQ 320(R1), (F25, F26)
+	VUSHR $4, V25.B16, V25.B16
+	VTBL V25.B16, [V18.B16], V25.B16
+	VUSHR $4, V26.B16, V26.B16
+	VTBL V26.B16, [V18.B16], V26.B16
+	WORD $0x4f90eb24 // sdot v4.4s, v25.16b, v16.4b[2]
+	WORD $0x4f90eb45 // sdot v5.4s, v26.16b, v16.4b[2]
+	FLDPQ 352(R1), (F19, F20)
+	VUSHR $4, V19.B16, V19.B16
+	VTBL V19.B16, [V18.B16], V19.B16
+	VUSHR $4, V20.B16, V20.B16
+	VTBL V20.B16, [V18.B16], V20.B16
+	WORD $0x4f90ea66 // sdot v6.4s, v19.16b, v16.4b[2]
+	WORD $0x4f90ea87 // sdot v7.4s, v20.16b, v16.4b[2]
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 384(R1), (F19, F20)
+	VUSHR $4, V19.B16, V19.B16
+	VTBL V19.B16, [V18.B16], V19.B16
+	VUSHR $4, V20.B16, V20.B16
+	VTBL V20.B16, [V18.B16], V20.B16
+	WORD $0x4fb0ea60 // sdot v0.4s, v19.16b, v16.4b[3]
+	WORD $0x4fb0ea81 // sdot v1.4s, v20.16b, v16.4b[3]
+	FLDPQ 416(R1), (F22, F23)
+	VUSHR $4, V22.B16, V22.B16
+	VTBL V22.B16, [V18.B16], V22.B16
+	VUSHR $4, V23.B16, V23.B16
+	VTBL V23.B16, [V18.B16], V23.B16
+	WORD $0x4fb0eac2 // sdot v2.4s, v22.16b, v16.4b[3]
+	WORD $0x4fb0eae3 // sdot v3.4s, v23.16b, v16.4b[3]
+	FLDPQ 448(R1), (F25, F26)
+	VUSHR $4, V25.B16, V25.B16
+	VTBL V25.B16, [V18.B16], V25.B16
+	VUSHR $4, V26.B16, V26.B16
+	VTBL V26.B16, [V18.B16], V26.B16
+	WORD $0x4fb0eb24 // sdot v4.4s, v25.16b, v16.4b[3]
+	WORD $0x4fb0eb45 // sdot v5.4s, v26.16b, v16.4b[3]
+	FLDPQ 480(R1), (F19, F20)
+	VUSHR $4, V19.B16, V19.B16
+	VTBL V19.B16, [V18.B16], V19.B16
+	VUSHR $4, V20.B16, V20.B16
+	VTBL V20.B16, [V18.B16], V20.B16
+	WORD $0x4fb0ea66 // sdot v6.4s, v19.16b, v16.4b[3]
+	WORD $0x4fb0ea87 // sdot v7.4s, v20.16b, v16.4b[3]
+	FMOVQ 0(R19), F19
+	VUXTL2 V19.H8, V20.S4
+	VUXTL V19.H4, V19.S4
+	VSHL $16, V19.S4, V19.S4
+	VSHL $16, V20.S4, V20.S4
+	FMOVS 36(R2), F21
+	WORD $0x4f959276 // fmul v22.4s, v19.4s, v21.s[0]
+	WORD $0x4f959297 // fmul v23.4s, v20.4s, v21.s[0]
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	VFMLA V22.S4, V0.S4, V8.S4
+	VFMLA V23.S4, V1.S4, V9.S4
+	FMOVQ 16(R19), F19
+	VUXTL2 V19.H8, V20.S4
+	VUXTL V19.H4, V19.S4
+	VSHL $16, V19.S4, V19.S4
+	VSHL $16, V20.S4, V20.S4
+	FMOVS 36(R2), F21
+	WORD $0x4f959276 // fmul v22.4s, v19.4s, v21.s[0]
+	WORD $0x4f959297 // fmul v23.4s, v20.4s, v21.s[0]
+	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
+	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
+	VFMLA V22.S4, V2.S4, V10.S4
+	VFMLA V23.S4, V3.S4, V11.S4
+	FMOVQ 32(R19), F19
+	VUXTL2 V19.H8, V20.S4
+	VUXTL V19.H4, V19.S4
+	VSHL $16, V19.S4, V19.S4
+	VSHL $16, V20.S4, V20.S4
+	FMOVS 36(R2), F21
+	WORD $0x4f959276 // fmul v22.4s, v19.4s, v21.s[0]
+	WORD $0x4f959297 // fmul v23.4s, v20.4s, v21.s[0]
+	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
+	WORD $0x4e21d8a5 // scvtf v5.4s, v5.4s
+	VFMLA V22.S4, V4.S4, V12.S4
+	VFMLA V23.S4, V5.S4, V13.S4
+	FMOVQ 48(R19), F19
+	VUXTL2 V19.H8, V20.S4
+	VUXTL V19.H4, V19.S4
+	VSHL $16, V19.S4, V19.S4
+	VSHL $16, V20.S4, V20.S4
+	FMOVS 36(R2), F21
+	WORD $0x4f959276 // fmul v22.4s, v19.4s, v21.s[0]
+	WORD $0x4f959297 // fmul v23.4s, v20.4s, v21.s[0]
+	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
+	WORD $0x4e21d8e7 // scvtf v7.4s, v7.4s
+	VFMLA V22.S4, V6.S4, V14.S4
+	VFMLA V23.S4, V7.S4, V15.S4
+	ADD $576, R1
+	ADD $576, R19
+	ADD $40, R2
+	SUBS $1, R23
+	BNE block1
+	FSTPQ (F8, F9), 0(R10)
+	FSTPQ (F10, F11), 32(R10)
+	FSTPQ (F12, F13), 64(R10)
+	FSTPQ (F14, F15), 96(R10)
+	RET
+
+// mulMXFP4FewNEON multiplies half a MXFP4 panel by int8.
+TEXT ·mulMXFP4FewNEON(SB), NOSPLIT|NOFRAME, $0-8
+	MOVD t+0(FP), R0
+	MOVD 0(R0), R1
+	MOVD 8(R0), R2
+	MOVD 16(R0), R12
+	ADD R12, R2, R3
+	ADD R12, R3, R4
+	MOVD 24(R0), R23
+	MOVD 64(R0), R8
+	MOVD 72(R0), R9
+	MOVD 48(R0), R10
+	MOVD 56(R0), R11
+	MOVD 96(R0), R19
+	ADD $64, R1
+	VMOVI $15, V27.B16
+	MOVD $0xc08060403020100, R12
+	VMOV R12, V28.D[0]
+	MOVD $0xf4f8fafcfdfeff00, R12
+	VMOV R12, V28.D[1]
+	MOVD 88(R0), R12
+	CMP $1, R12
+	BEQ rows1
+	CMP $2, R12
+	BEQ rows2
+	B rows3
+rows3:
+	MOVD 40(R0), R12
+	CBNZ R12, zero3
+	MOVD 32(R0), R12
+	FLDPQ 0(R12), (F12, F13)
+	FLDPQ 32(R12), (F14, F15)
+	FLDPQ 128(R12), (F16, F17)
+	FLDPQ 160(R12), (F18, F19)
+	FLDPQ 256(R12), (F20, F21)
+	FLDPQ 288(R12), (F22, F23)
+	B resumed3
+zero3:
+	WORD $0x6f00e40c // movi v12.2d, #0
+	WORD $0x6f00e40d // movi v13.2d, #0
+	WORD $0x6f00e40e // movi v14.2d, #0
+	WORD $0x6f00e40f // movi v15.2d, #0
+	WORD $0x6f00e410 // movi v16.2d, #0
+	WORD $0x6f00e411 // movi v17.2d, #0
+	WORD $0x6f00e412 // movi v18.2d, #0
+	WORD $0x6f00e413 // movi v19.2d, #0
+	WORD $0x6f00e414 // movi v20.2d, #0
+	WORD $0x6f00e415 // movi v21.2d, #0
+	WORD $0x6f00e416 // movi v22.2d, #0
+	WORD $0x6f00e417 // movi v23.2d, #0
+resumed3:
+block3:
+	WORD $0x6f00e400 // movi v0.2d, #0
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e402 // movi v2.2d, #0
+	WORD $0x6f00e403 // movi v3.2d, #0
+	WORD $0x6f00e404 // movi v4.2d, #0
+	WORD $0x6f00e405 // movi v5.2d, #0
+	WORD $0x6f00e406 // movi v6.2d, #0
+	WORD $0x6f00e407 // movi v7.2d, #0
+	WORD $0x6f00e408 // movi v8.2d, #0
+	WORD $0x6f00e409 // movi v9.2d, #0
+	WORD $0x6f00e40a // movi v10.2d, #0
+	WORD $0x6f00e40b // movi v11.2d, #0
+	FMOVQ 0(R2), F24
+	FMOVQ 0(R3), F25
+	FMOVQ 0(R4), F26
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 0(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	VTBL V29.B16, [V28.B16], V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	VTBL V30.B16, [V28.B16], V30.B16
+	WORD $0x4f98e3a0 // sdot v0.4s, v29.16b, v24.4b[0]
+	WORD $0x4f98e3c1 // sdot v1.4s, v30.16b, v24.4b[0]
+	WORD $0x4f99e3a4 // sdot v4.4s, v29.16b, v25.4b[0]
+	WORD $0x4f99e3c5 // sdot v5.4s, v30.16b, v25.4b[0]
+	WORD $0x4f9ae3a8 // sdot v8.4s, v29.16b, v26.4b[0]
+	WORD $0x4f9ae3c9 // sdot v9.4s, v30.16b, v26.4b[0]
+	FLDPQ 32(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	VTBL V29.B16, [V28.B16], V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	VTBL V30.B16, [V28.B16], V30.B16
+	WORD $0x4f98e3a2 // sdot v2.4s, v29.16b, v24.4b[0]
+	WORD $0x4f98e3c3 // sdot v3.4s, v30.16b, v24.4b[0]
+	WORD $0x4f99e3a6 // sdot v6.4s, v29.16b, v25.4b[0]
+	WORD $0x4f99e3c7 // sdot v7.4s, v30.16b, v25.4b[0]
+	WORD $0x4f9ae3aa // sdot v10.4s, v29.16b, v26.4b[0]
+	WORD $0x4f9ae3cb // sdot v11.4s, v30.16b, v26.4b[0]
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 128(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	VTBL V29.B16, [V28.B16], V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	VTBL V30.B16, [V28.B16], V30.B16
+	WORD $0x4fb8e3a0 // sdot v0.4s, v29.16b, v24.4b[1]
+	WORD $0x4fb8e3c1 // sdot v1.4s, v30.16b, v24.4b[1]
+	WORD $0x4fb9e3a4 // sdot v4.4s, v29.16b, v25.4b[1]
+	WORD $0x4fb9e3c5 // sdot v5.4s, v30.16b, v25.4b[1]
+	WORD $0x4fbae3a8 // sdot v8.4s, v29.16b, v26.4b[1]
+	WORD $0x4fbae3c9 // sdot v9.4s, v30.16b, v26.4b[1]
+	FLDPQ 160(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	VTBL V29.B16, [V28.B16], V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	VTBL V30.B16, [V28.B16], V30.B16
+	WORD $0x4fb8e3a2 // sdot v2.4s, v29.16b, v24.4b[1]
+	WORD $0x4fb8e3c3 // sdot v3.4s, v30.16b, v24.4b[1]
+	WORD $0x4fb9e3a6 // sdot v6.4s, v29.16b, v25.4b[1]
+	WORD $0x4fb9e3c7 // sdot v7.4s, v30.16b, v25.4b[1]
+	WORD $0x4fbae3aa // sdot v10.4s, v29.16b, v26.4b[1]
+	WORD $0x4fbae3cb // sdot v11.4s, v30.16b, v26.4b[1]
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 256(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	VTBL V29.B16, [V28.B16], V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	VTBL V30.B16, [V28.B16], V30.B16
+	WORD $0x4f98eba0 // sdot v0.4s, v29.16b, v24.4b[2]
+	WORD $0x4f98ebc1 // sdot v1.4s, v30.16b, v24.4b[2]
+	WORD $0x4f99eba4 // sdot v4.4s, v29.16b, v25.4b[2]
+	WORD $0x4f99ebc5 // sdot v5.4s, v30.16b, v25.4b[2]
+	WORD $0x4f9aeba8 // sdot v8.4s, v29.16b, v26.4b[2]
+	WORD $0x4f9aebc9 // sdot v9.4s, v30.16b, v26.4b[2]
+	FLDPQ 288(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	VTBL V29.B16, [V28.B16], V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	VTBL V30.B16, [V28.B16], V30.B16
+	WORD $0x4f98eba2 // sdot v2.4s, v29.16b, v24.4b[2]
+	WORD $0x4f98ebc3 // sdot v3.4s, v30.16b, v24.4b[2]
+	WORD $0x4f99eba6 // sdot v6.4s, v29.16b, v25.4b[2]
+	WORD $0x4f99ebc7 // sdot v7.4s, v30.16b, v25.4b[2]
+	WORD $0x4f9aebaa // sdot v10.4s, v29.16b, v26.4b[2]
+	WORD $0x4f9aebcb // sdot v11.4s, v30.16b, v26.4b[2]
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 384(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	VTBL V29.B16, [V28.B16], V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	VTBL V30.B16, [V28.B16], V30.B16
+	WORD $0x4fb8eba0 // sdot v0.4s, v29.16b, v24.4b[3]
+	WORD $0x4fb8ebc1 // sdot v1.4s, v30.16b, v24.4b[3]
+	WORD $0x4fb9eba4 // sdot v4.4s, v29.16b, v25.4b[3]
+	WORD $0x4fb9ebc5 // sdot v5.4s, v30.16b, v25.4b[3]
+	WORD $0x4fbaeba8 // sdot v8.4s, v29.16b, v26.4b[3]
+	WORD $0x4fbaebc9 // sdot v9.4s, v30.16b, v26.4b[3]
+	FLDPQ 416(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	VTBL V29.B16, [V28.B16], V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	VTBL V30.B16, [V28.B16], V30.B16
+	WORD $0x4fb8eba2 // sdot v2.4s, v29.16b, v24.4b[3]
+	WORD $0x4fb8ebc3 // sdot v3.4s, v30.16b, v24.4b[3]
+	WORD $0x4fb9eba6 // sdot v6.4s, v29.16b, v25.4b[3]
+	WORD $0x4fb9ebc7 // sdot v7.4s, v30.16b, v25.4b[3]
+	WORD $0x4fbaebaa // sdot v10.4s, v29.16b, v26.4b[3]
+	WORD $0x4fbaebcb // sdot v11.4s, v30.16b, v26.4b[3]
+	FMOVQ 16(R2), F24
+	FMOVQ 16(R3), F25
+	FMOVQ 16(R4), F26
+	FLDPQ 0(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	VTBL V29.B16, [V28.B16], V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	VTBL V30.B16, [V28.B16], V30.B16
+	WORD $0x4f98e3a0 // sdot v0.4s, v29.16b, v24.4b[0]
+	WORD $0x4f98e3c1 // sdot v1.4s, v30.16b, v24.4b[0]
+	WORD $0x4f99e3a4 // sdot v4.4s, v29.16b, v25.4b[0]
+	WORD $0x4f99e3c5 // sdot v5.4s, v30.16b, v25.4b[0]
+	WORD $0x4f9ae3a8 // sdot v8.4s, v29.16b, v26.4b[0]
+	WORD $0x4f9ae3c9 // sdot v9.4s, v30.16b, v26.4b[0]
+	FLDPQ 32(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	VTBL V29.B16, [V28.B16], V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	VTBL V30.B16, [V28.B16], V30.B16
+	WORD $0x4f98e3a2 // sdot v2.4s, v29.16b, v24.4b[0]
+	WORD $0x4f98e3c3 // sdot v3.4s, v30.16b, v24.4b[0]
+	WORD $0x4f99e3a6 // sdot v6.4s, v29.16b, v25.4b[0]
+	WORD $0x4f99e3c7 // sdot v7.4s, v30.16b, v25.4b[0]
+	WORD $0x4f9ae3aa // sdot v10.4s, v29.16b, v26.4b[0]
+	WORD $0x4f9ae3cb // sdot v11.4s, v30.16b, v26.4b[0]
+	FLDPQ 128(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	VTBL V29.B16, [V28.B16], V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	VTBL V30.B16, [V28.B16], V30.B16
+	WORD $0x4fb8e3a0 // sdot v0.4s, v29.16b, v24.4b[1]
+	WORD $0x4fb8e3c1 // sdot v1.4s, v30.16b, v24.4b[1]
+	WORD $0x4fb9e3a4 // sdot v4.4s, v29.16b, v25.4b[1]
+	WORD $0x4fb9e3c5 // sdot v5.4s, v30.16b, v25.4b[1]
+	WORD $0x4fbae3a8 // sdot v8.4s, v29.16b, v26.4b[1]
+	WORD $0x4fbae3c9 // sdot v9.4s, v30.16b, v26.4b[1]
+	FLDPQ 160(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	VTBL V29.B16, [V28.B16], V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	VTBL V30.B16, [V28.B16], V30.B16
+	WORD $0x4fb8e3a2 // sdot v2.4s, v29.16b, v24.4b[1]
+	WORD $0x4fb8e3c3 // sdot v3.4s, v30.16b, v24.4b[1]
+	WORD $0x4fb9e3a6 // sdot v6.4s, v29.16b, v25.4b[1]
+	WORD $0x4fb9e3c7 // sdot v7.4s, v30.16b, v25.4b[1]
+	WORD $0x4fbae3aa // sdot v10.4s, v29.16b, v26.4b[1]
+	WORD $0x4fbae3cb // sdot v11.4s, v30.16b, v26.4b[1]
+	FLDPQ 256(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	VTBL V29.B16, [V28.B16], V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	VTBL V30.B16, [V28.B16], V30.B16
+	WORD $0x4f98eba0 // sdot v0.4s, v29.16b, v24.4b[2]
+	WORD $0x4f98ebc1 // sdot v1.4s, v30.16b, v24.4b[2]
+	WORD $0x4f99eba4 // sdot v4.4s, v29.16b, v25.4b[2]
+	WORD $0x4f99ebc5 // sdot v5.4s, v30.16b, v25.4b[2]
+	WORD $0x4f9aeba8 // sdot v8.4s, v29.16b, v26.4b[2]
+	WORD $0x4f9aebc9 // sdot v9.4s, v30.16b, v26.4b[2]
+	FLDPQ 288(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	VTBL V29.B16, [V28.B16], V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	VTBL V30.B16, [V28.B16], V30.B16
+	WORD $0x4f98eba2 // sdot v2.4s, v29.16b, v24.4b[2]
+	WORD $0x4f98ebc3 // sdot v3.4s, v30.16b, v24.4b[2]
+	WORD $0x4f99eba6 // sdot v6.4s, v29.16b, v25.4b[2]
+	WORD $0x4f99ebc7 // sdot v7.4s, v30.16b, v25.4b[2]
+	WORD $0x4f9aebaa // sdot v10.4s, v29.16b, v26.4b[2]
+	WORD $0x4f9aebcb // sdot v11.4s, v30.16b, v26.4b[2]
+	FLDPQ 384(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	VTBL V29.B16, [V28.B16], V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	VTBL V30.B16, [V28.B16], V30.B16
+	WORD $0x4fb8eba0 // sdot v0.4s, v29.16b, v24.4b[3]
+	WORD $0x4fb8ebc1 // sdot v1.4s, v30.16b, v24.4b[3]
+	WORD $0x4fb9eba4 // sdot v4.4s, v29.16b, v25.4b[3]
+	WORD $0x4fb9ebc5 // sdot v5.4s, v30.16b, v25.4b[3]
+	WORD $0x4fbaeba8 // sdot v8.4s, v29.16b, v26.4b[3]
+	WORD $0x4fbaebc9 // sdot v9.4s, v30.16b, v26.4b[3]
+	FLDPQ 416(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	VTBL V29.B16, [V28.B16], V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	VTBL V30.B16, [V28.B16], V30.B16
+	WORD $0x4fb8eba2 // sdot v2.4s, v29.16b, v24.4b[3]
+	WORD $0x4fb8ebc3 // sdot v3.4s, v30.16b, v24.4b[3]
+	WORD $0x4fb9eba6 // sdot v6.4s, v29.16b, v25.4b[3]
+	WORD $0x4fb9ebc7 // sdot v7.4s, v30.16b, v25.4b[3]
+	WORD $0x4fbaebaa // sdot v10.4s, v29.16b, v26.4b[3]
+	WORD $0x4fbaebcb // sdot v11.4s, v30.16b, v26.4b[3]
+	FMOVQ 0(R19), F29
+	VUXTL2 V29.H8, V30.S4
+	VUXTL V29.H4, V29.S4
+	VSHL $16, V29.S4, V29.S4
+	VSHL $16, V30.S4, V30.S4
+	FMOVS 36(R2), F31
+	WORD $0x4f9f93b8 // fmul v24.4s, v29.4s, v31.s[0]
+	WORD $0x4f9f93d9 // fmul v25.4s, v30.4s, v31.s[0]
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	VFMLA V24.S4, V0.S4, V12.S4
+	VFMLA V25.S4, V1.S4, V13.S4
+	FMOVS 36(R3), F31
+	WORD $0x4f9f93b8 // fmul v24.4s, v29.4s, v31.s[0]
+	WORD $0x4f9f93d9 // fmul v25.4s, v30.4s, v31.s[0]
+	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
+	WORD $0x4e21d8a5 // scvtf v5.4s, v5.4s
+	VFMLA V24.S4, V4.S4, V16.S4
+	VFMLA V25.S4, V5.S4, V17.S4
+	FMOVS 36(R4), F31
+	WORD $0x4f9f93b8 // fmul v24.4s, v29.4s, v31.s[0]
+	WORD $0x4f9f93d9 // fmul v25.4s, v30.4s, v31.s[0]
+	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
+	WORD $0x4e21d929 // scvtf v9.4s, v9.4s
+	VFMLA V24.S4, V8.S4, V20.S4
+	VFMLA V25.S4, V9.S4, V21.S4
+	FMOVQ 16(R19), F29
+	VUXTL2 V29.H8, V30.S4
+	VUXTL V29.H4, V29.S4
+	VSHL $16, V29.S4, V29.S4
+	VSHL $16, V30.S4, V30.S4
+	FMOVS 36(R2), F31
+	WORD $0x4f9f93b8 // fmul v24.4s, v29.4s, v31.s[0]
+	WORD $0x4f9f93d9 // fmul v25.4s, v30.4s, v31.s[0]
+	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
+	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
+	VFMLA V24.S4, V2.S4, V14.S4
+	VFMLA V25.S4, V3.S4, V15.S4
+	FMOVS 36(R3), F31
+	WORD $0x4f9f93b8 // fmul v24.4s, v29.4s, v31.s[0]
+	WORD $0x4f9f93d9 // fmul v25.4s, v30.4s, v31.s[0]
+	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
+	WORD $0x4e21d8e7 // scvtf v7.4s, v7.4s
+	VFMLA V24.S4, V6.S4, V18.S4
+	VFMLA V25.S4, V7.S4, V19.S4
+	FMOVS 36(R4), F31
+	WORD $0x4f9f93b8 // fmul v24.4s, v29.4s, v31.s[0]
+	WORD $0x4f9f93d9 // fmul v25.4s, v30.4s, v31.s[0]
+	WORD $0x4e21d94a // scvtf v10.4s, v10.4s
+	WORD $0x4e21d96b // scvtf v11.4s, v11.4s
+	VFMLA V24.S4, V10.S4, V22.S4
+	VFMLA V25.S4, V11.S4, V23.S4
+	ADD $576, R1
+	ADD $576, R19
+	ADD $40, R2
+	ADD $40, R3
+	ADD $40, R4
+	SUBS $1, R23
+	BNE block3
+	FSTPQ (F12, F13), 0(R10)
+	FSTPQ (F14, F15), 32(R10)
+	ADD R11, R10, R10
+	FSTPQ (F16, F17), 0(R10)
+	FSTPQ (F18, F19), 32(R10)
+	ADD R11, R10, R10
+	FSTPQ (F20, F21), 0(R10)
+	FSTPQ (F22, F23), 32(R10)
+	RET
+rows2:
+	MOVD 40(R0), R12
+	CBNZ R12, zero2
+	MOVD 32(R0), R12
+	FLDPQ 0(R12), (F12, F13)
+	FLDPQ 32(R12), (F14, F15)
+	FLDPQ 128(R12), (F16, F17)
+	FLDPQ 160(R12), (F18, F19)
+	B resumed2
+zero2:
+	WORD $0x6f00e40c // movi v12.2d, #0
+	WORD $0x6f00e40d // movi v13.2d, #0
+	WORD $0x6f00e40e // movi v14.2d, #0
+	WORD $0x6f00e40f // movi v15.2d, #0
+	WORD $0x6f00e410 // movi v16.2d, #0
+	WORD $0x6f00e411 // movi v17.2d, #0
+	WORD $0x6f00e412 // movi v18.2d, #0
+	WORD $0x6f00e413 // movi v19.2d, #0
+resumed2:
+block2:
+	WORD $0x6f00e400 // movi v0.2d, #0
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e402 // movi v2.2d, #0
+	WORD $0x6f00e403 // movi v3.2d, #0
+	WORD $0x6f00e404 // movi v4.2d, #0
+	WORD $0x6f00e405 // movi v5.2d, #0
+	WORD $0x6f00e406 // movi v6.2d, #0
+	WORD $0x6f00e407 // movi v7.2d, #0
+	FMOVQ 0(R2), F24
+	FMOVQ 0(R3), F25
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 0(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	VTBL V29.B16, [V28.B16], V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	VTBL V30.B16, [V28.B16], V30.B16
+	WORD $0x4f98e3a0 // sdot v0.4s, v29.16b, v24.4b[0]
+	WORD $0x4f98e3c1 // sdot v1.4s, v30.16b, v24.4b[0]
+	WORD $0x4f99e3a4 // sdot v4.4s, v29.16b, v25.4b[0]
+	WORD $0x4f99e3c5 // sdot v5.4s, v30.16b, v25.4b[0]
+	FLDPQ 32(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	VTBL V29.B16, [V28.B16], V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	VTBL V30.B16, [V28.B16], V30.B16
+	WORD $0x4f98e3a2 // sdot v2.4s, v29.16b, v24.4b[0]
+	WORD $0x4f98e3c3 // sdot v3.4s, v30.16b, v24.4b[0]
+	WORD $0x4f99e3a6 // sdot v6.4s, v29.16b, v25.4b[0]
+	WORD $0x4f99e3c7 // sdot v7.4s, v30.16b, v25.4b[0]
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 128(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	VTBL V29.B16, [V28.B16], V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	VTBL V30.B16, [V28.B16], V30.B16
+	WORD $0x4fb8e3a0 // sdot v0.4s, v29.16b, v24.4b[1]
+	WORD $0x4fb8e3c1 // sdot v1.4s, v30.16b, v24.4b[1]
+	WORD $0x4fb9e3a4 // sdot v4.4s, v29.16b, v25.4b[1]
+	WORD $0x4fb9e3c5 // sdot v5.4s, v30.16b, v25.4b[1]
+	FLDPQ 160(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	VTBL V29.B16, [V28.B16], V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	VTBL V30.B16, [V28.B16], V30.B16
+	WORD $0x4fb8e3a2 // sdot v2.4s, v29.16b, v24.4b[1]
+	WORD $0x4fb8e3c3 // sdot v3.4s, v30.16b, v24.4b[1]
+	WORD $0x4fb9e3a6 // sdot v6.4s, v29.16b, v25.4b[1]
+	WORD $0x4fb9e3c7 // sdot v7.4s, v30.16b, v25.4b[1]
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 256(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	VTBL V29.B16, [V28.B16], V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	VTBL V30.B16, [V28.B16], V30.B16
+	WORD $0x4f98eba0 // sdot v0.4s, v29.16b, v24.4b[2]
+	WORD $0x4f98ebc1 // sdot v1.4s, v30.16b, v24.4b[2]
+	WORD $0x4f99eba4 // sdot v4.4s, v29.16b, v25.4b[2]
+	WORD $0x4f99ebc5 // sdot v5.4s, v30.16b, v25.4b[2]
+	FLDPQ 288(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	VTBL V29.B16, [V28.B16], V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	VTBL V30.B16, [V28.B16], V30.B16
+	WORD $0x4f98eba2 // sdot v2.4s, v29.16b, v24.4b[2]
+	WORD $0x4f98ebc3 // sdot v3.4s, v30.16b, v24.4b[2]
+	WORD $0x4f99eba6 // sdot v6.4s, v29.16b, v25.4b[2]
+	WORD $0x4f99ebc7 // sdot v7.4s, v30.16b, v25.4b[2]
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 384(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	VTBL V29.B16, [V28.B16], V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	VTBL V30.B16, [V28.B16], V30.B16
+	WORD $0x4fb8eba0 // sdot v0.4s, v29.16b, v24.4b[3]
+	WORD $0x4fb8ebc1 // sdot v1.4s, v30.16b, v24.4b[3]
+	WORD $0x4fb9eba4 // sdot v4.4s, v29.16b, v25.4b[3]
+	WORD $0x4fb9ebc5 // sdot v5.4s, v30.16b, v25.4b[3]
+	FLDPQ 416(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	VTBL V29.B16, [V28.B16], V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	VTBL V30.B16, [V28.B16], V30.B16
+	WORD $0x4fb8eba2 // sdot v2.4s, v29.16b, v24.4b[3]
+	WORD $0x4fb8ebc3 // sdot v3.4s, v30.16b, v24.4b[3]
+	WORD $0x4fb9eba6 // sdot v6.4s, v29.16b, v25.4b[3]
+	WORD $0x4fb9ebc7 // sdot v7.4s, v30.16b, v25.4b[3]
+	FMOVQ 16(R2), F24
+	FMOVQ 16(R3), F25
+	FLDPQ 0(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	VTBL V29.B16, [V28.B16], V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	VTBL V30.B16, [V28.B16], V30.B16
+	WORD $0x4f98e3a0 // sdot v0.4s, v29.16b, v24.4b[0]
+	WORD $0x4f98e3c1 // sdot v1.4s, v30.16b, v24.4b[0]
+	WORD $0x4f99e3a4 // sdot v4.4s, v29.16b, v25.4b[0]
+	WORD $0x4f99e3c5 // sdot v5.4s, v30.16b, v25.4b[0]
+	FLDPQ 32(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	VTBL V29.B16, [V28.B16], V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	VTBL V30.B16, [V28.B16], V30.B16
+	WORD $0x4f98e3a2 // sdot v2.4s, v29.16b, v24.4b[0]
+	WORD $0x4f98e3c3 // sdot v3.4s, v30.16b, v24.4b[0]
+	WORD $0x4f99e3a6 // sdot v6.4s, v29.16b, v25.4b[0]
+	WORD $0x4f99e3c7 // sdot v7.4s, v30.16b, v25.4b[0]
+	FLDPQ 128(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	VTBL V29.B16, [V28.B16], V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	VTBL V30.B16, [V28.B16], V30.B16
+	WORD $0x4fb8e3a0 // sdot v0.4s, v29.16b, v24.4b[1]
+	WORD $0x4fb8e3c1 // sdot v1.4s, v30.16b, v24.4b[1]
+	WORD $0x4fb9e3a4 // sdot v4.4s, v29.16b, v25.4b[1]
+	WORD $0x4fb9e3c5 // sdot v5.4s, v30.16b, v25.4b[1]
+	FLDPQ 160(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	VTBL V29.B16, [V28.B16], V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	VTBL V30.B16, [V28.B16], V30.B16
+	WORD $0x4fb8e3a2 // sdot v2.4s, v29.16b, v24.4b[1]
+	WORD $0x4fb8e3c3 // sdot v3.4s, v30.16b, v24.4b[1]
+	WORD $0x4fb9e3a6 // sdot v6.4s, v29.16b, v25.4b[1]
+	WORD $0x4fb9e3c7 // sdot v7.4s, v30.16b, v25.4b[1]
+	FLDPQ 256(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	VTBL V29.B16, [V28.B16], V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	VTBL V30.B16, [V28.B16], V30.B16
+	WORD $0x4f98eba0 // sdot v0.4s, v29.16b, v24.4b[2]
+	WORD $0x4f98ebc1 // sdot v1.4s, v30.16b, v24.4b[2]
+	WORD $0x4f99eba4 // sdot v4.4s, v29.16b, v25.4b[2]
+	WORD $0x4f99ebc5 // sdot v5.4s, v30.16b, v25.4b[2]
+	FLDPQ 288(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	VTBL V29.B16, [V28.B16], V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	VTBL V30.B16, [V28.B16], V30.B16
+	WORD $0x4f98eba2 // sdot v2.4s, v29.16b, v24.4b[2]
+	WORD $0x4f98ebc3 // sdot v3.4s, v30.16b, v24.4b[2]
+	WORD $0x4f99eba6 // sdot v6.4s, v29.16b, v25.4b[2]
+	WORD $0x4f99ebc7 // sdot v7.4s, v30.16b, v25.4b[2]
+	FLDPQ 384(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	VTBL V29.B16, [V28.B16], V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	VTBL V30.B16, [V28.B16], V30.B16
+	WORD $0x4fb8eba0 // sdot v0.4s, v29.16b, v24.4b[3]
+	WORD $0x4fb8ebc1 // sdot v1.4s, v30.16b, v24.4b[3]
+	WORD $0x4fb9eba4 // sdot v4.4s, v29.16b, v25.4b[3]
+	WORD $0x4fb9ebc5 // sdot v5.4s, v30.16b, v25.4b[3]
+	FLDPQ 416(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	VTBL V29.B16, [V28.B16], V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	VTBL V30.B16, [V28.B16], V30.B16
+	WORD $0x4fb8eba2 // sdot v2.4s, v29.16b, v24.4b[3]
+	WORD $0x4fb8ebc3 // sdot v3.4s, v30.16b, v24.4b[3]
+	WORD $0x4fb9eba6 // sdot v6.4s, v29.16b, v25.4b[3]
+	WORD $0x4fb9ebc7 // sdot v7.4s, v30.16b, v25.4b[3]
+	FMOVQ 0(R19), F29
+	VUXTL2 V29.H8, V30.S4
+	VUXTL V29.H4, V29.S4
+	VSHL $16, V29.S4, V29.S4
+	VSHL $16, V30.S4, V30.S4
+	FMOVS 36(R2), F31
+	WORD $0x4f9f93b8 // fmul v24.4s, v29.4s, v31.s[0]
+	WORD $0x4f9f93d9 // fmul v25.4s, v30.4s, v31.s[0]
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	VFMLA V24.S4, V0.S4, V12.S4
+	VFMLA V25.S4, V1.S4, V13.S4
+	FMOVS 36(R3), F31
+	WORD $0x4f9f93b8 // fmul v24.4s, v29.4s, v31.s[0]
+	WORD $0x4f9f93d9 // fmul v25.4s, v30.4s, v31.s[0]
+	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
+	WORD $0x4e21d8a5 // scvtf v5.4s, v5.4s
+	VFMLA V24.S4, V4.S4, V16.S4
+	VFMLA V25.S4, V5.S4, V17.S4
+	FMOVQ 16(R19), F29
+	VUXTL2 V29.H8, V30.S4
+	VUXTL V29.H4, V29.S4
+	VSHL $16, V29.S4, V29.S4
+	VSHL $16, V30.S4, V30.S4
+	FMOVS 36(R2), F31
+	WORD $0x4f9f93b8 // fmul v24.4s, v29.4s, v31.s[0]
+	WORD $0x4f9f93d9 // fmul v25.4s, v30.4s, v31.s[0]
+	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
+	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
+	VFMLA V24.S4, V2.S4, V14.S4
+	VFMLA V25.S4, V3.S4, V15.S4
+	FMOVS 36(R3), F31
+	WORD $0x4f9f93b8 // fmul v24.4s, v29.4s, v31.s[0]
+	WORD $0x4f9f93d9 // fmul v25.4s, v30.4s, v31.s[0]
+	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
+	WORD $0x4e21d8e7 // scvtf v7.4s, v7.4s
+	VFMLA V24.S4, V6.S4, V18.S4
+	VFMLA V25.S4, V7.S4, V19.S4
+	ADD $576, R1
+	ADD $576, R19
+	ADD $40, R2
+	ADD $40, R3
+	SUBS $1, R23
+	BNE block2
+	FSTPQ (F12, F13), 0(R10)
+	FSTPQ (F14, F15), 32(R10)
+	ADD R11, R10, R10
+	FSTPQ (F16, F17), 0(R10)
+	FSTPQ (F18, F19), 32(R10)
+	RET
+rows1:
+	MOVD 40(R0), R12
+	CBNZ R12, zero1
+	MOVD 32(R0), R12
+	FLDPQ 0(R12), (F12, F13)
+	FLDPQ 32(R12), (F14, F15)
+	B resumed1
+zero1:
+	WORD $0x6f00e40c // movi v12.2d, #0
+	WORD $0x6f00e40d // movi v13.2d, #0
+	WORD $0x6f00e40e // movi v14.2d, #0
+	WORD $0x6f00e40f // movi v15.2d, #0
+resumed1:
+block1:
+	WORD $0x6f00e400 // movi v0.2d, #0
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e402 // movi v2.2d, #0
+	WORD $0x6f00e403 // movi v3.2d, #0
+	FMOVQ 0(R2), F24
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 0(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	VTBL V29.B16, [V28.B16], V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	VTBL V30.B16, [V28.B16], V30.B16
+	WORD $0x4f98e3a0 // sdot v0.4s, v29.16b, v24.4b[0]
+	WORD $0x4f98e3c1 // sdot v1.4s, v30.16b, v24.4b[0]
+	FLDPQ 32(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	VTBL V29.B16, [V28.B16], V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	VTBL V30.B16, [V28.B16], V30.B16
+	WORD $0x4f98e3a2 // sdot v2.4s, v29.16b, v24.4b[0]
+	WORD $0x4f98e3c3 // sdot v3.4s, v30.16b, v24.4b[0]
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 128(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	VTBL V29.B16, [V28.B16], V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	VTBL V30.B16, [V28.B16], V30.B16
+	WORD $0x4fb8e3a0 // sdot v0.4s, v29.16b, v24.4b[1]
+	WORD $0x4fb8e3c1 // sdot v1.4s, v30.16b, v24.4b[1]
+	FLDPQ 160(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	VTBL V29.B16, [V28.B16], V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	VTBL V30.B16, [V28.B16], V30.B16
+	WORD $0x4fb8e3a2 // sdot v2.4s, v29.16b, v24.4b[1]
+	WORD $0x4fb8e3c3 // sdot v3.4s, v30.16b, v24.4b[1]
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 256(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	VTBL V29.B16, [V28.B16], V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	VTBL V30.B16, [V28.B16], V30.B16
+	WORD $0x4f98eba0 // sdot v0.4s, v29.16b, v24.4b[2]
+	WORD $0x4f98ebc1 // sdot v1.4s, v30.16b, v24.4b[2]
+	FLDPQ 288(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	VTBL V29.B16, [V28.B16], V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	VTBL V30.B16, [V28.B16], V30.B16
+	WORD $0x4f98eba2 // sdot v2.4s, v29.16b, v24.4b[2]
+	WORD $0x4f98ebc3 // sdot v3.4s, v30.16b, v24.4b[2]
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 384(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	VTBL V29.B16, [V28.B16], V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	VTBL V30.B16, [V28.B16], V30.B16
+	WORD $0x4fb8eba0 // sdot v0.4s, v29.16b, v24.4b[3]
+	WORD $0x4fb8ebc1 // sdot v1.4s, v30.16b, v24.4b[3]
+	FLDPQ 416(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	VTBL V29.B16, [V28.B16], V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	VTBL V30.B16, [V28.B16], V30.B16
+	WORD $0x4fb8eba2 // sdot v2.4s, v29.16b, v24.4b[3]
+	WORD $0x4fb8ebc3 // sdot v3.4s, v30.16b, v24.4b[3]
+	FMOVQ 16(R2), F24
+	FLDPQ 0(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	VTBL V29.B16, [V28.B16], V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	VTBL V30.B16, [V28.B16], V30.B16
+	WORD $0x4f98e3a0 // sdot v0.4s, v29.16b, v24.4b[0]
+	WORD $0x4f98e3c1 // sdot v1.4s, v30.16b, v24.4b[0]
+	FLDPQ 32(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	VTBL V29.B16, [V28.B16], V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	VTBL V30.B16, [V28.B16], V30.B16
+	WORD $0x4f98e3a2 // sdot v2.4s, v29.16b, v24.4b[0]
+	WORD $0x4f98e3c3 // sdot v3.4s, v30.16b, v24.4b[0]
+	FLDPQ 128(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	VTBL V29.B16, [V28.B16], V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	VTBL V30.B16, [V28.B16], V30.B16
+	WORD $0x4fb8e3a0 // sdot v0.4s, v29.16b, v24.4b[1]
+	WORD $0x4fb8e3c1 // sdot v1.4s, v30.16b, v24.4b[1]
+	FLDPQ 160(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	VTBL V29.B16, [V28.B16], V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	VTBL V30.B16, [V28.B16], V30.B16
+	WORD $0x4fb8e3a2 // sdot v2.4s, v29.16b, v24.4b[1]
+	WORD $0x4fb8e3c3 // sdot v3.4s, v30.16b, v24.4b[1]
+	FLDPQ 256(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	VTBL V29.B16, [V28.B16], V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	VTBL V30.B16, [V28.B16], V30.B16
+	WORD $0x4f98eba0 // sdot v0.4s, v29.16b, v24.4b[2]
+	WORD $0x4f98ebc1 // sdot v1.4s, v30.16b, v24.4b[2]
+	FLDPQ 288(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	VTBL V29.B16, [V28.B16], V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	VTBL V30.B16, [V28.B16], V30.B16
+	WORD $0x4f98eba2 // sdot v2.4s, v29.16b, v24.4b[2]
+	WORD $0x4f98ebc3 // sdot v3.4s, v30.16b, v24.4b[2]
+	FLDPQ 384(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	VTBL V29.B16, [V28.B16], V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	VTBL V30.B16, [V28.B16], V30.B16
+	WORD $0x4fb8eba0 // sdot v0.4s, v29.16b, v24.4b[3]
+	WORD $0x4fb8ebc1 // sdot v1.4s, v30.16b, v24.4b[3]
+	FLDPQ 416(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	VTBL V29.B16, [V28.B16], V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	VTBL V30.B16, [V28.B16], V30.B16
+	WORD $0x4fb8eba2 // sdot v2.4s, v29.16b, v24.4b[3]
+	WORD $0x4fb8ebc3 // sdot v3.4s, v30.16b, v24.4b[3]
+	FMOVQ 0(R19), F29
+	VUXTL2 V29.H8, V30.S4
+	VUXTL V29.H4, V29.S4
+	VSHL $16, V29.S4, V29.S4
+	VSHL $16, V30.S4, V30.S4
+	FMOVS 36(R2), F31
+	WORD $0x4f9f93b8 // fmul v24.4s, v29.4s, v31.s[0]
+	WORD $0x4f9f93d9 // fmul v25.4s, v30.4s, v31.s[0]
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	VFMLA V24.S4, V0.S4, V12.S4
+	VFMLA V25.S4, V1.S4, V13.S4
+	FMOVQ 16(R19), F29
+	VUXTL2 V29.H8, V30.S4
+	VUXTL V29.H4, V29.S4
+	VSHL $16, V29.S4, V29.S4
+	VSHL $16, V30.S4, V30.S4
+	FMOVS 36(R2), F31
+	WORD $0x4f9f93b8 // fmul v24.4s, v29.4s, v31.s[0]
+	WORD $0x4f9f93d9 // fmul v25.4s, v30.4s, v31.s[0]
+	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
+	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
+	VFMLA V24.S4, V2.S4, V14.S4
+	VFMLA V25.S4, V3.S4, V15.S4
+	ADD $576, R1
+	ADD $576, R19
+	ADD $40, R2
+	SUBS $1, R23
+	BNE block1
+	FSTPQ (F12, F13), 0(R10)
+	FSTPQ (F14, F15), 32(R10)
+	RET
+
+// mulMXFP4NEON multiplies a quarter of a MXFP4 panel by int8.
+TEXT ·mulMXFP4NEON(SB), NOSPLIT|NOFRAME, $0-8
+	MOVD t+0(FP), R0
+	MOVD 0(R0), R1
+	MOVD 8(R0), R2
+	MOVD 16(R0), R12
+	ADD R12, R2, R3
+	ADD R12, R3, R4
+	ADD R12, R4, R5
+	ADD R12, R5, R6
+	MOVD 24(R0), R23
+	MOVD 64(R0), R8
+	MOVD 72(R0), R9
+	MOVD 48(R0), R10
+	MOVD 56(R0), R11
+	MOVD 96(R0), R19
+	ADD $64, R1
+	VMOVI $15, V25.B16
+	MOVD $0xc08060403020100, R12
+	VMOV R12, V26.D[0]
+	MOVD $0xf4f8fafcfdfeff00, R12
+	VMOV R12, V26.D[1]
+	MOVD 88(R0), R12
+	CMP $1, R12
+	BEQ rows1
+	CMP $2, R12
+	BEQ rows2
+	CMP $3, R12
+	BEQ rows3
+	CMP $4, R12
+	BEQ rows4
+	B rows5
+rows5:
+	MOVD 40(R0), R12
+	CBNZ R12, zero5
+	MOVD 32(R0), R12
+	FLDPQ 0(R12), (F10, F11)
+	FLDPQ 128(R12), (F12, F13)
+	FLDPQ 256(R12), (F14, F15)
+	FLDPQ 384(R12), (F16, F17)
+	FLDPQ 512(R12), (F18, F19)
+	B resumed5
+zero5:
+	WORD $0x6f00e40a // movi v10.2d, #0
+	WORD $0x6f00e40b // movi v11.2d, #0
+	WORD $0x6f00e40c // movi v12.2d, #0
+	WORD $0x6f00e40d // movi v13.2d, #0
+	WORD $0x6f00e40e // movi v14.2d, #0
+	WORD $0x6f00e40f // movi v15.2d, #0
+	WORD $0x6f00e410 // movi v16.2d, #0
+	WORD $0x6f00e411 // movi v17.2d, #0
+	WORD $0x6f00e412 // movi v18.2d, #0
+	WORD $0x6f00e413 // movi v19.2d, #0
+resumed5:
+block5:
+	WORD $0x6f00e400 // movi v0.2d, #0
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e402 // movi v2.2d, #0
+	WORD $0x6f00e403 // movi v3.2d, #0
+	WORD $0x6f00e404 // movi v4.2d, #0
+	WORD $0x6f00e405 // movi v5.2d, #0
+	WORD $0x6f00e406 // movi v6.2d, #0
+	WORD $0x6f00e407 // movi v7.2d, #0
+	WORD $0x6f00e408 // movi v8.2d, #0
+	WORD $0x6f00e409 // movi v9.2d, #0
+	FMOVQ 0(R2), F20
+	FMOVQ 0(R3), F21
+	FMOVQ 0(R4), F22
+	FMOVQ 0(R5), F23
+	FMOVQ 0(R6), F24
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 0(R1), (F27, F28)
+	VAND V25.B16, V27.B16, V27.B16
+	VTBL V27.B16, [V26.B16], V27.B16
+	VAND V25.B16, V28.B16, V28.B16
+	VTBL V28.B16, [V26.B16], V28.B16
+	WORD $0x4f94e360 // sdot v0.4s, v27.16b, v20.4b[0]
+	WORD $0x4f94e381 // sdot v1.4s, v28.16b, v20.4b[0]
+	WORD $0x4f95e362 // sdot v2.4s, v27.16b, v21.4b[0]
+	WORD $0x4f95e383 // sdot v3.4s, v28.16b, v21.4b[0]
+	WORD $0x4f96e364 // sdot v4.4s, v27.16b, v22.4b[0]
+	WORD $0x4f96e385 // sdot v5.4s, v28.16b, v22.4b[0]
+	WORD $0x4f97e366 // sdot v6.4s, v27.16b, v23.4b[0]
+	WORD $0x4f97e387 // sdot v7.4s, v28.16b, v23.4b[0]
+	WORD $0x4f98e368 // sdot v8.4s, v27.16b, v24.4b[0]
+	WORD $0x4f98e389 // sdot v9.4s, v28.16b, v24.4b[0]
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 128(R1), (F27, F28)
+	VAND V25.B16, V27.B16, V27.B16
+	VTBL V27.B16, [V26.B16], V27.B16
+	VAND V25.B16, V28.B16, V28.B16
+	VTBL V28.B16, [V26.B16], V28.B16
+	WORD $0x4fb4e360 // sdot v0.4s, v27.16b, v20.4b[1]
+	WORD $0x4fb4e381 // sdot v1.4s, v28.16b, v20.4b[1]
+	WORD $0x4fb5e362 // sdot v2.4s, v27.16b, v21.4b[1]
+	WORD $0x4fb5e383 // sdot v3.4s, v28.16b, v21.4b[1]
+	WORD $0x4fb6e364 // sdot v4.4s, v27.16b, v22.4b[1]
+	WORD $0x4fb6e385 // sdot v5.4s, v28.16b, v22.4b[1]
+	WORD $0x4fb7e366 // sdot v6.4s, v27.16b, v23.4b[1]
+	WORD $0x4fb7e387 // sdot v7.4s, v28.16b, v23.4b[1]
+	WORD $0x4fb8e368 // sdot v8.4s, v27.16b, v24.4b[1]
+	WORD $0x4fb8e389 // sdot v9.4s, v28.16b, v24.4b[1]
+	FLDPQ 256(R1), (F27, F28)
+	VAND V25.B16, V27.B16, V27.B16
+	VTBL V27.B16, [V26.B16], V27.B16
+	VAND V25.B16, V28.B16, V28.B16
+	VTBL V28.B16, [V26.B16], V28.B16
+	WORD $0x4f94eb60 // sdot v0.4s, v27.16b, v20.4b[2]
+	WORD $0x4f94eb81 // sdot v1.4s, v28.16b, v20.4b[2]
+	WORD $0x4f95eb62 // sdot v2.4s, v27.16b, v21.4b[2]
+	WORD $0x4f95eb83 // sdot v3.4s, v28.16b, v21.4b[2]
+	WORD $0x4f96eb64 // sdot v4.4s, v27.16b, v22.4b[2]
+	WORD $0x4f96eb85 // sdot v5.4s, v28.16b, v22.4b[2]
+	WORD $0x4f97eb66 // sdot v6.4s, v27.16b, v23.4b[2]
+	WORD $0x4f97eb87 // sdot v7.4s, v28.16b, v23.4b[2]
+	WORD $0x4f98eb68 // sdot v8.4s, v27.16b, v24.4b[2]
+	WORD $0x4f98eb89 // sdot v9.4s, v28.16b, v24.4b[2]
+	FLDPQ 384(R1), (F27, F28)
+	VAND V25.B16, V27.B16, V27.B16
+	VTBL V27.B16, [V26.B16], V27.B16
+	VAND V25.B16, V28.B16, V28.B16
+	VTBL V28.B16, [V26.B16], V28.B16
+	WORD $0x4fb4eb60 // sdot v0.4s, v27.16b, v20.4b[3]
+	WORD $0x4fb4eb81 // sdot v1.4s, v28.16b, v20.4b[3]
+	WORD $0x4fb5eb62 // sdot v2.4s, v27.16b, v21.4b[3]
+	WORD $0x4fb5eb83 // sdot v3.4s, v28.16b, v21.4b[3]
+	WORD $0x4fb6eb64 // sdot v4.4s, v27.16b, v22.4b[3]
+	WORD $0x4fb6eb85 // sdot v5.4s, v28.16b, v22.4b[3]
+	WORD $0x4fb7eb66 // sdot v6.4s, v27.16b, v23.4b[3]
+	WORD $0x4fb7eb87 // sdot v7.4s, v28.16b, v23.4b[3]
+	WORD $0x4fb8eb68 // sdot v8.4s, v27.16b, v24.4b[3]
+	WORD $0x4fb8eb89 // sdot v9.4s, v28.16b, v24.4b[3]
+	FMOVQ 16(R2), F20
+	FMOVQ 16(R3), F21
+	FMOVQ 16(R4), F22
+	FMOVQ 16(R5), F23
+	FMOVQ 16(R6), F24
+	FLDPQ 0(R1), (F27, F28)
+	VUSHR $4, V27.B16, V27.B16
+	VTBL V27.B16, [V26.B16], V27.B16
+	VUSHR $4, V28.B16, V28.B16
+	VTBL V28.B16, [V26.B16], V28.B16
+	WORD $0x4f94e360 // sdot v0.4s, v27.16b, v20.4b[0]
+	WORD $0x4f94e381 // sdot v1.4s, v28.16b, v20.4b[0]
+	WORD $0x4f95e362 // sdot v2.4s, v27.16b, v21.4b[0]
+	WORD $0x4f95e383 // sdot v3.4s, v28.16b, v21.4b[0]
+	WORD $0x4f96e364 // sdot v4.4s, v27.16b, v22.4b[0]
+	WORD $0x4f96e385 // sdot v5.4s, v28.16b, v22.4b[0]
+	WORD $0x4f97e366 // sdot v6.4s, v27.16b, v23.4b[0]
+	WORD $0x4f97e387 // sdot v7.4s, v28.16b, v23.4b[0]
+	WORD $0x4f98e368 // sdot v8.4s, v27.16b, v24.4b[0]
+	WORD $0x4f98e389 // sdot v9.4s, v28.16b, v24.4b[0]
+	FLDPQ 128(R1), (F27, F28)
+	VUSHR $4, V27.B16, V27.B16
+	VTBL V27.B16, [V26.B16], V27.B16
+	VUSHR $4, V28.B16, V28.B16
+	VTBL V28.B16, [V26.B16], V28.B16
+	WORD $0x4fb4e360 // sdot v0.4s, v27.16b, v20.4b[1]
+	WORD $0x4fb4e381 // sdot v1.4s, v28.16b, v20.4b[1]
+	WORD $0x4fb5e362 // sdot v2.4s, v27.16b, v21.4b[1]
+	WORD $0x4fb5e383 // sdot v3.4s, v28.16b, v21.4b[1]
+	WORD $0x4fb6e364 // sdot v4.4s, v27.16b, v22.4b[1]
+	WORD $0x4fb6e385 // sdot v5.4s, v28.16b, v22.4b[1]
+	WORD $0x4fb7e366 // sdot v6.4s, v27.16b, v23.4b[1]
+	WORD $0x4fb7e387 // sdot v7.4s, v28.16b, v23.4b[1]
+	WORD $0x4fb8e368 // sdot v8.4s, v27.16b, v24.4b[1]
+	WORD $0x4fb8e389 // sdot v9.4s, v28.16b, v24.4b[1]
+	FLDPQ 256(R1), (F27, F28)
+	VUSHR $4, V27.B16, V27.B16
+	VTBL V27.B16, [V26.B16], V27.B16
+	VUSHR $4, V28.B16, V28.B16
+	VTBL V28.B16, [V26.B16], V28.B16
+	WORD $0x4f94eb60 // sdot v0.4s, v27.16b, v20.4b[2]
+	WORD $0x4f94eb81 // sdot v1.4s, v28.16b, v20.4b[2]
+	WORD $0x4f95eb62 // sdot v2.4s, v27.16b, v21.4b[2]
+	WORD $0x4f95eb83 // sdot v3.4s, v28.16b, v21.4b[2]
+	WORD $0x4f96eb64 // sdot v4.4s, v27.16b, v22.4b[2]
+	WORD $0x4f96eb85 // sdot v5.4s, v28.16b, v22.4b[2]
+	WORD $0x4f97eb66 // sdot v6.4s, v27.16b, v23.4b[2]
+	WORD $0x4f97eb87 // sdot v7.4s, v28.16b, v23.4b[2]
+	WORD $0x4f98eb68 // sdot v8.4s, v27.16b, v24.4b[2]
+	WORD $0x4f98eb89 // sdot v9.4s, v28.16b, v24.4b[2]
+	FLDPQ 384(R1), (F27, F28)
+	VUSHR $4, V27.B16, V27.B16
+	VTBL V27.B16, [V26.B16], V27.B16
+	VUSHR $4, V28.B16, V28.B16
+	VTBL V28.B16, [V26.B16], V28.B16
+	WORD $0x4fb4eb60 // sdot v0.4s, v27.16b, v20.4b[3]
+	WORD $0x4fb4eb81 // sdot v1.4s, v28.16b, v20.4b[3]
+	WORD $0x4fb5eb62 // sdot v2.4s, v27.16b, v21.4b[3]
+	WORD $0x4fb5eb83 // sdot v3.4s, v28.16b, v21.4b[3]
+	WORD $0x4fb6eb64 // sdot v4.4s, v27.16b, v22.4b[3]
+	WORD $0x4fb6eb85 // sdot v5.4s, v28.16b, v22.4b[3]
+	WORD $0x4fb7eb66 // sdot v6.4s, v27.16b, v23.4b[3]
+	WORD $0x4fb7eb87 // sdot v7.4s, v28.16b, v23.4b[3]
+	WORD $0x4fb8eb68 // sdot v8.4s, v27.16b, v24.4b[3]
+	WORD $0x4fb8eb89 // sdot v9.4s, v28.16b, v24.4b[3]
+	FMOVQ 0(R19), F27
+	VUXTL2 V27.H8, V28.S4
+	VUXTL V27.H4, V27.S4
+	VSHL $16, V27.S4, V27.S4
+	VSHL $16, V28.S4, V28.S4
+	FMOVS 36(R2), F29
+	WORD $0x4f9d937e // fmul v30.4s, v27.4s, v29.s[0]
+	WORD $0x4f9d939f // fmul v31.4s, v28.4s, v29.s[0]
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	VFMLA V30.S4, V0.S4, V10.S4
+	VFMLA V31.S4, V1.S4, V11.S4
+	FMOVS 36(R3), F29
+	WORD $0x4f9d937e // fmul v30.4s, v27.4s, v29.s[0]
+	WORD $0x4f9d939f // fmul v31.4s, v28.4s, v29.s[0]
+	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
+	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
+	VFMLA V30.S4, V2.S4, V12.S4
+	VFMLA V31.S4, V3.S4, V13.S4
+	FMOVS 36(R4), F29
+	WORD $0x4f9d937e // fmul v30.4s, v27.4s, v29.s[0]
+	WORD $0x4f9d939f // fmul v31.4s, v28.4s, v29.s[0]
+	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
+	WORD $0x4e21d8a5 // scvtf v5.4s, v5.4s
+	VFMLA V30.S4, V4.S4, V14.S4
+	VFMLA V31.S4, V5.S4, V15.S4
+	FMOVS 36(R5), F29
+	WORD $0x4f9d937e // fmul v30.4s, v27.4s, v29.s[0]
+	WORD $0x4f9d939f // fmul v31.4s, v28.4s, v29.s[0]
+	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
+	WORD $0x4e21d8e7 // scvtf v7.4s, v7.4s
+	VFMLA V30.S4, V6.S4, V16.S4
+	VFMLA V31.S4, V7.S4, V17.S4
+	FMOVS 36(R6), F29
+	WORD $0x4f9d937e // fmul v30.4s, v27.4s, v29.s[0]
+	WORD $0x4f9d939f // fmul v31.4s, v28.4s, v29.s[0]
+	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
+	WORD $0x4e21d929 // scvtf v9.4s, v9.4s
+	VFMLA V30.S4, V8.S4, V18.S4
+	VFMLA V31.S4, V9.S4, V19.S4
+	ADD $576, R1
+	ADD $576, R19
+	ADD $40, R2
+	ADD $40, R3
+	ADD $40, R4
+	ADD $40, R5
+	ADD $40, R6
+	SUBS $1, R23
+	BNE block5
+	FSTPQ (F10, F11), 0(R10)
+	ADD R11, R10, R10
+	FSTPQ (F12, F13), 0(R10)
+	ADD R11, R10, R10
+	FSTPQ (F14, F15), 0(R10)
+	ADD R11, R10, R10
+	FSTPQ (F16, F17), 0(R10)
+	ADD R11, R10, R10
+	FSTPQ (F18, F19), 0(R10)
+	RET
+rows4:
+	MOVD 40(R0), R12
+	CBNZ R12, zero4
+	MOVD 32(R0), R12
+	FLDPQ 0(R12), (F10, F11)
+	FLDPQ 128(R12), (F12, F13)
+	FLDPQ 256(R12), (F14, F15)
+	FLDPQ 384(R12), (F16, F17)
+	B resumed4
+zero4:
+	WORD $0x6f00e40a // movi v10.2d, #0
+	WORD $0x6f00e40b // movi v11.2d, #0
+	WORD $0x6f00e40c // movi v12.2d, #0
+	WORD $0x6f00e40d // movi v13.2d, #0
+	WORD $0x6f00e40e // movi v14.2d, #0
+	WORD $0x6f00e40f // movi v15.2d, #0
+	WORD $0x6f00e410 // movi v16.2d, #0
+	WORD $0x6f00e411 // movi v17.2d, #0
+resumed4:
+block4:
+	WORD $0x6f00e400 // movi v0.2d, #0
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e402 // movi v2.2d, #0
+	WORD $0x6f00e403 // movi v3.2d, #0
+	WORD $0x6f00e404 // movi v4.2d, #0
+	WORD $0x6f00e405 // movi v5.2d, #0
+	WORD $0x6f00e406 // movi v6.2d, #0
+	WORD $0x6f00e407 // movi v7.2d, #0
+	FMOVQ 0(R2), F20
+	FMOVQ 0(R3), F21
+	FMOVQ 0(R4), F22
+	FMOVQ 0(R5), F23
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 0(R1), (F27, F28)
+	VAND V25.B16, V27.B16, V27.B16
+	VTBL V27.B16, [V26.B16], V27.B16
+	VAND V25.B16, V28.B16, V28.B16
+	VTBL V28.B16, [V26.B16], V28.B16
+	WORD $0x4f94e360 // sdot v0.4s, v27.16b, v20.4b[0]
+	WORD $0x4f94e381 // sdot v1.4s, v28.16b, v20.4b[0]
+	WORD $0x4f95e362 // sdot v2.4s, v27.16b, v21.4b[0]
+	WORD $0x4f95e383 // sdot v3.4s, v28.16b, v21.4b[0]
+	WORD $0x4f96e364 // sdot v4.4s, v27.16b, v22.4b[0]
+	WORD $0x4f96e385 // sdot v5.4s, v28.16b, v22.4b[0]
+	WORD $0x4f97e366 // sdot v6.4s, v27.16b, v23.4b[0]
+	WORD $0x4f97e387 // sdot v7.4s, v28.16b, v23.4b[0]
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 128(R1), (F27, F28)
+	VAND V25.B16, V27.B16, V27.B16
+	VTBL V27.B16, [V26.B16], V27.B16
+	VAND V25.B16, V28.B16, V28.B16
+	VTBL V28.B16, [V26.B16], V28.B16
+	WORD $0x4fb4e360 // sdot v0.4s, v27.16b, v20.4b[1]
+	WORD $0x4fb4e381 // sdot v1.4s, v28.16b, v20.4b[1]
+	WORD $0x4fb5e362 // sdot v2.4s, v27.16b, v21.4b[1]
+	WORD $0x4fb5e383 // sdot v3.4s, v28.16b, v21.4b[1]
+	WORD $0x4fb6e364 // sdot v4.4s, v27.16b, v22.4b[1]
+	WORD $0x4fb6e385 // sdot v5.4s, v28.16b, v22.4b[1]
+	WORD $0x4fb7e366 // sdot v6.4s, v27.16b, v23.4b[1]
+	WORD $0x4fb7e387 // sdot v7.4s, v28.16b, v23.4b[1]
+	FLDPQ 256(R1), (F27, F28)
+	VAND V25.B16, V27.B16, V27.B16
+	VTBL V27.B16, [V26.B16], V27.B16
+	VAND V25.B16, V28.B16, V28.B16
+	VTBL V28.B16, [V26.B16], V28.B16
+	WORD $0x4f94eb60 // sdot v0.4s, v27.16b, v20.4b[2]
+	WORD $0x4f94eb81 // sdot v1.4s, v28.16b, v20.4b[2]
+	WORD $0x4f95eb62 // sdot v2.4s, v27.16b, v21.4b[2]
+	WORD $0x4f95eb83 // sdot v3.4s, v28.16b, v21.4b[2]
+	WORD $0x4f96eb64 // sdot v4.4s, v27.16b, v22.4b[2]
+	WORD $0x4f96eb85 // sdot v5.4s, v28.16b, v22.4b[2]
+	WORD $0x4f97eb66 // sdot v6.4s, v27.16b, v23.4b[2]
+	WORD $0x4f97eb87 // sdot v7.4s, v28.16b, v23.4b[2]
+	FLDPQ 384(R1), (F27, F28)
+	VAND V25.B16, V27.B16, V27.B16
+	VTBL V27.B16, [V26.B16], V27.B16
+	VAND V25.B16, V28.B16, V28.B16
+	VTBL V28.B16, [V26.B16], V28.B16
+	WORD $0x4fb4eb60 // sdot v0.4s, v27.16b, v20.4b[3]
+	WORD $0x4fb4eb81 // sdot v1.4s, v28.16b, v20.4b[3]
+	WORD $0x4fb5eb62 // sdot v2.4s, v27.16b, v21.4b[3]
+	WORD $0x4fb5eb83 // sdot v3.4s, v28.16b, v21.4b[3]
+	WORD $0x4fb6eb64 // sdot v4.4s, v27.16b, v22.4b[3]
+	WORD $0x4fb6eb85 // sdot v5.4s, v28.16b, v22.4b[3]
+	WORD $0x4fb7eb66 // sdot v6.4s, v27.16b, v23.4b[3]
+	WORD $0x4fb7eb87 // sdot v7.4s, v28.16b, v23.4b[3]
+	FMOVQ 16(R2), F20
+	FMOVQ 16(R3), F21
+	FMOVQ 16(R4), F22
+	FMOVQ 16(R5), F23
+	FLDPQ 0(R1), (F27, F28)
+	VUSHR $4, V27.B16, V27.B16
+	VTBL V27.B16, [V26.B16], V27.B16
+	VUSHR $4, V28.B16, V28.B16
+	VTBL V28.B16, [V26.B16], V28.B16
+	WORD $0x4f94e360 // sdot v0.4s, v27.16b, v20.4b[0]
+	WORD $0x4f94e381 // sdot v1.4s, v28.16b, v20.4b[0]
+	WORD $0x4f95e362 // sdot v2.4s, v27.16b, v21.4b[0]
+	WORD $0x4f95e383 // sdot v3.4s, v28.16b, v21.4b[0]
+	WORD $0x4f96e364 // sdot v4.4s, v27.16b, v22.4b[0]
+	WORD $0x4f96e385 // sdot v5.4s, v28.16b, v22.4b[0]
+	WORD $0x4f97e366 // sdot v6.4s, v27.16b, v23.4b[0]
+	WORD $0x4f97e387 // sdot v7.4s, v28.16b, v23.4b[0]
+	FLDPQ 128(R1), (F27, F28)
+	VUSHR $4, V27.B16, V27.B16
+	VTBL V27.B16, [V26.B16], V27.B16
+	VUSHR $4, V28.B16, V28.B16
+	VTBL V28.B16, [V26.B16], V28.B16
+	WORD $0x4fb4e360 // sdot v0.4s, v27.16b, v20.4b[1]
+	WORD $0x4fb4e381 // sdot v1.4s, v28.16b, v20.4b[1]
+	WORD $0x4fb5e362 // sdot v2.4s, v27.16b, v21.4b[1]
+	WORD $0x4fb5e383 // sdot v3.4s, v28.16b, v21.4b[1]
+	WORD $0x4fb6e364 // sdot v4.4s, v27.16b, v22.4b[1]
+	WORD $0x4fb6e385 // sdot v5.4s, v28.16b, v22.4b[1]
+	WORD $0x4fb7e366 // sdot v6.4s, v27.16b, v23.4b[1]
+	WORD $0x4fb7e387 // sdot v7.4s, v28.16b, v23.4b[1]
+	FLDPQ 256(R1), (F27, F28)
+	VUSHR $4, V27.B16, V27.B16
+	VTBL V27.B16, [V26.B16], V27.B16
+	VUSHR $4, V28.B16, V28.B16
+	VTBL V28.B16, [V26.B16], V28.B16
+	WORD $0x4f94eb60 // sdot v0.4s, v27.16b, v20.4b[2]
+	WORD $0x4f94eb81 // sdot v1.4s, v28.16b, v20.4b[2]
+	WORD $0x4f95eb62 // sdot v2.4s, v27.16b, v21.4b[2]
+	WORD $0x4f95eb83 // sdot v3.4s, v28.16b, v21.4b[2]
+	WORD $0x4f96eb64 // sdot v4.4s, v27.16b, v22.4b[2]
+	WORD $0x4f96eb85 // sdot v5.4s, v28.16b, v22.4b[2]
+	WORD $0x4f97eb66 // sdot v6.4s, v27.16b, v23.4b[2]
+	WORD $0x4f97eb87 // sdot v7.4s, v28.16b, v23.4b[2]
+	FLDPQ 384(R1), (F27, F28)
+	VUSHR $4, V27.B16, V27.B16
+	VTBL V27.B16, [V26.B16], V27.B16
+	VUSHR $4, V28.B16, V28.B16
+	VTBL V28.B16, [V26.B16], V28.B16
+	WORD $0x4fb4eb60 // sdot v0.4s, v27.16b, v20.4b[3]
+	WORD $0x4fb4eb81 // sdot v1.4s, v28.16b, v20.4b[3]
+	WORD $0x4fb5eb62 // sdot v2.4s, v27.16b, v21.4b[3]
+	WORD $0x4fb5eb83 // sdot v3.4s, v28.16b, v21.4b[3]
+	WORD $0x4fb6eb64 // sdot v4.4s, v27.16b, v22.4b[3]
+	WORD $0x4fb6eb85 // sdot v5.4s, v28.16b, v22.4b[3]
+	WORD $0x4fb7eb66 // sdot v6.4s, v27.16b, v23.4b[3]
+	WORD $0x4fb7eb87 // sdot v7.4s, v28.16b, v23.4b[3]
+	FMOVQ 0(R19), F27
+	VUXTL2 V27.H8, V28.S4
+	VUXTL V27.H4, V27.S4
+	VSHL $16, V27.S4, V27.S4
+	VSHL $16, V28.S4, V28.S4
+	FMOVS 36(R2), F29
+	WORD $0x4f9d937e // fmul v30.4s, v27.4s, v29.s[0]
+	WORD $0x4f9d939f // fmul v31.4s, v28.4s, v29.s[0]
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	VFMLA V30.S4, V0.S4, V10.S4
+	VFMLA V31.S4, V1.S4, V11.S4
+	FMOVS 36(R3), F29
+	WORD $0x4f9d937e // fmul v30.4s, v27.4s, v29.s[0]
+	WORD $0x4f9d939f // fmul v31.4s, v28.4s, v29.s[0]
+	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
+	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
+	VFMLA V30.S4, V2.S4, V12.S4
+	VFMLA V31.S4, V3.S4, V13.S4
+	FMOVS 36(R4), F29
+	WORD $0x4f9d937e // fmul v30.4s, v27.4s, v29.s[0]
+	WORD $0x4f9d939f // fmul v31.4s, v28.4s, v29.s[0]
+	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
+	WORD $0x4e21d8a5 // scvtf v5.4s, v5.4s
+	VFMLA V30.S4, V4.S4, V14.S4
+	VFMLA V31.S4, V5.S4, V15.S4
+	FMOVS 36(R5), F29
+	WORD $0x4f9d937e // fmul v30.4s, v27.4s, v29.s[0]
+	WORD $0x4f9d939f // fmul v31.4s, v28.4s, v29.s[0]
+	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
+	WORD $0x4e21d8e7 // scvtf v7.4s, v7.4s
+	VFMLA V30.S4, V6.S4, V16.S4
+	VFMLA V31.S4, V7.S4, V17.S4
+	ADD $576, R1
+	ADD $576, R19
+	ADD $40, R2
+	ADD $40, R3
+	ADD $40, R4
+	ADD $40, R5
+	SUBS $1, R23
+	BNE block4
+	FSTPQ (F10, F11), 0(R10)
+	ADD R11, R10, R10
+	FSTPQ (F12, F13), 0(R10)
+	ADD R11, R10, R10
+	FSTPQ (F14, F15), 0(R10)
+	ADD R11, R10, R10
+	FSTPQ (F16, F17), 0(R10)
+	RET
+rows3:
+	MOVD 40(R0), R12
+	CBNZ R12, zero3
+	MOVD 32(R0), R12
+	FLDPQ 0(R12), (F10, F11)
+	FLDPQ 128(R12), (F12, F13)
+	FLDPQ 256(R12), (F14, F15)
+	B resumed3
+zero3:
+	WORD $0x6f00e40a // movi v10.2d, #0
+	WORD $0x6f00e40b // movi v11.2d, #0
+	WORD $0x6f00e40c // movi v12.2d, #0
+	WORD $0x6f00e40d // movi v13.2d, #0
+	WORD $0x6f00e40e // movi v14.2d, #0
+	WORD $0x6f00e40f // movi v15.2d, #0
+resumed3:
+block3:
+	WORD $0x6f00e400 // movi v0.2d, #0
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e402 // movi v2.2d, #0
+	WORD $0x6f00e403 // movi v3.2d, #0
+	WORD $0x6f00e404 // movi v4.2d, #0
+	WORD $0x6f00e405 // movi v5.2d, #0
+	FMOVQ 0(R2), F20
+	FMOVQ 0(R3), F21
+	FMOVQ 0(R4), F22
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 0(R1), (F27, F28)
+	VAND V25.B16, V27.B16, V27.B16
+	VTBL V27.B16, [V26.B16], V27.B16
+	VAND V25.B16, V28.B16, V28.B16
+	VTBL V28.B16, [V26.B16], V28.B16
+	WORD $0x4f94e360 // sdot v0.4s, v27.16b, v20.4b[0]
+	WORD $0x4f94e381 // sdot v1.4s, v28.16b, v20.4b[0]
+	WORD $0x4f95e362 // sdot v2.4s, v27.16b, v21.4b[0]
+	WORD $0x4f95e383 // sdot v3.4s, v28.16b, v21.4b[0]
+	WORD $0x4f96e364 // sdot v4.4s, v27.16b, v22.4b[0]
+	WORD $0x4f96e385 // sdot v5.4s, v28.16b, v22.4b[0]
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 128(R1), (F27, F28)
+	VAND V25.B16, V27.B16, V27.B16
+	VTBL V27.B16, [V26.B16], V27.B16
+	VAND V25.B16, V28.B16, V28.B16
+	VTBL V28.B16, [V26.B16], V28.B16
+	WORD $0x4fb4e360 // sdot v0.4s, v27.16b, v20.4b[1]
+	WORD $0x4fb4e381 // sdot v1.4s, v28.16b, v20.4b[1]
+	WORD $0x4fb5e362 // sdot v2.4s, v27.16b, v21.4b[1]
+	WORD $0x4fb5e383 // sdot v3.4s, v28.16b, v21.4b[1]
+	WORD $0x4fb6e364 // sdot v4.4s, v27.16b, v22.4b[1]
+	WORD $0x4fb6e385 // sdot v5.4s, v28.16b, v22.4b[1]
+	FLDPQ 256(R1), (F27, F28)
+	VAND V25.B16, V27.B16, V27.B16
+	VTBL V27.B16, [V26.B16], V27.B16
+	VAND V25.B16, V28.B16, V28.B16
+	VTBL V28.B16, [V26.B16], V28.B16
+	WORD $0x4f94eb60 // sdot v0.4s, v27.16b, v20.4b[2]
+	WORD $0x4f94eb81 // sdot v1.4s, v28.16b, v20.4b[2]
+	WORD $0x4f95eb62 // sdot v2.4s, v27.16b, v21.4b[2]
+	WORD $0x4f95eb83 // sdot v3.4s, v28.16b, v21.4b[2]
+	WORD $0x4f96eb64 // sdot v4.4s, v27.16b, v22.4b[2]
+	WORD $0x4f96eb85 // sdot v5.4s, v28.16b, v22.4b[2]
+	FLDPQ 384(R1), (F27, F28)
+	VAND V25.B16, V27.B16, V27.B16
+	VTBL V27.B16, [V26.B16], V27.B16
+	VAND V25.B16, V28.B16, V28.B16
+	VTBL V28.B16, [V26.B16], V28.B16
+	WORD $0x4fb4eb60 // sdot v0.4s, v27.16b, v20.4b[3]
+	WORD $0x4fb4eb81 // sdot v1.4s, v28.16b, v20.4b[3]
+	WORD $0x4fb5eb62 // sdot v2.4s, v27.16b, v21.4b[3]
+	WORD $0x4fb5eb83 // sdot v3.4s, v28.16b, v21.4b[3]
+	WORD $0x4fb6eb64 // sdot v4.4s, v27.16b, v22.4b[3]
+	WORD $0x4fb6eb85 // sdot v5.4s, v28.16b, v22.4b[3]
+	FMOVQ 16(R2), F20
+	FMOVQ 16(R3), F21
+	FMOVQ 16(R4), F22
+	FLDPQ 0(R1), (F27, F28)
+	VUSHR $4, V27.B16, V27.B16
+	VTBL V27.B16, [V26.B16], V27.B16
+	VUSHR $4, V28.B16, V28.B16
+	VTBL V28.B16, [V26.B16], V28.B16
+	WORD $0x4f94e360 // sdot v0.4s, v27.16b, v20.4b[0]
+	WORD $0x4f94e381 // sdot v1.4s, v28.16b, v20.4b[0]
+	WORD $0x4f95e362 // sdot v2.4s, v27.16b, v21.4b[0]
+	WORD $0x4f95e383 // sdot v3.4s, v28.16b, v21.4b[0]
+	WORD $0x4f96e364 // sdot v4.4s, v27.16b, v22.4b[0]
+	WORD $0x4f96e385 // sdot v5.4s, v28.16b, v22.4b[0]
+	FLDPQ 128(R1), (F27, F28)
+	VUSHR $4, V27.B16, V27.B16
+	VTBL V27.B16, [V26.B16], V27.B16
+	VUSHR $4, V28.B16, V28.B16
+	VTBL V28.B16, [V26.B16], V28.B16
+	WORD $0x4fb4e360 // sdot v0.4s, v27.16b, v20.4b[1]
+	WORD $0x4fb4e381 // sdot v1.4s, v28.16b, v20.4b[1]
+	WORD $0x4fb5e362 // sdot v2.4s, v27.16b, v21.4b[1]
+	WORD $0x4fb5e383 // sdot v3.4s, v28.16b, v21.4b[1]
+	WORD $0x4fb6e364 // sdot v4.4s, v27.16b, v22.4b[1]
+	WORD $0x4fb6e385 // sdot v5.4s, v28.16b, v22.4b[1]
+	FLDPQ 256(R1), (F27, F28)
+	VUSHR $4, V27.B16, V27.B16
+	VTBL V27.B16, [V26.B16], V27.B16
+	VUSHR $4, V28.B16, V28.B16
+	VTBL V28.B16, [V26.B16], V28.B16
+	WORD $0x4f94eb60 // sdot v0.4s, v27.16b, v20.4b[2]
+	WORD $0x4f94eb81 // sdot v1.4s, v28.16b, v20.4b[2]
+	WORD $0x4f95eb62 // sdot v2.4s, v27.16b, v21.4b[2]
+	WORD $0x4f95eb83 // sdot v3.4s, v28.16b, v21.4b[2]
+	WORD $0x4f96eb64 // sdot v4.4s, v27.16b, v22.4b[2]
+	WORD $0x4f96eb85 // sdot v5.4s, v28.16b, v22.4b[2]
+	FLDPQ 384(R1), (F27, F28)
+	VUSHR $4, V27.B16, V27.B16
+	VTBL V27.B16, [V26.B16], V27.B16
+	VUSHR $4, V28.B16, V28.B16
+	VTBL V28.B16, [V26.B16], V28.B16
+	WORD $0x4fb4eb60 // sdot v0.4s, v27.16b, v20.4b[3]
+	WORD $0x4fb4eb81 // sdot v1.4s, v28.16b, v20.4b[3]
+	WORD $0x4fb5eb62 // sdot v2.4s, v27.16b, v21.4b[3]
+	WORD $0x4fb5eb83 // sdot v3.4s, v28.16b, v21.4b[3]
+	WORD $0x4fb6eb64 // sdot v4.4s, v27.16b, v22.4b[3]
+	WORD $0x4fb6eb85 // sdot v5.4s, v28.16b, v22.4b[3]
+	FMOVQ 0(R19), F27
+	VUXTL2 V27.H8, V28.S4
+	VUXTL V27.H4, V27.S4
+	VSHL $16, V27.S4, V27.S4
+	VSHL $16, V28.S4, V28.S4
+	FMOVS 36(R2), F29
+	WORD $0x4f9d937e // fmul v30.4s, v27.4s, v29.s[0]
+	WORD $0x4f9d939f // fmul v31.4s, v28.4s, v29.s[0]
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	VFMLA V30.S4, V0.S4, V10.S4
+	VFMLA V31.S4, V1.S4, V11.S4
+	FMOVS 36(R3), F29
+	WORD $0x4f9d937e // fmul v30.4s, v27.4s, v29.s[0]
+	WORD $0x4f9d939f // fmul v31.4s, v28.4s, v29.s[0]
+	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
+	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
+	VFMLA V30.S4, V2.S4, V12.S4
+	VFMLA V31.S4, V3.S4, V13.S4
+	FMOVS 36(R4), F29
+	WORD $0x4f9d937e // fmul v30.4s, v27.4s, v29.s[0]
+	WORD $0x4f9d939f // fmul v31.4s, v28.4s, v29.s[0]
+	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
+	WORD $0x4e21d8a5 // scvtf v5.4s, v5.4s
+	VFMLA V30.S4, V4.S4, V14.S4
+	VFMLA V31.S4, V5.S4, V15.S4
+	ADD $576, R1
+	ADD $576, R19
+	ADD $40, R2
+	ADD $40, R3
+	ADD $40, R4
+	SUBS $1, R23
+	BNE block3
+	FSTPQ (F10, F11), 0(R10)
+	ADD R11, R10, R10
+	FSTPQ (F12, F13), 0(R10)
+	ADD R11, R10, R10
+	FSTPQ (F14, F15), 0(R10)
+	RET
+rows2:
+	MOVD 40(R0), R12
+	CBNZ R12, zero2
+	MOVD 32(R0), R12
+	FLDPQ 0(R12), (F10, F11)
+	FLDPQ 128(R12), (F12, F13)
+	B resumed2
+zero2:
+	WORD $0x6f00e40a // movi v10.2d, #0
+	WORD $0x6f00e40b // movi v11.2d, #0
+	WORD $0x6f00e40c // movi v12.2d, #0
+	WORD $0x6f00e40d // movi v13.2d, #0
+resumed2:
+block2:
+	WORD $0x6f00e400 // movi v0.2d, #0
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e402 // movi v2.2d, #0
+	WORD $0x6f00e403 // movi v3.2d, #0
+	FMOVQ 0(R2), F20
+	FMOVQ 0(R3), F21
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 0(R1), (F27, F28)
+	VAND V25.B16, V27.B16, V27.B16
+	VTBL V27.B16, [V26.B16], V27.B16
+	VAND V25.B16, V28.B16, V28.B16
+	VTBL V28.B16, [V26.B16], V28.B16
+	WORD $0x4f94e360 // sdot v0.4s, v27.16b, v20.4b[0]
+	WORD $0x4f94e381 // sdot v1.4s, v28.16b, v20.4b[0]
+	WORD $0x4f95e362 // sdot v2.4s, v27.16b, v21.4b[0]
+	WORD $0x4f95e383 // sdot v3.4s, v28.16b, v21.4b[0]
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 128(R1), (F27, F28)
+	VAND V25.B16, V27.B16, V27.B16
+	VTBL V27.B16, [V26.B16], V27.B16
+	VAND V25.B16, V28.B16, V28.B16
+	VTBL V28.B16, [V26.B16], V28.B16
+	WORD $0x4fb4e360 // sdot v0.4s, v27.16b, v20.4b[1]
+	WORD $0x4fb4e381 // sdot v1.4s, v28.16b, v20.4b[1]
+	WORD $0x4fb5e362 // sdot v2.4s, v27.16b, v21.4b[1]
+	WORD $0x4fb5e383 // sdot v3.4s, v28.16b, v21.4b[1]
+	FLDPQ 256(R1), (F27, F28)
+	VAND V25.B16, V27.B16, V27.B16
+	VTBL V27.B16, [V26.B16], V27.B16
+	VAND V25.B16, V28.B16, V28.B16
+	VTBL V28.B16, [V26.B16], V28.B16
+	WORD $0x4f94eb60 // sdot v0.4s, v27.16b, v20.4b[2]
+	WORD $0x4f94eb81 // sdot v1.4s, v28.16b, v20.4b[2]
+	WORD $0x4f95eb62 // sdot v2.4s, v27.16b, v21.4b[2]
+	WORD $0x4f95eb83 // sdot v3.4s, v28.16b, v21.4b[2]
+	FLDPQ 384(R1), (F27, F28)
+	VAND V25.B16, V27.B16, V27.B16
+	VTBL V27.B16, [V26.B16], V27.B16
+	VAND V25.B16, V28.B16, V28.B16
+	VTBL V28.B16, [V26.B16], V28.B16
+	WORD $0x4fb4eb60 // sdot v0.4s, v27.16b, v20.4b[3]
+	WORD $0x4fb4eb81 // sdot v1.4s, v28.16b, v20.4b[3]
+	WORD $0x4fb5eb62 // sdot v2.4s, v27.16b, v21.4b[3]
+	WORD $0x4fb5eb83 // sdot v3.4s, v28.16b, v21.4b[3]
+	FMOVQ 16(R2), F20
+	FMOVQ 16(R3), F21
+	FLDPQ 0(R1), (F27, F28)
+	VUSHR $4, V27.B16, V27.B16
+	VTBL V27.B16, [V26.B16], V27.B16
+	VUSHR $4, V28.B16, V28.B16
+	VTBL V28.B16, [V26.B16], V28.B16
+	WORD $0x4f94e360 // sdot v0.4s, v27.16b, v20.4b[0]
+	WORD $0x4f94e381 // sdot v1.4s, v28.16b, v20.4b[0]
+	WORD $0x4f95e362 // sdot v2.4s, v27.16b, v21.4b[0]
+	WORD $0x4f95e383 // sdot v3.4s, v28.16b, v21.4b[0]
+	FLDPQ 128(R1), (F27, F28)
+	VUSHR $4, V27.B16, V27.B16
+	VTBL V27.B16, [V26.B16], V27.B16
+	VUSHR $4, V28.B16, V28.B16
+	VTBL V28.B16, [V26.B16], V28.B16
+	WORD $0x4fb4e360 // sdot v0.4s, v27.16b, v20.4b[1]
+	WORD $0x4fb4e381 // sdot v1.4s, v28.16b, v20.4b[1]
+	WORD $0x4fb5e362 // sdot v2.4s, v27.16b, v21.4b[1]
+	WORD $0x4fb5e383 // sdot v3.4s, v28.16b, v21.4b[1]
+	FLDPQ 256(R1), (F27, F28)
+	VUSHR $4, V27.B16, V27.B16
+	VTBL V27.B16, [V26.B16], V27.B16
+	VUSHR $4, V28.B16, V28.B16
+	VTBL V28.B16, [V26.B16], V28.B16
+	WORD $0x4f94eb60 // sdot v0.4s, v27.16b, v20.4b[2]
+	WORD $0x4f94eb81 // sdot v1.4s, v28.16b, v20.4b[2]
+	WORD $0x4f95eb62 // sdot v2.4s, v27.16b, v21.4b[2]
+	WORD $0x4f95eb83 // sdot v3.4s, v28.16b, v21.4b[2]
+	FLDPQ 384(R1), (F27, F28)
+	VUSHR $4, V27.B16, V27.B16
+	VTBL V27.B16, [V26.B16], V27.B16
+	VUSHR $4, V28.B16, V28.B16
+	VTBL V28.B16, [V26.B16], V28.B16
+	WORD $0x4fb4eb60 // sdot v0.4s, v27.16b, v20.4b[3]
+	WORD $0x4fb4eb81 // sdot v1.4s, v28.16b, v20.4b[3]
+	WORD $0x4fb5eb62 // sdot v2.4s, v27.16b, v21.4b[3]
+	WORD $0x4fb5eb83 // sdot v3.4s, v28.16b, v21.4b[3]
+	FMOVQ 0(R19), F27
+	VUXTL2 V27.H8, V28.S4
+	VUXTL V27.H4, V27.S4
+	VSHL $16, V27.S4, V27.S4
+	VSHL $16, V28.S4, V28.S4
+	FMOVS 36(R2), F29
+	WORD $0x4f9d937e // fmul v30.4s, v27.4s, v29.s[0]
+	WORD $0x4f9d939f // fmul v31.4s, v28.4s, v29.s[0]
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	VFMLA V30.S4, V0.S4, V10.S4
+	VFMLA V31.S4, V1.S4, V11.S4
+	FMOVS 36(R3), F29
+	WORD $0x4f9d937e // fmul v30.4s, v27.4s, v29.s[0]
+	WORD $0x4f9d939f // fmul v31.4s, v28.4s, v29.s[0]
+	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
+	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
+	VFMLA V30.S4, V2.S4, V12.S4
+	VFMLA V31.S4, V3.S4, V13.S4
+	ADD $576, R1
+	ADD $576, R19
+	ADD $40, R2
+	ADD $40, R3
+	SUBS $1, R23
+	BNE block2
+	FSTPQ (F10, F11), 0(R10)
+	ADD R11, R10, R10
+	FSTPQ (F12, F13), 0(R10)
+	RET
+rows1:
+	MOVD 40(R0), R12
+	CBNZ R12, zero1
+	MOVD 32(R0), R12
+	FLDPQ 0(R12), (F10, F11)
+	B resumed1
+zero1:
+	WORD $0x6f00e40a // movi v10.2d, #0
+	WORD $0x6f00e40b // movi v11.2d, #0
+resumed1:
+block1:
+	WORD $0x6f00e400 // movi v0.2d, #0
+	WORD $0x6f00e401 // movi v1.2d, #0
+	FMOVQ 0(R2), F20
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 0(R1), (F27, F28)
+	VAND V25.B16, V27.B16, V27.B16
+	VTBL V27.B16, [V26.B16], V27.B16
+	VAND V25.B16, V28.B16, V28.B16
+	VTBL V28.B16, [V26.B16], V28.B16
+	WORD $0x4f94e360 // sdot v0.4s, v27.16b, v20.4b[0]
+	WORD $0x4f94e381 // sdot v1.4s, v28.16b, v20.4b[0]
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 128(R1), (F27, F28)
+	VAND V25.B16, V27.B16, V27.B16
+	VTBL V27.B16, [V26.B16], V27.B16
+	VAND V25.B16, V28.B16, V28.B16
+	VTBL V28.B16, [V26.B16], V28.B16
+	WORD $0x4fb4e360 // sdot v0.4s, v27.16b, v20.4b[1]
+	WORD $0x4fb4e381 // sdot v1.4s, v28.16b, v20.4b[1]
+	FLDPQ 256(R1), (F27, F28)
+	VAND V25.B16, V27.B16, V27.B16
+	VTBL V27.B16, [V26.B16], V27.B16
+	VAND V25.B16, V28.B16, V28.B16
+	VTBL V28.B16, [V26.B16], V28.B16
+	WORD $0x4f94eb60 // sdot v0.4s, v27.16b, v20.4b[2]
+	WORD $0x4f94eb81 // sdot v1.4s, v28.16b, v20.4b[2]
+	FLDPQ 384(R1), (F27, F28)
+	VAND V25.B16, V27.B16, V27.B16
+	VTBL V27.B16, [V26.B16], V27.B16
+	VAND V25.B16, V28.B16, V28.B16
+	VTBL V28.B16, [V26.B16], V28.B16
+	WORD $0x4fb4eb60 // sdot v0.4s, v27.16b, v20.4b[3]
+	WORD $0x4fb4eb81 // sdot v1.4s, v28.16b, v20.4b[3]
+	FMOVQ 16(R2), F20
+	FLDPQ 0(R1), (F27, F28)
+	VUSHR $4, V27.B16, V27.B16
+	VTBL V27.B16, [V26.B16], V27.B16
+	VUSHR $4, V28.B16, V28.B16
+	VTBL V28.B16, [V26.B16], V28.B16
+	WORD $0x4f94e360 // sdot v0.4s, v27.16b, v20.4b[0]
+	WORD $0x4f94e381 // sdot v1.4s, v28.16b, v20.4b[0]
+	FLDPQ 128(R1), (F27, F28)
+	VUSHR $4, V27.B16, V27.B16
+	VTBL V27.B16, [V26.B16], V27.B16
+	VUSHR $4, V28.B16, V28.B16
+	VTBL V28.B16, [V26.B16], V28.B16
+	WORD $0x4fb4e360 // sdot v0.4s, v27.16b, v20.4b[1]
+	WORD $0x4fb4e381 // sdot v1.4s, v28.16b, v20.4b[1]
+	FLDPQ 256(R1), (F27, F28)
+	VUSHR $4, V27.B16, V27.B16
+	VTBL V27.B16, [V26.B16], V27.B16
+	VUSHR $4, V28.B16, V28.B16
+	VTBL V28.B16, [V26.B16], V28.B16
+	WORD $0x4f94eb60 // sdot v0.4s, v27.16b, v20.4b[2]
+	WORD $0x4f94eb81 // sdot v1.4s, v28.16b, v20.4b[2]
+	FLDPQ 384(R1), (F27, F28)
+	VUSHR $4, V27.B16, V27.B16
+	VTBL V27.B16, [V26.B16], V27.B16
+	VUSHR $4, V28.B16, V28.B16
+	VTBL V28.B16, [V26.B16], V28.B16
+	WORD $0x4fb4eb60 // sdot v0.4s, v27.16b, v20.4b[3]
+	WORD $0x4fb4eb81 // sdot v1.4s, v28.16b, v20.4b[3]
+	FMOVQ 0(R19), F27
+	VUXTL2 V27.H8, V28.S4
+	VUXTL V27.H4, V27.S4
+	VSHL $16, V27.S4, V27.S4
+	VSHL $16, V28.S4, V28.S4
+	FMOVS 36(R2), F29
+	WORD $0x4f9d937e // fmul v30.4s, v27.4s, v29.s[0]
+	WORD $0x4f9d939f // fmul v31.4s, v28.4s, v29.s[0]
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	VFMLA V30.S4, V0.S4, V10.S4
+	VFMLA V31.S4, V1.S4, V11.S4
+	ADD $576, R1
+	ADD $576, R19
+	ADD $40, R2
+	SUBS $1, R23
+	BNE block1
+	FSTPQ (F10, F11), 0(R10)
+	RET
+
+// unpackMXFP4NEON unpacks n blocks of 32 of a panel.
+TEXT ·unpackMXFP4NEON(SB), NOSPLIT|NOFRAME, $0-24
+	MOVD dst+0(FP), R2
+	MOVD src+8(FP), R19
+	MOVD n+16(FP), R23
+	VMOVI $15, V17.B16
+	MOVD $0xc08060403020100, R12
+	VMOV R12, V18.D[0]
+	MOVD $0xf4f8fafcfdfeff00, R12
+	VMOV R12, V18.D[1]
+block:
+	FMOVQ 0(R19), F0
+	VUXTL2 V0.H8, V1.S4
+	VUXTL V0.H4, V0.S4
+	VSHL $16, V0.S4, V0.S4
+	VSHL $16, V1.S4, V1.S4
+	FSTPQ (F0, F1), 0(R2)
+	FMOVQ 16(R19), F2
+	VUXTL2 V2.H8, V3.S4
+	VUXTL V2.H4, V2.S4
+	VSHL $16, V2.S4, V2.S4
+	VSHL $16, V3.S4, V3.S4
+	FSTPQ (F2, F3), 32(R2)
+	FMOVQ 32(R19), F4
+	VUXTL2 V4.H8, V5.S4
+	VUXTL V4.H4, V4.S4
+	VSHL $16, V4.S4, V4.S4
+	VSHL $16, V5.S4, V5.S4
+	FSTPQ (F4, F5), 64(R2)
+	FMOVQ 48(R19), F6
+	VUXTL2 V6.H8, V7.S4
+	VUXTL V6.H4, V6.S4
+	VSHL $16, V6.S4, V6.S4
+	VSHL $16, V7.S4, V7.S4
+	FSTPQ (F6, F7), 96(R2)
+	ADD $64, R19, R1
+	ADD $128, R2
+	FLDPQ 0(R1), (F0, F1)
+	VAND V17.B16, V0.B16, V0.B16
+	VTBL V0.B16, [V18.B16], V0.B16
+	VAND V17.B16, V1.B16, V1.B16
+	VTBL V1.B16, [V18.B16], V1.B16
+	FSTPQ (F0, F1), 0(R2)
+	FLDPQ 32(R1), (F4, F5)
+	VAND V17.B16, V4.B16, V4.B16
+	VTBL V4.B16, [V18.B16], V4.B16
+	VAND V17.B16, V5.B16, V5.B16
+	VTBL V5.B16, [V18.B16], V5.B16
+	FSTPQ (F4, F5), 32(R2)
+	FLDPQ 64(R1), (F0, F1)
+	VAND V17.B16, V0.B16, V0.B16
+	VTBL V0.B16, [V18.B16], V0.B16
+	VAND V17.B16, V1.B16, V1.B16
+	VTBL V1.B16, [V18.B16], V1.B16
+	FSTPQ (F0, F1), 64(R2)
+	FLDPQ 96(R1), (F4, F5)
+	VAND V17.B16, V4.B16, V4.B16
+	VTBL V4.B16, [V18.B16], V4.B16
+	VAND V17.B16, V5.B16, V5.B16
+	VTBL V5.B16, [V18.B16], V5.B16
+	FSTPQ (F4, F5), 96(R2)
+	FLDPQ 128(R1), (F0, F1)
+	VAND V17.B16, V0.B16, V0.B16
+	VTBL V0.B16, [V18.B16], V0.B16
+	VAND V17.B16, V1.B16, V1.B16
+	VTBL V1.B16, [V18.B16], V1.B16
+	FSTPQ (F0, F1), 128(R2)
+	FLDPQ 160(R1), (F4, F5)
+	VAND V17.B16, V4.B16, V4.B16
+	VTBL V4.B16, [V18.B16], V4.B16
+	VAND V17.B16, V5.B16, V5.B16
+	VTBL V5.B16, [V18.B16], V5.B16
+	FSTPQ (F4, F5), 160(R2)
+	FLDPQ 192(R1), (F0, F1)
+	VAND V17.B16, V0.B16, V0.B16
+	VTBL V0.B16, [V18.B16], V0.B16
+	VAND V17.B16, V1.B16, V1.B16
+	VTBL V1.B16, [V18.B16], V1.B16
+	FSTPQ (F0, F1), 192(R2)
+	FLDPQ 224(R1), (F4, F5)
+	VAND V17.B16, V4.B16, V4.B16
+	VTBL V4.B16, [V18.B16], V4.B16
+	VAND V17.B16, V5.B16, V5.B16
+	VTBL V5.B16, [V18.B16], V5.B16
+	FSTPQ (F4, F5), 224(R2)
+	FLDPQ 256(R1), (F0, F1)
+	VAND V17.B16, V0.B16, V0.B16
+	VTBL V0.B16, [V18.B16], V0.B16
+	VAND V17.B16, V1.B16, V1.B16
+	VTBL V1.B16, [V18.B16], V1.B16
+	FSTPQ (F0, F1), 256(R2)
+	FLDPQ 288(R1), (F4, F5)
+	VAND V17.B16, V4.B16, V4.B16
+	VTBL V4.B16, [V18.B16], V4.B16
+	VAND V17.B16, V5.B16, V5.B16
+	VTBL V5.B16, [V18.B16], V5.B16
+	FSTPQ (F4, F5), 288(R2)
+	FLDPQ 320(R1), (F0, F1)
+	VAND V17.B16, V0.B16, V0.B16
+	VTBL V0.B16, [V18.B16], V0.B16
+	VAND V17.B16, V1.B16, V1.B16
+	VTBL V1.B16, [V18.B16], V1.B16
+	FSTPQ (F0, F1), 320(R2)
+	FLDPQ 352(R1), (F4, F5)
+	VAND V17.B16, V4.B16, V4.B16
+	VTBL V4.B16, [V18.B16], V4.B16
+	VAND V17.B16, V5.B16, V5.B16
+	VTBL V5.B16, [V18.B16], V5.B16
+	FSTPQ (F4, F5), 352(R2)
+	FLDPQ 384(R1), (F0, F1)
+	VAND V17.B16, V0.B16, V0.B16
+	VTBL V0.B16, [V18.B16], V0.B16
+	VAND V17.B16, V1.B16, V1.B16
+	VTBL V1.B16, [V18.B16], V1.B16
+	FSTPQ (F0, F1), 384(R2)
+	FLDPQ 416(R1), (F4, F5)
+	VAND V17.B16, V4.B16, V4.B16
+	VTBL V4.B16, [V18.B16], V4.B16
+	VAND V17.B16, V5.B16, V5.B16
+	VTBL V5.B16, [V18.B16], V5.B16
+	FSTPQ (F4, F5), 416(R2)
+	FLDPQ 448(R1), (F0, F1)
+	VAND V17.B16, V0.B16, V0.B16
+	VTBL V0.B16, [V18.B16], V0.B16
+	VAND V17.B16, V1.B16, V1.B16
+	VTBL V1.B16, [V18.B16], V1.B16
+	FSTPQ (F0, F1), 448(R2)
+	FLDPQ 480(R1), (F4, F5)
+	VAND V17.B16, V4.B16, V4.B16
+	VTBL V4.B16, [V18.B16], V4.B16
+	VAND V17.B16, V5.B16, V5.B16
+	VTBL V5.B16, [V18.B16], V5.B16
+	FSTPQ (F4, F5), 480(R2)
+	FLDPQ 0(R1), (F0, F1)
+	VUSHR $4, V0.B16, V0.B16
+	VTBL V0.B16, [V18.B16], V0.B16
+	VUSHR $4, V1.B16, V1.B16
+	VTBL V1.B16, [V18.B16], V1.B16
+	FSTPQ (F0, F1), 512(R2)
+	FLDPQ 32(R1), (F4, F5)
+	VUSHR $4, V4.B16, V4.B16
+	VTBL V4.B16, [V18.B16], V4.B16
+	VUSHR $4, V5.B16, V5.B16
+	VTBL V5.B16, [V18.B16], V5.B16
+	FSTPQ (F4, F5), 544(R2)
+	FLDPQ 64(R1), (F0, F1)
+	VUSHR $4, V0.B16, V0.B16
+	VTBL V0.B16, [V18.B16], V0.B16
+	VUSHR $4, V1.B16, V1.B16
+	VTBL V1.B16, [V18.B16], V1.B16
+	FSTPQ (F0, F1), 576(R2)
+	FLDPQ 96(R1), (F4, F5)
+	VUSHR $4, V4.B16, V4.B16
+	VTBL V4.B16, [V18.B16], V4.B16
+	VUSHR $4, V5.B16, V5.B16
+	VTBL V5.B16, [V18.B16], V5.B16
+	FSTPQ (F4, F5), 608(R2)
+	FLDPQ 128(R1), (F0, F1)
+	VUSHR $4, V0.B16, V0.B16
+	VTBL V0.B16, [V18.B16], V0.B16
+	VUSHR $4, V1.B16, V1.B16
+	VTBL V1.B16, [V18.B16], V1.B16
+	FSTPQ (F0, F1), 640(R2)
+	FLDPQ 160(R1), (F4, F5)
+	VUSHR $4, V4.B16, V4.B16
+	VTBL V4.B16, [V18.B16], V4.B16
+	VUSHR $4, V5.B16, V5.B16
+	VTBL V5.B16, [V18.B16], V5.B16
+	FSTPQ (F4, F5), 672(R2)
+	FLDPQ 192(R1), (F0, F1)
+	VUSHR $4, V0.B16, V0.B16
+	VTBL V0.B16, [V18.B16], V0.B16
+	VUSHR $4, V1.B16, V1.B16
+	VTBL V1.B16, [V18.B16], V1.B16
+	FSTPQ (F0, F1), 704(R2)
+	FLDPQ 224(R1), (F4, F5)
+	VUSHR $4, V4.B16, V4.B16
+	VTBL V4.B16, [V18.B16], V4.B16
+	VUSHR $4, V5.B16, V5.B16
+	VTBL V5.B16, [V18.B16], V5.B16
+	FSTPQ (F4, F5), 736(R2)
+	FLDPQ 256(R1), (F0, F1)
+	VUSHR $4, V0.B16, V0.B16
+	VTBL V0.B16, [V18.B16], V0.B16
+	VUSHR $4, V1.B16, V1.B16
+	VTBL V1.B16, [V18.B16], V1.B16
+	FSTPQ (F0, F1), 768(R2)
+	FLDPQ 288(R1), (F4, F5)
+	VUSHR $4, V4.B16, V4.B16
+	VTBL V4.B16, [V18.B16], V4.B16
+	VUSHR $4, V5.B16, V5.B16
+	VTBL V5.B16, [V18.B16], V5.B16
+	FSTPQ (F4, F5), 800(R2)
+	FLDPQ 320(R1), (F0, F1)
+	VUSHR $4, V0.B16, V0.B16
+	VTBL V0.B16, [V18.B16], V0.B16
+	VUSHR $4, V1.B16, V1.B16
+	VTBL V1.B16, [V18.B16], V1.B16
+	FSTPQ (F0, F1), 832(R2)
+	FLDPQ 352(R1), (F4, F5)
+	VUSHR $4, V4.B16, V4.B16
+	VTBL V4.B16, [V18.B16], V4.B16
+	VUSHR $4, V5.B16, V5.B16
+	VTBL V5.B16, [V18.B16], V5.B16
+	FSTPQ (F4, F5), 864(R2)
+	FLDPQ 384(R1), (F0, F1)
+	VUSHR $4, V0.B16, V0.B16
+	VTBL V0.B16, [V18.B16], V0.B16
+	VUSHR $4, V1.B16, V1.B16
+	VTBL V1.B16, [V18.B16], V1.B16
+	FSTPQ (F0, F1), 896(R2)
+	FLDPQ 416(R1), (F4, F5)
+	VUSHR $4, V4.B16, V4.B16
+	VTBL V4.B16, [V18.B16], V4.B16
+	VUSHR $4, V5.B16, V5.B16
+	VTBL V5.B16, [V18.B16], V5.B16
+	FSTPQ (F4, F5), 928(R2)
+	FLDPQ 448(R1), (F0, F1)
+	VUSHR $4, V0.B16, V0.B16
+	VTBL V0.B16, [V18.B16], V0.B16
+	VUSHR $4, V1.B16, V1.B16
+	VTBL V1.B16, [V18.B16], V1.B16
+	FSTPQ (F0, F1), 960(R2)
+	FLDPQ 480(R1), (F4, F5)
+	VUSHR $4, V4.B16, V4.B16
+	VTBL V4.B16, [V18.B16], V4.B16
+	VUSHR $4, V5.B16, V5.B16
+	VTBL V5.B16, [V18.B16], V5.B16
+	FSTPQ (F4, F5), 992(R2)
+	ADD $576, R19
+	ADD $1024, R2
+	SUBS $1, R23
+	BNE block
+	RET
+
+// mulWideQ8NEON multiplies a quarter of a Q8_0, Q4_0, Q5_0, IQ4_NL or MXFP4 panel, unpacked, by int8.
 TEXT ·mulWideQ8NEON(SB), NOSPLIT|NOFRAME, $0-8
 	MOVD t+0(FP), R0
 	MOVD 0(R0), R1

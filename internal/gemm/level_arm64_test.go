@@ -57,6 +57,7 @@ func TestKernelsAlone(t *testing.T) {
 		F32: {idF32Few, idF32}, F16: {idF16Few, idF16}, BF16: {idBF16Few, idBF16}, Q8_0: {idQ8One, idQ8Few, idQ8, idWideQ8},
 		Q4_0: {idQ40One, idQ40Few, idQ40, idWide40}, Q4_1: {idQ41One, idQ41Few, idQ41, idWide41},
 		Q5_0: {idQ50One, idQ50Few, idQ50, idWide50}, Q5_1: {idQ51One, idQ51Few, idQ51, idWide51},
+		IQ4_NL: {idIQ4NLOne, idIQ4NLFew, idIQ4NL, idWideIQ4NL}, MXFP4: {idMXFP4One, idMXFP4Few, idMXFP4, idWideMXFP4},
 		Q4_K: {idQ4KOne, idQ4KFew, idQ4K, idWide4K}, Q5_K: {idQ5KOne, idQ5KFew, idQ5K, idWide5K}, Q6_K: {idQ6KOne, idQ6KFew, idQ6K, idWide6K},
 	} {
 		for _, in := range []int{2*super - 2, sliceBytes/stepBytes[typ]*stepK[typ]*5/4 + 7} { // one slice, and two

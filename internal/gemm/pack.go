@@ -43,10 +43,10 @@ func (m *Matrix) PackRows(src []byte, p0, p1 int) {
 					copy(dst[m.in/2*Panel*4+r*4:], from[(r+1)*row-2:(r+1)*row])
 				}
 			}
-		case Q8_0, Q4_0, Q4_1, Q5_0, Q5_1:
-			blockTypes[m.t].pack(dst, from, row, rows)
 		case Q4_K, Q5_K, Q6_K:
 			kTypes[m.t].pack(dst, from, row, rows)
+		default:
+			blockTypes[m.t].pack(dst, from, row, rows)
 		}
 	}
 	runtime.KeepAlive(m)

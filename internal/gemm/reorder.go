@@ -25,10 +25,10 @@ func (m *Matrix) CopyRow(i int, src *Matrix, o int) {
 		for at := 0; at < len(d); at += Panel * 2 {
 			copy(d[at+i*2:][:2], s[at+o*2:])
 		}
-	case Q8_0, Q4_0, Q4_1, Q5_0, Q5_1:
-		blockTypes[m.t].copyRow(d, i, s, o)
 	case Q4_K, Q5_K, Q6_K:
 		kTypes[m.t].copyRow(d, i, s, o)
+	default:
+		blockTypes[m.t].copyRow(d, i, s, o)
 	}
 	runtime.KeepAlive(m)
 	runtime.KeepAlive(src)

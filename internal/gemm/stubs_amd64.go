@@ -33,6 +33,12 @@ func mulQ50AVX512(t *tile)
 func mulQ51AVX512(t *tile)
 
 //go:noescape
+func mulIQ4NLAVX512(t *tile)
+
+//go:noescape
+func mulMXFP4AVX512(t *tile)
+
+//go:noescape
 func mulQ4KAVX512(t *tile)
 
 //go:noescape
@@ -72,6 +78,12 @@ func mulQ50AVX2(t *tile)
 func mulQ51AVX2(t *tile)
 
 //go:noescape
+func mulIQ4NLAVX2(t *tile)
+
+//go:noescape
+func mulMXFP4AVX2(t *tile)
+
+//go:noescape
 func mulQ4KAVX2(t *tile)
 
 //go:noescape
@@ -103,6 +115,12 @@ func mulQ50AVXVNNI(t *tile)
 
 //go:noescape
 func mulQ51AVXVNNI(t *tile)
+
+//go:noescape
+func mulIQ4NLAVXVNNI(t *tile)
+
+//go:noescape
+func mulMXFP4AVXVNNI(t *tile)
 
 //go:noescape
 func mulQ4KAVXVNNI(t *tile)

@@ -60,10 +60,28 @@ func mulQ50NEON(t *tile)
 func mulQ51OneNEON(t *tile)
 
 //go:noescape
+func mulIQ4NLOneNEON(t *tile)
+
+//go:noescape
+func mulMXFP4OneNEON(t *tile)
+
+//go:noescape
 func mulQ51FewNEON(t *tile)
 
 //go:noescape
+func mulIQ4NLFewNEON(t *tile)
+
+//go:noescape
+func mulMXFP4FewNEON(t *tile)
+
+//go:noescape
 func mulQ51NEON(t *tile)
+
+//go:noescape
+func mulIQ4NLNEON(t *tile)
+
+//go:noescape
+func mulMXFP4NEON(t *tile)
 
 //go:noescape
 func mulQ4KOneNEON(t *tile)
@@ -124,6 +142,12 @@ func unpackQ50NEON(dst, src *byte, n int)
 
 //go:noescape
 func unpackQ51NEON(dst, src *byte, n int)
+
+//go:noescape
+func unpackIQ4NLNEON(dst, src *byte, n int)
+
+//go:noescape
+func unpackMXFP4NEON(dst, src *byte, n int)
 
 //go:noescape
 func unpackQ4KNEON(dst, src *byte, n int)

@@ -21,10 +21,10 @@ func (m *Matrix) UnpackRow(dst []byte, i int) {
 		for at := 0; at < len(dst); at += word {
 			copy(dst[at:], w[(at/word*Panel+lane)*word:][:word])
 		}
-	case Q8_0, Q4_0, Q4_1, Q5_0, Q5_1:
-		blockTypes[m.t].unpack(dst, w, lane)
 	case Q4_K, Q5_K, Q6_K:
 		kTypes[m.t].unpack(dst, w, lane)
+	default:
+		blockTypes[m.t].unpack(dst, w, lane)
 	}
 	runtime.KeepAlive(m)
 }

@@ -14,17 +14,33 @@ const (
 // blockQuant is a kernel of one of them. Unpacked, a block has f32 for scales and minimums, and signed bytes.
 type blockQuant struct {
 	kQuant
-	min bool
+	min    bool
+	bfloat bool // scales are bf16
 }
+
+// The values that elements of IQ4_NL and MXFP4 stand for (package num), as TBL takes them.
+var (
+	iq4   = [16]int8{-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113}
+	mxfp4 = [16]int8{0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12}
+)
 
 func blockKernels(f *asm.File) {
 	for _, t := range []struct {
-		name string
-		bits int
-		min  bool
-	}{{"Q8", 8, false}, {"Q40", 4, false}, {"Q41", 4, true}, {"Q50", 5, false}, {"Q51", 5, true}} {
+		name   string
+		bits   int
+		min    bool
+		values *[16]int8
+		bfloat bool
+	}{
+		{name: "Q8", bits: 8}, {name: "Q40", bits: 4}, {name: "Q41", bits: 4, min: true}, {name: "Q50", bits: 5},
+		{name: "Q51", bits: 5, min: true}, {name: "IQ4NL", bits: 4, values: &iq4},
+		{name: "MXFP4", bits: 4, values: &mxfp4, bfloat: true},
+	} {
+		quant := func(k intKernel) blockQuant {
+			return blockQuant{kQuant{intKernel: k, bits: t.bits, values: t.values}, t.min, t.bfloat}
+		}
 		for i := range shapes {
-			k := blockQuant{kQuant{intKernel: intKernel{kernel: kernel{File: f}, xBlock: q8X, masks: 1}, bits: t.bits}, t.min}
+			k := quant(intKernel{kernel: kernel{File: f}, xBlock: q8X, masks: 1})
 			k.describe(i, t.name, "")
 			if t.bits < 8 {
 				k.masks = 2
@@ -32,11 +48,11 @@ func blockKernels(f *asm.File) {
 			}
 			k.generate()
 		}
-		k := blockQuant{kQuant{intKernel: intKernel{kernel: kernel{File: f, vecs: 8, maxRows: 1}, masks: 3}, bits: t.bits}, t.min}
+		k := quant(intKernel{kernel: kernel{File: f, vecs: 8, maxRows: 1}, masks: 3})
 		k.unpack("unpack" + t.name + "NEON")
 	}
 	for _, min := range []bool{false, true} {
-		k := blockQuant{kQuant{intKernel: intKernel{kernel: kernel{File: f}, xBlock: q8X}, bits: 8, wide: true}, min}
+		k := blockQuant{kQuant{intKernel: intKernel{kernel: kernel{File: f}, xBlock: q8X}, bits: 8, wide: true}, min, false}
 		k.describe(len(shapes)-1, map[bool]string{false: "WideQ8", true: "WideMin"}[min], ", unpacked,")
 		k.generate()
 	}
@@ -141,7 +157,7 @@ func (k *blockQuant) generate() {
 // begins starts the sums of a block: without a minimum, from what is taken off the elements.
 func (k *blockQuant) begins(r int) {
 	for row := range r {
-		start := k.bits < 8 && !k.min
+		start := k.bits < 8 && !k.min && k.values == nil
 		if start {
 			k.I("MOVW %d(%s), %s", q8Start, x(row), tmp)
 			k.I("ASR $%d, %s, %s", 8-k.bits, tmp, tmp)
@@ -161,7 +177,21 @@ func (k *blockQuant) loadScales(which, v, a, b int) {
 	if k.wide {
 		k.load(w, which*accRow-k.before()+v*16, a, b)
 	} else {
-		k.halves(which*64, v, a, b)
+		k.scaleBits(which*64, v, a, b)
+	}
+}
+
+// scaleBits loads the scales or minimums at off of the v-th vector of outputs, and of the next, as f32.
+func (k *blockQuant) scaleBits(off, v, a, b int) {
+	if !k.bfloat {
+		k.halves(off, v, a, b)
+		return
+	}
+	k.I("FMOVQ %d(%s), F%d", off+v*8, heads, a)
+	k.I("VUXTL2 V%d.H8, V%d.S4", a, b)
+	k.I("VUXTL V%d.H4, V%d.S4", a, a)
+	for _, e := range []int{a, b} {
+		k.I("VSHL $16, V%d.S4, V%d.S4", e, e)
 	}
 }
 
@@ -201,13 +231,13 @@ func (k *blockQuant) unpack(name string) {
 	k.I("MOVD src+8(FP), %s", heads)
 	k.I("MOVD n+16(FP), %s", steps)
 	k.setMasks()
-	if k.bits < 8 {
+	if k.bits < 8 && k.values == nil {
 		k.setMask(2, 1<<(k.bits-1))
 	}
 	k.Label("block")
 	for at := 0; at < k.before(); at += 64 {
 		for v := 0; v < k.vecs; v += 2 {
-			k.halves(at, v, v, v+1)
+			k.scaleBits(at, v, v, v+1)
 			k.store(dst, 2*at+v*16, v, v+1)
 		}
 	}
@@ -217,7 +247,7 @@ func (k *blockQuant) unpack(name string) {
 		for v := 0; v < k.vecs; v += 2 {
 			a := v % 4 * 2
 			k.elements(turn, v, a, a+1, a+2)
-			if k.bits < 8 && !k.min {
+			if k.bits < 8 && !k.min && k.values == nil {
 				k.I("VSUB V%d.B16, V%d.B16, V%d.B16", k.mask(2), a, a)
 				k.I("VSUB V%d.B16, V%d.B16, V%d.B16", k.mask(2), a+1, a+1)
 			}

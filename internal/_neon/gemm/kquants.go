@@ -14,8 +14,9 @@ const (
 // kQuant is a kernel of one of them.
 type kQuant struct {
 	intKernel
-	bits int
-	wide bool // unpacked: a block is [2][Panel]f32, what sums and minimums or the halves' sums are scaled by, and [8][Panel][4]u8
+	bits   int
+	values *[16]int8 // what elements stand for; nil: themselves
+	wide   bool      // unpacked: a block is [2][Panel]f32, what sums and minimums or the halves' sums are scaled by, and [8][Panel][4]u8
 }
 
 // head is the bytes of a step's d and dmin, high those of a block's bits above the low four.
@@ -42,7 +43,7 @@ func kKernels(f *asm.File) {
 			if t.wide && shapes[i].suffix != "" { // of many rows alone
 				continue
 			}
-			k := kQuant{intKernel{kernel: kernel{File: f}, xBlock: kX, masks: 2}, t.bits, t.wide}
+			k := kQuant{intKernel: intKernel{kernel: kernel{File: f}, xBlock: kX, masks: 2}, bits: t.bits, wide: t.wide}
 			k.describe(i, t.name, t.how)
 			if t.wide {
 				k.masks = 0
@@ -65,6 +66,16 @@ func (k *kQuant) setMasks() {
 		k.setMask(1, 0x10)
 	case 6:
 		k.setMask(1, 0x30)
+	}
+	if v := k.values; v != nil {
+		for half := range 2 {
+			word := uint64(0)
+			for i, b := range v[8*half:][:8] {
+				word |= uint64(uint8(b)) << (8 * i)
+			}
+			k.I("MOVD $%#x, %s", word, tmp)
+			k.I("VMOV %s, V%d.D[%d]", tmp, k.mask(1), half)
+		}
 	}
 }
 
@@ -178,6 +189,9 @@ func (k *kQuant) elements(turn, v, a, b, t int) {
 			k.I("VAND V%d.B16, V%d.B16, V%d.B16", k.mask(0), e, e)
 		} else {
 			k.I("VUSHR $4, V%d.B16, V%d.B16", e, e)
+		}
+		if k.values != nil {
+			k.I("VTBL V%d.B16, [V%d.B16], V%d.B16", e, k.mask(1), e)
 		}
 		if k.bits == 4 {
 			continue

@@ -21,18 +21,35 @@ const (
 // blockQuant is a kernel of one of them.
 type blockQuant struct {
 	kQuant
-	typ string
-	min bool // there is a minimum
+	typ        string
+	min        bool // there is a minimum
+	bfloat     bool // the scales are bf16
+	offsetBits int  // without a minimum, elements are weights and half of what so many bits hold; 0: k.bits
 }
 
+// The values that elements stand for (package num).
+var (
+	iq4   = [16]int8{-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113}
+	mxfp4 = [16]int8{0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12}
+)
+
 func blockQuants(low, fifth, ones Mem) {
+	tables := map[string]Mem{"IQ4NL": valueTable("unsignedIQ4", iq4, 128), "MXFP4": valueTable("unsignedMXFP4", mxfp4, 16)}
 	for _, t := range []blockQuant{
 		{typ: "Q8", kQuant: kQuant{bits: 8}},
 		{typ: "Q40", kQuant: kQuant{bits: 4}}, {typ: "Q41", kQuant: kQuant{bits: 4}, min: true},
 		{typ: "Q50", kQuant: kQuant{bits: 5}}, {typ: "Q51", kQuant: kQuant{bits: 5}, min: true},
+		{typ: "IQ4NL", kQuant: kQuant{bits: 4, table: true}, offsetBits: 8},
+		{typ: "MXFP4", kQuant: kQuant{bits: 4, table: true}, offsetBits: 5, bfloat: true},
 	} {
 		if t.before, t.wide = 64, t.bits == 8; t.min {
 			t.before = 128
+		}
+		fifth := fifth
+		if t.table {
+			fifth = tables[t.typ]
+		} else {
+			t.offsetBits = t.bits
 		}
 		t.xStep, t.wStep = q8X, t.block()
 
@@ -46,12 +63,12 @@ func blockQuants(low, fifth, ones Mem) {
 		k.maxRows, k.vnni = vnniRows, true
 		k.avx2(low, fifth, ones)
 
-		switch k = t; k.bits { // as many turns as fit: see kQuants
+		switch k = t; k.offsetBits { // as many turns as fit: see kQuants
 		case 4:
 			k.maxRows, k.spread = 3, 8
 		case 5:
 			k.maxRows, k.spread = 2, 4
-		default:
+		default: // q8.go
 			continue
 		}
 		k.describe("AVX2", "half a")
@@ -65,7 +82,7 @@ func blockQuants(low, fifth, ones Mem) {
 func (k *blockQuant) describe(level, part string) {
 	k.name = "mul" + k.typ + level
 	k.doc = fmt.Sprintf("%s multiplies %s %s panel by blocks of int8.", k.name, part, map[string]string{
-		"Q8": "Q8_0", "Q40": "Q4_0", "Q41": "Q4_1", "Q50": "Q5_0", "Q51": "Q5_1"}[k.typ])
+		"Q8": "Q8_0", "Q40": "Q4_0", "Q41": "Q4_1", "Q50": "Q5_0", "Q51": "Q5_1", "IQ4NL": "IQ4_NL", "MXFP4": "MXFP4"}[k.typ])
 }
 
 // prefetches spreads so many over the turns of a block.
@@ -82,8 +99,18 @@ func (k *blockQuant) lines() int { return k.block() / 64 }
 // start loads what the sums of a row begin with.
 func (k *blockQuant) start(row int, to reg.VecPhysical) {
 	VPBROADCASTD(x(row, q8Start), to)
-	if k.bits < 8 {
-		VPSRAD(U8(8-k.bits), to, to)
+	if k.offsetBits < 8 {
+		VPSRAD(U8(8-k.offsetBits), to, to)
+	}
+}
+
+// scale loads scales as f32.
+func (k *blockQuant) scale(at Mem, to reg.VecPhysical) {
+	if k.bfloat {
+		VPMOVZXWD(at, to)
+		VPSLLD(U8(16), to, to)
+	} else {
+		VCVTPH2PS(at, to)
 	}
 }
 
@@ -174,8 +201,8 @@ func (k *blockQuant) body512(r int, name string, low, fifth Op) {
 			VPDPBUSD(b, w1, q8Sum(row, 1))
 		}
 	}
-	VCVTPH2PS(Mem{Base: w}, w0)
-	VCVTPH2PS(Mem{Base: w, Disp: 32}, w1)
+	k.scale(Mem{Base: w}, w0)
+	k.scale(Mem{Base: w, Disp: 32}, w1)
 	for row := range r {
 		d, t := temp(2*row), temp(2*row+1)
 		VBROADCASTSS(x(row, q8Scale), d)
@@ -264,8 +291,8 @@ func (k *blockQuant) avx2(low, fifth, ones Mem) {
 				k.turnAVX2(r, i, low, fifth, ones, sum, wide, w0, w1, b, t)
 			}
 		}
-		VCVTPH2PS(Mem{Base: scales}, w0)
-		VCVTPH2PS(Mem{Base: scales, Disp: 16}, w1)
+		k.scale(Mem{Base: scales}, w0)
+		k.scale(Mem{Base: scales, Disp: 16}, w1)
 		for row := range r {
 			if !k.vnni && !k.min {
 				k.start(row, b)

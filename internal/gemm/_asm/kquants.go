@@ -30,6 +30,7 @@ type kQuant struct {
 	spread int  // AVX2: turns whose sums fit into 16 bits
 	wide   bool // the elements were unpacked to bytes: [8][Panel][4]u8
 	vnni   bool // AVX2 with AVX-VNNI
+	table  bool // the elements are numbers of values in a table, which takes the place of the upper bits' mask
 }
 
 // head is the bytes of a step's d and dmin, high those of a block's bits above the low four.
@@ -97,6 +98,15 @@ func kMask(name string, bits uint32) Mem {
 	m := GLOBL(name, RODATA|NOPTR)
 	for i := range 16 {
 		DATA(i*4, U32(bits))
+	}
+	return m
+}
+
+// valueTable is a table of values for lookUp, more by add.
+func valueTable(name string, values [16]int8, add int) Mem {
+	m := GLOBL(name, RODATA|NOPTR)
+	for i := range 64 {
+		DATA(i, U8(uint8(int(values[i%16])+add)))
 	}
 	return m
 }
@@ -176,11 +186,25 @@ func (k *kQuant) elements(i int, low, upper Op, t reg.VecPhysical, ws ...reg.Vec
 		if k.bits > 4 {
 			k.upper512(i, upper, ws)
 		}
+		if k.table {
+			lookUp(upper, ws)
+		}
 	default:
 		k.lower2(i, low, ws)
 		if k.bits > 4 {
 			k.upper2(i, upper, t, ws)
 		}
+		if k.table {
+			VMOVDQU(upper, t)
+			lookUp(t, ws)
+		}
+	}
+}
+
+// lookUp makes numbers of values the values.
+func lookUp(table Op, ws []reg.VecPhysical) {
+	for _, wv := range ws {
+		VPSHUFB(wv, table, wv)
 	}
 }
 

@@ -8,21 +8,37 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// The Q8_0 kernel without products of unsigned by signed bytes in 32 bits.
-const (
-	q8Scales = 64 // bytes of scales before a packed block's weights
-	q8Block  = q8Scales + 32*32
-)
+// The kernels of Q8_0 and IQ4_NL without products of unsigned by signed bytes in 32 bits.
+const q8Scales = 64 // bytes of scales before a packed block's weights
 
-// q8AVX2 takes a quarter of a panel: 8 outputs in a register, 6 rows. VPMADDUBSW multiplies
-// u8 by s8 and adds pairs in 16 bits, saturating, so it is given |w| and x·sign(w): at most
-// 2·128·127, which fits. The sums are then of the signed weights and start from zero.
 func q8AVX2() {
-	k := &kernel{wStep: q8Block, xStep: q8X, name: "mulQ8AVX2", doc: "mulQ8AVX2 multiplies a quarter of a Q8_0 panel by blocks of int8.", maxRows: 6}
 	flip := GLOBL("flip", RODATA|NOPTR)
 	for i := range 8 {
 		DATA(i*4, U32(0x80808080))
 	}
+	signedAVX2("Q8", "Q8_0", 32, func(i int, to, _ reg.VecPhysical) {
+		VMOVUPS(Mem{Base: w, Disp: q8Scales + i*kWords}, to)
+		VPXOR(flip, to, to)
+	})
+	low, table := kMask("nibblesIQ4", 0x0f0f0f0f), valueTable("signedIQ4", iq4, 0)
+	signedAVX2("IQ4NL", "IQ4_NL", 16, func(i int, to, t reg.VecPhysical) {
+		VMOVUPS(Mem{Base: w, Disp: q8Scales + i%4*kWords}, to)
+		if i >= 4 {
+			VPSRLW(U8(4), to, to)
+		}
+		VPAND(low, to, to)
+		VMOVDQU(table, t)
+		VPSHUFB(to, t, to)
+	})
+}
+
+// signedAVX2 takes a quarter of a panel: 8 outputs in a register, 6 rows. VPMADDUBSW multiplies
+// u8 by s8 and adds pairs in 16 bits, saturating, so it is given |w| and x·sign(w): at most
+// 2·128·127, which fits. The sums are then of the signed weights, which elements loads four of each output, and start from zero.
+// A packed block has so many bytes for an output.
+func signedAVX2(name, typ string, bytes int, elements func(i int, to, t reg.VecPhysical)) {
+	k := &kernel{wStep: q8Scales + 32*bytes, xStep: q8X, name: "mul" + name + "AVX2", maxRows: 6}
+	k.doc = fmt.Sprintf("%s multiplies a quarter of a %s panel by blocks of int8.", k.name, typ)
 	ones := Y(12)
 	scales := dense
 	k.setup = func() {
@@ -55,11 +71,10 @@ func q8AVX2() {
 			k.zero(sum(row))
 		}
 		for i := range 8 {
-			if i%2 == 0 {
+			if i%(kTurns*8/bytes) == 0 {
 				prefetch(1)
 			}
-			VMOVUPS(Mem{Base: w, Disp: q8Scales + i*128}, sign)
-			VPXOR(flip, sign, sign)
+			elements(i, sign, abs)
 			VPABSB(sign, abs)
 			for row := range r {
 				VPBROADCASTD(x(row, i*4), b)
@@ -77,7 +92,7 @@ func q8AVX2() {
 			VFMADD231PS(b, sum(row), whole(row))
 		}
 		k.advance(r, 1)
-		ADDQ(imm(q8Block), scales)
+		ADDQ(imm(k.wStep), scales)
 		DECQ(n)
 		JNZ(LabelRef(lab("block")))
 
