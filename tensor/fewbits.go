@@ -3,7 +3,6 @@ package tensor
 import (
 	"encoding/binary"
 	"math"
-	"sort"
 
 	"github.com/grovellm/grove/internal/num"
 )
@@ -104,10 +103,22 @@ func encodeIQ4NL(src []float32, dst []byte) (bad int) {
 	return -1
 }
 
+// iq4Codes are the numbers of the integers nearest to x, by the integer part of 2x + 256: twice a middle between
+// two neighbours is an integer.
+var iq4Codes = func() (codes [512]byte) {
+	for i := range codes {
+		n := 0
+		for n < len(num.IQ4)-1 && i-256 >= int(num.IQ4[n])+int(num.IQ4[n+1]) {
+			n++
+		}
+		codes[i] = byte(n)
+	}
+	return codes
+}()
+
 // nearestIQ4 is the number of the integer nearest to x.
 func nearestIQ4(x float64) byte {
-	n := sort.Search(len(num.IQ4)-1, func(i int) bool { return 2*x < float64(num.IQ4[i])+float64(num.IQ4[i+1]) })
-	return byte(n)
+	return iq4Codes[int(min(max(2*x+256, 0), 511))]
 }
 
 // IQ4_XS: d (half), 8 scales of 6 bits, their high bits first, nibbles of 32 elements each as Q4_0.
