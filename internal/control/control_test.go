@@ -2,6 +2,7 @@ package control
 
 import (
 	"math"
+	"math/rand/v2"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -73,6 +74,48 @@ func TestCurveFollowsTheMachine(t *testing.T) {
 	for n := 1; n <= 16; n++ {
 		if v, want := c.at(n), 2*float64(10+n); math.Abs(v-want) > 1e-9 {
 			t.Errorf("at %d it is %g, want %g", n, v, want)
+		}
+	}
+}
+
+// A machine that becomes slower and faster, at once or step by step, leaves no trace in what counts
+// cost over each other: a count that was not measured for hundreds of passes is still in proportion
+// to those that were.
+func TestSpeedLeavesNoTrace(t *testing.T) {
+	const often, seldom = 9, 16
+	for _, passes := range []int{1, 4, 10, 25} { // that a change of the machine takes
+		for seed := range uint64(20) {
+			r := rand.New(rand.NewPCG(seed, 0))
+			c := newCostCurve(rowAxis)
+			shape := func(n int) float64 { return math.Hypot(1, .1*float64(n)) }
+			slow, goal := 1.0, 1.0 // the machine's state, and the one that it changes to
+			measure := func(n int) {
+				if r.IntN(90) == 0 {
+					goal = .75 + .7*r.Float64()
+				}
+				slow *= math.Pow(goal/slow, 1/float64(passes))
+				v := slow * shape(n) * math.Exp(.03*math.Abs(r.NormFloat64()))
+				if r.IntN(40) == 0 { // an accident
+					v *= 1 + r.Float64()
+				}
+				c.observe(n, v)
+			}
+			for range 4 {
+				for _, n := range []int{1, 4, often, seldom} {
+					measure(n)
+				}
+			}
+			for i := range 400 {
+				if i%17 == 0 {
+					measure(1)
+				} else {
+					measure(often)
+				}
+				if e := c.at(seldom) / c.at(often) / shape(seldom) * shape(often); e > 1.2 || e < 1/1.2 {
+					t.Fatalf("changes of %d passes, seed %d: after %d passes %d rows over %d are %.2f times what they are",
+						passes, seed, i, seldom, often, e)
+				}
+			}
 		}
 	}
 }

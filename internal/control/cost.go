@@ -11,10 +11,15 @@ import (
 // or of drafting by the levels drafted.
 //
 // Times are noisy, and mostly in one direction: something else runs, and a pass takes longer. So
-// each knot of the curve keeps its last few times and counts by their lower median, and a count
-// never costs more than a larger count does. Between measured knots the curve has the shape of the
-// axis: it is straight, but where a target has experts, of which more rows read more. Before
-// anything is known of a count, its cost follows from the counts that are known: see fit.
+// each knot of the curve keeps its last times and counts by their lower median, and a count never
+// costs more than a larger count does. Between measured knots the curve has the shape of the axis:
+// it is straight, but where a target has experts, of which more rows read more. Before anything is
+// known of a count, its cost follows from the counts that are known: see fit.
+//
+// Machines become slower and faster too, for seconds or minutes. So times are kept as they would be
+// at one speed, and the speed follows the last measurements, of whatever counts. A knot's memory is
+// longer than the speed's. So a change of the machine moves the speed, and not the knots that
+// happen to be measured at the time, which would look cheaper or dearer than the others ever after.
 type costCurve struct {
 	axis   *axis
 	times  []recent // by knot
@@ -25,10 +30,10 @@ type costCurve struct {
 	seen   uint32       // measurements so far
 	speed  float64      // seconds now for each second when the times were measured
 
-	ratios     [majority]float64 // the last measured times over the known ones
-	ratioCount int
-	waiting    int // measurements that value does not include yet
-	known      bool
+	ratios  [speedTimes]float64 // the last measured times over the predicted ones
+	rated   int                 // such times ever
+	waiting int                 // measurements that value does not include yet
+	known   bool
 }
 
 // axis says where a curve has knots, and its shape before it is measured.
@@ -61,43 +66,43 @@ var rowAxis = func() *axis {
 // each, and once more for the text since the last tree.
 var levelAxis = &axis{append(steps(nil, 0, 12, 1), 12, 16, 24, 32, 48, 64, 128), 1, 0}
 
-// recent is the last few times of a knot.
+// recent is the last times of something.
 type recent struct {
-	t    [recentTimes]float64
-	n    int    // times ever
-	when uint32 // the curve's count of measurements at the last
+	t      [recentTimes]float64
+	n      int    // times ever
+	when   uint32 // the curve's count of measurements at the last
+	middle float64
 }
 
 func (r *recent) add(t float64) {
 	r.t[r.n%len(r.t)] = t
 	r.n++
+	last, n := r.t, min(r.n, len(r.t))
+	slices.Sort(last[:n])
+	r.middle = last[(n-1)/2]
 }
-
-func (r *recent) len() int { return min(r.n, len(r.t)) }
 
 // median is the lower one; 0 without a time.
-func (r *recent) median() float64 {
-	t, n := r.t, r.len()
-	slices.Sort(t[:n])
-	return t[max(n-1, 0)/2]
-}
+func (r *recent) median() float64 { return r.middle }
 
 const (
 	// A knot's times count for freshFor measurements of the curve.
 	freshFor = 2 * lastRefresh
 
-	recentTimes = 5 // kept of a knot
-	majority    = recentTimes/2 + 1
+	recentTimes = 15 // kept of a knot
+	majority    = 3  // measurements that make a time certain
 
 	// The first time of a knot counts for at most outlier times what the curve had there: it may be
 	// an accident.
 	outlier = 1.5
 
-	// The speed is adjusted when the last measurements, a majority of those kept, all differ by the
-	// factor change, in one direction, and by mostChange at most: a few accidents in a row do
-	// happen.
-	change     = 1.1
+	// The speed follows the median of so many measurements, the last of all counts: one accident
+	// does not move it, and two that are outliers do not. At a time it changes by the factor
+	// mostChange at most.
+	speedTimes = 3
 	mostChange = 2
+
+	change = 1.1 // of the time of a plain pass: more is a change of the machine
 )
 
 func newCostCurve(a *axis) costCurve {
@@ -158,7 +163,7 @@ func (c *costCurve) observe(n int, t float64) {
 	}
 	r := &c.times[c.nearest(n)]
 	switch was := c.speed * r.median(); {
-	case r.len() >= majority && was > 0:
+	case r.n >= majority && was > 0:
 		c.adjustSpeed(t / was)
 	case c.known && r.n == 0:
 		t = min(t, outlier*c.at(n))
@@ -172,21 +177,25 @@ func (c *costCurve) observe(n int, t float64) {
 	c.known = true
 }
 
-// adjustSpeed takes a measured time over the time that was known. When the last few agree that the
-// machine has become slower or faster, all times change with it, measured now or not.
+// adjustSpeed takes a measured time over the predicted one.
 func (c *costCurve) adjustSpeed(ratio float64) {
-	c.ratios[c.ratioCount%majority] = ratio
-	if c.ratioCount++; c.ratioCount < majority {
+	c.ratios[c.rated%speedTimes] = ratio
+	if c.rated++; c.rated < speedTimes {
 		return
 	}
-	by := slices.Min(c.ratios[:])
-	if most := slices.Max(c.ratios[:]); most < 1/change {
-		by = most
-	} else if by < change {
-		return
+	last := c.ratios
+	slices.Sort(last[:])
+	by := last[1]
+	if by > outlier {
+		by = last[0]
+	} else if by < 1/outlier {
+		by = last[2]
 	}
-	c.speed *= max(min(by, mostChange), 1./mostChange)
-	c.ratioCount = 0
+	by = max(min(by, mostChange), 1./mostChange)
+	c.speed *= by
+	for i := range c.ratios {
+		c.ratios[i] /= by
+	}
 	c.waiting++
 }
 
