@@ -183,8 +183,8 @@ func (j *linearJob) span(t int) (from, to int) {
 		from = j.store.place(t/j.rowParts) * size
 		return from, from + size
 	case j.inner.units > 0:
-		from = t / j.rowParts * innerPanels
-		return from, min(from+innerPanels, j.projs[0].Linear.W.Panels())
+		from = t / j.rowParts * j.inner.panels
+		return from, min(from+j.inner.panels, j.projs[0].Linear.W.Panels())
 	}
 	return t * j.chunk, min((t+1)*j.chunk, j.panels)
 }

@@ -14,6 +14,12 @@ func (m Mat) Row(i int) []float32 {
 	return m.Data[o : o+m.Cols : o+m.Cols]
 }
 
+// flat returns the rows of m, and what lies between them, as one row.
+func (m Mat) flat() Mat {
+	n := m.Rows * m.Stride
+	return Mat{Rows: 1, Cols: n, Stride: n, Data: m.Data[:n:n]}
+}
+
 // Columns returns the view of columns [from, to).
 func (m Mat) Columns(from, to int) Mat {
 	v := Mat{Rows: m.Rows, Cols: to - from, Stride: m.Stride, Data: m.Data[from:]}

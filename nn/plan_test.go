@@ -22,6 +22,9 @@ func randomBlock(t *rapid.T, r *rand.Rand, typ gemm.Type) (b Block, hidden int) 
 	}
 	bias := rapid.Bool().Draw(t, "bias")
 	ffn := 32 * rapid.IntRange(1, 33).Draw(t, "ffn")
+	if rapid.IntRange(0, 5).Draw(t, "wide") == 0 { // tasks of several groups of activations
+		hidden, ffn = 32, 32*rapid.IntRange(128, 400).Draw(t, "wide ffn")
+	}
 	linear := func(out, in int) Linear { return *randomHead(r, typ, out, in, bias) }
 	b = Block{
 		AttnNorm: Norm{Weight: randomRow(r, hidden), Eps: 1e-5}, MLPNorm: Norm{Weight: randomRow(r, hidden), Eps: 1e-5},
