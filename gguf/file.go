@@ -2,6 +2,7 @@ package gguf
 
 import (
 	"errors"
+	"strings"
 
 	"github.com/grovellm/grove/internal/infile"
 	"github.com/grovellm/grove/tensor"
@@ -156,6 +157,17 @@ func (f *File) Tensor(name string) (t tensor.Tensor, ok bool) {
 	return t, true
 }
 
+// decoded names the types that grove reads from GGUF files.
+func decoded() string {
+	var names []string
+	for _, t := range tensor.Decoded() {
+		if t.InGGUF() {
+			names = append(names, t.String())
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
 // Load is Tensor with an error, naming file and tensor, for one that is missing or of a type that cannot be read.
 func (f *File) Load(name string) (tensor.Tensor, error) {
 	field := "tensor " + tensor.Quote(name)
@@ -165,7 +177,7 @@ func (f *File) Load(name string) (tensor.Tensor, error) {
 	}
 	if !t.Type.Decodes() {
 		return t, f.fault(f.Tensors[f.byKey[name]].Part, fail(field,
-			"convert the file to F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q4_K, Q5_K, Q6_K or MXFP4", "is of %v, which grove cannot compute with", t.Type))
+			"convert the file to one of "+decoded(), "is of %v, which grove cannot compute with", t.Type))
 	}
 	return t, nil
 }

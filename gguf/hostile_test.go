@@ -193,6 +193,9 @@ func TestUnknownType(t *testing.T) {
 	if _, err := f.Load("y"); err != nil {
 		t.Error(err)
 	}
+	if _, err := f.Load("z"); err == nil || !strings.Contains(err.Error(), "IQ4_NL") || strings.Contains(err.Error(), "F8_") {
+		t.Errorf("the remedy names the types that grove reads: %v", err)
+	}
 	for name, want := range map[string]string{"x": `tensor "x": is of type 99`, "z": `tensor "z": is of NVFP4`, "none": `tensor "none": is not in the file`} {
 		if _, err := f.Load(name); err == nil || !strings.HasPrefix(err.Error(), "gguf: "+path+": "+want) {
 			t.Errorf("%s: %v", name, err)

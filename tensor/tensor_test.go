@@ -38,6 +38,9 @@ func TestTypes(t *testing.T) {
 		if _, err := typ.Size(-n); err == nil {
 			t.Errorf("%v has a negative size", typ)
 		}
+		if typ.Decodes() != slices.Contains(Decoded(), typ) {
+			t.Errorf("%v: Decodes is %v, and the list of types is %v", typ, typ.Decodes(), Decoded())
+		}
 		if typ.Decodes() != (Dequantize(typ, nil, nil) == nil) {
 			t.Errorf("%v: Decodes is %v, Dequantize says otherwise", typ, typ.Decodes())
 		}

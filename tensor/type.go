@@ -3,6 +3,7 @@ package tensor
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 )
 
@@ -119,6 +120,18 @@ func (t Type) Known() bool { _, ok := layouts[t]; return ok }
 
 // Decodes reports whether Dequantize reads the type.
 func (t Type) Decodes() bool { return layouts[t].decodes }
+
+// Decoded lists the types that Dequantize reads, in the order of their numbers.
+func Decoded() []Type {
+	var list []Type
+	for t, l := range layouts {
+		if l.decodes {
+			list = append(list, t)
+		}
+	}
+	slices.Sort(list)
+	return list
+}
 
 // InGGUF reports whether a GGUF file may hold the type.
 func (t Type) InGGUF() bool { return t < 1<<16 && t.Known() }
