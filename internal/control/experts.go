@@ -16,38 +16,43 @@ type Experts struct {
 }
 
 // expertUnion is how many experts the rows of a pass choose together. Some experts are chosen more
-// often than others: the chance that a row chooses one has a beta distribution over the experts,
-// with mean f = Used/Count. Then the chance that none of n rows chooses an expert is
+// often than others. The chance that none of n rows chooses an expert of popularity w is exp(−n·t·w),
+// and t is such that one row chooses f = Used/Count of the experts. The popularity has an inverse
+// Gaussian distribution with mean 1 and variance s. Then the share of experts that none of n rows
+// chooses is
 //
-//	∏ ((1 − f)(1 − ρ) + i·ρ) / ((1 − ρ) + i·ρ),  i = 0 … n − 1
+//	exp((1 − √(1 + 2·n·t·s))/s),  t = h + s·h²/2,  h = −ln(1 − f)
 //
-// where ρ is the correlation of two rows' choices (the beta-binomial distribution's). It is 0 where
-// rows choose independently, as is assumed at first, and 1 where all choose the same. It is learned
-// from passes.
+// It is (1 − f)^n for s = 0, where rows choose independently, and (1 − f)^√n for s = ∞. Rows that
+// choose still more alike leave (1 − f)^(n^a), 0 ≤ a < 1/2.
 type expertUnion struct {
 	Experts
-	correlation float64
-	seen        int
+	// alike says how alike rows choose: s/(1 + s)/2 while s is finite, and 1 − a beyond. It is 0 at first,
+	// where rows choose independently, and 1 where all rows choose the same. It is learned from passes.
+	alike float64
+	seen  int
 }
 
 // nearlyAll is a share of all experts that says little of how alike rows choose.
 const nearlyAll = 0.98
 
-// unread is the share of experts that none of n rows chooses: the product above by gamma functions.
-func (u *expertUnion) unread(n int, correlation float64) float64 {
-	f := float64(u.Used) / float64(u.Count)
-	if correlation < 1e-4 {
-		return math.Pow(1-f, float64(n))
+// unread is the share of experts that none of n rows chooses.
+func (u *expertUnion) unread(n int, alike float64) float64 {
+	if u.Used >= u.Count {
+		return 0
 	}
-	gamma := func(x float64) float64 { v, _ := math.Lgamma(x); return v }
-	all := (1 - correlation) / correlation
-	others := (1 - f) * all
-	return math.Exp(gamma(others+float64(n)) - gamma(others) + gamma(all) - gamma(all+float64(n)))
+	rows, h := float64(n), -math.Log1p(-float64(u.Used)/float64(u.Count))
+	if alike >= 0.5 {
+		return math.Exp(-h * math.Pow(rows, 1-alike))
+	}
+	s := 2 * alike / (1 - 2*alike)
+	x := rows * h * (2 + h*s) // 2·n·t
+	return math.Exp(-x / (1 + math.Sqrt(1+s*x)))
 }
 
 // distinct is the experts that a pass of n rows is expected to read, of all layers.
 func (u *expertUnion) distinct(n int) float64 {
-	return float64(u.Layers*u.Count) * (1 - u.unread(n, u.correlation))
+	return float64(u.Layers*u.Count) * (1 - u.unread(n, u.alike))
 }
 
 // bytes is the weights that a pass of n rows is expected to read.
@@ -59,7 +64,7 @@ func (u *expertUnion) observe(n, read int) {
 	if n < 2 || u.Used >= u.Count || !(share > 0 && share < nearlyAll) {
 		return
 	}
-	low, high := 0.0, 1.0 // more correlated rows leave more unread
+	low, high := 0.0, 1.0 // rows that choose more alike leave more unread
 	for high-low > 1e-4 {
 		if middle := (low + high) / 2; u.unread(n, middle) < 1-share {
 			low = middle
@@ -68,7 +73,7 @@ func (u *expertUnion) observe(n, read int) {
 		}
 	}
 	u.seen++
-	u.correlation += (low - u.correlation) / float64(min(u.seen, calibrate.Memory))
+	u.alike += (low - u.alike) / float64(min(u.seen, calibrate.Memory))
 }
 
 // PassTimes predicts the time of a pass by its rows from times of other passes, as a Controller

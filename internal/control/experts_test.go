@@ -43,7 +43,7 @@ func TestUnionRises(t *testing.T) {
 func TestUnionIsLearned(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		x := Experts{Layers: 10, Count: 128, Used: 8}
-		truth := &expertUnion{Experts: x, correlation: rapid.Float64Range(0, 0.9).Draw(t, "correlation")}
+		truth := &expertUnion{Experts: x, alike: rapid.Float64Range(0, 0.9).Draw(t, "alike")}
 		u := &expertUnion{Experts: x}
 		for range 40 {
 			n := rapid.IntRange(1, 32).Draw(t, "rows")
@@ -111,7 +111,7 @@ func TestUnionOfPopularExperts(t *testing.T) {
 // curve that knows no experts is off by far.
 func TestTimesFollowExperts(t *testing.T) {
 	x := Experts{Layers: 48, Count: 128, Used: 8, Bytes: 3 << 20, Dense: 1 << 30}
-	truth := &expertUnion{Experts: x, correlation: 0.05}
+	truth := &expertUnion{Experts: x, alike: 0.3}
 	seconds := func(n int) float64 { return math.Hypot(truth.bytes(n)/20e9, 0.004*float64(n)) }
 	with, without := newCostCurve(rowAxis), newCostCurve(rowAxis)
 	with.union = &expertUnion{Experts: x}
