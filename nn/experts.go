@@ -40,10 +40,10 @@ func (e *Exec) experts(b *Block, x Mat, out Proj, m *BlockBuffers) {
 	r.group()
 	e.expertsRead += len(r.groups)
 
-	pairs, width := len(r.rows), h.MLPs[0].Up.W.Out()
+	pairs, width := len(r.place), h.MLPs[0].Up.W.Out()
 	gate, up := e.Mat(&m.gate, pairs, width), e.Mat(&m.up, pairs, width)
 	results := e.Mat(&m.results, pairs, x.Cols)
-	e.expertProducts(r, Source{X: x, Norm: norm, At: r.rows},
+	e.expertProducts(r, Source{X: x, Norm: norm, Copies: r.place},
 		expertProj{func(m *MLP) *Linear { return m.Gate }, gate}, expertProj{func(m *MLP) *Linear { return &m.Up }, up})
 	e.expertProducts(r, Source{X: gate, Act: h.MLPs[0].gated(), Up: up},
 		expertProj{func(m *MLP) *Linear { return &m.Down }, results})
@@ -71,7 +71,6 @@ type routing struct {
 	chosen  []int32   // rows × Used, the best first
 	weights []float32 // of those
 	place   []int32   // of those, the number of the pair
-	rows    []int32   // of each pair
 	groups  []expertGroup
 	starts  []int32
 }
@@ -83,8 +82,7 @@ func (r *routing) reset(of *Experts, scores Mat) {
 	n := scores.Rows * of.Used
 	r.of, r.scores = of, scores
 	r.chosen, r.weights = grow(r.chosen, n), grow(r.weights, n)
-	r.place, r.rows = grow(r.place, n), grow(r.rows, n)
-	r.starts = grow(r.starts, len(of.MLPs)+1)
+	r.place, r.starts = grow(r.place, n), grow(r.starts, len(of.MLPs)+1)
 }
 
 // chooseJob chooses the experts of a row and their weights.
@@ -106,7 +104,6 @@ func (r *chooseJob) Do(_, i int) {
 
 // group sorts the pairs by expert.
 func (r *routing) group() {
-	k := r.of.Used
 	clear(r.starts)
 	for _, expert := range r.chosen {
 		r.starts[expert+1]++
@@ -120,9 +117,8 @@ func (r *routing) group() {
 		r.starts[expert+1] += int32(from)
 	}
 	for i, expert := range r.chosen {
-		at := r.starts[expert]
+		r.place[i] = r.starts[expert]
 		r.starts[expert]++
-		r.place[i], r.rows[at] = at, int32(i/k)
 	}
 }
 
@@ -146,7 +142,7 @@ func (e *Exec) expertProducts(r *routing, src Source, projs ...expertProj) {
 			size += w.Bytes()
 		}
 	}
-	chunk := taskPanels(panels, size, len(r.rows)/len(r.groups), e.Threads())
+	chunk := taskPanels(panels, size, len(r.place)/len(r.groups), e.Threads())
 	for _, g := range r.groups {
 		for _, p := range projs {
 			l := p.of(&r.of.MLPs[g.expert])

@@ -21,10 +21,14 @@ const (
 // through Act. It is made row by row on the way into the product and never stored.
 type Source struct {
 	X    Mat
-	At   []int32 // the rows of X that are wanted, perhaps some several times; nil: all. Not under a tape
+	At   []int32 // the rows of X that are wanted; nil: all. Not under a tape
 	Norm *Norm
 	Act  Activation
 	Up   Mat // for SiLUMul, GELUMul and ClampedMul
+
+	// Copies are the rows that each row of X becomes, as many of each: k of row 0, then k of row 1. Nil: row i becomes row i. Not under
+	// a tape, nor with At.
+	Copies []int32
 
 	// With is a second matrix whose columns follow X's, normalised by a norm of its own when WithNorm is set. There is no Act then.
 	With     Mat
@@ -33,10 +37,24 @@ type Source struct {
 
 // rows is the number of rows.
 func (s *Source) rows() int {
+	if s.Copies != nil {
+		return len(s.Copies)
+	}
+	return s.made()
+}
+
+// made is the number of rows that are made, copies not counted.
+func (s *Source) made() int {
 	if s.At != nil {
 		return len(s.At)
 	}
 	return s.X.Rows
+}
+
+// copies are the rows that row i becomes, where there are Copies.
+func (s *Source) copies(i int) []int32 {
+	k := len(s.Copies) / s.X.Rows
+	return s.Copies[i*k : (i+1)*k]
 }
 
 // cols is the width of a row as it enters the product.
@@ -147,6 +165,17 @@ func (in *inputs) set(uses *[inputTypes]bool, i int, x []float32) {
 	}
 }
 
+// copy makes rows the first of them, which is set.
+func (in *inputs) copy(uses *[inputTypes]bool, rows []int32) {
+	for t, used := range uses {
+		for _, i := range rows[1:] {
+			if used {
+				in[t].CopyRow(int(i), int(rows[0]))
+			}
+		}
+	}
+}
+
 type intakeRows struct {
 	inputs inputs
 	made   uint32 // the source they are of
@@ -168,7 +197,7 @@ func (n *intake) enter(e *Exec, src Source, uses [inputTypes]bool, keep *linearR
 		return
 	}
 	n.rows.reset(n)
-	e.perRow(rows, cols, n, false)
+	e.perRow(src.made(), cols, n, false)
 }
 
 // await plans that the rows are made part by part, by the phase planned next; src has only the shape of X.
@@ -214,7 +243,7 @@ func (r *intakeRows) reset(n *intake) { r.inputs.reset(&n.uses, n.src.rows(), n.
 
 func (r *intakeRows) make(n *intake, worker int) {
 	r.reset(n)
-	for i := range n.src.rows() {
+	for i := range n.src.made() {
 		r.set(n, worker, i)
 	}
 }
@@ -224,5 +253,11 @@ func (r *intakeRows) set(n *intake, worker, i int) {
 	if n.keep != nil {
 		n.keep.keepRow(i, x)
 	}
-	r.inputs.set(&n.uses, i, x)
+	if n.src.Copies == nil {
+		r.inputs.set(&n.uses, i, x)
+		return
+	}
+	rows := n.src.copies(i)
+	r.inputs.set(&n.uses, int(rows[0]), x)
+	r.inputs.copy(&n.uses, rows)
 }

@@ -70,6 +70,11 @@ func (x *Input) SetRow(i int, v []float32) {
 	x.set(x.buf[i*x.stride:][:x.stride], v)
 }
 
+// CopyRow makes row `to` what row `from` is.
+func (x *Input) CopyRow(to, from int) {
+	copy(x.buf[to*x.stride:][:x.stride], x.buf[from*x.stride:])
+}
+
 // SetPart is SetRow of the elements from at on, a multiple of Group, as many as v has: a multiple of it too, or up to the row's end.
 func (x *Input) SetPart(i, at int, v []float32) {
 	if end := at + len(v); i < 0 || i >= x.n || at < 0 || end > x.in || at%Group != 0 || end%Group != 0 && end != x.in {
