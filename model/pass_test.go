@@ -23,7 +23,12 @@ func open(t testing.TB, shape string, typ tensor.Type, o model.Options) *model.M
 	if err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join(t.TempDir(), shape+".gguf")
+	return openShape(t, s, typ, o)
+}
+
+func openShape(t testing.TB, s synth.Shape, typ tensor.Type, o model.Options) *model.Model {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), s.Name+".gguf")
 	if err := synth.Write(context.Background(), path, s, synth.Options{Type: typ, Seed: 7}); err != nil {
 		t.Fatal(err)
 	}

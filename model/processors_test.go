@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/grovellm/grove/internal/cpu"
+	"github.com/grovellm/grove/internal/synth"
 	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/nn"
 	"github.com/grovellm/grove/tensor"
@@ -30,9 +31,6 @@ var logitSums = map[string]uint64{
 	"tiny-qwen3 Q5_1":             0x7ae605694fbe6993,
 	"tiny-gptneox BF16":           0x28110408f884f479,
 	"tiny-gptneox-sequential F32": 0x771637692d3a2ebd,
-	"pythia-70m Q4_K":             0xda40aa6ce8c6c1b9,
-	"pythia-70m Q5_K":             0x74ad8f73373d387c,
-	"pythia-70m Q6_K":             0xceaa4e7c63b095e8,
 
 	"tiny-llama2 F16 bf16":             0x7b4ebd589e37001e,
 	"tiny-llama3 F32 bf16":             0xec8a484b230c7cd3,
@@ -47,42 +45,53 @@ var logitSums = map[string]uint64{
 	"tiny-gptneox-sequential F32 bf16": 0x8334a7d01ccde503,
 	"tiny-llama3 Q8_0 q8_0":            0xd2fac13dee968d15,
 	"tiny-qwen3 Q8_0 q8_0":             0x7b9137bbb064f7fd,
+
+	"tiny-llama3 IQ4_NL":      0x23f148fe16e4b68a,
+	"tiny-llama3 IQ4_NL bf16": 0x481a5866c5937262,
+	"tiny-gpt-oss MXFP4":      0xe07b7f04b3bde0a5,
+	"tiny-gpt-oss MXFP4 bf16": 0xe9508c30927de503,
+	"accuracy Q4_K":           0x4728c0be99850fe3,
+	"accuracy Q4_K bf16":      0xca4053288a97c166,
+	"accuracy Q5_K":           0x3753fcdc5791c02f,
+	"accuracy Q5_K bf16":      0x49d0fb4bd61a8799,
+	"accuracy Q6_K":           0x749f34e33da6038d,
+	"accuracy Q6_K bf16":      0x2461b1bd7a2287d3,
 }
 
 func TestEveryProcessorSameLogits(t *testing.T) {
+	of := func(name string) synth.Shape {
+		s, err := synth.Lookup(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
 	for _, c := range []struct {
-		shape string
+		shape synth.Shape
 		typ   tensor.Type
 	}{
-		{"tiny-llama2", tensor.F16}, {"tiny-llama3", tensor.F32}, {"tiny-llama3", tensor.Q8_0}, {"tiny-qwen2", tensor.BF16}, {"tiny-qwen3", tensor.Q8_0},
-		{"tiny-llama3", tensor.Q4_0}, {"tiny-llama3", tensor.Q4_1}, {"tiny-qwen3", tensor.Q5_0}, {"tiny-qwen3", tensor.Q5_1},
-		{"tiny-gptneox", tensor.BF16}, {"tiny-gptneox-sequential", tensor.F32}, {"pythia-70m", tensor.Q4_K}, {"pythia-70m", tensor.Q5_K}, {"pythia-70m", tensor.Q6_K},
+		{of("tiny-llama2"), tensor.F16}, {of("tiny-llama3"), tensor.F32}, {of("tiny-llama3"), tensor.Q8_0}, {of("tiny-qwen2"), tensor.BF16},
+		{of("tiny-qwen3"), tensor.Q8_0}, {of("tiny-llama3"), tensor.Q4_0}, {of("tiny-llama3"), tensor.Q4_1}, {of("tiny-qwen3"), tensor.Q5_0},
+		{of("tiny-qwen3"), tensor.Q5_1}, {of("tiny-gptneox"), tensor.BF16}, {of("tiny-gptneox-sequential"), tensor.F32},
+		{of("tiny-llama3"), tensor.IQ4_NL}, {of("tiny-gpt-oss"), tensor.MXFP4},
+		{accuracyShape, tensor.Q4_K}, {accuracyShape, tensor.Q5_K}, {accuracyShape, tensor.Q6_K}, // rows of whole blocks of 256
 	} {
-		name, levels := c.shape+" "+c.typ.String(), cpu.Levels()
-		if c.shape == "pythia-70m" { // rows of whole blocks of 256 make it large
-			if levels = levels[len(levels)-1:]; testing.Short() {
-				continue
-			}
-		}
 		for _, kv := range []nn.KVType{nn.KVF32, nn.KVBF16, nn.KVQ8} {
 			if kv == nn.KVQ8 && c.typ != tensor.Q8_0 {
 				continue
 			}
-			of := name
+			name := c.shape.Name + " " + c.typ.String()
 			if kv != nn.KVF32 {
-				of += " " + kv.String()
+				name += " " + kv.String()
 			}
-			everyLevelSameLogits(t, of, levels, open(t, c.shape, c.typ, model.Options{Threads: 2, KV: kv}))
-			if c.shape == "pythia-70m" {
-				break
-			}
+			everyLevelSameLogits(t, name, openShape(t, c.shape, c.typ, model.Options{Threads: 2, KV: kv}))
 		}
 	}
 }
 
-func everyLevelSameLogits(t *testing.T, name string, levels []cpu.Level, m *model.Model) {
+func everyLevelSameLogits(t *testing.T, name string, m *model.Model) {
 	ctx := context.Background()
-	for _, level := range levels {
+	for _, level := range cpu.Levels() {
 		func() {
 			defer cpu.Use(level)()
 			h := fnv.New64a()
