@@ -48,15 +48,20 @@ func (d *drafter) Below(t *tree.Tree, node int) []sample.Candidate {
 	list := d.lists[node][:0]
 	if depth < d.most && (at.State > 0 || at.alive != 0) {
 		list = d.continuations(list, at, depth)
-		if s.sampling.Temperature > 0 {
-			couple(list, s.sampling.Seed, len(s.tokens)+depth+1)
-		}
 		for i := range list {
-			list[i].LogProb = float32(math.Log(list[i].Score))
+			c := &list[i]
+			c.Score = math.Log(c.Score)
+			c.LogProb = float32(c.Score)
+			if s.sampling.Temperature > 0 {
+				c.Score += sample.Noise(s.sampling.Seed, len(s.tokens)+depth+1, c.Token)
+			}
 		}
 		slices.SortStableFunc(list, func(a, b sample.Candidate) int {
-			return cmp.Or(cmp.Compare(b.LogProb, a.LogProb), cmp.Compare(a.Token, b.Token))
+			return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.Token, b.Token))
 		})
+		if s.sampling.Temperature > 0 {
+			draft.CoupledChances(list, len(list))
+		}
 	}
 	d.lists[node] = list
 	return list
@@ -75,7 +80,7 @@ func (d *drafter) continuations(list []sample.Candidate, at place, depth int) []
 	s, a, rest := d.s, d.s.text, 1.0
 	predicted := at.next > 0 && at.next < len(s.predicted)
 	if predicted {
-		p := float64(at.next+1) / float64(at.next+2) // so many tokens in a row were as predicted: the rule of succession
+		p := chance(at.next + 1) // so many tokens in a row were as predicted
 		list = append(list, sample.Candidate{Token: s.predicted[at.next], Score: p})
 		rest -= p
 	}
@@ -101,7 +106,7 @@ func (d *drafter) continuations(list []sample.Candidate, at place, depth int) []
 		if newest >= 0 {
 			d.found[newest].Score += recent
 			total += recent
-			p := rest * s.trust.of(int(at.Length), int(a.Count(at.State)))
+			p := rest * chance(int(at.Length))
 			for _, c := range d.found {
 				c.Score *= p / total
 				if known := find(list[:recalled], c.Token); known >= 0 {
@@ -117,6 +122,10 @@ func (d *drafter) continuations(list []sample.Candidate, at place, depth int) []
 	return list
 }
 
+// chance is the probability that a match of a length has the next token among its continuations, by
+// the rule of succession. The controller measures how far it is true.
+func chance(length int) float64 { return float64(length) / float64(length+1) }
+
 // find is where a list has a token; -1: nowhere.
 func find(list []sample.Candidate, token int32) int {
 	return slices.IndexFunc(list, func(c sample.Candidate) bool { return c.Token == token })
@@ -127,18 +136,14 @@ func find(list []sample.Candidate, token int32) int {
 // in the text itself.
 func (d *drafter) recall(list []sample.Candidate, at place, depth int, rest float64) ([]sample.Candidate, float64) {
 	s := d.s
-	if depth == 0 {
-		s.asked = at.alive
-	}
 	var room [16]textstore.Continuation
 	next, length, matches := s.recalled.Next(room[:0], at.alive, depth+1)
 	if matches == 0 {
 		return list, 0
 	}
-	p := rest * s.past.of(length, matches)
+	p := rest * chance(length)
 	if at.State > 0 && at.Length >= int32(d.o.Min) {
-		past, text := s.past.odds(length, matches), s.trust.odds(int(at.Length), int(s.text.Count(at.State)))
-		p *= past / (past + text)
+		p *= float64(length) / float64(length+int(at.Length))
 	}
 	total := float64(matches + recent)
 	from := len(list)
@@ -152,27 +157,4 @@ func (d *drafter) recall(list []sample.Candidate, at place, depth int, rest floa
 		}
 	}
 	return list, p
-}
-
-// couple turns probabilities into those given the noise that will meet the candidates at the
-// position.
-//
-// With noise g the target's token is the one whose −ln p − g is least; so a candidate's e^{−g}/p is
-// its time in a race of exponential variables, and the tokens that are no candidates, of
-// probability r together, come first by then with probability 1 − e^{−r·time}. Among the candidates
-// the fastest would win for sure if p were the target's; as it is a guess, the times compete
-// softly.
-func couple(list []sample.Candidate, seed uint64, position int) {
-	rest, sum := 1.0, 0.0
-	for i := range list {
-		c := &list[i]
-		rest -= c.Score
-		c.Score *= math.Exp(sample.Noise(seed, position, c.Token)) // its speed
-		sum += c.Score * c.Score
-	}
-	rest = max(rest, 0.01)
-	for i := range list {
-		c := &list[i]
-		c.Score = c.Score * c.Score / sum * math.Exp(-rest/c.Score)
-	}
 }

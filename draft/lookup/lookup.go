@@ -83,13 +83,10 @@ type drafter struct {
 type state struct {
 	text     *suffix.Automaton // of the predicted output and the sequence
 	tokens   []int32           // of the sequence
-	trust    trust
 	sampling sample.Params
 
 	memory   draft.Memory
 	recalled textstore.Recalled // of the text and the root of the last tree
-	asked    textstore.Alive    // matches in the past that the root of the last tree was looked up in
-	past     trust              // in what followed in texts of the past
 
 	predicted []int32
 	kept      int // how far the output is predicted's beginning; -1 once it is not
@@ -98,10 +95,10 @@ type state struct {
 func (s *state) Close() { s.text = nil }
 
 func (d *drafter) Begin(o draft.Options) (draft.State, error) {
-	s := &state{text: suffix.New(), trust: newTrust(), past: newTrust(), memory: o.Memory, sampling: o.Ranking(),
+	s := &state{text: suffix.New(), memory: o.Memory, sampling: o.Ranking(),
 		predicted: slices.Clone(o.Predicted)}
 	for _, token := range o.Predicted {
-		s.add(token, d.o)
+		s.text.Extend(token)
 	}
 	if len(o.Predicted) > 0 {
 		s.text.Extend(gap)
@@ -112,13 +109,12 @@ func (d *drafter) Begin(o draft.Options) (draft.State, error) {
 // gap stands between the predicted output and the prompt; no token is like it.
 const gap = -1
 
-func (d *drafter) Commit(rows []draft.Rows) error {
+func (*drafter) Commit(rows []draft.Rows) error {
 	for _, r := range rows {
 		s := r.State.(*state)
-		s.scorePast(r.Tokens, r.Next)
 		s.tokens = append(s.tokens, r.Tokens...)
 		for _, token := range r.Tokens {
-			s.add(token, d.o)
+			s.text.Extend(token)
 			if r.Next < 0 { // the prompt
 				continue
 			}
@@ -132,37 +128,9 @@ func (d *drafter) Commit(rows []draft.Rows) error {
 	return nil
 }
 
-// scorePast scores what texts of the past said would follow the root of the last tree.
-func (s *state) scorePast(tokens []int32, next int32) {
-	var room [16]textstore.Continuation
-	list, length, matches := s.recalled.Next(room[:0], s.asked, 1)
-	if s.asked = 0; matches == 0 || next < 0 {
-		return
-	}
-	if len(tokens) > 1 {
-		next = tokens[1]
-	}
-	s.past.learn(length, matches, slices.ContainsFunc(list, func(c textstore.Continuation) bool { return c.Token == next }))
-}
-
 // foretold reports whether the output is the predicted one so far and goes on with token.
 func (s *state) foretold(token int32) bool {
 	return s.kept >= 0 && s.kept < len(s.predicted) && s.predicted[s.kept] == token
-}
-
-// add puts a token at the end of the text, and scores the matches that could have foretold it.
-func (s *state) add(token int32, o Options) {
-	a := s.text
-	m := a.Link(a.End().State)
-	for level := 0; m > 0 && level < o.Levels && a.Length(m) >= int32(o.Min); level++ {
-		hit := a.Next(m, token) >= 0
-		s.trust.learn(int(a.Length(m)), int(a.Count(m)), hit)
-		if hit {
-			break
-		}
-		m = a.Link(m)
-	}
-	a.Extend(token)
 }
 
 func (d *drafter) Propose(ctx context.Context, requests []draft.Request) ([]draft.Proposal, error) {
