@@ -12,34 +12,25 @@ import (
 	"github.com/grovellm/grove/tree"
 )
 
-// place is what is known at a node of the tree: the longest match, and, while all output is the
-// beginning of the predicted one, the index of the predicted token that comes next (0: it is not).
+// place is what is known at a node of the tree: the longest match, and how far the output is the
+// beginning of the predicted one (-1: it is not).
 type place struct {
 	suffix.Place
-	next  int
+	kept  int
 	alive textstore.Alive // matches in texts of the past
 }
 
 // Below is treebuild.Source's.
 func (d *drafter) Below(t *tree.Tree, node int) []sample.Candidate {
 	s, token, depth := d.s, t.Token[node], int(t.Depth[node])
-	at := place{Place: s.text.End()}
+	at := place{Place: s.text.End(), kept: s.kept}
 	if parent := t.Parent[node]; parent >= 0 {
 		at = d.nodes[parent]
 		at.alive = s.recalled.Follow(at.alive, depth, token)
-		if at.next > 0 && at.next < len(s.predicted) && s.predicted[at.next] == token {
-			at.next++
-		} else {
-			at.next = 0
-		}
-	} else {
-		if s.foretold(token) {
-			at.next = s.kept + 1
-		}
-		if s.memory != nil {
-			at.alive = s.recalled.Find(s.memory, append(s.tokens[max(0, len(s.tokens)-draft.MemoryTokens):], token))
-		}
+	} else if s.memory != nil {
+		at.alive = s.recalled.Find(s.memory, append(s.tokens[max(0, len(s.tokens)-draft.MemoryTokens):], token))
 	}
+	at.kept = s.keep(at.kept, token)
 	at.Place = s.text.Match(at.Place, token)
 	d.nodes = append(d.nodes, at)
 	for len(d.lists) <= node {
@@ -78,10 +69,10 @@ const (
 // match, for continuations not seen yet, and so on (prediction by partial matching).
 func (d *drafter) continuations(list []sample.Candidate, at place, depth int) []sample.Candidate {
 	s, a, rest := d.s, d.s.text, 1.0
-	predicted := at.next > 0 && at.next < len(s.predicted)
+	predicted := at.kept >= 0 && at.kept < len(s.predicted)
 	if predicted {
-		p := chance(at.next + 1) // so many tokens in a row were as predicted
-		list = append(list, sample.Candidate{Token: s.predicted[at.next], Score: p})
+		p := chance(at.kept + 1) // so many tokens in a row were as predicted
+		list = append(list, sample.Candidate{Token: s.predicted[at.kept], Score: p})
 		rest -= p
 	}
 	list, p := d.recall(list, at, depth, rest)

@@ -89,7 +89,7 @@ type state struct {
 	recalled textstore.Recalled // of the text and the root of the last tree
 
 	predicted []int32
-	kept      int // how far the output is predicted's beginning; -1 once it is not
+	kept      int // how far the output is the beginning of it; -1 once it is not
 }
 
 func (s *state) Close() { s.text = nil }
@@ -115,22 +115,20 @@ func (*drafter) Commit(rows []draft.Rows) error {
 		s.tokens = append(s.tokens, r.Tokens...)
 		for _, token := range r.Tokens {
 			s.text.Extend(token)
-			if r.Next < 0 { // the prompt
-				continue
-			}
-			if s.foretold(token) {
-				s.kept++
-			} else {
-				s.kept = -1
+			if r.Next >= 0 { // not the prompt
+				s.kept = s.keep(s.kept, token)
 			}
 		}
 	}
 	return nil
 }
 
-// foretold reports whether the output is the predicted one so far and goes on with token.
-func (s *state) foretold(token int32) bool {
-	return s.kept >= 0 && s.kept < len(s.predicted) && s.predicted[s.kept] == token
+// keep is how far the output is the beginning of the predicted one with token after kept tokens of it.
+func (s *state) keep(kept int, token int32) int {
+	if kept >= 0 && kept < len(s.predicted) && s.predicted[kept] == token {
+		return kept + 1
+	}
+	return -1
 }
 
 func (d *drafter) Propose(ctx context.Context, requests []draft.Request) ([]draft.Proposal, error) {
