@@ -63,6 +63,21 @@ func TestConstrainedText(t *testing.T) {
 	}
 }
 
+// A stop string that is not in a constrained text changes nothing of it, even where the text ends with a beginning of it.
+func TestConstrainedTextWithStops(t *testing.T) {
+	m := open(t, "tiny-llama2", grove.Options{Threads: 1})
+	for i := range 20 {
+		rng := rand.New(rand.NewPCG(uint64(i), 2))
+		r := grove.Request{Regex: `(ab|é|"x"){1,6}}}`, Sampling: grove.Sampling{Temperature: 1, Seed: rng.Uint64()}}
+		want := collect(t, m, "a tale", r)
+		held := string([]rune(want.Text)[len([]rune(want.Text))-1-rng.IntN(3):])
+		r.Stop = []string{held + "!"}
+		if got := collect(t, m, "a tale", r); got.Text != want.Text || got.Finish != grove.FinishStop || got.Stop != "" {
+			t.Errorf("stop %q: %q, ended by %s %q; without it %q", r.Stop[0], got.Text, got.Finish, got.Stop, want.Text)
+		}
+	}
+}
+
 // Reasoning ends after its budget, in every round that drafts across its end, and the output goes on under its schema.
 func TestReasoningBudget(t *testing.T) {
 	m, err := grove.OpenGGUF("embedded", models.Target(), grove.Options{Threads: 2, DraftGGUF: models.Draft(), HeadGGUF: models.Heads()})

@@ -317,7 +317,7 @@ func (g *generation) request() speculate.Request {
 func (g *generation) result(u *engine.Update) *Result {
 	r := &Result{Tokens: g.all, Finish: u.Finish, Stats: *u.Stats}
 	r.Stats.Depths = slices.Clone(r.Stats.Depths)
-	if r.Finish != FinishStop && g.out.flush() {
+	if g.out.stopper.found == "" && g.out.flush() {
 		r.Finish = FinishStop
 	}
 	r.Stop = g.out.stopper.found
