@@ -123,6 +123,8 @@ type job struct {
 	began  time.Time           // when it was submitted
 	start  time.Time           // when it began to run; the last one that did is preempted first
 	number int64               // in the order of Submit
+
+	forgotten bool // it leaves no prefix
 }
 
 // New returns an engine.
@@ -397,10 +399,15 @@ func (e *Engine) Close() {
 	e.prefixes.drop(len(e.prefixes.list))
 }
 
-// Forget drops the prefixes of a tenant.
+// Forget drops the prefixes of a tenant, and keeps none of its requests that have not ended yet.
 func (e *Engine) Forget(tenant string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	for _, j := range slices.Concat(e.running, e.queue) {
+		if j.Tenant == tenant {
+			j.forgotten = true
+		}
+	}
 	for i := len(e.prefixes.list) - 1; i >= 0; i-- {
 		if e.prefixes.list[i].tenant == tenant {
 			e.prefixes.remove(i)

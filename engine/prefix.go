@@ -118,7 +118,7 @@ func (p *prefixes) comes(e *Engine, j *job) bool {
 // add keeps what a request that ends computed. Prefixes that the new one goes on from are dropped.
 func (p *prefixes) add(e *Engine, j *job) {
 	rows := j.seq.Cache().Len()
-	if rows == 0 || j.Fresh {
+	if rows == 0 || j.Fresh || j.forgotten {
 		return
 	}
 	q := &prefix{tenant: j.Tenant, text: slices.Clone(j.seq.Text()[:rows]), drafter: j.Drafter, bytes: e.textBytes(&j.Request, rows)}

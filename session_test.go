@@ -1,0 +1,31 @@
+package grove_test
+
+import (
+	"testing"
+
+	"github.com/grovellm/grove"
+)
+
+// A session that is closed leaves nothing in the cache, even where its last generation was broken off right before.
+func TestClosedSessionKeepsNothing(t *testing.T) {
+	m := open(t, "tiny-qwen2", grove.Options{Threads: 1})
+	for chunks := range 10 {
+		s, left := m.NewSession(), chunks
+		for _, err := range s.Generate(ctx, "go go go and more of the same", grove.Request{IgnoreEnd: true}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if left == 0 {
+				break
+			}
+			left--
+		}
+		s.Close()
+	}
+	if err := m.Drain(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if s := m.EngineStats(); s.PrefixBytes != 0 || s.CacheBytes != 0 {
+		t.Errorf("%d bytes of prefixes, %d in all", s.PrefixBytes, s.CacheBytes)
+	}
+}
