@@ -3,11 +3,14 @@ package serve_test
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -328,6 +331,28 @@ func TestSlowClient(t *testing.T) {
 	cancel()
 	if err := <-ended; err != nil {
 		t.Error(err)
+	}
+}
+
+// A stream may be silent for longer than a write may take, over HTTP/2 too.
+func TestSilentStream(t *testing.T) {
+	m := tinyWith(t, "tiny-qwen3", 1<<17, grove.Options{Threads: 1, Parallel: 1})
+	s := start(t, m, serve.Options{Limits: serve.Limits{Write: 100 * time.Millisecond}})
+	h := httptest.NewUnstartedServer(s.Server)
+	h.EnableHTTP2 = true
+	h.StartTLS()
+	t.Cleanup(h.Close)
+	long, _ := json.Marshal(slices.Repeat([]int{1, 2, 3, 4}, 1000)) // which takes longer to read
+	began := time.Now()
+	answer, err := h.Client().Post(h.URL+"/v1/completions", "application/json", strings.NewReader(
+		`{"prompt":[[1],`+string(long)+`],"max_tokens":2,"ignore_eos":true,"stream":true,"drafter":"plain"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil || answer.ProtoMajor != 2 || !strings.HasSuffix(string(text), "data: [DONE]\n\n") {
+		t.Errorf("%s, after %v: %v, %q", answer.Proto, time.Since(began), err, text)
 	}
 }
 

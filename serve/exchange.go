@@ -62,6 +62,14 @@ func (x *exchange) Write(b []byte) (int, error) {
 	return x.ResponseWriter.Write(b)
 }
 
+// flush sends what was written on its way. Until the next write there is no deadline: HTTP/2 would
+// end a stream at it that has nothing to send.
+func (x *exchange) flush() error {
+	err := x.control.Flush()
+	_ = x.control.SetWriteDeadline(time.Time{})
+	return err
+}
+
 // ServeHTTP answers one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := &exchange{ResponseWriter: w, s: s, r: r, control: http.NewResponseController(w), began: time.Now(),
@@ -79,6 +87,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			s.o.Log.Error("panic", "id", x.id, "panic", p, "stack", string(debug.Stack()))
 			x.fail(fmt.Errorf("panic: %v", p))
 		}
+		_ = x.control.SetWriteDeadline(time.Now().Add(s.o.Write)) // of what is left to send
 		x.release()
 		x.end(endpoint)
 		if p != nil && begun {

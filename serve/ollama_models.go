@@ -225,7 +225,7 @@ func (s *Server) pull(x *exchange, name string, stream bool) error {
 			x.Header().Set("Content-Type", "application/x-ndjson")
 		}
 		if _, err := x.Write(append(text, '\n')); err == nil {
-			_ = x.control.Flush()
+			_ = x.flush()
 		}
 	}
 	line(pulled{Status: "pulling manifest"})

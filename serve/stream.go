@@ -74,7 +74,7 @@ func (a *answering) send(list []event) error {
 	if len(list) == 0 { // a part of a character is none
 		return nil
 	}
-	return a.control.Flush()
+	return a.flush()
 }
 
 // sendText writes text, if there is any, and sends it on its way.
@@ -85,7 +85,7 @@ func (a *answering) sendText(text string) error {
 	if err := a.write(text); err != nil {
 		return err
 	}
-	return a.control.Flush()
+	return a.flush()
 }
 
 func (a *answering) write(text string) error {
