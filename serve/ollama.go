@@ -42,6 +42,8 @@ func (s *Server) ollamaGenerate(x *exchange) error {
 	o.refuseImages()
 	o.read("raw", &raw)
 	o.fromOllama()
+	delete(o.fields, "tools") // which are for chats
+	delete(o.fields, "tool_choice")
 	var c *call
 	if raw || suffix != "" {
 		c = x.readCall(o, m)
@@ -215,7 +217,7 @@ func (f *ollamaForm) finish(l *ollamaLine, p *piece) *ollamaLine {
 
 // addCall adds a call, unless it was cut short.
 func (l *ollamaLine) addCall(b *block, index int) bool {
-	if l.Message == nil || !json.Valid([]byte(b.text)) {
+	if !json.Valid([]byte(b.text)) {
 		return false
 	}
 	c := ollamaCall{ID: b.call.ID}
