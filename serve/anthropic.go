@@ -147,8 +147,12 @@ func (o *object) anthropicTurn() (list []*object) {
 	if len(o.fields["content"]) == 0 || o.fields["content"][0] != '[' {
 		return []*object{o}
 	}
-	said := newObject(o.path[:len(o.path)-1])
-	said.fields["role"] = o.fields["role"]
+	turn := func() *object {
+		m := newObject(o.path[:len(o.path)-1])
+		m.fields["role"] = o.fields["role"]
+		return m
+	}
+	said := turn()
 	text, reasoning, calls, given := "", "", []calledTool{}, false
 	flush := func() {
 		if given {
@@ -176,7 +180,7 @@ func (o *object) anthropicTurn() (list []*object) {
 			result.put("content", in.text("content"))
 			result.fields["tool_call_id"] = in.fields["tool_use_id"]
 			flush()
-			list, text, given = append(list, result), "", false
+			list, said, text, given = append(list, result), turn(), "", false
 		default:
 			in.fail("type", "%q: this server reads text, thinking, tool_use and tool_result", kind)
 		}

@@ -39,6 +39,33 @@ func TestAnthropic(t *testing.T) {
 	}
 }
 
+// A turn of several parts is read as the messages that it stands for, wherever results of tools are among them.
+func TestAnthropicParts(t *testing.T) {
+	s := start(t, withHeads(t, grove.Options{ChatTemplate: toolTemplates["hermes"]}), serve.Options{})
+	count := func(messages []any) any {
+		return s.post("/v1/messages/count_tokens", map[string]any{"max_tokens": 1, "messages": messages})["input_tokens"]
+	}
+	for order := range 1 << 5 {
+		var parts, messages []any
+		for i := range 5 {
+			part := map[string]any{"type": "tool_result", "tool_use_id": "x", "content": strings.Repeat("result ", i+1)}
+			if order>>i&1 == 1 {
+				part = map[string]any{"type": "text", "text": strings.Repeat("text ", 3*i+1)}
+			}
+			if last := len(messages) - 1; i > 0 && order>>i&1 == 1 && order>>(i-1)&1 == 1 { // text goes on
+				said := messages[last].(map[string]any)["content"].([]any)
+				messages[last].(map[string]any)["content"] = append(said, part)
+			} else {
+				messages = append(messages, map[string]any{"role": "user", "content": []any{part}})
+			}
+			parts = append(parts, part)
+		}
+		if one, apart := count([]any{map[string]any{"role": "user", "content": parts}}), count(messages); one != apart {
+			t.Errorf("%v: %v tokens, as messages %v", parts, one, apart)
+		}
+	}
+}
+
 // Errors have Anthropic's form, and name the field that cannot be honoured.
 func TestAnthropicErrors(t *testing.T) {
 	s := start(t, withHeads(t, grove.Options{ChatTemplate: toolTemplates["hermes"]}),
