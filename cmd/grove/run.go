@@ -32,7 +32,7 @@ Examples:
     grove run -m qwen3-0.6b-q8_0.gguf "The capital of France is"
     grove run -m FILE --draft-model SMALL --stats "Once upon a time"
     grove run -m FILE --drafter lookup --file main.go "// the same file with comments:"
-    git diff | grove run -m FILE --stop "\n\n" -n 80
+    git diff | grove run -m FILE --stop $'\n\n' -n 80
 
 With --json every line is an object: {"text","tokens","drafted"} for each round, at last {"done":true,"finish",...}.`
 }
