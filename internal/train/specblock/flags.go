@@ -26,6 +26,7 @@ type Flags struct {
 	RankSteps   *int     `recipe:"Ranks.Steps" help:"Steps of that fit." placeholder:"N" group:"Training"`
 	PlaceMeans  bool     `help:"Weight each place of a block by the rows of it in the loss, as the paper does (equation 6)." default:"false" negatable:"" group:"Training"`
 	Rate        *float32 `recipe:"Optimizer.MuonRate" help:"Peak learning rate of Muon." placeholder:"R" group:"Training"`
+	Slots       *float64 `help:"Begin with slot queries S times as large as the rest of the first layer's input; 0 means a tenth of random weights." placeholder:"S" group:"Training"`
 
 	Block      *int  `help:"Rows of a block." placeholder:"K" group:"Shape"`
 	Layers     *int  `help:"Layers of the head; default: as many as --from lists." placeholder:"N" group:"Shape"`

@@ -2,6 +2,7 @@ package specblock
 
 import (
 	"context"
+	"math"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"github.com/grovellm/grove/internal/train"
 	"github.com/grovellm/grove/internal/train/traintest"
 	"github.com/grovellm/grove/model"
+	"github.com/grovellm/grove/nn"
 	"github.com/grovellm/grove/sample"
 	"github.com/grovellm/grove/speculate"
 )
@@ -77,6 +79,7 @@ func TestSpecBlock(t *testing.T) {
 	specBlockServes(t, &j, &r, m)
 	specBlockVocabulary(t, j, m)
 	specBlockWarm(t, &j)
+	specBlockSlots(t, &j)
 }
 
 // specBlockServes: a head drafts as it is measured. The rounds of a loop with chains are those that
@@ -169,6 +172,48 @@ func specBlockWarm(t *testing.T, j *train.Job) {
 	if cold, _ := right(nil); warm1 < 0.5 || warm2 < 0.5 || cold > 0.2 {
 		t.Errorf("first rows are right %.2f of the time for a head that begins as its target, %.2f after a first row; %.2f for a random one", warm1, warm2, cold)
 	}
+}
+
+// specBlockSlots: what a slot's query adds to the first layer's input has the size that was asked for,
+// relative to what the target's layer reads there. Layer 0 reads the embedding of the next token.
+func specBlockSlots(t *testing.T, j *train.Job) {
+	text, err := j.OpenCorpus(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer text.Close()
+	for _, want := range []float64{0.5, 2} {
+		r := tinySpecBlock(1)
+		r.From, r.FFN, r.Slots = []int{0, 1}, 64, want
+		l, err := open(context.Background(), j, &r, text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n, row := l.head.net, make([]float32, l.head.net.Hidden)
+		var embedded []float32
+		for _, tokens := range l.Examples() {
+			for _, token := range tokens[1:] {
+				n.Embed.Row(row, int(token))
+				embedded = append(embedded, row...)
+			}
+		}
+		query, slots := nn.NewMat(n.Block, n.Hidden), nn.NewMat(n.Block, n.Hidden)
+		for slot := range n.Block {
+			n.Queries.Row(query.Row(slot), slot)
+		}
+		l.head.Exec.Linear(nn.Source{X: query, Norm: &n.QueryNorm}, nn.Proj{Linear: &n.FuseQuery, Dst: slots})
+		if got := rootMeanSquare(slots.Data) / rootMeanSquare(embedded); math.Abs(got/want-1) > 0.01 {
+			t.Errorf("the queries' part has %.3f times the size of the target's input, want %g", got, want)
+		}
+	}
+}
+
+func rootMeanSquare(x []float32) float64 {
+	var sum float64
+	for _, v := range x {
+		sum += float64(v) * float64(v)
+	}
+	return math.Sqrt(sum / float64(len(x)))
 }
 
 // specBlockVocabulary: a head whose output has part of the vocabulary learns, by the paper's mean

@@ -21,7 +21,7 @@ func open(ctx context.Context, j *train.Job, r *Recipe, text *train.Corpus) (*le
 	l := &learner{r: r}
 	var warm func() error
 	if len(r.From) > 0 {
-		warm = func() error { return l.head.warm(r.From, l.Examples()) }
+		warm = func() error { return l.head.warm(r.From, l.Examples(), r.Slots) }
 	}
 	return l, l.Open(ctx, j, r, r.Basis(), text, func() (m train.Made, err error) {
 		m.Tokens = l.FrequentTokens(r.DraftVocab, text)

@@ -16,8 +16,9 @@ type Recipe struct {
 	RankWidth                            int // of the rank head; 0: none
 	RopeBase                             float64
 	Taps                                 []int
-	From                                 []int // the target's blocks that the layers begin as; empty: random weights
-	Shift, Broadcast                     bool  // see specblock.Config; off for comparison
+	From                                 []int   // the target's blocks that the layers begin as; empty: random weights
+	Shift, Broadcast                     bool    // see specblock.Config; off for comparison
+	Slots                                float64 `json:",omitempty"` // size of the slots' queries at the start: see Head.warm
 	RankNormed                           bool
 	Seed                                 uint64
 	Precision                            string // of products: f32 or bf16
@@ -101,6 +102,8 @@ func (r *Recipe) Check(target *model.Config) error {
 		return fmt.Errorf("decay %g: want a number above 0, at most 1 (rows count alike)", r.Decay)
 	case !(r.Balance >= 0 && r.Balance <= 1):
 		return fmt.Errorf("balance %g: want 0 (rows count alike) to 1 (buckets do)", r.Balance)
+	case !(r.Slots >= 0 && r.Slots <= 100):
+		return fmt.Errorf("slots %g: want 0 (a tenth of random weights) to 100, the size of the slots' queries over the rest", r.Slots)
 	case r.DraftVocab < 0 || r.DraftVocab > target.Vocab:
 		return fmt.Errorf("a draft vocabulary of %d tokens: want up to %d, or 0 for all", r.DraftVocab, target.Vocab)
 	case r.Held.Length-r.Rounds*r.Block <= r.Held.Prompt:

@@ -2,6 +2,7 @@ package specblock
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/grovellm/grove/internal/train"
 	"github.com/grovellm/grove/nn"
@@ -18,7 +19,11 @@ import (
 
 // warm makes layer i begin as block from[i] of the target. Its texts are examples of what the head
 // will read.
-func (h *Head) warm(from []int, texts [][]int32) error {
+//
+// slots is the root mean square of what a slot's query adds to the first layer's input, over that of
+// what the target's block reads. 0: a tenth of the weights that were drawn; with the prefix broadcast
+// the rows of a block then begin nearly alike.
+func (h *Head) warm(from []int, texts [][]int32, slots float64) error {
 	h.Tape.Detach()
 	w := h.Begin()
 	for layer, b := range from {
@@ -35,11 +40,36 @@ func (h *Head) warm(from []int, texts [][]int32) error {
 		shrink(before)
 	}
 	shrink(w.Head["fuse_query.weight"])
-	if err := h.begin(w, from[0], texts); err != nil {
+	size, err := h.begin(w, from[0], texts)
+	if err != nil {
 		return err
+	}
+	if slots > 0 {
+		h.sizeSlots(w, slots*size)
 	}
 	h.Pack()
 	return w.Err
+}
+
+// sizeSlots scales W_fuse's part for the slots' queries until what they add to the first layer's input
+// has this root mean square.
+func (h *Head) sizeSlots(w *train.WarmStart, size float64) {
+	query, fuse := w.Head["query.weight"], w.Head["fuse_query.weight"]
+	var squares float64
+	for k := range query.Rows {
+		unit := train.Unit(train.Row(query, k))
+		for i := range fuse.Rows {
+			var sum float64
+			for j, v := range train.Row(fuse, i) {
+				sum += float64(v) * float64(unit[j])
+			}
+			squares += sum * sum
+		}
+	}
+	scale := float32(size / math.Sqrt(squares/float64(query.Rows*fuse.Rows)))
+	for i := range fuse.Data {
+		fuse.Data[i] *= scale
+	}
 }
 
 // shrink leaves a little of what was drawn.
@@ -52,8 +82,8 @@ func shrink(p *nn.Param) {
 // begin solves for W_cond, which is to make of a token's taps the state that the target ends with
 // there, and for the parts of W_fuse that make of this state and the next token's embedding, both
 // normalised, what a block of the target reads at that token. A later block's condition is such a
-// state too: the head's own.
-func (h *Head) begin(w *train.WarmStart, block int, texts [][]int32) error {
+// state too: the head's own. size is the root mean square of what that block of the target reads.
+func (h *Head) begin(w *train.WarmStart, block int, texts [][]int32) (size float64, err error) {
 	hidden, width := h.net.Hidden, len(h.net.Taps)*h.net.Hidden
 	look := train.NewFrozen(h.Target.Model, append(append([]int(nil), h.net.Taps...), h.Target.Config.Layers, block))
 	entries := len(texts[0]) - 1
@@ -73,7 +103,7 @@ func (h *Head) begin(w *train.WarmStart, block int, texts [][]int32) error {
 	}
 	m, err := train.Regress(in, state)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	train.Solved(w.Head["fc.weight"], m, 0)
 	h.Pack()
@@ -83,9 +113,13 @@ func (h *Head) begin(w *train.WarmStart, block int, texts [][]int32) error {
 		in[i] = append(e[:hidden:hidden], train.Unit(conditions.Row(i))...)
 	}
 	if m, err = train.Regress(in, read); err != nil {
-		return err
+		return 0, err
 	}
 	train.Solved(w.Head["fuse_token.weight"], m, 0)
 	train.Solved(w.Head["fuse_cond.weight"], m, hidden)
-	return nil
+	for _, v := range read {
+		length := train.Length(v)
+		size += length * length / float64(len(read)*hidden)
+	}
+	return math.Sqrt(size), nil
 }
