@@ -245,8 +245,9 @@ func (e *engine) run(t *tile) {
 	}
 }
 
-// Unpacked, the bits of a packed block of 32 are [8][Panel][4]u8, and all else is as it was.
-const wideStep = 4*Panel + super/block*(2*Panel+Panel*block)
+// Unpacked, a block of 32 of a K type is [2][Panel]f32, the products of its scales and minimums (of Q6_K the halves' scales) with d and
+// dmin, and its elements, [8][Panel][4]u8. One of Q5_0 is as in Q8_0.
+const wideStep = super / block * (2*Panel*4 + Panel*block)
 
 // unpack makes bytes of so many steps of a panel, for one of the kernels that multiply those.
 func (e *engine) unpack(dst, src unsafe.Pointer, steps int) {

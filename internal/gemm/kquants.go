@@ -39,7 +39,7 @@ const (
 	kWords = Panel * 4         // bytes of four elements of a panel's outputs
 	kLow   = Panel * block / 2 // bytes of the low bits of a packed block
 
-	// Unpacked, so many steps of 256, 35 to 41 KB, are a slice: more gain nothing, fewer put accumulators by too often.
+	// Unpacked, so many steps of 256, 41 KB, are a slice: more gain nothing, fewer put accumulators by too often.
 	wideSteps = 4
 )
 

@@ -15,6 +15,7 @@ const (
 	kHalves = 32
 	kSum    = 40
 	kScales = 64  // bytes of scales before a packed block's elements
+	kFactor = 128 // bytes of a factor of all outputs, unpacked
 	kWords  = 128 // bytes of four elements of all outputs
 	kLow    = 4 * kWords
 	kBlocks = 4 // of a group of activations
@@ -28,13 +29,19 @@ type kQuant struct {
 	bits   int
 	before int  // bytes of a packed block before its elements
 	spread int  // AVX2: turns whose sums fit into 16 bits
-	wide   bool // the elements were unpacked to bytes: [8][Panel][4]u8
+	wide   bool // blocks were unpacked: [2][Panel]f32 of factors, [8][Panel][4]u8 of elements
 	vnni   bool // AVX2 with AVX-VNNI
 	table  bool // the elements are numbers of values in a table, which takes the place of the upper bits' mask
 }
 
 // head is the bytes of a step's d and dmin, high those of a block's bits above the low four.
-func (k *kQuant) head() int { return map[int]int{4: 128, 5: 128, 6: 64}[k.bits] }
+func (k *kQuant) head() int {
+	if k.wide {
+		return 0
+	}
+	return map[int]int{4: 128, 5: 128, 6: 64}[k.bits]
+}
+
 func (k *kQuant) high() int { return (k.bits - 4) * kWords }
 
 // A block is walked in turns: four elements of all outputs.
@@ -52,7 +59,7 @@ func kQuants() {
 		{kernel: kernel{name: "mulWide5KAVX512", maxRows: kRows, zmm: true}, bits: 5, wide: true},
 		{kernel: kernel{name: "mulWide6KAVX512", maxRows: kRows, zmm: true}, bits: 6, wide: true},
 	} {
-		k.doc, k.before = k.describe("a"), kScales
+		k.doc = k.describe("a")
 		k.avx512(low, map[int]Mem{5: fifth, 6: upper}[k.bits])
 	}
 	// Sums of so many products of two fit into 16 bits: 2·127·15·8, 2·127·31·4, 2·127·63·2.
@@ -70,7 +77,7 @@ func kQuants() {
 		{kernel: kernel{name: "mulWide5KAVXVNNI", maxRows: vnniRows}, bits: 5, vnni: true, wide: true},
 		{kernel: kernel{name: "mulWide6KAVXVNNI", maxRows: vnniRows}, bits: 6, vnni: true, wide: true},
 	} {
-		k.doc, k.before = k.describe("half a"), kScales
+		k.doc = k.describe("half a")
 		k.avx2(low, map[int]Mem{5: fifth, 6: upper}[k.bits], ones)
 	}
 	for _, k := range []kQuant{
@@ -86,10 +93,11 @@ func kQuants() {
 	blockQuants(low, fifth, ones)
 }
 
+// describe sets what comes before a block's elements, and returns the kernel's doc.
 func (k *kQuant) describe(part string) string {
 	how := ""
-	if k.wide {
-		how = ", unpacked to bytes,"
+	if k.before = kScales; k.wide {
+		k.before, how = 2*kFactor, ", unpacked,"
 	}
 	return fmt.Sprintf("%s multiplies %s Q%d_K panel%s by groups of int8.", k.name, part, k.bits, how)
 }
@@ -118,21 +126,27 @@ func (k *kQuant) block() int {
 	return k.before + kLow + k.high()
 }
 
-// unpack emits the function that makes bytes of a panel's elements: for many rows that is less work than every few of them doing it anew.
+// unpack emits the function that makes bytes of a panel's elements, and f32 of its factors: for many rows that is less work than every
+// few of them doing it anew.
 func (k *kQuant) unpack(low, upper Mem) {
 	TEXT(k.name, NOSPLIT, "func(dst, src *byte, n int)")
-	Doc(fmt.Sprintf("%s unpacks n blocks of 256 of a Q%d_K panel to bytes.", k.name, k.bits))
+	Doc(fmt.Sprintf("%s unpacks n blocks of 256 of a Q%d_K panel.", k.name, k.bits))
 	Load(Param("dst"), reg.RDI)
 	Load(Param("src"), w)
 	Load(Param("n"), n)
-	dst := reg.RDI
+	dst, head := reg.RDI, tmp
 	Label("step")
-	copyBytes(dst, k.head())
+	MOVQ(w, head)
 	ADDQ(imm(k.head()), w)
-	ADDQ(imm(k.head()), dst)
 	MOVL(U32(2*kBlocks), left.As32())
 	Label("block")
-	k.unpackBlock(dst, low, upper, nil)
+	for i := range 2 {
+		for v := range kFactor / k.width() {
+			k.factor(i, v, w, head, k.vec(0), k.vec(1))
+			VMOVUPS(k.vec(0), Mem{Base: dst, Disp: i*kFactor + v*k.width()})
+		}
+	}
+	k.unpackElements(dst, 2*kFactor, low, upper, nil)
 	DECQ(left)
 	JNZ(LabelRef("block"))
 	DECQ(n)
@@ -149,9 +163,8 @@ func copyBytes(dst reg.Register, size int) {
 	}
 }
 
-// unpackBlock makes bytes of a packed block's elements, more by what add has, and goes on to the next.
-func (k *kQuant) unpackBlock(dst reg.Register, low, upper Mem, add Op) {
-	copyBytes(dst, k.before)
+// unpackElements makes bytes of a packed block's elements, more by what add has, after so many others, and goes on to the next.
+func (k *kQuant) unpackElements(dst reg.Register, before int, low, upper Mem, add Op) {
 	for i := range kTurns {
 		ws := []reg.VecPhysical{Y(0), Y(1), Y(2), Y(3)}
 		if k.zmm {
@@ -162,11 +175,11 @@ func (k *kQuant) unpackBlock(dst reg.Register, low, upper Mem, add Op) {
 			if add != nil {
 				VPADDB(add, wv, wv)
 			}
-			VMOVUPS(wv, Mem{Base: dst, Disp: k.before + i*kWords + v*k.width()})
+			VMOVUPS(wv, Mem{Base: dst, Disp: before + i*kWords + v*k.width()})
 		}
 	}
 	ADDQ(imm(k.block()), w)
-	ADDQ(imm(k.before+kTurns*kWords), dst)
+	ADDQ(imm(before+kTurns*kWords), dst)
 }
 
 // elements loads turn i into neighbouring registers. t is for AVX2.
@@ -274,23 +287,28 @@ func (k *kQuant) upper2(i int, mask Op, t reg.VecPhysical, ws []reg.VecPhysical)
 	}
 }
 
-// factor makes the products of a block's integers at scales, of the v-th vector of outputs, and of the halves at head.
-func (k *kQuant) factor(v int, scales, head Mem, to, t reg.VecPhysical) {
-	at := scales.Offset(v * k.width() / 4)
+// factor is the i-th of a block, of the v-th vector of outputs: the product of its integers at scales and of the halves at head.
+func (k *kQuant) factor(i, v int, scales, head reg.Register, to, t reg.VecPhysical) {
+	if k.wide {
+		VMOVUPS(Mem{Base: scales, Disp: i*kFactor + v*k.width()}, to)
+		return
+	}
+	at, half := Mem{Base: scales, Disp: i*32 + v*k.width()/4}, Mem{Base: head, Disp: v * k.width() / 2}
 	if k.bits == 6 {
 		VPMOVSXBD(at, to)
 	} else {
 		VPMOVZXBD(at, to)
+		half.Disp += i * 64 // dmin
 	}
 	VCVTDQ2PS(to, to)
-	VCVTPH2PS(head.Offset(v*k.width()/2), t)
+	VCVTPH2PS(half, t)
 	VMULPS(t, to, to)
 }
 
 // scale adds the sums of a block, or of Q6_K's half h, to the parts.
 func (k *kQuant) scale(r, h int, scales, head reg.Register, to, t reg.VecPhysical, sum, part func(row, v int) reg.VecPhysical) {
 	for v := range vecs {
-		k.factor(v, Mem{Base: scales, Disp: h * 32}, Mem{Base: head}, to, t)
+		k.factor(h, v, scales, head, to, t)
 		for row := range r {
 			VCVTDQ2PS(sum(row, v), sum(row, v))
 			VFMADD231PS(to, sum(row, v), part(row, v))

@@ -20,8 +20,14 @@ func (k *kQuant) avx2(low, upper, ones Mem) {
 	}
 	w0, w1, b, t := Y(12), Y(13), Y(14), Y(15)
 	head, scales, second := x4, dense, args
+	if k.wide {
+		scales = w // factors, of 4 bytes like the elements
+	}
 
 	k.setup = func() {
+		if k.wide {
+			return
+		}
 		arg(tileScale, head)
 		// Of a part's outputs elements are 4 bytes, d 2 and scales 1.
 		MOVQ(head, scales)
@@ -72,7 +78,7 @@ func (k *kQuant) avx2(low, upper, ones Mem) {
 			}
 			k.scale(r, 0, scales, head, w0, w1, sums, part)
 			for v := range vecs { // the minimums
-				k.factor(v, Mem{Base: scales, Disp: 32}, Mem{Base: head, Disp: 64}, w0, w1)
+				k.factor(1, v, scales, head, w0, w1)
 				for row := range r {
 					VBROADCASTSS(x(row, kSum), b)
 					VFMADD231PS(b, w0, part(row, v))
@@ -80,7 +86,9 @@ func (k *kQuant) avx2(low, upper, ones Mem) {
 			}
 		}
 		ADDQ(imm(k.block()), w)
-		ADDQ(imm(k.block()), scales)
+		if !k.wide {
+			ADDQ(imm(k.block()), scales)
+		}
 		ADDQ(imm(kX), x0)
 		DECQ(left)
 		JNZ(LabelRef(lab("block")))
@@ -89,9 +97,11 @@ func (k *kQuant) avx2(low, upper, ones Mem) {
 		ADDQ(imm(4), x0)
 		XORL(U8(1), second.As32())
 		JNZ(LabelRef(lab("group")))
-		ADDQ(imm(8*k.block()+k.head()), head)
-		ADDQ(imm(k.head()), w)
-		ADDQ(imm(k.head()), scales)
+		if !k.wide {
+			ADDQ(imm(8*k.block()+k.head()), head)
+			ADDQ(imm(k.head()), w)
+			ADDQ(imm(k.head()), scales)
+		}
 		DECQ(n)
 		JNZ(LabelRef(lab("step")))
 

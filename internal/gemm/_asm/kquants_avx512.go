@@ -70,7 +70,7 @@ func (k *kQuant) rows512(r int, name string, low, upper Op) {
 	if k.bits < 6 {
 		k.scale(r, 0, w, head, w0, w1, k.sum, k.part)
 		for v := range vecs { // the minimums
-			k.factor(v, Mem{Base: w, Disp: 32}, Mem{Base: head, Disp: 64}, w0, w1)
+			k.factor(1, v, w, head, w0, w1)
 			for row := range r {
 				VFMADD231PS_BCST(x(row, kSum), w0, k.part(row, v))
 			}
