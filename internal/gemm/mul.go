@@ -9,6 +9,7 @@ type engine struct {
 	id    int
 	lanes int // outputs in a call: a panel or a part of one
 	rows  int // rows in a call, at most
+	kept  int // of more, a call keeps some sums in memory; 0: of none
 	// A call may have so many where that is all: it keeps some sums in memory, but the panel is read once.
 	tall     int
 	inMemory bool // it does
@@ -37,6 +38,9 @@ func (e *engine) forRows(n int) {
 	}
 	if n > e.rows && n <= e.tall {
 		e.rows, e.inMemory = e.tall, true
+	}
+	if e.kept > 0 && n > e.kept {
+		e.inMemory = true
 	}
 }
 

@@ -20,7 +20,8 @@ const (
 	kLow    = 4 * kWords
 	kBlocks = 4 // of a group of activations
 	kSparse = 2 // prefetches of a block where many calls share them
-	kRows   = 4 // AVX-512: as many as leave registers for sums of a block, of a group and of all
+	kRows   = 6 // AVX-512: as many as leave registers for sums of a block and of a group
+	kKept   = 4 // of so many the whole sums are in registers too
 )
 
 // kQuant is a kernel of one of them.

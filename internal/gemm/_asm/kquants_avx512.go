@@ -8,8 +8,9 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// avx512 keeps all of its rows in registers, as q8AVX512 does, and the masks. A block costs the
-// multiply unit 8 VPDPBUSD and 2 FMA per vector of outputs, a group one more: 78 % of its peak is left for the products.
+// avx512 keeps the sums of its rows' blocks and groups in registers, and the masks; of few rows the whole sums too. A block costs the
+// multiply unit 8 VPDPBUSD and 2 FMA per vector of outputs, a group one more: 78 % of its peak is left for the products. The more
+// rows, the fewer operations on weights there are for each.
 func (k *kQuant) avx512(low, upper Mem) {
 	lowMask, upperMask := Z(24), Z(25)
 	k.setup = func() {
@@ -23,16 +24,23 @@ func (k *kQuant) avx512(low, upper Mem) {
 	k.begin()
 	for r := 1; r <= k.maxRows; r++ {
 		Label(fmt.Sprintf("rows%d", r))
-		k.resume(r, k.whole)
+		if r > kKept {
+			begun := fmt.Sprintf("begun%d", r)
+			k.beginWhole(r, begun, Z(31))
+			Label(begun)
+		} else {
+			k.resume(r, func(row, v int) reg.VecPhysical { return kWhole(r, row, v) })
+		}
 		k.rows512(r, fmt.Sprintf("step%d", r), lowMask, upperMask)
 	}
 }
 
-func (k *kQuant) sum(row, v int) reg.VecPhysical   { return Z(row*vecs + v) }
-func (k *kQuant) part(row, v int) reg.VecPhysical  { return Z(k.maxRows*vecs + row*vecs + v) }
-func (k *kQuant) whole(row, v int) reg.VecPhysical { return Z(2*k.maxRows*vecs + row*vecs + v) }
+// kWhole is the whole sum of one of r rows.
+func kWhole(r, row, v int) reg.VecPhysical { return Z((2*r+row)*vecs + v) }
 
 func (k *kQuant) rows512(r int, name string, low, upper Op) {
+	sum := func(row, v int) reg.VecPhysical { return Z(row*vecs + v) }
+	part := func(row, v int) reg.VecPhysical { return Z((r+row)*vecs + v) }
 	w0, w1 := Z(30), Z(31)
 	head := tmp
 
@@ -41,7 +49,7 @@ func (k *kQuant) rows512(r int, name string, low, upper Op) {
 	ADDQ(imm(k.head()), w)
 	XORL(args.As32(), args.As32()) // 0 in the first group, 1 in the second: the arguments are loaded
 	Label(name + "group")
-	each(r, func(row, v int) { k.zero(k.part(row, v)) })
+	each(r, func(row, v int) { k.zero(part(row, v)) })
 	MOVL(U32(kBlocks), left.As32())
 
 	Label(name + "block")
@@ -49,9 +57,9 @@ func (k *kQuant) rows512(r int, name string, low, upper Op) {
 		if i == 0 || k.bits == 6 && i == kTurns/2 {
 			each(r, func(row, v int) {
 				if k.bits == 6 {
-					VPBROADCASTD(x(row, kHalves+i), k.sum(row, v))
+					VPBROADCASTD(x(row, kHalves+i), sum(row, v))
 				} else {
-					k.zero(k.sum(row, v))
+					k.zero(sum(row, v))
 				}
 			})
 		}
@@ -60,37 +68,41 @@ func (k *kQuant) rows512(r int, name string, low, upper Op) {
 		for row := range r {
 			b := Z(26 + row%2)
 			VPBROADCASTD(x(row, i*4), b)
-			VPDPBUSD(b, w0, k.sum(row, 0))
-			VPDPBUSD(b, w1, k.sum(row, 1))
+			VPDPBUSD(b, w0, sum(row, 0))
+			VPDPBUSD(b, w1, sum(row, 1))
 		}
 		if k.bits == 6 && i%4 == 3 {
-			k.scale(r, i/4, w, head, w0, w1, k.sum, k.part)
+			k.scale(r, i/4, w, head, w0, w1, sum, part)
 		}
 	}
 	if k.bits < 6 {
-		k.scale(r, 0, w, head, w0, w1, k.sum, k.part)
+		k.scale(r, 0, w, head, w0, w1, sum, part)
 		for v := range vecs { // the minimums
 			k.factor(1, v, w, head, w0, w1)
 			for row := range r {
-				VFMADD231PS_BCST(x(row, kSum), w0, k.part(row, v))
+				VFMADD231PS_BCST(x(row, kSum), w0, part(row, v))
 			}
 		}
 	}
 	ADDQ(imm(k.block()), w)
-	ADDQ(imm(kX), x0)
+	skip(r, kX)
 	DECQ(left)
 	JNZ(LabelRef(name + "block"))
 
-	for row := range r {
-		for v := range vecs {
-			VFMADD231PS_BCST(x(row, 0), k.part(row, v), k.whole(row, v))
-		}
+	if r > kKept {
+		k.addWhole(r, part, Z(26), Z(27))
+	} else {
+		each(r, func(row, v int) { VFMADD231PS_BCST(x(row, 0), part(row, v), kWhole(r, row, v)) })
 	}
-	ADDQ(imm(4), x0)
+	skip(r, 4)
 	XORL(U8(1), args.As32())
 	JNZ(LabelRef(name + "group"))
 	DECQ(n)
 	JNZ(LabelRef(name))
+	if r > kKept {
+		k.storeWhole(r, w0)
+		return
+	}
 	Load(Param("t"), args)
-	k.store(r, k.whole)
+	k.store(r, func(row, v int) reg.VecPhysical { return kWhole(r, row, v) })
 }
