@@ -24,9 +24,7 @@ type typical struct {
 	probs []float32
 	path  []int32 // nodes that are accepted and not emitted yet
 
-	// Of each node of the tree.
-	accepted   []bool
-	likelihood []float64 // logarithm of the probability of the path to it
+	likelihood []float64 // of each node the logarithm of the probability of the path to it; −∞: it is not accepted
 }
 
 // errTypical says why a request cannot have the rule.
@@ -38,14 +36,14 @@ func errTypical(why string) error {
 // plan chooses the path through the sequence's tree; logits are those of its nodes.
 func (r *typical) plan(s *Sequence, logits func(node int) []float32) {
 	t := s.tree
-	r.accepted, r.likelihood = append(r.accepted[:0], true), append(r.likelihood[:0], 0)
+	r.likelihood = append(r.likelihood[:0], 0)
 	for range t.Len() - 1 {
-		r.accepted, r.likelihood = append(r.accepted, false), append(r.likelihood, 0)
+		r.likelihood = append(r.likelihood, math.Inf(-1))
 	}
 	best := 0
 	var kids []int32
 	for node := range t.Len() {
-		if kids = t.Children(node, kids[:0]); !r.accepted[node] || len(kids) == 0 {
+		if kids = t.Children(node, kids[:0]); math.IsInf(r.likelihood[node], -1) || len(kids) == 0 {
 			continue
 		}
 		s.sampler.Probs(r.probs, logits(node), s.history)
@@ -55,7 +53,7 @@ func (r *typical) plan(s *Sequence, logits func(node int) []float32) {
 			if p <= least {
 				continue
 			}
-			r.accepted[kid], r.likelihood[kid] = true, r.likelihood[node]+math.Log(p)
+			r.likelihood[kid] = r.likelihood[node] + math.Log(p)
 			if d := t.Depth[kid] - t.Depth[best]; d > 0 || d == 0 && r.likelihood[kid] > r.likelihood[best] {
 				best = int(kid)
 			}
