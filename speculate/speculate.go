@@ -93,15 +93,8 @@ func New(target Target, drafter draft.Drafter, o Options) (*Loop, error) {
 	if o.Chunk < 0 {
 		return nil, fmt.Errorf("speculate: Chunk is %d: want 1 or more, or 0 for the default of %d", o.Chunk, DefaultChunk)
 	}
-	if o.Chunk == 0 {
-		o.Chunk = DefaultChunk
-	}
-	if o.Budget == 0 {
-		o.Budget = DefaultBudget
-	}
-	if o.Accept == "" {
-		o.Accept = Coupled
-	}
+	o.Chunk, o.Budget = cmp.Or(o.Chunk, DefaultChunk), cmp.Or(o.Budget, DefaultBudget)
+	o.Accept = cmp.Or(o.Accept, Coupled)
 	if err := checkMethod(o.Budget, o.Accept); err != nil {
 		return nil, err
 	}
@@ -269,13 +262,10 @@ func (l *Loop) prepareChunks(sequences []*Sequence, room int) {
 
 // listTurns lists what the plan is told of the live sequences.
 func (l *Loop) listTurns() []*control.Turn {
-	l.turns, l.parts = l.turns[:0], l.parts[:0]
+	l.turns = l.turns[:0]
 	for _, s := range l.live {
 		s.turn.Tree, s.turn.Forced = s.tree, s.form.drafted
 		l.turns = append(l.turns, &s.turn)
-	}
-	for _, g := range l.groups {
-		l.parts = append(l.parts, g.control)
 	}
 	return l.turns
 }
