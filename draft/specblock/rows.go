@@ -53,7 +53,8 @@ func (s *state) open(b *start, slot, at int32) {
 	r.cache.Reset()
 }
 
-// look takes rows of x, those of d.from, as the fresh rows, and computes their logits.
+// look takes rows of x, those of d.from, as the fresh rows, and computes their logits, of each over
+// its shortlist where there is a method.
 func (d *drafter) look(x nn.Mat) {
 	if d.number == len(d.passes) {
 		d.passes = append(d.passes, new(passRows))
@@ -61,37 +62,28 @@ func (d *drafter) look(x nn.Mat) {
 	p := d.passes[d.number]
 	d.states = p.states.Mat(len(d.from), d.n.Hidden)
 	d.exec.Gather(x, d.from, d.states)
-	d.choose()
+	if len(d.Methods) > 0 {
+		d.queries = d.queries[:0]
+		for _, r := range d.fresh {
+			d.queries = append(d.queries, shortlist.Query{State: r.s.Words[0], Step: int(r.depth),
+				Token: r.s.layout.Tree.Token[r.at]})
+		}
+		d.lists = slices.Grow(d.lists[:0], len(d.queries))[:len(d.queries)]
+		d.Methods[0].Choose(d.queries, d.lists)
+	}
 	p.logits.Reset()
 	for i, r := range d.fresh {
 		r.output = textrank.Output{Tokens: d.n.Tokens, Places: d.places}
-		if d.lists == nil {
-			p.logits.Add(i, nil)
-		} else {
-			r.output.List = d.lists[i]
-			p.logits.Add(i, &d.lists[i].Shortlist)
+		var listed *nn.Shortlist
+		if len(d.Methods) > 0 {
+			d.Stats.Row(d.lists[i])
+			r.output.List, listed = d.lists[i], &d.lists[i].Shortlist
 		}
+		p.logits.Add(i, listed)
 	}
 	p.logits.Run(d.exec, d.states, &d.n.Norm, &d.n.Head)
 	for i, r := range d.fresh {
 		r.state, r.output.Logits = d.states.Row(i), p.logits.Row(i)
-	}
-}
-
-// choose gives every fresh row its shortlist.
-func (d *drafter) choose() {
-	if len(d.Methods) == 0 {
-		return
-	}
-	d.queries = d.queries[:0]
-	for _, r := range d.fresh {
-		d.queries = append(d.queries, shortlist.Query{State: r.s.Words[0], Step: int(r.depth),
-			Token: r.s.layout.Tree.Token[r.at]})
-	}
-	d.lists = slices.Grow(d.lists[:0], len(d.queries))[:len(d.queries)]
-	d.Methods[0].Choose(d.queries, d.lists)
-	for _, l := range d.lists {
-		d.Stats.Row(l)
 	}
 }
 

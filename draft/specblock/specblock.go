@@ -5,16 +5,16 @@
 // whether a block starts from there.
 //
 // The drafter keeps, for each sequence, K rows of keys and values for every committed token, those
-// of the block that begins there, or the first of them alone: that
-// costs a little of what is accepted, and less time. It computes the rows of new tokens only, entry
-// by entry. The pass that reads the root's is the first block of the proposal; the entry is computed
-// again when the next token is committed, as one of the text. Rows of blocks last for one proposal.
+// of the block that begins there, or the first of them alone: that costs a little of what is
+// accepted, and less time. It computes the rows of new tokens only, entry by entry. The pass that
+// reads the root's entry is the first block of the proposal. When the next token is committed, that
+// entry is computed again as one of the text. Rows of blocks last for one proposal.
 //
 // The tree is the paper's (Algorithm 2), and with the modifier +text the most probable nodes by the
-// head and the text. Deviations: above temperature 0 candidates are drawn with
-// the noise of the target's own choice instead of being the most probable. The 15 features of the
-// shipped rank head describe the 20 largest logits, as the release has it, not the whole
-// distribution: a head's training decides it (Config.RankFull).
+// head and the text. Deviations: above temperature 0 candidates are drawn with the noise of the
+// target's own choice instead of being the most probable. The 15 features of the shipped rank head
+// describe the 20 largest logits, as the release has it, not the whole distribution: a head's
+// training decides it (Config.RankFull).
 //
 // The entries are a window over as much text as the head was made for (draft.Text).
 package specblock
@@ -160,7 +160,7 @@ type drafter struct {
 	from             []int32 // their numbers among all rows of the pass
 	states, features nn.Mat  // theirs
 	queries          []shortlist.Query
-	lists            []*shortlist.List // theirs; nil: the head computes all tokens
+	lists            []*shortlist.List // theirs, where there is a method
 	taps, c, x       nn.Buffer
 	bufs             Buffers
 	builder          textrank.Builder // of trees with +text

@@ -259,11 +259,11 @@ func (s *state) after(path []int32) *row {
 			return nil
 		}
 	}
-	number := s.below[0]
-	if s.Text == nil {
-		number = s.below[node]
-	} else {
+	var number int32
+	if s.Text != nil {
 		number = s.places[node].row
+	} else {
+		number = s.below[node]
 	}
 	if number < 0 {
 		return nil
