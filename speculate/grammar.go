@@ -20,9 +20,6 @@ type form struct {
 // GrammarError says that a sequence cannot go on under its grammar.
 type GrammarError = grammar.Error
 
-// forbids says which tokens the grammar forbids while a rule chooses; nil: none.
-func (f *form) forbids() func(token int32) bool { return f.path.Forbids() }
-
 // beginGrammar finds the state after the part of the prompt that is output already.
 func (s *Sequence) beginGrammar() (err error) {
 	if s.r.Grammar != nil {
@@ -56,9 +53,6 @@ func (s *Sequence) chooseAllowed(logits []float32, nodes []int32) (int32, error)
 	})
 }
 
-// complete reports whether the grammar allows no further text.
-func (s *Sequence) complete() bool { return s.form.path != nil && s.form.path.Complete() }
-
 // restrict cuts the nodes that the grammar forbids off the drafter's tree, and adds the text that
 // it forces below the root and below leaves. Of a drawn tree it keeps what was drawn from the part
 // of the distribution that is allowed.
@@ -75,13 +69,10 @@ func (s *Sequence) restrict() {
 	}
 	f.path.Force(s.tree, s.r.Budget, s.depth)
 	s.proposed += s.tree.Len() - f.drafted
-	s.turn.Nodes, s.turn.ForcedChance = max(s.turn.Nodes, s.tree.Len()), f.forcedChance()
-}
-
-// forcedChance is how likely the target is to spell forced text as the tokenizer does. It begins as
-// if it had done so calibrate.PriorWeight times of one more.
-func (f *form) forcedChance() float32 {
-	return float32(f.taken+calibrate.PriorWeight) / float32(f.offered+calibrate.PriorWeight+1)
+	s.turn.Nodes = max(s.turn.Nodes, s.tree.Len())
+	// How likely the target is to spell forced text as the tokenizer does begins as if it had done so
+	// PriorWeight times of one more.
+	s.turn.ForcedChance = float32(f.taken+calibrate.PriorWeight) / float32(f.offered+calibrate.PriorWeight+1)
 }
 
 // countForced notes which forced nodes the target chose.

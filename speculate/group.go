@@ -33,7 +33,7 @@ func (l *Loop) join(d draft.Drafter, name string) *group {
 	if at < 0 {
 		at = len(l.groups)
 		l.groups = append(l.groups, &group{drafter: d, name: name, control: l.control.Join(name)})
-		l.layOutTaps()
+		l.layOut()
 	}
 	g := l.groups[at]
 	g.sequences++
@@ -44,15 +44,16 @@ func (l *Loop) join(d draft.Drafter, name string) *group {
 func (l *Loop) leave(g *group) {
 	if g.sequences--; g.sequences == 0 && g.drafter != l.drafter {
 		l.groups = slices.DeleteFunc(l.groups, func(o *group) bool { return o == g })
-		l.layOutTaps()
+		l.layOut()
 	}
 }
 
-// layOutTaps makes the loop's taps those of all drafters, each layer once.
-func (l *Loop) layOutTaps() {
-	l.taps = l.taps[:0]
+// layOut makes the loop's taps those of all drafters, each layer once, and lists the groups' parts in
+// the controller.
+func (l *Loop) layOut() {
+	l.taps, l.parts = l.taps[:0], l.parts[:0]
 	for _, g := range l.groups {
-		g.taps = g.taps[:0]
+		l.parts, g.taps = append(l.parts, g.control), g.taps[:0]
 		for _, layer := range g.drafter.Taps() {
 			at := slices.Index(l.taps, layer)
 			if at < 0 {

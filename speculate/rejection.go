@@ -68,7 +68,7 @@ func (r *rejection) drawn(s *Sequence, node int32) (bool, error) {
 		return false, fmt.Errorf("speculate: the drafter's distribution at node %d has %d probabilities: want %d, the target's vocabulary",
 			node, len(q), r.vocab)
 	}
-	r.From(q, s.form.forbids()) // nodes that the grammar forbids were cut, as if never drawn
+	r.From(q, s.form.path.Forbids()) // nodes that the grammar forbids were cut, as if never drawn
 	return true, nil
 }
 

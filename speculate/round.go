@@ -69,16 +69,17 @@ func (s *Sequence) settle() error {
 	r := &s.group.requests[s.request]
 	if s.tree.Len() > r.Budget || s.tree.MaxDepth() > r.Depth {
 		if s.turn.Drawn { // what was drawn first stays: a choice by value would change what is drawn
-			for i := 0; i < s.tree.Len() && len(s.origin) < r.Budget; i++ {
+			s.asked = s.asked[:0]
+			for i := 0; i < s.tree.Len() && len(s.asked) < r.Budget; i++ {
 				if int(s.tree.Depth[i]) <= r.Depth {
-					s.origin = append(s.origin, int32(i))
+					s.asked = append(s.asked, int32(i))
 				}
 			}
-			s.index = s.tree.Pick(s.cut, s.origin, s.index)
+			s.pick(s.asked)
 		} else {
 			s.index = s.tree.Sub(s.cut, r.Budget, r.Depth, s.index)
+			s.tree, s.cut = s.cut, s.tree
 		}
-		s.tree, s.cut = s.cut, s.tree
 	}
 	s.proposed = s.tree.Len() - 1
 	return nil
@@ -110,21 +111,23 @@ func (s *Sequence) pick(nodes []int32) {
 
 // list notes the nodes whose logits are wanted.
 func (s *Sequence) list() {
-	s.asked = s.asked[:0]
-	if s.prefilling {
-		switch {
-		case s.r.PromptLogits:
-			for i := range s.tree.Token {
-				s.asked = append(s.asked, int32(i))
-			}
-		case s.cache.Len()+s.tree.Len() == s.prompt:
-			s.asked = append(s.asked, int32(s.tree.Len()-1))
-		}
-		return
+	first, rows := 0, s.tree.Len()
+	switch {
+	case !s.prefilling || s.r.PromptLogits:
+	case s.cache.Len()+rows == s.prompt:
+		first = rows - 1
+	default:
+		first = rows
 	}
-	for i := range s.tree.Token {
-		s.asked = append(s.asked, int32(i))
+	s.asked = appendFrom(s.asked[:0], first, rows)
+}
+
+// appendFrom appends the numbers from first to below end.
+func appendFrom(dst []int32, first, end int) []int32 {
+	for i := first; i < end; i++ {
+		dst = append(dst, int32(i))
 	}
+	return dst
 }
 
 // accept takes the pass's results: number is the sequence's in the pass. It emits tokens, commits
@@ -136,9 +139,7 @@ func (s *Sequence) accept(number int) error {
 	s.path = s.path[:0]
 	next := int32(-1)
 	if s.prefilling {
-		for i := range s.tree.Token {
-			s.path = append(s.path, int32(i))
-		}
+		s.path = appendFrom(s.path, 0, s.tree.Len())
 	} else {
 		if r, ok := s.rule.(*typical); ok {
 			r.plan(s, func(node int) []float32 { return l.pass.Logits(number, node) })
@@ -159,8 +160,8 @@ func (s *Sequence) accept(number int) error {
 	if err := s.cache.Commit(s.path); err != nil {
 		return err
 	}
+	from := s.cache.Len() - len(s.path)
 	if s.state != nil {
-		from := s.cache.Len() - len(s.path)
 		s.skipped = s.turn.Skips(l.control)
 		s.group.commits = append(s.group.commits, draft.Rows{
 			State: s.state, Tokens: s.text[from:s.cache.Len()],
@@ -169,7 +170,6 @@ func (s *Sequence) accept(number int) error {
 		})
 	}
 	if s.prefilling && s.r.PromptLogits {
-		from := s.cache.Len() - len(s.path)
 		for i := range s.asked {
 			if place := from + i + 1; place < s.prompt {
 				s.r.Logits(place, s.text[place], l.pass.Logits(number, i))
@@ -216,9 +216,7 @@ func (s *Sequence) emit(token int32) {
 	switch {
 	case s.r.End != nil && s.r.End(token):
 		s.finish = End
-	case s.r.Stop != nil && s.r.Stop(token):
-		s.finish = Stop
-	case s.complete():
+	case s.r.Stop != nil && s.r.Stop(token), s.form.path != nil && s.form.path.Complete():
 		s.finish = Stop
 	case s.r.MaxTokens > 0 && len(s.text)-s.prompt >= s.r.MaxTokens:
 		s.finish = Length

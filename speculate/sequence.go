@@ -1,6 +1,7 @@
 package speculate
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -141,17 +142,12 @@ func (l *Loop) Start(prompt []int32, r Request) (*Sequence, error) {
 	if err != nil {
 		return nil, err
 	}
-	if r.Budget == 0 {
-		r.Budget = l.o.Budget
-	}
-	switch {
-	case r.Accept == Typical:
-		return nil, errTypical("is for measurements")
-	case r.Accept == "":
-		r.Accept = l.o.Accept
-	}
-	if r.Accept == Typical && r.Grammar != nil {
-		return nil, errTypical("knows no grammars")
+	r.Budget = cmp.Or(r.Budget, l.o.Budget)
+	asked := r.Accept
+	r.Accept = cmp.Or(r.Accept, l.o.Accept)
+	if r.Accept == Typical && (asked != "" || r.Grammar != nil) {
+		return nil, fmt.Errorf("speculate: the acceptance rule %s changes what is generated, and is for measurements without a grammar: want %s or %s",
+			Typical, Coupled, Rejection)
 	}
 	if err := checkMethod(r.Budget, r.Accept); err != nil {
 		return nil, err

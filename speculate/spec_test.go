@@ -205,7 +205,7 @@ func sameTokens(r *rapid.T) {
 			reason = End
 		case q.Stop != nil && q.Stop(last):
 			reason = Stop
-		case s.complete():
+		case s.form.path != nil && s.form.path.Complete():
 			reason = Stop
 		case len(want[i]) == q.MaxTokens:
 			reason = Length

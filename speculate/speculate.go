@@ -93,15 +93,8 @@ func New(target Target, drafter draft.Drafter, o Options) (*Loop, error) {
 	if o.Chunk < 0 {
 		return nil, fmt.Errorf("speculate: Chunk is %d: want 1 or more, or 0 for the default of %d", o.Chunk, DefaultChunk)
 	}
-	if o.Chunk == 0 {
-		o.Chunk = DefaultChunk
-	}
-	if o.Budget == 0 {
-		o.Budget = DefaultBudget
-	}
-	if o.Accept == "" {
-		o.Accept = Coupled
-	}
+	o.Chunk, o.Budget = cmp.Or(o.Chunk, DefaultChunk), cmp.Or(o.Budget, DefaultBudget)
+	o.Accept = cmp.Or(o.Accept, Coupled)
 	if err := checkMethod(o.Budget, o.Accept); err != nil {
 		return nil, err
 	}
@@ -166,10 +159,11 @@ func (l *Loop) StepWithin(ctx context.Context, sequences []*Sequence, limits Lim
 	for _, s := range l.live {
 		s.ask()
 	}
-	if err := l.propose(ctx); err != nil {
+	drafting, err := l.propose(ctx)
+	if err != nil {
 		return err
 	}
-	l.plan.Cut(l.control, l.listTurns(), l.proposing().Seconds())
+	l.plan.Cut(l.control, l.listTurns(), drafting.Seconds())
 	l.rows = l.rows[:0]
 	for _, s := range l.live {
 		s.trim()
@@ -184,18 +178,17 @@ func (l *Loop) StepWithin(ctx context.Context, sequences []*Sequence, limits Lim
 	for i, s := range l.live {
 		s.fail(s.accept(i))
 	}
-	committing := time.Duration(0)
 	for _, g := range l.groups {
 		if err := g.commit(l.now); err != nil {
 			l.failGroup(g, err)
 		}
-		committing += g.committing
+		drafting += g.committing
 	}
 	for _, s := range l.live {
 		s.told = s.cache.Len()
 	}
 	l.learn(verified.Sub(verifying), l.now().Sub(verified))
-	l.time(l.proposing()+committing, verified.Sub(verifying), began)
+	l.time(drafting, verified.Sub(verifying), began)
 	return nil
 }
 
@@ -269,13 +262,10 @@ func (l *Loop) prepareChunks(sequences []*Sequence, room int) {
 
 // listTurns lists what the plan is told of the live sequences.
 func (l *Loop) listTurns() []*control.Turn {
-	l.turns, l.parts = l.turns[:0], l.parts[:0]
+	l.turns = l.turns[:0]
 	for _, s := range l.live {
 		s.turn.Tree, s.turn.Forced = s.tree, s.form.drafted
 		l.turns = append(l.turns, &s.turn)
-	}
-	for _, g := range l.groups {
-		l.parts = append(l.parts, g.control)
 	}
 	return l.turns
 }
@@ -313,15 +303,16 @@ func (l *Loop) promptRows(limits Limits) int {
 	return room
 }
 
-// propose has every drafter propose, once for all of its sequences.
-func (l *Loop) propose(ctx context.Context) error {
+// propose has every drafter propose, once for all of its sequences, and returns the time that took.
+func (l *Loop) propose(ctx context.Context) (took time.Duration, err error) {
 	for _, g := range l.groups {
 		if err := g.propose(ctx, l.now); err != nil {
 			if ctx.Err() != nil {
-				return errors.Join(ctx.Err(), err)
+				return 0, errors.Join(ctx.Err(), err)
 			}
 			l.failGroup(g, err)
 		}
+		took += g.proposing
 	}
 	n := 0
 	for _, s := range l.live {
@@ -337,7 +328,7 @@ func (l *Loop) propose(ctx context.Context) error {
 		}
 	}
 	l.live = l.live[:n]
-	return nil
+	return took, nil
 }
 
 // failGroup fails the sequences of a drafter that take part in the step.
@@ -348,14 +339,6 @@ func (l *Loop) failGroup(g *group, err error) {
 			s.fail(err)
 		}
 	}
-}
-
-// proposing is how long all drafters took.
-func (l *Loop) proposing() (sum time.Duration) {
-	for _, g := range l.groups {
-		sum += g.proposing
-	}
-	return sum
 }
 
 // time charges the step to the sequences that waited for it, and once to the loop.

@@ -58,21 +58,14 @@ func (t modelTarget) NewCache() Cache { return t.m.NewCache() }
 func (t modelTarget) NewPass() Pass   { return &modelPass{Pass: t.m.NewPass(), target: t} }
 
 func (t modelTarget) CheckCache(c Cache) error {
-	_, err := t.cache(c)
-	return err
+	if own, ok := c.(*nn.Cache); !ok || own == nil || own.Pages() != t.pages {
+		const want = "take one from the target's NewCache, or give none"
+		return fmt.Errorf("speculate: the cache is a %T that this target did not make: %s", c, want)
+	}
+	return nil
 }
 
 func (t modelTarget) ForkCache(c Cache) Cache { return c.(*nn.Cache).Fork() }
-
-// cache is c as one of the model's.
-func (t modelTarget) cache(c Cache) (*nn.Cache, error) {
-	own, ok := c.(*nn.Cache)
-	if !ok || own == nil || own.Pages() != t.pages {
-		const want = "take one from the target's NewCache, or give none"
-		return nil, fmt.Errorf("speculate: the cache is a %T that this target did not make: %s", c, want)
-	}
-	return own, nil
-}
 
 type modelPass struct {
 	*model.Pass
@@ -83,11 +76,10 @@ type modelPass struct {
 func (p *modelPass) Run(ctx context.Context, rows []Rows, taps []int) error {
 	p.rows = p.rows[:0]
 	for _, r := range rows {
-		c, err := p.target.cache(r.Cache)
-		if err != nil {
+		if err := p.target.CheckCache(r.Cache); err != nil {
 			return err
 		}
-		p.rows = append(p.rows, model.Rows{Cache: c, Tree: r.Tree, Logits: r.Logits})
+		p.rows = append(p.rows, model.Rows{Cache: r.Cache.(*nn.Cache), Tree: r.Tree, Logits: r.Logits})
 	}
 	return p.Pass.Run(ctx, p.rows, taps)
 }

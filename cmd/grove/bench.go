@@ -75,8 +75,8 @@ func (cmd *benchCostCmd) Run(p *program) error {
 	}
 	ctx, stop := p.context()
 	defer stop()
-	if target, ok := bench.HeadTarget(cmd.Shape); ok && cmd.Model == "" {
-		return cmd.drafts(ctx, p, target)
+	if kind, target := bench.HeadTarget(cmd.Shape); kind != nil && cmd.Model == "" {
+		return cmd.drafts(ctx, p, kind, target)
 	}
 	m, o, err := cmd.open(ctx, p)
 	if err != nil {

@@ -1,4 +1,4 @@
-// grove bench cost of an EAGLE-3 head's shape.
+// grove bench cost of a head's shape.
 
 package main
 
@@ -8,17 +8,18 @@ import (
 	"text/tabwriter"
 
 	"github.com/grovellm/grove/internal/bench"
+	"github.com/grovellm/grove/internal/headfile"
 )
 
 // drafts measures what drafting with a target's head costs.
-func (cmd *benchCostCmd) drafts(ctx context.Context, p *program, target string) error {
+func (cmd *benchCostCmd) drafts(ctx context.Context, p *program, kind *headfile.Kind, target string) error {
 	shape, typ, err := shapeAndType(target, cmd.Type)
 	if err != nil {
 		return err
 	}
 	bar := p.progress("measuring", false)
 	r, err := bench.DraftCosts(ctx, bench.DraftCostOptions{
-		Target: shape, Type: typ, Threads: p.Threads, Rounds: cmd.Rounds,
+		Kind: kind, Target: shape, Type: typ, Threads: p.Threads, Rounds: cmd.Rounds,
 		Progress: func(done, total int) { bar.set(int64(done), int64(total)) },
 	})
 	bar.end()
@@ -28,8 +29,8 @@ func (cmd *benchCostCmd) drafts(ctx context.Context, p *program, target string) 
 	if p.JSON {
 		return p.printJSON(r)
 	}
-	fmt.Fprintf(p.stdout, "EAGLE-3 head of %s in %s, %d threads, %s: %d tokens × %d, %s of output matrix, %s of layer\n\n",
-		r.Target, r.Type, r.Threads, r.CPU, r.Vocab, r.Hidden, size(int64(r.Head)), size(int64(r.Layer)))
+	fmt.Fprintf(p.stdout, "%s of %s in %s, %d threads, %s: %d tokens × %d, %s of output matrix, %s of layer\n\n",
+		kind.Name, r.Target, r.Type, r.Threads, r.CPU, r.Vocab, r.Hidden, size(int64(r.Head)), size(int64(r.Layer)))
 	t := tabwriter.NewWriter(p.stdout, 0, 0, 3, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, "shortlist\ttokens of a row\tms a draft\tover full\t")
 	for _, l := range r.Lists {

@@ -93,32 +93,30 @@ type began struct{ example, round, node, row int }
 // Where the last part alone learns, what it returns is what enters it.
 func (p *replay) first(e *nn.Exec) (x nn.Mat, blocks []began) {
 	n := p.n
-	pages, forest := n.Pages(), new(nn.Forest)
-	var tokens []int32
+	pages, pass, entries := n.Pages(), new(Pass), 0
 	for i, l := range p.b.Examples {
 		layout, cache := new(Layout), pages.NewCache()
 		n.Text(layout, 0, l.Tokens[1:])
-		cache.Reserve(0, layout.Tree.Len())
-		layout.Add(forest, cache, 0)
+		n.Add(pass, layout, cache, 0)
 		p.caches, p.layouts = append(p.caches, cache), append(p.layouts, layout)
 		for _, number := range p.b.Rounds[i] {
 			r := &l.Rounds[number]
 			if r.Root == 0 {
 				continue // there are no taps before it
 			}
-			at := began{i, number, (r.Root - 1) * n.Block, (len(tokens) + r.Root - 1) * n.Block}
+			at := began{i, number, (r.Root - 1) * n.Block, (entries + r.Root - 1) * n.Block}
 			blocks = append(blocks, at)
 			for k := range min(n.Block, r.Looked) {
 				p.look(at.row+k, i, number, r.Root+1+k, 1+k)
 			}
 		}
-		tokens = append(tokens, l.Tokens[1:]...)
+		entries += len(l.Tokens) - 1
 	}
-	c := e.Mat(new(nn.Buffer), len(tokens), n.Hidden)
+	c := e.Mat(new(nn.Buffer), entries, n.Hidden)
 	n.Condition(e, p.b.Taps(), c)
-	x = e.Mat(new(nn.Buffer), len(tokens)*n.Block, n.Hidden)
-	n.layers(e, forest, c, tokens, n.index(&p.bufs, tokens, nil, x.Rows), x, &p.bufs)
-	e.Attention(p.last(), n.Layers-1, forest, nn.Source{X: x, Norm: &p.last().AttnNorm}, x, &p.bufs.block)
+	x = e.Mat(new(nn.Buffer), entries*n.Block, n.Hidden)
+	n.layers(e, pass, c, x, &p.bufs)
+	e.Attention(p.last(), n.Layers-1, &pass.Forest, nn.Source{X: x, Norm: &p.last().AttnNorm}, x, &p.bufs.block)
 	if !p.b.Alone() {
 		e.MLP(p.last(), x, &p.bufs.block)
 	}
@@ -130,9 +128,9 @@ func (p *replay) last() *nn.Block { return &p.n.Blocks[p.n.Layers-1] }
 
 // next runs the pass of second blocks.
 func (p *replay) next(e *nn.Exec, states nn.Mat, blocks []began) nn.Mat {
-	n, forest := p.n, new(nn.Forest)
+	n, pass := p.n, new(Pass)
 	p.from, p.rows = nil, nil
-	var tokens, starts []int32
+	var starts []int32
 	sizes := make([]int, len(p.layouts))
 	for i, l := range p.layouts {
 		sizes[i] = l.Tree.Len()
@@ -147,26 +145,23 @@ func (p *replay) next(e *nn.Exec, states nn.Mat, blocks []began) nn.Mat {
 		if r.Looked <= cut || r.Root+cut+1 >= len(l.Tokens) {
 			continue
 		}
-		first := len(tokens) * n.Block
-		tokens, starts = append(tokens, l.Tokens[r.Root+cut]), append(starts, int32(at.row+cut-1))
+		first := len(starts) * n.Block
+		starts = append(starts, int32(at.row+cut-1))
 		n.Branch(p.layouts[at.example], at.node+cut-1, l.Tokens[r.Root+cut], n.Block)
 		for k := range min(n.Block, r.Looked-cut) {
 			p.look(first+k, at.example, at.round, r.Root+cut+1+k, cut+1+k)
 		}
 	}
-	if len(tokens) == 0 {
+	if len(starts) == 0 {
 		return nn.Mat{}
 	}
 	for i, l := range p.layouts {
-		if more := l.Tree.Len() - sizes[i]; more > 0 {
-			p.caches[i].Reserve(sizes[i], more)
-			l.Add(forest, p.caches[i], sizes[i])
-		}
+		n.Add(pass, l, p.caches[i], sizes[i])
 	}
-	c := e.Mat(new(nn.Buffer), len(tokens), n.Hidden)
+	c := e.Mat(new(nn.Buffer), len(starts), n.Hidden)
 	e.Gather(states, starts, c)
-	x := e.Mat(new(nn.Buffer), len(tokens)*n.Block, n.Hidden)
-	n.Run(e, forest, c, tokens, nil, x, &p.bufs)
+	x := e.Mat(new(nn.Buffer), len(starts)*n.Block, n.Hidden)
+	n.Run(e, pass, c, x, &p.bufs)
 	return x
 }
 

@@ -48,7 +48,7 @@ func BenchmarkRound(b *testing.B) {
 	for _, temperature := range []float32{0, 1} {
 		for _, o := range []specblock.Options{specblock.DefaultOptions, best} {
 			for _, blocks := range []int{1, 2, 3} {
-				b.Run(fmt.Sprintf("%s/blocks%d/t%g", o.Tree, blocks, temperature), func(b *testing.B) {
+				b.Run(fmt.Sprintf("text=%v/blocks%d/t%g", o.Text, blocks, temperature), func(b *testing.B) {
 					o.Blocks = blocks
 					d, err := specblock.New(o, n, drafttest.As(m))
 					if err != nil {

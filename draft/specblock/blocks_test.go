@@ -2,7 +2,6 @@ package specblock
 
 import (
 	"math"
-	"math/rand/v2"
 	"testing"
 
 	"github.com/grovellm/grove/draft"
@@ -25,16 +24,16 @@ func smallHead(t drafttest.Fataler, m *model.Model, k, rank int, seed uint64) *N
 	return drafttest.Must(NewNetwork(c, &synthetic.Weights{Type: tensor.F32, Seed: seed}, nil, &m.Network))(t)
 }
 
-// alone computes a block of a proposal with nothing but the blocks that it descends from beside it,
-// and returns its logits.
-func alone(n *Network, s *state, text []int32, taps func(at int) []float32, number int) nn.Mat {
-	var way []int // blocks, the last first
-	for at := number; ; {
-		way = append(way, at)
-		if s.blocks[at].level == 0 {
-			break
-		}
-		at = int(s.rows[s.blocks[at].from].block)
+// alone computes the block of a proposal that a row belongs to, with nothing but the blocks that it
+// descends from beside it, and returns its logits.
+func alone(n *Network, s *state, text []int32, taps func(at int) []float32, of *row) nn.Mat {
+	var way []int // layout rows that blocks start from, the last first
+	first := int(of.at - of.slot)
+	at := first
+	for at >= (s.take-1)*s.d.cached+n.Block {
+		from := int(s.layout.Tree.Parent[at])
+		way = append(way, from)
+		at = from - int(s.layout.Slot[from])
 	}
 	e, pages := nn.NewExec(s.d.Pool), n.Pages()
 	cache := pages.NewCache()
@@ -48,46 +47,47 @@ func alone(n *Network, s *state, text []int32, taps func(at int) []float32, numb
 	}
 	c := nn.NewMat(len(text), n.Hidden)
 	n.Condition(e, all, c)
-	tokens := append(text[1:len(text):len(text)], s.root)
 	var states [][]float32
 	from := 0
 	run := func() {
-		var f nn.Forest
-		l.Add(&f, cache, from)
-		cache.Reserve(from, l.Tree.Len()-from)
+		var p Pass
+		n.Add(&p, &l, cache, from)
 		x := nn.NewMat(l.Tree.Len()-from, n.Hidden)
-		n.Run(e, &f, c, tokens, nil, x, &bufs)
+		n.Run(e, &p, c, x, &bufs)
 		for i := range x.Rows {
 			states = append(states, x.Row(i))
 		}
 		from = l.Tree.Len()
 	}
 	run()
-	first := from - n.Block
-	for i := len(way) - 2; i >= 0; i-- {
-		b := &s.blocks[way[i]]
-		row := first + int(b.from-s.blocks[way[i+1]].rows)
-		tokens, c = []int32{s.grown.Token[b.node]}, nn.NewMat(1, n.Hidden)
+	start := from - n.Block
+	for i := len(way) - 1; i >= 0; i-- {
+		row := start + int(s.layout.Slot[way[i]])
+		next := first // of the block that starts there, in the proposal
+		if i > 0 {
+			next = way[i-1] - int(s.layout.Slot[way[i-1]])
+		}
+		c = nn.NewMat(1, n.Hidden)
 		copy(c.Row(0), states[row])
-		first = n.Branch(&l, row, tokens[0], n.Block)
+		start = n.Branch(&l, row, s.layout.Tree.Token[next], n.Block)
 		run()
 	}
 	x, out := nn.NewMat(n.Block, n.Hidden), nn.NewMat(n.Block, n.Output())
 	for k := range n.Block {
-		copy(x.Row(k), states[first+k])
+		copy(x.Row(k), states[start+k])
 	}
 	e.Linear(nn.Source{X: x, Norm: &n.Norm}, nn.Proj{Linear: &n.Head, Dst: out})
 	return out
 }
 
-// What the blocks of a best-first proposal predict does not depend on the blocks beside them, nor
-// on the rounds before, to the bit; and below every node of the tree speaks the block that starts
-// there, or the nearest above it.
+// What the blocks of a proposal predict does not depend on the blocks beside them, nor on the
+// rounds before, to the bit; and with +text below every node of the tree speaks the block that
+// starts there, or the nearest above it.
 func TestBlocksOfAProposal(t *testing.T) {
 	m := drafttest.OpenTarget(t, 400)
 	rapid.Check(t, func(r *rapid.T) {
 		n := smallHead(r, m, rapid.IntRange(1, 4).Draw(r, "block"), 8, rapid.Uint64Range(0, 30).Draw(r, "head"))
-		o := Options{Tree: BestFirst, Modifiers: draft.Modifiers{Text: true},
+		o := Options{Modifiers: draft.Modifiers{Text: rapid.Bool().Draw(r, "text")}, Widths: "2/4/6/4",
 			Blocks: rapid.IntRange(1, 4).Draw(r, "blocks"), Starts: rapid.IntRange(0, 6).Draw(r, "starts"), Nodes: 40}
 		d, err := New(o, n, drafttest.As(m))
 		if err != nil {
@@ -114,14 +114,12 @@ func TestBlocksOfAProposal(t *testing.T) {
 			}
 			return x
 		}
-		for number, b := range s.blocks {
-			want := alone(n, s, one.Text, taps, number)
-			for k := range b.slots {
-				for i, v := range s.rows[b.rows+k].output.Logits {
-					if math.Float32bits(v) != math.Float32bits(want.Row(int(k))[i]) {
-						r.Fatalf("block %d of %d, slot %d: logit %d is %v, alone %v", number, len(s.blocks), k, i, v,
-							want.Row(int(k))[i])
-					}
+		for i := range s.rows {
+			got := &s.rows[i]
+			want := alone(n, s, one.Text, taps, got).Row(int(got.slot))
+			for j, v := range got.output.Logits {
+				if math.Float32bits(v) != math.Float32bits(want[j]) {
+					r.Fatalf("row %d of %d, slot %d: logit %d is %v, alone %v", i, len(s.rows), got.slot, j, v, want[j])
 				}
 			}
 		}
@@ -132,13 +130,11 @@ func TestBlocksOfAProposal(t *testing.T) {
 			}
 			var want *row
 			at := 0
-			for depth := 0; ; depth++ { // down the path: the last block that starts on it
+			for depth := 0; o.Text; depth++ { // down the path: the last block that starts on it
 				if at >= 0 && s.below[at] >= 0 {
-					b := s.blocks[s.rows[s.below[at]].block]
-					if slot := len(path) - depth; slot < int(b.slots) {
-						want = &s.rows[int(b.rows)+slot]
-					} else {
-						want = nil
+					want = nil
+					if i := int(s.below[at]) + len(path) - depth; i < len(s.rows) && int(s.rows[i].slot) == len(path)-depth {
+						want = &s.rows[i]
 					}
 				}
 				if depth == len(path) || at < 0 {
@@ -146,7 +142,7 @@ func TestBlocksOfAProposal(t *testing.T) {
 				}
 				at = s.grown.Child(at, path[depth])
 			}
-			if got := s.after(path); got != want {
+			if got := s.after(path); o.Text && got != want {
 				r.Fatalf("another row speaks below %v", path)
 			}
 		}
@@ -160,9 +156,9 @@ func TestBlocksOfAProposal(t *testing.T) {
 func TestTreesGoOnWithTheText(t *testing.T) {
 	m := drafttest.OpenTarget(t, 400)
 	for seed := range uint64(6) {
-		n := smallHead(t, m, 2+int(seed%3), 0, seed)
+		n := smallHead(t, m, 1+int(seed%3), 0, seed)
 		clear(n.Norm.Weight) // all logits are the same
-		d, err := New(Options{Tree: BestFirst, Modifiers: draft.Modifiers{Text: true}, Blocks: 2, Starts: 4,
+		d, err := New(Options{Modifiers: draft.Modifiers{Text: true}, Blocks: 1, Widths: "2/4/6/4",
 			Nodes: 200}, n, drafttest.As(m))
 		if err != nil {
 			t.Fatal(err)
@@ -184,33 +180,6 @@ func TestTreesGoOnWithTheText(t *testing.T) {
 		if node < 0 || q.Tree.MaxDepth() != 30 {
 			t.Errorf("head %d of block %d: text that occurred before is followed for %d tokens, want 30: %v", seed,
 				n.Block, depth-1, q.Tree)
-		}
-	}
-}
-
-// What a block brings is foretold from what the ones before it brought, and rows that bring little
-// are not computed.
-func TestYieldLearns(t *testing.T) {
-	rng := rand.New(rand.NewPCG(1, 2))
-	y := newYield(3, 4)
-	for range 2000 {
-		staked := rng.Float64()
-		y.learn(1, staked, 0.3*staked)
-		y.learn(2, staked, 1.5*staked)
-		y.learn(1, 0, 1) // of no starts nothing is learned
-		for slot, chance := range []float64{.8, .5, .1, 1} {
-			y.learnFirst(slot, chance)
-		}
-	}
-	if a, b := y.gain(1, 2), y.gain(2, 2); math.Abs(a-0.6) > 1e-6 || math.Abs(b-3) > 1e-6 {
-		t.Errorf("%v and %v are foretold, want 0.6 and 3", a, b)
-	}
-	for _, c := range []struct {
-		value float64
-		want  int
-	}{{1, 4}, {.4, 2}, {.051, 2}, {.049, 1}, {.001, 1}} { // the second slot brings .4 of it, the others .04
-		if got := y.slots(c.value, .02); got != c.want {
-			t.Errorf("a block worth %v has %d slots, want %d", c.value, got, c.want)
 		}
 	}
 }

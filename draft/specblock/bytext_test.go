@@ -13,8 +13,8 @@ func TestByText(t *testing.T) {
 	for seed := range uint64(4) {
 		n := head(t, m, seed)
 		drafttest.ByText(t, n.Hidden, func() draft.Drafter {
-			return newDrafter(t, specblock.Options{Tree: specblock.BestFirst, Modifiers: draft.Modifiers{Text: true},
-				Blocks: 3, Nodes: 200}, n, m)
+			return newDrafter(t, specblock.Options{Modifiers: draft.Modifiers{Text: true},
+				Blocks: 3, Widths: "2/4/6/4", Nodes: 200}, n, m)
 		})
 	}
 }

@@ -21,7 +21,7 @@ var kind = headfile.Kind{
 	New: func() headfile.Shape { return new(Config) },
 	Examples: []string{
 		"specblock:widths=2/3/5/2,blocks=2,starts=6,nodes=35", "specblock:widths=3/3/3/3,blocks=2,nodes=35",
-		"specblock:tree=best-first,blocks=2,starts=6,nodes=35", "specblock:tree=best-first,blocks=2,cached=1,nodes=60",
+		"specblock:blocks=3,starts=2,cached=1,nodes=60",
 	},
 }
 

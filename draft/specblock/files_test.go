@@ -42,12 +42,11 @@ func computed(n *specblock.Network, m *model.Model) []float32 {
 	pages := n.Pages()
 	cache := pages.NewCache()
 	defer cache.Free()
-	var f nn.Forest
-	l.Add(&f, cache, 0)
-	cache.Reserve(0, rows)
+	var p specblock.Pass
+	n.Add(&p, &l, cache, 0)
 	c, x, out := mat(2, n.Hidden), mat(rows, n.Hidden), mat(rows, n.Output())
 	n.Condition(e, mat(2, len(n.Taps)*n.Hidden), c)
-	n.Run(e, &f, c, tokens, nil, x, &b)
+	n.Run(e, &p, c, x, &b)
 	e.Linear(nn.Source{X: x, Norm: &n.Norm}, nn.Proj{Linear: &n.Head, Dst: out})
 	if n.RankWidth == 0 {
 		return out.Data

@@ -32,7 +32,6 @@ func genHead(r *rapid.T, m *model.Model) *specblock.Network {
 // genOptions draws trees of all kinds.
 func genOptions(r *rapid.T, n *specblock.Network) specblock.Options {
 	o := specblock.Options{
-		Tree:   rapid.SampledFrom([]string{specblock.BestFirst, specblock.Ranked}).Draw(r, "tree"),
 		Blocks: rapid.IntRange(1, 4).Draw(r, "blocks"), Widths: rapid.SampledFrom([]string{"2/4/10/0", "2/4/6/4",
 			"0/3/0/2"}).Draw(r, "widths"),
 		Starts: rapid.SampledFrom([]int{0, 1, 4, 10}).Draw(r, "starts"),
@@ -57,7 +56,7 @@ func newDrafter(t drafttest.Fataler, o specblock.Options, n *specblock.Network, 
 }
 
 // best is the drafter that auto takes.
-var best = specblock.Options{Tree: specblock.BestFirst, Blocks: 3, Starts: 2, Cached: 1, Nodes: 60,
+var best = specblock.Options{Blocks: 3, Widths: "2/4/6/4", Starts: 2, Cached: 1, Nodes: 60,
 	Modifiers: draft.Modifiers{Text: true}}
 
 func exp(x float32) float32 { return float32(math.Exp(float64(x))) }

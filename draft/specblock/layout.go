@@ -62,6 +62,39 @@ func (c *Config) Branch(l *Layout, row int, token int32, rows int) int {
 	return first
 }
 
-// Add appends the rows from number from on to a pass over a cache, which has room for them after
-// those before: see nn.Forest.
-func (l *Layout) Add(f *nn.Forest, c *nn.Cache, from int) { f.AddAt(c, &l.Tree, from, l.Position) }
+// Pass is blocks to be computed together. A tape reads it until it has gone back.
+type Pass struct {
+	Forest nn.Forest
+	Tokens []int32 // of each block
+	entry  []int32 // of each row the number of its block, from 1; 0: it takes in neither condition nor token
+	slot   []int32 // of each row
+	before []int32 // of each row the one before it in its block; of the first, itself
+}
+
+// Reset forgets all blocks.
+func (p *Pass) Reset() {
+	p.Forest.Reset()
+	p.Tokens, p.entry, p.slot, p.before = p.Tokens[:0], p.entry[:0], p.slot[:0], p.before[:0]
+}
+
+// Add appends the blocks of l from row number from on to a pass over a cache, which gets room for
+// them after those before: see nn.Forest.
+func (c *Config) Add(p *Pass, l *Layout, cache *nn.Cache, from int) {
+	rows := l.Tree.Len() - from
+	if rows == 0 {
+		return
+	}
+	p.Forest.AddAt(cache, &l.Tree, from, l.Position)
+	cache.Reserve(from, rows)
+	for i, slot := range l.Slot[from:] {
+		if slot == 0 {
+			p.Tokens = append(p.Tokens, l.Tree.Token[from+i])
+		}
+		entry := int32(len(p.Tokens))
+		if slot > 0 && !c.Broadcast {
+			entry = 0
+		}
+		p.before = append(p.before, int32(len(p.before))-min(slot, 1))
+		p.entry, p.slot = append(p.entry, entry), append(p.slot, slot)
+	}
+}

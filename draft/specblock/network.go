@@ -23,6 +23,7 @@ type Network struct {
 	ConditionNorm, TokenNorm, QueryNorm nn.Norm
 	FuseCondition, FuseToken, FuseQuery nn.Linear
 	Queries                             nn.Table // K × Hidden
+	slots                               []int32  // of a block
 
 	Blocks []nn.Block
 	Shifts []Shift // after each layer but the last; nil where Config.Shift is not set
@@ -67,6 +68,9 @@ func layOut(c Config) *Network {
 	n := &Network{Config: c, ConditionNorm: norm, TokenNorm: norm, QueryNorm: norm, Norm: norm}
 	if c.Shift {
 		n.Shifts = make([]Shift, c.Layers-1)
+	}
+	for slot := range int32(c.Block) {
+		n.slots = append(n.slots, slot)
 	}
 	return n
 }
@@ -118,50 +122,6 @@ type Buffers struct {
 	kv                nn.Buffer
 	rank, features    nn.Buffer
 	block             nn.BlockBuffers
-	even              []index // of blocks of equal length, by that
-	other             index   // of others
-}
-
-// index says of each row of a pass of blocks which row of another matrix belongs to it. The numbers
-// of a row do not depend on how many follow, so a tape may hold on to them while the list grows.
-type index struct{ entry, slot, before []int32 }
-
-// index is that of the blocks of some tokens, which have these rows, or all the same number.
-func (n *Network) index(m *Buffers, tokens, rows []int32, total int) index {
-	if rows == nil {
-		return n.even(m, total, total/len(tokens))
-	}
-	x := &m.other
-	x.entry, x.slot, x.before = x.entry[:0], x.slot[:0], x.before[:0]
-	for entry, count := range rows {
-		for slot := range count {
-			n.add(x, int32(entry), slot)
-		}
-	}
-	return *x
-}
-
-// even is that of so many rows, in blocks of so many.
-func (n *Network) even(m *Buffers, rows, block int) index {
-	for len(m.even) <= block {
-		m.even = append(m.even, index{})
-	}
-	x := &m.even[block]
-	for i := len(x.entry); i < rows; i++ {
-		n.add(x, int32(i/block), int32(i%block))
-	}
-	return index{x.entry[:rows], x.slot[:rows], x.before[:rows]}
-}
-
-// add appends the row of a slot of a block.
-func (n *Network) add(x *index, entry, slot int32) {
-	before := int32(len(x.entry)) - min(slot, 1)
-	if !n.Broadcast { // row 0 of what is spread is zeros
-		if entry++; slot > 0 {
-			entry = 0
-		}
-	}
-	x.entry, x.slot, x.before = append(x.entry, entry), append(x.slot, slot), append(x.before, before)
 }
 
 // Condition makes the conditions of entries of text, c (n × Hidden): taps holds for each its taps,
@@ -170,35 +130,34 @@ func (n *Network) Condition(e *nn.Exec, taps, c nn.Mat) {
 	e.Linear(nn.Source{X: taps}, nn.Proj{Linear: &n.Fuse, Dst: c})
 }
 
-// Run computes the rows of blocks over what is in the forest's caches. Of each block there are its
-// condition, a row of c, its token, and the number of its rows; nil, as under a tape: as many of
-// each as x has room for. The rows are left in x (rows × Hidden) before the last norm: Head·Norm(x)
-// are their logits, and rows of x the conditions of later blocks.
-func (n *Network) Run(e *nn.Exec, f *nn.Forest, c nn.Mat, tokens, rows []int32, x nn.Mat, m *Buffers) {
-	n.layers(e, f, c, tokens, n.index(m, tokens, rows, x.Rows), x, m)
-	e.Block(&n.Blocks[n.Layers-1], n.Layers-1, f, x, &m.block)
+// Run computes the blocks of a pass over what is in the forest's caches. c has the condition of
+// each. The rows are left in x (rows × Hidden) before the last norm: Head·Norm(x) are their logits,
+// and rows of x the conditions of later blocks.
+func (n *Network) Run(e *nn.Exec, p *Pass, c, x nn.Mat, m *Buffers) {
+	n.layers(e, p, c, x, m)
+	e.Block(&n.Blocks[n.Layers-1], n.Layers-1, &p.Forest, x, &m.block)
 }
 
 // Read is Run where nobody asks for the rows' states: it leaves their keys and values in the
 // caches. What it does to x is undefined.
-func (n *Network) Read(e *nn.Exec, f *nn.Forest, c nn.Mat, tokens []int32, x nn.Mat, m *Buffers) {
-	n.layers(e, f, c, tokens, n.index(m, tokens, nil, x.Rows), x, m)
+func (n *Network) Read(e *nn.Exec, p *Pass, c, x nn.Mat, m *Buffers) {
+	n.layers(e, p, c, x, m)
 	b, width := &n.Blocks[n.Layers-1], n.KVHeads*n.HeadDim
 	kv := e.Mat(&m.kv, x.Rows, 2*width)
 	e.Linear(nn.Source{X: x, Norm: &b.AttnNorm}, nn.Proj{Linear: &b.QKV[1], Dst: kv.Columns(0, width)},
 		nn.Proj{Linear: &b.QKV[2], Dst: kv.Columns(width, 2*width)})
-	e.Keys(&b.Attn, n.Layers-1, f, kv)
+	e.Keys(&b.Attn, n.Layers-1, &p.Forest, kv)
 }
 
 // layers runs all layers but the last, and leaves in x what goes into that.
-func (n *Network) layers(e *nn.Exec, f *nn.Forest, c nn.Mat, tokens []int32, at index, x nn.Mat, m *Buffers) {
+func (n *Network) layers(e *nn.Exec, p *Pass, c, x nn.Mat, m *Buffers) {
 	h := x
 	if len(n.Shifts) > 0 {
 		h = e.Mat(&m.state[0], x.Rows, n.Hidden)
 	}
-	n.enter(e, c, tokens, h, at, m)
+	n.enter(e, p, c, h, m)
 	for i := range n.Layers - 1 {
-		e.Block(&n.Blocks[i], i, f, h, &m.block)
+		e.Block(&n.Blocks[i], i, &p.Forest, h, &m.block)
 		if i >= len(n.Shifts) {
 			continue
 		}
@@ -208,17 +167,17 @@ func (n *Network) layers(e *nn.Exec, f *nn.Forest, c nn.Mat, tokens []int32, at 
 		}
 		before, spread := e.Mat(&m.before, x.Rows, n.Hidden), e.Mat(&m.spread, x.Rows, n.Hidden)
 		e.Linear(nn.Source{X: h}, nn.Proj{Linear: &s.Own, Dst: own}, nn.Proj{Linear: &s.Before, Dst: before})
-		e.Gather(before, at.before, spread)
+		e.Gather(before, p.before, spread)
 		e.Add(own, spread)
 		h = own
 	}
 }
 
 // enter makes what goes into the first layer (equation 2).
-func (n *Network) enter(e *nn.Exec, c nn.Mat, tokens []int32, x nn.Mat, at index, m *Buffers) {
-	blocks := len(tokens)
+func (n *Network) enter(e *nn.Exec, p *Pass, c, x nn.Mat, m *Buffers) {
+	blocks := len(p.Tokens)
 	token := e.Mat(&m.token, blocks, n.Hidden)
-	e.Embed(n.Embed, tokens, token)
+	e.Embed(n.Embed, p.Tokens, token)
 	base := e.Mat(&m.base, blocks+1, n.Hidden) // after a row of zeros
 	clear(base.Row(0))
 	entries, more := base.Slice(1, blocks+1), e.Mat(&m.more, blocks, n.Hidden)
@@ -226,15 +185,12 @@ func (n *Network) enter(e *nn.Exec, c nn.Mat, tokens []int32, x nn.Mat, at index
 	e.Linear(nn.Source{X: token, Norm: &n.TokenNorm}, nn.Proj{Linear: &n.FuseToken, Dst: more, To: entries})
 
 	query, slots := e.Mat(&m.query, n.Block, n.Hidden), e.Mat(&m.slots, n.Block, n.Hidden)
-	e.Embed(n.Queries, n.even(m, n.Block, n.Block).slot, query)
+	e.Embed(n.Queries, n.slots, query)
 	e.Linear(nn.Source{X: query, Norm: &n.QueryNorm}, nn.Proj{Linear: &n.FuseQuery, Dst: slots})
 
-	e.Gather(slots, at.slot, x)
+	e.Gather(slots, p.slot, x)
 	spread := e.Mat(&m.spread, x.Rows, n.Hidden)
-	if n.Broadcast {
-		base = entries
-	}
-	e.Gather(base, at.entry, spread)
+	e.Gather(base, p.entry, spread)
 	e.Add(x, spread)
 }
 

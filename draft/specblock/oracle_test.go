@@ -44,7 +44,7 @@ func newOracle(n *specblock.Network, m *model.Model, id int, text []int32, root 
 		n.Text(&o.layout, at, tokens[at:at+size])
 		c := nn.NewMat(size, n.Hidden)
 		n.Condition(o.e, taps, c)
-		o.run(at+size < len(text) && chunk > 1, 0, c, tokens[at:at+size])
+		o.run(at+size < len(text) && chunk > 1, 0, c)
 		if at += size; at < len(text) {
 			o.cache.CommitAll()
 			o.states = o.states[:0]
@@ -54,16 +54,15 @@ func newOracle(n *specblock.Network, m *model.Model, id int, text []int32, root 
 }
 
 // run computes the layout's rows from the given one on, or reads them without states.
-func (o *oracle) run(read bool, from int, c nn.Mat, tokens []int32) {
+func (o *oracle) run(read bool, from int, c nn.Mat) {
 	rows := o.layout.Tree.Len() - from
-	var f nn.Forest
-	o.layout.Add(&f, o.cache, from)
-	o.cache.Reserve(from, rows)
+	var p specblock.Pass
+	o.n.Add(&p, &o.layout, o.cache, from)
 	x := nn.NewMat(rows, o.n.Hidden)
 	if read {
-		o.n.Read(o.e, &f, c, tokens, x, &o.bufs)
+		o.n.Read(o.e, &p, c, x, &o.bufs)
 	} else {
-		o.n.Run(o.e, &f, c, tokens, nil, x, &o.bufs)
+		o.n.Run(o.e, &p, c, x, &o.bufs)
 	}
 	for i := range rows {
 		o.states = append(o.states, x.Row(i))
@@ -79,7 +78,7 @@ func (o *oracle) branch(rows []int, tokens []int32, slots int) (first []int) {
 		copy(c.Row(i), o.states[row])
 		first = append(first, o.n.Branch(&o.layout, row, tokens[i], slots))
 	}
-	o.run(false, from, c, tokens)
+	o.run(false, from, c)
 	return first
 }
 

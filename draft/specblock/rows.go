@@ -1,32 +1,28 @@
-// Rows that say what comes next: the head over all or part of the vocabulary (package shortlist),
-// and what is kept of it.
+// Rows that say what comes next: their logits, over all or part of the vocabulary (package
+// shortlist), their candidates, and what the rank head says of them.
 
 package specblock
 
 import (
+	"math"
 	"slices"
 
 	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/simd"
 	"github.com/grovellm/grove/internal/textrank"
 	"github.com/grovellm/grove/nn"
 	"github.com/grovellm/grove/sample"
 	"github.com/grovellm/grove/shortlist"
 )
 
-// block is the rows of a proposal that start from a node.
-type block struct {
-	node  int32   // of grown, below which its first row's candidates are; the block's token is the node's
-	from  int32   // of rows: the one that it starts from
-	rows  int32   // of rows: its first
-	slots int32   // of its rows, as many are computed
-	at    int32   // of the layout: its first row
-	level int     // passes before its own
-	value float64 // what it is worth to start there
-}
-
 // row is what the head computed in a slot of a block. It lasts until the next proposal.
 type row struct {
-	block, slot int32
+	s     *state
+	at    int32 // its number in the layout
+	slot  int32
+	last  bool  // of its block
+	pass  int32 // passes before its own
+	depth int32 // of the nodes below which it stands
 
 	// its likeliest tokens, before noise, penalties and all else: LogProb is their probability's logarithm
 	top    []sample.Candidate
@@ -40,79 +36,149 @@ type row struct {
 
 // passRows is the memory of one pass's rows.
 type passRows struct {
-	states nn.Buffer
-	logits nn.Logits
+	states, features, scores nn.Buffer
+	logits                   nn.Logits
 }
 
-// open adds a block of the pass under way, and its rows.
-func (s *state) open(b block) {
-	first := len(s.rows)
-	s.rows = slices.Grow(s.rows, int(b.slots))[:first+int(b.slots)] // in the memory of earlier proposals' rows
-	for k := range b.slots {
-		r := &s.rows[first+int(k)]
-		if r.top == nil {
-			r.top = make([]sample.Candidate, 0, FeatureLogits)
-			r.level = make([]sample.Candidate, 0, max(s.d.ranked, textrank.CandidatesMost))
-		}
-		r.block, r.slot = int32(len(s.blocks)), k
-		r.cache.Reset()
+// open adds the row of a block's slot, number at of the layout.
+func (s *state) open(b *start, slot, at int32) {
+	n := len(s.rows)
+	s.rows = slices.Grow(s.rows, 1)[:n+1] // in the memory of earlier proposals' rows
+	r := &s.rows[n]
+	if r.top == nil {
+		r.top, r.level = make([]sample.Candidate, 0, FeatureLogits), make([]sample.Candidate, 0, s.d.ranked)
 	}
-	b.rows, b.level = int32(first), s.passes
-	s.blocks = append(s.blocks, b)
+	r.s, r.at, r.slot, r.last, r.pass, r.depth = s, at, slot, slot == b.slots-1, int32(s.passes),
+		s.grown.Depth[b.node]+slot
+	r.cache.Reset()
 }
 
-// look takes rows of x, those of d.from, as the rows of the live sequences' new blocks, and computes
-// their logits.
+// look takes rows of x, those of d.from, as the fresh rows, and computes their logits, of each over
+// its shortlist where there is a method.
 func (d *drafter) look(x nn.Mat) {
-	if d.pass == len(d.passes) {
+	if d.number == len(d.passes) {
 		d.passes = append(d.passes, new(passRows))
 	}
-	p := d.passes[d.pass]
+	p := d.passes[d.number]
 	d.states = p.states.Mat(len(d.from), d.n.Hidden)
 	d.exec.Gather(x, d.from, d.states)
-	d.choose()
-	p.logits.Reset()
-	for i := range d.from {
-		if d.lists == nil {
-			p.logits.Add(i, nil)
-		} else {
-			p.logits.Add(i, &d.lists[i].Shortlist)
+	if len(d.Methods) > 0 {
+		d.queries = d.queries[:0]
+		for _, r := range d.fresh {
+			d.queries = append(d.queries, shortlist.Query{State: r.s.Words[0], Step: int(r.depth),
+				Token: r.s.layout.Tree.Token[r.at]})
 		}
+		d.lists = slices.Grow(d.lists[:0], len(d.queries))[:len(d.queries)]
+		d.Methods[0].Choose(d.queries, d.lists)
+	}
+	p.logits.Reset()
+	for i, r := range d.fresh {
+		r.output = textrank.Output{Tokens: d.n.Tokens, Places: d.places}
+		var listed *nn.Shortlist
+		if len(d.Methods) > 0 {
+			d.Stats.Row(d.lists[i])
+			r.output.List, listed = d.lists[i], &d.lists[i].Shortlist
+		}
+		p.logits.Add(i, listed)
 	}
 	p.logits.Run(d.exec, d.states, &d.n.Norm, &d.n.Head)
-	at := 0
-	for _, s := range d.live {
-		s.first, s.inPass = int(s.blocks[s.fresh].rows), at
-		for i := s.first; i < len(s.rows); i++ {
-			r := &s.rows[i]
-			r.state = d.states.Row(at)
-			r.output = textrank.Output{Logits: p.logits.Row(at), Tokens: d.n.Tokens, Places: d.places}
-			if d.lists != nil {
-				r.output.List = d.lists[at]
-			}
-			at++
-		}
+	for i, r := range d.fresh {
+		r.state, r.output.Logits = d.states.Row(i), p.logits.Row(i)
 	}
 }
 
-// choose gives every row its shortlist.
-func (d *drafter) choose() {
-	if len(d.Methods) == 0 {
-		return
-	}
-	d.queries = d.queries[:0]
+// rank finds the candidates of all fresh rows, and what the rank head says of them. Penalties are
+// those of the text up to the root: which tokens will stand between is not known.
+func (d *drafter) rank() {
+	p := d.passes[d.number]
+	d.features = p.features.Mat(len(d.fresh), Features)
 	for _, s := range d.live {
-		for _, b := range s.blocks[s.fresh:] {
-			for k := range b.slots {
-				d.queries = append(d.queries, shortlist.Query{State: s.Words[0], Step: int(s.grown.Depth[b.node] + k),
-					Token: s.grown.Token[b.node]})
-			}
+		if s.History != nil {
+			s.History.Push(s.root)
 		}
 	}
-	d.lists = slices.Grow(d.lists[:0], len(d.queries))[:len(d.queries)]
-	d.Methods[0].Choose(d.queries, d.lists)
-	for _, l := range d.lists {
-		d.Stats.Row(l)
+	d.Pool.Run(len(d.fresh), (*ranking)(d))
+	for _, s := range d.live {
+		if s.History != nil {
+			s.History.Pop()
+		}
+	}
+	if !d.judged {
+		return
+	}
+	scores := p.scores.Mat(len(d.fresh), RankBuckets)
+	d.n.Rank(d.exec, d.states, d.features, scores, &d.bufs)
+	for i, r := range d.fresh {
+		r.judge(scores.Row(i), &d.n.RankOffset)
+	}
+}
+
+// ranking is the drafter as the pool's job.
+type ranking drafter
+
+// Do finds the candidates of a row: the head's likeliest tokens, and the first in the race that the
+// target's choice will be, with the noise of their position.
+func (d *ranking) Do(worker, i int) {
+	r, sampler := d.fresh[i], d.Samplers[worker]
+	s := r.s
+	sampler.Like(d.plain)
+	r.top = r.output.Top(sampler, r.top[:0], 0, nil)
+	if d.judged {
+		d.describe(r, d.features.Row(i))
+	}
+	if p := s.Sampler.Params(); s.Warm == 0 && s.History == nil && len(p.LogitBias) == 0 && d.ranked <= FeatureLogits {
+		r.level = append(r.level[:0], r.top[:min(len(r.top), d.ranked)]...)
+	} else {
+		sampler.Like(s.Sampler)
+		r.level = r.output.Top(sampler, r.level[:0], s.At+int(r.depth)+1, s.History)
+	}
+	if s.Warm > 0 && s.Text == nil {
+		draft.CoupledChances(r.level, d.ranked)
+	}
+}
+
+// describe computes what the rank head reads of a row's distribution. Of tokens that are not listed
+// nothing is known.
+func (d *ranking) describe(r *row, features []float32) {
+	var top [FeatureLogits]float32
+	var index [FeatureLogits]int32
+	var beyond Beyond
+	if d.n.RankFull {
+		logits := r.output.Logits
+		if l := r.output.List; l != nil {
+			logits = logits[:l.Len()]
+		}
+		beyond = BeyondOf(logits, top[:simd.TopK(logits, index[:], top[:])])
+	}
+	for i, c := range r.top {
+		top[i] = float32(c.Score)
+	}
+	FeaturesOf(top[:len(r.top)], beyond, features)
+}
+
+// mostRank bounds what the rank head may make of a logarithm.
+const mostRank = 6
+
+// judge takes in the rank head's scores of a row's buckets.
+func (r *row) judge(scores []float32, offset *[RankBuckets]float32) {
+	r.bucket = int8(Chosen(scores, offset))
+	most, sum := slices.Max(scores), 0.0
+	var mass [RankBuckets]float64 // of each bucket as the head has it
+	mass[RankBuckets-1] = 1
+	for i, c := range r.top {
+		if b := BucketOf(i + 1); b < RankBuckets-1 {
+			p := math.Exp(float64(c.LogProb))
+			mass[b] += p
+			mass[RankBuckets-1] -= p
+		}
+	}
+	for _, v := range scores {
+		sum += math.Exp(float64(v - most))
+	}
+	for place := range r.rank {
+		b := BucketOf(place + 1)
+		more := float64(scores[b]-most) - math.Log(sum) - math.Log(max(mass[b], 1e-6))
+		r.rank[place] = float32(min(max(more, -mostRank), mostRank))
 	}
 }
 
@@ -130,31 +196,4 @@ func (s *state) compare(r *draft.Rows) {
 			s.d.Stats.Choice(x.output.List, next)
 		}
 	}
-}
-
-// after is what the head said of what comes after a path below the root of the last proposal; nil:
-// nothing.
-func (s *state) after(path []int32) *row {
-	if len(s.rows) == 0 {
-		return nil
-	}
-	t, node := &s.grown, 0
-	if s.d.options.Tree == BestFirst {
-		t = &s.draft
-	}
-	for _, token := range path {
-		if node = t.Child(node, token); node < 0 {
-			return nil
-		}
-	}
-	var number int32
-	if s.d.options.Tree == BestFirst {
-		number = s.places[node].row
-	} else {
-		number = s.below[node]
-	}
-	if number < 0 {
-		return nil
-	}
-	return &s.rows[number]
 }

@@ -20,7 +20,7 @@ func TestTreesFollowTheRules(t *testing.T) {
 	m := drafttest.OpenTarget(t, 400)
 	rapid.Check(t, func(r *rapid.T) {
 		n := genHead(r, m)
-		o := specblock.Options{Tree: specblock.Ranked, Blocks: rapid.IntRange(1, max(2, 5-n.Block)).Draw(r, "blocks"),
+		o := specblock.Options{Blocks: rapid.IntRange(1, max(2, 5-n.Block)).Draw(r, "blocks"),
 			Widths: "2/3/4/0", Nodes: 4096}
 		widths := [specblock.RankBuckets]int{2, 3, 4, 0}
 		if rapid.Bool().Draw(r, "other widths") {
@@ -82,12 +82,12 @@ func TestTreesFollowTheRules(t *testing.T) {
 
 // The first block's greedy path is what a target would choose that had the head's logits: with the
 // same processors, the same noise at the same positions, slot k for the token k + 1 places after
-// the root.
+// the root. Penalties are those of the text up to the root.
 func TestFirstBlockMeetsTheNoise(t *testing.T) {
 	m := drafttest.OpenTarget(t, 400)
 	rapid.Check(t, func(r *rapid.T) {
 		n := genHead(r, m)
-		d := newDrafter(r, specblock.Options{Tree: specblock.Ranked, Blocks: 1, Widths: "1/1/1/1", Nodes: 60}, n, m)
+		d := newDrafter(r, specblock.Options{Blocks: 1, Widths: "1/1/1/1", Nodes: 60}, n, m)
 		p := drafttest.GenParams(r)
 		s := drafttest.Begin(r, d, draft.Options{Sampling: p}, 1)
 		if cached := drafttest.GenText(r, 0, 20); len(cached) > 0 {
@@ -125,7 +125,6 @@ func TestFirstBlockMeetsTheNoise(t *testing.T) {
 			if q.Tree.Token[k+1] != want {
 				r.Fatalf("%+v: token %d of the path is %d, want %d", p, k+1, q.Tree.Token[k+1], want)
 			}
-			h.Push(want)
 		}
 	})
 }

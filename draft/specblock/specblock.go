@@ -5,15 +5,16 @@
 // whether a block starts from there.
 //
 // The drafter keeps, for each sequence, K rows of keys and values for every committed token, those
-// of the block that begins there, or the first of them alone: that
-// costs a little of what is accepted, and less time. It computes the rows of new tokens only, entry
-// by entry, none twice and none taken back. The pass that reads the last of them is the first block
-// of the proposal. Rows of later blocks last for one proposal.
+// of the block that begins there, or the first of them alone: that costs a little of what is
+// accepted, and less time. It computes the rows of new tokens only, entry by entry. The pass that
+// reads the root's entry is the first block of the proposal. When the next token is committed, that
+// entry is computed again as one of the text. Rows of blocks last for one proposal.
 //
-// The tree is the paper's (Algorithm 2). Deviations: above temperature 0 candidates are drawn with
-// the noise of the target's own choice instead of being the most probable. The 15 features of the
-// shipped rank head describe the 20 largest logits, as the release has it, not the whole
-// distribution: a head's training decides it (Config.RankFull).
+// The tree is the paper's (Algorithm 2), and with the modifier +text the most probable nodes by the
+// head and the text. Deviations: above temperature 0 candidates are drawn with the noise of the
+// target's own choice instead of being the most probable. The 15 features of the shipped rank head
+// describe the 20 largest logits, as the release has it, not the whole distribution: a head's
+// training decides it (Config.RankFull).
 //
 // The entries are a window over as much text as the head was made for (draft.Text).
 package specblock
@@ -25,6 +26,7 @@ import (
 	"strings"
 
 	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/calibrate"
 	"github.com/grovellm/grove/internal/headfile"
 	"github.com/grovellm/grove/internal/sequence"
 	"github.com/grovellm/grove/internal/textrank"
@@ -36,9 +38,8 @@ import (
 // Options of the drafter. Its shortlists are those of shortlist.Open but dynaspec, whose router
 // reads what a head knows at a node's parent: a block's rows know their own block alone.
 type Options struct {
-	Tree   string `draft:"tree" help:"ranked: children by the rank head; best-first: the most probable nodes"`
 	Blocks int    `draft:"blocks" help:"blocks of the longest path, each one pass (1 to 16)"`
-	Widths string `draft:"widths" help:"for ranked: children of a node whose token the rank head expects first, among the first 4, among the first 10, or beyond; four equal numbers do without the rank head"`
+	Widths string `draft:"widths" help:"without +text: children of a node whose token the rank head expects first, among the first 4, among the first 10, or beyond; four equal numbers do without the rank head"`
 	Starts int    `draft:"starts" help:"maximum nodes that later blocks start from, the most probable ones (0 to 1024); 0: no limit"`
 	Cached int    `draft:"cached" help:"rows of each committed token's block that are kept in the cache (0 to 64); 0: all, as in training"`
 	Nodes  int    `draft:"nodes" help:"maximum nodes, root included (2 to 4096)"`
@@ -47,21 +48,12 @@ type Options struct {
 	draft.Modifiers
 }
 
-// Trees.
-const (
-	Ranked    = "ranked"
-	BestFirst = "best-first"
-)
-
 // DefaultOptions are the paper's.
-var DefaultOptions = Options{Tree: Ranked, Blocks: 2, Widths: "2/4/6/4", Nodes: 60}
+var DefaultOptions = Options{Blocks: 2, Widths: "2/4/6/4", Nodes: 60}
 
 // check returns the widths, or an error that says which option is out of range.
 func (o *Options) check() (w [RankBuckets]int, err error) {
-	if o.Tree != BestFirst && o.Tree != Ranked {
-		return w, fmt.Errorf("tree=%q: want %s or %s", o.Tree, Ranked, BestFirst)
-	}
-	if err := draft.Check(o); err != nil || o.Widths == "" && o.Tree == BestFirst { // which has no use for them
+	if err := draft.Check(o); err != nil {
 		return w, err
 	}
 	parts := strings.Split(o.Widths, "/")
@@ -93,7 +85,7 @@ func New(o Options, n *Network, target draft.Target) (draft.Drafter, error) {
 	if err != nil {
 		return nil, err
 	}
-	if n.RankWidth == 0 && unequal(widths) && o.Tree == Ranked {
+	if n.RankWidth == 0 && unequal(widths) && !o.Text {
 		return nil, fmt.Errorf("the head has no rank head, which widths go by: want widths=N/N/N/N, as many children at every place")
 	}
 	if target.Model == nil {
@@ -108,7 +100,7 @@ func New(o Options, n *Network, target draft.Target) (draft.Drafter, error) {
 	}
 	d := &drafter{
 		n: n, options: o, widths: widths, cached: min(o.Cached, n.Block), ranked: max(rankedLeast, slices.Max(widths[:])),
-		judged: n.RankWidth > 0 && (o.Tree == BestFirst || unequal(widths)),
+		judged: n.RankWidth > 0 && (o.Text || unequal(widths)),
 		places: textrank.Places(n.Tokens, n.Vocab), exec: nn.NewExec(target.Model.Pool()),
 	}
 	if d.cached == 0 {
@@ -122,7 +114,7 @@ func New(o Options, n *Network, target draft.Target) (draft.Drafter, error) {
 	if d.Weights, err = headfile.TextModel(o.Modifiers, &n.Config); err != nil {
 		return nil, err
 	}
-	if o.Text || o.Tree == BestFirst {
+	if o.Text {
 		d.ranked = max(d.ranked, textrank.RowMost)
 	}
 	d.ranked = min(d.ranked, n.Output())
@@ -132,9 +124,8 @@ func New(o Options, n *Network, target draft.Target) (draft.Drafter, error) {
 	if d.Samplers, err = textrank.Samplers(d.Pool, n.Vocab); err != nil {
 		return nil, err
 	}
-	d.guess = newYield(o.Blocks, n.Block)
 	for i := range d.yield {
-		d.yield[i] = newYield(o.Blocks, n.Block)
+		d.yield[i] = slices.Repeat([]float32{calibrate.FirstChance}, o.Blocks)
 	}
 	return d, nil
 }
@@ -154,31 +145,25 @@ type drafter struct {
 	places  []int32          // where the target's tokens are in the head's output, -1: nowhere; nil: at their own
 	plain   *sample.Sampler  // ranks by logits alone
 	exec    *nn.Exec
-	yield   [2]yield // at temperature 0 and above
-	guess   yield    // what they begin with
+	// At temperature 0 and above, by the passes before it: the worth that a pass adds to the tree over
+	// what its starts are worth, on average. It foretells what another pass brings.
+	yield [2][]float32
 
 	proposals []draft.Proposal
 
 	// The computation under way.
-	live      []*state
-	forest    nn.Forest
-	bufs      Buffers
-	tokens    []int32 // of the pass's blocks
-	lengths   []int32 // of each, its rows
-	from      []int32 // rows of a matrix that are wanted
-	taps, c   nn.Buffer
-	x         nn.Buffer
-	pass      int // its number in the proposal
-	passes    []*passRows
-	states    nn.Mat // of the rows looked at in the last
-	described nn.Buffer
-	features  nn.Mat // of the same rows
-	scored    nn.Buffer
-	queries   []shortlist.Query
-	lists     []*shortlist.List // of the same rows; nil: the head computes all tokens
-	builder   textrank.Builder  // of best-first trees
-	scratch   textrank.Scratch
-	tasks     []task
+	live             []*state
+	pass             Pass
+	number           int // of the pass in the proposal
+	passes           []*passRows
+	fresh            []*row  // that the pass computes
+	from             []int32 // their numbers among all rows of the pass
+	states, features nn.Mat  // theirs
+	queries          []shortlist.Query
+	lists            []*shortlist.List // theirs, where there is a method
+	taps, c, x       nn.Buffer
+	bufs             Buffers
+	builder          textrank.Builder // of trees with +text
 }
 
 func (d *drafter) Taps() []int { return d.n.Taps }
@@ -188,8 +173,7 @@ func (d *drafter) Begin(o draft.Options) (draft.State, error) {
 	if err != nil {
 		return nil, err
 	}
-	chosen := s.Warm > 0 || s.History != nil || len(o.Sampling.LogitBias) > 0
-	return &state{d: d, Sequence: s, chosen: chosen}, nil
+	return &state{d: d, Sequence: s}, nil
 }
 
 // Commit takes the rows' taps.
@@ -198,7 +182,9 @@ func (d *drafter) Commit(rows []draft.Rows) error {
 	d.Commits.Reset()
 	for i := range rows {
 		s := rows[i].State.(*state)
-		s.commit(&rows[i])
+		s.compare(&rows[i])
+		s.Sequence.Commit(&d.Shared, &rows[i])
+		s.rows = s.rows[:0]
 		if s.Due(&rows[i]) {
 			d.live = append(d.live, s)
 		}

@@ -68,7 +68,7 @@ func TestTreesKeepToTheRequest(t *testing.T) {
 		free := s.Request(budget, depth, nil)
 		drafttest.Propose(r, d, free)
 		if err := free.Tree.Check(vocab); err != nil || free.Tree.Len() > min(budget, o.Nodes) ||
-			free.Tree.Len() < 2 || free.Tree.MaxDepth() > depth || o.Tree == specblock.Ranked &&
+			free.Tree.Len() < 2 || free.Tree.MaxDepth() > depth || !o.Text &&
 			free.Tree.MaxDepth() > o.Blocks*n.Block {
 			r.Fatalf("%+v, budget %d, depth %d: %v, %v", o, budget, depth, free.Tree, err)
 		}
@@ -81,7 +81,7 @@ func TestTreesKeepToTheRequest(t *testing.T) {
 		g := &drafttest.Judge{Levels: rapid.IntRange(1, 5).Draw(r, "levels")}
 		guided := s.Request(budget, depth, g)
 		drafttest.Propose(r, d, guided)
-		if o.Tree == specblock.Ranked && guided.Tree.MaxDepth() > g.Levels*n.Block || g.Asked < 1 ||
+		if !o.Text && guided.Tree.MaxDepth() > g.Levels*n.Block || g.Asked < 1 ||
 			g.Asked > g.Levels+1 || g.Asked > o.Blocks {
 			r.Fatalf("%+v: %d blocks pay, %d questions: %v", o, g.Levels, g.Asked, guided.Tree)
 		}
@@ -92,7 +92,7 @@ func TestTreesKeepToTheRequest(t *testing.T) {
 		want := other.Request(budget, depth, nil)
 		drafttest.Propose(r, fewer, want)
 		// the guide believes what it is told
-		if err := drafttest.Same(guided.Tree, want.Tree); err != nil && o.Tree == specblock.Ranked {
+		if err := drafttest.Same(guided.Tree, want.Tree); err != nil && !o.Text {
 			r.Fatal(err)
 		}
 	})
@@ -111,10 +111,10 @@ func TestResume(t *testing.T) {
 }
 
 // uniform suits any head.
-var uniform = specblock.Options{Tree: specblock.Ranked, Blocks: 2, Widths: "4/4/4/4", Starts: 8, Nodes: 60}
+var uniform = specblock.Options{Blocks: 2, Widths: "4/4/4/4", Starts: 8, Nodes: 60}
 
 // listed is the same over a shortlist.
-var listed = specblock.Options{Tree: specblock.Ranked, Blocks: 2, Widths: "4/4/4/4", Starts: 8, Nodes: 60,
+var listed = specblock.Options{Blocks: 2, Widths: "4/4/4/4", Starts: 8, Nodes: 60,
 	Modifiers: draft.Modifiers{List: shortlist.Options{Method: "context", Size: 16, Extra: 32}}}
 
 // Without the taps of the token before the root there is nothing to draft from.
@@ -203,11 +203,11 @@ func TestNewRefuses(t *testing.T) {
 
 func TestSameTokens(t *testing.T) {
 	m := drafttest.OpenTarget(t, 512)
-	more := specblock.Options{Tree: specblock.Ranked, Blocks: 3, Widths: "2/4/6/4", Starts: 4, Nodes: 24}
+	more := specblock.Options{Blocks: 3, Widths: "2/4/6/4", Starts: 4, Nodes: 24}
 	var cases []drafttest.Case
 	for i, n := range []*specblock.Network{head(t, m, 0), head(t, m, 2)} {
 		for _, o := range []specblock.Options{specblock.DefaultOptions, best, more, uniform, listed} {
-			if equal := o.Widths == uniform.Widths; n.RankWidth > 0 || equal || o.Tree != specblock.Ranked {
+			if equal := o.Widths == uniform.Widths; n.RankWidth > 0 || equal || o.Text {
 				cases = append(cases, drafttest.Case{
 					Name:  fmt.Sprintf("head %d, %+v", i, o),
 					New:   func() draft.Drafter { return newDrafter(t, o, n, m) },

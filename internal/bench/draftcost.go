@@ -1,4 +1,4 @@
-// What drafting costs at the shape of a large model's EAGLE-3 head, with its whole output matrix and with shortlists.
+// What drafting costs at the shape of a large model's head, with its whole output matrix and with shortlists.
 
 package bench
 
@@ -11,15 +11,13 @@ import (
 	"time"
 
 	"github.com/grovellm/grove/draft"
-	"github.com/grovellm/grove/draft/eagle"
 	"github.com/grovellm/grove/internal/cpu"
 	"github.com/grovellm/grove/internal/gemm"
-	"github.com/grovellm/grove/internal/grow"
+	"github.com/grovellm/grove/internal/headfile"
 	"github.com/grovellm/grove/internal/par"
 	"github.com/grovellm/grove/internal/synth"
 	"github.com/grovellm/grove/internal/synthetic"
 	"github.com/grovellm/grove/model"
-	"github.com/grovellm/grove/nn"
 	"github.com/grovellm/grove/shortlist"
 	"github.com/grovellm/grove/tensor"
 	"github.com/grovellm/grove/tree"
@@ -27,10 +25,11 @@ import (
 
 // DraftCostOptions say what to time.
 type DraftCostOptions struct {
-	Target  synth.Shape // whose head it is: a llama or qwen3
-	Type    tensor.Type // of the matrices
-	Threads int         // 0: all
-	Rounds  int         // every round drafts once with each shortlist; 0: 15
+	Kind    *headfile.Kind // of the head: see HeadTarget
+	Target  synth.Shape    // whose head it is: a llama or qwen3
+	Type    tensor.Type    // of the matrices
+	Threads int            // 0: all
+	Rounds  int            // every round drafts once with each shortlist; 0: 15
 
 	Progress func(done, total int) // called after each round; may be nil
 }
@@ -67,9 +66,15 @@ const (
 	listExtra     = 512
 )
 
-// HeadTarget is the target of a shape that names its EAGLE-3 head, such as eagle3-llama3-8b.
-func HeadTarget(shape string) (target string, ok bool) {
-	return strings.CutPrefix(strings.ToLower(shape), "eagle3-")
+// HeadTarget is the kind of head and the target of a shape that names both, by the kind's drafter, such as eagle3-llama3-8b; nil: the
+// shape does not.
+func HeadTarget(shape string) (kind *headfile.Kind, target string) {
+	for _, k := range headfile.Kinds() {
+		if target, ok := strings.CutPrefix(strings.ToLower(shape), k.Drafters[0]+"-"); ok && k.Timed != nil {
+			return k, target
+		}
+	}
+	return nil, ""
 }
 
 // DraftCosts times drafts of a head of random weights. There is no target: its taps and logits are random too.
@@ -79,25 +84,18 @@ func DraftCosts(ctx context.Context, o DraftCostOptions) (*DraftCostReport, erro
 	}
 	pool := par.New(o.Threads)
 	defer pool.Close()
-	c := eagleConfig(&o.Target)
-	if err := c.Validate(); err != nil {
-		return nil, fmt.Errorf("bench: an EAGLE-3 head of %s: %w", o.Target.Name, err)
-	}
 	w := &synthetic.Weights{Type: o.Type, Seed: 1}
-	out, err := w.Matrix("output.weight", c.Vocab, c.Hidden)
+	head, err := o.Kind.Timed(o.Target.Config(), w, pool)
 	if err != nil {
-		return nil, err
-	}
-	n, err := eagle.NewNetwork(c, w, nil, &model.Network{Embed: out, Head: nn.Linear{W: out}})
-	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("bench: %s of %s: %w", o.Kind.Name, o.Target.Name, err)
 	}
 	w.Made = nil
+	out := head.Output.Head.W
 	r := &DraftCostReport{
-		Target: o.Target.Name, Type: model.ProductType(o.Type).String(), CPU: cpu.Active().String(), Threads: pool.Threads(), Vocab: c.Vocab, Hidden: c.Hidden,
-		Head: out.Bytes(), Layer: n.Blocks[0].Bytes(), Rounds: o.Rounds,
+		Target: o.Target.Name, Type: model.ProductType(o.Type).String(), CPU: cpu.Active().String(), Threads: pool.Threads(), Vocab: out.Out(), Hidden: out.In(),
+		Head: out.Bytes(), Layer: head.Layers, Rounds: o.Rounds,
 	}
-	drafts, err := r.drafts(n, w, pool)
+	drafts, err := r.drafts(head, w, pool)
 	for _, d := range drafts {
 		defer d.state.Close()
 	}
@@ -121,7 +119,7 @@ func DraftCosts(ctx context.Context, o DraftCostOptions) (*DraftCostReport, erro
 	}
 	for i, d := range drafts {
 		l := &r.Lists[i]
-		if l.Size = float64(c.Vocab); i > 0 {
+		if l.Size = float64(r.Vocab); i > 0 {
 			stats := d.drafter.ListStats()
 			l.Size = stats.Size()
 		}
@@ -131,21 +129,14 @@ func DraftCosts(ctx context.Context, o DraftCostOptions) (*DraftCostReport, erro
 	return r, nil
 }
 
-// eagleConfig is the shape of a target's EAGLE-3 head: a layer of its own kind.
-func eagleConfig(s *synth.Shape) eagle.Config {
-	c := eagle.Config{Config: s.Config(), Version: 3, Taps: []int{2, s.Layers / 2, s.Layers - 3}, DraftVocab: s.Vocab, TargetLayers: s.Layers}
-	c.Layers = 1
-	return c
-}
-
 // drafts are the drafters to compare: with the whole output matrix, over the clusters of a router, and over a single panel, which leaves
 // nearly nothing but the layer.
-func (r *DraftCostReport) drafts(n *eagle.Network, w model.Weights, pool *par.Pool) (drafts []*timedDraft, err error) {
-	head, err := shortlist.NewHead(&n.Head, n.Norm, nil, n.Vocab)
+func (r *DraftCostReport) drafts(t *headfile.Timed, w model.Weights, pool *par.Pool) (drafts []*timedDraft, err error) {
+	head, err := shortlist.NewHead(t.Output.Head, t.Output.Norm, nil, r.Vocab)
 	if err != nil {
 		return nil, err
 	}
-	ranks := shortlist.Rank(make([]int64, n.Vocab), nil, "ids")
+	ranks := shortlist.Rank(make([]int64, r.Vocab), nil, "ids")
 	always, others := shortlist.Always(ranks)
 	routing := &shortlist.Routing{Always: always}
 	rng := rand.New(rand.NewPCG(1, 3))
@@ -155,11 +146,11 @@ func (r *DraftCostReport) drafts(n *eagle.Network, w model.Weights, pool *par.Po
 		routing.Clusters = append(routing.Clusters, c)
 	}
 	clusters := len(routing.Clusters)
-	if routing.Router, err = shortlist.NewRouter(shortlist.RouterConfig{Embed: n.Hidden, Hidden: n.Hidden, Width: routerWidth, Clusters: clusters}, w); err != nil {
+	if routing.Router, err = shortlist.NewRouter(shortlist.RouterConfig{Embed: r.Hidden, Hidden: r.Hidden, Width: routerWidth, Clusters: clusters}, w); err != nil {
 		return nil, err
 	}
-	routed, err := shortlist.NewRouted(pool, head, n.Embed, routing, shortlist.RoutedOptions{
-		Clusters: max(1, clusters/listShare), PositionAware: true, Extra: min(listExtra, n.Vocab),
+	routed, err := shortlist.NewRouted(pool, head, t.Output.Embed, routing, shortlist.RoutedOptions{
+		Clusters: max(1, clusters/listShare), PositionAware: true, Extra: min(listExtra, r.Vocab),
 	})
 	if err != nil {
 		return nil, err
@@ -172,7 +163,7 @@ func (r *DraftCostReport) drafts(n *eagle.Network, w model.Weights, pool *par.Po
 		name   string
 		method shortlist.Method
 	}{{"full", nil}, {fmt.Sprintf("dynaspec, k_max 1/%d", listShare), routed}, {"one panel", panel}} {
-		d, err := newTimedDraft(n, l.method, pool)
+		d, err := r.newTimedDraft(t, l.method)
 		if err != nil {
 			return drafts, fmt.Errorf("%s: %w", l.name, err)
 		}
@@ -188,22 +179,21 @@ type timedDraft struct {
 	state   draft.State
 	rng     *rand.Rand
 	vocab   int
+	head    *headfile.Timed
 	taps    [][]float32
 	logits  []float32
-	shape   grow.Dynamic
 	chain   tree.Tree
 	tree    tree.Tree
 }
 
-func newTimedDraft(n *eagle.Network, lists shortlist.Method, pool *par.Pool) (*timedDraft, error) {
-	d := &timedDraft{vocab: n.Vocab, rng: rand.New(rand.NewPCG(1, 1)), shape: grow.DefaultDynamic()}
-	d.shape.N = 1 + d.shape.K + d.shape.K*d.shape.K*d.shape.Depth // all candidates, so that random numbers cut no row
-	d.logits = d.normal(n.Vocab)
+func (r *DraftCostReport) newTimedDraft(t *headfile.Timed, lists shortlist.Method) (*timedDraft, error) {
+	d := &timedDraft{vocab: r.Vocab, rng: rand.New(rand.NewPCG(1, 1)), head: t}
+	d.logits = d.normal(r.Vocab)
 	for range 64 {
-		d.taps = append(d.taps, d.normal(n.Hidden))
+		d.taps = append(d.taps, d.normal(r.Hidden))
 	}
 	var err error
-	if d.drafter, err = eagle.New(n, &d.shape, false, lists, pool, draft.Target{Vocab: n.Vocab, Context: n.Config.Context}); err != nil {
+	if d.drafter, err = t.New(lists); err != nil {
 		return nil, err
 	}
 	if d.state, err = d.drafter.Begin(draft.Options{}); err != nil {
@@ -242,12 +232,12 @@ func (d *timedDraft) time(ctx context.Context) (time.Duration, error) {
 		return 0, err
 	}
 	d.tree.Reset(root)
-	if _, err := d.drafter.Propose(ctx, []draft.Request{{State: d.state, Tree: &d.tree, Budget: d.shape.N, Depth: d.shape.Depth + 1}}); err != nil {
+	if _, err := d.drafter.Propose(ctx, []draft.Request{{State: d.state, Tree: &d.tree, Budget: d.head.Budget, Depth: d.head.Depth}}); err != nil {
 		return 0, err
 	}
 	t := time.Since(start)
-	if d.tree.Len() < d.shape.K*d.shape.Depth {
-		return 0, fmt.Errorf("bench: a draft of %d nodes: want %d passes of %d rows", d.tree.Len(), d.shape.Depth, d.shape.K)
+	if d.tree.Len() < d.head.Least {
+		return 0, fmt.Errorf("bench: a draft of %d nodes: want %d", d.tree.Len(), d.head.Least)
 	}
 	return t, nil
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/grovellm/grove/internal/gemm"
+	_ "github.com/grovellm/grove/internal/heads"
 	"github.com/grovellm/grove/internal/synth"
 	"github.com/grovellm/grove/tensor"
 )
@@ -15,8 +16,12 @@ func TestDraftCosts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	kind, target := HeadTarget("EAGLE3-tiny-llama3")
+	if none, _ := HeadTarget("tiny-llama3"); kind == nil || target != "tiny-llama3" || none != nil {
+		t.Fatalf("the shape names the target %q", target)
+	}
 	rounds := 0
-	r, err := DraftCosts(context.Background(), DraftCostOptions{Target: shape, Type: tensor.Q8_0, Threads: 2, Rounds: 2, Progress: func(done, _ int) { rounds = done }})
+	r, err := DraftCosts(context.Background(), DraftCostOptions{Kind: kind, Target: shape, Type: tensor.Q8_0, Threads: 2, Rounds: 2, Progress: func(done, _ int) { rounds = done }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,12 +39,12 @@ func TestDraftCosts(t *testing.T) {
 
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if _, err := DraftCosts(ctx, DraftCostOptions{Target: shape, Type: tensor.BF16, Threads: 1}); err == nil {
+	if _, err := DraftCosts(ctx, DraftCostOptions{Kind: kind, Target: shape, Type: tensor.BF16, Threads: 1}); err == nil {
 		t.Error("it goes on when told to stop")
 	}
 	for _, name := range []string{"tiny-gptneox", "tiny-qwen2"} {
 		shape, _ := synth.Lookup(name)
-		if _, err := DraftCosts(context.Background(), DraftCostOptions{Target: shape, Type: tensor.BF16, Threads: 1}); err == nil {
+		if _, err := DraftCosts(context.Background(), DraftCostOptions{Kind: kind, Target: shape, Type: tensor.BF16, Threads: 1}); err == nil {
 			t.Errorf("an EAGLE head of a layer of %s", name)
 		}
 	}

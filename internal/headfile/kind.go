@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/grovellm/grove/gguf"
+	"github.com/grovellm/grove/internal/par"
 	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/tensor"
 )
@@ -25,6 +26,9 @@ type Kind struct {
 
 	// Examples are texts of the drafters. Checks draw other numbers for those in them: each below twice as large.
 	Examples []string
+
+	// Timed makes a head of random weights for the first of the drafters and a target of a shape; nil: none is timed.
+	Timed func(target model.Config, w model.Weights, pool *par.Pool) (*Timed, error)
 
 	// File is what the weights in folders of such heads are called, "FILE.safetensors" or
 	// "FILE.pt"; empty: as those of models are.

@@ -24,11 +24,7 @@ type state struct {
 // commit takes in rows of the target; they wait to be read.
 func (s *state) commit(r *draft.Rows) {
 	s.compare(r)
-	var t *tree.Tree
-	if s.Text != nil {
-		t = &s.Text.Built
-	}
-	s.Sequence.Commit(&s.d.Shared, r, t)
+	s.Sequence.Commit(&s.d.Shared, r)
 }
 
 // read brings the rows of the live sequences that wait into their contexts.

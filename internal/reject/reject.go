@@ -14,6 +14,8 @@
 // candidates.
 //
 // With all rejected the token is drawn from what is left of p.
+//
+// Typical is another rule, which does change the distribution.
 package reject
 
 import "math"

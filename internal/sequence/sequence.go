@@ -10,7 +10,6 @@ import (
 	"github.com/grovellm/grove/nn"
 	"github.com/grovellm/grove/sample"
 	"github.com/grovellm/grove/shortlist"
-	"github.com/grovellm/grove/tree"
 )
 
 // Shared is what the sequences of one drafter have in common. A drafter embeds it.
@@ -93,9 +92,9 @@ func (s *Sequence) Close() {
 	s.Text, s.Words = nil, nil
 }
 
-// Commit takes in rows of the target, which then wait to be read. With +text, t is the tree whose
-// nodes' features were kept (textrank.Text.Keep), and Commits is to be run after all sequences.
-func (s *Sequence) Commit(d *Shared, r *draft.Rows, t *tree.Tree) {
+// Commit takes in rows of the target, which then wait to be read. With +text Commits is to be run
+// after all sequences.
+func (s *Sequence) Commit(d *Shared, r *draft.Rows) {
 	if s.History != nil {
 		for _, token := range r.Tokens {
 			s.History.Push(token)
@@ -103,7 +102,7 @@ func (s *Sequence) Commit(d *Shared, r *draft.Rows, t *tree.Tree) {
 	}
 	s.At += len(r.Tokens)
 	if s.Text != nil {
-		d.Commits.Learn(s.Text, t, r, s.Sampler, s.History)
+		d.Commits.Learn(s.Text, &s.Text.Built, r, s.Sampler, s.History)
 	}
 	for _, words := range s.Words {
 		draft.Tell(words, r)

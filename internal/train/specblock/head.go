@@ -27,7 +27,6 @@ type Head struct {
 	texts   [][]int32 // of the last pass
 	layouts []*specblock.Layout
 	rounds  []*round
-	tokens  []int32
 	bufs    specblock.Buffers
 	soft    nn.Soft
 	first   int // place of a text whose distribution is the first of its ones in soft
@@ -44,7 +43,7 @@ type start struct {
 
 // round is blocks that as many others come before.
 type round struct {
-	forest nn.Forest
+	pass   specblock.Pass
 	states nn.Mat // of all rows of the pass
 	blocks []block
 	said   []said  // by the rows of the blocks, in their order
@@ -126,17 +125,14 @@ func (h *Head) trunk(starts [][]start) {
 	h.Target.Distributions(&h.soft, x, len(h.texts), h.first, entries, &n.Head)
 
 	r := h.rounds[0]
-	r.forest.Reset()
-	h.tokens = h.tokens[:0]
+	r.pass.Reset()
 	number := 0
 	for i, text := range h.texts {
 		if i == len(h.layouts) {
 			h.layouts = append(h.layouts, new(specblock.Layout))
 		}
 		n.Text(h.layouts[i], 0, text[1:])
-		h.Cache(i).Reserve(0, h.layouts[i].Tree.Len())
-		h.layouts[i].Add(&r.forest, h.Cache(i), 0)
-		h.tokens = append(h.tokens, text[1:]...)
+		n.Add(&r.pass, h.layouts[i], h.Cache(i), 0)
 		for _, s := range starts[i] {
 			entry := s.at - 1
 			r.blocks = append(r.blocks, block{text: i, at: s.at, row: (i*entries + entry) * n.Block,
@@ -146,8 +142,8 @@ func (h *Head) trunk(starts [][]start) {
 	}
 	c := h.Exec.Mat(&r.cond, h.Target.Taps.Rows, n.Hidden)
 	n.Condition(h.Exec, h.Target.Taps, c)
-	r.states = h.Exec.Mat(&r.x, len(h.tokens)*n.Block, n.Hidden)
-	n.Run(h.Exec, &r.forest, c, h.tokens, nil, r.states, &h.bufs)
+	r.states = h.Exec.Mat(&r.x, len(r.pass.Tokens)*n.Block, n.Hidden)
+	n.Run(h.Exec, &r.pass, c, r.states, &h.bufs)
 	h.judge(r)
 }
 
@@ -155,8 +151,8 @@ func (h *Head) trunk(starts [][]start) {
 // any.
 func (h *Head) goOn(b int, starts [][]start, onPath bool) bool {
 	n, r, last := h.net, h.rounds[b], h.rounds[b-1]
-	r.forest.Reset()
-	r.from, h.tokens = r.from[:0], h.tokens[:0]
+	r.pass.Reset()
+	r.from = r.from[:0]
 	from := make([]int, len(h.texts))
 	for i, l := range h.layouts[:len(h.texts)] {
 		from[i] = l.Tree.Len()
@@ -174,21 +170,18 @@ func (h *Head) goOn(b int, starts [][]start, onPath bool) bool {
 		token := h.texts[p.text][at]
 		r.blocks = append(r.blocks, block{text: p.text, at: at, row: len(r.blocks) * n.Block, start: p.start,
 			node: n.Branch(h.layouts[p.text], p.node+cut-1, token, n.Block)})
-		r.from, h.tokens = append(r.from, int32(p.row+cut-1)), append(h.tokens, token)
+		r.from = append(r.from, int32(p.row+cut-1))
 	}
 	if len(r.blocks) == 0 {
 		return false
 	}
 	for i, l := range h.layouts[:len(h.texts)] {
-		if rows := l.Tree.Len() - from[i]; rows > 0 {
-			h.Cache(i).Reserve(from[i], rows)
-			l.Add(&r.forest, h.Cache(i), from[i])
-		}
+		n.Add(&r.pass, l, h.Cache(i), from[i])
 	}
 	c := h.Exec.Mat(&r.cond, len(r.blocks), n.Hidden)
 	h.Exec.Gather(last.states, r.from, c)
 	r.states = h.Exec.Mat(&r.x, len(r.blocks)*n.Block, n.Hidden)
-	n.Run(h.Exec, &r.forest, c, h.tokens, nil, r.states, &h.bufs)
+	n.Run(h.Exec, &r.pass, c, r.states, &h.bufs)
 	h.judge(r)
 	return true
 }

@@ -90,7 +90,7 @@ func specBlockServes(t *testing.T, j *train.Job, r *Recipe, m *model.Model) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	chains := specblock.Options{Tree: specblock.Ranked, Blocks: r.Rounds, Widths: "1/1/1/1", Nodes: 60}
+	chains := specblock.Options{Blocks: r.Rounds, Widths: "1/1/1/1", Nodes: 60}
 	d, err := specblock.New(chains, served, drafttest.As(m))
 	if err != nil {
 		t.Fatal(err)
