@@ -98,10 +98,7 @@ func (e *Engine) admit() {
 		e.fits(need) // drops prefixes, if that makes room
 		e.queue = slices.Delete(e.queue, at, at+1)
 		if err := e.begin(j); err != nil {
-			e.stats.Failed++
-			if j.Done != nil {
-				j.Done(err)
-			}
+			e.fail(j, err)
 		}
 	}
 }
