@@ -4,6 +4,7 @@ package engine
 
 import (
 	"cmp"
+	"math/bits"
 	"slices"
 	"time"
 
@@ -17,13 +18,23 @@ const ageing = 10 * time.Second
 // order compares waiting requests: by priority, which grows with the time waited; then by how little the tenant was served; then
 // by the deadline of the first token; then in the order of Submit.
 func (e *Engine) order(a, b *job) int {
-	now := time.Now()
-	priority := func(j *job) int { return j.Priority + int(now.Sub(j.began)/ageing) }
 	return cmp.Or(
-		cmp.Compare(priority(b), priority(a)),
+		comparePriorities(b, a, time.Now()),
 		cmp.Compare(e.served[a.Tenant], e.served[b.Tenant]),
 		compareDeadlines(a.Deadline, b.Deadline),
 		cmp.Compare(a.number, b.number))
+}
+
+// comparePriorities compares the priorities of requests with what they gained by waiting. The sums are computed in 128 bits: a
+// client may ask for any priority.
+func comparePriorities(a, b *job, now time.Time) int {
+	sum := func(j *job) (high int64, low uint64) {
+		low, carry := bits.Add64(uint64(j.Priority), uint64(now.Sub(j.began)/ageing), 0)
+		return int64(j.Priority)>>63 + int64(carry), low
+	}
+	highA, lowA := sum(a)
+	highB, lowB := sum(b)
+	return cmp.Or(cmp.Compare(highA, highB), cmp.Compare(lowA, lowB))
 }
 
 // compareDeadlines puts the earlier deadline first, and requests without one last.
@@ -87,10 +98,7 @@ func (e *Engine) admit() {
 		e.fits(need) // drops prefixes, if that makes room
 		e.queue = slices.Delete(e.queue, at, at+1)
 		if err := e.begin(j); err != nil {
-			e.stats.Failed++
-			if j.Done != nil {
-				j.Done(err)
-			}
+			e.fail(j, err)
 		}
 	}
 }

@@ -65,7 +65,7 @@ type Request struct {
 	Fresh    bool      // the whole prompt is computed, even where there is a prefix
 
 	// Step is called after every step that emitted tokens, and Done once, when the request has ended: err is nil where the
-	// text came to its end. Both are called by the engine's goroutine and must not block.
+	// text came to its end. The engine is locked meanwhile: both must not block nor call it.
 	Step func(*Update)
 	Done func(err error)
 
@@ -114,7 +114,8 @@ type Engine struct {
 // job is a request in the engine.
 type job struct {
 	Request
-	ctx context.Context
+	ctx     context.Context
+	unwatch func() bool // the engine is no longer told of the context's end
 
 	seq    *speculate.Sequence // while it runs
 	text   []int32             // prompt and output
@@ -165,16 +166,32 @@ func (e *Engine) Submit(ctx context.Context, r Request) error {
 	}
 	now := time.Now()
 	e.stats.Submitted++
-	e.queue = append(e.queue, &job{Request: r, ctx: ctx, text: r.Prompt, began: now, number: e.stats.Submitted})
-	if r.Hold != nil {
-		context.AfterFunc(ctx, e.Wake)
-	}
+	j := &job{Request: r, ctx: ctx, text: r.Prompt, began: now, number: e.stats.Submitted}
+	j.unwatch = context.AfterFunc(ctx, func() { e.cancelled(j) })
+	e.queue = append(e.queue, j)
 	if !e.working {
 		e.working = true
 		go e.work()
 	}
 	e.wake.Signal()
 	return nil
+}
+
+// cancelled takes a request out of the queue when its context has ended. One that runs is the goroutine's to end, before the next
+// step.
+func (e *Engine) cancelled(j *job) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if slices.Contains(e.queue, j) {
+		e.cancel(j)
+	}
+	e.wake.Signal()
+}
+
+// cancel ends a request whose context has ended.
+func (e *Engine) cancel(j *job) {
+	e.stats.Cancelled++
+	e.end(j, context.Cause(j.ctx))
 }
 
 // Wake has the engine ask Request.Hold again.
@@ -267,9 +284,8 @@ func (e *Engine) choose() bool {
 	defer e.mu.Unlock()
 	for {
 		for _, j := range slices.Concat(e.running, e.queue) {
-			if err := j.ctx.Err(); err != nil {
-				e.stats.Cancelled++
-				e.end(j, context.Cause(j.ctx))
+			if j.ctx.Err() != nil {
+				e.cancel(j)
 			}
 		}
 		e.makeRoom()
@@ -357,6 +373,7 @@ func (e *Engine) fail(j *job, err error) {
 
 // end takes a request out of the engine, and keeps what it computed as a prefix.
 func (e *Engine) end(j *job, err error) {
+	j.unwatch()
 	if j.seq != nil {
 		e.account(j)
 		e.release(j, err == nil || errors.Is(err, j.ctx.Err()))

@@ -2,6 +2,7 @@ package serve_test
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -253,6 +254,43 @@ func TestSlowBody(t *testing.T) {
 	cancel()
 	if err := <-ended; err != nil {
 		t.Error(err)
+	}
+}
+
+// A client that sends a body which cannot be read, and listens, is told so in the API's form.
+func TestUnreadableBody(t *testing.T) {
+	s := start(t, tiny(t, "tiny-qwen3", 256), serve.Options{})
+	for _, c := range []struct{ path, body string }{
+		{"/v1/completions", "Transfer-Encoding: chunked\r\n\r\n5\r\n{\"pro\r\nmany\r\n"},
+		{"/v1/messages", "Transfer-Encoding: chunked\r\n\r\n2\r\n{}}\r\n"},
+		{"/api/chat", "Content-Length: 100\r\n\r\n{"},
+		{"/v1/embeddings", "Transfer-Encoding: chunked\r\n\r\n5\r\n{"},
+	} {
+		conn, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: x\r\n%s", c.path, c.body); err != nil {
+			t.Fatal(err)
+		}
+		if err := conn.(*net.TCPConn).CloseWrite(); err != nil {
+			t.Fatal(err)
+		}
+		answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(answer.Body)
+		conn.Close()
+		message := ""
+		for _, path := range []string{"error.message", "error"} {
+			if text, ok := at(object(t, cmp.Or(string(text), "{}")), path).(string); ok {
+				message = text
+			}
+		}
+		if err != nil || answer.StatusCode != 400 || !strings.Contains(message, "the body cannot be read: ") {
+			t.Errorf("%s with %q: status %d, %v: %s", c.path, c.body, answer.StatusCode, err, text)
+		}
 	}
 }
 

@@ -38,8 +38,11 @@ func (x *exchange) readBody() (*object, error) {
 	case errors.As(err, &big):
 		return nil, newError(http.StatusRequestEntityTooLarge, "invalid_request_error", "body_too_large",
 			"the body has more than %d bytes, the most that this server takes", big.Limit)
-	case err != nil: // the connection broke
+	case err != nil && !errors.Is(err, io.ErrUnexpectedEOF) && x.r.Context().Err() != nil: // the connection broke
 		return nil, errGone
+	case err != nil: // it ends early, or its chunks are none; whoever sent it may read an answer
+		return nil, newError(http.StatusBadRequest, "invalid_request_error", "unreadable_body",
+			"the body cannot be read: %v", err)
 	}
 	_ = x.control.SetReadDeadline(time.Time{})
 	x.body = data

@@ -1,12 +1,14 @@
 package serve
 
 import (
+	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
+	"errors"
 	"log/slog"
 	"math/big"
 	"net/http/httptest"
@@ -104,6 +106,36 @@ func TestLiveness(t *testing.T) {
 		if got := step(c.at, c.busy, c.last); got != c.want {
 			t.Errorf("case %d: %v", i, got)
 		}
+	}
+}
+
+// A request whose model was loaded, and closed with the server before the request could go on, is
+// told that the server ends.
+func TestClosedWhileWaiting(t *testing.T) {
+	p := &models{o: &Options{}}
+	e := &entry{Source: Source{Name: "m"}, loading: &loading{done: make(chan struct{})}}
+	p.set([]*entry{e})
+	ended := make(chan error, 1)
+	go func() {
+		m, _, err := p.use(context.Background(), "m")
+		if err == nil && m == nil {
+			err = errors.New("there is neither a model nor an error")
+		}
+		ended <- err
+	}()
+	for waits := false; !waits; {
+		p.each(func(*entry) { waits = p.waiting == 1 })
+	}
+	p.mu.Lock() // what the load does, and then CloseModels, before the request goes on
+	l := e.loading
+	e.loading, p.ended = nil, true
+	close(l.done)
+	p.mu.Unlock()
+	if err := <-ended; err != errStopped {
+		t.Error(err)
+	}
+	if e.users != 0 {
+		t.Errorf("%d users are left", e.users)
 	}
 }
 

@@ -157,6 +157,9 @@ func (p *models) await(ctx context.Context, e *entry) (err error) {
 	if err := p.wait(ctx, l.done, nil, nil); err != nil {
 		return err
 	}
+	if l.err == nil && e.model == nil { // the server closed it meanwhile
+		return errStopped
+	}
 	return l.err
 }
 
