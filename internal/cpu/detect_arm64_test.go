@@ -19,7 +19,10 @@ func TestLevelIsFound(t *testing.T) {
 		t.Skip("no features in /proc/cpuinfo")
 	}
 	features, _, _ = strings.Cut(features, "\n")
-	if want := strings.Contains(features+" ", " asimddp "); want != (Best() == NEON) {
-		t.Errorf("the best level is %v; asimddp claimed: %v", Best(), want)
+	claims := func(feature string) bool { return strings.Contains(features+" ", " "+feature+" ") }
+	for l, want := range map[Level]bool{NEON: claims("asimddp"), I8MM: claims("asimddp") && claims("i8mm")} {
+		if Has(l) != want {
+			t.Errorf("level %v: found %v, claimed %v", l, Has(l), want)
+		}
 	}
 }

@@ -1,5 +1,8 @@
 package cpu
 
-const NEON = Portable + 1 // Advanced SIMD with SDOT
+const (
+	NEON = Portable + 1 + iota // Advanced SIMD with SDOT
+	I8MM                       // and SMMLA
+)
 
-var names = [...]string{"portable", "neon"}
+var names = [...]string{"portable", "neon", "i8mm"}

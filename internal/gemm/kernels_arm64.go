@@ -21,6 +21,8 @@ const (
 	idQ8One
 	idQ8Few
 	idQ8
+	idQ8FewI8MM
+	idQ8I8MM
 	idQ40One
 	idQ40Few
 	idQ40
@@ -58,6 +60,16 @@ const (
 	idWide4K
 	idWide5K
 	idWide6K
+	idWideQ8I8MM
+	idWide40I8MM
+	idWide41I8MM
+	idWide50I8MM
+	idWide51I8MM
+	idWideIQ4NLI8MM
+	idWideMXFP4I8MM
+	idWide4KI8MM
+	idWide5KI8MM
+	idWide6KI8MM
 	idPackedF32
 	idPackedBF16
 )
@@ -75,6 +87,9 @@ var engines = [...]engine{
 	idQ8One: {lanes: 32, rows: 1, turn: 1, dense: 8, sparse: 8, cost: 80},
 	idQ8Few: {lanes: 16, rows: 3, turn: 1, dense: 4, sparse: 4, cost: 56, few: 1, fewer: idQ8One},
 	idQ8:    {lanes: 8, rows: 6, turn: 1, dense: 2, sparse: 2, cost: 50, wide: idWideQ8, many: 12, few: 3, fewer: idQ8Few},
+
+	idQ8FewI8MM: {lanes: 16, rows: 2, turn: 1, dense: 4, sparse: 4, cost: 50, few: 1, fewer: idQ8One},
+	idQ8I8MM:    {lanes: 8, rows: 6, pairs: true, turn: 1, dense: 2, sparse: 2, cost: 42, wide: idWideQ8I8MM, many: 12, few: 2, fewer: idQ8FewI8MM},
 
 	idQ40One: {lanes: 32, rows: 1, turn: 1, dense: 8, sparse: 8, cost: 80},
 	idQ40Few: {lanes: 16, rows: 3, turn: 1, dense: 4, sparse: 4, cost: 56, few: 1, fewer: idQ40One},
@@ -123,6 +138,17 @@ var engines = [...]engine{
 	idWide5K:    {lanes: 8, rows: 6, turn: 1, dense: 8, sparse: 8, cost: 380},
 	idWide6K:    {lanes: 8, rows: 6, turn: 1, dense: 8, sparse: 8, cost: 450},
 
+	idWideQ8I8MM:    {lanes: 8, rows: 6, pairs: true, turn: 1, dense: 2, sparse: 2, cost: 36},
+	idWide40I8MM:    {lanes: 8, rows: 6, pairs: true, turn: 1, dense: 2, sparse: 2, cost: 36},
+	idWide41I8MM:    {lanes: 8, rows: 6, pairs: true, turn: 1, dense: 2, sparse: 2, cost: 40},
+	idWide50I8MM:    {lanes: 8, rows: 6, pairs: true, turn: 1, dense: 2, sparse: 2, cost: 36},
+	idWide51I8MM:    {lanes: 8, rows: 6, pairs: true, turn: 1, dense: 2, sparse: 2, cost: 40},
+	idWideIQ4NLI8MM: {lanes: 8, rows: 6, pairs: true, turn: 1, dense: 2, sparse: 2, cost: 36},
+	idWideMXFP4I8MM: {lanes: 8, rows: 6, pairs: true, turn: 1, dense: 2, sparse: 2, cost: 36},
+	idWide4KI8MM:    {lanes: 8, rows: 6, pairs: true, turn: 1, dense: 8, sparse: 8, cost: 310},
+	idWide5KI8MM:    {lanes: 8, rows: 6, pairs: true, turn: 1, dense: 8, sparse: 8, cost: 310},
+	idWide6KI8MM:    {lanes: 8, rows: 6, pairs: true, turn: 1, dense: 8, sparse: 8, cost: 400},
+
 	idPackedF32:  {lanes: 16, rows: 4},
 	idPackedBF16: {lanes: 16, rows: 4},
 }
@@ -132,9 +158,21 @@ func engineFor(t Type, l cpu.Level, _ bool) (e engine, ok bool) {
 	if l < cpu.NEON {
 		return engine{}, false
 	}
-	return engineOf([...]int{F32: idF32, F16: idF16, BF16: idBF16, Q8_0: idQ8, Q4_0: idQ40, Q4_1: idQ41,
-		Q5_0: idQ50, Q5_1: idQ51, IQ4_NL: idIQ4NL, MXFP4: idMXFP4, Q4_K: idQ4K, Q5_K: idQ5K, Q6_K: idQ6K}[t]), true
+	e = engineOf([...]int{F32: idF32, F16: idF16, BF16: idBF16, Q8_0: idQ8, Q4_0: idQ40, Q4_1: idQ41,
+		Q5_0: idQ50, Q5_1: idQ51, IQ4_NL: idIQ4NL, MXFP4: idMXFP4, Q4_K: idQ4K, Q5_K: idQ5K, Q6_K: idQ6K}[t])
+	switch {
+	case l < cpu.I8MM || !t.integer():
+	case t == Q8_0:
+		e = engineOf(idQ8I8MM)
+	default:
+		e.wide, e.many = e.wide+idWideQ8I8MM-idWideQ8, unpackedI8MM
+	}
+	return e, true
 }
+
+// unpackedI8MM is how many rows of types smaller than Q8_0 are multiplied by SMMLA, which wants two turns of the weights interleaved.
+// By a count of instructions this pays where it is done once for two calls of the kernels of SDOT.
+const unpackedI8MM = 6
 
 // packedEngine picks the assembly for products of two packed matrices; where there is none, the rows of
 // one go through those of Mul.
@@ -168,6 +206,10 @@ func (e *engine) run(t *tile) {
 		mulQ8FewNEON(t)
 	case idQ8:
 		mulQ8NEON(t)
+	case idQ8FewI8MM:
+		mulQ8FewI8MM(t)
+	case idQ8I8MM:
+		mulQ8I8MM(t)
 	case idQ40One:
 		mulQ40OneNEON(t)
 	case idQ40Few:
@@ -230,6 +272,14 @@ func (e *engine) run(t *tile) {
 		mulWideNEON(t)
 	case idWide6K:
 		mulWide6KNEON(t)
+	case idWideQ8I8MM, idWide40I8MM, idWide50I8MM, idWideIQ4NLI8MM, idWideMXFP4I8MM:
+		mulWideQ8I8MM(t)
+	case idWide41I8MM, idWide51I8MM:
+		mulWideMinI8MM(t)
+	case idWide4KI8MM, idWide5KI8MM:
+		mulWideI8MM(t)
+	case idWide6KI8MM:
+		mulWide6KI8MM(t)
 	case idPackedF32:
 		mulPackedF32NEON(t)
 	}
@@ -264,6 +314,26 @@ func (e *engine) unpack(dst, src unsafe.Pointer, steps int) {
 		unpackQ5KNEON(d, s, steps)
 	case idWide6K:
 		unpackQ6KNEON(d, s, steps)
+	case idWideQ8I8MM:
+		unpackQ8I8MM(d, s, steps)
+	case idWide40I8MM:
+		unpackQ40I8MM(d, s, steps)
+	case idWide41I8MM:
+		unpackQ41I8MM(d, s, steps)
+	case idWide50I8MM:
+		unpackQ50I8MM(d, s, steps)
+	case idWide51I8MM:
+		unpackQ51I8MM(d, s, steps)
+	case idWideIQ4NLI8MM:
+		unpackIQ4NLI8MM(d, s, steps)
+	case idWideMXFP4I8MM:
+		unpackMXFP4I8MM(d, s, steps)
+	case idWide4KI8MM:
+		unpackQ4KI8MM(d, s, steps)
+	case idWide5KI8MM:
+		unpackQ5KI8MM(d, s, steps)
+	case idWide6KI8MM:
+		unpackQ6KI8MM(d, s, steps)
 	}
 }
 
@@ -321,6 +391,9 @@ func peakAsm(t Type, l cpu.Level, iters int) int {
 	switch {
 	case l < cpu.NEON:
 		return 0
+	case t.integer() && l >= cpu.I8MM:
+		peakQ8I8MM(iters)
+		return chains * 4 * 8 * 2
 	case t.integer():
 		peakQ8NEON(iters)
 		return chains * 4 * 4 * 2

@@ -17,18 +17,20 @@ func TestEveryKernelIsReached(t *testing.T) {
 		t.Skip("this processor has no SDOT")
 	}
 	reached := map[int]bool{}
-	for _, typ := range allTypes {
-		for n := 1; n <= 20; n++ {
-			e, ok := engineFor(typ, cpu.NEON, false)
-			if !ok {
-				t.Fatalf("%v has no kernel", typ)
-			}
-			if e.forRows(n); e.wide != 0 && n >= e.many {
-				e = engineOf(e.wide)
-			}
-			reached[e.id] = true
-			if e.lanes == 0 || Panel%e.lanes != 0 || e.rows == 0 || e.lanes < Panel && n == 1 {
-				t.Errorf("%v, %d rows: kernel %d takes %d outputs of %d rows", typ, n, e.id, e.lanes, e.rows)
+	for _, l := range []cpu.Level{cpu.NEON, cpu.I8MM} {
+		for _, typ := range allTypes {
+			for n := 1; n <= 20; n++ {
+				e, ok := engineFor(typ, l, false)
+				if !ok {
+					t.Fatalf("%v has no kernel", typ)
+				}
+				if e.forRows(n); e.wide != 0 && n >= e.many {
+					e = engineOf(e.wide)
+				}
+				reached[e.id] = true
+				if e.lanes == 0 || Panel%e.lanes != 0 || e.rows == 0 || e.lanes < Panel && n == 1 {
+					t.Errorf("%v, %d rows: kernel %d takes %d outputs of %d rows", typ, n, e.id, e.lanes, e.rows)
+				}
 			}
 		}
 	}
@@ -54,11 +56,11 @@ func TestKernelsAlone(t *testing.T) {
 	r := rand.New(rand.NewPCG(15, 16))
 	const out = 2*Panel + 5
 	for typ, ids := range map[Type][]int{
-		F32: {idF32Few, idF32}, F16: {idF16Few, idF16}, BF16: {idBF16Few, idBF16}, Q8_0: {idQ8One, idQ8Few, idQ8, idWideQ8},
-		Q4_0: {idQ40One, idQ40Few, idQ40, idWide40}, Q4_1: {idQ41One, idQ41Few, idQ41, idWide41},
-		Q5_0: {idQ50One, idQ50Few, idQ50, idWide50}, Q5_1: {idQ51One, idQ51Few, idQ51, idWide51},
-		IQ4_NL: {idIQ4NLOne, idIQ4NLFew, idIQ4NL, idWideIQ4NL}, MXFP4: {idMXFP4One, idMXFP4Few, idMXFP4, idWideMXFP4},
-		Q4_K: {idQ4KOne, idQ4KFew, idQ4K, idWide4K}, Q5_K: {idQ5KOne, idQ5KFew, idQ5K, idWide5K}, Q6_K: {idQ6KOne, idQ6KFew, idQ6K, idWide6K},
+		F32: {idF32Few, idF32}, F16: {idF16Few, idF16}, BF16: {idBF16Few, idBF16}, Q8_0: {idQ8One, idQ8Few, idQ8, idWideQ8, idQ8FewI8MM, idQ8I8MM, idWideQ8I8MM},
+		Q4_0: {idQ40One, idQ40Few, idQ40, idWide40, idWide40I8MM}, Q4_1: {idQ41One, idQ41Few, idQ41, idWide41, idWide41I8MM},
+		Q5_0: {idQ50One, idQ50Few, idQ50, idWide50, idWide50I8MM}, Q5_1: {idQ51One, idQ51Few, idQ51, idWide51, idWide51I8MM},
+		IQ4_NL: {idIQ4NLOne, idIQ4NLFew, idIQ4NL, idWideIQ4NL, idWideIQ4NLI8MM}, MXFP4: {idMXFP4One, idMXFP4Few, idMXFP4, idWideMXFP4, idWideMXFP4I8MM},
+		Q4_K: {idQ4KOne, idQ4KFew, idQ4K, idWide4K, idWide4KI8MM}, Q5_K: {idQ5KOne, idQ5KFew, idQ5K, idWide5K, idWide5KI8MM}, Q6_K: {idQ6KOne, idQ6KFew, idQ6K, idWide6K, idWide6KI8MM},
 	} {
 		for _, in := range []int{2*super - 2, sliceBytes/stepBytes[typ]*stepK[typ]*5/4 + 7} { // one slice, and two
 			in = (in + typ.whole() - 1) / typ.whole() * typ.whole()
@@ -78,7 +80,10 @@ func TestKernelsAlone(t *testing.T) {
 			for _, id := range ids {
 				e := engineOf(id)
 				e.few, e.wide = 0, 0
-				if id >= idWideQ8 && id <= idWide6K {
+				if !cpu.Has(cpu.I8MM) && (id == idQ8FewI8MM || id == idQ8I8MM || id >= idWideQ8I8MM && id <= idWide6KI8MM) {
+					continue
+				}
+				if id >= idWideQ8 && id <= idWide6KI8MM {
 					e.wide, e.many = id, 1
 				}
 				for rows := 1; rows <= n; rows++ {

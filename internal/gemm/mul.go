@@ -10,6 +10,8 @@ type engine struct {
 	lanes int // outputs in a call: a panel or a part of one
 	rows  int // rows in a call, at most
 	kept  int // of more, a call keeps some sums in memory; 0: of none
+	// An odd row costs as much as two: all calls but the last take an even number.
+	pairs bool
 	// A call may have so many where that is all: it keeps some sums in memory, but the panel is read once.
 	tall     int
 	inMemory bool // it does
@@ -287,7 +289,7 @@ func (s pass) slice(p, k, n, r0, r1, calls int, next ahead, cold, toDst bool) {
 		tile.outs = uintptr(s.stride * 4)
 	}
 	for b := range blocks {
-		ra, rb := r0+(r1-r0)*b/blocks, r0+(r1-r0)*(b+1)/blocks
+		ra, rb := r0+e.share(r1-r0, b, blocks), r0+e.share(r1-r0, b+1, blocks)
 		switch {
 		case b == 0 && own:
 			share = tile.prefetch(e, uintptr(w)+streamAhead(t, e.cost*(rb-ra)), n*bytes, parts)
@@ -311,6 +313,15 @@ func (s pass) slice(p, k, n, r0, r1, calls int, next ahead, cold, toDst bool) {
 			tile.pf += share
 		}
 	}
+}
+
+// share is how many of n rows the first b of so many calls take.
+func (e *engine) share(n, b, calls int) int {
+	at := n * b / calls
+	if e.pairs {
+		at = min(n, (at+1)&^1)
+	}
+	return at
 }
 
 // prefetch sets the tile for calls that are to prefetch so many bytes among them, and

@@ -123,6 +123,24 @@ func mulWideNEON(t *tile)
 func mulWide6KNEON(t *tile)
 
 //go:noescape
+func mulQ8FewI8MM(t *tile)
+
+//go:noescape
+func mulQ8I8MM(t *tile)
+
+//go:noescape
+func mulWideQ8I8MM(t *tile)
+
+//go:noescape
+func mulWideMinI8MM(t *tile)
+
+//go:noescape
+func mulWideI8MM(t *tile)
+
+//go:noescape
+func mulWide6KI8MM(t *tile)
+
+//go:noescape
 func mulPackedF32NEON(t *tile)
 
 //go:noescape
@@ -159,6 +177,36 @@ func unpackQ5KNEON(dst, src *byte, n int)
 func unpackQ6KNEON(dst, src *byte, n int)
 
 //go:noescape
+func unpackQ8I8MM(dst, src *byte, n int)
+
+//go:noescape
+func unpackQ40I8MM(dst, src *byte, n int)
+
+//go:noescape
+func unpackQ41I8MM(dst, src *byte, n int)
+
+//go:noescape
+func unpackQ50I8MM(dst, src *byte, n int)
+
+//go:noescape
+func unpackQ51I8MM(dst, src *byte, n int)
+
+//go:noescape
+func unpackIQ4NLI8MM(dst, src *byte, n int)
+
+//go:noescape
+func unpackMXFP4I8MM(dst, src *byte, n int)
+
+//go:noescape
+func unpackQ4KI8MM(dst, src *byte, n int)
+
+//go:noescape
+func unpackQ5KI8MM(dst, src *byte, n int)
+
+//go:noescape
+func unpackQ6KI8MM(dst, src *byte, n int)
+
+//go:noescape
 func packPairsNEON(dst *byte, src *float32, stride, pairs int)
 
 //go:noescape
@@ -175,3 +223,4 @@ func readNEON(p *byte, n int) uint64
 
 func peakFMANEON(iters int)
 func peakQ8NEON(iters int)
+func peakQ8I8MM(iters int)

@@ -12,6 +12,10 @@ func TestWords(t *testing.T) {
 	f.SdotElem(31, 30, 29, 0)
 	f.SdotElem(1, 2, 31, 1)
 	f.SdotElem(1, 2, 31, 3)
+	f.Smmla(1, 2, 3)
+	f.Smmla(31, 30, 17)
+	f.Usmmla(1, 30, 3)
+	f.Usmmla(31, 2, 17)
 	f.Fcvtl(1, 2)
 	f.Fcvtl2(31, 30)
 	f.IntToFloat(1, 2)
@@ -28,6 +32,10 @@ func TestWords(t *testing.T) {
 0x4f9de3df // sdot v31.4s, v30.16b, v29.4b[0]
 0x4fbfe041 // sdot v1.4s, v2.16b, v31.4b[1]
 0x4fbfe841 // sdot v1.4s, v2.16b, v31.4b[3]
+0x4e83a441 // smmla v1.4s, v2.16b, v3.16b
+0x4e91a7df // smmla v31.4s, v30.16b, v17.16b
+0x4e83afc1 // usmmla v1.4s, v30.16b, v3.16b
+0x4e91ac5f // usmmla v31.4s, v2.16b, v17.16b
 0x0e217841 // fcvtl v1.4s, v2.4h
 0x4e217bdf // fcvtl2 v31.4s, v30.8h
 0x4e21d841 // scvtf v1.4s, v2.4s

@@ -4,7 +4,7 @@ import "github.com/grovellm/grove/internal/_neon/asm"
 
 // The kernels of the types whose blocks are 32 elements (blocks.go of package gemm has their layout). A step is a block; a row of
 // activations is blocks { 32 int8, int32 −128·Σ of them, f32 scale } (input.go of package gemm). The whole sums stay in registers.
-// Bytes of Q8_0 are weight+128, which SDOT wants signed: sums start from zero.
+// Bytes of Q8_0 are weight+128, which SDOT wants signed: sums start from zero. USMMLA takes them as they are.
 const (
 	q8X     = 32 + 8
 	q8Start = 32
@@ -48,11 +48,22 @@ func blockKernels(f *asm.File) {
 			}
 			k.generate()
 		}
-		k := quant(intKernel{kernel: kernel{File: f, vecs: 8, maxRows: 1}, masks: 3})
-		k.unpack("unpack" + t.name + "NEON")
+		for _, mmla := range []bool{false, true} {
+			k := quant(intKernel{kernel: kernel{File: f, vecs: 8, maxRows: 1}, masks: 3, mmla: mmla})
+			k.unpack("unpack" + t.name + k.level())
+		}
+		if t.bits == 8 {
+			for i := 1; i < len(shapes); i++ {
+				k := quant(intKernel{kernel: kernel{File: f}, xBlock: q8X, mmla: true, unsigned: true})
+				k.describe(i, t.name, "")
+				k.maxRows &^= 1
+				k.generate()
+			}
+		}
 	}
-	for _, min := range []bool{false, true} {
-		k := blockQuant{kQuant{intKernel: intKernel{kernel: kernel{File: f}, xBlock: q8X}, bits: 8, wide: true}, min, false}
+	for i := range 4 {
+		min, mmla := i%2 == 1, i >= 2
+		k := blockQuant{kQuant{intKernel: intKernel{kernel: kernel{File: f}, xBlock: q8X, mmla: mmla}, bits: 8, wide: true}, min, false}
 		k.describe(len(shapes)-1, map[bool]string{false: "WideQ8", true: "WideMin"}[min], ", unpacked,")
 		k.generate()
 	}
@@ -79,9 +90,11 @@ func (k *blockQuant) block() int {
 
 // setMasks fills the registers of constants that elements takes.
 func (k *blockQuant) setMasks() {
-	if k.bits == 8 {
+	switch {
+	case k.unsigned:
+	case k.bits == 8:
 		k.setMask(0, 0x80)
-	} else {
+	default:
 		k.kQuant.setMasks()
 	}
 }
@@ -118,6 +131,16 @@ func (k *blockQuant) generate() {
 			}
 			if turn < k.vecs {
 				k.prefetch(1)
+			}
+			if k.unsigned { // 6 rows leave two registers
+				for v := range k.vecs {
+					a, b, zip := k.temp(0), k.temp(1), turn%2+1
+					k.I("FMOVQ %d(%s), F%d", turn&^1*words+v*16, w, a)
+					k.I("FMOVQ %d(%s), F%d", (turn|1)*words+v*16, w, b)
+					k.I("VZIP%d V%d.S4, V%d.S4, V%d.S4", zip, b, a, a)
+					k.dot(r, v, turn, a)
+				}
+				continue
 			}
 			if k.vecs == 2 && k.masks == 1 { // 6 rows leave one register
 				for v := range k.vecs {
@@ -156,7 +179,18 @@ func (k *blockQuant) generate() {
 
 // begins starts the sums of a block: without a minimum, from what is taken off the elements.
 func (k *blockQuant) begins(r int) {
-	for row := range r {
+	if k.unsigned {
+		for row := 0; row < r; row += 2 {
+			a, b := k.loadRows(r, row, "FMOVS", q8Start)
+			k.I("VZIP1 V%d.S4, V%d.S4, V%d.S4", b, a, a)
+			for v := range k.vecs {
+				k.I("VDUP V%d.D[0], V%d.D2", a, k.sum(row, v))
+				k.I("VDUP V%d.D[0], V%d.D2", a, k.sum(row+1, v))
+			}
+		}
+		return
+	}
+	for row := range k.sums(r) {
 		start := k.bits < 8 && !k.min && k.values == nil
 		if start {
 			k.I("MOVW %d(%s), %s", q8Start, x(row), tmp)
@@ -202,8 +236,7 @@ func (k *blockQuant) scaleBlock(r, v, a, b int) {
 		k.I("FMOVS %d(%s), F%d", q8Scale, x(row), d)
 		k.FmulElem(t, a, d, 0)
 		k.FmulElem(u, b, d, 0)
-		k.IntToFloat(k.sum(row, v), k.sum(row, v))
-		k.IntToFloat(k.sum(row, v+1), k.sum(row, v+1))
+		k.float(r, row, v)
 		k.Fmla(k.part(row, v), k.sum(row, v), t)
 		k.Fmla(k.part(row, v+1), k.sum(row, v+1), u)
 	}
@@ -243,17 +276,13 @@ func (k *blockQuant) unpack(name string) {
 	}
 	k.I("ADD $%d, %s, %s", k.before(), heads, w)
 	k.I("ADD $%d, %s", 2*k.before(), dst)
-	for turn := range turns {
-		for v := 0; v < k.vecs; v += 2 {
-			a := v % 4 * 2
-			k.elements(turn, v, a, a+1, a+2)
-			if k.bits < 8 && !k.min && k.values == nil {
-				k.I("VSUB V%d.B16, V%d.B16, V%d.B16", k.mask(2), a, a)
-				k.I("VSUB V%d.B16, V%d.B16, V%d.B16", k.mask(2), a+1, a+1)
-			}
-			k.store(dst, turn*words+v*16, a, a+1)
+	k.storeElements(dst, func(turn, v, a, b, t int) {
+		k.elements(turn, v, a, b, t)
+		if k.bits < 8 && !k.min && k.values == nil {
+			k.I("VSUB V%d.B16, V%d.B16, V%d.B16", k.mask(2), a, a)
+			k.I("VSUB V%d.B16, V%d.B16, V%d.B16", k.mask(2), b, b)
 		}
-	}
+	})
 	k.I("ADD $%d, %s", k.block(), heads)
 	k.I("ADD $%d, %s", turns*words, dst)
 	k.I("SUBS $1, %s", steps)

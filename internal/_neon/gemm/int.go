@@ -23,10 +23,35 @@ var shapes = []struct {
 }
 
 // intKernel is a kernel of integers.
+//
+// With mmla its products are SMMLA's: of two rows of activations and two outputs, eight elements of each. Eight elements of two
+// outputs are half of two turns, a and b: VZIP1 of a and b has the first two outputs of four, VZIP2 the others. These are the
+// elements of an even turn and of the odd one after it. The activations of two rows are x(row) and x(row+1), eight elements
+// of both in each. While they are summed, sum(row) has the first two outputs of both rows, in the order of d =
+// { o0·r0, o0·r1, o1·r0, o1·r1 }, and sum(row+1) the other two. An odd row at the end is multiplied twice.
 type intKernel struct {
 	kernel
 	xBlock int // bytes of a block of activations
 	masks  int // vector registers of constants
+	mmla   bool
+
+	unsigned bool // the weights' bytes have no sign
+}
+
+// level is the end of the kernel's name.
+func (k *intKernel) level() string {
+	if k.mmla {
+		return "I8MM"
+	}
+	return "NEON"
+}
+
+// sums is the number of rows whose sums are used, of r rows.
+func (k *intKernel) sums(r int) int {
+	if k.mmla {
+		return (r + 1) &^ 1
+	}
+	return r
 }
 
 func (k *intKernel) part(row, v int) int { return k.maxRows*k.vecs + k.sum(row, v) }
@@ -74,13 +99,49 @@ func (k *intKernel) start(r int) {
 
 // half loads every row's activations of a half of a block.
 func (k *intKernel) half(r, h int) {
+	if k.mmla {
+		for row := 0; row < r; row += 2 {
+			a, b := k.loadRows(r, row, "FMOVQ", h*16)
+			k.zip("D2", a, b, k.x(row), k.x(row+1))
+		}
+		return
+	}
 	for row := range r {
 		k.I("FMOVQ %d(%s), F%d", h*16, x(row), k.x(row))
 	}
 }
 
+// loadRows loads what two rows have at an offset; of the last of an odd number that is one register.
+func (k *intKernel) loadRows(r, row int, op string, off int) (a, b int) {
+	a, b = k.temp(0), k.temp(0)
+	k.I("%s %d(%s), F%d", op, off, x(row), a)
+	if row+1 < r {
+		b = k.temp(1)
+		k.I("%s %d(%s), F%d", op, off, x(row+1), b)
+	}
+	return a, b
+}
+
+// zip interleaves the elements of a and b: of the lower halves, then of the upper ones.
+func (k *intKernel) zip(size string, a, b, low, high int) {
+	k.I("VZIP1 V%d.%s, V%d.%s, V%d.%s", b, size, a, size, low, size)
+	k.I("VZIP2 V%d.%s, V%d.%s, V%d.%s", b, size, a, size, high, size)
+}
+
 // dot adds the products of neighbouring vectors of weights, from the v-th on, and the activations of a turn.
 func (k *intKernel) dot(r, v, turn int, ws ...int) {
+	for row := 0; k.mmla && row < r; row += 2 {
+		for i, wv := range ws {
+			if d, x := k.sum(row+turn%2, v+i), k.x(row+turn/2%2); k.unsigned {
+				k.Usmmla(d, wv, x)
+			} else {
+				k.Smmla(d, wv, x)
+			}
+		}
+	}
+	if k.mmla {
+		return
+	}
 	for row := range r {
 		for i, wv := range ws {
 			k.SdotElem(k.sum(row, v+i), wv, k.x(row), turn%4)
@@ -88,11 +149,28 @@ func (k *intKernel) dot(r, v, turn int, ws ...int) {
 	}
 }
 
+// float makes f32 of a row's sums of the v-th vector of outputs, and of the next; those of two rows at the first of both.
+func (k *intKernel) float(r, row, v int) {
+	for i := v; i < v+2; i++ {
+		a, b, t := k.sum(row, i), k.sum(row+1, i), k.temp(5)
+		switch {
+		case !k.mmla:
+			k.IntToFloat(a, a)
+		case row%2 == 0:
+			k.I("VUZP1 V%d.S4, V%d.S4, V%d.S4", b, a, t)
+			if row+1 < r {
+				k.I("VUZP2 V%d.S4, V%d.S4, V%d.S4", b, a, b)
+				k.IntToFloat(b, b)
+			}
+			k.IntToFloat(a, t)
+		}
+	}
+}
+
 // scale adds the sums, times a and b, to the parts.
 func (k *intKernel) scale(r, v, a, b int) {
 	for row := range r {
-		k.IntToFloat(k.sum(row, v), k.sum(row, v))
-		k.IntToFloat(k.sum(row, v+1), k.sum(row, v+1))
+		k.float(r, row, v)
 	}
 	for row := range r {
 		k.Fmla(k.part(row, v), k.sum(row, v), a)
@@ -139,7 +217,7 @@ func (k *intKernel) advance(r, bytes int, scales ...string) {
 func (k *intKernel) describe(shape int, typ, how string) {
 	s := shapes[shape]
 	k.vecs, k.maxRows = s.vecs, s.rows
-	k.name = fmt.Sprintf("mul%s%sNEON", typ, s.suffix)
+	k.name = fmt.Sprintf("mul%s%s%s", typ, s.suffix, k.level())
 	k.doc = fmt.Sprintf("%s multiplies %sa %s panel%s by int8.", k.name, s.part, map[string]string{
 		"Q8": "Q8_0", "Q40": "Q4_0", "Q41": "Q4_1", "Q50": "Q5_0", "Q51": "Q5_1",
 		"IQ4NL": "IQ4_NL", "MXFP4": "MXFP4",

@@ -1,6 +1,10 @@
 package main
 
-import "github.com/grovellm/grove/internal/_neon/asm"
+import (
+	"fmt"
+
+	"github.com/grovellm/grove/internal/_neon/asm"
+)
 
 // The kernels of the K types (kquants.go of package gemm has their layout). A step is 256 elements: two groups of four blocks.
 const (
@@ -32,18 +36,19 @@ const (
 
 func kKernels(f *asm.File) {
 	for _, t := range []struct {
-		name, how string
-		bits      int
-		wide      bool
+		name, how  string
+		bits       int
+		wide, mmla bool
 	}{
-		{"Q4K", "", 4, false}, {"Q5K", "", 5, false}, {"Q6K", "", 6, false},
-		{"Wide", ", unpacked,", 4, true}, {"Wide6K", ", unpacked,", 6, true}, // Q5_K is then as Q4_K
+		{"Q4K", "", 4, false, false}, {"Q5K", "", 5, false, false}, {"Q6K", "", 6, false, false},
+		{"Wide", ", unpacked,", 4, true, false}, {"Wide6K", ", unpacked,", 6, true, false}, // Q5_K is then as Q4_K
+		{"Wide", ", unpacked,", 4, true, true}, {"Wide6K", ", unpacked,", 6, true, true},
 	} {
 		for i := range shapes {
 			if t.wide && shapes[i].suffix != "" { // of many rows alone
 				continue
 			}
-			k := kQuant{intKernel: intKernel{kernel: kernel{File: f}, xBlock: kX, masks: 2}, bits: t.bits, wide: t.wide}
+			k := kQuant{intKernel: intKernel{kernel: kernel{File: f}, xBlock: kX, masks: 2, mmla: t.mmla}, bits: t.bits, wide: t.wide}
 			k.describe(i, t.name, t.how)
 			if t.wide {
 				k.masks = 0
@@ -54,8 +59,10 @@ func kKernels(f *asm.File) {
 		}
 	}
 	for _, bits := range []int{4, 5, 6} {
-		k := kQuant{intKernel: intKernel{kernel: kernel{File: f, vecs: 8, maxRows: 1}, masks: 2}, bits: bits}
-		k.unpack()
+		for _, mmla := range []bool{false, true} {
+			k := kQuant{intKernel: intKernel{kernel: kernel{File: f, vecs: 8, maxRows: 1}, masks: 3, mmla: mmla}, bits: bits}
+			k.unpack()
+		}
 	}
 }
 
@@ -161,14 +168,15 @@ func (k *kQuant) temps(v int) (a, b, t int) {
 	return k.temp(0), k.temp(1), k.temp(2)
 }
 
-// begins starts the sums of a block, or of Q6_K's half h: there from −32·Σ, as elements are packed without their −32.
+// begins starts the sums of a block, or of Q6_K's half h: there from −32·Σ, as elements are packed without their −32. For SMMLA
+// they are unpacked with it.
 func (k *kQuant) begins(r, h int) {
-	for row := range r {
-		if k.bits == 6 {
+	for row := range k.sums(r) {
+		if k.bits == 6 && !k.mmla {
 			k.I("FMOVS %d(%s), F%d", kHalves+4*h, x(row), k.temp(0))
 		}
 		for v := range k.vecs {
-			if k.bits == 6 {
+			if k.bits == 6 && !k.mmla {
 				k.I("VDUP V%d.S[0], V%d.S4", k.temp(0), k.sum(row, v))
 			} else {
 				k.Zero(k.sum(row, v))
@@ -262,16 +270,42 @@ func (k *kQuant) minimums(r int) {
 	}
 }
 
+// storeElements stores the elements of a block as bytes. For SMMLA those of an odd turn change places with half of the even one's
+// before it.
+func (k *kQuant) storeElements(dst string, elements func(turn, v, a, b, t int)) {
+	for turn := range turns {
+		for v := 0; v < k.vecs; v += 2 {
+			a := v % 4 * 2
+			switch {
+			case !k.mmla:
+				elements(turn, v, a, a+1, a+2)
+				k.store(dst, turn*words+v*16, a, a+1)
+			case turn%2 == 0:
+				a *= 2
+				elements(turn, v, a, a+1, a+2)
+				elements(turn+1, v, a+3, a+4, a+2)
+				k.zip("S4", a, a+3, a+5, a)
+				k.zip("S4", a+1, a+4, a+6, a+1)
+				k.store(dst, turn*words+v*16, a+5, a+6)
+				k.store(dst, (turn+1)*words+v*16, a, a+1)
+			}
+		}
+	}
+}
+
 // unpack emits the function that makes bytes of a panel's elements, and f32 of its scales: for many rows that is less work than
 // every few of them doing it anew.
 func (k *kQuant) unpack() {
-	k.name = map[int]string{4: "unpackQ4KNEON", 5: "unpackQ5KNEON", 6: "unpackQ6KNEON"}[k.bits]
+	k.name = fmt.Sprintf("unpackQ%dK%s", k.bits, k.level())
 	k.Func(k.name, k.name+" unpacks n blocks of 256 of a panel.", 24)
 	const dst = "R2"
 	k.I("MOVD dst+0(FP), %s", dst)
 	k.I("MOVD src+8(FP), %s", heads)
 	k.I("MOVD n+16(FP), %s", steps)
 	k.setMasks()
+	if k.mmla && k.bits == 6 {
+		k.setMask(2, 32)
+	}
 	k.Label("step")
 	k.I("ADD $%d, %s, %s", k.head(), heads, small)
 	k.I("MOVD $%d, %s", 2*blocks, left)
@@ -285,13 +319,13 @@ func (k *kQuant) unpack() {
 	}
 	k.I("ADD $%d, %s, %s", kScales, small, w)
 	k.I("ADD $%d, %s", wideScales, dst)
-	for turn := range turns {
-		for v := 0; v < k.vecs; v += 2 {
-			a := v % 4 * 2
-			k.elements(turn, v, a, a+1, a+2)
-			k.store(dst, turn*words+v*16, a, a+1)
+	k.storeElements(dst, func(turn, v, a, b, t int) {
+		k.elements(turn, v, a, b, t)
+		if k.mmla && k.bits == 6 {
+			k.I("VSUB V%d.B16, V%d.B16, V%d.B16", k.mask(2), a, a)
+			k.I("VSUB V%d.B16, V%d.B16, V%d.B16", k.mask(2), b, b)
 		}
-	}
+	})
 	k.I("ADD $%d, %s", k.block(), small)
 	k.I("ADD $%d, %s", turns*words, dst)
 	k.I("SUBS $1, %s", left)

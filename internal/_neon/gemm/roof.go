@@ -5,6 +5,7 @@ import "github.com/grovellm/grove/internal/_neon/asm"
 func roofKernels(f *asm.File) {
 	peak(f, "peakFMANEON", "times FMLA by an element.", f.FmlaElem)
 	peak(f, "peakQ8NEON", "times SDOT by an element.", f.SdotElem)
+	peak(f, "peakQ8I8MM", "times SMMLA.", func(d, n, m, _ int) { f.Smmla(d, n, m) })
 	read(f)
 }
 
