@@ -79,7 +79,7 @@ func (s *state) begin(r *draft.Request) bool {
 	s.request, s.root = r, r.Tree.Token[0]
 	r.Tree.Reset(s.root)
 	s.grown.Reset(s.root)
-	s.passes, s.sum, s.staked = 0, 0, 0
+	s.passes, s.sum, s.expected = 0, 0, 0
 	s.starts, s.below = append(s.starts[:0], start{}), append(s.below[:0], -1)
 	return true
 }

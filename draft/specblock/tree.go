@@ -34,9 +34,9 @@ type state struct {
 	first  int    // of the pass under way
 	passes int    // so far
 
-	starts []start // of the pass under way
-	found  []start // blocks that might start after it
-	staked float32 // what the blocks of the pass under way were worth
+	starts   []start // of the pass under way
+	found    []start // blocks that might start after it
+	expected float32 // tokens that the blocks of the pass under way may bring
 
 	grown tree.Tree // all nodes found so far; with +text: the paths to blocks
 	below []int32   // of each node of grown, the row of its candidates, -1: none; with +text: of nodes alone that a block starts from
@@ -73,16 +73,16 @@ func (s *state) grow() {
 	} else {
 		s.build()
 	}
-	if s.passes++; s.staked > 0 {
+	if s.passes++; s.expected > 0 {
 		ratio := &s.d.yield[s.Warm][s.passes-1]
-		*ratio += ((s.sum-before)/s.staked - *ratio) / calibrate.Memory
+		*ratio += ((s.sum-before)/s.expected - *ratio) / calibrate.Memory
 	}
 }
 
 // next chooses the starts of the next pass, those of the most value of what was found, and says
 // whether it pays.
 func (s *state) next() bool {
-	s.starts, s.staked = s.starts[:0], 0
+	s.starts, s.expected = s.starts[:0], 0
 	if s.passes == s.d.options.Blocks {
 		return false
 	}
@@ -92,11 +92,11 @@ func (s *state) next() bool {
 			(most == 0 || len(s.starts) < most) &&
 			!slices.ContainsFunc(s.starts, func(o start) bool { return o.node == b.node }) {
 			s.starts = append(s.starts, b)
-			s.staked += b.value
+			s.expected += b.value
 		}
 	}
 	g := s.request.Guide
-	return len(s.starts) > 0 && (g == nil || g.Deeper(s.sum, s.d.yield[s.Warm][s.passes]*s.staked))
+	return len(s.starts) > 0 && (g == nil || g.Deeper(s.sum, s.d.yield[s.Warm][s.passes]*s.expected))
 }
 
 // add is the node of grown for a token below another; there is one from now on.
