@@ -146,6 +146,13 @@ func TestParseSource(t *testing.T) {
 		s.Path != "a/gsm8k.jsonl" {
 		t.Errorf("%+v", s)
 	}
+	for path, name := range map[string]string{
+		"a/math.txt": "math", "texts": "texts", "a/v1.2/*.txt": "v1.2", "*.txt": "*", "/*.txt": "*",
+	} {
+		if s, err := ParseSource(path); err != nil || s.Name != name {
+			t.Errorf("%s is named %q, %v; want %q", path, s.Name, err, name)
+		}
+	}
 }
 
 // Whatever is wrong with the data, the message says where and what.

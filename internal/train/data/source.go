@@ -62,7 +62,7 @@ func ParseSource(spec string) (Source, error) {
 	if s.Path == "" {
 		return s, fmt.Errorf("source %q: begins with no path", spec)
 	}
-	s.Name = strings.TrimSuffix(filepath.Base(s.Path), filepath.Ext(s.Path))
+	s.Name = nameOf(s.Path)
 	for _, p := range parts[1:] {
 		key, value, ok := strings.Cut(p, "=")
 		if !ok {
@@ -92,6 +92,15 @@ func ParseSource(spec string) (Source, error) {
 		}
 	}
 	return s, s.check()
+}
+
+// nameOf is the name of a source: its file's or folder's, of a pattern the folder's that it is in.
+func nameOf(path string) string {
+	base := filepath.Base(path)
+	if dir := filepath.Base(filepath.Dir(path)); strings.ContainsAny(base, "*?[") && dir != "." && dir != string(filepath.Separator) {
+		return dir
+	}
+	return strings.TrimSuffix(base, filepath.Ext(base))
 }
 
 // splitOptions cuts at commas that no backslash precedes.
