@@ -11,7 +11,7 @@ type engine struct {
 	rows  int // rows in a call, at most
 	kept  int // of more, a call keeps some sums in memory; 0: of none
 	// An odd row costs as much as two: all calls but the last take an even number.
-	pairs bool
+	even bool
 	// A call may have so many where that is all: it keeps some sums in memory, but the panel is read once.
 	tall     int
 	inMemory bool // it does
@@ -318,7 +318,7 @@ func (s pass) slice(p, k, n, r0, r1, calls int, next ahead, cold, toDst bool) {
 // share is how many of n rows the first b of so many calls take.
 func (e *engine) share(n, b, calls int) int {
 	at := n * b / calls
-	if e.pairs {
+	if e.even {
 		at = min(n, (at+1)&^1)
 	}
 	return at

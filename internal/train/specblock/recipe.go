@@ -104,6 +104,8 @@ func (r *Recipe) Check(target *model.Config) error {
 		return fmt.Errorf("balance %g: want 0 (rows count alike) to 1 (buckets do)", r.Balance)
 	case !(r.Slots >= 0 && r.Slots <= 100):
 		return fmt.Errorf("slots %g: want 0 (a tenth of random weights) to 100, the size of the slots' queries over the rest", r.Slots)
+	case r.Slots > 0 && len(r.From) == 0:
+		return fmt.Errorf("slots %g: layers with random weights have no size to compare with; say from which layers they are copied, or leave slots out", r.Slots)
 	case r.DraftVocab < 0 || r.DraftVocab > target.Vocab:
 		return fmt.Errorf("a draft vocabulary of %d tokens: want up to %d, or 0 for all", r.DraftVocab, target.Vocab)
 	case r.Held.Length-r.Rounds*r.Block <= r.Held.Prompt:

@@ -270,6 +270,8 @@ func TestSpecBlockRecipeRefuses(t *testing.T) {
 			"settles":             func(r *Recipe) { r.Settle = math.NaN() },
 			"balance":             func(r *Recipe) { r.Balance = 2 },
 			"decay":               func(r *Recipe) { r.Decay = 0 },
+			"slots -1":            func(r *Recipe) { r.From, r.Slots = []int{0, 1}, -1 },
+			"random weights":      func(r *Recipe) { r.From, r.Slots = nil, 1 },
 			"block size is 0":     func(r *Recipe) { r.Block = 0 },
 			"draft vocabulary of": func(r *Recipe) { r.DraftVocab = 300 },
 			"0 starts each":       func(r *Recipe) { r.Anchors = 0 },
