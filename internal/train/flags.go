@@ -18,11 +18,12 @@ type HeadFlags interface {
 
 // TextFlags are the flags of all kinds of heads.
 type TextFlags struct {
-	TrainOn *string `recipe:"Text" enum:"generated,corpus" help:"Learn from what the target generates after passages of the text, or from the text as it is." placeholder:"generated|corpus" group:"Training"`
-	Only    *string `help:"Train on this source of the text only, or on what the target generates from it." placeholder:"SOURCE" group:"Training"`
-	Steps   *int    `help:"Steps of the optimiser." placeholder:"N" group:"Training"`
-	Rows    *int    `help:"Texts of a step, a multiple of 4." placeholder:"N" group:"Training"`
-	Seed    *uint64 `help:"Seed of first weights, and of the order of texts and positions." placeholder:"N" group:"Training"`
+	TrainOn *string  `recipe:"Text" enum:"generated,corpus" help:"Learn from what the target generates after passages of the text, or from the text as it is." placeholder:"generated|corpus" group:"Training"`
+	Only    *string  `help:"Train on this source of the text only, or on what the target generates from it." placeholder:"SOURCE" group:"Training"`
+	Greedy  *float64 `recipe:"Short.Greedy,Long.Greedy" help:"Share of the texts that continue passages which is generated at temperature 0; the others are sampled at temperature 1." placeholder:"S" group:"Training"`
+	Steps   *int     `help:"Steps of the optimiser." placeholder:"N" group:"Training"`
+	Rows    *int     `help:"Texts of a step, a multiple of 4." placeholder:"N" group:"Training"`
+	Seed    *uint64  `help:"Seed of first weights, and of the order of texts and positions." placeholder:"N" group:"Training"`
 }
 
 // LayerFlags are the flags of heads that have layers of their own shape.
@@ -36,7 +37,7 @@ type LayerFlags struct {
 
 // SetFlags sets in a recipe what flags give, both pointers to structs: pointers that are not nil,
 // lists that are not empty, and all that is neither. A flag goes to the recipe's field of its own
-// name, or to that which its tag `recipe:"A.B"` names; `recipe:"-"` leaves it out. Those of an
+// name, or to those which its tag `recipe:"A.B,C"` names; `recipe:"-"` leaves it out. Those of an
 // embedded struct are as the struct's that embeds it.
 func SetFlags(recipe, flags any) {
 	to, from := reflect.ValueOf(recipe).Elem(), reflect.ValueOf(flags).Elem()
@@ -46,20 +47,22 @@ func SetFlags(recipe, flags any) {
 			SetFlags(recipe, v.Addr().Interface())
 			continue
 		}
-		name := cmp.Or(f.Tag.Get("recipe"), f.Name)
-		field := to
-		for part := range strings.SplitSeq(name, ".") {
-			if field.IsValid() {
-				field = field.FieldByName(part)
-			}
+		if f.Tag.Get("recipe") == "-" || v.Kind() == reflect.Pointer && v.IsNil() || v.Kind() == reflect.Slice && v.Len() == 0 {
+			continue
 		}
-		switch {
-		case name == "-" || v.Kind() == reflect.Pointer && v.IsNil() || v.Kind() == reflect.Slice && v.Len() == 0:
-		case !field.IsValid():
-			panic(fmt.Sprintf("train: a flag %s for a field %s that %v has not", f.Name, name, to.Type()))
-		case v.Kind() == reflect.Pointer:
-			field.Set(v.Elem())
-		default:
+		if v.Kind() == reflect.Pointer {
+			v = v.Elem()
+		}
+		for name := range strings.SplitSeq(cmp.Or(f.Tag.Get("recipe"), f.Name), ",") {
+			field := to
+			for part := range strings.SplitSeq(name, ".") {
+				if field.IsValid() {
+					field = field.FieldByName(part)
+				}
+			}
+			if !field.IsValid() {
+				panic(fmt.Sprintf("train: a flag %s for a field %s that %v has not", f.Name, name, to.Type()))
+			}
 			field.Set(v)
 		}
 	}

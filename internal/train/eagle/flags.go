@@ -14,6 +14,8 @@ import (
 type Flags struct {
 	Name string `recipe:"-" help:"Folder below --dir for this head (${default})." default:"eagle" placeholder:"NAME"`
 
+	Start *string `placeholder:"FILE" help:"Begin with the weights of this EAGLE-3 head; its shape too, but --ffn may be more." group:"Training"`
+
 	train.TextFlags
 	TestSteps *int     `help:"Steps of the training-time test; all but the first use the head's states." placeholder:"N" group:"Training"`
 	Decay     *float64 `help:"Test step s, from 0, has weight D^s." placeholder:"D" group:"Training"`
@@ -45,6 +47,7 @@ metrics.jsonl.
 Examples:
     grove train eagle -m model.gguf --text 'texts/*.txt'
     grove train eagle -m model.gguf --prompts prompts.jsonl --steps 500
+    grove train eagle -m model.gguf --text 'texts/*.txt' --start eagle.gguf --name longer
     grove train eagle --dir own --data DATA
     grove train eagle --dir own --data DATA --test-steps 1 --name one-step
     grove train eagle --dir own --data DATA --eagle 2 --name eagle2`,
@@ -60,6 +63,9 @@ func (f *Flags) Recipe(target *model.Model) Recipe {
 	r := NewRecipe(version).For(target)
 	train.SetFlags(&r, f)
 	train.SetFrom(&r.From, f.From)
+	if f.Start != nil && f.FFN == nil {
+		r.FFN = 0
+	}
 	return r
 }
 

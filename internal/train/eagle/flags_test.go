@@ -12,17 +12,20 @@ import (
 // nothing else.
 func TestFlags(t *testing.T) {
 	m := traintest.Shipped(t)
-	two, three, half, source := 2, 3, 0.5, "go"
+	two, three, wide, half, source := 2, 3, 96, 0.25, "go"
 	for _, c := range []struct {
 		cmd    Flags
 		change func(r *Recipe)
 	}{
 		{Flags{}, func(r *Recipe) {}},
 		{Flags{Version: &two}, func(r *Recipe) { *r = NewRecipe(2) }},
-		{Flags{TestSteps: &two, Decay: &half}, func(r *Recipe) { r.TestSteps, r.Decay = 2, 0.5 }},
+		{Flags{TestSteps: &two, Decay: &half}, func(r *Recipe) { r.TestSteps, r.Decay = 2, 0.25 }},
 		{Flags{From: []int{-1}, Taps: []int{0, 2, 4}}, func(r *Recipe) { r.From, r.Taps = nil, []int{0, 2, 4} }},
 		{Flags{From: []int{4, 5}, DraftVocab: &three, TextFlags: train.TextFlags{Only: &source}},
 			func(r *Recipe) { r.From, r.DraftVocab, r.Only = []int{4, 5}, 3, "go" }},
+		{Flags{TextFlags: train.TextFlags{Greedy: &half}}, func(r *Recipe) { r.Short.Greedy, r.Long.Greedy = 0.25, 0.25 }},
+		{Flags{Start: &source}, func(r *Recipe) { r.Start, r.FFN = "go", 0 }},
+		{Flags{Start: &source, LayerFlags: train.LayerFlags{FFN: &wide}}, func(r *Recipe) { r.Start, r.FFN = "go", 96 }},
 	} {
 		want := NewRecipe(3)
 		c.change(&want)

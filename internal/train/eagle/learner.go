@@ -22,13 +22,18 @@ type learner struct {
 func open(ctx context.Context, j *train.Job, r *Recipe, text *train.Corpus, as func(eagle.Config) headfile.Shape) (*learner, error) {
 	l := &learner{r: r}
 	var warm func() error
-	if len(r.From) > 0 {
+	switch {
+	case r.Start != "":
+		warm = func() error { return Start(&l.head.OverTarget, 1, r.tokens, r.Start) }
+	case len(r.From) > 0:
 		warm = func() error {
 			return Warm(&l.head.OverTarget, l.head.net, r.From, r.Seed, l.Sample(32), l.FirstPlace())
 		}
 	}
 	return l, l.Open(ctx, j, r, r.Basis(), text, func() (m train.Made, err error) {
-		m.Tokens = l.FrequentTokens(r.DraftVocab, text)
+		if m.Tokens = r.tokens; r.Start == "" {
+			m.Tokens = l.FrequentTokens(r.DraftVocab, text)
+		}
 		if l.head, err = NewHead(r.config(&j.Target.Config), m.Tokens, j.Target,
 			train.KindOf(r.Precision)); err != nil {
 			return m, err

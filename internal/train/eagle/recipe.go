@@ -18,8 +18,11 @@ type Recipe struct {
 	Taps                         []int
 	DraftVocab                   int   // so many of the most frequent tokens; 0: all
 	From                         []int // the target's blocks as whose MLPs the layer's begins (eagle_warm.go); empty: random weights
-	Seed                         uint64
-	Precision                    string // of products: f32 or bf16
+	// the file of an EAGLE-3 head with whose shape and weights it begins, in place of From; its fingerprint. FFN may be more, and 0 is that head's
+	Start     string `json:"-"`
+	Started   string `json:",omitempty"`
+	Seed      uint64
+	Precision string // of products: f32 or bf16
 	train.Course
 	train.HeadText
 
@@ -27,6 +30,8 @@ type Recipe struct {
 	TestSteps int     // of the training-time test; 1: none
 	Later     int     // of the rows of a text, those that go on in the test's later steps
 	Decay     float64 // test step s counts Decay^s
+
+	tokens []int32 // of the draft vocabulary of Start
 }
 
 // NewRecipe is the recipe of the shipped head, EAGLE-3; of another version that of a head of the same size.
@@ -114,6 +119,11 @@ func Train(ctx context.Context, j train.Job, name string, r Recipe) error {
 
 // TrainAs is Train of a head whose files are those of another shape.
 func TrainAs(ctx context.Context, j train.Job, name string, r Recipe, as func(c eagle.Config) headfile.Shape) error {
+	if r.Start != "" {
+		if err := r.follow(j.Target); err != nil {
+			return err
+		}
+	}
 	if err := r.Check(&j.Target.Config); err != nil {
 		return err
 	}

@@ -7,8 +7,6 @@ import (
 	"slices"
 
 	"github.com/grovellm/grove/draft/eagle"
-	"github.com/grovellm/grove/gguf"
-	"github.com/grovellm/grove/internal/gemm"
 	"github.com/grovellm/grove/internal/train"
 )
 
@@ -83,64 +81,6 @@ func (h *warmStart) warm3(w *train.WarmStart, s *samples, r *rand.Rand) error {
 		return err
 	}
 	return h.lookAtSelf(w, s, w.Head["fc.weight"].Data, r)
-}
-
-// Start makes the parameters of a head over a target what those of an EAGLE head's GGUF file are,
-// whose draft vocabulary is tokens. A file with an output matrix or embeddings other than the
-// target's is refused. What the file has not stays as it was drawn, but later layers, which begin by
-// adding nothing.
-func Start(over *train.OverTarget, layers int, tokens []int32, path string) error {
-	f, err := gguf.Open(path)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	w := over.Begin()
-	for _, info := range f.Tensors {
-		if info.Name == "d2t" { // tokens
-			continue
-		}
-		t, err := f.Load(info.Name)
-		if err != nil {
-			return err
-		}
-		v, err := t.Float32s()
-		if err != nil {
-			return err
-		}
-		p := w.Head[info.Name]
-		switch {
-		case p != nil && len(v) == len(p.Data):
-			copy(p.Data, v)
-		case info.Name != "output.weight" || !sameRows(v, tokens, over.Target.Head.W):
-			return fmt.Errorf("%s: the tensor %s is not the target's: want a head that uses the target's embeddings and output matrix",
-				path, info.Name)
-		}
-	}
-	for l := 1; l < layers; l++ {
-		for _, part := range []string{"attn_output", "ffn_down"} {
-			clear(w.Head[fmt.Sprintf("blk.%d.%s.weight", l, part)].Data)
-		}
-	}
-	over.Pack()
-	return nil
-}
-
-// sameRows says whether v is the rows of some tokens of a matrix, but for what a file's type rounds.
-func sameRows(v []float32, tokens []int32, of *gemm.Matrix) bool {
-	row := make([]float32, of.In())
-	for i, token := range tokens {
-		of.Row(row, int(token))
-		got := v[i*len(row) : (i+1)*len(row)]
-		difference := 0.0
-		for j, x := range row {
-			difference += float64(got[j]-x) * float64(got[j]-x)
-		}
-		if math.Sqrt(difference) > 0.05*train.Length(row) {
-			return false
-		}
-	}
-	return len(tokens) > 0
 }
 
 // samples are rows of text: the taps and the target's last state at the token before, the embedding of the token, and the state there.

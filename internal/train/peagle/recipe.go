@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/draft/eagle"
 	"github.com/grovellm/grove/draft/peagle"
 	"github.com/grovellm/grove/internal/train"
@@ -92,17 +91,13 @@ func (r *Recipe) Check(target *model.Config) error {
 // follow gives a recipe that starts as an EAGLE-3 head the shape of that head, and returns the tokens
 // of its draft vocabulary.
 func (r *Recipe) follow(m *model.Model) (tokens []int32, err error) {
-	h, err := eagle.Open(draft.Head{Name: r.Start}, draft.Target{Vocab: m.Config.Vocab, Context: m.Context(), Model: m})
+	h, started, err := traineagle.OpenStart(r.Start, m)
 	if err != nil {
 		return nil, err
 	}
-	if h.Version != 3 {
-		return nil, fmt.Errorf("%s is an EAGLE-2 head: want an EAGLE-3 head", r.Start)
-	}
 	r.Heads, r.KVHeads, r.HeadDim, r.FFN, r.RopeBase = h.Heads, h.KVHeads, h.HeadDim, h.FFN, h.Rope.Base
-	r.Taps, r.From, r.DraftVocab = h.Taps, nil, len(h.Tokens)
-	r.Started, err = train.FingerprintFile(r.Start)
-	return h.Tokens, err
+	r.Taps, r.From, r.DraftVocab, r.Started = h.Taps, nil, len(h.Tokens), started
+	return h.Tokens, nil
 }
 
 // config is the head's shape over a target. Its attention has no norms of queries and keys, as

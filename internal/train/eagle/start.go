@@ -1,0 +1,120 @@
+package eagle
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/draft/eagle"
+	"github.com/grovellm/grove/gguf"
+	"github.com/grovellm/grove/internal/gemm"
+	"github.com/grovellm/grove/internal/train"
+	"github.com/grovellm/grove/model"
+	"github.com/grovellm/grove/nn"
+)
+
+// OpenStart opens the GGUF file of an EAGLE-3 head of a target, which another head is to begin as,
+// and returns the file's fingerprint too.
+func OpenStart(path string, m *model.Model) (h *eagle.Network, fingerprint string, err error) {
+	h, err = eagle.Open(draft.Head{Name: path}, draft.Target{Vocab: m.Config.Vocab, Context: m.Context(), Model: m})
+	if err != nil {
+		return nil, "", err
+	}
+	if h.Version != 3 {
+		return nil, "", fmt.Errorf("%s is an EAGLE-%d head: want an EAGLE-3 head", path, h.Version)
+	}
+	fingerprint, err = train.FingerprintFile(path)
+	return h, fingerprint, err
+}
+
+// follow gives a recipe that starts as an EAGLE-3 head the shape of that head, but for a wider MLP.
+func (r *Recipe) follow(m *model.Model) error {
+	h, started, err := OpenStart(r.Start, m)
+	if err != nil {
+		return err
+	}
+	if r.FFN == 0 {
+		r.FFN = h.FFN
+	}
+	if r.FFN < h.FFN {
+		return fmt.Errorf("an MLP of width %d, where the head %s that it starts as has %d: want as wide a one, or a wider one", r.FFN, r.Start, h.FFN)
+	}
+	r.Heads, r.KVHeads, r.HeadDim, r.RopeBase = h.Heads, h.KVHeads, h.HeadDim, h.Rope.Base
+	r.Taps, r.From, r.DraftVocab, r.Started, r.tokens = h.Taps, nil, len(h.Tokens), started, h.Tokens
+	return nil
+}
+
+// Start makes the parameters of a head over a target what those of an EAGLE head's GGUF file are,
+// whose draft vocabulary is tokens. A file with an output matrix or embeddings other than the
+// target's is refused. What the file has not stays as it was drawn, but later layers, and units of an
+// MLP that is wider than the file's, which begin by adding nothing.
+func Start(over *train.OverTarget, layers int, tokens []int32, path string) error {
+	f, err := gguf.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	w := over.Begin()
+	for _, info := range f.Tensors {
+		if info.Name == "d2t" { // tokens
+			continue
+		}
+		t, err := f.Load(info.Name)
+		if err != nil {
+			return err
+		}
+		v, err := t.Float32s()
+		if err != nil {
+			return err
+		}
+		p := w.Head[info.Name]
+		switch {
+		case p != nil && len(v) <= len(p.Data) && strings.HasPrefix(info.Name, "blk.0.ffn_"):
+			widen(p, v, strings.Contains(info.Name, "down"))
+		case p != nil && len(v) == len(p.Data):
+			copy(p.Data, v)
+		case info.Name != "output.weight" || !sameRows(v, tokens, over.Target.Head.W):
+			return fmt.Errorf("%s: the tensor %s is not the target's: want a head that uses the target's embeddings and output matrix",
+				path, info.Name)
+		}
+	}
+	for l := 1; l < layers; l++ {
+		for _, part := range []string{"attn_output", "ffn_down"} {
+			clear(w.Head[fmt.Sprintf("blk.%d.%s.weight", l, part)].Data)
+		}
+	}
+	over.Pack()
+	return nil
+}
+
+// widen makes the first units of an MLP's matrix those of a narrower one, v. The others keep what
+// they read with, and put out nothing (down).
+func widen(p *nn.Param, v []float32, down bool) {
+	if !down { // rows are units
+		copy(p.Data, v)
+		return
+	}
+	units := len(v) / p.Rows
+	for o := range p.Rows {
+		row := train.Row(p, o)
+		clear(row[copy(row, v[o*units:(o+1)*units]):])
+	}
+}
+
+// sameRows says whether v is the rows of some tokens of a matrix, but for what a file's type rounds.
+func sameRows(v []float32, tokens []int32, of *gemm.Matrix) bool {
+	row := make([]float32, of.In())
+	for i, token := range tokens {
+		of.Row(row, int(token))
+		got := v[i*len(row) : (i+1)*len(row)]
+		difference := 0.0
+		for j, x := range row {
+			difference += float64(got[j]-x) * float64(got[j]-x)
+		}
+		if math.Sqrt(difference) > 0.05*train.Length(row) {
+			return false
+		}
+	}
+	return len(tokens) > 0
+}

@@ -1,0 +1,76 @@
+package eagle
+
+import (
+	"context"
+	"maps"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/grovellm/grove/draft/eagle"
+	"github.com/grovellm/grove/internal/headfile"
+	"github.com/grovellm/grove/internal/train/traintest"
+)
+
+// A head that starts as another guesses as that one did, with an MLP as wide or a wider one; and what
+// cannot start is refused with the reason.
+func TestStart(t *testing.T) {
+	j := traintest.JobWithTarget(t)
+	r := tinyEagle(3, 20)
+	r.From, r.DraftVocab = nil, 96
+	if err := Train(context.Background(), j, "eagle", r); err != nil {
+		t.Fatal(err)
+	}
+	older := tinyEagle(2, 1)
+	if err := Train(context.Background(), j, "eagle2", older); err != nil {
+		t.Fatal(err)
+	}
+	text, err := j.OpenCorpus(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer text.Close()
+	begin := func(ffn int) (*learner, map[string]float64) {
+		r := tinyEagle(3, 1)
+		r.Heads, r.DraftVocab, r.FFN, r.Start = 8, 0, ffn, filepath.Join(j.Dir, "eagle", "model-f32.gguf")
+		if err := r.follow(j.Target); err != nil {
+			t.Fatal(err)
+		}
+		l, err := open(context.Background(), &j, &r, text, func(c eagle.Config) headfile.Shape { return &c })
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, figures, err := l.Validate()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l, figures
+	}
+	same, want := begin(0)
+	if c := same.head.Config(); c.FFN != 64 || c.Heads != 4 || c.DraftVocab != 96 {
+		t.Errorf("an MLP of width %d, %d heads, a draft vocabulary of %d: want those of the head that it starts as", c.FFN, c.Heads, c.DraftVocab)
+	}
+	wide, got := begin(128)
+	if c := wide.head.Config(); c.FFN != 128 || !maps.Equal(got, want) {
+		t.Errorf("with an MLP of width %d %v, with that of the head that it starts as %v", c.FFN, got, want)
+	}
+	if want["held depth 01"] < 0.1 {
+		t.Errorf("a trained head's first guess is right %.2f of the time", want["held depth 01"])
+	}
+
+	for _, c := range []struct {
+		start string
+		ffn   int
+		why   string
+	}{
+		{"eagle/model-f32.gguf", 32, "an MLP of width 32"},
+		{"eagle2/model-f32.gguf", 0, "EAGLE-2"},
+		{"none.gguf", 0, "none.gguf"},
+	} {
+		r := tinyEagle(3, 1)
+		r.Start, r.FFN = filepath.Join(j.Dir, filepath.FromSlash(c.start)), c.ffn
+		if err := Train(context.Background(), j, "refused", r); err == nil || !strings.Contains(err.Error(), c.why) {
+			t.Errorf("%s, an MLP of width %d: error %v, want %q", c.start, c.ffn, err, c.why)
+		}
+	}
+}
