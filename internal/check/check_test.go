@@ -14,10 +14,7 @@ import (
 
 // Law 1 on a few cases of every architecture and type; grove check bits runs as many as wanted.
 func TestBits(t *testing.T) {
-	cases := 96
-	if testing.Short() {
-		cases = 32
-	}
+	const cases = 48
 	r, err := Bits(context.Background(), Options{Cases: cases, Seed: 1, Only: -1})
 	if err != nil {
 		t.Fatal(err)
@@ -118,10 +115,7 @@ func TestServe(t *testing.T) {
 
 // Law 2 on a few cases; grove check tokens runs as many as wanted.
 func TestTokens(t *testing.T) {
-	cases := 24
-	if testing.Short() {
-		cases = 12
-	}
+	const cases = 12
 	r, err := Tokens(context.Background(), Options{Cases: cases, Seed: 1, Only: -1})
 	if err != nil {
 		t.Fatal(err)
