@@ -67,17 +67,17 @@ const (
 )
 
 var engines = [...]engine{
-	idF32AVX512:      {lanes: 32, rows: 8, turn: 4, dense: 8, sparse: 2, cost: 2},
-	idF16AVX512:      {lanes: 32, rows: 8, turn: 4, dense: 5, sparse: 2, cost: 2},
-	idBF16AVX512:     {lanes: 32, rows: 8, turn: 4, dense: 8, sparse: 2, cost: 4},
-	idBF16AVX512BF16: {lanes: 32, rows: 8, turn: 4, dense: 8, sparse: 2, cost: 2},
-	idQ8AVX512:       {lanes: 32, rows: 5, tall: 8, turn: 1, dense: 17, sparse: 3, cost: 20},
-	idQ40AVX512:      {lanes: 32, rows: 5, tall: 8, turn: 1, dense: 9, sparse: 3, cost: 22},
-	idQ41AVX512:      {lanes: 32, rows: 5, tall: 8, turn: 1, dense: 10, sparse: 3, cost: 22},
-	idQ50AVX512:      {lanes: 32, rows: 5, tall: 8, turn: 1, dense: 11, sparse: 3, cost: 22},
-	idQ51AVX512:      {lanes: 32, rows: 5, tall: 8, turn: 1, dense: 12, sparse: 3, cost: 22},
-	idIQ4NLAVX512:    {lanes: 32, rows: 5, tall: 8, turn: 1, dense: 9, sparse: 3, cost: 22},
-	idMXFP4AVX512:    {lanes: 32, rows: 5, tall: 8, turn: 1, dense: 9, sparse: 3, cost: 22},
+	idF32AVX512:      {lanes: 32, rows: 12, turn: 4, dense: 8, sparse: 2, cost: 2},
+	idF16AVX512:      {lanes: 32, rows: 12, turn: 4, dense: 5, sparse: 2, cost: 2},
+	idBF16AVX512:     {lanes: 32, rows: 12, turn: 4, dense: 8, sparse: 2, cost: 4},
+	idBF16AVX512BF16: {lanes: 32, rows: 12, turn: 4, dense: 8, sparse: 2, cost: 2},
+	idQ8AVX512:       {lanes: 32, rows: 5, tall: 12, turn: 1, dense: 17, sparse: 3, cost: 20},
+	idQ40AVX512:      {lanes: 32, rows: 5, tall: 12, turn: 1, dense: 9, sparse: 3, cost: 22},
+	idQ41AVX512:      {lanes: 32, rows: 5, tall: 12, turn: 1, dense: 10, sparse: 3, cost: 22},
+	idQ50AVX512:      {lanes: 32, rows: 5, tall: 12, turn: 1, dense: 11, sparse: 3, cost: 22},
+	idQ51AVX512:      {lanes: 32, rows: 5, tall: 12, turn: 1, dense: 12, sparse: 3, cost: 22},
+	idIQ4NLAVX512:    {lanes: 32, rows: 5, tall: 12, turn: 1, dense: 9, sparse: 3, cost: 22},
+	idMXFP4AVX512:    {lanes: 32, rows: 5, tall: 12, turn: 1, dense: 9, sparse: 3, cost: 22},
 	idQ4KAVX512:      {lanes: 32, rows: 6, kept: 4, turn: 1, dense: 80, sparse: 16, cost: 168},
 	idQ5KAVX512:      {lanes: 32, rows: 6, kept: 4, turn: 1, dense: 96, sparse: 16, cost: 168, wide: idWide5KAVX512, many: 33},
 	idQ6KAVX512:      {lanes: 32, rows: 6, kept: 4, turn: 1, dense: 112, sparse: 16, cost: 168, wide: idWide6KAVX512, many: 33},
@@ -118,6 +118,9 @@ var engines = [...]engine{
 	idPackedBF16AVX512BF16: {lanes: 32, rows: 8},
 	idPackedF32AVX2:        {lanes: 16, rows: 6},
 }
+
+// pageAhead: see streamAhead. Zen 5 has AVX-VNNI, Zen 4 has not; other processors that have it were not measured.
+var pageAhead = cpu.Has(cpu.AVXVNNI)
 
 // engineFor picks the assembly for weights of type t at a level; pairs says that bf16
 // activations are pairs of bf16.

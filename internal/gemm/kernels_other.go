@@ -8,6 +8,8 @@ import (
 	"github.com/grovellm/grove/internal/cpu"
 )
 
+const pageAhead = false // see streamAhead
+
 func engineFor(Type, cpu.Level, bool) (engine, bool) { return engine{}, false }
 
 func (*engine) run(*tile) {}

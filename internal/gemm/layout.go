@@ -1,8 +1,8 @@
 package gemm
 
-// Panel is the number of outputs packed together. 32 is two AVX-512 registers: with 8 rows
-// that is 16 accumulator chains, twice what the multiply unit's latency asks for, fed by 10
-// loads per 16 multiplies; and a panel of a common model (K = 1024, bf16) is 64 KiB, so that
+// Panel is the number of outputs packed together. 32 is two AVX-512 registers: with 12 rows
+// that is 24 accumulator chains, three times what the multiply unit's latency asks for, fed by 14
+// loads per 24 multiplies; and a panel of a common model (K = 1024, bf16) is 64 KiB, so that
 // a task of a few panels is neither too long to share out nor too short to be worth a call.
 const Panel = 32
 

@@ -339,20 +339,27 @@ func (t *tile) prefetch(e *engine, from uintptr, bytes, calls int) uintptr {
 }
 
 // streamAhead is the distance at which a call prefetches its own weights, given the cycles it
-// multiplies in a step. The processor's own prefetcher then runs too, and while a cache line
-// takes few cycles it wants no more than its gaps filled; beyond, loads come slowly
-// enough that everything can be asked for well in time.
+// multiplies in a step.
 //
+// Where pageAhead is true it is a page of 4 KiB, at whose end the processor's own prefetcher stops.
+// Measured on two cores of a Zen 5, passes of Qwen3-0.6B's shape in Q8_0, in turn: against the
+// distances below, 1 and 2 rows take .90 of the time, 4 rows .82, 6 rows .94.
+//
+// Elsewhere the processor's own prefetcher wants no more than its gaps filled while a cache line
+// takes few cycles; beyond, loads come slowly enough that everything can be asked for well in time.
 // Measured on one core of a Zen 4, in turn, with layers of 3072 × 1024: the far distance costs 4 rows of bf16 a third more
 // than the near one, 3 of Q8_0 a quarter, one of Q4_K a seventh; the near one costs 5 rows of Q8_0 a fifth more. On two cores,
 // which share the memory, it is a quarter of that.
 func streamAhead(t Type, cycles int) uintptr {
-	const near, far = 512, 8 << 10
+	const near, page, far = 512, 4 << 10, 8 << 10
 	few := 5 // cycles for a line
 	if t >= Q4_K {
 		few = 3
 	}
-	if cycles*64 <= few*stepBytes[t] {
+	switch {
+	case pageAhead:
+		return page
+	case cycles*64 <= few*stepBytes[t]:
 		return near
 	}
 	return far

@@ -169,7 +169,7 @@ func (k *blockQuant) kept(r int) int {
 	if r <= q8Rows {
 		return r
 	}
-	return min(r, (free-temps-r*vecs)/vecs)
+	return max(0, (free-temps-r*vecs)/vecs)
 }
 
 // body512 is the body for r rows.

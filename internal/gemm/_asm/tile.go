@@ -27,7 +27,7 @@ const (
 
 const (
 	accRow   = 128 // bytes of a row at tileAcc
-	tallRows = 8   // of products of integers: so many leave registers for the sums of a block alone
+	tallRows = 12  // in a call with AVX-512: so many leave registers for the sums of floats, or of a block of integers
 )
 
 // Registers of every product kernel.
@@ -35,6 +35,7 @@ var (
 	w     = reg.RSI
 	x0    = reg.RDI // row 0
 	x4    = reg.R8  // row 4
+	x8    = reg.RAX // row 8, where a kernel has so many
 	xs    = reg.R9  // bytes between rows
 	xs3   = reg.R10 // three times that
 	pf    = reg.R11
@@ -110,10 +111,13 @@ func (k *kernel) acc(row, v int) reg.VecPhysical { return k.vec(row*vecs + v) }
 // x is the memory of a row's activations at an offset from its pointer.
 func x(row, disp int) Mem {
 	base := x0
-	if row >= 4 {
-		base, row = x4, row-4
+	switch row / 4 {
+	case 1:
+		base = x4
+	case 2:
+		base = x8
 	}
-	switch row {
+	switch row % 4 {
 	case 1:
 		return Mem{Base: base, Index: xs, Scale: 1, Disp: disp}
 	case 2:
@@ -144,6 +148,9 @@ func (k *kernel) begin() {
 	arg(tileXS, xs)
 	LEAQ(Mem{Base: xs, Index: xs, Scale: 2}, xs3)
 	LEAQ(Mem{Base: x0, Index: xs, Scale: 4}, x4)
+	if k.maxRows > 8 {
+		LEAQ(Mem{Base: x0, Index: xs, Scale: 8}, x8)
+	}
 	arg(tileSteps, n)
 	arg(tilePF, pf)
 	arg(tilePFS, pfs)
@@ -248,6 +255,9 @@ func skip(r, bytes int) {
 	ADDQ(imm(bytes), x0)
 	if r > 4 {
 		ADDQ(imm(bytes), x4)
+	}
+	if r > 8 {
+		ADDQ(imm(bytes), x8)
 	}
 }
 
