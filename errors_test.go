@@ -51,6 +51,18 @@ func TestBadRequests(t *testing.T) {
 	}
 }
 
+// Wrong options of a model are refused before its weights load.
+func TestBadOptions(t *testing.T) {
+	for field, o := range map[string]grove.Options{
+		"Threads": {Threads: -1}, "Context": {Context: -1}, "KV": {KV: 200}, "Queue": {Queue: -1},
+	} {
+		var option *grove.OptionError
+		if _, err := grove.Open("none.gguf", o); !errors.As(err, &option) || option.Field != field {
+			t.Errorf("%s: %v", field, err)
+		}
+	}
+}
+
 // A conversation takes as many stop strings as a prompt does, beside those of the model's layout.
 func TestChatStops(t *testing.T) {
 	m := open(t, "tiny-gptneox", grove.Options{Threads: 1, Context: 64})
