@@ -21,12 +21,8 @@ import (
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
-	defer stop()
-	p := &program{base: ctx, stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr}
-	code := p.main(os.Args[1:])
-	stop()
-	os.Exit(code)
+	p := &program{base: context.Background(), stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr}
+	os.Exit(p.main(os.Args[1:]))
 }
 
 // cli is the command line.
@@ -200,9 +196,15 @@ func (p *program) globals() error {
 	return nil
 }
 
-// context returns a context that the first Ctrl-C ends; the second one kills the program.
+// context returns a context that the first Ctrl-C or SIGTERM ends; the second one kills the
+// program. A command that has not asked for a context is killed by the first.
 func (p *program) context() (context.Context, context.CancelFunc) {
-	ctx, stop := signal.NotifyContext(p.base, os.Interrupt)
+	return endedBy(p.base, os.Interrupt, syscall.SIGTERM)
+}
+
+// endedBy returns a context that the first of some signals ends; the second one kills the program.
+func endedBy(base context.Context, signals ...os.Signal) (context.Context, context.CancelFunc) {
+	ctx, stop := signal.NotifyContext(base, signals...)
 	context.AfterFunc(ctx, stop)
 	return ctx, stop
 }
