@@ -171,8 +171,13 @@ func (p *program) parse(args []string) (k *kong.Context, err error) {
 // versionFlag is grove --version, wherever it stands.
 type versionFlag bool
 
-// BeforeReset prints the version in place of parsing on.
-func (versionFlag) BeforeReset(k *kong.Kong, p *program) error {
+// BeforeReset prints the version in place of parsing on. Other flags are not set yet.
+func (versionFlag) BeforeReset(k *kong.Kong, ctx *kong.Context, p *program) error {
+	for _, part := range ctx.Path {
+		if part.Flag != nil && part.Flag.Name == "json" {
+			p.JSON, _ = ctx.FlagValue(part.Flag).(bool)
+		}
+	}
 	err := versionCmd{}.Run(p)
 	k.Exit(exitOK)
 	return err
