@@ -165,6 +165,7 @@ func TestBadInput(t *testing.T) {
 		{"bench cost --rows 0", "", 2, "--rows|0"},
 		{"bench cost --rounds 0", "", 2, "--rounds|0"},
 		{"bench cost --model " + text, "", 1, "text.txt"},
+		{"bench spec --seed= --prompts 1", "", 2, "--seed: want"},
 		{"demo -n 0", "", 2, "--max-tokens"},
 		{"demo -m M -d plain", "", 2, "--drafter"},
 		{"eval -m M", "", 2, "--text|--source"},
