@@ -166,6 +166,7 @@ func TestBadInput(t *testing.T) {
 		{"bench cost --rounds 0", "", 2, "--rounds|0"},
 		{"bench cost --model " + text, "", 1, "text.txt"},
 		{"bench spec --seed= --prompts 1", "", 2, "--seed: want"},
+		{"bench adapt --rate=-1", "", 2, "--rate -1: want 0"},
 		{"demo -n 0", "", 2, "--max-tokens"},
 		{"demo -m M -d plain", "", 2, "--drafter"},
 		{"eval -m M", "", 2, "--text|--source"},
