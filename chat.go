@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"iter"
-	"slices"
 
 	"github.com/grovellm/grove/chat"
 )
@@ -35,7 +34,7 @@ func (m *Model) chat(ctx context.Context, messages []Message, r Request) iter.Se
 			yield(Chunk{}, err)
 			return
 		}
-		r.Stop = append(slices.Clone(r.Stop), layout.Stop()...)
+		r.turnEnds = layout.Stop()
 		m.generate(ctx, tokens, r)(yield)
 	}
 }

@@ -28,6 +28,6 @@
 // gain without a change. Package serve is the HTTP server.
 //
 // The packages below this one are open to use on their own: model runs passes over forests of token
-// trees, tree builds those, speculate is the loop, draft the interface a drafter implements, tokenizer,
-// gguf and safetensors read the files.
+// trees, tree builds those, speculate is the loop, draft the interface a drafter implements, tokenizer
+// and gguf read the files.
 package grove

@@ -31,6 +31,8 @@ func (m *Model) Embed(ctx context.Context, tokens []int32, o EmbedOptions) ([]fl
 	switch {
 	case o.Width < 0 || o.Width > m.Config().Hidden:
 		return nil, optionf("Width", "%d: want 1 to %d, or 0 for all numbers", o.Width, m.Config().Hidden)
+	case o.Pooling != MeanPooling && o.Pooling != LastPooling:
+		return nil, optionf("Pooling", "%d: want MeanPooling or LastPooling", o.Pooling)
 	case len(tokens) == 0:
 		return nil, optionf("Prompt", "it has no tokens: give some text")
 	case len(tokens) > m.Context():

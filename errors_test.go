@@ -51,6 +51,38 @@ func TestBadRequests(t *testing.T) {
 	}
 }
 
+// Wrong options of a model are refused before its weights load.
+func TestBadOptions(t *testing.T) {
+	for field, o := range map[string]grove.Options{
+		"Threads": {Threads: -1}, "Context": {Context: -1}, "KV": {KV: 200}, "Queue": {Queue: -1},
+	} {
+		var option *grove.OptionError
+		if _, err := grove.Open("none.gguf", o); !errors.As(err, &option) || option.Field != field {
+			t.Errorf("%s: %v", field, err)
+		}
+	}
+}
+
+// A conversation takes as many stop strings as a prompt does, beside those of the model's layout.
+func TestChatStops(t *testing.T) {
+	m := open(t, "tiny-gptneox", grove.Options{Threads: 1, Context: 64})
+	layout, err := m.Layout()
+	if err != nil || len(layout.Stop()) == 0 {
+		t.Fatalf("the layout has no stop strings: %v", err)
+	}
+	var stops []string
+	for range 65 {
+		stops = append(stops, strings.Repeat("x", len(stops)+50))
+	}
+	messages := []grove.Message{{Role: "user", Content: "a"}}
+	for n, want := range map[int]bool{64: true, 65: false} {
+		_, err := grove.Collect(m.Chat(ctx, messages, grove.Request{MaxTokens: 2, Stop: stops[:n]}))
+		if (err == nil) != want {
+			t.Errorf("%d stop strings: %v", n, err)
+		}
+	}
+}
+
 func checkError(t *testing.T, name string, err error, want []string) {
 	t.Helper()
 	if err == nil {

@@ -110,6 +110,8 @@ func open(o Options, file draft.Head, target func(model.Options) (*model.Model, 
 		return nil, optionf("Threads", "%d: want 0 (one for each processor) to %d", o.Threads, maxThreads)
 	case o.Context < 0:
 		return nil, optionf("Context", "%d: want 0 (what the model was made for) or more", o.Context)
+	case o.KV > nn.KVQ8:
+		return nil, optionf("KV", "%d: want nn.KVAuto, nn.KVF32, nn.KVBF16 or nn.KVQ8", o.KV)
 	case o.Pad < 0:
 		return nil, optionf("Pad", "%d: want the parameters to reach, or 0 for no padding", o.Pad)
 	case o.PadExperts < 0:

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"sync"
 
+	"github.com/grovellm/grove/engine"
 	"github.com/grovellm/grove/internal/textstore"
 	"github.com/grovellm/grove/shortlist"
 )
@@ -28,7 +29,7 @@ type memories struct {
 	o MemoryOptions
 
 	mu   sync.Mutex
-	open map[string]*memoryUse
+	open map[string]*memoryUse // nil: the model is closed
 	uses int
 }
 
@@ -63,6 +64,9 @@ func (m *Model) remembered(tenant string) (s *memoryUse, leave func(), err error
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.open == nil {
+		return nil, nil, engine.ErrClosed
+	}
 	u := r.open[tenant]
 	if u == nil {
 		if err := r.closeIdle(); err != nil {

@@ -2,12 +2,31 @@ package grove_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 
 	"github.com/grovellm/grove"
+	"github.com/grovellm/grove/engine"
 	"github.com/grovellm/grove/models"
 	"github.com/grovellm/grove/sample"
 )
+
+// A model that is closed refuses generations and texts to remember.
+func TestMemoryAfterClose(t *testing.T) {
+	m := open(t, "tiny-qwen3", grove.Options{Threads: 1, Context: 64, Memory: &grove.MemoryOptions{}})
+	if err := m.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := grove.Collect(m.Generate(context.Background(), "a", grove.Request{MaxTokens: 2})); !errors.Is(err, engine.ErrClosed) {
+		t.Errorf("generate: %v", err)
+	}
+	if err := m.Remember("someone", "a text"); !errors.Is(err, engine.ErrClosed) {
+		t.Errorf("remember: %v", err)
+	}
+	if err := m.Close(); err != nil {
+		t.Errorf("close again: %v", err)
+	}
+}
 
 // What was generated once is drafted when it is asked for again, by the same tenant and after a
 // restart; not for another tenant. The text is the same all the while.

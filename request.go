@@ -16,7 +16,8 @@ type Sampling = sample.Params
 // Request says what to generate.
 type Request struct {
 	MaxTokens int      // generate at most so many tokens; 0: until the context is full
-	Stop      []string // end before any of these; they may span tokens
+	Stop      []string // end before any of these, at most 64 of 4096 bytes each; they may span tokens
+	turnEnds  []string // further ones, of the layout of a conversation
 
 	Sampling Sampling
 

@@ -292,7 +292,7 @@ func (m *Model) checkTokens(field string, tokens []int32) error {
 // request is the generation as the loop takes it.
 func (g *generation) request() speculate.Request {
 	r := g.r
-	g.out.stopper.stops = r.Stop
+	g.out.stopper.stops = slices.Concat(r.Stop, r.turnEnds)
 	q := speculate.Request{
 		Sampling: r.Sampling, MaxTokens: r.MaxTokens, Budget: r.Budget, Accept: r.Accept, Uncontrolled: r.Uncontrolled,
 		Stop: g.out.push, Predicted: r.PredictTokens,

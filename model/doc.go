@@ -13,5 +13,5 @@
 //	next := argmax(pass.Logits(0, 0))
 //	err = cache.Commit(path)
 //
-// Architectures: llama (2 and 3.x), qwen2, qwen3, gptneox; files: GGUF and Hugging Face folders.
+// [Architectures] lists those that it runs; files are GGUF and Hugging Face folders.
 package model

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/grovellm/grove/gguf"
 	"github.com/grovellm/grove/internal/cpu"
 	"github.com/grovellm/grove/internal/gemm"
 	"github.com/grovellm/grove/internal/synth"
@@ -299,5 +300,37 @@ func TestPaddingRefuses(t *testing.T) {
 	}
 	if _, err := model.WritePadded(context.Background(), path, path, model.Options{Pad: 1e6}); err == nil || !strings.Contains(err.Error(), "same file") {
 		t.Errorf("over itself: %v", err)
+	}
+	testPadScalars(t, path)
+}
+
+// testPadScalars pads files in which a matrix of the first layer is a single number.
+func testPadScalars(t *testing.T, path string) {
+	f, err := gguf.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for _, scalar := range []string{"blk.0.ffn_up.weight", "blk.0.ffn_down.weight", "blk.0.attn_q.weight"} {
+		w := gguf.NewWriter()
+		w.SetAll(f)
+		for _, info := range f.Tensors {
+			x, err := f.Load(info.Name)
+			if info.Name == scalar {
+				x, err = tensor.FromFloat32s(scalar, tensor.F32, []int{}, []float32{1})
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.AddTensor(x)
+		}
+		bad := filepath.Join(t.TempDir(), "bad.gguf")
+		if err := w.WriteFile(bad); err != nil {
+			t.Fatal(err)
+		}
+		_, err := model.WritePadded(context.Background(), bad, bad+".x", model.Options{Pad: 1e6})
+		if err == nil || !strings.Contains(err.Error(), scalar) || !strings.Contains(err.Error(), bad) {
+			t.Errorf("%s is a number: %v, want an error that names the tensor and the file", scalar, err)
+		}
 	}
 }

@@ -112,6 +112,9 @@ func (p *padding) added(name, part string) (tensor.Tensor, bool, error) {
 		if err != nil {
 			return t, false, err
 		}
+		if ok && len(t.Shape) == 0 {
+			return t, false, fmt.Errorf("tensor %s is one number: want a vector or a matrix", t.Name)
+		}
 		if ok {
 			shape = slices.Clone(t.Shape)
 			switch part {

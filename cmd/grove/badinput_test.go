@@ -67,6 +67,7 @@ func TestBadInput(t *testing.T) {
 	text := write("text.txt", "no model")
 	latin := write("latin.txt", "caf\xe9")
 	empty := write("empty", "")
+	prompts := write("prompts.jsonl", `{"prompt":"one"}`)
 	broken := filepath.Join(dir, "broken")
 	if err := os.Mkdir(broken, 0o755); err != nil {
 		t.Fatal(err)
@@ -165,6 +166,10 @@ func TestBadInput(t *testing.T) {
 		{"bench cost --rows 0", "", 2, "--rows|0"},
 		{"bench cost --rounds 0", "", 2, "--rounds|0"},
 		{"bench cost --model " + text, "", 1, "text.txt"},
+		{"bench spec --seed= --prompts 1", "", 2, "--seed: want"},
+		{"bench adapt --rate=-1", "", 2, "--rate -1: want 0"},
+		{"train eagle -m M --dir " + dir + " --prompts " + prompts + " --length 1024", "", 2, "--length 1024: want|context"},
+		{"train eagle -m M --dir " + dir + " --prompts " + prompts + " --length 5000", "", 2, "--length 5000: want|context"},
 		{"demo -n 0", "", 2, "--max-tokens"},
 		{"demo -m M -d plain", "", 2, "--drafter"},
 		{"eval -m M", "", 2, "--text|--source"},

@@ -63,6 +63,9 @@ func (cmd *benchAdaptCmd) Run(p *program) error {
 		Drafter: cmd.Drafter, Policies: cmd.Policy, Epochs: cmd.Epochs, Sampling: sampling, MaxTokens: cmd.MaxTokens, Budget: cmd.Budget, Uncontrolled: cmd.NoController,
 		Adapt: adapt.Options{Wait: cmd.Wait, Seed: cmd.Seed, Threads: cmd.Workers, Tuning: adapt.DefaultTuning()},
 	}
+	if !(cmd.Rate >= 0) {
+		return usagef("--rate %g: want 0 or more", cmd.Rate)
+	}
 	if cmd.Rate > 0 {
 		o.Adapt.Rate[adapt.Full] = cmd.Rate
 	}

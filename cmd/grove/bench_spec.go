@@ -135,6 +135,9 @@ func (cmd *benchSpecCmd) settle(preset *bench.Preset) error {
 			return usagef("--%s %d: want 0 (the default) to %d", f.name, f.v, f.top)
 		}
 	}
+	if len(cmd.Seed) == 0 {
+		return usagef("--seed: want a number, or several")
+	}
 	for _, n := range cmd.Budget {
 		switch {
 		case n == 1:

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strings"
+	"syscall"
 
 	"github.com/grovellm/grove"
 )
@@ -63,7 +65,9 @@ func (cmd *chatCmd) Run(p *program) error {
 	}
 	p.logf("chat layout: %s", layout.About())
 	in := p.lines("> ")
-	c := &chat{p: p, in: in, name: modelName(m, cmd.Model), session: m.NewSession(), request: request, stats: cmd.Stats}
+	ctx, stop := endedBy(p.base, syscall.SIGTERM)
+	defer stop()
+	c := &chat{p: p, ctx: ctx, in: in, name: modelName(m, cmd.Model), session: m.NewSession(), request: request, stats: cmd.Stats}
 	defer c.session.Close()
 	c.reset(cmd.System)
 	if in.interactive() {
@@ -76,6 +80,7 @@ func (cmd *chatCmd) Run(p *program) error {
 // chat is a conversation.
 type chat struct {
 	p        *program
+	ctx      context.Context // SIGTERM ends it
 	in       lineReader
 	name     string // of the model
 	session  *grove.Session
@@ -95,7 +100,7 @@ func (c *chat) reset(system string) {
 // talk takes turns until the input ends.
 func (c *chat) talk() error {
 	for {
-		line, err := c.in.read(c.p.base)
+		line, err := c.in.read(c.ctx)
 		switch {
 		case errors.Is(err, io.EOF):
 			return nil
@@ -191,13 +196,13 @@ func (c *chat) back() bool {
 // answer lets the model speak. Ctrl-C ends the answer, which stays in the conversation as far as it came; where
 // nobody sits at a terminal it ends the program.
 func (c *chat) answer() error {
-	ctx, stop := c.p.context()
+	ctx, stop := endedBy(c.ctx, os.Interrupt)
 	defer stop()
 	out := &printer{p: c.p, whole: c.p.JSON}
 	result, err := out.stream(c.session.Chat(ctx, c.messages, c.request))
 	switch {
 	case err == nil:
-	case c.in.interactive() && errors.Is(err, context.Canceled) && c.p.base.Err() == nil:
+	case c.in.interactive() && errors.Is(err, context.Canceled) && c.ctx.Err() == nil:
 		c.note("[stopped]")
 	default:
 		c.back() // what cannot be answered is not kept

@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"runtime"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -30,6 +31,37 @@ func TestInterrupt(t *testing.T) {
 	if !strings.HasSuffix(out.String(), "\n") || !strings.Contains(stderr.String(), "interrupted") {
 		t.Errorf("output ends %q; messages: %q", out.String(), stderr.String())
 	}
+}
+
+// SIGTERM ends a command that waits for its input.
+func TestTerminate(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("processes cannot be terminated there")
+	}
+	cmd := exec.Command(os.Args[0], "run", "-m", tiny(t), "-n", "1")
+	cmd.Env = append(os.Environ(), asCommand+"=1")
+	if _, err := cmd.StdinPipe(); err != nil { // open, and empty
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	end := make(chan error, 1)
+	go func() { end <- cmd.Wait() }()
+	time.Sleep(time.Second) // it waits by then
+	for range 100 {
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		select {
+		case err := <-end:
+			if err == nil {
+				t.Error("the status is that of success")
+			}
+			return
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+	_ = cmd.Process.Kill()
+	t.Error("SIGTERM does not end it")
 }
 
 // watched calls then at the at-th line.

@@ -39,7 +39,7 @@ type editor struct {
 
 func (e *editor) interactive() bool { return true }
 
-func (e *editor) read(context.Context) (string, error) {
+func (e *editor) read(ctx context.Context) (string, error) {
 	old, err := term.MakeRaw(e.fd)
 	if err != nil {
 		return "", err
@@ -50,14 +50,26 @@ func (e *editor) read(context.Context) (string, error) {
 	}
 	e.t.SetBracketedPasteMode(true)
 	defer e.t.SetBracketedPasteMode(false)
+	came := make(chan readLine, 1)
+	go func() { came <- e.line() }()
+	select {
+	case line := <-came:
+		return line.text, line.err
+	case <-ctx.Done(): // the program ends, and with it the one that waits for a key
+		return "", ctx.Err()
+	}
+}
+
+// line reads what Enter ends.
+func (e *editor) line() readLine {
 	var text strings.Builder
 	for {
 		line, err := e.t.ReadLine() // Ctrl-C and Ctrl-D are io.EOF
 		text.WriteString(line)
 		if !errors.Is(err, term.ErrPasteIndicator) {
-			return text.String(), err
+			return readLine{text.String(), err}
 		}
-		text.WriteByte('\n') // a pasted text of several lines is one turn, which Enter ends
+		text.WriteByte('\n') // a pasted text of several lines is one turn
 	}
 }
 

@@ -21,12 +21,8 @@ import (
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
-	defer stop()
-	p := &program{base: ctx, stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr}
-	code := p.main(os.Args[1:])
-	stop()
-	os.Exit(code)
+	p := &program{base: context.Background(), stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr}
+	os.Exit(p.main(os.Args[1:]))
 }
 
 // cli is the command line.
@@ -175,8 +171,13 @@ func (p *program) parse(args []string) (k *kong.Context, err error) {
 // versionFlag is grove --version, wherever it stands.
 type versionFlag bool
 
-// BeforeReset prints the version in place of parsing on.
-func (versionFlag) BeforeReset(k *kong.Kong, p *program) error {
+// BeforeReset prints the version in place of parsing on. Other flags are not set yet.
+func (versionFlag) BeforeReset(k *kong.Kong, ctx *kong.Context, p *program) error {
+	for _, part := range ctx.Path {
+		if part.Flag != nil && part.Flag.Name == "json" {
+			p.JSON, _ = ctx.FlagValue(part.Flag).(bool)
+		}
+	}
 	err := versionCmd{}.Run(p)
 	k.Exit(exitOK)
 	return err
@@ -200,9 +201,15 @@ func (p *program) globals() error {
 	return nil
 }
 
-// context returns a context that the first Ctrl-C ends; the second one kills the program.
+// context returns a context that the first Ctrl-C or SIGTERM ends; the second one kills the
+// program. A command that has not asked for a context is killed by the first.
 func (p *program) context() (context.Context, context.CancelFunc) {
-	ctx, stop := signal.NotifyContext(p.base, os.Interrupt)
+	return endedBy(p.base, os.Interrupt, syscall.SIGTERM)
+}
+
+// endedBy returns a context that the first of some signals ends; the second one kills the program.
+func endedBy(base context.Context, signals ...os.Signal) (context.Context, context.CancelFunc) {
+	ctx, stop := signal.NotifyContext(base, signals...)
 	context.AfterFunc(ctx, stop)
 	return ctx, stop
 }

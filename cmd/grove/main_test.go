@@ -47,6 +47,16 @@ func must(t *testing.T, stdin string, args ...string) string {
 	return out
 }
 
+// --json is for --version too, before it or behind.
+func TestVersionFlag(t *testing.T) {
+	for _, args := range [][]string{{"--version", "--json"}, {"--json", "--version"}, {"--version"}} {
+		out := must(t, "", args...)
+		if v := map[string]any{}; (json.Unmarshal([]byte(out), &v) == nil) != (len(args) == 2) {
+			t.Errorf("grove %v prints %q", args, out)
+		}
+	}
+}
+
 // tiny writes a random model, with the context given in place of its own.
 func tiny(t *testing.T, size ...int) string {
 	t.Helper()

@@ -119,6 +119,27 @@ func TestRunOpensChat(t *testing.T) {
 	}
 }
 
+// SIGTERM ends a chat that waits for a line, and the terminal is as before.
+func TestTerminateChat(t *testing.T) {
+	p := onTerminal(t, 80, 24, "chat", "-m", tiny(t), "-n", "5", "-t", "0")
+	p.await(t, "/help lists commands")
+	p.await(t, "> ")
+	kill := time.AfterFunc(20*time.Second, func() { _ = p.cmd.Process.Kill() })
+	defer kill.Stop()
+	_ = p.cmd.Process.Signal(unix.SIGTERM)
+	if code := p.status(); code != exitInterrupted {
+		t.Fatalf("status %d:\n%q", code, p.screen())
+	}
+	p.await(t, "interrupted")
+	mode, err := unix.IoctlGetTermios(int(p.master.Fd()), unix.TCGETS)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if mode.Lflag&unix.ECHO == 0 || !strings.Contains(p.screen(), "\x1b[?2004l") {
+		t.Errorf("the terminal is left raw:\n%q", p.screen())
+	}
+}
+
 // On a terminal the demo draws both texts while they come. Ctrl-C ends it with status 130, and the
 // cursor comes back.
 func TestDemoOnTerminal(t *testing.T) {

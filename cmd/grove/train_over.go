@@ -136,6 +136,9 @@ func (f *overFlags) answer(ctx context.Context, m *grove.Model, j *train.Job) er
 	}
 	var prompts [][]int32
 	if f.Prompts != "" {
+		if f.Length >= m.Context() {
+			return usagef("--length %d: want less than the model's context of %d tokens, which a prompt is in too", f.Length, m.Context())
+		}
 		suite, err := openSuite(f.Prompts, os.Getenv("GROVE_DATA"), f.Answers)
 		if err != nil {
 			return err

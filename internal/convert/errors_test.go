@@ -87,6 +87,17 @@ func TestErrors(t *testing.T) {
 	if _, err := ToGGUF(done, at("hf"), at("x.gguf"), Options{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: %v", err)
 	}
+	if err := os.Mkdir(at("empty"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(at("empty"))
+	if _, err := ToHF(ctx, at("a.gguf"), ".", Options{}); err == nil || !strings.Contains(err.Error(), "by its name") {
+		t.Errorf("into the current folder: %v", err)
+	}
+	t.Chdir(dir)
+	if err := os.RemoveAll(at("empty")); err != nil {
+		t.Fatal(err)
+	}
 	if list, _ := os.ReadDir(dir); len(list) != 2 {
 		t.Errorf("leftovers: %v", list)
 	}

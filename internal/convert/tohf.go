@@ -23,6 +23,9 @@ func ToHF(ctx context.Context, path, dir string, o Options) (notes []string, err
 	if err := o.check(true); err != nil {
 		return nil, err
 	}
+	if base := filepath.Base(dir); base == "." || base == ".." {
+		return nil, fmt.Errorf("%s: call the folder by its name: it is made anew, whole or not at all", dir)
+	}
 	if list, err := os.ReadDir(dir); err == nil && len(list) > 0 {
 		return nil, fmt.Errorf("%s: exists and is not empty: choose another folder", dir)
 	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {

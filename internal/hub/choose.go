@@ -209,7 +209,7 @@ func pick(list []Model, what string) *Model {
 			fit = 4
 		case typ == what:
 			fit = 3
-		case ok && strings.ContainsAny(end[len(end)-1:], "-./"):
+		case ok && (end == "" || strings.ContainsAny(end[len(end)-1:], "-./")):
 			fit = 2
 		case strings.HasPrefix(typ, what+"_"):
 			fit = 1

@@ -23,6 +23,7 @@ func TestChoose(t *testing.T) {
 		{repo, "Q4_K", "M-Q4_K_M.gguf", ""},
 		{repo, "M-Q8_0.gguf", "M-Q8_0.gguf", ""},
 		{repo, "m-q8_0", "M-Q8_0.gguf", ""},
+		{repo, "/m-q8_0", "M-Q8_0.gguf", ""},
 		{repo, "UD-Q4_K_XL", "M-UD-Q4_K_XL.gguf", ""},
 		{repo, "bf16", "BF16/M-BF16-00001-of-00002.gguf", ""},
 		{repo, "BF16/M-BF16-00001-of-00002.gguf", "BF16/M-BF16-00001-of-00002.gguf", ""},
