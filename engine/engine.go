@@ -26,7 +26,7 @@ import (
 // Options of an engine.
 type Options struct {
 	Parallel int // requests that run at the same time at most; 0: DefaultParallel
-	Queue    int // requests that may wait at most; 0: no limit
+	Queue    int // requests that may wait at most, beside as many as Parallel leaves free; 0: no limit
 
 	// CacheMemory bounds the memory of keys and values, the drafters' included, in bytes; 0: none. Prefixes are what
 	// requests that ended leave there for prompts that begin alike. They are dropped first, and without a limit take
@@ -161,7 +161,7 @@ func (e *Engine) Submit(ctx context.Context, r Request) error {
 	switch {
 	case e.closed:
 		return ErrClosed
-	case e.o.Queue > 0 && len(e.queue) >= e.o.Queue && len(e.running) >= e.o.Parallel:
+	case e.o.Queue > 0 && len(e.queue)+len(e.running)-e.o.Parallel >= e.o.Queue:
 		return ErrFull
 	}
 	now := time.Now()

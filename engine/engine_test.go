@@ -280,3 +280,29 @@ func TestRefusals(t *testing.T) {
 		t.Errorf("after Drain: %v", err)
 	}
 }
+
+// While little memory keeps requests from running, no more of them wait than the queue has places and Parallel leaves free.
+func TestQueueIsBounded(t *testing.T) {
+	m := open(t)
+	o := engine.Options{Parallel: 4, Queue: 2, CacheMemory: int64(m.NewCache().Pages().RowBytes()) * 150}
+	e := start(t, m, o)
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	accepted := 0
+	for range 20 {
+		r := request(100, 5)
+		r.Hold = func() bool { return true }
+		switch err := e.Submit(ctx, r); {
+		case err == nil:
+			accepted++
+		case !errors.Is(err, engine.ErrFull):
+			t.Fatal(err)
+		}
+		for e.Stats().Running == 0 {
+			continue
+		}
+	}
+	if want := o.Parallel + o.Queue; accepted != want {
+		t.Errorf("%d requests were accepted, want %d", accepted, want)
+	}
+}
