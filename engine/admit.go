@@ -73,7 +73,9 @@ func (e *Engine) forgetTenants() {
 	}
 	here := map[string]float64{}
 	for _, j := range slices.Concat(e.running, e.queue) {
-		here[j.Tenant] = e.served[j.Tenant]
+		if n, known := e.served[j.Tenant]; known {
+			here[j.Tenant] = n
+		}
 	}
 	e.served = here
 }
