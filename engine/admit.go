@@ -122,8 +122,11 @@ func (e *Engine) begin(j *job) error {
 			}
 		}
 	}
-	if len(j.text) > len(j.Prompt) {
+	switch {
+	case len(j.text) > len(j.Prompt):
 		r.PromptLogits = false // the callers have had them
+	case r.PromptLogits && r.Logits != nil:
+		r.Logits = j.tellLogits // and of these some, where it was stopped
 	}
 	seq, err := e.loop.Start(j.text, r)
 	if err != nil {
@@ -145,6 +148,14 @@ func (e *Engine) begin(j *job) error {
 		}
 	}
 	return nil
+}
+
+// tellLogits tells the caller of logits of the next place, and of none a second time.
+func (j *job) tellLogits(place int, token int32, logits []float32) {
+	if place > j.told {
+		j.told = place
+		j.Logits(place, token, logits)
+	}
 }
 
 // rowBytes is the memory that a token of a request's text takes, at most.

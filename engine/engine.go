@@ -125,6 +125,8 @@ type job struct {
 	start  time.Time           // when it began to run; the last one that did is preempted first
 	number int64               // in the order of Submit
 
+	told int // the last place of which Logits was told, with PromptLogits
+
 	forgotten bool // it leaves no prefix
 }
 
@@ -353,14 +355,14 @@ func (e *Engine) update(j *job) {
 
 // sum adds up what the request's sequences cost, as if there had been one.
 func (j *job) sum() {
-	first := j.stats.Prompt == 0
+	first := j.stats.Tokens == 0 // no sequence before seq had a token
 	stats, now := j.stats, j.seq.Stats()
 	j.whole = speculate.Stats{Depths: j.whole.Depths[:0]}
 	j.whole.Add(&stats)
 	j.whole.Add(now)
 	j.whole.Prompt, j.whole.First, j.whole.Decode = len(j.Prompt), stats.First, time.Since(j.began)-stats.First
 	if first {
-		j.whole.First, j.whole.Decode = now.First+j.start.Sub(j.began), now.Decode
+		j.whole.First, j.whole.Decode, j.whole.Reused = now.First+j.start.Sub(j.began), now.Decode, now.Reused
 	} else {
 		j.whole.Reused = stats.Reused
 	}
