@@ -111,7 +111,7 @@ func (e *Engine) begin(j *job) error {
 	if emitted := len(j.text) - len(j.Prompt); r.MaxTokens > 0 {
 		r.MaxTokens -= emitted
 	}
-	r.Written = len(j.text) - len(j.Prompt)
+	r.Written += len(j.text) - len(j.Prompt)
 	r.Cache = e.target.NewCache()
 	if !j.Fresh && !r.PromptLogits {
 		if p := e.prefixes.find(e, j); p != nil {

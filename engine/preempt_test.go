@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/grovellm/grove/internal/grammar"
 	"github.com/grovellm/grove/internal/synth"
 	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/nn"
@@ -83,5 +84,37 @@ func TestStoppedInPrompt(t *testing.T) {
 	}
 	if !slices.Equal(places, want) {
 		t.Errorf("logits of places %v, want %v", places, want)
+	}
+}
+
+// The last tokens of a prompt may be output of an earlier request, which the grammar goes on from; also after the request was
+// stopped.
+func TestWritten(t *testing.T) {
+	e := byHand(t, 0)
+	g, err := grammar.GBNF(`root ::= "abc"`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pieces := make([][]byte, e.target.Vocab())
+	pieces[11], pieces[12], pieces[13] = []byte("a"), []byte("b"), []byte("c")
+	r := Request{Prompt: []int32{5, 11}}
+	r.Written = 1
+	r.Grammar = &grammar.Constraint{Grammar: g, Vocab: grammar.NewVocab(pieces), Encode: func(string) []int32 { return nil }}
+	for _, stopped := range []bool{false, true} {
+		var out []int32
+		r.Step = func(u *Update) { out = append(out, u.Tokens...) }
+		j := submitted(r)
+		if e.run(t, j, 1); stopped {
+			e.preempt(j)
+			e.queue = nil
+			e.run(t, j, 1)
+		} else if err := e.loop.Step(context.Background(), []*speculate.Sequence{j.seq}); err != nil {
+			t.Fatal(err)
+		} else {
+			e.update(j)
+		}
+		if want := []int32{12, 13}; !slices.Equal(out, want) {
+			t.Errorf("stopped: %v: the output is %v, want %v", stopped, out, want)
+		}
 	}
 }
