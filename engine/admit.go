@@ -94,7 +94,7 @@ func (e *Engine) admit() {
 		}
 		j := e.queue[at]
 		need := e.textBytes(&j.Request, len(j.text)+speculate.DefaultBudget)
-		if len(e.running) > 0 && !e.fits(need) {
+		if len(e.running) > 0 && (j.paused > e.ended || !e.fits(need)) {
 			return
 		}
 		e.fits(need) // drops prefixes, if that makes room
@@ -235,7 +235,8 @@ func (e *Engine) makeRoom() {
 	}
 }
 
-// preempt stops a running request and queues it again. Its text so far is its prompt then, and goes on as it would have.
+// preempt stops a running request and queues it again. Its text so far is its prompt then, and goes on as it would have. It starts
+// again when another one has ended: until then the others' texts only grow, and it would be stopped again.
 func (e *Engine) preempt(j *job) {
 	e.stats.Preempted++
 	e.account(j)
@@ -243,6 +244,7 @@ func (e *Engine) preempt(j *job) {
 	j.stats = j.whole
 	j.stats.Depths = slices.Clone(j.whole.Depths)
 	j.text = slices.Clone(j.seq.Text())
+	j.paused = e.ended + 1
 	e.release(j, false)
 	e.queue = append(e.queue, j)
 }

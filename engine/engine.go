@@ -102,6 +102,7 @@ type Engine struct {
 
 	// These change under mu, in the goroutine alone; but for Forget and Close, which drop prefixes.
 	running  []*job
+	ended    int // requests that ran and have ended
 	prefixes prefixes
 
 	// These only the goroutine uses.
@@ -125,7 +126,8 @@ type job struct {
 	start  time.Time           // when it began to run; the last one that did is preempted first
 	number int64               // in the order of Submit
 
-	told int // the last place of which Logits was told, with PromptLogits
+	told   int // the last place of which Logits was told, with PromptLogits
+	paused int // it waits until so many requests that ran have ended; see preempt
 
 	forgotten bool // it leaves no prefix
 }
@@ -378,6 +380,7 @@ func (e *Engine) end(j *job, err error) {
 	j.unwatch()
 	if j.seq != nil {
 		e.account(j)
+		e.ended++
 		e.release(j, err == nil || errors.Is(err, j.ctx.Err()))
 	} else {
 		e.queue = without(e.queue, j)

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -304,5 +305,41 @@ func TestQueueIsBounded(t *testing.T) {
 	}
 	if want := o.Parallel + o.Queue; accepted != want {
 		t.Errorf("%d requests were accepted, want %d", accepted, want)
+	}
+}
+
+// A request that was stopped for want of memory does not start again, only to be stopped, before one of the others has ended.
+func TestNotStoppedAgainAndAgain(t *testing.T) {
+	m := open(t)
+	limit := int64(m.NewCache().Pages().RowBytes()) * 720
+	e := start(t, m, engine.Options{CacheMemory: limit, Loop: speculate.Options{Chunk: nn.PageRows}})
+	var all sync.WaitGroup
+	submit := func(r engine.Request) {
+		all.Add(1)
+		r.Done = func(err error) {
+			if err != nil {
+				t.Error(err)
+			}
+			all.Done()
+		}
+		if err := e.Submit(context.Background(), r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var held atomic.Bool
+	short, begun := request(10, 20), make(chan struct{})
+	hold := sync.OnceFunc(func() { held.Store(true); close(begun) })
+	short.Hold, short.Step = held.Load, func(*engine.Update) { hold() }
+	submit(short)
+	<-begun
+	submit(request(600, 5))
+	for end := time.Now().Add(time.Second); e.Stats().Preempted < 3 && time.Now().Before(end); {
+		time.Sleep(time.Millisecond)
+	}
+	held.Store(false)
+	e.Wake()
+	all.Wait()
+	if n := e.Stats().Preempted; n == 0 || n > 2 {
+		t.Errorf("requests were stopped %d times, want 1 or 2", n)
 	}
 }
