@@ -381,7 +381,7 @@ func (e *Engine) end(j *job, err error) {
 	if j.seq != nil {
 		e.account(j)
 		e.ended++
-		e.release(j, err == nil || errors.Is(err, j.ctx.Err()))
+		e.release(j, err == nil || errors.Is(err, context.Cause(j.ctx)))
 	} else {
 		e.queue = without(e.queue, j)
 	}

@@ -343,3 +343,23 @@ func TestNotStoppedAgainAndAgain(t *testing.T) {
 		t.Errorf("requests were stopped %d times, want 1 or 2", n)
 	}
 }
+
+// What a request computed serves others after its context ended, whatever the cause that was given.
+func TestPrefixOfCancelled(t *testing.T) {
+	for _, cause := range []error{nil, errors.New("the caller has enough")} {
+		e := start(t, open(t), engine.Options{})
+		ctx, cancel := context.WithCancelCause(context.Background())
+		r, done := request(100, 500), make(chan error, 1)
+		r.Step = func(*engine.Update) { cancel(cause) }
+		r.Done = func(err error) { done <- err }
+		if err := e.Submit(ctx, r); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-done; !errors.Is(err, context.Cause(ctx)) {
+			t.Errorf("it ended with %v", err)
+		}
+		if e.Stats().PrefixBytes == 0 {
+			t.Errorf("cause %v: nothing is kept", cause)
+		}
+	}
+}
