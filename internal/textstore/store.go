@@ -240,8 +240,9 @@ func (s *Store) Add(context, tokens []int32) error {
 	t := text{s.number, slices.Concat(context, tokens), len(context)}
 	s.number++
 	if s.log != nil {
-		if _, err := s.log.Write(t.append(nil)); err != nil {
-			return fmt.Errorf("memory: %w", err)
+		if n, err := s.log.Write(t.append(nil)); err != nil {
+			s.err = s.takeBack(n)
+			return fmt.Errorf("memory: %w", errors.Join(err, s.err))
 		}
 	}
 	if s.queue = append(s.queue, t); !s.busy {
@@ -256,6 +257,15 @@ func (s *Store) work() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for len(s.queue) > 0 && s.err == nil {
+// takeBack drops the last n bytes of the log, a part of a text: texts behind it would never be read.
+func (s *Store) takeBack(n int) error {
+	end, err := s.log.Seek(int64(-n), io.SeekCurrent)
+	if err == nil {
+		err = s.log.Truncate(end)
+	}
+	return err
+}
+
 		t := s.queue[0]
 		s.queue = s.queue[1:]
 		s.mu.Unlock()
