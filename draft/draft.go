@@ -52,7 +52,8 @@ type Drafter interface {
 	Resume(s State, n int, from State, common int) (first int)
 
 	// Pages lists the memory in which the drafter's sequences keep what they computed of their
-	// texts. A program that bounds memory counts it.
+	// texts. A program that bounds memory counts it. The list does not change, and other goroutines
+	// may ask for it meanwhile.
 	Pages() []*nn.Pages
 
 	// ListStats counts, since the drafter was made, what its head computed over shortlists (package

@@ -73,7 +73,9 @@ func (e *Engine) forgetTenants() {
 	}
 	here := map[string]float64{}
 	for _, j := range slices.Concat(e.running, e.queue) {
-		here[j.Tenant] = e.served[j.Tenant]
+		if n, known := e.served[j.Tenant]; known {
+			here[j.Tenant] = n
+		}
 	}
 	e.served = here
 }
@@ -92,7 +94,7 @@ func (e *Engine) admit() {
 		}
 		j := e.queue[at]
 		need := e.textBytes(&j.Request, len(j.text)+speculate.DefaultBudget)
-		if len(e.running) > 0 && !e.fits(need) {
+		if len(e.running) > 0 && (j.paused > e.ended || !e.fits(need)) {
 			return
 		}
 		e.fits(need) // drops prefixes, if that makes room
@@ -109,7 +111,7 @@ func (e *Engine) begin(j *job) error {
 	if emitted := len(j.text) - len(j.Prompt); r.MaxTokens > 0 {
 		r.MaxTokens -= emitted
 	}
-	r.Written = len(j.text) - len(j.Prompt)
+	r.Written += len(j.text) - len(j.Prompt)
 	r.Cache = e.target.NewCache()
 	if !j.Fresh && !r.PromptLogits {
 		if p := e.prefixes.find(e, j); p != nil {
@@ -120,8 +122,11 @@ func (e *Engine) begin(j *job) error {
 			}
 		}
 	}
-	if len(j.text) > len(j.Prompt) {
+	switch {
+	case len(j.text) > len(j.Prompt):
 		r.PromptLogits = false // the callers have had them
+	case r.PromptLogits && r.Logits != nil:
+		r.Logits = j.tellLogits // and of these some, where it was stopped
 	}
 	seq, err := e.loop.Start(j.text, r)
 	if err != nil {
@@ -143,6 +148,14 @@ func (e *Engine) begin(j *job) error {
 		}
 	}
 	return nil
+}
+
+// tellLogits tells the caller of logits of the next place, and of none a second time.
+func (j *job) tellLogits(place int, token int32, logits []float32) {
+	if place > j.told {
+		j.told = place
+		j.Logits(place, token, logits)
+	}
 }
 
 // rowBytes is the memory that a token of a request's text takes, at most.
@@ -222,7 +235,8 @@ func (e *Engine) makeRoom() {
 	}
 }
 
-// preempt stops a running request and queues it again. Its text so far is its prompt then, and goes on as it would have.
+// preempt stops a running request and queues it again. Its text so far is its prompt then, and goes on as it would have. It starts
+// again when another one has ended: until then the others' texts only grow, and it would be stopped again.
 func (e *Engine) preempt(j *job) {
 	e.stats.Preempted++
 	e.account(j)
@@ -230,6 +244,7 @@ func (e *Engine) preempt(j *job) {
 	j.stats = j.whole
 	j.stats.Depths = slices.Clone(j.whole.Depths)
 	j.text = slices.Clone(j.seq.Text())
+	j.paused = e.ended + 1
 	e.release(j, false)
 	e.queue = append(e.queue, j)
 }

@@ -26,7 +26,7 @@ import (
 // Options of an engine.
 type Options struct {
 	Parallel int // requests that run at the same time at most; 0: DefaultParallel
-	Queue    int // requests that may wait at most; 0: no limit
+	Queue    int // requests that may wait at most, beside as many as Parallel leaves free; 0: no limit
 
 	// CacheMemory bounds the memory of keys and values, the drafters' included, in bytes; 0: none. Prefixes are what
 	// requests that ended leave there for prompts that begin alike. They are dropped first, and without a limit take
@@ -102,6 +102,7 @@ type Engine struct {
 
 	// These change under mu, in the goroutine alone; but for Forget and Close, which drop prefixes.
 	running  []*job
+	ended    int // requests that ran and have ended
 	prefixes prefixes
 
 	// These only the goroutine uses.
@@ -124,6 +125,9 @@ type job struct {
 	began  time.Time           // when it was submitted
 	start  time.Time           // when it began to run; the last one that did is preempted first
 	number int64               // in the order of Submit
+
+	told   int // the last place of which Logits was told, with PromptLogits
+	paused int // it waits until so many requests that ran have ended; see preempt
 
 	forgotten bool // it leaves no prefix
 }
@@ -161,7 +165,7 @@ func (e *Engine) Submit(ctx context.Context, r Request) error {
 	switch {
 	case e.closed:
 		return ErrClosed
-	case e.o.Queue > 0 && len(e.queue) >= e.o.Queue && len(e.running) >= e.o.Parallel:
+	case e.o.Queue > 0 && len(e.queue)+len(e.running)-e.o.Parallel >= e.o.Queue:
 		return ErrFull
 	}
 	now := time.Now()
@@ -353,14 +357,14 @@ func (e *Engine) update(j *job) {
 
 // sum adds up what the request's sequences cost, as if there had been one.
 func (j *job) sum() {
-	first := j.stats.Prompt == 0
+	first := j.stats.Tokens == 0 // no sequence before seq had a token
 	stats, now := j.stats, j.seq.Stats()
 	j.whole = speculate.Stats{Depths: j.whole.Depths[:0]}
 	j.whole.Add(&stats)
 	j.whole.Add(now)
 	j.whole.Prompt, j.whole.First, j.whole.Decode = len(j.Prompt), stats.First, time.Since(j.began)-stats.First
 	if first {
-		j.whole.First, j.whole.Decode = now.First+j.start.Sub(j.began), now.Decode
+		j.whole.First, j.whole.Decode, j.whole.Reused = now.First+j.start.Sub(j.began), now.Decode, now.Reused
 	} else {
 		j.whole.Reused = stats.Reused
 	}
@@ -376,7 +380,8 @@ func (e *Engine) end(j *job, err error) {
 	j.unwatch()
 	if j.seq != nil {
 		e.account(j)
-		e.release(j, err == nil || errors.Is(err, j.ctx.Err()))
+		e.ended++
+		e.release(j, err == nil || errors.Is(err, context.Cause(j.ctx)))
 	} else {
 		e.queue = without(e.queue, j)
 	}

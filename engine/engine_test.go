@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -278,5 +279,87 @@ func TestRefusals(t *testing.T) {
 	}
 	if err := e.Submit(context.Background(), request(4, 1)); !errors.Is(err, engine.ErrClosed) {
 		t.Errorf("after Drain: %v", err)
+	}
+}
+
+// While little memory keeps requests from running, no more of them wait than the queue has places and Parallel leaves free.
+func TestQueueIsBounded(t *testing.T) {
+	m := open(t)
+	o := engine.Options{Parallel: 4, Queue: 2, CacheMemory: int64(m.NewCache().Pages().RowBytes()) * 150}
+	e := start(t, m, o)
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	accepted := 0
+	for range 20 {
+		r := request(100, 5)
+		r.Hold = func() bool { return true }
+		switch err := e.Submit(ctx, r); {
+		case err == nil:
+			accepted++
+		case !errors.Is(err, engine.ErrFull):
+			t.Fatal(err)
+		}
+		for e.Stats().Running == 0 {
+			continue
+		}
+	}
+	if want := o.Parallel + o.Queue; accepted != want {
+		t.Errorf("%d requests were accepted, want %d", accepted, want)
+	}
+}
+
+// A request that was stopped for want of memory does not start again, only to be stopped, before one of the others has ended.
+func TestNotStoppedAgainAndAgain(t *testing.T) {
+	m := open(t)
+	limit := int64(m.NewCache().Pages().RowBytes()) * 720
+	e := start(t, m, engine.Options{CacheMemory: limit, Loop: speculate.Options{Chunk: nn.PageRows}})
+	var all sync.WaitGroup
+	submit := func(r engine.Request) {
+		all.Add(1)
+		r.Done = func(err error) {
+			if err != nil {
+				t.Error(err)
+			}
+			all.Done()
+		}
+		if err := e.Submit(context.Background(), r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var held atomic.Bool
+	short, begun := request(10, 20), make(chan struct{})
+	hold := sync.OnceFunc(func() { held.Store(true); close(begun) })
+	short.Hold, short.Step = held.Load, func(*engine.Update) { hold() }
+	submit(short)
+	<-begun
+	submit(request(600, 5))
+	for end := time.Now().Add(time.Second); e.Stats().Preempted < 3 && time.Now().Before(end); {
+		time.Sleep(time.Millisecond)
+	}
+	held.Store(false)
+	e.Wake()
+	all.Wait()
+	if n := e.Stats().Preempted; n == 0 || n > 2 {
+		t.Errorf("requests were stopped %d times, want 1 or 2", n)
+	}
+}
+
+// What a request computed serves others after its context ended, whatever the cause that was given.
+func TestPrefixOfCancelled(t *testing.T) {
+	for _, cause := range []error{nil, errors.New("the caller has enough")} {
+		e := start(t, open(t), engine.Options{})
+		ctx, cancel := context.WithCancelCause(context.Background())
+		r, done := request(100, 500), make(chan error, 1)
+		r.Step = func(*engine.Update) { cancel(cause) }
+		r.Done = func(err error) { done <- err }
+		if err := e.Submit(ctx, r); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-done; !errors.Is(err, context.Cause(ctx)) {
+			t.Errorf("it ended with %v", err)
+		}
+		if e.Stats().PrefixBytes == 0 {
+			t.Errorf("cause %v: nothing is kept", cause)
+		}
 	}
 }

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"testing"
 	"time"
@@ -28,4 +29,19 @@ func TestPriorities(t *testing.T) {
 			rt.Errorf("priority %d after %d steps and after %d compare as %d", p, waited, waited+longer, got)
 		}
 	})
+}
+
+// Where many tenants were served, a new one counts from the least served as ever.
+func TestNewTenantAmongMany(t *testing.T) {
+	e := &Engine{served: map[string]float64{}}
+	for i := range mostTenants + 1 {
+		e.served[fmt.Sprint(i)] = 100
+	}
+	e.running = []*job{{Request: Request{Tenant: "0"}}}
+	e.queue = []*job{{Request: Request{Tenant: "new"}}}
+	e.forgetTenants()
+	e.meet("new")
+	if got := e.served["new"]; got != 100 || len(e.served) != 2 {
+		t.Errorf("the new one counts from %g, and %d tenants are known; want 100 and 2", got, len(e.served))
+	}
 }

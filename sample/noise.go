@@ -37,6 +37,9 @@ func Noise(seed uint64, position int, token int32) float64 {
 // HighNoise appends the tokens of a vocabulary with the highest noise at a position, about n of
 // them: so many are expected.
 func HighNoise(dst []int32, seed uint64, position, vocab, n int) []int32 {
+	if n <= 0 {
+		return dst
+	}
 	key, least := stream(seed, position), uint64(0)
 	if n < vocab {
 		least = uint64((1 - float64(n)/float64(vocab)) * (1 << 64))

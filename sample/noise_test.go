@@ -209,3 +209,12 @@ func TestLoudTokensHaveTheHighestNoise(t *testing.T) {
 		t.Errorf("%d of 50 tokens", len(all))
 	}
 }
+
+// None of the tokens is asked for: there is none.
+func TestNoHighNoise(t *testing.T) {
+	for _, n := range []int{0, -1} {
+		if got := HighNoise([]int32{7}, 1, 2, 1000, n); len(got) != 1 {
+			t.Errorf("%d tokens where %d are asked for", len(got)-1, n)
+		}
+	}
+}

@@ -160,7 +160,7 @@ func (l *Loop) StepWithin(ctx context.Context, sequences []*Sequence, limits Lim
 		s.ask()
 	}
 	drafting, err := l.propose(ctx)
-	if err != nil {
+	if err != nil || len(l.live) == 0 { // or their drafters failed
 		return err
 	}
 	l.plan.Cut(l.control, l.listTurns(), drafting.Seconds())

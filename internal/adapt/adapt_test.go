@@ -17,6 +17,7 @@ import (
 	"github.com/grovellm/grove/internal/safetensors"
 	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/sample"
+	"github.com/grovellm/grove/speculate"
 	"pgregory.net/rapid"
 )
 
@@ -81,6 +82,33 @@ func TestAcceptanceRises(t *testing.T) {
 	first := newLearner(t, m, 1)
 	if again := meanTau(serve(t, m, first), 1, 6); again != before {
 		t.Errorf("the head itself changed: τ %.3f, then %.3f", before, again)
+	}
+}
+
+// What is kept of texts that have ended takes no place from the texts that the drafter learns from.
+func TestLearnsBesideKept(t *testing.T) {
+	m := drafttest.OpenTarget(t, 512)
+	d := newLearner(t, m, 1)
+	a := adapter(t, d, adapt.Options{Policy: adapt.Always, Tuning: eager(), Wait: true})
+	s := serve(t, m, a.Wrap(d))
+	for n := range 5 {
+		var all []*speculate.Sequence
+		for range 1 + n/4 { // the last two at a time
+			all = append(all, drafttest.Must(s.loop.Start([]int32{1, 2, 3}, speculate.Request{MaxTokens: 16}))(t))
+		}
+		for slices.ContainsFunc(all, func(q *speculate.Sequence) bool { return q.Finish() == speculate.Running }) {
+			if err := s.loop.Step(t.Context(), all); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, q := range all {
+			kept := drafttest.Must(q.Keep())(t)
+			defer kept.Close()
+			before := a.Stats().Updates
+			if q.Close(); a.Stats().Updates == before {
+				t.Errorf("nothing was learned after %d texts: %+v", n, a.Stats())
+			}
+		}
 	}
 }
 

@@ -35,6 +35,7 @@ type drafter struct {
 type state struct {
 	draft.State
 	a         *Adapter
+	told      bool             // Commit was called
 	collector *learn.Collector // nil: its text will not be used
 	query     query
 }
@@ -54,16 +55,22 @@ func (d *drafter) Begin(o draft.Options) (draft.State, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &state{State: inner, a: d.a}
-	c, err := learn.NewCollector(len(d.Taps()), d.a.vocab)
+	return &state{State: inner, a: d.a}, nil
+}
+
+// begin starts to collect the sequence's text, if there is a place for it. It comes with the first rows: what is only kept of a
+// text, for others to share, takes no place.
+func (s *state) begin(taps int) error {
+	if s.told = true; !s.a.collect() {
+		return nil
+	}
+	c, err := learn.NewCollector(taps, s.a.vocab)
 	if err != nil {
-		inner.Close()
-		return nil, err
+		s.a.collected()
+		return err
 	}
-	if d.a.collect() {
-		s.collector = c
-	}
-	return s, nil
+	s.collector = c
+	return nil
 }
 
 // Resume is the drafter's.
@@ -101,6 +108,11 @@ func (d *drafter) Commit(rows []draft.Rows) error {
 	for i := range d.rows {
 		r := &d.rows[i]
 		s := r.State.(*state)
+		if !s.told {
+			if err := s.begin(len(d.Taps())); err != nil {
+				return err
+			}
+		}
 		r.State = s.State
 		var round *learn.Round
 		if r.Next >= 0 && r.Tree.Len() > 1 {

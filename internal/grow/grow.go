@@ -88,7 +88,7 @@ func New(c Config) (*Drafter, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &Drafter{Config: c, limits: l, asked: max(l.children, rankedLeast)}
+	d := &Drafter{Config: c, limits: l, asked: max(l.children, rankedLeast), pages: c.Model.NewText().Cache.Pages()}
 	d.ranked = d.asked
 	if c.Text != nil {
 		d.asked = max(d.asked, textrank.RowMost)
@@ -121,6 +121,7 @@ type Drafter struct {
 	spread  [][]float32       // the same: a row over the vocabulary, where logits are of a part
 	rankers []ranker          // the same, for +text
 	yield   [2]yield          // at temperature 0 and above
+	pages   *nn.Pages         // of the model's texts
 	stats   draft.ListStats
 	first   [2]textrank.FirstPass // at temperature 0 and above
 
@@ -144,7 +145,7 @@ const rankedLeast = 8
 func (d *Drafter) Taps() []int { return d.Model.Taps() }
 
 // Pages is the memory of what the model read; see draft.Drafter.
-func (d *Drafter) Pages() []*nn.Pages { return []*nn.Pages{d.Model.NewText().Cache.Pages()} }
+func (d *Drafter) Pages() []*nn.Pages { return []*nn.Pages{d.pages} }
 
 // Resume shares what the model has read of another sequence; see draft.Drafter.
 func (d *Drafter) Resume(s draft.State, n int, from draft.State, common int) int {

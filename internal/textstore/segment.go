@@ -25,6 +25,9 @@ type segment struct {
 	order    []uint32 // places in tokens of the texts' tokens, by the tokens before them, the nearest first
 }
 
+// words is the segment's size in words of 4 bytes.
+func (s *segment) words() int { return len(s.tokens) + len(s.order) }
+
 // end stands after each text; no token is like it, and it sorts before all.
 const end = -1
 

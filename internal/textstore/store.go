@@ -18,6 +18,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -40,18 +41,22 @@ const (
 	// DefaultTokens is how many tokens a store keeps: about 80 MB of memory and as much of a disk.
 	DefaultTokens = 10_000_000
 
-	// A segment of so many tokens, or more, is a file. The others are in the log.
+	// A segment of so many tokens, or more, is a file, in a small store also one of largestShare. The others are in the log.
 	fileTokens = 1 << 16
 
 	// Segments are not merged to more than this share of the store, so that little is lost when the oldest goes.
 	largestShare = 8
+
+	// tokenWords is the size of a token in words of 4 bytes: the token, and its place in the order. The sizes of stores and
+	// segments are compared in words, since the tokens before a text take some too.
+	tokenWords = 2
 )
 
 // Store keeps texts. Its methods may be called by several goroutines.
 type Store struct {
-	dir    string // empty: it is not kept
-	tokens int    // at most
-	lock   *filelock.Lock
+	dir   string // empty: it is not kept
+	words int    // at most
+	lock  *filelock.Lock
 
 	segments atomic.Pointer[[]*segment] // the oldest first
 
@@ -73,7 +78,7 @@ type text struct {
 }
 
 // Open opens the store in a folder, which it makes and locks; an empty name is a store in memory
-// alone. tokens is how many it keeps, 0 means DefaultTokens.
+// alone. tokens is how many it keeps, 0 means DefaultTokens. The tokens before a text that are kept with it count half.
 func Open(dir string, tokens int) (*Store, error) {
 	if tokens < 0 {
 		return nil, fmt.Errorf("memory: %d tokens: want 1 or more, or 0 for %d", tokens, DefaultTokens)
@@ -81,7 +86,7 @@ func Open(dir string, tokens int) (*Store, error) {
 	if tokens == 0 {
 		tokens = DefaultTokens
 	}
-	s := &Store{dir: dir, tokens: tokens}
+	s := &Store{dir: dir, words: tokenWords * min(tokens, math.MaxInt/tokenWords)}
 	s.idle.L = &s.mu
 	s.segments.Store(new([]*segment))
 	if dir == "" {
@@ -240,8 +245,9 @@ func (s *Store) Add(context, tokens []int32) error {
 	t := text{s.number, slices.Concat(context, tokens), len(context)}
 	s.number++
 	if s.log != nil {
-		if _, err := s.log.Write(t.append(nil)); err != nil {
-			return fmt.Errorf("memory: %w", err)
+		if n, err := s.log.Write(t.append(nil)); err != nil {
+			s.err = s.takeBack(n)
+			return fmt.Errorf("memory: %w", errors.Join(err, s.err))
 		}
 	}
 	if s.queue = append(s.queue, t); !s.busy {
@@ -249,6 +255,15 @@ func (s *Store) Add(context, tokens []int32) error {
 		go s.work()
 	}
 	return nil
+}
+
+// takeBack drops the last n bytes of the log, a part of a text: texts behind it would never be read.
+func (s *Store) takeBack(n int) error {
+	end, err := s.log.Seek(int64(-n), io.SeekCurrent)
+	if err == nil {
+		err = s.log.Truncate(end)
+	}
+	return err
 }
 
 // work makes segments of texts until there are none. A store that cannot be written keeps what it has.
@@ -271,17 +286,17 @@ func (s *Store) work() {
 // oldest while there are too many tokens. Only the worker calls it.
 func (s *Store) take(p *segment) error {
 	list := append(slices.Clone(*s.segments.Load()), p)
-	inLog := 0 // tokens
+	inLog, file := 0, s.fileWords()
 	for _, q := range list {
-		if len(q.order) < fileTokens {
-			inLog += len(q.order)
+		if q.words() < file {
+			inLog += q.words()
 		}
 	}
 	merged := []*segment{p}
 	for n := len(list); n > 1; n = len(list) {
 		a, b := list[n-2], list[n-1]
-		similar := len(a.order) <= 2*len(b.order) && len(a.order)+len(b.order) <= max(s.tokens/largestShare, fileTokens)
-		if !similar && (inLog < fileTokens || len(a.order) >= fileTokens) { // the log's texts become one file
+		similar := a.words() <= 2*b.words() && a.words()+b.words() <= max(s.words/largestShare, file)
+		if !similar && (inLog < file || a.words() >= file) { // the log's texts become one file
 			break
 		}
 		p = merge(a, b)
@@ -291,14 +306,14 @@ func (s *Store) take(p *segment) error {
 	gone := []*segment(nil)
 	total := 0
 	for _, q := range list {
-		total += len(q.order)
+		total += q.words()
 	}
-	for len(list) > 1 && total > s.tokens {
-		total -= len(list[0].order)
+	for len(list) > 1 && total > s.words {
+		total -= list[0].words()
 		gone = append(gone, list[0])
 		list = list[1:]
 	}
-	if s.dir != "" && len(p.order) >= fileTokens {
+	if s.dir != "" && p.words() >= file {
 		if err := p.write(s.dir); err != nil {
 			return fmt.Errorf("memory: %w", err)
 		}
@@ -315,6 +330,9 @@ func (s *Store) take(p *segment) error {
 	}
 	return nil
 }
+
+// fileWords is the least size of a segment that is a file.
+func (s *Store) fileWords() int { return min(tokenWords*fileTokens, s.words/largestShare) }
 
 // cutLog leaves the texts from a number on in the log: those that the worker has not seen.
 func (s *Store) cutLog(from int64) error {
@@ -360,7 +378,7 @@ func (s *Store) Tokens() (n int) {
 // Bytes is the memory that the texts take.
 func (s *Store) Bytes() (n int) {
 	for _, p := range *s.segments.Load() {
-		n += 4 * (len(p.tokens) + len(p.order))
+		n += 4 * p.words()
 	}
 	return n
 }

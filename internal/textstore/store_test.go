@@ -166,6 +166,58 @@ func TestOldestGo(t *testing.T) {
 	}
 }
 
+// A small store has small files, the log too, and keeps a part of its texts when the oldest go.
+func TestSmallStore(t *testing.T) {
+	const most, each = 4000, 50
+	dir := t.TempDir()
+	s := must(Open(dir, most))(t)
+	for i := range int32(2000) {
+		tokens := make([]int32, each)
+		for k := range tokens {
+			tokens[k] = i*each + int32(k)
+		}
+		if err := errors.Join(s.Add(nil, tokens), s.Wait()); err != nil {
+			t.Fatal(err)
+		}
+		if n := s.Tokens(); n > most || int(i)*each > most && n < most/2 {
+			t.Errorf("%d tokens are kept after %d texts, want at most %d and about as many", n, i+1, most)
+		}
+	}
+	size := int64(0)
+	for _, f := range must(os.ReadDir(dir))(t) {
+		size += must(f.Info())(t).Size()
+	}
+	if size > 12*most {
+		t.Errorf("the files take %d bytes for %d tokens", size, s.Tokens())
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s = must(Open(dir, most))(t)
+	defer s.Close()
+	if n := s.Tokens(); n > most || n < most/2 {
+		t.Errorf("%d tokens are kept in the folder, want at most %d and about as many", n, most)
+	}
+}
+
+// Short texts take no more memory than long ones, though each keeps the tokens before it.
+func TestMemoryOfShortTexts(t *testing.T) {
+	const most = 50_000
+	s := must(Open("", most))(t)
+	context := make([]int32, MatchMost)
+	for i := range int32(40_000) {
+		if err := s.Add(context, []int32{i, i + 1}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if b := s.Bytes(); b > 9*most || b < 4*most {
+		t.Errorf("the texts take %d bytes, want about %d", b, 8*most)
+	}
+}
+
 // A process that adds texts is killed at random moments. What it had added before is all there.
 func TestKilled(t *testing.T) {
 	const variable = "MEMORY_TEST_DIR"
