@@ -28,8 +28,8 @@ func readSchema(source string) (*grammar, int, error) {
 
 func newSchemas() *schemas { return &schemas{shared: map[string]int{}} }
 
-// read adds the rules of a document, and returns that of its values.
-func (c *schemas) read(source string) (int, error) {
+// read adds the rules of a document, and returns that of its values that the other schemas accept too.
+func (c *schemas) read(source string, others ...term) (int, error) {
 	if err := checkSource(source); err != nil {
 		return 0, err
 	}
@@ -40,7 +40,7 @@ func (c *schemas) read(source string) (int, error) {
 	c.root = place{at: "#", base: &url.URL{}}.sub(root)
 	c.known, c.ids, c.anchors = map[string]int{}, map[string]place{}, map[string]place{}
 	c.register(c.root)
-	return c.value(conj{{place: c.root}}), c.err
+	return c.value(append(conj{{place: c.root}}, others...)), c.err
 }
 
 // place is a schema and where it stands.
