@@ -175,7 +175,8 @@ func (c *call) readSampling(o *object) {
 }
 
 // namesFile matches drafters' options that name a file. A client must not open files of the server.
-var namesFile = regexp.MustCompile(`\b(model|ranks|router)\s*=`)
+// White space of any kind may stand around a name.
+var namesFile = regexp.MustCompile(`\b(model|ranks|router)\W*=`)
 
 // readSpeculation reads how the text is drafted, which does not change it.
 func (c *call) readSpeculation(o *object) {
