@@ -89,7 +89,7 @@ func strftime(format string, t time.Time) string {
 		case !ok:
 			b.WriteString(format[i-1 : i+1])
 		case trim:
-			b.WriteString(strings.TrimLeft(text, "0"))
+			b.WriteString(strings.TrimLeft(text[:len(text)-1], "0") + text[len(text)-1:]) // midnight is 0
 		default:
 			b.WriteString(text)
 		}

@@ -73,6 +73,9 @@ func (o *object) fromAnthropic() {
 		if format := in.object("format"); format != nil {
 			o.anthropicFormat(format)
 		}
+		if effort := ""; in.read("effort", &effort) {
+			o.setVariable("reasoning_effort", effort)
+		}
 		o.err = firstOf(o.err, in.err)
 	}
 	o.anthropicTools()

@@ -257,6 +257,33 @@ func TestSlowBody(t *testing.T) {
 	}
 }
 
+// A client whose request is refused before its body is read is answered too, although it does not
+// send the body, and its connection ends.
+func TestUnreadBody(t *testing.T) {
+	s := start(t, tiny(t, "tiny-qwen3", 256), serve.Options{Keys: []string{"key"},
+		Limits: serve.Limits{Read: 50 * time.Millisecond}})
+	ctx, cancel := context.WithCancel(ctx)
+	p, ended := s.serving(ctx, time.Minute)
+	for request, status := range map[string]int{"POST /v1/completions": 401, "POST /nowhere": 404, "PUT /v1/models": 405,
+		"GET /health": 200} {
+		client, server := net.Pipe()
+		p.next <- server
+		if _, err := fmt.Fprintf(client, "%s HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{", request); err != nil {
+			t.Fatal(err)
+		}
+		_ = client.SetReadDeadline(time.Now().Add(20 * time.Second))
+		answer, err := http.ReadResponse(bufio.NewReader(client), nil)
+		if err != nil || answer.StatusCode != status || !answer.Close {
+			t.Errorf("%s: %v, %v; want status %d and the connection's end", request, answer, err, status)
+		}
+		client.Close()
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
 // A client that sends a body which cannot be read, and listens, is told so in the API's form.
 func TestUnreadableBody(t *testing.T) {
 	s := start(t, tiny(t, "tiny-qwen3", 256), serve.Options{})

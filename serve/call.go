@@ -46,27 +46,31 @@ const unlike = "this server cannot do that: leave it out"
 // changing are fields that would change the output and that this server does not know, with their
 // values that change nothing.
 var changing = map[string][]string{
-	"functions":              {"[]"},
-	"function_call":          {`"none"`, `"auto"`},
-	"modalities":             {`["text"]`, "[]"},
-	"audio":                  nil,
-	"web_search_options":     nil,
-	"use_beam_search":        {"false"},
-	"length_penalty":         {"1", "1.0"},
-	"min_tokens":             {"0"},
-	"stop_token_ids":         {"[]"},
-	"bad_words":              {"[]"},
-	"allowed_token_ids":      nil,
-	"logits_processors":      {"[]"},
-	"prompt_embeds":          nil,
-	"mirostat":               {"0"},
-	"typical_p":              {"1", "1.0"},
-	"xtc_probability":        {"0", "0.0"},
-	"dry_multiplier":         {"0", "0.0"},
-	"dynatemp_range":         {"0", "0.0"},
-	"top_n_sigma":            {"-1", "-1.0"},
-	"continue_final_message": {"false"},
-	"add_generation_prompt":  {"true"},
+	"functions":                  {"[]"},
+	"function_call":              {`"none"`, `"auto"`},
+	"modalities":                 {`["text"]`, "[]"},
+	"audio":                      nil,
+	"web_search_options":         nil,
+	"use_beam_search":            {"false"},
+	"length_penalty":             {"1", "1.0"},
+	"min_tokens":                 {"0"},
+	"stop_token_ids":             {"[]"},
+	"bad_words":                  {"[]"},
+	"include_stop_str_in_output": {"false"},
+	"allowed_token_ids":          nil,
+	"logits_processors":          {"[]"},
+	"prompt_embeds":              nil,
+	"mirostat":                   {"0"},
+	"typical_p":                  {"1", "1.0"},
+	"xtc_probability":            {"0", "0.0"},
+	"dry_multiplier":             {"0", "0.0"},
+	"dynatemp_range":             {"0", "0.0"},
+	"top_n_sigma":                {"-1", "-1.0"},
+	"chat_template":              {`""`},
+	"documents":                  {"[]"},
+	"truncate_prompt_tokens":     nil,
+	"continue_final_message":     {"false"},
+	"add_generation_prompt":      {"true"},
 }
 
 // readModel returns the body, and the model that its field "model" names.
@@ -175,7 +179,8 @@ func (c *call) readSampling(o *object) {
 }
 
 // namesFile matches drafters' options that name a file. A client must not open files of the server.
-var namesFile = regexp.MustCompile(`\b(model|ranks|router)\s*=`)
+// White space of any kind may stand around a name.
+var namesFile = regexp.MustCompile(`\b(model|ranks|router)\W*=`)
 
 // readSpeculation reads how the text is drafted, which does not change it.
 func (c *call) readSpeculation(o *object) {

@@ -12,23 +12,28 @@ import (
 
 // chatCompletions answers POST /v1/chat/completions.
 func (s *Server) chatCompletions(x *exchange) error {
-	c, err := x.readChat(nil)
+	c, err := x.readChat((*object).readEffort)
 	if err != nil {
 		return err
 	}
 	return x.answer(c, newChatForm)
 }
 
-// readChat reads a conversation to answer. translate, where it is not nil, puts OpenAI's fields in
-// the place of those of another protocol.
+// readEffort reads how much to reason.
+func (o *object) readEffort() {
+	effort := ""
+	o.read("reasoning_effort", &effort)
+	o.setEffort(effort)
+}
+
+// readChat reads a conversation to answer. translate puts fields of a chat completion in the place
+// of others.
 func (x *exchange) readChat(translate func(*object)) (*call, error) {
 	m, o, err := x.readModel()
 	if err != nil {
 		return nil, err
 	}
-	if translate != nil {
-		translate(o)
-	}
+	translate(o)
 	return x.readConversation(o, m)
 }
 

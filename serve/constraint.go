@@ -43,6 +43,7 @@ func (c *call) readConstraint(o *object) {
 		}
 	}
 	if in := o.object("structured_outputs"); in != nil {
+		in.refuse("structural_tag", unlike)
 		c.readStructure(in, map[string]string{"json": "json", "regex": "regex", "choice": "choice", "grammar": "grammar", "json_object": "json_object"}, set)
 		o.err = firstOf(o.err, in.err)
 	}

@@ -80,6 +80,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		x.Header().Set(name, x.id)
 	}
 	_ = x.control.SetWriteDeadline(time.Time{})
+	if r.Body != http.NoBody { // an answer that does not read it waits for the rest
+		_ = x.control.SetReadDeadline(x.began.Add(s.o.Read))
+	}
 	endpoint := "other"
 	defer func() {
 		p, begun := recover(), x.status != 0

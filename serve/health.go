@@ -38,11 +38,13 @@ type state struct {
 }
 
 // ready returns an error until it is known which models there are.
-func (s *Server) ready() (err error) {
+func (s *Server) ready() error {
 	s.models.mu.Lock()
 	defer s.models.mu.Unlock()
-	_, err = s.models.find("")
-	return err
+	if s.models.list == nil {
+		return errLoading
+	}
+	return nil
 }
 
 // health says that the server has its models.

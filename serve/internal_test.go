@@ -148,7 +148,8 @@ func TestFileOptionsAreRefused(t *testing.T) {
 				strings.Contains(text, "gguf") || strings.Contains(text, "folder") {
 				found++
 				for _, drafter := range []string{f.Name + ":" + o.Key + "=x", f.Name + ":min=2, " + o.Key + " =x",
-					"merge:lookup+(" + f.Name + ":" + o.Key + "=x)"} {
+					"merge:lookup+(" + f.Name + ":" + o.Key + "=x)", f.Name + ":" + o.Key + "\u00a0=x",
+					f.Name + ":\u2003" + o.Key + "\v\u0085\u3000=x"} {
 					if !namesFile.MatchString(drafter) && !(o.Key == "head") {
 						t.Errorf("%s may be set: %s", drafter, o.Help)
 					}

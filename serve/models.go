@@ -89,7 +89,7 @@ func (p *models) find(name string) (*entry, error) {
 	switch {
 	case p.list == nil:
 		return nil, errLoading
-	case len(p.list) == 1 || name == "":
+	case len(p.list) == 1 || name == "" && len(p.list) > 0:
 		return p.list[0], nil
 	}
 	short := strings.TrimSuffix(name, ":latest") // which Ollama's clients add

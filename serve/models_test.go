@@ -255,6 +255,20 @@ func TestModelList(t *testing.T) {
 	check("m0 unloaded 256, m1 unloaded 256, m2 unloaded <nil>, ")
 }
 
+// A server without models says so.
+func TestNoModels(t *testing.T) {
+	s := startMany(t, serve.Options{}, nil)
+	if status, _, text := s.send("GET", "/health", ""); status != 200 {
+		t.Errorf("health: status %d: %s", status, text)
+	}
+	if _, _, text := s.send("GET", "/v1/models", ""); len(object(t, text)["data"].([]any)) != 0 {
+		t.Error(text)
+	}
+	if _, code := s.ask(bodyOf("", 0)); code != "model_not_found" {
+		t.Errorf("a request is answered with %q", code)
+	}
+}
+
 // The least recently used idle model makes room; one that answers does not.
 func TestEviction(t *testing.T) {
 	f := newShelf(t, 3)

@@ -56,11 +56,8 @@ func (o *object) fromResponses() {
 	}
 	if in := o.object("reasoning"); in != nil {
 		effort := ""
-		if in.read("effort", &effort); effort != "" {
-			if o.setThinking(effort != "none"); effort != "none" {
-				o.setVariable("reasoning_effort", effort)
-			}
-		}
+		in.read("effort", &effort)
+		o.setEffort(effort)
 		o.err = firstOf(o.err, in.err)
 	}
 	if tools := o.objects("tools"); len(tools) > 0 {

@@ -73,3 +73,40 @@ func TestReasoningTokens(t *testing.T) {
 		}
 	}
 }
+
+// A level of reasoning reaches the chat template from every protocol that has one, and none ends reasoning at once.
+func TestReasoningEffort(t *testing.T) {
+	s := start(t, withHeads(t, grove.Options{ChatTemplate: "{{ reasoning_effort }}{% if enable_thinking is false %}off{% endif %}" +
+		"{% for m in messages %}{{ m.content }}{% endfor %} </think> <think>"}), serve.Options{})
+	messages := []any{map[string]any{"role": "user", "content": "x"}}
+	for _, c := range []struct {
+		path  string
+		body  func(effort string) map[string]any
+		usage string
+	}{
+		{"/v1/chat/completions", func(effort string) map[string]any {
+			return map[string]any{"messages": messages, "max_tokens": 8, "reasoning_effort": effort}
+		}, "usage.prompt_tokens"},
+		{"/v1/responses", func(effort string) map[string]any {
+			return map[string]any{"input": "x", "max_output_tokens": 8, "reasoning": map[string]any{"effort": effort}}
+		}, "usage.input_tokens"},
+		{"/v1/messages", func(effort string) map[string]any {
+			return map[string]any{"messages": messages, "max_tokens": 8, "output_config": map[string]any{"effort": effort}}
+		}, "usage.input_tokens"},
+	} {
+		tokens := func(effort string) float64 {
+			a := s.post(c.path, with(c.body(effort), "temperature", 0, "priority", 1))
+			cached, _ := at(a, "usage.cache_read_input_tokens").(float64)
+			return at(a, c.usage).(float64) + cached
+		}
+		if short, long := tokens("low"), tokens("low low low low"); short >= long {
+			t.Errorf("%s: the prompt has %v tokens with one word, %v with four", c.path, short, long)
+		}
+	}
+	for effort, reasons := range map[string]bool{"none": false, "low": true} {
+		a := s.post("/v1/chat/completions", map[string]any{"messages": messages, "max_tokens": 8, "reasoning_effort": effort})
+		if text, _ := at(a, "choices.0.message.reasoning_content").(string); (text != "") != reasons {
+			t.Errorf("effort %s: reasoning %q", effort, text)
+		}
+	}
+}

@@ -39,6 +39,9 @@ func (s *Server) tokenize(x *exchange) error {
 		prompt := chat.Options{Prompt: true}
 		o.read("add_generation_prompt", &prompt.Prompt)
 		o.read("chat_template_kwargs", &prompt.Vars)
+		if len(o.objects("tools")) > 0 {
+			prompt.Tools = o.fields["tools"]
+		}
 		messages := o.messages()
 		if o.err != nil {
 			return o.err

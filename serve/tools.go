@@ -1,8 +1,10 @@
 package serve
 
 import (
+	"bytes"
 	"encoding/json"
 	"regexp"
+	"slices"
 
 	"github.com/grovellm/grove"
 	"github.com/grovellm/grove/chat"
@@ -112,21 +114,47 @@ func (c *call) readToolChoice(o *object) (choice, name string) {
 }
 
 // openArguments makes the arguments of earlier calls objects, as chat templates want them; in OpenAI's form they are JSON in strings.
+// Fields keep their order: templates print calls.
 func openArguments(raw json.RawMessage) json.RawMessage {
-	list, ok := decode[[]map[string]json.RawMessage](raw)
+	list, ok := decode[[]json.RawMessage](raw)
 	if !ok {
 		return raw
 	}
-	for _, call := range list {
-		f, ok := decode[map[string]json.RawMessage](call["function"])
-		if !ok {
-			continue
-		}
-		if text, ok := decode[string](f["arguments"]); ok && json.Valid([]byte(text)) {
-			f["arguments"] = json.RawMessage(text)
-			call["function"], _ = json.Marshal(f)
-		}
+	for i := range list {
+		list[i] = changeField(list[i], "function", func(function json.RawMessage) json.RawMessage {
+			return changeField(function, "arguments", func(arguments json.RawMessage) json.RawMessage {
+				if text, ok := decode[string](arguments); ok && json.Valid([]byte(text)) {
+					return json.RawMessage(text)
+				}
+				return arguments
+			})
+		})
 	}
 	out, _ := json.Marshal(list)
 	return out
+}
+
+// changeField changes a field of an object. What is no object stays as it is.
+func changeField(raw json.RawMessage, name string, change func(json.RawMessage) json.RawMessage) json.RawMessage {
+	d := json.NewDecoder(bytes.NewReader(raw))
+	if t, err := d.Token(); err != nil || t != json.Delim('{') {
+		return raw
+	}
+	out := []byte("{")
+	for d.More() {
+		var value json.RawMessage
+		key, err := d.Token()
+		if err != nil || d.Decode(&value) != nil {
+			return raw
+		}
+		if key == name {
+			value = change(value)
+		}
+		text, _ := json.Marshal(key) // a string
+		if len(out) > 1 {
+			out = append(out, ',')
+		}
+		out = slices.Concat(out, text, []byte(":"), value)
+	}
+	return append(out, '}')
 }

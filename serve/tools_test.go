@@ -113,3 +113,28 @@ func TestToolMessages(t *testing.T) {
 		t.Errorf("the prompt is %q", text)
 	}
 }
+
+// A template that prints an earlier call prints its fields in the request's order, and /tokenize counts the tools.
+func TestToolsInPrompt(t *testing.T) {
+	s := start(t, withHeads(t, grove.Options{ChatTemplate: "{% if tools %}{{ tools | tojson }}{% endif %}" +
+		"{% for m in messages %}{{ m.role }}{% for c in m.tool_calls %}{{ c | tojson }}{% endfor %}{% endfor %}"}), serve.Options{})
+	for _, c := range []struct{ call, want string }{
+		{`{"type": "function", "id": "1", "function": {"name": "f", "arguments": "{\"b\": 1, \"a\": [2.50, \"<\"]}"}}`,
+			`{"type": "function", "id": "1", "function": {"name": "f", "arguments": {"b": 1, "a": [2.5, "<"]}}}`},
+		{`{"function": {"name": "f", "arguments": {"b": 1, "a": 2}}, "id": "1"}`,
+			`{"function": {"name": "f", "arguments": {"b": 1, "a": 2}}, "id": "1"}`},
+		{`{"id": "1", "function": {"name": "f", "arguments": "{"}}`, `{"id": "1", "function": {"name": "f", "arguments": "{"}}`},
+	} {
+		tools := `[{"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}]`
+		for prefix, body := range map[string]string{"": "", tools: `, "tools": ` + tools} {
+			status, _, text := s.send("POST", "/tokenize", `{"messages": [{"role": "assistant", "tool_calls": [`+c.call+`]}]`+body+`}`)
+			if status != 200 {
+				t.Fatal(text)
+			}
+			got := s.post("/detokenize", map[string]any{"tokens": object(t, text)["tokens"]})["content"]
+			if want := prefix + "assistant" + c.want; got != want {
+				t.Errorf("the prompt is %q, want %q", got, want)
+			}
+		}
+	}
+}

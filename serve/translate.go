@@ -57,6 +57,22 @@ func (o *object) setThinking(on bool) {
 	}
 }
 
+// setEffort has the model reason as much as one of OpenAI's levels says. Variables of the chat template that
+// the request has itself stay.
+func (o *object) setEffort(effort string) {
+	if effort == "" {
+		return
+	}
+	given := map[string]json.RawMessage{}
+	o.read("chat_template_kwargs", &given)
+	if given["enable_thinking"] == nil {
+		o.setThinking(effort != "none")
+	}
+	if effort != "none" && given["reasoning_effort"] == nil {
+		o.setVariable("reasoning_effort", effort)
+	}
+}
+
 // setVariable sets a variable of the chat template.
 func (o *object) setVariable(name string, value any) {
 	vars := map[string]json.RawMessage{}

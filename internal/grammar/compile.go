@@ -9,6 +9,8 @@ import (
 // maxNodes bounds an automaton. A node takes about 100 bytes.
 const maxNodes = 1 << 17
 
+var errStates = fmt.Errorf("it takes more than %d states: make its repetitions and lists shorter", maxNodes)
+
 // maxDepth bounds how deep expressions and schemas are nested.
 const maxDepth = 256
 
@@ -74,7 +76,7 @@ func (c *compiler) node(n node) int32 {
 	}
 	if len(c.nodes) >= maxNodes {
 		if c.err == nil {
-			c.err = fmt.Errorf("it takes more than %d states: make its repetitions and lists shorter", maxNodes)
+			c.err = errStates
 		}
 		return end
 	}

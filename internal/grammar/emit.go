@@ -193,8 +193,10 @@ func notAny(words []string) *expr {
 		out.kids = append(out.kids, empty())
 	}
 	out.kids = append(out.kids, seq(chars(set.not().and(plain)...), star(chars(plain...))))
-	for i, r := range set {
-		if plain.has(r.lo) && !slices.Contains(set[:i], r) {
+	seen := map[rune]bool{}
+	for _, r := range set {
+		if plain.has(r.lo) && !seen[r.lo] {
+			seen[r.lo] = true
 			out.kids = append(out.kids, seq(chars(r), notAny(first[r.lo])))
 		}
 	}
@@ -354,6 +356,9 @@ func (c *schemas) distinct(s *shape, prefix, most int) *expr {
 			return e
 		}
 		e := alt()
+		if c.full() {
+			return e
+		}
 		if n >= s.least {
 			e.kids = append(e.kids, empty())
 		}

@@ -26,13 +26,16 @@ func (c *schemas) accept(list []*shape, p place, o *object) []*shape {
 			k = isArray
 		}
 		others := term{place: p.sub(v, keyword)}
-		within := narrow(c.accept(universe(), p, rest), func(s *shape) {
+		within := c.narrow(c.accept(universe(), p, rest), func(s *shape) {
 			s.parts = append(s.parts, part{others: &others, seen: true})
 		}, k)
 		var out []*shape
+		if !c.spend(keyword, len(list)*len(within)/16) {
+			return nil
+		}
 		for _, a := range list {
 			for _, b := range within {
-				if n := meet(a, b); n != nil && !n.impossible() {
+				if n := meet(a, b); n != nil && !c.impossible(n) {
 					out = append(out, n)
 				}
 			}
@@ -70,8 +73,14 @@ func (c *schemas) keyword(list []*shape, p place, o *object, name string, v any)
 			c.fail(p, name, "want a list of values")
 		}
 		var out []*shape
+		if !c.spend(name, len(list)*len(values)/32) {
+			return nil
+		}
 		for _, v := range values {
 			out = append(out, c.constant(clones(list), p, v)...)
+			if c.crowded(p, name, len(out)-len(values)) {
+				return nil
+			}
 		}
 		return out
 	case "allOf":
@@ -109,34 +118,34 @@ func (c *schemas) keyword(list []*shape, p place, o *object, name string, v any)
 			func(list []*shape) []*shape { return c.branch(c.apply(list, condition.negated()), p, o, "else") })
 	case "minimum", "exclusiveMinimum":
 		n := c.number(p, name, v)
-		return narrow(list, func(s *shape) { s.number.atLeast(n, name != "minimum") }, isNumber)
+		return c.narrow(list, func(s *shape) { s.number.atLeast(n, name != "minimum") }, isNumber)
 	case "maximum", "exclusiveMaximum":
 		n := c.number(p, name, v)
-		return narrow(list, func(s *shape) { s.number.atMost(n, name != "maximum") }, isNumber)
+		return c.narrow(list, func(s *shape) { s.number.atMost(n, name != "maximum") }, isNumber)
 	case "multipleOf":
 		n := c.number(p, name, v)
 		if n.Sign() <= 0 {
 			c.fail(p, name, "want more than 0")
 		}
-		return narrow(list, func(s *shape) { s.multiple = append(s.multiple, n) }, isNumber)
+		return c.narrow(list, func(s *shape) { s.multiple = append(s.multiple, n) }, isNumber)
 	case "minLength", "minItems", "minProperties":
 		n := c.count(p, name, v)
-		return narrow(list, func(s *shape) { s.atLeast(n) }, sized(name))
+		return c.narrow(list, func(s *shape) { s.atLeast(n) }, sized(name))
 	case "maxLength", "maxItems", "maxProperties":
 		n := c.count(p, name, v)
-		return narrow(list, func(s *shape) { s.atMost(n) }, sized(name))
+		return c.narrow(list, func(s *shape) { s.atMost(n) }, sized(name))
 	case "pattern":
 		text, _ := v.(string)
 		if _, err := regex(ecma(text), true); err != nil {
 			c.fail(p, name, "%v", err)
 		}
-		return narrow(list, func(s *shape) { s.pattern = append(s.pattern, text) }, isString)
+		return c.narrow(list, func(s *shape) { s.pattern = append(s.pattern, text) }, isString)
 	case "format":
 		text, _ := v.(string)
-		return narrow(list, func(s *shape) { s.format = text }, isString)
+		return c.narrow(list, func(s *shape) { s.format = text }, isString)
 	case "uniqueItems":
 		if v == true {
-			return narrow(list, func(s *shape) { s.unique = true }, isArray)
+			return c.narrow(list, func(s *shape) { s.unique = true }, isArray)
 		}
 	case "contains":
 		k := contained{here(v, name), 1, unlimited}
@@ -146,22 +155,22 @@ func (c *schemas) keyword(list []*shape, p place, o *object, name string, v any)
 		if v, ok := o.get("maxContains"); ok {
 			k.most = c.count(p, "maxContains", v)
 		}
-		return narrow(list, func(s *shape) { s.contains = append(s.contains, k) }, isArray)
+		return c.narrow(list, func(s *shape) { s.contains = append(s.contains, k) }, isArray)
 	case "prefixItems", "items":
 		if _, both := o.get("prefixItems"); name == "prefixItems" || !both {
 			items := c.itemsPart(p, o)
-			return narrow(list, func(s *shape) { s.parts = append(s.parts, items) }, isArray)
+			return c.narrow(list, func(s *shape) { s.parts = append(s.parts, items) }, isArray)
 		}
 	case "required":
 		names := c.strings(p, name, v)
-		return narrow(list, func(s *shape) { s.required = append(s.required, names...) }, isObject)
+		return c.narrow(list, func(s *shape) { s.required = append(s.required, names...) }, isObject)
 	case "propertyNames":
-		return narrow(list, func(s *shape) { s.names = append(s.names, here(v, name)) }, isObject)
+		return c.narrow(list, func(s *shape) { s.names = append(s.names, here(v, name)) }, isObject)
 	case "properties", "patternProperties", "additionalProperties":
 		for _, first := range []string{"properties", "patternProperties", "additionalProperties"} {
 			if _, ok := o.get(first); ok && first == name {
 				properties := c.propertiesPart(p, o)
-				return narrow(list, func(s *shape) { s.parts = append(s.parts, properties) }, isObject)
+				return c.narrow(list, func(s *shape) { s.parts = append(s.parts, properties) }, isObject)
 			} else if ok {
 				break
 			}
@@ -178,15 +187,18 @@ func (c *schemas) keyword(list []*shape, p place, o *object, name string, v any)
 			with := func(s *shape) { s.required = append(s.required, property) }
 			list = either(list,
 				func(list []*shape) []*shape { return only(list, isNull, isBool, isNumber, isString, isArray) },
-				func(list []*shape) []*shape { return narrow(only(list, isObject), without, isObject) },
+				func(list []*shape) []*shape { return c.narrow(only(list, isObject), without, isObject) },
 				func(list []*shape) []*shape {
-					list = narrow(only(list, isObject), with, isObject)
+					list = c.narrow(only(list, isObject), with, isObject)
 					if _, ok := v.([]any); ok {
 						names := c.strings(p, name, v)
-						return narrow(list, func(s *shape) { s.required = append(s.required, names...) }, isObject)
+						return c.narrow(list, func(s *shape) { s.required = append(s.required, names...) }, isObject)
 					}
 					return c.apply(list, here(v, name, property))
 				})
+			if c.crowded(p, name, len(list)) {
+				return nil
+			}
 		}
 	}
 	return list
@@ -259,7 +271,7 @@ func (c *schemas) types(list []*shape, p place, v any, not bool) []*shape {
 			}
 			named = !not
 		}
-		if named != not && !s.impossible() {
+		if named != not && !c.impossible(s) {
 			out = append(out, s)
 		}
 	}
@@ -361,6 +373,9 @@ func (c *schemas) violate(list []*shape, p place, o *object, name string, v any)
 			values, _ = v.([]any)
 		}
 		for _, v := range values {
+			if !c.spend(name, 1+len(list)/16) {
+				return nil
+			}
 			list = c.except(list, p, v)
 		}
 		return list
@@ -391,21 +406,24 @@ func (c *schemas) violate(list []*shape, p place, o *object, name string, v any)
 		return either(list, way(condition, "then"), way(condition.negated(), "else"))
 	case "minimum", "exclusiveMinimum":
 		n := c.number(p, name, v)
-		return narrow(only(list, isNumber), func(s *shape) { s.number.atMost(n, name == "minimum") }, isNumber)
+		return c.narrow(only(list, isNumber), func(s *shape) { s.number.atMost(n, name == "minimum") }, isNumber)
 	case "maximum", "exclusiveMaximum":
 		n := c.number(p, name, v)
-		return narrow(only(list, isNumber), func(s *shape) { s.number.atLeast(n, name == "maximum") }, isNumber)
+		return c.narrow(only(list, isNumber), func(s *shape) { s.number.atLeast(n, name == "maximum") }, isNumber)
 	case "minLength", "minItems", "minProperties":
 		if n := c.count(p, name, v); n > 0 {
-			return narrow(only(list, sized(name)), func(s *shape) { s.atMost(n - 1) }, sized(name))
+			return c.narrow(only(list, sized(name)), func(s *shape) { s.atMost(n - 1) }, sized(name))
 		}
 	case "maxLength", "maxItems", "maxProperties":
 		n := c.count(p, name, v)
-		return narrow(only(list, sized(name)), func(s *shape) { s.atLeast(n + 1) }, sized(name))
+		return c.narrow(only(list, sized(name)), func(s *shape) { s.atLeast(n + 1) }, sized(name))
 	case "required":
 		var out []*shape
 		for _, property := range c.strings(p, name, v) {
-			out = append(out, narrow(only(list, isObject), func(s *shape) { s.absent = append(s.absent, property) }, isObject)...)
+			out = append(out, c.narrow(only(list, isObject), func(s *shape) { s.absent = append(s.absent, property) }, isObject)...)
+			if c.crowded(p, name, len(out)) {
+				return nil
+			}
 		}
 		return out
 	case "properties":
@@ -414,9 +432,12 @@ func (c *schemas) violate(list []*shape, p place, o *object, name string, v any)
 		for i := range c.propertiesPart(p, o).names {
 			property := all.names[i]
 			wrong := part{names: []string{property}, kids: []conj{{here(all.values[property], name, property).negated()}}, denied: true}
-			out = append(out, narrow(only(list, isObject), func(s *shape) {
+			out = append(out, c.narrow(only(list, isObject), func(s *shape) {
 				s.required, s.parts = append(s.required, property), append(s.parts, wrong)
 			}, isObject)...)
+			if c.crowded(p, name, len(out)) {
+				return nil
+			}
 		}
 		return out
 	case "prefixItems", "items":
@@ -431,16 +452,19 @@ func (c *schemas) violate(list []*shape, p place, o *object, name string, v any)
 		for i, kid := range items.kids {
 			wrong := part{kids: make([]conj, i+1), denied: true}
 			wrong.kids[i] = conj{kid[0].negated()}
-			out = append(out, narrow(only(list, isArray), func(s *shape) {
+			out = append(out, c.narrow(only(list, isArray), func(s *shape) {
 				s.atLeast(i + 1)
 				s.parts = append(s.parts, wrong)
 			}, isArray)...)
+			if c.crowded(p, name, max(i, len(out))) {
+				return nil
+			}
 		}
 		return out
 	case "contains":
 		if _, ok := o.get("minContains"); !ok {
 			none := here(v, name).negated()
-			return narrow(only(list, isArray), func(s *shape) {
+			return c.narrow(only(list, isArray), func(s *shape) {
 				s.parts = append(s.parts, part{others: &none, denied: true})
 			}, isArray)
 		}
@@ -462,7 +486,7 @@ func (c *schemas) except(list []*shape, p place, v any) (out []*shape) {
 		switch v := v.(type) {
 		case string:
 			s.excluded = append(s.excluded, v)
-			if !s.impossible() {
+			if !c.impossible(s) {
 				out = append(out, s)
 			}
 		case json.Number:
@@ -471,7 +495,7 @@ func (c *schemas) except(list []*shape, p place, v any) (out []*shape) {
 			below.number.atMost(n, true)
 			above.number.atLeast(n, true)
 			for _, s := range []*shape{below, above} {
-				if !s.impossible() {
+				if !c.impossible(s) {
 					out = append(out, s)
 				}
 			}

@@ -1,13 +1,16 @@
 package grammar
 
-import "slices"
+import (
+	"fmt"
+	"slices"
+)
 
 // property is what all parts say of a property, and whether one of them mentions it. patterns are those that match its name; nil
 // says to find out.
-func (s *shape) property(name string, patterns []string) (all conj) {
+func (c *schemas) property(s *shape, name string, patterns []string) (all conj) {
 	matching := func(p *part) (found []conj) {
 		for i, pattern := range p.patterns {
-			if slices.Contains(patterns, pattern) || patterns == nil && matches(pattern, name) {
+			if slices.Contains(patterns, pattern) || patterns == nil && c.matches(pattern, name) {
 				found = append(found, p.matching[i])
 			}
 		}
@@ -54,22 +57,32 @@ type pair struct {
 
 func (c *schemas) emitObject(s *shape) *expr {
 	var names []string
-	for _, p := range s.parts {
-		for _, name := range p.names {
-			if !slices.Contains(names, name) {
-				names = append(names, name)
-			}
-		}
-	}
-	for _, name := range s.required {
-		if !slices.Contains(names, name) {
+	seen, needed := map[string]bool{}, map[string]bool{}
+	add := func(name string) {
+		if !seen[name] {
+			seen[name] = true
 			names = append(names, name)
 		}
 	}
+	for _, p := range s.parts {
+		for _, name := range p.names {
+			add(name)
+		}
+	}
+	for _, name := range s.required {
+		needed[name] = true
+		add(name)
+	}
+	if len(names) > maxRules && c.err == nil {
+		c.err = fmt.Errorf("an object has more than %d properties: make the schema simpler", maxRules)
+	}
 	var pairs []pair
 	for _, name := range names {
-		required := slices.Contains(s.required, name)
-		value := s.property(name, nil)
+		if c.err != nil {
+			return nothing()
+		}
+		required := needed[name]
+		value := c.property(s, name, nil)
 		named := c.constant(universe(), place{at: "propertyNames"}, name)
 		for _, t := range s.names {
 			named = c.apply(named, t)
@@ -91,11 +104,13 @@ func (c *schemas) emitObject(s *shape) *expr {
 // cannot be a name in disguise.
 func (c *schemas) freeProperty(s *shape, names []string) *expr {
 	var patterns []string
+	seen := map[string]bool{}
 	asked := len(names) == 0 // a schema that names properties and says nothing of others has no others
 	for _, p := range s.parts {
 		asked = asked || p.others != nil || len(p.patterns) > 0
 		for _, pattern := range p.patterns {
-			if !slices.Contains(patterns, pattern) {
+			if !seen[pattern] {
+				seen[pattern] = true
 				patterns = append(patterns, pattern)
 			}
 		}
@@ -110,7 +125,7 @@ func (c *schemas) freeProperty(s *shape, names []string) *expr {
 		return seq(literal(`"`), name, literal(`": `), c.ref(value))
 	}
 	if len(patterns) == 0 {
-		value := s.property("", []string{})
+		value := c.property(s, "", []string{})
 		if len(s.names) == 0 {
 			return entry(notAny(names), value)
 		}
@@ -137,15 +152,22 @@ func (c *schemas) freeProperty(s *shape, names []string) *expr {
 	if len(s.names) > 0 {
 		return out
 	}
+	if !c.spend("patternProperties", len(patterns)*len(patterns)/256) {
+		return out
+	}
+	all := c.property(s, "", patterns)
 	for _, pattern := range patterns { // a name that one matches may match the others, so the value is what all ask for
-		if slices.ContainsFunc(names, func(name string) bool { return matches(pattern, name) }) {
+		if c.err != nil {
+			return out
+		}
+		if slices.ContainsFunc(names, func(name string) bool { return c.matches(pattern, name) }) {
 			continue
 		}
 		e, err := regex(ecma(pattern), true)
 		if err != nil {
 			return c.cannot("patternProperties", err.Error())
 		}
-		value := s.property("", patterns)
+		value := slices.Clone(all)
 		for i, p := range s.parts { // a part of which another's pattern may be
 			if p.others != nil && !p.seen && !slices.Contains(p.patterns, pattern) {
 				value = append(value, *s.parts[i].others)
@@ -204,6 +226,9 @@ func (c *schemas) properties(s *shape, pairs []pair, free *expr) *expr {
 			return e
 		}
 		e := alt()
+		if c.full() {
+			return e
+		}
 		if i == len(pairs) {
 			e = ending(n)
 		} else {

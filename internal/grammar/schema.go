@@ -26,10 +26,12 @@ func readSchema(source string) (*grammar, int, error) {
 	return &c.g, rule, err
 }
 
-func newSchemas() *schemas { return &schemas{shared: map[string]int{}} }
+func newSchemas() *schemas {
+	return &schemas{shared: map[string]int{}, patterns: map[string]pattern{}}
+}
 
-// read adds the rules of a document, and returns that of its values.
-func (c *schemas) read(source string) (int, error) {
+// read adds the rules of a document, and returns that of its values that the other schemas accept too.
+func (c *schemas) read(source string, others ...term) (int, error) {
 	if err := checkSource(source); err != nil {
 		return 0, err
 	}
@@ -40,7 +42,7 @@ func (c *schemas) read(source string) (int, error) {
 	c.root = place{at: "#", base: &url.URL{}}.sub(root)
 	c.known, c.ids, c.anchors = map[string]int{}, map[string]place{}, map[string]place{}
 	c.register(c.root)
-	return c.value(conj{{place: c.root}}), c.err
+	return c.value(append(conj{{place: c.root}}, others...)), c.err
 }
 
 // place is a schema and where it stands.
@@ -51,11 +53,14 @@ type place struct {
 	scope  string // the bases of the schemas that led here, for $dynamicRef
 }
 
+// escapePointer escapes a name in a JSON pointer.
+var escapePointer = strings.NewReplacer("~", "~0", "/", "~1")
+
 // sub is a schema within another.
 func (p place) sub(v any, names ...string) place {
 	at := p.at
 	for _, name := range names {
-		at += "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
+		at += "/" + escapePointer.Replace(name)
 	}
 	base := p.base
 	if o, ok := v.(*object); ok {
@@ -88,17 +93,18 @@ type conj []term
 
 // schemas compiles a document of schemas.
 type schemas struct {
-	g       grammar
-	root    place
-	known   map[string]int   // rules of conjunctions
-	shared  map[string]int   // rules that all documents share
-	ids     map[string]place // schemas that have an $id or an anchor
-	anchors map[string]place // dynamic ones
-	depth   int
-	work    int  // shapes that schemas were applied to
-	denying int  // depth of negations
-	skipped bool // a keyword was met that is not known how to violate
-	err     error
+	g        grammar
+	root     place
+	known    map[string]int // rules of conjunctions
+	shared   map[string]int // rules that all documents share
+	patterns map[string]pattern
+	ids      map[string]place // schemas that have an $id or an anchor
+	anchors  map[string]place // dynamic ones
+	depth    int
+	work     int  // shapes that schemas were applied to
+	denying  int  // depth of negations
+	skipped  bool // a keyword was met that is not known how to violate
+	err      error
 }
 
 // Bounds of a schema's expansion.
@@ -113,6 +119,30 @@ func (c *schemas) fail(p place, keyword, format string, args ...any) {
 	if c.err == nil {
 		c.err = fmt.Errorf("%s: keyword %s: %s", p.at, keyword, fmt.Sprintf(format, args...))
 	}
+}
+
+// spend counts work, in shapes that schemas are applied to. It returns false where it is too much, or something else was wrong.
+func (c *schemas) spend(keyword string, work int) bool {
+	if c.work += work; c.work > maxApplied && c.err == nil {
+		c.err = fmt.Errorf("keyword %s: it takes too long to compile: make the schema simpler", keyword)
+	}
+	return c.err == nil
+}
+
+// crowded fails where a keyword makes too many alternatives.
+func (c *schemas) crowded(p place, keyword string, n int) bool {
+	if n > maxShapes {
+		c.fail(p, keyword, "there are more than %d combinations of alternatives", maxShapes)
+	}
+	return c.err != nil
+}
+
+// full fails where there are more rules than an automaton may have states.
+func (c *schemas) full() bool {
+	if len(c.g.rules) > maxNodes && c.err == nil {
+		c.err = errStates
+	}
+	return c.err != nil
 }
 
 // register notes the schemas that have an $id or an $anchor.
@@ -249,7 +279,7 @@ func (c *schemas) shapes(all conj) []*shape {
 		key := s.key(len(c.anchors) > 0)
 		twice := seen[key]
 		seen[key] = true
-		return twice || s.impossible()
+		return twice || c.impossible(s)
 	})
 }
 

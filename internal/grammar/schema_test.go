@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/big"
 	"math/rand/v2"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -95,6 +96,40 @@ func nestedOneOf() string {
 		schema += fmt.Sprintf(`, "a%d": {"oneOf": [{"$ref": "#/$defs/a%d"}, {"$ref": "#/$defs/a%d", "minimum": %d}]}`, i+1, i, i, i)
 	}
 	return schema + `}, "$ref": "#/$defs/a30"}`
+}
+
+// Short schemas whose alternatives, rules or comparisons would multiply are refused, in little memory. Without bounds some of them
+// would take hours.
+func TestHostileSchemas(t *testing.T) {
+	list := func(n int, format string) string {
+		var b strings.Builder
+		for i := range n {
+			fmt.Fprintf(&b, format+",", i)
+		}
+		return strings.TrimSuffix(b.String(), ",")
+	}
+	for name, schema := range map[string]string{
+		"properties and patterns": `{"type": "object", "properties": {` + list(5000, `"k%d": true`) + `}, "patternProperties": {` + list(5000, `"p%d": true`) + `}}`,
+		"values and a pattern":    `{"enum": [` + list(10000, `"k%d"`) + `], "pattern": "^k[0-9a-z]{1,900}$"}`,
+		"a long value":            `{"const": "` + strings.Repeat("a", 100000) + `", "pattern": "(a?){900}b"}`,
+		"a large pattern":         `{"const": "a", "pattern": "` + strings.Repeat("[a-c]{1000}", 3000) + `"}`,
+		"counted properties":      `{"type": "object", "properties": {` + list(4000, `"k%d": true`) + `}, "minProperties": 4000}`,
+		"distinct items":          `{"type": "array", "items": {"enum": [` + list(8000, `"k%d"`) + `]}, "uniqueItems": true, "minItems": 2}`,
+		"dependent properties":    `{"dependentRequired": {` + list(40, `"k%d": ["a"]`) + `}}`,
+		"alternatives and values": `{"anyOf": [` + list(1000, `{"minLength": %d}`) + `], "enum": [` + list(3000, `"k%d"`) + `]}`,
+		"items denied":            `{"not": {"prefixItems": [` + list(20000, `{"minimum": %d}`) + `]}}`,
+		"properties denied":       `{"anyOf": [` + list(1000, `{"minProperties": %d}`) + `], "not": {"required": [` + list(3000, `"k%d"`) + `]}}`,
+		"a list":                  `{"const": [` + list(50000, "%d") + `]}`,
+		"names":                   `{"type": "object", "properties": {` + list(20000, `"%d": true`) + `}}`,
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, err := JSONSchema(schema)
+		runtime.ReadMemStats(&after)
+		if made := (after.TotalAlloc - before.TotalAlloc) >> 20; err == nil || made > 1000 {
+			t.Errorf("%s: error %v after %d MiB", name, err, made)
+		}
+	}
 }
 
 // Numbers between decimal bounds are those that compare so.

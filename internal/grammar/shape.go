@@ -1,10 +1,12 @@
 package grammar
 
 import (
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"math/big"
 	"regexp"
+	"regexp/syntax"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -180,7 +182,7 @@ func sameScalar(a, b string) bool {
 }
 
 // impossible reports what can be seen of a shape to have no values.
-func (s *shape) impossible() bool {
+func (c *schemas) impossible(s *shape) bool {
 	if s.most != unlimited && s.least > s.most || s.whole && s.broken {
 		return true
 	}
@@ -206,15 +208,46 @@ func (s *shape) impossible() bool {
 		if n < s.least || s.most != unlimited && n > s.most || slices.Contains(s.excluded, text) {
 			return true
 		}
-		return slices.ContainsFunc(s.pattern, func(p string) bool { return !matches(p, text) })
+		return slices.ContainsFunc(s.pattern, func(p string) bool { return !c.matches(p, text) })
 	}
 	return false
 }
 
-// matches reports whether a pattern matches somewhere in a text. The pattern has been compiled before.
-func matches(pattern, text string) bool {
-	re, err := regexp.Compile(ecma(pattern))
-	return err == nil && re.MatchString(text)
+// pattern is a pattern that was compiled, and about how many instructions it has. re is nil where it is none.
+type pattern struct {
+	re   *regexp.Regexp
+	size int
+}
+
+// matches reports whether a pattern matches somewhere in a text.
+func (c *schemas) matches(source, text string) bool {
+	p, known := c.patterns[source]
+	if !known {
+		if parsed, err := syntax.Parse(ecma(source), syntax.Perl); err == nil {
+			p.size = size(parsed)
+		}
+		if !c.spend("pattern", p.size/8) {
+			return false
+		}
+		p.re, _ = regexp.Compile(ecma(source))
+		c.patterns[source] = p
+	}
+	return c.spend("pattern", 1+p.size*len(text)/256) && p.re != nil && p.re.MatchString(text)
+}
+
+// size is about how many instructions a pattern has.
+func size(re *syntax.Regexp) int {
+	n := 1
+	if re.Op == syntax.OpLiteral {
+		n = len(re.Rune)
+	}
+	for _, part := range re.Sub {
+		n += size(part)
+	}
+	if re.Op == syntax.OpRepeat {
+		n *= max(re.Min, re.Max, 1)
+	}
+	return n
 }
 
 // apply narrows shapes to what a schema accepts, or denies.
@@ -249,14 +282,14 @@ func (c *schemas) apply(list []*shape, t term) []*shape {
 }
 
 // narrow changes the shapes of some kinds.
-func narrow(list []*shape, change func(*shape), kinds ...kind) []*shape {
+func (c *schemas) narrow(list []*shape, change func(*shape), kinds ...kind) []*shape {
 	out := make([]*shape, 0, len(list))
 	for _, s := range list {
 		if slices.Contains(kinds, s.kind) {
 			s = s.clone()
 			change(s)
 		}
-		if !s.impossible() {
+		if !c.impossible(s) {
 			out = append(out, s)
 		}
 	}
@@ -306,16 +339,20 @@ func (c *schemas) constant(list []*shape, p place, v any) []*shape {
 	k := kindOf(v)
 	var out []*shape
 	for _, s := range list {
-		if n := meet(s, &shape{kind: k, value: &text, most: unlimited}); n != nil && !n.impossible() {
+		if n := meet(s, &shape{kind: k, value: &text, most: unlimited}); n != nil && !c.impossible(n) {
 			out = append(out, n)
 		}
 	}
 	return out
 }
 
-// constant is a schema of a value alone.
+// constant is a schema of a value alone. The places of its parts begin with its own, so that is short.
 func (p place) constant(v any) place {
-	p.schema, p.at = structure(v), p.at+"="+jsonText(v)
+	text := jsonText(v)
+	if len(text) > 2*sha256.Size {
+		text = fmt.Sprintf("%x", sha256.Sum256([]byte(text)))
+	}
+	p.schema, p.at = structure(v), p.at+"="+text
 	return p
 }
 
@@ -372,17 +409,17 @@ func jsonText(v any) string {
 	case string:
 		return quote(v)
 	case []any:
-		text := "["
+		var b strings.Builder
 		for _, kid := range v {
-			text += jsonText(kid) + ","
+			b.WriteString(jsonText(kid) + ",")
 		}
-		return text + "]"
+		return "[" + b.String() + "]"
 	case *object:
-		text := "{"
+		var b strings.Builder
 		for _, name := range v.names {
-			text += quote(name) + ":" + jsonText(v.values[name]) + ","
+			b.WriteString(quote(name) + ":" + jsonText(v.values[name]) + ",")
 		}
-		return text + "}"
+		return "{" + b.String() + "}"
 	}
 	return fmt.Sprint(v)
 }

@@ -2,6 +2,7 @@ package grammar
 
 import (
 	"fmt"
+	"net/url"
 	"strings"
 )
 
@@ -127,6 +128,10 @@ func (g *grammar) without(word string) *expr {
 	return refer(first)
 }
 
+// anObject is the schema of objects: clients take no other arguments.
+var anObject = term{place: place{at: "an object", base: &url.URL{},
+	schema: &object{[]string{"type"}, map[string]any{"type": "object"}}}}
+
 // readTools makes the grammar of text and calls.
 func (s *Source) readTools() (*grammar, int, error) {
 	f, ok := ToolFormats[s.Format]
@@ -140,7 +145,7 @@ func (s *Source) readTools() (*grammar, int, error) {
 		if parameters == "" {
 			parameters = `{"type": "object"}`
 		}
-		rule, err := c.read(parameters)
+		rule, err := c.read(parameters, anObject)
 		if err != nil {
 			return nil, 0, fmt.Errorf("the parameters of %s: %w", tool.Name, err)
 		}

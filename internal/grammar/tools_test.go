@@ -40,6 +40,26 @@ func TestTools(t *testing.T) {
 	}
 }
 
+// The arguments of a call are an object, whatever else a function's schema allows.
+func TestArgumentsAreAnObject(t *testing.T) {
+	for _, parameters := range []string{"", "{}", "true", `{"properties": {"a": {"type": "integer"}}, "required": ["a"]}`, `{"type": ["object", "null"]}`} {
+		s := Source{Format: "llama3", Must: true, Tools: []Tool{{"f", parameters}}}
+		g, err := s.Compile()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for arguments, want := range map[string]bool{`{"a": 1}`: true, "5": false, "null": false, `"x"`: false, "[]": false} {
+			if got, err := g.Accepts(`{"name": "f", "parameters": ` + arguments + "}"); err != nil || got != want {
+				t.Errorf("%s: %s: accepted %v, %v", parameters, arguments, got, err)
+			}
+		}
+	}
+	s := Source{Format: "llama3", Must: true, Tools: []Tool{{"f", `{"type": "string"}`}}}
+	if _, err := s.Compile(); err == nil {
+		t.Error("arguments that are a string are taken")
+	}
+}
+
 // without matches exactly the texts that do not contain the word.
 func TestWithout(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
