@@ -52,6 +52,7 @@ type trainRouterCmd struct {
 	Head      string `recipe:"-" help:"Its EAGLE head: a folder below --dir that grove train eagle wrote, or a file (${default})." default:"eagle" placeholder:"NAME"`
 	Name      string `recipe:"-" help:"Folder below --dir for this router (${default})." default:"router" placeholder:"NAME"`
 
+	train.GreedyFlag
 	Clusters *int     `help:"Clusters by the paper's k-means, of any sizes; default: clusters of --size tokens." placeholder:"N" group:"Training"`
 	Size     *int     `help:"Tokens of a cluster, best a multiple of 32." placeholder:"N" group:"Training"`
 	Listed   *int     `help:"Clusters of a shortlist, by default." placeholder:"N" group:"Training"`

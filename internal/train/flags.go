@@ -18,12 +18,17 @@ type HeadFlags interface {
 
 // TextFlags are the flags of all kinds of heads.
 type TextFlags struct {
-	TrainOn *string  `recipe:"Text" enum:"generated,corpus" help:"Learn from what the target generates after passages of the text, or from the text as it is." placeholder:"generated|corpus" group:"Training"`
-	Only    *string  `help:"Train on this source of the text only, or on what the target generates from it." placeholder:"SOURCE" group:"Training"`
-	Greedy  *float64 `recipe:"Short.Greedy,Long.Greedy" help:"Share of the texts that continue passages which is generated at temperature 0; the others are sampled at temperature 1." placeholder:"S" group:"Training"`
-	Steps   *int     `help:"Steps of the optimiser." placeholder:"N" group:"Training"`
-	Rows    *int     `help:"Texts of a step, a multiple of 4." placeholder:"N" group:"Training"`
-	Seed    *uint64  `help:"Seed of first weights, and of the order of texts and positions." placeholder:"N" group:"Training"`
+	TrainOn *string `recipe:"Text" enum:"generated,corpus" help:"Learn from what the target generates after passages of the text, or from the text as it is." placeholder:"generated|corpus" group:"Training"`
+	Only    *string `help:"Train on this source of the text only, or on what the target generates from it." placeholder:"SOURCE" group:"Training"`
+	GreedyFlag
+	Steps *int    `help:"Steps of the optimiser." placeholder:"N" group:"Training"`
+	Rows  *int    `help:"Texts of a step, a multiple of 4." placeholder:"N" group:"Training"`
+	Seed  *uint64 `help:"Seed of first weights, and of the order of texts and positions." placeholder:"N" group:"Training"`
+}
+
+// GreedyFlag is the flag of all that learns from text that a model generates.
+type GreedyFlag struct {
+	Greedy *float64 `recipe:"Short.Greedy,Long.Greedy" help:"Share of the texts that continue passages which is generated at temperature 0; the others are sampled at temperature 1." placeholder:"S" group:"Training"`
 }
 
 // LayerFlags are the flags of heads that have layers of their own shape.

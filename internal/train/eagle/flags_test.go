@@ -23,7 +23,7 @@ func TestFlags(t *testing.T) {
 		{Flags{From: []int{-1}, Taps: []int{0, 2, 4}}, func(r *Recipe) { r.From, r.Taps = nil, []int{0, 2, 4} }},
 		{Flags{From: []int{4, 5}, DraftVocab: &three, TextFlags: train.TextFlags{Only: &source}},
 			func(r *Recipe) { r.From, r.DraftVocab, r.Only = []int{4, 5}, 3, "go" }},
-		{Flags{TextFlags: train.TextFlags{Greedy: &half}}, func(r *Recipe) { r.Short.Greedy, r.Long.Greedy = 0.25, 0.25 }},
+		{Flags{TextFlags: train.TextFlags{GreedyFlag: train.GreedyFlag{Greedy: &half}}}, func(r *Recipe) { r.Short.Greedy, r.Long.Greedy = 0.25, 0.25 }},
 		{Flags{Start: &source}, func(r *Recipe) { r.Start, r.FFN = "go", 0 }},
 		{Flags{Start: &source, LayerFlags: train.LayerFlags{FFN: &wide}}, func(r *Recipe) { r.Start, r.FFN = "go", 96 }},
 	} {
