@@ -147,36 +147,54 @@ func TestHopelessDrafterCostsLittle(t *testing.T) {
 		}
 		alone := rapid.Bool().Draw(r, "alone") // trees of the text alone are no better
 		recital := draftCost{rapid.Float64Range(0, .1).Draw(r, "text") * ms, 0}
-		const texts, prompt, output = 8, 300, 256
-		run := func(d *simDrafter) float64 {
-			target := newSim(cost)
-			var drafter draft.Drafter
-			if d != nil {
-				d.clock = target.clock
-				drafter = d
-				if alone {
-					drafter = &simWithText{d, simDrafter{clock: d.clock, confidence: d.confidence, width: 1,
-						deepest: 20, draftCost: recital}}
-				}
-			}
-			l, err := New(target, drafter, Options{})
-			if err != nil {
-				r.Fatal(err)
-			}
-			l.now = target.now
-			for range texts {
-				writeText(r, l, prompt, output)
-			}
-			return target.seconds()
-		}
-		plain := run(nil)
-		// What is not known yet is paid for once: reading the first prompt, and drafts of the first
-		// text.
-		first := prompt*d.catchUp + 3*(d.base+12*d.level) + 30*ms
-		if lost := run(d) - plain - first; lost > .02*plain {
-			r.Fatalf("%d texts took %.1f%% longer than plainly", texts, 100*lost/plain)
-		}
+		hopelessCostsLittle(r, cost, d, alone, recital)
 	})
+}
+
+// A proposal of as many levels as none before is no measure of what levels cost. What the drafter
+// read before it is known all the same, and counts.
+func TestReadingForRareProposalsCounts(t *testing.T) {
+	for _, reading := range []float64{.05, .1, .15, .2} {
+		d := &simDrafter{confidence: .99, width: 3, deepest: 60, draftCost: draftCost{.25 * ms, 1 * ms}, catchUp: reading * ms}
+		hopelessCostsLittle(t, passCosts["flat"], d, false, draftCost{})
+	}
+}
+
+// hopelessCostsLittle runs texts with a drafter that is never right, and without it. recital is the
+// cost of trees of the text alone, which are alone.
+func hopelessCostsLittle(t interface {
+	Fatal(...any)
+	Errorf(string, ...any)
+}, cost func(rows int, at float64) float64, d *simDrafter, alone bool, recital draftCost) {
+	const texts, prompt, output = 8, 300, 256
+	run := func(d *simDrafter) float64 {
+		target := newSim(cost)
+		var drafter draft.Drafter
+		if d != nil {
+			d.clock = target.clock
+			drafter = d
+			if alone {
+				drafter = &simWithText{d, simDrafter{clock: d.clock, confidence: d.confidence, width: 1,
+					deepest: 20, draftCost: recital}}
+			}
+		}
+		l, err := New(target, drafter, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.now = target.now
+		for range texts {
+			writeText(t, l, prompt, output)
+		}
+		return target.seconds()
+	}
+	plain := run(nil)
+	// What is not known yet is paid for once: reading the first prompt, and drafts of the first
+	// text.
+	first := prompt*d.catchUp + 3*(d.base+12*d.level) + 30*ms
+	if lost := run(d) - plain - first; lost > .02*plain {
+		t.Errorf("%d texts took %.1f%% longer than plainly", texts, 100*lost/plain)
+	}
 }
 
 // Of a drafter and the text alone the better is asked, whichever it is, and whatever reading and

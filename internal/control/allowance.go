@@ -75,10 +75,11 @@ func (a *allowance) book(o *outcome) {
 	a.over += (o.cost - o.foreseen - a.over) / float64(min(a.proposals+calibrate.PriorWeight, calibrate.Memory))
 	a.proposals++
 	n := float64(min(a.proposals, calibrate.PriorWeight))
-	value := a.accepted/a.predicted*predicted - o.foreseen - a.over - o.extra
+	value := a.accepted/a.predicted*predicted - o.foreseen - a.over
 	if !o.certain {
 		value = max(value, -1)
 	}
+	value -= o.extra
 	a.credit = min(a.credit+value+allowanceRate*(1+o.accepted), mostCredit)
 	a.mean += (value - a.mean) / n
 	a.cost += (o.foreseen - a.cost) / n
