@@ -2,14 +2,12 @@ package engine
 
 import (
 	"context"
-	"path/filepath"
 	"slices"
 	"testing"
 	"time"
 
+	"github.com/grovellm/grove/internal/drafttest"
 	"github.com/grovellm/grove/internal/grammar"
-	"github.com/grovellm/grove/internal/synth"
-	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/nn"
 	"github.com/grovellm/grove/speculate"
 )
@@ -17,19 +15,7 @@ import (
 // byHand is an engine whose steps a test makes: its goroutine never starts.
 func byHand(t *testing.T, chunk int) *Engine {
 	t.Helper()
-	shape, err := synth.Lookup("tiny-qwen3")
-	if err != nil {
-		t.Fatal(err)
-	}
-	path := filepath.Join(t.TempDir(), "tiny.gguf")
-	if err := synth.Write(context.Background(), path, shape, synth.Options{Seed: 1}); err != nil {
-		t.Fatal(err)
-	}
-	m, err := model.Open(path, model.Options{Threads: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { m.Close() })
+	m := drafttest.OpenTarget(t, 512)
 	e, err := New(speculate.Model(m), Options{Pages: []*nn.Pages{m.NewCache().Pages()}, Loop: speculate.Options{Chunk: chunk}})
 	if err != nil {
 		t.Fatal(err)

@@ -160,8 +160,8 @@ func TestReadingForRareProposalsCounts(t *testing.T) {
 	}
 }
 
-// hopelessCostsLittle runs texts with a drafter that is never right, and without it. recital is the
-// cost of trees of the text alone, which are alone.
+// hopelessCostsLittle runs texts with a drafter that is never right, and without it. Where alone is
+// true, the drafter may also draw trees of the text alone, which cost recital.
 func hopelessCostsLittle(t interface {
 	Fatal(...any)
 	Errorf(string, ...any)

@@ -14,7 +14,10 @@ import (
 
 // Law 1 on a few cases of every architecture and type; grove check bits runs as many as wanted.
 func TestBits(t *testing.T) {
-	const cases = 48
+	cases := 96
+	if testing.Short() {
+		cases = 32
+	}
 	r, err := Bits(context.Background(), Options{Cases: cases, Seed: 1, Only: -1})
 	if err != nil {
 		t.Fatal(err)
@@ -115,7 +118,10 @@ func TestServe(t *testing.T) {
 
 // Law 2 on a few cases; grove check tokens runs as many as wanted.
 func TestTokens(t *testing.T) {
-	const cases = 12
+	cases := 24
+	if testing.Short() {
+		cases = 12
+	}
 	r, err := Tokens(context.Background(), Options{Cases: cases, Seed: 1, Only: -1})
 	if err != nil {
 		t.Fatal(err)

@@ -79,8 +79,8 @@ const (
 // accumulators of a row are put by and resumed, which does not change a bit of them.
 //
 // Meanwhile the calls prefetch the following slice to the second-level cache, each its
-// share of the lines, so that memory streams without a pause while rows are multiplied: 16
-// of them then take the longer of the two times and not their sum. Where no call came
+// share of the lines, so that memory streams while rows are multiplied: many
+// rows then take less than the sum of the two times. Where no call came
 // before to prefetch, a call prefetches its own weights a little ahead of itself. So it is
 // with few rows, which need no slices: one call takes the whole panel.
 type pass struct {

@@ -17,8 +17,9 @@ type Recipe struct {
 	RopeBase                     float64
 	Taps                         []int
 	DraftVocab                   int   // so many of the most frequent tokens; 0: all
-	From                         []int // the target's blocks as whose MLPs the layer's begins (eagle_warm.go); empty: random weights
-	// the file of an EAGLE-3 head with whose shape and weights it begins, in place of From; its fingerprint. FFN may be more, and 0 is that head's
+	From                         []int // the target's blocks as whose MLPs the layer's begins (warm.go); empty: random weights
+	// The file of an EAGLE-3 head with whose shape and weights it begins, in place of From, and the
+	// file's fingerprint. FFN may be larger than that head's; 0 is as large.
 	Start     string `json:"-"`
 	Started   string `json:",omitempty"`
 	Seed      uint64

@@ -34,6 +34,9 @@ func (r *Recipe) follow(m *model.Model) error {
 	if err != nil {
 		return err
 	}
+	if r.Version != 3 {
+		return fmt.Errorf("an EAGLE-%d head cannot start as the EAGLE-3 head %s: want EAGLE-3, or no start", r.Version, r.Start)
+	}
 	if r.FFN == 0 {
 		r.FFN = h.FFN
 	}

@@ -59,15 +59,17 @@ func TestStart(t *testing.T) {
 	}
 
 	for _, c := range []struct {
-		start string
-		ffn   int
-		why   string
+		version int
+		start   string
+		ffn     int
+		why     string
 	}{
-		{"eagle/model-f32.gguf", 32, "an MLP of width 32"},
-		{"eagle2/model-f32.gguf", 0, "EAGLE-2"},
-		{"none.gguf", 0, "none.gguf"},
+		{3, "eagle/model-f32.gguf", 32, "an MLP of width 32"},
+		{3, "eagle2/model-f32.gguf", 0, "EAGLE-2"},
+		{2, "eagle/model-f32.gguf", 0, "cannot start as the EAGLE-3 head"},
+		{3, "none.gguf", 0, "none.gguf"},
 	} {
-		r := tinyEagle(3, 1)
+		r := tinyEagle(c.version, 1)
 		r.Start, r.FFN = filepath.Join(j.Dir, filepath.FromSlash(c.start)), c.ffn
 		if err := Train(context.Background(), j, "refused", r); err == nil || !strings.Contains(err.Error(), c.why) {
 			t.Errorf("%s, an MLP of width %d: error %v, want %q", c.start, c.ffn, err, c.why)
