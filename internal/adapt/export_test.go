@@ -15,6 +15,9 @@ func (a *Adapter) BeforeWrites(f func()) {
 	}
 }
 
+// FullRate is the learning rate of the next full update. Nothing may be learning meanwhile.
+func (a *Adapter) FullRate() float32 { return a.work.study(Full).Rate }
+
 // Save writes the state file now.
 func (a *Adapter) Save() error { return a.exclusive(a.save) }
 

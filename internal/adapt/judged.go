@@ -32,6 +32,11 @@ func (w *worker) judgeAndLearn(s *learn.Student, t task) error {
 	if !t.learn || j.since < j.vain || j.candidate != nil && j.trials < fewest {
 		return nil
 	}
+	if gain, _ := j.better.gain(); j.candidate != nil && gain <= 0 { // nor is it likely to become better at this rate
+		if err := w.returnStudent(s); err != nil {
+			return err
+		}
+	}
 	texts := j.fresh
 	j.fresh, j.since, j.trials = nil, 0, 0
 	j.vain++
@@ -91,9 +96,14 @@ func (w *worker) judge(s *learn.Student, texts []*learn.Example) error {
 	return nil
 }
 
-// returnStudent gives the student the weights in use again.
+// slowest is how often the learning rate is halved at most.
+const slowest = 4
+
+// returnStudent gives the student the weights in use again. It learns at half the rate from then on: what rate suits a head depends on
+// how far it has learned.
 func (w *worker) returnStudent(s *learn.Student) error {
 	j := &w.judged
+	w.slower = min(w.slower+1, slowest)
 	j.candidate, j.better, j.would = nil, comparison{}, j.over
 	w.count(func(s *Stats) { s.Returned++ })
 	return w.restore(s)

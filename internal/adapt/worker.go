@@ -2,6 +2,7 @@ package adapt
 
 import (
 	"errors"
+	"math"
 	"math/rand/v2"
 	"slices"
 
@@ -29,6 +30,7 @@ type worker struct {
 	used    learn.State    // the student's when it made the head in use, unless that is the first
 	replay  []*learn.Example
 	judged  judged
+	slower  int // halvings of the learning rate, at most slowest
 	good    *checkpoint
 	updates int
 }
@@ -52,7 +54,7 @@ func (w *worker) ready() (*learn.Student, error) {
 }
 
 func (w *worker) reset() error {
-	w.replay, w.judged, w.good = nil, judged{}, nil
+	w.replay, w.judged, w.good, w.slower = nil, judged{}, nil, 0
 	if w.student == nil {
 		return nil
 	}
@@ -158,7 +160,7 @@ func (w *worker) update(s *learn.Student, action Action, texts []*learn.Example)
 
 // train takes the steps of an update.
 func (w *worker) train(s *learn.Student, action Action, texts []*learn.Example) error {
-	o := w.a.study(action)
+	o := w.study(action)
 	for i := range w.a.o.Steps[action] {
 		from := texts
 		if i > 0 {
@@ -169,6 +171,13 @@ func (w *worker) train(s *learn.Student, action Action, texts []*learn.Example) 
 		}
 	}
 	return nil
+}
+
+// study is the adapter's, at the rate that judgements have left.
+func (w *worker) study(action Action) learn.Study {
+	o := w.a.study(action)
+	o.Rate = float32(math.Ldexp(float64(o.Rate), -w.slower))
+	return o
 }
 
 // use brings the student's head into use.
