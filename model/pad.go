@@ -77,6 +77,20 @@ func (c *Config) Products() int {
 	return n
 }
 
+// AttentionProducts is how many multiplications the attention of a row takes that sees so many positions, its own included: for each
+// layer and head those of a query by keys, and as many of weights by values. Of a layer with a window it sees the window.
+func (c *Config) AttentionProducts(positions int) int {
+	seen := 0
+	for i := range c.Layers {
+		if c.windowed(i) {
+			seen += min(positions, c.Window)
+		} else {
+			seen += positions
+		}
+	}
+	return 2 * c.Heads * c.HeadDim * seen
+}
+
 // ffnColumn is the weights of a layer that come with each unit of feed-forward width.
 func (c *Config) ffnColumn() int64 { return c.layerParameters(1) - c.layerParameters(0) }
 

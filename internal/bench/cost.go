@@ -39,9 +39,10 @@ type CostReport struct {
 	Cache     int       `json:"cache_bytes"`      // of a token's
 	CacheRead int       `json:"cache_read_bytes"` // by a pass: a layer with a window reads the window's pages alone
 	Rounds    int       `json:"rounds"`
-	Bandwidth float64   `json:"bandwidth_gbs"` // 10⁹ bytes read a second, by all threads
-	ReadShare float64   `json:"read_share"`    // of that, what plain decoding reads weights, keys and values at
-	Peak      float64   `json:"peak_gops"`     // 10⁹ operations a second; a multiplication and its addition are two
+	Bandwidth float64   `json:"bandwidth_gbs"`       // 10⁹ bytes read a second, by all threads
+	ReadShare float64   `json:"read_share"`          // of that, what plain decoding reads weights, keys and values at
+	Peak      float64   `json:"peak_gops"`           // 10⁹ operations a second; a multiplication and its addition are two
+	Attention float64   `json:"attention_peak_gops"` // the same of products in attention, in the type that keys and values are multiplied in
 	Rows      []RowCost `json:"rows"`
 }
 
@@ -50,7 +51,7 @@ type RowCost struct {
 	N        int     `json:"n"`
 	MS       float64 `json:"ms"`
 	Ratio    float64 `json:"ratio"`     // over a pass of one row
-	RoofMS   float64 `json:"roof_ms"`   // the larger of reading weights, keys and values, and doing the products of weights, at the measured speeds
+	RoofMS   float64 `json:"roof_ms"`   // the larger of reading weights, keys and values, and doing the products of weights and of attention, at the measured speeds
 	OverRoof float64 `json:"over_roof"` // MS over that
 
 	// What the controller of speculation predicts from passes of one row and of the most rows, and of how many experts
@@ -81,7 +82,7 @@ func Cost(ctx context.Context, m *model.Model, o CostOptions) (CostReport, error
 		return r, fmt.Errorf("bench: %d committed tokens, %d rounds: want no negative number", o.Committed, o.Rounds)
 	}
 
-	machine, err := newMachine(m.Threads(), o.Type)
+	machine, err := newMachine(m.Threads())
 	if err != nil {
 		return r, err
 	}
@@ -92,11 +93,12 @@ func Cost(ctx context.Context, m *model.Model, o CostOptions) (CostReport, error
 	}
 	defer passes.cache.Free()
 
-	bandwidth, peak := make([]float64, o.Rounds), make([]float64, o.Rounds)
+	weights, attention := machine.multiplier(o.Type), newAttentionPeak(machine, m.KV())
+	bandwidth, peak, attentionPeak := make([]float64, o.Rounds), make([]float64, o.Rounds), make([]float64, o.Rounds)
 	times := make([][]time.Duration, len(sizes))
 	for round := range o.Rounds {
 		bandwidth[round] = machine.bandwidth()
-		peak[round] = machine.peak()
+		peak[round], attentionPeak[round] = weights.peak(), attention.peak()
 		for i := range sizes {
 			ts, err := passes.time(ctx, i)
 			if err != nil {
@@ -117,16 +119,21 @@ func Cost(ctx context.Context, m *model.Model, o CostOptions) (CostReport, error
 			predict.Observe(sizes[i], median(times[i]).Seconds(), passes.experts[i])
 		}
 	}
-	r.Bandwidth, r.Peak = median(bandwidth)/1e9, median(peak)/1e9
+	r.Bandwidth, r.Peak, r.Attention = median(bandwidth)/1e9, median(peak)/1e9, median(attentionPeak)/1e9
 	bytes := func(i int) float64 {
 		return float64(experts.Dense + experts.Bytes*passes.experts[i] + r.CacheRead)
 	}
 	read := bytes(0) / median(bandwidth)
-	row := 2 * float64(m.Config.Products()) / median(peak)
+	multiply := func(t *tree.Tree) (seconds float64) {
+		for _, depth := range t.Depth {
+			seconds += 2*float64(m.Config.Products())/median(peak) + 2*float64(m.Config.AttentionProducts(o.Committed+int(depth)+1))/median(attentionPeak)
+		}
+		return seconds
+	}
 	plain := median(times[0]).Seconds()
 	r.ReadShare = read / plain
 	for i, n := range sizes {
-		t, roof := median(times[i]).Seconds(), max(bytes(i)/median(bandwidth), row*float64(n))
+		t, roof := median(times[i]).Seconds(), max(bytes(i)/median(bandwidth), multiply(passes.trees[i]))
 		x := RowCost{n, 1e3 * t, t / plain, 1e3 * roof, t / roof, predict.Seconds(n) / t, passes.experts[i], 0}
 		if x.Experts > 0 {
 			x.Expected = predict.Experts(n) / float64(x.Experts)
@@ -135,6 +142,27 @@ func Cost(ctx context.Context, m *model.Model, o CostOptions) (CostReport, error
 	}
 	return r, nil
 }
+
+// attentionPeak measures the peak of attention's products, half of which are of keys, half of values.
+type attentionPeak struct{ keys, values *multiplier }
+
+func newAttentionPeak(m *machine, kv nn.KVType) attentionPeak {
+	keys, values := gemm.F32, gemm.F32
+	switch kv {
+	case nn.KVBF16:
+		keys, values = gemm.BF16, gemm.BF16
+	case nn.KVQ8:
+		keys, values = gemm.Q8_0, gemm.BF16
+	}
+	p := attentionPeak{keys: m.multiplier(keys)}
+	if p.values = p.keys; values != keys {
+		p.values = m.multiplier(values)
+	}
+	return p
+}
+
+// peak returns the operations done a second.
+func (p attentionPeak) peak() float64 { return 2 / (1/p.keys.peak() + 1/p.values.peak()) }
 
 // passes is what is run: a cache, and a tree of each size.
 type passes struct {

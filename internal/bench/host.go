@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/grovellm/grove/internal/cpu"
-	"github.com/grovellm/grove/internal/gemm"
 )
 
 // Machine says in a line what this machine is.
@@ -28,7 +27,7 @@ func Machine() string {
 
 // Bandwidth measures how many bytes a second so many threads read, the median of a few times.
 func Bandwidth(threads int) (float64, error) {
-	m, err := newMachine(threads, gemm.F32)
+	m, err := newMachine(threads)
 	if err != nil {
 		return 0, err
 	}

@@ -10,12 +10,10 @@ import (
 // machine measures what the processor allows: bytes read and products done a second, by the
 // same number of threads as the passes have.
 type machine struct {
-	pool  *par.Pool
-	typ   gemm.Type
-	buf   []byte
-	free  func()
-	iters int // of the peak kernel, about a millisecond's worth
-	sink  []uint64
+	pool *par.Pool
+	buf  []byte
+	free func()
+	sink []uint64
 }
 
 const (
@@ -24,31 +22,17 @@ const (
 	peakTasks  = 8 // a thread
 )
 
-func newMachine(threads int, typ gemm.Type) (*machine, error) {
+func newMachine(threads int) (*machine, error) {
 	buf, free, err := newBuffer(readBuffer)
 	if err != nil {
 		return nil, err
 	}
-	m := &machine{pool: par.New(threads), typ: typ, buf: buf, free: free, sink: make([]uint64, threads)}
+	m := &machine{pool: par.New(threads), buf: buf, free: free, sink: make([]uint64, threads)}
 	for i := 0; i < len(m.buf); i += 512 { // each page must be there, and not be the shared zero page
 		m.buf[i] = byte(i >> 9)
 	}
-	for m.iters = 1; m.peakTime() < time.Millisecond; m.iters *= 2 {
-	}
 	m.bandwidth()
-	m.peak()
 	return m, nil
-}
-
-// peakTime is how long the peak kernel takes: the best of three, since one alone may have been interrupted.
-func (m *machine) peakTime() time.Duration {
-	best := time.Hour
-	for range 3 {
-		start := time.Now()
-		gemm.PeakKernel(m.typ, m.iters)
-		best = min(best, time.Since(start))
-	}
-	return best
 }
 
 func (m *machine) close() {
@@ -69,23 +53,44 @@ func (j *readJob) Do(worker, task int) {
 	j.sink[worker] ^= gemm.ReadKernel(j.buf[task*readChunk : (task+1)*readChunk])
 }
 
+// multiplier measures the peak of products of a type.
+type multiplier struct {
+	*machine
+	typ   gemm.Type
+	iters int // of the peak kernel, about a millisecond's worth
+	ops   []int
+}
+
+func (m *machine) multiplier(typ gemm.Type) *multiplier {
+	p := &multiplier{machine: m, typ: typ, ops: make([]int, peakTasks*m.pool.Threads())}
+	for p.iters = 1; p.kernelTime() < time.Millisecond; p.iters *= 2 {
+	}
+	p.peak()
+	return p
+}
+
+// kernelTime is how long the peak kernel takes: the best of three, since one alone may have been interrupted.
+func (p *multiplier) kernelTime() time.Duration {
+	best := time.Hour
+	for range 3 {
+		start := time.Now()
+		gemm.PeakKernel(p.typ, p.iters)
+		best = min(best, time.Since(start))
+	}
+	return best
+}
+
 // peak returns the operations done a second.
-func (m *machine) peak() float64 {
-	tasks := peakTasks * m.pool.Threads()
-	j := &peakJob{m: m, ops: make([]int, tasks)}
+func (p *multiplier) peak() float64 {
 	start := time.Now()
-	m.pool.Run(tasks, j)
+	p.pool.Run(len(p.ops), p)
 	t := time.Since(start).Seconds()
 	ops := 0
-	for _, n := range j.ops {
+	for _, n := range p.ops {
 		ops += n
 	}
 	return float64(ops) / t
 }
 
-type peakJob struct {
-	m   *machine
-	ops []int
-}
-
-func (j *peakJob) Do(_, task int) { j.ops[task] = gemm.PeakKernel(j.m.typ, j.m.iters) }
+// Do runs the peak kernel.
+func (p *multiplier) Do(_, task int) { p.ops[task] = gemm.PeakKernel(p.typ, p.iters) }
