@@ -13,6 +13,7 @@ import (
 
 // The offsets that the assembly knows.
 var _ = [1]struct{}{}[unsafe.Offsetof(tile{}.scale)-96]
+var _ = [1]struct{}{}[unsafe.Offsetof(tile{}.blocks)-104]
 var _ = [1]struct{}{}[unsafe.Offsetof(fewTile{}.rows)-120]
 
 const (

@@ -8,6 +8,11 @@
 // Requires: AVX, AVX512F, MMX+
 TEXT ·mulF32AVX512(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), R15
+	MOVQ 64(R15), R11
+	MOVQ 72(R15), R12
+	MOVQ 80(R15), R13
+
+rows:
 	MOVQ (R15), SI
 	MOVQ 8(R15), DI
 	MOVQ 16(R15), R9
@@ -15,9 +20,6 @@ TEXT ·mulF32AVX512(SB), NOSPLIT, $0-8
 	LEAQ (DI)(R9*4), R8
 	LEAQ (DI)(R9*8), AX
 	MOVQ 24(R15), CX
-	MOVQ 64(R15), R11
-	MOVQ 72(R15), R12
-	MOVQ 80(R15), R13
 	MOVQ 32(R15), BX
 	MOVQ 88(R15), DX
 	CMPQ DX, $0x01
@@ -134,8 +136,7 @@ done1:
 	MOVQ    56(R15), DX
 	VMOVUPS Z0, (BX)
 	VMOVUPS Z1, 64(BX)
-	VZEROUPPER
-	RET
+	JMP     end
 
 rows2:
 	MOVQ    40(R15), DX
@@ -249,8 +250,7 @@ done2:
 	ADDQ    DX, BX
 	VMOVUPS Z2, (BX)
 	VMOVUPS Z3, 64(BX)
-	VZEROUPPER
-	RET
+	JMP     end
 
 rows3:
 	MOVQ    40(R15), DX
@@ -386,8 +386,7 @@ done3:
 	ADDQ    DX, BX
 	VMOVUPS Z4, (BX)
 	VMOVUPS Z5, 64(BX)
-	VZEROUPPER
-	RET
+	JMP     end
 
 rows4:
 	MOVQ    40(R15), DX
@@ -545,8 +544,7 @@ done4:
 	ADDQ    DX, BX
 	VMOVUPS Z6, (BX)
 	VMOVUPS Z7, 64(BX)
-	VZEROUPPER
-	RET
+	JMP     end
 
 rows5:
 	MOVQ    40(R15), DX
@@ -728,8 +726,7 @@ done5:
 	ADDQ    DX, BX
 	VMOVUPS Z8, (BX)
 	VMOVUPS Z9, 64(BX)
-	VZEROUPPER
-	RET
+	JMP     end
 
 rows6:
 	MOVQ    40(R15), DX
@@ -933,8 +930,7 @@ done6:
 	ADDQ    DX, BX
 	VMOVUPS Z10, (BX)
 	VMOVUPS Z11, 64(BX)
-	VZEROUPPER
-	RET
+	JMP     end
 
 rows7:
 	MOVQ    40(R15), DX
@@ -1160,8 +1156,7 @@ done7:
 	ADDQ    DX, BX
 	VMOVUPS Z12, (BX)
 	VMOVUPS Z13, 64(BX)
-	VZEROUPPER
-	RET
+	JMP     end
 
 rows8:
 	MOVQ    40(R15), DX
@@ -1409,8 +1404,7 @@ done8:
 	ADDQ    DX, BX
 	VMOVUPS Z14, (BX)
 	VMOVUPS Z15, 64(BX)
-	VZEROUPPER
-	RET
+	JMP     end
 
 rows9:
 	MOVQ    40(R15), DX
@@ -1682,8 +1676,7 @@ done9:
 	ADDQ    DX, BX
 	VMOVUPS Z16, (BX)
 	VMOVUPS Z17, 64(BX)
-	VZEROUPPER
-	RET
+	JMP     end
 
 rows10:
 	MOVQ    40(R15), DX
@@ -1977,8 +1970,7 @@ done10:
 	ADDQ    DX, BX
 	VMOVUPS Z18, (BX)
 	VMOVUPS Z19, 64(BX)
-	VZEROUPPER
-	RET
+	JMP     end
 
 rows11:
 	MOVQ    40(R15), DX
@@ -2294,8 +2286,7 @@ done11:
 	ADDQ    DX, BX
 	VMOVUPS Z20, (BX)
 	VMOVUPS Z21, 64(BX)
-	VZEROUPPER
-	RET
+	JMP     end
 
 rows12:
 	MOVQ    40(R15), DX
@@ -2633,6 +2624,23 @@ done12:
 	ADDQ    DX, BX
 	VMOVUPS Z22, (BX)
 	VMOVUPS Z23, 64(BX)
+
+end:
+	MOVQ   t+0(FP), R15
+	DECQ   104(R15)
+	JZ     return
+	MOVQ   88(R15), CX
+	MOVQ   16(R15), DX
+	IMULQ  CX, DX
+	ADDQ   DX, 8(R15)
+	MOVQ   56(R15), DX
+	IMULQ  CX, DX
+	ADDQ   DX, 48(R15)
+	IMUL3Q $0x00000080, CX, DX
+	ADDQ   DX, 32(R15)
+	JMP    rows
+
+return:
 	VZEROUPPER
 	RET
 
@@ -2640,6 +2648,11 @@ done12:
 // Requires: AVX, AVX512F, MMX+
 TEXT ·mulF16AVX512(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), R15
+	MOVQ 64(R15), R11
+	MOVQ 72(R15), R12
+	MOVQ 80(R15), R13
+
+rows:
 	MOVQ (R15), SI
 	MOVQ 8(R15), DI
 	MOVQ 16(R15), R9
@@ -2647,9 +2660,6 @@ TEXT ·mulF16AVX512(SB), NOSPLIT, $0-8
 	LEAQ (DI)(R9*4), R8
 	LEAQ (DI)(R9*8), AX
 	MOVQ 24(R15), CX
-	MOVQ 64(R15), R11
-	MOVQ 72(R15), R12
-	MOVQ 80(R15), R13
 	MOVQ 32(R15), BX
 	MOVQ 88(R15), DX
 	CMPQ DX, $0x01
@@ -2760,8 +2770,7 @@ done1:
 	MOVQ    56(R15), DX
 	VMOVUPS Z0, (BX)
 	VMOVUPS Z1, 64(BX)
-	VZEROUPPER
-	RET
+	JMP     end
 
 rows2:
 	MOVQ    40(R15), DX
@@ -2869,8 +2878,7 @@ done2:
 	ADDQ    DX, BX
 	VMOVUPS Z2, (BX)
 	VMOVUPS Z3, 64(BX)
-	VZEROUPPER
-	RET
+	JMP     end
 
 rows3:
 	MOVQ    40(R15), DX
@@ -3000,8 +3008,7 @@ done3:
 	ADDQ    DX, BX
 	VMOVUPS Z4, (BX)
 	VMOVUPS Z5, 64(BX)
-	VZEROUPPER
-	RET
+	JMP     end
 
 rows4:
 	MOVQ    40(R15), DX
@@ -3153,8 +3160,7 @@ done4:
 	ADDQ    DX, BX
 	VMOVUPS Z6, (BX)
 	VMOVUPS Z7, 64(BX)
-	VZEROUPPER
-	RET
+	JMP     end
 
 rows5:
 	MOVQ    40(R15), DX
@@ -3330,8 +3336,7 @@ done5:
 	ADDQ    DX, BX
 	VMOVUPS Z8, (BX)
 	VMOVUPS Z9, 64(BX)
-	VZEROUPPER
-	RET
+	JMP     end
 
 rows6:
 	MOVQ    40(R15), DX
@@ -3529,8 +3534,7 @@ done6:
 	ADDQ    DX, BX
 	VMOVUPS Z10, (BX)
 	VMOVUPS Z11, 64(BX)
-	VZEROUPPER
-	RET
+	JMP     end
 
 rows7:
 	MOVQ    40(R15), DX
@@ -3750,8 +3754,7 @@ done7:
 	ADDQ    DX, BX
 	VMOVUPS Z12, (BX)
 	VMOVUPS Z13, 64(BX)
-	VZEROUPPER
-	RET
+	JMP     end
 
 rows8:
 	MOVQ    40(R15), DX
@@ -3993,8 +3996,7 @@ done8:
 	ADDQ    DX, BX
 	VMOVUPS Z14, (BX)
 	VMOVUPS Z15, 64(BX)
-	VZEROUPPER
-	RET
+	JMP     end
 
 rows9:
 	MOVQ    40(R15), DX
@@ -4260,8 +4262,7 @@ done9:
 	ADDQ    DX, BX
 	VMOVUPS Z16, (BX)
 	VMOVUPS Z17, 64(BX)
-	VZEROUPPER
-	RET
+	JMP     end
 
 rows10:
 	MOVQ    40(R15), DX
@@ -4549,8 +4550,7 @@ done10:
 	ADDQ    DX, BX
 	VMOVUPS Z18, (BX)
 	VMOVUPS Z19, 64(BX)
-	VZEROUPPER
-	RET
+	JMP     end
 
 rows11:
 	MOVQ    40(R15), DX
@@ -4860,8 +4860,7 @@ done11:
 	ADDQ    DX, BX
 	VMOVUPS Z20, (BX)
 	VMOVUPS Z21, 64(BX)
-	VZEROUPPER
-	RET
+	JMP     end
 
 rows12:
 	MOVQ    40(R15), DX
@@ -5193,13 +5192,40 @@ done12:
 	ADDQ    DX, BX
 	VMOVUPS Z22, (BX)
 	VMOVUPS Z23, 64(BX)
+
+end:
+	MOVQ   t+0(FP), R15
+	DECQ   104(R15)
+	JZ     return
+	MOVQ   88(R15), CX
+	MOVQ   16(R15), DX
+	IMULQ  CX, DX
+	ADDQ   DX, 8(R15)
+	MOVQ   56(R15), DX
+	IMULQ  CX, DX
+	ADDQ   DX, 48(R15)
+	IMUL3Q $0x00000080, CX, DX
+	ADDQ   DX, 32(R15)
+	JMP    rows
+
+return:
 	VZEROUPPER
 	RET
 
 // func mulBF16AVX512(t *byte)
 // Requires: AVX, AVX512F, MMX+, SSE
 TEXT ·mulBF16AVX512(SB), NOSPLIT, $8-8
-	MOVQ         t+0(FP), R15
+	MOVQ    t+0(FP), R15
+	MOVQ    64(R15), R11
+	MOVQ    72(R15), R12
+	MOVQ    80(R15), R13
+	STMXCSR (SP)
+	MOVL    (SP), DX
+	ORL     $0x00008040, DX
+	MOVL    DX, 4(SP)
+	LDMXCSR 4(SP)
+
+rows:
 	MOVQ         (R15), SI
 	MOVQ         8(R15), DI
 	MOVQ         16(R15), R9
@@ -5207,15 +5233,7 @@ TEXT ·mulBF16AVX512(SB), NOSPLIT, $8-8
 	LEAQ         (DI)(R9*4), R8
 	LEAQ         (DI)(R9*8), AX
 	MOVQ         24(R15), CX
-	MOVQ         64(R15), R11
-	MOVQ         72(R15), R12
-	MOVQ         80(R15), R13
 	MOVQ         32(R15), BX
-	STMXCSR      (SP)
-	MOVL         (SP), DX
-	ORL          $0x00008040, DX
-	MOVL         DX, 4(SP)
-	LDMXCSR      4(SP)
 	MOVL         $0xffff0000, DX
 	VPBROADCASTD DX, Z27
 	MOVQ         88(R15), DX
@@ -5368,9 +5386,7 @@ done1:
 	MOVQ    56(R15), DX
 	VMOVUPS Z0, (BX)
 	VMOVUPS Z1, 64(BX)
-	LDMXCSR (SP)
-	VZEROUPPER
-	RET
+	JMP     end
 
 rows2:
 	MOVQ    40(R15), DX
@@ -5534,9 +5550,7 @@ done2:
 	ADDQ    DX, BX
 	VMOVUPS Z2, (BX)
 	VMOVUPS Z3, 64(BX)
-	LDMXCSR (SP)
-	VZEROUPPER
-	RET
+	JMP     end
 
 rows3:
 	MOVQ    40(R15), DX
@@ -5737,9 +5751,7 @@ done3:
 	ADDQ    DX, BX
 	VMOVUPS Z4, (BX)
 	VMOVUPS Z5, 64(BX)
-	LDMXCSR (SP)
-	VZEROUPPER
-	RET
+	JMP     end
 
 rows4:
 	MOVQ    40(R15), DX
@@ -5977,9 +5989,7 @@ done4:
 	ADDQ    DX, BX
 	VMOVUPS Z6, (BX)
 	VMOVUPS Z7, 64(BX)
-	LDMXCSR (SP)
-	VZEROUPPER
-	RET
+	JMP     end
 
 rows5:
 	MOVQ    40(R15), DX
@@ -6256,9 +6266,7 @@ done5:
 	ADDQ    DX, BX
 	VMOVUPS Z8, (BX)
 	VMOVUPS Z9, 64(BX)
-	LDMXCSR (SP)
-	VZEROUPPER
-	RET
+	JMP     end
 
 rows6:
 	MOVQ    40(R15), DX
@@ -6572,9 +6580,7 @@ done6:
 	ADDQ    DX, BX
 	VMOVUPS Z10, (BX)
 	VMOVUPS Z11, 64(BX)
-	LDMXCSR (SP)
-	VZEROUPPER
-	RET
+	JMP     end
 
 rows7:
 	MOVQ    40(R15), DX
@@ -6925,9 +6931,7 @@ done7:
 	ADDQ    DX, BX
 	VMOVUPS Z12, (BX)
 	VMOVUPS Z13, 64(BX)
-	LDMXCSR (SP)
-	VZEROUPPER
-	RET
+	JMP     end
 
 rows8:
 	MOVQ    40(R15), DX
@@ -7315,9 +7319,7 @@ done8:
 	ADDQ    DX, BX
 	VMOVUPS Z14, (BX)
 	VMOVUPS Z15, 64(BX)
-	LDMXCSR (SP)
-	VZEROUPPER
-	RET
+	JMP     end
 
 rows9:
 	MOVQ    40(R15), DX
@@ -7744,9 +7746,7 @@ done9:
 	ADDQ    DX, BX
 	VMOVUPS Z16, (BX)
 	VMOVUPS Z17, 64(BX)
-	LDMXCSR (SP)
-	VZEROUPPER
-	RET
+	JMP     end
 
 rows10:
 	MOVQ    40(R15), DX
@@ -8210,9 +8210,7 @@ done10:
 	ADDQ    DX, BX
 	VMOVUPS Z18, (BX)
 	VMOVUPS Z19, 64(BX)
-	LDMXCSR (SP)
-	VZEROUPPER
-	RET
+	JMP     end
 
 rows11:
 	MOVQ    40(R15), DX
@@ -8713,9 +8711,7 @@ done11:
 	ADDQ    DX, BX
 	VMOVUPS Z20, (BX)
 	VMOVUPS Z21, 64(BX)
-	LDMXCSR (SP)
-	VZEROUPPER
-	RET
+	JMP     end
 
 rows12:
 	MOVQ    40(R15), DX
@@ -9253,6 +9249,23 @@ done12:
 	ADDQ    DX, BX
 	VMOVUPS Z22, (BX)
 	VMOVUPS Z23, 64(BX)
+
+end:
+	MOVQ   t+0(FP), R15
+	DECQ   104(R15)
+	JZ     return
+	MOVQ   88(R15), CX
+	MOVQ   16(R15), DX
+	IMULQ  CX, DX
+	ADDQ   DX, 8(R15)
+	MOVQ   56(R15), DX
+	IMULQ  CX, DX
+	ADDQ   DX, 48(R15)
+	IMUL3Q $0x00000080, CX, DX
+	ADDQ   DX, 32(R15)
+	JMP    rows
+
+return:
 	LDMXCSR (SP)
 	VZEROUPPER
 	RET
@@ -9261,6 +9274,11 @@ done12:
 // Requires: AVX, AVX512F, MMX+
 TEXT ·mulBF16AVX512BF16(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), R15
+	MOVQ 64(R15), R11
+	MOVQ 72(R15), R12
+	MOVQ 80(R15), R13
+
+rows:
 	MOVQ (R15), SI
 	MOVQ 8(R15), DI
 	MOVQ 16(R15), R9
@@ -9268,9 +9286,6 @@ TEXT ·mulBF16AVX512BF16(SB), NOSPLIT, $0-8
 	LEAQ (DI)(R9*4), R8
 	LEAQ (DI)(R9*8), AX
 	MOVQ 24(R15), CX
-	MOVQ 64(R15), R11
-	MOVQ 72(R15), R12
-	MOVQ 80(R15), R13
 	MOVQ 32(R15), BX
 	MOVQ 88(R15), DX
 	CMPQ DX, $0x01
@@ -9397,8 +9412,7 @@ done1:
 	MOVQ    56(R15), DX
 	VMOVUPS Z0, (BX)
 	VMOVUPS Z1, 64(BX)
-	VZEROUPPER
-	RET
+	JMP     end
 
 rows2:
 	MOVQ    40(R15), DX
@@ -9532,8 +9546,7 @@ done2:
 	ADDQ    DX, BX
 	VMOVUPS Z2, (BX)
 	VMOVUPS Z3, 64(BX)
-	VZEROUPPER
-	RET
+	JMP     end
 
 rows3:
 	MOVQ    40(R15), DX
@@ -9699,8 +9712,7 @@ done3:
 	ADDQ    DX, BX
 	VMOVUPS Z4, (BX)
 	VMOVUPS Z5, 64(BX)
-	VZEROUPPER
-	RET
+	JMP     end
 
 rows4:
 	MOVQ    40(R15), DX
@@ -9898,8 +9910,7 @@ done4:
 	ADDQ    DX, BX
 	VMOVUPS Z6, (BX)
 	VMOVUPS Z7, 64(BX)
-	VZEROUPPER
-	RET
+	JMP     end
 
 rows5:
 	MOVQ    40(R15), DX
@@ -10131,8 +10142,7 @@ done5:
 	ADDQ    DX, BX
 	VMOVUPS Z8, (BX)
 	VMOVUPS Z9, 64(BX)
-	VZEROUPPER
-	RET
+	JMP     end
 
 rows6:
 	MOVQ    40(R15), DX
@@ -10396,8 +10406,7 @@ done6:
 	ADDQ    DX, BX
 	VMOVUPS Z10, (BX)
 	VMOVUPS Z11, 64(BX)
-	VZEROUPPER
-	RET
+	JMP     end
 
 rows7:
 	MOVQ    40(R15), DX
@@ -10693,8 +10702,7 @@ done7:
 	ADDQ    DX, BX
 	VMOVUPS Z12, (BX)
 	VMOVUPS Z13, 64(BX)
-	VZEROUPPER
-	RET
+	JMP     end
 
 rows8:
 	MOVQ    40(R15), DX
@@ -11022,8 +11030,7 @@ done8:
 	ADDQ    DX, BX
 	VMOVUPS Z14, (BX)
 	VMOVUPS Z15, 64(BX)
-	VZEROUPPER
-	RET
+	JMP     end
 
 rows9:
 	MOVQ    40(R15), DX
@@ -11385,8 +11392,7 @@ done9:
 	ADDQ    DX, BX
 	VMOVUPS Z16, (BX)
 	VMOVUPS Z17, 64(BX)
-	VZEROUPPER
-	RET
+	JMP     end
 
 rows10:
 	MOVQ    40(R15), DX
@@ -11780,8 +11786,7 @@ done10:
 	ADDQ    DX, BX
 	VMOVUPS Z18, (BX)
 	VMOVUPS Z19, 64(BX)
-	VZEROUPPER
-	RET
+	JMP     end
 
 rows11:
 	MOVQ    40(R15), DX
@@ -12207,8 +12212,7 @@ done11:
 	ADDQ    DX, BX
 	VMOVUPS Z20, (BX)
 	VMOVUPS Z21, 64(BX)
-	VZEROUPPER
-	RET
+	JMP     end
 
 rows12:
 	MOVQ    40(R15), DX
@@ -12666,6 +12670,23 @@ done12:
 	ADDQ    DX, BX
 	VMOVUPS Z22, (BX)
 	VMOVUPS Z23, 64(BX)
+
+end:
+	MOVQ   t+0(FP), R15
+	DECQ   104(R15)
+	JZ     return
+	MOVQ   88(R15), CX
+	MOVQ   16(R15), DX
+	IMULQ  CX, DX
+	ADDQ   DX, 8(R15)
+	MOVQ   56(R15), DX
+	IMULQ  CX, DX
+	ADDQ   DX, 48(R15)
+	IMUL3Q $0x00000080, CX, DX
+	ADDQ   DX, 32(R15)
+	JMP    rows
+
+return:
 	VZEROUPPER
 	RET
 
@@ -12673,15 +12694,17 @@ done12:
 // Requires: AVX, AVX2, FMA3, MMX+
 TEXT ·mulF32AVX2(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), R15
+	MOVQ 64(R15), R11
+	MOVQ 72(R15), R12
+	MOVQ 80(R15), R13
+
+rows:
 	MOVQ (R15), SI
 	MOVQ 8(R15), DI
 	MOVQ 16(R15), R9
 	LEAQ (R9)(R9*2), R10
 	LEAQ (DI)(R9*4), R8
 	MOVQ 24(R15), CX
-	MOVQ 64(R15), R11
-	MOVQ 72(R15), R12
-	MOVQ 80(R15), R13
 	MOVQ 32(R15), BX
 	MOVQ 88(R15), DX
 	CMPQ DX, $0x01
@@ -12760,8 +12783,7 @@ done1:
 	MOVQ    56(R15), DX
 	VMOVUPS Y0, (BX)
 	VMOVUPS Y1, 32(BX)
-	VZEROUPPER
-	RET
+	JMP     end
 
 rows2:
 	MOVQ    40(R15), DX
@@ -12843,8 +12865,7 @@ done2:
 	ADDQ    DX, BX
 	VMOVUPS Y2, (BX)
 	VMOVUPS Y3, 32(BX)
-	VZEROUPPER
-	RET
+	JMP     end
 
 rows3:
 	MOVQ    40(R15), DX
@@ -12942,8 +12963,7 @@ done3:
 	ADDQ    DX, BX
 	VMOVUPS Y4, (BX)
 	VMOVUPS Y5, 32(BX)
-	VZEROUPPER
-	RET
+	JMP     end
 
 rows4:
 	MOVQ    40(R15), DX
@@ -13057,8 +13077,7 @@ done4:
 	ADDQ    DX, BX
 	VMOVUPS Y6, (BX)
 	VMOVUPS Y7, 32(BX)
-	VZEROUPPER
-	RET
+	JMP     end
 
 rows5:
 	MOVQ    40(R15), DX
@@ -13190,8 +13209,7 @@ done5:
 	ADDQ    DX, BX
 	VMOVUPS Y8, (BX)
 	VMOVUPS Y9, 32(BX)
-	VZEROUPPER
-	RET
+	JMP     end
 
 rows6:
 	MOVQ    40(R15), DX
@@ -13339,6 +13357,23 @@ done6:
 	ADDQ    DX, BX
 	VMOVUPS Y10, (BX)
 	VMOVUPS Y11, 32(BX)
+
+end:
+	MOVQ   t+0(FP), R15
+	DECQ   104(R15)
+	JZ     return
+	MOVQ   88(R15), CX
+	MOVQ   16(R15), DX
+	IMULQ  CX, DX
+	ADDQ   DX, 8(R15)
+	MOVQ   56(R15), DX
+	IMULQ  CX, DX
+	ADDQ   DX, 48(R15)
+	IMUL3Q $0x00000080, CX, DX
+	ADDQ   DX, 32(R15)
+	JMP    rows
+
+return:
 	VZEROUPPER
 	RET
 
@@ -13346,15 +13381,17 @@ done6:
 // Requires: AVX, AVX2, F16C, FMA3, MMX+
 TEXT ·mulF16AVX2(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), R15
+	MOVQ 64(R15), R11
+	MOVQ 72(R15), R12
+	MOVQ 80(R15), R13
+
+rows:
 	MOVQ (R15), SI
 	MOVQ 8(R15), DI
 	MOVQ 16(R15), R9
 	LEAQ (R9)(R9*2), R10
 	LEAQ (DI)(R9*4), R8
 	MOVQ 24(R15), CX
-	MOVQ 64(R15), R11
-	MOVQ 72(R15), R12
-	MOVQ 80(R15), R13
 	MOVQ 32(R15), BX
 	MOVQ 88(R15), DX
 	CMPQ DX, $0x01
@@ -13433,8 +13470,7 @@ done1:
 	MOVQ    56(R15), DX
 	VMOVUPS Y0, (BX)
 	VMOVUPS Y1, 32(BX)
-	VZEROUPPER
-	RET
+	JMP     end
 
 rows2:
 	MOVQ    40(R15), DX
@@ -13516,8 +13552,7 @@ done2:
 	ADDQ    DX, BX
 	VMOVUPS Y2, (BX)
 	VMOVUPS Y3, 32(BX)
-	VZEROUPPER
-	RET
+	JMP     end
 
 rows3:
 	MOVQ    40(R15), DX
@@ -13615,8 +13650,7 @@ done3:
 	ADDQ    DX, BX
 	VMOVUPS Y4, (BX)
 	VMOVUPS Y5, 32(BX)
-	VZEROUPPER
-	RET
+	JMP     end
 
 rows4:
 	MOVQ    40(R15), DX
@@ -13730,8 +13764,7 @@ done4:
 	ADDQ    DX, BX
 	VMOVUPS Y6, (BX)
 	VMOVUPS Y7, 32(BX)
-	VZEROUPPER
-	RET
+	JMP     end
 
 rows5:
 	MOVQ    40(R15), DX
@@ -13863,8 +13896,7 @@ done5:
 	ADDQ    DX, BX
 	VMOVUPS Y8, (BX)
 	VMOVUPS Y9, 32(BX)
-	VZEROUPPER
-	RET
+	JMP     end
 
 rows6:
 	MOVQ    40(R15), DX
@@ -14012,28 +14044,47 @@ done6:
 	ADDQ    DX, BX
 	VMOVUPS Y10, (BX)
 	VMOVUPS Y11, 32(BX)
+
+end:
+	MOVQ   t+0(FP), R15
+	DECQ   104(R15)
+	JZ     return
+	MOVQ   88(R15), CX
+	MOVQ   16(R15), DX
+	IMULQ  CX, DX
+	ADDQ   DX, 8(R15)
+	MOVQ   56(R15), DX
+	IMULQ  CX, DX
+	ADDQ   DX, 48(R15)
+	IMUL3Q $0x00000080, CX, DX
+	ADDQ   DX, 32(R15)
+	JMP    rows
+
+return:
 	VZEROUPPER
 	RET
 
 // func mulBF16AVX2(t *byte)
 // Requires: AVX, AVX2, FMA3, MMX+, SSE
 TEXT ·mulBF16AVX2(SB), NOSPLIT, $8-8
-	MOVQ         t+0(FP), R15
+	MOVQ    t+0(FP), R15
+	MOVQ    64(R15), R11
+	MOVQ    72(R15), R12
+	MOVQ    80(R15), R13
+	STMXCSR (SP)
+	MOVL    (SP), DX
+	ORL     $0x00008040, DX
+	MOVL    DX, 4(SP)
+	LDMXCSR 4(SP)
+
+rows:
 	MOVQ         (R15), SI
 	MOVQ         8(R15), DI
 	MOVQ         16(R15), R9
 	LEAQ         (R9)(R9*2), R10
 	LEAQ         (DI)(R9*4), R8
 	MOVQ         24(R15), CX
-	MOVQ         64(R15), R11
-	MOVQ         72(R15), R12
-	MOVQ         80(R15), R13
 	MOVQ         32(R15), BX
-	STMXCSR      (SP)
-	MOVL         (SP), DX
-	ORL          $0x00008040, DX
-	MOVL         DX, 4(SP)
-	LDMXCSR      4(SP)
 	MOVL         $0xffff0000, DX
 	VMOVD        DX, X15
 	VPBROADCASTD X15, Y15
@@ -14135,9 +14186,7 @@ done1:
 	MOVQ    56(R15), DX
 	VMOVUPS Y0, (BX)
 	VMOVUPS Y1, 32(BX)
-	LDMXCSR (SP)
-	VZEROUPPER
-	RET
+	JMP     end
 
 rows2:
 	MOVQ    40(R15), DX
@@ -14249,9 +14298,7 @@ done2:
 	ADDQ    DX, BX
 	VMOVUPS Y2, (BX)
 	VMOVUPS Y3, 32(BX)
-	LDMXCSR (SP)
-	VZEROUPPER
-	RET
+	JMP     end
 
 rows3:
 	MOVQ    40(R15), DX
@@ -14388,9 +14435,7 @@ done3:
 	ADDQ    DX, BX
 	VMOVUPS Y4, (BX)
 	VMOVUPS Y5, 32(BX)
-	LDMXCSR (SP)
-	VZEROUPPER
-	RET
+	JMP     end
 
 rows4:
 	MOVQ    40(R15), DX
@@ -14552,9 +14597,7 @@ done4:
 	ADDQ    DX, BX
 	VMOVUPS Y6, (BX)
 	VMOVUPS Y7, 32(BX)
-	LDMXCSR (SP)
-	VZEROUPPER
-	RET
+	JMP     end
 
 rows5:
 	MOVQ    40(R15), DX
@@ -14743,9 +14786,7 @@ done5:
 	ADDQ    DX, BX
 	VMOVUPS Y8, (BX)
 	VMOVUPS Y9, 32(BX)
-	LDMXCSR (SP)
-	VZEROUPPER
-	RET
+	JMP     end
 
 rows6:
 	MOVQ    40(R15), DX
@@ -14959,6 +15000,23 @@ done6:
 	ADDQ    DX, BX
 	VMOVUPS Y10, (BX)
 	VMOVUPS Y11, 32(BX)
+
+end:
+	MOVQ   t+0(FP), R15
+	DECQ   104(R15)
+	JZ     return
+	MOVQ   88(R15), CX
+	MOVQ   16(R15), DX
+	IMULQ  CX, DX
+	ADDQ   DX, 8(R15)
+	MOVQ   56(R15), DX
+	IMULQ  CX, DX
+	ADDQ   DX, 48(R15)
+	IMUL3Q $0x00000080, CX, DX
+	ADDQ   DX, 32(R15)
+	JMP    rows
+
+return:
 	LDMXCSR (SP)
 	VZEROUPPER
 	RET
@@ -14976,16 +15034,18 @@ GLOBL flip<>(SB), RODATA|NOPTR, $32
 // func mulQ8AVX2(t *byte)
 // Requires: AVX, AVX2, F16C, FMA3, MMX+
 TEXT ·mulQ8AVX2(SB), NOSPLIT, $0-8
-	MOVQ     t+0(FP), R15
+	MOVQ t+0(FP), R15
+	MOVQ 64(R15), R11
+	MOVQ 72(R15), R12
+	MOVQ 80(R15), R13
+
+rows:
 	MOVQ     (R15), SI
 	MOVQ     8(R15), DI
 	MOVQ     16(R15), R9
 	LEAQ     (R9)(R9*2), R10
 	LEAQ     (DI)(R9*4), R8
 	MOVQ     24(R15), CX
-	MOVQ     64(R15), R11
-	MOVQ     72(R15), R12
-	MOVQ     80(R15), R13
 	MOVQ     32(R15), BX
 	VPCMPEQD Y12, Y12, Y12
 	VPSRLW   $0x0f, Y12, Y12
@@ -15100,8 +15160,7 @@ block1:
 	MOVQ         48(R15), BX
 	MOVQ         56(R15), DX
 	VMOVUPS      Y6, (BX)
-	VZEROUPPER
-	RET
+	JMP          end
 
 rows2:
 	MOVQ    40(R15), DX
@@ -15249,8 +15308,7 @@ block2:
 	VMOVUPS      Y6, (BX)
 	ADDQ         DX, BX
 	VMOVUPS      Y7, (BX)
-	VZEROUPPER
-	RET
+	JMP          end
 
 rows3:
 	MOVQ    40(R15), DX
@@ -15447,8 +15505,7 @@ block3:
 	VMOVUPS      Y7, (BX)
 	ADDQ         DX, BX
 	VMOVUPS      Y8, (BX)
-	VZEROUPPER
-	RET
+	JMP          end
 
 rows4:
 	MOVQ    40(R15), DX
@@ -15694,8 +15751,7 @@ block4:
 	VMOVUPS      Y8, (BX)
 	ADDQ         DX, BX
 	VMOVUPS      Y9, (BX)
-	VZEROUPPER
-	RET
+	JMP          end
 
 rows5:
 	MOVQ    40(R15), DX
@@ -15991,8 +16047,7 @@ block5:
 	VMOVUPS      Y9, (BX)
 	ADDQ         DX, BX
 	VMOVUPS      Y10, (BX)
-	VZEROUPPER
-	RET
+	JMP          end
 
 rows6:
 	MOVQ    40(R15), DX
@@ -16337,6 +16392,23 @@ block6:
 	VMOVUPS      Y10, (BX)
 	ADDQ         DX, BX
 	VMOVUPS      Y11, (BX)
+
+end:
+	MOVQ   t+0(FP), R15
+	DECQ   104(R15)
+	JZ     return
+	MOVQ   88(R15), CX
+	MOVQ   16(R15), DX
+	IMULQ  CX, DX
+	ADDQ   DX, 8(R15)
+	MOVQ   56(R15), DX
+	IMULQ  CX, DX
+	ADDQ   DX, 48(R15)
+	IMUL3Q $0x00000080, CX, DX
+	ADDQ   DX, 32(R15)
+	JMP    rows
+
+return:
 	VZEROUPPER
 	RET
 
@@ -16427,16 +16499,18 @@ GLOBL signedIQ4<>(SB), RODATA|NOPTR, $64
 // func mulIQ4NLAVX2(t *byte)
 // Requires: AVX, AVX2, F16C, FMA3, MMX+
 TEXT ·mulIQ4NLAVX2(SB), NOSPLIT, $0-8
-	MOVQ     t+0(FP), R15
+	MOVQ t+0(FP), R15
+	MOVQ 64(R15), R11
+	MOVQ 72(R15), R12
+	MOVQ 80(R15), R13
+
+rows:
 	MOVQ     (R15), SI
 	MOVQ     8(R15), DI
 	MOVQ     16(R15), R9
 	LEAQ     (R9)(R9*2), R10
 	LEAQ     (DI)(R9*4), R8
 	MOVQ     24(R15), CX
-	MOVQ     64(R15), R11
-	MOVQ     72(R15), R12
-	MOVQ     80(R15), R13
 	MOVQ     32(R15), BX
 	VPCMPEQD Y12, Y12, Y12
 	VPSRLW   $0x0f, Y12, Y12
@@ -16567,8 +16641,7 @@ block1:
 	MOVQ         48(R15), BX
 	MOVQ         56(R15), DX
 	VMOVUPS      Y6, (BX)
-	VZEROUPPER
-	RET
+	JMP          end
 
 rows2:
 	MOVQ    40(R15), DX
@@ -16732,8 +16805,7 @@ block2:
 	VMOVUPS      Y6, (BX)
 	ADDQ         DX, BX
 	VMOVUPS      Y7, (BX)
-	VZEROUPPER
-	RET
+	JMP          end
 
 rows3:
 	MOVQ    40(R15), DX
@@ -16946,8 +17018,7 @@ block3:
 	VMOVUPS      Y7, (BX)
 	ADDQ         DX, BX
 	VMOVUPS      Y8, (BX)
-	VZEROUPPER
-	RET
+	JMP          end
 
 rows4:
 	MOVQ    40(R15), DX
@@ -17209,8 +17280,7 @@ block4:
 	VMOVUPS      Y8, (BX)
 	ADDQ         DX, BX
 	VMOVUPS      Y9, (BX)
-	VZEROUPPER
-	RET
+	JMP          end
 
 rows5:
 	MOVQ    40(R15), DX
@@ -17522,8 +17592,7 @@ block5:
 	VMOVUPS      Y9, (BX)
 	ADDQ         DX, BX
 	VMOVUPS      Y10, (BX)
-	VZEROUPPER
-	RET
+	JMP          end
 
 rows6:
 	MOVQ    40(R15), DX
@@ -17884,6 +17953,23 @@ block6:
 	VMOVUPS      Y10, (BX)
 	ADDQ         DX, BX
 	VMOVUPS      Y11, (BX)
+
+end:
+	MOVQ   t+0(FP), R15
+	DECQ   104(R15)
+	JZ     return
+	MOVQ   88(R15), CX
+	MOVQ   16(R15), DX
+	IMULQ  CX, DX
+	ADDQ   DX, 8(R15)
+	MOVQ   56(R15), DX
+	IMULQ  CX, DX
+	ADDQ   DX, 48(R15)
+	IMUL3Q $0x00000080, CX, DX
+	ADDQ   DX, 32(R15)
+	JMP    rows
+
+return:
 	VZEROUPPER
 	RET
 
@@ -17962,16 +18048,18 @@ GLOBL words<>(SB), RODATA|NOPTR, $64
 // func mulQ4KAVX512(t *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, MMX+
 TEXT ·mulQ4KAVX512(SB), NOSPLIT, $0-8
-	MOVQ    t+0(FP), R15
+	MOVQ t+0(FP), R15
+	MOVQ 64(R15), R11
+	MOVQ 72(R15), R12
+	MOVQ 80(R15), R13
+
+rows:
 	MOVQ    (R15), SI
 	MOVQ    8(R15), DI
 	MOVQ    16(R15), R9
 	LEAQ    (R9)(R9*2), R10
 	LEAQ    (DI)(R9*4), R8
 	MOVQ    24(R15), CX
-	MOVQ    64(R15), R11
-	MOVQ    72(R15), R12
-	MOVQ    80(R15), R13
 	MOVQ    32(R15), BX
 	VMOVUPS nibbles<>+0(SB), Z24
 	MOVQ    88(R15), DX
@@ -18143,8 +18231,7 @@ step1_sparse6:
 	MOVQ             56(R15), DX
 	VMOVUPS          Z4, (BX)
 	VMOVUPS          Z5, 64(BX)
-	VZEROUPPER
-	RET
+	JMP              end
 
 rows2:
 	MOVQ    40(R15), DX
@@ -18345,8 +18432,7 @@ step2_sparse6:
 	ADDQ             DX, BX
 	VMOVUPS          Z10, (BX)
 	VMOVUPS          Z11, 64(BX)
-	VZEROUPPER
-	RET
+	JMP              end
 
 rows3:
 	MOVQ    40(R15), DX
@@ -18590,8 +18676,7 @@ step3_sparse6:
 	ADDQ             DX, BX
 	VMOVUPS          Z16, (BX)
 	VMOVUPS          Z17, 64(BX)
-	VZEROUPPER
-	RET
+	JMP              end
 
 rows4:
 	MOVQ    40(R15), DX
@@ -18878,8 +18963,7 @@ step4_sparse6:
 	ADDQ             DX, BX
 	VMOVUPS          Z22, (BX)
 	VMOVUPS          Z23, 64(BX)
-	VZEROUPPER
-	RET
+	JMP              end
 
 rows5:
 	MOVQ    40(R15), DX
@@ -19234,8 +19318,7 @@ step5_sparse6:
 	VMOVUPS          Z30, (SI)
 	VMOVUPS          576(BX), Z30
 	VMOVUPS          Z30, 64(SI)
-	VZEROUPPER
-	RET
+	JMP              end
 
 rows6:
 	MOVQ    40(R15), DX
@@ -19638,22 +19721,41 @@ step6_sparse6:
 	VMOVUPS          Z30, (SI)
 	VMOVUPS          704(BX), Z30
 	VMOVUPS          Z30, 64(SI)
+
+end:
+	MOVQ   t+0(FP), R15
+	DECQ   104(R15)
+	JZ     return
+	MOVQ   88(R15), CX
+	MOVQ   16(R15), DX
+	IMULQ  CX, DX
+	ADDQ   DX, 8(R15)
+	MOVQ   56(R15), DX
+	IMULQ  CX, DX
+	ADDQ   DX, 48(R15)
+	IMUL3Q $0x00000080, CX, DX
+	ADDQ   DX, 32(R15)
+	JMP    rows
+
+return:
 	VZEROUPPER
 	RET
 
 // func mulQ5KAVX512(t *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, MMX+
 TEXT ·mulQ5KAVX512(SB), NOSPLIT, $0-8
-	MOVQ    t+0(FP), R15
+	MOVQ t+0(FP), R15
+	MOVQ 64(R15), R11
+	MOVQ 72(R15), R12
+	MOVQ 80(R15), R13
+
+rows:
 	MOVQ    (R15), SI
 	MOVQ    8(R15), DI
 	MOVQ    16(R15), R9
 	LEAQ    (R9)(R9*2), R10
 	LEAQ    (DI)(R9*4), R8
 	MOVQ    24(R15), CX
-	MOVQ    64(R15), R11
-	MOVQ    72(R15), R12
-	MOVQ    80(R15), R13
 	MOVQ    32(R15), BX
 	VMOVUPS nibbles<>+0(SB), Z24
 	VMOVUPS fifthBits<>+0(SB), Z25
@@ -19862,8 +19964,7 @@ step1_sparse6:
 	MOVQ             56(R15), DX
 	VMOVUPS          Z4, (BX)
 	VMOVUPS          Z5, 64(BX)
-	VZEROUPPER
-	RET
+	JMP              end
 
 rows2:
 	MOVQ    40(R15), DX
@@ -20100,8 +20201,7 @@ step2_sparse6:
 	ADDQ             DX, BX
 	VMOVUPS          Z10, (BX)
 	VMOVUPS          Z11, 64(BX)
-	VZEROUPPER
-	RET
+	JMP              end
 
 rows3:
 	MOVQ    40(R15), DX
@@ -20381,8 +20481,7 @@ step3_sparse6:
 	ADDQ             DX, BX
 	VMOVUPS          Z16, (BX)
 	VMOVUPS          Z17, 64(BX)
-	VZEROUPPER
-	RET
+	JMP              end
 
 rows4:
 	MOVQ    40(R15), DX
@@ -20705,8 +20804,7 @@ step4_sparse6:
 	ADDQ             DX, BX
 	VMOVUPS          Z22, (BX)
 	VMOVUPS          Z23, 64(BX)
-	VZEROUPPER
-	RET
+	JMP              end
 
 rows5:
 	MOVQ    40(R15), DX
@@ -21097,8 +21195,7 @@ step5_sparse6:
 	VMOVUPS          Z30, (SI)
 	VMOVUPS          576(BX), Z30
 	VMOVUPS          Z30, 64(SI)
-	VZEROUPPER
-	RET
+	JMP              end
 
 rows6:
 	MOVQ    40(R15), DX
@@ -21537,22 +21634,41 @@ step6_sparse6:
 	VMOVUPS          Z30, (SI)
 	VMOVUPS          704(BX), Z30
 	VMOVUPS          Z30, 64(SI)
+
+end:
+	MOVQ   t+0(FP), R15
+	DECQ   104(R15)
+	JZ     return
+	MOVQ   88(R15), CX
+	MOVQ   16(R15), DX
+	IMULQ  CX, DX
+	ADDQ   DX, 8(R15)
+	MOVQ   56(R15), DX
+	IMULQ  CX, DX
+	ADDQ   DX, 48(R15)
+	IMUL3Q $0x00000080, CX, DX
+	ADDQ   DX, 32(R15)
+	JMP    rows
+
+return:
 	VZEROUPPER
 	RET
 
 // func mulQ6KAVX512(t *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, MMX+
 TEXT ·mulQ6KAVX512(SB), NOSPLIT, $0-8
-	MOVQ    t+0(FP), R15
+	MOVQ t+0(FP), R15
+	MOVQ 64(R15), R11
+	MOVQ 72(R15), R12
+	MOVQ 80(R15), R13
+
+rows:
 	MOVQ    (R15), SI
 	MOVQ    8(R15), DI
 	MOVQ    16(R15), R9
 	LEAQ    (R9)(R9*2), R10
 	LEAQ    (DI)(R9*4), R8
 	MOVQ    24(R15), CX
-	MOVQ    64(R15), R11
-	MOVQ    72(R15), R12
-	MOVQ    80(R15), R13
 	MOVQ    32(R15), BX
 	VMOVUPS nibbles<>+0(SB), Z24
 	VMOVUPS upperBits<>+0(SB), Z25
@@ -21769,8 +21885,7 @@ step1_sparse6:
 	MOVQ             56(R15), DX
 	VMOVUPS          Z4, (BX)
 	VMOVUPS          Z5, 64(BX)
-	VZEROUPPER
-	RET
+	JMP              end
 
 rows2:
 	MOVQ    40(R15), DX
@@ -22019,8 +22134,7 @@ step2_sparse6:
 	ADDQ             DX, BX
 	VMOVUPS          Z10, (BX)
 	VMOVUPS          Z11, 64(BX)
-	VZEROUPPER
-	RET
+	JMP              end
 
 rows3:
 	MOVQ    40(R15), DX
@@ -22316,8 +22430,7 @@ step3_sparse6:
 	ADDQ             DX, BX
 	VMOVUPS          Z16, (BX)
 	VMOVUPS          Z17, 64(BX)
-	VZEROUPPER
-	RET
+	JMP              end
 
 rows4:
 	MOVQ    40(R15), DX
@@ -22660,8 +22773,7 @@ step4_sparse6:
 	ADDQ             DX, BX
 	VMOVUPS          Z22, (BX)
 	VMOVUPS          Z23, 64(BX)
-	VZEROUPPER
-	RET
+	JMP              end
 
 rows5:
 	MOVQ    40(R15), DX
@@ -23076,8 +23188,7 @@ step5_sparse6:
 	VMOVUPS      Z30, (SI)
 	VMOVUPS      576(BX), Z30
 	VMOVUPS      Z30, 64(SI)
-	VZEROUPPER
-	RET
+	JMP          end
 
 rows6:
 	MOVQ    40(R15), DX
@@ -23544,6 +23655,23 @@ step6_sparse6:
 	VMOVUPS      Z30, (SI)
 	VMOVUPS      704(BX), Z30
 	VMOVUPS      Z30, 64(SI)
+
+end:
+	MOVQ   t+0(FP), R15
+	DECQ   104(R15)
+	JZ     return
+	MOVQ   88(R15), CX
+	MOVQ   16(R15), DX
+	IMULQ  CX, DX
+	ADDQ   DX, 8(R15)
+	MOVQ   56(R15), DX
+	IMULQ  CX, DX
+	ADDQ   DX, 48(R15)
+	IMUL3Q $0x00000080, CX, DX
+	ADDQ   DX, 32(R15)
+	JMP    rows
+
+return:
 	VZEROUPPER
 	RET
 
@@ -23551,15 +23679,17 @@ step6_sparse6:
 // Requires: AVX, AVX512F, AVX512VNNI, MMX+
 TEXT ·mulWide5KAVX512(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), R15
+	MOVQ 64(R15), R11
+	MOVQ 72(R15), R12
+	MOVQ 80(R15), R13
+
+rows:
 	MOVQ (R15), SI
 	MOVQ 8(R15), DI
 	MOVQ 16(R15), R9
 	LEAQ (R9)(R9*2), R10
 	LEAQ (DI)(R9*4), R8
 	MOVQ 24(R15), CX
-	MOVQ 64(R15), R11
-	MOVQ 72(R15), R12
-	MOVQ 80(R15), R13
 	MOVQ 32(R15), BX
 	MOVQ 88(R15), DX
 	CMPQ DX, $0x01
@@ -23706,8 +23836,7 @@ step1_sparse6:
 	MOVQ             56(R15), DX
 	VMOVUPS          Z4, (BX)
 	VMOVUPS          Z5, 64(BX)
-	VZEROUPPER
-	RET
+	JMP              end
 
 rows2:
 	MOVQ    40(R15), DX
@@ -23884,8 +24013,7 @@ step2_sparse6:
 	ADDQ             DX, BX
 	VMOVUPS          Z10, (BX)
 	VMOVUPS          Z11, 64(BX)
-	VZEROUPPER
-	RET
+	JMP              end
 
 rows3:
 	MOVQ    40(R15), DX
@@ -24105,8 +24233,7 @@ step3_sparse6:
 	ADDQ             DX, BX
 	VMOVUPS          Z16, (BX)
 	VMOVUPS          Z17, 64(BX)
-	VZEROUPPER
-	RET
+	JMP              end
 
 rows4:
 	MOVQ    40(R15), DX
@@ -24369,8 +24496,7 @@ step4_sparse6:
 	ADDQ             DX, BX
 	VMOVUPS          Z22, (BX)
 	VMOVUPS          Z23, 64(BX)
-	VZEROUPPER
-	RET
+	JMP              end
 
 rows5:
 	MOVQ    40(R15), DX
@@ -24701,8 +24827,7 @@ step5_sparse6:
 	VMOVUPS          Z30, (SI)
 	VMOVUPS          576(BX), Z30
 	VMOVUPS          Z30, 64(SI)
-	VZEROUPPER
-	RET
+	JMP              end
 
 rows6:
 	MOVQ    40(R15), DX
@@ -25081,6 +25206,23 @@ step6_sparse6:
 	VMOVUPS          Z30, (SI)
 	VMOVUPS          704(BX), Z30
 	VMOVUPS          Z30, 64(SI)
+
+end:
+	MOVQ   t+0(FP), R15
+	DECQ   104(R15)
+	JZ     return
+	MOVQ   88(R15), CX
+	MOVQ   16(R15), DX
+	IMULQ  CX, DX
+	ADDQ   DX, 8(R15)
+	MOVQ   56(R15), DX
+	IMULQ  CX, DX
+	ADDQ   DX, 48(R15)
+	IMUL3Q $0x00000080, CX, DX
+	ADDQ   DX, 32(R15)
+	JMP    rows
+
+return:
 	VZEROUPPER
 	RET
 
@@ -25088,15 +25230,17 @@ step6_sparse6:
 // Requires: AVX, AVX512F, AVX512VNNI, MMX+
 TEXT ·mulWide6KAVX512(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), R15
+	MOVQ 64(R15), R11
+	MOVQ 72(R15), R12
+	MOVQ 80(R15), R13
+
+rows:
 	MOVQ (R15), SI
 	MOVQ 8(R15), DI
 	MOVQ 16(R15), R9
 	LEAQ (R9)(R9*2), R10
 	LEAQ (DI)(R9*4), R8
 	MOVQ 24(R15), CX
-	MOVQ 64(R15), R11
-	MOVQ 72(R15), R12
-	MOVQ 80(R15), R13
 	MOVQ 32(R15), BX
 	MOVQ 88(R15), DX
 	CMPQ DX, $0x01
@@ -25251,8 +25395,7 @@ step1_sparse6:
 	MOVQ             56(R15), DX
 	VMOVUPS          Z4, (BX)
 	VMOVUPS          Z5, 64(BX)
-	VZEROUPPER
-	RET
+	JMP              end
 
 rows2:
 	MOVQ    40(R15), DX
@@ -25441,8 +25584,7 @@ step2_sparse6:
 	ADDQ             DX, BX
 	VMOVUPS          Z10, (BX)
 	VMOVUPS          Z11, 64(BX)
-	VZEROUPPER
-	RET
+	JMP              end
 
 rows3:
 	MOVQ    40(R15), DX
@@ -25678,8 +25820,7 @@ step3_sparse6:
 	ADDQ             DX, BX
 	VMOVUPS          Z16, (BX)
 	VMOVUPS          Z17, 64(BX)
-	VZEROUPPER
-	RET
+	JMP              end
 
 rows4:
 	MOVQ    40(R15), DX
@@ -25962,8 +26103,7 @@ step4_sparse6:
 	ADDQ             DX, BX
 	VMOVUPS          Z22, (BX)
 	VMOVUPS          Z23, 64(BX)
-	VZEROUPPER
-	RET
+	JMP              end
 
 rows5:
 	MOVQ    40(R15), DX
@@ -26318,8 +26458,7 @@ step5_sparse6:
 	VMOVUPS      Z30, (SI)
 	VMOVUPS      576(BX), Z30
 	VMOVUPS      Z30, 64(SI)
-	VZEROUPPER
-	RET
+	JMP          end
 
 rows6:
 	MOVQ    40(R15), DX
@@ -26726,6 +26865,23 @@ step6_sparse6:
 	VMOVUPS      Z30, (SI)
 	VMOVUPS      704(BX), Z30
 	VMOVUPS      Z30, 64(SI)
+
+end:
+	MOVQ   t+0(FP), R15
+	DECQ   104(R15)
+	JZ     return
+	MOVQ   88(R15), CX
+	MOVQ   16(R15), DX
+	IMULQ  CX, DX
+	ADDQ   DX, 8(R15)
+	MOVQ   56(R15), DX
+	IMULQ  CX, DX
+	ADDQ   DX, 48(R15)
+	IMUL3Q $0x00000080, CX, DX
+	ADDQ   DX, 32(R15)
+	JMP    rows
+
+return:
 	VZEROUPPER
 	RET
 
@@ -26733,15 +26889,17 @@ step6_sparse6:
 // Requires: AVX, AVX2, F16C, FMA3, MMX+
 TEXT ·mulQ4KAVX2(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), R15
+	MOVQ 64(R15), R11
+	MOVQ 72(R15), R12
+	MOVQ 80(R15), R13
+
+rows:
 	MOVQ (R15), SI
 	MOVQ 8(R15), DI
 	MOVQ 16(R15), R9
 	LEAQ (R9)(R9*2), R10
 	LEAQ (DI)(R9*4), R8
 	MOVQ 24(R15), CX
-	MOVQ 64(R15), R11
-	MOVQ 72(R15), R12
-	MOVQ 80(R15), R13
 	MOVQ 32(R15), BX
 	MOVQ 96(R15), R8
 	MOVQ R8, R13
@@ -26915,8 +27073,7 @@ block1:
 	VMOVUPS      Y15, (SI)
 	VMOVUPS      32(BX), Y15
 	VMOVUPS      Y15, 32(SI)
-	VZEROUPPER
-	RET
+	JMP          end
 
 rows2:
 	MOVQ    40(R15), DX
@@ -27140,8 +27297,7 @@ block2:
 	VMOVUPS      Y15, (SI)
 	VMOVUPS      160(BX), Y15
 	VMOVUPS      Y15, 32(SI)
-	VZEROUPPER
-	RET
+	JMP          end
 
 rows3:
 	MOVQ    40(R15), DX
@@ -27429,6 +27585,23 @@ block3:
 	VMOVUPS      Y15, (SI)
 	VMOVUPS      288(BX), Y15
 	VMOVUPS      Y15, 32(SI)
+
+end:
+	MOVQ   t+0(FP), R15
+	DECQ   104(R15)
+	JZ     return
+	MOVQ   88(R15), CX
+	MOVQ   16(R15), DX
+	IMULQ  CX, DX
+	ADDQ   DX, 8(R15)
+	MOVQ   56(R15), DX
+	IMULQ  CX, DX
+	ADDQ   DX, 48(R15)
+	IMUL3Q $0x00000080, CX, DX
+	ADDQ   DX, 32(R15)
+	JMP    rows
+
+return:
 	VZEROUPPER
 	RET
 
@@ -27436,15 +27609,17 @@ block3:
 // Requires: AVX, AVX2, F16C, FMA3, MMX+
 TEXT ·mulQ5KAVX2(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), R15
+	MOVQ 64(R15), R11
+	MOVQ 72(R15), R12
+	MOVQ 80(R15), R13
+
+rows:
 	MOVQ (R15), SI
 	MOVQ 8(R15), DI
 	MOVQ 16(R15), R9
 	LEAQ (R9)(R9*2), R10
 	LEAQ (DI)(R9*4), R8
 	MOVQ 24(R15), CX
-	MOVQ 64(R15), R11
-	MOVQ 72(R15), R12
-	MOVQ 80(R15), R13
 	MOVQ 32(R15), BX
 	MOVQ 96(R15), R8
 	MOVQ R8, R13
@@ -27682,8 +27857,7 @@ block1:
 	VMOVUPS      Y15, (SI)
 	VMOVUPS      32(BX), Y15
 	VMOVUPS      Y15, 32(SI)
-	VZEROUPPER
-	RET
+	JMP          end
 
 rows2:
 	MOVQ    40(R15), DX
@@ -27975,6 +28149,23 @@ block2:
 	VMOVUPS      Y15, (SI)
 	VMOVUPS      160(BX), Y15
 	VMOVUPS      Y15, 32(SI)
+
+end:
+	MOVQ   t+0(FP), R15
+	DECQ   104(R15)
+	JZ     return
+	MOVQ   88(R15), CX
+	MOVQ   16(R15), DX
+	IMULQ  CX, DX
+	ADDQ   DX, 8(R15)
+	MOVQ   56(R15), DX
+	IMULQ  CX, DX
+	ADDQ   DX, 48(R15)
+	IMUL3Q $0x00000080, CX, DX
+	ADDQ   DX, 32(R15)
+	JMP    rows
+
+return:
 	VZEROUPPER
 	RET
 
@@ -27982,15 +28173,17 @@ block2:
 // Requires: AVX, AVX2, F16C, FMA3, MMX+
 TEXT ·mulQ6KAVX2(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), R15
+	MOVQ 64(R15), R11
+	MOVQ 72(R15), R12
+	MOVQ 80(R15), R13
+
+rows:
 	MOVQ (R15), SI
 	MOVQ 8(R15), DI
 	MOVQ 16(R15), R9
 	LEAQ (R9)(R9*2), R10
 	LEAQ (DI)(R9*4), R8
 	MOVQ 24(R15), CX
-	MOVQ 64(R15), R11
-	MOVQ 72(R15), R12
-	MOVQ 80(R15), R13
 	MOVQ 32(R15), BX
 	MOVQ 96(R15), R8
 	MOVQ R8, R13
@@ -28236,8 +28429,7 @@ block1:
 	VMOVUPS      Y15, (SI)
 	VMOVUPS      32(BX), Y15
 	VMOVUPS      Y15, 32(SI)
-	VZEROUPPER
-	RET
+	JMP          end
 
 rows2:
 	MOVQ    40(R15), DX
@@ -28545,6 +28737,23 @@ block2:
 	VMOVUPS      Y15, (SI)
 	VMOVUPS      160(BX), Y15
 	VMOVUPS      Y15, 32(SI)
+
+end:
+	MOVQ   t+0(FP), R15
+	DECQ   104(R15)
+	JZ     return
+	MOVQ   88(R15), CX
+	MOVQ   16(R15), DX
+	IMULQ  CX, DX
+	ADDQ   DX, 8(R15)
+	MOVQ   56(R15), DX
+	IMULQ  CX, DX
+	ADDQ   DX, 48(R15)
+	IMUL3Q $0x00000080, CX, DX
+	ADDQ   DX, 32(R15)
+	JMP    rows
+
+return:
 	VZEROUPPER
 	RET
 
@@ -28552,15 +28761,17 @@ block2:
 // Requires: AVX, AVX2, FMA3, MMX+
 TEXT ·mulWide4KAVX2(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), R15
+	MOVQ 64(R15), R11
+	MOVQ 72(R15), R12
+	MOVQ 80(R15), R13
+
+rows:
 	MOVQ (R15), SI
 	MOVQ 8(R15), DI
 	MOVQ 16(R15), R9
 	LEAQ (R9)(R9*2), R10
 	LEAQ (DI)(R9*4), R8
 	MOVQ 24(R15), CX
-	MOVQ 64(R15), R11
-	MOVQ 72(R15), R12
-	MOVQ 80(R15), R13
 	MOVQ 32(R15), BX
 	MOVQ 88(R15), DX
 	CMPQ DX, $0x01
@@ -28687,8 +28898,7 @@ block1:
 	VMOVUPS      Y15, (SI)
 	VMOVUPS      32(BX), Y15
 	VMOVUPS      Y15, 32(SI)
-	VZEROUPPER
-	RET
+	JMP          end
 
 rows2:
 	MOVQ    40(R15), DX
@@ -28872,8 +29082,7 @@ block2:
 	VMOVUPS      Y15, (SI)
 	VMOVUPS      160(BX), Y15
 	VMOVUPS      Y15, 32(SI)
-	VZEROUPPER
-	RET
+	JMP          end
 
 rows3:
 	MOVQ    40(R15), DX
@@ -29121,6 +29330,23 @@ block3:
 	VMOVUPS      Y15, (SI)
 	VMOVUPS      288(BX), Y15
 	VMOVUPS      Y15, 32(SI)
+
+end:
+	MOVQ   t+0(FP), R15
+	DECQ   104(R15)
+	JZ     return
+	MOVQ   88(R15), CX
+	MOVQ   16(R15), DX
+	IMULQ  CX, DX
+	ADDQ   DX, 8(R15)
+	MOVQ   56(R15), DX
+	IMULQ  CX, DX
+	ADDQ   DX, 48(R15)
+	IMUL3Q $0x00000080, CX, DX
+	ADDQ   DX, 32(R15)
+	JMP    rows
+
+return:
 	VZEROUPPER
 	RET
 
@@ -29128,15 +29354,17 @@ block3:
 // Requires: AVX, AVX2, FMA3, MMX+
 TEXT ·mulWide5KAVX2(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), R15
+	MOVQ 64(R15), R11
+	MOVQ 72(R15), R12
+	MOVQ 80(R15), R13
+
+rows:
 	MOVQ (R15), SI
 	MOVQ 8(R15), DI
 	MOVQ 16(R15), R9
 	LEAQ (R9)(R9*2), R10
 	LEAQ (DI)(R9*4), R8
 	MOVQ 24(R15), CX
-	MOVQ 64(R15), R11
-	MOVQ 72(R15), R12
-	MOVQ 80(R15), R13
 	MOVQ 32(R15), BX
 	MOVQ 88(R15), DX
 	CMPQ DX, $0x01
@@ -29265,8 +29493,7 @@ block1:
 	VMOVUPS      Y15, (SI)
 	VMOVUPS      32(BX), Y15
 	VMOVUPS      Y15, 32(SI)
-	VZEROUPPER
-	RET
+	JMP          end
 
 rows2:
 	MOVQ    40(R15), DX
@@ -29456,6 +29683,23 @@ block2:
 	VMOVUPS      Y15, (SI)
 	VMOVUPS      160(BX), Y15
 	VMOVUPS      Y15, 32(SI)
+
+end:
+	MOVQ   t+0(FP), R15
+	DECQ   104(R15)
+	JZ     return
+	MOVQ   88(R15), CX
+	MOVQ   16(R15), DX
+	IMULQ  CX, DX
+	ADDQ   DX, 8(R15)
+	MOVQ   56(R15), DX
+	IMULQ  CX, DX
+	ADDQ   DX, 48(R15)
+	IMUL3Q $0x00000080, CX, DX
+	ADDQ   DX, 32(R15)
+	JMP    rows
+
+return:
 	VZEROUPPER
 	RET
 
@@ -29463,15 +29707,17 @@ block2:
 // Requires: AVX, AVX2, FMA3, MMX+
 TEXT ·mulWide6KAVX2(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), R15
+	MOVQ 64(R15), R11
+	MOVQ 72(R15), R12
+	MOVQ 80(R15), R13
+
+rows:
 	MOVQ (R15), SI
 	MOVQ 8(R15), DI
 	MOVQ 16(R15), R9
 	LEAQ (R9)(R9*2), R10
 	LEAQ (DI)(R9*4), R8
 	MOVQ 24(R15), CX
-	MOVQ 64(R15), R11
-	MOVQ 72(R15), R12
-	MOVQ 80(R15), R13
 	MOVQ 32(R15), BX
 	MOVQ 88(R15), DX
 	CMPQ DX, $0x01
@@ -29610,8 +29856,7 @@ block1:
 	VMOVUPS      Y15, (SI)
 	VMOVUPS      32(BX), Y15
 	VMOVUPS      Y15, 32(SI)
-	VZEROUPPER
-	RET
+	JMP          end
 
 rows2:
 	MOVQ    40(R15), DX
@@ -29819,6 +30064,23 @@ block2:
 	VMOVUPS      Y15, (SI)
 	VMOVUPS      160(BX), Y15
 	VMOVUPS      Y15, 32(SI)
+
+end:
+	MOVQ   t+0(FP), R15
+	DECQ   104(R15)
+	JZ     return
+	MOVQ   88(R15), CX
+	MOVQ   16(R15), DX
+	IMULQ  CX, DX
+	ADDQ   DX, 8(R15)
+	MOVQ   56(R15), DX
+	IMULQ  CX, DX
+	ADDQ   DX, 48(R15)
+	IMUL3Q $0x00000080, CX, DX
+	ADDQ   DX, 32(R15)
+	JMP    rows
+
+return:
 	VZEROUPPER
 	RET
 
@@ -29826,15 +30088,17 @@ block2:
 // Requires: AVX, AVX2, F16C, FMA3, MMX+
 TEXT ·mulQ4KAVXVNNI(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), R15
+	MOVQ 64(R15), R11
+	MOVQ 72(R15), R12
+	MOVQ 80(R15), R13
+
+rows:
 	MOVQ (R15), SI
 	MOVQ 8(R15), DI
 	MOVQ 16(R15), R9
 	LEAQ (R9)(R9*2), R10
 	LEAQ (DI)(R9*4), R8
 	MOVQ 24(R15), CX
-	MOVQ 64(R15), R11
-	MOVQ 72(R15), R12
-	MOVQ 80(R15), R13
 	MOVQ 32(R15), BX
 	MOVQ 96(R15), R8
 	MOVQ R8, R13
@@ -30058,8 +30322,7 @@ block1:
 	VMOVUPS      Y15, (SI)
 	VMOVUPS      32(BX), Y15
 	VMOVUPS      Y15, 32(SI)
-	VZEROUPPER
-	RET
+	JMP          end
 
 rows2:
 	MOVQ    40(R15), DX
@@ -30383,8 +30646,7 @@ block2:
 	VMOVUPS      Y15, (SI)
 	VMOVUPS      160(BX), Y15
 	VMOVUPS      Y15, 32(SI)
-	VZEROUPPER
-	RET
+	JMP          end
 
 rows3:
 	MOVQ    40(R15), DX
@@ -30822,6 +31084,23 @@ block3:
 	VMOVUPS      Y15, (SI)
 	VMOVUPS      288(BX), Y15
 	VMOVUPS      Y15, 32(SI)
+
+end:
+	MOVQ   t+0(FP), R15
+	DECQ   104(R15)
+	JZ     return
+	MOVQ   88(R15), CX
+	MOVQ   16(R15), DX
+	IMULQ  CX, DX
+	ADDQ   DX, 8(R15)
+	MOVQ   56(R15), DX
+	IMULQ  CX, DX
+	ADDQ   DX, 48(R15)
+	IMUL3Q $0x00000080, CX, DX
+	ADDQ   DX, 32(R15)
+	JMP    rows
+
+return:
 	VZEROUPPER
 	RET
 
@@ -30829,15 +31108,17 @@ block3:
 // Requires: AVX, AVX2, F16C, FMA3, MMX+
 TEXT ·mulQ5KAVXVNNI(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), R15
+	MOVQ 64(R15), R11
+	MOVQ 72(R15), R12
+	MOVQ 80(R15), R13
+
+rows:
 	MOVQ (R15), SI
 	MOVQ 8(R15), DI
 	MOVQ 16(R15), R9
 	LEAQ (R9)(R9*2), R10
 	LEAQ (DI)(R9*4), R8
 	MOVQ 24(R15), CX
-	MOVQ 64(R15), R11
-	MOVQ 72(R15), R12
-	MOVQ 80(R15), R13
 	MOVQ 32(R15), BX
 	MOVQ 96(R15), R8
 	MOVQ R8, R13
@@ -31125,8 +31406,7 @@ block1:
 	VMOVUPS      Y15, (SI)
 	VMOVUPS      32(BX), Y15
 	VMOVUPS      Y15, 32(SI)
-	VZEROUPPER
-	RET
+	JMP          end
 
 rows2:
 	MOVQ    40(R15), DX
@@ -31514,8 +31794,7 @@ block2:
 	VMOVUPS      Y15, (SI)
 	VMOVUPS      160(BX), Y15
 	VMOVUPS      Y15, 32(SI)
-	VZEROUPPER
-	RET
+	JMP          end
 
 rows3:
 	MOVQ    40(R15), DX
@@ -32017,6 +32296,23 @@ block3:
 	VMOVUPS      Y15, (SI)
 	VMOVUPS      288(BX), Y15
 	VMOVUPS      Y15, 32(SI)
+
+end:
+	MOVQ   t+0(FP), R15
+	DECQ   104(R15)
+	JZ     return
+	MOVQ   88(R15), CX
+	MOVQ   16(R15), DX
+	IMULQ  CX, DX
+	ADDQ   DX, 8(R15)
+	MOVQ   56(R15), DX
+	IMULQ  CX, DX
+	ADDQ   DX, 48(R15)
+	IMUL3Q $0x00000080, CX, DX
+	ADDQ   DX, 32(R15)
+	JMP    rows
+
+return:
 	VZEROUPPER
 	RET
 
@@ -32024,15 +32320,17 @@ block3:
 // Requires: AVX, AVX2, F16C, FMA3, MMX+
 TEXT ·mulQ6KAVXVNNI(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), R15
+	MOVQ 64(R15), R11
+	MOVQ 72(R15), R12
+	MOVQ 80(R15), R13
+
+rows:
 	MOVQ (R15), SI
 	MOVQ 8(R15), DI
 	MOVQ 16(R15), R9
 	LEAQ (R9)(R9*2), R10
 	LEAQ (DI)(R9*4), R8
 	MOVQ 24(R15), CX
-	MOVQ 64(R15), R11
-	MOVQ 72(R15), R12
-	MOVQ 80(R15), R13
 	MOVQ 32(R15), BX
 	MOVQ 96(R15), R8
 	MOVQ R8, R13
@@ -32322,8 +32620,7 @@ block1:
 	VMOVUPS      Y15, (SI)
 	VMOVUPS      32(BX), Y15
 	VMOVUPS      Y15, 32(SI)
-	VZEROUPPER
-	RET
+	JMP          end
 
 rows2:
 	MOVQ    40(R15), DX
@@ -32715,8 +33012,7 @@ block2:
 	VMOVUPS      Y15, (SI)
 	VMOVUPS      160(BX), Y15
 	VMOVUPS      Y15, 32(SI)
-	VZEROUPPER
-	RET
+	JMP          end
 
 rows3:
 	MOVQ    40(R15), DX
@@ -33224,6 +33520,23 @@ block3:
 	VMOVUPS      Y15, (SI)
 	VMOVUPS      288(BX), Y15
 	VMOVUPS      Y15, 32(SI)
+
+end:
+	MOVQ   t+0(FP), R15
+	DECQ   104(R15)
+	JZ     return
+	MOVQ   88(R15), CX
+	MOVQ   16(R15), DX
+	IMULQ  CX, DX
+	ADDQ   DX, 8(R15)
+	MOVQ   56(R15), DX
+	IMULQ  CX, DX
+	ADDQ   DX, 48(R15)
+	IMUL3Q $0x00000080, CX, DX
+	ADDQ   DX, 32(R15)
+	JMP    rows
+
+return:
 	VZEROUPPER
 	RET
 
@@ -33231,15 +33544,17 @@ block3:
 // Requires: AVX, AVX2, FMA3, MMX+
 TEXT ·mulWide4KAVXVNNI(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), R15
+	MOVQ 64(R15), R11
+	MOVQ 72(R15), R12
+	MOVQ 80(R15), R13
+
+rows:
 	MOVQ (R15), SI
 	MOVQ 8(R15), DI
 	MOVQ 16(R15), R9
 	LEAQ (R9)(R9*2), R10
 	LEAQ (DI)(R9*4), R8
 	MOVQ 24(R15), CX
-	MOVQ 64(R15), R11
-	MOVQ 72(R15), R12
-	MOVQ 80(R15), R13
 	MOVQ 32(R15), BX
 	MOVQ 88(R15), DX
 	CMPQ DX, $0x01
@@ -33416,8 +33731,7 @@ block1:
 	VMOVUPS      Y15, (SI)
 	VMOVUPS      32(BX), Y15
 	VMOVUPS      Y15, 32(SI)
-	VZEROUPPER
-	RET
+	JMP          end
 
 rows2:
 	MOVQ    40(R15), DX
@@ -33701,8 +34015,7 @@ block2:
 	VMOVUPS      Y15, (SI)
 	VMOVUPS      160(BX), Y15
 	VMOVUPS      Y15, 32(SI)
-	VZEROUPPER
-	RET
+	JMP          end
 
 rows3:
 	MOVQ    40(R15), DX
@@ -34100,6 +34413,23 @@ block3:
 	VMOVUPS      Y15, (SI)
 	VMOVUPS      288(BX), Y15
 	VMOVUPS      Y15, 32(SI)
+
+end:
+	MOVQ   t+0(FP), R15
+	DECQ   104(R15)
+	JZ     return
+	MOVQ   88(R15), CX
+	MOVQ   16(R15), DX
+	IMULQ  CX, DX
+	ADDQ   DX, 8(R15)
+	MOVQ   56(R15), DX
+	IMULQ  CX, DX
+	ADDQ   DX, 48(R15)
+	IMUL3Q $0x00000080, CX, DX
+	ADDQ   DX, 32(R15)
+	JMP    rows
+
+return:
 	VZEROUPPER
 	RET
 
@@ -34107,15 +34437,17 @@ block3:
 // Requires: AVX, AVX2, FMA3, MMX+
 TEXT ·mulWide5KAVXVNNI(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), R15
+	MOVQ 64(R15), R11
+	MOVQ 72(R15), R12
+	MOVQ 80(R15), R13
+
+rows:
 	MOVQ (R15), SI
 	MOVQ 8(R15), DI
 	MOVQ 16(R15), R9
 	LEAQ (R9)(R9*2), R10
 	LEAQ (DI)(R9*4), R8
 	MOVQ 24(R15), CX
-	MOVQ 64(R15), R11
-	MOVQ 72(R15), R12
-	MOVQ 80(R15), R13
 	MOVQ 32(R15), BX
 	MOVQ 88(R15), DX
 	CMPQ DX, $0x01
@@ -34294,8 +34626,7 @@ block1:
 	VMOVUPS      Y15, (SI)
 	VMOVUPS      32(BX), Y15
 	VMOVUPS      Y15, 32(SI)
-	VZEROUPPER
-	RET
+	JMP          end
 
 rows2:
 	MOVQ    40(R15), DX
@@ -34581,8 +34912,7 @@ block2:
 	VMOVUPS      Y15, (SI)
 	VMOVUPS      160(BX), Y15
 	VMOVUPS      Y15, 32(SI)
-	VZEROUPPER
-	RET
+	JMP          end
 
 rows3:
 	MOVQ    40(R15), DX
@@ -34982,6 +35312,23 @@ block3:
 	VMOVUPS      Y15, (SI)
 	VMOVUPS      288(BX), Y15
 	VMOVUPS      Y15, 32(SI)
+
+end:
+	MOVQ   t+0(FP), R15
+	DECQ   104(R15)
+	JZ     return
+	MOVQ   88(R15), CX
+	MOVQ   16(R15), DX
+	IMULQ  CX, DX
+	ADDQ   DX, 8(R15)
+	MOVQ   56(R15), DX
+	IMULQ  CX, DX
+	ADDQ   DX, 48(R15)
+	IMUL3Q $0x00000080, CX, DX
+	ADDQ   DX, 32(R15)
+	JMP    rows
+
+return:
 	VZEROUPPER
 	RET
 
@@ -34989,15 +35336,17 @@ block3:
 // Requires: AVX, AVX2, FMA3, MMX+
 TEXT ·mulWide6KAVXVNNI(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), R15
+	MOVQ 64(R15), R11
+	MOVQ 72(R15), R12
+	MOVQ 80(R15), R13
+
+rows:
 	MOVQ (R15), SI
 	MOVQ 8(R15), DI
 	MOVQ 16(R15), R9
 	LEAQ (R9)(R9*2), R10
 	LEAQ (DI)(R9*4), R8
 	MOVQ 24(R15), CX
-	MOVQ 64(R15), R11
-	MOVQ 72(R15), R12
-	MOVQ 80(R15), R13
 	MOVQ 32(R15), BX
 	MOVQ 88(R15), DX
 	CMPQ DX, $0x01
@@ -35180,8 +35529,7 @@ block1:
 	VMOVUPS      Y15, (SI)
 	VMOVUPS      32(BX), Y15
 	VMOVUPS      Y15, 32(SI)
-	VZEROUPPER
-	RET
+	JMP          end
 
 rows2:
 	MOVQ    40(R15), DX
@@ -35473,8 +35821,7 @@ block2:
 	VMOVUPS      Y15, (SI)
 	VMOVUPS      160(BX), Y15
 	VMOVUPS      Y15, 32(SI)
-	VZEROUPPER
-	RET
+	JMP          end
 
 rows3:
 	MOVQ    40(R15), DX
@@ -35882,6 +36229,23 @@ block3:
 	VMOVUPS      Y15, (SI)
 	VMOVUPS      288(BX), Y15
 	VMOVUPS      Y15, 32(SI)
+
+end:
+	MOVQ   t+0(FP), R15
+	DECQ   104(R15)
+	JZ     return
+	MOVQ   88(R15), CX
+	MOVQ   16(R15), DX
+	IMULQ  CX, DX
+	ADDQ   DX, 8(R15)
+	MOVQ   56(R15), DX
+	IMULQ  CX, DX
+	ADDQ   DX, 48(R15)
+	IMUL3Q $0x00000080, CX, DX
+	ADDQ   DX, 32(R15)
+	JMP    rows
+
+return:
 	VZEROUPPER
 	RET
 
@@ -37031,6 +37395,11 @@ GLOBL unsignedMXFP4<>(SB), RODATA|NOPTR, $64
 // Requires: AVX, AVX512F, AVX512VNNI, MMX+
 TEXT ·mulQ8AVX512(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), R15
+	MOVQ 64(R15), R11
+	MOVQ 72(R15), R12
+	MOVQ 80(R15), R13
+
+rows:
 	MOVQ (R15), SI
 	MOVQ 8(R15), DI
 	MOVQ 16(R15), R9
@@ -37038,9 +37407,6 @@ TEXT ·mulQ8AVX512(SB), NOSPLIT, $0-8
 	LEAQ (DI)(R9*4), R8
 	LEAQ (DI)(R9*8), AX
 	MOVQ 24(R15), CX
-	MOVQ 64(R15), R11
-	MOVQ 72(R15), R12
-	MOVQ 80(R15), R13
 	MOVQ 32(R15), BX
 	MOVQ 88(R15), DX
 	CMPQ DX, $0x01
@@ -37190,8 +37556,7 @@ block1_sparse6:
 	MOVQ         56(R15), DX
 	VMOVUPS      Z2, (BX)
 	VMOVUPS      Z3, 64(BX)
-	VZEROUPPER
-	RET
+	JMP          end
 
 rows2:
 	MOVQ    40(R15), DX
@@ -37356,8 +37721,7 @@ block2_sparse6:
 	ADDQ         DX, BX
 	VMOVUPS      Z6, (BX)
 	VMOVUPS      Z7, 64(BX)
-	VZEROUPPER
-	RET
+	JMP          end
 
 rows3:
 	MOVQ    40(R15), DX
@@ -37562,8 +37926,7 @@ block3_sparse6:
 	ADDQ         DX, BX
 	VMOVUPS      Z10, (BX)
 	VMOVUPS      Z11, 64(BX)
-	VZEROUPPER
-	RET
+	JMP          end
 
 rows4:
 	MOVQ    40(R15), DX
@@ -37808,8 +38171,7 @@ block4_sparse6:
 	ADDQ         DX, BX
 	VMOVUPS      Z14, (BX)
 	VMOVUPS      Z15, 64(BX)
-	VZEROUPPER
-	RET
+	JMP          end
 
 rows5:
 	MOVQ    40(R15), DX
@@ -38095,8 +38457,7 @@ block5_sparse6:
 	ADDQ         DX, BX
 	VMOVUPS      Z18, (BX)
 	VMOVUPS      Z19, 64(BX)
-	VZEROUPPER
-	RET
+	JMP          end
 
 rows6:
 	MOVQ    40(R15), DX
@@ -38446,8 +38807,7 @@ block6_sparse6:
 	VMOVUPS      Z30, (SI)
 	VMOVUPS      704(BX), Z30
 	VMOVUPS      Z30, 64(SI)
-	VZEROUPPER
-	RET
+	JMP          end
 
 rows7:
 	MOVQ    40(R15), DX
@@ -38837,8 +39197,7 @@ block7_sparse6:
 	VMOVUPS      Z30, (SI)
 	VMOVUPS      832(BX), Z30
 	VMOVUPS      Z30, 64(SI)
-	VZEROUPPER
-	RET
+	JMP          end
 
 rows8:
 	MOVQ    40(R15), DX
@@ -39268,8 +39627,7 @@ block8_sparse6:
 	VMOVUPS      Z30, (SI)
 	VMOVUPS      960(BX), Z30
 	VMOVUPS      Z30, 64(SI)
-	VZEROUPPER
-	RET
+	JMP          end
 
 rows9:
 	MOVQ    40(R15), DX
@@ -39740,8 +40098,7 @@ block9_sparse6:
 	VMOVUPS      Z30, (SI)
 	VMOVUPS      1088(BX), Z30
 	VMOVUPS      Z30, 64(SI)
-	VZEROUPPER
-	RET
+	JMP          end
 
 rows10:
 	MOVQ    40(R15), DX
@@ -40252,8 +40609,7 @@ block10_sparse6:
 	VMOVUPS      Z30, (SI)
 	VMOVUPS      1216(BX), Z30
 	VMOVUPS      Z30, 64(SI)
-	VZEROUPPER
-	RET
+	JMP          end
 
 rows11:
 	MOVQ    40(R15), DX
@@ -40804,8 +41160,7 @@ block11_sparse6:
 	VMOVUPS      Z30, (SI)
 	VMOVUPS      1344(BX), Z30
 	VMOVUPS      Z30, 64(SI)
-	VZEROUPPER
-	RET
+	JMP          end
 
 rows12:
 	MOVQ    40(R15), DX
@@ -41395,6 +41750,23 @@ block12_sparse6:
 	VMOVUPS      Z30, (SI)
 	VMOVUPS      1472(BX), Z30
 	VMOVUPS      Z30, 64(SI)
+
+end:
+	MOVQ   t+0(FP), R15
+	DECQ   104(R15)
+	JZ     return
+	MOVQ   88(R15), CX
+	MOVQ   16(R15), DX
+	IMULQ  CX, DX
+	ADDQ   DX, 8(R15)
+	MOVQ   56(R15), DX
+	IMULQ  CX, DX
+	ADDQ   DX, 48(R15)
+	IMUL3Q $0x00000080, CX, DX
+	ADDQ   DX, 32(R15)
+	JMP    rows
+
+return:
 	VZEROUPPER
 	RET
 
@@ -41402,15 +41774,17 @@ block12_sparse6:
 // Requires: AVX, AVX2, F16C, FMA3, MMX+
 TEXT ·mulQ8AVXVNNI(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), R15
+	MOVQ 64(R15), R11
+	MOVQ 72(R15), R12
+	MOVQ 80(R15), R13
+
+rows:
 	MOVQ (R15), SI
 	MOVQ 8(R15), DI
 	MOVQ 16(R15), R9
 	LEAQ (R9)(R9*2), R10
 	LEAQ (DI)(R9*4), R8
 	MOVQ 24(R15), CX
-	MOVQ 64(R15), R11
-	MOVQ 72(R15), R12
-	MOVQ 80(R15), R13
 	MOVQ 32(R15), BX
 	MOVQ 96(R15), R13
 	MOVQ 88(R15), DX
@@ -41574,8 +41948,7 @@ block1:
 	MOVQ         56(R15), DX
 	VMOVUPS      Y6, (BX)
 	VMOVUPS      Y7, 32(BX)
-	VZEROUPPER
-	RET
+	JMP          end
 
 rows2:
 	MOVQ    40(R15), DX
@@ -41835,8 +42208,7 @@ block2:
 	ADDQ         DX, BX
 	VMOVUPS      Y8, (BX)
 	VMOVUPS      Y9, 32(BX)
-	VZEROUPPER
-	RET
+	JMP          end
 
 rows3:
 	MOVQ    40(R15), DX
@@ -42200,13 +42572,35 @@ block3:
 	ADDQ         DX, BX
 	VMOVUPS      Y10, (BX)
 	VMOVUPS      Y11, 32(BX)
+
+end:
+	MOVQ   t+0(FP), R15
+	DECQ   104(R15)
+	JZ     return
+	MOVQ   88(R15), CX
+	MOVQ   16(R15), DX
+	IMULQ  CX, DX
+	ADDQ   DX, 8(R15)
+	MOVQ   56(R15), DX
+	IMULQ  CX, DX
+	ADDQ   DX, 48(R15)
+	IMUL3Q $0x00000080, CX, DX
+	ADDQ   DX, 32(R15)
+	JMP    rows
+
+return:
 	VZEROUPPER
 	RET
 
 // func mulQ40AVX512(t *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, MMX+
 TEXT ·mulQ40AVX512(SB), NOSPLIT, $0-8
-	MOVQ    t+0(FP), R15
+	MOVQ t+0(FP), R15
+	MOVQ 64(R15), R11
+	MOVQ 72(R15), R12
+	MOVQ 80(R15), R13
+
+rows:
 	MOVQ    (R15), SI
 	MOVQ    8(R15), DI
 	MOVQ    16(R15), R9
@@ -42214,9 +42608,6 @@ TEXT ·mulQ40AVX512(SB), NOSPLIT, $0-8
 	LEAQ    (DI)(R9*4), R8
 	LEAQ    (DI)(R9*8), AX
 	MOVQ    24(R15), CX
-	MOVQ    64(R15), R11
-	MOVQ    72(R15), R12
-	MOVQ    80(R15), R13
 	MOVQ    32(R15), BX
 	VMOVUPS nibbles<>+0(SB), Z27
 	VMOVUPS fifthBits<>+0(SB), Z28
@@ -42369,8 +42760,7 @@ block1_sparse6:
 	MOVQ         56(R15), DX
 	VMOVUPS      Z2, (BX)
 	VMOVUPS      Z3, 64(BX)
-	VZEROUPPER
-	RET
+	JMP          end
 
 rows2:
 	MOVQ    40(R15), DX
@@ -42537,8 +42927,7 @@ block2_sparse6:
 	ADDQ         DX, BX
 	VMOVUPS      Z6, (BX)
 	VMOVUPS      Z7, 64(BX)
-	VZEROUPPER
-	RET
+	JMP          end
 
 rows3:
 	MOVQ    40(R15), DX
@@ -42746,8 +43135,7 @@ block3_sparse6:
 	ADDQ         DX, BX
 	VMOVUPS      Z10, (BX)
 	VMOVUPS      Z11, 64(BX)
-	VZEROUPPER
-	RET
+	JMP          end
 
 rows4:
 	MOVQ    40(R15), DX
@@ -42996,8 +43384,7 @@ block4_sparse6:
 	ADDQ         DX, BX
 	VMOVUPS      Z14, (BX)
 	VMOVUPS      Z15, 64(BX)
-	VZEROUPPER
-	RET
+	JMP          end
 
 rows5:
 	MOVQ    40(R15), DX
@@ -43288,8 +43675,7 @@ block5_sparse6:
 	ADDQ         DX, BX
 	VMOVUPS      Z18, (BX)
 	VMOVUPS      Z19, 64(BX)
-	VZEROUPPER
-	RET
+	JMP          end
 
 rows6:
 	MOVQ    40(R15), DX
@@ -43641,8 +44027,7 @@ block6_sparse6:
 	VMOVUPS      Z30, (SI)
 	VMOVUPS      704(BX), Z30
 	VMOVUPS      Z30, 64(SI)
-	VZEROUPPER
-	RET
+	JMP          end
 
 rows7:
 	MOVQ    40(R15), DX
@@ -44035,8 +44420,7 @@ block7_sparse6:
 	VMOVUPS      Z30, (SI)
 	VMOVUPS      832(BX), Z30
 	VMOVUPS      Z30, 64(SI)
-	VZEROUPPER
-	RET
+	JMP          end
 
 rows8:
 	MOVQ    40(R15), DX
@@ -44470,8 +44854,7 @@ block8_sparse6:
 	VMOVUPS      Z30, (SI)
 	VMOVUPS      960(BX), Z30
 	VMOVUPS      Z30, 64(SI)
-	VZEROUPPER
-	RET
+	JMP          end
 
 rows9:
 	MOVQ    40(R15), DX
@@ -44947,8 +45330,7 @@ block9_sparse6:
 	VMOVUPS      Z30, (SI)
 	VMOVUPS      1088(BX), Z30
 	VMOVUPS      Z30, 64(SI)
-	VZEROUPPER
-	RET
+	JMP          end
 
 rows10:
 	MOVQ    40(R15), DX
@@ -45464,8 +45846,7 @@ block10_sparse6:
 	VMOVUPS      Z30, (SI)
 	VMOVUPS      1216(BX), Z30
 	VMOVUPS      Z30, 64(SI)
-	VZEROUPPER
-	RET
+	JMP          end
 
 rows11:
 	MOVQ    40(R15), DX
@@ -46024,8 +46405,7 @@ block11_sparse6:
 	VMOVUPS      Z30, (SI)
 	VMOVUPS      1344(BX), Z30
 	VMOVUPS      Z30, 64(SI)
-	VZEROUPPER
-	RET
+	JMP          end
 
 rows12:
 	MOVQ    40(R15), DX
@@ -46627,6 +47007,23 @@ block12_sparse6:
 	VMOVUPS      Z30, (SI)
 	VMOVUPS      1472(BX), Z30
 	VMOVUPS      Z30, 64(SI)
+
+end:
+	MOVQ   t+0(FP), R15
+	DECQ   104(R15)
+	JZ     return
+	MOVQ   88(R15), CX
+	MOVQ   16(R15), DX
+	IMULQ  CX, DX
+	ADDQ   DX, 8(R15)
+	MOVQ   56(R15), DX
+	IMULQ  CX, DX
+	ADDQ   DX, 48(R15)
+	IMUL3Q $0x00000080, CX, DX
+	ADDQ   DX, 32(R15)
+	JMP    rows
+
+return:
 	VZEROUPPER
 	RET
 
@@ -46634,15 +47031,17 @@ block12_sparse6:
 // Requires: AVX, AVX2, F16C, FMA3, MMX+
 TEXT ·mulQ40AVXVNNI(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), R15
+	MOVQ 64(R15), R11
+	MOVQ 72(R15), R12
+	MOVQ 80(R15), R13
+
+rows:
 	MOVQ (R15), SI
 	MOVQ 8(R15), DI
 	MOVQ 16(R15), R9
 	LEAQ (R9)(R9*2), R10
 	LEAQ (DI)(R9*4), R8
 	MOVQ 24(R15), CX
-	MOVQ 64(R15), R11
-	MOVQ 72(R15), R12
-	MOVQ 80(R15), R13
 	MOVQ 32(R15), BX
 	MOVQ 96(R15), R13
 	MOVQ 88(R15), DX
@@ -46825,8 +47224,7 @@ block1:
 	MOVQ         56(R15), DX
 	VMOVUPS      Y6, (BX)
 	VMOVUPS      Y7, 32(BX)
-	VZEROUPPER
-	RET
+	JMP          end
 
 rows2:
 	MOVQ    40(R15), DX
@@ -47106,8 +47504,7 @@ block2:
 	ADDQ         DX, BX
 	VMOVUPS      Y8, (BX)
 	VMOVUPS      Y9, 32(BX)
-	VZEROUPPER
-	RET
+	JMP          end
 
 rows3:
 	MOVQ    40(R15), DX
@@ -47492,6 +47889,23 @@ block3:
 	ADDQ         DX, BX
 	VMOVUPS      Y10, (BX)
 	VMOVUPS      Y11, 32(BX)
+
+end:
+	MOVQ   t+0(FP), R15
+	DECQ   104(R15)
+	JZ     return
+	MOVQ   88(R15), CX
+	MOVQ   16(R15), DX
+	IMULQ  CX, DX
+	ADDQ   DX, 8(R15)
+	MOVQ   56(R15), DX
+	IMULQ  CX, DX
+	ADDQ   DX, 48(R15)
+	IMUL3Q $0x00000080, CX, DX
+	ADDQ   DX, 32(R15)
+	JMP    rows
+
+return:
 	VZEROUPPER
 	RET
 
@@ -47499,15 +47913,17 @@ block3:
 // Requires: AVX, AVX2, F16C, FMA3, MMX+
 TEXT ·mulQ40AVX2(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), R15
+	MOVQ 64(R15), R11
+	MOVQ 72(R15), R12
+	MOVQ 80(R15), R13
+
+rows:
 	MOVQ (R15), SI
 	MOVQ 8(R15), DI
 	MOVQ 16(R15), R9
 	LEAQ (R9)(R9*2), R10
 	LEAQ (DI)(R9*4), R8
 	MOVQ 24(R15), CX
-	MOVQ 64(R15), R11
-	MOVQ 72(R15), R12
-	MOVQ 80(R15), R13
 	MOVQ 32(R15), BX
 	MOVQ 96(R15), R13
 	MOVQ 88(R15), DX
@@ -47643,8 +48059,7 @@ block1:
 	MOVQ         56(R15), DX
 	VMOVUPS      Y6, (BX)
 	VMOVUPS      Y7, 32(BX)
-	VZEROUPPER
-	RET
+	JMP          end
 
 rows2:
 	MOVQ    40(R15), DX
@@ -47830,8 +48245,7 @@ block2:
 	ADDQ         DX, BX
 	VMOVUPS      Y8, (BX)
 	VMOVUPS      Y9, 32(BX)
-	VZEROUPPER
-	RET
+	JMP          end
 
 rows3:
 	MOVQ    40(R15), DX
@@ -48075,13 +48489,35 @@ block3:
 	ADDQ         DX, BX
 	VMOVUPS      Y10, (BX)
 	VMOVUPS      Y11, 32(BX)
+
+end:
+	MOVQ   t+0(FP), R15
+	DECQ   104(R15)
+	JZ     return
+	MOVQ   88(R15), CX
+	MOVQ   16(R15), DX
+	IMULQ  CX, DX
+	ADDQ   DX, 8(R15)
+	MOVQ   56(R15), DX
+	IMULQ  CX, DX
+	ADDQ   DX, 48(R15)
+	IMUL3Q $0x00000080, CX, DX
+	ADDQ   DX, 32(R15)
+	JMP    rows
+
+return:
 	VZEROUPPER
 	RET
 
 // func mulQ41AVX512(t *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, MMX+
 TEXT ·mulQ41AVX512(SB), NOSPLIT, $0-8
-	MOVQ    t+0(FP), R15
+	MOVQ t+0(FP), R15
+	MOVQ 64(R15), R11
+	MOVQ 72(R15), R12
+	MOVQ 80(R15), R13
+
+rows:
 	MOVQ    (R15), SI
 	MOVQ    8(R15), DI
 	MOVQ    16(R15), R9
@@ -48089,9 +48525,6 @@ TEXT ·mulQ41AVX512(SB), NOSPLIT, $0-8
 	LEAQ    (DI)(R9*4), R8
 	LEAQ    (DI)(R9*8), AX
 	MOVQ    24(R15), CX
-	MOVQ    64(R15), R11
-	MOVQ    72(R15), R12
-	MOVQ    80(R15), R13
 	MOVQ    32(R15), BX
 	VMOVUPS nibbles<>+0(SB), Z27
 	VMOVUPS fifthBits<>+0(SB), Z28
@@ -48254,8 +48687,7 @@ block1_sparse6:
 	MOVQ         56(R15), DX
 	VMOVUPS      Z2, (BX)
 	VMOVUPS      Z3, 64(BX)
-	VZEROUPPER
-	RET
+	JMP          end
 
 rows2:
 	MOVQ    40(R15), DX
@@ -48438,8 +48870,7 @@ block2_sparse6:
 	ADDQ         DX, BX
 	VMOVUPS      Z6, (BX)
 	VMOVUPS      Z7, 64(BX)
-	VZEROUPPER
-	RET
+	JMP          end
 
 rows3:
 	MOVQ    40(R15), DX
@@ -48669,8 +49100,7 @@ block3_sparse6:
 	ADDQ         DX, BX
 	VMOVUPS      Z10, (BX)
 	VMOVUPS      Z11, 64(BX)
-	VZEROUPPER
-	RET
+	JMP          end
 
 rows4:
 	MOVQ    40(R15), DX
@@ -48947,8 +49377,7 @@ block4_sparse6:
 	ADDQ         DX, BX
 	VMOVUPS      Z14, (BX)
 	VMOVUPS      Z15, 64(BX)
-	VZEROUPPER
-	RET
+	JMP          end
 
 rows5:
 	MOVQ    40(R15), DX
@@ -49273,8 +49702,7 @@ block5_sparse6:
 	ADDQ         DX, BX
 	VMOVUPS      Z18, (BX)
 	VMOVUPS      Z19, 64(BX)
-	VZEROUPPER
-	RET
+	JMP          end
 
 rows6:
 	MOVQ    40(R15), DX
@@ -49666,8 +50094,7 @@ block6_sparse6:
 	VMOVUPS      Z30, (SI)
 	VMOVUPS      704(BX), Z30
 	VMOVUPS      Z30, 64(SI)
-	VZEROUPPER
-	RET
+	JMP          end
 
 rows7:
 	MOVQ    40(R15), DX
@@ -50106,8 +50533,7 @@ block7_sparse6:
 	VMOVUPS      Z30, (SI)
 	VMOVUPS      832(BX), Z30
 	VMOVUPS      Z30, 64(SI)
-	VZEROUPPER
-	RET
+	JMP          end
 
 rows8:
 	MOVQ    40(R15), DX
@@ -50593,8 +51019,7 @@ block8_sparse6:
 	VMOVUPS      Z30, (SI)
 	VMOVUPS      960(BX), Z30
 	VMOVUPS      Z30, 64(SI)
-	VZEROUPPER
-	RET
+	JMP          end
 
 rows9:
 	MOVQ    40(R15), DX
@@ -51128,8 +51553,7 @@ block9_sparse6:
 	VMOVUPS      Z30, (SI)
 	VMOVUPS      1088(BX), Z30
 	VMOVUPS      Z30, 64(SI)
-	VZEROUPPER
-	RET
+	JMP          end
 
 rows10:
 	MOVQ    40(R15), DX
@@ -51709,8 +52133,7 @@ block10_sparse6:
 	VMOVUPS      Z30, (SI)
 	VMOVUPS      1216(BX), Z30
 	VMOVUPS      Z30, 64(SI)
-	VZEROUPPER
-	RET
+	JMP          end
 
 rows11:
 	MOVQ    40(R15), DX
@@ -52339,8 +52762,7 @@ block11_sparse6:
 	VMOVUPS      Z30, (SI)
 	VMOVUPS      1344(BX), Z30
 	VMOVUPS      Z30, 64(SI)
-	VZEROUPPER
-	RET
+	JMP          end
 
 rows12:
 	MOVQ    40(R15), DX
@@ -53018,6 +53440,23 @@ block12_sparse6:
 	VMOVUPS      Z30, (SI)
 	VMOVUPS      1472(BX), Z30
 	VMOVUPS      Z30, 64(SI)
+
+end:
+	MOVQ   t+0(FP), R15
+	DECQ   104(R15)
+	JZ     return
+	MOVQ   88(R15), CX
+	MOVQ   16(R15), DX
+	IMULQ  CX, DX
+	ADDQ   DX, 8(R15)
+	MOVQ   56(R15), DX
+	IMULQ  CX, DX
+	ADDQ   DX, 48(R15)
+	IMUL3Q $0x00000080, CX, DX
+	ADDQ   DX, 32(R15)
+	JMP    rows
+
+return:
 	VZEROUPPER
 	RET
 
@@ -53025,15 +53464,17 @@ block12_sparse6:
 // Requires: AVX, AVX2, F16C, FMA3, MMX+
 TEXT ·mulQ41AVXVNNI(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), R15
+	MOVQ 64(R15), R11
+	MOVQ 72(R15), R12
+	MOVQ 80(R15), R13
+
+rows:
 	MOVQ (R15), SI
 	MOVQ 8(R15), DI
 	MOVQ 16(R15), R9
 	LEAQ (R9)(R9*2), R10
 	LEAQ (DI)(R9*4), R8
 	MOVQ 24(R15), CX
-	MOVQ 64(R15), R11
-	MOVQ 72(R15), R12
-	MOVQ 80(R15), R13
 	MOVQ 32(R15), BX
 	MOVQ 96(R15), R13
 	MOVQ 88(R15), DX
@@ -53224,8 +53665,7 @@ block1:
 	MOVQ         56(R15), DX
 	VMOVUPS      Y6, (BX)
 	VMOVUPS      Y7, 32(BX)
-	VZEROUPPER
-	RET
+	JMP          end
 
 rows2:
 	MOVQ    40(R15), DX
@@ -53519,8 +53959,7 @@ block2:
 	ADDQ         DX, BX
 	VMOVUPS      Y8, (BX)
 	VMOVUPS      Y9, 32(BX)
-	VZEROUPPER
-	RET
+	JMP          end
 
 rows3:
 	MOVQ    40(R15), DX
@@ -53925,6 +54364,23 @@ block3:
 	ADDQ         DX, BX
 	VMOVUPS      Y10, (BX)
 	VMOVUPS      Y11, 32(BX)
+
+end:
+	MOVQ   t+0(FP), R15
+	DECQ   104(R15)
+	JZ     return
+	MOVQ   88(R15), CX
+	MOVQ   16(R15), DX
+	IMULQ  CX, DX
+	ADDQ   DX, 8(R15)
+	MOVQ   56(R15), DX
+	IMULQ  CX, DX
+	ADDQ   DX, 48(R15)
+	IMUL3Q $0x00000080, CX, DX
+	ADDQ   DX, 32(R15)
+	JMP    rows
+
+return:
 	VZEROUPPER
 	RET
 
@@ -53932,15 +54388,17 @@ block3:
 // Requires: AVX, AVX2, F16C, FMA3, MMX+
 TEXT ·mulQ41AVX2(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), R15
+	MOVQ 64(R15), R11
+	MOVQ 72(R15), R12
+	MOVQ 80(R15), R13
+
+rows:
 	MOVQ (R15), SI
 	MOVQ 8(R15), DI
 	MOVQ 16(R15), R9
 	LEAQ (R9)(R9*2), R10
 	LEAQ (DI)(R9*4), R8
 	MOVQ 24(R15), CX
-	MOVQ 64(R15), R11
-	MOVQ 72(R15), R12
-	MOVQ 80(R15), R13
 	MOVQ 32(R15), BX
 	MOVQ 96(R15), R13
 	MOVQ 88(R15), DX
@@ -54081,8 +54539,7 @@ block1:
 	MOVQ         56(R15), DX
 	VMOVUPS      Y6, (BX)
 	VMOVUPS      Y7, 32(BX)
-	VZEROUPPER
-	RET
+	JMP          end
 
 rows2:
 	MOVQ    40(R15), DX
@@ -54276,8 +54733,7 @@ block2:
 	ADDQ         DX, BX
 	VMOVUPS      Y8, (BX)
 	VMOVUPS      Y9, 32(BX)
-	VZEROUPPER
-	RET
+	JMP          end
 
 rows3:
 	MOVQ    40(R15), DX
@@ -54532,13 +54988,35 @@ block3:
 	ADDQ         DX, BX
 	VMOVUPS      Y10, (BX)
 	VMOVUPS      Y11, 32(BX)
+
+end:
+	MOVQ   t+0(FP), R15
+	DECQ   104(R15)
+	JZ     return
+	MOVQ   88(R15), CX
+	MOVQ   16(R15), DX
+	IMULQ  CX, DX
+	ADDQ   DX, 8(R15)
+	MOVQ   56(R15), DX
+	IMULQ  CX, DX
+	ADDQ   DX, 48(R15)
+	IMUL3Q $0x00000080, CX, DX
+	ADDQ   DX, 32(R15)
+	JMP    rows
+
+return:
 	VZEROUPPER
 	RET
 
 // func mulQ50AVX512(t *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, MMX+
 TEXT ·mulQ50AVX512(SB), NOSPLIT, $0-8
-	MOVQ    t+0(FP), R15
+	MOVQ t+0(FP), R15
+	MOVQ 64(R15), R11
+	MOVQ 72(R15), R12
+	MOVQ 80(R15), R13
+
+rows:
 	MOVQ    (R15), SI
 	MOVQ    8(R15), DI
 	MOVQ    16(R15), R9
@@ -54546,9 +55024,6 @@ TEXT ·mulQ50AVX512(SB), NOSPLIT, $0-8
 	LEAQ    (DI)(R9*4), R8
 	LEAQ    (DI)(R9*8), AX
 	MOVQ    24(R15), CX
-	MOVQ    64(R15), R11
-	MOVQ    72(R15), R12
-	MOVQ    80(R15), R13
 	MOVQ    32(R15), BX
 	VMOVUPS nibbles<>+0(SB), Z27
 	VMOVUPS fifthBits<>+0(SB), Z28
@@ -54737,8 +55212,7 @@ block1_sparse6:
 	MOVQ         56(R15), DX
 	VMOVUPS      Z2, (BX)
 	VMOVUPS      Z3, 64(BX)
-	VZEROUPPER
-	RET
+	JMP          end
 
 rows2:
 	MOVQ    40(R15), DX
@@ -54941,8 +55415,7 @@ block2_sparse6:
 	ADDQ         DX, BX
 	VMOVUPS      Z6, (BX)
 	VMOVUPS      Z7, 64(BX)
-	VZEROUPPER
-	RET
+	JMP          end
 
 rows3:
 	MOVQ    40(R15), DX
@@ -55186,8 +55659,7 @@ block3_sparse6:
 	ADDQ         DX, BX
 	VMOVUPS      Z10, (BX)
 	VMOVUPS      Z11, 64(BX)
-	VZEROUPPER
-	RET
+	JMP          end
 
 rows4:
 	MOVQ    40(R15), DX
@@ -55472,8 +55944,7 @@ block4_sparse6:
 	ADDQ         DX, BX
 	VMOVUPS      Z14, (BX)
 	VMOVUPS      Z15, 64(BX)
-	VZEROUPPER
-	RET
+	JMP          end
 
 rows5:
 	MOVQ    40(R15), DX
@@ -55800,8 +56271,7 @@ block5_sparse6:
 	ADDQ         DX, BX
 	VMOVUPS      Z18, (BX)
 	VMOVUPS      Z19, 64(BX)
-	VZEROUPPER
-	RET
+	JMP          end
 
 rows6:
 	MOVQ    40(R15), DX
@@ -56189,8 +56659,7 @@ block6_sparse6:
 	VMOVUPS      Z30, (SI)
 	VMOVUPS      704(BX), Z30
 	VMOVUPS      Z30, 64(SI)
-	VZEROUPPER
-	RET
+	JMP          end
 
 rows7:
 	MOVQ    40(R15), DX
@@ -56619,8 +57088,7 @@ block7_sparse6:
 	VMOVUPS      Z30, (SI)
 	VMOVUPS      832(BX), Z30
 	VMOVUPS      Z30, 64(SI)
-	VZEROUPPER
-	RET
+	JMP          end
 
 rows8:
 	MOVQ    40(R15), DX
@@ -57090,8 +57558,7 @@ block8_sparse6:
 	VMOVUPS      Z30, (SI)
 	VMOVUPS      960(BX), Z30
 	VMOVUPS      Z30, 64(SI)
-	VZEROUPPER
-	RET
+	JMP          end
 
 rows9:
 	MOVQ    40(R15), DX
@@ -57603,8 +58070,7 @@ block9_sparse6:
 	VMOVUPS      Z30, (SI)
 	VMOVUPS      1088(BX), Z30
 	VMOVUPS      Z30, 64(SI)
-	VZEROUPPER
-	RET
+	JMP          end
 
 rows10:
 	MOVQ    40(R15), DX
@@ -58156,8 +58622,7 @@ block10_sparse6:
 	VMOVUPS      Z30, (SI)
 	VMOVUPS      1216(BX), Z30
 	VMOVUPS      Z30, 64(SI)
-	VZEROUPPER
-	RET
+	JMP          end
 
 rows11:
 	MOVQ    40(R15), DX
@@ -58752,8 +59217,7 @@ block11_sparse6:
 	VMOVUPS      Z30, (SI)
 	VMOVUPS      1344(BX), Z30
 	VMOVUPS      Z30, 64(SI)
-	VZEROUPPER
-	RET
+	JMP          end
 
 rows12:
 	MOVQ    40(R15), DX
@@ -59391,6 +59855,23 @@ block12_sparse6:
 	VMOVUPS      Z30, (SI)
 	VMOVUPS      1472(BX), Z30
 	VMOVUPS      Z30, 64(SI)
+
+end:
+	MOVQ   t+0(FP), R15
+	DECQ   104(R15)
+	JZ     return
+	MOVQ   88(R15), CX
+	MOVQ   16(R15), DX
+	IMULQ  CX, DX
+	ADDQ   DX, 8(R15)
+	MOVQ   56(R15), DX
+	IMULQ  CX, DX
+	ADDQ   DX, 48(R15)
+	IMUL3Q $0x00000080, CX, DX
+	ADDQ   DX, 32(R15)
+	JMP    rows
+
+return:
 	VZEROUPPER
 	RET
 
@@ -59398,15 +59879,17 @@ block12_sparse6:
 // Requires: AVX, AVX2, F16C, FMA3, MMX+
 TEXT ·mulQ50AVXVNNI(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), R15
+	MOVQ 64(R15), R11
+	MOVQ 72(R15), R12
+	MOVQ 80(R15), R13
+
+rows:
 	MOVQ (R15), SI
 	MOVQ 8(R15), DI
 	MOVQ 16(R15), R9
 	LEAQ (R9)(R9*2), R10
 	LEAQ (DI)(R9*4), R8
 	MOVQ 24(R15), CX
-	MOVQ 64(R15), R11
-	MOVQ 72(R15), R12
-	MOVQ 80(R15), R13
 	MOVQ 32(R15), BX
 	MOVQ 96(R15), R13
 	MOVQ 88(R15), DX
@@ -59653,8 +60136,7 @@ block1:
 	MOVQ         56(R15), DX
 	VMOVUPS      Y6, (BX)
 	VMOVUPS      Y7, 32(BX)
-	VZEROUPPER
-	RET
+	JMP          end
 
 rows2:
 	MOVQ    40(R15), DX
@@ -59998,8 +60480,7 @@ block2:
 	ADDQ         DX, BX
 	VMOVUPS      Y8, (BX)
 	VMOVUPS      Y9, 32(BX)
-	VZEROUPPER
-	RET
+	JMP          end
 
 rows3:
 	MOVQ    40(R15), DX
@@ -60448,6 +60929,23 @@ block3:
 	ADDQ         DX, BX
 	VMOVUPS      Y10, (BX)
 	VMOVUPS      Y11, 32(BX)
+
+end:
+	MOVQ   t+0(FP), R15
+	DECQ   104(R15)
+	JZ     return
+	MOVQ   88(R15), CX
+	MOVQ   16(R15), DX
+	IMULQ  CX, DX
+	ADDQ   DX, 8(R15)
+	MOVQ   56(R15), DX
+	IMULQ  CX, DX
+	ADDQ   DX, 48(R15)
+	IMUL3Q $0x00000080, CX, DX
+	ADDQ   DX, 32(R15)
+	JMP    rows
+
+return:
 	VZEROUPPER
 	RET
 
@@ -60455,15 +60953,17 @@ block3:
 // Requires: AVX, AVX2, F16C, FMA3, MMX+
 TEXT ·mulQ50AVX2(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), R15
+	MOVQ 64(R15), R11
+	MOVQ 72(R15), R12
+	MOVQ 80(R15), R13
+
+rows:
 	MOVQ (R15), SI
 	MOVQ 8(R15), DI
 	MOVQ 16(R15), R9
 	LEAQ (R9)(R9*2), R10
 	LEAQ (DI)(R9*4), R8
 	MOVQ 24(R15), CX
-	MOVQ 64(R15), R11
-	MOVQ 72(R15), R12
-	MOVQ 80(R15), R13
 	MOVQ 32(R15), BX
 	MOVQ 96(R15), R13
 	MOVQ 88(R15), DX
@@ -60663,8 +61163,7 @@ block1:
 	MOVQ         56(R15), DX
 	VMOVUPS      Y8, (BX)
 	VMOVUPS      Y9, 32(BX)
-	VZEROUPPER
-	RET
+	JMP          end
 
 rows2:
 	MOVQ    40(R15), DX
@@ -60918,6 +61417,23 @@ block2:
 	ADDQ         DX, BX
 	VMOVUPS      Y10, (BX)
 	VMOVUPS      Y11, 32(BX)
+
+end:
+	MOVQ   t+0(FP), R15
+	DECQ   104(R15)
+	JZ     return
+	MOVQ   88(R15), CX
+	MOVQ   16(R15), DX
+	IMULQ  CX, DX
+	ADDQ   DX, 8(R15)
+	MOVQ   56(R15), DX
+	IMULQ  CX, DX
+	ADDQ   DX, 48(R15)
+	IMUL3Q $0x00000080, CX, DX
+	ADDQ   DX, 32(R15)
+	JMP    rows
+
+return:
 	VZEROUPPER
 	RET
 
@@ -61214,7 +61730,12 @@ block:
 // func mulQ51AVX512(t *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, MMX+
 TEXT ·mulQ51AVX512(SB), NOSPLIT, $0-8
-	MOVQ    t+0(FP), R15
+	MOVQ t+0(FP), R15
+	MOVQ 64(R15), R11
+	MOVQ 72(R15), R12
+	MOVQ 80(R15), R13
+
+rows:
 	MOVQ    (R15), SI
 	MOVQ    8(R15), DI
 	MOVQ    16(R15), R9
@@ -61222,9 +61743,6 @@ TEXT ·mulQ51AVX512(SB), NOSPLIT, $0-8
 	LEAQ    (DI)(R9*4), R8
 	LEAQ    (DI)(R9*8), AX
 	MOVQ    24(R15), CX
-	MOVQ    64(R15), R11
-	MOVQ    72(R15), R12
-	MOVQ    80(R15), R13
 	MOVQ    32(R15), BX
 	VMOVUPS nibbles<>+0(SB), Z27
 	VMOVUPS fifthBits<>+0(SB), Z28
@@ -61423,8 +61941,7 @@ block1_sparse6:
 	MOVQ         56(R15), DX
 	VMOVUPS      Z2, (BX)
 	VMOVUPS      Z3, 64(BX)
-	VZEROUPPER
-	RET
+	JMP          end
 
 rows2:
 	MOVQ    40(R15), DX
@@ -61643,8 +62160,7 @@ block2_sparse6:
 	ADDQ         DX, BX
 	VMOVUPS      Z6, (BX)
 	VMOVUPS      Z7, 64(BX)
-	VZEROUPPER
-	RET
+	JMP          end
 
 rows3:
 	MOVQ    40(R15), DX
@@ -61910,8 +62426,7 @@ block3_sparse6:
 	ADDQ         DX, BX
 	VMOVUPS      Z10, (BX)
 	VMOVUPS      Z11, 64(BX)
-	VZEROUPPER
-	RET
+	JMP          end
 
 rows4:
 	MOVQ    40(R15), DX
@@ -62224,8 +62739,7 @@ block4_sparse6:
 	ADDQ         DX, BX
 	VMOVUPS      Z14, (BX)
 	VMOVUPS      Z15, 64(BX)
-	VZEROUPPER
-	RET
+	JMP          end
 
 rows5:
 	MOVQ    40(R15), DX
@@ -62586,8 +63100,7 @@ block5_sparse6:
 	ADDQ         DX, BX
 	VMOVUPS      Z18, (BX)
 	VMOVUPS      Z19, 64(BX)
-	VZEROUPPER
-	RET
+	JMP          end
 
 rows6:
 	MOVQ    40(R15), DX
@@ -63015,8 +63528,7 @@ block6_sparse6:
 	VMOVUPS      Z30, (SI)
 	VMOVUPS      704(BX), Z30
 	VMOVUPS      Z30, 64(SI)
-	VZEROUPPER
-	RET
+	JMP          end
 
 rows7:
 	MOVQ    40(R15), DX
@@ -63491,8 +64003,7 @@ block7_sparse6:
 	VMOVUPS      Z30, (SI)
 	VMOVUPS      832(BX), Z30
 	VMOVUPS      Z30, 64(SI)
-	VZEROUPPER
-	RET
+	JMP          end
 
 rows8:
 	MOVQ    40(R15), DX
@@ -64014,8 +64525,7 @@ block8_sparse6:
 	VMOVUPS      Z30, (SI)
 	VMOVUPS      960(BX), Z30
 	VMOVUPS      Z30, 64(SI)
-	VZEROUPPER
-	RET
+	JMP          end
 
 rows9:
 	MOVQ    40(R15), DX
@@ -64585,8 +65095,7 @@ block9_sparse6:
 	VMOVUPS      Z30, (SI)
 	VMOVUPS      1088(BX), Z30
 	VMOVUPS      Z30, 64(SI)
-	VZEROUPPER
-	RET
+	JMP          end
 
 rows10:
 	MOVQ    40(R15), DX
@@ -65202,8 +65711,7 @@ block10_sparse6:
 	VMOVUPS      Z30, (SI)
 	VMOVUPS      1216(BX), Z30
 	VMOVUPS      Z30, 64(SI)
-	VZEROUPPER
-	RET
+	JMP          end
 
 rows11:
 	MOVQ    40(R15), DX
@@ -65868,8 +66376,7 @@ block11_sparse6:
 	VMOVUPS      Z30, (SI)
 	VMOVUPS      1344(BX), Z30
 	VMOVUPS      Z30, 64(SI)
-	VZEROUPPER
-	RET
+	JMP          end
 
 rows12:
 	MOVQ    40(R15), DX
@@ -66583,6 +67090,23 @@ block12_sparse6:
 	VMOVUPS      Z30, (SI)
 	VMOVUPS      1472(BX), Z30
 	VMOVUPS      Z30, 64(SI)
+
+end:
+	MOVQ   t+0(FP), R15
+	DECQ   104(R15)
+	JZ     return
+	MOVQ   88(R15), CX
+	MOVQ   16(R15), DX
+	IMULQ  CX, DX
+	ADDQ   DX, 8(R15)
+	MOVQ   56(R15), DX
+	IMULQ  CX, DX
+	ADDQ   DX, 48(R15)
+	IMUL3Q $0x00000080, CX, DX
+	ADDQ   DX, 32(R15)
+	JMP    rows
+
+return:
 	VZEROUPPER
 	RET
 
@@ -66590,15 +67114,17 @@ block12_sparse6:
 // Requires: AVX, AVX2, F16C, FMA3, MMX+
 TEXT ·mulQ51AVXVNNI(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), R15
+	MOVQ 64(R15), R11
+	MOVQ 72(R15), R12
+	MOVQ 80(R15), R13
+
+rows:
 	MOVQ (R15), SI
 	MOVQ 8(R15), DI
 	MOVQ 16(R15), R9
 	LEAQ (R9)(R9*2), R10
 	LEAQ (DI)(R9*4), R8
 	MOVQ 24(R15), CX
-	MOVQ 64(R15), R11
-	MOVQ 72(R15), R12
-	MOVQ 80(R15), R13
 	MOVQ 32(R15), BX
 	MOVQ 96(R15), R13
 	MOVQ 88(R15), DX
@@ -66853,8 +67379,7 @@ block1:
 	MOVQ         56(R15), DX
 	VMOVUPS      Y6, (BX)
 	VMOVUPS      Y7, 32(BX)
-	VZEROUPPER
-	RET
+	JMP          end
 
 rows2:
 	MOVQ    40(R15), DX
@@ -67212,8 +67737,7 @@ block2:
 	ADDQ         DX, BX
 	VMOVUPS      Y8, (BX)
 	VMOVUPS      Y9, 32(BX)
-	VZEROUPPER
-	RET
+	JMP          end
 
 rows3:
 	MOVQ    40(R15), DX
@@ -67682,6 +68206,23 @@ block3:
 	ADDQ         DX, BX
 	VMOVUPS      Y10, (BX)
 	VMOVUPS      Y11, 32(BX)
+
+end:
+	MOVQ   t+0(FP), R15
+	DECQ   104(R15)
+	JZ     return
+	MOVQ   88(R15), CX
+	MOVQ   16(R15), DX
+	IMULQ  CX, DX
+	ADDQ   DX, 8(R15)
+	MOVQ   56(R15), DX
+	IMULQ  CX, DX
+	ADDQ   DX, 48(R15)
+	IMUL3Q $0x00000080, CX, DX
+	ADDQ   DX, 32(R15)
+	JMP    rows
+
+return:
 	VZEROUPPER
 	RET
 
@@ -67689,15 +68230,17 @@ block3:
 // Requires: AVX, AVX2, F16C, FMA3, MMX+
 TEXT ·mulQ51AVX2(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), R15
+	MOVQ 64(R15), R11
+	MOVQ 72(R15), R12
+	MOVQ 80(R15), R13
+
+rows:
 	MOVQ (R15), SI
 	MOVQ 8(R15), DI
 	MOVQ 16(R15), R9
 	LEAQ (R9)(R9*2), R10
 	LEAQ (DI)(R9*4), R8
 	MOVQ 24(R15), CX
-	MOVQ 64(R15), R11
-	MOVQ 72(R15), R12
-	MOVQ 80(R15), R13
 	MOVQ 32(R15), BX
 	MOVQ 96(R15), R13
 	MOVQ 88(R15), DX
@@ -67902,8 +68445,7 @@ block1:
 	MOVQ         56(R15), DX
 	VMOVUPS      Y8, (BX)
 	VMOVUPS      Y9, 32(BX)
-	VZEROUPPER
-	RET
+	JMP          end
 
 rows2:
 	MOVQ    40(R15), DX
@@ -68165,13 +68707,35 @@ block2:
 	ADDQ         DX, BX
 	VMOVUPS      Y10, (BX)
 	VMOVUPS      Y11, 32(BX)
+
+end:
+	MOVQ   t+0(FP), R15
+	DECQ   104(R15)
+	JZ     return
+	MOVQ   88(R15), CX
+	MOVQ   16(R15), DX
+	IMULQ  CX, DX
+	ADDQ   DX, 8(R15)
+	MOVQ   56(R15), DX
+	IMULQ  CX, DX
+	ADDQ   DX, 48(R15)
+	IMUL3Q $0x00000080, CX, DX
+	ADDQ   DX, 32(R15)
+	JMP    rows
+
+return:
 	VZEROUPPER
 	RET
 
 // func mulIQ4NLAVX512(t *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, MMX+
 TEXT ·mulIQ4NLAVX512(SB), NOSPLIT, $0-8
-	MOVQ    t+0(FP), R15
+	MOVQ t+0(FP), R15
+	MOVQ 64(R15), R11
+	MOVQ 72(R15), R12
+	MOVQ 80(R15), R13
+
+rows:
 	MOVQ    (R15), SI
 	MOVQ    8(R15), DI
 	MOVQ    16(R15), R9
@@ -68179,9 +68743,6 @@ TEXT ·mulIQ4NLAVX512(SB), NOSPLIT, $0-8
 	LEAQ    (DI)(R9*4), R8
 	LEAQ    (DI)(R9*8), AX
 	MOVQ    24(R15), CX
-	MOVQ    64(R15), R11
-	MOVQ    72(R15), R12
-	MOVQ    80(R15), R13
 	MOVQ    32(R15), BX
 	VMOVUPS nibbles<>+0(SB), Z27
 	VMOVUPS unsignedIQ4<>+0(SB), Z28
@@ -68349,8 +68910,7 @@ block1_sparse6:
 	MOVQ         56(R15), DX
 	VMOVUPS      Z2, (BX)
 	VMOVUPS      Z3, 64(BX)
-	VZEROUPPER
-	RET
+	JMP          end
 
 rows2:
 	MOVQ    40(R15), DX
@@ -68531,8 +69091,7 @@ block2_sparse6:
 	ADDQ         DX, BX
 	VMOVUPS      Z6, (BX)
 	VMOVUPS      Z7, 64(BX)
-	VZEROUPPER
-	RET
+	JMP          end
 
 rows3:
 	MOVQ    40(R15), DX
@@ -68753,8 +69312,7 @@ block3_sparse6:
 	ADDQ         DX, BX
 	VMOVUPS      Z10, (BX)
 	VMOVUPS      Z11, 64(BX)
-	VZEROUPPER
-	RET
+	JMP          end
 
 rows4:
 	MOVQ    40(R15), DX
@@ -69015,8 +69573,7 @@ block4_sparse6:
 	ADDQ         DX, BX
 	VMOVUPS      Z14, (BX)
 	VMOVUPS      Z15, 64(BX)
-	VZEROUPPER
-	RET
+	JMP          end
 
 rows5:
 	MOVQ    40(R15), DX
@@ -69318,8 +69875,7 @@ block5_sparse6:
 	ADDQ         DX, BX
 	VMOVUPS      Z18, (BX)
 	VMOVUPS      Z19, 64(BX)
-	VZEROUPPER
-	RET
+	JMP          end
 
 rows6:
 	MOVQ    40(R15), DX
@@ -69681,8 +70237,7 @@ block6_sparse6:
 	VMOVUPS      Z30, (SI)
 	VMOVUPS      704(BX), Z30
 	VMOVUPS      Z30, 64(SI)
-	VZEROUPPER
-	RET
+	JMP          end
 
 rows7:
 	MOVQ    40(R15), DX
@@ -70084,8 +70639,7 @@ block7_sparse6:
 	VMOVUPS      Z30, (SI)
 	VMOVUPS      832(BX), Z30
 	VMOVUPS      Z30, 64(SI)
-	VZEROUPPER
-	RET
+	JMP          end
 
 rows8:
 	MOVQ    40(R15), DX
@@ -70527,8 +71081,7 @@ block8_sparse6:
 	VMOVUPS      Z30, (SI)
 	VMOVUPS      960(BX), Z30
 	VMOVUPS      Z30, 64(SI)
-	VZEROUPPER
-	RET
+	JMP          end
 
 rows9:
 	MOVQ    40(R15), DX
@@ -71011,8 +71564,7 @@ block9_sparse6:
 	VMOVUPS      Z30, (SI)
 	VMOVUPS      1088(BX), Z30
 	VMOVUPS      Z30, 64(SI)
-	VZEROUPPER
-	RET
+	JMP          end
 
 rows10:
 	MOVQ    40(R15), DX
@@ -71534,8 +72086,7 @@ block10_sparse6:
 	VMOVUPS      Z30, (SI)
 	VMOVUPS      1216(BX), Z30
 	VMOVUPS      Z30, 64(SI)
-	VZEROUPPER
-	RET
+	JMP          end
 
 rows11:
 	MOVQ    40(R15), DX
@@ -72099,8 +72650,7 @@ block11_sparse6:
 	VMOVUPS      Z30, (SI)
 	VMOVUPS      1344(BX), Z30
 	VMOVUPS      Z30, 64(SI)
-	VZEROUPPER
-	RET
+	JMP          end
 
 rows12:
 	MOVQ    40(R15), DX
@@ -72706,6 +73256,23 @@ block12_sparse6:
 	VMOVUPS      Z30, (SI)
 	VMOVUPS      1472(BX), Z30
 	VMOVUPS      Z30, 64(SI)
+
+end:
+	MOVQ   t+0(FP), R15
+	DECQ   104(R15)
+	JZ     return
+	MOVQ   88(R15), CX
+	MOVQ   16(R15), DX
+	IMULQ  CX, DX
+	ADDQ   DX, 8(R15)
+	MOVQ   56(R15), DX
+	IMULQ  CX, DX
+	ADDQ   DX, 48(R15)
+	IMUL3Q $0x00000080, CX, DX
+	ADDQ   DX, 32(R15)
+	JMP    rows
+
+return:
 	VZEROUPPER
 	RET
 
@@ -72713,15 +73280,17 @@ block12_sparse6:
 // Requires: AVX, AVX2, F16C, FMA3, MMX+
 TEXT ·mulIQ4NLAVXVNNI(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), R15
+	MOVQ 64(R15), R11
+	MOVQ 72(R15), R12
+	MOVQ 80(R15), R13
+
+rows:
 	MOVQ (R15), SI
 	MOVQ 8(R15), DI
 	MOVQ 16(R15), R9
 	LEAQ (R9)(R9*2), R10
 	LEAQ (DI)(R9*4), R8
 	MOVQ 24(R15), CX
-	MOVQ 64(R15), R11
-	MOVQ 72(R15), R12
-	MOVQ 80(R15), R13
 	MOVQ 32(R15), BX
 	MOVQ 96(R15), R13
 	MOVQ 88(R15), DX
@@ -72927,8 +73496,7 @@ block1:
 	MOVQ         56(R15), DX
 	VMOVUPS      Y6, (BX)
 	VMOVUPS      Y7, 32(BX)
-	VZEROUPPER
-	RET
+	JMP          end
 
 rows2:
 	MOVQ    40(R15), DX
@@ -73230,8 +73798,7 @@ block2:
 	ADDQ         DX, BX
 	VMOVUPS      Y8, (BX)
 	VMOVUPS      Y9, 32(BX)
-	VZEROUPPER
-	RET
+	JMP          end
 
 rows3:
 	MOVQ    40(R15), DX
@@ -73637,13 +74204,35 @@ block3:
 	ADDQ         DX, BX
 	VMOVUPS      Y10, (BX)
 	VMOVUPS      Y11, 32(BX)
+
+end:
+	MOVQ   t+0(FP), R15
+	DECQ   104(R15)
+	JZ     return
+	MOVQ   88(R15), CX
+	MOVQ   16(R15), DX
+	IMULQ  CX, DX
+	ADDQ   DX, 8(R15)
+	MOVQ   56(R15), DX
+	IMULQ  CX, DX
+	ADDQ   DX, 48(R15)
+	IMUL3Q $0x00000080, CX, DX
+	ADDQ   DX, 32(R15)
+	JMP    rows
+
+return:
 	VZEROUPPER
 	RET
 
 // func mulMXFP4AVX512(t *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, MMX+
 TEXT ·mulMXFP4AVX512(SB), NOSPLIT, $0-8
-	MOVQ    t+0(FP), R15
+	MOVQ t+0(FP), R15
+	MOVQ 64(R15), R11
+	MOVQ 72(R15), R12
+	MOVQ 80(R15), R13
+
+rows:
 	MOVQ    (R15), SI
 	MOVQ    8(R15), DI
 	MOVQ    16(R15), R9
@@ -73651,9 +74240,6 @@ TEXT ·mulMXFP4AVX512(SB), NOSPLIT, $0-8
 	LEAQ    (DI)(R9*4), R8
 	LEAQ    (DI)(R9*8), AX
 	MOVQ    24(R15), CX
-	MOVQ    64(R15), R11
-	MOVQ    72(R15), R12
-	MOVQ    80(R15), R13
 	MOVQ    32(R15), BX
 	VMOVUPS nibbles<>+0(SB), Z27
 	VMOVUPS unsignedMXFP4<>+0(SB), Z28
@@ -73824,8 +74410,7 @@ block1_sparse6:
 	MOVQ         56(R15), DX
 	VMOVUPS      Z2, (BX)
 	VMOVUPS      Z3, 64(BX)
-	VZEROUPPER
-	RET
+	JMP          end
 
 rows2:
 	MOVQ    40(R15), DX
@@ -74010,8 +74595,7 @@ block2_sparse6:
 	ADDQ         DX, BX
 	VMOVUPS      Z6, (BX)
 	VMOVUPS      Z7, 64(BX)
-	VZEROUPPER
-	RET
+	JMP          end
 
 rows3:
 	MOVQ    40(R15), DX
@@ -74237,8 +74821,7 @@ block3_sparse6:
 	ADDQ         DX, BX
 	VMOVUPS      Z10, (BX)
 	VMOVUPS      Z11, 64(BX)
-	VZEROUPPER
-	RET
+	JMP          end
 
 rows4:
 	MOVQ    40(R15), DX
@@ -74505,8 +75088,7 @@ block4_sparse6:
 	ADDQ         DX, BX
 	VMOVUPS      Z14, (BX)
 	VMOVUPS      Z15, 64(BX)
-	VZEROUPPER
-	RET
+	JMP          end
 
 rows5:
 	MOVQ    40(R15), DX
@@ -74815,8 +75397,7 @@ block5_sparse6:
 	ADDQ         DX, BX
 	VMOVUPS      Z18, (BX)
 	VMOVUPS      Z19, 64(BX)
-	VZEROUPPER
-	RET
+	JMP          end
 
 rows6:
 	MOVQ    40(R15), DX
@@ -75186,8 +75767,7 @@ block6_sparse6:
 	VMOVUPS      Z30, (SI)
 	VMOVUPS      704(BX), Z30
 	VMOVUPS      Z30, 64(SI)
-	VZEROUPPER
-	RET
+	JMP          end
 
 rows7:
 	MOVQ    40(R15), DX
@@ -75598,8 +76178,7 @@ block7_sparse6:
 	VMOVUPS      Z30, (SI)
 	VMOVUPS      832(BX), Z30
 	VMOVUPS      Z30, 64(SI)
-	VZEROUPPER
-	RET
+	JMP          end
 
 rows8:
 	MOVQ    40(R15), DX
@@ -76051,8 +76630,7 @@ block8_sparse6:
 	VMOVUPS      Z30, (SI)
 	VMOVUPS      960(BX), Z30
 	VMOVUPS      Z30, 64(SI)
-	VZEROUPPER
-	RET
+	JMP          end
 
 rows9:
 	MOVQ    40(R15), DX
@@ -76546,8 +77124,7 @@ block9_sparse6:
 	VMOVUPS      Z30, (SI)
 	VMOVUPS      1088(BX), Z30
 	VMOVUPS      Z30, 64(SI)
-	VZEROUPPER
-	RET
+	JMP          end
 
 rows10:
 	MOVQ    40(R15), DX
@@ -77081,8 +77658,7 @@ block10_sparse6:
 	VMOVUPS      Z30, (SI)
 	VMOVUPS      1216(BX), Z30
 	VMOVUPS      Z30, 64(SI)
-	VZEROUPPER
-	RET
+	JMP          end
 
 rows11:
 	MOVQ    40(R15), DX
@@ -77659,8 +78235,7 @@ block11_sparse6:
 	VMOVUPS      Z30, (SI)
 	VMOVUPS      1344(BX), Z30
 	VMOVUPS      Z30, 64(SI)
-	VZEROUPPER
-	RET
+	JMP          end
 
 rows12:
 	MOVQ    40(R15), DX
@@ -78280,6 +78855,23 @@ block12_sparse6:
 	VMOVUPS      Z30, (SI)
 	VMOVUPS      1472(BX), Z30
 	VMOVUPS      Z30, 64(SI)
+
+end:
+	MOVQ   t+0(FP), R15
+	DECQ   104(R15)
+	JZ     return
+	MOVQ   88(R15), CX
+	MOVQ   16(R15), DX
+	IMULQ  CX, DX
+	ADDQ   DX, 8(R15)
+	MOVQ   56(R15), DX
+	IMULQ  CX, DX
+	ADDQ   DX, 48(R15)
+	IMUL3Q $0x00000080, CX, DX
+	ADDQ   DX, 32(R15)
+	JMP    rows
+
+return:
 	VZEROUPPER
 	RET
 
@@ -78287,15 +78879,17 @@ block12_sparse6:
 // Requires: AVX, AVX2, FMA3, MMX+
 TEXT ·mulMXFP4AVXVNNI(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), R15
+	MOVQ 64(R15), R11
+	MOVQ 72(R15), R12
+	MOVQ 80(R15), R13
+
+rows:
 	MOVQ (R15), SI
 	MOVQ 8(R15), DI
 	MOVQ 16(R15), R9
 	LEAQ (R9)(R9*2), R10
 	LEAQ (DI)(R9*4), R8
 	MOVQ 24(R15), CX
-	MOVQ 64(R15), R11
-	MOVQ 72(R15), R12
-	MOVQ 80(R15), R13
 	MOVQ 32(R15), BX
 	MOVQ 96(R15), R13
 	MOVQ 88(R15), DX
@@ -78504,8 +79098,7 @@ block1:
 	MOVQ         56(R15), DX
 	VMOVUPS      Y6, (BX)
 	VMOVUPS      Y7, 32(BX)
-	VZEROUPPER
-	RET
+	JMP          end
 
 rows2:
 	MOVQ    40(R15), DX
@@ -78811,8 +79404,7 @@ block2:
 	ADDQ         DX, BX
 	VMOVUPS      Y8, (BX)
 	VMOVUPS      Y9, 32(BX)
-	VZEROUPPER
-	RET
+	JMP          end
 
 rows3:
 	MOVQ    40(R15), DX
@@ -79223,6 +79815,23 @@ block3:
 	ADDQ         DX, BX
 	VMOVUPS      Y10, (BX)
 	VMOVUPS      Y11, 32(BX)
+
+end:
+	MOVQ   t+0(FP), R15
+	DECQ   104(R15)
+	JZ     return
+	MOVQ   88(R15), CX
+	MOVQ   16(R15), DX
+	IMULQ  CX, DX
+	ADDQ   DX, 8(R15)
+	MOVQ   56(R15), DX
+	IMULQ  CX, DX
+	ADDQ   DX, 48(R15)
+	IMUL3Q $0x00000080, CX, DX
+	ADDQ   DX, 32(R15)
+	JMP    rows
+
+return:
 	VZEROUPPER
 	RET
 
@@ -79230,15 +79839,17 @@ block3:
 // Requires: AVX, AVX2, FMA3, MMX+
 TEXT ·mulMXFP4AVX2(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), R15
+	MOVQ 64(R15), R11
+	MOVQ 72(R15), R12
+	MOVQ 80(R15), R13
+
+rows:
 	MOVQ (R15), SI
 	MOVQ 8(R15), DI
 	MOVQ 16(R15), R9
 	LEAQ (R9)(R9*2), R10
 	LEAQ (DI)(R9*4), R8
 	MOVQ 24(R15), CX
-	MOVQ 64(R15), R11
-	MOVQ 72(R15), R12
-	MOVQ 80(R15), R13
 	MOVQ 32(R15), BX
 	MOVQ 96(R15), R13
 	MOVQ 88(R15), DX
@@ -79400,8 +80011,7 @@ block1:
 	MOVQ         56(R15), DX
 	VMOVUPS      Y8, (BX)
 	VMOVUPS      Y9, 32(BX)
-	VZEROUPPER
-	RET
+	JMP          end
 
 rows2:
 	MOVQ    40(R15), DX
@@ -79617,6 +80227,23 @@ block2:
 	ADDQ         DX, BX
 	VMOVUPS      Y10, (BX)
 	VMOVUPS      Y11, 32(BX)
+
+end:
+	MOVQ   t+0(FP), R15
+	DECQ   104(R15)
+	JZ     return
+	MOVQ   88(R15), CX
+	MOVQ   16(R15), DX
+	IMULQ  CX, DX
+	ADDQ   DX, 8(R15)
+	MOVQ   56(R15), DX
+	IMULQ  CX, DX
+	ADDQ   DX, 48(R15)
+	IMUL3Q $0x00000080, CX, DX
+	ADDQ   DX, 32(R15)
+	JMP    rows
+
+return:
 	VZEROUPPER
 	RET
 
@@ -79624,15 +80251,17 @@ block2:
 // Requires: AVX, AVX512F, MMX+
 TEXT ·mulPackedF32AVX512(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), R15
+	MOVQ 64(R15), R11
+	MOVQ 72(R15), R12
+	MOVQ 80(R15), R13
+
+rows:
 	MOVQ (R15), SI
 	MOVQ 8(R15), DI
 	MOVQ 16(R15), R9
 	LEAQ (R9)(R9*2), R10
 	LEAQ (DI)(R9*4), R8
 	MOVQ 24(R15), CX
-	MOVQ 64(R15), R11
-	MOVQ 72(R15), R12
-	MOVQ 80(R15), R13
 	MOVQ 32(R15), BX
 	MOVQ 88(R15), DX
 	CMPQ DX, $0x01
@@ -79741,8 +80370,7 @@ done1:
 	MOVQ    56(R15), DX
 	VMOVUPS Z0, (BX)
 	VMOVUPS Z1, 64(BX)
-	VZEROUPPER
-	RET
+	JMP     end
 
 rows2:
 	MOVQ    40(R15), DX
@@ -79856,8 +80484,7 @@ done2:
 	ADDQ    DX, BX
 	VMOVUPS Z2, (BX)
 	VMOVUPS Z3, 64(BX)
-	VZEROUPPER
-	RET
+	JMP     end
 
 rows3:
 	MOVQ    40(R15), DX
@@ -79993,8 +80620,7 @@ done3:
 	ADDQ    DX, BX
 	VMOVUPS Z4, (BX)
 	VMOVUPS Z5, 64(BX)
-	VZEROUPPER
-	RET
+	JMP     end
 
 rows4:
 	MOVQ    40(R15), DX
@@ -80152,8 +80778,7 @@ done4:
 	ADDQ    DX, BX
 	VMOVUPS Z6, (BX)
 	VMOVUPS Z7, 64(BX)
-	VZEROUPPER
-	RET
+	JMP     end
 
 rows5:
 	MOVQ    40(R15), DX
@@ -80335,8 +80960,7 @@ done5:
 	ADDQ    DX, BX
 	VMOVUPS Z8, (BX)
 	VMOVUPS Z9, 64(BX)
-	VZEROUPPER
-	RET
+	JMP     end
 
 rows6:
 	MOVQ    40(R15), DX
@@ -80540,8 +81164,7 @@ done6:
 	ADDQ    DX, BX
 	VMOVUPS Z10, (BX)
 	VMOVUPS Z11, 64(BX)
-	VZEROUPPER
-	RET
+	JMP     end
 
 rows7:
 	MOVQ    40(R15), DX
@@ -80767,8 +81390,7 @@ done7:
 	ADDQ    DX, BX
 	VMOVUPS Z12, (BX)
 	VMOVUPS Z13, 64(BX)
-	VZEROUPPER
-	RET
+	JMP     end
 
 rows8:
 	MOVQ    40(R15), DX
@@ -81016,6 +81638,23 @@ done8:
 	ADDQ    DX, BX
 	VMOVUPS Z14, (BX)
 	VMOVUPS Z15, 64(BX)
+
+end:
+	MOVQ   t+0(FP), R15
+	DECQ   104(R15)
+	JZ     return
+	MOVQ   88(R15), CX
+	MOVQ   16(R15), DX
+	IMULQ  CX, DX
+	ADDQ   DX, 8(R15)
+	MOVQ   56(R15), DX
+	IMULQ  CX, DX
+	ADDQ   DX, 48(R15)
+	IMUL3Q $0x00000080, CX, DX
+	ADDQ   DX, 32(R15)
+	JMP    rows
+
+return:
 	VZEROUPPER
 	RET
 
@@ -81023,15 +81662,17 @@ done8:
 // Requires: AVX, AVX512F, MMX+
 TEXT ·mulPackedBF16AVX512BF16(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), R15
+	MOVQ 64(R15), R11
+	MOVQ 72(R15), R12
+	MOVQ 80(R15), R13
+
+rows:
 	MOVQ (R15), SI
 	MOVQ 8(R15), DI
 	MOVQ 16(R15), R9
 	LEAQ (R9)(R9*2), R10
 	LEAQ (DI)(R9*4), R8
 	MOVQ 24(R15), CX
-	MOVQ 64(R15), R11
-	MOVQ 72(R15), R12
-	MOVQ 80(R15), R13
 	MOVQ 32(R15), BX
 	MOVQ 88(R15), DX
 	CMPQ DX, $0x01
@@ -81150,8 +81791,7 @@ done1:
 	MOVQ    56(R15), DX
 	VMOVUPS Z0, (BX)
 	VMOVUPS Z1, 64(BX)
-	VZEROUPPER
-	RET
+	JMP     end
 
 rows2:
 	MOVQ    40(R15), DX
@@ -81285,8 +81925,7 @@ done2:
 	ADDQ    DX, BX
 	VMOVUPS Z2, (BX)
 	VMOVUPS Z3, 64(BX)
-	VZEROUPPER
-	RET
+	JMP     end
 
 rows3:
 	MOVQ    40(R15), DX
@@ -81452,8 +82091,7 @@ done3:
 	ADDQ    DX, BX
 	VMOVUPS Z4, (BX)
 	VMOVUPS Z5, 64(BX)
-	VZEROUPPER
-	RET
+	JMP     end
 
 rows4:
 	MOVQ    40(R15), DX
@@ -81651,8 +82289,7 @@ done4:
 	ADDQ    DX, BX
 	VMOVUPS Z6, (BX)
 	VMOVUPS Z7, 64(BX)
-	VZEROUPPER
-	RET
+	JMP     end
 
 rows5:
 	MOVQ    40(R15), DX
@@ -81884,8 +82521,7 @@ done5:
 	ADDQ    DX, BX
 	VMOVUPS Z8, (BX)
 	VMOVUPS Z9, 64(BX)
-	VZEROUPPER
-	RET
+	JMP     end
 
 rows6:
 	MOVQ    40(R15), DX
@@ -82149,8 +82785,7 @@ done6:
 	ADDQ    DX, BX
 	VMOVUPS Z10, (BX)
 	VMOVUPS Z11, 64(BX)
-	VZEROUPPER
-	RET
+	JMP     end
 
 rows7:
 	MOVQ    40(R15), DX
@@ -82446,8 +83081,7 @@ done7:
 	ADDQ    DX, BX
 	VMOVUPS Z12, (BX)
 	VMOVUPS Z13, 64(BX)
-	VZEROUPPER
-	RET
+	JMP     end
 
 rows8:
 	MOVQ    40(R15), DX
@@ -82775,6 +83409,23 @@ done8:
 	ADDQ    DX, BX
 	VMOVUPS Z14, (BX)
 	VMOVUPS Z15, 64(BX)
+
+end:
+	MOVQ   t+0(FP), R15
+	DECQ   104(R15)
+	JZ     return
+	MOVQ   88(R15), CX
+	MOVQ   16(R15), DX
+	IMULQ  CX, DX
+	ADDQ   DX, 8(R15)
+	MOVQ   56(R15), DX
+	IMULQ  CX, DX
+	ADDQ   DX, 48(R15)
+	IMUL3Q $0x00000080, CX, DX
+	ADDQ   DX, 32(R15)
+	JMP    rows
+
+return:
 	VZEROUPPER
 	RET
 
@@ -82782,15 +83433,17 @@ done8:
 // Requires: AVX, AVX2, FMA3, MMX+
 TEXT ·mulPackedF32AVX2(SB), NOSPLIT, $0-8
 	MOVQ t+0(FP), R15
+	MOVQ 64(R15), R11
+	MOVQ 72(R15), R12
+	MOVQ 80(R15), R13
+
+rows:
 	MOVQ (R15), SI
 	MOVQ 8(R15), DI
 	MOVQ 16(R15), R9
 	LEAQ (R9)(R9*2), R10
 	LEAQ (DI)(R9*4), R8
 	MOVQ 24(R15), CX
-	MOVQ 64(R15), R11
-	MOVQ 72(R15), R12
-	MOVQ 80(R15), R13
 	MOVQ 32(R15), BX
 	MOVQ 88(R15), DX
 	CMPQ DX, $0x01
@@ -82869,8 +83522,7 @@ done1:
 	MOVQ    56(R15), DX
 	VMOVUPS Y0, (BX)
 	VMOVUPS Y1, 32(BX)
-	VZEROUPPER
-	RET
+	JMP     end
 
 rows2:
 	MOVQ    40(R15), DX
@@ -82952,8 +83604,7 @@ done2:
 	ADDQ    DX, BX
 	VMOVUPS Y2, (BX)
 	VMOVUPS Y3, 32(BX)
-	VZEROUPPER
-	RET
+	JMP     end
 
 rows3:
 	MOVQ    40(R15), DX
@@ -83051,8 +83702,7 @@ done3:
 	ADDQ    DX, BX
 	VMOVUPS Y4, (BX)
 	VMOVUPS Y5, 32(BX)
-	VZEROUPPER
-	RET
+	JMP     end
 
 rows4:
 	MOVQ    40(R15), DX
@@ -83166,8 +83816,7 @@ done4:
 	ADDQ    DX, BX
 	VMOVUPS Y6, (BX)
 	VMOVUPS Y7, 32(BX)
-	VZEROUPPER
-	RET
+	JMP     end
 
 rows5:
 	MOVQ    40(R15), DX
@@ -83299,8 +83948,7 @@ done5:
 	ADDQ    DX, BX
 	VMOVUPS Y8, (BX)
 	VMOVUPS Y9, 32(BX)
-	VZEROUPPER
-	RET
+	JMP     end
 
 rows6:
 	MOVQ    40(R15), DX
@@ -83448,6 +84096,23 @@ done6:
 	ADDQ    DX, BX
 	VMOVUPS Y10, (BX)
 	VMOVUPS Y11, 32(BX)
+
+end:
+	MOVQ   t+0(FP), R15
+	DECQ   104(R15)
+	JZ     return
+	MOVQ   88(R15), CX
+	MOVQ   16(R15), DX
+	IMULQ  CX, DX
+	ADDQ   DX, 8(R15)
+	MOVQ   56(R15), DX
+	IMULQ  CX, DX
+	ADDQ   DX, 48(R15)
+	IMUL3Q $0x00000080, CX, DX
+	ADDQ   DX, 32(R15)
+	JMP    rows
+
+return:
 	VZEROUPPER
 	RET
 

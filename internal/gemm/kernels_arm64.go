@@ -188,9 +188,17 @@ func packedEngine(t Type, l cpu.Level) (e engine, ok bool) {
 	return engineOf(idPackedBF16), true
 }
 
-// run calls the assembly. It is a switch and not a function value because what is passed
-// to one escapes, and the tile would be allocated.
+// run multiplies the blocks of a tile.
 func (e *engine) run(t *tile) {
+	for e.call(t); t.blocks > 1; e.call(t) {
+		t.blocks--
+		t.next()
+	}
+}
+
+// call calls the assembly. It is a switch and not a function value because what is passed
+// to one escapes, and the tile would be allocated.
+func (e *engine) call(t *tile) {
 	switch e.id {
 	case idF32Few:
 		mulF32FewNEON(t)

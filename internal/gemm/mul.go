@@ -61,6 +61,17 @@ type tile struct {
 	dense uintptr        // 1: all prefetches, 0: the sparse ones
 	rows  uintptr
 	scale unsafe.Pointer // integer products in parts of a panel: the scales of the first step
+	// So many blocks of rows, one after another: each call of a kernel moves x, acc and out on.
+	blocks uintptr
+	share  uintptr // bytes that a block prefetches
+}
+
+// next moves the tile on to the next block of rows.
+func (t *tile) next() {
+	t.x = unsafe.Add(t.x, t.rows*t.xs)
+	t.acc = unsafe.Add(t.acc, t.rows*Panel*4)
+	t.out = unsafe.Add(t.out, t.rows*t.outs)
+	t.pf += t.share
 }
 
 const (
@@ -141,7 +152,7 @@ func (s pass) walkWhole(p0, p1 int) {
 		t.scale = t.w
 		t.pf = uintptr(t.w) + ahead
 		t.out = unsafe.Pointer(&s.dst[s.at(s.r0, p)])
-		e.run(&t)
+		e.runBlocks(&t, 1)
 	}
 }
 
@@ -275,7 +286,6 @@ func (s pass) slice(p, k, n, r0, r1, calls int, next ahead, cold, toDst bool) {
 		parts  = Panel / e.lanes
 		blocks = calls / parts
 		own    = cold || calls == 1 // the calls prefetch the slice itself
-		share  uintptr
 		tile   = tile{xs: uintptr(s.x.stride), n: uintptr(n), outs: Panel * 4}
 	)
 	if k == 0 {
@@ -288,45 +298,65 @@ func (s pass) slice(p, k, n, r0, r1, calls int, next ahead, cold, toDst bool) {
 	if toDst {
 		tile.outs = uintptr(s.stride * 4)
 	}
-	for b := range blocks {
-		ra, rb := r0+e.share(r1-r0, b, blocks), r0+e.share(r1-r0, b+1, blocks)
+	for b, r := 0, r0; b < blocks; {
+		rows, count := e.alike(r1-r0, b, blocks)
 		switch {
 		case b == 0 && own:
-			share = tile.prefetch(e, uintptr(w)+streamAhead(t, e.cost*(rb-ra)), n*bytes, parts)
+			count = 1
+			tile.prefetch(e, uintptr(w)+streamAhead(t, e.cost*rows), n*bytes, parts)
 		case b == 0:
-			share = tile.prefetch(e, uintptr(next.from), next.bytes, calls)
+			tile.prefetch(e, uintptr(next.from), next.bytes, calls)
 		case b == 1 && own:
-			share = tile.prefetch(e, uintptr(next.from), next.bytes, calls-parts)
+			tile.prefetch(e, uintptr(next.from), next.bytes, calls-parts)
 		}
-		tile.rows, tile.x = uintptr(rb-ra), unsafe.Add(x, ra*s.x.stride)
-		acc := unsafe.Add(s.work, (ra-r0)*Panel*4)
+		tile.rows = uintptr(rows)
+		acc := unsafe.Add(s.work, (r-r0)*Panel*4)
 		out := acc
 		if toDst {
-			out = unsafe.Pointer(&s.dst[s.at(ra, p)])
+			out = unsafe.Pointer(&s.dst[s.at(r, p)])
 		}
 		for i := range parts {
 			tile.w = unsafe.Add(w, i*partBytes(t, e.lanes))
 			tile.scale = unsafe.Add(w, i*e.lanes*2)
+			tile.x = unsafe.Add(x, r*s.x.stride)
 			tile.acc = unsafe.Add(acc, i*e.lanes*4)
 			tile.out = unsafe.Add(out, i*e.lanes*4)
-			e.run(&tile)
-			tile.pf += share
+			e.runBlocks(&tile, count)
 		}
+		b, r = b+count, r+rows*count
 	}
 }
 
-// share is how many of n rows the first b of so many calls take.
-func (e *engine) share(n, b, calls int) int {
-	at := n * b / calls
+// runBlocks multiplies so many blocks. The next prefetch from where these end.
+func (e *engine) runBlocks(t *tile, count int) {
+	t.blocks = uintptr(count)
+	pf := t.pf + t.blocks*t.share
+	e.run(t)
+	t.pf = pf
+}
+
+// alike parts n rows into blocks, the larger ones first. It returns the rows of block b, and how many blocks from there on have as many.
+func (e *engine) alike(n, b, blocks int) (rows, count int) {
+	unit := 1
 	if e.even {
-		at = min(n, (at+1)&^1)
+		unit = 2
 	}
-	return at
+	units := (n + unit - 1) / unit
+	rows, most := units/blocks*unit, units%blocks // that many blocks have one unit more
+	if count = blocks - b; b < most {
+		rows, count = rows+unit, most-b
+	}
+	if short := units*unit - n; short > 0 && b+count == blocks { // the last has an odd number
+		if count == 1 {
+			return rows - short, 1
+		}
+		count--
+	}
+	return rows, count
 }
 
-// prefetch sets the tile for calls that are to prefetch so many bytes among them, and
-// returns how many of those are one call's share.
-func (t *tile) prefetch(e *engine, from uintptr, bytes, calls int) uintptr {
+// prefetch sets the tile for calls that are to prefetch so many bytes among them. A call is one of a block of rows.
+func (t *tile) prefetch(e *engine, from uintptr, bytes, calls int) {
 	turns := max(1, int(t.n)/e.turn)
 	count := turns * e.sparse
 	t.dense = 0
@@ -335,7 +365,7 @@ func (t *tile) prefetch(e *engine, from uintptr, bytes, calls int) uintptr {
 		t.dense = 1
 	}
 	t.pf, t.pfs = from, uintptr((bytes+calls*count-1)/(calls*count))
-	return uintptr(count) * t.pfs
+	t.share = uintptr(count) * t.pfs
 }
 
 // streamAhead is the distance at which a call prefetches its own weights, given the cycles it

@@ -142,7 +142,7 @@ func (b *packedProduct) tiled(e *engine, p int, rows unsafe.Pointer, apart uintp
 			t.acc = unsafe.Pointer(&b.acc[r*Panel+part*e.lanes])
 			t.out = t.acc
 			t.w = unsafe.Add(w, part*partBytes(m.t, e.lanes))
-			e.run(&t)
+			e.runBlocks(&t, 1)
 		}
 	}
 	b.store(p)

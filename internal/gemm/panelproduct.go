@@ -80,26 +80,23 @@ func (l *PanelProduct) tiled(dst []float32, stride int, x, w unsafe.Pointer, ste
 	if add {
 		t.first = 0
 	}
-	t.pf, t.pfs, t.dense = uintptr(w), 0, 0
-	if next != nil { // the first call alone fetches, if there are others
-		t.prefetch(e, uintptr(unsafe.Pointer(&next[0])), len(next)/parts, 1)
-	}
 	blocks := (l.rows + l.split - 1) / l.split
-	for b := range blocks {
-		r0, r1 := l.rows*b/blocks, l.rows*(b+1)/blocks
-		t.rows, t.x = uintptr(r1-r0), unsafe.Add(x, r0*l.x.stride)
-		out := unsafe.Pointer(&dst[r0*stride])
+	if t.pf, t.pfs, t.share, t.dense = uintptr(w), 0, 0, 0; next != nil {
+		t.prefetch(e, uintptr(unsafe.Pointer(&next[0])), len(next), blocks*parts)
+	}
+	for b, r := 0, 0; b < blocks; {
+		rows, count := e.alike(l.rows, b, blocks)
+		t.rows = uintptr(rows)
+		out := unsafe.Pointer(&dst[r*stride])
 		for i := range parts {
 			t.w = unsafe.Add(w, i*partBytes(l.x.t, e.lanes))
 			t.scale = unsafe.Add(w, i*e.lanes*2)
+			t.x = unsafe.Add(x, r*l.x.stride)
 			t.out = unsafe.Add(out, i*e.lanes*4)
 			t.acc = t.out
-			e.run(t)
-			if b == 0 && i < parts-1 {
-				t.pf += uintptr(len(next) / parts)
-			}
+			e.runBlocks(t, count)
 		}
-		t.pf, t.pfs, t.dense = uintptr(w), 0, 0
+		b, r = b+count, r+rows*count
 	}
 }
 

@@ -154,6 +154,7 @@ func (k *blockQuant) avx512(low, fifth Mem) {
 		}
 		k.body512(r, fmt.Sprintf("block%d", r), lowMask, fifthMask)
 	}
+	k.end()
 }
 
 func q8Sum(row, v int) reg.VecPhysical      { return Z(row*vecs + v) }
@@ -319,6 +320,7 @@ func (k *blockQuant) avx2(low, fifth, ones Mem) {
 		JNZ(LabelRef(lab("block")))
 		k.store(r, whole)
 	}
+	k.end()
 }
 
 // unpack emits the function that makes a panel of Q8_0 of one of Q5_0. With AVX-VNNI that is less work for many rows than every

@@ -107,6 +107,7 @@ func (k *kQuant) avx2(low, upper, ones Mem) {
 
 		k.storeWhole(r, t)
 	}
+	k.end()
 }
 
 // turnAVX2 adds the products of turn i to sums of 16 bits, and those to sums of 32 where they are full.

@@ -33,6 +33,7 @@ func (k *kQuant) avx512(low, upper Mem) {
 		}
 		k.rows512(r, fmt.Sprintf("step%d", r), lowMask, upperMask)
 	}
+	k.end()
 }
 
 // kWhole is the whole sum of one of r rows.

@@ -104,7 +104,7 @@ func signedAVX2(name, typ string, bytes int, elements func(i int, to, t reg.VecP
 				ADDQ(tmp, acc)
 			}
 		}
-		VZEROUPPER()
-		RET()
+		JMP(LabelRef("end"))
 	}
+	k.end()
 }

@@ -23,6 +23,7 @@ const (
 	tileDense            // whether to do all prefetches or the sparse ones alone
 	tileRows             // number of rows
 	tileScale            // Q8_0 in parts of a panel: the scales of the first step
+	tileBlocks           // blocks of so many rows, one after another
 )
 
 const (
@@ -138,11 +139,23 @@ func imm(v int) Op {
 	return U32(v)
 }
 
-// begin opens the function, loads the arguments and jumps to the body for the rows asked for.
+// begin opens the function, loads the arguments and jumps to the body for the rows asked for. end closes it.
 func (k *kernel) begin() {
 	TEXT(k.name, NOSPLIT, "func(t *byte)")
 	Doc(k.doc)
 	Load(Param("t"), args)
+	arg(tilePF, pf)
+	arg(tilePFS, pfs)
+	arg(tileDense, dense)
+	if k.flush {
+		k.saved = AllocLocal(8)
+		STMXCSR(k.saved)
+		MOVL(k.saved, tmp.As32())
+		ORL(U32(mxcsrFTZ|mxcsrDAZ), tmp.As32())
+		MOVL(tmp.As32(), k.saved.Offset(4))
+		LDMXCSR(k.saved.Offset(4))
+	}
+	Label("rows")
 	arg(tileW, w)
 	arg(tileX, x0)
 	arg(tileXS, xs)
@@ -152,18 +165,7 @@ func (k *kernel) begin() {
 		LEAQ(Mem{Base: x0, Index: xs, Scale: 8}, x8)
 	}
 	arg(tileSteps, n)
-	arg(tilePF, pf)
-	arg(tilePFS, pfs)
-	arg(tileDense, dense)
 	arg(tileAcc, acc)
-	if k.flush {
-		k.saved = AllocLocal(8)
-		STMXCSR(k.saved)
-		MOVL(k.saved, tmp.As32())
-		ORL(U32(mxcsrFTZ|mxcsrDAZ), tmp.As32())
-		MOVL(tmp.As32(), k.saved.Offset(4))
-		LDMXCSR(k.saved.Offset(4))
-	}
 	if k.setup != nil {
 		k.setup()
 	}
@@ -173,6 +175,29 @@ func (k *kernel) begin() {
 		JEQ(LabelRef(fmt.Sprintf("rows%d", r)))
 	}
 	JMP(LabelRef(fmt.Sprintf("rows%d", k.maxRows)))
+}
+
+// end goes on to the next block of rows, or returns.
+func (k *kernel) end() {
+	Label("end")
+	Load(Param("t"), args)
+	DECQ(Mem{Base: args, Disp: tileBlocks})
+	JZ(LabelRef("return"))
+	arg(tileRows, n)
+	for _, p := range []struct{ at, each int }{{tileX, tileXS}, {tileOut, tileOutS}} {
+		arg(p.each, tmp)
+		IMULQ(n, tmp)
+		ADDQ(tmp, Mem{Base: args, Disp: p.at})
+	}
+	IMUL3Q(U32(accRow), n, tmp)
+	ADDQ(tmp, Mem{Base: args, Disp: tileAcc})
+	JMP(LabelRef("rows"))
+	Label("return")
+	if k.flush {
+		LDMXCSR(k.saved)
+	}
+	VZEROUPPER()
+	RET()
 }
 
 // each calls f for every vector of outputs of r rows.
@@ -201,7 +226,7 @@ func (k *kernel) resume(r int, reg func(row, v int) reg.VecPhysical) {
 	Label(done)
 }
 
-// store writes the accumulators of r rows and returns.
+// store writes the accumulators of r rows.
 func (k *kernel) store(r int, reg func(row, v int) reg.VecPhysical) {
 	arg(tileOut, acc)
 	arg(tileOutS, tmp)
@@ -213,11 +238,7 @@ func (k *kernel) store(r int, reg func(row, v int) reg.VecPhysical) {
 			ADDQ(tmp, acc)
 		}
 	}
-	if k.flush {
-		LDMXCSR(k.saved)
-	}
-	VZEROUPPER()
-	RET()
+	JMP(LabelRef("end"))
 }
 
 func prefetch(count int) {
@@ -296,6 +317,7 @@ func (k *kernel) generate() {
 		Label(lab("done"))
 		k.store(r, k.acc)
 	}
+	k.end()
 }
 
 // Where registers are too few, the whole sums of a product's groups stay in memory: a group touches them once.
@@ -321,7 +343,7 @@ func (k *kernel) addWhole(r int, part func(row, v int) reg.VecPhysical, b, t reg
 	}
 }
 
-// storeWhole copies the whole sums of r rows from memory to where the results go, and returns.
+// storeWhole copies the whole sums of r rows from memory to where the results go.
 func (k *kernel) storeWhole(r int, t reg.VecPhysical) {
 	Load(Param("t"), args)
 	arg(tileOut, w)
@@ -335,6 +357,5 @@ func (k *kernel) storeWhole(r int, t reg.VecPhysical) {
 			ADDQ(tmp, w)
 		}
 	}
-	VZEROUPPER()
-	RET()
+	JMP(LabelRef("end"))
 }
