@@ -47,10 +47,10 @@ type benchCostCmd struct {
 func (benchCostCmd) Help() string {
 	return `Measures passes of n rows: a tree of n nodes after the cached tokens, with logits of every node. In the same rounds
 it measures the machine's read bandwidth and multiply peak. The roof of a pass is the time to read the weights, and the
-keys and values that it sees, at that bandwidth, or to multiply at that peak, whichever is longer. "predicted" is the
-time over the measured one that the controller of speculation predicts from the smallest and the largest pass.
-"experts" are those that the pass read, summed over the layers, where the model has some; "expected" is how many the
-controller expects, over that. Random weights go through a temporary file.
+keys and values that it sees, at that bandwidth, or to do its products, those of attention included, at that peak,
+whichever is longer. "predicted" is the time over the measured one that the controller of speculation predicts from
+the smallest and the largest pass. "experts" are those that the pass read, summed over the layers, where the model has
+some; "expected" is how many the controller expects, over that. Random weights go through a temporary file.
 
 The shape of an EAGLE-3 head is measured by its drafts, with the whole output matrix and with shortlists.
 
