@@ -10,20 +10,20 @@ import (
 
 // The fields of the Go struct tile, by offset (kernels_amd64.go checks them).
 const (
-	tileW     = 8 * iota // the weights of the first step
-	tileX                // the first row's activations there
-	tileXS               // bytes from a row to the next
-	tileSteps            // how many steps
-	tileAcc              // [rows][Panel]f32 to resume from and work in
-	tileFirst            // not to resume but to start from zero
-	tileOut              // where the results go
-	tileOutS             // bytes from a row to the next there
-	tilePF               // what to prefetch meanwhile
-	tilePFS              // bytes from one prefetch to the next
-	tileDense            // whether to do all prefetches or the sparse ones alone
-	tileRows             // number of rows
-	tileScale            // Q8_0 in parts of a panel: the scales of the first step
-	tileBlocks           // blocks of so many rows, one after another
+	tileW      = 8 * iota // the weights of the first step
+	tileX                 // the first row's activations there
+	tileXS                // bytes from a row to the next
+	tileSteps             // how many steps
+	tileAcc               // [rows][Panel]f32 to resume from and work in
+	tileFirst             // not to resume but to start from zero
+	tileOut               // where the results go
+	tileOutS              // bytes from a row to the next there
+	tilePF                // what to prefetch meanwhile
+	tilePFS               // bytes from one prefetch to the next
+	tileDense             // whether to do all prefetches or the sparse ones alone
+	tileRows              // number of rows
+	tileScale             // Q8_0 in parts of a panel: the scales of the first step
+	tileBlocks            // blocks of so many rows, one after another
 )
 
 const (
