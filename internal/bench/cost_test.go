@@ -82,6 +82,16 @@ func TestCost(t *testing.T) {
 			t.Errorf("%+v does not follow from reading in %g ms and a pass of one row in %g ms", row, read, r.Rows[0].MS)
 		}
 	}
+	for _, row := range r.Rows {
+		multiply := 0.0 // ms
+		for _, depth := range draftTree(row.N, m.Config.Vocab).Depth {
+			seen := r.Committed + int(depth) + 1
+			multiply += 2 * (float64(m.Config.Products())/r.Peak + float64(m.Config.AttentionProducts(seen))/r.Attention) / 1e6
+		}
+		if want := max(read, multiply); !near(row.RoofMS, want) {
+			t.Errorf("the roof of %d rows is %g ms, want the larger of reading in %g ms and multiplying in %g ms", row.N, row.RoofMS, read, multiply)
+		}
+	}
 	if !near(r.ReadShare*r.Rows[0].MS, read) {
 		t.Errorf("read share %g of a pass of %g ms that reads for %g ms", r.ReadShare, r.Rows[0].MS, read)
 	}
@@ -110,6 +120,27 @@ func TestCostOfExperts(t *testing.T) {
 				t.Errorf("%d rows read %d experts, one reads %d", row.N, row.Experts, experts)
 			case i != 1 && !near(row.Expected, 1):
 				t.Errorf("%d rows are expected to read %g of the %d experts that they read", row.N, row.Expected, row.Experts)
+			}
+		}
+	}
+}
+
+// A query is multiplied by the keys of all positions that it sees, and its weights by as many values. Of a layer with a window it
+// sees the window.
+func TestAttentionProducts(t *testing.T) {
+	for _, shape := range []string{"tiny-llama2", "tiny-mistral", "tiny-gemma2"} {
+		c := open(t, shape).Config
+		for _, positions := range []int{1, c.Window, c.Window + 1, 5 * (c.Window + 1)} {
+			want := 0
+			for layer := range c.Layers {
+				seen := positions
+				if c.Window > 0 && c.Windowed[layer] {
+					seen = min(positions, c.Window)
+				}
+				want += c.Heads * 2 * seen * c.HeadDim
+			}
+			if got := c.AttentionProducts(positions); got != want {
+				t.Errorf("%s: %d products over %d positions, want %d", shape, got, positions, want)
 			}
 		}
 	}
