@@ -188,11 +188,17 @@ func packedEngine(t Type, l cpu.Level) (e engine, ok bool) {
 	return engineOf(idPackedBF16), true
 }
 
-// run multiplies the blocks of a tile.
+// run multiplies the blocks of a tile. What is moved on is a copy: pointers that are stored through t would be taken to escape.
 func (e *engine) run(t *tile) {
-	for e.call(t); t.blocks > 1; e.call(t) {
-		t.blocks--
-		t.next()
+	for u := *t; ; u.blocks-- {
+		e.call(&u)
+		if u.blocks <= 1 {
+			return
+		}
+		u.x = unsafe.Add(u.x, u.rows*u.xs)
+		u.acc = unsafe.Add(u.acc, u.rows*Panel*4)
+		u.out = unsafe.Add(u.out, u.rows*u.outs)
+		u.pf += u.share
 	}
 }
 

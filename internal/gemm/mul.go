@@ -61,17 +61,9 @@ type tile struct {
 	dense uintptr        // 1: all prefetches, 0: the sparse ones
 	rows  uintptr
 	scale unsafe.Pointer // integer products in parts of a panel: the scales of the first step
-	// So many blocks of rows, one after another: each call of a kernel moves x, acc and out on.
+	// So many blocks of rows, one after another: x, acc and out are moved on after each.
 	blocks uintptr
 	share  uintptr // bytes that a block prefetches
-}
-
-// next moves the tile on to the next block of rows.
-func (t *tile) next() {
-	t.x = unsafe.Add(t.x, t.rows*t.xs)
-	t.acc = unsafe.Add(t.acc, t.rows*Panel*4)
-	t.out = unsafe.Add(t.out, t.rows*t.outs)
-	t.pf += t.share
 }
 
 const (
