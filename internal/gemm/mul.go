@@ -291,7 +291,7 @@ func (s pass) slice(p, k, n, r0, r1, calls int, next ahead, cold, toDst bool) {
 		tile.outs = uintptr(s.stride * 4)
 	}
 	for b, r := 0, r0; b < blocks; {
-		rows, count := e.alike(r1-r0, b, blocks)
+		rows, count := e.splitRows(r1-r0, b, blocks)
 		switch {
 		case b == 0 && own:
 			count = 1
@@ -327,8 +327,8 @@ func (e *engine) runBlocks(t *tile, count int) {
 	t.pf = pf
 }
 
-// alike parts n rows into blocks, the larger ones first. It returns the rows of block b, and how many blocks from there on have as many.
-func (e *engine) alike(n, b, blocks int) (rows, count int) {
+// splitRows splits n rows into blocks, the larger ones first. It returns the rows of block b, and how many blocks from there on have as many.
+func (e *engine) splitRows(n, b, blocks int) (rows, count int) {
 	unit := 1
 	if e.even {
 		unit = 2

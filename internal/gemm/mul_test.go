@@ -10,7 +10,7 @@ func TestBlocksOfRows(t *testing.T) {
 			blocks := (n + e.rows - 1) / e.rows
 			total, last := 0, e.rows
 			for b := 0; b < blocks; {
-				rows, count := e.alike(n, b, blocks)
+				rows, count := e.splitRows(n, b, blocks)
 				if rows < 1 || rows > last || count < 1 || b+count > blocks {
 					t.Fatalf("%+v: %d rows in %d blocks: %d blocks of %d rows from block %d on, after one of %d", e, n, blocks, count, rows, b, last)
 				}

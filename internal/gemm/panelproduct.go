@@ -85,7 +85,7 @@ func (l *PanelProduct) tiled(dst []float32, stride int, x, w unsafe.Pointer, ste
 		t.prefetch(e, uintptr(unsafe.Pointer(&next[0])), len(next), blocks*parts)
 	}
 	for b, r := 0, 0; b < blocks; {
-		rows, count := e.alike(l.rows, b, blocks)
+		rows, count := e.splitRows(l.rows, b, blocks)
 		t.rows = uintptr(rows)
 		out := unsafe.Pointer(&dst[r*stride])
 		for i := range parts {
