@@ -81,8 +81,6 @@ func TestCost(t *testing.T) {
 		if row.RoofMS < read*0.999 || !near(row.OverRoof*row.RoofMS, row.MS) || !near(row.Ratio*r.Rows[0].MS, row.MS) {
 			t.Errorf("%+v does not follow from reading in %g ms and a pass of one row in %g ms", row, read, r.Rows[0].MS)
 		}
-	}
-	for _, row := range r.Rows {
 		multiply := 0.0 // ms
 		for _, depth := range draftTree(row.N, m.Config.Vocab).Depth {
 			seen := r.Committed + int(depth) + 1

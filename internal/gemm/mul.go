@@ -347,7 +347,7 @@ func (e *engine) splitRows(n, b, blocks int) (rows, count int) {
 	return rows, count
 }
 
-// prefetch sets the tile for calls that are to prefetch so many bytes among them. A call is one of a block of rows.
+// prefetch sets the tile for so many calls that are to prefetch so many bytes among them. Each block of rows counts as a call.
 func (t *tile) prefetch(e *engine, from uintptr, bytes, calls int) {
 	turns := max(1, int(t.n)/e.turn)
 	count := turns * e.sparse
