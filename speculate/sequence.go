@@ -167,7 +167,7 @@ func (l *Loop) Start(prompt []int32, r Request) (*Sequence, error) {
 		s.turn.Class = control.Coupled
 		switch r.Accept {
 		case Rejection:
-			s.turn.Class, s.turn.Drawn, s.rule = control.Rejecting, true, l.rejection
+			s.turn.Class, s.rule = control.Rejecting, l.rejection
 		case Typical:
 			s.rule = l.typical
 		}
@@ -194,7 +194,7 @@ func (l *Loop) Start(prompt []int32, r Request) (*Sequence, error) {
 			drafting.Temperature = 0
 		}
 		if s.state, err = beginState(r.Drafter, draft.Options{
-			Sampling: drafting, Predicted: r.Predicted, Memory: r.Memory, Sampled: s.turn.Drawn,
+			Sampling: drafting, Predicted: r.Predicted, Memory: r.Memory, Sampled: s.turn.Class == control.Rejecting,
 			Seed: drawSeed(r.Sampling.Seed),
 		}); err != nil {
 			l.leave(s.group)
