@@ -117,11 +117,23 @@ func (o *object) read(name string, to any) (given bool) {
 	if o.err != nil || !o.has(name) {
 		return false
 	}
-	if json.Unmarshal(o.fields[name], to) != nil {
-		o.fail(name, "want %s", kindOf(reflect.TypeOf(to).Elem()))
+	if unmarshal(o.fields[name], to) != nil {
+		o.misfit(name, reflect.TypeOf(to).Elem())
 		return false
 	}
 	return true
+}
+
+// misfit records where a field differs from a Go type.
+func (o *object) misfit(name string, t reflect.Type) {
+	if at, why := misfit(o.fields[name], t); o.err == nil {
+		o.err = fieldError(o.path+o.nameOf(name)+at, "%s", why)
+	}
+}
+
+// want records that a field is none of the values that are wanted.
+func (o *object) want(name, wanted string) {
+	o.fail(name, "want %s, not %s", wanted, described(o.fields[name]))
 }
 
 // readFirst reads the first of several names of a field, and returns that name; "" where there is
@@ -178,7 +190,7 @@ func (o *object) objects(name string) (list []*object) {
 	}
 	for i, f := range fields {
 		if f == nil {
-			o.fail(fmt.Sprintf("%s[%d]", name, i), "want an object")
+			o.fail(fmt.Sprintf("%s[%d]", name, i), "want an object, not null")
 		}
 		list = append(list, &object{path: fmt.Sprintf("%s%s[%d].", o.path, name, i), fields: f})
 	}
@@ -206,16 +218,24 @@ func (o *object) strings(name string) []string {
 	if one, ok := decode[string](o.fields[name]); ok {
 		return []string{one}
 	}
+	if o.fields[name][0] != '[' {
+		o.want(name, "a string or a list of strings")
+	}
+	return o.listOfStrings(name)
+}
+
+// listOfStrings reads a field that is a list of strings.
+func (o *object) listOfStrings(name string) []string {
 	list, ok := listOf[string](o.fields[name])
 	if !ok {
-		o.fail(name, "want a string or a list of strings")
+		o.misfit(name, reflect.TypeFor[[]string]())
 	}
 	return list
 }
 
 // decode reads a T.
 func decode[T any](raw json.RawMessage) (v T, ok bool) {
-	err := json.Unmarshal(raw, &v)
+	err := unmarshal(raw, &v)
 	return v, err == nil && string(raw) != "null"
 }
 
