@@ -179,15 +179,10 @@ func (s *Server) oneModel(x *exchange) error {
 	if err := s.ready(); err != nil {
 		return err
 	}
-	var found *modelCard
-	s.models.each(func(e *entry) {
-		if e.Name == x.r.PathValue("id") {
-			c := s.card(e)
-			found = &c
-		}
-	})
-	if found == nil {
-		return noModel(x.r.PathValue("id"))
+	var card modelCard
+	err := s.models.view(s.models.named, x.r.PathValue("id"), func(e *entry) { card = s.card(e) })
+	if err != nil {
+		return err
 	}
-	return x.writeJSON(http.StatusOK, found)
+	return x.writeJSON(http.StatusOK, card)
 }
