@@ -78,3 +78,28 @@ func TestPrefillReasoning(t *testing.T) {
 		}
 	}
 }
+
+// A budget ends reasoning that stays in the content where it ends reasoning that stands apart.
+func TestReasoningInContent(t *testing.T) {
+	s := start(t, tinyWith(t, "tiny-qwen3", 512, grove.Options{Threads: 1, ChatTemplate: dialectReasoning}), serve.Options{})
+	rapid.Check(t, func(rt *rapid.T) {
+		body := map[string]any{"messages": []any{map[string]any{"role": "user", "content": rapid.StringMatching(`[a-z é語]{1,12}`).Draw(rt, "text")}},
+			"temperature": 1.5, "seed": rapid.IntRange(0, 1000).Draw(rt, "seed"), "max_tokens": 40, "reasoning_budget": rapid.IntRange(0, 20).Draw(rt, "budget"),
+			"chat_template_kwargs": map[string]any{"enable_thinking": rapid.Bool().Draw(rt, "open")}}
+		apart := at(s.post("/v1/chat/completions", body), "choices.0.message")
+		content := at(s.post("/v1/chat/completions", with(body, "reasoning_format", "none")), "choices.0.message.content").(string)
+		streamed := assemble(t, s.events("/v1/chat/completions", with(body, "reasoning_format", "none")), 1)[0].text
+		reasoning, _ := at(apart, "reasoning_content").(string)
+		text, _ := at(apart, "content").(string)
+		thought, rest, ended := strings.Cut(content, "</think>")
+		if begun, ok := strings.CutPrefix(strings.TrimLeft(thought, " \n"), "<think>"); ok {
+			thought = begun
+		}
+		if !ended {
+			thought, rest = "", content
+		}
+		if streamed != content || thought != reasoning || strings.TrimLeft(rest, " \n") != strings.TrimLeft(text, " \n") {
+			rt.Fatalf("content %q, streamed %q; apart reasoning %q, content %q", content, streamed, reasoning, text)
+		}
+	})
+}
