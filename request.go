@@ -61,7 +61,8 @@ type Request struct {
 
 	// Logprobs asks for the log-probability of every token, and of the TopLogprobs likeliest tokens at its place (0 to
 	// MaxTopLogprobs): logarithms of the softmax of the model's logits, before grammar, temperature, penalties and biases.
-	// PromptLogprobs asks for the same of the prompt's tokens, which computes the whole prompt anew.
+	// PromptLogprobs asks for the same of the prompt's tokens, which computes the whole prompt anew; with MaxTokens 1 the prompt
+	// may fill the context.
 	Logprobs       bool
 	TopLogprobs    int
 	PromptLogprobs bool

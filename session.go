@@ -274,7 +274,7 @@ func (m *Model) check(prompt []int32, r *Request) error {
 	switch {
 	case len(prompt) == 0:
 		return optionf("Prompt", "it has no tokens: give some text")
-	case len(prompt) >= m.Context():
+	case len(prompt) > m.Context(), len(prompt) == m.Context() && !(r.PromptLogprobs && r.MaxTokens == 1):
 		return &ContextError{Need: len(prompt) + 1, Limit: m.Context()}
 	case r.Predict != "" && r.PredictTokens != nil:
 		return optionf("Predict", "PredictTokens is set as well: give one of them")

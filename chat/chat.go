@@ -30,7 +30,8 @@ type Message struct {
 
 // Options are what a conversation is rendered with.
 type Options struct {
-	Prompt bool // end with what introduces the assistant's answer (add_generation_prompt)
+	Prompt   bool // end with what introduces the assistant's answer (add_generation_prompt)
+	Continue bool // in place of it: end with the last message's content, which is to be gone on with (continue_final_message)
 
 	Tools     json.RawMessage            // JSON array of the tools on offer
 	Documents json.RawMessage            // JSON array of documents to draw on
@@ -137,13 +138,12 @@ func (l *Layout) pick(o Options) (*program, error) {
 
 // Render returns the conversation as text.
 func (l *Layout) Render(messages []Message, o Options) (string, error) {
-	text, err := l.render(messages, o, false)
-	return text, err
+	return l.renderOpen(messages, o, false)
 }
 
 // Encode returns the conversation as tokens, beginning with BOS where the model wants one.
 func (l *Layout) Encode(messages []Message, o Options) ([]int32, error) {
-	text, err := l.render(messages, o, !o.Trust)
+	text, err := l.renderOpen(messages, o, !o.Trust)
 	if err != nil {
 		return nil, err
 	}

@@ -64,7 +64,7 @@ func (x *exchange) answer(c *call, makeForm func(*answering) form) error {
 	}()
 	a := &answering{exchange: x, ctx: ctx, call: c, choices: make([]choice, c.n*len(c.prompts))}
 	for i := range a.choices {
-		a.choices[i].logprobs, a.choices[i].reader = newLogprobs(c), c.newReader()
+		a.choices[i].logprobs, a.choices[i].reader = newLogprobs(c, c.prompts[i/c.n].text), c.newReader()
 	}
 	a.form = makeForm(a)
 	if c.stream {

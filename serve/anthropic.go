@@ -91,6 +91,7 @@ func (o *object) fromAnthropic() {
 		list = append(list, in.anthropicTurn()...)
 	}
 	if o.has("messages") && o.err == nil {
+		o.continueAssistant(list)
 		o.putList("messages", list)
 	}
 }

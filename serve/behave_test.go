@@ -70,17 +70,75 @@ func TestKeys(t *testing.T) {
 	}
 }
 
+// Without keys, requests name an address, a name of the loopback address, or a host that the server was told, and so do their
+// origins: a name that a web page had lead to this machine is none.
+func TestHosts(t *testing.T) {
+	good := []string{"", "127.0.0.1", "localhost", "LocalHost.", "model.localhost", "[::1]", "192.168.1.5", "told.example", "a.below.example"}
+	evil := []string{"evil.example", "localhost.evil.example", "127.0.0.1.evil.example", "below.example", "xbelow.example", "told.example.evil", "localhos", "evillocalhost"}
+	s := start(t, nil, serve.Options{Hosts: []string{"told.example", "*.Below.example"}})
+	ask := func(s *server, method, path, host, origin string) int {
+		r, err := http.NewRequest(method, s.url+path, strings.NewReader(`{"content":"x"}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Host = host; origin != "" {
+			r.Header.Set("Origin", origin)
+			r.Header.Set("Sec-Fetch-Site", "same-origin")
+		}
+		a, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a.Body.Close()
+		return a.StatusCode
+	}
+	for i, host := range append(good, evil...) {
+		for _, port := range []string{"", ":8080"} {
+			if host == "" && port != "" {
+				continue
+			}
+			want := 200
+			if i >= len(good) {
+				want = 403
+			}
+			for _, e := range []struct{ method, path string }{{"POST", "/tokenize"}, {"GET", "/v1/models"}, {"GET", "/"}, {"GET", "/metrics"}} {
+				if status := ask(s, e.method, e.path, host+port, ""); status != want {
+					t.Errorf("%s %s of %q: status %d, want %d", e.method, e.path, host+port, status, want)
+				}
+				if status := ask(s, e.method, e.path, host+port, "http://"+host+port); host != "" && status != want {
+					t.Errorf("%s %s of %q, its origin: status %d, want %d", e.method, e.path, host+port, status, want)
+				}
+				if status := ask(s, e.method, e.path, "localhost", "http://"+host+port); host != "" && status != want {
+					t.Errorf("%s %s of an origin %q: status %d, want %d", e.method, e.path, host+port, status, want)
+				}
+			}
+		}
+	}
+	for _, o := range []serve.Options{{Hosts: []string{"*"}}, {CORS: []string{"*"}}, {Keys: []string{"k"}}} {
+		if status := ask(start(t, nil, o), "GET", "/health", "evil.example", ""); status != 200 {
+			t.Errorf("%+v: status %d", o, status)
+		}
+	}
+	for _, host := range []string{"", "http://x", "a b", "x:80", "a*b", "*x"} {
+		if _, err := serve.New(serve.Options{Hosts: []string{host}}); err == nil {
+			t.Errorf("host %q is taken", host)
+		}
+	}
+}
+
 // Web pages of other origins are refused unless theirs is the origin given.
 func TestOrigins(t *testing.T) {
 	const page = "https://page.example"
 	for _, c := range []struct {
-		cors, origin string
-		status       int
-		allow        string
+		cors   []string
+		origin string
+		status int
+		allow  string
 	}{
-		{"", "", 200, ""}, {"", page, 403, ""},
-		{page, page, 200, page}, {page, "https://other.example", 403, ""}, {page, "", 200, ""},
-		{"*", "https://other.example", 200, "*"},
+		{nil, "", 200, ""}, {nil, page, 403, ""},
+		{[]string{page}, page, 200, page}, {[]string{page}, "https://other.example", 403, ""}, {[]string{page}, "", 200, ""},
+		{[]string{page, "https://other.example"}, page, 200, page}, {[]string{page, "https://other.example"}, "https://other.example", 200, "https://other.example"},
+		{[]string{"*"}, "https://other.example", 200, "*"}, {[]string{page, "*"}, "https://other.example", 200, "*"},
 	} {
 		s := start(t, nil, serve.Options{CORS: c.cors})
 		status, header, text := s.send("POST", "/tokenize", `{"content":"x"}`, "Origin", c.origin)
@@ -89,11 +147,11 @@ func TestOrigins(t *testing.T) {
 		}
 		status, header, _ = s.send("OPTIONS", "/v1/chat/completions", "", "Origin", c.origin,
 			"Access-Control-Request-Method", "POST")
-		if (status == 204) != (c.cors != "") || header.Get("Access-Control-Allow-Origin") != c.allow {
+		if (status == 204) != (c.cors != nil && (c.status == 200 || c.origin == "")) || header.Get("Access-Control-Allow-Origin") != c.allow {
 			t.Errorf("preflight with CORS %q, origin %q: status %d, %v", c.cors, c.origin, status, header)
 		}
 	}
-	if _, err := serve.New(serve.Options{CORS: "no origin"}); err == nil {
+	if _, err := serve.New(serve.Options{CORS: []string{page, "no origin"}}); err == nil {
 		t.Error("an origin that is none is taken")
 	}
 }

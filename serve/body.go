@@ -1,7 +1,9 @@
 package serve
 
 import (
+	"bufio"
 	"bytes"
+	"compress/gzip"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,6 +12,7 @@ import (
 	"os"
 	"reflect"
 	"slices"
+	"strings"
 	"time"
 	"unicode/utf8"
 )
@@ -29,7 +32,11 @@ type object struct {
 // readBody reads a request's body, a JSON object.
 func (x *exchange) readBody() (*object, error) {
 	_ = x.control.SetReadDeadline(time.Now().Add(x.s.o.Read))
-	data, err := io.ReadAll(http.MaxBytesReader(x.ResponseWriter, x.r.Body, x.s.o.Body))
+	body, err := x.openBody()
+	if err != nil {
+		return nil, err
+	}
+	data, err := io.ReadAll(body)
 	var big *http.MaxBytesError
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
@@ -37,7 +44,7 @@ func (x *exchange) readBody() (*object, error) {
 			"the body did not arrive within %v", x.s.o.Read)
 	case errors.As(err, &big):
 		return nil, newError(http.StatusRequestEntityTooLarge, "invalid_request_error", "body_too_large",
-			"the body has more than %d bytes, the most that this server takes", big.Limit)
+			"the body has more than %d bytes, the most that this server takes", x.s.o.Body)
 	case err != nil && !errors.Is(err, io.ErrUnexpectedEOF) && x.r.Context().Err() != nil: // the connection broke
 		return nil, errGone
 	case err != nil: // it ends early, or its chunks are none; whoever sent it may read an answer
@@ -48,6 +55,52 @@ func (x *exchange) readBody() (*object, error) {
 	x.body = data
 	return parseBody(data)
 }
+
+// openBody returns the body's reader, which decompresses what was compressed with gzip. What is read is bounded, and so is
+// what it is read from: a stream that decompresses to nothing may be endless.
+func (x *exchange) openBody() (io.Reader, error) {
+	most := x.s.o.Body
+	packed := false
+	for _, list := range x.r.Header.Values("Content-Encoding") {
+		for name := range strings.SplitSeq(list, ",") {
+			switch name = strings.ToLower(strings.TrimSpace(name)); {
+			case name == "" || name == "identity":
+			case !packed && (name == "gzip" || name == "x-gzip"):
+				packed = true
+			default:
+				x.Header().Set("Accept-Encoding", "gzip")
+				return nil, newError(http.StatusUnsupportedMediaType, "invalid_request_error", "unsupported_encoding",
+					"Content-Encoding %q: want gzip, or a body that is not compressed", strings.Join(x.r.Header.Values("Content-Encoding"), ", "))
+			}
+		}
+	}
+	if !packed {
+		return http.MaxBytesReader(x.ResponseWriter, x.r.Body, most), nil
+	}
+	unpacked := &gzipReader{from: bufio.NewReader(http.MaxBytesReader(x.ResponseWriter, x.r.Body, most+most/64+1024))} // what gzip adds at most
+	return http.MaxBytesReader(x.ResponseWriter, unpacked, most), nil
+}
+
+// gzipReader decompresses a body. The first Read reads the header, so an error of the body is one of Read.
+type gzipReader struct {
+	from *bufio.Reader
+	to   *gzip.Reader
+}
+
+func (g *gzipReader) Read(b []byte) (n int, err error) {
+	if g.to == nil {
+		g.to, err = gzip.NewReader(g.from)
+	}
+	if errors.Is(err, io.EOF) {
+		return 0, io.ErrUnexpectedEOF
+	}
+	if err != nil {
+		return 0, err
+	}
+	return g.to.Read(b)
+}
+
+func (g *gzipReader) Close() error { return nil }
 
 func parseBody(data []byte) (*object, error) {
 	o := &object{}
@@ -117,11 +170,23 @@ func (o *object) read(name string, to any) (given bool) {
 	if o.err != nil || !o.has(name) {
 		return false
 	}
-	if json.Unmarshal(o.fields[name], to) != nil {
-		o.fail(name, "want %s", kindOf(reflect.TypeOf(to).Elem()))
+	if unmarshal(o.fields[name], to) != nil {
+		o.misfit(name, reflect.TypeOf(to).Elem())
 		return false
 	}
 	return true
+}
+
+// misfit records where a field differs from a Go type.
+func (o *object) misfit(name string, t reflect.Type) {
+	if at, why := misfit(o.fields[name], t); o.err == nil {
+		o.err = fieldError(o.path+o.nameOf(name)+at, "%s", why)
+	}
+}
+
+// want records that a field is none of the values that are wanted.
+func (o *object) want(name, wanted string) {
+	o.fail(name, "want %s, not %s", wanted, described(o.fields[name]))
 }
 
 // readFirst reads the first of several names of a field, and returns that name; "" where there is
@@ -178,7 +243,7 @@ func (o *object) objects(name string) (list []*object) {
 	}
 	for i, f := range fields {
 		if f == nil {
-			o.fail(fmt.Sprintf("%s[%d]", name, i), "want an object")
+			o.fail(fmt.Sprintf("%s[%d]", name, i), "want an object, not null")
 		}
 		list = append(list, &object{path: fmt.Sprintf("%s%s[%d].", o.path, name, i), fields: f})
 	}
@@ -206,16 +271,24 @@ func (o *object) strings(name string) []string {
 	if one, ok := decode[string](o.fields[name]); ok {
 		return []string{one}
 	}
+	if o.fields[name][0] != '[' {
+		o.want(name, "a string or a list of strings")
+	}
+	return o.listOfStrings(name)
+}
+
+// listOfStrings reads a field that is a list of strings.
+func (o *object) listOfStrings(name string) []string {
 	list, ok := listOf[string](o.fields[name])
 	if !ok {
-		o.fail(name, "want a string or a list of strings")
+		o.misfit(name, reflect.TypeFor[[]string]())
 	}
 	return list
 }
 
 // decode reads a T.
 func decode[T any](raw json.RawMessage) (v T, ok bool) {
-	err := json.Unmarshal(raw, &v)
+	err := unmarshal(raw, &v)
 	return v, err == nil && string(raw) != "null"
 }
 

@@ -25,6 +25,8 @@ type call struct {
 
 	constraint constraint // on the output
 	turnEnds   []string   // of request.Stop, those that come from the chat template
+	verbatim   bool       // reasoning stays in the content
+	leftOut    int        // messages of the conversation that the context does not hold
 
 	echo bool // begin with the prompt
 	none bool // generate nothing: the prompt's log-probabilities are wanted
@@ -69,8 +71,6 @@ var changing = map[string][]string{
 	"chat_template":              {`""`},
 	"documents":                  {"[]"},
 	"truncate_prompt_tokens":     nil,
-	"continue_final_message":     {"false"},
-	"add_generation_prompt":      {"true"},
 }
 
 // readModel returns the body, and the model that its field "model" names.
@@ -157,12 +157,7 @@ func (c *call) readSampling(o *object) {
 			s.RepetitionPenalty, s.PresencePenalty, s.FrequencyPenalty = 0, 0, 0
 		}
 	}
-	seed := int64(-1)
-	if o.read("seed", &seed); seed == -1 {
-		s.Seed = rand.Uint64()
-	} else {
-		s.Seed = uint64(seed)
-	}
+	s.Seed = o.readSeed()
 	var bias map[string]float32
 	o.read("logit_bias", &bias)
 	for id, add := range bias {
@@ -176,6 +171,18 @@ func (c *call) readSampling(o *object) {
 		}
 		s.LogitBias[int32(token)] = add
 	}
+}
+
+// readSeed reads a seed, any whole number of 64 bits with a sign or without one. -1 is a random one.
+func (o *object) readSeed() uint64 {
+	if seed, ok := decode[uint64](o.fields["seed"]); ok {
+		return seed
+	}
+	seed := int64(-1)
+	if o.read("seed", &seed); seed == -1 {
+		return rand.Uint64()
+	}
+	return uint64(seed)
 }
 
 // namesFile matches drafters' options that name a file. A client must not open files of the server.
@@ -228,11 +235,15 @@ func predicting(drafter string) string {
 // readTokens reads how many tokens a choice may have: the first of several names, or so many.
 func (c *call) readTokens(o *object, limit, def int, names ...string) {
 	n := def
-	if name := o.readFirst(&n, names...); name != "" && (n < 0 || n == 0 && !c.echo) {
-		o.fail(name, "%d: want 1 or more", n)
-	}
-	if n == 0 && c.echo {
+	switch name := o.readFirst(&n, names...); {
+	case name == "":
+	case n == -1: // no limit, as for llama.cpp and Ollama
+		n = 0
+	case n < 0 || n == 0 && !c.echo:
+		o.fail(name, "%d: want 1 or more, or -1 for no limit", n)
+	case n == 0:
 		n, c.none = 1, true
+		c.request.Drafter = draft.Plain
 	}
 	if limit > 0 && (n == 0 || n > limit) {
 		n = limit
@@ -251,7 +262,7 @@ func (o *object) text(name string) string {
 		return all
 	}
 	if raw[0] != '[' {
-		o.fail(name, "want a string or a list of text parts")
+		o.want(name, "a string or a list of text parts")
 		return ""
 	}
 	for _, part := range o.objects(name) {

@@ -3,6 +3,7 @@ package serve
 import (
 	"encoding/json"
 	"slices"
+	"sort"
 	"strings"
 
 	"github.com/grovellm/grove"
@@ -43,7 +44,11 @@ func (x *exchange) readConversation(o *object, m *Model) (*call, error) {
 	c := x.readCall(o, m)
 	c.chat = true
 	c.readLimits(o, x.s.o.MaxTokens)
-	return c, c.readMessages(o)
+	err := c.readMessages(o)
+	if c.leftOut > 0 {
+		x.s.o.Log.Warn("the conversation is longer than the context: its oldest messages are left out", "id", x.id, "messages", c.leftOut)
+	}
+	return c, err
 }
 
 // readLimits reads how many tokens there may be, and which log-probabilities are wanted, as chats
@@ -59,7 +64,7 @@ func (c *call) readLimits(o *object, most int) {
 // readMessages makes the prompt of a conversation, by the model's chat template.
 func (c *call) readMessages(o *object) error {
 	messages := o.messages()
-	options := chat.Options{Prompt: true}
+	options := o.readPromptEnd()
 	o.read("chat_template_kwargs", &options.Vars)
 	if o.err != nil {
 		return o.err
@@ -75,11 +80,21 @@ func (c *call) readMessages(o *object) error {
 		return o.err
 	}
 	tokens, err := layout.Encode(messages, options)
+	if truncate := false; err == nil && o.read("truncate", &truncate) && truncate && len(tokens) >= c.model.Context() {
+		tokens, err = c.leaveOut(layout, messages, options)
+	}
+	if o.err != nil {
+		return o.err
+	}
 	if err != nil {
 		return fieldError("messages", "%v", err)
 	}
 	c.prompts = []prompt{{tokens: tokens}}
-	if err := c.readReasoning(o, layout); err != nil {
+	begun := ""
+	if options.Continue {
+		begun = messages[len(messages)-1].Content
+	}
+	if err := c.readReasoning(o, layout, begun); err != nil {
 		return err
 	}
 	for _, end := range layout.Stop() {
@@ -90,27 +105,87 @@ func (c *call) readMessages(o *object) error {
 	return nil
 }
 
-// readReasoning finds out whether the model may reason before it answers: its chat template knows
-// the mark of reasoning's end. A prompt may have begun it.
-func (c *call) readReasoning(o *object, layout *chat.Layout) error {
+// leaveOut makes the prompt of a conversation that is longer than the context: without its oldest turns, as few of them as
+// need be. System messages stay, and the last turn.
+func (c *call) leaveOut(layout *chat.Layout, messages []grove.Message, options chat.Options) (tokens []int32, err error) {
+	var turns []int // where they begin
+	for i, m := range messages {
+		if m.Role == "user" && i > 0 {
+			turns = append(turns, i)
+		}
+	}
+	encode := func(from int) []int32 {
+		var kept []grove.Message
+		for i, m := range messages {
+			if i >= from || m.Role == "system" {
+				kept = append(kept, m)
+			}
+		}
+		c.leftOut = len(messages) - len(kept)
+		if tokens, err = layout.Encode(kept, options); err != nil {
+			return nil
+		}
+		return tokens
+	}
+	at := sort.Search(len(turns), func(i int) bool { return len(encode(turns[i])) < c.model.Context() })
+	if len(turns) > 0 {
+		encode(turns[min(at, len(turns)-1)])
+	} else {
+		encode(0)
+	}
+	return tokens, err
+}
+
+// readPromptEnd reads how the prompt of a conversation ends: with what introduces an answer, or with the last message, which
+// is gone on with.
+func (o *object) readPromptEnd() (options chat.Options) {
+	options.Prompt = true
+	named := o.read("add_generation_prompt", &options.Prompt)
+	if o.read("continue_final_message", &options.Continue); options.Continue && named && options.Prompt {
+		o.fail("continue_final_message", "add_generation_prompt is true as well: give one of them")
+	}
+	return options
+}
+
+// continueAssistant has a last message of the assistant gone on with, where the protocol means that and the request does not
+// say otherwise. Calls of tools cannot be gone on with.
+func (o *object) continueAssistant(list []*object) {
+	if len(list) == 0 || o.has("continue_final_message") || o.has("add_generation_prompt") {
+		return
+	}
+	last := list[len(list)-1]
+	if role, _ := decode[string](last.fields["role"]); role == "assistant" && !last.has("tool_calls") {
+		o.put("continue_final_message", true)
+	}
+}
+
+// readReasoning finds out whether the model may reason before it answers: its chat template knows the mark of reasoning's
+// end, and the answer, of which the text begun is in the prompt, has not gone past it. A prompt may have begun reasoning.
+func (c *call) readReasoning(o *object, layout *chat.Layout, begun string) error {
 	format, budget := "auto", -1
 	o.read("reasoning_format", &format)
 	o.read("reasoning_budget", &budget)
 	if o.err != nil {
 		return o.err
 	}
-	if format == "none" || !layout.Mentions(thinkEnd) {
+	open := strings.LastIndex(begun, thinkBegin) > strings.LastIndex(begun, thinkEnd)
+	if !layout.Mentions(thinkEnd) || strings.TrimSpace(begun) != "" && !open {
 		return nil
 	}
-	c.request.Reasoning = true
+	r := &c.request
+	c.verbatim = format == "none"
+	if c.verbatim && (budget < 0 || r.Grammar+r.JSONSchema+r.Regex != "") { // the content is what must match
+		return nil
+	}
+	r.Reasoning = true
 	if budget == 0 {
-		c.request.ReasoningBudget = -1
+		r.ReasoningBudget = -1
 	} else if budget > 0 {
-		c.request.ReasoningBudget = budget
+		r.ReasoningBudget = budget
 	}
 	tokens := c.prompts[0].tokens
 	text := c.model.Tokenizer().DecodeWith(tokens[max(0, len(tokens)-8):], tokenizer.DecodeOptions{Special: true})
-	c.request.ReasoningOpen = strings.HasSuffix(strings.TrimSpace(text), thinkBegin)
+	r.ReasoningOpen = open || strings.HasSuffix(strings.TrimSpace(text), thinkBegin)
 	return nil
 }
 
@@ -208,11 +283,16 @@ type tokenLogprob struct {
 
 func (c *call) tokenLogprob(l grove.Logprob) tokenLogprob {
 	piece := c.model.piece(l.Token)
-	t := tokenLogprob{Token: piece, Logprob: finite(l.Logprob), Bytes: make([]int, len(piece))}
-	for i := range piece {
-		t.Bytes[i] = int(piece[i])
+	return tokenLogprob{Token: piece, Logprob: finite(l.Logprob), Bytes: bytesOf(piece)}
+}
+
+// bytesOf are the bytes of a text as JSON has them.
+func bytesOf(text string) []int {
+	list := make([]int, len(text))
+	for i, b := range []byte(text) {
+		list[i] = int(b)
 	}
-	return t
+	return list
 }
 
 func (c *call) chatLogprobs(list []logprob) *chatLogprobs {

@@ -1,7 +1,9 @@
 package serve
 
 import (
+	"encoding/json"
 	"net/http"
+	"reflect"
 )
 
 // completions answers POST /v1/completions.
@@ -37,15 +39,9 @@ func (c *call) readPrompts(o *object, field string, limit int) error {
 	if !o.has(field) {
 		return fieldError(field, "it is missing")
 	}
-	raw := o.fields[field]
-	texts, isText := listOf[string](raw)
-	lists, isLists := listsOf[int32](raw)
-	if text, ok := decode[string](raw); ok {
-		texts = []string{text}
-	} else if tokens, ok := listOf[int32](raw); ok && len(tokens) > 0 {
-		lists = [][]int32{tokens}
-	} else if !isText && !isLists {
-		return fieldError(field, "want a string, a list of strings, a list of tokens, or a list of lists of tokens")
+	texts, lists := o.promptsIn(field)
+	if o.err != nil {
+		return o.err
 	}
 	if n := len(texts) + len(lists); n == 0 || n > limit {
 		return fieldError(field, "%d prompts: want 1 to %d", n, limit)
@@ -71,6 +67,38 @@ func (c *call) readPrompts(o *object, field string, limit int) error {
 		c.prompts = append(c.prompts, p)
 	}
 	return nil
+}
+
+// promptsIn reads the texts, or the lists of tokens, that a field has.
+func (o *object) promptsIn(field string) (texts []string, lists [][]int32) {
+	raw := o.fields[field]
+	if text, ok := decode[string](raw); ok {
+		return []string{text}, nil
+	}
+	const all = "a string, a list of strings, a list of tokens, or a list of lists of tokens"
+	items, ok := decode[[]json.RawMessage](raw)
+	if !ok {
+		o.want(field, all)
+	}
+	if len(items) == 0 {
+		return nil, nil
+	}
+	switch first := items[0]; {
+	case first[0] == '"':
+		return o.listOfStrings(field), nil
+	case first[0] == '[':
+		if lists, ok = listsOf[int32](raw); !ok {
+			o.misfit(field, reflect.TypeFor[[][]int32]())
+		}
+	case first[0] == '-' || first[0] >= '0' && first[0] <= '9':
+		lists = make([][]int32, 1)
+		if lists[0], ok = listOf[int32](raw); !ok {
+			o.misfit(field, reflect.TypeFor[[]int32]())
+		}
+	default:
+		o.fail(field+"[0]", "want a string, a token or a list of tokens, not %s", described(first))
+	}
+	return nil, lists
 }
 
 // tokens are those of a prompt of text.

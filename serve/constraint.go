@@ -76,9 +76,9 @@ func (c *call) readStructure(o *object, kinds map[string]string, set func(string
 				set(o.path+name, constraint{schema: anyObject})
 			}
 		case "choice":
-			list, ok := listOf[string](o.fields[name])
-			if !ok || len(list) == 0 {
-				o.fail(name, "want a list of strings")
+			list := o.listOfStrings(name)
+			if len(list) == 0 {
+				o.fail(name, "there are no strings: give at least one")
 			}
 			for i := range list {
 				list[i] = regexp.QuoteMeta(list[i])

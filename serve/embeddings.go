@@ -3,6 +3,7 @@ package serve
 import (
 	"encoding/base64"
 	"encoding/binary"
+	"fmt"
 	"math"
 	"net/http"
 	"time"
@@ -55,9 +56,11 @@ func (s *Server) ollamaEmbed(x *exchange) error {
 	}
 	truncate := true
 	o.read("truncate", &truncate)
-	vectors, tokens, err := x.embed(o, m, "input", truncate)
-	if err != nil {
-		return err
+	vectors, tokens := [][]float32{}, 0
+	if !o.empty("input") {
+		if vectors, tokens, err = x.embed(o, m, "input", truncate); err != nil {
+			return err
+		}
 	}
 	return x.writeJSON(http.StatusOK, map[string]any{"model": m.Name, "embeddings": vectors,
 		"prompt_eval_count": tokens, "total_duration": time.Since(x.began), "load_duration": 0})
@@ -69,11 +72,21 @@ func (s *Server) ollamaEmbedding(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	vectors, _, err := x.embed(o, m, "prompt", true)
-	if err != nil {
-		return err
+	vectors := [][]float32{{}}
+	if !o.empty("prompt") {
+		if vectors, _, err = x.embed(o, m, "prompt", true); err != nil {
+			return err
+		}
 	}
 	return x.writeJSON(http.StatusOK, map[string]any{"embedding": vectors[0]})
+}
+
+// empty reports whether a field has no text: it is not there, empty, or an empty list. For Ollama's clients such a request
+// asks for the model to be loaded.
+func (o *object) empty(name string) bool {
+	text, isText := decode[string](o.fields[name])
+	list, isList := decode[[]any](o.fields[name])
+	return o.err == nil && (!o.has(name) || isText && text == "" || isList && len(list) == 0)
 }
 
 // embed returns the embeddings of the texts in a field, and how many tokens they have.
@@ -98,7 +111,10 @@ func (x *exchange) embed(o *object, m *Model, field string, truncate bool) (
 	}
 	ctx, end := x.limit()
 	defer end(nil)
-	for _, p := range c.prompts {
+	for i, p := range c.prompts {
+		if len(p.tokens) == 0 && len(c.prompts) > 1 {
+			return nil, 0, fieldError(fmt.Sprintf("%s[%d]", field, i), "it has no tokens: give some text")
+		}
 		if most := m.Context(); truncate && len(p.tokens) > most {
 			p.tokens = p.tokens[:most]
 		}

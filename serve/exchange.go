@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"regexp"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"time"
 )
@@ -97,7 +98,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			panic(http.ErrAbortHandler) // the client must not take the answer for whole
 		}
 	}()
-	if !s.allowOrigin(x) {
+	if !s.allowHost(x) || !s.allowOrigin(x) {
 		return
 	}
 	h, pattern := s.mux.Handler(r)
@@ -168,10 +169,14 @@ func (s *Server) authorize(x *exchange) bool {
 // from pages that may not make any. It reports whether the request is to be answered further.
 func (s *Server) allowOrigin(x *exchange) bool {
 	origin, h := x.r.Header.Get("Origin"), x.Header()
-	if s.o.CORS != "" {
+	all := slices.Contains(s.o.CORS, "*")
+	if len(s.o.CORS) > 0 {
 		h.Add("Vary", "Origin")
-		if s.o.CORS == "*" || origin == s.o.CORS {
-			h.Set("Access-Control-Allow-Origin", s.o.CORS)
+		if all {
+			origin = "*"
+		}
+		if slices.Contains(s.o.CORS, origin) {
+			h.Set("Access-Control-Allow-Origin", origin)
 			h.Set("Access-Control-Expose-Headers", "X-Request-Id, Retry-After")
 		}
 		if x.r.Method == http.MethodOptions && x.r.Header.Get("Access-Control-Request-Method") != "" {
@@ -182,7 +187,7 @@ func (s *Server) allowOrigin(x *exchange) bool {
 			return false
 		}
 	}
-	if s.o.CORS != "*" {
+	if !all {
 		if err := s.cross.Check(x.r); err != nil {
 			x.fail(newError(http.StatusForbidden, "invalid_request_error", "cross_origin",
 				"a web page of another origin may not call this server: start it with that origin for CORS"))

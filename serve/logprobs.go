@@ -22,13 +22,17 @@ type logprobs struct {
 	call    *call
 	decoder *tokenizer.Decoder // nil without a tokenizer
 	offset  int
+	prompt  string // of a prompt that the text begins with, what follows offset
 }
 
-func newLogprobs(c *call) logprobs {
+func newLogprobs(c *call, prompt string) logprobs {
 	if !c.request.Logprobs {
 		return logprobs{}
 	}
 	l := logprobs{call: c}
+	if c.echo {
+		l.prompt = prompt
+	}
 	if t := c.model.Tokenizer(); t != nil {
 		l.decoder = t.NewDecoder(tokenizer.DecodeOptions{Continue: !c.echo})
 	}
@@ -59,9 +63,20 @@ func (l *logprobs) take(chunk *grove.Chunk) (list []logprob) {
 
 func (l *logprobs) at(p grove.TokenLogprobs, first bool) logprob {
 	at := logprob{p, first, l.offset}
-	if l.decoder != nil {
-		l.offset += utf8.RuneCountInString(l.decoder.Push(p.Token))
+	if l.decoder == nil {
+		return at
 	}
+	text := l.decoder.Push(p.Token)
+	t, bare := l.call.model.Tokenizer(), strings.TrimPrefix(text, " ")
+	switch name := t.Text(p.Token); {
+	case l.prompt == "":
+	case t.IsSpecial(p.Token) && strings.HasPrefix(l.prompt, name): // the prompt names it
+		text = name
+	case !strings.HasPrefix(l.prompt, text) && strings.HasPrefix(l.prompt, bare): // the tokenizer begins words with a space
+		text = bare
+	}
+	l.offset += utf8.RuneCountInString(text)
+	l.prompt = strings.TrimPrefix(l.prompt, text)
 	return at
 }
 

@@ -92,7 +92,12 @@ func (p *models) find(name string) (*entry, error) {
 	case len(p.list) == 1 || name == "" && len(p.list) > 0:
 		return p.list[0], nil
 	}
-	short := strings.TrimSuffix(name, ":latest") // which Ollama's clients add
+	return p.named(name)
+}
+
+// named returns the entry that has a name, which may end with the tag that Ollama's clients add.
+func (p *models) named(name string) (*entry, error) {
+	short := strings.TrimSuffix(name, ":latest")
 	for _, e := range p.list {
 		if e.Name == name || e.Name == short {
 			return e, nil
@@ -340,11 +345,11 @@ func (p *models) each(f func(*entry)) {
 	}
 }
 
-// view calls f for the entry of a name, while none changes.
-func (p *models) view(name string, f func(*entry)) error {
+// view calls f for the entry that find finds for a name, while none changes.
+func (p *models) view(find func(name string) (*entry, error), name string, f func(*entry)) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	e, err := p.find(name)
+	e, err := find(name)
 	if err == nil {
 		f(e)
 	}

@@ -19,6 +19,9 @@ func (s *Server) ollamaChat(x *exchange) error {
 		return x.writeJSON(200, (&ollamaForm{chat: true, model: m.Name}).loaded())
 	}
 	o.fromOllama()
+	if !o.has("truncate") {
+		o.put("truncate", true)
+	}
 	c, err := x.readConversation(o, m)
 	if err != nil {
 		return err
@@ -113,6 +116,7 @@ func (o *object) fromOllama() {
 		}
 	}
 	if len(list) > 0 {
+		o.continueAssistant(list)
 		o.putList("messages", list)
 	}
 }

@@ -153,9 +153,9 @@ func (s *Server) ollamaShow(x *exchange) error {
 	}
 	var d *ollamaShown
 	look := func(e *entry) { d = s.described(e) }
-	if err = s.models.view(name, look); err == nil && d == nil {
+	if err = s.models.view(s.models.find, name, look); err == nil && d == nil {
 		if _, err = x.useModel(name); err == nil {
-			err = s.models.view(name, look)
+			err = s.models.view(s.models.find, name, look)
 		}
 	}
 	if err != nil {

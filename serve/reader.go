@@ -25,6 +25,7 @@ type reader struct {
 	marker    string // before calls; empty for none
 	object    bool   // an answer that begins as an object is a call
 	reasoning bool   // the answer may begin with <think>
+	verbatim  bool   // reasoning and its marks are content
 	state     readerState
 	trim      bool // spaces at the beginning of the content are left out
 	held      string
@@ -47,7 +48,7 @@ const (
 
 // newReader makes the reader of a choice.
 func (c *call) newReader() *reader {
-	r := &reader{reasoning: c.request.Reasoning}
+	r := &reader{reasoning: c.request.Reasoning, verbatim: c.verbatim}
 	switch {
 	case !c.chat:
 		r.state = inContent
@@ -81,8 +82,16 @@ func (r *reader) step(p *parts, done bool) bool {
 		return r.begin(done)
 	case inReasoning:
 		text, found := r.until(thinkEnd, done)
-		if p.reasoning += text; found {
-			r.state, r.trim, r.reasoning = atBeginning, true, false
+		switch {
+		case r.verbatim && found:
+			p.content += text + thinkEnd
+		case r.verbatim:
+			p.content += text
+		default:
+			p.reasoning += text
+		}
+		if found {
+			r.state, r.trim, r.reasoning = atBeginning, !r.verbatim, false
 		}
 		return found
 	case inContent:
@@ -109,7 +118,9 @@ func (r *reader) begin(done bool) bool {
 	case !done && (text == "" || r.reasoning && len(text) < len(thinkBegin) && strings.HasPrefix(thinkBegin, text)):
 		return false
 	case r.reasoning && strings.HasPrefix(text, thinkBegin):
-		r.held, r.state = text[len(thinkBegin):], inReasoning
+		if r.state = inReasoning; !r.verbatim {
+			r.held = text[len(thinkBegin):]
+		}
 		return true
 	case r.object && strings.HasPrefix(text, "{"):
 		r.state = betweenCalls

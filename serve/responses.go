@@ -39,7 +39,7 @@ func (o *object) fromResponses() {
 			o.put("logprobs", true)
 		}
 	}
-	if o.has("top_logprobs") {
+	if top := 0; o.read("top_logprobs", &top) && top > 0 {
 		o.put("logprobs", true)
 	}
 	if in := o.object("text"); in != nil {

@@ -17,6 +17,7 @@ import (
 	"crypto/sha256"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
@@ -40,9 +41,10 @@ type Model struct {
 type Options struct {
 	Limits
 
-	Keys []string    // keys of the API, one of which a request must have; nil: none is needed
-	CORS string      // the origin whose web pages may call the server, "*" for all; empty: none
-	TLS  *tls.Config // of Serve; nil: plain HTTP
+	Keys  []string    // keys of the API, one of which a request must have; nil: none is needed
+	CORS  []string    // origins whose web pages may call the server, "*" for all
+	Hosts []string    // names by which clients without a key reach the server, beside addresses and localhost: NAME, *.NAME, or * for any
+	TLS   *tls.Config // of Serve; nil: plain HTTP
 
 	// Objectives are the priorities of InferenceObjectives by name, for requests whose header
 	// x-llm-d-inference-objective or x-gateway-inference-objective names one. A request's field
@@ -87,10 +89,16 @@ func New(o Options) (*Server, error) {
 	for _, key := range o.Keys {
 		s.keys = append(s.keys, sha256.Sum256([]byte(key)))
 	}
-	if o.CORS != "" && o.CORS != "*" {
-		if err := s.cross.AddTrustedOrigin(o.CORS); err != nil {
-			return nil, err
+	for _, origin := range o.CORS {
+		if origin == "*" {
+			continue
 		}
+		if err := s.cross.AddTrustedOrigin(origin); err != nil {
+			return nil, fmt.Errorf("CORS %q: %w", origin, err)
+		}
+	}
+	if err := checkHosts(o.Hosts); err != nil {
+		return nil, fmt.Errorf("Hosts %q: %w", o.Hosts, err)
 	}
 	setDefault(&s.o.KeepAlive, DefaultKeepAlive)
 	s.draining, s.drain = context.WithCancel(context.Background())

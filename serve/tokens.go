@@ -1,11 +1,12 @@
 package serve
 
 import (
+	"fmt"
 	"net/http"
+	"reflect"
 	"strings"
 	"unicode/utf8"
 
-	"github.com/grovellm/grove/chat"
 	"github.com/grovellm/grove/tokenizer"
 )
 
@@ -36,8 +37,7 @@ func (s *Server) tokenize(x *exchange) error {
 		if err != nil {
 			return err
 		}
-		prompt := chat.Options{Prompt: true}
-		o.read("add_generation_prompt", &prompt.Prompt)
+		prompt := o.readPromptEnd()
 		o.read("chat_template_kwargs", &prompt.Vars)
 		if len(o.objects("tools")) > 0 {
 			prompt.Tools = o.fields["tools"]
@@ -89,11 +89,7 @@ func pieceJSON(piece string) any {
 	if utf8.ValidString(piece) {
 		return piece
 	}
-	list := make([]int, len(piece))
-	for i := range piece {
-		list[i] = int(piece[i])
-	}
-	return list
+	return bytesOf(piece)
 }
 
 // detokenize answers POST /detokenize, under the names of both servers.
@@ -104,11 +100,11 @@ func (s *Server) detokenize(x *exchange) error {
 	}
 	tokens, ok := listOf[int32](o.fields["tokens"])
 	if !ok {
-		o.fail("tokens", "want a list of tokens")
+		o.misfit("tokens", reflect.TypeFor[[]int32]())
 	}
 	for i, token := range tokens {
 		if vocab := m.Config().Vocab; token < 0 || int(token) >= vocab {
-			o.fail("tokens", "token %d is %d: this model's go from 0 to %d", i, token, vocab-1)
+			o.fail(fmt.Sprintf("tokens[%d]", i), "token %d: this model's go from 0 to %d", token, vocab-1)
 		}
 	}
 	if o.err != nil {
@@ -183,15 +179,10 @@ func (s *Server) oneModel(x *exchange) error {
 	if err := s.ready(); err != nil {
 		return err
 	}
-	var found *modelCard
-	s.models.each(func(e *entry) {
-		if e.Name == x.r.PathValue("id") {
-			c := s.card(e)
-			found = &c
-		}
-	})
-	if found == nil {
-		return noModel(x.r.PathValue("id"))
+	var card modelCard
+	err := s.models.view(s.models.named, x.r.PathValue("id"), func(e *entry) { card = s.card(e) })
+	if err != nil {
+		return err
 	}
-	return x.writeJSON(http.StatusOK, found)
+	return x.writeJSON(http.StatusOK, card)
 }

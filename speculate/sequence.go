@@ -112,7 +112,7 @@ func (l *Loop) Start(prompt []int32, r Request) (*Sequence, error) {
 	switch {
 	case len(prompt) == 0:
 		return nil, fmt.Errorf("speculate: the prompt has no tokens: give it at least one, such as the beginning-of-text token")
-	case len(prompt) >= context:
+	case len(prompt) > context || len(prompt) == context && r.MaxTokens != 1: // the last token takes no place
 		return nil, fmt.Errorf("speculate: the prompt has %d tokens and the context %d: shorten it, or open the model with a larger context", len(prompt), context)
 	case r.PromptLogits && (r.Logits == nil || r.Cache != nil && r.Cache.Len() > 0):
 		return nil, fmt.Errorf("speculate: PromptLogits is set: give Logits too, and no Cache with rows")

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/netip"
 	"os"
 	"os/signal"
 	"strconv"
@@ -35,7 +36,8 @@ type serveCmd struct {
 	Host       string        `help:"Address to listen on (${default})." default:"127.0.0.1" placeholder:"HOST"`
 	Port       uint16        `help:"Port to listen on (${default}); 0 takes a free one." default:"8080" placeholder:"PORT"`
 	Keys       string        `help:"File of API keys, one a line; requests need one of them." placeholder:"FILE"`
-	CORS       string        `name:"cors" help:"Let web pages of this origin call the server; * means all." placeholder:"ORIGIN"`
+	CORS       []string      `name:"cors" help:"Let web pages of this origin call the server; * means all; may be repeated." placeholder:"ORIGIN"`
+	AllowHost  []string      `help:"Name by which clients without a key reach the server, beside addresses and localhost; *.NAME for those below it, * for any; may be repeated." placeholder:"NAME"`
 	TLSCert    string        `name:"tls-cert" help:"PEM file of the certificate, read again when it changes." placeholder:"FILE"`
 	TLSKey     string        `name:"tls-key" help:"PEM file of the certificate's key." placeholder:"FILE"`
 	Drain      time.Duration `help:"Time for requests to end after SIGTERM or Ctrl-C (${default})." default:"30s" placeholder:"TIME"`
@@ -98,7 +100,7 @@ func (cmd *serveCmd) Run(p *program) error {
 	}
 	s, err := serve.New(o)
 	if err != nil {
-		return usagef("--cors %q: %v", cmd.CORS, err)
+		return usagef("--cors, --allow-host: %v", err)
 	}
 	l, err := net.Listen("tcp", net.JoinHostPort(cmd.Host, strconv.Itoa(int(cmd.Port))))
 	if err != nil {
@@ -134,9 +136,12 @@ func (cmd *serveCmd) Run(p *program) error {
 
 // options are those of the server.
 func (cmd *serveCmd) options(log *slog.Logger) (o serve.Options, err error) {
-	o = serve.Options{CORS: cmd.CORS, Log: log, LogPrompts: cmd.LogPrompts, Waiting: cmd.Queue, Objectives: cmd.Objective}
+	o = serve.Options{CORS: cmd.CORS, Hosts: cmd.AllowHost, Log: log, LogPrompts: cmd.LogPrompts, Waiting: cmd.Queue, Objectives: cmd.Objective}
 	o.Limits = serve.Limits{Prompts: cmd.MaxPrompts, N: cmd.MaxN, Stops: cmd.MaxStops, MaxTokens: cmd.MaxTokens,
 		Time: cmd.MaxTime}
+	if _, err := netip.ParseAddr(cmd.Host); err != nil && cmd.Host != "" {
+		o.Hosts = append(o.Hosts, cmd.Host)
+	}
 	for name, n := range map[string]int{"--parallel": cmd.Parallel, "--queue": cmd.Queue,
 		"--max-tokens": cmd.MaxTokens} {
 		if n < 0 {

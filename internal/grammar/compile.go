@@ -36,7 +36,8 @@ const (
 type compiler struct {
 	g     *grammar
 	nodes []node
-	start []int32 // of rules
+	start []int32       // of rules
+	tails map[int]int32 // the calls of rules at the ends of others, which share a node
 	err   error
 
 	thought [2]int // the nodes of reasoning
@@ -44,7 +45,7 @@ type compiler struct {
 
 // compile makes the automaton of a rule.
 func (g *grammar) compile(root int) (*Grammar, error) {
-	c := &compiler{g: g}
+	c := &compiler{g: g, tails: map[int]int32{}}
 	c.node(node{})
 	for i := 0; i < len(g.rules); i++ { // repetitions add rules
 		if i == g.thought[0] {
@@ -119,8 +120,15 @@ func (c *compiler) build(e *expr, to int32, depth int) int32 {
 		}
 		return to
 	}
-	at := c.node(node{})
+	at, known := c.tails[e.rule]
+	if to == end && known {
+		return at
+	}
+	at = c.node(node{})
 	c.nodes[at].call, c.nodes[at].ret = int32(e.rule), to
+	if to == end {
+		c.tails[e.rule] = at
+	}
 	return at
 }
 

@@ -11,7 +11,7 @@ type Constraint struct {
 	Vocab   *Vocab
 	Encode  func(text string) []int32 // the tokens that the model would likely write a text with; may be nil
 
-	// Closed, where given, is what must follow when the first Budget tokens are reasoning that has not ended.
+	// Closed, where given, is what must follow the last character when the first Budget tokens are reasoning that has not ended.
 	Closed *Grammar
 	Budget int
 }
@@ -28,12 +28,65 @@ func (c *Constraint) Next(s *State, token int32, n int) (*State, error) {
 	return c.limit(next, n+1, err)
 }
 
-// limit ends reasoning after its last token.
+// limit ends reasoning after its last token. A character that the token cut is completed first.
 func (c *Constraint) limit(s *State, n int, err error) (*State, error) {
-	if err == nil && s != nil && c.Closed != nil && n == c.Budget && s.thinking {
-		return c.Closed.Start()
+	if err != nil || s == nil || c.Closed == nil || n < c.Budget || !s.thinking {
+		return s, err
 	}
-	return s, err
+	begun, err := s.grammar.begun(s)
+	if err != nil {
+		return nil, err
+	}
+	return c.Closed.after(begun)
+}
+
+// begun is a beginning of a character after which as much of it is missing as in a state; a whole character where nothing is.
+func (g *Grammar) begun(s *State) ([]byte, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	lo, hi := s.span(g)
+	missing := 0
+	for at := s; missing < utf8.UTFMax; missing++ {
+		next, _ := at.span(g)
+		if next < utf8.RuneSelf || next >= firstLead {
+			break
+		}
+		var err error
+		if at, err = g.step(at, next); err != nil {
+			return nil, err
+		}
+	}
+	switch {
+	case missing == 0:
+		return []byte("a"), nil
+	case missing == 1:
+		return []byte{0xc2}, nil
+	case missing == 2 && lo == 0xa0:
+		return []byte{0xe0}, nil
+	case missing == 2 && hi == 0x9f:
+		return []byte{0xed}, nil
+	case missing == 2:
+		return []byte{0xe1}, nil
+	case lo == 0x90:
+		return []byte{0xf0}, nil
+	case hi == 0x8f:
+		return []byte{0xf4}, nil
+	}
+	return []byte{0xf1}, nil
+}
+
+// firstLead is the first byte that begins a character of several bytes; those from utf8.RuneSelf up to it go on with one.
+const firstLead = 0xc0
+
+// span is the least and the greatest byte that may follow.
+func (s *State) span(g *Grammar) (lo, hi byte) {
+	lo = 0xff
+	for _, c := range s.configs {
+		for _, e := range g.nodes[c.node].bytes {
+			lo, hi = min(lo, e.lo), max(hi, e.hi)
+		}
+	}
+	return lo, hi
 }
 
 // Mask is the set of tokens that are allowed in a state, those that end the text apart.

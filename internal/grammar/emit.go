@@ -24,7 +24,8 @@ func (c *schemas) emit(s *shape) *expr {
 }
 
 func (c *schemas) emitNumber(s *shape) *expr {
-	bounded := s.number.low != nil || s.number.high != nil
+	number := s.number.effective()
+	bounded := number.low != nil || number.high != nil
 	switch {
 	case len(s.multiple) == 0 && !bounded && s.whole:
 		return anyInteger()
@@ -33,54 +34,23 @@ func (c *schemas) emitNumber(s *shape) *expr {
 	case len(s.multiple) == 0 && !bounded:
 		return anyNumber()
 	case len(s.multiple) == 0:
-		return s.number.numbers(s.whole, s.broken)
+		return number.numbers(s.whole, s.broken)
 	case s.broken:
 		return c.cannot("multipleOf", "a multiple that is not whole")
 	}
-	step := s.multiple[0]
+	step := new(big.Rat).SetFrac(big.NewInt(1), power(fracDigits))
 	if s.whole {
-		step = commonMultiple(step, one)
+		step = one
 	}
-	for _, m := range s.multiple[1:] {
+	for _, m := range s.multiple {
 		step = commonMultiple(step, m)
 	}
 	if !bounded {
-		e, ok := c.g.multiples(step)
-		if !ok {
-			if step.Cmp(one) < 0 && new(big.Rat).Inv(step).IsInt() { // whole numbers are multiples
-				return anyInteger()
-			}
-			return alt(literal("0"), literal(step.FloatString(0)))
+		if e, ok := c.g.multiples(step); ok {
+			return e
 		}
-		return e
 	}
-	const most = 1 << 10
-	var list []string
-	from := new(big.Rat)
-	if s.number.low != nil {
-		from = new(big.Rat).Mul(step, roundUp(new(big.Rat).Quo(s.number.low, step), s.number.lowOpen))
-	} else {
-		from.Mul(step, new(big.Rat).Sub(roundDown(new(big.Rat).Quo(s.number.high, step), s.number.highOpen), big.NewRat(most-1, 1)))
-	}
-	for range most {
-		if !s.number.holds(from) {
-			break
-		}
-		whole, fraction := decimal(new(big.Rat).Abs(from))
-		text := whole
-		if fraction != "" {
-			text += "." + fraction
-		}
-		if from.Sign() < 0 {
-			text = "-" + text
-		}
-		list = append(list, text)
-		from = new(big.Rat).Add(from, step)
-	}
-	if len(list) == 0 {
-		return nothing()
-	}
-	return words(list)
+	return number.listed(step)
 }
 
 // commonMultiple is the least common multiple of two fractions.

@@ -55,6 +55,28 @@ func (b *bounds) atMost(v *big.Rat, open bool) {
 	}
 }
 
+// limit bounds the digits before the point.
+func (b *bounds) limit() {
+	limit := new(big.Rat).SetInt(power(intDigits))
+	b.atMost(limit, true)
+	b.atLeast(new(big.Rat).Neg(limit), true)
+}
+
+// effective are the bounds without those that the limit of digits makes needless.
+func (b bounds) effective() bounds {
+	limit := new(big.Rat).SetInt(power(intDigits))
+	if b.low != nil && b.low.Cmp(new(big.Rat).Neg(limit)) <= 0 {
+		b.low = nil
+	}
+	if b.high != nil && b.high.Cmp(limit) >= 0 {
+		b.high = nil
+	}
+	return b
+}
+
+// power is a power of ten.
+func power(n int) *big.Int { return new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(n)), nil) }
+
 func (b *bounds) holds(v *big.Rat) bool {
 	if b.low != nil && (v.Cmp(b.low) < 0 || b.lowOpen && v.Cmp(b.low) == 0) {
 		return false
@@ -64,9 +86,7 @@ func (b *bounds) holds(v *big.Rat) bool {
 
 // numbers matches decimal numbers within bounds: all, whole ones, or others alone.
 func (b bounds) numbers(whole, broken bool) *expr {
-	limit := new(big.Rat).SetInt(new(big.Int).Exp(big.NewInt(10), big.NewInt(intDigits), nil))
-	b.atMost(limit, true)
-	b.atLeast(new(big.Rat).Neg(limit), true)
+	b.limit()
 	zero := new(big.Rat)
 	e := alt()
 	if b.high.Cmp(zero) >= 0 {
@@ -94,7 +114,6 @@ func (b *bounds) decimals(whole, broken bool) *expr {
 	}
 	low, lowFraction := decimal(b.low)
 	high, highFraction := decimal(b.high)
-	most := max(len(lowFraction)+1, len(highFraction)+1, fracDigits)
 	// fraction matches the digits from a place on; atLow and atHigh say that the digits before are those of the bound.
 	var fraction func(at int, atLow, atHigh bool) *expr
 	digit := func(text string, at int) byte {
@@ -137,7 +156,7 @@ func (b *bounds) decimals(whole, broken bool) *expr {
 		if ends(at, atLow, atHigh) {
 			e.kids = append(e.kids, empty())
 		}
-		if at < most && !(atHigh && !rest(highFraction, at)) {
+		if at < fracDigits && !(atHigh && !rest(highFraction, at)) {
 			lo, hi := byte('0'), byte('9')
 			if atLow {
 				lo = digit(lowFraction, at)
@@ -221,70 +240,111 @@ func decimal(v *big.Rat) (whole, fraction string) {
 	return whole, strings.TrimRight(fraction, "0")
 }
 
-// maxModulus bounds the states that multiples take.
-const maxModulus = 1 << 10
+// maxMultiples bounds the rules that multiples take. With fewer than leastDigits digits before the point a list has more of them.
+const (
+	maxMultiples = 1 << 11
+	leastDigits  = 6
+)
 
-// multiples matches multiples of a decimal number: the digits' remainder is followed, with as many digits after the point as step has.
+// multiples matches multiples of a decimal number, with at most as many digits after the point as step has: it follows the
+// remainder of the digits so far. Zeros at the end of a whole step are not followed: multiples of 300 are those of 3, and 00
+// behind them. It returns false where that takes too many rules.
 func (g *grammar) multiples(step *big.Rat) (*expr, bool) {
-	_, fraction := decimal(step)
-	scale := new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(len(fraction))), nil)
-	scaled := new(big.Rat).Mul(step, new(big.Rat).SetInt(scale))
-	if !scaled.IsInt() || !scaled.Num().IsInt64() || scaled.Num().Int64() > maxModulus {
+	whole, fraction := decimal(step)
+	places := len(fraction)
+	bare := strings.TrimRight(whole, "0")
+	zeros := 0
+	if places == 0 {
+		zeros = len(whole) - len(bare)
+	}
+	scaled := new(big.Rat).Mul(step, new(big.Rat).SetFrac(power(places), power(zeros)))
+	if !scaled.IsInt() || scaled.Num().Cmp(big.NewInt(maxMultiples)) > 0 {
 		return nil, false
 	}
 	modulus := int(scaled.Num().Int64())
-	// Rules of the digits that bring a remainder to 0: of the whole part, and with k digits left after the point.
-	first := len(g.rules)
-	places := len(fraction)
-	rule := func(place, remainder int) *expr { return refer(first + place*modulus + remainder) }
+	most := min(intDigits-zeros, maxMultiples/modulus-places-1) // digits that are followed before the point
+	if most < max(min(leastDigits, intDigits-zeros), 1) {
+		return nil, false
+	}
 	ends := func(remainder, left int) bool { // with zeros in the places that are left
 		for range left {
 			remainder = 10 * remainder % modulus
 		}
 		return remainder == 0
 	}
-	for place := range places + 1 {
-		for remainder := range modulus {
-			g.add("a multiple", nil)
-			e := alt()
-			if ends(remainder, places-place) {
-				e.kids = append(e.kids, empty())
-			}
-			if place == 0 && places > 0 {
-				e.kids = append(e.kids, seq(literal("."), refer(first+(places+1)*modulus+remainder)))
-			}
-			if place == 0 || place < places {
-				for d := range 10 {
-					next := place
-					if place > 0 {
-						next++
-					}
-					e.kids = append(e.kids, seq(digits(byte('0'+d), byte('0'+d)), rule(next, (10*remainder+d)%modulus)))
-				}
-			}
-			g.rules[len(g.rules)-1] = e
-		}
-	}
-	for remainder := range modulus { // the first digit after the point
+	rules := map[[2]int]int{}
+	// follow is the rule of what follows digits of a remainder; left counts the digits that may come before the point, and
+	// below 0 those after it.
+	var follow func(left, remainder int) *expr
+	digit := func(from byte, left, remainder int) *expr {
 		e := alt()
-		for d := range 10 {
-			e.kids = append(e.kids, seq(digits(byte('0'+d), byte('0'+d)), rule(1, (10*remainder+d)%modulus)))
+		for d := from; d <= '9'; d++ {
+			e.kids = append(e.kids, seq(digits(d, d), follow(left-1, (10*remainder+int(d-'0'))%modulus)))
 		}
-		if places > 0 {
-			g.add("a multiple", e)
+		return e
+	}
+	follow = func(left, remainder int) *expr {
+		key := [2]int{left, remainder}
+		if rule, ok := rules[key]; ok {
+			return refer(rule)
 		}
+		e := alt()
+		rules[key] = g.add("a multiple", e)
+		after := max(-left, 0)
+		if ends(remainder, places-after) {
+			e.kids = append(e.kids, literal(strings.Repeat("0", zeros)))
+		}
+		if left >= 0 && places > 0 {
+			e.kids = append(e.kids, seq(literal("."), digit('0', 0, remainder)))
+		}
+		if left > 0 || left < 0 && after < places {
+			e.kids = append(e.kids, digit('0', left, remainder))
+		}
+		return refer(rules[key])
 	}
-	start := alt(seq(literal("0"), rule0(first, modulus, places)))
-	for d := 1; d < 10; d++ {
-		start.kids = append(start.kids, seq(digits(byte('0'+d), byte('0'+d)), rule(0, d%modulus)))
+	other := digit('1', most, 0)
+	if places > 0 {
+		other.kids = append(other.kids, seq(literal("0."), digit('0', 0, 0)))
 	}
-	return seq(maybe(literal("-")), start), true
+	return alt(literal("0"), seq(maybe(literal("-")), other)), true
 }
 
-// rule0 matches what may follow a first digit 0.
-func rule0(first, modulus, places int) *expr {
-	if places == 0 {
-		return empty()
+// maxListed bounds a list of numbers.
+const maxListed = 1 << 10
+
+// listed matches multiples of a number within bounds, one by one: those from the lower bound on, or up to the upper one, or
+// around 0.
+func (b bounds) listed(step *big.Rat) *expr {
+	first := big.NewRat(-maxListed/2, 1)
+	switch {
+	case b.low != nil:
+		first = roundUp(new(big.Rat).Quo(b.low, step), b.lowOpen)
+	case b.high != nil:
+		first.Sub(roundDown(new(big.Rat).Quo(b.high, step), b.highOpen), big.NewRat(maxListed-1, 1))
 	}
-	return maybe(seq(literal("."), refer(first+(places+1)*modulus)))
+	b.limit()
+	var list []string
+	at := first.Mul(first, step)
+	for range maxListed {
+		if b.holds(at) {
+			list = append(list, decimalOf(at))
+		}
+		at.Add(at, step)
+	}
+	if len(list) == 0 {
+		return nothing()
+	}
+	return words(list)
+}
+
+// decimalOf is a number as decimal digits.
+func decimalOf(v *big.Rat) string {
+	text, fraction := decimal(new(big.Rat).Abs(v))
+	if fraction != "" {
+		text += "." + fraction
+	}
+	if v.Sign() < 0 {
+		text = "-" + text
+	}
+	return text
 }

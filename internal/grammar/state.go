@@ -130,12 +130,19 @@ func (g *Grammar) restack(configs []config) []config {
 }
 
 // Start is the state before any text.
-func (g *Grammar) Start() (*State, error) {
+func (g *Grammar) Start() (*State, error) { return g.after(nil) }
+
+// after is the state after a beginning of a text.
+func (g *Grammar) after(text []byte) (*State, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.trim()
 	g.pending = append(g.pending[:0], config{g.root, nil})
-	return g.closure()
+	s, err := g.closure()
+	if err != nil {
+		return nil, err
+	}
+	return g.walk(s, text)
 }
 
 // closure is the state of the pending configurations and of those that they reach without a byte.

@@ -19,10 +19,10 @@ type Source struct {
 	// Where nothing but Thinking is set, any text may follow; where nothing is set, the output is text without reasoning.
 	Thinking, ThinkingNow bool
 
-	closed bool // the reasoning ends now
+	closed bool // the reasoning ends after a character
 }
 
-// Closed is the source of what follows when reasoning is cut off.
+// Closed is the source of the last character of reasoning that is cut off, and of what follows.
 func (s Source) Closed() *Source {
 	s.Thinking, s.ThinkingNow, s.closed = true, true, true
 	return &s
@@ -78,7 +78,7 @@ func (s *Source) Compile() (*Grammar, error) {
 		thought := g.without("</think>")
 		g.thought = [2]int{from, len(g.rules)}
 		if s.closed {
-			thought = empty()
+			thought = chars(allChars...)
 		}
 		thought = seq(thought, g.marker("</think>"), repeat(literal("\n"), 0, 2))
 		if !s.ThinkingNow {

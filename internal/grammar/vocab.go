@@ -2,7 +2,11 @@
 
 package grammar
 
-import "github.com/grovellm/grove/tokenizer"
+import (
+	"bytes"
+
+	"github.com/grovellm/grove/tokenizer"
+)
 
 // VocabOf is the vocabulary of a model with so many tokens.
 func VocabOf(t *tokenizer.Tokenizer, size int) *Vocab { return NewVocab(pieces(t, size)) }
@@ -20,7 +24,10 @@ func pieces(t *tokenizer.Tokenizer, vocab int) [][]byte {
 			list[id] = ControlPiece(t.Text(id))
 			continue
 		}
-		list[id] = t.Piece(id)
+		if list[id] = t.Piece(id); bytes.IndexByte(list[id], special) >= 0 { // which begins the names of control tokens
+			list[id] = nil
+			continue
+		}
 		if kind := t.Type(id); spaced < 0 && kind == tokenizer.Normal && len(list[id]) > 1 && list[id][0] == ' ' {
 			spaced = id
 		}

@@ -1,0 +1,64 @@
+package serve
+
+import (
+	"errors"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// allowHost refuses requests that name another host than this server's, where no keys are set. A web page whose name was made
+// to lead to this machine (DNS rebinding) is of the same origin as the server then, for a browser. Such a page has a name: an
+// address as the host is none. It reports whether the request is to be answered further.
+func (s *Server) allowHost(x *exchange) bool {
+	if s.keys != nil || slices.Contains(s.o.CORS, "*") || x.r.Context().Value(http.LocalAddrContextKey) == nil { // it came over no connection
+		return true
+	}
+	named := []string{x.r.Host}
+	if origin := x.r.Header.Get("Origin"); !slices.Contains(s.o.CORS, origin) {
+		if u, err := url.Parse(origin); err == nil {
+			named = append(named, u.Host)
+		}
+	}
+	for _, host := range named {
+		if name := hostName(host); name != "" && !s.isHost(name) {
+			x.fail(newError(http.StatusForbidden, "invalid_request_error", "host_not_allowed",
+				"%q is not a host of this server: start it with --allow-host %s, or with --keys", name, name))
+			return false
+		}
+	}
+	return true
+}
+
+// hostName is a host without its port, in small letters.
+func hostName(host string) string {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	return strings.ToLower(strings.TrimSuffix(strings.Trim(host, "[]"), "."))
+}
+
+// isHost reports whether a name means this server: an address, a name of the loopback address, or one of Options.Hosts.
+func (s *Server) isHost(name string) bool {
+	if _, err := netip.ParseAddr(name); err == nil || name == "localhost" || strings.HasSuffix(name, ".localhost") {
+		return true
+	}
+	return slices.ContainsFunc(s.o.Hosts, func(allowed string) bool {
+		allowed = strings.ToLower(allowed)
+		parent, isPattern := strings.CutPrefix(allowed, "*")
+		return name == allowed || isPattern && strings.HasSuffix(name, parent)
+	})
+}
+
+// checkHosts refuses hosts that no request can name.
+func checkHosts(hosts []string) error {
+	for _, host := range hosts {
+		if name := strings.TrimPrefix(host, "*"); host == "" || strings.ContainsAny(name, "*/: ") || name != host && name != "" && name[0] != '.' {
+			return errors.New("want a name without scheme and port, *.NAME for the names below one, or * for any")
+		}
+	}
+	return nil
+}

@@ -1,0 +1,105 @@
+package serve_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/grovellm/grove"
+	"github.com/grovellm/grove/serve"
+)
+
+// turnsTemplate closes every turn, and takes white space away from contents.
+const turnsTemplate = "{% for m in messages %}<{{ m.role }}>{{ m.content | trim }}</{{ m.role }}>\n{% endfor %}" +
+	"{% if add_generation_prompt %}<assistant>{% endif %}"
+
+// An answer of the assistant that a conversation ends with is gone on with: the prompt is that of the text up to its end,
+// in every protocol that means that, and where a request says so. Otherwise the turn is closed and a new one begins.
+func TestPrefill(t *testing.T) {
+	m := withHeads(t, grove.Options{ChatTemplate: turnsTemplate})
+	s := start(t, m, serve.Options{})
+	rapid.Check(t, func(rt *rapid.T) {
+		question, begun := rapid.StringMatching(`[a-z]{1,8}`).Draw(rt, "question"), rapid.StringMatching(` ?[a-zé{" ]{0,7}[a-z]`).Draw(rt, "begun")
+		space := rapid.SampledFrom([]string{"", " ", "\n"}).Draw(rt, "space")
+		messages := []any{map[string]any{"role": "user", "content": question}, map[string]any{"role": "assistant", "content": begun + space}}
+		open := "<user>" + question + "</user>\n<assistant>" + strings.TrimSpace(begun)
+		closed := open + "</assistant>\n<assistant>"
+		ask := func(prompt string) string {
+			return at(s.post("/v1/completions", map[string]any{"prompt": prompt, "temperature": 0, "max_tokens": 12}), "choices.0.text").(string)
+		}
+		chat := map[string]any{"messages": messages, "temperature": 0, "max_tokens": 12}
+		ollama := map[string]any{"messages": messages, "stream": false, "options": map[string]any{"temperature": 0, "num_predict": 12, "repeat_last_n": 0}}
+		parts := with(chat, "messages", []any{messages[0], map[string]any{"role": "assistant", "content": []any{
+			map[string]any{"type": "text", "text": begun + space}}}})
+		for name, got := range map[string]struct{ prompt, text any }{
+			"continue_final_message": {open, at(s.post("/v1/chat/completions", with(chat, "continue_final_message", true, "add_generation_prompt", false)), "choices.0.message.content")},
+			"chat":                   {closed, at(s.post("/v1/chat/completions", chat), "choices.0.message.content")},
+			"add_generation_prompt":  {strings.TrimSuffix(closed, "<assistant>"), at(s.post("/v1/chat/completions", with(chat, "add_generation_prompt", false)), "choices.0.message.content")},
+			"messages":               {open, at(s.post("/v1/messages", chat), "content.0.text")},
+			"messages in parts":      {open, at(s.post("/v1/messages", parts), "content.0.text")},
+			"messages closed":        {closed, at(s.post("/v1/messages", with(chat, "continue_final_message", false)), "content.0.text")},
+			"ollama":                 {open, at(s.post("/api/chat", ollama), "message.content")},
+		} {
+			want := ask(got.prompt.(string))
+			if got.text == nil { // no text is no block
+				got.text = ""
+			}
+			if got.text != want {
+				rt.Fatalf("%s: %q after %q, want %q", name, got.text, got.prompt, want)
+			}
+		}
+		tokens, err := m.Tokenize(open)
+		if err != nil {
+			rt.Fatal(err)
+		}
+		if n := s.post("/v1/messages/count_tokens", chat)["input_tokens"]; n != float64(len(tokens)) {
+			rt.Fatalf("%v tokens, want %d", n, len(tokens))
+		}
+		if got := s.post("/tokenize", map[string]any{"messages": messages, "continue_final_message": true})["tokens"]; fmt.Sprint(got) != fmt.Sprint(tokens) {
+			rt.Fatalf("tokens %v, want %v", got, tokens)
+		}
+	})
+	status, _, text := s.send("POST", "/v1/chat/completions", `{"messages":[{"role":"assistant","content":"x"}],"continue_final_message":true,"add_generation_prompt":true}`)
+	if status != 400 || !strings.Contains(text, "one of them") {
+		t.Errorf("status %d: %s", status, text)
+	}
+}
+
+// Text that was begun decides whether reasoning is under way.
+func TestPrefillReasoning(t *testing.T) {
+	s := start(t, withHeads(t, grove.Options{ChatTemplate: turnsTemplate + "{# </think> #}"}), serve.Options{})
+	for begun, want := range map[string]string{"<think>\nLet me": "thinking", "<think>a</think>b": "text", "So": "text"} {
+		a := s.post("/v1/messages", map[string]any{"messages": []any{map[string]any{"role": "user", "content": "x"},
+			map[string]any{"role": "assistant", "content": begun}}, "temperature": 0, "max_tokens": 5})
+		if got := at(a, "content.0.type"); got != want {
+			t.Errorf("after %q: %v", begun, a)
+		}
+	}
+}
+
+// A budget ends reasoning that stays in the content where it ends reasoning that stands apart.
+func TestReasoningInContent(t *testing.T) {
+	s := start(t, tinyWith(t, "tiny-qwen3", 512, grove.Options{Threads: 1, ChatTemplate: dialectReasoning}), serve.Options{})
+	rapid.Check(t, func(rt *rapid.T) {
+		body := map[string]any{"messages": []any{map[string]any{"role": "user", "content": rapid.StringMatching(`[a-z é語]{1,12}`).Draw(rt, "text")}},
+			"temperature": 1.5, "seed": rapid.IntRange(0, 1000).Draw(rt, "seed"), "max_tokens": 40, "reasoning_budget": rapid.IntRange(0, 20).Draw(rt, "budget"),
+			"chat_template_kwargs": map[string]any{"enable_thinking": rapid.Bool().Draw(rt, "open")}}
+		apart := at(s.post("/v1/chat/completions", body), "choices.0.message")
+		content := at(s.post("/v1/chat/completions", with(body, "reasoning_format", "none")), "choices.0.message.content").(string)
+		streamed := assemble(t, s.events("/v1/chat/completions", with(body, "reasoning_format", "none")), 1)[0].text
+		reasoning, _ := at(apart, "reasoning_content").(string)
+		text, _ := at(apart, "content").(string)
+		thought, rest, ended := strings.Cut(content, "</think>")
+		if begun, ok := strings.CutPrefix(strings.TrimLeft(thought, " \n"), "<think>"); ok {
+			thought = begun
+		}
+		if !ended {
+			thought, rest = "", content
+		}
+		if streamed != content || thought != reasoning || strings.TrimLeft(rest, " \n") != strings.TrimLeft(text, " \n") {
+			rt.Fatalf("content %q, streamed %q; apart reasoning %q, content %q", content, streamed, reasoning, text)
+		}
+	})
+}

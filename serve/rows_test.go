@@ -1,0 +1,189 @@
+package serve_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"compress/zlib"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/grovellm/grove"
+	"github.com/grovellm/grove/serve"
+)
+
+// Each token of an echoed prompt stands at its offset in the text, names of special tokens too.
+func TestOffsets(t *testing.T) {
+	m, err := embedded()
+	if err != nil {
+		t.Fatal(err)
+	}
+	parts := []string{"a", " word", "é", " 日本", "\n", "<", "|>"}
+	for id := range int32(m.Tokenizer().VocabSize()) {
+		if m.Tokenizer().IsSpecial(id) && len(parts) < 12 {
+			parts = append(parts, m.Tokenizer().Text(id))
+		}
+	}
+	if len(parts) == 7 {
+		t.Fatal("the vocabulary has no special tokens")
+	}
+	s := start(t, nil, serve.Options{})
+	rapid.Check(t, func(rt *rapid.T) {
+		prompt := strings.Join(rapid.SliceOfN(rapid.SampledFrom(parts), 1, 12).Draw(rt, "prompt"), "")
+		a := s.post("/v1/completions", map[string]any{"prompt": prompt, "echo": true, "logprobs": 1, "max_tokens": rapid.IntRange(0, 3).Draw(rt, "max"), "seed": 1})
+		text := []rune(at(a, "choices.0.text").(string))
+		if !strings.HasPrefix(string(text), prompt) {
+			rt.Fatalf("%q does not begin with %q", string(text), prompt)
+		}
+		offsets := at(a, "choices.0.logprobs.text_offset").([]any)
+		for i, token := range at(a, "choices.0.logprobs.tokens").([]any)[:int(at(a, "usage.prompt_tokens").(float64))] {
+			if offset := int(offsets[i].(float64)); !strings.HasPrefix(token.(string), "bytes:") && (offset > len(text) ||
+				!strings.HasPrefix(string(text[offset:]), token.(string))) {
+				rt.Fatalf("%q: token %d, %q, is at %d", string(text), i, token, offset)
+			}
+		}
+	})
+}
+
+// Prompts up to the context's length have log-probabilities, if at most one further token is asked for, which takes no place.
+// Longer ones are refused.
+func TestEchoFull(t *testing.T) {
+	const size = 48
+	s := start(t, tiny(t, "tiny-qwen3", size), serve.Options{})
+	for n := size - 3; n <= size+1; n++ {
+		prompt := make([]int, n)
+		for i := range prompt {
+			prompt[i] = 7 + i%50
+		}
+		for most, full := range map[int]int{0: size, 1: size, 2: size - 1} {
+			body := fmt.Sprintf(`{"prompt":%s,"echo":true,"logprobs":0,"max_tokens":%d,"temperature":0}`, strings.ReplaceAll(fmt.Sprint(prompt), " ", ","), most)
+			status, _, text := s.send("POST", "/v1/completions", body)
+			if want := map[bool]int{true: 200, false: 400}[n <= full]; status != want {
+				t.Errorf("%d tokens in a context of %d, max_tokens %d: status %d, want %d: %s", n, size, most, status, want, text)
+			} else if status == 200 && len(at(object(t, text), "choices.0.logprobs.tokens").([]any)) < n {
+				t.Errorf("%d tokens: %s", n, text)
+			}
+		}
+	}
+}
+
+// A request of Ollama's for embeddings without a text has none.
+func TestEmbedNothing(t *testing.T) {
+	s := start(t, tiny(t, "tiny-qwen3", 64), serve.Options{})
+	for _, body := range []string{`{}`, `{"input":[]}`, `{"input":""}`, `{"input":null}`} {
+		if status, _, text := s.send("POST", "/api/embed", body); status != 200 || !strings.Contains(text, `"embeddings":[]`) {
+			t.Errorf("%s: status %d: %s", body, status, text)
+		}
+	}
+	for _, body := range []string{`{}`, `{"prompt":""}`} {
+		if status, _, text := s.send("POST", "/api/embeddings", body); status != 200 || !strings.Contains(text, `"embedding":[]`) {
+			t.Errorf("%s: status %d: %s", body, status, text)
+		}
+	}
+	if status, _, text := s.send("POST", "/api/embed", `{"input":["a",""]}`); status != 400 || !strings.Contains(text, "input[1]") {
+		t.Errorf("status %d: %s", status, text)
+	}
+}
+
+// Responses have log-probabilities where the request asks for them.
+func TestResponseLogprobs(t *testing.T) {
+	s := start(t, nil, serve.Options{})
+	for fields, want := range map[string]bool{``: false, `,"top_logprobs":0`: false, `,"top_logprobs":2`: true, `,"top_logprobs":null`: false,
+		`,"include":["message.output_text.logprobs"]`: true, `,"include":["message.output_text.logprobs"],"top_logprobs":0`: true} {
+		status, _, text := s.send("POST", "/v1/responses", `{"input":"Say hello.","max_output_tokens":5,"temperature":0`+fields+`}`)
+		if list, _ := at(object(t, text), "output.0.content.0.logprobs").([]any); status != 200 || len(list) > 0 != want {
+			t.Errorf("%s: status %d: %s", fields, status, text)
+		}
+	}
+}
+
+// A model is found by its name wherever one is given, with the tag of Ollama's clients or without it.
+func TestModelNames(t *testing.T) {
+	s := start(t, tiny(t, "tiny-qwen3", 64), serve.Options{})
+	for name, want := range map[string]int{"test/model": 200, "test/model:latest": 200, "test/model:q4": 404, "model": 404} {
+		if status, _, text := s.send("GET", "/v1/models/"+name, ""); status != want || want == 200 && at(object(t, text), "id") != "test/model" {
+			t.Errorf("%s: status %d: %s", name, status, text)
+		}
+	}
+}
+
+// Bodies may be compressed with gzip. Other encodings are refused, and so is a body that becomes longer than the limit.
+func TestContentEncoding(t *testing.T) {
+	s := start(t, tiny(t, "tiny-qwen3", 64), serve.Options{Limits: serve.Limits{Body: 1 << 20}})
+	pack := func(text string) string {
+		var b bytes.Buffer
+		w := gzip.NewWriter(&b)
+		_, _ = w.Write([]byte(text))
+		_ = w.Close()
+		return b.String()
+	}
+	var deflated bytes.Buffer
+	w := zlib.NewWriter(&deflated)
+	const body = `{"prompt":"x","max_tokens":1,"content":"y"}`
+	_, _ = w.Write([]byte(body))
+	_ = w.Close()
+	bomb := pack(`{"prompt":"` + strings.Repeat("x", 1<<20) + `"}`)
+	full := `{"prompt":"x","max_tokens":1,"user":"` + strings.Repeat("u", 1<<20-39) + `"}`
+	for _, c := range []struct {
+		encoding, body string
+		status         int
+	}{
+		{"", body, 200}, {"identity", body, 200}, {"gzip", pack(body), 200}, {"x-gzip", pack(body), 200}, {"GZIP", pack(body), 200},
+		{"identity, gzip", pack(body), 200}, {"gzip", pack(full), 200}, {"", full, 200},
+		{"zstd", body, 415}, {"deflate", deflated.String(), 415}, {"br", body, 415}, {"gzip, gzip", pack(pack(body)), 415}, {"gzip, br", pack(body), 415},
+		{"gzip", body, 400}, {"gzip", pack(body)[:20], 400}, {"gzip", "", 400}, {"gzip", pack(body) + "rest", 400},
+		{"gzip", bomb, 413}, {"gzip", strings.Repeat(pack(""), 100000), 413},
+	} {
+		for _, path := range []string{"/v1/completions", "/tokenize"} {
+			if len(c.body) > 1000 && path == "/tokenize" && c.status == 200 {
+				continue
+			}
+			status, header, text := s.send("POST", path, c.body, "Content-Encoding", c.encoding)
+			if status != c.status || status == 415 && header.Get("Accept-Encoding") != "gzip" {
+				t.Errorf("%s %q, %d bytes: status %d, want %d: %.200s", path, c.encoding, len(c.body), status, c.status, text)
+			}
+		}
+	}
+}
+
+// Ollama's chats that are longer than the context lose their oldest turns, as few as need be, and keep system messages and
+// the last turn. Where the request wants no truncation they are refused, as other protocols' are.
+func TestTruncate(t *testing.T) {
+	const size = 96
+	m := tinyWith(t, "tiny-qwen3", size, grove.Options{Threads: 1, ChatTemplate: turnsTemplate})
+	s := start(t, m, serve.Options{})
+	words := func(rt *rapid.T) string {
+		return strings.Repeat("ab ", rapid.IntRange(1, 12).Draw(rt, "words")) + "."
+	}
+	rapid.Check(t, func(rt *rapid.T) {
+		messages := []any{map[string]any{"role": "system", "content": "Be brief."}}
+		for range rapid.IntRange(1, 8).Draw(rt, "turns") {
+			messages = append(messages, map[string]any{"role": "user", "content": words(rt)}, map[string]any{"role": "assistant", "content": words(rt)})
+		}
+		messages = append(messages, map[string]any{"role": "user", "content": words(rt)})
+		count := func(from int) int {
+			kept := append([]any{messages[0]}, messages[from:]...)
+			return len(s.post("/tokenize", map[string]any{"messages": kept})["tokens"].([]any))
+		}
+		want := 1
+		for count(want) >= size && want < len(messages)-1 {
+			want += 2
+		}
+		body := map[string]any{"messages": messages, "stream": false, "options": map[string]any{"num_predict": 1}}
+		if got := s.post("/api/chat", body)["prompt_eval_count"]; got != float64(count(want)) {
+			rt.Fatalf("the prompt has %v tokens, want %d, from message %d on", got, count(want), want)
+		}
+		if count(1) >= size {
+			text, err := json.Marshal(with(body, "truncate", false))
+			if err != nil {
+				rt.Fatal(err)
+			}
+			if status, _, answer := s.send("POST", "/api/chat", string(text)); status != 400 || !strings.Contains(answer, "context") {
+				rt.Fatalf("without truncation: status %d: %s", status, answer)
+			}
+		}
+	})
+}
