@@ -193,12 +193,12 @@ func TestLog(t *testing.T) {
 		if id := header.Get("X-Request-Id"); len(id) < 20 || strings.Contains(id, " ") {
 			t.Errorf("id %q", id)
 		}
-		s.send("POST", "/v1/completions", `{"prompt":"very secret","max_tokens":-1}`)
+		s.send("POST", "/v1/completions", `{"prompt":"very secret","max_tokens":-2}`)
 		s.send("GET", "/readyz", "")
 		until(t, "three lines", func() bool { return strings.Count(s.log.String(), "\n") >= 3 })
 		log := s.log.String()
 		for _, want := range []string{"id=its-id", "endpoint=/v1/completions", "status=200", "tokens=3", "ttft_ms=",
-			"took_ms=", "status=400", "max_tokens: -1"} {
+			"took_ms=", "status=400", "max_tokens: -2"} {
 			if !strings.Contains(log, want) {
 				t.Errorf("no %q in\n%s", want, log)
 			}
