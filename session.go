@@ -189,8 +189,14 @@ func (g *generation) holds() bool {
 	return !g.asked
 }
 
-// done takes the end of the request.
+// done takes the end of the request. Of one that failed, the text that was held back comes too.
 func (g *generation) done(err error) {
+	if err != nil && g.last == nil {
+		g.out.flush()
+		if text, pieces := g.out.take(0); text != "" {
+			g.last = &delivery{chunk: Chunk{Text: text, Pieces: pieces}}
+		}
+	}
 	g.put(func() {
 		if g.ended, g.err = true, err; g.last != nil {
 			g.ready = append(g.ready, *g.last)

@@ -2,6 +2,7 @@ package draft
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/grovellm/grove/sample"
@@ -13,16 +14,16 @@ import (
 func TestCoupledChances(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		const vocab = 40
-		temperature := rapid.SampledFrom([]float32{.3, 1, 2}).Draw(r, "temperature")
+		temperature := rapid.SampledFrom([]float32{1e-4, .01, .3, 1, 2}).Draw(r, "temperature")
 		s, err := sample.New(sample.Params{Temperature: temperature, Seed: 3}, vocab)
 		if err != nil {
 			r.Fatal(err)
 		}
 		k := rapid.IntRange(1, 12).Draw(r, "k")
-		logits := rapid.SliceOfN(rapid.Float32Range(-8, 8), vocab, vocab).Draw(r, "logits")
+		logits := rapid.SliceOfN(rapid.Float32Range(-40, 40), vocab, vocab).Draw(r, "logits")
 		c := s.Top(make([]sample.Candidate, 0, k), logits, 7, nil)
 		first := c[0].Token
-		CoupledChances(c, k)
+		CoupledChances(c, k, temperature)
 		sum := 0.0
 		for i, x := range c {
 			if i > 0 && x.LogProb > c[i-1].LogProb {
@@ -33,6 +34,41 @@ func TestCoupledChances(t *testing.T) {
 		if !(sum <= 1+1e-5) || c[0].Token != first {
 			r.Fatalf("%v: chances add up to %g, want 1 at most, and token %d first", c, sum, first)
 		}
-		CoupledChances(nil, k)
+		CoupledChances(nil, k, temperature)
 	})
+}
+
+// Near temperature 0 chances are those of temperature 0, however far apart logits lie.
+func TestCoupledChancesAreContinuous(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		const vocab = 40
+		temperature := rapid.SampledFrom([]float32{1e-4, .001, .01, .02}).Draw(r, "temperature")
+		spread := rapid.SampledFrom([]float32{.1, 5, 50, 500}).Draw(r, "spread")
+		logits := rapid.SliceOfN(rapid.Float32Range(-spread, spread), vocab, vocab).Draw(r, "logits")
+		k := rapid.IntRange(1, vocab).Draw(r, "k")
+		cold := must(sample.New(sample.Params{}, vocab))(r).Top(make([]sample.Candidate, 0, vocab), logits, 7, nil)
+		s := must(sample.New(sample.Params{Temperature: temperature, Seed: 5}, vocab))(r)
+		warm := s.Top(make([]sample.Candidate, 0, k), logits, 7, nil)
+		CoupledChances(warm, k, temperature)
+		if len(warm) != k {
+			r.Fatalf("%d candidates of %d: want %d", len(warm), vocab, k)
+		}
+		for _, x := range warm {
+			i := slices.IndexFunc(cold, func(c sample.Candidate) bool { return c.Token == x.Token })
+			// noise is from −4 to 20, and all candidates' counts in the sum
+			if d := math.Abs(float64(x.LogProb - cold[i].LogProb)); !(d < 50*float64(temperature)+1e-3+1e-5*float64(spread)) {
+				r.Fatalf("temperature %g: token %d has the logarithm %g, at temperature 0 %g", temperature, x.Token,
+					x.LogProb, cold[i].LogProb)
+			}
+		}
+	})
+}
+
+func must[T any](v T, err error) func(t interface{ Fatal(...any) }) T {
+	return func(t interface{ Fatal(...any) }) T {
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
 }

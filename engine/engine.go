@@ -18,6 +18,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/grovellm/grove/internal/par"
 	"github.com/grovellm/grove/nn"
 	"github.com/grovellm/grove/speculate"
 	"github.com/grovellm/grove/tree"
@@ -75,11 +76,11 @@ type Request struct {
 
 // Update is what a step brought to a request. It lasts for the call.
 type Update struct {
-	Tokens []int32    // emitted
-	Tree   *tree.Tree // what the round verified; nil where the tokens come from the prompt's last row
-	Path   []int32    // its nodes that were accepted, the root first
-	Budget int        // nodes that the controller allowed the tree
-	Finish speculate.Finish
+	Tokens []int32          // emitted
+	Tree   *tree.Tree       // what the round verified; nil where the tokens come from the prompt's last row
+	Path   []int32          // its nodes that were accepted, the root first
+	Budget int              // nodes that the controller allowed the tree
+	Finish speculate.Finish // Running too where the request fails: Done says so
 	Stats  *speculate.Stats // of the request so far
 }
 
@@ -144,6 +145,9 @@ func New(target speculate.Target, o Options) (*Engine, error) {
 	}
 	if o.Parallel == 0 {
 		o.Parallel = DefaultParallel
+	}
+	if o.Loop.Report == nil {
+		o.Loop.Report = speculate.LogError
 	}
 	loop, err := speculate.New(target, nil, o.Loop)
 	if err != nil {
@@ -215,20 +219,38 @@ func (e *Engine) check(r *Request) error {
 
 // work steps until nothing is left to do.
 func (e *Engine) work() {
-	for e.choose() {
-		limits := e.limits()
-		began := time.Now()
-		err := e.loop.StepWithin(e.stepContext(), e.step, limits)
-		seconds := time.Since(began).Seconds()
-		switch {
-		case err != nil:
-		case !slices.ContainsFunc(e.step, (*speculate.Sequence).Prefilling):
-			e.learn(seconds)
-		case limits.Time > 0:
-			e.keepPace(limits.Time.Seconds(), seconds)
+	for {
+		more, err := e.takeStep()
+		if err != nil {
+			e.abandon(err)
+			continue
 		}
-		e.deliver(err)
+		if !more {
+			return
+		}
 	}
+}
+
+// takeStep takes a step, if there is something to do. An error is a panic of the engine itself: the loop makes those of the
+// pass, of drafters and of callers' functions errors of the requests.
+func (e *Engine) takeStep() (more bool, err error) {
+	defer par.Recover("engine: the step", &err)
+	if !e.choose() {
+		return false, nil
+	}
+	limits := e.limits()
+	began := time.Now()
+	err = e.loop.StepWithin(e.stepContext(), e.step, limits)
+	seconds := time.Since(began).Seconds()
+	switch {
+	case err != nil:
+	case !slices.ContainsFunc(e.step, (*speculate.Sequence).Prefilling):
+		e.learn(seconds)
+	case limits.Time > 0:
+		e.keepPace(limits.Time.Seconds(), seconds)
+	}
+	e.deliver(err)
+	return true, nil
 }
 
 // stepContext is what may cancel a step: a request that runs alone does.
@@ -327,29 +349,35 @@ func (e *Engine) deliver(err error) {
 		switch {
 		case err != nil && j.ctx.Err() == nil:
 			e.fail(j, err) // a pass that fails without being cancelled is lost for all
-		case err != nil:
-		case j.seq.Finish() == speculate.Failed:
-			e.fail(j, j.seq.Err())
-		case len(j.seq.Fresh()) > 0:
+		case err == nil:
 			e.update(j)
 		}
 	}
 }
 
-// update tells a caller of the tokens that came.
+// update tells a caller of the tokens that came, and of the end. What a sequence that failed came to in the step is told
+// too.
 func (e *Engine) update(j *job) {
 	s := j.seq
-	fresh := s.Fresh()
-	j.text = s.Text()
-	e.charge(j, len(fresh))
-	e.stats.Tokens += int64(len(fresh))
-	j.sum()
-	if j.Step != nil {
+	err := s.Err()
+	if fresh := s.Fresh(); len(fresh) > 0 {
+		j.text = s.Text()
+		e.charge(j, len(fresh))
+		e.stats.Tokens += int64(len(fresh))
+		j.sum()
 		u := Update{Tokens: fresh, Budget: s.Budget(), Finish: s.Finish(), Stats: &j.whole}
+		if err != nil {
+			u.Finish = speculate.Running
+		}
 		u.Tree, u.Path = s.Round()
-		j.Step(&u)
+		if stepErr := e.tellStep(j, &u); err == nil {
+			err = stepErr
+		}
 	}
-	if s.Finish() != speculate.Running {
+	switch {
+	case err != nil:
+		e.fail(j, err)
+	case s.Finish() != speculate.Running:
 		e.stats.Finished++
 		e.end(j, nil)
 	}
@@ -385,9 +413,7 @@ func (e *Engine) end(j *job, err error) {
 	} else {
 		e.queue = without(e.queue, j)
 	}
-	if j.Done != nil {
-		j.Done(err)
-	}
+	e.tellEnd(j, err)
 }
 
 // release closes a running request's sequence. keep says that its rows may serve other requests.
@@ -395,11 +421,16 @@ func (e *Engine) release(j *job, keep bool) {
 	if keep {
 		e.prefixes.add(e, j)
 	}
+	j.free()
+	e.running = without(e.running, j)
+}
+
+// free closes the request's sequence and frees its rows.
+func (j *job) free() {
 	cache := j.seq.Cache()
 	j.seq.Close()
 	cache.Free()
 	j.seq = nil
-	e.running = without(e.running, j)
 }
 
 // without returns the list without a job.

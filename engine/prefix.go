@@ -150,8 +150,13 @@ func (p *prefixes) drop(n int) {
 
 func (p *prefixes) remove(i int) {
 	q := p.list[i]
-	q.cache.Free()
-	q.kept.Close()
+	q.free()
 	p.bytes -= q.bytes
 	p.list = slices.Delete(p.list, i, i+1)
+}
+
+// free gives back what the prefix holds.
+func (q *prefix) free() {
+	q.cache.Free()
+	q.kept.Close()
 }

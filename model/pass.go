@@ -57,11 +57,20 @@ func (p *Pass) Model() *Model { return p.m }
 // block puts out, up to the number of layers (before the final norm), as Hugging Face counts
 // hidden states. Results are valid until the next Run.
 //
-// When ctx ends, Run returns its error; caches are as before.
+// When ctx ends, Run returns its error; caches are as before. They are too where Run panics, but the pass is not to be
+// used again.
 func (p *Pass) Run(ctx context.Context, rows []Rows, taps []int) error {
 	if err := p.check(rows, taps); err != nil {
 		return err
 	}
+	finished := false
+	defer func() {
+		if !finished { // also where a kernel panicked
+			for _, r := range rows {
+				r.Cache.Reserve(r.From, 0)
+			}
+		}
+	}()
 	p.forest.Reset()
 	p.tokens, p.tapAt, p.from = p.tokens[:0], p.tapAt[:0], p.from[:0]
 	for _, r := range rows {
@@ -75,12 +84,10 @@ func (p *Pass) Run(ctx context.Context, rows []Rows, taps []int) error {
 	x := p.x.Mat(n, p.m.Config.Hidden)
 	p.ctx, p.wanted, p.expertsBefore = ctx, taps, p.exec.ExpertsRead()
 	if err := p.m.Trunk(p.exec, &p.forest, p.tokens, x, &p.bufs, (*observer)(p)); err != nil {
-		for _, r := range rows {
-			r.Cache.Reserve(r.From, 0)
-		}
 		return err
 	}
 	p.head(rows, x)
+	finished = true
 	return nil
 }
 

@@ -75,7 +75,7 @@ func (j *attendJob) plan() {
 	}
 	j.e.plan.phase(len(j.parts)*heads, j)
 	if len(j.split) > 0 {
-		j.e.kept = grow(j.e.kept, size)
+		j.e.grow(scratchSizes{kept: size})
 		j.e.plan.phase(len(j.split)*heads, (*foldJob)(j))
 	}
 }

@@ -17,7 +17,7 @@ type Exec struct {
 
 	expertsRead int
 
-	kept []float32 // attention: results of ranges, from one phase to the next
+	kept []float32 // attention: results of ranges, from one phase to the next, of all layers that are planned
 
 	logits, teacher Buffer // of a part of a loss without a tape
 
@@ -54,13 +54,18 @@ type workerScratch struct {
 	products gemm.Scratch
 }
 
-// scratchSizes are the lengths of a workerScratch.
-type scratchSizes struct{ row, queries, results, scores, gather, slots, sums int }
+// scratchSizes are the lengths of a workerScratch, and of the results kept between phases.
+type scratchSizes struct{ row, queries, results, scores, gather, slots, sums, kept int }
 
-// grow makes the workers' scratch as large as that. It is looked at rarely from outside the workers, which
-// would have to fetch it back.
+// grow makes the workers' scratch, and the results kept, as large as that. Both only grow: operations that are planned
+// but have not run yet count on the lengths that they asked for. The scratch is looked at rarely from outside the
+// workers, which would have to fetch it back.
 func (e *Exec) grow(n scratchSizes) {
 	g := &e.grown
+	if n.kept > g.kept {
+		g.kept = n.kept
+		e.kept = grow(e.kept, g.kept)
+	}
 	if n.row <= g.row && n.queries <= g.queries && n.results <= g.results && n.scores <= g.scores && n.gather <= g.gather && n.slots <= g.slots && n.sums <= g.sums {
 		return
 	}

@@ -65,6 +65,7 @@ func (e *Exec) flush() {
 
 // routing says which experts each row of a pass takes. A row and one of its experts are a pair;
 // pairs lie by expert, and rows in order within each.
+// The layers of a plan share it: they take equally many experts for a row.
 type routing struct {
 	of      *Experts
 	scores  Mat       // rows × experts

@@ -11,7 +11,7 @@ import (
 
 // TopOf is Top where only some logits are known: logits[i] is that of tokens[i], and minus infinity where that is negative. No token
 // is listed twice. Tokens that are not listed are not ranked. But they have their part of the probability: outside is the logarithm of
-// the sum of their exp(logit / temperature) (at temperature 0 of exp(logit)), as the caller estimates it; minus infinity: nothing.
+// the sum of their exp(logit / temperature) (below temperature 1 of exp(logit)), as the caller estimates it; minus infinity: nothing.
 // With it LogProb and Score over different lists can be compared. Where top-k, top-p or min-p choose, they choose among the listed, and
 // outside counts for nothing. Equal scores are in the order of the list.
 func (s *Sampler) TopOf(dst []Candidate, logits []float32, tokens []int32, outside float64, position int, h *History) []Candidate {

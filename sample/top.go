@@ -14,12 +14,14 @@ import (
 type Candidate struct {
 	Token int32
 
-	// LogProb is the logarithm of the token's probability under the processed logits, over all seeds: what Probs gives.
-	// At temperature 0, where Probs leaves no choice, it is that of the softmax at temperature 1, without top-k, top-p and min-p.
+	// LogProb is the logarithm of the token's probability under the processed logits. From temperature 1 on it is over
+	// all seeds what Probs gives. Below, where Probs leaves ever less choice, it is that of the softmax at temperature 1;
+	// at temperature 0 without top-k, top-p and min-p.
 	LogProb float32
 
-	// Score is LogProb, plus the token's noise at temperatures above 0: what the race compares, less what all tokens
-	// share. So scores of different positions can be compared: the largest of all tokens' is distributed as one noise.
+	// Score is LogProb, plus the token's noise at temperatures above 0, which below 1 is multiplied by the temperature:
+	// what the race compares, less what all tokens share. So scores of different positions can be compared: from
+	// temperature 1 on the largest of all tokens' is distributed as one noise.
 	Score float64
 }
 
@@ -37,7 +39,7 @@ func (s *Sampler) Top(dst []Candidate, logits []float32, position int, h *Histor
 	return dst
 }
 
-// top is Top on adjusted logits. outside is the logarithm of the mass, the sum of exp(logit / temperature), of tokens that take no part.
+// top is Top on adjusted logits. outside is the logarithm of the mass, the sum of exp(steep·logit), of tokens that take no part.
 func (s *Sampler) top(dst []Candidate, logits []float32, position int, outside float64) []Candidate {
 	first, l := largest(logits)
 	if math.IsInf(float64(l), 0) {
@@ -56,18 +58,22 @@ func (s *Sampler) top(dst []Candidate, logits []float32, position int, outside f
 		dst = s.raceTop(dst, logits, key, cut)
 		return s.normalise(dst, logits, l, s.logMass(logits, l, cut), outside)
 	}
-	sum := 0.0
+	sum, steep := 0.0, s.steep()
 	for _, i := range list {
-		sum += math.Exp(float64(s.scaled(logits[i], l)))
+		sum += math.Exp((float64(logits[i]) - float64(l)) * steep)
 		dst = place(dst, i, s.score(logits[i], draw(key, i)))
 	}
 	return s.normalise(dst, logits, l, math.Log(sum), outside)
 }
 
-// normalise takes the logarithm of the race's mass from the scores, and fills in the probabilities. top is the largest
-// logit, logMass relative to it.
+// normalise makes the race's scores those of candidates, less the logarithm of the mass, and fills in the probabilities.
+// top is the largest logit, logMass relative to it.
 func (s *Sampler) normalise(dst []Candidate, logits []float32, top float32, logMass, outside float64) []Candidate {
 	inv := s.steep()
+	scale := 1.0 // of the race's scores
+	if t := float64(s.p.Temperature); t > 0 && t < 1 {
+		scale = t
+	}
 	if d := outside - float64(top)*inv - logMass; d > 40 {
 		logMass += d
 	} else if d > -40 {
@@ -76,20 +82,20 @@ func (s *Sampler) normalise(dst []Candidate, logits []float32, top float32, logM
 	for i := range dst {
 		c := &dst[i]
 		c.LogProb = min(float32((float64(logits[c.Token])-float64(top))*inv-logMass), 0) // certain at most, for all rounding
-		c.Score = c.Score - float64(top)*inv - logMass
+		c.Score = c.Score*scale - float64(top)*inv - logMass
 	}
 	return dst
 }
 
-// steep is what logits are multiplied by before their softmax.
+// steep is what logits are multiplied by before the softmax of Candidate.LogProb.
 func (s *Sampler) steep() float64 {
-	if s.p.Temperature == 0 {
+	if s.p.Temperature < 1 {
 		return 1
 	}
 	return s.inv
 }
 
-// logMass is log Σ exp((logit − top) / temperature) over the tokens whose order key reaches cut; top is the largest logit.
+// logMass is log Σ exp(steep·(logit − top)) over the tokens whose order key reaches cut; top is the largest logit.
 func (s *Sampler) logMass(logits []float32, top float32, cut uint64) float64 {
 	inv := s.steep()
 	s.exp = slices.Grow(s.exp[:0], len(logits))[:len(logits)]

@@ -38,7 +38,7 @@ func oracleTop(p Params, logits []float32, position int, text []int32) (order []
 	return kept
 }
 
-// Top is the oracle's order for all Params, its first token is Sample's, its probabilities are those of Probs, and
+// Top is the oracle's order for all Params, its first token is Sample's, its probabilities are those of Probs from temperature 1 on, and
 // its scores differ as the race's do.
 func TestTopIsTheRace(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
@@ -89,15 +89,26 @@ func TestTopIsTheRace(t *testing.T) {
 		if p.Temperature == 0 {
 			return
 		}
-		probs := make([]float32, vocab)
+		probs, scale := make([]float32, vocab), 1.0
 		s.Probs(probs, logits, h)
+		if t := float64(p.Temperature); t < 1 { // candidates have the probabilities of temperature 1 among the tokens kept
+			scale = t
+			kept, _ := oracleSupport(p, logits, text)
+			l, sum := oracleLogits(p, logits, text), 0.0
+			for _, i := range kept {
+				sum += math.Exp(float64(l[i]) - float64(l[kept[0]]))
+			}
+			for _, i := range kept {
+				probs[i] = float32(math.Exp(float64(l[i])-float64(l[kept[0]])) / sum)
+			}
+		}
 		for i, c := range got {
 			if q := math.Exp(float64(c.LogProb)); math.Abs(q-float64(probs[c.Token])) > 1e-4*q+1e-6 {
 				r.Fatalf("place %d: probability %g, Probs says %g", i, q, probs[c.Token])
 			}
 			if l := float64(logits[c.Token]); math.Abs(l) < 1e4 && c.LogProb > -1e4 && len(got) > 1 { // beyond, rounding leaves nothing of the noise
-				if n := c.Score - float64(c.LogProb); math.Abs(n-Noise(p.Seed, position, c.Token)) > 1e-3+1e-6*math.Abs(l)/float64(p.Temperature) {
-					r.Fatalf("place %d: score − log-probability is %g, its noise %g", i, n, Noise(p.Seed, position, c.Token))
+				if n := c.Score - float64(c.LogProb); math.Abs(n-scale*Noise(p.Seed, position, c.Token)) > 1e-3+1e-6*math.Abs(l)*scale/float64(p.Temperature) {
+					r.Fatalf("place %d: score − log-probability is %g, its noise %g", i, n, scale*Noise(p.Seed, position, c.Token))
 				}
 			}
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/internal/control"
+	"github.com/grovellm/grove/internal/par"
 )
 
 // group is the sequences of a loop that share a drafter.
@@ -76,6 +77,7 @@ func (g *group) propose(ctx context.Context, now func() time.Time) (err error) {
 	if len(g.requests) == 0 {
 		return nil
 	}
+	defer par.Recover("speculate: the drafter's proposal", &err)
 	began := now()
 	g.proposals, err = g.drafter.Propose(ctx, g.requests)
 	g.proposing = now().Sub(began)
@@ -89,12 +91,13 @@ func (g *group) propose(ctx context.Context, now func() time.Time) (err error) {
 }
 
 // commit tells the drafter what was committed.
-func (g *group) commit(now func() time.Time) error {
+func (g *group) commit(now func() time.Time) (err error) {
 	if len(g.commits) == 0 {
 		return nil
 	}
+	defer par.Recover("speculate: the drafter's commit", &err)
 	began := now()
-	err := g.drafter.Commit(g.commits)
+	err = g.drafter.Commit(g.commits)
 	g.committing = now().Sub(began)
 	if err != nil {
 		return fmt.Errorf("speculate: the drafter's commit: %w", err)

@@ -8,11 +8,13 @@ import (
 	"slices"
 
 	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/par"
 )
 
 // Kept is what a drafter computed of a text, for sequences of that drafter whose prompts begin like
 // it.
 type Kept struct {
+	loop    *Loop
 	drafter draft.Drafter
 	state   draft.State
 	text    []int32
@@ -21,23 +23,25 @@ type Kept struct {
 // Keep returns what the drafter computed of the sequence's text so far; nil where there is no
 // drafter, or it has not read that text. It shares memory with the sequence and may outlive it. The
 // caller closes it.
-func (s *Sequence) Keep() (*Kept, error) {
+func (s *Sequence) Keep() (k *Kept, err error) {
 	if s.state == nil || s.behind() {
 		return nil, nil
 	}
 	d := s.group.drafter
+	defer func() { s.loop.blame(d, err) }()
+	defer par.Recover("speculate: the drafter's copy of a sequence", &err)
 	state, err := d.Begin(draft.Options{})
 	if err != nil {
 		return nil, fmt.Errorf("speculate: the drafter's new sequence: %w", err)
 	}
 	d.Resume(state, s.told, s.state, s.told)
-	return &Kept{d, state, slices.Clone(s.text[:s.told])}, nil
+	return &Kept{s.loop, d, state, slices.Clone(s.text[:s.told])}, nil
 }
 
 // Close gives back what k holds. k may be nil.
 func (k *Kept) Close() {
 	if k != nil {
-		k.state.Close()
+		k.loop.blame(k.drafter, closeState(k.state))
 	}
 }
 
@@ -54,7 +58,8 @@ func CommonPrefix(a, b []int32) int {
 // the drafter needs are dropped from the cache, and computed again with the rest of the prompt; not
 // where they are more than the tokens to come, which could not make up for the time, nor where rows
 // before them were freed.
-func (s *Sequence) resume() error {
+func (s *Sequence) resume() (err error) {
+	defer par.Recover("speculate: the drafter's new sequence", &err)
 	l, d, n := s.loop, s.group.drafter, s.cache.Len()
 	if s.skipped = s.turn.Skips(l.control); s.skipped || n == 0 {
 		return nil
@@ -99,6 +104,7 @@ func (l *Loop) tell(ctx context.Context, sequences []*Sequence) error {
 			return err
 		}
 		err := g.commit(l.now)
+		l.blame(g.drafter, err)
 		for _, s := range sequences {
 			if s.group != g || s.finish != Running || !s.behind() {
 				continue

@@ -110,6 +110,48 @@ func TestBestBudgetIsFound(t *testing.T) {
 	}
 }
 
+// Drawn trees bring what chosen ones bring, in tokens a pass or in speed, whatever the drafter. One
+// that is bad for a while is asked again when it is good. Where passes have a knee, siblings that
+// were drawn before take the place of deeper nodes: chains alone are compared there.
+func TestBothRulesSpeculateAlike(t *testing.T) {
+	for name, d := range map[string]simDrafter{
+		"chain":    {right: .8, confidence: .8, width: 1, deepest: 8},
+		"long":     {right: .95, confidence: .9, width: 1, deepest: 30},
+		"wide":     {right: .7, beside: .6, confidence: .7, width: 3, deepest: 8},
+		"humble":   {right: .8, beside: .5, confidence: .3, width: 2, deepest: 8},
+		"boastful": {right: .6, beside: .3, confidence: .98, width: 2, deepest: 12},
+		"late": {confidence: .8, width: 1, deepest: 12,
+			turns: func(at int) float64 { return .9 * float64(min(at/300, 1)) }},
+		"turning": {confidence: .8, width: 1, deepest: 12,
+			turns: func(at int) float64 { return .9 * float64(1-at/500%2) }},
+	} {
+		for _, passes := range []string{"flat", "cheap", "knee"} {
+			if passes == "knee" && d.width > 1 {
+				continue
+			}
+			const n = 4000
+			run := func(rule string) (speed, tau float64) {
+				target := newSim(passCosts[passes])
+				d := d
+				d.clock, d.draftCost = target.clock, draftCosts["cheap"]
+				drafter, o := rules[rule](&d)
+				speed, stats := simulate(t, target, drafter, o, 1, n)
+				return speed, float64(stats.Committed) / float64(stats.Rounds)
+			}
+			speed, tau := run("coupled")
+			s, got := run("rejection")
+			if got < .95*tau && s < .95*speed {
+				t.Errorf("%s, passes %s: %.2f tokens a pass with drawn trees, %.2f with chosen ones, and %.2f of the speed: want .95",
+					name, passes, got, tau, s/speed)
+			}
+			if d.turns != nil && (tau < 1.3 || got < 1.3) {
+				t.Errorf("%s, passes %s: %.2f tokens a pass with drawn trees, %.2f with chosen ones: want 1.3, as the drafter is good for long",
+					name, passes, got, tau)
+			}
+		}
+	}
+}
+
 // A drafter that turns from nonsense to good and back is followed.
 func TestTurningDrafterIsFollowed(t *testing.T) {
 	for _, passes := range []string{"flat", "cheap", "knee", "steps"} {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/par"
 )
 
 // prepareChunk lays out the next rows of the prompt, at most most, and returns their number.
@@ -50,6 +51,17 @@ func (s *Sequence) room() int {
 		room = min(room, s.r.MaxTokens-(len(s.text)-s.prompt))
 	}
 	return room
+}
+
+// tryPrepare readies the tree for the pass: what the drafter proposed, and what a grammar makes of it.
+func (s *Sequence) tryPrepare() (err error) {
+	defer func() { s.loop.panicked(err) }()
+	defer par.Recover("speculate: the sequence's tree", &err)
+	if err := s.settle(); err != nil || s.prefilling {
+		return err
+	}
+	s.restrict()
+	return nil
 }
 
 // settle checks what the drafter made of the request, and cuts it down to what was asked for.
@@ -128,6 +140,13 @@ func appendFrom(dst []int32, first, end int) []int32 {
 		dst = append(dst, int32(i))
 	}
 	return dst
+}
+
+// tryAccept accepts. What the caller's functions panic with is the sequence's error.
+func (s *Sequence) tryAccept(number int) (err error) {
+	defer func() { s.loop.panicked(err) }()
+	defer par.Recover("speculate: the sequence's acceptance", &err)
+	return s.accept(number)
 }
 
 // accept takes the pass's results: number is the sequence's in the pass. It emits tokens, commits

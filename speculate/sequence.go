@@ -167,7 +167,7 @@ func (l *Loop) Start(prompt []int32, r Request) (*Sequence, error) {
 		s.turn.Class = control.Coupled
 		switch r.Accept {
 		case Rejection:
-			s.turn.Class, s.turn.Drawn, s.rule = control.Rejecting, true, l.rejection
+			s.turn.Class, s.rule = control.Rejecting, l.rejection
 		case Typical:
 			s.rule = l.typical
 		}
@@ -186,25 +186,27 @@ func (l *Loop) Start(prompt []int32, r Request) (*Sequence, error) {
 			s.history.Push(token)
 		}
 	}
-	if r.Drafter != nil && r.Budget > 1 {
+	if r.Drafter != nil && r.Budget > 1 && !l.broken[r.Drafter] {
 		s.group = l.join(r.Drafter, r.Name)
 		s.turn.Group = s.group.control
 		drafting := r.Sampling
 		if s.rule == l.typical { // what is accepted is probable, whatever the noise chooses
 			drafting.Temperature = 0
 		}
-		if s.state, err = r.Drafter.Begin(draft.Options{
-			Sampling: drafting, Predicted: r.Predicted, Memory: r.Memory, Sampled: s.turn.Drawn,
+		if s.state, err = beginState(r.Drafter, draft.Options{
+			Sampling: drafting, Predicted: r.Predicted, Memory: r.Memory, Sampled: s.turn.Class == control.Rejecting,
 			Seed: drawSeed(r.Sampling.Seed),
 		}); err != nil {
 			l.leave(s.group)
-			return nil, fmt.Errorf("speculate: the drafter's new sequence: %w", err)
+			l.blame(r.Drafter, err)
+			return nil, err
 		}
 	}
 	if s.cache == nil {
 		s.cache = l.target.NewCache()
 	} else if s.state != nil {
 		if err := s.resume(); err != nil {
+			l.blame(r.Drafter, err)
 			s.Close()
 			return nil, err
 		}
@@ -224,16 +226,15 @@ func (s *Sequence) Close() {
 		return
 	}
 	if s.state != nil {
-		if e, ok := s.state.(Ender); ok {
-			e.Ended(&s.stats)
-		}
-		s.state.Close()
+		s.loop.blame(s.group.drafter, s.endState())
+	}
+	if s.group != nil {
 		s.loop.leave(s.group)
 	}
 	if s.r.Cache == nil && s.cache != nil {
 		s.cache.Free()
 	}
-	s.loop, s.state, s.cache = nil, nil, nil
+	s.loop, s.group, s.state, s.cache = nil, nil, nil, nil
 }
 
 // fail ends the sequence with an error, if there is one.

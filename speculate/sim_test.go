@@ -126,7 +126,9 @@ func (d *simDrafter) Propose(_ context.Context, requests []draft.Request) ([]dra
 	levels := 0
 	d.proposals = draft.Proposals(d.proposals, len(requests))
 	for i, q := range requests {
-		d.proposals[i] = draft.Proposal{Levels: d.grow(q, 0, true, false), Drawn: d.drawn}
+		if d.proposals[i].Levels = d.grow(q, 0, true, false); d.proposals[i].Levels > 0 {
+			d.proposals[i].Drawn = d.drawn // a tree without a node is not drawn
+		}
 		levels = max(levels, d.proposals[i].Levels)
 	}
 	if levels > 0 {

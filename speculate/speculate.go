@@ -30,6 +30,7 @@ import (
 
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/internal/control"
+	"github.com/grovellm/grove/internal/par"
 )
 
 // Controller decides, step by step, how much to speculate, by what it learns of the target and its drafters. It never changes a
@@ -45,6 +46,9 @@ type Options struct {
 	Chunk int // rows of a prompt in one pass at most; 0: DefaultChunk
 
 	Controller *Controller // decides how much to speculate; nil: the loop makes its own
+
+	// Report is told of every panic, once, and of errors of drafters that ended no sequence; nil: LogError
+	Report func(error)
 
 	// What requests ask for that do not say: see Request.
 	Budget       int
@@ -86,6 +90,8 @@ type Loop struct {
 	delta   Stats            // what one sequence's round adds
 	rows    []Rows
 	masked  []float32 // logits of what a grammar allows
+
+	broken map[draft.Drafter]bool // those that panicked: their memory may be in any state
 }
 
 // New returns a loop. drafter is that of requests that name none; nil: they are decoded plainly.
@@ -104,6 +110,9 @@ func New(target Target, drafter draft.Drafter, o Options) (*Loop, error) {
 	}
 	if l.control == nil {
 		l.control = NewController()
+	}
+	if l.o.Report == nil {
+		l.o.Report = LogError
 	}
 	if t, ok := target.(readsExperts); ok {
 		l.control.ReadExperts(t.Experts())
@@ -143,7 +152,10 @@ type Limits struct {
 // No sequence may be listed twice.
 //
 // When Step fails because ctx ended, or in verifying, nothing has changed, and the next Step goes on from there. What is
-// wrong with one sequence or its drafter fails that sequence alone: see Sequence.Err.
+// wrong with one sequence or its drafter fails that sequence alone: see Sequence.Err. A panic is such an error: in the
+// pass it fails the sequences of the pass, in a drafter those of the drafter, in what a sequence's request brought that
+// sequence. A drafter that panicked is not used again: sequences that it was to draft for later are decoded plainly. A
+// sequence whose text is complete does not fail by its drafter.
 func (l *Loop) Step(ctx context.Context, sequences []*Sequence) error {
 	return l.StepWithin(ctx, sequences, Limits{})
 }
@@ -151,6 +163,20 @@ func (l *Loop) Step(ctx context.Context, sequences []*Sequence) error {
 // StepWithin is Step within limits. Every sequence that decodes takes part with its root at least; prompts share the rows
 // that are left, see prepareChunks. Those that get none wait for a later step.
 func (l *Loop) StepWithin(ctx context.Context, sequences []*Sequence, limits Limits) error {
+	err := l.takeStep(ctx, sequences, limits)
+	if l.panicked(err) {
+		for _, s := range sequences {
+			if s.finish == Running {
+				s.fail(err)
+			}
+		}
+		return nil
+	}
+	return err
+}
+
+func (l *Loop) takeStep(ctx context.Context, sequences []*Sequence, limits Limits) (err error) {
+	defer par.Recover("speculate: the step", &err)
 	began := l.now()
 	if err := l.begin(ctx, sequences, limits); err != nil || len(l.live) == 0 {
 		return err
@@ -171,12 +197,12 @@ func (l *Loop) StepWithin(ctx context.Context, sequences []*Sequence, limits Lim
 		l.rows = append(l.rows, Rows{Cache: s.cache, Tree: s.tree, Logits: s.asked})
 	}
 	verifying := l.now()
-	if err := l.pass.Run(ctx, l.rows, l.taps); err != nil {
+	if err := l.runPass(ctx); err != nil || len(l.live) == 0 { // or the pass panicked
 		return err
 	}
 	verified := l.now()
 	for i, s := range l.live {
-		s.fail(s.accept(i))
+		s.fail(s.tryAccept(i))
 	}
 	for _, g := range l.groups {
 		if err := g.commit(l.now); err != nil {
@@ -200,6 +226,9 @@ func (l *Loop) begin(ctx context.Context, sequences []*Sequence, limits Limits) 
 		g.begin(l.pass)
 	}
 	for i, s := range sequences {
+		if s.state != nil && l.broken[s.group.drafter] {
+			s.dismiss()
+		}
 		switch {
 		case s.loop != l:
 			return fmt.Errorf("speculate: sequence %d belongs to another loop, or is closed", i)
@@ -317,10 +346,7 @@ func (l *Loop) propose(ctx context.Context) (took time.Duration, err error) {
 	n := 0
 	for _, s := range l.live {
 		if s.err == nil {
-			s.fail(s.settle())
-		}
-		if s.err == nil && !s.prefilling {
-			s.restrict()
+			s.fail(s.tryPrepare())
 		}
 		if s.err == nil {
 			l.live[n] = s
@@ -329,16 +355,6 @@ func (l *Loop) propose(ctx context.Context) (took time.Duration, err error) {
 	}
 	l.live = l.live[:n]
 	return took, nil
-}
-
-// failGroup fails the sequences of a drafter that take part in the step.
-func (l *Loop) failGroup(g *group, err error) {
-	g.proposals = g.proposals[:0]
-	for _, s := range l.live {
-		if s.group == g && (s.request >= 0 || len(g.commits) > 0) {
-			s.fail(err)
-		}
-	}
 }
 
 // time charges the step to the sequences that waited for it, and once to the loop.

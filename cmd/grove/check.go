@@ -14,6 +14,8 @@ type checkCmd struct {
 	Bits   checkBitsCmd   `cmd:"" help:"Logits do not depend on how a context was computed."`
 	Tokens checkTokensCmd `cmd:"" help:"Speculation gives the tokens of plain decoding."`
 	Serve  checkServeCmd  `cmd:"" help:"Requests that run together get the tokens that each gets alone."`
+
+	Lengths checkLengthsCmd `cmd:"" help:"Prompts of every length, for a model's file, get the tokens of plain decoding."`
 }
 
 func (checkCmd) Help() string {

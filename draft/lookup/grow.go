@@ -44,14 +44,15 @@ func (d *drafter) Below(t *tree.Tree, node int) []sample.Candidate {
 			c.Score = math.Log(c.Score)
 			c.LogProb = float32(c.Score)
 			if s.sampling.Temperature > 0 {
-				c.Score += sample.Noise(s.sampling.Seed, len(s.tokens)+depth+1, c.Token)
+				noise := sample.Noise(s.sampling.Seed, len(s.tokens)+depth+1, c.Token)
+				c.Score += noise * float64(min(s.sampling.Temperature, 1))
 			}
 		}
 		slices.SortStableFunc(list, func(a, b sample.Candidate) int {
 			return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.Token, b.Token))
 		})
 		if s.sampling.Temperature > 0 {
-			draft.CoupledChances(list, len(list))
+			draft.CoupledChances(list, len(list), s.sampling.Temperature)
 		}
 	}
 	d.lists[node] = list

@@ -133,7 +133,7 @@ func (d *ranking) Do(worker, i int) {
 		r.level = r.output.Top(sampler, r.level[:0], s.At+int(r.depth)+1, s.History)
 	}
 	if s.Warm > 0 && s.Text == nil {
-		draft.CoupledChances(r.level, d.ranked)
+		draft.CoupledChances(r.level, d.ranked, s.Sampler.Params().Temperature)
 	}
 }
 

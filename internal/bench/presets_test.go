@@ -4,10 +4,12 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/grow"
 	"github.com/grovellm/grove/internal/synth"
 	"github.com/grovellm/grove/sample"
 	"github.com/grovellm/grove/shortlist"
@@ -168,5 +170,34 @@ func TestFindHeads(t *testing.T) {
 	}
 	if missing, err := p.FindHeads(""); err != nil || missing != nil {
 		t.Errorf("a preset without heads: %v, %v", missing, err)
+	}
+}
+
+// Where a preset compares the fixed tree with DynaTree, both drop leaves below their thresholds or
+// neither does, and the preset says so.
+func TestTreesThatAreComparedArePrunedAlike(t *testing.T) {
+	for _, p := range Presets() {
+		for _, run := range p.Runs {
+			var pruned []string // "true" or "false", as the first method of each kind has it
+			for _, kind := range []string{"fixed:", "dynatree:"} {
+				for _, m := range run.Methods {
+					if m, _, _ := strings.Cut(m, "@"); strings.HasPrefix(m, kind) {
+						_, after, said := strings.Cut(m, "prune=")
+						switch value, _, _ := strings.Cut(after, ","); {
+						case said:
+							pruned = append(pruned, value)
+						case kind == "fixed:":
+							t.Errorf("%s: %s does not say whether it is pruned", p.Name, m)
+						default:
+							pruned = append(pruned, strconv.FormatBool(grow.DefaultDynaTree().Prune))
+						}
+						break
+					}
+				}
+			}
+			if len(pruned) == 2 && pruned[0] != pruned[1] {
+				t.Errorf("%s: the fixed tree has prune=%s, DynaTree prune=%s", p.Name, pruned[0], pruned[1])
+			}
+		}
 	}
 }

@@ -20,6 +20,7 @@ type allowance struct {
 	mean   float64 // of what late proposals were booked as, in tokens
 	cost   float64 // of late proposals, in tokens
 	idle   float64 // tokens emitted since the last proposal
+	unseen float64 // tokens emitted since a proposal was verified, of which more than its cost was learned
 
 	accepted, predicted float64 // sums of tokens accepted and predicted lately
 	over                float64 // mean of costs beyond the predicted ones, in tokens
@@ -40,6 +41,7 @@ type outcome struct {
 	cost      float64 // of the time that drafting and verifying took
 	foreseen  float64 // the same, predicted
 	extra     float64 // of the time that the drafter took to read text since its last proposal
+	verified  bool    // there were nodes to accept
 	certain   bool    // drafting was measured more than once, so that the cost is no accident
 }
 
@@ -50,17 +52,18 @@ func (a *allowance) open() bool { return a.credit >= 0 }
 // pay: such tries take no larger share of the time than the allowance. The first proposals are
 // tries in any case, as many as make a time certain.
 func (a *allowance) due(cost float64) bool {
-	return a.open() && (a.proposals < majority || a.idle*allowanceRate >= cost)
+	return a.open() && (a.proposals < majority || a.unseen*allowanceRate >= cost)
 }
 
 // wait is about how many plain rounds go by before the next proposal of a cost.
 func (a *allowance) wait(cost float64) float64 {
-	return max(-a.credit/allowanceRate, cost/allowanceRate-a.idle)
+	return max(-a.credit/allowanceRate, cost/allowanceRate-a.unseen)
 }
 
 // skip notes a round without a proposal, which emitted so many tokens.
 func (a *allowance) skip(tokens int) {
 	a.idle += float64(tokens)
+	a.unseen += float64(tokens)
 	a.credit = min(a.credit+allowanceRate*float64(tokens), mostCredit)
 }
 
@@ -84,4 +87,7 @@ func (a *allowance) book(o *outcome) {
 	a.mean += (value - a.mean) / n
 	a.cost += (o.foreseen - a.cost) / n
 	a.idle = 0
+	if a.unseen += 1 + o.accepted; o.verified {
+		a.unseen = 0
+	}
 }

@@ -33,6 +33,7 @@ type record struct {
 	text    recent      // seconds of a proposal without levels, for each sequence
 	read    recent      // seconds to read a row of text, among many
 	batches int         // proposals measured
+	draws   bool        // the last tree of its network that could be drawn was
 	classes [Classes]class
 }
 

@@ -103,6 +103,7 @@ type partGuide struct {
 
 // Deeper compares the tokens that the level adds to those of the round, 1 + expected, with the time
 // that it adds: of the level and a row. Other sequences of the step are taken to be like this one.
+// What is not worthwhile with the level would not be verified: to draft it would teach nothing.
 // A first level that pays is refused now and then, to learn what the text alone brings: as often as
 // allowanceRate bears its predicted gain.
 func (g *partGuide) Deeper(expected, more float32) bool {
@@ -116,7 +117,8 @@ func (g *partGuide) Deeper(expected, more float32) bool {
 	if g.levels > 0 {
 		extra -= know.levels(g.part, g.levels)
 	}
-	gain := float64(more) - (1+float64(expected))*extra/soFar
+	tokens := 1 + float64(expected)
+	gain := tokens + float64(more) - max(tokens, worthwhile)*(1+extra/soFar)
 	first := g.guide.levels() == 0
 	switch {
 	case first && g.try:

@@ -102,10 +102,11 @@ func (p *Plan) learnGroup(turns []*Turn, g *Group, foreseen, took times, nodes i
 		}
 		p.calibrate(&k[t.kind()].Table, t)
 		n := t.Tree.Len() - 1
-		o := outcome{accepted: float64(emitted - 1), predicted: float64(t.mass), certain: certain}
+		o := outcome{accepted: float64(emitted - 1), predicted: float64(t.mass), verified: n > 0, certain: certain}
 		drafting := d.text.median()
 		if t.kind() == byNetwork {
 			t.backlog = 0
+			d.draws = t.Drawn
 			trackWant(&t.class().want, n)
 			drafting = foreseen.draft / float64(networks)
 			o.extra = (took.draft - foreseen.draft) / float64(networks)

@@ -31,7 +31,7 @@ func (p *Plan) Begin(c *Controller, turns []*Turn, groups []*Group) {
 	p.rounds, p.rows, p.Refresh = 0, 0, false
 	asking, mixed := false, false
 	for _, t := range turns {
-		t.Drafts, t.Asked, t.Nodes, t.Levels = false, false, 1, 0
+		t.Drafts, t.Asked, t.Drawn, t.Nodes, t.Levels = false, false, false, 1, 0
 		t.try, t.size, t.mass, t.Kept = [2]bool{}, 0, 0, t.Kept[:0]
 		p.rows += t.Rows
 		if t.Prompt {
@@ -85,22 +85,29 @@ func (p *Plan) ask(c *Controller, t *Turn, unit float64) {
 		// measured. Nodes that are drafted and not verified cost little, once it is known what
 		// drafting costs.
 		nodes = min(nodes, 2<<min(t.Group.record.batches, 16))
-		if t.Drawn {
-			m := &t.class().mass
-			t.size = m.size(&c.verify, p.rounds, float64(p.rounds), know.levels(0, 1))
-			switch n := k[byNetwork].proposals; {
-			// so it is learned whether a larger tree pays
-			case t.size > 0 && (n < calibrate.PriorWeight || n%(2*calibrate.PriorWeight) == 0):
-				t.size = 2 * (t.size + 1)
-			case t.size == 0 && (len(m.chance) == 0 || t.try[byNetwork]):
-				t.size = 1
+		if t.Class == Rejecting {
+			t.size = min(p.drawnSize(c, t), nodes-1, p.mostNodes(c))
+			if network = network && t.size > 0; network && t.Group.record.draws {
+				nodes = t.size + 1
 			}
-			t.size = min(t.size, nodes-1, p.mostNodes(c))
-			nodes = t.size + 1
 		}
 		t.guide.begin(know, t.Class, network, t.try[byNetwork], k[byText].idle)
 	}
 	t.Asked, t.Nodes = true, nodes
+}
+
+// drawnSize is how many nodes below the root are verified if the tree is a drawn one.
+func (p *Plan) drawnSize(c *Controller, t *Turn) int {
+	m, k := &t.class().mass, &t.class().kinds[byNetwork]
+	size := m.size(&c.verify, p.rounds, float64(p.rounds), t.Group.know.levels(0, 1))
+	switch {
+	// so it is learned whether a larger tree pays
+	case size > 0 && (k.proposals < calibrate.PriorWeight || k.proposals%(2*calibrate.PriorWeight) == 0):
+		return 2 * (size + 1)
+	case size == 0 && (len(m.chance) == 0 || t.try[byNetwork]):
+		return 1
+	}
+	return size
 }
 
 // Cut picks the nodes to verify from the trees proposed. With the likeliest first, S(n) the sum of

@@ -22,7 +22,6 @@ type Turn struct {
 	Group        *Group // of its drafter; nil: there is none
 	Class        Class
 	Uncontrolled bool // every round drafts and verifies as much as the budget allows
-	Drawn        bool // trees are drawn: what was drawn first stays
 
 	// Of a step, before Plan.Begin.
 	Prompt        bool // it reads rows of the prompt, and decodes nothing
@@ -37,6 +36,7 @@ type Turn struct {
 	// Before Plan.Cut: the tree, whose nodes from number Forced on are not the drafter's and are
 	// accepted with the chance ForcedChance, and the levels of it that took a pass of a network.
 	Tree         *tree.Tree
+	Drawn        bool // the tree is drawn: what was drawn first stays
 	Forced       int
 	ForcedChance float32
 	Levels       int

@@ -3,6 +3,7 @@ package grow
 import (
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/internal/calibrate"
+	"github.com/grovellm/grove/tree"
 )
 
 // BestFirst drafts the nodes with the largest probability from the root. Each step expands the
@@ -72,5 +73,5 @@ func (o *BestFirst) breadth(s *state, _ int32, confidence float32) int {
 	return n
 }
 
-func (o *BestFirst) floor() float32         { return negInf }
-func (o *BestFirst) learn(*state, int, int) {}
+func (o *BestFirst) floor() float32                    { return negInf }
+func (o *BestFirst) learn(*state, *tree.Tree, []int32) {}

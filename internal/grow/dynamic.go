@@ -1,6 +1,9 @@
 package grow
 
-import "github.com/grovellm/grove/draft"
+import (
+	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/tree"
+)
 
 // Dynamic is EAGLE-2's dynamic draft tree (arXiv 2406.16858, section 4): each pass expands the K
 // likeliest nodes of the last level, by the probability of their whole paths, into K children each;
@@ -38,4 +41,4 @@ func (o *Dynamic) choose(s *state) {
 
 func (o *Dynamic) breadth(*state, int32, float32) int { return o.K }
 func (o *Dynamic) floor() float32                     { return negInf }
-func (o *Dynamic) learn(*state, int, int)             {}
+func (o *Dynamic) learn(*state, *tree.Tree, []int32)  {}

@@ -2,9 +2,9 @@ package grow
 
 import (
 	"fmt"
-	"math"
 
 	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/tree"
 )
 
 // DynaTree is the draft tree of *DynaTree: Confidence-Aware Adaptive Tree Speculative Decoding*:
@@ -89,9 +89,9 @@ func (o *DynaTree) begin(s *state) {
 // algorithm 1, line 14, p(u) ≥ τ. The paper's d(u) is one less than the depth in the tree, whose
 // root is committed.
 func (o *DynaTree) choose(s *state) {
-	base, least, deep := int32(math.Round(float64(s.adapted.d0))), logOf(max(o.RhoStop, o.Tau)), logOf(o.RhoDeep)
+	least, deep := logOf(max(o.RhoStop, o.Tau)), logOf(o.RhoDeep)
 	s.level(func(s *state, u int) bool {
-		return s.path[u] >= least && (s.tree.Depth[u]-1 < base || s.path[u] > deep)
+		return s.path[u] >= least && (float32(s.tree.Depth[u]-1) < s.adapted.d0 || s.path[u] > deep)
 	}, o.BMin)
 }
 
@@ -119,9 +119,13 @@ func (o *DynaTree) floor() float32 {
 // every round, by the mean acceptance of the last W. The paper's "fraction of drafted tokens
 // committed" is taken along the path: a tree's other branches are meant to be rejected. More
 // acceptance makes trees deeper and, by lower thresholds, narrower.
-func (o *DynaTree) learn(s *state, accepted, depth int) {
+func (o *DynaTree) learn(s *state, verified *tree.Tree, nodes []int32) {
 	a := &s.adapted
-	if !o.Adapt || depth < 1 {
+	if !o.Adapt {
+		return
+	}
+	accepted, depth := s.judge(verified, nodes)
+	if depth < 1 {
 		return
 	}
 	rate := float32(accepted) / float32(depth)

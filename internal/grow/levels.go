@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/tree"
 )
 
 // Linear drafts a chain of K tokens (Leviathan et al., arXiv 2211.17192, Algorithm 1). DynaTree's
@@ -24,7 +25,7 @@ func (o *Linear) begin(*state)                       {}
 func (o *Linear) choose(s *state)                    { s.level(always, 1) }
 func (o *Linear) breadth(*state, int32, float32) int { return 1 }
 func (o *Linear) floor() float32                     { return negInf }
-func (o *Linear) learn(*state, int, int)             {}
+func (o *Linear) learn(*state, *tree.Tree, []int32)  {}
 
 // Fixed drafts a tree in which every node that is probable enough has B children, down to depth D:
 // DynaTree's baseline. Its depth counts as DynaTree's does: tokens that follow the last committed
@@ -34,13 +35,14 @@ type Fixed struct {
 	B     int     `draft:"b" help:"children of a node (1 to 64)"`
 	Tau   float32 `draft:"tau" help:"minimum probability of a path to be expanded (0 or more, below 1)"`
 	N     int     `draft:"n" help:"maximum nodes, root included (2 to 4096)"`
-	Prune bool    `draft:"prune" help:"drop leaves below tau before verification"`
+	Prune bool    `draft:"prune" help:"drop leaves below tau before verification; false: keep them, but do not expand them"`
 
 	Model string `draft:"model" help:"GGUF file or Hugging Face folder to draft with; empty: what the model was opened with"`
 }
 
-// DefaultFixed is the fixed tree that did best in DynaTree's sweep (figure 7).
-func DefaultFixed() Fixed { return Fixed{D: 8, B: 3, Tau: 0.1, N: 256} }
+// DefaultFixed is the fixed tree that did best in DynaTree's sweep (figure 7). There tau is the
+// pruning threshold: leaves below it are not verified, as in DynaTree's own trees.
+func DefaultFixed() Fixed { return Fixed{D: 8, B: 3, Tau: 0.1, N: 256, Prune: true} }
 
 func (o *Fixed) limits() (limits, error) {
 	if !(o.Tau >= 0 && o.Tau < 1) {
@@ -65,4 +67,4 @@ func (o *Fixed) floor() float32 {
 	return negInf
 }
 
-func (o *Fixed) learn(*state, int, int) {}
+func (o *Fixed) learn(*state, *tree.Tree, []int32) {}

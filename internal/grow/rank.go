@@ -115,7 +115,7 @@ func (s *state) rank(sampler *sample.Sampler, i int, logits []float32, m *ranker
 		}
 		drawnChances(c)
 	case s.warm > 0:
-		draft.CoupledChances(c, s.d.asked)
+		draft.CoupledChances(c, s.d.asked, s.sampler.Params().Temperature)
 	}
 	s.count[i] = int32(len(c))
 	if s.history != nil {

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"math"
 	"slices"
+
+	"github.com/grovellm/grove/tree"
 )
 
 // Shape is how trees grow: *Linear, *Fixed, *DynaTree, *Dynamic or *BestFirst.
@@ -25,8 +27,8 @@ type Shape interface {
 	// dropped from the finished tree.
 	floor() float32
 
-	// learn hears how deep the target followed a tree of some depth.
-	learn(s *state, accepted, depth int)
+	// learn hears which nodes of the tree that was verified are the text, the root first.
+	learn(s *state, verified *tree.Tree, nodes []int32)
 }
 
 // limits of a tree.

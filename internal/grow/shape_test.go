@@ -31,7 +31,7 @@ func (o *oracle) below(t fataler, text []int32) ([]sample.Candidate, float32) {
 		confidence = max(confidence, exp(x.LogProb))
 	}
 	if o.p.Temperature > 0 {
-		draft.CoupledChances(c, o.ranked)
+		draft.CoupledChances(c, o.ranked, o.p.Temperature)
 	}
 	return c, confidence
 }

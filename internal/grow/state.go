@@ -89,8 +89,7 @@ func (s *state) commit(r *draft.Rows) error {
 		return nil
 	}
 	if ready && r.Next >= 0 {
-		accepted, depth := s.judge(r)
-		s.d.Shape.learn(s, accepted, depth)
+		s.d.Shape.learn(s, r.Tree, r.Nodes)
 	}
 	if !s.read.Commit(r) || !ready {
 		return nil
@@ -104,21 +103,25 @@ func (s *state) commit(r *draft.Rows) error {
 	return nil
 }
 
-// judge compares the state's own last tree, whatever was verified of it and beside it, with the
-// text. It returns how many of its levels the text went through, and how many there were; those
-// beyond the known text do not count.
-func (s *state) judge(r *draft.Rows) (accepted, depth int) {
-	known := append(s.nodes[:0], r.Tokens[1:]...)
-	known = append(known, r.Next)
-	s.nodes = known
-	node := 0
-	for _, token := range known {
-		if node = s.tree.Child(node, token); node < 0 {
-			return accepted, s.tree.MaxDepth()
+// judge returns how many levels of the state's own last tree the target accepted, and how many were
+// verified. Nodes that were pruned, or cut by the loop, do not count, nor do those of other
+// drafters that were verified beside them.
+func (s *state) judge(verified *tree.Tree, nodes []int32) (accepted, depth int) {
+	s.index = append(s.index[:0], 0) // of each node its number in the verified tree, -1 where it was not verified
+	for node := 1; node < s.tree.Len(); node++ {
+		at := s.index[s.tree.Parent[node]]
+		if at >= 0 {
+			at = int32(verified.Child(int(at), s.tree.Token[node]))
 		}
-		accepted++
+		if s.index = append(s.index, at); at < 0 {
+			continue
+		}
+		level := int(s.tree.Depth[node])
+		if depth = max(depth, level); level < len(nodes) && nodes[level] == at {
+			accepted = max(accepted, level)
+		}
 	}
-	return accepted, accepted
+	return accepted, depth
 }
 
 // walk follows tokens, the root first, down the tree as far as its rows are the text's, and lists

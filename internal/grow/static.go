@@ -46,7 +46,7 @@ func (o *Static) choose(s *state) {
 
 func (o *Static) breadth(s *state, node int32, _ float32) int { return o.children(&s.tree, int(node)) }
 func (o *Static) floor() float32                              { return negInf }
-func (o *Static) learn(*state, int, int)                      {}
+func (o *Static) learn(*state, *tree.Tree, []int32)           {}
 
 // children is how many children a node has.
 func (o *Static) children(t *tree.Tree, node int) int {

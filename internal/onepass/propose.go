@@ -180,7 +180,7 @@ func (d *ranking) Do(worker, number int) {
 	s.outputs[i] = s.output(t.depth)
 	c := s.outputs[i].Top(sampler, s.cands[i*s.ranked:i*s.ranked:(i+1)*s.ranked], s.At+t.depth, s.History)
 	if s.Warm > 0 && s.Text == nil {
-		draft.CoupledChances(c, s.ranked)
+		draft.CoupledChances(c, s.ranked, s.Sampler.Params().Temperature)
 	}
 	s.levels[i] = c
 }

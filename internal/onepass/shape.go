@@ -128,17 +128,20 @@ func (s *ofLevels) Below(t *tree.Tree, node int) []sample.Candidate {
 	return nil
 }
 
-// entropy of a level, in nats, all tokens that are no candidates taken as one.
+// entropy of a level, in nats, at least: tokens that are no candidates are taken to be as few as
+// they can be, none of them likelier than the last candidate. So a flat level has the entropy that it
+// has, and a level of candidates that have nearly all probability too.
 func entropy(level []sample.Candidate) float64 {
-	h, rest := 0.0, 1.0
+	h, rest, least := 0.0, 1.0, 1.0
 	for _, c := range level {
 		if p := math.Exp(float64(c.LogProb)); p > 0 {
 			h -= p * float64(c.LogProb)
 			rest -= p
+			least = min(least, p)
 		}
 	}
 	if rest > 0 {
-		h -= rest * math.Log(rest)
+		h -= rest * math.Log(min(rest, least))
 	}
 	return h
 }

@@ -164,15 +164,15 @@ func TestExpansionIsAlgorithm1(t *testing.T) {
 		lambda := rapid.SampledFrom([]float64{.25, 1, 8}).Draw(r, "lambda")
 		entropy := []float64{0}
 		for _, level := range levels {
-			h, rest := 0.0, 1.0
+			h, rest, last := 0.0, 1.0, 1.0
 			for _, c := range level {
 				if p := math.Exp(float64(c.LogProb)); p > 0 {
 					h -= p * float64(c.LogProb)
-					rest -= p
+					rest, last = rest-p, min(last, p)
 				}
 			}
-			if rest > 0 {
-				h -= rest * math.Log(rest)
+			if rest > 0 { // tokens as likely as the last candidate
+				h -= rest * math.Log(min(rest, last))
 			}
 			entropy = append(entropy, h)
 		}

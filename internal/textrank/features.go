@@ -68,14 +68,9 @@ const (
 	logFloor   = -15 // of features.drafter and of scores
 )
 
-// scale makes logits comparable over temperatures: log-probabilities and noise are multiplied by
-// it.
-func scale(temperature float32) float32 {
-	if temperature == 0 {
-		return 1
-	}
-	return temperature
-}
+// scale makes candidates comparable over temperatures, in units of logits: log-probabilities and
+// noise are multiplied by it (sample.Candidate).
+func scale(temperature float32) float32 { return max(temperature, 1) }
 
 // Row is what a drafter computed for the tokens below a node.
 type Row struct {
@@ -245,7 +240,7 @@ func (x *Text) indexOf(list *[]features, row *Row, token int32, depth int) int {
 		}
 	}
 	if x.temperature > 0 {
-		f.noise = t * float32(sample.Noise(x.seed, len(x.tokens)+depth, token))
+		f.noise = x.temperature * float32(sample.Noise(x.seed, len(x.tokens)+depth, token))
 	}
 	*list = append(*list, f)
 	return len(*list) - 1

@@ -19,7 +19,8 @@ type Output struct {
 func (o *Output) Top(s *sample.Sampler, dst []sample.Candidate, position int, h *sample.History) []sample.Candidate {
 	switch l := o.List; {
 	case l != nil:
-		return s.TopOf(dst, o.Logits[:l.Len()], l.Tokens(), l.LogOutside(o.Logits, s.Params().Temperature), position, h)
+		outside := l.LogOutside(o.Logits, max(s.Params().Temperature, 1))
+		return s.TopOf(dst, o.Logits[:l.Len()], l.Tokens(), outside, position, h)
 	case o.Tokens != nil:
 		return s.TopOf(dst, o.Logits, o.Tokens, math.Inf(-1), position, h)
 	}

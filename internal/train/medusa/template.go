@@ -13,7 +13,8 @@ import (
 // places of a text the rank of the right token at each depth; of a token that was not ranked it is
 // negative. A path is as good as the share of places whose ranks begin with it. The best are taken
 // one after the other, as the paper does with products of the heads' accuracies (section 2.3.3):
-// counted together, what one head gets right may tell of the next.
+// counted together, what one head gets right may tell of the next. It goes on behind ranks that were
+// never right (level).
 func fitTemplate(ranks [][]int, nodes int) medusa.Template {
 	f := &fitting{ranks: ranks, at: [][]int32{nil}}
 	for i := range ranks {
@@ -42,7 +43,7 @@ func (f *fitting) Below(t *tree.Tree, node int) []sample.Candidate {
 		}
 		f.at = append(f.at, places)
 	}
-	var count []int
+	var count []float64
 	for _, i := range f.at[node] {
 		if depth < len(f.ranks[i]) {
 			for rank := f.ranks[i][depth]; rank >= len(count); {
@@ -53,9 +54,34 @@ func (f *fitting) Below(t *tree.Tree, node int) []sample.Candidate {
 			}
 		}
 	}
+	level(count)
 	list, all := make([]sample.Candidate, len(count)), float64(len(f.at[node]))
 	for rank, n := range count {
-		list[rank] = sample.Candidate{Token: int32(rank), LogProb: float32(math.Log(float64(n) / all))}
+		list[rank] = sample.Candidate{Token: int32(rank), LogProb: float32(math.Log(n / all))}
 	}
 	return list
+}
+
+// level makes numbers that rise somewhere their means over runs, as few as make them fall
+// throughout. A template has ranks in order: a rank that is seldom right, or never, is taken for the
+// ranks behind it, and what both bring is shared among them.
+func level(count []float64) {
+	var ends []int // of the runs
+	for i := range count {
+		for ends = append(ends, i+1); len(ends) > 1; {
+			n := len(ends)
+			from, middle := 0, ends[n-2]
+			if n > 2 {
+				from = ends[n-3]
+			}
+			if count[from] >= count[middle] {
+				break
+			}
+			mean := (count[from]*float64(middle-from) + count[middle]*float64(i+1-middle)) / float64(i+1-from)
+			for j := from; j <= i; j++ {
+				count[j] = mean
+			}
+			ends = append(ends[:n-2], i+1)
+		}
+	}
 }

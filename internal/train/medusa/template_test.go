@@ -84,3 +84,48 @@ func TestFit(t *testing.T) {
 		t.Errorf("fitted %v", got)
 	}
 }
+
+// A template of enough nodes has every path that was right anywhere, whatever ranks before it were
+// right nowhere.
+func TestFitGoesOnBehindGaps(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		depths := rapid.IntRange(1, 3).Draw(r, "depths")
+		ranks := make([][]int, rapid.IntRange(1, 20).Draw(r, "places"))
+		all := 0
+		for i := range ranks {
+			for range depths {
+				ranks[i] = append(ranks[i], rapid.IntRange(-1, 9).Draw(r, "rank"))
+			}
+			n := slices.Index(ranks[i], -1)
+			if n < 0 {
+				n = depths
+			}
+			all += n
+		}
+		if got := accepted(fitTemplate(ranks, 1<<10), ranks); got != all {
+			r.Fatalf("%d nodes of %d are right", got, all)
+		}
+	})
+}
+
+// Levelled numbers fall, add up to what they did, and stay where they fell already.
+func TestLevel(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		count := rapid.SliceOfN(rapid.Float64Range(0, 9), 0, 12).Draw(r, "count")
+		got := slices.Clone(count)
+		level(got)
+		before, after, falls := 0.0, 0.0, true
+		for i := range count {
+			if i > 0 && got[i] > got[i-1]+1e-9 {
+				r.Fatalf("%v rises: of %v", got, count)
+			}
+			falls = falls && (i == 0 || count[i] <= count[i-1])
+			if before, after = before+count[i], after+got[i]; after < before-1e-9 { // shares go to earlier ranks
+				r.Fatalf("%v has less than %v before place %d", got, count, i)
+			}
+		}
+		if d := before - after; d > 1e-9 || d < -1e-9 || falls && !slices.Equal(got, count) {
+			r.Fatalf("%v was made of %v", got, count)
+		}
+	})
+}

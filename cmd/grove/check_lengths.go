@@ -1,0 +1,91 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/grovellm/grove/internal/check"
+)
+
+type checkLengthsCmd struct {
+	Model string `short:"m" required:"" env:"GROVE_MODEL" help:"GGUF file, Hugging Face folder, or ORG/REPO that grove pull fetched." placeholder:"FILE" hub:"" group:"Model"`
+
+	kvFlag
+
+	From     int      `help:"Shortest prompt, in tokens (${default})." default:"1" placeholder:"N"`
+	To       int      `help:"Longest prompt, in tokens (${default})." default:"2500" placeholder:"N"`
+	Step     int      `help:"Run one case of N, spread over all lengths (${default})." default:"1" placeholder:"N"`
+	Tokens   int      `short:"n" help:"Tokens to generate after each prompt (${default})." default:"4" placeholder:"N"`
+	Workers  []int    `help:"Numbers of threads to run with (${default})." default:"1,2,4" placeholder:"N,..."`
+	Callers  []int    `help:"Numbers of sequences in a pass (${default})." default:"1,8" placeholder:"N,..."`
+	Drafters []string `help:"Drafters that need no head, which cases take turns with (${default})." default:"lookup;merge:(lookup)+(lookup:min=2);hostile" sep:";" placeholder:"NAME;..."`
+	Seed     uint64   `help:"Seed of the text and the cases (${default})." default:"1" placeholder:"N"`
+}
+
+func (checkLengthsCmd) Help() string {
+	return `Makes a text of random tokens that repeats itself, and reads it one token a pass on one thread. Then it takes the text's
+beginning of every length as a prompt, with each number of threads, alone and in a pass with others, and generates a few
+tokens with drafters. Every token must be that of plain decoding. A prompt begins with the cached rows of a shorter one:
+every fourth case computes the chunks that a prompt alone is read in, the others 64 rows at most.
+
+With --json it prints {"lengths","cases","mismatches",...}. The exit status is 1 on a mismatch.
+
+Examples:
+    grove check lengths -m model.gguf --step 10
+    grove check lengths -m model.gguf --from 1000 --to 1100 --workers 2 --json`
+}
+
+func (c *checkLengthsCmd) Run(p *program) error {
+	for _, f := range []struct {
+		name  string
+		value int
+	}{{"--from", c.From}, {"--step", c.Step}, {"--tokens", c.Tokens}} {
+		if f.value < 1 {
+			return usagef("%s %d: want at least 1", f.name, f.value)
+		}
+	}
+	if c.To < c.From {
+		return usagef("--to %d: want at least --from, %d", c.To, c.From)
+	}
+	for _, n := range append(append([]int(nil), c.Workers...), c.Callers...) {
+		if n < 1 || n > 64 {
+			return usagef("--workers %v and --callers %v: want numbers from 1 to 64", c.Workers, c.Callers)
+		}
+	}
+	kv, err := c.parse()
+	if err != nil {
+		return err
+	}
+	ctx, stop := p.context()
+	defer stop()
+	bar := p.progress("same tokens at every length", false)
+	start := time.Now()
+	r, err := check.Lengths(ctx, check.LengthOptions{
+		Model: c.Model, KV: kv, From: c.From, To: c.To, Step: c.Step, Tokens: c.Tokens, Threads: c.Workers, Callers: c.Callers,
+		Drafters: c.Drafters, Seed: c.Seed, Progress: func(done, total int) { bar.set(int64(done), int64(total)) },
+	})
+	bar.end()
+	if err != nil && !errors.Is(err, context.Canceled) {
+		return err
+	}
+	if p.JSON {
+		if jsonErr := p.printJSON(r); jsonErr != nil {
+			return jsonErr
+		}
+	} else {
+		fmt.Fprintf(p.stdout, "same tokens at every length: %d lengths, %d cases of %d sequences, %d rows of prompts, %d tokens, %d mismatches (%.1fs)\n",
+			r.Lengths, r.Cases, r.Sequences, r.Rows, r.Tokens, r.Mismatches, time.Since(start).Seconds())
+		for _, f := range r.Failures {
+			fmt.Fprintln(p.stdout, f)
+		}
+	}
+	switch {
+	case err != nil:
+		return err // interrupted, with what was done printed
+	case r.Mismatches > 0:
+		return errFailed
+	}
+	return nil
+}
