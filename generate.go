@@ -108,6 +108,7 @@ func Collect(chunks iter.Seq2[Chunk, error]) (*Result, error) {
 // output turns tokens into text as they are emitted.
 type output struct {
 	decoder *tokenizer.Decoder // nil without a tokenizer
+	thought reasoned
 	stopper stopper
 	all     strings.Builder // what came out: a beginning of what the tokens gave
 	given   int             // bytes of all that chunks have had
@@ -135,6 +136,8 @@ func (o *output) push(token int32) (stopped bool) {
 }
 
 func (o *output) add(text string) (stopped bool) {
+	thought, text := o.thought.push(text)
+	o.all.WriteString(thought)
 	text, stopped = o.stopper.push(text)
 	o.all.WriteString(text)
 	return stopped
@@ -175,9 +178,16 @@ func (o *output) flush() (stopped bool) {
 	if o.decoder == nil {
 		return false
 	}
-	if o.add(o.decoder.Flush()) {
-		return true
+	return o.add(o.decoder.Flush()) || o.end()
+}
+
+// end adds what was held back because it could have become a mark or a stop string.
+func (o *output) end() (stopped bool) {
+	thought, text := o.thought.flush()
+	o.all.WriteString(thought)
+	text, stopped = o.stopper.push(text)
+	if o.all.WriteString(text); !stopped {
+		o.all.WriteString(o.stopper.flush())
 	}
-	o.all.WriteString(o.stopper.flush())
-	return false
+	return stopped
 }

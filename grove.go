@@ -254,7 +254,7 @@ func (m *Model) WeightBytes() int { return m.m.WeightBytes() }
 func (m *Model) Tokenizer() *tokenizer.Tokenizer { return m.m.Tokenizer }
 
 // Tokenize returns the tokens of a prompt as Generate reads it: with the token that begins a text, where
-// the model wants one, and with names of special tokens taken as those tokens.
+// the model wants one and the prompt does not begin with its name, and with names of special tokens taken as those tokens.
 func (m *Model) Tokenize(prompt string) ([]int32, error) {
 	if err := validText("Prompt", prompt); err != nil {
 		return nil, err
@@ -263,5 +263,9 @@ func (m *Model) Tokenize(prompt string) ([]int32, error) {
 	if t == nil {
 		return nil, errNoTokenizer
 	}
-	return t.Encode(prompt, tokenizer.EncodeOptions{AddSpecial: true, ParseSpecial: true}), nil
+	tokens := t.Encode(prompt, tokenizer.EncodeOptions{AddSpecial: true, ParseSpecial: true})
+	if bos := t.BOS(); t.AddBOS() && len(tokens) > 1 && tokens[0] == bos && tokens[1] == bos {
+		tokens = tokens[1:]
+	}
+	return tokens, nil
 }

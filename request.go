@@ -54,10 +54,11 @@ type Request struct {
 
 	// Tools lets the output be text and calls of functions. Reasoning lets a constrained output begin with reasoning between <think>
 	// and </think>; ReasoningOpen says that the prompt ends with <think>. ReasoningBudget, where it is not 0, ends reasoning after so
-	// many tokens of output, constrained or not; below 0 at once.
+	// many tokens of output, constrained or not; below 0 at once. Stop strings count behind reasoning, unless StopInReasoning is set.
 	Tools                    *Tools
 	Reasoning, ReasoningOpen bool
 	ReasoningBudget          int
+	StopInReasoning          bool
 
 	// Logprobs asks for the log-probability of every token, and of the TopLogprobs likeliest tokens at its place (0 to
 	// MaxTopLogprobs): logarithms of the softmax of the model's logits, before grammar, temperature, penalties and biases.

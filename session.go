@@ -299,6 +299,13 @@ func (m *Model) checkTokens(field string, tokens []int32) error {
 func (g *generation) request() speculate.Request {
 	r := g.r
 	g.out.stopper.stops = slices.Concat(r.Stop, r.turnEnds)
+	switch {
+	case !r.Reasoning || r.StopInReasoning:
+	case r.ReasoningOpen:
+		g.out.thought.state = isReasoning
+	default:
+		g.out.thought.state = mayReason
+	}
 	q := speculate.Request{
 		Sampling: r.Sampling, MaxTokens: r.MaxTokens, Budget: r.Budget, Accept: r.Accept, Uncontrolled: r.Uncontrolled,
 		Stop: g.out.push, Predicted: r.PredictTokens,

@@ -32,11 +32,7 @@ func (s *stopper) push(text string) (out string, stopped bool) {
 	}
 	keep := 0
 	for _, stop := range s.stops {
-		for n := min(len(stop)-1, len(s.held)); n > keep; n-- {
-			if strings.HasSuffix(s.held, stop[:n]) {
-				keep = n
-			}
-		}
+		keep = max(keep, overlap(s.held, stop))
 	}
 	out, s.held = s.held[:len(s.held)-keep], s.held[len(s.held)-keep:]
 	return out, false
@@ -47,4 +43,85 @@ func (s *stopper) flush() string {
 	out := s.held
 	s.held = ""
 	return out
+}
+
+// The marks around reasoning.
+const (
+	thinkBegin = "<think>"
+	thinkEnd   = "</think>"
+)
+
+// reasoned parts an output that may begin with reasoning: stop strings count behind it. The zero value is for outputs without
+// reasoning.
+type reasoned struct {
+	state reasonedState
+	held  string
+}
+
+type reasonedState int
+
+const (
+	noReasoning     reasonedState = iota // or it is over
+	mayReason                            // the output has no more than white space and a part of the mark so far
+	isReasoning                          // its end has not come
+	beforeText                           // behind its end, white space that is no part of the answer
+	reasoningSpaces = " \n"
+)
+
+// push adds text, and returns what is reasoning, with its marks and the white space behind it, and what follows.
+func (r *reasoned) push(text string) (thought, rest string) {
+	if r.state == noReasoning {
+		return "", text
+	}
+	r.held += text
+	if r.state == mayReason {
+		switch begun := strings.TrimLeft(r.held, reasoningSpaces); {
+		case strings.HasPrefix(begun, thinkBegin):
+			r.state = isReasoning
+		case strings.HasPrefix(thinkBegin, begun):
+			return "", ""
+		default:
+			r.state = noReasoning
+		}
+	}
+	if r.state == isReasoning {
+		at := strings.Index(r.held, thinkEnd)
+		if at < 0 {
+			return r.cut(len(r.held) - overlap(r.held, thinkEnd)), ""
+		}
+		r.state = beforeText
+		thought = r.cut(at + len(thinkEnd))
+	}
+	if r.state == beforeText {
+		after := strings.TrimLeft(r.held, reasoningSpaces)
+		if thought += r.cut(len(r.held) - len(after)); after == "" {
+			return thought, ""
+		}
+		r.state = noReasoning
+	}
+	return thought, r.cut(len(r.held))
+}
+
+// flush returns the text held back, when no more will come.
+func (r *reasoned) flush() (thought, rest string) {
+	held := r.cut(len(r.held))
+	if r.state == isReasoning {
+		return held, ""
+	}
+	return "", held
+}
+
+// cut takes the first n bytes that are held.
+func (r *reasoned) cut(n int) (text string) {
+	text, r.held = r.held[:n], r.held[n:]
+	return text
+}
+
+// overlap is the length of the longest end of a text that is a beginning of a word, and not all of it.
+func overlap(text, word string) int {
+	n := min(len(word)-1, len(text))
+	for !strings.HasSuffix(text, word[:n]) {
+		n--
+	}
+	return n
 }

@@ -61,3 +61,39 @@ func TestStopHoldsBackLittle(t *testing.T) {
 		}
 	}
 }
+
+// Stop strings count behind reasoning and the white space that follows it, however the text is cut.
+func TestStopBehindReasoning(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		words := rapid.SampledFrom([]string{"<think>", "</think>", "a", "b", "\n", " ", "<", "</thin", "think>"})
+		text := strings.Join(rapid.SliceOfN(words, 0, 12).Draw(t, "text"), "")
+		stops := rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b", "ab", "\n", "<", "think>", "</think>"}), 0, 3).Draw(t, "stops")
+		open := rapid.Bool().Draw(t, "open")
+		thought, rest := "", text
+		if begun := strings.TrimLeft(text, " \n"); open || strings.HasPrefix(begun, "<think>") {
+			thought, rest = text, ""
+			if _, after, ended := strings.Cut(text, "</think>"); ended {
+				rest = strings.TrimLeft(after, " \n")
+				thought = text[:len(text)-len(rest)]
+			}
+		}
+		want, wantStopped := reference(rest, stops)
+		want = thought + want
+		o := output{thought: reasoned{state: mayReason}, stopper: stopper{stops: stops}}
+		if open {
+			o.thought.state = isReasoning
+		}
+		stopped := false
+		for rest := text; rest != "" && !stopped; {
+			n := rapid.IntRange(1, len(rest)).Draw(t, "cut")
+			stopped = o.add(rest[:n])
+			rest = rest[n:]
+		}
+		if !stopped {
+			stopped = o.end()
+		}
+		if got := o.all.String(); got != want || stopped != wantStopped {
+			t.Fatalf("got %q (stopped %v), want %q (stopped %v)", got, stopped, want, wantStopped)
+		}
+	})
+}

@@ -200,6 +200,7 @@ func (a *answering) finished(index int, r *grove.Result) {
 	f.tokens += r.Stats.Tokens
 	f.finish = string(r.Finish)
 	a.s.metrics.finished(a.model, r)
+	a.s.pace.add(r.Stats.Prefill + r.Stats.Decode)
 }
 
 // finishReason is OpenAI's word for why a generation ended; empty while it goes on. It is

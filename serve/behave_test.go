@@ -193,12 +193,12 @@ func TestLog(t *testing.T) {
 		if id := header.Get("X-Request-Id"); len(id) < 20 || strings.Contains(id, " ") {
 			t.Errorf("id %q", id)
 		}
-		s.send("POST", "/v1/completions", `{"prompt":"very secret","max_tokens":-1}`)
+		s.send("POST", "/v1/completions", `{"prompt":"very secret","max_tokens":-2}`)
 		s.send("GET", "/readyz", "")
 		until(t, "three lines", func() bool { return strings.Count(s.log.String(), "\n") >= 3 })
 		log := s.log.String()
 		for _, want := range []string{"id=its-id", "endpoint=/v1/completions", "status=200", "tokens=3", "ttft_ms=",
-			"took_ms=", "status=400", "max_tokens: -1"} {
+			"took_ms=", "status=400", "max_tokens: -2"} {
 			if !strings.Contains(log, want) {
 				t.Errorf("no %q in\n%s", want, log)
 			}
@@ -301,7 +301,7 @@ func TestSlowBody(t *testing.T) {
 	defer client.Close()
 	p.next <- server
 	if _, err := fmt.Fprintf(client,
-		"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{"); err != nil {
+		"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{"); err != nil {
 		t.Fatal(err)
 	}
 	answer, err := http.ReadResponse(bufio.NewReader(client), nil)
@@ -326,7 +326,7 @@ func TestUnreadBody(t *testing.T) {
 		"GET /health": 200} {
 		client, server := net.Pipe()
 		p.next <- server
-		if _, err := fmt.Fprintf(client, "%s HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{", request); err != nil {
+		if _, err := fmt.Fprintf(client, "%s HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{", request); err != nil {
 			t.Fatal(err)
 		}
 		_ = client.SetReadDeadline(time.Now().Add(20 * time.Second))
@@ -355,7 +355,7 @@ func TestUnreadableBody(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: x\r\n%s", c.path, c.body); err != nil {
+		if _, err := fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: localhost\r\n%s", c.path, c.body); err != nil {
 			t.Fatal(err)
 		}
 		if err := conn.(*net.TCPConn).CloseWrite(); err != nil {
@@ -422,7 +422,7 @@ func (p *pipes) dial(t *testing.T, path, body string) net.Conn {
 	client, server := net.Pipe()
 	t.Cleanup(func() { client.Close() })
 	p.next <- server
-	if _, err := fmt.Fprintf(client, "POST %s HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", path, len(body),
+	if _, err := fmt.Fprintf(client, "POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s", path, len(body),
 		body); err != nil {
 		t.Fatal(err)
 	}
@@ -559,5 +559,60 @@ func TestFullQueue(t *testing.T) {
 	cancel()
 	if err := <-ended; err != nil {
 		t.Error(err)
+	}
+}
+
+// A stream in the queue has its headers, and a sign of life where its protocol has one, before its first token. What is wrong
+// with a request has a status all the same.
+func TestQueuedStream(t *testing.T) {
+	m := tinyWith(t, "tiny-qwen3", 1<<17, grove.Options{Threads: 1, Parallel: 1, ChatTemplate: turnsTemplate})
+	s := start(t, m, serve.Options{Limits: serve.Limits{Ping: time.Hour}})
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ask := func(path, body string) *http.Response {
+		r, err := http.NewRequestWithContext(ctx, "POST", s.url+path, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { a.Body.Close() })
+		return a
+	}
+	first := ask("/v1/completions", endless)
+	_, _ = first.Body.Read(make([]byte, 1))
+	const chat = `{"messages":[{"role":"user","content":"x"}],"stream":true}`
+	for path, want := range map[string]string{"/v1/completions": ": ", "/v1/chat/completions": ": ", "/v1/messages": "event: ping", "/api/chat": ""} {
+		body := chat
+		if path == "/v1/completions" {
+			body = endless
+		}
+		a := ask(path, body) // while the first one has the engine
+		text := make([]byte, len(want))
+		if _, err := io.ReadFull(a.Body, text); a.StatusCode != 200 || err != nil || string(text) != want {
+			t.Errorf("%s: status %d, %q, %v", path, a.StatusCode, text, err)
+		}
+	}
+	if e := m.EngineStats(); e.Running != 1 || e.Waiting != 4 {
+		t.Errorf("%d run, %d wait", e.Running, e.Waiting)
+	}
+	if status, _, text := s.send("POST", "/v1/completions", strings.Replace(endless, `"x"`, `[1e99]`, 1)); status != 400 {
+		t.Errorf("status %d: %s", status, text)
+	}
+}
+
+// -1 is no limit: the text goes on until the context is full.
+func TestNoLimit(t *testing.T) {
+	s := start(t, tinyWith(t, "tiny-qwen3", 64, grove.Options{Threads: 1, ChatTemplate: turnsTemplate}), serve.Options{})
+	const rest = `"temperature":0,"ignore_eos":true,"stream":false`
+	for path, body := range map[string]string{"/v1/completions": `"prompt":"x","max_tokens":-1`, "/v1/chat/completions": `"messages":[{"role":"user","content":"x"}],"max_tokens":-1`,
+		"/v1/messages": `"messages":[{"role":"user","content":"x"}],"max_tokens":-1`, "/api/chat": `"messages":[{"role":"user","content":"x"}],"options":{"num_predict":-1}`,
+		"/v1/responses": `"input":"x","max_output_tokens":-1`} {
+		status, _, text := s.send("POST", path, `{`+body+`,`+rest+`}`)
+		if status != 200 || !containsAny(text, `"finish_reason":"length"|model_context_window_exceeded|"done_reason":"length"|max_output_tokens`) {
+			t.Errorf("%s: status %d: %s", path, status, text)
+		}
 	}
 }

@@ -177,7 +177,7 @@ func (c *call) readReasoning(o *object, layout *chat.Layout, begun string) error
 	if c.verbatim && (budget < 0 || r.Grammar+r.JSONSchema+r.Regex != "") { // the content is what must match
 		return nil
 	}
-	r.Reasoning = true
+	r.Reasoning, r.StopInReasoning = true, c.verbatim
 	if budget == 0 {
 		r.ReasoningBudget = -1
 	} else if budget > 0 {

@@ -55,10 +55,6 @@ var (
 // statusGone is the status, in logs and metrics alone, of a request whose client went away.
 const statusGone = 499
 
-// retryAfter is the number of seconds after which a client should ask again where the queue is full
-// or the server not ready.
-const retryAfter = "1"
-
 // errorOf is err as the client sees it. What is not the client's fault is not told in detail.
 func errorOf(err error, param func(field string) string) *Error {
 	var known *Error

@@ -231,7 +231,7 @@ func (x *exchange) fail(err error) {
 		x.status = e.Status
 		return
 	case e.Status == http.StatusTooManyRequests || e.Status == http.StatusServiceUnavailable:
-		x.Header().Set("Retry-After", retryAfter)
+		x.Header().Set("Retry-After", x.retryAfter(e))
 	}
 	_ = x.writeJSON(e.Status, x.protocol.errorBody(x, e))
 }

@@ -15,6 +15,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -280,5 +281,30 @@ func TestOrderHeaders(t *testing.T) {
 		if got.Priority != c.priority || !got.Deadline.Equal(want) || got.Tenant != "" {
 			t.Errorf("%s with %s: %+v", c.headers, c.body, got)
 		}
+	}
+}
+
+// Retry-After is a whole number of 1 to 60 seconds, and about the time in which the requests that wait have started.
+func TestRetryAfter(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		var p pace
+		took := time.Duration(rapid.Int64Range(1, int64(5*time.Minute)).Draw(rt, "took"))
+		for range rapid.IntRange(1, 9).Draw(rt, "ended") {
+			p.add(took)
+		}
+		running, waiting := rapid.IntRange(0, 100).Draw(rt, "running"), rapid.IntRange(0, 1000).Draw(rt, "waiting")
+		wait := p.wait(running, waiting)
+		want := took.Seconds() * float64(max(waiting, 1)) / float64(max(running, 1))
+		n, err := strconv.Atoi(seconds(wait))
+		if err != nil || n < 1 || n > 60 || float64(n) < min(want, 60)-0.001 || float64(n) > max(want, 1)+1 {
+			rt.Fatalf("%d s, %v: want %.3f s", n, err, want)
+		}
+		if p.wait(running, waiting+1) < wait || p.wait(running+1, waiting) > wait {
+			rt.Fatal("more requests wait for less time")
+		}
+	})
+	var none pace
+	if n := seconds(none.wait(1, 1)); n != "5" {
+		t.Errorf("%s s where nothing was measured", n)
 	}
 }

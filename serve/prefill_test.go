@@ -103,3 +103,27 @@ func TestReasoningInContent(t *testing.T) {
 		}
 	})
 }
+
+// Stop strings end the answer, not the reasoning before it. Where reasoning is a part of the content they end that.
+func TestStopsAndReasoning(t *testing.T) {
+	s := start(t, tinyWith(t, "tiny-qwen3", 512, grove.Options{Threads: 1, ChatTemplate: dialectReasoning}), serve.Options{})
+	rapid.Check(t, func(rt *rapid.T) {
+		body := map[string]any{"messages": []any{map[string]any{"role": "user", "content": rapid.StringMatching(`[a-z]{1,12}`).Draw(rt, "text")}},
+			"seed": rapid.IntRange(0, 1000).Draw(rt, "seed"), "max_tokens": 30, "reasoning_budget": 10, "ignore_eos": true,
+			"chat_template_kwargs": map[string]any{"enable_thinking": true}}
+		free := at(s.post("/v1/chat/completions", body), "choices.0.message")
+		reasoning, _ := at(free, "reasoning_content").(string)
+		content := at(free, "content").(string)
+		stop := rapid.SampledFrom(strings.Split(reasoning+content+"x", "")).Draw(rt, "stop")
+		got := at(s.post("/v1/chat/completions", with(body, "stop", stop)), "choices.0.message")
+		want, _, _ := strings.Cut(content, stop)
+		if at(got, "reasoning_content") != reasoning || at(got, "content") != want {
+			rt.Fatalf("stop %q: %v, want reasoning %q, content %q", stop, got, reasoning, want)
+		}
+		whole := at(s.post("/v1/chat/completions", with(body, "reasoning_format", "none")), "choices.0.message.content").(string)
+		want, _, _ = strings.Cut(whole, stop)
+		if got := at(s.post("/v1/chat/completions", with(body, "reasoning_format", "none", "stop", stop)), "choices.0.message.content"); got != want {
+			rt.Fatalf("stop %q: %q, want %q", stop, got, want)
+		}
+	})
+}

@@ -17,7 +17,7 @@ func TestResponseErrors(t *testing.T) {
 		hello + `,"conversation":"c"}`:                                    "conversation",
 		hello + `,"background":true}`:                                     "background",
 		hello + `,"truncation":"auto"}`:                                   "truncation",
-		hello + `,"max_output_tokens":-1}`:                                "max_output_tokens",
+		hello + `,"max_output_tokens":-2}`:                                "max_output_tokens",
 		hello + `,"text":{"format":{"type":"xml"}}}`:                      "text.format.type",
 		hello + `,"text":{"format":{"type":"json_schema"}}}`:              "text.format.schema",
 		hello + `,"tools":[{"type":"web_search"}]}`:                       "tools[0].type",

@@ -21,6 +21,12 @@ func TestOffsets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	for name, m := range map[string]*grove.Model{"embedded": m, "llama2": tiny(t, "tiny-llama2", 256), "llama3": tiny(t, "tiny-llama3", 256)} {
+		t.Run(name, func(t *testing.T) { testOffsets(t, m) })
+	}
+}
+
+func testOffsets(t *testing.T, m *grove.Model) {
 	parts := []string{"a", " word", "é", " 日本", "\n", "<", "|>"}
 	for id := range int32(m.Tokenizer().VocabSize()) {
 		if m.Tokenizer().IsSpecial(id) && len(parts) < 12 {
@@ -30,7 +36,7 @@ func TestOffsets(t *testing.T) {
 	if len(parts) == 7 {
 		t.Fatal("the vocabulary has no special tokens")
 	}
-	s := start(t, nil, serve.Options{})
+	s := start(t, m, serve.Options{})
 	rapid.Check(t, func(rt *rapid.T) {
 		prompt := strings.Join(rapid.SliceOfN(rapid.SampledFrom(parts), 1, 12).Draw(rt, "prompt"), "")
 		a := s.post("/v1/completions", map[string]any{"prompt": prompt, "echo": true, "logprobs": 1, "max_tokens": rapid.IntRange(0, 3).Draw(rt, "max"), "seed": 1})
@@ -40,8 +46,11 @@ func TestOffsets(t *testing.T) {
 		}
 		offsets := at(a, "choices.0.logprobs.text_offset").([]any)
 		for i, token := range at(a, "choices.0.logprobs.tokens").([]any)[:int(at(a, "usage.prompt_tokens").(float64))] {
+			if i == 0 && m.Tokenizer().AddBOS() && !strings.HasPrefix(prompt, token.(string)) { // it is no part of the text
+				continue
+			}
 			if offset := int(offsets[i].(float64)); !strings.HasPrefix(token.(string), "bytes:") && (offset > len(text) ||
-				!strings.HasPrefix(string(text[offset:]), token.(string))) {
+				!strings.HasPrefix(string(text[offset:]), token.(string)) && !strings.HasPrefix(string(text[offset:]), strings.TrimPrefix(token.(string), " "))) {
 				rt.Fatalf("%q: token %d, %q, is at %d", string(text), i, token, offset)
 			}
 		}
@@ -186,4 +195,34 @@ func TestTruncate(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A prompt that begins with the name of the token that begins a text has that token once, and as often as it names it.
+func TestOneBOS(t *testing.T) {
+	for _, shape := range []string{"tiny-llama2", "tiny-llama3"} {
+		m := tiny(t, shape, 64)
+		s := start(t, m, serve.Options{})
+		bos := m.Tokenizer().Text(m.Tokenizer().BOS())
+		if !m.Tokenizer().AddBOS() {
+			t.Fatalf("%s adds no token", shape)
+		}
+		for prompt, want := range map[string]int{"ab": 1, bos + "ab": 1, bos + bos + "ab": 2, "ab" + bos: 2, bos: 1} {
+			var counts []int
+			for _, tokens := range []any{s.post("/tokenize", map[string]any{"prompt": prompt})["tokens"],
+				s.post("/tokenize", map[string]any{"content": prompt, "add_special": true})["tokens"]} {
+				n := 0
+				for _, token := range tokens.([]any) {
+					if token == float64(m.Tokenizer().BOS()) {
+						n++
+					}
+				}
+				counts = append(counts, n)
+			}
+			a := s.post("/v1/completions", map[string]any{"prompt": prompt, "echo": true, "logprobs": 0, "max_tokens": 0})
+			read := strings.Count(fmt.Sprint(at(a, "choices.0.logprobs.tokens")), bos)
+			if counts[0] != want || counts[1] != want || read != want {
+				t.Errorf("%s, %q: %v tokens that begin a text, completions read %d, want %d", shape, prompt, counts, read, want)
+			}
+		}
+	}
 }

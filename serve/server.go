@@ -77,6 +77,7 @@ type Server struct {
 	stop     context.CancelFunc
 
 	metrics *metrics
+	pace    pace
 }
 
 // New returns a server without a model, which is not ready yet.

@@ -5,13 +5,25 @@ import (
 	"time"
 )
 
+// headTime is how long a stream without text, such as that of a request in the queue, waits with its headers. What is wrong
+// with a request is known before, and has a status of its own then.
+const headTime = time.Second
+
 // stream sends pieces of the answer as they come.
 func (a *answering) stream(parts <-chan part) error {
-	ping := time.NewTicker(a.s.o.Ping)
+	ping, head := time.NewTicker(a.s.o.Ping), time.NewTimer(headTime)
 	defer ping.Stop()
+	defer head.Stop()
 	for left := len(a.choices); left > 0; {
 		var p part
 		select {
+		case <-head.C:
+			if a.status == 0 {
+				if err := a.sendText(a.protocol.ping); err != nil {
+					return err
+				}
+			}
+			continue
 		case <-ping.C:
 			if err := a.sendText(a.protocol.ping); err != nil {
 				return err
@@ -77,11 +89,8 @@ func (a *answering) send(list []event) error {
 	return a.flush()
 }
 
-// sendText writes text, if there is any, and sends it on its way.
+// sendText writes text, and sends it on its way: the headers alone where there is none.
 func (a *answering) sendText(text string) error {
-	if text == "" {
-		return nil
-	}
 	if err := a.write(text); err != nil {
 		return err
 	}

@@ -27,11 +27,9 @@ func (s *Server) tokenize(x *exchange) error {
 	switch {
 	case o.read("content", &text):
 		o.read("add_special", &options.AddSpecial)
-		tokens = t.Encode(text, options)
 	case o.read("prompt", &text):
 		options.AddSpecial = true
 		o.read("add_special_tokens", &options.AddSpecial)
-		tokens = t.Encode(text, options)
 	case o.has("messages"):
 		layout, err := m.Layout()
 		if err != nil {
@@ -52,8 +50,16 @@ func (s *Server) tokenize(x *exchange) error {
 	default:
 		o.fail("content", "it is missing")
 	}
-	if o.err != nil {
+	switch {
+	case o.err != nil:
 		return o.err
+	case tokens != nil: // of messages
+	case options.AddSpecial && options.ParseSpecial: // as completions read it
+		if tokens, err = m.Tokenize(text); err != nil {
+			return err
+		}
+	default:
+		tokens = t.Encode(text, options)
 	}
 	if tokens == nil {
 		tokens = []int32{}

@@ -1,0 +1,66 @@
+package serve
+
+import (
+	"math"
+	"strconv"
+	"sync"
+	"time"
+)
+
+// pace is how long generations take, once they run: a mean in which the latest count most.
+type pace struct {
+	mu   sync.Mutex
+	mean time.Duration // 0: none has ended yet
+}
+
+// paceWeight is the weight of the latest generation.
+const paceWeight = 0.2
+
+func (p *pace) add(took time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.mean == 0 {
+		p.mean = took
+	}
+	p.mean += time.Duration(paceWeight * float64(took-p.mean))
+}
+
+// wait estimates how long it takes until requests that wait have started, of which as many run at a time as run now.
+func (p *pace) wait(running, waiting int) time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.mean == 0 {
+		return unknownWait
+	}
+	return p.mean * time.Duration(max(waiting, 1)) / time.Duration(max(running, 1))
+}
+
+// Bounds of Retry-After. The SDKs of OpenAI and Anthropic obey it up to a minute, and ask again twice.
+const (
+	leastRetry  = time.Second
+	mostRetry   = time.Minute
+	unknownWait = 5 * time.Second // where nothing was measured yet
+)
+
+// retryAfter is in how many seconds a client should ask again after an error: when the queue will have emptied, if requests
+// take as long as the last ones did; and while the server loads its model, after as long again as that has taken.
+func (x *exchange) retryAfter(e *Error) string {
+	wait := leastRetry
+	switch {
+	case e == errLoading:
+		wait = time.Since(x.s.began)
+	case e != errStopped:
+		running, waiting := 0, 0
+		for _, m := range x.s.models.loaded() {
+			s := m.EngineStats()
+			running, waiting = running+s.Running, waiting+s.Waiting
+		}
+		wait = x.s.pace.wait(running, waiting)
+	}
+	return seconds(wait)
+}
+
+// seconds is a time as Retry-After has it.
+func seconds(wait time.Duration) string {
+	return strconv.Itoa(int(math.Ceil(min(max(wait, leastRetry), mostRetry).Seconds())))
+}
