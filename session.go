@@ -317,7 +317,8 @@ func (g *generation) request() speculate.Request {
 func (g *generation) result(u *engine.Update) *Result {
 	r := &Result{Tokens: g.all, Finish: u.Finish, Stats: *u.Stats}
 	r.Stats.Depths = slices.Clone(r.Stats.Depths)
-	if g.out.stopper.found == "" && g.out.flush() {
+	cut := u.Finish == FinishLength || u.Finish == FinishContext
+	if g.out.stopper.found == "" && g.out.flush(cut) {
 		r.Finish = FinishStop
 	}
 	r.Stop = g.out.stopper.found
