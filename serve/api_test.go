@@ -173,32 +173,6 @@ func TestPrediction(t *testing.T) {
 	}
 }
 
-// A prediction that is right saves rounds whatever drafter the server or the request names, and none
-// where that is plain decoding.
-func TestPredictionWithAnyDrafter(t *testing.T) {
-	s := start(t, nil, serve.Options{})
-	body := map[string]any{"prompt": "func main() {", "max_tokens": 60, "temperature": 1, "seed": 3}
-	text := at(s.post("/v1/completions", body), "choices.0.text").(string)
-	body["prediction"] = map[string]any{"type": "content", "content": text}
-	for _, drafter := range []string{"", "auto", "lookup", "linear", "best-first+text", "merge:linear+best-first",
-		"merge:mode=spliced,linear+(best-first+text)", "merge:lookup+linear"} {
-		if drafter != "" {
-			body["drafter"] = drafter
-		}
-		a := s.post("/v1/completions", body)
-		if at(a, "choices.0.text") != text {
-			t.Errorf("%s: the text is another", drafter)
-		}
-		if n, ok := at(a, "timings.draft_n_accepted").(float64); !ok || n < 10 {
-			t.Errorf("drafter %q: %g drafted tokens are right, want 10 of 60 or more", drafter, n)
-		}
-	}
-	body["drafter"] = "plain"
-	if a := s.post("/v1/completions", body); at(a, "timings.draft_n") != 0.0 {
-		t.Errorf("plain decoding drafts: %v", a["timings"])
-	}
-}
-
 // Tokens of a text become the text again, under the names of both servers.
 func TestTokenize(t *testing.T) {
 	s := start(t, nil, serve.Options{})
