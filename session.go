@@ -192,7 +192,7 @@ func (g *generation) holds() bool {
 // done takes the end of the request. Of one that failed, the text that was held back comes too.
 func (g *generation) done(err error) {
 	if err != nil && g.last == nil {
-		g.out.flush()
+		g.out.flush(true)
 		if text, pieces := g.out.take(0); text != "" {
 			g.last = &delivery{chunk: Chunk{Text: text, Pieces: pieces}}
 		}
@@ -330,7 +330,8 @@ func (g *generation) request() speculate.Request {
 func (g *generation) result(u *engine.Update) *Result {
 	r := &Result{Tokens: g.all, Finish: u.Finish, Stats: *u.Stats}
 	r.Stats.Depths = slices.Clone(r.Stats.Depths)
-	if g.out.stopper.found == "" && g.out.flush() {
+	cut := u.Finish == FinishLength || u.Finish == FinishContext
+	if g.out.stopper.found == "" && g.out.flush(cut) {
 		r.Finish = FinishStop
 	}
 	r.Stop = g.out.stopper.found

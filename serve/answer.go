@@ -47,6 +47,7 @@ type part struct {
 type choice struct {
 	logprobs logprobs
 	reader   *reader
+	custom   customCalls
 	begun    bool
 	last     time.Time // when the last chunk came
 	list     []logprob
@@ -64,7 +65,7 @@ func (x *exchange) answer(c *call, makeForm func(*answering) form) error {
 	}()
 	a := &answering{exchange: x, ctx: ctx, call: c, choices: make([]choice, c.n*len(c.prompts))}
 	for i := range a.choices {
-		a.choices[i].logprobs, a.choices[i].reader = newLogprobs(c, c.prompts[i/c.n].text), c.newReader()
+		a.choices[i] = choice{logprobs: newLogprobs(c, c.prompts[i/c.n].text), reader: c.newReader(), custom: customCalls{offered: c.offered}}
 	}
 	a.form = makeForm(a)
 	if c.stream {
@@ -149,6 +150,7 @@ func (a *answering) piece(index int, text string, probs []logprob) piece {
 	}
 	c.begun = true
 	p.parts = c.reader.add(text, c.result != nil)
+	c.custom.convert(p.calls)
 	p.finish = finishReason(c.result, c.reader.calls > 0)
 	return p
 }

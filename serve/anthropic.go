@@ -3,6 +3,8 @@ package serve
 import (
 	"encoding/json"
 	"net/http"
+	"regexp"
+	"strings"
 
 	"github.com/grovellm/grove"
 )
@@ -84,7 +86,7 @@ func (o *object) fromAnthropic() {
 	if o.has("system") {
 		system := newObject("system")
 		system.put("role", "system")
-		system.put("content", o.text("system"))
+		system.put("content", strings.Join(o.texts("system"), "\n"))
 		list = append(list, system)
 	}
 	for _, in := range o.objects("messages") {
@@ -114,14 +116,14 @@ func (o *object) anthropicFormat(format *object) {
 func (o *object) anthropicTools() {
 	list := o.objects("tools")
 	for _, in := range list {
-		if kind := "custom"; in.read("type", &kind) && kind != "custom" {
-			in.fail("type", "%q: this server runs no tools: leave it out", kind)
+		if kind := "custom"; in.read("type", &kind) && kind == "custom" { // which OpenAI calls a function
+			delete(in.fields, "type")
 		}
-		delete(in.fields, "type")
 		in.rename("input_schema", "parameters")
 	}
 	if len(list) > 0 {
 		o.putList("tools", list)
+		o.offerTools(false)
 	}
 	in := o.object("tool_choice")
 	if in == nil {
@@ -181,7 +183,7 @@ func (o *object) anthropicTurn() (list []*object) {
 		case "tool_result":
 			result := newObject(in.path[:len(in.path)-1])
 			result.put("role", "tool")
-			result.put("content", in.text("content"))
+			result.put("content", in.resultText())
 			result.fields["tool_call_id"] = in.fields["tool_use_id"]
 			flush()
 			list, said, text, given = append(list, result), turn(), "", false
@@ -202,6 +204,18 @@ func (o *object) anthropicTurn() (list []*object) {
 	list[0].err = firstOf(list[0].err, o.err)
 	return list
 }
+
+// resultText is the text of a tool's result. Chat templates know no errors, so the text says that it is one.
+func (o *object) resultText() string {
+	text, failed := o.text("content"), false
+	if o.read("is_error", &failed); failed && !saysError.MatchString(text) {
+		text = strings.TrimSpace("Error: " + text)
+	}
+	return text
+}
+
+// saysError matches a text that calls itself an error, such as <tool_use_error>.
+var saysError = regexp.MustCompile(`(?i)^\W*(\w*_)?error\b`)
 
 // messageForm is the form of Anthropic's messages.
 type messageForm struct {
@@ -267,7 +281,7 @@ func (b *block) content(whole bool) map[string]any {
 	case reasoningBlock:
 		return map[string]any{"type": "thinking", "thinking": text, "signature": ""}
 	case textBlock:
-		return map[string]any{"type": "text", "text": text, "citations": nil}
+		return map[string]any{"type": "text", "text": text}
 	}
 	input := json.RawMessage("{}")
 	if whole && json.Valid([]byte(text)) { // a call that was cut short has no whole arguments

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"log/slog"
 	"net/http/httptest"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -147,14 +149,40 @@ func containsAny(text, words string) bool {
 	return false
 }
 
-// A prompt that fills the context is refused as OpenAI does it.
+// A prompt that does not fit into the context is refused in the words of each protocol, with the
+// tokens that it has and the most that there may be: clients find both in them, and shorten it.
 func TestContextFull(t *testing.T) {
 	s := start(t, tiny(t, "tiny-qwen3", 32), serve.Options{})
-	for path, param := range map[string]string{"/v1/completions": "prompt", "/v1/chat/completions": "messages"} {
-		long := strings.Repeat("abc def ", 40)
-		_, _, text := s.send("POST", path, `{"prompt":"`+long+`","messages":[{"role":"user","content":"`+long+`"}]}`)
-		if e := at(object(t, text), "error"); at(e, "code") != "context_length_exceeded" || at(e, "param") != param {
-			t.Errorf("%s: %s", path, text)
+	long := strings.Repeat("abc def ", 40)
+	messages := `"messages":[{"role":"user","content":"` + long + `"}]`
+	for _, c := range []struct{ path, body, want, param string }{
+		{"/v1/completions", `"prompt":"` + long + `"`, `^This model's maximum context length is 32 tokens, however you requested (\d+) tokens`, "prompt"},
+		{"/v1/chat/completions", messages, `^This model's maximum context length is 32 tokens\. However, your messages resulted in (\d+) tokens\.`, "messages"},
+		{"/v1/responses", `"input":"` + long + `"`, `^Your input exceeds the context window of this model\..* (\d+) tokens,.* 32\.`, "input"},
+		{"/v1/embeddings", `"input":"` + long + `"`, `^This model's maximum context length is 32 tokens, however you requested (\d+) tokens`, "input"},
+		{"/v1/messages", messages, `^prompt is too long: (\d+) tokens > 32 maximum$`, ""},
+		{"/api/chat", messages, `^the input length exceeds the context length: it has (\d+) tokens, and the context 32`, ""},
+		{"/api/generate", `"prompt":"` + long + `"`, `^the input length exceeds the context length: it has (\d+) tokens, and the context 32`, ""},
+		{"/api/generate", `"raw":true,"prompt":"` + long + `"`, `^the input length exceeds the context length: it has (\d+) tokens, and the context 32`, ""},
+	} {
+		for _, stream := range []string{"false", "true"} {
+			status, _, text := s.send("POST", c.path, `{`+c.body+`,"stream":`+stream+`}`)
+			a := object(t, text)
+			message, _ := a["error"].(string)
+			if in, _ := at(a, "error.message").(string); in != "" {
+				message = in
+			}
+			found := regexp.MustCompile(c.want).FindStringSubmatch(message)
+			if status != 400 || found == nil {
+				t.Errorf("%s: status %d, %s; want %s", c.path, status, text, c.want)
+				continue
+			}
+			if n, _ := strconv.Atoi(found[1]); n <= 32 || n > 2*len(long) {
+				t.Errorf("%s: %d tokens in %d bytes", c.path, n, len(long))
+			}
+			if c.param != "" && (at(a, "error.code") != "context_length_exceeded" || at(a, "error.param") != c.param) {
+				t.Errorf("%s: %s", c.path, text)
+			}
 		}
 	}
 }

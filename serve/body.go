@@ -27,6 +27,12 @@ type object struct {
 	// A translation of another protocol's body leaves these: the client's names of fields, and lists of objects.
 	names map[string]string
 	lists map[string][]*object
+
+	offered  map[string]offered // tools under the names that the model is offered; those of other names are not in it
+	warnings []string           // what is not obeyed
+
+	oldFunctions bool // the tools were functions, OpenAI's first form
+	truncate     bool // what does not fit into the context is left out
 }
 
 // readBody reads a request's body, a JSON object.

@@ -2,7 +2,6 @@ package serve
 
 import (
 	"context"
-	"encoding/json"
 	"math"
 	"math/rand/v2"
 	"regexp"
@@ -23,10 +22,13 @@ type call struct {
 	n       int // choices for each prompt
 	request grove.Request
 
-	constraint constraint // on the output
-	turnEnds   []string   // of request.Stop, those that come from the chat template
-	verbatim   bool       // reasoning stays in the content
-	leftOut    int        // messages of the conversation that the context does not hold
+	constraint constraint         // on the output
+	turnEnds   []string           // of request.Stop, those that come from the chat template
+	offered    map[string]offered // tools that the client knows by another name or kind
+	verbatim   bool               // reasoning stays in the content
+
+	cut          []*regexp.Regexp // lines of system's messages that are left out
+	oldFunctions bool             // the answer has function_call in place of tool_calls
 
 	echo bool // begin with the prompt
 	none bool // generate nothing: the prompt's log-probabilities are wanted
@@ -252,31 +254,40 @@ func (c *call) readTokens(o *object, limit, def int, names ...string) {
 }
 
 // textParts are the types of parts that are text; all but the first are those of responses.
-var textParts = []string{"text", "input_text", "output_text", "summary_text", "reasoning_text"}
+var textParts = []string{"text", "input_text", "output_text", "summary_text", "reasoning_text",
+	"refusal"}
 
 // text reads a field that is a string, or a list of parts of type text.
-func (o *object) text(name string) string {
-	var all string
+func (o *object) text(name string) string { return strings.Join(o.texts(name), "") }
+
+// texts are the parts of such a field.
+func (o *object) texts(name string) (all []string) {
 	raw := o.fields[name]
-	if o.err != nil || !o.has(name) || json.Unmarshal(raw, &all) == nil {
-		return all
+	if o.err != nil || !o.has(name) {
+		return nil
+	}
+	if text, ok := decode[string](raw); ok {
+		return []string{text}
 	}
 	if raw[0] != '[' {
 		o.want(name, "a string or a list of text parts")
-		return ""
+		return nil
 	}
 	for _, part := range o.objects(name) {
 		kind, text := "text", ""
 		part.read("type", &kind)
+		if kind == "refusal" {
+			part.rename("refusal", "text")
+		}
 		part.read("text", &text)
 		if part.err == nil && !slices.Contains(textParts, kind) {
 			part.fail("type", "%q: this server reads text only", kind)
 		}
 		if part.err != nil {
 			o.err = part.err
-			return ""
+			return nil
 		}
-		all += text
+		all = append(all, text)
 	}
 	return all
 }

@@ -3,7 +3,6 @@ package serve
 import (
 	"encoding/json"
 	"slices"
-	"sort"
 	"strings"
 
 	"github.com/grovellm/grove"
@@ -13,18 +12,35 @@ import (
 
 // chatCompletions answers POST /v1/chat/completions.
 func (s *Server) chatCompletions(x *exchange) error {
-	c, err := x.readChat((*object).readEffort)
+	c, err := x.readChat((*object).fromChat)
 	if err != nil {
 		return err
 	}
 	return x.answer(c, newChatForm)
 }
 
-// readEffort reads how much to reason.
-func (o *object) readEffort() {
+// fromChat brings what OpenAI's chat completions have in several forms to one.
+func (o *object) fromChat() {
 	effort := ""
 	o.read("reasoning_effort", &effort)
 	o.setEffort(effort)
+	o.fromOldFunctions()
+	o.offerTools(true)
+	if _, isWord := decode[string](o.fields["tool_choice"]); isWord || !o.has("tool_choice") {
+		return
+	}
+	in := o.object("tool_choice")
+	if in == nil {
+		return
+	}
+	if allowed := in.object("allowed_tools"); allowed != nil {
+		o.readAllowed(allowed)
+	} else if custom := in.object("custom"); custom != nil {
+		name := ""
+		custom.read("name", &name)
+		o.setFunction(name, "tool_choice.custom.name")
+	}
+	o.err = firstOf(o.err, in.err)
 }
 
 // readChat reads a conversation to answer. translate puts fields of a chat completion in the place
@@ -42,12 +58,11 @@ func (x *exchange) readChat(translate func(*object)) (*call, error) {
 func (x *exchange) readConversation(o *object, m *Model) (*call, error) {
 	o.refuse("suffix", unlike, `""`)
 	c := x.readCall(o, m)
-	c.chat = true
+	c.chat, c.offered, c.oldFunctions = true, o.offered, o.oldFunctions
+	c.cut = x.s.o.CutLines
 	c.readLimits(o, x.s.o.MaxTokens)
 	err := c.readMessages(o)
-	if c.leftOut > 0 {
-		x.s.o.Log.Warn("the conversation is longer than the context: its oldest messages are left out", "id", x.id, "messages", c.leftOut)
-	}
+	x.warn(o.warnings)
 	return c, err
 }
 
@@ -64,7 +79,9 @@ func (c *call) readLimits(o *object, most int) {
 // readMessages makes the prompt of a conversation, by the model's chat template.
 func (c *call) readMessages(o *object) error {
 	messages := o.messages()
+	cutLines(messages, c.cut)
 	options := o.readPromptEnd()
+	o.read("truncate", &o.truncate)
 	o.read("chat_template_kwargs", &options.Vars)
 	if o.err != nil {
 		return o.err
@@ -79,12 +96,9 @@ func (c *call) readMessages(o *object) error {
 	if c.readTools(o, layout, &options); o.err != nil {
 		return o.err
 	}
-	tokens, err := layout.Encode(messages, options)
-	if truncate := false; err == nil && o.read("truncate", &truncate) && truncate && len(tokens) >= c.model.Context() {
-		tokens, err = c.leaveOut(layout, messages, options)
-	}
-	if o.err != nil {
-		return o.err
+	tokens, leftOut, err := encode(layout, messages, options, o.truncate, c.model.Context())
+	if leftOut > 0 {
+		o.warn("messages", "the conversation is longer than the context: the oldest %d messages are left out", leftOut)
 	}
 	if err != nil {
 		return fieldError("messages", "%v", err)
@@ -103,37 +117,6 @@ func (c *call) readMessages(o *object) error {
 		}
 	}
 	return nil
-}
-
-// leaveOut makes the prompt of a conversation that is longer than the context: without its oldest turns, as few of them as
-// need be. System messages stay, and the last turn.
-func (c *call) leaveOut(layout *chat.Layout, messages []grove.Message, options chat.Options) (tokens []int32, err error) {
-	var turns []int // where they begin
-	for i, m := range messages {
-		if m.Role == "user" && i > 0 {
-			turns = append(turns, i)
-		}
-	}
-	encode := func(from int) []int32 {
-		var kept []grove.Message
-		for i, m := range messages {
-			if i >= from || m.Role == "system" {
-				kept = append(kept, m)
-			}
-		}
-		c.leftOut = len(messages) - len(kept)
-		if tokens, err = layout.Encode(kept, options); err != nil {
-			return nil
-		}
-		return tokens
-	}
-	at := sort.Search(len(turns), func(i int) bool { return len(encode(turns[i])) < c.model.Context() })
-	if len(turns) > 0 {
-		encode(turns[min(at, len(turns)-1)])
-	} else {
-		encode(0)
-	}
-	return tokens, err
 }
 
 // readPromptEnd reads how the prompt of a conversation ends: with what introduces an answer, or with the last message, which
@@ -204,6 +187,7 @@ func (o *object) messages() (list []grove.Message) {
 	}
 	for _, in := range all {
 		var m grove.Message
+		in.fromOldMessage()
 		if in.read("role", &m.Role); m.Role == "" {
 			in.fail("role", "want system, user or assistant")
 		}
@@ -219,7 +203,7 @@ func (o *object) messages() (list []grove.Message) {
 			m.Role = "system"
 		}
 		if in.has("tool_calls") {
-			in.fields["tool_calls"] = openArguments(in.fields["tool_calls"])
+			in.fields["tool_calls"] = openCalls(in.fields["tool_calls"])
 		}
 		delete(in.fields, "role")
 		delete(in.fields, "content")
@@ -246,6 +230,8 @@ type chatMessage struct {
 	Reasoning string     `json:"reasoning_content,omitempty"`
 	ToolCalls []toolCall `json:"tool_calls,omitempty"`
 	Refusal   *string    `json:"refusal"`
+
+	FunctionCall *calledFunction `json:"function_call,omitempty"` // the old form of a call
 }
 
 // chatPiece is a piece of a choice.
@@ -262,6 +248,8 @@ type chatDelta struct {
 	Content   *string    `json:"content,omitempty"`
 	Reasoning *string    `json:"reasoning_content,omitempty"`
 	ToolCalls []toolCall `json:"tool_calls,omitempty"`
+
+	FunctionCall *calledFunction `json:"function_call,omitempty"`
 }
 
 type chatLogprobs struct {
@@ -322,15 +310,18 @@ func newChatForm(a *answering) form {
 }
 
 func (f chatForm) whole(p *piece) any {
-	m := chatMessage{Role: "assistant", Content: &p.content, Reasoning: p.reasoning, ToolCalls: p.calls}
+	m := chatMessage{Role: "assistant", Content: &p.content, Reasoning: p.reasoning, ToolCalls: shownCalls(p.calls)}
 	for i := range m.ToolCalls {
 		m.ToolCalls[i].Index = nil
 	}
 	if p.content == "" && len(p.calls) > 0 {
 		m.Content = nil
 	}
+	if m.FunctionCall = f.c.oldCall(p.calls); m.FunctionCall != nil {
+		m.ToolCalls = nil
+	}
 	return chatChoice{Index: p.index, Message: m, Logprobs: f.c.chatLogprobs(p.probs),
-		FinishReason: orNil(p.finish), StopReason: f.c.stopString(p.result)}
+		FinishReason: orNil(f.c.oldFinish(p.finish)), StopReason: f.c.stopString(p.result)}
 }
 
 func (f chatForm) pieces(p *piece) (list []any) {
@@ -344,11 +335,15 @@ func (f chatForm) pieces(p *piece) (list []any) {
 		list = append(list, chatPiece{Index: p.index, Delta: chatDelta{Content: &p.content},
 			Logprobs: f.c.chatLogprobs(p.probs)})
 	}
-	for i := range p.calls {
-		list = append(list, chatPiece{Index: p.index, Delta: chatDelta{ToolCalls: p.calls[i : i+1]}})
+	for i := range shownCalls(p.calls) {
+		d := chatDelta{ToolCalls: p.calls[i : i+1]}
+		if old := f.c.oldCall(d.ToolCalls); old != nil {
+			d = chatDelta{FunctionCall: old}
+		}
+		list = append(list, chatPiece{Index: p.index, Delta: d})
 	}
 	if p.result != nil {
-		list = append(list, chatPiece{Index: p.index, FinishReason: orNil(p.finish),
+		list = append(list, chatPiece{Index: p.index, FinishReason: orNil(f.c.oldFinish(p.finish)),
 			StopReason: f.c.stopString(p.result)})
 	}
 	return list

@@ -55,8 +55,8 @@ var (
 // statusGone is the status, in logs and metrics alone, of a request whose client went away.
 const statusGone = 499
 
-// errorOf is err as the client sees it. What is not the client's fault is not told in detail.
-func errorOf(err error, param func(field string) string) *Error {
+// errorOf is err as the client sees it, an overflow of the context in the words of its protocol. What is not the client's fault is not told in detail.
+func errorOf(err error, param func(field string) string, overflow string) *Error {
 	var known *Error
 	var option *grove.OptionError
 	var long *grove.ContextError
@@ -68,15 +68,10 @@ func errorOf(err error, param func(field string) string) *Error {
 	case errors.As(err, &option):
 		return fieldError(param(option.Field), "%s", option.Reason)
 	case errors.As(err, &long):
-		e := fieldError(param("Prompt"), "%v", long)
-		code := "context_length_exceeded"
-		e.Code = &code
-		return e
+		return overflowError(param("Prompt"), overflow, long.Need, long.Limit)
 	case errors.As(err, &large):
-		e := fieldError(param("Prompt"), "%v", large)
-		code := "context_length_exceeded"
-		e.Code = &code
-		return e
+		most := int(float64(large.Tokens) * float64(large.Limit) / float64(large.Need)) // that fit into the memory
+		return overflowError(param("Prompt"), overflow, large.Tokens, most)
 	case errors.As(err, &grammar):
 		return fieldError(param("Grammar"), "%v", grammar)
 	case errors.Is(err, engine.ErrFull):
@@ -88,6 +83,12 @@ func errorOf(err error, param func(field string) string) *Error {
 	}
 	return newError(http.StatusInternalServerError, "server_error", "internal_error",
 		"the server failed: its log has the error, under the request's id")
+}
+
+func overflowError(field, format string, tokens, most int) *Error {
+	e := newError(http.StatusBadRequest, "invalid_request_error", "context_length_exceeded", format, tokens, most)
+	e.Param = &field
+	return e
 }
 
 // paramOf is the body's name of a field of grove.Request.

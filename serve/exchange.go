@@ -177,10 +177,10 @@ func (s *Server) allowOrigin(x *exchange) bool {
 		}
 		if slices.Contains(s.o.CORS, origin) {
 			h.Set("Access-Control-Allow-Origin", origin)
-			h.Set("Access-Control-Expose-Headers", "X-Request-Id, Retry-After")
+			h.Set("Access-Control-Expose-Headers", "X-Request-Id, Retry-After, "+warningHeader)
 		}
 		if x.r.Method == http.MethodOptions && x.r.Header.Get("Access-Control-Request-Method") != "" {
-			h.Set("Access-Control-Allow-Methods", "GET, POST")
+			h.Set("Access-Control-Allow-Methods", "GET, POST, DELETE")
 			h.Set("Access-Control-Allow-Headers", "*, Authorization, Content-Type")
 			h.Set("Access-Control-Max-Age", "600")
 			x.WriteHeader(http.StatusNoContent)
@@ -237,7 +237,7 @@ func (x *exchange) fail(err error) {
 }
 
 // errorOf is err as the client sees it.
-func (x *exchange) errorOf(err error) *Error { return errorOf(err, x.param) }
+func (x *exchange) errorOf(err error) *Error { return errorOf(err, x.param, x.protocol.overflow) }
 
 func (x *exchange) writeJSON(status int, v any) error {
 	data, err := marshal(v)

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -204,12 +205,22 @@ func (s *Server) ollamaPull(x *exchange) error {
 	if o.read("stream", &stream); o.err != nil {
 		return o.err
 	}
-	if s.o.Pull != nil {
+	switch {
+	case s.serves(name):
+		return x.writeJSON(http.StatusOK, pulled{Status: "success"})
+	case s.o.Pull != nil:
 		return s.pull(x, name, stream)
 	}
 	return newError(http.StatusNotImplemented, "invalid_request_error", "not_supported",
 		"this server fetches no models: start it with --allow-pull, or run \"grove pull %s\" beside it and start it with the model",
 		cmp.Or(name, "NAME"))
+}
+
+// serves reports whether a model has exactly that name, but for the ending that Ollama's clients add.
+func (s *Server) serves(name string) (found bool) {
+	name = strings.TrimSuffix(name, ":latest")
+	s.models.each(func(e *entry) { found = found || e.Name == name })
+	return found
 }
 
 // pull fetches a model, and adds it to the list.

@@ -11,17 +11,29 @@ type protocol struct {
 	idHeader   string // that has the request's id beside X-Request-Id
 	errorEvent string // the name of an error's event
 	errorBody  func(x *exchange, e *Error) any
+	overflow   string // says that a prompt has %[1]d tokens, where %[2]d are the most: clients know the words
 }
 
 // protocols are all of them; the first that fits a path counts.
 var protocols = []protocol{
 	{path: "/v1/messages", ping: "event: ping\ndata: {\"type\":\"ping\"}\n\n", idHeader: "Request-Id",
-		errorEvent: "error", errorBody: anthropicError},
-	{path: "/api/", lines: true, errorBody: ollamaError},
-	{path: "/infill", ping: ": still running\n\n", errorBody: openAIError},
-	{path: "/v1/responses", ping: ": still running\n\n", errorBody: openAIError},
-	{ping: ": still running\n\n", done: "data: [DONE]\n\n", errorBody: openAIError},
+		errorEvent: "error", errorBody: anthropicError, overflow: "prompt is too long: %d tokens > %d maximum"},
+	{path: "/api/", lines: true, errorBody: ollamaError,
+		overflow: "the input length exceeds the context length: it has %d tokens, and the context %d"},
+	{path: "/infill", ping: ": still running\n\n", errorBody: openAIError,
+		overflow: "request (%d tokens) exceeds the available context size (%d tokens): send a shorter one"},
+	{path: "/v1/responses", ping: ": still running\n\n", errorBody: openAIError,
+		overflow: "Your input exceeds the context window of this model. Please adjust your input and try again." +
+			" It has %d tokens, and the context window %d."},
+	{path: "/v1/chat/", ping: ": still running\n\n", done: doneEvent, errorBody: openAIError,
+		overflow: "This model's maximum context length is %[2]d tokens. However, your messages resulted in %[1]d tokens." +
+			" Please reduce the length of the messages."},
+	{ping: ": still running\n\n", done: doneEvent, errorBody: openAIError,
+		overflow: "This model's maximum context length is %[2]d tokens, however you requested %[1]d tokens." +
+			" Please reduce your prompt."},
 }
+
+const doneEvent = "data: [DONE]\n\n"
 
 func protocolOf(path string) *protocol {
 	for i := range protocols {

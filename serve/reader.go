@@ -11,7 +11,8 @@ type toolCall struct {
 	Index    *int           `json:"index,omitempty"`
 	ID       string         `json:"id,omitempty"`
 	Type     string         `json:"type,omitempty"`
-	Function calledFunction `json:"function"`
+	Function calledFunction `json:"function,omitzero"`
+	Custom   *customCall    `json:"custom,omitempty"`
 }
 
 type calledFunction struct {

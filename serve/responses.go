@@ -1,12 +1,13 @@
 package serve
 
 import (
+	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"maps"
 )
 
-// OpenAI's POST /v1/responses, without storage.
+// OpenAI's POST /v1/responses. store.go keeps the last responses.
 
 // responses answers POST /v1/responses.
 func (s *Server) responses(x *exchange) error {
@@ -15,23 +16,28 @@ func (s *Server) responses(x *exchange) error {
 		return err
 	}
 	given := maps.Clone(o.fields)
+	fresh := o.readStored(s.stored, x.tenant)
 	o.fromResponses()
 	c, err := x.readConversation(o, m)
 	if err != nil {
 		return err
 	}
-	return x.answer(c, func(a *answering) form { return newResponseForm(a, given) })
+	return x.answer(c, func(a *answering) form { return newResponseForm(a, given, fresh) })
 }
 
-const unstored = "this server stores no answers: send the whole conversation as input"
+const unstored = "this server stores no responses: send the whole conversation as input"
 
 // fromResponses makes the body of a chat completion of a response's.
 func (o *object) fromResponses() {
-	o.refuse("previous_response_id", unstored)
-	o.refuse("conversation", unstored)
-	o.refuse("background", unstored, "false")
+	o.refuse("conversation", "this server keeps no conversations: use previous_response_id")
+	o.refuse("background", "this server answers while the client waits: leave it out", "false")
 	o.refuse("prompt", "this server has no prompts: send the text as input")
-	o.refuse("truncation", unlike, `"disabled"`)
+	switch truncation := "disabled"; {
+	case o.read("truncation", &truncation) && truncation != "disabled" && truncation != "auto":
+		o.fail("truncation", "%q: want auto or disabled", truncation)
+	default:
+		o.truncate = truncation == "auto"
+	}
 	o.oneChoice()
 	o.rename("max_output_tokens", "max_completion_tokens")
 	for _, what := range o.strings("include") {
@@ -62,6 +68,7 @@ func (o *object) fromResponses() {
 	}
 	if tools := o.objects("tools"); len(tools) > 0 {
 		o.putList("tools", tools)
+		o.offerTools(false)
 	}
 	if _, isWord := decode[string](o.fields["tool_choice"]); !isWord {
 		o.responseToolChoice()
@@ -76,13 +83,19 @@ func (o *object) responseToolChoice() {
 	if in == nil {
 		return
 	}
-	kind, name := "", ""
+	kind, name, namespace := "", "", ""
 	in.read("type", &kind)
 	in.read("name", &name)
-	if kind != "function" {
-		in.fail("type", "%q: want function", kind)
+	in.read("namespace", &namespace)
+	switch kind {
+	case "allowed_tools":
+		o.readAllowed(in)
+		return
+	case "function", "custom":
+	default:
+		in.fail("type", "%q: want function, custom or allowed_tools: this server runs no tools", kind)
 	}
-	o.setFunction(name, "tool_choice.name")
+	o.setFunction(o.offeredName(namespace, name), "tool_choice.name")
 	o.err = firstOf(o.err, in.err)
 }
 
@@ -98,10 +111,6 @@ func (o *object) responseInput() (list []*object) {
 	}
 	if text := o.text("instructions"); text != "" {
 		add("instructions", "system", text)
-	}
-	if text, ok := decode[string](o.fields["input"]); ok {
-		add("input", "user", text)
-		return list
 	}
 	turn := (*object)(nil) // of the assistant
 	said, reasoned, calls := "", "", []calledTool(nil)
@@ -129,43 +138,61 @@ func (o *object) responseInput() (list []*object) {
 			}
 		case "reasoning":
 			assistant(in)
-			for _, name := range []string{"summary", "content"} {
-				reasoned += in.text(name)
+			text := in.text("content")
+			if text == "" {
+				text = in.text("summary")
 			}
+			reasoned += text
 			turn.put("reasoning_content", reasoned)
-		case "function_call":
+		case "function_call", "custom_tool_call":
 			assistant(in)
-			id, name, arguments := "", "", ""
-			in.read("call_id", &id)
-			in.read("name", &name)
-			if in.read("arguments", &arguments); !json.Valid([]byte(arguments)) {
-				in.fail("arguments", "want JSON in a string")
-			}
-			calls = append(calls, newCalledTool(id, name, json.RawMessage(arguments)))
+			calls = append(calls, in.responseCall(kind))
 			turn.put("tool_calls", calls)
-		case "function_call_output":
+		case "function_call_output", "custom_tool_call_output":
 			turn = nil
 			result := add(path, "tool", in.text("output"))
 			result.fields["tool_call_id"] = in.fields["call_id"]
 		default:
-			in.fail("type", "%q: want message, reasoning, function_call or function_call_output", kind)
+			in.fail("type", "%q: want message, reasoning, item_reference, or a call of a function or custom tool or its output", kind)
 		}
 		o.err = firstOf(o.err, in.err)
 	}
 	return list
 }
 
+// responseCall reads an earlier call.
+func (o *object) responseCall(kind string) calledTool {
+	id, name, namespace, text := "", "", "", ""
+	o.read("call_id", &id)
+	o.read("name", &name)
+	o.read("namespace", &namespace)
+	name = qualified(namespace, name)
+	if kind == "custom_tool_call" {
+		o.read("input", &text)
+		return newCustomCall(id, name, text)
+	}
+	o.read("arguments", &text)
+	return newCalledTool(id, name, argumentsOf(text))
+}
+
 // responseForm is the form of responses.
 type responseForm struct {
-	a     *answering
-	given map[string]json.RawMessage // the request's fields
-	sent  int                        // events
+	a       *answering
+	id      string
+	given   map[string]json.RawMessage // the request's fields
+	fresh   []json.RawMessage          // items that are new in the request
+	store   *responseStore             // nil: it is not to be kept
+	summary bool                       // the reasoning is shown as its summary
+	sent    int                        // events
 	blocks
 }
 
-func newResponseForm(a *answering, given map[string]json.RawMessage) form {
+func newResponseForm(a *answering, given map[string]json.RawMessage, fresh []json.RawMessage) form {
 	if list, ok := decode[[]map[string]json.RawMessage](given["tools"]); ok { // clients expect all fields
 		for _, tool := range list {
+			if string(tool["type"]) != `"function"` {
+				continue
+			}
 			for name, value := range map[string]string{"strict": "true", "parameters": "null"} {
 				if tool[name] == nil {
 					tool[name] = json.RawMessage(value)
@@ -174,23 +201,29 @@ func newResponseForm(a *answering, given map[string]json.RawMessage) form {
 		}
 		given["tools"], _ = json.Marshal(list)
 	}
-	return &responseForm{a: a, given: given}
+	f := &responseForm{a: a, id: rand.Text(), given: given, fresh: fresh, store: a.s.stored}
+	if keep, ok := decode[bool](given["store"]); ok && !keep {
+		f.store = nil
+	}
+	reasoning, _ := decode[struct{ Summary *string }](given["reasoning"])
+	f.summary = reasoning.Summary != nil
+	return f
 }
 
 // response is the answer so far; p is nil at its beginning.
 func (f *responseForm) response(p *piece) map[string]any {
-	r := map[string]any{"id": "resp_" + f.a.id, "object": "response", "created_at": f.a.began.Unix(),
+	r := map[string]any{"id": "resp_" + f.id, "object": "response", "created_at": f.a.began.Unix(),
 		"status": "in_progress", "model": f.a.call.model.Name, "error": nil, "incomplete_details": nil,
-		"output":               []any{},
-		"previous_response_id": nil, "usage": nil}
+		"output": []any{}, "usage": nil}
 	for name, value := range map[string]string{"instructions": "null", "max_output_tokens": "null", "metadata": "{}",
 		"parallel_tool_calls": "true", "reasoning": "null", "temperature": "1", "text": `{"format":{"type":"text"}}`,
-		"tool_choice": `"auto"`, "tools": "[]", "top_p": "1", "truncation": `"disabled"`} {
+		"tool_choice": `"auto"`, "tools": "[]", "top_p": "1", "truncation": `"disabled"`,
+		"previous_response_id": "null"} {
 		if r[name] = json.RawMessage(value); f.given[name] != nil && string(f.given[name]) != "null" {
 			r[name] = f.given[name]
 		}
 	}
-	r["store"] = false
+	r["store"] = f.store != nil
 	if p == nil {
 		delete(r, "usage")
 		return r
@@ -207,6 +240,10 @@ func (f *responseForm) response(p *piece) map[string]any {
 	r["usage"] = map[string]any{"input_tokens": u.Prompt, "output_tokens": u.Completion, "total_tokens": u.Total,
 		"input_tokens_details":  map[string]int{"cached_tokens": u.PromptDetails.Cached, "cache_write_tokens": 0},
 		"output_tokens_details": map[string]int{"reasoning_tokens": u.CompletionDetails.Reasoning}}
+	if f.store != nil {
+		previous, _ := decode[string](f.given["previous_response_id"])
+		f.store.add(&storedResponse{id: "resp_" + f.id, tenant: f.a.tenant, previous: previous, input: f.fresh}, r)
+	}
 	return r
 }
 
@@ -218,22 +255,45 @@ func (f *responseForm) status(at int, p *piece) string {
 	return "completed"
 }
 
-func (f *responseForm) itemID(at int) string { return fmt.Sprintf("item_%s_%d", f.a.id, at) }
+// itemID is the id of a block's item, which begins as OpenAI's do.
+func (f *responseForm) itemID(at int) string {
+	kind := [...]string{"rs", "msg", "fc"}[f.list[at].kind]
+	if f.list[at].call.Custom != nil {
+		kind = "ctc"
+	}
+	return fmt.Sprintf("%s_%s_%d", kind, f.id, at)
+}
 
 // item is a block; without its text while it is in progress.
 func (f *responseForm) item(at int, b *block, status string) map[string]any {
-	i := map[string]any{"id": f.itemID(at), "status": status}
+	i := map[string]any{"id": f.itemID(at)}
+	if b.call.Custom == nil {
+		i["status"] = status
+	}
 	text, content := "", []any{}
 	if status != "in_progress" {
 		text, content = b.text, []any{f.part(b, b.text)}
 	}
 	switch b.kind {
 	case reasoningBlock:
-		i["type"], i["summary"], i["content"] = "reasoning", []any{}, content
+		if i["type"], i["summary"] = "reasoning", content; !f.summary {
+			i["summary"], i["content"] = []any{}, content
+		}
 	case textBlock:
 		i["type"], i["role"], i["content"] = "message", "assistant", content
 	default:
-		i["type"], i["call_id"], i["name"], i["arguments"] = "function_call", b.call.ID, b.call.Function.Name, text
+		as, known := f.a.call.offered[b.call.Function.Name]
+		if !known {
+			as.name = b.call.Function.Name
+		}
+		if i["type"], i["call_id"], i["name"] = "function_call", b.call.ID, as.name; as.namespace != "" {
+			i["namespace"] = as.namespace
+		}
+		if as.custom {
+			i["type"], i["input"] = "custom_tool_call", text
+		} else {
+			i["arguments"] = text
+		}
 	}
 	return i
 }
@@ -241,7 +301,11 @@ func (f *responseForm) item(at int, b *block, status string) map[string]any {
 // part is the content of a block.
 func (f *responseForm) part(b *block, text string) map[string]any {
 	if b.kind == reasoningBlock {
-		return map[string]any{"type": "reasoning_text", "text": text}
+		kind := "reasoning_text"
+		if f.summary {
+			kind = "summary_text"
+		}
+		return map[string]any{"type": kind, "text": text}
 	}
 	probs := b.probs
 	if text == "" {
@@ -274,6 +338,21 @@ func (f *responseForm) failed(e *Error) event {
 	return f.event("error", map[string]any{"code": e.Code, "message": e.Message, "param": e.Param})
 }
 
+// names are what the events of a block are called, those of its part, and the field that has the part's index.
+func (f *responseForm) names(b *block) (name, part, index string) {
+	switch {
+	case b.call.Custom != nil:
+		return "custom_tool_call_input", "", ""
+	case b.kind == callBlock:
+		return "function_call_arguments", "", ""
+	case b.kind == textBlock:
+		return "output_text", "content_part", "content_index"
+	case f.summary:
+		return "reasoning_summary_text", "reasoning_summary_part", "summary_index"
+	}
+	return "reasoning_text", "content_part", "content_index"
+}
+
 func (f *responseForm) events(p *piece, last bool) (list []event) {
 	send := func(name string, fields map[string]any) { list = append(list, f.event("response."+name, fields)) }
 	if p.first {
@@ -281,11 +360,11 @@ func (f *responseForm) events(p *piece, last bool) (list []event) {
 		send("in_progress", map[string]any{"response": f.response(nil)})
 	}
 	for _, s := range f.add(p) {
-		name := [...]string{"reasoning_text", "output_text", "function_call_arguments"}[s.block.kind]
+		name, part, index := f.names(s.block)
 		at := func(fields map[string]any) map[string]any { // with the place
 			fields["item_id"], fields["output_index"] = f.itemID(s.at), s.at
-			if s.block.kind != callBlock {
-				fields["content_index"] = 0
+			if index != "" {
+				fields[index] = 0
 			}
 			return fields
 		}
@@ -294,7 +373,7 @@ func (f *responseForm) events(p *piece, last bool) (list []event) {
 			item := f.item(s.at, s.block, "in_progress")
 			send("output_item.added", map[string]any{"output_index": s.at, "item": item})
 			if s.block.kind != callBlock {
-				send("content_part.added", at(map[string]any{"part": f.part(s.block, "")}))
+				send(part+".added", at(map[string]any{"part": f.part(s.block, "")}))
 			}
 		case adds:
 			fields := at(map[string]any{"delta": s.text})
@@ -305,14 +384,18 @@ func (f *responseForm) events(p *piece, last bool) (list []event) {
 		case closes:
 			switch s.block.kind {
 			case callBlock:
-				send(name+".done", at(map[string]any{"arguments": s.block.text, "name": s.call.Function.Name}))
+				if s.call.Custom != nil {
+					send(name+".done", at(map[string]any{"input": s.block.text}))
+				} else {
+					send(name+".done", at(map[string]any{"arguments": s.block.text, "name": s.call.Function.Name}))
+				}
 			case textBlock:
 				send(name+".done", at(map[string]any{"text": s.block.text, "logprobs": f.logprobs(s.block.probs)}))
 			default:
 				send(name+".done", at(map[string]any{"text": s.block.text}))
 			}
 			if s.block.kind != callBlock {
-				send("content_part.done", at(map[string]any{"part": f.part(s.block, s.block.text)}))
+				send(part+".done", at(map[string]any{"part": f.part(s.block, s.block.text)}))
 			}
 			item := f.item(s.at, s.block, f.status(s.at, p))
 			send("output_item.done", map[string]any{"output_index": s.at, "item": item})

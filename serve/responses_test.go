@@ -13,20 +13,21 @@ func TestResponseErrors(t *testing.T) {
 	s := start(t, withHeads(t, grove.Options{ChatTemplate: toolTemplates["hermes"]}), serve.Options{})
 	const hello = `{"input":"x"`
 	for body, param := range map[string]string{
-		hello + `,"previous_response_id":"resp_1"}`:                       "previous_response_id",
-		hello + `,"conversation":"c"}`:                                    "conversation",
-		hello + `,"background":true}`:                                     "background",
-		hello + `,"truncation":"auto"}`:                                   "truncation",
-		hello + `,"max_output_tokens":-2}`:                                "max_output_tokens",
-		hello + `,"text":{"format":{"type":"xml"}}}`:                      "text.format.type",
-		hello + `,"text":{"format":{"type":"json_schema"}}}`:              "text.format.schema",
-		hello + `,"tools":[{"type":"web_search"}]}`:                       "tools[0].type",
-		hello + `,"tools":[{"type":"function","name":"a b"}]}`:            "tools[0].name",
-		hello + `,"tool_choice":{"type":"allowed_tools"}}`:                "tool_choice.type",
-		hello + `,"top_logprobs":21}`:                                     "top_logprobs",
-		`{"input":[{"type":"item_reference","id":"i"}]}`:                  "input[0].type",
-		`{"input":[{"role":"user","content":[{"type":"input_image"}]}]}`:  "input[0].content[0].type",
-		`{"input":[{"type":"function_call","name":"f","arguments":"{"}]}`: "input[0].arguments",
+		hello + `,"previous_response_id":"resp_1"}`:            "previous_response_id",
+		hello + `,"conversation":"c"}`:                         "conversation",
+		hello + `,"background":true}`:                          "background",
+		hello + `,"max_output_tokens":-2}`:                     "max_output_tokens",
+		hello + `,"text":{"format":{"type":"xml"}}}`:           "text.format.type",
+		hello + `,"text":{"format":{"type":"json_schema"}}}`:   "text.format.schema",
+		hello + `,"tools":[{"type":"function","name":"a b"}]}`: "tools[0].name",
+		hello + `,"truncation":"some"}`:                        "truncation",
+		hello + `,"tool_choice":{"type":"allowed_tools"}}`:     "tool_choice.mode",
+		hello + `,"tool_choice":{"type":"web_search"}}`:        "tool_choice.type",
+		hello + `,"tools":[{"type":"custom","name":"c","format":{"type":"grammar","syntax":"abnf","definition":"x"}}]}`: "tools[0].format.syntax",
+		hello + `,"tools":[{"type":"custom","name":"c","format":{"type":"grammar","syntax":"regex"}}]}`:                 "tools[0].format.definition",
+		hello + `,"top_logprobs":21}`:                                    "top_logprobs",
+		`{"input":[{"type":"item_reference","id":"i"}]}`:                 "input[0].id",
+		`{"input":[{"role":"user","content":[{"type":"input_image"}]}]}`: "input[0].content[0].type",
 		`{}`: "input",
 		`{"input":"` + strings.Repeat("long ", 5000) + `"}`: "input",
 	} {
@@ -37,7 +38,7 @@ func TestResponseErrors(t *testing.T) {
 	}
 	a := s.post("/v1/responses", map[string]any{"input": "x", "top_logprobs": 2, "max_output_tokens": 5,
 		"ignore_eos": true, "metadata": map[string]any{"k": "v"}})
-	if at(a, "metadata.k") != "v" || a["store"] != false || len(at(a, "output.0.content.0.logprobs").([]any)) != 5 ||
+	if at(a, "metadata.k") != "v" || a["store"] != true || len(at(a, "output.0.content.0.logprobs").([]any)) != 5 ||
 		at(a, "incomplete_details.reason") != "max_output_tokens" {
 		t.Error(a)
 	}

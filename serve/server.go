@@ -21,6 +21,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"regexp"
 	"sync"
 	"time"
 
@@ -56,6 +57,9 @@ type Options struct {
 	Memory    int64         // bytes that models of SetSources may take together; 0: no limit
 	Waiting   int           // requests that may wait until a model is loaded; 0: no limit
 
+	NoStore  bool             // keep no responses of /v1/responses
+	CutLines []*regexp.Regexp // lines of system messages that match are left out of prompts
+
 	Log        *slog.Logger // a line for each request; nil: slog.Default()
 	LogPrompts bool         // put the bodies of requests into the log
 
@@ -76,6 +80,7 @@ type Server struct {
 	stopping context.Context // ends when what still runs is to be cancelled
 	stop     context.CancelFunc
 
+	stored  *responseStore // nil: none is kept
 	metrics *metrics
 	pace    pace
 }
@@ -106,6 +111,9 @@ func New(o Options) (*Server, error) {
 	s.stopping, s.stop = context.WithCancel(context.Background())
 	s.models.o, s.models.draining = &s.o, s.draining.Done()
 	s.metrics = newMetrics(s)
+	if !o.NoStore {
+		s.stored = newResponseStore(s.o.Stored, s.o.StoredBytes)
+	}
 	for pattern, h := range map[string]func(*exchange) error{
 		"POST /v1/completions":           s.completions,
 		"POST /v1/chat/completions":      s.chatCompletions,
@@ -123,6 +131,8 @@ func New(o Options) (*Server, error) {
 		"GET /api/version":               s.ollamaVersionOf,
 		"POST /api/pull":                 s.ollamaPull,
 		"POST /v1/responses":             s.responses,
+		"GET /v1/responses/{id}":         s.oneResponse,
+		"DELETE /v1/responses/{id}":      s.deleteResponse,
 		"GET /v1/models":                 s.listModels,
 		"GET /v1/models/{id...}":         s.oneModel,
 		"POST /tokenize":                 s.tokenize,

@@ -41,10 +41,11 @@ func (s *Server) tokenize(x *exchange) error {
 			prompt.Tools = o.fields["tools"]
 		}
 		messages := o.messages()
+		cutLines(messages, s.o.CutLines)
 		if o.err != nil {
 			return o.err
 		}
-		if tokens, err = layout.Encode(messages, prompt); err != nil {
+		if tokens, err = layout.Encode(placeSystem(layout, messages, prompt), prompt); err != nil {
 			return fieldError("messages", "%v", err)
 		}
 	default:

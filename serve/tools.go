@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/grovellm/grove"
 	"github.com/grovellm/grove/chat"
@@ -28,17 +29,17 @@ func toolFormat(layout *chat.Layout) string {
 
 // readTools reads the functions that a model may call, for its prompt and for its output.
 func (c *call) readTools(o *object, layout *chat.Layout, options *chat.Options) {
-	choice, name := c.readToolChoice(o)
+	choice, only := c.readToolChoice(o)
 	parallel := true
 	o.read("parallel_tool_calls", &parallel)
 	list := o.objects("tools")
 	if o.err != nil || len(list) == 0 || choice == "none" {
-		if len(list) == 0 && (choice == "required" || name != "") {
+		if len(list) == 0 && choice == "required" {
 			o.fail("tool_choice", "there are no tools")
 		}
 		return
 	}
-	t := &grove.Tools{Required: choice == "required", Single: !parallel || name != ""}
+	t := &grove.Tools{Required: choice == "required", Single: !parallel || choice == "required" && len(only) == 1}
 	var shown []shownTool // to the chat template
 	for _, in := range list {
 		kind := "function"
@@ -57,7 +58,7 @@ func (c *call) readTools(o *object, layout *chat.Layout, options *chat.Options) 
 			if f.has("parameters") {
 				tool.Parameters = string(f.fields["parameters"])
 			}
-			if name == "" || name == tool.Name {
+			if only == nil || slices.Contains(only, tool.Name) {
 				t.List = append(t.List, tool)
 			}
 			shown = append(shown, shownTool{"function", shownFunction{f.fields["name"], f.fields["description"], f.fields["parameters"]}})
@@ -72,7 +73,7 @@ func (c *call) readTools(o *object, layout *chat.Layout, options *chat.Options) 
 	case t.Format == "":
 		o.fail("tools", "the model's chat template does not know tools")
 	case len(t.List) == 0:
-		o.fail("tool_choice.function.name", "there is no tool %q", name)
+		o.fail("tool_choice.function.name", "there is no tool %q", strings.Join(only, ", "))
 	case c.constraint.param != "":
 		o.fail("tools", "%s is given as well: give one of them", c.constraint.param)
 	}
@@ -94,23 +95,30 @@ type shownFunction struct {
 	Parameters  json.RawMessage `json:"parameters,omitempty"`
 }
 
-// readToolChoice reads none, auto or required, or the name of the function to call, which is required.
-func (c *call) readToolChoice(o *object) (choice, name string) {
+// readToolChoice reads none, auto or required, and the names of the functions that may be called; nil for all.
+func (c *call) readToolChoice(o *object) (choice string, only []string) {
 	choice = "auto"
 	if text, ok := decode[string](o.fields["tool_choice"]); ok {
 		if choice = text; choice != "none" && choice != "auto" && choice != "required" {
 			o.fail("tool_choice", "%q: want none, auto, required or a function", choice)
 		}
 	} else if in := o.object("tool_choice"); in != nil {
-		choice = "required"
-		if f := in.object("function"); f != nil {
-			f.read("name", &name)
+		choice, only = "required", []string{""}
+		if in.has("allowed") { // see readAllowed
+			in.read("mode", &choice)
+			if only = in.strings("allowed"); len(only) == 0 && choice == "auto" {
+				choice = "none"
+			}
+			return choice, append([]string{}, only...)
 		}
-		if name == "" {
+		if f := in.object("function"); f != nil {
+			f.read("name", &only[0])
+		}
+		if only[0] == "" {
 			o.fail("tool_choice.function.name", "it is missing")
 		}
 	}
-	return choice, name
+	return choice, only
 }
 
 // openArguments makes the arguments of earlier calls objects, as chat templates want them; in OpenAI's form they are JSON in strings.

@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"os"
 	"os/signal"
+	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
@@ -43,6 +44,8 @@ type serveCmd struct {
 	Drain      time.Duration `help:"Time for requests to end after SIGTERM or Ctrl-C (${default})." default:"30s" placeholder:"TIME"`
 	AllowPull  bool          `help:"Let clients have models fetched from the hub (/api/pull)."`
 	LogPrompts bool          `help:"Write the bodies of requests into the log."`
+	NoStore    bool          `help:"Keep no responses of /v1/responses; without it the last 1,000, in 64 MiB."`
+	CutLine    []string      `sep:"none" help:"Leave lines of system messages that match this regular expression out of prompts; may be repeated." placeholder:"REGEXP"`
 
 	Parallel    int            `help:"Requests computed at the same time; 0 means 64." default:"0" placeholder:"N" group:"Limits"`
 	Objective   map[string]int `help:"Priority of requests of an InferenceObjective of a gateway; may be repeated." placeholder:"NAME=N" group:"Limits"`
@@ -136,7 +139,7 @@ func (cmd *serveCmd) Run(p *program) error {
 
 // options are those of the server.
 func (cmd *serveCmd) options(log *slog.Logger) (o serve.Options, err error) {
-	o = serve.Options{CORS: cmd.CORS, Hosts: cmd.AllowHost, Log: log, LogPrompts: cmd.LogPrompts, Waiting: cmd.Queue, Objectives: cmd.Objective}
+	o = serve.Options{CORS: cmd.CORS, Hosts: cmd.AllowHost, Log: log, LogPrompts: cmd.LogPrompts, NoStore: cmd.NoStore, Waiting: cmd.Queue, Objectives: cmd.Objective}
 	o.Limits = serve.Limits{Prompts: cmd.MaxPrompts, N: cmd.MaxN, Stops: cmd.MaxStops, MaxTokens: cmd.MaxTokens,
 		Time: cmd.MaxTime}
 	if _, err := netip.ParseAddr(cmd.Host); err != nil && cmd.Host != "" {
@@ -153,6 +156,13 @@ func (cmd *serveCmd) options(log *slog.Logger) (o serve.Options, err error) {
 		if n < 1 {
 			return o, usagef("%s %d: want 1 or more", name, n)
 		}
+	}
+	for _, line := range cmd.CutLine {
+		pattern, err := regexp.Compile(line)
+		if err != nil {
+			return o, usagef("--cut-line %q: %v", line, err)
+		}
+		o.CutLines = append(o.CutLines, pattern)
 	}
 	if o.Body, err = parseSize(cmd.MaxBody); err != nil || o.Body == 0 {
 		return o, usagef("--max-body %q: want a size, such as 16M", cmd.MaxBody)

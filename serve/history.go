@@ -1,0 +1,81 @@
+package serve
+
+import (
+	"encoding/json"
+	"strings"
+)
+
+// argumentsOf are the arguments of an earlier call, in which chat templates look for fields. Those of a
+// call that was cut short end where their text ends; what is no object at all is its field arguments.
+func argumentsOf(text string) json.RawMessage {
+	if strings.TrimSpace(text) == "" {
+		return json.RawMessage("{}")
+	}
+	for _, whole := range []string{text, closed(text)} {
+		if _, isObject := decode[map[string]json.RawMessage](json.RawMessage(whole)); isObject {
+			return json.RawMessage(whole)
+		}
+	}
+	whole, _ := marshal(map[string]string{"arguments": text})
+	return whole
+}
+
+// closed ends the JSON of a text that was cut short: without a last part that has no value yet.
+func closed(text string) string {
+	var open []byte // the ends that are due
+	end := 0        // of what can be kept
+	var kept []byte // the ends that are due there
+	keep := func(at int) { end, kept = at, append([]byte(nil), open...) }
+	quoted, key := false, false
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case quoted && c == '\\':
+			i++
+		case quoted && c == '"':
+			if quoted = false; !key {
+				keep(i + 1)
+			}
+		case quoted:
+		case c == '"':
+			quoted = true
+			key = len(open) > 0 && open[len(open)-1] == '}' && strings.ContainsAny(lastByte(text[:i]), "{,")
+		case c == '{' || c == '[':
+			open = append(open, c+2) // its end in ASCII
+			keep(i + 1)
+		case (c == '}' || c == ']') && len(open) > 0:
+			open = open[:len(open)-1]
+			keep(i + 1)
+		case c == ',':
+			keep(i) // a number or a word ends here
+		}
+	}
+	if quoted && !key {
+		cut := inputEnd(text)
+		text, end = text[:cut]+`"`, cut+1
+		kept = open
+	}
+	out := []byte(text[:min(end, len(text))])
+	for i := len(kept) - 1; i >= 0; i-- {
+		out = append(out, kept[i])
+	}
+	return string(out)
+}
+
+// inputEnd is where a text within a string can be cut: not within an escape.
+func inputEnd(text string) int {
+	if i := strings.LastIndexByte(text, '\\'); i >= 0 && i >= len(text)-5 && (i == len(text)-1 || text[i+1] == 'u') {
+		slashes := len(text[:i+1]) - len(strings.TrimRight(text[:i+1], `\`))
+		if slashes%2 == 1 {
+			return i
+		}
+	}
+	return len(text)
+}
+
+// lastByte is the last byte of a text that is no space.
+func lastByte(text string) string {
+	if text = strings.TrimRight(text, " \t\r\n"); text == "" {
+		return " "
+	}
+	return text[len(text)-1:]
+}

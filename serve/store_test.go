@@ -1,0 +1,208 @@
+package serve_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/grovellm/grove"
+	"github.com/grovellm/grove/serve"
+)
+
+// withTurns serves a template that prints all of a conversation.
+func withTurns(t *testing.T, o serve.Options) *server {
+	return start(t, withHeads(t, grove.Options{ChatTemplate: "{% if tools %}<tool_call>{{ tools | tojson }}{% endif %}{% for m in messages %}[{{ m.role }}:{{ m.reasoning_content }}:{{ m.content }}" +
+		"{% for c in m.tool_calls %}|{{ c.function.name }}{{ c.function.arguments | tojson }}{% endfor %}]{% endfor %}[assistant:"}), o)
+}
+
+// The three ways to go on from a response are one: its id, references to its items, and the items themselves.
+func TestGoOn(t *testing.T) {
+	s := withTurns(t, serve.Options{})
+	schema := json.RawMessage(`{"type":"object","properties":{"a":{"type":"integer"}},"required":["a"],"additionalProperties":false}`)
+	tools := []any{map[string]any{"type": "function", "name": "f", "parameters": schema}, map[string]any{"type": "custom", "name": "g"}}
+	for i, more := range []map[string]any{{}, {"tool_choice": "required"}, {"tool_choice": map[string]any{"type": "custom", "name": "g"}}, {"instructions": "Be brief."}} {
+		first := with(with(more, "tools", tools, "max_output_tokens", 40, "temperature", 0, "seed", i), "input", fmt.Sprint("question ", i))
+		for _, streamed := range []bool{false, true} {
+			var a map[string]any
+			if streamed {
+				list := s.responseEvents(first)
+				a = list[len(list)-1]["response"].(map[string]any)
+			} else {
+				a = s.post("/v1/responses", first)
+			}
+			user, next := map[string]any{"role": "user", "content": first["input"]}, map[string]any{"role": "user", "content": "and then?"}
+			byItems, byReference := []any{user}, []any{user}
+			for _, item := range a["output"].([]any) {
+				byItems = append(byItems, item)
+				byReference = append(byReference, map[string]any{"type": "item_reference", "id": at(item, "id")})
+				if text, _ := at(item, "type").(string); strings.HasSuffix(text, "_call") {
+					result := map[string]any{"type": text + "_output", "call_id": at(item, "call_id"), "output": "done"}
+					byItems, byReference = append(byItems, result), append(byReference, result)
+				}
+			}
+			onlyNew := byItems[1+len(a["output"].([]any)):]
+			if a["store"] != true || a["id"] == "" {
+				t.Fatal(a)
+			}
+			var texts []string
+			for _, body := range []map[string]any{
+				{"input": append(byItems, next)}, {"input": append(byReference, next)},
+				{"previous_response_id": a["id"], "input": append(append([]any{}, onlyNew...), next)},
+			} {
+				b := s.post("/v1/responses", with(body, "tools", tools, "tool_choice", "none", "temperature", 0, "max_output_tokens", 12, "store", false))
+				texts = append(texts, fmt.Sprint(at(b, "output.0.content"), at(b, "usage.input_tokens")))
+				if b["store"] != false {
+					t.Error(b)
+				}
+			}
+			if len(onlyNew) == 0 && (texts[0] != texts[1] || texts[0] != texts[2]) { // with calls, results stand behind all of them or behind each
+				t.Errorf("%v, streamed %v: %q", more, streamed, texts)
+			}
+		}
+	}
+}
+
+// A response can be got and deleted by its tenant alone; one that was not to be stored is not there.
+func TestStoredResponses(t *testing.T) {
+	s := start(t, nil, serve.Options{Keys: []string{"k", "other"}})
+	ask := func(body string) string {
+		_, _, text := s.send("POST", "/v1/responses", body, "X-Api-Key", "k")
+		id, _ := object(t, text)["id"].(string)
+		return id
+	}
+	kept, lost := ask(`{"input":"x","max_output_tokens":2}`), ask(`{"input":"x","max_output_tokens":2,"store":false}`)
+	for _, c := range []struct {
+		method, id, key string
+		status          int
+	}{
+		{"GET", kept, "k", 200}, {"GET", kept, "other", 404}, {"GET", lost, "k", 404}, {"GET", "resp_x", "k", 404},
+		{"DELETE", kept, "other", 404}, {"DELETE", kept, "k", 200}, {"GET", kept, "k", 404}, {"DELETE", kept, "k", 404},
+	} {
+		status, _, text := s.send(c.method, "/v1/responses/"+c.id, "", "X-Api-Key", c.key)
+		if status != c.status || status == 200 && object(t, text)["id"] != kept {
+			t.Errorf("%s %s: status %d, %s; want %d", c.method, c.id, status, text, c.status)
+		}
+	}
+	next := func(id, key string) string {
+		_, _, text := s.send("POST", "/v1/responses", `{"input":"y","previous_response_id":"`+id+`"}`, "X-Api-Key", key)
+		param, _ := at(object(t, text), "error.param").(string)
+		return param
+	}
+	again := ask(`{"input":"x","max_output_tokens":2}`)
+	if next(again, "other") == "" || next(lost, "k") == "" || next(again, "k") != "" {
+		t.Error("a response is another tenant's, or not kept")
+	}
+	none := start(t, nil, serve.Options{NoStore: true})
+	a := none.post("/v1/responses", map[string]any{"input": "x", "max_output_tokens": 2})
+	for _, body := range []string{`{"input":"y","previous_response_id":"` + a["id"].(string) + `"}`, `{"input":[{"type":"item_reference","id":"` + at(a, "output.0.id").(string) + `"}]}`} {
+		if status, _, text := none.send("POST", "/v1/responses", body); a["store"] != false || status != 400 || !strings.Contains(text, "stores no responses") {
+			t.Errorf("without a store: status %d, %s", status, text)
+		}
+	}
+}
+
+// The store holds its bounds, and what is used stays longest.
+func TestStoreIsBounded(t *testing.T) {
+	for _, limits := range []serve.Limits{{Stored: 3}, {StoredBytes: 9000}} {
+		s := start(t, nil, serve.Options{Limits: limits})
+		ids := []string{}
+		for i := range 8 {
+			a := s.post("/v1/responses", map[string]any{"input": "x", "instructions": strings.Repeat("y", 1500), "max_output_tokens": 2})
+			ids = append(ids, a["id"].(string))
+			if status, _, _ := s.send("GET", "/v1/responses/"+ids[0], ""); status != 200 {
+				t.Fatalf("%+v: the response that is asked for all the time is gone after %d", limits, i)
+			}
+		}
+		kept := 0
+		for _, id := range ids {
+			if status, _, _ := s.send("GET", "/v1/responses/"+id, ""); status == 200 {
+				kept++
+			}
+		}
+		if kept < 2 || kept > 5 || limits.Stored > 0 && kept != 3 {
+			t.Errorf("%+v: %d of %d are kept", limits, kept, len(ids))
+		}
+	}
+}
+
+// An earlier call is read whatever its arguments are.
+func TestArgumentsOfCalls(t *testing.T) {
+	s := withTurns(t, serve.Options{})
+	for _, text := range []string{"", " ", "null", "7", "no JSON", `"text"`, "[1]", `{"a":1}}`, `{"a": "cut sh`} {
+		s.post("/v1/responses", map[string]any{"max_output_tokens": 1, "input": []any{
+			map[string]any{"type": "function_call", "call_id": "c", "name": "f", "arguments": text},
+			map[string]any{"type": "function_call_output", "call_id": "c", "output": "r"}}})
+	}
+}
+
+// What OpenAI's clients send with a conversation is accepted: refusals, truncation, reasoning with a summary.
+func TestResponseItems(t *testing.T) {
+	s := withTurns(t, serve.Options{})
+	a := s.post("/v1/responses", map[string]any{"truncation": "auto", "max_output_tokens": 2, "input": []any{
+		map[string]any{"role": "user", "content": "x"},
+		map[string]any{"type": "reasoning", "id": "rs_1", "summary": []any{map[string]any{"type": "summary_text", "text": "s"}}, "encrypted_content": nil},
+		map[string]any{"type": "message", "role": "assistant", "content": []any{map[string]any{"type": "refusal", "refusal": "I will not."}}},
+		map[string]any{"role": "user", "content": "y"}}})
+	if a["truncation"] != "auto" {
+		t.Error(a)
+	}
+	b := s.post("/tokenize", map[string]any{"messages": []any{map[string]any{"role": "assistant", "content": []any{map[string]any{"type": "refusal", "refusal": "I will not."}}}}})
+	if text := s.post("/detokenize", map[string]any{"tokens": b["tokens"]})["content"].(string); !strings.Contains(text, "I will not.") {
+		t.Errorf("the prompt is %q", text)
+	}
+}
+
+// With truncation auto the oldest turns go until the conversation fits: the system's text and the last turn stay.
+func TestTruncation(t *testing.T) {
+	s := start(t, tinyWith(t, "tiny-qwen3", 200, grove.Options{Threads: 1, ChatTemplate: turns}), serve.Options{})
+	for n := 1; n < 12; n++ {
+		input := []any{map[string]any{"role": "system", "content": "S"}}
+		for i := range n {
+			input = append(input, map[string]any{"role": "user", "content": fmt.Sprint("q", i, strings.Repeat(" abc", 9))}, map[string]any{"role": "assistant", "content": "a"})
+		}
+		input = append(input, map[string]any{"role": "user", "content": "the last one"})
+		body := map[string]any{"input": input, "truncation": "auto", "max_output_tokens": 1}
+		if used := at(s.post("/v1/responses", body), "usage.input_tokens").(float64); used >= 200 || n > 8 && used < 120 {
+			t.Errorf("%d turns: %v tokens", n, used)
+		}
+	}
+	long := map[string]any{"role": "user", "content": strings.Repeat("abc ", 300)}
+	text, _ := json.Marshal(map[string]any{"input": []any{long}, "truncation": "auto"})
+	if status, _, answer := s.send("POST", "/v1/responses", string(text)); status != 400 || !strings.Contains(answer, "context_length_exceeded") {
+		t.Errorf("status %d, %s", status, answer)
+	}
+}
+
+// Reasoning that is asked for as a summary is one, in items and in events, and goes back once.
+func TestReasoningSummary(t *testing.T) {
+	s := start(t, withHeads(t, grove.Options{ChatTemplate: dialectReasoning}), serve.Options{})
+	for _, summary := range []any{nil, "auto", "detailed"} {
+		body := map[string]any{"input": "x", "max_output_tokens": 60, "reasoning_budget": 8, "temperature": 0,
+			"reasoning": map[string]any{"effort": "low", "summary": summary}}
+		want, other := "reasoning_text", "reasoning_summary_text"
+		if summary != nil {
+			want, other = other, want
+		}
+		text, parts := "", 0
+		for _, e := range s.responseEvents(body) {
+			switch e["type"] {
+			case "response." + want + ".delta":
+				text += e["delta"].(string)
+			case "response." + want + ".done":
+				if e["text"] != text {
+					t.Errorf("done with %q, streamed %q", e["text"], text)
+				}
+			case "response.reasoning_summary_part.added", "response.reasoning_summary_part.done":
+				parts++
+			case "response." + other + ".delta":
+				t.Errorf("summary %v: %v", summary, e)
+			}
+		}
+		item := at(s.post("/v1/responses", body), "output.0")
+		field := map[bool]string{true: "content", false: "summary"}[summary == nil]
+		if at(item, "type") != "reasoning" || text == "" || at(item, field+".0.text") != text || (parts == 2) != (summary != nil) {
+			t.Errorf("summary %v: streamed %q with %d events of parts, whole %v", summary, text, parts, item)
+		}
+	}
+}

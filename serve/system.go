@@ -1,0 +1,107 @@
+package serve
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/grovellm/grove"
+	"github.com/grovellm/grove/chat"
+)
+
+// placeSystem puts the system's messages where the model's chat template shows them. A template may
+// want one, at the head, or none: where it fails for the messages as they are, or drops their text,
+// they become one at the head, and where it knows none, the beginning of what the user says first.
+func placeSystem(layout *chat.Layout, list []grove.Message, options chat.Options) []grove.Message {
+	if !slices.ContainsFunc(list, isSystem) || showsSystem(layout, list, options) {
+		return list
+	}
+	joined := joinSystem(list)
+	if showsSystem(layout, joined, options) {
+		return joined
+	}
+	if said := userSystem(joined); renders(layout, said, options) {
+		return said
+	}
+	return list // the error is the template's
+}
+
+func isSystem(m grove.Message) bool { return m.Role == "system" }
+
+// showsSystem reports whether the text of all system's messages comes out of the template, in their order.
+func showsSystem(layout *chat.Layout, list []grove.Message, options chat.Options) bool {
+	list = slices.Clone(list)
+	if !slices.ContainsFunc(list[1:], isSystem) { // what follows a first message changes nothing
+		list = []grove.Message{list[0], {Role: "user", Content: "x"}}
+	}
+	var marks []string
+	for i := range list {
+		if isSystem(list[i]) {
+			marks = append(marks, fmt.Sprintf("what system message %d says", i))
+			list[i].Content = marks[len(marks)-1]
+		}
+	}
+	text, err := layout.Render(list, options)
+	for _, mark := range marks {
+		_, after, found := strings.Cut(text, mark)
+		if err != nil || !found {
+			return false
+		}
+		text = after
+	}
+	return true
+}
+
+func renders(layout *chat.Layout, list []grove.Message, options chat.Options) bool {
+	_, err := layout.Render(list, options)
+	return err == nil
+}
+
+// joinSystem makes one message of the system's, at the head.
+func joinSystem(list []grove.Message) []grove.Message {
+	var system, others []grove.Message
+	var texts []string
+	for _, m := range list {
+		if !isSystem(m) {
+			others = append(others, m)
+			continue
+		}
+		system = append(system, m)
+		if m.Content != "" {
+			texts = append(texts, m.Content)
+		}
+	}
+	system[0].Content = strings.Join(texts, "\n\n")
+	return append(system[:1:1], others...)
+}
+
+// userSystem makes the message at the head the beginning of the user's first.
+func userSystem(list []grove.Message) []grove.Message {
+	text, list := list[0].Content, slices.Clone(list[1:])
+	first := slices.IndexFunc(list, func(m grove.Message) bool { return m.Role == "user" })
+	switch {
+	case text == "":
+	case first < 0:
+		list = slices.Insert(list, 0, grove.Message{Role: "user", Content: text})
+	default:
+		list[first].Content = strings.TrimSuffix(text+"\n\n"+list[first].Content, "\n\n")
+	}
+	return list
+}
+
+// cutLines leaves out the lines of the system's messages that match one of the patterns: lines that
+// differ from session to session keep prompts from sharing what follows them.
+func cutLines(list []grove.Message, patterns []*regexp.Regexp) {
+	matches := func(line string) bool {
+		line = strings.TrimRight(line, "\r\n")
+		return slices.ContainsFunc(patterns, func(p *regexp.Regexp) bool { return p.MatchString(line) })
+	}
+	for i := range list {
+		if len(patterns) == 0 || !isSystem(list[i]) {
+			continue
+		}
+		lines := slices.Collect(strings.Lines(list[i].Content))
+		list[i].Content = strings.Join(slices.DeleteFunc(lines, matches), "")
+	}
+}

@@ -1,0 +1,102 @@
+package serve_test
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/grovellm/grove"
+	"github.com/grovellm/grove/serve"
+)
+
+const turns = "{% for m in messages %}{{ m.role }}={{ m.content }};{% endfor %}"
+
+// Templates that differ in where they take the system's messages.
+var systemTemplates = map[string]string{
+	"anywhere": turns,
+	"head":     "{% for m in messages %}{% if m.role == 'system' and not loop.first %}{{ raise_exception('the system message must come first') }}{% endif %}{{ m.role }}={{ m.content }};{% endfor %}",
+	"dropping": "{% if messages[0].role == 'system' %}system={{ messages[0].content }};{% endif %}{% for m in messages %}{% if m.role != 'system' %}{{ m.role }}={{ m.content }};{% endif %}{% endfor %}",
+	"last":     "{% set ns = namespace(s='') %}{% for m in messages %}{% if m.role == 'system' %}{% set ns.s = m.content %}{% endif %}{% endfor %}system={{ ns.s }};{% for m in messages %}{% if m.role != 'system' %}{{ m.role }}={{ m.content }};{% endif %}{% endfor %}",
+	"none":     "{% for m in messages %}{% if m.role == 'system' %}{{ raise_exception('System role not supported') }}{% endif %}{{ m.role }}={{ m.content }};{% endfor %}",
+	"unseen":   "{% for m in messages %}{% if m.role != 'system' %}{{ m.role }}={{ m.content }};{% endif %}{% endfor %}",
+	"turns": "{% if messages[0].role == 'system' %}system={{ messages[0].content }};{% set rest = messages[1:] %}{% else %}{% set rest = messages %}{% endif %}" +
+		"{% for m in rest %}{% if (m.role == 'user') != (loop.index0 % 2 == 0) %}{{ raise_exception('roles must alternate') }}{% endif %}{{ m.role }}={{ m.content }};{% endfor %}",
+}
+
+// No text of a conversation is lost or refused for where its system's messages stand, with any template.
+func TestSystemMessages(t *testing.T) {
+	for name, template := range systemTemplates {
+		s := start(t, withHeads(t, grove.Options{ChatTemplate: template}), serve.Options{})
+		for _, shape := range []string{"u", "su", "ssu", "us", "sus", "suas", "usau", "sssuasu", "dsu", "dduadu", "s"} {
+			var messages []any
+			var texts []string
+			for i, c := range shape {
+				role := map[rune]string{'u': "user", 's': "system", 'd': "developer", 'a': "assistant"}[c]
+				text := fmt.Sprintf("text %d of the %s.", i, role)
+				messages, texts = append(messages, map[string]any{"role": role, "content": text}), append(texts, text)
+			}
+			a := s.post("/tokenize", map[string]any{"messages": messages})
+			prompt := s.post("/detokenize", map[string]any{"tokens": a["tokens"]})["content"].(string)
+			for _, text := range texts {
+				if strings.Count(prompt, text) != 1 {
+					t.Errorf("%s, %s: %q is in the prompt %d times: %q", name, shape, text, strings.Count(prompt, text), prompt)
+				}
+			}
+			if name == "anywhere" && strings.Count(prompt, ";") != len(shape) {
+				t.Errorf("%s: %q has fewer messages than the conversation", shape, prompt)
+			}
+		}
+	}
+}
+
+// What clients send as the system's text comes to the template from every protocol, wherever they put it.
+func TestSystemOfProtocols(t *testing.T) {
+	s := start(t, withHeads(t, grove.Options{ChatTemplate: systemTemplates["head"]}), serve.Options{})
+	for _, c := range []struct{ path, body string }{
+		{"/v1/messages", `{"max_tokens":2,"system":[{"type":"text","text":"A"},{"type":"text","text":"B"}],"messages":[{"role":"user","content":"C"},{"role":"system","content":"D"}]}`},
+		{"/v1/responses", `{"max_output_tokens":2,"instructions":"A","input":[{"role":"developer","content":"B"},{"role":"developer","content":"D"},{"role":"user","content":"C"}]}`},
+		{"/v1/chat/completions", `{"max_tokens":2,"messages":[{"role":"system","content":"A"},{"role":"developer","content":"B"},{"role":"user","content":"C"},{"role":"system","content":"D"}]}`},
+		{"/api/chat", `{"stream":false,"options":{"num_predict":2},"messages":[{"role":"system","content":"A"},{"role":"user","content":"C"},{"role":"system","content":"D"}]}`},
+	} {
+		if status, _, text := s.send("POST", c.path, c.body); status != 200 {
+			t.Errorf("%s: status %d, %s", c.path, status, text)
+		}
+	}
+}
+
+// A line that changes from session to session can be cut: two sessions have the same prompt then, and nothing else of it goes.
+func TestCutLines(t *testing.T) {
+	o := serve.Options{CutLines: []*regexp.Regexp{regexp.MustCompile(`^x-anthropic-billing-header:`)}}
+	s := start(t, withHeads(t, grove.Options{ChatTemplate: turns}), o)
+	prompt := func(session string) any {
+		return s.post("/v1/messages/count_tokens", map[string]any{
+			"system": []any{map[string]any{"type": "text", "text": "x-anthropic-billing-header: v=" + session},
+				map[string]any{"type": "text", "text": "You are kind.\nDo not say x-anthropic-billing-header: v."}},
+			"messages": []any{map[string]any{"role": "user", "content": "x-anthropic-billing-header: is kept in what users say"}}})["input_tokens"]
+	}
+	if a, b := prompt("1"), prompt("2.1.37.0d9; and more of that"); a != b {
+		t.Errorf("%v tokens and %v", a, b)
+	}
+	a := s.post("/tokenize", map[string]any{"messages": []any{map[string]any{"role": "system", "content": "a\nx-anthropic-billing-header: z\r\nb"},
+		map[string]any{"role": "user", "content": "x-anthropic-billing-header: u"}}})
+	const want = "system=a\nb;user=x-anthropic-billing-header: u;"
+	if text := s.post("/detokenize", map[string]any{"tokens": a["tokens"]})["content"]; text != want {
+		t.Errorf("the prompt is %q, want %q", text, want)
+	}
+}
+
+// A result that is an error says so in the prompt, once.
+func TestErrorResults(t *testing.T) {
+	s := start(t, withHeads(t, grove.Options{ChatTemplate: turns}), serve.Options{})
+	count := func(content any, failed bool) any {
+		return s.post("/v1/messages/count_tokens", map[string]any{"messages": []any{map[string]any{"role": "user",
+			"content": []any{map[string]any{"type": "tool_result", "tool_use_id": "1", "content": content, "is_error": failed}}}}})["input_tokens"]
+	}
+	for content, said := range map[string]string{"no such file": "Error: no such file", "": "Error:", "<tool_use_error>gone": "<tool_use_error>gone",
+		"ERROR 7": "ERROR 7", "erroneous": "Error: erroneous"} {
+		if failed, as := count(content, true), count(said, false); failed != as {
+			t.Errorf("%q as an error has %v tokens, %q %v", content, failed, said, as)
+		}
+	}
+}
