@@ -18,6 +18,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/grovellm/grove/internal/memory"
 	"github.com/grovellm/grove/internal/par"
 	"github.com/grovellm/grove/nn"
 	"github.com/grovellm/grove/speculate"
@@ -31,8 +32,9 @@ type Options struct {
 
 	// CacheMemory bounds the memory of keys and values, the drafters' included, in bytes; 0: none. Prefixes are what
 	// requests that ended leave there for prompts that begin alike. They are dropped first, and without a limit take
-	// DefaultPrefixMemory at most.
+	// half as much as is still Available at most, or DefaultPrefixMemory if that is more.
 	CacheMemory int64
+	Available   func() int64 // memory that the program can take yet, in bytes, 0: not known; nil: what the system says
 
 	Pages []*nn.Pages // where the target keeps keys and values
 
@@ -42,7 +44,7 @@ type Options struct {
 // What options are where they are 0.
 const (
 	DefaultParallel     = 64
-	DefaultPrefixMemory = 256 << 20
+	DefaultPrefixMemory = 256 << 20 // in any case; more where there is memory
 )
 
 const (
@@ -146,6 +148,9 @@ func New(target speculate.Target, o Options) (*Engine, error) {
 	if o.Parallel == 0 {
 		o.Parallel = DefaultParallel
 	}
+	if o.Available == nil {
+		o.Available = memory.Available
+	}
 	if o.Loop.Report == nil {
 		o.Loop.Report = speculate.LogError
 	}
@@ -154,6 +159,7 @@ func New(target speculate.Target, o Options) (*Engine, error) {
 		return nil, err
 	}
 	e := &Engine{target: target, loop: loop, o: o, pages: o.Pages, pace: 1, served: map[string]float64{}, speeds: map[string]speed{}}
+	e.prefixes.least = DefaultPrefixMemory
 	e.wake.L = &e.mu
 	return e, nil
 }

@@ -24,7 +24,8 @@ type prefix struct {
 // prefixes are those that ended requests left, the least recently used first.
 type prefixes struct {
 	list  []*prefix
-	bytes int64
+	bytes int64 // of all
+	least int64 // they may take in any case
 }
 
 const (
@@ -132,13 +133,19 @@ func (p *prefixes) add(e *Engine, j *job) {
 	q.kept, _ = j.seq.Keep() // without it drafters read the prefix again
 	p.list = append(p.list, q)
 	p.bytes += q.bytes
-	most := int64(DefaultPrefixMemory)
-	if e.o.CacheMemory > 0 {
-		most = e.o.CacheMemory
-	}
-	for len(p.list) > mostPrefixes || p.bytes > most && len(p.list) > 0 {
+	most := e.prefixMemory()
+	for len(p.list) > mostPrefixes || min(p.bytes, e.inUse()) > most && len(p.list) > 0 {
 		p.drop(1)
 	}
+}
+
+// prefixMemory is how much prefixes may take now. Without a limit they leave twice as much to the rest of the machine:
+// another conversation, another program.
+func (e *Engine) prefixMemory() int64 {
+	if e.o.CacheMemory > 0 {
+		return e.o.CacheMemory
+	}
+	return max(e.o.Available()/2, e.prefixes.least)
 }
 
 // drop forgets the n least recently used.

@@ -13,6 +13,14 @@ import "github.com/grovellm/grove/internal/gemm"
 // over 8,192 and 32,768 tokens 6 % more time (Zen 4); with more, workers have fewer ranges to share.
 var rangePages = 32
 
+// UseRanges makes ranges so many pages long, until restore is called: so that tests see many ranges in short texts. No pass
+// may be under way, and caches keep nothing of ranges.
+func UseRanges(pages int) (restore func()) {
+	old := rangePages
+	rangePages = pages
+	return func() { rangePages = old }
+}
+
 // queryBlock is the number of queries (rows × heads of a group) that share one walk over the keys and
 // values of a head.
 const queryBlock = 64

@@ -139,13 +139,6 @@ func attend(e *Exec, a *Attention, caches []*Cache, trees []*tree.Tree, rows [][
 
 func chain(n int) *tree.Tree { return tree.Chain(make([]int32, n)) }
 
-// useRanges makes ranges of attention so many pages long.
-func useRanges(pages int) (restore func()) {
-	old := rangePages
-	rangePages = pages
-	return func() { rangePages = old }
-}
-
 // Every node of a random tree over a random text, beside another sequence, with keys and values of either type, on any number of
 // workers, at every level and with ranges of any length, gets the bits it would get were its path run row by row; and
 // those are near the definition's.
@@ -162,7 +155,7 @@ func TestAttentionSeesItsPathAlone(t *testing.T) {
 			defer keepRows(0)()
 		}
 		committed := rapid.IntRange(0, 70).Draw(t, "committed")
-		defer useRanges(rapid.SampledFrom([]int{1, 2, rangePages}).Draw(t, "pages of a range"))()
+		defer UseRanges(rapid.SampledFrom([]int{1, 2, rangePages}).Draw(t, "pages of a range"))()
 		nodes := rapid.IntRange(1, 40).Draw(t, "nodes")
 		levels := cpu.Levels()
 		defer cpu.Use(levels[rapid.IntRange(0, len(levels)-1).Draw(t, "level")])()

@@ -20,7 +20,7 @@ func TestLayersWithWindowsTogether(t *testing.T) {
 		}
 	}()
 	rapid.Check(t, func(t *rapid.T) {
-		defer useRanges(rapid.IntRange(1, 3).Draw(t, "pages of a range"))()
+		defer UseRanges(rapid.IntRange(1, 3).Draw(t, "pages of a range"))()
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 5))
 		heads, dim := rapid.IntRange(1, 3).Draw(t, "kv heads"), 16
 		windows := make([]int, 2+r.IntN(5))

@@ -184,7 +184,8 @@ func (t *Tokenizer) emit(dst []int32, s int32, from int) []int32 {
 	return spell(t, dst, text, from)
 }
 
-// spell appends the tokens of the bytes of text, where they all have one, or the unknown token.
+// spell appends the tokens of the bytes of text, where they all have one, or the unknown token. Where
+// there is none of that either, bytes without a token are left out, as Hugging Face and llama.cpp do.
 func spell[S string | []byte](t *Tokenizer, dst []int32, text S, from int) []int32 {
 	spelled := true
 	for i := range len(text) {
@@ -200,10 +201,6 @@ func spell[S string | []byte](t *Tokenizer, dst []int32, text S, from int) []int
 			}
 			if t.model != byteBPE {
 				return dst // one for the text
-			}
-		case b >= utf8.RuneSelf: // UTF-8 never has it; lesser ones are control characters, left out
-			for _, b := range []byte("\uFFFD") {
-				dst = append(dst, t.byteTok[b])
 			}
 		}
 	}

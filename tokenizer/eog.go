@@ -1,9 +1,13 @@
 package tokenizer
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
-// The tokens that end a generation. Files name one or two of them; chat models end their turn with
-// others, known by their text alone, so the usual names count as well. llama.cpp does the same.
+// The tokens that end a generation. Files give the ids of one or two of them; chat models end their
+// turn with others, known by their text alone, so the usual names count as well, unless the file says
+// that such a token is text.
 
 var eogNames = []string{
 	"<|eot_id|>", "<|im_end|>", "<|end|>", "<|return|>", "<|call|>", "<|flush|>", "<|calls|>", "<end_of_turn>",
@@ -22,13 +26,25 @@ var fimNames = []string{
 	"<|fim_middle|>", "<fim-middle>", "<fim_middle>", "<｜fim▁end｜>", "<MID>", "▁<MID>", "<|code_middle|>", "<|middle|>",
 }
 
-// findEOG marks the tokens that end a generation, and makes those found by name control tokens: a
-// GGUF file that calls them plain text is mistaken. In a tokenizer.json (exact set) they are what it
-// says, and plain words are left alone.
+// findEOG marks the tokens that end a generation, and makes those found by name control tokens. The
+// file's ids and types come first: where a file has control tokens, one that it calls user-defined ends
+// nothing by its name, unless the file gives its id as an end or its chat template writes it. A GGUF
+// file that calls one a plain word says nothing by that; a tokenizer.json (exact set) does.
 func (t *Tokenizer) findEOG(declared []int32, exact bool) {
+	declared = append(slices.Clone(declared), t.eos)
+	typed := slices.Contains(t.types, Control)
+	isEnd := func(id int32) bool {
+		switch ty := t.types[id]; {
+		case ty == Byte || exact && ty == Normal:
+			return false
+		case ty != UserDefined || !typed || slices.Contains(declared, id):
+			return true
+		}
+		return slices.ContainsFunc(t.templates, func(c Template) bool { return strings.Contains(c.Text, t.text[id]) })
+	}
 	named := map[string]int32{}
 	for i, text := range t.text {
-		if t.types[i] != Byte && !(exact && t.types[i] == Normal) && slices.Contains(eogNames, text) {
+		if slices.Contains(eogNames, text) && isEnd(int32(i)) {
 			named[text] = int32(i)
 		}
 		if !exact && t.types[i] != Byte && slices.Contains(fimNames, text) {
@@ -51,7 +67,7 @@ func (t *Tokenizer) findEOG(declared []int32, exact bool) {
 	if has("<|tool_response>") {
 		delete(named, "</s>")
 	}
-	ids := append(slices.Clone(declared), t.eos)
+	ids := declared
 	for _, id := range named {
 		t.types[id] = Control
 		ids = append(ids, id)

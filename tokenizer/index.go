@@ -215,10 +215,9 @@ func (t *Tokenizer) symbolText(id int32) string {
 	return t.extra[int(id)-len(t.text)]
 }
 
-// indexBytes finds the token of every byte. Many vocabularies have none for bytes that UTF-8 never
-// uses, and some none for control characters; with no token for unknown text either, the first become
-// U+FFFD and the second nothing, as elsewhere. A vocabulary that could not spell ordinary text is
-// refused.
+// indexBytes finds the token of every byte. Many vocabularies have none for bytes that UTF-8 seldom or
+// never uses, and some none for control characters; with no token for unknown text either, text loses
+// them. A vocabulary that could not spell ordinary text is refused.
 func (t *Tokenizer) indexBytes(s *spec) error {
 	for b := range t.byteTok {
 		t.byteTok[b] = none
@@ -234,7 +233,7 @@ func (t *Tokenizer) indexBytes(s *spec) error {
 		return nil
 	}
 	for b, id := range t.byteTok {
-		needed := b == '\t' || b == '\n' || b >= ' ' && b < 0x7f || b >= 0x80 && b < 0xc0 || b == 0xef // U+FFFD is ef bf bd
+		needed := b == '\t' || b == '\n' || b >= ' ' && b < 0x7f || b >= 0x80 && b < 0xc0
 		if needed && id == none {
 			return s.errorf("tokens", "byte 0x%02x has no token, and there is no token for unknown text: not all text could be encoded", b)
 		}

@@ -18,9 +18,9 @@ type checkLengthsCmd struct {
 	To       int      `help:"Longest prompt, in tokens (${default})." default:"2500" placeholder:"N"`
 	Step     int      `help:"Run one case of N, spread over all lengths (${default})." default:"1" placeholder:"N"`
 	Tokens   int      `short:"n" help:"Tokens to generate after each prompt (${default})." default:"4" placeholder:"N"`
-	Workers  []int    `help:"Numbers of threads to run with (${default})." default:"1,2,4" placeholder:"N,..."`
-	Callers  []int    `help:"Numbers of sequences in a pass (${default})." default:"1,8" placeholder:"N,..."`
-	Drafters []string `help:"Drafters that need no head, which cases take turns with (${default})." default:"lookup;merge:(lookup)+(lookup:min=2);hostile" sep:";" placeholder:"NAME;..."`
+	Workers  []int    `help:"Numbers of threads to run with (${default})." default:"1,2,4" placeholder:"N"`
+	Callers  []int    `help:"Numbers of sequences in a pass (${default})." default:"1,8" placeholder:"N"`
+	Drafters []string `help:"Drafters that need no head, which cases take turns with (${default})." default:"lookup;merge:(lookup)+(lookup:min=2);hostile" sep:";" placeholder:"NAME"`
 	Seed     uint64   `help:"Seed of the text and the cases (${default})." default:"1" placeholder:"N"`
 }
 

@@ -50,7 +50,7 @@ type serveCmd struct {
 	Parallel    int            `help:"Requests computed at the same time; 0 means 64." default:"0" placeholder:"N" group:"Limits"`
 	Objective   map[string]int `help:"Priority of requests of an InferenceObjective of a gateway; may be repeated." placeholder:"NAME=N" group:"Limits"`
 	Queue       int            `help:"Requests that may wait (${default}); 0 means any number." default:"256" placeholder:"N" group:"Limits"`
-	CacheMemory string         `help:"Memory for keys and values, such as 4G; 0 means no limit." default:"0" placeholder:"SIZE" group:"Limits"`
+	CacheMemory string         `help:"Memory for keys and values, such as 4G; 0 means no limit, but for kept prompts half of what is free." default:"0" placeholder:"SIZE" group:"Limits"`
 	MaxBody     string         `help:"Size of a request (${default})." default:"16M" placeholder:"SIZE" group:"Limits"`
 	MaxPrompts  int            `help:"Prompts of a request (${default})." default:"64" placeholder:"N" group:"Limits"`
 	MaxN        int            `help:"Choices for a prompt (${default})." default:"16" placeholder:"N" group:"Limits"`
@@ -81,6 +81,7 @@ Examples:
 
 func (cmd *serveCmd) Run(p *program) error {
 	log := p.logger()
+	slog.SetDefault(log) // engines log panics there
 	o, err := cmd.options(log)
 	if err != nil {
 		return err

@@ -44,12 +44,13 @@ type bandit struct {
 	Blocked int              `json:"blocked"` // queries to come that cannot begin an update
 	Before  throughput       `json:"before"`  // since the last update began
 
-	Open      bool      `json:"open"` // an interval is measured
-	Trigger   Action    `json:"trigger"`
-	Signal    float64   `json:"signal"`   // s_trig
-	Baseline  float64   `json:"baseline"` // throughput before the update, in tokens a second
-	Remaining int       `json:"remaining"`
-	Windows   []float64 `json:"windows"` // accepted length of the last intervals
+	Open      bool    `json:"open"` // an interval is measured
+	Trigger   Action  `json:"trigger"`
+	Signal    float64 `json:"signal"`   // s_trig
+	Baseline  float64 `json:"baseline"` // throughput before the update, in tokens a second
+	Remaining int     `json:"remaining"`
+
+	Windows []float64 `json:"-"` // accepted length of the last intervals; of their heads none is saved
 }
 
 // throughput adds up queries.
@@ -104,17 +105,27 @@ func (b *bandit) begun(a Action, s float64) {
 	b.Baseline, b.Before = b.Before.perSecond(), throughput{}
 }
 
-// served takes in a query. inUse says that the last update is done. fall reports that accepted
-// length fell in three intervals in a row: lines 19 to 24.
-func (b *bandit) served(q *query, inUse bool) (closed, fall bool) {
+// trend is how accepted length went on at the end of an interval.
+type trend int
+
+const (
+	still  trend = iota // no interval ended
+	held                // accepted length is that of the interval before, or more; or there was none before
+	fell                // it is less
+	failed              // it fell in as many intervals in a row as the fail-safe allows
+)
+
+// served takes in a query, and says how accepted length went on if an interval ended with it: lines
+// 19 to 24. inUse says that the last update is done.
+func (b *bandit) served(q *query, inUse bool) trend {
 	b.Before.Tokens += q.committed
 	b.Before.Rounds += q.rounds
 	b.Before.Seconds += q.seconds
 	if !b.Open || !inUse {
-		return false, false
+		return still
 	}
 	if b.Remaining--; b.Remaining > 0 {
-		return false, false
+		return still
 	}
 	b.Open = false
 	if b.Signal >= leastTrig {
@@ -125,10 +136,16 @@ func (b *bandit) served(q *query, inUse bool) (closed, fall bool) {
 	if n := len(b.Windows) - falls; n > 0 {
 		b.Windows = b.Windows[n:]
 	}
-	return true, len(b.Windows) == falls && b.Windows[0] > b.Windows[1] && b.Windows[1] > b.Windows[2]
+	switch n := len(b.Windows); {
+	case n == 1 || b.Windows[n-1] >= b.Windows[n-2]:
+		return held
+	case n == falls && b.Windows[0] > b.Windows[1]:
+		return failed
+	}
+	return fell
 }
 
-// failed notes a rollback: values are what they were at first.
-func (b *bandit) failed() {
+// rolledBack notes that: values are what they were at first.
+func (b *bandit) rolledBack() {
 	b.Value, b.Windows = newBandit().Value, nil
 }

@@ -10,17 +10,17 @@ import (
 // began the update.
 func TestBanditValues(t *testing.T) {
 	b := newBandit()
-	serve := func(tokens int, seconds float64, rounds int) (closed, fall bool) {
+	serve := func(tokens int, seconds float64, rounds int) trend {
 		return b.served(&query{committed: tokens, seconds: seconds, rounds: rounds}, true)
 	}
 	for range warmUp {
 		serve(100, 2, 25) // 50 tokens a second
 	}
 	b.begun(Full, 20)
-	if closed, _ := serve(100, 1, 25); closed {
+	if serve(100, 1, 25) != still {
 		t.Fatal("the interval closed after one query: want two")
 	}
-	if closed, _ := serve(50, 1, 25); !closed { // 150 tokens in 2 s: 75 a second
+	if serve(50, 1, 25) == still { // 150 tokens in 2 s: 75 a second
 		t.Fatal("the interval is open after two queries")
 	}
 	want := .9*firstV + .1*(75-50)/20 // 0.125
@@ -93,20 +93,20 @@ func TestBanditFalls(t *testing.T) {
 		{[]int{9, 8, 7}, true}, {[]int{5, 9, 8, 7}, true}, {[]int{9, 8}, false}, {[]int{9, 7, 8}, false},
 		{[]int{8, 8, 7}, false},
 	} {
-		b, fall := newBandit(), false
+		b, last := newBandit(), still
 		for _, tau := range c.tau {
 			b.begun(Full, 10)
 			for range interval {
-				_, fall = b.served(&query{committed: 10 * tau, rounds: 10, seconds: 1}, true)
+				last = b.served(&query{committed: 10 * tau, rounds: 10, seconds: 1}, true)
 			}
 		}
-		if fall != c.fall {
-			t.Errorf("accepted lengths %v: rollback is %v", c.tau, fall)
+		if (last == failed) != c.fall {
+			t.Errorf("accepted lengths %v: rollback is %v", c.tau, !c.fall)
 		}
 	}
 	b := newBandit()
 	b.Value[Full], b.Windows = 3, []float64{2, 1}
-	b.failed()
+	b.rolledBack()
 	if b.Value != newBandit().Value || len(b.Windows) != 0 {
 		t.Errorf("after a rollback: %+v", b)
 	}

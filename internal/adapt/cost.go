@@ -4,6 +4,7 @@ package adapt
 
 import (
 	"math/bits"
+	"slices"
 	"sync"
 	"time"
 
@@ -17,40 +18,66 @@ import (
 type slowdown struct {
 	now func() time.Time
 
-	mu sync.Mutex
-	// seconds of a round while nothing is learned, by the length of its rows as a number; 0: none seen
-	usual [17]float64
-	lost  float64 // seconds that rounds took beside an update beyond the usual
-	took  float64 // of how many
+	mu    sync.Mutex
+	usual [17]times // of rounds while nothing is learned, by the length of their rows as a number
+	lost  float64   // seconds that rounds took beside an update beyond the usual
+	took  float64   // of how many
 }
 
 // How long rounds are remembered: of the usual ones so many, of those beside an update so many
-// seconds.
+// seconds. So the share follows a load that changes, by any factor.
 const (
 	usualMemory  = 32
 	besideMemory = 8
-	priorSeconds = 1   // that the share of the workers, which is what stands at first, is worth
-	stalled      = 2.5 // a round so many times the usual was held up by something else
+	priorSeconds = 1 // that the share of the workers, which is what stands at first, is worth
+	stalled      = 4 // a round counts as so many times the usual at most, and as so much less at least
 )
 
 // round takes a round's rows and time.
 func (s *slowdown) round(rows int, seconds float64, beside bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	usual := &s.usual[min(bits.Len(uint(rows)), len(s.usual)-1)]
-	switch {
-	case *usual > 0 && seconds > stalled**usual:
-	case !beside && *usual == 0:
-		*usual = seconds
-	case !beside:
-		*usual += (seconds - *usual) / usualMemory
-	case *usual > 0:
-		s.lost += seconds - *usual
-		s.took += seconds
-		if s.took > besideMemory {
-			s.lost, s.took = s.lost/2, s.took/2
-		}
+	recent := &s.usual[min(bits.Len(uint(rows)), len(s.usual)-1)]
+	if !beside {
+		recent.add(seconds)
+		return
 	}
+	usual := recent.mean()
+	if usual == 0 {
+		return
+	}
+	seconds = min(seconds, stalled*usual)
+	s.lost += seconds - min(usual, stalled*seconds)
+	s.took += seconds
+	if s.took > besideMemory {
+		s.lost, s.took = s.lost/2, s.took/2
+	}
+}
+
+// times are those of the last usualMemory rounds.
+type times struct {
+	last [usualMemory]float64
+	n    int // rounds, all of them
+}
+
+func (t *times) add(seconds float64) {
+	t.last[t.n%usualMemory] = seconds
+	t.n++
+}
+
+// mean is that of the times, each at most stalled times their median; 0 without any.
+func (t *times) mean() float64 {
+	n := min(t.n, usualMemory)
+	if n == 0 {
+		return 0
+	}
+	sorted := t.last
+	slices.Sort(sorted[:n])
+	sum, median := 0.0, sorted[n/2]
+	for _, v := range sorted[:n] {
+		sum += min(v, stalled*median)
+	}
+	return sum / float64(n)
 }
 
 // share is the share of its time that decoding loses; at is what is taken for it before anything

@@ -42,6 +42,38 @@ func TestSlowdownIsMeasured(t *testing.T) {
 	})
 }
 
+// The share follows a load that changes: whatever rounds took before, whatever share they lost, and
+// whatever holds up single rounds with an update and without.
+func TestSlowdownFollowsTheLoad(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(r, "seed"), 1))
+		stalls := rapid.Float64Range(0, .01).Draw(r, "stalls")
+		var s slowdown
+		for regime := range rapid.IntRange(1, 4).Draw(r, "regimes") {
+			share := rapid.Float64Range(0, .7).Draw(r, "share")
+			pass := math.Pow(10, rapid.Float64Range(-2, -.8).Draw(r, "seconds"))
+			rows := 1 << rapid.IntRange(0, 6).Draw(r, "rows")
+			var beside float64
+			for i := 0; beside < 60; i++ {
+				seconds := pass * (1 + .02*rng.NormFloat64())
+				if rng.Float64() < stalls {
+					seconds *= 5 + 100*rng.Float64()
+				}
+				learning := i%60 >= 40
+				if learning {
+					seconds /= 1 - share
+					beside += min(seconds, pass*stalled)
+				}
+				s.round(rows, seconds, learning)
+			}
+			most := .08 + 12*stalls + math.Abs(.25-share)*priorSeconds/(besideMemory/2)
+			if got := s.share(.25); math.Abs(got-share) > most {
+				r.Fatalf("regime %d: the share is %.3f, want %.3f", regime, got, share)
+			}
+		}
+	})
+}
+
 // A round counts from its proposal to its commit; one with a prompt beside it, or in which an
 // update began or ended, does not.
 func TestRoundsThatAreTimed(t *testing.T) {
@@ -52,8 +84,8 @@ func TestRoundsThatAreTimed(t *testing.T) {
 	round, prompt := draft.Rows{Tree: tr, Next: 2}, draft.Rows{Tree: tr, Next: -1}
 	var w timer
 	seen := func() bool {
-		defer func() { a.slow.usual[1] = 0 }()
-		return a.slow.usual[1] > 0
+		defer func() { a.slow.usual[1] = times{} }()
+		return a.slow.usual[1].n > 0
 	}
 	step := func(during func(), rows ...draft.Rows) bool {
 		w.begin(a)

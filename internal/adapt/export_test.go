@@ -41,3 +41,16 @@ func (a *Adapter) Texts(sequences []draft.State) map[*learn.Example]bool {
 	}
 	return all
 }
+
+// Interval makes an update from texts, whose head then serves for an interval in which accepted length
+// is as given. It returns that head.
+func (a *Adapter) Interval(texts []*learn.Example, length int) learn.Head {
+	a.work.run(task{action: Full, texts: texts})
+	head := a.now()
+	a.bandit.begun(Full, leastTrig)
+	for range interval {
+		t := a.bandit.served(&query{committed: 10 * length, rounds: 10, seconds: 1}, true)
+		a.work.run(task{trend: t})
+	}
+	return head
+}

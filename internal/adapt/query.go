@@ -85,7 +85,7 @@ func (a *Adapter) push(action Action, q *query, n int) (t task) {
 func (a *Adapter) decide(q *query) (t task) {
 	b := &a.bandit
 	action := b.choose(q.signal, a.rng)
-	closed, fall := b.served(q, !a.busy)
+	trend := b.served(q, !a.busy)
 	n := buffered
 	if !b.may() {
 		n = math.MaxInt
@@ -95,6 +95,6 @@ func (a *Adapter) decide(q *query) (t task) {
 			b.begun(action, q.signal)
 		}
 	}
-	t.closed, t.fall = closed, fall
+	t.trend = trend
 	return t
 }

@@ -2,8 +2,10 @@ package adapt_test
 
 import (
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -14,6 +16,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"pgregory.net/rapid"
 
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/internal/adapt"
@@ -244,6 +248,47 @@ func TestFailedUpdate(t *testing.T) {
 	}
 }
 
+// After three intervals in a row in which accepted length falls, the head of the first of them is in
+// use again: the best before the decline. Else it is the newest.
+func TestRollBack(t *testing.T) {
+	m := drafttest.OpenTarget(t, 512)
+	d, quick := newLearner(t, m, 1), wild()
+	quick.Steps, quick.Rounds = [3]int{adapt.Head: 1, adapt.Full: 1}, 4
+	a := adapter(t, d, adapt.Options{Policy: adapt.Always, Tuning: quick, Wait: true})
+	s := serve(t, m, a.Wrap(d))
+	for a.Stats().Updates[adapt.Full] == 0 {
+		s.query([]int32{1, 2, 3}, sample.Params{}, 20)
+	}
+	texts := slices.Collect(maps.Keys(a.Texts(nil)))
+	rolledBack := 0
+	rapid.Check(t, func(r *rapid.T) {
+		if err := a.Reset(); err != nil {
+			r.Fatal(err)
+		}
+		var lengths []int
+		var heads []learn.Head
+		for _, length := range rapid.SliceOfN(rapid.IntRange(1, 9), 1, 12).Draw(r, "accepted lengths") {
+			lengths, heads = append(lengths, length), append(heads, a.Interval(texts, length))
+			want, n := len(heads)-1, len(lengths)
+			fell := n >= 3 && lengths[n-3] > lengths[n-2] && lengths[n-2] > lengths[n-1]
+			if fell {
+				want = n - 3
+			}
+			if a.Head() != heads[want] {
+				r.Fatalf("accepted lengths %v: the head in use is number %d, want %d", lengths,
+					slices.Index(heads, a.Head()), want)
+			}
+			if fell {
+				rolledBack++
+				lengths, heads = nil, nil
+			}
+		}
+	})
+	if rolledBack == 0 {
+		t.Error("no length fell three times in a row")
+	}
+}
+
 // A state with a number that is not finite, in any of its tensors, is refused.
 func TestUnsoundState(t *testing.T) {
 	m := drafttest.OpenTarget(t, 512)
@@ -283,6 +328,111 @@ func TestUnsoundState(t *testing.T) {
 	if err := drafttest.Must(adapt.New(first, drafttest.Vocab, o))(t).Close(); err != nil {
 		t.Errorf("the state as it was: %v", err)
 	}
+}
+
+// spoil returns JSON values that differ from v in one place each: a number, text, list or field of it
+// has become something else, or is gone. Of lists the last item stands for all.
+func spoil(v any) (all []any) {
+	switch v := v.(type) {
+	case map[string]any:
+		for name, x := range v {
+			less := maps.Clone(v)
+			delete(less, name)
+			all = append(all, less)
+			for _, y := range spoil(x) {
+				other := maps.Clone(v)
+				other[name] = y
+				all = append(all, other)
+			}
+		}
+	case []any:
+		all = append(all, []any{}, slices.Concat(v, v))
+		for _, y := range spoil(v[len(v)-1]) {
+			all = append(all, append(slices.Clone(v[:len(v)-1]), y))
+		}
+	case float64:
+		for _, x := range []float64{-1, .5, 7, 1 << 62, 1e308} {
+			all = append(all, x)
+		}
+	}
+	return append(all, nil, "text", []any{1.})
+}
+
+// Whatever a state's metadata says, it is refused by its name, or the adapter learns on from it and
+// what it then saves is a state.
+func TestDamagedState(t *testing.T) {
+	m := drafttest.OpenTarget(t, 512)
+	quick := wild()
+	quick.Steps, quick.Rounds = [3]int{adapt.Head: 1, adapt.Full: 1}, 4
+	o := adapt.Options{Policy: adapt.Bandit, Tuning: quick, Wait: true, Dir: t.TempDir()}
+	d := newLearner(t, m, 1)
+	first := d.Head()
+	path := filepath.Join(o.Dir, adapt.Fingerprint(first)+".safetensors")
+	served := func() error {
+		a, err := adapt.New(first, drafttest.Vocab, o)
+		if err != nil {
+			return err
+		}
+		s := serve(t, m, a.Wrap(d))
+		for range 3 {
+			s.query([]int32{1, 2, 3}, sample.Params{}, 8)
+		}
+		if err := a.Close(); err != nil {
+			t.Fatal(err)
+		}
+		return nil
+	}
+	const key = "grove.adapt.2"
+	whole, said := []byte(nil), ""
+	for !strings.Contains(said, `"open":true`) { // until an interval is measured
+		if err := served(); err != nil {
+			t.Fatal(err)
+		}
+		whole = drafttest.Must(os.ReadFile(path))(t)
+		f := drafttest.Must(safetensors.Open(path))(t)
+		said = f.Metadata[key]
+		if err := f.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var state any
+	if err := json.Unmarshal([]byte(said), &state); err != nil {
+		t.Fatal(err)
+	}
+	refused, taken := 0, 0
+	for i, bad := range spoil(state) {
+		o.Policy = []adapt.Policy{adapt.Bandit, adapt.Judged}[i%2]
+		said := string(drafttest.Must(json.Marshal(bad))(t))
+		if err := os.WriteFile(path, withMetadata(t, whole, key, said), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		if err := served(); err != nil {
+			if refused++; !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "delete the file") {
+				t.Errorf("%s: %v: want an error that names the file and what to do", said, err)
+			}
+			continue
+		}
+		taken++
+		if err := served(); err != nil {
+			t.Fatalf("%s: what was saved then: %v", said, err)
+		}
+	}
+	if refused == 0 || taken == 0 {
+		t.Errorf("%d states were refused and %d taken: want some of both", refused, taken)
+	}
+}
+
+// withMetadata is a safetensors file with another value of a key.
+func withMetadata(t *testing.T, file []byte, key, value string) []byte {
+	t.Helper()
+	n := binary.LittleEndian.Uint64(file)
+	var header map[string]any
+	if err := json.Unmarshal(file[8:8+n], &header); err != nil {
+		t.Fatal(err)
+	}
+	header["__metadata__"].(map[string]any)[key] = value
+	b := drafttest.Must(json.Marshal(header))(t)
+	return slices.Concat(binary.LittleEndian.AppendUint64(nil, uint64(len(b))), b, file[8+n:])
 }
 
 // One adapter at a time uses a head's state in a folder. A second one fails: the error says which

@@ -152,11 +152,11 @@ func (a *Adapter) read(f *safetensors.File) error {
 	if err := json.Unmarshal([]byte(f.Metadata[stateKey]), &k); err != nil {
 		return fmt.Errorf("metadata %q: %w: not the state of an adapted drafter", stateKey, err)
 	}
-	switch {
-	case k.Head != a.state.head:
+	if k.Head != a.state.head {
 		return fmt.Errorf("it was learned on another head (%s) than this one (%s)", k.Head, a.state.head)
-	case slices.ContainsFunc(k.Steps, func(n int) bool { return n < 0 }):
-		return fmt.Errorf("metadata %q: steps %v: not the state of an adapted drafter", stateKey, k.Steps)
+	}
+	if err := k.check(); err != nil {
+		return err
 	}
 	a.bandit, a.account, a.stats = k.Bandit, k.Stats.Account, k.Stats
 	a.stats.Error = ""

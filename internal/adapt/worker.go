@@ -16,10 +16,10 @@ type task struct {
 	queries int
 	learn   bool // the account allows an update
 
-	closed, fall bool // see bandit.served
+	trend trend // see bandit.served
 }
 
-func (t *task) empty() bool { return len(t.texts) == 0 && !t.closed }
+func (t *task) empty() bool { return len(t.texts) == 0 && t.trend == still }
 
 // worker trains and judges. One goroutine uses it at a time: see Adapter.busy. It locks the adapter
 // for the fields that the lock protects.
@@ -85,10 +85,8 @@ func (w *worker) do(t task) error {
 	if err != nil {
 		return err
 	}
-	if t.closed {
-		if err := w.watch(s, t.fall); err != nil {
-			return err
-		}
+	if err := w.watch(s, t.trend); err != nil {
+		return err
 	}
 	switch {
 	case len(t.texts) == 0:
@@ -207,24 +205,28 @@ func (w *worker) goBack(s *learn.Student, c *checkpoint) error {
 }
 
 // watch is the paper's fail-safe (section 3.4), at the end of an interval: if accepted length fell
-// three times in a row, the last good checkpoint comes back. That is the last head in use at the
-// end of an interval that did not end such a fall.
-func (w *worker) watch(s *learn.Student, fall bool) error {
+// as often in a row as it allows, the last good checkpoint comes back. That is the head of the
+// interval from which it fell: none since did better.
+func (w *worker) watch(s *learn.Student, now trend) error {
 	a := w.a
-	if !fall {
-		if a.now() != a.first {
-			if w.good == nil {
-				w.good = new(checkpoint)
-			}
-			w.good.state, w.good.head = s.Save(w.good.state), a.now()
+	switch now {
+	case held:
+		if a.now() == a.first {
+			w.good = nil
+			return nil
 		}
-		return nil
+		if w.good == nil {
+			w.good = new(checkpoint)
+		}
+		w.good.state, w.good.head = s.Save(w.good.state), a.now()
+	case failed:
+		a.mu.Lock()
+		a.bandit.rolledBack()
+		a.filled = [actions]filling{}
+		a.stats.Rollbacks++
+		a.mu.Unlock()
+		w.replay = nil
+		return w.goBack(s, w.good)
 	}
-	a.mu.Lock()
-	a.bandit.failed()
-	a.filled = [actions]filling{}
-	a.stats.Rollbacks++
-	a.mu.Unlock()
-	w.replay = nil
-	return w.goBack(s, w.good)
+	return nil
 }

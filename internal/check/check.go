@@ -2,17 +2,23 @@
 // texts, trees and ways to run them. The same code serves the command (grove check) and, with
 // few cases, the test suite.
 //
+// Attention goes over ranges of positions, each of 1,024 in service. A case draws their length, so that short texts have
+// several; and a few texts are longer than two of service.
+//
 // A case is a pure function of the seed and its number, so that a mismatch found among a million
 // cases can be run again alone (Options.Only).
 package check
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
 
 	"github.com/grovellm/grove/internal/cpu"
+	"github.com/grovellm/grove/internal/par"
+	"github.com/grovellm/grove/nn"
 )
 
 // Options says what to check.
@@ -72,7 +78,10 @@ func run(ctx context.Context, o Options, r *Report, one func(ctx context.Context
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		err := one(ctx, s, n, rand.New(rand.NewPCG(o.Seed, uint64(n))))
+		rng := rand.New(rand.NewPCG(o.Seed, uint64(n)))
+		restore := nn.UseRanges([]int{1, 2, 5, 32}[rng.IntN(4)])
+		err := runCase(s, func() error { return one(ctx, s, n, rng) })
+		restore()
 		m, wrong := err.(mismatch)
 		switch {
 		case wrong:
@@ -91,4 +100,18 @@ func run(ctx context.Context, o Options, r *Report, one func(ctx context.Context
 		}
 	}
 	return nil
+}
+
+// runCase runs a case. A panic is a mismatch, after which the models are opened anew.
+func runCase(s *models, one func() error) error {
+	err := func() (err error) {
+		defer par.Recover("it", &err)
+		return one()
+	}()
+	var p *par.Panicked
+	if errors.As(err, &p) {
+		s.close()
+		return mismatchf("%v\n%s", err, p.Stack)
+	}
+	return err
 }

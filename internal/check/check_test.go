@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
 
+	"github.com/grovellm/grove/internal/synth"
+	"github.com/grovellm/grove/nn"
 	"github.com/grovellm/grove/tree"
 )
 
@@ -128,5 +131,29 @@ func TestTokens(t *testing.T) {
 	}
 	if r.Cases != cases || r.Mismatches != 0 || r.Tokens == 0 {
 		t.Errorf("%d cases, %d tokens, %d mismatches:\n%s", r.Cases, r.Tokens, r.Mismatches, strings.Join(r.Failures, "\n"))
+	}
+}
+
+// Prompts of every length, on a model whose layers have windows and are without by turns, and of which some are longer
+// than a range of attention.
+func TestLengths(t *testing.T) {
+	shape, err := synth.Lookup("tiny-gemma3")
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "tiny.gguf")
+	if err := synth.Write(context.Background(), path, shape, synth.Options{Seed: 1}); err != nil {
+		t.Fatal(err)
+	}
+	defer nn.UseRanges(2)()
+	r, err := Lengths(context.Background(), LengthOptions{
+		Model: path, From: 1, To: 700, Step: 37, Tokens: 3, Threads: []int{1, 2, 4}, Callers: []int{1, 8},
+		Drafters: []string{"lookup", "hostile"}, Seed: 1,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Cases == 0 || r.Tokens != 3*r.Sequences || r.Mismatches != 0 {
+		t.Errorf("%+v", r)
 	}
 }

@@ -157,8 +157,14 @@ func (s *models) close() {
 // panels and vectors do not divide wherever the type allows it.
 func randomShape(rng *rand.Rand, arch string, typ tensor.Type) synth.Shape {
 	s := synth.Shape{
-		Name: "check", Arch: arch, Vocab: 400 + rng.IntN(60), Layers: 1 + rng.IntN(2), Context: 2048,
+		Name: "check", Arch: arch, Vocab: 400 + rng.IntN(60), Layers: 1 + rng.IntN(2), Context: 4096,
 		NormEps: 1e-5, RopeBase: 1e4, Tokens: synth.Qwen2, Tied: rng.IntN(2) == 0,
+	}
+	switch arch {
+	case "gemma2", "gemma3", "gpt-oss", "olmo2": // layers with windows and without, by turns
+		if rng.IntN(4) > 0 {
+			s.Layers = 3 + rng.IntN(7)
+		}
 	}
 	s.KVHeads = 1 + rng.IntN(2)
 	s.Heads = s.KVHeads * (1 + rng.IntN(3))
@@ -202,7 +208,7 @@ func randomShape(rng *rand.Rand, arch string, typ tensor.Type) synth.Shape {
 // tune draws what an architecture may have: a window that texts outgrow, scales, soft caps, a
 // scaling of positions.
 func tune(rng *rand.Rand, arch string) func(c *model.Config) {
-	windowed, size := rng.IntN(4) > 0, 1+rng.IntN(90)
+	windowed, size := rng.IntN(4) > 0, 1+skewed(rng, 90, 900)
 	scaled := rng.IntN(3)
 	x := func() float64 { return 0.4 + rng.Float64() }
 	scales := []float64{x(), x(), x(), x()}

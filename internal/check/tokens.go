@@ -47,7 +47,7 @@ type script struct {
 func tokensCase(ctx context.Context, v *variant, rng *rand.Rand, tokens *int) error {
 	vocab := v.shape.Vocab
 	level := randomLevel(rng)
-	scripts := make([]script, 1+skewed(rng, 2, 5))
+	scripts := make([]script, 1+skewed(rng, 2, 8))
 	for i := range scripts {
 		scripts[i] = randomScript(rng, vocab)
 		if err := scripts[i].decodePlainly(ctx, v, level); err != nil {
@@ -67,7 +67,7 @@ func tokensCase(ctx context.Context, v *variant, rng *rand.Rand, tokens *int) er
 // randomScript draws a prompt that repeats itself, as text does, and options.
 func randomScript(rng *rand.Rand, vocab int) script {
 	words := 2 + rng.IntN(30)
-	prompt := make([]int32, 1+skewed(rng, 40, 150))
+	prompt := make([]int32, 1+textLength(rng, 40, 150))
 	for i := range prompt {
 		prompt[i] = rng.Int32N(int32(words)) * int32(vocab/words)
 	}

@@ -64,6 +64,15 @@ func randomTokens(rng *rand.Rand, vocab, n int) []int32 {
 	return ids
 }
 
+// textLength draws the length of a text: mostly below usual, sometimes below most, rarely beyond two ranges of attention
+// as they are in service.
+func textLength(rng *rand.Rand, usual, most int) int {
+	if rng.IntN(40) == 0 {
+		return rng.IntN(3000)
+	}
+	return skewed(rng, usual, most)
+}
+
 // skewed draws a number below n, usually a small one, sometimes any.
 func skewed(rng *rand.Rand, usual, n int) int {
 	if rng.IntN(8) == 0 {

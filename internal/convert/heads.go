@@ -97,21 +97,20 @@ func (x *head) toGGUF(ctx context.Context, dir, path string, o Options, err erro
 		return nil, err
 	}
 	count := &counter{tell: o.Progress}
+	var said remarks
 	for _, t := range list {
-		typ, note := t.Type, ""
+		typ, reason := t.Type, ""
 		if typ.Decodes() { // and is no list of tokens
-			typ, note = encoding(t.Name, t.Tensor, o.Type, t.Name == outputMatrix)
+			typ, reason = encoding(t.Name, t.Tensor, o.Type, t.Name == outputMatrix)
 		}
-		if note != "" {
-			notes = append(notes, note)
-		}
+		said.add(t.Name, typ, reason)
 		fill, err := count.stream(ctx, t, typ)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", dir, err)
 		}
 		w.Add(t.Name, typ, t.Shape, fill)
 	}
-	return append(notes, x.notes()...), w.WriteFile(path)
+	return slices.Concat(notes, said.notes(), x.notes()), w.WriteFile(path)
 }
 
 // stream is a tensor on its way to a file, whose bytes are counted.

@@ -23,11 +23,13 @@ func tokenizerFiles(f *gguf.File, tok *tokenizer.Tokenizer) (tokens, settings fi
 	if err := k.Err(); err != nil {
 		return nil, nil, err
 	}
-	vocab, added := vocabulary(tok)
+	vocab, added, err := vocabulary(tok)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", f.Path, err)
+	}
 	model := fields{"type": "BPE", "dropout": nil, "unk_token": nil, "continuing_subword_prefix": nil, "end_of_word_suffix": nil,
 		"fuse_unk": false, "byte_fallback": false, "ignore_merges": false, "vocab": vocab, "merges": lines}
 	tokens = fields{"version": "1.0", "truncation": nil, "padding": nil, "added_tokens": added, "normalizer": nil, "post_processor": postProcessor(tok), "model": model}
-	class := "PreTrainedTokenizerFast"
 	switch kind {
 	case "gpt2":
 		i := slices.IndexFunc(splittings, func(s splitting) bool { return slices.Contains(s.names, pre) })
@@ -36,11 +38,7 @@ func tokenizerFiles(f *gguf.File, tok *tokenizer.Tokenizer) (tokens, settings fi
 		}
 		model["ignore_merges"] = splittings[i].ignoreMerges
 		tokens["pre_tokenizer"], tokens["decoder"] = splittings[i].steps()
-		if pre == "qwen2" {
-			class = "Qwen2Tokenizer"
-		}
 	case "llama":
-		class = "LlamaTokenizer"
 		model["fuse_unk"], model["byte_fallback"], model["merges"] = true, true, mergesOf(tok, values)
 		if id := tok.UNK(); id >= 0 {
 			model["unk_token"] = tok.Text(id)
@@ -59,7 +57,7 @@ func tokenizerFiles(f *gguf.File, tok *tokenizer.Tokenizer) (tokens, settings fi
 	default:
 		return nil, nil, fmt.Errorf("%s: key \"tokenizer.ggml.model\": %q has no form in tokenizer.json that grove knows", f.Path, kind)
 	}
-	return tokens, settingsOf(tok, class), nil
+	return tokens, settingsOf(f, tok), nil
 }
 
 // steps are the pre-tokenizer and the decoder.
@@ -78,24 +76,26 @@ func (s *splitting) steps() (pre, decoder fields) {
 	return fields{"type": "Sequence", "pretokenizers": append(list, decoder)}, decoder
 }
 
-// vocabulary lists the tokens that merges make, and those added to them.
-func vocabulary(tok *tokenizer.Tokenizer) (vocab map[string]int32, added []fields) {
+// vocabulary lists the tokens, and those of them that are found in text before it is cut. Readers give an
+// added token the id that the vocabulary has for it, and number those that are not in it anew: so all are.
+func vocabulary(tok *tokenizer.Tokenizer) (vocab map[string]int32, added []fields, err error) {
 	vocab = map[string]int32{}
 	for id := range int32(tok.VocabSize()) {
 		text, kind := tok.Text(id), tok.Type(id)
-		switch kind {
-		case tokenizer.Unused:
-		case tokenizer.Control, tokenizer.UserDefined, tokenizer.Unknown:
+		if kind == tokenizer.Unused || text == "" {
+			continue
+		}
+		if first, ok := vocab[text]; ok {
+			return nil, nil, fmt.Errorf("key \"tokenizer.ggml.tokens\": tokens %d and %d are both %q, and tokenizer.json has one of a text",
+				first, id, text)
+		}
+		vocab[text] = id
+		if kind == tokenizer.Control || kind == tokenizer.UserDefined || kind == tokenizer.Unknown {
 			added = append(added, fields{"id": id, "content": text, "single_word": false, "lstrip": false, "rstrip": false,
 				"normalized": false, "special": kind != tokenizer.UserDefined})
-			if kind == tokenizer.Unknown {
-				vocab[text] = id
-			}
-		default:
-			vocab[text] = id
 		}
 	}
-	return vocab, added
+	return vocab, added, nil
 }
 
 // mergesOf lists every pair of pieces that makes a piece, by the piece's score, highest first. SentencePiece
@@ -159,13 +159,13 @@ func postProcessor(tok *tokenizer.Tokenizer) any {
 	return fields{"type": "TemplateProcessing", "single": single, "pair": pair, "special_tokens": special}
 }
 
-// settingsOf is tokenizer_config.json.
-func settingsOf(tok *tokenizer.Tokenizer, class string) fields {
-	c := fields{"add_bos_token": tok.AddBOS(), "add_eos_token": tok.AddEOS(), "tokenizer_class": class, "clean_up_tokenization_spaces": false}
-	for name, id := range map[string]int32{"bos_token": tok.BOS(), "eos_token": tok.EOS(), "unk_token": tok.UNK(), "pad_token": tok.PAD()} {
-		if id >= 0 {
-			c[name] = tok.Text(id)
-		}
+// settingsOf is tokenizer_config.json. The class is the one that reads tokenizer.json as it is: classes of
+// families make some of its steps anew.
+func settingsOf(f *gguf.File, tok *tokenizer.Tokenizer) fields {
+	c := fields{"add_bos_token": tok.AddBOS(), "add_eos_token": tok.AddEOS(), "tokenizer_class": "PreTrainedTokenizerFast",
+		"clean_up_tokenization_spaces": false}
+	for name, text := range namedTokens(f, tok) {
+		c[name] = text
 	}
 	switch t := tok.Templates(); {
 	case len(t) == 1 && t[0].Name == "default":

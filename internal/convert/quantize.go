@@ -38,6 +38,7 @@ func Quantize(ctx context.Context, from, to string, o Options) (notes []string, 
 	}
 	count := &counter{tell: o.Progress}
 	lossy := false
+	var said remarks
 	_, untied := f.Tensor(outputMatrix)
 	tied := !untied
 	drafting := map[string]bool{} // layers behind the model's
@@ -55,7 +56,7 @@ func Quantize(ctx context.Context, from, to string, o Options) (notes []string, 
 		if drafting[layerOf(t.Name)] && inBlocks(want) {
 			want = tensor.Q8_0 // in 4 bits a published layer's drafts were accepted a tenth as often
 		}
-		typ, note := encoding(t.Name, t, want, t.Name == outputMatrix || tied && t.Name == embedding)
+		typ, reason := encoding(t.Name, t, want, t.Name == outputMatrix || tied && t.Name == embedding)
 		if isVector(t) && !slices.Contains([]tensor.Type{tensor.F16, tensor.BF16}, t.Type) {
 			typ = t.Type // what is not a number of the model stays what it is
 		}
@@ -65,9 +66,7 @@ func Quantize(ctx context.Context, from, to string, o Options) (notes []string, 
 			}
 			lossy = lossy || inBlocks(typ) && inBlocks(t.Type)
 		}
-		if note != "" {
-			notes = append(notes, note)
-		}
+		said.add(t.Name, typ, reason)
 		size, err := typ.Size(t.Elements())
 		if err != nil {
 			return nil, fmt.Errorf("%s: tensor %s: %w", from, t.Name, err)
@@ -76,6 +75,7 @@ func Quantize(ctx context.Context, from, to string, o Options) (notes []string, 
 		s := &stream{ctx: ctx, t: t, to: typ, count: count}
 		w.Add(t.Name, typ, t.Shape, s.write)
 	}
+	notes = said.notes()
 	if lossy {
 		notes = append(notes, "the weights were quantized before: quantizing them again loses more than quantizing the original would")
 	}

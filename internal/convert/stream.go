@@ -45,29 +45,72 @@ func (o *Options) check(hf bool) error {
 // isVector tells norms and biases, which stay exact, from matrices.
 func isVector(t tensor.Tensor) bool { return len(t.Shape) < 2 }
 
-// encoding chooses the type a tensor gets in a GGUF file, with a note where that is not the one asked for. The output matrix, from
+// finer is the type of blocks of 32 that a K type becomes where rows are no multiple of 256: llama.cpp's choice.
+var finer = map[tensor.Type]tensor.Type{tensor.Q4_K: tensor.Q5_0, tensor.Q5_K: tensor.Q5_1, tensor.Q6_K: tensor.Q8_0}
+
+// encoding chooses the type a tensor gets in a GGUF file, with the reason where that is not the one asked for. The output matrix, from
 // which all logits come, is no coarser than Q6_K, as in llama.cpp's files; rows that are not whole blocks get the next type that fits.
 // The matrix that chooses experts is F32, as in those files. name is the tensor's in GGUF files.
-func encoding(name string, t tensor.Tensor, want tensor.Type, output bool) (tensor.Type, string) {
+func encoding(name string, t tensor.Tensor, want tensor.Type, output bool) (_ tensor.Type, reason string) {
 	switch {
 	case isVector(t), strings.HasSuffix(name, ".bias"), strings.HasSuffix(name, model.RouterName):
 		return tensor.F32, ""
 	case want == Keep:
 		return t.Type, ""
-	case output && coarse(want) && t.Cols()%256 == 0:
-		return tensor.Q6_K, fmt.Sprintf("tensor %s is Q6_K: all logits come from it", t.Name)
+	case output && coarse(want):
+		want, reason = tensor.Q6_K, "all logits come from it"
 	}
-	fits := want
-	for _, next := range []tensor.Type{tensor.Q8_0, tensor.F16} {
-		if _, err := fits.Size(t.Cols()); err == nil {
-			break
+	types := []tensor.Type{want}
+	if next, ok := finer[want]; ok {
+		types = append(types, next)
+	}
+	types = append(types, tensor.Q8_0, tensor.F16)
+	fits := types[slices.IndexFunc(types, func(typ tensor.Type) bool { // F16 takes rows of any length
+		_, err := typ.Size(t.Cols())
+		return err == nil
+	})]
+	if fits != want && reason == "" {
+		elements, _ := want.Block()
+		reason = fmt.Sprintf("rows are no multiple of %d numbers, as %v has them", elements, want)
+	}
+	return fits, reason
+}
+
+// remarks are notes about tensors, one for all of a type and a reason.
+type remarks struct {
+	list []remark
+}
+
+type remark struct {
+	typ          tensor.Type
+	reason, name string // the first tensor's
+	count        int
+}
+
+// add counts a tensor; without a reason there is nothing to say.
+func (r *remarks) add(name string, typ tensor.Type, reason string) {
+	if reason == "" {
+		return
+	}
+	for i := range r.list {
+		if m := &r.list[i]; m.typ == typ && m.reason == reason {
+			m.count++
+			return
 		}
-		fits = next
 	}
-	if fits != want {
-		return fits, fmt.Sprintf("tensor %s is %v: its rows of %d are not whole blocks of %v", t.Name, fits, t.Cols(), want)
+	r.list = append(r.list, remark{typ, reason, name, 1})
+}
+
+func (r *remarks) notes() []string {
+	var out []string
+	for _, m := range r.list {
+		what := fmt.Sprintf("tensor %s is", m.name)
+		if m.count > 1 {
+			what = fmt.Sprintf("%d tensors are", m.count)
+		}
+		out = append(out, fmt.Sprintf("%s %v: %s", what, m.typ, m.reason))
 	}
-	return want, ""
+	return out
 }
 
 // coarse says that a type has fewer bits than Q6_K.

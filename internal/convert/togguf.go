@@ -38,6 +38,9 @@ func ToGGUF(ctx context.Context, dir, path string, o Options) (notes []string, e
 		return nil, fmt.Errorf("%s: %w", dir, err)
 	}
 	c.SetGGUF(w, c.Arch, modelName(dir), main)
+	if err := setCard(w, dir); err != nil {
+		return nil, err
+	}
 	if c.Rope.Yarn != nil && c.Rope.Yarn.Between {
 		notes = append(notes, "rope_scaling has truncate false: grove obeys it, and other programs round the bounds of the blend")
 	}
@@ -71,7 +74,7 @@ func setFactors(w *gguf.Writer, c *model.Config) error {
 
 // addGGUF adds the tensors of a Hugging Face folder.
 func (c *layout) addGGUF(ctx context.Context, w *gguf.Writer, f *safetensors.File, o Options) ([]string, error) {
-	var notes []string
+	var said remarks
 	used := map[string]bool{}
 	count := &counter{tell: o.Progress}
 	add := func(e model.Part, ending string) (bool, error) {
@@ -94,10 +97,8 @@ func (c *layout) addGGUF(ctx context.Context, w *gguf.Writer, f *safetensors.Fil
 		if n := e.Rows; e.ToGGUF != nil && (len(t.Shape) == 0 || t.Shape[0] != n) {
 			return false, fmt.Errorf("%s: tensor %s has shape %v: want %d rows by config.json", f.Path, name, t.Shape, n)
 		}
-		typ, note := encoding(e.Name+ending, t, o.Type, e.Name == "output" || c.Tied && e.Name == "token_embd")
-		if note != "" {
-			notes = append(notes, note)
-		}
+		typ, reason := encoding(e.Name+ending, t, o.Type, e.Name == "output" || c.Tied && e.Name == "token_embd")
+		said.add(e.Name+ending, typ, reason)
 		size, err := typ.Size(t.Elements())
 		if err != nil {
 			return false, fmt.Errorf("%s: tensor %s: %w", f.Path, name, err)
@@ -132,5 +133,5 @@ func (c *layout) addGGUF(ctx context.Context, w *gguf.Writer, f *safetensors.Fil
 			return nil, fmt.Errorf("%s: tensor %s has no place in a model of architecture %s: this is another kind of model", f.Path, t.Name, c.Arch)
 		}
 	}
-	return notes, nil
+	return said.notes(), nil
 }

@@ -91,7 +91,12 @@ func (c *layout) writeHF(ctx context.Context, f *gguf.File, dir string, o Option
 			return nil, err
 		}
 		special = specialIDs(tok)
-		if err := errors.Join(atomicfile.WriteJSON(filepath.Join(dir, "tokenizer.json"), tokens), atomicfile.WriteJSON(filepath.Join(dir, "tokenizer_config.json"), settings)); err != nil {
+		err = errors.Join(atomicfile.WriteJSON(filepath.Join(dir, "tokenizer.json"), tokens),
+			atomicfile.WriteJSON(filepath.Join(dir, "tokenizer_config.json"), settings))
+		if ends := declaredEnds(f, tok); len(ends) > 1 && err == nil {
+			err = atomicfile.WriteJSON(filepath.Join(dir, "generation_config.json"), fields{"eos_token_id": ends})
+		}
+		if err != nil {
 			return nil, err
 		}
 	} else {
@@ -106,6 +111,9 @@ func (c *layout) writeHF(ctx context.Context, f *gguf.File, dir string, o Option
 	}
 	maps.Copy(settings, more)
 	if err := atomicfile.WriteJSON(filepath.Join(dir, "config.json"), settings); err != nil {
+		return nil, err
+	}
+	if err := writeCard(f, dir); err != nil {
 		return nil, err
 	}
 	if tok != nil {

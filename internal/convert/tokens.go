@@ -50,7 +50,7 @@ type hfStep struct {
 	Steps            []hfStep `json:"pretokenizers"`
 	UseRegex         *bool    `json:"use_regex"`
 	IndividualDigits bool     `json:"individual_digits"`
-	Pattern          struct{ Regex string }
+	Pattern          struct{ Regex, String string }
 }
 
 // setTokenizer sets the keys tokenizer.* from a Hugging Face folder; vocab is the embedding's rows. It reports notes.
@@ -100,7 +100,11 @@ func setTokenizer(w *gguf.Writer, dir string, tok *tokenizer.Tokenizer, vocab in
 	}
 	w.Set("tokenizer.ggml.tokens", texts)
 	w.Set("tokenizer.ggml.token_type", kinds)
-	setSpecial(w, tok)
+	special, err := readSpecial(dir, tok)
+	if err != nil {
+		return nil, err
+	}
+	setSpecial(w, tok, special)
 	return notes, nil
 }
 
@@ -139,8 +143,13 @@ func (f *hfTokens) pre() (name string, bytes bool, err error) {
 			steps = p.Steps
 		}
 	}
+	replaced, err := f.lastReplaced()
+	if err != nil {
+		return "", false, err
+	}
 	for _, st := range steps {
 		switch {
+		case st.Type == "Split" && st.Pattern.String != "" && st.Pattern.String == replaced: // the text has none
 		case st.Type == "ByteLevel":
 			bytes = true
 		case st.Type == "Split" && st.Pattern.Regex != "" && s.regex == "":
@@ -196,38 +205,6 @@ func scores(texts []string, kinds []int32, merges [][2]string) []float32 {
 		out[i] = -float32(r)
 	}
 	return out
-}
-
-// setSpecial sets the special tokens and the chat templates.
-func setSpecial(w *gguf.Writer, tok *tokenizer.Tokenizer) {
-	for _, t := range []struct {
-		key string
-		id  int32
-	}{{"bos", tok.BOS()}, {"eos", tok.EOS()}, {"unknown", tok.UNK()}, {"padding", tok.PAD()}} {
-		if t.id >= 0 {
-			w.Set("tokenizer.ggml."+t.key+"_token_id", uint32(t.id))
-		}
-	}
-	for _, id := range tok.EOG() { // one more may be named
-		if id != tok.EOS() {
-			w.Set("tokenizer.ggml.eot_token_id", uint32(id))
-			break
-		}
-	}
-	w.Set("tokenizer.ggml.add_bos_token", tok.AddBOS())
-	w.Set("tokenizer.ggml.add_eos_token", tok.AddEOS())
-	var names []string
-	for _, t := range tok.Templates() {
-		if t.Name == "default" {
-			w.Set("tokenizer.chat_template", t.Text)
-		} else {
-			names = append(names, t.Name)
-			w.Set("tokenizer.chat_template."+t.Name, t.Text)
-		}
-	}
-	if names != nil {
-		w.Set("tokenizer.chat_templates", names)
-	}
 }
 
 // probes are texts that tokenizers of different rules cut differently.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/grovellm/grove/gguf"
 	"github.com/grovellm/grove/tokenizer"
@@ -15,6 +16,32 @@ type hfNormalizer struct {
 	Type     string
 	Steps    []hfNormalizer `json:"normalizers"`
 	Charsmap []byte         `json:"precompiled_charsmap"`
+	Pattern  struct{ String string }
+	Content  string
+}
+
+// normalizer reads the normalizer.
+func (f *hfTokens) normalizer() (n hfNormalizer, err error) {
+	if len(f.Normalizer) > 0 {
+		err = json.Unmarshal(f.Normalizer, &n)
+	}
+	if err != nil {
+		return n, fmt.Errorf("normalizer: %w", err)
+	}
+	return n, nil
+}
+
+// lastReplaced is the text that the normalizer's last step leaves nowhere; empty where it replaces none.
+func (f *hfTokens) lastReplaced() (string, error) {
+	n, err := f.normalizer()
+	for err == nil && n.Type == "Sequence" && len(n.Steps) > 0 {
+		n = n.Steps[len(n.Steps)-1]
+	}
+	text := n.Pattern.String
+	if n.Type != "Replace" || n.Content == "" || strings.ContainsAny(n.Content, text) {
+		return "", err
+	}
+	return text, err
 }
 
 // charsmap finds SentencePiece's precompiled character map, nil where there is none.
@@ -34,11 +61,9 @@ func setUnigram(w *gguf.Writer, tok *tokenizer.Tokenizer, file *hfTokens, tokens
 	if err := json.Unmarshal(file.Model.Vocab, &vocab); err != nil {
 		return nil, fmt.Errorf("model.vocab: %w", err)
 	}
-	var steps hfNormalizer
-	if len(file.Normalizer) > 0 {
-		if err := json.Unmarshal(file.Normalizer, &steps); err != nil {
-			return nil, fmt.Errorf("normalizer: %w", err)
-		}
+	steps, err := file.normalizer()
+	if err != nil {
+		return nil, err
 	}
 	scores, rounded := make([]float32, tokens), false
 	for i, p := range vocab {

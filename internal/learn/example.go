@@ -77,11 +77,15 @@ func (c *Collector) Take(r *draft.Rows, round *Round) (full *Example) {
 	if len(l.Tokens) > 0 {
 		l.Tokens = l.Tokens[:len(l.Tokens)-1] // the first of the rows
 	}
-	if len(l.Tokens)+len(r.Tokens) > mostRows && len(l.Rounds) > 0 {
+	switch {
+	case len(l.Tokens)+len(r.Tokens) <= mostRows:
+	case len(l.Rounds) > 0:
 		full = l
 		c.example = full.last(before)
 		full.Tokens = append(full.Tokens, r.Tokens[0])
 		l = c.example
+	default: // nothing was drafted
+		l.forget(len(l.Tokens) - before)
 	}
 	skip := 0
 	if n := len(r.Tokens) - before; r.Next < 0 && n > 0 && len(l.Rounds) == 0 {
@@ -130,11 +134,12 @@ func (c *Collector) Finish() *Example {
 	return c.example
 }
 
-// forget drops the first rows of an example without rounds.
+// forget drops the first rows of an example without rounds, and what the target said after any row.
 func (l *Example) forget(rows int) {
 	if rows > 0 {
 		l.Tokens = slices.Delete(l.Tokens, 0, rows)
 		l.Taps = slices.Delete(l.Taps, 0, rows*l.Width)
+		l.Said = l.Said[:0]
 	}
 }
 

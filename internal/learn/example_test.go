@@ -24,7 +24,7 @@ func (p counted) Logits(_, i int) []float32 {
 
 // For any lengths of prompts, chunks and rounds: each example is a stretch of the text, not too
 // long, with taps and the target's tokens at the right rows. Together the examples have each round
-// once.
+// once. What a collector holds has a bound, whether rounds had drafts or not.
 func TestCollector(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := drafttest.Must(learn.NewCollector(2, vocab))(t)
@@ -45,13 +45,25 @@ func TestCollector(t *testing.T) {
 				t.Fatal("a prompt is an example")
 			}
 		}
+		plain := rapid.SampledFrom([]int{0, 3, 200, 1500}).Draw(t, "plain rounds between")
 		for _, n := range rapid.SliceOfN(rapid.IntRange(1, 30), 1, 60).Draw(t, "rounds") {
 			if l := c.Take(rows(n, int32((at+n)%vocab)), &learn.Round{Accepted: n - 1}); l != nil {
 				examples = append(examples, l)
 			}
 			rounds++
+			for range rapid.IntRange(0, plain).Draw(t, "plain") {
+				if l := c.Take(rows(1, int32((at+1)%vocab)), nil); l != nil {
+					examples = append(examples, l)
+				}
+				if c.Bytes() > 1<<17 {
+					t.Fatalf("%d bytes are held after %d tokens", c.Bytes(), at)
+				}
+			}
 		}
-		for i, l := range append(examples, c.Finish()) {
+		if l := c.Finish(); l != nil {
+			examples = append(examples, l)
+		}
+		for i, l := range examples {
 			n, first := len(l.Tokens), l.Tokens[0]
 			if len(l.Taps) != (n-1)*4 || l.Width != 4 || n > 384+31 {
 				t.Fatalf("example %d: %d tokens, %d numbers of taps, %d a row", i, n, len(l.Taps), l.Width)

@@ -24,25 +24,50 @@ func availableIn(proc, cgroup string) (n int64) {
 		switch {
 		case len(f) < 3:
 		case f[1] == "": // version 2
-			n = limit(n, cgroup, f[2], "memory.max")
+			n = left(n, cgroup, f[2], groupFiles{"memory.max", "memory.current", "inactive_file"})
 		case f[1] == "memory":
-			n = limit(n, path.Join(cgroup, "memory"), f[2], "memory.limit_in_bytes")
+			n = left(n, path.Join(cgroup, "memory"), f[2], groupFiles{"memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"})
 		}
 	}
 	return n
 }
 
-// limit lowers n to the least limit of a group and of those it is in. A container sees its own
-// group as the root.
-func limit(n int64, root, group, file string) int64 {
+// groupFiles are where a control group says how much memory it may use and uses, and what memory.stat calls the part of
+// the file cache that it gives up first.
+type groupFiles struct{ limit, usage, cache string }
+
+// left lowers n to the least of what a group and those it is in leave of their limits. A container sees its own group as
+// the root.
+func left(n int64, root, group string, f groupFiles) int64 {
 	for group = path.Clean("/" + group); ; group = path.Dir(group) {
-		text, _ := os.ReadFile(path.Join(root, group, file))
-		most, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64) // no number means no limit
-		if err == nil && (n == 0 || most < n) {
-			n = most
+		dir := path.Join(root, group)
+		if most, ok := number(path.Join(dir, f.limit)); ok {
+			used, _ := number(path.Join(dir, f.usage))
+			most = max(most-max(used-cached(path.Join(dir, "memory.stat"), f.cache), 0), 0)
+			if n == 0 || most < n {
+				n = most
+			}
 		}
 		if group == "/" {
 			return n
 		}
 	}
+}
+
+// number is what a file says, if that is a number.
+func number(name string) (n int64, ok bool) {
+	text, _ := os.ReadFile(name)
+	n, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
+	return n, err == nil
+}
+
+// cached is the number of a line of memory.stat.
+func cached(name, line string) (n int64) {
+	text, _ := os.ReadFile(name)
+	for l := range strings.Lines(string(text)) {
+		if f := strings.Fields(l); len(f) == 2 && f[0] == line {
+			n, _ = strconv.ParseInt(f[1], 10, 64)
+		}
+	}
+	return n
 }

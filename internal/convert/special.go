@@ -1,0 +1,169 @@
+package convert
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+
+	"github.com/grovellm/grove/gguf"
+	"github.com/grovellm/grove/internal/infile"
+	"github.com/grovellm/grove/tokenizer"
+)
+
+// roles are the special tokens that files of both formats name: keys tokenizer.ggml.*_token_id, and
+// fields *_token of tokenizer_config.json.
+var roles = []struct{ key, field string }{
+	{"bos", "bos"}, {"eos", "eos"}, {"unknown", "unk"}, {"padding", "pad"}, {"seperator", "sep"}, {"cls", "cls"}, {"mask", "mask"},
+}
+
+// endKeys are those of the tokens besides EOS that a GGUF file says end a generation.
+var endKeys = []string{"eot", "eom", "fim_pad", "fim_rep", "fim_sep"}
+
+// namedTokens are the special tokens that a GGUF file names, by their field of tokenizer_config.json.
+func namedTokens(f *gguf.File, tok *tokenizer.Tokenizer) map[string]string {
+	m := map[string]string{}
+	known := map[string]int32{"bos": tok.BOS(), "eos": tok.EOS(), "unk": tok.UNK(), "pad": tok.PAD()}
+	for _, r := range roles {
+		id, ok := known[r.field]
+		if v, found := tokenID(f, r.key, tok); found {
+			id, ok = v, true
+		}
+		if ok && id >= 0 {
+			m[r.field+"_token"] = tok.Text(id)
+		}
+	}
+	return m
+}
+
+func tokenID(f *gguf.File, key string, tok *tokenizer.Tokenizer) (int32, bool) {
+	v, _ := f.Lookup("tokenizer.ggml." + key + "_token_id")
+	id, ok := v.Int()
+	return int32(id), ok && id >= 0 && id < int64(tok.VocabSize())
+}
+
+// declaredEnds are EOS and the other tokens that a GGUF file says end a generation.
+func declaredEnds(f *gguf.File, tok *tokenizer.Tokenizer) []int32 {
+	ends := []int32{tok.EOS()}
+	for _, key := range endKeys {
+		if id, ok := tokenID(f, key, tok); ok {
+			ends = append(ends, id)
+		}
+	}
+	v, _ := f.Lookup("tokenizer.ggml.eos_token_ids")
+	ids, _ := v.Ints()
+	for _, id := range ids {
+		ends = append(ends, int32(id)) // package tokenizer has checked it
+	}
+	return distinct(ends)
+}
+
+// distinct leaves out −1, and ids that came before.
+func distinct(ids []int32) []int32 {
+	var out []int32
+	for _, id := range ids {
+		if id >= 0 && !slices.Contains(out, id) {
+			out = append(out, id)
+		}
+	}
+	return out
+}
+
+// specialFields are what a folder's files say about special tokens that package tokenizer does not tell.
+type specialFields struct {
+	named map[string]int32 // by the key of GGUF files
+	ends  []int32          // besides EOS, what the configuration says ends a generation
+}
+
+// readSpecial reads them.
+func readSpecial(dir string, tok *tokenizer.Tokenizer) (s specialFields, err error) {
+	var config, special map[string]json.RawMessage
+	var model, generation struct {
+		EOS json.RawMessage `json:"eos_token_id"`
+	}
+	if err := errors.Join(readJSON(dir, "tokenizer_config.json", &config), readJSON(dir, "special_tokens_map.json", &special),
+		readJSON(dir, "config.json", &model), readJSON(dir, "generation_config.json", &generation)); err != nil {
+		return s, err
+	}
+	s.named = map[string]int32{}
+	known := map[string]int32{"bos": tok.BOS(), "eos": tok.EOS(), "unknown": tok.UNK(), "padding": tok.PAD()}
+	for _, r := range roles {
+		if id, ok := known[r.key]; ok && id >= 0 {
+			s.named[r.key] = id
+			continue
+		}
+		for _, from := range []map[string]json.RawMessage{special, config} { // the second is the newer
+			if id, ok := tok.Find(tokenText(from[r.field+"_token"])); ok {
+				s.named[r.key] = id
+			}
+		}
+	}
+	for _, raw := range []json.RawMessage{model.EOS, generation.EOS} {
+		var ids []int32
+		if json.Unmarshal(raw, &ids) != nil { // one id, or none
+			ids = []int32{-1}
+			_ = json.Unmarshal(raw, &ids[0])
+		}
+		s.ends = append(s.ends, ids...)
+	}
+	s.ends = slices.DeleteFunc(distinct(s.ends), func(id int32) bool { return id == tok.EOS() })
+	return s, nil
+}
+
+// tokenText reads a token: a text, or an object with its content.
+func tokenText(raw json.RawMessage) (text string) {
+	var object struct{ Content string }
+	if json.Unmarshal(raw, &text) != nil && json.Unmarshal(raw, &object) == nil {
+		return object.Content
+	}
+	return text
+}
+
+// readJSON reads a file of a folder, if it is there.
+func readJSON(dir, name string, to any) error {
+	path := filepath.Join(dir, name)
+	b, err := infile.ReadFile(path, maxSettings)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err == nil {
+		err = json.Unmarshal(b, to)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return nil
+}
+
+const maxSettings = 16 << 20 // bytes of a JSON file beside tokenizer.json
+
+// setSpecial sets the special tokens and the chat templates.
+func setSpecial(w *gguf.Writer, tok *tokenizer.Tokenizer, s specialFields) {
+	for _, r := range roles {
+		if id, ok := s.named[r.key]; ok && id >= 0 {
+			w.Set("tokenizer.ggml."+r.key+"_token_id", uint32(id))
+		}
+	}
+	if len(s.ends) > 0 {
+		w.Set("tokenizer.ggml.eot_token_id", uint32(s.ends[0]))
+	}
+	if len(s.ends) > 1 { // a key of Ollama's
+		w.Set("tokenizer.ggml.eos_token_ids", s.ends)
+	}
+	w.Set("tokenizer.ggml.add_bos_token", tok.AddBOS())
+	w.Set("tokenizer.ggml.add_eos_token", tok.AddEOS())
+	var names []string
+	for _, t := range tok.Templates() {
+		if t.Name == "default" {
+			w.Set("tokenizer.chat_template", t.Text)
+		} else {
+			names = append(names, t.Name)
+			w.Set("tokenizer.chat_template."+t.Name, t.Text)
+		}
+	}
+	if names != nil {
+		w.Set("tokenizer.chat_templates", names)
+	}
+}
