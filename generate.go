@@ -180,10 +180,7 @@ func (o *output) flush(cut bool) (stopped bool) {
 	if o.decoder == nil {
 		return false
 	}
-	if !cut && o.add(o.decoder.Flush()) {
-		return true
-	}
-	return o.end()
+	return !cut && o.add(o.decoder.Flush()) || o.end()
 }
 
 // end adds what was held back because it could have become a mark or a stop string.

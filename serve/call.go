@@ -27,7 +27,6 @@ type call struct {
 	turnEnds   []string           // of request.Stop, those that come from the chat template
 	offered    map[string]offered // tools that the client knows by another name or kind
 	verbatim   bool               // reasoning stays in the content
-	leftOut    int                // messages of the conversation that the context does not hold
 
 	cut          []*regexp.Regexp // lines of system's messages that are left out
 	oldFunctions bool             // the answer has function_call in place of tool_calls

@@ -60,12 +60,9 @@ func (x *exchange) readConversation(o *object, m *Model) (*call, error) {
 	c := x.readCall(o, m)
 	c.chat, c.offered, c.oldFunctions = true, o.offered, o.oldFunctions
 	c.cut = x.s.o.CutLines
-	x.warn(o.warnings)
 	c.readLimits(o, x.s.o.MaxTokens)
 	err := c.readMessages(o)
-	if c.leftOut > 0 {
-		x.s.o.Log.Warn("the conversation is longer than the context: its oldest messages are left out", "id", x.id, "messages", c.leftOut)
-	}
+	x.warn(o.warnings)
 	return c, err
 }
 
@@ -84,6 +81,8 @@ func (c *call) readMessages(o *object) error {
 	messages := o.messages()
 	cutLines(messages, c.cut)
 	options := o.readPromptEnd()
+	truncate := false // what does not fit into the context is left out
+	o.read("truncate", &truncate)
 	o.read("chat_template_kwargs", &options.Vars)
 	if o.err != nil {
 		return o.err
@@ -98,12 +97,10 @@ func (c *call) readMessages(o *object) error {
 	if c.readTools(o, layout, &options); o.err != nil {
 		return o.err
 	}
-	truncate := false
-	if o.read("truncate", &truncate); o.err != nil {
-		return o.err
-	}
 	tokens, leftOut, err := encode(layout, messages, options, truncate, c.model.Context())
-	c.leftOut = leftOut
+	if leftOut > 0 {
+		o.warn("messages", "the conversation is longer than the context: the oldest %d messages are left out", leftOut)
+	}
 	if err != nil {
 		return fieldError("messages", "%v", err)
 	}

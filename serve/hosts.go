@@ -1,7 +1,7 @@
 package serve
 
 import (
-	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"net/netip"
@@ -57,7 +57,7 @@ func (s *Server) isHost(name string) bool {
 func checkHosts(hosts []string) error {
 	for _, host := range hosts {
 		if name := strings.TrimPrefix(host, "*"); host == "" || strings.ContainsAny(name, "*/: ") || name != host && name != "" && name[0] != '.' {
-			return errors.New("want a name without scheme and port, *.NAME for the names below one, or * for any")
+			return fmt.Errorf("the host %q: want a name without scheme and port, *.NAME for the names below one, or * for any", host)
 		}
 	}
 	return nil

@@ -100,11 +100,11 @@ func New(o Options) (*Server, error) {
 			continue
 		}
 		if err := s.cross.AddTrustedOrigin(origin); err != nil {
-			return nil, fmt.Errorf("CORS %q: %w", origin, err)
+			return nil, fmt.Errorf("the origin %q: %w", origin, err)
 		}
 	}
 	if err := checkHosts(o.Hosts); err != nil {
-		return nil, fmt.Errorf("Hosts %q: %w", o.Hosts, err)
+		return nil, err
 	}
 	setDefault(&s.o.KeepAlive, DefaultKeepAlive)
 	s.draining, s.drain = context.WithCancel(context.Background())

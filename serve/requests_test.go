@@ -4,10 +4,14 @@ import (
 	"bytes"
 	"compress/gzip"
 	"compress/zlib"
+	"context"
 	"encoding/json"
 	"fmt"
+	"io"
+	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -223,6 +227,61 @@ func TestOneBOS(t *testing.T) {
 			if counts[0] != want || counts[1] != want || read != want {
 				t.Errorf("%s, %q: %v tokens that begin a text, completions read %d, want %d", shape, prompt, counts, read, want)
 			}
+		}
+	}
+}
+
+// A stream in the queue has its headers, and a sign of life where its protocol has one, before its first token. What is wrong
+// with a request has a status all the same.
+func TestQueuedStream(t *testing.T) {
+	m := tinyWith(t, "tiny-qwen3", 1<<17, grove.Options{Threads: 1, Parallel: 1, ChatTemplate: turnsTemplate})
+	s := start(t, m, serve.Options{Limits: serve.Limits{Ping: time.Hour}})
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ask := func(path, body string) *http.Response {
+		r, err := http.NewRequestWithContext(ctx, "POST", s.url+path, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { a.Body.Close() })
+		return a
+	}
+	first := ask("/v1/completions", endless)
+	_, _ = first.Body.Read(make([]byte, 1))
+	const chat = `{"messages":[{"role":"user","content":"x"}],"stream":true}`
+	for path, want := range map[string]string{"/v1/completions": ": ", "/v1/chat/completions": ": ", "/v1/messages": "event: ping", "/api/chat": ""} {
+		body := chat
+		if path == "/v1/completions" {
+			body = endless
+		}
+		a := ask(path, body) // while the first one has the engine
+		text := make([]byte, len(want))
+		if _, err := io.ReadFull(a.Body, text); a.StatusCode != 200 || err != nil || string(text) != want {
+			t.Errorf("%s: status %d, %q, %v", path, a.StatusCode, text, err)
+		}
+	}
+	if e := m.EngineStats(); e.Running != 1 || e.Waiting != 4 {
+		t.Errorf("%d run, %d wait", e.Running, e.Waiting)
+	}
+	if status, _, text := s.send("POST", "/v1/completions", strings.Replace(endless, `"x"`, `[1e99]`, 1)); status != 400 {
+		t.Errorf("status %d: %s", status, text)
+	}
+}
+
+// -1 is no limit: the text goes on until the context is full.
+func TestNoLimit(t *testing.T) {
+	s := start(t, tinyWith(t, "tiny-qwen3", 64, grove.Options{Threads: 1, ChatTemplate: turnsTemplate}), serve.Options{})
+	const rest = `"temperature":0,"ignore_eos":true,"stream":false`
+	for path, body := range map[string]string{"/v1/completions": `"prompt":"x","max_tokens":-1`, "/v1/chat/completions": `"messages":[{"role":"user","content":"x"}],"max_tokens":-1`,
+		"/v1/messages": `"messages":[{"role":"user","content":"x"}],"max_tokens":-1`, "/api/chat": `"messages":[{"role":"user","content":"x"}],"options":{"num_predict":-1}`,
+		"/v1/responses": `"input":"x","max_output_tokens":-1`} {
+		status, _, text := s.send("POST", path, `{`+body+`,`+rest+`}`)
+		if status != 200 || !containsAny(text, `"finish_reason":"length"|model_context_window_exceeded|"done_reason":"length"|max_output_tokens`) {
+			t.Errorf("%s: status %d: %s", path, status, text)
 		}
 	}
 }
