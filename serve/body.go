@@ -27,6 +27,8 @@ type object struct {
 	// A translation of another protocol's body leaves these: the client's names of fields, and lists of objects.
 	names map[string]string
 	lists map[string][]*object
+
+	warnings []string // what is not obeyed
 }
 
 // readBody reads a request's body, a JSON object.

@@ -23,10 +23,12 @@ type call struct {
 	n       int // choices for each prompt
 	request grove.Request
 
-	constraint constraint // on the output
-	turnEnds   []string   // of request.Stop, those that come from the chat template
-	verbatim   bool       // reasoning stays in the content
-	leftOut    int        // messages of the conversation that the context does not hold
+	constraint  constraint // on the output
+	turnEnds    []string   // of request.Stop, those that come from the chat template
+	longestName int        // of a tool
+
+	verbatim bool // reasoning stays in the content
+	leftOut  int  // messages of the conversation that the context does not hold
 
 	echo bool // begin with the prompt
 	none bool // generate nothing: the prompt's log-probabilities are wanted

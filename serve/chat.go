@@ -44,7 +44,9 @@ func (x *exchange) readConversation(o *object, m *Model) (*call, error) {
 	c := x.readCall(o, m)
 	c.chat = true
 	c.readLimits(o, x.s.o.MaxTokens)
+	c.longestName = max(x.protocol.longestName, 64)
 	err := c.readMessages(o)
+	x.warn(o.warnings)
 	if c.leftOut > 0 {
 		x.s.o.Log.Warn("the conversation is longer than the context: its oldest messages are left out", "id", x.id, "messages", c.leftOut)
 	}
@@ -76,6 +78,7 @@ func (c *call) readMessages(o *object) error {
 	if err != nil {
 		return err
 	}
+	shapeCalls(o, messages, layout)
 	if c.readTools(o, layout, &options); o.err != nil {
 		return o.err
 	}

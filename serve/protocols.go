@@ -11,12 +11,14 @@ type protocol struct {
 	idHeader   string // that has the request's id beside X-Request-Id
 	errorEvent string // the name of an error's event
 	errorBody  func(x *exchange, e *Error) any
+
+	longestName int // of a tool, where it is not OpenAI's 64
 }
 
 // protocols are all of them; the first that fits a path counts.
 var protocols = []protocol{
 	{path: "/v1/messages", ping: "event: ping\ndata: {\"type\":\"ping\"}\n\n", idHeader: "Request-Id",
-		errorEvent: "error", errorBody: anthropicError},
+		errorEvent: "error", errorBody: anthropicError, longestName: 128},
 	{path: "/api/", lines: true, errorBody: ollamaError},
 	{path: "/infill", ping: ": still running\n\n", errorBody: openAIError},
 	{path: "/v1/responses", ping: ": still running\n\n", errorBody: openAIError},

@@ -43,6 +43,7 @@ func (s *Server) tokenize(x *exchange) error {
 			prompt.Tools = o.fields["tools"]
 		}
 		messages := o.messages()
+		shapeCalls(o, messages, layout)
 		if o.err != nil {
 			return o.err
 		}

@@ -1,0 +1,36 @@
+package serve
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// warningHeader is the header of an answer that says what of the request was left out or relaxed.
+const warningHeader = "X-Grove-Warning"
+
+// maxWarnings bounds what one answer's headers say.
+const maxWarnings = 16
+
+// warn records that a part of a field is not obeyed, though the request is answered.
+func (o *object) warn(name, format string, args ...any) {
+	o.warnings = append(o.warnings, o.path+o.nameOf(name)+": "+fmt.Sprintf(format, args...))
+}
+
+// warn tells the client, in headers, and the log what of the request is not obeyed.
+func (x *exchange) warn(warnings []string) {
+	if len(warnings) == 0 {
+		return
+	}
+	for i, text := range warnings {
+		if i == maxWarnings {
+			x.Header().Add(warningHeader, fmt.Sprintf("%d more", len(warnings)-i))
+			break
+		}
+		if text = strconv.QuoteToASCII(text); len(text) > 300 { // a client's name may hold anything
+			text = text[:300]
+		}
+		x.Header().Add(warningHeader, strings.Trim(text, `"`))
+	}
+	x.s.o.Log.Warn("a part of the request is not obeyed", "id", x.id, "parts", warnings)
+}
