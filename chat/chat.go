@@ -15,7 +15,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/ardanlabs/jinja"
+	"github.com/grovellm/grove/internal/jinja"
 	"github.com/grovellm/grove/tokenizer"
 )
 
@@ -59,7 +59,7 @@ type Layout struct {
 type named struct {
 	name   string
 	source string
-	prog   *program
+	prog   *jinja.Template
 }
 
 // New makes the layout of a tokenizer's model. Where the model has no template it is ChatML if the
@@ -94,7 +94,7 @@ func layout(tok *tokenizer.Tokenizer, about string) *Layout {
 }
 
 func (l *Layout) add(name, source string) error {
-	prog, err := compile(source)
+	prog, err := jinja.Compile(source)
 	if err != nil {
 		return fmt.Errorf("chat template %q: %w", name, err)
 	}
@@ -123,7 +123,7 @@ func (l *Layout) Mentions(text string) bool {
 }
 
 // pick finds a template by name; with none asked for, tool_use where there are tools, or the default.
-func (l *Layout) pick(o Options) (*program, error) {
+func (l *Layout) pick(o Options) (*jinja.Template, error) {
 	want := []string{o.Template}
 	if o.Template == "" {
 		want = []string{"default", l.templates[0].name}
@@ -168,19 +168,18 @@ func (l *Layout) render(messages []Message, o Options, guard bool) (string, erro
 	if guard {
 		c.control = l.control
 	}
-	list := make([]jinja.Value, len(messages))
+	list := &jinja.List{Items: make([]jinja.Value, len(messages))}
 	for i, m := range messages {
-		if list[i], err = c.message(m); err != nil {
+		if list.Items[i], err = c.message(m); err != nil {
 			return "", fmt.Errorf("message %d: %w", i+1, err)
 		}
 	}
 	vars := map[string]jinja.Value{
-		"messages": jinja.NewList(list), "add_generation_prompt": jinja.NewBool(o.Prompt),
-		"tools": jinja.None(), "documents": jinja.None(),
+		"messages": list, "add_generation_prompt": o.Prompt, "tools": nil, "documents": nil,
 	}
 	for name, id := range map[string]int32{"bos_token": l.tok.BOS(), "eos_token": l.tok.EOS(), "unk_token": l.tok.UNK(), "pad_token": l.tok.PAD()} {
 		if id >= 0 {
-			vars[name] = jinja.NewString(l.tok.Text(id))
+			vars[name] = l.tok.Text(id)
 		}
 	}
 	for name, raw := range map[string]json.RawMessage{"tools": o.Tools, "documents": o.Documents} {
@@ -200,7 +199,7 @@ func (l *Layout) render(messages []Message, o Options, guard bool) (string, erro
 	if now.IsZero() {
 		now = time.Now()
 	}
-	text, err := prog.render(vars, now)
+	text, err := prog.Render(vars, now)
 	if err != nil {
 		return "", fmt.Errorf("chat template: %w", err)
 	}

@@ -1,0 +1,166 @@
+package jinja
+
+import (
+	"math/big"
+	"strings"
+	"unicode/utf8"
+)
+
+const (
+	maxTurns = 200_000 // of all loops and macros together
+	maxDepth = 200     // of values within values
+	maxLevel = 6000    // of expressions and statements within each other, through all macros
+
+	// maxDigits of an integer are read and printed, as Python does.
+	maxDigits = 4300
+
+	// Rendering may make maxMade bytes of text, lists and dictionaries, and 16 for each byte of the
+	// conversation. It may take maxWork steps, and 64 for each byte: a step reads a byte.
+	maxMade = 6 << 20
+	maxWork = 64 << 20
+)
+
+// meter counts what one rendering costs.
+type meter struct {
+	work, made           int
+	maxWork, maxMade     int
+	turns, level, macros int
+}
+
+// spend adds steps of work and bytes that were made.
+func (r *run) spend(work, made int) {
+	r.work += work
+	r.made += made
+	switch {
+	case r.made > r.maxMade:
+		r.fail("it makes more than %d bytes of text and lists", r.maxMade)
+	case r.work > r.maxWork:
+		r.fail("it takes more than %d steps", r.maxWork)
+	}
+}
+
+// down goes a level deeper into the template.
+func (r *run) down() {
+	if r.level++; r.level > maxLevel {
+		r.fail("its expressions and blocks are more than %d within each other", maxLevel)
+	}
+	r.spend(24, 0)
+}
+
+func (r *run) up() { r.level-- }
+
+func (r *run) turn() {
+	if r.turns++; r.turns > maxTurns {
+		r.fail("more than %d turns of its loops", maxTurns)
+	}
+	r.spend(64, 0)
+}
+
+func (r *run) enterMacro() {
+	r.turn()
+	if r.macros++; r.macros > maxNesting {
+		r.fail("its macros call each other without end")
+	}
+	r.spend(64, 128)
+}
+
+func (r *run) leaveMacro() { r.macros-- }
+
+// allow raises the limits by what the variables need.
+func (r *run) allow(vars map[string]Value) {
+	input := 0
+	for _, v := range vars {
+		r.work, r.maxWork = 0, maxWork+64*input
+		elements, bytes := r.size(v, 0)
+		input += 16*elements + bytes
+	}
+	r.work, r.maxWork = 0, maxWork+64*input
+	r.maxMade += 16 * input
+}
+
+// size counts the elements of a value at every depth, and the bytes of their texts.
+func (r *run) size(v Value, depth int) (elements, bytes int) {
+	if depth > maxDepth {
+		r.fail("a value nested more than %d deep", maxDepth)
+	}
+	r.spend(8, 0)
+	elements = 1
+	var items []Value
+	switch v := v.(type) {
+	case string:
+		return 1, len(v)
+	case Markup:
+		return 1, len(v)
+	case *big.Int:
+		return 1, v.BitLen() / 8
+	case *List:
+		items = v.Items
+	case *Tuple:
+		items = v.Items
+	case *view:
+		return r.size(v.dict, depth)
+	case *namespace:
+		return r.size(&v.Dict, depth)
+	case *Dict:
+		items = v.values
+		for _, key := range v.keys {
+			e, b := r.size(key, depth+1)
+			elements, bytes = elements+e, bytes+b
+		}
+	}
+	for _, item := range items {
+		e, b := r.size(item, depth+1)
+		elements, bytes = elements+e, bytes+b
+	}
+	return elements, bytes
+}
+
+// walk charges going through a value at every depth.
+func (r *run) walk(v Value) {
+	_, bytes := r.size(v, 0)
+	r.spend(bytes, 0)
+}
+
+// len is Python's: a text's length is in characters.
+func (r *run) len(v Value) (int, bool) {
+	if s, ok := text(v); ok {
+		r.spend(len(s), 0)
+		return utf8.RuneCountInString(s), true
+	}
+	if l, ok := v.(*loop); ok {
+		return l.length(r), true
+	}
+	return length(v)
+}
+
+// made charges a text that was made.
+func (r *run) text(s string) string {
+	r.spend(len(s), len(s)+16)
+	return s
+}
+
+// listed charges a list that was made.
+func (r *run) listed(items []Value) Value {
+	r.spend(len(items), 32*len(items)+48)
+	return &List{items}
+}
+
+// joined joins texts, after it has charged them.
+func (r *run) joined(parts []string, sep string) string {
+	n := len(sep) * max(0, len(parts)-1)
+	for _, p := range parts {
+		n += len(p)
+	}
+	r.spend(n+len(parts), n+16)
+	return strings.Join(parts, sep)
+}
+
+// repeated repeats a text, after it has charged it.
+func (r *run) repeated(s string, n int) string {
+	if n <= 0 || s == "" {
+		return ""
+	}
+	n = min(n, r.maxMade+1) // more than there is room for
+	r.spend(n*len(s), n*len(s)+16)
+	return strings.Repeat(s, n)
+}

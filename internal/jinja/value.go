@@ -1,0 +1,272 @@
+package jinja
+
+import (
+	"fmt"
+	"math"
+	"math/big"
+	"strconv"
+	"strings"
+)
+
+// A Value is one of Python's: nil is None, and bool, *big.Int, float64 and string are what they look
+// like. The others are the types of this file.
+type Value = any
+
+// Markup is text that is safe in HTML: other text that is joined with it is escaped.
+type Markup string
+
+// A List is Python's list. The sandbox lets no template change one.
+type List struct{ Items []Value }
+
+// A Tuple may have names for its items, as those that groupby makes have.
+type Tuple struct {
+	Items []Value
+	names []string
+}
+
+// A Dict keeps the order in which keys came.
+type Dict struct {
+	keys, values []Value
+	index        map[string]int // of hash(key)
+}
+
+// Undefined stands for a variable, attribute or element that does not exist. It prints as nothing, is
+// false and has no elements; any other use is the error why.
+type Undefined struct{ why string }
+
+type (
+	// span is Python's range.
+	span struct{ start, stop, step, n int }
+
+	// view is what a dictionary's keys, values or items are read through.
+	view struct {
+		dict *Dict
+		kind string // keys, values, items
+	}
+
+	// iterator is Python's generator: its elements can be read once.
+	iterator struct{ next func() (Value, bool) }
+
+	function struct {
+		name string
+		call func(r *run, a *arguments) Value
+	}
+
+	namespace struct{ Dict }
+
+	cycler struct {
+		items []Value
+		at    int
+	}
+)
+
+// NewDict makes an empty dictionary.
+func NewDict() *Dict { return &Dict{index: map[string]int{}} }
+
+// Set gives a key its value. A key that is there keeps its place.
+func (d *Dict) Set(key string, v Value) { d.put("s"+key, key, v) }
+
+// Merge sets what another dictionary has.
+func (d *Dict) Merge(other *Dict) {
+	for i, key := range other.keys {
+		h, _ := hash(key)
+		d.put(h, key, other.values[i])
+	}
+}
+
+func (d *Dict) put(h string, key, v Value) {
+	if i, ok := d.index[h]; ok {
+		d.values[i] = v
+		return
+	}
+	d.index[h] = len(d.keys)
+	d.keys, d.values = append(d.keys, key), append(d.values, v)
+}
+
+func (d *Dict) get(h string) (Value, bool) {
+	i, ok := d.index[h]
+	if !ok {
+		return nil, false
+	}
+	return d.values[i], true
+}
+
+func (d *Dict) pair(i int) Value { return &Tuple{Items: []Value{d.keys[i], d.values[i]}} }
+
+func (v *view) at(i int) Value {
+	switch v.kind {
+	case "keys":
+		return v.dict.keys[i]
+	case "values":
+		return v.dict.values[i]
+	}
+	return v.dict.pair(i)
+}
+
+func (s *span) at(i int) Value { return integer(s.start + i*s.step) }
+
+// hash is equal for keys that Python takes for one. ok is false for what cannot be a key.
+func hash(key Value) (h string, ok bool) {
+	switch k := key.(type) {
+	case nil:
+		return "n", true
+	case bool, *big.Int:
+		return "i" + whole(k).String(), true
+	case float64:
+		if k == math.Trunc(k) && !math.IsInf(k, 0) {
+			i, _ := big.NewFloat(k).Int(nil)
+			return "i" + i.String(), true
+		}
+		return "f" + strconv.FormatFloat(k, 'g', -1, 64), true
+	case string:
+		return "s" + k, true
+	case Markup:
+		return "s" + string(k), true
+	case *Undefined:
+		return "u", true
+	case *Tuple:
+		var b strings.Builder
+		b.WriteString("t")
+		for _, item := range k.Items {
+			h, ok := hash(item)
+			if !ok {
+				return "", false
+			}
+			fmt.Fprintf(&b, "%d:%s", len(h), h)
+		}
+		return b.String(), true
+	case *span:
+		return fmt.Sprintf("r%d,%d,%d", k.n, k.start*min(k.n, 1), k.step*min(max(k.n-1, 0), 1)), true
+	case *List, *Dict, *view:
+		return "", false
+	}
+	return fmt.Sprintf("p%p", key), true
+}
+
+// small integers are shared.
+var small = func() (list [1280]*big.Int) {
+	for i := range list {
+		list[i] = big.NewInt(int64(i - 256))
+	}
+	return list
+}()
+
+func integer(n int) Value {
+	if n >= -256 && n < len(small)-256 {
+		return small[n+256]
+	}
+	return big.NewInt(int64(n))
+}
+
+// whole is the integer that a value is: an integer, or a bool. It is nil for others.
+func whole(v Value) *big.Int {
+	switch v := v.(type) {
+	case *big.Int:
+		return v
+	case bool:
+		if v {
+			return small[257]
+		}
+		return small[256]
+	}
+	return nil
+}
+
+// text is the string that a value is.
+func text(v Value) (s string, ok bool) {
+	switch v := v.(type) {
+	case string:
+		return v, true
+	case Markup:
+		return string(v), true
+	}
+	return "", false
+}
+
+// likeText gives a text the type of another: what is made of Markup is Markup.
+func likeText(like Value, s string) Value {
+	if _, ok := like.(Markup); ok {
+		return Markup(s)
+	}
+	return s
+}
+
+// truth is Python's bool(v).
+func truth(v Value) bool {
+	switch v := v.(type) {
+	case nil, *Undefined:
+		return false
+	case bool:
+		return v
+	case *big.Int:
+		return v.Sign() != 0
+	case float64:
+		return v != 0
+	}
+	n, ok := length(v)
+	return !ok || n > 0
+}
+
+// length is Python's len(v), in bytes for a text.
+func length(v Value) (n int, ok bool) {
+	switch v := v.(type) {
+	case string:
+		return len(v), true
+	case Markup:
+		return len(v), true
+	case *List:
+		return len(v.Items), true
+	case *Tuple:
+		return len(v.Items), true
+	case *Dict:
+		return len(v.keys), true
+	case *view:
+		return len(v.dict.keys), true
+	case *span:
+		return v.n, true
+	case *Undefined:
+		return 0, true
+	}
+	return 0, false
+}
+
+// typeName is what Python calls a value's type.
+func typeName(v Value) string {
+	switch v := v.(type) {
+	case nil:
+		return "NoneType"
+	case bool:
+		return "bool"
+	case *big.Int:
+		return "int"
+	case float64:
+		return "float"
+	case string:
+		return "str"
+	case Markup:
+		return "Markup"
+	case *List:
+		return "list"
+	case *Tuple:
+		return "tuple"
+	case *Dict:
+		return "dict"
+	case *view:
+		return "dict_" + v.kind
+	case *span:
+		return "range"
+	case *iterator:
+		return "generator"
+	case *namespace:
+		return "Namespace"
+	case *macro:
+		return "Macro"
+	case *loop:
+		return "LoopContext"
+	case *cycler:
+		return "Cycler"
+	case *Undefined:
+		return "Undefined"
+	}
+	return "function"
+}
