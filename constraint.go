@@ -1,10 +1,12 @@
 package grove
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
 
+	"github.com/grovellm/grove/chat"
 	"github.com/grovellm/grove/internal/grammar"
 	"github.com/grovellm/grove/tokenizer"
 )
@@ -33,7 +35,7 @@ func (m *Model) constraint(r *Request) (*grammar.Constraint, error) {
 	for _, f := range []struct {
 		name string
 		set  bool
-	}{{"Grammar", r.Grammar != ""}, {"JSONSchema", r.JSONSchema != ""}, {"Regex", r.Regex != ""}, {"Tools", r.Tools != nil}} {
+	}{{"Grammar", r.Grammar != ""}, {"JSONSchema", r.JSONSchema != ""}, {"Regex", r.Regex != ""}} {
 		switch {
 		case !f.set:
 		case field != "":
@@ -43,14 +45,22 @@ func (m *Model) constraint(r *Request) (*grammar.Constraint, error) {
 		}
 	}
 	limited := r.Reasoning && r.ReasoningBudget != 0
-	if field == "" && !limited {
+	if field == "" && r.Tools == nil && !limited {
 		return nil, nil
 	}
 	if r.Tools != nil {
+		switch {
+		case r.Tools.Form == nil:
+			return nil, optionf("Tools", "Form is missing: take it from chat.Layout.CallForm")
+		case r.Grammar != "":
+			return nil, optionf("Grammar", "Tools is set as well: calls go together with JSONSchema or Regex")
+		case field == "":
+			field = "Tools"
+		}
 		for _, tool := range r.Tools.List {
 			source.Tools = append(source.Tools, grammar.Tool(tool))
 		}
-		source.Format, source.Must, source.Single = r.Tools.Format, r.Tools.Required, r.Tools.Single
+		source.Form, source.Must, source.Single = r.Tools.Form, r.Tools.Required, r.Tools.Single
 	}
 	t := m.m.Tokenizer
 	if t == nil {
@@ -61,12 +71,15 @@ func (m *Model) constraint(r *Request) (*grammar.Constraint, error) {
 	if limited && r.ReasoningBudget < 0 && !r.ReasoningOpen {
 		source.Thinking, limited = false, false
 	}
-	key := fmt.Sprintf("%#v %d", source, r.ReasoningBudget)
+	key := sourceKey(source, r.ReasoningBudget)
 	if known := c.find(key); known != nil {
 		return known, nil
 	}
 	g, err := source.Compile()
 	if err != nil {
+		if wrong := new(grammar.ToolError); errors.As(err, &wrong) {
+			field = "Tools"
+		}
 		return nil, optionf(field, "%v", err)
 	}
 	made := &grammar.Constraint{Grammar: g, Vocab: c.vocab, Encode: func(text string) []int32 {
@@ -85,6 +98,16 @@ func (m *Model) constraint(r *Request) (*grammar.Constraint, error) {
 	}
 	c.known = append(c.known, knownConstraint{key, made})
 	return made, nil
+}
+
+// sourceKey tells sources apart, by what their form is and not by where it is.
+func sourceKey(s grammar.Source, budget int) string {
+	form := chat.CallForm{}
+	if s.Form != nil {
+		form = *s.Form
+	}
+	s.Form = nil
+	return fmt.Sprintf("%#v %#v %d", s, form, budget)
 }
 
 // find returns a grammar that is remembered; nil where it is not.

@@ -6,6 +6,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/grovellm/grove/chat"
 	"github.com/grovellm/grove/sample"
 	"github.com/grovellm/grove/speculate"
 )
@@ -52,7 +53,7 @@ type Request struct {
 	JSONSchema string
 	Regex      string
 
-	// Tools lets the output be text and calls of functions. Reasoning lets a constrained output begin with reasoning between <think>
+	// Tools lets the output be text and calls of functions; with JSONSchema or Regex, calls or what these say. Reasoning lets a constrained output begin with reasoning between <think>
 	// and </think>; ReasoningOpen says that the prompt ends with <think>. ReasoningBudget, where it is not 0, ends reasoning after so
 	// many tokens of output, constrained or not; below 0 at once. Stop strings count behind reasoning, unless StopInReasoning is set.
 	Tools                    *Tools
@@ -91,9 +92,9 @@ type Request struct {
 // Tools are functions that the model may call. A call's arguments match the function's schema.
 type Tools struct {
 	List     []Tool
-	Format   string // how the model writes calls: hermes (Qwen too), llama3 or mistral
-	Required bool   // at least one call, and no text before it
-	Single   bool   // one call at most
+	Form     *chat.CallForm // how the model writes calls: see chat.Layout.CallForm
+	Required bool           // at least one call, and no text before it
+	Single   bool           // one call at most
 }
 
 // Tool is a function.

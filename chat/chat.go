@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -49,6 +50,10 @@ type Layout struct {
 	about     string
 	stop      []string
 	control   []string // names of control tokens, to be shielded
+
+	calls    sync.Once // finds how calls are written
+	callForm *CallForm
+	callErr  error
 }
 
 type named struct {

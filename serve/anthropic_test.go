@@ -26,10 +26,11 @@ func TestAnthropic(t *testing.T) {
 		}
 	}
 	text := at(s.post("/v1/messages", body), "content.0.text").(string)
-	a := s.post("/v1/messages", with(body, "stop_sequences", []string{text[len(text)/2:]}))
-	if a["stop_reason"] != "stop_sequence" || a["stop_sequence"] != text[len(text)/2:] ||
-		at(a, "content.0.text") != text[:len(text)/2] {
-		t.Errorf("%v; want it to end before %q", a, text[len(text)/2:])
+	end := text[len(text)/2:]
+	before, _, _ := strings.Cut(text, end)
+	a := s.post("/v1/messages", with(body, "stop_sequences", []string{end}))
+	if a["stop_reason"] != "stop_sequence" || a["stop_sequence"] != end || at(a, "content.0.text") != before {
+		t.Errorf("%v; want it to end before %q", a, end)
 	}
 	status, header, text := s.send("POST", "/v1/messages",
 		`{"messages":[{"role":"user","content":"x"}],"max_tokens":500,"ignore_eos":true,"stream":true}`)

@@ -23,10 +23,11 @@ type call struct {
 	n       int // choices for each prompt
 	request grove.Request
 
-	constraint constraint         // on the output
-	turnEnds   []string           // of request.Stop, those that come from the chat template
-	offered    map[string]offered // tools that the client knows by another name or kind
-	verbatim   bool               // reasoning stays in the content
+	constraint  constraint         // on the output
+	turnEnds    []string           // of request.Stop, those that come from the chat template
+	offered     map[string]offered // tools that the client knows by another name or kind
+	longestName int                // of a tool
+	verbatim    bool               // reasoning stays in the content
 
 	cut          []*regexp.Regexp // lines of system's messages that are left out
 	oldFunctions bool             // the answer has function_call in place of tool_calls

@@ -61,6 +61,7 @@ func (x *exchange) readConversation(o *object, m *Model) (*call, error) {
 	c.chat, c.offered, c.oldFunctions = true, o.offered, o.oldFunctions
 	c.cut = x.s.o.CutLines
 	c.readLimits(o, x.s.o.MaxTokens)
+	c.longestName = max(x.protocol.longestName, 64)
 	err := c.readMessages(o)
 	x.warn(o.warnings)
 	return c, err
@@ -94,6 +95,7 @@ func (c *call) readMessages(o *object) error {
 	if err != nil {
 		return err
 	}
+	shapeCalls(o, messages, layout)
 	if c.readTools(o, layout, &options); o.err != nil {
 		return o.err
 	}

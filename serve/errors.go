@@ -101,7 +101,9 @@ func (c *call) paramOf(field string) string {
 		return "max_completion_tokens"
 	case name == "TopLogprobs" && !c.chat:
 		return "logprobs"
-	case name == "Grammar" || name == "JSONSchema" || name == "Regex" || name == "Tools":
+	case name == "Tools" || name == "Grammar" && c.constraint.param == "":
+		return "tools"
+	case name == "Grammar" || name == "JSONSchema" || name == "Regex":
 		return c.constraint.param
 	case name == "Messages": // Messages[0].Content
 		return strings.ToLower(field)

@@ -73,7 +73,7 @@ func (s *Server) describe(m *Model) *ollamaShown {
 	}
 	can := []string{"completion"}
 	if layout, err := m.Layout(); err == nil {
-		if toolFormat(layout) != "" {
+		if _, err := layout.CallForm(); err == nil {
 			can = append(can, "tools")
 		}
 		if layout.Mentions(thinkEnd) {

@@ -28,8 +28,9 @@ func normal(calls []string) (list []string) {
 }
 
 // dialectTemplate is a chat template that knows tools.
-const dialectTemplate = "{{ tools | tojson }} <tool_call> {% for m in messages %}{{ m.role }}: {{ m.content }}" +
-	"{% for c in m.tool_calls %}{{ c.function.name }}{{ c.function.arguments.a }}{% endfor %}\n{% endfor %}" +
+const dialectTemplate = "{{ tools | tojson }}{% for m in messages %}{{ m.role }}: {{ m.content }}" +
+	`{% for c in m.tool_calls %}<tool_call>{"name": "{{ c.function.name }}", "arguments": {{ c.function.arguments | tojson }}}</tool_call>{% endfor %}` +
+	"{{ '\\n' }}{% endfor %}" +
 	"assistant: "
 
 // dialectReasoning has the model reason first where it is asked to.

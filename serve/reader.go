@@ -2,8 +2,11 @@ package serve
 
 import (
 	"crypto/rand"
-	"regexp"
 	"strings"
+
+	"github.com/grovellm/grove"
+	"github.com/grovellm/grove/chat"
+	"github.com/grovellm/grove/internal/grammar"
 )
 
 // toolCall is a call in an answer. In a stream its arguments come in pieces, and its id and name with the first of them.
@@ -23,18 +26,15 @@ type calledFunction struct {
 // reader parts the text of an answer, as it comes, into reasoning, content and calls of tools. The grammar of tools sees to it that
 // calls have the form that it expects.
 type reader struct {
-	marker    string // before calls; empty for none
-	object    bool   // an answer that begins as an object is a call
-	reasoning bool   // the answer may begin with <think>
-	verbatim  bool   // reasoning and its marks are content
+	tools     *chat.CallReader // nil where there are none
+	form      *chat.CallForm
+	reasoning bool // the answer may begin with <think>
+	verbatim  bool // reasoning and its marks are content
 	state     readerState
 	trim      bool // spaces at the beginning of the content are left out
 	held      string
 
-	calls  int
-	depth  int  // of the arguments
-	quoted bool // within a string of the arguments
-	escape bool // behind a backslash there
+	calls int
 }
 
 type readerState int
@@ -43,8 +43,6 @@ const (
 	atBeginning readerState = iota
 	inReasoning
 	inContent
-	betweenCalls
-	inArguments
 )
 
 // newReader makes the reader of a choice.
@@ -57,9 +55,25 @@ func (c *call) newReader() *reader {
 		r.state = inReasoning
 	}
 	if t := c.request.Tools; t != nil {
-		r.marker, r.object = map[string]string{"hermes": "<tool_call>", "mistral": "[TOOL_CALLS]"}[t.Format], t.Format == "llama3"
+		r.form, r.tools = t.Form, t.Form.NewReader(argumentKinds(t.List))
 	}
 	return r
+}
+
+// argumentKinds says which arguments of tools may be strings.
+func argumentKinds(tools []grove.Tool) chat.ArgumentKinds {
+	known := map[string]func(string) (bool, bool){}
+	return func(tool, argument string) (text, other bool) {
+		for _, t := range tools {
+			if t.Name == tool && known[tool] == nil {
+				known[tool] = grammar.ArgumentKinds(t.Parameters)
+			}
+		}
+		if known[tool] == nil {
+			return true, true
+		}
+		return known[tool](argument)
+	}
 }
 
 // parts is what a piece of text brings.
@@ -95,16 +109,35 @@ func (r *reader) step(p *parts, done bool) bool {
 			r.state, r.trim, r.reasoning = atBeginning, !r.verbatim, false
 		}
 		return found
-	case inContent:
-		text, found := r.until(r.marker, done)
-		if p.content += text; found {
-			r.state = betweenCalls
-		}
-		return found
-	case betweenCalls:
-		return r.nextCall(p)
 	}
-	return r.arguments(p)
+	r.content(p, done)
+	return false
+}
+
+// content takes the text behind reasoning.
+func (r *reader) content(p *parts, done bool) {
+	text := r.held
+	r.held = ""
+	if r.tools == nil {
+		p.content += text
+		return
+	}
+	thought, content, calls := r.tools.Add(text, done)
+	if r.verbatim {
+		p.content += thought
+	} else {
+		p.reasoning += thought
+	}
+	p.content += content
+	for _, d := range calls {
+		index := d.Index
+		call := toolCall{Index: &index, Function: calledFunction{Name: d.Name, Arguments: d.Arguments}}
+		if d.Name != "" {
+			call.ID, call.Type = callID(r.form, d.Name, index, rand.Text()), "function"
+			r.calls++
+		}
+		p.calls = append(p.calls, call)
+	}
 }
 
 const (
@@ -123,9 +156,6 @@ func (r *reader) begin(done bool) bool {
 			r.held = text[len(thinkBegin):]
 		}
 		return true
-	case r.object && strings.HasPrefix(text, "{"):
-		r.state = betweenCalls
-		return true
 	case r.trim:
 		r.held = text
 	}
@@ -135,75 +165,14 @@ func (r *reader) begin(done bool) bool {
 
 // until takes the text up to a marker, and the marker away. What may become the marker is held back.
 func (r *reader) until(marker string, done bool) (text string, found bool) {
-	if marker != "" {
-		if text, r.held, found = strings.Cut(r.held, marker); found {
-			return text, true
-		}
-		for n := min(len(marker)-1, len(text)); n > 0 && !done; n-- {
-			if strings.HasSuffix(text, marker[:n]) {
-				r.held = text[len(text)-n:]
-				return text[:len(text)-n], false
-			}
-		}
-		return text, false
+	if text, r.held, found = strings.Cut(r.held, marker); found {
+		return text, true
 	}
-	text, r.held = r.held, ""
+	for n := min(len(marker)-1, len(text)); n > 0 && !done; n-- {
+		if strings.HasSuffix(text, marker[:n]) {
+			r.held = text[len(text)-n:]
+			return text[:len(text)-n], false
+		}
+	}
 	return text, false
-}
-
-// opening is how a call begins.
-var opening = regexp.MustCompile(`^\{"name": "([a-zA-Z0-9_-]+)", "(?:arguments|parameters)": `)
-
-// nextCall looks for the beginning of a call behind what stands between calls.
-func (r *reader) nextCall(p *parts) bool {
-	_, call, found := strings.Cut(r.held, "{")
-	if !found {
-		return false
-	}
-	head := opening.FindStringSubmatch("{" + call)
-	if head == nil {
-		return false
-	}
-	index := r.calls
-	p.calls = append(p.calls, toolCall{Index: &index, ID: "call_" + rand.Text()[:20], Type: "function", Function: calledFunction{Name: head[1]}})
-	r.calls++
-	r.held, r.state, r.depth, r.quoted, r.escape = ("{" + call)[len(head[0]):], inArguments, 0, false, false
-	return true
-}
-
-// arguments takes the arguments of a call up to their end.
-func (r *reader) arguments(p *parts) (ended bool) {
-	n := 0
-	for n < len(r.held) && !ended {
-		switch b := r.held[n]; {
-		case r.escape:
-			r.escape = false
-		case r.quoted:
-			r.escape, r.quoted = b == '\\', b != '"'
-		case b == '"':
-			r.quoted = true
-		case b == '{' || b == '[':
-			r.depth++
-		case b == '}' || b == ']':
-			if r.depth--; r.depth < 0 { // the end of the call
-				ended = true
-				continue
-			}
-			ended = r.depth == 0
-		}
-		n++
-	}
-	if n > 0 {
-		index := r.calls - 1
-		if last := len(p.calls) - 1; last >= 0 && *p.calls[last].Index == index {
-			p.calls[last].Function.Arguments += r.held[:n]
-		} else {
-			p.calls = append(p.calls, toolCall{Index: &index, Function: calledFunction{Arguments: r.held[:n]}})
-		}
-		r.held = r.held[n:]
-	}
-	if ended {
-		r.state = betweenCalls
-	}
-	return ended
 }

@@ -8,7 +8,23 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/grovellm/grove"
+	"github.com/grovellm/grove/chat"
+	"github.com/grovellm/grove/internal/calltest"
 )
+
+// callForm is how a template of calltest writes calls.
+func callForm(t *testing.T, name string) *chat.CallForm {
+	t.Helper()
+	layout, err := chat.Parse(calltest.Tokenizer(t, calltest.Templates[name], false), calltest.Templates[name])
+	if err != nil {
+		t.Fatal(err)
+	}
+	form, err := layout.CallForm()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return form
+}
 
 // However a text is cut into pieces, a reader finds the same reasoning, content and calls in it.
 type callOf = call // whose name cases use
@@ -27,18 +43,26 @@ func TestReader(t *testing.T) {
 		{"", true, true, "Hm <thin</think>Hello", "Hm <thin", "Hello", nil},
 		{"", true, false, " Hello", "", " Hello", nil},
 		{"hermes", true, false, "<think>a<tool_call></think>\nWell <tool_\n<tool_call>\n" + call(`{"a": "}\"{", "b": [1, {}]}`) + "\n</tool_call>\n<tool_call>\n" + call("{}") + "\n</tool_call>",
-			"a<tool_call>", "Well <tool_\n", []string{`{"a": "}\"{", "b": [1, {}]}`, "{}"}},
-		{"mistral", false, false, "[TOOL_CALLS] [" + call("{}") + ", " + call(`{"x": "]"}`) + "]", "", "", []string{"{}", `{"x": "]"}`}},
-		{"llama3", false, false, `{"name": "f", "parameters": {"a": null}}`, "", "", []string{`{"a": null}`}},
-		{"llama3", false, false, `A {"name": "f"`, "", `A {"name": "f"`, nil},
+			"a<tool_call>", "Well <tool_", []string{`{"a": "}\"{", "b": [1, {}]}`, "{}"}},
+		{"mistral-args", false, false, `[TOOL_CALLS]f[ARGS]{}[TOOL_CALLS]f[ARGS]{"x": "]"}`, "", "", []string{"{}", `{"x": "]"}`}},
+		{"qwen-coder", false, false, "<tool_call>\n<function=f>\n<parameter=a>\n\"x\ny\"\n</parameter>\n</function>\n</tool_call>", "", "",
+			[]string{`{"a": "\"x\ny\""}`}},
+		{"gptoss", false, false, "<|channel|>analysis<|message|>Hm<|end|><|assistant|><|channel|>final<|message|>Hi", "Hm", "Hi", nil},
+		{"gptoss", false, false, "<|channel|>analysis<|message|>Hm<|end|><|assistant|> to=functions.f<|channel|>commentary json<|message|>{}", "Hm", "", []string{"{}"}},
+		{"llama", false, false, `{"name": "f", "parameters": {"a": null}}`, "", "", []string{`{"a": null}`}},
+		{"llama", false, false, `A {"name": "f"`, "", `A {"name": "f"`, nil},
 		{"hermes", false, false, "<tool_call>\n" + `{"name": "f", "arguments": {"a": "cut`, "", "", []string{`{"a": "cut`}},
 	} {
+		var form *chat.CallForm
+		if c.format != "" {
+			form = callForm(t, c.format)
+		}
 		rapid.Check(t, func(t *rapid.T) {
 			k := &callOf{chat: true, request: grove.Request{Reasoning: c.think, ReasoningOpen: c.open}}
-			if c.format != "" {
-				k.request.Tools = &grove.Tools{Format: c.format}
+			if form != nil {
+				k.request.Tools = &grove.Tools{Form: form, List: []grove.Tool{{Name: "f", Parameters: `{"properties": {"a": {"type": "string"}}}`}}}
 			}
-			k.verbatim = rapid.Bool().Draw(t, "verbatim")
+			k.verbatim = c.format != "gptoss" && rapid.Bool().Draw(t, "verbatim")
 			r := k.newReader()
 			var reason, answer string
 			calls := []string{}

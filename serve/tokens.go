@@ -42,6 +42,7 @@ func (s *Server) tokenize(x *exchange) error {
 		}
 		messages := o.messages()
 		cutLines(messages, s.o.CutLines)
+		shapeCalls(o, messages, layout)
 		if o.err != nil {
 			return o.err
 		}

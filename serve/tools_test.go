@@ -7,15 +7,12 @@ import (
 	"testing"
 
 	"github.com/grovellm/grove"
+	"github.com/grovellm/grove/internal/calltest"
 	"github.com/grovellm/grove/serve"
 )
 
-// Templates of three families, as far as calls go.
-var toolTemplates = map[string]string{
-	"hermes":  "{{ tools | tojson }} <tool_call> {% for m in messages %}{{ m.role }}: {{ m.content }}{% for c in m.tool_calls %}{{ c.function.arguments.a }}{% endfor %}\n{% endfor %}assistant: ",
-	"mistral": "[TOOL_CALLS] {% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}assistant: ",
-	"llama3":  "<|python_tag|> {% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}assistant: ",
-}
+// toolTemplates are chat templates that write calls in different forms.
+var toolTemplates = calltest.Templates
 
 // Calls of tools have the names and the arguments that the request allows, whole and streamed, drafted and plain.
 func TestTools(t *testing.T) {
@@ -23,8 +20,8 @@ func TestTools(t *testing.T) {
 		return map[string]any{"type": "function", "function": map[string]any{"name": name, "description": "Does " + name, "parameters": map[string]any{
 			"type": "object", "properties": map[string]any{property: map[string]any{"type": "integer"}}, "required": []string{property}, "additionalProperties": false}}}
 	}
-	for family, template := range toolTemplates {
-		s := start(t, withHeads(t, grove.Options{ChatTemplate: template}), serve.Options{})
+	for _, family := range []string{"hermes", "mistral", "llama", "qwen-coder", "lfm"} {
+		s := start(t, withHeads(t, grove.Options{ChatTemplate: toolTemplates[family]}), serve.Options{})
 		for i, choice := range []any{"required", "required", map[string]any{"type": "function", "function": map[string]any{"name": "second"}}, "auto", "none"} {
 			fields := map[string]any{"messages": []any{map[string]any{"role": "user", "content": "Add."}}, "tools": []any{tool("first", "a"), tool("second", "b")},
 				"tool_choice": choice, "parallel_tool_calls": i != 1, "temperature": 1, "seed": i, "max_tokens": 120}
@@ -109,7 +106,7 @@ func TestToolMessages(t *testing.T) {
 		map[string]any{"role": "tool", "tool_call_id": "1", "content": "done"},
 	}})
 	b := s.post("/detokenize", map[string]any{"tokens": a["tokens"]})
-	if text := b["content"].(string); !strings.Contains(text, "4711") || !strings.Contains(text, "tool: done") {
+	if text := b["content"].(string); !strings.Contains(text, "4711") || !strings.Contains(text, "<|tool|>done") {
 		t.Errorf("the prompt is %q", text)
 	}
 }
@@ -117,7 +114,7 @@ func TestToolMessages(t *testing.T) {
 // A template that prints an earlier call prints its fields in the request's order, and /tokenize counts the tools.
 func TestToolsInPrompt(t *testing.T) {
 	s := start(t, withHeads(t, grove.Options{ChatTemplate: "{% if tools %}{{ tools | tojson }}{% endif %}" +
-		"{% for m in messages %}{{ m.role }}{% for c in m.tool_calls %}{{ c | tojson }}{% endfor %}{% endfor %}"}), serve.Options{})
+		"{% for m in messages %}{{ m.role }}{{ m.content }}{% for c in m.tool_calls %}{{ c | tojson }}{% endfor %}{% endfor %}"}), serve.Options{})
 	for _, c := range []struct{ call, want string }{
 		{`{"type": "function", "id": "1", "function": {"name": "f", "arguments": "{\"b\": 1, \"a\": [2.50, \"<\"]}"}}`,
 			`{"type": "function", "id": "1", "function": {"name": "f", "arguments": {"b": 1, "a": [2.5, "<"]}}}`},

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math/big"
 	"slices"
+
+	"github.com/grovellm/grove/chat"
 )
 
 // emit is the text of a shape's values. It is nothing where they cannot be written down, which is noted as an error if the shape
@@ -16,6 +18,9 @@ func (c *schemas) emit(s *shape) *expr {
 	case isNumber:
 		return c.emitNumber(s)
 	case isString:
+		if c.notation.Quote != chat.JSON.Quote {
+			return c.emitPlainString(s)
+		}
 		return seq(literal(`"`), c.emitString(s), literal(`"`))
 	case isArray:
 		return c.emitArray(s)
@@ -75,13 +80,13 @@ var (
 	escape = map[rune]string{'"': `\"`, '\\': `\\`, '\b': `\b`, '\f': `\f`, '\n': `\n`, '\r': `\r`, '\t': `\t`}
 )
 
-// anyChar matches a character of a string. Halves of surrogate pairs are left out.
+// anyChar matches a character of a string. Half a surrogate pair is none.
 func anyChar() *expr {
 	digit := chars(hex...)
-	unicode := alt(
-		seq(chars(charSet{{'d', 'd'}, {'D', 'D'}}...), digits('0', '7'), digit, digit),
-		seq(chars(hex.and(charSet{{'d', 'd'}, {'D', 'D'}}.not())...), digit, digit, digit))
-	return alt(chars(plain...), seq(literal(`\`), alt(oneOf(`"\/bfnrt`), seq(literal("u"), unicode))))
+	high := oneOf("dD")
+	pair := seq(literal("u"), high, oneOf("89abAB"), digit, digit, literal(`\u`), high, oneOf("cdefCDEF"), digit, digit)
+	unicode := alt(seq(high, digits('0', '7'), digit, digit), seq(chars(hex.and(charSet{{'d', 'd'}, {'D', 'D'}}.not())...), digit, digit, digit))
+	return alt(chars(plain...), seq(literal(`\`), alt(oneOf(`"\/bfnrt`), seq(literal("u"), unicode), pair)))
 }
 
 // quoted turns an expression of a string's characters into one of its JSON text.
@@ -123,7 +128,7 @@ func (c *schemas) emitString(s *shape) *expr {
 	case len(patterns) > 0:
 		return c.cannot("pattern", "a pattern or format together with another one, a length, or values to leave out")
 	case len(s.excluded) > 0 && !sized:
-		return notAny(s.excluded)
+		return notAny(s.excluded, plain)
 	case len(s.excluded) > 0:
 		return c.cannot("not", "a length together with values to leave out")
 	}
@@ -144,8 +149,8 @@ func (c *schemas) char() *expr {
 	return refer(rule)
 }
 
-// notAny matches strings other than some, without escapes.
-func notAny(words []string) *expr {
+// notAny matches strings of some characters other than some strings, without escapes.
+func notAny(words []string, of charSet) *expr {
 	first := map[rune][]string{}
 	out := alt()
 	var set charSet
@@ -162,12 +167,12 @@ func notAny(words []string) *expr {
 	if !done {
 		out.kids = append(out.kids, empty())
 	}
-	out.kids = append(out.kids, seq(chars(set.not().and(plain)...), star(chars(plain...))))
+	out.kids = append(out.kids, seq(chars(set.not().and(of)...), star(chars(of...))))
 	seen := map[rune]bool{}
 	for _, r := range set {
-		if plain.has(r.lo) && !seen[r.lo] {
+		if of.has(r.lo) && !seen[r.lo] {
 			seen[r.lo] = true
-			out.kids = append(out.kids, seq(chars(r), notAny(first[r.lo])))
+			out.kids = append(out.kids, seq(chars(r), notAny(first[r.lo], of)))
 		}
 	}
 	return out
@@ -226,7 +231,7 @@ func (c *schemas) emitArray(s *shape) *expr {
 		// From the last place to the first: what may follow after i items.
 		rest := empty()
 		if most == unlimited {
-			rest = star(seq(literal(", "), items(max(len(starts)*prefix, s.least, contains(s, start)))))
+			rest = star(seq(c.comma(), items(max(len(starts)*prefix, s.least, contains(s, start)))))
 		}
 		end := most
 		if most == unlimited {
@@ -235,7 +240,7 @@ func (c *schemas) emitArray(s *shape) *expr {
 		for i := end - 1; i >= 0; i-- {
 			next := seq(items(i), rest)
 			if i > 0 {
-				next = seq(literal(", "), next)
+				next = seq(c.comma(), next)
 			}
 			if i >= s.least && i >= contains(s, start) {
 				next = maybe(next)
@@ -244,7 +249,7 @@ func (c *schemas) emitArray(s *shape) *expr {
 		}
 		if end == 0 && most == unlimited {
 			item := items(0)
-			rest = maybe(seq(item, star(seq(literal(", "), item))))
+			rest = maybe(seq(item, star(seq(c.comma(), item))))
 		}
 		out.kids = append(out.kids, seq(literal("["), rest, literal("]")))
 	}
@@ -333,9 +338,9 @@ func (c *schemas) distinct(s *shape, prefix, most int) *expr {
 			e.kids = append(e.kids, empty())
 		}
 		if i < len(values) && n < most {
-			value := literal(values[i])
+			value := literal(c.written(values[i]))
 			if n > 0 {
-				value = seq(literal(", "), value)
+				value = seq(c.comma(), value)
 			}
 			e.kids = append(e.kids, seq(value, rest(i+1, n+1)), rest(i+1, n))
 		}

@@ -3,6 +3,8 @@ package grammar
 import (
 	"fmt"
 	"slices"
+
+	"github.com/grovellm/grove/chat"
 )
 
 // property is what all parts say of a property, and whether one of them mentions it. patterns are those that match its name; nil
@@ -55,7 +57,29 @@ type pair struct {
 	required bool
 }
 
+// writing is how an object is written: what stands before its first property or in the place of one, between properties, and behind all, and
+// a property whose name is given as it is, or by an expression of its characters.
+type writing struct {
+	open, none, between, end *expr
+
+	plain bool // names stand as they are
+
+	pair func(name string, value conj) *expr
+	free func(name *expr, value conj) *expr
+}
+
 func (c *schemas) emitObject(s *shape) *expr {
+	key := c.notation.Key
+	return c.writeObject(s, &writing{plain: key != chat.JSON.Key, open: literal("{"), none: literal("{"), between: c.comma(), end: literal("}"),
+		pair: func(name string, value conj) *expr {
+			return seq(literal(c.name(name)+c.notation.Colon), c.ref(value))
+		},
+		free: func(name *expr, value conj) *expr {
+			return seq(literal(key), name, literal(key+c.notation.Colon), c.ref(value))
+		}})
+}
+
+func (c *schemas) writeObject(s *shape, w *writing) *expr {
 	var names []string
 	seen, needed := map[string]bool{}, map[string]bool{}
 	add := func(name string) {
@@ -93,16 +117,15 @@ func (c *schemas) emitObject(s *shape) *expr {
 			}
 			continue
 		}
-		pairs = append(pairs, pair{seq(literal(quote(name)+": "), c.ref(value)), required})
+		pairs = append(pairs, pair{w.pair(name, value), required})
 	}
-	free := c.freeProperty(s, append(names, s.absent...))
-	e := c.properties(s, pairs, free)
-	return seq(literal("{"), e, literal("}"))
+	free := c.freeProperty(s, append(names, s.absent...), w)
+	return seq(c.properties(s, pairs, free, w), w.end)
 }
 
 // freeProperty is a property that no part names; nothing where there may be none. Its name is written without escapes, so that it
 // cannot be a name in disguise.
-func (c *schemas) freeProperty(s *shape, names []string) *expr {
+func (c *schemas) freeProperty(s *shape, names []string, w *writing) *expr {
 	var patterns []string
 	seen := map[string]bool{}
 	asked := len(names) == 0 // a schema that names properties and says nothing of others has no others
@@ -122,12 +145,18 @@ func (c *schemas) freeProperty(s *shape, names []string) *expr {
 		if len(c.shapes(value)) == 0 {
 			return nothing()
 		}
-		return seq(literal(`"`), name, literal(`": `), c.ref(value))
+		return w.free(name, value)
+	}
+	if w.plain { // of characters that no form has a use for
+		if value := c.property(s, "", []string{}); len(patterns)+len(s.names) == 0 {
+			return entry(notAny(names, nameChars), value)
+		}
+		return nothing()
 	}
 	if len(patterns) == 0 {
 		value := c.property(s, "", []string{})
 		if len(s.names) == 0 {
-			return entry(notAny(names), value)
+			return entry(notAny(names, plain), value)
 		}
 		out := alt()
 		for _, n := range c.shapes(s.names) {
@@ -143,7 +172,7 @@ func (c *schemas) freeProperty(s *shape, names []string) *expr {
 				name = seq(literal(`"`), repeat(chars(plain...), n.least, n.most), literal(`"`))
 			}
 			if len(c.shapes(value)) > 0 {
-				out.kids = append(out.kids, seq(name, literal(": "), c.ref(value)))
+				out.kids = append(out.kids, seq(name, literal(c.notation.Colon), c.ref(value)))
 			}
 		}
 		return out
@@ -179,14 +208,20 @@ func (c *schemas) freeProperty(s *shape, names []string) *expr {
 }
 
 // properties matches the pairs in their order, and then free ones.
-func (c *schemas) properties(s *shape, pairs []pair, free *expr) *expr {
+func (c *schemas) properties(s *shape, pairs []pair, free *expr, w *writing) *expr {
 	counted := s.least > 0 || s.most != unlimited
 	known := map[[2]int]*expr{}
 	separated := func(e *expr, n int) *expr {
 		if n > 0 {
-			return seq(literal(", "), e)
+			return seq(w.between, e)
 		}
-		return e
+		return seq(w.open, e)
+	}
+	stop := func(n int) *expr {
+		if n > 0 {
+			return empty()
+		}
+		return w.none
 	}
 	ending := func(n int) *expr {
 		// Free names may be alike, so one of them alone counts as a further property.
@@ -204,15 +239,15 @@ func (c *schemas) properties(s *shape, pairs []pair, free *expr) *expr {
 			if least > 0 {
 				return nothing()
 			}
-			return empty()
+			return stop(n)
 		}
 		more := unlimited
 		if most != unlimited {
 			more = most - 1
 		}
-		e := seq(separated(free, n), repeat(seq(literal(", "), free), 0, more))
+		e := seq(separated(free, n), repeat(seq(w.between, free), 0, more))
 		if least == 0 {
-			e = maybe(e)
+			e = alt(e, stop(n))
 		}
 		return e
 	}

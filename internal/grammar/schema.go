@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/grovellm/grove/chat"
 )
 
 // JSONSchema compiles a JSON schema (draft 2020-12). Every text of the grammar is a JSON value on one line, with ", " and ": "
@@ -27,22 +29,30 @@ func readSchema(source string) (*grammar, int, error) {
 }
 
 func newSchemas() *schemas {
-	return &schemas{shared: map[string]int{}, patterns: map[string]pattern{}}
+	return &schemas{notation: chat.JSON, shared: map[string]int{}, patterns: map[string]pattern{}}
 }
 
 // read adds the rules of a document, and returns that of its values that the other schemas accept too.
 func (c *schemas) read(source string, others ...term) (int, error) {
-	if err := checkSource(source); err != nil {
+	if err := c.open(source); err != nil {
 		return 0, err
+	}
+	return c.value(append(conj{{place: c.root}}, others...)), c.err
+}
+
+// open begins a document.
+func (c *schemas) open(source string) error {
+	if err := checkSource(source); err != nil {
+		return err
 	}
 	root, err := parseJSON(source)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	c.root = place{at: "#", base: &url.URL{}}.sub(root)
 	c.known, c.ids, c.anchors = map[string]int{}, map[string]place{}, map[string]place{}
 	c.register(c.root)
-	return c.value(append(conj{{place: c.root}}, others...)), c.err
+	return nil
 }
 
 // place is a schema and where it stands.
@@ -94,6 +104,7 @@ type conj []term
 // schemas compiles a document of schemas.
 type schemas struct {
 	g        grammar
+	notation chat.Notation
 	root     place
 	known    map[string]int // rules of conjunctions
 	shared   map[string]int // rules that all documents share
@@ -258,7 +269,7 @@ func (c *schemas) value(all conj) int {
 		e.kids = append(e.kids, c.emit(s))
 	}
 	if len(values) > 0 {
-		e.kids = append(e.kids, words(values))
+		e.kids = append(e.kids, words(c.allWritten(values)))
 	}
 	c.g.rules[rule] = e
 	c.depth--

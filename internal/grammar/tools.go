@@ -2,18 +2,31 @@ package grammar
 
 import (
 	"fmt"
-	"net/url"
+	"slices"
 	"strings"
+	"unicode/utf8"
+
+	"github.com/grovellm/grove/chat"
 )
 
-// Source is what an output must match: one of the first four fields is set.
+// ToolError says that the arguments of a tool cannot be held to its schema.
+type ToolError struct {
+	Tool string
+	Err  error
+}
+
+func (e *ToolError) Error() string { return fmt.Sprintf("the parameters of %s: %v", e.Tool, e.Err) }
+func (e *ToolError) Unwrap() error { return e.Err }
+
+// Source is what an output must match: one of the first three fields is set, or calls of tools are allowed.
 type Source struct {
 	Grammar, JSONSchema, Regex string
 
-	Tools  []Tool // the output is text and calls of tools
-	Format string // how the model writes a call: a name of ToolFormats
-	Must   bool   // at least one call, and no other text
-	Single bool   // at most one call
+	// With Form, the output is text and calls of tools, or calls and what JSONSchema or Regex say.
+	Tools  []Tool
+	Form   *chat.CallForm // how the model writes a call
+	Must   bool           // at least one call, and no other text
+	Single bool           // at most one call
 
 	// Thinking lets the output begin with reasoning that ends with "</think>". ThinkingNow says that it has begun in the prompt.
 	// Where nothing but Thinking is set, any text may follow; where nothing is set, the output is text without reasoning.
@@ -34,34 +47,20 @@ type Tool struct {
 	Parameters string // empty for any object
 }
 
-// ToolFormat is how a family of models writes calls: a list of objects with a name and arguments.
-type ToolFormat struct {
-	Begin, Open, Between, Close, End string // around all calls and around each; Begin or Open is what tells a call from text
-	Arguments                        string // the field that has the arguments
-	One                              bool   // there is one call at most
-}
-
-// ToolFormats are those of Hermes and Qwen, of Llama 3, and of Mistral.
-var ToolFormats = map[string]ToolFormat{
-	"hermes":  {Open: "<tool_call>\n", Close: "\n</tool_call>", Between: "\n", Arguments: "arguments"},
-	"llama3":  {Arguments: "parameters", One: true},
-	"mistral": {Begin: "[TOOL_CALLS]", Open: "", Between: ", ", End: "]", Arguments: "arguments"},
-}
-
 // Compile makes the automaton of what the source says.
 func (s *Source) Compile() (*Grammar, error) {
 	var g *grammar
 	var root int
 	var err error
 	switch {
+	case s.Form != nil:
+		g, root, err = s.readTools()
 	case s.Grammar != "":
 		g, root, err = readGBNF(s.Grammar)
 	case s.JSONSchema != "":
 		g, root, err = readSchema(s.JSONSchema)
 	case s.Regex != "":
 		g, root, err = readRegex(s.Regex)
-	case s.Format != "":
-		g, root, err = s.readTools()
 	default:
 		g = new(grammar)
 		text := star(chars(allChars...))
@@ -102,24 +101,59 @@ func (g *grammar) marker(text string) *expr {
 	return alt(literal(text), &expr{op: opControl, name: text})
 }
 
-// without matches texts that do not contain a word. Its rules are the states of Knuth, Morris and Pratt's automaton: how much of the
-// word the text ends with.
-func (g *grammar) without(word string) *expr {
-	runes := []rune(word)
-	first := len(g.rules)
-	for state := range runes {
-		e := alt(empty())
-		var known charSet
-		for _, r := range runes {
-			if known.has(r) {
-				continue
+// callText matches a part of the text of calls.
+func (g *grammar) callText(t chat.CallText) *expr {
+	e := seq()
+	for _, p := range t {
+		switch p.Kind {
+		case chat.CallLiteral:
+			e.kids = append(e.kids, literal(p.Text))
+		case chat.CallToken:
+			e.kids = append(e.kids, g.marker(p.Text))
+		case chat.CallID:
+			e.kids = append(e.kids, repeat(chars(charSet{{'a', 'z'}, {'A', 'Z'}, {'0', '9'}}...), chat.IDLength, chat.IDLength))
+		case chat.CallIndex:
+			e.kids = append(e.kids, repeat(digits('0', '9'), 1, 3))
+		}
+	}
+	return e
+}
+
+// without matches texts that contain none of some words. Its rules are the states of Aho and Corasick's automaton: the longest beginning of
+// a word that the text ends with.
+func (g *grammar) without(words ...string) *expr {
+	states := []string{""} // beginnings of words
+	number := map[string]int{"": 0}
+	for _, word := range words {
+		for i := range word {
+			if _, known := number[word[:i]]; !known {
+				number[word[:i]] = len(states)
+				states = append(states, word[:i])
 			}
+		}
+	}
+	contains := func(text string) bool {
+		return slices.ContainsFunc(words, func(word string) bool { return strings.HasSuffix(text, word) })
+	}
+	var known charSet
+	for _, word := range words {
+		for _, r := range word {
 			known = append(known, span{r, r})
-			next := len(runes)
-			for text := string(runes[:state]) + string(r); !strings.HasSuffix(text, string(runes[:next])) || next > state+1; next-- {
-			}
-			if next < len(runes) {
-				e.kids = append(e.kids, seq(between(r, r), refer(first+next)))
+		}
+	}
+	first := len(g.rules)
+	for _, state := range states {
+		e := alt(empty())
+		for _, s := range known.normal() {
+			for r := s.lo; r <= s.hi; r++ {
+				text := state + string(r)
+				if contains(text) {
+					continue
+				}
+				for number[text] == 0 && text != "" {
+					text = text[utf8.RuneLen([]rune(text)[0]):]
+				}
+				e.kids = append(e.kids, seq(between(r, r), refer(first+number[text])))
 			}
 		}
 		e.kids = append(e.kids, seq(chars(known.not()...), refer(first)))
@@ -128,50 +162,62 @@ func (g *grammar) without(word string) *expr {
 	return refer(first)
 }
 
-// anObject is the schema of objects: clients take no other arguments.
-var anObject = term{place: place{at: "an object", base: &url.URL{},
-	schema: &object{[]string{"type"}, map[string]any{"type": "object"}}}}
+// space is white space before and behind calls, which templates write and models may leave out.
+func space(most int) *expr { return repeat(oneOf(" \n"), 0, most) }
 
 // readTools makes the grammar of text and calls.
 func (s *Source) readTools() (*grammar, int, error) {
-	f, ok := ToolFormats[s.Format]
-	if !ok {
-		return nil, 0, fmt.Errorf("there is no format of calls %q", s.Format)
-	}
+	f := s.Form
 	c := newSchemas()
+	g := &c.g
 	call := alt()
 	for _, tool := range s.Tools {
-		parameters := tool.Parameters
-		if parameters == "" {
-			parameters = `{"type": "object"}`
-		}
-		rule, err := c.read(parameters, anObject)
+		arguments, err := c.readArguments(tool.Parameters, f)
 		if err != nil {
-			return nil, 0, fmt.Errorf("the parameters of %s: %w", tool.Name, err)
+			return nil, 0, &ToolError{tool.Name, err}
 		}
-		call.kids = append(call.kids, seq(literal(`{"name": `+quote(tool.Name)+`, "`+f.Arguments+`": `), refer(rule), literal("}")))
+		call.kids = append(call.kids, seq(literal(tool.Name), arguments))
 	}
-	g := &c.g
-	open, closing := empty(), empty()
-	if f.Open != "" {
-		open = seq(g.marker(strings.TrimSpace(f.Open)), literal(f.Open[len(strings.TrimSpace(f.Open)):]))
-		word := strings.TrimSpace(f.Close)
-		closing = seq(literal(f.Close[:len(f.Close)-len(word)]), g.marker(word))
+	one := g.rule("a call", call)
+	rest := seq(g.callText(f.Last), maybe(g.callText(f.Closes)), space(1))
+	if !s.Single && len(f.Next) > 0 {
+		rest = seq(star(seq(g.callText(f.Next), one)), rest)
 	}
-	one := g.rule("a call", seq(open, call, closing))
-	calls := one
-	if !s.Single && !f.One {
-		calls = seq(one, star(seq(literal(f.Between), one)))
-	}
-	if f.Begin != "" {
-		calls = seq(g.marker(f.Begin), maybe(literal(" ")), literal("["), calls, literal(f.End))
-	}
-	switch {
-	case s.Must:
+	rest = g.rule("the end of calls", rest)
+	calls := seq(space(2), g.callText(f.First), one, rest)
+	if s.Must {
 		return g, g.add("calls", calls), nil
-	case f.Begin+f.Open == "": // text that does not begin as a call
-		free := seq(chars(charSet{{'{', '{'}}.not()...), star(chars(allChars...)))
-		return g, g.add("text or a call", alt(calls, maybe(free))), nil
 	}
-	return g, g.add("text and calls", seq(g.without(strings.TrimSpace(f.Begin+f.Open)), maybe(calls))), nil
+	var text *expr
+	c.notation = chat.JSON
+	switch {
+	case s.JSONSchema != "":
+		rule, err := c.read(s.JSONSchema)
+		if err != nil {
+			return nil, 0, err
+		}
+		text = refer(rule)
+	case s.Regex != "":
+		e, err := regex(s.Regex, false)
+		if err != nil {
+			return nil, 0, err
+		}
+		text = e
+	case f.After.Mark() != "":
+		behind := seq(g.callText(f.After), one, rest)
+		text = seq(g.without(f.After.Mark()), maybe(behind))
+	default: // text that does not begin as a call
+		begins := []rune(f.First.String())[0]
+		blank := oneOf(" \t\r\n")
+		other := chars(charSet{{begins, begins}, {' ', ' '}, {'\t', '\t'}, {'\r', '\r'}, {'\n', '\n'}}.not()...)
+		text = seq(star(blank), maybe(seq(other, star(chars(allChars...)))))
+	}
+	if len(f.Text) > 0 {
+		text = seq(g.callText(f.Text), text)
+	}
+	e := alt(calls, text)
+	if thought := f.Thought; len(thought.Assign) > 0 {
+		e = seq(star(seq(g.callText(thought.Assign), g.without(thought.Close.String()), g.callText(thought.Close))), e)
+	}
+	return g, g.add("text and calls", e), nil
 }

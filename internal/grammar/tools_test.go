@@ -1,32 +1,67 @@
 package grammar
 
 import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/grovellm/grove/chat"
+	"github.com/grovellm/grove/internal/calltest"
 )
 
-// Text and calls of tools, as each family of models writes them.
+// formOf is how a template writes calls.
+func formOf(t *testing.T, name string) *chat.CallForm {
+	t.Helper()
+	l, err := chat.Parse(calltest.Tokenizer(t, calltest.Templates[name], true), calltest.Templates[name])
+	if err != nil {
+		t.Fatal(err)
+	}
+	form, err := l.CallForm()
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	return form
+}
+
+// Text and calls of tools, as families of models write them.
 func TestTools(t *testing.T) {
 	tools := []Tool{{"add", `{"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}}, "required": ["a", "b"]}`}, {"now", `{"type": "object", "properties": {}}`}}
 	add, now := `{"name": "add", "arguments": {"a": 1, "b": 2}}`, `{"name": "now", "arguments": {}}`
 	hermes := func(call string) string { return "<tool_call>\n" + call + "\n</tool_call>" }
+	listed := func(call string) string { return strings.TrimSuffix(call, "}") + `, "id": "abcdefghi"}` }
 	for _, c := range []struct {
+		form    string
 		s       Source
 		yes, no []string
 	}{
-		{Source{Format: "hermes"}, []string{"", "Hello <tool>", hermes(add), "Well. " + hermes(add) + "\n" + hermes(now)},
+		{"hermes", Source{}, []string{"", "Hello <tool>", hermes(add), "Well. " + hermes(add) + "\n" + hermes(now)},
 			[]string{"<tool_call>", hermes(`{"name": "sub", "arguments": {}}`), hermes(`{"name": "add", "arguments": {"a": 1}}`)}},
-		{Source{Format: "hermes", Must: true, Single: true}, []string{hermes(now)}, []string{"", "x", hermes(add) + "\n" + hermes(now)}},
-		{Source{Format: "llama3"}, []string{"", "Hello {", `{"name": "now", "parameters": {}}`}, []string{"{", now}},
-		{Source{Format: "mistral"}, []string{"Hello", "[TOOL_CALLS] [" + add + ", " + now + "]", "[TOOL_CALLS][" + add + "]",
-			"\xff[TOOL_CALLS]\xff[" + add + "]"}, []string{"[TOOL_CALLS]", "[TOOL_CALLS] []", "\xff[TOOL_CALLS]\xff"}},
-		{Source{Format: "mistral", Must: true, Thinking: true}, []string{"[TOOL_CALLS][" + add + "]", "<think>[TOOL_CALLS]</think>\n[TOOL_CALLS][" + now + "]"}, []string{"<think></think>", "a"}},
-		{Source{Regex: "a+", Thinking: true, ThinkingNow: true}, []string{"Hm</think>\n\na", "</thin</think>aa"}, []string{"a", "</think>", "</think>a</think>a"}},
+		{"hermes", Source{Must: true, Single: true}, []string{hermes(now)}, []string{"", "x", hermes(add) + "\n" + hermes(now)}},
+		{"hermes", Source{JSONSchema: `{"type": "array", "items": {"type": "null"}}`}, []string{"[null]", hermes(now)}, []string{"", "x", "null"}},
+		{"hermes", Source{Regex: "a+", Thinking: true}, []string{"<think>b</think>aa", hermes(now)}, []string{"", "b"}},
+		{"llama", Source{}, []string{"", "Hello {", `{"name": "now", "parameters": {}}`}, []string{"{", " {", now}},
+		{"mistral", Source{}, []string{"Hello", "[TOOL_CALLS][" + listed(add) + ", " + listed(now) + "]", "\xff[TOOL_CALLS]\xff[" + listed(add) + "]"},
+			[]string{"[TOOL_CALLS]", "[TOOL_CALLS][]", "\xff[TOOL_CALLS]\xff", "[TOOL_CALLS][" + add + "]"}},
+		{"mistral-args", Source{Must: true, Thinking: true}, []string{"[TOOL_CALLS]now[ARGS]{}", "<think>[TOOL_CALLS]</think>\n[TOOL_CALLS]now[ARGS]{}"},
+			[]string{"<think></think>", "a"}},
+		{"qwen-coder", Source{Must: true}, []string{"<tool_call>\n<function=add>\n<parameter=a>\n1\n</parameter>\n<parameter=b>\n2\n</parameter>\n</function>\n</tool_call>",
+			"<tool_call>\n<function=now>\n</function>\n</tool_call>"}, []string{hermes(now), "<tool_call>\n<function=add>\n</function>\n</tool_call>"}},
+		{"gptoss", Source{}, []string{"\xff<|channel|>\xffanalysis\xff<|message|>\xffHm\xff<|end|>\xff\xff<|assistant|>\xff to=functions.now\xff<|channel|>\xffcommentary json\xff<|message|>\xff{}",
+			"<|channel|>final<|message|>Hi"}, []string{"Hi"}},
+		{"", Source{Regex: "a+", Thinking: true, ThinkingNow: true}, []string{"Hm</think>\n\na", "</thin</think>aa"}, []string{"a", "</think>", "</think>a</think>a"}},
 	} {
-		if c.s.Regex == "" {
-			c.s.Tools = tools
+		if c.form != "" {
+			c.s.Tools, c.s.Form = tools, formOf(t, c.form)
 		}
 		g, err := c.s.Compile()
 		if err != nil {
@@ -34,7 +69,7 @@ func TestTools(t *testing.T) {
 		}
 		for i, text := range append(c.yes, c.no...) {
 			if got, err := g.Accepts(text); err != nil || got != (i < len(c.yes)) {
-				t.Errorf("%+v: %q: accepted %v, %v", c.s, text, got, err)
+				t.Errorf("%s, %+v: %q: accepted %v, %v", c.form, c.s, text, got, err)
 			}
 		}
 	}
@@ -42,8 +77,9 @@ func TestTools(t *testing.T) {
 
 // The arguments of a call are an object, whatever else a function's schema allows.
 func TestArgumentsAreAnObject(t *testing.T) {
+	form := formOf(t, "llama")
 	for _, parameters := range []string{"", "{}", "true", `{"properties": {"a": {"type": "integer"}}, "required": ["a"]}`, `{"type": ["object", "null"]}`} {
-		s := Source{Format: "llama3", Must: true, Tools: []Tool{{"f", parameters}}}
+		s := Source{Form: form, Must: true, Tools: []Tool{{"f", parameters}}}
 		g, err := s.Compile()
 		if err != nil {
 			t.Fatal(err)
@@ -54,10 +90,322 @@ func TestArgumentsAreAnObject(t *testing.T) {
 			}
 		}
 	}
-	s := Source{Format: "llama3", Must: true, Tools: []Tool{{"f", `{"type": "string"}`}}}
-	if _, err := s.Compile(); err == nil {
-		t.Error("arguments that are a string are taken")
+	for _, name := range []string{"llama", "qwen-coder"} {
+		s := Source{Form: formOf(t, name), Must: true, Tools: []Tool{{"f", `{"type": "string"}`}}}
+		if _, err := s.Compile(); err == nil {
+			t.Error("arguments that are a string are taken")
+		}
 	}
+}
+
+// templates are the templates of calls: our own, and those in the folder GROVE_TEMPLATES.
+func templates(t *testing.T) map[string]string {
+	all := maps.Clone(calltest.Templates)
+	files, err := filepath.Glob(filepath.Join(os.Getenv("GROVE_TEMPLATES"), "*.jinja"))
+	if os.Getenv("GROVE_TEMPLATES") == "" || err != nil || len(files) == 0 {
+		t.Log("GROVE_TEMPLATES names no folder of *.jinja files: our own templates alone are tried")
+		return all
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all[filepath.Base(file)] = string(text)
+	}
+	return all
+}
+
+// properties are the arguments of the tools of the tests below, by name: their schemas.
+var callProperties = [][2]string{
+	{"text", `{"type": "string"}`}, {"unit", `{"enum": ["km", "mi <x>"]}`}, {"count", `{"type": "integer"}`}, {"ratio", `{"type": "number"}`},
+	{"sure", `{"type": "boolean"}`}, {"none", `{"type": "null"}`}, {"list", `{"type": "array", "items": {"type": ["string", "integer", "null"]}}`},
+	{"deep", `{"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "array", "items": {"type": "boolean"}}}, "required": ["a"]}`},
+	{"maybe", `{"type": ["string", "null"]}`},
+}
+
+func callTools() []Tool {
+	var pairs []string
+	for _, p := range callProperties {
+		pairs = append(pairs, quote(p[0])+": "+p[1])
+	}
+	all := `{"type": "object", "properties": {` + strings.Join(pairs, ", ") + `}, "additionalProperties": false}`
+	return []Tool{{"all_of-them", all}, {"nothing", ""}}
+}
+
+// drawValue draws a value of a schema of callProperties.
+func drawValue(t *rapid.T, name string) any {
+	text := rapid.OneOf(rapid.SampledFrom([]string{"", "km", "a \"quoted\" 'word'", "two\nlines\n", " spaced ", "<b>&amp;</b>", "</tool_call>", "</parameter>",
+		"[1, 2]", "null", "7", "\\d\\n", "日本 é \U0001f600", "}", "]]>", "', b='", "<tool_call>\n{"}), rapid.StringMatching(`[a-zé<>/{}"'\\ \n:,]{0,12}`))
+	switch name {
+	case "text":
+		return text.Draw(t, "text")
+	case "unit":
+		return rapid.SampledFrom([]any{"km", "mi <x>"}).Draw(t, "unit")
+	case "count":
+		return rapid.IntRange(-1000, 1<<40).Draw(t, "count")
+	case "ratio":
+		return float64(rapid.IntRange(-8000, 8000).Draw(t, "ratio")) / 16
+	case "sure":
+		return rapid.Bool().Draw(t, "sure")
+	case "list":
+		return rapid.SliceOfN(rapid.OneOf(rapid.Map(text, func(s string) any { return s }), rapid.Just[any](nil), rapid.Just[any](3)), 0, 3).Draw(t, "list")
+	case "deep":
+		return map[string]any{"a": text.Draw(t, "a"), "b": []any{true, false}}
+	case "maybe":
+		return rapid.SampledFrom([]any{nil, "word", "nullable", "x"}).Draw(t, "maybe")
+	}
+	return nil
+}
+
+// spaced is a value in JSON with spaces as Python writes it.
+func spaced(v any) string {
+	var parts []string
+	switch v := v.(type) {
+	case string:
+		return quote(v)
+	case []any:
+		for _, item := range v {
+			parts = append(parts, spaced(item))
+		}
+		return "[" + strings.Join(parts, ", ") + "]"
+	case map[string]any:
+		for _, name := range slices.Sorted(maps.Keys(v)) {
+			parts = append(parts, quote(name)+": "+spaced(v[name]))
+		}
+		return "{" + strings.Join(parts, ", ") + "}"
+	}
+	text, _ := json.Marshal(v)
+	return string(text)
+}
+
+type calledOf struct {
+	name      string
+	arguments map[string]any
+}
+
+// parsed reads a text in pieces.
+func parsed(f *chat.CallForm, text string, piece func(left int) int) (content string, calls []calledOf, err error) {
+	kinds := func(tool, argument string) (bool, bool) {
+		for _, t := range callTools() {
+			if t.Name == tool {
+				return ArgumentKinds(t.Parameters)(argument)
+			}
+		}
+		return true, true
+	}
+	r := f.NewReader(kinds)
+	var raw []string
+	for rest := text; ; {
+		n := piece(len(rest))
+		_, c, deltas := r.Add(rest[:n], n == len(rest))
+		content += c
+		for _, d := range deltas {
+			if d.Name != "" {
+				calls, raw = append(calls, calledOf{name: d.Name}), append(raw, "")
+			}
+			raw[d.Index] += d.Arguments
+		}
+		if rest = rest[n:]; rest == "" {
+			break
+		}
+	}
+	for i := range calls {
+		if err := json.Unmarshal([]byte(raw[i]), &calls[i].arguments); err != nil {
+			return content, calls, fmt.Errorf("%s: %w", raw[i], err)
+		}
+	}
+	return content, calls, nil
+}
+
+// patternOf is a regular expression of a part of the text of calls.
+func patternOf(t chat.CallText) string {
+	out := ""
+	for _, p := range t {
+		out += regexp.QuoteMeta(p.Text) + map[chat.CallPartKind]string{chat.CallID: "[a-zA-Z0-9]{9}", chat.CallIndex: "[0-9]"}[p.Kind]
+	}
+	return out
+}
+
+// A call that a template writes is one that the grammar allows, and is read back as it was, wherever the text is cut.
+func TestRenderedCallsAreReadBack(t *testing.T) {
+	known := 0
+	for name, template := range templates(t) {
+		l, err := chat.Parse(calltest.Tokenizer(t, template, false), template)
+		if err != nil {
+			t.Logf("%s: %v", name, err)
+			continue
+		}
+		f, err := l.CallForm()
+		if err != nil {
+			if t.Logf("%s: %v", name, err); calltest.Templates[name] != "" {
+				t.Errorf("%s: %v", name, err)
+			}
+			continue
+		}
+		known++
+		s := Source{Tools: callTools(), Form: f}
+		g, err := s.Compile()
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		t.Run(name, func(t *testing.T) { rapid.Check(t, func(t *rapid.T) { checkRendered(t, l, f, g) }) })
+	}
+	t.Logf("%d templates write calls in a form that is known", known)
+}
+
+func checkRendered(t *rapid.T, l *chat.Layout, f *chat.CallForm, g *Grammar) {
+	var want []calledOf
+	var list []string
+	n := 1
+	if len(f.Closes) > 0 { // such a template ends the calls before the third
+		n = rapid.IntRange(1, 2).Draw(t, "calls")
+	} else if len(f.Next) > 0 {
+		n = rapid.IntRange(1, 3).Draw(t, "calls")
+	}
+	for i := range n {
+		c := calledOf{"nothing", map[string]any{}}
+		pairs := []string{}
+		if rapid.Bool().Draw(t, "tool") {
+			c.name = "all_of-them"
+			for _, p := range callProperties {
+				if !rapid.Bool().Draw(t, "given") {
+					continue
+				}
+				v := drawValue(t, p[0])
+				text := spaced(v)
+				if s, ok := v.(string); ok && !canStand(f, s) {
+					continue
+				}
+				pairs = append(pairs, quote(p[0])+": "+text)
+				c.arguments[p[0]] = v
+			}
+		}
+		text, _ := json.Marshal(c.arguments)
+		c.arguments = nil
+		_ = json.Unmarshal(text, &c.arguments)
+		arguments := "{" + strings.Join(pairs, ", ") + "}"
+		if f.TextArguments {
+			arguments = quote(arguments)
+		}
+		id := fmt.Sprintf("abcdefgh%d", i)
+		if f.NamesInIDs {
+			id = fmt.Sprintf("functions.%s:%d", c.name, i)
+		}
+		want = append(want, c)
+		list = append(list, fmt.Sprintf(`{"id": %q, "type": "function", "function": {"name": %q, "arguments": %s}}`, id, c.name, arguments))
+	}
+	content := `""`
+	if f.NullContent {
+		content = "null"
+	}
+	text, err := l.Render([]chat.Message{{Role: "user", Content: "qzuser"}, {Role: "assistant",
+		Extra: json.RawMessage(`{"content": ` + content + `, "tool_calls": [` + strings.Join(list, ", ") + `]}`)}},
+		chat.Options{Tools: json.RawMessage(`[{"type": "function", "function": {"name": "other", "description": "x", "parameters": {"type": "object", "properties": {"x": {"type": "string", "description": "x"}}}}}]`)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text = text[strings.LastIndex(text, "qzuser")+len("qzuser"):]
+	begin := regexp.MustCompile(patternOf(f.First) + want[0].name).FindStringIndex(text)
+	if begin == nil {
+		t.Fatalf("%q has no call", text)
+	}
+	written, ok := "", false
+	ends := patternOf(f.Last) + patternOf(f.Closes)
+	if ends == "" {
+		ends = `</s>|<\|im_end\|>|<\|call\|>|<\|return\|>|<\|eot_id\|>|$`
+	}
+	found := regexp.MustCompile(ends).FindAllStringIndex(text, -1)
+	for _, end := range slices.Backward(found) { // the longest that is allowed
+		if at := end[1]; at > begin[1] && !ok {
+			if len(f.Last) == 0 {
+				at = end[0]
+			}
+			written = text[begin[0]:at]
+			if ok, err = g.Accepts(written); err != nil {
+				t.Fatal(err)
+			}
+			ok = ok || spread.MatchString(written) // JSON on several lines, which grammars write on one
+		}
+	}
+	if !ok {
+		t.Fatalf("the grammar does not allow %q", written)
+	}
+	_, got, err := parsed(f, written, func(left int) int { return rapid.IntRange(0, left).Draw(t, "piece") })
+	if err != nil || !reflect.DeepEqual(got, want) {
+		t.Fatalf("%q is read back as %v, want %v: %v", written, got, want, err)
+	}
+}
+
+var spread = regexp.MustCompile(`: \{\n +"`)
+
+// canStand reports whether a form can write a string so that it is read back: not where it has what ends the string.
+func canStand(f *chat.CallForm, text string) bool {
+	for i, form := range f.Arguments.Strings {
+		for _, stop := range stops(form, f) {
+			if strings.Contains(text+form.Close.String(), stop) {
+				return false
+			}
+		}
+		if i > 0 && strings.HasPrefix(text, strings.TrimPrefix(form.Assign.String(), f.Arguments.Strings[0].Assign.String())) {
+			return false
+		}
+	}
+	return true
+}
+
+// What a grammar of calls allows is read as calls that fit the tools.
+func TestSampledCallsAreRead(t *testing.T) {
+	for name, template := range templates(t) {
+		l, err := chat.Parse(calltest.Tokenizer(t, template, false), template)
+		if err != nil {
+			continue
+		}
+		f, err := l.CallForm()
+		if err != nil {
+			continue
+		}
+		s := Source{Tools: callTools(), Form: f, Must: true}
+		g, err := s.Compile()
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		r := rand.New(rand.NewPCG(1, 2))
+		for range 25 {
+			text, err := g.Sample(r.IntN, 150)
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			text = strings.ReplaceAll(text, "\xff", "") // of control tokens, as their names are decoded
+			content, calls, err := parsed(f, text, func(left int) int { return left })
+			if err != nil || len(calls) == 0 || content != "" {
+				t.Errorf("%s: %q is read as text %q and %v: %v", name, text, content, calls, err)
+				break
+			}
+			for _, c := range calls {
+				if wrong := misfit(c); wrong != "" {
+					t.Errorf("%s: %q is read as %v: %s", name, text, c, wrong)
+				}
+			}
+		}
+	}
+}
+
+// misfit says which argument does not fit its schema.
+func misfit(c calledOf) string {
+	if c.name == "nothing" {
+		return ""
+	}
+	kinds := map[string][]string{"text": {"string"}, "unit": {"string"}, "count": {"float64"}, "ratio": {"float64"}, "sure": {"bool"}, "none": {"<nil>"},
+		"list": {"[]interface {}"}, "deep": {"map[string]interface {}"}, "maybe": {"string", "<nil>"}}
+	for name, v := range c.arguments {
+		if !slices.Contains(kinds[name], fmt.Sprintf("%T", v)) || name == "unit" && v != "km" && v != "mi <x>" {
+			return name
+		}
+	}
+	return ""
 }
 
 // without matches exactly the texts that do not contain the word.

@@ -1,0 +1,201 @@
+package chat
+
+import (
+	"slices"
+	"strings"
+)
+
+// CallForm is how a model writes calls of tools: what Layout.CallForm finds by rendering calls through the chat template. A turn with
+// calls is
+//
+//	First NAME arguments (Next NAME arguments)* Last
+//
+// and before First, or before After where that differs, there may be text.
+type CallForm struct {
+	First  CallText // from the beginning of the turn to the name of the first call
+	After  CallText // the same behind text
+	Next   CallText // from the end of a call's arguments to the next name; empty where a turn has one call at most
+	Last   CallText // from the end of the last call's arguments to the end of the turn
+	Closes CallText // what may follow that: some templates write it behind several calls alone
+	Text   CallText // what stands before text at the beginning of the turn
+
+	// Thought is what stands around text before calls where that is marked as reasoning, as in gpt-oss's channels.
+	Thought ValueForm
+
+	Arguments ArgumentForm
+
+	// How the template wants earlier calls.
+	TextArguments bool // their arguments as JSON in a string, not as an object
+	NullContent   bool // the content of a turn that has no text as null, not as ""
+	ShortIDs      bool // their ids as IDLength letters and digits: it refuses others
+	NamesInIDs    bool // their ids as functions.NAME:INDEX, for the template writes the id alone
+}
+
+// ArgumentForm is how a call's arguments are written: as a JSON object behind Open, or one by one:
+//
+//	Open NAME Assign value Close (Between NAME Assign value Close)*
+type ArgumentForm struct {
+	Object  bool
+	Open    CallText // behind the name of the call
+	None    CallText // the same where there are no arguments
+	Between CallText
+
+	Strings []ValueForm // the ways to write a string, as it is
+	Other   ValueForm   // of another value
+	Words   Words       // of values that are not within others
+	Nested  Notation    // of lists and objects
+}
+
+// ValueForm is what stands around the value of an argument.
+type ValueForm struct{ Assign, Close CallText }
+
+// Words are true, false and null.
+type Words struct{ True, False, Null string }
+
+// Notation is how lists and objects are written.
+type Notation struct {
+	Quote, Key   string // around strings, and around names
+	Colon, Comma string
+	Words
+}
+
+// JSON is the notation of JSON, with spaces as Python writes it.
+var JSON = Notation{Quote: `"`, Key: `"`, Colon: ": ", Comma: ", ", Words: Words{"true", "false", "null"}}
+
+// CallText is a part of the text of calls.
+type CallText []CallPart
+
+// CallPart is a piece of such a text.
+type CallPart struct {
+	Kind CallPartKind
+	Text string // of a literal or a token
+}
+
+// CallPartKind says what a CallPart is.
+type CallPartKind int
+
+const (
+	CallLiteral CallPartKind = iota // text
+	CallToken                       // a control token, by its name
+	CallID                          // the id of the call
+	CallIndex                       // the number of the call in its turn, from 0
+)
+
+// IDLength is the length of the ids that calls have in their text: Mistral's.
+const IDLength = 9
+
+// String is the text, with ID and INDEX in their places.
+func (t CallText) String() string {
+	var b strings.Builder
+	for _, p := range t {
+		b.WriteString(p.Text + map[CallPartKind]string{CallID: "ID", CallIndex: "INDEX"}[p.Kind])
+	}
+	return b.String()
+}
+
+// hasID reports whether calls have ids in their text.
+func (f *CallForm) hasID() bool {
+	for _, t := range []CallText{f.First, f.Next, f.Last, f.Arguments.Open} {
+		for _, p := range t {
+			if p.Kind == CallID {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// Behind are the texts that may follow an argument where arguments are written one by one.
+func (f *CallForm) Behind() []CallText {
+	return slices.DeleteFunc([]CallText{f.Arguments.Between, f.Next, f.Last}, func(t CallText) bool { return len(t) == 0 })
+}
+
+// trimmed is the text without white space at its beginning.
+func (t CallText) trimmed() CallText {
+	if len(t) == 0 || t[0].Kind != CallLiteral {
+		return t
+	}
+	first := CallPart{CallLiteral, strings.TrimLeft(t[0].Text, " \t\r\n")}
+	if first.Text == "" {
+		return t[1:]
+	}
+	return append(CallText{first}, t[1:]...)
+}
+
+// Mark is the beginning of the text by which calls are told from text before them: a token, a tag, or a word in brackets. It
+// is empty where nothing tells them but that they begin the turn, as an object of JSON.
+func (t CallText) Mark() string {
+	t = t.trimmed()
+	if len(t) == 0 {
+		return ""
+	}
+	text := t[0].Text
+	switch {
+	case t[0].Kind == CallToken:
+		return text
+	case t[0].Kind != CallLiteral:
+		return ""
+	case strings.HasPrefix(text, "<"):
+		if end := strings.IndexByte(text, '>'); end > 0 {
+			return text[:end+1]
+		}
+		return text
+	case len(text) > 1 && text[0] == '[' && text[1] >= 'A' && text[1] <= 'Z':
+		if end := strings.IndexByte(text, ']'); end > 0 {
+			return text[:end+1]
+		}
+		return text
+	case text[0] == '{' || text[0] == '[':
+		return ""
+	}
+	if end := strings.IndexAny(text, " \t\r\n"); end > 0 {
+		return text[:end]
+	}
+	return text
+}
+
+type matching int
+
+const (
+	matchNone matching = iota
+	matchPart          // what there is of the text matches
+	matchWhole
+)
+
+// match matches the beginning of a text, n bytes of it.
+func (t CallText) match(text string) (n int, id string, m matching) {
+	for _, p := range t {
+		rest := text[n:]
+		switch p.Kind {
+		case CallLiteral, CallToken:
+			switch {
+			case strings.HasPrefix(rest, p.Text):
+				n += len(p.Text)
+			case strings.HasPrefix(p.Text, rest):
+				return n, id, matchPart
+			default:
+				return n, id, matchNone
+			}
+		default:
+			k := 0
+			for k < len(rest) && (rest[k] >= '0' && rest[k] <= '9' || p.Kind == CallID && inName(rest[k])) {
+				k++
+			}
+			switch {
+			case k == len(rest):
+				return n, id, matchPart
+			case k == 0:
+				return n, id, matchNone
+			case p.Kind == CallID:
+				id = rest[:k]
+			}
+			n += k
+		}
+	}
+	return n, id, matchWhole
+}
+
+// inName reports whether a byte may be of the name of a tool.
+func inName(b byte) bool {
+	return b == '_' || b == '-' || b == '.' || b >= '0' && b <= '9' || b|32 >= 'a' && b|32 <= 'z'
+}

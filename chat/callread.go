@@ -1,0 +1,506 @@
+package chat
+
+import (
+	"strings"
+	"unicode"
+)
+
+// CallDelta is a part of a call. Name and ID come with its first part; ID is empty where the text has none before the arguments.
+type CallDelta struct {
+	Index     int
+	Name, ID  string
+	Arguments string // JSON
+}
+
+// ArgumentKinds says of an argument of a tool whether it may be a string, and whether it may be something else. Forms that write strings
+// without quotes need it.
+type ArgumentKinds func(tool, argument string) (text, other bool)
+
+// CallReader parts the text of a turn, as it comes, into reasoning, content and calls.
+type CallReader struct {
+	form  *CallForm
+	kinds ArgumentKinds
+	state callState
+	held  string
+	taken string // of a call, as long as it may turn out to be text
+
+	index int
+	name  string
+	id    string
+	scan  objectScan
+	given bool // the call has an argument
+	value ValueForm
+	both  bool // the value may be a string or not: its whole text decides
+	out   []CallDelta
+}
+
+type callState int
+
+const (
+	callStart callState = iota
+	callThought
+	callContent
+	callName
+	callObject
+	callKey
+	callString
+	callOther
+	callNext
+	callDone
+)
+
+// NewReader makes a reader of a turn. A nil kinds takes values for what they look like.
+func (f *CallForm) NewReader(kinds ArgumentKinds) *CallReader {
+	if kinds == nil {
+		kinds = func(string, string) (bool, bool) { return true, true }
+	}
+	return &CallReader{form: f, kinds: kinds}
+}
+
+// Add takes a piece of the text. done says that it is the last.
+func (r *CallReader) Add(text string, done bool) (reasoning, content string, calls []CallDelta) {
+	r.held += text
+	r.out = nil
+	var thought, b strings.Builder
+	for r.step(&thought, &b, done) {
+	}
+	return thought.String(), b.String(), r.out
+}
+
+// Begun reports whether a call has begun.
+func (r *CallReader) Begun() bool { return r.state > callContent }
+
+// step takes what it can of the text held. It returns true if a further step may take more.
+func (r *CallReader) step(thought, content *strings.Builder, done bool) bool {
+	switch r.state {
+	case callStart:
+		return r.start(done)
+	case callThought:
+		return r.thought(thought, done)
+	case callContent:
+		return r.content(content, done)
+	case callName:
+		return r.readName(content, done)
+	case callObject:
+		n, ended := r.scan.add(r.held)
+		r.put(r.held[:n])
+		r.held = r.held[n:]
+		if ended {
+			r.state = callNext
+		}
+		return ended
+	case callKey:
+		return r.key(done)
+	case callString:
+		return r.string(done)
+	case callOther:
+		return r.other(done)
+	case callNext:
+		return r.next(done)
+	}
+	r.held = ""
+	return false
+}
+
+const space = " \t\r\n"
+
+// start finds out whether the turn begins with a call.
+func (r *CallReader) start(done bool) bool {
+	text := strings.TrimLeft(r.held, space)
+	if text == "" && !done {
+		return false
+	}
+	for state, begin := range map[callState]CallText{callContent: r.form.Text, callThought: r.form.Thought.Assign} {
+		n, _, m := begin.trimmed().match(text)
+		if m == matchPart && !done {
+			return false
+		}
+		if m == matchWhole && len(begin) > 0 {
+			r.held, r.state = text[n:], state
+			return true
+		}
+	}
+	n, id, m := r.form.First.trimmed().match(text)
+	switch {
+	case m == matchPart && !done:
+		return false
+	case m == matchWhole && text != "":
+		r.begin(text, n, id)
+	default:
+		r.state = callContent
+	}
+	return true
+}
+
+// begin goes on with the name of a call behind n bytes of a text.
+func (r *CallReader) begin(text string, n int, id string) {
+	r.taken, r.held, r.id, r.state = text[:n], text[n:], id, callName
+}
+
+// thought takes reasoning up to its end.
+func (r *CallReader) thought(out *strings.Builder, done bool) bool {
+	text, rest, found := strings.Cut(r.held, r.form.Thought.Close.String())
+	if !found {
+		keep := len(r.held)
+		if !done {
+			keep -= overlap(r.held, r.form.Thought.Close.String())
+		}
+		text, rest = r.held[:keep], r.held[keep:]
+	} else {
+		r.state = callStart
+	}
+	out.WriteString(text)
+	r.held = rest
+	return found
+}
+
+// content takes text up to the mark of calls. White space before calls is left out, so it is held back.
+func (r *CallReader) content(out *strings.Builder, done bool) bool {
+	mark := r.form.After.Mark()
+	if mark == "" {
+		out.WriteString(r.held)
+		r.held = ""
+		return false
+	}
+	at := strings.Index(r.held, mark)
+	if at < 0 {
+		keep := len(r.held)
+		if !done {
+			keep -= overlap(r.held, mark)
+			keep = len(strings.TrimRight(r.held[:keep], space))
+		}
+		out.WriteString(r.held[:keep])
+		r.held = r.held[keep:]
+		return false
+	}
+	n, id, m := r.form.After.trimmed().match(r.held[at:])
+	switch {
+	case m == matchPart && !done:
+		keep := len(strings.TrimRight(r.held[:at], space))
+		out.WriteString(r.held[:keep])
+		r.held = r.held[keep:]
+		return false
+	case m == matchWhole:
+		out.WriteString(strings.TrimRight(r.held[:at], space))
+		r.begin(r.held[at:], n, id)
+	default: // a mark that no call follows is text
+		out.WriteString(r.held[:at+len(mark)])
+		r.held = r.held[at+len(mark):]
+	}
+	return true
+}
+
+// overlap is how many bytes at the end of a text may begin a word.
+func overlap(text, word string) int {
+	for n := min(len(word)-1, len(text)); n > 0; n-- {
+		if strings.HasSuffix(text, word[:n]) {
+			return n
+		}
+	}
+	return 0
+}
+
+// readName takes the name of a call, and what stands between it and the arguments.
+func (r *CallReader) readName(content *strings.Builder, done bool) bool {
+	n := 0
+	for n < len(r.held) && inName(r.held[n]) {
+		n++
+	}
+	if n == len(r.held) {
+		if done {
+			r.noCall(content)
+		}
+		return false
+	}
+	a := &r.form.Arguments
+	rest := r.held[n:]
+	open, id, m := r.withoutArguments(rest, done)
+	empty := m == matchWhole
+	if m == matchNone {
+		open, id, m = a.Open.match(rest)
+	}
+	if m == matchPart && !done {
+		return false
+	}
+	if n == 0 || m != matchWhole {
+		r.noCall(content)
+		return true
+	}
+	if id != "" {
+		r.id = id
+	}
+	r.name = r.held[:n]
+	r.out = append(r.out, CallDelta{Index: r.index, Name: r.name, ID: r.id})
+	r.held, r.given, r.scan = rest[open:], false, objectScan{}
+	switch {
+	case a.Object:
+		r.state = callObject
+	case empty:
+		r.put("{}")
+		r.state = callNext
+	default:
+		r.state = callKey
+	}
+	return true
+}
+
+// withoutArguments matches what stands behind the name of a call that has no arguments. What begins arguments may begin alike, so that what
+// stands behind counts as well.
+func (r *CallReader) withoutArguments(text string, done bool) (n int, id string, m matching) {
+	a := &r.form.Arguments
+	if a.Object {
+		return 0, "", matchNone
+	}
+	if n, id, m = a.None.match(text); m != matchWhole {
+		return n, id, m
+	}
+	m = matchNone
+	if len(r.form.Last) == 0 && text[n:] == "" {
+		m = matchPart
+	}
+	for _, t := range []CallText{r.form.Next, r.form.Last} {
+		if len(t) > 0 {
+			_, _, behind := t.match(text[n:])
+			m = max(m, behind)
+		}
+	}
+	if done && m == matchPart {
+		m = matchWhole
+	}
+	return n, id, m
+}
+
+// noCall takes what looked like the beginning of the first call for text.
+func (r *CallReader) noCall(content *strings.Builder) {
+	r.state = callDone
+	if r.index == 0 {
+		content.WriteString(r.taken)
+		r.taken, r.state = "", callContent
+	}
+}
+
+// put adds to the arguments of the call.
+func (r *CallReader) put(text string) {
+	if text == "" {
+		return
+	}
+	if last := len(r.out) - 1; last >= 0 && r.out[last].Index == r.index {
+		r.out[last].Arguments += text
+		return
+	}
+	r.out = append(r.out, CallDelta{Index: r.index, Arguments: text})
+}
+
+// key takes the name of an argument, and what stands between it and the value.
+func (r *CallReader) key(done bool) bool {
+	a := &r.form.Arguments
+	forms := append(append([]ValueForm(nil), a.Strings...), a.Other)
+	at := -1
+	var best ValueForm
+	for _, f := range forms {
+		assign := f.Assign.String()
+		i := strings.Index(r.held, assign)
+		if i >= 0 && (at < 0 || i < at || i == at && len(assign) > len(best.Assign.String())) {
+			at, best = i, f
+		}
+	}
+	if at < 0 {
+		return false
+	}
+	for _, f := range forms { // one that is longer may stand there
+		if rest := r.held[at:]; !done && len(rest) < len(f.Assign.String()) && strings.HasPrefix(f.Assign.String(), rest) {
+			return false
+		}
+	}
+	name := r.held[:at]
+	assign := best.Assign.String()
+	r.held, r.value = r.held[at+len(assign):], best
+	text, other := assign != a.Other.Assign.String(), true
+	if !text {
+		text, other = r.kinds(r.name, name)
+		text = text && a.Strings[0].Assign.String() == assign
+	} else {
+		other = false
+	}
+	if r.given {
+		r.put(", ")
+	} else {
+		r.put("{")
+	}
+	r.given = true
+	r.put(string(appendQuoted(nil, name)) + ": ")
+	switch {
+	case text && other:
+		r.state, r.both = callString, true
+	case text:
+		r.state, r.both = callString, false
+		r.put(`"`)
+	default:
+		r.state, r.value = callOther, a.Other
+	}
+	return true
+}
+
+// follows matches what may stand behind an argument.
+func (r *CallReader) follows(text string, done bool) (best matching) {
+	if len(r.form.Last) == 0 && text == "" {
+		best = matchPart
+	}
+	for _, t := range r.form.Behind() {
+		_, _, m := t.match(text)
+		best = max(best, m)
+	}
+	if done && best == matchPart { // it is cut off
+		return matchWhole
+	}
+	return best
+}
+
+// string takes a string up to its end.
+func (r *CallReader) string(done bool) bool {
+	end := r.value.Close.String()
+	for at := 0; ; at++ {
+		i := strings.Index(r.held[at:], end)
+		if i < 0 {
+			at = len(r.held)
+			if !done {
+				at -= overlap(r.held, end)
+			}
+			r.text(at)
+			return false
+		}
+		at += i
+		switch r.follows(r.held[at+len(end):], done) {
+		case matchPart:
+			r.text(at)
+			return false
+		case matchWhole:
+			r.ended(at, end)
+			return true
+		}
+	}
+}
+
+// text gives out the first bytes of a string.
+func (r *CallReader) text(n int) {
+	if !r.both {
+		r.put(string(appendEscaped(nil, r.held[:n])))
+		r.held = r.held[n:]
+	}
+}
+
+// ended gives out a string that is whole, or what a text that may be none stands for.
+func (r *CallReader) ended(n int, end string) {
+	value := r.held[:n]
+	switch {
+	case !r.both:
+		r.put(string(appendEscaped(nil, value)) + `"`)
+	case LooksOther(value, r.form.Arguments.Words):
+		if json, ok := readLiteral(value, &r.form.Arguments); ok {
+			r.put(json)
+			break
+		}
+		fallthrough
+	default:
+		r.put(string(appendQuoted(nil, value)))
+	}
+	r.close(r.held[n+len(end):])
+}
+
+// LooksOther reports whether the value of an argument that may be a string or not is none.
+func LooksOther(value string, words Words) bool {
+	switch value {
+	case "":
+		return false
+	case "true", "false", "null", words.True, words.False, words.Null:
+		return true
+	}
+	return strings.IndexByte(OtherBegins, value[0]) >= 0
+}
+
+// OtherBegins are the characters that numbers, lists, objects and quoted strings begin with.
+const OtherBegins = `-0123456789[{"`
+
+// other takes a value that is no string up to its end.
+func (r *CallReader) other(done bool) bool {
+	end := r.value.Close.String()
+	for _, at := range literalEnds(r.held, r.form.Arguments.Nested.Quote) {
+		rest := r.held[at:]
+		if !strings.HasPrefix(rest, end) {
+			if !done && strings.HasPrefix(end, rest) {
+				return false
+			}
+			continue
+		}
+		switch r.follows(rest[len(end):], done) {
+		case matchPart:
+			return false
+		case matchWhole:
+			json, ok := readLiteral(r.held[:at], &r.form.Arguments)
+			if !ok {
+				json = string(appendQuoted(nil, r.held[:at]))
+			}
+			r.put(json)
+			r.close(rest[len(end):])
+			return true
+		}
+	}
+	return false
+}
+
+// close goes on behind a value.
+func (r *CallReader) close(rest string) {
+	n, _, m := r.form.Arguments.Between.match(rest)
+	if m == matchWhole {
+		r.held, r.state = rest[n:], callKey
+		return
+	}
+	r.put("}")
+	r.held, r.state = rest, callNext
+}
+
+// next looks for a further call.
+func (r *CallReader) next(done bool) bool {
+	n, id, m := r.form.Next.match(r.held)
+	switch {
+	case len(r.form.Next) == 0 || m == matchNone:
+		r.state = callDone
+	case m == matchPart && !done:
+		return false
+	case m == matchPart:
+		r.state = callDone
+	default:
+		r.index++
+		r.begin(r.held, n, id)
+		r.taken = ""
+	}
+	return true
+}
+
+// objectScan finds the end of a JSON object in a text that comes in pieces.
+type objectScan struct {
+	depth          int
+	quoted, escape bool // within a string; behind a backslash there
+}
+
+func (s *objectScan) add(text string) (n int, ended bool) {
+	for n < len(text) && !ended {
+		switch b := text[n]; {
+		case s.escape:
+			s.escape = false
+		case s.quoted:
+			s.escape, s.quoted = b == '\\', b != '"'
+		case b == '"':
+			s.quoted = true
+		case b == '{' || b == '[':
+			s.depth++
+		case b == '}' || b == ']':
+			s.depth--
+			ended = s.depth <= 0
+		case s.depth == 0 && !unicode.IsSpace(rune(b)): // no object
+			return n, true
+		}
+		n++
+	}
+	return n, ended
+}

@@ -1,0 +1,302 @@
+package grammar
+
+import (
+	"encoding/json"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/grovellm/grove/chat"
+)
+
+// nameChars are the characters of names that are written as they are.
+var nameChars = charSet{{'a', 'z'}, {'A', 'Z'}, {'0', '9'}, {'_', '_'}, {'-', '-'}}
+
+// comma is what stands between the parts of lists and objects.
+func (c *schemas) comma() *expr { return literal(c.notation.Comma) }
+
+// name is the name of a property as an object has it.
+func (c *schemas) name(name string) string {
+	switch c.notation.Key {
+	case "":
+		return name
+	case chat.JSON.Key:
+		return quote(name)
+	}
+	return c.notation.Key + escapePython(name) + c.notation.Key
+}
+
+// written is a string, a number, true, false or null, given in JSON, in the notation.
+func (c *schemas) written(value string) string {
+	n := &c.notation
+	switch {
+	case value == "true":
+		return n.True
+	case value == "false":
+		return n.False
+	case value == "null":
+		return n.Null
+	case value[0] == '"' && n.Quote != chat.JSON.Quote:
+		return n.Quote + c.escape(unquote(value)) + n.Quote
+	}
+	return value
+}
+
+func (c *schemas) allWritten(values []string) []string {
+	out := make([]string, len(values))
+	for i, v := range values {
+		out[i] = c.written(v)
+	}
+	return out
+}
+
+// escape is a string as it stands between quotes that are not JSON's.
+func (c *schemas) escape(text string) string {
+	if c.notation.Quote == "'" {
+		return escapePython(text)
+	}
+	return text
+}
+
+func escapePython(text string) string {
+	return strings.NewReplacer(`\`, `\\`, `'`, `\'`, "\n", `\n`, "\r", `\r`, "\t", `\t`).Replace(text)
+}
+
+// unquote is the text of a string in JSON.
+func unquote(value string) (text string) {
+	_ = json.Unmarshal([]byte(value), &text)
+	return text
+}
+
+// emitPlainString matches strings between quotes that are not JSON's: Python's, or a mark that no string has within.
+func (c *schemas) emitPlainString(s *shape) *expr {
+	q := c.notation.Quote
+	if q != "'" {
+		return seq(c.g.marker(q), c.plainString(s, &raw{stops: []string{q}}), c.g.marker(q))
+	}
+	python := func(quote rune) *expr {
+		set := plain
+		if quote == '\'' {
+			set = append(plain.and(charSet{{'\'', '\''}}.not()), span{'"', '"'})
+		}
+		return seq(between(quote, quote), c.plainString(s, &raw{set: set, escapes: true}), between(quote, quote))
+	}
+	return alt(python('\''), python('"'))
+}
+
+// raw says which strings can be written as they are.
+type raw struct {
+	stops   []string // texts that no string has
+	set     charSet  // the characters where there are no stops
+	escapes bool     // of Python
+	mixed   *chat.Words
+}
+
+// characters are those of which a string may have any number and in any order.
+func (r *raw) characters() charSet {
+	set := r.set
+	if set == nil {
+		set = allChars
+	}
+	for _, stop := range r.stops {
+		at := max(strings.IndexByte(stop, '<'), 0)
+		first := []rune(stop[at:])[0]
+		set = set.and(charSet{{first, first}}.not())
+	}
+	return set
+}
+
+func (r *raw) holds(text string) bool {
+	set := r.set
+	if set == nil {
+		set = allChars
+	}
+	return !slices.ContainsFunc(r.stops, func(stop string) bool { return strings.Contains(text, stop) }) &&
+		!strings.ContainsFunc(text, func(c rune) bool { return !set.has(c) }) &&
+		(r.mixed == nil || !chat.LooksOther(text, *r.mixed))
+}
+
+// plainString matches the strings of a shape as they are.
+func (c *schemas) plainString(s *shape, r *raw) *expr {
+	if s.value != nil {
+		if text := unquote(*s.value); r.holds(text) {
+			return literal(text)
+		}
+		return nothing()
+	}
+	set := r.characters()
+	patterns := s.pattern
+	if f, ok := formats[s.format]; ok {
+		patterns = append(slices.Clone(patterns), f)
+	}
+	sized := s.least > 0 || s.most != unlimited
+	switch {
+	case len(patterns) == 1 && !sized && len(s.excluded) == 0:
+		e, err := regex(ecma(patterns[0]), true)
+		if err != nil {
+			return c.cannot("pattern", err.Error())
+		}
+		return within(e, set)
+	case len(patterns) > 0:
+		return c.cannot("pattern", "a pattern or format together with another one, a length, or values to leave out")
+	case len(s.excluded) > 0 && !sized:
+		return notAny(s.excluded, set)
+	case len(s.excluded) > 0:
+		return c.cannot("not", "a length together with values to leave out")
+	case sized:
+		return repeat(chars(set...), s.least, s.most)
+	case r.mixed != nil:
+		return c.unlike(r, set)
+	case r.escapes:
+		return star(alt(chars(set...), seq(literal(`\`), oneOf(`\'"nrt`))))
+	case len(r.stops) > 0:
+		return c.g.without(r.stops...)
+	}
+	return star(chars(set...))
+}
+
+// within narrows an expression to characters.
+func within(e *expr, set charSet) *expr {
+	out := *e
+	if e.op == opChars {
+		out.set = e.set.normal().and(set)
+		return &out
+	}
+	out.kids = make([]*expr, len(e.kids))
+	for i, kid := range e.kids {
+		out.kids[i] = within(kid, set)
+	}
+	return &out
+}
+
+// unlike matches strings that do not look like another value.
+func (c *schemas) unlike(r *raw, set charSet) *expr {
+	words := []string{"true", "false", "null", r.mixed.True, r.mixed.False, r.mixed.Null}
+	slices.Sort(words)
+	words = slices.DeleteFunc(slices.Compact(words), func(w string) bool { return w == "" })
+	var others, begins charSet
+	for _, b := range chat.OtherBegins {
+		others = append(others, span{b, b})
+	}
+	rest := map[rune][]string{}
+	for _, w := range words {
+		b := rune(w[0])
+		begins = append(begins, span{b, b})
+		rest[b] = append(rest[b], w[1:])
+	}
+	text := star(chars(set...))
+	if len(r.stops) > 0 {
+		text = c.g.without(r.stops...)
+	}
+	e := alt(empty(), seq(chars(set.and(append(others, begins...).not())...), text))
+	for _, b := range begins.normal() {
+		for r := b.lo; r <= b.hi; r++ {
+			e.kids = append(e.kids, seq(between(r, r), notAny(rest[r], set)))
+		}
+	}
+	return e
+}
+
+// anObject is the schema of objects: clients take no other arguments.
+var anObject = term{place: place{at: "an object", base: &url.URL{}, schema: &object{[]string{"type"}, map[string]any{"type": "object"}}}}
+
+// readArguments makes what stands behind the name of a call up to the end of its arguments.
+func (c *schemas) readArguments(parameters string, f *chat.CallForm) (*expr, error) {
+	if parameters == "" {
+		parameters = `{"type": "object"}`
+	}
+	a := &f.Arguments
+	c.notation = a.Nested
+	if a.Object {
+		rule, err := c.read(parameters, anObject)
+		return seq(c.g.callText(a.Open), refer(rule)), err
+	}
+	if err := c.open(parameters); err != nil {
+		return nil, err
+	}
+	w := &writing{plain: true,
+		open: c.g.callText(a.Open), none: c.g.callText(a.None), between: c.g.callText(a.Between), end: empty(),
+		pair: func(name string, value conj) *expr { return seq(literal(name), c.argument(value, f)) },
+		free: func(name *expr, value conj) *expr { return seq(name, c.argument(value, f)) }}
+	e := alt()
+	for _, s := range c.shapes(conj{{place: c.root}, anObject}) {
+		e.kids = append(e.kids, c.writeObject(s, w))
+	}
+	return e, c.err
+}
+
+// argument matches the value of an argument with what stands around it.
+func (c *schemas) argument(value conj, f *chat.CallForm) *expr {
+	a := &f.Arguments
+	shapes := c.shapes(value)
+	other, text := alt(), alt()
+	for _, s := range shapes {
+		if s.kind == isString {
+			continue
+		}
+		if s.value == nil {
+			other.kids = append(other.kids, c.emit(s))
+			continue
+		}
+		word, ok := map[string]string{"true": a.Words.True, "false": a.Words.False, "null": a.Words.Null}[*s.value]
+		if other.kids = append(other.kids, literal(*s.value)); ok && word != *s.value {
+			other.kids = append(other.kids, literal(word))
+		}
+	}
+	for i, form := range a.Strings {
+		r := &raw{stops: stops(form, f)}
+		if i == 0 && len(a.Strings) > 1 { // not what begins the other way
+			r.stops = append(r.stops, strings.TrimPrefix(a.Strings[1].Assign.String(), form.Assign.String()))
+		}
+		if len(other.kids) > 0 && form.Assign.String() == a.Other.Assign.String() {
+			r.mixed = &a.Words
+		}
+		for _, s := range shapes {
+			if s.kind == isString {
+				text.kids = append(text.kids, seq(c.g.callText(form.Assign), c.plainString(s, r), c.g.callText(form.Close)))
+			}
+		}
+	}
+	if len(other.kids) > 0 {
+		text.kids = append(text.kids, seq(c.g.callText(a.Other.Assign), other, c.g.callText(a.Other.Close)))
+	}
+	return c.g.rule("an argument", text)
+}
+
+// stops are the texts that end a string that is written as it is.
+func stops(v chat.ValueForm, f *chat.CallForm) (list []string) {
+	for _, t := range f.Behind() {
+		text := v.Close.String()
+		for _, p := range t {
+			if p.Kind != chat.CallLiteral && p.Kind != chat.CallToken {
+				break
+			}
+			text += p.Text
+		}
+		list = append(list, text)
+	}
+	if len(f.Last) == 0 {
+		list = append(list, v.Close.String())
+	}
+	return list
+}
+
+// ArgumentKinds says of the arguments of a tool's schema whether they may be strings, and whether they may be something else.
+func ArgumentKinds(parameters string) func(argument string) (text, other bool) {
+	c := newSchemas()
+	var all []*shape
+	if parameters != "" && c.open(parameters) == nil {
+		all = c.shapes(conj{{place: c.root}, anObject})
+	}
+	return func(argument string) (text, other bool) {
+		for _, s := range all {
+			for _, v := range c.shapes(c.property(s, argument, nil)) {
+				text, other = text || v.kind == isString, other || v.kind != isString
+			}
+		}
+		if c.err != nil || !text && !other {
+			return true, true
+		}
+		return text, other
+	}
+}
