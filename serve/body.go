@@ -32,7 +32,6 @@ type object struct {
 	warnings []string           // what is not obeyed
 
 	oldFunctions bool // the tools were functions, OpenAI's first form
-	truncate     bool // what does not fit into the context is left out
 }
 
 // readBody reads a request's body, a JSON object.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/grovellm/grove"
 	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/draft/merge"
 	"github.com/grovellm/grove/tokenizer"
 )
 
@@ -195,7 +196,8 @@ var namesFile = regexp.MustCompile(`\b(model|ranks|router)\W*=`)
 // readSpeculation reads how the text is drafted, which does not change it.
 func (c *call) readSpeculation(o *object) {
 	r := &c.request
-	if named := o.read("drafter", &r.Drafter) && r.Drafter != "auto"; !named {
+	named := o.read("drafter", &r.Drafter) && r.Drafter != "auto"
+	if !named {
 		r.Drafter = c.model.Drafter
 	} else if namesFile.MatchString(r.Drafter) && r.Drafter != c.model.Drafter {
 		o.fail("drafter", "%q: its options must not name files: the server opens those that it was started with",
@@ -214,8 +216,8 @@ func (c *call) readSpeculation(o *object) {
 		case c.model.Tokenizer() != nil:
 			r.PredictTokens = c.model.Tokenizer().Encode(text, tokenizer.EncodeOptions{})
 		}
-		if len(r.PredictTokens) > 0 && !o.has("drafter") {
-			r.Drafter = predicting(r.Drafter)
+		if len(r.PredictTokens) > 0 {
+			c.predict(o, named)
 		}
 	}
 	speculate := true
@@ -224,15 +226,20 @@ func (c *call) readSpeculation(o *object) {
 	}
 }
 
-// predicting is a drafter that also drafts from the text that a request predicts.
-func predicting(drafter string) string {
-	switch {
-	case drafter == "" || drafter == draft.Plain:
-		return "lookup"
-	case strings.Contains(drafter, "lookup") || strings.HasPrefix(drafter, "merge"):
-		return drafter
+// predict makes the drafter one that also drafts from the text that a request predicts, whatever it is;
+// a request that names plain decoding decodes plainly.
+func (c *call) predict(o *object, named bool) {
+	r := &c.request
+	if r.Drafter == "" || r.Drafter == draft.Plain {
+		if !named {
+			r.Drafter = "lookup"
+		}
+		return
 	}
-	return "merge:mode=spliced,lookup+(" + drafter + ")"
+	var err error
+	if r.Drafter, err = merge.Adding("lookup", r.Drafter); err != nil {
+		o.fail("drafter", "%v", err)
+	}
 }
 
 // readTokens reads how many tokens a choice may have: the first of several names, or so many.

@@ -81,7 +81,8 @@ func (c *call) readMessages(o *object) error {
 	messages := o.messages()
 	cutLines(messages, c.cut)
 	options := o.readPromptEnd()
-	o.read("truncate", &o.truncate)
+	truncate := false // what does not fit into the context is left out
+	o.read("truncate", &truncate)
 	o.read("chat_template_kwargs", &options.Vars)
 	if o.err != nil {
 		return o.err
@@ -96,7 +97,7 @@ func (c *call) readMessages(o *object) error {
 	if c.readTools(o, layout, &options); o.err != nil {
 		return o.err
 	}
-	tokens, leftOut, err := encode(layout, messages, options, o.truncate, c.model.Context())
+	tokens, leftOut, err := encode(layout, messages, options, truncate, c.model.Context())
 	if leftOut > 0 {
 		o.warn("messages", "the conversation is longer than the context: the oldest %d messages are left out", leftOut)
 	}

@@ -7,6 +7,7 @@ import (
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/json"
 	"encoding/pem"
 	"errors"
 	"log/slog"
@@ -25,6 +26,7 @@ import (
 	"github.com/grovellm/grove"
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/engine"
+	embedded "github.com/grovellm/grove/models"
 	"github.com/grovellm/grove/speculate"
 )
 
@@ -306,5 +308,51 @@ func TestRetryAfter(t *testing.T) {
 	var none pace
 	if n := seconds(none.wait(1, 1)); n != "5" {
 		t.Errorf("%s s where nothing was measured", n)
+	}
+}
+
+// A right prediction is drafted from whatever drafter the server or the request names, but where the
+// request names plain decoding.
+func TestPredictionWithAnyDrafter(t *testing.T) {
+	m, err := grove.OpenGGUF("embedded", embedded.Target(), grove.Options{Threads: 1, DraftGGUF: embedded.Draft()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	const prompt = "func main() {"
+	run := func(r grove.Request) *grove.Result {
+		r.MaxTokens, r.Sampling, r.Uncontrolled = 60, grove.Sampling{Temperature: 1, Seed: 3}, true
+		got, err := grove.Collect(m.Generate(t.Context(), prompt, r))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got
+	}
+	plain := run(grove.Request{})
+	prediction, err := json.Marshal(map[string]any{"content": plain.Text})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, drafter := range []string{"", "plain", "auto", "lookup", "linear", "best-first+text",
+		"merge:linear+best-first", "merge:mode=spliced,linear+(best-first+text)", "merge:linear+lookup"} {
+		for _, named := range []bool{false, true} {
+			c := call{model: &Model{Model: m, Drafter: drafter}}
+			o := &object{fields: map[string]json.RawMessage{"prediction": prediction}}
+			if named && drafter != "" {
+				c.model.Drafter = "linear"
+				o.fields["drafter"], _ = json.Marshal(drafter)
+			}
+			if c.readSpeculation(o); o.err != nil {
+				t.Fatal(o.err)
+			}
+			got := run(c.request)
+			if got.Text != plain.Text {
+				t.Errorf("%s: the text is another", c.request.Drafter)
+			}
+			if few, want := got.Stats.Rounds <= plain.Stats.Rounds/3, !(named && drafter == "plain"); few != want {
+				t.Errorf("drafter %q, named by the request %v, becomes %q: %d rounds, plain decoding has %d", drafter, named,
+					c.request.Drafter, got.Stats.Rounds, plain.Stats.Rounds)
+			}
+		}
 	}
 }

@@ -36,7 +36,7 @@ func (o *object) fromResponses() {
 	case o.read("truncation", &truncation) && truncation != "disabled" && truncation != "auto":
 		o.fail("truncation", "%q: want auto or disabled", truncation)
 	default:
-		o.truncate = truncation == "auto"
+		o.put("truncate", truncation == "auto")
 	}
 	o.oneChoice()
 	o.rename("max_output_tokens", "max_completion_tokens")

@@ -21,6 +21,7 @@ type benchAdaptCmd struct {
 	MaxTokens   int     `short:"n" help:"Generate at most N tokens (${default})." default:"128" placeholder:"N" group:"How much"`
 	Temperature float32 `short:"t" help:"0 takes the most probable token; 0 to 100." default:"0" placeholder:"T" group:"How much"`
 	Seed        uint64  `help:"Seed of streams, sampling and learning." default:"0" placeholder:"N" group:"How much"`
+	Chat        bool    `help:"Put questions into the model's chat template." group:"How much"`
 
 	Budget       int     `short:"b" help:"Maximum nodes of a draft tree, 2 to 4096; 0 means ${budget}." default:"0" placeholder:"N" group:"Speculation"`
 	NoController bool    `help:"Draft and verify whole trees in every round, even where they do not pay." group:"Speculation"`
@@ -60,7 +61,7 @@ func (cmd *benchAdaptCmd) Run(p *program) error {
 		return err
 	}
 	o := bench.AdaptOptions{
-		Drafter: cmd.Drafter, Policies: cmd.Policy, Epochs: cmd.Epochs, Sampling: sampling, MaxTokens: cmd.MaxTokens, Budget: cmd.Budget, Uncontrolled: cmd.NoController,
+		Drafter: cmd.Drafter, Policies: cmd.Policy, Epochs: cmd.Epochs, Sampling: sampling, MaxTokens: cmd.MaxTokens, Chat: cmd.Chat, Budget: cmd.Budget, Uncontrolled: cmd.NoController,
 		Adapt: adapt.Options{Wait: cmd.Wait, Seed: cmd.Seed, Threads: cmd.Workers, Tuning: adapt.DefaultTuning()},
 	}
 	if !(cmd.Rate >= 0) {

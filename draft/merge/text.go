@@ -33,6 +33,39 @@ func open(text string, _ draft.Modifiers, target draft.Target) (draft.Drafter, e
 	return New(o, target.Vocab, parts...)
 }
 
+// Adding is the text of a drafter that drafts as a part does, and as another drafter does: the other
+// itself where it is of the part's family or has a part that is, else a merge, which is the other's
+// with one part more where that is a merge.
+func Adding(part, drafter string) (string, error) {
+	family, _, _ := draft.Split(part)
+	name, _, _ := draft.Split(drafter)
+	if name == family {
+		return drafter, nil
+	}
+	if name != "merge" {
+		return "merge:mode=" + Spliced + "," + bracketed(part) + "+" + bracketed(drafter), nil
+	}
+	_, text, _ := strings.Cut(drafter, ":")
+	options, parts, err := split(text)
+	if err != nil {
+		return "", err
+	}
+	for _, p := range parts {
+		if name, _, _ := draft.Split(p); name == family {
+			return drafter, nil
+		}
+	}
+	return "merge:" + options + bracketed(part) + "+" + text[len(options):], nil
+}
+
+// bracketed is a drafter as a part.
+func bracketed(drafter string) string {
+	if strings.Contains(drafter, "+") {
+		return "(" + drafter + ")"
+	}
+	return drafter
+}
+
 // split takes apart
 //
 //	merge   = { option "," } part { "+" part }

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"github.com/grovellm/grove/draft"
 	_ "github.com/grovellm/grove/draft/lookup"
 )
@@ -44,6 +46,46 @@ func TestSplit(t *testing.T) {
 			t.Errorf("%q: %v, want an error that says %q", text, err, want)
 		}
 	}
+}
+
+// Whatever a drafter is, with a part added it has that part once, and all that it had; with the part
+// added again it is the same.
+func TestAdding(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		one := rapid.SampledFrom([]string{"lookup", "lookup:min=2,levels=1", "eagle3", "eagle3:tree=best-first+text", "auto",
+			"lm:model=c++.gguf", "jetspec+lookup", "lm:model=lookup.gguf", "best-first:a=1,b=2"})
+		parts := []string{one.Draw(t, "drafter")}
+		drafter := parts[0]
+		if rapid.Bool().Draw(t, "merge") {
+			parts = rapid.SliceOfN(one, 2, 5).Draw(t, "parts")
+			drafter = "merge:" + rapid.SampledFrom([]string{"", "mode=disjoint,", "mode=spliced,"}).Draw(t, "options")
+			for i, p := range parts {
+				if i > 0 {
+					drafter += "+"
+				}
+				drafter += bracketed(p)
+			}
+		}
+		isLookup := func(p string) bool { name, _, _ := draft.Split(p); return name == "lookup" }
+		got, err := Adding("lookup", drafter)
+		if err != nil {
+			t.Fatalf("%s: %v", drafter, err)
+		}
+		if again, err := Adding("lookup", got); err != nil || again != got {
+			t.Fatalf("%s: %s, then %s, %v", drafter, got, again, err)
+		}
+		if slices.ContainsFunc(parts, isLookup) {
+			if got != drafter {
+				t.Fatalf("%s looks up and becomes %s", drafter, got)
+			}
+			return
+		}
+		_, text, _ := strings.Cut(got, ":")
+		_, now, err := split(text)
+		if want := append([]string{"lookup"}, parts...); err != nil || !slices.Equal(now, want) {
+			t.Fatalf("%s becomes %s: parts %q, %v, want %q", drafter, got, now, err, want)
+		}
+	})
 }
 
 func TestOpen(t *testing.T) {

@@ -29,6 +29,7 @@ type AdaptOptions struct {
 
 	Sampling     sample.Params
 	MaxTokens    int
+	Chat         bool // put questions into the model's chat template
 	Budget       int
 	Uncontrolled bool
 	Adapt        adapt.Options // but for Policy and Workers
@@ -54,7 +55,7 @@ func Adapt(ctx context.Context, o AdaptOptions) (*AdaptReport, error) {
 	o.Epochs = max(o.Epochs, 1)
 	r := &AdaptReport{
 		Setting: NewSetting(o.Target.Model, o.Title, o.ModelName), Drafter: o.Drafter, Temperature: o.Sampling.Temperature, MaxTokens: o.MaxTokens, Epochs: o.Epochs,
-		Wait: o.Adapt.Wait,
+		Chat: o.Chat, Wait: o.Adapt.Wait,
 	}
 	total, done := 0, 0
 	for _, s := range o.Streams {
@@ -83,6 +84,7 @@ func Adapt(ctx context.Context, o AdaptOptions) (*AdaptReport, error) {
 type learning struct {
 	policy  string
 	loop    *speculate.Loop
+	forced  *forcedTarget  // the loop's target
 	adapter *adapt.Adapter // nil: frozen
 	queries []queried
 }
@@ -101,7 +103,7 @@ func (o *AdaptOptions) learning(policy string) (*learning, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &learning{policy: policy}
+	l := &learning{policy: policy, forced: &forcedTarget{Target: speculate.Model(o.Target.Model)}}
 	if policy != Frozen {
 		learner, ok := d.(learn.Learner)
 		if !ok {
@@ -114,7 +116,7 @@ func (o *AdaptOptions) learning(policy string) (*learning, error) {
 		}
 		d = l.adapter.Wrap(learner)
 	}
-	l.loop, err = speculate.New(speculate.Model(o.Target.Model), d, speculate.Options{Budget: o.Budget, Uncontrolled: o.Uncontrolled})
+	l.loop, err = speculate.New(l.forced, d, speculate.Options{Budget: o.Budget, Uncontrolled: o.Uncontrolled})
 	return l, err
 }
 
@@ -162,8 +164,8 @@ func (o *AdaptOptions) stream(ctx context.Context, s Stream, step func()) (_ *Ad
 }
 
 // prompts are those of a stream in tokens.
-func (o *AdaptOptions) prompts(s Stream) (list [][]int32, err error) {
-	b := bench{o: SpecOptions{Target: o.Target, MaxTokens: o.MaxTokens}}
+func (o *AdaptOptions) prompts(s Stream) (list []encoded, err error) {
+	b := bench{o: SpecOptions{Target: o.Target, MaxTokens: o.MaxTokens, Chat: o.Chat}}
 	encode, err := b.encoder()
 	if err != nil {
 		return nil, err
@@ -175,23 +177,23 @@ func (o *AdaptOptions) prompts(s Stream) (list [][]int32, err error) {
 			for i := range tokens {
 				tokens[i] = rng.Int32N(int32(o.Target.Vocab))
 			}
-			list = append(list, tokens)
+			list = append(list, encoded{prompt: tokens})
 			continue
 		}
-		e, _, err := encode(Prompt{Text: p.Text})
+		e, _, err := encode(p.Prompt)
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, e.prompt)
+		list = append(list, e)
 	}
 	return list, nil
 }
 
 // decode runs a query.
-func (l *learning) decode(ctx context.Context, prompt []int32, o *AdaptOptions) (q queried, err error) {
-	s, err := finish(ctx, l.loop, prompt, speculate.Request{
-		Sampling: o.Sampling, MaxTokens: o.MaxTokens, End: o.Target.Model.Tokenizer.IsEOG,
-	})
+func (l *learning) decode(ctx context.Context, p encoded, o *AdaptOptions) (q queried, err error) {
+	r := speculate.Request{Sampling: o.Sampling, MaxTokens: o.MaxTokens, End: o.Target.Model.Tokenizer.IsEOG}
+	l.forced.write(p, &r)
+	s, err := finish(ctx, l.loop, p.prompt, r)
 	if err != nil {
 		return q, err
 	}

@@ -18,6 +18,7 @@ type AdaptReport struct {
 	Temperature float32       `json:"temperature"`
 	MaxTokens   int           `json:"max_tokens"`
 	Epochs      int           `json:"epochs"`
+	Chat        bool          `json:"chat,omitempty"`
 	Wait        bool          `json:"wait"` // updates were waited for: of time only what their share comes to is known
 	Streams     []AdaptStream `json:"streams"`
 	Interrupted bool          `json:"interrupted,omitempty"`
@@ -114,7 +115,8 @@ func (o *AdaptOptions) report(s Stream, all []*learning) *AdaptStream {
 func (r *AdaptReport) Markdown(w io.Writer) error {
 	var b strings.Builder
 	r.head(&b, "A drafter that learns while it serves")
-	line(&b, "drafter", "%s, temperature %g, at most %d tokens, %d epochs", r.Drafter, r.Temperature, r.MaxTokens, r.Epochs)
+	line(&b, "drafter", "%s, temperature %g, at most %d tokens, %d epochs; chat template: %v", r.Drafter, r.Temperature, r.MaxTokens,
+		r.Epochs, yes(r.Chat))
 	line(&b, "speed", "decoded tokens over the time of their rounds; the time of updates is in it")
 	line(&b, "cost", "decoding time lost to learning; the policy judged stays below what is allowed, but for one task")
 	for _, s := range r.Streams {

@@ -17,10 +17,10 @@ type Stream struct {
 	Prompts []StreamPrompt
 }
 
-// StreamPrompt is a prompt, as text, or, of an attacker, as so many random tokens.
+// StreamPrompt is a prompt of a suite or, of an attacker, so many random tokens.
 type StreamPrompt struct {
-	Kind   string // the suite it is from
-	Text   string
+	Kind string // the suite it is from
+	Prompt
 	Random int
 }
 
@@ -88,7 +88,7 @@ func ofKind(kind string, n int, rng *rand.Rand, o SuiteOptions) (prompts []Strea
 	o.N, o.Spare = n, 0
 	suite, err := OpenSuite(kind, o)
 	for _, p := range suite.Prompts {
-		prompts = append(prompts, StreamPrompt{Kind: kind, Text: p.Text})
+		prompts = append(prompts, StreamPrompt{Kind: kind, Prompt: p})
 	}
 	if err == nil && len(prompts) == 0 {
 		err = fmt.Errorf("suite %s has no prompts", kind)
@@ -118,7 +118,7 @@ func passagesOfNovels(n int, rng *rand.Rand, o SuiteOptions) (prompts []StreamPr
 	for i := range n {
 		text := texts[i%len(texts)]
 		at := rng.IntN(len(text) - novelChars)
-		prompts = append(prompts, StreamPrompt{Kind: novels, Text: string(text[at : at+novelChars])})
+		prompts = append(prompts, StreamPrompt{Kind: novels, Prompt: Prompt{Name: novels, Text: string(text[at : at+novelChars])}})
 	}
 	return prompts, nil
 }

@@ -5,11 +5,15 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/internal/adapt"
+	"github.com/grovellm/grove/model"
+	"github.com/grovellm/grove/models"
 )
 
 // questions writes a suite of a few questions.
@@ -57,6 +61,71 @@ func TestOpenStream(t *testing.T) {
 	for _, text := range []string{"attack*x>" + a, filepath.Join(t.TempDir(), "none.jsonl"), "attack*0"} {
 		if _, err := OpenStream(text, 10, 1, SuiteOptions{}); err == nil {
 			t.Errorf("%s was opened", text)
+		}
+	}
+}
+
+// A stream's prompts are encoded as the suites' are, whatever they have: questions with the chat
+// template and without, and what the target is made to write, which every policy then does.
+func TestAdaptPrompts(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "q.jsonl")
+	lines := `{"prompt": "one two", "forced_output": "three four five"}` + "\n" + `{"prompt": "six"}` + "\n"
+	if err := os.WriteFile(path, []byte(lines), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	suite, err := OpenSuite(path, SuiteOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stream, err := OpenStream(path, 6, 1, SuiteOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := model.OpenGGUF("embedded", models.Target(), model.Options{Threads: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	for _, chat := range []bool{false, true} {
+		o := AdaptOptions{Target: draft.Target{Model: m, Vocab: m.Config.Vocab}, MaxTokens: 8, Chat: chat}
+		got, err := o.prompts(stream)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := bench{o: SpecOptions{Target: o.Target, MaxTokens: o.MaxTokens, Chat: chat}}
+		encode, err := b.encoder()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, p := range stream.Prompts {
+			at := slices.IndexFunc(suite.Prompts, func(q Prompt) bool { return q.Text == p.Text })
+			want, _, err := encode(suite.Prompts[at])
+			if err != nil || !reflect.DeepEqual(got[i], want) {
+				t.Errorf("chat %v, prompt %d is %v, of the suite %v, %v", chat, i, got[i], want, err)
+			}
+		}
+	}
+	o := AdaptOptions{Target: tinyPair(t), Drafter: "jetspec:tree=ddtree", Policies: []string{Frozen, "always"}, MaxTokens: 8,
+		Uncontrolled: true}
+	prompts, err := o.prompts(stream)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, policy := range o.Policies {
+		l, err := o.learning(policy)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range prompts {
+			q, err := l.decode(context.Background(), p, &o)
+			if want := p.forced[:min(len(p.forced), o.MaxTokens)]; err != nil || len(want) > 0 && !slices.Equal(q.tokens, want) {
+				t.Errorf("%s: %v, %v, want %v", policy, q.tokens, err, want)
+			}
+		}
+		if l.adapter != nil {
+			if err := l.adapter.Close(); err != nil {
+				t.Error(err)
+			}
 		}
 	}
 }

@@ -21,6 +21,14 @@ type forcedTarget struct {
 // forcedLogit is far above what networks put out, and near enough for a float32's exponential.
 const forcedLogit = 1e4
 
+// write makes the target write what a prompt has for it, and a request ask for no more.
+func (t *forcedTarget) write(p encoded, r *speculate.Request) {
+	t.from, t.text = len(p.prompt), p.forced
+	if len(p.forced) > 0 {
+		r.MaxTokens = min(r.MaxTokens, len(p.forced))
+	}
+}
+
 func (t *forcedTarget) NewPass() speculate.Pass { return &forcedPass{Pass: t.Target.NewPass(), t: t} }
 
 type forcedPass struct {

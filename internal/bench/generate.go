@@ -77,10 +77,7 @@ type encoded struct {
 func (l *lane) generate(ctx context.Context, p encoded, seed uint64) (*generation, error) {
 	r := l.r
 	r.Sampling.Seed = seed
-	l.forced.from, l.forced.text = len(p.prompt), p.forced
-	if len(p.forced) > 0 {
-		r.MaxTokens = min(r.MaxTokens, len(p.forced))
-	}
+	l.forced.write(p, &r)
 	if l.prefix != "" {
 		r.Cache = l.forced.NewCache()
 		defer r.Cache.Free()

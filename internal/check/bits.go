@@ -34,7 +34,7 @@ const waysPerCase = 2
 
 func bitsCase(ctx context.Context, v *variant, rng *rand.Rand) error {
 	vocab := v.shape.Vocab
-	text := randomTokens(rng, vocab, textLength(rng, 60, 260))
+	text := randomTokens(rng, vocab, textLength(rng, v, 260))
 	t := randomTree(rng, vocab, 1+skewed(rng, 16, 80))
 	level := randomLevel(rng)
 	want, err := oneByOne(ctx, v, level, text, t)

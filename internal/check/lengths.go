@@ -27,8 +27,8 @@ type LengthOptions struct {
 	Tokens   int // generated after each prompt
 
 	Threads  []int
-	Callers  []int // sequences in a pass
-	Drafters []string
+	Callers  []int    // sequences in a pass
+	Drafters []string // that cases take turns with; nil: all that need no head
 	Seed     uint64
 
 	Progress func(done, total int) // called as rows are computed; may be nil
@@ -66,9 +66,12 @@ type lengthCase struct {
 // of threads, alone and beside others in the pass, with drafters. What a prompt shares with a shorter one is mostly taken
 // from its cache, as from a server's; every fourth case reads it in the chunks of a prompt that is read alone.
 func Lengths(ctx context.Context, o LengthOptions) (r LengthReport, err error) {
-	if o.From < 1 || o.To < o.From || o.Step < 1 || o.Tokens < 1 || len(o.Threads) == 0 || len(o.Callers) == 0 || len(o.Drafters) == 0 {
-		return r, fmt.Errorf("check: lengths %d to %d by %d, %d tokens, threads %v, callers %v, drafters %v: want at least 1 of each",
-			o.From, o.To, o.Step, o.Tokens, o.Threads, o.Callers, o.Drafters)
+	if len(o.Drafters) == 0 {
+		o.Drafters = headless()
+	}
+	if o.From < 1 || o.To < o.From || o.Step < 1 || o.Tokens < 1 || len(o.Threads) == 0 || len(o.Callers) == 0 {
+		return r, fmt.Errorf("check: lengths %d to %d by %d, %d tokens, threads %v, callers %v: want at least 1 of each",
+			o.From, o.To, o.Step, o.Tokens, o.Threads, o.Callers)
 	}
 	l := &lengths{o: o, r: &r, want: map[int][]int32{}}
 	cases := l.cases()
@@ -106,6 +109,16 @@ func Lengths(ctx context.Context, o LengthOptions) (r LengthReport, err error) {
 		}
 	}
 	return r, nil
+}
+
+// headless lists the drafters that need no head and no draft model, and two of them merged.
+func headless() (names []string) {
+	for _, f := range draft.Families() {
+		if f.Needs == "" {
+			names = append(names, f.Name)
+		}
+	}
+	return append(names, "merge:(lookup)+(lookup:min=2)")
 }
 
 // cases lists one of Step groups of sequences: for every number of threads and of callers, each length is in one group.

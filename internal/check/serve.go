@@ -40,7 +40,7 @@ func serveCase(ctx context.Context, v *variant, rng *rand.Rand, tokens *int) (en
 	scripts := make([]script, 3+rng.IntN(6))
 	for i := range scripts {
 		s := &scripts[i]
-		*s = randomScript(rng, vocab)
+		*s = randomScript(rng, v)
 		if i > 0 && rng.IntN(2) == 0 { // a prompt that begins like another, or like its answer
 			other := &scripts[rng.IntN(i)]
 			text := slices.Concat(other.prompt, other.want)
@@ -74,7 +74,7 @@ func serveCase(ctx context.Context, v *variant, rng *rand.Rand, tokens *int) (en
 		Parallel: 1 + rng.IntN(8), Pages: []*nn.Pages{pages},
 		Loop: speculate.Options{Chunk: 1 + rng.IntN(64), Uncontrolled: rng.IntN(2) == 0},
 	}
-	if rng.IntN(2) == 0 { // enough for the longest alone, whatever drafts for it
+	if longest < 300 && rng.IntN(2) == 0 { // enough for the longest alone, whatever drafts for it
 		most := int64(pages.RowBytes())
 		for _, d := range drafters {
 			row := int64(pages.RowBytes())

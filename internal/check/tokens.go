@@ -49,7 +49,7 @@ func tokensCase(ctx context.Context, v *variant, rng *rand.Rand, tokens *int) er
 	level := randomLevel(rng)
 	scripts := make([]script, 1+skewed(rng, 2, 8))
 	for i := range scripts {
-		scripts[i] = randomScript(rng, vocab)
+		scripts[i] = randomScript(rng, v)
 		if err := scripts[i].decodePlainly(ctx, v, level); err != nil {
 			return err
 		}
@@ -65,9 +65,10 @@ func tokensCase(ctx context.Context, v *variant, rng *rand.Rand, tokens *int) er
 }
 
 // randomScript draws a prompt that repeats itself, as text does, and options.
-func randomScript(rng *rand.Rand, vocab int) script {
+func randomScript(rng *rand.Rand, v *variant) script {
+	vocab := v.shape.Vocab
 	words := 2 + rng.IntN(30)
-	prompt := make([]int32, 1+textLength(rng, 40, 150))
+	prompt := make([]int32, 1+textLength(rng, v, 150))
 	for i := range prompt {
 		prompt[i] = rng.Int32N(int32(words)) * int32(vocab/words)
 	}

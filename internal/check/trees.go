@@ -64,13 +64,14 @@ func randomTokens(rng *rand.Rand, vocab, n int) []int32 {
 	return ids
 }
 
-// textLength draws the length of a text: mostly below usual, sometimes below most, rarely beyond two ranges of attention
-// as they are in service.
-func textLength(rng *rand.Rand, usual, most int) int {
+// textLength draws the length of a text for a model: mostly a few times its window, sometimes below most, rarely beyond two
+// ranges of attention as they are in service.
+func textLength(rng *rand.Rand, v *variant, most int) int {
 	if rng.IntN(40) == 0 {
 		return rng.IntN(3000)
 	}
-	return skewed(rng, usual, most)
+	usual := 40 + 3*min(v.shape.Config().Window, 80)
+	return skewed(rng, usual, max(most, usual))
 }
 
 // skewed draws a number below n, usually a small one, sometimes any.

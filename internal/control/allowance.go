@@ -20,11 +20,12 @@ type allowance struct {
 	mean   float64 // of what late proposals were booked as, in tokens
 	cost   float64 // of late proposals, in tokens
 	idle   float64 // tokens emitted since the last proposal
-	unseen float64 // tokens emitted since a proposal was verified, of which more than its cost was learned
+	unseen float64 // tokens emitted since the target's choice was compared with a proposal
 
 	accepted, predicted float64 // sums of tokens accepted and predicted lately
 	over                float64 // mean of costs beyond the predicted ones, in tokens
 	proposals           int
+	seen                int // proposals that the target's choice was compared with
 }
 
 const (
@@ -41,7 +42,7 @@ type outcome struct {
 	cost      float64 // of the time that drafting and verifying took
 	foreseen  float64 // the same, predicted
 	extra     float64 // of the time that the drafter took to read text since its last proposal
-	verified  bool    // there were nodes to accept
+	seen      bool    // the target's choice was compared with it
 	certain   bool    // drafting was measured more than once, so that the cost is no accident
 }
 
@@ -87,7 +88,8 @@ func (a *allowance) book(o *outcome) {
 	a.mean += (value - a.mean) / n
 	a.cost += (o.foreseen - a.cost) / n
 	a.idle = 0
-	if a.unseen += 1 + o.accepted; o.verified {
+	if a.unseen += 1 + o.accepted; o.seen {
 		a.unseen = 0
+		a.seen++
 	}
 }

@@ -102,7 +102,7 @@ func (p *Plan) learnGroup(turns []*Turn, g *Group, foreseen, took times, nodes i
 		}
 		p.calibrate(&k[t.kind()].Table, t)
 		n := t.Tree.Len() - 1
-		o := outcome{accepted: float64(emitted - 1), predicted: float64(t.mass), verified: n > 0, certain: certain}
+		o := outcome{accepted: float64(emitted - 1), predicted: float64(t.mass), seen: n+len(t.cut) > 0, certain: certain}
 		drafting := d.text.median()
 		if t.kind() == byNetwork {
 			t.backlog = 0
@@ -185,13 +185,19 @@ func trackWant(want *float32, n int) {
 	*want = max(float32(n), *want+(float32(n)-*want)/2)
 }
 
-// calibrate notes which children of the path's nodes the target chose.
+// calibrate notes which children of the path's nodes the target chose, verified or not: the choice is
+// known. So what is drafted and not worth its place is learned too, and tries need no row.
 func (p *Plan) calibrate(c *calibrate.Table, t *Turn) {
 	for i, node := range t.Path {
 		p.kids = t.Tree.Children(int(node), p.kids[:0])
 		for _, kid := range p.kids {
 			if int(kid) < t.Forced {
 				c.Observe(int(t.Tree.Depth[kid]), t.Tree.LogProb[kid], t.Tree.Token[kid] == t.Emitted[i])
+			}
+		}
+		for _, x := range t.cut {
+			if x.parent == node {
+				c.Observe(int(x.depth), x.logProb, x.token == t.Emitted[i])
 			}
 		}
 	}

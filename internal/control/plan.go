@@ -32,7 +32,7 @@ func (p *Plan) Begin(c *Controller, turns []*Turn, groups []*Group) {
 	asking, mixed := false, false
 	for _, t := range turns {
 		t.Drafts, t.Asked, t.Drawn, t.Nodes, t.Levels = false, false, false, 1, 0
-		t.try, t.size, t.mass, t.Kept = [2]bool{}, 0, 0, t.Kept[:0]
+		t.try, t.size, t.mass, t.Kept, t.cut = false, 0, 0, t.Kept[:0], t.cut[:0]
 		p.rows += t.Rows
 		if t.Prompt {
 			mixed = true
@@ -75,10 +75,9 @@ func (p *Plan) ask(c *Controller, t *Turn, unit float64) {
 	if !t.Uncontrolled {
 		k, know := &t.class().kinds, &t.Group.know
 		level := max((know.levels(0, 1)+know.row)/unit, k[byNetwork].cost)
-		text := max((t.Group.record.text.median()+know.row)/unit, k[byText].cost)
 		network := k[byNetwork].open() && !t.skips
-		t.try = [2]bool{k[byText].due(text), network && k[byNetwork].due(level)}
-		if !k[byText].open() && !(network && (k[byNetwork].mean > 0 || t.try[byNetwork])) {
+		t.try = network && k[byNetwork].due(level)
+		if !k[byText].open() && !(network && (k[byNetwork].mean > 0 || t.try)) {
 			return
 		}
 		// A drafter's first tree has one node; later ones twice as many, with every batch that was
@@ -86,12 +85,12 @@ func (p *Plan) ask(c *Controller, t *Turn, unit float64) {
 		// drafting costs.
 		nodes = min(nodes, 2<<min(t.Group.record.batches, 16))
 		if t.Class == Rejecting {
-			t.size = min(p.drawnSize(c, t), nodes-1, p.mostNodes(c))
+			t.size = min(p.drawnSize(c, t), nodes-1, p.mostNodes(c, k[byNetwork].credit))
 			if network = network && t.size > 0; network && t.Group.record.draws {
 				nodes = t.size + 1
 			}
 		}
-		t.guide.begin(know, t.Class, network, t.try[byNetwork], k[byText].idle)
+		t.guide.begin(know, t.Class, network, t.try, k[byText].idle)
 	}
 	t.Asked, t.Nodes = true, nodes
 }
@@ -104,7 +103,7 @@ func (p *Plan) drawnSize(c *Controller, t *Turn) int {
 	// so it is learned whether a larger tree pays
 	case size > 0 && (k.proposals < calibrate.PriorWeight || k.proposals%(2*calibrate.PriorWeight) == 0):
 		return 2 * (size + 1)
-	case size == 0 && (len(m.chance) == 0 || t.try[byNetwork]):
+	case size == 0 && (len(m.chance) == 0 || t.try):
 		return 1
 	}
 	return size
@@ -127,7 +126,13 @@ func (p *Plan) Cut(c *Controller, turns []*Turn, drafting float64) {
 	slices.Sort(p.order)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	n := p.best(c, drafting)
+	credit := 0.0
+	for _, t := range turns {
+		if t.offers() {
+			credit = max(credit, t.class().kinds[t.kind()].credit)
+		}
+	}
+	n := p.best(c, drafting, credit)
 	p.keep = append(p.keep[:0], make([]bool, len(p.product))...)
 	for _, o := range p.order[len(p.order)-n:] {
 		p.keep[^uint32(o)] = true
@@ -160,7 +165,7 @@ func (p *Plan) weigh(turn *Turn) {
 		parent := at + int(t.Parent[i])
 		v := p.product[at+i] * p.product[parent] / max(p.sum[parent], 1)
 		p.product[at+i] = v
-		if !turn.Drawn {
+		if !turn.Drawn && !turn.watches() {
 			// Bits of numbers that are not negative order like the numbers; of equal ones the first
 			// counts for more.
 			p.order = append(p.order, uint64(math.Float32bits(v))<<32|uint64(^uint32(at+i)))
@@ -168,11 +173,15 @@ func (p *Plan) weigh(turn *Turn) {
 	}
 }
 
-// mostNodes is how many nodes a pass verifies at most. No pass has more than twice the rows of the
-// largest measured, as its time would be a guess. The logits of all sequences' nodes fit into
-// memory.
-func (p *Plan) mostNodes(c *Controller) int {
-	return max(min(2*max(c.verify.top(), p.rows)-p.rows, p.LogitRows-p.rounds), 0)
+// mostNodes is how many nodes a pass verifies at most. The logits of all sequences' nodes fit into
+// memory. No pass has more than twice the rows of the largest measured, as its time would be a guess.
+// And of rows beyond those each may cost as much as a row of the largest does: no more are taken than
+// the credit, in tokens, could pay for.
+func (p *Plan) mostNodes(c *Controller, credit float64) int {
+	top := max(c.verify.top(), p.rows)
+	unit := c.verify.at(p.rows) / float64(p.rounds)
+	bearable := int(float64(top) * (c.verify.at(p.rows) + credit*unit) / c.verify.at(top))
+	return max(min(max(min(2*top, bearable), top)-p.rows, p.LogitRows-p.rounds), 0)
 }
 
 // worthwhile is how much better than plain decoding speculation must look.
@@ -180,11 +189,11 @@ const worthwhile = 1.05
 
 // best is how many nodes to keep. The time that prompts take in the pass does not count: they have to be
 // read in any case, and a node that delays them is worth no more for it.
-func (p *Plan) best(c *Controller, drafting float64) (best int) {
+func (p *Plan) best(c *Controller, drafting, credit float64) (best int) {
 	sum := float64(p.rounds)
 	drafting -= c.verify.at(p.rows) - c.verify.at(p.rounds)
 	most := worthwhile * sum / (drafting + c.verify.at(p.rows))
-	end := min(len(p.order), p.mostNodes(c))
+	end := min(len(p.order), p.mostNodes(c, credit))
 	for n := 1; n <= end; n++ {
 		sum += float64(math.Float32frombits(uint32(p.order[len(p.order)-n] >> 32)))
 		if j := sum / (drafting + c.verify.at(p.rows+n)); j > most {
@@ -213,11 +222,28 @@ func (t *Turn) trim(product []float32, keep []bool) {
 				first = i
 			}
 		}
-		if len(t.Kept) == 1 && t.try[t.kind()] && first > 0 {
+		if len(t.Kept) == 1 && t.try && t.kind() == byNetwork && first > 0 {
 			t.Kept = append(t.Kept, int32(first))
 		}
 	}
 	for _, i := range t.Kept[1:] {
 		t.mass += product[i]
+	}
+	if t.Class != Rejecting {
+		t.noteCut()
+	}
+}
+
+// noteCut lists the drafter's nodes that are not verified and whose parents are.
+func (t *Turn) noteCut() {
+	tr, next := t.Tree, 1 // the next of Kept
+	for i := 1; i < min(tr.Len(), t.Forced); i++ {
+		if next < len(t.Kept) && int(t.Kept[next]) == i {
+			next++
+			continue
+		}
+		if parent, kept := slices.BinarySearch(t.Kept, tr.Parent[i]); kept {
+			t.cut = append(t.cut, cut{int32(parent), tr.Depth[i], tr.Token[i], tr.LogProb[i]})
+		}
 	}
 }

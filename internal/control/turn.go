@@ -50,11 +50,21 @@ type Turn struct {
 	Path, Emitted []int32
 
 	guide   guide
-	try     [2]bool // by kind: something is proposed and verified, whatever is predicted
+	try     bool    // a level is drafted, and a node of it verified, whatever is predicted
 	size    int     // of a drawn tree: nodes below the root that are verified
 	mass    float32 // tokens that the verified nodes are expected to bring
+	cut     []cut   // drafted nodes that are not verified though their parents are
 	backlog int     // tokens emitted since the drafter last drafted a level
 	skips   bool    // the drafter does not read the rows of this step
+}
+
+// cut is a node that is not verified. The target's choice after its parent says whether it would
+// have been accepted.
+type cut struct {
+	parent  int32 // its number in the tree that is verified
+	depth   int32
+	token   int32
+	logProb float32
 }
 
 // Guide is the drafter's in the step under way; nil: every node is worth its place.
@@ -87,6 +97,12 @@ func (t *Turn) kind() int {
 		return byNetwork
 	}
 	return byText
+}
+
+// watches reports whether the proposal is only compared with the target's choice: the first ones by
+// text are, as that costs nothing, and their chances are a guess.
+func (t *Turn) watches() bool {
+	return t.Class != Rejecting && t.kind() == byText && t.Forced == t.Tree.Len() && t.class().kinds[byText].seen < majority
 }
 
 // offers reports whether there is a tree to verify, of the drafter or of a grammar, that the
