@@ -188,7 +188,8 @@ func (o *output) end() (stopped bool) {
 	thought, text := o.thought.flush()
 	o.all.WriteString(thought)
 	text, stopped = o.stopper.push(text)
-	if o.all.WriteString(text); !stopped {
+	o.all.WriteString(text)
+	if !stopped {
 		o.all.WriteString(o.stopper.flush())
 	}
 	return stopped

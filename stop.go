@@ -3,8 +3,8 @@ package grove
 import "strings"
 
 // stopper passes text on until a stop string is complete, and holds back what could still become
-// one. It looks at one byte after another, so where it stops does not depend on how the text was cut
-// into pieces: tokens accepted together stop where tokens decoded one by one do.
+// one. It looks at one byte after another, so where it stops does not depend on how the text was
+// cut into pieces: tokens accepted together stop where tokens decoded one by one do.
 type stopper struct {
 	stops []string
 	held  string
@@ -51,8 +51,8 @@ const (
 	thinkEnd   = "</think>"
 )
 
-// reasoned parts an output that may begin with reasoning: stop strings count behind it. The zero value is for outputs without
-// reasoning.
+// reasoned parts an output that may begin with reasoning: stop strings count behind it. The zero
+// value is for outputs without reasoning.
 type reasoned struct {
 	state reasonedState
 	held  string
@@ -68,7 +68,8 @@ const (
 	reasoningSpaces = " \n"
 )
 
-// push adds text, and returns what is reasoning, with its marks and the white space behind it, and what follows.
+// push adds text, and returns what is reasoning, with its marks and the white space behind it, and
+// what follows.
 func (r *reasoned) push(text string) (thought, rest string) {
 	if r.state == noReasoning {
 		return "", text
@@ -117,7 +118,8 @@ func (r *reasoned) cut(n int) (text string) {
 	return text
 }
 
-// overlap is the length of the longest end of a text that is a beginning of a word, and not all of it.
+// overlap is the length of the longest end of a text that is a beginning of a word, and not all of
+// it.
 func overlap(text, word string) int {
 	n := min(len(word)-1, len(text))
 	for !strings.HasSuffix(text, word[:n]) {

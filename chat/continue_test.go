@@ -24,7 +24,8 @@ func templateOf(t testing.TB, name string) *Layout {
 	return l
 }
 
-// A last message that is gone on with is rendered as transformers renders it. testdata/continued.py writes the values.
+// A last message that is gone on with is rendered as transformers renders it. testdata/continued.py
+// writes the values.
 func TestContinuedByPython(t *testing.T) {
 	var golden struct {
 		Rendered []struct{ Template, Content, Text string }
@@ -45,7 +46,8 @@ func TestContinuedByPython(t *testing.T) {
 	}
 }
 
-// A conversation whose last message is gone on with is a beginning of the closed one, which ends in that message's content.
+// A conversation whose last message is gone on with is a beginning of the closed one, which ends in
+// that message's content.
 func TestContinue(t *testing.T) {
 	var layouts []*Layout
 	for _, name := range []string{"chatml.jinja", "headers.jinja", "spaces.jinja", "strict.jinja", "tools.jinja"} {

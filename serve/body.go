@@ -75,14 +75,15 @@ func (x *exchange) openBody() (io.Reader, error) {
 			default:
 				x.Header().Set("Accept-Encoding", "gzip")
 				return nil, newError(http.StatusUnsupportedMediaType, "invalid_request_error", "unsupported_encoding",
-					"Content-Encoding %q: want gzip, or a body that is not compressed", strings.Join(x.r.Header.Values("Content-Encoding"), ", "))
+					"Content-Encoding %q: want gzip, or a body that is not compressed", list)
 			}
 		}
 	}
 	if !packed {
 		return http.MaxBytesReader(x.ResponseWriter, x.r.Body, most), nil
 	}
-	unpacked := &gzipReader{from: bufio.NewReader(http.MaxBytesReader(x.ResponseWriter, x.r.Body, most+most/64+1024))} // what gzip adds at most
+	added := most/64 + 1024 // more than gzip adds to what cannot be compressed
+	unpacked := &gzipReader{from: bufio.NewReader(http.MaxBytesReader(x.ResponseWriter, x.r.Body, most+added))}
 	return http.MaxBytesReader(x.ResponseWriter, unpacked, most), nil
 }
 

@@ -183,7 +183,8 @@ func (o *object) readSeed() uint64 {
 		return seed
 	}
 	seed := int64(-1)
-	if o.read("seed", &seed); seed == -1 {
+	o.read("seed", &seed)
+	if seed == -1 {
 		return rand.Uint64()
 	}
 	return uint64(seed)

@@ -122,19 +122,20 @@ func (c *call) readMessages(o *object) error {
 	return nil
 }
 
-// readPromptEnd reads how the prompt of a conversation ends: with what introduces an answer, or with the last message, which
-// is gone on with.
+// readPromptEnd reads how the prompt of a conversation ends: with what introduces an answer, or
+// with the last message, which is gone on with.
 func (o *object) readPromptEnd() (options chat.Options) {
 	options.Prompt = true
 	named := o.read("add_generation_prompt", &options.Prompt)
-	if o.read("continue_final_message", &options.Continue); options.Continue && named && options.Prompt {
+	o.read("continue_final_message", &options.Continue)
+	if options.Continue && named && options.Prompt {
 		o.fail("continue_final_message", "add_generation_prompt is true as well: give one of them")
 	}
 	return options
 }
 
-// continueAssistant has a last message of the assistant gone on with, where the protocol means that and the request does not
-// say otherwise. Calls of tools cannot be gone on with.
+// continueAssistant has a last message of the assistant gone on with, where the protocol means that
+// and the request does not say otherwise. Calls of tools cannot be gone on with.
 func (o *object) continueAssistant(list []*object) {
 	if len(list) == 0 || o.has("continue_final_message") || o.has("add_generation_prompt") {
 		return
@@ -145,8 +146,9 @@ func (o *object) continueAssistant(list []*object) {
 	}
 }
 
-// readReasoning finds out whether the model may reason before it answers: its chat template knows the mark of reasoning's
-// end, and the answer, of which the text begun is in the prompt, has not gone past it. A prompt may have begun reasoning.
+// readReasoning finds out whether the model may reason before it answers: its chat template knows
+// the mark of reasoning's end, and the answer, of which the text begun is in the prompt, has not
+// gone past it. A prompt may have begun reasoning.
 func (c *call) readReasoning(o *object, layout *chat.Layout, begun string) error {
 	format, budget := "auto", -1
 	o.read("reasoning_format", &format)

@@ -87,14 +87,16 @@ func (o *object) promptsIn(field string) (texts []string, lists [][]int32) {
 	case first[0] == '"':
 		return o.listOfStrings(field), nil
 	case first[0] == '[':
-		if lists, ok = listsOf[int32](raw); !ok {
+		lists, ok = listsOf[int32](raw)
+		if !ok {
 			o.misfit(field, reflect.TypeFor[[][]int32]())
 		}
 	case first[0] == '-' || first[0] >= '0' && first[0] <= '9':
-		lists = make([][]int32, 1)
-		if lists[0], ok = listOf[int32](raw); !ok {
+		tokens, ok := listOf[int32](raw)
+		if !ok {
 			o.misfit(field, reflect.TypeFor[[]int32]())
 		}
+		lists = [][]int32{tokens}
 	default:
 		o.fail(field+"[0]", "want a string, a token or a list of tokens, not %s", described(first))
 	}

@@ -10,11 +10,13 @@ import (
 	"strings"
 )
 
-// allowHost refuses requests that name another host than this server's, where no keys are set. A web page whose name was made
-// to lead to this machine (DNS rebinding) is of the same origin as the server then, for a browser. Such a page has a name: an
-// address as the host is none. It reports whether the request is to be answered further.
+// allowHost refuses requests that name another host than this server's, where no keys are set. A
+// web page whose name was made to lead to this machine (DNS rebinding) is of the same origin as the
+// server then, for a browser. Such a page has a name: an address as the host is none. It reports
+// whether the request is to be answered further.
 func (s *Server) allowHost(x *exchange) bool {
-	if s.keys != nil || slices.Contains(s.o.CORS, "*") || x.r.Context().Value(http.LocalAddrContextKey) == nil { // it came over no connection
+	connected := x.r.Context().Value(http.LocalAddrContextKey) != nil // not a handler's direct call
+	if s.keys != nil || slices.Contains(s.o.CORS, "*") || !connected {
 		return true
 	}
 	named := []string{x.r.Host}
@@ -41,7 +43,8 @@ func hostName(host string) string {
 	return strings.ToLower(strings.TrimSuffix(strings.Trim(host, "[]"), "."))
 }
 
-// isHost reports whether a name means this server: an address, a name of the loopback address, or one of Options.Hosts.
+// isHost reports whether a name means this server: an address, a name of the loopback address, or
+// one of Options.Hosts.
 func (s *Server) isHost(name string) bool {
 	if _, err := netip.ParseAddr(name); err == nil || name == "localhost" || strings.HasSuffix(name, ".localhost") {
 		return true
@@ -56,8 +59,10 @@ func (s *Server) isHost(name string) bool {
 // checkHosts refuses hosts that no request can name.
 func checkHosts(hosts []string) error {
 	for _, host := range hosts {
-		if name := strings.TrimPrefix(host, "*"); host == "" || strings.ContainsAny(name, "*/: ") || name != host && name != "" && name[0] != '.' {
-			return fmt.Errorf("the host %q: want a name without scheme and port, *.NAME for the names below one, or * for any", host)
+		name, isPattern := strings.CutPrefix(host, "*")
+		if host == "" || strings.ContainsAny(name, "*/: ") || isPattern && name != "" && name[0] != '.' {
+			return fmt.Errorf("the host %q: want a name without scheme and port, *.NAME for those below it, or * for any",
+				host)
 		}
 	}
 	return nil

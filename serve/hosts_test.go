@@ -8,8 +8,8 @@ import (
 	"github.com/grovellm/grove/serve"
 )
 
-// Without keys, requests name an address, a name of the loopback address, or a host that the server was told, and so do their
-// origins: a name that a web page had lead to this machine is none.
+// Without keys, requests name an address, a name of the loopback address, or a host that the server
+// was told, and so do their origins: a name that a web page had lead to this machine is none.
 func TestHosts(t *testing.T) {
 	good := []string{"", "127.0.0.1", "localhost", "LocalHost.", "model.localhost", "[::1]", "192.168.1.5", "told.example", "a.below.example"}
 	evil := []string{"evil.example", "localhost.evil.example", "127.0.0.1.evil.example", "below.example", "xbelow.example", "told.example.evil", "localhos", "evillocalhost"}
@@ -19,7 +19,8 @@ func TestHosts(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if r.Host = host; origin != "" {
+		r.Host = host
+		if origin != "" {
 			r.Header.Set("Origin", origin)
 			r.Header.Set("Sec-Fetch-Site", "same-origin")
 		}

@@ -72,7 +72,7 @@ func (l *logprobs) at(p grove.TokenLogprobs, first bool) logprob {
 	case l.prompt == "":
 	case t.IsSpecial(p.Token) && strings.HasPrefix(l.prompt, name): // the prompt names it
 		text = name
-	case !strings.HasPrefix(l.prompt, text) && strings.HasPrefix(l.prompt, bare): // the tokenizer begins words with a space
+	case !strings.HasPrefix(l.prompt, text) && strings.HasPrefix(l.prompt, bare): // the space is the tokenizer's
 		text = bare
 	}
 	l.offset += utf8.RuneCountInString(text)

@@ -25,7 +25,8 @@ func (p *pace) add(took time.Duration) {
 	p.mean += time.Duration(paceWeight * float64(took-p.mean))
 }
 
-// wait estimates how long it takes until requests that wait have started, of which as many run at a time as run now.
+// wait estimates how long it takes until requests that wait have started, of which as many run at a
+// time as run now.
 func (p *pace) wait(running, waiting int) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -35,15 +36,17 @@ func (p *pace) wait(running, waiting int) time.Duration {
 	return p.mean * time.Duration(max(waiting, 1)) / time.Duration(max(running, 1))
 }
 
-// Bounds of Retry-After. The SDKs of OpenAI and Anthropic obey it up to a minute, and ask again twice.
+// Bounds of Retry-After. The SDKs of OpenAI and Anthropic obey it up to a minute, and ask again
+// twice.
 const (
 	leastRetry  = time.Second
 	mostRetry   = time.Minute
 	unknownWait = 5 * time.Second // where nothing was measured yet
 )
 
-// retryAfter is in how many seconds a client should ask again after an error: when the queue will have emptied, if requests
-// take as long as the last ones did; and while the server loads its model, after as long again as that has taken.
+// retryAfter is in how many seconds a client should ask again after an error: when the queue will
+// have emptied, if requests take as long as the last ones did; and while the server loads its
+// model, after as long again as that has taken.
 func (x *exchange) retryAfter(e *Error) string {
 	wait := leastRetry
 	switch {

@@ -15,8 +15,9 @@ import (
 const turnsTemplate = "{% for m in messages %}<{{ m.role }}>{{ m.content | trim }}</{{ m.role }}>\n{% endfor %}" +
 	"{% if add_generation_prompt %}<assistant>{% endif %}"
 
-// An answer of the assistant that a conversation ends with is gone on with: the prompt is that of the text up to its end,
-// in every protocol that means that, and where a request says so. Otherwise the turn is closed and a new one begins.
+// An answer of the assistant that a conversation ends with is gone on with: the prompt is that of
+// the text up to its end, in every protocol that means that, and where a request says so. Otherwise
+// the turn is closed and a new one begins.
 func TestPrefill(t *testing.T) {
 	m := withHeads(t, grove.Options{ChatTemplate: turnsTemplate})
 	s := start(t, m, serve.Options{})
@@ -104,7 +105,8 @@ func TestReasoningInContent(t *testing.T) {
 	})
 }
 
-// Stop strings end the answer, not the reasoning before it. Where reasoning is a part of the content they end that.
+// Stop strings end the answer, not the reasoning before it. Where reasoning is a part of the
+// content they end that.
 func TestStopsAndReasoning(t *testing.T) {
 	s := start(t, tinyWith(t, "tiny-qwen3", 512, grove.Options{Threads: 1, ChatTemplate: dialectReasoning}), serve.Options{})
 	rapid.Check(t, func(rt *rapid.T) {

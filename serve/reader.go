@@ -152,7 +152,8 @@ func (r *reader) begin(done bool) bool {
 	case !done && (text == "" || r.reasoning && len(text) < len(thinkBegin) && strings.HasPrefix(thinkBegin, text)):
 		return false
 	case r.reasoning && strings.HasPrefix(text, thinkBegin):
-		if r.state = inReasoning; !r.verbatim {
+		r.state = inReasoning
+		if !r.verbatim {
 			r.held = text[len(thinkBegin):]
 		}
 		return true

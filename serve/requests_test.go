@@ -61,8 +61,8 @@ func testOffsets(t *testing.T, m *grove.Model) {
 	})
 }
 
-// Prompts up to the context's length have log-probabilities, if at most one further token is asked for, which takes no place.
-// Longer ones are refused.
+// Prompts up to the context's length have log-probabilities, if at most one further token is asked
+// for, which takes no place. Longer ones are refused.
 func TestEchoFull(t *testing.T) {
 	const size = 48
 	s := start(t, tiny(t, "tiny-qwen3", size), serve.Options{})
@@ -113,7 +113,8 @@ func TestResponseLogprobs(t *testing.T) {
 	}
 }
 
-// A model is found by its name wherever one is given, with the tag of Ollama's clients or without it.
+// A model is found by its name wherever one is given, with the tag of Ollama's clients or without
+// it.
 func TestModelNames(t *testing.T) {
 	s := start(t, tiny(t, "tiny-qwen3", 64), serve.Options{})
 	for name, want := range map[string]int{"test/model": 200, "test/model:latest": 200, "test/model:q4": 404, "model": 404} {
@@ -123,7 +124,8 @@ func TestModelNames(t *testing.T) {
 	}
 }
 
-// Bodies may be compressed with gzip. Other encodings are refused, and so is a body that becomes longer than the limit.
+// Bodies may be compressed with gzip. Other encodings are refused, and so is a body that becomes
+// longer than the limit.
 func TestContentEncoding(t *testing.T) {
 	s := start(t, tiny(t, "tiny-qwen3", 64), serve.Options{Limits: serve.Limits{Body: 1 << 20}})
 	pack := func(text string) string {
@@ -162,8 +164,9 @@ func TestContentEncoding(t *testing.T) {
 	}
 }
 
-// Ollama's chats that are longer than the context lose their oldest turns, as few as need be, and keep system messages and
-// the last turn. Where the request wants no truncation they are refused, as other protocols' are.
+// Ollama's chats that are longer than the context lose their oldest turns, as few as need be, and
+// keep system messages and the last turn. Where the request wants no truncation they are refused,
+// as other protocols' are.
 func TestTruncate(t *testing.T) {
 	const size = 96
 	m := tinyWith(t, "tiny-qwen3", size, grove.Options{Threads: 1, ChatTemplate: turnsTemplate})
@@ -201,7 +204,8 @@ func TestTruncate(t *testing.T) {
 	})
 }
 
-// A prompt that begins with the name of the token that begins a text has that token once, and as often as it names it.
+// A prompt that begins with the name of the token that begins a text has that token once, and as
+// often as it names it.
 func TestOneBOS(t *testing.T) {
 	for _, shape := range []string{"tiny-llama2", "tiny-llama3"} {
 		m := tiny(t, shape, 64)
@@ -231,8 +235,8 @@ func TestOneBOS(t *testing.T) {
 	}
 }
 
-// A stream in the queue has its headers, and a sign of life where its protocol has one, before its first token. What is wrong
-// with a request has a status all the same.
+// A stream in the queue has its headers, and a sign of life where its protocol has one, before its
+// first token. What is wrong with a request has a status all the same.
 func TestQueuedStream(t *testing.T) {
 	m := tinyWith(t, "tiny-qwen3", 1<<17, grove.Options{Threads: 1, Parallel: 1, ChatTemplate: turnsTemplate})
 	s := start(t, m, serve.Options{Limits: serve.Limits{Ping: time.Hour}})

@@ -13,8 +13,8 @@ import (
 	"strings"
 )
 
-// unmarshal reads JSON into what to points at. Where a whole number is wanted it may be written as a fraction or with an
-// exponent: 40.0 and 4e1 are 40. Some languages know no other numbers.
+// unmarshal reads JSON into what to points at. Where a whole number is wanted it may be written as
+// a fraction or with an exponent: 40.0 and 4e1 are 40. Some languages know no other numbers.
 func unmarshal(raw json.RawMessage, to any) error {
 	err := json.Unmarshal(raw, to)
 	var wrong *json.UnmarshalTypeError
@@ -82,8 +82,8 @@ func wholeNumber(text string) string {
 	return digits
 }
 
-// misfit finds the first place in a JSON value that a Go type does not hold, and says what is wrong there; why is empty
-// where there is none.
+// misfit finds the first place in a JSON value that a Go type does not hold, and says what is wrong
+// there; why is empty where there is none.
 func misfit(raw json.RawMessage, t reflect.Type) (at, why string) {
 	raw = bytes.TrimSpace(raw)
 	if t == reflect.TypeFor[json.RawMessage]() {
@@ -111,7 +111,8 @@ func misfit(raw json.RawMessage, t reflect.Type) (at, why string) {
 	return "", fmt.Sprintf("want %s, not %s", wanted(raw, t), described(raw))
 }
 
-// wanted names the JSON values that a Go type holds; of a number that is out of its range, the range.
+// wanted names the JSON values that a Go type holds; of a number that is out of its range, the
+// range.
 func wanted(raw json.RawMessage, t reflect.Type) string {
 	kind := kindOf(t)
 	number, err := strconv.ParseFloat(string(raw), 64)

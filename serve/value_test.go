@@ -11,14 +11,15 @@ import (
 	"github.com/grovellm/grove/serve"
 )
 
-// jsonValues has values of each kind: b true, i a whole number, n another one, s a string, l a list, o an object.
+// jsonValues has values of each kind: b true, i a whole number, n another one, s a string, l a
+// list, o an object.
 var jsonValues = map[string]string{"b": "true", "i": "7", "n": "1.5", "s": `"seven"`, "l": "[true]", "o": `{"a":true}`}
 
 // said is how an error describes each of them.
 var said = map[string]string{"b": "not true", "i": "not 7", "n": "not 1.5", "s": `not the string "seven"`, "l": "not a list", "o": "not an object"}
 
-// wrongFields are the fields of endpoints with the kinds of values that they take. A * stands for the value. Where they take
-// lists, these have none of true.
+// wrongFields are the fields of endpoints with the kinds of values that they take. A * stands for
+// the value. Where they take lists, these have none of true.
 var wrongFields = []struct{ path, body, fields string }{
 	{"/v1/completions", `{"prompt":"x",*}`, `model s, stream b, n i, max_tokens i, temperature in, top_p in, top_k i, min_p in, presence_penalty in,
 		frequency_penalty in, repetition_penalty in, repeat_last_n i, seed i, logit_bias o, logprobs i, echo b, best_of i, stop sl, ignore_eos b,
@@ -58,7 +59,8 @@ var wrongFields = []struct{ path, body, fields string }{
 	{"/detokenize", `{*}`, `tokens l`},
 }
 
-// The error of a value of the wrong type names the field, or the place within it, and says what is there in place of what.
+// The error of a value of the wrong type names the field, or the place within it, and says what is
+// there in place of what.
 func TestWrongTypes(t *testing.T) {
 	s := start(t, tiny(t, "tiny-qwen3", 256), serve.Options{})
 	tried := 0

@@ -11,7 +11,8 @@ type Constraint struct {
 	Vocab   *Vocab
 	Encode  func(text string) []int32 // the tokens that the model would likely write a text with; may be nil
 
-	// Closed, where given, is what must follow the last character when the first Budget tokens are reasoning that has not ended.
+	// Closed, where given, is what must follow the last character when the first Budget tokens are
+	// reasoning that has not ended.
 	Closed *Grammar
 	Budget int
 }
@@ -40,7 +41,8 @@ func (c *Constraint) limit(s *State, n int, err error) (*State, error) {
 	return c.Closed.after(begun)
 }
 
-// begun is a beginning of a character after which as much of it is missing as in a state; a whole character where nothing is.
+// begun is a beginning of a character after which as much of it is missing as in a state; a whole
+// character where nothing is.
 func (g *Grammar) begun(s *State) ([]byte, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -75,7 +77,8 @@ func (g *Grammar) begun(s *State) ([]byte, error) {
 	return []byte{0xf1}, nil
 }
 
-// firstLead is the first byte that begins a character of several bytes; those from utf8.RuneSelf up to it go on with one.
+// firstLead is the first byte that begins a character of several bytes; those from utf8.RuneSelf up
+// to it go on with one.
 const firstLead = 0xc0
 
 // span is the least and the greatest byte that may follow.

@@ -9,8 +9,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Reasoning ends after its budget of tokens, and after the bytes that complete its last character, however tokens cut
-// characters: the text is valid UTF-8, and what follows is what follows reasoning.
+// Reasoning ends after its budget of tokens, and after the bytes that complete its last character,
+// however tokens cut characters: the text is valid UTF-8, and what follows is what follows
+// reasoning.
 func TestReasoningBudget(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
@@ -62,7 +63,8 @@ func TestReasoningBudget(t *testing.T) {
 			if s, err = c.Next(s, token, n); err != nil || s == nil {
 				t.Fatalf("%q: token %q: %v", text, pieces[token], err)
 			}
-			if text += string(pieces[token]); !strings.Contains(text, "<") || !source.ThinkingNow && strings.Count(text, "<") == 1 {
+			text += string(pieces[token])
+			if !strings.Contains(text, "<") || !source.ThinkingNow && strings.Count(text, "<") == 1 {
 				tokens = n + 1
 			}
 		}

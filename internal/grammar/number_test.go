@@ -11,8 +11,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Whatever keywords a schema of numbers has, each text of its grammar has at most 18 digits before the point and 15 after it,
-// and is a number that the keywords accept. The walk prefers long texts, as a high temperature does.
+// Whatever keywords a schema of numbers has, each text of its grammar has at most 18 digits before
+// the point and 15 after it, and is a number that the keywords accept. The walk prefers long texts,
+// as a high temperature does.
 func TestNumberDigits(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		number := rapid.OneOf(

@@ -24,7 +24,8 @@ func pieces(t *tokenizer.Tokenizer, vocab int) [][]byte {
 			list[id] = ControlPiece(t.Text(id))
 			continue
 		}
-		if list[id] = t.Piece(id); bytes.IndexByte(list[id], special) >= 0 { // which begins the names of control tokens
+		list[id] = t.Piece(id)
+		if bytes.IndexByte(list[id], special) >= 0 { // which begins the names of control tokens
 			list[id] = nil
 			continue
 		}
