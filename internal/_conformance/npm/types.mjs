@@ -1,7 +1,7 @@
 // Writes serve/testdata/types.json: the fields of answers as the types of OpenAI's, Anthropic's and
 // Ollama's clients have them, and the fields that Vercel's clients take as absent and not as null.
 //
-//   npm ci && npm i --no-save typescript@5.9.3 ollama@0.6.4 @ai-sdk/anthropic@3.0.140 @ai-sdk/openai@3.0.141
+//   npm ci && npm i --no-save typescript@5.9.3 ollama@0.6.4
 //   node types.mjs > ../../../serve/testdata/types.json
 import { createAnthropic } from '@ai-sdk/anthropic'
 import { createOpenAI } from '@ai-sdk/openai'
