@@ -287,7 +287,8 @@ func (b *block) content(whole bool) map[string]any {
 	if whole && json.Valid([]byte(text)) { // a call that was cut short has no whole arguments
 		input = json.RawMessage(text)
 	}
-	return map[string]any{"type": "tool_use", "id": b.call.ID, "name": b.call.Function.Name, "input": input}
+	return map[string]any{"type": "tool_use", "id": b.call.ID, "name": b.call.Function.Name, "input": input,
+		"caller": map[string]string{"type": "direct"}}
 }
 
 func (f *messageForm) whole(list []piece) any {

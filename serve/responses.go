@@ -321,6 +321,30 @@ func (f *responseForm) logprobs(probs []logprob) []chatLogprob {
 	return []chatLogprob{}
 }
 
+// eventLogprobs are those of events, which have no bytes.
+func (f *responseForm) eventLogprobs(probs []logprob) []eventLogprob {
+	list := []eventLogprob{}
+	for _, l := range f.logprobs(probs) {
+		one := eventLogprob{l.Token, l.Logprob, []eventTop{}}
+		for _, top := range l.TopLogprobs {
+			one.TopLogprobs = append(one.TopLogprobs, eventTop{top.Token, top.Logprob})
+		}
+		list = append(list, one)
+	}
+	return list
+}
+
+type eventLogprob struct {
+	Token       string     `json:"token"`
+	Logprob     float32    `json:"logprob"`
+	TopLogprobs []eventTop `json:"top_logprobs"`
+}
+
+type eventTop struct {
+	Token   string  `json:"token"`
+	Logprob float32 `json:"logprob"`
+}
+
 func (f *responseForm) whole(list []piece) any {
 	f.add(&list[0])
 	return f.response(&list[0])
@@ -378,7 +402,7 @@ func (f *responseForm) events(p *piece, last bool) (list []event) {
 		case adds:
 			fields := at(map[string]any{"delta": s.text})
 			if s.block.kind == textBlock {
-				fields["logprobs"] = f.logprobs(s.probs)
+				fields["logprobs"] = f.eventLogprobs(s.probs)
 			}
 			send(name+".delta", fields)
 		case closes:
@@ -390,7 +414,7 @@ func (f *responseForm) events(p *piece, last bool) (list []event) {
 					send(name+".done", at(map[string]any{"arguments": s.block.text, "name": s.call.Function.Name}))
 				}
 			case textBlock:
-				send(name+".done", at(map[string]any{"text": s.block.text, "logprobs": f.logprobs(s.block.probs)}))
+				send(name+".done", at(map[string]any{"text": s.block.text, "logprobs": f.eventLogprobs(s.block.probs)}))
 			default:
 				send(name+".done", at(map[string]any{"text": s.block.text}))
 			}

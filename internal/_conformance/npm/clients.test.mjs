@@ -1,5 +1,7 @@
 // The clients that npm has, against grove serve itself. GROVE names a built command.
 import Anthropic from '@anthropic-ai/sdk'
+import { createAnthropic } from '@ai-sdk/anthropic'
+import { createOpenAI } from '@ai-sdk/openai'
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible'
 import { generateObject, generateText, jsonSchema, streamText, tool } from 'ai'
 import OpenAI from 'openai'
@@ -153,4 +155,21 @@ test("Vercel's ai", async () => {
   const long = streamText({ ...ask, maxOutputTokens: 1500, abortSignal: abort.signal, onError() {} })
   await cancelled(long.textStream, () => abort.abort())
   assert.ok((await generateText({ ...ask, maxOutputTokens: 2 })).usage.outputTokens > 0)
+})
+
+test("Vercel's clients of vendors: text, a second turn and tools", async () => {
+  const anthropic = createAnthropic({ baseURL: url + '/v1', apiKey: 'x' }), openai = createOpenAI({ baseURL: url + '/v1', apiKey: 'x' })
+  for (const model of [anthropic('grove'), openai.responses('grove'), openai.chat('grove')]) {
+    const ask = { model, maxOutputTokens: 60, temperature: 0, maxRetries: 0 }
+    const question = { role: 'user', content: 'func main() {' }
+    const first = await generateText({ ...ask, messages: [question] })
+    const second = await generateText({ ...ask, messages: [question, ...first.response.messages, { role: 'user', content: 'more' }] })
+    assert.ok(second.usage.inputTokens > first.usage.inputTokens)
+    let text = ''
+    for await (const piece of streamText({ ...ask, messages: [question] }).textStream) text += piece
+    assert.equal(text, first.text)
+    const tools = { resize: tool({ inputSchema: jsonSchema(schema) }) }
+    const called = await generateText({ ...ask, messages: [question], tools, toolChoice: 'required' })
+    assert.ok(Number.isInteger(called.toolCalls[0].input.size))
+  }
 })
