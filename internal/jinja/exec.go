@@ -21,7 +21,7 @@ func Compile(source string) (*Template, error) {
 // Render runs the template with variables. now is what strftime_now tells.
 func (t *Template) Render(vars map[string]Value, now time.Time) (text string, err error) {
 	defer catch(&err)
-	r := &run{now: now, meter: meter{maxWork: maxWork, maxMade: maxMade}}
+	r := &run{now: now, line: 1, meter: meter{maxWork: maxWork, maxMade: maxMade}}
 	r.allow(vars)
 	r.top = &scope{vars: map[string]Value{}, parent: &scope{vars: vars}}
 	return r.captured(func() { r.execute(t.body, r.top) }), nil

@@ -10,7 +10,6 @@ require (
 )
 
 require (
-	github.com/ardanlabs/jinja v1.4.0 // indirect
 	github.com/beorn7/perks v1.0.1 // indirect
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
 	github.com/go-logr/logr v1.4.4 // indirect

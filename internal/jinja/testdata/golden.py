@@ -1,12 +1,12 @@
 """Writes what Python's jinja2 makes of templates, set up as Hugging Face's transformers does it.
 
-    python golden.py            writes snippets.json.gz, matrix.json.gz and templates.json.gz
+    python golden.py            writes snippets.json.gz, programs.json.gz, templates.json.gz and matrix.json.gz
     python golden.py FOLDER     writes others.json.gz: the templates (*.jinja) of a folder, which are not in this repository
 
 Wants transformers (5.x) and jinja2 (3.1.6). Each result is {"text": …} or {"error": name of the exception};
-those of others are the first 16 hexadecimal digits of the text's SHA-256, or null for an error.
+those of others are the first 16 hexadecimal digits of the text's SHA-256, or the name.
 """
-import gzip, hashlib, itertools, json, os, sys
+import gzip, hashlib, itertools, json, os, random, sys
 
 import datetime as real
 from transformers.utils import chat_template_utils as hf
@@ -84,6 +84,72 @@ def matrix():
     yield from (f"{{% set a = {a} %}}{{{{ {u} (a) }}}}" for u, a in itertools.product(["-", "+", "not", "[1] +", "{'k': 1}.get", "range"], VALUES))
 
 
+class Programs:
+    """Random templates of statements, to find out which variable a name means where."""
+
+    def __init__(self, seed):
+        self.r = random.Random(seed)
+        self.loops = self.macros = 0
+
+    def name(self):
+        return self.r.choice("abcdxyz")
+
+    def value(self):
+        r = self.r
+        return r.choice([self.name(), str(r.randrange(9)), self.name() + " ~ '" + r.choice("pqr") + "'", "(" + self.name() + " is defined)", "(loop.index if loop is defined)",
+                         "ns.v", "(m(" + self.name() + ") if m is defined)" if self.macros == 0 else "0", "(caller() if caller is defined)", "[" + self.name() + ", 1]", self.name() + " | default('-')", "(loop.last if loop is defined)"])
+
+    def body(self, depth):
+        return "".join(self.statement(depth - 1) for _ in range(self.r.randrange(1, 4)))
+
+    def statement(self, depth):
+        r = self.r
+        kind = r.choice(["print", "print", "print", "set", "set", "ns"] + (["for", "for", "if", "if", "macro", "with"] + ["call"] * (self.macros == 0) + [ "block", "filter", "gen", "flow"] if depth > 0 else []))
+        n = self.name()
+        match kind:
+            case "print":
+                return "{{ " + self.value() + " }},"
+            case "set":
+                return "{% set " + n + " = " + self.value() + " %}"
+            case "ns":
+                return "{% set ns.v = " + self.value() + " %}"
+            case "for":
+                self.loops += 1
+                over = r.choice(["range(3)", "[5, 6]", "[]", "'st'", "range(2)"])
+                text = "{% for " + n + " in " + over + (" if " + self.value() if r.random() < .3 else "") + " %}" + self.body(depth)
+                self.loops -= 1
+                return text + ("{% else %}" + self.body(depth) if r.random() < .3 else "") + "{% endfor %}"
+            case "if":
+                return "{% if " + self.value() + " %}" + self.body(depth) + ("{% else %}" + self.body(depth) if r.random() < .5 else "") + "{% endif %}"
+            case "macro":
+                loops, self.loops = self.loops, 0
+                self.macros += 1
+                text = "{% macro " + r.choice("mk") + "(" + n + r.choice(["", "=" + self.value()]) + ") %}" + self.body(depth) + "{{ caller() if caller }}{% endmacro %}"
+                self.macros -= 1
+                self.loops = loops
+                return text
+            case "call":
+                loops, self.loops = self.loops, 0
+                text = "{% call " + r.choice(["k(1)", "k(2)", "k(3)"]) + " %}" + self.body(depth) + "{% endcall %}"
+                self.loops = loops
+                return text
+            case "with":
+                return "{% with " + n + " = " + self.value() + " %}" + self.body(depth) + "{% endwith %}"
+            case "block":
+                return "{% set " + n + " %}" + self.body(depth) + "{% endset %}"
+            case "filter":
+                return "{% filter upper %}" + self.body(depth) + "{% endfilter %}"
+            case "gen":
+                loops, self.loops = self.loops, 0
+                text = "{% generation %}" + self.body(depth) + "{% endgeneration %}"
+                self.loops = loops
+                return text
+        return "{% if " + self.value() + " %}{% " + r.choice(["break", "continue"]) + " %}{% endif %}" if self.loops else ""
+
+    def program(self):
+        return "{% set ns = namespace(v=0) %}{% macro m(a) %}<{{ a }}{{ b }}{{ caller() if caller }}>{% endmacro %}{% macro k(c=3) %}[{{ caller() if caller }}{{ c }}{{ x }}]{% endmacro %}" + "".join(self.statement(3) for _ in range(4))
+
+
 def addressed(result):
     """Python prints an address of some values: grove refuses them."""
     return " at 0x" in result.get("text", "")
@@ -103,13 +169,14 @@ def main():
                 with open(os.path.join(sys.argv[1], name), encoding="utf-8", newline="") as f:
                     source = f.read()
                 results = [conversation(c, source) for c in conversations.values()]
-                out[name] = [hashlib.sha256(r["text"].encode("utf-8", "surrogatepass")).hexdigest()[:16] if "text" in r else None for r in results]
+                out[name] = [hashlib.sha256(r["text"].encode()).hexdigest()[:16] if "text" in r else r["error"] for r in results]
         save("others.json.gz", out)
         return
     variables = json.loads(load("vars.json"))
     save("snippets.json.gz", [[s, render(s, variables)] for s in load("snippets.txt").removesuffix("\n").split("\n----\n")])
-    results = ([s, render(s, variables)] for s in matrix())
-    save("matrix.json.gz", [[s, r] for s, r in results if not addressed(r)])
+    programs = (Programs(seed).program() for seed in range(1500))
+    results = ([s, render(s, {})] for s in programs)
+    save("programs.json.gz", [[s, r] for s, r in results if len(r.get("text", "")) < 2000])
     conversations = json.loads(load("conversations.json"))
     folder = os.path.join(here, "templates")
     out = {}
@@ -118,6 +185,8 @@ def main():
             source = f.read()
         out[name] = {k: conversation(c, source) for k, c in conversations.items()}
     save("templates.json.gz", out)
+    results = ([s, render(s, variables)] for s in matrix())
+    save("matrix.json.gz", [[s, r] for s, r in results if not addressed(r)])
 
 
 main()
