@@ -2,7 +2,12 @@ package grove
 
 import (
 	"context"
+	"errors"
 	"math"
+
+	"github.com/grovellm/grove/internal/par"
+	"github.com/grovellm/grove/model"
+	"github.com/grovellm/grove/speculate"
 )
 
 // Pooling is how the hidden states of a text's tokens become one vector.
@@ -44,14 +49,20 @@ func (m *Model) Embed(ctx context.Context, tokens []int32, o EmbedOptions) ([]fl
 	case pass := <-m.embedding:
 		defer func() { m.embedding <- pass }()
 		sum := make([]float64, m.Config().Hidden)
-		if err := pass.Hidden(ctx, tokens, func(state []float32) {
+		err := tryHidden(ctx, pass, tokens, func(state []float32) {
 			for i, x := range state {
 				if o.Pooling == LastPooling {
 					sum[i] = 0
 				}
 				sum[i] += float64(x)
 			}
-		}); err != nil {
+		})
+		var panicked *par.Panicked
+		if errors.As(err, &panicked) { // its memory may be in any state
+			speculate.LogError(err)
+			pass = m.m.NewPass()
+		}
+		if err != nil {
 			return nil, err
 		}
 		if o.Width > 0 {
@@ -59,6 +70,12 @@ func (m *Model) Embed(ctx context.Context, tokens []int32, o EmbedOptions) ([]fl
 		}
 		return unit(sum), nil
 	}
+}
+
+// tryHidden runs the pass of an embedding. A panic is an error.
+func tryHidden(ctx context.Context, pass *model.Pass, tokens []int32, use func(state []float32)) (err error) {
+	defer par.Recover("the pass of an embedding", &err)
+	return pass.Hidden(ctx, tokens, use)
 }
 
 // unit scales a vector to length 1; one of zeros stays.

@@ -173,7 +173,8 @@ func TestPanicsEndRequests(t *testing.T) {
 			texts, ends = make([][]int32, n), make([]error, n)
 			var all sync.WaitGroup
 			for i := range n {
-				r := request(20+30*(i%3), 1+5*i)
+				r := request(20+15*(i%3), 1+3*i)
+				r.Budget = 8
 				if drafted && i%2 == 0 {
 					r.Drafter, r.Name = d, "lookup"
 				}

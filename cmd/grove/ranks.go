@@ -127,6 +127,10 @@ func (cmd *ranksCmd) generate(ctx context.Context, m *model.Model, set *data.Set
 			}
 		}
 		for _, s := range sequences {
+			if err := s.Err(); err != nil {
+				end()
+				return nil, err
+			}
 			tokens = append(tokens, s.Output()...)
 		}
 		tokens = tokens[:min(len(tokens), cmd.Generate)]

@@ -91,22 +91,24 @@ func Lengths(ctx context.Context, o LengthOptions) (r LengthReport, err error) {
 	if err := l.decodePlainly(ctx, wanted, progress); err != nil {
 		return r, err
 	}
-	for at, threads := range o.Threads {
-		err := l.onThreads(ctx, threads, func(t *lengthTarget) error {
-			for i, c := range cases {
-				if c.threads != at {
-					continue
-				}
-				if err := l.run(ctx, t, c.lengths, i); err != nil {
-					return err
-				}
-				progress()
-			}
-			return nil
-		})
+	var targets []*lengthTarget
+	defer func() {
+		for _, t := range targets {
+			err = errors.Join(err, t.close())
+		}
+	}()
+	for _, threads := range o.Threads {
+		t, err := l.open(ctx, threads)
 		if err != nil {
 			return r, err
 		}
+		targets = append(targets, t)
+	}
+	for _, i := range l.random(0).Perm(len(cases)) { // so that a check that is interrupted has seen something of everything
+		if err := l.run(ctx, targets[cases[i].threads], cases[i].lengths, i); err != nil {
+			return r, err
+		}
+		progress()
 	}
 	return r, nil
 }
@@ -173,42 +175,45 @@ type lengthTarget struct {
 	drafters []draft.Drafter
 }
 
-// onThreads opens the model, reads the text, and calls use.
-func (l *lengths) onThreads(ctx context.Context, threads int, use func(*lengthTarget) error) (err error) {
+// open opens the model on a number of threads, and reads the text.
+func (l *lengths) open(ctx context.Context, threads int) (t *lengthTarget, err error) {
 	m, err := model.Open(l.o.Model, model.Options{Threads: threads, KV: l.o.KV})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	t := &lengthTarget{threads: threads, m: m}
+	t = &lengthTarget{threads: threads, m: m}
 	defer func() {
-		for _, c := range t.begins {
-			c.Free()
+		if err != nil {
+			err = errors.Join(err, t.close())
 		}
-		err = errors.Join(err, m.Close())
 	}()
 	if m.Context() < l.o.To+l.o.Tokens {
-		return fmt.Errorf("check: the model's context is %d tokens: want prompts of %d less, at most", m.Context(), l.o.Tokens)
+		return t, fmt.Errorf("check: the model's context is %d tokens: want prompts of %d tokens at most", m.Context(), m.Context()-l.o.Tokens)
 	}
 	for _, name := range l.o.Drafters {
 		d, err := draft.New(name, draft.Target{Vocab: m.Config.Vocab, Context: m.Context(), Model: m})
 		if err != nil {
-			return fmt.Errorf("check: drafter %q: %w", name, err)
+			return t, fmt.Errorf("check: drafter %q: %w", name, err)
 		}
 		t.drafters = append(t.drafters, d)
-	}
-	if l.text == nil {
-		l.draw(m.Config.Vocab)
 	}
 	p, c := m.NewPass(), m.NewCache()
 	defer c.Free()
 	for c.Len()+sharing < l.o.To {
 		t.begins = append(t.begins, c.Fork())
 		if err := p.Prefill(ctx, c, l.text[c.Len():c.Len()+sharing], false); err != nil {
-			return err
+			return t, err
 		}
 	}
 	t.begins = append(t.begins, c.Fork())
-	return use(t)
+	return t, nil
+}
+
+func (t *lengthTarget) close() error {
+	for _, c := range t.begins {
+		c.Free()
+	}
+	return t.m.Close()
 }
 
 // decodePlainly finds out what prompts of the lengths wanted must come to: on one thread, a row a pass.
@@ -218,9 +223,7 @@ func (l *lengths) decodePlainly(ctx context.Context, wanted map[int]bool, progre
 		return err
 	}
 	defer func() { err = errors.Join(err, m.Close()) }()
-	if l.text == nil {
-		l.draw(m.Config.Vocab)
-	}
+	l.draw(m.Config.Vocab)
 	loop, err := speculate.New(speculate.Model(m), nil, speculate.Options{})
 	if err != nil {
 		return err

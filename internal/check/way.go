@@ -54,7 +54,7 @@ func (w *way) free() {
 // compare reaches the context and hands the logits of t's nodes to check.
 func (w *way) compare(t *tree.Tree, check func(node int, got []float32) error) error {
 	defer cpu.Use(w.level)()
-	if strips := w.rng.IntN(3) > 0; !strips {
+	if strips := w.rng.IntN(2) > 0; !strips {
 		w.step("no strips")
 		defer nn.UseStrips(false)()
 	}

@@ -1,0 +1,70 @@
+package grove_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/grovellm/grove"
+	"github.com/grovellm/grove/draft"
+)
+
+var errPlanted = errors.New("planted")
+
+// panicker is a drafter that panics in its third proposal. It proposes nothing.
+type panicker struct {
+	draft.Base
+	proposals int
+}
+
+type nothing struct{}
+
+func (nothing) Close() {}
+
+func (*panicker) Begin(draft.Options) (draft.State, error) { return nothing{}, nil }
+func (*panicker) Commit([]draft.Rows) error                { return nil }
+func (d *panicker) Propose(_ context.Context, requests []draft.Request) ([]draft.Proposal, error) {
+	if d.proposals++; d.proposals == 3 {
+		panic(errPlanted)
+	}
+	return draft.Proposals(nil, len(requests)), nil
+}
+
+func init() {
+	draft.Register(draft.Family{Name: "panicker", Help: "panics", Test: true, New: func(string, draft.Modifiers, draft.Target) (draft.Drafter, error) {
+		return new(panicker), nil
+	}})
+}
+
+// A drafter that panics ends its generation with an error, which is no stack, after the tokens that it has got. The model
+// goes on, and later generations with the drafter get their tokens.
+func TestPanicIsAnError(t *testing.T) {
+	m := open(t, "tiny-qwen2", grove.Options{Threads: 1})
+	r := grove.Request{MaxTokens: 20, IgnoreEnd: true}
+	plain := r
+	plain.Drafter = "plain"
+	want, err := grove.Collect(m.Generate(ctx, "go go go", plain))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := m.NewSession()
+	defer s.Close()
+	r.Drafter, r.Uncontrolled = "panicker", true
+	var got []int32
+	var failed error
+	for c, err := range s.Generate(ctx, "go go go", r) {
+		got, failed = append(got, c.Tokens...), err
+	}
+	if !errors.Is(failed, errPlanted) || strings.Contains(failed.Error(), "goroutine") {
+		t.Errorf("it ended with %v", failed)
+	}
+	if len(got) == 0 || len(got) >= len(want.Tokens) || !slices.Equal(got, want.Tokens[:len(got)]) {
+		t.Errorf("it got %v of %v", got, want.Tokens)
+	}
+	again, err := grove.Collect(s.Generate(ctx, "go go go", r))
+	if err != nil || !slices.Equal(again.Tokens, want.Tokens) {
+		t.Errorf("the next generation came to %v, %v; want %v", again, err, want.Tokens)
+	}
+}
