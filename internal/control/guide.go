@@ -103,7 +103,7 @@ type partGuide struct {
 
 // Deeper compares the tokens that the level adds to those of the round, 1 + expected, with the time
 // that it adds: of the level and a row. Other sequences of the step are taken to be like this one.
-// What is not worthwhile with the level would not be verified: to draft it would teach nothing.
+// A tree that is not worthwhile with the level either would not be verified.
 // A first level that pays is refused now and then, to learn what the text alone brings: as often as
 // allowanceRate bears its predicted gain.
 func (g *partGuide) Deeper(expected, more float32) bool {
