@@ -54,7 +54,7 @@ type trainRouterCmd struct {
 
 	train.GreedyFlag
 	Clusters *int     `help:"Clusters by the paper's k-means, of any sizes; default: clusters of --size tokens." placeholder:"N" group:"Training"`
-	Size     *int     `help:"Tokens of a cluster, best a multiple of 32." placeholder:"N" group:"Training"`
+	Size     *int     `needs:"Clusters=0" help:"Tokens of a cluster, best a multiple of 32." placeholder:"N" group:"Training"`
 	Listed   *int     `help:"Clusters of a shortlist, by default." placeholder:"N" group:"Training"`
 	Width    *int     `help:"Width of the hidden layer, a multiple of 32." placeholder:"N" group:"Training"`
 	Output   *bool    `help:"Read a row's output, not the feature that it is made of, as the paper does." group:"Training"`
@@ -101,7 +101,11 @@ func (c *trainRouterCmd) Run(p *program) error {
 		return usagef("--head %s: there is neither a finished head of that name below %s nor such a file: grove train eagle makes one", c.Head, c.dir())
 	}
 	return c.run(p, func(ctx context.Context, j train.Job) error {
-		return eagle.TrainRouter(ctx, j, c.Name, head, c.recipe())
+		r := c.recipe()
+		if err := j.CheckFlags(&r, c); err != nil {
+			return err
+		}
+		return eagle.TrainRouter(ctx, j, c.Name, head, r)
 	})
 }
 

@@ -3,7 +3,6 @@ package train
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"reflect"
 	"strings"
 )
@@ -18,8 +17,8 @@ type HeadFlags interface {
 
 // TextFlags are the flags of all kinds of heads.
 type TextFlags struct {
-	TrainOn *string `recipe:"Text" enum:"generated,corpus" help:"Learn from what the target generates after passages of the text, or from the text as it is." placeholder:"generated|corpus" group:"Training"`
-	Only    *string `help:"Train on this source of the text only, or on what the target generates from it." placeholder:"SOURCE" group:"Training"`
+	TrainOn *string `recipe:"Text" needs:"Text!=answers" enum:"generated,corpus" help:"Learn from what the target generates after passages of the text, or from the text as it is." placeholder:"generated|corpus" group:"Training"`
+	Only    *string `needs:"Text!=answers" help:"Train on this source of the text only, or on what the target generates from it." placeholder:"SOURCE" group:"Training"`
 	GreedyFlag
 	Steps *int    `help:"Steps of the optimiser." placeholder:"N" group:"Training"`
 	Rows  *int    `help:"Texts of a step, a multiple of 4." placeholder:"N" group:"Training"`
@@ -28,12 +27,17 @@ type TextFlags struct {
 
 // GreedyFlag is the flag of all that learns from text that a model generates.
 type GreedyFlag struct {
-	Greedy *float64 `recipe:"Short.Greedy,Long.Greedy" help:"Share of the texts that continue passages which is generated at temperature 0; the others are sampled at temperature 1." placeholder:"S" group:"Training"`
+	Greedy *float64 `recipe:"Short.Greedy,Long.Greedy" needs:"Text=generated" help:"Share of the texts that continue passages which is generated at temperature 0; the others are sampled at temperature 1." placeholder:"S" group:"Training"`
 }
 
 // LayerFlags are the flags of heads that have layers of their own shape.
 type LayerFlags struct {
-	FFN      *int     `name:"ffn" help:"Width of the MLPs, a multiple of 32." placeholder:"N" group:"Shape"`
+	FFN *int `name:"ffn" help:"Width of the MLPs, a multiple of 32." placeholder:"N" group:"Shape"`
+	AttentionFlags
+}
+
+// AttentionFlags are those of a layer's attention.
+type AttentionFlags struct {
 	Heads    *int     `help:"Attention heads." placeholder:"N" group:"Shape"`
 	KVHeads  *int     `name:"kv-heads" help:"Key/value heads." placeholder:"N" group:"Shape"`
 	HeadDim  *int     `name:"head-dim" help:"Dimensions of an attention head." placeholder:"N" group:"Shape"`
@@ -59,16 +63,7 @@ func SetFlags(recipe, flags any) {
 			v = v.Elem()
 		}
 		for name := range strings.SplitSeq(cmp.Or(f.Tag.Get("recipe"), f.Name), ",") {
-			field := to
-			for part := range strings.SplitSeq(name, ".") {
-				if field.IsValid() {
-					field = field.FieldByName(part)
-				}
-			}
-			if !field.IsValid() {
-				panic(fmt.Sprintf("train: a flag %s for a field %s that %v has not", f.Name, name, to.Type()))
-			}
-			field.Set(v)
+			fieldOf(to, name).Set(v)
 		}
 	}
 }

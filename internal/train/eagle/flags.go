@@ -18,16 +18,17 @@ type Flags struct {
 
 	train.TextFlags
 	TestSteps *int     `help:"Steps of the training-time test; all but the first use the head's states." placeholder:"N" group:"Training"`
-	Decay     *float64 `help:"Test step s, from 0, has weight D^s." placeholder:"D" group:"Training"`
+	Decay     *float64 `needs:"TestSteps!=1" help:"Test step s, from 0, has weight D^s." placeholder:"D" group:"Training"`
 	Places    *int     `help:"Positions of a text to train on." placeholder:"N" group:"Training"`
-	Later     *int     `help:"Positions of these that the later steps start from." placeholder:"N" group:"Training"`
+	Later     *int     `needs:"TestSteps!=1" help:"Positions of these that the later steps start from." placeholder:"N" group:"Training"`
 	Rate      *float32 `recipe:"Optimizer.MuonRate" help:"Peak learning rate of Muon." placeholder:"R" group:"Training"`
 
-	Version *int  `name:"eagle" enum:"2,3" help:"EAGLE-3, or EAGLE-2, which reads the target's last layer and learns to predict it." placeholder:"3|2" group:"Shape"`
-	From    []int `recipe:"-" help:"Layers of the target, from 0, that the MLP is copied from; -1 means random weights." placeholder:"N" group:"Shape"`
-	train.LayerFlags
-	Taps       []int `help:"Layers of the target to read: 0 is the embedding, i the output of layer i. llama.cpp wants three, not the last." placeholder:"N" group:"Shape"`
-	DraftVocab *int  `help:"Output for the N most frequent tokens only; 0 means all." placeholder:"N" group:"Shape"`
+	Version              *int  `name:"eagle" enum:"2,3" help:"EAGLE-3, or EAGLE-2, which reads the target's last layer and learns to predict it." placeholder:"3|2" group:"Shape"`
+	From                 []int `needs:"Start=" recipe:"-" help:"Layers of the target, from 0, that the MLP is copied from; -1 means random weights." placeholder:"N" group:"Shape"`
+	FFN                  *int  `name:"ffn" help:"Width of the MLPs, a multiple of 32." placeholder:"N" group:"Shape"`
+	train.AttentionFlags `needs:"Start="`
+	Taps                 []int `needs:"Start=" help:"Layers of the target to read: 0 is the embedding, i the output of layer i. llama.cpp wants three, not the last." placeholder:"N" group:"Shape"`
+	DraftVocab           *int  `needs:"Start=" help:"Output for the N most frequent tokens only; 0 means all." placeholder:"N" group:"Shape"`
 }
 
 // Help explains the command.
@@ -74,5 +75,9 @@ func (f *Flags) Folder() string { return f.Name }
 
 // Train trains the head in DIR/name.
 func (f *Flags) Train(ctx context.Context, j train.Job, name string) error {
-	return Train(ctx, j, name, f.Recipe(j.Target))
+	r := f.Recipe(j.Target)
+	if err := j.CheckFlags(&r, f); err != nil {
+		return err
+	}
+	return Train(ctx, j, name, r)
 }

@@ -25,7 +25,7 @@ func TestFlags(t *testing.T) {
 			func(r *Recipe) { r.From, r.DraftVocab, r.Only = []int{4, 5}, 3, "go" }},
 		{Flags{TextFlags: train.TextFlags{GreedyFlag: train.GreedyFlag{Greedy: &half}}}, func(r *Recipe) { r.Short.Greedy, r.Long.Greedy = 0.25, 0.25 }},
 		{Flags{Start: &source}, func(r *Recipe) { r.Start, r.FFN = "go", 0 }},
-		{Flags{Start: &source, LayerFlags: train.LayerFlags{FFN: &wide}}, func(r *Recipe) { r.Start, r.FFN = "go", 96 }},
+		{Flags{Start: &source, FFN: &wide}, func(r *Recipe) { r.Start, r.FFN = "go", 96 }},
 	} {
 		want := NewRecipe(3)
 		c.change(&want)

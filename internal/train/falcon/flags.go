@@ -18,8 +18,8 @@ type Flags struct {
 	States      *float32  `help:"Weight of the distance to the target's hidden states." placeholder:"W" group:"Training"`
 	Logits      *float32  `help:"Weight of the loss of the logits." placeholder:"W" group:"Training"`
 	Soft        *float32  `help:"Share of the divergence from the target's distributions in that loss; the rest is cross-entropy." placeholder:"S" group:"Training"`
-	Temperature *float32  `help:"Temperature of the divergence." placeholder:"T" group:"Training"`
-	Glance      []float64 `recipe:"-" help:"Rows that read what they predict, as a share of the wrong ones: at first and at last. 0,0 means none." placeholder:"S" group:"Training"`
+	Temperature *float32  `needs:"Soft!=0" help:"Temperature of the divergence." placeholder:"T" group:"Training"`
+	Glance      []float64 `recipe:"-" needs:"Block!=1" help:"Rows that read what they predict, as a share of the wrong ones: at first and at last. 0,0 means none." placeholder:"S" group:"Training"`
 	Rate        *float32  `recipe:"Optimizer.MuonRate" help:"Peak learning rate of Muon." placeholder:"R" group:"Training"`
 
 	Block     *int  `name:"k" help:"Tokens that a pass predicts." placeholder:"N" group:"Shape"`
@@ -71,6 +71,9 @@ func (f *Flags) Folder() string { return f.Name }
 // Train trains the head in DIR/name.
 func (f *Flags) Train(ctx context.Context, j train.Job, name string) error {
 	r, err := f.Recipe(j.Target)
+	if err == nil {
+		err = j.CheckFlags(&r, f)
+	}
 	if err != nil {
 		return err
 	}

@@ -175,12 +175,12 @@ func (h *Head) gradient(t *texts, o objective, share float64, scale float32, r *
 
 // glance draws the rows that read what they are to predict: of every k-th row that learns, so many
 // as share of the wrong ones. Blocks of more than two rows have runs of such rows at their
-// beginning, of any length but all.
+// beginning, of any length but all; of one row none do, since nothing would learn from what it read.
 func (h *Head) glance(t *texts, share float64, r *rand.Rand) map[int]bool {
-	if share == 0 {
+	k, all := h.net.Block, h.rowsOf(t, -1)
+	if share == 0 || k == 1 {
 		return nil
 	}
-	k, all := h.net.Block, h.rowsOf(t, -1)
 	var rows []int32
 	for i := 0; i < len(all); i += counted {
 		rows = append(rows, all[i])

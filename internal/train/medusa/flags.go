@@ -58,5 +58,9 @@ func (f *Flags) Folder() string { return f.Name }
 
 // Train trains the heads in DIR/name.
 func (f *Flags) Train(ctx context.Context, j train.Job, name string) error {
-	return Train(ctx, j, name, f.Recipe(j.Target))
+	r := f.Recipe(j.Target)
+	if err := j.CheckFlags(&r, f); err != nil {
+		return err
+	}
+	return Train(ctx, j, name, r)
 }

@@ -20,9 +20,9 @@ type Flags struct {
 
 	train.TextFlags
 	TestSteps *int     `help:"Depths to train on; all but the first use the layer's states." placeholder:"N" group:"Training"`
-	Decay     *float64 `help:"Depth s, from 0, has weight D^s." placeholder:"D" group:"Training"`
+	Decay     *float64 `needs:"TestSteps!=1" help:"Depth s, from 0, has weight D^s." placeholder:"D" group:"Training"`
 	Places    *int     `help:"Positions of a text to train on." placeholder:"N" group:"Training"`
-	Later     *int     `help:"Positions of these that the later depths start from." placeholder:"N" group:"Training"`
+	Later     *int     `needs:"TestSteps!=1" help:"Positions of these that the later depths start from." placeholder:"N" group:"Training"`
 	Rate      *float32 `recipe:"Optimizer.MuonRate" help:"Peak learning rate of Muon." placeholder:"R" group:"Training"`
 
 	From []int `recipe:"-" help:"Layers of the target, from 0, that the MLP is copied from; -1 means random weights." placeholder:"N" group:"Shape"`
@@ -71,7 +71,11 @@ func (f *Flags) Folder() string { return f.Name }
 
 // Train trains the head in DIR/name.
 func (f *Flags) Train(ctx context.Context, j train.Job, name string) error {
-	return Train(ctx, j, name, f.Recipe(j.Target))
+	r := f.Recipe(j.Target)
+	if err := j.CheckFlags(&r, f); err != nil {
+		return err
+	}
+	return Train(ctx, j, name, r)
 }
 
 // Train trains a layer for the target of the job, in DIR/NAME, on text that is in DIR/generated for

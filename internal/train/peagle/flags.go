@@ -22,13 +22,13 @@ type Flags struct {
 	KeepLeast *float64 `help:"Every depth trains on this share of them at least." placeholder:"S" group:"Training"`
 	Rate      *float32 `recipe:"Optimizer.MuonRate" help:"Peak learning rate of Muon." placeholder:"R" group:"Training"`
 
-	Depths *int  `help:"Tokens that one pass drafts." placeholder:"N" group:"Shape"`
-	Masks  bool  `name:"mask-embeddings" help:"Give each mask row an embedding of its own (ParallelSpec)." group:"Shape"`
-	Layers *int  `help:"Layers of the head." placeholder:"N" group:"Shape"`
-	From   []int `recipe:"-" help:"Layers of the target, from 0, that the first layer's MLP is copied from; -1 means random weights." placeholder:"N" group:"Shape"`
-	train.LayerFlags
-	Taps       []int `help:"Layers of the target to read: 0 is the embedding, i the output of layer i." placeholder:"N" group:"Shape"`
-	DraftVocab *int  `help:"Output for the N most frequent tokens only; 0 means all." placeholder:"N" group:"Shape"`
+	Depths           *int  `help:"Tokens that one pass drafts." placeholder:"N" group:"Shape"`
+	Masks            bool  `name:"mask-embeddings" help:"Give each mask row an embedding of its own (ParallelSpec)." group:"Shape"`
+	Layers           *int  `help:"Layers of the head." placeholder:"N" group:"Shape"`
+	From             []int `needs:"Start=" recipe:"-" help:"Layers of the target, from 0, that the first layer's MLP is copied from; -1 means random weights." placeholder:"N" group:"Shape"`
+	train.LayerFlags `needs:"Start="`
+	Taps             []int `needs:"Start=" help:"Layers of the target to read: 0 is the embedding, i the output of layer i." placeholder:"N" group:"Shape"`
+	DraftVocab       *int  `needs:"Start=" help:"Output for the N most frequent tokens only; 0 means all." placeholder:"N" group:"Shape"`
 }
 
 // Help explains the command.
@@ -66,5 +66,9 @@ func (f *Flags) Folder() string { return f.Name }
 
 // Train trains the head in DIR/name.
 func (f *Flags) Train(ctx context.Context, j train.Job, name string) error {
-	return Train(ctx, j, name, f.Recipe(j.Target))
+	r := f.Recipe(j.Target)
+	if err := j.CheckFlags(&r, f); err != nil {
+		return err
+	}
+	return Train(ctx, j, name, r)
 }

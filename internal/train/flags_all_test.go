@@ -1,0 +1,203 @@
+package train_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"testing"
+
+	"github.com/grovellm/grove/internal/train"
+	"github.com/grovellm/grove/internal/train/eagle"
+	"github.com/grovellm/grove/internal/train/falcon"
+	"github.com/grovellm/grove/internal/train/jet"
+	"github.com/grovellm/grove/internal/train/medusa"
+	"github.com/grovellm/grove/internal/train/mtp"
+	"github.com/grovellm/grove/internal/train/peagle"
+	"github.com/grovellm/grove/internal/train/specblock"
+	"github.com/grovellm/grove/internal/train/traintest"
+)
+
+// given are flags by their fields' names; nil: it is not given.
+type given map[string]any
+
+// trained is a command that trains a head: its flags, with which a head of the tiny target is trained
+// in no time, others with other values, and some beside which those may mean nothing.
+type trained struct {
+	flags  func() train.HeadFlags
+	tiny   given
+	others given
+	beside []given
+	train  func(j train.Job, name string, f train.HeadFlags) error
+}
+
+// shorten gives a recipe the tiny job's texts.
+func shorten(t *train.HeadText) {
+	short := traintest.HeadText()
+	short.Text, short.Only, short.Rows, short.Repeats = t.Text, t.Only, t.Rows, t.Repeats
+	short.MicroRows = 1 // of any number of rows
+	short.Short.Greedy, short.Long.Greedy = t.Short.Greedy, t.Long.Greedy
+	*t = short
+}
+
+var allTrained = map[string]trained{
+	"jet": {
+		func() train.HeadFlags { return &jet.Flags{Head: "causal"} },
+		given{"From": []int{-1}, "Layers": 1, "Anchors": 4, "Block": 4, "FFN": 64, "Heads": 2, "KVHeads": 1,
+			"HeadDim": 16, "Taps": []int{1, 2}},
+		given{"Loss": "ce", "Softening": float32(2), "Gamma": 1., "Anchors": 3, "Optimizer": "adamw",
+			"AdamRate": float32(.1), "ShortTime": 0., "Rate": float32(.1), "Block": 3, "Layers": 2, "FFN": 32,
+			"RopeBase": 100., "Taps": []int{1}},
+		[]given{{"Optimizer": "adamw"}, {"Loss": "ce"}, {"TrainOn": "corpus"}},
+		func(j train.Job, name string, f train.HeadFlags) error {
+			r := f.(*jet.Flags).Recipe(j.Target)
+			shorten(&r.HeadText)
+			r.ShortBlock = 2
+			return checked(j, &r, f, func() error { return jet.Train(context.Background(), j, name, r) })
+		},
+	},
+	"eagle": {
+		func() train.HeadFlags { return new(eagle.Flags) },
+		given{"From": []int{-1}, "Places": 6, "Later": 3, "TestSteps": 2, "FFN": 64, "Heads": 2, "KVHeads": 1,
+			"HeadDim": 16, "Taps": []int{1, 2}},
+		given{"TestSteps": 3, "Decay": .2, "Places": 5, "Later": 2, "Rate": float32(.1), "FFN": 32, "RopeBase": 100.,
+			"Taps": []int{0, 1}, "DraftVocab": 64},
+		[]given{{"TestSteps": 1, "Later": nil}},
+		func(j train.Job, name string, f train.HeadFlags) error {
+			r := f.(*eagle.Flags).Recipe(j.Target)
+			shorten(&r.HeadText)
+			return checked(j, &r, f, func() error { return eagle.Train(context.Background(), j, name, r) })
+		},
+	},
+	"mtp": {
+		func() train.HeadFlags { return new(mtp.Flags) },
+		given{"From": []int{-1}, "Places": 6, "Later": 3, "TestSteps": 2, "FFN": 64, "Heads": 2, "KVHeads": 1,
+			"HeadDim": 16},
+		given{"TestSteps": 3, "Decay": .2, "Places": 5, "Later": 2, "Rate": float32(.1), "FFN": 32, "RopeBase": 100.,
+			"DraftVocab": 64},
+		[]given{{"TestSteps": 1, "Later": nil}},
+		func(j train.Job, name string, f train.HeadFlags) error {
+			r := f.(*mtp.Flags).Recipe(j.Target)
+			shorten(&r.HeadText)
+			return checked(j, &r, f, func() error { return mtp.Train(context.Background(), j, name, r) })
+		},
+	},
+	"medusa": {
+		func() train.HeadFlags { return new(medusa.Flags) },
+		given{"Places": 6, "Depths": 2},
+		given{"Loss": "kl", "Decay": .5, "Places": 5, "Rate": float32(.1), "Nodes": 7, "Depths": 3,
+			"ResBlocks": 2, "OwnOutputs": true},
+		[]given{{"Loss": "kl"}},
+		func(j train.Job, name string, f train.HeadFlags) error {
+			r := f.(*medusa.Flags).Recipe(j.Target)
+			shorten(&r.HeadText)
+			return checked(j, &r, f, func() error { return medusa.Train(context.Background(), j, name, r) })
+		},
+	},
+	"falcon": {
+		func() train.HeadFlags { return new(falcon.Flags) },
+		given{"From": []int{-1}, "FFN": 64, "Heads": 2, "KVHeads": 2, "HeadDim": 16},
+		given{"States": float32(.1), "Logits": float32(1), "Soft": float32(.1), "Temperature": float32(3),
+			"Glance": []float64{0, 0}, "Rate": float32(.1), "Block": 3, "Recurrent": true, "FFN": 32, "RopeBase": 100.},
+		[]given{{"Soft": float32(0)}, {"Block": 1}},
+		func(j train.Job, name string, f train.HeadFlags) error {
+			r, err := f.(*falcon.Flags).Recipe(j.Target)
+			if err != nil {
+				return err
+			}
+			shorten(&r.HeadText)
+			return checked(j, &r, f, func() error { return falcon.Train(context.Background(), j, name, r) })
+		},
+	},
+	"peagle": {
+		func() train.HeadFlags { return new(peagle.Flags) },
+		given{"From": []int{-1}, "Places": 8, "Depths": 3, "Layers": 1, "FFN": 64, "Heads": 2, "KVHeads": 1,
+			"HeadDim": 16, "Taps": []int{1, 2}},
+		given{"Places": 5, "Keep": .3, "KeepLeast": .9, "Rate": float32(.1), "Depths": 2, "Masks": true, "Layers": 2,
+			"FFN": 32, "RopeBase": 100., "Taps": []int{1}, "DraftVocab": 64},
+		nil,
+		func(j train.Job, name string, f train.HeadFlags) error {
+			r := f.(*peagle.Flags).Recipe(j.Target)
+			shorten(&r.HeadText)
+			return checked(j, &r, f, func() error { return peagle.Train(context.Background(), j, name, r) })
+		},
+	},
+	"specblock": {
+		func() train.HeadFlags { return &specblock.Flags{ValidPrefix: true, OnPath: true, Shift: true} },
+		given{"From": []int{-1}, "Layers": 1, "Anchors": 4, "Blocks": 2, "Block": 3, "FFN": 64,
+			"RankWidth": 32, "RankTexts": 4, "RankSteps": 2, "Settle": 0., "Taps": []int{1, 2}},
+		given{"Anchors": 3, "Blocks": 1, "Settle": .5, "Decay": .3, "Balance": .9, "RankTexts": 8, "RankSteps": 3,
+			"PlaceMeans": true, "Rate": float32(.1), "Slots": .3, "Block": 2, "Layers": 2, "FFN": 32, "DraftVocab": 64,
+			"RankWidth": 64, "RankFull": true, "Taps": []int{1}, "Broadcast": true},
+		[]given{{"RankWidth": 0, "RankTexts": nil, "RankSteps": nil}, {"RankTexts": 0, "RankSteps": nil}},
+		func(j train.Job, name string, f train.HeadFlags) error {
+			r := f.(*specblock.Flags).Recipe(j.Target)
+			shorten(&r.HeadText)
+			return checked(j, &r, f, func() error { return specblock.Train(context.Background(), j, name, r) })
+		},
+	},
+}
+
+// checked trains where the flags are taken.
+func checked(j train.Job, recipe any, f train.HeadFlags, run func() error) error {
+	if err := j.CheckFlags(recipe, f); err != nil {
+		return err
+	}
+	return run()
+}
+
+// Every flag of a command that trains a head changes the head, alone and beside every other that may
+// take its meaning away, or the command refuses it.
+func TestFlagsAreObeyedOrRefused(t *testing.T) {
+	j := traintest.JobWithTarget(t)
+	names := 0
+	for name, c := range allTrained {
+		head := func(all ...given) (file []byte, err error) {
+			f := c.flags()
+			for _, g := range append([]given{{"Steps": 2}, c.tiny}, all...) {
+				for field, value := range g {
+					v := reflect.ValueOf(f).Elem().FieldByName(field)
+					switch {
+					case value == nil:
+						v.SetZero()
+						continue
+					case v.Kind() == reflect.Pointer:
+						v.Set(reflect.New(v.Type().Elem()))
+						v = v.Elem()
+					}
+					v.Set(reflect.ValueOf(value))
+				}
+			}
+			names++
+			folder := fmt.Sprintf("head%04d", names)
+			if err := c.train(j, folder, f); err != nil {
+				return nil, err
+			}
+			b, err := os.ReadFile(filepath.Join(j.Dir, folder, "model-f32.gguf"))
+			return bytes.ReplaceAll(b, []byte(folder), nil), err
+		}
+		beside := append([]given{{}}, c.beside...)
+		others := given{"Steps": 3, "Rows": 8, "Seed": uint64(9), "Greedy": 0.}
+		for field, value := range c.others {
+			others[field] = value
+		}
+		for _, b := range beside {
+			without, err := head(b)
+			if err != nil {
+				t.Errorf("%s with %v: %v", name, b, err)
+				continue
+			}
+			for field, value := range others {
+				if _, same := b[field]; same {
+					continue
+				}
+				with, err := head(b, given{field: value})
+				if err == nil && bytes.Equal(with, without) {
+					t.Errorf("%s: %s beside %v is taken and changes nothing", name, field, b)
+				}
+			}
+		}
+	}
+}
