@@ -8,7 +8,7 @@ import (
 	"sync"
 
 	"github.com/grovellm/grove/draft"
-	_ "github.com/grovellm/grove/draft/lm"     // those that run a model
+	"github.com/grovellm/grove/draft/lm"       // those that run a model
 	_ "github.com/grovellm/grove/draft/lookup" // the one that needs none
 	_ "github.com/grovellm/grove/draft/merge"  // several in one tree
 	"github.com/grovellm/grove/internal/adapt"
@@ -73,6 +73,17 @@ func (m *Model) openDraft(path string) (*model.Model, error) {
 // openDraftGGUF opens one from the contents of its file.
 func (m *Model) openDraftGGUF(data []byte) (*model.Model, error) {
 	return m.drafting.open("", func() (*model.Model, error) { return model.OpenGGUF("DraftGGUF", data, model.Options{Workers: m.m}) })
+}
+
+// checkDraft refuses a draft model that cannot draft for the model.
+func (m *Model) checkDraft() error {
+	if m.drafting.model == nil {
+		return nil
+	}
+	if err := lm.Compatible(m.drafting.model, m.Target()); err != nil {
+		return optionf("Draft", "%v", err)
+	}
+	return nil
 }
 
 // addHeads takes heads in, if they fit.

@@ -164,6 +164,9 @@ func open(o Options, file draft.Head, target func(model.Options) (*model.Model, 
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("the draft model: %w", err), g.Close())
 	}
+	if err := g.checkDraft(); err != nil {
+		return nil, errors.Join(err, g.Close())
+	}
 	if err := g.addHeads(o.Heads, o.HeadGGUF); err != nil {
 		return nil, errors.Join(err, g.Close())
 	}

@@ -35,7 +35,7 @@ Examples:
 type benchCostCmd struct {
 	Shape  string `help:"Shape of a random model (see grove synth --list), or eagle3-SHAPE for its EAGLE-3 head (${default})." default:"qwen3-0.6b" placeholder:"SHAPE"`
 	Type   string `help:"Type of its matrices: f32, f16, bf16, q8_0, q6_k, q5_k, q4_k, q5_1, q5_0, q4_1, q4_0, iq4_nl or mxfp4 (${default})." default:"bf16" placeholder:"TYPE"`
-	Model  string `hub:"" help:"Measure this GGUF file or Hugging Face folder instead." placeholder:"FILE"`
+	Model  string `short:"m" hub:"" help:"Measure this GGUF file or Hugging Face folder instead." placeholder:"FILE"`
 	Rows   []int  `help:"Rows of the passes, 1 to 4096 each (${default})." default:"1,2,4,8,16,32,64,512" placeholder:"N"`
 	Rounds int    `help:"Measurements of each pass, 1 to 10000 (${default})." default:"15" placeholder:"N"`
 
@@ -57,7 +57,7 @@ The shape of an EAGLE-3 head is measured by its drafts, with the whole output ma
 Examples:
     grove bench cost --shape qwen3-0.6b --type bf16
     grove bench cost --shape pythia-410m --type q8_0 --rows 1,16,64 --json
-    grove bench cost --model qwen3-0.6b-q8_0.gguf --threads 2
+    grove bench cost -m qwen3-0.6b-q8_0.gguf --threads 2
     grove bench cost --shape eagle3-llama3-8b --type q8_0`
 }
 

@@ -137,12 +137,17 @@ func (c *chat) command(line string) (answer, leave bool) {
 		return false, true
 	case "/reset":
 		c.reset(c.system())
+		c.note("the conversation begins again")
 	case "/system":
 		c.reset(strings.TrimSpace(rest))
+		c.note("%s", c.begun())
 	case "/undo":
+		last := c.lastTurn()
 		if !c.back() {
 			c.note("there is nothing to take back")
+			return false, false
 		}
+		c.note("taken back: %s", firstLine(last.Content))
 	case "/again":
 		last := c.lastTurn()
 		if !c.back() {
@@ -154,6 +159,11 @@ func (c *chat) command(line string) (answer, leave bool) {
 		return true, false
 	case "/stats":
 		c.stats = !c.stats
+		if c.stats {
+			c.note("figures follow each answer")
+		} else {
+			c.note("no figures follow answers")
+		}
 	case "/help":
 		c.note("/reset  /undo  /again  /system TEXT  /stats  /exit   (grove chat --help says more)")
 	default:
@@ -163,6 +173,26 @@ func (c *chat) command(line string) (answer, leave bool) {
 }
 
 func (c *chat) note(format string, args ...any) { fmt.Fprintf(c.p.stderr, format+"\n", args...) }
+
+// begun says with which system message the conversation began.
+func (c *chat) begun() string {
+	if text := c.system(); text != "" {
+		return "the conversation begins again, with the system message: " + firstLine(text)
+	}
+	return "the conversation begins again, without a system message"
+}
+
+// firstLine is the beginning of a text, to remind of it.
+func firstLine(text string) string {
+	line, _, more := strings.Cut(strings.TrimSpace(text), "\n")
+	if r := []rune(line); len(r) > 60 {
+		line, more = string(r[:60]), true
+	}
+	if more {
+		line += " …"
+	}
+	return strings.Map(visible, line)
+}
 
 // system is the conversation's system message.
 func (c *chat) system() string {

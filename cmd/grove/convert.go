@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"regexp"
 	"strings"
 
 	"github.com/grovellm/grove/internal/convert"
@@ -78,12 +79,9 @@ type rewriter func(ctx context.Context, from, to string, o convert.Options) (not
 
 // rewrite runs f, and says what it wrote.
 func rewrite(p *program, f rewriter, from, to, typ string, o convert.Options, force bool) error {
-	t := convert.Keep
-	if !strings.EqualFold(typ, "keep") {
-		var err error
-		if t, err = tensor.ParseType(typ); err != nil || !t.Writable() {
-			return usagef("--type %q: want keep, f32, f16, bf16, q8_0, q6_k, q5_k, q4_k, q5_1, q5_0, q4_1, q4_0, iq4_nl or mxfp4", typ)
-		}
+	t, err := fileType(p, typ)
+	if err != nil {
+		return err
 	}
 	switch info, err := os.Stat(to); {
 	case err == nil && !info.IsDir() && !force:
@@ -108,4 +106,24 @@ func rewrite(p *program, f rewriter, from, to, typ string, o convert.Options, fo
 	}
 	fmt.Fprintln(p.stdout, to)
 	return nil
+}
+
+// mixtures are llama.cpp's names of files whose matrices have several types, most of them the first.
+var mixtures = regexp.MustCompile(`(?i)^(q[456]_k)_[sml]$`)
+
+// fileType reads --type. A mixture of llama.cpp's is written as its main type, and p says so.
+func fileType(p *program, name string) (tensor.Type, error) {
+	if strings.EqualFold(name, "keep") {
+		return convert.Keep, nil
+	}
+	if m := mixtures.FindStringSubmatch(name); m != nil {
+		fmt.Fprintf(p.stderr, "note: %s is a mixture of types in llama.cpp's files; grove writes %s, with an output matrix of q6_k\n",
+			strings.ToLower(name), strings.ToLower(m[1]))
+		name = m[1]
+	}
+	t, err := tensor.ParseType(name)
+	if err != nil || !t.Writable() {
+		return t, usagef("--type %q: want keep, f32, f16, bf16, q8_0, q6_k, q5_k, q4_k, q5_1, q5_0, q4_1, q4_0, iq4_nl or mxfp4", name)
+	}
+	return t, nil
 }

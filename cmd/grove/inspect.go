@@ -20,7 +20,7 @@ func (inspectCmd) Help() string {
 and the memory that the model takes when it runs.
 
 Examples:
-    grove inspect qwen3-0.6b-q8_0.gguf
+    grove inspect qwen3-0.6b-q8_0.gguf           (or -m qwen3-0.6b-q8_0.gguf)
     grove inspect --no-tensors qwen3-0.6b/
     grove inspect --json model.safetensors | jq '.tensors[] | select(.type == "F32") | .name'`
 }
@@ -136,9 +136,9 @@ func (c *contents) print(w io.Writer) error {
 		}
 		t.Flush()
 	}
-	fmt.Fprintf(t, "\ntotal: %d tensors, %s parameters\n", c.count, count(c.Parameters))
+	fmt.Fprintf(t, "\ntotal: %s, %s parameters\n", several(c.count, "tensor"), count(c.Parameters))
 	for _, s := range c.Types {
-		fmt.Fprintf(t, "  %s\t%d tensors\t%s\n", plainText(s.Type), s.Tensors, size(s.Bytes))
+		fmt.Fprintf(t, "  %s\t%s\t%s\n", plainText(s.Type), several(s.Tensors, "tensor"), size(s.Bytes))
 	}
 	if err := t.Flush(); err != nil || c.Memory == nil {
 		return err
@@ -155,6 +155,14 @@ func shapeText(shape []int) string {
 		s[i] = fmt.Sprint(d)
 	}
 	return strings.Join(s, " × ")
+}
+
+// several counts things: 1 tensor, 2 tensors.
+func several(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
 }
 
 // size writes bytes for a person.

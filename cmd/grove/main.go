@@ -45,6 +45,7 @@ type cli struct {
 	List     listCmd     `cmd:"" group:"models" help:"List the models that were fetched."`
 	Rm       rmCmd       `cmd:"" group:"models" help:"Remove a model that was fetched."`
 	Inspect  inspectCmd  `cmd:"" group:"models" help:"Show what is in a model file or folder."`
+	Tokenize tokenizeCmd `cmd:"" group:"models" help:"Show the tokens of a text, or the text of tokens."`
 	Convert  convertCmd  `cmd:"" group:"models" help:"Convert between Hugging Face folders and GGUF files."`
 	Export   exportCmd   `cmd:"" group:"models" help:"Write a draft head for another engine."`
 	Quantize quantizeCmd `cmd:"" group:"models" help:"Write a GGUF file with smaller weights."`
@@ -165,7 +166,7 @@ func (p *program) parse(args []string) (k *kong.Context, err error) {
 	if len(args) == 0 {
 		args = []string{"--help"}
 	}
-	return parser.Parse(args)
+	return parser.Parse(modelArgument(parser, args))
 }
 
 // versionFlag is grove --version, wherever it stands.

@@ -167,7 +167,7 @@ func TestChat(t *testing.T) {
 	if err := os.WriteFile(template, []byte("{{ messages[0].content }}"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if b, c := chat("one two\n", "--template", template), must(t, "", "run", "-m", model, "-n", "12", "one two"); b[0]+"\n" != c {
+	if b, c := chat("one two\n", "--template", template), must(t, "", "run", "-m", model, "--raw", "-n", "12", "one two"); b[0]+"\n" != c {
 		t.Errorf("with a template of the text alone: %q, run says %q", b[0], c)
 	}
 	if text := must(t, "one\ntwo\n", "chat", "-m", model, "-n", "12", "-t", "0"); text != a[0]+"\n"+a[1]+"\n" {

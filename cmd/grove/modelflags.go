@@ -112,6 +112,10 @@ func (f *openFlags) openAt(p *program, name string, o grove.Options) (*grove.Mod
 	if err != nil {
 		return nil, err
 	}
+	if limit := m.Config().Context; f.Context > limit {
+		fmt.Fprintf(p.stderr, "grove: --context %d is more than the %d tokens that the model was made for: text beyond them gets worse\n",
+			f.Context, limit)
+	}
 	p.logf("%s: %s, %d layers, vocabulary %d, context %d, %s of weights, %d threads, kernels %s",
 		name, m.Config().Arch, m.Config().Layers, m.Config().Vocab, m.Context(), size(int64(m.WeightBytes())), m.Threads(), cpu.Active())
 	if t := m.Tokenizer(); t != nil {

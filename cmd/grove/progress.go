@@ -48,14 +48,30 @@ func (b *progress) set(done, total int64) {
 			progressbar.OptionSetWriter(b.w),
 			progressbar.OptionSetDescription(b.what),
 			progressbar.OptionSetWidth(30),
-			progressbar.OptionShowBytes(b.bytes),
-			progressbar.OptionShowCount(),
-			progressbar.OptionSetPredictTime(true),
+			progressbar.OptionSetPredictTime(false), // it would count what was done before the bar was there
 			progressbar.OptionThrottle(100*time.Millisecond),
 			progressbar.OptionClearOnFinish(),
 		)
 	}
+	b.bar.Describe(b.description(now, done, total))
 	_ = b.bar.Set64(done)
+}
+
+// description says what is done of how much, and when the rest will be: not before a second and a hundredth have passed.
+func (b *progress) description(now time.Time, done, total int64) string {
+	text := b.what
+	if b.bytes {
+		text += fmt.Sprintf(", %s of %s", size(done), size(total))
+	}
+	if now.Sub(b.start) >= time.Second && done < total && done >= total/100 {
+		text += fmt.Sprintf(", about %v left", b.left(now, done, total))
+	}
+	return text
+}
+
+// left is how long the rest will take at the speed so far.
+func (b *progress) left(now time.Time, done, total int64) time.Duration {
+	return time.Duration(float64(now.Sub(b.start)) * float64(total-done) / float64(done)).Round(time.Second)
 }
 
 // say writes a line, if the last was written long ago.
@@ -64,8 +80,7 @@ func (b *progress) say(now time.Time, done, total int64) {
 		return
 	}
 	b.said = now
-	left := time.Duration(float64(now.Sub(b.start)) * float64(total-done) / float64(done))
-	fmt.Fprintf(b.w, "grove: %s: %d %% done, about %v left\n", b.what, 100*done/max(total, 1), left.Round(time.Second))
+	fmt.Fprintf(b.w, "grove: %s: %d %% done, about %v left\n", b.what, 100*done/max(total, 1), b.left(now, done, total))
 }
 
 // end removes the bar.

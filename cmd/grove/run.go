@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -16,6 +17,7 @@ type runCmd struct {
 	modelFlags
 	generateFlags
 
+	Raw   bool    `help:"Continue the text as it is, without the chat template."`
 	Show  *string `help:"Draw the draft tree of every round on standard error." enum:"tree" placeholder:"tree"`
 	Stats bool    `help:"Decode plainly too, and print figures, speed-up and whether tokens are the same."`
 }
@@ -24,15 +26,14 @@ func (runCmd) Help() string {
 	return `Prints the text as it is generated. A drafter proposes trees of tokens, and the model verifies a tree in one
 pass. Every drafter gives the same text. On a terminal, drafted text is green.
 
+A model named with -m that has a chat template is asked through it: the prompt is a user's message.
 Without a prompt, grove run reads standard input, or opens grove chat on a terminal.
 
 Examples:
     grove run "func main() {"
     grove run --show tree --pad 500M -n 40 "package main"
-    grove run -m qwen3-0.6b-q8_0.gguf "The capital of France is"
-    grove run -m FILE --draft-model SMALL --stats "Once upon a time"
+    grove run qwen3-0.6b-q8_0.gguf "What is the capital of France?"
     grove run -m FILE --drafter lookup --file main.go "// the same file with comments:"
-    git diff | grove run -m FILE --stop $'\n\n' -n 80
 
 With --json every line is an object: {"text","tokens","drafted"} for each round, at last {"done":true,"finish",...}.`
 }
@@ -51,7 +52,7 @@ func (cmd *runCmd) Run(p *program) error {
 		return err
 	}
 	defer p.close(m)
-	tokens, err := m.Tokenize(prompt)
+	generate, err := cmd.generator(m, prompt)
 	if err != nil {
 		return err
 	}
@@ -64,13 +65,13 @@ func (cmd *runCmd) Run(p *program) error {
 		request.OnRound = view.round
 		out.late = !p.JSON
 	}
-	result, err := out.stream(m.GenerateTokens(ctx, tokens, request))
+	result, err := out.stream(generate(ctx, request))
 	if err != nil {
 		return err
 	}
 	var c *comparison
 	if cmd.Stats && !plain(request.Drafter) {
-		if c, err = compare(ctx, p, m, tokens, request, result); err != nil {
+		if c, err = compare(ctx, p, generate, request, result); err != nil {
 			return err
 		}
 	}
@@ -82,6 +83,23 @@ func (cmd *runCmd) Run(p *program) error {
 		return errFailed
 	}
 	return nil
+}
+
+// generator asks the model through its chat template, if it has one, or lets it continue the text.
+func (cmd *runCmd) generator(m *grove.Model, prompt string) (generator, error) {
+	if t := m.Tokenizer(); !cmd.Raw && cmd.Model != "" && t != nil && len(t.Templates()) > 0 {
+		messages := []grove.Message{{Role: "user", Content: prompt}}
+		return func(ctx context.Context, r grove.Request) iter.Seq2[grove.Chunk, error] {
+			return m.Chat(ctx, messages, r)
+		}, nil
+	}
+	tokens, err := m.Tokenize(prompt)
+	if err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context, r grove.Request) iter.Seq2[grove.Chunk, error] {
+		return m.GenerateTokens(ctx, tokens, r)
+	}, nil
 }
 
 func plain(drafter string) bool { return drafter == "" || drafter == draft.Plain }
@@ -169,6 +187,9 @@ func (o *printer) finish(r *grove.Result, c *comparison, stats bool) error {
 		return o.p.printJSON(doneLine(r, c, stats, o.padded))
 	}
 	o.newline()
+	if o.all.Len() == 0 && r.Finish == grove.FinishEnd {
+		fmt.Fprintln(o.p.stderr, "grove: the model ended without a word (--ignore-end lets it go on)")
+	}
 	switch {
 	case stats:
 		fmt.Fprintln(o.p.stderr)
@@ -178,7 +199,7 @@ func (o *printer) finish(r *grove.Result, c *comparison, stats bool) error {
 		if o.p.style(o.p.stdout).on && r.Stats.Accepted > 0 {
 			green = fmt.Sprintf(", %s was drafted", o.p.style(o.p.stderr).drafted("green"))
 		}
-		fmt.Fprintf(o.p.stderr, "\n[%s: %d tokens, %.1f tokens/s, τ %.2f, %s%s]\n", o.name, r.Stats.Tokens, perSecond(&r.Stats), r.Stats.Tau(), r.Finish, green)
+		fmt.Fprintf(o.p.stderr, "\n[%s: %s, %.1f tokens/s, τ %.2f, %s%s]\n", o.name, several(r.Stats.Tokens, "token"), perSecond(&r.Stats), r.Stats.Tau(), r.Finish, green)
 	}
 	return nil
 }

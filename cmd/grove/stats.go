@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"iter"
 	"slices"
 	"text/tabwriter"
 	"time"
@@ -36,9 +37,12 @@ const (
 	mostRuns  = 5
 )
 
+// generator generates for a prompt.
+type generator func(context.Context, grove.Request) iter.Seq2[grove.Chunk, error]
+
 // compare decodes the request plainly, and, where that takes little time, both ways several times in turn. first is the drafted
 // run that the user saw.
-func compare(ctx context.Context, p *program, m *grove.Model, tokens []int32, r grove.Request, first *grove.Result) (*comparison, error) {
+func compare(ctx context.Context, p *program, generate generator, r grove.Request, first *grove.Result) (*comparison, error) {
 	c := &comparison{Runs: mostRuns, Different: -1, Sampled: r.Accept == "rejection" && r.Sampling.Temperature > 0}
 	if one := first.Stats.Prefill + first.Stats.Decode; one > 0 {
 		c.Runs = min(max(int(comparing/(2*one)), 1), mostRuns)
@@ -50,7 +54,7 @@ func compare(ctx context.Context, p *program, m *grove.Model, tokens []int32, r 
 	plainly.Drafter, plainly.Predict, plainly.Accept = draft.Plain, "", ""
 	drafted, plain := []*grove.Result{first}, []*grove.Result(nil)
 	for i := range c.Runs {
-		result, err := grove.Collect(m.GenerateTokens(ctx, tokens, plainly))
+		result, err := grove.Collect(generate(ctx, plainly))
 		if err != nil {
 			return nil, err
 		}
@@ -59,7 +63,7 @@ func compare(ctx context.Context, p *program, m *grove.Model, tokens []int32, r 
 			c.Different = at
 		}
 		if c.Runs > 1 {
-			if result, err = grove.Collect(m.GenerateTokens(ctx, tokens, r)); err != nil {
+			if result, err = grove.Collect(generate(ctx, r)); err != nil {
 				return nil, err
 			}
 			drafted = append(drafted, result)
@@ -113,8 +117,16 @@ func printStats(w io.Writer, name string, r *grove.Result, c *comparison) error 
 	}
 	line("model", "%s", name)
 	line("prompt", "%d tokens%s in %.3f s, %.0f tokens/s", s.Prompt, reused, s.Prefill.Seconds(), float64(s.Prompt-s.Reused)/s.Prefill.Seconds())
-	line("generated", "%d tokens, %.1f tokens/s; ended by %s", s.Tokens, perSecond(s), finishText(r))
-	line("latency", "the first token after %.1f ms (TTFT), then one every %.2f ms (TPOT)", ms(s.First), ms(s.PerToken()))
+	speed := ""
+	if s.PerToken() > 0 {
+		speed = fmt.Sprintf(", %.1f tokens/s", perSecond(s))
+	}
+	line("generated", "%s%s; ended by %s", several(s.Tokens, "token"), speed, finishText(r))
+	latency := fmt.Sprintf("the first token after %.1f ms (TTFT)", ms(s.First))
+	if s.PerToken() > 0 {
+		latency += fmt.Sprintf(", then one every %.2f ms (TPOT)", ms(s.PerToken()))
+	}
+	line("latency", "%s", latency)
 	plain := ""
 	if s.Plain > 0 {
 		plain = fmt.Sprintf("; %d decoded plainly, where drafts did not pay", s.Plain)
@@ -129,7 +141,9 @@ func printStats(w io.Writer, name string, r *grove.Result, c *comparison) error 
 		line("time", "%.1f%% drafting, %.1f%% verifying, %.1f%% the rest", share(s.Draft), share(s.Verify), share(s.Rest))
 	}
 	if c != nil {
-		line("plain decoding", "%.1f tokens/s", perSecond(&c.Plain.Stats))
+		if c.Plain.Stats.PerToken() > 0 {
+			line("plain decoding", "%.1f tokens/s", perSecond(&c.Plain.Stats))
+		}
 		same := "the same tokens"
 		switch {
 		case c.Sampled:
@@ -137,7 +151,11 @@ func printStats(w io.Writer, name string, r *grove.Result, c *comparison) error 
 		case c.Different >= 0:
 			same = fmt.Sprintf("DIFFERENT tokens from number %d on", c.Different)
 		}
-		line("speed-up", "%.2f × plain decoding, %s%s", c.speedup(), same, runsText(c.Runs))
+		speedup := fmt.Sprintf("%.2f × plain decoding", c.speedup())
+		if c.speedup() == 0 {
+			speedup = "none to measure in " + several(c.Drafted.Stats.Tokens, "token")
+		}
+		line("speed-up", "%s, %s%s", speedup, same, runsText(c.Runs))
 	}
 	if err := t.Flush(); err != nil {
 		return err

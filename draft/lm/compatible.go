@@ -11,10 +11,10 @@ import (
 	"github.com/grovellm/grove/tokenizer"
 )
 
-// compatible refuses a draft model whose tokens are not the target's. Where both have a tokenizer,
+// Compatible refuses a draft model whose tokens are not the target's. Where both have a tokenizer,
 // every id must stand for the same bytes; rows of the embedding beyond it, and ids marked unused,
 // may differ in number.
-func compatible(m *model.Model, target draft.Target) error {
+func Compatible(m *model.Model, target draft.Target) error {
 	var of *tokenizer.Tokenizer
 	if target.Model != nil {
 		of = target.Model.Tokenizer

@@ -13,7 +13,7 @@ import (
 // New returns a drafter that grows trees of a shape with m. It refuses a model whose vocabulary is
 // not the target's.
 func New(shape grow.Shape, mods draft.Modifiers, m *model.Model, target draft.Target) (*grow.Drafter, error) {
-	if err := compatible(m, target); err != nil {
+	if err := Compatible(m, target); err != nil {
 		return nil, err
 	}
 	vocab := min(m.Config.Vocab, target.Vocab)

@@ -1,0 +1,60 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/alecthomas/kong"
+)
+
+// modelArgument lets a model be named either way: a file right behind a command that has -m is its model, and -m names the first
+// argument of a command that begins with a model. It returns the arguments as the command takes them.
+func modelArgument(parser *kong.Kong, args []string) []string {
+	trace, err := kong.Trace(parser, args)
+	if err != nil || trace.Selected() == nil {
+		return args
+	}
+	node, from := trace.Selected(), 0
+	for _, name := range strings.Fields(node.FullPath())[1:] {
+		if i := slices.Index(args[from:], name); i >= 0 {
+			from += i + 1
+		}
+	}
+	end := len(args)
+	if i := slices.Index(args[from:], "--"); i >= 0 {
+		end = from + i
+	}
+	flag := slices.IndexFunc(args[from:end], func(a string) bool {
+		return a == "-m" || a == "--model" || strings.HasPrefix(a, "--model=")
+	}) + from
+	hasFlag := slices.ContainsFunc(node.Flags, func(f *kong.Flag) bool { return f.Short == 'm' })
+	switch {
+	case hasFlag && flag < from && from < end && isModel(args[from]):
+		return slices.Insert(slices.Clone(args), from, "-m")
+	case hasFlag || flag < from || len(node.Positional) == 0 || !node.Positional[0].Tag.Has("hub"):
+		return args
+	}
+	name, used := strings.TrimPrefix(args[flag], "--model="), 1
+	if name == args[flag] {
+		if flag+1 == end {
+			return args
+		}
+		name, used = args[flag+1], 2
+	}
+	return slices.Insert(slices.Delete(slices.Clone(args), flag, flag+used), from, name)
+}
+
+// isModel reports whether a text is the path of a GGUF file or of a folder with a model.
+func isModel(path string) bool {
+	info, err := os.Stat(path)
+	if err != nil {
+		return false
+	}
+	if !info.IsDir() {
+		return strings.HasSuffix(path, ".gguf")
+	}
+	_, err = os.Stat(filepath.Join(path, "config.json"))
+	return err == nil
+}

@@ -1,0 +1,104 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/grovellm/grove/gguf"
+	"github.com/grovellm/grove/models"
+	"github.com/grovellm/grove/tokenizer"
+)
+
+type tokenizeCmd struct {
+	promptFlags
+
+	Model string `short:"m" env:"GROVE_MODEL" help:"GGUF file, Hugging Face folder, or ORG/REPO that grove pull fetched; default: grove's small model." placeholder:"FILE" hub:""`
+	Plain bool   `help:"Take names of control tokens as text, and add no token that begins or ends a text."`
+	IDs   bool   `name:"ids" help:"Read ids in place of text, and print the text that they stand for."`
+}
+
+func (tokenizeCmd) Help() string {
+	return `Prints the tokens of a text: each id with its piece. With --ids it goes back, from ids to text.
+
+Examples:
+    grove tokenize -m FILE "Hello, world!"
+    grove tokenize -m FILE --json -f main.go | jq '.ids | length'
+    grove tokenize -m FILE --ids "1 15043 3186"`
+}
+
+func (cmd *tokenizeCmd) Run(p *program) error {
+	text, err := cmd.promptFlags.read(p)
+	if err != nil {
+		return err
+	}
+	tok, err := cmd.open()
+	if err != nil {
+		return err
+	}
+	var ids []int32
+	if cmd.IDs {
+		if ids, err = parseIDs(text, tok.VocabSize()); err != nil {
+			return err
+		}
+		text = tok.DecodeWith(ids, tokenizer.DecodeOptions{Special: true})
+	} else {
+		ids = tok.Encode(text, tokenizer.EncodeOptions{AddSpecial: !cmd.Plain, ParseSpecial: !cmd.Plain})
+	}
+	pieces := make([]string, len(ids))
+	for i, id := range ids {
+		pieces[i] = string(tok.Piece(id))
+	}
+	switch {
+	case p.JSON:
+		return p.printJSON(map[string]any{"text": text, "ids": append([]int32{}, ids...), "pieces": pieces})
+	case cmd.IDs:
+		_, err := fmt.Fprintln(p.stdout, text)
+		return err
+	}
+	t := tabwriter.NewWriter(p.stdout, 0, 0, 2, ' ', 0)
+	for i, id := range ids {
+		fmt.Fprintf(t, "%d\t%q\n", id, pieces[i])
+	}
+	return t.Flush()
+}
+
+// open reads the tokenizer alone.
+func (cmd *tokenizeCmd) open() (*tokenizer.Tokenizer, error) {
+	if cmd.Model == "" {
+		f, err := gguf.Parse(embedded, models.Target())
+		if err != nil {
+			return nil, err
+		}
+		defer f.Close()
+		return tokenizer.FromGGUF(f)
+	}
+	info, err := os.Stat(cmd.Model)
+	if err != nil {
+		return nil, err
+	}
+	if info.IsDir() {
+		return tokenizer.FromJSON(cmd.Model)
+	}
+	f, err := gguf.Open(cmd.Model)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return tokenizer.FromGGUF(f)
+}
+
+// parseIDs reads ids with white space or commas between, in brackets or not.
+func parseIDs(text string, vocab int) ([]int32, error) {
+	var ids []int32
+	for _, word := range strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(" \t\r\n,[]", r) }) {
+		id, err := strconv.ParseInt(word, 10, 32)
+		if err != nil || id < 0 || id >= int64(vocab) {
+			return nil, usagef("--ids: %q is no id: want numbers from 0 to %d", word, vocab-1)
+		}
+		ids = append(ids, int32(id))
+	}
+	return ids, nil
+}
