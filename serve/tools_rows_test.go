@@ -1,0 +1,71 @@
+package serve_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/grovellm/grove"
+	"github.com/grovellm/grove/serve"
+)
+
+// An earlier call without arguments has the arguments {} in the prompt.
+func TestEmptyArguments(t *testing.T) {
+	s := start(t, withHeads(t, grove.Options{ChatTemplate: toolTemplates["hermes"]}), serve.Options{})
+	for _, arguments := range []string{`""`, `" "`, "null", `"{}"`, "{}"} {
+		a := object(t, fmt.Sprintf(`{"messages": [{"role": "user", "content": "x"}, {"role": "assistant", "content": null, "tool_calls": [
+			{"id": "1", "type": "function", "function": {"name": "f", "arguments": %s}}]}]}`, arguments))
+		b := s.post("/detokenize", map[string]any{"tokens": s.post("/tokenize", a)["tokens"]})
+		if text := b["content"].(string); !strings.Contains(text, `"arguments": {}}`) {
+			t.Errorf("%s: the prompt is %q", arguments, text)
+		}
+	}
+}
+
+// Earlier calls that the template would leave out are refused by name.
+func TestCallsThatTheTemplateLeavesOut(t *testing.T) {
+	s := start(t, withHeads(t, grove.Options{ChatTemplate: "{% for m in messages %}{{ m.content }}{% endfor %}"}), serve.Options{})
+	status, _, text := s.send("POST", "/v1/chat/completions", `{"messages": [{"role": "user", "content": "x"}, {"role": "assistant",
+		"content": "", "tool_calls": [{"id": "1", "type": "function", "function": {"name": "f", "arguments": "{}"}}]}]}`)
+	if param := at(object(t, text), "error.param"); status != 400 || param != "messages[1].tool_calls" {
+		t.Errorf("status %d: %s", status, text)
+	}
+}
+
+// With tools and a response format, an answer is a call or matches the schema.
+func TestToolsWithSchema(t *testing.T) {
+	s := start(t, withHeads(t, grove.Options{ChatTemplate: toolTemplates["hermes"]}), serve.Options{})
+	tool := map[string]any{"type": "function", "function": map[string]any{"name": "f", "parameters": map[string]any{"type": "object", "properties": map[string]any{}}}}
+	format := map[string]any{"type": "json_schema", "json_schema": map[string]any{"name": "n", "schema": map[string]any{"enum": []any{"yes", "no"}}}}
+	for seed := range 6 {
+		a := s.post("/v1/chat/completions", map[string]any{"messages": []any{map[string]any{"role": "user", "content": "x"}}, "tools": []any{tool},
+			"response_format": format, "temperature": 1, "seed": seed, "max_tokens": 60})
+		content, _ := at(a, "choices.0.message.content").(string)
+		calls, _ := at(a, "choices.0.message.tool_calls").([]any)
+		if len(calls) == 0 && content != `"yes"` && content != `"no"` {
+			t.Errorf("%v", a)
+		}
+	}
+}
+
+// What of a schema cannot be held is relaxed with a warning, and refused where the function is strict. Anthropic's names are longer.
+func TestRelaxedTools(t *testing.T) {
+	s := start(t, withHeads(t, grove.Options{ChatTemplate: toolTemplates["hermes"]}), serve.Options{})
+	for _, strict := range []bool{false, true} {
+		parameters := json.RawMessage(`{"type": "object", "properties": {"a": {"type": "string", "pattern": "^(?!x)"}, "b": {"type": "integer"}}, "required": ["b"]}`)
+		body := jsonOf(map[string]any{"messages": []any{map[string]any{"role": "user", "content": "x"}}, "max_tokens": 8, "tools": []any{
+			map[string]any{"type": "function", "function": map[string]any{"name": "f", "strict": strict, "parameters": parameters}}}})
+		status, header, text := s.send("POST", "/v1/chat/completions", body)
+		if warned := strings.Contains(header.Get("X-Grove-Warning"), "#/properties/a"); warned == strict || (status == 200) == strict {
+			t.Errorf("strict %v: status %d, warning %q: %s", strict, status, header.Get("X-Grove-Warning"), text)
+		}
+	}
+	for length, want := range map[int]int{128: 200, 129: 400} {
+		body := jsonOf(map[string]any{"messages": []any{map[string]any{"role": "user", "content": "x"}}, "max_tokens": 2, "tools": []any{
+			map[string]any{"name": strings.Repeat("n", length), "input_schema": map[string]any{"type": "object"}}}})
+		if status, _, text := s.send("POST", "/v1/messages", body); status != want {
+			t.Errorf("a name of %d: status %d: %s", length, status, text)
+		}
+	}
+}
