@@ -31,7 +31,7 @@ var fieldNames = func() *regexp.Regexp {
 func TestFlagOfFields(t *testing.T) {
 	help := must(t, "", "help", "chat") + must(t, "", "help", "run") + must(t, "", "help", "serve")
 	inside := map[string]bool{"OnRound": true, "Progress": true, "DraftGGUF": true, "HeadGGUF": true, "PredictTokens": true, "Sampling": true,
-		"Logprobs": true, "TopLogprobs": true, "PromptLogprobs": true, "Priority": true, "Tenant": true, "FreshPrompt": true, "Paced": true, "Tools": true, "Reasoning": true, "Deadline": true, "ReasoningOpen": true, "ReasoningBudget": true, "Auto": true}
+		"Logprobs": true, "TopLogprobs": true, "PromptLogprobs": true, "Priority": true, "Tenant": true, "FreshPrompt": true, "Paced": true, "Tools": true, "Reasoning": true, "Deadline": true, "ReasoningOpen": true, "StopInReasoning": true, "ReasoningBudget": true, "Auto": true}
 	for prefix, v := range map[string]any{"": grove.Request{}, " ": grove.Options{}, "Sampling.": grove.Sampling{}} {
 		for i := range reflect.TypeOf(v).NumField() {
 			if !reflect.TypeOf(v).Field(i).IsExported() {

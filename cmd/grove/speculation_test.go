@@ -128,7 +128,7 @@ func TestShowTree(t *testing.T) {
 
 // Colours mark what was drafted, when they are wanted, and change no character of the text.
 func TestColor(t *testing.T) {
-	args := []string{"run", "-n", "40", "-d", "lookup", "--color"}
+	args := []string{"run", "-n", "40", "-d", "lookup", "--uncontrolled", "--color"}
 	prompt := "\tx = append(x, y)\n\tx = append(x, y)\n\tx ="
 	plain := must(t, "", append(args, "never", prompt)...)
 	if auto := must(t, "", append(args, "auto", prompt)...); auto != plain || strings.Contains(plain, "\x1b") {
