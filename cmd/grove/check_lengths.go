@@ -16,7 +16,7 @@ type checkLengthsCmd struct {
 
 	From     int      `help:"Shortest prompt, in tokens (${default})." default:"1" placeholder:"N"`
 	To       int      `help:"Longest prompt, in tokens (${default})." default:"2500" placeholder:"N"`
-	Step     int      `help:"Run one case of N, spread over all lengths (${default})." default:"1" placeholder:"N"`
+	Step     int      `help:"Run one case of N, drawn at random (${default})." default:"1" placeholder:"N"`
 	Tokens   int      `short:"n" help:"Tokens to generate after each prompt (${default})." default:"4" placeholder:"N"`
 	Workers  []int    `help:"Numbers of threads to run with (${default})." default:"1,2,4" placeholder:"N"`
 	Callers  []int    `help:"Numbers of sequences in a pass (${default})." default:"1,8" placeholder:"N"`

@@ -104,8 +104,8 @@ func Lengths(ctx context.Context, o LengthOptions) (r LengthReport, err error) {
 		}
 		targets = append(targets, t)
 	}
-	for _, i := range l.random(0).Perm(len(cases)) { // so that a check that is interrupted has seen something of everything
-		if err := l.run(ctx, targets[cases[i].threads], cases[i].lengths, i); err != nil {
+	for i, c := range cases {
+		if err := l.run(ctx, targets[c.threads], c.lengths, i); err != nil {
 			return r, err
 		}
 		progress()
@@ -123,10 +123,11 @@ func headless() (names []string) {
 	return append(names, "merge:(lookup)+(lookup:min=2)")
 }
 
-// cases lists one of Step groups of sequences: for every number of threads and of callers, each length is in one group.
-// Lengths of a group are far apart.
+// cases lists one of Step groups of sequences, drawn at random: for every number of threads and of callers, each length is
+// in one group. Lengths of a group are far apart. The order mixes all of them, so that a check that is interrupted has seen
+// something of each.
 func (l *lengths) cases() (list []lengthCase) {
-	o, at := &l.o, 0
+	o := &l.o
 	count := o.To - o.From + 1
 	for _, callers := range o.Callers {
 		groups := (count + callers - 1) / callers
@@ -136,13 +137,12 @@ func (l *lengths) cases() (list []lengthCase) {
 				for n := o.From + g; n <= o.To; n += groups {
 					c.lengths = append(c.lengths, n)
 				}
-				if at++; at%o.Step == 0 {
-					list = append(list, c)
-				}
+				list = append(list, c)
 			}
 		}
 	}
-	return list
+	l.random(0).Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
+	return list[:(len(list)+o.Step-1)/o.Step]
 }
 
 // random is what chance decides about a number.
