@@ -223,7 +223,7 @@ func TestOldFunctions(t *testing.T) {
 		messages := []any{map[string]any{"role": "user", "content": "x"}, message, map[string]any{"role": "function", "name": name, "content": "the result"}}
 		tokens := s.post("/tokenize", map[string]any{"messages": messages})["tokens"]
 		prompt := s.post("/detokenize", map[string]any{"tokens": tokens})["content"].(string)
-		if !strings.Contains(prompt, fmt.Sprint(arguments["a"])) || !strings.Contains(prompt, "tool: the result") {
+		if !strings.Contains(prompt, fmt.Sprint(arguments["a"])) || !strings.Contains(prompt, "the result") {
 			t.Errorf("the prompt is %q", prompt)
 		}
 		for choice, want := range map[string]int{"auto": 200, "none": 200, "some": 400} {

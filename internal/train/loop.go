@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/grovellm/grove/internal/gemm"
@@ -216,8 +217,20 @@ type Tasks func(worker, task int)
 // Do does one.
 func (t Tasks) Do(worker, task int) { t(worker, task) }
 
-// peakF32 measures the machine's f32 multiply-add rate on so many threads, in operations a second.
+// peaks are the rates that peakF32 measured in this process, by threads.
+var peaks sync.Map
+
+// peakF32 is the machine's f32 multiply-add rate on so many threads, in operations a second. It is measured once.
 func peakF32(threads int) float64 {
+	if peak, ok := peaks.Load(threads); ok {
+		return peak.(float64)
+	}
+	peak := measurePeak(threads)
+	peaks.Store(threads, peak)
+	return peak
+}
+
+func measurePeak(threads int) float64 {
 	pool := par.New(threads)
 	defer pool.Close()
 	best := 0.0
