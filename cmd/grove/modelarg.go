@@ -46,15 +46,11 @@ func modelArgument(parser *kong.Kong, args []string) []string {
 	return slices.Insert(slices.Delete(slices.Clone(args), flag, flag+used), from, name)
 }
 
-// isModel reports whether a text is the path of a GGUF file or of a folder with a model.
+// isModel reports whether a text is the path of a GGUF file, be it there or not, or of a folder with a model.
 func isModel(path string) bool {
-	info, err := os.Stat(path)
-	if err != nil {
-		return false
+	if strings.HasSuffix(path, ".gguf") && !strings.ContainsAny(path, " \n") {
+		return true
 	}
-	if !info.IsDir() {
-		return strings.HasSuffix(path, ".gguf")
-	}
-	_, err = os.Stat(filepath.Join(path, "config.json"))
+	_, err := os.Stat(filepath.Join(path, "config.json"))
 	return err == nil
 }

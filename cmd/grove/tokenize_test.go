@@ -42,6 +42,10 @@ func TestModelEitherWay(t *testing.T) {
 			t.Errorf("%q: %q\n%q: %q", c[0], a, c[1], b)
 		}
 	}
+	// A file that is not there is missed by its name, and is no prompt.
+	if code, _, stderr := command("", "run", "no-such.gguf", "one"); code != 1 || !strings.Contains(stderr, "no-such.gguf") {
+		t.Errorf("a model that is not there: status %d, %s", code, stderr)
+	}
 	to := t.TempDir() + "/to.gguf"
 	if out := must(t, "", "quantize", "-m", model, to, "--type", "q4_k_m"); out != to+"\n" {
 		t.Errorf("quantize -m: %q", out)
