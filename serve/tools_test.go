@@ -20,7 +20,11 @@ func TestTools(t *testing.T) {
 		return map[string]any{"type": "function", "function": map[string]any{"name": name, "description": "Does " + name, "parameters": map[string]any{
 			"type": "object", "properties": map[string]any{property: map[string]any{"type": "integer"}}, "required": []string{property}, "additionalProperties": false}}}
 	}
-	for _, family := range []string{"hermes", "mistral", "llama", "qwen-coder", "lfm"} {
+	families := []string{"hermes", "qwen-coder", "mistral", "llama", "lfm"}
+	if testing.Short() {
+		families = families[:2]
+	}
+	for _, family := range families {
 		s := start(t, withHeads(t, grove.Options{ChatTemplate: toolTemplates[family]}), serve.Options{})
 		for i, choice := range []any{"required", "required", map[string]any{"type": "function", "function": map[string]any{"name": "second"}}, "auto", "none"} {
 			fields := map[string]any{"messages": []any{map[string]any{"role": "user", "content": "Add."}}, "tools": []any{tool("first", "a"), tool("second", "b")},

@@ -22,6 +22,9 @@ var rules = map[string]func(*simDrafter) (draft.Drafter, Options){
 // With a drafter of certain nonsense, however dear it and rows are, little is lost, and less by who
 // knows it already.
 func TestHostileDrafterCostsLittle(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a long simulation on one goroutine")
+	}
 	for passes, cost := range passCosts {
 		for drafting, price := range draftCosts {
 			for rule, as := range rules {
@@ -60,6 +63,9 @@ func TestHostileDrafterCostsLittle(t *testing.T) {
 // With an honest drafter, whatever things cost, it is nearly as fast as the best fixed budget, from
 // the start and when warm.
 func TestBestBudgetIsFound(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a long simulation on one goroutine")
+	}
 	worst, sum, cases := 2.0, 0.0, 0.0
 	for passes, cost := range passCosts {
 		for drafting, price := range draftCosts {
@@ -246,6 +252,9 @@ func hopelessCostsLittle(t interface {
 // Of a drafter and the text alone the better is asked, whichever it is, and whatever reading and
 // drafting cost. A drafter that knows anything knows what the text does.
 func TestTheBetterIsAsked(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a long simulation on one goroutine")
+	}
 	for passes, cost := range passCosts {
 		for drafting, price := range draftCosts {
 			for _, right := range []struct{ drafter, text float64 }{{.9, 0}, {0, .9}, {.9, .5}, {.9, .9}} {

@@ -23,6 +23,9 @@ func (d *stumbling) Propose(ctx context.Context, requests []draft.Request) ([]dr
 // first ones: passages that it cannot foretell, a machine that changes its pace, passes and drafts
 // that are held up.
 func TestBadLuckIsForgotten(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a long simulation on one goroutine")
+	}
 	const trials, texts, prompt, output = 300, 6, 50, 160
 	// of a plain pass; how often something is held up
 	for _, c := range []struct{ pass, held float64 }{{20 * ms, 0}, {20 * ms, .02}, {.15 * ms, .002}} {
