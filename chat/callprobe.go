@@ -182,7 +182,8 @@ func (p *probe) form() (*CallForm, int, error) {
 	form.Arguments.Nested, form.Arguments.Words = JSON, JSON.Words
 	var f formOf
 	tail := ""
-	if f.open, tail, ok = cutObject(rest, 0); ok {
+	f.open, tail, ok = cutObject(rest, 0)
+	if ok {
 		form.Arguments.Object = true
 		if err := p.spaces(&form.Arguments.Nested); err != nil {
 			return nil, 0, err
@@ -279,7 +280,8 @@ func (p *probe) singly(f *formOf, a *ArgumentForm, rest string) (tail string, er
 	if err != nil {
 		return "", err
 	}
-	if f.none, ok = strings.CutSuffix(none, tail); !ok {
+	f.none, ok = strings.CutSuffix(none, tail)
+	if !ok {
 		return "", errors.New("a call without arguments is written in another way")
 	}
 	if err := p.values(f, a, tail); err != nil {
@@ -325,7 +327,8 @@ func (p *probe) values(f *formOf, a *ArgumentForm, tail string) error {
 		return err
 	}
 	var ok bool
-	if f.other[0], f.other[1], ok = strings.Cut(text, number); !ok {
+	f.other[0], f.other[1], ok = strings.Cut(text, number)
+	if !ok {
 		return errors.New("a number is not written as it is")
 	}
 	word := func(value string) (string, error) {
@@ -438,7 +441,8 @@ func (p *probe) several(f *formOf, object bool, tail string, ends turnEnds) erro
 	var opens, nexts [3]string
 	for i, name := range probeNames {
 		var ok bool
-		if nexts[i], text, ok = strings.Cut(text, name); !ok {
+		nexts[i], text, ok = strings.Cut(text, name)
+		if !ok {
 			if i == 1 {
 				return nil
 			}
@@ -460,7 +464,8 @@ func (p *probe) several(f *formOf, object bool, tail string, ends turnEnds) erro
 	}
 	if text != tail {
 		var ok bool
-		if f.closes, ok = strings.CutPrefix(ends.cut(text), ends.cut(tail)); !ok {
+		f.closes, ok = strings.CutPrefix(ends.cut(text), ends.cut(tail))
+		if !ok {
 			return errors.New("what ends several calls is not what ends one")
 		}
 	}
@@ -575,13 +580,17 @@ func (p *probe) fill(form *CallForm, f *formOf) (err error) {
 		return t
 	}
 	a := &form.Arguments
-	form.First, form.Last, form.Text = part(f.first).trimmed(), part(f.last), part(f.text)
+	form.First = part(f.first).trimmed()
+	form.Last = part(f.last)
+	form.Text = part(f.text)
 	if next, ended := p.l.callText(f.next); ended == nil { // where every call ends the turn there is one
 		form.Next = next
 	}
 	form.After, form.Closes = part(f.after).trimmed(), part(f.closes)
 	form.Thought = ValueForm{part(f.thought[0]), part(f.thought[1])}
-	a.Open, a.None, a.Between = part(f.open), part(f.none), part(f.between)
+	a.Open = part(f.open)
+	a.None = part(f.none)
+	a.Between = part(f.between)
 	for _, s := range f.strings {
 		a.Strings = append(a.Strings, ValueForm{part(s[0]), part(s[1])})
 	}

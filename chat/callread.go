@@ -134,7 +134,10 @@ func (r *CallReader) start(done bool) bool {
 
 // begin goes on with the name of a call behind n bytes of a text.
 func (r *CallReader) begin(text string, n int, id string) {
-	r.taken, r.held, r.id, r.state = text[:n], text[n:], id, callName
+	r.taken = text[:n]
+	r.held = text[n:]
+	r.id = id
+	r.state = callName
 }
 
 // thought takes reasoning up to its end.
@@ -231,7 +234,9 @@ func (r *CallReader) readName(content *strings.Builder, done bool) bool {
 	}
 	r.name = r.held[:n]
 	r.out = append(r.out, CallDelta{Index: r.index, Name: r.name, ID: r.id})
-	r.held, r.given, r.scan = rest[open:], false, objectScan{}
+	r.held = rest[open:]
+	r.given = false
+	r.scan = objectScan{}
 	switch {
 	case a.Object:
 		r.state = callObject
@@ -251,7 +256,8 @@ func (r *CallReader) withoutArguments(text string, done bool) (n int, id string,
 	if a.Object {
 		return 0, "", matchNone
 	}
-	if n, id, m = a.None.match(text); m != matchWhole {
+	n, id, m = a.None.match(text)
+	if m != matchWhole {
 		return n, id, m
 	}
 	m = matchNone

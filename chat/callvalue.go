@@ -45,7 +45,8 @@ func literalEnds(text, quote string) (ends []int) {
 			case '{', '[':
 				depth++
 			case '}', ']':
-				if depth--; depth < 0 {
+				depth--
+				if depth < 0 {
 					return ends
 				}
 			}
