@@ -7,7 +7,7 @@ import (
 
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/internal/adapt"
-	"github.com/grovellm/grove/internal/learn"
+	"github.com/grovellm/grove/internal/drafters/learn"
 )
 
 // AdaptOptions say how drafters with trained heads learn from what is generated, beside generating. The text stays the same to

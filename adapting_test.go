@@ -9,10 +9,10 @@ import (
 	"testing"
 
 	"github.com/grovellm/grove"
-	"github.com/grovellm/grove/draft/jet"
 	"github.com/grovellm/grove/gguf"
-	"github.com/grovellm/grove/internal/headfile"
-	"github.com/grovellm/grove/internal/synthetic"
+	"github.com/grovellm/grove/internal/drafters/jet"
+	"github.com/grovellm/grove/internal/drafters/synthetic"
+	"github.com/grovellm/grove/internal/heads/headfile"
 	"github.com/grovellm/grove/tensor"
 )
 

@@ -8,14 +8,14 @@ import (
 	"sync"
 
 	"github.com/grovellm/grove/draft"
-	"github.com/grovellm/grove/draft/lm"       // those that run a model
-	_ "github.com/grovellm/grove/draft/lookup" // the one that needs none
-	_ "github.com/grovellm/grove/draft/merge"  // several in one tree
 	"github.com/grovellm/grove/internal/adapt"
-	"github.com/grovellm/grove/internal/heads" // and with it the drafters that run one
-	"github.com/grovellm/grove/internal/learn"
-	"github.com/grovellm/grove/model"
-	"github.com/grovellm/grove/speculate"
+	"github.com/grovellm/grove/internal/drafters/learn"
+	"github.com/grovellm/grove/internal/drafters/lm"       // those that run a model
+	_ "github.com/grovellm/grove/internal/drafters/lookup" // the one that needs none
+	_ "github.com/grovellm/grove/internal/drafters/merge"  // several in one tree
+	"github.com/grovellm/grove/internal/heads"             // and with it the drafters that run one
+	"github.com/grovellm/grove/internal/model"
+	"github.com/grovellm/grove/internal/speculate"
 )
 
 // drafting is what a model's generations draft with.

@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/grovellm/grove/internal/synth"
+	"github.com/grovellm/grove/internal/model/synth"
 )
 
 // A drafter serves every later generation that names it, and what is kept is bounded.

@@ -11,8 +11,8 @@ import (
 
 	"github.com/grovellm/grove"
 	"github.com/grovellm/grove/draft"
-	"github.com/grovellm/grove/internal/synth"
-	"github.com/grovellm/grove/model"
+	"github.com/grovellm/grove/internal/model"
+	"github.com/grovellm/grove/internal/model/synth"
 	"github.com/grovellm/grove/tensor"
 )
 

@@ -5,9 +5,9 @@ import (
 	"errors"
 	"math"
 
-	"github.com/grovellm/grove/internal/par"
-	"github.com/grovellm/grove/model"
-	"github.com/grovellm/grove/speculate"
+	"github.com/grovellm/grove/internal/kernels/par"
+	"github.com/grovellm/grove/internal/model"
+	"github.com/grovellm/grove/internal/speculate"
 )
 
 // Pooling is how the hidden states of a text's tokens become one vector.

@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/grovellm/grove"
-	"github.com/grovellm/grove/engine"
+	"github.com/grovellm/grove/internal/engine"
 )
 
 // Requests of any kind that run together give the text that each gives alone, whatever memory there is, whoever leaves, and

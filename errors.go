@@ -3,7 +3,7 @@ package grove
 import (
 	"fmt"
 
-	"github.com/grovellm/grove/model"
+	"github.com/grovellm/grove/internal/model"
 )
 
 // OptionError says that a field of a Request or of Options has a value it cannot have.

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/grovellm/grove"
-	"github.com/grovellm/grove/internal/synth"
+	"github.com/grovellm/grove/internal/model/synth"
 )
 
 // What cannot be served is refused, naming the field and what to do.

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/grovellm/grove"
-	"github.com/grovellm/grove/internal/synth"
+	"github.com/grovellm/grove/internal/model/synth"
 	"github.com/grovellm/grove/models"
 )
 

@@ -6,7 +6,7 @@ import (
 	"iter"
 	"strings"
 
-	"github.com/grovellm/grove/speculate"
+	"github.com/grovellm/grove/internal/speculate"
 	"github.com/grovellm/grove/tokenizer"
 	"github.com/grovellm/grove/tree"
 )

@@ -9,11 +9,11 @@ import (
 
 	"github.com/grovellm/grove/chat"
 	"github.com/grovellm/grove/draft"
-	"github.com/grovellm/grove/engine"
-	"github.com/grovellm/grove/internal/textstore"
-	"github.com/grovellm/grove/model"
-	"github.com/grovellm/grove/nn"
-	"github.com/grovellm/grove/speculate"
+	"github.com/grovellm/grove/internal/drafters/textstore"
+	"github.com/grovellm/grove/internal/engine"
+	"github.com/grovellm/grove/internal/model"
+	"github.com/grovellm/grove/internal/nn"
+	"github.com/grovellm/grove/internal/speculate"
 	"github.com/grovellm/grove/tensor"
 	"github.com/grovellm/grove/tokenizer"
 )

@@ -12,8 +12,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/grovellm/grove"
-	"github.com/grovellm/grove/internal/synth"
-	"github.com/grovellm/grove/internal/testdata"
+	"github.com/grovellm/grove/internal/model/synth"
+	"github.com/grovellm/grove/internal/testing/testdata"
 	"github.com/grovellm/grove/tensor"
 )
 

@@ -11,15 +11,15 @@ import (
 	"testing"
 
 	"github.com/grovellm/grove"
-	"github.com/grovellm/grove/draft/eagle"
-	"github.com/grovellm/grove/draft/falcon"
-	"github.com/grovellm/grove/draft/jet"
-	"github.com/grovellm/grove/draft/specblock"
 	"github.com/grovellm/grove/gguf"
-	"github.com/grovellm/grove/internal/headfile"
-	"github.com/grovellm/grove/internal/synthetic"
-	routersynth "github.com/grovellm/grove/internal/synthetic/shortlist"
-	"github.com/grovellm/grove/model"
+	"github.com/grovellm/grove/internal/drafters/eagle"
+	"github.com/grovellm/grove/internal/drafters/falcon"
+	"github.com/grovellm/grove/internal/drafters/jet"
+	"github.com/grovellm/grove/internal/drafters/specblock"
+	"github.com/grovellm/grove/internal/drafters/synthetic"
+	routersynth "github.com/grovellm/grove/internal/drafters/synthetic/shortlist"
+	"github.com/grovellm/grove/internal/heads/headfile"
+	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/tensor"
 )
 

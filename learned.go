@@ -12,7 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/grovellm/grove/internal/atomicfile"
+	"github.com/grovellm/grove/internal/files/atomicfile"
 )
 
 // learned is what drafters learned, kept in a file. Its zero value keeps nothing. Of several models

@@ -7,9 +7,9 @@ import (
 	"path/filepath"
 	"sync"
 
-	"github.com/grovellm/grove/engine"
-	"github.com/grovellm/grove/internal/textstore"
-	"github.com/grovellm/grove/shortlist"
+	"github.com/grovellm/grove/internal/drafters/shortlist"
+	"github.com/grovellm/grove/internal/drafters/textstore"
+	"github.com/grovellm/grove/internal/engine"
 )
 
 // MemoryOptions say what is kept of the texts that were generated. Drafters that look at text,

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/grovellm/grove/model"
+	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/models"
 )
 

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/grovellm/grove"
-	"github.com/grovellm/grove/engine"
+	"github.com/grovellm/grove/internal/engine"
 	"github.com/grovellm/grove/models"
 	"github.com/grovellm/grove/sample"
 )

@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/grovellm/grove/chat"
+	"github.com/grovellm/grove/internal/speculate"
 	"github.com/grovellm/grove/sample"
-	"github.com/grovellm/grove/speculate"
 )
 
 // Sampling says how tokens are chosen; its zero value is greedy decoding. See package sample.

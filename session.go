@@ -9,8 +9,8 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/grovellm/grove/engine"
-	"github.com/grovellm/grove/speculate"
+	"github.com/grovellm/grove/internal/engine"
+	"github.com/grovellm/grove/internal/speculate"
 	"github.com/grovellm/grove/tokenizer"
 	"github.com/grovellm/grove/tree"
 )

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/grovellm/grove/internal/testdata"
+	"github.com/grovellm/grove/internal/testing/testdata"
 	"github.com/grovellm/grove/tokenizer"
 )
 

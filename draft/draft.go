@@ -10,7 +10,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/grovellm/grove/nn"
+	"github.com/grovellm/grove/internal/nn"
 	"github.com/grovellm/grove/sample"
 	"github.com/grovellm/grove/tree"
 )

@@ -2,7 +2,7 @@
 
 package draft
 
-import "github.com/grovellm/grove/shortlist"
+import "github.com/grovellm/grove/internal/drafters/shortlist"
 
 // ListStats count the rows whose logits were computed over a shortlist, and how often the list held
 // the token that the target chose.

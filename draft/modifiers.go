@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/grovellm/grove/shortlist"
+	"github.com/grovellm/grove/internal/drafters/shortlist"
 )
 
 // Modifiers are those of one drafter.

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/grovellm/grove/model"
+	"github.com/grovellm/grove/internal/model"
 )
 
 // Target is what a drafter may know of the model it drafts for.

@@ -8,7 +8,7 @@ import (
 	"os"
 
 	"github.com/grovellm/grove/gguf"
-	"github.com/grovellm/grove/shortlist"
+	"github.com/grovellm/grove/internal/drafters/shortlist"
 )
 
 // Shortlists is the method that o names, nil where it names none: for drafters of the head that d

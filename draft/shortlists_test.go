@@ -8,11 +8,11 @@ import (
 	"testing"
 
 	"github.com/grovellm/grove/draft"
-	"github.com/grovellm/grove/internal/gemm"
-	"github.com/grovellm/grove/internal/par"
-	"github.com/grovellm/grove/internal/synthetic/shortlist"
-	"github.com/grovellm/grove/nn"
-	"github.com/grovellm/grove/shortlist"
+	"github.com/grovellm/grove/internal/drafters/shortlist"
+	"github.com/grovellm/grove/internal/drafters/synthetic/shortlist"
+	"github.com/grovellm/grove/internal/kernels/gemm"
+	"github.com/grovellm/grove/internal/kernels/par"
+	"github.com/grovellm/grove/internal/nn"
 	"github.com/grovellm/grove/tensor"
 )
 

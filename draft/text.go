@@ -2,7 +2,7 @@
 
 package draft
 
-import "github.com/grovellm/grove/nn"
+import "github.com/grovellm/grove/internal/nn"
 
 // Text is the committed text of one sequence as a drafter's layers read it: a cache of the tokens
 // that they have read, and the latest tokens, which wait to be read.

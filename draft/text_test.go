@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/grovellm/grove/draft"
-	"github.com/grovellm/grove/nn"
+	"github.com/grovellm/grove/internal/nn"
 	"github.com/grovellm/grove/tree"
 	"pgregory.net/rapid"
 )

@@ -1,6 +1,6 @@
 package gguf
 
-import "github.com/grovellm/grove/internal/infile"
+import "github.com/grovellm/grove/internal/files/infile"
 
 // parse parses a file in memory.
 func parse(data []byte) (*header, error) {

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"strings"
 
-	"github.com/grovellm/grove/internal/infile"
+	"github.com/grovellm/grove/internal/files/infile"
 	"github.com/grovellm/grove/tensor"
 )
 

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/grovellm/grove/internal/hostile"
+	"github.com/grovellm/grove/internal/testing/hostile"
 	"github.com/grovellm/grove/tensor"
 )
 

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/grovellm/grove/internal/safetensors"
-	"github.com/grovellm/grove/internal/testdata"
+	"github.com/grovellm/grove/internal/files/safetensors"
+	"github.com/grovellm/grove/internal/testing/testdata"
 	"github.com/grovellm/grove/tensor"
 )
 

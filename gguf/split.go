@@ -5,7 +5,7 @@ import (
 	"math"
 	"strings"
 
-	"github.com/grovellm/grove/internal/infile"
+	"github.com/grovellm/grove/internal/files/infile"
 	"github.com/grovellm/grove/tensor"
 )
 

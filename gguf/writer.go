@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/grovellm/grove/internal/atomicfile"
+	"github.com/grovellm/grove/internal/files/atomicfile"
 	"github.com/grovellm/grove/tensor"
 )
 

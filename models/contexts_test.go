@@ -9,9 +9,9 @@ import (
 
 	"github.com/grovellm/grove"
 	"github.com/grovellm/grove/draft"
-	"github.com/grovellm/grove/model"
+	"github.com/grovellm/grove/internal/model"
+	"github.com/grovellm/grove/internal/nn"
 	"github.com/grovellm/grove/models"
-	"github.com/grovellm/grove/nn"
 	"github.com/grovellm/grove/tree"
 )
 

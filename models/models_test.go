@@ -154,7 +154,7 @@ func TestLibraryIsWithoutThem(t *testing.T) {
 		t.Skipf("the go command does not run here: %v", err)
 	}
 	deps := strings.Fields(string(out))
-	if !slices.Contains(deps, "github.com/grovellm/grove/model") {
+	if !slices.Contains(deps, "github.com/grovellm/grove/internal/model") {
 		t.Fatalf("go list -deps says %q", deps)
 	}
 	if slices.Contains(deps, "github.com/grovellm/grove/models") {

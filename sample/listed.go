@@ -6,7 +6,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/grovellm/grove/internal/simd"
+	"github.com/grovellm/grove/internal/kernels/simd"
 )
 
 // TopOf is Top where only some logits are known: logits[i] is that of tokens[i], and minus infinity where that is negative. No token

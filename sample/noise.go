@@ -6,7 +6,7 @@ import (
 	"math"
 	"math/bits"
 
-	"github.com/grovellm/grove/internal/simd"
+	"github.com/grovellm/grove/internal/kernels/simd"
 )
 
 // golden is 2^64 over the golden ratio, made odd: the step of the SplitMix64 generator.

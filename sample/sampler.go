@@ -7,7 +7,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/grovellm/grove/internal/simd"
+	"github.com/grovellm/grove/internal/kernels/simd"
 )
 
 // Sampler chooses tokens under one Params. Its scratch is reused; one goroutine uses it at a time.

@@ -7,7 +7,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/grovellm/grove/internal/simd"
+	"github.com/grovellm/grove/internal/kernels/simd"
 )
 
 // orderKey orders tokens by logit, the lower id first among equals: larger is earlier. NaN counts as minus infinity.

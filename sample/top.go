@@ -7,7 +7,7 @@ import (
 	"math/bits"
 	"slices"
 
-	"github.com/grovellm/grove/internal/simd"
+	"github.com/grovellm/grove/internal/kernels/simd"
 )
 
 // Candidate is a token that Top ranks.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/grovellm/grove"
 	"github.com/grovellm/grove/draft"
-	"github.com/grovellm/grove/draft/merge"
+	"github.com/grovellm/grove/internal/drafters/merge"
 	"github.com/grovellm/grove/tokenizer"
 )
 

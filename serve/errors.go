@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"github.com/grovellm/grove"
-	"github.com/grovellm/grove/engine"
-	"github.com/grovellm/grove/speculate"
+	"github.com/grovellm/grove/internal/engine"
+	"github.com/grovellm/grove/internal/speculate"
 )
 
 // Error is an error in OpenAI's form.

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/grovellm/grove/engine"
+	"github.com/grovellm/grove/internal/engine"
 )
 
 // liveness finds out whether an engine still steps.

@@ -25,9 +25,9 @@ import (
 
 	"github.com/grovellm/grove"
 	"github.com/grovellm/grove/draft"
-	"github.com/grovellm/grove/engine"
+	"github.com/grovellm/grove/internal/engine"
+	"github.com/grovellm/grove/internal/speculate"
 	embedded "github.com/grovellm/grove/models"
-	"github.com/grovellm/grove/speculate"
 )
 
 // Accounts returns the bytes that are counted, and those of the models that are loaded or being loaded.

@@ -10,7 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/grovellm/grove"
-	"github.com/grovellm/grove/engine"
+	"github.com/grovellm/grove/internal/engine"
 )
 
 // metrics are what /metrics shows: of requests as they end, of the engine when it is asked.

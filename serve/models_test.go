@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/grovellm/grove"
-	"github.com/grovellm/grove/internal/synth"
+	"github.com/grovellm/grove/internal/model/synth"
 	"github.com/grovellm/grove/serve"
 	"github.com/grovellm/grove/tensor"
 	"pgregory.net/rapid"

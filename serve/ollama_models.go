@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/grovellm/grove/model"
+	"github.com/grovellm/grove/internal/model"
 )
 
 // What Ollama's clients ask about models: /api/tags, show, ps, version, pull.

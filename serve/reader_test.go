@@ -9,7 +9,7 @@ import (
 
 	"github.com/grovellm/grove"
 	"github.com/grovellm/grove/chat"
-	"github.com/grovellm/grove/internal/calltest"
+	"github.com/grovellm/grove/internal/testing/calltest"
 )
 
 // callForm is how a template of calltest writes calls.

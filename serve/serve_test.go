@@ -14,7 +14,7 @@ import (
 	"testing"
 
 	"github.com/grovellm/grove"
-	"github.com/grovellm/grove/internal/synth"
+	"github.com/grovellm/grove/internal/model/synth"
 	"github.com/grovellm/grove/models"
 	"github.com/grovellm/grove/serve"
 	"github.com/grovellm/grove/tensor"

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/grovellm/grove"
-	"github.com/grovellm/grove/internal/calltest"
+	"github.com/grovellm/grove/internal/testing/calltest"
 	"github.com/grovellm/grove/serve"
 )
 

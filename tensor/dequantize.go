@@ -6,7 +6,7 @@ import (
 	"math"
 	"unsafe"
 
-	"github.com/grovellm/grove/internal/num"
+	"github.com/grovellm/grove/internal/kernels/num"
 )
 
 // Dequantize decodes src into dst. The lengths must fit: len(src) = t.Size(len(dst)).

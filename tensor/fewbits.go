@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 	"math"
 
-	"github.com/grovellm/grove/internal/num"
+	"github.com/grovellm/grove/internal/kernels/num"
 )
 
 // MXFP4: a byte of exponent, nibbles as Q4_0. x = 2^(e−128)·v[q]

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/grovellm/grove/internal/num"
+	"github.com/grovellm/grove/internal/kernels/num"
 )
 
 // Quantize encodes src as one of Writable's types into dst, whose length must be t.Size(len(src)).

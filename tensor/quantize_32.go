@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 	"math"
 
-	"github.com/grovellm/grove/internal/num"
+	"github.com/grovellm/grove/internal/kernels/num"
 )
 
 // encode32 encodes a block of 32 as Q4_0, Q4_1, Q5_0 or Q5_1, as ggml does without an importance matrix. Without a minimum, the element

@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 	"math"
 
-	"github.com/grovellm/grove/internal/num"
+	"github.com/grovellm/grove/internal/kernels/num"
 )
 
 // The encoders of the K types. A sub-block's scale and minimum are the best of a few tries: each rounds the elements with the

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/grovellm/grove/internal/num"
+	"github.com/grovellm/grove/internal/kernels/num"
 )
 
 // Types that no product has kernels for run as another type, into which Recode turns their blocks:

@@ -10,7 +10,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/grovellm/grove/internal/num"
+	"github.com/grovellm/grove/internal/kernels/num"
 )
 
 var decoded = []Type{F32, F16, BF16, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q4_K, Q5_K, Q6_K}

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/grovellm/grove/internal/testdata"
+	"github.com/grovellm/grove/internal/testing/testdata"
 )
 
 // Megabytes of text a second, one goroutine, vocabularies from GROVE_VOCABS.

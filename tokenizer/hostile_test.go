@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/grovellm/grove/gguf"
-	"github.com/grovellm/grove/internal/hostile"
+	"github.com/grovellm/grove/internal/testing/hostile"
 )
 
 const (

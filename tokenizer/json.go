@@ -12,7 +12,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/grovellm/grove/internal/infile"
+	"github.com/grovellm/grove/internal/files/infile"
 )
 
 // Files are the contents of a Hugging Face folder's files. Only Tokenizer must be there.

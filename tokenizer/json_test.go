@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/grovellm/grove/internal/testdata"
+	"github.com/grovellm/grove/internal/testing/testdata"
 )
 
 // patched returns a tokenizer.json with some of its fields replaced; those of model one by one.

@@ -18,7 +18,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/grovellm/grove/internal/testdata"
+	"github.com/grovellm/grove/internal/testing/testdata"
 )
 
 type digest struct {

@@ -12,7 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/grovellm/grove/gguf"
-	"github.com/grovellm/grove/internal/testdata"
+	"github.com/grovellm/grove/internal/testing/testdata"
 	"pgregory.net/rapid"
 )
 

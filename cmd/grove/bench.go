@@ -8,10 +8,10 @@ import (
 	"text/tabwriter"
 
 	"github.com/grovellm/grove/internal/bench"
-	"github.com/grovellm/grove/internal/gemm"
 	"github.com/grovellm/grove/internal/hub"
-	"github.com/grovellm/grove/internal/synth"
-	"github.com/grovellm/grove/model"
+	"github.com/grovellm/grove/internal/kernels/gemm"
+	"github.com/grovellm/grove/internal/model"
+	"github.com/grovellm/grove/internal/model/synth"
 	"github.com/grovellm/grove/tensor"
 )
 

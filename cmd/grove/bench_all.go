@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/grovellm/grove/internal/bench"
-	"github.com/grovellm/grove/internal/par"
-	"github.com/grovellm/grove/internal/report"
+	"github.com/grovellm/grove/internal/kernels/par"
+	"github.com/grovellm/grove/internal/lab/report"
 )
 
 type benchAllCmd struct {

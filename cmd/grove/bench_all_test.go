@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/grovellm/grove/internal/report"
+	"github.com/grovellm/grove/internal/lab/report"
 )
 
 // Commands of every kind are measured; the same command takes their runs, and finds nothing changed.

@@ -8,7 +8,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/grovellm/grove/internal/bench"
-	"github.com/grovellm/grove/internal/headfile"
+	"github.com/grovellm/grove/internal/heads/headfile"
 )
 
 // drafts measures what drafting with a target's head costs.

@@ -3,8 +3,8 @@ package main
 import (
 	"path/filepath"
 
-	_ "github.com/grovellm/grove/internal/drafttest/hostile" // what the controller is measured against
-	"github.com/grovellm/grove/model"
+	_ "github.com/grovellm/grove/internal/drafters/drafttest/hostile" // what the controller is measured against
+	"github.com/grovellm/grove/internal/model"
 )
 
 // ownName is what a model calls itself, or its path; without one it is in the program. There is no name of no model.

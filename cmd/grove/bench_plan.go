@@ -11,7 +11,7 @@ import (
 
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/internal/bench"
-	"github.com/grovellm/grove/speculate"
+	"github.com/grovellm/grove/internal/speculate"
 )
 
 // plannedRun is a suite that has been read, with its methods as text.

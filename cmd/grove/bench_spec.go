@@ -4,8 +4,8 @@ import (
 	"fmt"
 
 	"github.com/grovellm/grove/internal/bench"
+	"github.com/grovellm/grove/internal/speculate"
 	"github.com/grovellm/grove/sample"
-	"github.com/grovellm/grove/speculate"
 )
 
 type benchSpecCmd struct {

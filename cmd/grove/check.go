@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/grovellm/grove/internal/check"
+	"github.com/grovellm/grove/internal/lab/check"
 )
 
 type checkCmd struct {

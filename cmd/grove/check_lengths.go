@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/grovellm/grove/internal/check"
+	"github.com/grovellm/grove/internal/lab/check"
 )
 
 type checkLengthsCmd struct {

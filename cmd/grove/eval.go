@@ -3,8 +3,8 @@ package main
 import (
 	"fmt"
 
-	"github.com/grovellm/grove/internal/eval"
-	"github.com/grovellm/grove/model"
+	"github.com/grovellm/grove/internal/bench/eval"
+	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/models"
 )
 

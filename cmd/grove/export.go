@@ -15,10 +15,10 @@ import (
 	"text/template"
 
 	"github.com/grovellm/grove/draft"
-	"github.com/grovellm/grove/internal/atomicfile"
 	"github.com/grovellm/grove/internal/convert"
-	"github.com/grovellm/grove/internal/headfile"
+	"github.com/grovellm/grove/internal/files/atomicfile"
 	"github.com/grovellm/grove/internal/heads"
+	"github.com/grovellm/grove/internal/heads/headfile"
 	"github.com/grovellm/grove/internal/hub"
 	"github.com/grovellm/grove/tensor"
 )

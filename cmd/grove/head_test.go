@@ -6,12 +6,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/grovellm/grove/draft/eagle"
-	"github.com/grovellm/grove/draft/jet"
 	"github.com/grovellm/grove/gguf"
-	"github.com/grovellm/grove/internal/headfile"
-	"github.com/grovellm/grove/internal/synthetic"
-	"github.com/grovellm/grove/model"
+	"github.com/grovellm/grove/internal/drafters/eagle"
+	"github.com/grovellm/grove/internal/drafters/jet"
+	"github.com/grovellm/grove/internal/drafters/synthetic"
+	"github.com/grovellm/grove/internal/heads/headfile"
+	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/tensor"
 )
 

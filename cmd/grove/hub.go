@@ -15,9 +15,9 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"github.com/grovellm/grove/internal/headfile"
+	"github.com/grovellm/grove/internal/heads/headfile"
 	"github.com/grovellm/grove/internal/hub"
-	"github.com/grovellm/grove/model"
+	"github.com/grovellm/grove/internal/model"
 )
 
 type pullCmd struct {

@@ -17,11 +17,11 @@ import (
 
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/gguf"
-	"github.com/grovellm/grove/internal/headfile"
+	"github.com/grovellm/grove/internal/files/safetensors"
+	"github.com/grovellm/grove/internal/files/torch"
 	"github.com/grovellm/grove/internal/heads"
-	"github.com/grovellm/grove/internal/safetensors"
-	"github.com/grovellm/grove/internal/torch"
-	"github.com/grovellm/grove/model"
+	"github.com/grovellm/grove/internal/heads/headfile"
+	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/tensor"
 )
 

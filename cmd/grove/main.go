@@ -17,7 +17,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/grovellm/grove"
-	"github.com/grovellm/grove/internal/cpu"
+	"github.com/grovellm/grove/internal/kernels/cpu"
 )
 
 func main() {

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/grovellm/grove/internal/cpu"
-	"github.com/grovellm/grove/internal/synth"
+	"github.com/grovellm/grove/internal/kernels/cpu"
+	"github.com/grovellm/grove/internal/model/synth"
 	"github.com/grovellm/grove/tensor"
 )
 

@@ -7,10 +7,10 @@ import (
 	"strings"
 
 	"github.com/grovellm/grove"
-	"github.com/grovellm/grove/internal/cpu"
 	"github.com/grovellm/grove/internal/hub"
+	"github.com/grovellm/grove/internal/kernels/cpu"
+	"github.com/grovellm/grove/internal/nn"
 	"github.com/grovellm/grove/models"
-	"github.com/grovellm/grove/nn"
 	"github.com/grovellm/grove/tensor"
 )
 

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/grovellm/grove/model"
+	"github.com/grovellm/grove/internal/model"
 )
 
 type padCmd struct {

@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/grovellm/grove/internal/drafters/shortlist"
+	"github.com/grovellm/grove/internal/model"
+	"github.com/grovellm/grove/internal/speculate"
 	"github.com/grovellm/grove/internal/train/data"
-	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/sample"
-	"github.com/grovellm/grove/shortlist"
-	"github.com/grovellm/grove/speculate"
 )
 
 type ranksCmd struct {

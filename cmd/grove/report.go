@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/grovellm/grove/internal/report"
+	"github.com/grovellm/grove/internal/lab/report"
 )
 
 type reportCmd struct {

@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"github.com/grovellm/grove"
-	"github.com/grovellm/grove/internal/memory"
+	"github.com/grovellm/grove/internal/kernels/memory"
 	"github.com/grovellm/grove/serve"
 )
 

@@ -12,8 +12,8 @@ import (
 	"strings"
 
 	"github.com/grovellm/grove"
-	"github.com/grovellm/grove/engine"
-	"github.com/grovellm/grove/internal/catalog"
+	"github.com/grovellm/grove/internal/engine"
+	"github.com/grovellm/grove/internal/hub/catalog"
 	"github.com/grovellm/grove/models"
 	"github.com/grovellm/grove/serve"
 )

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"github.com/grovellm/grove/internal/synth"
+	"github.com/grovellm/grove/internal/model/synth"
 	"github.com/grovellm/grove/tensor"
 )
 

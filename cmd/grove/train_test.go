@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/grovellm/grove/gguf"
-	"github.com/grovellm/grove/internal/headfile"
+	"github.com/grovellm/grove/internal/heads/headfile"
 	"github.com/grovellm/grove/internal/train/eagle"
 	"github.com/grovellm/grove/models"
 )

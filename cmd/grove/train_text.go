@@ -5,8 +5,8 @@ import (
 	"slices"
 
 	"github.com/grovellm/grove/draft"
-	"github.com/grovellm/grove/internal/headfile"
 	"github.com/grovellm/grove/internal/heads"
+	"github.com/grovellm/grove/internal/heads/headfile"
 	"github.com/grovellm/grove/internal/train"
 )
 

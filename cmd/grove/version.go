@@ -6,7 +6,7 @@ import (
 	"runtime"
 	"runtime/debug"
 
-	"github.com/grovellm/grove/internal/cpu"
+	"github.com/grovellm/grove/internal/kernels/cpu"
 )
 
 type versionCmd struct{}

@@ -10,8 +10,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/grovellm/grove/internal/learn"
-	"github.com/grovellm/grove/nn"
+	"github.com/grovellm/grove/internal/drafters/learn"
+	"github.com/grovellm/grove/internal/nn"
 )
 
 // Policy is how it is decided when to learn.

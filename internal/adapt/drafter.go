@@ -4,8 +4,8 @@ import (
 	"context"
 
 	"github.com/grovellm/grove/draft"
-	"github.com/grovellm/grove/internal/learn"
-	"github.com/grovellm/grove/speculate"
+	"github.com/grovellm/grove/internal/drafters/learn"
+	"github.com/grovellm/grove/internal/speculate"
 )
 
 // Wrap makes a drafter of the adapter's head learn. It is used as the drafter itself would be.

@@ -2,8 +2,8 @@ package adapt
 
 import (
 	"github.com/grovellm/grove/draft"
-	"github.com/grovellm/grove/internal/learn"
-	"github.com/grovellm/grove/internal/safetensors"
+	"github.com/grovellm/grove/internal/drafters/learn"
+	"github.com/grovellm/grove/internal/files/safetensors"
 )
 
 // BeforeWrites makes every write of the state file call f first.

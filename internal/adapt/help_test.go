@@ -7,15 +7,15 @@ import (
 	"testing"
 
 	"github.com/grovellm/grove/draft"
-	"github.com/grovellm/grove/draft/jet"
 	"github.com/grovellm/grove/internal/adapt"
-	"github.com/grovellm/grove/internal/drafttest"
-	"github.com/grovellm/grove/internal/learn"
-	"github.com/grovellm/grove/internal/onepass"
-	"github.com/grovellm/grove/internal/synthetic"
-	"github.com/grovellm/grove/model"
+	"github.com/grovellm/grove/internal/drafters/drafttest"
+	"github.com/grovellm/grove/internal/drafters/jet"
+	"github.com/grovellm/grove/internal/drafters/learn"
+	"github.com/grovellm/grove/internal/drafters/onepass"
+	"github.com/grovellm/grove/internal/drafters/synthetic"
+	"github.com/grovellm/grove/internal/model"
+	"github.com/grovellm/grove/internal/speculate"
 	"github.com/grovellm/grove/sample"
-	"github.com/grovellm/grove/speculate"
 	"github.com/grovellm/grove/tensor"
 )
 

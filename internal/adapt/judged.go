@@ -2,7 +2,7 @@
 
 package adapt
 
-import "github.com/grovellm/grove/internal/learn"
+import "github.com/grovellm/grove/internal/drafters/learn"
 
 // judged is what the default policy knows. The worker uses it.
 //

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/grovellm/grove/internal/adapt"
-	"github.com/grovellm/grove/internal/drafttest"
+	"github.com/grovellm/grove/internal/drafters/drafttest"
 	"github.com/grovellm/grove/sample"
 )
 

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/grovellm/grove/internal/adapt"
-	"github.com/grovellm/grove/internal/drafttest"
+	"github.com/grovellm/grove/internal/drafters/drafttest"
 	"github.com/grovellm/grove/sample"
 )
 

@@ -6,7 +6,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/grovellm/grove/internal/learn"
+	"github.com/grovellm/grove/internal/drafters/learn"
 )
 
 // osdQueries is after how many queries OSD updates: Appendix A.4 of SpecBlock.

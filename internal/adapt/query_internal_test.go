@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/grovellm/grove/internal/learn"
+	"github.com/grovellm/grove/internal/drafters/learn"
 	"pgregory.net/rapid"
 )
 

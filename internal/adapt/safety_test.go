@@ -21,12 +21,12 @@ import (
 
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/internal/adapt"
-	"github.com/grovellm/grove/internal/drafttest"
-	"github.com/grovellm/grove/internal/learn"
-	"github.com/grovellm/grove/internal/safetensors"
-	"github.com/grovellm/grove/model"
+	"github.com/grovellm/grove/internal/drafters/drafttest"
+	"github.com/grovellm/grove/internal/drafters/learn"
+	"github.com/grovellm/grove/internal/files/safetensors"
+	"github.com/grovellm/grove/internal/model"
+	"github.com/grovellm/grove/internal/speculate"
 	"github.com/grovellm/grove/sample"
-	"github.com/grovellm/grove/speculate"
 	"github.com/grovellm/grove/tree"
 )
 

@@ -18,11 +18,11 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/grovellm/grove/internal/atomicfile"
-	"github.com/grovellm/grove/internal/filelock"
-	"github.com/grovellm/grove/internal/headfile"
-	"github.com/grovellm/grove/internal/learn"
-	"github.com/grovellm/grove/internal/safetensors"
+	"github.com/grovellm/grove/internal/drafters/learn"
+	"github.com/grovellm/grove/internal/files/atomicfile"
+	"github.com/grovellm/grove/internal/files/filelock"
+	"github.com/grovellm/grove/internal/files/safetensors"
+	"github.com/grovellm/grove/internal/heads/headfile"
 	"github.com/grovellm/grove/tensor"
 )
 

@@ -6,7 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"github.com/grovellm/grove/internal/learn"
+	"github.com/grovellm/grove/internal/drafters/learn"
 )
 
 // task is what the worker is to do with the texts of some queries.

@@ -12,7 +12,7 @@ import (
 
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/internal/adapt"
-	"github.com/grovellm/grove/model"
+	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/models"
 )
 

@@ -6,12 +6,12 @@ import (
 	"slices"
 	"time"
 
-	"github.com/grovellm/grove/internal/control"
-	"github.com/grovellm/grove/internal/cpu"
-	"github.com/grovellm/grove/internal/gemm"
-	"github.com/grovellm/grove/model"
-	"github.com/grovellm/grove/nn"
-	"github.com/grovellm/grove/speculate"
+	"github.com/grovellm/grove/internal/kernels/cpu"
+	"github.com/grovellm/grove/internal/kernels/gemm"
+	"github.com/grovellm/grove/internal/model"
+	"github.com/grovellm/grove/internal/nn"
+	"github.com/grovellm/grove/internal/speculate"
+	"github.com/grovellm/grove/internal/speculate/control"
 	"github.com/grovellm/grove/tree"
 )
 

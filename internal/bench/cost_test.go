@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/grovellm/grove/internal/gemm"
-	"github.com/grovellm/grove/internal/synth"
-	"github.com/grovellm/grove/model"
+	"github.com/grovellm/grove/internal/kernels/gemm"
+	"github.com/grovellm/grove/internal/model"
+	"github.com/grovellm/grove/internal/model/synth"
 )
 
 func open(t *testing.T, shape string) *model.Model {

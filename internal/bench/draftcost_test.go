@@ -4,9 +4,9 @@ import (
 	"context"
 	"testing"
 
-	"github.com/grovellm/grove/internal/gemm"
 	_ "github.com/grovellm/grove/internal/heads"
-	"github.com/grovellm/grove/internal/synth"
+	"github.com/grovellm/grove/internal/kernels/gemm"
+	"github.com/grovellm/grove/internal/model/synth"
 	"github.com/grovellm/grove/tensor"
 )
 

@@ -10,9 +10,9 @@ import (
 	"slices"
 
 	"github.com/grovellm/grove/draft"
-	"github.com/grovellm/grove/model"
-	"github.com/grovellm/grove/nn"
-	"github.com/grovellm/grove/speculate"
+	"github.com/grovellm/grove/internal/model"
+	"github.com/grovellm/grove/internal/nn"
+	"github.com/grovellm/grove/internal/speculate"
 	"github.com/grovellm/grove/tree"
 )
 

@@ -5,7 +5,7 @@ package bench
 import (
 	"context"
 
-	"github.com/grovellm/grove/speculate"
+	"github.com/grovellm/grove/internal/speculate"
 	"github.com/grovellm/grove/tree"
 )
 

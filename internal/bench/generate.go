@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/grovellm/grove/draft"
-	"github.com/grovellm/grove/internal/textstore"
+	"github.com/grovellm/grove/internal/drafters/textstore"
+	"github.com/grovellm/grove/internal/speculate"
 	"github.com/grovellm/grove/sample"
-	"github.com/grovellm/grove/speculate"
 )
 
 // lane is a method at work: a loop with its drafter.

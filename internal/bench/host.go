@@ -7,7 +7,7 @@ import (
 	"runtime"
 	"strings"
 
-	"github.com/grovellm/grove/internal/cpu"
+	"github.com/grovellm/grove/internal/kernels/cpu"
 )
 
 // Machine says in a line what this machine is.

@@ -3,8 +3,8 @@ package bench
 import (
 	"time"
 
-	"github.com/grovellm/grove/internal/gemm"
-	"github.com/grovellm/grove/internal/par"
+	"github.com/grovellm/grove/internal/kernels/gemm"
+	"github.com/grovellm/grove/internal/kernels/par"
 )
 
 // machine measures what the processor allows: bytes read and products done a second, by the

@@ -8,7 +8,7 @@ import (
 
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/internal/grammar"
-	"github.com/grovellm/grove/speculate"
+	"github.com/grovellm/grove/internal/speculate"
 	"github.com/grovellm/grove/tokenizer"
 )
 

@@ -12,7 +12,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/grovellm/grove/speculate"
+	"github.com/grovellm/grove/internal/speculate"
 )
 
 // MemoryReport is the memory of one method, decoding one prompt in a process that does nothing else.

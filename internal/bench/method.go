@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/grovellm/grove/draft"
-	"github.com/grovellm/grove/speculate"
+	"github.com/grovellm/grove/internal/speculate"
 )
 
 // Plain is the name of the method that all others are compared with.

@@ -9,10 +9,10 @@ import (
 	"testing"
 
 	"github.com/grovellm/grove/draft"
-	"github.com/grovellm/grove/internal/grow"
-	"github.com/grovellm/grove/internal/synth"
+	"github.com/grovellm/grove/internal/drafters/grow"
+	"github.com/grovellm/grove/internal/drafters/shortlist"
+	"github.com/grovellm/grove/internal/model/synth"
 	"github.com/grovellm/grove/sample"
-	"github.com/grovellm/grove/shortlist"
 )
 
 // trainedFiles is a folder with the files that presets name: each stands for the target's head of the drafter's family.

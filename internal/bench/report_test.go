@@ -20,8 +20,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/speculate"
 	"github.com/grovellm/grove/sample"
-	"github.com/grovellm/grove/speculate"
 )
 
 var update = flag.Bool("update", false, "write the golden files")

@@ -6,7 +6,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/grovellm/grove/internal/atomicfile"
+	"github.com/grovellm/grove/internal/files/atomicfile"
 )
 
 // Save writes the report into a folder, which it makes: report.json, report.md and the figures. It returns the files' names.

@@ -13,7 +13,7 @@ import (
 
 	"github.com/grovellm/grove"
 	"github.com/grovellm/grove/draft"
-	"github.com/grovellm/grove/speculate"
+	"github.com/grovellm/grove/internal/speculate"
 )
 
 // ServeOptions say what callers of one model do at the same time.

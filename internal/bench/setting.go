@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/grovellm/grove/internal/cpu"
-	"github.com/grovellm/grove/model"
+	"github.com/grovellm/grove/internal/kernels/cpu"
+	"github.com/grovellm/grove/internal/model"
 )
 
 // Setting says where and on what a report was made.

@@ -11,9 +11,9 @@ import (
 
 	"github.com/grovellm/grove/chat"
 	"github.com/grovellm/grove/draft"
-	"github.com/grovellm/grove/internal/textstore"
+	"github.com/grovellm/grove/internal/drafters/textstore"
+	"github.com/grovellm/grove/internal/speculate"
 	"github.com/grovellm/grove/sample"
-	"github.com/grovellm/grove/speculate"
 	"github.com/grovellm/grove/tokenizer"
 )
 

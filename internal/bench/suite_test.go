@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"github.com/grovellm/grove/internal/testdata"
+	"github.com/grovellm/grove/internal/testing/testdata"
 	"github.com/grovellm/grove/internal/train/data"
 )
 

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/grovellm/grove/draft"
-	"github.com/grovellm/grove/speculate"
+	"github.com/grovellm/grove/internal/speculate"
 )
 
 // report makes the figures of a suite.

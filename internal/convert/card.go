@@ -15,7 +15,7 @@ import (
 	"strings"
 
 	"github.com/grovellm/grove/gguf"
-	"github.com/grovellm/grove/internal/infile"
+	"github.com/grovellm/grove/internal/files/infile"
 )
 
 // cardFields are the fields of a card, by the keys of GGUF files after "general.". Lists says which are lists.

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/grovellm/grove/internal/synth"
+	"github.com/grovellm/grove/internal/model/synth"
 	"github.com/grovellm/grove/tensor"
 	"pgregory.net/rapid"
 )

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/grovellm/grove/internal/synth"
+	"github.com/grovellm/grove/internal/model/synth"
 	"github.com/grovellm/grove/tensor"
 )
 

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 
 	"github.com/grovellm/grove/gguf"
-	"github.com/grovellm/grove/model"
+	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/tokenizer"
 )
 

@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"github.com/grovellm/grove/gguf"
-	"github.com/grovellm/grove/internal/safetensors"
-	"github.com/grovellm/grove/internal/synth"
+	"github.com/grovellm/grove/internal/files/safetensors"
+	"github.com/grovellm/grove/internal/model/synth"
 	"github.com/grovellm/grove/tensor"
 )
 

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/grovellm/grove/internal/safetensors"
-	"github.com/grovellm/grove/internal/synth"
+	"github.com/grovellm/grove/internal/files/safetensors"
+	"github.com/grovellm/grove/internal/model/synth"
 	"github.com/grovellm/grove/tensor"
 )
 

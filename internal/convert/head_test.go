@@ -9,12 +9,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/grovellm/grove/draft"
-	"github.com/grovellm/grove/draft/jet"
 	"github.com/grovellm/grove/gguf"
-	"github.com/grovellm/grove/internal/headfile"
-	"github.com/grovellm/grove/internal/synth"
-	"github.com/grovellm/grove/internal/synthetic"
-	"github.com/grovellm/grove/model"
+	"github.com/grovellm/grove/internal/drafters/jet"
+	"github.com/grovellm/grove/internal/drafters/synthetic"
+	"github.com/grovellm/grove/internal/heads/headfile"
+	"github.com/grovellm/grove/internal/model"
+	"github.com/grovellm/grove/internal/model/synth"
 	"github.com/grovellm/grove/tensor"
 	"github.com/grovellm/grove/tokenizer"
 )

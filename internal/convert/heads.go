@@ -15,11 +15,11 @@ import (
 
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/gguf"
-	"github.com/grovellm/grove/internal/atomicfile"
-	"github.com/grovellm/grove/internal/headfile"
+	"github.com/grovellm/grove/internal/files/atomicfile"
+	"github.com/grovellm/grove/internal/files/safetensors"
 	"github.com/grovellm/grove/internal/heads"
-	"github.com/grovellm/grove/internal/safetensors"
-	"github.com/grovellm/grove/model"
+	"github.com/grovellm/grove/internal/heads/headfile"
+	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/tensor"
 )
 

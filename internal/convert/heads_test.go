@@ -12,14 +12,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/grovellm/grove/draft"
-	"github.com/grovellm/grove/draft/eagle"
-	"github.com/grovellm/grove/draft/falcon"
-	"github.com/grovellm/grove/draft/specblock"
-	"github.com/grovellm/grove/internal/headfile"
-	"github.com/grovellm/grove/internal/safetensors"
-	"github.com/grovellm/grove/internal/synth"
-	"github.com/grovellm/grove/internal/synthetic"
-	"github.com/grovellm/grove/model"
+	"github.com/grovellm/grove/internal/drafters/eagle"
+	"github.com/grovellm/grove/internal/drafters/falcon"
+	"github.com/grovellm/grove/internal/drafters/specblock"
+	"github.com/grovellm/grove/internal/drafters/synthetic"
+	"github.com/grovellm/grove/internal/files/safetensors"
+	"github.com/grovellm/grove/internal/heads/headfile"
+	"github.com/grovellm/grove/internal/model"
+	"github.com/grovellm/grove/internal/model/synth"
 	"github.com/grovellm/grove/tensor"
 )
 

@@ -1,7 +1,7 @@
 package convert
 
 import (
-	"github.com/grovellm/grove/model"
+	"github.com/grovellm/grove/internal/model"
 )
 
 // layout is the configuration of a model, which says where both formats place its rows.

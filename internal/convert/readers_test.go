@@ -13,9 +13,9 @@ import (
 	"testing"
 
 	"github.com/grovellm/grove/gguf"
-	"github.com/grovellm/grove/internal/atomicfile"
-	"github.com/grovellm/grove/internal/synth"
-	"github.com/grovellm/grove/internal/testdata"
+	"github.com/grovellm/grove/internal/files/atomicfile"
+	"github.com/grovellm/grove/internal/model/synth"
+	"github.com/grovellm/grove/internal/testing/testdata"
 	"github.com/grovellm/grove/tensor"
 	"github.com/grovellm/grove/tokenizer"
 )

@@ -9,7 +9,7 @@ import (
 	"slices"
 
 	"github.com/grovellm/grove/gguf"
-	"github.com/grovellm/grove/internal/infile"
+	"github.com/grovellm/grove/internal/files/infile"
 	"github.com/grovellm/grove/tokenizer"
 )
 

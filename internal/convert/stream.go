@@ -9,7 +9,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/grovellm/grove/model"
+	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/tensor"
 )
 

@@ -5,8 +5,8 @@ import (
 	"fmt"
 
 	"github.com/grovellm/grove/gguf"
-	"github.com/grovellm/grove/internal/safetensors"
-	"github.com/grovellm/grove/model"
+	"github.com/grovellm/grove/internal/files/safetensors"
+	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/tensor"
 )
 

@@ -5,7 +5,7 @@ import (
 	"io"
 	"slices"
 
-	"github.com/grovellm/grove/model"
+	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/tensor"
 )
 

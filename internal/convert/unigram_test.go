@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/grovellm/grove/gguf"
-	"github.com/grovellm/grove/internal/synth"
+	"github.com/grovellm/grove/internal/model/synth"
 	"github.com/grovellm/grove/tokenizer"
 )
 

@@ -16,7 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/grovellm/grove/chat"
-	"github.com/grovellm/grove/internal/calltest"
+	"github.com/grovellm/grove/internal/testing/calltest"
 )
 
 // formOf is how a template writes calls.

@@ -7,17 +7,17 @@ import (
 	"fmt"
 
 	"github.com/grovellm/grove/draft"
-	"github.com/grovellm/grove/internal/headfile"
-	"github.com/grovellm/grove/model"
-	"github.com/grovellm/grove/shortlist"
+	"github.com/grovellm/grove/internal/drafters/shortlist"
+	"github.com/grovellm/grove/internal/heads/headfile"
+	"github.com/grovellm/grove/internal/model"
 
-	_ "github.com/grovellm/grove/draft/eagle"     // EAGLE heads
-	_ "github.com/grovellm/grove/draft/falcon"    // Falcon's
-	_ "github.com/grovellm/grove/draft/jet"       // JetSpec's and DFlash's
-	_ "github.com/grovellm/grove/draft/medusa"    // Medusa's
-	_ "github.com/grovellm/grove/draft/mtp"       // layers for multi-token prediction
-	_ "github.com/grovellm/grove/draft/peagle"    // P-EAGLE's and ParallelSpec's
-	_ "github.com/grovellm/grove/draft/specblock" // SpecBlock's
+	_ "github.com/grovellm/grove/internal/drafters/eagle"     // EAGLE heads
+	_ "github.com/grovellm/grove/internal/drafters/falcon"    // Falcon's
+	_ "github.com/grovellm/grove/internal/drafters/jet"       // JetSpec's and DFlash's
+	_ "github.com/grovellm/grove/internal/drafters/medusa"    // Medusa's
+	_ "github.com/grovellm/grove/internal/drafters/mtp"       // layers for multi-token prediction
+	_ "github.com/grovellm/grove/internal/drafters/peagle"    // P-EAGLE's and ParallelSpec's
+	_ "github.com/grovellm/grove/internal/drafters/specblock" // SpecBlock's
 )
 
 // errNone is the error of a file that is no head.

@@ -11,12 +11,12 @@ import (
 
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/internal/convert"
-	"github.com/grovellm/grove/internal/headfile"
+	"github.com/grovellm/grove/internal/drafters/synthetic"
 	"github.com/grovellm/grove/internal/heads"
-	"github.com/grovellm/grove/internal/synth"
-	"github.com/grovellm/grove/internal/synthetic"
-	"github.com/grovellm/grove/model"
-	"github.com/grovellm/grove/nn"
+	"github.com/grovellm/grove/internal/heads/headfile"
+	"github.com/grovellm/grove/internal/model"
+	"github.com/grovellm/grove/internal/model/synth"
+	"github.com/grovellm/grove/internal/nn"
 	"github.com/grovellm/grove/tensor"
 )
 

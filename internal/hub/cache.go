@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/grovellm/grove/internal/filelock"
+	"github.com/grovellm/grove/internal/files/filelock"
 )
 
 // snapshots lists a repository's snapshot folders: that of branch main, then the others, the newest

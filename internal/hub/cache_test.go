@@ -13,7 +13,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/grovellm/grove/internal/filelock"
+	"github.com/grovellm/grove/internal/files/filelock"
 )
 
 // names are what can be named of a repository in the tests below.

@@ -11,8 +11,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/grovellm/grove/internal/atomicfile"
-	"github.com/grovellm/grove/internal/filelock"
+	"github.com/grovellm/grove/internal/files/atomicfile"
+	"github.com/grovellm/grove/internal/files/filelock"
 )
 
 // incomplete follows the hash in the name of a blob that is being fetched.

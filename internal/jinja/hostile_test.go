@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/grovellm/grove/internal/hostile"
+	"github.com/grovellm/grove/internal/testing/hostile"
 )
 
 // checkTemplate compiles and renders a template within the limits of memory. It returns what that gives.

@@ -3,9 +3,9 @@ package train
 import (
 	"testing"
 
-	"github.com/grovellm/grove/internal/gemm"
-	"github.com/grovellm/grove/internal/par"
-	"github.com/grovellm/grove/nn"
+	"github.com/grovellm/grove/internal/kernels/gemm"
+	"github.com/grovellm/grove/internal/kernels/par"
+	"github.com/grovellm/grove/internal/nn"
 )
 
 // BenchmarkStep measures one step of the target recipe's shape, and the share of the measured f32

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/grovellm/grove/internal/onepass"
-	"github.com/grovellm/grove/nn"
+	"github.com/grovellm/grove/internal/drafters/onepass"
+	"github.com/grovellm/grove/internal/nn"
 	"github.com/grovellm/grove/sample"
 	"github.com/grovellm/grove/tree"
 )

@@ -12,7 +12,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/grovellm/grove/internal/safetensors"
+	"github.com/grovellm/grove/internal/files/safetensors"
 	"github.com/grovellm/grove/tensor"
 )
 

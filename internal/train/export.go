@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 
 	"github.com/grovellm/grove/gguf"
-	"github.com/grovellm/grove/internal/atomicfile"
-	"github.com/grovellm/grove/internal/safetensors"
+	"github.com/grovellm/grove/internal/files/atomicfile"
+	"github.com/grovellm/grove/internal/files/safetensors"
 	"github.com/grovellm/grove/tensor"
 )
 

@@ -11,7 +11,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/grovellm/grove/nn"
+	"github.com/grovellm/grove/internal/nn"
 )
 
 // Features keeps what a target computes of texts on disk, for the next head of the target over the

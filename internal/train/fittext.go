@@ -7,9 +7,9 @@ import (
 	"slices"
 
 	"github.com/grovellm/grove/draft"
-	"github.com/grovellm/grove/internal/textrank"
+	"github.com/grovellm/grove/internal/drafters/textrank"
+	"github.com/grovellm/grove/internal/speculate"
 	"github.com/grovellm/grove/sample"
-	"github.com/grovellm/grove/speculate"
 )
 
 // TextJob says over which texts the weights of the modifier +text are fitted.

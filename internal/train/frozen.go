@@ -8,9 +8,9 @@ import (
 	"os"
 	"strings"
 
-	"github.com/grovellm/grove/internal/gemm"
-	"github.com/grovellm/grove/model"
-	"github.com/grovellm/grove/nn"
+	"github.com/grovellm/grove/internal/kernels/gemm"
+	"github.com/grovellm/grove/internal/model"
+	"github.com/grovellm/grove/internal/nn"
 	"github.com/grovellm/grove/tree"
 )
 

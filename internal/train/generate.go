@@ -14,10 +14,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/grovellm/grove/internal/atomicfile"
+	"github.com/grovellm/grove/internal/files/atomicfile"
+	"github.com/grovellm/grove/internal/model"
+	"github.com/grovellm/grove/internal/nn"
 	"github.com/grovellm/grove/internal/train/data"
-	"github.com/grovellm/grove/model"
-	"github.com/grovellm/grove/nn"
 	"github.com/grovellm/grove/sample"
 	"github.com/grovellm/grove/tokenizer"
 	"github.com/grovellm/grove/tree"

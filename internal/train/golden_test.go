@@ -7,10 +7,10 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/grovellm/grove/internal/gemm"
-	"github.com/grovellm/grove/internal/par"
-	"github.com/grovellm/grove/internal/testdata"
-	"github.com/grovellm/grove/nn"
+	"github.com/grovellm/grove/internal/kernels/gemm"
+	"github.com/grovellm/grove/internal/kernels/par"
+	"github.com/grovellm/grove/internal/nn"
+	"github.com/grovellm/grove/internal/testing/testdata"
 )
 
 // The golden file holds the gradient of every parameter that PyTorch computes for go-7m: its

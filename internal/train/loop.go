@@ -14,9 +14,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/grovellm/grove/internal/gemm"
-	"github.com/grovellm/grove/internal/par"
-	"github.com/grovellm/grove/nn"
+	"github.com/grovellm/grove/internal/kernels/gemm"
+	"github.com/grovellm/grove/internal/kernels/par"
+	"github.com/grovellm/grove/internal/nn"
 )
 
 // Course is how any training goes: so many steps of the optimiser at the schedule's rates.

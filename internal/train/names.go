@@ -3,7 +3,7 @@ package train
 import (
 	"strings"
 
-	"github.com/grovellm/grove/model"
+	"github.com/grovellm/grove/internal/model"
 )
 
 // embedding is the parameter that is also the head.

@@ -4,8 +4,8 @@ import (
 	"math"
 	"slices"
 
-	"github.com/grovellm/grove/internal/par"
-	"github.com/grovellm/grove/nn"
+	"github.com/grovellm/grove/internal/kernels/par"
+	"github.com/grovellm/grove/internal/nn"
 )
 
 // Optimizer is AdamW (Loshchilov and Hutter, 2019) for embeddings and vectors and, where Muon is

@@ -7,9 +7,9 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/grovellm/grove/internal/gemm"
-	"github.com/grovellm/grove/internal/par"
-	"github.com/grovellm/grove/nn"
+	"github.com/grovellm/grove/internal/kernels/gemm"
+	"github.com/grovellm/grove/internal/kernels/par"
+	"github.com/grovellm/grove/internal/nn"
 )
 
 // Whatever the shape and scale of a matrix, what comes out has singular values near 1 where those

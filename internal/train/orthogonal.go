@@ -3,9 +3,9 @@ package train
 import (
 	"math"
 
-	"github.com/grovellm/grove/internal/gemm"
-	"github.com/grovellm/grove/internal/par"
-	"github.com/grovellm/grove/nn"
+	"github.com/grovellm/grove/internal/kernels/gemm"
+	"github.com/grovellm/grove/internal/kernels/par"
+	"github.com/grovellm/grove/internal/nn"
 )
 
 // orthogonalizer makes matrices orthogonal, one at a time on one core: a model has enough of them

@@ -18,14 +18,17 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/grovellm/grove/draft"
-	eaglehead "github.com/grovellm/grove/draft/eagle"
-	falconhead "github.com/grovellm/grove/draft/falcon"
-	jethead "github.com/grovellm/grove/draft/jet"
-	_ "github.com/grovellm/grove/draft/lookup" // the drafter that heads are compared with
-	mtphead "github.com/grovellm/grove/draft/mtp"
-	specblockhead "github.com/grovellm/grove/draft/specblock"
-	"github.com/grovellm/grove/internal/drafttest"
-	"github.com/grovellm/grove/internal/synth"
+	"github.com/grovellm/grove/internal/drafters/drafttest"
+	eaglehead "github.com/grovellm/grove/internal/drafters/eagle"
+	falconhead "github.com/grovellm/grove/internal/drafters/falcon"
+	jethead "github.com/grovellm/grove/internal/drafters/jet"
+	_ "github.com/grovellm/grove/internal/drafters/lookup" // the drafter that heads are compared with
+	mtphead "github.com/grovellm/grove/internal/drafters/mtp"
+	specblockhead "github.com/grovellm/grove/internal/drafters/specblock"
+	"github.com/grovellm/grove/internal/model"
+	"github.com/grovellm/grove/internal/model/synth"
+	"github.com/grovellm/grove/internal/nn"
+	"github.com/grovellm/grove/internal/speculate"
 	"github.com/grovellm/grove/internal/train"
 	"github.com/grovellm/grove/internal/train/eagle"
 	"github.com/grovellm/grove/internal/train/falcon"
@@ -33,10 +36,7 @@ import (
 	"github.com/grovellm/grove/internal/train/mtp"
 	"github.com/grovellm/grove/internal/train/specblock"
 	"github.com/grovellm/grove/internal/train/traintest"
-	"github.com/grovellm/grove/model"
-	"github.com/grovellm/grove/nn"
 	"github.com/grovellm/grove/sample"
-	"github.com/grovellm/grove/speculate"
 	"github.com/grovellm/grove/tensor"
 )
 

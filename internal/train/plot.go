@@ -15,7 +15,7 @@ import (
 	"gonum.org/v1/plot/plotutil"
 	"gonum.org/v1/plot/vg"
 
-	"github.com/grovellm/grove/internal/atomicfile"
+	"github.com/grovellm/grove/internal/files/atomicfile"
 )
 
 // PlotLoss draws the metrics of a run, a file that Run wrote, as a PNG: the loss of every step, its

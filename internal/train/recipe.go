@@ -13,11 +13,11 @@ import (
 	"time"
 
 	"github.com/grovellm/grove/gguf"
-	"github.com/grovellm/grove/internal/gemm"
-	"github.com/grovellm/grove/internal/par"
+	"github.com/grovellm/grove/internal/kernels/gemm"
+	"github.com/grovellm/grove/internal/kernels/par"
+	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/internal/train/bpe"
 	"github.com/grovellm/grove/internal/train/data"
-	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/tokenizer"
 )
 

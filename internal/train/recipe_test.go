@@ -8,11 +8,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/grovellm/grove/internal/simd"
+	"github.com/grovellm/grove/internal/kernels/simd"
+	"github.com/grovellm/grove/internal/model"
+	"github.com/grovellm/grove/internal/nn"
 	"github.com/grovellm/grove/internal/train"
 	"github.com/grovellm/grove/internal/train/traintest"
-	"github.com/grovellm/grove/model"
-	"github.com/grovellm/grove/nn"
 )
 
 // The whole way on a tiny model: vocabulary, target, text of the target's own, draft model. What is

@@ -6,10 +6,10 @@ import (
 	"slices"
 	"time"
 
-	"github.com/grovellm/grove/internal/gemm"
-	"github.com/grovellm/grove/internal/par"
+	"github.com/grovellm/grove/internal/kernels/gemm"
+	"github.com/grovellm/grove/internal/kernels/par"
+	"github.com/grovellm/grove/internal/nn"
 	"github.com/grovellm/grove/internal/train/data"
-	"github.com/grovellm/grove/nn"
 )
 
 // Config is one training run. Everything in Recipe decides the outcome; the rest does not.

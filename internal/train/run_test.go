@@ -13,10 +13,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/grovellm/grove/internal/cpu"
+	"github.com/grovellm/grove/internal/kernels/cpu"
+	"github.com/grovellm/grove/internal/nn"
 	"github.com/grovellm/grove/internal/train/bpe"
 	"github.com/grovellm/grove/internal/train/data"
-	"github.com/grovellm/grove/nn"
 	"github.com/grovellm/grove/tokenizer"
 )
 

@@ -1,7 +1,7 @@
 package train
 
 import (
-	"github.com/grovellm/grove/nn"
+	"github.com/grovellm/grove/internal/nn"
 )
 
 // Teacher gives soft targets: the distributions of a larger network of the same vocabulary.

@@ -9,9 +9,9 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/grovellm/grove/internal/synth"
+	"github.com/grovellm/grove/internal/model"
+	"github.com/grovellm/grove/internal/model/synth"
 	"github.com/grovellm/grove/internal/train/data"
-	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/tokenizer"
 )
 

@@ -10,7 +10,7 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/grovellm/grove/nn"
+	"github.com/grovellm/grove/internal/nn"
 )
 
 // Regress finds the matrix whose products with the rows of x, x·M, are nearest to those of y; a

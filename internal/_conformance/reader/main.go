@@ -13,7 +13,7 @@ import (
 	"os"
 
 	"github.com/grovellm/grove/gguf"
-	"github.com/grovellm/grove/model"
+	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/tokenizer"
 )
 

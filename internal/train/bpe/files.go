@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 
 	"github.com/grovellm/grove/gguf"
-	"github.com/grovellm/grove/internal/atomicfile"
+	"github.com/grovellm/grove/internal/files/atomicfile"
 	"github.com/grovellm/grove/tokenizer"
 )
 

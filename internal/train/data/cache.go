@@ -13,7 +13,7 @@ import (
 	"os"
 	"strings"
 
-	"github.com/grovellm/grove/internal/atomicfile"
+	"github.com/grovellm/grove/internal/files/atomicfile"
 	"github.com/grovellm/grove/tokenizer"
 )
 

@@ -1,6 +1,6 @@
 package eagle
 
-import "github.com/grovellm/grove/nn"
+import "github.com/grovellm/grove/internal/nn"
 
 // example is where some texts of one length teach: places is of each the tokens after which a head
 // learns what the target says, and later those of them, none near the end, from which it goes on as

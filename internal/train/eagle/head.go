@@ -2,11 +2,11 @@
 package eagle
 
 import (
-	"github.com/grovellm/grove/draft/eagle"
-	"github.com/grovellm/grove/internal/gemm"
+	"github.com/grovellm/grove/internal/drafters/eagle"
+	"github.com/grovellm/grove/internal/kernels/gemm"
+	"github.com/grovellm/grove/internal/model"
+	"github.com/grovellm/grove/internal/nn"
 	"github.com/grovellm/grove/internal/train"
-	"github.com/grovellm/grove/model"
-	"github.com/grovellm/grove/nn"
 )
 
 // Head is an EAGLE head in training over a frozen target (EAGLE-3, arXiv 2503.01840: training-time test).

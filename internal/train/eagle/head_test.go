@@ -8,13 +8,13 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/grovellm/grove/draft/eagle"
-	"github.com/grovellm/grove/internal/gemm"
-	"github.com/grovellm/grove/internal/grow"
-	"github.com/grovellm/grove/internal/headfile"
+	"github.com/grovellm/grove/internal/drafters/eagle"
+	"github.com/grovellm/grove/internal/drafters/grow"
+	"github.com/grovellm/grove/internal/heads/headfile"
+	"github.com/grovellm/grove/internal/kernels/gemm"
+	"github.com/grovellm/grove/internal/nn"
 	"github.com/grovellm/grove/internal/train"
 	"github.com/grovellm/grove/internal/train/traintest"
-	"github.com/grovellm/grove/nn"
 )
 
 // tinyEagle is a recipe for the tiny target of tinySets.

@@ -5,10 +5,10 @@ import (
 	"math"
 	"math/rand/v2"
 
-	"github.com/grovellm/grove/draft/eagle"
-	"github.com/grovellm/grove/internal/headfile"
+	"github.com/grovellm/grove/internal/drafters/eagle"
+	"github.com/grovellm/grove/internal/heads/headfile"
+	"github.com/grovellm/grove/internal/nn"
 	"github.com/grovellm/grove/internal/train"
-	"github.com/grovellm/grove/nn"
 )
 
 // learner is an EAGLE head as a learner.

@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/grovellm/grove/internal/grow"
-	"github.com/grovellm/grove/internal/simd"
+	"github.com/grovellm/grove/internal/drafters/grow"
+	"github.com/grovellm/grove/internal/kernels/simd"
+	"github.com/grovellm/grove/internal/nn"
 	"github.com/grovellm/grove/internal/train"
-	"github.com/grovellm/grove/nn"
 )
 
 // heldDepth is the depth to which held-out text is drafted.

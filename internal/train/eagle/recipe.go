@@ -4,10 +4,10 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/grovellm/grove/draft/eagle"
-	"github.com/grovellm/grove/internal/headfile"
+	"github.com/grovellm/grove/internal/drafters/eagle"
+	"github.com/grovellm/grove/internal/heads/headfile"
+	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/internal/train"
-	"github.com/grovellm/grove/model"
 )
 
 // Recipe is what an EAGLE head's weights are a function of, with the target and the text.

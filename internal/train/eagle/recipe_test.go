@@ -4,7 +4,7 @@ import (
 	"math"
 	"testing"
 
-	"github.com/grovellm/grove/draft/eagle"
+	"github.com/grovellm/grove/internal/drafters/eagle"
 	"github.com/grovellm/grove/internal/train"
 	"github.com/grovellm/grove/internal/train/traintest"
 )

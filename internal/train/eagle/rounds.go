@@ -2,8 +2,8 @@ package eagle
 
 import (
 	"github.com/grovellm/grove/draft"
-	"github.com/grovellm/grove/draft/eagle"
-	"github.com/grovellm/grove/internal/grow"
+	"github.com/grovellm/grove/internal/drafters/eagle"
+	"github.com/grovellm/grove/internal/drafters/grow"
 	"github.com/grovellm/grove/internal/train"
 )
 

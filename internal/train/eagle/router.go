@@ -3,11 +3,11 @@ package eagle
 import (
 	"math"
 
-	"github.com/grovellm/grove/internal/gemm"
-	"github.com/grovellm/grove/internal/par"
+	"github.com/grovellm/grove/internal/drafters/shortlist"
+	"github.com/grovellm/grove/internal/kernels/gemm"
+	"github.com/grovellm/grove/internal/kernels/par"
+	"github.com/grovellm/grove/internal/nn"
 	"github.com/grovellm/grove/internal/train"
-	"github.com/grovellm/grove/nn"
-	"github.com/grovellm/grove/shortlist"
 )
 
 // Router is a router in training (DynaSpec §4.2, appendix A.2). It learns by binary cross-entropy

@@ -6,11 +6,11 @@ import (
 	"math/rand/v2"
 
 	"github.com/grovellm/grove/draft"
-	"github.com/grovellm/grove/draft/eagle"
+	"github.com/grovellm/grove/internal/drafters/eagle"
+	"github.com/grovellm/grove/internal/drafters/shortlist"
+	"github.com/grovellm/grove/internal/model"
+	"github.com/grovellm/grove/internal/nn"
 	"github.com/grovellm/grove/internal/train"
-	"github.com/grovellm/grove/model"
-	"github.com/grovellm/grove/nn"
-	"github.com/grovellm/grove/shortlist"
 )
 
 // routerLearner is a router as a learner.

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 
-	"github.com/grovellm/grove/internal/simd"
-	"github.com/grovellm/grove/shortlist"
+	"github.com/grovellm/grove/internal/drafters/shortlist"
+	"github.com/grovellm/grove/internal/kernels/simd"
 )
 
 // routerTexts held-out texts of a source are drafted after, at every routerEvery-th token that the

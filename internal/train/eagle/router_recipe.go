@@ -4,12 +4,12 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/grovellm/grove/draft/eagle"
-	"github.com/grovellm/grove/internal/gemm"
+	"github.com/grovellm/grove/internal/drafters/eagle"
+	"github.com/grovellm/grove/internal/drafters/shortlist"
+	"github.com/grovellm/grove/internal/kernels/gemm"
+	"github.com/grovellm/grove/internal/model"
+	"github.com/grovellm/grove/internal/nn"
 	"github.com/grovellm/grove/internal/train"
-	"github.com/grovellm/grove/model"
-	"github.com/grovellm/grove/nn"
-	"github.com/grovellm/grove/shortlist"
 	"github.com/grovellm/grove/tensor"
 )
 

@@ -6,11 +6,11 @@ import (
 	"testing"
 
 	"github.com/grovellm/grove/draft"
-	"github.com/grovellm/grove/draft/eagle"
 	"github.com/grovellm/grove/gguf"
+	"github.com/grovellm/grove/internal/drafters/eagle"
+	"github.com/grovellm/grove/internal/drafters/shortlist"
+	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/internal/train/traintest"
-	"github.com/grovellm/grove/model"
-	"github.com/grovellm/grove/shortlist"
 )
 
 // One call makes a family of a vocabulary of its own: a target, a head that is one of this target,

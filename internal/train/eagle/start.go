@@ -6,12 +6,12 @@ import (
 	"strings"
 
 	"github.com/grovellm/grove/draft"
-	"github.com/grovellm/grove/draft/eagle"
 	"github.com/grovellm/grove/gguf"
-	"github.com/grovellm/grove/internal/gemm"
+	"github.com/grovellm/grove/internal/drafters/eagle"
+	"github.com/grovellm/grove/internal/kernels/gemm"
+	"github.com/grovellm/grove/internal/model"
+	"github.com/grovellm/grove/internal/nn"
 	"github.com/grovellm/grove/internal/train"
-	"github.com/grovellm/grove/model"
-	"github.com/grovellm/grove/nn"
 )
 
 // OpenStart opens the GGUF file of an EAGLE-3 head of a target, which another head is to begin as,

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/grovellm/grove/draft/eagle"
-	"github.com/grovellm/grove/internal/headfile"
+	"github.com/grovellm/grove/internal/drafters/eagle"
+	"github.com/grovellm/grove/internal/heads/headfile"
 	"github.com/grovellm/grove/internal/train/traintest"
 )
 

@@ -6,7 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"github.com/grovellm/grove/draft/eagle"
+	"github.com/grovellm/grove/internal/drafters/eagle"
 	"github.com/grovellm/grove/internal/train"
 )
 

@@ -10,12 +10,12 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/grovellm/grove/draft"
-	"github.com/grovellm/grove/draft/falcon"
-	"github.com/grovellm/grove/internal/gemm"
-	"github.com/grovellm/grove/internal/grow"
+	"github.com/grovellm/grove/internal/drafters/falcon"
+	"github.com/grovellm/grove/internal/drafters/grow"
+	"github.com/grovellm/grove/internal/kernels/gemm"
+	"github.com/grovellm/grove/internal/nn"
 	"github.com/grovellm/grove/internal/train"
 	"github.com/grovellm/grove/internal/train/traintest"
-	"github.com/grovellm/grove/nn"
 	"github.com/grovellm/grove/tree"
 )
 

@@ -4,11 +4,11 @@ package falcon
 import (
 	"math/rand/v2"
 
-	"github.com/grovellm/grove/draft/falcon"
-	"github.com/grovellm/grove/internal/gemm"
+	"github.com/grovellm/grove/internal/drafters/falcon"
+	"github.com/grovellm/grove/internal/kernels/gemm"
+	"github.com/grovellm/grove/internal/model"
+	"github.com/grovellm/grove/internal/nn"
 	"github.com/grovellm/grove/internal/train"
-	"github.com/grovellm/grove/model"
-	"github.com/grovellm/grove/nn"
 	"github.com/grovellm/grove/tree"
 )
 

@@ -4,10 +4,10 @@ import (
 	"fmt"
 
 	"github.com/grovellm/grove/draft"
-	"github.com/grovellm/grove/draft/falcon"
-	"github.com/grovellm/grove/internal/grow"
+	"github.com/grovellm/grove/internal/drafters/falcon"
+	"github.com/grovellm/grove/internal/drafters/grow"
+	"github.com/grovellm/grove/internal/nn"
 	"github.com/grovellm/grove/internal/train"
-	"github.com/grovellm/grove/nn"
 )
 
 // heldDepth is the depth to which held-out text is drafted with chains.

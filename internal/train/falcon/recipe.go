@@ -4,9 +4,9 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/grovellm/grove/draft/falcon"
+	"github.com/grovellm/grove/internal/drafters/falcon"
+	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/internal/train"
-	"github.com/grovellm/grove/model"
 )
 
 // Recipe is what a Falcon head's weights are a function of, with the target and the text.

@@ -6,11 +6,11 @@ import (
 	"math"
 	"slices"
 
-	"github.com/grovellm/grove/draft/jet"
-	"github.com/grovellm/grove/internal/gemm"
+	"github.com/grovellm/grove/internal/drafters/jet"
+	"github.com/grovellm/grove/internal/kernels/gemm"
+	"github.com/grovellm/grove/internal/model"
+	"github.com/grovellm/grove/internal/nn"
 	"github.com/grovellm/grove/internal/train"
-	"github.com/grovellm/grove/model"
-	"github.com/grovellm/grove/nn"
 	"github.com/grovellm/grove/tree"
 )
 

@@ -12,12 +12,12 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/grovellm/grove/draft"
-	"github.com/grovellm/grove/draft/jet"
-	"github.com/grovellm/grove/internal/gemm"
-	"github.com/grovellm/grove/internal/headfile"
+	"github.com/grovellm/grove/internal/drafters/jet"
+	"github.com/grovellm/grove/internal/heads/headfile"
+	"github.com/grovellm/grove/internal/kernels/gemm"
+	"github.com/grovellm/grove/internal/nn"
 	"github.com/grovellm/grove/internal/train"
 	"github.com/grovellm/grove/internal/train/traintest"
-	"github.com/grovellm/grove/nn"
 )
 
 // tinyHead is a recipe for the tiny target of tinySets.

@@ -3,8 +3,8 @@ package jet
 import (
 	"context"
 
+	"github.com/grovellm/grove/internal/nn"
 	"github.com/grovellm/grove/internal/train"
-	"github.com/grovellm/grove/nn"
 )
 
 // learner is a block head as a learner.

@@ -1,8 +1,8 @@
 package jet
 
 import (
+	"github.com/grovellm/grove/internal/nn"
 	"github.com/grovellm/grove/internal/train"
-	"github.com/grovellm/grove/nn"
 	"github.com/grovellm/grove/sample"
 )
 

@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/grovellm/grove/draft/jet"
+	"github.com/grovellm/grove/internal/drafters/jet"
+	"github.com/grovellm/grove/internal/model"
+	"github.com/grovellm/grove/internal/nn"
 	"github.com/grovellm/grove/internal/train"
-	"github.com/grovellm/grove/model"
-	"github.com/grovellm/grove/nn"
 )
 
 // Recipe is what a block head's weights are a function of, with the target and the text.

@@ -3,8 +3,8 @@ package jet
 import (
 	"fmt"
 
+	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/internal/train"
-	"github.com/grovellm/grove/model"
 )
 
 // Begun as random numbers a block head learns as slowly as any language model: all that its mask

@@ -6,11 +6,11 @@ import (
 	"math/rand/v2"
 	"strings"
 
-	"github.com/grovellm/grove/draft/medusa"
-	"github.com/grovellm/grove/internal/gemm"
+	"github.com/grovellm/grove/internal/drafters/medusa"
+	"github.com/grovellm/grove/internal/kernels/gemm"
+	"github.com/grovellm/grove/internal/model"
+	"github.com/grovellm/grove/internal/nn"
 	"github.com/grovellm/grove/internal/train"
-	"github.com/grovellm/grove/model"
-	"github.com/grovellm/grove/nn"
 )
 
 // Heads is Medusa heads in training over a frozen target. A place of a text is a root: the heads

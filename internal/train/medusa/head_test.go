@@ -8,11 +8,11 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/grovellm/grove/draft/medusa"
-	"github.com/grovellm/grove/internal/gemm"
+	"github.com/grovellm/grove/internal/drafters/medusa"
+	"github.com/grovellm/grove/internal/kernels/gemm"
+	"github.com/grovellm/grove/internal/nn"
 	"github.com/grovellm/grove/internal/train"
 	"github.com/grovellm/grove/internal/train/traintest"
-	"github.com/grovellm/grove/nn"
 )
 
 // tiny is a recipe for the tiny target.

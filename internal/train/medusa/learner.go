@@ -3,8 +3,8 @@ package medusa
 import (
 	"context"
 
+	"github.com/grovellm/grove/internal/nn"
 	"github.com/grovellm/grove/internal/train"
-	"github.com/grovellm/grove/nn"
 )
 
 // learner is Medusa heads as a learner.

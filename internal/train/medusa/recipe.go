@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/grovellm/grove/draft/medusa"
+	"github.com/grovellm/grove/internal/drafters/medusa"
+	"github.com/grovellm/grove/internal/model"
+	"github.com/grovellm/grove/internal/nn"
 	"github.com/grovellm/grove/internal/train"
-	"github.com/grovellm/grove/model"
-	"github.com/grovellm/grove/nn"
 )
 
 // Recipe is what Medusa heads' weights are a function of, with the target and the text.

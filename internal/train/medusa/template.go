@@ -3,8 +3,8 @@ package medusa
 import (
 	"math"
 
-	"github.com/grovellm/grove/draft/medusa"
-	"github.com/grovellm/grove/internal/treebuild"
+	"github.com/grovellm/grove/internal/drafters/medusa"
+	"github.com/grovellm/grove/internal/drafters/treebuild"
 	"github.com/grovellm/grove/sample"
 	"github.com/grovellm/grove/tree"
 )

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/grovellm/grove/draft/medusa"
+	"github.com/grovellm/grove/internal/drafters/medusa"
 	"pgregory.net/rapid"
 )
 

@@ -7,11 +7,11 @@ import (
 	"context"
 	"fmt"
 
-	head "github.com/grovellm/grove/draft/eagle"
-	layer "github.com/grovellm/grove/draft/mtp"
+	head "github.com/grovellm/grove/internal/drafters/eagle"
+	layer "github.com/grovellm/grove/internal/drafters/mtp"
+	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/internal/train"
 	"github.com/grovellm/grove/internal/train/eagle"
-	"github.com/grovellm/grove/model"
 )
 
 // Flags vary the usual recipe: what is not given is its.

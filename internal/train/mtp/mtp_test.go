@@ -7,7 +7,7 @@ import (
 	"slices"
 	"testing"
 
-	layer "github.com/grovellm/grove/draft/mtp"
+	layer "github.com/grovellm/grove/internal/drafters/mtp"
 	"github.com/grovellm/grove/internal/train"
 	"github.com/grovellm/grove/internal/train/eagle"
 	"github.com/grovellm/grove/internal/train/traintest"

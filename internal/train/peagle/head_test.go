@@ -9,13 +9,13 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/grovellm/grove/draft/eagle"
-	"github.com/grovellm/grove/draft/peagle"
-	"github.com/grovellm/grove/internal/gemm"
+	"github.com/grovellm/grove/internal/drafters/eagle"
+	"github.com/grovellm/grove/internal/drafters/peagle"
+	"github.com/grovellm/grove/internal/kernels/gemm"
+	"github.com/grovellm/grove/internal/nn"
 	"github.com/grovellm/grove/internal/train"
 	traineagle "github.com/grovellm/grove/internal/train/eagle"
 	"github.com/grovellm/grove/internal/train/traintest"
-	"github.com/grovellm/grove/nn"
 )
 
 // tiny is a recipe for the tiny target of traintest.

@@ -3,9 +3,9 @@ package peagle
 import (
 	"context"
 
+	"github.com/grovellm/grove/internal/nn"
 	"github.com/grovellm/grove/internal/train"
 	traineagle "github.com/grovellm/grove/internal/train/eagle"
-	"github.com/grovellm/grove/nn"
 	"github.com/grovellm/grove/sample"
 )
 

@@ -4,11 +4,11 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/grovellm/grove/draft/eagle"
-	"github.com/grovellm/grove/draft/peagle"
+	"github.com/grovellm/grove/internal/drafters/eagle"
+	"github.com/grovellm/grove/internal/drafters/peagle"
+	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/internal/train"
 	traineagle "github.com/grovellm/grove/internal/train/eagle"
-	"github.com/grovellm/grove/model"
 )
 
 // Recipe is what a P-EAGLE head's weights are a function of, with the target and the text.

@@ -6,8 +6,8 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/internal/train"
-	"github.com/grovellm/grove/model"
 )
 
 // Flags vary the recipe of the shipped head: what is not given is its.

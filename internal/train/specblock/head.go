@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/grovellm/grove/draft/specblock"
-	"github.com/grovellm/grove/internal/gemm"
+	"github.com/grovellm/grove/internal/drafters/specblock"
+	"github.com/grovellm/grove/internal/kernels/gemm"
+	"github.com/grovellm/grove/internal/model"
+	"github.com/grovellm/grove/internal/nn"
 	"github.com/grovellm/grove/internal/train"
-	"github.com/grovellm/grove/model"
-	"github.com/grovellm/grove/nn"
 )
 
 // Head is a SpecBlock head in training over a frozen target (SpecBlock §3.3).

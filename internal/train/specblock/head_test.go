@@ -9,14 +9,14 @@ import (
 	"testing"
 
 	"github.com/grovellm/grove/draft"
-	"github.com/grovellm/grove/draft/specblock"
-	"github.com/grovellm/grove/internal/drafttest"
+	"github.com/grovellm/grove/internal/drafters/drafttest"
+	"github.com/grovellm/grove/internal/drafters/specblock"
+	"github.com/grovellm/grove/internal/model"
+	"github.com/grovellm/grove/internal/nn"
+	"github.com/grovellm/grove/internal/speculate"
 	"github.com/grovellm/grove/internal/train"
 	"github.com/grovellm/grove/internal/train/traintest"
-	"github.com/grovellm/grove/model"
-	"github.com/grovellm/grove/nn"
 	"github.com/grovellm/grove/sample"
-	"github.com/grovellm/grove/speculate"
 )
 
 // tinySpecBlock is a recipe for the tiny target of tinyJob.

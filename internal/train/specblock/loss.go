@@ -3,11 +3,11 @@ package specblock
 import (
 	"math"
 
-	"github.com/grovellm/grove/draft/specblock"
-	"github.com/grovellm/grove/internal/par"
-	"github.com/grovellm/grove/internal/simd"
+	"github.com/grovellm/grove/internal/drafters/specblock"
+	"github.com/grovellm/grove/internal/kernels/par"
+	"github.com/grovellm/grove/internal/kernels/simd"
+	"github.com/grovellm/grove/internal/nn"
 	"github.com/grovellm/grove/internal/train"
-	"github.com/grovellm/grove/nn"
 )
 
 // said is what a row says, against the text and its target.

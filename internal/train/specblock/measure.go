@@ -5,9 +5,9 @@ import (
 	"math"
 	"slices"
 
-	"github.com/grovellm/grove/draft/specblock"
+	"github.com/grovellm/grove/internal/drafters/specblock"
+	"github.com/grovellm/grove/internal/nn"
 	"github.com/grovellm/grove/internal/train"
-	"github.com/grovellm/grove/nn"
 )
 
 // Validate measures on every held-out source the loss, of all rows, right or wrong before; α by

@@ -3,7 +3,7 @@ package specblock
 import (
 	"math"
 
-	"github.com/grovellm/grove/draft/specblock"
+	"github.com/grovellm/grove/internal/drafters/specblock"
 )
 
 // A row's likeliest bucket is nearly always the first, since most rows are of that; and the mean F1

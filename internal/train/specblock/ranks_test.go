@@ -14,10 +14,10 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/grovellm/grove/draft/specblock"
-	"github.com/grovellm/grove/internal/safetensors"
+	"github.com/grovellm/grove/internal/drafters/specblock"
+	"github.com/grovellm/grove/internal/files/safetensors"
+	"github.com/grovellm/grove/internal/nn"
 	"github.com/grovellm/grove/internal/train"
-	"github.com/grovellm/grove/nn"
 )
 
 // ranksComeAfter: a head that was trained without a last stage gets its rank head when that is

@@ -4,9 +4,9 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/grovellm/grove/draft/specblock"
+	"github.com/grovellm/grove/internal/drafters/specblock"
+	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/internal/train"
-	"github.com/grovellm/grove/model"
 )
 
 // Recipe is what a SpecBlock head's weights are a function of, with the target and the text.

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"github.com/grovellm/grove/draft/specblock"
-	"github.com/grovellm/grove/internal/atomicfile"
+	"github.com/grovellm/grove/internal/drafters/specblock"
+	"github.com/grovellm/grove/internal/files/atomicfile"
 )
 
 // report is measures.json: what the finished head makes of held-out text.

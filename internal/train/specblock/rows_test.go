@@ -9,12 +9,12 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/grovellm/grove/draft/specblock"
-	"github.com/grovellm/grove/internal/gemm"
+	"github.com/grovellm/grove/internal/drafters/specblock"
+	"github.com/grovellm/grove/internal/kernels/gemm"
+	"github.com/grovellm/grove/internal/model"
+	"github.com/grovellm/grove/internal/nn"
 	"github.com/grovellm/grove/internal/train"
 	"github.com/grovellm/grove/internal/train/traintest"
-	"github.com/grovellm/grove/model"
-	"github.com/grovellm/grove/nn"
 )
 
 // Rows of all blocks of some texts in one pass are those of each start alone, in a text that ends

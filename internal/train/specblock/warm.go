@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/grovellm/grove/internal/nn"
 	"github.com/grovellm/grove/internal/train"
-	"github.com/grovellm/grove/nn"
 )
 
 // A SpecBlock head, too, begins as its target. Layer i begins as block from[i], and a row goes from

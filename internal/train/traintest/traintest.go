@@ -16,14 +16,14 @@ import (
 	"time"
 
 	"github.com/grovellm/grove/draft"
-	"github.com/grovellm/grove/internal/cpu"
-	"github.com/grovellm/grove/internal/gemm"
-	"github.com/grovellm/grove/internal/par"
+	"github.com/grovellm/grove/internal/kernels/cpu"
+	"github.com/grovellm/grove/internal/kernels/gemm"
+	"github.com/grovellm/grove/internal/kernels/par"
+	"github.com/grovellm/grove/internal/model"
+	"github.com/grovellm/grove/internal/nn"
 	"github.com/grovellm/grove/internal/train"
 	"github.com/grovellm/grove/internal/train/data"
-	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/models"
-	"github.com/grovellm/grove/nn"
 )
 
 // Shape is that of the tiny job's target.

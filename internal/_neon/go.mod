@@ -1,3 +1,0 @@
-module github.com/grovellm/grove/internal/_neon
-
-go 1.26.0

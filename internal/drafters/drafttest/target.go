@@ -1,0 +1,111 @@
+// Package drafttest is what the tests of drafters with heads share: a small target, a target's part of a sequence's life, told by
+// rule and not computed, and generators of what a caller may ask for.
+package drafttest
+
+import (
+	"math/rand/v2"
+	"path/filepath"
+	"testing"
+
+	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/model"
+	"github.com/grovellm/grove/internal/model/synth"
+	"github.com/grovellm/grove/sample"
+	"github.com/grovellm/grove/tensor"
+	"github.com/grovellm/grove/tree"
+	"pgregory.net/rapid"
+)
+
+// Vocab is the target's vocabulary.
+const Vocab = 420
+
+// Fataler is what tests and generated cases have in common.
+type Fataler interface {
+	Helper()
+	Fatal(...any)
+	Fatalf(string, ...any)
+}
+
+// Must is v, where err is nil.
+func Must[T any](v T, err error) func(t Fataler) T {
+	return func(t Fataler) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+}
+
+// OpenTarget opens a small random model.
+func OpenTarget(t testing.TB, context int) *model.Model {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "target.gguf")
+	shape := synth.Shape{
+		Name: "target", Arch: "llama", Vocab: Vocab, Hidden: 32, Layers: 3, Heads: 2, KVHeads: 1, HeadDim: 16, FFN: 64,
+		Context: context, NormEps: 1e-6, RopeBase: 1e4, RopeDims: 16, Tokens: synth.Llama3,
+	}
+	if err := synth.Write(t.Context(), path, shape, synth.Options{Type: tensor.F32, Seed: 1}); err != nil {
+		t.Fatal(err)
+	}
+	m, err := model.Open(path, model.Options{Threads: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { m.Close() })
+	return m
+}
+
+// As is m as drafters know it.
+func As(m *model.Model) draft.Target {
+	return draft.Target{Vocab: m.Config.Vocab, Context: m.Context(), Model: m}
+}
+
+// Pass is a target pass over the next rows of a text, whose taps are numbers that only the row's place in the text decides.
+type Pass struct {
+	Text, At, Hidden int
+	Tree             *tree.Tree
+}
+
+// liked is the logit of what a target likes.
+const liked = 5
+
+// Logits are those of a target that likes what its row's place and token decide.
+func (p *Pass) Logits(_, node int) []float32 {
+	x := make([]float32, Vocab)
+	x[(p.Tree.Position(node, p.At)*7+int(p.Tree.Token[node]))%Vocab] = liked
+	return x
+}
+
+func (p *Pass) Tap(t, _, node int) []float32 {
+	rng := rand.New(rand.NewPCG(uint64(p.Text), uint64(p.Tree.Position(node, p.At)<<8+t)))
+	x := make([]float32, p.Hidden)
+	for i := range x {
+		x[i] = float32(rng.NormFloat64())
+	}
+	return x
+}
+
+// GenText is a text, of any length: slices that rapid draws are short nearly always.
+func GenText(r *rapid.T, least, most int) []int32 {
+	n := rapid.IntRange(least, most).Draw(r, "length")
+	if rapid.Bool().Draw(r, "long") {
+		n = least + most - n
+	}
+	return rapid.SliceOfN(rapid.Int32Range(0, Vocab-1), n, n).Draw(r, "text")
+}
+
+// GenParams are ways to choose tokens.
+func GenParams(r *rapid.T) sample.Params {
+	p := sample.Params{Temperature: rapid.SampledFrom([]float32{0, 0, .7, 1}).Draw(r, "temperature"), Seed: rapid.Uint64().Draw(r, "seed")}
+	p.TopK = rapid.SampledFrom([]int{0, 0, 1, 3, 50}).Draw(r, "top-k")
+	p.TopP = rapid.SampledFrom([]float32{0, 0, .9}).Draw(r, "top-p")
+	p.MinP = rapid.SampledFrom([]float32{0, 0, .05}).Draw(r, "min-p")
+	if rapid.Bool().Draw(r, "penalties") {
+		p.RepetitionPenalty, p.FrequencyPenalty, p.PenaltyLast = 1.2, .3, rapid.SampledFrom([]int{0, 5}).Draw(r, "last")
+	}
+	if rapid.Bool().Draw(r, "bias") { // the choice is then between these, for any head as for the target
+		p.LogitBias = map[int32]float32{3: 30, 77: 30.5, Vocab - 1: 31}
+	}
+	return p
+}

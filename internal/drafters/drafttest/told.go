@@ -1,0 +1,163 @@
+package drafttest
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/model"
+	"github.com/grovellm/grove/internal/speculate"
+	"github.com/grovellm/grove/sample"
+	"github.com/grovellm/grove/tree"
+	"pgregory.net/rapid"
+)
+
+// Told is a sequence as its target sees it: the rows committed, and the last token, whose row is not.
+type Told struct {
+	draft.State
+	Text  []int32
+	Root  int32
+	Start int // of the text that was computed: what comes before had no pass
+	ID    int // of the text, for its taps
+}
+
+// Begin makes a sequence.
+func Begin(t Fataler, d draft.Drafter, o draft.Options, id int) *Told {
+	t.Helper()
+	return &Told{State: Must(d.Begin(o))(t), ID: id, Root: int32(id)}
+}
+
+// Prompt is the rows of a chain that are committed as a prompt's; without a pass they came with a cache.
+func (s *Told) Prompt(tokens []int32, hidden int, computed bool) draft.Rows {
+	r := draft.Rows{State: s.State, Tokens: tokens, Next: -1}
+	if computed {
+		r.Tree = tree.Chain(tokens)
+		for i := range tokens {
+			r.Nodes = append(r.Nodes, int32(i))
+		}
+		r.Pass = &Pass{s.ID, len(s.Text), hidden, r.Tree}
+	}
+	s.Text = append(s.Text, tokens...)
+	if !computed {
+		s.Start = len(s.Text)
+	}
+	return r
+}
+
+// Accept is the rows of a path of the tree down to node, and the token that follows.
+func (s *Told) Accept(t *tree.Tree, node int, next int32, hidden int) draft.Rows {
+	r := draft.Rows{State: s.State, Tree: t, Nodes: t.Path(node, nil), Next: next, Pass: &Pass{s.ID, len(s.Text), hidden, t}}
+	for _, i := range r.Nodes {
+		r.Tokens = append(r.Tokens, t.Token[i])
+	}
+	s.Text = append(s.Text, r.Tokens...)
+	s.Root = next
+	return r
+}
+
+// Request asks for a tree.
+func (s *Told) Request(budget, depth int, g draft.Guide) draft.Request {
+	return draft.Request{State: s.State, Tree: tree.New(s.Root), Budget: budget, Depth: depth, Guide: g}
+}
+
+// Fresh is another sequence, of d, that was told of s's text at once.
+func (s *Told) Fresh(t Fataler, d draft.Drafter, o draft.Options, hidden int) *Told {
+	t.Helper()
+	f := Begin(t, d, o, s.ID)
+	if s.Start > 0 {
+		Commit(t, d, f.Prompt(s.Text[:s.Start], hidden, false))
+	}
+	if rest := s.Text[s.Start:]; len(rest) > 0 {
+		Commit(t, d, f.Prompt(rest, hidden, true))
+	}
+	f.Root = s.Root
+	return f
+}
+
+// Live makes rounds of a few sequences' lives: chunks of prompts, rows without a pass, trees of which any number of nodes is accepted,
+// plain decoding, some of all in each round.
+func Live(r *rapid.T, d draft.Drafter, hidden, rounds int, all ...*Told) {
+	for range rounds {
+		var rows []draft.Rows
+		var requests []draft.Request
+		next := func() int32 { return rapid.Int32Range(0, Vocab-1).Draw(r, "next") }
+		for _, s := range all {
+			switch {
+			case rapid.IntRange(0, 3).Draw(r, "what") == 0 || len(s.Text) == 0:
+				rows = append(rows, s.Prompt(GenText(r, 1, 90), hidden, rapid.IntRange(0, 3).Draw(r, "computed") > 0))
+			case rapid.Bool().Draw(r, "plainly"):
+				rows = append(rows, s.Accept(tree.New(s.Root), 0, next(), hidden))
+			default:
+				requests = append(requests, s.Request(rapid.IntRange(2, 30).Draw(r, "budget"), 20, nil))
+			}
+		}
+		Propose(r, d, requests...)
+		for _, q := range requests {
+			s := all[slices.IndexFunc(all, func(s *Told) bool { return s.State == q.State })]
+			rows = append(rows, s.Accept(q.Tree, rapid.IntRange(0, q.Tree.Len()-1).Draw(r, "accepted"), next(), hidden))
+		}
+		Commit(r, d, rows...)
+	}
+}
+
+// Commit commits rows.
+func Commit(t Fataler, d draft.Drafter, rows ...draft.Rows) {
+	t.Helper()
+	if err := d.Commit(rows); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Propose grows trees.
+func Propose(t Fataler, d draft.Drafter, requests ...draft.Request) []draft.Proposal {
+	t.Helper()
+	return Must(d.Propose(context.Background(), requests))(t)
+}
+
+// Same says how trees differ, if they do.
+func Same(a, b *tree.Tree) error {
+	if !slices.Equal(a.Token, b.Token) || !slices.Equal(a.Parent, b.Parent) || !slices.Equal(a.LogProb, b.LogProb) {
+		return fmt.Errorf("trees differ: %v %v %v, %v %v %v", a.Token, a.Parent, a.LogProb, b.Token, b.Parent, b.LogProb)
+	}
+	return nil
+}
+
+// Judge is a guide by whom so many levels pay.
+type Judge struct{ Levels, Asked int }
+
+func (g *Judge) Chance(_ int, logProb float32) float32 { return float32(math.Exp(float64(logProb))) }
+
+func (g *Judge) Deeper(float32, float32) bool {
+	g.Asked++
+	return g.Asked <= g.Levels
+}
+
+// Part is the guide itself.
+func (g *Judge) Part(int) draft.Guide { return g }
+
+// Generate decodes prompts in one loop.
+func Generate(t Fataler, m *model.Model, d draft.Drafter, o speculate.Options, p sample.Params, prompts [][]int32) ([][]int32, *speculate.Stats) {
+	t.Helper()
+	l := Must(speculate.New(speculate.Model(m), d, o))(t)
+	var batch []*speculate.Sequence
+	for _, prompt := range prompts {
+		s := Must(l.Start(prompt, speculate.Request{Sampling: p, MaxTokens: 30}))(t)
+		defer s.Close()
+		batch = append(batch, s)
+	}
+	for slices.ContainsFunc(batch, func(s *speculate.Sequence) bool { return s.Finish() == speculate.Running }) {
+		if err := l.Step(context.Background(), batch); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var out [][]int32
+	for _, s := range batch {
+		if s.Err() != nil {
+			t.Fatal(s.Err())
+		}
+		out = append(out, slices.Clone(s.Output()))
+	}
+	return out, l.Stats()
+}

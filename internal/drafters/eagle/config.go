@@ -1,0 +1,111 @@
+package eagle
+
+import (
+	"fmt"
+	"math/rand/v2"
+
+	"github.com/grovellm/grove/internal/heads/headfile"
+	"github.com/grovellm/grove/internal/model"
+)
+
+// Config is the shape of an EAGLE head, as in the code of its authors (SafeAILab/EAGLE): one decoder layer over the embedding of a token
+// and the feature of the place before it. Of the model.Config Arch is "llama" or "qwen3" (with norms of queries and keys), and Vocab
+// and Hidden are the target's. Layers is 1, or more where ordinary layers follow the first.
+type Config struct {
+	model.Config
+
+	Version int // 3; 2: EAGLE-1 and EAGLE-2, whose feature is the target's last hidden state; or Native
+
+	// Taps are the layers of the target that the feature is made of, in order: 0 is the embedding, i what block i puts out, which llama.cpp
+	// and vLLM call the input of layer i. Of EAGLE-2 it is the last alone.
+	Taps []int
+
+	DraftVocab int // tokens of the head's own output; Vocab where it has none
+
+	// StateFirst is of Native: fc reads the feature before the embedding, and the feature is the
+	// target's last hidden state before its last norm, as in MiMo's models. Else the embedding comes
+	// first, and the norm is part of the feature, as in Qwen's.
+	StateFirst bool
+
+	// Variants of EAGLE-3 in vLLM's speculators format.
+	NormBeforeResidual bool // the layer adds to the normalised feature
+	NormBeforeFC       bool // the joined taps are normalised
+	FCNorm             bool // each tap is normalised
+	NormOutput         bool // the feature of the next row is the normalised state
+
+	TargetLayers int // of the target the head was made for; 0: not known
+
+	TextWeights []float32 // of the modifier +text, fitted for the head; nil: it learns from the start
+}
+
+// Native is the Version of a layer with which a model was trained to predict a token further
+// (MiMo, Qwen3-Next): EAGLE-2's network with norms of embedding, feature and output. Its tensors
+// have llama.cpp's names.
+const Native = -1
+
+// last reports whether the feature is the target's last hidden state alone.
+func (c *Config) last() bool { return c.Version != 3 }
+
+// Validate checks that the numbers make a head.
+func (c *Config) Validate() error {
+	switch {
+	case c.Version != 2 && c.Version != 3 && c.Version != Native:
+		return fmt.Errorf("EAGLE version is %d: want 2 or 3", c.Version)
+	case c.Arch != "llama" && c.Arch != "qwen3":
+		return fmt.Errorf("layers of architecture %q: want llama or qwen3", c.Arch)
+	case c.Parallel:
+		return fmt.Errorf("attention and MLP are parallel: want one after the other")
+	case c.DraftVocab < 1 || c.DraftVocab > c.Vocab:
+		return fmt.Errorf("draft vocabulary is %d: want 1 to the vocabulary's %d", c.DraftVocab, c.Vocab)
+	case c.last() && len(c.Taps) != 1:
+		return fmt.Errorf("%d tapped layers of a head that reads the last alone: want one", len(c.Taps))
+	case c.last() && (c.NormBeforeResidual || c.NormBeforeFC || c.FCNorm || c.NormOutput):
+		return fmt.Errorf("an EAGLE-2 head with norms of EAGLE-3's variants: want none")
+	}
+	if err := headfile.CheckTaps(c.Taps, c.TargetLayers); err != nil {
+		return err
+	}
+	return c.Config.Validate()
+}
+
+// Fits returns an error that says what differs where the head is not one for the target.
+func (c *Config) Fits(target model.Config) error {
+	if err := headfile.Fits(c, &target); err != nil {
+		return err
+	}
+	if c.last() && c.Taps[0] != target.Layers && target.Padded == 0 {
+		return fmt.Errorf("the head taps layer %d of a target of %d: want the last", c.Taps[0], target.Layers)
+	}
+	return nil
+}
+
+// DefaultTaps are the layers of a target of so many that heads of this version tap where nothing is said.
+func (c *Config) DefaultTaps(layers int) []int {
+	if c.last() {
+		return []int{layers}
+	}
+	return headfile.DefaultTaps(layers)
+}
+
+// Describe says what is the head's own.
+func (c *Config) Describe(own bool) string {
+	output := "the target's output head"
+	switch {
+	case c.DraftVocab < c.Vocab:
+		output = fmt.Sprintf("an output head of %d tokens", c.DraftVocab)
+	case own:
+		output = "an output head of its own"
+	}
+	return fmt.Sprintf("EAGLE-%d head: layers %d, %s", c.Version, c.Layers, output)
+}
+
+// Draw draws the variant of a random head of the version that a drafter runs.
+func (c *Config) Draw(rng *rand.Rand, drafter string, _ int) {
+	c.Arch, c.Layers, c.Version = []string{"llama", "qwen3"}[rng.IntN(2)], 1+rng.IntN(4)/3, 3
+	if drafter == arch2 {
+		c.Version, c.DraftVocab = 2, c.Vocab
+		return
+	}
+	variant := func() bool { return rng.IntN(4) == 0 }
+	c.NormBeforeResidual, c.NormBeforeFC, c.FCNorm, c.NormOutput = variant(), variant(), variant(), variant()
+}

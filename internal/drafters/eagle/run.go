@@ -1,0 +1,139 @@
+// The passes of a head. Every operation records itself on a tape, so that training runs the same code.
+
+package eagle
+
+import "github.com/grovellm/grove/internal/nn"
+
+// Pages is the memory of caches for the network's rows. They hold f32, as a tape wants: a head learns from what it drafted.
+func (n *Network) Pages() nn.Pages {
+	return nn.Pages{Layers: n.Layers, Heads: n.KVHeads, Dim: n.HeadDim, Rope: n.Blocks[0].Attn.Rope}
+}
+
+// Buffers is the activation memory of a head.
+type Buffers struct {
+	normed, embed, fused, x nn.Buffer
+	block                   nn.BlockBuffers
+	projs                   [2]nn.Proj
+}
+
+// Width is the width of a row's taps, one after the other.
+func (c *Config) Width() int { return len(c.Taps) * c.Hidden }
+
+// Features makes the features of places of the text, g (rows × Hidden), of the target's taps there (rows × Width).
+func (n *Network) Features(e *nn.Exec, taps, g nn.Mat, m *Buffers) {
+	switch {
+	case n.StateFirst:
+		e.Normalise(nil, taps, g)
+		return
+	case n.last():
+		e.Normalise(&n.GNorm, taps, g)
+		return
+	}
+	if n.FCNorm {
+		normed := e.Mat(&m.normed, taps.Rows, taps.Cols)
+		for i := range n.TapNorms {
+			from, to := i*n.Hidden, (i+1)*n.Hidden
+			e.Normalise(&n.TapNorms[i], taps.Columns(from, to), normed.Columns(from, to))
+		}
+		taps = normed
+	}
+	e.Linear(nn.Source{X: taps, Norm: n.InputNorm}, nn.Proj{Linear: &n.Fuse, Dst: g})
+}
+
+// Run computes rows of a forest: of each its token and its feature are given, g (rows × Hidden), and its state is left in x (rows ×
+// Hidden), not g itself. The states are the features of the rows' children; Head of Output(x) are their logits.
+//
+// Depth is all that tells a row its position, and ancestors what it sees. So the training-time test (EAGLE-3, arXiv 2503.01840) is a forest
+// whose trunk is the text's entries, and in which what an entry drafts j tokens on is a chain of j rows below it.
+func (n *Network) Run(e *nn.Exec, f *nn.Forest, tokens []int32, g, x nn.Mat, m *Buffers) {
+	n.RunInputs(e, f, n.embed(e, tokens, m), g, x, m)
+}
+
+// RunInputs is Run of rows whose embeddings are given (rows × Hidden).
+func (n *Network) RunInputs(e *nn.Exec, f *nn.Forest, embed, g, x nn.Mat, m *Buffers) {
+	n.attend(e, f, embed, g, x, m)
+	n.finish(e, f, x, m)
+}
+
+// embed is the embeddings of tokens.
+func (n *Network) embed(e *nn.Exec, tokens []int32, m *Buffers) nn.Mat {
+	embed := e.Mat(&m.embed, len(tokens), n.Hidden)
+	e.Embed(n.Embed, tokens, embed)
+	return embed
+}
+
+// Keep leaves in the forest's caches what Run does, for rows of whose states nothing is wanted: of a head of one layer that is
+// keys and values alone.
+func (n *Network) Keep(e *nn.Exec, f *nn.Forest, tokens []int32, g nn.Mat, m *Buffers) {
+	if n.Layers > 1 {
+		n.Run(e, f, tokens, g, e.Mat(&m.x, g.Rows, g.Cols), m)
+		return
+	}
+	first := &n.Blocks[0]
+	half := first.Attn.KVHeads * first.Attn.Dim
+	kv := e.Mat(&m.x, g.Rows, 2*half)
+	m.projs = [2]nn.Proj{{Linear: &first.QKV[1], Dst: kv.Columns(0, half)}, {Linear: &first.QKV[2], Dst: kv.Columns(half, 2*half)}}
+	e.Linear(n.source(e, n.embed(e, tokens, m), g, m), m.projs[:]...)
+	e.Keys(&first.Attn, 0, f, kv)
+}
+
+// source is what the first layer's attention reads.
+func (n *Network) source(e *nn.Exec, embed, g nn.Mat, m *Buffers) nn.Source {
+	if n.Version == 3 {
+		return nn.Source{X: embed, Norm: &n.Blocks[0].AttnNorm, With: g, WithNorm: &n.GNorm}
+	}
+	in, out := nn.Source{X: embed, With: g}, nn.Source{X: e.Mat(&m.fused, g.Rows, g.Cols)}
+	if n.Version == Native {
+		in.Norm, in.WithNorm, out.Norm = &n.InNorms[0], &n.InNorms[1], &n.Blocks[0].AttnNorm
+	}
+	if n.StateFirst {
+		in.X, in.Norm, in.With, in.WithNorm = in.With, in.WithNorm, in.X, in.Norm
+	}
+	e.Linear(in, nn.Proj{Linear: &n.Fuse, Dst: out.X})
+	return out
+}
+
+// attend is Run up to the end of the first layer's attention.
+func (n *Network) attend(e *nn.Exec, f *nn.Forest, embed, g, x nn.Mat, m *Buffers) {
+	src := n.source(e, embed, g, m)
+	switch {
+	case n.Version != 3:
+		e.Normalise(nil, src.X, x)
+	case n.NormBeforeResidual:
+		e.Normalise(&n.GNorm, g, x)
+	default:
+		e.Normalise(nil, g, x)
+	}
+	e.Attention(&n.Blocks[0], 0, f, src, x, &m.block)
+}
+
+// finish is the rest of Run, in place.
+func (n *Network) finish(e *nn.Exec, f *nn.Forest, x nn.Mat, m *Buffers) {
+	e.MLP(&n.Blocks[0], x, &m.block)
+	for i := 1; i < len(n.Blocks); i++ {
+		e.Block(&n.Blocks[i], i, f, x, &m.block)
+	}
+	if n.outNorm != nil {
+		e.Normalise(n.outNorm, x, x)
+	}
+}
+
+// RunToMLP is RunInputs up to the end of the last layer's attention, and LastMLP is the rest, row by row.
+func (n *Network) RunToMLP(e *nn.Exec, f *nn.Forest, embed, g, x nn.Mat, m *Buffers) {
+	n.attend(e, f, embed, g, x, m)
+	for i := 1; i < len(n.Blocks); i++ {
+		e.MLP(&n.Blocks[i-1], x, &m.block)
+		e.Attention(&n.Blocks[i], i, f, nn.Source{X: x, Norm: &n.Blocks[i].AttnNorm}, x, &m.block)
+	}
+}
+
+// LastMLP ends what RunToMLP began, in place.
+func (n *Network) LastMLP(e *nn.Exec, x nn.Mat, m *Buffers) {
+	e.MLP(&n.Blocks[len(n.Blocks)-1], x, &m.block)
+	if n.outNorm != nil {
+		e.Normalise(n.outNorm, x, x)
+	}
+}
+
+// Output is the states x as Head reads them.
+func (n *Network) Output(x nn.Mat) nn.Source { return nn.Source{X: x, Norm: n.Norm} }

@@ -1,0 +1,74 @@
+package falcon
+
+import (
+	"fmt"
+	"math/rand/v2"
+
+	"github.com/grovellm/grove/internal/heads/headfile"
+	"github.com/grovellm/grove/internal/model"
+)
+
+// Config is the shape of a Falcon head, as its authors' code has it (Bestpay-inc/Falcon). Of the model.Config Arch is
+// "llama", or "qwen3" with norms of queries and keys. Vocab and Hidden are the target's; Layers
+// follow the LSTM, one in the release.
+type Config struct {
+	model.Config
+
+	Block     int   // k: tokens that a pass predicts, and rows of a block
+	Recurrent bool  // the LSTM goes on from row to row; else each row begins with zeros, as the release is trained
+	Taps      []int // the target's last layer alone
+
+	TargetLayers int // of the target the head was made for; 0: not known
+
+	TextWeights []float32 // of the modifier +text, fitted for the head; nil: it learns from the start
+}
+
+// maxBlock bounds what a file may claim.
+const maxBlock = 16
+
+// Validate checks that the numbers make a head.
+func (c *Config) Validate() error {
+	switch {
+	case c.Arch != "llama" && c.Arch != "qwen3":
+		return fmt.Errorf("layers of architecture %q: want llama or qwen3", c.Arch)
+	case c.Parallel:
+		return fmt.Errorf("attention and MLP are parallel: want one after the other")
+	case c.Block < 1 || c.Block > maxBlock:
+		return fmt.Errorf("a pass predicts %d tokens: want 1 to %d", c.Block, maxBlock)
+	case len(c.Taps) != 1:
+		return fmt.Errorf("%d tapped layers of a Falcon head: want the last alone", len(c.Taps))
+	}
+	if err := headfile.CheckTaps(c.Taps, c.TargetLayers); err != nil {
+		return err
+	}
+	return c.Config.Validate()
+}
+
+// Fits returns an error that says what differs where the head is not one for the target.
+func (c *Config) Fits(target model.Config) error {
+	if err := headfile.Fits(c, &target); err != nil {
+		return err
+	}
+	if c.Taps[0] != target.Layers && target.Padded == 0 {
+		return fmt.Errorf("the Falcon head taps layer %d of a target of %d: want the last", c.Taps[0], target.Layers)
+	}
+	return nil
+}
+
+// DefaultTaps is the last layer of a target of so many.
+func (*Config) DefaultTaps(layers int) []int { return []int{layers} }
+
+// Describe says what is the head's own.
+func (c *Config) Describe(bool) string {
+	reading := "rows that each begin with zeros"
+	if c.Recurrent {
+		reading = "rows that continue one another"
+	}
+	return fmt.Sprintf("Falcon head: %d tokens a pass, an LSTM of %s, layers %d", c.Block, reading, c.Layers)
+}
+
+// Draw draws the numbers of a random head.
+func (c *Config) Draw(rng *rand.Rand, _ string, _ int) {
+	c.Arch, c.Layers = []string{"llama", "qwen3"}[rng.IntN(2)], 1+rng.IntN(4)/3
+	c.Block, c.Recurrent = 1+rng.IntN(4), rng.IntN(2) == 0
+}

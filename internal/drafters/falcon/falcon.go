@@ -1,0 +1,53 @@
+// Package falcon drafts with a Falcon head (Gao et al., AAAI 2025), which is semi-autoregressive: a
+// pass of an LSTM and a small layer over the embeddings of tokens and the target's last hidden
+// states gives the next k tokens, two in the release. Further passes begin at nodes k levels apart,
+// with the head's own states in place of the target's.
+//
+// Trees grow as those of draft models do (package grow): EAGLE-2's dynamic trees, the authors'
+// static tree, or any other shape. Of k levels the first takes a pass. Those after it have the
+// candidates of the same pass, which are alike below all nodes of a level.
+//
+// Rows see one another within blocks of k, and all rows before. In training blocks are aligned to
+// the text. The authors' code aligns them to the rows of a call, so that the first of the k rows
+// that predict may not see the others. Here these k rows are a block always, and the text before
+// them is in blocks aligned to the text. Rows of whole blocks stay in the cache; those that the
+// next proposal may have in another block are computed again. The entries are a window over as much
+// text as the head was made for (draft.Text).
+package falcon
+
+import (
+	"fmt"
+
+	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/drafters/grow"
+	"github.com/grovellm/grove/internal/drafters/shortlist"
+	"github.com/grovellm/grove/internal/drafters/textrank"
+	"github.com/grovellm/grove/internal/kernels/par"
+)
+
+// New returns a drafter that grows trees of a shape with a head that fits the target. The rows of
+// its output are those of a shortlist where lists is not nil; text is the modifier +text. Of the
+// target only Vocab, and what Fits reads of the Model where there is one, are used.
+func New(
+	n *Network, shape grow.Shape, text bool, lists shortlist.Method, pool *par.Pool, target draft.Target,
+) (draft.Drafter, error) {
+	if target.Model != nil {
+		if err := n.Fits(target.Model.Config); err != nil {
+			return nil, err
+		}
+	}
+	if n.Vocab != target.Vocab {
+		return nil, fmt.Errorf("the head's vocabulary has %d tokens, the target's %d: want a head made for this target",
+			n.Vocab, target.Vocab)
+	}
+	c := grow.Config{
+		Shape: shape, Model: newRows(n, pool), Pool: pool, Vocab: n.Vocab, Target: target.Vocab, Lists: lists,
+	}
+	if text {
+		var err error
+		if c.Text, err = textrank.NewModelFrom(n.TextWeights); err != nil {
+			return nil, err
+		}
+	}
+	return grow.New(c)
+}

@@ -1,0 +1,316 @@
+// Rows of text and of blocks, for package grow: where the features of each come from, and what is
+// kept of a sequence.
+
+package falcon
+
+import (
+	"context"
+	"slices"
+
+	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/drafters/grow"
+	"github.com/grovellm/grove/internal/kernels/par"
+	"github.com/grovellm/grove/internal/nn"
+	"github.com/grovellm/grove/tree"
+)
+
+// rows computes rows of a head. A node of a draft whose depth is a multiple of k begins a block:
+// the rows of the last k tokens of its path, with the states of the block before as features. What
+// follows the nodes below, up to the next multiple, the other rows of that block say.
+type rows struct {
+	n     *Network
+	exec  *nn.Exec
+	pages nn.Pages
+
+	// The pass under way.
+	laid   []grow.Rows
+	forest nn.Forest
+	tokens []int32
+	before []int32     // of a head that recurs, of each row: see Order.Set
+	carry  [][]float32 // the same
+	order  Order
+	taps   nn.Buffer
+	g      nn.Buffer // features of all rows
+	bufs   Buffers
+	passes []*pass // of a draft
+	step   int     // of the draft, whose first pass is 0
+}
+
+// pass is the memory of one pass, which lasts as long as the draft.
+type pass struct {
+	x, memory, asked nn.Buffer
+	logits           nn.Logits
+}
+
+// text is what a draft keeps of a sequence beside its cache.
+type text struct {
+	tree   tree.Tree   // rows: those of text that are not in the cache, then those of blocks
+	state  [][]float32 // of each row
+	memory [][]float32 // of each row of a head that recurs: the LSTM's state
+	logits []logitsAt  // of each row; none: not computed yet
+	row    []int32     // of each node of the draft, the row that says what follows it
+	slot   []int32     // of each node of the draft, that row's number in its block
+	path   []int32
+
+	from  int // rows of earlier passes
+	first int // the number in the pass of the first row after those
+	asked int // with shortlists, the first of the logits of the nodes asked for
+
+	kept, next memory
+}
+
+// logitsAt is where the logits of a row are.
+type logitsAt struct {
+	pass   *pass
+	number int
+}
+
+// memory is the LSTM's state after the rows that are in the cache up to a position.
+type memory struct {
+	at    int
+	state []float32
+}
+
+func newRows(n *Network, pool *par.Pool) *rows {
+	return &rows{n: n, exec: nn.NewExec(pool), pages: n.Pages()}
+}
+
+func (r *rows) Taps() []int { return r.n.Taps }
+
+func (r *rows) Context() int { return 0 }
+
+func (r *rows) NewText() *grow.Text {
+	n := r.n
+	o := draft.TextOptions{
+		Layers: 1, Ahead: true, Rows: 1, Window: max(n.Config.Context, n.Block), Block: n.Block, Alone: n.Recurrent,
+	}
+	return &grow.Text{Text: draft.NewText(o, r.pages.NewCache()), More: new(text)}
+}
+
+// Keeps: a drafted row is made of the head's own states, that of a committed token of the target's.
+func (r *rows) Keeps() bool { return false }
+
+// Known: rows of one block come with one another.
+func (r *rows) Known(t *grow.Text, row int32) bool {
+	return int(t.More.(*text).slot[row])+1 < r.n.Block
+}
+
+// RouterInput is nil: routers are of EAGLE heads.
+func (r *rows) RouterInput(int, int, bool) []float32 { return nil }
+func (r *rows) Follow([]par.Phase)                   {}
+
+// Prepare lays out the rows, and makes their features.
+func (r *rows) Prepare(laid []grow.Rows) {
+	r.laid = laid
+	r.forest.Reset()
+	r.tokens, r.before, r.carry = r.tokens[:0], r.before[:0], r.carry[:0]
+	if r.step++; len(laid) == 0 || laid[0].From == 0 { // drafts that are made together begin together
+		r.step = 0
+	}
+	known := 0
+	for i := range laid {
+		l, t := &laid[i], laid[i].Text.More.(*text)
+		if t.from, t.first = t.tree.Len(), len(r.tokens); l.From == 0 {
+			known += l.Known
+			r.begin(l, t)
+		} else {
+			for node := l.From; node < l.Tree.Len(); node++ {
+				r.extend(l, t, node)
+			}
+		}
+		if t.tree.Len() > t.from {
+			r.forest.Add(l.Text.Cache, &t.tree, t.from)
+			l.Text.Cache.Reserve(t.from, t.tree.Len()-t.from)
+			r.tokens = append(r.tokens, t.tree.Token[t.from:]...)
+		}
+	}
+	g := r.g.Mat(len(r.tokens), r.n.Hidden)
+	if known > 0 {
+		taps, at := r.taps.Mat(known, r.n.Hidden), 0
+		for i := range laid {
+			at += copy(taps.Data[at:], laid[i].Text.Taps[:laid[i].Known*r.n.Hidden])
+		}
+		r.n.Features(r.exec, taps, g.Slice(0, known))
+		return
+	}
+	for i := range laid {
+		t := laid[i].Text.More.(*text)
+		for row := t.from; row < t.tree.Len(); row++ {
+			copy(g.Row(t.first+row-t.from), t.state[r.above(t, row)])
+		}
+	}
+}
+
+// begin lays out the rows of text that are not in the cache, the last k of them a block that drafts
+// where something is asked.
+func (r *rows) begin(l *grow.Rows, t *text) {
+	n, k := l.Known, r.n.Block
+	t.from = 0
+	r.n.LayOut(&t.tree, l.Tree.Token[:n], len(l.Asked) > 0)
+	t.row, t.slot = t.row[:0], t.slot[:0]
+	for node := range n { // of which the last is the root
+		t.row, t.slot = append(t.row, int32(max(n-k, 0))), append(t.slot, int32(min(node+1-n, 0)))
+	}
+	t.state, t.memory, t.logits = t.state[:0], t.memory[:0], t.logits[:0]
+	if !r.n.Recurrent {
+		return
+	}
+	at := l.Text.Cache.Position()
+	switch {
+	case at == 0:
+		t.kept = memory{state: t.kept.state[:0]}
+	case at == t.next.at:
+		t.kept, t.next = t.next, t.kept
+	}
+	r.follow(t.kept.state)
+	for range n - 1 {
+		r.before = append(r.before, int32(len(r.before)-1))
+	}
+}
+
+// follow notes that the next row of the pass comes after one of an earlier pass, whose LSTM state
+// is given.
+func (r *rows) follow(state []float32) {
+	if len(state) == 0 {
+		state = nil
+	}
+	r.before = append(r.before, int32(-1-len(r.carry)))
+	r.carry = append(r.carry, state)
+}
+
+// extend gives a node of the draft the row that says what follows it: the next of the block, or the
+// first of a new one.
+func (r *rows) extend(l *grow.Rows, t *text, node int) {
+	k, parent := r.n.Block, l.Tree.Parent[node]
+	row, slot := t.row[parent]+1, t.slot[parent]+1
+	if int(slot) == k {
+		t.path = append(t.path[:0], l.Tree.Token[node])
+		for p := parent; len(t.path) < k; p = l.Tree.Parent[p] {
+			t.path = append(t.path, l.Tree.Token[p])
+		}
+		slices.Reverse(t.path)
+		if r.n.Recurrent {
+			first := len(r.before)
+			r.follow(t.memory[row-1])
+			for i := range k - 1 {
+				r.before = append(r.before, int32(first+i))
+			}
+		}
+		row, slot = int32(r.n.Branch(&t.tree, int(row-1), t.path)), 0
+	}
+	t.row, t.slot = append(t.row, row), append(t.slot, slot)
+}
+
+// above is the row whose state is the feature of a row of a block: k rows up the path.
+func (r *rows) above(t *text, row int) int {
+	for range r.n.Block {
+		row = int(t.tree.Parent[row])
+	}
+	return row
+}
+
+// Run computes the rows that were prepared. Logits are made of all rows of a block at once, where
+// they are of all tokens.
+func (r *rows) Run(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		for i := range r.laid {
+			t := r.laid[i].Text.More.(*text)
+			r.laid[i].Text.Cache.Reserve(t.from, 0)
+		}
+		return err
+	}
+	for len(r.passes) <= r.step {
+		r.passes = append(r.passes, new(pass))
+	}
+	p := r.passes[r.step]
+	if len(r.tokens) > 0 {
+		r.compute(p)
+	}
+	r.head(p)
+	return nil
+}
+
+// compute runs the rows of the pass.
+func (r *rows) compute(p *pass) {
+	n := r.n
+	g, o := r.g.Mat(len(r.tokens), n.Hidden), (*Order)(nil)
+	if n.Recurrent {
+		o = &r.order
+		o.Set(r.before, r.carry)
+	}
+	drafts := slices.ContainsFunc(r.laid, func(l grow.Rows) bool { return len(l.Asked) > 0 })
+	x := p.x.Mat(len(r.tokens), n.Hidden)
+	if drafts {
+		n.Run(r.exec, &r.forest, r.tokens, g, o, x, &r.bufs)
+	} else {
+		n.Keep(r.exec, &r.forest, r.tokens, g, o, &r.bufs)
+	}
+	var states nn.Mat
+	if o != nil {
+		states = p.memory.Mat(len(r.tokens), 4*n.Hidden)
+	}
+	for i := range r.laid {
+		l, t := &r.laid[i], r.laid[i].Text.More.(*text)
+		for row := t.from; row < t.tree.Len(); row++ {
+			at := t.first + row - t.from
+			t.state, t.logits = append(t.state, x.Row(at)), append(t.logits, logitsAt{})
+			if o != nil {
+				t.memory = append(t.memory, o.State(states.Row(at)[:0], at))
+			}
+		}
+		if o != nil && l.From == 0 {
+			keep := l.Known
+			if len(l.Asked) > 0 {
+				keep = l.Text.Whole(l.Known)
+			}
+			t.next.at = -1
+			if keep > 0 {
+				t.next = memory{l.Text.Cache.Position() + keep, append(t.next.state[:0], t.memory[keep-1]...)}
+			}
+		}
+	}
+}
+
+// head makes logits: of the new rows that predict, or of the nodes asked for where those have
+// shortlists.
+func (r *rows) head(p *pass) {
+	p.logits.Reset()
+	wanted := 0
+	for i := range r.laid {
+		wanted += max(r.laid[i].Text.More.(*text).tree.Len(), len(r.laid[i].Asked))
+	}
+	asked := p.asked.Mat(wanted, r.n.Hidden)
+	add := func(state []float32, list *nn.Shortlist) {
+		copy(asked.Row(p.logits.Len()), state)
+		p.logits.Add(p.logits.Len(), list)
+	}
+	for i := range r.laid {
+		l, t := &r.laid[i], r.laid[i].Text.More.(*text)
+		t.asked = p.logits.Len()
+		switch {
+		case len(l.Asked) == 0:
+		case l.Lists != nil:
+			for k, node := range l.Asked {
+				add(t.state[t.row[node]], l.Lists[k])
+			}
+		default:
+			for row := max(t.from, int(t.row[l.Known-1])); row < t.tree.Len(); row++ {
+				t.logits[row] = logitsAt{p, p.logits.Len()}
+				add(t.state[row], nil)
+			}
+		}
+	}
+	if p.logits.Len() > 0 {
+		p.logits.Run(r.exec, asked, nil, &r.n.Head)
+	}
+}
+
+// Logits are those of what follows the k-th asked node of the i-th sequence.
+func (r *rows) Logits(i, k int) []float32 {
+	l, t := &r.laid[i], r.laid[i].Text.More.(*text)
+	if l.Lists != nil {
+		return r.passes[r.step].logits.Row(t.asked + k)
+	}
+	at := t.logits[t.row[l.Asked[k]]]
+	return at.pass.logits.Row(at.number)
+}

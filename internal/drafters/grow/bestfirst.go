@@ -1,0 +1,77 @@
+package grow
+
+import (
+	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/drafters/calibrate"
+	"github.com/grovellm/grove/tree"
+)
+
+// BestFirst drafts the nodes with the largest probability from the root. Each step expands the
+// Width most probable nodes that are not expanded yet, until none of them can have a child that
+// belongs to the tree, or the loop's guide finds that another pass does not pay.
+//
+// With the modifier +text each step builds the tree anew, by all that is known then, and beyond the
+// rows it goes on as the text does.
+type BestFirst struct {
+	Width  int    `draft:"width" help:"maximum nodes expanded in one pass (1 to 4096)"`
+	Branch int    `draft:"branch" help:"maximum children of a node (1 to 64)"`
+	Depth  int    `draft:"depth" help:"maximum passes, and without +text maximum depth (1 to 4095)"`
+	Model  string `draft:"model" help:"GGUF file or Hugging Face folder to draft with; empty: what the model was opened with"`
+}
+
+// DefaultBestFirst is what did well on grove's own models.
+func DefaultBestFirst() BestFirst { return BestFirst{Width: 8, Branch: 8, Depth: 20} }
+
+func (o *BestFirst) limits() (limits, error) {
+	return limits{maxNodes, o.Depth, o.Branch}, draft.Check(o)
+}
+
+// begin: a drawn tree keeps every node it draws, so it has no pool to choose from.
+func (o *BestFirst) begin(s *state) {
+	if s.text != nil {
+		s.rebuilt = &rebuilt{width: o.Branch}
+	}
+	s.pooled = !s.drawing && s.rebuilt == nil
+}
+
+func (o *BestFirst) choose(s *state) {
+	if s.rebuilt != nil {
+		s.rebuilt.choose(s, o.Width, o.Depth)
+		return
+	}
+	floor, width := float32(0), o.Width
+	switch {
+	case !s.pooled: // what is drawn takes its place for good: the likeliest come first, and those of half their worth
+		width = min(width, s.room())
+		for node := range s.tree.Token {
+			if s.open(node) {
+				floor = max(floor, s.worth[node]/2)
+			}
+		}
+	case s.best.full():
+		floor = s.best.least()
+	}
+	for node := range s.tree.Token {
+		// A child is worth no more than its parent.
+		if w := s.worth[node]; w > floor && s.open(node) && int(s.tree.Depth[node]) < o.Depth {
+			s.expand = insert(s.expand, int32(node), s.worth, width)
+		}
+	}
+}
+
+// breadth: a pool takes what belongs to the best. A drawn tree must say before it draws: as many as
+// are likely to be tried and accepted, each where those before it were rejected.
+func (o *BestFirst) breadth(s *state, _ int32, confidence float32) int {
+	if s.pooled {
+		return o.Branch
+	}
+	n, a := 1, (1+confidence)/2 // as drawnChances has it
+	rest := 1 - a
+	for a /= 2; n < o.Branch && rest*a > calibrate.RowCost; rest *= 1 - a {
+		n++
+	}
+	return n
+}
+
+func (o *BestFirst) floor() float32                    { return negInf }
+func (o *BestFirst) learn(*state, *tree.Tree, []int32) {}

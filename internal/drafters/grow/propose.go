@@ -1,0 +1,191 @@
+package grow
+
+import (
+	"context"
+
+	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/drafters/treebuild"
+	"github.com/grovellm/grove/internal/model"
+	"github.com/grovellm/grove/sample"
+)
+
+// Propose grows the trees of all requests together, a pass of the model a step. When it fails,
+// nothing has been proposed, and the next tree starts over.
+func (d *Drafter) Propose(ctx context.Context, requests []draft.Request) ([]draft.Proposal, error) {
+	d.live = d.live[:0]
+	for i := range requests {
+		if s := requests[i].State.(*state); s.begin(&requests[i]) {
+			d.live = append(d.live, s)
+		}
+	}
+	if err := d.read(ctx, shortText); err != nil {
+		return nil, err
+	}
+	for _, s := range d.live {
+		s.start()
+	}
+	for len(d.live) > 0 {
+		if err := d.run(ctx); err != nil {
+			return nil, err
+		}
+		d.rank()
+		n := 0
+		for _, s := range d.live {
+			s.attach()
+			if s.next() {
+				d.live[n] = s
+				n++
+			}
+		}
+		d.live = d.live[:n]
+	}
+	d.proposals = draft.Proposals(d.proposals, len(requests))
+	for i := range requests {
+		s := requests[i].State.(*state)
+		if s.steps == 0 {
+			continue
+		}
+		s.finish()
+		d.proposals[i].Levels = s.steps
+		if s.drawing {
+			d.proposals[i].Drawn = s
+		}
+		s.ready = true
+		s.request = nil
+	}
+	return d.proposals, nil
+}
+
+// run computes the rows laid out for this step, of all trees that still grow.
+func (d *Drafter) run(ctx context.Context) error {
+	d.rows = d.rows[:0]
+	for _, s := range d.live {
+		d.rows = append(d.rows, Rows{Text: s.read, Tree: &s.run, From: s.from, Known: int(s.shift) + 1, Asked: s.asked})
+	}
+	d.Model.Prepare(d.rows)
+	d.list()
+	if err := d.Model.Run(ctx); err != nil {
+		return err
+	}
+	d.tally()
+	return nil
+}
+
+const (
+	// shortText is the longest text without rows that is computed in one pass with the root: every
+	// row of the tree lists what it sees of it.
+	shortText = 32
+	// readRows is how many rows of text are read in one pass at most.
+	readRows = model.PrefillChunk
+)
+
+// read computes rows of live texts, several in a pass, without logits: of texts where more than
+// some rows wait, or more than have room beside a root.
+func (d *Drafter) read(ctx context.Context, more int) error {
+	for {
+		d.rows = d.rows[:0]
+		room := readRows
+		for _, s := range d.live {
+			if n := s.read.Take(more, room); n > 0 {
+				s.run.ResetChain(s.read.Todo()[:n])
+				d.rows = append(d.rows, Rows{Text: s.read, Tree: &s.run, Known: n})
+				room -= n
+			}
+		}
+		if len(d.rows) == 0 {
+			return nil
+		}
+		d.Model.Prepare(d.rows)
+		if err := d.Model.Run(ctx); err != nil {
+			return err
+		}
+		for i := range d.rows {
+			r := &d.rows[i]
+			r.Text.Cache.CommitAll()
+			r.Text.Read(r.Known)
+		}
+	}
+}
+
+// attach adds the children of the nodes expanded in this step.
+func (s *state) attach() {
+	if !s.free {
+		s.steps++
+	}
+	if s.rebuilt != nil {
+		s.rebuild()
+		return
+	}
+	s.fresh = s.tree.Len()
+	for i, node := range s.expand {
+		cands := s.cands[i*s.d.ranked:][:s.count[i]]
+		n := min(s.d.Shape.breadth(s, node, s.confidence[i]), len(cands))
+		s.seen.weight += s.worth[node]
+		for rank, c := range cands[:max(n, 0)] {
+			w := s.worth[node] * s.chance(int(s.tree.Depth[node])+1, c.LogProb)
+			s.seen.chance[rank] += w
+			s.add(node, c, w)
+		}
+	}
+}
+
+// rebuild builds a best-first tree anew, by the text and all its rows.
+func (s *state) rebuild() {
+	before := s.expected
+	s.expected = s.rebuilt.build(s)
+	if s.steps > 1 {
+		for _, node := range s.expand {
+			s.seen.weight += s.worth[node]
+		}
+		s.seen.chance[0] += s.expected - before
+	}
+}
+
+// add makes a candidate of a worth a node, if it has a place.
+func (s *state) add(parent int32, c sample.Candidate, worth float32) {
+	switch {
+	case s.pooled && !(worth > 0 && s.best.add(worth)), !s.pooled && s.room() <= 0:
+		return
+	case s.pooled:
+		s.expected = s.best.sum
+	default:
+		s.expected += worth
+	}
+	node := s.tree.Append(int(parent), c.Token, c.LogProb)
+	s.row = append(s.row, -1)
+	s.path = append(s.path, s.path[parent]+s.tree.LogProb[node])
+	s.worth = append(s.worth, worth)
+	if s.text != nil {
+		s.places = append(s.places, s.text.Match(s.places[parent], c.Token))
+	}
+}
+
+// chance is the probability that a node is accepted if its parent is.
+func (s *state) chance(depth int, logProb float32) float32 {
+	return treebuild.Chance(s.request.Guide, depth, logProb)
+}
+
+// finish proposes the tree: of a pool the best nodes, else all down to the shape's floor.
+func (s *state) finish() {
+	to, floor := s.request.Tree, s.d.Shape.floor()
+	if s.text != nil {
+		s.d.first[s.warm].Learn(s.expectedByText, s.expected)
+	}
+	switch {
+	case s.rebuilt != nil:
+		to.Copy(&s.rebuilt.tree)
+		return
+	case s.pooled:
+		s.index = s.tree.Best(to, s.worth, s.most, s.deepest, s.index)
+		return
+	case s.drawing:
+		floor = negInf // a drawn child that were dropped would bias what is accepted
+	}
+	s.nodes = append(s.nodes[:0], 0)
+	for node := 1; node < s.tree.Len(); node++ {
+		if s.path[node] >= floor {
+			s.nodes = append(s.nodes, int32(node))
+		}
+	}
+	s.index = s.tree.Pick(to, s.nodes, s.index)
+}

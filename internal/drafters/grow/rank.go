@@ -1,0 +1,154 @@
+// From logits to candidates with chances, on all workers.
+
+package grow
+
+import (
+	"math"
+	"slices"
+
+	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/drafters/textrank"
+	"github.com/grovellm/grove/internal/kernels/simd"
+	"github.com/grovellm/grove/sample"
+)
+
+// task is some of the nodes that a sequence expands in this step.
+type task struct {
+	s        *state
+	slot     int // the sequence's number in the pass
+	from, to int
+}
+
+// rank fills in the candidates of all nodes expanded in this step, a node a task. Where penalties
+// look at the path, a sequence is one task: its history follows one path at a time. So it is where
+// a sampler changes logits meanwhile that several nodes share.
+func (d *Drafter) rank() {
+	_, shared := d.Model.(Blocks)
+	d.tasks = d.tasks[:0]
+	for slot, s := range d.live {
+		n := len(s.expand)
+		s.cands = slices.Grow(s.cands[:0], n*d.ranked)[:n*d.ranked]
+		s.count = slices.Grow(s.count[:0], n)[:n]
+		s.confidence = slices.Grow(s.confidence[:0], n)[:n]
+		if s.text != nil {
+			s.text.Keep(s.tree.Len(), s.tree.Len())
+		}
+		rows := s.run.Len() - int(s.shift)
+		s.rows = slices.Grow(s.rows, rows*d.ranked-len(s.rows))[:rows*d.ranked]
+		s.rowCount = slices.Grow(s.rowCount, rows-len(s.rowCount))[:rows]
+		for s.drawing && len(s.probs) < rows {
+			s.probs = append(s.probs, make([]float32, d.Target))
+		}
+		if s.history != nil || shared && len(s.sampler.Params().LogitBias) > 0 {
+			d.tasks = append(d.tasks, task{s, slot, 0, n})
+			continue
+		}
+		for i := range n {
+			d.tasks = append(d.tasks, task{s, slot, i, i + 1})
+		}
+	}
+	d.Pool.Run(len(d.tasks), (*ranking)(d))
+}
+
+// ranking is the drafter as the pool's job.
+type ranking Drafter
+
+func (d *ranking) Do(worker, number int) {
+	t := &d.tasks[number]
+	sampler := d.workers[worker]
+	sampler.Like(t.s.sampler)
+	for i := t.from; i < t.to; i++ {
+		logits := d.Model.Logits(t.slot, i)
+		if t.s.drawing && d.Tokens != nil {
+			logits = (*Drafter)(d).wide(worker, logits)
+		}
+		t.s.rank(sampler, i, logits, &d.rankers[worker])
+	}
+}
+
+// rank is the i-th expanded node's part.
+func (s *state) rank(sampler *sample.Sampler, i int, logits []float32, m *ranker) {
+	node, k := s.expand[i], s.d.ranked
+	if s.history != nil {
+		s.nodes = s.tree.Path(int(node), s.nodes[:0])
+		for _, n := range s.nodes {
+			s.history.Push(s.tree.Token[n])
+		}
+	}
+	position := s.position(node) + 1 // of the node's children
+	if s.drawing {
+		// A stream of its own for every node that is ever drawn below: the root's position tells
+		// trees apart.
+		position = s.at*maxNodes + int(s.row[node]-s.shift)
+	}
+	c := s.cands[i*k : i*k : i*k+s.d.asked]
+	m.output.Logits, m.output.List = logits, nil
+	switch {
+	case s.words != nil:
+		m.output.List = s.lists[i]
+		c = m.output.Top(sampler, c, position, s.history)
+	case s.d.Tokens != nil && !s.drawing:
+		c = m.output.Top(sampler, c, position, s.history)
+	default:
+		logits = logits[:s.d.Vocab]
+		c = sampler.Top(c, logits, position, s.history)
+	}
+	row := int(s.row[node] - s.shift)
+	s.rowCount[row] = int32(copy(s.rows[row*k:(row+1)*k], c))
+	s.confidence[i] = 0
+	for _, x := range c { // of a shortlist perhaps no token can be drawn
+		s.confidence[i] = max(s.confidence[i], exp(x.LogProb)) // DynaTree's c(u), §3.3
+	}
+	switch {
+	case s.text != nil:
+		c = m.rank(s, node, s.cands[i*k:i*k:(i+1)*k], s.rows[row*k:][:min(len(c), textrank.RowMost)])
+		if s.confidence[i] = 0; len(c) > 0 {
+			s.confidence[i] = exp(c[0].LogProb)
+		}
+	case s.drawing:
+		p := s.probs[row]
+		clear(p[s.d.Vocab:])
+		sampler.Probs(p[:s.d.Vocab], logits, s.history)
+		s.confidence[i] = p[max(simd.ArgMax(p), 0)]
+		for len(c) > 0 && !(p[c[len(c)-1].Token] > 0) { // at temperature 0 only one can be drawn
+			c = c[:len(c)-1]
+		}
+		drawnChances(c)
+	case s.warm > 0:
+		draft.CoupledChances(c, s.d.asked, s.sampler.Params().Temperature)
+	}
+	s.count[i] = int32(len(c))
+	if s.history != nil {
+		for range s.nodes {
+			s.history.Pop()
+		}
+	}
+}
+
+// wide gives the logits of a draft vocabulary their places in the target's.
+func (d *Drafter) wide(worker int, logits []float32) []float32 {
+	all := d.spread[worker]
+	for i := range all {
+		all[i] = negInf
+	}
+	for i, token := range d.Tokens {
+		all[token] = logits[i]
+	}
+	return all
+}
+
+func exp(x float32) float32 { return float32(math.Exp(float64(x))) }
+
+// drawnChances turns the probabilities with which candidates were drawn into estimates of being
+// accepted by rejection sampling, for two distributions that overlap by half: a token that was sure
+// to be drawn nearly always is; one of many equal ones in half of all cases; and those after the
+// first only where the others were rejected, which shows that the models disagree. The controller's
+// calibration corrects them.
+func drawnChances(c []sample.Candidate) {
+	rest, share := 1.0, 1.0
+	for i := range c {
+		a := share * (1 + math.Exp(float64(c[i].LogProb))) / 2
+		c[i].LogProb = float32(math.Log(rest * a))
+		rest, share = max(rest*(1-a), 1e-6), 0.5
+	}
+}

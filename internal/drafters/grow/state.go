@@ -1,0 +1,317 @@
+package grow
+
+import (
+	"slices"
+
+	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/drafters/shortlist"
+	"github.com/grovellm/grove/internal/drafters/textrank"
+	"github.com/grovellm/grove/internal/nn"
+	"github.com/grovellm/grove/sample"
+	"github.com/grovellm/grove/tree"
+)
+
+// state is one sequence: its text as far as the model has read it, and the tree that grows or grew
+// last.
+type state struct {
+	d       *Drafter
+	sampler *sample.Sampler // chooses as the target will, or, when drawing, with noise of its own
+	history *sample.History // the committed text, where penalties look at it
+	warm    int             // 1 above temperature 0
+	scarce  bool            // few tokens may be choosable at a node, fewer than it is to have children
+	drawing bool            // children are drawn from the drafter's distribution: draft.Options.Sampled
+
+	text    *textrank.Text   // for +text; nil without it, and when drawing
+	places  []textrank.Place // for +text: of each node of the tree, its longest n-gram
+	rebuilt *rebuilt         // of best-first trees with +text; else nil
+
+	words  shortlist.State   // what shortlists know of the text; nil: the head computes all tokens
+	lists  []*shortlist.List // of each node expanded in this step
+	listed []*nn.Shortlist   // the same, for the pass
+	listOf []*shortlist.List // of each node that was expanded, by its row
+
+	at   int // committed tokens: the position of the next root
+	read *Text
+	lost bool // the text has a token that the model does not know: nothing is proposed any more
+
+	growth
+	ready bool // the growth is complete, and of the tree proposed last
+
+	adapted adapted // DynaTree's parameters
+}
+
+func (s *state) Close() { s.lose() }
+
+// lose gives up the text for good.
+func (s *state) lose() {
+	s.lost, s.ready = true, false
+	s.read.Close()
+	if s.words != nil {
+		s.words.Close()
+		s.words = nil
+	}
+}
+
+// mostWaiting rows of text with taps wait to be read: taps are large. A sequence that is decoded
+// plainly costs copies of its taps, and from time to time a pass over so many rows.
+const mostWaiting = 64
+
+// overdue reports whether too much waits.
+func (s *state) overdue() bool { return s.read.Waiting() >= mostWaiting && len(s.d.Model.Taps()) > 0 }
+
+// commit takes in rows of the target. It computes nothing: rows that the tree has and that the
+// text's would be are kept in the cache, all others are to do.
+func (s *state) commit(r *draft.Rows) error {
+	if s.history != nil {
+		for _, token := range r.Tokens {
+			s.history.Push(token)
+		}
+	}
+	s.at += len(r.Tokens)
+	ready := s.ready && len(r.Tokens) > 0 && r.Tokens[0] == s.tree.Token[0]
+	s.ready = false
+	if s.lost || len(r.Tokens) == 0 {
+		return nil
+	}
+	if ready {
+		s.compare(r)
+	}
+	draft.Tell(s.words, r)
+	if s.text != nil {
+		t := &s.tree
+		if !ready {
+			t = nil
+		}
+		s.d.commits.Learn(s.text, t, r, s.sampler, s.history)
+	}
+	if slices.ContainsFunc(r.Tokens, func(token int32) bool { return int(token) >= s.d.Vocab }) {
+		s.lose()
+		return nil
+	}
+	if ready && r.Next >= 0 {
+		s.d.Shape.learn(s, r.Tree, r.Nodes)
+	}
+	if !s.read.Commit(r) || !ready {
+		return nil
+	}
+	s.d.yield[s.warm].learn(&s.seen)
+	s.walk(r.Tokens)
+	if err := s.read.Cache.Commit(s.nodes); err != nil {
+		return err
+	}
+	s.read.Read(len(s.nodes))
+	return nil
+}
+
+// judge returns how many levels of the state's own last tree the target accepted, and how many were
+// verified. Nodes that were pruned, or cut by the loop, do not count, nor do those of other
+// drafters that were verified beside them.
+func (s *state) judge(verified *tree.Tree, nodes []int32) (accepted, depth int) {
+	s.index = append(s.index[:0], 0) // of each node its number in the verified tree, -1 where it was not verified
+	for node := 1; node < s.tree.Len(); node++ {
+		at := s.index[s.tree.Parent[node]]
+		if at >= 0 {
+			at = int32(verified.Child(int(at), s.tree.Token[node]))
+		}
+		if s.index = append(s.index, at); at < 0 {
+			continue
+		}
+		level := int(s.tree.Depth[node])
+		if depth = max(depth, level); level < len(nodes) && nodes[level] == at {
+			accepted = max(accepted, level)
+		}
+	}
+	return accepted, depth
+}
+
+// walk follows tokens, the root first, down the tree as far as its rows are the text's, and lists
+// those of the text before the root and of the path. Rows that reading would compute with a later
+// window are left out.
+func (s *state) walk(tokens []int32) {
+	s.nodes = s.nodes[:0]
+	for i := range s.read.Whole(int(s.shift) + 1) {
+		s.nodes = append(s.nodes, int32(i))
+	}
+	room := s.read.Window - s.read.Cache.Len()
+	for node, i := 0, 1; i < len(tokens) && s.d.Model.Keeps() && len(s.nodes) < room; i++ {
+		node = s.tree.Child(node, tokens[i])
+		if node < 0 || s.row[node] < 0 {
+			break
+		}
+		s.nodes = append(s.nodes, s.row[node])
+	}
+}
+
+// growth is a tree that grows, or grew last.
+type growth struct {
+	request *draft.Request
+	deepest int  // depth of nodes at most
+	most    int  // nodes at most
+	steps   int  // passes so far
+	free    bool // this step takes none: see Blocks
+
+	tree  tree.Tree // every candidate that was a child once; node 0 the root
+	row   []int32   // of each node: its row in run, -1 while it is not expanded
+	path  []float32 // of each node: log-probability from the root, as the drafter sees it
+	worth []float32 // of each node: its probability from the root as a guide knows it, or else exp(path)
+	fresh int       // the first node of the last step
+
+	expectedByText float32 // what the tree of the text alone is expected to bring
+
+	expected float32 // sum of worth over the nodes that count, the root left out
+	pooled   bool    // the tree may have more nodes than are proposed: the best of them are; see best
+	best     least   // where pooled: the worth of the most-1 best nodes, the root left out
+
+	expand     []int32            // nodes expanded in this step
+	cands      []sample.Candidate // ranked candidates for each, LogProb the drafter's estimate; see rank
+	count      []int32            // how many
+	confidence []float32          // the probability of the first
+
+	// candidates below each row of run from the root on, LogProb as the model has it; ranked for each
+	rows     []sample.Candidate
+	rowCount []int32 // how many there are
+
+	probs [][]float32 // drawing: the distribution of each row of run, over the target's vocabulary
+	shift int32       // rows of run before the root: run's row shift+i is the i-th expanded node
+
+	run   tree.Tree // rows that the model computes: text without rows, the root, expanded nodes
+	from  int       // how many of them it has computed
+	asked []int32   // rows whose logits are wanted
+
+	seen  yield   // what its steps gave
+	nodes []int32 // scratch
+	index []int32 // the place of each node in the proposed tree, -1 where it was dropped
+}
+
+// begin readies the growth of a request's tree. It reports false where no pass of the model is to
+// be made: with +text the tree is then that of the text alone.
+func (s *state) begin(r *draft.Request) bool {
+	s.ready, s.request, s.steps = false, r, 0
+	if s.text != nil && !s.lost && r.Guide != nil {
+		s.expectedByText = s.d.byText.BuildByText(r, s.text, s.d.limits.children)
+	}
+	root := r.Tree.Token[0]
+	s.deepest, s.most = min(r.Depth, s.d.limits.depth), min(r.Budget, s.d.limits.nodes)
+	if s.rebuilt != nil { // beyond its rows the tree goes on by the text
+		s.deepest = r.Depth
+	}
+	blind := s.read.Ahead && len(s.read.Tokens) < max(s.read.Block, 1) // there is nothing to draft from yet
+	if s.lost || blind || int(root) >= s.d.Vocab || s.deepest < 1 || s.most < 2 {
+		return false
+	}
+	s.tree.Reset(root)
+	s.row = append(s.row[:0], -1)
+	s.path = append(s.path[:0], 0)
+	s.worth = append(s.worth[:0], 1)
+	s.fresh, s.expected = 0, 0
+	s.best.reset(s.most - 1)
+	s.seen.clear(s.d.limits.children)
+	s.expand = append(s.expand[:0], 0)
+	s.listOf = s.listOf[:0]
+	s.rows, s.rowCount = s.rows[:0], s.rowCount[:0]
+	if r.Guide != nil {
+		more := s.gain()
+		if s.text != nil {
+			more = s.d.first[s.warm].Gain(s.expectedByText)
+		}
+		if !r.Guide.Deeper(s.expectedByText, more) {
+			return false
+		}
+	}
+	if s.text != nil {
+		r.Tree.Reset(root)
+		s.places = append(s.places[:0], s.text.Match(s.text.End(), root))
+		s.text.Keep(0, 0)
+	}
+	return true
+}
+
+// start lays out the rows of the first step, when the text before the root is short.
+func (s *state) start() {
+	s.read.Room() // for the root
+	todo := s.read.Todo()
+	s.run.ResetChain(append(todo, s.tree.Token[0]))
+	s.from, s.shift, s.free = 0, int32(len(todo)), false
+	s.row[0] = s.shift
+	if most := s.d.Model.Context(); most > 0 { // a node's children are ranked by its row
+		s.deepest = min(s.deepest, most-s.read.Cache.Len()-len(todo))
+	}
+	s.asked = append(s.asked[:0], s.shift)
+}
+
+// next chooses the nodes of the next step, and lays out their rows; false ends the tree.
+func (s *state) next() bool {
+	s.expand = s.expand[:0]
+	s.d.Shape.choose(s)
+	if len(s.expand) == 0 {
+		return false
+	}
+	s.free = s.known()
+	if g := s.request.Guide; g != nil && !s.free && !g.Deeper(s.expected, s.gain()) {
+		return false
+	}
+	s.from = s.run.Len()
+	s.asked = s.asked[:0]
+	for _, node := range s.expand {
+		row := int32(s.run.Append(int(s.row[s.tree.Parent[node]]), s.tree.Token[node], 0))
+		s.row[node] = row
+		s.asked = append(s.asked, row)
+	}
+	return true
+}
+
+// known reports whether the chosen nodes take no pass.
+func (s *state) known() bool {
+	m, ok := s.d.Model.(Blocks)
+	for _, node := range s.expand {
+		ok = ok && m.Known(s.read, s.row[s.tree.Parent[node]])
+	}
+	return ok
+}
+
+// gain is what computing the rows of the chosen nodes is expected to add to the tree.
+func (s *state) gain() float32 {
+	if s.rebuilt != nil {
+		return s.d.yield[s.warm].ofRows(&s.growth)
+	}
+	return s.d.yield[s.warm].gain(&s.growth)
+}
+
+// position is that of a node's token.
+func (s *state) position(node int32) int { return s.at + int(s.tree.Depth[node]) }
+
+// open reports whether a node may have children.
+func (s *state) open(node int) bool { return s.row[node] < 0 && int(s.tree.Depth[node]) < s.deepest }
+
+// room is how many nodes the tree may still get.
+func (s *state) room() int { return s.most - s.tree.Len() }
+
+// Drawn is the distribution of a node's children in the tree proposed last; see
+// draft.Distributions.
+func (s *state) Drawn(node int) []float32 {
+	if !s.ready || !s.drawing || node < 0 || node >= s.tree.Len() || s.tree.Leaf(node) {
+		return nil
+	}
+	return s.probs[s.row[node]-s.shift]
+}
+
+// Candidates are those that were looked at below a node of the tree that was proposed last, and not
+// committed yet, for a state of a Drafter: path is the tokens from the root down to the node.
+// LogProb is as the model has it, before all corrections. They are nil where the node was not
+// expanded, and last until the next Propose.
+func Candidates(of draft.State, path []int32) []sample.Candidate {
+	s, node := of.(*state), 0
+	if !s.ready || len(path) == 0 || path[0] != s.tree.Token[0] {
+		return nil
+	}
+	for _, token := range path[1:] {
+		if node = s.tree.Child(node, token); node < 0 {
+			return nil
+		}
+	}
+	if s.row[node] < 0 {
+		return nil
+	}
+	row := int(s.row[node] - s.shift)
+	return s.rows[row*s.d.ranked:][:s.rowCount[row]]
+}

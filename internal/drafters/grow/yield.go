@@ -1,0 +1,114 @@
+package grow
+
+import "github.com/grovellm/grove/internal/drafters/calibrate"
+
+// yield is what expanding a node gives: the chance of its first child, of its second, and so on, on
+// average over nodes by their worth. It foretells what another level would add.
+type yield struct {
+	chance []float32
+	weight float32
+}
+
+// newYield is a guess that the first trees settle.
+func newYield(children int) yield {
+	y := yield{chance: make([]float32, children)}
+	p := float32(calibrate.FirstChance)
+	for i := range y.chance {
+		y.chance[i] = p
+		p *= 1 - calibrate.FirstChance
+	}
+	return y
+}
+
+func (y *yield) clear(children int) {
+	if y.chance == nil {
+		y.chance = make([]float32, children)
+	}
+	clear(y.chance)
+	y.weight = 0
+}
+
+// learn takes in what a tree's steps gave in sum.
+func (y *yield) learn(seen *yield) {
+	if !(seen.weight > 0) {
+		return
+	}
+	for i := range y.chance {
+		y.chance[i] += (seen.chance[i]/seen.weight - y.chance[i]) / calibrate.Memory
+	}
+}
+
+// gain is what expanding the chosen nodes of g is expected to add to it.
+func (y *yield) gain(g *growth) (sum float32) {
+	floor := float32(0)
+	if g.pooled && g.best.full() {
+		floor = g.best.least() // what comes in pushes out the least
+	}
+	for _, node := range g.expand {
+		for _, chance := range y.chance {
+			if d := g.worth[node]*chance - floor; d > 0 {
+				sum += d
+			}
+		}
+	}
+	return sum
+}
+
+// ofRows is what the rows of the chosen nodes are expected to add to a tree that is rebuilt, which
+// has children of the nodes already, by the text alone. Of such trees chance[0] is the gain of a
+// row for each unit of its node's worth.
+func (y *yield) ofRows(g *growth) (sum float32) {
+	for _, node := range g.expand {
+		sum += g.worth[node]
+	}
+	return max(sum*y.chance[0], 0)
+}
+
+// least keeps the n largest of the numbers added, in a heap with the least first.
+type least struct {
+	n    int
+	heap []float32
+	sum  float32
+}
+
+func (l *least) reset(n int) { l.n, l.heap, l.sum = n, l.heap[:0], 0 }
+
+func (l *least) full() bool { return len(l.heap) == l.n }
+
+// least is the least of the numbers kept, 0 where there is none.
+func (l *least) least() float32 {
+	if len(l.heap) == 0 {
+		return 0
+	}
+	return l.heap[0]
+}
+
+// add reports whether v is among the n largest so far; of equal ones the first stay.
+func (l *least) add(v float32) bool {
+	h := l.heap
+	if len(h) < l.n {
+		h = append(h, v)
+		l.heap = h
+		l.sum += v
+		for i := len(h) - 1; i > 0 && h[(i-1)/2] > h[i]; i = (i - 1) / 2 {
+			h[i], h[(i-1)/2] = h[(i-1)/2], h[i]
+		}
+		return true
+	}
+	if len(h) == 0 || !(v > h[0]) {
+		return false
+	}
+	l.sum += v - h[0]
+	h[0] = v
+	for i := 0; ; {
+		c := 2*i + 1
+		if c+1 < len(h) && h[c+1] < h[c] {
+			c++
+		}
+		if c >= len(h) || h[i] <= h[c] {
+			return true
+		}
+		h[i], h[c] = h[c], h[i]
+		i = c
+	}
+}

@@ -1,0 +1,105 @@
+package jet
+
+import (
+	"fmt"
+	"math/rand/v2"
+
+	"github.com/grovellm/grove/internal/heads/headfile"
+	"github.com/grovellm/grove/internal/model"
+	"github.com/grovellm/grove/tree"
+)
+
+// Config is the shape of a block head. Of the model.Config Arch is "qwen3", whose layers these are,
+// and Vocab and Hidden are the target's.
+type Config struct {
+	model.Config
+
+	Block  int   // rows of a block, the anchor's included
+	Causal bool  // rows of a block see those before them (JetSpec), else all of them (DFlash)
+	Mask   int32 // the token of a block's rows but the anchor's
+
+	// Taps are the layers of the target that the head reads, in order: 0 is the embedding, i what
+	// block i puts out. Hugging Face's target_layer_ids are one less, llama.cpp's
+	// dflash.target_layers the same.
+	Taps []int
+
+	TargetLayers int // of the target the head was made for; 0: not known
+
+	TextWeights []float32 // of the modifier +text, fitted for the head; nil: it learns from the start
+}
+
+// maxBlock bounds what a file may claim.
+const maxBlock = 1 << 10
+
+// Validate checks that the numbers make a head.
+func (c *Config) Validate() error {
+	switch {
+	case c.Arch != "qwen3":
+		return fmt.Errorf("layers of architecture %q: want qwen3", c.Arch)
+	case c.Block < 2 || c.Block > maxBlock:
+		return fmt.Errorf("block size is %d: want 2 to %d", c.Block, maxBlock)
+	case c.Mask < 0 || int(c.Mask) >= c.Vocab:
+		return fmt.Errorf("mask token is %d: want 0 to %d", c.Mask, c.Vocab-1)
+	}
+	if err := headfile.CheckTaps(c.Taps, c.TargetLayers); err != nil {
+		return err
+	}
+	return c.Config.Validate()
+}
+
+// Fits returns an error that says what differs where the head is not one for the target.
+func (c *Config) Fits(target model.Config) error { return headfile.Fits(c, &target) }
+
+// DefaultTaps are the layers of a target that heads tap where nothing is said. Files of this kind
+// say it.
+func (*Config) DefaultTaps(layers int) []int { return headfile.DefaultTaps(layers) }
+
+// Describe says what is the head's own.
+func (c *Config) Describe(bool) string {
+	kind := "bidirectional (DFlash)"
+	if c.Causal {
+		kind = "causal (JetSpec)"
+	}
+	return fmt.Sprintf("block head, %s: blocks of %d rows, token %d is the mask", kind, c.Block, c.Mask)
+}
+
+// Draw draws the numbers of a random head that a drafter runs.
+func (c *Config) Draw(rng *rand.Rand, drafter string, _ int) {
+	c.Arch, c.Layers = "qwen3", 1+rng.IntN(3)
+	c.Block, c.Causal, c.Mask = 2+rng.IntN(15), rng.IntN(2) == 0, rng.Int32N(int32(c.Vocab))
+	if drafter != "" {
+		c.Causal = drafter == kind.Drafters[0]
+	}
+}
+
+// LayOut makes t a block of so many rows under an anchor: a chain, whose rows see those before
+// them, or all.
+func (c *Config) LayOut(t *tree.Tree, anchor int32, rows int) {
+	t.Reset(anchor)
+	c.fill(t, 0, rows)
+}
+
+// Branch appends a whole block to t, below a node of the trunk: so many blocks of one text are
+// computed in one pass, each with the trunk up to its parent as its context. It returns the node of
+// the anchor.
+func (c *Config) Branch(t *tree.Tree, parent int, anchor int32) int {
+	first := t.AppendApart(parent, anchor)
+	c.fill(t, first, c.Block)
+	return first
+}
+
+// fill appends a block's other rows below its first.
+func (c *Config) fill(t *tree.Tree, first, rows int) {
+	last := first
+	for range rows - 1 {
+		last = t.AppendApart(last, c.Mask) // also where the anchor is the mask token
+	}
+	if c.Causal {
+		return
+	}
+	for i := first; i < last; i++ {
+		for j := i + 1; j <= last; j++ {
+			t.SetSees(i, j, true)
+		}
+	}
+}

@@ -1,0 +1,248 @@
+// Heads in files: GGUF as llama.cpp's dflash has it, and Hugging Face folders as JetSpec's and
+// DFlash's heads are published, and as vLLM's speculators describe DFlash's.
+
+package jet
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/heads/headfile"
+	"github.com/grovellm/grove/internal/model"
+	"github.com/grovellm/grove/tensor"
+)
+
+// arch is the architecture of GGUF files.
+const arch = "dflash"
+
+var kind = headfile.Kind{
+	Name: "block head", Drafters: []string{"jetspec", "dflash"}, Archs: []string{arch},
+	New:         func() headfile.Shape { return new(Config) },
+	Speculators: []string{"dflash"},
+	Foreign: []headfile.Foreign{
+		{Name: "a DFlash-2 head", Types: []string{"dflash2", "DFlash2DraftModel"}},
+		{Name: "a causal block head of vLLM's speculators", Types: []string{"jetspec"}},
+	},
+	Examples: []string{
+		"jetspec:width=4,depth=1", "ddtree:width=4", "dflash", "jetspec:tree=hybrid,lambda=2",
+		"ddtree:tree=entropy,width=4",
+		"jetspec:tree=ddtree,width=8", "jetspec:tree=chain",
+	},
+}
+
+func init() { headfile.Register(&kind) }
+
+// Kind is that of block heads.
+func (*Config) Kind() *headfile.Kind { return &kind }
+
+// Common points at what heads of all kinds have.
+func (c *Config) Common() headfile.Common {
+	return headfile.Common{Layers: &c.Config, Taps: &c.Taps, TargetLayers: &c.TargetLayers, TextWeights: &c.TextWeights}
+}
+
+// Open loads a head for a target, whose embedding and output head it uses unless it has its own. A
+// head is loaded once for all drafters of a target.
+func Open(h draft.Head, target draft.Target) (*Network, error) {
+	build := func(s headfile.Shape, w model.Weights, _ []int32, m *model.Network) (*Network, error) {
+		return NewNetwork(*s.(*Config), w, m)
+	}
+	return headfile.Load(h, &kind, target, build)
+}
+
+// FileArch is the architecture that a GGUF file names.
+func (*Config) FileArch() string { return arch }
+
+// Keys goes through the keys of a GGUF file. llama.cpp reads all but the causal one, which is its
+// generic key for the mask of attention: it runs every head as if it saw both ways.
+func (c *Config) Keys(k *headfile.Keys) {
+	k.Int(".block_size", &c.Block, 16)
+	k.Taps(c.Common())
+	k.Bool(".attention.causal", &c.Causal, false)
+	mask := int(c.Mask)
+	k.Int("tokenizer.ggml.mask_token_id", &mask)
+	c.Mask = int32(mask)
+}
+
+// folderArch is what config.json calls a block head, JetSpec's and DFlash's alike.
+const folderArch = "DFlashDraftModel"
+
+// folderConfig is what config.json says of a head beyond its layers. Pointers tell a missing field
+// from a zero.
+type folderConfig struct {
+	Architectures []string `json:"architectures"`
+	BlockSize     int      `json:"block_size"`
+	TargetLayers  int      `json:"num_target_layers"`
+	DraftLayers   int      `json:"num_hidden_layers"`
+	HiddenSize    int      `json:"hidden_size"`
+	VocabSize     int      `json:"vocab_size"`
+	DraftVocab    *int     `json:"draft_vocab_size"`
+	TargetHidden  *int     `json:"target_hidden_size"`
+	DFlash        *struct {
+		Mask         *int32 `json:"mask_token_id"`
+		Layers       []int  `json:"target_layer_ids"`
+		Causal       *bool  `json:"causal_head"`
+		CausalOther  *bool  `json:"causal"` // as vLLM reads it
+		BlockSize    int    `json:"block_size"`
+		TargetHidden int    `json:"target_hidden_size"`
+		Shift        bool   `json:"draft_shift"`
+		Projector    string `json:"projector_type"`
+	} `json:"dflash_config"`
+
+	speculator
+}
+
+// speculator is what vLLM's speculators say in place of dflash_config.
+type speculator struct {
+	Type       string   `json:"speculators_model_type"`
+	Mask       *int32   `json:"mask_token_id"`
+	Inputs     []int    `json:"aux_hidden_state_layer_ids"` // of layers whose input is read, so taps
+	LayerTypes []string `json:"layer_types"`
+	Projector  string   `json:"projector_type"`
+	Anchor     bool     `json:"sample_from_anchor"`
+	Shift      bool     `json:"shift_label"`
+}
+
+// shifted ends what is said of heads that draft one place later.
+const shifted = "heads whose rows predict the token after their own are not supported"
+
+// Check refuses heads that are not of this kind, before fields that they may not have are missed.
+func (f *folderConfig) Check() error {
+	switch d := f.DFlash; {
+	case f.Type != "" && f.Type != "dflash":
+		return kind.Refuse("speculators_model_type is %q: want dflash", f.Type)
+	case f.Type == "" && (len(f.Architectures) == 0 || f.Architectures[0] != folderArch):
+		return kind.Refuse("architectures is %q: want %s", f.Architectures, folderArch)
+	case f.TargetHidden != nil && *f.TargetHidden != f.HiddenSize:
+		return fmt.Errorf("field \"target_hidden_size\" is %d and hidden_size %d: "+
+			"heads narrower or wider than their target are not supported", *f.TargetHidden, f.HiddenSize)
+	case f.DraftVocab != nil && *f.DraftVocab != f.VocabSize:
+		return fmt.Errorf("field \"draft_vocab_size\" is %d and vocab_size %d: "+
+			"block heads of a part of the vocabulary are not supported", *f.DraftVocab, f.VocabSize)
+	case f.Type != "":
+		return f.speculator.check()
+	case d == nil:
+		return fmt.Errorf("field \"dflash_config\" is missing: the folder is incomplete, or of another kind of head")
+	case d.Mask == nil:
+		return fmt.Errorf("field \"dflash_config.mask_token_id\" is missing: it says which token stands for those to be drafted")
+	case d.TargetHidden != 0 && d.TargetHidden != f.HiddenSize:
+		return fmt.Errorf("field \"dflash_config.target_hidden_size\" is %d and hidden_size %d: heads narrower or wider than their target (hidden_dim_adapter) are not supported",
+			d.TargetHidden, f.HiddenSize)
+	case d.Shift:
+		return fmt.Errorf("field \"dflash_config.draft_shift\" is true: " + shifted)
+	case d.Projector != "" && d.Projector != "dflash":
+		return fmt.Errorf("field \"dflash_config.projector_type\" is %q: want dflash", d.Projector)
+	case len(d.Layers) == 0 && f.TargetLayers == 0:
+		return fmt.Errorf("fields \"dflash_config.target_layer_ids\" and \"num_target_layers\" are missing: one must say which layers are tapped")
+	case f.BlockSize != 0 && d.BlockSize != 0 && f.BlockSize != d.BlockSize:
+		return fmt.Errorf("fields \"block_size\" and \"dflash_config.block_size\" are %d and %d: leave one of them out",
+			f.BlockSize, d.BlockSize)
+	}
+	return nil
+}
+
+func (s *speculator) check() error {
+	switch {
+	case s.Mask == nil:
+		return fmt.Errorf("field \"mask_token_id\" is missing: it says which token stands for those to be drafted")
+	case len(s.Inputs) == 0:
+		return fmt.Errorf("field \"aux_hidden_state_layer_ids\" names no layers: it must say which are tapped")
+	case s.Projector != "" && s.Projector != "dflash":
+		return fmt.Errorf("field \"projector_type\" is %q: want dflash", s.Projector)
+	case s.Anchor:
+		return fmt.Errorf("field \"sample_from_anchor\" is true: " + shifted)
+	case s.Shift:
+		return fmt.Errorf("field \"shift_label\" is true: " + shifted)
+	case slices.Contains(s.LayerTypes, "sliding_attention"):
+		return fmt.Errorf("field \"layer_types\" has \"sliding_attention\": want full_attention alone")
+	}
+	return nil
+}
+
+// ReadFolder reads the shape from config.json of an open folder.
+func (c *Config) ReadFolder(x *headfile.File) (layout string, err error) {
+	var f folderConfig
+	base, err := model.ParseFolder(x.JSON, &f)
+	if err != nil {
+		return "", err
+	}
+	*c = Config{Config: base, Block: f.BlockSize, TargetLayers: f.TargetLayers}
+	c.Tied = false
+	if f.Type != "" {
+		c.Arch = "qwen3" // the layers' fields are the target's
+		c.Mask, c.Taps, c.Block = *f.Mask, f.Inputs, cmp.Or(c.Block, 8)
+		return "", nil
+	}
+	d := f.DFlash
+	c.Mask, c.Block = *d.Mask, cmp.Or(c.Block, d.BlockSize, 16)
+	for _, causal := range []*bool{d.CausalOther, d.Causal} {
+		if causal != nil {
+			c.Causal = *causal
+		}
+	}
+	ids := d.Layers
+	if len(ids) == 0 {
+		ids = defaultLayers(f.TargetLayers, f.DraftLayers)
+	}
+	for _, id := range ids { // numbered from the first block, whose output is tap 1
+		c.Taps = append(c.Taps, id+1)
+	}
+	return "", nil
+}
+
+// defaultLayers are the layers tapped where a folder does not say: as many as the head has layers,
+// from the second of the target to its third from last (JetSpec's build_target_layer_ids; it rounds
+// halves to even).
+func defaultLayers(target, draft int) []int {
+	if draft == 1 {
+		return []int{target / 2}
+	}
+	ids := make([]int, min(draft, headfile.MaxTaps+1))
+	for i := range ids {
+		ids[i] = int(math.RoundToEven(1 + float64(i)*float64(target-4)/float64(draft-1)))
+	}
+	return ids
+}
+
+// Place is where a folder has a tensor.
+func (*Config) Place(name, _ string) headfile.Place {
+	hf, _ := model.HFName(model.Head, name)
+	return headfile.Place{Name: hf}
+}
+
+// Folders says which folders can be written: they cannot name the embedding as a tap, and vLLM's
+// speculators have no causal heads.
+func (c *Config) Folders() (authors, speculators bool) {
+	named := !slices.Contains(c.Taps, 0)
+	return named, named && !c.Causal
+}
+
+// VLLM is headfile.VLLM's: a block less its anchor.
+func (c *Config) VLLM() (method string, tokens, most int) { return "dflash", c.Block - 1, c.Block - 1 }
+
+// FolderFields is config.json. vLLM reads whether a head is causal under another name than its
+// authors' code.
+func (c *Config) FolderFields(m map[string]any, typ tensor.Type, _ []tensor.Tensor,
+	target *model.Config) (_ map[string]any, layout string, err error) {
+	ids := make([]int, len(c.Taps))
+	for i, t := range c.Taps {
+		if ids[i] = t - 1; t == 0 {
+			return nil, "", fmt.Errorf("the head taps the embedding, which target_layer_ids of a folder cannot name: write GGUF")
+		}
+	}
+	if target == nil {
+		m["architectures"] = []string{folderArch}
+		m["block_size"] = c.Block
+		m["dflash_config"] = map[string]any{"mask_token_id": c.Mask, "target_layer_ids": ids, "causal_head": c.Causal,
+			"causal": c.Causal}
+		return m, "", nil
+	}
+	if m, err = headfile.Speculator("dflash", "DFlashSpeculator", c.Block-1, m, typ, target); err != nil {
+		return nil, "", err
+	}
+	m["block_size"], m["mask_token_id"], m["aux_hidden_state_layer_ids"] = c.Block, c.Mask, c.Taps
+	m["draft_vocab_size"], m["sample_from_anchor"] = c.Vocab, false
+	return m, "", nil
+}

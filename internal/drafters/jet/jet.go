@@ -1,0 +1,78 @@
+// Package jet drafts with a block head: one pass of a few small layers over the target's own hidden
+// states gives the distributions of all depths at once, and a tree is made of them (package
+// onepass). A causal head is JetSpec's, one that looks both ways DFlash's.
+//
+// The drafters are the papers', with one deviation: above temperature 0 candidates are drawn with
+// the noise of the target's own choice instead of being the most probable, which is what they are
+// at temperature 0.
+package jet
+
+import (
+	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/drafters/onepass"
+	"github.com/grovellm/grove/internal/nn"
+	"github.com/grovellm/grove/tree"
+)
+
+// Options of the drafter. It takes no dynaspec, whose router reads the state of a node's parent: a
+// block head has states of depths alone.
+type Options struct {
+	Tree   string  `draft:"tree" help:"accum-logp, ddtree, hybrid, entropy or chain"`
+	Width  int     `draft:"width" help:"maximum children of a node (0 to 1024); 0: no limit with ddtree, otherwise 7"`
+	Depth  int     `draft:"depth" help:"maximum depth (0 to the block's length less 1); 0: the block, and with +text beyond it"`
+	Lambda float64 `draft:"lambda" help:"for hybrid: weight of a depth's entropy beside the path's log-probability (above 0)"`
+	Model  string  `draft:"model" help:"GGUF file or Hugging Face folder of the head; empty: the one the model was opened with"`
+
+	draft.Modifiers
+}
+
+// New returns a drafter with a head that fits the target.
+func New(o Options, n *Network, target draft.Target) (draft.Drafter, error) {
+	shape, err := onepass.NewShape(o.Tree, o.Width, o.Lambda)
+	if err != nil {
+		return nil, err
+	}
+	b := &blocks{n: n}
+	d, err := onepass.New(onepass.Config{
+		Model: b, Head: &n.Config, Shape: shape, Depth: o.Depth, Modifiers: o.Modifiers, Target: target,
+	})
+	return &drafter{d, b}, err
+}
+
+// drafter is package onepass's over blocks of a head.
+type drafter struct {
+	*onepass.Drafter
+	blocks *blocks
+}
+
+// blocks are those of a head, for package onepass.
+type blocks struct {
+	n    *Network
+	bufs Buffers
+}
+
+// Block is one of whose rows the anchor's drafts nothing.
+func (b *blocks) Block() onepass.Block {
+	return onepass.Block{Depths: b.n.Block - 1, Skip: 1, Causal: b.n.Causal}
+}
+
+func (b *blocks) Taps() []int     { return b.n.Taps }
+func (b *blocks) Pages() nn.Pages { return b.n.Pages() }
+func (b *blocks) Text() draft.TextOptions {
+	return draft.TextOptions{Layers: len(b.n.Taps), Rows: 1, Window: b.n.Config.Context}
+}
+
+func (b *blocks) LayOut(t *tree.Tree, anchor int32, rows int) { b.n.LayOut(t, anchor, rows) }
+
+// Read leaves the head's context: it is made of taps alone.
+func (b *blocks) Read(e *nn.Exec, f *nn.Forest, _ []int32, taps nn.Mat) {
+	b.n.Context(e, f, taps, &b.bufs)
+}
+
+func (b *blocks) Run(e *nn.Exec, f *nn.Forest, tokens, _ []int32, _, x nn.Mat) {
+	b.n.Run(e, f, tokens, x, &b.bufs)
+}
+
+func (b *blocks) Output() (norm *nn.Norm, head *nn.Linear, tokens []int32) {
+	return trainable{b.n}.Output()
+}

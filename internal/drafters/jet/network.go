@@ -1,0 +1,108 @@
+package jet
+
+import (
+	"github.com/grovellm/grove/internal/heads/headfile"
+	"github.com/grovellm/grove/internal/model"
+	"github.com/grovellm/grove/internal/nn"
+)
+
+// Network is the layers of a block head (JetSpec §2.2), over loaded weights to serve or trained ones
+// to train.
+//
+// The text so far is its context: of every committed token the taps, joined and projected, give the
+// keys and values of each layer, and nothing else; they are never queries and never change. The
+// block, an anchor and mask tokens after it, runs through the layers with queries of its own, sees
+// the context and, as the mask has it, itself; row k ends as the hidden state of the token k places
+// after the anchor.
+type Network struct {
+	Config
+	Fuse        nn.Linear // joined taps to Hidden
+	ContextNorm nn.Norm   // of what Fuse puts out
+	Blocks      []nn.Block
+	Norm        nn.Norm // before Head
+
+	headfile.Ends
+}
+
+// NewNetwork builds the head that c describes. It takes the embedding and the output matrix from
+// the target where w has none. Weights bear the names of llama.cpp's dflash files.
+func NewNetwork(c Config, w model.Weights, target *model.Network) (*Network, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	n := layOut(c)
+	n.Ends = headfile.EndsOf(target)
+	if err := n.parts().Load(w); err != nil {
+		return nil, err
+	}
+	return n, nil
+}
+
+// layOut is a network without weights.
+func layOut(c Config) *Network {
+	return &Network{Config: c, ContextNorm: nn.Norm{Eps: c.NormEps}, Norm: nn.Norm{Eps: c.NormEps}}
+}
+
+// Parts lists the tensors of a head.
+func (c *Config) Parts() headfile.Parts { return layOut(*c).parts() }
+
+// parts lists the network's tensors, in the order in which random weights are drawn.
+func (n *Network) parts() headfile.Parts {
+	c := &n.Config
+	return headfile.Parts{
+		n.Ends.Part(c, false),
+		headfile.Linear("fc", &n.Fuse, c.Hidden, len(c.Taps)*c.Hidden, false),
+		headfile.Norm("enc.output_norm", &n.ContextNorm, c.Hidden),
+		headfile.Norm("output_norm", &n.Norm, c.Hidden),
+		&headfile.Blocks{Of: &c.Config, To: &n.Blocks},
+	}
+}
+
+// Pages is the memory of caches for the network's context. They hold f32, as a tape wants: a head
+// learns from what it drafted.
+func (n *Network) Pages() nn.Pages {
+	return nn.Pages{Layers: n.Layers, Heads: n.KVHeads, Dim: n.HeadDim, Rope: n.Blocks[0].Attn.Rope}
+}
+
+// Buffers is the activation memory of a head.
+type Buffers struct {
+	fused, kv nn.Buffer
+	block     nn.BlockBuffers
+	projs     []nn.Proj
+}
+
+// Context leaves the keys and values of rows of text in the forest's caches, pending. taps holds
+// for each row its taps, one after the other: rows × len(Taps)·Hidden.
+func (n *Network) Context(e *nn.Exec, f *nn.Forest, taps nn.Mat, m *Buffers) {
+	fused := e.Mat(&m.fused, taps.Rows, n.Hidden)
+	e.Hold()
+	e.Linear(nn.Source{X: taps}, nn.Proj{Linear: &n.Fuse, Dst: fused})
+
+	// Every layer reads the same rows, so one product makes the keys and values of all.
+	width := 2 * n.KVHeads * n.HeadDim
+	kv := e.Mat(&m.kv, taps.Rows, n.Layers*width)
+	m.projs = m.projs[:0]
+	for i := range n.Blocks {
+		b := &n.Blocks[i]
+		at := i * width
+		m.projs = append(m.projs,
+			nn.Proj{Linear: &b.QKV[1], Dst: kv.Columns(at, at+width/2)},
+			nn.Proj{Linear: &b.QKV[2], Dst: kv.Columns(at+width/2, at+width)})
+	}
+	e.Linear(nn.Source{X: fused, Norm: &n.ContextNorm}, m.projs...)
+	for i := range n.Blocks {
+		e.Keys(&n.Blocks[i].Attn, i, f, kv.Columns(i*width, (i+1)*width))
+	}
+	e.Release()
+}
+
+// Run computes the rows of blocks, whose tokens are given, over the context in the forest's caches,
+// and leaves them in x (rows × Hidden) before the last norm: Head·Norm(x) are their logits.
+func (n *Network) Run(e *nn.Exec, f *nn.Forest, tokens []int32, x nn.Mat, m *Buffers) {
+	e.Hold()
+	e.Embed(n.Embed, tokens, x)
+	for i := range n.Blocks {
+		e.Block(&n.Blocks[i], i, f, x, &m.block)
+	}
+	e.Release()
+}

@@ -1,0 +1,49 @@
+package jet
+
+import (
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/grovellm/grove/internal/model"
+	"github.com/grovellm/grove/tree"
+)
+
+// A block's rows see the trunk up to the anchor's parent and, of the block, what its mask says;
+// blocks of one trunk do not see each other.
+func TestBranchSees(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c := Config{Config: model.Config{Vocab: 50}, Block: rapid.IntRange(2, 9).Draw(t, "block"),
+			Causal: rapid.Bool().Draw(t, "causal"), Mask: 7}
+		trunk := rapid.SliceOfN(rapid.Int32Range(0, 49), 1, 30).Draw(t, "trunk")
+		var b tree.Tree
+		b.ResetChain(trunk)
+		type block struct{ first, parent int }
+		var blocks []block
+		for range rapid.IntRange(1, 5).Draw(t, "blocks") {
+			parent := rapid.IntRange(0, len(trunk)-1).Draw(t, "parent")
+			blocks = append(blocks, block{c.Branch(&b, parent, rapid.Int32Range(0, 49).Draw(t, "anchor")), parent})
+		}
+		if b.Len() != len(trunk)+len(blocks)*c.Block {
+			t.Fatalf("%d nodes for a trunk of %d and %d blocks of %d", b.Len(), len(trunk), len(blocks), c.Block)
+		}
+		for _, k := range blocks {
+			for i := range c.Block {
+				row := k.first + i
+				if b.Position(row, 0) != k.parent+1+i {
+					t.Fatalf("row %d of a block below %d is at position %d", i, k.parent, b.Position(row, 0))
+				}
+				if want := i > 0; (b.Token[row] == c.Mask) != want && b.Token[k.first] != c.Mask {
+					t.Fatalf("row %d has token %d", i, b.Token[row])
+				}
+				for j := range b.Len() {
+					want := j <= k.parent || j >= k.first && j < k.first+c.Block && (!c.Causal || j <= row)
+					if b.Sees(row, j) != want {
+						t.Fatalf("causal %v, block of %d below %d: row %d sees node %d: %v", c.Causal, c.Block,
+							k.parent, i, j, !want)
+					}
+				}
+			}
+		}
+	})
+}

@@ -1,0 +1,46 @@
+// Which models can draft for which.
+
+package lm
+
+import (
+	"bytes"
+	"fmt"
+
+	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/model"
+	"github.com/grovellm/grove/tokenizer"
+)
+
+// Compatible refuses a draft model whose tokens are not the target's. Where both have a tokenizer,
+// every id must stand for the same bytes; rows of the embedding beyond it, and ids marked unused,
+// may differ in number.
+func Compatible(m *model.Model, target draft.Target) error {
+	var of *tokenizer.Tokenizer
+	if target.Model != nil {
+		of = target.Model.Tokenizer
+	}
+	own := m.Tokenizer
+	if own == nil || of == nil {
+		if m.Config.Vocab != target.Vocab {
+			return fmt.Errorf("the draft model has %d tokens and the target %d: a draft model needs the target's vocabulary", m.Config.Vocab, target.Vocab)
+		}
+		return nil
+	}
+	const need = "a draft model needs the target's tokenizer"
+	shared := min(own.VocabSize(), of.VocabSize())
+	for _, t := range []*tokenizer.Tokenizer{own, of} {
+		for id := shared; id < t.VocabSize(); id++ {
+			if t.Type(int32(id)) != tokenizer.Unused {
+				return fmt.Errorf("the draft model's tokenizer has %d tokens and the target's %d: %s",
+					own.VocabSize(), of.VocabSize(), need)
+			}
+		}
+	}
+	var a, b []byte
+	for id := range int32(shared) {
+		if a, b = own.AppendPiece(a[:0], id), of.AppendPiece(b[:0], id); !bytes.Equal(a, b) {
+			return fmt.Errorf("token %d is %q in the draft model and %q in the target: %s", id, a, b, need)
+		}
+	}
+	return nil
+}

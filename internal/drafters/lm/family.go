@@ -1,0 +1,47 @@
+// The drafters' names: a family for each shape.
+
+package lm
+
+import (
+	"fmt"
+
+	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/drafters/grow"
+)
+
+func init() {
+	for _, k := range grow.Kinds {
+		f := draft.Family{
+			Name: k.Name, Help: "a draft model: " + k.Help, About: k.About, Paper: k.Paper, Needs: "a draft model",
+			Options:   k.Options,
+			Modifiers: draft.NetworkModifiers, New: family(k.Parse),
+		}
+		if k.Name == "best-first" {
+			f.Auto, f.Rank = "best-first+text", 6
+		}
+		draft.Register(f)
+	}
+}
+
+// family makes drafters of texts.
+func family(parse func(text string) (grow.Parsed, error)) func(string, draft.Modifiers, draft.Target) (draft.Drafter,
+	error) {
+	return func(text string, mods draft.Modifiers, target draft.Target) (draft.Drafter, error) {
+		p, err := parse(text)
+		if err != nil {
+			return nil, err
+		}
+		m := target.Draft
+		switch {
+		case p.Model != "" && target.Open == nil:
+			return nil, fmt.Errorf("model=%s: no model can be opened here", p.Model)
+		case p.Model != "":
+			if m, err = target.Open(p.Model); err != nil {
+				return nil, err
+			}
+		case m == nil:
+			return nil, fmt.Errorf("there is no draft model: name one with model=FILE, or open the model with one")
+		}
+		return New(p.Shape, mods, m, target)
+	}
+}

@@ -1,0 +1,31 @@
+// Package lm drafts with a model: any one that has the target's tokenizer. How its trees grow is
+// package grow's.
+package lm
+
+import (
+	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/drafters/grow"
+	"github.com/grovellm/grove/internal/drafters/shortlist"
+	"github.com/grovellm/grove/internal/drafters/textrank"
+	"github.com/grovellm/grove/internal/model"
+)
+
+// New returns a drafter that grows trees of a shape with m. It refuses a model whose vocabulary is
+// not the target's.
+func New(shape grow.Shape, mods draft.Modifiers, m *model.Model, target draft.Target) (*grow.Drafter, error) {
+	if err := Compatible(m, target); err != nil {
+		return nil, err
+	}
+	vocab := min(m.Config.Vocab, target.Vocab)
+	method, err := draft.Shortlists(mods.List, shortlist.Drafter{Pool: m.Pool(), Head: &m.Head, Norm: &m.Norm,
+		Vocab: vocab, Tokenizer: m.Tokenizer}, m, target)
+	if err != nil {
+		return nil, err
+	}
+	c := grow.Config{Shape: shape, Model: grow.NewDraftModel(m), Pool: m.Pool(), Vocab: vocab, Target: target.Vocab,
+		Lists: method}
+	if mods.Text {
+		c.Text = textrank.NewModel()
+	}
+	return grow.New(c)
+}

@@ -1,0 +1,237 @@
+// Package merge drafts with two drafters or more at once and verifies the union of their trees in
+// one pass (Merged-Tree Dual Drafting).
+//
+// The default is the paper's form. The parts divide the budget, since section 3 compares the merged
+// tree with one tree of the same number of nodes. The trees are put side by side under one root;
+// each node keeps its place (φ, section 4.1), and no node of one tree sees a node of another. A
+// candidate of two parts is verified twice.
+//
+// mode=spliced is grove's form. Every part drafts with the whole budget, trees share common
+// prefixes, and the most probable nodes of the union are kept.
+//
+// Deviation from the paper: nodes that a part leaves unused go to the parts after it.
+//
+// Probabilities of two drafters are not comparable: one may be over-confident, another not. So
+// nodes get measured chances, from a calibration of each part, which learns from every proposal of
+// the part, verified or not.
+//
+// Parts are asked in order, and the guide of one knows what those before it have proposed: list the
+// cheapest first. Every part sees every commit, with the taps that it asked for.
+//
+// A merged drafter does not draw, and its parts are never asked for drawn trees. Rejection sampling
+// is exact for drawn candidates only if none is dropped or merged for what it is, and a merge does
+// both. With chosen candidates, which count as certain (q = 1), every set of them is exact.
+package merge
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/drafters/calibrate"
+	"github.com/grovellm/grove/internal/nn"
+	"github.com/grovellm/grove/tree"
+)
+
+// Options of the drafter.
+type Options struct {
+	Mode string `draft:"mode" help:"disjoint: each part's tree keeps its own nodes, and a share of the budget; spliced: trees share common prefixes"`
+}
+
+// The modes.
+const (
+	Disjoint = "disjoint"
+	Spliced  = "spliced"
+)
+
+// Default are the options that are used unless others are given.
+func Default() Options { return Options{Mode: Disjoint} }
+
+const mostParts = 16
+
+func init() {
+	o := Default()
+	draft.Register(draft.Family{
+		Name: "merge",
+		Help: "two or more drafters: the union of their trees",
+		About: `merge:lookup+eagle3 verifies both trees in one pass. Each part may have options, as in
+merge:lookup:min=2+best-first, and stands in (round brackets) if it contains a +. List the cheapest part first.
+The parts divide the budget. With mode=spliced each has all of it, and the nodes with the largest measured chances are kept.`,
+		Paper:   "Merged-Tree Dual Drafting",
+		Needs:   "what its parts need",
+		Options: &o,
+		Parts:   true,
+		New:     open,
+	})
+}
+
+// Part is one of the drafters that are merged.
+type Part struct {
+	Name    string // for messages
+	Drafter draft.Drafter
+}
+
+// New merges drafters for a target with so many tokens in its vocabulary.
+func New(o Options, vocab int, parts ...Part) (draft.Drafter, error) {
+	switch {
+	case o.Mode != Spliced && o.Mode != Disjoint:
+		return nil, fmt.Errorf("merge: mode is %q: want %s or %s", o.Mode, Disjoint, Spliced)
+	case vocab < 1:
+		return nil, fmt.Errorf("merge: the target's vocabulary has %d tokens: want at least 1", vocab)
+	case len(parts) < 2 || len(parts) > mostParts:
+		return nil, fmt.Errorf("merge: %d parts: want 2 to %d, as in merge:lookup+best-first", len(parts), mostParts)
+	}
+	d := &drafter{o: o, vocab: vocab, spent: make([]draft.Part, len(parts)), union: tree.New(0), spare: tree.New(0)}
+	for i, p := range parts {
+		if p.Drafter == nil {
+			return nil, fmt.Errorf("merge: part %d, %s, has no drafter", i+1, p.Name)
+		}
+		q := part{Part: p}
+		for _, layer := range p.Drafter.Taps() {
+			at := slices.Index(d.taps, layer)
+			if at < 0 {
+				at = len(d.taps)
+				d.taps = append(d.taps, layer)
+			}
+			q.taps = append(q.taps, at)
+		}
+		d.parts = append(d.parts, q)
+	}
+	for i := range d.tables {
+		d.tables[i] = slices.Repeat([]calibrate.Table{calibrate.New()}, len(parts))
+	}
+	return d, nil
+}
+
+type drafter struct {
+	o      Options
+	vocab  int
+	parts  []part
+	spent  []draft.Part
+	taps   []int                      // all that the parts want, each once
+	tables [classes][]calibrate.Table // of each part
+
+	// Memory of a call.
+	proposals    []draft.Proposal
+	union, spare *tree.Tree
+	walk         tree.Walk
+	children     []int32
+	index        []int32
+	path         []float32 // by node: chance of the path to it
+	sum          []float32 // by depth: of the chances of paths
+}
+
+// Tokens are chosen in one of two ways, in which probabilities of drafters are worth something
+// else.
+const (
+	greedy  = iota // temperature 0
+	sampled        // above
+	classes
+)
+
+// part is a drafter, what it is told, and how it is asked.
+type part struct {
+	Part
+	taps []int // of each of its taps: which of the merged drafter's
+
+	requests []draft.Request
+	rows     []draft.Rows
+	passes   []draft.PassOf
+}
+
+// state is one sequence.
+type state struct {
+	class    int
+	parts    []draft.State
+	guides   []partGuide
+	trees    []*tree.Tree // the last proposal of each part, with measured chances
+	claims   [][]float32  // the log-probabilities that the part gave its nodes
+	root     int32        // of the trees
+	proposed bool         // the trees were proposed for the text as it is
+
+	// What the parts asked so far are expected to bring in this round: reach[d] is the chance that
+	// one of them is right down to depth d at least, expected the number of tokens. Known where
+	// there is a guide.
+	reach    []float32
+	expected float32
+}
+
+// Taps are those of all parts.
+func (d *drafter) Taps() []int { return d.taps }
+
+// Pages are those of all parts.
+func (d *drafter) Pages() (all []*nn.Pages) {
+	for i := range d.parts {
+		for _, p := range d.parts[i].Drafter.Pages() {
+			if !slices.Contains(all, p) {
+				all = append(all, p)
+			}
+		}
+	}
+	return all
+}
+
+// ListStats are the sums over all parts.
+func (d *drafter) ListStats() (sum draft.ListStats) {
+	for i := range d.parts {
+		sum.Add(d.parts[i].Drafter.ListStats())
+	}
+	return sum
+}
+
+// Learned is the calibrations, and what the parts learn.
+func (d *drafter) Learned() (all [][]float32) {
+	for i := range d.tables {
+		for k := range d.tables[i] {
+			all = append(all, d.tables[i][k].Learned()...)
+		}
+	}
+	for i := range d.parts {
+		all = append(all, d.parts[i].Drafter.Learned()...)
+	}
+	return all
+}
+
+func (d *drafter) Begin(o draft.Options) (draft.State, error) {
+	s := &state{class: greedy, claims: make([][]float32, len(d.parts))}
+	if o.Sampling.Temperature > 0 {
+		s.class = sampled
+	}
+	o.Sampling, o.Sampled = o.Ranking(), false
+	for i := range d.parts {
+		p, err := d.parts[i].Drafter.Begin(o)
+		if err != nil {
+			s.Close()
+			return nil, d.fault(i, err)
+		}
+		s.parts = append(s.parts, p)
+		s.trees = append(s.trees, tree.New(0))
+		s.guides = append(s.guides, partGuide{d: d, s: s, part: i})
+	}
+	return s, nil
+}
+
+func (s *state) Close() {
+	for _, p := range s.parts {
+		p.Close()
+	}
+	s.parts, s.proposed = nil, false
+}
+
+// Resume asks every part, and has the target compute the rows that any of them wants.
+func (d *drafter) Resume(s draft.State, n int, from draft.State, common int) (first int) {
+	first = n
+	for i := range d.parts {
+		var other draft.State
+		if from != nil {
+			other = from.(*state).parts[i]
+		}
+		first = min(first, d.parts[i].Drafter.Resume(s.(*state).parts[i], n, other, common))
+	}
+	return first
+}
+
+// fault says which part an error came from.
+func (d *drafter) fault(i int, err error) error {
+	return fmt.Errorf("merge: part %d, %s: %w", i+1, d.parts[i].Name, err)
+}

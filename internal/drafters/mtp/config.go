@@ -1,0 +1,40 @@
+package mtp
+
+import (
+	"fmt"
+	"math/rand/v2"
+
+	"github.com/grovellm/grove/internal/drafters/eagle"
+)
+
+// Config is the shape of a layer for multi-token prediction, as a model brings one: that of an
+// EAGLE head of version eagle.Native. StateFirst tells MiMo's layers from Qwen's.
+type Config struct{ eagle.Config }
+
+// Validate checks that the numbers make such a layer.
+func (c *Config) Validate() error {
+	switch {
+	case c.Version != eagle.Native:
+		return fmt.Errorf("EAGLE version is %d: want the one of layers for multi-token prediction", c.Version)
+	case c.Layers != 1:
+		return fmt.Errorf("%d layers for multi-token prediction: want one, which is used at every depth", c.Layers)
+	case c.Experts > 0:
+		return fmt.Errorf("a layer for multi-token prediction with %d experts: want one MLP", c.Experts)
+	}
+	return c.Config.Validate()
+}
+
+// Describe says what is the head's own.
+func (c *Config) Describe(bool) string {
+	order := "embedding and state after the target's last norm (Qwen)"
+	if c.StateFirst {
+		order = "state before the target's last norm and embedding (MiMo)"
+	}
+	return "MTP head: a layer over " + order
+}
+
+// Draw draws the numbers of a random head.
+func (c *Config) Draw(rng *rand.Rand, _ string, _ int) {
+	c.Arch, c.Layers, c.Version = []string{"llama", "qwen3"}[rng.IntN(2)], 1, eagle.Native
+	c.StateFirst = rng.IntN(2) == 0
+}

@@ -1,0 +1,51 @@
+// Package mtp drafts with the layer for multi-token prediction (MTP) that a model was trained with:
+// MiMo's and Qwen's, in the model's own file or alone, or one that was trained for a model without.
+// The layer is an EAGLE head of version eagle.Native (package eagle), applied to its own states at
+// every further depth, and grows trees as EAGLE heads do.
+package mtp
+
+import (
+	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/drafters/eagle"
+	"github.com/grovellm/grove/internal/drafters/grow"
+	"github.com/grovellm/grove/internal/drafters/shortlist"
+	"github.com/grovellm/grove/internal/heads/headfile"
+)
+
+// usual is the tree without tree=.
+const usual = "dynamic"
+
+// options are those of the usual tree.
+type options struct {
+	Tree string `draft:"tree" help:"dynamic, best-first, linear, fixed or dynatree; each has the options of the drafter of that name"`
+	grow.Dynamic
+}
+
+func init() {
+	draft.Register(draft.Family{
+		Name: "mtp", Help: "a layer for multi-token prediction: dynamic trees",
+		About: `A layer behind the target's own reads the embedding of a token and the target's last hidden state before it, and
+drafts on from its own states. A target that has one in its file needs no other file. Trees are EAGLE-2's dynamic
+trees; tree= names others, linear the chains of other engines.`,
+		Paper: "Better & Faster Large Language Models via Multi-token Prediction, arXiv 2404.19737; " +
+			"MiMo, arXiv 2505.07608",
+		Needs: "a target with an MTP layer, or an MTP head", Options: &options{Tree: usual, Dynamic: grow.DefaultDynamic()},
+		Modifiers: draft.RoutedModifiers, Auto: "mtp:tree=best-first+text", Rank: 5,
+		New: func(text string, mods draft.Modifiers, target draft.Target) (draft.Drafter, error) {
+			p, err := grow.Parse(text, "tree", usual)
+			if err != nil {
+				return nil, err
+			}
+			n, err := headfile.Choose(p.Model, target, &kind, "MTP", headfile.AnyShape, Open)
+			if err != nil {
+				return nil, err
+			}
+			output := shortlist.Drafter{Head: &n.Head, Tokens: n.Tokens, Embed: n.Embed}
+			lists, err := headfile.Lists(mods, output, target)
+			if err != nil {
+				return nil, err
+			}
+			return eagle.New(n, p.Shape, mods.Text, lists, target.Model.Pool(), target)
+		},
+	})
+}

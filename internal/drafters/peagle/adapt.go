@@ -1,0 +1,85 @@
+// Learning while serving: the head as package learn trains it.
+
+package peagle
+
+import (
+	"github.com/grovellm/grove/internal/drafters/learn"
+	"github.com/grovellm/grove/internal/heads/headfile"
+	"github.com/grovellm/grove/internal/model"
+	"github.com/grovellm/grove/internal/nn"
+	"github.com/grovellm/grove/tree"
+)
+
+// Head and Use make the drafter a learn.Learner.
+func (d *drafter) Head() learn.Head { return trainable{d.blocks.n} }
+
+func (d *drafter) Use(h learn.Head) { d.blocks.n = h.(trainable).Network }
+
+// trainable is a network as a learn.Head.
+type trainable struct{ *Network }
+
+func (h trainable) Weights(yield func(headfile.Weight)) { h.tensors().Weights(yield) }
+
+func (h trainable) Rebuild(w model.Weights) (learn.Head, error) {
+	n, err := newNetwork(h.Config, w, h.Base.Tokens, h.Base.Ends)
+	if err != nil {
+		return nil, err
+	}
+	n.Base.Ends = h.Base.Ends
+	return trainable{n}, nil
+}
+
+func (h trainable) Last(name string) bool { return learn.LastLayer(name, h.Layers) }
+
+func (h trainable) Output() (norm *nn.Norm, head *nn.Linear, tokens []int32) {
+	return h.Base.Norm, &h.Base.Head, h.Base.Tokens
+}
+
+func (h trainable) Shape() headfile.Shape {
+	c := h.Config
+	return &c
+}
+
+// Run lays the texts out as trunks of entries, with the mask rows of each round below the entry of
+// its root.
+func (h trainable) Run(e *nn.Exec, b *learn.Batch) (x nn.Mat, rows []learn.Row) {
+	n, taps := h.Network, b.Taps()
+	var forest nn.Forest
+	var entries, from, wanted []int32
+	pages := n.Base.Pages()
+	for i, l := range b.Examples {
+		t, cache := new(tree.Tree), pages.NewCache() // a tape reads them until it has gone back
+		text, trunk := l.Tokens[1:], len(from)
+		t.ResetChain(text)
+		for range text {
+			from = append(from, int32(len(entries)+len(from)-trunk))
+		}
+		entries = append(entries, text...)
+		for _, number := range b.Rounds[i] {
+			r := &l.Rounds[number]
+			if r.Root == 0 {
+				continue // there is no entry of the root
+			}
+			row := trunk + r.Root - 1
+			for step := 1; step <= min(r.Looked, n.Depths); step++ {
+				if step > 1 {
+					row, from = len(from), append(from, int32(taps.Rows+step-2))
+				}
+				wanted = append(wanted, int32(row))
+				rows = append(rows, learn.Row{Example: i, Round: number, At: r.Root + step, Step: step})
+			}
+			n.Branch(t, r.Root-1, min(r.Looked, n.Depths)-1)
+		}
+		cache.Reserve(0, t.Len())
+		forest.Add(cache, t, 0)
+	}
+	var bufs Buffers
+	all := e.Mat(new(nn.Buffer), len(from), n.Hidden)
+	embed, g := n.inputs(e, entries, taps, from, &bufs)
+	n.Base.RunToMLP(e, &forest, embed, g, all, &bufs.base)
+	x = e.Mat(new(nn.Buffer), len(wanted), n.Hidden)
+	e.Gather(all, wanted, x)
+	x = b.Part(e, x)
+	n.Base.LastMLP(e, x, &bufs.base)
+	return x, rows
+}

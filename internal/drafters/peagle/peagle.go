@@ -1,0 +1,76 @@
+// Package peagle drafts with a P-EAGLE head: EAGLE-3's layers, of which one pass gives the next
+// tokens at once. Where the target has not been, mask rows stand for token and feature (arXiv
+// 2602.01469). ParallelSpec's reading (arXiv 2410.05589) has an embedding for each mask row. Trees
+// are made of the distributions as of a block head's (package onepass).
+//
+// The entry of the last committed token is computed again when the next is committed, as one of the
+// text.
+package peagle
+
+import (
+	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/drafters/onepass"
+	"github.com/grovellm/grove/internal/nn"
+	"github.com/grovellm/grove/tree"
+)
+
+// drafter is package onepass's over blocks of a head.
+type drafter struct {
+	*onepass.Drafter
+	blocks *blocks
+}
+
+// New returns a drafter with a head that fits the target.
+func New(o Options, n *Network, target draft.Target) (draft.Drafter, error) {
+	shape, err := onepass.NewShape(o.Tree, o.Width, 0)
+	if err != nil {
+		return nil, err
+	}
+	b := &blocks{n: n}
+	d, err := onepass.New(onepass.Config{
+		Model: b, Head: &n.Config, Shape: shape, Depth: o.Depth, Modifiers: o.Modifiers, Target: target,
+	})
+	return &drafter{d, b}, err
+}
+
+// blocks are those of a head, for package onepass.
+type blocks struct {
+	n             *Network
+	anchors, from []int32 // of the Run under way
+	bufs          Buffers
+}
+
+// Block is one whose first row drafts too. A row sees those before it.
+func (b *blocks) Block() onepass.Block { return onepass.Block{Depths: b.n.Depths, Causal: true} }
+
+func (b *blocks) Taps() []int     { return b.n.Taps }
+func (b *blocks) Pages() nn.Pages { return b.n.Base.Pages() }
+func (b *blocks) Text() draft.TextOptions {
+	return draft.TextOptions{Layers: len(b.n.Taps), Ahead: true, Rows: 1, Window: b.n.Context}
+}
+
+func (b *blocks) LayOut(t *tree.Tree, anchor int32, rows int) { b.n.LayOut(t, anchor, rows) }
+
+func (b *blocks) Read(e *nn.Exec, f *nn.Forest, tokens []int32, taps nn.Mat) {
+	b.n.Read(e, f, tokens, taps, &b.bufs)
+}
+
+// Run computes the anchors' entries, and the mask rows below each.
+func (b *blocks) Run(e *nn.Exec, f *nn.Forest, tokens, first []int32, taps, x nn.Mat) {
+	b.anchors, b.from = b.anchors[:0], b.from[:0]
+	for i, row := range first {
+		end := len(tokens)
+		if i+1 < len(first) {
+			end = int(first[i+1])
+		}
+		b.anchors, b.from = append(b.anchors, tokens[row]), append(b.from, int32(i))
+		for d := range int32(end) - row - 1 {
+			b.from = append(b.from, int32(len(first))+d)
+		}
+	}
+	b.n.Run(e, f, b.anchors, taps, b.from, x, &b.bufs)
+}
+
+func (b *blocks) Output() (norm *nn.Norm, head *nn.Linear, tokens []int32) {
+	return trainable{b.n}.Output()
+}

@@ -1,0 +1,122 @@
+// Package sequence has what drafters with a network on the target keep of their sequences, whatever
+// trees they make: the text that the network has read, how the target chooses tokens, and what
+// shortlists and the modifier +text know of the text.
+package sequence
+
+import (
+	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/drafters/shortlist"
+	"github.com/grovellm/grove/internal/drafters/textrank"
+	"github.com/grovellm/grove/internal/kernels/par"
+	"github.com/grovellm/grove/internal/nn"
+	"github.com/grovellm/grove/sample"
+)
+
+// Shared is what the sequences of one drafter have in common. A drafter embeds it.
+type Shared struct {
+	Pool     *par.Pool
+	Vocab    int               // of the target
+	Samplers []*sample.Sampler // scratch of each worker of the pool: see textrank.Samplers
+	Layout   draft.TextOptions // of the text read
+	Cache    nn.Pages          // of its keys and values
+
+	Methods []shortlist.Method // of all rows, or of each depth; none: the head computes all tokens
+	Stats   draft.ListStats    // of Methods
+	Weights *textrank.Model    // of +text; nil without it
+	First   [2]textrank.FirstPass
+	Commits textrank.Commits // of the Commit under way
+}
+
+// Pages is the memory of the text read; see draft.Drafter.
+func (d *Shared) Pages() []*nn.Pages { return []*nn.Pages{&d.Cache} }
+
+// Learned is the weights of +text; see draft.Drafter.
+func (d *Shared) Learned() [][]float32 { return d.Weights.Learned() }
+
+// ListStats are what the shortlists made of the drafts.
+func (d *Shared) ListStats() draft.ListStats { return d.Stats.OfHead() }
+
+// Resume shares what was read of another sequence; see draft.Drafter.
+func (d *Shared) Resume(s draft.State, n int, from draft.State, common int) int {
+	var other *draft.Text
+	if from != nil {
+		other = from.(state).sequence().Read
+	}
+	return s.(state).sequence().Read.Resume(n, other, common)
+}
+
+// state is a drafter's state, which embeds a Sequence.
+type state interface{ sequence() *Sequence }
+
+// Sequence is what is kept of one.
+type Sequence struct {
+	Sampler *sample.Sampler   // chooses as the target will
+	History *sample.History   // the committed text, where penalties look at it; else nil
+	Warm    int               // 1 above temperature 0
+	At      int               // committed tokens: the position of the next root
+	Read    *draft.Text       // what was read, and rows that wait
+	Words   []shortlist.State // what each of Methods knows of the text
+	Text    *textrank.Text    // of +text; nil without it
+}
+
+func (s *Sequence) sequence() *Sequence { return s }
+
+// Begin is a new sequence.
+func (d *Shared) Begin(o draft.Options) (s Sequence, err error) {
+	p := o.Ranking()
+	if s.Sampler, err = sample.New(p, d.Vocab); err != nil {
+		return s, err
+	}
+	s.Read = draft.NewText(d.Layout, d.Cache.NewCache())
+	if p.Temperature > 0 {
+		s.Warm = 1
+	}
+	if p.Penalised() {
+		s.History = sample.NewHistory(p.PenaltyLast)
+	}
+	if d.Weights != nil {
+		s.Text = textrank.NewText(&p, d.Weights, o.Memory)
+	}
+	for _, m := range d.Methods {
+		s.Words = append(s.Words, m.Begin(&p))
+	}
+	return s, nil
+}
+
+// Close gives the memory back.
+func (s *Sequence) Close() {
+	s.Read.Close()
+	for _, words := range s.Words {
+		words.Close()
+	}
+	s.Text, s.Words = nil, nil
+}
+
+// Commit takes in rows of the target, which then wait to be read. With +text Commits is to be run
+// after all sequences.
+func (s *Sequence) Commit(d *Shared, r *draft.Rows) {
+	if s.History != nil {
+		for _, token := range r.Tokens {
+			s.History.Push(token)
+		}
+	}
+	s.At += len(r.Tokens)
+	if s.Text != nil {
+		d.Commits.Learn(s.Text, &s.Text.Built, r, s.Sampler, s.History)
+	}
+	for _, words := range s.Words {
+		draft.Tell(words, r)
+	}
+	s.Read.Commit(r)
+}
+
+// mostWaiting rows of a sequence wait for the next proposal to be read. A sequence that is decoded
+// plainly costs copies of its taps, and from time to time a pass over so many rows.
+const mostWaiting = 64
+
+// Due reports whether what waits is to be read now that rows were committed: those of a prompt at
+// once, many in a pass.
+func (s *Sequence) Due(r *draft.Rows) bool { return r.Next < 0 || s.Read.Waiting() >= mostWaiting }
+
+// ReadRows is how many rows are read in one pass at most.
+const ReadRows = 512

@@ -1,0 +1,111 @@
+package shortlist
+
+import (
+	"github.com/grovellm/grove/internal/kernels/gemm"
+	"github.com/grovellm/grove/internal/nn"
+)
+
+// textRows is rows of a head for the tokens that came up last in a sequence, and after those for
+// the tokens that noise may choose next (noiserows.go). When a token comes and no row is free, it
+// takes that of the one that came up longest ago. Rows are named at once, and filled later, by
+// several workers: a row lies scattered over a panel, and to copy it costs a microsecond.
+type textRows struct {
+	c    *Context
+	head *nn.OrderedHead
+	n    int // rows of tokens that came up
+
+	// These rows in the order in which they came up, the latest first, as a ring through the row
+	// number c.extra.
+	before, after []int32
+
+	noise [ahead]noiseBlock
+
+	stale    []bool  // of each row: it is named and not filled
+	anyStale bool    // there may be one
+	todo     []int32 // those that the tasks under way fill
+}
+
+func newTextRows(c *Context) *textRows {
+	size := c.extra + ahead*noiseRows
+	none := make([]int32, size)
+	for i := range none {
+		none[i] = nn.NoToken
+	}
+	o := &textRows{c: c, before: make([]int32, c.extra+1), after: make([]int32, c.extra+1), stale: make([]bool, size)}
+	o.head, _ = nn.NewOrderedHead(c.pool, c.head.TokenHead, none)
+	o.clear()
+	return o
+}
+
+// clear forgets all tokens.
+func (o *textRows) clear() {
+	for i := o.n - 1; i >= 0; i-- {
+		o.head.Unset(i)
+	}
+	end := o.c.extra
+	o.n, o.before[end], o.after[end] = 0, int32(end), int32(end)
+	o.dropNoiseRows()
+	clear(o.stale)
+	o.anyStale = false
+}
+
+// panels is how many of the tokens that came up are in use.
+func (o *textRows) panels() int { return (o.n + gemm.Panel - 1) / gemm.Panel }
+
+// add makes a token the latest, and reports whether it was not among them.
+func (o *textRows) add(token int32) (fresh bool) {
+	end := o.c.extra
+	row := o.head.Row(token)
+	switch fresh = row < 0 || row >= end; {
+	case !fresh:
+		o.unlink(row)
+	case o.n < end:
+		row = o.n
+		o.n++
+	default:
+		row = int(o.before[end])
+		o.unlink(row)
+	}
+	if fresh {
+		o.name(row, token)
+	}
+	next := o.after[end]
+	o.before[row], o.after[row] = int32(end), next
+	o.before[next], o.after[end] = int32(row), int32(row)
+	return fresh
+}
+
+// name makes a row that of a token.
+func (o *textRows) name(row int, token int32) {
+	o.head.Set(row, token)
+	o.stale[row], o.anyStale = true, true
+}
+
+func (o *textRows) unlink(row int) {
+	o.after[o.before[row]], o.before[o.after[row]] = o.after[row], o.before[row]
+}
+
+// fillRows is how many rows a task fills.
+const fillRows = 8
+
+// fills is how many tasks fill what is stale.
+func (o *textRows) fills() int {
+	o.todo = o.todo[:0]
+	if o.anyStale {
+		for row, stale := range o.stale {
+			if stale {
+				o.todo = append(o.todo, int32(row))
+			}
+		}
+		o.anyStale = len(o.todo) > 0 // until they are filled
+	}
+	return (len(o.todo) + fillRows - 1) / fillRows
+}
+
+// Do is such a task.
+func (o *textRows) Do(_, task int) {
+	for _, row := range o.todo[task*fillRows : min((task+1)*fillRows, len(o.todo))] {
+		o.head.Fill(int(row))
+		o.stale[row] = false
+	}
+}

@@ -1,0 +1,117 @@
+package specblock
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+
+	"github.com/grovellm/grove/internal/heads/headfile"
+	"github.com/grovellm/grove/internal/model"
+)
+
+// Config is the shape of a SpecBlock head. Of the model.Config Arch is "llama", or "qwen3" whose
+// layers normalise queries and keys, and Vocab and Hidden are the target's.
+type Config struct {
+	model.Config
+
+	Block     int  // K: rows of a block, one for each of the K tokens after its own
+	RankWidth int  // of the rank head's one hidden layer; 0: there is no rank head
+	Shift     bool // between layers a row takes in the row before it (equation 3)
+	Broadcast bool // condition and token go to all rows of a block, not to its first alone (equation 2)
+
+	// Taps are the layers of the target that the head reads, in order: 0 is the embedding, i what
+	// block i puts out. The release's hidden_states[i] is tap i.
+	Taps []int
+
+	// Ways of the released code that the paper has not. SamePosition: the rows of a later block
+	// stand where those of the first did, not after the row that it starts from. RankNormed: the
+	// rank head reads hidden states after the last norm.
+	SamePosition, RankNormed bool
+
+	// RankFull says that the rank head's features describe the whole distribution, as the paper has
+	// it (appendix B), and not that of the largest logits alone.
+	RankFull bool
+
+	// RankOffset is added to the rank head's scores where a row's bucket is chosen, and nowhere
+	// else: chances are made of the scores alone.
+	RankOffset [RankBuckets]float32
+
+	DraftVocab   int // tokens of the head's own output; 0: the target's
+	TargetLayers int // of the target the head was made for; 0: not known
+
+	TextWeights []float32 // of the modifier +text, fitted for the head; nil: it learns from the start
+}
+
+// RankBuckets is the number of classes that the rank head tells apart: the rank of the target's
+// token among the drafter's is 1; 2 to 4; 5 to 10; beyond (§3.2).
+const RankBuckets = 4
+
+// Bounds on what a file may claim.
+const (
+	maxBlock = 1 << 6
+	maxRank  = 1 << 14
+
+	maxOffset = 100 // either way
+)
+
+// Validate checks that the numbers make a head.
+func (c *Config) Validate() error {
+	switch {
+	case c.Arch != "llama" && c.Arch != "qwen3":
+		return fmt.Errorf("layers of architecture %q: want llama or qwen3", c.Arch)
+	case c.Block < 1 || c.Block > maxBlock:
+		return fmt.Errorf("block size is %d: want 1 to %d", c.Block, maxBlock)
+	case c.RankWidth < 0 || c.RankWidth > maxRank:
+		return fmt.Errorf("the rank head is %d wide: want 1 to %d, or 0 for none", c.RankWidth, maxRank)
+	case c.DraftVocab < 0 || c.DraftVocab > c.Vocab:
+		return fmt.Errorf("the head's output has %d tokens: want 1 to %d, or 0 for all", c.DraftVocab, c.Vocab)
+	}
+	for _, v := range c.RankOffset {
+		if !(math.Abs(float64(v)) <= maxOffset) {
+			return fmt.Errorf("the rank head's offsets are %v: want numbers from -%d to %d", c.RankOffset, maxOffset,
+				maxOffset)
+		}
+	}
+	if err := headfile.CheckTaps(c.Taps, c.TargetLayers); err != nil {
+		return err
+	}
+	return c.Config.Validate()
+}
+
+// Fits returns an error that says what differs where the head is not one for the target.
+func (c *Config) Fits(target model.Config) error { return headfile.Fits(c, &target) }
+
+// DefaultTaps are the layers of a target of so many that heads tap where nothing is said.
+func (*Config) DefaultTaps(layers int) []int { return headfile.DefaultTaps(layers) }
+
+// Output is the number of tokens of the head's output.
+func (c *Config) Output() int {
+	common := c.Common()
+	return common.Output()
+}
+
+// Describe says what is the head's own.
+func (c *Config) Describe(bool) string {
+	rank := "no rank head"
+	if c.RankWidth > 0 {
+		rank = "a rank head"
+	}
+	return fmt.Sprintf("SpecBlock head: blocks of %d rows, layers %d, %s", c.Block, c.Layers, rank)
+}
+
+// Draw draws the numbers of a random head. That of a drafter has a rank head. Widths of matrices
+// are multiples of unit.
+func (c *Config) Draw(rng *rand.Rand, drafter string, unit int) {
+	c.Arch, c.Layers = []string{"llama", "qwen3"}[rng.IntN(2)], 1+rng.IntN(3)
+	c.Block, c.RankWidth, c.Shift, c.Broadcast = 1+rng.IntN(6), unit*(1+rng.IntN(40/unit)), rng.IntN(4) > 0,
+		rng.IntN(4) > 0
+	c.SamePosition, c.RankNormed, c.RankFull = rng.IntN(3) == 0, rng.IntN(3) == 0, rng.IntN(3) == 0
+	if drafter == "" && rng.IntN(6) == 0 {
+		c.RankWidth = 0
+	}
+	if rng.IntN(2) == 0 {
+		for b := range c.RankOffset {
+			c.RankOffset[b] = float32(rng.NormFloat64())
+		}
+	}
+}

@@ -1,0 +1,73 @@
+// Package synthetic makes weights of random numbers for the heads that tests and checks run.
+package synthetic
+
+import (
+	"hash/fnv"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/grovellm/grove/internal/kernels/gemm"
+	"github.com/grovellm/grove/internal/model"
+	"github.com/grovellm/grove/internal/nn"
+	"github.com/grovellm/grove/tensor"
+)
+
+// Weights make tensors as they are asked for (model.Weights): the numbers of each follow from the seed and its name.
+type Weights struct {
+	Type  tensor.Type // of matrices
+	Seed  uint64
+	Extra []string        // names of tensors that there are, of those that there need not be
+	Made  []tensor.Tensor // in the order asked for
+}
+
+func (w *Weights) Has(name string) bool { return slices.Contains(w.Extra, name) }
+
+// numbers are normal, with a mean and a standard deviation.
+func (w *Weights) numbers(name string, n int, mean, std float64) []float32 {
+	h := fnv.New64a()
+	h.Write([]byte(name)) // which cannot fail
+	rng := rand.New(rand.NewPCG(w.Seed, h.Sum64()))
+	x := make([]float32, n)
+	for i := range x {
+		x[i] = float32(mean + std*rng.NormFloat64())
+	}
+	return x
+}
+
+func (w *Weights) keep(t tensor.Tensor, err error) (tensor.Tensor, error) {
+	if err == nil {
+		w.Made = append(w.Made, t)
+	}
+	return t, err
+}
+
+// Matrix keeps the size of what it multiplies.
+func (w *Weights) Matrix(name string, out, in int) (*gemm.Matrix, error) {
+	x := w.numbers(name, out*in, 0, 1/math.Sqrt(float64(in)))
+	kind := w.Type
+	if block, _ := kind.Block(); in%block != 0 {
+		kind = tensor.F32
+	}
+	t, err := w.keep(tensor.FromFloat32s(name, kind, []int{out, in}, x))
+	if err != nil {
+		return nil, err
+	}
+	m, err := gemm.New(model.ProductType(kind), out, in)
+	if err != nil {
+		return nil, err
+	}
+	m.PackPanels(t.Data, 0, m.Panels())
+	return m, nil
+}
+
+func (w *Weights) Vector(name string, n int) ([]float32, error) {
+	x := w.numbers(name, n, 1, 0.2)
+	_, err := w.keep(tensor.FromFloat32s(name, tensor.F32, []int{n}, x))
+	return x, err
+}
+
+// Table is a matrix whose rows are looked up.
+func (w *Weights) Table(name string, rows, cols int) (nn.Table, error) {
+	return w.Matrix(name, rows, cols)
+}

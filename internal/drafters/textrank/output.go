@@ -1,0 +1,49 @@
+package textrank
+
+import (
+	"math"
+
+	"github.com/grovellm/grove/internal/drafters/shortlist"
+	"github.com/grovellm/grove/sample"
+)
+
+// Output is a row of logits that a drafter's head computed.
+type Output struct {
+	Logits []float32
+	List   *shortlist.List // of whose tokens they are; nil: of all that the head has
+	Tokens []int32         // of a draft vocabulary, of each logit; nil: they are the vocabulary in order
+	Places []int32         // of that draft vocabulary; see Places
+}
+
+// Top is sample.Sampler.Top of the row.
+func (o *Output) Top(s *sample.Sampler, dst []sample.Candidate, position int, h *sample.History) []sample.Candidate {
+	switch l := o.List; {
+	case l != nil:
+		outside := l.LogOutside(o.Logits, max(s.Params().Temperature, 1))
+		return s.TopOf(dst, o.Logits[:l.Len()], l.Tokens(), outside, position, h)
+	case o.Tokens != nil:
+		return s.TopOf(dst, o.Logits, o.Tokens, math.Inf(-1), position, h)
+	}
+	return s.Top(dst, o.Logits, position, h)
+}
+
+// above is the logit of a token less that of another. known is false where the head computed none
+// for one of them.
+func (o *Output) above(token, other int32) (difference float32, known bool) {
+	a, b := o.place(token), o.place(other)
+	if a < 0 || b < 0 {
+		return 0, false
+	}
+	return o.Logits[a] - o.Logits[b], true
+}
+
+// place is where the logit of a token is, -1 where there is none.
+func (o *Output) place(token int32) int {
+	switch {
+	case o.List != nil:
+		return o.List.Find(token)
+	case o.Places != nil:
+		return int(o.Places[token])
+	}
+	return int(token)
+}

@@ -1,0 +1,65 @@
+// Trees of the text alone, which cost no pass of a network, and whether a first pass pays beside
+// them.
+
+package textrank
+
+import (
+	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/drafters/calibrate"
+	"github.com/grovellm/grove/tree"
+)
+
+// noRows is a drafter without rows.
+type noRows struct{}
+
+func (noRows) Row(*tree.Tree, int) (Row, bool) { return Row{}, false }
+
+// BuildByText builds the tree of a request by the text and the off-path logits alone, and returns
+// the number of tokens that it is expected to get accepted; 0 where the request has no guide. Most
+// of what the text holds is never worth a row, and finding it would be most of the time.
+func (b *Builder) BuildByText(r *draft.Request, text *Text, width int) (expected float32) {
+	if r.Depth < 1 {
+		return 0
+	}
+	b.Builder.Width, b.Least, b.Guide = width, calibrate.RowCost, r.Guide
+	b.Build(r.Tree, text, noRows{}, r.Budget, r.Depth)
+	if r.Guide == nil {
+		return 0
+	}
+	expected, b.chance = Expected(r.Tree, r.Guide, b.chance)
+	return expected
+}
+
+// FirstPass learns how many tokens a drafter's passes add to the tree of the text alone, by the
+// number that this tree is expected to get accepted.
+type FirstPass struct {
+	gain  [len(firstBounds) + 1]float32 // tokens
+	trees [len(firstBounds) + 1]int
+}
+
+// firstBounds separate the classes of expected tokens.
+var firstBounds = [...]float32{.25, .5, 1, 2, 4}
+
+func firstClass(expected float32) (i int) {
+	for i < len(firstBounds) && expected > firstBounds[i] {
+		i++
+	}
+	return i
+}
+
+// Gain is what a first pass is expected to add to a tree of the text alone, in tokens; 1 for a
+// class without trees.
+func (f *FirstPass) Gain(expected float32) float32 {
+	if i := firstClass(expected); f.trees[i] > 0 {
+		return f.gain[i]
+	}
+	return 1
+}
+
+// Learn takes the tokens that a tree was expected to get accepted by the text alone, and with the
+// drafter's passes.
+func (f *FirstPass) Learn(before, after float32) {
+	i := firstClass(before)
+	f.trees[i]++
+	f.gain[i] += (after - before - f.gain[i]) / float32(min(f.trees[i], calibrate.Memory))
+}

@@ -1,0 +1,51 @@
+package textrank
+
+import (
+	"math"
+	"testing"
+
+	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/drafters/calibrate"
+	"github.com/grovellm/grove/sample"
+	"github.com/grovellm/grove/tree"
+	"pgregory.net/rapid"
+)
+
+// The tree of the text alone is the probable part of the tree without rows: all of its paths that
+// are probable enough, and no others.
+func TestByTextIsTheLikelyPart(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		token := rapid.Int32Range(0, int32(rapid.IntRange(0, 3).Draw(r, "alphabet")))
+		n := rapid.IntRange(0, 60).Draw(r, "length")
+		p := sample.Params{Temperature: rapid.SampledFrom([]float32{0, 1}).Draw(r, "temperature"), Seed: 3}
+		text := NewText(&p, NewModel(), nil)
+		text.learn(rapid.SliceOfN(token, n, n).Draw(r, "text"))
+		root := token.Draw(r, "root")
+		budget, depth, width := rapid.IntRange(1, 40).Draw(r, "budget"), rapid.IntRange(0, 12).Draw(r, "depth"),
+			rapid.IntRange(0, 3).Draw(r, "width")
+
+		var b Builder
+		got, all := tree.New(root), tree.New(root)
+		b.BuildByText(&draft.Request{Tree: got, Budget: budget, Depth: depth}, text, width)
+		b.Builder.Width, b.Least = width, 0
+		b.Build(all, text, noRows{}, budget, depth)
+		sums, want := []float64{0}, tree.New(root)
+		for i := 1; i < all.Len(); i++ {
+			parent := int(all.Parent[i])
+			last := 0.0 // scores as the builder sets them: no later rank is worth more
+			for j := range i {
+				if all.Parent[j] == all.Parent[i] && j > 0 {
+					last = min(last, sums[j]-sums[parent])
+				}
+			}
+			score := math.Log(float64(float32(math.Exp(float64(all.LogProb[i])))))
+			sums = append(sums, sums[parent]+min(score, last))
+			if sums[i] >= math.Log(calibrate.RowCost) {
+				want.Append(parent, all.Token[i], all.LogProb[i])
+			}
+		}
+		if got.String() != want.String() {
+			r.Fatalf("grew\n%swant\n%s", got, want)
+		}
+	})
+}

@@ -1,0 +1,264 @@
+// Which requests run, and what their memory is.
+
+package engine
+
+import (
+	"cmp"
+	"math/bits"
+	"slices"
+	"time"
+
+	"github.com/grovellm/grove/internal/nn"
+	"github.com/grovellm/grove/internal/speculate"
+)
+
+// ageing is how long a request waits before it counts as one of the next higher priority.
+const ageing = 10 * time.Second
+
+// order compares waiting requests: by priority, which grows with the time waited; then by how little the tenant was served; then
+// by the deadline of the first token; then in the order of Submit.
+func (e *Engine) order(a, b *job) int {
+	return cmp.Or(
+		comparePriorities(b, a, time.Now()),
+		cmp.Compare(e.served[a.Tenant], e.served[b.Tenant]),
+		compareDeadlines(a.Deadline, b.Deadline),
+		cmp.Compare(a.number, b.number))
+}
+
+// comparePriorities compares the priorities of requests with what they gained by waiting. The sums are computed in 128 bits: a
+// client may ask for any priority.
+func comparePriorities(a, b *job, now time.Time) int {
+	sum := func(j *job) (high int64, low uint64) {
+		low, carry := bits.Add64(uint64(j.Priority), uint64(now.Sub(j.began)/ageing), 0)
+		return int64(j.Priority)>>63 + int64(carry), low
+	}
+	highA, lowA := sum(a)
+	highB, lowB := sum(b)
+	return cmp.Or(cmp.Compare(highA, highB), cmp.Compare(lowA, lowB))
+}
+
+// compareDeadlines puts the earlier deadline first, and requests without one last.
+func compareDeadlines(a, b time.Time) int {
+	if a.IsZero() || b.IsZero() {
+		return -a.Compare(b)
+	}
+	return a.Compare(b)
+}
+
+// charge notes that a tenant got so many tokens. A tenant that comes back counts from the least served one, so that a pause
+// earns nothing.
+func (e *Engine) charge(j *job, tokens int) { e.served[j.Tenant] += float64(tokens) }
+
+// meet makes a tenant known.
+func (e *Engine) meet(tenant string) {
+	if _, known := e.served[tenant]; known {
+		return
+	}
+	least, any := 0.0, false
+	for _, n := range e.served {
+		if !any || n < least {
+			least, any = n, true
+		}
+	}
+	e.served[tenant] = least
+}
+
+// mostTenants bounds what is remembered of tenants without requests.
+const mostTenants = 4096
+
+// forgetTenants forgets tenants without requests, where there are many.
+func (e *Engine) forgetTenants() {
+	if len(e.served) <= mostTenants {
+		return
+	}
+	here := map[string]float64{}
+	for _, j := range slices.Concat(e.running, e.queue) {
+		if n, known := e.served[j.Tenant]; known {
+			here[j.Tenant] = n
+		}
+	}
+	e.served = here
+}
+
+// admit starts waiting requests while there is room for them.
+func (e *Engine) admit() {
+	e.forgetTenants()
+	for _, j := range e.queue {
+		e.meet(j.Tenant)
+	}
+	for len(e.queue) > 0 && len(e.running) < e.o.Parallel {
+		slices.SortFunc(e.queue, e.order)
+		at := slices.IndexFunc(e.queue, func(j *job) bool { return !e.prefixes.comes(e, j) })
+		if at < 0 {
+			return // all wait for prefixes that are being computed
+		}
+		j := e.queue[at]
+		need := e.textBytes(&j.Request, len(j.text)+speculate.DefaultBudget)
+		if len(e.running) > 0 && (j.paused > e.ended || !e.fits(need)) {
+			return
+		}
+		e.fits(need) // drops prefixes, if that makes room
+		e.queue = slices.Delete(e.queue, at, at+1)
+		if err := e.begin(j); err != nil {
+			e.fail(j, err)
+		}
+	}
+}
+
+// begin starts a request's sequence.
+func (e *Engine) begin(j *job) error {
+	r := j.Request.Request
+	if emitted := len(j.text) - len(j.Prompt); r.MaxTokens > 0 {
+		r.MaxTokens -= emitted
+	}
+	r.Written += len(j.text) - len(j.Prompt)
+	r.Cache = e.target.NewCache()
+	if !j.Fresh && !r.PromptLogits {
+		if p := e.prefixes.find(e, j); p != nil {
+			r.Cache.Free()
+			r.Cache, r.Kept = p.cache, p.kept
+			if p.made {
+				defer p.kept.Close()
+			}
+		}
+	}
+	switch {
+	case len(j.text) > len(j.Prompt):
+		r.PromptLogits = false // the callers have had them
+	case r.PromptLogits && r.Logits != nil:
+		r.Logits = j.tellLogits // and of these some, where it was stopped
+	}
+	seq, err := e.loop.Start(j.text, r)
+	if err != nil {
+		r.Cache.Free()
+		return err
+	}
+	j.seq, j.start = seq, time.Now()
+	e.running = append(e.running, j)
+	e.charge(j, seq.Stats().Prompt-seq.Stats().Reused)
+	if len(j.text) == len(j.Prompt) {
+		e.stats.PromptTokens += int64(seq.Stats().Prompt)
+		e.stats.CachedTokens += int64(seq.Stats().Reused)
+	}
+	if r.Drafter != nil {
+		for _, p := range r.Drafter.Pages() {
+			if !slices.Contains(e.pages, p) {
+				e.pages = append(e.pages, p)
+			}
+		}
+	}
+	return nil
+}
+
+// tellLogits tells the caller of logits of the next place, and of none a second time.
+func (j *job) tellLogits(place int, token int32, logits []float32) {
+	if place > j.told {
+		j.told = place
+		j.Logits(place, token, logits)
+	}
+}
+
+// rowBytes is the memory that a token of a request's text takes, at most.
+func (e *Engine) rowBytes(r *Request) (bytes int64) {
+	pages := e.o.Pages
+	if r.Drafter != nil {
+		pages = append(slices.Clip(pages), r.Drafter.Pages()...)
+	}
+	for _, p := range pages {
+		bytes += int64(p.RowBytes())
+	}
+	return bytes
+}
+
+// textBytes is the memory that so many tokens of a request's text take, at most. The target frees rows that its layers with windows do
+// not see any more.
+func (e *Engine) textBytes(r *Request, tokens int) (bytes int64) {
+	for _, p := range e.o.Pages {
+		bytes += p.TextBytes(tokens, cmp.Or(e.o.Loop.Chunk, speculate.DefaultChunk))
+	}
+	if r.Drafter != nil {
+		for _, p := range r.Drafter.Pages() {
+			bytes += int64(p.RowBytes()) * int64(tokens)
+		}
+	}
+	return bytes
+}
+
+// inUse is the memory of all keys and values.
+func (e *Engine) inUse() (bytes int64) {
+	for _, p := range e.pages {
+		bytes += p.InUse()
+	}
+	return bytes
+}
+
+// fits reports whether so many bytes more are within the limit, and drops prefixes to make it so.
+func (e *Engine) fits(bytes int64) bool {
+	limit := e.o.CacheMemory
+	if limit == 0 {
+		return true
+	}
+	for e.inUse()+bytes > limit && len(e.prefixes.list) > 0 {
+		e.prefixes.drop(1)
+	}
+	return e.inUse()+bytes <= limit
+}
+
+// makeRoom sees to it that the next step fits into the memory. It preempts requests while it does not: the one of the lowest
+// priority that began last. The last one left goes on, unless it cannot fit.
+func (e *Engine) makeRoom() {
+	if e.o.CacheMemory == 0 {
+		return
+	}
+	for {
+		need := int64(0)
+		for _, j := range e.running {
+			rows := nn.PageRows + speculate.DefaultBudget
+			if j.reading() {
+				rows = nn.PageRows + speculate.DefaultChunk
+			}
+			need += e.rowBytes(&j.Request) * int64(min(rows, e.target.Context()-len(j.text)+1))
+		}
+		if len(e.running) == 0 || e.fits(need) {
+			return
+		}
+		if len(e.running) == 1 {
+			j := e.running[0]
+			if e.inUse() > e.o.CacheMemory {
+				e.fail(j, &TooLargeError{len(j.text), e.inUse(), e.o.CacheMemory})
+			}
+			return
+		}
+		e.preempt(slices.MinFunc(e.running, func(a, b *job) int {
+			return cmp.Or(cmp.Compare(a.Priority, b.Priority), b.start.Compare(a.start), cmp.Compare(b.number, a.number))
+		}))
+	}
+}
+
+// preempt stops a running request and queues it again. Its text so far is its prompt then, and goes on as it would have. It starts
+// again when another one has ended: until then the others' texts only grow, and it would be stopped again.
+func (e *Engine) preempt(j *job) {
+	e.stats.Preempted++
+	e.account(j)
+	j.sum()
+	j.stats = j.whole
+	j.stats.Depths = slices.Clone(j.whole.Depths)
+	j.text = slices.Clone(j.seq.Text())
+	j.paused = e.ended + 1
+	e.release(j, false)
+	e.queue = append(e.queue, j)
+}
+
+// account adds what a sequence that ends came to, to its drafter's figures.
+func (e *Engine) account(j *job) {
+	if j.Name == "" {
+		return
+	}
+	at := slices.IndexFunc(e.stats.Drafters, func(d DrafterStats) bool { return d.Name == j.Name })
+	if at < 0 {
+		at = len(e.stats.Drafters)
+		e.stats.Drafters = append(e.stats.Drafters, DrafterStats{Name: j.Name})
+	}
+	d := &e.stats.Drafters[at]
+	d.Stats.Add(j.seq.Stats())
+}

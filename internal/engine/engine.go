@@ -1,0 +1,519 @@
+// Package engine runs many requests over one target in shared passes.
+//
+// One goroutine steps while there is work. A step has three parts: choose, which drops requests whose context ended, admits
+// waiting ones and makes room in the cache memory; a pass of package speculate's loop for all running requests, in
+// which rounds of speculation and chunks of prompts stand side by side; deliver, which tells the callers.
+//
+// The tokens of a request do not depend on the other requests: logits are the same to the bit in every batch, and noise
+// is a function of seed, position and token. So the engine may stop a request at any step, drop its memory, and start it
+// again later with its text as the prompt (preemption by recomputation).
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/grovellm/grove/internal/kernels/memory"
+	"github.com/grovellm/grove/internal/kernels/par"
+	"github.com/grovellm/grove/internal/nn"
+	"github.com/grovellm/grove/internal/speculate"
+	"github.com/grovellm/grove/tree"
+)
+
+// Options of an engine.
+type Options struct {
+	Parallel int // requests that run at the same time at most; 0: DefaultParallel
+	Queue    int // requests that may wait at most, beside as many as Parallel leaves free; 0: no limit
+
+	// CacheMemory bounds the memory of keys and values, the drafters' included, in bytes; 0: none. Prefixes are what
+	// requests that ended leave there for prompts that begin alike. They are dropped first, and without a limit take
+	// half as much as is still Available at most, or DefaultPrefixMemory if that is more.
+	CacheMemory int64
+	Available   func() int64 // memory that the program can take yet, in bytes, 0: not known; nil: what the system says
+
+	Pages []*nn.Pages // where the target keeps keys and values
+
+	Loop speculate.Options
+}
+
+// What options are where they are 0.
+const (
+	DefaultParallel     = 64
+	DefaultPrefixMemory = 256 << 20 // in any case; more where there is memory
+)
+
+const (
+	// promptSlowdown bounds how long requests that decode wait for prompts: a step that reads
+	// prompts beside them takes about so many times as long as late steps without. So half of the
+	// time goes to each. At 3, prompts would take three quarters of the time, and gaps between
+	// tokens would be half as long again meanwhile.
+	promptSlowdown = 2
+	leastPace      = 1.0 / promptSlowdown
+	stepMemory     = 8 // steps whose time counts
+)
+
+// Request is one text to generate.
+type Request struct {
+	speculate.Request
+	Prompt []int32
+
+	Priority int       // higher ones start first
+	Tenant   string    // tenants share the machine evenly, and no prefixes with each other
+	Deadline time.Time // of the first token: of a tenant's requests the most urgent starts first, those without one last
+	Fresh    bool      // the whole prompt is computed, even where there is a prefix
+
+	// Step is called after every step that emitted tokens, and Done once, when the request has ended: err is nil where the
+	// text came to its end. The engine is locked meanwhile: both must not block nor call it.
+	Step func(*Update)
+	Done func(err error)
+
+	// Hold, where given, is asked before every step. While it returns true the request takes no part. Wake has it asked again.
+	Hold func() bool
+}
+
+// Update is what a step brought to a request. It lasts for the call.
+type Update struct {
+	Tokens []int32          // emitted
+	Tree   *tree.Tree       // what the round verified; nil where the tokens come from the prompt's last row
+	Path   []int32          // its nodes that were accepted, the root first
+	Budget int              // nodes that the controller allowed the tree
+	Finish speculate.Finish // Running too where the request fails: Done says so
+	Stats  *speculate.Stats // of the request so far
+}
+
+// Engine runs requests over one target.
+type Engine struct {
+	target speculate.Target
+	loop   *speculate.Loop
+	o      Options
+	pages  []*nn.Pages // of the target and of all drafters seen
+
+	mu      sync.Mutex
+	wake    sync.Cond // for the goroutine, while all requests are held
+	queue   []*job    // waiting, in the order of Submit
+	working bool      // the goroutine runs
+	closed  bool
+	stats   Stats
+	served  map[string]float64 // tokens of each tenant that has requests
+	speeds  map[string]speed   // by drafter
+	idle    chan struct{}      // closed when nothing is left to do; nil while nobody waits for that
+
+	// These change under mu, in the goroutine alone; but for Forget and Close, which drop prefixes.
+	running  []*job
+	ended    int // requests that ran and have ended
+	prefixes prefixes
+
+	// These only the goroutine uses.
+	usual    float64 // seconds of late steps without prompts
+	pace     float64 // share of promptSlowdown that the loop is asked to keep, so that steps do
+	stepping []*job  // of those running: that take part in the step
+	step     []*speculate.Sequence
+}
+
+// job is a request in the engine.
+type job struct {
+	Request
+	ctx     context.Context
+	unwatch func() bool // the engine is no longer told of the context's end
+
+	seq    *speculate.Sequence // while it runs
+	text   []int32             // prompt and output
+	stats  speculate.Stats     // of the sequences before seq
+	whole  speculate.Stats     // stats and seq's
+	began  time.Time           // when it was submitted
+	start  time.Time           // when it began to run; the last one that did is preempted first
+	number int64               // in the order of Submit
+
+	told   int // the last place of which Logits was told, with PromptLogits
+	paused int // it waits until so many requests that ran have ended; see preempt
+
+	forgotten bool // it leaves no prefix
+}
+
+// New returns an engine.
+func New(target speculate.Target, o Options) (*Engine, error) {
+	switch {
+	case o.Parallel < 0:
+		return nil, fmt.Errorf("engine: Parallel is %d: want 1 or more, or 0 for %d", o.Parallel, DefaultParallel)
+	case o.Queue < 0:
+		return nil, fmt.Errorf("engine: Queue is %d: want 1 or more, or 0 for no limit", o.Queue)
+	case o.CacheMemory < 0:
+		return nil, fmt.Errorf("engine: CacheMemory is %d bytes: want more than 0, or 0 for no limit", o.CacheMemory)
+	}
+	if o.Parallel == 0 {
+		o.Parallel = DefaultParallel
+	}
+	if o.Available == nil {
+		o.Available = memory.Available
+	}
+	if o.Loop.Report == nil {
+		o.Loop.Report = speculate.LogError
+	}
+	loop, err := speculate.New(target, nil, o.Loop)
+	if err != nil {
+		return nil, err
+	}
+	e := &Engine{target: target, loop: loop, o: o, pages: o.Pages, pace: 1, served: map[string]float64{}, speeds: map[string]speed{}}
+	e.prefixes.least = DefaultPrefixMemory
+	e.wake.L = &e.mu
+	return e, nil
+}
+
+// Submit queues a request. When ctx ends, the request does, with ctx's error. Errors of Submit itself are ErrFull,
+// ErrClosed, and requests that can never run; Done is not called then.
+func (e *Engine) Submit(ctx context.Context, r Request) error {
+	if err := e.check(&r); err != nil {
+		return err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	switch {
+	case e.closed:
+		return ErrClosed
+	case e.o.Queue > 0 && len(e.queue)+len(e.running)-e.o.Parallel >= e.o.Queue:
+		return ErrFull
+	}
+	now := time.Now()
+	e.stats.Submitted++
+	j := &job{Request: r, ctx: ctx, text: r.Prompt, began: now, number: e.stats.Submitted}
+	j.unwatch = context.AfterFunc(ctx, func() { e.cancelled(j) })
+	e.queue = append(e.queue, j)
+	if !e.working {
+		e.working = true
+		go e.work()
+	}
+	e.wake.Signal()
+	return nil
+}
+
+// cancelled takes a request out of the queue when its context has ended. One that runs is the goroutine's to end, before the next
+// step.
+func (e *Engine) cancelled(j *job) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if slices.Contains(e.queue, j) {
+		e.cancel(j)
+	}
+	e.wake.Signal()
+}
+
+// cancel ends a request whose context has ended.
+func (e *Engine) cancel(j *job) {
+	e.stats.Cancelled++
+	e.end(j, context.Cause(j.ctx))
+}
+
+// Wake has the engine ask Request.Hold again.
+func (e *Engine) Wake() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.wake.Signal()
+}
+
+// check refuses a request whose prompt alone takes more memory than there is.
+func (e *Engine) check(r *Request) error {
+	if need := e.textBytes(r, len(r.Prompt)+1); e.o.CacheMemory > 0 && need > e.o.CacheMemory {
+		return &TooLargeError{len(r.Prompt) + 1, need, e.o.CacheMemory}
+	}
+	return nil
+}
+
+// work steps until nothing is left to do.
+func (e *Engine) work() {
+	for {
+		more, err := e.takeStep()
+		if err != nil {
+			e.abandon(err)
+			continue
+		}
+		if !more {
+			return
+		}
+	}
+}
+
+// takeStep takes a step, if there is something to do. An error is a panic of the engine itself: the loop makes those of the
+// pass, of drafters and of callers' functions errors of the requests.
+func (e *Engine) takeStep() (more bool, err error) {
+	defer par.Recover("engine: the step", &err)
+	if !e.choose() {
+		return false, nil
+	}
+	limits := e.limits()
+	began := time.Now()
+	err = e.loop.StepWithin(e.stepContext(), e.step, limits)
+	seconds := time.Since(began).Seconds()
+	switch {
+	case err != nil:
+	case !slices.ContainsFunc(e.step, (*speculate.Sequence).Prefilling):
+		e.learn(seconds)
+	case limits.Time > 0:
+		e.keepPace(limits.Time.Seconds(), seconds)
+	}
+	e.deliver(err)
+	return true, nil
+}
+
+// stepContext is what may cancel a step: a request that runs alone does.
+func (e *Engine) stepContext() context.Context {
+	if len(e.stepping) == 1 {
+		return e.stepping[0].ctx
+	}
+	return context.Background()
+}
+
+// limits bound a step where some requests decode and others have prompts to read.
+func (e *Engine) limits() speculate.Limits {
+	decoding := 0
+	for _, j := range e.stepping {
+		if !j.reading() {
+			decoding++
+		}
+	}
+	l := speculate.Limits{Rows: decoding + speculate.DefaultChunk}
+	if decoding > 0 {
+		usual := max(time.Duration(e.usual*float64(time.Second)), e.loop.PlainTime(decoding))
+		l.Time = time.Duration(e.pace * promptSlowdown * float64(usual))
+	}
+	return l
+}
+
+// keepPace takes the time of a step that read prompts within a limit. The loop foresees a pass by
+// its rows alone; rows of a long prompt take longer, as they attend to more. The limit shrinks until
+// such steps take as long as they should.
+func (e *Engine) keepPace(limit, seconds float64) {
+	e.pace = min(max(e.pace*math.Pow(limit/(e.pace*seconds), 1./stepMemory), leastPace), 1)
+}
+
+// learn takes the time of a step without prompts.
+func (e *Engine) learn(seconds float64) {
+	plain := e.loop.PlainTime(len(e.step)).Seconds()
+	e.mu.Lock()
+	for _, j := range e.stepping {
+		if j.Name != "" && plain > 0 {
+			s := e.speeds[j.Name]
+			e.speeds[j.Name] = speed{s.tokens + float64(len(j.seq.Fresh())), s.plain + seconds/plain}
+		}
+	}
+	e.mu.Unlock()
+	if e.usual == 0 {
+		e.usual = seconds
+	}
+	e.usual += (min(seconds, 2*e.usual) - e.usual) / stepMemory
+}
+
+// reading reports whether the request's prompt is not read yet.
+func (j *job) reading() bool { return len(j.seq.Output()) == 0 }
+
+// choose prepares a step. It returns false when there is nothing to do; the goroutine then ends.
+func (e *Engine) choose() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for {
+		for _, j := range slices.Concat(e.running, e.queue) {
+			if j.ctx.Err() != nil {
+				e.cancel(j)
+			}
+		}
+		e.makeRoom()
+		e.admit()
+		e.stepping, e.step = e.stepping[:0], e.step[:0]
+		for _, j := range e.running {
+			if j.Hold == nil || !j.Hold() {
+				e.stepping, e.step = append(e.stepping, j), append(e.step, j.seq)
+			}
+		}
+		if len(e.step) > 0 {
+			return true
+		}
+		if len(e.running)+len(e.queue) == 0 {
+			break
+		}
+		e.wake.Wait()
+	}
+	e.working = false
+	clear(e.served)
+	if e.idle != nil {
+		close(e.idle)
+		e.idle = nil
+	}
+	return false
+}
+
+// deliver tells the callers what a step brought.
+func (e *Engine) deliver(err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.stats.Steps++
+	e.stats.LastStep = time.Now()
+	for _, j := range e.stepping {
+		switch {
+		case err != nil && j.ctx.Err() == nil:
+			e.fail(j, err) // a pass that fails without being cancelled is lost for all
+		case err == nil:
+			e.update(j)
+		}
+	}
+}
+
+// update tells a caller of the tokens that came, and of the end. What a sequence that failed came to in the step is told
+// too.
+func (e *Engine) update(j *job) {
+	s := j.seq
+	err := s.Err()
+	if fresh := s.Fresh(); len(fresh) > 0 {
+		j.text = s.Text()
+		e.charge(j, len(fresh))
+		e.stats.Tokens += int64(len(fresh))
+		j.sum()
+		u := Update{Tokens: fresh, Budget: s.Budget(), Finish: s.Finish(), Stats: &j.whole}
+		if err != nil {
+			u.Finish = speculate.Running
+		}
+		u.Tree, u.Path = s.Round()
+		if stepErr := e.tellStep(j, &u); err == nil {
+			err = stepErr
+		}
+	}
+	switch {
+	case err != nil:
+		e.fail(j, err)
+	case s.Finish() != speculate.Running:
+		e.stats.Finished++
+		e.end(j, nil)
+	}
+}
+
+// sum adds up what the request's sequences cost, as if there had been one.
+func (j *job) sum() {
+	first := j.stats.Tokens == 0 // no sequence before seq had a token
+	stats, now := j.stats, j.seq.Stats()
+	j.whole = speculate.Stats{Depths: j.whole.Depths[:0]}
+	j.whole.Add(&stats)
+	j.whole.Add(now)
+	j.whole.Prompt, j.whole.First, j.whole.Decode = len(j.Prompt), stats.First, time.Since(j.began)-stats.First
+	if first {
+		j.whole.First, j.whole.Decode, j.whole.Reused = now.First+j.start.Sub(j.began), now.Decode, now.Reused
+	} else {
+		j.whole.Reused = stats.Reused
+	}
+}
+
+func (e *Engine) fail(j *job, err error) {
+	e.stats.Failed++
+	e.end(j, err)
+}
+
+// end takes a request out of the engine, and keeps what it computed as a prefix.
+func (e *Engine) end(j *job, err error) {
+	j.unwatch()
+	if j.seq != nil {
+		e.account(j)
+		e.ended++
+		e.release(j, err == nil || errors.Is(err, context.Cause(j.ctx)))
+	} else {
+		e.queue = without(e.queue, j)
+	}
+	e.tellEnd(j, err)
+}
+
+// release closes a running request's sequence. keep says that its rows may serve other requests.
+func (e *Engine) release(j *job, keep bool) {
+	if keep {
+		e.prefixes.add(e, j)
+	}
+	j.free()
+	e.running = without(e.running, j)
+}
+
+// free closes the request's sequence and frees its rows.
+func (j *job) free() {
+	cache := j.seq.Cache()
+	j.seq.Close()
+	cache.Free()
+	j.seq = nil
+}
+
+// without returns the list without a job.
+func without(list []*job, j *job) []*job {
+	for i := range list {
+		if list[i] == j {
+			return append(list[:i], list[i+1:]...)
+		}
+	}
+	return list
+}
+
+// Close ends the engine: it takes no more requests, and drops its memory. Requests that are left must have been
+// cancelled; Close waits for them.
+func (e *Engine) Close() {
+	_ = e.Drain(context.Background()) // a context that never ends
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.prefixes.drop(len(e.prefixes.list))
+}
+
+// Forget drops the prefixes of a tenant, and keeps none of its requests that have not ended yet.
+func (e *Engine) Forget(tenant string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, j := range slices.Concat(e.running, e.queue) {
+		if j.Tenant == tenant {
+			j.forgotten = true
+		}
+	}
+	for i := len(e.prefixes.list) - 1; i >= 0; i-- {
+		if e.prefixes.list[i].tenant == tenant {
+			e.prefixes.remove(i)
+		}
+	}
+}
+
+// Drain refuses further requests with ErrClosed and waits until those under way have ended, or ctx has. It returns ctx's error
+// if some are left.
+func (e *Engine) Drain(ctx context.Context) error {
+	e.mu.Lock()
+	e.closed = true
+	if !e.working {
+		e.mu.Unlock()
+		return nil
+	}
+	if e.idle == nil {
+		e.idle = make(chan struct{})
+	}
+	idle := e.idle
+	e.mu.Unlock()
+	select {
+	case <-idle:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Stats are the engine's figures.
+func (e *Engine) Stats() Stats {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	s := e.stats
+	s.Running, s.Waiting = len(e.running), len(e.queue)
+	s.CacheBytes, s.PrefixBytes, s.CacheLimit = e.inUse(), e.prefixes.bytes, e.o.CacheMemory
+	for _, j := range e.running {
+		s.RunningBytes += e.textBytes(&j.Request, len(j.text))
+	}
+	s.RunningBytes = min(s.RunningBytes, s.CacheBytes)
+	s.Drafters = make([]DrafterStats, 0, len(e.stats.Drafters))
+	for _, d := range e.stats.Drafters {
+		d.Depths = slices.Clone(d.Depths)
+		if v := e.speeds[d.Name]; v.plain > 0 {
+			d.Speedup = v.tokens / v.plain
+		}
+		s.Drafters = append(s.Drafters, d)
+	}
+	return s
+}

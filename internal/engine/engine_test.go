@@ -1,0 +1,365 @@
+package engine_test
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"path/filepath"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/grovellm/grove/internal/engine"
+	"github.com/grovellm/grove/internal/model"
+	"github.com/grovellm/grove/internal/model/synth"
+	"github.com/grovellm/grove/internal/nn"
+	"github.com/grovellm/grove/internal/speculate"
+)
+
+// open returns a small random model.
+func open(t *testing.T) *model.Model {
+	t.Helper()
+	return openShape(t, "tiny-qwen3")
+}
+
+func openShape(t *testing.T, name string) *model.Model {
+	t.Helper()
+	shape, err := synth.Lookup(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "tiny.gguf")
+	if err := synth.Write(context.Background(), path, shape, synth.Options{Seed: 1}); err != nil {
+		t.Fatal(err)
+	}
+	m, err := model.Open(path, model.Options{Threads: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { m.Close() })
+	return m
+}
+
+func start(t *testing.T, m *model.Model, o engine.Options) *engine.Engine {
+	t.Helper()
+	o.Pages = []*nn.Pages{m.NewCache().Pages()}
+	e, err := engine.New(speculate.Model(m), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(e.Close)
+	return e
+}
+
+// request asks for n tokens after a prompt of so many.
+func request(prompt, n int) engine.Request {
+	r := engine.Request{Request: speculate.Request{MaxTokens: n}}
+	for i := range prompt {
+		r.Prompt = append(r.Prompt, int32(i*7%50))
+	}
+	return r
+}
+
+// runInOrder submits requests while another one holds the only place, and returns the names of the requests in the order in
+// which they ended.
+func runInOrder(t *testing.T, e *engine.Engine, list []engine.Request, names []string) (order []string) {
+	t.Helper()
+	gate, closed, running := request(3, 1), true, make(chan struct{})
+	var mu sync.Mutex
+	admitted := sync.OnceFunc(func() { close(running) })
+	gate.Hold = func() bool { admitted(); mu.Lock(); defer mu.Unlock(); return closed }
+	var all sync.WaitGroup
+	submit := func(r engine.Request, done func(error)) {
+		all.Add(1)
+		r.Done = func(err error) { done(err); all.Done() }
+		if err := e.Submit(context.Background(), r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	submit(gate, func(error) {})
+	<-running // before that, others could take the place
+	for i, r := range list {
+		submit(r, func(err error) {
+			if err != nil {
+				t.Error(err)
+			}
+			order = append(order, names[i])
+		})
+	}
+	mu.Lock()
+	closed = false
+	mu.Unlock()
+	e.Wake()
+	all.Wait()
+	return order
+}
+
+// Requests of a higher priority start first, then those of the tenant that was served least, then the first.
+func TestOrder(t *testing.T) {
+	e := start(t, open(t), engine.Options{Parallel: 1})
+	var list []engine.Request
+	add := func(tenant string, priority int) {
+		r := request(4, 10)
+		r.Tenant, r.Priority = tenant, priority
+		list = append(list, r)
+	}
+	add("a", 0)
+	add("a", 0)
+	add("b", 0)
+	add("a", 5)
+	add("b", 0)
+	got := runInOrder(t, e, list, []string{"a1", "a2", "b1", "first", "b2"})
+	if want := []string{"first", "b1", "a1", "b2", "a2"}; !slices.Equal(got, want) {
+		t.Errorf("order %v, want %v", got, want)
+	}
+}
+
+// Of requests of one priority and tenant, the one with the earliest deadline starts first, those
+// without one in the order in which they came; a deadline changes nothing between priorities.
+func TestDeadlines(t *testing.T) {
+	now, e := time.Now(), start(t, open(t), engine.Options{Parallel: 1})
+	rapid.Check(t, func(rt *rapid.T) {
+		type asked struct{ priority, deadline, number int }
+		var list []engine.Request
+		var want []asked
+		var names []string
+		for i := range rapid.IntRange(1, 8).Draw(rt, "requests") {
+			a := asked{rapid.IntRange(0, 1).Draw(rt, "priority"), rapid.SampledFrom([]int{0, 0, 1, 2, 3}).Draw(rt, "deadline"), i}
+			r := request(4, 3)
+			r.Priority = a.priority
+			if a.deadline > 0 {
+				r.Deadline = now.Add(time.Duration(a.deadline) * time.Hour)
+			} else {
+				a.deadline = math.MaxInt
+			}
+			list, want, names = append(list, r), append(want, a), append(names, fmt.Sprint(i))
+		}
+		slices.SortFunc(want, func(a, b asked) int {
+			return cmp.Or(b.priority-a.priority, cmp.Compare(a.deadline, b.deadline), a.number-b.number)
+		})
+		for i, name := range runInOrder(t, e, list, names) {
+			if name != fmt.Sprint(want[i].number) {
+				rt.Fatalf("number %d started at place %d, want the order %v", i, i, want)
+			}
+		}
+	})
+}
+
+// A prompt that begins like an earlier one is computed from there on; that of another tenant is not. Requests that come together
+// wait for the one that computes what they share.
+func TestPrefixes(t *testing.T) {
+	m := open(t)
+	e := start(t, m, engine.Options{})
+	run := func(tenant string, prompts ...int) (reused []int) {
+		var all sync.WaitGroup
+		reused = make([]int, len(prompts))
+		for at, n := range prompts {
+			r := request(n, 3)
+			r.Tenant = tenant
+			all.Add(1)
+			r.Step = func(u *engine.Update) { reused[at] = u.Stats.Reused }
+			r.Done = func(error) { all.Done() }
+			if err := e.Submit(context.Background(), r); err != nil {
+				t.Fatal(err)
+			}
+		}
+		all.Wait()
+		return reused
+	}
+	if got := run("a", 200); !slices.Equal(got, []int{0}) {
+		t.Errorf("the first reuses %d rows", got)
+	}
+	if got := run("a", 100, 240); !slices.Equal(got, []int{99, 200}) {
+		t.Errorf("the next reuse %d rows, want 99 and 200", got)
+	}
+	if got := run("b", 230, 230, 230); got[0] != 0 || got[1] < 200 || got[2] < 200 {
+		t.Errorf("another tenant's reuse %d rows, want 0 and nearly all of 230, twice", got)
+	}
+	before := e.Stats()
+	e.Forget("a")
+	if after := e.Stats(); after.PrefixBytes >= before.PrefixBytes {
+		t.Errorf("after Forget prefixes have %d bytes, before it %d", after.PrefixBytes, before.PrefixBytes)
+	}
+	if got := run("a", 50); !slices.Equal(got, []int{0}) {
+		t.Errorf("after Forget %d rows are reused", got)
+	}
+}
+
+// With memory for one and a half texts, two requests both come to their ends, one of them after it was stopped; what is never
+// going to fit is refused.
+func TestPreemption(t *testing.T) {
+	m := open(t)
+	pages := m.NewCache().Pages()
+	limit := int64(pages.RowBytes()) * 420
+	e := start(t, m, engine.Options{CacheMemory: limit})
+	var all sync.WaitGroup
+	texts := make([][]int32, 2)
+	for i := range texts {
+		r := request(30+i, 200)
+		r.Step = func(u *engine.Update) { texts[i] = append(texts[i], u.Tokens...) }
+		all.Add(1)
+		r.Done = func(err error) {
+			if err != nil {
+				t.Error(err)
+			}
+			all.Done()
+		}
+		if err := e.Submit(context.Background(), r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all.Wait()
+	s := e.Stats()
+	if s.Preempted == 0 || len(texts[0]) != 200 || len(texts[1]) != 200 || s.CacheBytes > limit {
+		t.Errorf("%d and %d tokens, %+v", len(texts[0]), len(texts[1]), s)
+	}
+	var large *engine.TooLargeError
+	if err := e.Submit(context.Background(), request(421, 1)); !errors.As(err, &large) || large.Limit != limit {
+		t.Errorf("a prompt of more rows than there is memory for: %v", err)
+	}
+	r := request(30, 600)
+	done := make(chan error, 1)
+	r.Done = func(err error) { done <- err }
+	if err := e.Submit(context.Background(), r); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-done; !errors.As(err, &large) {
+		t.Errorf("a text of more rows than there is memory for: %v", err)
+	}
+}
+
+// A full queue refuses, a context that ends takes a waiting request out, and a closed engine takes none.
+func TestRefusals(t *testing.T) {
+	e := start(t, open(t), engine.Options{Parallel: 1, Queue: 1})
+	ctx, cancel := context.WithCancel(context.Background())
+	var ends []error
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	submit := func() error {
+		r := request(4, 5)
+		r.Hold = func() bool { return true }
+		r.Done = func(err error) {
+			mu.Lock()
+			ends = append(ends, err)
+			mu.Unlock()
+			all.Done()
+		}
+		all.Add(1)
+		err := e.Submit(ctx, r)
+		if err != nil {
+			all.Done()
+		}
+		return err
+	}
+	if err := submit(); err != nil {
+		t.Fatal(err)
+	}
+	for e.Stats().Running == 0 {
+		continue
+	}
+	if err := submit(); err != nil {
+		t.Fatal(err)
+	}
+	if err := submit(); !errors.Is(err, engine.ErrFull) {
+		t.Errorf("a third request: %v", err)
+	}
+	cancel()
+	all.Wait()
+	if len(ends) != 2 || !errors.Is(ends[0], context.Canceled) || !errors.Is(ends[1], context.Canceled) {
+		t.Errorf("they ended with %v", ends)
+	}
+	if err := e.Drain(context.Background()); err != nil {
+		t.Error(err)
+	}
+	if err := e.Submit(context.Background(), request(4, 1)); !errors.Is(err, engine.ErrClosed) {
+		t.Errorf("after Drain: %v", err)
+	}
+}
+
+// While little memory keeps requests from running, no more of them wait than the queue has places and Parallel leaves free.
+func TestQueueIsBounded(t *testing.T) {
+	m := open(t)
+	o := engine.Options{Parallel: 4, Queue: 2, CacheMemory: int64(m.NewCache().Pages().RowBytes()) * 150}
+	e := start(t, m, o)
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	accepted := 0
+	for range 20 {
+		r := request(100, 5)
+		r.Hold = func() bool { return true }
+		switch err := e.Submit(ctx, r); {
+		case err == nil:
+			accepted++
+		case !errors.Is(err, engine.ErrFull):
+			t.Fatal(err)
+		}
+		for e.Stats().Running == 0 {
+			continue
+		}
+	}
+	if want := o.Parallel + o.Queue; accepted != want {
+		t.Errorf("%d requests were accepted, want %d", accepted, want)
+	}
+}
+
+// A request that was stopped for want of memory does not start again, only to be stopped, before one of the others has ended.
+func TestNotStoppedAgainAndAgain(t *testing.T) {
+	m := open(t)
+	limit := int64(m.NewCache().Pages().RowBytes()) * 720
+	e := start(t, m, engine.Options{CacheMemory: limit, Loop: speculate.Options{Chunk: nn.PageRows}})
+	var all sync.WaitGroup
+	submit := func(r engine.Request) {
+		all.Add(1)
+		r.Done = func(err error) {
+			if err != nil {
+				t.Error(err)
+			}
+			all.Done()
+		}
+		if err := e.Submit(context.Background(), r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var held atomic.Bool
+	short, begun := request(10, 20), make(chan struct{})
+	hold := sync.OnceFunc(func() { held.Store(true); close(begun) })
+	short.Hold, short.Step = held.Load, func(*engine.Update) { hold() }
+	submit(short)
+	<-begun
+	submit(request(600, 5))
+	for end := time.Now().Add(time.Second); e.Stats().Preempted < 3 && time.Now().Before(end); {
+		time.Sleep(time.Millisecond)
+	}
+	held.Store(false)
+	e.Wake()
+	all.Wait()
+	if n := e.Stats().Preempted; n == 0 || n > 2 {
+		t.Errorf("requests were stopped %d times, want 1 or 2", n)
+	}
+}
+
+// What a request computed serves others after its context ended, whatever the cause that was given.
+func TestPrefixOfCancelled(t *testing.T) {
+	for _, cause := range []error{nil, errors.New("the caller has enough")} {
+		e := start(t, open(t), engine.Options{})
+		ctx, cancel := context.WithCancelCause(context.Background())
+		r, done := request(100, 500), make(chan error, 1)
+		r.Step = func(*engine.Update) { cancel(cause) }
+		r.Done = func(err error) { done <- err }
+		if err := e.Submit(ctx, r); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-done; !errors.Is(err, context.Cause(ctx)) {
+			t.Errorf("it ended with %v", err)
+		}
+		if e.Stats().PrefixBytes == 0 {
+			t.Errorf("cause %v: nothing is kept", cause)
+		}
+	}
+}

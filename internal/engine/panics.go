@@ -1,0 +1,56 @@
+// Panics. Package speculate makes those of the pass, of drafters and of what requests bring errors of the requests.
+
+package engine
+
+import (
+	"slices"
+
+	"github.com/grovellm/grove/internal/kernels/par"
+)
+
+// try calls a function, and reports what it panics with.
+func (e *Engine) try(what string, f func()) (err error) {
+	defer func() {
+		if err != nil {
+			e.o.Loop.Report(err)
+		}
+	}()
+	defer par.Recover(what, &err)
+	f()
+	return nil
+}
+
+// abandon ends all requests, and drops what was kept, after a panic of the engine itself: their state is not known.
+func (e *Engine) abandon(err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.o.Loop.Report(err)
+	jobs, kept := slices.Concat(e.running, e.queue), e.prefixes.list
+	e.running, e.queue, e.prefixes.list, e.prefixes.bytes = nil, nil, nil, 0
+	for _, j := range jobs {
+		e.stats.Failed++
+		j.unwatch()
+		if j.seq != nil {
+			_ = e.try("engine: the end of a sequence", j.free) // reported
+		}
+		e.tellEnd(j, err)
+	}
+	for _, q := range kept {
+		_ = e.try("engine: the end of a prefix", q.free) // reported
+	}
+}
+
+// tellStep tells a caller of a step.
+func (e *Engine) tellStep(j *job, u *Update) error {
+	if j.Step == nil {
+		return nil
+	}
+	return e.try("engine: Request.Step", func() { j.Step(u) })
+}
+
+// tellEnd tells a caller that the request has ended.
+func (e *Engine) tellEnd(j *job, err error) {
+	if j.Done != nil {
+		_ = e.try("engine: Request.Done", func() { j.Done(err) }) // reported
+	}
+}

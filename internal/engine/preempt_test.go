@@ -1,0 +1,106 @@
+package engine
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/grovellm/grove/internal/drafters/drafttest"
+	"github.com/grovellm/grove/internal/grammar"
+	"github.com/grovellm/grove/internal/nn"
+	"github.com/grovellm/grove/internal/speculate"
+)
+
+// byHand is an engine whose steps a test makes: its goroutine never starts.
+func byHand(t *testing.T, chunk int) *Engine {
+	t.Helper()
+	m := drafttest.OpenTarget(t, 512)
+	e, err := New(speculate.Model(m), Options{Pages: []*nn.Pages{m.NewCache().Pages()}, Loop: speculate.Options{Chunk: chunk}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+// submitted is a request that waits.
+func submitted(r Request) *job {
+	ctx := context.Background()
+	return &job{Request: r, ctx: ctx, unwatch: func() bool { return true }, text: r.Prompt, began: time.Now()}
+}
+
+// run starts a request and makes so many steps.
+func (e *Engine) run(t *testing.T, j *job, steps int) {
+	t.Helper()
+	if err := e.begin(j); err != nil {
+		t.Fatal(err)
+	}
+	for range steps {
+		if err := e.loop.Step(context.Background(), []*speculate.Sequence{j.seq}); err != nil {
+			t.Fatal(err)
+		}
+		if len(j.seq.Fresh()) > 0 {
+			e.update(j)
+		}
+	}
+}
+
+// A request that is stopped before its first token and starts again has the time to its first token in its figures, and the caller
+// gets the logits of each place of the prompt once.
+func TestStoppedInPrompt(t *testing.T) {
+	const chunk, waits = 8, 50 * time.Millisecond
+	e := byHand(t, chunk)
+	var places, want []int
+	r := Request{Prompt: make([]int32, 3*chunk)}
+	r.MaxTokens, r.PromptLogits = 4, true
+	r.Logits = func(place int, _ int32, _ []float32) { places = append(places, place) }
+	var first time.Duration
+	r.Step = func(u *Update) { first = u.Stats.First }
+	j := submitted(r)
+	e.run(t, j, 2)
+	e.preempt(j)
+	e.queue = nil
+	time.Sleep(waits)
+	e.run(t, j, 4)
+	if first < waits {
+		t.Errorf("the first token came after %v, want %v and more", first, waits)
+	}
+	for place := 1; place <= len(r.Prompt)+1; place++ {
+		want = append(want, place)
+	}
+	if !slices.Equal(places, want) {
+		t.Errorf("logits of places %v, want %v", places, want)
+	}
+}
+
+// The last tokens of a prompt may be output of an earlier request, which the grammar goes on from; also after the request was
+// stopped.
+func TestWritten(t *testing.T) {
+	e := byHand(t, 0)
+	g, err := grammar.GBNF(`root ::= "abc"`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pieces := make([][]byte, e.target.Vocab())
+	pieces[11], pieces[12], pieces[13] = []byte("a"), []byte("b"), []byte("c")
+	r := Request{Prompt: []int32{5, 11}}
+	r.Written = 1
+	r.Grammar = &grammar.Constraint{Grammar: g, Vocab: grammar.NewVocab(pieces), Encode: func(string) []int32 { return nil }}
+	for _, stopped := range []bool{false, true} {
+		var out []int32
+		r.Step = func(u *Update) { out = append(out, u.Tokens...) }
+		j := submitted(r)
+		if e.run(t, j, 1); stopped {
+			e.preempt(j)
+			e.queue = nil
+			e.run(t, j, 1)
+		} else if err := e.loop.Step(context.Background(), []*speculate.Sequence{j.seq}); err != nil {
+			t.Fatal(err)
+		} else {
+			e.update(j)
+		}
+		if want := []int32{12, 13}; !slices.Equal(out, want) {
+			t.Errorf("stopped: %v: the output is %v, want %v", stopped, out, want)
+		}
+	}
+}

@@ -1,0 +1,59 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/grovellm/grove/internal/speculate"
+)
+
+// Errors of Submit.
+var (
+	ErrFull   = errors.New("engine: the queue is full: try again later, or run the engine with a longer queue")
+	ErrClosed = errors.New("engine: it takes no more requests")
+)
+
+// Stats say what an engine is doing and what it did.
+type Stats struct {
+	Running, Waiting int // requests
+
+	Submitted int64 // requests ever
+	Finished  int64 // requests that ended by themselves
+	Cancelled int64 // whose context ended
+	Failed    int64 // by an error of their own
+	Preempted int64 // times that a request gave its memory up, to go on later
+
+	PromptTokens int64 // read, of requests that started
+	CachedTokens int64 // of those, how many an earlier request had computed
+	Tokens       int64 // emitted
+
+	CacheBytes   int64 // memory of keys and values in use, kept prefixes included
+	RunningBytes int64 // what the texts of running requests take of it, at most
+	PrefixBytes  int64 // what kept prefixes take of it, at most; they share with each other and with running requests
+	CacheLimit   int64 // 0: none
+
+	Steps    int64
+	LastStep time.Time // when the last step ended
+	Drafters []DrafterStats
+}
+
+// DrafterStats say what a drafter brought to the requests that ended.
+type DrafterStats struct {
+	Name string
+	speculate.Stats
+	Speedup float64 // tokens a second of its rounds over plain rounds' of as many requests; 0: not known yet
+}
+
+// speed is how many tokens the rounds of a drafter brought, and how many plain ones would have in that time.
+type speed struct{ tokens, plain float64 }
+
+// TooLargeError says that a text needs more memory than there is for all requests together.
+type TooLargeError struct {
+	Tokens      int   // of the text
+	Need, Limit int64 // bytes of keys and values
+}
+
+func (e *TooLargeError) Error() string {
+	return fmt.Sprintf("engine: a text of %d tokens takes %d bytes of keys and values, and the limit is %d: give a shorter one, or raise the limit", e.Tokens, e.Need, e.Limit)
+}

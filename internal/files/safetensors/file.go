@@ -1,0 +1,302 @@
+package safetensors
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/grovellm/grove/internal/files/infile"
+	"github.com/grovellm/grove/internal/files/torch"
+	"github.com/grovellm/grove/tensor"
+)
+
+// File is an open safetensors file, or all the shards of a model. It may be read from several
+// goroutines. After Close its tensors can no longer be read.
+type File struct {
+	Path     string            // the file, or the folder of shards
+	Metadata map[string]string // the optional __metadata__ entry; of shards, that of the first
+	Tensors  []Info            // in the order of their data
+
+	parts  []*infile.File
+	beside []*infile.File // of a folder, the other files that a model is read from
+	byName map[string]int
+}
+
+// Info describes a tensor without touching its data.
+type Info struct {
+	Name   string
+	DType  string      // as the file names it
+	Type   tensor.Type // tensor.Unknown for a dtype this package has no name for
+	Shape  []int       // outermost first
+	Offset int64       // of its data in its file
+	Size   int64       // bytes
+	Part   int         // which shard
+}
+
+// The names Hugging Face's library gives the files of a model's folder.
+const (
+	singleName = "model.safetensors"
+	torchName  = "pytorch_model.bin"
+	indexEnd   = ".index.json" // after one of them: the shards'
+)
+
+// Open opens the file at path; a folder is opened as OpenFolder does. Reading what has changed
+// since is an error, and never the bytes of two versions.
+func Open(path string) (*File, error) {
+	if st, err := os.Stat(path); err == nil && st.IsDir() {
+		return OpenFolder(path)
+	}
+	f := newFile(path)
+	if err := f.addPart(path); err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// besideNames are the other files of a folder that a model is read from.
+var besideNames = []string{
+	"config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json",
+	"special_tokens_map.json", "chat_template.jinja", singleName + indexEnd, torchName + indexEnd,
+}
+
+// OpenFolder opens the weights of a Hugging Face model folder: model.safetensors, or the shards that
+// model.safetensors.index.json lists; without them pytorch_model.bin or its shards; without those the
+// first file of other names.
+func OpenFolder(dir string, other ...string) (*File, error) {
+	f := newFile(dir)
+	if err := f.openFolder(other); err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+func (f *File) openFolder(other []string) error {
+	for _, name := range besideNames {
+		path := filepath.Join(f.Path, name)
+		p, err := infile.Open(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return tensor.OpenError("safetensors", path, err)
+		}
+		f.beside = append(f.beside, p)
+	}
+	for _, name := range []string{singleName, torchName} {
+		single := filepath.Join(f.Path, name)
+		if _, err := os.Stat(single); err == nil {
+			f.Path = single
+			return f.addPart(single)
+		}
+		index := single + indexEnd
+		if _, err := os.Stat(index); err == nil {
+			return f.openShards(index)
+		} else if !errors.Is(err, fs.ErrNotExist) {
+			return tensor.OpenError("safetensors", index, err)
+		}
+	}
+	for _, name := range other {
+		single := filepath.Join(f.Path, name)
+		if _, err := os.Stat(single); err == nil {
+			f.Path = single
+			return f.addPart(single)
+		}
+	}
+	return fault(f.Path, "", "give the folder of a model with its weights", "holds neither %s nor %s, nor an index of such files (%s)", singleName, torchName, indexEnd)
+}
+
+func newFile(path string) *File { return &File{Path: path, byName: map[string]int{}} }
+
+// openShards opens every shard the index names and checks that each tensor lies where the index says.
+func (f *File) openShards(index string) error {
+	weights, err := readIndex(index)
+	if err != nil {
+		return err
+	}
+	for _, shard := range slices.Sorted(maps.Values(weights)) {
+		if !plainName(shard) {
+			return fault(index, `field "weight_map"`, "do not use this download", "the shard name %s leaves the model's folder", tensor.Quote(shard))
+		}
+		path := filepath.Join(f.Path, shard)
+		if len(f.parts) > 0 && f.parts[len(f.parts)-1].Path == path {
+			continue // sorted: a shard's tensors come together
+		}
+		if err := f.addPart(path); err != nil {
+			return err
+		}
+	}
+	for name, shard := range weights {
+		i, ok := f.byName[name]
+		if !ok || f.parts[f.Tensors[i].Part].Path != filepath.Join(f.Path, shard) {
+			return fault(index, "tensor "+tensor.Quote(name), "take the index and all shards from one download", "is not in %s as the index says", tensor.Quote(shard))
+		}
+	}
+	return nil
+}
+
+// maxIndex bounds the index file: the largest models' have about 100k entries of 100 bytes.
+const maxIndex = 100 << 20
+
+// readIndex returns the shard of each tensor.
+func readIndex(index string) (map[string]string, error) {
+	f, err := infile.Open(index)
+	if err != nil {
+		return nil, tensor.OpenError("safetensors", index, err)
+	}
+	defer f.Close()
+	if f.Size() > maxIndex {
+		return nil, fault(index, "", remedyWrong, "is larger than %d bytes", maxIndex)
+	}
+	p := &parser{dec: json.NewDecoder(io.NewSectionReader(f, 0, f.Size()))}
+	weights := map[string]string{}
+	err = p.object(func(key string) error {
+		if key != "weight_map" {
+			return p.skip()
+		}
+		return p.object(func(name string) error {
+			shard, err := p.str()
+			if weights[name] = shard; len(weights) > maxTensors {
+				return fmt.Errorf("more than %d tensors", maxTensors)
+			}
+			return err
+		})
+	})
+	if err != nil {
+		return nil, fault(index, "", remedyWrong, "want JSON with an object of strings, weight_map: %w", err)
+	}
+	if len(weights) == 0 {
+		return nil, fault(index, `field "weight_map"`, remedyWrong, "is missing or empty")
+	}
+	return weights, nil
+}
+
+// plainName reports whether a shard's name is that of a file right in the folder, on every system.
+func plainName(s string) bool {
+	return s != "" && s != "." && s != ".." && filepath.IsLocal(s) && !strings.ContainsAny(s, `/\:`+"\x00")
+}
+
+// addPart opens a file and adds its tensors.
+func (f *File) addPart(path string) error {
+	p, err := infile.Open(path)
+	if err != nil {
+		return tensor.OpenError("safetensors", path, err)
+	}
+	n := len(f.parts)
+	f.parts = append(f.parts, p)
+	h, err := parseAny(p)
+	if err != nil {
+		if e := (*tensor.FileError)(nil); errors.As(err, &e) {
+			e.File = path
+		}
+		return err
+	}
+	if n == 0 {
+		f.Metadata = h.metadata
+	}
+	for _, t := range h.tensors {
+		if j, twice := f.byName[t.Name]; twice {
+			return fault(path, "tensor "+tensor.Quote(t.Name), "take the index and all shards from one download", "is also in %s", f.parts[f.Tensors[j].Part].Path)
+		}
+		t.Part = n
+		f.byName[t.Name] = len(f.Tensors)
+		f.Tensors = append(f.Tensors, t)
+	}
+	return nil
+}
+
+// parseAny parses a file of either kind.
+func parseAny(file *infile.File) (*header, error) {
+	start := make([]byte, min(file.Size(), int64(len(torch.Magic))))
+	if _, err := file.ReadAt(start, 0); err != nil {
+		return nil, fault("", "", "", "%w", err)
+	}
+	if string(start) == torch.Magic {
+		return parseTorch(file)
+	}
+	return parseFile(file)
+}
+
+// CheckInPlace returns an error where one of the files has changed since it was opened, or where
+// another file has taken its place: they are then of different versions. Of a folder they are the
+// weights and all JSON and template files.
+func (f *File) CheckInPlace() error {
+	for _, p := range slices.Concat(f.beside, f.parts) {
+		if err := p.CheckInPlace(); err != nil {
+			return fault(p.Path, "", "", "%w", err)
+		}
+	}
+	return nil
+}
+
+// Close closes the files.
+func (f *File) Close() error {
+	var errs []error
+	for _, p := range slices.Concat(f.beside, f.parts) {
+		errs = append(errs, p.Close())
+	}
+	f.parts, f.beside = nil, nil
+	return errors.Join(errs...)
+}
+
+// Tensor returns the named tensor, whose bytes are read when they are asked for. ok is false where
+// there is none of that name. A type that tensor.Dequantize does not read is no error here: Load
+// makes it one.
+func (f *File) Tensor(name string) (t tensor.Tensor, ok bool) {
+	i, ok := f.byName[name]
+	if !ok || len(f.parts) == 0 {
+		return tensor.Tensor{}, false
+	}
+	info := &f.Tensors[i]
+	t = tensor.Tensor{Name: info.Name, Type: info.Type, Shape: info.Shape}
+	if info.Size == 0 { // it has no elements
+		t.Data = []byte{}
+		return t, true
+	}
+	t.Reader = f.reader(info, t.RowBytes())
+	return t, true
+}
+
+// reader reads rows of so many bytes.
+func (f *File) reader(info *Info, row int) func(dst []byte, r0, r1 int) error {
+	p := f.parts[info.Part]
+	return func(dst []byte, r0, _ int) error {
+		if _, err := p.ReadAt(dst, info.Offset+int64(r0)*int64(row)); err != nil {
+			return fault(p.Path, "tensor "+tensor.Quote(info.Name), "", "%w", err)
+		}
+		return nil
+	}
+}
+
+// Load is Tensor with an error, naming file and tensor, for one that is missing or of a type that cannot be read.
+func (f *File) Load(name string) (tensor.Tensor, error) {
+	field := "tensor " + tensor.Quote(name)
+	t, ok := f.Tensor(name)
+	if !ok {
+		return t, fault(f.Path, field, "the weights do not belong to this config.json: fetch the model again", "is not in the file")
+	}
+	if info := f.Tensors[f.byName[name]]; !t.Type.Decodes() {
+		return t, fault(f.parts[info.Part].Path, field, "convert the model to F32, F16 or BF16", "is of dtype %s, which grove cannot compute with", tensor.Quote(info.DType))
+	}
+	return t, nil
+}
+
+// LoadElements is Load of a tensor that is read in another order than it lies in: each element is a
+// row.
+func (f *File) LoadElements(name string) (tensor.Tensor, error) {
+	t, err := f.Load(name)
+	if err != nil || t.Reader == nil {
+		return t, err
+	}
+	t.Shape = []int{t.Elements(), 1}
+	t.Reader = f.reader(&f.Tensors[f.byName[name]], t.RowBytes())
+	return t, nil
+}

@@ -1,0 +1,59 @@
+// What the drafters of heads of all kinds do alike when they are made.
+
+package headfile
+
+import (
+	"fmt"
+
+	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/drafters/shortlist"
+	"github.com/grovellm/grove/internal/drafters/textrank"
+)
+
+// Choose opens the head in the file that the option model names, or without it the first of the target's heads: one of a kind
+// whose shape is wanted. called is what errors call such a head.
+func Choose[H any](model string, target draft.Target, kind *Kind, called string, wanted func(s Shape) bool,
+	open func(draft.Head, draft.Target) (H, error)) (none H, err error) {
+	h := draft.Head{Name: model}
+	switch {
+	case target.Model == nil:
+		err = fmt.Errorf("the target is no model of package model, whose taps the head reads")
+	case model == "":
+		h, err = Find(target, kind, called, wanted)
+	default:
+		var f *Head
+		f, err = Read(h, kind)
+		_, err = With(h, f, err, func(f *Head) (bool, error) {
+			if !wanted(f.Shape) {
+				return false, fmt.Errorf("model=%s is a %s: want %s", model, f.Shape.Describe(f.Own()), called)
+			}
+			return true, nil
+		})
+	}
+	if err != nil {
+		return none, err
+	}
+	return open(h, target)
+}
+
+// AnyShape wants heads of every shape.
+func AnyShape(Shape) bool { return true }
+
+// Lists is the shortlist of a head's output that modifiers name; nil: they name none. Of d there are the output matrix, its norm,
+// its tokens, and for a router the embedding.
+func Lists(mods draft.Modifiers, d shortlist.Drafter, target draft.Target) (shortlist.Method, error) {
+	d.Pool, d.Vocab, d.Tokenizer = target.Model.Pool(), target.Model.Config.Vocab, target.Model.Tokenizer
+	return draft.Shortlists(mods.List, d, d.Head, target)
+}
+
+// TextModel is the weights of the modifier +text that were fitted for a head; nil without the modifier.
+func TextModel(mods draft.Modifiers, s Shape) (*textrank.Model, error) {
+	c := s.Common()
+	switch {
+	case !mods.Text:
+		return nil, nil
+	case c.TextWeights == nil:
+		return textrank.NewModel(), nil
+	}
+	return textrank.NewModelFrom(*c.TextWeights)
+}

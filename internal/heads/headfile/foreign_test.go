@@ -1,0 +1,65 @@
+package headfile_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/files/safetensors"
+	"github.com/grovellm/grove/internal/heads"
+	"github.com/grovellm/grove/internal/heads/headfile"
+	"github.com/grovellm/grove/internal/model"
+	"github.com/grovellm/grove/tensor"
+)
+
+// A folder of a published kind of head that grove does not run is refused by the name of its kind,
+// whoever opens it, and inspection takes it for a head.
+func TestForeignKinds(t *testing.T) {
+	const layer = `"model_type": "llama", "hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2,
+	"intermediate_size": 24, "vocab_size": 20,
+		"max_position_embeddings": 64`
+	for i, c := range []struct{ config, tensor, kind string }{
+		{`{"hydra_num_heads": 4, "hydra_num_layers": 4}`, "", "a Hydra head"},
+		{`{"speculators_model_type": "mtp", "mtp_loss_step_weights": [1]}`, "mtp_layers.0.input_proj.weight",
+			"an MTP head of vLLM's speculators"},
+		{`{"architectures": ["DFlash2DraftModel"], ` + layer + `}`, "fc.weight", "a DFlash-2 head"},
+		{`{"architectures": ["Qwen3DSparkModel"], ` + layer + `}`, "fc.weight", "a DSpark head"},
+		{`{"speculators_model_type": "dspark"}`, "fc.weight", "a DSpark head"},
+		{`{"model_type": "mlp_speculator", "n_predict": 3}`, "emb.0.weight", "an MLP speculator"},
+		{`{"speculators_model_type": "jetspec"}`, "fc.weight", "a causal block head of vLLM's speculators"},
+		{`{"speculators_model_type": "of tomorrow"}`, "fc.weight", "another head of vLLM's speculators"},
+	} {
+		dir := t.TempDir()
+		w := safetensors.NewWriter()
+		if c.tensor != "" {
+			x, err := tensor.FromFloat32s(c.tensor, tensor.F32, []int{2, 2}, make([]float32, 4))
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.AddTensor(x)
+			if err := w.WriteFile(filepath.Join(dir, "model.safetensors")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := os.WriteFile(filepath.Join(dir, "config.json"), []byte(c.config), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		h := draft.Head{Name: dir}
+		_, shown := heads.Describe(h)
+		for _, err := range []error{shown, heads.Check(h, model.Config{Hidden: 8, Vocab: 20, Layers: 4})} {
+			if err == nil || !strings.Contains(err.Error(), c.kind) || !strings.Contains(err.Error(), dir) ||
+				!strings.Contains(err.Error(), "want a "+headfile.Names()) {
+				t.Errorf("folder %d: %v: want %s", i, err, c.kind)
+			}
+		}
+		if !heads.Is(h) {
+			t.Errorf("folder %d, %s: taken for a model", i, c.kind)
+		}
+		if _, err := model.Open(dir, model.Options{}); err == nil || errors.Is(err, os.ErrNotExist) {
+			t.Errorf("folder %d opens as a model: %v", i, err)
+		}
+	}
+}

@@ -1,0 +1,192 @@
+// Package headfile is what the files of drafters' heads of all kinds have in common: that they are GGUF or a Hugging Face folder, how
+// tensors come out of either and go into it, and how a head is opened for a target.
+package headfile
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+
+	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/gguf"
+	"github.com/grovellm/grove/internal/files/safetensors"
+	"github.com/grovellm/grove/internal/model"
+	"github.com/grovellm/grove/internal/nn"
+	"github.com/grovellm/grove/tensor"
+)
+
+// File is an open file of a head.
+type File struct {
+	GGUF *gguf.File // nil for a folder
+
+	Folder *safetensors.File
+	JSON   []byte // the folder's config.json, as ReadFolder returns it
+	Dir    string
+
+	Inside bool   // as draft.Head has it
+	Only   string // of a folder with other tensors too, how the names of the head's begin
+}
+
+// Open opens the file that a head names.
+func Open(h draft.Head) (*File, error) {
+	if h.Data != nil {
+		f, err := gguf.Parse(h.Name, h.Data)
+		return &File{GGUF: f, Inside: h.Inside}, err
+	}
+	info, err := os.Stat(h.Name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("there is no such file: want a GGUF file or a Hugging Face folder of a head")
+	case err != nil:
+		return nil, err
+	case !info.IsDir():
+		f, err := gguf.Open(h.Name)
+		return &File{GGUF: f, Inside: h.Inside}, err
+	}
+	x := &File{Dir: h.Name, Inside: h.Inside}
+	var noWeights error
+	x.Folder, noWeights = safetensors.OpenFolder(h.Name, FileNames()...) // before config.json is read: see CheckInPlace
+	if x.JSON, err = ReadFolder(h.Name); err == nil {
+		err = noWeights
+	}
+	if err != nil {
+		if x.Folder != nil {
+			x.Folder.Close()
+		}
+		return nil, err
+	}
+	var names []string
+	for _, t := range x.Folder.Tensors {
+		names = append(names, t.Name)
+	}
+	if err := refuseForeign(nil, names); err != nil {
+		return nil, errors.Join(err, x.Close())
+	}
+	return x, nil
+}
+
+// FileNames are those of weights in folders of heads that are not called as those of models are.
+func FileNames() (names []string) {
+	for _, k := range kinds {
+		if k.File != "" {
+			names = append(names, k.File+".safetensors", k.File+".pt")
+		}
+	}
+	return names
+}
+
+// CheckInPlace returns an error where what was read is of files that do not belong together.
+func (f *File) CheckInPlace() error {
+	if f.GGUF != nil {
+		return f.GGUF.CheckInPlace()
+	}
+	return f.Folder.CheckInPlace()
+}
+
+// Close closes the file, whose tensors can then no longer be read.
+func (f *File) Close() error {
+	if f.GGUF != nil {
+		return f.GGUF.Close()
+	}
+	return f.Folder.Close()
+}
+
+// Has reports whether there is a tensor, by the file's own name.
+func (f *File) Has(name string) bool {
+	_, ok := f.Tensor(name)
+	return ok
+}
+
+// Tensor returns a tensor of any type, by the file's own name.
+func (f *File) Tensor(name string) (tensor.Tensor, bool) {
+	if f.GGUF != nil {
+		return f.GGUF.Tensor(name)
+	}
+	return f.Folder.Tensor(name)
+}
+
+// Load is Tensor with an error for one that is missing or no numbers.
+func (f *File) Load(name string) (tensor.Tensor, error) {
+	if f.GGUF != nil {
+		return f.GGUF.Load(name)
+	}
+	return f.Folder.Load(name)
+}
+
+// Names are those of the tensors, but for what follows from the configuration.
+func (f *File) Names() (names []string) {
+	if f.GGUF != nil {
+		for _, t := range f.GGUF.Tensors {
+			if t.Name != "rope_freqs.weight" {
+				names = append(names, t.Name)
+			}
+		}
+		return names
+	}
+	for _, t := range f.Folder.Tensors {
+		if !model.Follows(t.Name) && strings.HasPrefix(t.Name, f.Only) {
+			names = append(names, t.Name)
+		}
+	}
+	return names
+}
+
+// layerArch is the architecture of layers that are llama's, or qwen3's where there is a norm of queries of this name.
+func (f *File) layerArch(norm string) string {
+	if f.Has(norm) {
+		return "qwen3"
+	}
+	return "llama"
+}
+
+// readLayers reads from a GGUF file of an architecture what it says of the head's layers, of a bare
+// kind of the target's widths alone. The kind obeys further keys, with the architecture before them
+// or without.
+func (f *File) readLayers(arch string, keys []string, bare bool) (model.Config, error) {
+	for i, key := range keys {
+		keys[i] = strings.TrimPrefix(key, ".")
+	}
+	if bare {
+		k := f.GGUF.Keys()
+		c := model.Config{Name: k.String("general.name", "")}
+		c.Vocab, c.Hidden = k.Int(arch+vocabKey), k.Int(arch+hiddenKey)
+		obeyed := gguf.Rules{Obeyed: append(keys, vocabKey[1:], hiddenKey[1:], tapsKey[1:])}
+		return c, errors.Join(k.Err(), f.GGUF.CheckKeys(arch+".", obeyed))
+	}
+	layers := f.layerArch("blk.0.attn_q_norm.weight")
+	c, err := model.ReadGGUFKeys(f.GGUF, arch, layers, append(keys, tapsKey[1:])...)
+	if err != nil {
+		return c, err
+	}
+	k := f.GGUF.Keys()
+	if c.Tied = false; c.Vocab == 0 {
+		c.Vocab = k.Int(arch+".vocab_size", 0)
+	}
+	if v, ok := f.GGUF.Lookup("tokenizer.ggml.tokens"); ok && c.Vocab == 0 {
+		c.Vocab = v.Len()
+	}
+	return c, k.Err()
+}
+
+// FolderLayers is what config.json says of the head's layers, whatever its model_type; norm is the folder's name of the
+// first layer's norm of queries, which qwen3's have. more has what else is read, as model.ParseFolder has it.
+func (f *File) FolderLayers(norm string, more any) (model.Config, error) {
+	c, err := model.ParseFolder(f.JSON, more)
+	c.Arch, c.Tied = f.layerArch(norm), false
+	return c, err
+}
+
+// Tensors are trained weights as files have them.
+func Tensors(params []*nn.Param) ([]tensor.Tensor, error) {
+	var weights []tensor.Tensor
+	for _, p := range params {
+		t, err := tensor.FromFloat32s(p.Name, tensor.F32, p.Shape(), p.Data)
+		if err != nil {
+			return nil, err
+		}
+		weights = append(weights, t)
+	}
+	return weights, nil
+}

@@ -1,0 +1,292 @@
+// Reading a head of a kind: to look at, and for a target.
+
+package headfile
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/files/safetensors"
+	"github.com/grovellm/grove/internal/model"
+	"github.com/grovellm/grove/tensor"
+)
+
+// Named puts a head's name before an error that does not say it.
+func Named(h draft.Head, err error) error {
+	if err == nil || strings.Contains(err.Error(), h.Name) {
+		return err
+	}
+	return fmt.Errorf("%s: %w", h.Name, err)
+}
+
+// Head is an open file of a head: what it says, with the data of its tensors as they are. Taps of its Shape are nil where
+// the file leaves them to the target's depth; see For.
+type Head struct {
+	*File
+	Shape   Shape
+	Weights []tensor.Tensor // by GGUF name; rows in the order that Rope.Neighbours says
+	Tokens  []int32         // of a draft vocabulary
+
+	layout string // of a folder
+}
+
+// Own reports whether the head has an output matrix of its own.
+func (x *Head) Own() bool { return hasOutput(x.Weights) }
+
+// Read opens a file that is of one of some kinds. Its tensors' data last until it is closed.
+func Read(h draft.Head, kinds ...*Kind) (*Head, error) {
+	f, err := Open(h)
+	if err != nil {
+		return nil, Named(h, err)
+	}
+	for _, kind := range kinds {
+		x := &Head{File: f, Shape: kind.New()}
+		if err = x.read(); !errors.Is(err, ErrKind) {
+			if err == nil {
+				return x, nil
+			}
+			break
+		}
+	}
+	return nil, Named(h, errors.Join(err, f.Close()))
+}
+
+// read reads the file as its shape's kind.
+func (x *Head) read() (err error) {
+	if x.GGUF != nil {
+		err = x.readGGUF()
+	} else if err = x.readFolder(); err != nil && !strings.Contains(err.Error(), x.Dir) {
+		err = fmt.Errorf("%s: %w", filepath.Join(x.Dir, "config.json"), err)
+	}
+	if err != nil {
+		return err
+	}
+	return Check(x.Shape, x.Weights, x.Tokens, x.called)
+}
+
+// called is what the file calls a tensor.
+func (x *Head) called(name string) string {
+	if x.GGUF != nil {
+		return name
+	}
+	return x.Shape.Place(name, x.layout).Name
+}
+
+func (x *Head) readGGUF() (err error) {
+	from, kind := x.GGUF.Keys(), x.Shape.Kind()
+	arch := from.String("general.architecture")
+	if s, ok := x.Shape.(Inside); ok && (x.Inside || model.AheadAlone(x.GGUF)) {
+		if x.Weights, err = s.ReadInside(x.GGUF); err != nil {
+			return err
+		}
+		return x.Shape.Validate()
+	}
+	if from.Err() == nil && !slices.Contains(kind.Archs, arch) {
+		return kind.Refuse("general.architecture is %q: want %s", arch, strings.Join(kind.Archs, " or "))
+	}
+	names := x.Names()
+	if err := refuseForeign(nil, names); err != nil {
+		return err
+	}
+	k := &Keys{Arch: arch}
+	k.all(x.Shape)
+	layers, err := x.readLayers(arch, k.names, kind.Bare)
+	if err != nil {
+		return err
+	}
+	layers.Rope.Neighbours = layers.Rope.Neighbours && kind.Pairs
+	c := x.Shape.Common()
+	*c.Layers = layers
+	k.from = from
+	k.all(x.Shape)
+	if err := from.Err(); err != nil {
+		return err
+	}
+	if k.err != nil {
+		return k.err
+	}
+	if err := x.Shape.Validate(); err != nil {
+		return err
+	}
+	if c.DraftVocab != nil {
+		if x.Tokens, err = x.File.Tokens(layers.Vocab); err != nil {
+			return err
+		}
+		if x.Tokens != nil {
+			*c.DraftVocab = len(x.Tokens)
+		}
+	}
+	for _, name := range names {
+		if c.DraftVocab != nil && name == TokensName {
+			continue
+		}
+		t, err := x.Load(name)
+		if err != nil {
+			return err
+		}
+		x.Weights = append(x.Weights, t)
+	}
+	return nil
+}
+
+func (x *Head) readFolder() (err error) {
+	if x.layout, err = x.Shape.ReadFolder(x.File); err != nil {
+		return err
+	}
+	var shapes Shapes
+	err = usual(x.Shape, func() error {
+		if err := x.Shape.Validate(); err != nil { // before its numbers size anything
+			return err
+		}
+		shapes = x.Shape.Parts().Shapes()
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	c, used := x.Shape.Common(), map[string]bool{}
+	if c.DraftVocab != nil {
+		used[TokensName], used[MemberName], used[plainName] = true, true, true
+		if x.Tokens, err = x.folderTokens(c); err != nil {
+			return err
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(shapes)) {
+		p := x.Shape.Place(name, x.layout)
+		if !x.Has(p.Name) {
+			continue // Check says which must be there
+		}
+		t, err := x.Load(p.Name)
+		if err == nil && p.To > 0 {
+			t, err = t.Columns(p.From, p.To)
+		}
+		if err != nil {
+			return err
+		}
+		used[p.Name] = true
+		t.Name = name
+		for range p.Ones {
+			if len(t.Shape) > len(shapes[name].Dims) && t.Shape[0] == 1 {
+				t.Shape = t.Shape[1:]
+			}
+		}
+		x.Weights = append(x.Weights, t)
+	}
+	for _, name := range x.Names() {
+		if !used[name] {
+			return fmt.Errorf("tensor %s has no place in a %s of this shape: this is another kind of head", tensor.Quote(name), x.Shape.Kind().Name)
+		}
+	}
+	return nil
+}
+
+// vocabularyName is a file of PyTorch's with the draft vocabulary, which some folders have.
+const vocabularyName = "vocab_mapping.pt"
+
+// folderTokens reads the draft vocabulary of a folder, be it in a file of its own.
+func (x *Head) folderTokens(c Common) (tokens []int32, err error) {
+	tokens, err = x.File.Tokens(c.Layers.Vocab)
+	if len(tokens) < c.Output() && c.Output() == c.Layers.Vocab { // a part of the rows, which vLLM takes
+		tokens = nil
+	}
+	if err != nil || tokens != nil || c.Output() == c.Layers.Vocab {
+		return tokens, err
+	}
+	f, err := safetensors.Open(filepath.Join(x.Dir, vocabularyName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("a draft vocabulary of %d tokens of %d, but neither a tensor %s nor the file %s says which: want their ids, from where the head came from",
+			c.Output(), c.Layers.Vocab, TokensName, vocabularyName)
+	} else if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return (&File{Folder: f}).Tokens(c.Layers.Vocab)
+}
+
+// file is an open head.
+type file interface {
+	io.Closer
+	CheckInPlace() error
+}
+
+// With is what use makes of a file while it is open.
+func With[F file, T any](h draft.Head, f F, err error, use func(f F) (T, error)) (T, error) {
+	if err != nil {
+		var none T
+		return none, err
+	}
+	v, err := use(f)
+	if err == nil {
+		err = f.CheckInPlace()
+	}
+	return v, Named(h, errors.Join(err, f.Close()))
+}
+
+// ReadConfig reads the shape of a head, and not its weights; where there is a target, the shape for it.
+func ReadConfig[C any, S interface {
+	*C
+	Shape
+}](h draft.Head, target *model.Config) (C, error) {
+	f, err := Read(h, S(new(C)).Kind())
+	return With(h, f, err, func(f *Head) (c C, err error) {
+		if target != nil {
+			err = For(f.Shape, *target)
+		}
+		return *f.Shape.(S), err
+	})
+}
+
+// opened is what a target's drafters share a head of a kind by.
+type opened struct {
+	kind *Kind
+	name string
+}
+
+// Load opens a head of a kind for a target: build makes it, once for all drafters of the target.
+func Load[H any](h draft.Head, kind *Kind, target draft.Target,
+	build func(s Shape, w model.Weights, tokens []int32, target *model.Network) (H, error)) (H, error) {
+	v, err := target.Shared.Get(opened{kind, h.Name}, func() (any, error) {
+		m := target.Model
+		if m == nil {
+			return nil, fmt.Errorf("the target is no model of package model, whose taps the head reads")
+		}
+		f, err := Read(h, kind)
+		return With(h, f, err, func(f *Head) (H, error) {
+			var none H
+			if err := For(f.Shape, m.Config); err != nil {
+				return none, err
+			}
+			w := model.NewLoader(f.Weights, f.Shape.FileArch())
+			head, err := build(f.Shape, w, f.Tokens, &m.Network)
+			if err != nil {
+				return none, err
+			}
+			return head, w.Pack(m.Pool())
+		})
+	})
+	if err != nil {
+		var none H
+		return none, Named(h, err)
+	}
+	return v.(H), nil
+}
+
+// Find returns the first of a target's heads that is of a kind and whose shape is wanted; called is what errors call such
+// a head.
+func Find(target draft.Target, kind *Kind, called string, wanted func(s Shape) bool) (draft.Head, error) {
+	for _, h := range target.Heads {
+		f, err := Read(h, kind)
+		yes, err := With(h, f, err, func(f *Head) (bool, error) { return wanted(f.Shape), nil })
+		if err != nil && !errors.Is(err, ErrKind) || yes {
+			return h, err
+		}
+	}
+	return draft.Head{}, fmt.Errorf("there is no %s head: name one with model=FILE, or open the model with one", called)
+}

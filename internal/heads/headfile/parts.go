@@ -1,0 +1,440 @@
+package headfile
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/grovellm/grove/internal/kernels/gemm"
+	"github.com/grovellm/grove/internal/model"
+	"github.com/grovellm/grove/internal/nn"
+	"github.com/grovellm/grove/tensor"
+)
+
+// Parts lists the tensors of a head's network, and where they are in it. One list says what a file must have, loads a
+// network, and goes through its weights.
+type Parts []Part
+
+// Part is some of the tensors.
+type Part interface {
+	shapes(s Shapes)
+	load(w model.Weights) error
+	weights(yield func(Weight))
+}
+
+// Load takes the weights of all parts.
+func (p Parts) Load(w model.Weights) error {
+	for _, part := range p {
+		if err := part.load(w); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Weights calls yield for every tensor that the head has of its own.
+func (p Parts) Weights(yield func(Weight)) {
+	for _, part := range p {
+		part.weights(yield)
+	}
+}
+
+// Shapes are those of the tensors.
+func (p Parts) Shapes() Shapes {
+	s := Shapes{}
+	for _, part := range p {
+		part.shapes(s)
+	}
+	return s
+}
+
+// Weight is a tensor of a head: a matrix, a vector, or a table of so many rows and columns.
+type Weight struct {
+	Name       string
+	Matrix     *gemm.Matrix
+	Vector     []float32
+	Table      nn.Table
+	Rows, Cols int
+	Fixed      bool // it is not trained
+}
+
+// Each calls f for every row; the slice is used again.
+func (w *Weight) Each(f func(i int, row []float32)) {
+	rows, cols, table := w.Rows, w.Cols, w.Table
+	switch {
+	case w.Vector != nil:
+		f(0, w.Vector)
+		return
+	case w.Matrix != nil:
+		rows, cols, table = w.Matrix.Out(), w.Matrix.In(), w.Matrix
+	}
+	row := make([]float32, cols)
+	for i := range rows {
+		table.Row(row, i)
+		f(i, row)
+	}
+}
+
+// Linear is the product l, whose matrix is out × in. With bias it may have one.
+func Linear(name string, l *nn.Linear, out, in int, bias bool) Part {
+	return &linear{name, l, out, in, bias}
+}
+
+type linear struct {
+	name    string
+	to      *nn.Linear
+	out, in int
+	bias    bool
+}
+
+func (p *linear) shapes(s Shapes) {
+	s.Need(p.name+".weight", p.out, p.in)
+	if p.bias {
+		s.May(p.name+".bias", p.out)
+	}
+}
+
+func (p *linear) load(w model.Weights) (err error) {
+	p.to.W, err = w.Matrix(p.name+".weight", p.out, p.in)
+	if bias := p.name + ".bias"; err == nil && w.Has(bias) {
+		if !p.bias {
+			return errBias(bias)
+		}
+		p.to.Bias, err = w.Vector(bias, p.out)
+	}
+	return err
+}
+
+func errBias(name string) error {
+	return fmt.Errorf("there is a tensor %s: want a head without biases", name)
+}
+
+func (p *linear) weights(yield func(Weight)) { yieldLinear(p.name, p.to, yield) }
+
+func yieldLinear(name string, l *nn.Linear, yield func(Weight)) {
+	yield(Weight{Name: name + ".weight", Matrix: l.W})
+	if l.Bias != nil {
+		yield(Weight{Name: name + ".bias", Vector: l.Bias})
+	}
+}
+
+// Norm is the weights of a norm of n numbers.
+func Norm(name string, to *nn.Norm, n int) Part { return &norm{name, to, n} }
+
+type norm struct {
+	name string
+	to   *nn.Norm
+	n    int
+}
+
+func (p *norm) shapes(s Shapes) { s.Need(p.name+".weight", p.n) }
+
+func (p *norm) load(w model.Weights) (err error) {
+	p.to.Weight, err = w.Vector(p.name+".weight", p.n)
+	return err
+}
+
+func (p *norm) weights(yield func(Weight)) { yieldNorm(p.name, p.to, yield) }
+
+func yieldNorm(name string, n *nn.Norm, yield func(Weight)) {
+	if n != nil && len(n.Weight) > 0 {
+		yield(Weight{Name: name + ".weight", Vector: n.Weight})
+	}
+}
+
+// LSTM is a layer of width numbers over rows of in. Its gates have biases. Without recurs each row begins with zeros: matrices for
+// the state before, which files may have all the same, are not read, and its biases are added to those of the input.
+func LSTM(name string, l *nn.LSTM, width, in int, recurs bool) Part {
+	return &lstm{l, recurs, [2]*linear{{name + ".input", &l.In, 4 * width, in, true}, {name + ".state", &l.State, 4 * width, width, true}}}
+}
+
+type lstm struct {
+	to     *nn.LSTM
+	recurs bool
+	parts  [2]*linear // from input and from state to gates
+}
+
+func (p *lstm) shapes(s Shapes) {
+	in, state := p.parts[0], p.parts[1]
+	s.Need(in.name+".weight", in.out, in.in)
+	s.Need(in.name+".bias", in.out)
+	s.May(state.name+".bias", state.out)
+	if p.recurs {
+		s.Need(state.name+".weight", state.out, state.in)
+	} else {
+		s.May(state.name+".weight", state.out, state.in)
+	}
+}
+
+func (p *lstm) load(w model.Weights) (err error) {
+	in, state := p.parts[0], p.parts[1]
+	if p.to.In.W, err = w.Matrix(in.name+".weight", in.out, in.in); err != nil {
+		return err
+	}
+	if p.to.In.Bias, err = w.Vector(in.name+".bias", in.out); err != nil || p.recurs {
+		return errors.Join(err, state.load(w))
+	}
+	if bias := state.name + ".bias"; w.Has(bias) {
+		more, err := w.Vector(bias, state.out)
+		if err != nil {
+			return err
+		}
+		p.to.In.Bias = slices.Clone(p.to.In.Bias)
+		for i, b := range more {
+			p.to.In.Bias[i] += b
+		}
+	}
+	return nil
+}
+
+func (p *lstm) weights(yield func(Weight)) {
+	p.parts[0].weights(yield)
+	if p.recurs {
+		p.parts[1].weights(yield)
+	}
+}
+
+// Table is a matrix whose rows are looked up.
+func Table(name string, to *nn.Table, rows, cols int) Part { return &table{name, to, rows, cols} }
+
+type table struct {
+	name       string
+	to         *nn.Table
+	rows, cols int
+}
+
+func (p *table) shapes(s Shapes) { s.Need(p.name+".weight", p.rows, p.cols) }
+
+func (p *table) load(w model.Weights) (err error) {
+	*p.to, err = w.Table(p.name+".weight", p.rows, p.cols)
+	return err
+}
+
+func (p *table) weights(yield func(Weight)) {
+	yield(Weight{Name: p.name + ".weight", Table: *p.to, Rows: p.rows, Cols: p.cols})
+}
+
+// Blocks is a head's layers, as c has them.
+type Blocks struct {
+	Of     *model.Config
+	To     *[]nn.Block
+	Biases bool // there may be biases
+	Wide   bool // queries, keys and values of the first layer read rows twice as wide
+	Bare   bool // the first layer has no norm before its attention
+}
+
+// The tensors of a layer that may have biases, and their rows and columns.
+func (p *Blocks) linears() map[string][2]int {
+	c := p.Of
+	h, q, kv := c.Hidden, c.Heads*c.HeadDim, c.KVHeads*c.HeadDim
+	return map[string][2]int{
+		"attn_q": {q, h}, "attn_k": {kv, h}, "attn_v": {kv, h}, "attn_output": {h, q},
+		"ffn_gate": {c.FFN, h}, "ffn_up": {c.FFN, h}, "ffn_down": {h, c.FFN},
+	}
+}
+
+var reading = []string{"attn_q", "attn_k", "attn_v"}
+
+func (p *Blocks) shapes(s Shapes) {
+	for i := range p.Of.Layers {
+		name := func(part string) string { return fmt.Sprintf("blk.%d.%s", i, part) }
+		for part, n := range p.linears() {
+			if i == 0 && p.Wide && slices.Contains(reading, part) {
+				n[1] *= 2
+			}
+			s.Need(name(part)+".weight", n[0], n[1])
+			if p.Biases {
+				s.May(name(part)+".bias", n[0])
+			}
+		}
+		if i > 0 || !p.Bare {
+			s.Need(name("attn_norm.weight"), p.Of.Hidden)
+		}
+		s.Need(name("ffn_norm.weight"), p.Of.Hidden)
+		if p.Of.Arch == "qwen3" {
+			s.Need(name("attn_q_norm.weight"), p.Of.HeadDim)
+			s.Need(name("attn_k_norm.weight"), p.Of.HeadDim)
+		}
+	}
+}
+
+func (p *Blocks) load(w model.Weights) (err error) {
+	for i := range p.Of.Layers {
+		for _, part := range reading {
+			if name := fmt.Sprintf("blk.%d.%s.bias", i, part); !p.Biases && w.Has(name) {
+				return errBias(name)
+			}
+		}
+	}
+	*p.To, err = model.NewBlocks(p.Of, firstLayer{w, p})
+	return err
+}
+
+// firstLayer is weights as model.NewBlocks asks for them.
+type firstLayer struct {
+	model.Weights
+	p *Blocks
+}
+
+func (f firstLayer) Matrix(name string, out, in int) (*gemm.Matrix, error) {
+	for _, part := range reading {
+		if f.p.Wide && name == "blk.0."+part+".weight" {
+			in *= 2
+		}
+	}
+	return f.Weights.Matrix(name, out, in)
+}
+
+func (f firstLayer) Vector(name string, n int) ([]float32, error) {
+	if f.p.Bare && name == "blk.0.attn_norm.weight" {
+		return nil, nil
+	}
+	return f.Weights.Vector(name, n)
+}
+
+func (p *Blocks) weights(yield func(Weight)) {
+	for i := range *p.To {
+		b := &(*p.To)[i]
+		part := func(name string) string { return fmt.Sprintf("blk.%d.%s", i, name) }
+		yieldNorm(part("attn_norm"), &b.AttnNorm, yield)
+		for k, name := range reading {
+			yieldLinear(part(name), &b.QKV[k], yield)
+		}
+		yieldNorm(part("attn_q_norm"), b.Attn.QNorm, yield)
+		yieldNorm(part("attn_k_norm"), b.Attn.KNorm, yield)
+		yieldLinear(part("attn_output"), &b.Out, yield)
+		yieldNorm(part("ffn_norm"), &b.MLPNorm, yield)
+		yieldLinear(part("ffn_gate"), b.MLP.Gate, yield)
+		yieldLinear(part("ffn_up"), &b.MLP.Up, yield)
+		yieldLinear(part("ffn_down"), &b.MLP.Down, yield)
+	}
+}
+
+// Ends are the embedding and the output matrix of a head's network: the target's, or the head's own.
+type Ends struct {
+	Embed nn.Table
+	Head  nn.Linear
+
+	OwnEmbed, OwnHead bool // they are the head's own
+}
+
+// EndsOf are the target's.
+func EndsOf(target *model.Network) Ends { return Ends{Embed: target.Embed, Head: target.Head} }
+
+// Part is the ends of a head of a shape, which may have its own; with bias its own output may have one.
+func (e *Ends) Part(s Shape, bias bool) Part {
+	c := s.Common()
+	return &ends{e, c.Layers, c.Output(), bias}
+}
+
+// OutputPart is the output matrix alone, of a head that looks up no embedding.
+func (e *Ends) OutputPart(s Shape) Part {
+	c := s.Common()
+	return &output{ends{e, c.Layers, c.Output(), false}}
+}
+
+type output struct{ ends }
+
+func (p *output) shapes(s Shapes) { s.May("output.weight", p.output, p.c.Hidden) }
+
+type ends struct {
+	to     *Ends
+	c      *model.Config
+	output int
+	bias   bool
+}
+
+func (p *ends) head() *linear { return &linear{"output", &p.to.Head, p.output, p.c.Hidden, p.bias} }
+
+func (p *ends) shapes(s Shapes) {
+	s.May("token_embd.weight", p.c.Vocab, p.c.Hidden)
+	p.head().shapes(s)
+	s.May("output.weight", p.output, p.c.Hidden)
+}
+
+func (p *ends) load(w model.Weights) (err error) {
+	e := p.to
+	e.OwnEmbed, e.OwnHead = w.Has("token_embd.weight"), w.Has("output.weight")
+	if e.OwnEmbed {
+		e.Embed, err = w.Table("token_embd.weight", p.c.Vocab, p.c.Hidden)
+	}
+	if e.OwnHead && err == nil {
+		e.Head = nn.Linear{}
+		err = p.head().load(w)
+	}
+	return err
+}
+
+func (p *ends) weights(yield func(Weight)) {
+	fixed := func(w Weight) {
+		w.Fixed = true
+		yield(w)
+	}
+	if p.to.OwnEmbed {
+		fixed(Weight{Name: "token_embd.weight", Table: p.to.Embed, Rows: p.c.Vocab, Cols: p.c.Hidden})
+	}
+	if p.to.OwnHead {
+		yieldLinear("output", &p.to.Head, fixed)
+	}
+}
+
+// CheckWeights refuses a shape that is none, and a draft vocabulary that does not go with the weights of a head.
+func CheckWeights(s Shape, w model.Weights, tokens []int32) error {
+	if err := s.Validate(); err != nil {
+		return err
+	}
+	c := s.Common()
+	n, vocab, own := c.Output(), c.Layers.Vocab, c.OwnOutput || w.Has("output.weight")
+	switch {
+	case w.Has("output.bias") && !w.Has("output.weight"):
+		return fmt.Errorf("there is a tensor output.bias, but no output.weight: want both or neither")
+	case tokens == nil && n < vocab:
+		return fmt.Errorf("a draft vocabulary of %d tokens of %d, but not which: want their ids", n, vocab)
+	case tokens == nil:
+		return nil
+	case len(tokens) != n:
+		return fmt.Errorf("%d tokens of a draft vocabulary of %d: want as many", len(tokens), n)
+	case !own:
+		return fmt.Errorf("a draft vocabulary of %d tokens, but no tensor output.weight: want an output of its own", n)
+	}
+	seen := make([]bool, vocab)
+	for i, t := range tokens {
+		if t < 0 || int(t) >= vocab || seen[t] {
+			return fmt.Errorf("token %d of the draft vocabulary is %d: want each of 0 to %d once at most", i, t, vocab-1)
+		}
+		seen[t] = true
+	}
+	return nil
+}
+
+// Check refuses tensors that do not make the head of a shape, whose taps may be left to the target. called is what
+// errors call a tensor; nil: its name.
+func Check(s Shape, weights []tensor.Tensor, tokens []int32, called func(string) string) error {
+	return usual(s, func() error {
+		if err := s.Validate(); err != nil {
+			return err
+		}
+		c := s.Common().Layers
+		if c.Rope.Neighbours && (!s.Kind().Pairs || c.Arch != "llama") {
+			return fmt.Errorf("rows of queries and keys of %s layers in neighbouring pairs: want halves", c.Arch)
+		}
+		if err := s.Parts().Shapes().Check(weights, called); err != nil {
+			return err
+		}
+		return CheckWeights(s, model.NewLoader(weights, s.FileArch()), tokens)
+	})
+}
+
+// usual calls f while the shape has as many taps as it will have, where they are left to the target.
+func usual(s Shape, f func() error) error {
+	c := s.Common()
+	if *c.Taps == nil {
+		layers := *c.TargetLayers
+		if layers == 0 {
+			layers = 3
+		}
+		*c.Taps = s.DefaultTaps(layers)
+		defer func() { *c.Taps = nil }()
+	}
+	return f()
+}

@@ -1,0 +1,100 @@
+// A head and its target: which layers the head taps, whether the two go together, and what the head takes of the target.
+
+package headfile
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/grovellm/grove/gguf"
+	"github.com/grovellm/grove/internal/model"
+)
+
+// MaxTaps bounds what a file may claim.
+const MaxTaps = 1 << 8
+
+// CheckTaps refuses layers that no target has. layers is how many the one has that the head was made for; 0: not known.
+func CheckTaps(taps []int, layers int) error {
+	switch {
+	case len(taps) < 1 || len(taps) > MaxTaps:
+		return fmt.Errorf("%d tapped layers: want 1 to %d", len(taps), MaxTaps)
+	case layers < 0:
+		return fmt.Errorf("the target's layer count is %d: want a positive number", layers)
+	}
+	for _, t := range taps {
+		if t < 0 || layers > 0 && t > layers {
+			return fmt.Errorf("tapped layers %v of a target of %d: want 0 (the embedding) to the last", taps, layers)
+		}
+	}
+	return nil
+}
+
+// Fits returns an error that says what differs where the head of a shape is not one for the target.
+func Fits(s Shape, target *model.Config) error {
+	c := s.Common()
+	switch layers := *c.TargetLayers; {
+	case c.Layers.Hidden != target.Hidden:
+		return fmt.Errorf("the head's hidden size is %d, the target's %d: want a head made for this target", c.Layers.Hidden, target.Hidden)
+	case c.Layers.Vocab != target.Vocab:
+		return fmt.Errorf("the head's vocabulary has %d tokens, the target's %d: want a head made for this target", c.Layers.Vocab, target.Vocab)
+	case layers > 0 && layers != target.Layers && target.Padded == 0: // padding adds layers
+		return fmt.Errorf("the head was made for a target of %d layers, this one has %d", layers, target.Layers)
+	case slices.Max(*c.Taps) > target.Layers:
+		return fmt.Errorf("the head taps layers %v, the target has %d", *c.Taps, target.Layers)
+	}
+	return nil
+}
+
+// Stated returns the layers that a folder says a head taps. An empty list leaves them to the
+// target, as a missing one does: then it returns nil.
+func Stated(taps []int) []int {
+	if len(taps) == 0 {
+		return nil
+	}
+	return taps
+}
+
+// TapsFor are the layers that a head taps: its file's, or where that leaves them to the target those that are usual in one of so many
+// layers, as the file says or else the target has.
+func TapsFor(target *model.Config, taps []int, layers int, usual func(layers int) []int) ([]int, error) {
+	switch {
+	case taps != nil:
+		return taps, nil
+	case layers > 0:
+		return usual(layers), nil
+	case target.Padded > 0:
+		return nil, fmt.Errorf("the head does not say which layers it taps, and padding hides how many the target has: convert the head first, with --target")
+	}
+	return usual(target.Layers), nil
+}
+
+// DefaultTaps are the layers of a target of so many that heads tap where nothing is said: the inputs of layers 2, n/2 and n−3.
+func DefaultTaps(layers int) []int { return []int{min(2, layers), layers / 2, max(layers-3, 0)} }
+
+// tapsKey is the key of the tapped layers, after the architecture.
+const tapsKey = ".target_layers"
+
+// readTaps reads which layers the head taps, and how many the target has that it was made for.
+func readTaps(k *gguf.Keys, arch string) (taps []int, layers int, err error) {
+	for _, t := range k.Ints(arch + tapsKey) {
+		taps = append(taps, int(min(max(t, -1), math.MaxInt32)))
+	}
+	layers = k.Int(model.TargetLayersKey, 0)
+	if err = k.Err(); err == nil && taps == nil {
+		err = fmt.Errorf("key %q names no layers: want those of the target that the head reads", arch+tapsKey)
+	}
+	return taps, layers, err
+}
+
+// SetTaps sets the keys that readTaps reads.
+func SetTaps(w *gguf.Writer, arch string, taps []int, layers int) {
+	list := make([]int32, len(taps))
+	for i, t := range taps {
+		list[i] = int32(t)
+	}
+	w.Set(arch+tapsKey, list)
+	if layers > 0 {
+		w.Set(model.TargetLayersKey, uint32(layers))
+	}
+}

@@ -1,0 +1,73 @@
+package headfile
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/gguf"
+	"github.com/grovellm/grove/internal/model"
+)
+
+// The taps that a file says come back from it; one that says none is refused, naming the key.
+func TestTapsInFiles(t *testing.T) {
+	read := func(set func(w *gguf.Writer)) (taps []int, layers int, err error) {
+		w := gguf.NewWriter()
+		w.Set("general.architecture", "head")
+		set(w)
+		var b bytes.Buffer
+		if _, err := w.WriteTo(&b); err != nil {
+			return nil, 0, err
+		}
+		f, err := Open(draft.Head{Name: "head", Data: b.Bytes()})
+		if err != nil {
+			return nil, 0, err
+		}
+		defer f.Close()
+		return readTaps(f.GGUF.Keys(), "head")
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		want := rapid.SliceOfN(rapid.IntRange(0, 1<<20), 1, 9).Draw(t, "taps")
+		layers := rapid.IntRange(0, 100).Draw(t, "layers")
+		taps, of, err := read(func(w *gguf.Writer) { SetTaps(w, "head", want, layers) })
+		if err != nil || !slices.Equal(taps, want) || of != layers {
+			t.Fatalf("%v of %d came back as %v of %d, %v", want, layers, taps, of, err)
+		}
+	})
+	for name, set := range map[string]func(w *gguf.Writer){
+		"none": func(w *gguf.Writer) { SetTaps(w, "head", nil, 3) }, "no key": func(*gguf.Writer) {},
+	} {
+		if _, _, err := read(set); err == nil || !strings.Contains(err.Error(), "head.target_layers") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// A head's taps are its file's. Where that says none they are of the depth that the file or the target has, and a target has them all;
+// padding hides its depth.
+func TestTapsFor(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		target := &model.Config{Layers: rapid.IntRange(1, 90).Draw(t, "layers")}
+		made := rapid.SampledFrom([]int{0, target.Layers, 7}).Draw(t, "made for")
+		own := []int{rapid.IntRange(0, 99).Draw(t, "tap")}
+		if taps, err := TapsFor(target, own, made, DefaultTaps); err != nil || !slices.Equal(taps, own) {
+			t.Fatalf("%v became %v, %v", own, taps, err)
+		}
+		depth := target.Layers
+		if made > 0 {
+			depth = made
+		}
+		taps, err := TapsFor(target, nil, made, DefaultTaps)
+		if err != nil || !slices.Equal(taps, DefaultTaps(depth)) || CheckTaps(taps, depth) != nil {
+			t.Fatalf("of %d layers %v, %v", depth, taps, err)
+		}
+		target.Padded = 1
+		if _, err := TapsFor(target, nil, made, DefaultTaps); made == 0 && (err == nil || !strings.Contains(err.Error(), "--target")) || made > 0 && err != nil {
+			t.Fatalf("padded, made for %d: %v", made, err)
+		}
+	})
+}

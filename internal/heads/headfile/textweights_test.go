@@ -1,0 +1,64 @@
+package headfile_test
+
+import (
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/gguf"
+	"github.com/grovellm/grove/internal/heads"
+	"github.com/grovellm/grove/internal/heads/headfile"
+	"github.com/grovellm/grove/models"
+)
+
+// A head's file that gets weights of +text has them, and else what it had.
+func TestWriteTextWeights(t *testing.T) {
+	for i, data := range models.Heads() {
+		from, to := filepath.Join(t.TempDir(), "from.gguf"), filepath.Join(t.TempDir(), "to.gguf")
+		if err := os.WriteFile(from, data, 0o666); err != nil {
+			t.Fatal(err)
+		}
+		want := make([]float32, 5)
+		for k := range want {
+			want[k] = rand.Float32()
+		}
+		if err := headfile.WriteTextWeights(from, to, want); err != nil {
+			t.Fatal(err)
+		}
+		a, err := gguf.Open(from)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer a.Close()
+		b, err := gguf.Open(to)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer b.Close()
+		const key = "grove.text.weights"
+		if got := b.Keys().Floats(key, nil); !slices.Equal(got, want) {
+			t.Errorf("head %d: the weights are %v, want %v", i, got, want)
+		}
+		for _, kv := range a.Meta {
+			if at := slices.IndexFunc(b.Meta, func(o gguf.KV) bool { return o.Key == kv.Key }); kv.Key != key && (at < 0 || b.Meta[at].Value != kv.Value) {
+				t.Errorf("head %d: key %s is lost", i, kv.Key)
+			}
+		}
+		for _, info := range a.Tensors {
+			x, err := a.Load(info.Name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			y, err := b.Load(info.Name)
+			if err != nil || x.Type != y.Type || !slices.Equal(x.Data, y.Data) {
+				t.Errorf("head %d: tensor %s is another: %v", i, info.Name, err)
+			}
+		}
+		if text, err := heads.Describe(draft.Head{Name: to}); err != nil {
+			t.Errorf("head %d: %s, %v", i, text, err)
+		}
+	}
+}

@@ -1,0 +1,288 @@
+// Package catalog finds models on disk, and beside each the draft heads and the draft model that
+// are to draft for it.
+//
+// A manifest, grove.json in the model's folder, names them; see hub.Manifest. In a folder of models
+// without one, a model gets the heads that fit it by the sizes that the files state.
+package catalog
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/gguf"
+	"github.com/grovellm/grove/internal/heads"
+	"github.com/grovellm/grove/internal/hub"
+	"github.com/grovellm/grove/internal/model"
+)
+
+// Model is a model that can be opened, with what drafts for it.
+type Model struct {
+	Name    string // of the file or folder
+	Path    string // of a GGUF file or a Hugging Face folder
+	Heads   []string
+	Draft   string // empty: none
+	Drafter string // that the manifest names; empty: none
+}
+
+// manifest is the contents of grove.json: what drafts for all models of the folder, and for single
+// ones by file.
+type manifest struct {
+	drafters
+	Models map[string]drafters `json:"models"`
+}
+
+type drafters struct {
+	hub.Offers
+	Drafter string `json:"drafter"`
+}
+
+// depth is how many folders deep models are looked for.
+const depth = 2
+
+// Find lists the models at a path: that of a GGUF file or a Hugging Face folder, or those in a
+// folder of such. Notes say what is left out.
+func Find(path string) (list []Model, notes []string, err error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	f := finder{manifests: map[string]*manifest{}}
+	if _, err := os.Stat(filepath.Join(path, "config.json")); !info.IsDir() || err == nil {
+		f.list = []found{{Model: Model{Name: nameOf(hub.Shown(path)), Path: path}}}
+	} else if err := f.scan(path, depth); err != nil {
+		return nil, nil, err
+	} else if len(f.list) == 0 {
+		none := path + ": there is no model: neither a GGUF file nor a folder with config.json"
+		notes = append([]string{none}, f.notes...)
+		return nil, nil, errors.New(strings.Join(notes, "\n"))
+	}
+	for i := range f.list {
+		if err := f.complete(&f.list[i]); err != nil {
+			return nil, nil, err
+		}
+		list = append(list, f.list[i].Model)
+	}
+	return list, f.notes, nil
+}
+
+// found is a model with its shape; nil: it was not read.
+type found struct {
+	Model
+	config *model.Config
+}
+
+type finder struct {
+	list      []found
+	heads     []string
+	manifests map[string]*manifest // by folder; nil: there is none
+	notes     []string
+}
+
+func (f *finder) note(format string, args ...any) {
+	f.notes = append(f.notes, fmt.Sprintf(format, args...))
+}
+
+// scan finds models and heads in a folder, and in folders in it.
+func (f *finder) scan(dir string, deep int) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	var files []hub.File
+	for _, e := range entries {
+		path := filepath.Join(dir, e.Name())
+		info, err := os.Stat(path) // of what a link leads to
+		switch {
+		case err != nil || strings.HasPrefix(e.Name(), "."):
+		case !info.IsDir():
+			files = append(files, hub.File{Path: e.Name(), Size: info.Size()})
+		case exists(filepath.Join(path, "config.json")):
+			c, err := model.ReadFolder(path)
+			f.add(path, c, err)
+		case deep > 1:
+			if err := f.scan(path, deep-1); err != nil {
+				return err
+			}
+		}
+	}
+	for _, m := range hub.Models(files) {
+		path := filepath.Join(dir, m.Path)
+		if err := m.Whole(); err != nil {
+			f.note("%s: %v", path, err)
+			continue
+		}
+		c, err := readGGUF(path)
+		f.add(path, c, err)
+	}
+	return nil
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// readGGUF reads a model's shape; the error is model.ErrHead for heads and routers.
+func readGGUF(path string) (model.Config, error) {
+	file, err := gguf.Open(path)
+	if err != nil {
+		return model.Config{}, err
+	}
+	defer file.Close()
+	c, err := model.ReadGGUF(file)
+	if err != nil && heads.Is(draft.Head{Name: path}) {
+		err = model.ErrHead
+	}
+	return c, err
+}
+
+// add takes in a file or folder whose shape was read with an error, or without.
+func (f *finder) add(path string, c model.Config, err error) {
+	switch {
+	case errors.Is(err, model.ErrHead):
+		f.heads = append(f.heads, path)
+	case err != nil:
+		f.note("%s is left out: %v", path, err)
+	default:
+		f.list = append(f.list, found{Model{Name: nameOf(path), Path: path}, &c})
+	}
+}
+
+var part = regexp.MustCompile(`-\d{5}-of-\d{5}$`)
+
+// nameOf is the name of a file without its ending and part number, or of a folder.
+func nameOf(path string) string {
+	return part.ReplaceAllString(strings.TrimSuffix(filepath.Base(path), ".gguf"), "")
+}
+
+// complete finds what drafts for a model.
+func (f *finder) complete(m *found) error {
+	dir, file := filepath.Dir(m.Path), filepath.Base(m.Path)
+	if exists(filepath.Join(m.Path, hub.Manifest)) { // a Hugging Face folder has its own
+		dir, file = m.Path, "."
+	}
+	all, err := f.manifest(dir)
+	if err != nil {
+		return err
+	}
+	said := drafters{}
+	if all != nil {
+		said = all.drafters
+		if one, ok := all.Models[file]; ok {
+			said.Drafter = cmp.Or(one.Drafter, said.Drafter)
+			if one.Heads != nil || one.Drafts != nil {
+				said.Offers = one.Offers
+			}
+		}
+	}
+	m.Drafter = said.Drafter
+	for _, name := range said.Heads {
+		if path := f.resolve(dir, name); path != "" && path != m.Path {
+			m.Heads = append(m.Heads, path)
+		}
+	}
+	for _, name := range said.Drafts {
+		if path := f.resolve(dir, name); path != "" && path != m.Path && m.Draft == "" {
+			m.Draft = path
+		}
+	}
+	if said.Heads == nil && said.Drafts == nil && m.config != nil {
+		for _, path := range f.heads {
+			if heads.Check(draft.Head{Name: path}, *m.config) == nil {
+				m.Heads = append(m.Heads, path)
+			}
+		}
+	}
+	return nil
+}
+
+// manifest reads that of a folder, once.
+func (f *finder) manifest(dir string) (*manifest, error) {
+	if m, ok := f.manifests[dir]; ok {
+		return m, nil
+	}
+	path := filepath.Join(dir, hub.Manifest)
+	data, err := os.ReadFile(path)
+	if err != nil {
+		if !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+		f.manifests[dir] = nil
+		return nil, nil
+	}
+	m := &manifest{}
+	if err := json.Unmarshal(data, m); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	for file := range m.Models {
+		if !exists(filepath.Join(dir, file)) {
+			f.note("%s: there is no %s", path, file)
+		}
+	}
+	f.manifests[dir] = m
+	return m, nil
+}
+
+// resolve returns the path of what a manifest names: a file beside it, after a colon, or a model in
+// the hub's cache. It is empty, with a note, where there is none.
+func (f *finder) resolve(dir, name string) string {
+	path := filepath.Join(dir, hub.Manifest)
+	if file, ok := strings.CutPrefix(name, ":"); ok {
+		if at := filepath.Join(dir, file); filepath.IsLocal(file) && exists(at) {
+			return at
+		}
+		f.note("%s: there is no file %s beside it: it does not draft", path, file)
+		return ""
+	}
+	n, ok := hub.ParseName(name)
+	if !ok {
+		f.note("%s: %q: want :FILE, ORG/REPO or ORG/REPO:FILE", path, name)
+		return ""
+	}
+	c, err := hub.FromEnv()
+	at := ""
+	if err == nil {
+		at, err = c.Find(n)
+	}
+	if err != nil {
+		f.note("%s: %s does not draft: %v; fetch it with: grove pull %[2]s", path, name, err)
+	}
+	return at
+}
+
+// Bytes is the memory that the weights of the model and of what drafts for it take.
+func (m *Model) Bytes() (sum int64, err error) {
+	for _, path := range slices.DeleteFunc([]string{m.Path, m.Draft}, func(p string) bool { return p == "" }) {
+		types, err := model.ReadMemory(path)
+		if err != nil {
+			return 0, err
+		}
+		for _, t := range types {
+			sum += t.Memory
+		}
+	}
+	for _, head := range m.Heads {
+		err := filepath.WalkDir(head, func(path string, d fs.DirEntry, err error) error {
+			if err == nil {
+				var info fs.FileInfo
+				if info, err = os.Stat(path); err == nil && info.Mode().IsRegular() {
+					sum += info.Size()
+				}
+			}
+			return err
+		})
+		if err != nil {
+			return 0, err
+		}
+	}
+	return sum, nil
+}

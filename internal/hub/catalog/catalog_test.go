@@ -1,0 +1,171 @@
+package catalog_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/grovellm/grove/internal/drafters/eagle"
+	"github.com/grovellm/grove/internal/drafters/synthetic"
+	"github.com/grovellm/grove/internal/heads/headfile"
+	"github.com/grovellm/grove/internal/hub/catalog"
+	"github.com/grovellm/grove/internal/model"
+	"github.com/grovellm/grove/internal/model/synth"
+	"github.com/grovellm/grove/tensor"
+)
+
+// files are models of two shapes, in both formats, and a head for each shape.
+type files struct {
+	dir    string
+	models map[string]string // file or folder to shape
+	heads  map[string]string
+}
+
+func write(t testing.TB) files {
+	f := files{t.TempDir(), map[string]string{}, map[string]string{}}
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, shape := range []string{"tiny-qwen3", "tiny-llama2"} {
+		s, err := synth.Lookup(shape)
+		must(err)
+
+		gguf, folder, head := shape+".gguf", shape+"-hf", shape+"-head.gguf"
+		must(synth.Write(context.Background(), filepath.Join(f.dir, gguf), s, synth.Options{Type: tensor.Q8_0, Seed: 1}))
+		must(synth.WriteHF(context.Background(), filepath.Join(f.dir, folder), s, synth.Options{Seed: 2}))
+		f.models[gguf], f.models[folder], f.heads[head] = shape, shape, shape
+		target, err := model.ReadFolder(filepath.Join(f.dir, folder))
+		must(err)
+		c := synthetic.Config[eagle.Config](rand.New(rand.NewPCG(1, 3)), "eagle3", target, tensor.F32)
+		c.Taps, c.TargetLayers = []int{1, 2}, target.Layers
+		weights, err := synthetic.Tensors(&c, tensor.F32, 1)
+		must(err)
+		must(headfile.WriteGGUF(filepath.Join(f.dir, head), "head", &c, weights, synthetic.Tokens(&c, 1), nil, tensor.F32))
+		must(headfile.WriteFolder(filepath.Join(f.dir, head+"-hf"), &c, weights, synthetic.Tokens(&c, 1)))
+		f.heads[head+"-hf"] = shape
+	}
+	return f
+}
+
+// A folder has the models that lie in it or one folder deeper; each drafts with the heads that fit
+// it. Other files are left out, with a note.
+func TestFolder(t *testing.T) {
+	f := write(t)
+	rapid.Check(t, func(rt *rapid.T) {
+		dir, err := os.MkdirTemp(f.dir, "case")
+		if err != nil {
+			rt.Fatal(err)
+		}
+		want := map[string][]string{} // heads by the name of the model
+		var heads []string
+		place := func(name string) string {
+			to := filepath.Join(dir, rapid.SampledFrom([]string{"", "", "sub"}).Draw(rt, name), name)
+			if err := errors.Join(os.MkdirAll(filepath.Dir(to), 0o777), os.Symlink(filepath.Join(f.dir, name), to)); err != nil {
+				rt.Fatal(err)
+			}
+			return to
+		}
+		subset := func(all map[string]string, what string) []string {
+			names := slices.Sorted(maps.Keys(all))
+			return slices.DeleteFunc(names, func(string) bool { return rapid.Bool().Draw(rt, what) })
+		}
+		for _, name := range subset(f.models, "no model") {
+			want[strings.TrimSuffix(filepath.Base(place(name)), ".gguf")] = nil
+		}
+		for _, name := range subset(f.heads, "no head") {
+			heads = append(heads, place(name))
+		}
+		broken := rapid.Bool().Draw(rt, "a broken file")
+		if broken {
+			if err := os.WriteFile(filepath.Join(dir, "broken.gguf"), []byte("GGUF"), 0o666); err != nil {
+				rt.Fatal(err)
+			}
+		}
+		for name := range want {
+			for _, head := range heads {
+				if strings.HasPrefix(filepath.Base(head), name[:len("tiny-qwen")]) {
+					want[name] = append(want[name], head)
+				}
+			}
+		}
+		list, notes, err := catalog.Find(dir)
+		if len(want) == 0 {
+			if err == nil || !strings.Contains(err.Error(), "there is no model") {
+				rt.Fatalf("an empty folder: %v, %v", list, err)
+			}
+			return
+		}
+		if err != nil || len(list) != len(want) || (len(notes) > 0) != broken {
+			rt.Fatalf("%v, %q, %v: want %v", list, notes, err, want)
+		}
+		for _, m := range list {
+			heads, known := want[m.Name]
+			slices.Sort(heads)
+			slices.Sort(m.Heads)
+			if !known || !slices.Equal(heads, m.Heads) || m.Draft != "" || m.Drafter != "" {
+				rt.Errorf("%+v: want heads %q", m, heads)
+			}
+			if n, err := m.Bytes(); err != nil || n < 1000 {
+				rt.Errorf("%s takes %d bytes, %v", m.Name, n, err)
+			}
+		}
+	})
+}
+
+// A manifest names heads, draft models and drafters, for all models of its folder or for one; what
+// is not there is noted.
+func TestManifest(t *testing.T) {
+	f := write(t)
+	t.Setenv("HF_HUB_CACHE", t.TempDir())
+	const a, b, head = "tiny-qwen3.gguf", "tiny-llama2.gguf", "tiny-qwen3-head.gguf"
+	for _, c := range []struct {
+		manifest, file, want string
+		notes                int
+	}{
+		{`{}`, a, "heads [] draft  drafter ", 0},
+		{`{"heads": [":` + head + `"], "drafts": [":` + b + `"]}`, a, "heads [" + head + "] draft " + b + " drafter ", 0},
+		{`{"heads": [":` + head + `"], "drafts": [":` + b + `"]}`, b, "heads [" + head + "] draft  drafter ", 0}, // it does not draft for itself
+		{`{"heads": [":` + head + `"], "models": {"` + b + `": {"heads": [], "drafter": "lookup"}}}`, b, "heads [] draft  drafter lookup", 0},
+		{`{"drafter": "lookup", "models": {"` + a + `": {"drafts": [":` + b + `"]}}}`, a, "heads [] draft " + b + " drafter lookup", 0},
+		{`{"heads": [":no.gguf", ":../x", "org/none", "?"]}`, a, "heads [] draft  drafter ", 4},
+		{`{"models": {"no.gguf": {}}}`, a, "heads [] draft  drafter ", 1},
+	} {
+		if err := os.WriteFile(filepath.Join(f.dir, "grove.json"), []byte(c.manifest), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		list, notes, err := catalog.Find(filepath.Join(f.dir, c.file))
+		if err != nil || len(list) != 1 {
+			t.Fatal(c.manifest, list, err)
+		}
+		m := list[0]
+		got := strings.ReplaceAll(fmt.Sprintf("heads %v draft %s drafter %s", m.Heads, m.Draft, m.Drafter), f.dir+string(filepath.Separator), "")
+		if got != c.want || len(notes) != c.notes {
+			t.Errorf("%s: %s, %q; want %s", c.manifest, got, notes, c.want)
+		}
+		if alone, err := (&catalog.Model{Path: m.Path}).Bytes(); err != nil {
+			t.Error(err)
+		} else if all, err := m.Bytes(); err != nil || (all > alone) != (len(m.Heads) > 0 || m.Draft != "") {
+			t.Errorf("%s: with what drafts it takes %d bytes, without %d, %v", c.manifest, all, alone, err)
+		}
+	}
+	for _, bad := range []string{"", "[]", `{"heads": 1}`} {
+		if err := os.WriteFile(filepath.Join(f.dir, "grove.json"), []byte(bad), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := catalog.Find(filepath.Join(f.dir, a)); err == nil || !strings.Contains(err.Error(), "grove.json") {
+			t.Errorf("manifest %q: %v", bad, err)
+		}
+	}
+}

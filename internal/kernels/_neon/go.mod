@@ -1,0 +1,3 @@
+module github.com/grovellm/grove/internal/kernels/_neon
+
+go 1.26.0

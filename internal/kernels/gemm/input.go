@@ -1,0 +1,210 @@
+package gemm
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"unsafe"
+
+	"github.com/grovellm/grove/internal/kernels/cpu"
+	"github.com/grovellm/grove/internal/kernels/num"
+)
+
+// Input holds rows of activations in the form that the kernels of a weight type read. A row is
+//
+//	F32, F16  [K]f32
+//	BF16      [K/2][2]bf16 for VDPBF16PS, else [K]f32 already rounded to bf16; K padded to even
+//	Q8_0      blocks { [32]int8; int32 = −128·Σ of them; f32 scale }
+//	K types   groups { 4 × { [32]int8; int32 = −32·Σ of the first 16; int32 = −32·Σ of the others; f32 = −Σ }; f32 scale }
+//
+// with rows an odd number of cache lines apart, so that eight rows at one k never compete for
+// one cache set.
+type Input struct {
+	t      Type
+	level  cpu.Level // the level at Reset, whose kernels will read the rows
+	pairs  bool      // BF16: pairs of bf16
+	n, in  int
+	stride int // bytes between rows
+	buf    []byte
+}
+
+// Reset makes x hold n rows of in activations for products with matrices of type t. It
+// allocates only when the rows outgrow all before them.
+func (x *Input) Reset(t Type, n, in int) {
+	if t >= NumTypes || n < 0 || in < 0 || in%t.whole() != 0 {
+		panic(fmt.Sprintf("gemm: input of %d rows × %d for %v", n, in, t))
+	}
+	t = t.Activations()
+	l := cpu.Active()
+	x.reset(t, n, in, l, t == BF16 && pairsAt(l))
+}
+
+func (x *Input) reset(t Type, n, in int, l cpu.Level, pairs bool) {
+	x.t, x.n, x.in, x.level, x.pairs = t, n, in, l, pairs
+	size := in * 4
+	switch {
+	case pairs:
+		size = (in + 1) / 2 * 4
+	case t == BF16:
+		size = (in + 1) / 2 * 8
+	case t.integer():
+		size = quantizedBytes(t, in)
+	}
+	x.stride = (size+63)&^63 | 64
+	if need := n * x.stride; len(x.buf) < need {
+		need += need / 4 // rows that grew grow again
+		b := make([]byte, need+63)
+		off := int(-uintptr(unsafe.Pointer(unsafe.SliceData(b))) & 63)
+		x.buf = b[off : off+need]
+	}
+}
+
+// Rows is the number of rows that Reset gave x.
+func (x *Input) Rows() int { return x.n }
+
+// SetRow converts v to row i. Rows may be set in parallel.
+func (x *Input) SetRow(i int, v []float32) {
+	if i < 0 || i >= x.n || len(v) != x.in {
+		panic(fmt.Sprintf("gemm: row %d of %d elements for an input of %d rows × %d", i, len(v), x.n, x.in))
+	}
+	x.set(x.buf[i*x.stride:][:x.stride], v)
+}
+
+// CopyRow makes row `to` what row `from` is.
+func (x *Input) CopyRow(to, from int) {
+	copy(x.buf[to*x.stride:][:x.stride], x.buf[from*x.stride:])
+}
+
+// SetPart is SetRow of the elements from at on, a multiple of Group, as many as v has: a multiple of it too, or up to the row's end.
+func (x *Input) SetPart(i, at int, v []float32) {
+	if end := at + len(v); i < 0 || i >= x.n || at < 0 || end > x.in || at%Group != 0 || end%Group != 0 && end != x.in {
+		panic(fmt.Sprintf("gemm: elements [%d, %d) of row %d for an input of %d rows × %d", at, end, i, x.n, x.in))
+	}
+	off := at / Group * kGroup // steps of the K types are two groups
+	if x.t != Q4_K {
+		off = xOffset(x.t, at/stepK[x.t], x.pairs)
+	}
+	x.set(x.buf[i*x.stride:][off:x.stride], v)
+}
+
+// set converts v to what begins row.
+func (x *Input) set(row []byte, v []float32) {
+	ne := binary.NativeEndian
+	switch {
+	case len(v) == 0:
+	case x.t.integer():
+		if !quantizeRowAsm(row, v, x.t, x.level) {
+			quantizeRow(row, v, x.t)
+		}
+	case x.t != BF16:
+		copy(row, unsafe.Slice((*byte)(unsafe.Pointer(&v[0])), len(v)*4))
+	case x.pairs:
+		for k := pairRow(row, v); k < len(v); k++ {
+			ne.PutUint16(row[k*2:], toBF16(v[k]))
+		}
+		if len(v)%2 == 1 {
+			ne.PutUint16(row[len(v)*2:], 0)
+		}
+	default:
+		for k := roundRow(row, v, x.level); k < len(v); k++ {
+			ne.PutUint32(row[k*4:], uint32(toBF16(v[k]))<<16)
+		}
+		if len(v)%2 == 1 {
+			ne.PutUint32(row[len(v)*4:], 0)
+		}
+	}
+}
+
+// toBF16 rounds as VCVTNEPS2BF16 does: a subnormal f32 is zero before rounding.
+func toBF16(f float32) uint16 {
+	if u := math.Float32bits(f); u&0x7f800000 == 0 {
+		return uint16(u>>16) & 0x8000
+	}
+	return num.ToBF16(f)
+}
+
+// quantizeRow writes v as groups of int8. A group's scale is its largest magnitude / 127; that of Q8_0 is fitted (fitScale).
+// A group with an infinity or a NaN gets the scale NaN, so that what was lost shows; one so
+// small that 127/max overflows is zero.
+func quantizeRow(row []byte, v []float32, t Type) {
+	ne := binary.NativeEndian
+	size, group := xBlock, block
+	if t == Q4_K {
+		size, group = kX, Group
+	}
+	for len(v) > 0 {
+		g := v[:group]
+		v = v[len(g):]
+		var top uint32
+		for _, f := range g {
+			top = max(top, math.Float32bits(f)&0x7fffffff)
+		}
+		scale, inv, narrow := math.Float32frombits(top)/127, 127/math.Float32frombits(top), float32(1)
+		switch {
+		case top >= 0x7f800000:
+			scale, inv = float32(math.NaN()), 0
+		case top < quantFloor:
+			scale, inv = 0, 0
+		case t == Q8_0:
+			scale, narrow = fitScale(g, scale, inv)
+		}
+		for ; len(g) > 0; g, row = g[block:], row[size:] {
+			var sums [2]int32 // of the halves
+			for i, f := range g[:block] {
+				q := int8(0)
+				if inv != 0 {
+					q = int8(math.RoundToEven(float64(float32(float32(f*inv) * narrow))))
+				}
+				row[i] = byte(q)
+				sums[i/(block/2)] += int32(q)
+			}
+			sum := sums[0] + sums[1]
+			if t == Q8_0 {
+				ne.PutUint32(row[block:], uint32(-128*sum))
+				ne.PutUint32(row[xScale:], math.Float32bits(scale))
+				continue
+			}
+			ne.PutUint32(row[kHalves:], uint32(-32*sums[0]))
+			ne.PutUint32(row[kHalves+4:], uint32(-32*sums[1]))
+			ne.PutUint32(row[kSum:], math.Float32bits(float32(-sum)))
+		}
+		if t == Q4_K {
+			ne.PutUint32(row, math.Float32bits(scale))
+			row = row[4:]
+		}
+	}
+}
+
+// fitScale chooses the integers of a block and their scale. The integers are of steps of the largest magnitude / 127 or / 126, whichever
+// fit v better: a scale s of integers q leaves the least square of v − s·q where s = Σvq / Σq², and the least is the less, the
+// larger (Σvq)² / Σq² is. It returns the scale and what v·inv is multiplied by before it is rounded. Sums are of sixteen lanes, element i
+// in lane i%16, folded in halves, then in pairs. Beside the first steps alone the error is 5 % less for Gaussian activations.
+func fitScale(v []float32, scale, inv float32) (fitted, narrow float32) {
+	var sums [2][2]float32 // of steps of / 127 and of / 126: Σvq, in units of scale, and Σq²
+	for c, narrow := range [2]float32{1, narrower} {
+		var vq, qq [16]float32
+		for i, f := range v {
+			x := float32(f * inv)
+			q := float32(math.RoundToEven(float64(float32(x * narrow))))
+			vq[i%16], qq[i%16] = num.FMA(x, q, vq[i%16]), num.FMA(q, q, qq[i%16])
+		}
+		sums[c] = [2]float32{fold16(&vq), fold16(&qq)}
+	}
+	a, b := sums[0], sums[1]
+	if float32(float32(b[0]*b[0])*a[1]) > float32(float32(a[0]*a[0])*b[1]) {
+		return scale * float32(b[0]/b[1]), narrower
+	}
+	return scale * float32(a[0]/a[1]), 1
+}
+
+const narrower = float32(126) / 127
+
+func fold16(v *[16]float32) float32 {
+	for i := range 8 {
+		v[i] += v[i+8]
+	}
+	return ((v[0] + v[1]) + (v[2] + v[3])) + ((v[4] + v[5]) + (v[6] + v[7]))
+}
+
+// quantFloor is the bits of 2^-100: well above where 127/x overflows.
+const quantFloor = (127 - 100) << 23

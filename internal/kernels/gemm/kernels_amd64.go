@@ -1,0 +1,417 @@
+//go:build !purego
+
+package gemm
+
+import (
+	"math"
+	"sync"
+	"unsafe"
+
+	"github.com/grovellm/grove/internal/kernels/cpu"
+	"github.com/grovellm/grove/internal/kernels/num"
+)
+
+// The offsets that the assembly knows.
+var _ = [1]struct{}{}[unsafe.Offsetof(tile{}.scale)-96]
+var _ = [1]struct{}{}[unsafe.Offsetof(tile{}.blocks)-104]
+var _ = [1]struct{}{}[unsafe.Offsetof(fewTile{}.rows)-120]
+
+const (
+	idF32AVX512 = iota
+	idF16AVX512
+	idBF16AVX512
+	idBF16AVX512BF16
+	idQ8AVX512
+	idQ40AVX512
+	idQ41AVX512
+	idQ50AVX512
+	idQ51AVX512
+	idIQ4NLAVX512
+	idMXFP4AVX512
+	idQ4KAVX512
+	idQ5KAVX512
+	idQ6KAVX512
+	idWide5KAVX512
+	idWide6KAVX512
+	idF32AVX2
+	idF16AVX2
+	idBF16AVX2
+	idQ8AVX2
+	idQ40AVX2
+	idQ41AVX2
+	idQ50AVX2
+	idQ51AVX2
+	idIQ4NLAVX2
+	idMXFP4AVX2
+	idQ4KAVX2
+	idQ5KAVX2
+	idQ6KAVX2
+	idWide4KAVX2
+	idWide5KAVX2
+	idWide6KAVX2
+	idQ8AVXVNNI
+	idQ40AVXVNNI
+	idQ41AVXVNNI
+	idQ50AVXVNNI
+	idQ51AVXVNNI
+	idIQ4NLAVXVNNI
+	idMXFP4AVXVNNI
+	idQ4KAVXVNNI
+	idQ5KAVXVNNI
+	idQ6KAVXVNNI
+	idWide4KAVXVNNI
+	idWide5KAVXVNNI
+	idWide6KAVXVNNI
+	idPackedF32AVX512
+	idPackedBF16AVX512BF16
+	idPackedF32AVX2
+)
+
+var engines = [...]engine{
+	idF32AVX512:      {lanes: 32, rows: 12, turn: 4, dense: 8, sparse: 2, cost: 2},
+	idF16AVX512:      {lanes: 32, rows: 12, turn: 4, dense: 5, sparse: 2, cost: 2},
+	idBF16AVX512:     {lanes: 32, rows: 12, turn: 4, dense: 8, sparse: 2, cost: 4},
+	idBF16AVX512BF16: {lanes: 32, rows: 12, turn: 4, dense: 8, sparse: 2, cost: 2},
+	idQ8AVX512:       {lanes: 32, rows: 5, tall: 12, turn: 1, dense: 17, sparse: 3, cost: 20},
+	idQ40AVX512:      {lanes: 32, rows: 5, tall: 12, turn: 1, dense: 9, sparse: 3, cost: 22},
+	idQ41AVX512:      {lanes: 32, rows: 5, tall: 12, turn: 1, dense: 10, sparse: 3, cost: 22},
+	idQ50AVX512:      {lanes: 32, rows: 5, tall: 12, turn: 1, dense: 11, sparse: 3, cost: 22},
+	idQ51AVX512:      {lanes: 32, rows: 5, tall: 12, turn: 1, dense: 12, sparse: 3, cost: 22},
+	idIQ4NLAVX512:    {lanes: 32, rows: 5, tall: 12, turn: 1, dense: 9, sparse: 3, cost: 22},
+	idMXFP4AVX512:    {lanes: 32, rows: 5, tall: 12, turn: 1, dense: 9, sparse: 3, cost: 22},
+	idQ4KAVX512:      {lanes: 32, rows: 6, kept: 4, turn: 1, dense: 80, sparse: 16, cost: 168},
+	idQ5KAVX512:      {lanes: 32, rows: 6, kept: 4, turn: 1, dense: 96, sparse: 16, cost: 168, wide: idWide5KAVX512, many: 33},
+	idQ6KAVX512:      {lanes: 32, rows: 6, kept: 4, turn: 1, dense: 112, sparse: 16, cost: 168, wide: idWide6KAVX512, many: 33},
+	idWide5KAVX512:   {lanes: 32, rows: 6, kept: 4, turn: 1, dense: 96, sparse: 16, cost: 168},
+	idWide6KAVX512:   {lanes: 32, rows: 6, kept: 4, turn: 1, dense: 112, sparse: 16, cost: 168},
+	idF32AVX2:        {lanes: 16, rows: 6, turn: 2, dense: 4, sparse: 2, cost: 2},
+	idF16AVX2:        {lanes: 16, rows: 6, turn: 2, dense: 4, sparse: 2, cost: 2},
+	idBF16AVX2:       {lanes: 16, rows: 6, turn: 2, dense: 4, sparse: 2, cost: 4},
+	idQ8AVX2:         {lanes: 8, rows: 6, turn: 1, dense: 4, sparse: 4, cost: 64},
+	idQ40AVX2:        {lanes: 16, rows: 3, turn: 1, dense: 5, sparse: 5, cost: 40},
+	idQ41AVX2:        {lanes: 16, rows: 3, turn: 1, dense: 5, sparse: 5, cost: 40},
+	idQ50AVX2:        {lanes: 16, rows: 2, turn: 1, dense: 6, sparse: 6, cost: 40},
+	idQ51AVX2:        {lanes: 16, rows: 2, turn: 1, dense: 6, sparse: 6, cost: 40},
+	idIQ4NLAVX2:      {lanes: 8, rows: 6, turn: 1, dense: 2, sparse: 2, cost: 64},
+	idMXFP4AVX2:      {lanes: 16, rows: 2, turn: 1, dense: 5, sparse: 5, cost: 40},
+	idQ4KAVX2:        {lanes: 16, rows: 3, turn: 1, dense: 40, sparse: 40, cost: 320, wide: idWide4KAVX2, many: 8},
+	idQ5KAVX2:        {lanes: 16, rows: 2, turn: 1, dense: 48, sparse: 48, cost: 320, wide: idWide5KAVX2, many: 4},
+	idQ6KAVX2:        {lanes: 16, rows: 2, turn: 1, dense: 56, sparse: 56, cost: 320, wide: idWide6KAVX2, many: 4},
+	idWide4KAVX2:     {lanes: 16, rows: 3, turn: 1, dense: 40, sparse: 40, cost: 320},
+	idWide5KAVX2:     {lanes: 16, rows: 2, turn: 1, dense: 48, sparse: 48, cost: 320},
+	idWide6KAVX2:     {lanes: 16, rows: 2, turn: 1, dense: 56, sparse: 56, cost: 320},
+
+	idQ8AVXVNNI:     {lanes: 16, rows: 3, turn: 1, dense: 8, sparse: 8, cost: 32},
+	idQ40AVXVNNI:    {lanes: 16, rows: 3, turn: 1, dense: 5, sparse: 5, cost: 32},
+	idQ41AVXVNNI:    {lanes: 16, rows: 3, turn: 1, dense: 5, sparse: 5, cost: 32},
+	idQ50AVXVNNI:    {lanes: 16, rows: 3, turn: 1, dense: 6, sparse: 6, cost: 32, wide: idQ8AVXVNNI, many: 8},
+	idQ51AVXVNNI:    {lanes: 16, rows: 3, turn: 1, dense: 6, sparse: 6, cost: 32},
+	idIQ4NLAVXVNNI:  {lanes: 16, rows: 3, turn: 1, dense: 5, sparse: 5, cost: 32},
+	idMXFP4AVXVNNI:  {lanes: 16, rows: 3, turn: 1, dense: 5, sparse: 5, cost: 32},
+	idQ4KAVXVNNI:    {lanes: 16, rows: 3, turn: 1, dense: 40, sparse: 40, cost: 160, wide: idWide4KAVXVNNI, many: 8},
+	idQ5KAVXVNNI:    {lanes: 16, rows: 3, turn: 1, dense: 48, sparse: 48, cost: 160, wide: idWide5KAVXVNNI, many: 4},
+	idQ6KAVXVNNI:    {lanes: 16, rows: 3, turn: 1, dense: 56, sparse: 56, cost: 160, wide: idWide6KAVXVNNI, many: 4},
+	idWide4KAVXVNNI: {lanes: 16, rows: 3, turn: 1, dense: 40, sparse: 40, cost: 160},
+	idWide5KAVXVNNI: {lanes: 16, rows: 3, turn: 1, dense: 48, sparse: 48, cost: 160},
+	idWide6KAVXVNNI: {lanes: 16, rows: 3, turn: 1, dense: 56, sparse: 56, cost: 160},
+
+	idPackedF32AVX512:      {lanes: 32, rows: 8},
+	idPackedBF16AVX512BF16: {lanes: 32, rows: 8},
+	idPackedF32AVX2:        {lanes: 16, rows: 6},
+}
+
+// pageAhead: see streamAhead. Zen 5 has AVX-VNNI, Zen 4 has not; other processors that have it were not measured.
+var pageAhead = cpu.Has(cpu.AVXVNNI)
+
+// engineFor picks the assembly for weights of type t at a level; pairs says that bf16
+// activations are pairs of bf16.
+func engineFor(t Type, l cpu.Level, pairs bool) (e engine, ok bool) {
+	id := 0
+	switch {
+	case l >= cpu.AVX512:
+		id = [...]int{F32: idF32AVX512, F16: idF16AVX512, BF16: idBF16AVX512, Q8_0: idQ8AVX512, Q4_0: idQ40AVX512, Q4_1: idQ41AVX512,
+			Q5_0: idQ50AVX512, Q5_1: idQ51AVX512, IQ4_NL: idIQ4NLAVX512, MXFP4: idMXFP4AVX512, Q4_K: idQ4KAVX512, Q5_K: idQ5KAVX512, Q6_K: idQ6KAVX512}[t]
+	case l >= cpu.AVXVNNI && t.integer():
+		id = [...]int{Q8_0: idQ8AVXVNNI, Q4_0: idQ40AVXVNNI, Q4_1: idQ41AVXVNNI,
+			Q5_0: idQ50AVXVNNI, Q5_1: idQ51AVXVNNI, IQ4_NL: idIQ4NLAVXVNNI, MXFP4: idMXFP4AVXVNNI, Q4_K: idQ4KAVXVNNI, Q5_K: idQ5KAVXVNNI, Q6_K: idQ6KAVXVNNI}[t]
+	case l >= cpu.AVX2:
+		id = [...]int{F32: idF32AVX2, F16: idF16AVX2, BF16: idBF16AVX2, Q8_0: idQ8AVX2, Q4_0: idQ40AVX2, Q4_1: idQ41AVX2,
+			Q5_0: idQ50AVX2, Q5_1: idQ51AVX2, IQ4_NL: idIQ4NLAVX2, MXFP4: idMXFP4AVX2, Q4_K: idQ4KAVX2, Q5_K: idQ5KAVX2, Q6_K: idQ6KAVX2}[t]
+	default:
+		return engine{}, false
+	}
+	if t == BF16 && pairs {
+		id = idBF16AVX512BF16
+	}
+	return engineOf(id), true
+}
+
+// run calls the assembly. It is a switch and not a function value because what is passed
+// to one escapes, and the tile would be allocated.
+func (e *engine) run(t *tile) {
+	switch e.id {
+	case idF32AVX512:
+		mulF32AVX512(t)
+	case idF16AVX512:
+		mulF16AVX512(t)
+	case idBF16AVX512:
+		mulBF16AVX512(t)
+	case idBF16AVX512BF16:
+		mulBF16AVX512BF16(t)
+	case idQ8AVX512:
+		mulQ8AVX512(t)
+	case idQ40AVX512:
+		mulQ40AVX512(t)
+	case idQ41AVX512:
+		mulQ41AVX512(t)
+	case idQ50AVX512:
+		mulQ50AVX512(t)
+	case idQ51AVX512:
+		mulQ51AVX512(t)
+	case idIQ4NLAVX512:
+		mulIQ4NLAVX512(t)
+	case idMXFP4AVX512:
+		mulMXFP4AVX512(t)
+	case idWide5KAVX512:
+		mulWide5KAVX512(t)
+	case idWide6KAVX512:
+		mulWide6KAVX512(t)
+	case idF32AVX2:
+		mulF32AVX2(t)
+	case idF16AVX2:
+		mulF16AVX2(t)
+	case idBF16AVX2:
+		mulBF16AVX2(t)
+	case idQ8AVX2:
+		mulQ8AVX2(t)
+	case idQ40AVX2:
+		mulQ40AVX2(t)
+	case idQ41AVX2:
+		mulQ41AVX2(t)
+	case idQ50AVX2:
+		mulQ50AVX2(t)
+	case idQ51AVX2:
+		mulQ51AVX2(t)
+	case idIQ4NLAVX2:
+		mulIQ4NLAVX2(t)
+	case idMXFP4AVX2:
+		mulMXFP4AVX2(t)
+	case idQ4KAVX512:
+		mulQ4KAVX512(t)
+	case idQ5KAVX512:
+		mulQ5KAVX512(t)
+	case idQ6KAVX512:
+		mulQ6KAVX512(t)
+	case idQ4KAVX2:
+		mulQ4KAVX2(t)
+	case idQ5KAVX2:
+		mulQ5KAVX2(t)
+	case idQ6KAVX2:
+		mulQ6KAVX2(t)
+	case idWide4KAVX2:
+		mulWide4KAVX2(t)
+	case idWide5KAVX2:
+		mulWide5KAVX2(t)
+	case idWide6KAVX2:
+		mulWide6KAVX2(t)
+	case idQ8AVXVNNI:
+		mulQ8AVXVNNI(t)
+	case idQ40AVXVNNI:
+		mulQ40AVXVNNI(t)
+	case idQ41AVXVNNI:
+		mulQ41AVXVNNI(t)
+	case idQ50AVXVNNI:
+		mulQ50AVXVNNI(t)
+	case idQ51AVXVNNI:
+		mulQ51AVXVNNI(t)
+	case idIQ4NLAVXVNNI:
+		mulIQ4NLAVXVNNI(t)
+	case idMXFP4AVXVNNI:
+		mulMXFP4AVXVNNI(t)
+	case idQ4KAVXVNNI:
+		mulQ4KAVXVNNI(t)
+	case idQ5KAVXVNNI:
+		mulQ5KAVXVNNI(t)
+	case idQ6KAVXVNNI:
+		mulQ6KAVXVNNI(t)
+	case idWide4KAVXVNNI:
+		mulWide4KAVXVNNI(t)
+	case idWide5KAVXVNNI:
+		mulWide5KAVXVNNI(t)
+	case idWide6KAVXVNNI:
+		mulWide6KAVXVNNI(t)
+	case idPackedF32AVX512:
+		mulPackedF32AVX512(t)
+	case idPackedBF16AVX512BF16:
+		mulPackedBF16AVX512BF16(t)
+	case idPackedF32AVX2:
+		mulPackedF32AVX2(t)
+	}
+}
+
+// Unpacked, a block of 32 of a K type is [2][Panel]f32, the products of its scales and minimums (of Q6_K the halves' scales) with d and
+// dmin, and its elements, [8][Panel][4]u8. One of Q5_0 is as in Q8_0.
+const wideStep = super / block * (2*Panel*4 + Panel*block)
+
+// unpack makes bytes of so many steps of a panel, for one of the kernels that multiply those.
+func (e *engine) unpack(dst, src unsafe.Pointer, steps int) {
+	d, s := (*byte)(dst), (*byte)(src)
+	switch e.id {
+	case idQ8AVXVNNI: // of Q5_0
+		unpackQ50AVX2(d, s, steps)
+	case idWide5KAVX512:
+		unpackQ5KAVX512(d, s, steps)
+	case idWide6KAVX512:
+		unpackQ6KAVX512(d, s, steps)
+	case idWide4KAVX2, idWide4KAVXVNNI:
+		unpackQ4KAVX2(d, s, steps)
+	case idWide5KAVX2, idWide5KAVXVNNI:
+		unpackQ5KAVX2(d, s, steps)
+	case idWide6KAVX2, idWide6KAVXVNNI:
+		unpackQ6KAVX2(d, s, steps)
+	}
+}
+
+// roundRow rounds what it can of v to bf16 kept as f32, and returns how many elements.
+func roundRow(dst []byte, v []float32, l cpu.Level) int {
+	n := len(v) &^ 7
+	if l < cpu.AVX2 || n == 0 {
+		return 0
+	}
+	roundAVX2(&dst[:n*4][0], &v[0], n)
+	return n
+}
+
+// pairRow rounds what it can of v to bf16, and returns how many elements.
+func pairRow(dst []byte, v []float32) int {
+	n := len(v) &^ 15
+	if n == 0 {
+		return 0
+	}
+	pairsAVX512BF16(&dst[:n*2][0], &v[0], n)
+	return n
+}
+
+// quantizeRowAsm is quantizeRow, or false where the level has none.
+func quantizeRowAsm(dst []byte, v []float32, t Type, l cpu.Level) bool {
+	if l < cpu.AVX2 || len(v) == 0 {
+		return false
+	}
+	dst = dst[:quantizedBytes(t, len(v))]
+	if t != Q8_0 {
+		quantizeKAVX2(&dst[0], &v[0], len(v))
+		return true
+	}
+	const four = 4 * block
+	n := len(v) / four * four
+	if n > 0 {
+		quantizeAVX2(&dst[0], &v[0], n)
+	}
+	if n < len(v) { // fewer blocks than four
+		var rest [four]float32
+		var quantized [4 * xBlock]byte
+		copy(rest[:], v[n:])
+		quantizeAVX2(&quantized[0], &rest[0], four)
+		copy(dst[n/block*xBlock:], quantized[:])
+	}
+	return true
+}
+
+// readAsm reads what it can of p, and returns how many bytes.
+func readAsm(p []byte, l cpu.Level) (sum uint64, n int) {
+	switch n = len(p) &^ 511; {
+	case l < cpu.AVX2 || n == 0:
+		return 0, 0
+	case l >= cpu.AVX512:
+		return readAVX512(&p[0], n), n
+	}
+	return readAVX2(&p[0], n), n
+}
+
+// peakAsm runs the multiply instruction and returns the operations of an iteration, or 0 where the level has none.
+func peakAsm(t Type, l cpu.Level, iters int) int {
+	const chains = 12
+	switch {
+	case l < cpu.AVX2:
+		return 0
+	case t == BF16 && pairsAt(l):
+		peakBF16AVX512BF16(iters)
+		return chains * 16 * 2 * 2
+	case t.integer() && l >= cpu.AVX512:
+		peakQ8AVX512(iters)
+		return chains * 16 * 4 * 2
+	case t.integer() && l >= cpu.AVXVNNI:
+		peakQ8AVXVNNI(iters)
+		return chains * 8 * 4 * 2
+	case t.integer():
+		peakQ8AVX2(iters)
+		return chains * 8 * 4 * 2
+	case l >= cpu.AVX512:
+		peakFMAAVX512(iters)
+		return chains * 16 * 2
+	}
+	peakFMAAVX2(iters)
+	return chains * 8 * 2
+}
+
+// mulFew multiplies rows of pairs by four panels.
+func mulFew(t *fewTile) { mulFewBF16AVX512BF16(t) }
+
+// pairsAt says whether kernels of level l read bf16 activations as pairs.
+func pairsAt(l cpu.Level) bool { return l >= cpu.AVX512BF16 && nativePairs() }
+
+// nativePairs says whether VDPBF16PS may be used. Its definition leaves the order of the
+// two additions, and whether the first is rounded, to be read between the lines. On the
+// processors measured it is two FMAs with subnormals flushed, odd element first; one that
+// differed would break the law that every level gives the same bits, so each process asks
+// its own, in well under a millisecond.
+var nativePairs = sync.OnceValue(func() bool {
+	return cpu.Best() >= cpu.AVX512BF16 && checkPairs()
+})
+
+// checkPairs compares the native product with that of the FMA kernel, bit for bit, on values
+// chosen to meet ties, cancellation and both edges of the subnormals.
+func checkPairs() bool {
+	const in, n = 128, 8
+	m, err := New(BF16, Panel, in)
+	if err != nil {
+		return false
+	}
+	state := uint64(0x9e3779b97f4a7c15)
+	// Three quarters of the exponents lie near 2^-63, where products are about to be
+	// subnormal, or near 1; never so large that a sum overflows.
+	next := func() uint16 {
+		state = state*6364136223846793005 + 1442695040888963407
+		u := uint16(state >> 40)
+		exp := [4]uint16{60 + u>>9&7, 120 + u>>9&15, 124, 60 + u>>4&127}[state>>62]
+		if u&0xf00 == 0 {
+			exp = 0
+		}
+		return u&0x807f | exp<<7
+	}
+	for i := 0; i < len(m.data); i += 2 {
+		w := next()
+		m.data[i], m.data[i+1] = byte(w), byte(w>>8)
+	}
+	row := make([]float32, in)
+	var x [2]Input
+	x[0].reset(BF16, n, in, cpu.AVX512, false)
+	x[1].reset(BF16, n, in, cpu.AVX512BF16, true)
+	for i := range n {
+		for k := range row {
+			row[k] = num.BF16(next()) * (1 + 0x1p-9*float32(k%3)) // between two bf16, and on ties
+		}
+		x[0].SetRow(i, row)
+		x[1].SetRow(i, row)
+	}
+	var dst [2][n * Panel]float32
+	for i := range x {
+		m.Mul(dst[i][:], Panel, &x[i], 0, 1)
+	}
+	for i := range dst[0] {
+		if math.Float32bits(dst[0][i]) != math.Float32bits(dst[1][i]) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,419 @@
+//go:build !purego
+
+package gemm
+
+import (
+	"unsafe"
+
+	"github.com/grovellm/grove/internal/kernels/cpu"
+)
+
+// The offsets that the assembly knows.
+var _ = [1]struct{}{}[unsafe.Offsetof(tile{}.scale)-96]
+
+const (
+	idF32Few = 1 + iota
+	idF32
+	idF16Few
+	idF16
+	idBF16Few
+	idBF16
+	idQ8One
+	idQ8Few
+	idQ8
+	idQ8FewI8MM
+	idQ8I8MM
+	idQ40One
+	idQ40Few
+	idQ40
+	idQ41One
+	idQ41Few
+	idQ41
+	idQ50One
+	idQ50Few
+	idQ50
+	idQ51One
+	idQ51Few
+	idQ51
+	idIQ4NLOne
+	idIQ4NLFew
+	idIQ4NL
+	idMXFP4One
+	idMXFP4Few
+	idMXFP4
+	idQ4KOne
+	idQ4KFew
+	idQ4K
+	idQ5KOne
+	idQ5KFew
+	idQ5K
+	idQ6KOne
+	idQ6KFew
+	idQ6K
+	idWideQ8
+	idWide40
+	idWide41
+	idWide50
+	idWide51
+	idWideIQ4NL
+	idWideMXFP4
+	idWide4K
+	idWide5K
+	idWide6K
+	idWideQ8I8MM
+	idWide40I8MM
+	idWide41I8MM
+	idWide50I8MM
+	idWide51I8MM
+	idWideIQ4NLI8MM
+	idWideMXFP4I8MM
+	idWide4KI8MM
+	idWide5KI8MM
+	idWide6KI8MM
+	idPackedF32
+	idPackedBF16
+)
+
+// Costs are the vector instructions of the loops, two in a cycle; some processors do four. Prefetches are always all done: one
+// for 128 bytes of a call's share of the weights.
+var engines = [...]engine{
+	idF32Few:  {lanes: 32, rows: 3, turn: 4, dense: 4, sparse: 4, cost: 4},
+	idF32:     {lanes: 16, rows: 6, turn: 4, dense: 2, sparse: 2, cost: 4, few: 3, fewer: idF32Few},
+	idF16Few:  {lanes: 32, rows: 3, turn: 4, dense: 2, sparse: 2, cost: 4},
+	idF16:     {lanes: 16, rows: 6, turn: 4, dense: 1, sparse: 1, cost: 4, few: 3, fewer: idF16Few},
+	idBF16Few: {lanes: 32, rows: 3, turn: 2, dense: 2, sparse: 2, cost: 8},
+	idBF16:    {lanes: 16, rows: 5, turn: 2, dense: 1, sparse: 1, cost: 8, few: 3, fewer: idBF16Few},
+
+	idQ8One: {lanes: 32, rows: 1, turn: 1, dense: 8, sparse: 8, cost: 80},
+	idQ8Few: {lanes: 16, rows: 3, turn: 1, dense: 4, sparse: 4, cost: 56, few: 1, fewer: idQ8One},
+	idQ8:    {lanes: 8, rows: 6, turn: 1, dense: 2, sparse: 2, cost: 50, wide: idWideQ8, many: 12, few: 3, fewer: idQ8Few},
+
+	idQ8FewI8MM: {lanes: 16, rows: 2, turn: 1, dense: 4, sparse: 4, cost: 50, few: 1, fewer: idQ8One},
+	idQ8I8MM:    {lanes: 8, rows: 6, even: true, turn: 1, dense: 2, sparse: 2, cost: 42, wide: idWideQ8I8MM, many: 12, few: 2, fewer: idQ8FewI8MM},
+
+	idQ40One: {lanes: 32, rows: 1, turn: 1, dense: 8, sparse: 8, cost: 80},
+	idQ40Few: {lanes: 16, rows: 3, turn: 1, dense: 4, sparse: 4, cost: 56, few: 1, fewer: idQ40One},
+	idQ40:    {lanes: 8, rows: 5, turn: 1, dense: 2, sparse: 2, cost: 50, wide: idWide40, many: 12, few: 3, fewer: idQ40Few},
+
+	idQ41One: {lanes: 32, rows: 1, turn: 1, dense: 8, sparse: 8, cost: 88},
+	idQ41Few: {lanes: 16, rows: 3, turn: 1, dense: 4, sparse: 4, cost: 60, few: 1, fewer: idQ41One},
+	idQ41:    {lanes: 8, rows: 5, turn: 1, dense: 2, sparse: 2, cost: 54, wide: idWide41, many: 12, few: 3, fewer: idQ41Few},
+
+	idQ50One: {lanes: 32, rows: 1, turn: 1, dense: 8, sparse: 8, cost: 120},
+	idQ50Few: {lanes: 16, rows: 3, turn: 1, dense: 4, sparse: 4, cost: 72, few: 1, fewer: idQ50One},
+	idQ50:    {lanes: 8, rows: 5, turn: 1, dense: 2, sparse: 2, cost: 64, wide: idWide50, many: 6, few: 3, fewer: idQ50Few},
+
+	idQ51One: {lanes: 32, rows: 1, turn: 1, dense: 8, sparse: 8, cost: 128},
+	idQ51Few: {lanes: 16, rows: 3, turn: 1, dense: 4, sparse: 4, cost: 76, few: 1, fewer: idQ51One},
+	idQ51:    {lanes: 8, rows: 5, turn: 1, dense: 2, sparse: 2, cost: 68, wide: idWide51, many: 6, few: 3, fewer: idQ51Few},
+
+	idIQ4NLOne: {lanes: 32, rows: 1, turn: 1, dense: 8, sparse: 8, cost: 100},
+	idIQ4NLFew: {lanes: 16, rows: 3, turn: 1, dense: 4, sparse: 4, cost: 64, few: 1, fewer: idIQ4NLOne},
+	idIQ4NL:    {lanes: 8, rows: 5, turn: 1, dense: 2, sparse: 2, cost: 54, wide: idWideIQ4NL, many: 8, few: 3, fewer: idIQ4NLFew},
+
+	idMXFP4One: {lanes: 32, rows: 1, turn: 1, dense: 8, sparse: 8, cost: 100},
+	idMXFP4Few: {lanes: 16, rows: 3, turn: 1, dense: 4, sparse: 4, cost: 64, few: 1, fewer: idMXFP4One},
+	idMXFP4:    {lanes: 8, rows: 5, turn: 1, dense: 2, sparse: 2, cost: 54, wide: idWideMXFP4, many: 8, few: 3, fewer: idMXFP4Few},
+
+	idQ4KOne: {lanes: 32, rows: 1, turn: 1, dense: 40, sparse: 40, cost: 930},
+	idQ4KFew: {lanes: 16, rows: 3, turn: 1, dense: 16, sparse: 16, cost: 570, few: 1, fewer: idQ4KOne},
+	idQ4K:    {lanes: 8, rows: 5, turn: 1, dense: 8, sparse: 8, cost: 500, wide: idWide4K, many: 6, few: 3, fewer: idQ4KFew},
+
+	idQ5KOne: {lanes: 32, rows: 1, turn: 1, dense: 48, sparse: 48, cost: 1400},
+	idQ5KFew: {lanes: 16, rows: 3, turn: 1, dense: 24, sparse: 24, cost: 720, few: 1, fewer: idQ5KOne},
+	idQ5K:    {lanes: 8, rows: 5, turn: 1, dense: 8, sparse: 8, cost: 590, wide: idWide5K, many: 6, few: 3, fewer: idQ5KFew},
+
+	idQ6KOne: {lanes: 32, rows: 1, turn: 1, dense: 56, sparse: 56, cost: 1440},
+	idQ6KFew: {lanes: 16, rows: 3, turn: 1, dense: 24, sparse: 24, cost: 780, few: 1, fewer: idQ6KOne},
+	idQ6K:    {lanes: 8, rows: 5, turn: 1, dense: 8, sparse: 8, cost: 640, wide: idWide6K, many: 6, few: 3, fewer: idQ6KFew},
+
+	idWideQ8:    {lanes: 8, rows: 6, turn: 1, dense: 2, sparse: 2, cost: 44},
+	idWide40:    {lanes: 8, rows: 6, turn: 1, dense: 2, sparse: 2, cost: 44},
+	idWide41:    {lanes: 8, rows: 6, turn: 1, dense: 2, sparse: 2, cost: 48},
+	idWide50:    {lanes: 8, rows: 6, turn: 1, dense: 2, sparse: 2, cost: 44},
+	idWide51:    {lanes: 8, rows: 6, turn: 1, dense: 2, sparse: 2, cost: 48},
+	idWideIQ4NL: {lanes: 8, rows: 6, turn: 1, dense: 2, sparse: 2, cost: 44},
+	idWideMXFP4: {lanes: 8, rows: 6, turn: 1, dense: 2, sparse: 2, cost: 44},
+	idWide4K:    {lanes: 8, rows: 6, turn: 1, dense: 8, sparse: 8, cost: 380},
+	idWide5K:    {lanes: 8, rows: 6, turn: 1, dense: 8, sparse: 8, cost: 380},
+	idWide6K:    {lanes: 8, rows: 6, turn: 1, dense: 8, sparse: 8, cost: 450},
+
+	idWideQ8I8MM:    {lanes: 8, rows: 6, even: true, turn: 1, dense: 2, sparse: 2, cost: 36},
+	idWide40I8MM:    {lanes: 8, rows: 6, even: true, turn: 1, dense: 2, sparse: 2, cost: 36},
+	idWide41I8MM:    {lanes: 8, rows: 6, even: true, turn: 1, dense: 2, sparse: 2, cost: 40},
+	idWide50I8MM:    {lanes: 8, rows: 6, even: true, turn: 1, dense: 2, sparse: 2, cost: 36},
+	idWide51I8MM:    {lanes: 8, rows: 6, even: true, turn: 1, dense: 2, sparse: 2, cost: 40},
+	idWideIQ4NLI8MM: {lanes: 8, rows: 6, even: true, turn: 1, dense: 2, sparse: 2, cost: 36},
+	idWideMXFP4I8MM: {lanes: 8, rows: 6, even: true, turn: 1, dense: 2, sparse: 2, cost: 36},
+	idWide4KI8MM:    {lanes: 8, rows: 6, even: true, turn: 1, dense: 8, sparse: 8, cost: 310},
+	idWide5KI8MM:    {lanes: 8, rows: 6, even: true, turn: 1, dense: 8, sparse: 8, cost: 310},
+	idWide6KI8MM:    {lanes: 8, rows: 6, even: true, turn: 1, dense: 8, sparse: 8, cost: 400},
+
+	idPackedF32:  {lanes: 16, rows: 4},
+	idPackedBF16: {lanes: 16, rows: 4},
+}
+
+const pageAhead = false // see streamAhead
+
+// engineFor picks the assembly for weights of type t at a level.
+func engineFor(t Type, l cpu.Level, _ bool) (e engine, ok bool) {
+	if l < cpu.NEON {
+		return engine{}, false
+	}
+	e = engineOf([...]int{F32: idF32, F16: idF16, BF16: idBF16, Q8_0: idQ8, Q4_0: idQ40, Q4_1: idQ41,
+		Q5_0: idQ50, Q5_1: idQ51, IQ4_NL: idIQ4NL, MXFP4: idMXFP4, Q4_K: idQ4K, Q5_K: idQ5K, Q6_K: idQ6K}[t])
+	switch {
+	case l < cpu.I8MM || !t.integer():
+	case t == Q8_0:
+		e = engineOf(idQ8I8MM)
+	default:
+		e.wide, e.many = e.wide+idWideQ8I8MM-idWideQ8, unpackedI8MM
+	}
+	return e, true
+}
+
+// unpackedI8MM is how many rows of types smaller than Q8_0 are multiplied by SMMLA, which wants two turns of the weights interleaved.
+// By a count of instructions this pays where it is done once for two calls of the kernels of SDOT.
+const unpackedI8MM = 6
+
+// packedEngine picks the assembly for products of two packed matrices; where there is none, the rows of
+// one go through those of Mul.
+func packedEngine(t Type, l cpu.Level) (e engine, ok bool) {
+	switch {
+	case l < cpu.NEON:
+		return engine{}, false
+	case t == F32:
+		return engineOf(idPackedF32), true
+	}
+	return engineOf(idPackedBF16), true
+}
+
+// run multiplies the blocks of a tile. What is moved on is a copy: pointers that are stored through t would be taken to escape.
+func (e *engine) run(t *tile) {
+	for u := *t; ; u.blocks-- {
+		e.call(&u)
+		if u.blocks <= 1 {
+			return
+		}
+		u.x = unsafe.Add(u.x, u.rows*u.xs)
+		u.acc = unsafe.Add(u.acc, u.rows*Panel*4)
+		u.out = unsafe.Add(u.out, u.rows*u.outs)
+		u.pf += u.share
+	}
+}
+
+// call calls the assembly. It is a switch and not a function value because what is passed
+// to one escapes, and the tile would be allocated.
+func (e *engine) call(t *tile) {
+	switch e.id {
+	case idF32Few:
+		mulF32FewNEON(t)
+	case idF32:
+		mulF32NEON(t)
+	case idF16Few:
+		mulF16FewNEON(t)
+	case idF16:
+		mulF16NEON(t)
+	case idBF16Few, idBF16, idPackedBF16:
+		e.bf16(t)
+	case idQ8One:
+		mulQ8OneNEON(t)
+	case idQ8Few:
+		mulQ8FewNEON(t)
+	case idQ8:
+		mulQ8NEON(t)
+	case idQ8FewI8MM:
+		mulQ8FewI8MM(t)
+	case idQ8I8MM:
+		mulQ8I8MM(t)
+	case idQ40One:
+		mulQ40OneNEON(t)
+	case idQ40Few:
+		mulQ40FewNEON(t)
+	case idQ40:
+		mulQ40NEON(t)
+	case idQ41One:
+		mulQ41OneNEON(t)
+	case idQ41Few:
+		mulQ41FewNEON(t)
+	case idQ41:
+		mulQ41NEON(t)
+	case idQ50One:
+		mulQ50OneNEON(t)
+	case idQ50Few:
+		mulQ50FewNEON(t)
+	case idQ50:
+		mulQ50NEON(t)
+	case idQ51One:
+		mulQ51OneNEON(t)
+	case idQ51Few:
+		mulQ51FewNEON(t)
+	case idQ51:
+		mulQ51NEON(t)
+	case idIQ4NLOne:
+		mulIQ4NLOneNEON(t)
+	case idIQ4NLFew:
+		mulIQ4NLFewNEON(t)
+	case idIQ4NL:
+		mulIQ4NLNEON(t)
+	case idMXFP4One:
+		mulMXFP4OneNEON(t)
+	case idMXFP4Few:
+		mulMXFP4FewNEON(t)
+	case idMXFP4:
+		mulMXFP4NEON(t)
+	case idQ4KOne:
+		mulQ4KOneNEON(t)
+	case idQ4KFew:
+		mulQ4KFewNEON(t)
+	case idQ4K:
+		mulQ4KNEON(t)
+	case idQ5KOne:
+		mulQ5KOneNEON(t)
+	case idQ5KFew:
+		mulQ5KFewNEON(t)
+	case idQ5K:
+		mulQ5KNEON(t)
+	case idQ6KOne:
+		mulQ6KOneNEON(t)
+	case idQ6KFew:
+		mulQ6KFewNEON(t)
+	case idQ6K:
+		mulQ6KNEON(t)
+	case idWideQ8, idWide40, idWide50, idWideIQ4NL, idWideMXFP4:
+		mulWideQ8NEON(t)
+	case idWide41, idWide51:
+		mulWideMinNEON(t)
+	case idWide4K, idWide5K:
+		mulWideNEON(t)
+	case idWide6K:
+		mulWide6KNEON(t)
+	case idWideQ8I8MM, idWide40I8MM, idWide50I8MM, idWideIQ4NLI8MM, idWideMXFP4I8MM:
+		mulWideQ8I8MM(t)
+	case idWide41I8MM, idWide51I8MM:
+		mulWideMinI8MM(t)
+	case idWide4KI8MM, idWide5KI8MM:
+		mulWideI8MM(t)
+	case idWide6KI8MM:
+		mulWide6KI8MM(t)
+	case idPackedF32:
+		mulPackedF32NEON(t)
+	}
+}
+
+// Unpacked, a block of 32 is [2][Panel]f32, the products of its scales and minimums (of Q6_K the halves' scales) with d and
+// dmin, and its elements, [8][Panel][4]u8; of the types whose blocks are 32 elements it is [Panel]f32 of
+// scales, [Panel]f32 of minimums where there are any, and [8][Panel][4]int8.
+const wideStep = super / block * (2*Panel*4 + Panel*block)
+
+// unpack makes bytes of so many steps of a panel, for one of the kernels that multiply those.
+func (e *engine) unpack(dst, src unsafe.Pointer, steps int) {
+	d, s := (*byte)(dst), (*byte)(src)
+	switch e.id {
+	case idWideQ8:
+		unpackQ8NEON(d, s, steps)
+	case idWide40:
+		unpackQ40NEON(d, s, steps)
+	case idWide41:
+		unpackQ41NEON(d, s, steps)
+	case idWide50:
+		unpackQ50NEON(d, s, steps)
+	case idWide51:
+		unpackQ51NEON(d, s, steps)
+	case idWideIQ4NL:
+		unpackIQ4NLNEON(d, s, steps)
+	case idWideMXFP4:
+		unpackMXFP4NEON(d, s, steps)
+	case idWide4K:
+		unpackQ4KNEON(d, s, steps)
+	case idWide5K:
+		unpackQ5KNEON(d, s, steps)
+	case idWide6K:
+		unpackQ6KNEON(d, s, steps)
+	case idWideQ8I8MM:
+		unpackQ8I8MM(d, s, steps)
+	case idWide40I8MM:
+		unpackQ40I8MM(d, s, steps)
+	case idWide41I8MM:
+		unpackQ41I8MM(d, s, steps)
+	case idWide50I8MM:
+		unpackQ50I8MM(d, s, steps)
+	case idWide51I8MM:
+		unpackQ51I8MM(d, s, steps)
+	case idWideIQ4NLI8MM:
+		unpackIQ4NLI8MM(d, s, steps)
+	case idWideMXFP4I8MM:
+		unpackMXFP4I8MM(d, s, steps)
+	case idWide4KI8MM:
+		unpackQ4KI8MM(d, s, steps)
+	case idWide5KI8MM:
+		unpackQ5KI8MM(d, s, steps)
+	case idWide6KI8MM:
+		unpackQ6KI8MM(d, s, steps)
+	}
+}
+
+// roundRow rounds what it can of v to bf16 kept as f32, and returns how many elements.
+func roundRow(dst []byte, v []float32, l cpu.Level) int {
+	n := len(v) &^ 7
+	if l < cpu.NEON || n == 0 {
+		return 0
+	}
+	roundNEON(&dst[:n*4][0], &v[0], n)
+	return n
+}
+
+// quantizeRowAsm is quantizeRow, or false where the level has none.
+func quantizeRowAsm(dst []byte, v []float32, t Type, l cpu.Level) bool {
+	if l < cpu.NEON || len(v) == 0 {
+		return false
+	}
+	to := &dst[:quantizedBytes(t, len(v))][0]
+	if t == Q8_0 {
+		quantizeNEON(to, &v[0], len(v))
+	} else {
+		quantizeKNEON(to, &v[0], len(v))
+	}
+	return true
+}
+
+// packPairs packs what it can of a full panel of bf16, and returns how many inputs.
+func packPairs(dst []byte, src []float32, stride, in int) int {
+	if cpu.Active() < cpu.NEON || in < 2 {
+		return 0
+	}
+	packPairsNEON(&dst[:in/2*Panel*4][0], &src[:(in/2*2-1)*stride+Panel][0], stride*4, in/2)
+	return in &^ 1
+}
+
+// pairsAt says whether kernels of level l read bf16 activations as pairs.
+func pairsAt(cpu.Level) bool { return false }
+
+func mulFew(*fewTile) { panic("gemm: there are no pairs") }
+
+func pairRow([]byte, []float32) int { return 0 }
+
+// readAsm reads what it can of p, and returns how many bytes.
+func readAsm(p []byte, l cpu.Level) (sum uint64, n int) {
+	if n = len(p) &^ 511; l < cpu.NEON || n == 0 {
+		return 0, 0
+	}
+	return readNEON(&p[0], n), n
+}
+
+// peakAsm runs the multiply instruction and returns the operations of an iteration, or 0 where the level has none.
+func peakAsm(t Type, l cpu.Level, iters int) int {
+	const chains = 24
+	switch {
+	case l < cpu.NEON:
+		return 0
+	case t.integer() && l >= cpu.I8MM:
+		peakQ8I8MM(iters)
+		return chains * 4 * 8 * 2
+	case t.integer():
+		peakQ8NEON(iters)
+		return chains * 4 * 4 * 2
+	}
+	peakFMANEON(iters)
+	return chains * 4 * 2
+}

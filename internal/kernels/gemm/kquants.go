@@ -1,0 +1,247 @@
+package gemm
+
+import (
+	"encoding/binary"
+
+	"github.com/grovellm/grove/internal/kernels/num"
+)
+
+// The K types of llama.cpp: blocks of 256 elements in sub-blocks whose scales are integers themselves. With q an element's bits
+// and x the int8 of an activation,
+//
+//	Q4_K, Q5_K  w = d·scale·q − dmin·min, for 32 elements each; a block of 32 is
+//	            part = fma(Σ q·x, d·scale, part), then part = fma(−Σ x, dmin·min, part)
+//	Q6_K        w = d·scale·(q − 32), for 16 elements each; a block of 32 is, of each half in turn,
+//	            part = fma(Σ (q−32)·x, d·scale, part)
+//
+// The products d·scale and dmin·min are exact in f32, and so are the sums, which are of integers. Groups of activations are
+// Group elements, so a block of 256 is two of them: acc = fma(part, dx, acc).
+//
+// A packed panel is, for every 256 elements (little endian),
+//
+//	[Panel]f16 d; [Panel]f16 dmin (not in Q6_K)
+//	8 × {
+//	  [Panel]u8 scale; [Panel]u8 min             Q6_K: [2][Panel]int8 scales of the halves
+//	  [4][Panel][4]u8                            byte [i][o][j]: the low 4 bits of output o at element 4i+j, and at 16+4i+j in its high half
+//	  Q5_K: [Panel][4]u8                         bit i of byte [o][j]: the fifth bit of output o at element 4i+j
+//	  Q6_K: [2][Panel][4]u8                      bits 2i, 2i+1 of byte [h][o][j]: the upper two of output o at element 16h+4i+j
+//	}
+//
+// so that a load and a shift are four elements of the outputs in a register. No two outputs share a byte: rows may be copied side by side.
+const (
+	super = 256 // elements of a block of a K type
+
+	kX      = block + 12 // bytes of a block of activations:
+	kHalves = block      // −32·Σ of its halves
+	kSum    = block + 8  // −Σ
+	kGroup  = groupBlocks*kX + 4
+
+	kWords = Panel * 4         // bytes of four elements of a panel's outputs
+	kLow   = Panel * block / 2 // bytes of the low bits of a packed block
+
+	// Unpacked, so many steps of 256, 41 KB, are a slice: more gain nothing, fewer put accumulators by too often.
+	wideSteps = 4
+)
+
+// kType is where a K type keeps things, in bytes.
+type kType struct {
+	file   int // of a block of 256 in a file
+	head   int // of a packed one's d and dmin
+	high   int // of a packed block's upper bits
+	packed int // of a packed block of 256
+	bits   int // of an element
+}
+
+var kTypes = [NumTypes]kType{
+	Q4_K: {file: 144, head: 4 * Panel, packed: 4*Panel + super/block*(2*Panel+kLow), bits: 4},
+	Q5_K: {file: 176, head: 4 * Panel, high: 128, packed: 4*Panel + super/block*(2*Panel+kLow+128), bits: 5},
+	Q6_K: {file: 210, head: 2 * Panel, high: 256, packed: 2*Panel + super/block*(2*Panel+kLow+256), bits: 6},
+}
+
+// kBlock is 256 elements of one output, taken apart.
+type kBlock struct {
+	d, dmin uint16
+	scales  [super / 16]uint8 // Q4_K, Q5_K: scale and min of each 32; Q6_K: scales of each 16
+	q       [super / 4]uint32 // four elements each
+}
+
+// read takes a block of a file apart.
+func (k *kType) read(b *kBlock, src []byte) {
+	le := binary.LittleEndian
+	if k.bits == 6 {
+		low, high := src[:128], src[128:192]
+		copy(b.scales[:], src[192:208])
+		b.d = le.Uint16(src[208:])
+		for i := range b.q { // halves of four runs of 32: two in the low bits of 64 bytes, two in the high ones
+			h, r, j := i/32, i/8%4, i%8*4
+			b.q[i] = le.Uint32(low[64*h+r%2*32+j:])>>(r/2*4)&fourBits | le.Uint32(high[32*h+j:])>>(2*r)&twoBits<<4
+		}
+		return
+	}
+	b.d, b.dmin = le.Uint16(src), le.Uint16(src[2:])
+	s := src[4:16] // 6 bits each: see tensor's scaleMin
+	for j := range 4 {
+		b.scales[2*j], b.scales[2*j+1] = s[j]&63, s[j+4]&63
+		b.scales[2*j+8], b.scales[2*j+9] = s[j+8]&15|s[j]>>6<<4, s[j+8]>>4|s[j+4]>>6<<4
+	}
+	low := src[16:]
+	if k.bits == 5 {
+		low = src[48:]
+	}
+	for i := range b.q { // pairs of sub-blocks in the halves of 32 bytes
+		n, j := i/8, i%8*4
+		b.q[i] = le.Uint32(low[n/2*32+j:]) >> (n % 2 * 4) & fourBits
+		if k.bits == 5 {
+			b.q[i] |= le.Uint32(src[16+j:]) >> n & oneBit << 4
+		}
+	}
+}
+
+// The lowest bits of four bytes.
+const (
+	fourBits = 0x0f0f0f0f
+	twoBits  = 0x03030303
+	oneBit   = 0x01010101
+)
+
+// pack packs a panel of which so many rows are there. The others are zero: d and dmin are.
+func (k *kType) pack(dst, src []byte, row, rows int) {
+	le := binary.LittleEndian
+	clear(dst)
+	var b kBlock
+	for ; len(dst) > 0; dst, src = dst[k.packed:], src[min(k.file, len(src)):] {
+		for r := range rows {
+			k.read(&b, src[r*row:][:k.file])
+			le.PutUint16(dst[r*2:], b.d)
+			if k.bits < 6 {
+				le.PutUint16(dst[2*Panel+r*2:], b.dmin)
+			}
+			for n := range super / block {
+				w := dst[k.head+n*k.step():][:k.step()]
+				w[r], w[Panel+r] = b.scales[2*n], b.scales[2*n+1]
+				w = w[2*Panel+r*4:]
+				for i, q := range b.q[n*block/4:][:block/4] {
+					or(w[i%4*kWords:], q&fourBits<<(i/4*4))
+					switch q = q >> 4 & fourBits; k.bits {
+					case 5:
+						or(w[kLow:], q<<i)
+					case 6:
+						or(w[kLow+i/4*kWords:], q<<(i%4*2))
+					}
+				}
+			}
+		}
+	}
+}
+
+func or(b []byte, bits uint32) {
+	binary.LittleEndian.PutUint32(b, binary.LittleEndian.Uint32(b)|bits)
+}
+
+// step is the bytes of a packed block of 32.
+func (k *kType) step() int { return 2*Panel + kLow + k.high }
+
+// elements is elements 4i to 4i+3 of output o in a packed block of 32, a byte each.
+func (k *kType) elements(w []byte, i, o int) uint32 {
+	return packedElements(w[2*Panel:], k.bits, i, o)
+}
+
+// packedElements is elements of so many bits, after what precedes them in a packed block.
+func packedElements(w []byte, bits, i, o int) uint32 {
+	le := binary.LittleEndian
+	if w = w[o*4:]; bits == 8 {
+		return le.Uint32(w[i*kWords:])
+	}
+	q := le.Uint32(w[i%4*kWords:]) >> (i / 4 * 4) & fourBits
+	switch bits {
+	case 5:
+		q |= le.Uint32(w[kLow:]) >> i & oneBit << 4
+	case 6:
+		q |= le.Uint32(w[kLow+i/4*kWords:]) >> (i % 4 * 2) & twoBits << 4
+	}
+	return q
+}
+
+// scales are what products with the sums of a packed block of 32 are scaled by for output o: Q6_K's halves, or scale and min.
+func (k *kType) scales(head, w []byte, o int) (a, b float32) {
+	d := num.F16(binary.LittleEndian.Uint16(head[o*2:]))
+	if k.bits == 6 {
+		return d * float32(int8(w[o])), d * float32(int8(w[Panel+o]))
+	}
+	return d * float32(w[o]), num.F16(binary.LittleEndian.Uint16(head[2*Panel+o*2:])) * float32(w[Panel+o])
+}
+
+// widen is 256 elements of one output in f32.
+func (k *kType) widen(dst []float32, w []byte, o int) {
+	for n := range super / block {
+		p := w[k.head+n*k.step():]
+		a, b := k.scales(w, p, o)
+		for e := range block {
+			q := float32(k.elements(p, e/4, o) >> (e % 4 * 8) & 255)
+			switch {
+			case k.bits < 6:
+				dst[n*block+e] = float32(a*q) - b
+			case e < block/2:
+				dst[n*block+e] = a * (q - 32)
+			default:
+				dst[n*block+e] = b * (q - 32)
+			}
+		}
+	}
+}
+
+// row is the product of a panel and a row of activations.
+func (k *kType) row(acc *[Panel]float32, w, x []byte) {
+	ne := binary.NativeEndian
+	for ; len(w) > 0; w = w[k.packed:] {
+		for g := range super / Group {
+			var part [Panel]float32
+			for n := range groupBlocks {
+				p := w[k.head+(g*groupBlocks+n)*k.step():]
+				var xs [block]int32
+				for e := range xs {
+					xs[e] = int32(int8(x[e]))
+				}
+				for o := range part {
+					var sums [2]int32
+					for i := range block / 4 {
+						q, v := k.elements(p, i, o), xs[4*i:][:4]
+						sums[i/4] += int32(q&255)*v[0] + int32(q>>8&255)*v[1] + int32(q>>16&255)*v[2] + int32(q>>24)*v[3]
+					}
+					a, b := k.scales(w, p, o)
+					if k.bits == 6 {
+						part[o] = num.FMA(float32(sums[0]+int32(ne.Uint32(x[kHalves:]))), a, part[o])
+						part[o] = num.FMA(float32(sums[1]+int32(ne.Uint32(x[kHalves+4:]))), b, part[o])
+						continue
+					}
+					part[o] = num.FMA(float32(sums[0]+sums[1]), a, part[o])
+					part[o] = num.FMA(native(x[kSum:]), b, part[o])
+				}
+				x = x[kX:]
+			}
+			scale := native(x)
+			x = x[4:]
+			for o := range acc {
+				acc[o] = num.FMA(part[o], scale, acc[o])
+			}
+		}
+	}
+}
+
+// copyRow makes output i of panel d output o of panel s.
+func (k *kType) copyRow(d []byte, i int, s []byte, o int) {
+	bytes := func(at, wide int) { copy(d[at+i*wide:][:wide], s[at+o*wide:]) }
+	for at := 0; at < len(d); at += k.packed {
+		for h := 0; h < k.head; h += 2 * Panel {
+			bytes(at+h, 2)
+		}
+		for n := range super / block {
+			w := at + k.head + n*k.step()
+			bytes(w, 1)
+			bytes(w+Panel, 1)
+			for e := 2 * Panel; e < k.step(); e += kWords {
+				bytes(w+e, 4)
+			}
+		}
+	}
+}

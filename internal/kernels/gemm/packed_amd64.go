@@ -1,0 +1,45 @@
+//go:build !purego
+
+package gemm
+
+import "github.com/grovellm/grove/internal/kernels/cpu"
+
+//go:noescape
+func mulPackedF32AVX512(t *tile)
+
+//go:noescape
+func mulPackedBF16AVX512BF16(t *tile)
+
+//go:noescape
+func mulPackedF32AVX2(t *tile)
+
+//go:noescape
+func packPairsAVX512BF16(dst *byte, src *float32, stride, pairs int)
+
+// packedEngine picks the assembly for products of two packed matrices; where there is none, the rows of
+// one go through those of Mul.
+func packedEngine(t Type, l cpu.Level) (e engine, ok bool) {
+	id := 0
+	switch {
+	case t == F32 && l >= cpu.AVX512:
+		id = idPackedF32AVX512
+	case t == F32 && l >= cpu.AVX2:
+		id = idPackedF32AVX2
+	case t == BF16 && pairsAt(l):
+		id = idPackedBF16AVX512BF16
+	default:
+		return engine{}, false
+	}
+	e = engines[id]
+	e.id = id
+	return e, true
+}
+
+// packPairs packs what it can of a full panel of bf16, and returns how many inputs.
+func packPairs(dst []byte, src []float32, stride, in int) int {
+	if cpu.Active() < cpu.AVX512BF16 || in < 2 {
+		return 0
+	}
+	packPairsAVX512BF16(&dst[:in/2*Panel*4][0], &src[:(in/2*2-1)*stride+Panel][0], stride*4, in/2)
+	return in &^ 1
+}

@@ -1,0 +1,247 @@
+package check
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+
+	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/model"
+	"github.com/grovellm/grove/internal/model/synth"
+	"github.com/grovellm/grove/internal/nn"
+	"github.com/grovellm/grove/tensor"
+)
+
+// maxThreads is the largest number of workers tried, whatever the processor has.
+const maxThreads = 4
+
+var (
+	arches = model.Architectures()
+	types  = []tensor.Type{tensor.F32, tensor.BF16, tensor.F16, tensor.Q8_0, tensor.Q4_0, tensor.Q4_K} // heads are of those before the last
+
+	// turns are types that take turns as one. Rows of the K types are long, which makes such models slow.
+	turns = map[tensor.Type][]tensor.Type{
+		tensor.Q4_0: {tensor.Q4_0, tensor.Q4_1, tensor.Q5_0, tensor.Q5_1, tensor.IQ4_NL, tensor.MXFP4},
+		tensor.Q4_K: {tensor.Q4_K, tensor.Q5_K, tensor.Q6_K},
+	}
+)
+
+// perGeneration is how many cases share a set of shapes: with more, a long check would see few
+// shapes; with fewer, it would spend its time on writing models.
+const perGeneration = 1024
+
+// models makes random models as cases ask for them and keeps those of one generation.
+type models struct {
+	dir        string
+	seed       uint64
+	generation int
+	kept       []*variant // by architecture and type
+}
+
+// variant is one random model, opened once for each number of threads.
+type variant struct {
+	shape  synth.Shape
+	typ    tensor.Type
+	path   string
+	seed   uint64
+	kv     nn.KVType
+	opened [maxThreads]*opened
+
+	headFiles []draft.Head // see heads
+}
+
+// opened is a model with one pass, kept so that a pass's memory sees many cases.
+type opened struct {
+	m *model.Model
+	p *model.Pass
+
+	draft  *model.Model // a draft model for m on its workers; nil until asked for
+	shared draft.Shared // of m's drafters
+}
+
+func (v *variant) String() string {
+	s := v.shape
+	return fmt.Sprintf("%s %v, keys and values %v (hidden %d, %d layers, %d heads, %d kv, dim %d, ffn %d, %d experts)", s.Arch, v.typ, v.kv, s.Hidden, s.Layers, s.Heads, s.KVHeads, s.HeadDim, s.FFN, s.Config().Experts)
+}
+
+// get returns the model of case n: every architecture and type in turn.
+func (s *models) get(ctx context.Context, n int) (*variant, error) {
+	if g := n / perGeneration; s.kept == nil || g != s.generation {
+		s.close()
+		s.generation, s.kept = g, make([]*variant, len(arches)*len(types))
+	}
+	i := n % len(s.kept)
+	if s.kept[i] == nil {
+		rng := rand.New(rand.NewPCG(s.seed^0x6d6f64656c, uint64(s.generation*len(s.kept)+i)))
+		arch, typ := i%len(arches), types[i/len(arches)]
+		if all := turns[typ]; all != nil {
+			typ = all[(arch+s.generation)%len(all)]
+		}
+		v := &variant{
+			shape: randomShape(rng, arches[arch], typ),
+			typ:   typ,
+			path:  filepath.Join(s.dir, fmt.Sprintf("%d-%d.gguf", s.generation, i)),
+			seed:  rng.Uint64(),
+			kv:    randomKV(rng),
+		}
+		if err := synth.Write(ctx, v.path, v.shape, synth.Options{Type: v.typ, Seed: v.seed}); err != nil {
+			return nil, err
+		}
+		s.kept[i] = v
+	}
+	return s.kept[i], nil
+}
+
+// threads returns the model with the given number of workers.
+func (v *variant) threads(n int) (*opened, error) {
+	o := v.opened[n-1]
+	if o == nil {
+		m, err := model.Open(v.path, model.Options{Threads: n, KV: v.kv})
+		if err != nil {
+			return nil, err
+		}
+		o = &opened{m: m, p: m.NewPass()}
+		v.opened[n-1] = o
+	}
+	return o, nil
+}
+
+// randomKV draws what caches store, one of the types or what goes with the weights.
+func randomKV(rng *rand.Rand) nn.KVType { return nn.KVType(rng.IntN(4)) }
+
+func (v *variant) draftPath() string { return v.path + ".draft" }
+
+// draftFor is a draft model for o: random too, but for the target's tokenizer, and sometimes with a context that ends early.
+func (v *variant) draftFor(ctx context.Context, o *opened) (*model.Model, error) {
+	if o.draft != nil {
+		return o.draft, nil
+	}
+	rng := rand.New(rand.NewPCG(v.seed, 0x6472616674))
+	if _, err := os.Stat(v.draftPath()); err != nil {
+		typ := types[rng.IntN(len(types))]
+		s := randomShape(rng, arches[rng.IntN(len(arches))], typ)
+		s.Vocab, s.Tokens, s.Layers = v.shape.Vocab, v.shape.Tokens, 1
+		if rng.IntN(4) == 0 {
+			s.Context = 32 + rng.IntN(150)
+		}
+		if err := synth.Write(ctx, v.draftPath(), s, synth.Options{Type: typ, Seed: rng.Uint64()}); err != nil {
+			return nil, err
+		}
+	}
+	var err error
+	o.draft, err = model.Open(v.draftPath(), model.Options{Workers: o.m, KV: randomKV(rand.New(rand.NewPCG(v.seed, 0x6b76)))})
+	return o.draft, err
+}
+
+// close closes the models of the generation and removes their files.
+func (s *models) close() {
+	for _, v := range s.kept {
+		if v == nil {
+			continue
+		}
+		for _, o := range v.opened {
+			if o != nil {
+				o.m.Close()
+			}
+		}
+		os.Remove(v.path)
+		os.Remove(v.draftPath())
+		v.removeHeads()
+	}
+	s.kept = nil
+}
+
+// randomShape draws a shape small enough for thousands of passes a second, with widths that
+// panels and vectors do not divide wherever the type allows it.
+func randomShape(rng *rand.Rand, arch string, typ tensor.Type) synth.Shape {
+	s := synth.Shape{
+		Name: "check", Arch: arch, Vocab: 400 + rng.IntN(60), Layers: 1 + rng.IntN(2), Context: 4096,
+		NormEps: 1e-5, RopeBase: 1e4, Tokens: synth.Qwen2, Tied: rng.IntN(2) == 0,
+	}
+	switch arch {
+	case "gemma2", "gemma3", "gpt-oss", "olmo2": // layers with windows and without, by turns
+		if rng.IntN(4) > 0 {
+			s.Layers = 3 + rng.IntN(7)
+		}
+	}
+	s.KVHeads = 1 + rng.IntN(2)
+	s.Heads = s.KVHeads * (1 + rng.IntN(3))
+	unit := 1
+	dims := []int{8, 18, 20, 32, 48, 64}
+	switch n, _ := typ.Block(); n { // rows are whole blocks
+	case 32:
+		unit, dims = 32, []int{32, 64}
+	case 256:
+		unit = 256
+		s.Heads = s.KVHeads * []int{2, 4}[rng.IntN(2)]
+		dims = []int{256 / s.Heads}
+	}
+	s.HeadDim = dims[rng.IntN(len(dims))]
+	s.Hidden = unit * max(1, (32+rng.IntN(90))/unit)
+	s.FFN = unit * max(1, (32+rng.IntN(130))/unit)
+	s.Tokens = []synth.Tokens{synth.SPM, synth.Llama3, synth.Qwen2, synth.GPT2}[rng.IntN(4)]
+	s.RopeDims = s.HeadDim
+	switch arch {
+	case "llama":
+		if rng.IntN(2) == 0 {
+			s.Llama3 = &synth.Llama3Rope{Factor: 8, Low: 1, High: 4, Original: 64}
+		}
+	case "gptneox":
+		s.KVHeads = s.Heads
+		s.Parallel = rng.IntN(2) == 0
+		s.RopeDims = 2 * (1 + rng.IntN(s.HeadDim/2))
+	case "phi3", "stablelm":
+		s.RopeDims = 2 * (1 + rng.IntN(s.HeadDim/2))
+	}
+	s.Tune = tune(rng, arch)
+	if s.Validate() != nil { // the architecture wants heads of another width, or its own output matrix
+		s.Hidden = s.Heads * s.HeadDim
+	}
+	if s.Validate() != nil {
+		s.Tied = !s.Tied
+	}
+	return s
+}
+
+// tune draws what an architecture may have: a window that texts outgrow, scales, soft caps, a
+// scaling of positions.
+func tune(rng *rand.Rand, arch string) func(c *model.Config) {
+	windowed, size := rng.IntN(4) > 0, 1+skewed(rng, 90, 900)
+	scaled := rng.IntN(3)
+	x := func() float64 { return 0.4 + rng.Float64() }
+	scales := []float64{x(), x(), x(), x()}
+	experts, used := 0, 0
+	if model.Sparse(arch) || arch == "llama" && rng.IntN(3) == 0 {
+		experts = 1 + rng.IntN(9)
+		used = 1 + rng.IntN(experts)
+	}
+	return func(c *model.Config) {
+		c.Experts, c.Used = experts, used
+		if scaled == 0 && c.Rope.Factors == nil {
+			c.Rope.Scale, c.Rope.Original, c.Rope.Yarn = 4, 64, &model.Yarn{Fast: 32, Slow: 1}
+		}
+		switch arch {
+		case "llama", "olmo2", "phi3", "gemma2", "gemma3", "gpt-oss":
+			if windowed || arch == "gpt-oss" {
+				c.SetWindow(size)
+			}
+		case "granite", "granitemoe":
+			c.AttnScale, c.EmbedScale, c.ResidualScale, c.LogitScale = scales[0], scales[1], scales[2], scales[3]
+		case "mistral3":
+			if c.Rope.Yarn != nil {
+				c.Temper = nn.Temper{Scale: 0.1, Length: c.Rope.Original}
+			}
+		}
+		if arch == "phi3" && scaled == 1 {
+			c.Rope.Original, c.Rope.Attn = 64, 1.2
+			for i := range c.Rope.Dims / 2 {
+				c.Rope.Short, c.Rope.Long = append(c.Rope.Short, 1), append(c.Rope.Long, 1+float32(i))
+			}
+		}
+		if arch == "gemma2" {
+			c.AttnCap, c.LogitCap = 5*scales[0], 7*scales[1]
+		}
+	}
+}

@@ -1,0 +1,284 @@
+// The architectures: what grove knows of each is one value, in a file of its own (arch_*.go), which
+// says how its files are called, which keys and fields are obeyed, and of which tensors a layer is
+// made. docs/add-a-model.md walks through one.
+
+package model
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/grovellm/grove/gguf"
+	"github.com/grovellm/grove/internal/nn"
+)
+
+// architecture is what grove knows of an architecture.
+type architecture struct {
+	name      string // in GGUF files; several may share one
+	modelType string // in config.json
+	class     string // of transformers
+
+	keys     gguf.Rules // of GGUF files, beside modelKeys
+	fields   string     // of config.json that are obeyed here, though not everywhere (folderRules)
+	defaults hfConfig   // transformers' values of fields that config.json lacks. Its hidden_act is the only one
+
+	prefix string // of a layer's tensors in folders
+	top    []part // the tensors of no layer
+	layer  []part // the tensors of a layer, in the order of a GGUF file
+
+	// biases are the parts, by GGUF's names, that may have a bias in a folder, by the field of
+	// config.json that gives it. Those of "" always have one.
+	biases map[string]string
+
+	neighbours bool // GGUF files rotate dimensions (2i, 2i+1) together; folders, always (i, i+dims/2)
+	layerNorm  bool // LayerNorm with a bias; else RMSNorm
+	shifted    bool // folders have the weights of norms less 1
+	square     bool // files leave out the head dimension, which is Hidden/Heads
+
+	// rotated is the share of a head's dimensions that folders rotate, unless they say another. 0:
+	// always all.
+	rotated float64
+
+	// window is the rule of sliding windows where a file does not list the layers: every window-th
+	// layer has none. 0: files have no windows. 1: all layers have one.
+	window        int
+	attentionOnly bool // layer_types of folders names kinds of layers, of which attention alone is run
+
+	// experts is the field of config.json that says how many experts a layer has. "": it has none.
+	experts    string
+	softmaxAll bool // experts' weights are a softmax over all of them, else over those of a row
+
+	act nn.Activation // of MLPs with a gate, where hidden_act does not say it
+
+	listed bool // config.json gives windows by "sliding_window" alone, without use_sliding_window
+
+	// The following may be nil. They read what generic code does not, after it, and are inverse in
+	// pairs.
+	implied     func(c *Config) // before any key but sizes: what GGUF files need not say
+	local       func(c *Config) // the rotation of layers with a window, where it is another
+	readKeys    func(k *keys, c *Config)
+	writeKeys   func(c *Config, set func(key string, v any))
+	readFields  func(h *hfConfig, c *Config) error
+	writeFields func(c *Config, m map[string]any) error
+	check       func(c *Config) error // of what other engines assume of GGUF files
+}
+
+// architectures are those that grove runs. Of those with one name in GGUF files, the first is what
+// a file's architecture is called.
+var architectures []*architecture
+
+func init() { // some of them look themselves up
+	architectures = []*architecture{
+		&llama, &mistral, &mixtral, &mistral3, &qwen2, &mimo, &qwen3, &qwen3moe, &smollm3, &granite, &granite4,
+		&granitemoe, &olmo2, &olmo3, &olmoe, &gptOSS, &phi3, &gemma2, &gemma3, &stablelm, &gptneox,
+	}
+}
+
+// Architectures returns the names that GGUF files have for the architectures that grove runs, in a
+// fixed order.
+func Architectures() (names []string) {
+	for _, a := range architectures {
+		if !slices.Contains(names, a.name) {
+			names = append(names, a.name)
+		}
+	}
+	return names
+}
+
+// modelTypes are the names in config.json.
+func modelTypes() (names []string) {
+	for _, a := range architectures {
+		names = append(names, a.modelType)
+	}
+	return names
+}
+
+// rmsKeys are keys of architectures with RMSNorm. Early files of Qwen 1.5 set
+// use_parallel_residual, although their layers are not parallel.
+var rmsKeys = gguf.Rules{
+	Obeyed:  strings.Fields("attention.layer_norm_rms_epsilon"),
+	Ignored: strings.Fields("attention.layer_norm_epsilon use_parallel_residual"),
+}
+
+// rmsAnd is rmsKeys with further keys that are obeyed.
+func rmsAnd(obeyed string) gguf.Rules {
+	r := rmsKeys
+	r.Obeyed = append(slices.Clone(r.Obeyed), strings.Fields(obeyed)...)
+	return r
+}
+
+// modelKeys are the keys of every architecture, after its name and a dot. An ignored key repeats
+// what the tensors say, or matters only beside a value that is refused.
+var modelKeys = gguf.Rules{
+	Obeyed: strings.Fields(`context_length embedding_length block_count feed_forward_length
+		attention.head_count attention.head_count_kv attention.key_length attention.value_length
+		attention.sliding_window rope.dimension_count rope.freq_base
+		rope.scaling.type rope.scaling.factor rope.scale_linear rope.scaling.attn_factor
+		rope.scaling.original_context_length rope.scaling.yarn_beta_fast rope.scaling.yarn_beta_slow
+		rope.scaling.yarn_log_multiplier rope.scaling.yarn_truncate nextn_predict_layers`),
+	Ignored: strings.Fields(`vocab_size tensor_data_layout attention.sliding_window_pattern
+		rope.scaling.finetuned`),
+	Neutral: map[string][]any{
+		"attention.causal":              {true},
+		"attention.clamp_kqv":           {0},
+		"attention.key_length_mla":      {0},
+		"attention.max_alibi_bias":      {0},
+		"attention.output_scale":        {0, 1},
+		"attention.scale":               {0},
+		"attention.shared_kv_layers":    {0},
+		"attention.temperature_length":  {0},
+		"attention.temperature_scale":   {0},
+		"attention.value_length_mla":    {0},
+		"attention.value_scale":         {0, 1},
+		"attn_logit_softcapping":        {0},
+		"embedding_scale":               {0, 1},
+		"expert_count":                  {0},
+		"expert_feed_forward_length":    {0},
+		"expert_gating_func":            {0},
+		"expert_group_count":            {0},
+		"expert_group_used_count":       {0},
+		"expert_shared_count":           {0},
+		"expert_used_count":             {0},
+		"expert_weights_norm":           {false},
+		"expert_weights_scale":          {0, 1},
+		"final_logit_softcapping":       {0},
+		"leading_dense_block_count":     {0},
+		"logit_scale":                   {0, 1},
+		"moe_every_n_layers":            {0},
+		"num_loops":                     {0, 1},
+		"pooling_type":                  {0},
+		"residual_scale":                {0, 1},
+		"rope.dimension_sections":       {0},
+		"rope.scaling.alpha":            {0},
+		"rope.scaling.yarn_attn_factor": {1},
+		"rope.scaling.yarn_ext_factor":  {0, -1},
+		"router_logit_softcapping":      {0},
+		"swin_norm":                     {false},
+	},
+}
+
+// folderRules are fields of config.json that grove obeys in no architecture, or only where it lists
+// them. It obeys the fields of hfConfig. Other fields change no logits, or transformers does not
+// read them for these architectures.
+var folderRules = gguf.Rules{Neutral: map[string][]any{
+	"add_cross_attention":         {false},
+	"alibi":                       {false},
+	"attention_multiplier":        {},
+	"attn_logit_softcapping":      {0},
+	"clip_qkv":                    {0},
+	"compression_config":          {},
+	"embedding_multiplier":        {1},
+	"final_logit_softcapping":     {0},
+	"is_causal":                   {true},
+	"is_encoder_decoder":          {false},
+	"logit_scale":                 {1},
+	"logits_scaling":              {1},
+	"num_experts":                 {0},
+	"num_local_experts":           {0},
+	"pruned_heads":                {},
+	"quantization_config":         {},
+	"residual_multiplier":         {1},
+	"rope_interleaved":            {false},
+	"swiglu_limit":                {7},
+	"use_bidirectional_attention": {false},
+}}
+
+// ropeRules are the fields of rope_scaling and rope_parameters.
+var ropeRules = gguf.Rules{
+	Obeyed: strings.Fields(`rope_type type rope_theta partial_rotary_factor
+		factor low_freq_factor high_freq_factor original_max_position_embeddings
+		beta_fast beta_slow truncate mscale mscale_all_dim attention_factor long_factor short_factor`),
+	Ignored: strings.Fields("finetuned"),
+}
+
+// obeys reports whether config.json gives the architecture a field that others do not have.
+func (a *architecture) obeys(field string) bool {
+	return field == a.experts || slices.Contains(strings.Fields(a.fields), field)
+}
+
+// Runs reports whether grove runs models of an architecture, by the name that GGUF files give it.
+func Runs(arch string) bool { return archNamed(arch) != nil }
+
+// Sparse reports whether all models of an architecture have experts, by the name that GGUF files give
+// it.
+func Sparse(arch string) bool { a := archNamed(arch); return a != nil && a.experts != "" }
+
+// archNamed returns the architecture that GGUF files call name, or nil.
+func archNamed(name string) *architecture {
+	return findArch(func(a *architecture) bool { return a.name == name })
+}
+
+// arch is the model's architecture: of those of a name, the first with experts if the model has
+// some. It is nil where grove runs none of the name.
+func (c *Config) arch() *architecture {
+	a := findArch(func(a *architecture) bool { return a.name == c.Arch && (a.experts != "") == (c.Experts > 0) })
+	if a == nil {
+		return archNamed(c.Arch)
+	}
+	return a
+}
+
+// folderArch is the architecture of a folder for a model: of those of a name and with experts or
+// without, the one with windows if the model has some.
+func (c *Config) folderArch() *architecture {
+	is := c.arch()
+	for _, a := range architectures {
+		if a.name == c.Arch && (a.experts != "") == (is.experts != "") && a.listed == (c.Window > 0) {
+			return a
+		}
+	}
+	return is
+}
+
+// byModelType returns the architecture that config.json calls modelType, or nil.
+func byModelType(modelType string) *architecture {
+	return findArch(func(a *architecture) bool { return a.modelType == modelType })
+}
+
+func findArch(is func(a *architecture) bool) *architecture {
+	if i := slices.IndexFunc(architectures, is); i >= 0 {
+		return architectures[i]
+	}
+	return nil
+}
+
+// biasField returns the field of config.json that gives a part its bias: "" where it always has
+// one. ok is false where transformers has none.
+func (a *architecture) biasField(part string) (field string, ok bool) {
+	for field, parts := range a.biases {
+		if slices.Contains(strings.Fields(parts), part) {
+			return field, true
+		}
+	}
+	return "", false
+}
+
+// BiasField is biasField for the tensor that GGUF files of an architecture call name.bias.
+func BiasField(arch, name string) (field string, ok bool) {
+	a := archNamed(arch)
+	if a == nil {
+		return "", false
+	}
+	_, part := layerPart(name)
+	return a.biasField(part)
+}
+
+// folderBiases returns the biases that a folder may have, by its names, and their fields.
+func (a *architecture) folderBiases(c *Config) map[string]string {
+	fields := map[string]string{}
+	for _, field := range slices.Sorted(maps.Keys(a.biases)) {
+		for _, part := range strings.Fields(a.biases[field]) {
+			if name, ok := a.folderName(part + ".bias"); ok {
+				fields[name] = field
+			}
+			for i := range c.Layers {
+				if name, ok := a.folderName(fmt.Sprintf("blk.%d.%s.bias", i, part)); ok {
+					fields[name] = field
+				}
+			}
+		}
+	}
+	return fields
+}

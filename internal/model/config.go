@@ -1,0 +1,185 @@
+package model
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/grovellm/grove/internal/nn"
+)
+
+// Config is the shape of a model.
+type Config struct {
+	Arch    string // as GGUF files call it: one of Architectures
+	Name    string // as the file calls itself; may be empty
+	Vocab   int    // rows of the embedding
+	Hidden  int    // width of the residual stream
+	Layers  int
+	Heads   int // query heads
+	KVHeads int // key/value heads; divides Heads
+	HeadDim int
+	FFN     int // width of the MLP, or of an expert
+	Context int // tokens the model was made for
+
+	NormEps  float32
+	Rope     RopeConfig
+	Parallel bool // attention and MLP read the same input (GPT-NeoX)
+	Tied     bool // the output head is the embedding
+
+	Experts int // of a layer; 0: it has one MLP
+	Used    int // experts of a row
+
+	// Window is how many positions a row of a layer with a window sees, its own included; Windowed
+	// says which layers have one, of those that it lists. LocalRope is the rotation of theirs where
+	// it differs.
+	Window    int
+	Windowed  []bool
+	LocalRope *RopeConfig
+	NoRope    []bool // the layers, of those that it lists, that do not rotate positions in
+
+	// Numbers that are 0 change nothing.
+	AttnScale     float64 // of attention scores, in place of 1/√HeadDim
+	AttnCap       float64 // soft cap of attention scores
+	LogitCap      float64 // soft cap of logits
+	EmbedScale    float64 // multiplies embeddings
+	ResidualScale float64 // multiplies what each half of a layer adds
+	LogitScale    float64 // divides logits
+	Temper        nn.Temper
+
+	// Folder is the model_type of the folder that the configuration was read from, where its
+	// tensors have other names than those of Arch; else empty.
+	Folder string
+
+	// Ahead is how many layers the files have behind those of the model. Such a layer was trained
+	// to predict a token further, for drafting (multi-token prediction), and is no part of the model.
+	Ahead int
+
+	Padded int64 // of the parameters, how many are padding (Options.Pad)
+}
+
+// RopeConfig says how positions are rotated in.
+type RopeConfig struct {
+	Base       float64
+	Dims       int       // rotated dimensions of a head, from its start
+	Neighbours bool      // pairs are (2i, 2i+1), as in GGUF files of the llama family; else (i, i+Dims/2)
+	Factors    []float32 // divide the frequency of each pair (Llama 3's scaling); nil for none
+	Scale      float64   // divides every position (linear scaling, YaRN); 1 for none
+	Attn       float64   // multiplies what is rotated; 0 for 1
+	Yarn       *Yarn     // nil for none
+
+	// Long and Short are what Factors are to be where the context is longer than Original, or not
+	// (longrope).
+	Long, Short []float32
+	Original    int // the context that the model was first trained with
+}
+
+// Limits on what a file may claim, far above any real model, so that a hostile one cannot
+// make us size buffers by its word.
+const (
+	maxWidth   = 1 << 20
+	maxLayers  = 1 << 12
+	maxHeads   = 1 << 12
+	maxContext = 1 << 26
+	maxExperts = 1 << 12
+)
+
+// Validate checks that the numbers make a model.
+func (c *Config) Validate() error {
+	for _, f := range []struct {
+		what      string
+		v, lo, hi int
+	}{
+		{"vocabulary", c.Vocab, 1, 1 << 24},
+		{"hidden size", c.Hidden, 1, maxWidth},
+		{"layer count", c.Layers, 1, maxLayers},
+		{"head count", c.Heads, 1, maxHeads},
+		{"key/value head count", c.KVHeads, 1, c.Heads},
+		{"head dimension", c.HeadDim, 2, maxWidth},
+		{"feed-forward size", c.FFN, 1, maxWidth},
+		{"context length", c.Context, 1, maxContext},
+		{"rotated dimensions", c.Rope.Dims, 2, c.HeadDim},
+	} {
+		if f.v < f.lo || f.v > f.hi {
+			return fmt.Errorf("%s is %d: want %d to %d", f.what, f.v, f.lo, f.hi)
+		}
+	}
+	switch {
+	case c.Experts < 0 || c.Experts > maxExperts || c.Used < min(c.Experts, 1) || c.Used > c.Experts:
+		return fmt.Errorf("%d of %d experts are used: want 1 or more of %d at most", c.Used, c.Experts, maxExperts)
+	case c.Heads%c.KVHeads != 0:
+		return fmt.Errorf("%d heads do not share %d key/value heads evenly", c.Heads, c.KVHeads)
+	case c.Rope.Dims%2 != 0:
+		return fmt.Errorf("%d rotated dimensions: want an even number", c.Rope.Dims)
+	case !(c.NormEps > 0 && c.NormEps < 1):
+		return fmt.Errorf("norm epsilon is %g: want a small positive number", c.NormEps)
+	case c.Window < 0 || c.Window > maxContext:
+		return fmt.Errorf("sliding window is %d: want 0 to %d", c.Window, maxContext)
+	case c.Temper.Scale != 0 && c.Temper.Length < 1:
+		return fmt.Errorf("temperature of queries by positions in steps of %d: want a positive number", c.Temper.Length)
+	}
+	for _, f := range []struct {
+		what string
+		v    float64
+	}{
+		{"scale of attention scores", c.AttnScale}, {"soft cap of attention scores", c.AttnCap},
+		{"soft cap of logits", c.LogitCap}, {"scale of embeddings", c.EmbedScale},
+		{"scale of residuals", c.ResidualScale}, {"scale of logits", c.LogitScale},
+	} {
+		if f.v != 0 && !positive(f.v) {
+			return fmt.Errorf("%s is %g: want a positive number", f.what, f.v)
+		}
+	}
+	if c.LocalRope != nil {
+		if err := c.LocalRope.validate(); err != nil {
+			return err
+		}
+	}
+	return c.Rope.validate()
+}
+
+// Imply sets what the architecture implies, as files of it need not say it.
+func (c *Config) Imply() {
+	if a := c.arch(); a != nil && a.implied != nil {
+		a.implied(c)
+	}
+}
+
+// SetWindow gives the layers that have a sliding window by the architecture's rule one of n
+// positions.
+func (c *Config) SetWindow(n int) {
+	a := c.arch()
+	c.Window, c.Windowed, c.LocalRope = n, a.windows(c.Layers), nil
+	if a.local != nil {
+		a.local(c)
+	}
+}
+
+// CheckFiles returns an error where files of the architecture, as other engines read them, cannot
+// say what the configuration says.
+func (c *Config) CheckFiles() error {
+	a := c.arch()
+	square := c.Heads*c.HeadDim == c.Hidden
+	switch {
+	case a == nil:
+		return fmt.Errorf("architecture %q is not one grove runs", c.Arch)
+	case (a.experts != "") != (c.Experts > 0):
+		return fmt.Errorf("%d experts in a layer: a %s model wants another number", c.Experts, c.Arch)
+	case a.rotated == 0 && c.Rope.Dims != c.HeadDim:
+		return fmt.Errorf("%d of %d dimensions rotated: a %s model rotates all", c.Rope.Dims, c.HeadDim, c.Arch)
+	case c.Rope.Factors != nil && !a.neighbours:
+		return fmt.Errorf("rope factors: a %s model has none", c.Arch)
+	case a.square && !square:
+		return fmt.Errorf("%d heads of %d are not the hidden size %d: %s wants them to be",
+			c.Heads, c.HeadDim, c.Hidden, c.Arch)
+	case a.find("output") == nil && !c.Tied:
+		return fmt.Errorf("an output matrix beside the embedding: a %s model has none", c.Arch)
+	case a.check != nil:
+		return a.check(c)
+	}
+	return nil
+}
+
+// positive reports whether x is a positive number that an f32 holds.
+func positive(x float64) bool { return float32(x) > 0 && !math.IsInf(float64(float32(x)), 0) }
+
+// windowed reports whether layer i has a sliding window.
+func (c *Config) windowed(i int) bool { return c.Window > 0 && i < len(c.Windowed) && c.Windowed[i] }

@@ -1,0 +1,409 @@
+package model_test
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/grovellm/grove/internal/files/safetensors"
+	"github.com/grovellm/grove/internal/model"
+	"github.com/grovellm/grove/internal/model/synth"
+	"github.com/grovellm/grove/tensor"
+)
+
+// folder is a Hugging Face folder of a shape's model.
+type folder struct {
+	t      *testing.T
+	dir    string
+	fields map[string]any
+}
+
+func keyFolder(t *testing.T, s synth.Shape) *folder {
+	t.Helper()
+	f := &folder{t: t, dir: t.TempDir()}
+	if err := synth.WriteHF(context.Background(), f.dir, s, synth.Options{Type: tensor.F32, Seed: 7}); err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(filepath.Join(f.dir, "config.json"))
+	if err == nil {
+		err = json.Unmarshal(data, &f.fields)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// gone is the value of a field that is left out.
+type gone struct{}
+
+// logits are those of the folder's model with fields changed.
+func (f *folder) logits(change map[string]any) ([]float32, error) {
+	f.t.Helper()
+	fields := maps.Clone(f.fields)
+	for name, v := range change {
+		if fields[name] = v; v == (gone{}) {
+			delete(fields, name)
+		}
+	}
+	path := filepath.Join(f.dir, "config.json")
+	data, err := json.Marshal(fields)
+	if err == nil {
+		err = os.WriteFile(path, data, 0o600)
+	}
+	if err == nil {
+		old := time.Now().Add(-time.Hour) // a file that was just written is opened after a wait
+		err = os.Chtimes(path, old, old)
+	}
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	m, err := model.Open(f.dir, model.Options{Threads: 1})
+	if err != nil {
+		if !strings.Contains(err.Error(), f.dir) {
+			f.t.Errorf("an error that does not name the folder: %v", err)
+		}
+		return nil, err
+	}
+	return logitsOf(f.t, m), nil
+}
+
+// with writes a folder that has the same tensors and more, or others in place of some.
+func (f *folder) with(add ...tensor.Tensor) *folder { return f.changed("", add...) }
+
+// without writes a folder that lacks a tensor.
+func (f *folder) without(name string) *folder { return f.changed(name) }
+
+func (f *folder) changed(drop string, add ...tensor.Tensor) *folder {
+	f.t.Helper()
+	to := &folder{t: f.t, dir: f.t.TempDir(), fields: f.fields}
+	from, err := safetensors.OpenFolder(f.dir)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	defer from.Close()
+	w := safetensors.NewWriter()
+	for _, info := range from.Tensors {
+		if x, _ := from.Tensor(info.Name); x.Name != drop && !slices.ContainsFunc(add,
+			func(y tensor.Tensor) bool { return y.Name == x.Name }) {
+			w.AddTensor(x)
+		}
+	}
+	for _, x := range add {
+		w.AddTensor(x)
+	}
+	if err := w.WriteFile(filepath.Join(to.dir, "model.safetensors")); err != nil {
+		f.t.Fatal(err)
+	}
+	return to
+}
+
+// filled is a tensor of one number.
+func filled(t *testing.T, name string, value float32, shape ...int) tensor.Tensor {
+	t.Helper()
+	x, err := tensor.FromFloat32s(name, tensor.F32, shape, slices.Repeat([]float32{value}, product(shape)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return x
+}
+
+type object = map[string]any
+
+// Every field that transformers reads for these models, set to a value that is not neutral, is
+// refused by its name, changes the logits, or is one of the few that cannot.
+func TestFieldsAreObeyedOrRefused(t *testing.T) {
+	inert := strings.Fields(`_name_or_path architectures transformers_version torch_dtype dtype use_cache
+		initializer_range pad_token_id bos_token_id pretraining_tp attention_dropout hidden_dropout classifier_dropout
+		is_decoder max_window_layers sliding_window`)
+	values := map[string][]any{
+		"model_type": {"mamba", gone{}}, "vocab_size": {401, gone{}}, "hidden_size": {32, gone{}},
+		"intermediate_size": {64, gone{}},
+		"num_hidden_layers": {1, 3, gone{}}, "num_attention_heads": {4, gone{}}, "max_position_embeddings": {0, gone{}},
+		"head_dim":   {16},
+		"hidden_act": {"relu", "gelu_new"}, "tie_word_embeddings": {"swap"}, "num_key_value_heads": {4},
+		"rms_norm_eps": {0.1}, "layer_norm_eps": {0.1}, "rope_theta": {500}, "use_parallel_residual": {false},
+		"rope_scaling": {
+			object{"type": "linear", "factor": 4}, object{"rope_type": "yarn", "factor": 4},
+			object{"rope_type": "yarn", "factor": 4, "original_max_position_embeddings": 16, "truncate": false},
+			object{"rope_type": "dynamic", "factor": 4}, object{"factor": 4},
+			object{"rope_type": "longrope", "short_factor": []int{1}},
+			object{"type": "mrope", "mrope_section": []int{8, 8}}, object{"rope_type": "default", "factor": 4},
+			object{"rope_type": "llama3", "factor": 8, "low_freq_factor": 1, "high_freq_factor": 4,
+				"original_max_position_embeddings": 16},
+			object{"rope_type": "default", "mrope_section": []int{8, 8}},
+			object{"rope_type": "linear", "factor": 1, "attention_factor": 2},
+		},
+		"rope_parameters": {
+			object{"rope_type": "default", "rope_theta": 500},
+			object{"rope_type": "default", "partial_rotary_factor": 0.25},
+			object{"full_attention": object{"rope_type": "default"},
+				"sliding_attention": object{"rope_type": "linear"}},
+		},
+		"partial_rotary_factor": {0.25}, "rotary_pct": {0.25}, "rotary_emb_base": {500},
+		"use_sliding_window": {true}, "layer_types": {[]string{"full_attention", "sliding_attention"},
+			[]string{"linear_attention", "full_attention"}},
+		"quantization_config": {object{"quant_method": "fp8"}}, "compression_config": {object{"format": "int"}},
+		"is_encoder_decoder":  {true},
+		"add_cross_attention": {true}, "pruned_heads": {object{"0": []int{1}}}, "is_causal": {false},
+		"use_bidirectional_attention": {true},
+		"num_experts":                 {4}, "num_local_experts": {4}, "attn_logit_softcapping": {20}, "final_logit_softcapping": {20},
+		"logits_scaling":       {2},
+		"embedding_multiplier": {2}, "residual_multiplier": {0.5}, "attention_multiplier": {0.1}, "logit_scale": {0.5},
+		"swiglu_limit": {5}, "alibi": {true}, "clip_qkv": {8},
+		"architectures": {[]string{"LlamaModel"}}, "attention_dropout": {0.5}, "hidden_dropout": {0.5},
+		"classifier_dropout": {0.5},
+	}
+	foreign := func(arch string) []string { // of other classes, which read them alone
+		switch arch {
+		case "gptneox":
+			return []string{"rms_norm_eps"}
+		case "stablelm":
+			return strings.Fields("rms_norm_eps use_parallel_residual rotary_pct rotary_emb_base")
+		case "qwen3moe":
+			return strings.Fields("layer_norm_eps use_parallel_residual rotary_pct rotary_emb_base intermediate_size")
+		case "llama", "olmo2", "phi3", "gemma2", "gemma3", "gpt-oss":
+			return append(strings.Fields("layer_norm_eps use_parallel_residual rotary_pct rotary_emb_base"), "use_sliding_window")
+		}
+		return strings.Fields("layer_norm_eps use_parallel_residual rotary_pct rotary_emb_base")
+	}
+	windows := []string{"mixtral", "phi3", "olmo2", "gemma2", "gemma3", "gpt-oss"} // of which the field is enough
+	structural := strings.Fields(`vocab_size hidden_size intermediate_size num_hidden_layers num_attention_heads
+		num_key_value_heads head_dim tie_word_embeddings num_experts num_local_experts`)
+	for _, s := range keyShapes {
+		f := keyFolder(t, s)
+		base, err := f.logits(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range append(inert, slices.Sorted(maps.Keys(values))...) {
+			tries := values[name]
+			if tries == nil {
+				tries = []any{7}
+			}
+			for _, v := range tries {
+				if v == "swap" {
+					v = !s.Tied
+				}
+				got, err := f.logits(map[string]any{name: v})
+				refused := err != nil && strings.Contains(err.Error(), name)
+				if o, ok := v.(object); ok && err != nil {
+					refused = refused || slices.ContainsFunc(slices.Collect(maps.Keys(o)),
+						func(field string) bool { return strings.Contains(err.Error(), field) })
+				}
+				same := err == nil && sameBits(got, base)
+				switch {
+				case name == "sliding_window" && slices.Contains(windows, s.Name):
+					if same {
+						t.Errorf("%s: %s = %v changes nothing", s.Arch, name, v)
+					}
+				case slices.Contains(inert, name) || slices.Contains(foreign(s.Arch), name):
+					if !same {
+						t.Errorf("%s: %s = %v changes something: %v", s.Arch, name, v, err)
+					}
+				case !refused && (err == nil || !slices.Contains(structural, name)) && (err != nil || same):
+					t.Errorf("%s: %s = %v is neither obeyed nor refused by its name: %v", s.Arch, name, v, err)
+				}
+			}
+		}
+	}
+}
+
+// What says the same in another way, or leaves out transformers' default, is the same model;
+// neutral values change nothing.
+func TestFieldsInEveryForm(t *testing.T) {
+	for _, s := range keyShapes {
+		f := keyFolder(t, s)
+		must := func(change map[string]any) []float32 {
+			t.Helper()
+			x, err := f.logits(change)
+			if err != nil {
+				t.Fatalf("%s: %v: %v", s.Arch, change, err)
+			}
+			return x
+		}
+		theta, part := "rope_theta", object{}
+		if s.Arch == "gptneox" {
+			theta, part["partial_rotary_factor"] = "rotary_emb_base", 0.5
+		}
+		params := func(more object) map[string]any { // as transformers 5 writes them
+			p := object{"rope_type": "default", "rope_theta": s.RopeBase}
+			maps.Copy(p, part)
+			maps.Copy(p, more)
+			return map[string]any{theta: gone{}, "rotary_pct": gone{}, "rope_scaling": gone{}, "rope_parameters": p}
+		}
+		base := must(nil)
+		for i, change := range []map[string]any{
+			{"hidden_act": gone{}}, {theta: gone{}}, {"attention_bias": gone{}}, params(nil), {"rope_scaling": nil},
+			{"quantization_config": nil},
+			{"use_sliding_window": true, "sliding_window": 64},
+			{"layer_types": []string{"full_attention", "full_attention"}}, {"num_experts": 0},
+			{"is_causal": true}, {"rope_scaling": object{"rope_type": "default"}},
+			{"rope_parameters": object{"rope_type": "default"}},
+		} {
+			if _, about := change["sliding_window"]; s.Tune != nil && (about || change["layer_types"] != nil) {
+				continue // it has windows
+			}
+			if change["num_experts"] != nil && s.Config().Experts > 0 {
+				continue
+			}
+			if v, about := change["rope_scaling"]; about && v == nil && s.Arch == "gpt-oss" {
+				continue // which must say it
+			}
+			if !sameBits(must(change), base) {
+				t.Errorf("%s: form %d, %v, is another model", s.Arch, i, change)
+			}
+		}
+		linear := must(map[string]any{"rope_scaling": object{"type": "linear", "factor": 4.0}})
+		if sameBits(linear, base) {
+			t.Errorf("%s: linear scaling changes nothing", s.Arch)
+		}
+		for i, change := range []map[string]any{
+			{"rope_scaling": object{"rope_type": "linear", "factor": 4}},
+			params(object{"rope_type": "linear", "factor": 4}),
+			{"rope_scaling": object{"rope_type": "linear", "factor": 4},
+				"rope_parameters": object{"rope_type": "linear", "factor": 4}},
+			{"rope_scaling": object{"rope_type": "linear", "factor": 4}, "rope_parameters": object{"rope_theta": s.RopeBase}},
+		} {
+			if !sameBits(must(change), linear) {
+				t.Errorf("%s: form %d, %v, is not linear scaling by 4", s.Arch, i, change)
+			}
+		}
+		for want, change := range map[string]map[string]any{
+			"rope_theta has two values": {"rope_parameters": object{"rope_theta": 5e5}},
+			"rope_scaling and rope_parameters disag": {"rope_scaling": object{"type": "linear", "factor": 4},
+				"rope_parameters": object{"type": "linear", "factor": 8}},
+		} {
+			if _, err := f.logits(change); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: %v: %v", s.Arch, change, err)
+			}
+		}
+	}
+}
+
+// Fields that config.json lacks have transformers' defaults.
+func TestFieldDefaults(t *testing.T) {
+	for _, c := range []struct {
+		json string
+		want func(c *model.Config) bool
+	}{
+		{`"model_type": "qwen3"`, func(c *model.Config) bool {
+			return c.HeadDim == 128 && c.KVHeads == 32 && c.NormEps == 1e-6 && c.Rope.Base == 1e4 && !c.Tied
+		}},
+		{`"model_type": "qwen2"`, func(c *model.Config) bool { return c.HeadDim == 8 && c.KVHeads == 32 }},
+		{`"model_type": "llama"`, func(c *model.Config) bool {
+			return c.HeadDim == 8 && c.KVHeads == 64 &&
+				c.NormEps == 1e-6
+		}},
+		{`"model_type": "gpt_neox", "head_dim": 32`, func(c *model.Config) bool {
+			return c.Rope.Dims == 8 &&
+				c.NormEps == 1e-5 && c.Parallel
+		}},
+	} {
+		data := `{"hidden_size": 512, "num_hidden_layers": 2, "num_attention_heads": 64, "intermediate_size": 96,
+		"vocab_size": 400,
+			"max_position_embeddings": 64, ` + c.json + `}`
+		got, err := model.ParseFolder([]byte(data), &struct{}{})
+		if err != nil || !c.want(&got) {
+			t.Errorf("%s: %+v, %v", c.json, got, err)
+		}
+	}
+}
+
+// Tensors of a folder that transformers would leave out, or that another model has, are refused by
+// name; buffers are not missed.
+func TestFolderTensorsAreObeyedOrRefused(t *testing.T) {
+	for _, s := range keyShapes {
+		f := keyFolder(t, s)
+		base, err := f.logits(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		layer := "model.layers.1."
+		if s.Arch == "gptneox" {
+			layer = "gpt_neox.layers.1."
+		}
+		for _, name := range []string{layer + "self_attn.rotary_emb.inv_freq", layer + "attention.rotary_emb.inv_freq",
+			layer + "attention.bias", layer + "attention.masked_bias"} {
+			if got, err := f.with(filled(t, name, 1, 4)).logits(nil); err != nil || !sameBits(got, base) {
+				t.Errorf("%s: %s: %v", s.Arch, name, err)
+			}
+		}
+		for _, name := range []string{layer + "mlp.gate.weight", layer + "self_attn.sinks",
+			layer + "mlp.experts.0.up_proj.weight", "score.weight", "model.layers.2.input_layernorm.weight",
+			layer + "input_layernorm.scale", "lm_head.bias", "embed_out.bias", layer + "self_attn.q_proj.weight_scale",
+			"mtp.fc.weight", "model.norm.bias", layer + "mlp.up_proj.lora_A.weight"} {
+			if name == "model.norm.bias" && s.Arch == "stablelm" ||
+				name == layer+"self_attn.sinks" && s.Arch == "gpt-oss" ||
+				name == layer+"mlp.gate.weight" && slices.Contains([]string{"qwen3moe", "olmoe"}, s.Arch) {
+				continue // it has one
+			}
+			if _, err := f.with(filled(t, name, 1, 4)).logits(nil); err == nil || !strings.Contains(err.Error(), name) {
+				t.Errorf("%s: tensor %s is not refused by its name: %v", s.Arch, name, err)
+			}
+		}
+		for _, bias := range []struct {
+			part, field string // "-": it has one in any case
+			rows        int
+		}{
+			{"self_attn.q_proj", map[string]string{"stablelm": "use_qkv_bias", "qwen2": "-", "gpt-oss": "-", "phi3": "", "gptneox": "", "mistral3": "",
+				"llama": "attention_bias", "qwen3": "attention_bias", "smollm3": "attention_bias", "granite": "attention_bias",
+				"qwen3moe": "attention_bias", "granitemoe": "attention_bias", "olmoe": "attention_bias",
+				"olmo2": "attention_bias", "gemma2": "attention_bias", "gemma3": "attention_bias"}[s.Name], s.Heads * s.HeadDim},
+			{"self_attn.o_proj", map[string]string{"gpt-oss": "-", "llama": "attention_bias", "qwen3": "attention_bias",
+				"smollm3": "attention_bias", "granite": "attention_bias",
+				"qwen3moe": "attention_bias", "granitemoe": "attention_bias", "olmoe": "attention_bias",
+				"olmo2": "attention_bias", "gemma2": "attention_bias", "gemma3": "attention_bias"}[s.Name], s.Hidden},
+			{"mlp.down_proj", map[string]string{"llama": "mlp_bias", "smollm3": "mlp_bias", "granite": "mlp_bias"}[s.Name],
+				s.Hidden},
+			{"attention.dense", map[string]string{"gptneox": "attention_bias"}[s.Arch], s.Hidden},
+		} {
+			name := layer + bias.part + ".bias"
+			with := f.with(filled(t, name, 0.7, bias.rows))
+			switch bias.field {
+			case "":
+				if _, err := with.logits(map[string]any{"attention_bias": true, "mlp_bias": true}); err == nil ||
+					!strings.Contains(err.Error(), name) {
+					t.Errorf("%s: %s is not refused by its name: %v", s.Arch, name, err)
+				}
+				continue
+			case "-":
+			default:
+				if _, err := with.logits(map[string]any{bias.field: false}); err == nil ||
+					!strings.Contains(err.Error(), bias.field) {
+					t.Errorf("%s: %s without %s: %v", s.Arch, name, bias.field, err)
+				}
+			}
+			if got, err := with.logits(map[string]any{bias.field: true}); err != nil || sameBits(got, base) {
+				t.Errorf("%s: %s changes nothing: %v", s.Arch, name, err)
+			}
+		}
+		if !s.Tied {
+			continue
+		}
+		from, err := safetensors.OpenFolder(f.dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		x, _ := from.Tensor("model.embed_tokens.weight")
+		x.Name = "lm_head.weight"
+		if got, err := f.with(x).logits(nil); err != nil || !sameBits(got, base) {
+			t.Errorf("%s: the embedding as output matrix: %v", s.Arch, err)
+		}
+		from.Close()
+		other := f.with(filled(t, "lm_head.weight", 1, s.Vocab, s.Hidden))
+		if _, err := other.logits(nil); err == nil || !strings.Contains(err.Error(), "lm_head.weight") ||
+			!strings.Contains(err.Error(), "tie_word_embeddings") {
+			t.Errorf("%s: another output matrix: %v", s.Arch, err)
+		}
+		if _, err := other.logits(map[string]any{"tie_word_embeddings": false}); err != nil {
+			t.Errorf("%s: an output matrix: %v", s.Arch, err)
+		}
+	}
+}

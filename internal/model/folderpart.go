@@ -1,0 +1,136 @@
+package model
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/grovellm/grove/internal/files/safetensors"
+	"github.com/grovellm/grove/tensor"
+)
+
+// FolderNames are the names of the folder's tensors, without ending, that make the part.
+func (p *Part) FolderNames() (names []string) {
+	if p.Experts == 0 || !strings.Contains(p.Folder, "*") {
+		return []string{p.Folder}
+	}
+	for i := range p.Experts {
+		names = append(names, strings.Replace(p.Folder, "*", strconv.Itoa(i), 1))
+	}
+	return names
+}
+
+// FromFolder returns the part as a GGUF file has it, but for the order of rows: experts' tensors are
+// joined, and of two halves one is taken. names are the folder's tensors that make it. There are none
+// where the folder has no such part.
+func (p *Part) FromFolder(f *safetensors.File, ending string) (t tensor.Tensor, names []string, err error) {
+	if p.Param {
+		return p.fromParam(f, ending)
+	}
+	var list []tensor.Tensor
+	for _, name := range p.FolderNames() {
+		if _, ok := f.Tensor(name + ending); !ok {
+			if len(list) == 0 {
+				return t, nil, nil
+			}
+			return t, nil, fmt.Errorf("tensor %s is missing: the folder is incomplete", name+ending)
+		}
+		if t, err = f.Load(name + ending); err != nil {
+			return t, nil, err
+		}
+		list, names = append(list, t), append(names, name+ending)
+	}
+	switch {
+	case strings.Contains(p.Folder, "*"):
+		t, err = join(list)
+	case p.Half != 0:
+		t, err = p.half(t)
+	}
+	return t, names, err
+}
+
+// half is one half of the rows of a tensor, or of each expert's.
+func (p *Part) half(t tensor.Tensor) (tensor.Tensor, error) {
+	shape := slices.Clone(t.Shape)
+	at := len(shape) - 2
+	if want := 2 + min(p.Experts, 1); len(shape) != want || shape[at] != 2*p.Rows {
+		return t, fmt.Errorf("tensor %s has shape %v: want %d rows for this model", tensor.Quote(t.Name), t.Shape, 2*p.Rows)
+	}
+	shape[at] = p.Rows
+	x := tensor.Tensor{Name: t.Name, Type: t.Type, Shape: shape}
+	x.Reader = runs(x.RowBytes(), p.Rows, func(i int) (tensor.Tensor, int) { return t, (2*i + p.Half - 1) * p.Rows })
+	return x, nil
+}
+
+// join is tensors of one shape as one, with a dimension more.
+func join(list []tensor.Tensor) (tensor.Tensor, error) {
+	first := list[0]
+	for _, t := range list {
+		if t.Type != first.Type || !slices.Equal(t.Shape, first.Shape) {
+			return t, fmt.Errorf("tensor %s is %v of shape %v, and %s %v of shape %v: want experts of one type and shape",
+				tensor.Quote(t.Name), t.Type, t.Shape, tensor.Quote(first.Name), first.Type, first.Shape)
+		}
+	}
+	x := tensor.Tensor{Name: first.Name, Type: first.Type, Shape: append([]int{len(list)}, first.Shape...)}
+	x.Reader = runs(x.RowBytes(), first.Rows(), func(i int) (tensor.Tensor, int) { return list[i], 0 })
+	return x, x.Check()
+}
+
+// runs reads rows of a tensor that is made of runs of so many rows: run i lies in a tensor from a row
+// on.
+func runs(rowBytes, rows int, run func(i int) (tensor.Tensor, int)) func(dst []byte, r0, r1 int) error {
+	return func(dst []byte, r0, r1 int) error {
+		for r0 < r1 {
+			i, at := r0/rows, r0%rows
+			n := min(rows-at, r1-r0)
+			t, from := run(i)
+			if err := t.ReadRows(dst[:n*rowBytes], from+at, from+at+n); err != nil {
+				return err
+			}
+			dst, r0 = dst[n*rowBytes:], r0+n
+		}
+		return nil
+	}
+}
+
+// IntoFolder returns the folder's tensors that a part of experts, or a parameter, is: one for each
+// expert, or one that has the rows of the other half as well. other is nil for parts without halves.
+// Experts' matrices that are parameters and no MXFP4 are not for IntoFolder: folders have their
+// transposes.
+func (p *Part) IntoFolder(ending string, t tensor.Tensor, other *tensor.Tensor) (list []tensor.Tensor, err error) {
+	if p.Param && p.Experts == 0 {
+		return p.intoParam(ending, []tensor.Tensor{t})
+	}
+	if len(t.Shape) < 2 || t.Shape[0] != p.Experts || t.Shape[1] != p.Rows || other != nil && !slices.Equal(other.Shape, t.Shape) {
+		return nil, fmt.Errorf("tensor %s has shape %v: want %d experts of %d rows for this model",
+			tensor.Quote(t.Name), t.Shape, p.Experts, p.Rows)
+	}
+	halves := []tensor.Tensor{t}
+	if other != nil {
+		if other.Type != t.Type {
+			return nil, fmt.Errorf("tensor %s is %v and tensor %s %v: config.json has one tensor for both",
+				tensor.Quote(t.Name), t.Type, tensor.Quote(other.Name), other.Type)
+		}
+		halves = append(halves, *other)
+	}
+	switch names := p.FolderNames(); {
+	case p.Param:
+		return p.intoParam(ending, halves)
+	case other != nil:
+		both := tensor.Tensor{Name: p.InFolder(ending), Type: t.Type, Shape: slices.Clone(t.Shape)}
+		both.Shape[1] *= 2
+		both.Reader = runs(both.RowBytes(), p.Rows, func(i int) (tensor.Tensor, int) { return halves[i%2], i / 2 * p.Rows })
+		return []tensor.Tensor{both}, nil
+	case names[0] == p.Folder:
+		t.Name = p.InFolder(ending)
+		return []tensor.Tensor{t}, nil
+	default:
+		for i, name := range names {
+			x := tensor.Tensor{Name: name + ending, Type: t.Type, Shape: t.Shape[1:]}
+			x.Reader = func(dst []byte, r0, r1 int) error { return t.ReadRows(dst, i*p.Rows+r0, i*p.Rows+r1) }
+			list = append(list, x)
+		}
+	}
+	return list, nil
+}

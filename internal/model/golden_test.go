@@ -1,0 +1,141 @@
+package model_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/grovellm/grove/internal/kernels/simd"
+	"github.com/grovellm/grove/internal/model"
+	"github.com/grovellm/grove/internal/model/synth"
+	"github.com/grovellm/grove/internal/testing/testdata"
+	"github.com/grovellm/grove/tensor"
+)
+
+// goldenPrompt is a prompt's outcome in another engine. An empty LastLogits or Greedy is not compared.
+type goldenPrompt struct {
+	Prompt       string    `json:"prompt"`
+	IDs          []int32   `json:"ids"`
+	LastLogits   []float32 `json:"last_logits"`
+	Greedy       []int32   `json:"greedy"`
+	GreedyMargin []float32 `json:"greedy_margin"`
+}
+
+// closeMargin is the gap between the two best logits under which another exact engine may choose the other.
+const closeMargin = 1e-3
+
+// checkGolden compares logits within 1e-4 of the largest, then greedy tokens up to the first close call.
+func checkGolden(t *testing.T, m *model.Model, g goldenPrompt) {
+	t.Helper()
+	ctx := context.Background()
+	p, c := m.NewPass(), m.NewCache()
+	defer c.Free()
+	if err := p.Prefill(ctx, c, g.IDs, true); err != nil {
+		t.Fatal(err)
+	}
+	compareLogits(t, p.Logits(0, 0), g.LastLogits)
+	for i, want := range g.Greedy {
+		got := int32(simd.ArgMax(p.Logits(0, 0)))
+		if got != want {
+			if g.GreedyMargin[i] >= closeMargin {
+				t.Errorf("greedy token %d is %d, want %d (margin %g)", i, got, want, g.GreedyMargin[i])
+			}
+			return
+		}
+		if err := p.Prefill(ctx, c, []int32{got}, true); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func compareLogits(t *testing.T, got, want []float32) {
+	t.Helper()
+	var largest, worst float32
+	at := 0
+	for i, w := range want {
+		largest = max(largest, w, -w)
+		if d := max(got[i]-w, w-got[i]); d > worst || d != d {
+			worst, at = d, i
+		}
+	}
+	if !(worst <= 1e-4*largest) {
+		t.Errorf("logit %d differs by %g, more than 1e-4 of the largest, %g", at, worst, largest)
+	}
+	t.Logf("largest difference %.2g of the largest logit", worst/largest)
+}
+
+// The golden file holds what PyTorch computes for go-7m in f32 (its field made_with says how).
+func TestGo7MAgainstPyTorch(t *testing.T) {
+	dir := testdata.Path(t, "models/go-7m")
+	data, err := os.ReadFile(filepath.Join(dir, "golden.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var golden struct{ Prompts []goldenPrompt }
+	if err := json.Unmarshal(data, &golden); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{dir, filepath.Join(dir, "go-7m-f32.gguf")} {
+		m, err := model.Open(path, model.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer m.Close()
+		for _, g := range golden.Prompts {
+			t.Run(filepath.Base(path), func(t *testing.T) { checkGolden(t, m, g) })
+		}
+	}
+}
+
+// The golden files hold what llama.cpp and PyTorch compute for seeded random models in F32, one
+// of each architecture and its variations; their fields made_with and how say by what means. The
+// GGUF file and the Hugging Face folder of a seed are the same function.
+func TestArchitecturesAgainstOtherEngines(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join("testdata", "golden_*.json"))
+	if err != nil || len(files) < 8 {
+		t.Fatalf("golden files: %v, %v", files, err)
+	}
+	for _, file := range files {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			data, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var g struct {
+				Shape     string
+				Seed      uint64
+				Context   int
+				IDs       []int32   `json:"prompt_ids"`
+				Last      []float32 `json:"last_logits"`
+				Reference []float32 `json:"reference_logits"`
+				Greedy    []int32
+				Margin    []float32 `json:"greedy_margin"`
+			}
+			if err := json.Unmarshal(data, &g); err != nil {
+				t.Fatal(err)
+			}
+			shape, err := synth.Lookup(g.Shape)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx := context.Background()
+			path, dir := filepath.Join(t.TempDir(), "m.gguf"), t.TempDir()
+			o := synth.Options{Type: tensor.F32, Seed: g.Seed}
+			if err := errors.Join(synth.Write(ctx, path, shape, o), synth.WriteHF(ctx, dir, shape, o)); err != nil {
+				t.Fatal(err)
+			}
+			for _, p := range []string{path, dir} {
+				m, err := model.Open(p, model.Options{Threads: 2, Context: g.Context})
+				if err != nil {
+					t.Fatal(err)
+				}
+				checkGolden(t, m, goldenPrompt{IDs: g.IDs, LastLogits: g.Last, Greedy: g.Greedy, GreedyMargin: g.Margin})
+				checkGolden(t, m, goldenPrompt{IDs: g.IDs, LastLogits: g.Reference})
+				m.Close()
+			}
+		})
+	}
+}

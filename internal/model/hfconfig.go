@@ -1,0 +1,294 @@
+// config.json of a Hugging Face folder: the configuration of a model, whichever vintage of transformers wrote it.
+
+package model
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/grovellm/grove/internal/files/infile"
+)
+
+// hfConfig is the part of a Hugging Face config.json that makes a model. Pointers tell a
+// missing field from a zero.
+type hfConfig struct {
+	ModelType string `json:"model_type"`
+
+	HiddenSize       int      `json:"hidden_size"`
+	Layers           int      `json:"num_hidden_layers"`
+	Heads            int      `json:"num_attention_heads"`
+	KVHeads          int      `json:"num_key_value_heads"`
+	HeadDim          int      `json:"head_dim"`
+	IntermediateSize int      `json:"intermediate_size"`
+	VocabSize        int      `json:"vocab_size"`
+	MaxPositions     int      `json:"max_position_embeddings"`
+	RMSNormEps       float64  `json:"rms_norm_eps"`
+	LayerNormEps     float64  `json:"layer_norm_eps"`
+	HiddenAct        string   `json:"hidden_act"`
+	Tied             bool     `json:"tie_word_embeddings"`
+	UseWindow        *bool    `json:"use_sliding_window"`
+	Window           window   `json:"sliding_window"`
+	LayerTypes       []string `json:"layer_types"`
+	ParallelResidual *bool    `json:"use_parallel_residual"`
+	AttentionBias    bool     `json:"attention_bias"`
+	MLPBias          bool     `json:"mlp_bias"`
+
+	// Fields of some architectures, which read them themselves.
+	AttnMultiplier     float64 `json:"attention_multiplier"`
+	EmbedMultiplier    float64 `json:"embedding_multiplier"`
+	ResidualMultiplier float64 `json:"residual_multiplier"`
+	LogitsScaling      float64 `json:"logits_scaling"`
+	AttnCap            maybe   `json:"attn_logit_softcapping"`
+	LogitCap           maybe   `json:"final_logit_softcapping"`
+	QKVBias            bool    `json:"use_qkv_bias"`
+	QKNorm             bool    `json:"qk_layernorm"`
+	SharedFFN          int     `json:"shared_intermediate_size"`
+	PositionType       string  `json:"position_embedding_type"`
+	QueryScalar        float64 `json:"query_pre_attn_scalar"`
+	Activation         string  `json:"hidden_activation"`
+	LocalTheta         float64 `json:"rope_local_base_freq"`
+	NoRope             []int   `json:"no_rope_layers"`
+	NoRopeInterval     int     `json:"no_rope_layer_interval"`
+	WindowPattern      int     `json:"sliding_window_pattern"`
+	OriginalPositions  int     `json:"original_max_position_embeddings"`
+
+	Quantization *struct {
+		Method string `json:"quant_method"`
+	} `json:"quantization_config"`
+
+	// Of experts.
+	Experts      int   `json:"num_experts"`
+	LocalExperts int   `json:"num_local_experts"` // the other name
+	Used         int   `json:"num_experts_per_tok"`
+	ExpertFFN    int   `json:"moe_intermediate_size"`
+	NormTopK     bool  `json:"norm_topk_prob"`
+	SparseStep   int   `json:"decoder_sparse_step"`
+	DenseLayers  []int `json:"mlp_only_layers"`
+
+	// Layers behind the model's (Config.Ahead), by MiMo's name and by Qwen's.
+	NextLayers    int `json:"num_nextn_predict_layers"`
+	FurtherLayers int `json:"mtp_num_hidden_layers"`
+
+	hfRopes
+}
+
+// maybe is a number that null makes 0, whatever its default.
+type maybe float64
+
+func (m *maybe) UnmarshalJSON(data []byte) error {
+	*m = 0
+	return json.Unmarshal(data, (*float64)(m))
+}
+
+// window is the width of a sliding window. null makes it 0, whatever its default.
+type window int
+
+func (w *window) UnmarshalJSON(data []byte) error {
+	*w = 0
+	return json.Unmarshal(data, (*int)(w))
+}
+
+// ReadFolder reads the configuration of a Hugging Face folder.
+func ReadFolder(dir string) (Config, error) {
+	c, _, err := readFolder(dir)
+	return c, err
+}
+
+func readFolder(dir string) (Config, *hfConfig, error) {
+	data, err := ReadFolderFile(dir)
+	if err != nil {
+		return Config{}, nil, err
+	}
+	var kind headFields
+	c, h, err := parseFolder(data, &kind)
+	switch {
+	case kind.head():
+		err = fmt.Errorf("%s: %w", dir, ErrHead)
+	case err != nil:
+		err = fmt.Errorf("%s: %w", filepath.Join(dir, "config.json"), err)
+	}
+	return c, h, err
+}
+
+// headFields are those of config.json that tell a drafter's head from a model.
+type headFields struct {
+	Architectures []string `json:"architectures"`
+	DraftVocab    *int     `json:"draft_vocab_size"`
+	Speculators   string   `json:"speculators_model_type"`
+	Heads         *int     `json:"medusa_num_heads"`
+}
+
+func (h *headFields) head() bool {
+	return len(h.Architectures) > 0 && strings.HasSuffix(h.Architectures[0], "DraftModel") || h.DraftVocab != nil || h.Heads != nil ||
+		h.Speculators != ""
+}
+
+// maxConfig bounds config.json: published ones have some kilobytes.
+const maxConfig = 16 << 20
+
+// ReadFolderFile returns a folder's config.json.
+func ReadFolderFile(dir string) ([]byte, error) {
+	data, err := infile.ReadFile(filepath.Join(dir, "config.json"), maxConfig)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%s: not a model folder: it has no config.json: give a GGUF file or a Hugging Face folder", dir)
+	}
+	return data, err
+}
+
+// ParseFolder reads the configuration of a head's layers from the contents of a config.json. It decodes them into more
+// as well, for fields that are not of a model. A method Check of more may refuse them.
+func ParseFolder(data []byte, more any) (Config, error) {
+	c, _, err := parseFolder(data, more)
+	if err == nil && (c.Window > 0 || !c.Rope.plain()) {
+		err = errors.New("sliding_window and rope_scaling: windows, yarn and longrope are not supported in a head")
+	}
+	return c, err
+}
+
+func parseFolder(data []byte, more any) (Config, *hfConfig, error) {
+	if err := decode(data, more); err != nil {
+		return Config{}, nil, err
+	}
+	if c, ok := more.(interface{ Check() error }); ok {
+		if err := c.Check(); err != nil {
+			return Config{}, nil, err
+		}
+	}
+	h, err := readFields(data)
+	if err != nil {
+		return Config{}, nil, err
+	}
+	c, err := h.config()
+	if err == nil {
+		err = c.Validate()
+	}
+	if err != nil {
+		return Config{}, nil, err
+	}
+	return c, h, nil
+}
+
+// readFields reads the fields of a config.json over the defaults of its architecture.
+func readFields(data []byte) (*hfConfig, error) {
+	var h hfConfig
+	if err := decode(data, &h); err != nil {
+		return nil, err
+	}
+	a := byModelType(h.ModelType)
+	if a == nil {
+		return nil, fmt.Errorf("model_type %q is not one grove runs: want %s", h.ModelType, strings.Join(modelTypes(), ", "))
+	}
+	h = a.defaults
+	if err := decode(data, &h); err != nil {
+		return nil, err
+	}
+	var all map[string]any
+	if err := decode(data, &all); err != nil {
+		return nil, err
+	}
+	return &h, checkFields(a, all)
+}
+
+// decode is json.Unmarshal with an error that says what is wrong in JSON's words.
+func decode(data []byte, into any) error {
+	var wrong *json.UnmarshalTypeError
+	err := json.Unmarshal(data, into)
+	if errors.As(err, &wrong) {
+		return fmt.Errorf("field %q is a %s: want %s", wrong.Field, wrong.Value, kindNames[wrong.Type.Kind()])
+	}
+	return err
+}
+
+// kindNames are JSON's kinds of the fields of hfConfig.
+var kindNames = map[reflect.Kind]string{reflect.Int: "an integer", reflect.Int32: "an integer", reflect.Float64: "a number", reflect.String: "a string", reflect.Bool: "true or false",
+	reflect.Slice: "a list", reflect.Struct: "an object"}
+
+func (h *hfConfig) config() (Config, error) {
+	for _, f := range []struct {
+		name string
+		v    int
+	}{{"hidden_size", h.HiddenSize}, {"num_hidden_layers", h.Layers}, {"num_attention_heads", h.Heads}, {"intermediate_size", h.IntermediateSize},
+		{"vocab_size", h.VocabSize}, {"max_position_embeddings", h.MaxPositions}} {
+		if f.v == 0 {
+			return Config{}, fmt.Errorf("field %q is missing, or 0", f.name)
+		}
+	}
+	a := byModelType(h.ModelType)
+	c := Config{
+		Arch: a.name, Hidden: h.HiddenSize, Layers: h.Layers, Heads: h.Heads, KVHeads: h.KVHeads, HeadDim: h.HeadDim,
+		FFN: h.IntermediateSize, Vocab: h.VocabSize, Context: h.MaxPositions,
+		NormEps: float32(h.RMSNormEps), Tied: h.Tied, Ahead: max(0, h.NextLayers, h.FurtherLayers),
+	}
+	if a.layerNorm {
+		c.NormEps = float32(h.LayerNormEps)
+	}
+	if a.experts != "" {
+		if c.Experts, c.Used = h.Experts, h.Used; a.experts == "num_local_experts" {
+			c.Experts = h.LocalExperts
+		}
+		if c.Used < 1 || c.Used > c.Experts {
+			return c, fmt.Errorf("field %q is %d and field num_experts_per_tok is %d: want experts, and to use some of them",
+				a.experts, c.Experts, c.Used)
+		}
+	}
+	if h.HiddenAct != a.defaults.HiddenAct {
+		return c, fmt.Errorf("hidden_act is %q: %s models run here use %q",
+			h.HiddenAct, h.ModelType, a.defaults.HiddenAct)
+	}
+	if c.KVHeads == 0 {
+		c.KVHeads = c.Heads
+	}
+	if c.HeadDim == 0 && c.Heads > 0 {
+		c.HeadDim = c.Hidden / c.Heads
+	}
+	if err := errors.Join(h.windows(a, &c), h.rope(a, &c)); err != nil {
+		return c, err
+	}
+	if a.readFields != nil {
+		return c, a.readFields(h, &c)
+	}
+	return c, nil
+}
+
+// windows reads which layers have a sliding window.
+func (h *hfConfig) windows(a *architecture, c *Config) error {
+	if a.attentionOnly {
+		if i := slices.IndexFunc(h.LayerTypes, func(t string) bool { return t != "attention" }); i >= 0 {
+			return fmt.Errorf("layer_types has %q: only models whose layers are all of attention are supported", h.LayerTypes[i])
+		}
+		return nil
+	}
+	for _, t := range h.LayerTypes {
+		if t != "full_attention" && t != "sliding_attention" {
+			return fmt.Errorf("layer_types has %q: want full_attention or sliding_attention", t)
+		}
+	}
+	asked := a.listed
+	if h.LayerTypes != nil {
+		asked = slices.Contains(h.LayerTypes, "sliding_attention")
+	}
+	if h.UseWindow != nil {
+		asked = *h.UseWindow && (asked || h.LayerTypes == nil)
+	}
+	w := int(h.Window)
+	switch {
+	case !asked || a.window == 0 && w >= c.Context || a.window != 0 && h.LayerTypes == nil && w == 0:
+		return nil
+	case a.window == 0 || w == 0:
+		return fmt.Errorf("use_sliding_window or layer_types ask for attention within a window of %d, "+
+			"less than the context of %d: not supported", w, c.Context)
+	case h.LayerTypes != nil && len(h.LayerTypes) != c.Layers:
+		return fmt.Errorf("layer_types lists %d layers: want %d", len(h.LayerTypes), c.Layers)
+	}
+	c.Window, c.Windowed = w, a.windows(c.Layers)
+	for i, t := range h.LayerTypes {
+		c.Windowed[i] = t == "sliding_attention"
+	}
+	return nil
+}

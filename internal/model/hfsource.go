@@ -1,0 +1,169 @@
+// Hugging Face folders as a source of models' weights: safetensors, and the tokenizer beside them.
+
+package model
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/grovellm/grove/internal/files/safetensors"
+	"github.com/grovellm/grove/tensor"
+	"github.com/grovellm/grove/tokenizer"
+)
+
+type hfSource struct {
+	dir string
+	c   Config
+	*safetensors.File
+	joined map[string]bool // the tensors that are part of another
+}
+
+func openHF(dir string) (source, error) {
+	c, f, err := OpenFolder(dir)
+	if err != nil {
+		return nil, err
+	}
+	return &hfSource{dir: dir, c: c, File: f, joined: map[string]bool{}}, nil
+}
+
+// OpenFolder reads the configuration of a Hugging Face folder and opens its tensors. It refuses
+// tensors that transformers leaves out, as config.json has it: biases, and an output matrix that is
+// tied to the embedding and differs from it.
+func OpenFolder(dir string) (Config, *safetensors.File, error) {
+	f, noWeights := safetensors.OpenFolder(dir) // before anything else of the folder is read: see CheckInPlace
+	c, fields, err := readFolder(dir)
+	if err == nil {
+		err = noWeights
+	}
+	if err == nil {
+		if err = errors.Join(checkTied(&c, f), fields.checkBiases(&c, f)); err != nil {
+			err = named(dir, err)
+		}
+	}
+	if err != nil {
+		if f != nil {
+			f.Close()
+		}
+		return c, nil, err
+	}
+	return c, f, nil
+}
+
+// checkTied refuses an output matrix that differs from the embedding that it is tied to.
+func checkTied(c *Config, f *safetensors.File) error {
+	embedding, _ := HFName(c.Arch, "token_embd.weight")
+	output, _ := HFName(c.Arch, "output.weight")
+	if _, ok := f.Tensor(output); !ok || !c.Tied {
+		return nil
+	}
+	x, err := f.Load(output)
+	if err != nil {
+		return err
+	}
+	y, err := f.Load(embedding)
+	if err != nil {
+		return err
+	}
+	same, err := x.Equal(y)
+	if err != nil {
+		return err
+	}
+	if !same {
+		return fmt.Errorf("tensor %s differs from %s, and config.json ties the two: "+
+			"set \"tie_word_embeddings\" to false if the model has both", output, embedding)
+	}
+	return nil
+}
+
+// checkBiases refuses a bias that config.json does not give.
+func (h *hfConfig) checkBiases(c *Config, f *safetensors.File) error {
+	given := map[string]bool{"": true, "attention_bias": h.AttentionBias, "mlp_bias": h.MLPBias, "use_qkv_bias": h.QKVBias}
+	fields := byModelType(h.ModelType).folderBiases(c)
+	for _, t := range f.Tensors {
+		if !strings.HasSuffix(t.Name, ".bias") || Follows(t.Name) || c.ahead(t.Name) {
+			continue
+		}
+		field, ok := fields[t.Name]
+		switch {
+		case !ok:
+			return fmt.Errorf("tensor %s: %s models do not have this bias: take a model without it",
+				tensor.Quote(t.Name), h.ModelType)
+		case !given[field]:
+			return fmt.Errorf("tensor %s: config.json does not give the model this bias: "+
+				"set %q to true if the model has it", tensor.Quote(t.Name), field)
+		}
+	}
+	return nil
+}
+
+// Follows reports whether a tensor of a Hugging Face folder follows from the configuration.
+func Follows(name string) bool {
+	for _, end := range []string{".rotary_emb.inv_freq", ".attention.bias", ".attention.masked_bias"} {
+		if strings.HasSuffix(name, end) {
+			return true
+		}
+	}
+	return false
+}
+
+func (s *hfSource) names() (list []string) {
+	output, _ := HFName(s.c.Arch, "output.weight")
+	for _, t := range s.Tensors {
+		if !Follows(t.Name) && !s.c.ahead(t.Name) && !(s.c.Tied && t.Name == output) && !s.joined[t.Name] {
+			list = append(list, t.Name)
+		}
+	}
+	return list
+}
+
+func (s *hfSource) config() (Config, error) { return s.c, nil }
+
+func (s *hfSource) tensor(name string) (tensor.Tensor, bool, error) {
+	a := s.c.layout()
+	layer, part := layerPart(name)
+	stem, ending, _ := strings.Cut(part, ".")
+	p, prefix := a.find(stem), ""
+	if p == nil {
+		return tensor.Tensor{}, false, nil
+	}
+	if layer >= 0 {
+		prefix = fmt.Sprintf("%s%d.", a.prefix, layer)
+	}
+	x := s.c.part(a, *p, "", prefix)
+	t, names, err := x.FromFolder(s.File, "."+ending)
+	if names == nil {
+		return t, false, err
+	}
+	for _, name := range names[1:] {
+		s.joined[name] = true
+	}
+	switch {
+	case err != nil:
+	case p.fused:
+		t, err = s.splitHeads(t)
+	case a.shifted && p.in == none && ending == "weight":
+		t, err = t.Shifted(1)
+	}
+	return t, err == nil, err
+}
+
+// splitHeads reorders GPT-NeoX's fused projection, which holds query, key and value of each
+// head in turn, into all queries, all keys, all values.
+func (s *hfSource) splitHeads(t tensor.Tensor) (tensor.Tensor, error) {
+	h, d := s.c.Heads, s.c.HeadDim
+	if len(t.Shape) == 0 || t.Shape[0] != 3*h*d {
+		return t, fmt.Errorf("%s: tensor %q has shape %v: want %d rows, 3 for each dimension of %d heads", s.dir, t.Name, t.Shape, 3*h*d, h)
+	}
+	return t.Reordered(s.c.unfuse)
+}
+
+func (s *hfSource) tokenizer() (*tokenizer.Tokenizer, error) {
+	if _, err := os.Stat(filepath.Join(s.dir, "tokenizer.json")); errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return tokenizer.FromJSON(s.dir)
+}

@@ -1,0 +1,49 @@
+package model_test
+
+import (
+	"context"
+	"math"
+	"testing"
+
+	"github.com/grovellm/grove/internal/model"
+	"github.com/grovellm/grove/internal/nn"
+	"github.com/grovellm/grove/tensor"
+)
+
+// The head over the last hidden state of each token gives the logits that a pass gives, and the
+// states do not depend on where chunks begin.
+func TestHiddenStatesGiveTheLogits(t *testing.T) {
+	for _, arch := range []string{"tiny-qwen3", "tiny-gemma2"} {
+		m := open(t, arch, tensor.F32, model.Options{Threads: 1})
+		tokens := make([]int32, model.PrefillChunk+3)
+		for i := range tokens {
+			tokens[i] = int32(i * 7 % m.Config.Vocab)
+		}
+		p, check := m.NewPass(), m.NewPass()
+		var states [][]float32
+		if err := p.Hidden(context.Background(), tokens,
+			func(s []float32) { states = append(states, append([]float32(nil), s...)) }); err != nil {
+			t.Fatal(err)
+		}
+		if len(states) != len(tokens) {
+			t.Fatalf("%s: %d states of %d tokens", arch, len(states), len(tokens))
+		}
+		for _, n := range []int{1, 5, model.PrefillChunk, model.PrefillChunk + 1, len(tokens)} {
+			c := m.NewCache()
+			if err := check.Prefill(context.Background(), c, tokens[:n], true); err != nil {
+				t.Fatal(err)
+			}
+			var l nn.Logits
+			l.Add(0, nil)
+			l.Run(nn.NewExec(m.Pool()), nn.Mat{Rows: 1, Cols: m.Config.Hidden, Stride: m.Config.Hidden,
+				Data: states[n-1]}, nil, &m.Head)
+			for i, want := range check.Logits(0, 0) {
+				if got := l.Row(0)[i]; math.Abs(float64(got-want)) > 1e-5*(1+math.Abs(float64(want))) {
+					t.Fatalf("%s, token %d: logit %d is %v from the hidden state, %v from the pass", arch, n, i, got,
+						want)
+				}
+			}
+			c.Free()
+		}
+	}
+}

@@ -1,0 +1,452 @@
+package model_test
+
+import (
+	"bytes"
+	"context"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/grovellm/grove/gguf"
+	"github.com/grovellm/grove/internal/model"
+	"github.com/grovellm/grove/internal/model/synth"
+	"github.com/grovellm/grove/tensor"
+)
+
+// keyShapes are small models, one of each architecture.
+var keyShapes = []synth.Shape{
+	{Name: "llama", Arch: "llama", Vocab: 512, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 32, FFN: 96,
+		Context: 64, NormEps: 1e-5, RopeBase: 1e4, RopeDims: 32, Tied: true, Tokens: synth.SPM},
+	{Name: "qwen2", Arch: "qwen2", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 32, FFN: 96,
+		Context: 64, NormEps: 1e-6, RopeBase: 1e4, RopeDims: 32, Tied: true, Tokens: synth.Qwen2},
+	{Name: "qwen3", Arch: "qwen3", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 48, FFN: 96,
+		Context: 64, NormEps: 1e-6, RopeBase: 1e4, RopeDims: 48, Tokens: synth.Qwen2},
+	{Name: "gptneox", Arch: "gptneox", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 2, HeadDim: 32, FFN: 96,
+		Context: 64, NormEps: 1e-5, RopeBase: 1e4, RopeDims: 16, Parallel: true, Tokens: synth.GPT2},
+	{Name: "mistral3", Arch: "mistral3", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 32, FFN: 96,
+		Context: 64, NormEps: 1e-5, RopeBase: 1e4, RopeDims: 32, Tied: true, Tokens: synth.Qwen2},
+	{Name: "smollm3", Arch: "smollm3", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 32, FFN: 96,
+		Context: 64, NormEps: 1e-6, RopeBase: 2e6, RopeDims: 32, Tied: true, Tokens: synth.Qwen2},
+	{Name: "granite", Arch: "granite", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 32, FFN: 96,
+		Context: 64, NormEps: 1e-6, RopeBase: 1e4, RopeDims: 32, Tied: true, Tokens: synth.Qwen2},
+	{Name: "olmo2", Arch: "olmo2", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 32, FFN: 96,
+		Context: 64, NormEps: 1e-5, RopeBase: 1e4, RopeDims: 32, Tokens: synth.Qwen2, Tune: windowFirst},
+	{Name: "phi3", Arch: "phi3", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 32, FFN: 96,
+		Context: 64, NormEps: 1e-5, RopeBase: 1e4, RopeDims: 24, Tied: true, Tokens: synth.Qwen2},
+	{Name: "stablelm", Arch: "stablelm", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 32, FFN: 96,
+		Context: 64, NormEps: 1e-5, RopeBase: 1e4, RopeDims: 24, Tokens: synth.Qwen2},
+	{Name: "mixtral", Arch: "llama", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 32, FFN: 96,
+		Context: 64, NormEps: 1e-5, RopeBase: 1e6, RopeDims: 32, Tied: true, Tokens: synth.SPM, Tune: sparse(5, 2)},
+	{Name: "qwen3moe", Arch: "qwen3moe", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 48, FFN: 96,
+		Context: 64, NormEps: 1e-6, RopeBase: 1e4, RopeDims: 48, Tied: true, Tokens: synth.Qwen2, Tune: sparse(5, 2)},
+	{Name: "granitemoe", Arch: "granitemoe", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 32, FFN: 96,
+		Context: 64, NormEps: 1e-6, RopeBase: 1e4, RopeDims: 32, Tied: true, Tokens: synth.Qwen2, Tune: sparse(5, 2)},
+	{Name: "olmoe", Arch: "olmoe", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 32, FFN: 96,
+		Context: 64, NormEps: 1e-5, RopeBase: 1e4, RopeDims: 32, Tokens: synth.Qwen2, Tune: sparse(5, 2)},
+	{Name: "gpt-oss", Arch: "gpt-oss", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 32, FFN: 96,
+		Context: 64, NormEps: 1e-5, RopeBase: 15e4, RopeDims: 32, Tokens: synth.Qwen2, Tune: func(c *model.Config) {
+			c.Experts, c.Used = 5, 2
+			windowFirst(c)
+		}},
+	{Name: "gemma2", Arch: "gemma2", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 48, FFN: 96,
+		Context: 64, NormEps: 1e-6, RopeBase: 1e4, RopeDims: 48, Tied: true, Tokens: synth.Qwen2, Tune: windowFirst},
+	{Name: "gemma3", Arch: "gemma3", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 48, FFN: 96,
+		Context: 64, NormEps: 1e-6, RopeBase: 1e6, RopeDims: 48, Tied: true, Tokens: synth.Qwen2, Tune: windowFirst},
+}
+
+// sparse gives layers experts, and rows some of them.
+func sparse(experts, used int) func(c *model.Config) {
+	return func(c *model.Config) { c.Experts, c.Used = experts, used }
+}
+
+// windowFirst gives the first of two layers a window.
+func windowFirst(c *model.Config) {
+	c.SetWindow(4)
+	c.Windowed = []bool{true, false}
+}
+
+// obeyedKeys are, of the keys that change nothing in most architectures, those that some obey.
+var obeyedKeys = map[string][]string{
+	"olmo2":   {"attention.sliding_window_pattern", "attention.sliding_window"},
+	"gpt-oss": {"attention.sliding_window_pattern", "attention.sliding_window", "expert_count", "expert_used_count"},
+	"gemma2":  {"attention.sliding_window_pattern", "attention.sliding_window", "final_logit_softcapping"},
+	"gemma3":  {"attention.sliding_window_pattern", "attention.sliding_window"},
+	"granite": {"rope.scaling.finetuned"},
+	"mixtral": {"expert_count", "expert_used_count"}, "qwen3moe": {"expert_count", "expert_used_count"},
+	"granitemoe": {"expert_count", "expert_used_count", "rope.scaling.finetuned"},
+	"olmoe":      {"expert_count", "expert_used_count"},
+}
+
+// keyFile is an open GGUF file of a shape's model.
+func keyFile(t *testing.T, s synth.Shape) *gguf.File {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "m.gguf")
+	if err := synth.Write(context.Background(), path, s, synth.Options{Type: tensor.F32, Seed: 7}); err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := gguf.Parse("m.gguf", data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// lastLogits are those of a short text by the model of a file that change has changed.
+func lastLogits(t *testing.T, f *gguf.File, change func(w *gguf.Writer)) ([]float32, error) {
+	t.Helper()
+	w := gguf.NewWriter()
+	w.SetAll(f)
+	for _, info := range f.Tensors {
+		x, _ := f.Tensor(info.Name)
+		w.AddTensor(x)
+	}
+	change(w)
+	var b bytes.Buffer
+	if _, err := w.WriteTo(&b); err != nil {
+		t.Fatal(err)
+	}
+	m, err := model.OpenGGUF("changed.gguf", b.Bytes(), model.Options{Threads: 1})
+	if err != nil {
+		if !strings.Contains(err.Error(), "changed.gguf") {
+			t.Errorf("an error that does not name the file: %v", err)
+		}
+		return nil, err
+	}
+	return logitsOf(t, m), nil
+}
+
+func logitsOf(t *testing.T, m *model.Model) []float32 {
+	t.Helper()
+	defer m.Close()
+	p, c := m.NewPass(), m.NewCache()
+	defer c.Free()
+	if err := p.Prefill(context.Background(), c, []int32{3, 250, 17, 390, 101, 3, 42, 8}, true); err != nil {
+		t.Fatal(err)
+	}
+	return slices.Clone(p.Logits(0, 0))
+}
+
+// llamaCppKeys are the keys after an architecture's name that llama.cpp knows.
+const llamaCppKeys = `vocab_size context_length embedding_length embedding_length_out embedding_length_per_layer_input
+	features_length block_count leading_dense_block_count feed_forward_length expert_feed_forward_length
+	expert_shared_feed_forward_length expert_chunk_feed_forward_length swiglu_clamp_exp swiglu_clamp_shexp
+	use_parallel_residual tensor_data_layout expert_count expert_used_count expert_shared_count expert_group_count
+	expert_group_used_count expert_weights_scale expert_weights_norm expert_gating_func expert_group_scale
+	experts_per_group moe_every_n_layers moe_latent_size nextn_predict_layers n_deepstack_layers deepstack_mapping
+	hidden_activation pooling_type logit_scale decoder_start_token_id decoder_block_count attn_logit_softcapping
+	router_logit_softcapping final_logit_softcapping swin_norm rescale_every_n_layers time_mix_extra_dim
+	time_decay_extra_dim residual_scale embedding_scale token_shift_count interleave_moe_layer_step
+	full_attention_interval num_loops skip_loop_final_norm attention.head_count attention.head_count_kv
+	attention.max_alibi_bias attention.clamp_kqv attention.key_length attention.value_length
+	attention.layer_norm_epsilon attention.layer_norm_rms_epsilon attention.group_norm_epsilon
+	attention.group_norm_groups attention.causal attention.q_lora_rank attention.kv_lora_rank
+	attention.relative_buckets_count attention.sliding_window attention.sliding_window_pattern attention.scale
+	attention.output_scale attention.value_scale attention.temperature_length attention.temperature_scale
+	attention.key_length_mla attention.value_length_mla attention.key_length_swa attention.value_length_swa
+	attention.indexer.head_count attention.compress_ratios attention.shared_kv_layers attention.recurrent_layers
+	hyper_connection.count hash_layer_count rope.dimension_count rope.dimension_count_swa rope.dimension_sections
+	rope.freq_base rope.freq_base_swa rope.scale_linear rope.scaling.type rope.scaling.factor rope.scaling.alpha
+	rope.scaling.attn_factor rope.scaling.original_context_length rope.scaling.finetuned
+	rope.scaling.yarn_log_multiplier rope.scaling.yarn_ext_factor rope.scaling.yarn_attn_factor
+	rope.scaling.yarn_beta_fast rope.scaling.yarn_beta_slow ssm.conv_kernel ssm.dt_b_c_rms kda.head_dim wkv.head_size
+	classifier.output_labels target_layers target_hidden_size norm_before_residual norm_before_fc shortconv.l_cache
+	dense_2_feat_in dense_3_feat_out block_size a_key_of_tomorrow`
+
+// Every key that llama.cpp knows, set to a value that is not neutral, is refused by its name,
+// changes the logits, or is one of the few that cannot.
+func TestKeysAreObeyedOrRefused(t *testing.T) {
+	inert := strings.Fields(`vocab_size context_length tensor_data_layout attention.sliding_window_pattern
+		rope.scaling.original_context_length rope.scaling.finetuned rope.scaling.yarn_beta_fast
+		rope.scaling.yarn_beta_slow rope.scaling.yarn_log_multiplier`) // the last four: without yarn
+	structural := strings.Fields(`embedding_length block_count feed_forward_length attention.head_count
+		attention.head_count_kv attention.key_length expert_count expert_feed_forward_length`)
+	values := map[string][]any{
+		"context_length": {uint32(33)}, "attention.causal": {false},
+		"attention.sliding_window_pattern": {[]bool{false, true}}, "rope.scaling.type": {"su"},
+		"rope.scaling.original_context_length": {uint32(16)},
+		"rope.dimension_sections":              {[]int32{8, 8, 0, 0}}, "rope.scaling.finetuned": {false},
+		"hidden_activation": {"relu"}, "swin_norm": {true},
+		"expert_weights_norm": {true}, "classifier.output_labels": {[]string{"yes", "no"}},
+		"tensor_data_layout":    {"Meta AI original pth"},
+		"use_parallel_residual": {false}, "skip_loop_final_norm": {true},
+		"attention.recurrent_layers": {[]bool{true, false}},
+		"attention.head_count_kv":    {uint32(4), []uint32{1, 2}}, "attention.head_count": {uint32(4), []uint32{2, 4}},
+		"feed_forward_length":      {uint32(64), []uint32{96, 64}},
+		"attention.sliding_window": {uint32(5)}, "rope.dimension_count": {uint32(8)}, "rope.freq_base": {float32(500)},
+		"block_count":                  {uint32(1), uint32(3)},
+		"attention.layer_norm_epsilon": {float32(0.1)}, "attention.layer_norm_rms_epsilon": {float32(0.1)},
+		"embedding_length":     {uint32(32)},
+		"attention.key_length": {uint32(16)}, "attention.value_length": {uint32(16)},
+		"rope.scaling.factor": {float32(4)}, "rope.scale_linear": {float32(4)},
+		"expert_used_count": {uint32(1), uint32(7)},
+	}
+	for _, s := range keyShapes {
+		f := keyFile(t, s)
+		base, err := lastLogits(t, f, func(*gguf.Writer) {})
+		if err != nil {
+			t.Fatal(err)
+		}
+		here := append(slices.Clone(inert), "attention.layer_norm_epsilon", "use_parallel_residual")
+		switch s.Arch {
+		case "gptneox":
+			here = append(slices.Clone(inert), "attention.layer_norm_rms_epsilon")
+		case "stablelm":
+			here = append(slices.Clone(inert), "attention.layer_norm_rms_epsilon", "use_parallel_residual")
+		}
+		for _, name := range strings.Fields(llamaCppKeys) {
+			tries := values[name]
+			if tries == nil {
+				tries = []any{uint32(7), float32(0.37)}
+			}
+			for _, v := range tries {
+				key := s.Arch + "." + name
+				got, err := lastLogits(t, f, func(w *gguf.Writer) {
+					w.Set(key, v)
+					if name == "attention.temperature_scale" { // in steps of
+						w.Set(s.Arch+".rope.scaling.original_context_length", uint32(4))
+					}
+				})
+				refused := err != nil && strings.Contains(err.Error(), key)
+				if slices.Contains([]string{"qwen3moe", "gpt-oss"}, s.Arch) && name == "feed_forward_length" && err == nil {
+					continue // experts have a width of their own
+				}
+				unfit := err != nil && slices.Contains(structural, name) // the tensors say so
+				same := err == nil && sameBits(got, base)
+				switch {
+				case slices.Contains(here, name) && !slices.Contains(obeyedKeys[s.Name], name):
+					if !same {
+						t.Errorf("%s = %v changes something: %v", key, v, err)
+					}
+				case !refused && !unfit && (err != nil || same):
+					t.Errorf("%s = %v is neither obeyed nor refused by its name: %v", key, v, err)
+				}
+			}
+		}
+	}
+}
+
+// Neutral values of keys that grove does not obey change nothing: converters write them.
+func TestNeutralKeys(t *testing.T) {
+	for _, s := range keyShapes {
+		f := keyFile(t, s)
+		base, err := lastLogits(t, f, func(*gguf.Writer) {})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := lastLogits(t, f, func(w *gguf.Writer) {
+			for name, v := range map[string]any{
+				"attention.causal": true, "expert_count": uint32(0), "expert_used_count": uint32(0),
+				"pooling_type": uint32(0), "logit_scale": float32(0),
+				"residual_scale": float32(1), "embedding_scale": float32(1), "attention.scale": float32(0),
+				"attention.clamp_kqv":      float32(0),
+				"attention.max_alibi_bias": float32(0), "nextn_predict_layers": uint32(0),
+				"rope.scaling.attn_factor": float32(1),
+				"rope.dimension_sections":  []int32{0, 0, 0, 0}, "final_logit_softcapping": float32(0),
+				"attention.sliding_window":     uint32(64),
+				"rope.scaling.yarn_ext_factor": float32(-1), "rope.scaling.type": "none",
+				"rope.scaling.factor": float32(8),
+			} {
+				if !slices.Contains(obeyedKeys[s.Name], name) {
+					w.Set(s.Arch+"."+name, v)
+				}
+			}
+		})
+		if err != nil || !sameBits(got, base) {
+			t.Errorf("%s: %v", s.Arch, err)
+		}
+	}
+}
+
+// Every key of YaRN changes the logits.
+func TestYarnKeysAreObeyed(t *testing.T) {
+	for _, s := range keyShapes {
+		f := keyFile(t, s)
+		logits := func(more map[string]any) []float32 {
+			t.Helper()
+			got, err := lastLogits(t, f, func(w *gguf.Writer) {
+				w.Set(s.Arch+".rope.scaling.type", "yarn")
+				w.Set(s.Arch+".rope.scaling.factor", float32(4))
+				for key, v := range more {
+					w.Set(s.Arch+".rope.scaling."+key, v)
+				}
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return got
+		}
+		linear, err := lastLogits(t, f, func(w *gguf.Writer) { w.Set(s.Arch+".rope.scaling.factor", float32(4)) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		base := logits(nil)
+		if sameBits(base, linear) {
+			t.Errorf("%s: yarn is linear scaling", s.Arch)
+		}
+		for key, v := range map[string]any{"original_context_length": uint32(8), "yarn_beta_fast": float32(2),
+			"yarn_beta_slow": float32(0.125), "yarn_log_multiplier": float32(0.5), "attn_factor": float32(2)} {
+			if sameBits(logits(map[string]any{key: v}), base) {
+				t.Errorf("%s: rope.scaling.%s = %v changes nothing", s.Arch, key, v)
+			}
+		}
+	}
+}
+
+// The ways that files have of saying linear scaling are one, as llama.cpp reads them.
+func TestLinearScalingInEveryForm(t *testing.T) {
+	for _, s := range keyShapes {
+		f := keyFile(t, s)
+		logits := func(keys map[string]any) []float32 {
+			t.Helper()
+			got, err := lastLogits(t, f, func(w *gguf.Writer) {
+				for key, v := range keys {
+					w.Set(s.Arch+".rope."+key, v)
+				}
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return got
+		}
+		base := logits(nil)
+		linear := logits(map[string]any{"scaling.type": "linear", "scaling.factor": float32(4)})
+		if sameBits(base, linear) {
+			t.Errorf("%s: linear scaling changes nothing", s.Arch)
+		}
+		for i, keys := range []map[string]any{
+			{"scaling.factor": float32(4)}, {"scale_linear": float32(4)},
+			{"scaling.factor": float32(4), "scale_linear": float32(9)},
+			{"scaling.type": "linear", "scale_linear": float32(4)},
+		} {
+			if !sameBits(logits(keys), linear) {
+				t.Errorf("%s: form %d, %v, is not linear scaling by 4", s.Arch, i, keys)
+			}
+		}
+		for i, keys := range []map[string]any{
+			{"scaling.factor": float32(0)}, {"scaling.type": "linear"},
+			{"scaling.type": "linear", "scaling.factor": float32(0), "scale_linear": float32(4)},
+			{"scaling.type": "none", "scaling.factor": float32(4)},
+			{"scaling.type": "none", "scale_linear": float32(4)},
+		} {
+			if !sameBits(logits(keys), base) {
+				t.Errorf("%s: form %d, %v, is not none", s.Arch, i, keys)
+			}
+		}
+	}
+}
+
+// Tensors that llama.cpp knows, or some engine may, added to a file are refused by name, or change
+// the logits.
+func TestTensorsAreObeyedOrRefused(t *testing.T) {
+	stems := strings.Fields(`token_embd output_norm output rope_freqs rope_factors_long rope_factors_short
+		token_embd_norm position_embd token_types cls cls.output output_hc_fn per_layer_token_embd fc d2t markov_w1
+		blk.2.attn_q blk.0.attn_norm blk.0.attn_q blk.0.attn_k blk.0.attn_v blk.1.attn_output blk.0.attn_rot_embd
+		blk.0.ffn_gate_inp blk.0.ffn_norm blk.0.ffn_gate blk.1.ffn_down blk.0.ffn_up blk.0.ffn_gate_exps
+		blk.0.post_attention_norm blk.1.attn_q_norm blk.0.attn_k_norm blk.0.attn_gate blk.0.post_ffw_norm
+		blk.0.ffn_up_shexp blk.0.attn_norm_2 blk.0.attn_qkv blk.0.layer_output_norm blk.0.layer_output_scale
+		blk.0.attn_sinks blk.0.attn_sub_norm blk.0.ffn_sub_norm blk.0.nextn.eh_proj`)
+	for _, s := range keyShapes {
+		f, rng := keyFile(t, s), rand.New(rand.NewPCG(1, 2))
+		base, err := lastLogits(t, f, func(*gguf.Writer) {})
+		if err != nil {
+			t.Fatal(err)
+		}
+		try := func(name string) (obeyed bool, err error) {
+			shape := []int{s.RopeDims / 2}
+			if stem, ok := strings.CutSuffix(name, ".bias"); ok { // of the size that it must have
+				if x, ok := f.Tensor(stem + ".weight"); ok {
+					shape = x.Shape[:1]
+				} else if x, ok := f.Tensor("token_embd.weight"); ok && stem == "output" {
+					shape = x.Shape[:1]
+				}
+			} else if name == "output.weight" {
+				shape = []int{s.Vocab, s.Hidden}
+			}
+			values := make([]float32, product(shape))
+			for i := range values {
+				values[i] = 0.5 + rng.Float32()
+			}
+			x, err := tensor.FromFloat32s(name, tensor.F32, shape, values)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := lastLogits(t, f, func(w *gguf.Writer) { w.AddTensor(x) })
+			return err == nil && !sameBits(got, base), err
+		}
+		var obeyed []string
+		for _, stem := range stems {
+			for _, ending := range []string{".weight", ".bias", ".scale", ".input_scale"} {
+				name := stem + ending
+				if _, ok := f.Tensor(name); ok {
+					continue
+				}
+				changed, err := try(name)
+				switch {
+				case changed:
+					obeyed = append(obeyed, name)
+				case err == nil || !strings.Contains(err.Error(), name):
+					t.Errorf("%s: tensor %s is neither obeyed nor refused by its name: %v", s.Arch, name, err)
+				}
+			}
+		}
+		const attention = "blk.0.attn_q.bias blk.0.attn_k.bias blk.0.attn_v.bias "
+		const sparse = "output.weight output.bias rope_freqs.weight " + attention + "blk.1.attn_output.bias blk.0.ffn_gate_inp.bias"
+		const others = "blk.1.attn_output.bias blk.0.ffn_gate.bias blk.1.ffn_down.bias blk.0.ffn_up.bias"
+		want := map[string]string{
+			"llama":    "output.weight output.bias rope_freqs.weight " + attention + others,
+			"qwen2":    "output.weight output.bias rope_freqs.weight " + others, // it has the rest
+			"qwen3":    "output.bias rope_freqs.weight " + attention + others,
+			"gptneox":  "output.bias rope_freqs.weight",
+			"stablelm": "output.bias rope_freqs.weight " + attention + others,
+			"olmo2":    "output.bias rope_freqs.weight " + attention + others,
+			"phi3": "output.weight output.bias rope_freqs.weight blk.1.attn_output.bias blk.1.ffn_down.bias " +
+				"blk.0.attn_qkv.bias",
+			"mixtral": sparse, "qwen3moe": sparse, "granitemoe": sparse, "olmoe": strings.TrimPrefix(sparse, "output.weight "),
+			"gpt-oss": "output.bias rope_freqs.weight",
+		}[s.Name]
+		if want == "" { // as llama
+			want = "output.weight output.bias rope_freqs.weight " + attention + others
+		}
+		if got := strings.Join(obeyed, " "); got != want {
+			t.Errorf("%s obeys %s, want %s", s.Arch, got, want)
+		}
+		rapid.Check(t, func(t *rapid.T) {
+			name := rapid.StringMatching(`(blk\.[0-3]\.)?[a-z_]{1,20}\.(weight|bias|scale)`).Draw(t, "name")
+			if _, ok := f.Tensor(name); ok || strings.HasSuffix(name, ".bias") || name == "output.weight" ||
+				name == "rope_freqs.weight" {
+				t.Skip("one that models have")
+			}
+			if _, err := try(name); err == nil || !strings.Contains(err.Error(), name) {
+				t.Fatalf("tensor %s: %v", name, err)
+			}
+		})
+	}
+}
+
+func product(shape []int) int {
+	n := 1
+	for _, d := range shape {
+		n *= d
+	}
+	return n
+}
+
+// A file that is no model says so.
+func TestOtherFilesAreRefused(t *testing.T) {
+	f := keyFile(t, keyShapes[0])
+	for key, v := range map[string]any{"general.type": "adapter", "general.architecture": "mamba"} {
+		if _, err := lastLogits(t, f, func(w *gguf.Writer) { w.Set(key, v) }); err == nil ||
+			!strings.Contains(err.Error(), key) {
+			t.Errorf("%s = %v: %v", key, v, err)
+		}
+	}
+}

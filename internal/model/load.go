@@ -1,0 +1,145 @@
+package model
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/grovellm/grove/gguf"
+	"github.com/grovellm/grove/internal/kernels/par"
+	"github.com/grovellm/grove/internal/nn"
+	"github.com/grovellm/grove/tensor"
+)
+
+// Options says how to open a model.
+type Options struct {
+	Threads int // workers; 0: as many as the program may use (GOMAXPROCS)
+	Context int // most tokens of a sequence; 0: what the model was made for
+
+	// Workers is an open model whose workers this one is to use instead of its own, such as the target a draft model
+	// works for: their passes take turns. It must outlive this model. Threads is then not read.
+	Workers *Model
+
+	// Pad, where it is not 0, pads the model to about so many parameters: its logits stay the same to the bit, its passes cost
+	// what those of a model of that size cost. PadType is the type of the layers added: BF16, F16, Q8_0 or a K type; its zero value
+	// stands for BF16.
+	Pad     int64
+	PadType tensor.Type
+
+	// PadExperts, where it is not 0, is the number of experts that each layer's MLP is made into.
+	// They are copies of it, and a row uses PadUsed of them: logits stay the same to rounding. The
+	// model's architecture must be qwen3. WritePadded does not read them.
+	PadExperts, PadUsed int
+
+	// KV is what caches store keys and values as; its zero value, nn.KVAuto, goes with the weights: bf16, or f32 where they are F32 or F16.
+	KV nn.KVType
+
+	Progress func(done, total int64) // called as weights load, in bytes; may be nil
+}
+
+// Open loads the model at path: a GGUF file or a Hugging Face folder.
+func Open(path string, o Options) (*Model, error) {
+	src, err := openSource(path)
+	return finish(path, src, err, o)
+}
+
+// OpenGGUF loads a model from the contents of a GGUF file, such as one embedded in a program. name stands for its path
+// in errors.
+func OpenGGUF(name string, data []byte, o Options) (*Model, error) {
+	src, err := openGGUF(gguf.Parse(name, data))
+	return finish(name, src, err, o)
+}
+
+// finish loads a model from a source that was opened, or was not.
+func finish(name string, src source, err error, o Options) (*Model, error) {
+	if err != nil {
+		return nil, named(name, err)
+	}
+	m, err := load(src, o)
+	if err == nil {
+		if err = src.CheckInPlace(); err != nil {
+			m.Close()
+		}
+	}
+	if err != nil {
+		return nil, errors.Join(named(name, err), src.Close())
+	}
+	return m, src.Close()
+}
+
+// named puts the path before an error that does not say it.
+func named(path string, err error) error {
+	if strings.Contains(err.Error(), path) {
+		return err
+	}
+	return fmt.Errorf("%s: %w", path, err)
+}
+
+func openSource(path string) (source, error) {
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return nil, err
+	case info.IsDir():
+		return openHF(path)
+	}
+	return openGGUF(gguf.Open(path))
+}
+
+func load(src source, o Options) (*Model, error) {
+	var err error
+	if o.PadExperts != 0 {
+		if src, err = copyExperts(src, o.PadExperts, o.PadUsed); err != nil {
+			return nil, err
+		}
+	}
+	if o.Pad != 0 {
+		if src, err = pad(src, o.Pad, o.PadType); err != nil {
+			return nil, err
+		}
+	}
+	c, err := src.config()
+	if err != nil {
+		return nil, err
+	}
+	if o.Context < 0 || o.Threads < 0 {
+		return nil, fmt.Errorf("options: context %d, threads %d: want no negative number", o.Context, o.Threads)
+	}
+	if o.Context == 0 {
+		o.Context = c.Context
+	}
+	c.Rope.setContext(o.Context)
+	l := &Loader{src: src, arch: c.Arch, progress: o.Progress}
+	network, err := NewNetwork(c, l)
+	if err == nil {
+		err = l.refuseUnused(src.names())
+	}
+	if err != nil {
+		return nil, err
+	}
+	t, err := src.tokenizer()
+	if err != nil {
+		return nil, err
+	}
+	if t != nil && t.VocabSize() > c.Vocab {
+		return nil, fmt.Errorf("the tokenizer has %d tokens, the embedding only %d rows: they are not of one model", t.VocabSize(), c.Vocab)
+	}
+	m := &Model{
+		Network: *network, Tokenizer: t, limit: o.Context,
+		pages: nn.Pages{Layers: c.Layers, Heads: c.KVHeads, Dim: c.HeadDim, KV: o.KV.Of(network.Blocks)},
+	}
+	for i := range network.Blocks {
+		m.pages.Ropes = append(m.pages.Ropes, network.Blocks[i].Attn.Rope)
+		m.pages.Windows = append(m.pages.Windows, network.Blocks[i].Attn.Window)
+	}
+	if o.Workers != nil {
+		m.pool, m.guest = o.Workers.pool, true
+	} else {
+		m.pool = par.New(o.Threads)
+	}
+	if err := l.Pack(m.pool); err != nil {
+		return nil, errors.Join(err, m.Close())
+	}
+	return m, nil
+}

@@ -1,0 +1,45 @@
+package model
+
+import (
+	"github.com/grovellm/grove/internal/kernels/par"
+	"github.com/grovellm/grove/internal/nn"
+	"github.com/grovellm/grove/tokenizer"
+)
+
+// Model is an open model. It is immutable and safe for use by many goroutines; what a
+// computation changes is in its Pass and its caches.
+type Model struct {
+	Network
+	Tokenizer *tokenizer.Tokenizer // nil where the file has none
+
+	limit int // most tokens of a sequence
+	pool  *par.Pool
+	guest bool // the pool is another model's
+	pages nn.Pages
+}
+
+// Context is the most tokens a sequence may have.
+func (m *Model) Context() int { return m.limit }
+
+// Threads is the number of workers of a pass.
+func (m *Model) Threads() int { return m.pool.Threads() }
+
+// NewCache returns an empty cache for one sequence.
+func (m *Model) NewCache() *nn.Cache { return m.pages.NewCache() }
+
+// KV is what its caches store keys and values as; CacheBytes is their memory for a token. CacheRead is
+// how many bytes of them a pass reads after so many tokens.
+func (m *Model) KV() nn.KVType            { return m.pages.KV }
+func (m *Model) CacheBytes() int          { return m.pages.RowBytes() }
+func (m *Model) CacheRead(tokens int) int { return m.pages.ReadBytes(tokens) }
+
+// Pool is the model's workers, for what belongs to its passes.
+func (m *Model) Pool() *par.Pool { return m.pool }
+
+// Close stops the model's workers, if they are its own. Weights go with the last reference to the model.
+func (m *Model) Close() error {
+	if !m.guest {
+		m.pool.Close()
+	}
+	return nil
+}

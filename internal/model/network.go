@@ -1,0 +1,203 @@
+package model
+
+import (
+	"fmt"
+
+	"github.com/grovellm/grove/internal/kernels/gemm"
+	"github.com/grovellm/grove/internal/nn"
+)
+
+// Weights gives a network its tensors, by GGUF name: loaded ones to serve, trained ones to train.
+type Weights interface {
+	Has(name string) bool // biases are there or not, as the weights have it
+	Matrix(name string, out, in int) (*gemm.Matrix, error)
+	Vector(name string, n int) ([]float32, error)
+	Table(name string, rows, cols int) (nn.Table, error) // a matrix only looked up in
+}
+
+// Network is the layers of a model over its weights.
+type Network struct {
+	Config Config
+	Embed  nn.Table
+	Blocks []nn.Block
+	Norm   nn.Norm // before the head
+	Head   nn.Linear
+
+	layerBytes int // of the packed weights of a layer
+}
+
+// NewNetwork builds the network that c describes.
+func NewNetwork(c Config, w Weights) (*Network, error) {
+	b, err := newBuilder(&c, w)
+	if err != nil {
+		return nil, err
+	}
+	n := &Network{Config: c}
+	if c.Tied {
+		head := b.matrix("token_embd.weight", c.Vocab, c.Hidden)
+		n.Head, n.Embed = nn.Linear{W: head, Bias: b.bias("output", c.Vocab)}, head
+	} else {
+		n.Head = b.linear("output", c.Vocab, c.Hidden)
+		n.Embed = b.table("token_embd.weight", c.Vocab, c.Hidden)
+	}
+	if c.LogitScale != 0 {
+		n.Head.Scale = unless1(1 / c.LogitScale)
+	}
+	n.Head.Cap = float32(c.LogitCap)
+	if s := unless1(c.EmbedScale); s != 0 {
+		n.Embed = &scaledTable{n.Embed, s}
+	}
+	n.Norm = b.norm("output_norm", c.Hidden)
+	n.Blocks = b.blocks()
+	if b.err == nil {
+		n.layerBytes = (n.WeightBytes() - n.Head.W.Bytes()) / len(n.Blocks)
+	}
+	return n, b.err
+}
+
+// NewBlocks builds the blocks alone of the network that c describes, for a drafter's head whose rows come from elsewhere.
+func NewBlocks(c *Config, w Weights) ([]nn.Block, error) {
+	b, err := newBuilder(c, w)
+	if err != nil {
+		return nil, err
+	}
+	return b.blocks(), b.err
+}
+
+// WeightBytes is the size of the packed weights that every pass reads.
+func (n *Network) WeightBytes() int {
+	size := n.Head.W.Bytes()
+	for i := range n.Blocks {
+		size += n.Blocks[i].Bytes()
+	}
+	return size
+}
+
+// Observer is told of the residual stream as it passes the layers: 0 is the embedding, i
+// what the i-th block puts out. An error ends the pass.
+type Observer interface {
+	Layer(i int, x nn.Mat) error
+}
+
+// Planner is an Observer that uses x in operations of the pass's Exec alone, so that it may be told of a layer before it is computed.
+type Planner interface {
+	Observer
+	Plans()
+}
+
+// Trunk runs the rows of a forest, whose tokens are given, through the embedding and every
+// block, leaving the residual stream before the final norm in x (rows × Hidden). o may be nil.
+func (n *Network) Trunk(e *nn.Exec, f *nn.Forest, tokens []int32, x nn.Mat, m *nn.BlockBuffers, o Observer) error {
+	_, plans := o.(Planner)
+	plans = plans || o == nil
+	together := n.together(len(tokens))
+	e.Hold()
+	e.Embed(n.Embed, tokens, x)
+	for i := range n.Blocks {
+		if !plans || i > 0 && i%together == 0 {
+			e.Release()
+			e.Hold()
+		}
+		if o != nil {
+			if err := o.Layer(i, x); err != nil {
+				e.Release()
+				return err
+			}
+		}
+		e.Block(&n.Blocks[i], i, f, x, m)
+	}
+	if plans && o != nil {
+		defer e.Release()
+		return o.Layer(len(n.Blocks), x)
+	}
+	e.Release()
+	if o != nil {
+		return o.Layer(len(n.Blocks), x)
+	}
+	return nil
+}
+
+// together is how many layers of a pass are planned at once: those of a small network, which are soon done. Between
+// others an observer is asked whether to go on.
+func (n *Network) together(rows int) int {
+	const much = 16 << 20 // weights times rows, from 16 rows on: some 100 µs
+	work := n.layerBytes * max(1, rows/16)
+	return max(1, much/max(1, work))
+}
+
+// builder keeps the first error, so that the network above and the block below read as
+// lists of their parts.
+type builder struct {
+	c           *Config
+	arch        *architecture
+	w           Weights
+	rope, local *nn.Rope // of all layers; of those with a window, if it differs
+	err         error
+}
+
+func newBuilder(c *Config, w Weights) (*builder, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	b := &builder{c: c, arch: c.arch(), w: w, rope: c.Rope.rope()}
+	if b.arch == nil {
+		return nil, fmt.Errorf("architecture %q is not one grove runs", c.Arch)
+	}
+	if c.LocalRope != nil {
+		b.local = c.LocalRope.rope()
+	}
+	return b, nil
+}
+
+func (b *builder) blocks() (blocks []nn.Block) {
+	for i := 0; i < b.c.Layers && b.err == nil; i++ {
+		blocks = append(blocks, b.block(i))
+	}
+	return blocks
+}
+
+func (b *builder) matrix(name string, out, in int) *gemm.Matrix {
+	m, err := b.w.Matrix(name, out, in)
+	b.keep(err)
+	return m
+}
+
+func (b *builder) table(name string, rows, cols int) nn.Table {
+	t, err := b.w.Table(name, rows, cols)
+	b.keep(err)
+	return t
+}
+
+func (b *builder) vector(name string, n int) []float32 {
+	v, err := b.w.Vector(name, n)
+	b.keep(err)
+	return v
+}
+
+// linear is the product called name, with its bias where there is one.
+func (b *builder) linear(name string, out, in int) nn.Linear {
+	return nn.Linear{W: b.matrix(name+".weight", out, in), Bias: b.bias(name, out)}
+}
+
+// bias is that of the product called name; nil where there is none.
+func (b *builder) bias(name string, out int) []float32 {
+	if !b.w.Has(name + ".bias") {
+		return nil
+	}
+	return b.vector(name+".bias", out)
+}
+
+// norm is the normalisation called name: RMSNorm, or LayerNorm.
+func (b *builder) norm(name string, n int) nn.Norm {
+	norm := nn.Norm{Weight: b.vector(name+".weight", n), Eps: b.c.NormEps, Center: b.arch.layerNorm}
+	if norm.Center {
+		norm.Bias = b.vector(name+".bias", n)
+	}
+	return norm
+}
+
+func (b *builder) keep(err error) {
+	if b.err == nil && err != nil {
+		b.err = err
+	}
+}

@@ -1,0 +1,337 @@
+package model_test
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/grovellm/grove/gguf"
+	"github.com/grovellm/grove/internal/kernels/cpu"
+	"github.com/grovellm/grove/internal/kernels/gemm"
+	"github.com/grovellm/grove/internal/model"
+	"github.com/grovellm/grove/internal/model/synth"
+	"github.com/grovellm/grove/internal/nn"
+	"github.com/grovellm/grove/tensor"
+	"github.com/grovellm/grove/tree"
+)
+
+// paddable draws a small shape, of widths that end anywhere in a panel and in a group of activations.
+func paddable(r *rand.Rand, arch string, typ tensor.Type) synth.Shape {
+	unit, _ := typ.Block() // rows are whole blocks
+	heads := max(2, unit/32)
+	s := synth.Shape{
+		Name: "paddable", Arch: arch, Vocab: 400 + r.IntN(40), Layers: 1 + r.IntN(2), Context: 256, Heads: heads, KVHeads: 1 + r.IntN(2), HeadDim: 32,
+		FFN: unit * max(1, (40+r.IntN(100))/unit), NormEps: 1e-5, RopeBase: 1e4, RopeDims: 32, Tokens: synth.Qwen2, Tied: arch != "gptneox" && r.IntN(2) == 0,
+	}
+	s.Hidden = unit * max(1, (32+r.IntN(33))/unit)
+	switch arch {
+	case "llama":
+		s.Tokens = synth.Llama3
+	case "gemma2", "gemma3":
+		s.Tied = true
+		s.Tune = func(c *model.Config) { c.SetWindow(5) }
+	case "olmo2":
+		s.Tied = false
+		s.Tune = func(c *model.Config) { c.SetWindow(5) }
+		s.Hidden = s.Heads * s.HeadDim
+	case "qwen3moe":
+		s.Tune = sparse(5, 2)
+	case "gpt-oss":
+		s.Tied = false
+		s.Tune = func(c *model.Config) {
+			c.SetWindow(5)
+			c.Experts, c.Used = 5, 2
+		}
+	case "olmoe":
+		s.Tied = false
+		s.Tune = sparse(5, 2)
+		s.Hidden = s.Heads * s.HeadDim
+	case "granitemoe":
+		s.Tune = sparse(5, 2)
+		s.Hidden = s.Heads * s.HeadDim
+	case "granite":
+		s.Tune = func(c *model.Config) { c.ResidualScale, c.EmbedScale, c.LogitScale = 0.3, 5, 3 }
+		s.Hidden = s.Heads * s.HeadDim
+	case "stablelm":
+		s.Tied = false
+		s.Hidden = s.Heads * s.HeadDim
+	case "phi3", "smollm3":
+		s.Hidden = s.Heads * s.HeadDim
+	case "gptneox":
+		s.Tokens, s.KVHeads, s.Parallel = synth.GPT2, s.Heads, r.IntN(2) == 0
+		s.Hidden = s.Heads * s.HeadDim
+	case "qwen2":
+		s.Hidden = s.Heads * s.HeadDim
+	}
+	return s
+}
+
+// sameLogits compares the logits of random trees over a random prompt, in two steps that share a cache.
+func sameLogits(t *testing.T, r *rand.Rand, a, b *model.Model) {
+	t.Helper()
+	ctx := context.Background()
+	prompt := randomTokens(r, a, 1+r.IntN(8))
+	ms := []*model.Model{a, b}
+	ps := []*model.Pass{a.NewPass(), b.NewPass()}
+	var caches []*nn.Cache
+	rows := make([][]model.Rows, 2)
+	for i, m := range ms {
+		c := m.NewCache()
+		if err := ps[i].Prefill(ctx, c, prompt, true); err != nil {
+			t.Fatal(err)
+		}
+		caches = append(caches, c)
+		rows[i] = []model.Rows{{Cache: c}}
+	}
+	for range 2 {
+		tr := tree.New(r.Int32N(int32(a.Config.Vocab)))
+		for range r.IntN(7) {
+			tr.Append(r.IntN(tr.Len()), r.Int32N(int32(a.Config.Vocab)), 0)
+		}
+		all := make([]int32, tr.Len())
+		for i := range all {
+			all[i] = int32(i)
+		}
+		for i := range ms {
+			rows[i][0].Tree, rows[i][0].Logits = tr, all
+			if err := ps[i].Run(ctx, rows[i], nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for n := range all {
+			if !sameBits(ps[0].Logits(0, n), ps[1].Logits(0, n)) {
+				t.Fatalf("node %d of %d: padding changed the logits", n, tr.Len())
+			}
+		}
+		path := tr.Path(r.IntN(tr.Len()), nil)
+		for _, c := range caches {
+			if err := c.Commit(path); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// reached checks that a padded model has about as many parameters as were asked for.
+func reached(t *testing.T, plain, padded *model.Model, want int64) {
+	t.Helper()
+	c := padded.Config
+	layer := (c.Parameters() - int64(c.Vocab*c.Hidden)) / int64(c.Layers)
+	if d := c.Parameters() - want; d > layer || d < -layer {
+		t.Fatalf("%d parameters of %d wanted, with layers of %d", c.Parameters(), want, layer)
+	}
+	if c.Padded != c.Parameters()-plain.Config.Parameters() {
+		t.Fatalf("%d parameters of padding: from %d to %d", c.Padded, plain.Config.Parameters(), c.Parameters())
+	}
+}
+
+// Padding never changes a bit of the logits, whatever the architecture, the types and the kernels.
+func TestPaddingKeepsLogits(t *testing.T) {
+	kinds := []tensor.Type{tensor.F32, tensor.BF16, tensor.F16, tensor.Q8_0,
+		tensor.Q4_0, tensor.Q4_1, tensor.Q5_0, tensor.Q5_1, tensor.Q4_K, tensor.Q5_K, tensor.Q6_K, tensor.IQ4_NL, tensor.MXFP4}
+	arches := []string{"llama", "qwen2", "qwen3", "gptneox"}
+	for _, arch := range model.Architectures() {
+		if !slices.Contains(arches, arch) {
+			arches = append(arches, arch)
+		}
+	}
+	for i, arch := range arches {
+		for j, typ := range kinds {
+			// A few for each architecture: the K types are wider and slower.
+			if i < 4 && j >= 4 && j%4 != i || i >= 4 && typ != tensor.BF16 && typ != tensor.Q8_0 {
+				continue
+			}
+			t.Run(arch+" "+typ.String(), func(t *testing.T) {
+				r := rand.New(rand.NewPCG(uint64(i), uint64(j)))
+				path := filepath.Join(t.TempDir(), "m.gguf")
+				if err := synth.Write(context.Background(), path, paddable(r, arch, typ), synth.Options{Type: typ, Seed: r.Uint64()}); err != nil {
+					t.Fatal(err)
+				}
+				plain, err := model.Open(path, model.Options{Threads: 2})
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer plain.Close()
+				c := plain.Config
+				block, _ := typ.Block()
+				unit := max(gemm.Group, block)
+				own := int64(c.Hidden*(3*c.FFN+2*(c.Heads+c.KVHeads)*c.HeadDim)) + 1000                              // about a layer
+				o := model.Options{Threads: 2, Pad: c.Parameters() + own*(1+r.Int64N(8)), PadType: kinds[r.IntN(2)]} // F32 stands for the default
+				if (i+j)%4 > 0 {
+					o.Pad += 50 * (own + int64(3*c.Hidden*(unit+128))) // so many that layers get wider
+				}
+				if block > 1 && r.IntN(2) == 0 {
+					o.PadType = typ
+				}
+				padded, err := model.Open(path, o)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer padded.Close()
+				reached(t, plain, padded, o.Pad)
+				if (i+j)%4 > 0 && padded.Config.FFN == c.FFN && c.Experts == 0 {
+					t.Fatal("the layers are no wider than they were")
+				}
+				for _, level := range cpu.Levels() {
+					restore := cpu.Use(level)
+					sameLogits(t, r, plain, padded)
+					restore()
+				}
+			})
+		}
+	}
+}
+
+// A model whose MLPs became experts has the logits that it had, to rounding, and its passes read more experts the more rows
+// they have.
+func TestPaddingWithExperts(t *testing.T) {
+	ctx := context.Background()
+	r := rand.New(rand.NewPCG(5, 6))
+	path := filepath.Join(t.TempDir(), "m.gguf")
+	for _, typ := range []tensor.Type{tensor.F32, tensor.F16, tensor.Q8_0} {
+		shape := paddable(r, "qwen3", typ)
+		if err := synth.Write(ctx, path, shape, synth.Options{Type: typ, Seed: 1}); err != nil {
+			t.Fatal(err)
+		}
+		o := model.Options{Threads: 2, PadExperts: 2 + r.IntN(20), Pad: 2_000_000}
+		o.PadUsed = 1 + r.IntN(o.PadExperts-1)
+		plain, err := model.Open(path, model.Options{Threads: 2})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer plain.Close()
+		padded, err := model.Open(path, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer padded.Close()
+		reached(t, plain, padded, o.Pad)
+		prompt := randomTokens(r, plain, 12)
+		var logits [2][]float32
+		for i, m := range []*model.Model{plain, padded} {
+			p := m.NewPass()
+			if err := p.Prefill(ctx, m.NewCache(), prompt, true); err != nil {
+				t.Fatal(err)
+			}
+			logits[i] = p.Logits(0, 0)
+		}
+		largest, off := 0.0, 0.0
+		for i, want := range logits[0] {
+			largest = max(largest, math.Abs(float64(want)))
+			off = max(off, math.Abs(float64(want-logits[1][i])))
+		}
+		if off > 0.02*largest || off == 0 && o.PadUsed > 1 && typ == tensor.F32 {
+			t.Errorf("%v, %d of %d experts: logits are off by %g of %g", typ, o.PadUsed, o.PadExperts, off, largest)
+		}
+	}
+}
+
+// A padded file is the padded model, and says that it is one.
+func TestWritePadded(t *testing.T) {
+	ctx := context.Background()
+	r := rand.New(rand.NewPCG(3, 4))
+	dir := t.TempDir()
+	shape := paddable(r, "qwen3", tensor.Q8_0)
+	for _, typ := range []tensor.Type{tensor.F16, tensor.Q4_0, tensor.Q4_1} {
+		path := filepath.Join(dir, typ.String())
+		if err := synth.Write(ctx, path, shape, synth.Options{Type: typ, Seed: 1}); err != nil {
+			t.Fatal(err)
+		}
+		o := model.Options{Threads: 1, Pad: 1_000_000, PadType: tensor.F16}
+		c, err := model.WritePadded(ctx, path, path+".padded", o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		plain, err := model.Open(path, model.Options{Threads: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer plain.Close()
+		written, err := model.Open(path+".padded", model.Options{Threads: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer written.Close()
+		opened, err := model.Open(path, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer opened.Close()
+		if w := written.Config; w.Padded != c.Padded || w.Layers != opened.Config.Layers || w.FFN != opened.Config.FFN || w.Padded != opened.Config.Padded {
+			t.Fatalf("%+v written, %+v in memory", w, opened.Config)
+		}
+		if written.WeightBytes() != opened.WeightBytes() {
+			t.Fatalf("a pass reads %d bytes of the file's weights, %d of those in memory", written.WeightBytes(), opened.WeightBytes())
+		}
+		reached(t, plain, written, o.Pad)
+		sameLogits(t, r, plain, written)
+	}
+}
+
+func TestPaddingRefuses(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "m.gguf")
+	if err := synth.Write(context.Background(), path, paddable(rand.New(rand.NewPCG(1, 1)), "qwen3", tensor.F16), synth.Options{Type: tensor.F16, Seed: 1}); err != nil {
+		t.Fatal(err)
+	}
+	for want, o := range map[string]model.Options{
+		"has":                  {Pad: 1000},
+		"want more":            {Pad: -1},
+		"layer count":          {Pad: 1 << 50},
+		"padding of":           {Pad: 1e6, PadType: tensor.Q2_K},
+		"whole blocks of Q8_0": {Pad: 1e6, PadType: tensor.Q8_0},
+		"whole blocks of Q6_K": {Pad: 1e6, PadType: tensor.Q6_K},
+		"at least one":         {PadExperts: 4},
+		"no more than":         {PadExperts: 4, PadUsed: 5},
+	} {
+		o.Threads = 1
+		_, err := model.Open(path, o)
+		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), path) {
+			t.Errorf("%d parameters of %v: error %v, want one with %q and the path", o.Pad, o.PadType, err, want)
+		}
+		if o.PadExperts > 0 {
+			continue // not of files
+		}
+		if _, err := model.WritePadded(context.Background(), path, path+".x", o); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%d parameters of %v in a file: error %v, want one with %q", o.Pad, o.PadType, err, want)
+		}
+	}
+	if _, err := model.WritePadded(context.Background(), path, path, model.Options{Pad: 1e6}); err == nil || !strings.Contains(err.Error(), "same file") {
+		t.Errorf("over itself: %v", err)
+	}
+	testPadScalars(t, path)
+}
+
+// testPadScalars pads files in which a matrix of the first layer is a single number.
+func testPadScalars(t *testing.T, path string) {
+	f, err := gguf.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for _, scalar := range []string{"blk.0.ffn_up.weight", "blk.0.ffn_down.weight", "blk.0.attn_q.weight"} {
+		w := gguf.NewWriter()
+		w.SetAll(f)
+		for _, info := range f.Tensors {
+			x, err := f.Load(info.Name)
+			if info.Name == scalar {
+				x, err = tensor.FromFloat32s(scalar, tensor.F32, []int{}, []float32{1})
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.AddTensor(x)
+		}
+		bad := filepath.Join(t.TempDir(), "bad.gguf")
+		if err := w.WriteFile(bad); err != nil {
+			t.Fatal(err)
+		}
+		_, err := model.WritePadded(context.Background(), bad, bad+".x", model.Options{Pad: 1e6})
+		if err == nil || !strings.Contains(err.Error(), scalar) || !strings.Contains(err.Error(), bad) {
+			t.Errorf("%s is a number: %v, want an error that names the tensor and the file", scalar, err)
+		}
+	}
+}

@@ -1,0 +1,39 @@
+// The types of files and those of products.
+
+package model
+
+import (
+	"github.com/grovellm/grove/internal/kernels/gemm"
+	"github.com/grovellm/grove/tensor"
+)
+
+// productTypes are the types that tensors are multiplied in: the file's blocks, packed, perhaps after
+// tensor.Recode.
+var productTypes = map[tensor.Type]gemm.Type{
+	tensor.F32:    gemm.F32,
+	tensor.F16:    gemm.F16,
+	tensor.BF16:   gemm.BF16,
+	tensor.Q8_0:   gemm.Q8_0,
+	tensor.Q4_0:   gemm.Q4_0,
+	tensor.Q4_1:   gemm.Q4_1,
+	tensor.Q5_0:   gemm.Q5_0,
+	tensor.Q5_1:   gemm.Q5_1,
+	tensor.IQ4_NL: gemm.IQ4_NL,
+	tensor.MXFP4:  gemm.MXFP4,
+	tensor.Q4_K:   gemm.Q4_K,
+	tensor.Q5_K:   gemm.Q5_K,
+	tensor.Q6_K:   gemm.Q6_K,
+}
+
+// ProductType is the type that tensors of one type are multiplied in.
+func ProductType(t tensor.Type) gemm.Type { return productTypes[t.RunsAs()] }
+
+// FileType is the type of files whose bytes matrices of a type are packed from.
+func FileType(t gemm.Type) tensor.Type {
+	for file, product := range productTypes {
+		if product == t {
+			return file
+		}
+	}
+	return tensor.Unknown
+}

@@ -1,0 +1,179 @@
+package synth
+
+import (
+	"math"
+	"strings"
+
+	"github.com/grovellm/grove/internal/model"
+)
+
+// planned is one tensor to write. Numbers are drawn for Hugging Face's order of rows; GGUF
+// reorders some of them.
+type planned struct {
+	gguf string
+	hf   string // empty where Hugging Face folders have no such tensor
+
+	rows, cols int               // a vector has its elements as rows of 1
+	matrix     bool              // written as the file's type; vectors are F32 unless uniform
+	uniform    bool              // a vector, too, is written as the file's type
+	order      func(row int) int // the Hugging Face row that GGUF's row is; nil for the same
+	mean, std  float64
+	shift      float64   // what GGUF's numbers are more than Hugging Face's
+	fixed      []float32 // the numbers themselves, where they are not random
+
+	experts, half int  // as model.Part has them
+	param         bool // the same
+	plain         bool // F32 in GGUF files, whatever the file's type
+
+	// of says which tensor of a GGUF file, and which of its rows, row i is; nil: this one's.
+	of func(i int) (*planned, int)
+
+	// cell says the same of each number of a tensor whose rows are another's columns.
+	cell func(row, col int) (t *planned, r, c int)
+}
+
+func (t *planned) elements() int { return t.rows * t.cols }
+
+// shape is outermost first.
+func (t *planned) shape() []int {
+	switch {
+	case t.experts > 0 && !t.matrix:
+		return []int{t.experts, t.rows / t.experts}
+	case t.experts > 0:
+		return []int{t.experts, t.rows / t.experts, t.cols}
+	case t.matrix:
+		return []int{t.rows, t.cols}
+	}
+	return []int{t.rows}
+}
+
+// plan lists the tensors in file order, with the distribution of each.
+//
+// Every block's output gets a standard deviation of about 1/√(2·Layers), so that the residual
+// stream ends near 1 and each of the 2·Layers blocks has the same say. The embedding starts at
+// 0.6/√Hidden: a tied head then sees little of the token it has just read, else greedy text
+// would repeat it for ever.
+func (s Shape) plan() []planned {
+	c := s.Config()
+	h, q := s.Hidden, s.Heads*s.HeadDim
+	inv := 1 / math.Sqrt(float64(h))
+	block := 1 / math.Sqrt(2*float64(s.Layers))
+	const (
+		logits = 4    // standard deviation of the logits
+		score  = 4    // of attention scores
+		embed  = 0.6  // of an embedding's norm
+		act    = 0.62 // root mean square of silu(x)·y, x and y standard normal
+		gelu   = 1    // of gelu(x) it is 0.65 too, but a good part of that is the same for every token
+		mix    = 0.5  // the same for a mean of values under such scores, roughly
+	)
+	parts := map[string]bool{}
+	for _, p := range c.Parts() {
+		parts[stem(p.Name)] = true
+	}
+	normed, gated := parts["attn_q_norm"], parts["ffn_gate"] || c.Experts > 0
+	qk, down := math.Sqrt(score)*inv, act
+	if normed {
+		qk = inv // the norms of queries and keys make the score
+	}
+	if !gated {
+		down = gelu
+	}
+	std := map[string]float64{
+		"token_embd": embed * inv, "output": logits * inv,
+		"attn_q": qk, "attn_k": qk, "attn_qkv": qk, "attn_v": inv,
+		"attn_output": block / mix / math.Sqrt(float64(q)),
+		"ffn_gate":    inv, "ffn_up": inv, "ffn_down": block / down / math.Sqrt(float64(s.FFN)),
+	}
+	std["ffn_gate_inp"] = 2 * inv
+	if s.Arch == "gptneox" { // the same number, another rounding: other engines' results are kept for this one
+		std["attn_output"] = block / mix * inv
+	}
+	mean := map[string]float64{
+		"attn_q_norm": math.Sqrt(score), "attn_k_norm": math.Sqrt(score),
+		"post_attention_norm": block, "post_ffw_norm": block, "output_norm": 1,
+	}
+	if s.Tied {
+		mean["output_norm"] = logits / embed
+	}
+	biases := map[string]float64{"attn_q": 0.2, "attn_k": 0.2, "attn_v": 0.2, "attn_qkv": 0.1,
+		"attn_output": 0.1 * block, "ffn_gate": 0.1, "ffn_up": 0.1, "ffn_down": 0.1 * block}
+	for _, part := range []string{"ffn_gate", "ffn_up", "ffn_down"} {
+		std[part+"_exps"], biases[part+"_exps"] = std[part], biases[part]
+	}
+
+	var ts []planned
+	for _, p := range c.Parts() {
+		part := stem(p.Name)
+		t := planned{gguf: p.Name + ".weight", hf: p.InFolder(".weight"), rows: p.Rows, cols: max(p.Cols, 1),
+			matrix: p.Cols > 0, std: std[part], order: p.ToGGUF, shift: float64(p.Shift)}
+		t.plain = strings.HasSuffix(t.gguf, model.RouterName)
+		if t.experts, t.half, t.param = p.Experts, p.Half, p.Param; t.experts > 0 {
+			t.rows *= t.experts
+		}
+		if !t.matrix { // norms spread around their mean by a tenth
+			if t.mean = mean[part]; t.mean == 0 {
+				t.mean = 1
+			}
+			t.std = t.mean / 10
+			if part == "attn_sinks" {
+				t.std = t.mean
+			}
+		}
+		ts = append(ts, t)
+		if field, ok := model.BiasField(s.Arch, p.Name); ok && (field == "" || s.Arch == "gptneox") {
+			b := planned{gguf: p.Name + ".bias", hf: p.InFolder(".bias"), rows: p.Rows, cols: 1, std: 0.1, order: p.ToGGUF,
+				half: p.Half, param: p.Param}
+			if x := biases[part]; x != 0 {
+				b.std = x
+			}
+			if b.experts = p.Experts; b.experts > 0 {
+				b.rows *= b.experts
+			}
+			ts = append(ts, b)
+		}
+		if part == "token_embd" {
+			ts = append(ts, s.factors()...)
+		}
+	}
+	return ts
+}
+
+// stem is a name without the layer.
+func stem(name string) string { return name[strings.LastIndexByte(name, '.')+1:] }
+
+// factors are the tensors of a scaling of positions, which GGUF files have.
+func (s Shape) factors() (ts []planned) {
+	add := func(name string, f []float32) {
+		if f != nil {
+			ts = append(ts, planned{gguf: name + ".weight", rows: len(f), cols: 1, fixed: f})
+		}
+	}
+	add("rope_freqs", s.ropeFactors())
+	r := s.Config().Rope
+	add("rope_factors_long", r.Long)
+	add("rope_factors_short", r.Short)
+	return ts
+}
+
+// ropeFactors are the divisors of the rotations' frequencies that llama.cpp reads in place of
+// Llama 3's scaling: wavelengths short against the original context are kept, long ones are
+// slowed by the whole factor, those between by a blend.
+func (s Shape) ropeFactors() []float32 {
+	r := s.Llama3
+	if r == nil {
+		return nil
+	}
+	f := make([]float32, s.RopeDims/2)
+	for i := range f {
+		turns := float64(r.Original) / (2 * math.Pi * math.Pow(s.RopeBase, 2*float64(i)/float64(s.RopeDims))) // within the original context
+		blend := (turns - r.Low) / (r.High - r.Low)
+		f[i] = float32(1 / (float64((1-blend)/r.Factor) + blend))
+		switch {
+		case turns > r.High:
+			f[i] = 1
+		case turns < r.Low:
+			f[i] = float32(r.Factor)
+		}
+	}
+	return f
+}

@@ -1,0 +1,155 @@
+package synth
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/grovellm/grove/internal/model"
+	"github.com/grovellm/grove/internal/nn"
+)
+
+// shapes holds the named shapes. The tiny ones have one of everything that can go wrong: widths
+// that are not powers of two, heads that do not add up to the hidden size, every sharing of
+// key/value heads, and rotations whose scaling starts within a test's reach.
+var shapes = []Shape{
+	{Name: "tiny-llama2", Arch: "llama", Vocab: 544, Hidden: 160, Layers: 3, Heads: 5, KVHeads: 5, HeadDim: 32, FFN: 416,
+		Context: 1024, NormEps: 1e-5, RopeBase: 1e4, RopeDims: 32, Tokens: SPM},
+	{Name: "tiny-llama3", Arch: "llama", Vocab: 768, Hidden: 192, Layers: 3, Heads: 6, KVHeads: 2, HeadDim: 32, FFN: 544,
+		Context: 2048, NormEps: 1e-5, RopeBase: 1e4, RopeDims: 32, Llama3: &Llama3Rope{Factor: 8, Low: 1, High: 4, Original: 256},
+		Tied: true, Tokens: Llama3},
+	{Name: "tiny-qwen2", Arch: "qwen2", Vocab: 640, Hidden: 224, Layers: 3, Heads: 7, KVHeads: 1, HeadDim: 32, FFN: 608,
+		Context: 1024, NormEps: 1e-6, RopeBase: 1e6, RopeDims: 32, Tokens: Qwen2},
+	{Name: "tiny-qwen3", Arch: "qwen3", Vocab: 1000, Hidden: 160, Layers: 4, Heads: 6, KVHeads: 2, HeadDim: 64, FFN: 480,
+		Context: 1024, NormEps: 1e-6, RopeBase: 1e6, RopeDims: 64, Tied: true, Tokens: Qwen2},
+	{Name: "tiny-qwen3-untied", Arch: "qwen3", Vocab: 512, Hidden: 128, Layers: 2, Heads: 4, KVHeads: 4, HeadDim: 48, FFN: 352,
+		Context: 1024, NormEps: 1e-6, RopeBase: 1e6, RopeDims: 48, Tokens: Qwen2},
+	{Name: "tiny-gptneox", Arch: "gptneox", Vocab: 600, Hidden: 192, Layers: 3, Heads: 4, KVHeads: 4, HeadDim: 48, FFN: 768,
+		Context: 1024, NormEps: 1e-5, RopeBase: 1e4, RopeDims: 12, Parallel: true, Tokens: GPT2},
+	{Name: "tiny-gptneox-sequential", Arch: "gptneox", Vocab: 600, Hidden: 160, Layers: 3, Heads: 5, KVHeads: 5, HeadDim: 32, FFN: 640,
+		Context: 1024, NormEps: 1e-5, RopeBase: 1e4, RopeDims: 16, Tokens: GPT2},
+
+	{Name: "tiny-mistral", Arch: "llama", Vocab: 416, Hidden: 160, Layers: 3, Heads: 6, KVHeads: 2, HeadDim: 32, FFN: 416,
+		Context: 1024, NormEps: 1e-5, RopeBase: 1e4, RopeDims: 32, Tokens: SPM, Tune: func(c *model.Config) { c.SetWindow(70) }},
+	{Name: "tiny-mistral3", Arch: "mistral3", Vocab: 416, Hidden: 160, Layers: 3, Heads: 6, KVHeads: 2, HeadDim: 48, FFN: 416,
+		Context: 1024, NormEps: 1e-5, RopeBase: 1e5, RopeDims: 48, Tokens: Qwen2, Tune: func(c *model.Config) {
+			c.Rope.Scale, c.Rope.Original, c.Rope.Yarn = 16, 64, &model.Yarn{Fast: 32, Slow: 1, LogMul: 1}
+			c.Temper = nn.Temper{Scale: 0.1, Length: 64}
+		}},
+	{Name: "tiny-yarn", Arch: "qwen2", Vocab: 416, Hidden: 192, Layers: 3, Heads: 6, KVHeads: 2, HeadDim: 32, FFN: 416,
+		Context: 1024, NormEps: 1e-6, RopeBase: 1e6, RopeDims: 32, Tokens: Qwen2, Tune: func(c *model.Config) {
+			c.Rope.Scale, c.Rope.Original, c.Rope.Yarn = 4, 64, &model.Yarn{Fast: 32, Slow: 1}
+		}},
+	{Name: "tiny-linear", Arch: "llama", Vocab: 416, Hidden: 160, Layers: 2, Heads: 5, KVHeads: 1, HeadDim: 32, FFN: 416,
+		Context: 1024, NormEps: 1e-5, RopeBase: 1e4, RopeDims: 32, Tokens: SPM, Tune: func(c *model.Config) { c.Rope.Scale = 2.5 }},
+	{Name: "tiny-smollm3", Arch: "smollm3", Vocab: 416, Hidden: 160, Layers: 5, Heads: 5, KVHeads: 1, HeadDim: 32, FFN: 416,
+		Context: 1024, NormEps: 1e-6, RopeBase: 2e6, RopeDims: 32, Tied: true, Tokens: Llama3},
+	{Name: "tiny-granite", Arch: "granite", Vocab: 416, Hidden: 192, Layers: 4, Heads: 6, KVHeads: 2, HeadDim: 32, FFN: 416,
+		Context: 1024, NormEps: 1e-5, RopeBase: 1e4, RopeDims: 32, Tied: true, Tokens: GPT2, Tune: func(c *model.Config) {
+			c.AttnScale, c.EmbedScale, c.ResidualScale, c.LogitScale = 0.3, 3, 0.7, 2.5
+		}},
+	{Name: "tiny-olmo2", Arch: "olmo2", Vocab: 416, Hidden: 192, Layers: 4, Heads: 6, KVHeads: 2, HeadDim: 32, FFN: 416,
+		Context: 1024, NormEps: 1e-6, RopeBase: 5e5, RopeDims: 32, Tokens: GPT2},
+	{Name: "tiny-olmo3", Arch: "olmo2", Vocab: 416, Hidden: 192, Layers: 5, Heads: 6, KVHeads: 6, HeadDim: 32, FFN: 416,
+		Context: 1024, NormEps: 1e-6, RopeBase: 5e5, RopeDims: 32, Tokens: GPT2, Tune: func(c *model.Config) {
+			c.Rope.Scale, c.Rope.Original, c.Rope.Yarn = 8, 64, &model.Yarn{Fast: 32, Slow: 1}
+			c.SetWindow(70)
+		}},
+	{Name: "tiny-longrope", Arch: "phi3", Vocab: 416, Hidden: 192, Layers: 3, Heads: 6, KVHeads: 2, HeadDim: 32, FFN: 416,
+		Context: 1024, NormEps: 1e-5, RopeBase: 1e4, RopeDims: 24, Tokens: SPM, Tune: func(c *model.Config) {
+			c.Rope.Original, c.Rope.Attn = 300, 1.1875
+			for i := range c.Rope.Dims / 2 {
+				c.Rope.Short = append(c.Rope.Short, 1+float32(i)/16)
+				c.Rope.Long = append(c.Rope.Long, 1+float32(i*i)/4)
+			}
+		}},
+	{Name: "tiny-gemma2", Arch: "gemma2", Vocab: 416, Hidden: 160, Layers: 4, Heads: 6, KVHeads: 2, HeadDim: 48, FFN: 416,
+		Context: 1024, NormEps: 1e-6, RopeBase: 1e4, RopeDims: 48, Tied: true, Tokens: SPM, Tune: func(c *model.Config) {
+			c.AttnCap, c.LogitCap = 5, 7
+			c.SetWindow(70)
+		}},
+	{Name: "tiny-gemma3", Arch: "gemma3", Vocab: 416, Hidden: 160, Layers: 7, Heads: 6, KVHeads: 2, HeadDim: 48, FFN: 416,
+		Context: 1024, NormEps: 1e-6, RopeBase: 1e6, RopeDims: 48, Tied: true, Tokens: SPM, Tune: func(c *model.Config) {
+			c.Rope.Scale = 8
+			c.SetWindow(70)
+		}},
+	{Name: "tiny-mixtral", Arch: "llama", Vocab: 416, Hidden: 160, Layers: 3, Heads: 6, KVHeads: 2, HeadDim: 32, FFN: 224,
+		Context: 1024, NormEps: 1e-5, RopeBase: 1e6, RopeDims: 32, Tokens: SPM, Tune: sparse(4, 2)},
+	{Name: "tiny-qwen3moe", Arch: "qwen3moe", Vocab: 416, Hidden: 192, Layers: 3, Heads: 6, KVHeads: 2, HeadDim: 48, FFN: 96,
+		Context: 1024, NormEps: 1e-6, RopeBase: 1e6, RopeDims: 48, Tied: true, Tokens: Qwen2, Tune: sparse(11, 3)},
+	{Name: "tiny-granitemoe", Arch: "granitemoe", Vocab: 416, Hidden: 192, Layers: 3, Heads: 6, KVHeads: 2, HeadDim: 32, FFN: 128,
+		Context: 1024, NormEps: 1e-6, RopeBase: 1e4, RopeDims: 32, Tied: true, Tokens: GPT2, Tune: func(c *model.Config) {
+			c.AttnScale, c.EmbedScale, c.ResidualScale, c.LogitScale = 0.3, 3, 0.7, 2.5
+			c.Experts, c.Used = 8, 3
+		}},
+	{Name: "tiny-olmoe", Arch: "olmoe", Vocab: 416, Hidden: 192, Layers: 3, Heads: 6, KVHeads: 6, HeadDim: 32, FFN: 96,
+		Context: 1024, NormEps: 1e-5, RopeBase: 1e4, RopeDims: 32, Tokens: GPT2, Tune: sparse(12, 4)},
+	{Name: "tiny-gpt-oss", Arch: "gpt-oss", Vocab: 416, Hidden: 160, Layers: 4, Heads: 6, KVHeads: 2, HeadDim: 32, FFN: 96,
+		Context: 1024, NormEps: 1e-5, RopeBase: 15e4, RopeDims: 32, Tokens: GPT2, Tune: func(c *model.Config) {
+			c.Experts, c.Used = 7, 3
+			c.Rope.Scale, c.Rope.Original, c.Rope.Yarn = 32, 64, &model.Yarn{Fast: 32, Slow: 1}
+			c.SetWindow(70)
+		}},
+	{Name: "tiny-stablelm", Arch: "stablelm", Vocab: 416, Hidden: 192, Layers: 3, Heads: 6, KVHeads: 2, HeadDim: 32, FFN: 416,
+		Context: 1024, NormEps: 1e-5, RopeBase: 1e4, RopeDims: 8, Tokens: GPT2},
+
+	{Name: "qwen3-30b-a3b-4-layers", Arch: "qwen3moe", Vocab: 151936, Hidden: 2048, Layers: 4, Heads: 32, KVHeads: 4, HeadDim: 128,
+		FFN: 768, Context: 40960, NormEps: 1e-6, RopeBase: 1e6, RopeDims: 128, Tokens: Qwen2, Tune: sparse(128, 8)},
+	{Name: "gpt-oss-20b-4-layers", Arch: "gpt-oss", Vocab: 201088, Hidden: 2880, Layers: 4, Heads: 64, KVHeads: 8, HeadDim: 64,
+		FFN: 2880, Context: 131072, NormEps: 1e-5, RopeBase: 15e4, RopeDims: 64, Tokens: GPT2, Tune: func(c *model.Config) {
+			c.Experts, c.Used = 32, 4
+			c.Rope.Scale, c.Rope.Original, c.Rope.Yarn = 32, 4096, &model.Yarn{Fast: 32, Slow: 1}
+			c.SetWindow(128)
+		}},
+	{Name: "gemma-3-1b", Arch: "gemma3", Vocab: 262144, Hidden: 1152, Layers: 26, Heads: 4, KVHeads: 1, HeadDim: 256, FFN: 6912,
+		Context: 32768, NormEps: 1e-6, RopeBase: 1e6, RopeDims: 256, Tied: true, Tokens: SPM, Tune: func(c *model.Config) { c.SetWindow(512) }},
+	{Name: "phi-4-mini", Arch: "phi3", Vocab: 200064, Hidden: 3072, Layers: 32, Heads: 24, KVHeads: 8, HeadDim: 128, FFN: 8192,
+		Context: 131072, NormEps: 1e-5, RopeBase: 1e4, RopeDims: 96, Tied: true, Tokens: GPT2, Tune: func(c *model.Config) {
+			c.Rope.Original, c.Rope.Attn = 4096, 1.19
+			for i := range c.Rope.Dims / 2 {
+				c.Rope.Short = append(c.Rope.Short, 1)
+				c.Rope.Long = append(c.Rope.Long, 1+float32(i))
+			}
+		}},
+	{Name: "qwen3-0.6b", Arch: "qwen3", Vocab: 151936, Hidden: 1024, Layers: 28, Heads: 16, KVHeads: 8, HeadDim: 128, FFN: 3072,
+		Context: 40960, NormEps: 1e-6, RopeBase: 1e6, RopeDims: 128, Tied: true, Tokens: Qwen2},
+	{Name: "qwen3-1.7b", Arch: "qwen3", Vocab: 151936, Hidden: 2048, Layers: 28, Heads: 16, KVHeads: 8, HeadDim: 128, FFN: 6144,
+		Context: 40960, NormEps: 1e-6, RopeBase: 1e6, RopeDims: 128, Tied: true, Tokens: Qwen2},
+	{Name: "qwen2.5-0.5b", Arch: "qwen2", Vocab: 151936, Hidden: 896, Layers: 24, Heads: 14, KVHeads: 2, HeadDim: 64, FFN: 4864,
+		Context: 32768, NormEps: 1e-6, RopeBase: 1e6, RopeDims: 64, Tied: true, Tokens: Qwen2},
+	{Name: "llama-3.2-1b", Arch: "llama", Vocab: 128256, Hidden: 2048, Layers: 16, Heads: 32, KVHeads: 8, HeadDim: 64, FFN: 8192,
+		Context: 131072, NormEps: 1e-5, RopeBase: 5e5, RopeDims: 64, Llama3: &Llama3Rope{Factor: 32, Low: 1, High: 4, Original: 8192},
+		Tied: true, Tokens: Llama3},
+	{Name: "llama3-8b", Arch: "llama", Vocab: 128256, Hidden: 4096, Layers: 32, Heads: 32, KVHeads: 8, HeadDim: 128, FFN: 14336,
+		Context: 8192, NormEps: 1e-5, RopeBase: 5e5, RopeDims: 128, Tokens: Llama3},
+	{Name: "tinyllama-1.1b", Arch: "llama", Vocab: 32000, Hidden: 2048, Layers: 22, Heads: 32, KVHeads: 4, HeadDim: 64, FFN: 5632,
+		Context: 2048, NormEps: 1e-5, RopeBase: 1e4, RopeDims: 64, Tokens: SPM},
+	{Name: "smollm2-135m", Arch: "llama", Vocab: 49152, Hidden: 576, Layers: 30, Heads: 9, KVHeads: 3, HeadDim: 64, FFN: 1536,
+		Context: 8192, NormEps: 1e-5, RopeBase: 1e5, RopeDims: 64, Tied: true, Tokens: GPT2},
+	{Name: "pythia-70m", Arch: "gptneox", Vocab: 50304, Hidden: 512, Layers: 6, Heads: 8, KVHeads: 8, HeadDim: 64, FFN: 2048,
+		Context: 2048, NormEps: 1e-5, RopeBase: 1e4, RopeDims: 16, Parallel: true, Tokens: GPT2},
+	{Name: "pythia-160m", Arch: "gptneox", Vocab: 50304, Hidden: 768, Layers: 12, Heads: 12, KVHeads: 12, HeadDim: 64, FFN: 3072,
+		Context: 2048, NormEps: 1e-5, RopeBase: 1e4, RopeDims: 16, Parallel: true, Tokens: GPT2},
+	{Name: "pythia-410m", Arch: "gptneox", Vocab: 50304, Hidden: 1024, Layers: 24, Heads: 16, KVHeads: 16, HeadDim: 64, FFN: 4096,
+		Context: 2048, NormEps: 1e-5, RopeBase: 1e4, RopeDims: 16, Parallel: true, Tokens: GPT2},
+}
+
+// Shapes lists the named shapes, the tiny ones first.
+func Shapes() []Shape { return slices.Clone(shapes) }
+
+// Lookup finds a shape by its name, in either case.
+func Lookup(name string) (Shape, error) {
+	names := make([]string, len(shapes))
+	for i, s := range shapes {
+		if strings.EqualFold(s.Name, name) {
+			return s, nil
+		}
+		names[i] = s.Name
+	}
+	return Shape{}, fmt.Errorf("synth: no shape is named %q: use one of %s", name, strings.Join(names, ", "))
+}
+
+// sparse gives layers experts, and rows some of them.
+func sparse(experts, used int) func(c *model.Config) {
+	return func(c *model.Config) { c.Experts, c.Used = experts, used }
+}

@@ -1,0 +1,389 @@
+package synth
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/grovellm/grove/gguf"
+	"github.com/grovellm/grove/internal/files/safetensors"
+	"github.com/grovellm/grove/tensor"
+	"pgregory.net/rapid"
+)
+
+// tiny lists the shapes small enough to write in a test.
+func tiny() []Shape {
+	var ss []Shape
+	for _, s := range Shapes() {
+		if s.Parameters() < 5e6 {
+			ss = append(ss, s)
+		}
+	}
+	return ss
+}
+
+func write(t testing.TB, s Shape, o Options) *gguf.File {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "m.gguf")
+	if err := Write(context.Background(), path, s, o); err != nil {
+		t.Fatal(err)
+	}
+	f, err := gguf.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { f.Close() })
+	return f
+}
+
+func get(t testing.TB, f interface {
+	Tensor(string) (tensor.Tensor, bool)
+}, name string) tensor.Tensor {
+	t.Helper()
+	x, ok := f.Tensor(name)
+	if !ok {
+		t.Fatalf("no tensor %s", name)
+	}
+	x, err := x.ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return x
+}
+
+// The counts are those of the published models, a tied head counted once.
+func TestNamedShapes(t *testing.T) {
+	published := map[string]int64{
+		"qwen3-0.6b": 596_049_920, "qwen2.5-0.5b": 494_032_768, "llama-3.2-1b": 1_235_814_400, "tinyllama-1.1b": 1_100_048_384,
+		"smollm2-135m": 134_515_008, "pythia-70m": 70_426_624, "pythia-160m": 162_322_944, "pythia-410m": 405_334_016,
+		"qwen3-1.7b": 1_720_574_976, "gemma-3-1b": 999_885_952, "phi-4-mini": 3_836_021_760,
+	}
+	for _, s := range Shapes() {
+		for _, typ := range []tensor.Type{tensor.F32, tensor.F16, tensor.BF16, tensor.Q8_0} {
+			if err := s.check(typ); err != nil {
+				t.Error(err)
+			}
+		}
+		if want, ok := published[s.Name]; ok && s.Parameters() != want {
+			t.Errorf("%s has %d parameters, want %d", s.Name, s.Parameters(), want)
+		}
+		if got, err := Lookup(s.Name); err != nil || got.Name != s.Name {
+			t.Errorf("Lookup(%q) = %q, %v", s.Name, got.Name, err)
+		}
+	}
+	if _, err := Lookup("qwen3-0.5b"); err == nil {
+		t.Error("a shape that does not exist is found")
+	}
+}
+
+// The numbers must not depend on the machine: other engines' results for them are kept in golden files.
+func TestNumbersStayTheSame(t *testing.T) {
+	want := map[string]string{
+		"tiny-llama2":             "9286c67032279600",
+		"tiny-llama3":             "d92e885e34ff98cf",
+		"tiny-qwen2":              "5365cb064d5b2fc6",
+		"tiny-qwen3":              "5b0b5c10ec200830",
+		"tiny-qwen3-untied":       "bc4aede3c85e6491",
+		"tiny-gptneox":            "d3b72e6f91c61fb8",
+		"tiny-gptneox-sequential": "caee7f8739450b24",
+		"tiny-stablelm":           "2eacca4a8caad5a2",
+		"tiny-mistral":            "ca24a806e78143ed",
+		"tiny-mistral3":           "b6da5ff386556e01",
+		"tiny-yarn":               "c6ea9dcf34de557b",
+		"tiny-linear":             "89307df0c4985627",
+		"tiny-smollm3":            "f680bf422dc9dd20",
+		"tiny-granite":            "06b7ccd75a04e96c",
+		"tiny-olmo2":              "7ac2b797c7baa501",
+		"tiny-olmo3":              "eae61c41f0a75c5e",
+		"tiny-longrope":           "5477113b2e2c18ae",
+		"tiny-gemma2":             "13d48e7d44691338",
+		"tiny-gemma3":             "835e7f32030d43b2",
+		"tiny-mixtral":            "fe2d63e304818dbf",
+		"tiny-qwen3moe":           "d94201846ee47e5b",
+		"tiny-granitemoe":         "dea7a3f35a2a079a",
+		"tiny-olmoe":              "2e27ec84c1770eea",
+		"tiny-gpt-oss":            "e4065c1a0387a50a",
+	}
+	for _, s := range tiny() {
+		f := write(t, s, Options{Seed: 1})
+		h := sha256.New()
+		for _, info := range f.Tensors {
+			if info.Name != "rope_freqs.weight" { // the one that needs the machine's pow
+				h.Write(get(t, f, info.Name).Data)
+			}
+		}
+		if got := fmt.Sprintf("%x", h.Sum(nil))[:16]; got != want[s.Name] {
+			t.Errorf("%s: hash of the tensors is %s, want %s", s.Name, got, want[s.Name])
+		}
+	}
+}
+
+func TestThreadsDoNotMatter(t *testing.T) {
+	s, _ := Lookup("tiny-qwen2")
+	dir := t.TempDir()
+	sum := func(threads int) [32]byte {
+		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(threads))
+		path := filepath.Join(dir, "m.gguf")
+		if err := Write(context.Background(), path, s, Options{Type: tensor.Q8_0, Seed: 3}); err != nil {
+			t.Fatal(err)
+		}
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return sha256.Sum256(data)
+	}
+	if sum(1) != sum(7) {
+		t.Error("1 and 7 threads write different files")
+	}
+}
+
+// A seed's F16, BF16 and Q8_0 files are its F32 file rounded, and another seed's numbers are others.
+func TestTypesRoundTheSameNumbers(t *testing.T) {
+	for _, s := range tiny() {
+		exact := write(t, s, Options{Seed: 5})
+		if x, y := get(t, exact, "token_embd.weight"), get(t, write(t, s, Options{Seed: 6}), "token_embd.weight"); string(x.Data) == string(y.Data) {
+			t.Errorf("%s: seeds 5 and 6 give the same embedding", s.Name)
+		}
+		for _, typ := range []tensor.Type{tensor.F16, tensor.BF16, tensor.Q8_0} {
+			f := write(t, s, Options{Type: typ, Seed: 5})
+			for _, info := range f.Tensors {
+				got := get(t, f, info.Name)
+				values, err := get(t, exact, info.Name).Float32s()
+				if err != nil {
+					t.Fatal(err)
+				}
+				wantType := typ
+				if len(info.Shape) == 1 || strings.HasSuffix(info.Name, ".bias") || strings.HasSuffix(info.Name, "ffn_gate_inp.weight") {
+					wantType = tensor.F32
+				}
+				want, err := tensor.FromFloat32s(info.Name, wantType, info.Shape, values)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got.Type != wantType || string(got.Data) != string(want.Data) {
+					t.Fatalf("%s: %s as %v is not the rounding of its F32", s.Name, info.Name, typ)
+				}
+			}
+		}
+	}
+}
+
+// folderTensor is a planned tensor of a folder: experts, which have tensors of their own or share one
+// with others, are brought together.
+func folderTensor(t *testing.T, f *safetensors.File, p planned) tensor.Tensor {
+	t.Helper()
+	if p.experts == 0 {
+		return get(t, f, p.hf)
+	}
+	all := tensor.Tensor{Shape: p.shape()}
+	for e := range p.experts {
+		var x []byte
+		if name := strings.Replace(p.hf, "*", fmt.Sprint(e), 1); name != p.hf {
+			x = get(t, f, name).Data
+		} else {
+			x = get(t, f, p.hf).Data
+			x = x[e*len(x)/p.experts : (e+1)*len(x)/p.experts]
+		}
+		if p.param { // inputs × outputs, of gate and up in turn
+			n, first := 1+min(p.half, 1), max(p.half-1, 0)
+			outputs, size := p.rows/p.experts*n, len(x)/p.cols/(p.rows/p.experts*n)
+			for r := first; r < outputs; r += n {
+				for c := range p.cols {
+					all.Data = append(all.Data, x[(c*outputs+r)*size:][:size]...)
+				}
+			}
+			continue
+		}
+		switch p.half {
+		case 1:
+			x = x[:len(x)/2]
+		case 2:
+			x = x[len(x)/2:]
+		}
+		all.Data = append(all.Data, x...)
+	}
+	return all
+}
+
+// Both files hold the same rows: where the two worlds order them differently, as their converters say
+// (reshape to the left form's axes, swap two, flatten).
+func TestHuggingFaceHoldsTheSameModel(t *testing.T) {
+	for _, s := range tiny() {
+		f, dir := write(t, s, Options{Seed: 9}), filepath.Join(t.TempDir(), "hf")
+		if err := WriteHF(context.Background(), dir, s, Options{Seed: 9}); err != nil {
+			t.Fatal(err)
+		}
+		hf, err := safetensors.Open(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer hf.Close()
+		n := 0
+		for _, p := range s.plan() {
+			if p.hf == "" {
+				continue
+			}
+			switch {
+			case strings.Contains(p.hf, "*"):
+				n += p.experts
+			case p.half != 2:
+				n++
+			}
+			a, b := get(t, f, p.gguf), folderTensor(t, hf, p)
+			row := len(a.Data) / p.rows
+			if len(a.Data) != len(b.Data) || fmt.Sprint(a.Shape) != fmt.Sprint(b.Shape) {
+				t.Fatalf("%s: %s is %v, %s is %v", s.Name, p.gguf, a.Shape, p.hf, b.Shape)
+			}
+			if p.shift != 0 { // weights of norms less 1
+				x, err1 := a.Float32s()
+				y, err2 := b.Float32s()
+				for i := range x {
+					if err1 != nil || err2 != nil || x[i] != y[i]+1 {
+						t.Fatalf("%s: element %d of %s is %g, of %s %g: want 1 less (%v, %v)",
+							s.Name, i, p.gguf, x[i], p.hf, y[i], err1, err2)
+					}
+				}
+				continue
+			}
+			perm := make([]int, 0, p.rows) // perm[GGUF row] = Hugging Face row
+			switch {
+			case slices.Contains([]string{"llama", "mistral3", "smollm3", "granite", "granitemoe"}, s.Arch) && (filepath.Ext(p.hf[:len(p.hf)-len(".weight")]) == ".q_proj" || filepath.Ext(p.hf[:len(p.hf)-len(".weight")]) == ".k_proj"):
+				for head := range p.rows / s.HeadDim { // [head, 2, half] -> [head, half, 2]
+					for i := range s.HeadDim / 2 {
+						perm = append(perm, head*s.HeadDim+i, head*s.HeadDim+s.HeadDim/2+i)
+					}
+				}
+			case s.Arch == "gptneox" && p.rows == 3*s.Hidden:
+				for part := range 3 { // [head, 3, dim] -> [3, head, dim]
+					for head := range s.Heads {
+						for i := range s.HeadDim {
+							perm = append(perm, head*3*s.HeadDim+part*s.HeadDim+i)
+						}
+					}
+				}
+			default:
+				for r := range p.rows {
+					perm = append(perm, r)
+				}
+			}
+			for r, from := range perm {
+				if string(a.Data[r*row:(r+1)*row]) != string(b.Data[from*row:(from+1)*row]) {
+					t.Fatalf("%s: row %d of %s is not row %d of %s", s.Name, r, p.gguf, from, p.hf)
+				}
+			}
+		}
+		if n != len(hf.Tensors) {
+			t.Errorf("%s: %d tensors in the folder, want %d", s.Name, len(hf.Tensors), n)
+		}
+	}
+}
+
+// The numbers have the mean and the spread they are planned with, and neighbours do not depend on each other.
+func TestDistribution(t *testing.T) {
+	s, _ := Lookup("tiny-gptneox")
+	for _, p := range s.plan() {
+		if p.elements() < 10_000 {
+			continue
+		}
+		x := make([]float32, p.elements())
+		p.fill(x, 1, true, 0, p.rows)
+		var sum, square, along, down float64
+		for i, v := range x {
+			sum += float64(v)
+			square += float64(v) * float64(v)
+			along += float64(v) * float64(x[(i+1)%len(x)])
+			down += float64(v) * float64(x[(i+p.cols)%len(x)])
+		}
+		n := float64(len(x))
+		slack := 5 / math.Sqrt(n)
+		if mean, std := sum/n, math.Sqrt(square/n); math.Abs(mean)/p.std > slack || math.Abs(std/p.std-1) > slack {
+			t.Errorf("%s: mean %g, standard deviation %g, want 0, %g", p.gguf, mean, std, p.std)
+		}
+		if r := max(math.Abs(along), math.Abs(down)) / square; r > slack {
+			t.Errorf("%s: neighbours correlate by %g", p.gguf, r)
+		}
+	}
+}
+
+func TestProgressReachesTheEnd(t *testing.T) {
+	s, _ := Lookup("tiny-llama3")
+	var last, total int64
+	f := write(t, s, Options{Type: tensor.BF16, Progress: func(d, n int64) {
+		if d <= last || total != 0 && n != total || d > n {
+			t.Errorf("progress %d of %d after %d of %d", d, n, last, total)
+		}
+		last, total = d, n
+	}})
+	var size int64
+	for _, info := range f.Tensors {
+		size += info.Size
+	}
+	if last != size || total != size {
+		t.Errorf("progress ends at %d of %d, the tensors have %d bytes", last, total, size)
+	}
+}
+
+func TestCancelLeavesNothing(t *testing.T) {
+	s, _ := Lookup("pythia-160m")
+	dir := t.TempDir()
+	ctx, cancel := context.WithCancel(context.Background())
+	err := Write(ctx, filepath.Join(dir, "m.gguf"), s, Options{Progress: func(d, n int64) { cancel() }})
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("error is %v, want context.Canceled", err)
+	}
+	if left, _ := os.ReadDir(dir); len(left) != 0 {
+		t.Errorf("%v is left behind", left)
+	}
+}
+
+// Any shape is either refused or written whole, in any type.
+func TestAnyShape(t *testing.T) {
+	dir := t.TempDir()
+	rapid.Check(t, func(t *rapid.T) {
+		s := rapid.SampledFrom(tiny()).Draw(t, "shape")
+		small := func(what string, v *int) {
+			if rapid.IntRange(0, 3).Draw(t, what+" changes") == 0 {
+				*v = rapid.IntRange(-1, 700).Draw(t, what)
+			}
+		}
+		small("vocab", &s.Vocab)
+		small("hidden", &s.Hidden)
+		small("heads", &s.Heads)
+		small("kv heads", &s.KVHeads)
+		small("head dim", &s.HeadDim)
+		small("ffn", &s.FFN)
+		s.RopeDims = s.HeadDim
+		s.Layers = rapid.IntRange(-1, 2).Draw(t, "layers")
+		s.Heads, s.HeadDim = min(s.Heads, 8), min(s.HeadDim, 80)
+		s.Tokens = rapid.SampledFrom([]Tokens{SPM, Llama3, Qwen2, GPT2, "bert"}).Draw(t, "tokens")
+		s.Tied = rapid.Bool().Draw(t, "tied")
+		typ := rapid.SampledFrom([]tensor.Type{tensor.F32, tensor.F16, tensor.BF16, tensor.Q8_0, tensor.Q4_K}).Draw(t, "type")
+		path := filepath.Join(dir, "m.gguf")
+		if err := Write(context.Background(), path, s, Options{Type: typ}); err != nil {
+			if s.check(typ) == nil {
+				t.Fatalf("a valid shape is not written: %v", err)
+			}
+			return
+		}
+		f, err := gguf.Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		if n := len(s.plan()); n != len(f.Tensors) {
+			t.Fatalf("%d tensors, want %d", len(f.Tensors), n)
+		}
+		if v, _ := f.Strings("tokenizer.ggml.tokens"); len(v) != s.Vocab {
+			t.Fatalf("%d tokens, want %d", len(v), s.Vocab)
+		}
+	})
+}

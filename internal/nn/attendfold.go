@@ -1,0 +1,120 @@
+package nn
+
+import (
+	"github.com/grovellm/grove/internal/kernels/gemm"
+	"github.com/grovellm/grove/internal/kernels/simd"
+)
+
+// rangeResult is what attention to one range, or to several, came to, for each query of a block: the
+// mean of the values o by their weights, the largest score and the sum of the exponentials of the
+// scores less that one. Where pages hold panels, o is panel by panel: [width/Panel][queries][Panel].
+type rangeResult struct{ o, tops, sums []float32 }
+
+// keptSize is the size of a block's result of one range.
+func (j *attendJob) keptSize(b *attendBlock) int {
+	n := (b.to - b.from) * (j.a.Heads / j.a.KVHeads)
+	return n * (j.f.segs[b.seg].cache.mem.resultWidth() + 2)
+}
+
+// keptRange is where the result of range r of a block of several parts is kept.
+func (j *attendJob) keptRange(t *attendTask, r int) rangeResult {
+	size := j.keptSize(&t.attendBlock)
+	k := j.e.kept[t.keptAt+(t.head*(t.hi-t.lo)+r-t.lo)*size:][:size]
+	o := size - 2*t.n
+	return rangeResult{k[:o], k[o : o+t.n], k[o+t.n:]}
+}
+
+// folded is room for the result of all ranges.
+func (t *attendTask) folded() rangeResult {
+	return rangeResult{t.s.folded[:t.n*t.width()], t.s.tops[t.n : 2*t.n], t.s.totals[t.n : 2*t.n]}
+}
+
+// foldJob folds the results of blocks that were cut into parts.
+type foldJob attendJob
+
+func (f *foldJob) Do(worker, task int) {
+	j := (*attendJob)(f)
+	t := j.task(worker, task/len(j.split), j.blocks[j.split[task%len(j.split)]])
+	all, first := t.folded(), j.keptRange(&t, t.lo)
+	copy(all.o, first.o)
+	copy(all.tops, first.tops)
+	copy(all.sums, first.sums)
+	for r := t.lo + 1; r < t.hi; r++ {
+		t.res = j.keptRange(&t, r)
+		t.fold(all)
+	}
+	t.give(all)
+}
+
+// fold adds the result of a range to that of the ranges before it. With m the larger of the two
+// largest scores, either weighs its sum times e to its largest score less m, and o becomes the mean of
+// the two means by these weights. Where only one of the two weighs anything it is taken as it is.
+func (t *attendTask) fold(all rangeResult) {
+	res, both := t.res, true
+	a, b := t.s.weights[:t.n], t.s.weights[t.n:2*t.n]
+	for k := range t.n {
+		switch {
+		case res.sums[k] == 0: // also of a row that sees nothing of the range
+			b[k], both = leave, false
+		case all.sums[k] == 0:
+			b[k], both = take, false
+			all.tops[k], all.sums[k] = res.tops[k], res.sums[k]
+		default:
+			a[k], b[k] = all.weigh(k, res.tops[k], res.sums[k])
+		}
+	}
+	cols, step := t.width(), len(all.o)
+	if t.kv.panels() {
+		cols, step = gemm.Panel, t.n*gemm.Panel
+	}
+	for at := 0; at < len(all.o); at += step {
+		o, x := all.o[at:at+step], res.o[at:at+step]
+		if both {
+			simd.BlendRows(o, x, a, b, cols)
+			continue
+		}
+		for k := range t.n {
+			switch y := o[k*cols : (k+1)*cols]; b[k] {
+			case leave:
+			case take:
+				copy(y, x[k*cols:])
+			default:
+				simd.BlendRows(y, x[k*cols:], a[k:k+1], b[k:k+1], cols)
+			}
+		}
+	}
+}
+
+// In place of a share, which is not negative: the results stay, or are the part's.
+const leave, take = -1, -2
+
+// weigh adds a part of that largest score and sum to query k's. It returns the shares of the whole that
+// the query had before and that the part has.
+func (a *rangeResult) weigh(k int, top, sum float32) (before, part float32) {
+	m := max(a.tops[k], top)
+	e := [2]float32{a.tops[k] - m, top - m}
+	simd.Exp(e[:], e[:])
+	before, part = float32(a.sums[k]*e[0]), float32(sum*e[1])
+	a.tops[k], a.sums[k] = m, before+part
+	return before / a.sums[k], part / a.sums[k]
+}
+
+// addSinks shares the weights of each query with its head's sink, whose weight nobody gets.
+func (t *attendTask) addSinks(all rangeResult) {
+	if t.a.Sinks == nil {
+		return
+	}
+	size, step := t.width(), len(all.o)
+	if t.kv.panels() {
+		size, step = gemm.Panel, t.n*gemm.Panel
+	}
+	for k := range t.n {
+		if all.sums[k] == 0 {
+			continue
+		}
+		a, _ := all.weigh(k, t.a.Sinks[t.head*t.group+k%t.group], 1)
+		for at := k * size; at < len(all.o); at += step {
+			simd.Scale(all.o[at:at+size], a)
+		}
+	}
+}

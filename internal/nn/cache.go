@@ -1,0 +1,427 @@
+package nn
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/grovellm/grove/internal/kernels/gemm"
+	"github.com/grovellm/grove/internal/kernels/simd"
+)
+
+// Pages is the memory of all caches of one network: pages of PageRows rows each, holding
+// keys and values of every layer and head. Freed pages are used again.
+type Pages struct {
+	Layers, Heads, Dim int    // key/value heads, and dimensions of a head
+	KV                 KVType // what keys and values are stored as; KVAuto is KVF32 here
+	Rope               *Rope  // what keys are rotated by; only Cache.Slide needs it
+
+	// Ropes are, where layers differ, those of each; nil stands for no rotation.
+	Ropes []*Rope
+
+	// Windows are the positions that each layer's rows see, their own included, 0 for all; nil: all
+	// layers see all. Caches free pages that no row will see any more.
+	Windows []int
+
+	mu     sync.Mutex
+	pools  [2]pool
+	place  []place // of each layer, where Windows is set
+	window int     // the longest of Windows
+}
+
+// PageRows is the number of rows of a cache page.
+const PageRows = simd.PageRows
+
+// pool is the pages of the layers that see all, or of those with a window.
+type pool struct {
+	layers int
+	free   []*page
+	used   int // pages that caches have
+}
+
+const (
+	wholeText = iota // the pool of layers that see all
+	windowed
+)
+
+// place is the pool that has a layer, and the layer's number there.
+type place struct{ pool, layer int }
+
+// page holds, for each layer of a pool and head, PageRows keys transposed (Dim × PageRows: scores of
+// neighbouring rows are computed side by side, in lanes), then PageRows values (PageRows × Dim). Of bf16 it is laid out as halfpage.go says, of Q8_0 as
+// blockpage.go does.
+type page struct {
+	pool  int
+	refs  atomic.Int32
+	data  []float32
+	bytes []byte
+	mem   any // keeps them
+}
+
+// prepare shares the layers out to the pools.
+func (p *Pages) prepare() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.pools[wholeText].layers+p.pools[windowed].layers > 0 {
+		return
+	}
+	if p.Windows == nil {
+		p.pools[wholeText].layers = p.Layers
+		return
+	}
+	for _, w := range p.Windows {
+		k := wholeText
+		if w > 0 {
+			k, p.window = windowed, max(p.window, w)
+		}
+		p.place = append(p.place, place{k, p.pools[k].layers})
+		p.pools[k].layers++
+	}
+}
+
+// RowBytes is the memory of a row: its keys and values of every layer and head.
+func (p *Pages) RowBytes() int { return p.Layers * p.layerBytes() }
+
+// layerBytes is the memory of a row's keys and values of a layer.
+func (p *Pages) layerBytes() int {
+	if p.KV.panels() {
+		return p.Heads * p.headBytes() / PageRows
+	}
+	return p.Heads * 2 * p.Dim * 4
+}
+
+// ReadBytes is the keys and values that the next row's attention reads of a text of so many rows: of a layer with a window, those of
+// the pages that the window touches.
+func (p *Pages) ReadBytes(rows int) int {
+	all := p.Layers * rows
+	for _, w := range p.Windows {
+		if w > 0 {
+			all -= max(0, rows+1-w) / PageRows * PageRows
+		}
+	}
+	return p.layerBytes() * all
+}
+
+// TextBytes is the memory of a text of so many rows, at most and but for a page, where passes compute so many at once. Of layers with
+// windows it does not grow beyond those, since caches free pages.
+func (p *Pages) TextBytes(rows, pass int) int64 {
+	p.prepare()
+	whole, most := p.pools[wholeText].layers, min(rows, p.window+keptRows+pass+PageRows)
+	return int64(p.layerBytes()) * (int64(whole)*int64(rows) + int64(p.pools[windowed].layers)*int64(most))
+}
+
+// ropeOf is what a layer's keys are rotated by, or nil.
+func (p *Pages) ropeOf(layer int) *Rope {
+	if p.Ropes != nil {
+		return p.Ropes[layer]
+	}
+	return p.Rope
+}
+
+func (p *Pages) get(k int) *page {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	q := &p.pools[k]
+	q.used++
+	var g *page
+	if n := len(q.free); n > 0 {
+		g = q.free[n-1]
+		q.free = q.free[:n-1]
+	} else {
+		g = &page{pool: k}
+		if size := q.layers * p.layerBytes() * PageRows; p.KV.panels() {
+			g.bytes, g.mem = gemm.Memory(size)
+		} else {
+			g.data, g.mem = gemm.Floats(size / 4)
+		}
+	}
+	g.refs.Store(1)
+	return g
+}
+
+// put gives a page back; nil is none.
+func (p *Pages) put(g *page) {
+	if g == nil || g.refs.Add(-1) > 0 {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	q := &p.pools[g.pool]
+	q.free = append(q.free, g)
+	q.used--
+}
+
+// InUse is the memory of the pages that caches have, in bytes; pages that several caches share count once.
+func (p *Pages) InUse() int64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	rows := int64(0)
+	for _, q := range p.pools {
+		rows += int64(q.used) * PageRows * int64(q.layers)
+	}
+	return rows * int64(p.layerBytes())
+}
+
+// Cache is the keys and values of one sequence. Rows [0, Len) are committed, in position
+// order. A pass adds its rows after them, pending, in the order of the tree's nodes; the next may add
+// further nodes of the same tree. Commit keeps a path of those and drops the others. One goroutine uses
+// a Cache at a time.
+type Cache struct {
+	mem     *Pages
+	pages   [2][]*page // of each pool that has layers; nil: freed, since no row will see it
+	len     int
+	pending int
+	slid    int  // rows that Slide dropped
+	freed   int  // pages of the layers with windows that were freed, the first ones
+	whole   bool // none is
+}
+
+// NewCache returns an empty cache.
+func (p *Pages) NewCache() *Cache {
+	p.prepare()
+	return &Cache{mem: p}
+}
+
+// KeepAll has c keep also those rows that no row will see any more: it will slide.
+func (c *Cache) KeepAll() { c.whole = true }
+
+// Len is the number of committed rows.
+func (c *Cache) Len() int { return c.len }
+
+// Position is the position of the next row: Len and the number of rows that Slide dropped.
+func (c *Cache) Position() int { return c.len + c.slid }
+
+// Pending is the number of rows of the last pass, neither committed nor dropped yet.
+func (c *Cache) Pending() int { return c.pending }
+
+// Pages is the memory the cache takes its pages from.
+func (c *Cache) Pages() *Pages { return c.mem }
+
+// Fork returns a second cache with the same committed rows. Pages are shared until one of the two writes.
+func (c *Cache) Fork() *Cache {
+	f := *c
+	f.pending = 0
+	for k, pages := range c.pages {
+		f.pages[k] = append([]*page(nil), pages[:min(len(pages), pagesFor(c.len))]...)
+		for _, g := range f.pages[k] {
+			if g != nil {
+				g.refs.Add(1)
+			}
+		}
+	}
+	return &f
+}
+
+// keptRows is how many rows are kept, at least, before those that the next row sees: so many can be truncated, as where a
+// drafter wants rows to be computed again, or where another sequence goes on from a prompt of which the last chunk differs.
+var keptRows = 18 * PageRows
+
+// freeUnseen frees pages of layers with windows that no row will see, even after Truncate of the last keptRows rows.
+func (c *Cache) freeUnseen() {
+	if c.mem.window == 0 || c.whole {
+		return
+	}
+	for (c.freed+1)*PageRows <= c.len+1-c.mem.window-keptRows {
+		c.mem.put(c.pages[windowed][c.freed])
+		c.pages[windowed][c.freed] = nil
+		c.freed++
+	}
+}
+
+// Least is the least number of rows, other than none, that Truncate can keep: with fewer the next row would see rows that were freed.
+func (c *Cache) Least() int {
+	if c.freed == 0 {
+		return 0
+	}
+	return c.freed*PageRows + c.mem.window - 1
+}
+
+// Truncate drops the committed rows from n on, and all pending ones. n is 0, or at least Least.
+func (c *Cache) Truncate(n int) error {
+	if n < 0 || n > c.len {
+		return fmt.Errorf("nn: truncate a cache of %d rows to %d: want 0 to %d", c.len, n, c.len)
+	}
+	if n > 0 && n < c.Least() {
+		return fmt.Errorf("nn: truncate a cache of %d rows to %d: rows that the next sees were freed: want 0, or %d to %d", c.len, n, c.Least(), c.len)
+	}
+	c.len, c.pending = n, 0
+	for k := range c.pages {
+		for len(c.pages[k]) > pagesFor(n) {
+			last := len(c.pages[k]) - 1
+			c.mem.put(c.pages[k][last])
+			c.pages[k] = c.pages[k][:last]
+		}
+	}
+	if n == 0 {
+		c.freed = 0
+	}
+	return nil
+}
+
+// Free returns the cache's memory. The cache is empty afterwards, and positions start at 0.
+func (c *Cache) Free() {
+	_ = c.Truncate(0)
+	c.slid = 0
+}
+
+// Reserve keeps the first keep of the pending rows, drops the others, and makes room for n more
+// after them. Pages shared with a fork are copied, since the pass will write them.
+func (c *Cache) Reserve(keep, n int) {
+	n += keep
+	for k := range c.pages {
+		if c.mem.pools[k].layers == 0 {
+			continue
+		}
+		for i := c.len / PageRows; i < pagesFor(c.len+n); i++ {
+			if i == len(c.pages[k]) {
+				c.pages[k] = append(c.pages[k], c.mem.get(k))
+				continue
+			}
+			c.unshare(k, i)
+		}
+	}
+	c.pending = n
+}
+
+// unshare makes page i of a pool the cache's alone.
+func (c *Cache) unshare(k, i int) {
+	if old := c.pages[k][i]; old.refs.Load() > 1 {
+		g := c.mem.get(k)
+		copy(g.data, old.data)
+		copy(g.bytes, old.bytes)
+		c.pages[k][i] = g
+		c.mem.put(old)
+	}
+}
+
+// Commit keeps the pending rows listed in nodes, a path from the root down, and drops the
+// rest: the path's keys and values move to follow the committed rows, and no pass is run
+// again. nodes ascend, as those of any path do (parents come before children).
+func (c *Cache) Commit(nodes []int32) error {
+	for t, n := range nodes {
+		if n < 0 || int(n) >= c.pending || t > 0 && n <= nodes[t-1] {
+			return fmt.Errorf("nn: commit node %d after %v of a pass of %d rows: want an ascending path within the pass", n, nodes[:t], c.pending)
+		}
+	}
+	for t, n := range nodes {
+		if int(n) != t { // n > t: the row moved onto is not on the path, or has moved already
+			c.move(c.len+t, c.len+int(n))
+		}
+	}
+	c.len += len(nodes)
+	c.pending = 0
+	c.freeUnseen()
+	return nil
+}
+
+// CommitAll keeps every pending row, which must be a chain.
+func (c *Cache) CommitAll() {
+	c.len += c.pending
+	c.pending = 0
+	c.freeUnseen()
+}
+
+// move copies row src of every layer and head to row dst.
+func (c *Cache) move(dst, src int) {
+	for _, pages := range c.pages {
+		if len(pages) > 0 {
+			c.mem.move(pages[dst/PageRows], dst%PageRows, pages[src/PageRows], src%PageRows)
+		}
+	}
+}
+
+// move copies row src of a page to row dst of a page of the same pool.
+func (p *Pages) move(to *page, dst int, from *page, src int) {
+	switch p.KV {
+	case KVBF16:
+		p.moveHalf(to.bytes, dst, from.bytes, src)
+		return
+	case KVQ8:
+		p.moveBlocks(to.bytes, dst, from.bytes, src)
+		return
+	}
+	d, size := p.Dim, p.Dim*PageRows
+	for o := 0; o < len(to.data); o += 2 * size {
+		tk, fk := to.data[o:o+size], from.data[o:o+size]
+		for i := 0; i < size; i += PageRows {
+			tk[i+dst] = fk[i+src]
+		}
+		copy(to.data[o+size+dst*d:o+size+(dst+1)*d], from.data[o+size+src*d:o+size+(src+1)*d])
+	}
+}
+
+// at returns page i of a layer, and the layer's number in it.
+func (c *Cache) at(layer, i int) (g *page, number int) {
+	if c.mem.place == nil {
+		return c.pages[wholeText][i], layer
+	}
+	p := c.mem.place[layer]
+	return c.pages[p.pool][i], p.layer
+}
+
+// keys returns page i's keys of a layer and head: Dim × PageRows.
+func (c *Cache) keys(layer, head, i int) []float32 {
+	g, layer := c.at(layer, i)
+	size := c.mem.Dim * PageRows
+	o := (layer*c.mem.Heads + head) * 2 * size
+	return g.data[o : o+size]
+}
+
+// values returns page i's values of a layer and head: PageRows × Dim.
+func (c *Cache) values(layer, head, i int) []float32 {
+	g, layer := c.at(layer, i)
+	size := c.mem.Dim * PageRows
+	o := (layer*c.mem.Heads+head)*2*size + size
+	return g.data[o : o+size]
+}
+
+// storeKeys writes one head's keys of a layer, n numbers Dim wide and stride apart, into rows of the cache, from slot on. They go dimension by
+// dimension: neighbouring rows share cache lines, for which workers with rows of their own contend.
+func (c *Cache) storeKeys(layer, head, slot, n int, k []float32, stride int) {
+	for n > 0 {
+		at := slot % PageRows
+		m := min(PageRows-at, n)
+		switch {
+		case c.mem.KV == KVQ8:
+			for i := range m {
+				c.storeBlockKey(layer, head, slot+i, k[i*stride:][:c.mem.Dim])
+			}
+		case c.mem.KV == KVBF16:
+			m = min(m, halfRows)
+			c.storeHalfKeys(layer, head, slot, m, k, stride)
+		case m == 1: // as in plain decoding
+			page := c.keys(layer, head, slot/PageRows)
+			for d, x := range k[:c.mem.Dim] {
+				page[d*PageRows+at] = x
+			}
+		default:
+			page := c.keys(layer, head, slot/PageRows)
+			for d := range c.mem.Dim {
+				o := d
+				for i := d*PageRows + at; i < d*PageRows+at+m; i++ {
+					page[i] = k[o]
+					o += stride
+				}
+			}
+		}
+		slot, n = slot+m, n-m
+		if n > 0 {
+			k = k[m*stride:]
+		}
+	}
+}
+
+// storeValue writes one head's value of a layer into row slot.
+func (c *Cache) storeValue(layer, head, slot int, v []float32) {
+	switch c.mem.KV {
+	case KVBF16:
+		c.storeHalfValue(layer, head, slot, v)
+		return
+	case KVQ8:
+		c.storeBlockValue(layer, head, slot, v)
+		return
+	}
+	copy(c.values(layer, head, slot/PageRows)[slot%PageRows*len(v):], v)
+}
+
+func pagesFor(rows int) int { return (rows + PageRows - 1) / PageRows }

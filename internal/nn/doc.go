@@ -1,0 +1,26 @@
+// Package nn holds the layers every network here is made of, targets and drafters alike.
+//
+// An [Exec] runs operations over the rows of one pass. A row is one new token of one
+// sequence; the rows of a sequence form a tree, and the rows of several sequences a forest
+// ([Forest]). A row sees the committed rows of its sequence's [Cache] and its own ancestors,
+// which is all that attention knows: prefill, plain decoding, verifying a draft tree and
+// serving a batch are the same call with another forest.
+//
+// # Same bits
+//
+// What an operation computes for a row depends on that row's inputs alone: not on the other
+// rows of the pass, on where in the cache a row is stored, or on how many workers share the
+// work. Products keep outputs in lanes and walk the inputs in order (internal/kernels/gemm);
+// attention takes scores and weights in position order. Tests hold every layer to it, bit for bit.
+//
+// # One definition
+//
+// Operations are methods of Exec that read their inputs and write their outputs through
+// [Mat] values, and each is the composition its comment names, so that a [Tape] can record
+// them: the layers above this package never touch an activation themselves. A network whose matrices and vectors
+// come from [Params] trains; the same network over loaded weights serves, and pays nothing for it.
+//
+// What belongs to training alone is in files of its own: param.go the trained tensors, tape.go the record and its
+// memory, product.go products in three orientations, loss.go the head with its loss, grad_*.go the way back through
+// each operation.
+package nn

@@ -1,0 +1,152 @@
+package nn
+
+import (
+	"github.com/grovellm/grove/internal/kernels/gemm"
+	"github.com/grovellm/grove/internal/kernels/par"
+	"github.com/grovellm/grove/internal/kernels/simd"
+)
+
+// Exec runs the operations of a pass on a pool of workers. It owns the scratch they need,
+// so that in steady state a pass allocates nothing. One goroutine uses an Exec at a time.
+type Exec struct {
+	pool    *par.Pool
+	plan    plan
+	scratch []workerScratch
+	grown   scratchSizes // of each worker's
+	tape    *Tape        // nil when serving
+
+	expertsRead int
+
+	kept []float32 // attention: results of ranges, from one phase to the next, of all layers that are planned
+
+	logits, teacher Buffer // of a part of a loss without a tape
+
+	listJob listJob
+}
+
+// inputTypes is the number of types that products read their rows in.
+const inputTypes = int(gemm.NumTypes)
+
+// workerScratch is memory of one worker.
+type workerScratch struct {
+	row     []float32 // a row on its way into a product
+	queries []float32 // attention: a block of queries, their scores, their outputs of a range and of all
+	scores  []float32
+	gather  []float32
+	out     []float32
+	folded  []float32
+	tops    []float32 // of the outputs, the largest scores and the sums of exponentials
+	totals  []float32
+	weights []float32     // of results that are folded
+	inputs  inputs        // rows on their way into the products of a strip
+	pages   []int32       // that a block sees
+	seen    []bool        // of a page, all false between blocks
+	column  []int32       // of a page that a block sees, where its scores are
+	rounded [2]gemm.Input // queries and weights in bf16, or queries in blocks of int8
+	scaled  []float32     // weights times the scales of values of Q8_0
+	scales  []byte        // those scales
+	wide    []byte        // values of Q8_0 in bf16
+	blind   page          // a page of values, without those that a row does not see
+	sums    []float32     // results of a product that are added to others
+	next    gemm.Place    // the weights that the last product fetched for the next
+	_       [128]byte     // nobody else's cache lines
+
+	products gemm.Scratch
+}
+
+// scratchSizes are the lengths of a workerScratch, and of the results kept between phases.
+type scratchSizes struct{ row, queries, results, scores, gather, slots, sums, kept int }
+
+// grow makes the workers' scratch, and the results kept, as large as that. Both only grow: operations that are planned
+// but have not run yet count on the lengths that they asked for. The scratch is looked at rarely from outside the
+// workers, which would have to fetch it back.
+func (e *Exec) grow(n scratchSizes) {
+	g := &e.grown
+	if n.kept > g.kept {
+		g.kept = n.kept
+		e.kept = grow(e.kept, g.kept)
+	}
+	if n.row <= g.row && n.queries <= g.queries && n.results <= g.results && n.scores <= g.scores && n.gather <= g.gather && n.slots <= g.slots && n.sums <= g.sums {
+		return
+	}
+	g.row, g.queries, g.results = max(g.row, n.row), max(g.queries, n.queries), max(g.results, n.results)
+	g.scores = max(g.scores, n.scores+n.scores/4)
+	g.gather, g.slots, g.sums = max(g.gather, n.gather), max(g.slots, n.slots+n.slots/4), max(g.sums, n.sums)
+	for w := range e.scratch {
+		s := &e.scratch[w]
+		s.row, s.queries = grow(s.row, g.row), grow(s.queries, g.results)
+		s.out, s.folded = grow(s.out, g.results), grow(s.folded, g.results)
+		s.tops, s.totals = grow(s.tops, 2*g.queries), grow(s.totals, 2*g.queries)
+		s.weights = grow(s.weights, 2*g.queries)
+		s.scores, s.gather, s.sums = grow(s.scores, g.scores), grow(s.gather, g.gather), grow(s.sums, g.sums)
+		s.pages, s.seen = grow(s.pages, pagesFor(g.slots)), grow(s.seen, pagesFor(g.slots))
+		s.column = grow(s.column, pagesFor(g.slots))
+	}
+}
+
+// NewExec returns an Exec on the given workers.
+func NewExec(pool *par.Pool) *Exec {
+	return &Exec{pool: pool, scratch: make([]workerScratch, pool.Threads())}
+}
+
+// Pool is the workers.
+func (e *Exec) Pool() *par.Pool { return e.pool }
+
+// Threads is the number of workers.
+func (e *Exec) Threads() int { return e.pool.Threads() }
+
+// Add computes x += y, the residual stream taking in a block's output.
+func (e *Exec) Add(x, y Mat) {
+	if e.tape != nil {
+		e.tape.record(&addRecord{x, y, None})
+	}
+	e.add(x, y)
+}
+
+// AddSiLU computes x += y·σ(y).
+func (e *Exec) AddSiLU(x, y Mat) {
+	if e.tape != nil {
+		e.tape.record(&addRecord{x, y, SiLU})
+	}
+	e.addAct(x, y, SiLU)
+}
+
+func (e *Exec) add(x, y Mat) { e.addAct(x, y, None) }
+
+func (e *Exec) addAct(x, y Mat, act Activation) {
+	j := e.plan.adds.next()
+	*j = addJob{x, y, act}
+	e.OwnRows(x.Rows, x.Cols, j)
+}
+
+// addJob adds rows of y, or of SiLU of y.
+type addJob struct {
+	x, y Mat
+	act  Activation
+}
+
+func (j *addJob) Do(_, i int) {
+	x, y := j.x.Row(i), j.y.Row(i)
+	if j.act == None {
+		simd.Add(x, y)
+		return
+	}
+	var act [256]float32
+	for len(y) > 0 {
+		n := min(len(y), len(act))
+		for i := range n {
+			act[i] = 1
+		}
+		simd.SiLUMul(act[:n], y[:n], act[:n])
+		simd.Add(x[:n], act[:n])
+		x, y = x[n:], y[n:]
+	}
+}
+
+// grow returns s with at least n elements; contents are undefined. What grows once grows again, so it gets room to.
+func grow[T any](s []T, n int) []T {
+	if cap(s) < n {
+		return make([]T, n, n+n/4)
+	}
+	return s[:n]
+}

@@ -1,0 +1,107 @@
+package nn
+
+import (
+	"cmp"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/grovellm/grove/internal/kernels/gemm"
+	"github.com/grovellm/grove/internal/kernels/par"
+	"github.com/grovellm/grove/internal/kernels/simd"
+)
+
+// randomExperts is a block whose feed-forward half has experts.
+func randomExperts(t *rapid.T, r *rand.Rand, typ gemm.Type) (b Block, hidden int) {
+	hidden = 32 * rapid.IntRange(1, 3).Draw(t, "hidden")
+	ffn := 32 * rapid.IntRange(1, 3).Draw(t, "ffn")
+	bias := rapid.Bool().Draw(t, "bias")
+	linear := func(out, in int) Linear { return *randomHead(r, typ, out, in, bias) }
+	x := &Experts{MLPs: make([]MLP, rapid.IntRange(1, 9).Draw(t, "experts")), All: rapid.Bool().Draw(t, "all"),
+		Scale: rapid.SampledFrom([]float32{0, 0.3}).Draw(t, "scale")}
+	x.Used = rapid.IntRange(1, len(x.MLPs)).Draw(t, "used")
+	x.Router = *randomHead(r, gemm.F32, len(x.MLPs), hidden, bias)
+	act := rapid.SampledFrom([]Activation{None, GELUMul, ClampedMul}).Draw(t, "activation")
+	for i := range x.MLPs {
+		gate := linear(ffn, hidden)
+		x.MLPs[i] = MLP{Gate: &gate, Up: linear(ffn, hidden), Down: linear(hidden, ffn), Act: act}
+	}
+	return Block{MLPNorm: Norm{Weight: randomRow(r, hidden), Eps: 1e-5}, Experts: x}, hidden
+}
+
+// rowByExperts makes of a row of x what its experts do one after another, as layers without experts.
+// It returns which they are.
+func rowByExperts(e *Exec, b *Block, x Mat) []int {
+	h := b.Experts
+	scores := NewMat(1, len(h.MLPs))
+	e.Linear(Source{X: x, Norm: &b.MLPNorm}, Proj{Linear: &h.Router, Dst: scores})
+	row := scores.Row(0)
+	order := make([]int, len(row))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(row[j], row[i]) })
+	order = order[:h.Used]
+	weights := slices.Clone(row)
+	if !h.All {
+		weights = weights[:0]
+		for _, expert := range order {
+			weights = append(weights, row[expert])
+		}
+	}
+	simd.Softmax(weights, 1)
+	sum := NewMat(1, x.Cols)
+	for t, expert := range order {
+		if h.All {
+			t = expert
+		}
+		m := &h.MLPs[expert]
+		gate, up, y := NewMat(1, m.Up.W.Out()), NewMat(1, m.Up.W.Out()), NewMat(1, x.Cols)
+		src := Source{X: x, Norm: &b.MLPNorm}
+		e.Linear(src, Proj{Linear: m.Gate, Dst: gate})
+		e.Linear(src, Proj{Linear: &m.Up, Dst: up})
+		e.Linear(Source{X: gate, Act: m.gated(), Up: up}, Proj{Linear: &m.Down, Dst: y})
+		simd.Axpy(sum.Row(0), weights[t], y.Row(0))
+	}
+	if h.Scale != 0 {
+		simd.Scale(sum.Row(0), h.Scale)
+	}
+	simd.Add(x.Row(0), sum.Row(0))
+	return order
+}
+
+// The rows of a layer with experts are, to the bit, what the experts of each make of it alone, for any
+// number of rows and workers. Each expert that a row chose is read once.
+func TestExpertsAreTheirMLPs(t *testing.T) {
+	pools := []*par.Pool{par.New(1), par.New(3)}
+	defer pools[0].Close()
+	defer pools[1].Close()
+	rapid.Check(t, func(t *rapid.T) {
+		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 22))
+		b, hidden := randomExperts(t, r, rapid.SampledFrom([]gemm.Type{gemm.F32, gemm.BF16, gemm.Q8_0}).Draw(t, "type"))
+		e := NewExec(rapid.SampledFrom(pools).Draw(t, "pool"))
+		defer UseStrips(rapid.Bool().Draw(t, "strips"))()
+		var m BlockBuffers
+		for range 2 { // buffers are used again
+			x := randomMat(r, rapid.IntRange(1, 40).Draw(t, "rows"), hidden)
+			want, read, chosen := NewMat(x.Rows, x.Cols), e.ExpertsRead(), map[int]bool{}
+			for i := range x.Rows {
+				copy(want.Row(i), x.Row(i))
+				for _, expert := range rowByExperts(e, &b, Mat{Rows: 1, Cols: x.Cols, Stride: x.Cols, Data: want.Row(i)}) {
+					chosen[expert] = true
+				}
+			}
+			e.MLP(&b, x, &m)
+			if got := e.ExpertsRead() - read; got != len(chosen) {
+				t.Fatalf("%d experts read, want %d", got, len(chosen))
+			}
+			for i := range x.Rows {
+				if !slices.Equal(x.Row(i), want.Row(i)) {
+					t.Fatalf("row %d of %d: %v, want %v", i, x.Rows, x.Row(i)[:4], want.Row(i)[:4])
+				}
+			}
+		}
+	})
+}

@@ -1,0 +1,128 @@
+package nn
+
+import (
+	"encoding/binary"
+
+	"github.com/grovellm/grove/internal/kernels/gemm"
+)
+
+// A page of bf16 holds for each layer and head what gemm multiplies as panels: keys, whose outputs are the page's rows and whose inputs
+// are dimensions, then values, whose outputs are dimensions, a panel for every 32, and whose inputs are rows.
+//
+//	keys    [Dim/2][32 rows][2]bf16
+//	values  [Dim/32][32/2 rows][32 dimensions][2]bf16
+//
+// Of the two rows in a pair the later lies first: VDPBF16PS adds the product of the higher half first, so values are summed
+// in the order of rows, one by one, and one that weighs 0 changes nothing, wherever it stands. Keys lie in that order too, which brings
+// scores and weights into it: row r is number r^halfFlip.
+
+// halfFlip is what a row's place within its pair is turned by.
+const halfFlip = 1
+
+const (
+	halfStep  = gemm.Panel * 4          // bytes of two inputs of a panel
+	halfPanel = PageRows / 2 * halfStep // of a panel of values
+)
+
+var _ = [1]struct{}{}[gemm.Panel-PageRows] // a page is a panel
+
+// keyBytes and headBytes are the bytes of a page's keys of a layer and head, and of keys and values.
+func (p *Pages) keyBytes() int {
+	if p.KV == KVQ8 {
+		return p.valuePanels() * gemm.BlockBytes
+	}
+	return (p.Dim + 1) / 2 * halfStep
+}
+
+func (p *Pages) headBytes() int {
+	if p.KV == KVQ8 {
+		return p.keyBytes() + p.valuePanels()*gemm.BlockBytes
+	}
+	return p.keyBytes() + p.valuePanels()*halfPanel
+}
+
+// valuePanels is the number of panels of values.
+func (p *Pages) valuePanels() int { return (p.Dim + gemm.Panel - 1) / gemm.Panel }
+
+// panels returns page i's keys and values of a layer and head.
+func (c *Cache) panels(layer, head, i int) (keys, values []byte) {
+	k, size := c.mem.keyBytes(), c.mem.headBytes()
+	g, layer := c.at(layer, i)
+	b := g.bytes[(layer*c.mem.Heads+head)*size:][:size]
+	return b[:k], b[k:]
+}
+
+// halfRows is how many rows of keys are rounded before they are stored.
+const halfRows = 4
+
+// storeHalfKeys stores n rows of one page, at most halfRows.
+func (c *Cache) storeHalfKeys(layer, head, slot, n int, k []float32, stride int) {
+	page, _ := c.panels(layer, head, slot/PageRows)
+	var buf [halfRows][stackDim]uint16
+	var rows [halfRows][]uint16
+	for i := range n {
+		rows[i] = rounded(&buf[i], k[i*stride:][:c.mem.Dim])
+	}
+	slot %= PageRows
+	for d := 0; d < len(rows[0]); d += 2 {
+		step := page[d/2*halfStep:][:halfStep]
+		for i := range n {
+			binary.LittleEndian.PutUint32(step[((slot+i)^halfFlip)*4:], uint32(rows[i][d])|uint32(rows[i][d+1])<<16)
+		}
+	}
+}
+
+func (c *Cache) storeHalfValue(layer, head, slot int, v []float32) {
+	_, page := c.panels(layer, head, slot/PageRows)
+	var buf [stackDim]uint16
+	u := rounded(&buf, v)[:len(v)]
+	slot %= PageRows
+	page = page[slot/2*halfStep+(slot%2^halfFlip)*2:]
+	for ; len(u) > 0; u = u[min(gemm.Panel, len(u)):] {
+		for d, x := range u[:min(gemm.Panel, len(u))] {
+			binary.LittleEndian.PutUint16(page[d*4:], x)
+		}
+		page = page[min(halfPanel, len(page)):]
+	}
+}
+
+// stackDim is the dimensions of a head that are rounded without allocating.
+const stackDim = 256
+
+// rounded is x in bf16, of an even number of elements, the last of which may be 0.
+func rounded(buf *[stackDim]uint16, x []float32) []uint16 {
+	u := buf[:]
+	if len(x) > len(u) {
+		u = make([]uint16, (len(x)+1)&^1)
+	}
+	gemm.RoundBF16(u, x)
+	return u[:(len(x)+1)&^1]
+}
+
+// moveHalf copies row src of a page to row dst of a page.
+func (p *Pages) moveHalf(to []byte, dst int, from []byte, src int) {
+	k, size := p.keyBytes(), p.headBytes()
+	for ; len(to) > 0; to, from = to[size:], from[size:] {
+		d, s := to[(dst^halfFlip)*4:k], from[(src^halfFlip)*4:k]
+		for i := 0; i < len(d); i += halfStep {
+			copy(d[i:i+4], s[i:])
+		}
+		d, s = to[k+dst/2*halfStep+(dst%2^halfFlip)*2:size], from[k+src/2*halfStep+(src%2^halfFlip)*2:size]
+		for v := 0; v < p.valuePanels(); v++ {
+			for i := v * halfPanel; i < v*halfPanel+(gemm.Panel-1)*4+2; i += 4 {
+				copy(d[i:i+2], s[i:])
+			}
+		}
+	}
+}
+
+// blindHalf copies a page of values without those of the rows that are not seen.
+func blindHalf(dst, src []byte, seen uint32) {
+	for at := 0; at < len(src); at += halfStep {
+		pair := seen >> (at % halfPanel / halfStep * 2)
+		mask := uint32(pair&1*0xffff<<16 | pair>>1&1*0xffff) // the earlier row is the higher half
+		for i := at; i < at+halfStep; i += 4 {
+			binary.LittleEndian.PutUint32(dst[i:], binary.LittleEndian.Uint32(src[i:])&mask)
+		}
+	}
+}

@@ -1,0 +1,79 @@
+package nn
+
+import "github.com/grovellm/grove/internal/kernels/gemm"
+
+// innerRows is what becomes of the first products of an MLP: act of their results, handed to the last product's intake by the worker
+// that has them at hand, so that they are stored nowhere and take no phase of their own.
+type innerRows struct {
+	act    Activation
+	to     *intake
+	panels int // of a unit, the columns of a task
+	units  int
+}
+
+// groupPanels is the panels of a group of activations, which are quantised together: a unit is some groups.
+const groupPanels = gemm.Group / gemm.Panel
+
+// projectInner plans the products that make the inner rows of an MLP of src, and the product down of those. It reports
+// whether it did: few large tasks are not worth it where workers would wait for the last.
+func (e *Exec) projectInner(src Source, act Activation, down Proj, linears ...*Linear) bool {
+	w := linears[0].W
+	rows, threads := src.X.Rows, e.Threads()
+	group := 0 // bytes of weights
+	for _, l := range linears {
+		group += gemm.PackedBytes(l.W.Type(), gemm.Group, l.W.In())
+	}
+	most := w.Panels() / groupPanels / (mostIdle * threads) // with more, tasks would be too few
+	panels := groupPanels * max(1, min(innerBytes/(group*(1+rows/8)), most))
+	units := (w.Panels() + panels - 1) / panels
+	// Parts of few rows even out, of many rows leave results in the second-level cache; but each reads the weights again.
+	parts := max(1, min(rows/headRows, (innerTasks*threads+units-1)/units), rows/innerRowsMost)
+	tasks := units * parts
+	idle := (threads - tasks%threads) % threads
+	if e.tape != nil || rows == 1 || idle*mostIdle > tasks {
+		return false
+	}
+	j, o := e.plan.linears.next(), e.plan.linears.next()
+	var projs [2]Proj
+	for i, l := range linears {
+		projs[i] = Proj{Linear: l, Dst: Mat{Rows: rows}} // whose results are stored nowhere
+	}
+	j.intake.enter(e, src, j.ready(e, projs[:len(linears)]...), nil)
+	o.intake.await(e, Source{X: Mat{Rows: rows, Cols: w.Out()}}, o.ready(e, down))
+	j.inner, j.rowParts = innerRows{act: act, to: &o.intake, panels: panels, units: units}, parts
+	e.grow(scratchSizes{sums: len(linears) * (rows + parts - 1) / parts * panels * gemm.Panel})
+	e.plan.product(j)
+	e.plan.product(o)
+	return true
+}
+
+const (
+	innerBytes    = 512 << 10 // of a task's weights, with few rows
+	innerTasks    = 8         // of a worker, where there are rows enough
+	innerRowsMost = 128
+	mostIdle      = 16 // one of so many tasks may be idled away
+)
+
+// computeInner makes the columns of panels [from, to) of inner rows [r0, r1).
+func (j *linearJob) computeInner(worker, r0, r1, from, to int, next gemm.Place) {
+	s := &j.intake.e.scratch[worker]
+	o0, o1 := from*gemm.Panel, min(to*gemm.Panel, j.projs[0].Linear.W.Out())
+	var results [2]Mat
+	sums := s.sums
+	for i := range j.projs {
+		l := j.projs[i].Linear
+		a := gemm.Part{X: j.intake.input(worker, l.W.Type()), From: r0, To: r1, P0: from, P1: to, Told: s.next, Next: next, Scratch: &s.products}
+		if i+1 < len(j.projs) {
+			a.Next = gemm.Place{M: j.projs[i+1].Linear.W, Panel: from}
+		}
+		s.next = a.Next
+		results[i] = partMat(&a, o1-o0, sums)
+		sums = sums[results[i].Rows*results[i].Stride:]
+		l.part(&a, results[i])
+	}
+	all := Source{X: results[0].flat(), Act: j.inner.act, Up: results[1].flat()}
+	all.row(0, all.X.Data)
+	for i := range results[0].Rows {
+		j.inner.to.part(r0+i, o0, results[0].Row(i))
+	}
+}

@@ -1,0 +1,263 @@
+package nn
+
+import (
+	"github.com/grovellm/grove/internal/kernels/gemm"
+	"github.com/grovellm/grove/internal/kernels/simd"
+)
+
+// Activation is what happens between the two halves of an MLP.
+type Activation uint8
+
+const (
+	None       Activation = iota
+	SiLUMul               // silu(X) · Up
+	GELU                  // 0.5·x·(1+erf(x/√2))
+	SiLU                  // x·σ(x)
+	GELUMul               // gelu(X) · Up, gelu by its approximation with tanh
+	ClampedMul            // x·σ(1.702·x) · (Up + 1), x and Up within ±7, x from above only (gpt-oss)
+)
+
+// Source is the input of a product: rows of X, normalised when Norm is set, or passed
+// through Act. It is made row by row on the way into the product and never stored.
+type Source struct {
+	X    Mat
+	At   []int32 // the rows of X that are wanted; nil: all. Not under a tape
+	Norm *Norm
+	Act  Activation
+	Up   Mat // for SiLUMul, GELUMul and ClampedMul
+
+	// Copies are the rows that each row of X becomes, as many of each: k of row 0, then k of row 1. Nil: row i becomes row i. Not under
+	// a tape, nor with At.
+	Copies []int32
+
+	// With is a second matrix whose columns follow X's, normalised by a norm of its own when WithNorm is set. There is no Act then.
+	With     Mat
+	WithNorm *Norm
+}
+
+// rows is the number of rows.
+func (s *Source) rows() int {
+	if s.Copies != nil {
+		return len(s.Copies)
+	}
+	return s.made()
+}
+
+// made is the number of rows that are made, copies not counted.
+func (s *Source) made() int {
+	if s.At != nil {
+		return len(s.At)
+	}
+	return s.X.Rows
+}
+
+// copies are the rows that row i becomes, where there are Copies.
+func (s *Source) copies(i int) []int32 {
+	k := len(s.Copies) / s.X.Rows
+	return s.Copies[i*k : (i+1)*k]
+}
+
+// cols is the width of a row as it enters the product.
+func (s *Source) cols() int { return s.X.Cols + s.With.Cols }
+
+// row returns row i of the source: X's own, or what is made of it in the scratch given.
+func (s *Source) row(i int, scratch []float32) []float32 {
+	if s.At != nil {
+		i = int(s.At[i])
+	}
+	x := s.X.Row(i)
+	switch {
+	case s.With.Cols > 0:
+		s.Norm.orCopy(scratch[:len(x)], x)
+		s.WithNorm.orCopy(scratch[len(x):], s.With.Row(i))
+	case s.Norm != nil:
+		s.Norm.apply(scratch, x)
+	case s.Act == SiLUMul:
+		simd.SiLUMul(scratch, x, s.Up.Row(i))
+	case s.Act == GELUMul:
+		geluMul(scratch, x, s.Up.Row(i))
+	case s.Act == ClampedMul:
+		clampedMul(scratch, x, s.Up.Row(i))
+	case s.Act == GELU:
+		simd.GELU(scratch, x)
+	case s.Act == SiLU:
+		for j := range scratch {
+			scratch[j] = 1
+		}
+		simd.SiLUMul(scratch, x, scratch)
+	default:
+		return x
+	}
+	return scratch
+}
+
+// geluMul computes gate/(1 + e^−2u)·up with u = √(2/π)·(gate + 0.044715·gate³), which is gelu's
+// approximation ½·gate·(1 + tanh u) times up (arXiv 1606.08415, §2).
+func geluMul(dst, gate, up []float32) {
+	const (
+		c1 = -2 * 0.7978845608028654
+		c3 = c1 * 0.044715
+	)
+	var buf [256]float32
+	for len(gate) > 0 {
+		n := min(len(gate), len(buf))
+		e := buf[:n]
+		for i, g := range gate[:n] {
+			e[i] = float32(g * (c1 + float32(c3*float32(g*g))))
+		}
+		simd.Exp(e, e)
+		for i, g := range gate[:n] {
+			dst[i] = float32(g/(1+e[i])) * up[i]
+		}
+		dst, gate, up = dst[n:], gate[n:], up[n:]
+	}
+}
+
+// clampedMul computes x/(1 + e^−1.702x)·(y + 1) of x = min(gate, 7) and y, up within ±7. dst may be
+// gate.
+func clampedMul(dst, gate, up []float32) {
+	const limit, alpha = 7, 1.702
+	var buf [256]float32
+	for len(gate) > 0 {
+		n := min(len(gate), len(buf))
+		e := buf[:n]
+		for i, g := range gate[:n] {
+			e[i] = -alpha * min(g, limit)
+		}
+		simd.Exp(e, e)
+		for i, g := range gate[:n] {
+			dst[i] = float32(min(g, limit)/(1+e[i])) * (min(max(up[i], -limit), limit) + 1)
+		}
+		dst, gate, up = dst[n:], gate[n:], up[n:]
+	}
+}
+
+// intake is the rows of a source on their way into products, in every type that those read.
+type intake struct {
+	e    *Exec
+	src  Source
+	keep *linearRecord // under a tape
+	uses [inputTypes]bool
+	rows intakeRows
+	made uint32       // counts the sources
+	own  []intakeRows // of each worker, when it makes all rows for itself
+	each bool         // it does
+}
+
+// inputs are rows in every type that products read.
+type inputs [inputTypes]gemm.Input
+
+// reset makes room for rows in the types in use.
+func (in *inputs) reset(uses *[inputTypes]bool, rows, cols int) {
+	for t, used := range uses {
+		if used {
+			in[t].Reset(gemm.Type(t), rows, cols)
+		}
+	}
+}
+
+// set makes row i in those types.
+func (in *inputs) set(uses *[inputTypes]bool, i int, x []float32) {
+	for t, used := range uses {
+		if used {
+			in[t].SetRow(i, x)
+		}
+	}
+}
+
+// copy makes rows the first of them, which is set.
+func (in *inputs) copy(uses *[inputTypes]bool, rows []int32) {
+	for t, used := range uses {
+		for _, i := range rows[1:] {
+			if used {
+				in[t].CopyRow(int(i), int(rows[0]))
+			}
+		}
+	}
+}
+
+type intakeRows struct {
+	inputs inputs
+	made   uint32 // the source they are of
+	_      [64]byte
+}
+
+// fewElements is up to how many elements of a source each worker makes all rows for itself: it takes about as long as
+// waiting for the others' would.
+const fewElements = 4 << 10
+
+// enter plans that the rows of a source are made, for products in the types used.
+func (n *intake) enter(e *Exec, src Source, uses [inputTypes]bool, keep *linearRecord) {
+	n.begin(e, src, uses, keep)
+	rows, cols := src.rows(), src.cols()
+	if n.each = keep == nil && (rows == 1 || rows*cols <= fewElements); n.each {
+		for len(n.own) < e.Threads() {
+			n.own = append(n.own, intakeRows{})
+		}
+		return
+	}
+	n.rows.reset(n)
+	e.perRow(src.made(), cols, n, false)
+}
+
+// await plans that the rows are made part by part, by the phase planned next; src has only the shape of X.
+func (n *intake) await(e *Exec, src Source, uses [inputTypes]bool) {
+	n.begin(e, src, uses, nil)
+	n.each = false
+	n.rows.reset(n)
+}
+
+// part makes the part of row i from column at on.
+func (n *intake) part(i, at int, x []float32) {
+	for t := range n.uses {
+		if n.uses[t] {
+			n.rows.inputs[t].SetPart(i, at, x)
+		}
+	}
+}
+
+func (n *intake) begin(e *Exec, src Source, uses [inputTypes]bool, keep *linearRecord) {
+	n.e, n.src, n.uses, n.keep = e, src, uses, keep
+	n.made++
+	e.grow(scratchSizes{row: src.cols()})
+}
+
+// input is the rows as matrices of a type read them.
+func (n *intake) input(worker int, t gemm.Type) *gemm.Input {
+	t = t.Activations()
+	if !n.each {
+		return &n.rows.inputs[t]
+	}
+	own := &n.own[worker]
+	if own.made != n.made {
+		own.make(n, worker)
+		own.made = n.made
+	}
+	return &own.inputs[t]
+}
+
+// Do makes row i and hands it to every input type in use.
+func (n *intake) Do(worker, i int) { n.rows.set(n, worker, i) }
+
+func (r *intakeRows) reset(n *intake) { r.inputs.reset(&n.uses, n.src.rows(), n.src.cols()) }
+
+func (r *intakeRows) make(n *intake, worker int) {
+	r.reset(n)
+	for i := range n.src.made() {
+		r.set(n, worker, i)
+	}
+}
+
+func (r *intakeRows) set(n *intake, worker, i int) {
+	x := n.src.row(i, n.e.scratch[worker].row[:n.src.cols()])
+	if n.keep != nil {
+		n.keep.keepRow(i, x)
+	}
+	if n.src.Copies == nil {
+		r.inputs.set(&n.uses, i, x)
+		return
+	}
+	rows := n.src.copies(i)
+	r.inputs.set(&n.uses, int(rows[0]), x)
+	r.inputs.copy(&n.uses, rows)
+}

@@ -1,0 +1,132 @@
+package nn
+
+import "github.com/grovellm/grove/internal/kernels/simd"
+
+// LSTM is a layer of long short-term memory (Hochreiter and Schmidhuber, 1997). H is its width. The
+// 4H rows of its matrices are the gates i, f, g and o in PyTorch's order. A row's state h and its
+// cell c follow from its input x and from h' and c' of the row before:
+//
+//	i f g o = In·x + State·h'      c = σ(f)·c' + σ(i)·tanh(g)      h = σ(o)·tanh(c)
+//
+// State without a matrix stands for rows that each begin with h' and c' of zeros.
+type LSTM struct{ In, State Linear }
+
+// Recurrence says which row comes before each row of a recurrent layer. The rows stand in the order
+// of their steps: a row comes after those of the step before. States of earlier passes may be
+// carried in, as rows before the first.
+type Recurrence struct {
+	Carried int   // rows that are carried in
+	Ends    []int // of each step, one past its last row
+
+	// Before is of each row the one before it: less than Carried for a carried one, else Carried plus
+	// the number of a row.
+	Before []int32
+}
+
+// LSTMBuffers is the activation memory of a layer.
+type LSTMBuffers struct{ gates, more, state, cell Buffer }
+
+// LSTM runs a layer over the rows of src. It leaves their states in h and their cells in c. Without
+// a recurrence each row begins with zeros, and h and c have a row for each. With one, h and c begin
+// with the carried rows, which the caller fills.
+func (e *Exec) LSTM(l *LSTM, src Source, r *Recurrence, h, c Mat, m *LSTMBuffers) {
+	n := src.X.Rows
+	gates := e.Mat(&m.gates, n, 4*h.Cols)
+	e.Hold()
+	e.Linear(src, Proj{Linear: &l.In, Dst: gates})
+	if r == nil {
+		e.cell(gates, Mat{}, h, c)
+		e.Release()
+		return
+	}
+	from := 0
+	for _, to := range r.Ends {
+		n := to - from
+		state, cell, more := e.Mat(&m.state, n, h.Cols), e.Mat(&m.cell, n, h.Cols), e.Mat(&m.more, n, 4*h.Cols)
+		e.Gather(h, r.Before[from:to], state)
+		e.Gather(c, r.Before[from:to], cell)
+		step := gates.Slice(from, to)
+		e.Linear(Source{X: state}, Proj{Linear: &l.State, Dst: more, To: step})
+		e.cell(step, cell, h.Slice(r.Carried+from, r.Carried+to), c.Slice(r.Carried+from, r.Carried+to))
+		from = to
+	}
+	e.Release()
+}
+
+// cell makes states and cells of gates, which become σ(i), σ(f), tanh(g) and σ(o). before are the
+// cells of the rows before; without data they are zeros.
+func (e *Exec) cell(gates, before, h, c Mat) {
+	if e.tape != nil {
+		e.tape.record(&cellRecord{gates, before, h, c})
+	}
+	j := e.plan.cells.next()
+	*j = cellJob{gates, before, h, c}
+	e.OwnRows(gates.Rows, gates.Cols, j)
+}
+
+type cellJob struct{ gates, before, h, c Mat }
+
+func (j *cellJob) Do(_, row int) {
+	a, h, c := j.gates.Row(row), j.h.Row(row), j.c.Row(row)
+	n := len(h)
+	i, f, g, o := a[:n], a[n:2*n], a[2*n:3*n], a[3*n:4*n]
+	simd.Scale(a[:2*n], -1)
+	simd.Scale(g, 2)
+	simd.Scale(o, -1)
+	simd.Exp(a, a)
+	for k := range n {
+		i[k], f[k], o[k] = 1/(1+i[k]), 1/(1+f[k]), 1/(1+o[k])
+		g[k] = 1 - 2/(1+g[k])
+		c[k] = i[k] * g[k]
+	}
+	if j.before.Data != nil {
+		for k, b := range j.before.Row(row) {
+			c[k] += float32(f[k] * b)
+		}
+	}
+	tanh(h, c)
+	for k := range n {
+		h[k] *= o[k]
+	}
+}
+
+// tanh makes dst tanh(x), which is 1 − 2/(1 + e^2x).
+func tanh(dst, x []float32) {
+	for k, v := range x {
+		dst[k] = 2 * v
+	}
+	simd.Exp(dst, dst)
+	for k, v := range dst {
+		dst[k] = 1 - 2/(1+v)
+	}
+}
+
+type cellRecord cellJob
+
+func (r *cellRecord) backward(t *Tape) {
+	dGates, ok := r.gates.Grad()
+	dh, ok2 := r.h.Grad()
+	dc, ok3 := r.c.Grad()
+	if !ok || !ok2 || !ok3 {
+		return
+	}
+	dBefore, carried := r.before.Grad()
+	each(t.exec.pool, r.h.Rows, func(_, row int) {
+		a, d, n := r.gates.Row(row), dGates.Row(row), r.h.Cols
+		th := make([]float32, n)
+		tanh(th, r.c.Row(row))
+		for k, dState := range dh.Row(row) {
+			i, f, g, o := a[k], a[n+k], a[2*n+k], a[3*n+k]
+			dCell := dc.Row(row)[k] + dState*o*(1-th[k]*th[k])
+			d[k] += dCell * g * i * (1 - i)
+			d[2*n+k] += dCell * i * (1 - g*g)
+			d[3*n+k] += dState * th[k] * o * (1 - o)
+			if r.before.Data != nil {
+				d[n+k] += dCell * r.before.Row(row)[k] * f * (1 - f)
+			}
+			if carried {
+				dBefore.Row(row)[k] += dCell * f
+			}
+		}
+	})
+}

@@ -1,0 +1,177 @@
+package nn
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/grovellm/grove/internal/kernels/cpu"
+	"github.com/grovellm/grove/internal/kernels/gemm"
+	"github.com/grovellm/grove/internal/kernels/par"
+)
+
+// drawRecurrence draws rows in the order of their steps, each after a row of the step before or
+// after one that is carried in.
+func drawRecurrence(t *rapid.T) (r Recurrence, n int) {
+	r.Carried = rapid.IntRange(1, 4).Draw(t, "carried")
+	first, before := 0, r.Carried // of the rows of the step before
+	for range rapid.IntRange(1, 5).Draw(t, "steps") {
+		for range rapid.IntRange(1, 6).Draw(t, "rows") {
+			r.Before = append(r.Before, int32(rapid.IntRange(first, before-1).Draw(t, "before")))
+		}
+		first, before = before, r.Carried+len(r.Before)
+		r.Ends = append(r.Ends, len(r.Before))
+	}
+	return r, len(r.Before)
+}
+
+// lstmRow is a row by the definition, in f64.
+func lstmRow(row func(w *gemm.Matrix, i int) []float32, l *LSTM, x, h, c []float32) (state, cell []float32) {
+	n := l.In.W.Out() / 4
+	gate := func(i int) float64 {
+		sum := 0.0
+		add := func(l *Linear, x []float32) {
+			for j, w := range row(l.W, i) {
+				sum += float64(w) * float64(x[j])
+			}
+			if l.Bias != nil {
+				sum += float64(l.Bias[i])
+			}
+		}
+		if add(&l.In, x); h != nil {
+			add(&l.State, h)
+		}
+		return sum
+	}
+	sigmoid := func(x float64) float64 { return 1 / (1 + math.Exp(-x)) }
+	for d := range n {
+		v := sigmoid(gate(d)) * math.Tanh(gate(2*n+d))
+		if h != nil {
+			v += sigmoid(gate(n+d)) * float64(c[d])
+		}
+		state, cell = append(state, float32(sigmoid(gate(3*n+d))*math.Tanh(v))), append(cell, float32(v))
+	}
+	return state, cell
+}
+
+// Two layers, over rows that begin with zeros and over rows that go on from one another, compute
+// what the definition says; their gradient is that of differences.
+func TestLSTM(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 9))
+		g := newGradCheck(rapid.IntRange(1, 3).Draw(t, "threads"))
+		in, width := rapid.IntRange(1, 20).Draw(t, "in"), rapid.IntRange(1, 18).Draw(t, "width")
+		order, n := drawRecurrence(t)
+		x, y := g.source(t, r, "x", n, in), g.source(t, r, "y", n, 3)
+		var layers [2]LSTM
+		recurs := rapid.Bool().Draw(t, "recurs")
+		carried := 0
+		var by *Recurrence
+		for i, cols := range []int{in + 3, width} {
+			layers[i].In = g.linear(t, r, "in", 4*width, cols, true)
+			if recurs {
+				layers[i].State = g.linear(t, r, "state", 4*width, width, rapid.Bool().Draw(t, "bias"))
+			}
+		}
+		if recurs {
+			by, carried = &order, order.Carried
+		}
+		begin := randomMat(r, 4*order.Carried, width)
+		var h, c [2]Mat
+		g.run = func() Mat {
+			src := Source{X: x(), With: y()}
+			for i := range layers {
+				h[i], c[i] = g.exec.Mat(new(Buffer), carried+n, width), g.exec.Mat(new(Buffer), carried+n, width)
+				for k := range carried {
+					copy(h[i].Row(k), begin.Row(4*k+2*i))
+					copy(c[i].Row(k), begin.Row(4*k+2*i+1))
+				}
+				g.exec.LSTM(&layers[i], src, by, h[i], c[i], new(LSTMBuffers))
+				src = Source{X: h[i].Slice(carried, carried+n)}
+			}
+			return src.X
+		}
+		g.draw(r)
+		g.run()
+		row := func(w *gemm.Matrix, i int) []float32 {
+			p := g.params.Of(w)
+			return p.Data[i*p.Cols : (i+1)*p.Cols]
+		}
+		for i := range n {
+			input := append(append([]float32(nil), x().Row(i)...), y().Row(i)...)
+			for k := range layers {
+				var state, cell []float32
+				if recurs {
+					state, cell = h[k].Row(int(order.Before[i])), c[k].Row(int(order.Before[i]))
+				}
+				wantH, wantC := lstmRow(row, &layers[k], input, state, cell)
+				for j := range wantH {
+					gotH, gotC := h[k].Row(carried + i)[j], c[k].Row(carried + i)[j]
+					if math.Abs(float64(gotH-wantH[j])) > 2e-6 || math.Abs(float64(gotC-wantC[j])) > 1e-5 {
+						t.Fatalf("layer %d, row %d: state %g and cell %g, want %g and %g", k, i, gotH, gotC, wantH[j], wantC[j])
+					}
+				}
+				input = h[k].Row(carried + i)
+			}
+		}
+		g.check(t, r)
+	})
+}
+
+// A row's bits are the same in a pass of its own and among others, on any number of threads and at
+// every level of the kernels.
+func TestLSTMSameBits(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 10))
+		in, width := rapid.IntRange(1, 90).Draw(t, "in"), rapid.IntRange(1, 70).Draw(t, "width")
+		typ := rapid.SampledFrom([]gemm.Type{gemm.F32, gemm.BF16}).Draw(t, "type")
+		l := LSTM{In: *randomHead(r, typ, 4*width, in, true), State: *randomHead(r, typ, 4*width, width, true)}
+		order, n := drawRecurrence(t)
+		x, begin := randomMat(r, n, in), randomMat(r, 2*order.Carried, width)
+		run := func(threads int, by *Recurrence, rows []int32, h, c Mat) {
+			e := NewExec(par.New(threads))
+			defer e.pool.Close()
+			src := NewMat(len(rows), in)
+			for i, row := range rows {
+				copy(src.Row(i), x.Row(int(row)))
+			}
+			if rapid.Bool().Draw(t, "held") {
+				e.Hold()
+				defer e.Release()
+			}
+			e.LSTM(&l, Source{X: src}, by, h, c, new(LSTMBuffers))
+		}
+		level := func() func() { return cpu.Use(rapid.SampledFrom(cpu.Levels()).Draw(t, "level")) }
+		carry := func(h, c Mat, row, from int) {
+			copy(h.Row(row), begin.Row(2*from))
+			copy(c.Row(row), begin.Row(2*from+1))
+		}
+		h, c := NewMat(order.Carried+n, width), NewMat(order.Carried+n, width)
+		for k := range order.Carried {
+			carry(h, c, k, k)
+		}
+		var all []int32
+		for i := range n {
+			all = append(all, int32(i))
+		}
+		restore := level()
+		run(rapid.IntRange(1, 4).Draw(t, "threads"), &order, all, h, c)
+		restore()
+		defer level()()
+		for i := range n {
+			one, cell := NewMat(2, width), NewMat(2, width)
+			before := int(order.Before[i])
+			copy(one.Row(0), h.Row(before))
+			copy(cell.Row(0), c.Row(before))
+			run(1, &Recurrence{Carried: 1, Before: []int32{0}, Ends: []int{1}}, all[i:i+1], one, cell)
+			for j := range width {
+				got, want := h.Row(order.Carried + i)[j], one.Row(1)[j]
+				if math.Float32bits(got) != math.Float32bits(want) {
+					t.Fatalf("row %d of %d, number %d: %g among others, %g alone", i, n, j, got, want)
+				}
+			}
+		}
+	})
+}

@@ -1,0 +1,86 @@
+package nn
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/grovellm/grove/internal/kernels/num"
+)
+
+// Slide drops n committed rows behind the first keep rows, and all pending rows. The rows after the
+// dropped ones keep their positions, and Position goes on. The first keep rows move up to them:
+// their keys are rotated forward by so many positions, n where each row has a position of its own.
+// Attention with rotary positions depends on distances alone, so a cache that slides stays within
+// the distances that a network was trained for.
+//
+// keep and n are multiples of PageRows; or keep is 0 and n is Len.
+func (c *Cache) Slide(keep, n, positions int) error {
+	whole := keep%PageRows == 0 && n%PageRows == 0 || keep == 0 && n == c.len
+	switch {
+	case keep < 0 || n < 0 || keep+n > c.len || !whole:
+		return fmt.Errorf("nn: drop %d rows behind the first %d of a cache of %d: want whole pages of %d rows, or all rows",
+			n, keep, c.len, PageRows)
+	case keep > 0 && c.freed > 0:
+		return fmt.Errorf("nn: drop rows behind the first %d: %d pages were freed already: want KeepAll", keep, c.freed)
+	case keep > 0 && c.mem.Rope == nil && c.mem.Ropes == nil:
+		return fmt.Errorf("nn: drop rows behind the first %d: want Pages.Rope, to rotate their keys", keep)
+	}
+	first, last := keep/PageRows, (keep+n+PageRows-1)/PageRows
+	for k, pages := range c.pages {
+		if len(pages) > 0 {
+			for _, g := range pages[first:last] {
+				c.mem.put(g)
+			}
+			c.pages[k] = append(pages[:first], pages[last:]...)
+		}
+	}
+	c.len, c.slid, c.freed = c.len-n, c.slid+n, max(0, c.freed-last)
+	if keep > 0 {
+		c.advance(first, positions)
+	}
+	return c.Truncate(c.len)
+}
+
+// advance rotates the keys of the first pages forward by n positions.
+func (c *Cache) advance(pages, n int) {
+	key := make([]float32, c.mem.Dim)
+	for k := range c.pages {
+		for i := range min(pages, len(c.pages[k])) {
+			c.unshare(k, i)
+		}
+	}
+	for layer := range c.mem.Layers {
+		rope := c.mem.ropeOf(layer)
+		if rope == nil {
+			continue
+		}
+		cos, sin := rope.turn(n)
+		view := rope.view()
+		for row := range pages * PageRows {
+			for head := range c.mem.Heads {
+				c.loadKey(key, layer, head, row)
+				view.rotate(key, cos, sin)
+				c.storeKeys(layer, head, row, 1, key, len(key))
+			}
+		}
+	}
+}
+
+// loadKey reads one head's key of a layer from a row.
+func (c *Cache) loadKey(key []float32, layer, head, row int) {
+	switch c.mem.KV {
+	case KVQ8:
+		c.loadBlockKey(key, layer, head, row)
+		return
+	case KVBF16:
+		page, _ := c.panels(layer, head, row/PageRows)
+		for d := range key {
+			key[d] = num.BF16(binary.LittleEndian.Uint16(page[d/2*halfStep+(row%PageRows^halfFlip)*4+d%2*2:]))
+		}
+		return
+	}
+	page := c.keys(layer, head, row/PageRows)
+	for d := range key {
+		key[d] = page[d*PageRows+row%PageRows]
+	}
+}

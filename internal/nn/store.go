@@ -1,0 +1,111 @@
+package nn
+
+import "github.com/grovellm/grove/internal/kernels/simd"
+
+// store plans that rows of so many query heads, keys and values are prepared, and the latter two cached.
+func (e *Exec) store(a *Attention, layer int, f *Forest, rows Mat, heads int) {
+	j := e.storing(a, layer, f, rows, heads)
+	blocks := (f.Len() + storeBlock - 1) / storeBlock
+	e.share(blocks*a.KVHeads, 2*f.Len()*rows.Cols, j)
+}
+
+// storing readies a storeJob.
+func (e *Exec) storing(a *Attention, layer int, f *Forest, rows Mat, heads int) *storeJob {
+	j := e.plan.stores.next()
+	*j = storeJob{a: a, heads: heads, layer: layer, f: f, rows: rows}
+	if a.Rope != nil {
+		a.Rope.prepare(f.maxPosition())
+		j.rope = a.Rope.view()
+	}
+	return j
+}
+
+// storeBlock is the number of rows whose keys one task stores. Keys of neighbouring rows
+// share cache lines, dimension by dimension, so they are best written together.
+const storeBlock = 16
+
+// storeJob prepares the queries, keys and values of one key/value head for a block of rows:
+// per-head norms, rotation, and the keys and values into the cache.
+type storeJob struct {
+	a     *Attention
+	heads int // query heads in the rows
+	layer int
+	f     *Forest
+	rows  Mat
+	rope  ropeView
+}
+
+func (j *storeJob) Do(_, task int) {
+	blocks := (j.f.Len() + storeBlock - 1) / storeBlock
+	units := j.units()
+	from := task % blocks * storeBlock
+	for u := task / blocks * units; u < (task/blocks+1)*units; u++ {
+		j.unit(u, from, min(from+storeBlock, j.f.Len()))
+	}
+}
+
+// units is how many heads of the rows belong to a key/value head: its queries, keys, values.
+func (j *storeJob) units() int { return j.heads/j.a.KVHeads + 2 }
+
+// place is where in a row the u-th head is, counted by key/value heads: its number among the heads of the row.
+func (j *storeJob) place(u int) int {
+	group := j.heads / j.a.KVHeads
+	head, i := u/(group+2), u%(group+2)
+	switch i - group {
+	case 0:
+		return j.heads + head
+	case 1:
+		return j.heads + j.a.KVHeads + head
+	}
+	return head*group + i
+}
+
+// unit prepares the u-th head of rows [from, to).
+func (j *storeJob) unit(u, from, to int) {
+	a, d, stride := j.a, j.a.Dim, j.rows.Stride
+	place := j.place(u)
+	rows := j.rows.Data[place*d:]
+	head := place - j.heads
+	if head < a.KVHeads {
+		norm := a.QNorm
+		if head >= 0 {
+			norm = a.KNorm
+		}
+		if a.normsAll() { // done
+			norm = nil
+		}
+		for i := from; i < to; i++ {
+			x := rows[i*stride:][:d]
+			j.prepare(x, norm, i)
+			if head < 0 && a.Temper.Scale != 0 {
+				simd.Scale(x, a.Temper.at(j.f.rows[i].position))
+			}
+		}
+	}
+	if head < 0 {
+		return
+	}
+	for from < to {
+		g := j.f.segmentOf(from)
+		slot, end := g.base+g.from+from-g.row, min(to, g.row+g.rows)
+		if head < a.KVHeads {
+			g.cache.storeKeys(j.layer, head, slot, end-from, rows[from*stride:], stride)
+		} else {
+			for i := from; i < end; i++ {
+				g.cache.storeValue(j.layer, head-a.KVHeads, slot+i-from, rows[i*stride:][:d])
+			}
+		}
+		from = end
+	}
+}
+
+// prepare normalises and rotates a query or key of row i.
+func (j *storeJob) prepare(x []float32, norm *Norm, i int) {
+	if norm != nil {
+		norm.apply(x, x)
+	}
+	if j.a.Rope != nil {
+		cos, sin := j.rope.at(j.f.rows[i].position)
+		j.rope.rotate(x, cos, sin)
+	}
+}

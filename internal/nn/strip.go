@@ -1,0 +1,156 @@
+package nn
+
+import (
+	"sync/atomic"
+
+	"github.com/grovellm/grove/internal/kernels/gemm"
+)
+
+// The products of a large network are shared out by their weights: each worker reads its part of them, once, for all rows. What one
+// made, the others fetch from its cache before they go on, and all wait for the last, several times a layer. For a small network
+// that is most of the time. There the rows are shared out: a worker takes its own through everything up to the next attention, which alone
+// sees other rows. Each reads all the weights then, but those are in a cache.
+
+// strip is a phase in which each worker takes some of the rows through several operations. Within one plan a buffer has one shape, so
+// that rows of one operation lie apart from other rows of the next.
+type strip struct {
+	n, parts int
+	ops      []stripOp
+	product  *productJob // the last
+}
+
+// stripOp is an operation whose results for a row come of that row alone, and of what earlier phases left.
+type stripOp interface{ span(worker, from, to int) }
+
+func (s *strip) Do(worker, part int) {
+	from, to := s.n*part/s.parts, s.n*(part+1)/s.parts
+	for _, op := range s.ops {
+		op.span(worker, from, to)
+	}
+}
+
+const (
+	stripTiny     = 256 << 10 // of weights, that stay near a core from pass to pass
+	stripSmall    = 1 << 20   // of weights, that come from the cache that cores share, with
+	stripRows     = 8         // so many rows and
+	stripShare    = 2         // so many of each worker's
+	stripMost     = 8 << 20   // of weights, with rows enough:
+	stripRowBytes = 256 << 10 // a row of a worker's takes as long as so many bytes take to come
+)
+
+var noStrips atomic.Bool
+
+// UseStrips says whether rows may be shared out at all, until restore is called: so that tests see both ways, which give the same bits.
+func UseStrips(on bool) (restore func()) {
+	old := noStrips.Swap(!on)
+	return func() { noStrips.Store(old) }
+}
+
+// strips says whether rows of operations by so many bytes of weights are shared out: of the weights of a layer, where it is one.
+func (e *Exec) strips(rows, bytes int) bool {
+	threads := e.Threads()
+	if e.tape != nil || e.plan.held == 0 || noStrips.Load() || threads == 1 || rows < threads {
+		return false
+	}
+	each := rows / threads
+	return bytes <= stripTiny || bytes <= stripSmall && rows >= stripRows && each >= stripShare || bytes <= min(stripMost, each*stripRowBytes)
+}
+
+// strip is the plan's last phase, where that is a strip of n rows, or a new one, which takes in what was planned row by row before it.
+func (e *Exec) strip(n int) *strip {
+	p := &e.plan
+	if s := p.openStrip(n); s != nil {
+		return s
+	}
+	s, at := p.strips.next(), len(p.phases)
+	s.n, s.parts, s.ops, s.product = n, min(n, e.Threads()), s.ops[:0], nil
+	for ; at > 0; at-- {
+		if b, ok := p.phases[at-1].Job.(*blockJob); !ok || !b.own || b.n != n {
+			break
+		}
+	}
+	for _, f := range p.phases[at:] {
+		s.ops = append(s.ops, f.Job.(*blockJob))
+	}
+	p.phases = p.phases[:at]
+	p.phase(s.parts, s)
+	p.open = s
+	return s
+}
+
+// openStrip is the last phase, if it is a strip of n rows that more may come to.
+func (p *plan) openStrip(n int) *strip {
+	if s := p.open; s != nil && s.n == n && p.phases[len(p.phases)-1].Job == s {
+		return s
+	}
+	return nil
+}
+
+func (b *blockJob) span(worker, from, to int) {
+	for i := from; i < to; i++ {
+		b.row.Do(worker, i)
+	}
+}
+
+func (j *storeJob) span(_, from, to int) {
+	for u := range j.units() * j.a.KVHeads {
+		j.unit(u, from, to)
+	}
+}
+
+func (j *attendJob) span(worker, from, to int) {
+	for s := range j.f.segs {
+		g := &j.f.segs[s]
+		end := min(to-g.row, g.rows)
+		for head := range j.a.KVHeads {
+			for r := max(from-g.row, 0); r < end; r += j.block {
+				t := j.task(worker, head, j.blockOf(s, r, min(r+j.block, end)))
+				t.attend()
+			}
+		}
+	}
+}
+
+// productJob is the products of a source in a strip.
+type productJob struct {
+	e     *Exec
+	src   Source
+	projs []Proj
+	uses  [inputTypes]bool
+	then  gemm.Place // what the strip multiplies by next
+}
+
+// product adds the products of a source to a strip.
+func (e *Exec) product(s *strip, src Source, projs ...Proj) {
+	j := e.plan.products.next()
+	*j = productJob{e: e, src: src, projs: append(j.projs[:0], projs...)}
+	width := 0
+	for _, p := range projs {
+		j.uses[p.Linear.W.Type().Activations()] = true
+		width = max(width, p.Linear.W.Panels()*gemm.Panel)
+	}
+	if s.product != nil {
+		s.product.then.M = projs[0].Linear.W
+	}
+	s.product = j
+	e.grow(scratchSizes{row: src.cols(), sums: (s.n + s.parts - 1) / s.parts * width})
+	s.ops = append(s.ops, j)
+}
+
+func (j *productJob) span(worker, from, to int) {
+	s, cols := &j.e.scratch[worker], j.src.cols()
+	s.inputs.reset(&j.uses, to-from, cols)
+	for i := from; i < to; i++ {
+		s.inputs.set(&j.uses, i-from, j.src.row(i, s.row[:cols]))
+	}
+	for i, p := range j.projs {
+		w := p.Linear.W
+		a := gemm.Part{X: &s.inputs[w.Type().Activations()], To: to - from, P1: w.Panels(), Told: s.next, Next: j.then, Scratch: &s.products}
+		if i+1 < len(j.projs) {
+			a.Next.M = j.projs[i+1].Linear.W
+		}
+		s.next = a.Next
+		p.Dst, p.To = p.Dst.Slice(from, to), p.To.Slice(from, to)
+		p.run(&a, true, s.sums)
+	}
+}

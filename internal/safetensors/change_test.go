@@ -1,6 +1,0 @@
-package safetensors
-
-import "github.com/grovellm/grove/internal/infile"
-
-// parse parses a file in memory.
-func parse(data []byte) (*header, error) { return parseFile(infile.OpenMemory("", data)) }

@@ -1,0 +1,187 @@
+// Package control decides how much to speculate: which drafters are asked, how deep they draft, and
+// which nodes are verified (docs/design.md, law 3). It runs nothing. A loop tells it of its
+// sequences (Turn) and of the time that things took (Plan).
+//
+// What it learns is in three parts: times (curve), chances of acceptance (package calibrate), and
+// what speculation may lose (allowance).
+package control
+
+import (
+	"sync"
+
+	"github.com/grovellm/grove/internal/drafters/calibrate"
+)
+
+// Controller is what was learned of one target on one machine. It learns the time of a target pass
+// by its rows, the time of drafting by levels, and how often drafted nodes are accepted. Of all
+// nodes that the step's sequences are offered it verifies the set with the most expected tokens in
+// the expected time, which may be none.
+//
+// Loops of the target may share it, at the same time too: one generation begins with what another
+// learned.
+type Controller struct {
+	mu       sync.Mutex
+	verify   costCurve // seconds of a target pass, by rows, and by the experts that those are expected to want
+	rest     recent    // seconds of a plain round beside the pass, for each sequence
+	drafters map[string]*record
+	refresh  uint32 // passes after which a plain one is measured again
+}
+
+// record is what was learned of one drafter.
+type record struct {
+	parts   []costCurve // seconds of drafting, by levels, of each part
+	text    recent      // seconds of a proposal without levels, for each sequence
+	read    recent      // seconds to read a row of text, among many
+	batches int         // proposals measured
+	draws   bool        // the last tree of its network that could be drawn was
+	classes [Classes]class
+}
+
+// class is what was learned of one way of choosing tokens: a drafter's probabilities are worth
+// something else in each.
+type class struct {
+	kinds [2]kind
+	want  float32 // mean number of nodes that were worth verifying
+	mass  masses  // of drawn trees
+}
+
+// kind is one kind of proposals: byText or byNetwork.
+type kind struct {
+	calibrate.Table
+	allowance
+}
+
+// Class is a way of choosing tokens.
+type Class int
+
+// The ways.
+const (
+	Greedy    Class = iota // temperature 0
+	Coupled                // above, with the coupled noise
+	Rejecting              // above, by rejection sampling
+	Classes
+)
+
+const (
+	byText = iota // proposals without a level
+	byNetwork
+)
+
+// Plain decoding is measured again after calibrate.Memory passes, while it is not in use: after
+// twice as many as before if it changed by less than the factor change, up to this number.
+const lastRefresh = 256
+
+// New returns a controller that knows nothing yet.
+func New() *Controller {
+	return &Controller{verify: newCostCurve(rowAxis), refresh: calibrate.Memory, drafters: map[string]*record{}}
+}
+
+// Join returns a drafter's group for a loop. Under the name the Controller keeps what it learns of
+// the drafter.
+func (c *Controller) Join(name string) *Group { return &Group{record: c.drafter(name)} }
+
+// ReadExperts says what the target's layers read, if it has experts.
+func (c *Controller) ReadExperts(x Experts) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.verify.readExperts(x)
+}
+
+// PassTime is the predicted time of a pass of n rows in seconds; 0 while nothing is known.
+func (c *Controller) PassTime(n int) float64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.verify.at(n)
+}
+
+// MeasuredRows is the most rows of a pass that was measured in a while.
+func (c *Controller) MeasuredRows() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.verify.top()
+}
+
+// drafter returns the record of a drafter by name, made when first asked for.
+func (c *Controller) drafter(name string) *record {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	d := c.drafters[name]
+	if d == nil {
+		d = &record{parts: []costCurve{newCostCurve(levelAxis)}}
+		for i := range d.classes {
+			for k := range d.classes[i].kinds {
+				d.classes[i].kinds[k] = kind{calibrate.New(), newAllowance()}
+			}
+		}
+		c.drafters[name] = d
+	}
+	return d
+}
+
+// Learned is what the controller counted of a drafter's acceptance, in its own memory, which a
+// program may save and set while no loop runs. Times are not part of it: they are measured anew on
+// every machine.
+func (c *Controller) Learned(drafter string) (counts [][]float32) {
+	d := c.drafter(drafter)
+	for i := range d.classes {
+		for j := range d.classes[i].kinds {
+			counts = append(counts, d.classes[i].kinds[j].Table.Learned()...)
+		}
+	}
+	return counts
+}
+
+// costlyToRead reports whether the drafter had better not read text that it is not asked about:
+// where a row takes more of the time than tries may. Then it reads the last draft.Recall rows alone
+// before it is asked again.
+func (c *Controller) costlyToRead(d *record) bool {
+	return d.read.n > 0 && c.verify.known && d.read.median() > allowanceRate*c.verify.at(1)
+}
+
+// passed takes the time of a pass of n rows. refresh says that the pass was plain in order to be
+// measured.
+func (c *Controller) passed(n int, seconds float64, refresh bool) {
+	was := 0.0
+	if refresh {
+		was = c.verify.at(n)
+	}
+	if c.verify.observe(n, seconds); refresh {
+		if is := c.verify.at(n); is > was/change && is < was*change {
+			c.refresh = min(2*c.refresh, lastRefresh)
+		} else {
+			c.refresh = max(c.refresh/2, calibrate.Memory)
+		}
+	}
+}
+
+// masses are the chances that nodes of drawn trees are accepted, by their place in the order drawn,
+// on average over late trees. A drawn tree may not be cut by what it holds, as that would change
+// what is drawn; so its size is chosen before.
+type masses struct {
+	chance []float32 // of node i+1
+	trees  []int32   // that had a node i+1
+}
+
+// observe takes the chances of a tree's nodes, the root's first.
+func (m *masses) observe(chance []float32) {
+	for i, p := range chance[1:] {
+		if i == len(m.chance) {
+			m.chance, m.trees = append(m.chance, 0), append(m.trees, 0)
+		}
+		m.trees[i]++
+		m.chance[i] += (p - m.chance[i]) / float32(min(m.trees[i], calibrate.Memory))
+	}
+}
+
+// size is how many nodes below the root are worth verifying, where a plain pass has so many rows
+// and yields so many tokens, and drafting takes so many seconds.
+func (m *masses) size(verify *costCurve, rows int, tokens, drafting float64) (best int) {
+	most := tokens / (drafting + verify.at(rows))
+	for i, p := range m.chance {
+		tokens += float64(p)
+		if j := tokens / (drafting + verify.at(rows+i+1)); j > most {
+			most, best = j, i+1
+		}
+	}
+	return best
+}

@@ -1,0 +1,249 @@
+package control
+
+import (
+	"math"
+	"slices"
+
+	"github.com/grovellm/grove/internal/drafters/calibrate"
+)
+
+// Plan is the controller's part of a loop's steps. Before a pass Begin decides which drafters are
+// asked and for how much, and then Cut which nodes are verified; Learn comes after the pass. All
+// sequences share the pass, so a node is worth its place by what one more row costs the whole pass,
+// whichever sequence it belongs to.
+type Plan struct {
+	LogitRows int // of a pass at most, whose logits fit into memory
+
+	Refresh bool // in this step all decode plainly, for that to be measured
+
+	rounds int // sequences that decode in the step
+	rows   int // of a pass that verifies nothing: roots, and rows of prompts
+
+	product []float32 // by node of all trees: chance of the path to it
+	sum     []float32 // by node: the sum of its children's chances
+	keep    []bool    // by node
+	order   []uint64  // nodes below roots, the likeliest last
+	kids    []int32
+}
+
+// Begin decides who drafts, and up to how many nodes.
+func (p *Plan) Begin(c *Controller, turns []*Turn, groups []*Group) {
+	p.rounds, p.rows, p.Refresh = 0, 0, false
+	asking, mixed := false, false
+	for _, t := range turns {
+		t.Drafts, t.Asked, t.Drawn, t.Nodes, t.Levels = false, false, false, 1, 0
+		t.try, t.size, t.mass, t.Kept, t.cut = false, 0, 0, t.Kept[:0], t.cut[:0]
+		p.rows += t.Rows
+		if t.Prompt {
+			mixed = true
+			continue
+		}
+		p.rounds++
+		t.Drafts = t.Group != nil && t.Depth > 0
+		asking = asking || t.Drafts
+	}
+	if !asking {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	controlled := slices.ContainsFunc(turns, func(t *Turn) bool { return t.Drafts && !t.Uncontrolled })
+	if p.Refresh = controlled && !mixed && (!c.verify.known || c.verify.age(p.rounds) > c.refresh); p.Refresh {
+		return
+	}
+	rows := p.rows // of a pass like the last ones
+	for _, t := range turns {
+		if t.Drafts && !t.Uncontrolled {
+			rows += int(t.class().want)
+		}
+	}
+	unit := c.verify.at(p.rows) / float64(p.rounds)
+	for _, g := range groups {
+		g.know.read(c, g.record, p.rounds, p.rows, rows)
+	}
+	for _, t := range turns {
+		if t.Drafts {
+			p.ask(c, t, unit)
+		}
+	}
+}
+
+// ask decides whether a tree is asked for, and of how many nodes. unit is the time of a plain
+// token.
+func (p *Plan) ask(c *Controller, t *Turn, unit float64) {
+	nodes := t.Budget
+	if !t.Uncontrolled {
+		k, know := &t.class().kinds, &t.Group.know
+		level := max((know.levels(0, 1)+know.row)/unit, k[byNetwork].cost)
+		network := k[byNetwork].open() && !t.skips
+		t.try = network && k[byNetwork].due(level)
+		if !k[byText].open() && !(network && (k[byNetwork].mean > 0 || t.try)) {
+			return
+		}
+		// A drafter's first tree has one node; later ones twice as many, with every batch that was
+		// measured. Nodes that are drafted and not verified cost little, once it is known what
+		// drafting costs.
+		nodes = min(nodes, 2<<min(t.Group.record.batches, 16))
+		if t.Class == Rejecting {
+			t.size = min(p.drawnSize(c, t), nodes-1, p.mostNodes(c, k[byNetwork].credit))
+			if network = network && t.size > 0; network && t.Group.record.draws {
+				nodes = t.size + 1
+			}
+		}
+		t.guide.begin(know, t.Class, network, t.try, k[byText].idle)
+	}
+	t.Asked, t.Nodes = true, nodes
+}
+
+// drawnSize is how many nodes below the root are verified if the tree is a drawn one.
+func (p *Plan) drawnSize(c *Controller, t *Turn) int {
+	m, k := &t.class().mass, &t.class().kinds[byNetwork]
+	size := m.size(&c.verify, p.rounds, float64(p.rounds), t.Group.know.levels(0, 1))
+	switch {
+	// so it is learned whether a larger tree pays
+	case size > 0 && (k.proposals < calibrate.PriorWeight || k.proposals%(2*calibrate.PriorWeight) == 0):
+		return 2 * (size + 1)
+	case size == 0 && (len(m.chance) == 0 || t.try):
+		return 1
+	}
+	return size
+}
+
+// Cut picks the nodes to verify from the trees proposed. With the likeliest first, S(n) the sum of
+// the chances of the first n paths, and T the time of drafting and of a pass of so many rows, it
+// keeps the n for which (rounds + S(n)) / T(n) is largest: the most expected tokens in the expected
+// time. A path is never likelier than its beginning, so any n make trees.
+func (p *Plan) Cut(c *Controller, turns []*Turn, drafting float64) {
+	p.product, p.sum, p.order = p.product[:0], p.sum[:0], p.order[:0]
+	for _, t := range turns {
+		if t.offers() {
+			p.weigh(t)
+		}
+	}
+	if len(p.product) == 0 {
+		return
+	}
+	slices.Sort(p.order)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	credit := 0.0
+	for _, t := range turns {
+		if t.offers() {
+			credit = max(credit, t.class().kinds[t.kind()].credit)
+		}
+	}
+	n := p.best(c, drafting, credit)
+	p.keep = append(p.keep[:0], make([]bool, len(p.product))...)
+	for _, o := range p.order[len(p.order)-n:] {
+		p.keep[^uint32(o)] = true
+	}
+	at := 0
+	for _, t := range turns {
+		if t.offers() {
+			end := at + t.Tree.Len()
+			t.trim(p.product[at:end], p.keep[at:end])
+			at = end
+		}
+	}
+}
+
+// weigh appends the chances of the paths of the sequence's tree, and its nodes to the order.
+// Siblings are alternatives: their chances add up to 1 at most. Drawn trees are not ordered.
+func (p *Plan) weigh(turn *Turn) {
+	t, at := turn.Tree, len(p.product)
+	chances := &turn.Group.know.chances[turn.Class][turn.kind()]
+	p.product, p.sum = append(p.product, 1), append(p.sum, 0)
+	for i := 1; i < t.Len(); i++ {
+		v := chances.Of(int(t.Depth[i]), t.LogProb[i])
+		if i >= turn.Forced {
+			v = turn.ForcedChance
+		}
+		p.product, p.sum = append(p.product, v), append(p.sum, 0)
+		p.sum[at+int(t.Parent[i])] += v
+	}
+	for i := 1; i < t.Len(); i++ {
+		parent := at + int(t.Parent[i])
+		v := p.product[at+i] * p.product[parent] / max(p.sum[parent], 1)
+		p.product[at+i] = v
+		if !turn.Drawn && !turn.watches() {
+			// Bits of numbers that are not negative order like the numbers; of equal ones the first
+			// counts for more.
+			p.order = append(p.order, uint64(math.Float32bits(v))<<32|uint64(^uint32(at+i)))
+		}
+	}
+}
+
+// mostNodes is how many nodes a pass verifies at most. The logits of all sequences' nodes fit into
+// memory. No pass has more than twice the rows of the largest measured, as its time would be a guess.
+// And of rows beyond those each may cost as much as a row of the largest does: no more are taken than
+// the credit, in tokens, could pay for.
+func (p *Plan) mostNodes(c *Controller, credit float64) int {
+	top := max(c.verify.top(), p.rows)
+	unit := c.verify.at(p.rows) / float64(p.rounds)
+	bearable := int(float64(top) * (c.verify.at(p.rows) + credit*unit) / c.verify.at(top))
+	return max(min(max(min(2*top, bearable), top)-p.rows, p.LogitRows-p.rounds), 0)
+}
+
+// worthwhile is how much better than plain decoding speculation must look.
+const worthwhile = 1.05
+
+// best is how many nodes to keep. The time that prompts take in the pass does not count: they have to be
+// read in any case, and a node that delays them is worth no more for it.
+func (p *Plan) best(c *Controller, drafting, credit float64) (best int) {
+	sum := float64(p.rounds)
+	drafting -= c.verify.at(p.rows) - c.verify.at(p.rounds)
+	most := worthwhile * sum / (drafting + c.verify.at(p.rows))
+	end := min(len(p.order), p.mostNodes(c, credit))
+	for n := 1; n <= end; n++ {
+		sum += float64(math.Float32frombits(uint32(p.order[len(p.order)-n] >> 32)))
+		if j := sum / (drafting + c.verify.at(p.rows+n)); j > most {
+			most, best = j, n
+		}
+	}
+	return best
+}
+
+// trim lists the nodes kept, or those of a drawn tree that were drawn first, as many as was chosen
+// before it was drawn.
+func (t *Turn) trim(product []float32, keep []bool) {
+	t.Kept = append(t.Kept, 0)
+	if t.Drawn {
+		t.class().mass.observe(product)
+		for i := 1; i < min(len(keep), t.size+1); i++ {
+			t.Kept = append(t.Kept, int32(i))
+		}
+	} else {
+		first := 0 // the likeliest node below the root
+		for i := 1; i < len(keep); i++ {
+			if keep[i] {
+				t.Kept = append(t.Kept, int32(i))
+			}
+			if t.Tree.Depth[i] == 1 && (first == 0 || product[i] > product[first]) {
+				first = i
+			}
+		}
+		if len(t.Kept) == 1 && t.try && t.kind() == byNetwork && first > 0 {
+			t.Kept = append(t.Kept, int32(first))
+		}
+	}
+	for _, i := range t.Kept[1:] {
+		t.mass += product[i]
+	}
+	if t.Class != Rejecting {
+		t.noteCut()
+	}
+}
+
+// noteCut lists the drafter's nodes that are not verified and whose parents are.
+func (t *Turn) noteCut() {
+	tr, next := t.Tree, 1 // the next of Kept
+	for i := 1; i < min(tr.Len(), t.Forced); i++ {
+		if next < len(t.Kept) && int(t.Kept[next]) == i {
+			next++
+			continue
+		}
+		if parent, kept := slices.BinarySearch(t.Kept, tr.Parent[i]); kept {
+			t.cut = append(t.cut, cut{int32(parent), tr.Depth[i], tr.Token[i], tr.LogProb[i]})
+		}
+	}
+}

@@ -1,0 +1,120 @@
+// What goes wrong: panics as errors, and drafters that fail.
+
+package speculate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/kernels/par"
+)
+
+// LogError is Options.Report by default: it logs an error, of a panic with its stack, by package slog's default logger.
+func LogError(err error) {
+	var p *par.Panicked
+	if errors.As(err, &p) {
+		slog.Error(err.Error(), "stack", string(p.Stack))
+		return
+	}
+	slog.Error(err.Error())
+}
+
+// panicked reports whether an error is a panic, and reports such a one.
+func (l *Loop) panicked(err error) bool {
+	if err == nil {
+		return false
+	}
+	var p *par.Panicked
+	if !errors.As(err, &p) {
+		return false
+	}
+	l.o.Report(err)
+	return true
+}
+
+// blame takes an error of a drafter. One that panicked is not used again.
+func (l *Loop) blame(d draft.Drafter, err error) {
+	if l.panicked(err) {
+		if l.broken == nil {
+			l.broken = map[draft.Drafter]bool{}
+		}
+		l.broken[d] = true
+	}
+}
+
+// runPass runs the pass of the step. Where it panics, the sequences of the pass fail, and there is a new pass for the
+// next step: the memory of the old one may be in any state.
+func (l *Loop) runPass(ctx context.Context) error {
+	err := l.tryPass(ctx)
+	if l.panicked(err) {
+		l.pass = l.target.NewPass()
+		for _, s := range l.live {
+			s.fail(err)
+		}
+		l.live = l.live[:0]
+		return nil
+	}
+	return err
+}
+
+func (l *Loop) tryPass(ctx context.Context) (err error) {
+	defer par.Recover("speculate: the target's pass", &err)
+	return l.pass.Run(ctx, l.rows, l.taps)
+}
+
+// failGroup takes an error of a drafter in the step: the drafter's part in the sequences that it had to do with ends, and
+// with it those whose texts are not complete.
+func (l *Loop) failGroup(g *group, err error) {
+	l.blame(g.drafter, err)
+	g.proposals = g.proposals[:0]
+	reported := l.broken[g.drafter]
+	for _, s := range l.live {
+		if s.group != g || s.request < 0 && len(g.commits) == 0 {
+			continue
+		}
+		if s.finish == Running {
+			s.fail(err)
+			continue
+		}
+		if !reported {
+			l.o.Report(err)
+			reported = true
+		}
+		s.dismiss()
+	}
+}
+
+// dismiss ends the drafter's part in the sequence: if the text goes on, it is decoded plainly.
+func (s *Sequence) dismiss() {
+	s.loop.blame(s.group.drafter, closeState(s.state))
+	s.state, s.turn.Group = nil, nil
+	s.turn.Drafts, s.turn.Asked = false, false
+}
+
+// beginState makes a drafter's state of a sequence.
+func beginState(d draft.Drafter, o draft.Options) (s draft.State, err error) {
+	defer par.Recover("speculate: the drafter's new sequence", &err)
+	if s, err = d.Begin(o); err != nil {
+		return nil, fmt.Errorf("speculate: the drafter's new sequence: %w", err)
+	}
+	return s, nil
+}
+
+// endState tells the drafter's state what the sequence came to, and closes it.
+func (s *Sequence) endState() (err error) {
+	defer par.Recover("speculate: the drafter's end of a sequence", &err)
+	if e, ok := s.state.(Ender); ok {
+		e.Ended(&s.stats)
+	}
+	s.state.Close()
+	return nil
+}
+
+func closeState(s draft.State) (err error) {
+	defer par.Recover("speculate: the drafter's end of a sequence", &err)
+	s.Close()
+	return nil
+}

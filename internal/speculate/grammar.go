@@ -1,0 +1,95 @@
+// Sequences that a grammar constrains: package grammar has the state after the text and at a tree's
+// nodes.
+
+package speculate
+
+import (
+	"github.com/grovellm/grove/internal/drafters/calibrate"
+	"github.com/grovellm/grove/internal/grammar"
+)
+
+// form is what a sequence keeps of its grammar.
+type form struct {
+	path    *grammar.Path // nil: there is no grammar
+	drafted int           // nodes of the tree that are the drafter's; the later ones are forced
+	kids    []int32
+
+	offered, taken int // forced nodes whose parents were accepted; accepted themselves
+}
+
+// GrammarError says that a sequence cannot go on under its grammar.
+type GrammarError = grammar.Error
+
+// beginGrammar finds the state after the part of the prompt that is output already.
+func (s *Sequence) beginGrammar() (err error) {
+	if s.r.Grammar != nil {
+		s.form.path, err = grammar.NewPath(s.r.Grammar, s.r.End, s.text[s.prompt-s.r.Written:])
+	}
+	return err
+}
+
+// chooseAllowed is the token that the rule chooses among those that the grammar allows.
+//
+// What is chosen among all tokens, and is allowed, is also what is chosen among the allowed ones:
+// scores of tokens do not depend on each other, unless top-k, top-p or min-p leave tokens out. So a
+// mask is needed in the other cases alone.
+func (s *Sequence) chooseAllowed(logits []float32, nodes []int32) (int32, error) {
+	l := s.loop
+	if s.rule == l.coupled && !s.r.Sampling.Narrows() {
+		token, err := s.rule.next(s, logits, nodes)
+		if err != nil {
+			return 0, err
+		}
+		if ok, err := s.form.path.Follow(token); ok || err != nil {
+			return token, err
+		}
+	}
+	if len(l.masked) != len(logits) {
+		l.masked = make([]float32, len(logits))
+	}
+	return s.form.path.Choose(l.masked, logits, func(masked []float32) (int32,
+		error) {
+		return s.rule.next(s, masked, nodes)
+	})
+}
+
+// restrict cuts the nodes that the grammar forbids off the drafter's tree, and adds the text that
+// it forces below the root and below leaves. Of a drawn tree it keeps what was drawn from the part
+// of the distribution that is allowed.
+func (s *Sequence) restrict() {
+	f := &s.form
+	if f.drafted = s.tree.Len(); f.path == nil || !s.turn.Drafts {
+		return
+	}
+	if nodes := f.path.Allowed(s.tree); len(nodes) < s.tree.Len() {
+		s.pick(nodes)
+	}
+	if f.drafted = s.tree.Len(); s.turn.Drawn || s.loop.plan.Refresh {
+		return
+	}
+	f.path.Force(s.tree, s.r.Budget, s.depth)
+	s.proposed += s.tree.Len() - f.drafted
+	s.turn.Nodes = max(s.turn.Nodes, s.tree.Len())
+	// How likely the target is to spell forced text as the tokenizer does begins as if it had done so
+	// PriorWeight times of one more.
+	s.turn.ForcedChance = float32(f.taken+calibrate.PriorWeight) / float32(f.offered+calibrate.PriorWeight+1)
+}
+
+// countForced notes which forced nodes the target chose.
+func (s *Sequence) countForced() {
+	f := &s.form
+	if f.drafted >= s.tree.Len() {
+		return
+	}
+	for i, node := range s.path {
+		f.kids = s.tree.Children(int(node), f.kids[:0])
+		for _, kid := range f.kids {
+			if int(kid) >= f.drafted {
+				f.offered++
+				if s.tree.Token[kid] == s.Fresh()[i] {
+					f.taken++
+				}
+			}
+		}
+	}
+}

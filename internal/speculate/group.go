@@ -1,0 +1,120 @@
+package speculate
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/kernels/par"
+	"github.com/grovellm/grove/internal/speculate/control"
+)
+
+// group is the sequences of a loop that share a drafter.
+type group struct {
+	drafter   draft.Drafter
+	name      string
+	control   *control.Group
+	sequences int
+	taps      []int // of each of the drafter's taps: its place among the loop's
+
+	// The step under way.
+	requests  []draft.Request
+	proposals []draft.Proposal
+	commits   []draft.Rows
+	view      draft.PassOf
+
+	proposing, committing time.Duration
+}
+
+// join returns the group of a drafter, made for its first sequence.
+func (l *Loop) join(d draft.Drafter, name string) *group {
+	at := slices.IndexFunc(l.groups, func(g *group) bool { return g.drafter == d && g.name == name })
+	if at < 0 {
+		at = len(l.groups)
+		l.groups = append(l.groups, &group{drafter: d, name: name, control: l.control.Join(name)})
+		l.layOut()
+	}
+	g := l.groups[at]
+	g.sequences++
+	return g
+}
+
+// leave ends a sequence's part in the group.
+func (l *Loop) leave(g *group) {
+	if g.sequences--; g.sequences == 0 && g.drafter != l.drafter {
+		l.groups = slices.DeleteFunc(l.groups, func(o *group) bool { return o == g })
+		l.layOut()
+	}
+}
+
+// layOut makes the loop's taps those of all drafters, each layer once, and lists the groups' parts in
+// the controller.
+func (l *Loop) layOut() {
+	l.taps, l.parts = l.taps[:0], l.parts[:0]
+	for _, g := range l.groups {
+		l.parts, g.taps = append(l.parts, g.control), g.taps[:0]
+		for _, layer := range g.drafter.Taps() {
+			at := slices.Index(l.taps, layer)
+			if at < 0 {
+				at = len(l.taps)
+				l.taps = append(l.taps, layer)
+			}
+			g.taps = append(g.taps, at)
+		}
+	}
+}
+
+// begin readies the group for a step.
+func (g *group) begin(pass draft.Pass) {
+	g.requests, g.commits, g.proposing, g.committing = g.requests[:0], g.commits[:0], 0, 0
+	g.view = draft.PassOf{Pass: pass, Taps: g.taps}
+}
+
+// propose asks the drafter for the trees of all requests.
+func (g *group) propose(ctx context.Context, now func() time.Time) (err error) {
+	if len(g.requests) == 0 {
+		return nil
+	}
+	defer par.Recover("speculate: the drafter's proposal", &err)
+	began := now()
+	g.proposals, err = g.drafter.Propose(ctx, g.requests)
+	g.proposing = now().Sub(began)
+	switch {
+	case err != nil:
+		return fmt.Errorf("speculate: the drafter's proposal: %w", err)
+	case len(g.proposals) != len(g.requests):
+		return fmt.Errorf("speculate: the drafter made %d proposals for %d requests", len(g.proposals), len(g.requests))
+	}
+	return nil
+}
+
+// commit tells the drafter what was committed.
+func (g *group) commit(now func() time.Time) (err error) {
+	if len(g.commits) == 0 {
+		return nil
+	}
+	defer par.Recover("speculate: the drafter's commit", &err)
+	began := now()
+	err = g.drafter.Commit(g.commits)
+	g.committing = now().Sub(began)
+	if err != nil {
+		return fmt.Errorf("speculate: the drafter's commit: %w", err)
+	}
+	return nil
+}
+
+// measure notes for the controller what the step's proposals and commits took.
+func (g *group) measure() {
+	c := g.control
+	c.Drafting, c.Reading, c.Read, c.Parts = g.proposing.Seconds(), g.committing.Seconds(), 0, nil
+	for i := range g.commits {
+		if r := &g.commits[i]; r.Next < 0 && !r.Skip {
+			c.Read += len(r.Tokens)
+		}
+	}
+	if len(g.requests) > 0 && len(g.proposals) > 0 {
+		c.Parts = g.proposals[0].Parts
+	}
+}

@@ -1,0 +1,123 @@
+// What a drafter has of a prefix: taken over from another sequence, or made again.
+
+package speculate
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/kernels/par"
+)
+
+// Kept is what a drafter computed of a text, for sequences of that drafter whose prompts begin like
+// it.
+type Kept struct {
+	loop    *Loop
+	drafter draft.Drafter
+	state   draft.State
+	text    []int32
+}
+
+// Keep returns what the drafter computed of the sequence's text so far; nil where there is no
+// drafter, or it has not read that text. It shares memory with the sequence and may outlive it. The
+// caller closes it.
+func (s *Sequence) Keep() (k *Kept, err error) {
+	if s.state == nil || s.behind() {
+		return nil, nil
+	}
+	d := s.group.drafter
+	defer func() { s.loop.blame(d, err) }()
+	defer par.Recover("speculate: the drafter's copy of a sequence", &err)
+	state, err := d.Begin(draft.Options{})
+	if err != nil {
+		return nil, fmt.Errorf("speculate: the drafter's new sequence: %w", err)
+	}
+	d.Resume(state, s.told, s.state, s.told)
+	return &Kept{s.loop, d, state, slices.Clone(s.text[:s.told])}, nil
+}
+
+// Close gives back what k holds. k may be nil.
+func (k *Kept) Close() {
+	if k != nil {
+		k.loop.blame(k.drafter, closeState(k.state))
+	}
+}
+
+// CommonPrefix is the number of tokens at the beginning of both texts that are the same.
+func CommonPrefix(a, b []int32) int {
+	n := 0
+	for n < len(a) && n < len(b) && a[n] == b[n] {
+		n++
+	}
+	return n
+}
+
+// resume prepares the drafter for a text that begins with the rows in the cache. Rows whose taps
+// the drafter needs are dropped from the cache, and computed again with the rest of the prompt; not
+// where they are more than the tokens to come, which could not make up for the time, nor where rows
+// before them were freed.
+func (s *Sequence) resume() (err error) {
+	defer par.Recover("speculate: the drafter's new sequence", &err)
+	l, d, n := s.loop, s.group.drafter, s.cache.Len()
+	if s.skipped = s.turn.Skips(l.control); s.skipped || n == 0 {
+		return nil
+	}
+	var from draft.State
+	same := 0
+	if k := s.r.Kept; k != nil {
+		if k.drafter != d {
+			return fmt.Errorf("speculate: Kept is of another drafter: want what a sequence of this drafter kept")
+		}
+		from, same = k.state, CommonPrefix(k.text, s.text)
+	}
+	first := d.Resume(s.state, n, from, same)
+	if s.r.MaxTokens > 0 && n-first > s.r.MaxTokens || first > 0 && first < s.cache.Least() {
+		return nil
+	}
+	return s.cache.Truncate(first)
+}
+
+// behind reports whether there are rows in the cache that the drafter has not been told of.
+func (s *Sequence) behind() bool { return s.state != nil && s.told < s.cache.Len() }
+
+// tell tells the drafters of rows that came with a cache, a chunk of each sequence's. Sequences
+// that have more such rows stay behind, and take no further part in the step.
+func (l *Loop) tell(ctx context.Context, sequences []*Sequence) error {
+	all := true // no sequence can take part
+	for _, s := range sequences {
+		if s.finish != Running || !s.behind() {
+			all = all && s.finish != Running
+			continue
+		}
+		to := min(s.cache.Len(), s.told+l.o.Chunk)
+		all = all && to < s.cache.Len()
+		s.group.commits = append(s.group.commits, draft.Rows{State: s.state, Tokens: s.text[s.told:to], Next: -1,
+			Skip: s.skipped})
+	}
+	for _, g := range l.groups {
+		if len(g.commits) == 0 {
+			continue
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		err := g.commit(l.now)
+		l.blame(g.drafter, err)
+		for _, s := range sequences {
+			if s.group != g || s.finish != Running || !s.behind() {
+				continue
+			}
+			s.fail(err)
+			if s.told = min(s.cache.Len(), s.told+l.o.Chunk); s.behind() {
+				s.stats.Prefill += g.committing
+			}
+		}
+		if all {
+			l.stats.Prefill += g.committing
+		}
+		g.commits, g.committing = g.commits[:0], 0
+	}
+	return nil
+}

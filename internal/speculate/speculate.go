@@ -1,0 +1,379 @@
+// Package speculate is the loop of tree speculation: propose, verify, accept, commit, for one or many
+// sequences in one pass of the target.
+//
+// A round of a sequence starts at its root, the last token of its text, whose row the target has not computed yet.
+// The drafter grows a tree under the root; one pass computes logits for every node; the acceptance rule
+// walks down from the root, choosing the target's own token at each node it visits, as long as a child carries
+// it. Every token chosen is emitted: those that were drafted, and the bonus token, for which there was no node.
+// The cache keeps the rows of the path walked; the bonus token is the next root.
+// Without a drafter, or where it proposes nothing, the tree is its root and this is plain decoding.
+//
+// The Controller decides how much is proposed and verified (package control).
+//
+// The tokens are those of plain decoding, whatever is proposed and decided, because a token is a function of its
+// context alone: the same logits to the bit for the same context (docs/design.md, law 1), and a sampler whose
+// noise depends on the seed, the position and the token (package sample). That is the acceptance rule "coupled"; under
+// "rejection" they have the same distribution (see rejection). So a sequence may be closed at any step and started again
+// with its text as the prompt: its text goes on as it would have.
+//
+// The package never asks which drafter it has.
+package speculate
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sort"
+	"time"
+
+	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/kernels/par"
+	"github.com/grovellm/grove/internal/speculate/control"
+)
+
+// Controller decides, step by step, how much to speculate, by what it learns of the target and its drafters. It never changes a
+// token, but for the rule Rejection. It belongs to one target on one machine. Loops of that target may share it, at the same time
+// too: one generation begins with what another learned.
+type Controller = control.Controller
+
+// NewController returns a controller that knows nothing yet.
+func NewController() *Controller { return control.New() }
+
+// Options of a loop.
+type Options struct {
+	Chunk int // rows of a prompt in one pass at most; 0: DefaultChunk
+
+	Controller *Controller // decides how much to speculate; nil: the loop makes its own
+
+	// Report is told of every panic, once, and of errors of drafters that ended no sequence; nil: LogError
+	Report func(error)
+
+	// What requests ask for that do not say: see Request.
+	Budget       int
+	Accept       string
+	Uncontrolled bool
+}
+
+// What options are where they are 0.
+const (
+	DefaultBudget = 64  // a bound: the controller verifies what pays
+	DefaultChunk  = 512 // enough rows for products to run at their peak
+)
+
+// logitMemory bounds the logits of a step in bytes, those of roots apart. A vocabulary of 152,000 tokens has 220 rows in it, four
+// times the nodes of a usual tree.
+const logitMemory = 128 << 20
+
+// Loop runs sequences over one target. One goroutine uses it, and its sequences, at a time.
+type Loop struct {
+	target  Target
+	drafter draft.Drafter // of requests that name none
+	o       Options
+	taps    []int
+	pass    Pass
+	control *Controller
+	stats   Stats
+	now     func() time.Time
+
+	coupled, rejection, typical rule
+
+	// The step under way.
+	step    int
+	live    []*Sequence // the sequences that take part
+	reading []*Sequence // those of which prompts are read
+	groups  []*group
+	plan    control.Plan
+	turns   []*control.Turn  // of live
+	parts   []*control.Group // of groups
+	delta   Stats            // what one sequence's round adds
+	rows    []Rows
+	masked  []float32 // logits of what a grammar allows
+
+	broken map[draft.Drafter]bool // those that panicked: their memory may be in any state
+}
+
+// New returns a loop. drafter is that of requests that name none; nil: they are decoded plainly.
+func New(target Target, drafter draft.Drafter, o Options) (*Loop, error) {
+	if o.Chunk < 0 {
+		return nil, fmt.Errorf("speculate: Chunk is %d: want 1 or more, or 0 for the default of %d", o.Chunk, DefaultChunk)
+	}
+	o.Chunk, o.Budget = cmp.Or(o.Chunk, DefaultChunk), cmp.Or(o.Budget, DefaultBudget)
+	o.Accept = cmp.Or(o.Accept, Coupled)
+	if err := checkMethod(o.Budget, o.Accept); err != nil {
+		return nil, err
+	}
+	l := &Loop{
+		target: target, drafter: drafter, o: o, pass: target.NewPass(), control: o.Controller, now: time.Now,
+		coupled: coupledRule{}, rejection: newRejection(target.Vocab()), typical: &typical{probs: make([]float32, target.Vocab())},
+	}
+	if l.control == nil {
+		l.control = NewController()
+	}
+	if l.o.Report == nil {
+		l.o.Report = LogError
+	}
+	if t, ok := target.(readsExperts); ok {
+		l.control.ReadExperts(t.Experts())
+	}
+	l.plan.LogitRows = max(logitMemory/(4*target.Vocab()), 1)
+	return l, nil
+}
+
+// checkMethod checks how a request wants to be decoded.
+func checkMethod(budget int, accept string) error {
+	switch {
+	case budget < 0:
+		return fmt.Errorf("speculate: Budget is %d: want 1 (plain decoding) or more, or 0 for the default", budget)
+	case accept != Coupled && accept != Rejection && accept != Typical:
+		return fmt.Errorf("speculate: Accept is %q: want %q or %q", accept, Coupled, Rejection)
+	}
+	return nil
+}
+
+// Stats are the sums over all steps of the loop; a step's time counts once, however many sequences it had.
+func (l *Loop) Stats() *Stats { return &l.stats }
+
+// PlainTime is how long a pass takes in which n sequences decode plainly; 0 while that is not known.
+func (l *Loop) PlainTime(n int) time.Duration {
+	return time.Duration(l.control.PassTime(n) * float64(time.Second))
+}
+
+// Limits bound a step.
+type Limits struct {
+	Rows int           // of the pass at most; 0: no limit but Options.Chunk for each prompt
+	Time time.Duration // that the pass is expected to take at most, where prompts are read; 0: no limit
+}
+
+// Step takes every sequence that is not done one pass further, all in the same pass: a chunk of its prompt, or a
+// round. Before that the drafter is told of rows that came with a cache, a chunk of each sequence's; a
+// sequence that has more such rows has no part in the pass. Sequence.Fresh has the tokens this yielded.
+// No sequence may be listed twice.
+//
+// When Step fails because ctx ended, or in verifying, nothing has changed, and the next Step goes on from there. What is
+// wrong with one sequence or its drafter fails that sequence alone: see Sequence.Err. A panic is such an error: in the
+// pass it fails the sequences of the pass, in a drafter those of the drafter, in what a sequence's request brought that
+// sequence. A drafter that panicked is not used again: sequences that it was to draft for later are decoded plainly. A
+// sequence whose text is complete does not fail by its drafter.
+func (l *Loop) Step(ctx context.Context, sequences []*Sequence) error {
+	return l.StepWithin(ctx, sequences, Limits{})
+}
+
+// StepWithin is Step within limits. Every sequence that decodes takes part with its root at least; prompts share the rows
+// that are left, see prepareChunks. Those that get none wait for a later step.
+func (l *Loop) StepWithin(ctx context.Context, sequences []*Sequence, limits Limits) error {
+	err := l.takeStep(ctx, sequences, limits)
+	if l.panicked(err) {
+		for _, s := range sequences {
+			if s.finish == Running {
+				s.fail(err)
+			}
+		}
+		return nil
+	}
+	return err
+}
+
+func (l *Loop) takeStep(ctx context.Context, sequences []*Sequence, limits Limits) (err error) {
+	defer par.Recover("speculate: the step", &err)
+	began := l.now()
+	if err := l.begin(ctx, sequences, limits); err != nil || len(l.live) == 0 {
+		return err
+	}
+	l.plan.Begin(l.control, l.listTurns(), l.parts)
+	for _, s := range l.live {
+		s.ask()
+	}
+	drafting, err := l.propose(ctx)
+	if err != nil || len(l.live) == 0 { // or their drafters failed
+		return err
+	}
+	l.plan.Cut(l.control, l.listTurns(), drafting.Seconds())
+	l.rows = l.rows[:0]
+	for _, s := range l.live {
+		s.trim()
+		s.list()
+		l.rows = append(l.rows, Rows{Cache: s.cache, Tree: s.tree, Logits: s.asked})
+	}
+	verifying := l.now()
+	if err := l.runPass(ctx); err != nil || len(l.live) == 0 { // or the pass panicked
+		return err
+	}
+	verified := l.now()
+	for i, s := range l.live {
+		s.fail(s.tryAccept(i))
+	}
+	for _, g := range l.groups {
+		if err := g.commit(l.now); err != nil {
+			l.failGroup(g, err)
+		}
+		drafting += g.committing
+	}
+	for _, s := range l.live {
+		s.told = s.cache.Len()
+	}
+	l.learn(verified.Sub(verifying), l.now().Sub(verified))
+	l.time(drafting, verified.Sub(verifying), began)
+	return nil
+}
+
+// begin readies the sequences that take part.
+func (l *Loop) begin(ctx context.Context, sequences []*Sequence, limits Limits) error {
+	l.live = l.live[:0]
+	l.step++
+	for _, g := range l.groups {
+		g.begin(l.pass)
+	}
+	for i, s := range sequences {
+		if s.state != nil && l.broken[s.group.drafter] {
+			s.dismiss()
+		}
+		switch {
+		case s.loop != l:
+			return fmt.Errorf("speculate: sequence %d belongs to another loop, or is closed", i)
+		case s.step == l.step:
+			return fmt.Errorf("speculate: sequence %d is listed twice", i)
+		}
+		s.step = l.step
+		s.fresh = 0
+	}
+	if err := l.tell(ctx, sequences); err != nil {
+		return err
+	}
+	for _, s := range sequences {
+		if s.finish == Running && !s.behind() && s.cache.Len() >= s.prompt {
+			s.prepareRound()
+			l.live = append(l.live, s)
+		}
+	}
+	l.prepareChunks(sequences, l.promptRows(limits))
+	return nil
+}
+
+// prepareChunks shares room rows among the prompts that are being read: half of them to the prompt
+// of which least is left, the others in the order listed. So a short prompt does not wait for a long
+// one, and the one listed first is read at half its speed at least.
+func (l *Loop) prepareChunks(sequences []*Sequence, room int) {
+	reading := l.reading[:0]
+	for _, s := range sequences {
+		if s.finish == Running && !s.behind() && s.cache.Len() < s.prompt {
+			reading = append(reading, s)
+		}
+	}
+	l.reading = reading
+	if len(reading) == 0 {
+		return
+	}
+	prepare := func(s *Sequence, most int) {
+		if most > 0 {
+			room -= s.prepareChunk(min(most, l.o.Chunk))
+			l.live = append(l.live, s)
+		}
+	}
+	left := func(s *Sequence) int { return s.prompt - s.cache.Len() }
+	shortest := slices.MinFunc(reading, func(a, b *Sequence) int { return cmp.Compare(left(a), left(b)) })
+	if shortest == reading[0] {
+		shortest = nil
+	} else {
+		half := room / 2
+		if l.step%2 == 1 { // a single row is either's by turns
+			half = room - half
+		}
+		prepare(shortest, half)
+	}
+	for _, s := range reading {
+		if s != shortest {
+			prepare(s, room)
+		}
+	}
+}
+
+// listTurns lists what the plan is told of the live sequences.
+func (l *Loop) listTurns() []*control.Turn {
+	l.turns = l.turns[:0]
+	for _, s := range l.live {
+		s.turn.Tree, s.turn.Forced = s.tree, s.form.drafted
+		l.turns = append(l.turns, &s.turn)
+	}
+	return l.turns
+}
+
+// learn tells the controller what the step took and brought.
+func (l *Loop) learn(verify, rest time.Duration) {
+	for _, s := range l.live {
+		s.turn.Path, s.turn.Emitted = s.path, s.Fresh()
+	}
+	for _, g := range l.groups {
+		g.measure()
+	}
+	took := control.Pass{Verify: verify.Seconds(), Rest: rest.Seconds()}
+	if p, ok := l.pass.(countsExperts); ok {
+		took.Experts = p.ExpertsRead()
+	}
+	l.plan.Learn(l.control, l.listTurns(), l.parts, took)
+}
+
+// promptRows is how many rows of prompts a step may read within limits: at least 1 within a limit of
+// time, and where nothing else is to be done.
+func (l *Loop) promptRows(limits Limits) int {
+	rounds, room := len(l.live), int(^uint(0)>>1)
+	if limits.Rows > 0 {
+		room = max(limits.Rows-rounds, 0)
+	}
+	if limits.Time > 0 && room > 0 {
+		// Of passes of more than twice the rows of any that was measured little is known.
+		room = min(room, l.o.Chunk, max(2*l.control.MeasuredRows()-rounds, 1))
+		room = sort.Search(room-1, func(n int) bool { return l.control.PassTime(rounds+n+2) > limits.Time.Seconds() }) + 1
+	}
+	if rounds == 0 {
+		room = max(room, 1)
+	}
+	return room
+}
+
+// propose has every drafter propose, once for all of its sequences, and returns the time that took.
+func (l *Loop) propose(ctx context.Context) (took time.Duration, err error) {
+	for _, g := range l.groups {
+		if err := g.propose(ctx, l.now); err != nil {
+			if ctx.Err() != nil {
+				return 0, errors.Join(ctx.Err(), err)
+			}
+			l.failGroup(g, err)
+		}
+		took += g.proposing
+	}
+	n := 0
+	for _, s := range l.live {
+		if s.err == nil {
+			s.fail(s.tryPrepare())
+		}
+		if s.err == nil {
+			l.live[n] = s
+			n++
+		}
+	}
+	l.live = l.live[:n]
+	return took, nil
+}
+
+// time charges the step to the sequences that waited for it, and once to the loop.
+func (l *Loop) time(draft, verify time.Duration, began time.Time) {
+	now := l.now()
+	all := now.Sub(began)
+	rounds := false
+	for _, s := range l.live {
+		s.clock(now)
+		if s.prefilling {
+			s.stats.Prefill += all
+			continue
+		}
+		s.stats.time(draft, verify, all)
+		rounds = true
+	}
+	if rounds {
+		l.stats.time(draft, verify, all)
+	} else {
+		l.stats.Prefill += all
+	}
+}
