@@ -3,12 +3,12 @@ package main
 import (
 	"fmt"
 
-	"github.com/grovellm/grove"
 	"github.com/grovellm/grove/internal/adapt"
+	"github.com/grovellm/grove/internal/command"
 )
 
 type adaptCmd struct {
-	modelFlags
+	command.ModelFlags
 
 	Drafter string `short:"d" help:"The drafter (${default})." default:"auto" placeholder:"NAME"`
 	Reset   bool   `help:"Delete what was learned."`
@@ -26,15 +26,15 @@ Examples:
     grove adapt --adapt learned --reset`
 }
 
-func (cmd *adaptCmd) Run(p *program) error {
+func (cmd *adaptCmd) Run(p *command.Program) error {
 	if cmd.Adapt == "" {
-		return usagef("name the folder of what was learned with --adapt DIR")
+		return command.Usagef("name the folder of what was learned with --adapt DIR")
 	}
-	m, err := cmd.open(p)
+	m, err := cmd.Open(p)
 	if err != nil {
 		return err
 	}
-	defer p.close(m)
+	defer p.Close(m)
 	a, err := m.Adapter(cmd.Drafter)
 	if err != nil {
 		return err
@@ -43,7 +43,7 @@ func (cmd *adaptCmd) Run(p *program) error {
 		if err := m.ExportHead(cmd.Drafter, cmd.Export); err != nil {
 			return err
 		}
-		fmt.Fprintln(p.stderr, cmd.Export)
+		fmt.Fprintln(p.Stderr, cmd.Export)
 	}
 	if cmd.Reset {
 		if err := a.Reset(); err != nil {
@@ -52,20 +52,13 @@ func (cmd *adaptCmd) Run(p *program) error {
 	}
 	s := a.Stats()
 	if p.JSON {
-		return p.printJSON(s)
+		return p.PrintJSON(s)
 	}
-	fmt.Fprintf(p.stdout, "%s: learned from %d queries and %d rejected drafts\n", cmd.Drafter, s.Queries, s.Rejected)
-	fmt.Fprintf(p.stdout, "updates: %d, of which %d came into use as judged better; %d times learning was given up, %d times undone\n",
+	fmt.Fprintf(p.Stdout, "%s: learned from %d queries and %d rejected drafts\n", cmd.Drafter, s.Queries, s.Rejected)
+	fmt.Fprintf(p.Stdout, "updates: %d, of which %d came into use as judged better; %d times learning was given up, %d times undone\n",
 		s.Updates[adapt.Head]+s.Updates[adapt.Full], s.Adopted, s.Returned, s.Rollbacks)
-	fmt.Fprintf(p.stdout, "cost: %.2f s of %.1f s of decoding; %.2f s are allowed; %.1f s of processor time\n",
+	fmt.Fprintf(p.Stdout, "cost: %.2f s of %.1f s of decoding; %.2f s are allowed; %.1f s of processor time\n",
 		s.Lost, s.Decoding, s.Allowed, s.Seconds)
-	fmt.Fprintf(p.stdout, "expected accepted length against the original head: at least %+.1f %%\n", 100*s.Gain)
+	fmt.Fprintf(p.Stdout, "expected accepted length against the original head: at least %+.1f %%\n", 100*s.Gain)
 	return nil
-}
-
-// close closes a model, and says so where that fails: what drafters learned is saved then.
-func (p *program) close(m *grove.Model) {
-	if err := m.Close(); err != nil {
-		fmt.Fprintf(p.stderr, "grove: %v\n", err)
-	}
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/grovellm/grove"
+	"github.com/grovellm/grove/internal/command"
 )
 
 // fieldNames matches what only a Go program calls things: names of several words, and a field with what is wrong with it.
@@ -38,7 +39,7 @@ func TestFlagOfFields(t *testing.T) {
 				continue
 			}
 			name := strings.TrimSpace(prefix) + reflect.TypeOf(v).Field(i).Name
-			flag, ok := flagOf[name]
+			flag, ok := command.FlagOf[name]
 			if ok == inside[name] {
 				t.Errorf("%s: has a name for users: %v", name, ok)
 			}
@@ -151,16 +152,6 @@ func TestBadInput(t *testing.T) {
 		{"inspect " + empty, "", 1, "is empty"},
 		{"inspect " + dir, "", 1, "config.json"},
 		{"inspect " + broken, "", 1, "config.json|JSON"},
-		{"synth", "", 2, "which shape|tiny-qwen3"},
-		{"synth huge", "", 2, "huge|tiny-qwen3"},
-		{"synth tiny-qwen3 --type q3", "", 2, "--type|q3|bf16"},
-		{"synth tiny-qwen3 " + text, "", 1, "text.txt|--force"},
-		{"synth tiny-qwen3 " + dir, "", 2, "is a folder"},
-		{"synth tiny-qwen3 " + filepath.Join(dir, "no", "such", "x.gguf"), "", 1, "x.gguf"},
-		{"check", "", 2, "bits"},
-		{"check bits --cases 0", "", 2, "--cases|0"},
-		{"check bits --cases 5 --only 9", "", 2, "--only|9"},
-		{"check tokens --cases -1", "", 2, "--cases|-1"},
 		{"bench cost --shape huge", "", 2, "huge|qwen3-0.6b"},
 		{"bench cost --type q3", "", 2, "--type|q3"},
 		{"bench cost --rows 0", "", 2, "--rows|0"},
@@ -173,14 +164,6 @@ func TestBadInput(t *testing.T) {
 		{"demo -n 0", "", 2, "--max-tokens"},
 		{"demo -m M -d plain", "", 2, "--drafter"},
 		{"eval -m M", "", 2, "--text|--source"},
-		{"pad --to 10M " + model, "", 2, "<out>"},
-		{"pad M " + filepath.Join(dir, "p.gguf"), "", 2, "--to"},
-		{"pad M " + filepath.Join(dir, "p.gguf") + " --to 0", "", 2, "--to|500M"},
-		{"pad M " + filepath.Join(dir, "p.gguf") + " --to 10", "", 1, "padding to 10"},
-		{"pad M " + filepath.Join(dir, "p.gguf") + " --to 10M --type q3", "", 2, "--type|q3"},
-		{"pad M " + text + " --to 10M", "", 1, "text.txt|--force"},
-		{"pad " + text + " " + filepath.Join(dir, "p.gguf") + " --to 10M", "", 1, "text.txt"},
-		{"pad " + broken + " " + filepath.Join(dir, "p.gguf") + " --to 10M", "", 2, "grove convert"},
 	} {
 		args := strings.Fields(strings.ReplaceAll(c.args, " M ", " "+model+" "))
 		for i := range args {
@@ -188,7 +171,7 @@ func TestBadInput(t *testing.T) {
 				args[i] = model
 			}
 		}
-		code, out, err := command(c.in, args...)
+		code, out, err := runGrove(c.in, args...)
 		if code != c.code || out != "" {
 			t.Errorf("grove %s: status %d, want %d; output %q", c.args, code, c.code, out)
 		}

@@ -8,6 +8,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/grovellm/grove/internal/bench"
+	"github.com/grovellm/grove/internal/command"
 	"github.com/grovellm/grove/internal/hub"
 	"github.com/grovellm/grove/internal/kernels/gemm"
 	"github.com/grovellm/grove/internal/model"
@@ -21,7 +22,6 @@ type benchCmd struct {
 	Adapt  benchAdaptCmd  `cmd:"" help:"The gain of a draft head that learns from generated text."`
 	Serve  benchServeCmd  `cmd:"" help:"The speed of many callers of one model at the same time."`
 	Memory benchMemoryCmd `cmd:"" help:"The peak memory of a drafter."`
-	All    benchAllCmd    `cmd:"" help:"All tables of docs/benchmarks, measured anew."`
 }
 
 func (benchCmd) Help() string {
@@ -33,7 +33,7 @@ Examples:
 }
 
 type benchCostCmd struct {
-	Shape  string `help:"Shape of a random model (see grove synth --list), or eagle3-SHAPE for its EAGLE-3 head (${default})." default:"qwen3-0.6b" placeholder:"SHAPE"`
+	Shape  string `help:"Shape of a random model (see grove-lab synth --list), or eagle3-SHAPE for its EAGLE-3 head (${default})." default:"qwen3-0.6b" placeholder:"SHAPE"`
 	Type   string `help:"Type of its matrices: f32, f16, bf16, q8_0, q6_k, q5_k, q4_k, q5_1, q5_0, q4_1, q4_0, iq4_nl or mxfp4 (${default})." default:"bf16" placeholder:"TYPE"`
 	Model  string `short:"m" hub:"" help:"Measure this GGUF file or Hugging Face folder instead." placeholder:"FILE"`
 	Rows   []int  `help:"Rows of the passes, 1 to 4096 each (${default})." default:"1,2,4,8,16,32,64,512" placeholder:"N"`
@@ -41,7 +41,7 @@ type benchCostCmd struct {
 
 	Committed int `help:"Tokens in the cache before a pass (${default})." default:"128" placeholder:"N"`
 
-	kvFlag
+	command.KVFlag
 }
 
 func (benchCostCmd) Help() string {
@@ -61,19 +61,19 @@ Examples:
     grove bench cost --shape eagle3-llama3-8b --type q8_0`
 }
 
-func (cmd *benchCostCmd) Run(p *program) error {
+func (cmd *benchCostCmd) Run(p *command.Program) error {
 	for _, n := range cmd.Rows {
 		if n < 1 || n > 4096 {
-			return usagef("--rows %d: want 1 to 4096", n)
+			return command.Usagef("--rows %d: want 1 to 4096", n)
 		}
 	}
 	if cmd.Committed < 0 {
-		return usagef("--committed %d: want 0 or more", cmd.Committed)
+		return command.Usagef("--committed %d: want 0 or more", cmd.Committed)
 	}
 	if cmd.Rounds < 1 || cmd.Rounds > 10_000 {
-		return usagef("--rounds %d: want 1 to 10000", cmd.Rounds)
+		return command.Usagef("--rounds %d: want 1 to 10000", cmd.Rounds)
 	}
-	ctx, stop := p.context()
+	ctx, stop := p.Context()
 	defer stop()
 	if kind, target := bench.HeadTarget(cmd.Shape); kind != nil && cmd.Model == "" {
 		return cmd.drafts(ctx, p, kind, target)
@@ -84,20 +84,20 @@ func (cmd *benchCostCmd) Run(p *program) error {
 	}
 	defer m.Close()
 	o.Rows, o.Rounds, o.Committed = cmd.Rows, cmd.Rounds, cmd.Committed
-	bar := p.progress("measuring", false)
-	o.Progress = func(done, total int) { bar.set(int64(done), int64(total)) }
+	bar := p.Progress("measuring", false)
+	o.Progress = func(done, total int) { bar.Set(int64(done), int64(total)) }
 	r, err := bench.Cost(ctx, m, o)
-	bar.end()
+	bar.End()
 	if err != nil {
 		return err
 	}
 	if p.JSON {
-		return p.printJSON(r)
+		return p.PrintJSON(r)
 	}
-	fmt.Fprintf(p.stdout, "%s %s, %s of weights, %d threads, %s; %d tokens in the cache, %s each as %s, of which a pass reads %s\n",
-		r.Shape, r.Type, size(int64(r.Weights)), r.Threads, r.CPU, r.Committed, size(int64(r.Cache)), r.KV, size(int64(r.CacheRead)))
-	fmt.Fprintf(p.stdout, "read bandwidth %.1f GB/s, multiply peak %.1f Gop/s; plain decoding reads at %.2f of the bandwidth\n\n", r.Bandwidth, r.Peak, r.ReadShare)
-	t := tabwriter.NewWriter(p.stdout, 0, 0, 3, ' ', tabwriter.AlignRight)
+	fmt.Fprintf(p.Stdout, "%s %s, %s of weights, %d threads, %s; %d tokens in the cache, %s each as %s, of which a pass reads %s\n",
+		r.Shape, r.Type, command.Size(int64(r.Weights)), r.Threads, r.CPU, r.Committed, command.Size(int64(r.Cache)), r.KV, command.Size(int64(r.CacheRead)))
+	fmt.Fprintf(p.Stdout, "read bandwidth %.1f GB/s, multiply peak %.1f Gop/s; plain decoding reads at %.2f of the bandwidth\n\n", r.Bandwidth, r.Peak, r.ReadShare)
+	t := tabwriter.NewWriter(p.Stdout, 0, 0, 3, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, "rows\tms\tover 1 row\troof ms\tover roof\tpredicted\texperts\texpected\t")
 	for _, row := range r.Rows {
 		fmt.Fprintf(t, "%d\t%.2f\t%.2f\t%.2f\t%.2f\t%.2f\t%d\t%.2f\t\n", row.N, row.MS, row.Ratio, row.RoofMS, row.OverRoof,
@@ -107,7 +107,7 @@ func (cmd *benchCostCmd) Run(p *program) error {
 }
 
 // open opens the model to measure and says what it is.
-func (cmd *benchCostCmd) open(ctx context.Context, p *program) (*model.Model, bench.CostOptions, error) {
+func (cmd *benchCostCmd) open(ctx context.Context, p *command.Program) (*model.Model, bench.CostOptions, error) {
 	var o bench.CostOptions
 	if cmd.Model != "" {
 		c, err := readContents(cmd.Model, false, false)
@@ -115,10 +115,10 @@ func (cmd *benchCostCmd) open(ctx context.Context, p *program) (*model.Model, be
 			return nil, o, err
 		}
 		o.Shape, o.Type = filepath.Base(hub.Shown(cmd.Model)), kernelType(c.mainType())
-		m, err := p.openWeights(cmd.Model, cmd.kvFlag)
+		m, err := p.OpenWeights(cmd.Model, cmd.KVFlag)
 		return m, o, err
 	}
-	shape, typ, err := shapeAndType(cmd.Shape, cmd.Type)
+	shape, typ, err := command.ShapeAndType(cmd.Shape, cmd.Type)
 	if err != nil {
 		return nil, o, err
 	}
@@ -129,25 +129,14 @@ func (cmd *benchCostCmd) open(ctx context.Context, p *program) (*model.Model, be
 	}
 	defer os.RemoveAll(dir)
 	path := filepath.Join(dir, "random.gguf")
-	bar := p.progress("making weights", true)
-	err = synth.Write(ctx, path, shape, synth.Options{Type: typ, Seed: 1, Progress: bar.set})
-	bar.end()
+	bar := p.Progress("making weights", true)
+	err = synth.Write(ctx, path, shape, synth.Options{Type: typ, Seed: 1, Progress: bar.Set})
+	bar.End()
 	if err != nil {
 		return nil, o, err
 	}
-	m, err := p.openWeights(path, cmd.kvFlag)
+	m, err := p.OpenWeights(path, cmd.KVFlag)
 	return m, o, err
-}
-
-// openWeights loads a model, showing how far it is.
-func (p *program) openWeights(path string, kv kvFlag) (*model.Model, error) {
-	t, err := kv.parse()
-	if err != nil {
-		return nil, err
-	}
-	bar := p.progress("loading", true)
-	defer bar.end()
-	return model.Open(path, model.Options{Threads: p.Threads, KV: t, Progress: bar.set})
 }
 
 // kernelType is the type that tensors of the named one are multiplied in.

@@ -6,11 +6,12 @@ import (
 
 	"github.com/grovellm/grove/internal/adapt"
 	"github.com/grovellm/grove/internal/bench"
+	"github.com/grovellm/grove/internal/command"
 	"github.com/grovellm/grove/sample"
 )
 
 type benchAdaptCmd struct {
-	modelFlags
+	command.ModelFlags
 
 	Stream  []string `help:"Streams of prompts: a suite (grove bench spec --list), novels or attack. A+B mixes, A>B runs B after A, NAME*100 takes 100 prompts (${default})." default:"novels,math" placeholder:"NAME" group:"What to measure"`
 	Drafter string   `short:"d" help:"A drafter with a trained head, with its options (${default})." default:"specblock" placeholder:"NAME" group:"What to measure"`
@@ -47,13 +48,13 @@ Examples:
     grove bench adapt -d eagle3 --stream "attack*100>go" --policy frozen,judged,bandit,osd,always --wait`
 }
 
-func (cmd *benchAdaptCmd) Run(p *program) error {
+func (cmd *benchAdaptCmd) Run(p *command.Program) error {
 	for _, f := range []struct {
 		name        string
 		v, low, top int
 	}{{"queries", cmd.Queries, 1, 1e6}, {"epochs", cmd.Epochs, 1, 1e4}, {"max-tokens", cmd.MaxTokens, 2, 1e6}, {"budget", cmd.Budget, 0, maxBudget}, {"workers", cmd.Workers, 1, 1024}} {
 		if f.v < f.low || f.v > f.top || f.name == "budget" && f.v == 1 {
-			return usagef("--%s %d: want %d to %d", f.name, f.v, f.low, f.top)
+			return command.Usagef("--%s %d: want %d to %d", f.name, f.v, f.low, f.top)
 		}
 	}
 	sampling := sample.Params{Temperature: cmd.Temperature, Seed: cmd.Seed}
@@ -65,13 +66,13 @@ func (cmd *benchAdaptCmd) Run(p *program) error {
 		Adapt: adapt.Options{Wait: cmd.Wait, Seed: cmd.Seed, Threads: cmd.Workers, Tuning: adapt.DefaultTuning()},
 	}
 	if !(cmd.Rate >= 0) {
-		return usagef("--rate %g: want 0 or more", cmd.Rate)
+		return command.Usagef("--rate %g: want 0 or more", cmd.Rate)
 	}
 	if cmd.Rate > 0 {
 		o.Adapt.Rate[adapt.Full] = cmd.Rate
 	}
 	if !(cmd.Share >= 0) {
-		return usagef("--share %g: want 0 or more", cmd.Share)
+		return command.Usagef("--share %g: want 0 or more", cmd.Share)
 	}
 	if cmd.Share > 0 {
 		o.Adapt.Share = cmd.Share
@@ -79,41 +80,41 @@ func (cmd *benchAdaptCmd) Run(p *program) error {
 	from := bench.SuiteOptions{Data: cmd.Data, GoRoot: cmd.GoRoot}
 	for _, text := range cmd.Stream {
 		if strings.Contains(text, "go") || strings.Contains(text, "edit") {
-			from.GoRoot = findGoRoot(cmd.GoRoot)
+			from.GoRoot = command.FindGoRoot(cmd.GoRoot)
 		}
 		s, err := bench.OpenStream(text, cmd.Queries, cmd.Seed, from)
 		if err != nil {
-			return usagef("--stream: %w", err)
+			return command.Usagef("--stream: %w", err)
 		}
 		o.Streams = append(o.Streams, s)
 	}
-	ctx, stop := p.context()
+	ctx, stop := p.Context()
 	defer stop()
-	m, err := cmd.open(p)
+	m, err := cmd.Open(p)
 	if err != nil {
 		return err
 	}
 	defer m.Close()
 	o.Target = m.Target()
-	o.ModelName = ownName(o.Target.Model, cmd.Model)
-	bar := p.progress("queries", false)
-	o.Progress = func(done, total int) { bar.set(int64(done), int64(total)) }
+	o.ModelName = command.OwnName(o.Target.Model, cmd.Model)
+	bar := p.Progress("queries", false)
+	o.Progress = func(done, total int) { bar.Set(int64(done), int64(total)) }
 	report, err := bench.Adapt(ctx, o)
-	bar.end()
+	bar.End()
 	if report == nil || len(report.Streams) == 0 {
 		return err
 	}
 	if p.JSON {
-		if err := p.printJSON(report); err != nil {
+		if err := p.PrintJSON(report); err != nil {
 			return err
 		}
-	} else if err := report.Markdown(p.stdout); err != nil {
+	} else if err := report.Markdown(p.Stdout); err != nil {
 		return err
 	}
 	if cmd.Out != "" {
 		files, saveErr := report.Save(cmd.Out)
 		for _, f := range files {
-			fmt.Fprintln(p.stderr, f)
+			fmt.Fprintln(p.Stderr, f)
 		}
 		if saveErr != nil {
 			return saveErr

@@ -11,11 +11,12 @@ import (
 	"strings"
 
 	"github.com/grovellm/grove/internal/bench"
+	"github.com/grovellm/grove/internal/command"
 	"github.com/grovellm/grove/sample"
 )
 
 type benchMemoryCmd struct {
-	modelFlags
+	command.ModelFlags
 
 	Method      string  `arg:"" help:"plain, or a drafter with its options."`
 	Prompt      string  `help:"JSONL file, whose first prompt is decoded." required:"" placeholder:"FILE"`
@@ -36,9 +37,9 @@ Examples:
     grove bench memory dynatree --prompt prompts.jsonl --pad 500M --json`
 }
 
-func (cmd *benchMemoryCmd) Run(p *program) error {
+func (cmd *benchMemoryCmd) Run(p *command.Program) error {
 	if cmd.MaxTokens < 1 {
-		return usagef("--max-tokens %d: want at least 1", cmd.MaxTokens)
+		return command.Usagef("--max-tokens %d: want at least 1", cmd.MaxTokens)
 	}
 	params := sample.Params{Temperature: cmd.Temperature, TopP: cmd.TopP, Seed: cmd.Seed}
 	if err := params.Validate(); err != nil {
@@ -46,7 +47,7 @@ func (cmd *benchMemoryCmd) Run(p *program) error {
 	}
 	m, err := bench.ParseMethod(cmd.Method, bench.Method{})
 	if err != nil {
-		return usagef("method %q: %w", cmd.Method, err)
+		return command.Usagef("method %q: %w", cmd.Method, err)
 	}
 	if _, err := os.Stat(cmd.Prompt); err != nil {
 		return err
@@ -55,9 +56,9 @@ func (cmd *benchMemoryCmd) Run(p *program) error {
 	if err != nil {
 		return err
 	}
-	ctx, stop := p.context()
+	ctx, stop := p.Context()
 	defer stop()
-	target, err := cmd.open(p)
+	target, err := cmd.Open(p)
 	if err != nil {
 		return err
 	}
@@ -70,14 +71,14 @@ func (cmd *benchMemoryCmd) Run(p *program) error {
 		return err
 	}
 	if p.JSON {
-		return p.printJSON(r)
+		return p.PrintJSON(r)
 	}
-	_, err = fmt.Fprintf(p.stdout, "%s: at most %s resident while decoding %d tokens, %s before\n", r.Method, size(r.Peak), r.Tokens, size(r.Loaded))
+	_, err = fmt.Fprintf(p.Stdout, "%s: at most %s resident while decoding %d tokens, %s before\n", r.Method, command.Size(r.Peak), r.Tokens, command.Size(r.Loaded))
 	return err
 }
 
 // memoryOf measures a method in a process of its own: this program as grove bench memory.
-func (cmd *benchSpecCmd) memoryOf(p *program) func(context.Context, sample.Params, bench.Method, bench.Prompt) (int64, error) {
+func (cmd *benchSpecCmd) memoryOf(p *command.Program) func(context.Context, sample.Params, bench.Method, bench.Prompt) (int64, error) {
 	return func(ctx context.Context, params sample.Params, m bench.Method, prompt bench.Prompt) (int64, error) {
 		dir, err := os.MkdirTemp("", "grove-bench-")
 		if err != nil {
@@ -93,7 +94,7 @@ func (cmd *benchSpecCmd) memoryOf(p *program) func(context.Context, sample.Param
 }
 
 // memoryChild runs this program as grove bench memory and returns the peak.
-func (cmd *benchSpecCmd) memoryChild(ctx context.Context, p *program, params sample.Params, m bench.Method, prompt string, chat bool) (int64, error) {
+func (cmd *benchSpecCmd) memoryChild(ctx context.Context, p *command.Program, params sample.Params, m bench.Method, prompt string, chat bool) (int64, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return 0, err

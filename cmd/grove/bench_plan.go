@@ -4,13 +4,13 @@ package main
 
 import (
 	"fmt"
-	"os/exec"
 	"slices"
 	"strings"
 	"text/tabwriter"
 
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/internal/bench"
+	"github.com/grovellm/grove/internal/command"
 	"github.com/grovellm/grove/internal/speculate"
 )
 
@@ -21,7 +21,7 @@ type plannedRun struct {
 }
 
 // runs reads the suites. Flags replace the preset's suites and methods.
-func (cmd *benchSpecCmd) runs(p *program, preset *bench.Preset) ([]plannedRun, error) {
+func (cmd *benchSpecCmd) runs(p *command.Program, preset *bench.Preset) ([]plannedRun, error) {
 	plan := preset.Runs
 	var methods []string
 	for _, list := range cmd.Many {
@@ -44,20 +44,20 @@ func (cmd *benchSpecCmd) runs(p *program, preset *bench.Preset) ([]plannedRun, e
 	for _, r := range plan {
 		names, err := bench.Expand(r.Suites)
 		if err != nil {
-			return nil, usagef("--suite %w", err)
+			return nil, command.Usagef("--suite %w", err)
 		}
 		for _, name := range names {
 			if kind, _, _ := strings.Cut(name, ":"); kind == "go" || kind == "edit" {
-				o.GoRoot = findGoRoot(cmd.GoRoot)
+				o.GoRoot = command.FindGoRoot(cmd.GoRoot)
 			}
 			if slices.ContainsFunc(runs, func(r plannedRun) bool { return r.suite.Name == name }) {
-				return nil, usagef("--suite %s is listed twice", name)
+				return nil, command.Usagef("--suite %s is listed twice", name)
 			}
 			suite, err := bench.OpenSuite(name, o)
 			if err != nil {
 				return nil, err
 			}
-			p.logf("suite %s: %d prompts, %d to warm up", name, len(suite.Prompts), len(suite.Spare))
+			p.Logf("suite %s: %d prompts, %d to warm up", name, len(suite.Prompts), len(suite.Spare))
 			run := plannedRun{suite, r.Methods}
 			if len(methods) > 0 {
 				run.methods = methods
@@ -66,18 +66,6 @@ func (cmd *benchSpecCmd) runs(p *program, preset *bench.Preset) ([]plannedRun, e
 		}
 	}
 	return runs, nil
-}
-
-// findGoRoot is what a flag says, or asks the go command where its library is; nothing where it cannot say.
-func findGoRoot(flag string) string {
-	if flag != "" {
-		return flag
-	}
-	out, err := exec.Command("go", "env", "GOROOT").Output()
-	if err != nil {
-		return ""
-	}
-	return strings.TrimSpace(string(out))
 }
 
 // methods reads the methods of the runs.
@@ -104,7 +92,7 @@ func (cmd *benchSpecCmd) methods(runs []plannedRun, target draft.Target) (out []
 		}
 		run := bench.SpecRun{Suite: r.suite}
 		if run.Methods, err = bench.ParseMethods(texts, base); err != nil {
-			return nil, usageError{err}
+			return nil, command.Usagef("%w", err)
 		}
 		out = append(out, run)
 	}
@@ -112,16 +100,16 @@ func (cmd *benchSpecCmd) methods(runs []plannedRun, target draft.Target) (out []
 }
 
 // list says what there is.
-func (cmd *benchSpecCmd) list(p *program) error {
+func (cmd *benchSpecCmd) list(p *command.Program) error {
 	suites := bench.SuiteNames(cmd.Data)
 	var presets [][2]string
 	for _, q := range bench.Presets() {
 		presets = append(presets, [2]string{q.Name, q.Help})
 	}
 	if p.JSON {
-		return p.printJSON(map[string]any{"suites": suites, "presets": presets, "drafters": drafterNames()})
+		return p.PrintJSON(map[string]any{"suites": suites, "presets": presets, "drafters": drafterNames()})
 	}
-	t := tabwriter.NewWriter(p.stdout, 0, 0, 2, ' ', 0)
+	t := tabwriter.NewWriter(p.Stdout, 0, 0, 2, ' ', 0)
 	for _, part := range []struct {
 		title string
 		rows  [][2]string

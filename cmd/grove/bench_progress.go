@@ -1,18 +1,21 @@
 package main
 
-import "github.com/grovellm/grove/internal/bench"
+import (
+	"github.com/grovellm/grove/internal/bench"
+	"github.com/grovellm/grove/internal/command"
+)
 
 // specProgress shows how far bench spec is, by generations; with --verbose each is named.
 type specProgress struct {
-	*progress
-	p *program
+	*command.Progress
+	p *command.Program
 }
 
-func (p *program) specProgress() *specProgress {
-	return &specProgress{p.progress("measuring", false), p}
+func newSpecProgress(p *command.Program) *specProgress {
+	return &specProgress{p.Progress("measuring", false), p}
 }
 
 func (s *specProgress) generation(q bench.SpecProgress) {
-	s.p.logf("%d of %d: suite %s, %s, method %s", q.Done+1, q.Total, q.Suite, q.Prompt, q.Method)
-	s.set(int64(q.Done), int64(q.Total))
+	s.p.Logf("%d of %d: suite %s, %s, method %s", q.Done+1, q.Total, q.Suite, q.Prompt, q.Method)
+	s.Set(int64(q.Done), int64(q.Total))
 }

@@ -9,10 +9,11 @@ import (
 	"github.com/grovellm/grove"
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/internal/bench"
+	"github.com/grovellm/grove/internal/command"
 )
 
 type benchServeCmd struct {
-	modelFlags
+	command.ModelFlags
 
 	Suite     string   `help:"Suite of prompts, or a JSONL file (see grove bench spec --list)." default:"go" placeholder:"NAME"`
 	Data      string   `help:"Folder of the suites' data (${default})." env:"GROVE_DATA" default:"../shared/data" placeholder:"DIR"`
@@ -39,38 +40,38 @@ allows texts of --max-tokens.
 
 Examples:
     grove bench serve --pad 500M --clients 1,8
-    grove synth qwen3-0.6b random.gguf --type q8_0 && grove bench serve -m random.gguf --drafters plain --json
+    grove-lab synth qwen3-0.6b random.gguf --type q8_0 && grove bench serve -m random.gguf --drafters plain --json
     grove bench serve --pad 500M --clients 1,4 --json-schema schema.json`
 }
 
-func (cmd *benchServeCmd) Run(p *program) error {
+func (cmd *benchServeCmd) Run(p *command.Program) error {
 	for _, f := range []struct {
 		flag        string
 		value, most int
 	}{{"--prompts", cmd.Prompts, 10_000}, {"--prompt-tokens", cmd.Length, 1 << 20}, {"--requests", cmd.Requests, 1000}, {"--max-tokens", cmd.MaxTokens, 1 << 20}, {"--rounds", cmd.Rounds, 100}} {
 		if f.value < 1 || f.value > f.most {
-			return usagef("%s %d: want 1 to %d", f.flag, f.value, f.most)
+			return command.Usagef("%s %d: want 1 to %d", f.flag, f.value, f.most)
 		}
 	}
 	for _, n := range cmd.Clients {
 		if n < 1 || n > 1024 {
-			return usagef("--clients %d: want 1 to 1024", n)
+			return command.Usagef("--clients %d: want 1 to 1024", n)
 		}
 	}
 	suite, err := openSuite(cmd.Suite, cmd.Data, cmd.Prompts)
 	if err != nil {
 		return err
 	}
-	m, err := cmd.open(p)
+	m, err := cmd.Open(p)
 	if err != nil {
 		return err
 	}
-	defer p.close(m)
+	defer p.Close(m)
 	if len(cmd.Drafters) == 0 {
 		cmd.Drafters = []string{draft.Plain, draft.Auto}
 	}
 	o := bench.ServeOptions{
-		Model: m, ModelName: modelName(m, cmd.Model), Drafters: cmd.Drafters, Clients: cmd.Clients, Requests: cmd.Requests, Rounds: cmd.Rounds,
+		Model: m, ModelName: command.ModelName(m, cmd.Model), Drafters: cmd.Drafters, Clients: cmd.Clients, Requests: cmd.Requests, Rounds: cmd.Rounds,
 		Request: grove.Request{MaxTokens: cmd.MaxTokens, IgnoreEnd: true, Sampling: grove.Sampling{Temperature: cmd.Temperature, Seed: 1}},
 	}
 	if o.Prompts, err = tokenize(m, suite, cmd.Length); err != nil {
@@ -83,20 +84,20 @@ func (cmd *benchServeCmd) Run(p *program) error {
 		}
 		o.Schema = string(schema)
 	}
-	ctx, stop := p.context()
+	ctx, stop := p.Context()
 	defer stop()
-	bar := p.progress("measuring", false)
-	o.Progress = func(done, total int) { bar.set(int64(done), int64(total)) }
+	bar := p.Progress("measuring", false)
+	o.Progress = func(done, total int) { bar.Set(int64(done), int64(total)) }
 	r, err := bench.Serve(ctx, o)
-	bar.end()
+	bar.End()
 	if err != nil {
 		return err
 	}
 	if p.JSON {
-		return p.printJSON(r)
+		return p.PrintJSON(r)
 	}
-	fmt.Fprintf(p.stdout, "%s, %d threads, %d tokens a request, medians of %d measurements\n%s\n\n", r.Model, r.Threads, r.Tokens, r.Rounds, r.Machine)
-	t := tabwriter.NewWriter(p.stdout, 0, 0, 3, ' ', tabwriter.AlignRight)
+	fmt.Fprintf(p.Stdout, "%s, %d threads, %d tokens a request, medians of %d measurements\n%s\n\n", r.Model, r.Threads, r.Tokens, r.Rounds, r.Machine)
+	t := tabwriter.NewWriter(p.Stdout, 0, 0, 3, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, "drafter\tcallers\ttokens/s\tover one\tover plain\tτ\tfirst token ms\tgap ms\tp99\tdifferent\t")
 	for _, row := range r.Rows {
 		fmt.Fprintf(t, "%s\t%d\t%.1f\t%.2f\t%.2f\t%.2f\t%.0f\t%.1f\t%.1f\t%d\t\n", row.Drafter, row.Clients, row.PerSecond,
@@ -106,12 +107,12 @@ func (cmd *benchServeCmd) Run(p *program) error {
 		return err
 	}
 	for _, l := range r.Loop {
-		fmt.Fprintf(p.stdout, "\none caller with %s: %.3f of the speed of the loop without the engine", l.Drafter, l.Ratio)
+		fmt.Fprintf(p.Stdout, "\none caller with %s: %.3f of the speed of the loop without the engine", l.Drafter, l.Ratio)
 	}
 	for _, m := range r.Masks {
-		fmt.Fprintf(p.stdout, "\nthe schema with %s: %.3f of the tokens/s and %.3f of the τ of the same texts without it", m.Drafter, m.Speed, m.Tau)
+		fmt.Fprintf(p.Stdout, "\nthe schema with %s: %.3f of the tokens/s and %.3f of the τ of the same texts without it", m.Drafter, m.Speed, m.Tau)
 	}
-	fmt.Fprintln(p.stdout)
+	fmt.Fprintln(p.Stdout)
 	return nil
 }
 
@@ -119,7 +120,7 @@ func (cmd *benchServeCmd) Run(p *program) error {
 func openSuite(name, data string, n int) (bench.Suite, error) {
 	o := bench.SuiteOptions{Data: data, N: n}
 	if kind, _, _ := strings.Cut(name, ":"); kind == "go" || kind == "edit" {
-		o.GoRoot = findGoRoot("")
+		o.GoRoot = command.FindGoRoot("")
 	}
 	return bench.OpenSuite(name, o)
 }

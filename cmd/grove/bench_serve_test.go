@@ -21,7 +21,7 @@ func TestBenchServeSchema(t *testing.T) {
 	if err := os.WriteFile(prompts, []byte(`{"prompt": "The list of"}`+"\n"+`{"prompt": "func sum"}`+"\n"), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	code, out, stderr := command("", "bench", "serve", "--suite", prompts, "--prompts", "2", "--clients", "1,3", "--requests", "1",
+	code, out, stderr := runGrove("", "bench", "serve", "--suite", prompts, "--prompts", "2", "--clients", "1,3", "--requests", "1",
 		"--rounds", "1", "-n", "48", "--json-schema", schema, "--json")
 	if code != 0 {
 		t.Fatalf("status %d\n%s", code, stderr)
@@ -43,7 +43,7 @@ func TestBenchServeSchema(t *testing.T) {
 	if len(r.Rows) != 4 || len(r.Masks) != 2 {
 		t.Errorf("%d rows and %d drafters with a schema: want 4 and 2", len(r.Rows), len(r.Masks))
 	}
-	if code, _, stderr := command("", "bench", "serve", "--suite", prompts, "--json-schema", schema+".none"); code == 0 {
+	if code, _, stderr := runGrove("", "bench", "serve", "--suite", prompts, "--json-schema", schema+".none"); code == 0 {
 		t.Errorf("a schema that is not there was taken: %s", stderr)
 	}
 }

@@ -4,12 +4,13 @@ import (
 	"fmt"
 
 	"github.com/grovellm/grove/internal/bench"
+	"github.com/grovellm/grove/internal/command"
 	"github.com/grovellm/grove/internal/speculate"
 	"github.com/grovellm/grove/sample"
 )
 
 type benchSpecCmd struct {
-	modelFlags
+	command.ModelFlags
 
 	Preset string   `help:"An experiment: its suites, methods and settings, which flags replace (see --list)." placeholder:"NAME" group:"What to measure"`
 	Suite  []string `name:"suite" help:"Suites of prompts (see --list) or JSONL files; NAME:chars=N cuts prompts, NAME:times=N has them come N times, NAME:field=KEY names their field. Default: go." placeholder:"NAME,..." sep:"none" group:"What to measure"`
@@ -58,7 +59,7 @@ Examples:
     grove bench spec --suite questions.jsonl:field=prompt -t 1 --accept coupled,rejection --seed 1,2,3`
 }
 
-func (cmd *benchSpecCmd) Run(p *program) error {
+func (cmd *benchSpecCmd) Run(p *command.Program) error {
 	if cmd.List {
 		return cmd.list(p)
 	}
@@ -66,15 +67,15 @@ func (cmd *benchSpecCmd) Run(p *program) error {
 	if cmd.Preset != "" {
 		var err error
 		if preset, err = bench.LookupPreset(cmd.Preset); err != nil {
-			return usagef("--preset: %w", err)
+			return command.Usagef("--preset: %w", err)
 		}
 	}
 	missing, err := preset.FindHeads(cmd.Trained)
 	if err != nil {
-		return usagef("--preset %s: %w", preset.Name, err)
+		return command.Usagef("--preset %s: %w", preset.Name, err)
 	}
 	for _, file := range missing {
-		fmt.Fprintf(p.stderr, "grove bench spec: there is no %s (--trained): left out\n", file)
+		fmt.Fprintf(p.Stderr, "grove bench spec: there is no %s (--trained): left out\n", file)
 	}
 	if err := cmd.settle(&preset); err != nil {
 		return err
@@ -83,9 +84,9 @@ func (cmd *benchSpecCmd) Run(p *program) error {
 	if err != nil {
 		return err
 	}
-	ctx, stop := p.context()
+	ctx, stop := p.Context()
 	defer stop()
-	m, err := cmd.open(p)
+	m, err := cmd.Open(p)
 	if err != nil {
 		return err
 	}
@@ -95,7 +96,7 @@ func (cmd *benchSpecCmd) Run(p *program) error {
 	}
 	target := m.Target()
 	o := bench.SpecOptions{
-		Target: target, ModelName: ownName(target.Model, cmd.Model), DraftName: ownName(target.Draft, cmd.DraftModel), Title: preset.Help,
+		Target: target, ModelName: command.OwnName(target.Model, cmd.Model), DraftName: command.OwnName(target.Draft, cmd.DraftModel), Title: preset.Help,
 		Sampling: sample.Params{TopP: cmd.TopP, Seed: cmd.Seed[0]}, Temperatures: cmd.Temperature, Seeds: cmd.Seed,
 		MaxTokens: cmd.MaxTokens, Repeats: cmd.Repeats, Lengths: cmd.Lengths, IgnoreEnd: cmd.IgnoreEnd, Chat: cmd.Chat,
 	}
@@ -112,10 +113,10 @@ func (cmd *benchSpecCmd) Run(p *program) error {
 			}
 		}
 	}
-	bar := p.specProgress()
+	bar := newSpecProgress(p)
 	o.Progress = bar.generation
 	report, err := bench.Spec(ctx, o)
-	bar.end()
+	bar.End()
 	if report == nil || len(report.Suites) == 0 {
 		return err
 	}
@@ -132,26 +133,26 @@ func (cmd *benchSpecCmd) settle(preset *bench.Preset) error {
 		v, top int
 	}{{"prompts", cmd.Prompts, 1e6}, {"max-tokens", cmd.MaxTokens, 1e6}} {
 		if f.v < 0 || f.v > f.top {
-			return usagef("--%s %d: want 0 (the default) to %d", f.name, f.v, f.top)
+			return command.Usagef("--%s %d: want 0 (the default) to %d", f.name, f.v, f.top)
 		}
 	}
 	if len(cmd.Seed) == 0 {
-		return usagef("--seed: want a number, or several")
+		return command.Usagef("--seed: want a number, or several")
 	}
 	for _, n := range cmd.Budget {
 		switch {
 		case n == 1:
-			return usagef("--budget 1: that is plain decoding: want 2 or more")
+			return command.Usagef("--budget 1: that is plain decoding: want 2 or more")
 		case n < 0 || n > maxBudget || n == 0 && len(cmd.Budget) > 1:
-			return usagef("--budget %d: want 2 to %d nodes", n, maxBudget)
+			return command.Usagef("--budget %d: want 2 to %d nodes", n, maxBudget)
 		}
 	}
 	if cmd.Repeats < 1 || cmd.Repeats > 1000 {
-		return usagef("--repeats %d: want 1 to 1000", cmd.Repeats)
+		return command.Usagef("--repeats %d: want 1 to 1000", cmd.Repeats)
 	}
 	for _, rule := range cmd.Accept {
 		if rule != speculate.Coupled && rule != speculate.Rejection {
-			return usagef("--accept %q: want %s or %s", rule, speculate.Coupled, speculate.Rejection)
+			return command.Usagef("--accept %q: want %s or %s", rule, speculate.Coupled, speculate.Rejection)
 		}
 	}
 	if len(cmd.Temperature) == 0 {
@@ -179,7 +180,7 @@ func (cmd *benchSpecCmd) settle(preset *bench.Preset) error {
 		}
 	}
 	if *cmd.WarmUp < 0 || *cmd.WarmUp > 1e6 {
-		return usagef("--warm-up %d: want 0 or more", *cmd.WarmUp)
+		return command.Usagef("--warm-up %d: want 0 or more", *cmd.WarmUp)
 	}
 	if cmd.MaxTokens == 0 {
 		cmd.MaxTokens = preset.MaxTokens
@@ -199,12 +200,12 @@ func (cmd *benchSpecCmd) settle(preset *bench.Preset) error {
 }
 
 // print writes the report: to the standard output, and to the folder if there is one.
-func (cmd *benchSpecCmd) print(p *program, r *bench.SpecReport, preset *bench.Preset) error {
+func (cmd *benchSpecCmd) print(p *command.Program, r *bench.SpecReport, preset *bench.Preset) error {
 	if p.JSON {
-		if err := p.printJSON(r); err != nil {
+		if err := p.PrintJSON(r); err != nil {
 			return err
 		}
-	} else if err := r.Markdown(p.stdout, preset.Tables); err != nil {
+	} else if err := r.Markdown(p.Stdout, preset.Tables); err != nil {
 		return err
 	}
 	if cmd.Out == "" {
@@ -212,7 +213,7 @@ func (cmd *benchSpecCmd) print(p *program, r *bench.SpecReport, preset *bench.Pr
 	}
 	files, err := r.Save(cmd.Out, preset.Tables, preset.Figures)
 	for _, f := range files {
-		fmt.Fprintln(p.stderr, f)
+		fmt.Fprintln(p.Stderr, f)
 	}
 	return err
 }

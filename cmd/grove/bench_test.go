@@ -26,7 +26,7 @@ func questions(t *testing.T) string {
 
 func TestBenchHelp(t *testing.T) {
 	for _, args := range []string{"bench", "bench spec", "bench memory"} {
-		code, out, err := command("", append(strings.Fields(args), "--help")...)
+		code, out, err := runGrove("", append(strings.Fields(args), "--help")...)
 		if code != 0 || err != "" || !strings.Contains(out, "Usage: grove "+args) || !strings.Contains(out, "Example") {
 			t.Errorf("grove %s --help: status %d\n%s%s", args, code, out, err)
 		}
@@ -44,7 +44,7 @@ func TestBenchSpec(t *testing.T) {
 	model, file, dir := tiny(t), questions(t), filepath.Join(t.TempDir(), "report")
 	args := []string{"bench", "spec", "-m", model, "--draft-model", model, "--suite", file + ":chars=15", "--methods", "lookup:min=2,fixed:d=2,b=2@budget=6",
 		"-n", "12", "--no-bandwidth", "--ignore-end", "--prompts", "2", "--threads", "2"}
-	code, out, stderr := command("", append(args, "--json", "--out", dir)...)
+	code, out, stderr := runGrove("", append(args, "--json", "--out", dir)...)
 	if code != 0 {
 		t.Fatalf("status %d\n%s", code, stderr)
 	}
@@ -121,7 +121,7 @@ func TestBenchCostDrafts(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	for _, args := range [][]string{{"--shape", "eagle3-nothing"}, {"--shape", "eagle3-tiny-gptneox"}} {
-		if code, _, err := command("", append([]string{"bench", "cost", "--rounds", "1"}, args...)...); code == 0 || !strings.Contains(err, strings.TrimPrefix(args[1], "eagle3-")) {
+		if code, _, err := runGrove("", append([]string{"bench", "cost", "--rounds", "1"}, args...)...); code == 0 || !strings.Contains(err, strings.TrimPrefix(args[1], "eagle3-")) {
 			t.Errorf("%v: status %d\n%s", args, code, err)
 		}
 	}
@@ -173,7 +173,7 @@ func TestBenchUsage(t *testing.T) {
 		{[]string{"--suite", file + "," + file}, 2, "listed twice"},
 		{[]string{"--suite", "math", "--data", t.TempDir()}, 1, "GROVE_DATA"},
 	} {
-		code, _, stderr := command("", append([]string{"bench", "spec", "-m", model}, c.args...)...)
+		code, _, stderr := runGrove("", append([]string{"bench", "spec", "-m", model}, c.args...)...)
 		if code != c.code || !strings.Contains(stderr, c.want) {
 			t.Errorf("grove bench spec %q: status %d\n%s\nwant %d with %q", c.args, code, stderr, c.code, c.want)
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/grovellm/grove"
 	"github.com/grovellm/grove/internal/bench"
+	"github.com/grovellm/grove/internal/command"
 )
 
 // otherReport is a report that is not bench.Spec's.
@@ -18,9 +19,9 @@ type otherReport interface {
 }
 
 // other runs what a preset measures besides speculation.
-func (cmd *benchSpecCmd) other(ctx context.Context, p *program, preset *bench.Preset, runs []plannedRun, m *grove.Model) error {
+func (cmd *benchSpecCmd) other(ctx context.Context, p *command.Program, preset *bench.Preset, runs []plannedRun, m *grove.Model) error {
 	target := m.Target()
-	name := ownName(target.Model, cmd.Model)
+	name := command.OwnName(target.Model, cmd.Model)
 	var report otherReport
 	var err error
 	switch preset.Measure {
@@ -29,10 +30,10 @@ func (cmd *benchSpecCmd) other(ctx context.Context, p *program, preset *bench.Pr
 		if o.Runs, err = cmd.methods(runs, target); err != nil {
 			return err
 		}
-		bar := p.specProgress()
+		bar := newSpecProgress(p)
 		o.Progress = bar.generation
 		report, err = bench.Faithful(ctx, o)
-		bar.end()
+		bar.End()
 	default:
 		return fmt.Errorf("preset %s: there is no measure %q", preset.Name, preset.Measure)
 	}
@@ -40,16 +41,16 @@ func (cmd *benchSpecCmd) other(ctx context.Context, p *program, preset *bench.Pr
 		return err
 	}
 	if p.JSON {
-		err = p.printJSON(report)
+		err = p.PrintJSON(report)
 	} else {
-		err = report.Markdown(p.stdout)
+		err = report.Markdown(p.Stdout)
 	}
 	if err != nil || cmd.Out == "" {
 		return err
 	}
 	files, err := report.Save(cmd.Out)
 	for _, f := range files {
-		fmt.Fprintln(p.stderr, f)
+		fmt.Fprintln(p.Stderr, f)
 	}
 	return err
 }

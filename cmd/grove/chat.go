@@ -10,11 +10,12 @@ import (
 	"syscall"
 
 	"github.com/grovellm/grove"
+	"github.com/grovellm/grove/internal/command"
 )
 
 type chatCmd struct {
-	modelFlags
-	generateFlags `kong:"embed,set='maxtokens=1024',set='temperature=0.7'"`
+	command.ModelFlags
+	command.GenerateFlags `kong:"embed,set='maxtokens=1024',set='temperature=0.7'"`
 
 	System   string `help:"Begin with this system message." placeholder:"TEXT"`
 	Template string `help:"File with a Jinja chat template, in place of the model's." placeholder:"FILE"`
@@ -43,35 +44,35 @@ Examples:
     printf 'Hello!\nAnd in French?\n' | grove chat -m FILE --json`
 }
 
-func (cmd *chatCmd) Run(p *program) error {
-	request, err := cmd.request()
+func (cmd *chatCmd) Run(p *command.Program) error {
+	request, err := cmd.Request()
 	if err != nil {
 		return err
 	}
 	template := ""
 	if cmd.Template != "" {
-		if template, err = readText(cmd.Template); err != nil {
+		if template, err = command.ReadText(cmd.Template); err != nil {
 			return fmt.Errorf("--template: %w", err)
 		}
 	}
-	m, err := cmd.openWith(p, grove.Options{ChatTemplate: template})
+	m, err := cmd.OpenWith(p, grove.Options{ChatTemplate: template})
 	if err != nil {
 		return err
 	}
-	defer p.close(m)
+	defer p.Close(m)
 	layout, err := m.Layout() // a model that cannot chat is better refused now than after the first question
 	if err != nil {
 		return err
 	}
-	p.logf("chat layout: %s", layout.About())
-	in := p.lines("> ")
-	ctx, stop := endedBy(p.base, syscall.SIGTERM)
+	p.Logf("chat layout: %s", layout.About())
+	in := openLines(p, "> ")
+	ctx, stop := command.EndedBy(p.Base, syscall.SIGTERM)
 	defer stop()
-	c := &chat{p: p, ctx: ctx, in: in, name: modelName(m, cmd.Model), session: m.NewSession(), request: request, stats: cmd.Stats}
+	c := &chat{p: p, ctx: ctx, in: in, name: command.ModelName(m, cmd.Model), session: m.NewSession(), request: request, stats: cmd.Stats}
 	defer c.session.Close()
 	c.reset(cmd.System)
 	if in.interactive() {
-		fmt.Fprintf(p.stderr, "%s, context %d tokens, %s.\n/help lists commands, Ctrl-C stops an answer, Ctrl-D leaves.\n",
+		fmt.Fprintf(p.Stderr, "%s, context %d tokens, %s.\n/help lists commands, Ctrl-C stops an answer, Ctrl-D leaves.\n",
 			c.name, m.Context(), layout.About())
 	}
 	return c.talk()
@@ -79,7 +80,7 @@ func (cmd *chatCmd) Run(p *program) error {
 
 // chat is a conversation.
 type chat struct {
-	p        *program
+	p        *command.Program
 	ctx      context.Context // SIGTERM ends it
 	in       lineReader
 	name     string // of the model
@@ -172,7 +173,7 @@ func (c *chat) command(line string) (answer, leave bool) {
 	return false, false
 }
 
-func (c *chat) note(format string, args ...any) { fmt.Fprintf(c.p.stderr, format+"\n", args...) }
+func (c *chat) note(format string, args ...any) { fmt.Fprintf(c.p.Stderr, format+"\n", args...) }
 
 // begun says with which system message the conversation began.
 func (c *chat) begun() string {
@@ -191,7 +192,7 @@ func firstLine(text string) string {
 	if more {
 		line += " …"
 	}
-	return strings.Map(visible, line)
+	return strings.Map(command.Visible, line)
 }
 
 // system is the conversation's system message.
@@ -226,7 +227,7 @@ func (c *chat) back() bool {
 // answer lets the model speak. Ctrl-C ends the answer, which stays in the conversation as far as it came; where
 // nobody sits at a terminal it ends the program.
 func (c *chat) answer() error {
-	ctx, stop := endedBy(c.ctx, os.Interrupt)
+	ctx, stop := command.EndedBy(c.ctx, os.Interrupt)
 	defer stop()
 	out := &printer{p: c.p, whole: c.p.JSON}
 	result, err := out.stream(c.session.Chat(ctx, c.messages, c.request))
@@ -240,11 +241,11 @@ func (c *chat) answer() error {
 	}
 	c.messages = append(c.messages, grove.Message{Role: "assistant", Content: out.all.String()})
 	if c.p.JSON {
-		return c.p.printJSON(c.turn(result, out.all.String()))
+		return c.p.PrintJSON(c.turn(result, out.all.String()))
 	}
 	out.newline()
 	if c.stats && result != nil {
-		return printStats(c.p.stderr, c.name, result, nil)
+		return printStats(c.p.Stderr, c.name, result, nil)
 	}
 	return nil
 }

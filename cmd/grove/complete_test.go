@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/grovellm/grove/internal/command"
 )
 
 func checkXML(t *testing.T, data []byte) {
@@ -34,16 +36,16 @@ func TestCompletions(t *testing.T) {
 		words := slices.Clone(rapid.SampledFrom(list).Draw(r, "command"))
 		node := app.Node
 		for _, w := range words {
-			node = child(node, w)
+			node = command.Child(node, w)
 		}
-		flags := flagWords(append(slices.Clone(app.Flags), node.Flags...))
+		flags := command.FlagWords(append(slices.Clone(app.Flags), node.Flags...))
 		words = append(words, rapid.SampledFrom(flags).Draw(r, "flag"))
 		for i, w := range words {
 			begun := w[:rapid.IntRange(0, len(w)).Draw(r, "typed")]
 			if i == len(words)-1 && begun == "" {
 				begun = "-"
 			}
-			got := completions(app, append(slices.Clone(words[:i]), begun))
+			got := command.Completions(app, append(slices.Clone(words[:i]), begun))
 			if !slices.Contains(got, w) {
 				r.Fatalf("after %q, %q is not completed to %q: %q", words[:i], begun, w, got)
 			}
@@ -66,8 +68,6 @@ func TestCompletions(t *testing.T) {
 		"run -m ":                           "",
 		"run --model=qw":                    "",
 		"run prompt mo":                     "",
-		"synth tiny-ll":                     "tiny-llama2 tiny-llama3",
-		"synth tiny-llama2 mo":              "",
 		"bench cost --shape qwen2":          "qwen2.5-0.5b",
 		"drafters merg":                     "merge",
 		"completion ":                       "bash zsh fish",

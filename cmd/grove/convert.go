@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/grovellm/grove/internal/command"
 	"github.com/grovellm/grove/internal/convert"
 	"github.com/grovellm/grove/tensor"
 )
@@ -37,7 +38,7 @@ Examples:
     grove convert eagle3.gguf ./speculator --target ./Llama-3.1-8B --speculators`
 }
 
-func (cmd *convertCmd) Run(p *program) error {
+func (cmd *convertCmd) Run(p *command.Program) error {
 	info, err := os.Stat(cmd.From)
 	if err != nil {
 		return err
@@ -47,7 +48,7 @@ func (cmd *convertCmd) Run(p *program) error {
 		f = convert.ToGGUF
 	}
 	if cmd.Speculators && info.IsDir() {
-		return usagef("--speculators is for folders to be written: %s is to be a GGUF file", cmd.To)
+		return command.Usagef("--speculators is for folders to be written: %s is to be a GGUF file", cmd.To)
 	}
 	return rewrite(p, f, cmd.From, cmd.To, cmd.Type, convert.Options{Target: cmd.Target, Speculators: cmd.Speculators}, cmd.Force)
 }
@@ -71,14 +72,14 @@ Examples:
     grove quantize model-bf16.gguf model-q4_k.gguf --type q4_k`
 }
 
-func (cmd *quantizeCmd) Run(p *program) error {
+func (cmd *quantizeCmd) Run(p *command.Program) error {
 	return rewrite(p, convert.Quantize, cmd.From, cmd.To, cmd.Type, convert.Options{}, cmd.Force)
 }
 
 type rewriter func(ctx context.Context, from, to string, o convert.Options) (notes []string, err error)
 
 // rewrite runs f, and says what it wrote.
-func rewrite(p *program, f rewriter, from, to, typ string, o convert.Options, force bool) error {
+func rewrite(p *command.Program, f rewriter, from, to, typ string, o convert.Options, force bool) error {
 	t, err := fileType(p, typ)
 	if err != nil {
 		return err
@@ -89,22 +90,22 @@ func rewrite(p *program, f rewriter, from, to, typ string, o convert.Options, fo
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return err
 	}
-	ctx, stop := p.context()
+	ctx, stop := p.Context()
 	defer stop()
-	bar := p.progress("writing", true)
-	o.Type, o.Progress = t, bar.set
+	bar := p.Progress("writing", true)
+	o.Type, o.Progress = t, bar.Set
 	notes, err := f(ctx, from, to, o)
-	bar.end()
+	bar.End()
 	if err != nil {
 		return err
 	}
 	if p.JSON {
-		return p.printJSON(map[string]any{"from": from, "to": to, "type": strings.ToLower(typ), "notes": append([]string{}, notes...)})
+		return p.PrintJSON(map[string]any{"from": from, "to": to, "type": strings.ToLower(typ), "notes": append([]string{}, notes...)})
 	}
 	for _, n := range notes {
-		fmt.Fprintf(p.stderr, "note: %s\n", n)
+		fmt.Fprintf(p.Stderr, "note: %s\n", n)
 	}
-	fmt.Fprintln(p.stdout, to)
+	fmt.Fprintln(p.Stdout, to)
 	return nil
 }
 
@@ -112,18 +113,18 @@ func rewrite(p *program, f rewriter, from, to, typ string, o convert.Options, fo
 var mixtures = regexp.MustCompile(`(?i)^(q[456]_k)_[sml]$`)
 
 // fileType reads --type. A mixture of llama.cpp's is written as its main type, and p says so.
-func fileType(p *program, name string) (tensor.Type, error) {
+func fileType(p *command.Program, name string) (tensor.Type, error) {
 	if strings.EqualFold(name, "keep") {
 		return convert.Keep, nil
 	}
 	if m := mixtures.FindStringSubmatch(name); m != nil {
-		fmt.Fprintf(p.stderr, "note: %s is a mixture of types in llama.cpp's files; grove writes %s, with an output matrix of q6_k\n",
+		fmt.Fprintf(p.Stderr, "note: %s is a mixture of types in llama.cpp's files; grove writes %s, with an output matrix of q6_k\n",
 			strings.ToLower(name), strings.ToLower(m[1]))
 		name = m[1]
 	}
 	t, err := tensor.ParseType(name)
 	if err != nil || !t.Writable() {
-		return t, usagef("--type %q: want keep, f32, f16, bf16, q8_0, q6_k, q5_k, q4_k, q5_1, q5_0, q4_1, q4_0, iq4_nl or mxfp4", name)
+		return t, command.Usagef("--type %q: want keep, f32, f16, bf16, q8_0, q6_k, q5_k, q4_k, q5_1, q5_0, q4_1, q4_0, iq4_nl or mxfp4", name)
 	}
 	return t, nil
 }

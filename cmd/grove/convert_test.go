@@ -5,13 +5,22 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/grovellm/grove/internal/model/synth"
+	"github.com/grovellm/grove/tensor"
 )
 
 // A model that goes to a folder and back continues a prompt as before, and evaluates alike.
 func TestConvertQuantizeEval(t *testing.T) {
 	dir := t.TempDir()
 	path := func(name string) string { return filepath.Join(dir, name) }
-	must(t, "", "synth", "tiny-qwen3", path("a.gguf"), "--type", "f32")
+	s, err := synth.Lookup("tiny-qwen3")
+	if err == nil {
+		err = synth.Write(t.Context(), path("a.gguf"), s, synth.Options{Type: tensor.F32})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 	must(t, "", "convert", path("a.gguf"), path("folder"))
 	must(t, "", "convert", path("folder"), path("b.gguf"))
 	must(t, "", "quantize", path("b.gguf"), path("q.gguf"))
@@ -45,7 +54,7 @@ func TestConvertQuantizeEval(t *testing.T) {
 		"no such file":          {"eval", "-m", path("a.gguf"), "--text", path("none.txt")},
 		"not-a-model: no such ": {"convert", path("not-a-model"), path("y.gguf")},
 	} {
-		if code, _, err := command("", args...); code == 0 || !strings.Contains(err, want) {
+		if code, _, err := runGrove("", args...); code == 0 || !strings.Contains(err, want) {
 			t.Errorf("grove %q: status %d, %q; want an error with %q", args, code, err, want)
 		}
 	}

@@ -8,11 +8,12 @@ import (
 
 	"github.com/grovellm/grove"
 	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/command"
 	"github.com/grovellm/grove/tree"
 )
 
 type demoCmd struct {
-	modelFlags
+	command.ModelFlags
 
 	Prompt    string `arg:"" optional:"" help:"The prompt; default: the beginning of a Go test."`
 	MaxTokens int    `short:"n" help:"Generate at most N tokens (${default})." default:"128" placeholder:"N"`
@@ -21,7 +22,7 @@ type demoCmd struct {
 	Drafter   string `short:"d" help:"What proposes the trees (see grove drafters)." default:"auto" placeholder:"NAME" group:"Speculation"`
 	Budget    int    `short:"b" help:"Maximum nodes of a draft tree, 2 to 4096, root included." default:"0" placeholder:"N" group:"Speculation"`
 
-	sampleFlags `kong:"embed,set='temperature=0.5',set='topp=0.95',set='seed=27'"` // at temperature 0 it repeats itself
+	command.SampleFlags `kong:"embed,set='temperature=0.5',set='topp=0.95',set='seed=27'"` // at temperature 0 it repeats itself
 }
 
 func (demoCmd) Help() string {
@@ -52,14 +53,14 @@ const (
 `
 )
 
-func (cmd *demoCmd) Run(p *program) error {
+func (cmd *demoCmd) Run(p *command.Program) error {
 	if cmd.MaxTokens < 2 {
-		return usagef("--max-tokens %d: want 2 or more", cmd.MaxTokens)
+		return command.Usagef("--max-tokens %d: want 2 or more", cmd.MaxTokens)
 	}
 	if cmd.Drafter == draft.Plain {
-		return usagef("--drafter plain: the demo compares a drafter with plain decoding: name another")
+		return command.Usagef("--drafter plain: the demo compares a drafter with plain decoding: name another")
 	}
-	sampling, err := cmd.sampling()
+	sampling, err := cmd.Sampling()
 	if err != nil {
 		return err
 	}
@@ -81,36 +82,36 @@ func (cmd *demoCmd) Run(p *program) error {
 		return err
 	}
 	cmd.Pad = ""
-	fmt.Fprintln(p.stdout)
+	fmt.Fprintln(p.Stdout)
 	return cmd.show(p, r)
 }
 
 // show opens the model and runs the demo with it.
-func (cmd *demoCmd) show(p *program, r grove.Request) error {
-	ctx, stop := p.context()
+func (cmd *demoCmd) show(p *command.Program, r grove.Request) error {
+	ctx, stop := p.Context()
 	defer stop()
-	m, err := cmd.open(p)
+	m, err := cmd.Open(p)
 	if err != nil {
 		return err
 	}
-	defer p.close(m)
+	defer p.Close(m)
 	if _, err := draft.New(r.Drafter, m.Target()); err != nil {
 		return &grove.OptionError{Field: "Drafter", Reason: err.Error()}
 	}
-	d := &demo{p: p, m: m, name: modelName(m, cmd.Model), r: r}
+	d := &demo{p: p, m: m, name: command.ModelName(m, cmd.Model), r: r}
 	if d.prompt, err = m.Tokenize(cmd.Prompt); err != nil {
 		return err
 	}
 	if cmd.All {
 		return d.compareAll(ctx)
 	}
-	d.say("%s, %d threads. The prompt:\n\n%s", d.name, m.Threads(), p.style(p.stdout).rejected(cmd.Prompt))
+	d.say("%s, %d threads. The prompt:\n\n%s", d.name, m.Threads(), p.Style(p.Stdout).Rejected(cmd.Prompt))
 	return d.run(ctx)
 }
 
 // demo decodes one prompt in several ways.
 type demo struct {
-	p      *program
+	p      *command.Program
 	m      *grove.Model
 	name   string
 	r      grove.Request
@@ -121,7 +122,7 @@ type demo struct {
 // say explains, to people.
 func (d *demo) say(format string, args ...any) {
 	if !d.p.JSON {
-		fmt.Fprintf(d.p.stdout, format+"\n", args...)
+		fmt.Fprintf(d.p.Stdout, format+"\n", args...)
 	}
 }
 
@@ -148,7 +149,7 @@ func (d *demo) run(ctx context.Context) error {
 	plain, drafted := lanes[0].result, lanes[1].result
 	c := &comparison{Plain: plain, Drafted: drafted, Runs: 1, Different: differ(plain.Tokens, drafted.Tokens)}
 	if d.p.JSON {
-		if err := d.p.printJSON(doneLine(c.Drafted, c, true, d.m.Config().Padded)); err != nil {
+		if err := d.p.PrintJSON(doneLine(c.Drafted, c, true, d.m.Config().Padded)); err != nil {
 			return err
 		}
 	} else if err := d.report(c); err != nil {
@@ -199,14 +200,14 @@ func (d *demo) report(c *comparison) error {
 	if c.Different >= 0 {
 		same = fmt.Sprintf("DIFFERENT tokens from number %d on", c.Different)
 	}
-	style := d.p.style(d.p.stdout)
-	d.say("\n%s, %s.", style.title(fmt.Sprintf("%.1f × the speed of plain decoding", c.speedup())), same)
+	style := d.p.Style(d.p.Stdout)
+	d.say("\n%s, %s.", style.Title(fmt.Sprintf("%.1f × the speed of plain decoding", c.speedup())), same)
 	d.say("%.0f%% of the text repeats runs of 4 tokens, which makes drafting easier.\n", 100*repeats(c.Plain.Tokens))
 	if accepted := len(d.best.path) - 1; accepted > 0 {
 		d.say("A pass that accepted %d of %d drafted tokens (marked *); the model added %q:\n",
 			accepted, d.best.tree.Len()-1, tokenText(d.m)(d.best.next))
 		view := newTreeView(d.p, d.m)
-		view.w, view.style = d.p.stdout, style
+		view.w, view.style = d.p.Stdout, style
 		view.draw(&d.best.tree, d.best.path)
 	} else {
 		d.say("No drafted token was accepted.")
@@ -221,15 +222,15 @@ func (d *demo) compareAll(ctx context.Context) error {
 	for _, name := range names {
 		lanes = append(lanes, d.lane(ctx, name, name))
 	}
-	bar := d.p.progress("decoding", false)
+	bar := d.p.Progress("decoding", false)
 	err := race(lanes, func() {
 		done := 0
 		for _, l := range lanes {
 			done += l.tokens
 		}
-		bar.set(int64(done), int64(len(lanes)*(d.r.MaxTokens-1)))
+		bar.Set(int64(done), int64(len(lanes)*(d.r.MaxTokens-1)))
 	})
-	bar.end()
+	bar.End()
 	if err != nil {
 		return err
 	}
@@ -244,7 +245,7 @@ func (d *demo) compareAll(ctx context.Context) error {
 		speedup := plain.clock.Seconds() / max(l.clock.Seconds(), 1e-9)
 		if d.p.JSON {
 			line := map[string]any{"drafter": l.title, "padding": d.m.Config().Padded, "speedup": speedup, "stats": figures(s)}
-			if err := d.p.printJSON(line); err != nil {
+			if err := d.p.PrintJSON(line); err != nil {
 				return err
 			}
 			continue

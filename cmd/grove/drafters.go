@@ -9,10 +9,11 @@ import (
 
 	"github.com/grovellm/grove"
 	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/command"
 )
 
 type draftersCmd struct {
-	modelFlags
+	command.ModelFlags
 
 	Name string `arg:"" optional:"" help:"Explain this drafter and its options."`
 }
@@ -41,26 +42,26 @@ type drafterInfo struct {
 	Default bool   `json:"default,omitempty"`
 }
 
-func (cmd *draftersCmd) Run(p *program) error {
+func (cmd *draftersCmd) Run(p *command.Program) error {
 	var family draft.Family
 	if cmd.Name != "" && cmd.Name != draft.Plain && cmd.Name != draft.Auto {
 		families := draft.Families()
 		at := slices.IndexFunc(families, func(f draft.Family) bool { return f.Name == cmd.Name })
 		if at < 0 {
-			return usagef("there is no drafter %q: want one of %s", cmd.Name, strings.Join(drafterNames(), ", "))
+			return command.Usagef("there is no drafter %q: want one of %s", cmd.Name, strings.Join(drafterNames(), ", "))
 		}
 		family = families[at]
 	}
-	m, err := cmd.open(p)
+	m, err := cmd.Open(p)
 	if err != nil {
 		return err
 	}
-	defer p.close(m)
+	defer p.Close(m)
 	switch {
 	case cmd.Name == "":
 		return cmd.list(p, m)
 	case cmd.Name == draft.Plain:
-		return p.explainPlain()
+		return explainPlain(p)
 	case cmd.Name == draft.Auto:
 		return cmd.explainAuto(p, m)
 	}
@@ -68,7 +69,7 @@ func (cmd *draftersCmd) Run(p *program) error {
 }
 
 // list prints a line for each drafter.
-func (cmd *draftersCmd) list(p *program, m *grove.Model) error {
+func (cmd *draftersCmd) list(p *command.Program, m *grove.Model) error {
 	auto, err := draft.Resolve(draft.Auto, m.Target())
 	if err != nil {
 		return err
@@ -81,10 +82,10 @@ func (cmd *draftersCmd) list(p *program, m *grove.Model) error {
 		list = append(list, drafterInfo{Name: f.Name, Help: f.Help, Needs: f.Needs, Ready: ready(&f, m) == nil})
 	}
 	if p.JSON {
-		return p.printJSON(list)
+		return p.PrintJSON(list)
 	}
-	fmt.Fprintf(p.stdout, "Drafters for %s:\n\n", modelName(m, cmd.Model))
-	t := tabwriter.NewWriter(p.stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(p.Stdout, "Drafters for %s:\n\n", command.ModelName(m, cmd.Model))
+	t := tabwriter.NewWriter(p.Stdout, 0, 0, 2, ' ', 0)
 	for _, d := range list {
 		state := "ready"
 		switch {
@@ -102,7 +103,7 @@ func (cmd *draftersCmd) list(p *program, m *grove.Model) error {
 	if err := t.Flush(); err != nil {
 		return err
 	}
-	fmt.Fprint(p.stdout,
+	fmt.Fprint(p.Stdout,
 		"\nA drafter with - needs a draft model or head that is not open: --draft-model FILE, --head FILE.\n",
 		"grove drafters NAME explains one. Every drafter gives the same text.\n")
 	return nil
@@ -111,40 +112,40 @@ func (cmd *draftersCmd) list(p *program, m *grove.Model) error {
 const plainHelp = "plain decoding: one token a pass"
 
 // explainAuto says what auto stands for.
-func (cmd *draftersCmd) explainAuto(p *program, m *grove.Model) error {
+func (cmd *draftersCmd) explainAuto(p *command.Program, m *grove.Model) error {
 	text, err := draft.Resolve(draft.Auto, m.Target())
 	if err != nil {
 		return err
 	}
 	if p.JSON {
-		return p.printJSON(struct {
+		return p.PrintJSON(struct {
 			drafterInfo
 			Text string `json:"text"`
 		}{drafterInfo{Name: draft.Auto, Help: "the best for what is open", Ready: true, Default: true}, text})
 	}
-	w := newHelpWriter(p.stdout)
-	w.paragraph(draft.Auto + ": the default drafter")
-	w.paragraph(fmt.Sprintf("For %s it is %s.", modelName(m, cmd.Model), text))
+	w := command.NewHelpWriter(p.Stdout)
+	w.Paragraph(draft.Auto + ": the default drafter")
+	w.Paragraph(fmt.Sprintf("For %s it is %s.", command.ModelName(m, cmd.Model), text))
 	var names []string
 	for _, f := range draft.AutoFamilies() {
 		names = append(names, f.Name)
 	}
-	w.paragraph("It is the first of these that can run: " + strings.Join(names, ", ") + ".")
-	return w.flush()
+	w.Paragraph("It is the first of these that can run: " + strings.Join(names, ", ") + ".")
+	return w.Flush()
 }
 
-func (p *program) explainPlain() error {
+func explainPlain(p *command.Program) error {
 	if p.JSON {
-		return p.printJSON(drafterInfo{Name: draft.Plain, Help: plainHelp, Ready: true})
+		return p.PrintJSON(drafterInfo{Name: draft.Plain, Help: plainHelp, Ready: true})
 	}
-	w := newHelpWriter(p.stdout)
-	w.paragraph(draft.Plain + ": " + plainHelp)
-	w.paragraph("Nothing is drafted. The drafters are compared with it, and give the same text.")
-	return w.flush()
+	w := command.NewHelpWriter(p.Stdout)
+	w.Paragraph(draft.Plain + ": " + plainHelp)
+	w.Paragraph("Nothing is drafted. The drafters are compared with it, and give the same text.")
+	return w.Flush()
 }
 
 // explain prints everything about a drafter.
-func (cmd *draftersCmd) explain(p *program, m *grove.Model, f *draft.Family) error {
+func (cmd *draftersCmd) explain(p *command.Program, m *grove.Model, f *draft.Family) error {
 	problem := ready(f, m)
 	if p.JSON {
 		type option struct {
@@ -156,7 +157,7 @@ func (cmd *draftersCmd) explain(p *program, m *grove.Model, f *draft.Family) err
 		for _, o := range f.Listed() {
 			options = append(options, option(o))
 		}
-		return p.printJSON(struct {
+		return p.PrintJSON(struct {
 			drafterInfo
 			About   string   `json:"about"`
 			Paper   string   `json:"paper,omitempty"`
@@ -168,30 +169,30 @@ func (cmd *draftersCmd) explain(p *program, m *grove.Model, f *draft.Family) err
 			strings.Join(strings.Fields(f.About), " "), f.Paper, options, f.Modifiers,
 		})
 	}
-	w := newHelpWriter(p.stdout)
-	w.paragraph(f.Name + ": " + f.Help)
-	w.text(f.About)
+	w := command.NewHelpWriter(p.Stdout)
+	w.Paragraph(f.Name + ": " + f.Help)
+	w.Text(f.About)
 	if f.Paper != "" {
-		w.paragraph("Paper: " + f.Paper + ".")
+		w.Paragraph("Paper: " + f.Paper + ".")
 	}
 	if need := neededFlag(f.Needs); need != "" {
-		w.paragraph("It needs " + f.Needs + ": " + need + ".")
+		w.Paragraph("It needs " + f.Needs + ": " + need + ".")
 	}
 	if problem != nil {
-		w.paragraph(fmt.Sprintf("It cannot run with %s: %v.", modelName(m, cmd.Model), problem))
+		w.Paragraph(fmt.Sprintf("It cannot run with %s: %v.", command.ModelName(m, cmd.Model), problem))
 	} else {
-		w.paragraph(fmt.Sprintf("It can run with %s.", modelName(m, cmd.Model)))
+		w.Paragraph(fmt.Sprintf("It can run with %s.", command.ModelName(m, cmd.Model)))
 	}
 	if options := f.Listed(); len(options) > 0 {
 		first := options[0]
-		s := section{title: fmt.Sprintf("Options with their defaults, as in -d %s:%s=%v", f.Name, first.Key, first.Default)}
+		s := command.Section{Title: fmt.Sprintf("Options with their defaults, as in -d %s:%s=%v", f.Name, first.Key, first.Default)}
 		for _, o := range options {
-			s.rows = append(s.rows, [2]string{fmt.Sprintf("%s=%v", o.Key, o.Default), o.Help})
+			s.Rows = append(s.Rows, [2]string{fmt.Sprintf("%s=%v", o.Key, o.Default), o.Help})
 		}
-		w.section(s)
+		w.Section(s)
 	}
 	if len(f.Modifiers) > 0 {
-		s := section{title: "Modifiers with their options"}
+		s := command.Section{Title: "Modifiers with their options"}
 		for _, m := range draft.AllModifiers {
 			if !slices.Contains(f.Modifiers, m.Name) {
 				continue
@@ -200,11 +201,11 @@ func (cmd *draftersCmd) explain(p *program, m *grove.Model, f *draft.Family) err
 			for i, o := range m.Listed() {
 				text += fmt.Sprintf("%c%s=", ":,"[min(i, 1)], o.Key)
 			}
-			s.rows = append(s.rows, [2]string{text, m.Help})
+			s.Rows = append(s.Rows, [2]string{text, m.Help})
 		}
-		w.section(s)
+		w.Section(s)
 	}
-	return w.flush()
+	return w.Flush()
 }
 
 // neededFlag says how a user gives what a drafter needs.

@@ -4,8 +4,7 @@ import (
 	"fmt"
 
 	"github.com/grovellm/grove/internal/bench/eval"
-	"github.com/grovellm/grove/internal/model"
-	"github.com/grovellm/grove/models"
+	"github.com/grovellm/grove/internal/command"
 )
 
 type evalCmd struct {
@@ -14,8 +13,8 @@ type evalCmd struct {
 	Stride int    `help:"Tokens between the starts of windows; 0 means half a window." default:"0" placeholder:"N"`
 	Limit  int64  `help:"Score about the first N tokens only; 0 means all." default:"0" placeholder:"N"`
 
-	kvFlag
-	textFlags
+	command.KVFlag
+	command.TextFlags
 }
 
 func (evalCmd) Help() string {
@@ -29,45 +28,28 @@ Examples:
     grove eval -m FILE --text big.txt --limit 50000 --window 512`
 }
 
-func (cmd *evalCmd) Run(p *program) error {
-	docs, err := cmd.documents(p)
+func (cmd *evalCmd) Run(p *command.Program) error {
+	docs, err := cmd.Documents(p)
 	if err != nil {
 		return err
 	}
-	m, err := p.openBare(cmd.Model, cmd.kvFlag)
+	m, err := p.OpenBare(cmd.Model, cmd.KVFlag)
 	if err != nil {
 		return err
 	}
 	defer m.Close()
-	ctx, stop := p.context()
+	ctx, stop := p.Context()
 	defer stop()
-	bar := p.progress("scoring", false)
-	r, err := eval.Run(ctx, m, docs, eval.Options{Context: cmd.Window, Stride: cmd.Stride, Limit: cmd.Limit, Progress: bar.set})
-	bar.end()
+	bar := p.Progress("scoring", false)
+	r, err := eval.Run(ctx, m, docs, eval.Options{Context: cmd.Window, Stride: cmd.Stride, Limit: cmd.Limit, Progress: bar.Set})
+	bar.End()
 	if err != nil {
 		return err
 	}
 	if p.JSON {
-		return p.printJSON(r)
+		return p.PrintJSON(r)
 	}
-	fmt.Fprintf(p.stdout, "bits per byte   %.4f\nperplexity      %.3f a token\nfirst choice    %.1f%% of tokens\nscored          %d tokens, %d bytes, %d documents, windows of %d every %d\n",
+	fmt.Fprintf(p.Stdout, "bits per byte   %.4f\nperplexity      %.3f a token\nfirst choice    %.1f%% of tokens\nscored          %d tokens, %d bytes, %d documents, windows of %d every %d\n",
 		r.BitsPerByte, r.Perplexity, 100*r.Top1, r.Tokens, r.Bytes, r.Documents, r.Context, r.Stride)
 	return nil
-}
-
-// openBare opens a model to compute with, without drafters: that at path, or grove's own where there is none.
-func (p *program) openBare(path string, kv kvFlag) (m *model.Model, err error) {
-	t, err := kv.parse()
-	if err != nil {
-		return nil, err
-	}
-	bar := p.progress("loading", true)
-	o := model.Options{Threads: p.Threads, KV: t, Progress: bar.set}
-	if path == "" {
-		m, err = model.OpenGGUF(embedded, models.Target(), o)
-	} else {
-		m, err = model.Open(path, o)
-	}
-	bar.end()
-	return m, err
 }

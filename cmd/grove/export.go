@@ -15,6 +15,7 @@ import (
 	"text/template"
 
 	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/command"
 	"github.com/grovellm/grove/internal/convert"
 	"github.com/grovellm/grove/internal/files/atomicfile"
 	"github.com/grovellm/grove/internal/heads"
@@ -84,7 +85,7 @@ func (s *vllmServing) Mounted() string { return s.config("/heads/" + s.Name) }
 //go:embed vllm.yaml
 var vllmManifest string
 
-func (cmd *exportVLLMCmd) Run(p *program) error {
+func (cmd *exportVLLMCmd) Run(p *command.Program) error {
 	s, speculators, err := cmd.serving()
 	if err != nil {
 		return err
@@ -93,12 +94,12 @@ func (cmd *exportVLLMCmd) Run(p *program) error {
 	if err != nil {
 		return err
 	}
-	ctx, stop := p.context()
+	ctx, stop := p.Context()
 	defer stop()
-	bar := p.progress("writing", true)
+	bar := p.Progress("writing", true)
 	notes, err := convert.ToHF(ctx, cmd.Head, cmd.To, convert.Options{Type: typ, Target: cmd.Target,
-		Speculators: speculators, Verifier: s.Verifier, Progress: bar.set})
-	bar.end()
+		Speculators: speculators, Verifier: s.Verifier, Progress: bar.Set})
+	bar.End()
 	if err != nil {
 		return err
 	}
@@ -110,13 +111,13 @@ func (cmd *exportVLLMCmd) Run(p *program) error {
 	serve := []string{"vllm", "serve", s.Verifier, "--speculative-config", s.config(cmd.To)}
 	notes = append(notes, chainNote)
 	if p.JSON {
-		return p.printJSON(map[string]any{"folder": cmd.To, "serve": serve, "method": s.Method, "tokens": s.Tokens,
+		return p.PrintJSON(map[string]any{"folder": cmd.To, "serve": serve, "method": s.Method, "tokens": s.Tokens,
 			"notes": notes})
 	}
 	for _, n := range notes {
-		fmt.Fprintf(p.stderr, "note: %s\n", n)
+		fmt.Fprintf(p.Stderr, "note: %s\n", n)
 	}
-	_, err = fmt.Fprintf(p.stdout, "%s\nvllm serve %s --speculative-config %s\n", cmd.To, shellWord(s.Verifier),
+	_, err = fmt.Fprintf(p.Stdout, "%s\nvllm serve %s --speculative-config %s\n", cmd.To, shellWord(s.Verifier),
 		shellWord(serve[4]))
 	return err
 }
@@ -127,7 +128,7 @@ var notName = regexp.MustCompile(`[^a-z0-9]+`)
 // serving reads the head; speculators says which format vLLM has for it.
 func (cmd *exportVLLMCmd) serving() (s *vllmServing, speculators bool, err error) {
 	if cmd.Tokens < 0 {
-		return nil, false, usagef("--tokens %d: want 1 or more, or 0", cmd.Tokens)
+		return nil, false, command.Usagef("--tokens %d: want 1 or more, or 0", cmd.Tokens)
 	}
 	name := notName.ReplaceAllString(strings.ToLower(filepath.Base(filepath.Clean(cmd.To))), "-")
 	s = &vllmServing{Name: strings.Trim(name, "-"), Verifier: cmd.Verifier, Image: cmd.Image, Tokens: cmd.Tokens}
@@ -137,7 +138,7 @@ func (cmd *exportVLLMCmd) serving() (s *vllmServing, speculators bool, err error
 	if s.Verifier == "" {
 		s.Verifier = hub.Shown(cmd.Target)
 		if info, err := os.Stat(s.Verifier); err == nil && !info.IsDir() {
-			return nil, false, usagef("vLLM does not serve %s as it is: say with --verifier which model or folder it is to serve",
+			return nil, false, command.Usagef("vLLM does not serve %s as it is: say with --verifier which model or folder it is to serve",
 				cmd.Target)
 		}
 	}
@@ -154,7 +155,7 @@ func (cmd *exportVLLMCmd) serving() (s *vllmServing, speculators bool, err error
 		var most int
 		s.Method, tokens, most = v.VLLM()
 		if most > 0 && cmd.Tokens > most {
-			err = usagef("--tokens %d: the head drafts %d at most", cmd.Tokens, most)
+			err = command.Usagef("--tokens %d: the head drafts %d at most", cmd.Tokens, most)
 		}
 	}
 	if v, ok := h.Shape.(headfile.Parallel); ok {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/gguf"
+	"github.com/grovellm/grove/internal/command"
 	"github.com/grovellm/grove/internal/drafters/eagle"
 	"github.com/grovellm/grove/internal/drafters/jet"
 	"github.com/grovellm/grove/internal/drafters/peagle"
@@ -179,7 +180,7 @@ func TestExportVLLM(t *testing.T) {
 		"want 1 or more":           {at("flash.gguf"), at("x"), "--target", target, "--verifier", "a/b", "--tokens", "-1"},
 		"want an EAGLE-3, P-EAGLE": {target, at("x"), "--target", target, "--verifier", "a/b"},
 	} {
-		if code, _, stderr := command("", append([]string{"export", "vllm"}, args...)...); code == exitOK || !strings.Contains(stderr, wrong) {
+		if code, _, stderr := runGrove("", append([]string{"export", "vllm"}, args...)...); code == command.ExitOK || !strings.Contains(stderr, wrong) {
 			t.Errorf("%q: status %d, %s; want %q", args, code, stderr, wrong)
 		}
 	}

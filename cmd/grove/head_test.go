@@ -62,7 +62,7 @@ func TestHead(t *testing.T) {
 		"not a model":               {"run", "-m", at("q.gguf"), "x"},
 		"no drafter's head":         {"run", "-m", target, "--head", target, "x"},
 	} {
-		if code, _, err := command("", args...); code == 0 || !strings.Contains(err, wrong) {
+		if code, _, err := runGrove("", args...); code == 0 || !strings.Contains(err, wrong) {
 			t.Errorf("grove %q: status %d, %s: want %q", args, code, err, wrong)
 		}
 	}
@@ -98,7 +98,7 @@ func TestEagleHead(t *testing.T) {
 	} {
 		path := at(h)
 		if h == "" {
-			path = filepath.Join("..", "..", "internal", "torch", "testdata", "protocol2.pt")
+			path = filepath.Join("..", "..", "internal", "files", "torch", "testdata", "protocol2.pt")
 		}
 		if out := must(t, "", "inspect", path); !strings.Contains(out, want) {
 			t.Errorf("inspect %s:\n%s", path, out)
@@ -116,7 +116,7 @@ func TestEagleHead(t *testing.T) {
 		"say which (--target":  {"convert", at("head.gguf"), at("y"), "--speculators"},
 		"want EAGLE-2":         append(common, "-d", "eagle2:model="+at("head.gguf")),
 	} {
-		if code, _, err := command("", args...); code == 0 || !strings.Contains(err, wrong) {
+		if code, _, err := runGrove("", args...); code == 0 || !strings.Contains(err, wrong) {
 			t.Errorf("grove %q: status %d, %s: want %q", args, code, err, wrong)
 		}
 	}

@@ -15,19 +15,20 @@ import (
 
 	"github.com/grovellm/grove"
 	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/command"
 	"github.com/grovellm/grove/models"
 )
 
 // commands lists all commands of the program, each as its words.
 func commands(t *testing.T) (app *kong.Application, list [][]string) {
 	t.Helper()
-	p := &program{stdout: new(strings.Builder), stderr: new(strings.Builder)}
-	k, err := p.parse([]string{"version"})
+	p := command.NewProgram(&product, t.Context(), nil, new(strings.Builder), new(strings.Builder))
+	k, _, err := p.Parse([]string{"version"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, page := range pagesOf(k.Model, k.Model.Node) {
-		list = append(list, strings.Fields(page.name)[1:])
+	for _, page := range command.PagesOf(k.Model, k.Model.Node) {
+		list = append(list, strings.Fields(page.Name)[1:])
 	}
 	return k.Model, list
 }
@@ -42,7 +43,7 @@ func TestHelp(t *testing.T) {
 		t.Setenv("COLUMNS", fmt.Sprint(width))
 		for _, words := range list {
 			name := strings.Join(append([]string{"grove"}, words...), " ")
-			code, out, stderr := command("", append(words, "--help")...)
+			code, out, stderr := runGrove("", append(words, "--help")...)
 			if code != 0 || stderr != "" || !strings.HasPrefix(out, "Usage: "+name) {
 				t.Errorf("%s --help: status %d\n%s%s", name, code, out, stderr)
 			}
@@ -77,7 +78,7 @@ func TestHelp(t *testing.T) {
 		}
 	}
 	for _, args := range [][]string{{"help", "fly"}, {"help", "bench", "fly"}, {"drafters", "fly"}, {"completion", "fly"}} {
-		if code, _, stderr := command("", args...); code != exitUsage || !strings.Contains(stderr, "fly") {
+		if code, _, stderr := runGrove("", args...); code != command.ExitUsage || !strings.Contains(stderr, "fly") {
 			t.Errorf("grove %q: status %d\n%s", args, code, stderr)
 		}
 	}

@@ -6,15 +6,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
-	"reflect"
 	"strings"
 	"text/tabwriter"
 	"time"
 
-	"github.com/alecthomas/kong"
-
+	"github.com/grovellm/grove/internal/command"
 	"github.com/grovellm/grove/internal/heads/headfile"
 	"github.com/grovellm/grove/internal/hub"
 	"github.com/grovellm/grove/internal/model"
@@ -39,29 +36,29 @@ Examples:
     grove run -m Qwen/Qwen3-8B-GGUF "The capital of France is"`
 }
 
-func (cmd *pullCmd) Run(p *program) error {
-	name, c, err := p.hubModel(cmd.Model)
+func (cmd *pullCmd) Run(p *command.Program) error {
+	name, c, err := parseHubModel(p, cmd.Model)
 	if err != nil {
 		return err
 	}
-	ctx, stop := p.context()
+	ctx, stop := p.Context()
 	defer stop()
-	bars := p.bars(c)
+	bars := newHubBars(p, c)
 	l, m, path, err := fetchModel(ctx, c, name)
 	bars.end()
 	if err != nil {
 		if ctx.Err() != nil {
-			fmt.Fprintln(p.stderr, "What was fetched is kept: the same command continues.")
+			fmt.Fprintln(p.Stderr, "What was fetched is kept: the same command continues.")
 		}
 		return err
 	}
 	snapshot := strings.TrimSuffix(path, filepath.FromSlash(m.Path))
 	offers, err := hub.OffersFor(name.Repo, snapshot)
 	if err != nil {
-		fmt.Fprintf(p.stderr, "note: %v\n", err)
+		fmt.Fprintf(p.Stderr, "note: %v\n", err)
 	}
 	if p.JSON {
-		return p.printJSON(struct {
+		return p.PrintJSON(struct {
 			Repo   string `json:"repository"`
 			Commit string `json:"commit"`
 			File   string `json:"file"`
@@ -76,10 +73,10 @@ func (cmd *pullCmd) Run(p *program) error {
 		names []string
 	}{{"--head", offers.Heads}, {"--draft-model", offers.Drafts}} {
 		for _, n := range o.names {
-			fmt.Fprintf(p.stderr, "note: %s drafts for it: grove pull %[1]s, then add %s %[1]s\n", plainText(n), o.flag)
+			fmt.Fprintf(p.Stderr, "note: %s drafts for it: grove pull %[1]s, then add %s %[1]s\n", command.PlainText(n), o.flag)
 		}
 	}
-	_, err = fmt.Fprintln(p.stdout, path)
+	_, err = fmt.Fprintln(p.Stdout, path)
 	return err
 }
 
@@ -95,7 +92,7 @@ func fetchModel(ctx context.Context, c *hub.Client, name hub.Name) (l *hub.Listi
 	if m.Path != "." {
 		check = nil
 		if a := l.Architecture; a != "" && !model.Runs(a) && !model.IsHead(a) {
-			return l, m, "", fmt.Errorf("%s: grove does not run architecture %s", name.Repo, plainText(a))
+			return l, m, "", fmt.Errorf("%s: grove does not run architecture %s", name.Repo, command.PlainText(a))
 		}
 	}
 	path, err = c.Pull(ctx, l, &m, check)
@@ -112,35 +109,35 @@ func checkFolder(dir string) error {
 }
 
 // hubBars show how far the stages of a fetch are.
-type hubBars map[string]*progress
+type hubBars map[string]*command.Progress
 
-// bars lets a client show progress and notes.
-func (p *program) bars(c *hub.Client) hubBars {
+// newHubBars lets a client show progress and notes.
+func newHubBars(p *command.Program, c *hub.Client) hubBars {
 	bars, last := hubBars{}, ""
 	c.Progress = func(stage string, done, total int64) {
 		if stage != last {
 			bars.end()
 		}
 		if last = stage; bars[stage] == nil {
-			bars[stage] = p.progress(stage, true)
+			bars[stage] = p.Progress(stage, true)
 		}
-		bars[stage].set(done, total)
+		bars[stage].Set(done, total)
 	}
-	c.Note = func(text string) { fmt.Fprintf(p.stderr, "note: %s\n", text) }
+	c.Note = func(text string) { fmt.Fprintf(p.Stderr, "note: %s\n", text) }
 	return bars
 }
 
 func (b hubBars) end() {
 	for _, bar := range b {
-		bar.end()
+		bar.End()
 	}
 }
 
-// hubModel reads a model's name and the environment.
-func (p *program) hubModel(text string) (hub.Name, *hub.Client, error) {
+// parseHubModel reads a model's name and the environment.
+func parseHubModel(p *command.Program, text string) (hub.Name, *hub.Client, error) {
 	name, ok := hub.ParseName(text)
 	if !ok {
-		return name, nil, usagef("%q: want ORG/REPO, ORG/REPO:TYPE or ORG/REPO:FILE", text)
+		return name, nil, command.Usagef("%q: want ORG/REPO, ORG/REPO:TYPE or ORG/REPO:FILE", text)
 	}
 	c, err := hub.FromEnv()
 	return name, c, err
@@ -157,7 +154,7 @@ Examples:
     grove list --json | jq '.[] | select(.type == "Q8_0") | .path'`
 }
 
-func (listCmd) Run(p *program) error {
+func (listCmd) Run(p *command.Program) error {
 	c, err := hub.FromEnv()
 	if err != nil {
 		return err
@@ -167,17 +164,17 @@ func (listCmd) Run(p *program) error {
 		return err
 	}
 	if p.JSON {
-		return p.printJSON(append([]hub.Entry{}, list...))
+		return p.PrintJSON(append([]hub.Entry{}, list...))
 	}
 	if len(list) == 0 {
-		fmt.Fprintf(p.stderr, "There is no model in %s: grove pull ORG/REPO fetches one.\n", c.Cache)
+		fmt.Fprintf(p.Stderr, "There is no model in %s: grove pull ORG/REPO fetches one.\n", c.Cache)
 		return nil
 	}
-	t := tabwriter.NewWriter(p.stdout, 0, 0, 2, ' ', 0)
+	t := tabwriter.NewWriter(p.Stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "repository\tfile\ttype\tsize\tused")
 	for _, e := range list {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", plainText(e.Repo), plainText(e.File),
-			strings.TrimSpace(e.Type+" "+e.State), size(e.Bytes), e.Used.Format(time.DateTime))
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", command.PlainText(e.Repo), command.PlainText(e.File),
+			strings.TrimSpace(e.Type+" "+e.State), command.Size(e.Bytes), e.Used.Format(time.DateTime))
 	}
 	return t.Flush()
 }
@@ -195,8 +192,8 @@ Examples:
     grove rm Qwen/Qwen3-8B-GGUF`
 }
 
-func (cmd *rmCmd) Run(p *program) error {
-	name, c, err := p.hubModel(cmd.Model)
+func (cmd *rmCmd) Run(p *command.Program) error {
+	name, c, err := parseHubModel(p, cmd.Model)
 	if err != nil {
 		return err
 	}
@@ -205,58 +202,8 @@ func (cmd *rmCmd) Run(p *program) error {
 		return fmt.Errorf("%s: %w: grove list shows what is there", name, err)
 	}
 	if p.JSON {
-		return p.printJSON(map[string]any{"model": name.String(), "freed": freed})
+		return p.PrintJSON(map[string]any{"model": name.String(), "freed": freed})
 	}
-	_, err = fmt.Fprintf(p.stdout, "%s: %s freed\n", name, size(freed))
+	_, err = fmt.Fprintf(p.Stdout, "%s: %s freed\n", name, command.Size(freed))
 	return err
-}
-
-// findCached puts the path of a cached model where a flag or an argument names it as ORG/REPO. A
-// file or folder of that name comes first.
-func findCached(k *kong.Context) error {
-	var values []*kong.Value
-	for _, f := range k.Flags() {
-		values = append(values, f.Value)
-	}
-	if node := k.Selected(); node != nil {
-		values = append(values, node.Positional...)
-	}
-	for _, v := range values {
-		if !v.Tag.Has("hub") {
-			continue
-		}
-		if v.Target.Kind() != reflect.Slice {
-			if err := findOne(v.Target); err != nil {
-				return err
-			}
-			continue
-		}
-		for i := range v.Target.Len() {
-			if err := findOne(v.Target.Index(i)); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-func findOne(v reflect.Value) error {
-	text := v.String()
-	if _, err := os.Stat(text); err == nil {
-		return nil
-	}
-	name, ok := hub.ParseName(text)
-	if !ok || strings.HasSuffix(name.Repo, ".gguf") {
-		return nil // opening the file says what is wrong
-	}
-	c, err := hub.FromEnv()
-	if err != nil {
-		return err
-	}
-	path, err := c.Find(name)
-	if err != nil {
-		return fmt.Errorf("%s is no file here, and as a model %w; fetch it with: grove pull %[1]s", text, err)
-	}
-	v.SetString(path)
-	return nil
 }

@@ -15,6 +15,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/grovellm/grove/internal/command"
 )
 
 // fakeHub serves repositories: contents by ORG/REPO and then by file. It returns the number of
@@ -87,11 +89,11 @@ func TestPull(t *testing.T) {
 	}
 	fakeHub(t, repos, "qwen3", 0)
 
-	code, out, stderr := command("", "run", "-m", "org/gguf", "x")
-	if code != exitFailure || out != "" || !strings.Contains(stderr, "grove pull org/gguf") {
+	code, out, stderr := runGrove("", "run", "-m", "org/gguf", "x")
+	if code != command.ExitFailure || out != "" || !strings.Contains(stderr, "grove pull org/gguf") {
 		t.Errorf("status %d, %s%s", code, out, stderr)
 	}
-	code, out, stderr = command("", "pull", "org/gguf")
+	code, out, stderr = runGrove("", "pull", "org/gguf")
 	if code != 0 || !strings.Contains(stderr, "grove pull org/gguf:head.gguf, then add --head org/gguf:head.gguf") ||
 		!strings.Contains(stderr, "--draft-model org/folder") {
 		t.Errorf("status %d, %s%s", code, out, stderr)
@@ -114,7 +116,7 @@ func TestPull(t *testing.T) {
 	must(t, "", append([]string{"run", "-m", "org/gguf", "--draft-model", "org/folder", "-d", "linear"}, tail...)...)
 	t.Setenv("GROVE_MODEL", "org/gguf")
 	must(t, "", append([]string{"run"}, tail...)...)
-	if code, _, stderr := command("", "run", "--head", "org/gguf:head.gguf", "x"); code == 0 || !strings.Contains(stderr, "grove pull org/gguf:head.gguf") {
+	if code, _, stderr := runGrove("", "run", "--head", "org/gguf:head.gguf", "x"); code == 0 || !strings.Contains(stderr, "grove pull org/gguf:head.gguf") {
 		t.Errorf("status %d: %s", code, stderr)
 	}
 	if out := must(t, "", "list"); strings.Count(out, "\n") != 3 || !strings.Contains(out, "Q8_0") || !strings.Contains(out, time.Now().Format("2006-")) {
@@ -132,11 +134,11 @@ func TestPull(t *testing.T) {
 		t.Error(out)
 	}
 	for _, args := range [][]string{{"rm", "org/folder"}, {"run", "-m", "org/gguf", "x"}, {"pull", "org/none"}, {"pull", "org/gguf:IQ1_S"}, {"pull", "org/gguf:Q4_0"}} {
-		if code, _, stderr := command("", args...); code != exitFailure || stderr == "" {
+		if code, _, stderr := runGrove("", args...); code != command.ExitFailure || stderr == "" {
 			t.Errorf("grove %q: status %d: %s", args, code, stderr)
 		}
 	}
-	if code, _, _ := command("", "pull", "./x"); code != exitUsage {
+	if code, _, _ := runGrove("", "pull", "./x"); code != command.ExitUsage {
 		t.Errorf("status %d", code)
 	}
 }
@@ -149,7 +151,7 @@ func TestPullRefuses(t *testing.T) {
 		"org/head":   {"config.json": `{"architectures": ["MLPSpeculator"], "speculators_model_type": "mlp"}`, "model.safetensors": "x"},
 	}, "mamba", 0)
 	for name, want := range map[string]string{"org/gguf": "mamba", "org/folder": "mamba", "org/head": "an MLP speculator"} {
-		if code, _, stderr := command("", "pull", name); code != exitFailure || !strings.Contains(stderr, want) {
+		if code, _, stderr := runGrove("", "pull", name); code != command.ExitFailure || !strings.Contains(stderr, want) {
 			t.Errorf("%s: status %d: %s", name, code, stderr)
 		}
 	}
@@ -185,7 +187,7 @@ func TestPullInterrupted(t *testing.T) {
 	}
 	_ = cmd.Process.Signal(os.Interrupt)
 	_ = cmd.Wait()
-	if cmd.ProcessState.ExitCode() != exitInterrupted || !strings.Contains(stderr.String(), "is kept") || kept() != 100 {
+	if cmd.ProcessState.ExitCode() != command.ExitInterrupted || !strings.Contains(stderr.String(), "is kept") || kept() != 100 {
 		t.Errorf("%v, %d bytes are kept: %s", cmd.ProcessState, kept(), stderr.String())
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"github.com/grovellm/grove/internal/command"
 	"github.com/grovellm/grove/tensor"
 )
 
@@ -95,27 +96,27 @@ func (c *contents) mainType() string {
 	return best.Type
 }
 
-func (cmd *inspectCmd) Run(p *program) error {
+func (cmd *inspectCmd) Run(p *command.Program) error {
 	c, err := readContents(cmd.File, cmd.Tensors, cmd.Full)
 	if err != nil {
 		return err
 	}
 	if p.JSON {
-		return p.printJSON(c)
+		return p.PrintJSON(c)
 	}
-	return c.print(p.stdout)
+	return c.print(p.Stdout)
 }
 
 func (c *contents) print(w io.Writer) error {
-	fmt.Fprintf(w, "%s: %s, %s", c.File, c.Format, size(c.Bytes))
+	fmt.Fprintf(w, "%s: %s, %s", c.File, c.Format, command.Size(c.Bytes))
 	if c.Parts > 1 {
 		fmt.Fprintf(w, " in %d files", c.Parts)
 	}
 	fmt.Fprintln(w)
 	if c.Architecture != "" {
-		fmt.Fprintf(w, "architecture: %s", plainText(c.Architecture))
+		fmt.Fprintf(w, "architecture: %s", command.PlainText(c.Architecture))
 		if c.Name != "" {
-			fmt.Fprintf(w, ", name: %s", plainText(c.Name))
+			fmt.Fprintf(w, ", name: %s", command.PlainText(c.Name))
 		}
 		fmt.Fprintln(w)
 	}
@@ -126,19 +127,19 @@ func (c *contents) print(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(t, "\nmetadata: %d\n", len(c.Metadata))
 	for _, m := range c.Metadata {
-		fmt.Fprintf(t, "  %s\t%s\t%s\n", plainText(m.Key), m.Type, m.text)
+		fmt.Fprintf(t, "  %s\t%s\t%s\n", command.PlainText(m.Key), m.Type, m.text)
 	}
 	t.Flush()
 	if len(c.Tensors) > 0 {
 		fmt.Fprintf(t, "\ntensors: %d (shapes are outermost first: a matrix is out × in)\n", c.count)
 		for _, e := range c.Tensors {
-			fmt.Fprintf(t, "  %s\t%s\t%s\t%s\n", plainText(e.Name), plainText(e.Type), shapeText(e.Shape), size(e.Bytes))
+			fmt.Fprintf(t, "  %s\t%s\t%s\t%s\n", command.PlainText(e.Name), command.PlainText(e.Type), shapeText(e.Shape), command.Size(e.Bytes))
 		}
 		t.Flush()
 	}
-	fmt.Fprintf(t, "\ntotal: %s, %s parameters\n", several(c.count, "tensor"), count(c.Parameters))
+	fmt.Fprintf(t, "\ntotal: %s, %s parameters\n", several(c.count, "tensor"), command.Count(c.Parameters))
 	for _, s := range c.Types {
-		fmt.Fprintf(t, "  %s\t%s\t%s\n", plainText(s.Type), several(s.Tensors, "tensor"), size(s.Bytes))
+		fmt.Fprintf(t, "  %s\t%s\t%s\n", command.PlainText(s.Type), several(s.Tensors, "tensor"), command.Size(s.Bytes))
 	}
 	if err := t.Flush(); err != nil || c.Memory == nil {
 		return err
@@ -163,30 +164,4 @@ func several(n int, thing string) string {
 		return "1 " + thing
 	}
 	return fmt.Sprintf("%d %ss", n, thing)
-}
-
-// size writes bytes for a person.
-func size(n int64) string {
-	switch {
-	case n < 1000:
-		return fmt.Sprintf("%d B", n)
-	case n < 1e6:
-		return fmt.Sprintf("%.1f KB", float64(n)/1e3)
-	case n < 1e9:
-		return fmt.Sprintf("%.1f MB", float64(n)/1e6)
-	}
-	return fmt.Sprintf("%.2f GB", float64(n)/1e9)
-}
-
-// count writes a large number for a person.
-func count(n int64) string {
-	switch {
-	case n < 10_000:
-		return fmt.Sprint(n)
-	case n < 1e6:
-		return fmt.Sprintf("%.1f K", float64(n)/1e3)
-	case n < 1e9:
-		return fmt.Sprintf("%.1f M", float64(n)/1e6)
-	}
-	return fmt.Sprintf("%.2f B", float64(n)/1e9)
 }

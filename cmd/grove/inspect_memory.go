@@ -5,6 +5,7 @@ import (
 	"io"
 	"text/tabwriter"
 
+	"github.com/grovellm/grove/internal/command"
 	"github.com/grovellm/grove/internal/model"
 )
 
@@ -41,10 +42,10 @@ func (c *contents) addMemory(path string) {
 
 func (m *memoryUse) print(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(t, "\nweights in memory: %s, %.2f × the file\n", size(m.Bytes), m.OverFile)
+	fmt.Fprintf(t, "\nweights in memory: %s, %.2f × the file\n", command.Size(m.Bytes), m.OverFile)
 	for _, s := range m.Types {
 		fmt.Fprintf(t, "  %s runs as %s\t%d tensors\t%s\t%.2f × its bytes in the file\n",
-			s.Type, s.RunsAs, s.Tensors, size(s.Bytes), float64(s.Bytes)/float64(s.FileBytes))
+			s.Type, s.RunsAs, s.Tensors, command.Size(s.Bytes), float64(s.Bytes)/float64(s.FileBytes))
 	}
 	return t.Flush()
 }

@@ -11,12 +11,12 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/gguf"
+	"github.com/grovellm/grove/internal/command"
 	"github.com/grovellm/grove/internal/files/safetensors"
 	"github.com/grovellm/grove/internal/files/torch"
 	"github.com/grovellm/grove/internal/heads"
@@ -84,7 +84,7 @@ func readGGUF(path string, tensors, full bool) (*contents, error) {
 	}
 	if n, ok := f.Uint(model.PaddingKey); ok {
 		c.Padding = int64(n)
-		c.note("padded: %s of its parameters change nothing but what a pass costs", count(c.Padding))
+		c.note("padded: %s of its parameters change nothing but what a pass costs", command.Count(c.Padding))
 	}
 	for _, t := range f.Tensors {
 		c.Parts = max(c.Parts, t.Part+1)
@@ -267,15 +267,7 @@ func compactJSON(v any) string {
 }
 
 // shorten makes text one line that a terminal can show.
-func shorten(text string, full bool) string { return plainText(clip(text, full)) }
-
-// plainText is text itself where a terminal can show it, quoted where not.
-func plainText(text string) string {
-	if q := strconv.Quote(text); q != `"`+text+`"` {
-		return q
-	}
-	return text
-}
+func shorten(text string, full bool) string { return command.PlainText(clip(text, full)) }
 
 // clip cuts long text, unless it is wanted in full.
 func clip(text string, full bool) string {

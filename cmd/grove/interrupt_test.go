@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/grovellm/grove/internal/command"
 )
 
 // Ctrl-C ends a generation with status 130, its text on a line of its own.
@@ -25,7 +27,7 @@ func TestInterrupt(t *testing.T) {
 	timer := time.AfterFunc(time.Minute, func() { _ = cmd.Process.Kill() })
 	defer timer.Stop()
 	err := cmd.Run()
-	if cmd.ProcessState == nil || cmd.ProcessState.ExitCode() != exitInterrupted {
+	if cmd.ProcessState == nil || cmd.ProcessState.ExitCode() != command.ExitInterrupted {
 		t.Errorf("%v, %s", err, stderr.String())
 	}
 	if !strings.HasSuffix(out.String(), "\n") || !strings.Contains(stderr.String(), "interrupted") {

@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"golang.org/x/term"
+
+	"github.com/grovellm/grove/internal/command"
 )
 
 // lineReader reads a person's lines, or a program's.
@@ -18,16 +20,16 @@ type lineReader interface {
 	interactive() bool                        // a person reads and may interrupt
 }
 
-// lines returns the reader that suits standard input: with editing and history on a terminal.
-func (p *program) lines(prompt string) lineReader {
-	if in, ok := p.stdin.(*os.File); ok && isTerminal(in) && isTerminal(p.stdout) {
+// openLines returns the reader that suits standard input: with editing and history on a terminal.
+func openLines(p *command.Program, prompt string) lineReader {
+	if in, ok := p.Stdin.(*os.File); ok && command.IsTerminal(in) && command.IsTerminal(p.Stdout) {
 		t := term.NewTerminal(struct {
 			io.Reader
 			io.Writer
-		}{in, p.stdout}, prompt)
+		}{in, p.Stdout}, prompt)
 		return &editor{fd: int(in.Fd()), t: t}
 	}
-	return newPlainLines(p.stdin)
+	return newPlainLines(p.Stdin)
 }
 
 // editor edits lines on a terminal, which is in raw mode only meanwhile, so that Ctrl-C is a signal while
@@ -84,7 +86,7 @@ type readLine struct {
 func newPlainLines(r io.Reader) *plainLines {
 	l := &plainLines{lines: make(chan readLine)}
 	go func() {
-		b := bufio.NewReader(io.LimitReader(r, maxPrompt))
+		b := bufio.NewReader(io.LimitReader(r, command.MaxPrompt))
 		for {
 			text, err := b.ReadString('\n')
 			if text != "" {

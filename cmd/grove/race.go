@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/grovellm/grove"
+	"github.com/grovellm/grove/internal/command"
 )
 
 // lane is one of several generations that take turns.
@@ -92,7 +93,7 @@ const (
 // screen redraws two lanes in place: side by side where there is room, else one above the other.
 type screen struct {
 	w       io.Writer
-	style   style
+	style   command.Style
 	width   int // of a lane
 	height  int // lines of a lane's text at most
 	stacked bool
@@ -103,16 +104,16 @@ type screen struct {
 }
 
 // newScreen returns nil where nothing can be redrawn.
-func newScreen(p *program) *screen {
-	width, height := terminalSize(p.stdout)
+func newScreen(p *command.Program) *screen {
+	width, height := command.TerminalSize(p.Stdout)
 	switch {
 	case width == 0 || p.JSON || os.Getenv("TERM") == "dumb":
 		return nil
 	case width >= 2*leastLane+3:
-		return &screen{w: p.stdout, style: p.style(p.stdout), width: (width - 3) / 2, height: max(height-4, 4)}
+		return &screen{w: p.Stdout, style: p.Style(p.Stdout), width: (width - 3) / 2, height: max(height-4, 4)}
 	}
 	return &screen{
-		w: p.stdout, style: p.style(p.stdout), width: max(width-1, 8), height: max((height-7)/2, 2), stacked: true,
+		w: p.Stdout, style: p.Style(p.Stdout), width: max(width-1, 8), height: max((height-7)/2, 2), stacked: true,
 	}
 }
 
@@ -149,11 +150,11 @@ func (s *screen) frame(lanes []*lane) (frame []string) {
 		s.lines = max(s.lines, len(texts[i]))
 	}
 	for i, l := range lanes {
-		column := append([]string{s.style.title(s.fit("── " + l.title))}, texts[i]...)
+		column := append([]string{s.style.Title(s.fit("── " + l.title))}, texts[i]...)
 		for len(column) < s.lines+1 {
 			column = append(column, s.fit(""))
 		}
-		column = append(column, s.style.title(s.fit(l.speed())))
+		column = append(column, s.style.Title(s.fit(l.speed())))
 		switch {
 		case s.stacked:
 			frame = append(frame, column...)
@@ -192,7 +193,7 @@ func (s *screen) wrap(pieces []grove.Piece) []string {
 	for _, p := range pieces {
 		paint := func(text string) string { return text }
 		if p.Drafted {
-			paint = s.style.drafted
+			paint = s.style.Drafted
 		}
 		var run strings.Builder // of the piece, on this line
 		flush := func() {
@@ -205,7 +206,7 @@ func (s *screen) wrap(pieces []grove.Piece) []string {
 				end()
 				continue
 			}
-			text := string(visible(r))
+			text := string(command.Visible(r))
 			if r == '\t' {
 				text = strings.Repeat(" ", 4-column%4)
 			}

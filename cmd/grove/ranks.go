@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/grovellm/grove/internal/command"
 	"github.com/grovellm/grove/internal/drafters/shortlist"
 	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/internal/speculate"
@@ -20,7 +21,7 @@ type ranksCmd struct {
 	Temp     float32 `short:"t" name:"temperature" help:"With --generate: temperature (${default})." default:"1" placeholder:"T"`
 	Force    bool    `short:"f" help:"Replace an existing file."`
 
-	textFlags
+	command.TextFlags
 }
 
 func (ranksCmd) Help() string {
@@ -34,18 +35,18 @@ Examples:
     grove run -d best-first+freq:size=4096,ranks=go.gguf --stats "func main() {"`
 }
 
-func (cmd *ranksCmd) Run(p *program) error {
+func (cmd *ranksCmd) Run(p *command.Program) error {
 	if cmd.Generate < 0 || cmd.Prompt < 1 {
-		return usagef("--generate %d after %d tokens: want 0 or more, after 1 or more", cmd.Generate, cmd.Prompt)
+		return command.Usagef("--generate %d after %d tokens: want 0 or more, after 1 or more", cmd.Generate, cmd.Prompt)
 	}
-	if err := newFile(cmd.Out, cmd.Force); err != nil {
+	if err := command.NewFile(cmd.Out, cmd.Force); err != nil {
 		return err
 	}
-	docs, err := cmd.documents(p)
+	docs, err := cmd.Documents(p)
 	if err != nil {
 		return err
 	}
-	m, err := p.openBare(cmd.Model, kvFlag{})
+	m, err := p.OpenBare(cmd.Model, command.KVFlag{})
 	if err != nil {
 		return err
 	}
@@ -53,7 +54,7 @@ func (cmd *ranksCmd) Run(p *program) error {
 	if m.Tokenizer == nil {
 		return fmt.Errorf("%s has no tokenizer: ranks are of a tokenizer's tokens", cmd.Model)
 	}
-	ctx, stop := p.context()
+	ctx, stop := p.Context()
 	defer stop()
 	set, err := data.FromDocuments(ctx, "text", docs, m.Tokenizer, data.LoadOptions{Threads: p.Threads})
 	if err != nil {
@@ -63,9 +64,9 @@ func (cmd *ranksCmd) Run(p *program) error {
 	tokens := make([]int32, set.Len())
 	if cmd.Generate > 0 {
 		source = fmt.Sprintf("%d tokens generated at temperature %g", cmd.Generate, cmd.Temp)
-		bar := p.progress("generating", false)
+		bar := p.Progress("generating", false)
 		tokens, err = cmd.generate(ctx, m, set, bar)
-		bar.end()
+		bar.End()
 	} else {
 		set.Read(tokens, 0)
 	}
@@ -79,19 +80,19 @@ func (cmd *ranksCmd) Run(p *program) error {
 	slices.Sort(tokens)
 	total, different := len(tokens), len(slices.Compact(tokens))
 	if p.JSON {
-		return p.printJSON(struct {
+		return p.PrintJSON(struct {
 			Counted   int `json:"counted"`
 			Different int `json:"different"`
 			Vocab     int `json:"vocab"`
 			Kept      int `json:"kept"`
 		}{total, different, m.Config.Vocab, r.Kept})
 	}
-	fmt.Fprintf(p.stdout, "%s: ranks of %d tokens, %d of them special\n%s, %d different\n", cmd.Out, len(r.Order), r.Kept, source, different)
+	fmt.Fprintf(p.Stdout, "%s: ranks of %d tokens, %d of them special\n%s, %d different\n", cmd.Out, len(r.Order), r.Kept, source, different)
 	return nil
 }
 
 // generate returns tokens that the model generates after beginnings of the set's rows, in batches.
-func (cmd *ranksCmd) generate(ctx context.Context, m *model.Model, set *data.Set, bar *progress) ([]int32, error) {
+func (cmd *ranksCmd) generate(ctx context.Context, m *model.Model, set *data.Set, bar *command.Progress) ([]int32, error) {
 	const batch, length = 16, 256
 	l, err := speculate.New(speculate.Model(m), nil, speculate.Options{})
 	if err != nil {
@@ -99,7 +100,7 @@ func (cmd *ranksCmd) generate(ctx context.Context, m *model.Model, set *data.Set
 	}
 	n := min(length, m.Context()-cmd.Prompt)
 	if n < 1 || set.Len() < cmd.Prompt {
-		return nil, usagef("--prompt %d: the model's context is %d tokens, and the texts have %d", cmd.Prompt, m.Context(), set.Len())
+		return nil, command.Usagef("--prompt %d: the model's context is %d tokens, and the texts have %d", cmd.Prompt, m.Context(), set.Len())
 	}
 	var tokens []int32
 	for first := 0; len(tokens) < cmd.Generate; first += batch {
@@ -135,7 +136,7 @@ func (cmd *ranksCmd) generate(ctx context.Context, m *model.Model, set *data.Set
 		}
 		tokens = tokens[:min(len(tokens), cmd.Generate)]
 		end()
-		bar.set(int64(len(tokens)), int64(cmd.Generate))
+		bar.Set(int64(len(tokens)), int64(cmd.Generate))
 	}
 	return tokens, nil
 }

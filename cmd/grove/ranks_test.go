@@ -35,7 +35,7 @@ func TestRanks(t *testing.T) {
 		"which text":       {"ranks", filepath.Join(dir, "b.gguf")},
 		"want 0 or more":   {"ranks", filepath.Join(dir, "b.gguf"), "--text", text, "--prompt", "0"},
 	} {
-		if code, _, err := command("", args...); code == 0 || !strings.Contains(err, say) {
+		if code, _, err := runGrove("", args...); code == 0 || !strings.Contains(err, say) {
 			t.Errorf("grove %s: status %d, %q, want %q", strings.Join(args, " "), code, err, say)
 		}
 	}

@@ -10,12 +10,13 @@ import (
 
 	"github.com/grovellm/grove"
 	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/command"
 )
 
 type runCmd struct {
-	promptFlags
-	modelFlags
-	generateFlags
+	command.PromptFlags
+	command.ModelFlags
+	command.GenerateFlags
 
 	Raw   bool    `help:"Continue the text as it is, without the chat template."`
 	Show  *string `help:"Draw the draft tree of every round on standard error." enum:"tree" placeholder:"tree"`
@@ -38,28 +39,28 @@ Examples:
 With --json every line is an object: {"text","tokens","drafted"} for each round, at last {"done":true,"finish",...}.`
 }
 
-func (cmd *runCmd) Run(p *program) error {
-	request, err := cmd.request()
+func (cmd *runCmd) Run(p *command.Program) error {
+	request, err := cmd.Request()
 	if err != nil {
 		return err
 	}
-	prompt, err := cmd.promptFlags.read(p)
+	prompt, err := cmd.PromptFlags.Read(p)
 	if err != nil {
 		return err
 	}
-	m, err := cmd.open(p)
+	m, err := cmd.Open(p)
 	if err != nil {
 		return err
 	}
-	defer p.close(m)
+	defer p.Close(m)
 	generate, err := cmd.generator(m, prompt)
 	if err != nil {
 		return err
 	}
-	ctx, stop := p.context()
+	ctx, stop := p.Context()
 	defer stop()
 
-	out := &printer{p: p, name: modelName(m, cmd.Model), padded: m.Config().Padded}
+	out := &printer{p: p, name: command.ModelName(m, cmd.Model), padded: m.Config().Padded}
 	if cmd.Show != nil {
 		view := newTreeView(p, m)
 		request.OnRound = view.round
@@ -79,8 +80,8 @@ func (cmd *runCmd) Run(p *program) error {
 		return err
 	}
 	if c != nil && c.Different >= 0 {
-		fmt.Fprintf(p.stderr, "grove run: token %d differs from plain decoding's: this is a fault in grove, please report it\n", c.Different)
-		return errFailed
+		fmt.Fprintf(p.Stderr, "grove run: token %d differs from plain decoding's: this is a fault in grove, please report it\n", c.Different)
+		return command.ErrFailed
 	}
 	return nil
 }
@@ -106,7 +107,7 @@ func plain(drafter string) bool { return drafter == "" || drafter == draft.Plain
 
 // printer prints a generation as it comes.
 type printer struct {
-	p      *program
+	p      *command.Program
 	name   string // of the model, for the figures
 	padded int64  // parameters of padding
 
@@ -142,7 +143,7 @@ func (o *printer) chunk(c grove.Chunk) error {
 	case o.whole:
 		return nil
 	case o.p.JSON:
-		return o.p.printJSON(struct {
+		return o.p.PrintJSON(struct {
 			Text    string  `json:"text"`
 			Tokens  []int32 `json:"tokens"`
 			Drafted int     `json:"drafted"`
@@ -156,17 +157,17 @@ func (o *printer) chunk(c grove.Chunk) error {
 
 // print writes text, what was drafted apart from the model's own.
 func (o *printer) print(pieces []grove.Piece) error {
-	terminal, style := isTerminal(o.p.stdout), o.p.style(o.p.stdout)
+	terminal, style := command.IsTerminal(o.p.Stdout), o.p.Style(o.p.Stdout)
 	for _, piece := range pieces {
 		text := piece.Text
 		o.last = text[len(text)-1]
 		if terminal {
-			text = strings.Map(visible, text)
+			text = strings.Map(command.Visible, text)
 		}
 		if piece.Drafted {
-			text = style.drafted(text)
+			text = style.Drafted(text)
 		}
-		if _, err := io.WriteString(o.p.stdout, text); err != nil {
+		if _, err := io.WriteString(o.p.Stdout, text); err != nil {
 			return err
 		}
 	}
@@ -176,7 +177,7 @@ func (o *printer) print(pieces []grove.Piece) error {
 // newline ends the last line of text.
 func (o *printer) newline() {
 	if o.last != 0 && o.last != '\n' && !o.p.JSON {
-		fmt.Fprintln(o.p.stdout)
+		fmt.Fprintln(o.p.Stdout)
 	}
 	o.last = '\n'
 }
@@ -184,22 +185,22 @@ func (o *printer) newline() {
 // finish says how it ended, with figures when asked for.
 func (o *printer) finish(r *grove.Result, c *comparison, stats bool) error {
 	if o.p.JSON {
-		return o.p.printJSON(doneLine(r, c, stats, o.padded))
+		return o.p.PrintJSON(doneLine(r, c, stats, o.padded))
 	}
 	o.newline()
 	if o.all.Len() == 0 && r.Finish == grove.FinishEnd {
-		fmt.Fprintln(o.p.stderr, "grove: the model ended without a word (--ignore-end lets it go on)")
+		fmt.Fprintln(o.p.Stderr, "grove: the model ended without a word (--ignore-end lets it go on)")
 	}
 	switch {
 	case stats:
-		fmt.Fprintln(o.p.stderr)
-		return printStats(o.p.stderr, o.name, r, c)
-	case isTerminal(o.p.stderr) || o.p.Verbose || o.padded > 0:
+		fmt.Fprintln(o.p.Stderr)
+		return printStats(o.p.Stderr, o.name, r, c)
+	case command.IsTerminal(o.p.Stderr) || o.p.Verbose || o.padded > 0:
 		green := ""
-		if o.p.style(o.p.stdout).on && r.Stats.Accepted > 0 {
-			green = fmt.Sprintf(", %s was drafted", o.p.style(o.p.stderr).drafted("green"))
+		if o.p.Style(o.p.Stdout).On && r.Stats.Accepted > 0 {
+			green = fmt.Sprintf(", %s was drafted", o.p.Style(o.p.Stderr).Drafted("green"))
 		}
-		fmt.Fprintf(o.p.stderr, "\n[%s: %s, %.1f tokens/s, τ %.2f, %s%s]\n", o.name, several(r.Stats.Tokens, "token"), perSecond(&r.Stats), r.Stats.Tau(), r.Finish, green)
+		fmt.Fprintf(o.p.Stderr, "\n[%s: %s, %.1f tokens/s, τ %.2f, %s%s]\n", o.name, several(r.Stats.Tokens, "token"), perSecond(&r.Stats), r.Stats.Tau(), r.Finish, green)
 	}
 	return nil
 }

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/grovellm/grove"
+	"github.com/grovellm/grove/internal/command"
 	"github.com/grovellm/grove/internal/kernels/memory"
 	"github.com/grovellm/grove/serve"
 )
@@ -24,7 +25,7 @@ import (
 type serveCmd struct {
 	Model []string `short:"m" sep:"none" env:"GROVE_MODEL" help:"GGUF file, Hugging Face folder, ORG/REPO that grove pull fetched, or folder of models; may be repeated; default: grove's small model." placeholder:"FILE" hub:"" group:"Model"`
 
-	openFlags
+	command.OpenFlags
 
 	Template    string `help:"File with a Jinja chat template, in place of the model's." placeholder:"FILE" group:"Model"`
 	Alias       string `help:"Name of the model for clients; default: the file's." placeholder:"NAME" group:"Model"`
@@ -79,8 +80,8 @@ Examples:
     curl localhost:8080/v1/completions -d '{"prompt": "func main() {"}'`
 }
 
-func (cmd *serveCmd) Run(p *program) error {
-	log := p.logger()
+func (cmd *serveCmd) Run(p *command.Program) error {
+	log := newLogger(p)
 	slog.SetDefault(log) // engines log panics there
 	o, err := cmd.options(log)
 	if err != nil {
@@ -104,13 +105,13 @@ func (cmd *serveCmd) Run(p *program) error {
 	}
 	s, err := serve.New(o)
 	if err != nil {
-		return usagef("--cors, --allow-host: %v", err)
+		return command.Usagef("--cors, --allow-host: %v", err)
 	}
 	l, err := net.Listen("tcp", net.JoinHostPort(cmd.Host, strconv.Itoa(int(cmd.Port))))
 	if err != nil {
 		return fmt.Errorf("%w: choose another --host or --port", err)
 	}
-	ctx, stop := p.context()
+	ctx, stop := p.Context()
 	defer stop()
 	log.Info("loading", "listening", l.Addr().String())
 	served := make(chan error, 1)
@@ -132,7 +133,7 @@ func (cmd *serveCmd) Run(p *program) error {
 	for _, source := range sources {
 		log.Info("ready", "model", source.Name, "bytes", source.Bytes)
 	}
-	if err := p.printAddress(l, o.TLS != nil); err != nil {
+	if err := printAddress(p, l, o.TLS != nil); err != nil {
 		return err
 	}
 	return <-served
@@ -149,27 +150,27 @@ func (cmd *serveCmd) options(log *slog.Logger) (o serve.Options, err error) {
 	for name, n := range map[string]int{"--parallel": cmd.Parallel, "--queue": cmd.Queue,
 		"--max-tokens": cmd.MaxTokens} {
 		if n < 0 {
-			return o, usagef("%s %d: want 0 or more", name, n)
+			return o, command.Usagef("%s %d: want 0 or more", name, n)
 		}
 	}
 	for name, n := range map[string]int64{"--max-prompts": int64(cmd.MaxPrompts), "--max-n": int64(cmd.MaxN),
 		"--max-stops": int64(cmd.MaxStops), "--max-time": int64(cmd.MaxTime)} {
 		if n < 1 {
-			return o, usagef("%s %d: want 1 or more", name, n)
+			return o, command.Usagef("%s %d: want 1 or more", name, n)
 		}
 	}
 	for _, line := range cmd.CutLine {
 		pattern, err := regexp.Compile(line)
 		if err != nil {
-			return o, usagef("--cut-line %q: %v", line, err)
+			return o, command.Usagef("--cut-line %q: %v", line, err)
 		}
 		o.CutLines = append(o.CutLines, pattern)
 	}
 	if o.Body, err = parseSize(cmd.MaxBody); err != nil || o.Body == 0 {
-		return o, usagef("--max-body %q: want a size, such as 16M", cmd.MaxBody)
+		return o, command.Usagef("--max-body %q: want a size, such as 16M", cmd.MaxBody)
 	}
 	if o.Memory, err = parseSize(cmd.ModelMemory); err != nil {
-		return o, usagef("--model-memory %q: %v", cmd.ModelMemory, err)
+		return o, command.Usagef("--model-memory %q: %v", cmd.ModelMemory, err)
 	}
 	if o.Memory == 0 {
 		o.Memory = memory.Available()
@@ -181,7 +182,7 @@ func (cmd *serveCmd) options(log *slog.Logger) (o serve.Options, err error) {
 	}
 	switch {
 	case (cmd.TLSCert == "") != (cmd.TLSKey == ""):
-		return o, usagef("--tls-cert and --tls-key belong together: give both")
+		return o, command.Usagef("--tls-cert and --tls-key belong together: give both")
 	case cmd.TLSCert != "":
 		if o.TLS, err = serve.LoadTLS(cmd.TLSCert, cmd.TLSKey, log); err != nil {
 			return o, fmt.Errorf("--tls-cert, --tls-key: %w", err)
@@ -191,30 +192,30 @@ func (cmd *serveCmd) options(log *slog.Logger) (o serve.Options, err error) {
 }
 
 // printAddress tells where the server listens.
-func (p *program) printAddress(l net.Listener, secure bool) error {
+func printAddress(p *command.Program, l net.Listener, secure bool) error {
 	url := "http://" + l.Addr().String()
 	if secure {
 		url = "https://" + l.Addr().String()
 	}
 	if p.JSON {
-		return p.printJSON(struct {
+		return p.PrintJSON(struct {
 			Address string `json:"address"`
 		}{url})
 	}
-	_, err := fmt.Fprintln(p.stdout, "grove serve listens on", url)
+	_, err := fmt.Fprintln(p.Stdout, "grove serve listens on", url)
 	return err
 }
 
-// logger writes to standard error.
-func (p *program) logger() *slog.Logger {
+// newLogger writes to standard error.
+func newLogger(p *command.Program) *slog.Logger {
 	o := &slog.HandlerOptions{}
 	if p.Verbose {
 		o.Level = slog.LevelDebug
 	}
 	if p.JSON {
-		return slog.New(slog.NewJSONHandler(p.stderr, o))
+		return slog.New(slog.NewJSONHandler(p.Stderr, o))
 	}
-	return slog.New(slog.NewTextHandler(p.stderr, o))
+	return slog.New(slog.NewTextHandler(p.Stderr, o))
 }
 
 // closeAtSecondSignal closes s at a signal after the one that ended ctx, until the function that it

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/grovellm/grove"
+	"github.com/grovellm/grove/internal/command"
 	"github.com/grovellm/grove/internal/engine"
 	"github.com/grovellm/grove/internal/hub/catalog"
 	"github.com/grovellm/grove/models"
@@ -19,14 +20,14 @@ import (
 )
 
 // sources are the models that the flags name.
-func (cmd *serveCmd) sources(p *program, log *slog.Logger) ([]serve.Source, error) {
+func (cmd *serveCmd) sources(p *command.Program, log *slog.Logger) ([]serve.Source, error) {
 	base := grove.Options{Parallel: cmd.Parallel, Queue: cmd.Queue}
 	var err error
 	if base.CacheMemory, err = parseSize(cmd.CacheMemory); err != nil {
-		return nil, usagef("--cache-memory %q: %v", cmd.CacheMemory, err)
+		return nil, command.Usagef("--cache-memory %q: %v", cmd.CacheMemory, err)
 	}
 	if cmd.Template != "" {
-		if base.ChatTemplate, err = readText(cmd.Template); err != nil {
+		if base.ChatTemplate, err = command.ReadText(cmd.Template); err != nil {
 			return nil, fmt.Errorf("--template: %w", err)
 		}
 	}
@@ -50,7 +51,7 @@ func (cmd *serveCmd) sources(p *program, log *slog.Logger) ([]serve.Source, erro
 }
 
 // source is a model as the server loads it; alone says that it is the only one.
-func (cmd *serveCmd) source(p *program, m catalog.Model, alone bool) (serve.Source, error) {
+func (cmd *serveCmd) source(p *command.Program, m catalog.Model, alone bool) (serve.Source, error) {
 	bytes, err := m.Bytes()
 	if m.Path == "" {
 		bytes, err = embeddedBytes(), nil
@@ -61,11 +62,11 @@ func (cmd *serveCmd) source(p *program, m catalog.Model, alone bool) (serve.Sour
 	bytes += cmp.Or(cmd.base.CacheMemory, engine.DefaultPrefixMemory)
 	load := func() (*serve.Model, error) {
 		if alone {
-			return cmd.load(p, m, cmd.openFlags, cmd.base)
+			return cmd.load(p, m, cmd.OpenFlags, cmd.base)
 		}
 		opened, err := cmd.load(p, m, cmd.foldersOf(m.Name), cmd.base)
 		if err != nil {
-			err = errors.New(inFlags(err)) // for the log
+			err = errors.New(command.InFlags(err)) // for the log
 		}
 		return opened, err
 	}
@@ -74,14 +75,14 @@ func (cmd *serveCmd) source(p *program, m catalog.Model, alone bool) (serve.Sour
 
 // pull fetches a model that a client names, for the server to serve. Ollama's clients write names
 // on the hub with its host.
-func (cmd *serveCmd) pull(p *program, log *slog.Logger) serve.Puller {
+func (cmd *serveCmd) pull(p *command.Program, log *slog.Logger) serve.Puller {
 	return func(ctx context.Context, text string, progress func(stage string, done, total int64)) (s serve.Source, err error) {
 		shown := strings.TrimSuffix(text, ":latest") // as clients go on to call it
 		text = shown
 		for _, host := range []string{"hf.co/", "huggingface.co/"} {
 			text = strings.TrimPrefix(text, host)
 		}
-		name, c, err := p.hubModel(text)
+		name, c, err := parseHubModel(p, text)
 		if err != nil {
 			return s, err
 		}
@@ -128,7 +129,7 @@ func (cmd *serveCmd) find(log *slog.Logger) (list []catalog.Model, err error) {
 	for flag, given := range map[string]bool{"--alias": cmd.Alias != "", "--template": cmd.Template != "",
 		"--draft-model": cmd.DraftModel != "", "--head": len(cmd.Head) > 0} {
 		if given {
-			return nil, usagef("%s is for one model, and there are %d: grove.json beside the models says what drafts for each",
+			return nil, command.Usagef("%s is for one model, and there are %d: grove.json beside the models says what drafts for each",
 				flag, len(list))
 		}
 	}
@@ -154,8 +155,8 @@ func embeddedBytes() int64 {
 
 // foldersOf are the flags with a folder for one of several models wherever one is kept for a model:
 // two models cannot write to one.
-func (cmd *serveCmd) foldersOf(model string) openFlags {
-	open := cmd.openFlags
+func (cmd *serveCmd) foldersOf(model string) command.OpenFlags {
+	open := cmd.OpenFlags
 	for _, dir := range []*string{&open.Adapt, &open.Learned, &open.Memory} {
 		if *dir != "" {
 			*dir = filepath.Join(*dir, model)
@@ -165,13 +166,13 @@ func (cmd *serveCmd) foldersOf(model string) openFlags {
 }
 
 // load opens a model, and refuses a drafter that cannot run before a request does.
-func (cmd *serveCmd) load(p *program, m catalog.Model, open openFlags, o grove.Options) (*serve.Model, error) {
+func (cmd *serveCmd) load(p *command.Program, m catalog.Model, open command.OpenFlags, o grove.Options) (*serve.Model, error) {
 	open.DraftModel, open.Head = m.Draft, m.Heads
 	drafter := cmd.Drafter
 	if drafter == "auto" {
 		drafter = cmp.Or(m.Drafter, drafter)
 	}
-	g, err := open.openAt(p, m.Path, o)
+	g, err := open.OpenAt(p, m.Path, o)
 	if err != nil {
 		return nil, err
 	}
@@ -180,7 +181,7 @@ func (cmd *serveCmd) load(p *program, m catalog.Model, open openFlags, o grove.O
 			grove.Request{MaxTokens: 1, Drafter: drafter}))
 	}
 	if err != nil {
-		p.close(g)
+		p.Close(g)
 		return nil, err
 	}
 	return &serve.Model{Model: g, Drafter: drafter}, nil

@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/grovellm/grove/internal/command"
 )
 
 // A folder of models is served: each is loaded when a request names it, with the drafter that the
@@ -32,7 +34,7 @@ func TestServeModels(t *testing.T) {
 		"there is no model":    {"-m", t.TempDir()},
 		"--model-memory \"x\"": {"-m", dir, "--model-memory", "x"},
 	} {
-		if code, _, stderr := command("", append([]string{"serve", "--port", "0"}, args...)...); code == exitOK || !strings.Contains(stderr, wrong) {
+		if code, _, stderr := runGrove("", append([]string{"serve", "--port", "0"}, args...)...); code == command.ExitOK || !strings.Contains(stderr, wrong) {
 			t.Errorf("%q: status %d\n%s", args, code, stderr)
 		}
 	}

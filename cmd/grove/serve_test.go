@@ -17,6 +17,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/grovellm/grove/internal/command"
 )
 
 // process is grove serve in a process of its own.
@@ -86,7 +88,7 @@ func TestServe(t *testing.T) {
 	if p.url != "http://"+address {
 		t.Errorf("it says %s, want %s", p.url, address)
 	}
-	if code, _, stderr := command("", "serve", "-m", model, "--port", port); code != exitFailure || !strings.Contains(stderr, "--port") {
+	if code, _, stderr := runGrove("", "serve", "-m", model, "--port", port); code != command.ExitFailure || !strings.Contains(stderr, "--port") {
 		t.Errorf("a second server on the port: status %d\n%s", code, stderr)
 	}
 	p.stream(t, 100000)
@@ -219,7 +221,7 @@ func TestServeKilled(t *testing.T) {
 		}
 		all.Wait()
 		_ = p.Wait()
-		code, out, stderr := command("", "adapt", "--adapt", learned, "--drafter", "eagle3", "--json")
+		code, out, stderr := runGrove("", "adapt", "--adapt", learned, "--drafter", "eagle3", "--json")
 		var stats struct{ Queries int }
 		if err := json.Unmarshal([]byte(out), &stats); code != 0 || err != nil || stats.Queries < queries {
 			t.Errorf("after kill %d: status %d, %v, %d queries, before it %d\n%s%s", kill, code, err, stats.Queries, queries, out, stderr)

@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/grovellm/grove"
+	"github.com/grovellm/grove/internal/command"
 	"github.com/grovellm/grove/tree"
 )
 
@@ -15,13 +16,13 @@ import (
 type treeView struct {
 	w     io.Writer
 	text  func(token int32) string
-	style style
+	style command.Style
 	width int // of the terminal; 0 for no bound
 }
 
-func newTreeView(p *program, m *grove.Model) *treeView {
-	width, _ := terminalSize(p.stderr)
-	return &treeView{w: p.stderr, text: tokenText(m), style: p.style(p.stderr), width: width}
+func newTreeView(p *command.Program, m *grove.Model) *treeView {
+	width, _ := command.TerminalSize(p.Stderr)
+	return &treeView{w: p.Stderr, text: tokenText(m), style: p.Style(p.Stderr), width: width}
 }
 
 // tokenText returns the text of single tokens.
@@ -35,7 +36,7 @@ func tokenText(m *grove.Model) func(int32) string {
 
 // round draws one.
 func (v *treeView) round(r grove.Round) {
-	title := v.style.title(fmt.Sprintf("round %d:", r.Stats.Rounds))
+	title := v.style.Title(fmt.Sprintf("round %d:", r.Stats.Rounds))
 	if r.Tree.Len() == 1 {
 		fmt.Fprintf(v.w, "%s decoded plainly, %q, τ %.2f so far\n\n", title, v.text(r.Next), r.Stats.Tau())
 		return
@@ -60,15 +61,15 @@ func (v *treeView) line(line string) string {
 	if v.width > 1 && utf8.RuneCountInString(line) > v.width {
 		line = string([]rune(line)[:v.width-2]) + "…\n"
 	}
-	if !v.style.on {
+	if !v.style.On {
 		return line
 	}
 	return node.ReplaceAllStringFunc(line, func(n string) string {
 		switch {
 		case strings.HasSuffix(n, " *"):
-			return v.style.drafted(n)
+			return v.style.Drafted(n)
 		case strings.HasSuffix(n, "%"):
-			return v.style.rejected(n)
+			return v.style.Rejected(n)
 		}
 		return n // the root
 	})

@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/grovellm/grove"
+	"github.com/grovellm/grove/internal/command"
 )
 
 // The demo decodes plainly and with a drafter; its figures are those of one run.
@@ -101,7 +102,7 @@ func TestDraftModel(t *testing.T) {
 	if tau := stats["tau"].(float64); tau < 2 {
 		t.Errorf("a model that drafts for itself: τ = %v", tau)
 	}
-	if code, _, err := command("", "run", "--draft-model", model, "x"); code == 0 || !strings.Contains(err, "tokenizer") {
+	if code, _, err := runGrove("", "run", "--draft-model", model, "x"); code == 0 || !strings.Contains(err, "tokenizer") {
 		t.Errorf("a draft model of another vocabulary: status %d, %s", code, err)
 	}
 }
@@ -110,7 +111,7 @@ func TestDraftModel(t *testing.T) {
 func TestShowTree(t *testing.T) {
 	args := []string{"run", "-n", "30", "--uncontrolled", "func (s *Stack) Push(v int) {"}
 	want := must(t, "", args...)
-	code, out, drawn := command("", append(args, "--show", "tree", "--stats")...)
+	code, out, drawn := runGrove("", append(args, "--show", "tree", "--stats")...)
 	if code != 0 || out != want {
 		t.Fatalf("status %d, %q, want %q", code, out, want)
 	}
@@ -142,32 +143,26 @@ func TestColor(t *testing.T) {
 
 func uncolored(s string) string { return regexp.MustCompile(`\x1b\[\d*m`).ReplaceAllString(s, "") }
 
-// A padded file says that it is one, and so does every report on it; its text is the model's own.
+// A padded model's text is the model's own, and reports say that it is padded.
 func TestPad(t *testing.T) {
-	model, padded := tiny(t), filepath.Join(t.TempDir(), "padded.gguf")
-	made := lines(t, must(t, "", "pad", model, padded, "--to", "2.5M", "--json"))[0]
-	seen := lines(t, must(t, "", "inspect", padded, "--json"))[0]
-	if n := seen["parameters"].(float64); n < 2.3e6 || n > 2.7e6 || made["padding"] != seen["padding"] || fmt.Sprint(seen["notes"]) == "<nil>" {
-		t.Errorf("made %v, seen %v of %v, notes %v", made, seen["padding"], n, seen["notes"])
-	}
+	model := tiny(t)
 	args := []string{"-n", "10", "--ignore-end", "a b a b"}
 	want := must(t, "", append([]string{"run", "-m", model}, args...)...)
-	for _, how := range [][]string{{"-m", padded}, {"-m", model, "--pad", "2.5M", "--pad-type", "q8_0"}} {
-		code, out, figures := command("", append(append([]string{"run"}, how...), args...)...)
-		if code != 0 || out != want || !strings.Contains(figures, "padded from") {
-			t.Errorf("%v: status %d, %q, want %q; figures %s", how, code, out, want, figures)
-		}
-		last := lines(t, must(t, "", append(append([]string{"run", "--json"}, how...), args...)...))
-		if n, ok := last[len(last)-1]["padding"].(float64); !ok || n < 5e5 {
-			t.Errorf("%v: JSON says padding %v", how, n)
-		}
+	how := []string{"-m", model, "--pad", "2.5M", "--pad-type", "q8_0"}
+	code, out, figures := runGrove("", append(append([]string{"run"}, how...), args...)...)
+	if code != 0 || out != want || !strings.Contains(figures, "padded from") {
+		t.Errorf("status %d, %q, want %q; figures %s", code, out, want, figures)
+	}
+	last := lines(t, must(t, "", append(append([]string{"run", "--json"}, how...), args...)...))
+	if n, ok := last[len(last)-1]["padding"].(float64); !ok || n < 5e5 {
+		t.Errorf("JSON says padding %v", n)
 	}
 }
 
 // Text in a column is the text: of the column's width line by line, nothing lost, whatever it is made of.
 func TestColumns(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := &screen{style: style{rapid.Bool().Draw(t, "colours")}, width: rapid.IntRange(4, 30).Draw(t, "width"), height: 1 << 20}
+		s := &screen{style: command.Style{On: rapid.Bool().Draw(t, "colours")}, width: rapid.IntRange(4, 30).Draw(t, "width"), height: 1 << 20}
 		l := &lane{title: "title", tokens: 3}
 		var all strings.Builder
 		for range rapid.IntRange(0, 12).Draw(t, "pieces") {
@@ -195,7 +190,7 @@ func TestColumns(t *testing.T) {
 
 func TestParseCount(t *testing.T) {
 	for text, want := range map[string]int64{"1500": 1500, "500M": 500e6, "1.5b": 15e8, "2k": 2000, "": 0, "M": 0, "-1M": 0, "NaN": 0, "1e30": 0, "10T": 0} {
-		if n, err := parseCount(text); n != want || (err != nil) != (want == 0) {
+		if n, err := command.ParseCount(text); n != want || (err != nil) != (want == 0) {
 			t.Errorf("%q is %d, %v: want %d", text, n, err, want)
 		}
 	}

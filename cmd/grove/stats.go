@@ -11,6 +11,7 @@ import (
 
 	"github.com/grovellm/grove"
 	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/command"
 )
 
 // comparison is a request decoded with its drafter and plainly, in turn.
@@ -42,13 +43,13 @@ type generator func(context.Context, grove.Request) iter.Seq2[grove.Chunk, error
 
 // compare decodes the request plainly, and, where that takes little time, both ways several times in turn. first is the drafted
 // run that the user saw.
-func compare(ctx context.Context, p *program, generate generator, r grove.Request, first *grove.Result) (*comparison, error) {
+func compare(ctx context.Context, p *command.Program, generate generator, r grove.Request, first *grove.Result) (*comparison, error) {
 	c := &comparison{Runs: mostRuns, Different: -1, Sampled: r.Accept == "rejection" && r.Sampling.Temperature > 0}
 	if one := first.Stats.Prefill + first.Stats.Decode; one > 0 {
 		c.Runs = min(max(int(comparing/(2*one)), 1), mostRuns)
 	}
-	bar := p.progress("comparing with plain decoding", false)
-	defer bar.end()
+	bar := p.Progress("comparing with plain decoding", false)
+	defer bar.End()
 	r.OnRound, r.FreshPrompt = nil, true
 	plainly := r
 	plainly.Drafter, plainly.Predict, plainly.Accept = draft.Plain, "", ""
@@ -68,7 +69,7 @@ func compare(ctx context.Context, p *program, generate generator, r grove.Reques
 			}
 			drafted = append(drafted, result)
 		}
-		bar.set(int64(i+1), int64(c.Runs))
+		bar.Set(int64(i+1), int64(c.Runs))
 	}
 	if c.Runs > 1 {
 		drafted = drafted[1:] // the first one's time includes printing

@@ -14,6 +14,7 @@ import (
 
 	"github.com/grovellm/grove"
 	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/command"
 	"github.com/grovellm/grove/tree"
 )
 
@@ -37,26 +38,26 @@ type drawnRound struct {
 
 // picture decodes the first rounds and draws them. What the controller decides depends on the
 // clock, so it is left out: the same request makes the same picture.
-func (cmd *demoCmd) picture(p *program, r grove.Request) error {
+func (cmd *demoCmd) picture(p *command.Program, r grove.Request) error {
 	if cmd.Prompt == demoPrompt && cmd.Model == "" {
 		cmd.Prompt = picturePrompt
 		r.Sampling, r.Drafter, r.Budget = pictureRequest.Sampling, pictureRequest.Drafter, pictureRequest.Budget
 	}
-	if err := newFile(cmd.SVG, true); err != nil {
+	if err := command.NewFile(cmd.SVG, true); err != nil {
 		return err
 	}
-	ctx, stop := p.context()
+	ctx, stop := p.Context()
 	defer stop()
-	m, err := cmd.open(p)
+	m, err := cmd.Open(p)
 	if err != nil {
 		return err
 	}
-	defer p.close(m)
+	defer p.Close(m)
 	if r.Budget == 0 {
 		r.Budget = 14
 	}
 	if r.Drafter == draft.Plain {
-		return usagef("--drafter plain drafts no trees: name another")
+		return command.Usagef("--drafter plain drafts no trees: name another")
 	}
 	r.Uncontrolled, r.MaxTokens = true, 256
 	var rounds []*drawnRound
@@ -83,7 +84,7 @@ func (cmd *demoCmd) picture(p *program, r grove.Request) error {
 	if err := os.WriteFile(cmd.SVG, []byte(drawSVG(cmd.Prompt, rounds, tokenText(m))), 0o666); err != nil {
 		return err
 	}
-	fmt.Fprintln(p.stdout, cmd.SVG)
+	fmt.Fprintln(p.Stdout, cmd.SVG)
 	return nil
 }
 
@@ -195,7 +196,7 @@ func textRuns(prompt string, rounds []*drawnRound, text func(int32) string) (run
 			run.text, run.line, run.column = "", line, column
 		}
 		for _, r := range s {
-			piece := string(visible(r))
+			piece := string(command.Visible(r))
 			switch {
 			case r == '\n':
 				line, column = line+1, 0
@@ -328,7 +329,7 @@ func (s *svg) nodeWidth(token int32) float64 {
 // nodeText shows a token's white space.
 func nodeText(text string) string {
 	text = strings.NewReplacer(" ", "·", "\n", "↵", "\t", "⇥").Replace(text)
-	return strings.Map(visible, text)
+	return strings.Map(command.Visible, text)
 }
 
 // deepest is the last depth that appears apart from the one before.

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/grovellm/grove/internal/command"
 )
 
 // pty is a program on a terminal of its own.
@@ -114,7 +116,7 @@ func TestRunOpensChat(t *testing.T) {
 		time.Sleep(50 * time.Millisecond)
 	}
 	p.send(t, "\x04")
-	if code := p.status(); code != exitOK {
+	if code := p.status(); code != command.ExitOK {
 		t.Errorf("status %d:\n%q", code, p.screen())
 	}
 }
@@ -127,7 +129,7 @@ func TestTerminateChat(t *testing.T) {
 	kill := time.AfterFunc(20*time.Second, func() { _ = p.cmd.Process.Kill() })
 	defer kill.Stop()
 	_ = p.cmd.Process.Signal(unix.SIGTERM)
-	if code := p.status(); code != exitInterrupted {
+	if code := p.status(); code != command.ExitInterrupted {
 		t.Fatalf("status %d:\n%q", code, p.screen())
 	}
 	p.await(t, "interrupted")
@@ -147,7 +149,7 @@ func TestDemoOnTerminal(t *testing.T) {
 	for _, columns := range []int{120, 60} {
 		p := onTerminal(t, columns, 20, "demo", "-m", model, "-d", "lookup", "-n", "60", "one two one two")
 		p.await(t, "× the speed")
-		if code := p.status(); code != exitOK {
+		if code := p.status(); code != command.ExitOK {
 			t.Errorf("status %d:\n%q", code, p.screen())
 		}
 		screen := p.screen()
@@ -159,7 +161,7 @@ func TestDemoOnTerminal(t *testing.T) {
 	p.await(t, "tokens/s")
 	p.send(t, "\x03")
 	p.await(t, "interrupted")
-	if code := p.status(); code != exitInterrupted || cursorHidden(p.screen()) {
+	if code := p.status(); code != command.ExitInterrupted || cursorHidden(p.screen()) {
 		t.Errorf("after Ctrl-C status %d:\n%q", code, p.screen())
 	}
 }

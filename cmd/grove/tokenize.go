@@ -8,12 +8,13 @@ import (
 	"text/tabwriter"
 
 	"github.com/grovellm/grove/gguf"
+	"github.com/grovellm/grove/internal/command"
 	"github.com/grovellm/grove/models"
 	"github.com/grovellm/grove/tokenizer"
 )
 
 type tokenizeCmd struct {
-	promptFlags
+	command.PromptFlags
 
 	Model string `short:"m" env:"GROVE_MODEL" help:"GGUF file, Hugging Face folder, or ORG/REPO that grove pull fetched; default: grove's small model." placeholder:"FILE" hub:""`
 	Plain bool   `help:"Take names of control tokens as text, and add no token that begins or ends a text."`
@@ -29,8 +30,8 @@ Examples:
     grove tokenize -m FILE --ids "1 15043 3186"`
 }
 
-func (cmd *tokenizeCmd) Run(p *program) error {
-	text, err := cmd.promptFlags.read(p)
+func (cmd *tokenizeCmd) Run(p *command.Program) error {
+	text, err := cmd.PromptFlags.Read(p)
 	if err != nil {
 		return err
 	}
@@ -53,12 +54,12 @@ func (cmd *tokenizeCmd) Run(p *program) error {
 	}
 	switch {
 	case p.JSON:
-		return p.printJSON(map[string]any{"text": text, "ids": append([]int32{}, ids...), "pieces": pieces})
+		return p.PrintJSON(map[string]any{"text": text, "ids": append([]int32{}, ids...), "pieces": pieces})
 	case cmd.IDs:
-		_, err := fmt.Fprintln(p.stdout, text)
+		_, err := fmt.Fprintln(p.Stdout, text)
 		return err
 	}
-	t := tabwriter.NewWriter(p.stdout, 0, 0, 2, ' ', 0)
+	t := tabwriter.NewWriter(p.Stdout, 0, 0, 2, ' ', 0)
 	for i, id := range ids {
 		fmt.Fprintf(t, "%d\t%q\n", id, pieces[i])
 	}
@@ -68,7 +69,7 @@ func (cmd *tokenizeCmd) Run(p *program) error {
 // open reads the tokenizer alone.
 func (cmd *tokenizeCmd) open() (*tokenizer.Tokenizer, error) {
 	if cmd.Model == "" {
-		f, err := gguf.Parse(embedded, models.Target())
+		f, err := gguf.Parse(command.Embedded, models.Target())
 		if err != nil {
 			return nil, err
 		}
@@ -96,7 +97,7 @@ func parseIDs(text string, vocab int) ([]int32, error) {
 	for _, word := range strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(" \t\r\n,[]", r) }) {
 		id, err := strconv.ParseInt(word, 10, 32)
 		if err != nil || id < 0 || id >= int64(vocab) {
-			return nil, usagef("--ids: %q is no id: want numbers from 0 to %d", word, vocab-1)
+			return nil, command.Usagef("--ids: %q is no id: want numbers from 0 to %d", word, vocab-1)
 		}
 		ids = append(ids, int32(id))
 	}

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+
+	"github.com/grovellm/grove/internal/command"
 )
 
 // grove tokenize goes from text to ids and pieces and back, for any text.
@@ -24,7 +26,7 @@ func TestTokenize(t *testing.T) {
 			t.Errorf("%q came back as %q", text, back)
 		}
 	}
-	if code, _, stderr := command("", "tokenize", "-m", model, "--ids", "1 99999"); code != exitUsage || !strings.Contains(stderr, "99999") {
+	if code, _, stderr := runGrove("", "tokenize", "-m", model, "--ids", "1 99999"); code != command.ExitUsage || !strings.Contains(stderr, "99999") {
 		t.Errorf("an id that is none: status %d, %s", code, stderr)
 	}
 }
@@ -43,7 +45,7 @@ func TestModelEitherWay(t *testing.T) {
 		}
 	}
 	// A file that is not there is missed by its name, and is no prompt.
-	if code, _, stderr := command("", "run", "no-such.gguf", "one"); code != 1 || !strings.Contains(stderr, "no-such.gguf") {
+	if code, _, stderr := runGrove("", "run", "no-such.gguf", "one"); code != 1 || !strings.Contains(stderr, "no-such.gguf") {
 		t.Errorf("a model that is not there: status %d, %s", code, stderr)
 	}
 	to := t.TempDir() + "/to.gguf"
@@ -63,13 +65,13 @@ func TestRunAsks(t *testing.T) {
 	if raw := must(t, "", "run", "-m", model, "--raw", "-n", "12", "one two"); raw == chat+"\n" {
 		t.Errorf("--raw changes nothing: %q", raw)
 	}
-	if _, _, stderr := command("", "run", "--draft-model", model, "x"); !strings.Contains(stderr, "--draft-model") || strings.Contains(stderr, "--drafter") {
+	if _, _, stderr := runGrove("", "run", "--draft-model", model, "x"); !strings.Contains(stderr, "--draft-model") || strings.Contains(stderr, "--drafter") {
 		t.Errorf("a draft model that does not fit: %s", stderr)
 	}
-	if _, _, stderr := command("", "run", "-m", model, "--context", "99999", "-n", "1", "x"); !strings.Contains(stderr, "99999") {
+	if _, _, stderr := runGrove("", "run", "-m", model, "--context", "99999", "-n", "1", "x"); !strings.Contains(stderr, "99999") {
 		t.Errorf("a context beyond the model's: %q", stderr)
 	}
-	if _, _, stderr := command("/stats\n/undo\n/system be brief\n/reset\n", "chat", "-m", model); strings.Count(stderr, "\n") != 4 {
+	if _, _, stderr := runGrove("/stats\n/undo\n/system be brief\n/reset\n", "chat", "-m", model); strings.Count(stderr, "\n") != 4 {
 		t.Errorf("commands of a chat answer:\n%s", stderr)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/grovellm/grove/internal/command"
 	"github.com/grovellm/grove/internal/train"
 	"github.com/grovellm/grove/internal/train/eagle"
 	"github.com/grovellm/grove/internal/train/falcon"
@@ -38,9 +39,9 @@ type trainHeadCmd[F any, P interface {
 
 func (c *trainHeadCmd[F, P]) Help() string { return P(&c.Flags).Help() }
 
-func (c *trainHeadCmd[F, P]) Run(p *program) error {
+func (c *trainHeadCmd[F, P]) Run(p *command.Program) error {
 	name := P(&c.Flags).Folder()
-	if err := headName(name); err != nil {
+	if err := command.HeadName(name); err != nil {
 		return err
 	}
 	return c.run(p, func(ctx context.Context, j train.Job) error { return P(&c.Flags).Train(ctx, j, name) })
@@ -90,15 +91,15 @@ func (c *trainRouterCmd) recipe() eagle.RouterRecipe {
 	return r
 }
 
-func (c *trainRouterCmd) Run(p *program) error {
-	if err := headName(c.Name); err != nil {
+func (c *trainRouterCmd) Run(p *command.Program) error {
+	if err := command.HeadName(c.Name); err != nil {
 		return err
 	}
 	head := c.Head
 	if _, err := os.Stat(filepath.Join(c.dir(), head, "model-q8_0.gguf")); err == nil {
 		head = filepath.Join(c.dir(), head, "model-q8_0.gguf")
 	} else if _, err := os.Stat(head); err != nil {
-		return usagef("--head %s: there is neither a finished head of that name below %s nor such a file: grove train eagle makes one", c.Head, c.dir())
+		return command.Usagef("--head %s: there is neither a finished head of that name below %s nor such a file: grove train eagle makes one", c.Head, c.dir())
 	}
 	return c.run(p, func(ctx context.Context, j train.Job) error {
 		r := c.recipe()
@@ -107,38 +108,4 @@ func (c *trainRouterCmd) Run(p *program) error {
 		}
 		return eagle.TrainRouter(ctx, j, c.Name, head, r)
 	})
-}
-
-type trainSiblingCmd struct {
-	trainFlags `recipe:"-"`
-
-	TargetSteps *int `recipe:"Target.Steps" help:"Steps of the target." placeholder:"N"`
-	HeadSteps   *int `recipe:"Head.Steps" help:"Steps of its EAGLE head." placeholder:"N"`
-	RouterSteps *int `recipe:"Router.Steps" help:"Steps of the router." placeholder:"N"`
-	Files       *int `recipe:"-" help:"Files of 512 generated texts of 512 tokens, and a fifth as many of 1024 tokens." placeholder:"N"`
-}
-
-func (c *trainSiblingCmd) Help() string {
-	r := eagle.NewSiblingRecipe()
-	return fmt.Sprintf(`Trains a vocabulary of %d tokens, a target, an EAGLE head and its router, by shorter forms of the usual recipes (%d,
-%d and %d steps), to study what an output head costs and what shortlists save. It needs a folder for itself. An
-interrupted command continues when it is given again.
-
-Examples:
-    grove train sibling --dir sibling --data DATA
-    grove bench spec -m sibling/target/model-q8_0.gguf --head sibling/eagle/model-q8_0.gguf --methods eagle3`,
-		r.Target.Shape.Vocab, r.Target.Steps, r.Head.Steps, r.Router.Steps)
-}
-
-func (c *trainSiblingCmd) recipe() eagle.SiblingRecipe {
-	r := eagle.NewSiblingRecipe()
-	train.SetFlags(&r, c)
-	if c.Files != nil {
-		r.SetText(*c.Files, *c.Files/5)
-	}
-	return r
-}
-
-func (c *trainSiblingCmd) Run(p *program) error {
-	return c.runStage(p, func(ctx context.Context, j train.Job) error { return eagle.Sibling(ctx, j, c.recipe()) })
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/grovellm/grove"
+	"github.com/grovellm/grove/internal/command"
 	"github.com/grovellm/grove/internal/train"
 	"github.com/grovellm/grove/internal/train/data"
 	"github.com/grovellm/grove/sample"
@@ -32,10 +33,10 @@ type overFlags struct {
 }
 
 // run opens the model, and runs a stage of a job for it.
-func (f *overFlags) run(p *program, stage func(ctx context.Context, j train.Job) error) error {
+func (f *overFlags) run(p *command.Program, stage func(ctx context.Context, j train.Job) error) error {
 	limit, err := parseSize(f.Features)
 	if err != nil {
-		return usagef("--features %q: %v", f.Features, err)
+		return command.Usagef("--features %q: %v", f.Features, err)
 	}
 	if f.Data != "" {
 		return f.runOwn(p, limit, stage)
@@ -43,26 +44,26 @@ func (f *overFlags) run(p *program, stage func(ctx context.Context, j train.Job)
 	if err := f.check(); err != nil {
 		return err
 	}
-	m, err := (&modelFlags{Model: f.Model, openFlags: openFlags{kvFlag: kvFlag{KV: "auto"}}}).open(p)
+	m, err := (&command.ModelFlags{Model: f.Model, OpenFlags: command.OpenFlags{KVFlag: command.KVFlag{KV: "auto"}}}).Open(p)
 	if err != nil {
 		return err
 	}
-	defer p.close(m)
+	defer p.Close(m)
 	j := train.Job{Dir: f.dir(), Threads: p.Threads, Target: m.Target().Model, Sparing: true}
 	if strings.HasSuffix(f.Model, ".gguf") {
 		j.Vocabulary = f.Model
 	}
-	if err := p.prepare(&j, f.Save); err != nil {
+	if err := p.Prepare(&j, f.Save); err != nil {
 		return err
 	}
 	for _, text := range f.Text {
 		s, err := data.ParseSource(text)
 		if err != nil {
-			return usagef("--text: %v", err)
+			return command.Usagef("--text: %v", err)
 		}
 		j.Sources = append(j.Sources, s)
 	}
-	return p.runTraining(func(ctx context.Context) error {
+	return p.RunTraining(func(ctx context.Context) error {
 		if err := f.answer(ctx, m, &j); err != nil {
 			return err
 		}
@@ -74,15 +75,15 @@ func (f *overFlags) run(p *program, stage func(ctx context.Context, j train.Job)
 }
 
 // runOwn runs a stage for the target of --dir, which is trained where it is not there yet.
-func (f *overFlags) runOwn(p *program, features int64, stage func(ctx context.Context, j train.Job) error) error {
+func (f *overFlags) runOwn(p *command.Program, features int64, stage func(ctx context.Context, j train.Job) error) error {
 	if f.Model != "" || len(f.Text) > 0 || f.Prompts != "" || f.Teacher != "" {
-		return usagef("--data trains grove's own models: want no --model, --text, --prompts or --teacher beside it")
+		return command.Usagef("--data trains grove's own models: want no --model, --text, --prompts or --teacher beside it")
 	}
 	if f.Dir == "" {
-		return usagef("--data trains grove's own models: want --dir too, their folder")
+		return command.Usagef("--data trains grove's own models: want --dir too, their folder")
 	}
-	own := trainFlags{Dir: f.Dir, Data: f.Data, GoRoot: f.GoRoot, Save: f.Save}
-	return own.runStage(p, func(ctx context.Context, j train.Job) error {
+	own := command.TrainFlags{Dir: f.Dir, Data: f.Data, GoRoot: f.GoRoot, Save: f.Save}
+	return own.RunStage(p, func(ctx context.Context, j train.Job) error {
 		if err := train.TrainTarget(ctx, j, train.TargetRecipe()); err != nil {
 			return err
 		}
@@ -108,11 +109,11 @@ func openFeatures(j *train.Job, limit int64) (err error) {
 func (f *overFlags) check() error {
 	switch {
 	case len(f.Text) == 0 && f.Prompts == "":
-		return usagef("a head learns from text that the model generates: name some with --text FILES, or prompts with --prompts FILE")
+		return command.Usagef("a head learns from text that the model generates: name some with --text FILES, or prompts with --prompts FILE")
 	case len(f.Text) > 0 && f.Prompts != "":
-		return usagef("--text and --prompts: want one of them")
+		return command.Usagef("--text and --prompts: want one of them")
 	case f.Answers < 1 || f.Length < 2 || f.Requests < 1:
-		return usagef("--answers %d, --length %d, --requests %d: want positive numbers, and answers of 2 tokens or more", f.Answers, f.Length, f.Requests)
+		return command.Usagef("--answers %d, --length %d, --requests %d: want positive numbers, and answers of 2 tokens or more", f.Answers, f.Length, f.Requests)
 	}
 	return nil
 }
@@ -122,7 +123,7 @@ func (f *overFlags) dir() string {
 	if f.Dir != "" {
 		return f.Dir
 	}
-	name := embedded
+	name := command.Embedded
 	if f.Model != "" {
 		name = strings.TrimSuffix(filepath.Base(filepath.Clean(f.Model)), ".gguf")
 	}
@@ -137,7 +138,7 @@ func (f *overFlags) answer(ctx context.Context, m *grove.Model, j *train.Job) er
 	var prompts [][]int32
 	if f.Prompts != "" {
 		if f.Length >= m.Context() {
-			return usagef("--length %d: want less than the model's context of %d tokens, which a prompt is in too", f.Length, m.Context())
+			return command.Usagef("--length %d: want less than the model's context of %d tokens, which a prompt is in too", f.Length, m.Context())
 		}
 		suite, err := openSuite(f.Prompts, os.Getenv("GROVE_DATA"), f.Answers)
 		if err != nil {

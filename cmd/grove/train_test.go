@@ -3,14 +3,13 @@ package main
 import (
 	"os"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/grovellm/grove/gguf"
+	"github.com/grovellm/grove/internal/command"
 	"github.com/grovellm/grove/internal/heads/headfile"
-	"github.com/grovellm/grove/internal/train/eagle"
 	"github.com/grovellm/grove/models"
 )
 
@@ -18,30 +17,16 @@ import (
 func TestTrainRefuses(t *testing.T) {
 	dir := t.TempDir()
 	for want, args := range map[string][]string{
-		"--dir":            {"train", "target", "--data", dir},
-		"--data":           {"train", "target", "--dir", dir, "--data", filepath.Join(dir, "none"), "--goroot", dir},
 		"--name":           {"train", "jet", "--head", "causal", "--dir", dir, "--data", dir, "--from=-1,0,1", "--name", "target"},
 		"--head":           {"train", "jet", "--dir", dir, "--data", dir},
 		"--name \"cache\"": {"train", "eagle", "--dir", dir, "--data", dir, "--name", "cache"},
 		"--eagle":          {"train", "eagle", "--dir", dir, "--data", dir, "--eagle", "4"},
 		"--gamma":          {"train", "jet", "--head", "causal", "--dir", dir, "--data", dir, "--gamma", "much"},
-		"--goroot":         {"train", "draft", "--dir", dir, "--data", dir, "--goroot", filepath.Join(dir, "none")},
 	} {
-		code, _, err := command("", args...)
-		if code != exitUsage || !strings.Contains(err, want) {
+		code, _, err := runGrove("", args...)
+		if code != command.ExitUsage || !strings.Contains(err, want) {
 			t.Errorf("grove %q: status %d, %q; want status 2 and an error with %q", args, code, err, want)
 		}
-	}
-}
-
-// Flags change what they name in the recipe of the family with a larger vocabulary, and nothing else.
-func TestTrainSiblingRecipe(t *testing.T) {
-	two, three := 2, 3
-	want := eagle.NewSiblingRecipe()
-	want.Head.Steps, want.Head.Short.Files, want.Head.Long.Files, want.Router.Short.Files, want.Router.Long.Files = 2, 3, 0, 3, 0
-	cmd := trainSiblingCmd{HeadSteps: &two, Files: &three}
-	if got := cmd.recipe(); !reflect.DeepEqual(got, want) {
-		t.Errorf("%+v\nmakes the recipe\n%+v\nwant\n%+v", cmd, got, want)
 	}
 }
 
@@ -82,7 +67,7 @@ func TestTrainText(t *testing.T) {
 		t.Fatal(err)
 	}
 	run := func(head string) (int, string) {
-		code, _, err := command("", "run", "-m", target, "--head", head, "-d", "eagle3+text", "-n", "4", "x")
+		code, _, err := runGrove("", "run", "-m", target, "--head", head, "-d", "eagle3+text", "-n", "4", "x")
 		return code, err
 	}
 	if code, err := run(fitted); code != 0 {
@@ -91,7 +76,7 @@ func TestTrainText(t *testing.T) {
 	if code, err := run(bad); code == 0 || !strings.Contains(err, "grove train text") {
 		t.Errorf("a head with two weights: status %d, %s", code, err)
 	}
-	code, _, err := command("", "train", "text", "--suite", suite, "-d", "lookup", head, fitted)
+	code, _, err := runGrove("", "train", "text", "--suite", suite, "-d", "lookup", head, fitted)
 	if code == 0 || !strings.Contains(err, "+text") {
 		t.Errorf("a drafter without +text: status %d, %s", code, err)
 	}

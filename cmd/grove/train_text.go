@@ -5,13 +5,14 @@ import (
 	"slices"
 
 	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/command"
 	"github.com/grovellm/grove/internal/heads"
 	"github.com/grovellm/grove/internal/heads/headfile"
 	"github.com/grovellm/grove/internal/train"
 )
 
 type trainTextCmd struct {
-	modelFlags
+	command.ModelFlags
 
 	Suite     string `help:"Suite of prompts, or a JSONL file (see grove bench spec --list)." default:"go" placeholder:"NAME"`
 	Data      string `help:"Folder of the suites' data (${default})." env:"GROVE_DATA" default:"../shared/data" placeholder:"DIR"`
@@ -35,24 +36,24 @@ Examples:
     grove train text --suite prompts.jsonl models/eagle-q8_0.gguf fitted.gguf`
 }
 
-func (cmd *trainTextCmd) Run(p *program) error {
+func (cmd *trainTextCmd) Run(p *command.Program) error {
 	for _, f := range []struct {
 		flag        string
 		value, most int
 	}{{"--prompts", cmd.Prompts, 10_000}, {"--max-tokens", cmd.MaxTokens, 4096}} {
 		if f.value < 1 || f.value > f.most {
-			return usagef("%s %d: want 1 to %d", f.flag, f.value, f.most)
+			return command.Usagef("%s %d: want 1 to %d", f.flag, f.value, f.most)
 		}
 	}
 	suite, err := openSuite(cmd.Suite, cmd.Data, cmd.Prompts)
 	if err != nil {
 		return err
 	}
-	m, err := cmd.open(p)
+	m, err := cmd.Open(p)
 	if err != nil {
 		return err
 	}
-	defer p.close(m)
+	defer p.Close(m)
 	drafter := cmd.Drafter
 	if drafter == "" {
 		if drafter, err = autoOf(cmd.From); err != nil {
@@ -63,19 +64,19 @@ func (cmd *trainTextCmd) Run(p *program) error {
 	if j.Prompts, err = tokenize(m, suite, m.Context()); err != nil {
 		return err
 	}
-	ctx, stop := p.context()
+	ctx, stop := p.Context()
 	defer stop()
-	bar := p.progress("fitting", false)
-	j.Progress = func(done, total int) { bar.set(int64(done), int64(total)) }
+	bar := p.Progress("fitting", false)
+	j.Progress = func(done, total int) { bar.Set(int64(done), int64(total)) }
 	weights, err := train.FitText(ctx, j)
-	bar.end()
+	bar.End()
 	if err != nil {
 		return err
 	}
 	if err := headfile.WriteTextWeights(cmd.From, cmd.To, weights); err != nil {
 		return err
 	}
-	fmt.Fprintln(p.stderr, cmd.To)
+	fmt.Fprintln(p.Stderr, cmd.To)
 	return nil
 }
 
@@ -91,5 +92,5 @@ func autoOf(path string) (string, error) {
 			return f.Auto, nil
 		}
 	}
-	return "", usagef("--drafter: auto stands for no drafter of a %s: want one with +text", h.Shape.Kind().Name)
+	return "", command.Usagef("--drafter: auto stands for no drafter of a %s: want one with +text", h.Shape.Kind().Name)
 }

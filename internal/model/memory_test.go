@@ -150,7 +150,7 @@ var resident = flag.Bool("resident", false, "measure the resident memory of mode
 const residentEnv = "GROVE_TEST_RESIDENT"
 
 // TestResident prints what models of some 300 million parameters take, by the system's account: go
-// test ./model -run TestResident -resident -v
+// test ./internal/model -run TestResident -resident -v
 func TestResident(t *testing.T) {
 	if !*resident {
 		t.Skip("takes some minutes and 1.3 GB of disk: give -resident")

@@ -1,5 +1,5 @@
 // Package check searches for counterexamples to grove's laws on generated cases: random models,
-// texts, trees and ways to run them. The same code serves the command (grove check) and, with
+// texts, trees and ways to run them. The same code serves the command (grove-lab check) and, with
 // few cases, the test suite.
 //
 // Attention goes over ranges of positions, each of 1,024 in service. A case draws their length, so that short texts have

@@ -15,7 +15,7 @@ import (
 	"github.com/grovellm/grove/tree"
 )
 
-// Law 1 on a few cases of every architecture and type; grove check bits runs as many as wanted.
+// Law 1 on a few cases of every architecture and type; grove-lab check bits runs as many as wanted.
 func TestBits(t *testing.T) {
 	cases := 96
 	if testing.Short() {
@@ -107,7 +107,7 @@ func textOf(t *tree.Tree, node int) string {
 	return b.String()
 }
 
-// Law 2 for requests that run together, on a few cases; grove check serve runs as many as wanted.
+// Law 2 for requests that run together, on a few cases; grove-lab check serve runs as many as wanted.
 func TestServe(t *testing.T) {
 	const cases = 12
 	r, err := Serve(context.Background(), Options{Cases: cases, Seed: 1, Only: -1})
@@ -119,7 +119,7 @@ func TestServe(t *testing.T) {
 	}
 }
 
-// Law 2 on a few cases; grove check tokens runs as many as wanted.
+// Law 2 on a few cases; grove-lab check tokens runs as many as wanted.
 func TestTokens(t *testing.T) {
 	cases := 24
 	if testing.Short() {

@@ -101,7 +101,7 @@ func (m *Measurement) markdown(v *View, r *Measured) (string, error) {
 func (v *View) markdown(b *strings.Builder, r *Measured) error {
 	i := slices.IndexFunc(r.Tables, func(t Table) bool { return t.Name == v.Name })
 	if i < 0 || !slices.Equal(r.Tables[i].Columns, v.heads()) {
-		return fmt.Errorf("the stored result of %s has no table %q with the columns of measurements.json: measure it again (grove bench all --only %s --write)", r.Name, v.Name, r.Name)
+		return fmt.Errorf("the stored result of %s has no table %q with the columns of measurements.json: measure it again (grove-lab tables --only %s --write)", r.Name, v.Name, r.Name)
 	}
 	head, rows := v.cells(&r.Tables[i])
 	for _, row := range append([][]string{head, slices.Repeat([]string{"---"}, len(head))}, rows...) {

@@ -25,7 +25,7 @@ func TestDocuments(t *testing.T) {
 			t.Fatal(err)
 		}
 		if all += want; string(b) != want {
-			t.Errorf("%s: a table is not that of its result: run grove bench all --no-measure --write", file)
+			t.Errorf("%s: a table is not that of its result: run grove-lab tables --no-measure --write", file)
 		}
 	}
 	for _, m := range list {

@@ -86,6 +86,14 @@ func (c *Command) words() []string {
 	return args
 }
 
+// program is the name of the program whose command it is.
+func (c *Command) program() string {
+	if strings.HasPrefix(c.Args, "check ") {
+		return "grove-lab"
+	}
+	return "grove"
+}
+
 // line is the command as one types it.
 func (c *Command) line() string {
 	args := strings.Fields(c.Args)
@@ -94,12 +102,14 @@ func (c *Command) line() string {
 			args[i] = `"` + a + `"` // the shell puts the variable in
 		}
 	}
-	return "grove " + strings.Join(args, " ") + " --json"
+	return c.program() + " " + strings.Join(args, " ") + " --json"
 }
 
 // MeasureOptions say how to measure.
 type MeasureOptions struct {
-	Run     func(ctx context.Context, args []string) ([]byte, error) // runs grove with the arguments; what it prints
+	// Run runs grove, or grove-lab, with the arguments, and returns what it prints.
+	Run func(ctx context.Context, program string, args []string) ([]byte, error)
+
 	Dir     string                                                   // where each run is kept, which is made
 	Machine string
 	Commit  string // that the program is of
@@ -191,7 +201,7 @@ func (o *MeasureOptions) run(ctx context.Context, t task, left time.Duration) (k
 			o.Progress(fmt.Sprintf("%s, run %d of %d: %s", t.Name, t.round+1, max(t.Runs, 1), c.line()), left)
 		}
 		began := time.Now()
-		out, err := o.Run(ctx, append(c.words(), "--json"))
+		out, err := o.Run(ctx, c.program(), append(c.words(), "--json"))
 		return kept{began.UTC().Truncate(time.Second), time.Since(began).Seconds(), out}, err
 	})
 }

@@ -84,12 +84,12 @@ func TestMeasureGoesOn(t *testing.T) {
 		measure := func() ([]*Measured, error) {
 			ctx, cancel := context.WithCancel(context.Background())
 			defer cancel()
-			return Measure(ctx, MeasureOptions{Dir: dir, Run: func(_ context.Context, args []string) ([]byte, error) {
+			return Measure(ctx, MeasureOptions{Dir: dir, Run: func(_ context.Context, program string, args []string) ([]byte, error) {
 				if rng.IntN(4) == 0 {
 					cancel()
 					return []byte(`{}`), ctx.Err()
 				}
-				name := "grove " + strings.Join(args, " ")
+				name := program + " " + strings.Join(args, " ")
 				finished[name]++
 				return fmt.Appendf(nil, `{"x": %d}`, finished[name]), nil
 			}}, list)
@@ -121,7 +121,7 @@ func TestMeasureFails(t *testing.T) {
 		{Name: "other", Commands: []Command{{[]string{"a"}, "other"}}, Tables: table},
 	}
 	calls := 0
-	o := MeasureOptions{Dir: t.TempDir(), Commit: "one", Run: func(_ context.Context, args []string) ([]byte, error) {
+	o := MeasureOptions{Dir: t.TempDir(), Commit: "one", Run: func(_ context.Context, program string, args []string) ([]byte, error) {
 		calls++
 		switch args[0] {
 		case "bad":
@@ -181,7 +181,7 @@ func TestReadAndShow(t *testing.T) {
 		t.Errorf("%v: without a result: %s", err, text)
 	}
 	m.Tables[0].Columns[0].Head = "another"
-	if text, err := m.markdown(&m.Tables[0], r); err == nil || !strings.Contains(err.Error(), "grove bench all --only m --write") {
+	if text, err := m.markdown(&m.Tables[0], r); err == nil || !strings.Contains(err.Error(), "grove-lab tables --only m --write") {
 		t.Errorf("%v: a result with other columns: %s", err, text)
 	}
 	for _, bad := range []string{`[]`, `{}`, `{"suites": [{"methods": []}]}`, `{"suites": [1]}`} {

@@ -1,19 +1,21 @@
-package main
+package command
 
 import (
 	"os"
+	"os/exec"
+	"strings"
 
 	"github.com/grovellm/grove/internal/train/data"
 )
 
-// textFlags name text to read.
-type textFlags struct {
+// TextFlags name text to read.
+type TextFlags struct {
 	Text   []string `help:"Text file; may be repeated." placeholder:"FILE" sep:"none"`
 	Source []string `help:"Text source: FILE.jsonl,template={field}, a folder, or FILE,kind=go; may be repeated." placeholder:"SPEC" sep:"none"`
 }
 
-// documents reads every text and source.
-func (cmd *textFlags) documents(p *program) ([]data.Document, error) {
+// Documents reads every text and source.
+func (cmd *TextFlags) Documents(p *Program) ([]data.Document, error) {
 	var sources []data.Source
 	for _, path := range cmd.Text {
 		if _, err := os.Stat(path); err != nil {
@@ -24,12 +26,12 @@ func (cmd *textFlags) documents(p *program) ([]data.Document, error) {
 	for _, spec := range cmd.Source {
 		s, err := data.ParseSource(spec)
 		if err != nil {
-			return nil, usagef("--source: %v", err)
+			return nil, Usagef("--source: %v", err)
 		}
 		sources = append(sources, s)
 	}
 	if len(sources) == 0 {
-		return nil, usagef("which text? Name a file with --text or a source with --source")
+		return nil, Usagef("which text? Name a file with --text or a source with --source")
 	}
 	var docs []data.Document
 	for _, s := range sources {
@@ -37,8 +39,20 @@ func (cmd *textFlags) documents(p *program) ([]data.Document, error) {
 		if err != nil {
 			return nil, err
 		}
-		p.logf("%s: %v", s.Name, report)
+		p.Logf("%s: %v", s.Name, report)
 		docs = append(docs, d...)
 	}
 	return docs, nil
+}
+
+// FindGoRoot is what a flag says, or asks the go command where its library is; nothing where it cannot say.
+func FindGoRoot(flag string) string {
+	if flag != "" {
+		return flag
+	}
+	out, err := exec.Command("go", "env", "GOROOT").Output()
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(out))
 }

@@ -1,7 +1,7 @@
 // Help texts: what kong knows of a command, as a page, and the page as text for a terminal.
 // manual.go writes pages as Markdown and as a manual page.
 
-package main
+package command
 
 import (
 	"bufio"
@@ -15,43 +15,42 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-type helpCmd struct {
+type HelpCmd struct {
 	Command []string `arg:"" optional:"" help:"The command to explain, such as run, or bench cost."`
 	Man     bool     `help:"Print the manual page of all commands, for man -l."`
-	Write   string   `hidden:"" help:"Write cli.md and grove.1 into this folder."`
+	Write   string   `hidden:"" help:"Write the pages of all commands into this folder."`
 }
 
-func (helpCmd) Help() string {
-	return `Explains grove, or one command; grove COMMAND --help does the same.
+func (HelpCmd) Help() string {
+	return `Explains ${name}, or one command; ${name} COMMAND --help does the same.
 
 Examples:
-    grove help
-    grove help run
-    grove help bench cost
-    grove help --man | man -l -`
+    ${name} help
+    ${name} help bench
+    ${name} help --man | man -l -`
 }
 
-func (cmd *helpCmd) Run(p *program, k *kong.Kong) error {
+func (cmd *HelpCmd) Run(p *Program, k *kong.Kong) error {
 	switch {
 	case cmd.Write != "":
-		return writeManuals(cmd.Write, k.Model)
+		return p.writeManuals(cmd.Write, k.Model)
 	case cmd.Man:
-		_, err := io.WriteString(p.stdout, manPage(k.Model))
+		_, err := io.WriteString(p.Stdout, manPage(k.Model))
 		return err
 	}
 	node := k.Model.Node
 	for _, name := range cmd.Command {
 		parent := node
-		if node = child(parent, name); node == nil {
-			return usagef("there is no command %q: want one of %s",
+		if node = Child(parent, name); node == nil {
+			return Usagef("there is no command %q: want one of %s",
 				strings.Join(cmd.Command, " "), strings.Join(childNames(parent), ", "))
 		}
 	}
-	return printHelp(p.stdout, pageOf(k.Model, node))
+	return printHelp(p.Stdout, pageOf(k.Model, node))
 }
 
-// child is the command of that name below a node; nil where there is none.
-func child(n *kong.Node, name string) *kong.Node {
+// Child is the command of that name below a node; nil where there is none.
+func Child(n *kong.Node, name string) *kong.Node {
 	for _, c := range n.Children {
 		if c.Name == name {
 			return c
@@ -69,41 +68,43 @@ func childNames(n *kong.Node) (names []string) {
 	return names
 }
 
-// page is the help of a command, or of grove itself.
+// page is the help of a command, or of the program itself.
 type page struct {
-	name    string // grove bench cost
+	Name    string // such as grove bench cost
 	usage   string
 	summary string // one sentence
 	detail  string // paragraphs; lines that begin with four spaces stand as they are
 
-	sections []section
+	sections []Section
 }
 
-// section lists what can be given: each row has what to type and what it means.
-type section struct {
-	title  string
-	rows   [][2]string
+// Section lists what can be given: each row has what to type and what it means.
+type Section struct {
+	Title  string
+	Rows   [][2]string
 	common bool // flags of all commands
 }
 
-// pageOf is the page of a command, or of grove itself where n is nil.
+// pageOf is the page of a command, or of the program itself where n is nil. Commands that several programs have
+// write ${name} for the program.
 func pageOf(app *kong.Application, n *kong.Node) page {
 	if n == nil {
 		n = app.Node
 	}
-	p := page{name: n.FullPath(), usage: app.Name + " " + n.Summary(), summary: n.Help, detail: n.Detail}
+	p := page{Name: n.FullPath(), usage: app.Name + " " + n.Summary(), summary: n.Help, detail: n.Detail}
 	if n == app.Node {
-		p.name, p.usage = app.Name, app.Name+" <command> [flags]"
+		p.Name, p.usage = app.Name, app.Name+" <command> [flags]"
 		p.summary, p.detail, _ = strings.Cut(n.Help, "\n\n")
 	}
+	p.detail = strings.ReplaceAll(p.detail, "${name}", app.Name)
 	add := func(title string, row [2]string) {
 		for i := range p.sections {
-			if p.sections[i].title == title {
-				p.sections[i].rows = append(p.sections[i].rows, row)
+			if p.sections[i].Title == title {
+				p.sections[i].Rows = append(p.sections[i].Rows, row)
 				return
 			}
 		}
-		p.sections = append(p.sections, section{title: title, rows: [][2]string{row}})
+		p.sections = append(p.sections, Section{Title: title, Rows: [][2]string{row}})
 	}
 	group := func(g *kong.Group, without string) string {
 		if g == nil {
@@ -126,9 +127,9 @@ func pageOf(app *kong.Application, n *kong.Node) page {
 			}
 		}
 	}
-	common := section{title: "Common flags", common: true}
+	common := Section{Title: "Common flags", common: true}
 	for _, f := range app.Flags {
-		common.rows = append(common.rows, [2]string{flagText(f), kong.DefaultHelpValueFormatter(f.Value)})
+		common.Rows = append(common.Rows, [2]string{flagText(f), kong.DefaultHelpValueFormatter(f.Value)})
 	}
 	p.sections = append(p.sections, common)
 	return p
@@ -151,14 +152,14 @@ func flagText(f *kong.Flag) string {
 
 // printHelp writes a page for people.
 func printHelp(to io.Writer, p page) error {
-	w := newHelpWriter(to)
-	w.paragraph("Usage: " + p.usage)
-	w.paragraph(p.summary)
-	w.text(p.detail)
+	w := NewHelpWriter(to)
+	w.Paragraph("Usage: " + p.usage)
+	w.Paragraph(p.summary)
+	w.Text(p.detail)
 	for _, s := range p.sections {
-		w.section(s)
+		w.Section(s)
 	}
-	return w.flush()
+	return w.Flush()
 }
 
 // helpWriter wraps text to the width of a terminal. The first error is flush's.
@@ -171,8 +172,8 @@ type helpWriter struct {
 // widest is the most columns that help takes.
 const widest = 100
 
-func newHelpWriter(w io.Writer) *helpWriter {
-	width, _ := terminalSize(w)
+func NewHelpWriter(w io.Writer) *helpWriter {
+	width, _ := TerminalSize(w)
 	if n, err := strconv.Atoi(os.Getenv("COLUMNS")); err == nil && n > 0 {
 		width = n
 	}
@@ -182,7 +183,7 @@ func newHelpWriter(w io.Writer) *helpWriter {
 	return &helpWriter{w: bufio.NewWriter(w), width: max(min(width, widest), 40)}
 }
 
-func (w *helpWriter) flush() error { return w.w.Flush() }
+func (w *helpWriter) Flush() error { return w.w.Flush() }
 
 // part begins something new, below an empty line.
 func (w *helpWriter) part() {
@@ -192,7 +193,7 @@ func (w *helpWriter) part() {
 	w.begun = true
 }
 
-func (w *helpWriter) paragraph(text string) {
+func (w *helpWriter) Paragraph(text string) {
 	if text == "" {
 		return
 	}
@@ -202,11 +203,11 @@ func (w *helpWriter) paragraph(text string) {
 	}
 }
 
-// text writes paragraphs, and blocks of lines that begin with four spaces as they are.
-func (w *helpWriter) text(text string) {
+// Text writes paragraphs, and blocks of lines that begin with four spaces as they are.
+func (w *helpWriter) Text(text string) {
 	for _, b := range blocksOf(text) {
 		if !b.literal {
-			w.paragraph(strings.Join(b.lines, " "))
+			w.Paragraph(strings.Join(b.lines, " "))
 			continue
 		}
 		if !b.joined {
@@ -245,17 +246,17 @@ func blocksOf(text string) (list []block) {
 	return list
 }
 
-// section writes rows in two columns. What is too long for the first has a line to itself.
-func (w *helpWriter) section(s section) {
+// Section writes rows in two columns. What is too long for the first has a line to itself.
+func (w *helpWriter) Section(s Section) {
 	left := 0
-	for _, row := range s.rows {
+	for _, row := range s.Rows {
 		if n := utf8.RuneCountInString(row[0]); n <= min(30, w.width*2/5) {
 			left = max(left, n)
 		}
 	}
 	w.part()
-	fmt.Fprintln(w.w, s.title+":")
-	for _, row := range s.rows {
+	fmt.Fprintln(w.w, s.Title+":")
+	for _, row := range s.Rows {
 		lines := wrapWords(row[1], w.width-left-4)
 		head := row[0]
 		if utf8.RuneCountInString(head) > left {

@@ -6,13 +6,14 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/grovellm/grove/internal/command"
 	"github.com/grovellm/grove/internal/lab/check"
 )
 
 type checkLengthsCmd struct {
 	Model string `short:"m" required:"" env:"GROVE_MODEL" help:"GGUF file, Hugging Face folder, or ORG/REPO that grove pull fetched." placeholder:"FILE" hub:"" group:"Model"`
 
-	kvFlag
+	command.KVFlag
 
 	From     int      `help:"Shortest prompt, in tokens (${default})." default:"1" placeholder:"N"`
 	To       int      `help:"Longest prompt, in tokens (${default})." default:"2500" placeholder:"N"`
@@ -33,59 +34,59 @@ every fourth case computes the chunks that a prompt alone is read in, the others
 With --json it prints {"lengths","cases","mismatches",...}. The exit status is 1 on a mismatch.
 
 Examples:
-    grove check lengths -m model.gguf --step 10
-    grove check lengths -m model.gguf --from 1000 --to 1100 --workers 2 --json`
+    grove-lab check lengths -m model.gguf --step 10
+    grove-lab check lengths -m model.gguf --from 1000 --to 1100 --workers 2 --json`
 }
 
-func (c *checkLengthsCmd) Run(p *program) error {
+func (c *checkLengthsCmd) Run(p *command.Program) error {
 	for _, f := range []struct {
 		name  string
 		value int
 	}{{"--from", c.From}, {"--step", c.Step}, {"--tokens", c.Tokens}} {
 		if f.value < 1 {
-			return usagef("%s %d: want at least 1", f.name, f.value)
+			return command.Usagef("%s %d: want at least 1", f.name, f.value)
 		}
 	}
 	if c.To < c.From {
-		return usagef("--to %d: want at least --from, %d", c.To, c.From)
+		return command.Usagef("--to %d: want at least --from, %d", c.To, c.From)
 	}
 	for _, n := range append(append([]int(nil), c.Workers...), c.Callers...) {
 		if n < 1 || n > 64 {
-			return usagef("--workers %v and --callers %v: want numbers from 1 to 64", c.Workers, c.Callers)
+			return command.Usagef("--workers %v and --callers %v: want numbers from 1 to 64", c.Workers, c.Callers)
 		}
 	}
-	kv, err := c.parse()
+	kv, err := c.Parse()
 	if err != nil {
 		return err
 	}
-	ctx, stop := p.context()
+	ctx, stop := p.Context()
 	defer stop()
-	bar := p.progress("same tokens at every length", false)
+	bar := p.Progress("same tokens at every length", false)
 	start := time.Now()
 	r, err := check.Lengths(ctx, check.LengthOptions{
 		Model: c.Model, KV: kv, From: c.From, To: c.To, Step: c.Step, Tokens: c.Tokens, Threads: c.Workers, Callers: c.Callers,
-		Drafters: c.Drafters, Seed: c.Seed, Progress: func(done, total int) { bar.set(int64(done), int64(total)) },
+		Drafters: c.Drafters, Seed: c.Seed, Progress: func(done, total int) { bar.Set(int64(done), int64(total)) },
 	})
-	bar.end()
+	bar.End()
 	if err != nil && !errors.Is(err, context.Canceled) {
 		return err
 	}
 	if p.JSON {
-		if jsonErr := p.printJSON(r); jsonErr != nil {
+		if jsonErr := p.PrintJSON(r); jsonErr != nil {
 			return jsonErr
 		}
 	} else {
-		fmt.Fprintf(p.stdout, "same tokens at every length: %d lengths, %d cases of %d sequences, %d rows of prompts, %d tokens, %d mismatches (%.1fs)\n",
+		fmt.Fprintf(p.Stdout, "same tokens at every length: %d lengths, %d cases of %d sequences, %d rows of prompts, %d tokens, %d mismatches (%.1fs)\n",
 			r.Lengths, r.Cases, r.Sequences, r.Rows, r.Tokens, r.Mismatches, time.Since(start).Seconds())
 		for _, f := range r.Failures {
-			fmt.Fprintln(p.stdout, f)
+			fmt.Fprintln(p.Stdout, f)
 		}
 	}
 	switch {
 	case err != nil:
 		return err // interrupted, with what was done printed
 	case r.Mismatches > 0:
-		return errFailed
+		return command.ErrFailed
 	}
 	return nil
 }

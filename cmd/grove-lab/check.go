@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/grovellm/grove/internal/command"
 	"github.com/grovellm/grove/internal/lab/check"
 )
 
@@ -23,8 +24,8 @@ func (checkCmd) Help() string {
 status is 1 when it finds one.
 
 Examples:
-    grove check bits --cases 10000
-    grove check tokens --cases 500 --json`
+    grove-lab check bits --cases 10000
+    grove-lab check tokens --cases 500 --json`
 }
 
 // checkFlags are those of every check.
@@ -46,11 +47,11 @@ to 4 threads, every kernel level. Every logit must be the same to the bit.
 With --json it prints {"cases","mismatches",...}. The exit status is 1 on a mismatch.
 
 Examples:
-    grove check bits --cases 10000 --json
-    grove check bits --cases 10000 --only 4711 -v`
+    grove-lab check bits --cases 10000 --json
+    grove-lab check bits --cases 10000 --only 4711 -v`
 }
 
-func (c *checkBitsCmd) Run(p *program) error { return c.run(p, "same bits", check.Bits) }
+func (c *checkBitsCmd) Run(p *command.Program) error { return c.run(p, "same bits", check.Bits) }
 
 type checkTokensCmd struct {
 	checkFlags
@@ -63,11 +64,11 @@ Every token must be the same.
 With --json it prints {"cases","mismatches",...}. The exit status is 1 on a mismatch.
 
 Examples:
-    grove check tokens --cases 500
-    grove check tokens --cases 500 --only 42`
+    grove-lab check tokens --cases 500
+    grove-lab check tokens --cases 500 --only 42`
 }
 
-func (c *checkTokensCmd) Run(p *program) error { return c.run(p, "same tokens", check.Tokens) }
+func (c *checkTokensCmd) Run(p *command.Program) error { return c.run(p, "same tokens", check.Tokens) }
 
 type checkServeCmd struct {
 	checkFlags
@@ -81,47 +82,49 @@ alone. The order of events depends on the clock.
 With --json it prints {"cases","mismatches",...}. The exit status is 1 on a mismatch.
 
 Examples:
-    grove check serve --cases 500
-    grove check serve --cases 10000 --json`
+    grove-lab check serve --cases 500
+    grove-lab check serve --cases 10000 --json`
 }
 
-func (c *checkServeCmd) Run(p *program) error { return c.run(p, "same tokens together", check.Serve) }
+func (c *checkServeCmd) Run(p *command.Program) error {
+	return c.run(p, "same tokens together", check.Serve)
+}
 
-func (c *checkFlags) run(p *program, law string, f func(context.Context, check.Options) (check.Report, error)) error {
+func (c *checkFlags) run(p *command.Program, law string, f func(context.Context, check.Options) (check.Report, error)) error {
 	switch {
 	case c.Cases < 1:
-		return usagef("--cases %d: want at least 1", c.Cases)
+		return command.Usagef("--cases %d: want at least 1", c.Cases)
 	case c.Only < -1 || c.Only >= c.Cases:
-		return usagef("--only %d: want a case from 0 to %d (raise --cases for a later one)", c.Only, c.Cases-1)
+		return command.Usagef("--only %d: want a case from 0 to %d (raise --cases for a later one)", c.Only, c.Cases-1)
 	}
-	ctx, stop := p.context()
+	ctx, stop := p.Context()
 	defer stop()
-	bar := p.progress(law, false)
+	bar := p.Progress(law, false)
 	start := time.Now()
-	r, err := f(ctx, check.Options{Cases: c.Cases, Seed: c.Seed, Only: c.Only, Progress: func(done, total int) { bar.set(int64(done), int64(total)) }})
-	bar.end()
+	r, err := f(ctx, check.Options{Cases: c.Cases, Seed: c.Seed, Only: c.Only, Progress: func(done, total int) { bar.Set(int64(done), int64(total)) }})
+	bar.End()
 	if err != nil && !errors.Is(err, context.Canceled) {
 		return err
 	}
 	if p.JSON {
-		if jsonErr := p.printJSON(r); jsonErr != nil {
+		if jsonErr := p.PrintJSON(r); jsonErr != nil {
 			return jsonErr
 		}
 	} else {
-		fmt.Fprintf(p.stdout, "%s: %d cases", law, r.Cases)
+		fmt.Fprintf(p.Stdout, "%s: %d cases", law, r.Cases)
 		if r.Tokens > 0 {
-			fmt.Fprintf(p.stdout, ", %d tokens", r.Tokens)
+			fmt.Fprintf(p.Stdout, ", %d tokens", r.Tokens)
 		}
-		fmt.Fprintf(p.stdout, ", %d mismatches (levels %s; seed %d; %.1fs)\n", r.Mismatches, strings.Join(r.Levels, ", "), c.Seed, time.Since(start).Seconds())
+		fmt.Fprintf(p.Stdout, ", %d mismatches (levels %s; seed %d; %.1fs)\n", r.Mismatches, strings.Join(r.Levels, ", "), c.Seed, time.Since(start).Seconds())
 		for _, f := range r.Failures {
-			fmt.Fprintln(p.stdout, f)
+			fmt.Fprintln(p.Stdout, f)
 		}
 	}
 	switch {
 	case err != nil:
 		return err // interrupted, with what was done printed
 	case r.Mismatches > 0:
-		return errFailed
+		return command.ErrFailed
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package main
+package command
 
 import (
 	"fmt"
@@ -8,8 +8,8 @@ import (
 	"github.com/grovellm/grove"
 )
 
-// sampleFlags are those of a request's Sampling.
-type sampleFlags struct {
+// SampleFlags are those of a request's Sampling.
+type SampleFlags struct {
 	Temperature       float32  `short:"t" help:"0 takes the most probable token, 1 samples as the model says; 0 to 100 (${default})." default:"${temperature=0}" placeholder:"T" group:"Sampling"`
 	TopK              int      `help:"Sample among the K most probable tokens; 0 means all." default:"0" placeholder:"K" group:"Sampling"`
 	TopP              float32  `help:"Sample among the fewest tokens of total probability P, 0 to 1 (${default})." default:"${topp=1}" placeholder:"P" group:"Sampling"`
@@ -22,7 +22,7 @@ type sampleFlags struct {
 	Seed              uint64   `help:"Seed of sampling: the same seed gives the same text (${default})." default:"${seed=0}" placeholder:"N" group:"Sampling"`
 }
 
-func (f *sampleFlags) sampling() (grove.Sampling, error) {
+func (f *SampleFlags) Sampling() (grove.Sampling, error) {
 	s := grove.Sampling{
 		Temperature: f.Temperature, TopK: f.TopK, TopP: f.TopP, MinP: f.MinP,
 		RepetitionPenalty: f.RepetitionPenalty, PresencePenalty: f.PresencePenalty, FrequencyPenalty: f.FrequencyPenalty,
@@ -33,7 +33,7 @@ func (f *sampleFlags) sampling() (grove.Sampling, error) {
 		token, err := strconv.ParseInt(strings.TrimSpace(id), 10, 32)
 		value, err2 := strconv.ParseFloat(strings.TrimSpace(bias), 32)
 		if !ok || err != nil || err2 != nil || token < 0 {
-			return s, usagef("--logit-bias %q: want ID=BIAS, a token's number and what to add, as 42=-2.5", b)
+			return s, Usagef("--logit-bias %q: want ID=BIAS, a token's number and what to add, as 42=-2.5", b)
 		}
 		if s.LogitBias == nil {
 			s.LogitBias = map[int32]float32{}
@@ -43,8 +43,8 @@ func (f *sampleFlags) sampling() (grove.Sampling, error) {
 	return s, nil
 }
 
-// generateFlags are those of a request.
-type generateFlags struct {
+// GenerateFlags are those of a request.
+type GenerateFlags struct {
 	MaxTokens int      `short:"n" help:"Generate at most N tokens (${default}); 0 means until the context is full." default:"${maxtokens=256}" placeholder:"N"`
 	Stop      []string `help:"End before this text; may be repeated." placeholder:"TEXT" sep:"none"`
 	IgnoreEnd bool     `help:"Continue after the model's end-of-text token."`
@@ -53,7 +53,7 @@ type generateFlags struct {
 	JSONSchema string `name:"json-schema" help:"File with a JSON schema that the output must match." placeholder:"FILE" xor:"constraint" group:"Output"`
 	Regex      string `help:"Regular expression that the whole output must match." placeholder:"REGEX" xor:"constraint" group:"Output"`
 
-	sampleFlags
+	SampleFlags
 
 	Drafter string `short:"d" help:"What proposes the trees, such as eagle3+text; plain for none (see grove drafters)." default:"auto" placeholder:"NAME" group:"Speculation"`
 	Budget  int    `short:"b" help:"Maximum nodes of a draft tree, 2 to 4096, root included; 0 means ${budget}." default:"0" placeholder:"N" group:"Speculation"`
@@ -64,11 +64,11 @@ type generateFlags struct {
 	Predict string `help:"File with text that much of the output will repeat." placeholder:"FILE" group:"Speculation"`
 }
 
-func (f *generateFlags) request() (grove.Request, error) {
+func (f *GenerateFlags) Request() (grove.Request, error) {
 	r := grove.Request{MaxTokens: f.MaxTokens, Stop: f.Stop, IgnoreEnd: f.IgnoreEnd, Drafter: f.Drafter, Budget: f.Budget,
 		Accept: f.Accept, Uncontrolled: f.Uncontrolled, Regex: f.Regex}
 	var err error
-	if r.Sampling, err = f.sampling(); err != nil {
+	if r.Sampling, err = f.Sampling(); err != nil {
 		return r, err
 	}
 	for _, file := range []struct {
@@ -78,11 +78,11 @@ func (f *generateFlags) request() (grove.Request, error) {
 		if file.name == "" {
 			continue
 		}
-		if *file.text, err = readText(file.name); err != nil {
+		if *file.text, err = ReadText(file.name); err != nil {
 			return r, fmt.Errorf("%s: %w", file.flag, err)
 		}
 		if *file.text == "" && file.flag != "--predict" {
-			return r, usagef("%s: the file is empty", file.flag)
+			return r, Usagef("%s: the file is empty", file.flag)
 		}
 	}
 	return r, nil

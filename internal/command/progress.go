@@ -1,4 +1,4 @@
-package main
+package command
 
 import (
 	"fmt"
@@ -16,9 +16,10 @@ const patience = 400 * time.Millisecond
 // sayEvery is the time between two lines where there is no bar.
 const sayEvery = 30 * time.Second
 
-// progress shows how far long work is, with the time it will still take: a bar on a terminal, elsewhere, in a log for instance, a line
+// Progress shows how far long work is, with the time it will still take: a bar on a terminal, elsewhere, in a log for instance, a line
 // now and then.
-type progress struct {
+type Progress struct {
+	program     string
 	w           io.Writer
 	terminal    bool
 	what        string
@@ -27,14 +28,14 @@ type progress struct {
 	bar         *progressbar.ProgressBar
 }
 
-// progress returns a bar named what. With bytes, amounts are bytes.
-func (p *program) progress(what string, bytes bool) *progress {
+// Progress returns a bar named what. With bytes, amounts are bytes.
+func (p *Program) Progress(what string, bytes bool) *Progress {
 	now := time.Now()
-	return &progress{w: p.stderr, terminal: isTerminal(p.stderr), what: what, bytes: bytes, start: now, said: now}
+	return &Progress{program: p.Name, w: p.Stderr, terminal: IsTerminal(p.Stderr), what: what, bytes: bytes, start: now, said: now}
 }
 
-// set says that done of total is done.
-func (b *progress) set(done, total int64) {
+// Set says that done of total is done.
+func (b *Progress) Set(done, total int64) {
 	now := time.Now()
 	if !b.terminal {
 		b.say(now, done, total)
@@ -58,10 +59,10 @@ func (b *progress) set(done, total int64) {
 }
 
 // description says what is done of how much, and when the rest will be: not before a second and a hundredth have passed.
-func (b *progress) description(now time.Time, done, total int64) string {
+func (b *Progress) description(now time.Time, done, total int64) string {
 	text := b.what
 	if b.bytes {
-		text += fmt.Sprintf(", %s of %s", size(done), size(total))
+		text += fmt.Sprintf(", %s of %s", Size(done), Size(total))
 	}
 	if now.Sub(b.start) >= time.Second && done < total && done >= total/100 {
 		text += fmt.Sprintf(", about %v left", b.left(now, done, total))
@@ -70,29 +71,29 @@ func (b *progress) description(now time.Time, done, total int64) string {
 }
 
 // left is how long the rest will take at the speed so far.
-func (b *progress) left(now time.Time, done, total int64) time.Duration {
+func (b *Progress) left(now time.Time, done, total int64) time.Duration {
 	return time.Duration(float64(now.Sub(b.start)) * float64(total-done) / float64(done)).Round(time.Second)
 }
 
 // say writes a line, if the last was written long ago.
-func (b *progress) say(now time.Time, done, total int64) {
+func (b *Progress) say(now time.Time, done, total int64) {
 	if done <= 0 || now.Sub(b.said) < sayEvery {
 		return
 	}
 	b.said = now
-	fmt.Fprintf(b.w, "grove: %s: %d %% done, about %v left\n", b.what, 100*done/max(total, 1), b.left(now, done, total))
+	fmt.Fprintf(b.w, "%s: %s: %d %% done, about %v left\n", b.program, b.what, 100*done/max(total, 1), b.left(now, done, total))
 }
 
-// end removes the bar.
-func (b *progress) end() {
+// End removes the bar.
+func (b *Progress) End() {
 	if b.bar != nil {
 		_ = b.bar.Clear()
 		b.bar = nil
 	}
 }
 
-// isTerminal reports whether f is a terminal.
-func isTerminal(f any) bool {
+// IsTerminal reports whether f is a terminal.
+func IsTerminal(f any) bool {
 	file, ok := f.(*os.File)
 	return ok && term.IsTerminal(int(file.Fd()))
 }

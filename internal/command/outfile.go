@@ -1,4 +1,4 @@
-package main
+package command
 
 import (
 	"errors"
@@ -8,11 +8,11 @@ import (
 	"path/filepath"
 )
 
-// newFile refuses a path that a command is not to write to: a folder, or a file that is there, unless forced.
-func newFile(path string, force bool) error {
+// NewFile refuses a path that a command is not to write to: a folder, or a file that is there, unless forced.
+func NewFile(path string, force bool) error {
 	switch info, err := os.Stat(path); {
 	case err == nil && info.IsDir():
-		return usagef("%s is a folder: name a file in it", path)
+		return Usagef("%s is a folder: name a file in it", path)
 	case err == nil && !force:
 		return fmt.Errorf("%s is there already: choose another name, or replace it with --force", path)
 	case err != nil && !errors.Is(err, fs.ErrNotExist):

@@ -7,11 +7,12 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/grovellm/grove/internal/command"
 	"github.com/grovellm/grove/internal/lab/report"
 )
 
 type reportCmd struct {
-	modelFlags
+	command.ModelFlags
 
 	Quick  bool     `help:"Few prompts and short outputs: minutes, and rough figures."`
 	Only   []string `help:"Only these experiments: ${experiments}." placeholder:"NAME"`
@@ -31,16 +32,16 @@ padded to 500 million parameters (--quick: 200), so that speeds are those of a l
 Ctrl-C ends it with the experiments that are finished. The same command goes on with the others.
 
 Examples:
-    grove report --quick
-    grove report -m qwen3-0.6b-q8_0.gguf --head eagle3.gguf --dir qwen3
-    grove report --quick --only dynatree-table1,merge --json`
+    grove-lab report --quick
+    grove-lab report -m qwen3-0.6b-q8_0.gguf --head eagle3.gguf --dir qwen3
+    grove-lab report --quick --only dynatree-table1,merge --json`
 }
 
-func (cmd *reportCmd) Run(p *program) error {
+func (cmd *reportCmd) Run(p *command.Program) error {
 	experiments := report.Experiments()
 	for _, name := range cmd.Only {
 		if !slices.ContainsFunc(experiments, func(e report.Experiment) bool { return e.Name == name }) {
-			return usagef("--only %s: want one of %s", name, experimentNames())
+			return command.Usagef("--only %s: want one of %s", name, experimentNames())
 		}
 	}
 	if len(cmd.Only) > 0 {
@@ -52,39 +53,39 @@ func (cmd *reportCmd) Run(p *program) error {
 			cmd.Pad = "200M"
 		}
 	}
-	ctx, stop := p.context()
+	ctx, stop := p.Context()
 	defer stop()
-	m, err := cmd.open(p)
+	m, err := cmd.Open(p)
 	if err != nil {
 		return err
 	}
-	defer p.close(m)
-	o := report.Options{Model: m, ModelName: ownName(m.Target().Model, cmd.Model), Dir: cmd.Dir, Quick: cmd.Quick, Data: cmd.Data, GoRoot: findGoRoot(cmd.GoRoot), Log: p.logf}
-	if version, revision := buildVersion(); revision != "" {
+	defer p.Close(m)
+	o := report.Options{Model: m, ModelName: command.OwnName(m.Target().Model, cmd.Model), Dir: cmd.Dir, Quick: cmd.Quick, Data: cmd.Data, GoRoot: command.FindGoRoot(cmd.GoRoot), Log: p.Logf}
+	if version, revision := command.BuildVersion(); revision != "" {
 		o.Version = fmt.Sprintf("%s (%s)", version, revision)
 	} else {
 		o.Version = version
 	}
-	bar := p.progress("measuring", false)
-	o.Progress = func(done, total int) { bar.set(int64(done), int64(total)) }
+	bar := p.Progress("measuring", false)
+	o.Progress = func(done, total int) { bar.Set(int64(done), int64(total)) }
 	r, err := report.Run(ctx, o, experiments)
-	bar.end()
+	bar.End()
 	if len(r.Results) == 0 {
 		return err
 	}
 	if p.JSON {
-		return errors.Join(p.printJSON(r), err)
+		return errors.Join(p.PrintJSON(r), err)
 	}
 	for _, result := range r.Results {
-		fmt.Fprintf(p.stdout, "%s\n", result.Title)
+		fmt.Fprintf(p.Stdout, "%s\n", result.Title)
 		for _, f := range result.Findings {
-			fmt.Fprintf(p.stdout, "  %s\n", f.Text)
+			fmt.Fprintf(p.Stdout, "  %s\n", f.Text)
 		}
 		for _, left := range result.Left {
-			fmt.Fprintf(p.stdout, "  left out: %s\n", left)
+			fmt.Fprintf(p.Stdout, "  left out: %s\n", left)
 		}
 	}
-	fmt.Fprintf(p.stdout, "\n%s\n", filepath.Join(cmd.Dir, "report.html"))
+	fmt.Fprintf(p.Stdout, "\n%s\n", filepath.Join(cmd.Dir, "report.html"))
 	return err
 }
 

@@ -1,9 +1,7 @@
 // The pages of all commands as Markdown (docs/cli.md) and as a manual page (docs/grove.1).
 
-package main
+package command
 
-//go:generate go run . help --write ../../docs
-//go:generate go run . demo --svg ../../docs/tree.svg
 
 import (
 	"fmt"
@@ -15,8 +13,8 @@ import (
 )
 
 // writeManuals writes both into a folder.
-func writeManuals(dir string, app *kong.Application) error {
-	for name, text := range map[string]string{"cli.md": markdownPage(app), "grove.1": manPage(app)} {
+func (p *Program) writeManuals(dir string, app *kong.Application) error {
+	for name, text := range map[string]string{p.Page: markdownPage(app), p.Name + ".1": manPage(app)} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o666); err != nil {
 			return err
 		}
@@ -24,12 +22,12 @@ func writeManuals(dir string, app *kong.Application) error {
 	return nil
 }
 
-// pagesOf are the pages of a node and of all commands below it.
-func pagesOf(app *kong.Application, n *kong.Node) []page {
+// PagesOf are the pages of a node and of all commands below it.
+func PagesOf(app *kong.Application, n *kong.Node) []page {
 	list := []page{pageOf(app, n)}
 	for _, c := range n.Children {
 		if !c.Hidden {
-			list = append(list, pagesOf(app, c)...)
+			list = append(list, PagesOf(app, c)...)
 		}
 	}
 	return list
@@ -38,9 +36,9 @@ func pagesOf(app *kong.Application, n *kong.Node) []page {
 // markdownPage is the reference of the command.
 func markdownPage(app *kong.Application) string {
 	var b strings.Builder
-	b.WriteString("# The command\n\n`go generate ./cmd/grove` writes this page from the help texts.\n")
-	for i, p := range pagesOf(app, app.Node) {
-		fmt.Fprintf(&b, "\n## %s\n\n%s\n\n    %s\n", p.name, markdownText(p.summary), p.usage)
+	fmt.Fprintf(&b, "# The command %s\n\n`go generate ./cmd/%[1]s` writes this page from the help texts.\n", app.Name)
+	for i, p := range PagesOf(app, app.Node) {
+		fmt.Fprintf(&b, "\n## %s\n\n%s\n\n    %s\n", p.Name, markdownText(p.summary), p.usage)
 		for _, block := range blocksOf(p.detail) {
 			b.WriteByte('\n')
 			for _, line := range block.lines {
@@ -52,10 +50,10 @@ func markdownPage(app *kong.Application) string {
 		}
 		for _, s := range p.sections {
 			if s.common && i > 0 {
-				continue // once, with grove itself
+				continue // once, with the program itself
 			}
-			fmt.Fprintf(&b, "\n| %s | |\n|---|---|\n", s.title)
-			for _, row := range s.rows {
+			fmt.Fprintf(&b, "\n| %s | |\n|---|---|\n", s.Title)
+			for _, row := range s.Rows {
 				fmt.Fprintf(&b, "| `%s` | %s |\n", markdownCell(strings.TrimSpace(row[0])), markdownCell(markdownText(row[1])))
 			}
 		}
@@ -74,11 +72,11 @@ func markdownCell(s string) string { return strings.ReplaceAll(s, "|", `\|`) }
 // manPage is the manual page, for man -l.
 func manPage(app *kong.Application) string {
 	var b strings.Builder
-	pages := pagesOf(app, app.Node)
+	pages := PagesOf(app, app.Node)
 	first := pages[0]
-	b.WriteString(".TH GROVE 1 \"\" grove \"User Commands\"\n.SH NAME\n")
-	fmt.Fprintf(&b, "grove \\- %s\n.SH SYNOPSIS\n%s\n.SH DESCRIPTION\n",
-		manText(strings.ToLower(first.summary[:1])+strings.TrimSuffix(first.summary[1:], ".")), manText(first.usage))
+	fmt.Fprintf(&b, ".TH %s 1 \"\" grove \"User Commands\"\n.SH NAME\n", manText(strings.ToUpper(app.Name)))
+	fmt.Fprintf(&b, "%s \\- %s\n.SH SYNOPSIS\n%s\n.SH DESCRIPTION\n",
+		manText(app.Name), manText(strings.ToLower(first.summary[:1])+strings.TrimSuffix(first.summary[1:], ".")), manText(first.usage))
 	manDetail(&b, first.detail)
 	b.WriteString(".SH COMMON FLAGS\n")
 	for _, s := range first.sections {
@@ -88,11 +86,11 @@ func manPage(app *kong.Application) string {
 	}
 	b.WriteString(".SH COMMANDS\n")
 	for _, p := range pages[1:] {
-		fmt.Fprintf(&b, ".SS %s\n%s\n.PP\n%s\n", manText(p.name), manText(p.usage), manText(p.summary))
+		fmt.Fprintf(&b, ".SS %s\n%s\n.PP\n%s\n", manText(p.Name), manText(p.usage), manText(p.summary))
 		manDetail(&b, p.detail)
 		for _, s := range p.sections {
 			if !s.common {
-				fmt.Fprintf(&b, ".PP\n.B %s\n", manText(s.title))
+				fmt.Fprintf(&b, ".PP\n.B %s\n", manText(s.Title))
 				manRows(&b, s)
 			}
 		}
@@ -117,8 +115,8 @@ func manDetail(b *strings.Builder, text string) {
 	}
 }
 
-func manRows(b *strings.Builder, s section) {
-	for _, row := range s.rows {
+func manRows(b *strings.Builder, s Section) {
+	for _, row := range s.Rows {
 		fmt.Fprintf(b, ".TP\n\\fB%s\\fR\n%s\n", manText(strings.TrimSpace(row[0])), manText(row[1]))
 	}
 }

@@ -3,6 +3,8 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -12,9 +14,16 @@ import (
 )
 
 // Commands of every kind are measured; the same command takes their runs, and finds nothing changed.
-func TestBenchAll(t *testing.T) {
-	model, prompts := tiny(t), questions(t)
-	t.Setenv(asCommand, "1") // the commands are children
+func TestTables(t *testing.T) {
+	dir := t.TempDir()
+	model, prompts, program := filepath.Join(dir, "tiny.gguf"), filepath.Join(dir, "prompts.jsonl"), filepath.Join(dir, "grove.exe")
+	must(t, "synth", "tiny-qwen3", model)
+	if err := os.WriteFile(prompts, []byte(`{"prompt":"one two one two one"}`+"\n"+`{"prompt":"a b c a b c"}`+"\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command("go", "build", "-buildvcs=false", "-o", program, "../grove").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
 	t.Setenv("TINY", model)
 	t.Setenv("PROMPTS", prompts)
 	list := []report.Measurement{
@@ -27,7 +36,7 @@ func TestBenchAll(t *testing.T) {
 	}
 	measurements = func() []report.Measurement { return list }
 	defer func() { measurements = report.Measurements }()
-	dir, docs := filepath.Join(t.TempDir(), "runs"), t.TempDir()
+	dir, docs := filepath.Join(dir, "runs"), t.TempDir()
 	type found struct {
 		report.Measured
 		Changes []report.Change `json:"changes"`
@@ -35,7 +44,7 @@ func TestBenchAll(t *testing.T) {
 	}
 	measure := func() (all []found, stderr string) {
 		t.Helper()
-		code, out, stderr := command("", "bench", "all", "--dir", dir, "--docs", docs, "--threads", "1", "--json", "-v")
+		code, out, stderr := runLab("tables", "--program", program, "--dir", dir, "--docs", docs, "--threads", "1", "--json", "-v")
 		if code != 0 {
 			t.Fatalf("status %d\n%s", code, stderr)
 		}
@@ -71,20 +80,20 @@ func TestBenchAll(t *testing.T) {
 			t.Errorf("%s: %s %v", r.Name, r.Reason, r.Changes)
 		}
 	}
-	if out := must(t, "", "bench", "all", "--only", "callers", "--dir", dir, "--docs", docs, "--threads", "1"); out != "callers: no change\n" {
+	if out := must(t, "tables", "--program", program, "--only", "callers", "--dir", dir, "--docs", docs, "--threads", "1"); out != "callers: no change\n" {
 		t.Errorf("printed %q", out)
 	}
-	if out := must(t, "", "bench", "all", "--list"); strings.Count(out, "\n") != len(list)+1 {
+	if out := must(t, "tables", "--list"); strings.Count(out, "\n") != len(list)+1 {
 		t.Errorf("listed %q", out)
 	}
 	list[1].Commands[0].Args += " --no-such-flag"
-	code, out, stderr := command("", "bench", "all", "--dir", dir, "--docs", docs, "--threads", "1")
+	code, out, stderr := runLab("tables", "--program", program, "--dir", dir, "--docs", docs, "--threads", "1")
 	if code != 1 || out != "passes: no change\ncallers: no change\n" || !strings.Contains(stderr, "--no-such-flag") {
 		t.Errorf("a command that fails: status %d, %q\n%s", code, out, stderr)
 	}
 	for args, want := range map[string]int{"--only no-such": 2, "--write": 1} { // the test binary knows no commit
-		if code, _, stderr := command("", append([]string{"bench", "all", "--dir", dir, "--docs", docs}, strings.Fields(args)...)...); code != want || !strings.Contains(stderr, fmt.Sprint(strings.Fields(args)[0])) {
-			t.Errorf("grove bench all %s: status %d, want %d\n%s", args, code, want, stderr)
+		if code, _, stderr := runLab(append([]string{"tables", "--program", program, "--dir", dir, "--docs", docs}, strings.Fields(args)...)...); code != want || !strings.Contains(stderr, fmt.Sprint(strings.Fields(args)[0])) {
+			t.Errorf("grove-lab tables %s: status %d, want %d\n%s", args, code, want, stderr)
 		}
 	}
 }

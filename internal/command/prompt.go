@@ -1,4 +1,4 @@
-package main
+package command
 
 import (
 	"fmt"
@@ -8,28 +8,28 @@ import (
 	"unicode/utf8"
 )
 
-// maxPrompt bounds what is read as a prompt: any context ends long before it.
-const maxPrompt = 64 << 20
+// MaxPrompt bounds what is read as a prompt: any context ends long before it.
+const MaxPrompt = 64 << 20
 
-// promptFlags say where the prompt comes from.
-type promptFlags struct {
+// PromptFlags say where the prompt comes from.
+type PromptFlags struct {
 	Prompt string   `arg:"" optional:"" help:"The prompt; - reads standard input."`
 	File   []string `short:"f" help:"Begin the prompt with this file's text; may be repeated." placeholder:"FILE" sep:"none"`
 }
 
-// read puts the prompt together: the files' texts in order, then the prompt itself.
-func (f *promptFlags) read(p *program) (string, error) {
+// Read puts the prompt together: the files' texts in order, then the prompt itself.
+func (f *PromptFlags) Read(p *Program) (string, error) {
 	var b strings.Builder
 	for _, name := range f.File {
-		text, err := readText(name)
+		text, err := ReadText(name)
 		if err != nil {
 			return "", err
 		}
 		b.WriteString(text)
 	}
 	switch {
-	case f.Prompt == "-" || f.Prompt == "" && len(f.File) == 0 && !isTerminal(p.stdin):
-		text, err := readAll(p.stdin, "standard input")
+	case f.Prompt == "-" || f.Prompt == "" && len(f.File) == 0 && !IsTerminal(p.Stdin):
+		text, err := readAll(p.Stdin, "standard input")
 		if err != nil {
 			return "", err
 		}
@@ -38,13 +38,13 @@ func (f *promptFlags) read(p *program) (string, error) {
 		b.WriteString(f.Prompt)
 	}
 	if b.Len() == 0 {
-		return "", usagef("there is no prompt: give it as an argument, with --file, or on standard input")
+		return "", Usagef("there is no prompt: give it as an argument, with --file, or on standard input")
 	}
 	return b.String(), nil
 }
 
-// readText reads a text file.
-func readText(name string) (string, error) {
+// ReadText reads a text file.
+func ReadText(name string) (string, error) {
 	f, err := os.Open(name)
 	if err != nil {
 		return "", err
@@ -57,17 +57,17 @@ func readText(name string) (string, error) {
 }
 
 func readAll(r io.Reader, name string) (string, error) {
-	data, err := io.ReadAll(io.LimitReader(r, maxPrompt+1))
+	data, err := io.ReadAll(io.LimitReader(r, MaxPrompt+1))
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", name, err)
 	}
-	if len(data) > maxPrompt {
-		return "", fmt.Errorf("%s: more than %s: no model reads that much; give a part of it", name, size(maxPrompt))
+	if len(data) > MaxPrompt {
+		return "", fmt.Errorf("%s: more than %s: no model reads that much; give a part of it", name, Size(MaxPrompt))
 	}
 	text := string(data)
 	for i, r := range text {
 		if _, n := utf8.DecodeRuneInString(text[i:]); r == utf8.RuneError && n == 1 {
-			return "", usagef("%s: invalid UTF-8 at byte %d: convert the text to UTF-8 first", name, i)
+			return "", Usagef("%s: invalid UTF-8 at byte %d: convert the text to UTF-8 first", name, i)
 		}
 	}
 	return text, nil

@@ -1,6 +1,6 @@
 // What a user reads when something is wrong.
 
-package main
+package command
 
 import (
 	"context"
@@ -18,57 +18,57 @@ import (
 
 // Exit codes.
 const (
-	exitOK          = 0
-	exitFailure     = 1
-	exitUsage       = 2
-	exitInterrupted = 130 // 128 + SIGINT, as shells have it
+	ExitOK          = 0
+	ExitFailure     = 1
+	ExitUsage       = 2
+	ExitInterrupted = 130 // 128 + SIGINT, as shells have it
 )
 
-// usageError is a mistake in the command line that only the command itself can see.
-type usageError struct{ err error }
+// UsageError is a mistake in the command line that only the command itself can see.
+type UsageError struct{ err error }
 
-func (e usageError) Error() string { return e.err.Error() }
-func (e usageError) Unwrap() error { return e.err }
+func (e UsageError) Error() string { return e.err.Error() }
+func (e UsageError) Unwrap() error { return e.err }
 
-func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
+func Usagef(format string, args ...any) error { return UsageError{fmt.Errorf(format, args...)} }
 
-// errFailed ends the command with status 1 when it has said why already.
-var errFailed = errors.New("failed")
+// ErrFailed ends the command with status 1 when it has said why already.
+var ErrFailed = errors.New("failed")
 
 // report prints the error, if any, and returns the exit status.
-func (p *program) report(k *kong.Context, err error) int {
-	name := "grove"
+func (p *Program) report(k *kong.Context, err error) int {
+	name := p.Name
 	if k != nil && k.Selected() != nil {
 		name = k.Selected().FullPath()
 	}
-	var usage usageError
+	var usage UsageError
 	var option *grove.OptionError
 	var sampling *sample.RangeError
 	switch {
 	case err == nil:
-		return exitOK
-	case errors.Is(err, errFailed):
-		return exitFailure
+		return ExitOK
+	case errors.Is(err, ErrFailed):
+		return ExitFailure
 	case errors.As(err, &usage), errors.As(err, &option), errors.As(err, &sampling):
 		advice := fmt.Sprintf("Run \"%s --help\" for flags and examples.", name)
 		if option != nil && option.Field == "Drafter" {
 			advice = "Run \"grove drafters\" for the drafters that can run, \"grove drafters NAME\" for what one needs and its options."
 		}
-		fmt.Fprintf(p.stderr, "%s: %s\n%s\n", name, whatIsMissing(k, inFlags(err)), advice)
-		return exitUsage
+		fmt.Fprintf(p.Stderr, "%s: %s\n%s\n", name, whatIsMissing(k, InFlags(err)), advice)
+		return ExitUsage
 	case errors.Is(err, context.Canceled):
-		fmt.Fprintf(p.stderr, "%s: interrupted\n", name)
-		return exitInterrupted
+		fmt.Fprintf(p.Stderr, "%s: interrupted\n", name)
+		return ExitInterrupted
 	}
-	fmt.Fprintf(p.stderr, "%s: %v\n", name, err)
+	fmt.Fprintf(p.Stderr, "%s: %v\n", name, err)
 	switch {
 	case strings.Contains(err.Error(), ": check "): // it says what to do
 	case errors.Is(err, fs.ErrNotExist):
-		fmt.Fprintln(p.stderr, "Check the name. A name without a leading / is relative to the current folder.")
+		fmt.Fprintln(p.Stderr, "Check the name. A name without a leading / is relative to the current folder.")
 	case errors.Is(err, fs.ErrPermission):
-		fmt.Fprintln(p.stderr, "Check the permissions of the file and of its folder.")
+		fmt.Fprintln(p.Stderr, "Check the permissions of the file and of its folder.")
 	}
-	return exitFailure
+	return ExitFailure
 }
 
 // whatIsMissing words kong's message about a command line that ends too early.
@@ -87,8 +87,8 @@ func whatIsMissing(k *kong.Context, message string) string {
 	return "missing " + strings.Trim(rest, `"`)
 }
 
-// flagOf is what a user types to set a field of the library.
-var flagOf = map[string]string{
+// FlagOf is what a user types to set a field of the library.
+var FlagOf = map[string]string{
 	"Prompt":                     "the prompt",
 	"MaxTokens":                  "--max-tokens",
 	"Stop":                       "--stop",
@@ -130,8 +130,8 @@ var flagOf = map[string]string{
 	"CacheMemory":                "--cache-memory",
 }
 
-// inFlags is the message of an error about a field of the library, about the flag that sets it.
-func inFlags(err error) string {
+// InFlags is the message of an error about a field of the library, about the flag that sets it.
+func InFlags(err error) string {
 	var option *grove.OptionError
 	var sampling *sample.RangeError
 	switch {
@@ -148,7 +148,7 @@ func inFlags(err error) string {
 var valueFirst = regexp.MustCompile(`^\S+: want `)
 
 func flagMessage(field, reason string) string {
-	flag, ok := flagOf[field]
+	flag, ok := FlagOf[field]
 	if !ok {
 		flag = field
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/grovellm/grove/internal/command"
 	"github.com/grovellm/grove/internal/model"
 )
 
@@ -21,29 +22,29 @@ as many weights as a model of that size has: real text from a small model, at th
 says that it is padded (` + model.PaddingKey + `). The flag --pad of other commands does the same in memory.
 
 Example:
-    grove pad model-q8_0.gguf model-500m.gguf --to 500M`
+    grove-lab pad model-q8_0.gguf model-500m.gguf --to 500M`
 }
 
-func (cmd *padCmd) Run(p *program) error {
-	n, err := parseCount(cmd.To)
+func (cmd *padCmd) Run(p *command.Program) error {
+	n, err := command.ParseCount(cmd.To)
 	if err != nil {
-		return usagef("--to %q: %v", cmd.To, err)
+		return command.Usagef("--to %q: %v", cmd.To, err)
 	}
-	t, err := padType(cmd.Type)
+	t, err := command.PadType(cmd.Type)
 	if err != nil {
-		return usagef("--type %q: %v", cmd.Type, err)
+		return command.Usagef("--type %q: %v", cmd.Type, err)
 	}
-	if err := newFile(cmd.Out, cmd.Force); err != nil {
+	if err := command.NewFile(cmd.Out, cmd.Force); err != nil {
 		return err
 	}
 	if info, err := os.Stat(cmd.From); err == nil && info.IsDir() {
-		return usagef("%s is a folder: make a GGUF file of it with grove convert", cmd.From)
+		return command.Usagef("%s is a folder: make a GGUF file of it with grove convert", cmd.From)
 	}
-	ctx, stop := p.context()
+	ctx, stop := p.Context()
 	defer stop()
-	bar := p.progress("writing", true)
-	c, err := model.WritePadded(ctx, cmd.From, cmd.Out, model.Options{Pad: n, PadType: t, Progress: bar.set})
-	bar.end()
+	bar := p.Progress("writing", true)
+	c, err := model.WritePadded(ctx, cmd.From, cmd.Out, model.Options{Pad: n, PadType: t, Progress: bar.Set})
+	bar.End()
 	if err != nil {
 		return err
 	}
@@ -52,9 +53,9 @@ func (cmd *padCmd) Run(p *program) error {
 		return err
 	}
 	if p.JSON {
-		return p.printJSON(map[string]any{"file": cmd.Out, "parameters": c.Parameters(), "padding": c.Padded, "layers": c.Layers,
+		return p.PrintJSON(map[string]any{"file": cmd.Out, "parameters": c.Parameters(), "padding": c.Padded, "layers": c.Layers,
 			"feed_forward": c.FFN, "bytes": info.Size()})
 	}
-	fmt.Fprintf(p.stdout, "%s: %s parameters, %s of them padding, in %d layers; %s\n", cmd.Out, count(c.Parameters()), count(c.Padded), c.Layers, size(info.Size()))
+	fmt.Fprintf(p.Stdout, "%s: %s parameters, %s of them padding, in %d layers; %s\n", cmd.Out, command.Count(c.Parameters()), command.Count(c.Padded), c.Layers, command.Size(info.Size()))
 	return nil
 }

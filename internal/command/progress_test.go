@@ -1,4 +1,4 @@
-package main
+package command
 
 import (
 	"bytes"
@@ -11,7 +11,7 @@ import (
 func TestProgressInALog(t *testing.T) {
 	var log bytes.Buffer
 	start := time.Now()
-	b := &progress{w: &log, what: "queries", start: start, said: start}
+	b := &Progress{program: "grove", w: &log, what: "queries", start: start, said: start}
 	for i := range int64(100) {
 		b.say(start.Add(time.Duration(i)*time.Second), i, 200)
 	}

@@ -1,7 +1,7 @@
 // Completion in shells. The scripts ask this program what can follow: grove __complete, with the
 // words of the line.
 
-package main
+package command
 
 import (
 	"fmt"
@@ -11,24 +11,23 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/grovellm/grove/draft"
-	"github.com/grovellm/grove/internal/model/synth"
 )
 
-type completionCmd struct {
+type CompletionCmd struct {
 	Shell string `arg:"" enum:"bash,zsh,fish" help:"bash, zsh or fish."`
 }
 
-func (completionCmd) Help() string {
+func (CompletionCmd) Help() string {
 	return `Prints a script that completes commands, flags, their values, drafters, shapes and file names.
 
 Examples:
-    source <(grove completion bash)                                    in ~/.bashrc
-    source <(grove completion zsh)                                     in ~/.zshrc, after compinit
-    grove completion fish > ~/.config/fish/completions/grove.fish`
+    source <(${name} completion bash)                                    in ~/.bashrc
+    source <(${name} completion zsh)                                     in ~/.zshrc, after compinit
+    ${name} completion fish > ~/.config/fish/completions/${name}.fish`
 }
 
-func (cmd *completionCmd) Run(p *program) error {
-	_, err := fmt.Fprint(p.stdout, scripts[cmd.Shell])
+func (cmd *CompletionCmd) Run(p *Program) error {
+	_, err := fmt.Fprint(p.Stdout, strings.NewReplacer("_grove", "_"+strings.ReplaceAll(p.Name, "-", "_"), "grove", p.Name).Replace(scripts[cmd.Shell]))
 	return err
 }
 
@@ -84,23 +83,23 @@ complete -c grove -f -a '(__grove_complete)'
 `,
 }
 
-type completeCmd struct {
+type CompleteCmd struct {
 	Words []string `arg:"" optional:"" passthrough:""`
 }
 
-func (cmd *completeCmd) Run(p *program, k *kong.Kong) error {
+func (cmd *CompleteCmd) Run(p *Program, k *kong.Kong) error {
 	words := cmd.Words
 	if len(words) > 0 && words[0] == "--" {
 		words = words[1:]
 	}
-	for _, c := range completions(k.Model, words) {
-		fmt.Fprintln(p.stdout, c)
+	for _, c := range Completions(k.Model, words) {
+		fmt.Fprintln(p.Stdout, c)
 	}
 	return nil
 }
 
-// completions lists what the last of the words may become; nothing where a file name may stand.
-func completions(app *kong.Application, words []string) []string {
+// Completions lists what the last of the words may become; nothing where a file name may stand.
+func Completions(app *kong.Application, words []string) []string {
 	if len(words) == 0 {
 		return nil
 	}
@@ -119,7 +118,7 @@ func completions(app *kong.Application, words []string) []string {
 				waiting = f
 			}
 		default:
-			if c := child(node, w); c != nil && !literal {
+			if c := Child(node, w); c != nil && !literal {
 				node, flags = c, append(flags, c.Flags...)
 			} else {
 				arguments++
@@ -141,7 +140,7 @@ func completions(app *kong.Application, words []string) []string {
 		}
 		return list
 	case !literal && strings.HasPrefix(word, "-"):
-		return begin(flagWords(flags), word)
+		return begin(FlagWords(flags), word)
 	case len(node.Children) > 0:
 		return begin(childNames(node), word)
 	case node.Name == "help":
@@ -168,8 +167,8 @@ func findFlag(flags []*kong.Flag, word string) *kong.Flag {
 	return nil
 }
 
-// flagWords are the flags as they are typed.
-func flagWords(flags []*kong.Flag) (list []string) {
+// FlagWords are the flags as they are typed.
+func FlagWords(flags []*kong.Flag) (list []string) {
 	for _, f := range flags {
 		if f.Hidden {
 			continue
@@ -190,7 +189,7 @@ func valuesOf(v *kong.Value, word string) []string {
 	case v.Name == "drafter", v.Name == "name" && v.Flag == nil:
 		return drafterWords(word)
 	case v.Name == "shape":
-		return shapeNames()
+		return ShapeNames()
 	}
 	return nil
 }
@@ -229,12 +228,4 @@ func drafterWords(word string) (list []string) {
 		}
 	}
 	return list
-}
-
-func shapeNames() []string {
-	var names []string
-	for _, s := range synth.Shapes() {
-		names = append(names, s.Name)
-	}
-	return names
 }

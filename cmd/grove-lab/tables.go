@@ -8,27 +8,29 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
 
 	"github.com/grovellm/grove/internal/bench"
+	"github.com/grovellm/grove/internal/command"
 	"github.com/grovellm/grove/internal/kernels/par"
 	"github.com/grovellm/grove/internal/lab/report"
 )
 
-type benchAllCmd struct {
+type tablesCmd struct {
 	Only    []string `help:"Only these measurements (see --list)." placeholder:"NAME"`
 	List    bool     `help:"List the measurements, and how long each takes about on two cores."`
 	Dir     string   `help:"Folder that keeps each run, so that the same command goes on (${default})." default:"grove-bench" placeholder:"DIR"`
-	Program string   `help:"Grove to measure; default: this program." placeholder:"FILE"`
+	Program string   `help:"Grove to measure; default: the one beside this program, or on the PATH." placeholder:"FILE"`
 	Docs    string   `help:"Folder docs of grove's source, whose results are compared with (${default})." default:"docs" placeholder:"DIR"`
 	Write   bool     `help:"Put the results into --docs, and write the tables there anew."`
 	Measure bool     `help:"Measure; with --no-measure, --write only writes the tables from the results in --docs." default:"true" negatable:""`
 }
 
-func (benchAllCmd) Help() string {
+func (tablesCmd) Help() string {
 	return `Measures the tables of docs/benchmarks anew, by the commands that the tables name, and says what changed by more than the
 noise: the spread of the runs, and 5 % for figures of time. Figures of time of another machine are not compared.
 
@@ -36,16 +38,16 @@ Run it at the root of grove's source: it reads models/ there. GROVE_DATA names t
 Each command runs once before one runs again. Ctrl-C ends it; the same command goes on with the runs that are missing.
 
 Examples:
-    grove bench all --list
-    grove bench all --write
-    grove bench all --only pass-cost,speculation --json
-    grove bench all --no-measure --write`
+    grove-lab tables --list
+    grove-lab tables --write
+    grove-lab tables --only pass-cost,speculation --json
+    grove-lab tables --no-measure --write`
 }
 
 // measurements can be others in tests.
 var measurements = report.Measurements
 
-func (cmd *benchAllCmd) Run(p *program) error {
+func (cmd *tablesCmd) Run(p *command.Program) error {
 	every := measurements()
 	list, err := chosen(every, cmd.Only)
 	if err != nil {
@@ -54,7 +56,7 @@ func (cmd *benchAllCmd) Run(p *program) error {
 	if cmd.List {
 		return listMeasurements(p, list)
 	}
-	ctx, stop := p.context()
+	ctx, stop := p.Context()
 	defer stop()
 	var results []*report.Measured
 	var failed error
@@ -81,15 +83,19 @@ func (cmd *benchAllCmd) Run(p *program) error {
 }
 
 // options say how to measure the program, and find out which commit it is of.
-func (cmd *benchAllCmd) options(ctx context.Context, p *program) (o report.MeasureOptions, err error) {
+func (cmd *tablesCmd) options(ctx context.Context, p *command.Program) (o report.MeasureOptions, err error) {
+	own, err := os.Executable()
+	if err != nil {
+		return o, err
+	}
 	file := cmd.Program
 	if file == "" {
-		if file, err = os.Executable(); err != nil {
+		if file, err = findGrove(own); err != nil {
 			return o, err
 		}
 	}
 	var built struct{ Revision, Go string }
-	out, err := p.runProgram(ctx, file, "version", "--json")
+	out, err := runProgram(p, ctx, file, "version", "--json")
 	if err == nil {
 		err = json.Unmarshal(out, &built)
 	}
@@ -103,14 +109,31 @@ func (cmd *benchAllCmd) options(ctx context.Context, p *program) (o report.Measu
 	defer pool.Close()
 	threads := pool.Threads()
 	return report.MeasureOptions{
-		Dir: cmd.Dir, Machine: bench.Machine(), Commit: built.Revision, Go: built.Go, Threads: threads, Log: p.logf,
-		Run: func(ctx context.Context, args []string) ([]byte, error) {
-			return p.runProgram(ctx, file, append([]string{fmt.Sprint("--threads=", threads)}, args...)...)
+		Dir: cmd.Dir, Machine: bench.Machine(), Commit: built.Revision, Go: built.Go, Threads: threads, Log: p.Logf,
+		Run: func(ctx context.Context, program string, args []string) ([]byte, error) {
+			run := file
+			if program == p.Name {
+				run = own
+			}
+			return runProgram(p, ctx, run, append([]string{fmt.Sprint("--threads=", threads)}, args...)...)
 		},
 		Progress: func(what string, left time.Duration) {
-			fmt.Fprintf(p.stderr, "grove: %s; about %v left\n", what, left.Round(time.Second))
+			fmt.Fprintf(p.Stderr, "%s: %s; about %v left\n", p.Name, what, left.Round(time.Second))
 		},
 	}, nil
+}
+
+// findGrove finds the command that users run: beside this program, which is own, or on the PATH.
+func findGrove(own string) (string, error) {
+	beside := filepath.Join(filepath.Dir(own), "grove"+filepath.Ext(own))
+	if _, err := os.Stat(beside); err == nil {
+		return beside, nil
+	}
+	file, err := exec.LookPath("grove")
+	if err != nil {
+		return "", command.Usagef("--program: no grove is beside %s nor on the PATH: go build ./cmd/grove, and name it", own)
+	}
+	return file, nil
 }
 
 // chosen are the measurements of these names, all where there are none.
@@ -120,27 +143,27 @@ func chosen(list []report.Measurement, names []string) ([]report.Measurement, er
 	}
 	for _, name := range names {
 		if !slices.ContainsFunc(list, func(m report.Measurement) bool { return m.Name == name }) {
-			return nil, usagef("--only %s: there is no such measurement: see grove bench all --list", name)
+			return nil, command.Usagef("--only %s: there is no such measurement: see grove-lab tables --list", name)
 		}
 	}
 	return slices.DeleteFunc(slices.Clone(list), func(m report.Measurement) bool { return !slices.Contains(names, m.Name) }), nil
 }
 
 // runProgram runs a grove command in a process of its own, and returns what it prints.
-func (p *program) runProgram(ctx context.Context, file string, args ...string) ([]byte, error) {
+func runProgram(p *command.Program, ctx context.Context, file string, args ...string) ([]byte, error) {
 	child := exec.CommandContext(ctx, file, args...)
 	child.Cancel = func() error { return child.Process.Signal(os.Interrupt) }
 	child.WaitDelay = 10 * time.Second
-	child.Stderr = p.stderr
+	child.Stderr = p.Stderr
 	out, err := child.Output()
 	return out, cmp.Or(ctx.Err(), err)
 }
 
-func listMeasurements(p *program, list []report.Measurement) error {
+func listMeasurements(p *command.Program, list []report.Measurement) error {
 	if p.JSON {
-		return p.printJSON(list)
+		return p.PrintJSON(list)
 	}
-	t := tabwriter.NewWriter(p.stdout, 0, 0, 2, ' ', 0)
+	t := tabwriter.NewWriter(p.Stdout, 0, 0, 2, ' ', 0)
 	total := 0.0
 	for i := range list {
 		m := &list[i]
@@ -152,7 +175,7 @@ func listMeasurements(p *program, list []report.Measurement) error {
 }
 
 // show prints what changed.
-func (cmd *benchAllCmd) show(p *program, results []*report.Measured) error {
+func (cmd *tablesCmd) show(p *command.Program, results []*report.Measured) error {
 	type compared struct {
 		*report.Measured
 		Changes []report.Change `json:"changes"`
@@ -169,17 +192,17 @@ func (cmd *benchAllCmd) show(p *program, results []*report.Measured) error {
 		all = append(all, c)
 	}
 	if p.JSON {
-		return p.printJSON(all)
+		return p.PrintJSON(all)
 	}
 	for _, c := range all {
 		switch {
 		case c.Reason != "":
-			fmt.Fprintf(p.stdout, "%s: %s\n", c.Name, c.Reason)
+			fmt.Fprintf(p.Stdout, "%s: %s\n", c.Name, c.Reason)
 		case len(c.Changes) == 0:
-			fmt.Fprintf(p.stdout, "%s: no change\n", c.Name)
+			fmt.Fprintf(p.Stdout, "%s: no change\n", c.Name)
 		}
 		for _, change := range c.Changes {
-			fmt.Fprintln(p.stdout, change)
+			fmt.Fprintln(p.Stdout, change)
 		}
 	}
 	return nil

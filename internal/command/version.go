@@ -1,4 +1,4 @@
-package main
+package command
 
 import (
 	"encoding/json"
@@ -9,16 +9,16 @@ import (
 	"github.com/grovellm/grove/internal/kernels/cpu"
 )
 
-type versionCmd struct{}
+type VersionCmd struct{}
 
-func (versionCmd) Help() string {
+func (VersionCmd) Help() string {
 	return `Prints the version, the revision, and the kernel level in use.
 
 Example:
-    grove version --json`
+    ${name} version --json`
 }
 
-func (versionCmd) Run(p *program) error {
+func (VersionCmd) Run(p *Program) error {
 	v := struct {
 		Version  string `json:"version"`
 		Revision string `json:"revision,omitempty"`
@@ -27,24 +27,24 @@ func (versionCmd) Run(p *program) error {
 		CPU      string `json:"cpu"`
 		BestCPU  string `json:"best_cpu"`
 	}{"", "", runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH, cpu.Active().String(), cpu.Best().String()}
-	v.Version, v.Revision = buildVersion()
+	v.Version, v.Revision = BuildVersion()
 	if p.JSON {
-		return p.printJSON(v)
+		return p.PrintJSON(v)
 	}
-	fmt.Fprintf(p.stdout, "grove %s", v.Version)
+	fmt.Fprintf(p.Stdout, "%s %s", p.Name, v.Version)
 	if v.Revision != "" {
-		fmt.Fprintf(p.stdout, " (%s)", v.Revision)
+		fmt.Fprintf(p.Stdout, " (%s)", v.Revision)
 	}
-	fmt.Fprintf(p.stdout, "\n%s %s, kernels: %s", v.Go, v.Platform, v.CPU)
+	fmt.Fprintf(p.Stdout, "\n%s %s, kernels: %s", v.Go, v.Platform, v.CPU)
 	if v.CPU != v.BestCPU {
-		fmt.Fprintf(p.stdout, " (best here: %s)", v.BestCPU)
+		fmt.Fprintf(p.Stdout, " (best here: %s)", v.BestCPU)
 	}
-	fmt.Fprintln(p.stdout)
+	fmt.Fprintln(p.Stdout)
 	return nil
 }
 
-// buildVersion is the version that was built, and the revision of its source where it is known.
-func buildVersion() (version, revision string) {
+// BuildVersion is the version that was built, and the revision of its source where it is known.
+func BuildVersion() (version, revision string) {
 	version = "(devel)"
 	b, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -64,9 +64,9 @@ func buildVersion() (version, revision string) {
 	return version, revision
 }
 
-// printJSON writes v as one line.
-func (p *program) printJSON(v any) error {
-	e := json.NewEncoder(p.stdout)
+// PrintJSON writes v as one line.
+func (p *Program) PrintJSON(v any) error {
+	e := json.NewEncoder(p.Stdout)
 	e.SetEscapeHTML(false)
 	return e.Encode(v)
 }

@@ -1,4 +1,4 @@
-package main
+package command
 
 import (
 	"fmt"
@@ -14,18 +14,18 @@ import (
 	"github.com/grovellm/grove/tensor"
 )
 
-// embedded is what stands for the path of a model that is in the program.
-const embedded = "embedded"
+// Embedded is what stands for the path of a model that is in the program.
+const Embedded = "embedded"
 
-// modelFlags name a model.
-type modelFlags struct {
+// ModelFlags name a model.
+type ModelFlags struct {
 	Model string `short:"m" env:"GROVE_MODEL" help:"GGUF file, Hugging Face folder, or ORG/REPO that grove pull fetched; default: grove's small model." placeholder:"FILE" hub:"" group:"Model"`
 
-	openFlags
+	OpenFlags
 }
 
-// openFlags say how to open it, and what drafts for it.
-type openFlags struct {
+// OpenFlags say how to open it, and what drafts for it.
+type OpenFlags struct {
 	DraftModel string   `hub:"" env:"GROVE_DRAFT_MODEL" help:"Small model with the same tokenizer, to draft with." placeholder:"FILE" group:"Model"`
 	Head       []string `hub:"" env:"GROVE_HEADS" help:"Draft head made for the model; may be repeated." placeholder:"FILE" group:"Model"`
 	Adapt      string   `env:"GROVE_ADAPT" help:"Let all draft heads learn, as with +adapt; keep it in DIR." placeholder:"DIR" group:"Model"`
@@ -33,19 +33,19 @@ type openFlags struct {
 	Memory     string   `env:"GROVE_MEMORY" help:"Keep what is generated in DIR, and draft from it later." placeholder:"DIR" group:"Model"`
 	Context    int      `help:"Maximum tokens of prompt and output; 0 means the model's limit." default:"0" placeholder:"N" group:"Model"`
 
-	kvFlag
+	KVFlag
 	padFlags
 }
 
-// kvFlag says what caches store.
-type kvFlag struct {
+// KVFlag says what caches store.
+type KVFlag struct {
 	KV string `name:"kv" env:"GROVE_KV" help:"Type of cached keys and values: f32, bf16, q8_0 or auto." enum:"auto,f32,bf16,q8_0" default:"auto" placeholder:"TYPE" group:"Model"`
 }
 
-func (f kvFlag) parse() (nn.KVType, error) {
+func (f KVFlag) Parse() (nn.KVType, error) {
 	t, err := nn.ParseKVType(f.KV)
 	if err != nil {
-		return t, usagef("--kv: %v", err)
+		return t, Usagef("--kv: %v", err)
 	}
 	return t, nil
 }
@@ -57,18 +57,18 @@ type padFlags struct {
 	PadExperts string `help:"Make each MLP into N experts, copies of it, of which a row uses K." placeholder:"N,K" group:"Model"`
 }
 
-// open loads the model, showing how far it is.
-func (f *modelFlags) open(p *program) (*grove.Model, error) { return f.openWith(p, grove.Options{}) }
+// Open loads the model, showing how far it is.
+func (f *ModelFlags) Open(p *Program) (*grove.Model, error) { return f.OpenWith(p, grove.Options{}) }
 
-// openWith is open with further options.
-func (f *modelFlags) openWith(p *program, o grove.Options) (*grove.Model, error) {
-	return f.openAt(p, f.Model, o)
+// OpenWith is open with further options.
+func (f *ModelFlags) OpenWith(p *Program, o grove.Options) (*grove.Model, error) {
+	return f.OpenAt(p, f.Model, o)
 }
 
-// openAt loads the model at a path; empty: the embedded one.
-func (f *openFlags) openAt(p *program, name string, o grove.Options) (*grove.Model, error) {
+// OpenAt loads the model at a path; empty: the embedded one.
+func (f *OpenFlags) OpenAt(p *Program, name string, o grove.Options) (*grove.Model, error) {
 	if f.Context < 0 {
-		return nil, usagef("--context %d: want 0 (what the model was made for) or more", f.Context)
+		return nil, Usagef("--context %d: want 0 (what the model was made for) or more", f.Context)
 	}
 	o.Threads, o.Context, o.Draft, o.Heads = p.Threads, f.Context, f.DraftModel, f.Head
 	o.Learned = f.Learned
@@ -88,17 +88,17 @@ func (f *openFlags) openAt(p *program, name string, o grove.Options) (*grove.Mod
 	if err = f.padding(&o); err != nil {
 		return nil, err
 	}
-	if o.KV, err = f.kvFlag.parse(); err != nil {
+	if o.KV, err = f.KVFlag.Parse(); err != nil {
 		return nil, err
 	}
 	if o.Progress == nil {
-		bar := p.progress("loading", true)
-		defer bar.end()
-		o.Progress = bar.set
+		bar := p.Progress("loading", true)
+		defer bar.End()
+		o.Progress = bar.Set
 	}
 	var m *grove.Model
 	if name == "" {
-		name = embedded
+		name = Embedded
 		if f.DraftModel == "" {
 			o.DraftGGUF = models.Draft()
 		}
@@ -113,14 +113,14 @@ func (f *openFlags) openAt(p *program, name string, o grove.Options) (*grove.Mod
 		return nil, err
 	}
 	if limit := m.Config().Context; f.Context > limit {
-		fmt.Fprintf(p.stderr, "grove: --context %d is more than the %d tokens that the model was made for: text beyond them gets worse\n",
-			f.Context, limit)
+		fmt.Fprintf(p.Stderr, "%s: --context %d is more than the %d tokens that the model was made for: text beyond them gets worse\n",
+			p.Name, f.Context, limit)
 	}
-	p.logf("%s: %s, %d layers, vocabulary %d, context %d, %s of weights, %d threads, kernels %s",
-		name, m.Config().Arch, m.Config().Layers, m.Config().Vocab, m.Context(), size(int64(m.WeightBytes())), m.Threads(), cpu.Active())
+	p.Logf("%s: %s, %d layers, vocabulary %d, context %d, %s of weights, %d threads, kernels %s",
+		name, m.Config().Arch, m.Config().Layers, m.Config().Vocab, m.Context(), Size(int64(m.WeightBytes())), m.Threads(), cpu.Active())
 	if t := m.Tokenizer(); t != nil {
 		for _, note := range t.Notes() {
-			p.logf("%s", note)
+			p.Logf("%s", note)
 		}
 	}
 	return m, nil
@@ -132,22 +132,22 @@ func (f *padFlags) padding(o *grove.Options) (err error) {
 		experts, used, _ := strings.Cut(f.PadExperts, ",")
 		o.PadExperts, _ = strconv.Atoi(experts)
 		if o.PadUsed, err = strconv.Atoi(used); err != nil || o.PadExperts < 1 {
-			return usagef("--pad-experts %q: want the experts of a layer and those of a row, such as 64,4", f.PadExperts)
+			return Usagef("--pad-experts %q: want the experts of a layer and those of a row, such as 64,4", f.PadExperts)
 		}
 	}
 	if f.Pad == "" || f.Pad == "0" {
 		return nil
 	}
-	if o.Pad, err = parseCount(f.Pad); err != nil {
-		return usagef("--pad %q: %v", f.Pad, err)
+	if o.Pad, err = ParseCount(f.Pad); err != nil {
+		return Usagef("--pad %q: %v", f.Pad, err)
 	}
-	if o.PadType, err = padType(f.PadType); err != nil {
-		return usagef("--pad-type %q: %v", f.PadType, err)
+	if o.PadType, err = PadType(f.PadType); err != nil {
+		return Usagef("--pad-type %q: %v", f.PadType, err)
 	}
 	return nil
 }
 
-func padType(name string) (tensor.Type, error) {
+func PadType(name string) (tensor.Type, error) {
 	t, err := tensor.ParseType(name)
 	if err != nil || !t.Writable() || t == tensor.F32 {
 		return 0, fmt.Errorf("want bf16, f16, q8_0, q6_k, q5_k, q4_k, q5_1, q5_0, q4_1 or q4_0")
@@ -155,8 +155,8 @@ func padType(name string) (tensor.Type, error) {
 	return t, nil
 }
 
-// parseCount reads a number of parameters: 1500000, 500M, 1.5B.
-func parseCount(text string) (int64, error) {
+// ParseCount reads a number of parameters: 1500000, 500M, 1.5B.
+func ParseCount(text string) (int64, error) {
 	number, unit := text, 1.0
 	for suffix, u := range map[string]float64{"K": 1e3, "M": 1e6, "B": 1e9} {
 		if rest, ok := strings.CutSuffix(strings.ToUpper(text), suffix); ok {
@@ -170,18 +170,18 @@ func parseCount(text string) (int64, error) {
 	return int64(x * unit), nil
 }
 
-// modelName is what the model calls itself, with its padding.
-func modelName(m *grove.Model, path string) string {
+// ModelName is what the model calls itself, with its padding.
+func ModelName(m *grove.Model, path string) string {
 	name := m.Config().Name
 	if name == "" {
 		name = hub.Shown(path)
 	}
 	if name == "" {
-		name = embedded
+		name = Embedded
 	}
 	c := m.Config()
 	if c.Padded > 0 {
-		name += fmt.Sprintf(", padded from %s to %s parameters", count(c.Parameters()-c.Padded), count(c.Parameters()))
+		name += fmt.Sprintf(", padded from %s to %s parameters", Count(c.Parameters()-c.Padded), Count(c.Parameters()))
 		if c.Experts > 0 {
 			name += fmt.Sprintf(", %d experts of which a row uses %d", c.Experts, c.Used)
 		}

@@ -1,0 +1,193 @@
+// What the command lines of grove's programs share: global flags, parsing, help and exit statuses.
+
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"slices"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/grovellm/grove"
+	"github.com/grovellm/grove/internal/kernels/cpu"
+)
+
+// App is a program: its name, its commands, and the page that lists them.
+type App struct {
+	Name        string
+	Description string
+	Page        string // below docs, with all commands
+	Vars        kong.Vars
+
+	// Commands makes the commands of one run.
+	Commands func() CommandLine
+}
+
+// CommandLine is what a command line is read into.
+type CommandLine struct {
+	Grammar any      // kong's
+	Globals *Globals // the part of it that all commands have
+
+	// Instead names the command to run in place of the one that was typed; nil, or empty for none.
+	Instead func(p *Program, typed string) string
+}
+
+// Globals are the flags of all commands.
+type Globals struct {
+	Threads int         `help:"Worker threads (0 to 1024); 0 means one for each processor." default:"0" placeholder:"N"`
+	CPU     string      `name:"cpu" help:"Use kernels up to this level, such as avx2 (see ${name} version; also $$GROVE_CPU)." placeholder:"LEVEL"`
+	JSON    bool        `name:"json" help:"Print JSON."`
+	Color   string      `help:"Colour text: auto (on a terminal, unless NO_COLOR is set), always or never." enum:"auto,always,never" default:"auto" placeholder:"WHEN"`
+	Verbose bool        `short:"v" help:"Print more on standard error."`
+	Release versionFlag `name:"version" help:"Print the version."`
+}
+
+// groups are the titles of commands and flags in help.
+var groups = kong.ExplicitGroups([]kong.Group{
+	{Key: "generate", Title: "Generate text"},
+	{Key: "models", Title: "Work with models"},
+	{Key: "measure", Title: "Measure, check and train"},
+	{Key: "help", Title: "Help"},
+})
+
+// Program is one run of a command: where it reads and writes, and the global flags.
+type Program struct {
+	*App
+	Base   context.Context
+	Stdin  io.Reader
+	Stdout io.Writer
+	Stderr io.Writer
+
+	*Globals
+}
+
+// NewProgram returns a program that reads and writes what it is given.
+func NewProgram(a *App, base context.Context, stdin io.Reader, stdout, stderr io.Writer) *Program {
+	return &Program{App: a, Base: base, Stdin: stdin, Stdout: stdout, Stderr: stderr, Globals: new(Globals)}
+}
+
+// Main parses args, runs the command and returns the exit status.
+func (p *Program) Main(args []string) int {
+	k, c, err := p.Parse(args)
+	if err == nil && k != nil && c.Instead != nil {
+		if other := c.Instead(p, k.Command()); other != "" {
+			at := slices.Index(args, k.Selected().Name)
+			k, _, err = p.Parse(slices.Concat(args[:at], []string{other}, args[at+1:]))
+		}
+	}
+	switch {
+	case err != nil:
+		var parseErr *kong.ParseError
+		if errors.As(err, &parseErr) {
+			k = parseErr.Context
+		}
+		return p.report(k, UsageError{err})
+	case k == nil: // help or the version was asked for
+		return ExitOK
+	}
+	if err := p.applyGlobals(); err != nil {
+		return p.report(k, err)
+	}
+	if err := findCached(k); err != nil {
+		return p.report(k, err)
+	}
+	return p.report(k, k.Run())
+}
+
+// Parse reads the command line. The context is nil where help or the version was asked for, and printed.
+func (p *Program) Parse(args []string) (k *kong.Context, c CommandLine, err error) {
+	c = p.Commands()
+	p.Globals = c.Globals
+	// Help ends parsing from within: kong offers no other way out than its Exit hook.
+	type ended int
+	parser, err := kong.New(c.Grammar,
+		kong.Name(p.Name),
+		kong.Description(p.Description),
+		kong.Vars{"name": p.Name, "budget": fmt.Sprint(grove.DefaultBudget)},
+		p.Vars,
+		kong.Writers(p.Stdout, p.Stderr),
+		kong.Bind(p),
+		kong.Exit(func(code int) { panic(ended(code)) }),
+		kong.Help(func(_ kong.HelpOptions, k *kong.Context) error {
+			return printHelp(p.Stdout, pageOf(k.Model, k.Selected()))
+		}),
+		kong.WithHyphenPrefixedParameters(true), // -t -0.5 is a temperature, out of range
+		groups,
+	)
+	if err != nil {
+		panic(err) // the grammar itself is wrong
+	}
+	parser.Model.HelpFlag.Help = "Explain the command."
+	defer func() {
+		if r := recover(); r != nil {
+			if _, ok := r.(ended); !ok {
+				panic(r)
+			}
+			k, err = nil, nil
+		}
+	}()
+	if len(args) == 0 {
+		args = []string{"--help"}
+	}
+	k, err = parser.Parse(modelArgument(parser, args))
+	return k, c, err
+}
+
+// versionFlag is --version, wherever it stands.
+type versionFlag bool
+
+// BeforeReset prints the version in place of parsing on. Other flags are not set yet.
+func (versionFlag) BeforeReset(k *kong.Kong, ctx *kong.Context, p *Program) error {
+	for _, part := range ctx.Path {
+		if part.Flag != nil && part.Flag.Name == "json" {
+			p.JSON, _ = ctx.FlagValue(part.Flag).(bool)
+		}
+	}
+	err := VersionCmd{}.Run(p)
+	k.Exit(ExitOK)
+	return err
+}
+
+// applyGlobals checks and applies the global flags.
+func (p *Program) applyGlobals() error {
+	if p.Threads < 0 || p.Threads > 1024 {
+		return Usagef("--threads %d: want 0 (one on each processor) to 1024", p.Threads)
+	}
+	if p.CPU != "" {
+		level, err := cpu.Parse(p.CPU)
+		if err != nil {
+			return Usagef("--cpu: %w", err)
+		}
+		if !cpu.Has(level) {
+			return Usagef("--cpu %v: this processor does not have that; its best is %v", level, cpu.Best())
+		}
+		cpu.Use(level)
+	}
+	return nil
+}
+
+// Context returns a context that the first Ctrl-C or SIGTERM ends; the second one kills the
+// program. A command that has not asked for a context is killed by the first.
+func (p *Program) Context() (context.Context, context.CancelFunc) {
+	return EndedBy(p.Base, os.Interrupt, syscall.SIGTERM)
+}
+
+// EndedBy returns a context that the first of some signals ends; the second one kills the program.
+func EndedBy(base context.Context, signals ...os.Signal) (context.Context, context.CancelFunc) {
+	ctx, stop := signal.NotifyContext(base, signals...)
+	context.AfterFunc(ctx, stop)
+	return ctx, stop
+}
+
+// Logf says something on standard error when asked to say more.
+func (p *Program) Logf(format string, args ...any) {
+	if p.Verbose {
+		fmt.Fprintf(p.Stderr, p.Name+": "+format+"\n", args...)
+	}
+}
