@@ -60,7 +60,9 @@ func (m *Model) constraint(r *Request) (*grammar.Constraint, error) {
 		for _, tool := range r.Tools.List {
 			source.Tools = append(source.Tools, grammar.Tool(tool))
 		}
-		source.Form, source.Must, source.Single = r.Tools.Form, r.Tools.Required, r.Tools.Single
+		source.Form = r.Tools.Form
+		source.Must = r.Tools.Required
+		source.Single = r.Tools.Single
 	}
 	t := m.m.Tokenizer
 	if t == nil {

@@ -129,7 +129,9 @@ func (d *drafting) close() error {
 	for _, o := range d.opened {
 		errs = append(errs, o.Close())
 	}
-	d.model, d.opened, d.heads = nil, nil, nil
+	d.model = nil
+	d.opened = nil
+	d.heads = nil
 	return errors.Join(errs...)
 }
 

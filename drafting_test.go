@@ -153,7 +153,9 @@ func TestPieces(t *testing.T) {
 			r.Stop = []string{"e z", "\x7f\x7f"} // holds text back
 		}
 		whole := collect(t, m, "x y", r)
-		r.Drafter, r.Predict, r.Uncontrolled = "lookup", whole.Text, true
+		r.Drafter = "lookup"
+		r.Predict = whole.Text
+		r.Uncontrolled = true
 		var all, drafted, want strings.Builder
 		for c, err := range m.Generate(ctx, "x y", r) {
 			if err != nil {

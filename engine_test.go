@@ -67,7 +67,8 @@ func TestTogetherAsAlone(t *testing.T) {
 					if a.r.Logprobs != (len(c.Logprobs) == len(c.Tokens) && len(c.Logprobs) > 0) {
 						rt.Errorf("%d log-probabilities of %d tokens", len(c.Logprobs), len(c.Tokens))
 					}
-					if leave--; leave == 0 {
+					leave--
+					if leave == 0 {
 						if rng.IntN(2) == 0 {
 							break
 						}

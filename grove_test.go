@@ -62,7 +62,9 @@ func TestStopInAnAcceptedBlock(t *testing.T) {
 		r := free
 		r.Stop = []string{strings.ToValidUTF8(stop, "?"), "never in it"}
 		plain := collect(rt, m, "a tale", r)
-		r.Drafter, r.Predict, r.Budget = "lookup", whole.Text, rapid.IntRange(2, 40).Draw(rt, "budget")
+		r.Drafter = "lookup"
+		r.Predict = whole.Text
+		r.Budget = rapid.IntRange(2, 40).Draw(rt, "budget")
 		drafted := collect(rt, m, "a tale", r)
 		if plain.Text != drafted.Text || !slices.Equal(plain.Tokens, drafted.Tokens) || plain.Finish != drafted.Finish || plain.Stop != drafted.Stop {
 			rt.Fatalf("stop %q: plain %q (%d tokens, %s), drafted %q (%d tokens, %s)", r.Stop[0],
@@ -117,7 +119,8 @@ func TestSessionIsAsIfAlone(t *testing.T) {
 			case 0: // leave after a few chunks
 				left := rapid.IntRange(1, 4).Draw(rt, "chunks")
 				for _, err := range s.Generate(ctx, prompt, r) {
-					if left--; err != nil || left == 0 {
+					left--
+					if err != nil || left == 0 {
 						break
 					}
 				}
@@ -206,7 +209,8 @@ func TestCancel(t *testing.T) {
 	n := 0
 	var last error
 	for _, err := range m.Generate(stop, "a", grove.Request{IgnoreEnd: true}) {
-		if n++; n == 3 {
+		n++
+		if n == 3 {
 			cancel()
 		}
 		last = err

@@ -190,7 +190,9 @@ func trainOffsets(ctx context.Context, m *model.Model, text []int32, ahead, step
 			p.Data[i*p.Cols+i] = 1
 		}
 	}
-	cache, pass, chain := m.NewCache(), m.NewPass(), tree.Chain(text)
+	cache := m.NewCache()
+	pass := m.NewPass()
+	chain := tree.Chain(text)
 	defer cache.Free()
 	if err := pass.Run(ctx, []model.Rows{{Cache: cache, Tree: chain}}, c.Taps); err != nil {
 		return err

@@ -123,7 +123,8 @@ func TestAdaptModifier(t *testing.T) {
 		}
 	}
 	target := m.Target()
-	if target.Adapt = nil; target.Model != nil {
+	target.Adapt = nil
+	if target.Model != nil {
 		if _, err := draft.New("jetspec+adapt", target); err == nil {
 			t.Error("a head learns where none can")
 		}

@@ -26,7 +26,8 @@ func (nothing) Close() {}
 func (*panicker) Begin(draft.Options) (draft.State, error) { return nothing{}, nil }
 func (*panicker) Commit([]draft.Rows) error                { return nil }
 func (d *panicker) Propose(_ context.Context, requests []draft.Request) ([]draft.Proposal, error) {
-	if d.proposals++; d.proposals == 3 {
+	d.proposals++
+	if d.proposals == 3 {
 		panic(errPlanted)
 	}
 	return draft.Proposals(nil, len(requests)), nil

@@ -102,7 +102,9 @@ func (m *Model) generate(ctx context.Context, prompt []int32, r Request) iter.Se
 			Request: g.request(), Prompt: prompt, Priority: r.Priority, Tenant: cmp.Or(r.session, r.Tenant), Deadline: r.Deadline, Fresh: r.FreshPrompt,
 			Step: g.step, Done: g.done,
 		}
-		q.Drafter, q.Name, q.Grammar = d, name, constraint
+		q.Drafter = d
+		q.Name = name
+		q.Grammar = constraint
 		if memory != nil {
 			q.Memory = memory
 		}
@@ -113,7 +115,8 @@ func (m *Model) generate(ctx context.Context, prompt []int32, r Request) iter.Se
 			yield(Chunk{}, err)
 			return
 		}
-		if g.deliver(ctx, yield); memory != nil && g.delivered != nil {
+		g.deliver(ctx, yield)
+		if memory != nil && g.delivered != nil {
 			_ = memory.Add(prompt, g.delivered.Tokens) // its error is Close's too
 		}
 	}
@@ -229,7 +232,9 @@ func (g *generation) deliver(ctx context.Context, yield func(Chunk, error) bool)
 		case <-ctx.Done():
 		}
 		g.mu.Lock()
-		ready, ended, err := g.ready, g.ended, g.err
+		ready := g.ready
+		ended := g.ended
+		err := g.err
 		g.ready = nil
 		g.mu.Unlock()
 		for _, d := range ready {

@@ -95,7 +95,8 @@ func (r *reasoned) push(text string) (thought, rest string) {
 	}
 	if r.state == beforeText {
 		after := strings.TrimLeft(r.held, reasoningSpaces)
-		if thought += r.cut(len(r.held) - len(after)); after == "" {
+		thought += r.cut(len(r.held) - len(after))
+		if after == "" {
 			return thought, ""
 		}
 		r.state = noReasoning

@@ -77,7 +77,8 @@ func (m *Modifier) Listed() []Option {
 func (m *Modifier) parse(text string, into *shortlist.Options) error {
 	for part := range strings.SplitSeq(text, ",") {
 		key, _, _ := strings.Cut(part, "=")
-		switch key = strings.TrimSpace(key); {
+		key = strings.TrimSpace(key)
+		switch {
 		case key == "" || slices.Contains(m.keys, key):
 		case len(m.keys) == 0:
 			return fmt.Errorf("option %q: it has no options", key)

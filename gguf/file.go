@@ -68,7 +68,9 @@ func (f *File) read(first *infile.File) error {
 	if err != nil {
 		return err
 	}
-	f.Version, f.Meta, f.Tensors = h.version, h.meta, h.tensors
+	f.Version = h.version
+	f.Meta = h.meta
+	f.Tensors = h.tensors
 	f.meta = make(map[string]int, len(f.Meta))
 	for i, kv := range f.Meta {
 		f.meta[kv.Key] = i
@@ -103,7 +105,9 @@ func (f *File) fault(part int, err error) error {
 		e.File = f.parts[part].Path
 	}
 	if p := (*fault)(nil); errors.As(err, &p) {
-		e.Field, e.Remedy, e.Err = p.field, p.remedy, p.err
+		e.Field = p.field
+		e.Remedy = p.remedy
+		e.Err = p.err
 	}
 	return e
 }

@@ -134,7 +134,8 @@ func (c *cursor) header() (*header, error) {
 }
 
 func (h *header) readCounts(c *cursor) (nTensors, nKV uint64, err error) {
-	if c.more(); len(c.data) < 4 || string(c.data[:4]) != magic {
+	c.more()
+	if len(c.data) < 4 || string(c.data[:4]) != magic {
 		got := string(c.data[:min(4, len(c.data))])
 		remedy := "give a .gguf file; a Hugging Face model is given as its folder"
 		return 0, 0, fail("header", remedy, "it begins with %q, not with %q: this is not a GGUF file", got, magic)
@@ -196,7 +197,8 @@ func readTensor(c *cursor, i, n uint64) (name span, t Info, err error) {
 	}
 	typ, err := c.u32()
 	if err == nil {
-		if t.Type = tensor.Type(typ); t.Type >= 1<<16 {
+		t.Type = tensor.Type(typ)
+		if t.Type >= 1<<16 {
 			t.Type = tensor.Unknown // not to be taken for one of the types that only safetensors has
 		}
 		var off uint64

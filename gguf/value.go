@@ -166,7 +166,9 @@ func (v Value) elements(f func(t ValueType, i int, raw string) bool) bool {
 	if v.typ != Array || v.raw == "" {
 		return false
 	}
-	t, n, raw := v.Elem(), v.Len(), v.raw[12:]
+	t := v.Elem()
+	n := v.Len()
+	raw := v.raw[12:]
 	if t == String || t == Array {
 		return false
 	}
@@ -285,7 +287,9 @@ func (v Value) String() string {
 	case Array:
 		var b strings.Builder
 		b.WriteByte('[')
-		raw, t, n := v.raw[12:], v.Elem(), v.Len()
+		raw := v.raw[12:]
+		t := v.Elem()
+		n := v.Len()
 		for i := range min(n, few) {
 			if i > 0 {
 				b.WriteByte(' ')

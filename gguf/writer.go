@@ -111,7 +111,8 @@ func (w *Writer) Add(name string, t tensor.Type, shape []int, fill func(w io.Wri
 		w.fail(field, "choose another type for it", "%w", err)
 		return
 	}
-	if w.total += uint64(size); w.total > math.MaxInt64/2 {
+	w.total += uint64(size)
+	if w.total > math.MaxInt64/2 {
 		w.fail(field, "", "makes the file larger than any can be")
 		return
 	}
@@ -143,7 +144,9 @@ func (w *Writer) WriteFile(path string) error {
 	}
 	e := &tensor.FileError{Format: "gguf", File: path, Err: err}
 	if p := (*fault)(nil); errors.As(err, &p) {
-		e.Field, e.Remedy, e.Err = p.field, p.remedy, p.err
+		e.Field = p.field
+		e.Remedy = p.remedy
+		e.Err = p.err
 	}
 	return e
 }
@@ -157,7 +160,8 @@ func (w *Writer) WriteTo(out io.Writer) (int64, error) {
 	for _, kv := range w.meta {
 		if kv.Key == alignmentKey {
 			var ok bool
-			if a, ok = kv.Value.Uint(); !ok || kv.Value.typ != Uint32 || bits.OnesCount64(a) != 1 || a > maxAlignment {
+			a, ok = kv.Value.Uint()
+			if !ok || kv.Value.typ != Uint32 || bits.OnesCount64(a) != 1 || a > maxAlignment {
 				return 0, fail("key "+tensor.Quote(alignmentKey), "", "is %v (%v), want a u32 that is a power of two", kv.Value, kv.Value.Type())
 			}
 		}

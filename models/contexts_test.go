@@ -74,7 +74,9 @@ func (x *reader) read(to int, cached bool) {
 	}
 	x.cache.CommitAll()
 	if cached {
-		r.Pass, r.Tree, r.Nodes = nil, nil, nil
+		r.Pass = nil
+		r.Tree = nil
+		r.Nodes = nil
 	}
 	if err := x.d.Commit([]draft.Rows{r}); err != nil {
 		x.t.Fatal(err)

@@ -21,7 +21,9 @@ func NewHistory(last int) *History { return &History{last: last, index: make([]i
 // Reset empties h for another text, keeping its memory.
 func (h *History) Reset(last int) {
 	h.last = last
-	h.text, h.tokens, h.counts = h.text[:0], h.tokens[:0], h.counts[:0]
+	h.text = h.text[:0]
+	h.tokens = h.tokens[:0]
+	h.counts = h.counts[:0]
 	if h.index == nil {
 		h.index = make([]int32, 64)
 	}

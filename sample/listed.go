@@ -98,7 +98,8 @@ func (s *Sampler) raceListed(dst []Candidate, logits []float32, tokens []int32, 
 		}
 		of := tokens[lo:][:len(block)]
 		for i := 0; i < len(block); i++ {
-			if i += simd.FirstHashOf(key, of[i:], least); i == len(block) {
+			i += simd.FirstHashOf(key, of[i:], least)
+			if i == len(block) {
 				break
 			}
 			l, h := block[i], draw(key, of[i])

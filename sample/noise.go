@@ -45,7 +45,8 @@ func HighNoise(dst []int32, seed uint64, position, vocab, n int) []int32 {
 		least = uint64((1 - float64(n)/float64(vocab)) * (1 << 64))
 	}
 	for i := 0; i < vocab; i++ {
-		if i += simd.FirstHash(key+uint64(i)*golden, vocab-i, least); i < vocab {
+		i += simd.FirstHash(key+uint64(i)*golden, vocab-i, least)
+		if i < vocab {
 			dst = append(dst, int32(i))
 		}
 	}

@@ -129,7 +129,8 @@ func TestSampleDistribution(t *testing.T) {
 		want := make([]float64, len(prob))
 		free := -1.0
 		for i, q := range prob {
-			if want[i] = float64(q); q > 0 {
+			want[i] = float64(q)
+			if q > 0 {
 				free++
 			}
 		}

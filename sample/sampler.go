@@ -180,7 +180,8 @@ func (s *Sampler) race(logits []float32, key uint64, cut uint64) int32 {
 		}
 		k := key + uint64(lo)*golden
 		for i := 0; i < len(block); i++ {
-			if i += simd.FirstHash(k+uint64(i)*golden, len(block)-i, need); i == len(block) {
+			i += simd.FirstHash(k+uint64(i)*golden, len(block)-i, need)
+			if i == len(block) {
 				break
 			}
 			l, h := block[i], mix(k+uint64(i+1)*golden)

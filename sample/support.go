@@ -125,7 +125,8 @@ func (s *Sampler) share(w []float32) uint64 {
 func (s *Sampler) reach(w []float32, target uint64) int {
 	var sum uint64
 	for i, e := range w {
-		if sum += mass(e); sum >= target {
+		sum += mass(e)
+		if sum >= target {
 			return i + 1
 		}
 	}

@@ -168,7 +168,8 @@ func (s *Sampler) raceTop(dst []Candidate, logits []float32, key, cut uint64) []
 		}
 		k := key + uint64(lo)*golden
 		for i := 0; i < len(block); i++ {
-			if i += simd.FirstHash(k+uint64(i)*golden, len(block)-i, least); i == len(block) {
+			i += simd.FirstHash(k+uint64(i)*golden, len(block)-i, least)
+			if i == len(block) {
 				break
 			}
 			l, h := block[i], mix(k+uint64(i+1)*golden)
@@ -200,5 +201,9 @@ func tooLow(x, best float64, h uint64) bool {
 // Like makes s choose as o does, with scratch of its own: so a few samplers serve many Params on many goroutines.
 // Both must be for vocabularies of one size.
 func (s *Sampler) Like(o *Sampler) {
-	s.p, s.vocab, s.inv, s.lnMinP, s.bias = o.p, o.vocab, o.inv, o.lnMinP, o.bias
+	s.p = o.p
+	s.vocab = o.vocab
+	s.inv = o.inv
+	s.lnMinP = o.lnMinP
+	s.bias = o.bias
 }

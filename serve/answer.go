@@ -186,7 +186,8 @@ func (a *answering) take(p *part) (text string, list []logprob, err error) {
 	if !a.call.none {
 		text = chunk.Text
 	}
-	if c.result = chunk.Result; c.result != nil {
+	c.result = chunk.Result
+	if c.result != nil {
 		a.finished(p.index, c.result)
 	}
 	return text, list, nil

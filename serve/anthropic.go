@@ -129,7 +129,9 @@ func (o *object) anthropicTools() {
 	if in == nil {
 		return
 	}
-	kind, name, single := "", "", false
+	kind := ""
+	name := ""
+	single := false
 	in.read("type", &kind)
 	in.read("name", &name)
 	if in.read("disable_parallel_tool_use", &single) {
@@ -159,7 +161,10 @@ func (o *object) anthropicTurn() (list []*object) {
 		return m
 	}
 	said := turn()
-	text, reasoning, calls, given := "", "", []calledTool{}, false
+	text := ""
+	reasoning := ""
+	calls := []calledTool{}
+	given := false
 	flush := func() {
 		if given {
 			said.put("content", text)
@@ -186,7 +191,10 @@ func (o *object) anthropicTurn() (list []*object) {
 			result.put("content", in.resultText())
 			result.fields["tool_call_id"] = in.fields["tool_use_id"]
 			flush()
-			list, said, text, given = append(list, result), turn(), "", false
+			list = append(list, result)
+			said = turn()
+			text = ""
+			given = false
 		default:
 			in.fail("type", "%q: this server reads text, thinking, tool_use and tool_result", kind)
 		}
@@ -198,7 +206,8 @@ func (o *object) anthropicTurn() (list []*object) {
 	if len(calls) > 0 {
 		said.put("tool_calls", calls)
 	}
-	if given = given || len(list) == 0; given {
+	given = given || len(list) == 0
+	if given {
 		flush()
 	}
 	list[0].err = firstOf(list[0].err, o.err)
@@ -208,7 +217,8 @@ func (o *object) anthropicTurn() (list []*object) {
 // resultText is the text of a tool's result. Chat templates know no errors, so the text says that it is one.
 func (o *object) resultText() string {
 	text, failed := o.text("content"), false
-	if o.read("is_error", &failed); failed && !saysError.MatchString(text) {
+	o.read("is_error", &failed)
+	if failed && !saysError.MatchString(text) {
 		text = strings.TrimSpace("Error: " + text)
 	}
 	return text

@@ -231,7 +231,8 @@ func TestModels(t *testing.T) {
 	if one := any(object(t, text)); status != 200 || !reflect.DeepEqual(one, card) {
 		t.Errorf("status %d: %s", status, text)
 	}
-	if status, _, text = s.send("GET", "/v1/models/other", ""); status != 404 ||
+	status, _, text = s.send("GET", "/v1/models/other", "")
+	if status != 404 ||
 		at(object(t, text), "error.code") != "model_not_found" {
 		t.Errorf("status %d: %s", status, text)
 	}

@@ -68,7 +68,8 @@ func (x *exchange) openBody() (io.Reader, error) {
 	packed := false
 	for _, list := range x.r.Header.Values("Content-Encoding") {
 		for name := range strings.SplitSeq(list, ",") {
-			switch name = strings.ToLower(strings.TrimSpace(name)); {
+			name = strings.ToLower(strings.TrimSpace(name))
+			switch {
 			case name == "" || name == "identity":
 			case !packed && (name == "gzip" || name == "x-gzip"):
 				packed = true
@@ -240,7 +241,8 @@ func (o *object) object(name string) *object {
 
 // objects reads a field that is a list of objects.
 func (o *object) objects(name string) (list []*object) {
-	if list = o.lists[name]; list != nil {
+	list = o.lists[name]
+	if list != nil {
 		return list
 	}
 	var fields []map[string]json.RawMessage

@@ -84,7 +84,8 @@ func (x *exchange) readModel() (*Model, *object, error) {
 		return nil, nil, err
 	}
 	var name string
-	if o.read("model", &name); o.err != nil {
+	o.read("model", &name)
+	if o.err != nil {
 		return nil, nil, o.err
 	}
 	m, err := x.useModel(name)
@@ -116,17 +117,20 @@ func (x *exchange) readCall(o *object, m *Model) *call {
 		o.refuse(name, unlike, neutral...)
 	}
 	limits := &x.s.o.Limits
-	if o.read("n", &c.n); c.n < 1 || c.n > limits.N {
+	o.read("n", &c.n)
+	if c.n < 1 || c.n > limits.N {
 		o.fail("n", "%d: want 1 to %d", c.n, limits.N)
 	}
 	o.read("stream", &c.stream)
 	if in := o.object("stream_options"); in != nil {
-		if in.read("include_usage", &c.usage); in.err != nil {
+		in.read("include_usage", &c.usage)
+		if in.err != nil {
 			o.err = in.err
 		}
 	}
 	r := &c.request
-	if r.Stop = o.strings("stop"); len(r.Stop) > limits.Stops {
+	r.Stop = o.strings("stop")
+	if len(r.Stop) > limits.Stops {
 		o.fail("stop", "%d strings: want at most %d", len(r.Stop), limits.Stops)
 	}
 	o.read("ignore_eos", &r.IgnoreEnd)
@@ -158,7 +162,9 @@ func (c *call) readSampling(o *object) {
 		case -1:
 			s.PenaltyLast = 0
 		case 0:
-			s.RepetitionPenalty, s.PresencePenalty, s.FrequencyPenalty = 0, 0, 0
+			s.RepetitionPenalty = 0
+			s.PresencePenalty = 0
+			s.FrequencyPenalty = 0
 		}
 	}
 	s.Seed = o.readSeed()
@@ -222,7 +228,8 @@ func (c *call) readSpeculation(o *object) {
 		}
 	}
 	speculate := true
-	if o.read("speculate", &speculate); !speculate {
+	o.read("speculate", &speculate)
+	if !speculate {
 		r.Drafter = draft.Plain
 	}
 }

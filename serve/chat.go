@@ -58,7 +58,9 @@ func (x *exchange) readChat(translate func(*object)) (*call, error) {
 func (x *exchange) readConversation(o *object, m *Model) (*call, error) {
 	o.refuse("suffix", unlike, `""`)
 	c := x.readCall(o, m)
-	c.chat, c.offered, c.oldFunctions = true, o.offered, o.oldFunctions
+	c.chat = true
+	c.offered = o.offered
+	c.oldFunctions = o.oldFunctions
 	c.cut = x.s.o.CutLines
 	c.readLimits(o, x.s.o.MaxTokens)
 	c.longestName = max(x.protocol.longestName, 64)
@@ -96,7 +98,8 @@ func (c *call) readMessages(o *object) error {
 		return err
 	}
 	shapeCalls(o, messages, layout)
-	if c.readTools(o, layout, &options); o.err != nil {
+	c.readTools(o, layout, &options)
+	if o.err != nil {
 		return o.err
 	}
 	tokens, leftOut, err := encode(layout, messages, options, truncate, c.model.Context())
@@ -193,7 +196,8 @@ func (o *object) messages() (list []grove.Message) {
 	for _, in := range all {
 		var m grove.Message
 		in.fromOldMessage()
-		if in.read("role", &m.Role); m.Role == "" {
+		in.read("role", &m.Role)
+		if m.Role == "" {
 			in.fail("role", "want system, user or assistant")
 		}
 		m.Content = in.text("content")
@@ -322,7 +326,8 @@ func (f chatForm) whole(p *piece) any {
 	if p.content == "" && len(p.calls) > 0 {
 		m.Content = nil
 	}
-	if m.FunctionCall = f.c.oldCall(p.calls); m.FunctionCall != nil {
+	m.FunctionCall = f.c.oldCall(p.calls)
+	if m.FunctionCall != nil {
 		m.ToolCalls = nil
 	}
 	return chatChoice{Index: p.index, Message: m, Logprobs: f.c.chatLogprobs(p.probs),

@@ -19,7 +19,9 @@ func (s *Server) completions(x *exchange) error {
 		o.fail("best_of", "%d: want %d, as n: this server does not rank choices", best, c.n)
 	}
 	if top := 0; o.read("logprobs", &top) {
-		c.request.Logprobs, c.request.TopLogprobs, c.request.PromptLogprobs = true, top, c.echo
+		c.request.Logprobs = true
+		c.request.TopLogprobs = top
+		c.request.PromptLogprobs = c.echo
 	}
 	if err := c.readPrompts(o, "prompt", s.o.Prompts); err != nil {
 		return err

@@ -49,7 +49,9 @@ func (c *call) readConstraint(o *object) {
 	}
 	c.readStructure(o, map[string]string{"grammar": "grammar", "guided_grammar": "grammar", "json_schema": "json", "guided_json": "json",
 		"guided_regex": "regex", "guided_choice": "choice"}, set)
-	c.request.Grammar, c.request.JSONSchema, c.request.Regex = c.constraint.grammar, c.constraint.schema, c.constraint.regex
+	c.request.Grammar = c.constraint.grammar
+	c.request.JSONSchema = c.constraint.schema
+	c.request.Regex = c.constraint.regex
 }
 
 // anyObject is the schema of json_object.
@@ -85,7 +87,8 @@ func (c *call) readStructure(o *object, kinds map[string]string, set func(string
 			}
 			set(o.path+name, constraint{regex: "(?:" + strings.Join(list, "|") + ")"})
 		default:
-			if o.read(name, &text); text == "" {
+			o.read(name, &text)
+			if text == "" {
 				continue
 			}
 			if kind == "regex" {

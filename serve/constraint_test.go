@@ -13,7 +13,9 @@ import (
 // withHeads opens the model in the command, with its heads, for a test alone.
 func withHeads(t *testing.T, o grove.Options) *grove.Model {
 	t.Helper()
-	o.Threads, o.DraftGGUF, o.HeadGGUF = 2, models.Draft(), models.Heads()
+	o.Threads = 2
+	o.DraftGGUF = models.Draft()
+	o.HeadGGUF = models.Heads()
 	m, err := grove.OpenGGUF("embedded", models.Target(), o)
 	if err != nil {
 		t.Fatal(err)

@@ -47,7 +47,9 @@ var toolNames = []string{"first", "second"}
 
 // tail are fields that OpenAI and its translations share.
 func (q *question) tail(body map[string]any) map[string]any {
-	body["model"], body["temperature"], body["seed"] = "test/model", q.temperature, q.seed
+	body["model"] = "test/model"
+	body["temperature"] = q.temperature
+	body["seed"] = q.seed
 	if q.budget > 0 {
 		body["reasoning_budget"] = q.budget
 	}
@@ -78,7 +80,9 @@ var chatDialect = dialect{
 			for _, name := range toolNames {
 				tools = append(tools, json.RawMessage(`{"type":"function","function":{"name":"`+name+`","description":"D.","parameters":`+schemaOfTools+`}}`))
 			}
-			body["tools"], body["tool_choice"], body["parallel_tool_calls"] = tools, any(q.choice), q.parallel
+			body["tools"] = tools
+			body["tool_choice"] = any(q.choice)
+			body["parallel_tool_calls"] = q.parallel
 			if q.choice == "first" {
 				body["tool_choice"] = map[string]any{"type": "function", "function": map[string]any{"name": "first"}}
 			}
@@ -183,7 +187,8 @@ var anthropicDialect = dialect{
 			case "message_start":
 				message = e["message"].(map[string]any)
 			case "content_block_start":
-				if content = append(content, block); int(index) != len(content)-1 || block["text"] != nil &&
+				content = append(content, block)
+				if int(index) != len(content)-1 || block["text"] != nil &&
 					block["text"] != "" {
 					t.Errorf("block %d: %v", len(content), e)
 				}
@@ -278,7 +283,9 @@ var ollamaDialect = dialect{
 		return got
 	},
 	stream: func(t testing.TB, text string) map[string]any {
-		content, thinking, calls := "", "", []any{}
+		content := ""
+		thinking := ""
+		calls := []any{}
 		var last map[string]any
 		for line := range strings.SplitSeq(strings.TrimSuffix(text, "\n"), "\n") {
 			if last != nil && last["done"] != false {
@@ -333,7 +340,9 @@ var responseDialect = dialect{
 				tools = append(tools, map[string]any{"type": "function", "name": name, "description": "D.",
 					"parameters": json.RawMessage(schemaOfTools), "strict": true})
 			}
-			body["tools"], body["tool_choice"], body["parallel_tool_calls"] = tools, any(q.choice), q.parallel
+			body["tools"] = tools
+			body["tool_choice"] = any(q.choice)
+			body["parallel_tool_calls"] = q.parallel
 			if q.choice == "first" {
 				body["tool_choice"] = map[string]any{"type": "function", "name": "first"}
 			}
@@ -397,7 +406,8 @@ var responseDialect = dialect{
 			}
 		}
 		response := last["response"].(map[string]any)
-		if response["output"] = append([]any{}, output...); last["type"] != "response."+response["status"].(string) {
+		response["output"] = append([]any{}, output...)
+		if last["type"] != "response."+response["status"].(string) {
 			t.Errorf("the last event is %v", last)
 		}
 		return response

@@ -21,7 +21,8 @@ func (s *Server) embeddings(x *exchange) error {
 		return err
 	}
 	format := "float"
-	if o.read("encoding_format", &format); format != "float" && format != "base64" {
+	o.read("encoding_format", &format)
+	if format != "float" && format != "base64" {
 		o.fail("encoding_format", "%q: want float or base64", format)
 	}
 	vectors, tokens, err := x.embed(o, m, "input", false)
@@ -99,7 +100,8 @@ func (x *exchange) embed(o *object, m *Model, field string, truncate bool) (
 		return field
 	}
 	options, how := grove.EmbedOptions{}, "mean"
-	if o.read("pooling", &how); how == "last" {
+	o.read("pooling", &how)
+	if how == "last" {
 		options.Pooling = grove.LastPooling
 	} else if how != "mean" {
 		o.fail("pooling", "%q: want mean or last", how)

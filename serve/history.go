@@ -32,7 +32,8 @@ func closed(text string) string {
 		case quoted && c == '\\':
 			i++
 		case quoted && c == '"':
-			if quoted = false; !key {
+			quoted = false
+			if !key {
 				keep(i + 1)
 			}
 		case quoted:
@@ -74,7 +75,8 @@ func inputEnd(text string) int {
 
 // lastByte is the last byte of a text that is no space.
 func lastByte(text string) string {
-	if text = strings.TrimRight(text, " \t\r\n"); text == "" {
+	text = strings.TrimRight(text, " \t\r\n")
+	if text == "" {
 		return " "
 	}
 	return text[len(text)-1:]

@@ -82,11 +82,14 @@ func TestInputInPieces(t *testing.T) {
 			n := rapid.IntRange(0, len(whole)).Draw(t, "n")
 			call := toolCall{Function: calledFunction{Arguments: string(whole[:n])}}
 			if first {
-				call.ID, call.Type, call.Function.Name = "1", "function", "f"
+				call.ID = "1"
+				call.Type = "function"
+				call.Function.Name = "f"
 			}
 			calls := []toolCall{call}
 			c.convert(calls)
-			if got += calls[0].Function.Arguments; !strings.HasPrefix(text, got) {
+			got += calls[0].Function.Arguments
+			if !strings.HasPrefix(text, got) {
 				t.Fatalf("%q is no beginning of %q", got, text)
 			}
 			whole = whole[n:]

@@ -321,7 +321,9 @@ func TestPredictionWithAnyDrafter(t *testing.T) {
 	defer m.Close()
 	const prompt = "func main() {"
 	run := func(r grove.Request) *grove.Result {
-		r.MaxTokens, r.Sampling, r.Uncontrolled = 60, grove.Sampling{Temperature: 1, Seed: 3}, true
+		r.MaxTokens = 60
+		r.Sampling = grove.Sampling{Temperature: 1, Seed: 3}
+		r.Uncontrolled = true
 		got, err := grove.Collect(m.Generate(t.Context(), prompt, r))
 		if err != nil {
 			t.Fatal(err)
@@ -342,7 +344,8 @@ func TestPredictionWithAnyDrafter(t *testing.T) {
 				c.model.Drafter = "linear"
 				o.fields["drafter"], _ = json.Marshal(drafter)
 			}
-			if c.readSpeculation(o); o.err != nil {
+			c.readSpeculation(o)
+			if o.err != nil {
 				t.Fatal(o.err)
 			}
 			got := run(c.request)

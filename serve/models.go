@@ -195,7 +195,9 @@ func (p *models) load(e *entry) error {
 	if err := p.makeRoom(e); err != nil {
 		return err
 	}
-	l, closing, began := &loading{done: make(chan struct{})}, p.closing, time.Now()
+	l := &loading{done: make(chan struct{})}
+	closing := p.closing
+	began := time.Now()
 	e.loading = l
 	p.used += e.Bytes
 	go func() {
@@ -301,7 +303,9 @@ func (p *models) rest(e *entry) {
 
 // unload closes an entry's model. Its requests have ended, or are being cancelled.
 func (p *models) unload(e *entry, why string) {
-	m, before, closed := e.model, p.closing, make(chan struct{})
+	m := e.model
+	before := p.closing
+	closed := make(chan struct{})
 	e.model, p.closing = nil, closed
 	p.used -= e.Bytes
 	p.o.Log.Info("unloading", "model", e.Name, "because", why)

@@ -32,7 +32,8 @@ func (o *object) offerTools(wrapped bool) {
 	if o.err != nil || !changed {
 		return
 	}
-	if o.putList("tools", list); len(list) == 0 {
+	o.putList("tools", list)
+	if len(list) == 0 {
 		delete(o.fields, "tools")
 		delete(o.lists, "tools")
 	}
@@ -53,7 +54,8 @@ func (o *object) offer(in *object, kind, namespace string, wrapped bool) (list [
 	name := ""
 	switch kind {
 	case "function":
-		if f.read("name", &name); namespace != "" {
+		f.read("name", &name)
+		if namespace != "" {
 			o.offerAs(f, offered{name: name, namespace: namespace})
 		}
 		delete(f.fields, "type")
@@ -65,7 +67,8 @@ func (o *object) offer(in *object, kind, namespace string, wrapped bool) (list [
 		o.readInput(f)
 		return []*object{f}
 	case "namespace":
-		if in.read("name", &name); name == "" {
+		in.read("name", &name)
+		if name == "" {
 			in.fail("name", "it is missing")
 		}
 		for _, tool := range in.objects("tools") {
@@ -122,7 +125,9 @@ func qualified(namespace, name string) string {
 func (o *object) readInput(f *object) {
 	input := map[string]any{"type": "string"}
 	if format := f.object("format"); format != nil {
-		kind, syntax, definition := "text", "", ""
+		kind := "text"
+		syntax := ""
+		definition := ""
 		format.read("type", &kind)
 		from := format
 		if format.has("grammar") { // chat completions have its fields in there
@@ -131,7 +136,8 @@ func (o *object) readInput(f *object) {
 		switch {
 		case kind == "grammar" && from != nil:
 			from.read("syntax", &syntax)
-			if from.read("definition", &definition); definition == "" {
+			from.read("definition", &definition)
+			if definition == "" {
 				from.fail("definition", "it is missing")
 			}
 		case kind != "text":
@@ -181,12 +187,15 @@ func (o *object) offeredName(namespace, name string) string {
 // choice one of the mode and the names that the model is offered.
 func (o *object) readAllowed(in *object) {
 	mode := ""
-	if in.read("mode", &mode); mode != "auto" && mode != "required" {
+	in.read("mode", &mode)
+	if mode != "auto" && mode != "required" {
 		in.fail("mode", "%q: want auto or required", mode)
 	}
 	names := []string{}
 	for _, tool := range in.objects("tools") {
-		kind, name, namespace := "function", "", ""
+		kind := "function"
+		name := ""
+		namespace := ""
 		tool.read("type", &kind)
 		from := tool
 		if tool.has(kind) { // as chat completions have it
@@ -243,7 +252,8 @@ func (c *customCalls) convert(calls []toolCall) {
 		text := inputOf(c.have)
 		call.Function.Arguments = text[c.sent:]
 		call.Custom = &customCall{Name: c.offered[name].name, Input: text[c.sent:]}
-		if c.sent = len(text); call.Type != "" {
+		c.sent = len(text)
+		if call.Type != "" {
 			call.Type = "custom"
 		}
 	}

@@ -35,9 +35,12 @@ func (s *Server) ollamaGenerate(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	text, suffix, raw := "", "", false
+	text := ""
+	suffix := ""
+	raw := false
 	o.read("prompt", &text)
-	if o.read("suffix", &suffix); text+suffix == "" && o.err == nil {
+	o.read("suffix", &suffix)
+	if text+suffix == "" && o.err == nil {
 		return x.writeJSON(200, (&ollamaForm{model: m.Name}).loaded())
 	}
 	o.refuse("template", unlike, `""`)
@@ -225,7 +228,9 @@ func (l *ollamaLine) addCall(b *block, index int) bool {
 		return false
 	}
 	c := ollamaCall{ID: b.call.ID}
-	c.Function.Index, c.Function.Name, c.Function.Arguments = index, b.call.Function.Name, json.RawMessage(b.text)
+	c.Function.Index = index
+	c.Function.Name = b.call.Function.Name
+	c.Function.Arguments = json.RawMessage(b.text)
 	l.Message.Calls = append(l.Message.Calls, c)
 	return true
 }

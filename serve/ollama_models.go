@@ -137,7 +137,8 @@ func (s *Server) ollamaRunning(x *exchange) error {
 		}
 		expires := time.Now().AddDate(100, 0, 0) // it stays as long as the server does
 		if keep := s.o.KeepAlive; !e.fixed && keep >= 0 {
-			if expires = time.Now().Add(keep); e.users == 0 {
+			expires = time.Now().Add(keep)
+			if e.users == 0 {
 				expires = e.last.Add(keep)
 			}
 		}
@@ -171,7 +172,8 @@ func (x *exchange) readName() (name string, err error) {
 	if err != nil {
 		return "", err
 	}
-	if o.readFirst(&name, "model", "name"); o.err != nil {
+	o.readFirst(&name, "model", "name")
+	if o.err != nil {
 		return "", o.err
 	}
 	return name, nil
@@ -202,7 +204,8 @@ func (s *Server) ollamaPull(x *exchange) error {
 	}
 	name, stream := "", true
 	o.readFirst(&name, "model", "name")
-	if o.read("stream", &stream); o.err != nil {
+	o.read("stream", &stream)
+	if o.err != nil {
 		return o.err
 	}
 	switch {

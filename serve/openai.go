@@ -39,7 +39,9 @@ func (f *openAIForm) whole(list []piece) any {
 	for i := range list {
 		r.Choices = append(r.Choices, f.choice.whole(&list[i]))
 	}
-	r.Usage, r.Timings, r.Metrics = f.a.usage(), f.a.timings(), f.a.metric()
+	r.Usage = f.a.usage()
+	r.Timings = f.a.timings()
+	r.Metrics = f.a.metric()
 	return &r
 }
 
@@ -51,7 +53,8 @@ func (f *openAIForm) events(p *piece, last bool) (list []event) {
 	usage := f.a.call.usage
 	for i, choice := range choices {
 		r := f.head
-		if r.Choices = []any{choice}; choice == nil {
+		r.Choices = []any{choice}
+		if choice == nil {
 			r.Choices = []any{}
 		}
 		if i == 0 {
@@ -67,7 +70,9 @@ func (f *openAIForm) events(p *piece, last bool) (list []event) {
 	if last && usage {
 		r := f.head
 		r.Choices = []any{}
-		r.Usage, r.Timings, r.Metrics = f.a.usage(), f.a.timings(), f.a.metric()
+		r.Usage = f.a.usage()
+		r.Timings = f.a.timings()
+		r.Metrics = f.a.metric()
 		list = append(list, event{data: &r})
 	}
 	return list

@@ -21,7 +21,9 @@ func TestFairnessHeader(t *testing.T) {
 				n, _ := at(object(t, text), "usage.prompt_tokens_details.cached_tokens").(float64)
 				return n
 			}
-			first, again, other := cached("a"), cached("a"), cached("b")
+			first := cached("a")
+			again := cached("a")
+			other := cached("b")
 			if first != 0 || again == 0 || (other == 0) != (keys != nil) {
 				t.Errorf("%s with keys %q: %v, %v and %v tokens are from the cache", header, keys, first, again, other)
 			}

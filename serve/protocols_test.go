@@ -83,7 +83,8 @@ func TestDialects(t *testing.T) {
 				a = object(t, text)
 			}
 			got := d.whole(a)
-			if got.calls = normal(got.calls); fmt.Sprintf("%#v", got) != fmt.Sprintf("%#v", want) {
+			got.calls = normal(got.calls)
+			if fmt.Sprintf("%#v", got) != fmt.Sprintf("%#v", want) {
 				rt.Fatalf("%s, streamed %v: %+v, want %+v: %s", d.path, streamed, got, want, text)
 			}
 		}

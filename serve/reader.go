@@ -106,7 +106,9 @@ func (r *reader) step(p *parts, done bool) bool {
 			p.reasoning += text
 		}
 		if found {
-			r.state, r.trim, r.reasoning = atBeginning, !r.verbatim, false
+			r.state = atBeginning
+			r.trim = !r.verbatim
+			r.reasoning = false
 		}
 		return found
 	}
@@ -166,7 +168,8 @@ func (r *reader) begin(done bool) bool {
 
 // until takes the text up to a marker, and the marker away. What may become the marker is held back.
 func (r *reader) until(marker string, done bool) (text string, found bool) {
-	if text, r.held, found = strings.Cut(r.held, marker); found {
+	text, r.held, found = strings.Cut(r.held, marker)
+	if found {
 		return text, true
 	}
 	for n := min(len(marker)-1, len(text)); n > 0 && !done; n-- {

@@ -76,7 +76,8 @@ func TestReader(t *testing.T) {
 					}
 					calls[*call.Index] += call.Function.Arguments
 				}
-				if rest = rest[n:]; rest == "" {
+				rest = rest[n:]
+				if rest == "" {
 					break
 				}
 			}

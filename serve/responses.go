@@ -83,7 +83,9 @@ func (o *object) responseToolChoice() {
 	if in == nil {
 		return
 	}
-	kind, name, namespace := "", "", ""
+	kind := ""
+	name := ""
+	namespace := ""
 	in.read("type", &kind)
 	in.read("name", &name)
 	in.read("namespace", &namespace)
@@ -113,19 +115,26 @@ func (o *object) responseInput() (list []*object) {
 		add("instructions", "system", text)
 	}
 	turn := (*object)(nil) // of the assistant
-	said, reasoned, calls := "", "", []calledTool(nil)
+	said := ""
+	reasoned := ""
+	calls := []calledTool(nil)
 	assistant := func(in *object) {
 		if turn == nil {
 			turn = add(in.path[:len(in.path)-1], "assistant", "")
-			said, reasoned, calls = "", "", nil
+			said = ""
+			reasoned = ""
+			calls = nil
 		}
 	}
 	for _, in := range o.objects("input") {
-		path, kind, role := in.path[:len(in.path)-1], "message", ""
+		path := in.path[:len(in.path)-1]
+		kind := "message"
+		role := ""
 		in.read("type", &kind)
 		switch kind {
 		case "message":
-			if in.read("role", &role); role == "" {
+			in.read("role", &role)
+			if role == "" {
 				in.fail("role", "want system, developer, user or assistant")
 			}
 			if text := in.text("content"); role == "assistant" {
@@ -162,7 +171,10 @@ func (o *object) responseInput() (list []*object) {
 
 // responseCall reads an earlier call.
 func (o *object) responseCall(kind string) calledTool {
-	id, name, namespace, text := "", "", "", ""
+	id := ""
+	name := ""
+	namespace := ""
+	text := ""
 	o.read("call_id", &id)
 	o.read("name", &name)
 	o.read("namespace", &namespace)
@@ -219,7 +231,8 @@ func (f *responseForm) response(p *piece) map[string]any {
 		"parallel_tool_calls": "true", "reasoning": "null", "temperature": "1", "text": `{"format":{"type":"text"}}`,
 		"tool_choice": `"auto"`, "tools": "[]", "top_p": "1", "truncation": `"disabled"`,
 		"previous_response_id": "null"} {
-		if r[name] = json.RawMessage(value); f.given[name] != nil && string(f.given[name]) != "null" {
+		r[name] = json.RawMessage(value)
+		if f.given[name] != nil && string(f.given[name]) != "null" {
 			r[name] = f.given[name]
 		}
 	}
@@ -228,7 +241,8 @@ func (f *responseForm) response(p *piece) map[string]any {
 		delete(r, "usage")
 		return r
 	}
-	if r["status"] = "completed"; p.finish == "length" {
+	r["status"] = "completed"
+	if p.finish == "length" {
 		r["status"], r["incomplete_details"] = "incomplete", map[string]string{"reason": "max_output_tokens"}
 	}
 	output := []any{}
@@ -276,17 +290,23 @@ func (f *responseForm) item(at int, b *block, status string) map[string]any {
 	}
 	switch b.kind {
 	case reasoningBlock:
-		if i["type"], i["summary"] = "reasoning", content; !f.summary {
+		i["type"], i["summary"] = "reasoning", content
+		if !f.summary {
 			i["summary"], i["content"] = []any{}, content
 		}
 	case textBlock:
-		i["type"], i["role"], i["content"] = "message", "assistant", content
+		i["type"] = "message"
+		i["role"] = "assistant"
+		i["content"] = content
 	default:
 		as, known := f.a.call.offered[b.call.Function.Name]
 		if !known {
 			as.name = b.call.Function.Name
 		}
-		if i["type"], i["call_id"], i["name"] = "function_call", b.call.ID, as.name; as.namespace != "" {
+		i["type"] = "function_call"
+		i["call_id"] = b.call.ID
+		i["name"] = as.name
+		if as.namespace != "" {
 			i["namespace"] = as.namespace
 		}
 		if as.custom {

@@ -113,7 +113,8 @@ func (c *call) run(ctx context.Context, parts chan<- part, first, count int) {
 			began = time.Now()
 		}
 		p := part{index: g.index, chunk: chunk, err: err, clock: time.Since(began), verified: g.verified}
-		if g.clock, g.verified = p.clock, nil; err != nil || chunk.Result != nil {
+		g.clock, g.verified = p.clock, nil
+		if err != nil || chunk.Result != nil {
 			g.clock = ended
 		}
 		if c.race && chunk.Result != nil {

@@ -56,7 +56,9 @@ func (c *told) check(plain bool) error {
 			return fmt.Errorf("round %d has the tree %v", i, tree)
 		}
 		if tree != nil {
-			nodes, parents, path := tree["tokens"].([]any), tree["parents"].([]any), r["path"].([]any)
+			nodes := tree["tokens"].([]any)
+			parents := tree["parents"].([]any)
+			path := r["path"].([]any)
 			if n := len(nodes); len(parents) != n || len(tree["texts"].([]any)) != n || len(tree["logprobs"].([]any)) != n ||
 				n > int(r["budget"].(float64)) || plain && n != 1 || nodes[0] != last {
 				return fmt.Errorf("round %d: after token %v: %v", i, last, r)

@@ -168,7 +168,8 @@ func (o *object) readStored(s *responseStore, tenant string) (fresh []json.RawMe
 // readReference puts the item that a reference names in its place.
 func (o *object) readReference(s *responseStore, tenant string) {
 	kind, id := "", ""
-	if o.read("type", &kind); kind != "item_reference" && (kind != "" || o.has("role") || !o.has("id")) {
+	o.read("type", &kind)
+	if kind != "item_reference" && (kind != "" || o.has("role") || !o.has("id")) {
 		return
 	}
 	o.read("id", &id)

@@ -75,7 +75,8 @@ func (a *answering) send(list []event) error {
 		}
 		text := string(data)
 		if !a.protocol.lines {
-			if text = "data: " + text + "\n"; e.name != "" {
+			text = "data: " + text + "\n"
+			if e.name != "" {
 				text = "event: " + e.name + "\n" + text
 			}
 		}

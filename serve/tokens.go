@@ -163,7 +163,8 @@ func (s *Server) card(e *entry) modelCard {
 		config := m.Config()
 		e.meta = &modelMeta{m.Context(), config.Vocab, config.Parameters(), m.WeightBytes()}
 	}
-	if c.Meta = e.meta; c.Meta != nil {
+	c.Meta = e.meta
+	if c.Meta != nil {
 		c.Context = c.Meta.Context
 	}
 	return c

@@ -45,7 +45,8 @@ func (c *call) readTools(o *object, layout *chat.Layout, options *chat.Options) 
 			in.fail("type", "%q: want function", kind)
 		} else if f != nil {
 			tool := grove.Tool{}
-			if f.read("name", &tool.Name); !toolName.MatchString(tool.Name) || len(tool.Name) > c.longestName {
+			f.read("name", &tool.Name)
+			if !toolName.MatchString(tool.Name) || len(tool.Name) > c.longestName {
 				f.fail("name", "%q: want 1 to %d letters, digits, _ or -", tool.Name, c.longestName)
 			}
 			tool.Parameters = f.readParameters()
@@ -61,7 +62,8 @@ func (c *call) readTools(o *object, layout *chat.Layout, options *chat.Options) 
 		o.err = firstOf(o.err, in.err)
 	}
 	form, err := layout.CallForm()
-	switch t.Form = form; {
+	t.Form = form
+	switch {
 	case err != nil:
 		o.fail("tools", "%v", err)
 	case len(t.List) == 0:
@@ -69,7 +71,8 @@ func (c *call) readTools(o *object, layout *chat.Layout, options *chat.Options) 
 	case c.constraint.grammar != "":
 		o.fail("tools", "%s is given as well: calls go together with a JSON schema or a regular expression alone", o.nameOf(c.constraint.param))
 	}
-	if options.Tools = o.fields["tools"]; o.lists["tools"] != nil {
+	options.Tools = o.fields["tools"]
+	if o.lists["tools"] != nil {
 		options.Tools, _ = marshal(shown)
 	}
 	c.request.Tools = t
@@ -144,14 +147,16 @@ type shownFunction struct {
 func (c *call) readToolChoice(o *object) (choice string, only []string) {
 	choice = "auto"
 	if text, ok := decode[string](o.fields["tool_choice"]); ok {
-		if choice = text; choice != "none" && choice != "auto" && choice != "required" {
+		choice = text
+		if choice != "none" && choice != "auto" && choice != "required" {
 			o.fail("tool_choice", "%q: want none, auto, required or a function", choice)
 		}
 	} else if in := o.object("tool_choice"); in != nil {
 		choice, only = "required", []string{""}
 		if in.has("allowed") { // see readAllowed
 			in.read("mode", &choice)
-			if only = in.strings("allowed"); len(only) == 0 && choice == "auto" {
+			only = in.strings("allowed")
+			if len(only) == 0 && choice == "auto" {
 				choice = "none"
 			}
 			return choice, append([]string{}, only...)

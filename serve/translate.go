@@ -52,7 +52,8 @@ func (o *object) oneChoice() {
 // setThinking has the model reason or not: by the variable of chat templates, and where it reasons
 // all the same by a budget of 0.
 func (o *object) setThinking(on bool) {
-	if o.setVariable("enable_thinking", on); !on {
+	o.setVariable("enable_thinking", on)
+	if !on {
 		o.put("reasoning_budget", 0)
 	}
 }
@@ -105,7 +106,8 @@ type calledTool struct {
 
 func newCalledTool(id, name string, arguments json.RawMessage) calledTool {
 	c := calledTool{ID: id, Type: "function"}
-	if c.Function.Name, c.Function.Arguments = name, arguments; arguments == nil {
+	c.Function.Name, c.Function.Arguments = name, arguments
+	if arguments == nil {
 		c.Function.Arguments = json.RawMessage("{}")
 	}
 	return c

@@ -65,7 +65,8 @@ func (c *call) reasoningTokens(tokens []int32) int {
 		text += d.Push(token)
 		if !open {
 			begin := strings.TrimLeft(text, " \n")
-			if open = strings.HasPrefix(begin, thinkBegin); !open && !strings.HasPrefix(thinkBegin, begin) {
+			open = strings.HasPrefix(begin, thinkBegin)
+			if !open && !strings.HasPrefix(thinkBegin, begin) {
 				return 0
 			}
 			continue

@@ -162,7 +162,8 @@ func TestLogprobBytes(t *testing.T) {
 		if tok.IsSpecial(id) || len(piece) == len([]rune(string(piece))) {
 			continue
 		}
-		if wide++; wide > 60 {
+		wide++
+		if wide > 60 {
 			break
 		}
 		a := s.post("/v1/chat/completions", map[string]any{"messages": []any{map[string]any{"role": "user", "content": "x"}}, "max_tokens": 1,

@@ -27,7 +27,8 @@ func (x *exchange) warn(warnings []string) {
 			x.Header().Add(warningHeader, fmt.Sprintf("%d more", len(warnings)-i))
 			break
 		}
-		if text = strconv.QuoteToASCII(text); len(text) > 300 { // a client's name may hold anything
+		text = strconv.QuoteToASCII(text)
+		if len(text) > 300 { // a client's name may hold anything
 			text = text[:300]
 		}
 		x.Header().Add(warningHeader, strings.Trim(text, `"`))

@@ -86,7 +86,9 @@ func decodeQ4_0(src []byte, dst []float32) {
 
 // Q4_1: d, m (halves), nibbles as Q4_0. x = d·q + m
 func decodeQ4_1(src []byte, dst []float32) {
-	d, m, qs := half(src), half(src[2:]), src[4:20]
+	d := half(src)
+	m := half(src[2:])
+	qs := src[4:20]
 	for i, q := range qs {
 		dst[i] = float32(d*float32(q&15)) + m
 		dst[i+16] = float32(d*float32(q>>4)) + m
@@ -95,7 +97,9 @@ func decodeQ4_1(src []byte, dst []float32) {
 
 // Q5_0: d (half), 32 fifth bits, nibbles as Q4_0. x = d·(q−16)
 func decodeQ5_0(src []byte, dst []float32) {
-	d, high, qs := half(src), binary.LittleEndian.Uint32(src[2:]), src[6:22]
+	d := half(src)
+	high := binary.LittleEndian.Uint32(src[2:])
+	qs := src[6:22]
 	for i, q := range qs {
 		dst[i] = d * float32(int(uint32(q&15)|high>>i&1<<4)-16)
 		dst[i+16] = d * float32(int(uint32(q>>4)|high>>(i+16)&1<<4)-16)
@@ -104,7 +108,10 @@ func decodeQ5_0(src []byte, dst []float32) {
 
 // Q5_1: d, m (halves), 32 fifth bits, nibbles as Q4_0. x = d·q + m
 func decodeQ5_1(src []byte, dst []float32) {
-	d, m, high, qs := half(src), half(src[2:]), binary.LittleEndian.Uint32(src[4:]), src[8:24]
+	d := half(src)
+	m := half(src[2:])
+	high := binary.LittleEndian.Uint32(src[4:])
+	qs := src[8:24]
 	for i, q := range qs {
 		dst[i] = float32(d*float32(uint32(q&15)|high>>i&1<<4)) + m
 		dst[i+16] = float32(d*float32(uint32(q>>4)|high>>(i+16)&1<<4)) + m

@@ -15,11 +15,17 @@ func scaleMin(s []byte, j int) (scale, minimum float32) {
 // Q4_K: d, dmin (halves), 12 bytes of scales, 128 bytes of nibbles: each 32 bytes hold two sub-blocks of 32, the first
 // in the low nibbles. x = d·scale·q − dmin·min
 func decodeQ4K(src []byte, dst []float32) {
-	d, dmin, scales, qs := half(src), half(src[2:]), src[4:16], src[16:144]
+	d := half(src)
+	dmin := half(src[2:])
+	scales := src[4:16]
+	qs := src[16:144]
 	for j := 0; j < 8; j += 2 {
 		s0, m0 := scaleMin(scales, j)
 		s1, m1 := scaleMin(scales, j+1)
-		s0, m0, s1, m1 = s0*d, m0*dmin, s1*d, m1*dmin
+		s0 = s0 * d
+		m0 = m0 * dmin
+		s1 = s1 * d
+		m1 = m1 * dmin
 		lo, hi := dst[32*j:32*j+32], dst[32*j+32:32*j+64]
 		for i, q := range qs[16*j : 16*j+32] {
 			lo[i] = float32(s0*float32(q&15)) - m0
@@ -30,11 +36,18 @@ func decodeQ4K(src []byte, dst []float32) {
 
 // Q5_K: as Q4_K, with 32 bytes of fifth bits before the nibbles: bit j of byte i belongs to element i of sub-block j.
 func decodeQ5K(src []byte, dst []float32) {
-	d, dmin, scales, high, qs := half(src), half(src[2:]), src[4:16], src[16:48], src[48:176]
+	d := half(src)
+	dmin := half(src[2:])
+	scales := src[4:16]
+	high := src[16:48]
+	qs := src[48:176]
 	for j := 0; j < 8; j += 2 {
 		s0, m0 := scaleMin(scales, j)
 		s1, m1 := scaleMin(scales, j+1)
-		s0, m0, s1, m1 = s0*d, m0*dmin, s1*d, m1*dmin
+		s0 = s0 * d
+		m0 = m0 * dmin
+		s1 = s1 * d
+		m1 = m1 * dmin
 		lo, hi := dst[32*j:32*j+32], dst[32*j+32:32*j+64]
 		for i, q := range qs[16*j : 16*j+32] {
 			h := high[i] >> j
@@ -48,9 +61,15 @@ func decodeQ5K(src []byte, dst []float32) {
 // (128 elements) is four runs of 32: runs 0 and 1 in the low nibbles of 64 bytes, 2 and 3 in the high ones; run r's
 // upper bits are pair r of 32 bytes. A scale covers 16 elements. x = d·scale·(q−32)
 func decodeQ6K(src []byte, dst []float32) {
-	low, high, scales, d := src[:128], src[128:192], src[192:208], half(src[208:])
+	low := src[:128]
+	high := src[128:192]
+	scales := src[192:208]
+	d := half(src[208:])
 	for h := range 2 {
-		low, high, scales, dst := low[64*h:64*h+64], high[32*h:32*h+32], scales[8*h:8*h+8], dst[128*h:128*h+128]
+		low := low[64*h : 64*h+64]
+		high := high[32*h : 32*h+32]
+		scales := scales[8*h : 8*h+8]
+		dst := dst[128*h : 128*h+128]
 		for r := range 4 {
 			ql, shift := low[r%2*32:r%2*32+32], r/2*4
 			for i := range 32 {

@@ -17,7 +17,9 @@ func encode32(t Type, src []float32, dst []byte) (bad int) {
 	case IQ4_NL:
 		return encodeIQ4NL(src, dst)
 	}
-	top, lo, hi := float32(0), src[0], src[0]
+	top := float32(0)
+	lo := src[0]
+	hi := src[0]
 	for i, x := range src {
 		if a := abs(x); !(a <= math.MaxFloat32) {
 			return i // infinite or not a number
@@ -31,9 +33,13 @@ func encode32(t Type, src []float32, dst []byte) (bad int) {
 		most = 31
 	}
 	minimum := t == Q4_1 || t == Q5_1
-	d, less, add := top/(-(most+1)/2), float32(0), (most+1)/2+0.5
+	d := top / (-(most + 1) / 2)
+	less := float32(0)
+	add := (most+1)/2 + 0.5
 	if minimum {
-		d, less, add = (hi-lo)/most, lo, 0.5
+		d = (hi - lo) / most
+		less = lo
+		add = 0.5
 	}
 	h, m := num.ToF16(d), num.ToF16(less)
 	if h&0x7fff == 0x7c00 || m&0x7fff == 0x7c00 {

@@ -18,9 +18,13 @@ import (
 
 // affine is the scale s ≥ 0 and minimum m ≥ 0 for which s·q − m comes closest to x, with q from 0 to most.
 func affine(x []float32, most int) (s, m float32) {
-	lo, hi, square := float32(0), x[0], 0.0
+	lo := float32(0)
+	hi := x[0]
+	square := 0.0
 	for _, v := range x {
-		lo, hi, square = min(lo, v), max(hi, v), square+float64(float64(v)*float64(v))
+		lo = min(lo, v)
+		hi = max(hi, v)
+		square = square + float64(float64(v)*float64(v))
 	}
 	if hi <= lo {
 		return 0, -lo
@@ -30,7 +34,9 @@ func affine(x []float32, most int) (s, m float32) {
 	for _, v := range x {
 		v := float64(v)
 		w := root + math.Abs(v)
-		sw, sx, sxx = sw+w, sx+float64(w*v), sxx+float64(w*v*v)
+		sw = sw + w
+		sx = sx + float64(w*v)
+		sxx = sxx + float64(w*v*v)
 	}
 	// fit rounds x with a scale and a lowest value, and finds those that do best with what came out, and their error.
 	fit := func(scale, low float64) (_, _, err float64) {
@@ -40,7 +46,9 @@ func affine(x []float32, most int) (s, m float32) {
 			v := float64(v)
 			q := min(max(math.RoundToEven((v-low)*inverse), 0), top)
 			w := (root + math.Abs(v)) * q
-			sq, sqq, sqx = sq+w, sqq+float64(w*q), sqx+float64(w*v)
+			sq = sq + w
+			sqq = sqq + float64(w*q)
+			sqx = sqx + float64(w*v)
 		}
 		if det := float64(sw*sqq) - float64(sq*sq); det > 0 {
 			scale, low = (float64(sw*sqx)-float64(sq*sx))/det, (float64(sqq*sx)-float64(sq*sqx))/det
@@ -50,10 +58,14 @@ func affine(x []float32, most int) (s, m float32) {
 		}
 		return scale, low, float64(scale*scale*sqq) + float64(low*low*sw) + sxx + 2*(float64(scale*low*sq)-float64(scale*sqx)-float64(low*sx))
 	}
-	best, bestScale, bestLow := math.Inf(1), float64(hi-lo)/float64(most), float64(lo)
+	best := math.Inf(1)
+	bestScale := float64(hi-lo) / float64(most)
+	bestLow := float64(lo)
 	for try := -9; try <= 9; try += 2 {
 		if scale, low, err := fit(float64(hi-lo)/(float64(most)+float64(try)/10), float64(lo)); scale > 0 && err < best {
-			best, bestScale, bestLow = err, scale, low
+			best = err
+			bestScale = scale
+			bestLow = low
 		}
 	}
 	for range 4 {
@@ -61,7 +73,9 @@ func affine(x []float32, most int) (s, m float32) {
 		if !(scale > 0 && err < best) {
 			break
 		}
-		best, bestScale, bestLow = err, scale, low
+		best = err
+		bestScale = scale
+		bestLow = low
 	}
 	return float32(bestScale), float32(-bestLow)
 }
@@ -185,7 +199,8 @@ func encodeQ6K(src []float32, dst []byte) (bad int) {
 	var s [16]float32
 	top := float32(0)
 	for j := range s {
-		if s[j] = signed(src[16*j:16*j+16], 32); abs(s[j]) > abs(top) {
+		s[j] = signed(src[16*j:16*j+16], 32)
+		if abs(s[j]) > abs(top) {
 			top = s[j]
 		}
 	}
@@ -194,7 +209,9 @@ func encodeQ6K(src []float32, dst []byte) (bad int) {
 		return at
 	}
 	clear(dst)
-	low, high, scales := dst[:128], dst[128:192], dst[192:208]
+	low := dst[:128]
+	high := dst[128:192]
+	scales := dst[192:208]
 	binary.LittleEndian.PutUint16(dst[208:], h)
 	for j := range s {
 		sc := int8(clampRound(over(s[j], d), -128, 127))
@@ -202,7 +219,9 @@ func encodeQ6K(src []float32, dst []byte) (bad int) {
 		for i, v := range src[16*j : 16*j+16] {
 			q := byte(clampRound(over(v, d*float32(sc)), -32, 31) + 32)
 			e := 16*j + i
-			n, r, l := e/128, e/32%4, e%32
+			n := e / 128
+			r := e / 32 % 4
+			l := e % 32
 			low[64*n+r%2*32+l] |= q & 15 << (r / 2 * 4)
 			high[32*n+l] |= q >> 4 << (2 * r)
 		}

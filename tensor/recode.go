@@ -54,10 +54,14 @@ func recodeBlock(t Type, src, dst []byte) error {
 			copy(dst[18*b+2:][:16], src[8+16*b:])
 		}
 	case Q3_K:
-		low, high, scales := dst[:128], dst[128:192], dst[192:208]
+		low := dst[:128]
+		high := dst[128:192]
+		scales := dst[192:208]
 		for e := range 256 { // Q6_K: element 128h + 32j + l
 			q := byte(q3Element(src, e) + 32)
-			h, j, l := e/128, e/32%4, e%32
+			h := e / 128
+			j := e / 32 % 4
+			l := e % 32
 			low[64*h+l+32*(j%2)] |= q & 15 << (4 * (j / 2))
 			high[32*h+l] |= q >> 4 << (2 * j)
 		}

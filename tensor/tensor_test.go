@@ -365,7 +365,8 @@ func TestKTypesOddBlocks(t *testing.T) {
 			case 4:
 				x[i] = float32(size) * float32(r.IntN(3)-1)
 			default:
-				if x[i] = float32(v); r.IntN(60) == 0 {
+				x[i] = float32(v)
+				if r.IntN(60) == 0 {
 					x[i] *= 50
 				}
 			}

@@ -51,7 +51,11 @@ func (s *cachedWord) store(w string, ids []int32) {
 // trim drops the buffers that one huge word left behind.
 func (sc *scratch) trim() {
 	if max(cap(sc.sym), cap(sc.prev)) > keepBuffer {
-		sc.sym, sc.prev, sc.next, sc.heap, sc.sum = nil, nil, nil, nil, nil
+		sc.sym = nil
+		sc.prev = nil
+		sc.next = nil
+		sc.heap = nil
+		sc.sum = nil
 	}
 	if cap(sc.text) > 4*keepBuffer {
 		sc.text = nil

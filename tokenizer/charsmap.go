@@ -108,7 +108,8 @@ func (m *charsmap) find(s string, shortest bool) (text string, n int) {
 		if !ok {
 			break
 		}
-		if at = next; ends {
+		at = next
+		if ends {
 			n, rule = i+1, at
 		}
 	}

@@ -87,9 +87,14 @@ func FromGGUF(f *gguf.File) (*Tokenizer, error) {
 		if err != nil {
 			return nil, err
 		}
-		s.model, s.stages, s.ignoreMerges, addBOS = byteBPE, p.stages, p.ignoreMerges, p.addBOS
+		s.model = byteBPE
+		s.stages = p.stages
+		s.ignoreMerges = p.ignoreMerges
+		addBOS = p.addBOS
 	case "llama":
-		s.model, s.fuseUnk, addBOS = sentencePiece, true, true
+		s.model = sentencePiece
+		s.fuseUnk = true
+		addBOS = true
 		defaults = [3]int32{1, 2, 0}
 		front := k.Bool("tokenizer.ggml.add_space_prefix", true)
 		s.escape = []normalizer{escapeSpaces(front)}

@@ -76,7 +76,9 @@ func TestFromGGUF(t *testing.T) {
 		t.Error("a missing pre-tokenizer is not noted:", err)
 	}
 	m = byteMeta()
-	m["tokenizer.ggml.add_bos_token"], m["tokenizer.ggml.bos_token_id"], m["tokenizer.ggml.padding_token_id"] = true, uint32(n-1), uint32(1<<32-1)
+	m["tokenizer.ggml.add_bos_token"] = true
+	m["tokenizer.ggml.bos_token_id"] = uint32(n - 1)
+	m["tokenizer.ggml.padding_token_id"] = uint32(1<<32 - 1)
 	if tok, err = FromGGUF(writeGGUF(t, m)); err != nil || !tok.AddBOS() || tok.Encode("", EncodeOptions{AddSpecial: true})[0] != n-1 || tok.PAD() != -1 {
 		t.Error("BOS is not added:", err)
 	}
@@ -106,7 +108,8 @@ func TestGGUFErrors(t *testing.T) {
 		{"tokenizer.ggml.add_bos_token", uint32(1), "tokenizer.ggml.add_bos_token"},
 	} {
 		m := byteMeta()
-		if m[c.key] = c.val; c.val == nil {
+		m[c.key] = c.val
+		if c.val == nil {
 			delete(m, c.key)
 		}
 		if _, err := FromGGUF(writeGGUF(t, m)); err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "tok.gguf") {

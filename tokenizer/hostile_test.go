@@ -257,9 +257,12 @@ func (r *recipe) gguf() []byte {
 	types[0] = int32(Unknown)
 	seen := map[string]bool{}
 	r.list(40, func() any {
-		text, ty, step := r.text(), []int32{1, 1, 1, 3, 4, 5, 6, 1}[r.next()%8], r.next()
+		text := r.text()
+		ty := []int32{1, 1, 1, 3, 4, 5, 6, 1}[r.next()%8]
+		step := r.next()
 		for n := range 1 << (step % 10) { // texts that begin alike
-			if r.made += len(text) + n; r.made > maxFile/4 {
+			r.made += len(text) + n
+			if r.made > maxFile/4 {
 				break
 			}
 			text := text + strings.Repeat("a", n)

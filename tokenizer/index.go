@@ -26,7 +26,8 @@ func (t *Tokenizer) indexTokens() {
 			}
 		case t.types[i] == Normal && t.model == byteBPE:
 			start := len(arena)
-			if arena, inWords[i] = alphabetBytes(arena, w); !inWords[i] {
+			arena, inWords[i] = alphabetBytes(arena, w)
+			if !inWords[i] {
 				arena = append(arena[:start], w...)
 			}
 		case t.types[i] == Normal:

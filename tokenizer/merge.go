@@ -113,7 +113,9 @@ func (t *pairTable) mergeShort(sym []int32, sc *scratch) []int32 {
 func (t *pairTable) mergeLong(sym []int32, sc *scratch) []int32 {
 	n := len(sym)
 	sc.prev, sc.next = grow(sc.prev, n), grow(sc.next, n)
-	prev, next, heap := sc.prev, sc.next, sc.heap[:0]
+	prev := sc.prev
+	next := sc.next
+	heap := sc.heap[:0]
 	for i := range n {
 		prev[i], next[i] = int32(i-1), int32(i+1)
 	}

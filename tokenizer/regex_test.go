@@ -114,7 +114,8 @@ func (p *regex) quantified() node {
 		p.take()
 		lo, hi, ok := strings.Cut(text, ",")
 		least, _ = strconv.Atoi(lo)
-		if most = least; ok {
+		most = least
+		if ok {
 			most, _ = strconv.Atoi(hi)
 		}
 	default:

@@ -64,7 +64,9 @@ func contraction(s string, fold bool) int {
 // character is left to the word that follows. With lines set, \s*[\r\n]+ is tried first: the white
 // space up to its last line end.
 func scanSpace(s string, lines bool) int {
-	last, end, line := 0, 0, 0
+	last := 0
+	end := 0
+	line := 0
 	for {
 		c, n := at(s, end)
 		if c&space == 0 {

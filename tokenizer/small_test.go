@@ -140,10 +140,14 @@ func charJSON(t testing.TB) []byte {
 func naiveMerge(p *pairTable, sym []int32) []int32 {
 	sym = slices.Clone(sym)
 	for {
-		at, low, out := -1, int32(math.MaxInt32), int32(0)
+		at := -1
+		low := int32(math.MaxInt32)
+		out := int32(0)
 		for i := range len(sym) - 1 {
 			if r, o := p.find(sym[i], sym[i+1]); r < low {
-				at, low, out = i, r, o
+				at = i
+				low = r
+				out = o
 			}
 		}
 		if at < 0 {

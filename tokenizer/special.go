@@ -97,7 +97,8 @@ func (m *matcher) next(text string, from, taken int) (_ span, ok bool) {
 			if k == len(text) {
 				break
 			}
-			if at = m.child(at, text[k]); at == 0 {
+			at = m.child(at, text[k])
+			if at == 0 {
 				break
 			}
 		}
@@ -119,7 +120,8 @@ func (m *matcher) next(text string, from, taken int) (_ span, ok bool) {
 		}
 		if a&attrRight != 0 {
 			// Where the token lies in white space that another has taken, that one has found its end.
-			if sp.end = taken; taken <= end {
+			sp.end = taken
+			if taken <= end {
 				sp.end = len(text) - len(strings.TrimLeftFunc(text[end:], unicode.IsSpace))
 			}
 		}

@@ -124,10 +124,12 @@ func (t *Tokenizer) Text(id int32) string {
 
 // Find returns the token with the given name (special tokens) or bytes (all others).
 func (t *Tokenizer) Find(text string) (id int32, ok bool) {
-	if id, ok = t.names[text]; ok {
+	id, ok = t.names[text]
+	if ok {
 		return id, true
 	}
-	if id, ok = t.words[text]; ok {
+	id, ok = t.words[text]
+	if ok {
 		return id, true
 	}
 	if t.model != byteBPE {

@@ -49,8 +49,12 @@ func (t *Tokenizer) indexPieces(s *spec) error {
 func (t *Tokenizer) segment(dst []int32, w string, from int, sc *scratch) []int32 {
 	l, n := t.lattice, len(w)
 	// Of the best segmentation up to a place: its sum, and where its last piece begins and which it is.
-	sc.sum, sc.prev, sc.next = grow(sc.sum, n+1), grow(sc.prev, n+1), grow(sc.next, n+1)
-	sum, start, token := sc.sum, sc.prev, sc.next
+	sc.sum = grow(sc.sum, n+1)
+	sc.prev = grow(sc.prev, n+1)
+	sc.next = grow(sc.next, n+1)
+	sum := sc.sum
+	start := sc.prev
+	token := sc.next
 	for i := range start {
 		start[i] = -1
 	}
@@ -58,12 +62,15 @@ func (t *Tokenizer) segment(dst []int32, w string, from int, sc *scratch) []int3
 	for i := 0; i < n; {
 		offer := func(end int, id int32, score float64) {
 			if x := sum[i] + score; start[end] < 0 || x > sum[end] {
-				sum[end], start[end], token[end] = x, int32(i), id
+				sum[end] = x
+				start[end] = int32(i)
+				token[end] = id
 			}
 		}
 		at := int32(0)
 		for end := i; end < n; {
-			if at = l.pieces.child(at, w[end]); at == 0 {
+			at = l.pieces.child(at, w[end])
+			if at == 0 {
 				break
 			}
 			end++
@@ -99,7 +106,9 @@ func (t *Tokenizer) segment(dst []int32, w string, from int, sc *scratch) []int3
 // ggufUnigram reads what a GGUF file says of a Unigram model besides its tokens.
 func (s *spec) ggufUnigram(f *gguf.File, k *gguf.Keys) error {
 	const key = "tokenizer.ggml.precompiled_charsmap"
-	s.model, s.fuseUnk, s.growth = unigram, true, 1
+	s.model = unigram
+	s.fuseUnk = true
+	s.growth = 1
 	front := k.Bool("tokenizer.ggml.add_space_prefix", false)
 	merge := k.Bool("tokenizer.ggml.remove_extra_whitespaces", false)
 	if front || merge {
@@ -146,7 +155,8 @@ func unigramSpaces(front, merge bool) normalizer {
 			if !merge {
 				b.WriteString(strings.Repeat("▁", len(s)-len(word)))
 			}
-			if s = ""; word == "" {
+			s = ""
+			if word == "" {
 				break
 			}
 			if wanted || merge {

@@ -63,7 +63,9 @@ func unigramMeta(vocab []any) meta {
 		if i < 3 {
 			ty = []Type{Control, Control, Unknown}[i]
 		}
-		tokens, scores, types = append(tokens, text), append(scores, float32(p.([]any)[1].(float64))), append(types, int32(ty))
+		tokens = append(tokens, text)
+		scores = append(scores, float32(p.([]any)[1].(float64)))
+		types = append(types, int32(ty))
 	}
 	return meta{"tokenizer.ggml.model": "t5", "tokenizer.ggml.pre": "default", "tokenizer.ggml.tokens": tokens,
 		"tokenizer.ggml.scores": scores, "tokenizer.ggml.token_type": types,

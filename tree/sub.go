@@ -36,7 +36,8 @@ func (t *Tree) Best(dst *Tree, score []float32, budget, depth int, index []int32
 		}
 	}
 	dst.order = order
-	if budget = max(budget, 1); len(order) > budget {
+	budget = max(budget, 1)
+	if len(order) > budget {
 		slices.SortFunc(order, func(a, b int32) int {
 			if a == 0 || b == 0 {
 				return cmp.Compare(a, b) // the root first, whatever log-probability it was given

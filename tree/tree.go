@@ -62,7 +62,10 @@ func (t *Tree) ResetChain(tokens []int32) {
 }
 
 func (t *Tree) clear() {
-	t.Token, t.Parent, t.Depth, t.LogProb = t.Token[:0], t.Parent[:0], t.Depth[:0], t.LogProb[:0]
+	t.Token = t.Token[:0]
+	t.Parent = t.Parent[:0]
+	t.Depth = t.Depth[:0]
+	t.LogProb = t.LogProb[:0]
 	t.first, t.next = t.first[:0], t.next[:0]
 	t.sees, t.stride = t.sees[:0], 0
 }

@@ -229,7 +229,10 @@ func TestCheckNamesTheFault(t *testing.T) {
 }
 
 func TestSteadyStateAllocatesNothing(t *testing.T) {
-	a, b, c, d := New(1), New(1), New(1), New(1)
+	a := New(1)
+	b := New(1)
+	c := New(1)
+	d := New(1)
 	var phi, index, row []int32
 	var w Walk
 	build := func() {

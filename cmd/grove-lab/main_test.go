@@ -133,7 +133,11 @@ func TestCheck(t *testing.T) {
 func TestTrainSiblingRecipe(t *testing.T) {
 	two, three := 2, 3
 	want := eagle.NewSiblingRecipe()
-	want.Head.Steps, want.Head.Short.Files, want.Head.Long.Files, want.Router.Short.Files, want.Router.Long.Files = 2, 3, 0, 3, 0
+	want.Head.Steps = 2
+	want.Head.Short.Files = 3
+	want.Head.Long.Files = 0
+	want.Router.Short.Files = 3
+	want.Router.Long.Files = 0
 	cmd := trainSiblingCmd{HeadSteps: &two, Files: &three}
 	if got := cmd.recipe(); !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v\nmakes the recipe\n%+v\nwant\n%+v", cmd, got, want)
@@ -143,7 +147,9 @@ func TestTrainSiblingRecipe(t *testing.T) {
 // Wrong usage is status 2, a failure 1; both say what is wrong and where, and what to do.
 func TestBadInput(t *testing.T) {
 	dir := t.TempDir()
-	model, text, broken := filepath.Join(dir, "m.gguf"), filepath.Join(dir, "text.txt"), filepath.Join(dir, "broken")
+	model := filepath.Join(dir, "m.gguf")
+	text := filepath.Join(dir, "text.txt")
+	broken := filepath.Join(dir, "broken")
 	must(t, "synth", "tiny-qwen3", model)
 	if err := os.WriteFile(text, []byte("no model"), 0o644); err != nil {
 		t.Fatal(err)

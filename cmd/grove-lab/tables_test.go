@@ -16,7 +16,9 @@ import (
 // Commands of every kind are measured; the same command takes their runs, and finds nothing changed.
 func TestTables(t *testing.T) {
 	dir := t.TempDir()
-	model, prompts, program := filepath.Join(dir, "tiny.gguf"), filepath.Join(dir, "prompts.jsonl"), filepath.Join(dir, "grove.exe")
+	model := filepath.Join(dir, "tiny.gguf")
+	prompts := filepath.Join(dir, "prompts.jsonl")
+	program := filepath.Join(dir, "grove.exe")
 	must(t, "synth", "tiny-qwen3", model)
 	if err := os.WriteFile(prompts, []byte(`{"prompt":"one two one two one"}`+"\n"+`{"prompt":"a b c a b c"}`+"\n"), 0o644); err != nil {
 		t.Fatal(err)

@@ -83,7 +83,9 @@ func (cmd *benchCostCmd) Run(p *command.Program) error {
 		return err
 	}
 	defer m.Close()
-	o.Rows, o.Rounds, o.Committed = cmd.Rows, cmd.Rounds, cmd.Committed
+	o.Rows = cmd.Rows
+	o.Rounds = cmd.Rounds
+	o.Committed = cmd.Committed
 	bar := p.Progress("measuring", false)
 	o.Progress = func(done, total int) { bar.Set(int64(done), int64(total)) }
 	r, err := bench.Cost(ctx, m, o)

@@ -174,7 +174,8 @@ func (cmd *benchSpecCmd) settle(preset *bench.Preset) error {
 		cmd.Prompts = 8
 	}
 	if cmd.WarmUp == nil {
-		if cmd.WarmUp = preset.WarmUp; cmd.WarmUp == nil {
+		cmd.WarmUp = preset.WarmUp
+		if cmd.WarmUp == nil {
 			one := 1
 			cmd.WarmUp = &one
 		}

@@ -41,7 +41,9 @@ func TestBenchHelp(t *testing.T) {
 
 // The report goes to the standard output and nothing else does; the folder gets it with figures.
 func TestBenchSpec(t *testing.T) {
-	model, file, dir := tiny(t), questions(t), filepath.Join(t.TempDir(), "report")
+	model := tiny(t)
+	file := questions(t)
+	dir := filepath.Join(t.TempDir(), "report")
 	args := []string{"bench", "spec", "-m", model, "--draft-model", model, "--suite", file + ":chars=15", "--methods", "lookup:min=2,fixed:d=2,b=2@budget=6",
 		"-n", "12", "--no-bandwidth", "--ignore-end", "--prompts", "2", "--threads", "2"}
 	code, out, stderr := runGrove("", append(args, "--json", "--out", dir)...)

@@ -112,7 +112,8 @@ func (c *chat) talk() error {
 		answer := text != ""
 		if strings.HasPrefix(text, "/") {
 			var leave bool
-			if answer, leave = c.command(text); leave {
+			answer, leave = c.command(text)
+			if leave {
 				return nil
 			}
 		} else if answer {

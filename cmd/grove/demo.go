@@ -67,7 +67,9 @@ func (cmd *demoCmd) Run(p *command.Program) error {
 	r := grove.Request{MaxTokens: cmd.MaxTokens, Sampling: sampling, Budget: cmd.Budget, Drafter: cmd.Drafter}
 	own := cmd.Model == "" && cmd.Pad == ""
 	if cmd.Model == "" && cmd.Pad != "0" && cmd.Drafter == draft.Auto && cmd.Budget == 0 && !cmd.All {
-		r.Drafter, r.Budget, r.Uncontrolled = "best-first+text", demoBudget, true
+		r.Drafter = "best-first+text"
+		r.Budget = demoBudget
+		r.Uncontrolled = true
 	}
 	if cmd.Prompt == "" {
 		cmd.Prompt = demoPrompt
@@ -129,7 +131,9 @@ func (d *demo) say(format string, args ...any) {
 // lane is a generation with a drafter.
 func (d *demo) lane(ctx context.Context, title, drafter string) *lane {
 	r := d.r
-	r.Drafter, r.Paced, r.FreshPrompt = drafter, true, true
+	r.Drafter = drafter
+	r.Paced = true
+	r.FreshPrompt = true
 	if drafter == draft.Plain {
 		r.OnRound = nil
 	}

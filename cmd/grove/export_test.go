@@ -55,10 +55,18 @@ func TestExportVLLM(t *testing.T) {
 	}
 	rng := rand.New(rand.NewPCG(1, 3))
 	e3 := synthetic.Config[eagle.Config](rng, "eagle3", m, tensor.F32)
-	e3.DraftVocab, e3.Taps, e3.TargetLayers, e3.Layers, e3.Arch = 40, []int{1, 2, 3}, m.Layers, 1, "llama"
+	e3.DraftVocab = 40
+	e3.Taps = []int{1, 2, 3}
+	e3.TargetLayers = m.Layers
+	e3.Layers = 1
+	e3.Arch = "llama"
 	e3.NormBeforeFC, e3.FCNorm = false, false
 	flash := synthetic.Config[jet.Config](rng, "", m, tensor.F32)
-	flash.Causal, flash.Block, flash.Taps, flash.TargetLayers, flash.Layers = false, 8, []int{1, 2, 4}, m.Layers, 1
+	flash.Causal = false
+	flash.Block = 8
+	flash.Taps = []int{1, 2, 4}
+	flash.TargetLayers = m.Layers
+	flash.Layers = 1
 	causal := flash
 	causal.Causal = true
 	parallel := peagle.Config{Config: e3, Depths: 4, Mask: 7}

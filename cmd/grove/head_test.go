@@ -83,7 +83,9 @@ func TestEagleHead(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := synthetic.Config[eagle.Config](rand.New(rand.NewPCG(1, 3)), "eagle3", m, tensor.Q8_0)
-	c.DraftVocab, c.Taps, c.TargetLayers = m.Vocab, []int{1, 2, 3}, m.Layers
+	c.DraftVocab = m.Vocab
+	c.Taps = []int{1, 2, 3}
+	c.TargetLayers = m.Layers
 	weights, err := synthetic.Tensors(&c, tensor.Q8_0, 1)
 	if err != nil {
 		t.Fatal(err)

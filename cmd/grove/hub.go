@@ -118,7 +118,8 @@ func newHubBars(p *command.Program, c *hub.Client) hubBars {
 		if stage != last {
 			bars.end()
 		}
-		if last = stage; bars[stage] == nil {
+		last = stage
+		if bars[stage] == nil {
 			bars[stage] = p.Progress(stage, true)
 		}
 		bars[stage].Set(done, total)

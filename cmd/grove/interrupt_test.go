@@ -77,7 +77,8 @@ func (w *watched) String() string { return w.b.String() }
 
 func (w *watched) Write(p []byte) (int, error) {
 	if n := bytes.Count(p, []byte("\n")); w.at > 0 {
-		if w.at -= n; w.at <= 0 {
+		w.at -= n
+		if w.at <= 0 {
 			w.then()
 		}
 	}

@@ -76,7 +76,8 @@ func race(lanes []*lane, after func()) error {
 		begun[at] = true
 		l.all += len(c.Tokens)
 		l.pieces = append(l.pieces, c.Pieces...)
-		if l.result = c.Result; l.result != nil {
+		l.result = c.Result
+		if l.result != nil {
 			l.result.Stats.Decode = l.clock
 		}
 		after()

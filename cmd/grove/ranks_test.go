@@ -10,7 +10,9 @@ import (
 // Ranks of text and of generated text are files that a drafter takes, and the text stays what it is.
 func TestRanks(t *testing.T) {
 	dir := t.TempDir()
-	text, counted, own := filepath.Join(dir, "a.txt"), filepath.Join(dir, "a.gguf"), filepath.Join(dir, "own.gguf")
+	text := filepath.Join(dir, "a.txt")
+	counted := filepath.Join(dir, "a.gguf")
+	own := filepath.Join(dir, "own.gguf")
 	if err := os.WriteFile(text, []byte(strings.Repeat("func main() { return }\n", 20)), 0o644); err != nil {
 		t.Fatal(err)
 	}

@@ -52,7 +52,9 @@ func compare(ctx context.Context, p *command.Program, generate generator, r grov
 	defer bar.End()
 	r.OnRound, r.FreshPrompt = nil, true
 	plainly := r
-	plainly.Drafter, plainly.Predict, plainly.Accept = draft.Plain, "", ""
+	plainly.Drafter = draft.Plain
+	plainly.Predict = ""
+	plainly.Accept = ""
 	drafted, plain := []*grove.Result{first}, []*grove.Result(nil)
 	for i := range c.Runs {
 		result, err := grove.Collect(generate(ctx, plainly))
@@ -266,7 +268,9 @@ func doneLine(r *grove.Result, c *comparison, stats bool, padding int64) done {
 		d.Stats = figures(&r.Stats)
 	}
 	if c != nil {
-		d.Stats, d.Plain, d.Speedup = figures(&c.Drafted.Stats), figures(&c.Plain.Stats), c.speedup()
+		d.Stats = figures(&c.Drafted.Stats)
+		d.Plain = figures(&c.Plain.Stats)
+		d.Speedup = c.speedup()
 		if same := c.Different < 0; !c.Sampled {
 			d.SameTokens = &same
 		}

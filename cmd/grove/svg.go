@@ -41,7 +41,9 @@ type drawnRound struct {
 func (cmd *demoCmd) picture(p *command.Program, r grove.Request) error {
 	if cmd.Prompt == demoPrompt && cmd.Model == "" {
 		cmd.Prompt = picturePrompt
-		r.Sampling, r.Drafter, r.Budget = pictureRequest.Sampling, pictureRequest.Drafter, pictureRequest.Budget
+		r.Sampling = pictureRequest.Sampling
+		r.Drafter = pictureRequest.Drafter
+		r.Budget = pictureRequest.Budget
 	}
 	if err := command.NewFile(cmd.SVG, true); err != nil {
 		return err
@@ -193,7 +195,9 @@ func textRuns(prompt string, rounds []*drawnRound, text func(int32) string) (run
 			if strings.TrimSpace(run.text) != "" {
 				runs = append(runs, run)
 			}
-			run.text, run.line, run.column = "", line, column
+			run.text = ""
+			run.line = line
+			run.column = column
 		}
 		for _, r := range s {
 			piece := string(command.Visible(r))

@@ -51,7 +51,9 @@ func onTerminal(t *testing.T, columns, rows int, args ...string) *pty {
 	}
 	p := &pty{cmd: exec.Command(os.Args[0], args...), master: master}
 	p.cmd.Env = append(os.Environ(), asCommand+"=1", "TERM=xterm")
-	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = slave, slave, slave
+	p.cmd.Stdin = slave
+	p.cmd.Stdout = slave
+	p.cmd.Stderr = slave
 	p.cmd.SysProcAttr = &unix.SysProcAttr{Setsid: true, Setctty: true}
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)

@@ -34,7 +34,9 @@ func TestTrainRefuses(t *testing.T) {
 // another number of them is refused.
 func TestTrainText(t *testing.T) {
 	dir := t.TempDir()
-	head, fitted, suite := filepath.Join(dir, "head.gguf"), filepath.Join(dir, "fitted.gguf"), filepath.Join(dir, "prompts.jsonl")
+	head := filepath.Join(dir, "head.gguf")
+	fitted := filepath.Join(dir, "fitted.gguf")
+	suite := filepath.Join(dir, "prompts.jsonl")
 	for _, data := range models.Heads() { // the first of an EAGLE head
 		if err := os.WriteFile(head, data, 0o666); err != nil {
 			t.Fatal(err)

@@ -152,7 +152,8 @@ func TestOllamaErrors(t *testing.T) {
 	r.Options = map[string]any{"num_predict": 1500, "ignore_eos": true}
 	n := 0
 	err := c.Chat(ctx, r, func(api.ChatResponse) error {
-		if n++; n == 3 {
+		n++
+		if n == 3 {
 			cancel()
 		}
 		return nil

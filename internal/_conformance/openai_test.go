@@ -57,7 +57,8 @@ func TestOpenAIChat(t *testing.T) {
 		}
 		text := ""
 		for _, l := range want.Logprobs.Content {
-			if text += l.Token; len(l.TopLogprobs) != 3 || l.TopLogprobs[0].Logprob < l.Logprob || l.Logprob > 0 {
+			text += l.Token
+			if len(l.TopLogprobs) != 3 || l.TopLogprobs[0].Logprob < l.Logprob || l.Logprob > 0 {
 				t.Errorf("choice %d: %s", i, l.RawJSON())
 			}
 		}

@@ -46,7 +46,8 @@ func TestOpenAIResponses(t *testing.T) {
 		},
 	} {
 		p, c := ask("func main() {"), plain
-		if change(&p); name == "reasoning" {
+		change(&p)
+		if name == "reasoning" {
 			c = thinking
 		}
 		budget := option.WithJSONSet("reasoning_budget", 8)
@@ -89,7 +90,8 @@ func TestOpenAIResponses(t *testing.T) {
 			}
 		case "schema", "tools":
 			if name == "tools" {
-				if text = first.Arguments.OfString; first.Type != "function_call" || first.Name != "resize" ||
+				text = first.Arguments.OfString
+				if first.Type != "function_call" || first.Name != "resize" ||
 					text != arguments {
 					t.Errorf("%s: %s, streamed %q", name, whole.RawJSON(), arguments)
 				}

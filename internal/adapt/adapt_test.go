@@ -105,7 +105,8 @@ func TestLearnsBesideKept(t *testing.T) {
 			kept := drafttest.Must(q.Keep())(t)
 			defer kept.Close()
 			before := a.Stats().Updates
-			if q.Close(); a.Stats().Updates == before {
+			q.Close()
+			if a.Stats().Updates == before {
 				t.Errorf("nothing was learned after %d texts: %+v", n, a.Stats())
 			}
 		}

@@ -251,7 +251,10 @@ func (a *Adapter) Reset() error {
 		a.mu.Lock()
 		closed := a.closed
 		if !closed {
-			a.bandit, a.account, a.stats, a.filled = newBandit(), Account{}, Stats{}, [actions]filling{}
+			a.bandit = newBandit()
+			a.account = Account{}
+			a.stats = Stats{}
+			a.filled = [actions]filling{}
 			a.judging = false
 			a.use(a.first)
 		}
@@ -323,7 +326,9 @@ func (a *Adapter) study(action Action) learn.Study {
 		AdamW: nn.AdamW{Rate: a.o.Rate[action], Beta1: .9, Beta2: .99, Eps: 1e-8},
 	}
 	if a.o.Policy == OSD {
-		o.Rejected, o.Keep, o.Mean = true, 0, 0
+		o.Rejected = true
+		o.Keep = 0
+		o.Mean = 0
 	}
 	return o
 }

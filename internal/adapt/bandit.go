@@ -68,7 +68,8 @@ func newBandit() bandit {
 
 // choose says what a query with the signal s is used for: lines 3 to 8, and the cold start of A.3.
 func (b *bandit) choose(s float64, rng *rand.Rand) Action {
-	if b.Queries++; b.Queries <= warmUp {
+	b.Queries++
+	if b.Queries <= warmUp {
 		return Skip
 	}
 	if b.Events < coldEvents {
@@ -101,7 +102,10 @@ func (b *bandit) may() bool {
 func (b *bandit) begun(a Action, s float64) {
 	b.Events++
 	b.Blocked = blocked
-	b.Open, b.Trigger, b.Signal, b.Remaining = true, a, s, interval
+	b.Open = true
+	b.Trigger = a
+	b.Signal = s
+	b.Remaining = interval
 	b.Baseline, b.Before = b.Before.perSecond(), throughput{}
 }
 
@@ -124,7 +128,8 @@ func (b *bandit) served(q *query, inUse bool) trend {
 	if !b.Open || !inUse {
 		return still
 	}
-	if b.Remaining--; b.Remaining > 0 {
+	b.Remaining--
+	if b.Remaining > 0 {
 		return still
 	}
 	b.Open = false

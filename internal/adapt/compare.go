@@ -34,10 +34,14 @@ func (c *comparison) add(one, other []float64) {
 		b += other[i]
 	}
 	c.Queries++
-	c.Difference, c.Base, c.Weight = recent*c.Difference+d, recent*c.Base+b, recent*c.Weight+1
+	c.Difference = recent*c.Difference + d
+	c.Base = recent*c.Base + b
+	c.Weight = recent*c.Weight + 1
 	const square = recent * recent
 	c.Squares = square*c.Squares + 1
-	c.DD, c.DB, c.BB = square*c.DD+d*d, square*c.DB+d*b, square*c.BB+b*b
+	c.DD = square*c.DD + d*d
+	c.DB = square*c.DB + d*b
+	c.BB = square*c.BB + b*b
 }
 
 // gain returns the relative gain and its standard error: infinite while too few queries are known.

@@ -105,7 +105,8 @@ func TestRoundsThatAreTimed(t *testing.T) {
 		t.Error("a round in which an update began was timed")
 	}
 	a.running.Store(false)
-	if w.end(a, []draft.Rows{round}); seen() {
+	w.end(a, []draft.Rows{round})
+	if seen() {
 		t.Error("a round without a proposal was timed")
 	}
 }

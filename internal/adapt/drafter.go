@@ -61,7 +61,8 @@ func (d *drafter) Begin(o draft.Options) (draft.State, error) {
 // begin starts to collect the sequence's text, if there is a place for it. It comes with the first rows: what is only kept of a
 // text, for others to share, takes no place.
 func (s *state) begin(taps int) error {
-	if s.told = true; !s.a.collect() {
+	s.told = true
+	if !s.a.collect() {
 		return nil
 	}
 	c, err := learn.NewCollector(taps, s.a.vocab)
@@ -119,7 +120,8 @@ func (d *drafter) Commit(rows []draft.Rows) error {
 			at := learn.Round{Accepted: len(r.Nodes) - 1}
 			at.Looked = at.Accepted + 1 + looksOn
 			var p float32
-			if p, at.Rejected = d.Chance(r); at.Rejected {
+			p, at.Rejected = d.Chance(r)
+			if at.Rejected {
 				if p != p { // NaN
 					p = 0
 				}

@@ -24,7 +24,10 @@ func newLearner(t *testing.T, m *model.Model, seed uint64) learn.Learner {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(seed, 1))
 	c := synthetic.Config[jet.Config](rng, "", m.Config, tensor.F32)
-	c.Block, c.Causal, c.FFN, c.Layers = 5, true, 64, 2
+	c.Block = 5
+	c.Causal = true
+	c.FFN = 64
+	c.Layers = 2
 	n, err := jet.NewNetwork(c, synthetic.Head(&c, tensor.F32, seed), &m.Network)
 	if err != nil {
 		t.Fatal(err)

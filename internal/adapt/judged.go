@@ -38,7 +38,9 @@ func (w *worker) judgeAndLearn(s *learn.Student, t task) error {
 		}
 	}
 	texts := j.fresh
-	j.fresh, j.since, j.trials = nil, 0, 0
+	j.fresh = nil
+	j.since = 0
+	j.trials = 0
 	j.vain++
 	sound, err := w.update(s, Full, texts)
 	if err != nil {
@@ -83,7 +85,10 @@ func (w *worker) judge(s *learn.Student, texts []*learn.Example) error {
 	switch {
 	case j.better.better() && !j.would.worse():
 		w.use(s, j.candidate)
-		j.candidate, j.over, j.better, j.vain = nil, j.would, comparison{}, 0
+		j.candidate = nil
+		j.over = j.would
+		j.better = comparison{}
+		j.vain = 0
 		w.count(func(s *Stats) { s.Adopted++ })
 	case j.over.worse():
 		w.judged = judged{}
@@ -104,7 +109,9 @@ const slowest = 4
 func (w *worker) returnStudent(s *learn.Student) error {
 	j := &w.judged
 	w.slower = min(w.slower+1, slowest)
-	j.candidate, j.better, j.would = nil, comparison{}, j.over
+	j.candidate = nil
+	j.better = comparison{}
+	j.would = j.over
 	w.count(func(s *Stats) { s.Returned++ })
 	return w.restore(s)
 }

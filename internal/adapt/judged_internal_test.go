@@ -37,7 +37,9 @@ func TestComparison(t *testing.T) {
 				c.add(drafts(rng, gain, spread))
 			}
 			g, e := c.gain()
-			sum, squares, errors = sum+g/streams, squares+g*g/streams, errors+e/streams
+			sum = sum + g/streams
+			squares = squares + g*g/streams
+			errors = errors + e/streams
 		}
 		deviation := math.Sqrt(squares - sum*sum)
 		if math.Abs(sum-gain) > .02 || errors < .75*deviation || errors > 1.3*deviation {
@@ -89,7 +91,8 @@ func TestAccount(t *testing.T) {
 				}
 				cost := rapid.Float64Range(0, 5).Draw(t, "cost")
 				a.account.Lost += cost
-				if most = max(most, cost); task.learn {
+				most = max(most, cost)
+				if task.learn {
 					a.account.Price = cost
 				}
 			}

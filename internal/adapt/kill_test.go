@@ -55,7 +55,8 @@ func TestKilled(t *testing.T) {
 		lines, saves := bufio.NewScanner(out), 1+rng.IntN(12)
 		for lines.Scan() {
 			written = append(written, lines.Text())
-			if saves--; saves < 0 {
+			saves--
+			if saves < 0 {
 				break
 			}
 		}

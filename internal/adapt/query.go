@@ -58,7 +58,8 @@ func (a *Adapter) ended(q *query) {
 func (a *Adapter) keep(texts []*learn.Example) []*learn.Example {
 	from, left := len(texts), a.o.Memory/textLists
 	for from > 0 {
-		if left -= texts[from-1].Bytes(); left < 0 && from < len(texts) {
+		left -= texts[from-1].Bytes()
+		if left < 0 && from < len(texts) {
 			break
 		}
 		from--
@@ -91,7 +92,8 @@ func (a *Adapter) decide(q *query) (t task) {
 		n = math.MaxInt
 	}
 	if action != Skip {
-		if t = a.push(action, q, n); !t.empty() {
+		t = a.push(action, q, n)
+		if !t.empty() {
 			b.begun(action, q.signal)
 		}
 	}

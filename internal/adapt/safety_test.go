@@ -407,7 +407,8 @@ func TestDamagedState(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := served(); err != nil {
-			if refused++; !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "delete the file") {
+			refused++
+			if !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "delete the file") {
 				t.Errorf("%s: %v: want an error that names the file and what to do", said, err)
 			}
 			continue
@@ -499,7 +500,8 @@ func TestMemory(t *testing.T) {
 			for l := range a.Texts(states) {
 				bytes += l.Bytes()
 			}
-			if most = max(most, bytes); bytes > memory {
+			most = max(most, bytes)
+			if bytes > memory {
 				t.Fatalf("%d bytes of texts are kept, in a memory of %d", bytes, memory)
 			}
 		}

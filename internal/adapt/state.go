@@ -112,7 +112,9 @@ func (a *Adapter) save() error {
 		}
 	}
 	a.mu.Lock()
-	k.Bandit, k.Stats, k.Over = a.bandit, a.stats, a.work.judged.over
+	k.Bandit = a.bandit
+	k.Stats = a.stats
+	k.Over = a.work.judged.over
 	k.Stats.Account = a.account
 	b, err := json.Marshal(k)
 	a.mu.Unlock()
@@ -158,7 +160,9 @@ func (a *Adapter) read(f *safetensors.File) error {
 	if err := k.check(); err != nil {
 		return err
 	}
-	a.bandit, a.account, a.stats = k.Bandit, k.Stats.Account, k.Stats
+	a.bandit = k.Bandit
+	a.account = k.Stats.Account
+	a.stats = k.Stats
 	a.stats.Error = ""
 	if len(k.Steps) == 0 {
 		return nil

@@ -54,7 +54,10 @@ func (w *worker) ready() (*learn.Student, error) {
 }
 
 func (w *worker) reset() error {
-	w.replay, w.judged, w.good, w.slower = nil, judged{}, nil, 0
+	w.replay = nil
+	w.judged = judged{}
+	w.good = nil
+	w.slower = 0
 	if w.student == nil {
 		return nil
 	}
@@ -124,7 +127,8 @@ func (w *worker) charge(m meter, updated bool) {
 	a.stats.Seconds += processors
 	a.stats.Gain = j.over.least()
 	a.judging = j.candidate != nil && j.trials < fewest
-	if a.account.Lost += lost; updated {
+	a.account.Lost += lost
+	if updated {
 		a.account.Price = lost
 	}
 	if a.o.Wait {

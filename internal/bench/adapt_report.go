@@ -59,7 +59,9 @@ const adaptWindow = 25
 
 func partOf(name string, queries []queried) AdaptPart {
 	p := AdaptPart{Name: name, Queries: len(queries)}
-	tokens, rounds, seconds := 0, 0, 0.0
+	tokens := 0
+	rounds := 0
+	seconds := 0.0
 	for _, q := range queries {
 		tokens += q.committed
 		rounds += q.rounds
@@ -188,7 +190,8 @@ func (r *AdaptReport) Save(dir string) ([]string, error) {
 			}
 		}
 		more, err := c.save(dir, fmt.Sprintf("adapt-%d", n+1))
-		if files = append(files, more...); err != nil {
+		files = append(files, more...)
+		if err != nil {
 			return files, err
 		}
 	}

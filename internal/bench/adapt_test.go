@@ -141,7 +141,8 @@ func TestAdapt(t *testing.T) {
 	}
 	done := 0
 	o.Progress = func(n, total int) {
-		if done++; n != done || total != 3*2*6 {
+		done++
+		if n != done || total != 3*2*6 {
 			t.Errorf("query %d of %d is said to be number %d", done, total, n)
 		}
 	}

@@ -65,7 +65,9 @@ func (c *chart) save(dir, name string) (files []string, err error) {
 
 // draw draws the chart in a format.
 func (c *chart) draw(format string) (io.WriterTo, error) {
-	width, height, aside := max(16*vg.Centimeter, vg.Length(c.bars)*vg.Centimeter), 11*vg.Centimeter, vg.Length(0)
+	width := max(16*vg.Centimeter, vg.Length(c.bars)*vg.Centimeter)
+	height := 11 * vg.Centimeter
+	aside := vg.Length(0)
 	probe := draw.Canvas{Rectangle: vg.Rectangle{Max: vg.Point{X: width, Y: height}}}
 	if c.named {
 		size := c.legend.Rectangle(probe).Size()

@@ -94,7 +94,9 @@ func Cost(ctx context.Context, m *model.Model, o CostOptions) (CostReport, error
 	defer passes.cache.Free()
 
 	weights, attention := machine.multiplier(o.Type), newAttentionPeak(machine, m.KV())
-	bandwidth, peak, attentionPeak := make([]float64, o.Rounds), make([]float64, o.Rounds), make([]float64, o.Rounds)
+	bandwidth := make([]float64, o.Rounds)
+	peak := make([]float64, o.Rounds)
+	attentionPeak := make([]float64, o.Rounds)
 	times := make([][]time.Duration, len(sizes))
 	for round := range o.Rounds {
 		bandwidth[round] = machine.bandwidth()
@@ -119,7 +121,9 @@ func Cost(ctx context.Context, m *model.Model, o CostOptions) (CostReport, error
 			predict.Observe(sizes[i], median(times[i]).Seconds(), passes.experts[i])
 		}
 	}
-	r.Bandwidth, r.Peak, r.Attention = median(bandwidth)/1e9, median(peak)/1e9, median(attentionPeak)/1e9
+	r.Bandwidth = median(bandwidth) / 1e9
+	r.Peak = median(peak) / 1e9
+	r.Attention = median(attentionPeak) / 1e9
 	bytes := func(i int) float64 {
 		return float64(experts.Dense + experts.Bytes*passes.experts[i] + r.CacheRead)
 	}
@@ -155,7 +159,8 @@ func newAttentionPeak(m *machine, kv nn.KVType) attentionPeak {
 		keys, values = gemm.Q8_0, gemm.BF16
 	}
 	p := attentionPeak{keys: m.multiplier(keys)}
-	if p.values = p.keys; values != keys {
+	p.values = p.keys
+	if values != keys {
 		p.values = m.multiplier(values)
 	}
 	return p

@@ -119,7 +119,8 @@ func DraftCosts(ctx context.Context, o DraftCostOptions) (*DraftCostReport, erro
 	}
 	for i, d := range drafts {
 		l := &r.Lists[i]
-		if l.Size = float64(r.Vocab); i > 0 {
+		l.Size = float64(r.Vocab)
+		if i > 0 {
 			stats := d.drafter.ListStats()
 			l.Size = stats.Size()
 		}

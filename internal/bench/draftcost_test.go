@@ -33,7 +33,10 @@ func TestDraftCosts(t *testing.T) {
 			t.Errorf("%+v", l)
 		}
 	}
-	if full, routed, panel := r.Lists[0].Size, r.Lists[1].Size, r.Lists[2].Size; full != 768 || routed >= full || routed <= panel || panel != gemm.Panel {
+	full := r.Lists[0].Size
+	routed := r.Lists[1].Size
+	panel := r.Lists[2].Size
+	if full != 768 || routed >= full || routed <= panel || panel != gemm.Panel {
 		t.Errorf("lists of %g, %g and %g tokens", full, routed, panel)
 	}
 

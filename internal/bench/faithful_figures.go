@@ -35,7 +35,8 @@ func (r *FaithfulReport) Save(dir string) ([]string, error) {
 				continue
 			}
 			more, err := c.save(dir, s.Name+"-"+f.name)
-			if files = append(files, more...); err != nil {
+			files = append(files, more...)
+			if err != nil {
 				return files, err
 			}
 		}

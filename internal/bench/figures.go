@@ -139,7 +139,9 @@ func (r *SpecReport) speedups() (*chart, error) {
 	one.Dashes = []vg.Length{vg.Points(3), vg.Points(3)}
 	p.Add(one)
 	p.NominalX(suites...)
-	p.X.Min, p.X.Max, p.Y.Min = -0.5, float64(len(suites))-0.5, 0
+	p.X.Min = -0.5
+	p.X.Max = float64(len(suites)) - 0.5
+	p.Y.Min = 0
 	p.Y.Max = max(p.Y.Max, 1) * 1.05
 	return p, nil
 }

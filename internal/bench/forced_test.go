@@ -43,7 +43,8 @@ func TestForced(t *testing.T) {
 		}
 		free := generate(p)
 		forced := p
-		if forced.forced = rapid.SliceOfN(token, 1, 50).Draw(t, "text"); rapid.Bool().Draw(t, "repeats") {
+		forced.forced = rapid.SliceOfN(token, 1, 50).Draw(t, "text")
+		if rapid.Bool().Draw(t, "repeats") {
 			forced.forced = append(slices.Clone(p.prompt), p.prompt...)
 		}
 		if got, want := generate(forced), forced.forced[:min(len(forced.forced), b.o.MaxTokens)]; !slices.Equal(got, want) {

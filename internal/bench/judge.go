@@ -75,7 +75,8 @@ func judge(t *tree.Tree, logits func(node int) []float32) (j judged) {
 
 	var children []int32
 	for node := 0; ; {
-		if children = t.Children(node, children[:0]); len(children) == 0 {
+		children = t.Children(node, children[:0])
+		if len(children) == 0 {
 			break
 		}
 		node = int(slices.MaxFunc(children, func(a, b int32) int { return cmp.Compare(t.LogProb[a], t.LogProb[b]) }))

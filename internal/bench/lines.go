@@ -17,7 +17,9 @@ func (c *chart) line(i int, name string, xy plotter.XYs) error {
 	if err != nil {
 		return err
 	}
-	l.Color, dots.Color, dots.Shape = colour(i), colour(i), plotutil.Shape(i)
+	l.Color = colour(i)
+	dots.Color = colour(i)
+	dots.Shape = plotutil.Shape(i)
 	l.Width = vg.Points(1.2)
 	c.Add(l, dots)
 	c.name(name, l, dots)

@@ -53,7 +53,8 @@ func Memory(ctx context.Context, o SpecOptions) (r MemoryReport, err error) {
 	defer debug.SetGCPercent(debug.SetGCPercent(10))
 	debug.FreeOSMemory()
 	var ok bool
-	if r.Loaded, ok = resident("VmRSS"); !ok {
+	r.Loaded, ok = resident("VmRSS")
+	if !ok {
 		return r, errNoMemory
 	}
 	// Loading took more than what is left of it: forget that peak (proc(5), clear_refs).
@@ -65,7 +66,8 @@ func Memory(ctx context.Context, o SpecOptions) (r MemoryReport, err error) {
 		return r, err
 	}
 	r.Tokens = len(g.tokens)
-	if r.Peak, ok = resident("VmHWM"); !ok {
+	r.Peak, ok = resident("VmHWM")
+	if !ok {
 		return r, errNoMemory
 	}
 	runtime.KeepAlive(l)

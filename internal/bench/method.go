@@ -121,7 +121,8 @@ func ParseMethod(text string, base Method) (Method, error) {
 			}
 			m.Budget = n
 		case "name":
-			if m.Name = strings.TrimSpace(value); m.Name == "" {
+			m.Name = strings.TrimSpace(value)
+			if m.Name == "" {
 				return m, fmt.Errorf("@name= is empty: want a name")
 			}
 			shown = nil
@@ -184,7 +185,8 @@ func (m *MethodReport) listLine() string {
 				kept = append(kept, o)
 			}
 		}
-		if found = found || name != draft.TextModifier; len(kept) > 0 {
+		found = found || name != draft.TextModifier
+		if len(kept) > 0 {
 			name += ":" + strings.Join(kept, ",")
 		}
 		line = append(line, name)

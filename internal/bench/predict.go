@@ -7,7 +7,9 @@ package bench
 // and a T_M of its own, a pass of one row. What the model leaves out is that passes of other trees cost otherwise, and the rest
 // of a round.
 func (s *SuiteReport) predict() {
-	plain, verify, drafters := 0.0, 0.0, 0
+	plain := 0.0
+	verify := 0.0
+	drafters := 0
 	for i := range s.Methods {
 		if m := &s.Methods[i]; m.Drafter == "" {
 			plain = m.VerifyMS
@@ -19,7 +21,8 @@ func (s *SuiteReport) predict() {
 	verify = share(verify, float64(drafters))
 	for i := range s.Methods {
 		m := &s.Methods[i]
-		if m.Predicted = 1; m.Drafter != "" {
+		m.Predicted = 1
+		if m.Drafter != "" {
 			m.Predicted = m.Tau * share(plain, verify+m.DraftMS)
 		}
 	}

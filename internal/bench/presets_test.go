@@ -165,7 +165,8 @@ func TestFindHeads(t *testing.T) {
 			t.Errorf("of %q missing %v, %v; methods %v", dir, missing, err, q.Runs[0].Methods)
 		}
 	}
-	if p, _ = LookupPreset("dynatree-table1"); p.Name == "" {
+	p, _ = LookupPreset("dynatree-table1")
+	if p.Name == "" {
 		t.Fatal("no dynatree-table1")
 	}
 	if missing, err := p.FindHeads(""); err != nil || missing != nil {

@@ -144,7 +144,9 @@ func (o *ServeOptions) load(ctx context.Context, drafter string, n int, texts []
 	var mu sync.Mutex
 	var l load
 	var failed error
-	tokens, decoded, decoding := 0, 0, time.Duration(0)
+	tokens := 0
+	decoded := 0
+	decoding := time.Duration(0)
 	var wg sync.WaitGroup
 	began := time.Now()
 	for c := range n {

@@ -140,7 +140,8 @@ func (s *suiteRun) generations(o *SpecOptions) int {
 // prepare checks a run and turns its prompts into tokens.
 func (b *bench) prepare(run *SpecRun, temperature float32) (*suiteRun, error) {
 	s := &suiteRun{run: run, name: run.Suite.Name, sampling: b.o.Sampling, seeds: b.o.Seeds}
-	if s.sampling.Temperature = temperature; temperature == 0 {
+	s.sampling.Temperature = temperature
+	if temperature == 0 {
 		s.seeds = s.seeds[:1] // there is one answer
 	}
 	if len(b.o.Temperatures) > 1 {

@@ -17,7 +17,9 @@ func TestSpec(t *testing.T) {
 	listed := "lookup,best-first,eagle3+freq:size=100@no-controller@budget=9,eagle3+dynaspec-fixed@no-controller@budget=9," +
 		"jetspec@no-controller,jetspec@no-controller@cached,jetspec@no-controller@resumed"
 	for _, params := range []sample.Params{{}, {Temperature: 0.8, TopP: 0.9}} {
-		done, seeds, repeats := 0, 1, 2 // greedy decoding has no noise, and so one seed
+		done := 0
+		seeds := 1
+		repeats := 2 // greedy decoding has no noise, and so one seed
 		if params.Temperature > 0 {
 			seeds, repeats = 2, 1
 		}
@@ -64,7 +66,9 @@ func TestSpec(t *testing.T) {
 		if m := r.Suite("first").Method("lookup:min=2@no-controller@budget=4"); m.Controller || m.Budget != 4 || m.Nodes > 3 {
 			t.Errorf("settings of its own: %+v", m)
 		}
-		whole, cached, resumed := "jetspec@no-controller", "jetspec@no-controller@cached", "jetspec@no-controller@resumed"
+		whole := "jetspec@no-controller"
+		cached := "jetspec@no-controller@cached"
+		resumed := "jetspec@no-controller@resumed"
 		rounds := func(name string) int { return r.Suite("second").Method(name).Rounds }
 		if rounds(resumed) != rounds(whole) {
 			t.Errorf("%d rounds, %d where the drafter had read the prompt before, %d where the target had",

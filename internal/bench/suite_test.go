@@ -36,7 +36,9 @@ func TestDivide(t *testing.T) {
 		for i := range all {
 			all[i].Name = fmt.Sprint(i)
 		}
-		n, spare, ordered := rapid.IntRange(0, 20).Draw(t, "n"), rapid.IntRange(0, 5).Draw(t, "spare"), rapid.Bool().Draw(t, "ordered")
+		n := rapid.IntRange(0, 20).Draw(t, "n")
+		spare := rapid.IntRange(0, 5).Draw(t, "spare")
+		ordered := rapid.Bool().Draw(t, "ordered")
 		measured, warm := divide(all, n, spare, ordered)
 		want := min(n, len(all))
 		if n == 0 {

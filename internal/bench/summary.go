@@ -66,7 +66,9 @@ func (s *suiteRun) method(m int, o *SpecOptions) MethodReport {
 	if method.compared(s.sampling) {
 		r.Mismatches = &wrong
 	}
-	r.TokensPerS, r.Tau, r.Rounds = all.perSecond(), all.tau(), all.rounds
+	r.TokensPerS = all.perSecond()
+	r.Tau = all.tau()
+	r.Rounds = all.rounds
 	r.SpeedupTotal = share(all.perSecond(), plain.perSecond())
 	r.WholePerS = share(float64(r.Tokens), whole.Seconds())
 	r.AcceptRate = share(float64(all.accepted), float64(all.drafted))
@@ -74,8 +76,11 @@ func (s *suiteRun) method(m int, o *SpecOptions) MethodReport {
 	r.Nodes = share(float64(all.drafted), float64(all.rounds))
 	r.PlainShare, r.DraftShare = share(float64(stats.Plain), float64(stats.Rounds)), stats.DraftShare()
 	ms := func(d time.Duration) float64 { return share(1e3*d.Seconds(), float64(stats.Rounds)) }
-	r.DraftMS, r.VerifyMS, r.RestMS = ms(stats.Draft), ms(stats.Verify), ms(stats.Rest)
-	if r.ListSize, r.Coverage = lists.Size(), lists.Coverage(); listed && lists.Rows == 0 { // its head computes all
+	r.DraftMS = ms(stats.Draft)
+	r.VerifyMS = ms(stats.Verify)
+	r.RestMS = ms(stats.Rest)
+	r.ListSize, r.Coverage = lists.Size(), lists.Coverage()
+	if listed && lists.Rows == 0 { // its head computes all
 		r.ListSize, r.Coverage = float64(o.Target.Vocab), 1
 	}
 	for i, d := range stats.Depths {
@@ -170,7 +175,10 @@ func (s *suiteRun) part(m, from, to, least int) PartReport {
 			}
 		}
 	}
-	r.Prompts, r.Tokens, r.Tau, r.TokensPerS = len(long.cases), sum.tokens, sum.tau(), sum.perSecond()
+	r.Prompts = len(long.cases)
+	r.Tokens = sum.tokens
+	r.Tau = sum.tau()
+	r.TokensPerS = sum.perSecond()
 	r.AcceptRate = share(float64(sum.accepted), float64(sum.drafted))
 	r.PathLength = share(float64(sum.accepted), float64(sum.rounds))
 	r.Repeated = share(float64(repeated), float64(places))

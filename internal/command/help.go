@@ -41,7 +41,8 @@ func (cmd *HelpCmd) Run(p *Program, k *kong.Kong) error {
 	node := k.Model.Node
 	for _, name := range cmd.Command {
 		parent := node
-		if node = Child(parent, name); node == nil {
+		node = Child(parent, name)
+		if node == nil {
 			return Usagef("there is no command %q: want one of %s",
 				strings.Join(cmd.Command, " "), strings.Join(childNames(parent), ", "))
 		}

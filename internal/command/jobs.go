@@ -29,7 +29,8 @@ func (f *TrainFlags) job(p *Program) (train.Job, error) {
 	root := f.GoRoot
 	if root == "" {
 		out, err := exec.Command("go", "env", "GOROOT").Output()
-		if root = strings.TrimSpace(string(out)); err != nil || root == "" {
+		root = strings.TrimSpace(string(out))
+		if err != nil || root == "" {
 			return train.Job{}, Usagef("where is the Go toolchain? The go command does not say: name its folder with --goroot")
 		}
 	}

@@ -2,7 +2,6 @@
 
 package command
 
-
 import (
 	"fmt"
 	"os"

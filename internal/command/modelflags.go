@@ -70,7 +70,10 @@ func (f *OpenFlags) OpenAt(p *Program, name string, o grove.Options) (*grove.Mod
 	if f.Context < 0 {
 		return nil, Usagef("--context %d: want 0 (what the model was made for) or more", f.Context)
 	}
-	o.Threads, o.Context, o.Draft, o.Heads = p.Threads, f.Context, f.DraftModel, f.Head
+	o.Threads = p.Threads
+	o.Context = f.Context
+	o.Draft = f.DraftModel
+	o.Heads = f.Head
 	o.Learned = f.Learned
 	if f.Adapt != "" {
 		o.Adapt = &grove.AdaptOptions{Dir: f.Adapt}

@@ -52,7 +52,9 @@ func TestFileChangesWhileConverting(t *testing.T) {
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		c := rapid.SampledFrom(conversions).Draw(t, "conversion")
-		file, to, good := filepath.Join(dir, c.file), filepath.Join(dir, c.to), contents[c.file]
+		file := filepath.Join(dir, c.file)
+		to := filepath.Join(dir, c.to)
+		good := contents[c.file]
 		hour := time.Now().Add(-time.Hour)
 		if err := errors.Join(os.WriteFile(file, good, 0o666), os.Chtimes(file, hour, hour)); err != nil {
 			t.Fatal(err)
@@ -60,7 +62,8 @@ func TestFileChangesWhileConverting(t *testing.T) {
 		step, left := rapid.IntRange(0, 10).Draw(t, "step"), rapid.IntRange(0, len(good)).Draw(t, "bytes left")
 		var failed error
 		err := c.run(filepath.Join(dir, c.from), to, func(int64, int64) {
-			if step--; step == -1 {
+			step--
+			if step == -1 {
 				if failed = os.Truncate(file, int64(left)); left == len(good) {
 					failed = os.WriteFile(file, make([]byte, left), 0o666)
 				}

@@ -60,7 +60,9 @@ func TestGranite4Folder(t *testing.T) {
 	if err := json.Unmarshal(data, &c); err != nil {
 		t.Fatal(err)
 	}
-	c["model_type"], c["shared_intermediate_size"], c["intermediate_size"] = "granitemoehybrid", c["intermediate_size"], 7
+	c["model_type"] = "granitemoehybrid"
+	c["shared_intermediate_size"] = c["intermediate_size"]
+	c["intermediate_size"] = 7
 	c["position_embedding_type"], c["num_local_experts"] = "rope", 0
 	c["layer_types"] = []string{"attention", "attention", "attention", "attention"}
 	delete(c, "mlp_bias")

@@ -37,7 +37,9 @@ func TestHeads(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := synthetic.Config[jet.Config](rand.New(rand.NewPCG(8, 8)), "", target, tensor.F32)
-	c.Taps, c.Causal, c.TargetLayers = []int{1, 4}, true, target.Layers
+	c.Taps = []int{1, 4}
+	c.Causal = true
+	c.TargetLayers = target.Layers
 	weights, err := synthetic.Tensors(&c, tensor.F32, 1)
 	if err != nil {
 		t.Fatal(err)

@@ -146,7 +146,8 @@ func (x *head) toHF(ctx context.Context, dir string, o Options, err error) ([]st
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", o.Target, err)
 		}
-		if c.Name = cmp.Or(o.Verifier, c.Name); c.Name == "" {
+		c.Name = cmp.Or(o.Verifier, c.Name)
+		if c.Name == "" {
 			c.Name = modelName(o.Target)
 		}
 		target = &c

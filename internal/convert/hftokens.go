@@ -39,13 +39,16 @@ func tokenizerFiles(f *gguf.File, tok *tokenizer.Tokenizer) (tokens, settings fi
 		model["ignore_merges"] = splittings[i].ignoreMerges
 		tokens["pre_tokenizer"], tokens["decoder"] = splittings[i].steps()
 	case "llama":
-		model["fuse_unk"], model["byte_fallback"], model["merges"] = true, true, mergesOf(tok, values)
+		model["fuse_unk"] = true
+		model["byte_fallback"] = true
+		model["merges"] = mergesOf(tok, values)
 		if id := tok.UNK(); id >= 0 {
 			model["unk_token"] = tok.Text(id)
 		}
 		spaces := fields{"type": "Replace", "pattern": fields{"String": " "}, "content": "▁"}
 		decode := []fields{{"type": "Replace", "pattern": fields{"String": "▁"}, "content": " "}, {"type": "ByteFallback"}, {"type": "Fuse"}}
-		if tokens["normalizer"] = spaces; front {
+		tokens["normalizer"] = spaces
+		if front {
 			tokens["normalizer"] = fields{"type": "Sequence", "normalizers": []fields{{"type": "Prepend", "prepend": "▁"}, spaces}}
 			decode = append(decode, fields{"type": "Strip", "content": " ", "start": 1, "stop": 0})
 		}

@@ -42,7 +42,9 @@ func TestToHFKeepsOrRefuses(t *testing.T) {
 		{shape: "tiny-llama2", keys: map[string]any{"llama.logit_scale": float32(4)}, refuse: "llama.logit_scale"},
 	} {
 		dir := t.TempDir()
-		path, to, s := filepath.Join(dir, "m.gguf"), filepath.Join(dir, "hf"), shape(t, c.shape)
+		path := filepath.Join(dir, "m.gguf")
+		to := filepath.Join(dir, "hf")
+		s := shape(t, c.shape)
 		if err := synth.Write(ctx, path, s, synth.Options{Seed: 3}); err != nil {
 			t.Fatal(err)
 		}

@@ -165,7 +165,8 @@ func (c *layout) addHF(ctx context.Context, w *safetensors.Writer, f *gguf.File,
 	fields = map[string]any{}
 	count := &counter{tell: o.Progress}
 	used := map[string]bool{"rope_freqs.weight": true, "rope_factors_long.weight": true, "rope_factors_short.weight": true}
-	if main = o.Type; main == Keep {
+	main = o.Type
+	if main == Keep {
 		first, err := f.Load(c.plan()[0].Name + ".weight")
 		if err != nil {
 			return 0, nil, err

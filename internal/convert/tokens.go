@@ -139,7 +139,8 @@ func (f *hfTokens) pre() (name string, bytes bool, err error) {
 	s.ignoreMerges = f.Model.IgnoreMerges
 	steps := []hfStep{}
 	if p := f.PreTokenizer; p != nil {
-		if steps = append(steps, *p); p.Type == "Sequence" {
+		steps = append(steps, *p)
+		if p.Type == "Sequence" {
 			steps = p.Steps
 		}
 	}

@@ -35,7 +35,9 @@ func newTransposed(e model.Part, t tensor.Tensor, other *tensor.Tensor) (*transp
 
 // write converts the matrices, one expert's at a time, and writes them in order.
 func (x *transposed) write(s *stream, w io.Writer) error {
-	rows, cols, n := x.part.Rows, x.part.Cols, len(x.halves)
+	rows := x.part.Rows
+	cols := x.part.Cols
+	n := len(x.halves)
 	half, all := make([]float32, rows*cols), make([]float32, rows*cols*n)
 	for expert := range x.part.Experts {
 		for k, t := range x.halves {

@@ -104,7 +104,9 @@ func TestUnigram(t *testing.T) {
 		}
 		for _, text := range []string{"the training of a drafter", " 東京 ２ ﬁ…  \u00e9 x ", "<pad>a</s>b"} {
 			o := tokenizer.EncodeOptions{AddSpecial: true, ParseSpecial: true}
-			x, y, z := toks[0].Encode(text, o), toks[1].Encode(text, o), toks[2].Encode(text, o)
+			x := toks[0].Encode(text, o)
+			y := toks[1].Encode(text, o)
+			z := toks[2].Encode(text, o)
 			if !slices.Equal(x, y) || !slices.Equal(x, z) || toks[0].EOS() != toks[2].EOS() {
 				t.Errorf("%d: %q gives %v, as GGUF %v, back in a folder %v", i, text, x, y, z)
 			}

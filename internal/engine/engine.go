@@ -396,9 +396,13 @@ func (j *job) sum() {
 	j.whole = speculate.Stats{Depths: j.whole.Depths[:0]}
 	j.whole.Add(&stats)
 	j.whole.Add(now)
-	j.whole.Prompt, j.whole.First, j.whole.Decode = len(j.Prompt), stats.First, time.Since(j.began)-stats.First
+	j.whole.Prompt = len(j.Prompt)
+	j.whole.First = stats.First
+	j.whole.Decode = time.Since(j.began) - stats.First
 	if first {
-		j.whole.First, j.whole.Decode, j.whole.Reused = now.First+j.start.Sub(j.began), now.Decode, now.Reused
+		j.whole.First = now.First + j.start.Sub(j.began)
+		j.whole.Decode = now.Decode
+		j.whole.Reused = now.Reused
 	} else {
 		j.whole.Reused = stats.Reused
 	}
@@ -502,7 +506,9 @@ func (e *Engine) Stats() Stats {
 	defer e.mu.Unlock()
 	s := e.stats
 	s.Running, s.Waiting = len(e.running), len(e.queue)
-	s.CacheBytes, s.PrefixBytes, s.CacheLimit = e.inUse(), e.prefixes.bytes, e.o.CacheMemory
+	s.CacheBytes = e.inUse()
+	s.PrefixBytes = e.prefixes.bytes
+	s.CacheLimit = e.o.CacheMemory
 	for _, j := range e.running {
 		s.RunningBytes += e.textBytes(&j.Request, len(j.text))
 	}

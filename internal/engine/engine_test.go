@@ -70,7 +70,9 @@ func request(prompt, n int) engine.Request {
 // which they ended.
 func runInOrder(t *testing.T, e *engine.Engine, list []engine.Request, names []string) (order []string) {
 	t.Helper()
-	gate, closed, running := request(3, 1), true, make(chan struct{})
+	gate := request(3, 1)
+	closed := true
+	running := make(chan struct{})
 	var mu sync.Mutex
 	admitted := sync.OnceFunc(func() { close(running) })
 	gate.Hold = func() bool { admitted(); mu.Lock(); defer mu.Unlock(); return closed }
@@ -138,7 +140,9 @@ func TestDeadlines(t *testing.T) {
 			} else {
 				a.deadline = math.MaxInt
 			}
-			list, want, names = append(list, r), append(want, a), append(names, fmt.Sprint(i))
+			list = append(list, r)
+			want = append(want, a)
+			names = append(names, fmt.Sprint(i))
 		}
 		slices.SortFunc(want, func(a, b asked) int {
 			return cmp.Or(b.priority-a.priority, cmp.Compare(a.deadline, b.deadline), a.number-b.number)

@@ -26,7 +26,10 @@ func (e *Engine) abandon(err error) {
 	defer e.mu.Unlock()
 	e.o.Loop.Report(err)
 	jobs, kept := slices.Concat(e.running, e.queue), e.prefixes.list
-	e.running, e.queue, e.prefixes.list, e.prefixes.bytes = nil, nil, nil, 0
+	e.running = nil
+	e.queue = nil
+	e.prefixes.list = nil
+	e.prefixes.bytes = 0
 	for _, j := range jobs {
 		e.stats.Failed++
 		j.unwatch()

@@ -43,7 +43,8 @@ func (f *fault) call(at string) error {
 	if at != f.at {
 		return nil
 	}
-	if f.calls--; f.calls != 0 {
+	f.calls--
+	if f.calls != 0 {
 		return nil
 	}
 	switch {
@@ -148,7 +149,8 @@ func TestPanicsEndRequests(t *testing.T) {
 		report := func(err error) {
 			mu.Lock()
 			defer mu.Unlock()
-			if reports++; !errors.Is(err, errPlanted) {
+			reports++
+			if !errors.Is(err, errPlanted) {
 				rt.Errorf("reported: %v", err)
 			}
 			var p *par.Panicked

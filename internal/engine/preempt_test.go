@@ -82,7 +82,9 @@ func TestWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	pieces := make([][]byte, e.target.Vocab())
-	pieces[11], pieces[12], pieces[13] = []byte("a"), []byte("b"), []byte("c")
+	pieces[11] = []byte("a")
+	pieces[12] = []byte("b")
+	pieces[13] = []byte("c")
 	r := Request{Prompt: []int32{5, 11}}
 	r.Written = 1
 	r.Grammar = &grammar.Constraint{Grammar: g, Vocab: grammar.NewVocab(pieces), Encode: func(string) []int32 { return nil }}
@@ -90,7 +92,8 @@ func TestWritten(t *testing.T) {
 		var out []int32
 		r.Step = func(u *Update) { out = append(out, u.Tokens...) }
 		j := submitted(r)
-		if e.run(t, j, 1); stopped {
+		e.run(t, j, 1)
+		if stopped {
 			e.preempt(j)
 			e.queue = nil
 			e.run(t, j, 1)

@@ -65,7 +65,8 @@ func TestPrefixMemoryGrowsWithTheMachine(t *testing.T) {
 			// Pages are whole, and texts of a conversation share them.
 			need := int64(0)
 			for i, other := range recent {
-				if need += (int64(len(texts[other])) + nn.PageRows) * row; other != c {
+				need += (int64(len(texts[other])) + nn.PageRows) * row
+				if other != c {
 					continue
 				}
 				if allowed := max(available/2, least); need <= allowed && reused < had-1 {

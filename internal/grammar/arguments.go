@@ -239,7 +239,8 @@ func (c *schemas) argument(value conj, f *chat.CallForm) *expr {
 			continue
 		}
 		word, ok := map[string]string{"true": a.Words.True, "false": a.Words.False, "null": a.Words.Null}[*s.value]
-		if other.kids = append(other.kids, literal(*s.value)); ok && word != *s.value {
+		other.kids = append(other.kids, literal(*s.value))
+		if ok && word != *s.value {
 			other.kids = append(other.kids, literal(word))
 		}
 	}

@@ -155,7 +155,8 @@ func (c *compiler) buildRepeat(e *expr, to int32, depth int) int32 {
 		}
 	}
 	for range e.min {
-		if to = c.build(kid, to, depth+1); c.err != nil {
+		to = c.build(kid, to, depth+1)
+		if c.err != nil {
 			return end
 		}
 	}
@@ -292,7 +293,9 @@ func (c *compiler) leftRecursive() int {
 		}
 	}
 	// Tarjan's algorithm: rules of one strong component call each other.
-	index, low, component := make([]int, len(c.start)), make([]int, len(c.start)), make([]int, len(c.start))
+	index := make([]int, len(c.start))
+	low := make([]int, len(c.start))
+	component := make([]int, len(c.start))
 	var stack []int
 	count := 0
 	var visit func(r int)

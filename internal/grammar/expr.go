@@ -101,7 +101,8 @@ func words(texts []string) *expr {
 	rest := map[rune][]string{}
 	ends := false
 	for _, text := range texts {
-		if text = text[len(shared):]; text == "" {
+		text = text[len(shared):]
+		if text == "" {
 			ends = true
 			continue
 		}

@@ -142,7 +142,8 @@ func (p *gbnf) definition() {
 }
 
 func (p *gbnf) alternatives(nested bool) *expr {
-	if p.depth++; p.depth > maxDepth {
+	p.depth++
+	if p.depth > maxDepth {
 		p.fail("groups are nested more than %d deep", maxDepth)
 	}
 	e := alt(p.sequence(nested))
@@ -205,9 +206,11 @@ func (p *gbnf) repetition(e *expr, nested bool) *expr {
 			p.space(nested)
 			low, high := p.number(), 0
 			p.space(nested)
-			if high = low; p.take(",") {
+			high = low
+			if p.take(",") {
 				p.space(nested)
-				if high = unlimited; p.pos < len(p.text) && p.text[p.pos] != '}' {
+				high = unlimited
+				if p.pos < len(p.text) && p.text[p.pos] != '}' {
 					high = p.number()
 				}
 				p.space(nested)

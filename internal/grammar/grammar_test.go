@@ -143,7 +143,8 @@ func TestCharacters(t *testing.T) {
 		a, b := char.Draw(t, "a"), char.Draw(t, "b")
 		set := charSet{{min(a, b), max(a, b)}}
 		if rapid.Bool().Draw(t, "not") {
-			if set = set.not(); len(set) == 0 {
+			set = set.not()
+			if len(set) == 0 {
 				return
 			}
 		}

@@ -264,7 +264,8 @@ func (c *schemas) types(list []*shape, p place, v any, not bool) []*shape {
 	for _, s := range list {
 		named := slices.Contains(names, any(string(s.kind)))
 		if s.kind == isNumber && !named && slices.Contains(names, any("integer")) {
-			if s = s.clone(); not {
+			s = s.clone()
+			if not {
 				s.broken = true
 			} else {
 				s.whole = true

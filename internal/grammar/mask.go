@@ -124,7 +124,8 @@ func (g *Grammar) Mask(v *Vocab, s *State) (*Mask, error) {
 			}
 			at = append(at, next)
 		}
-		if path = at; failed == math.MaxInt {
+		path = at
+		if failed == math.MaxInt {
 			m.bits[token/64] |= 1 << (token % 64)
 			m.count++
 		}

@@ -114,11 +114,11 @@ func (p *Path) Allowed(t *tree.Tree) []int32 {
 		var next *State
 		if above := p.places[t.Parent[i]]; above != nil {
 			token := t.Token[i]
-			if p.Ends(token) {
-				if above.Accepting() {
-					p.nodes = append(p.nodes, int32(i))
-				}
-			} else if next, _ = p.Constraint.Next(above, token, p.written+int(t.Depth[i])-1); next != nil {
+			ends := p.Ends(token)
+			if !ends {
+				next, _ = p.Constraint.Next(above, token, p.written+int(t.Depth[i])-1)
+			}
+			if next != nil || ends && above.Accepting() {
 				p.nodes = append(p.nodes, int32(i))
 			}
 		}
@@ -148,7 +148,8 @@ func (p *Path) force(t *tree.Tree, at, budget, depth int) {
 		if t.Len() >= budget || int(t.Depth[at]) >= depth {
 			return
 		}
-		if place, _ = p.Constraint.Next(place, token, p.written+int(t.Depth[at])); place == nil {
+		place, _ = p.Constraint.Next(place, token, p.written+int(t.Depth[at]))
+		if place == nil {
 			return
 		}
 		at = t.Append(at, token, 0)

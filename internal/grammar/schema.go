@@ -50,7 +50,9 @@ func (c *schemas) open(source string) error {
 		return err
 	}
 	c.root = place{at: "#", base: &url.URL{}}.sub(root)
-	c.known, c.ids, c.anchors = map[string]int{}, map[string]place{}, map[string]place{}
+	c.known = map[string]int{}
+	c.ids = map[string]place{}
+	c.anchors = map[string]place{}
 	c.register(c.root)
 	return nil
 }
@@ -134,7 +136,8 @@ func (c *schemas) fail(p place, keyword, format string, args ...any) {
 
 // spend counts work, in shapes that schemas are applied to. It returns false where it is too much, or something else was wrong.
 func (c *schemas) spend(keyword string, work int) bool {
-	if c.work += work; c.work > maxApplied && c.err == nil {
+	c.work += work
+	if c.work > maxApplied && c.err == nil {
 		c.err = fmt.Errorf("keyword %s: it takes too long to compile: make the schema simpler", keyword)
 	}
 	return c.err == nil
@@ -255,7 +258,8 @@ func (c *schemas) value(all conj) int {
 	if c.err != nil {
 		return rule
 	}
-	if c.depth++; c.depth > maxDepth {
+	c.depth++
+	if c.depth > maxDepth {
 		c.err = fmt.Errorf("%s: the schema is nested more than %d deep", all[0].at, maxDepth)
 		return rule
 	}

@@ -76,8 +76,12 @@ func universe() []*shape {
 
 func (s *shape) clone() *shape {
 	n := *s
-	n.multiple, n.pattern, n.excluded = slices.Clone(s.multiple), slices.Clone(s.pattern), slices.Clone(s.excluded)
-	n.parts, n.required, n.absent = slices.Clone(s.parts), slices.Clone(s.required), slices.Clone(s.absent)
+	n.multiple = slices.Clone(s.multiple)
+	n.pattern = slices.Clone(s.pattern)
+	n.excluded = slices.Clone(s.excluded)
+	n.parts = slices.Clone(s.parts)
+	n.required = slices.Clone(s.required)
+	n.absent = slices.Clone(s.absent)
 	n.names, n.contains = slices.Clone(s.names), slices.Clone(s.contains)
 	return &n
 }
@@ -152,7 +156,9 @@ func meet(a, b *shape) *shape {
 	if b.number.high != nil {
 		n.number.atMost(b.number.high, b.number.highOpen)
 	}
-	n.whole, n.broken, n.unique = n.whole || b.whole, n.broken || b.broken, n.unique || b.unique
+	n.whole = n.whole || b.whole
+	n.broken = n.broken || b.broken
+	n.unique = n.unique || b.unique
 	n.atLeast(b.least)
 	if b.most != unlimited {
 		n.atMost(b.most)
@@ -166,7 +172,9 @@ func meet(a, b *shape) *shape {
 		}
 		n.parts = append(n.parts, p)
 	}
-	n.multiple, n.pattern, n.excluded = append(n.multiple, b.multiple...), append(n.pattern, b.pattern...), append(n.excluded, b.excluded...)
+	n.multiple = append(n.multiple, b.multiple...)
+	n.pattern = append(n.pattern, b.pattern...)
+	n.excluded = append(n.excluded, b.excluded...)
 	n.required, n.absent = append(n.required, b.required...), append(n.absent, b.absent...)
 	n.names, n.contains = append(n.names, b.names...), append(n.contains, b.contains...)
 	return n
@@ -252,11 +260,13 @@ func size(re *syntax.Regexp) int {
 
 // apply narrows shapes to what a schema accepts, or denies.
 func (c *schemas) apply(list []*shape, t term) []*shape {
-	if c.depth++; c.depth > maxDepth {
+	c.depth++
+	if c.depth > maxDepth {
 		c.fail(t.place, "$ref", "it refers to itself, or is nested more than %d deep", maxDepth)
 	}
 	defer func() { c.depth-- }()
-	if c.work += 1 + len(list); c.work > maxApplied {
+	c.work += 1 + len(list)
+	if c.work > maxApplied {
 		c.fail(t.place, "allOf", "its alternatives take too long to be told apart: make the schema simpler")
 	}
 	if len(list) > maxShapes {

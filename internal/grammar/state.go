@@ -96,7 +96,9 @@ func (g *Grammar) classify() {
 // reset drops what is remembered.
 func (g *Grammar) reset() {
 	g.generation++
-	g.states, g.frames, g.masks = map[string]*State{}, map[config]*frame{}, map[*Vocab]map[*State]*Mask{}
+	g.states = map[string]*State{}
+	g.frames = map[config]*frame{}
+	g.masks = map[*Vocab]map[*State]*Mask{}
 	g.seen = map[config]bool{}
 }
 
@@ -216,7 +218,9 @@ func (g *Grammar) intern(configs []config, accepting bool) *State {
 // step is the state after a byte; dead if the byte is not allowed.
 func (g *Grammar) step(s *State, b byte) (*State, error) {
 	if s.generation != g.generation { // forget what keeps older states in memory
-		s.to, s.current, s.generation = nil, g.restack(s.configs), g.generation
+		s.to = nil
+		s.current = g.restack(s.configs)
+		s.generation = g.generation
 	}
 	class := g.class[b]
 	if s.to == nil {

@@ -37,7 +37,9 @@ type Source struct {
 
 // Closed is the source of the last character of reasoning that is cut off, and of what follows.
 func (s Source) Closed() *Source {
-	s.Thinking, s.ThinkingNow, s.closed = true, true, true
+	s.Thinking = true
+	s.ThinkingNow = true
+	s.closed = true
 	return &s
 }
 

@@ -206,7 +206,8 @@ func parsed(f *chat.CallForm, text string, piece func(left int) int) (content st
 			}
 			raw[d.Index] += d.Arguments
 		}
-		if rest = rest[n:]; rest == "" {
+		rest = rest[n:]
+		if rest == "" {
 			break
 		}
 	}
@@ -238,7 +239,8 @@ func TestRenderedCallsAreReadBack(t *testing.T) {
 		}
 		f, err := l.CallForm()
 		if err != nil {
-			if t.Logf("%s: %v", name, err); calltest.Templates[name] != "" {
+			t.Logf("%s: %v", name, err)
+			if calltest.Templates[name] != "" {
 				t.Errorf("%s: %v", name, err)
 			}
 			continue

@@ -45,12 +45,17 @@ func TestKinds(t *testing.T) {
 		}
 		return weights
 	}
-	j, e3, e2, b := synthetic.Config[jet.Config](rng, "", target, tensor.F32), synthetic.Config[eagle.Config](rng, "eagle3", target, tensor.F32), synthetic.Config[eagle.Config](rng, "eagle2", target, tensor.F32), synthetic.Config[specblock.Config](rng, "specblock", target, tensor.F32)
+	j := synthetic.Config[jet.Config](rng, "", target, tensor.F32)
+	e3 := synthetic.Config[eagle.Config](rng, "eagle3", target, tensor.F32)
+	e2 := synthetic.Config[eagle.Config](rng, "eagle2", target, tensor.F32)
+	b := synthetic.Config[specblock.Config](rng, "specblock", target, tensor.F32)
 	fc := synthetic.Config[falcon.Config](rng, "falcon", target, tensor.F32)
 	fc.Block = 3
 	fw := must(synthetic.Tensors(&fc, tensor.F32, 1))
 	j.Causal, j.Taps = true, []int{1, 2}
-	e3.DraftVocab, e3.TargetLayers, e3.Taps = 40, target.Layers, []int{1, 2, 3}
+	e3.DraftVocab = 40
+	e3.TargetLayers = target.Layers
+	e3.Taps = []int{1, 2, 3}
 	jw, bw := must(synthetic.Tensors(&j, tensor.F32, 1)), must(synthetic.Tensors(&b, tensor.F32, 1))
 	p := synthetic.Config[peagle.Config](rng, "peagle", target, tensor.F32)
 	p.Config, p.Depths = e3, 5

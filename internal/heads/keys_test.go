@@ -31,8 +31,10 @@ func TestKeysAndTensors(t *testing.T) {
 	target := model.Config{Arch: "qwen3", Vocab: 64, Hidden: 32, Layers: 4, Heads: 2, KVHeads: 1, HeadDim: 16, FFN: 64,
 		Context: 64, NormEps: 1e-6,
 		Rope: model.RopeConfig{Base: 1e4, Dims: 16, Scale: 1}}
-	j, e3, e2, b := synthetic.Config[jet.Config](rng, "", target, tensor.F32), synthetic.Config[eagle.Config](rng, "eagle3", target, tensor.F32),
-		synthetic.Config[eagle.Config](rng, "eagle2", target, tensor.F32), synthetic.Config[specblock.Config](rng, "specblock", target, tensor.F32)
+	j := synthetic.Config[jet.Config](rng, "", target, tensor.F32)
+	e3 := synthetic.Config[eagle.Config](rng, "eagle3", target, tensor.F32)
+	e2 := synthetic.Config[eagle.Config](rng, "eagle2", target, tensor.F32)
+	b := synthetic.Config[specblock.Config](rng, "specblock", target, tensor.F32)
 	jw, err0 := synthetic.Tensors(&j, tensor.F32, 1)
 	w3, err1 := synthetic.Tensors(&e3, tensor.F32, 1)
 	w2, err2 := synthetic.Tensors(&e2, tensor.F32, 1)

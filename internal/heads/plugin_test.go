@@ -43,7 +43,9 @@ func (*toy) FileArch() string                     { return "toy" }
 func (*toy) Folders() (authors, speculators bool) { return true, false }
 func (c *toy) Describe(bool) string               { return fmt.Sprintf("toy of speed %d", c.Speed) }
 func (c *toy) Draw(rng *rand.Rand, _ string, unit int) {
-	c.Arch, c.Layers, c.Speed = "llama", 1, unit+rng.IntN(9)
+	c.Arch = "llama"
+	c.Layers = 1
+	c.Speed = unit + rng.IntN(9)
 }
 
 func (c *toy) Parts() headfile.Parts {
@@ -73,7 +75,9 @@ func (c *toy) ReadFolder(f *headfile.File) (string, error) {
 }
 
 func (c *toy) FolderFields(m map[string]any, _ tensor.Type, _ []tensor.Tensor, _ *model.Config) (map[string]any, string, error) {
-	m["toy_speed"], m["toy_taps"], m["architectures"] = c.Speed, c.Taps, []string{"Toy"}
+	m["toy_speed"] = c.Speed
+	m["toy_taps"] = c.Taps
+	m["architectures"] = []string{"Toy"}
 	return m, "", nil
 }
 
@@ -129,7 +133,8 @@ func TestNewKind(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if f.Weights[i] = w; first != nil && !sameTensor(first, w) {
+				f.Weights[i] = w
+				if first != nil && !sameTensor(first, w) {
 					t.Errorf("seed %d: tensor %s is another after both conversions", seed, w.Name)
 				}
 			}

@@ -63,7 +63,8 @@ func TestPulledFoundRemoved(t *testing.T) {
 				if have[name] {
 					for _, f := range models[name] {
 						contents[testFiles[f]] = true
-						if path = filepath.Join(filepath.Dir(path), f); name == "safetensors" {
+						path = filepath.Join(filepath.Dir(path), f)
+						if name == "safetensors" {
 							path, _ = c.Find(Name{testRepo, name})
 							path = filepath.Join(path, f)
 						}

@@ -44,7 +44,8 @@ type counter struct {
 func (c *counter) add(n int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.done += n; c.tell != nil {
+	c.done += n
+	if c.tell != nil {
 		c.tell(c.done, c.total)
 	}
 }
@@ -219,7 +220,8 @@ func (d *download) request(ctx context.Context, w io.Writer, from, to int64) (n 
 	}
 	b, err := d.open(ctx, address, header)
 	if err != nil {
-		if d.at.CompareAndSwap(at, nil); at != nil && errors.As(err, new(fatal)) {
+		d.at.CompareAndSwap(at, nil)
+		if at != nil && errors.As(err, new(fatal)) {
 			err = errors.New(err.Error()) // an address may expire: the next attempt begins at the hub
 		}
 		return 0, err

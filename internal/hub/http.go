@@ -49,14 +49,16 @@ func (c *Client) retry(ctx context.Context, tries int, try func() (moved bool, e
 		if moved {
 			failures = 0
 		}
-		if failures++; failures >= tries {
+		failures++
+		if failures >= tries {
 			return fmt.Errorf("%w; run the command again to continue", err)
 		}
 		wait := min(c.pause<<(failures-1), 30*time.Second)
 		wait += rand.N(wait/4 + 1) // many clients must not come back at once
 		var b busy
 		if errors.As(err, &b) && b.after > 0 {
-			if wait = b.after; wait > longestWait {
+			wait = b.after
+			if wait > longestWait {
 				return fmt.Errorf("%w: it asks to wait %v: run the command again then", err, wait.Round(time.Second))
 			}
 		}

@@ -67,7 +67,9 @@ func TestPullLayout(t *testing.T) {
 	if p := h.mustPull(c, "q6_k"); !strings.HasSuffix(filepath.ToSlash(p), "/sub/model-Q6_K-00001-of-00002.gguf") {
 		t.Error(p)
 	}
-	one, two, three := h.sha["m-Q4_K_M.gguf"], h.sha["sub/model-Q6_K-00001-of-00002.gguf"], h.sha["sub/model-Q6_K-00002-of-00002.gguf"]
+	one := h.sha["m-Q4_K_M.gguf"]
+	two := h.sha["sub/model-Q6_K-00001-of-00002.gguf"]
+	three := h.sha["sub/model-Q6_K-00002-of-00002.gguf"]
 	snapshot := "models--org--some.model/snapshots/" + testCommit
 	want := map[string]string{
 		"models--org--some.model/refs/main":                 testCommit,

@@ -169,7 +169,9 @@ func (c *cutter) Write(p []byte) (int, error) {
 // client is one that does not wait long.
 func (h *fakeHub) client(cache string) *Client {
 	c := New(h.hub.URL, cache)
-	c.pause, c.stall, c.chunk = time.Millisecond, 10*time.Second, 1<<10
+	c.pause = time.Millisecond
+	c.stall = 10 * time.Second
+	c.chunk = 1 << 10
 	c.sync = func(*os.File) error { return nil } // a test needs no durable files
 	h.t.Cleanup(c.http.CloseIdleConnections)
 	return c

@@ -228,7 +228,8 @@ func (r *run) indexOf(x Value, a *arguments) Value {
 // window is where to look between start and stop, which may be absent, in n elements.
 func (r *run) window(n int, start, stop Value) (first, last int) {
 	bound := func(v Value, otherwise int) int {
-		if v = or(v, nil); v == nil {
+		v = or(v, nil)
+		if v == nil {
 			return otherwise
 		}
 		i := r.index(v, "a bound")

@@ -295,7 +295,9 @@ func (l *loop) next() (Value, bool) {
 func (l *loop) peek() (Value, bool) {
 	if !l.peeked && !l.ended {
 		v, ok := l.over.next()
-		l.after, l.peeked, l.ended = v, ok, !ok
+		l.after = v
+		l.peeked = ok
+		l.ended = !ok
 	}
 	return l.after, l.peeked
 }
@@ -366,7 +368,8 @@ func (r *run) invoke(m *macro, a *arguments) Value {
 	}
 	if m.uses.caller && !foundCaller {
 		v, ok := given["caller"]
-		if delete(given, "caller"); !ok || v == nil {
+		delete(given, "caller")
+		if !ok || v == nil {
 			v = &Undefined{"no caller is defined"}
 		}
 		in.set("caller", v)

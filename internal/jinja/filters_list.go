@@ -98,7 +98,8 @@ func (r *run) reversed(x Value) (next func() (Value, bool), ok bool) {
 	case *view:
 		n, at = len(v.dict.keys), v.at
 	default:
-		if n, at, ok = r.sequence(x); !ok {
+		n, at, ok = r.sequence(x)
+		if !ok {
 			return nil, false
 		}
 	}
@@ -223,7 +224,8 @@ func columns(r *run, x Value, a *arguments) Value {
 	return r.lazy(func() (Value, bool) {
 		if !started {
 			items = r.elements(x)
-			if count = r.index(got[0], "slice"); count == 0 {
+			count = r.index(got[0], "slice")
+			if count == 0 {
 				r.fail("slice: division by zero")
 			}
 			started = true
@@ -392,7 +394,8 @@ func unique(r *run, x Value, a *arguments) Value {
 				return nil, false
 			}
 			h := r.key(key(v))
-			if r.spend(0, 64+len(h)); !seen[h] {
+			r.spend(0, 64+len(h))
+			if !seen[h] {
 				seen[h] = true
 				return v, true
 			}

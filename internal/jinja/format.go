@@ -27,7 +27,9 @@ func (r *run) parseSpec(s string) spec {
 	isAlign := func(c rune) bool { return strings.ContainsRune("<>=^", c) }
 	switch {
 	case len(list) > 1 && isAlign(list[1]):
-		sp.fill, sp.align, list = string(list[0]), byte(list[1]), list[2:]
+		sp.fill = string(list[0])
+		sp.align = byte(list[1])
+		list = list[2:]
 	case len(list) > 0 && isAlign(list[0]):
 		sp.align, list = byte(list[0]), list[1:]
 	}
@@ -49,7 +51,8 @@ func (r *run) parseSpec(s string) spec {
 		sp.group, rest = rest[:1], rest[1:]
 	}
 	if strings.HasPrefix(rest, ".") {
-		if sp.precision, rest = r.count(rest[1:], -1); sp.precision < 0 {
+		sp.precision, rest = r.count(rest[1:], -1)
+		if sp.precision < 0 {
 			r.fail("format: a precision is missing in %q", s)
 		}
 	}
@@ -121,7 +124,9 @@ func (r *run) formatInteger(sp spec, i *big.Int, text string) string {
 	if sp.precision >= 0 {
 		r.fail("format: an integer takes no precision")
 	}
-	prefix, digits, every := "", "", 4
+	prefix := ""
+	digits := ""
+	every := 4
 	mag := new(big.Int).Abs(i)
 	r.spend(mag.BitLen(), 0)
 	switch sp.kind {

@@ -29,7 +29,9 @@ func makeRange(r *run, a *arguments) Value {
 	if len(a.positional) == 1 {
 		bounds[0], bounds[1] = 0, bounds[0]
 	}
-	start, stop, step := bounds[0], bounds[1], bounds[2]
+	start := bounds[0]
+	stop := bounds[1]
+	step := bounds[2]
 	if step == 0 {
 		r.fail("range: the step is 0")
 	}

@@ -166,7 +166,9 @@ func TestPublishedTemplates(t *testing.T) {
 	var want map[string][]string
 	golden(t, "others.json.gz", &want)
 	conversations := ordered(t, readFile(t, "testdata", "conversations.json"))
-	equal, failed, all := 0, 0, 0
+	equal := 0
+	failed := 0
+	all := 0
 	for file, hashes := range want {
 		source, err := os.ReadFile(filepath.Join(folder, file))
 		if err != nil {

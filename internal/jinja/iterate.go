@@ -113,7 +113,8 @@ func (r *run) sequence(v Value) (n int, at func(int) Value, ok bool) {
 	if !ok {
 		return 0, nil, false
 	}
-	if n, _ = r.len(v); n == len(s) {
+	n, _ = r.len(v)
+	if n == len(s) {
 		return n, func(i int) Value { return likeText(v, s[i:i+1]) }, true
 	}
 	r.spend(len(s), 4*len(s))

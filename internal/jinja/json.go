@@ -143,7 +143,8 @@ func (st jsonStyle) line(b *strings.Builder, depth int) {
 
 // room fails if there is none for n bytes more.
 func (st jsonStyle) room(b *strings.Builder, n int) {
-	if st.spend(n, 0); st.made+b.Len()+n > st.maxMade {
+	st.spend(n, 0)
+	if st.made+b.Len()+n > st.maxMade {
 		st.spend(0, b.Len()+n)
 	}
 }

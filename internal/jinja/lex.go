@@ -136,7 +136,8 @@ func rawLength(s string) int {
 	}
 	rest = rest[signLength(rest):]
 	rest = rest[space(rest):]
-	if rest, ok = strings.CutPrefix(rest, "raw"); !ok {
+	rest, ok = strings.CutPrefix(rest, "raw")
+	if !ok {
 		return 0
 	}
 	rest = rest[space(rest):]
@@ -255,13 +256,16 @@ func (l *lexer) inside(end, kind string) {
 
 // token tells the kind of the token at the start of s, "" for white space, and its length.
 func (l *lexer) token(s string) (kind string, n int) {
-	if n = space(s); n > 0 {
+	n = space(s)
+	if n > 0 {
 		return "", n
 	}
-	if kind, n = number(s, l.source[l.pos-1] != '.'); n > 0 {
+	kind, n = number(s, l.source[l.pos-1] != '.')
+	if n > 0 {
 		return kind, n
 	}
-	if n = len(s) - len(strings.TrimLeftFunc(s, isWord)); n > 0 {
+	n = len(s) - len(strings.TrimLeftFunc(s, isWord))
+	if n > 0 {
 		return "name", n
 	}
 	if s[0] == '\'' || s[0] == '"' {

@@ -41,7 +41,8 @@ func (r *run) spend(work, made int) {
 
 // down goes a level deeper into the template.
 func (r *run) down() {
-	if r.level++; r.level > maxLevel {
+	r.level++
+	if r.level > maxLevel {
 		r.fail("its expressions and blocks are more than %d within each other", maxLevel)
 	}
 	r.spend(24, 0)
@@ -50,7 +51,8 @@ func (r *run) down() {
 func (r *run) up() { r.level-- }
 
 func (r *run) turn() {
-	if r.turns++; r.turns > maxTurns {
+	r.turns++
+	if r.turns > maxTurns {
 		r.fail("more than %d turns of its loops", maxTurns)
 	}
 	r.spend(64, 0)
@@ -58,7 +60,8 @@ func (r *run) turn() {
 
 func (r *run) enterMacro() {
 	r.turn()
-	if r.macros++; r.macros > maxNesting {
+	r.macros++
+	if r.macros > maxNesting {
 		r.fail("its macros call each other without end")
 	}
 	r.spend(64, 128)

@@ -153,7 +153,8 @@ func (p *parser) statements(ends ...string) []stmt {
 
 // block reads the rest of a tag and what stands up to a tag with one of some names, whose name is left.
 func (p *parser) block(ends ...string) []stmt {
-	if p.blocks++; p.blocks > maxNesting {
+	p.blocks++
+	if p.blocks > maxNesting {
 		p.fail("more than %d blocks within each other", maxNesting)
 	}
 	p.skip(":")

@@ -9,7 +9,8 @@ import (
 
 // enter goes a level down: into brackets, or behind a prefix.
 func (p *parser) enter() {
-	if p.depth++; p.depth > maxNesting {
+	p.depth++
+	if p.depth > maxNesting {
 		p.fail("more than %d brackets and prefixes within each other", maxNesting)
 	}
 }

@@ -71,7 +71,8 @@ func (p *percents) directive(s string) (text string, n int) {
 		if end < 0 || !ok {
 			p.fail("%%: a format with names wants a dictionary")
 		}
-		if v, ok = d.get("s" + rest[1:end]); !ok {
+		v, ok = d.get("s" + rest[1:end])
+		if !ok {
 			p.fail("%%: there is no key %q", rest[1:end])
 		}
 		p.mapped = true
@@ -131,7 +132,8 @@ func closingParen(s string) int {
 		case '(':
 			open++
 		case ')':
-			if open--; open == 0 {
+			open--
+			if open == 0 {
 				return i
 			}
 		}

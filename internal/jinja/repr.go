@@ -33,7 +33,8 @@ func (r *run) writeRepr(b *strings.Builder, v Value, depth int) {
 	if depth > maxDepth {
 		r.fail("a value nested more than %d deep", maxDepth)
 	}
-	if r.spend(16, 0); r.made+b.Len() > r.maxMade {
+	r.spend(16, 0)
+	if r.made+b.Len() > r.maxMade {
 		r.spend(0, b.Len())
 	}
 	group := func(ends string, n int, item func(int)) {
@@ -68,7 +69,8 @@ func (r *run) writeRepr(b *strings.Builder, v Value, depth int) {
 		group("[]", len(v.Items), func(i int) { sub(v.Items[i]) })
 	case *Tuple:
 		group("()", len(v.Items), func(i int) {
-			if sub(v.Items[i]); len(v.Items) == 1 {
+			sub(v.Items[i])
+			if len(v.Items) == 1 {
 				b.WriteByte(',')
 			}
 		})

@@ -43,7 +43,8 @@ var qwen3moe = architecture{
 	},
 	writeKeys: func(c *Config, set func(string, any)) { set("expert_feed_forward_length", uint32(c.FFN)) },
 	readFields: func(h *hfConfig, c *Config) error {
-		switch c.FFN = h.ExpertFFN; {
+		c.FFN = h.ExpertFFN
+		switch {
 		case h.SparseStep != 1:
 			return fmt.Errorf("decoder_sparse_step is %d: want 1, experts in all layers", h.SparseStep)
 		case len(h.DenseLayers) > 0:
@@ -54,7 +55,9 @@ var qwen3moe = architecture{
 		return nil
 	},
 	writeFields: func(c *Config, m map[string]any) error {
-		m["moe_intermediate_size"], m["norm_topk_prob"], m["decoder_sparse_step"] = c.FFN, true, 1
+		m["moe_intermediate_size"] = c.FFN
+		m["norm_topk_prob"] = true
+		m["decoder_sparse_step"] = 1
 		return nil
 	},
 }

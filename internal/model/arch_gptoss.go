@@ -50,7 +50,8 @@ var gptOSS = architecture{
 		return nil
 	},
 	writeFields: func(c *Config, m map[string]any) error {
-		if m["attention_bias"], m["swiglu_limit"] = true, 7; m["rope_scaling"] == nil {
+		m["attention_bias"], m["swiglu_limit"] = true, 7
+		if m["rope_scaling"] == nil {
 			m["rope_scaling"] = map[string]any{"rope_type": "default"}
 		}
 		if c.LocalRope != nil && c.LocalRope.Base != c.Rope.Base {

@@ -240,7 +240,8 @@ func TestFilesChangeWhileLoading(t *testing.T) {
 				defer os.RemoveAll(from)
 				kind := rapid.SampledFrom([]string{"cut", "replace", "overwrite", "remove"}).Draw(t, "damage")
 				d := damage{Kind: kind, From: from}
-				if d.Files = names; d.Kind == "cut" || rapid.Bool().Draw(t, "one") {
+				d.Files = names
+				if d.Kind == "cut" || rapid.Bool().Draw(t, "one") {
 					d.Files = []string{rapid.SampledFrom(names).Draw(t, "file")}
 				}
 				if d.Kind == "cut" {

@@ -147,7 +147,9 @@ func (c *Config) Imply() {
 // positions.
 func (c *Config) SetWindow(n int) {
 	a := c.arch()
-	c.Window, c.Windowed, c.LocalRope = n, a.windows(c.Layers), nil
+	c.Window = n
+	c.Windowed = a.windows(c.Layers)
+	c.LocalRope = nil
 	if a.local != nil {
 		a.local(c)
 	}

@@ -48,7 +48,8 @@ func (f *folder) logits(change map[string]any) ([]float32, error) {
 	f.t.Helper()
 	fields := maps.Clone(f.fields)
 	for name, v := range change {
-		if fields[name] = v; v == (gone{}) {
+		fields[name] = v
+		if v == (gone{}) {
 			delete(fields, name)
 		}
 	}

@@ -107,7 +107,9 @@ func (p *Part) transposed(f *safetensors.File, name string) (tensor.Tensor, erro
 		return t, err
 	}
 	x := tensor.Tensor{Name: name, Type: t.Type, Shape: []int{p.Experts, p.Rows, p.Cols}}
-	size, row, step := t.RowBytes(), x.RowBytes(), p.halves()
+	size := t.RowBytes()
+	row := x.RowBytes()
+	step := p.halves()
 	x.Reader = func(dst []byte, r0, r1 int) error {
 		for r0 < r1 {
 			expert, at := r0/p.Rows, r0%p.Rows

@@ -87,7 +87,9 @@ func mxfp4Folder(t *testing.T, r *rand.Rand) (f *folder, path string) {
 	plain, file := keyFolder(t, s), keyFile(t, s)
 	var inFolder, inFile []tensor.Tensor
 	for _, layer := range []string{"0", "1"} {
-		gate, up, down := randomCodes(r, experts, s.FFN, s.Hidden), randomCodes(r, experts, s.FFN, s.Hidden), randomCodes(r, experts, s.Hidden, s.FFN)
+		gate := randomCodes(r, experts, s.FFN, s.Hidden)
+		up := randomCodes(r, experts, s.FFN, s.Hidden)
+		down := randomCodes(r, experts, s.Hidden, s.FFN)
 		blk, prefix := "blk."+layer+".ffn_", "model.layers."+layer+".mlp.experts."
 		inFile = append(inFile, gate.file(blk+"gate_exps.weight"), up.file(blk+"up_exps.weight"), down.file(blk+"down_exps.weight"))
 		inFolder = slices.Concat(inFolder, folderPair(prefix+"gate_up_proj", gate, up), folderPair(prefix+"down_proj", down))

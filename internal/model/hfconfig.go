@@ -229,7 +229,8 @@ func (h *hfConfig) config() (Config, error) {
 		c.NormEps = float32(h.LayerNormEps)
 	}
 	if a.experts != "" {
-		if c.Experts, c.Used = h.Experts, h.Used; a.experts == "num_local_experts" {
+		c.Experts, c.Used = h.Experts, h.Used
+		if a.experts == "num_local_experts" {
 			c.Experts = h.LocalExperts
 		}
 		if c.Used < 1 || c.Used > c.Experts {

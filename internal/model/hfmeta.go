@@ -52,7 +52,9 @@ func (c *Config) Fields(typ tensor.Type) (map[string]any, error) {
 	if c.Experts > 0 {
 		m[a.experts], m["num_experts_per_tok"] = c.Experts, c.Used
 	}
-	m["architectures"], m["model_type"], m["hidden_act"] = []string{a.class}, a.modelType, a.defaults.HiddenAct
+	m["architectures"] = []string{a.class}
+	m["model_type"] = a.modelType
+	m["hidden_act"] = a.defaults.HiddenAct
 	if !a.square || c.HeadDim*c.Heads != c.Hidden {
 		m["head_dim"] = c.HeadDim
 	}
@@ -70,7 +72,8 @@ func (c *Config) Fields(typ tensor.Type) (map[string]any, error) {
 
 // windowFields sets the fields of sliding windows.
 func (c *Config) windowFields(a *architecture, m map[string]any) {
-	if m["sliding_window"] = nil; c.Window == 0 {
+	m["sliding_window"] = nil
+	if c.Window == 0 {
 		return
 	}
 	m["sliding_window"] = c.Window
@@ -79,7 +82,8 @@ func (c *Config) windowFields(a *architecture, m map[string]any) {
 	}
 	types := make([]string, c.Layers)
 	for i := range types {
-		if types[i] = "full_attention"; c.windowed(i) {
+		types[i] = "full_attention"
+		if c.windowed(i) {
 			types[i] = "sliding_attention"
 		}
 	}

@@ -51,7 +51,12 @@ func (r *hfRope) scaling() hfRope {
 		return hfRope{}
 	}
 	s := *r
-	s.Type, s.OldType, s.Theta, s.Partial, s.Full, s.Sliding = cmp.Or(r.Type, r.OldType), "", nil, nil, nil, nil
+	s.Type = cmp.Or(r.Type, r.OldType)
+	s.OldType = ""
+	s.Theta = nil
+	s.Partial = nil
+	s.Full = nil
+	s.Sliding = nil
 	return s
 }
 
@@ -158,7 +163,9 @@ func (r *hfRope) yarn(c *Config) error {
 		return fmt.Errorf("rope_scaling: yarn has a factor of %g: want a positive number", r.Factor)
 	}
 	y := &Yarn{Fast: cmp.Or(r.Fast, 32), Slow: cmp.Or(r.Slow, 1), Between: r.Truncate != nil && !*r.Truncate}
-	c.Rope.Yarn, c.Rope.Scale, c.Rope.Original = y, r.Factor, int(cmp.Or(r.Original, float64(c.Context)))
+	c.Rope.Yarn = y
+	c.Rope.Scale = r.Factor
+	c.Rope.Original = int(cmp.Or(r.Original, float64(c.Context)))
 	switch {
 	case r.AttnFactor != 0:
 		c.Rope.setAttn(r.AttnFactor / y.factor(r.Factor))
@@ -172,7 +179,8 @@ func (r *hfRope) yarn(c *Config) error {
 
 // setAttn sets the factor of what is rotated, none where it is 1 but for rounding.
 func (r *RopeConfig) setAttn(x float64) {
-	if r.Attn = 0; math.Abs(x-1) > 1e-6 {
+	r.Attn = 0
+	if math.Abs(x-1) > 1e-6 {
 		r.Attn = x
 	}
 }
@@ -185,7 +193,9 @@ func (r *hfRope) longrope(c *Config) error {
 			len(r.Long), len(r.Short))
 	}
 	original := cmp.Or(r.Original, float64(c.Context))
-	c.Rope.Long, c.Rope.Short, c.Rope.Original = r.Long, r.Short, int(original)
+	c.Rope.Long = r.Long
+	c.Rope.Short = r.Short
+	c.Rope.Original = int(original)
 	c.Rope.Attn = r.AttnFactor
 	if factor := cmp.Or(r.Factor, float64(c.Context)/original); r.AttnFactor == 0 && factor > 1 {
 		c.Rope.Attn = math.Sqrt(1 + math.Log(factor)/math.Log(original))

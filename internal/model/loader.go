@@ -164,7 +164,8 @@ func (l *Loader) Pack(pool *par.Pool) error {
 				return err // and not the same of every worker
 			}
 		}
-		if done += int64(j.t.Rows() * j.t.RowBytes()); l.progress != nil {
+		done += int64(j.t.Rows() * j.t.RowBytes())
+		if l.progress != nil {
 			l.progress(done, total)
 		}
 	}
@@ -211,7 +212,8 @@ func (p *packJob) Do(worker, task int) {
 		}
 		p.recoded[worker] = rows
 	}
-	if p.errs[worker] = err; err == nil {
+	p.errs[worker] = err
+	if err == nil {
 		p.dst.PackRows(rows, r0/gemm.Panel, (r1+gemm.Panel-1)/gemm.Panel)
 	}
 }

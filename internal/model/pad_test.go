@@ -54,7 +54,11 @@ func paddable(r *rand.Rand, arch string, typ tensor.Type) synth.Shape {
 		s.Tune = sparse(5, 2)
 		s.Hidden = s.Heads * s.HeadDim
 	case "granite":
-		s.Tune = func(c *model.Config) { c.ResidualScale, c.EmbedScale, c.LogitScale = 0.3, 5, 3 }
+		s.Tune = func(c *model.Config) {
+			c.ResidualScale = 0.3
+			c.EmbedScale = 5
+			c.LogitScale = 3
+		}
 		s.Hidden = s.Heads * s.HeadDim
 	case "stablelm":
 		s.Tied = false
@@ -62,7 +66,9 @@ func paddable(r *rand.Rand, arch string, typ tensor.Type) synth.Shape {
 	case "phi3", "smollm3":
 		s.Hidden = s.Heads * s.HeadDim
 	case "gptneox":
-		s.Tokens, s.KVHeads, s.Parallel = synth.GPT2, s.Heads, r.IntN(2) == 0
+		s.Tokens = synth.GPT2
+		s.KVHeads = s.Heads
+		s.Parallel = r.IntN(2) == 0
 		s.Hidden = s.Heads * s.HeadDim
 	case "qwen2":
 		s.Hidden = s.Heads * s.HeadDim

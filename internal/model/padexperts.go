@@ -29,7 +29,9 @@ func copyExperts(src source, count, used int) (source, error) {
 			"want at least one for a row, and no more than there are", count, used)
 	}
 	have := c.Parameters()
-	c.Arch, c.Experts, c.Used = qwen3moe.name, count, used
+	c.Arch = qwen3moe.name
+	c.Experts = count
+	c.Used = used
 	c.Padded += c.Parameters() - have
 	return &copiedExperts{src, c}, c.Validate()
 }

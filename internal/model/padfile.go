@@ -100,7 +100,8 @@ func (p *padWriter) add(name string) error {
 		if _, err := out.Write(t.Data); err != nil {
 			return err
 		}
-		if p.done += int64(len(t.Data)); p.tell != nil {
+		p.done += int64(len(t.Data))
+		if p.tell != nil {
 			p.tell(p.done, p.total)
 		}
 		return nil

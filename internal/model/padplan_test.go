@@ -11,7 +11,12 @@ func TestPaddedShapes(t *testing.T) {
 	small := Config{Arch: "qwen3", Vocab: 16384, Hidden: 256, Layers: 6, Heads: 4, KVHeads: 2, HeadDim: 64, FFN: 704, Context: 2048,
 		NormEps: 1e-6, Rope: RopeConfig{Base: 1e4, Dims: 64, Scale: 1}, Tied: true}
 	large := small
-	large.Hidden, large.Layers, large.Heads, large.KVHeads, large.HeadDim, large.FFN = 2048, 28, 16, 8, 128, 6144
+	large.Hidden = 2048
+	large.Layers = 28
+	large.Heads = 16
+	large.KVHeads = 8
+	large.HeadDim = 128
+	large.FFN = 6144
 	for _, c := range []struct {
 		from       Config
 		to         int64

@@ -285,7 +285,9 @@ func (b *builder) experts(name func(part string) string) *nn.Experts {
 		}
 		return list
 	}
-	gate, up, down := each("ffn_gate_exps", c.FFN, c.Hidden), each("ffn_up_exps", c.FFN, c.Hidden), each("ffn_down_exps", c.Hidden, c.FFN)
+	gate := each("ffn_gate_exps", c.FFN, c.Hidden)
+	up := each("ffn_up_exps", c.FFN, c.Hidden)
+	down := each("ffn_down_exps", c.Hidden, c.FFN)
 	for i := range x.MLPs {
 		x.MLPs[i] = nn.MLP{Gate: &gate[i], Up: up[i], Down: down[i], Act: b.arch.act}
 	}

@@ -72,7 +72,9 @@ func (p *Pass) Run(ctx context.Context, rows []Rows, taps []int) error {
 		}
 	}()
 	p.forest.Reset()
-	p.tokens, p.tapAt, p.from = p.tokens[:0], p.tapAt[:0], p.from[:0]
+	p.tokens = p.tokens[:0]
+	p.tapAt = p.tapAt[:0]
+	p.from = p.from[:0]
 	for _, r := range rows {
 		p.tapAt = append(p.tapAt, len(p.tokens))
 		p.forest.Add(r.Cache, r.Tree, r.From)
@@ -82,7 +84,9 @@ func (p *Pass) Run(ctx context.Context, rows []Rows, taps []int) error {
 	}
 	n := len(p.tokens)
 	x := p.x.Mat(n, p.m.Config.Hidden)
-	p.ctx, p.wanted, p.expertsBefore = ctx, taps, p.exec.ExpertsRead()
+	p.ctx = ctx
+	p.wanted = taps
+	p.expertsBefore = p.exec.ExpertsRead()
 	if err := p.m.Trunk(p.exec, &p.forest, p.tokens, x, &p.bufs, (*observer)(p)); err != nil {
 		return err
 	}

@@ -171,7 +171,9 @@ func TestRunStopsWithItsContext(t *testing.T) {
 func BenchmarkDecode(b *testing.B) {
 	m := open(b, "tiny-qwen3", tensor.BF16, model.Options{Threads: 2})
 	ctx := context.Background()
-	p, c, tr := m.NewPass(), m.NewCache(), tree.New(1)
+	p := m.NewPass()
+	c := m.NewCache()
+	tr := tree.New(1)
 	rows := []model.Rows{{Cache: c, Tree: tr, Logits: []int32{0}}}
 	root := []int32{0}
 	step := func(c *nn.Cache) {

@@ -24,7 +24,8 @@ func (r *RopeConfig) frequencies() []float64 {
 	}
 	for i, x := range f {
 		slow := x / r.Scale
-		if f[i] = slow; r.Yarn != nil {
+		f[i] = slow
+		if r.Yarn != nil {
 			share := 1 - min(1, max(0, (float64(i)-low)/max(0.001, high-low))) // of the unscaled
 			f[i] = float64(slow*(1-share)) + float64(x*share)
 		}
@@ -75,7 +76,8 @@ func (r *RopeConfig) setContext(n int) {
 	if r.Long == nil {
 		return
 	}
-	if r.Factors = r.Short; n > r.Original {
+	r.Factors = r.Short
+	if n > r.Original {
 		r.Factors = r.Long
 	}
 }

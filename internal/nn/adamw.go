@@ -27,7 +27,9 @@ func (o *AdamW) Part(p *Param, m, v []float32, from, to, step int, rate, clip fl
 	if !p.Vector {
 		keep = 1 - lr*o.Decay
 	}
-	m, v, w := m[from:to], v[from:to], p.Data[from:to]
+	m = m[from:to]
+	v = v[from:to]
+	w := p.Data[from:to]
 	for i, x := range p.Grad[from:to] {
 		x *= clip
 		m[i] = b1*m[i] + (1-b1)*x

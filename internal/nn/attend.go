@@ -55,7 +55,9 @@ type attendJob struct {
 func (j *attendJob) plan() {
 	threads, heads := j.e.Threads(), j.a.KVHeads
 	j.block = max(1, min(j.block, (len(j.f.rows)*heads+threads-1)/threads)) // a block for each worker
-	j.blocks, j.parts, j.split = j.blocks[:0], j.parts[:0], j.split[:0]
+	j.blocks = j.blocks[:0]
+	j.parts = j.parts[:0]
+	j.split = j.split[:0]
 	total := 0
 	for s, g := range j.f.segs {
 		for r := 0; r < g.rows; r += j.block {

@@ -162,7 +162,9 @@ func (t *attendTask) weighRow(x []float32, scale float32, r forestRow) (top, sum
 
 // mix adds the values by their weights.
 func (t *attendTask) mix() {
-	d, c, o := t.a.Dim, t.g.cache, t.res.o
+	d := t.a.Dim
+	c := t.g.cache
+	o := t.res.o
 	if t.kv != KVBF16 {
 		clear(o)
 		for i, p := range t.pages {
@@ -211,7 +213,9 @@ func (t *attendTask) mixHalf(products *gemm.PanelProduct, i int, o []float32, va
 func (t *attendTask) mixApart() {
 	d, o := t.a.Dim, t.res.o
 	for i, r := range t.rows {
-		from, to, add := i*t.group, (i+1)*t.group, false
+		from := i * t.group
+		to := (i + 1) * t.group
+		add := false
 		first, end := t.sees(r)
 		for k, p := range t.pages {
 			seen := t.g.sees(t.f, r, int(p), first, end)
@@ -228,7 +232,8 @@ func (t *attendTask) mixApart() {
 				values := t.g.cache.values(t.layer, t.head, int(p))
 				for s := range PageRows {
 					v := t.s.blind.data[s*d : (s+1)*d]
-					if clear(v); seen>>s&1 != 0 {
+					clear(v)
+					if seen>>s&1 != 0 {
 						copy(v, values[s*d:])
 					}
 				}

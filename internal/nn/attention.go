@@ -93,9 +93,18 @@ func (e *Exec) attend(a *Attention, layer int, f *Forest, qkv, out Mat, in *inta
 func (e *Exec) attending(a *Attention, layer int, f *Forest, qkv, out Mat) *attendJob {
 	group := a.Heads / a.KVHeads
 	j := e.plan.attends.next()
-	j.e, j.a, j.layer, j.f, j.qkv, j.out, j.in = e, a, layer, f, qkv, out, nil
+	j.e = e
+	j.a = a
+	j.layer = layer
+	j.f = f
+	j.qkv = qkv
+	j.out = out
+	j.in = nil
 	j.block = max(1, queryBlock/group)
-	slots, rest, dims, width := 0, 0, a.Dim, 0
+	slots := 0
+	rest := 0
+	dims := a.Dim
+	width := 0
 	for _, r := range f.rows {
 		rest = max(rest, r.to-r.from)
 	}

@@ -233,7 +233,9 @@ func TestReadBytesAreOfThePagesSeen(t *testing.T) {
 		c.CommitAll()
 		var f Forest
 		f.Add(c, chain(1), 0)
-		g, row, rows := &f.segs[0], f.rows[0], 0
+		g := &f.segs[0]
+		row := f.rows[0]
+		rows := 0
 		for _, w := range mem.Windows {
 			for page := range pagesFor(committed) {
 				if g.sees(&f, row, page, g.firstSeen(row, w), g.end(row)) != 0 {

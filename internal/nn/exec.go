@@ -69,16 +69,22 @@ func (e *Exec) grow(n scratchSizes) {
 	if n.row <= g.row && n.queries <= g.queries && n.results <= g.results && n.scores <= g.scores && n.gather <= g.gather && n.slots <= g.slots && n.sums <= g.sums {
 		return
 	}
-	g.row, g.queries, g.results = max(g.row, n.row), max(g.queries, n.queries), max(g.results, n.results)
+	g.row = max(g.row, n.row)
+	g.queries = max(g.queries, n.queries)
+	g.results = max(g.results, n.results)
 	g.scores = max(g.scores, n.scores+n.scores/4)
-	g.gather, g.slots, g.sums = max(g.gather, n.gather), max(g.slots, n.slots+n.slots/4), max(g.sums, n.sums)
+	g.gather = max(g.gather, n.gather)
+	g.slots = max(g.slots, n.slots+n.slots/4)
+	g.sums = max(g.sums, n.sums)
 	for w := range e.scratch {
 		s := &e.scratch[w]
 		s.row, s.queries = grow(s.row, g.row), grow(s.queries, g.results)
 		s.out, s.folded = grow(s.out, g.results), grow(s.folded, g.results)
 		s.tops, s.totals = grow(s.tops, 2*g.queries), grow(s.totals, 2*g.queries)
 		s.weights = grow(s.weights, 2*g.queries)
-		s.scores, s.gather, s.sums = grow(s.scores, g.scores), grow(s.gather, g.gather), grow(s.sums, g.sums)
+		s.scores = grow(s.scores, g.scores)
+		s.gather = grow(s.gather, g.gather)
+		s.sums = grow(s.sums, g.sums)
 		s.pages, s.seen = grow(s.pages, pagesFor(g.slots)), grow(s.seen, pagesFor(g.slots))
 		s.column = grow(s.column, pagesFor(g.slots))
 	}

@@ -31,7 +31,9 @@ func (e *Exec) experts(b *Block, x Mat, out Proj, m *BlockBuffers) {
 	if e.tape != nil {
 		panic("nn: a layer with experts has no gradient")
 	}
-	h, r, norm := b.Experts, &m.routing, b.MLPNorm.orNil()
+	h := b.Experts
+	r := &m.routing
+	norm := b.MLPNorm.orNil()
 	scores := e.Mat(&m.scores, x.Rows, len(h.MLPs))
 	e.Linear(Source{X: x, Norm: norm}, Proj{Linear: &h.Router, Dst: scores})
 	r.reset(h, scores)
@@ -91,7 +93,9 @@ type chooseJob routing
 
 func (r *chooseJob) Do(_, i int) {
 	k := r.of.Used
-	scores, chosen, weights := r.scores.Row(i), r.chosen[i*k:(i+1)*k], r.weights[i*k:(i+1)*k]
+	scores := r.scores.Row(i)
+	chosen := r.chosen[i*k : (i+1)*k]
+	weights := r.weights[i*k : (i+1)*k]
 	simd.TopK(scores, chosen, weights)
 	if !r.of.All {
 		simd.Softmax(weights, 1)

@@ -58,7 +58,9 @@ func rowByExperts(e *Exec, b *Block, x Mat) []int {
 			t = expert
 		}
 		m := &h.MLPs[expert]
-		gate, up, y := NewMat(1, m.Up.W.Out()), NewMat(1, m.Up.W.Out()), NewMat(1, x.Cols)
+		gate := NewMat(1, m.Up.W.Out())
+		up := NewMat(1, m.Up.W.Out())
+		y := NewMat(1, x.Cols)
 		src := Source{X: x, Norm: &b.MLPNorm}
 		e.Linear(src, Proj{Linear: m.Gate, Dst: gate})
 		e.Linear(src, Proj{Linear: &m.Up, Dst: up})
@@ -86,7 +88,9 @@ func TestExpertsAreTheirMLPs(t *testing.T) {
 		var m BlockBuffers
 		for range 2 { // buffers are used again
 			x := randomMat(r, rapid.IntRange(1, 40).Draw(t, "rows"), hidden)
-			want, read, chosen := NewMat(x.Rows, x.Cols), e.ExpertsRead(), map[int]bool{}
+			want := NewMat(x.Rows, x.Cols)
+			read := e.ExpertsRead()
+			chosen := map[int]bool{}
 			for i := range x.Rows {
 				copy(want.Row(i), x.Row(i))
 				for _, expert := range rowByExperts(e, &b, Mat{Rows: 1, Cols: x.Cols, Stride: x.Cols, Data: want.Row(i)}) {

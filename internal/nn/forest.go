@@ -65,7 +65,9 @@ type forestRow struct {
 
 // Reset empties the forest.
 func (f *Forest) Reset() {
-	f.segs, f.rows, f.rest = f.segs[:0], f.rows[:0], f.rest[:0]
+	f.segs = f.segs[:0]
+	f.rows = f.rows[:0]
+	f.rest = f.rest[:0]
 }
 
 // Len is the number of rows.

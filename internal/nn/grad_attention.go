@@ -98,7 +98,9 @@ func (g *attendGrad) block(r *attendRecord, s *segment, head, from, to int, d Ma
 	rows := r.f.rows[s.row+from : s.row+to]
 	n := len(rows) * group
 	dout, _ := r.out.Grad()
-	g.q, g.do, g.dq = grow(g.q, n*dim), grow(g.do, n*dim), grow(g.dq, n*dim)
+	g.q = grow(g.q, n*dim)
+	g.do = grow(g.do, n*dim)
+	g.dq = grow(g.dq, n*dim)
 	for i := range rows {
 		o := head * group * dim
 		copy(g.q[i*group*dim:(i+1)*group*dim], r.rows.Row(s.row + from + i)[o:])

@@ -146,7 +146,11 @@ func siluMulBackward(dg, du, dy, g, u, e []float32) {
 		e[i] = -v
 	}
 	simd.Exp(e, e)
-	dg, du, dy, u, e = dg[:len(g)], du[:len(g)], dy[:len(g)], u[:len(g)], e[:len(g)]
+	dg = dg[:len(g)]
+	du = du[:len(g)]
+	dy = dy[:len(g)]
+	u = u[:len(g)]
+	e = e[:len(g)]
 	for i, v := range g {
 		s := 1 / (1 + e[i])
 		du[i] += dy[i] * v * s

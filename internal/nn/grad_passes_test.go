@@ -97,7 +97,9 @@ func TestPassesGradient(t *testing.T) {
 					}
 					e.Attend(a, 0, f, in, o)
 					if try == 1 {
-						ins, outs, at = append(ins, in), append(outs, o), append(at, which)
+						ins = append(ins, in)
+						outs = append(outs, o)
+						at = append(at, which)
 					}
 				}
 			}

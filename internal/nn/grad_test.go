@@ -309,7 +309,9 @@ func TestBlockGradient(t *testing.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 4))
 		g := newGradCheck(2)
 		g.step = 1.0 / 512 // two blocks bend more than one operation
-		n, hidden, ffn := rapid.IntRange(1, 40).Draw(t, "rows"), 2*rapid.IntRange(2, 12).Draw(t, "half hidden"), rapid.IntRange(1, 30).Draw(t, "ffn")
+		n := rapid.IntRange(1, 40).Draw(t, "rows")
+		hidden := 2 * rapid.IntRange(2, 12).Draw(t, "half hidden")
+		ffn := rapid.IntRange(1, 30).Draw(t, "ffn")
 		classic := rapid.Bool().Draw(t, "classic") // GPT-NeoX: LayerNorm, GELU, parallel
 		dim := 4
 		b := &Block{Attn: Attention{Heads: 2, KVHeads: 1, Dim: dim, Rope: randomRope(dim)}, Parallel: classic}

@@ -109,7 +109,9 @@ func geluMul(dst, gate, up []float32) {
 		for i, g := range gate[:n] {
 			dst[i] = float32(g/(1+e[i])) * up[i]
 		}
-		dst, gate, up = dst[n:], gate[n:], up[n:]
+		dst = dst[n:]
+		gate = gate[n:]
+		up = up[n:]
 	}
 }
 
@@ -128,7 +130,9 @@ func clampedMul(dst, gate, up []float32) {
 		for i, g := range gate[:n] {
 			dst[i] = float32(min(g, limit)/(1+e[i])) * (min(max(up[i], -limit), limit) + 1)
 		}
-		dst, gate, up = dst[n:], gate[n:], up[n:]
+		dst = dst[n:]
+		gate = gate[n:]
+		up = up[n:]
 	}
 }
 
@@ -190,7 +194,8 @@ const fewElements = 4 << 10
 func (n *intake) enter(e *Exec, src Source, uses [inputTypes]bool, keep *linearRecord) {
 	n.begin(e, src, uses, keep)
 	rows, cols := src.rows(), src.cols()
-	if n.each = keep == nil && (rows == 1 || rows*cols <= fewElements); n.each {
+	n.each = keep == nil && (rows == 1 || rows*cols <= fewElements)
+	if n.each {
 		for len(n.own) < e.Threads() {
 			n.own = append(n.own, intakeRows{})
 		}
@@ -217,7 +222,10 @@ func (n *intake) part(i, at int, x []float32) {
 }
 
 func (n *intake) begin(e *Exec, src Source, uses [inputTypes]bool, keep *linearRecord) {
-	n.e, n.src, n.uses, n.keep = e, src, uses, keep
+	n.e = e
+	n.src = src
+	n.uses = uses
+	n.keep = keep
 	n.made++
 	e.grow(scratchSizes{row: src.cols()})
 }

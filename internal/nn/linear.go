@@ -119,8 +119,13 @@ type linearJob struct {
 // ready takes the projections, and says which types they use.
 func (j *linearJob) ready(e *Exec, projs ...Proj) (uses [inputTypes]bool) {
 	j.projs = append(j.projs[:0], projs...)
-	j.add, j.store, j.inner, j.then = e.tape == nil, nil, innerRows{}, nil
-	j.rows, j.rowParts, j.panels = projs[0].Dst.Rows, 1, 0
+	j.add = e.tape == nil
+	j.store = nil
+	j.inner = innerRows{}
+	j.then = nil
+	j.rows = projs[0].Dst.Rows
+	j.rowParts = 1
+	j.panels = 0
 	size := 0
 	for _, p := range projs {
 		w := p.Linear.W
@@ -243,7 +248,8 @@ func (j *linearJob) compute(worker, r0, r1, from, to int, next gemm.Place) {
 func (p *Proj) run(a *gemm.Part, add bool, sums []float32) {
 	o0, o1 := a.P0*gemm.Panel, min(a.P1*gemm.Panel, p.Linear.W.Out())
 	dst := p.Dst.Columns(o0, o1).Slice(a.From, a.To)
-	if add = add && p.To.Data != nil; add {
+	add = add && p.To.Data != nil
+	if add {
 		dst = partMat(a, o1-o0, sums)
 	}
 	p.Linear.part(a, dst)
@@ -262,7 +268,9 @@ func partMat(a *gemm.Part, cols int, data []float32) Mat {
 
 // part computes a part, into dst alone.
 func (l *Linear) part(a *gemm.Part, dst Mat) {
-	a.Dst, a.Stride, a.Base = dst.Data, dst.Stride, a.P0
+	a.Dst = dst.Data
+	a.Stride = dst.Stride
+	a.Base = a.P0
 	l.W.MulPart(*a)
 	if l.Bias != nil {
 		b := l.Bias[a.P0*gemm.Panel:][:dst.Cols]

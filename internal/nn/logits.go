@@ -11,7 +11,10 @@ type Logits struct {
 
 // Reset forgets all rows.
 func (l *Logits) Reset() {
-	l.at, l.all, l.some, l.lists = l.at[:0], l.all[:0], l.some[:0], l.lists[:0]
+	l.at = l.at[:0]
+	l.all = l.all[:0]
+	l.some = l.some[:0]
+	l.lists = l.lists[:0]
 }
 
 // Add asks for the logits of a row, of the tokens of a list or, without one, of all.

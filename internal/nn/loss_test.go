@@ -20,7 +20,9 @@ type lossCheck struct {
 
 func drawLossCheck(t *rapid.T, r *rand.Rand) *lossCheck {
 	g := newGradCheck(rapid.IntRange(1, 3).Draw(t, "threads"))
-	n, in, vocab := rapid.IntRange(1, 300).Draw(t, "rows"), rapid.IntRange(1, 12).Draw(t, "in"), rapid.IntRange(2, 60).Draw(t, "vocabulary")
+	n := rapid.IntRange(1, 300).Draw(t, "rows")
+	in := rapid.IntRange(1, 12).Draw(t, "in")
+	vocab := rapid.IntRange(2, 60).Draw(t, "vocabulary")
 	c := &lossCheck{gradCheck: g, rows: n, vocab: vocab, scale: 0.5 + r.Float32()}
 	x := g.source(t, r, "x", n, in)
 	c.head = g.linear(t, r, "head", vocab, in, rapid.Bool().Draw(t, "bias"))

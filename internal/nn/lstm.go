@@ -42,7 +42,9 @@ func (e *Exec) LSTM(l *LSTM, src Source, r *Recurrence, h, c Mat, m *LSTMBuffers
 	from := 0
 	for _, to := range r.Ends {
 		n := to - from
-		state, cell, more := e.Mat(&m.state, n, h.Cols), e.Mat(&m.cell, n, h.Cols), e.Mat(&m.more, n, 4*h.Cols)
+		state := e.Mat(&m.state, n, h.Cols)
+		cell := e.Mat(&m.cell, n, h.Cols)
+		more := e.Mat(&m.more, n, 4*h.Cols)
 		e.Gather(h, r.Before[from:to], state)
 		e.Gather(c, r.Before[from:to], cell)
 		step := gates.Slice(from, to)
@@ -67,15 +69,22 @@ func (e *Exec) cell(gates, before, h, c Mat) {
 type cellJob struct{ gates, before, h, c Mat }
 
 func (j *cellJob) Do(_, row int) {
-	a, h, c := j.gates.Row(row), j.h.Row(row), j.c.Row(row)
+	a := j.gates.Row(row)
+	h := j.h.Row(row)
+	c := j.c.Row(row)
 	n := len(h)
-	i, f, g, o := a[:n], a[n:2*n], a[2*n:3*n], a[3*n:4*n]
+	i := a[:n]
+	f := a[n : 2*n]
+	g := a[2*n : 3*n]
+	o := a[3*n : 4*n]
 	simd.Scale(a[:2*n], -1)
 	simd.Scale(g, 2)
 	simd.Scale(o, -1)
 	simd.Exp(a, a)
 	for k := range n {
-		i[k], f[k], o[k] = 1/(1+i[k]), 1/(1+f[k]), 1/(1+o[k])
+		i[k] = 1 / (1 + i[k])
+		f[k] = 1 / (1 + f[k])
+		o[k] = 1 / (1 + o[k])
 		g[k] = 1 - 2/(1+g[k])
 		c[k] = i[k] * g[k]
 	}
@@ -112,11 +121,16 @@ func (r *cellRecord) backward(t *Tape) {
 	}
 	dBefore, carried := r.before.Grad()
 	each(t.exec.pool, r.h.Rows, func(_, row int) {
-		a, d, n := r.gates.Row(row), dGates.Row(row), r.h.Cols
+		a := r.gates.Row(row)
+		d := dGates.Row(row)
+		n := r.h.Cols
 		th := make([]float32, n)
 		tanh(th, r.c.Row(row))
 		for k, dState := range dh.Row(row) {
-			i, f, g, o := a[k], a[n+k], a[2*n+k], a[3*n+k]
+			i := a[k]
+			f := a[n+k]
+			g := a[2*n+k]
+			o := a[3*n+k]
 			dCell := dc.Row(row)[k] + dState*o*(1-th[k]*th[k])
 			d[k] += dCell * g * i * (1 - i)
 			d[2*n+k] += dCell * i * (1 - g*g)

@@ -40,7 +40,8 @@ func lstmRow(row func(w *gemm.Matrix, i int) []float32, l *LSTM, x, h, c []float
 				sum += float64(l.Bias[i])
 			}
 		}
-		if add(&l.In, x); h != nil {
+		add(&l.In, x)
+		if h != nil {
 			add(&l.State, h)
 		}
 		return sum

@@ -58,11 +58,21 @@ func (p *plan) product(j *linearJob) {
 // take empties the plan. What it gives is good until the next phase is added.
 func (p *plan) take() []par.Phase {
 	phases := p.phases
-	p.phases, p.last, p.open = phases[:0], nil, nil
+	p.phases = phases[:0]
+	p.last = nil
+	p.open = nil
 	p.strips.used, p.products.used = 0, 0
-	p.linears.used, p.stores.used, p.attends.used = 0, 0, 0
-	p.embeds.used, p.gathers.used, p.experts.used, p.mixes.used = 0, 0, 0, 0
-	p.blocks.used, p.adds.used, p.norms.used, p.cells.used = 0, 0, 0, 0
+	p.linears.used = 0
+	p.stores.used = 0
+	p.attends.used = 0
+	p.embeds.used = 0
+	p.gathers.used = 0
+	p.experts.used = 0
+	p.mixes.used = 0
+	p.blocks.used = 0
+	p.adds.used = 0
+	p.norms.used = 0
+	p.cells.used = 0
 	return phases
 }
 

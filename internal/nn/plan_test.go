@@ -186,7 +186,9 @@ func TestStrips(t *testing.T) {
 		QKV: []Linear{linear(3*heads*dim, hidden)}, Out: linear(hidden, heads*dim), MLP: MLP{Up: linear(96, hidden), Down: linear(hidden, 96)},
 	}
 	phases := func(rows, layers int) (strips, others int) {
-		e, x, m := NewExec(pool), NewMat(rows, hidden), new(BlockBuffers)
+		e := NewExec(pool)
+		x := NewMat(rows, hidden)
+		m := new(BlockBuffers)
 		pages := Pages{Layers: layers, Heads: b.Attn.KVHeads, Dim: b.Attn.Dim}
 		c := pages.NewCache()
 		defer c.Free()

@@ -24,7 +24,9 @@ func TestProducts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 6))
 		kind := rapid.SampledFrom([]gemm.Type{gemm.F32, gemm.BF16}).Draw(t, "type")
-		n, k, o := rapid.IntRange(1, 300).Draw(t, "rows"), rapid.IntRange(1, 150).Draw(t, "inner"), rapid.IntRange(1, 100).Draw(t, "out")
+		n := rapid.IntRange(1, 300).Draw(t, "rows")
+		k := rapid.IntRange(1, 150).Draw(t, "inner")
+		o := rapid.IntRange(1, 100).Draw(t, "out")
 		orientation := rapid.IntRange(0, 3).Draw(t, "orientation")
 		a, b := randomMat(r, n, k), randomMat(r, k, o)
 		at := func(m Mat, i, j int) float64 {

@@ -28,7 +28,10 @@ type listPart struct {
 
 // Reset empties the list.
 func (s *Shortlist) Reset() {
-	s.parts, s.tokens, s.count, s.beside = s.parts[:0], s.tokens[:0], 0, 0
+	s.parts = s.parts[:0]
+	s.tokens = s.tokens[:0]
+	s.count = 0
+	s.beside = 0
 }
 
 // Add appends panels [from, to) of h. Those of one head are added one after the other and in ascending order.
@@ -188,7 +191,9 @@ func (j *listJob) product(h *OrderedHead) *listProduct {
 		j.products = append(j.products, listProduct{})
 	}
 	p := &j.products[n]
-	p.head, p.bands, p.lists = h, p.bands[:0], p.lists[:0]
+	p.head = h
+	p.bands = p.bands[:0]
+	p.lists = p.lists[:0]
 	return p
 }
 
@@ -218,10 +223,13 @@ func (p *listProduct) merge() int {
 func (j *listJob) split(i, size int) {
 	p := &j.products[i]
 	n := max(1, p.count/size)
-	from, seen, t := 0, 0, 1
+	from := 0
+	seen := 0
+	t := 1
 	for word, w := range p.want {
 		for ; w != 0; w &= w - 1 {
-			if seen++; seen == p.count*t/n {
+			seen++
+			if seen == p.count*t/n {
 				to := word*64 + bits.TrailingZeros64(w) + 1
 				j.tasks = append(j.tasks, listTask{i, from, to})
 				from, t = to, t+1

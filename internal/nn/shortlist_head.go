@@ -92,7 +92,8 @@ func NewOrderedHead(pool *par.Pool, head *TokenHead, tokens []int32) (*OrderedHe
 	}
 	h := &OrderedHead{Linear: Linear{W: w, Scale: head.Scale, Cap: head.Cap}, Tokens: make([]int32, n), from: head, rows: noRows(head.Vocab()), filled: make([]int, n/gemm.Panel)}
 	for i := range h.Tokens {
-		if h.Tokens[i] = NoToken; i < len(tokens) && tokens[i] != NoToken {
+		h.Tokens[i] = NoToken
+		if i < len(tokens) && tokens[i] != NoToken {
 			h.name(i, tokens[i])
 		}
 	}

@@ -82,7 +82,9 @@ func TestShortlistIsTheHead(t *testing.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 11))
 		pool := pools[rapid.IntRange(0, 1).Draw(t, "pool")]
 		typ := rapid.SampledFrom([]gemm.Type{gemm.F32, gemm.F16, gemm.BF16, gemm.Q8_0}).Draw(t, "type")
-		vocab, in, n := rapid.IntRange(1, 2500).Draw(t, "vocab"), 32*rapid.IntRange(1, 3).Draw(t, "in"), rapid.IntRange(1, 12).Draw(t, "rows")
+		vocab := rapid.IntRange(1, 2500).Draw(t, "vocab")
+		in := 32 * rapid.IntRange(1, 3).Draw(t, "in")
+		n := rapid.IntRange(1, 12).Draw(t, "rows")
 		head := randomHead(r, typ, vocab, in, rapid.Bool().Draw(t, "bias"))
 		var tokens []int32 // of each row
 		row := func(token int32) int { return int(token) }
@@ -185,7 +187,9 @@ func TestShortlistAllocatesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	var lists [2]Shortlist
-	e, x, dst := NewExec(pool), randomMat(r, 2, 64), NewMat(2, 1024)
+	e := NewExec(pool)
+	x := randomMat(r, 2, 64)
+	dst := NewMat(2, 1024)
 	rows := []*Shortlist{&lists[0], &lists[1]}
 	if n := testing.AllocsPerRun(5, func() {
 		for i := range lists {

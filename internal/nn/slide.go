@@ -34,7 +34,9 @@ func (c *Cache) Slide(keep, n, positions int) error {
 			c.pages[k] = append(pages[:first], pages[last:]...)
 		}
 	}
-	c.len, c.slid, c.freed = c.len-n, c.slid+n, max(0, c.freed-last)
+	c.len -= n
+	c.slid += n
+	c.freed = max(0, c.freed-last)
 	if keep > 0 {
 		c.advance(first, positions)
 	}

@@ -34,7 +34,8 @@ func TestSmoothL1(t *testing.T) {
 				}
 			}
 		}
-		if want *= float64(scale) / float64(cols); math.Abs(got-want) > 1e-5*(1+want) {
+		want *= float64(scale) / float64(cols)
+		if math.Abs(got-want) > 1e-5*(1+want) {
 			t.Fatalf("loss %g, want %g", got, want)
 		}
 		g.differences(t, r, loss, want)

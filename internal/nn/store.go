@@ -62,7 +62,9 @@ func (j *storeJob) place(u int) int {
 
 // unit prepares the u-th head of rows [from, to).
 func (j *storeJob) unit(u, from, to int) {
-	a, d, stride := j.a, j.a.Dim, j.rows.Stride
+	a := j.a
+	d := j.a.Dim
+	stride := j.rows.Stride
 	place := j.place(u)
 	rows := j.rows.Data[place*d:]
 	head := place - j.heads

@@ -63,7 +63,10 @@ func (e *Exec) strip(n int) *strip {
 		return s
 	}
 	s, at := p.strips.next(), len(p.phases)
-	s.n, s.parts, s.ops, s.product = n, min(n, e.Threads()), s.ops[:0], nil
+	s.n = n
+	s.parts = min(n, e.Threads())
+	s.ops = s.ops[:0]
+	s.product = nil
 	for ; at > 0; at-- {
 		if b, ok := p.phases[at-1].Job.(*blockJob); !ok || !b.own || b.n != n {
 			break

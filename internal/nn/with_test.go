@@ -14,7 +14,9 @@ func TestWith(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 7))
 		g := newGradCheck(rapid.IntRange(1, 3).Draw(t, "threads"))
-		n, in, with := rapid.IntRange(1, 90).Draw(t, "rows"), rapid.IntRange(1, 40).Draw(t, "in"), rapid.IntRange(1, 40).Draw(t, "with")
+		n := rapid.IntRange(1, 90).Draw(t, "rows")
+		in := rapid.IntRange(1, 40).Draw(t, "in")
+		with := rapid.IntRange(1, 40).Draw(t, "with")
 		x, y := g.source(t, r, "x", n, in), g.source(t, r, "y", n, with)
 		norms := [2]*Norm{}
 		for i, width := range []int{in, with} {

@@ -132,7 +132,9 @@ func TestAnswersThatQuoteLittleLoseLittle(t *testing.T) {
 					finish(t, l, s)
 					s.Close()
 					p := 25 * ms * float64(length-1)
-					plain, took, ratios = plain+p, took+target.clean, append(ratios, p/target.clean)
+					plain = plain + p
+					took = took + target.clean
+					ratios = append(ratios, p/target.clean)
 				}
 				slices.Sort(ratios)
 				if median, tenth := ratios[texts/2], ratios[texts/10]; plain/took < .97 || median < .97 || tenth < .93 {

@@ -58,13 +58,15 @@ func (s *Sequence) chooseAllowed(logits []float32, nodes []int32) (int32, error)
 // of the distribution that is allowed.
 func (s *Sequence) restrict() {
 	f := &s.form
-	if f.drafted = s.tree.Len(); f.path == nil || !s.turn.Drafts {
+	f.drafted = s.tree.Len()
+	if f.path == nil || !s.turn.Drafts {
 		return
 	}
 	if nodes := f.path.Allowed(s.tree); len(nodes) < s.tree.Len() {
 		s.pick(nodes)
 	}
-	if f.drafted = s.tree.Len(); s.turn.Drawn || s.loop.plan.Refresh {
+	f.drafted = s.tree.Len()
+	if s.turn.Drawn || s.loop.plan.Refresh {
 		return
 	}
 	f.path.Force(s.tree, s.r.Budget, s.depth)

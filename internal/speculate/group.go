@@ -43,7 +43,8 @@ func (l *Loop) join(d draft.Drafter, name string) *group {
 
 // leave ends a sequence's part in the group.
 func (l *Loop) leave(g *group) {
-	if g.sequences--; g.sequences == 0 && g.drafter != l.drafter {
+	g.sequences--
+	if g.sequences == 0 && g.drafter != l.drafter {
 		l.groups = slices.DeleteFunc(l.groups, func(o *group) bool { return o == g })
 		l.layOut()
 	}
@@ -68,7 +69,10 @@ func (l *Loop) layOut() {
 
 // begin readies the group for a step.
 func (g *group) begin(pass draft.Pass) {
-	g.requests, g.commits, g.proposing, g.committing = g.requests[:0], g.commits[:0], 0, 0
+	g.requests = g.requests[:0]
+	g.commits = g.commits[:0]
+	g.proposing = 0
+	g.committing = 0
 	g.view = draft.PassOf{Pass: pass, Taps: g.taps}
 }
 
@@ -108,7 +112,10 @@ func (g *group) commit(now func() time.Time) (err error) {
 // measure notes for the controller what the step's proposals and commits took.
 func (g *group) measure() {
 	c := g.control
-	c.Drafting, c.Reading, c.Read, c.Parts = g.proposing.Seconds(), g.committing.Seconds(), 0, nil
+	c.Drafting = g.proposing.Seconds()
+	c.Reading = g.committing.Seconds()
+	c.Read = 0
+	c.Parts = nil
 	for i := range g.commits {
 		if r := &g.commits[i]; r.Next < 0 && !r.Skip {
 			c.Read += len(r.Tokens)

@@ -60,8 +60,11 @@ func CommonPrefix(a, b []int32) int {
 // before them were freed.
 func (s *Sequence) resume() (err error) {
 	defer par.Recover("speculate: the drafter's new sequence", &err)
-	l, d, n := s.loop, s.group.drafter, s.cache.Len()
-	if s.skipped = s.turn.Skips(l.control); s.skipped || n == 0 {
+	l := s.loop
+	d := s.group.drafter
+	n := s.cache.Len()
+	s.skipped = s.turn.Skips(l.control)
+	if s.skipped || n == 0 {
 		return nil
 	}
 	var from draft.State
@@ -110,7 +113,8 @@ func (l *Loop) tell(ctx context.Context, sequences []*Sequence) error {
 				continue
 			}
 			s.fail(err)
-			if s.told = min(s.cache.Len(), s.told+l.o.Chunk); s.behind() {
+			s.told = min(s.cache.Len(), s.told+l.o.Chunk)
+			if s.behind() {
 				s.stats.Prefill += g.committing
 			}
 		}

@@ -66,7 +66,9 @@ func TestBestBudgetIsFound(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a long simulation on one goroutine")
 	}
-	worst, sum, cases := 2.0, 0.0, 0.0
+	worst := 2.0
+	sum := 0.0
+	cases := 0.0
 	for passes, cost := range passCosts {
 		for drafting, price := range draftCosts {
 			for rule, as := range rules {
@@ -169,7 +171,10 @@ func TestTurningDrafterIsFollowed(t *testing.T) {
 		run := func(d simDrafter, o Options) float64 {
 			target := newSim(passCosts[passes])
 			d.clock, d.draftCost = target.clock, draftCosts["cheap"]
-			d.beside, d.confidence, d.width, d.deepest = .5, .8, 2, 12
+			d.beside = .5
+			d.confidence = .8
+			d.width = 2
+			d.deepest = 12
 			speed, _ := simulate(t, target, &d, o, 1, n)
 			return speed
 		}

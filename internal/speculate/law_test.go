@@ -248,7 +248,8 @@ func (d *drawer) merge(s *drawerState, t *tree.Tree) {
 	to := make([]int, t.Len())
 	for i := 1; i < t.Len(); i++ {
 		n := merged.Len()
-		if to[i] = merged.Append(to[t.Parent[i]], t.Token[i], t.LogProb[i]); to[i] == n {
+		to[i] = merged.Append(to[t.Parent[i]], t.Token[i], t.LogProb[i])
+		if to[i] == n {
 			drawn = append(drawn, d.drawn[s][i])
 		}
 	}

@@ -45,7 +45,8 @@ func (d *lateFault) Propose(ctx context.Context, requests []draft.Request) ([]dr
 
 func (d *lateFault) Commit(rows []draft.Rows) error {
 	if rows[0].Next >= 0 {
-		if d.commits--; d.commits == 0 {
+		d.commits--
+		if d.commits == 0 {
 			if d.panics {
 				panic(errLate)
 			}
@@ -70,7 +71,8 @@ func TestFailedCommitLosesNoText(t *testing.T) {
 			reports := 0
 			d := &lateFault{drafttest.Must(draft.New("lookup", draft.Target{Vocab: m.Config.Vocab}))(t), commits, panics, 0}
 			loop := drafttest.Must(speculate.New(speculate.Model(m), d, speculate.Options{Uncontrolled: true, Report: func(err error) {
-				if reports++; !errors.Is(err, errLate) {
+				reports++
+				if !errors.Is(err, errLate) {
 					t.Errorf("reported: %v", err)
 				}
 			}}))(t)

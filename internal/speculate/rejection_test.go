@@ -61,7 +61,10 @@ func chiSquare(t *testing.T, target *lawTarget, params sample.Params, d draft.Dr
 		counts[cell]++
 		s.Close()
 	}
-	sum, df, rare, rareCount := 0.0, -1.0, 0.0, 0.0
+	sum := 0.0
+	df := -1.0
+	rare := 0.0
+	rareCount := 0.0
 	for cell, p := range law {
 		want, got := p*float64(runs), float64(counts[cell])
 		if want < 5 { // too rare for the approximation: together they count as one

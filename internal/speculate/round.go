@@ -30,12 +30,15 @@ func (s *Sequence) prepareRound() {
 	s.origin = s.origin[:0]
 	s.tree.Reset(s.text[s.cache.Len()])
 	s.depth = s.room() - 1 // a round emits one token more than its path is deep
-	s.turn.Prompt, s.turn.Rows, s.turn.Depth = false, 1, s.depth
+	s.turn.Prompt = false
+	s.turn.Rows = 1
+	s.turn.Depth = s.depth
 }
 
 // ask requests a tree under the root, where the plan has it.
 func (s *Sequence) ask() {
-	if s.request = -1; s.turn.Asked {
+	s.request = -1
+	if s.turn.Asked {
 		g := s.group
 		s.request = len(g.requests)
 		g.requests = append(g.requests, draft.Request{

@@ -234,7 +234,10 @@ func (s *Sequence) Close() {
 	if s.r.Cache == nil && s.cache != nil {
 		s.cache.Free()
 	}
-	s.loop, s.group, s.state, s.cache = nil, nil, nil, nil
+	s.loop = nil
+	s.group = nil
+	s.state = nil
+	s.cache = nil
 }
 
 // fail ends the sequence with an error, if there is one.

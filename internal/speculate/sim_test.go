@@ -126,7 +126,8 @@ func (d *simDrafter) Propose(_ context.Context, requests []draft.Request) ([]dra
 	levels := 0
 	d.proposals = draft.Proposals(d.proposals, len(requests))
 	for i, q := range requests {
-		if d.proposals[i].Levels = d.grow(q, 0, true, false); d.proposals[i].Levels > 0 {
+		d.proposals[i].Levels = d.grow(q, 0, true, false)
+		if d.proposals[i].Levels > 0 {
 			d.proposals[i].Drawn = d.drawn // a tree without a node is not drawn
 		}
 		levels = max(levels, d.proposals[i].Levels)
@@ -141,7 +142,10 @@ func (d *simDrafter) Propose(_ context.Context, requests []draft.Request) ([]dra
 // returns its levels.
 func (d *simDrafter) grow(q draft.Request, byText float32, asks, withText bool) int {
 	s := q.State.(*simState)
-	node, depth, path, expected := 0, 0, float32(1), float32(0)
+	node := 0
+	depth := 0
+	path := float32(1)
+	expected := float32(0)
 	for depth < min(q.Depth, d.deepest) && (depth == 0 || q.Tree.Len() < q.Budget) {
 		if q.Guide != nil {
 			believed := func() (chance, more float32) {
@@ -160,7 +164,8 @@ func (d *simDrafter) grow(q draft.Request, byText float32, asks, withText bool) 
 				if asks && !q.Guide.Deeper(byText, more) {
 					return 0
 				}
-				if chance, more = believed(); asks { // by a pass they are worth something else
+				chance, more = believed()
+				if asks { // by a pass they are worth something else
 					d.spend(float64(s.at-s.read) * d.catchUp)
 					s.read = s.at
 					q.Tree.Reset(q.Tree.Token[0])

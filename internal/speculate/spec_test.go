@@ -85,7 +85,9 @@ func sameTokens(r *rapid.T) {
 		q := genRequest(r, target.vocab)
 		out := plain(target, prompt, q)
 		truth[prompt[0]] = append(slices.Clone(prompt), out...)
-		prompts, want, asks = append(prompts, prompt), append(want, out), append(asks, q)
+		prompts = append(prompts, prompt)
+		want = append(want, out)
+		asks = append(asks, q)
 		if rapid.IntRange(0, 3).Draw(r, "predicts") == 0 {
 			asks[i].Predicted = out
 		}

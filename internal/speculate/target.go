@@ -97,7 +97,9 @@ func (t modelTarget) Experts() control.Experts {
 	total := 0
 	for i := range t.m.Blocks {
 		if h := t.m.Blocks[i].Experts; h != nil {
-			x.Layers, x.Count, x.Used = x.Layers+1, len(h.MLPs), h.Used
+			x.Layers = x.Layers + 1
+			x.Count = len(h.MLPs)
+			x.Used = h.Used
 			total += h.Bytes() - h.Router.W.Bytes()
 		}
 	}

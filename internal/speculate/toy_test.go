@@ -95,7 +95,11 @@ type toyCache struct {
 
 func (c *toyCache) Len() int   { return len(c.rows) }
 func (c *toyCache) Least() int { return 0 }
-func (c *toyCache) Free()      { c.rows, c.pending, c.freed = nil, nil, true }
+func (c *toyCache) Free() {
+	c.rows = nil
+	c.pending = nil
+	c.freed = true
+}
 
 func (c *toyCache) Truncate(n int) error {
 	if n < 0 || n > len(c.rows) {
@@ -131,7 +135,9 @@ func (p *toyPass) Run(ctx context.Context, rows []Rows, taps []int) error {
 		return err
 	}
 	p.t.runs++
-	p.logits, p.texts, p.taps = nil, nil, taps
+	p.logits = nil
+	p.texts = nil
+	p.taps = taps
 	seen := map[Cache]bool{}
 	for s, r := range rows {
 		c := r.Cache.(*toyCache)

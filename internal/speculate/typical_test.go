@@ -42,7 +42,9 @@ func TestTypicalPath(t *testing.T) {
 			path := s.tree.Path(node, nil)
 			likelihood := 0.0
 			for i, n := range path[1:] {
-				row, sum, entropy := logits[path[i]], 0.0, 0.0
+				row := logits[path[i]]
+				sum := 0.0
+				entropy := 0.0
 				temperature := float64(s.sampler.Params().Temperature)
 				for _, v := range row {
 					sum += math.Exp(float64(v) / temperature)

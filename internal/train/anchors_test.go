@@ -68,7 +68,9 @@ func TestRepeatsShare(t *testing.T) {
 			}
 		}
 		share := r.Float64()
-		first, last, block := 1, len(text)-2, rapid.IntRange(2, 16).Draw(t, "block")
+		first := 1
+		last := len(text) - 2
+		block := rapid.IntRange(2, 16).Draw(t, "block")
 		number := r.Uint64()
 		a := DrawAnchors(7, number, text, first, last, block, len(text), share)
 		if b := DrawAnchors(7, number, text, first, last, block, len(text), share); !slices.Equal(a, b) {

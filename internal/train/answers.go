@@ -103,7 +103,9 @@ func (j *Job) ask(ctx context.Context, prompts [][]int32, answers map[int][]int3
 	var wg sync.WaitGroup
 	w := json.NewEncoder(f)
 	numbers := make(chan int)
-	began, noted, first := time.Now(), time.Now(), len(answers)
+	began := time.Now()
+	noted := time.Now()
+	first := len(answers)
 	for range max(1, atOnce) {
 		wg.Go(func() {
 			for i := range numbers {

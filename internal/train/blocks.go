@@ -96,7 +96,8 @@ func (m *Blocks) Add(text []int32, first int, levels [][][]sample.Candidate) {
 			shape.Build(&t, levels[n], heldBudget, nil)
 			node, k := 0, 1
 			for ; k <= len(m.right); k++ {
-				if node = t.Child(node, text[first+n+k]); node < 0 {
+				node = t.Child(node, text[first+n+k])
+				if node < 0 {
 					break
 				}
 			}

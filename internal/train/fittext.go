@@ -52,7 +52,8 @@ func FitText(ctx context.Context, j TextJob) ([]float32, error) {
 			if err != nil {
 				return nil, fmt.Errorf("prompt %d: %w", i+1, err)
 			}
-			if done++; j.Progress != nil {
+			done++
+			if j.Progress != nil {
 				j.Progress(done, 2*len(j.Prompts))
 			}
 		}

@@ -36,7 +36,10 @@ type trained struct {
 // shorten gives a recipe the tiny job's texts.
 func shorten(t *train.HeadText) {
 	short := traintest.HeadText()
-	short.Text, short.Only, short.Rows, short.Repeats = t.Text, t.Only, t.Rows, t.Repeats
+	short.Text = t.Text
+	short.Only = t.Only
+	short.Rows = t.Rows
+	short.Repeats = t.Repeats
 	short.MicroRows = 1 // of any number of rows
 	short.Short.Greedy, short.Long.Greedy = t.Short.Greedy, t.Long.Greedy
 	*t = short

@@ -185,7 +185,8 @@ func linears(b *nn.Block) []*nn.Linear {
 		list, mlps = append(list, &x.Router), x.MLPs[:x.Used]
 	}
 	for i := range mlps {
-		if list = append(list, &mlps[i].Up, &mlps[i].Down); mlps[i].Gate != nil {
+		list = append(list, &mlps[i].Up, &mlps[i].Down)
+		if mlps[i].Gate != nil {
 			list = append(list, mlps[i].Gate)
 		}
 	}
@@ -280,7 +281,8 @@ func (f *Frozen) weights(name string) (*nn.Param, bool) {
 		b.MLP.Gate == nil || b.MLP.Act != nn.None {
 		return nil, false
 	}
-	switch part = strings.TrimSuffix(part, ".weight"); part {
+	part = strings.TrimSuffix(part, ".weight")
+	switch part {
 	case "attn_norm":
 		return vector(&b.AttnNorm)
 	case "ffn_norm":

@@ -221,7 +221,8 @@ func documents(name string, tokens []int32, tok *tokenizer.Tokenizer) []data.Doc
 		plain = plain[:0]
 	}
 	end := func() {
-		if text(); len(doc.Parts) > 0 {
+		text()
+		if len(doc.Parts) > 0 {
 			docs = append(docs, doc)
 		}
 		doc = data.Document{Name: name}

@@ -179,7 +179,10 @@ func (l *Heads) Open(ctx context.Context, j *Job, recipe any, b Basis, text *Cor
 	if err != nil {
 		return err
 	}
-	l.over, l.shape, l.output, l.tokens = m.Over, m.Shape, m.Output, m.Tokens
+	l.over = m.Over
+	l.shape = m.Shape
+	l.output = m.Output
+	l.tokens = m.Tokens
 	l.over.Target.Features = j.Features
 	l.over.Init(b.Seed)
 	if warm == nil {

@@ -120,7 +120,9 @@ func (l Loop) Run(ctx context.Context, learner Learner) error {
 
 func (r *running) run(ctx context.Context) error {
 	peak := peakF32(r.Pool.Threads())
-	began, first, saved := time.Now(), r.st.Step, time.Now()
+	began := time.Now()
+	first := r.st.Step
+	saved := time.Now()
 	for !r.st.Done && r.st.Step < r.Steps {
 		start := time.Now()
 		p, err := r.step()
@@ -191,7 +193,8 @@ func (r *running) validate(p *Progress) (err error) {
 	for _, name := range slices.Sorted(maps.Keys(p.Validation)) { // in one order: a sum's last bits depend on it
 		sum += p.Validation[name]
 	}
-	if r.st.Stale++; sum < r.st.Best {
+	r.st.Stale++
+	if sum < r.st.Best {
 		r.st.Best, r.st.Stale = sum, 0
 	}
 	if r.Patience > 0 && r.st.Stale >= r.Patience {

@@ -111,7 +111,9 @@ func (o *optimizer) step(step int, rate, clip float32) {
 // muon applies Nesterov momentum and makes the step orthogonal. The factor √max(1, out/in) gives
 // tall matrices steps of the same effect on their outputs.
 func (o *optimizer) muon(t *optTask, worker int, rate, clip float32) {
-	p, m, beta := t.p, t.m, o.MuonMomentum
+	p := t.p
+	m := t.m
+	beta := o.MuonMomentum
 	u := nn.NewMat(p.Rows, p.Cols)
 	for i, x := range p.Grad {
 		x *= clip

@@ -42,7 +42,8 @@ func TestOrthogonal(t *testing.T) {
 		for i := range rows {
 			for j := range cols {
 				w := float64(y.Data[i*cols+j])
-				if dot += w * float64(before[i*cols+j]); wide {
+				dot += w * float64(before[i*cols+j])
+				if wide {
 					out[j] += w * v[i]
 				} else {
 					out[i] += w * v[j]

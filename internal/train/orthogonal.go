@@ -45,7 +45,9 @@ func (o *orthogonalizer) run(x nn.Mat) nn.Mat {
 
 func (o *orthogonalizer) iterate(x nn.Mat) {
 	const a, b, c = 3.4445, -4.7750, 2.0315
-	gram, square, next := nn.NewMat(x.Cols, x.Cols), nn.NewMat(x.Cols, x.Cols), nn.NewMat(x.Rows, x.Cols)
+	gram := nn.NewMat(x.Cols, x.Cols)
+	square := nn.NewMat(x.Cols, x.Cols)
+	next := nn.NewMat(x.Rows, x.Cols)
 	for range 5 {
 		o.products.TMul(gram, x, x)
 		o.products.Mul(square, gram, gram) // symmetric, as all polynomials of it

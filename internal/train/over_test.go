@@ -86,28 +86,49 @@ func TestHeadsForAnyTarget(t *testing.T) {
 	}{
 		{"eagle3", func(j train.Job) error {
 			r := eagle.NewRecipe(3).For(j.Target)
-			r.HeadText, r.Steps, r.ValidateEvery, r.Places, r.TestSteps, r.Later = traintest.HeadText(), 2, 2, 6, 2, 3
+			r.HeadText = traintest.HeadText()
+			r.Steps = 2
+			r.ValidateEvery = 2
+			r.Places = 6
+			r.TestSteps = 2
+			r.Later = 3
 			return eagle.Train(context.Background(), j, "eagle3", r)
 		}, opens(eaglehead.Open)},
 		{"jetspec", func(j train.Job) error {
 			r := jet.NewRecipe(true).For(j.Target)
-			r.HeadText, r.Steps, r.ValidateEvery, r.Anchors, r.Block, r.ShortBlock = traintest.HeadText(), 2, 2, 4, 4, 4
+			r.HeadText = traintest.HeadText()
+			r.Steps = 2
+			r.ValidateEvery = 2
+			r.Anchors = 4
+			r.Block = 4
+			r.ShortBlock = 4
 			return jet.Train(context.Background(), j, "jetspec", r)
 		}, opens(jethead.Open)},
 		{"falcon", func(j train.Job) error {
 			r := falcon.NewRecipe().For(j.Target)
-			r.HeadText, r.Steps, r.ValidateEvery, r.Recurrent = traintest.HeadText(), 2, 2,
-				j.Target.Config.Layers%2 == 0
+			r.HeadText = traintest.HeadText()
+			r.Steps = 2
+			r.ValidateEvery = 2
+			r.Recurrent = j.Target.Config.Layers%2 == 0
 			return falcon.Train(context.Background(), j, "falcon", r)
 		}, opens(falconhead.Open)},
 		{"mtp", func(j train.Job) error {
 			r := eagle.NewRecipe(eaglehead.Native).For(j.Target)
-			r.HeadText, r.Steps, r.ValidateEvery, r.Places, r.TestSteps, r.Later = traintest.HeadText(), 2, 2, 6, 2, 3
+			r.HeadText = traintest.HeadText()
+			r.Steps = 2
+			r.ValidateEvery = 2
+			r.Places = 6
+			r.TestSteps = 2
+			r.Later = 3
 			return mtp.Train(context.Background(), j, "mtp", r)
 		}, opens(mtphead.Open)},
 		{"specblock", func(j train.Job) error {
 			r := specblock.NewRecipe().For(j.Target)
-			r.HeadText, r.Steps, r.ValidateEvery, r.Anchors, r.Ranks.Texts = traintest.HeadText(), 2, 2, 4, 0
+			r.HeadText = traintest.HeadText()
+			r.Steps = 2
+			r.ValidateEvery = 2
+			r.Anchors = 4
+			r.Ranks.Texts = 0
 			return specblock.Train(context.Background(), j, "specblock", r)
 		}, opens(specblockhead.Open)},
 	}
@@ -220,7 +241,8 @@ func TestAnswers(t *testing.T) {
 				func(ctx context.Context, number int, prompt []int32) ([]int32, error) {
 					mu.Lock()
 					defer mu.Unlock()
-					if asked++; asked == stopAt {
+					asked++
+					if asked == stopAt {
 						stop()
 					}
 					if ctx.Err() != nil {

@@ -81,7 +81,12 @@ func TargetRecipe() Recipe {
 // DraftRecipe is the recipe of the draft model: 1.4 million parameters, most of them the head's, 25 million tokens.
 func DraftRecipe() Recipe {
 	r := TargetRecipe()
-	r.Shape.Hidden, r.Shape.Layers, r.Shape.Heads, r.Shape.KVHeads, r.Shape.HeadDim, r.Shape.FFN = 64, 4, 2, 1, 32, 384
+	r.Shape.Hidden = 64
+	r.Shape.Layers = 4
+	r.Shape.Heads = 2
+	r.Shape.KVHeads = 1
+	r.Shape.HeadDim = 32
+	r.Shape.FFN = 384
 	r.Seed, r.Steps = 2, 3000
 	r.Distill = 0.8
 	r.Generated = Generated{Files: 24, Texts: 256, Prompt: 32, Length: 256, Weight: 0.5}

@@ -19,12 +19,16 @@ import (
 // exported runs in package model and gives the logits of the network that was trained, and a second
 // call finds all done.
 func TestJob(t *testing.T) {
-	j, shape, steps := traintest.Job(t), traintest.Shape(), 0
+	j := traintest.Job(t)
+	shape := traintest.Shape()
+	steps := 0
 	j.Report = func(train.Progress) { steps++ }
 	r := traintest.Recipe(shape, 60)
 	ctx := context.Background()
 	small := r
-	small.Shape.Layers, small.Shape.FFN, small.Steps = 1, 32, 40
+	small.Shape.Layers = 1
+	small.Shape.FFN = 32
+	small.Steps = 40
 	small.Distill, small.Precision = 0.8, "bf16"
 	small.Generated = train.Generated{Files: 2, Texts: 70, Prompt: 5, Length: 20, Weight: 0.5}
 	for range 2 {

@@ -37,7 +37,8 @@ func Rounds(d draft.Drafter, taps nn.Mat, width int, text []int32, first, most, 
 		}
 		path, p.at = append(path[:0], 0), first
 		for node := 0; first+len(path) < len(text); path = append(path, int32(node)) {
-			if node = t.Child(node, text[first+len(path)]); node < 0 {
+			node = t.Child(node, text[first+len(path)])
+			if node < 0 {
 				break
 			}
 		}

@@ -127,7 +127,9 @@ func TestKilled(t *testing.T) {
 		os.Exit(0)
 	}
 	alone := c
-	alone.Dir, alone.Threads, alone.SaveEvery = t.TempDir(), 3, time.Hour
+	alone.Dir = t.TempDir()
+	alone.Threads = 3
+	alone.SaveEvery = time.Hour
 	n, err := Run(context.Background(), alone, train, nil)
 	if err != nil {
 		t.Fatal(err)

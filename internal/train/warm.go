@@ -177,7 +177,9 @@ func (w *WarmStart) Block(layer, b int) {
 // longest.
 func (w *WarmStart) MLP(layer int, blocks ...int) {
 	name := func(layer int, part string) string { return fmt.Sprintf("blk.%d.%s.weight", layer, part) }
-	gate, up, down := w.Head[name(layer, "ffn_gate")], w.Head[name(layer, "ffn_up")], w.Head[name(layer, "ffn_down")]
+	gate := w.Head[name(layer, "ffn_gate")]
+	up := w.Head[name(layer, "ffn_up")]
+	down := w.Head[name(layer, "ffn_down")]
 	type unit struct {
 		gate, up []float32
 		down     *nn.Param
@@ -186,7 +188,9 @@ func (w *WarmStart) MLP(layer int, blocks ...int) {
 	}
 	var units []unit
 	for _, b := range blocks {
-		gateT, upT, downT := w.of(name(b, "ffn_gate")), w.of(name(b, "ffn_up")), w.of(name(b, "ffn_down"))
+		gateT := w.of(name(b, "ffn_gate"))
+		upT := w.of(name(b, "ffn_up"))
+		downT := w.of(name(b, "ffn_down"))
 		if w.Err != nil {
 			return
 		}

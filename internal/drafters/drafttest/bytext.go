@@ -29,7 +29,8 @@ func ByText(t *testing.T, hidden int, drafter func() draft.Drafter) {
 			}
 			node := 0
 			for i := range depth {
-				if node = q.Tree.Child(node, text[at+1+i]); node < 0 {
+				node = q.Tree.Child(node, text[at+1+i])
+				if node < 0 {
 					t.Fatalf("text that occurred before is followed for %d tokens, want %d: %v", i, depth, q.Tree)
 				}
 			}

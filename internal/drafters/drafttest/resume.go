@@ -90,14 +90,16 @@ func ResumesBlocks(r *rapid.T, d, other draft.Drafter, o draft.Options, hidden, 
 	case n-common > recall && hidden == 0: // other rows than these cannot be left out
 		return
 	case n-common > recall:
-		if b.Start = first; first != n-recall {
+		b.Start = first
+		if first != n-recall {
 			r.Fatalf("nothing can be shared, and rows from %d of %d on are computed again", first, n)
 		}
 	case n-common == recall, len(a.Text) >= window && window < 256: // what is left may be too little
 		return
 	case block > 1 && n-common > recall-2*block && first == n-recall:
 		// The last whole block in common ends before this row, and the text begins at it; or it ends here.
-		if b.Start = first; first%block == 0 {
+		b.Start = first
+		if first%block == 0 {
 			return
 		}
 	case first <= common-2*block:

@@ -102,7 +102,9 @@ func GenParams(r *rapid.T) sample.Params {
 	p.TopP = rapid.SampledFrom([]float32{0, 0, .9}).Draw(r, "top-p")
 	p.MinP = rapid.SampledFrom([]float32{0, 0, .05}).Draw(r, "min-p")
 	if rapid.Bool().Draw(r, "penalties") {
-		p.RepetitionPenalty, p.FrequencyPenalty, p.PenaltyLast = 1.2, .3, rapid.SampledFrom([]int{0, 5}).Draw(r, "last")
+		p.RepetitionPenalty = 1.2
+		p.FrequencyPenalty = .3
+		p.PenaltyLast = rapid.SampledFrom([]int{0, 5}).Draw(r, "last")
 	}
 	if rapid.Bool().Draw(r, "bias") { // the choice is then between these, for any head as for the target
 		p.LogitBias = map[int32]float32{3: 30, 77: 30.5, Vocab - 1: 31}

@@ -64,7 +64,9 @@ func (h trainable) Shape() headfile.Shape {
 // Run computes the entries of the texts in one pass, and then, pass by pass, the chains that drafting would grow along the text: each row
 // has the state of the one before for its feature, as in the training-time test.
 func (h trainable) Run(e *nn.Exec, b *learn.Batch) (x nn.Mat, rows []learn.Row) {
-	n, p, taps := h.Network, replay{b: b}, b.Taps()
+	n := h.Network
+	p := replay{b: b}
+	taps := b.Taps()
 	g := e.Mat(new(nn.Buffer), taps.Rows, n.Hidden)
 	n.Features(e, taps, g, &p.bufs)
 

@@ -20,7 +20,9 @@ type place struct{ text, node int }
 
 // Begin lays out the entries of texts, a row for each token, and returns the tokens.
 func (a *Along) Begin(texts [][]int32) (tokens []int32) {
-	a.Forest, a.trees, a.rows = new(nn.Forest), nil, nil
+	a.Forest = new(nn.Forest)
+	a.trees = nil
+	a.rows = nil
 	for i, text := range texts {
 		t := tree.Chain(text)
 		a.trees = append(a.trees, t)

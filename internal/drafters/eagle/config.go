@@ -101,11 +101,16 @@ func (c *Config) Describe(own bool) string {
 
 // Draw draws the variant of a random head of the version that a drafter runs.
 func (c *Config) Draw(rng *rand.Rand, drafter string, _ int) {
-	c.Arch, c.Layers, c.Version = []string{"llama", "qwen3"}[rng.IntN(2)], 1+rng.IntN(4)/3, 3
+	c.Arch = []string{"llama", "qwen3"}[rng.IntN(2)]
+	c.Layers = 1 + rng.IntN(4)/3
+	c.Version = 3
 	if drafter == arch2 {
 		c.Version, c.DraftVocab = 2, c.Vocab
 		return
 	}
 	variant := func() bool { return rng.IntN(4) == 0 }
-	c.NormBeforeResidual, c.NormBeforeFC, c.FCNorm, c.NormOutput = variant(), variant(), variant(), variant()
+	c.NormBeforeResidual = variant()
+	c.NormBeforeFC = variant()
+	c.FCNorm = variant()
+	c.NormOutput = variant()
 }

@@ -144,7 +144,9 @@ func (o *oneByOne) g(at int) []float32 {
 
 // row appends a row to the cache.
 func (o *oneByOne) row(token int32, g []float32) (state, logits []float32) {
-	in, x, out := nn.NewMat(1, o.n.Hidden), nn.NewMat(1, o.n.Hidden), nn.NewMat(1, o.n.DraftVocab)
+	in := nn.NewMat(1, o.n.Hidden)
+	x := nn.NewMat(1, o.n.Hidden)
+	out := nn.NewMat(1, o.n.DraftVocab)
 	copy(in.Data, g)
 	var f nn.Forest
 	f.Add(o.cache, tree.New(token), 0)
@@ -244,7 +246,9 @@ func TestSameTokens(t *testing.T) {
 			heads = append(heads, n)
 		}
 	}
-	dynamic, best, tree := grow.DefaultDynamic(), grow.DefaultBestFirst(), grow.DefaultDynaTree()
+	dynamic := grow.DefaultDynamic()
+	best := grow.DefaultBestFirst()
+	tree := grow.DefaultDynaTree()
 	var cases []Case
 	for _, n := range heads {
 		for i, shape := range []grow.Shape{&dynamic, withText{&best}, withText{&tree}, &best, &grow.Linear{K: 5},

@@ -52,7 +52,9 @@ func TestFamilies(t *testing.T) {
 		tensor.F32); err != nil {
 		t.Fatal(err)
 	}
-	last, of2, of3 := []int{m.Config.Layers}, target.Heads[0].Name, target.Heads[2].Name
+	last := []int{m.Config.Layers}
+	of2 := target.Heads[0].Name
+	of3 := target.Heads[2].Name
 	for text, taps := range map[string][]int{
 		"eagle2": last, "eagle3": {0, 0}, "eagle3+text": {0, 0}, "eagle3:tree=linear,k=3": {0, 0},
 		"eagle2:tree=best-first,width=3":       last,

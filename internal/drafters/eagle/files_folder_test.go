@@ -63,7 +63,9 @@ func layer(change func(c *model.Config)) model.Config {
 // tensorsOf lists a folder's tensors by name and shape, as its config has them; the first layer is
 // called first.
 func tensorsOf(first string, c *eagle.Config) map[string][]int {
-	h, q, kv := c.Hidden, c.Heads*c.HeadDim, c.KVHeads*c.HeadDim
+	h := c.Hidden
+	q := c.Heads * c.HeadDim
+	kv := c.KVHeads * c.HeadDim
 	in := 2 * h
 	list := map[string][]int{"fc.weight": {h, 3 * h}, "norm.weight": {h}, "lm_head.weight": {c.DraftVocab, h},
 		first + "hidden_norm.weight": {h}, first + "input_layernorm.weight": {h}}
@@ -91,7 +93,8 @@ func folder(t testing.TB, config string, change map[string]any, list map[string]
 		t.Fatal(err)
 	}
 	for k, v := range change {
-		if m[k] = v; v == nil {
+		m[k] = v
+		if v == nil {
 			delete(m, k)
 		}
 	}
@@ -120,9 +123,18 @@ var sixTokens = []int32{0, 1, 3, 7, 12, 19}
 
 func TestPublishedFolders(t *testing.T) {
 	target := model.Config{Hidden: 8, Vocab: 20, Layers: 12}
-	four := layer(func(c *model.Config) { c.Heads, c.KVHeads, c.HeadDim, c.Rope.Dims = 4, 2, 2, 2 })
+	four := layer(func(c *model.Config) {
+		c.Heads = 4
+		c.KVHeads = 2
+		c.HeadDim = 2
+		c.Rope.Dims = 2
+	})
 	qwen := layer(func(c *model.Config) { c.Rope.Base = 1e6 })
-	long := layer(func(c *model.Config) { c.Rope.Base, c.NormEps, c.Context = 1e6, 1e-6, 4096 })
+	long := layer(func(c *model.Config) {
+		c.Rope.Base = 1e6
+		c.NormEps = 1e-6
+		c.Context = 4096
+	})
 	normed := eagle.Config{Config: long, Version: 3, Taps: []int{2, 6, 9}, DraftVocab: 6, NormBeforeResidual: true}
 	for name, c := range map[string]struct {
 		config, first string
@@ -167,7 +179,8 @@ func TestRefusedFolders(t *testing.T) {
 	good := tensorsOf("layers.0.", &base)
 	with := func(name string, shape ...int) map[string][]int {
 		list := maps.Clone(good)
-		if list[name] = shape; shape == nil {
+		list[name] = shape
+		if shape == nil {
 			delete(list, name)
 		}
 		return list
@@ -217,8 +230,14 @@ func TestRefusedFolders(t *testing.T) {
 func TestNames(t *testing.T) {
 	m, _ := FileTarget(t)
 	c := synthetic.Config[eagle.Config](rand.New(rand.NewPCG(3, 3)), "eagle3", m.Config, tensor.F32)
-	c.Arch, c.Layers, c.Taps, c.DraftVocab = "llama", 1, []int{1, 2, 3}, 50
-	c.NormBeforeResidual, c.NormBeforeFC, c.FCNorm, c.NormOutput = false, false, false, false
+	c.Arch = "llama"
+	c.Layers = 1
+	c.Taps = []int{1, 2, 3}
+	c.DraftVocab = 50
+	c.NormBeforeResidual = false
+	c.NormBeforeFC = false
+	c.FCNorm = false
+	c.NormOutput = false
 	weights, tokens := Must(synthetic.Tensors(&c, tensor.F32, 1))(t), synthetic.Tokens(&c, 1)
 	dir := t.TempDir()
 	file := filepath.Join(dir, "head.gguf")
@@ -344,7 +363,9 @@ func TestFirstSpeculators(t *testing.T) {
 	if err := json.Unmarshal(Must(os.ReadFile(filepath.Join(own, "config.json")))(t), &layers); err != nil {
 		t.Fatal(err)
 	}
-	dir, w, from := t.TempDir(), safetensors.NewWriter(), Must(safetensors.OpenFolder(own))(t)
+	dir := t.TempDir()
+	w := safetensors.NewWriter()
+	from := Must(safetensors.OpenFolder(own))(t)
 	defer from.Close()
 	for _, info := range from.Tensors {
 		x, _ := from.Tensor(info.Name)

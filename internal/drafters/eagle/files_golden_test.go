@@ -28,10 +28,18 @@ import (
 // normalised residual or without.
 func goldenConfig(m *model.Model, variant bool) eagle.Config {
 	c := eagle.Config{Config: m.Config, Version: 3, Taps: []int{1, 3, 2}, DraftVocab: m.Config.Vocab}
-	c.Arch, c.Layers, c.Heads, c.KVHeads, c.HeadDim, c.FFN, c.Rope.Dims, c.Rope.Base = "llama", 1, 6, 2, 48, 224, 48,
-		5e5
+	c.Arch = "llama"
+	c.Layers = 1
+	c.Heads = 6
+	c.KVHeads = 2
+	c.HeadDim = 48
+	c.FFN = 224
+	c.Rope.Dims = 48
+	c.Rope.Base = 5e5
 	if variant {
-		c.DraftVocab, c.NormBeforeResidual, c.NormBeforeFC = 300, true, true
+		c.DraftVocab = 300
+		c.NormBeforeResidual = true
+		c.NormBeforeFC = true
 	}
 	return c
 }
@@ -122,7 +130,9 @@ func TestAsPyTorch(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	e, pages, text := nn.NewExec(pool), n.Pages(), len(golden.Tokens)
+	e := nn.NewExec(pool)
+	pages := n.Pages()
+	text := len(golden.Tokens)
 	all := text + len(golden.Draft)
 	cache, rows := pages.NewCache(), new(tree.Tree)
 	x, out := nn.NewMat(all, c.Hidden), nn.NewMat(all, c.DraftVocab)

@@ -39,7 +39,9 @@ func logits(n *eagle.Network, m *model.Model) []float32 {
 		tokens[i] %= int32(n.Vocab)
 	}
 	var b eagle.Buffers
-	g, x, out := mat(5, n.Hidden), mat(5, n.Hidden), mat(5, n.DraftVocab)
+	g := mat(5, n.Hidden)
+	x := mat(5, n.Hidden)
+	out := mat(5, n.DraftVocab)
 	n.Features(e, mat(3, n.Width()), g.Slice(0, 3), &b)
 	pages := n.Pages()
 	cache := pages.NewCache()
@@ -155,7 +157,10 @@ func TestFilesRoundTrip(t *testing.T) {
 func TestRefusedHeads(t *testing.T) {
 	m, vocabulary := FileTarget(t)
 	good := synthetic.Config[eagle.Config](rand.New(rand.NewPCG(3, 3)), "eagle3", m.Config, tensor.F32)
-	good.Taps, good.TargetLayers, good.DraftVocab, good.Arch = []int{1, 2, 3}, m.Config.Layers, 50, "llama"
+	good.Taps = []int{1, 2, 3}
+	good.TargetLayers = m.Config.Layers
+	good.DraftVocab = 50
+	good.Arch = "llama"
 	path := filepath.Join(t.TempDir(), "head.gguf")
 	for want, change := range map[string]func(c *eagle.Config){
 		"":                       func(*eagle.Config) {},

@@ -58,7 +58,8 @@ func (r *rows) Prepare(laid []grow.Rows) {
 	r.laid = laid
 	r.forest.Reset()
 	r.tokens, r.first = r.tokens[:0], r.first[:0]
-	if r.step++; len(laid) == 0 || laid[0].From == 0 { // drafts that are made together begin together
+	r.step++
+	if len(laid) == 0 || laid[0].From == 0 { // drafts that are made together begin together
 		r.step = 0
 	}
 	known := 0

@@ -84,10 +84,13 @@ func (n *Network) source(e *nn.Exec, embed, g nn.Mat, m *Buffers) nn.Source {
 	}
 	in, out := nn.Source{X: embed, With: g}, nn.Source{X: e.Mat(&m.fused, g.Rows, g.Cols)}
 	if n.Version == Native {
-		in.Norm, in.WithNorm, out.Norm = &n.InNorms[0], &n.InNorms[1], &n.Blocks[0].AttnNorm
+		in.Norm = &n.InNorms[0]
+		in.WithNorm = &n.InNorms[1]
+		out.Norm = &n.Blocks[0].AttnNorm
 	}
 	if n.StateFirst {
-		in.X, in.Norm, in.With, in.WithNorm = in.With, in.WithNorm, in.X, in.Norm
+		in.X, in.With = in.With, in.X
+		in.Norm, in.WithNorm = in.WithNorm, in.Norm
 	}
 	e.Linear(in, nn.Proj{Linear: &n.Fuse, Dst: out.X})
 	return out

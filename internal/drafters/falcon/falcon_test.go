@@ -130,7 +130,9 @@ func TestNodesAreTheHeads(t *testing.T) {
 					tokens = append(tokens, q.Tree.Token[i])
 				}
 				lines = o.block(lines, last, tokens, states)
-				states, last, slot = o.states(lines), len(lines)-1, 0
+				states = o.states(lines)
+				last = len(lines) - 1
+				slot = 0
 			}
 			logs := o.logs(states[last-n.Block+1+slot])
 			least := 0.0

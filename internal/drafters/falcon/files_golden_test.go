@@ -64,7 +64,9 @@ func TestAsPyTorch(t *testing.T) {
 			t.Fatal(err)
 		}
 
-		e, text, pages := nn.NewExec(pool), len(golden.Tokens), n.Pages()
+		e := nn.NewExec(pool)
+		text := len(golden.Tokens)
+		pages := n.Pages()
 		cache, rows := pages.NewCache(), new(tree.Tree)
 		n.LayOut(rows, golden.Tokens, true)
 		x, out := nn.NewMat(text+2, c.Hidden), nn.NewMat(text+2, c.Vocab)

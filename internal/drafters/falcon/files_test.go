@@ -113,7 +113,9 @@ func TestPublishedFiles(t *testing.T) {
 		f := Must(safetensors.OpenFolder(dir))(t)
 		defer f.Close()
 		numbers := func(name string) []float32 { return Must(Must(f.Load(name))(t).Float32s())(t) }
-		in, state, bias := numbers("lstm.weight_ih_l1"), numbers("lstm.bias_hh_l1"), numbers("lstm.bias_ih_l1")
+		in := numbers("lstm.weight_ih_l1")
+		state := numbers("lstm.bias_hh_l1")
+		bias := numbers("lstm.bias_ih_l1")
 		row := make([]float32, 32)
 		h.LSTM[1].In.W.Row(row, 70)
 		if !slices.Equal(row, in[70*32:71*32]) || h.LSTM[1].State.W != nil != c.recurrent {
@@ -253,7 +255,8 @@ func TestRefusedHeads(t *testing.T) {
 		"want llama or qwen3": func(c *falcon.Config) { c.Arch = "gptneox" },
 	} {
 		c := synthetic.Config[falcon.Config](rand.New(rand.NewPCG(3, 3)), "falcon", m.Config, tensor.F32)
-		if change(&c); c.Validate() == nil || !strings.Contains(c.Validate().Error(), want) {
+		change(&c)
+		if c.Validate() == nil || !strings.Contains(c.Validate().Error(), want) {
 			t.Errorf("%q: %v", want, c.Validate())
 		}
 	}

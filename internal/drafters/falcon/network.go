@@ -80,7 +80,10 @@ type Order struct {
 // of those carried in, whose states State gave; nil is a state of zeros.
 func (o *Order) Set(before []int32, carry [][]float32) {
 	o.Carried, o.carry = len(carry), carry
-	o.steps, o.rows, o.Before, o.Ends = o.steps[:0], o.rows[:0], o.Before[:0], o.Ends[:0]
+	o.steps = o.steps[:0]
+	o.rows = o.rows[:0]
+	o.Before = o.Before[:0]
+	o.Ends = o.Ends[:0]
 	last := int32(-1)
 	for _, b := range before {
 		step := int32(0)
@@ -167,7 +170,10 @@ func (n *Network) recur(e *nn.Exec, tokens []int32, g nn.Mat, o *Order, m *Buffe
 		for _, row := range o.rows {
 			m.tokens = append(m.tokens, tokens[row])
 		}
-		r, g, tokens, carried = &o.Recurrence, ordered, m.tokens, o.Carried
+		r = &o.Recurrence
+		g = ordered
+		tokens = m.tokens
+		carried = o.Carried
 	}
 	embed := e.Mat(&m.embed, rows, n.Hidden)
 	e.Embed(n.Embed, tokens, embed)

@@ -106,13 +106,17 @@ func (o oracle) states(lines []line) [][]float64 {
 // layer runs a layer in place.
 func (o oracle) layer(b *nn.Block, number int, lines []line, x [][]float64) {
 	n := o.n
-	q, keys, values := make([][]float64, len(x)), make([][]float64, len(x)), make([][]float64, len(x))
+	q := make([][]float64, len(x))
+	keys := make([][]float64, len(x))
+	values := make([][]float64, len(x))
 	for i := range x {
 		in := x[i]
 		if number > 0 {
 			in = norm(&b.AttnNorm, in)
 		}
-		q[i], keys[i], values[i] = o.linear(&b.QKV[0], in), o.linear(&b.QKV[1], in), o.linear(&b.QKV[2], in)
+		q[i] = o.linear(&b.QKV[0], in)
+		keys[i] = o.linear(&b.QKV[1], in)
+		values[i] = o.linear(&b.QKV[2], in)
 		for at := 0; at < len(q[i]); at += n.HeadDim {
 			o.turn(q[i][at:at+n.HeadDim], b.Attn.QNorm, lines[i].place)
 		}
@@ -125,7 +129,9 @@ func (o oracle) layer(b *nn.Block, number int, lines []line, x [][]float64) {
 		for head := range n.Heads {
 			kv := head / (n.Heads / n.KVHeads) * n.HeadDim
 			query := q[i][head*n.HeadDim : (head+1)*n.HeadDim]
-			weights, sum, most := make([]float64, len(lines[i].sees)), 0.0, math.Inf(-1)
+			weights := make([]float64, len(lines[i].sees))
+			sum := 0.0
+			most := math.Inf(-1)
 			for s, j := range lines[i].sees {
 				for d, v := range query {
 					weights[s] += v * keys[j][kv+d] / math.Sqrt(float64(n.HeadDim))

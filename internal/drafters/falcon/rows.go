@@ -103,14 +103,18 @@ func (r *rows) Follow([]par.Phase)                   {}
 func (r *rows) Prepare(laid []grow.Rows) {
 	r.laid = laid
 	r.forest.Reset()
-	r.tokens, r.before, r.carry = r.tokens[:0], r.before[:0], r.carry[:0]
-	if r.step++; len(laid) == 0 || laid[0].From == 0 { // drafts that are made together begin together
+	r.tokens = r.tokens[:0]
+	r.before = r.before[:0]
+	r.carry = r.carry[:0]
+	r.step++
+	if len(laid) == 0 || laid[0].From == 0 { // drafts that are made together begin together
 		r.step = 0
 	}
 	known := 0
 	for i := range laid {
 		l, t := &laid[i], laid[i].Text.More.(*text)
-		if t.from, t.first = t.tree.Len(), len(r.tokens); l.From == 0 {
+		t.from, t.first = t.tree.Len(), len(r.tokens)
+		if l.From == 0 {
 			known += l.Known
 			r.begin(l, t)
 		} else {
@@ -151,7 +155,9 @@ func (r *rows) begin(l *grow.Rows, t *text) {
 	for node := range n { // of which the last is the root
 		t.row, t.slot = append(t.row, int32(max(n-k, 0))), append(t.slot, int32(min(node+1-n, 0)))
 	}
-	t.state, t.memory, t.logits = t.state[:0], t.memory[:0], t.logits[:0]
+	t.state = t.state[:0]
+	t.memory = t.memory[:0]
+	t.logits = t.logits[:0]
 	if !r.n.Recurrent {
 		return
 	}

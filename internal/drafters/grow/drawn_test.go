@@ -135,7 +135,9 @@ func TestDrawsAreFair(t *testing.T) {
 	}
 	for name, c := range map[string]struct{ got, want map[pair]float64 }{"siblings": {siblings, wantSiblings},
 		"cousins": {cousins, wantCousins}} {
-		total, x, free := 0.0, 0.0, -1.0
+		total := 0.0
+		x := 0.0
+		free := -1.0
 		for _, v := range c.got {
 			total += v
 		}

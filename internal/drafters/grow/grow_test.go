@@ -128,7 +128,8 @@ func TestProposalsAreOfTheTextAlone(t *testing.T) {
 				rows := follow(q.s, tr, q.text, q.at)
 				rows.Skip = action == "skipped"
 				commits = append(commits, rows)
-				if q.at += len(rows.Tokens); rows.Skip {
+				q.at += len(rows.Tokens)
+				if rows.Skip {
 					q.skip = q.at
 				}
 			}

@@ -127,7 +127,10 @@ func pushAll(p sample.Params, text []int32) *sample.History {
 func plain(t fataler, m *model.Model, prompt []int32, p sample.Params, n int) []int32 {
 	t.Helper()
 	s := must(sample.New(p, m.Config.Vocab))(t)
-	text, c, pass, ctx := slices.Clone(prompt), m.NewCache(), m.NewPass(), context.Background()
+	text := slices.Clone(prompt)
+	c := m.NewCache()
+	pass := m.NewPass()
+	ctx := context.Background()
 	defer c.Free()
 	for range n {
 		if err := pass.Prefill(ctx, c, text[c.Len():], true); err != nil {
@@ -157,7 +160,9 @@ func genParams(r *rapid.T) sample.Params {
 	p.TopP = rapid.SampledFrom([]float32{0, 0, .9}).Draw(r, "top-p")
 	p.MinP = rapid.SampledFrom([]float32{0, 0, .05}).Draw(r, "min-p")
 	if rapid.Bool().Draw(r, "penalties") {
-		p.RepetitionPenalty, p.FrequencyPenalty, p.PenaltyLast = 1.2, .3, rapid.SampledFrom([]int{0, 5}).Draw(r, "last")
+		p.RepetitionPenalty = 1.2
+		p.FrequencyPenalty = .3
+		p.PenaltyLast = rapid.SampledFrom([]int{0, 5}).Draw(r, "last")
 	}
 	if rapid.Bool().Draw(r, "bias") {
 		p.LogitBias = map[int32]float32{rapid.Int32Range(0, vocab-1).Draw(r, "biased"): 6}
@@ -230,7 +235,8 @@ func follow(s draft.State, tr *tree.Tree, text []int32, at int) draft.Rows {
 	node, nodes := 0, []int32{0}
 	end := at + 1
 	for ; end < len(text)-1; end++ {
-		if node = tr.Child(node, text[end]); node < 0 {
+		node = tr.Child(node, text[end])
+		if node < 0 {
 			break
 		}
 		nodes = append(nodes, int32(node))

@@ -78,7 +78,8 @@ func (s *state) compare(r *draft.Rows) {
 			next = r.Tokens[i+1]
 		}
 		s.d.stats.Choice(s.listOf[at], next)
-		if node = s.tree.Child(node, next); node < 0 {
+		node = s.tree.Child(node, next)
+		if node < 0 {
 			return
 		}
 	}

@@ -102,7 +102,8 @@ func (s *state) rank(sampler *sample.Sampler, i int, logits []float32, m *ranker
 	switch {
 	case s.text != nil:
 		c = m.rank(s, node, s.cands[i*k:i*k:(i+1)*k], s.rows[row*k:][:min(len(c), textrank.RowMost)])
-		if s.confidence[i] = 0; len(c) > 0 {
+		s.confidence[i] = 0
+		if len(c) > 0 {
 			s.confidence[i] = exp(c[0].LogProb)
 		}
 	case s.drawing:

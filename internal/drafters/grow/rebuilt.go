@@ -53,7 +53,9 @@ func (b *rebuilt) choose(s *state, width, depth int) {
 		parent := b.node[b.tree.Parent[v]]
 		n := s.tree.Len()
 		if node := s.tree.Append(int(parent), b.tree.Token[v], b.tree.LogProb[v]); node == n {
-			s.row, s.path, s.worth = append(s.row, -1), append(s.path, 0), append(s.worth, 0)
+			s.row = append(s.row, -1)
+			s.path = append(s.path, 0)
+			s.worth = append(s.worth, 0)
 			s.places = append(s.places, b.at[v])
 		}
 		b.node[v] = int32(s.tree.Child(int(parent), b.tree.Token[v]))
@@ -72,7 +74,9 @@ func (b *rebuilt) build(s *state) (sum float32) {
 	}
 	b.s = s
 	b.tree.Reset(s.tree.Token[0])
-	b.node, b.at, b.worth = b.node[:0], b.at[:0], b.worth[:0]
+	b.node = b.node[:0]
+	b.at = b.at[:0]
+	b.worth = b.worth[:0]
 	b.builder.Width, b.builder.Guide = b.width, s.request.Guide
 	b.builder.Build(&b.tree, b, s.most)
 	b.builder.Guide, b.s = nil, nil
@@ -95,7 +99,8 @@ func (b *rebuilt) Below(t *tree.Tree, v int) []sample.Candidate {
 	node, at := int32(0), s.places[0]
 	if parent := t.Parent[v]; parent >= 0 {
 		at = s.text.Match(b.at[parent], t.Token[v])
-		if node = b.node[parent]; node >= 0 {
+		node = b.node[parent]
+		if node >= 0 {
 			node = int32(s.tree.Child(int(node), t.Token[v]))
 		}
 	}

@@ -23,7 +23,9 @@ type textSource struct {
 }
 
 func (k *textSource) Below(tr *tree.Tree, node int) []sample.Candidate {
-	own, at, in := slices.Clone(k.text), k.rank.Match(k.rank.End(), k.text[len(k.text)-1]), 0
+	own := slices.Clone(k.text)
+	at := k.rank.Match(k.rank.End(), k.text[len(k.text)-1])
+	in := 0
 	for _, v := range tr.Path(node, nil)[1:] {
 		own = append(own, tr.Token[v])
 		at = k.rank.Match(at, tr.Token[v])

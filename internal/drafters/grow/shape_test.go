@@ -51,7 +51,8 @@ func (o *oracle) levels(t fataler, shape Shape, text []int32, budget, depth int)
 		case *Fixed:
 			return d < s.D+1 && path[u] >= logOf(s.Tau)
 		case *DynaTree:
-			if d--; d < 0 { // the last committed token, which the paper's tree is drafted after
+			d--
+			if d < 0 { // the last committed token, which the paper's tree is drafted after
 				return true
 			}
 			return d < s.DMax && path[u] >= logOf(s.RhoStop) && path[u] >= logOf(s.Tau) &&
@@ -235,7 +236,10 @@ func TestGuideStops(t *testing.T) {
 func TestHistoryAdapts(t *testing.T) {
 	m := openModels(t)
 	o := DefaultDynaTree()
-	o.Window, o.EtaD, o.EtaH, o.EtaL = 3, .5, .1, .2
+	o.Window = 3
+	o.EtaD = .5
+	o.EtaH = .1
+	o.EtaL = .2
 	d := must(ofModel(&o, m.rounded, m.as()))(t)
 	// round drafts a chain and commits a part of it. The tree that was verified is another one, as
 	// in a merge: it says nothing.
@@ -260,7 +264,9 @@ func TestHistoryAdapts(t *testing.T) {
 	one, other := prompted(t, d, draft.Options{}, []int32{1}), prompted(t, d, draft.Options{}, []int32{1})
 	defer one.Close()
 	defer other.Close()
-	d0, tauH, tauL := float32(5), float32(.9), float32(.4)
+	d0 := float32(5)
+	tauH := float32(.9)
+	tauL := float32(.4)
 	rates := []float32{}
 	for _, r := range [][2]int{{4, 4}, {4, 4}, {0, 5}, {1, 4}, {7, 7}, {7, 7}, {7, 7}, {7, 7}, {7, 7}, {7, 7}, {7, 7}} {
 		round(one, r[0], r[1])

@@ -113,11 +113,13 @@ func (s *state) judge(verified *tree.Tree, nodes []int32) (accepted, depth int) 
 		if at >= 0 {
 			at = int32(verified.Child(int(at), s.tree.Token[node]))
 		}
-		if s.index = append(s.index, at); at < 0 {
+		s.index = append(s.index, at)
+		if at < 0 {
 			continue
 		}
 		level := int(s.tree.Depth[node])
-		if depth = max(depth, level); level < len(nodes) && nodes[level] == at {
+		depth = max(depth, level)
+		if level < len(nodes) && nodes[level] == at {
 			accepted = max(accepted, level)
 		}
 	}
@@ -186,7 +188,9 @@ type growth struct {
 // begin readies the growth of a request's tree. It reports false where no pass of the model is to
 // be made: with +text the tree is then that of the text alone.
 func (s *state) begin(r *draft.Request) bool {
-	s.ready, s.request, s.steps = false, r, 0
+	s.ready = false
+	s.request = r
+	s.steps = 0
 	if s.text != nil && !s.lost && r.Guide != nil {
 		s.expectedByText = s.d.byText.BuildByText(r, s.text, s.d.limits.children)
 	}
@@ -231,7 +235,9 @@ func (s *state) start() {
 	s.read.Room() // for the root
 	todo := s.read.Todo()
 	s.run.ResetChain(append(todo, s.tree.Token[0]))
-	s.from, s.shift, s.free = 0, int32(len(todo)), false
+	s.from = 0
+	s.shift = int32(len(todo))
+	s.free = false
 	s.row[0] = s.shift
 	if most := s.d.Model.Context(); most > 0 { // a node's children are ranked by its row
 		s.deepest = min(s.deepest, most-s.read.Cache.Len()-len(todo))
@@ -305,7 +311,8 @@ func Candidates(of draft.State, path []int32) []sample.Candidate {
 		return nil
 	}
 	for _, token := range path[1:] {
-		if node = s.tree.Child(node, token); node < 0 {
+		node = s.tree.Child(node, token)
+		if node < 0 {
 			return nil
 		}
 	}

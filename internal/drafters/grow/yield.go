@@ -71,7 +71,11 @@ type least struct {
 	sum  float32
 }
 
-func (l *least) reset(n int) { l.n, l.heap, l.sum = n, l.heap[:0], 0 }
+func (l *least) reset(n int) {
+	l.n = n
+	l.heap = l.heap[:0]
+	l.sum = 0
+}
 
 func (l *least) full() bool { return len(l.heap) == l.n }
 

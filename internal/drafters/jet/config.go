@@ -66,7 +66,9 @@ func (c *Config) Describe(bool) string {
 // Draw draws the numbers of a random head that a drafter runs.
 func (c *Config) Draw(rng *rand.Rand, drafter string, _ int) {
 	c.Arch, c.Layers = "qwen3", 1+rng.IntN(3)
-	c.Block, c.Causal, c.Mask = 2+rng.IntN(15), rng.IntN(2) == 0, rng.Int32N(int32(c.Vocab))
+	c.Block = 2 + rng.IntN(15)
+	c.Causal = rng.IntN(2) == 0
+	c.Mask = rng.Int32N(int32(c.Vocab))
 	if drafter != "" {
 		c.Causal = drafter == kind.Drafters[0]
 	}

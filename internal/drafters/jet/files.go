@@ -172,7 +172,9 @@ func (c *Config) ReadFolder(x *headfile.File) (layout string, err error) {
 	c.Tied = false
 	if f.Type != "" {
 		c.Arch = "qwen3" // the layers' fields are the target's
-		c.Mask, c.Taps, c.Block = *f.Mask, f.Inputs, cmp.Or(c.Block, 8)
+		c.Mask = *f.Mask
+		c.Taps = f.Inputs
+		c.Block = cmp.Or(c.Block, 8)
 		return "", nil
 	}
 	d := f.DFlash
@@ -228,7 +230,8 @@ func (c *Config) FolderFields(m map[string]any, typ tensor.Type, _ []tensor.Tens
 	target *model.Config) (_ map[string]any, layout string, err error) {
 	ids := make([]int, len(c.Taps))
 	for i, t := range c.Taps {
-		if ids[i] = t - 1; t == 0 {
+		ids[i] = t - 1
+		if t == 0 {
 			return nil, "", fmt.Errorf("the head taps the embedding, which target_layer_ids of a folder cannot name: write GGUF")
 		}
 	}
@@ -242,7 +245,9 @@ func (c *Config) FolderFields(m map[string]any, typ tensor.Type, _ []tensor.Tens
 	if m, err = headfile.Speculator("dflash", "DFlashSpeculator", c.Block-1, m, typ, target); err != nil {
 		return nil, "", err
 	}
-	m["block_size"], m["mask_token_id"], m["aux_hidden_state_layer_ids"] = c.Block, c.Mask, c.Taps
+	m["block_size"] = c.Block
+	m["mask_token_id"] = c.Mask
+	m["aux_hidden_state_layer_ids"] = c.Taps
 	m["draft_vocab_size"], m["sample_from_anchor"] = c.Vocab, false
 	return m, "", nil
 }

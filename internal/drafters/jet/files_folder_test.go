@@ -42,7 +42,8 @@ func writeConfig(t testing.TB, change map[string]any) string {
 		if rest, ok := strings.CutPrefix(k, "."); ok {
 			into, k = m["dflash_config"].(map[string]any), rest
 		}
-		if into[k] = v; v == nil {
+		into[k] = v
+		if v == nil {
 			delete(into, k)
 		}
 	}
@@ -157,7 +158,9 @@ func TestPublishedNames(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	h, q, kv := c.Hidden, c.Heads*c.HeadDim, c.KVHeads*c.HeadDim
+	h := c.Hidden
+	q := c.Heads * c.HeadDim
+	kv := c.KVHeads * c.HeadDim
 	want := map[string][]int{"fc.weight": {h, 2 * h}, "hidden_norm.weight": {h}, "norm.weight": {h}}
 	for i := range 2 {
 		for name, shape := range map[string][]int{

@@ -42,7 +42,13 @@ func TestAsLlamaDrafts(t *testing.T) {
 	}
 	defer vocabulary.Close()
 	c := jet.Config{Config: m.Config, Block: 8, Mask: 5, Taps: []int{1, 3, 2}}
-	c.Layers, c.Heads, c.KVHeads, c.HeadDim, c.FFN, c.Rope.Dims, c.Rope.Base = 2, 6, 2, 48, 224, 48, 5e5
+	c.Layers = 2
+	c.Heads = 6
+	c.KVHeads = 2
+	c.HeadDim = 48
+	c.FFN = 224
+	c.Rope.Dims = 48
+	c.Rope.Base = 5e5
 	weights, err := synthetic.Tensors(&c, tensor.F32, 1)
 	if err != nil {
 		t.Fatal(err)

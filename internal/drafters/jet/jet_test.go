@@ -121,7 +121,8 @@ func TestTreesKeepToTheRequest(t *testing.T) {
 		}
 		chances := make([]float32, free.Tree.Len()) // of all children together
 		for i := 1; i < free.Tree.Len(); i++ {
-			if chances[free.Tree.Parent[i]] += exp(free.Tree.LogProb[i]); chances[free.Tree.Parent[i]] > 1.001 {
+			chances[free.Tree.Parent[i]] += exp(free.Tree.LogProb[i])
+			if chances[free.Tree.Parent[i]] > 1.001 {
 				r.Fatalf("%+v: chances of more than 1 below node %d: %v", o, free.Tree.Parent[i], free.Tree)
 			}
 		}

@@ -23,7 +23,10 @@ import (
 func TestSpeculators(t *testing.T) {
 	m, _ := FileTarget(t)
 	c := synthetic.Config[jet.Config](rand.New(rand.NewPCG(4, 4)), "", m.Config, tensor.F32)
-	c.Causal, c.Block, c.Taps, c.TargetLayers = false, 8, []int{2, 1, 4}, 0
+	c.Causal = false
+	c.Block = 8
+	c.Taps = []int{2, 1, 4}
+	c.TargetLayers = 0
 	weights := Must(synthetic.Tensors(&c, tensor.F32, 1))(t)
 	dir := t.TempDir()
 	if err := headfile.WriteFolder(dir, &c, weights, nil); err != nil {
@@ -60,7 +63,10 @@ func TestSpeculators(t *testing.T) {
 				inner := maps.Clone(layers)
 				inner[rest] = v
 				config["transformer_layer_config"] = inner
-			} else if config[name] = v; v == "gone" {
+				continue
+			}
+			config[name] = v
+			if v == "gone" {
 				delete(config, name)
 			}
 		}

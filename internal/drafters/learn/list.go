@@ -195,7 +195,8 @@ func (l *list) lengths(e *nn.Exec, src nn.Source, b *Batch, rows []Row) []float6
 		p := 0.0
 		if at, ok := l.at[b.Examples[r.Example].Tokens[r.At]]; ok {
 			logits := out.Row(i)
-			if p = math.Exp(float64(logits[at]) - float64(simd.LogSumExp(logits))); math.IsNaN(p) {
+			p = math.Exp(float64(logits[at]) - float64(simd.LogSumExp(logits)))
+			if math.IsNaN(p) {
 				p = 0 // a head that says no numbers drafts nothing
 			}
 		}

@@ -241,7 +241,9 @@ func (t *State) Sound() bool {
 // State returns the state in the student's memory, without a copy: Learn, Load and Reset change it.
 func (s *Student) State() (t State) {
 	for _, p := range s.slots {
-		t.Steps, t.Weights, t.Means = append(t.Steps, p.steps), append(t.Weights, p.Data), append(t.Means, p.mean)
+		t.Steps = append(t.Steps, p.steps)
+		t.Weights = append(t.Weights, p.Data)
+		t.Means = append(t.Means, p.mean)
 		t.M, t.V = append(t.M, p.m), append(t.V, p.v)
 	}
 	return t

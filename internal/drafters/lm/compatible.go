@@ -38,7 +38,8 @@ func Compatible(m *model.Model, target draft.Target) error {
 	}
 	var a, b []byte
 	for id := range int32(shared) {
-		if a, b = own.AppendPiece(a[:0], id), of.AppendPiece(b[:0], id); !bytes.Equal(a, b) {
+		a, b = own.AppendPiece(a[:0], id), of.AppendPiece(b[:0], id)
+		if !bytes.Equal(a, b) {
 			return fmt.Errorf("token %d is %q in the draft model and %q in the target: %s", id, a, b, need)
 		}
 	}

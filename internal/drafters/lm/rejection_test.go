@@ -76,7 +76,10 @@ func TestRejectionKeepsTheDistribution(t *testing.T) {
 				s.Close()
 			}
 		}
-		x, free, rare, rareWant := 0.0, -1.0, float64(seeds), 0.0
+		x := 0.0
+		free := -1.0
+		rare := float64(seeds)
+		rareWant := 0.0
 		for out, q := range want {
 			if e := q * seeds; e >= 4 {
 				x += (count[out] - e) * (count[out] - e) / e

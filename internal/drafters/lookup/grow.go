@@ -22,7 +22,9 @@ type place struct {
 
 // Below is treebuild.Source's.
 func (d *drafter) Below(t *tree.Tree, node int) []sample.Candidate {
-	s, token, depth := d.s, t.Token[node], int(t.Depth[node])
+	s := d.s
+	token := t.Token[node]
+	depth := int(t.Depth[node])
 	at := place{Place: s.text.End(), kept: s.kept}
 	if parent := t.Parent[node]; parent >= 0 {
 		at = d.nodes[parent]
@@ -69,7 +71,9 @@ const (
 // probability in which their continuations do not hold the next token goes to the next shorter
 // match, for continuations not seen yet, and so on (prediction by partial matching).
 func (d *drafter) continuations(list []sample.Candidate, at place, depth int) []sample.Candidate {
-	s, a, rest := d.s, d.s.text, 1.0
+	s := d.s
+	a := d.s.text
+	rest := 1.0
 	predicted := at.kept >= 0 && at.kept < len(s.predicted)
 	if predicted {
 		p := chance(at.kept + 1) // so many tokens in a row were as predicted
@@ -82,7 +86,9 @@ func (d *drafter) continuations(list []sample.Candidate, at place, depth int) []
 	longer := int32(-1)
 	for level := 0; level < d.o.Levels && at.State > 0 && at.Length >= int32(d.o.Min); level++ {
 		d.found = d.found[:0]
-		total, newest, latest := 0.0, -1, int32(0)
+		total := 0.0
+		newest := -1
+		latest := int32(0)
 		for edge := range a.After(at.State, longer, edgesMost) {
 			known := find(list[:recalled], edge.Token)
 			if edge.Token == gap || known >= 0 && (level > 0 || predicted && known == 0) {

@@ -137,7 +137,9 @@ func (d *drafter) Propose(ctx context.Context, requests []draft.Request) ([]draf
 			return nil, err
 		}
 		r := &requests[i]
-		d.s, d.most, d.nodes = r.State.(*state), r.Depth, d.nodes[:0]
+		d.s = r.State.(*state)
+		d.most = r.Depth
+		d.nodes = d.nodes[:0]
 		d.builder.Least = float64(d.o.Floor)
 		d.builder.Build(r.Tree, d, r.Budget)
 	}

@@ -68,7 +68,8 @@ func (h trainable) Run(e *nn.Exec, b *learn.Batch) (x nn.Mat, rows []learn.Row) 
 	for head := range h.Depths {
 		for _, r := range roots {
 			r.Step = head + 1
-			if r.At += head + 1; head >= b.Examples[r.Example].Rounds[r.Round].Looked {
+			r.At += head + 1
+			if head >= b.Examples[r.Example].Rounds[r.Round].Looked {
 				r.Example = -1
 			}
 			rows = append(rows, r)

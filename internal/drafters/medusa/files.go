@@ -97,7 +97,8 @@ func (c *Config) ReadFolder(x *headfile.File) (layout string, err error) {
 	var first tensor.Tensor
 	found := false
 	for _, layout = range []string{authors, whole, vllm} {
-		if first, found = find(0, 0); found {
+		first, found = find(0, 0)
+		if found {
 			break
 		}
 	}
@@ -134,7 +135,8 @@ func (c *Config) ReadFolder(x *headfile.File) (layout string, err error) {
 		output, c.OwnOutputs = x.Tensor(c.Place(outputName(0)+".weight", layout).Name)
 	}
 	if (shared || c.OwnOutputs) && len(output.Shape) == 2 {
-		if c.DraftVocab = output.Shape[0]; c.Vocab == 0 {
+		c.DraftVocab = output.Shape[0]
+		if c.Vocab == 0 {
 			c.Vocab = c.DraftVocab
 		}
 	}
@@ -149,18 +151,21 @@ func (c *Config) Place(name, layout string) headfile.Place {
 	var head, block int
 	switch part := strings.TrimPrefix(name, "medusa."); {
 	case part == name:
-		if name = sharedOutput; layout == vllmOne {
+		name = sharedOutput
+		if layout == vllmOne {
 			name = strings.TrimPrefix(vllmOne, vllm) + ".weight"
 		}
 	case strings.HasSuffix(part, ".output.weight"):
 		_, _ = fmt.Sscanf(part, "%d", &head)
-		if name = fmt.Sprintf("%s%d.%d.weight", layout, head, c.ResBlocks); layout == vllm {
+		name = fmt.Sprintf("%s%d.%d.weight", layout, head, c.ResBlocks)
+		if layout == vllm {
 			name = fmt.Sprintf("lm_heads.%d.weight", head)
 		}
 	default:
 		var end string
 		_, _ = fmt.Sscanf(part, "%d.%d.%s", &head, &block, &end)
-		if name = fmt.Sprintf("%s%d.%d.linear.%s", layout, head, block, end); strings.HasPrefix(layout, vllm) {
+		name = fmt.Sprintf("%s%d.%d.linear.%s", layout, head, block, end)
+		if strings.HasPrefix(layout, vllm) {
 			name = fmt.Sprintf("%s%d.layers.%d.%s", vllm, head, block, end)
 		}
 	}

@@ -214,8 +214,11 @@ func TestWrittenNames(t *testing.T) {
 	for _, name := range []string{"the authors'", "text-generation-inference's"} {
 		l := published[name]
 		c := l.want
-		c.Vocab, c.Taps, c.TargetLayers = 20, []int{4}, 4
-		if c.Template = nil; c.Depths == 2 {
+		c.Vocab = 20
+		c.Taps = []int{4}
+		c.TargetLayers = 4
+		c.Template = nil
+		if c.Depths == 2 {
 			c.Template = medusa.Template{0, 1, 0}
 		}
 		w := &synthetic.Weights{Type: tensor.F32, Seed: 1}
@@ -289,7 +292,9 @@ func TestRefusedFolders(t *testing.T) {
 func TestRefusedGGUF(t *testing.T) {
 	m := OpenTarget(t, 400)
 	c := synthetic.Config[medusa.Config](rand.New(rand.NewPCG(2, 2)), "", m.Config, tensor.F32)
-	c.OwnOutputs, c.DraftVocab, c.Template = false, c.Vocab, medusa.Template{0, 1}
+	c.OwnOutputs = false
+	c.DraftVocab = c.Vocab
+	c.Template = medusa.Template{0, 1}
 	weights := Must(synthetic.Tensors(&c, tensor.F32, 1))(t)
 	path := filepath.Join(t.TempDir(), "heads.gguf")
 	if err := headfile.WriteGGUF(path, "x", &c, weights, nil, nil, tensor.F32); err != nil {

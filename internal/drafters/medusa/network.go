@@ -36,7 +36,9 @@ func NewNetwork(c Config, w model.Weights, tokens []int32, target *model.Network
 // newNetwork is NewNetwork of what it has checked.
 func newNetwork(c Config, w model.Weights, tokens []int32, target *model.Network) (*Network, error) {
 	n := layOut(c)
-	n.Tokens, n.Norm, n.Ends = tokens, target.Norm, headfile.EndsOf(target)
+	n.Tokens = tokens
+	n.Norm = target.Norm
+	n.Ends = headfile.EndsOf(target)
 	if err := n.parts().Load(w); err != nil {
 		return nil, err
 	}

@@ -37,7 +37,9 @@ func newGame(t interface{ Fatal(...any) }, mode string, vocab int, seed uint64, 
 	g.truth = func(text []int32) int32 { return int32(hashText(seed, text) >> 33 % uint64(vocab)) }
 	var list []Part
 	for i, p := range parts {
-		p.truth, p.vocab, p.seed = g.truth, vocab, mix(seed, uint64(i))
+		p.truth = g.truth
+		p.vocab = vocab
+		p.seed = mix(seed, uint64(i))
 		list = append(list, Part{Name: "part " + string(rune('a'+i)), Drafter: p})
 	}
 	var err error

@@ -126,8 +126,9 @@ func TestGuideKnowsTheOtherParts(t *testing.T) {
 
 // Of several parts before it the one that is right as deep most often counts.
 func TestGuideKnowsTheBestOfTheOthers(t *testing.T) {
-	deep, shallow, last := &line{circle: circle{step: 1}, p: .9, depth: 5},
-		&line{circle: circle{step: 2}, p: .3, depth: 2}, &line{circle: circle{step: 3}, p: .8, depth: 3}
+	deep := &line{circle: circle{step: 1}, p: .9, depth: 5}
+	shallow := &line{circle: circle{step: 2}, p: .3, depth: 2}
+	last := &line{circle: circle{step: 3}, p: .8, depth: 3}
 	for _, parts := range [][]Part{{{"", deep}, {"", shallow}, {"", last}}, {{"", shallow}, {"", deep}, {"", last}}} {
 		d, err := New(Options{Mode: Spliced}, 16, parts...)
 		if err != nil {

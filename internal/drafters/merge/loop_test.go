@@ -67,7 +67,9 @@ type toyPass struct {
 }
 
 func (p *toyPass) Run(ctx context.Context, rows []speculate.Rows, taps []int) error {
-	p.rows, p.base, p.taps = slices.Clone(rows), nil, taps
+	p.rows = slices.Clone(rows)
+	p.base = nil
+	p.taps = taps
 	for _, r := range rows {
 		c := r.Cache.(*toyCache)
 		c.pending = tree.New(0)

@@ -53,7 +53,9 @@ func (d *drafter) ask(ctx context.Context, k int, requests []draft.Request) erro
 			g.loop, g.asked = r.Guide, 0
 			r.Guide = g
 		}
-		r.State, r.Tree, r.Budget = s.parts[k], s.trees[k], d.share(s, k, r.Budget)
+		r.State = s.parts[k]
+		r.Tree = s.trees[k]
+		r.Budget = d.share(s, k, r.Budget)
 		r.Tree.Reset(s.root)
 		p.requests = append(p.requests, r)
 	}

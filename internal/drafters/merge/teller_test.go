@@ -69,7 +69,8 @@ func (s *told) Close() { s.t.open-- }
 func (d *teller) Taps() []int { return d.taps }
 
 func (d *teller) Begin(o draft.Options) (draft.State, error) {
-	if d.begun = o; d.refuse != nil {
+	d.begun = o
+	if d.refuse != nil {
 		return nil, d.refuse
 	}
 	d.open++

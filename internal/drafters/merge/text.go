@@ -94,7 +94,8 @@ func split(text string) (options string, parts []string, err error) {
 	for more := true; more; {
 		n := len(parts) + 1
 		part := ""
-		if rest = strings.TrimSpace(rest); strings.HasPrefix(rest, "(") {
+		rest = strings.TrimSpace(rest)
+		if strings.HasPrefix(rest, "(") {
 			end := closing(rest)
 			if end < 0 {
 				return "", nil, fmt.Errorf("merge: part %d, %s: its ( has no )", n, rest)
@@ -109,7 +110,8 @@ func split(text string) (options string, parts []string, err error) {
 		} else {
 			part, rest, more = strings.Cut(rest, "+")
 		}
-		if part = strings.TrimSpace(part); part == "" {
+		part = strings.TrimSpace(part)
+		if part == "" {
 			return "", nil, fmt.Errorf("merge: part %d is empty: want two drafters or more, as in merge:lookup+best-first", n)
 		}
 		parts = append(parts, part)
@@ -125,7 +127,8 @@ func closing(text string) int {
 		case '(':
 			open++
 		case ')':
-			if open--; open == 0 {
+			open--
+			if open == 0 {
 				return i
 			}
 		}

@@ -154,7 +154,9 @@ func FuzzOpen(f *testing.F) {
 
 // What a part is told when a sequence begins, and what becomes of the others when one refuses.
 func TestBegin(t *testing.T) {
-	a, b, c := &teller{}, &teller{}, &teller{}
+	a := &teller{}
+	b := &teller{}
+	c := &teller{}
 	d, err := New(Default(), 9, Part{"a", a}, Part{"b", b}, Part{"c", c})
 	if err != nil {
 		t.Fatal(err)
@@ -212,7 +214,10 @@ func TestErrorsOfParts(t *testing.T) {
 					t.Errorf("%s, %s: left the tree\n%s", mode, name, s.tree)
 				}
 			}
-			broken.refuse, broken.otherRoot, broken.token, broken.rootless = nil, false, 0, false
+			broken.refuse = nil
+			broken.otherRoot = false
+			broken.token = 0
+			broken.rootless = false
 			g.round(ctx, 30, 5)
 		}
 		cancelled, cancel := context.WithCancel(ctx)

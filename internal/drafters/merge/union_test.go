@@ -124,7 +124,9 @@ func TestUnion(t *testing.T) {
 
 // A candidate that several parts have, or one part twice, has the largest of its chances.
 func TestSpliceKeepsTheLargerChance(t *testing.T) {
-	one, two, both := tree.New(0), tree.New(0), tree.New(0)
+	one := tree.New(0)
+	two := tree.New(0)
+	both := tree.New(0)
 	one.Append(one.Append(0, 1, log(.7)), 2, log(.2))
 	two.Append(two.Append(0, 1, log(.3)), 2, log(.4))
 	if _, err := tree.Splice(both, one, two, nil); err != nil {

@@ -35,6 +35,8 @@ func (c *Config) Describe(bool) string {
 
 // Draw draws the numbers of a random head.
 func (c *Config) Draw(rng *rand.Rand, _ string, _ int) {
-	c.Arch, c.Layers, c.Version = []string{"llama", "qwen3"}[rng.IntN(2)], 1, eagle.Native
+	c.Arch = []string{"llama", "qwen3"}[rng.IntN(2)]
+	c.Layers = 1
+	c.Version = eagle.Native
 	c.StateFirst = rng.IntN(2) == 0
 }

@@ -106,7 +106,8 @@ func (c *Config) ReadInside(f *gguf.File) (weights []tensor.Tensor, err error) {
 		if err != nil {
 			return nil, err
 		}
-		switch t.Name = "blk.0." + part; part {
+		t.Name = "blk.0." + part
+		switch part {
 		case "nextn.embed_tokens.weight":
 			t.Name = "token_embd.weight"
 		case "nextn.shared_head_head.weight":
@@ -129,7 +130,9 @@ func (c *Config) ReadInside(f *gguf.File) (weights []tensor.Tensor, err error) {
 // behind is the shape of the layers behind a model's, whose kind is m's.
 func behind(m model.Config) Config {
 	c := Config{eagle.Config{Config: m, Version: eagle.Native, DraftVocab: m.Vocab, TargetLayers: m.Layers}}
-	c.Layers, c.Ahead, c.Tied = m.Ahead, 0, false
+	c.Layers = m.Ahead
+	c.Ahead = 0
+	c.Tied = false
 	return c
 }
 

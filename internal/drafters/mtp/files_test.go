@@ -60,7 +60,12 @@ var golden = []struct {
 func layer(t Fataler, target model.Config, mimo bool, seed uint64) (*mtp.Config, []tensor.Tensor, func(m *model.Network) *eagle.Network) {
 	t.Helper()
 	c := &mtp.Config{Config: eagle.Config{Config: target, Version: eagle.Native, Taps: []int{target.Layers}, DraftVocab: target.Vocab, StateFirst: mimo}}
-	c.Arch, c.Layers, c.Tied, c.Name, c.TargetLayers, c.Rope.Neighbours = "qwen3", 1, false, "", target.Layers, false
+	c.Arch = "qwen3"
+	c.Layers = 1
+	c.Tied = false
+	c.Name = ""
+	c.TargetLayers = target.Layers
+	c.Rope.Neighbours = false
 	w := &synthetic.Weights{Type: tensor.F32, Seed: seed}
 	if mimo {
 		c.Arch, w.Extra = "llama", []string{"blk.0.attn_q.bias", "blk.0.attn_k.bias", "blk.0.attn_v.bias"}
@@ -85,7 +90,10 @@ func TestFiles(t *testing.T) {
 		if err := errors.Join(headfile.WriteGGUF(file, "", c, weights, nil, nil, tensor.F32), headfile.WriteFolder(folder, c, weights, nil)); err != nil {
 			t.Fatal(err)
 		}
-		wantFile, wantFolder, gotFile, gotFolder := map[string][]int{}, map[string][]int{}, map[string][]int{}, map[string][]int{}
+		wantFile := map[string][]int{}
+		wantFolder := map[string][]int{}
+		gotFile := map[string][]int{}
+		gotFolder := map[string][]int{}
 		for _, g := range golden {
 			if name := map[bool]string{true: g.mimo, false: g.qwen}[mimo]; name != "" {
 				wantFile[g.gguf], wantFolder[name] = g.shape, g.shape
@@ -198,9 +206,12 @@ func inFolder(t *testing.T, from, to string, c *mtp.Config, weights []tensor.Ten
 	if err := json.Unmarshal(Must(os.ReadFile(filepath.Join(from, "config.json")))(t), &fields); err != nil {
 		t.Fatal(err)
 	}
-	if fields["mtp_num_hidden_layers"] = 1; c.StateFirst {
+	fields["mtp_num_hidden_layers"] = 1
+	if c.StateFirst {
 		delete(fields, "mtp_num_hidden_layers")
-		fields["model_type"], fields["architectures"], fields["num_nextn_predict_layers"] = "mimo", []string{"MiMoForCausalLM"}, 1
+		fields["model_type"] = "mimo"
+		fields["architectures"] = []string{"MiMoForCausalLM"}
+		fields["num_nextn_predict_layers"] = 1
 	}
 	os.Remove(filepath.Join(to, "model.safetensors"))
 	os.Remove(filepath.Join(to, "model.safetensors.index.json"))
@@ -318,7 +329,8 @@ func TestRefusedHeads(t *testing.T) {
 		"8 experts": func(c *mtp.Config) { c.Experts, c.Used = 8, 2 }, "want llama or qwen3": func(c *mtp.Config) { c.Arch = "gptneox" },
 	} {
 		c, _, _ := layer(t, m.Config, false, 1)
-		if change(c); c.Validate() == nil || !strings.Contains(c.Validate().Error(), want) {
+		change(c)
+		if c.Validate() == nil || !strings.Contains(c.Validate().Error(), want) {
 			t.Errorf("%q: %v", want, c.Validate())
 		}
 	}

@@ -43,7 +43,8 @@ func openOracle(t Fataler, dir string) *oracle {
 	defer f.Close()
 	for _, info := range f.Tensors {
 		name, mimo := strings.CutPrefix(info.Name, "model.mtp_layers.0.")
-		if o.mimo = o.mimo || mimo; !mimo {
+		o.mimo = o.mimo || mimo
+		if !mimo {
 			name = strings.TrimPrefix(strings.TrimPrefix(info.Name, "mtp."), "layers.0.")
 		}
 		for _, v := range Must(Must(f.Load(info.Name))(t).Float32s())(t) {
@@ -182,5 +183,7 @@ func (o *oracle) row(embedding, feature []float64, place int) (state, logs []flo
 
 // drop forgets the rows after the first n.
 func (o *oracle) drop(n int) {
-	o.keys, o.values, o.places = o.keys[:n], o.values[:n], o.places[:n]
+	o.keys = o.keys[:n]
+	o.values = o.values[:n]
+	o.places = o.places[:n]
 }

@@ -77,7 +77,8 @@ func (d *Drafter) eachHead(src nn.Source, heads []nn.Linear) {
 				d.rows = append(d.rows, int32(s.first+step))
 			}
 		}
-		if src.At = d.rows[from:]; len(src.At) > 0 {
+		src.At = d.rows[from:]
+		if len(src.At) > 0 {
 			d.exec.Linear(src, nn.Proj{Linear: &heads[step], Dst: ordered.Slice(from, len(d.rows))})
 		}
 	}

@@ -107,7 +107,9 @@ func New(c Config) (_ *Drafter, err error) {
 		d.reach[i] = newReach(d.block.Depths)
 	}
 	norm, head, tokens := c.Model.Output()
-	d.hidden, d.outputs, d.place = head.W.In(), head.W.Out(), textrank.Places(tokens, d.Vocab)
+	d.hidden = head.W.In()
+	d.outputs = head.W.Out()
+	d.place = textrank.Places(tokens, d.Vocab)
 	matrices := []*nn.Linear{head}
 	if heads, ok := c.Model.(Heads); ok && len(heads.Heads()) > 0 {
 		matrices = matrices[:0]

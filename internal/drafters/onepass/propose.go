@@ -62,7 +62,9 @@ func (d *Drafter) Propose(ctx context.Context, requests []draft.Request) ([]draf
 // made: the tree is then that of the text alone, with +text.
 func (s *state) begin(r *draft.Request) bool {
 	d := s.d
-	s.request, s.budget, s.levels = r, r.Budget, s.levels[:0]
+	s.request = r
+	s.budget = r.Budget
+	s.levels = s.levels[:0]
 	s.depth = min(r.Depth, r.Budget-1, d.block.Depths)
 	if s.depth < 1 || int(r.Tree.Token[0]) >= d.Vocab {
 		s.depth = 0
@@ -96,7 +98,9 @@ func (s *state) begin(r *draft.Request) bool {
 // block that looks both ways every row is computed.
 func (d *Drafter) run() {
 	d.forest.Reset()
-	d.tokens, d.anchors, d.from = d.tokens[:0], d.anchors[:0], d.from[:0]
+	d.tokens = d.tokens[:0]
+	d.anchors = d.anchors[:0]
+	d.from = d.from[:0]
 	width, ahead := len(d.Model.Taps())*d.hidden, 0
 	for _, s := range d.live {
 		rows := d.whole

@@ -60,7 +60,8 @@ func TestReachLearnsItsLevels(t *testing.T) {
 		}
 		sum := float32(0)
 		for i, e := range g.expected {
-			if sum += levels[i]; math.Abs(float64(e-sum)) > 0.01*float64(sum) {
+			sum += levels[i]
+			if math.Abs(float64(e-sum)) > 0.01*float64(sum) {
 				t.Fatalf("before level %d %g is expected, want %g", i+2, e, sum)
 			}
 		}

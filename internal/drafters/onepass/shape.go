@@ -132,7 +132,9 @@ func (s *ofLevels) Below(t *tree.Tree, node int) []sample.Candidate {
 // they can be, none of them likelier than the last candidate. So a flat level has the entropy that it
 // has, and a level of candidates that have nearly all probability too.
 func entropy(level []sample.Candidate) float64 {
-	h, rest, least := 0.0, 1.0, 1.0
+	h := 0.0
+	rest := 1.0
+	least := 1.0
 	for _, c := range level {
 		if p := math.Exp(float64(c.LogProb)); p > 0 {
 			h -= p * float64(c.LogProb)

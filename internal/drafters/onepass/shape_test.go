@@ -164,7 +164,9 @@ func TestExpansionIsAlgorithm1(t *testing.T) {
 		lambda := rapid.SampledFrom([]float64{.25, 1, 8}).Draw(r, "lambda")
 		entropy := []float64{0}
 		for _, level := range levels {
-			h, rest, last := 0.0, 1.0, 1.0
+			h := 0.0
+			rest := 1.0
+			last := 1.0
 			for _, c := range level {
 				if p := math.Exp(float64(c.LogProb)); p > 0 {
 					h -= p * float64(c.LogProb)

@@ -59,7 +59,8 @@ func (c *Config) Keys(k *headfile.Keys) {
 	c.Mask = int32(mask)
 	own := c.Masks > 0
 	k.Flag(".mask_embeddings", &own, false)
-	if c.Masks = 0; own {
+	c.Masks = 0
+	if own {
 		c.Masks = c.Depths - 1
 	}
 }
@@ -142,7 +143,9 @@ func (c *Config) FolderFields(m map[string]any, typ tensor.Type, weights []tenso
 	if m, layout, err = c.Config.FolderFields(m, typ, weights, target); err != nil {
 		return nil, "", err
 	}
-	m["architectures"], m["speculators_model_type"], m["mask_token_id"] = []string{"PEagleSpeculator"}, "peagle", c.Mask
+	m["architectures"] = []string{"PEagleSpeculator"}
+	m["speculators_model_type"] = "peagle"
+	m["mask_token_id"] = c.Mask
 	s := m["speculators_config"].(map[string]any)
 	s["algorithm"] = "peagle"
 	s["proposal_methods"].([]any)[0].(map[string]any)["speculative_tokens"] = c.Depths

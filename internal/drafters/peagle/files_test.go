@@ -72,7 +72,8 @@ func folder(t testing.TB, config string, change map[string]any, list map[string]
 		t.Fatal(err)
 	}
 	for k, v := range change {
-		if m[k] = v; v == nil {
+		m[k] = v
+		if v == nil {
 			delete(m, k)
 		}
 	}
@@ -149,7 +150,8 @@ func TestPublishedFolders(t *testing.T) {
 func TestRefusedFolders(t *testing.T) {
 	with := func(name string, shape ...int) map[string][]int {
 		list := shapes()
-		if list[name] = shape; shape == nil {
+		list[name] = shape
+		if shape == nil {
 			delete(list, name)
 		}
 		return list
@@ -238,7 +240,9 @@ func TestForms(t *testing.T) {
 		for _, name := range forms {
 			f := Must(headfile.Read(draft.Head{Name: name}, c.Kind()))(r)
 			got := *f.Shape.(*peagle.Config)
-			got.Rope.Neighbours, got.Name, got.Context = false, "", c.Context
+			got.Rope.Neighbours = false
+			got.Name = ""
+			got.Context = c.Context
 			if !cmp.Equal(got, c) || !slices.Equal(f.Tokens, tokens) {
 				r.Fatalf("%s: %s", name, cmp.Diff(c, got))
 			}

@@ -148,7 +148,8 @@ func (ref *reference) logits(rows []refRow) (out [][]float64) {
 			}
 			g := ref.norm(r.feature, name+"hidden_norm")
 			inputs[i] = append(ref.norm(r.embed, name+"input_layernorm"), g...)
-			if residuals[i] = r.feature; ref.NormBeforeResidual {
+			residuals[i] = r.feature
+			if ref.NormBeforeResidual {
 				residuals[i] = g
 			}
 		}
@@ -173,7 +174,9 @@ func (ref *reference) logits(rows []refRow) (out [][]float64) {
 		for i := range rows {
 			var mixed []float64
 			for h, q := range heads("q", i, l.Heads) {
-				kv, total, mix := h/(l.Heads/l.KVHeads), 0.0, make([]float64, l.Dim)
+				kv := h / (l.Heads / l.KVHeads)
+				total := 0.0
+				mix := make([]float64, l.Dim)
 				for k := range rows {
 					if !rows[i].sees(&rows[k]) {
 						continue

@@ -103,7 +103,8 @@ func (k *kMeans) center(norm *nn.Norm) {
 	}
 	for i := range k.x.Rows {
 		for j, x := range k.x.Row(i) {
-			if x -= float32(mean[j] / float64(k.x.Rows)); norm != nil {
+			x -= float32(mean[j] / float64(k.x.Rows))
+			if norm != nil {
 				x *= norm.Weight[j]
 			}
 			k.x.Row(i)[j] = x
@@ -141,7 +142,8 @@ func (k *kMeans) start(r *rand.Rand) {
 		const run = 64
 		k.pool.Run((n+run-1)/run, task(func(t int) {
 			for i := t * run; i < min((t+1)*run, n); i++ {
-				if far[i] = min(far[i], 2-2*dot(center, k.x.Row(from(i)))); far[i] < rounding {
+				far[i] = min(far[i], 2-2*dot(center, k.x.Row(from(i))))
+				if far[i] < rounding {
 					far[i] = 0
 				}
 			}
@@ -152,7 +154,8 @@ func (k *kMeans) start(r *rand.Rand) {
 		}
 		next = 0
 		for u := r.Float64() * sum; next < n-1; next++ {
-			if u -= float64(far[next]); u < 0 {
+			u -= float64(far[next])
+			if u < 0 {
 				break
 			}
 		}

@@ -53,7 +53,8 @@ func TestClusterParts(t *testing.T) {
 			}
 			all = append(all, c...)
 		}
-		if slices.Sort(all); len(clusters) != o.Clusters || !slices.Equal(all, slices.Sorted(slices.Values(tokens))) {
+		slices.Sort(all)
+		if len(clusters) != o.Clusters || !slices.Equal(all, slices.Sorted(slices.Values(tokens))) {
 			t.Fatalf("%d clusters of %d tokens are not a partition of %d into %d", len(clusters), len(all),
 				len(tokens), o.Clusters)
 		}
@@ -192,7 +193,9 @@ func TestClustersOfASize(t *testing.T) {
 	defer pools[1].Close()
 	rapid.Check(t, func(t *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 4))
-		size, groups, d := rapid.IntRange(1, 20).Draw(t, "size"), rapid.IntRange(1, 9).Draw(t, "groups"), 12
+		size := rapid.IntRange(1, 20).Draw(t, "size")
+		groups := rapid.IntRange(1, 9).Draw(t, "groups")
+		d := 12
 		planted := rapid.Bool().Draw(t, "planted")
 		if planted {
 			groups = min(groups, 2)
@@ -237,7 +240,8 @@ func TestClustersOfASize(t *testing.T) {
 				}
 			}
 		}
-		if slices.Sort(all); !slices.Equal(all, slices.Sorted(slices.Values(tokens))) {
+		slices.Sort(all)
+		if !slices.Equal(all, slices.Sorted(slices.Values(tokens))) {
 			t.Fatalf("%d tokens in clusters, want %d", len(all), n)
 		}
 	})

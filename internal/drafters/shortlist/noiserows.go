@@ -31,7 +31,9 @@ func (o *textRows) addNoiseRows(seed uint64, at int) (changed bool) {
 	var done [ahead]bool
 	for position := at + 1; position <= at+ahead; position++ {
 		number := position % ahead
-		b, first, n := &o.noise[number], o.c.extra+number*noiseRows, 0
+		b := &o.noise[number]
+		first := o.c.extra + number*noiseRows
+		n := 0
 		if b.position != position {
 			b.position, b.tokens = position, sample.HighNoise(b.tokens[:0], seed, position, o.c.head.Vocab(),
 				noiseTokens)

@@ -51,7 +51,8 @@ func Open(o Options, d Drafter) (Method, error) {
 	most := len(r.Order)
 	size := o.Size
 	if size == 0 {
-		if size = most / 4; o.Method == "context" {
+		size = most / 4
+		if o.Method == "context" {
 			size = most / 16
 		}
 		size = max(size, 1)

@@ -11,7 +11,9 @@ import (
 // Start is Choose in phases: lists are laid out when they are done. Their places are known at once.
 func (d *Routed) Start(queries []Query, lists []*List) []par.Phase {
 	p := &d.picking
-	p.queries, p.lists, p.stale = append(p.queries[:0], queries...), p.lists[:0], p.stale[:0]
+	p.queries = append(p.queries[:0], queries...)
+	p.lists = p.lists[:0]
+	p.stale = p.stale[:0]
 	for i, q := range queries {
 		s, first := q.State.(*routedState), i == 0 || q.State != queries[i-1].State
 		if first && s.rows != nil {
@@ -68,7 +70,9 @@ type picks struct {
 
 func (p *picking) plan() []par.Phase {
 	n, r := len(p.queries), p.d.router
-	p.embed, p.hidden, p.scores = p.embeds.Mat(n, r.Embed), p.hiddens.Mat(n, r.Hidden), p.sums.Mat(n, r.Clusters)
+	p.embed = p.embeds.Mat(n, r.Embed)
+	p.hidden = p.hiddens.Mat(n, r.Hidden)
+	p.scores = p.sums.Mat(n, r.Clusters)
 	p.exec.Hold()
 	p.exec.OwnRows(n, r.Embed, (*gathering)(p))
 	r.Scores(p.exec, p.embed, p.hidden, p.scores, &p.router)

@@ -107,7 +107,9 @@ func TestRoutedListsTheBestClusters(t *testing.T) {
 					scores[c] = math.Inf(-1)
 				}
 				for ; last < len(queries) && queries[last].State == q.State && !(o.Own && last > first); last++ {
-					embed, hidden, dst := nn.NewMat(1, 8), nn.NewMat(1, 8), nn.NewMat(1, m)
+					embed := nn.NewMat(1, 8)
+					hidden := nn.NewMat(1, 8)
+					dst := nn.NewMat(1, m)
 					copy(embed.Data, w.Row(int(queries[last].Token)))
 					copy(hidden.Data, queries[last].Hidden)
 					router.Scores(nn.NewExec(pool), embed, hidden, dst, new(RouterBuffers))
@@ -146,7 +148,9 @@ func TestRoutedListsTheBestClusters(t *testing.T) {
 					}
 				}
 				// The logits of a unit vector are a column of the weights.
-				x, dst, k := nn.NewMat(1, 8), nn.NewMat(1, lists[first].Width()), r.IntN(8)
+				x := nn.NewMat(1, 8)
+				dst := nn.NewMat(1, lists[first].Width())
+				k := r.IntN(8)
 				x.Data[k] = 1
 				e.Shortlist(nn.Source{X: x}, []*nn.Shortlist{&lists[first].Shortlist}, dst)
 				for i, token := range lists[first].Tokens() {
@@ -180,7 +184,9 @@ func TestRoutedAllocatesNothing(t *testing.T) {
 	}
 	s := d.Begin(&sample.Params{})
 	defer s.Close()
-	queries, lists, text := make([]Query, 4), make([]*List, 4), make([]int32, 3)
+	queries := make([]Query, 4)
+	lists := make([]*List, 4)
+	text := make([]int32, 3)
 	for i := range queries {
 		queries[i] = Query{State: s, Hidden: make([]float32, 8)}
 	}

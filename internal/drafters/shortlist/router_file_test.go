@@ -42,7 +42,9 @@ func TestRouterFiles(t *testing.T) {
 	kinds := []tensor.Type{tensor.F32, tensor.BF16, tensor.Q8_0}
 	for seed := range uint64(12) { // each writes files, which takes a while
 		rng := rand.New(rand.NewPCG(seed, 1))
-		vocab, hidden, kind := 1+rng.IntN(300), 32, kinds[seed%3]
+		vocab := 1 + rng.IntN(300)
+		hidden := 32
+		kind := kinds[seed%3]
 		path := filepath.Join(dir, "router.gguf")
 		if err := synth.Write(path, rng, vocab, hidden, kind); err != nil {
 			t.Fatal(err)

@@ -166,7 +166,9 @@ func TestContextListsWhatCameUp(t *testing.T) {
 					}
 				}
 				// The logits of a unit vector are a column of the weights.
-				x, dst, k := nn.NewMat(1, 8), nn.NewMat(1, lists[0].Width()), r.IntN(8)
+				x := nn.NewMat(1, 8)
+				dst := nn.NewMat(1, lists[0].Width())
+				k := r.IntN(8)
 				x.Data[k] = 1
 				e.Shortlist(nn.Source{X: x}, []*nn.Shortlist{&lists[0].Shortlist}, dst)
 				for i, token := range lists[0].Tokens() {

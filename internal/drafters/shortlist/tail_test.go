@@ -54,7 +54,9 @@ func TestTailSumsUp(t *testing.T) {
 			}
 			return sum
 		}
-		mean, variance, n := 0.0, 0.0, float64(len(tokens))
+		mean := 0.0
+		variance := 0.0
+		n := float64(len(tokens))
 		for _, token := range tokens {
 			mean += logit(token) / n
 		}

@@ -43,7 +43,9 @@ func (o *textRows) clear() {
 		o.head.Unset(i)
 	}
 	end := o.c.extra
-	o.n, o.before[end], o.after[end] = 0, int32(end), int32(end)
+	o.n = 0
+	o.before[end] = int32(end)
+	o.after[end] = int32(end)
 	o.dropNoiseRows()
 	clear(o.stale)
 	o.anyStale = false
@@ -56,7 +58,8 @@ func (o *textRows) panels() int { return (o.n + gemm.Panel - 1) / gemm.Panel }
 func (o *textRows) add(token int32) (fresh bool) {
 	end := o.c.extra
 	row := o.head.Row(token)
-	switch fresh = row < 0 || row >= end; {
+	fresh = row < 0 || row >= end
+	switch {
 	case !fresh:
 		o.unlink(row)
 	case o.n < end:

@@ -20,7 +20,8 @@ func distribution(t *rapid.T, n int, label string) []float64 {
 	p := make([]float64, n)
 	sum := 0.0
 	for i := range p {
-		switch p[i] = math.Exp(spread * r.NormFloat64()); r.IntN(6) {
+		p[i] = math.Exp(spread * r.NormFloat64())
+		switch r.IntN(6) {
 		case 0:
 			p[i] = 0
 		case 1:
@@ -58,7 +59,8 @@ func onto(p []float64, subset []int) []float64 {
 	q := make([]float64, len(p))
 	m := mass(p, subset)
 	for _, i := range subset {
-		if q[i] = 1 / float64(len(subset)); m > 0 {
+		q[i] = 1 / float64(len(subset))
+		if m > 0 {
 			q[i] = p[i] / m
 		}
 	}
@@ -153,7 +155,9 @@ func TestTheoremA(t *testing.T) {
 			}
 			static = top(mixture, k)
 		}
-		dynamic, fixed, strict := 0.0, 0.0, 0.0
+		dynamic := 0.0
+		fixed := 0.0
+		strict := 0.0
 		for c, p := range ps {
 			order := top(p, n)
 			own := order[:k]
@@ -199,7 +203,8 @@ func TestFrequencyAgainstOracle(t *testing.T) {
 		for i := range text {
 			u := r.Float64()
 			for token := range p {
-				if u -= p[token]; u < 0 || token == n-1 {
+				u -= p[token]
+				if u < 0 || token == n-1 {
 					text[i] = int32(token)
 					counts[token]++
 					break

@@ -93,7 +93,9 @@ type began struct{ example, round, node, row int }
 // Where the last part alone learns, what it returns is what enters it.
 func (p *replay) first(e *nn.Exec) (x nn.Mat, blocks []began) {
 	n := p.n
-	pages, pass, entries := n.Pages(), new(Pass), 0
+	pages := n.Pages()
+	pass := new(Pass)
+	entries := 0
 	for i, l := range p.b.Examples {
 		layout, cache := new(Layout), pages.NewCache()
 		n.Text(layout, 0, l.Tokens[1:])

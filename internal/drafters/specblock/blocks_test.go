@@ -20,7 +20,9 @@ func smallHead(t drafttest.Fataler, m *model.Model, k, rank int, seed uint64) *N
 		Config: m.Config, Block: k, RankWidth: rank, Shift: seed%2 == 0, Broadcast: seed%3 > 0,
 		SamePosition: seed%5 == 0, Taps: []int{1, 2, 3},
 	}
-	c.Arch, c.Layers, c.Rope.Neighbours = "llama", 2, false
+	c.Arch = "llama"
+	c.Layers = 2
+	c.Rope.Neighbours = false
 	return drafttest.Must(NewNetwork(c, &synthetic.Weights{Type: tensor.F32, Seed: seed}, nil, &m.Network))(t)
 }
 

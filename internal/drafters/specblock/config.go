@@ -103,9 +103,13 @@ func (c *Config) Describe(bool) string {
 // are multiples of unit.
 func (c *Config) Draw(rng *rand.Rand, drafter string, unit int) {
 	c.Arch, c.Layers = []string{"llama", "qwen3"}[rng.IntN(2)], 1+rng.IntN(3)
-	c.Block, c.RankWidth, c.Shift, c.Broadcast = 1+rng.IntN(6), unit*(1+rng.IntN(40/unit)), rng.IntN(4) > 0,
-		rng.IntN(4) > 0
-	c.SamePosition, c.RankNormed, c.RankFull = rng.IntN(3) == 0, rng.IntN(3) == 0, rng.IntN(3) == 0
+	c.Block = 1 + rng.IntN(6)
+	c.RankWidth = unit * (1 + rng.IntN(40/unit))
+	c.Shift = rng.IntN(4) > 0
+	c.Broadcast = rng.IntN(4) > 0
+	c.SamePosition = rng.IntN(3) == 0
+	c.RankNormed = rng.IntN(3) == 0
+	c.RankFull = rng.IntN(3) == 0
 	if drafter == "" && rng.IntN(6) == 0 {
 		c.RankWidth = 0
 	}

@@ -185,7 +185,9 @@ func (c *Config) FolderFields(m map[string]any, _ tensor.Type, _ []tensor.Tensor
 	if c.Taps != nil {
 		m["eagle_aux_hidden_state_layer_ids"] = c.Taps
 	}
-	m["same_position"], m["rank_normed"], m["rank_offset"] = c.SamePosition, c.RankNormed, c.RankOffset
+	m["same_position"] = c.SamePosition
+	m["rank_normed"] = c.RankNormed
+	m["rank_offset"] = c.RankOffset
 	m["rank_full"] = c.RankFull
 	return m, "", nil
 }

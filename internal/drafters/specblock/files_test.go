@@ -44,7 +44,9 @@ func computed(n *specblock.Network, m *model.Model) []float32 {
 	defer cache.Free()
 	var p specblock.Pass
 	n.Add(&p, &l, cache, 0)
-	c, x, out := mat(2, n.Hidden), mat(rows, n.Hidden), mat(rows, n.Output())
+	c := mat(2, n.Hidden)
+	x := mat(rows, n.Hidden)
+	out := mat(rows, n.Output())
 	n.Condition(e, mat(2, len(n.Taps)*n.Hidden), c)
 	n.Run(e, &p, c, x, &b)
 	e.Linear(nn.Source{X: x, Norm: &n.Norm}, nn.Proj{Linear: &n.Head, Dst: out})
@@ -226,7 +228,9 @@ func TestReleasedFolder(t *testing.T) {
 func TestRefusedHeads(t *testing.T) {
 	m, vocabulary := drafttest.FileTarget(t)
 	good := synthetic.Config[specblock.Config](rand.New(rand.NewPCG(3, 3)), "", m.Config, tensor.F32)
-	good.Taps, good.TargetLayers, good.DraftVocab = []int{1, 2, 3}, m.Config.Layers, 50
+	good.Taps = []int{1, 2, 3}
+	good.TargetLayers = m.Config.Layers
+	good.DraftVocab = 50
 	var path string
 	for want, change := range map[string]func(c *specblock.Config){
 		"":                       func(*specblock.Config) {},

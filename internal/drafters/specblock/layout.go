@@ -74,7 +74,10 @@ type Pass struct {
 // Reset forgets all blocks.
 func (p *Pass) Reset() {
 	p.Forest.Reset()
-	p.Tokens, p.entry, p.slot, p.before = p.Tokens[:0], p.entry[:0], p.slot[:0], p.before[:0]
+	p.Tokens = p.Tokens[:0]
+	p.entry = p.entry[:0]
+	p.slot = p.slot[:0]
+	p.before = p.before[:0]
 }
 
 // Add appends the blocks of l from row number from on to a pass over a cache, which gets room for

@@ -45,7 +45,8 @@ func newOracle(n *specblock.Network, m *model.Model, id int, text []int32, root 
 		c := nn.NewMat(size, n.Hidden)
 		n.Condition(o.e, taps, c)
 		o.run(at+size < len(text) && chunk > 1, 0, c)
-		if at += size; at < len(text) {
+		at += size
+		if at < len(text) {
 			o.cache.CommitAll()
 			o.states = o.states[:0]
 		}

@@ -79,7 +79,9 @@ func (s *state) begin(r *draft.Request) bool {
 	s.request, s.root = r, r.Tree.Token[0]
 	r.Tree.Reset(s.root)
 	s.grown.Reset(s.root)
-	s.passes, s.sum, s.expected = 0, 0, 0
+	s.passes = 0
+	s.sum = 0
+	s.expected = 0
 	s.starts, s.below = append(s.starts[:0], start{}), append(s.below[:0], -1)
 	return true
 }
@@ -89,7 +91,8 @@ func (s *state) end() {
 	if s.request == nil {
 		return
 	}
-	if s.request = nil; s.passes > 0 {
+	s.request = nil
+	if s.passes > 0 {
 		s.Read.Cache.Reserve((s.take-1)*s.d.cached, 0)
 		s.Read.Cache.CommitAll()
 		s.Read.Read(s.take - 1)
@@ -103,7 +106,8 @@ func (d *drafter) read(more int) {
 		d.pass.Reset()
 		room := max(sequence.ReadRows/d.cached, 1)
 		for _, s := range d.live {
-			if s.take = s.Read.Take(more, room); s.take > 0 {
+			s.take = s.Read.Take(more, room)
+			if s.take > 0 {
 				s.lay(d.cached)
 				room -= s.take
 			}

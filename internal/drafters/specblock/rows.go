@@ -48,8 +48,12 @@ func (s *state) open(b *start, slot, at int32) {
 	if r.top == nil {
 		r.top, r.level = make([]sample.Candidate, 0, FeatureLogits), make([]sample.Candidate, 0, s.d.ranked)
 	}
-	r.s, r.at, r.slot, r.last, r.pass, r.depth = s, at, slot, slot == b.slots-1, int32(s.passes),
-		s.grown.Depth[b.node]+slot
+	r.s = s
+	r.at = at
+	r.slot = slot
+	r.last = slot == b.slots-1
+	r.pass = int32(s.passes)
+	r.depth = s.grown.Depth[b.node] + slot
 	r.cache.Reset()
 }
 

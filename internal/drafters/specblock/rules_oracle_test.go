@@ -38,7 +38,9 @@ func rules(o *oracle, widths [specblock.RankBuckets]int, blocks, budget int) (al
 		var starts []from
 		for i, b := range level {
 			logits := o.logits(b.first, o.n.Block)
-			at, sure, lost := b.path, true, false
+			at := b.path
+			sure := true
+			lost := false
 			for k := range o.n.Block {
 				tokens, logProbs := ranked(o.n, logits.Row(k))
 				width, bucket := widths[0], 0
@@ -48,7 +50,8 @@ func rules(o *oracle, widths [specblock.RankBuckets]int, blocks, budget int) (al
 				}
 				lost = lost || sure && bucket == 3
 				sure = sure && bucket == 0
-				if width = min(width, len(tokens)); m == 0 && i == 0 && k == 0 {
+				width = min(width, len(tokens))
+				if m == 0 && i == 0 && k == 0 {
 					width = max(width, 1)
 				}
 				if width == 0 {
@@ -80,11 +83,12 @@ func rules(o *oracle, widths [specblock.RankBuckets]int, blocks, budget int) (al
 		if m == blocks-1 {
 			break
 		}
-		if starts = slices.DeleteFunc(starts, func(f from) bool {
+		starts = slices.DeleteFunc(starts, func(f from) bool {
 			in, sure := likeliest(nodes, f.path, budget-1)
 			ok = ok && sure
 			return !in
-		}); !ok {
+		})
+		if !ok {
 			return nil, false
 		}
 		var rows []int
@@ -117,7 +121,9 @@ func likeliest(nodes map[string]*place, path []int32, n int) (in, sure bool) {
 		}
 		return math.Exp(sum)
 	}
-	own, more, close := value(path), 0, 0
+	own := value(path)
+	more := 0
+	close := 0
 	for _, p := range nodes {
 		switch v := value(p.path); {
 		case v > own*(1+1e-4):
@@ -152,8 +158,9 @@ func ranked(n *specblock.Network, logits []float32) (tokens []int32, logProbs []
 func bucketOf(o *oracle, row int, logits []float32) int {
 	top := slices.Clone(logits)
 	slices.SortFunc(top, func(a, b float32) int { return cmp.Compare(b, a) })
-	features, states, out := nn.NewMat(1, specblock.Features), nn.NewMat(1, o.n.Hidden),
-		nn.NewMat(1, specblock.RankBuckets)
+	features := nn.NewMat(1, specblock.Features)
+	states := nn.NewMat(1, o.n.Hidden)
+	out := nn.NewMat(1, specblock.RankBuckets)
 	var beyond specblock.Beyond
 	top = top[:min(len(top), specblock.FeatureLogits)]
 	if o.n.RankFull {

@@ -23,7 +23,8 @@ func TestEntriesAreTheText(t *testing.T) {
 		n := genHead(r, m)
 		n.Config.Context = drafttest.GenWindow(r)
 		o := genOptions(r, n)
-		if o.Text = false; o.List.Method == "context" { // else trees go by rounds before
+		o.Text = false
+		if o.List.Method == "context" { // else trees go by rounds before
 			o.List.Method = ""
 		}
 		d := newDrafter(r, o, n, m)
@@ -74,7 +75,8 @@ func TestTreesKeepToTheRequest(t *testing.T) {
 		}
 		chances := make([]float32, free.Tree.Len()) // of all children together
 		for i := 1; i < free.Tree.Len(); i++ {
-			if chances[free.Tree.Parent[i]] += exp(free.Tree.LogProb[i]); chances[free.Tree.Parent[i]] > 1.001 {
+			chances[free.Tree.Parent[i]] += exp(free.Tree.LogProb[i])
+			if chances[free.Tree.Parent[i]] > 1.001 {
 				r.Fatalf("%+v: chances of more than 1 below node %d: %v", o, free.Tree.Parent[i], free.Tree)
 			}
 		}

@@ -73,7 +73,8 @@ func (s *state) grow() {
 	} else {
 		s.build()
 	}
-	if s.passes++; s.expected > 0 {
+	s.passes++
+	if s.expected > 0 {
 		ratio := &s.d.yield[s.Warm][s.passes-1]
 		*ratio += ((s.sum-before)/s.expected - *ratio) / calibrate.Memory
 	}
@@ -118,7 +119,9 @@ func (s *state) add(parent int, token int32, logProb float32) int {
 // children, which tell tokens apart by nothing else.
 func (s *state) attach() {
 	for _, b := range s.starts {
-		node, certain, lost := int(b.node), true, false
+		node := int(b.node)
+		certain := true
+		lost := false
 		for k := range b.slots {
 			number := b.rows + k
 			r := &s.rows[number]
@@ -189,7 +192,9 @@ func (s *state) build() {
 		s.below[b.node] = b.rows
 	}
 	b, t := &s.d.builder, &s.draft
-	b.Width, b.Least, b.Guide = 0, 0, s.request.Guide
+	b.Width = 0
+	b.Least = 0
+	b.Guide = s.request.Guide
 	if b.Guide != nil {
 		b.Least = calibrate.RowCost
 	}
@@ -255,7 +260,8 @@ func (s *state) after(path []int32) *row {
 		t = &s.draft
 	}
 	for _, token := range path {
-		if node = t.Child(node, token); node < 0 {
+		node = t.Child(node, token)
+		if node < 0 {
 			return nil
 		}
 	}

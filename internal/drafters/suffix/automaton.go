@@ -77,7 +77,8 @@ func (a *Automaton) After(s, longer int32, most int) iter.Seq[Edge] {
 
 // Shorter is the longest suffix of a match that occurred at more places.
 func (a *Automaton) Shorter(p Place) Place {
-	if p.State = a.link[p.State]; p.State > 0 {
+	p.State = a.link[p.State]
+	if p.State > 0 {
 		p.Length = a.length[p.State]
 	}
 	return p
@@ -162,7 +163,10 @@ func (a *Automaton) part(p, q, token int32) int32 {
 	for e := a.head[q]; e >= 0; e = a.edges[e].next {
 		a.connect(c, a.edges[e].Token, a.edges[e].To)
 	}
-	a.link[c], a.count[c], a.last[c], a.before[c] = a.link[q], a.count[q], a.last[q], a.before[q]
+	a.link[c] = a.link[q]
+	a.count[c] = a.count[q]
+	a.last[c] = a.last[q]
+	a.before[c] = a.before[q]
 	a.link[q] = c
 	for p >= 0 {
 		e := a.table[a.slot(p, token)] - 1
@@ -181,7 +185,8 @@ func (a *Automaton) Match(from Place, token int32) Place {
 		if s := a.Next(p, token); s >= 0 {
 			return Place{State: s, Length: n + 1}
 		}
-		if p = a.link[p]; p < 0 {
+		p = a.link[p]
+		if p < 0 {
 			return Place{}
 		}
 	}

@@ -41,7 +41,8 @@ func TestAutomaton(t *testing.T) {
 				sub := text[i:j]
 				s := int32(0)
 				for _, token := range sub {
-					if s = a.Next(s, token); s < 0 {
+					s = a.Next(s, token)
+					if s < 0 {
 						r.Fatalf("%v is not spelled", sub)
 					}
 				}

@@ -32,7 +32,8 @@ func Shape(rng *rand.Rand, kind *headfile.Kind, drafter string, target model.Con
 		*c.Taps = append(*c.Taps, rng.IntN(target.Layers+1))
 	}
 	if c.DraftVocab != nil {
-		if *c.DraftVocab = target.Vocab; rng.IntN(2) == 0 {
+		*c.DraftVocab = target.Vocab
+		if rng.IntN(2) == 0 {
 			*c.DraftVocab = 1 + rng.IntN(target.Vocab)
 		}
 	}

@@ -102,7 +102,9 @@ func (c *RowCache) Reset() { c.filled = false }
 func (x *Text) fill(row *Row, c *RowCache) {
 	t := scale(x.temperature)
 	top := row.Top[:min(len(row.Top), RowMost)]
-	c.features, c.rank, c.filled = c.features[:0], 0, true
+	c.features = c.features[:0]
+	c.rank = 0
+	c.filled = true
 	rest := 1.0
 	for _, k := range top {
 		f := features{token: k.Token, drafter: max(t*k.LogProb, logFloor), root: rootProb(k.LogProb)}
@@ -140,7 +142,8 @@ func (x *Text) gather(root int32, place Place, c context, row *Row, offTop bool,
 	depth := c.position + 1 - len(x.tokens)
 	at := place.Place
 	n := nodeFeatures{depth: row.Depth, class: matchClass(at.Length), offTop: offTop}
-	if n.hasRow = len(row.Top) > 0; n.hasRow {
+	n.hasRow = len(row.Top) > 0
+	if n.hasRow {
 		c := row.Cache
 		if c == nil {
 			c = scratch
@@ -149,7 +152,9 @@ func (x *Text) gather(root int32, place Place, c context, row *Row, offTop bool,
 		if !c.filled {
 			x.fill(row, c)
 		}
-		n.beyond, n.last, n.rank = c.beyond, c.last, c.rank
+		n.beyond = c.beyond
+		n.last = c.last
+		n.rank = c.rank
 		list = append(list, c.features...)
 	}
 	a := x.automaton
@@ -205,7 +210,9 @@ func (x *Text) recall(n *nodeFeatures, place Place, row *Row, list []features, d
 		i := x.indexOf(&list, row, c.Token, depth)
 		f := &list[i]
 		if f.class == 0 || longer {
-			f.class, f.shorter, f.share = class, !longer, float32(math.Log(float64(c.Count)/float64(matches)))
+			f.class = class
+			f.shorter = !longer
+			f.share = float32(math.Log(float64(c.Count) / float64(matches)))
 			f.latest = f.latest || longer && c.First
 		}
 	}

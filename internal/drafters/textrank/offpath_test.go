@@ -126,7 +126,9 @@ func TestOffPathRanks(t *testing.T) {
 		p := sample.Params{Temperature: 1, Seed: 3}
 		m := NewModel()
 		for i := 1; i < agreeAny; i++ {
-			m.sets[1].w[wOffPath+i], m.sets[1].w[wOffPathFirst+i], m.sets[1].w[wOffPathOther+i] = 1.3, 2, -2
+			m.sets[1].w[wOffPath+i] = 1.3
+			m.sets[1].w[wOffPathFirst+i] = 2
+			m.sets[1].w[wOffPathOther+i] = -2
 		}
 		x, plain := NewText(&p, m, nil), NewText(&p, m, nil)
 		// The tree has two branches; the text takes the first, and the next tree goes on with the

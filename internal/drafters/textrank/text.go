@@ -90,7 +90,9 @@ func (x *Text) Candidates(dst []sample.Candidate, t *tree.Tree, node int, at Pla
 	n, s.features = x.gather(t.Token[0], at, x.contextOf(t, node), row, offTop, s.features[:0], &s.cache)
 	if n.hasRow && node < len(x.kept) {
 		k := &x.kept[node]
-		k.filled, k.node, k.list = true, n, append(k.list[:0], s.features...)
+		k.filled = true
+		k.node = n
+		k.list = append(k.list[:0], s.features...)
 	}
 	dst, s.logits = x.model.w.probabilities(&n, s.features, dst, s.logits)
 	return dst
@@ -129,12 +131,16 @@ type Builder struct {
 // Build appends to t, which holds its root, the nodes of the most probable paths: up to budget
 // nodes in all, no deeper than deepest. The root follows the text.
 func (b *Builder) Build(t *tree.Tree, text *Text, rows Rows, budget, deepest int) {
-	b.text, b.rows, b.deepest = text, rows, deepest
+	b.text = text
+	b.rows = rows
+	b.deepest = deepest
 	b.at = b.at[:0]
 	text.Keep(0, budget)
 	b.Builder.Build(t, (*source)(b), budget)
 	text.Built.Copy(t)
-	b.text, b.rows, b.Guide = nil, nil, nil
+	b.text = nil
+	b.rows = nil
+	b.Guide = nil
 }
 
 // source is the builder as its own treebuild.Source.

@@ -21,7 +21,9 @@ func (b *Builder) BuildByText(r *draft.Request, text *Text, width int) (expected
 	if r.Depth < 1 {
 		return 0
 	}
-	b.Builder.Width, b.Least, b.Guide = width, calibrate.RowCost, r.Guide
+	b.Builder.Width = width
+	b.Least = calibrate.RowCost
+	b.Guide = r.Guide
 	b.Build(r.Tree, text, noRows{}, r.Budget, r.Depth)
 	if r.Guide == nil {
 		return 0

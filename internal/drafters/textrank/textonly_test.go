@@ -21,8 +21,9 @@ func TestByTextIsTheLikelyPart(t *testing.T) {
 		text := NewText(&p, NewModel(), nil)
 		text.learn(rapid.SliceOfN(token, n, n).Draw(r, "text"))
 		root := token.Draw(r, "root")
-		budget, depth, width := rapid.IntRange(1, 40).Draw(r, "budget"), rapid.IntRange(0, 12).Draw(r, "depth"),
-			rapid.IntRange(0, 3).Draw(r, "width")
+		budget := rapid.IntRange(1, 40).Draw(r, "budget")
+		depth := rapid.IntRange(0, 12).Draw(r, "depth")
+		width := rapid.IntRange(0, 3).Draw(r, "width")
 
 		var b Builder
 		got, all := tree.New(root), tree.New(root)

@@ -147,7 +147,8 @@ func (w *Weights) probabilities(n *nodeFeatures, list []features, dst []sample.C
 	for i := range list {
 		p, at := logits[i]-norm, len(dst)
 		if at == cap(dst) {
-			if at--; p <= dst[at].LogProb {
+			at--
+			if p <= dst[at].LogProb {
 				continue
 			}
 		} else {

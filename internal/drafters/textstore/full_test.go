@@ -25,7 +25,8 @@ func TestDiskFull(t *testing.T) {
 			if err := syscall.Getrlimit(syscall.RLIMIT_FSIZE, &l); err != nil {
 				t.Fatal(err)
 			}
-			if l.Cur = l.Max; bytes > 0 {
+			l.Cur = l.Max
+			if bytes > 0 {
 				l.Cur = uint64(bytes)
 			}
 			if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &l); err != nil {

@@ -54,7 +54,8 @@ next:
 		if alive>>i&1 == 0 || len(m.Next) < depth {
 			continue
 		}
-		if matches++; matches == 1 {
+		matches++
+		if matches == 1 {
 			length = m.Length + depth - 1
 		}
 		for j := from; j < len(dst); j++ {

@@ -32,13 +32,16 @@ func TestRecalled(t *testing.T) {
 		for i, x := range path {
 			alive = r.Follow(alive, i+1, x)
 		}
-		want, length, matches := map[int32]int{}, 0, 0
+		want := map[int32]int{}
+		length := 0
+		matches := 0
 		first := int32(-1)
 		for _, m := range all[:min(len(all), recalledMost)] {
 			if len(m.Next) <= len(path) || !slices.Equal(m.Next[:len(path)], path) {
 				continue
 			}
-			if matches++; matches == 1 {
+			matches++
+			if matches == 1 {
 				length, first = m.Length+len(path), m.Next[len(path)]
 			}
 			want[m.Next[len(path)]]++

@@ -81,7 +81,9 @@ func merge(a, b *segment) *segment {
 		tokens: slices.Concat(a.tokens, b.tokens),
 		order:  make([]uint32, 0, len(a.order)+len(b.order)),
 	}
-	x, y, shift := a.order, b.order, uint32(len(a.tokens))
+	x := a.order
+	y := b.order
+	shift := uint32(len(a.tokens))
 	for len(x) > 0 && len(y) > 0 {
 		if compare(a.tokens[:x[0]], b.tokens[:y[0]]) < 0 {
 			s.order, x = append(s.order, x[0]), x[1:]
@@ -196,7 +198,8 @@ func (s *segment) decode(data []byte) error {
 		s.tokens[i] = int32(binary.LittleEndian.Uint32(body[head+4*i:]))
 	}
 	for i := range s.order {
-		if s.order[i] = binary.LittleEndian.Uint32(body[head+4*(int(tokens)+i):]); uint64(s.order[i]) >= tokens {
+		s.order[i] = binary.LittleEndian.Uint32(body[head+4*(int(tokens)+i):])
+		if uint64(s.order[i]) >= tokens {
 			return damaged
 		}
 	}

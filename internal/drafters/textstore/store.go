@@ -250,7 +250,8 @@ func (s *Store) Add(context, tokens []int32) error {
 			return fmt.Errorf("memory: %w", errors.Join(err, s.err))
 		}
 	}
-	if s.queue = append(s.queue, t); !s.busy {
+	s.queue = append(s.queue, t)
+	if !s.busy {
 		s.busy = true
 		go s.work()
 	}

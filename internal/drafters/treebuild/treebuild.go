@@ -64,7 +64,8 @@ func (b *Builder) Build(t *tree.Tree, from Source, budget int) {
 		rank := int(e.rank)
 		for {
 			c := b.lists[e.node][rank]
-			if rank++; !b.Whole { // before the children, so that it comes first among equals
+			rank++
+			if !b.Whole { // before the children, so that it comes first among equals
 				b.offer(t, int(e.node), rank, e.path)
 			}
 			n := t.Len()

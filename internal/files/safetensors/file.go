@@ -164,7 +164,8 @@ func readIndex(index string) (map[string]string, error) {
 		}
 		return p.object(func(name string) error {
 			shard, err := p.str()
-			if weights[name] = shard; len(weights) > maxTensors {
+			weights[name] = shard
+			if len(weights) > maxTensors {
 				return fmt.Errorf("more than %d tensors", maxTensors)
 			}
 			return err

@@ -248,7 +248,8 @@ func (p *parser) entry(name string) error {
 	if err := t.setType(); err != nil {
 		return fault("", field, remedyWrong, "%w", err)
 	}
-	if p.h.tensors = append(p.h.tensors, t); len(p.h.tensors) > maxTensors {
+	p.h.tensors = append(p.h.tensors, t)
+	if len(p.h.tensors) > maxTensors {
 		return fault("", "header", remedyWrong, "has more than %d tensors", maxTensors)
 	}
 	return nil
@@ -286,7 +287,8 @@ func (p *parser) metadata() error {
 			return fmt.Errorf("%q occurs twice", key)
 		}
 		s, err := p.str()
-		if p.h.metadata[key] = s; len(p.h.metadata) > maxMetadata {
+		p.h.metadata[key] = s
+		if len(p.h.metadata) > maxMetadata {
 			return fmt.Errorf("more than %d entries", maxMetadata)
 		}
 		return err

@@ -78,7 +78,8 @@ func (w *Writer) Add(name string, t tensor.Type, shape []int, fill func(w io.Wri
 		w.fail(field, "", "%w", err)
 		return
 	}
-	if w.total += uint64(size); w.total > math.MaxInt64/2 {
+	w.total += uint64(size)
+	if w.total > math.MaxInt64/2 {
 		w.fail(field, "", "makes the file larger than any can be")
 		return
 	}

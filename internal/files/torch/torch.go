@@ -89,7 +89,8 @@ type limitedReader struct {
 }
 
 func (r *limitedReader) ReadAt(p []byte, at int64) (int, error) {
-	if r.left -= len(p); r.left < 0 {
+	r.left -= len(p)
+	if r.left < 0 {
 		return 0, fmt.Errorf("its directory is larger than %d MB", maxDirectory>>20)
 	}
 	return r.ReaderAt.ReadAt(p, at)

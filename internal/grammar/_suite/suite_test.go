@@ -31,7 +31,11 @@ func TestSuite(t *testing.T) {
 		t.Fatalf("no cases in %s: %v", folder, err)
 	}
 	rng := rand.New(rand.NewPCG(1, 2))
-	schemas, accepted, outputs, instances, covered := 0, 0, 0, 0, 0
+	schemas := 0
+	accepted := 0
+	outputs := 0
+	instances := 0
+	covered := 0
 	for _, file := range files {
 		data, err := os.ReadFile(file)
 		if err != nil {

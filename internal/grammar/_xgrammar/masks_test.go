@@ -269,7 +269,8 @@ func (w *walk) compare() map[int]bool {
 			w.both = append(w.both, int32(token))
 		default:
 			i := slices.IndexFunc(explanations, func(e explanation) bool { return e.is(w.schema, w.text, string(piece), ours) })
-			if found[i] = true; i < 0 {
+			found[i] = true
+			if i < 0 {
 				w.Errorf("%s: after %q, token %q: grove allows it %v, xgrammar %v", w.schema, w.text, piece, ours, theirs)
 			}
 		}

@@ -42,7 +42,9 @@ func AnyShape(Shape) bool { return true }
 // Lists is the shortlist of a head's output that modifiers name; nil: they name none. Of d there are the output matrix, its norm,
 // its tokens, and for a router the embedding.
 func Lists(mods draft.Modifiers, d shortlist.Drafter, target draft.Target) (shortlist.Method, error) {
-	d.Pool, d.Vocab, d.Tokenizer = target.Model.Pool(), target.Model.Config.Vocab, target.Model.Tokenizer
+	d.Pool = target.Model.Pool()
+	d.Vocab = target.Model.Config.Vocab
+	d.Tokenizer = target.Model.Tokenizer
 	return draft.Shortlists(mods.List, d, d.Head, target)
 }
 

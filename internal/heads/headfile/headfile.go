@@ -161,7 +161,8 @@ func (f *File) readLayers(arch string, keys []string, bare bool) (model.Config, 
 		return c, err
 	}
 	k := f.GGUF.Keys()
-	if c.Tied = false; c.Vocab == 0 {
+	c.Tied = false
+	if c.Vocab == 0 {
 		c.Vocab = k.Int(arch+".vocab_size", 0)
 	}
 	if v, ok := f.GGUF.Lookup("tokenizer.ggml.tokens"); ok && c.Vocab == 0 {

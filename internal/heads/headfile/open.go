@@ -153,7 +153,9 @@ func (x *Head) readFolder() (err error) {
 	}
 	c, used := x.Shape.Common(), map[string]bool{}
 	if c.DraftVocab != nil {
-		used[TokensName], used[MemberName], used[plainName] = true, true, true
+		used[TokensName] = true
+		used[MemberName] = true
+		used[plainName] = true
 		if x.Tokens, err = x.folderTokens(c); err != nil {
 			return err
 		}

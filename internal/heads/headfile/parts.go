@@ -60,13 +60,17 @@ type Weight struct {
 
 // Each calls f for every row; the slice is used again.
 func (w *Weight) Each(f func(i int, row []float32)) {
-	rows, cols, table := w.Rows, w.Cols, w.Table
+	rows := w.Rows
+	cols := w.Cols
+	table := w.Table
 	switch {
 	case w.Vector != nil:
 		f(0, w.Vector)
 		return
 	case w.Matrix != nil:
-		rows, cols, table = w.Matrix.Out(), w.Matrix.In(), w.Matrix
+		rows = w.Matrix.Out()
+		cols = w.Matrix.In()
+		table = w.Matrix
 	}
 	row := make([]float32, cols)
 	for i := range rows {
@@ -226,7 +230,9 @@ type Blocks struct {
 // The tensors of a layer that may have biases, and their rows and columns.
 func (p *Blocks) linears() map[string][2]int {
 	c := p.Of
-	h, q, kv := c.Hidden, c.Heads*c.HeadDim, c.KVHeads*c.HeadDim
+	h := c.Hidden
+	q := c.Heads * c.HeadDim
+	kv := c.KVHeads * c.HeadDim
 	return map[string][2]int{
 		"attn_q": {q, h}, "attn_k": {kv, h}, "attn_v": {kv, h}, "attn_output": {h, q},
 		"ffn_gate": {c.FFN, h}, "ffn_up": {c.FFN, h}, "ffn_down": {h, c.FFN},
@@ -384,7 +390,9 @@ func CheckWeights(s Shape, w model.Weights, tokens []int32) error {
 		return err
 	}
 	c := s.Common()
-	n, vocab, own := c.Output(), c.Layers.Vocab, c.OwnOutput || w.Has("output.weight")
+	n := c.Output()
+	vocab := c.Layers.Vocab
+	own := c.OwnOutput || w.Has("output.weight")
 	switch {
 	case w.Has("output.bias") && !w.Has("output.weight"):
 		return fmt.Errorf("there is a tensor output.bias, but no output.weight: want both or neither")

@@ -65,7 +65,8 @@ func readTokens(t, member tensor.Tensor, offset bool, vocab int) ([]int32, error
 			return nil, fmt.Errorf("tensor %s: entry %d is of token %d: want 0 to %d", t.Name, i, n, vocab-1)
 		}
 		all = all && n == int64(i)
-		if list[i] = int32(n); member.Type == tensor.Bool && len(member.Data) == vocab && member.Data[n] == 0 {
+		list[i] = int32(n)
+		if member.Type == tensor.Bool && len(member.Data) == vocab && member.Data[n] == 0 {
 			return nil, fmt.Errorf("tensors %s and %s disagree: entry %d of the first is of token %d, which the second has not", t.Name, member.Name, i, n)
 		}
 	}

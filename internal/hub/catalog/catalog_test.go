@@ -42,10 +42,14 @@ func write(t testing.TB) files {
 		s, err := synth.Lookup(shape)
 		must(err)
 
-		gguf, folder, head := shape+".gguf", shape+"-hf", shape+"-head.gguf"
+		gguf := shape + ".gguf"
+		folder := shape + "-hf"
+		head := shape + "-head.gguf"
 		must(synth.Write(context.Background(), filepath.Join(f.dir, gguf), s, synth.Options{Type: tensor.Q8_0, Seed: 1}))
 		must(synth.WriteHF(context.Background(), filepath.Join(f.dir, folder), s, synth.Options{Seed: 2}))
-		f.models[gguf], f.models[folder], f.heads[head] = shape, shape, shape
+		f.models[gguf] = shape
+		f.models[folder] = shape
+		f.heads[head] = shape
 		target, err := model.ReadFolder(filepath.Join(f.dir, folder))
 		must(err)
 		c := synthetic.Config[eagle.Config](rand.New(rand.NewPCG(1, 3)), "eagle3", target, tensor.F32)

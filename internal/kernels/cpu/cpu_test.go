@@ -38,7 +38,8 @@ func TestUse(t *testing.T) {
 	if Active() != Portable {
 		t.Errorf("level %v, want portable", Active())
 	}
-	if restore(); Active() != was {
+	restore()
+	if Active() != was {
 		t.Errorf("level %v, want %v back", Active(), was)
 	}
 	defer func() {

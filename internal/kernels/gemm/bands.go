@@ -117,7 +117,8 @@ func (s pass) bands(bands []Band, p0, p1 int) {
 	)
 	s.work = line(unsafe.Pointer(&memory))
 	for i := range bands {
-		if run[i] = bands[i].first(p0); bands[i].From >= bands[i].To {
+		run[i] = bands[i].first(p0)
+		if bands[i].From >= bands[i].To {
 			run[i] = len(bands[i].Runs)
 		}
 	}

@@ -34,7 +34,9 @@ func BenchmarkMul(b *testing.B) {
 }
 
 func benchmarkMul(b *testing.B, ms []*Matrix, n, threads int) {
-	t, out, in := ms[0].Type(), ms[0].Out(), ms[0].In()
+	t := ms[0].Type()
+	out := ms[0].Out()
+	in := ms[0].In()
 	var x Input
 	x.Reset(t, n, in)
 	row := make([]float32, in)

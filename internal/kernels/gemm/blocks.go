@@ -85,7 +85,9 @@ func (b *blockType) flip() uint32 {
 // parts are the parts of a block in a file: the scale and minimum, the fifth bits, the others.
 func (b *blockType) parts(src []byte) (head, fifth, low []byte) {
 	at := b.file - block*b.bits/8
-	head, fifth, low = src[:at], src[at:at], src[at:]
+	head = src[:at]
+	fifth = src[at:at]
+	low = src[at:]
 	if b.bits == 5 {
 		fifth, low = low[:4], low[4:]
 	}
@@ -172,7 +174,8 @@ func (b *blockType) widen(dst []float32, w []byte, o int) {
 		d, m := b.scales(w, o)
 		for e := range block {
 			q := b.elements(w, e/4, o) >> (e % 4 * 8) & 255
-			if dst[e] = d * float32(int32(q)-b.middle()); b.minimum() {
+			dst[e] = d * float32(int32(q)-b.middle())
+			if b.minimum() {
 				dst[e] += m
 			}
 		}
@@ -196,7 +199,8 @@ func (b *blockType) row(acc *[Panel]float32, w, x []byte) {
 				sum += int32(q&255)*v[0] + int32(q>>8&255)*v[1] + int32(q>>16&255)*v[2] + int32(q>>24)*v[3]
 			}
 			d, m := b.scales(w, o)
-			if acc[o] = num.FMA(float32(sum), float32(d*scale), acc[o]); b.minimum() {
+			acc[o] = num.FMA(float32(sum), float32(d*scale), acc[o])
+			if b.minimum() {
 				acc[o] = num.FMA(-float32(float32(-all)*scale), m, acc[o])
 			}
 		}

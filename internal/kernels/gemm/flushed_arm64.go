@@ -41,9 +41,13 @@ func (e *engine) bf16(t *tile) {
 			first.steps(e.lanes, apart)
 			return
 		}
-		first.n, first.out, first.outs = n, unsafe.Pointer(&sums), Panel*4
+		first.n = n
+		first.out = unsafe.Pointer(&sums)
+		first.outs = Panel * 4
 		first.steps(e.lanes, apart)
-		rest.n, rest.first, rest.acc = rest.n-n, 0, unsafe.Pointer(&sums)
+		rest.n = rest.n - n
+		rest.first = 0
+		rest.acc = unsafe.Pointer(&sums)
 		rest.w, rest.x = unsafe.Add(rest.w, n*Panel*4), unsafe.Add(rest.x, n*apart)
 		if e.mulBF16(&rest) {
 			return

@@ -166,7 +166,9 @@ func (c *testCase) compare(t *rapid.T, want func(o, r int) float32) {
 	}
 	c.m.Mul(dst[:(c.n-1)*c.stride+c.out], c.stride, &x, c.p0, c.p1)
 	for i, got := range dst {
-		w, o, r := float32(guard), i%c.stride, i/c.stride
+		w := float32(guard)
+		o := i % c.stride
+		r := i / c.stride
 		if o >= c.p0*Panel && o < min(c.p1*Panel, c.out) {
 			w = want(o, r)
 		}
@@ -238,7 +240,8 @@ func fileRows(r *rand.Rand, t Type, out, in int, wild bool) []byte {
 		}
 	case MXFP4:
 		for i := range b {
-			if b[i] = byte(r.Uint32()); i%17 == 0 && !wild { // the exponent of a scale
+			b[i] = byte(r.Uint32())
+			if i%17 == 0 && !wild { // the exponent of a scale
 				b[i] = byte(110 + r.IntN(20))
 			}
 		}
@@ -343,7 +346,8 @@ func scalar(t Type, row []byte, x []float32) float32 {
 				all += v
 			}
 			_, d, m := blockElement(t, row, 0)
-			if acc = num.FMA(float32(sum), d*scale, acc); t == Q4_1 || t == Q5_1 {
+			acc = num.FMA(float32(sum), d*scale, acc)
+			if t == Q4_1 || t == Q5_1 {
 				acc = num.FMA(float32(all)*scale, m, acc)
 			}
 		}
@@ -363,7 +367,8 @@ func scalar(t Type, row []byte, x []float32) float32 {
 					all += xs[i+j]
 				}
 				_, s, m := superElement(t, row[(k+i)/super*kTypes[t].file:], (k+i)%super)
-				if part = num.FMA(float32(sum), s, part); t != Q6_K {
+				part = num.FMA(float32(sum), s, part)
+				if t != Q6_K {
 					part = num.FMA(float32(-all), m, part)
 				}
 			}
@@ -491,7 +496,9 @@ func superElement(t Type, b []byte, k int) (q int, scale, minimum float32) {
 
 // fmaFlushBig is fmaFlush by exact arithmetic, where the operands are finite.
 func fmaFlushBig(a, b, c float32) float32 {
-	a, b, c = flush(a), flush(b), flush(c)
+	a = flush(a)
+	b = flush(b)
+	c = flush(c)
 	plain := num.FMA(a, b, c)
 	if math.Abs(float64(plain)) > 0x1p-126 || plain != plain || plain == 0 && (a == 0 || b == 0) {
 		return plain

@@ -40,7 +40,11 @@ func (x *Input) Reset(t Type, n, in int) {
 }
 
 func (x *Input) reset(t Type, n, in int, l cpu.Level, pairs bool) {
-	x.t, x.n, x.in, x.level, x.pairs = t, n, in, l, pairs
+	x.t = t
+	x.n = n
+	x.in = in
+	x.level = l
+	x.pairs = pairs
 	size := in * 4
 	switch {
 	case pairs:
@@ -139,7 +143,9 @@ func quantizeRow(row []byte, v []float32, t Type) {
 		for _, f := range g {
 			top = max(top, math.Float32bits(f)&0x7fffffff)
 		}
-		scale, inv, narrow := math.Float32frombits(top)/127, 127/math.Float32frombits(top), float32(1)
+		scale := math.Float32frombits(top) / 127
+		inv := 127 / math.Float32frombits(top)
+		narrow := float32(1)
 		switch {
 		case top >= 0x7f800000:
 			scale, inv = float32(math.NaN()), 0

@@ -319,7 +319,8 @@ func quantizeRowAsm(dst []byte, v []float32, t Type, l cpu.Level) bool {
 
 // readAsm reads what it can of p, and returns how many bytes.
 func readAsm(p []byte, l cpu.Level) (sum uint64, n int) {
-	switch n = len(p) &^ 511; {
+	n = len(p) &^ 511
+	switch {
 	case l < cpu.AVX2 || n == 0:
 		return 0, 0
 	case l >= cpu.AVX512:

@@ -395,7 +395,8 @@ func pairRow([]byte, []float32) int { return 0 }
 
 // readAsm reads what it can of p, and returns how many bytes.
 func readAsm(p []byte, l cpu.Level) (sum uint64, n int) {
-	if n = len(p) &^ 511; l < cpu.NEON || n == 0 {
+	n = len(p) &^ 511
+	if l < cpu.NEON || n == 0 {
 		return 0, 0
 	}
 	return readNEON(&p[0], n), n

@@ -73,7 +73,9 @@ func (k *kType) read(b *kBlock, src []byte) {
 		copy(b.scales[:], src[192:208])
 		b.d = le.Uint16(src[208:])
 		for i := range b.q { // halves of four runs of 32: two in the low bits of 64 bytes, two in the high ones
-			h, r, j := i/32, i/8%4, i%8*4
+			h := i / 32
+			r := i / 8 % 4
+			j := i % 8 * 4
 			b.q[i] = le.Uint32(low[64*h+r%2*32+j:])>>(r/2*4)&fourBits | le.Uint32(high[32*h+j:])>>(2*r)&twoBits<<4
 		}
 		return
@@ -122,7 +124,8 @@ func (k *kType) pack(dst, src []byte, row, rows int) {
 				w = w[2*Panel+r*4:]
 				for i, q := range b.q[n*block/4:][:block/4] {
 					or(w[i%4*kWords:], q&fourBits<<(i/4*4))
-					switch q = q >> 4 & fourBits; k.bits {
+					q = q >> 4 & fourBits
+					switch k.bits {
 					case 5:
 						or(w[kLow:], q<<i)
 					case 6:
@@ -149,7 +152,8 @@ func (k *kType) elements(w []byte, i, o int) uint32 {
 // packedElements is elements of so many bits, after what precedes them in a packed block.
 func packedElements(w []byte, bits, i, o int) uint32 {
 	le := binary.LittleEndian
-	if w = w[o*4:]; bits == 8 {
+	w = w[o*4:]
+	if bits == 8 {
 		return le.Uint32(w[i*kWords:])
 	}
 	q := le.Uint32(w[i%4*kWords:]) >> (i / 4 * 4) & fourBits

@@ -71,7 +71,8 @@ func TestPairsRoundAlike(t *testing.T) {
 	for range 2000 {
 		v := make([]float32, 1+r.IntN(100))
 		for k := range v {
-			if v[k] = value(r, true); r.IntN(2) == 0 {
+			v[k] = value(r, true)
+			if r.IntN(2) == 0 {
 				v[k] = math.Float32frombits(r.Uint32())
 			}
 			if r.IntN(3) == 0 { // ties between bf16

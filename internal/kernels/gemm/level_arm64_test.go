@@ -24,7 +24,8 @@ func TestEveryKernelIsReached(t *testing.T) {
 				if !ok {
 					t.Fatalf("%v has no kernel", typ)
 				}
-				if e.forRows(n); e.wide != 0 && n >= e.many {
+				e.forRows(n)
+				if e.wide != 0 && n >= e.many {
 					e = engineOf(e.wide)
 				}
 				reached[e.id] = true
@@ -36,7 +37,8 @@ func TestEveryKernelIsReached(t *testing.T) {
 	}
 	for _, typ := range []Type{F32, BF16} {
 		e, ok := packedEngine(typ, cpu.NEON)
-		if reached[e.id] = true; !ok {
+		reached[e.id] = true
+		if !ok {
 			t.Errorf("packed %v has no kernel", typ)
 		}
 	}
@@ -118,7 +120,8 @@ func inTwo(e *engine, m *Matrix, x *Input, rows int, dst []float32, stride int) 
 	mid := max(1, total/3)
 	bytes, w := stepBytes[m.t], unsafe.Pointer(&m.data[0])
 	if e.wide != 0 {
-		if bytes = wideStep; m.t < Q4_K {
+		bytes = wideStep
+		if m.t < Q4_K {
 			bytes = (4*blockTypes[m.t].head/(2*Panel) + block) * Panel
 		}
 		b := make([]byte, total*bytes+64)
@@ -132,8 +135,12 @@ func inTwo(e *engine, m *Matrix, x *Input, rows int, dst []float32, stride int) 
 		}
 		e.run(&t)
 		t.w, t.scale = unsafe.Add(t.w, mid*bytes), unsafe.Add(t.scale, mid*bytes)
-		t.x, t.n, t.first = unsafe.Add(t.x, xOffset(m.t, mid, false)), uintptr(total-mid), 0
-		t.acc, t.out, t.outs = t.out, unsafe.Pointer(&dst[i*e.lanes]), uintptr(stride*4)
+		t.x = unsafe.Add(t.x, xOffset(m.t, mid, false))
+		t.n = uintptr(total - mid)
+		t.first = 0
+		t.acc = t.out
+		t.out = unsafe.Pointer(&dst[i*e.lanes])
+		t.outs = uintptr(stride * 4)
 		e.run(&t)
 	}
 }

@@ -22,7 +22,8 @@ func TestInputLevels(t *testing.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
 		v := make([]float32, in)
 		for k := range v {
-			switch v[k] = value(r, true); {
+			v[k] = value(r, true)
+			switch {
 			case bits:
 				v[k] = math.Float32frombits(r.Uint32())
 			case r.IntN(500) == 0:
@@ -108,7 +109,9 @@ func TestFlushIsAfterRounding(t *testing.T) {
 	}
 	edge := 0
 	for range 300 {
-		out, in, n := 1+r.IntN(70), 2+r.IntN(5), 1+r.IntN(12)
+		out := 1 + r.IntN(70)
+		in := 2 + r.IntN(5)
+		n := 1 + r.IntN(12)
 		if r.IntN(40) == 0 { // sums that walk about zero
 			in += r.IntN(200)
 		}
@@ -230,7 +233,9 @@ func FuzzMul(f *testing.F) {
 	f.Add(uint8(10), uint8(3), uint8(3), []byte{0xff}, []byte{0xff, 0xff, 0x7f, 0x7f, 0, 0, 0x80, 0xbf})
 	f.Fuzz(func(t *testing.T, ty, n, out uint8, weights, acts []byte) {
 		typ := allTypes[int(ty)%len(allTypes)]
-		rows, outs, in := int(n)%12+1, int(out)%70+1, len(acts)/4%97+1
+		rows := int(n)%12 + 1
+		outs := int(out)%70 + 1
+		in := len(acts)/4%97 + 1
 		in = (in + typ.whole() - 1) / typ.whole() * typ.whole()
 		if len(weights) == 0 || len(acts) == 0 {
 			return

@@ -129,7 +129,9 @@ func (s pass) run(p0, p1 int) {
 
 // walkWhole is walk where one call does a panel: of a small matrix calls are so short that what is between them counts.
 func (s pass) walkWhole(p0, p1 int) {
-	m, e, n := s.m, &s.e, s.r1-s.r0
+	m := s.m
+	e := &s.e
+	n := s.r1 - s.r0
 	t := tile{
 		n: uintptr(steps(m.t, m.in)), x: unsafe.Add(unsafe.Pointer(unsafe.SliceData(s.x.buf)), s.r0*s.x.stride), xs: uintptr(s.x.stride),
 		rows: uintptr(n), first: 1, outs: uintptr(s.stride * 4),
@@ -335,7 +337,8 @@ func (e *engine) splitRows(n, b, blocks int) (rows, count int) {
 	}
 	units := (n + unit - 1) / unit
 	rows, most := units/blocks*unit, units%blocks // that many blocks have one unit more
-	if count = blocks - b; b < most {
+	count = blocks - b
+	if b < most {
 		rows, count = rows+unit, most-b
 	}
 	if short := units*unit - n; short > 0 && b+count == blocks { // the last has an odd number

@@ -17,7 +17,9 @@ func TestBlocksOfRows(t *testing.T) {
 				if e.even && rows%2 == 1 && b+1 < blocks {
 					t.Fatalf("%d rows in %d blocks: block %d has %d rows", n, blocks, b, rows)
 				}
-				total, last, b = total+rows*count, rows, b+count
+				total = total + rows*count
+				last = rows
+				b = b + count
 			}
 			if total != n {
 				t.Fatalf("%+v: %d blocks of %d rows have %d", e, blocks, n, total)

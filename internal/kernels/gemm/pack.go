@@ -62,7 +62,10 @@ func packWords(dst, src []byte, row, rows int) {
 		for r := range rows {
 			s, d := src[r*row+at:][:n], dst[at*Panel+r*4:]
 			for len(s) >= 16 && len(d) >= 3*Panel*4+4 {
-				a, b, c, e := ne.Uint32(s), ne.Uint32(s[4:]), ne.Uint32(s[8:]), ne.Uint32(s[12:])
+				a := ne.Uint32(s)
+				b := ne.Uint32(s[4:])
+				c := ne.Uint32(s[8:])
+				e := ne.Uint32(s[12:])
 				ne.PutUint32(d, a)
 				ne.PutUint32(d[Panel*4:], b)
 				ne.PutUint32(d[2*Panel*4:], c)
@@ -85,7 +88,10 @@ func packHalves(dst, src []byte, row, rows int) {
 		for r := range rows {
 			s, d := src[r*row+at:][:n], dst[at*Panel+r*2:]
 			for len(s) >= 8 && len(d) >= 3*Panel*2+2 {
-				a, b, c, e := ne.Uint16(s), ne.Uint16(s[2:]), ne.Uint16(s[4:]), ne.Uint16(s[6:])
+				a := ne.Uint16(s)
+				b := ne.Uint16(s[2:])
+				c := ne.Uint16(s[4:])
+				e := ne.Uint16(s[6:])
 				ne.PutUint16(d, a)
 				ne.PutUint16(d[Panel*2:], b)
 				ne.PutUint16(d[2*Panel*2:], c)

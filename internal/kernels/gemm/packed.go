@@ -131,7 +131,8 @@ func (b *packedProduct) tiled(e *engine, p int, rows unsafe.Pointer, apart uintp
 	m := b.m
 	w := unsafe.Pointer(&m.data[p*m.panel])
 	t := tile{xs: apart, n: uintptr(steps(m.t, m.in)), outs: Panel * 4, pf: uintptr(w)}
-	if t.first = 1; b.add {
+	t.first = 1
+	if b.add {
 		t.first = 0
 		b.load(p)
 	}

@@ -18,7 +18,9 @@ func TestPacked(t *testing.T) {
 		for range 150 {
 			typ := []Type{F32, BF16}[r.IntN(2)]
 			wild := r.IntN(2) == 0
-			out, in, n := 1+r.IntN(100), 1+r.IntN(200), 1+r.IntN(100)
+			out := 1 + r.IntN(100)
+			in := 1 + r.IntN(200)
+			n := 1 + r.IntN(100)
 			m, src := transposedPack(t, r, typ, out, in, wild)
 			a, rows := transposedPack(t, r, typ, n, in, wild)
 			stride := out + r.IntN(9)
@@ -26,7 +28,8 @@ func TestPacked(t *testing.T) {
 			dst := make([]float32, n*stride)
 			add := r.IntN(2) == 0
 			for i := range dst {
-				if dst[i] = guard; add {
+				dst[i] = guard
+				if add {
 					dst[i] = value(r, wild)
 				}
 			}

@@ -28,8 +28,10 @@ func (x *Input) ByPanels(from, to int) PanelProduct {
 		panic(fmt.Sprintf("gemm: rows [%d, %d) of %d %v", from, to, x.n, x.t))
 	}
 	l := PanelProduct{x: x, from: from, rows: to - from}
-	if l.e, l.asm = engineFor(x.t, x.level, x.pairs); l.asm {
-		if l.e.forRows(l.rows); l.e.inMemory { // results are not apart as such sums would be
+	l.e, l.asm = engineFor(x.t, x.level, x.pairs)
+	if l.asm {
+		l.e.forRows(l.rows)
+		if l.e.inMemory { // results are not apart as such sums would be
 			l.e = engineOf(l.e.id)
 		}
 		l.split = l.e.rows
@@ -76,12 +78,18 @@ func (l *PanelProduct) Mul(dst []float32, stride, at int, w, next []byte, add bo
 func (l *PanelProduct) tiled(dst []float32, stride int, x, w unsafe.Pointer, steps int, next []byte, add bool) {
 	t, e := &l.t, &l.e
 	parts := Panel / e.lanes
-	t.n, t.outs, t.first = uintptr(steps), uintptr(stride*4), 1
+	t.n = uintptr(steps)
+	t.outs = uintptr(stride * 4)
+	t.first = 1
 	if add {
 		t.first = 0
 	}
 	blocks := (l.rows + l.split - 1) / l.split
-	if t.pf, t.pfs, t.share, t.dense = uintptr(w), 0, 0, 0; next != nil {
+	t.pf = uintptr(w)
+	t.pfs = 0
+	t.share = 0
+	t.dense = 0
+	if next != nil {
 		t.prefetch(e, uintptr(unsafe.Pointer(&next[0])), len(next), blocks*parts)
 	}
 	for b, r := 0, 0; b < blocks; {

@@ -56,7 +56,9 @@ func TestPanelProductsAreTheMatrix(t *testing.T) {
 				k += n
 			}
 			for i, got := range dst {
-				v, r, o := float32(guard), from+i/stride, p*Panel+i%stride
+				v := float32(guard)
+				r := from + i/stride
+				o := p*Panel + i%stride
 				if r < to && i%stride < Panel {
 					if o >= c.out {
 						continue
@@ -147,7 +149,9 @@ func TestPanelProductsTogether(t *testing.T) {
 		rapid.Check(t, func(t *rapid.T) {
 			r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 5))
 			wild := rapid.Bool().Draw(t, "wild")
-			n, panels, steps := rapid.IntRange(1, 5).Draw(t, "rows"), rapid.IntRange(0, 9).Draw(t, "panels"), rapid.IntRange(1, 40).Draw(t, "steps")
+			n := rapid.IntRange(1, 5).Draw(t, "rows")
+			panels := rapid.IntRange(0, 9).Draw(t, "panels")
+			steps := rapid.IntRange(1, 40).Draw(t, "steps")
 			at := 2 * rapid.IntRange(0, 3).Draw(t, "at")
 			row := make([]float32, at+2*steps)
 			var x Input

@@ -42,7 +42,9 @@ type Place struct {
 
 // MulPart computes a part of a product. Parts without common results may run in parallel. It allocates nothing.
 func (m *Matrix) MulPart(a Part) {
-	x, p0, p1 := a.X, a.P0, a.P1
+	x := a.X
+	p0 := a.P0
+	p1 := a.P1
 	if x.t != m.t.Activations() || x.in != m.in {
 		panic(fmt.Sprintf("gemm: input of %d %v activations for a matrix of %d %v", x.in, x.t, m.in, m.t))
 	}

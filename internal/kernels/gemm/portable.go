@@ -76,7 +76,9 @@ func native(b []byte) float32 { return math.Float32frombits(binary.NativeEndian.
 // result that is subnormal after rounding (to 24 bits, as if the exponent had no end)
 // becomes zero. a and b are bf16 values.
 func fmaFlush(a, b, c float32) float32 {
-	a, b, c = flush(a), flush(b), flush(c)
+	a = flush(a)
+	b = flush(b)
+	c = flush(c)
 	p, d := float64(a)*float64(b), float64(c) // p is exact
 	s := p + d
 	if !(math.Abs(s) < 0x1p-125) { // and NaN

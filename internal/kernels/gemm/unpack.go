@@ -55,7 +55,9 @@ func (k *kType) write(b *kBlock, dst []byte) {
 	clear(dst)
 	if k.bits == 6 {
 		for i, q := range b.q {
-			h, r, j := i/32, i/8%4, i%8*4
+			h := i / 32
+			r := i / 8 % 4
+			j := i % 8 * 4
 			or(dst[64*h+r%2*32+j:], q&fourBits<<(r/2*4))
 			or(dst[128+32*h+j:], q>>4&twoBits<<(2*r))
 		}
@@ -67,7 +69,9 @@ func (k *kType) write(b *kBlock, dst []byte) {
 	le.PutUint16(dst[2:], b.dmin)
 	for j := range 4 {
 		scale, low := b.scales[2*j+8], b.scales[2*j+9]
-		dst[4+j], dst[8+j], dst[12+j] = b.scales[2*j]|scale>>4<<6, b.scales[2*j+1]|low>>4<<6, scale&15|low<<4
+		dst[4+j] = b.scales[2*j] | scale>>4<<6
+		dst[8+j] = b.scales[2*j+1] | low>>4<<6
+		dst[12+j] = scale&15 | low<<4
 	}
 	low := dst[16:]
 	if k.bits == 5 {

@@ -46,13 +46,16 @@ func InversePowers(base float64, n int) []float64 {
 	if n == 0 {
 		return f
 	}
-	if f[0] = 1; n == 1 {
+	f[0] = 1
+	if n == 1 {
 		return f
 	}
 	const precision = 200
 	number := func(x float64) *big.Float { return new(big.Float).SetPrec(precision).SetFloat64(x) }
 	// Newton's method on base·r^n = 1, each step of which doubles the digits.
-	b, one, r := number(base), number(1), number(math.Pow(base, -1/float64(n)))
+	b := number(base)
+	one := number(1)
+	r := number(math.Pow(base, -1/float64(n)))
 	for range 4 {
 		e := power(r, n)
 		e.Sub(one, e.Mul(e, b))

@@ -286,10 +286,12 @@ func TestSpare(t *testing.T) {
 	}
 	close(stop)
 	spared.Wait()
-	if p.Spare(100); p.usable.Load() != 1 {
+	p.Spare(100)
+	if p.usable.Load() != 1 {
 		t.Errorf("all processors are left to others, and %d workers take part", p.usable.Load())
 	}
-	if p.Spare(-100); p.usable.Load() != int32(min(4, runtime.GOMAXPROCS(0), runtime.NumCPU())) {
+	p.Spare(-100)
+	if p.usable.Load() != int32(min(4, runtime.GOMAXPROCS(0), runtime.NumCPU())) {
 		t.Errorf("no processor is left to others, and %d workers take part", p.usable.Load())
 	}
 }

@@ -27,7 +27,8 @@ func halves(word uint64) (high, low int) {
 
 // region does phases, at least one, with the workers; the caller has acquired the pool.
 func (p *Pool) region(phases []Phase) {
-	if p.runs++; p.runs&255 == 0 {
+	p.runs++
+	if p.runs&255 == 0 {
 		p.count()
 	}
 	n := number(p.phase.Load())
@@ -84,7 +85,9 @@ func (p *Pool) next(n uint32) {
 	claims := (f.Tasks + size - 1) / size
 	sharers := min(int(p.usable.Load()), claims)
 	p.left.Store(int64(claims))
-	p.job, p.tasks, p.size = f.Job, f.Tasks, size // just before the word, with which they share the line that others watch
+	p.job = f.Job
+	p.tasks = f.Tasks
+	p.size = size // just before the word, with which they share the line that others watch
 	p.publish(phaseWord(n+1, sharers, claims))
 	// Those that spin come by themselves; wake as many others as there is work for.
 	for id := range sharers {
@@ -199,7 +202,8 @@ func (w *worker) claim(phase uint64, share int, first bool) (claim int, ok bool)
 		if from >= to {
 			return 0, false
 		}
-		if claim = from; first {
+		claim = from
+		if first {
 			from++
 		} else {
 			to--

@@ -26,7 +26,8 @@ type waiter struct {
 // spin passes a few tens of nanoseconds; it reports false once the budget is spent.
 func (w *waiter) spin() bool {
 	pause()
-	if w.turns++; w.turns&15 != 0 {
+	w.turns++
+	if w.turns&15 != 0 {
 		return true
 	}
 	if w.start.IsZero() {

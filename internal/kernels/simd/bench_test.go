@@ -59,7 +59,10 @@ func BenchmarkAttention(b *testing.B) {
 
 func BenchmarkVector(b *testing.B) {
 	for _, n := range []int{128, 1000, 4096} {
-		x, y, w, z := operand(n), operand(n), operand(n), make([]float32, n)
+		x := operand(n)
+		y := operand(n)
+		w := operand(n)
+		z := make([]float32, n)
 		idx, val := make([]int32, 64), make([]float32, 64)
 		for _, c := range []struct {
 			name string

@@ -20,7 +20,8 @@ func TestFinite(t *testing.T) {
 				for i := range x {
 					old := x[i]
 					for _, bad := range []float64{math.Inf(1), math.Inf(-1), math.NaN(), math.MaxFloat32} {
-						if x[i] = float32(bad); Finite(x) {
+						x[i] = float32(bad)
+						if Finite(x) {
 							t.Fatalf("%v: %g at %d of %d does not show", l, bad, i, n)
 						}
 					}

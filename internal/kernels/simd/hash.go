@@ -35,7 +35,8 @@ func hash(z uint64) uint64 {
 
 func firstHashGeneric(key uint64, n int, least uint64) int {
 	for i := range n {
-		if key += golden; hash(key) >= least {
+		key += golden
+		if hash(key) >= least {
 			return i
 		}
 	}

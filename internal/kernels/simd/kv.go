@@ -28,7 +28,9 @@ func MulF16(dst, x []float32, h []byte) {
 // BlendRows makes each row of dst, cols elements of it for every element of a, a times itself and b times that row of x:
 // FMA(b, x, a·dst).
 func BlendRows(dst, x, a, b []float32, cols int) {
-	dst, x, b = dst[:len(a)*cols], x[:len(a)*cols], b[:len(a)]
+	dst = dst[:len(a)*cols]
+	x = x[:len(a)*cols]
+	b = b[:len(a)]
 	if cols%lanes != 0 {
 		blendRowsGeneric(dst, x, a, b, cols)
 		return

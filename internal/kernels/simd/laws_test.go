@@ -231,7 +231,9 @@ func TestRowsAreIndependent(t *testing.T) {
 			hd := rapid.SampledFrom([]int{1, 8, 16, 24, 40, 64, 80, 96, 128, 131}).Draw(t, "hd")
 			count := rapid.IntRange(1, PageRows).Draw(t, "count")
 			s := source{Rand: newRand(rapid.Uint64().Draw(t, "seed"))}
-			q, page, p := s.slice(rows*hd), s.slice(hd*PageRows), s.slice(rows*count)
+			q := s.slice(rows * hd)
+			page := s.slice(hd * PageRows)
+			p := s.slice(rows * count)
 			one, all := make([]float32, rows*PageRows), make([]float32, rows*PageRows)
 			o1 := s.slice(rows * hd)
 			oAll := slices.Clone(o1)
@@ -287,7 +289,9 @@ func TestRope(t *testing.T) {
 
 func TestNoAllocation(t *testing.T) {
 	atLevels(t, func(t *testing.T) {
-		x, w, page := make([]float32, 4*128), make([]float32, 4*128), make([]float32, 32*128)
+		x := make([]float32, 4*128)
+		w := make([]float32, 4*128)
+		page := make([]float32, 32*128)
 		idx := make([]int32, 9)
 		n := testing.AllocsPerRun(20, func() {
 			Softmax(x, 1)

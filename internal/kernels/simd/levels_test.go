@@ -124,7 +124,9 @@ var ops = []struct {
 		return nil
 	}},
 	{"Mix", func(s *source, n int) []float32 {
-		rows, hd, count := s.IntN(20), n, s.IntN(PageRows+1)
+		rows := s.IntN(20)
+		hd := n
+		count := s.IntN(PageRows + 1)
 		os, ps := hd+s.IntN(9), count+s.IntN(9)
 		Mix(s.slice(rows*os+hd), os, s.slice(rows*ps+count), ps, rows, hd, count, s.slice(PageRows*hd))
 		return nil

@@ -14,7 +14,8 @@ func ArgMax(x []float32) int {
 		}
 	}
 	at = max(at, 0) // where all are -Inf or NaN, look from the start
-	if at += indexEqual(x[at:], best); at < len(x) {
+	at += indexEqual(x[at:], best)
+	if at < len(x) {
 		return at
 	}
 	return -1
@@ -103,7 +104,8 @@ func (h heap) sift(i, n int, id int32, v float32) {
 func maxScaledGeneric(x []float32, scale float32) float32 {
 	m := negInf
 	for _, v := range x {
-		if v *= scale; v > m {
+		v *= scale
+		if v > m {
 			m = v
 		}
 	}

@@ -19,7 +19,8 @@ func sweep(lo, hi float32, check func(x []float32)) {
 		if x != x || x < lo || x > hi {
 			return
 		}
-		if buf = append(buf, x); len(buf) == cap(buf) {
+		buf = append(buf, x)
+		if len(buf) == cap(buf) {
 			check(buf)
 			buf = buf[:0]
 		}
@@ -82,7 +83,8 @@ func TestExpAccuracy(t *testing.T) {
 			t.Errorf("exp(%g) = %g, want %g", c.x, dst[0], c.want)
 		}
 	}
-	if Exp(dst[:1], []float32{float32(math.NaN())}); dst[0] == dst[0] {
+	Exp(dst[:1], []float32{float32(math.NaN())})
+	if dst[0] == dst[0] {
 		t.Errorf("exp(NaN) = %g", dst[0])
 	}
 }
@@ -106,7 +108,9 @@ func TestActivationAccuracy(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			worst, worstAbs, at := 0.0, 0.0, float32(0)
+			worst := 0.0
+			worstAbs := 0.0
+			at := float32(0)
 			dst := make([]float32, 1<<14)
 			run := func(x []float32) {
 				c.f(dst[:len(x)], x)
@@ -184,11 +188,18 @@ func TestNormAccuracy(t *testing.T) {
 	r := rand.New(rand.NewPCG(11, 12))
 	for range 300 {
 		n := 1 + r.IntN(4000)
-		x, w, b, dst := make([]float32, n), make([]float32, n), make([]float32, n), make([]float32, n)
-		mean, ss, vr := 0.0, 0.0, 0.0
+		x := make([]float32, n)
+		w := make([]float32, n)
+		b := make([]float32, n)
+		dst := make([]float32, n)
+		mean := 0.0
+		ss := 0.0
+		vr := 0.0
 		off := r.NormFloat64()
 		for i := range x {
-			x[i], w[i], b[i] = float32(r.NormFloat64()+off), float32(r.NormFloat64()), float32(r.NormFloat64())
+			x[i] = float32(r.NormFloat64() + off)
+			w[i] = float32(r.NormFloat64())
+			b[i] = float32(r.NormFloat64())
 			mean += float64(x[i]) / float64(n)
 			ss += float64(x[i]) * float64(x[i])
 		}

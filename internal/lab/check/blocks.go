@@ -38,7 +38,8 @@ func blockCase(ctx context.Context, v *variant, rng *rand.Rand, text []int32, an
 		}
 		b := block{o: o, h: h, pages: h.Pages(), e: nn.NewExec(o.m.Pool())}
 		whole := h.Block().Depths + h.Block().Skip
-		if causal = h.Block().Causal; rows == 0 || !causal {
+		causal = h.Block().Causal
+		if rows == 0 || !causal {
 			rows = whole
 		}
 		return b.run(ctx, rng, text, anchor, chunk, min(rows, whole))

@@ -105,7 +105,9 @@ func randomTrees(rng *rand.Rand) string {
 	case 1:
 		return fmt.Sprintf("fixed,d=%d,b=%d,tau=%g,prune=%v", rng.IntN(8), 1+rng.IntN(5), 0.9*p(), rng.IntN(2) == 0)
 	case 2:
-		low, b, d := p(), 1+rng.IntN(2), 1+rng.IntN(5)
+		low := p()
+		b := 1 + rng.IntN(2)
+		d := 1 + rng.IntN(5)
 		stop := p()
 		return fmt.Sprintf("dynatree,tau-l=%g,tau-h=%g,b-min=%d,b-mid=%d,b-max=%d,d0=%d,d-max=%d,rho-stop=%g,rho-deep=%g,tau=%g,window=%d",
 			low, max(low, p()), b, b+rng.IntN(2), b+1+rng.IntN(3), d, d+rng.IntN(5), stop, max(stop, p()), 0.9*p(), 1+rng.IntN(10))

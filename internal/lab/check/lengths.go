@@ -84,7 +84,8 @@ func Lengths(ctx context.Context, o LengthOptions) (r LengthReport, err error) {
 	r.Lengths = len(wanted)
 	total, done := len(wanted)+len(cases), 0
 	progress := func() {
-		if done++; o.Progress != nil {
+		done++
+		if o.Progress != nil {
 			o.Progress(done, total)
 		}
 	}
@@ -228,7 +229,9 @@ func (l *lengths) decodePlainly(ctx context.Context, wanted map[int]bool, progre
 	if err != nil {
 		return err
 	}
-	p, c, row := m.NewPass(), m.NewCache(), tree.New(0)
+	p := m.NewPass()
+	c := m.NewCache()
+	row := tree.New(0)
 	defer c.Free()
 	for n := l.o.From; n <= l.o.To; n++ {
 		for c.Len() < n-1 {
@@ -320,7 +323,8 @@ func (l *lengths) run(ctx context.Context, t *lengthTarget, lengths []int, numbe
 		break
 	}
 	if wrong != "" {
-		if l.r.Mismatches++; len(l.r.Failures) < maxFailures {
+		l.r.Mismatches++
+		if len(l.r.Failures) < maxFailures {
 			l.r.Failures = append(l.r.Failures, wrong)
 		}
 	}

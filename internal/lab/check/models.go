@@ -122,7 +122,9 @@ func (v *variant) draftFor(ctx context.Context, o *opened) (*model.Model, error)
 	if _, err := os.Stat(v.draftPath()); err != nil {
 		typ := types[rng.IntN(len(types))]
 		s := randomShape(rng, arches[rng.IntN(len(arches))], typ)
-		s.Vocab, s.Tokens, s.Layers = v.shape.Vocab, v.shape.Tokens, 1
+		s.Vocab = v.shape.Vocab
+		s.Tokens = v.shape.Tokens
+		s.Layers = 1
 		if rng.IntN(4) == 0 {
 			s.Context = 32 + rng.IntN(150)
 		}
@@ -220,7 +222,9 @@ func tune(rng *rand.Rand, arch string) func(c *model.Config) {
 	return func(c *model.Config) {
 		c.Experts, c.Used = experts, used
 		if scaled == 0 && c.Rope.Factors == nil {
-			c.Rope.Scale, c.Rope.Original, c.Rope.Yarn = 4, 64, &model.Yarn{Fast: 32, Slow: 1}
+			c.Rope.Scale = 4
+			c.Rope.Original = 64
+			c.Rope.Yarn = &model.Yarn{Fast: 32, Slow: 1}
 		}
 		switch arch {
 		case "llama", "olmo2", "phi3", "gemma2", "gemma3", "gpt-oss":
@@ -228,7 +232,10 @@ func tune(rng *rand.Rand, arch string) func(c *model.Config) {
 				c.SetWindow(size)
 			}
 		case "granite", "granitemoe":
-			c.AttnScale, c.EmbedScale, c.ResidualScale, c.LogitScale = scales[0], scales[1], scales[2], scales[3]
+			c.AttnScale = scales[0]
+			c.EmbedScale = scales[1]
+			c.ResidualScale = scales[2]
+			c.LogitScale = scales[3]
 		case "mistral3":
 			if c.Rope.Yarn != nil {
 				c.Temper = nn.Temper{Scale: 0.1, Length: c.Rope.Original}

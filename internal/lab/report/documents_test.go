@@ -24,7 +24,8 @@ func TestDocuments(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if all += want; string(b) != want {
+		all += want
+		if string(b) != want {
 			t.Errorf("%s: a table is not that of its result: run grove-lab tables --no-measure --write", file)
 		}
 	}

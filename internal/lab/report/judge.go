@@ -131,7 +131,8 @@ func (r *Result) judge(o Order) Finding {
 	case f.Compared == 0:
 		f.Text += "could not be compared."
 	case len(broken) == 0 && len(level) == 0:
-		if f.Text += "holds"; f.Compared > 1 {
+		f.Text += "holds"
+		if f.Compared > 1 {
 			f.Text += fmt.Sprintf(" in all %d comparisons", f.Compared)
 		}
 		f.Text += "."

@@ -98,7 +98,8 @@ func (c *Command) program() string {
 func (c *Command) line() string {
 	args := strings.Fields(c.Args)
 	for i, a := range args {
-		if args[i] = quote(a); strings.Contains(a, "$") {
+		args[i] = quote(a)
+		if strings.Contains(a, "$") {
 			args[i] = `"` + a + `"` // the shell puts the variable in
 		}
 	}
@@ -110,7 +111,7 @@ type MeasureOptions struct {
 	// Run runs grove, or grove-lab, with the arguments, and returns what it prints.
 	Run func(ctx context.Context, program string, args []string) ([]byte, error)
 
-	Dir     string                                                   // where each run is kept, which is made
+	Dir     string // where each run is kept, which is made
 	Machine string
 	Commit  string // that the program is of
 	Go      string // that it was built with
@@ -138,7 +139,9 @@ type kept struct {
 // fail or ctx ends, the measurements that are complete come with the error.
 func Measure(ctx context.Context, o MeasureOptions, list []Measurement) (all []*Measured, failed error) {
 	var tasks []task
-	left, expected, taken := 0.0, 0.0, 0.0 // seconds: of tasks to come; of those done, as expected and as measured
+	left := 0.0
+	expected := 0.0
+	taken := 0.0 // seconds: of tasks to come; of those done, as expected and as measured
 	for i := range list {
 		for k := range list[i].Commands {
 			for round := range max(list[i].Runs, 1) {
@@ -183,7 +186,10 @@ func Measure(ctx context.Context, o MeasureOptions, list []Measurement) (all []*
 			failed = errors.Join(failed, err)
 			continue
 		}
-		result.Machine, result.Threads, result.Commit, result.Go = o.Machine, o.Threads, o.Commit, o.Go
+		result.Machine = o.Machine
+		result.Threads = o.Threads
+		result.Commit = o.Commit
+		result.Go = o.Go
 		all = append(all, result)
 	}
 	return all, failed

@@ -19,7 +19,9 @@ import (
 // Measurements have names of their own, tables of their own, formats for numbers, and take less than an hour. Those of one run have
 // no figure of time.
 func TestMeasurements(t *testing.T) {
-	names, tables, total := map[string]bool{}, map[string]bool{}, 0.0
+	names := map[string]bool{}
+	tables := map[string]bool{}
+	total := 0.0
 	timed := []string{"ms", "over_roof", "ratio", "tokens_per_s", "speedup", "draft_ms", "draft_share", "speed_gain"}
 	for _, m := range Measurements() {
 		if names[m.Name] || m.About == "" || len(m.Commands) == 0 || m.Seconds <= 0 || len(m.Tables) == 0 {
@@ -171,7 +173,10 @@ func TestReadAndShow(t *testing.T) {
 	if d := cmp.Diff([][]string{{"suite", "method", "τ", "", "GB/s", "p"}, {"math", "half", "3.00", "–", "40", "–"}}, [][]string{head, rows[2]}); d != "" {
 		t.Error(d)
 	}
-	r.Machine, r.Threads, r.Commit, r.Go = "Z80", 1, "e1698b9017a0", "go1.26"
+	r.Machine = "Z80"
+	r.Threads = 1
+	r.Commit = "e1698b9017a0"
+	r.Go = "go1.26"
 	text, err := m.markdown(&m.Tables[0], r)
 	footer := "Medians of 2 runs, which differ by 0.0 % in the median of all figures and by 40 % at most. Z80; `--threads 1`. 1 January 0001, commit e1698b9017a0, go1.26.\n\n```sh\ngrove bench spec --json\n```\n"
 	if err != nil || !strings.Contains(text, footer) || !strings.Contains(text, "| go | half | 2.50 | 0.62 | 40 | 50 % |\n") {

@@ -270,7 +270,9 @@ func Compare(old, now *Measured) (changes []Change, reason string) {
 		if len(a) == 0 || len(b) == 0 {
 			return
 		}
-		x, y, noise := median(a), median(b), max(spread(a), spread(b))
+		x := median(a)
+		y := median(b)
+		noise := max(spread(a), spread(b))
 		if noise > 0 {
 			noise = max(noise, leastNoise*max(math.Abs(x), math.Abs(y)))
 		}

@@ -99,7 +99,9 @@ func (m *Model) Logits(tokens []int32) (logits [][]float64) {
 		var keys, values [][]float64 // of the positions so far
 		for i, x := range residual {
 			h := normalize(x, l.attnNorm, m.epsilon)
-			q, k, v := multiply(l.q, h, l.qBias), multiply(l.k, h, l.kBias), multiply(l.v, h, l.vBias)
+			q := multiply(l.q, h, l.qBias)
+			k := multiply(l.k, h, l.kBias)
+			v := multiply(l.v, h, l.vBias)
 			m.rotate(q, l.qNorm, i)
 			m.rotate(k, l.kNorm, i)
 			keys, values = append(keys, k), append(values, v)
@@ -126,7 +128,9 @@ func (m *Model) attend(q []float64, keys, values [][]float64) []float64 {
 	for head := range m.heads {
 		own := head * m.headDim
 		shared := head / (m.heads / m.kvHeads) * m.headDim
-		weights, sum, largest := make([]float64, len(keys)), 0.0, math.Inf(-1)
+		weights := make([]float64, len(keys))
+		sum := 0.0
+		largest := math.Inf(-1)
 		for i, k := range keys {
 			for d := range m.headDim {
 				weights[i] += q[own+d] * k[shared+d] / math.Sqrt(float64(m.headDim))

@@ -15,7 +15,9 @@ func folderPlan(plan []planned) (list []planned) {
 			rows := t.rows / t.experts
 			for e := range t.experts {
 				x := *t
-				x.hf, x.rows, x.experts = strings.Replace(t.hf, "*", strconv.Itoa(e), 1), rows, 0
+				x.hf = strings.Replace(t.hf, "*", strconv.Itoa(e), 1)
+				x.rows = rows
+				x.experts = 0
 				x.of = func(r int) (*planned, int) { return t, e*rows + r }
 				list = append(list, x)
 			}
@@ -48,7 +50,9 @@ func other(plan []planned, t *planned) *planned {
 // parameter is a tensor of experts that transformers has in no module: a matrix is transposed, and the
 // outputs of two halves take turns.
 func parameter(t, second *planned) planned {
-	x, halves, rows := *t, []*planned{t}, t.rows/t.experts
+	x := *t
+	halves := []*planned{t}
+	rows := t.rows / t.experts
 	if second != nil {
 		halves = append(halves, second)
 	}

@@ -34,7 +34,9 @@ func (v *vocab) tokenizerJSON(kind Tokens) object {
 	merges := v.merges
 	if kind == SPM {
 		merges = v.allMerges(ids)
-		model["unk_token"], model["fuse_unk"], model["byte_fallback"] = "<unk>", true, true
+		model["unk_token"] = "<unk>"
+		model["fuse_unk"] = true
+		model["byte_fallback"] = true
 		t["normalizer"] = sequence("normalizers", object{"type": "Prepend", "prepend": "▁"},
 			object{"type": "Replace", "pattern": object{"String": " "}, "content": "▁"})
 		t["pre_tokenizer"] = nil

@@ -107,11 +107,15 @@ func (s Shape) plan() []planned {
 		t := planned{gguf: p.Name + ".weight", hf: p.InFolder(".weight"), rows: p.Rows, cols: max(p.Cols, 1),
 			matrix: p.Cols > 0, std: std[part], order: p.ToGGUF, shift: float64(p.Shift)}
 		t.plain = strings.HasSuffix(t.gguf, model.RouterName)
-		if t.experts, t.half, t.param = p.Experts, p.Half, p.Param; t.experts > 0 {
+		t.experts = p.Experts
+		t.half = p.Half
+		t.param = p.Param
+		if t.experts > 0 {
 			t.rows *= t.experts
 		}
 		if !t.matrix { // norms spread around their mean by a tenth
-			if t.mean = mean[part]; t.mean == 0 {
+			t.mean = mean[part]
+			if t.mean == 0 {
 				t.mean = 1
 			}
 			t.std = t.mean / 10
@@ -126,7 +130,8 @@ func (s Shape) plan() []planned {
 			if x := biases[part]; x != 0 {
 				b.std = x
 			}
-			if b.experts = p.Experts; b.experts > 0 {
+			b.experts = p.Experts
+			if b.experts > 0 {
 				b.rows *= b.experts
 			}
 			ts = append(ts, b)

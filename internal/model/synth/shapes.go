@@ -33,12 +33,16 @@ var shapes = []Shape{
 		Context: 1024, NormEps: 1e-5, RopeBase: 1e4, RopeDims: 32, Tokens: SPM, Tune: func(c *model.Config) { c.SetWindow(70) }},
 	{Name: "tiny-mistral3", Arch: "mistral3", Vocab: 416, Hidden: 160, Layers: 3, Heads: 6, KVHeads: 2, HeadDim: 48, FFN: 416,
 		Context: 1024, NormEps: 1e-5, RopeBase: 1e5, RopeDims: 48, Tokens: Qwen2, Tune: func(c *model.Config) {
-			c.Rope.Scale, c.Rope.Original, c.Rope.Yarn = 16, 64, &model.Yarn{Fast: 32, Slow: 1, LogMul: 1}
+			c.Rope.Scale = 16
+			c.Rope.Original = 64
+			c.Rope.Yarn = &model.Yarn{Fast: 32, Slow: 1, LogMul: 1}
 			c.Temper = nn.Temper{Scale: 0.1, Length: 64}
 		}},
 	{Name: "tiny-yarn", Arch: "qwen2", Vocab: 416, Hidden: 192, Layers: 3, Heads: 6, KVHeads: 2, HeadDim: 32, FFN: 416,
 		Context: 1024, NormEps: 1e-6, RopeBase: 1e6, RopeDims: 32, Tokens: Qwen2, Tune: func(c *model.Config) {
-			c.Rope.Scale, c.Rope.Original, c.Rope.Yarn = 4, 64, &model.Yarn{Fast: 32, Slow: 1}
+			c.Rope.Scale = 4
+			c.Rope.Original = 64
+			c.Rope.Yarn = &model.Yarn{Fast: 32, Slow: 1}
 		}},
 	{Name: "tiny-linear", Arch: "llama", Vocab: 416, Hidden: 160, Layers: 2, Heads: 5, KVHeads: 1, HeadDim: 32, FFN: 416,
 		Context: 1024, NormEps: 1e-5, RopeBase: 1e4, RopeDims: 32, Tokens: SPM, Tune: func(c *model.Config) { c.Rope.Scale = 2.5 }},
@@ -46,13 +50,18 @@ var shapes = []Shape{
 		Context: 1024, NormEps: 1e-6, RopeBase: 2e6, RopeDims: 32, Tied: true, Tokens: Llama3},
 	{Name: "tiny-granite", Arch: "granite", Vocab: 416, Hidden: 192, Layers: 4, Heads: 6, KVHeads: 2, HeadDim: 32, FFN: 416,
 		Context: 1024, NormEps: 1e-5, RopeBase: 1e4, RopeDims: 32, Tied: true, Tokens: GPT2, Tune: func(c *model.Config) {
-			c.AttnScale, c.EmbedScale, c.ResidualScale, c.LogitScale = 0.3, 3, 0.7, 2.5
+			c.AttnScale = 0.3
+			c.EmbedScale = 3
+			c.ResidualScale = 0.7
+			c.LogitScale = 2.5
 		}},
 	{Name: "tiny-olmo2", Arch: "olmo2", Vocab: 416, Hidden: 192, Layers: 4, Heads: 6, KVHeads: 2, HeadDim: 32, FFN: 416,
 		Context: 1024, NormEps: 1e-6, RopeBase: 5e5, RopeDims: 32, Tokens: GPT2},
 	{Name: "tiny-olmo3", Arch: "olmo2", Vocab: 416, Hidden: 192, Layers: 5, Heads: 6, KVHeads: 6, HeadDim: 32, FFN: 416,
 		Context: 1024, NormEps: 1e-6, RopeBase: 5e5, RopeDims: 32, Tokens: GPT2, Tune: func(c *model.Config) {
-			c.Rope.Scale, c.Rope.Original, c.Rope.Yarn = 8, 64, &model.Yarn{Fast: 32, Slow: 1}
+			c.Rope.Scale = 8
+			c.Rope.Original = 64
+			c.Rope.Yarn = &model.Yarn{Fast: 32, Slow: 1}
 			c.SetWindow(70)
 		}},
 	{Name: "tiny-longrope", Arch: "phi3", Vocab: 416, Hidden: 192, Layers: 3, Heads: 6, KVHeads: 2, HeadDim: 32, FFN: 416,
@@ -79,7 +88,10 @@ var shapes = []Shape{
 		Context: 1024, NormEps: 1e-6, RopeBase: 1e6, RopeDims: 48, Tied: true, Tokens: Qwen2, Tune: sparse(11, 3)},
 	{Name: "tiny-granitemoe", Arch: "granitemoe", Vocab: 416, Hidden: 192, Layers: 3, Heads: 6, KVHeads: 2, HeadDim: 32, FFN: 128,
 		Context: 1024, NormEps: 1e-6, RopeBase: 1e4, RopeDims: 32, Tied: true, Tokens: GPT2, Tune: func(c *model.Config) {
-			c.AttnScale, c.EmbedScale, c.ResidualScale, c.LogitScale = 0.3, 3, 0.7, 2.5
+			c.AttnScale = 0.3
+			c.EmbedScale = 3
+			c.ResidualScale = 0.7
+			c.LogitScale = 2.5
 			c.Experts, c.Used = 8, 3
 		}},
 	{Name: "tiny-olmoe", Arch: "olmoe", Vocab: 416, Hidden: 192, Layers: 3, Heads: 6, KVHeads: 6, HeadDim: 32, FFN: 96,
@@ -87,7 +99,9 @@ var shapes = []Shape{
 	{Name: "tiny-gpt-oss", Arch: "gpt-oss", Vocab: 416, Hidden: 160, Layers: 4, Heads: 6, KVHeads: 2, HeadDim: 32, FFN: 96,
 		Context: 1024, NormEps: 1e-5, RopeBase: 15e4, RopeDims: 32, Tokens: GPT2, Tune: func(c *model.Config) {
 			c.Experts, c.Used = 7, 3
-			c.Rope.Scale, c.Rope.Original, c.Rope.Yarn = 32, 64, &model.Yarn{Fast: 32, Slow: 1}
+			c.Rope.Scale = 32
+			c.Rope.Original = 64
+			c.Rope.Yarn = &model.Yarn{Fast: 32, Slow: 1}
 			c.SetWindow(70)
 		}},
 	{Name: "tiny-stablelm", Arch: "stablelm", Vocab: 416, Hidden: 192, Layers: 3, Heads: 6, KVHeads: 2, HeadDim: 32, FFN: 416,
@@ -98,7 +112,9 @@ var shapes = []Shape{
 	{Name: "gpt-oss-20b-4-layers", Arch: "gpt-oss", Vocab: 201088, Hidden: 2880, Layers: 4, Heads: 64, KVHeads: 8, HeadDim: 64,
 		FFN: 2880, Context: 131072, NormEps: 1e-5, RopeBase: 15e4, RopeDims: 64, Tokens: GPT2, Tune: func(c *model.Config) {
 			c.Experts, c.Used = 32, 4
-			c.Rope.Scale, c.Rope.Original, c.Rope.Yarn = 32, 4096, &model.Yarn{Fast: 32, Slow: 1}
+			c.Rope.Scale = 32
+			c.Rope.Original = 4096
+			c.Rope.Yarn = &model.Yarn{Fast: 32, Slow: 1}
 			c.SetWindow(128)
 		}},
 	{Name: "gemma-3-1b", Arch: "gemma3", Vocab: 262144, Hidden: 1152, Layers: 26, Heads: 4, KVHeads: 1, HeadDim: 256, FFN: 6912,

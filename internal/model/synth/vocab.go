@@ -44,7 +44,10 @@ func buildVocab(kind Tokens, n int) (*vocab, error) {
 	var last []string
 	switch kind {
 	case SPM:
-		v.bos, v.eos, v.addBOS, v.template = 1, 2, true, llama2Template
+		v.bos = 1
+		v.eos = 2
+		v.addBOS = true
+		v.template = llama2Template
 		v.special = []string{"<unk>", "<s>", "</s>"}
 	case Llama3:
 		last = []string{"<|begin_of_text|>", "<|end_of_text|>", "<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>"}
@@ -66,11 +69,17 @@ func buildVocab(kind Tokens, n int) (*vocab, error) {
 	v.special = append(v.special, last...)
 	switch kind {
 	case Llama3:
-		v.bos, v.eos, v.eot = id, id+1, id+4
+		v.bos = id
+		v.eos = id + 1
+		v.eot = id + 4
 	case Qwen2:
-		v.bos, v.eos, v.eot = id, id, id+2
+		v.bos = id
+		v.eos = id
+		v.eot = id + 2
 	case GPT2:
-		v.bos, v.eos, v.eot = id, id, id
+		v.bos = id
+		v.eos = id
+		v.eot = id
 	}
 	if kind == SPM { // a piece's score says how early it is merged
 		v.scores = make([]float32, n)

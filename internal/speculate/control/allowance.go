@@ -88,7 +88,8 @@ func (a *allowance) book(o *outcome) {
 	a.mean += (value - a.mean) / n
 	a.cost += (o.foreseen - a.cost) / n
 	a.idle = 0
-	if a.unseen += 1 + o.accepted; o.seen {
+	a.unseen += 1 + o.accepted
+	if o.seen {
 		a.unseen = 0
 		a.seen++
 	}

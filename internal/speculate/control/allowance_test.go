@@ -41,8 +41,9 @@ func TestAllowanceForgivesALostPromise(t *testing.T) {
 			for range rounds {
 				gain := rapid.Float64Range(.5, 2.4).Draw(r, "gain")
 				hope := gain + rapid.Float64Range(-.2, .2).Draw(r, "missed by")
-				if a.book(&outcome{accepted: gain + .05, predicted: hope + .05, cost: .05, foreseen: .05,
-					certain: true}); !a.open() {
+				a.book(&outcome{accepted: gain + .05, predicted: hope + .05, cost: .05, foreseen: .05,
+					certain: true})
+				if !a.open() {
 					r.Fatalf("closed %s", name)
 				}
 			}

@@ -145,7 +145,8 @@ func (c *Controller) passed(n int, seconds float64, refresh bool) {
 	if refresh {
 		was = c.verify.at(n)
 	}
-	if c.verify.observe(n, seconds); refresh {
+	c.verify.observe(n, seconds)
+	if refresh {
 		if is := c.verify.at(n); is > was/change && is < was*change {
 			c.refresh = min(2*c.refresh, lastRefresh)
 		} else {

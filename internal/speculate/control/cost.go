@@ -171,7 +171,8 @@ func (c *costCurve) observe(n int, t float64) {
 	c.seen++
 	r.add(t / c.speed)
 	r.when = c.seen
-	if c.waiting++; !c.known {
+	c.waiting++
+	if !c.known {
 		c.fit()
 	}
 	c.known = true
@@ -180,7 +181,8 @@ func (c *costCurve) observe(n int, t float64) {
 // adjustSpeed takes a measured time over the predicted one.
 func (c *costCurve) adjustSpeed(ratio float64) {
 	c.ratios[c.rated%speedTimes] = ratio
-	if c.rated++; c.rated < speedTimes {
+	c.rated++
+	if c.rated < speedTimes {
 		return
 	}
 	last := c.ratios
@@ -209,11 +211,16 @@ func (c *costCurve) current(k int) bool {
 // fit computes the values of all knots from the current ones.
 func (c *costCurve) fit() {
 	c.waiting = 0
-	knots, first, last, least := c.axis.knots, -1, -1, math.Inf(1)
+	knots := c.axis.knots
+	first := -1
+	last := -1
+	least := math.Inf(1)
 	for k := len(knots) - 1; k >= 0; k-- {
 		if c.current(k) {
 			least = min(least, c.times[k].median())
-			c.value[k], first, last = least, k, max(last, k)
+			c.value[k] = least
+			first = k
+			last = max(last, k)
 		}
 	}
 	if first < 0 {

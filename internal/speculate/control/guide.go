@@ -54,7 +54,12 @@ type guide struct {
 }
 
 func (g *guide) begin(know *knowledge, class Class, network, try bool, idle float64) {
-	g.know, g.class, g.network, g.try, g.idle, g.asked = know, class, network, try, idle, false
+	g.know = know
+	g.class = class
+	g.network = network
+	g.try = try
+	g.idle = idle
+	g.asked = false
 	g.parts = append(g.parts[:0], partGuide{guide: g})
 }
 

@@ -25,7 +25,9 @@ func (p *Plan) Learn(c *Controller, turns []*Turn, groups []*Group, pass Pass) {
 	if p.rounds == 0 {
 		return
 	}
-	rows, tokens, drafted := 0, 0, false
+	rows := 0
+	tokens := 0
+	drafted := false
 	for _, t := range turns {
 		rows += t.Tree.Len()
 		if !t.Prompt {
@@ -57,7 +59,10 @@ func (p *Plan) Learn(c *Controller, turns []*Turn, groups []*Group, pass Pass) {
 // plain token. certain says that the times are no accident.
 func (p *Plan) learnGroup(turns []*Turn, g *Group, foreseen, took times, nodes int, unit float64, certain bool) {
 	d := g.record
-	texts, networks, levels, behind := 0, 0, 0, 0
+	texts := 0
+	networks := 0
+	levels := 0
+	behind := 0
 	cold := false // it has levels, and drafted none
 	for _, t := range turns {
 		switch {

@@ -28,11 +28,21 @@ type Plan struct {
 
 // Begin decides who drafts, and up to how many nodes.
 func (p *Plan) Begin(c *Controller, turns []*Turn, groups []*Group) {
-	p.rounds, p.rows, p.Refresh = 0, 0, false
+	p.rounds = 0
+	p.rows = 0
+	p.Refresh = false
 	asking, mixed := false, false
 	for _, t := range turns {
-		t.Drafts, t.Asked, t.Drawn, t.Nodes, t.Levels = false, false, false, 1, 0
-		t.try, t.size, t.mass, t.Kept, t.cut = false, 0, 0, t.Kept[:0], t.cut[:0]
+		t.Drafts = false
+		t.Asked = false
+		t.Drawn = false
+		t.Nodes = 1
+		t.Levels = 0
+		t.try = false
+		t.size = 0
+		t.mass = 0
+		t.Kept = t.Kept[:0]
+		t.cut = t.cut[:0]
 		p.rows += t.Rows
 		if t.Prompt {
 			mixed = true
@@ -48,7 +58,8 @@ func (p *Plan) Begin(c *Controller, turns []*Turn, groups []*Group) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	controlled := slices.ContainsFunc(turns, func(t *Turn) bool { return t.Drafts && !t.Uncontrolled })
-	if p.Refresh = controlled && !mixed && (!c.verify.known || c.verify.age(p.rounds) > c.refresh); p.Refresh {
+	p.Refresh = controlled && !mixed && (!c.verify.known || c.verify.age(p.rounds) > c.refresh)
+	if p.Refresh {
 		return
 	}
 	rows := p.rows // of a pass like the last ones
@@ -86,7 +97,8 @@ func (p *Plan) ask(c *Controller, t *Turn, unit float64) {
 		nodes = min(nodes, 2<<min(t.Group.record.batches, 16))
 		if t.Class == Rejecting {
 			t.size = min(p.drawnSize(c, t), nodes-1, p.mostNodes(c, k[byNetwork].credit))
-			if network = network && t.size > 0; network && t.Group.record.draws {
+			network = network && t.size > 0
+			if network && t.Group.record.draws {
 				nodes = t.size + 1
 			}
 		}
@@ -114,7 +126,9 @@ func (p *Plan) drawnSize(c *Controller, t *Turn) int {
 // keeps the n for which (rounds + S(n)) / T(n) is largest: the most expected tokens in the expected
 // time. A path is never likelier than its beginning, so any n make trees.
 func (p *Plan) Cut(c *Controller, turns []*Turn, drafting float64) {
-	p.product, p.sum, p.order = p.product[:0], p.sum[:0], p.order[:0]
+	p.product = p.product[:0]
+	p.sum = p.sum[:0]
+	p.order = p.order[:0]
 	for _, t := range turns {
 		if t.offers() {
 			p.weigh(t)

@@ -91,7 +91,8 @@ func (s *Sampler) Rest() int32 {
 	for i, v := range s.p {
 		if v > 0 {
 			last = i
-			if at -= v; at < 0 {
+			at -= v
+			if at < 0 {
 				break
 			}
 		}

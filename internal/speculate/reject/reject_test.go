@@ -18,7 +18,8 @@ func draw(rng *rand.Rand, q []float32) int32 {
 	for i, v := range q {
 		if v > 0 {
 			last = int32(i)
-			if at -= v; at < 0 {
+			at -= v
+			if at < 0 {
 				break
 			}
 		}

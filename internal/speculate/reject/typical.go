@@ -30,7 +30,8 @@ func (r *Typical) Path(t *tree.Tree, probs func(node int) []float32, dst []int32
 	}
 	best := 0
 	for node := range t.Len() {
-		if r.kids = t.Children(node, r.kids[:0]); math.IsInf(r.likelihood[node], -1) || len(r.kids) == 0 {
+		r.kids = t.Children(node, r.kids[:0])
+		if math.IsInf(r.likelihood[node], -1) || len(r.kids) == 0 {
 			continue
 		}
 		q := probs(node)

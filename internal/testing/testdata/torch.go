@@ -51,7 +51,8 @@ func Torch(t testing.TB, arrays map[string]Array) []byte {
 		number(len(x.Data) / 4)
 		p.WriteString("tQ")
 		number(0)
-		if tuple(x.Shape...); len(x.Shape) == 2 {
+		tuple(x.Shape...)
+		if len(x.Shape) == 2 {
 			tuple(x.Shape[1], 1)
 		} else {
 			tuple(1)

@@ -139,7 +139,8 @@ func (v *Vocabulary) SetGGUF(w *gguf.Writer) {
 	texts := v.texts()
 	kinds := make([]int32, len(texts))
 	for i := range kinds {
-		if kinds[i] = normalToken; i >= len(v.Tokens) {
+		kinds[i] = normalToken
+		if i >= len(v.Tokens) {
 			kinds[i] = controlToken
 		}
 	}

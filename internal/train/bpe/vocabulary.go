@@ -85,7 +85,8 @@ func alphabet(token string) string {
 var byteRunes = func() (r [256]rune) {
 	next := rune(256)
 	for b := range 256 {
-		if r[b] = rune(b); !printable(b) {
+		r[b] = rune(b)
+		if !printable(b) {
 			r[b] = next
 			next++
 		}

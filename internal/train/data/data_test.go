@@ -228,7 +228,9 @@ func TestGzip(t *testing.T) {
 // The cache gives what was put in, and a damaged file, another text or another tokenizer counts as
 // none.
 func TestCache(t *testing.T) {
-	ctx, tok, dir := context.Background(), byteTokenizer(t), filepath.Join(t.TempDir(), "new")
+	ctx := context.Background()
+	tok := byteTokenizer(t)
+	dir := filepath.Join(t.TempDir(), "new")
 	docs := []Document{textDocument("a", "one aa two"), textDocument("b", strings.Repeat("three ", 50))}
 	load := func(docs []Document) *Set {
 		t.Helper()
@@ -273,7 +275,8 @@ func TestCache(t *testing.T) {
 		}
 	})
 	docs[0] = textDocument("a", "one ab two")
-	if load(docs); len(mustGlob(t, dir)) != 2 {
+	load(docs)
+	if len(mustGlob(t, dir)) != 2 {
 		t.Error("other text, same file")
 	}
 }

@@ -84,7 +84,8 @@ func field(object map[string]any, path string) (string, error) {
 			}
 			return "", fmt.Errorf("field %q is %s, want a string", path, kindOf(v))
 		}
-		if object, ok = v.(map[string]any); !ok {
+		object, ok = v.(map[string]any)
+		if !ok {
 			return "", fmt.Errorf("field %q is %s, want an object", strings.Join(names[:i+1], "."), kindOf(v))
 		}
 	}

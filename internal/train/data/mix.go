@@ -159,7 +159,8 @@ func permute(x, n, key uint64) uint64 {
 		for round := range uint64(6) {
 			l, r = r, l^mix64(key+r+round<<56)&mask
 		}
-		if x = l<<half | r; x < n {
+		x = l<<half | r
+		if x < n {
 			return x
 		}
 	}

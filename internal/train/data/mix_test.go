@@ -149,7 +149,8 @@ func TestWindows(t *testing.T) {
 	}
 	row := make([]int32, 6)
 	for i := range 4 {
-		if s.Window(i, row); row[0] != int32(5*i) || row[5] != int32(5*i+5) {
+		s.Window(i, row)
+		if row[0] != int32(5*i) || row[5] != int32(5*i+5) {
 			t.Errorf("window %d is %v", i, row)
 		}
 	}

@@ -64,7 +64,9 @@ func (s *Set) HoldOut() (train, held *Set) {
 	at := (s.Len() - s.Len()/16) * size
 	a, b := *s, *s
 	a.data, b.data = s.data[:at], s.data[at:]
-	a.key[0], b.key[0], b.key[1] = s.key[0]+1, s.key[0]+1, s.key[1]+1 // they are sets of their own
+	a.key[0] = s.key[0] + 1
+	b.key[0] = s.key[0] + 1
+	b.key[1] = s.key[1] + 1 // they are sets of their own
 	return &a, &b
 }
 
@@ -118,7 +120,9 @@ func FromDocuments(ctx context.Context, name string, docs []Document, tok *token
 	if err != nil {
 		return nil, err
 	}
-	set.Name, set.Weight, set.key = name, 1, key
+	set.Name = name
+	set.Weight = 1
+	set.key = key
 	if path == "" {
 		return set, nil
 	}

@@ -118,6 +118,8 @@ func (h *Head) answer(x, features nn.Mat, q *question, scale float32, o goal) nn
 		h.Exec.Gather(features, q.states, y)
 		loss.Sum += float64(o.states) * h.Exec.SmoothL1(x, y, scale*o.states).Sum
 	}
-	loss.Sum, loss.Hard, loss.Weight = loss.Sum*float64(scale), loss.Hard*float64(scale), loss.Weight*float64(scale)
+	loss.Sum *= float64(scale)
+	loss.Hard *= float64(scale)
+	loss.Weight *= float64(scale)
 	return loss
 }

@@ -12,7 +12,11 @@ import (
 // nothing else.
 func TestFlags(t *testing.T) {
 	m := traintest.Shipped(t)
-	two, three, wide, half, source := 2, 3, 96, 0.25, "go"
+	two := 2
+	three := 3
+	wide := 96
+	half := 0.25
+	source := "go"
 	for _, c := range []struct {
 		cmd    Flags
 		change func(r *Recipe)
@@ -22,7 +26,11 @@ func TestFlags(t *testing.T) {
 		{Flags{TestSteps: &two, Decay: &half}, func(r *Recipe) { r.TestSteps, r.Decay = 2, 0.25 }},
 		{Flags{From: []int{-1}, Taps: []int{0, 2, 4}}, func(r *Recipe) { r.From, r.Taps = nil, []int{0, 2, 4} }},
 		{Flags{From: []int{4, 5}, DraftVocab: &three, TextFlags: train.TextFlags{Only: &source}},
-			func(r *Recipe) { r.From, r.DraftVocab, r.Only = []int{4, 5}, 3, "go" }},
+			func(r *Recipe) {
+				r.From = []int{4, 5}
+				r.DraftVocab = 3
+				r.Only = "go"
+			}},
 		{Flags{TextFlags: train.TextFlags{GreedyFlag: train.GreedyFlag{Greedy: &half}}}, func(r *Recipe) { r.Short.Greedy, r.Long.Greedy = 0.25, 0.25 }},
 		{Flags{Start: &source}, func(r *Recipe) { r.Start, r.FFN = "go", 0 }},
 		{Flags{Start: &source, FFN: &wide}, func(r *Recipe) { r.Start, r.FFN = "go", 96 }},

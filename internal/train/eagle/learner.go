@@ -31,14 +31,17 @@ func open(ctx context.Context, j *train.Job, r *Recipe, text *train.Corpus, as f
 		}
 	}
 	return l, l.Open(ctx, j, r, r.Basis(), text, func() (m train.Made, err error) {
-		if m.Tokens = r.tokens; r.Start == "" {
+		m.Tokens = r.tokens
+		if r.Start == "" {
 			m.Tokens = l.FrequentTokens(r.DraftVocab, text)
 		}
 		if l.head, err = NewHead(r.config(&j.Target.Config), m.Tokens, j.Target,
 			train.KindOf(r.Precision)); err != nil {
 			return m, err
 		}
-		m.Over, m.Shape, m.Output = &l.head.OverTarget, as(*l.head.Config()), &l.head.net.Head
+		m.Over = &l.head.OverTarget
+		m.Shape = as(*l.head.Config())
+		m.Output = &l.head.net.Head
 		return m, nil
 	}, warm)
 }

@@ -55,8 +55,12 @@ func NewRecipe(version int) Recipe {
 // For is the recipe for another target: the head grows with it, and begins as it where its blocks are of that kind.
 func (r Recipe) For(m *model.Model) Recipe {
 	c := &m.Config
-	r.Heads, r.FFN, r.RopeBase = 2*max(1, c.Hidden/r.HeadDim), 3*c.Hidden/32*32, c.Rope.Base
-	r.KVHeads, r.Taps, r.From = r.Heads/2, train.TapsFor(c.Layers), []int{c.Layers - 1}
+	r.Heads = 2 * max(1, c.Hidden/r.HeadDim)
+	r.FFN = 3 * c.Hidden / 32 * 32
+	r.RopeBase = c.Rope.Base
+	r.KVHeads = r.Heads / 2
+	r.Taps = train.TapsFor(c.Layers)
+	r.From = []int{c.Layers - 1}
 	if r.Version != 3 {
 		r.Taps = []int{c.Layers}
 	}

@@ -48,7 +48,11 @@ type draftRows struct {
 }
 
 func (s *draftRows) reset() {
-	s.tokens, s.steps, s.features, s.best, s.chance = s.tokens[:0], s.steps[:0], s.features[:0], s.best[:0], s.chance[:0]
+	s.tokens = s.tokens[:0]
+	s.steps = s.steps[:0]
+	s.features = s.features[:0]
+	s.best = s.best[:0]
+	s.chance = s.chance[:0]
 }
 
 // see drafts after tokens of a text: rows of the text at places, and below some of those, later, chains of the head's own, so many
@@ -70,7 +74,9 @@ func (d *drafts) see(text []int32, places, later []int, steps int, r *rand.Rand,
 	var nodes, at, seen []int
 	for _, p := range later {
 		if i, ok := slices.BinarySearch(places, p); ok {
-			nodes, at, seen = append(nodes, p-1), append(at, p-1), append(seen, first+i)
+			nodes = append(nodes, p-1)
+			at = append(at, p-1)
+			seen = append(seen, first+i)
 		}
 	}
 	for step := 1; step < steps && len(nodes) > 0; step++ {
@@ -174,7 +180,8 @@ func (d *drafts) draw(s *draftRows, row int, r *rand.Rand) int32 {
 	}
 	u := r.Float32() * sum
 	for i, p := range chance {
-		if u -= p; u < 0 {
+		u -= p
+		if u < 0 {
 			return best[i]
 		}
 	}

@@ -44,7 +44,9 @@ func NewRouterRecipe() RouterRecipe {
 		HeadText: train.DefaultHeadText(),
 		Places:   96, Later: 32, DraftSteps: 8,
 	}
-	r.Optimizer.Muon, r.Optimizer.Rate, r.Optimizer.Decay = false, 3e-3, 0.01
+	r.Optimizer.Muon = false
+	r.Optimizer.Rate = 3e-3
+	r.Optimizer.Decay = 0.01
 	return r
 }
 

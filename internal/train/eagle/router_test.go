@@ -47,7 +47,10 @@ func TestRouter(t *testing.T) {
 	head := filepath.Join(j.Dir, "eagle", "model-q8_0.gguf")
 	for name, r := range map[string]RouterRecipe{"router": tinyRouter(40), "kmeans": tinyRouter(20)} {
 		if name == "kmeans" {
-			r.Clusters, r.Precision, r.Text, r.Output = 12, "bf16", "corpus", true
+			r.Clusters = 12
+			r.Precision = "bf16"
+			r.Text = "corpus"
+			r.Output = true
 		}
 		alone, first, last := traintest.Watched(j, traintest.WhereMeasured)
 		if err := TrainRouter(context.Background(), alone, name, head, r); err != nil {
@@ -136,11 +139,14 @@ func TestDraftRowsAreDrafts(t *testing.T) {
 		for row, token := range s.tokens {
 			i, step := row%len(places), row/len(places)
 			if output { // it gives the likeliest token
-				e, x, logits := nn.NewExec(m.Pool()), nn.NewMat(1, n.Hidden), nn.NewMat(1, n.DraftVocab)
+				e := nn.NewExec(m.Pool())
+				x := nn.NewMat(1, n.Hidden)
+				logits := nn.NewMat(1, n.DraftVocab)
 				copy(x.Data, s.features[row*n.Hidden:])
 				e.Linear(n.Output(x), nn.Proj{Linear: &n.Head, Dst: logits})
 				best, chance := make([]int32, 1), make([]float32, 1)
-				if d.rank(logits.Row(0), best, chance); best[0] != s.best[row*d.top] {
+				d.rank(logits.Row(0), best, chance)
+				if best[0] != s.best[row*d.top] {
 					t.Fatalf("of row %d's output token %d is the likeliest, and not %d", row, best[0], s.best[row*d.top])
 				}
 			}
@@ -170,7 +176,9 @@ func firstDraft(t *rapid.T, m *model.Model, d draft.Drafter, text []int32) int32
 	}
 	defer s.Close()
 	before := text[:len(text)-1]
-	pass, c, chain := m.NewPass(), m.NewCache(), new(tree.Tree)
+	pass := m.NewPass()
+	c := m.NewCache()
+	chain := new(tree.Tree)
 	defer c.Free()
 	chain.ResetChain(before)
 	if err := pass.Run(context.Background(), []model.Rows{{Cache: c, Tree: chain}}, d.Taps()); err != nil {

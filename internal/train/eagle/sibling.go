@@ -23,7 +23,9 @@ func NewSiblingRecipe() SiblingRecipe {
 	r := SiblingRecipe{Target: train.TargetRecipe(), Head: NewRecipe(3), Router: NewRouterRecipe()}
 	r.Target.Shape.Vocab *= 2
 	r.SetText(5, 1)
-	r.Target.Steps, r.Head.Steps, r.Router.Steps = 500, 500, 300
+	r.Target.Steps = 500
+	r.Head.Steps = 500
+	r.Router.Steps = 300
 	return r
 }
 

@@ -43,8 +43,15 @@ func (r *Recipe) follow(m *model.Model) error {
 	if r.FFN < h.FFN {
 		return fmt.Errorf("an MLP of width %d, where the head %s that it starts as has %d: want as wide a one, or a wider one", r.FFN, r.Start, h.FFN)
 	}
-	r.Heads, r.KVHeads, r.HeadDim, r.RopeBase = h.Heads, h.KVHeads, h.HeadDim, h.Rope.Base
-	r.Taps, r.From, r.DraftVocab, r.Started, r.tokens = h.Taps, nil, len(h.Tokens), started, h.Tokens
+	r.Heads = h.Heads
+	r.KVHeads = h.KVHeads
+	r.HeadDim = h.HeadDim
+	r.RopeBase = h.Rope.Base
+	r.Taps = h.Taps
+	r.From = nil
+	r.DraftVocab = len(h.Tokens)
+	r.Started = started
+	r.tokens = h.Tokens
 	return nil
 }
 

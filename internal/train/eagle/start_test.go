@@ -32,7 +32,10 @@ func TestStart(t *testing.T) {
 	defer text.Close()
 	begin := func(ffn int) (*learner, map[string]float64) {
 		r := tinyEagle(3, 1)
-		r.Heads, r.DraftVocab, r.FFN, r.Start = 8, 0, ffn, filepath.Join(j.Dir, "eagle", "model-f32.gguf")
+		r.Heads = 8
+		r.DraftVocab = 0
+		r.FFN = ffn
+		r.Start = filepath.Join(j.Dir, "eagle", "model-f32.gguf")
 		if err := r.follow(j.Target); err != nil {
 			t.Fatal(err)
 		}

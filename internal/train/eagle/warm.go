@@ -142,7 +142,10 @@ func (h *warmStart) lookAtSelf(w *train.WarmStart, s *samples, fc []float32, r *
 	if err != nil {
 		return err
 	}
-	q, k, v, out := w.Head["blk.0.attn_q.weight"], w.Head["blk.0.attn_k.weight"], w.Head["blk.0.attn_v.weight"], w.Head["blk.0.attn_output.weight"]
+	q := w.Head["blk.0.attn_q.weight"]
+	k := w.Head["blk.0.attn_k.weight"]
+	v := w.Head["blk.0.attn_v.weight"]
+	out := w.Head["blk.0.attn_output.weight"]
 	for _, p := range [][]float32{q.Data, k.Data, out.Data} {
 		for i := range p {
 			p[i] *= 0.3

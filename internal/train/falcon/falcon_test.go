@@ -22,7 +22,13 @@ import (
 // tiny is a recipe for the tiny target of traintest.
 func tiny(steps int) Recipe {
 	r := NewRecipe()
-	r.Heads, r.KVHeads, r.HeadDim, r.FFN, r.From, r.Seed, r.Precision = 2, 2, 16, 64, nil, 3, "f32"
+	r.Heads = 2
+	r.KVHeads = 2
+	r.HeadDim = 16
+	r.FFN = 64
+	r.From = nil
+	r.Seed = 3
+	r.Precision = "f32"
 	r.Course = train.Course{Steps: steps, Schedule: train.Schedule{Warmup: 0.1, Cooldown: 0.5},
 		Optimizer: train.DefaultOptimizer(), Clip: 1, ValidateEvery: 10}
 	r.HeadText = traintest.HeadText()
@@ -36,8 +42,12 @@ func tiny(steps int) Recipe {
 func TestFalcon(t *testing.T) {
 	j := traintest.JobWithTarget(t)
 	for name, change := range map[string]func(r *Recipe){
-		"falcon":    func(r *Recipe) { r.Precision = "bf16" },
-		"recurrent": func(r *Recipe) { r.Recurrent, r.Block, r.Steps = true, 3, 20 },
+		"falcon": func(r *Recipe) { r.Precision = "bf16" },
+		"recurrent": func(r *Recipe) {
+			r.Recurrent = true
+			r.Block = 3
+			r.Steps = 20
+		},
 	} {
 		r := tiny(40)
 		r.Logits = 1 // a short course learns little by a tenth
@@ -73,7 +83,10 @@ func TestGradient(t *testing.T) {
 	target := traintest.Target(t, 5)
 	rapid.Check(t, func(t *rapid.T) {
 		r := tiny(1)
-		r.Heads, r.KVHeads, r.HeadDim, r.FFN = 2, 2, 8, 24
+		r.Heads = 2
+		r.KVHeads = 2
+		r.HeadDim = 8
+		r.FFN = 24
 		r.Block, r.Recurrent = rapid.IntRange(1, 3).Draw(t, "block"), rapid.Bool().Draw(t, "recurrent")
 		h, err := NewHead(r.config(&target.Config), target, gemm.F32)
 		if err != nil {
@@ -190,14 +203,19 @@ func TestGlance(t *testing.T) {
 	target := traintest.Target(t, 5)
 	rapid.Check(t, func(t *rapid.T) {
 		r := tiny(1)
-		r.Heads, r.KVHeads, r.HeadDim, r.FFN = 2, 2, 8, 24
+		r.Heads = 2
+		r.KVHeads = 2
+		r.HeadDim = 8
+		r.FFN = 24
 		r.Block = rapid.IntRange(1, 4).Draw(t, "block")
 		h, err := NewHead(r.config(&target.Config), target, gemm.F32)
 		if err != nil {
 			t.Fatal(err)
 		}
 		h.Init(1)
-		all, k, length := texts{}, r.Block, rapid.IntRange(30, 60).Draw(t, "length")
+		all := texts{}
+		k := r.Block
+		length := rapid.IntRange(30, 60).Draw(t, "length")
 		for range 2 {
 			text, places := make([]int32, length), []int(nil)
 			for p := range text {
@@ -267,8 +285,12 @@ func TestRefuses(t *testing.T) {
 			"steps": func(r *Recipe) { r.Steps = 0 }, "weights": func(r *Recipe) { r.Logits = 0 },
 			"temperature": func(r *Recipe) { r.Temperature = 0 },
 			"glancing":    func(r *Recipe) { r.Glance[0] = 2 }, "have no room": func(r *Recipe) { r.Held.Length = 12 },
-			"predicts 20 tokens": func(r *Recipe) { r.Block, r.Short.Length, r.Long.Files = 20, 60, 0 },
-			"no block 9":         func(r *Recipe) { r.From = []int{9} },
+			"predicts 20 tokens": func(r *Recipe) {
+				r.Block = 20
+				r.Short.Length = 60
+				r.Long.Files = 0
+			},
+			"no block 9": func(r *Recipe) { r.From = []int{9} },
 		})
 }
 
@@ -285,7 +307,10 @@ func TestDraftsAsTrained(t *testing.T) {
 	target := traintest.Target(t, 5)
 	rapid.Check(t, func(t *rapid.T) {
 		r := tiny(1)
-		r.Heads, r.KVHeads, r.HeadDim, r.FFN = 2, 2, 8, 24
+		r.Heads = 2
+		r.KVHeads = 2
+		r.HeadDim = 8
+		r.FFN = 24
 		r.Block, r.Recurrent = rapid.IntRange(1, 4).Draw(t, "block"), rapid.Bool().Draw(t, "recurrent")
 		h, err := NewHead(r.config(&target.Config), target, gemm.F32)
 		if err != nil {

@@ -154,7 +154,9 @@ func (h *Head) loss(t *texts, x nn.Mat, rows []int32, o objective, scale float32
 		}
 		loss.Sum += float64(o.states) * h.Exec.SmoothL1(y, want, scale*o.states).Sum
 	}
-	loss.Sum, loss.Hard, loss.Weight = loss.Sum*float64(scale), loss.Hard*float64(scale), loss.Weight*float64(scale)
+	loss.Sum *= float64(scale)
+	loss.Hard *= float64(scale)
+	loss.Weight *= float64(scale)
 	return loss
 }
 

@@ -22,7 +22,9 @@ func open(ctx context.Context, j *train.Job, r *Recipe, text *train.Corpus) (*le
 		if l.head, err = NewHead(r.config(&j.Target.Config), j.Target, train.KindOf(r.Precision)); err != nil {
 			return m, err
 		}
-		m.Over, m.Shape, m.Output = &l.head.OverTarget, l.head.Config(), &l.head.net.Head
+		m.Over = &l.head.OverTarget
+		m.Shape = l.head.Config()
+		m.Output = &l.head.net.Head
 		return m, nil
 	}, func() error { return l.head.warm(r.From, l.Sample(32), l.FirstPlace()) })
 }
@@ -44,7 +46,9 @@ func (l *learner) Gradient(step int) (nn.Loss, error) {
 	random := rand.New(rand.NewPCG(r.Seed, uint64(step)))
 	all, rows := texts{list: list, noise: noise(random, d.Length)}, 0
 	for i, text := range list {
-		seed, from, last := r.Seed<<32+uint64(d.Length), max(d.First, r.Block), d.Length-2
+		seed := r.Seed<<32 + uint64(d.Length)
+		from := max(d.First, r.Block)
+		last := d.Length - 2
 		places := train.DrawAnchors(seed, uint64(first+i), text, from, last, r.Block, d.Length, r.Repeats)
 		all.places = append(all.places, places)
 		rows += len(places)

@@ -50,11 +50,15 @@ func NewRecipe() Recipe {
 // are of that kind.
 func (r Recipe) For(m *model.Model) Recipe {
 	c := &m.Config
-	if r.HeadDim = 64; c.Hidden < 1024 {
+	r.HeadDim = 64
+	if c.Hidden < 1024 {
 		r.HeadDim = 32
 	}
 	r.Heads = max(1, c.Hidden/r.HeadDim) // heads are together as wide as the layer in the authors' code
-	r.KVHeads, r.FFN, r.RopeBase, r.From = r.Heads, 3*c.Hidden/32*32, c.Rope.Base, []int{c.Layers - 1}
+	r.KVHeads = r.Heads
+	r.FFN = 3 * c.Hidden / 32 * 32
+	r.RopeBase = c.Rope.Base
+	r.From = []int{c.Layers - 1}
 	if !train.CanCopy(m, c.Layers-1, false) {
 		r.From = nil
 	}

@@ -32,7 +32,10 @@ func (h *Head) warm(from []int, list [][]int32, first int) error {
 	for i := range h.net.LSTM {
 		bias := w.Head[fmt.Sprintf("lstm.%d.input.bias", i)].Data
 		for d := range n {
-			bias[d], bias[n+d], bias[2*n+d], bias[3*n+d] = gateOpen, -gateOpen, 0, gateOpen
+			bias[d] = gateOpen
+			bias[n+d] = -gateOpen
+			bias[2*n+d] = 0
+			bias[3*n+d] = gateOpen
 		}
 	}
 	if len(from) == 0 {
@@ -160,7 +163,9 @@ func stillest(rows [][]float32) (at int) {
 // attend begins the attention. As many heads look at their own row as at the last of the block; a
 // quarter is free. Their values are the main directions of what both are to add.
 func (h *Head) attend(w *train.WarmStart, examples []example, still int) error {
-	n, dim, k := h.net.Hidden, h.net.HeadDim, h.net.Block
+	n := h.net.Hidden
+	dim := h.net.HeadDim
+	k := h.net.Block
 	var states, missing [][]float32
 	for _, e := range examples {
 		for row := range e.state {
@@ -228,7 +233,9 @@ func (h *Head) attend(w *train.WarmStart, examples []example, still int) error {
 // that it sees. The fastest pairs of its key are a constant, of which number still of the states is
 // a multiple; those of its query are that constant turned by so many positions.
 func (h *Head) lookAt(w *train.WarmStart, group, far, still int, multiple float64) {
-	q, k, dim := w.Head["blk.0.attn_q.weight"], w.Head["blk.0.attn_k.weight"], h.net.HeadDim
+	q := w.Head["blk.0.attn_q.weight"]
+	k := w.Head["blk.0.attn_k.weight"]
+	dim := h.net.HeadDim
 	first := group * (h.net.Heads / h.net.KVHeads) * dim
 	for d := range dim {
 		for _, row := range [][]float32{train.Row(q, first+d), train.Row(k, group*dim+d)} {

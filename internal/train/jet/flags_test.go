@@ -12,7 +12,12 @@ import (
 // and nothing else.
 func TestFlags(t *testing.T) {
 	m := traintest.Shipped(t)
-	three, half, none, rate, ce, adamw := 3, 0.5, 0.0, float32(1e-3), "ce", "adamw"
+	three := 3
+	half := 0.5
+	none := 0.0
+	rate := float32(1e-3)
+	ce := "ce"
+	adamw := "adamw"
 	for _, c := range []struct {
 		cmd    Flags
 		change func(r *Recipe)
@@ -22,7 +27,10 @@ func TestFlags(t *testing.T) {
 		{Flags{Head: "causal", Gamma: &half, Loss: &ce}, func(r *Recipe) { r.Gamma, r.Loss = 0.5, "ce" }},
 		// the paper's
 		{Flags{Head: "causal", Optimizer: &adamw, AdamRate: &rate, ShortTime: &none, Gamma: &none}, func(r *Recipe) {
-			r.Optimizer.Muon, r.Optimizer.Rate, r.ShortUntil, r.Gamma = false, 1e-3, 0, 0
+			r.Optimizer.Muon = false
+			r.Optimizer.Rate = 1e-3
+			r.ShortUntil = 0
+			r.Gamma = 0
 		}},
 		{Flags{Head: "causal", From: []int{-1}, Layers: &three}, func(r *Recipe) { r.From, r.Layers = nil, 3 }},
 		{Flags{Head: "causal", From: []int{-1, 5}}, func(r *Recipe) { r.From, r.Layers = []int{-1, 5}, 2 }},

@@ -137,7 +137,9 @@ func (h *Head) teach(texts [][]int32, anchors [][]int, block int, o objective) {
 	}
 	h.targets.Soft = &h.soft
 	s := &h.soft
-	s.Divergence, s.Temperature, s.Row = o.divergence, o.temperature, s.Row[:0]
+	s.Divergence = o.divergence
+	s.Temperature = o.temperature
+	s.Row = s.Row[:0]
 	places := length - 1 - first // the last token's distribution is of what comes after the text
 	h.Target.Distributions(s, x, len(texts), first, length-1, &h.net.Head)
 	for i := range texts {

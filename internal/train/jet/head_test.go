@@ -39,7 +39,9 @@ func TestJet(t *testing.T) {
 		if r.Causal {
 			r.Precision = "bf16"
 		} else {
-			r.Text, r.Loss, r.Gamma = "corpus", "ce", 4
+			r.Text = "corpus"
+			r.Loss = "ce"
+			r.Gamma = 4
 		}
 		name := fmt.Sprintf("causal-%v", r.Causal)
 		alone, first, last := traintest.Watched(j, traintest.EveryStep)
@@ -149,7 +151,8 @@ func TestWarm(t *testing.T) {
 	right := func(from []int) float64 {
 		r := tinyHead(true, 1)
 		r.From, r.FFN = from, 48
-		if r.Layers = len(from); len(from) == 0 {
+		r.Layers = len(from)
+		if len(from) == 0 {
 			r.Layers = 3
 		}
 		l := openTiny(t, &j, &r)

@@ -58,7 +58,11 @@ func NewRecipe(causal bool) Recipe {
 // are of that kind.
 func (r Recipe) For(m *model.Model) Recipe {
 	c := &m.Config
-	r.Heads, r.KVHeads, r.HeadDim, r.FFN, r.RopeBase = c.Heads, c.KVHeads, c.HeadDim, c.FFN/64*32, c.Rope.Base
+	r.Heads = c.Heads
+	r.KVHeads = c.KVHeads
+	r.HeadDim = c.HeadDim
+	r.FFN = c.FFN / 64 * 32
+	r.RopeBase = c.Rope.Base
 	r.Taps, r.From = train.Spread(1, max(1, c.Layers-1), 5),
 		append([]int{train.Hand}, train.Spread(0, c.Layers-1, 6)...)
 	r.Layers = len(r.From)

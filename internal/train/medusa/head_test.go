@@ -18,8 +18,14 @@ import (
 // tiny is a recipe for the tiny target.
 func tiny(steps int) Recipe {
 	r := NewRecipe()
-	r.Depths, r.Precision, r.HeadText, r.Places, r.Nodes = 3, "f32", traintest.HeadText(), 12, 9
-	r.Steps, r.ValidateEvery, r.Optimizer.Rate = steps, 10, 1e-2
+	r.Depths = 3
+	r.Precision = "f32"
+	r.HeadText = traintest.HeadText()
+	r.Places = 12
+	r.Nodes = 9
+	r.Steps = steps
+	r.ValidateEvery = 10
+	r.Optimizer.Rate = 1e-2
 	return r
 }
 
@@ -31,8 +37,11 @@ func TestTrain(t *testing.T) {
 	for name, change := range map[string]func(r *Recipe){
 		"shared": func(*Recipe) {},
 		"own": func(r *Recipe) {
-			r.OwnOutputs, r.Loss, r.Decay, r.ResBlocks, r.Precision = true, "kl", 0.8, 2,
-				"bf16"
+			r.OwnOutputs = true
+			r.Loss = "kl"
+			r.Decay = 0.8
+			r.ResBlocks = 2
+			r.Precision = "bf16"
 		},
 	} {
 		r := tiny(40)
@@ -95,7 +104,8 @@ func TestBegin(t *testing.T) {
 	row, want := make([]float32, h.net.Hidden), make([]float32, h.net.Hidden)
 	for i := range h.net.Vocab {
 		h.net.Matrix(2).W.Row(row, i)
-		if target.Head.W.Row(want, i); !reflect.DeepEqual(row, want) {
+		target.Head.W.Row(want, i)
+		if !reflect.DeepEqual(row, want) {
 			t.Fatalf("row %d of an output matrix is not the target's", i)
 		}
 	}
@@ -187,19 +197,32 @@ func TestRecipeRefuses(t *testing.T) {
 
 // Flags change what they name in the recipe, and nothing else.
 func TestFlags(t *testing.T) {
-	three, decay, rate, kl, yes := 3, 0.8, float32(2e-3), "kl", true
+	three := 3
+	decay := 0.8
+	rate := float32(2e-3)
+	kl := "kl"
+	yes := true
 	for _, c := range []struct {
 		cmd    Flags
 		change func(r *Recipe)
 	}{
 		{Flags{}, func(*Recipe) {}},
 		{Flags{Depths: &three, ResBlocks: &three, OwnOutputs: &yes},
-			func(r *Recipe) { r.Depths, r.ResBlocks, r.OwnOutputs = 3, 3, true }},
+			func(r *Recipe) {
+				r.Depths = 3
+				r.ResBlocks = 3
+				r.OwnOutputs = true
+			}},
 		{Flags{Decay: &decay, Loss: &kl, Rate: &rate}, func(r *Recipe) {
-			r.Decay, r.Loss, r.Optimizer.Rate = 0.8,
-				"kl", 2e-3
+			r.Decay = 0.8
+			r.Loss = "kl"
+			r.Optimizer.Rate = 2e-3
 		}},
-		{Flags{Nodes: &three, TextFlags: train.TextFlags{Steps: &three}, Places: &three}, func(r *Recipe) { r.Nodes, r.Steps, r.Places = 3, 3, 3 }},
+		{Flags{Nodes: &three, TextFlags: train.TextFlags{Steps: &three}, Places: &three}, func(r *Recipe) {
+			r.Nodes = 3
+			r.Steps = 3
+			r.Places = 3
+		}},
 	} {
 		want := NewRecipe()
 		c.change(&want)

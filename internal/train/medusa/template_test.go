@@ -114,13 +114,16 @@ func TestLevel(t *testing.T) {
 		count := rapid.SliceOfN(rapid.Float64Range(0, 9), 0, 12).Draw(r, "count")
 		got := slices.Clone(count)
 		level(got)
-		before, after, falls := 0.0, 0.0, true
+		before := 0.0
+		after := 0.0
+		falls := true
 		for i := range count {
 			if i > 0 && got[i] > got[i-1]+1e-9 {
 				r.Fatalf("%v rises: of %v", got, count)
 			}
 			falls = falls && (i == 0 || count[i] <= count[i-1])
-			if before, after = before+count[i], after+got[i]; after < before-1e-9 { // shares go to earlier ranks
+			before, after = before+count[i], after+got[i]
+			if after < before-1e-9 { // shares go to earlier ranks
 				r.Fatalf("%v has less than %v before place %d", got, count, i)
 			}
 		}

@@ -54,7 +54,11 @@ Examples:
 // newRecipe is the recipe of a layer for the embedded target.
 func newRecipe() eagle.Recipe {
 	r := eagle.NewRecipe(head.Native)
-	r.Seed, r.Steps, r.Places, r.TestSteps, r.Later = 7, 1000, 160, 5, 48
+	r.Seed = 7
+	r.Steps = 1000
+	r.Places = 160
+	r.TestSteps = 5
+	r.Later = 48
 	return r
 }
 

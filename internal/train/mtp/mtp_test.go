@@ -16,9 +16,19 @@ import (
 // tiny is a recipe for the tiny target of traintest.
 func tiny(steps int) eagle.Recipe {
 	r := newRecipe()
-	r.Heads, r.KVHeads, r.HeadDim, r.FFN, r.Taps, r.From, r.Seed, r.Precision = 4, 2, 16, 64, []int{2}, nil, 3, "f32"
+	r.Heads = 4
+	r.KVHeads = 2
+	r.HeadDim = 16
+	r.FFN = 64
+	r.Taps = []int{2}
+	r.From = nil
+	r.Seed = 3
+	r.Precision = "f32"
 	r.Course = train.Course{Steps: steps, Schedule: train.Schedule{Warmup: 0.1, Cooldown: 0.5}, Optimizer: train.DefaultOptimizer(), Clip: 1, ValidateEvery: 10}
-	r.HeadText, r.Places, r.TestSteps, r.Later = traintest.HeadText(), 12, 4, 5
+	r.HeadText = traintest.HeadText()
+	r.Places = 12
+	r.TestSteps = 4
+	r.Later = 5
 	r.Optimizer.MuonRate = 0.01
 	return r
 }
@@ -49,14 +59,20 @@ func TestTrain(t *testing.T) {
 // what they name in it, and nothing else.
 func TestFlags(t *testing.T) {
 	m := traintest.Shipped(t)
-	two, half, source := 2, 0.5, "go"
+	two := 2
+	half := 0.5
+	source := "go"
 	for _, c := range []struct {
 		cmd    Flags
 		change func(r *eagle.Recipe)
 	}{
 		{Flags{}, func(*eagle.Recipe) {}},
 		{Flags{TestSteps: &two, Decay: &half}, func(r *eagle.Recipe) { r.TestSteps, r.Decay = 2, 0.5 }},
-		{Flags{From: []int{-1}, DraftVocab: &two, TextFlags: train.TextFlags{Only: &source}}, func(r *eagle.Recipe) { r.From, r.DraftVocab, r.Only = nil, 2, "go" }},
+		{Flags{From: []int{-1}, DraftVocab: &two, TextFlags: train.TextFlags{Only: &source}}, func(r *eagle.Recipe) {
+			r.From = nil
+			r.DraftVocab = 2
+			r.Only = "go"
+		}},
 	} {
 		want := newRecipe()
 		c.change(&want)
@@ -69,7 +85,8 @@ func TestFlags(t *testing.T) {
 		}
 	}
 	bad := newRecipe()
-	if bad.Decay = math.NaN(); bad.Check(&m.Config) == nil {
+	bad.Decay = math.NaN()
+	if bad.Check(&m.Config) == nil {
 		t.Error("a decay that is no number is taken")
 	}
 }

@@ -74,7 +74,9 @@ func (h *Head) forward(texts [][]int32, groups []group) nn.Mat {
 	}
 	last := h.Target.Read(texts)
 	t := &h.targets
-	t.Token, t.Soft, t.Share = t.Token[:0], &h.soft, 1
+	t.Token = t.Token[:0]
+	t.Soft = &h.soft
+	t.Share = 1
 	h.soft.Temperature, h.soft.Row = 1, h.soft.Row[:0]
 	h.Target.Distributions(&h.soft, last, len(texts), first, length-1, &h.net.Base.Head)
 	taps := h.layOut(texts, groups)
@@ -99,12 +101,16 @@ func (h *Head) layOut(texts [][]int32, groups []group) nn.Mat {
 	length, width := len(texts[0]), h.net.Width()
 	taps := h.taps.Mat(len(texts)*(length-1), width)
 	h.forest.Reset()
-	h.entries, h.from, h.wanted = h.entries[:0], h.from[:0], h.wanted[:0]
+	h.entries = h.entries[:0]
+	h.from = h.from[:0]
+	h.wanted = h.wanted[:0]
 	for i, text := range texts {
 		if i == len(h.trees) {
 			h.trees = append(h.trees, new(tree.Tree))
 		}
-		t, cache, trunk := h.trees[i], h.Cache(i), len(h.from)
+		t := h.trees[i]
+		cache := h.Cache(i)
+		trunk := len(h.from)
 		copy(taps.Data[i*(length-1)*width:], h.Target.Taps.Data[i*length*width:][:(length-1)*width])
 		t.ResetChain(text[1:])
 		for _, token := range text[1:] {

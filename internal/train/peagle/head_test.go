@@ -39,7 +39,11 @@ func TestTrain(t *testing.T) {
 	for name, change := range map[string]func(r *Recipe){
 		"peagle":       func(r *Recipe) { r.Precision = "bf16" },
 		"parallelspec": func(r *Recipe) { r.Masks, r.Steps = true, 20 },
-		"short":        func(r *Recipe) { r.DraftVocab, r.Text, r.Steps = 96, "corpus", 20 },
+		"short": func(r *Recipe) {
+			r.DraftVocab = 96
+			r.Text = "corpus"
+			r.Steps = 20
+		},
 	} {
 		r := tiny(30)
 		change(&r)
@@ -110,8 +114,18 @@ func TestWarm(t *testing.T) {
 func TestStart(t *testing.T) {
 	j := traintest.JobWithTarget(t)
 	e := traineagle.NewRecipe(3)
-	e.Heads, e.KVHeads, e.HeadDim, e.FFN, e.Taps, e.From, e.DraftVocab = 4, 2, 16, 64, []int{0, 1, 2}, nil, 96
-	e.Course, e.HeadText, e.Places, e.TestSteps, e.Later = tiny(20).Course, traintest.HeadText(), 12, 2, 4
+	e.Heads = 4
+	e.KVHeads = 2
+	e.HeadDim = 16
+	e.FFN = 64
+	e.Taps = []int{0, 1, 2}
+	e.From = nil
+	e.DraftVocab = 96
+	e.Course = tiny(20).Course
+	e.HeadText = traintest.HeadText()
+	e.Places = 12
+	e.TestSteps = 2
+	e.Later = 4
 	if err := traineagle.Train(context.Background(), j, "eagle", e); err != nil {
 		t.Fatal(err)
 	}
@@ -146,7 +160,8 @@ func TestStart(t *testing.T) {
 	params := train.ByName(one.Params())
 	for name, w := range map[string]*gemm.Matrix{"fc.weight": h.Fuse.W, "blk.0.ffn_down.weight": h.Blocks[0].MLP.Down.W} {
 		row := make([]float32, w.In())
-		if w.Row(row, 7); !slices.Equal(row, train.Row(params[name], 7)) {
+		w.Row(row, 7)
+		if !slices.Equal(row, train.Row(params[name], 7)) {
 			t.Errorf("%s: the head begins with %v, the EAGLE-3 head has %v", name, train.Row(params[name], 7), row)
 		}
 	}
@@ -154,7 +169,8 @@ func TestStart(t *testing.T) {
 		t.Errorf("a draft vocabulary of %d tokens, the EAGLE-3 head's has %d", len(one.head.net.Base.Tokens), len(h.Tokens))
 	}
 	r := tiny(1)
-	if r.Start = filepath.Join(j.Dir, "eagle", "model.gguf"); Train(context.Background(), j, "missing", r) == nil {
+	r.Start = filepath.Join(j.Dir, "eagle", "model.gguf")
+	if Train(context.Background(), j, "missing", r) == nil {
 		t.Error("a head starts as one that is not there")
 	}
 }
@@ -243,8 +259,9 @@ func TestBlocksAreIndependent(t *testing.T) {
 					if d > 0 {
 						block.depths[0] = d
 						less := h.gradient([][]int32{text[:p+d+2]}, []group{block}, -1)
-						want.Sum, want.Rows, want.Weight = want.Sum-less.Sum, want.Rows-less.Rows,
-							want.Weight-less.Weight
+						want.Sum = want.Sum - less.Sum
+						want.Rows = want.Rows - less.Rows
+						want.Weight = want.Weight - less.Weight
 					}
 				}
 			}

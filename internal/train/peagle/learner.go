@@ -38,7 +38,9 @@ func open(ctx context.Context, j *train.Job, r *Recipe, text *train.Corpus, toke
 		if l.head, err = NewHead(c, m.Tokens, j.Target, kind); err != nil {
 			return m, err
 		}
-		m.Over, m.Shape, m.Output = &l.head.OverTarget, l.head.Config(), &l.head.net.Base.Head
+		m.Over = &l.head.OverTarget
+		m.Shape = l.head.Config()
+		m.Output = &l.head.net.Base.Head
 		return m, nil
 	}, warm)
 }

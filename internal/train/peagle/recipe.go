@@ -51,8 +51,14 @@ func NewRecipe() Recipe {
 // For is the recipe for another target: its layers are as an EAGLE-3 head's.
 func (r Recipe) For(m *model.Model) Recipe {
 	e := traineagle.NewRecipe(3).For(m)
-	r.Heads, r.KVHeads, r.HeadDim, r.FFN, r.RopeBase = e.Heads, e.KVHeads, e.HeadDim, e.FFN, e.RopeBase
-	r.Taps, r.From, r.DraftVocab = e.Taps, e.From, e.DraftVocab
+	r.Heads = e.Heads
+	r.KVHeads = e.KVHeads
+	r.HeadDim = e.HeadDim
+	r.FFN = e.FFN
+	r.RopeBase = e.RopeBase
+	r.Taps = e.Taps
+	r.From = e.From
+	r.DraftVocab = e.DraftVocab
 	return r
 }
 
@@ -95,8 +101,15 @@ func (r *Recipe) follow(m *model.Model) (tokens []int32, err error) {
 	if err != nil {
 		return nil, err
 	}
-	r.Heads, r.KVHeads, r.HeadDim, r.FFN, r.RopeBase = h.Heads, h.KVHeads, h.HeadDim, h.FFN, h.Rope.Base
-	r.Taps, r.From, r.DraftVocab, r.Started = h.Taps, nil, len(h.Tokens), started
+	r.Heads = h.Heads
+	r.KVHeads = h.KVHeads
+	r.HeadDim = h.HeadDim
+	r.FFN = h.FFN
+	r.RopeBase = h.Rope.Base
+	r.Taps = h.Taps
+	r.From = nil
+	r.DraftVocab = len(h.Tokens)
+	r.Started = started
 	return h.Tokens, nil
 }
 

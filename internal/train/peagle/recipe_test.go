@@ -38,18 +38,32 @@ func TestRecipeRefuses(t *testing.T) {
 // Flags change what they name in the recipe, which is that for its target, and nothing else.
 func TestFlags(t *testing.T) {
 	m := traintest.Shipped(t)
-	two, half, source := 2, 0.5, "go"
+	two := 2
+	half := 0.5
+	source := "go"
 	for _, c := range []struct {
 		cmd    Flags
 		change func(r *Recipe)
 	}{
 		{Flags{}, func(*Recipe) {}},
 		{Flags{Depths: &two, Keep: &half, KeepLeast: &half},
-			func(r *Recipe) { r.Depths, r.Keep, r.KeepLeast = 2, 0.5, 0.5 }},
+			func(r *Recipe) {
+				r.Depths = 2
+				r.Keep = 0.5
+				r.KeepLeast = 0.5
+			}},
 		{Flags{From: []int{-1}, Taps: []int{0, 2, 4}, Layers: &two},
-			func(r *Recipe) { r.From, r.Taps, r.Layers = nil, []int{0, 2, 4}, 2 }},
+			func(r *Recipe) {
+				r.From = nil
+				r.Taps = []int{0, 2, 4}
+				r.Layers = 2
+			}},
 		{Flags{Masks: true, DraftVocab: &two, TextFlags: train.TextFlags{Only: &source}},
-			func(r *Recipe) { r.Masks, r.DraftVocab, r.Only = true, 2, "go" }},
+			func(r *Recipe) {
+				r.Masks = true
+				r.DraftVocab = 2
+				r.Only = "go"
+			}},
 	} {
 		want := NewRecipe()
 		c.change(&want)

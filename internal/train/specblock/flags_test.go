@@ -12,22 +12,35 @@ import (
 // nothing else. The command gives those that can be turned off.
 func TestFlags(t *testing.T) {
 	m := traintest.Shipped(t)
-	three, half, source := 3, 0.5, "go"
+	three := 3
+	half := 0.5
+	source := "go"
 	for _, c := range []struct {
 		flags  Flags
 		change func(r *Recipe)
 	}{
 		{Flags{}, func(r *Recipe) {}},
 		{Flags{Blocks: &three, RankTexts: &three, RankSteps: &three},
-			func(r *Recipe) { r.Rounds, r.Ranks.Texts, r.Ranks.Steps = 3, 3, 3 }},
+			func(r *Recipe) {
+				r.Rounds = 3
+				r.Ranks.Texts = 3
+				r.Ranks.Steps = 3
+			}},
 		{Flags{From: []int{1, 2}, Balance: &half, TextFlags: train.TextFlags{Only: &source}},
-			func(r *Recipe) { r.From, r.Layers, r.Balance, r.Only = []int{1, 2}, 2, 0.5, "go" }},
+			func(r *Recipe) {
+				r.From = []int{1, 2}
+				r.Layers = 2
+				r.Balance = 0.5
+				r.Only = "go"
+			}},
 		{Flags{From: []int{-1}, Taps: []int{2}}, func(r *Recipe) { r.From, r.Taps = nil, []int{2} }},
 		{Flags{Broadcast: true}, func(r *Recipe) { r.Broadcast = true }},
 	} {
 		want := NewRecipe()
 		c.change(&want)
-		c.flags.ValidPrefix, c.flags.OnPath, c.flags.Shift = true, true, true
+		c.flags.ValidPrefix = true
+		c.flags.OnPath = true
+		c.flags.Shift = true
 		if got := c.flags.Recipe(m); !reflect.DeepEqual(got, want) {
 			t.Errorf("%+v\nmakes the recipe\n%+v\nwant\n%+v", c.flags, got, want)
 		}

@@ -150,7 +150,9 @@ func (h *Head) trunk(starts [][]start) {
 // goOn runs the blocks that start from those of the round before b, and reports whether there are
 // any.
 func (h *Head) goOn(b int, starts [][]start, onPath bool) bool {
-	n, r, last := h.net, h.rounds[b], h.rounds[b-1]
+	n := h.net
+	r := h.rounds[b]
+	last := h.rounds[b-1]
 	r.pass.Reset()
 	r.from = r.from[:0]
 	from := make([]int, len(h.texts))

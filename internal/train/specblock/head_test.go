@@ -157,7 +157,9 @@ func specBlockWarm(t *testing.T, j *train.Job) {
 	defer text.Close()
 	right := func(from []int) (first, second float64) {
 		r := tinySpecBlock(1)
-		r.From, r.FFN, r.Taps = from, 64, []int{1, 2}
+		r.From = from
+		r.FFN = 64
+		r.Taps = []int{1, 2}
 		l, err := open(context.Background(), j, &r, text)
 		if err != nil {
 			t.Fatal(err)
@@ -184,7 +186,9 @@ func specBlockSlots(t *testing.T, j *train.Job) {
 	defer text.Close()
 	for _, want := range []float64{0.5, 2} {
 		r := tinySpecBlock(1)
-		r.From, r.FFN, r.Slots = []int{0, 1}, 64, want
+		r.From = []int{0, 1}
+		r.FFN = 64
+		r.Slots = want
 		l, err := open(context.Background(), j, &r, text)
 		if err != nil {
 			t.Fatal(err)
@@ -220,7 +224,9 @@ func rootMeanSquare(x []float32) float64 {
 // of each place, and opens with its tokens; as it is trained, so it drafts.
 func specBlockVocabulary(t *testing.T, j train.Job, m *model.Model) {
 	r := tinySpecBlock(20)
-	r.DraftVocab, r.PlaceMeans, r.Ranks.Texts = 96, true, 0
+	r.DraftVocab = 96
+	r.PlaceMeans = true
+	r.Ranks.Texts = 0
 	alone, first, last := traintest.Watched(j, traintest.EveryStep)
 	if err := Train(context.Background(), alone, "part", r); err != nil {
 		t.Fatal(err)

@@ -29,7 +29,9 @@ func open(ctx context.Context, j *train.Job, r *Recipe, text *train.Corpus) (*le
 			train.KindOf(r.Precision)); err != nil {
 			return m, err
 		}
-		m.Over, m.Shape, m.Output = &l.head.OverTarget, l.head.Config(), &l.head.net.Head
+		m.Over = &l.head.OverTarget
+		m.Shape = l.head.Config()
+		m.Output = &l.head.net.Head
 		return m, nil
 	}, warm)
 }

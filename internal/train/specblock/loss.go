@@ -86,7 +86,9 @@ func (h *Head) say(s *said, worker int, logits []float32, token, best int32) {
 	j := &h.judging
 	top, index := j.top[worker][:], j.index[worker][:]
 	n := simd.TopK(logits, index, top)
-	s.here, s.right, s.rank = true, index[0] == h.outputs.Row(token), 1
+	s.here = true
+	s.right = index[0] == h.outputs.Row(token)
+	s.rank = 1
 	for _, l := range logits {
 		if l > logits[best] {
 			s.rank++
@@ -223,7 +225,9 @@ func (h *Head) learnRanks(r *round, rows []int32, x nn.Mat, balance float64, sca
 func learnBuckets(scores nn.Mat, bucket []int8, weight [specblock.RankBuckets]float32) (l nn.Loss) {
 	d, _ := scores.Grad()
 	for i, b := range bucket {
-		p, g, w := scores.Row(i), d.Row(i), weight[b]
+		p := scores.Row(i)
+		g := d.Row(i)
+		w := weight[b]
 		lse := simd.LogSumExp(p)
 		for c := range p {
 			g[c] = w * float32(math.Exp(float64(p[c]-lse)))

@@ -47,7 +47,9 @@ func bestOffsets(scores [][specblock.RankBuckets]float32, bucket []int8) (best [
 					o := best
 					o[b] += by
 					if v := f1(o); v > most {
-						best, most, better = o, v, true
+						best = o
+						most = v
+						better = true
 					}
 				}
 			}
@@ -58,10 +60,14 @@ func bestOffsets(scores [][specblock.RankBuckets]float32, bucket []int8) (best [
 
 // deviation is how far numbers of one column of many are from their mean.
 func deviation(v []float32, col, cols int) float32 {
-	n, sum, squares := 0.0, 0.0, 0.0
+	n := 0.0
+	sum := 0.0
+	squares := 0.0
 	for i := col; i < len(v); i += cols {
 		x := float64(v[i])
-		n, sum, squares = n+1, sum+x, squares+x*x
+		n = n + 1
+		sum = sum + x
+		squares = squares + x*x
 	}
 	return float32(math.Sqrt(max(squares/n-sum/n*sum/n, 1e-12)))
 }

@@ -34,7 +34,9 @@ func newRankFit() RankFit {
 	f := RankFit{Texts: 200, Apart: 40, Rows: 1024,
 		Course: train.Course{Steps: 400, Schedule: train.Schedule{Warmup: 0.02, Cooldown: 0.8, Floor: 0.02,
 			Cosine: true}, Optimizer: train.DefaultOptimizer(), Clip: 1}}
-	f.Optimizer.Muon, f.Optimizer.Rate, f.Optimizer.Decay = false, 2e-3, 0.01
+	f.Optimizer.Muon = false
+	f.Optimizer.Rate = 2e-3
+	f.Optimizer.Decay = 0.01
 	return f
 }
 

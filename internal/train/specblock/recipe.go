@@ -67,8 +67,14 @@ func NewRecipe() Recipe {
 // are of that kind.
 func (r Recipe) For(m *model.Model) Recipe {
 	c := &m.Config
-	r.Heads, r.KVHeads, r.HeadDim, r.FFN, r.RopeBase = c.Heads, c.KVHeads, c.HeadDim, c.FFN*3/4/64*64, c.Rope.Base
-	r.RankWidth, r.Taps, r.From = c.Hidden, train.TapsFor(c.Layers), train.Spread(max(0, c.Layers-4), c.Layers-1, 4)
+	r.Heads = c.Heads
+	r.KVHeads = c.KVHeads
+	r.HeadDim = c.HeadDim
+	r.FFN = c.FFN * 3 / 4 / 64 * 64
+	r.RopeBase = c.Rope.Base
+	r.RankWidth = c.Hidden
+	r.Taps = train.TapsFor(c.Layers)
+	r.From = train.Spread(max(0, c.Layers-4), c.Layers-1, 4)
 	r.Layers = len(r.From)
 	if !train.CanCopy(m, 0, true) {
 		r.From = nil

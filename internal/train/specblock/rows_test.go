@@ -155,10 +155,13 @@ func TestRanksLeaveTheTrunkAlone(t *testing.T) {
 	}
 	starts := [][]start{{{at: 3, cuts: []int{1}}, {at: 9, cuts: []int{3}}, {at: 20, cuts: []int{2}}}}
 	opt := nn.AdamW{Rate: 0.02, Beta1: 0.9, Beta2: 0.99, Eps: 1e-8}
-	before, m, v := map[string][]float32{}, map[string][]float32{}, map[string][]float32{}
+	before := map[string][]float32{}
+	m := map[string][]float32{}
+	v := map[string][]float32{}
 	for _, p := range h.Params.All() {
-		before[p.Name], m[p.Name], v[p.Name] = slices.Clone(p.Data), make([]float32, len(p.Data)),
-			make([]float32, len(p.Data))
+		before[p.Name] = slices.Clone(p.Data)
+		m[p.Name] = make([]float32, len(p.Data))
+		v[p.Name] = make([]float32, len(p.Data))
 	}
 	hits := 0
 	for step := range 200 {

@@ -50,7 +50,8 @@ func TestWords(t *testing.T) {
 0x6f00e411 // movi v17.2d, #0
 `
 	_, got, _ := strings.Cut(f.text.String(), "\"textflag.h\"\n")
-	if got = strings.ReplaceAll(got, "\tWORD $", ""); got != want {
+	got = strings.ReplaceAll(got, "\tWORD $", "")
+	if got != want {
 		t.Errorf("got\n%swant\n%s", got, want)
 	}
 }

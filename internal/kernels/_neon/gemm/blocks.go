@@ -134,7 +134,9 @@ func (k *blockQuant) generate() {
 			}
 			if k.unsigned { // 6 rows leave two registers
 				for v := range k.vecs {
-					a, b, zip := k.temp(0), k.temp(1), turn%2+1
+					a := k.temp(0)
+					b := k.temp(1)
+					zip := turn%2 + 1
 					k.I("FMOVQ %d(%s), F%d", turn&^1*words+v*16, w, a)
 					k.I("FMOVQ %d(%s), F%d", (turn|1)*words+v*16, w, b)
 					k.I("VZIP%d V%d.S4, V%d.S4, V%d.S4", zip, b, a, a)
@@ -231,7 +233,9 @@ func (k *blockQuant) scaleBits(off, v, a, b int) {
 
 // scaleBlock adds the sums, times a and b and the scale of the row's block, to the whole sums.
 func (k *blockQuant) scaleBlock(r, v, a, b int) {
-	d, t, u := k.temp(2), k.temp(3), k.temp(4)
+	d := k.temp(2)
+	t := k.temp(3)
+	u := k.temp(4)
 	for row := range r {
 		k.I("FMOVS %d(%s), F%d", q8Scale, x(row), d)
 		k.FmulElem(t, a, d, 0)

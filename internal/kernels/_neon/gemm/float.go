@@ -24,7 +24,8 @@ func floatKernels(f *asm.File) {
 		few.name, few.doc = k.name+"FewNEON", k.name+"FewNEON multiplies "+k.doc
 		few.prefetches = k.turn * k.wStep / 128
 		few.generate()
-		if k.vecs, k.maxRows = 4, 6; k.pairs {
+		k.vecs, k.maxRows = 4, 6
+		if k.pairs {
 			k.maxRows = 5 // both elements of a pair want registers
 		}
 		k.name, k.doc = k.name+"NEON", k.name+"NEON multiplies half "+k.doc
@@ -71,7 +72,10 @@ func (k *floatKernel) step(r, at, e int) {
 			fma(v, a, b, e)
 			continue
 		}
-		a, b, oddA, oddB := k.weight(0), k.weight(1), k.weight(2), k.weight(3)
+		a := k.weight(0)
+		b := k.weight(1)
+		oddA := k.weight(2)
+		oddB := k.weight(3)
 		k.load(w, at+v*16, a, b)
 		k.I("VAND V%d.B16, V%d.B16, V%d.B16", k.mask(), a, oddA)
 		k.I("VAND V%d.B16, V%d.B16, V%d.B16", k.mask(), b, oddB)

@@ -152,7 +152,9 @@ func (k *intKernel) dot(r, v, turn int, ws ...int) {
 // float makes f32 of a row's sums of the v-th vector of outputs, and of the next; those of two rows at the first of both.
 func (k *intKernel) float(r, row, v int) {
 	for i := v; i < v+2; i++ {
-		a, b, t := k.sum(row, i), k.sum(row+1, i), k.temp(5)
+		a := k.sum(row, i)
+		b := k.sum(row+1, i)
+		t := k.temp(5)
 		switch {
 		case !k.mmla:
 			k.IntToFloat(a, a)

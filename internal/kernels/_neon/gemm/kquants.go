@@ -250,7 +250,10 @@ func (k *kQuant) factor(v, which, a, b, t, u int) {
 
 // scales adds the sums of a block, or of Q6_K's half h, to the parts.
 func (k *kQuant) scales(r, h int) {
-	a, b, t, u := k.temp(0), k.temp(1), k.temp(2), k.temp(3)
+	a := k.temp(0)
+	b := k.temp(1)
+	t := k.temp(2)
+	u := k.temp(3)
 	for v := 0; v < k.vecs; v += 2 {
 		k.factor(v, h, a, b, t, u)
 		k.scale(r, v, a, b)
@@ -259,7 +262,10 @@ func (k *kQuant) scales(r, h int) {
 
 // minimums adds those of a block, times its −Σ, to the parts.
 func (k *kQuant) minimums(r int) {
-	a, b, t, u := k.temp(0), k.temp(1), k.temp(2), k.temp(3)
+	a := k.temp(0)
+	b := k.temp(1)
+	t := k.temp(2)
+	u := k.temp(3)
 	for v := 0; v < k.vecs; v += 2 {
 		k.factor(v, 1, a, b, t, u)
 		for row := range r {

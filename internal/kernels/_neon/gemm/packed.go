@@ -9,7 +9,10 @@ func packedKernels(f *asm.File) {
 		{kernel: kernel{name: "mulPackedF32NEON", doc: "half an f32 panel by rows of another."}, load2: loadF32},
 		{kernel: kernel{name: "mulPackedBF16NEON", doc: "half a bf16 panel by rows of another. It leaves what it should have written, and returns 1, if a sum was flushed to zero.", args: 16}, pairs: true},
 	} {
-		k.File, k.vecs, k.maxRows, k.wStep = f, 4, 4, 128
+		k.File = f
+		k.vecs = 4
+		k.maxRows = 4
+		k.wStep = 128
 		k.doc = k.name + " multiplies " + k.doc
 		k.generatePacked()
 	}

@@ -47,7 +47,10 @@ func (c chain) acc(r, v int) int { return r*c.vectors + v }
 
 // walk writes the chain's loops; count is the register of the number of links.
 func (g *gen) walk(c chain, count string) {
-	loop, tail, last, done := g.label(), g.label(), g.label(), g.label()
+	loop := g.label()
+	tail := g.label()
+	last := g.label()
+	done := g.label()
 	g.I("SUBS $4, %s, %s", count, left)
 	g.I("BLT %s", tail)
 	g.Label("%s", loop)

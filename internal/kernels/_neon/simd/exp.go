@@ -106,7 +106,9 @@ func expKernels(g *gen) {
 	g.params("dst_base", dst, "dst_len", n, "gate_base", gate, "up_base", up)
 	g.expConstants()
 	g.each(n, 4, func() {
-		v, neg, u := g.vec(vFree), g.vec(vX), g.vec(vT)
+		v := g.vec(vFree)
+		neg := g.vec(vX)
+		u := g.vec(vT)
 		g.load(v, gate)
 		op1(g.Fneg, neg, v)
 		e := g.exp(neg)
@@ -183,9 +185,15 @@ func gelu(g *gen) {
 	g.dup(kMid, kTails+3, 0)
 	g.dup(kMax, kTails+3, 1)
 	g.each(n, 2, func() {
-		v, a, h, low := g.vec(0), g.vec(2), g.vec(4), g.vec(6)
+		v := g.vec(0)
+		a := g.vec(2)
+		h := g.vec(4)
+		low := g.vec(6)
 		u, d := g.vec(8), g.vec(10)
-		t, r, p, q := g.vec(12), g.vec(14), g.vec(16), g.vec(18)
+		t := g.vec(12)
+		r := g.vec(14)
+		p := g.vec(16)
+		q := g.vec(18)
 		g.load(v, x)
 		op1(g.Fabs, a, v)
 		op2(g.Fmin, a, a, g.same(kMax)) // a NaN stays

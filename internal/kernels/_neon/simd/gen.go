@@ -249,7 +249,11 @@ func (g *gen) keep(v vec, t int) {
 
 // each walks the n elements of slices, width registers at a time, then one, then the lanes that are left. It uses n up.
 func (g *gen) each(n string, width int, body func()) {
-	loop, tail, single, part, done := g.label(), g.label(), g.label(), g.label(), g.label()
+	loop := g.label()
+	tail := g.label()
+	single := g.label()
+	part := g.label()
+	done := g.label()
 	lanes := 4 * width
 	g.I("SUBS $%d, %s, %s", lanes, n, n)
 	g.I("BLT %s", tail)

@@ -107,7 +107,10 @@ func rope(g *gen) {
 	g.fn("ropeHalf", "func(x, y, cos, sin []float32)")
 	g.params("x_base", x, "y_base", y, "cos_base", cos, "cos_len", n, "sin_base", sin)
 	g.each(n, 4, func() {
-		u, v, c, s := g.vec(0), g.vec(4), g.vec(8), g.vec(12)
+		u := g.vec(0)
+		v := g.vec(4)
+		c := g.vec(8)
+		s := g.vec(12)
 		g.peek(u, x)
 		g.peek(v, y)
 		g.load(c, cos)

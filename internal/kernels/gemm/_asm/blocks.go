@@ -42,7 +42,8 @@ func blockQuants(low, fifth, ones Mem) {
 		{typ: "IQ4NL", kQuant: kQuant{bits: 4, table: true}, offsetBits: 8},
 		{typ: "MXFP4", kQuant: kQuant{bits: 4, table: true}, offsetBits: 5, bfloat: true},
 	} {
-		if t.before, t.wide = 64, t.bits == 8; t.min {
+		t.before, t.wide = 64, t.bits == 8
+		if t.min {
 			t.before = 128
 		}
 		fifth := fifth
@@ -63,7 +64,8 @@ func blockQuants(low, fifth, ones Mem) {
 		k.maxRows, k.vnni = vnniRows, true
 		k.avx2(low, fifth, ones)
 
-		switch k = t; k.offsetBits { // as many turns as fit: see kQuants
+		k = t
+		switch k.offsetBits { // as many turns as fit: see kQuants
 		case 4:
 			k.maxRows, k.spread = 3, 8
 		case 5:
@@ -264,7 +266,10 @@ func (k *blockQuant) avx2(low, fifth, ones Mem) {
 		whole = func(row, v int) reg.VecPhysical { return Y((2*k.maxRows+row)*vecs + v) }
 		sums = wide
 	}
-	w0, w1, b, t := Y(12), Y(13), Y(14), Y(15)
+	w0 := Y(12)
+	w1 := Y(13)
+	b := Y(14)
+	t := Y(15)
 	scales := dense
 	k.setup = func() { arg(tileScale, scales) }
 	k.begin()

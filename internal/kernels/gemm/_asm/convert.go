@@ -21,7 +21,9 @@ func convertKernels() {
 func roundAVX2() {
 	TEXT("roundAVX2", NOSPLIT, "func(dst *byte, src *float32, n int)")
 	Doc("roundAVX2 rounds n f32, a multiple of 8, to bf16, each kept as an f32.")
-	dst, src, n := reg.RDI, reg.RSI, reg.RCX
+	dst := reg.RDI
+	src := reg.RSI
+	n := reg.RCX
 	Load(Param("dst"), dst)
 	Load(Param("src"), src)
 	Load(Param("n"), n)
@@ -31,10 +33,18 @@ func roundAVX2() {
 		VPBROADCASTD(vector(i, reg.S128), Y(i))
 		return Y(i)
 	}
-	exp, sign, half, high, one, quiet := constant(0x7f800000, 8), constant(0x80000000, 9), constant(0x7fff, 10), constant(0xffff0000, 11), constant(1, 12), constant(0x400000, 13)
+	exp := constant(0x7f800000, 8)
+	sign := constant(0x80000000, 9)
+	half := constant(0x7fff, 10)
+	high := constant(0xffff0000, 11)
+	one := constant(1, 12)
+	quiet := constant(0x400000, 13)
 	VPXOR(Y(14), Y(14), Y(14))
 	Label("loop")
-	u, r, t, q := Y(0), Y(1), Y(2), Y(3)
+	u := Y(0)
+	r := Y(1)
+	t := Y(2)
+	q := Y(3)
 	VMOVUPS(Mem{Base: src}, u)
 	VPSRLD(U8(16), u, t)
 	VPAND(one, t, t)
@@ -61,7 +71,9 @@ func roundAVX2() {
 func pairsAVX512BF16() {
 	TEXT("pairsAVX512BF16", NOSPLIT, "func(dst *byte, src *float32, n int)")
 	Doc("pairsAVX512BF16 rounds n f32, a multiple of 16, to bf16.")
-	dst, src, n := reg.RDI, reg.RSI, reg.RCX
+	dst := reg.RDI
+	src := reg.RSI
+	n := reg.RCX
 	Load(Param("dst"), dst)
 	Load(Param("src"), src)
 	Load(Param("n"), n)
@@ -211,7 +223,9 @@ func (k *quantizeQ8) tops(c *quantConstants) {
 
 // sums leaves in X(b) Σvq and Σq² of steps of / 127, then of / 126, v in units of the scale.
 func (k *quantizeQ8) sums(b int, c *quantConstants) {
-	inv, v, q := Y(12), Y(13), Y(14)
+	inv := Y(12)
+	v := Y(13)
+	q := Y(14)
 	// lanes are those of a sum that the i-th vector adds to: sixteen, in two registers of eight.
 	lanes := func(i, sum int) reg.VecPhysical { return Y(4 + i%2*4 + sum) }
 	VBROADCASTSS(k.invs.Offset(4*b), inv)
@@ -307,12 +321,17 @@ func (k *quantizeQ8) integers(c *quantConstants) {
 func quantizeK() {
 	TEXT("quantizeKAVX2", NOSPLIT, "func(dst *byte, src *float32, n int)")
 	Doc("quantizeKAVX2 quantises n f32, a multiple of 128, to groups of int8.")
-	dst, src, n := reg.RDI, reg.RSI, reg.RCX
+	dst := reg.RDI
+	src := reg.RSI
+	n := reg.RCX
 	q, m := reg.RDX, reg.RBX // blocks in the group; elements
 	Load(Param("dst"), dst)
 	Load(Param("src"), src)
 	Load(Param("n"), n)
-	abs, ones, order, words := Y(15), Y(14), Y(13), Y(12)
+	abs := Y(15)
+	ones := Y(14)
+	order := Y(13)
+	words := Y(12)
 	VPCMPEQD(abs, abs, abs)
 	VPSRLW(U8(15), abs, words)
 	VPSRLD(U8(1), abs, abs)

@@ -13,7 +13,9 @@ import (
 //
 // The prefix stores the upper bits of the register numbers inverted.
 func vdpbf16ps(m, v, d reg.VecPhysical) {
-	mi, vi, di := byte(m.PhysicalIndex()), byte(v.PhysicalIndex()), byte(d.PhysicalIndex())
+	mi := byte(m.PhysicalIndex())
+	vi := byte(v.PhysicalIndex())
+	di := byte(d.PhysicalIndex())
 	raw(
 		0x62,
 		not(di, 3)<<7|not(mi, 4)<<6|not(mi, 3)<<5|not(di, 4)<<4|0x02,
@@ -63,7 +65,9 @@ func raw(b ...byte) {
 //
 //	EVEX.512.F2.0F38.W0 72 /r   16 f32 of lo, then 16 of hi, to bf16, ties to even, subnormals to zero
 func vcvtne2ps2bf16(lo, hi, d reg.VecPhysical) {
-	li, hj, di := byte(lo.PhysicalIndex()), byte(hi.PhysicalIndex()), byte(d.PhysicalIndex())
+	li := byte(lo.PhysicalIndex())
+	hj := byte(hi.PhysicalIndex())
+	di := byte(d.PhysicalIndex())
 	raw(
 		0x62,
 		not(di, 3)<<7|not(li, 4)<<6|not(li, 3)<<5|not(di, 4)<<4|0x02,

@@ -31,7 +31,10 @@ func fewBF16() {
 	Load(Param("t"), args)
 	ws := []reg.GPPhysical{reg.RSI, reg.R8, reg.R9, reg.R10}
 	next := []reg.GPPhysical{reg.R11, reg.R12, reg.R13, reg.RBX}
-	x, xs, out, outs := reg.RDI, reg.RDX, reg.RAX, reg.R14
+	x := reg.RDI
+	xs := reg.RDX
+	out := reg.RAX
+	outs := reg.R14
 	for p := range panels {
 		arg(fewW+8*p, ws[p])
 		arg(fewNext+8*p, next[p])

@@ -15,18 +15,24 @@ func floatKernels() {
 
 	k := zmm
 	k.name, k.doc = "mulF32AVX512", "mulF32AVX512 multiplies an f32 panel by f32."
-	k.wStep, k.xStep, k.step = 128, 4, stepF32
+	k.wStep = 128
+	k.xStep = 4
+	k.step = stepF32
 	k.generate()
 
 	k = zmm
 	k.name, k.doc = "mulF16AVX512", "mulF16AVX512 multiplies an f16 panel by f32."
-	k.wStep, k.xStep, k.step = 64, 4, stepF16
+	k.wStep = 64
+	k.xStep = 4
+	k.step = stepF16
 	k.pfDense = 5
 	k.generate()
 
 	k = zmm
 	k.name, k.doc = "mulBF16AVX512", "mulBF16AVX512 multiplies a bf16 panel by f32 rounded to bf16."
-	k.wStep, k.xStep, k.step = 128, 8, stepBF16
+	k.wStep = 128
+	k.xStep = 8
+	k.step = stepBF16
 	k.flush = true
 	k.setup = func() {
 		MOVL(U32(0xffff0000), tmp.As32())
@@ -36,22 +42,30 @@ func floatKernels() {
 
 	k = zmm
 	k.name, k.doc = "mulBF16AVX512BF16", "mulBF16AVX512BF16 multiplies a bf16 panel by pairs of bf16."
-	k.wStep, k.xStep, k.step = 128, 4, stepBF16Native
+	k.wStep = 128
+	k.xStep = 4
+	k.step = stepBF16Native
 	k.generate()
 
 	k = ymm
 	k.name, k.doc = "mulF32AVX2", "mulF32AVX2 multiplies half an f32 panel by f32."
-	k.wStep, k.xStep, k.step = 128, 4, stepF32
+	k.wStep = 128
+	k.xStep = 4
+	k.step = stepF32
 	k.generate()
 
 	k = ymm
 	k.name, k.doc = "mulF16AVX2", "mulF16AVX2 multiplies half an f16 panel by f32."
-	k.wStep, k.xStep, k.step = 64, 4, stepF16
+	k.wStep = 64
+	k.xStep = 4
+	k.step = stepF16
 	k.generate()
 
 	k = ymm
 	k.name, k.doc = "mulBF16AVX2", "mulBF16AVX2 multiplies half a bf16 panel by f32 rounded to bf16."
-	k.wStep, k.xStep, k.step = 128, 8, stepBF16
+	k.wStep = 128
+	k.xStep = 8
+	k.step = stepBF16
 	k.flush = true
 	k.setup = func() {
 		MOVL(U32(0xffff0000), tmp.As32())

@@ -97,7 +97,8 @@ func kQuants() {
 // describe sets what comes before a block's elements, and returns the kernel's doc.
 func (k *kQuant) describe(part string) string {
 	how := ""
-	if k.before = kScales; k.wide {
+	k.before = kScales
+	if k.wide {
 		k.before, how = 2*kFactor, ", unpacked,"
 	}
 	return fmt.Sprintf("%s multiplies %s Q%d_K panel%s by groups of int8.", k.name, part, k.bits, how)

@@ -18,8 +18,13 @@ func (k *kQuant) avx2(low, upper, ones Mem) {
 	if k.spread == kTurns || k.vnni {
 		part = wide
 	}
-	w0, w1, b, t := Y(12), Y(13), Y(14), Y(15)
-	head, scales, second := x4, dense, args
+	w0 := Y(12)
+	w1 := Y(13)
+	b := Y(14)
+	t := Y(15)
+	head := x4
+	scales := dense
+	second := args
 	if k.wide {
 		scales = w // factors, of 4 bytes like the elements
 	}

@@ -14,17 +14,23 @@ func packedKernels() {
 
 	k := zmm
 	k.name, k.doc = "mulPackedF32AVX512", "mulPackedF32AVX512 multiplies an f32 panel by rows of another."
-	k.wStep, k.xStep, k.step = 128, 128, stepF32
+	k.wStep = 128
+	k.xStep = 128
+	k.step = stepF32
 	k.generate()
 
 	k = zmm
 	k.name, k.doc = "mulPackedBF16AVX512BF16", "mulPackedBF16AVX512BF16 multiplies a bf16 panel by rows of another."
-	k.wStep, k.xStep, k.step = 128, 128, stepBF16Native
+	k.wStep = 128
+	k.xStep = 128
+	k.step = stepBF16Native
 	k.generate()
 
 	k = kernel{maxRows: 6, unroll: 2, pfDense: 4, pfSparse: 2}
 	k.name, k.doc = "mulPackedF32AVX2", "mulPackedF32AVX2 multiplies half an f32 panel by rows of another."
-	k.wStep, k.xStep, k.step = 128, 128, stepF32
+	k.wStep = 128
+	k.xStep = 128
+	k.step = stepF32
 	k.generate()
 
 	packPairs()
@@ -35,7 +41,10 @@ func packedKernels() {
 func packPairs() {
 	TEXT("packPairsAVX512BF16", NOSPLIT, "func(dst *byte, src *float32, stride, pairs int)")
 	Doc("packPairsAVX512BF16 packs so many pairs of rows, stride bytes apart, as steps of a bf16 panel.")
-	dst, src, stride, n := reg.RDI, reg.RSI, reg.R9, reg.RCX
+	dst := reg.RDI
+	src := reg.RSI
+	stride := reg.R9
+	n := reg.RCX
 	Load(Param("dst"), dst)
 	Load(Param("src"), src)
 	Load(Param("stride"), stride)

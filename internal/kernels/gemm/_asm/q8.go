@@ -51,7 +51,9 @@ func signedAVX2(name, typ string, bytes int, elements func(i int, to, t reg.VecP
 		lab := func(s string) string { return fmt.Sprintf("%s%d", s, r) }
 		sum := func(row int) reg.VecPhysical { return Y(row) }
 		whole := func(row int) reg.VecPhysical { return Y(k.maxRows + row) }
-		sign, abs, b := Y(13), Y(14), Y(15)
+		sign := Y(13)
+		abs := Y(14)
+		b := Y(15)
 
 		Label(lab("rows"))
 		arg(tileFirst, tmp)

@@ -13,7 +13,9 @@ import (
 // vpdpbusd adds to acc, per lane of 32 bits, the products of four bytes: those of w unsigned, those of x signed.
 // VEX.256.66.0F38.W0 50 /r.
 func vpdpbusd(x, w, acc reg.VecPhysical) {
-	m, v, r := number(x), number(w), number(acc)
+	m := number(x)
+	v := number(w)
+	r := number(acc)
 	for _, b := range []int{
 		0xc4,
 		(^r>>3&1)<<7 | 1<<6 | (^m>>3&1)<<5 | 2,

@@ -98,7 +98,9 @@ func (g *gen) choose(rows reg.Register, most int) {
 
 func scores(g *gen) {
 	g.fn("scores", "func(dst []float32, dstStride int, q []float32, qStride, rows, hd int, kPage []float32)")
-	dst, q, page := g.base("dst"), g.base("q"), g.base("kPage")
+	dst := g.base("dst")
+	q := g.base("q")
+	page := g.base("kPage")
 	dstStride := g.Load(g.Param("dstStride"), g.GP64())
 	g.SHLQ(operand.U8(2), dstStride)
 	qStride, qStride3 := g.stride("qStride")

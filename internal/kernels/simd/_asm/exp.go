@@ -66,7 +66,9 @@ func expKernels(g *gen) {
 	g.returns(g.fold(g.VADDPS, acc))
 
 	g.fn("siluMul", "func(dst, gate, up []float32)")
-	dst, gate, up := g.base("dst"), g.base("gate"), g.base("up")
+	dst = g.base("dst")
+	gate := g.base("gate")
+	up := g.base("up")
 	g.each(g.Load(g.Param("dst").Len(), g.GP64()), func(i reg.Register) {
 		v := g.load(ptr{gate, i})
 		n := g.vec()

@@ -261,7 +261,9 @@ func (g *gen) whole(n reg.Register, body func(i reg.Register)) {
 func (g *gen) each(n reg.Register, body func(i reg.Register)) {
 	i, end := g.GP64(), g.GP64()
 	g.XORQ(i, i)
-	loop, tail, done := g.label(), g.label(), g.label()
+	loop := g.label()
+	tail := g.label()
+	done := g.label()
 	g.MOVQ(n, end)
 	g.ANDQ(operand.I32(-16), end)
 	g.JZ(operand.LabelRef(tail))

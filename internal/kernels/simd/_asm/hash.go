@@ -120,7 +120,9 @@ func (g *gen) hashSearch(listed bool) {
 	}
 	i, bits := g.GP64(), g.GP64()
 	g.XORQ(i, i)
-	loop, found, none := g.label(), g.label(), g.label()
+	loop := g.label()
+	found := g.label()
+	none := g.label()
 	g.Label(loop)
 	g.CMPQ(i, n)
 	g.JGE(operand.LabelRef(none))

@@ -95,7 +95,11 @@ func find(g *gen, name string, predicate uint8) {
 		}
 		g.TESTL(r.As32(), r.As32())
 	}
-	loop64, loop16, tail, found, none := g.label(), g.label(), g.label(), g.label(), g.label()
+	loop64 := g.label()
+	loop16 := g.label()
+	tail := g.label()
+	found := g.label()
+	none := g.label()
 	end := g.GP64()
 	r := g.GP64()
 

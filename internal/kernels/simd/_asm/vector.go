@@ -62,7 +62,9 @@ func vectorKernels(g *gen) {
 
 func norm(g *gen, name, signature string, shift bool) {
 	g.fn(name, signature)
-	dst, x, w := g.base("dst"), g.base("x"), g.base("w")
+	dst := g.base("dst")
+	x := g.base("x")
+	w := g.base("w")
 	var b reg.Register
 	if shift {
 		b = g.base("b")
@@ -84,7 +86,10 @@ func norm(g *gen, name, signature string, shift bool) {
 
 func rope(g *gen) {
 	g.fn("ropeHalf", "func(x, y, cos, sin []float32)")
-	x, y, cos, sin := g.base("x"), g.base("y"), g.base("cos"), g.base("sin")
+	x := g.base("x")
+	y := g.base("y")
+	cos := g.base("cos")
+	sin := g.base("sin")
 	g.each(g.Load(g.Param("cos").Len(), g.GP64()), func(i reg.Register) {
 		u, v := g.load(ptr{x, i}), g.load(ptr{y, i})
 		c, s := g.load(ptr{cos, i}), g.load(ptr{sin, i})
@@ -101,7 +106,9 @@ func rope(g *gen) {
 	// The caller passes a multiple of 8 pairs. One register holds x and y in turn; cosines
 	// and sines are spread to both lanes of their pair, and VFMADDSUB subtracts in even lanes and adds in odd.
 	g.fn("ropePairs", "func(x, cos, sin []float32)")
-	x, cos, sin = g.base("x"), g.base("cos"), g.base("sin")
+	x = g.base("x")
+	cos = g.base("cos")
+	sin = g.base("sin")
 	n := g.Load(g.Param("cos").Len(), g.GP64())
 	step := 4
 	if g.level.zmm {
@@ -113,7 +120,10 @@ func rope(g *gen) {
 	g.Label(loop)
 	g.CMPQ(i, n)
 	g.JGE(operand.LabelRef(done))
-	c, s, u, t := g.reg(), g.reg(), g.reg(), g.reg()
+	c := g.reg()
+	s := g.reg()
+	u := g.reg()
+	t := g.reg()
 	g.VPMOVZXDQ(operand.Mem{Base: cos, Index: i, Scale: 4}, c)
 	g.VPMOVZXDQ(operand.Mem{Base: sin, Index: i, Scale: 4}, s)
 	g.VMOVSLDUP(c, c)

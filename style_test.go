@@ -1,0 +1,118 @@
+package grove_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Code is written one statement a line (CONTRIBUTING.md): an if or a switch may declare a value or take an error before its
+// condition and does nothing else there, and no assignment makes three values or more unless one call has them as results.
+func TestStyle(t *testing.T) {
+	files := 0
+	err := filepath.WalkDir(".", func(path string, e fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case e.IsDir() && (e.Name() == "testdata" || e.Name() == "node_modules" || strings.HasPrefix(e.Name(), ".") && path != "."):
+			return fs.SkipDir
+		case filepath.Ext(path) != ".go":
+			return nil
+		}
+		files++
+		set := token.NewFileSet()
+		f, err := parser.ParseFile(set, path, nil, 0)
+		if err != nil {
+			return err
+		}
+		for _, fault := range findFaults(f) {
+			t.Errorf("%s: %s", set.Position(fault.at), fault.what)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if files < 500 {
+		t.Errorf("read %d files alone", files)
+	}
+}
+
+// fault is code against the rules of TestStyle.
+type fault struct {
+	at   token.Pos
+	what string
+}
+
+func findFaults(f *ast.File) (list []fault) {
+	ast.Inspect(f, func(n ast.Node) bool {
+		var before ast.Stmt
+		switch n := n.(type) {
+		case *ast.IfStmt:
+			before = n.Init
+		case *ast.SwitchStmt:
+			before = n.Init
+		case *ast.AssignStmt:
+			if len(n.Lhs) > 2 && len(n.Lhs) == len(n.Rhs) {
+				list = append(list, fault{n.Pos(), "an assignment of more than two values: give each a line"})
+			}
+		}
+		if before != nil && !declares(before) {
+			list = append(list, fault{before.Pos(), "a statement before a condition: give it a line of its own"})
+		}
+		return true
+	})
+	return list
+}
+
+// declares reports whether a statement declares values, or takes an error.
+func declares(s ast.Stmt) bool {
+	a, ok := s.(*ast.AssignStmt)
+	if !ok || a.Tok != token.ASSIGN {
+		return ok && a.Tok == token.DEFINE
+	}
+	name := ""
+	switch last := a.Lhs[len(a.Lhs)-1].(type) {
+	case *ast.Ident:
+		name = last.Name
+	case *ast.SelectorExpr:
+		name = last.Sel.Name
+	}
+	return name == "err" || name == "failed" || strings.HasSuffix(name, "Err")
+}
+
+// The rules find what they are for, and leave alone what they allow.
+func TestStyleRules(t *testing.T) {
+	for code, want := range map[string]int{
+		"if x := f(); x > 0 {\n}":                    0,
+		"if err = f(); err != nil {\n}":              0,
+		"if n, err = f(); err != nil {\n}":           0,
+		"if closeErr = f(); closeErr != nil {\n}":    0,
+		"if n++; n > 3 {\n}":                         1,
+		"if kind = name; kind != \"\" {\n}":          1,
+		"if f(); n > 3 {\n}":                         1,
+		"if n > 3 {\n} else if n += 2; n > 1 {\n}":   1,
+		"switch n = f(); {\ncase n > 3:\n}":          1,
+		"switch x := f(); {\ncase x > 3:\n}":         0,
+		"for i, n = 0, 1; i < n; i++ {\n}":           0,
+		"a, b = b, a":                                0,
+		"a, b, c = 1, 2, 3":                          1,
+		"a, b, c := f()":                             0,
+		"for a, b, c := 1, 2, 3; a < b; a, b = c, a": 1,
+	} {
+		if strings.HasPrefix(code, "for a") {
+			code += " {\n}"
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), "", "package p\nfunc _() {\n"+code+"\n}\n", 0)
+		if err != nil {
+			t.Fatalf("%s: %v", code, err)
+		}
+		if got := findFaults(f); len(got) != want {
+			t.Errorf("%s\nhas %d faults, want %d", code, len(got), want)
+		}
+	}
+}
