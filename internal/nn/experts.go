@@ -28,7 +28,7 @@ func (x *Experts) Bytes() int {
 // experts ends in out.Dst, or in what is added to out.To, the sum of the chosen experts' results for
 // the rows of x.
 func (e *Exec) experts(b *Block, x Mat, out Proj, m *BlockBuffers) {
-	if e.tape != nil {
+	if e.records != nil {
 		panic("nn: a layer with experts has no gradient")
 	}
 	h := b.Experts
@@ -156,7 +156,7 @@ func (e *Exec) expertProducts(r *routing, src Source, projs ...expertProj) {
 			}
 		}
 	}
-	j.intake.enter(e, src, uses, nil)
+	j.intake.enter(e, src, uses, Mat{})
 	e.plan.phase(len(j.units), j)
 }
 

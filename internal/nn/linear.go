@@ -1,6 +1,8 @@
 package nn
 
 import (
+	"slices"
+
 	"github.com/grovellm/grove/internal/kernels/gemm"
 	"github.com/grovellm/grove/internal/kernels/par"
 	"github.com/grovellm/grove/internal/kernels/simd"
@@ -36,20 +38,8 @@ func softCap(x []float32, scale, cap float32) {
 	}
 }
 
-// finishBackward takes the gradient by results y back to one by the sums.
-func (l *Linear) finishBackward(dy, y []float32) {
-	if l.Cap != 0 {
-		for i, v := range y {
-			dy[i] *= 1 - v/l.Cap*(v/l.Cap)
-		}
-	}
-	if l.Scale != 0 {
-		simd.Scale(dy, l.Scale)
-	}
-}
-
 // Proj is one product of several that share their input. To, when set, takes the results in: the
-// residual stream, as by Exec.Add, but while they are at hand. Dst then has them only under a tape.
+// residual stream, as by Exec.Add, but while they are at hand. Dst then has them only where a Recorder takes them.
 type Proj struct {
 	Linear *Linear
 	Dst    Mat // n × out
@@ -58,7 +48,7 @@ type Proj struct {
 
 // Linear computes every projection of the source: Dst[i] = W·source(X[i]) + b for each row i.
 func (e *Exec) Linear(src Source, projs ...Proj) {
-	if e.tape == nil {
+	if e.records == nil {
 		size := 0
 		for _, p := range projs {
 			size += p.Linear.W.Bytes()
@@ -66,12 +56,12 @@ func (e *Exec) Linear(src Source, projs ...Proj) {
 		if n := src.rows(); src.At == nil && e.strips(n, size) {
 			e.product(e.strip(n), src, projs...)
 		} else {
-			e.project(src, nil, projs)
+			e.project(src, Mat{}, projs)
 			e.run()
 		}
 		return
 	}
-	e.project(src, e.tape.keep(src, projs), projs)
+	e.project(src, e.records.Linear(src, slices.Clone(projs)), projs)
 	e.run()
 	for _, p := range projs {
 		if p.To.Data != nil {
@@ -80,17 +70,17 @@ func (e *Exec) Linear(src Source, projs ...Proj) {
 	}
 }
 
-// project plans the products of a source.
-func (e *Exec) project(src Source, keep *linearRecord, projs []Proj) {
+// project plans the products of a source, whose rows kept takes too.
+func (e *Exec) project(src Source, kept Mat, projs []Proj) {
 	j := e.plan.linears.next()
-	j.intake.enter(e, src, j.ready(e, projs...), keep)
+	j.intake.enter(e, src, j.ready(e, projs...), kept)
 	e.plan.product(j)
 }
 
 // projectHeads plans the products that make queries, keys and values, and stores them as they are made.
 func (e *Exec) projectHeads(src Source, projs []Proj, store *storeJob) {
 	j := e.plan.linears.next()
-	j.intake.enter(e, src, j.ready(e, projs...), nil)
+	j.intake.enter(e, src, j.ready(e, projs...), Mat{})
 	j.store = store
 	j.rowParts = max(1, j.rows/headRows)
 	e.plan.product(j)
@@ -119,7 +109,7 @@ type linearJob struct {
 // ready takes the projections, and says which types they use.
 func (j *linearJob) ready(e *Exec, projs ...Proj) (uses [inputTypes]bool) {
 	j.projs = append(j.projs[:0], projs...)
-	j.add = e.tape == nil
+	j.add = e.records == nil
 	j.store = nil
 	j.inner = innerRows{}
 	j.then = nil

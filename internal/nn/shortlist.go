@@ -120,11 +120,11 @@ func (s *Shortlist) In() int {
 }
 
 // Shortlist computes of each row i of the source the logits of lists[i] and the numbers beside them, into the beginning of row i of
-// dst, which is as wide as the widest. They are those of the head, to the bit. It is not recorded on a tape.
+// dst, which is as wide as the widest. They are those of the head, to the bit. No Recorder is told.
 func (e *Exec) Shortlist(src Source, lists []*Shortlist, dst Mat) {
 	j := &e.listJob
 	j.e, j.dst = e, dst
-	j.intake.enter(e, src, j.plan(lists), nil)
+	j.intake.enter(e, src, j.plan(lists), Mat{})
 	e.plan.phase(len(j.tasks), j)
 	e.run()
 }

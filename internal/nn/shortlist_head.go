@@ -100,12 +100,17 @@ func NewOrderedHead(pool *par.Pool, head *TokenHead, tokens []int32) (*OrderedHe
 	if head.Bias != nil {
 		h.Bias = make([]float32, n)
 	}
-	each(pool, n/gemm.Panel, func(_, p int) {
-		for i := p * gemm.Panel; i < (p+1)*gemm.Panel; i++ {
-			h.Fill(i)
-		}
-	})
+	pool.Run(h.Panels(), (*fillJob)(h))
 	return h, nil
+}
+
+// fillJob fills a panel of a head.
+type fillJob OrderedHead
+
+func (h *fillJob) Do(_, p int) {
+	for i := p * gemm.Panel; i < (p+1)*gemm.Panel; i++ {
+		(*OrderedHead)(h).Fill(i)
+	}
 }
 
 // Set makes row i that of a token of the head it was made of, once Fill has run.

@@ -3,6 +3,7 @@ package shortlist
 import (
 	"math"
 
+	"github.com/grovellm/grove/internal/autograd"
 	"github.com/grovellm/grove/internal/kernels/gemm"
 	"github.com/grovellm/grove/internal/kernels/par"
 	"github.com/grovellm/grove/internal/kernels/simd"
@@ -71,7 +72,7 @@ func newTail(pool *par.Pool, head *Head, tokens []int32) (*tail, error) {
 	}
 	c := nn.NewMat(d, d)
 	if x.Rows > 0 {
-		nn.NewProducts(pool, gemm.F32).TMul(c, x, x)
+		autograd.NewProducts(pool, gemm.F32).TMul(c, x, x)
 	}
 	columns, rest := cholesky(c, float64(n), head.Norm)
 	t.rest = rest

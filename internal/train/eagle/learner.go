@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 
+	"github.com/grovellm/grove/internal/autograd"
 	"github.com/grovellm/grove/internal/drafters/eagle"
 	"github.com/grovellm/grove/internal/heads/headfile"
 	"github.com/grovellm/grove/internal/nn"
@@ -82,7 +83,7 @@ func (r *Recipe) goal(l *example) goal {
 }
 
 // Gradient is that of a step's texts.
-func (l *learner) Gradient(step int) (nn.Loss, error) {
+func (l *learner) Gradient(step int) (autograd.Loss, error) {
 	r := l.r
 	d, first, texts := l.Step(step)
 	all := example{texts: texts, noise: r.noise(step, d.Length)}
@@ -93,7 +94,7 @@ func (l *learner) Gradient(step int) (nn.Loss, error) {
 		all.later = append(all.later, spread(places, d.Length-1-r.TestSteps, r.Later))
 	}
 	o := r.goal(&all)
-	var total nn.Loss
+	var total autograd.Loss
 	for at := 0; at < len(texts); at += r.MicroRows {
 		part := all.part(at, at+r.MicroRows)
 		total.Add(l.head.gradient(&part, o))

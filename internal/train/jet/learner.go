@@ -3,7 +3,7 @@ package jet
 import (
 	"context"
 
-	"github.com/grovellm/grove/internal/nn"
+	"github.com/grovellm/grove/internal/autograd"
 	"github.com/grovellm/grove/internal/train"
 )
 
@@ -41,7 +41,7 @@ func (l *learner) Work() (tokens int, operations float64) {
 }
 
 // Gradient is that of a step's texts.
-func (l *learner) Gradient(step int) (nn.Loss, error) {
+func (l *learner) Gradient(step int) (autograd.Loss, error) {
 	r, o := l.r, l.r.objective()
 	d, first, texts := l.Step(step)
 	block, anchors := r.Block, r.Anchors
@@ -55,12 +55,12 @@ func (l *learner) Gradient(step int) (nn.Loss, error) {
 			d.Length-2, block, anchors, r.Repeats))
 		weight += o.total(l.anchors[i], block, d.Length)
 	}
-	var total nn.Loss
+	var total autograd.Loss
 	for at := 0; at < len(texts); at += r.MicroRows {
 		part, err := l.head.gradient(texts[at:at+r.MicroRows], l.anchors[at:at+r.MicroRows], block, o,
 			float32(1/weight))
 		if err != nil {
-			return nn.Loss{}, err
+			return autograd.Loss{}, err
 		}
 		total.Add(part)
 	}

@@ -4,7 +4,7 @@ import (
 	"context"
 	"math/rand/v2"
 
-	"github.com/grovellm/grove/internal/nn"
+	"github.com/grovellm/grove/internal/autograd"
 	"github.com/grovellm/grove/internal/train"
 )
 
@@ -62,7 +62,7 @@ func (l *learner) settled(step int) bool {
 }
 
 // Gradient is that of a step's texts.
-func (l *learner) Gradient(step int) (nn.Loss, error) {
+func (l *learner) Gradient(step int) (autograd.Loss, error) {
 	r := l.r
 	d, first, texts := l.Step(step)
 	t := weighting{decay: r.Decay, everywhere: !r.ValidPrefix, onPath: r.OnPath, placeMeans: r.PlaceMeans,
@@ -75,12 +75,12 @@ func (l *learner) Gradient(step int) (nn.Loss, error) {
 	for i, text := range texts {
 		l.starts = append(l.starts, l.draw(d, first+i, text, rounds, anchors))
 	}
-	var total nn.Loss
+	var total autograd.Loss
 	scale := float32(r.MicroRows) / float32(len(texts)*rounds)
 	for at := 0; at < len(texts); at += r.MicroRows {
 		part, err := l.head.gradient(texts[at:at+r.MicroRows], l.starts[at:at+r.MicroRows], rounds, t, scale)
 		if err != nil {
-			return nn.Loss{}, err
+			return autograd.Loss{}, err
 		}
 		total.Add(part)
 	}
