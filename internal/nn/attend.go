@@ -44,7 +44,7 @@ type attendJob struct {
 	layer    int
 	f        *Forest
 	qkv, out Mat
-	in       *intake
+	in       *Intake
 	block    int // rows of a block, at most
 	blocks   []attendBlock
 	parts    []attendPart

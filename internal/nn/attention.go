@@ -75,7 +75,7 @@ func (e *Exec) Attend(a *Attention, layer int, f *Forest, qkv, out Mat) {
 }
 
 // attend plans the attention of rows that are stored, into out or, when it is not nil, an intake.
-func (e *Exec) attend(a *Attention, layer int, f *Forest, qkv, out Mat, in *intake) {
+func (e *Exec) attend(a *Attention, layer int, f *Forest, qkv, out Mat, in *Intake) {
 	j := e.attending(a, layer, f, qkv, out)
 	j.in = in
 	j.plan()

@@ -18,8 +18,6 @@ type Exec struct {
 	expertsRead int
 
 	kept []float32 // attention: results of ranges, from one phase to the next, of all layers that are planned
-
-	listJob listJob
 }
 
 // inputTypes is the number of types that products read their rows in.

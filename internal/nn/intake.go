@@ -136,8 +136,8 @@ func clampedMul(dst, gate, up []float32) {
 	}
 }
 
-// intake is the rows of a source on their way into products, in every type that those read.
-type intake struct {
+// Intake is the rows of a source on their way into products, in every type that those read.
+type Intake struct {
 	e    *Exec
 	src  Source
 	kept Mat // has the rows too, in f32; without data it does not
@@ -190,8 +190,9 @@ type intakeRows struct {
 // waiting for the others' would.
 const fewElements = 4 << 10
 
-// enter plans that the rows of a source are made, for products in the types used.
-func (n *intake) enter(e *Exec, src Source, uses [inputTypes]bool, kept Mat) {
+// Enter plans that the rows of a source are made, for products in the types used. kept takes them
+// too, unless it has no data.
+func (n *Intake) Enter(e *Exec, src Source, uses [inputTypes]bool, kept Mat) {
 	n.begin(e, src, uses, kept)
 	rows, cols := src.rows(), src.Cols()
 	n.each = kept.Data == nil && (rows == 1 || rows*cols <= fewElements)
@@ -206,14 +207,14 @@ func (n *intake) enter(e *Exec, src Source, uses [inputTypes]bool, kept Mat) {
 }
 
 // await plans that the rows are made part by part, by the phase planned next; src has only the shape of X.
-func (n *intake) await(e *Exec, src Source, uses [inputTypes]bool) {
+func (n *Intake) await(e *Exec, src Source, uses [inputTypes]bool) {
 	n.begin(e, src, uses, Mat{})
 	n.each = false
 	n.rows.reset(n)
 }
 
 // part makes the part of row i from column at on.
-func (n *intake) part(i, at int, x []float32) {
+func (n *Intake) part(i, at int, x []float32) {
 	for t := range n.uses {
 		if n.uses[t] {
 			n.rows.inputs[t].SetPart(i, at, x)
@@ -221,7 +222,7 @@ func (n *intake) part(i, at int, x []float32) {
 	}
 }
 
-func (n *intake) begin(e *Exec, src Source, uses [inputTypes]bool, kept Mat) {
+func (n *Intake) begin(e *Exec, src Source, uses [inputTypes]bool, kept Mat) {
 	n.e = e
 	n.src = src
 	n.uses = uses
@@ -230,8 +231,8 @@ func (n *intake) begin(e *Exec, src Source, uses [inputTypes]bool, kept Mat) {
 	e.grow(scratchSizes{row: src.Cols()})
 }
 
-// input is the rows as matrices of a type read them.
-func (n *intake) input(worker int, t gemm.Type) *gemm.Input {
+// Input is the rows as matrices of a type read them.
+func (n *Intake) Input(worker int, t gemm.Type) *gemm.Input {
 	t = t.Activations()
 	if !n.each {
 		return &n.rows.inputs[t]
@@ -245,18 +246,18 @@ func (n *intake) input(worker int, t gemm.Type) *gemm.Input {
 }
 
 // Do makes row i and hands it to every input type in use.
-func (n *intake) Do(worker, i int) { n.rows.set(n, worker, i) }
+func (n *Intake) Do(worker, i int) { n.rows.set(n, worker, i) }
 
-func (r *intakeRows) reset(n *intake) { r.inputs.reset(&n.uses, n.src.rows(), n.src.Cols()) }
+func (r *intakeRows) reset(n *Intake) { r.inputs.reset(&n.uses, n.src.rows(), n.src.Cols()) }
 
-func (r *intakeRows) make(n *intake, worker int) {
+func (r *intakeRows) make(n *Intake, worker int) {
 	r.reset(n)
 	for i := range n.src.made() {
 		r.set(n, worker, i)
 	}
 }
 
-func (r *intakeRows) set(n *intake, worker, i int) {
+func (r *intakeRows) set(n *Intake, worker, i int) {
 	x := n.src.Row(i, n.e.scratch[worker].row[:n.src.Cols()])
 	if n.kept.Data != nil {
 		copy(n.kept.Row(i), x)

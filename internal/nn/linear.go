@@ -18,7 +18,7 @@ type Linear struct {
 }
 
 // finish makes results of sums, to which the bias is added.
-func (l *Linear) finish(y []float32) {
+func (l *Linear) Finish(y []float32) {
 	switch {
 	case l.Cap != 0 && l.Scale != 0:
 		softCap(y, l.Scale, l.Cap)
@@ -73,14 +73,14 @@ func (e *Exec) Linear(src Source, projs ...Proj) {
 // project plans the products of a source, whose rows kept takes too.
 func (e *Exec) project(src Source, kept Mat, projs []Proj) {
 	j := e.plan.linears.next()
-	j.intake.enter(e, src, j.ready(e, projs...), kept)
+	j.intake.Enter(e, src, j.ready(e, projs...), kept)
 	e.plan.product(j)
 }
 
 // projectHeads plans the products that make queries, keys and values, and stores them as they are made.
 func (e *Exec) projectHeads(src Source, projs []Proj, store *storeJob) {
 	j := e.plan.linears.next()
-	j.intake.enter(e, src, j.ready(e, projs...), Mat{})
+	j.intake.Enter(e, src, j.ready(e, projs...), Mat{})
 	j.store = store
 	j.rowParts = max(1, j.rows/headRows)
 	e.plan.product(j)
@@ -91,7 +91,7 @@ const headRows = 32
 
 // linearJob is products of one intake.
 type linearJob struct {
-	intake intake
+	intake Intake
 	projs  []Proj
 	add    bool // into To
 	rows   int
@@ -223,7 +223,7 @@ func (j *linearJob) compute(worker, r0, r1, from, to int, next gemm.Place) {
 		w := p.Linear.W
 		n := w.Panels()
 		if from < n && to > 0 {
-			a := gemm.Part{X: j.intake.input(worker, w.Type()), From: r0, To: r1, P0: max(from, 0), P1: min(to, n), Told: s.next, Next: next, Scratch: &s.products}
+			a := gemm.Part{X: j.intake.Input(worker, w.Type()), From: r0, To: r1, P0: max(from, 0), P1: min(to, n), Told: s.next, Next: next, Scratch: &s.products}
 			if to > n {
 				a.Next = gemm.Place{M: j.projs[i+1].Linear.W}
 			}
@@ -270,7 +270,7 @@ func (l *Linear) part(a *gemm.Part, dst Mat) {
 	}
 	if l.Scale != 0 || l.Cap != 0 {
 		for i := range dst.Rows {
-			l.finish(dst.Row(i))
+			l.Finish(dst.Row(i))
 		}
 	}
 }

@@ -120,6 +120,12 @@ func (e *Exec) share(tasks, elements int, j par.Job) {
 	e.plan.take()
 }
 
+// Phase has j do tasks 0 to n-1 once what is planned before is done.
+func (e *Exec) Phase(n int, j par.Job) {
+	e.plan.phase(n, j)
+	e.run()
+}
+
 // PerRow has j do tasks 0 to n-1, of about cols elements' work each: what follows an operation row by row.
 func (e *Exec) PerRow(n, cols int, j par.Job) {
 	e.perRow(n, cols, j, false)

@@ -12,6 +12,7 @@ import (
 	"github.com/grovellm/grove/internal/kernels/gemm"
 	"github.com/grovellm/grove/internal/kernels/par"
 	"github.com/grovellm/grove/internal/nn"
+	"github.com/grovellm/grove/internal/nn/output"
 	"github.com/grovellm/grove/sample"
 )
 
@@ -153,10 +154,10 @@ func TestRoutedListsTheBestClusters(t *testing.T) {
 				dst := nn.NewMat(1, lists[first].Width())
 				k := r.IntN(8)
 				x.Data[k] = 1
-				e.Shortlist(nn.Source{X: x}, []*nn.Shortlist{&lists[first].Shortlist}, dst)
+				new(output.Lists).Run(e, nn.Source{X: x}, []*output.Shortlist{&lists[first].Shortlist}, dst)
 				for i, token := range lists[first].Tokens() {
-					if logit := dst.Data[i]; token != nn.NoToken && logit != w.Row(int(token))[k] ||
-						token == nn.NoToken && !math.IsInf(float64(logit), -1) {
+					if logit := dst.Data[i]; token != output.NoToken && logit != w.Row(int(token))[k] ||
+						token == output.NoToken && !math.IsInf(float64(logit), -1) {
 						t.Fatalf("token %d has logit %g", token, logit)
 					}
 				}
