@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/grovellm/grove/internal/autograd"
 	"github.com/grovellm/grove/internal/drafters/shortlist"
 	"github.com/grovellm/grove/internal/heads/headfile"
 	"github.com/grovellm/grove/internal/kernels/gemm"
@@ -21,10 +22,10 @@ import (
 
 // OverTarget is a head over a frozen target, but for its own network.
 type OverTarget struct {
-	Params *nn.Params
+	Params *autograd.Params
 	Target Frozen
 	Exec   *nn.Exec
-	Tape   *nn.Tape
+	Tape   *autograd.Tape
 
 	pages  nn.Pages
 	caches []*nn.Cache // of texts
@@ -33,12 +34,12 @@ type OverTarget struct {
 // NewOverTarget begins a head that reads some layers of a target, and whose products run as kind;
 // Made is called with its network.
 func NewOverTarget(target *model.Model, taps []int, kind gemm.Type) OverTarget {
-	return OverTarget{Params: nn.NewParams(kind), Target: NewFrozen(target, taps), Exec: nn.NewExec(target.Pool())}
+	return OverTarget{Params: autograd.NewParams(kind), Target: NewFrozen(target, taps), Exec: nn.NewExec(target.Pool())}
 }
 
 // Made ends what NewOverTarget began: pages are the memory of the network's caches.
 func (h *OverTarget) Made(pages func() nn.Pages) {
-	h.Tape = nn.NewTape(h.Exec, h.Params)
+	h.Tape = autograd.NewTape(h.Exec, h.Params)
 	h.pages = pages()
 }
 
@@ -205,7 +206,7 @@ func (l *Heads) FrequentTokens(n int, text *Corpus) []int32 {
 }
 
 // Params are those of the head.
-func (l *Heads) Params() *nn.Params { return l.over.Params }
+func (l *Heads) Params() *autograd.Params { return l.over.Params }
 
 // Pack makes the head compute with its parameters as they stand.
 func (l *Heads) Pack() { l.over.Pack() }
@@ -232,7 +233,7 @@ func (l *Heads) Work(head float64) (tokens int, operations float64) {
 
 // Validate measures the head on every held-out source: measure returns its loss there, and sets
 // figures, whose names the source's comes before.
-func (l *Heads) Validate(measure func(t *HeldText, figure func(name string, v float64)) (nn.Loss, error)) (losses,
+func (l *Heads) Validate(measure func(t *HeldText, figure func(name string, v float64)) (autograd.Loss, error)) (losses,
 	figures map[string]float64, err error) {
 	losses, figures = map[string]float64{}, map[string]float64{}
 	for i := range l.Sources {
@@ -309,7 +310,7 @@ func rowsOf(name string, t nn.Table, rows, cols int) (tensor.Tensor, error) {
 // Trained is weights that are trained, and an output matrix of some of the target's rows, which is
 // not.
 type Trained struct {
-	*nn.Params
+	*autograd.Params
 	Output *gemm.Matrix // nil: the head has none of its own
 }
 

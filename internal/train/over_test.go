@@ -18,6 +18,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/autograd"
 	"github.com/grovellm/grove/internal/drafters/drafttest"
 	eaglehead "github.com/grovellm/grove/internal/drafters/eagle"
 	falconhead "github.com/grovellm/grove/internal/drafters/falcon"
@@ -196,7 +197,7 @@ func TestFrozenServes(t *testing.T) {
 		f := train.NewFrozen(m, []int{0, s.Layers})
 		texts := [][]int32{{1, 2, 3, 4, 5, 6, 7}, {9, 8, 7, 6, 5, 4, 3}}
 		x := f.Read(texts)
-		var soft nn.Soft
+		var soft autograd.Soft
 		soft.Temperature = 1
 		f.Distributions(&soft, x, len(texts), 0, len(texts[0]), &m.Head)
 		for i, text := range texts {

@@ -2,6 +2,7 @@
 package eagle
 
 import (
+	"github.com/grovellm/grove/internal/autograd"
 	"github.com/grovellm/grove/internal/drafters/eagle"
 	"github.com/grovellm/grove/internal/kernels/gemm"
 	"github.com/grovellm/grove/internal/model"
@@ -30,7 +31,7 @@ type Head struct {
 	features, asked, wanted, logits nn.Buffer
 
 	said train.OutputRows
-	soft nn.Soft
+	soft autograd.Soft
 }
 
 // pass is the memory of one pass: its states last until the next pass has read them.

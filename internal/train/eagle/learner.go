@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 
+	"github.com/grovellm/grove/internal/autograd"
 	"github.com/grovellm/grove/internal/drafters/eagle"
 	"github.com/grovellm/grove/internal/heads/headfile"
 	"github.com/grovellm/grove/internal/nn"
@@ -83,7 +84,7 @@ func (r *Recipe) goal(l *example) goal {
 }
 
 // Gradient is that of a step's texts.
-func (l *learner) Gradient(step int) (nn.Loss, error) {
+func (l *learner) Gradient(step int) (autograd.Loss, error) {
 	r := l.r
 	first, texts := l.Step(step)
 	all := example{texts: train.TokensOf(texts)}
@@ -94,7 +95,7 @@ func (l *learner) Gradient(step int) (nn.Loss, error) {
 	}
 	o := r.goal(&all)
 	shake := r.noise(step)
-	var total nn.Loss
+	var total autograd.Loss
 	for from, to := range train.PartsOf(texts, r.MicroRows) {
 		part := all.part(from, to)
 		part.noise = shake

@@ -6,10 +6,10 @@ import (
 	"math/rand/v2"
 
 	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/autograd"
 	"github.com/grovellm/grove/internal/drafters/eagle"
 	"github.com/grovellm/grove/internal/drafters/shortlist"
 	"github.com/grovellm/grove/internal/model"
-	"github.com/grovellm/grove/internal/nn"
 	"github.com/grovellm/grove/internal/train"
 )
 
@@ -100,8 +100,8 @@ func (l *routerLearner) see(step int) error {
 }
 
 // Params, Pack and the rest make it a Learner.
-func (l *routerLearner) Params() *nn.Params { return l.router.Params }
-func (l *routerLearner) Pack()              { l.router.Pack() }
+func (l *routerLearner) Params() *autograd.Params { return l.router.Params }
+func (l *routerLearner) Pack()                    { l.router.Pack() }
 
 // Fingerprint is of recipe, target, head and texts.
 func (l *routerLearner) Fingerprint() string {
@@ -124,10 +124,10 @@ func (l *routerLearner) Work() (tokens int, operations float64) {
 }
 
 // Gradient is that of the drafts of a step's texts.
-func (l *routerLearner) Gradient(step int) (nn.Loss, error) {
+func (l *routerLearner) Gradient(step int) (autograd.Loss, error) {
 	l.seen.reset()
 	if err := l.see(step); err != nil {
-		return nn.Loss{}, err
+		return autograd.Loss{}, err
 	}
 	return l.router.gradient(&l.seen, l.r.Top), nil
 }

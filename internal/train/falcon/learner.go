@@ -4,6 +4,7 @@ import (
 	"context"
 	"math/rand/v2"
 
+	"github.com/grovellm/grove/internal/autograd"
 	"github.com/grovellm/grove/internal/nn"
 	"github.com/grovellm/grove/internal/train"
 )
@@ -41,7 +42,7 @@ func (l *learner) Work() (tokens int, operations float64) {
 }
 
 // Gradient is that of a step's texts.
-func (l *learner) Gradient(step int) (nn.Loss, error) {
+func (l *learner) Gradient(step int) (autograd.Loss, error) {
 	r := l.r
 	first, list := l.Step(step)
 	random := rand.New(rand.NewPCG(r.Seed, uint64(step)))
@@ -52,7 +53,7 @@ func (l *learner) Gradient(step int) (nn.Loss, error) {
 		rows += len(places)
 	}
 	share := r.Glance[1] + (r.Glance[0]-r.Glance[1])*(1-float64(step)/float64(r.Steps))
-	var total nn.Loss
+	var total autograd.Loss
 	for from, to := range train.PartsOf(list, r.MicroRows) {
 		part := texts{list: all.list[from:to], places: all.places[from:to], noise: noise(random, len(all.list[from]))}
 		total.Add(l.head.gradient(&part, r.objective(), share, 1/float32(rows), random))

@@ -3,7 +3,7 @@ package jet
 import (
 	"context"
 
-	"github.com/grovellm/grove/internal/nn"
+	"github.com/grovellm/grove/internal/autograd"
 	"github.com/grovellm/grove/internal/train"
 )
 
@@ -42,7 +42,7 @@ func (l *learner) Work() (tokens int, operations float64) {
 }
 
 // Gradient is that of a step's texts.
-func (l *learner) Gradient(step int) (nn.Loss, error) {
+func (l *learner) Gradient(step int) (autograd.Loss, error) {
 	r, o := l.r, l.r.objective()
 	first, texts := l.Step(step)
 	block, anchors := r.Block, r.Anchors
@@ -56,11 +56,11 @@ func (l *learner) Gradient(step int) (nn.Loss, error) {
 		weight += o.total(l.anchors[i], block, len(texts[i].Tokens))
 	}
 	tokens := train.TokensOf(texts)
-	var total nn.Loss
+	var total autograd.Loss
 	for from, to := range train.PartsOf(texts, r.MicroRows) {
 		part, err := l.head.gradient(tokens[from:to], l.anchors[from:to], block, o, float32(1/weight))
 		if err != nil {
-			return nn.Loss{}, err
+			return autograd.Loss{}, err
 		}
 		total.Add(part)
 	}

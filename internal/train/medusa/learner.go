@@ -4,7 +4,7 @@ import (
 	"slices"
 	"context"
 
-	"github.com/grovellm/grove/internal/nn"
+	"github.com/grovellm/grove/internal/autograd"
 	"github.com/grovellm/grove/internal/train"
 )
 
@@ -46,7 +46,7 @@ func (l *learner) Work() (tokens int, operations float64) {
 }
 
 // Gradient is that of a step's texts: of the sum over the heads, each the mean of its rows.
-func (l *learner) Gradient(step int) (total nn.Loss, err error) {
+func (l *learner) Gradient(step int) (total autograd.Loss, err error) {
 	r := l.r
 	first, texts := l.Step(step)
 	var places [][]int

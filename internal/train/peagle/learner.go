@@ -3,7 +3,7 @@ package peagle
 import (
 	"context"
 
-	"github.com/grovellm/grove/internal/nn"
+	"github.com/grovellm/grove/internal/autograd"
 	"github.com/grovellm/grove/internal/train"
 	traineagle "github.com/grovellm/grove/internal/train/eagle"
 	"github.com/grovellm/grove/sample"
@@ -62,7 +62,7 @@ func (l *learner) Work() (tokens int, operations float64) {
 }
 
 // Gradient is that of a step's texts: the mean over all rows of all groups.
-func (l *learner) Gradient(step int) (nn.Loss, error) {
+func (l *learner) Gradient(step int) (autograd.Loss, error) {
 	r := l.r
 	first, texts := l.Step(step)
 	var groups []group
@@ -73,7 +73,7 @@ func (l *learner) Gradient(step int) (nn.Loss, error) {
 		groups = append(groups, drop(r.Seed<<32+uint64(length)+1, uint64(first+i), places, r.Depths, length-2, r.Keep, r.KeepLeast))
 		rows += groups[i].rows()
 	}
-	var total nn.Loss
+	var total autograd.Loss
 	tokens := train.TokensOf(texts)
 	for from, to := range train.PartsOf(texts, r.MicroRows) {
 		total.Add(l.head.gradient(tokens[from:to], groups[from:to], 1/float32(rows)))
@@ -84,10 +84,10 @@ func (l *learner) Gradient(step int) (nn.Loss, error) {
 // Validate measures on every held-out source the loss, the share of right first guesses by depth,
 // and τ: the tokens that a verified chain, or tree, of the head's brings per round.
 func (l *learner) Validate() (losses, figures map[string]float64, err error) {
-	return l.Heads.Validate(func(t *train.HeldText, figure func(string, float64)) (nn.Loss, error) {
+	return l.Heads.Validate(func(t *train.HeldText, figure func(string, float64)) (autograd.Loss, error) {
 		m, err := l.head.measure(t)
 		if err != nil {
-			return nn.Loss{}, err
+			return autograd.Loss{}, err
 		}
 		m.Figures(figure)
 		return m.Loss, nil
@@ -105,7 +105,7 @@ func (h *Head) measure(t *train.HeldText) (*train.Blocks, error) {
 	err = t.Each(train.HeldTexts, train.HeldTokens, depths+1, func(text []int32, places []int) error {
 		whole := drop(0, 0, places, depths, len(text), 1, 1)
 		x := h.forward([][]int32{text}, []group{whole})
-		m.Loss.Add(h.Exec.CrossEntropy(h.output(x), &h.net.Base.Head, h.targets, 1))
+		m.Loss.Add(h.Tape.CrossEntropy(h.output(x), &h.net.Base.Head, h.targets, 1))
 		ranked := m.Rank(h.Exec, h.output(x), &h.net.Base.Head, h.net.Base.Tokens, h.net.Vocab)
 		var levels [][][]sample.Candidate
 		for n := range places {

@@ -4,7 +4,7 @@ import (
 	"context"
 	"math/rand/v2"
 
-	"github.com/grovellm/grove/internal/nn"
+	"github.com/grovellm/grove/internal/autograd"
 	"github.com/grovellm/grove/internal/train"
 )
 
@@ -63,7 +63,7 @@ func (l *learner) settled(step int) bool {
 }
 
 // Gradient is that of a step's texts.
-func (l *learner) Gradient(step int) (nn.Loss, error) {
+func (l *learner) Gradient(step int) (autograd.Loss, error) {
 	r := l.r
 	first, texts := l.Step(step)
 	t := weighting{decay: r.Decay, everywhere: !r.ValidPrefix, onPath: r.OnPath, placeMeans: r.PlaceMeans,
@@ -76,13 +76,13 @@ func (l *learner) Gradient(step int) (nn.Loss, error) {
 	for i := range texts {
 		l.starts = append(l.starts, l.draw(first+i, &texts[i], rounds, anchors))
 	}
-	var total nn.Loss
+	var total autograd.Loss
 	tokens := train.TokensOf(texts)
 	for from, to := range train.PartsOf(texts, r.MicroRows) {
 		scale := float32(to-from) / float32(len(texts)*rounds)
 		part, err := l.head.gradient(tokens[from:to], l.starts[from:to], rounds, t, scale)
 		if err != nil {
-			return nn.Loss{}, err
+			return autograd.Loss{}, err
 		}
 		total.Add(part)
 	}

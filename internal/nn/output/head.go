@@ -1,12 +1,11 @@
-// Rows of an output head in an order of our choosing.
-
-package nn
+package output
 
 import (
 	"fmt"
 
 	"github.com/grovellm/grove/internal/kernels/gemm"
 	"github.com/grovellm/grove/internal/kernels/par"
+	"github.com/grovellm/grove/internal/nn"
 )
 
 // NoToken fills a panel that has fewer tokens than outputs. Its logit is minus infinity.
@@ -17,23 +16,23 @@ const noRow = -1
 
 // TokenHead is an output head by tokens: a drafter's may be of a vocabulary of its own, part of the target's.
 type TokenHead struct {
-	*Linear
+	*nn.Linear
 	rows []int32 // of each token, its row; nil: row i is token i's
 }
 
 // NewTokenHead makes one of a head and the tokens of its rows, which are below vocab; nil: row i is token i's.
-func NewTokenHead(l *Linear, tokens []int32, vocab int) (*TokenHead, error) {
+func NewTokenHead(l *nn.Linear, tokens []int32, vocab int) (*TokenHead, error) {
 	h := &TokenHead{Linear: l}
 	if tokens == nil {
 		return h, nil
 	}
 	if len(tokens) != l.W.Out() {
-		return nil, fmt.Errorf("nn: %d tokens of a head of %d rows: want as many", len(tokens), l.W.Out())
+		return nil, fmt.Errorf("output: %d tokens of a head of %d rows: want as many", len(tokens), l.W.Out())
 	}
 	h.rows = noRows(vocab)
 	for i, token := range tokens {
 		if uint(token) >= uint(vocab) {
-			return nil, fmt.Errorf("nn: row %d of a head is of token %d: want one of %d", i, token, vocab)
+			return nil, fmt.Errorf("output: row %d of a head is of token %d: want one of %d", i, token, vocab)
 		}
 		h.rows[token] = int32(i)
 	}
@@ -69,7 +68,7 @@ func (h *TokenHead) Row(token int32) int {
 
 // OrderedHead is rows of an output head in an order of our choosing, in whole panels.
 type OrderedHead struct {
-	Linear
+	nn.Linear
 	Tokens []int32 // of each row; a panel's last may be NoToken. nil: the rows are of no tokens, see Shortlist.Beside
 
 	from   *TokenHead
@@ -83,14 +82,14 @@ func NewOrderedHead(pool *par.Pool, head *TokenHead, tokens []int32) (*OrderedHe
 	n := (len(tokens) + gemm.Panel - 1) / gemm.Panel * gemm.Panel
 	for i, token := range tokens {
 		if token != NoToken && head.Row(token) < 0 {
-			return nil, fmt.Errorf("nn: row %d of a head is of token %d: want one of the head's, of %d tokens", i, token, head.Vocab())
+			return nil, fmt.Errorf("output: row %d of a head is of token %d: want one of the head's, of %d tokens", i, token, head.Vocab())
 		}
 	}
 	w, err := gemm.New(head.W.Type(), n, head.W.In())
 	if err != nil {
 		return nil, err
 	}
-	h := &OrderedHead{Linear: Linear{W: w, Scale: head.Scale, Cap: head.Cap}, Tokens: make([]int32, n), from: head, rows: noRows(head.Vocab()), filled: make([]int, n/gemm.Panel)}
+	h := &OrderedHead{Linear: nn.Linear{W: w, Scale: head.Scale, Cap: head.Cap}, Tokens: make([]int32, n), from: head, rows: noRows(head.Vocab()), filled: make([]int, n/gemm.Panel)}
 	for i := range h.Tokens {
 		h.Tokens[i] = NoToken
 		if i < len(tokens) && tokens[i] != NoToken {
@@ -100,12 +99,17 @@ func NewOrderedHead(pool *par.Pool, head *TokenHead, tokens []int32) (*OrderedHe
 	if head.Bias != nil {
 		h.Bias = make([]float32, n)
 	}
-	each(pool, n/gemm.Panel, func(_, p int) {
-		for i := p * gemm.Panel; i < (p+1)*gemm.Panel; i++ {
-			h.Fill(i)
-		}
-	})
+	pool.Run(h.Panels(), (*fillJob)(h))
 	return h, nil
+}
+
+// fillJob fills a panel of a head.
+type fillJob OrderedHead
+
+func (h *fillJob) Do(_, p int) {
+	for i := p * gemm.Panel; i < (p+1)*gemm.Panel; i++ {
+		(*OrderedHead)(h).Fill(i)
+	}
 }
 
 // Set makes row i that of a token of the head it was made of, once Fill has run.

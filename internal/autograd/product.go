@@ -1,10 +1,11 @@
-package nn
+package autograd
 
 import (
 	"fmt"
 
 	"github.com/grovellm/grove/internal/kernels/gemm"
 	"github.com/grovellm/grove/internal/kernels/par"
+	"github.com/grovellm/grove/internal/nn"
 )
 
 // Products multiplies matrices of activations, gradients and masters on the kernels of
@@ -33,32 +34,32 @@ func NewProducts(pool *par.Pool, t gemm.Type) *Products {
 func (m *Products) Pool() *par.Pool { return m.pool }
 
 // MulT computes dst = a·bᵀ.
-func (m *Products) MulT(dst, a, b Mat) {
+func (m *Products) MulT(dst, a, b nn.Mat) {
 	w := m.scratch(0, b.Rows, b.Cols)
 	m.pack(w, b)
 	m.mul(dst, w, a)
 }
 
 // Mul computes dst = a·b.
-func (m *Products) Mul(dst, a, b Mat) {
+func (m *Products) Mul(dst, a, b nn.Mat) {
 	w := m.scratch(0, b.Cols, b.Rows)
 	m.packTransposed(w, b)
 	m.mul(dst, w, a)
 }
 
 // TMul computes dst = aᵀ·b.
-func (m *Products) TMul(dst, a, b Mat) { m.transposedMul(b, false, [2]Mat{dst, a}) }
+func (m *Products) TMul(dst, a, b nn.Mat) { m.transposedMul(b, false, [2]nn.Mat{dst, a}) }
 
 // AddTMul computes dst += aᵀ·b for every pair of dst and a.
-func (m *Products) AddTMul(b Mat, pairs ...[2]Mat) { m.transposedMul(b, true, pairs...) }
+func (m *Products) AddTMul(b nn.Mat, pairs ...[2]nn.Mat) { m.transposedMul(b, true, pairs...) }
 
-func (m *Products) transposedMul(b Mat, add bool, pairs ...[2]Mat) {
+func (m *Products) transposedMul(b nn.Mat, add bool, pairs ...[2]nn.Mat) {
 	w := m.scratch(0, b.Cols, b.Rows)
 	m.packTransposed(w, b)
 	for _, p := range pairs {
 		dst, a := p[0], p[1]
 		if dst.Rows != a.Cols || dst.Cols != b.Cols || a.Rows != b.Rows {
-			panic(fmt.Sprintf("nn: product of the transpose of %d×%d and %d×%d into %d×%d", a.Rows, a.Cols, b.Rows, b.Cols, dst.Rows, dst.Cols))
+			panic(fmt.Sprintf("autograd: product of the transpose of %d×%d and %d×%d into %d×%d", a.Rows, a.Cols, b.Rows, b.Cols, dst.Rows, dst.Cols))
 		}
 		rows := m.scratch(1, a.Cols, a.Rows)
 		m.packTransposed(rows, a)
@@ -78,7 +79,7 @@ func (m *Products) scratch(place, out, in int) *gemm.Matrix {
 	if w == nil {
 		var err error
 		if w, err = gemm.New(m.kind, out, in); err != nil {
-			panic(fmt.Sprintf("nn: operand of %d × %d: %v", out, in, err)) // no memory
+			panic(fmt.Sprintf("autograd: operand of %d × %d: %v", out, in, err)) // no memory
 		}
 		m.packs[[3]int{place, out, in}] = w
 	}
@@ -90,10 +91,10 @@ func (m *Products) scratch(place, out, in int) *gemm.Matrix {
 const inputRows = 128
 
 // mul computes dst = a·wᵀ.
-func (m *Products) mul(dst Mat, w *gemm.Matrix, a Mat) {
+func (m *Products) mul(dst nn.Mat, w *gemm.Matrix, a nn.Mat) {
 	n, k := a.Rows, a.Cols
 	if dst.Rows != n || dst.Cols != w.Out() || w.In() != k {
-		panic(fmt.Sprintf("nn: product of %d×%d and %d×%d into %d×%d", n, k, w.In(), w.Out(), dst.Rows, dst.Cols))
+		panic(fmt.Sprintf("autograd: product of %d×%d and %d×%d into %d×%d", n, k, w.In(), w.Out(), dst.Rows, dst.Cols))
 	}
 	// Rows so long that a part of them overflows the cache come in smaller parts.
 	part := inputRows
@@ -124,7 +125,7 @@ func (m *Products) mul(dst Mat, w *gemm.Matrix, a Mat) {
 }
 
 // transpose writes the columns of a to the rows of dst, which are stride apart.
-func transpose(dst []float32, stride int, a Mat) {
+func transpose(dst []float32, stride int, a nn.Mat) {
 	for r0 := 0; r0 < a.Rows; r0 += 16 {
 		r1 := min(r0+16, a.Rows)
 		for c := range a.Cols {
@@ -138,16 +139,16 @@ func transpose(dst []float32, stride int, a Mat) {
 }
 
 // packTransposed packs the transpose of a as w; a is in × out.
-func (m *Products) packTransposed(w *gemm.Matrix, a Mat) {
+func (m *Products) packTransposed(w *gemm.Matrix, a nn.Mat) {
 	each(m.pool, w.Panels(), func(_, p int) { w.PackTransposed(a.Data, a.Stride, p, p+1) })
 }
 
 // pack packs a as w; a is out × in.
-func (m *Products) pack(w *gemm.Matrix, a Mat) {
+func (m *Products) pack(w *gemm.Matrix, a nn.Mat) {
 	m.columns = grow(m.columns, a.Rows*a.Cols)
 	each(m.pool, w.Panels(), func(_, p int) {
 		from, to := p*gemm.Panel, min((p+1)*gemm.Panel, a.Rows)
-		transpose(m.columns[from:], a.Rows, Mat{Rows: to - from, Cols: a.Cols, Stride: a.Stride, Data: a.Data[from*a.Stride:]})
+		transpose(m.columns[from:], a.Rows, nn.Mat{Rows: to - from, Cols: a.Cols, Stride: a.Stride, Data: a.Data[from*a.Stride:]})
 		w.PackTransposed(m.columns, a.Rows, p, p+1)
 	})
 }

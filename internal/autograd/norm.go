@@ -1,6 +1,10 @@
-package nn
+package autograd
 
-import "math"
+import (
+	"math"
+
+	"github.com/grovellm/grove/internal/nn"
+)
 
 // normBackward adds to dx the gradient of norm(x), whose own is dy, and to dw and db those of
 // the norm's weights. With x̂ the normalised x, g = dy·w and n its width,
@@ -8,7 +12,7 @@ import "math"
 //	dx = (g − x̂·Σ(g·x̂)/n [− Σg/n when centred]) / σ      dw += dy·x̂      db += dy
 //
 // dw and db may be nil.
-func (n *Norm) normBackward(dx, dy, x, dw, db []float32) {
+func normBackward(n *nn.Norm, dx, dy, x, dw, db []float32) {
 	size := float64(len(x))
 	var mean, sq float64
 	if n.Center {
@@ -53,11 +57,11 @@ func (n *Norm) normBackward(dx, dy, x, dw, db []float32) {
 
 // normBackward adds to the gradient of rows that of norm(rows), d, and to those of the norm's weights; without a norm d as it is. x
 // is the rows as they were.
-func (t *Tape) normBackward(norm *Norm, rows, x, d Mat) {
-	dx, ok := rows.Grad()
+func (t *Tape) normBackward(norm *nn.Norm, rows, x, d nn.Mat) {
+	dx, ok := Grad(rows)
 	if norm == nil {
 		if ok {
-			t.exec.add(dx, d)
+			t.add(dx, d)
 		}
 		return
 	}
@@ -67,28 +71,28 @@ func (t *Tape) normBackward(norm *Norm, rows, x, d Mat) {
 			if ok {
 				into = dx.Row(i)
 			}
-			norm.normBackward(into, d.Row(i), x.Row(i), part[0], part[1])
+			normBackward(norm, into, d.Row(i), x.Row(i), part[0], part[1])
 		}
 	})
 }
 
 // normRecord is rows normalised, or copied.
 type normRecord struct {
-	norm   *Norm
-	x, dst Mat
-	was    Mat // x, which may be overwritten later
+	norm   *nn.Norm
+	x, dst nn.Mat
+	was    nn.Mat // x, which may be overwritten later
 }
 
-func (t *Tape) keepNorm(norm *Norm, x, dst Mat) {
+func (t recorder) Normalise(norm *nn.Norm, x, dst nn.Mat) {
 	t.record(&normRecord{norm, x, dst, t.keepNormed(norm, x)})
 }
 
 func (r *normRecord) backward(t *Tape) {
-	d, ok := r.dst.Grad()
+	d, ok := Grad(r.dst)
 	if !ok {
 		return
 	}
-	if dx, _ := r.x.Grad(); len(dx.Data) > 0 && &dx.Data[0] == &d.Data[0] { // in place: what came out is no more
+	if dx, _ := Grad(r.x); len(dx.Data) > 0 && &dx.Data[0] == &d.Data[0] { // in place: what came out is no more
 		slab, used := t.arena.mark()
 		defer t.arena.release(slab, used)
 		kept := t.plain(d.Rows, d.Cols)
@@ -117,7 +121,7 @@ func (t *Tape) rowsInto(n int, sums [][]float32, f func(from, to int, part [][]f
 	defer t.arena.release(slab, used)
 	shares := t.arena.take(chunks * width)
 	clear(shares)
-	each(t.exec.pool, chunks, func(_, c int) {
+	each(t.pool(), chunks, func(_, c int) {
 		part, o := make([][]float32, len(sums)), c*width
 		for i, s := range sums {
 			if len(s) > 0 {

@@ -1,4 +1,4 @@
-package nn
+package autograd
 
 import (
 	"math"
@@ -9,23 +9,24 @@ import (
 
 	"github.com/grovellm/grove/internal/kernels/gemm"
 	"github.com/grovellm/grove/internal/kernels/par"
+	"github.com/grovellm/grove/internal/nn"
 	"github.com/grovellm/grove/tree"
 )
 
 // A gradCheck is a small network: run makes its output from the parameters, under a tape or without. The loss is
 // a fixed random weighting of the output, so its gradient by the output is known.
 type gradCheck struct {
-	exec   *Exec
+	exec   *nn.Exec
 	params *Params
 	tape   *Tape
-	run    func() Mat
+	run    func() nn.Mat
 	step   float64 // of the differences
 	weight []float32
 	out    []float32 // of the last gradient
 }
 
 func newGradCheck(threads int) *gradCheck {
-	g := &gradCheck{exec: NewExec(par.New(threads)), params: NewParams(gemm.F32), step: 1.0 / 128}
+	g := &gradCheck{exec: nn.NewExec(par.New(threads)), params: NewParams(gemm.F32), step: 1.0 / 128}
 	g.tape = NewTape(g.exec, g.params)
 	return g
 }
@@ -52,7 +53,7 @@ func (g *gradCheck) gradient(r *rand.Rand) {
 	if g.weight == nil {
 		g.weight = randomRow(r, out.Rows*out.Cols)
 	}
-	d, _ := out.Grad()
+	d, _ := Grad(out)
 	for i := range out.Rows {
 		copy(d.Row(i), g.weight[i*out.Cols:])
 	}
@@ -130,7 +131,7 @@ func (g *gradCheck) differences(t *rapid.T, r *rand.Rand, loss func() float64, s
 }
 
 // source makes an n×cols matrix that depends on a parameter: an embedding of n tokens.
-func (g *gradCheck) source(t *rapid.T, r *rand.Rand, name string, n, cols int) func() Mat {
+func (g *gradCheck) source(t *rapid.T, r *rand.Rand, name string, n, cols int) func() nn.Mat {
 	w, err := g.params.Matrix(name, n+1, cols)
 	if err != nil {
 		t.Fatal(err)
@@ -139,27 +140,27 @@ func (g *gradCheck) source(t *rapid.T, r *rand.Rand, name string, n, cols int) f
 	for i := range tokens {
 		tokens[i] = int32(r.IntN(n + 1)) // some twice
 	}
-	return func() Mat {
-		m := g.exec.Mat(new(Buffer), n, cols)
+	return func() nn.Mat {
+		m := g.exec.Mat(new(nn.Buffer), n, cols)
 		g.exec.Embed(w, tokens, m)
 		return m
 	}
 }
 
-func (g *gradCheck) linear(t *rapid.T, r *rand.Rand, name string, out, in int, bias bool) Linear {
+func (g *gradCheck) linear(t *rapid.T, r *rand.Rand, name string, out, in int, bias bool) nn.Linear {
 	w, err := g.params.Matrix(name, out, in)
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := Linear{W: w}
+	l := nn.Linear{W: w}
 	if bias {
 		l.Bias = g.params.Vector(name+".bias", out)
 	}
 	return l
 }
 
-func (g *gradCheck) norm(name string, n int, center bool) *Norm {
-	w := &Norm{Weight: g.params.Vector(name, n), Eps: 0.3, Center: center}
+func (g *gradCheck) norm(name string, n int, center bool) *nn.Norm {
+	w := &nn.Norm{Weight: g.params.Vector(name, n), Eps: 0.3, Center: center}
 	if center {
 		w.Bias = g.params.Vector(name+".bias", n)
 	}
@@ -173,15 +174,15 @@ func TestLinearGradient(t *testing.T) {
 		n, in := rapid.IntRange(1, 150).Draw(t, "rows"), rapid.IntRange(1, 70).Draw(t, "in")
 		x := g.source(t, r, "x", n, in)
 		kind := rapid.IntRange(0, 5).Draw(t, "source")
-		var norm *Norm
-		var up func() Mat
+		var norm *nn.Norm
+		var up func() nn.Mat
 		switch kind {
 		case 1, 2:
 			norm = g.norm("norm", in, kind == 2)
 		case 3:
 			up = g.source(t, r, "up", n, in)
 		}
-		var ls []Linear
+		var ls []nn.Linear
 		width := 0
 		for i := range rapid.IntRange(1, 3).Draw(t, "products") {
 			ls = append(ls, g.linear(t, r, string(rune('a'+i)), rapid.IntRange(1, 70).Draw(t, "out"), in, rapid.Bool().Draw(t, "bias")))
@@ -193,21 +194,21 @@ func TestLinearGradient(t *testing.T) {
 				ls[i].Cap = 3
 			}
 		}
-		g.run = func() Mat {
-			src := Source{X: x(), Norm: norm}
+		g.run = func() nn.Mat {
+			src := nn.Source{X: x(), Norm: norm}
 			switch kind {
 			case 3:
-				src.Act, src.Up = SiLUMul, up()
+				src.Act, src.Up = nn.SiLUMul, up()
 			case 4:
-				src.Act = GELU
+				src.Act = nn.GELU
 			case 5:
-				src.Act = SiLU
+				src.Act = nn.SiLU
 			}
-			out := g.exec.Mat(new(Buffer), n, width)
-			var projs []Proj
+			out := g.exec.Mat(new(nn.Buffer), n, width)
+			var projs []nn.Proj
 			at := 0
 			for i := range ls {
-				projs = append(projs, Proj{Linear: &ls[i], Dst: out.Columns(at, at+ls[i].W.Out())})
+				projs = append(projs, nn.Proj{Linear: &ls[i], Dst: out.Columns(at, at+ls[i].W.Out())})
 				at += ls[i].W.Out()
 			}
 			g.exec.Linear(src, projs...)
@@ -225,7 +226,7 @@ func TestAttentionGradient(t *testing.T) {
 		g := newGradCheck(rapid.IntRange(1, 3).Draw(t, "threads"))
 		kv := rapid.IntRange(1, 2).Draw(t, "kv heads")
 		dim := 2 * rapid.IntRange(1, 12).Draw(t, "half dim")
-		a := &Attention{Heads: kv * rapid.IntRange(1, 3).Draw(t, "group"), KVHeads: kv, Dim: dim, Rope: randomRope(dim)}
+		a := &nn.Attention{Heads: kv * rapid.IntRange(1, 3).Draw(t, "group"), KVHeads: kv, Dim: dim, Rope: randomRope(dim)}
 		if rapid.Bool().Draw(t, "norms") {
 			a.QNorm, a.KNorm = g.norm("q", dim, false), g.norm("k", dim, false)
 		}
@@ -262,17 +263,17 @@ func TestAttentionGradient(t *testing.T) {
 		if rows == trunks {
 			t.Skip("no branches")
 		}
-		var keys func() Mat
+		var keys func() nn.Mat
 		if keysApart {
 			keys = g.source(t, r, "kv", trunks, 2*kv*dim)
 		}
 		rows -= trunks
 		x := g.source(t, r, "qkv", rows, a.QKVCols())
-		mem := &Pages{Layers: 1, Heads: kv, Dim: dim}
-		plain, bare := NewExec(par.New(1)), *a
+		mem := &nn.Pages{Layers: 1, Heads: kv, Dim: dim}
+		plain, bare := nn.NewExec(par.New(1)), *a
 		bare.QNorm, bare.KNorm = nil, nil // what was committed does not change with the parameters
-		g.run = func() Mat {
-			var f, trunk Forest
+		g.run = func() nn.Mat {
+			var f, trunk nn.Forest
 			r := rand.New(rand.NewPCG(9, 9))
 			for i, tr := range trees {
 				c := mem.NewCache()
@@ -281,7 +282,7 @@ func TestAttentionGradient(t *testing.T) {
 					for range past[i] {
 						old = append(old, randomRow(r, a.QKVCols()))
 					}
-					attend(plain, &bare, []*Cache{c}, []*tree.Tree{chain(past[i])}, old)
+					attend(plain, &bare, c, old)
 					c.CommitAll()
 				}
 				if keysApart {
@@ -294,7 +295,7 @@ func TestAttentionGradient(t *testing.T) {
 				g.exec.Keys(a, 0, &trunk, keys())
 			}
 			qkv := x()
-			out := g.exec.Mat(new(Buffer), rows, a.Heads*dim)
+			out := g.exec.Mat(new(nn.Buffer), rows, a.Heads*dim)
 			g.exec.Attend(a, 0, &f, qkv, out)
 			return out
 		}
@@ -314,22 +315,22 @@ func TestBlockGradient(t *testing.T) {
 		ffn := rapid.IntRange(1, 30).Draw(t, "ffn")
 		classic := rapid.Bool().Draw(t, "classic") // GPT-NeoX: LayerNorm, GELU, parallel
 		dim := 4
-		b := &Block{Attn: Attention{Heads: 2, KVHeads: 1, Dim: dim, Rope: randomRope(dim)}, Parallel: classic}
+		b := &nn.Block{Attn: nn.Attention{Heads: 2, KVHeads: 1, Dim: dim, Rope: randomRope(dim)}, Parallel: classic}
 		b.AttnNorm, b.MLPNorm = *g.norm("n1", hidden, classic), *g.norm("n2", hidden, classic)
 		if classic {
-			b.QKV = []Linear{g.linear(t, r, "qkv", 4*dim, hidden, true)}
+			b.QKV = []nn.Linear{g.linear(t, r, "qkv", 4*dim, hidden, true)}
 		} else {
-			b.QKV = []Linear{g.linear(t, r, "q", 2*dim, hidden, false), g.linear(t, r, "k", dim, hidden, false), g.linear(t, r, "v", dim, hidden, false)}
+			b.QKV = []nn.Linear{g.linear(t, r, "q", 2*dim, hidden, false), g.linear(t, r, "k", dim, hidden, false), g.linear(t, r, "v", dim, hidden, false)}
 			gate := g.linear(t, r, "gate", ffn, hidden, false)
 			b.MLP.Gate = &gate
 		}
 		b.Out = g.linear(t, r, "out", hidden, 2*dim, classic)
 		b.MLP.Up, b.MLP.Down = g.linear(t, r, "up", ffn, hidden, classic), g.linear(t, r, "down", hidden, ffn, classic)
 		x := g.source(t, r, "x", n, hidden)
-		mem := &Pages{Layers: 2, Heads: 1, Dim: dim}
-		var bufs BlockBuffers
-		g.run = func() Mat {
-			var f Forest
+		mem := &nn.Pages{Layers: 2, Heads: 1, Dim: dim}
+		var bufs nn.BlockBuffers
+		g.run = func() nn.Mat {
+			var f nn.Forest
 			c := mem.NewCache()
 			f.Add(c, chain(n), 0)
 			c.Reserve(0, n)
@@ -342,3 +343,27 @@ func TestBlockGradient(t *testing.T) {
 		g.check(t, r)
 	})
 }
+
+// attend runs a pass of rows of a text.
+func attend(e *nn.Exec, a *nn.Attention, c *nn.Cache, rows [][]float32) {
+	var f nn.Forest
+	f.Add(c, chain(len(rows)), 0)
+	c.Reserve(0, len(rows))
+	qkv := nn.NewMat(len(rows), a.QKVCols())
+	for i, row := range rows {
+		copy(qkv.Row(i), row)
+	}
+	e.Attend(a, 0, &f, qkv, nn.NewMat(len(rows), a.Heads*a.Dim))
+}
+
+func randomRow(r *rand.Rand, n int) []float32 {
+	v := make([]float32, n)
+	for i := range v {
+		v[i] = float32(r.NormFloat64())
+	}
+	return v
+}
+
+func randomRope(dim int) *nn.Rope { return nn.NewRope(nn.Frequencies(10000, dim, nil), dim%4 == 0) }
+
+func chain(n int) *tree.Tree { return tree.Chain(make([]int32, n)) }

@@ -1,8 +1,4 @@
-// The output head over part of the vocabulary (DynaSpec §4, FR-Spec): its rows lie in an order of our choosing, so that
-// a shortlist of tokens is a few runs of panels. Choosing them and multiplying are one kernel, no weight moves, and
-// each row of a pass may have another shortlist.
-
-package nn
+package output
 
 import (
 	"math"
@@ -11,6 +7,7 @@ import (
 
 	"github.com/grovellm/grove/internal/kernels/gemm"
 	"github.com/grovellm/grove/internal/kernels/simd"
+	"github.com/grovellm/grove/internal/nn"
 )
 
 // Shortlist is the tokens whose logits are wanted of a row: panels of one head, or of a few.
@@ -119,23 +116,22 @@ func (s *Shortlist) In() int {
 	return s.parts[0].head.W.In()
 }
 
-// Shortlist computes of each row i of the source the logits of lists[i] and the numbers beside them, into the beginning of row i of
-// dst, which is as wide as the widest. They are those of the head, to the bit. It is not recorded on a tape.
-func (e *Exec) Shortlist(src Source, lists []*Shortlist, dst Mat) {
-	j := &e.listJob
-	j.e, j.dst = e, dst
-	j.intake.enter(e, src, j.plan(lists), nil)
-	e.plan.phase(len(j.tasks), j)
-	e.run()
-}
-
-// listJob is products of several heads, each with bands of rows that want the same of its panels.
-type listJob struct {
-	e        *Exec
-	intake   intake
-	dst      Mat
+// Lists computes logits of shortlists: products of several heads, each with bands of rows that want
+// the same of its panels. Its memory is used again.
+type Lists struct {
+	intake   nn.Intake
+	dst      nn.Mat
 	products []listProduct
 	tasks    []listTask
+}
+
+// Run computes of each row i of the source the logits of lists[i] and the numbers beside them, into
+// the beginning of row i of dst, which is as wide as the widest. They are those of the head, to the
+// bit. No Recorder is told.
+func (j *Lists) Run(e *nn.Exec, src nn.Source, lists []*Shortlist, dst nn.Mat) {
+	j.dst = dst
+	j.intake.Enter(e, src, j.plan(lists, e.Threads()), nn.Mat{})
+	e.Phase(len(j.tasks), j)
 }
 
 type listProduct struct {
@@ -150,7 +146,7 @@ type listProduct struct {
 type listTask struct{ product, from, to int }
 
 // plan parts the rows into bands, and what they want into tasks of as many panels each. It says which types they use.
-func (j *listJob) plan(lists []*Shortlist) (uses [inputTypes]bool) {
+func (j *Lists) plan(lists []*Shortlist, threads int) (uses [gemm.NumTypes]bool) {
 	j.products, j.tasks = j.products[:0], j.tasks[:0]
 	for from := 0; from < len(lists); {
 		to := from + 1
@@ -170,7 +166,7 @@ func (j *listJob) plan(lists []*Shortlist) (uses [inputTypes]bool) {
 		panels += j.products[i].merge()
 	}
 	const tasksPerWorker = 4
-	size := max(1, panels/(j.e.Threads()*tasksPerWorker))
+	size := max(1, panels/(threads*tasksPerWorker))
 	for i := range j.products {
 		j.split(i, size)
 	}
@@ -178,7 +174,7 @@ func (j *listJob) plan(lists []*Shortlist) (uses [inputTypes]bool) {
 }
 
 // product is the one of a head.
-func (j *listJob) product(h *OrderedHead) *listProduct {
+func (j *Lists) product(h *OrderedHead) *listProduct {
 	n := len(j.products)
 	for i := range n {
 		if j.products[i].head == h {
@@ -220,7 +216,7 @@ func (p *listProduct) merge() int {
 }
 
 // split makes tasks of about size of the panels that product i wants.
-func (j *listJob) split(i, size int) {
+func (j *Lists) split(i, size int) {
 	p := &j.products[i]
 	n := max(1, p.count/size)
 	from := 0
@@ -238,10 +234,10 @@ func (j *listJob) split(i, size int) {
 	}
 }
 
-func (j *listJob) Do(worker, t int) {
+func (j *Lists) Do(worker, t int) {
 	task := &j.tasks[t]
 	p := &j.products[task.product]
-	p.head.W.MulBands(j.dst.Data, j.dst.Stride, j.intake.input(worker, p.head.W.Type()), p.bands, task.from, task.to)
+	p.head.W.MulBands(j.dst.Data, j.dst.Stride, j.intake.Input(worker, p.head.W.Type()), p.bands, task.from, task.to)
 	for i := range p.bands {
 		b := &p.bands[i]
 		first := sort.Search(len(b.Runs), func(i int) bool { return b.Runs[i].To > task.from })
@@ -259,7 +255,7 @@ func (j *listJob) Do(worker, t int) {
 var negInf = float32(math.Inf(-1))
 
 // finish adds the bias, makes logits of the sums, and gives places without a token their logit.
-func (h *OrderedHead) finish(dst Mat, r gemm.Run, tokens []int32) {
+func (h *OrderedHead) finish(dst nn.Mat, r gemm.Run, tokens []int32) {
 	if h.Bias != nil {
 		for i := range dst.Rows {
 			simd.Add(dst.Data[i*dst.Stride+r.At*gemm.Panel:][:(r.To-r.From)*gemm.Panel], h.Bias[r.From*gemm.Panel:r.To*gemm.Panel])
@@ -268,7 +264,7 @@ func (h *OrderedHead) finish(dst Mat, r gemm.Run, tokens []int32) {
 	if h.Scale != 0 || h.Cap != 0 {
 		n := min(r.To*gemm.Panel, h.W.Out()) - r.From*gemm.Panel // a head of numbers beside the logits ends anywhere
 		for i := range dst.Rows {
-			h.Linear.finish(dst.Data[i*dst.Stride+r.At*gemm.Panel:][:n])
+			h.Linear.Finish(dst.Data[i*dst.Stride+r.At*gemm.Panel:][:n])
 		}
 	}
 	for at := r.At * gemm.Panel; at < min((r.At+r.To-r.From)*gemm.Panel, len(tokens)); at++ { // beyond them are numbers beside the logits

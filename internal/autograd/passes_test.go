@@ -1,4 +1,4 @@
-package nn
+package autograd
 
 import (
 	"math"
@@ -10,6 +10,7 @@ import (
 
 	"github.com/grovellm/grove/internal/kernels/gemm"
 	"github.com/grovellm/grove/internal/kernels/par"
+	"github.com/grovellm/grove/internal/nn"
 	"github.com/grovellm/grove/tree"
 )
 
@@ -18,13 +19,13 @@ import (
 func TestPassesGradient(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 5))
-		e := NewExec(par.New(rapid.IntRange(1, 3).Draw(t, "threads")))
+		e := nn.NewExec(par.New(rapid.IntRange(1, 3).Draw(t, "threads")))
 		params := NewParams(gemm.F32)
 		tape := NewTape(e, params)
 		kv, dim := rapid.IntRange(1, 2).Draw(t, "kv heads"), 2*rapid.IntRange(1, 9).Draw(t, "half dim")
-		a := &Attention{Heads: kv * rapid.IntRange(1, 3).Draw(t, "group"), KVHeads: kv, Dim: dim, Rope: randomRope(dim)}
+		a := &nn.Attention{Heads: kv * rapid.IntRange(1, 3).Draw(t, "group"), KVHeads: kv, Dim: dim, Rope: randomRope(dim)}
 		if rapid.Bool().Draw(t, "norms") {
-			a.QNorm, a.KNorm = &Norm{Weight: params.Vector("q", dim), Eps: 0.3}, &Norm{Weight: params.Vector("k", dim), Eps: 0.3}
+			a.QNorm, a.KNorm = &nn.Norm{Weight: params.Vector("q", dim), Eps: 0.3}, &nn.Norm{Weight: params.Vector("k", dim), Eps: 0.3}
 			for _, p := range params.All() {
 				copy(p.Data, randomRow(r, dim))
 			}
@@ -46,7 +47,7 @@ func TestPassesGradient(t *testing.T) {
 			trees, cuts = append(trees, tr), append(cuts, append(cut, tr.Len()))
 			rows += tr.Len()
 		}
-		mem := &Pages{Layers: 1, Heads: kv, Dim: dim}
+		mem := &nn.Pages{Layers: 1, Heads: kv, Dim: dim}
 		x, weight := randomRow(r, rows*a.QKVCols()), randomRow(r, rows*a.Heads*dim)
 
 		// gradients of a weighted sum of all outputs, in as many passes as cut says; outputs and inputs' gradients tree by tree.
@@ -54,20 +55,20 @@ func TestPassesGradient(t *testing.T) {
 			params.ZeroGrad()
 			tape.Reset()
 			out, dx = make([][]float32, rows), make([][]float32, rows)
-			var caches []*Cache
+			var caches []*nn.Cache
 			for _, tr := range trees {
 				c := mem.NewCache()
 				c.Reserve(0, tr.Len())
 				caches = append(caches, c)
 			}
-			var ins, outs []Mat
+			var ins, outs []nn.Mat
 			var at [][]int // the rows of each pass
 			for p := range passes {
 				for try := range 2 {
 					if try == 0 && !again {
 						continue
 					}
-					f := new(Forest)
+					f := new(nn.Forest)
 					var which []int
 					row := 0
 					for i, tr := range trees {
@@ -104,7 +105,7 @@ func TestPassesGradient(t *testing.T) {
 				}
 			}
 			for p, o := range outs {
-				d, _ := o.Grad()
+				d, _ := Grad(o)
 				for i, w := range at[p] {
 					out[w] = o.Row(i)
 					copy(d.Row(i), weight[w*d.Cols:])
@@ -112,7 +113,7 @@ func TestPassesGradient(t *testing.T) {
 			}
 			tape.Backward()
 			for p, in := range ins {
-				d, _ := in.Grad()
+				d, _ := Grad(in)
 				for i, w := range at[p] {
 					dx[w] = slices.Clone(d.Row(i))
 					out[w] = slices.Clone(out[w])

@@ -1,38 +1,41 @@
-package nn
+package autograd
 
 import (
 	"math"
 
 	"github.com/grovellm/grove/internal/kernels/gemm"
 	"github.com/grovellm/grove/internal/kernels/simd"
+	"github.com/grovellm/grove/internal/nn"
 )
 
 // linearRecord is products of one source.
 type linearRecord struct {
-	src   Source
-	in    Mat // the source as it entered the products: n × in
-	x     Mat // a copy of src.X when it is normalised (the residual stream is overwritten later), else src.X
-	with  Mat // the same of src.With
-	projs []Proj
+	src   nn.Source
+	in    nn.Mat // the source as it entered the products: n × in
+	x     nn.Mat // a copy of src.X when it is normalised (the residual stream is overwritten later), else src.X
+	with  nn.Mat // the same of src.With
+	projs []nn.Proj
 }
 
-// keep notes a product for the tape. It runs before the product, which fills in its rows.
-func (t *Tape) keep(src Source, projs []Proj) *linearRecord {
+func (t recorder) Linear(src nn.Source, projs []nn.Proj) (kept nn.Mat) {
 	r := t.newLinear(src, projs)
 	t.record(r)
-	return r
+	if r.madeInput() {
+		kept = r.in
+	}
+	return kept
 }
 
-func (t *Tape) newLinear(src Source, projs []Proj) *linearRecord {
-	r := &linearRecord{src: src, in: src.X, x: t.keepNormed(src.Norm, src.X), with: t.keepNormed(src.WithNorm, src.With), projs: append([]Proj(nil), projs...)}
+func (t *Tape) newLinear(src nn.Source, projs []nn.Proj) *linearRecord {
+	r := &linearRecord{src: src, in: src.X, x: t.keepNormed(src.Norm, src.X), with: t.keepNormed(src.WithNorm, src.With), projs: projs}
 	if r.madeInput() {
-		r.in = t.plain(src.X.Rows, src.cols())
+		r.in = t.plain(src.X.Rows, src.Cols())
 	}
 	return r
 }
 
 // keepNormed is a copy of x, which may be overwritten, where the gradient of its norm needs it; else x.
-func (t *Tape) keepNormed(norm *Norm, x Mat) Mat {
+func (t *Tape) keepNormed(norm *nn.Norm, x nn.Mat) nn.Mat {
 	if norm == nil {
 		return x
 	}
@@ -42,29 +45,18 @@ func (t *Tape) keepNormed(norm *Norm, x Mat) Mat {
 }
 
 // copyRows copies the leading columns of src to dst.
-func (t *Tape) copyRows(dst, src Mat) {
-	each(t.exec.pool, (dst.Rows+gradRows-1)/gradRows, func(_, c int) {
-		for i := c * gradRows; i < min((c+1)*gradRows, dst.Rows); i++ {
-			copy(dst.Row(i), src.Row(i))
-		}
-	})
+func (t *Tape) copyRows(dst, src nn.Mat) {
+	t.perRow(dst.Rows, func(i int) { copy(dst.Row(i), src.Row(i)) })
 }
 
 // madeInput says that what enters the product is made of X, and not X itself.
 func (r *linearRecord) madeInput() bool {
-	return r.src.Norm != nil || r.src.Act != None || r.src.With.Cols > 0
+	return r.src.Norm != nil || r.src.Act != nn.None || r.src.With.Cols > 0
 }
 
 // needsInput says that the gradient goes on to the source.
 func (r *linearRecord) needsInput() bool {
-	return r.src.X.grad != nil || r.src.Norm != nil || r.src.With.grad != nil || r.src.WithNorm != nil
-}
-
-// keepRow keeps row i of the source as it enters the products.
-func (r *linearRecord) keepRow(i int, x []float32) {
-	if r.madeInput() {
-		copy(r.in.Row(i), x)
-	}
+	return r.src.X.Grad != nil || r.src.Norm != nil || r.src.With.Grad != nil || r.src.WithNorm != nil
 }
 
 func (r *linearRecord) backward(t *Tape) {
@@ -72,19 +64,19 @@ func (r *linearRecord) backward(t *Tape) {
 	defer t.arena.release(slab, used)
 	needIn := r.needsInput()
 	din := t.plain(r.in.Rows, r.in.Cols)
-	var weights [][2]Mat
+	var weights [][2]nn.Mat
 	for i, p := range r.projs {
-		dy, _ := p.Dst.Grad()
+		dy, _ := Grad(p.Dst)
 		if p.Linear.Scale != 0 || p.Linear.Cap != 0 {
 			for i := range dy.Rows {
-				p.Linear.finishBackward(dy.Row(i), p.Dst.Row(i))
+				finishBackward(p.Linear, dy.Row(i), p.Dst.Row(i))
 			}
 		}
 		if b := t.gradOf(p.Linear.Bias); b != nil {
 			t.columnSums(b, dy)
 		}
 		if w := t.params.Of(p.Linear.W); w != nil {
-			weights = append(weights, [2]Mat{w.GradMat(), dy})
+			weights = append(weights, [2]nn.Mat{w.GradMat(), dy})
 		}
 		if !needIn {
 			continue
@@ -95,7 +87,7 @@ func (r *linearRecord) backward(t *Tape) {
 		}
 		t.products.mul(dst, t.transposed(p.Linear.W), dy)
 		if i > 0 {
-			t.exec.add(din, dst)
+			t.add(din, dst)
 		}
 	}
 	t.products.AddTMul(r.in, weights...)
@@ -105,37 +97,41 @@ func (r *linearRecord) backward(t *Tape) {
 }
 
 // sourceBackward takes the gradient of a product's input back to what it was made of.
-func (r *linearRecord) sourceBackward(t *Tape, din Mat) {
+func (r *linearRecord) sourceBackward(t *Tape, din nn.Mat) {
 	src, x := &r.src, r.x
 	switch {
 	case src.With.Cols > 0:
 		t.normBackward(src.Norm, src.X, x, din.Columns(0, x.Cols))
 		t.normBackward(src.WithNorm, src.With, r.with, din.Columns(x.Cols, din.Cols))
-	case src.Act == SiLUMul:
-		dg, _ := src.X.Grad()
-		du, _ := src.Up.Grad()
-		each(t.exec.pool, (x.Rows+gradRows-1)/gradRows, func(_, c int) {
+	case src.Act == nn.SiLUMul:
+		dg, _ := Grad(src.X)
+		du, _ := Grad(src.Up)
+		each(t.pool(), (x.Rows+gradRows-1)/gradRows, func(_, c int) {
 			e := make([]float32, x.Cols)
 			for i := c * gradRows; i < min((c+1)*gradRows, x.Rows); i++ {
 				siluMulBackward(dg.Row(i), du.Row(i), din.Row(i), x.Row(i), src.Up.Row(i), e)
 			}
 		})
-	case src.Act == GELU:
-		dx, _ := src.X.Grad()
-		each(t.exec.pool, (x.Rows+gradRows-1)/gradRows, func(_, c int) {
-			for i := c * gradRows; i < min((c+1)*gradRows, x.Rows); i++ {
-				geluBackward(dx.Row(i), din.Row(i), x.Row(i))
-			}
-		})
-	case src.Act == SiLU:
-		dx, _ := src.X.Grad()
-		each(t.exec.pool, (x.Rows+gradRows-1)/gradRows, func(_, c int) {
-			for i := c * gradRows; i < min((c+1)*gradRows, x.Rows); i++ {
-				siluBackward(dx.Row(i), din.Row(i), x.Row(i))
-			}
-		})
+	case src.Act == nn.GELU:
+		dx, _ := Grad(src.X)
+		t.perRow(x.Rows, func(i int) { geluBackward(dx.Row(i), din.Row(i), x.Row(i)) })
+	case src.Act == nn.SiLU:
+		dx, _ := Grad(src.X)
+		t.perRow(x.Rows, func(i int) { siluBackward(dx.Row(i), din.Row(i), x.Row(i)) })
 	default:
 		t.normBackward(src.Norm, src.X, x, din)
+	}
+}
+
+// finishBackward takes the gradient by results y of a product back to one by its sums.
+func finishBackward(l *nn.Linear, dy, y []float32) {
+	if l.Cap != 0 {
+		for i, v := range y {
+			dy[i] *= 1 - v/l.Cap*(v/l.Cap)
+		}
+	}
+	if l.Scale != 0 {
+		simd.Scale(dy, l.Scale)
 	}
 }
 
@@ -177,7 +173,7 @@ func geluBackward(dx, dy, x []float32) {
 }
 
 // columnSums adds the sum of m's rows to dst.
-func (t *Tape) columnSums(dst []float32, m Mat) {
+func (t *Tape) columnSums(dst []float32, m nn.Mat) {
 	t.rowsInto(m.Rows, [][]float32{dst}, func(from, to int, part [][]float32) {
 		for i := from; i < to; i++ {
 			simd.Add(part[0], m.Row(i))
@@ -193,7 +189,7 @@ func (t *Tape) transposed(w *gemm.Matrix) *gemm.Matrix {
 	if m := t.frozen[w]; m != nil {
 		return m
 	}
-	a := Mat{Rows: w.Out(), Cols: w.In(), Stride: w.In(), Data: make([]float32, w.Out()*w.In())}
+	a := nn.Mat{Rows: w.Out(), Cols: w.In(), Stride: w.In(), Data: make([]float32, w.Out()*w.In())}
 	for i := range a.Rows {
 		w.Row(a.Row(i), i)
 	}
@@ -210,19 +206,19 @@ func (t *Tape) transposed(w *gemm.Matrix) *gemm.Matrix {
 type embedRecord struct {
 	p      *Param
 	tokens []int32
-	dst    Mat
+	dst    nn.Mat
 }
 
 func (r *embedRecord) backward(t *Tape) {
-	d, _ := r.dst.Grad()
+	d, _ := Grad(r.dst)
 	g := r.p.GradMat()
 	for i, id := range r.tokens {
 		simd.Add(g.Row(int(id)), d.Row(i))
 	}
 }
 
-// embed looks rows up in the masters, and says whether t is trained.
-func (t *Tape) embed(table Table, tokens []int32, dst Mat) bool {
+// Embed looks rows up in the masters of a table that is trained.
+func (t recorder) Embed(table nn.Table, tokens []int32, dst nn.Mat) bool {
 	w, ok := table.(*gemm.Matrix)
 	if !ok || t.params.Of(w) == nil {
 		return false

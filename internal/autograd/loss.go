@@ -1,4 +1,6 @@
-package nn
+package autograd
+
+import "github.com/grovellm/grove/internal/nn"
 
 // Targets is what a head's rows should predict.
 type Targets struct {
@@ -8,7 +10,7 @@ type Targets struct {
 	// Teacher fills q, (to−from) × vocabulary, with another model's logits for rows [from, to). The
 	// loss is then (1−Share)·cross-entropy + Share·KL(softmax q ‖ p): distillation by forward KL. With Soft, in
 	// its place, the divergence and the distributions are those of Soft.
-	Teacher func(from, to int, q Mat)
+	Teacher func(from, to int, q nn.Mat)
 	Soft    *Soft
 	Share   float32
 }
@@ -36,13 +38,13 @@ func (l *Loss) Add(o Loss) {
 const lossRows = 256
 
 // CrossEntropy computes the softmax cross-entropy of head·source against the targets; scale
-// multiplies its gradient (1 over the rows of a batch, say). Logits are made, and under a tape taken back
+// multiplies its gradient (1 over the rows of a batch, say). Logits are made, and while the tape is attached taken back
 // to the source, a few rows at a time.
-func (e *Exec) CrossEntropy(src Source, head *Linear, targets Targets, scale float32) Loss {
+func (t *Tape) CrossEntropy(src nn.Source, head *nn.Linear, targets Targets, scale float32) Loss {
 	n := src.X.Rows
-	l := &lossPass{e: e, head: head, targets: targets, scale: scale, outcome: make([]rowLoss, n), scratch: make([][]float32, e.pool.Threads())}
-	if t := e.tape; t != nil {
-		l.record = &lossRecord{t.newLinear(src, nil), t.plain(n, src.cols())}
+	l := &lossPass{t: t, head: head, targets: targets, scale: scale, outcome: make([]rowLoss, n), scratch: make([][]float32, t.exec.Threads())}
+	if t.attached {
+		l.record = &lossRecord{t.newLinear(src, nil), t.plain(n, src.Cols())}
 		t.record(l.record)
 	}
 	for from := 0; from < n; from += lossRows {
@@ -75,7 +77,7 @@ func (t *Targets) weight(i int) float32 {
 // lossRecord takes the gradient of a head's source, made along with the loss, further back.
 type lossRecord struct {
 	head *linearRecord
-	din  Mat
+	din  nn.Mat
 }
 
 func (r *lossRecord) backward(t *Tape) {
@@ -86,11 +88,11 @@ func (r *lossRecord) backward(t *Tape) {
 
 // lossPass is a call of CrossEntropy.
 type lossPass struct {
-	e       *Exec
-	head    *Linear
+	t       *Tape
+	head    *nn.Linear
 	targets Targets
 	scale   float32
-	record  *lossRecord // under a tape
+	record  *lossRecord // while the tape is attached
 	outcome []rowLoss
 	scratch [][]float32 // per worker
 }
@@ -102,19 +104,20 @@ type rowLoss struct {
 }
 
 // part computes rows [from, to).
-func (l *lossPass) part(src Source, from, to int) {
-	e, t := l.e, l.e.tape
+func (l *lossPass) part(src nn.Source, from, to int) {
+	t, e := l.t, l.t.exec
+	attached := t.attached
 	src.X = src.X.Slice(from, to)
 	src.Up = src.Up.Slice(from, to)
 	if src.With.Cols > 0 {
 		src.With = src.With.Slice(from, to)
 	}
 	vocab := l.head.W.Out()
-	var logits, teacher Mat
-	if t == nil {
-		logits = e.logits.Mat(to-from, vocab)
+	var logits, teacher nn.Mat
+	if !attached {
+		logits = t.logits.Mat(to-from, vocab)
 		if l.targets.Teacher != nil {
-			teacher = e.teacher.Mat(to-from, vocab)
+			teacher = t.teacher.Mat(to-from, vocab)
 		}
 	} else {
 		slab, used := t.arena.mark()
@@ -124,13 +127,15 @@ func (l *lossPass) part(src Source, from, to int) {
 			teacher = t.plain(to-from, vocab)
 		}
 	}
-	e.tape = nil // the gradient of this product is taken below
-	e.Linear(src, Proj{Linear: l.head, Dst: logits})
-	e.tape = t
+	t.Detach() // the gradient of this product is taken below
+	e.Linear(src, nn.Proj{Linear: l.head, Dst: logits})
+	if attached {
+		t.Attach()
+	}
 	if l.targets.Teacher != nil {
 		l.targets.Teacher(from, to, teacher)
 	}
-	each(e.pool, to-from, func(worker, i int) {
+	each(e.Pool(), to-from, func(worker, i int) {
 		r := lossRow{p: logits.Row(i), target: l.targets.Token[from+i], weight: l.targets.weight(from + i), share: l.targets.Share, scale: l.scale}
 		l.scratch[worker] = grow(l.scratch[worker], vocab)
 		r.t = l.scratch[worker][:vocab]
@@ -143,24 +148,24 @@ func (l *lossPass) part(src Source, from, to int) {
 			r.self = distribution(r.q, r.t)
 		}
 		var logit []float32 // before its gradient takes its place
-		if t != nil && l.head.Cap != 0 {
+		if attached && l.head.Cap != 0 {
 			logit = append(logit, logits.Row(i)...)
 		}
-		r.run(t != nil)
-		if t != nil {
-			l.head.finishBackward(logits.Row(i), logit)
+		r.run(attached)
+		if attached {
+			finishBackward(l.head, logits.Row(i), logit)
 		}
 		l.outcome[from+i] = r.rowLoss
 	})
-	if t == nil {
+	if !attached {
 		return
 	}
 	in := l.record.head.in.Slice(from, to)
 	if l.record.head.madeInput() {
-		each(e.pool, to-from, func(_, i int) { src.row(i, in.Row(i)) })
+		each(e.Pool(), to-from, func(_, i int) { src.Row(i, in.Row(i)) })
 	}
 	if w := t.params.Of(l.head.W); w != nil {
-		t.products.AddTMul(in, [2]Mat{w.GradMat(), logits})
+		t.products.AddTMul(in, [2]nn.Mat{w.GradMat(), logits})
 	}
 	if b := t.gradOf(l.head.Bias); b != nil {
 		t.columnSums(b, logits)

@@ -1,10 +1,11 @@
-package nn
+package autograd
 
 import (
 	"fmt"
 
 	"github.com/grovellm/grove/internal/kernels/gemm"
 	"github.com/grovellm/grove/internal/kernels/par"
+	"github.com/grovellm/grove/internal/nn"
 )
 
 // Param is a tensor that is trained: master values in f32 and the gradient of the loss.
@@ -27,11 +28,11 @@ func (p *Param) Shape() []int {
 }
 
 // Mat is the masters of a matrix.
-func (p *Param) Mat() Mat { return Mat{Rows: p.Rows, Cols: p.Cols, Stride: p.Cols, Data: p.Data} }
+func (p *Param) Mat() nn.Mat { return nn.Mat{Rows: p.Rows, Cols: p.Cols, Stride: p.Cols, Data: p.Data} }
 
 // GradMat is the gradient of a matrix.
-func (p *Param) GradMat() Mat {
-	return Mat{Rows: p.Rows, Cols: p.Cols, Stride: p.Cols, Data: p.Grad}
+func (p *Param) GradMat() nn.Mat {
+	return nn.Mat{Rows: p.Rows, Cols: p.Cols, Stride: p.Cols, Data: p.Grad}
 }
 
 // Params is the trained tensors of a network, in the order they were made. Layers are built of
@@ -110,7 +111,7 @@ func (p *Params) ZeroGrad() {
 func (p *Params) Pack(m *Products) {
 	for _, q := range p.list {
 		if q.w != nil {
-			a := Mat{Rows: q.Rows, Cols: q.Cols, Stride: q.Cols, Data: q.Data}
+			a := nn.Mat{Rows: q.Rows, Cols: q.Cols, Stride: q.Cols, Data: q.Data}
 			m.pack(q.w, a)
 			m.packTransposed(q.wt, a)
 		}
@@ -124,3 +125,20 @@ func each(pool *par.Pool, n int, f func(worker, task int)) { pool.Run(n, jobFunc
 type jobFunc func(worker, task int)
 
 func (f jobFunc) Do(worker, task int) { f(worker, task) }
+
+// perRow runs f for rows 0 to n-1, gradRows to a task.
+func (t *Tape) perRow(n int, f func(i int)) {
+	each(t.pool(), (n+gradRows-1)/gradRows, func(_, c int) {
+		for i := c * gradRows; i < min((c+1)*gradRows, n); i++ {
+			f(i)
+		}
+	})
+}
+
+// grow returns s with at least n elements, of undefined contents.
+func grow[T any](s []T, n int) []T {
+	if cap(s) < n {
+		return make([]T, n, n+n/4)
+	}
+	return s[:n]
+}

@@ -1,12 +1,16 @@
-package nn
+package autograd
 
-import "math"
+import (
+	"math"
+
+	"github.com/grovellm/grove/internal/nn"
+)
 
 // SmoothL1 is the mean over columns of ½d² where |d| < 1 and |d| − ½ elsewhere, d being x − y: how far states are from those they
 // should be (Girshick, 2015). y is given. scale multiplies the gradient of the rows' sum.
-func (e *Exec) SmoothL1(x, y Mat, scale float32) Loss {
+func (t *Tape) SmoothL1(x, y nn.Mat, scale float32) Loss {
 	rows := make([]float64, x.Rows)
-	each(e.pool, x.Rows, func(_, i int) {
+	each(t.pool(), x.Rows, func(_, i int) {
 		b := y.Row(i)
 		for j, v := range x.Row(i) {
 			d := math.Abs(float64(v - b[j]))
@@ -17,8 +21,8 @@ func (e *Exec) SmoothL1(x, y Mat, scale float32) Loss {
 			}
 		}
 	})
-	if e.tape != nil {
-		e.tape.record(&smoothRecord{x, y, scale / float32(x.Cols)})
+	if t.attached {
+		t.record(&smoothRecord{x, y, scale / float32(x.Cols)})
 	}
 	l := Loss{Weight: float64(x.Rows), Rows: x.Rows}
 	for _, v := range rows {
@@ -28,16 +32,16 @@ func (e *Exec) SmoothL1(x, y Mat, scale float32) Loss {
 }
 
 type smoothRecord struct {
-	x, y  Mat
+	x, y  nn.Mat
 	scale float32
 }
 
 func (r *smoothRecord) backward(t *Tape) {
-	g, ok := r.x.Grad()
+	g, ok := Grad(r.x)
 	if !ok {
 		return
 	}
-	each(t.exec.pool, r.x.Rows, func(_, i int) {
+	each(t.pool(), r.x.Rows, func(_, i int) {
 		d, b := g.Row(i), r.y.Row(i)
 		for j, v := range r.x.Row(i) {
 			d[j] += r.scale * min(max(v-b[j], -1), 1)

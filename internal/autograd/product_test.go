@@ -1,4 +1,4 @@
-package nn
+package autograd
 
 import (
 	"math"
@@ -10,10 +10,11 @@ import (
 	"github.com/grovellm/grove/internal/kernels/gemm"
 	"github.com/grovellm/grove/internal/kernels/num"
 	"github.com/grovellm/grove/internal/kernels/par"
+	"github.com/grovellm/grove/internal/nn"
 )
 
-func randomMat(r *rand.Rand, rows, cols int) Mat {
-	m := Mat{Rows: rows, Cols: cols, Stride: cols + r.IntN(5)} // perhaps some columns of a wider one
+func randomMat(r *rand.Rand, rows, cols int) nn.Mat {
+	m := nn.Mat{Rows: rows, Cols: cols, Stride: cols + r.IntN(5)} // perhaps some columns of a wider one
 	m.Data = randomRow(r, rows*m.Stride)
 	return m
 }
@@ -29,7 +30,7 @@ func TestProducts(t *testing.T) {
 		o := rapid.IntRange(1, 100).Draw(t, "out")
 		orientation := rapid.IntRange(0, 3).Draw(t, "orientation")
 		a, b := randomMat(r, n, k), randomMat(r, k, o)
-		at := func(m Mat, i, j int) float64 {
+		at := func(m nn.Mat, i, j int) float64 {
 			v := m.Row(i)[j]
 			if kind == gemm.BF16 {
 				v = num.BF16(num.ToBF16(v))
@@ -46,7 +47,7 @@ func TestProducts(t *testing.T) {
 			left = func(i, j int) float64 { return at(a, j, i) }
 		}
 		start := randomMat(r, n, o)
-		run := func(threads int) Mat {
+		run := func(threads int) nn.Mat {
 			pool := par.New(threads)
 			defer pool.Close()
 			m := NewProducts(pool, kind)
@@ -60,7 +61,7 @@ func TestProducts(t *testing.T) {
 			case 2:
 				m.TMul(dst, a, b)
 			case 3:
-				m.AddTMul(b, [2]Mat{dst, a})
+				m.AddTMul(b, [2]nn.Mat{dst, a})
 			}
 			return dst
 		}

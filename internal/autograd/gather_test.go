@@ -1,4 +1,4 @@
-package nn
+package autograd
 
 import (
 	"math"
@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/grovellm/grove/internal/nn"
 )
 
 // Residual blocks x + SiLU(W·x + b), one after the other, of rows wider than a part.
@@ -15,13 +17,13 @@ func TestAddSiLUGradient(t *testing.T) {
 		g := newGradCheck(rapid.IntRange(1, 3).Draw(t, "threads"))
 		n, cols := rapid.IntRange(1, 40).Draw(t, "rows"), rapid.SampledFrom([]int{1, 7, 32, 300}).Draw(t, "columns")
 		first := g.source(t, r, "x", n, cols)
-		blocks := []Linear{g.linear(t, r, "a", cols, cols, true), g.linear(t, r, "b", cols, cols, false)}
-		g.run = func() Mat {
+		blocks := []nn.Linear{g.linear(t, r, "a", cols, cols, true), g.linear(t, r, "b", cols, cols, false)}
+		g.run = func() nn.Mat {
 			x := first()
 			for i := range blocks {
-				y, out := g.exec.Mat(new(Buffer), n, cols), g.exec.Mat(new(Buffer), n, cols)
+				y, out := g.exec.Mat(new(nn.Buffer), n, cols), g.exec.Mat(new(nn.Buffer), n, cols)
 				g.exec.Normalise(nil, x, out)
-				g.exec.Linear(Source{X: x}, Proj{Linear: &blocks[i], Dst: y})
+				g.exec.Linear(nn.Source{X: x}, nn.Proj{Linear: &blocks[i], Dst: y})
 				g.exec.AddSiLU(out, y)
 				for j, v := range out.Row(0) {
 					z := float64(y.Row(0)[j])
@@ -47,9 +49,9 @@ func TestGatherGradient(t *testing.T) {
 		x := g.source(t, r, "x", n, cols)
 		l := g.linear(t, r, "w", cols, cols, true)
 		rows := rapid.SliceOfN(rapid.Int32Range(0, int32(n-1)), 1, 50).Draw(t, "gathered")
-		g.run = func() Mat {
+		g.run = func() nn.Mat {
 			m := x()
-			dst := g.exec.Mat(new(Buffer), len(rows), cols)
+			dst := g.exec.Mat(new(nn.Buffer), len(rows), cols)
 			g.exec.Gather(m, rows, dst)
 			for i, row := range rows {
 				for j, v := range dst.Row(i) {
@@ -58,8 +60,8 @@ func TestGatherGradient(t *testing.T) {
 					}
 				}
 			}
-			out := g.exec.Mat(new(Buffer), len(rows), cols)
-			g.exec.Linear(Source{X: dst, Act: GELU}, Proj{Linear: &l, Dst: out})
+			out := g.exec.Mat(new(nn.Buffer), len(rows), cols)
+			g.exec.Linear(nn.Source{X: dst, Act: nn.GELU}, nn.Proj{Linear: &l, Dst: out})
 			return out
 		}
 		g.draw(r)

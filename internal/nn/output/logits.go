@@ -1,12 +1,15 @@
-package nn
+package output
+
+import "github.com/grovellm/grove/internal/nn"
 
 // Logits are those of some rows of a pass, of all tokens or of a shortlist.
 type Logits struct {
 	at             []int32 // of each row added: its number among those of all tokens, or -1 less its number among those with a list
 	all, some      []int32 // rows of x
 	lists          []*Shortlist
-	out, few       Buffer
-	outMat, fewMat Mat
+	out, few       nn.Buffer
+	outMat, fewMat nn.Mat
+	products       Lists
 }
 
 // Reset forgets all rows.
@@ -33,20 +36,20 @@ func (l *Logits) Add(row int, list *Shortlist) {
 func (l *Logits) Len() int { return len(l.at) }
 
 // Run computes the logits of the rows added, of x under a norm, which may be nil: Head of norm(x).
-func (l *Logits) Run(e *Exec, x Mat, norm *Norm, head *Linear) {
+func (l *Logits) Run(e *nn.Exec, x nn.Mat, norm *nn.Norm, head *nn.Linear) {
 	n, width := len(l.all), 0
 	for _, list := range l.lists {
 		width = max(width, list.Width())
 	}
-	l.outMat, l.fewMat = Mat{}, Mat{}
+	l.outMat, l.fewMat = nn.Mat{}, nn.Mat{}
 	e.Hold()
 	if n > 0 {
 		l.outMat = l.out.Mat(n, head.W.Out())
-		e.Linear(Source{X: x, At: l.all, Norm: norm}, Proj{Linear: head, Dst: l.outMat})
+		e.Linear(nn.Source{X: x, At: l.all, Norm: norm}, nn.Proj{Linear: head, Dst: l.outMat})
 	}
 	if len(l.some) > 0 {
 		l.fewMat = l.few.Mat(len(l.some), width)
-		e.Shortlist(Source{X: x, At: l.some, Norm: norm}, l.lists, l.fewMat)
+		l.products.Run(e, nn.Source{X: x, At: l.some, Norm: norm}, l.lists, l.fewMat)
 	}
 	e.Release()
 }

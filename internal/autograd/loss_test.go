@@ -1,4 +1,4 @@
-package nn
+package autograd
 
 import (
 	"math"
@@ -6,14 +6,16 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/grovellm/grove/internal/nn"
 )
 
 // lossCheck is a head over a source, and random targets for its rows.
 type lossCheck struct {
 	*gradCheck
 	rows, vocab int
-	source      func() Source
-	head        Linear
+	source      func() nn.Source
+	head        nn.Linear
 	targets     Targets
 	scale       float32
 }
@@ -26,11 +28,11 @@ func drawLossCheck(t *rapid.T, r *rand.Rand) *lossCheck {
 	c := &lossCheck{gradCheck: g, rows: n, vocab: vocab, scale: 0.5 + r.Float32()}
 	x := g.source(t, r, "x", n, in)
 	c.head = g.linear(t, r, "head", vocab, in, rapid.Bool().Draw(t, "bias"))
-	var norm *Norm
+	var norm *nn.Norm
 	if rapid.Bool().Draw(t, "norm") {
 		norm = g.norm("norm", in, false)
 	}
-	c.source = func() Source { return Source{X: x(), Norm: norm} }
+	c.source = func() nn.Source { return nn.Source{X: x(), Norm: norm} }
 	for range n {
 		c.targets.Token = append(c.targets.Token, int32(r.IntN(vocab+1))-1)
 	}
@@ -46,13 +48,13 @@ func drawLossCheck(t *rapid.T, r *rand.Rand) *lossCheck {
 // differences. size is about the largest term of a row.
 func (c *lossCheck) check(t *rapid.T, r *rand.Rand, define func(row int, logits []float32) float64, size float64) {
 	t.Helper()
-	loss := func() Loss { return c.exec.CrossEntropy(c.source(), &c.head, c.targets, c.scale) }
+	loss := func() Loss { return c.tape.CrossEntropy(c.source(), &c.head, c.targets, c.scale) }
 	c.draw(r)
 
 	c.tape.Detach()
 	got, want := loss(), 0.0
-	logits := c.exec.Mat(new(Buffer), c.rows, c.vocab)
-	c.exec.Linear(c.source(), Proj{Linear: &c.head, Dst: logits})
+	logits := c.exec.Mat(new(nn.Buffer), c.rows, c.vocab)
+	c.exec.Linear(c.source(), nn.Proj{Linear: &c.head, Dst: logits})
 	for i, target := range c.targets.Token {
 		if target >= 0 {
 			want += float64(c.targets.weight(i)) * define(i, logits.Row(i))
@@ -85,7 +87,7 @@ func TestCrossEntropyGradient(t *testing.T) {
 				teacher[i] = randomRow(r, c.vocab)
 			}
 			c.targets.Share = r.Float32()
-			c.targets.Teacher = func(from, to int, q Mat) {
+			c.targets.Teacher = func(from, to int, q nn.Mat) {
 				for i := from; i < to; i++ {
 					copy(q.Row(i-from), teacher[i])
 				}
@@ -116,14 +118,14 @@ func TestSoftGradient(t *testing.T) {
 		teacher.draw(r)
 		teacher.tape.Detach()
 		all := x()
-		logits := teacher.exec.Mat(new(Buffer), n, c.vocab)
-		teacher.exec.Linear(Source{X: all}, Proj{Linear: &head, Dst: logits})
+		logits := teacher.exec.Mat(new(nn.Buffer), n, c.vocab)
+		teacher.exec.Linear(nn.Source{X: all}, nn.Proj{Linear: &head, Dst: logits})
 		s.Reset(rapid.IntRange(0, 5).Draw(t, "rows before"), c.vocab) // a step before this one
 		s.Reset(n, c.vocab)
 		cut := r.IntN(n + 1)
 		for _, part := range [][2]int{{cut, n}, {0, cut}} {
 			if part[0] < part[1] {
-				s.Fill(teacher.exec, part[0], Source{X: all.Slice(part[0], part[1])}, &head)
+				s.Fill(teacher.exec, part[0], nn.Source{X: all.Slice(part[0], part[1])}, &head)
 			}
 		}
 		for range c.rows {

@@ -1,4 +1,4 @@
-package nn
+package autograd
 
 import (
 	"math"
@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/grovellm/grove/internal/nn"
 )
 
 // The loss of states near and far from where they should be, and its gradient by what made them.
@@ -15,9 +17,9 @@ func TestSmoothL1(t *testing.T) {
 		g := newGradCheck(rapid.IntRange(1, 3).Draw(t, "threads"))
 		n, cols := rapid.IntRange(1, 40).Draw(t, "rows"), rapid.IntRange(1, 30).Draw(t, "columns")
 		x := g.source(t, r, "x", n, cols)
-		y := Mat{Rows: n, Cols: cols, Stride: cols, Data: randomRow(r, n*cols)}
+		y := nn.Mat{Rows: n, Cols: cols, Stride: cols, Data: randomRow(r, n*cols)}
 		scale := float32(rapid.Float64Range(0.1, 3).Draw(t, "scale"))
-		loss := func() float64 { return float64(scale) * g.exec.SmoothL1(x(), y, scale).Sum }
+		loss := func() float64 { return float64(scale) * g.tape.SmoothL1(x(), y, scale).Sum }
 		g.draw(r)
 		g.params.ZeroGrad()
 		g.tape.Reset()

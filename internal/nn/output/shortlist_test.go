@@ -1,7 +1,6 @@
-package nn
+package output
 
 import (
-	"encoding/binary"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -10,35 +9,24 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/grovellm/grove/internal/kernels/gemm"
-	"github.com/grovellm/grove/internal/kernels/num"
 	"github.com/grovellm/grove/internal/kernels/par"
+	"github.com/grovellm/grove/internal/nn"
+	"github.com/grovellm/grove/tensor"
 )
 
-// randomHead is a head of random weights of a type.
-func randomHead(r *rand.Rand, t gemm.Type, out, in int, bias bool) *Linear {
-	var src []byte
-	le := binary.LittleEndian
-	for i := range out * in {
-		switch v := float32(r.NormFloat64()); t {
-		case gemm.F32:
-			src = le.AppendUint32(src, math.Float32bits(v))
-		case gemm.F16:
-			src = le.AppendUint16(src, num.ToF16(v))
-		case gemm.BF16:
-			src = le.AppendUint16(src, num.ToBF16(v))
-		case gemm.Q8_0:
-			if i%32 == 0 {
-				src = le.AppendUint16(src, num.ToF16(v/100))
-			}
-			src = append(src, byte(r.Uint32()))
-		}
+// randomHead is a head of random weights.
+func randomHead(r *rand.Rand, t gemm.Type, out, in int, bias bool) *nn.Linear {
+	types := map[gemm.Type]tensor.Type{gemm.F32: tensor.F32, gemm.F16: tensor.F16, gemm.BF16: tensor.BF16, gemm.Q8_0: tensor.Q8_0}
+	weights, err := tensor.FromFloat32s("head", types[t], []int{out, in}, randomRow(r, out*in))
+	if err != nil {
+		panic(err)
 	}
 	w, err := gemm.New(t, out, in)
 	if err != nil {
 		panic(err)
 	}
-	w.PackPanels(src, 0, w.Panels())
-	h := &Linear{W: w}
+	w.PackPanels(weights.Data, 0, w.Panels())
+	h := &nn.Linear{W: w}
 	if bias {
 		h.Bias = randomRow(r, out)
 	}
@@ -49,6 +37,14 @@ func randomHead(r *rand.Rand, t gemm.Type, out, in int, bias bool) *Linear {
 		h.Cap = 2
 	}
 	return h
+}
+
+func randomRow(r *rand.Rand, n int) []float32 {
+	v := make([]float32, n)
+	for i := range v {
+		v[i] = float32(r.NormFloat64())
+	}
+	return v
 }
 
 // randomOrder draws some of the tokens in groups, each in panels of its own.
@@ -135,13 +131,14 @@ func TestShortlistIsTheHead(t *testing.T) {
 			lists[i] = l
 			width = max(width, l.Width())
 		}
-		e := NewExec(pool)
-		x := randomMat(r, n, in)
-		norm := &Norm{Weight: randomRow(r, in), Eps: 1e-6}
-		all, short := NewMat(n, vocab), NewMat(n, width+r.IntN(9))
-		other := NewMat(n, beside.W.Out())
-		e.Linear(Source{X: x, Norm: norm}, Proj{Linear: head, Dst: all}, Proj{Linear: &beside.Linear, Dst: other})
-		e.Shortlist(Source{X: x, Norm: norm}, lists, short)
+		e := nn.NewExec(pool)
+		x := nn.NewMat(n, in)
+		copy(x.Data, randomRow(r, n*in))
+		norm := &nn.Norm{Weight: randomRow(r, in), Eps: 1e-6}
+		all, short := nn.NewMat(n, vocab), nn.NewMat(n, width+r.IntN(9))
+		other := nn.NewMat(n, beside.W.Out())
+		e.Linear(nn.Source{X: x, Norm: norm}, nn.Proj{Linear: head, Dst: all}, nn.Proj{Linear: &beside.Linear, Dst: other})
+		new(Lists).Run(e, nn.Source{X: x, Norm: norm}, lists, short)
 		for i, l := range lists {
 			if l.Len() > 0 && l.In() != in {
 				t.Fatalf("a list of %d inputs, want %d", l.In(), in)
@@ -187,9 +184,10 @@ func TestShortlistAllocatesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	var lists [2]Shortlist
-	e := NewExec(pool)
-	x := randomMat(r, 2, 64)
-	dst := NewMat(2, 1024)
+	e := nn.NewExec(pool)
+	x := nn.NewMat(2, 64)
+	dst := nn.NewMat(2, 1024)
+	var products Lists
 	rows := []*Shortlist{&lists[0], &lists[1]}
 	if n := testing.AllocsPerRun(5, func() {
 		for i := range lists {
@@ -197,7 +195,7 @@ func TestShortlistAllocatesNothing(t *testing.T) {
 			lists[i].Add(h, i, 3)
 			lists[i].Add(h, 5+i, 20)
 		}
-		e.Shortlist(Source{X: x}, rows, dst)
+		products.Run(e, nn.Source{X: x}, rows, dst)
 	}); n != 0 {
 		t.Errorf("%v allocations", n)
 	}

@@ -1,6 +1,9 @@
-package nn
+package autograd
 
-import "github.com/grovellm/grove/internal/kernels/simd"
+import (
+	"github.com/grovellm/grove/internal/kernels/simd"
+	"github.com/grovellm/grove/internal/nn"
+)
 
 // Divergence is how far a row's distribution p is from the teacher's q.
 type Divergence uint8
@@ -17,7 +20,7 @@ type Soft struct {
 	Temperature float32 // of both distributions; the divergence counts Temperature² times, so that its gradient stays as large
 	Row         []int32 // of each row of the loss, the number of its distribution
 
-	dist Mat       // ForwardKL: probabilities; ReverseKL: their logarithms
+	dist nn.Mat    // ForwardKL: probabilities; ReverseKL: their logarithms
 	self []float64 // ForwardKL: Σ q·log q
 }
 
@@ -29,7 +32,7 @@ func (s *Soft) Reset(rows, vocab int) {
 	if n := rows * vocab; cap(s.dist.Data) < n {
 		s.dist.Data = make([]float32, n)
 	}
-	s.dist = Mat{Rows: rows, Cols: vocab, Stride: vocab, Data: s.dist.Data[:cap(s.dist.Data)]}
+	s.dist = nn.Mat{Rows: rows, Cols: vocab, Stride: vocab, Data: s.dist.Data[:cap(s.dist.Data)]}
 	if cap(s.self) < rows {
 		s.self = make([]float64, rows)
 	}
@@ -37,11 +40,11 @@ func (s *Soft) Reset(rows, vocab int) {
 }
 
 // Fill makes distributions from number at on, one for each row of src, of what head puts out.
-func (s *Soft) Fill(e *Exec, at int, src Source, head *Linear) {
+func (s *Soft) Fill(e *nn.Exec, at int, src nn.Source, head *nn.Linear) {
 	dst := s.dist.Slice(at, at+src.X.Rows)
-	e.Linear(src, Proj{Linear: head, Dst: dst})
-	scratch := make([][]float32, e.pool.Threads())
-	each(e.pool, dst.Rows, func(worker, i int) {
+	e.Linear(src, nn.Proj{Linear: head, Dst: dst})
+	scratch := make([][]float32, e.Threads())
+	each(e.Pool(), dst.Rows, func(worker, i int) {
 		q := dst.Row(i)
 		if s.Temperature != 1 {
 			simd.Scale(q, 1/s.Temperature)
