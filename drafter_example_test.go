@@ -64,7 +64,7 @@ func (d *bigram) Propose(ctx context.Context, requests []draft.Request) ([]draft
 func init() {
 	draft.Register(draft.Family{
 		Name: "bigram", Help: "the token that followed the last one before; no model",
-		New: func(options string, _ draft.Modifiers, _ draft.Target) (draft.Drafter, error) {
+		New: func(options string, _ draft.Target) (draft.Drafter, error) {
 			return &bigram{}, draft.Parse(options, &struct{}{}) // it has no options
 		},
 	})

@@ -11,6 +11,7 @@ import (
 
 	"github.com/grovellm/grove"
 	"github.com/grovellm/grove/internal/command"
+	"github.com/grovellm/grove/internal/inside"
 	"github.com/grovellm/grove/internal/train"
 	"github.com/grovellm/grove/internal/train/data"
 	"github.com/grovellm/grove/sample"
@@ -49,7 +50,7 @@ func (f *overFlags) run(p *command.Program, stage func(ctx context.Context, j tr
 		return err
 	}
 	defer p.Close(m)
-	j := train.Job{Dir: f.dir(), Threads: p.Threads, Target: m.Target().Model, Sparing: true}
+	j := train.Job{Dir: f.dir(), Threads: p.Threads, Target: inside.Target(m).Model, Sparing: true}
 	if strings.HasSuffix(f.Model, ".gguf") {
 		j.Vocabulary = f.Model
 	}
