@@ -109,7 +109,7 @@ func TestWriteADrafter(t *testing.T) {
 	if n := strings.Count(code, "\n"); n > 60 {
 		t.Errorf("the drafter has %d lines, want 60 at most", n)
 	}
-	if !strings.Contains(string(page), "```go\n"+code+"```") {
+	if !strings.Contains(string(page), "\n)\n\n"+code+"```") {
 		t.Error("docs/write-a-drafter.md has another drafter than drafter_example_test.go")
 	}
 }

@@ -64,7 +64,7 @@ type Options struct {
 	// copies of it, and a row uses PadUsed of them. The text stays the same but for rounding.
 	PadExperts, PadUsed int
 
-	// Generations share one engine (package engine). Parallel is how many it runs at the same time, 0: 64; Queue how many
+	// Generations share one engine. Parallel is how many it runs at the same time, 0: 64; Queue how many
 	// more may wait, 0: no limit. CacheMemory bounds the memory of keys and values in bytes, 0: no limit. What finished
 	// generations leave there, for later prompts that begin alike, is dropped first; without a limit it takes half of the
 	// machine's free memory at most, or 256 MiB if that is more.
