@@ -8,10 +8,11 @@ import (
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/internal/adapt"
 	"github.com/grovellm/grove/internal/drafters/learn"
+	"github.com/grovellm/grove/internal/drafters/registry"
 )
 
 // AdaptOptions say how drafters with trained heads learn from what is generated, beside generating. The text stays the same to
-// the token; what changes is how much of it is drafted. See package adapt.
+// the token; what changes is how much of it is drafted. See docs/adapt.md.
 type AdaptOptions struct {
 	// Dir is a folder that keeps what was learned until the model is opened again: a file for each
 	// head, which one open model uses at a time. Empty: Close forgets it.
@@ -20,9 +21,6 @@ type AdaptOptions struct {
 	Threads int  // processors that an update takes from decoding while it runs; 0: one
 	Frozen  bool // use what was learned before, and learn no more
 }
-
-// Adapter is a drafter's head that learns: it can be frozen, reset and exported.
-type Adapter = adapt.Adapter
 
 // adapter is that of the head that a drafter text names, made when first asked for.
 func (m *Model) adapter(d learn.Learner) (*adapt.Adapter, error) {
@@ -71,10 +69,10 @@ func (m *Model) learning(d draft.Drafter) (draft.Drafter, error) {
 	return m.adapting(d)
 }
 
-// Adapter is the one of the head that a drafter, described as in Request.Drafter, runs. The drafter
+// adapterOf is the adapter of the head that a drafter, described as in Request.Drafter, runs. The drafter
 // has the modifier +adapt, or the model was opened with Options.Adapt.
-func (m *Model) Adapter(drafter string) (*Adapter, error) {
-	d, err := draft.New(drafter, m.Target())
+func (m *Model) adapterOf(drafter string) (*adapt.Adapter, error) {
+	d, err := registry.New(drafter, m.target())
 	if err == nil {
 		d, err = m.learning(d)
 	}
@@ -91,13 +89,23 @@ func (m *Model) Adapter(drafter string) (*Adapter, error) {
 }
 
 // ExportHead writes the head of a drafter, as it now is, as a GGUF file that Options.Heads takes. A
-// model opened with that file drafts the same to the bit.
+// model opened with that file drafts the same to the bit. The drafter, described as in
+// Request.Drafter, has the modifier +adapt, or the model was opened with Options.Adapt.
 func (m *Model) ExportHead(drafter, path string) error {
-	a, err := m.Adapter(drafter)
+	a, err := m.adapterOf(drafter)
 	if err != nil {
 		return err
 	}
 	return a.Export(path, "grove adapted "+drafter)
+}
+
+// ResetHead makes the head of a drafter as it was before it learned; see ExportHead.
+func (m *Model) ResetHead(drafter string) error {
+	a, err := m.adapterOf(drafter)
+	if err != nil {
+		return err
+	}
+	return a.Reset()
 }
 
 // closeAdapters ends learning and saves what was learned.

@@ -13,6 +13,7 @@ import (
 	"github.com/grovellm/grove/internal/drafters/jet"
 	"github.com/grovellm/grove/internal/drafters/synthetic"
 	"github.com/grovellm/grove/internal/heads/headfile"
+	"github.com/grovellm/grove/internal/inside"
 	"github.com/grovellm/grove/tensor"
 )
 
@@ -25,7 +26,7 @@ func TestAdapt(t *testing.T) {
 	}
 	defer plain.Close()
 	head := filepath.Join(t.TempDir(), "head.gguf")
-	c := synthetic.Config[jet.Config](rand.New(rand.NewPCG(1, 1)), "", plain.Config(), tensor.BF16)
+	c := synthetic.Config[jet.Config](rand.New(rand.NewPCG(1, 1)), "", inside.Target(plain).Model.Config, tensor.BF16)
 	c.Causal, c.Block = true, 5
 	weights, err := synthetic.Tensors(&c, tensor.BF16, 1)
 	if err != nil {
@@ -65,7 +66,7 @@ func TestAdapt(t *testing.T) {
 			t.Fatalf("query %d: %v while a drafter learns, %v without", i, got.Tokens, want.Tokens)
 		}
 	}
-	a, err := m.Adapter(drafter)
+	a, err := inside.Adapter(m, drafter)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +86,7 @@ func TestAdapt(t *testing.T) {
 		t.Fatalf("files of what was learned: %v", files)
 	}
 	m = open()
-	if a, err = m.Adapter(drafter); err != nil {
+	if a, err = inside.Adapter(m, drafter); err != nil {
 		t.Fatal(err)
 	}
 	if s := a.Stats(); s.Queries != was.Queries {
@@ -99,7 +100,7 @@ func TestAdapt(t *testing.T) {
 	}
 	defer m.Close()
 	var option *grove.OptionError
-	if _, err := m.Adapter(drafter); !errors.As(err, &option) {
+	if _, err := inside.Adapter(m, drafter); !errors.As(err, &option) {
 		t.Errorf("without Options.Adapt: %v", err)
 	}
 	if _, err := os.Stat(better); err != nil {
@@ -119,7 +120,7 @@ func TestAdaptRefuses(t *testing.T) {
 	}
 	defer m.Close()
 	for _, name := range []string{"lookup", "nothing"} {
-		if _, err := m.Adapter(name); !errors.As(err, &option) {
+		if _, err := inside.Adapter(m, name); !errors.As(err, &option) {
 			t.Errorf("drafter %s: %v", name, err)
 		}
 	}

@@ -24,7 +24,7 @@
 // everything is in the binary. Package models has a small target with its draft model and heads,
 // for programs that want to bring them along.
 //
-// Generations of one model that run at the same time share its passes (package engine), so goroutines
+// Generations of one model that run at the same time share its passes, so goroutines
 // gain without a change. Package serve is the HTTP server.
 //
 // The packages below this one are open to use on their own: model runs passes over forests of token

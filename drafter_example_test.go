@@ -64,7 +64,7 @@ func (d *bigram) Propose(ctx context.Context, requests []draft.Request) ([]draft
 func init() {
 	draft.Register(draft.Family{
 		Name: "bigram", Help: "the token that followed the last one before; no model",
-		New: func(options string, _ draft.Modifiers, _ draft.Target) (draft.Drafter, error) {
+		New: func(options string, _ draft.Target) (draft.Drafter, error) {
 			return &bigram{}, draft.Parse(options, &struct{}{}) // it has no options
 		},
 	})
@@ -109,7 +109,7 @@ func TestWriteADrafter(t *testing.T) {
 	if n := strings.Count(code, "\n"); n > 60 {
 		t.Errorf("the drafter has %d lines, want 60 at most", n)
 	}
-	if !strings.Contains(string(page), "```go\n"+code+"```") {
+	if !strings.Contains(string(page), "\n)\n\n"+code+"```") {
 		t.Error("docs/write-a-drafter.md has another drafter than drafter_example_test.go")
 	}
 }

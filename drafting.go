@@ -13,18 +13,19 @@ import (
 	"github.com/grovellm/grove/internal/drafters/lm"       // those that run a model
 	_ "github.com/grovellm/grove/internal/drafters/lookup" // the one that needs none
 	_ "github.com/grovellm/grove/internal/drafters/merge"  // several in one tree
-	"github.com/grovellm/grove/internal/heads"             // and with it the drafters that run one
+	"github.com/grovellm/grove/internal/drafters/registry"
+	"github.com/grovellm/grove/internal/heads" // and with it the drafters that run one
 	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/internal/speculate"
 )
 
 // drafting is what a model's generations draft with.
 type drafting struct {
-	model *model.Model // the draft model that the model was opened with; may be nil
-	heads []draft.Head // as it was opened with
-	auto  string       // what the drafter "auto" stands for; empty: draft.Resolve's choice
+	model *model.Model    // the draft model that the model was opened with; may be nil
+	heads []registry.Head // as it was opened with
+	auto  string          // what the drafter "auto" stands for; empty: registry.Resolve's choice
 
-	shared draft.Shared // what drafters made for all of them
+	shared registry.Shared // what drafters made for all of them
 
 	mu     sync.Mutex
 	opened map[string]*model.Model // every draft model, by path, until the model is closed
@@ -80,7 +81,7 @@ func (m *Model) checkDraft() error {
 	if m.drafting.model == nil {
 		return nil
 	}
-	if err := lm.Compatible(m.drafting.model, m.Target()); err != nil {
+	if err := lm.Compatible(m.drafting.model, m.target()); err != nil {
 		return optionf("Draft", "%v", err)
 	}
 	return nil
@@ -88,12 +89,12 @@ func (m *Model) checkDraft() error {
 
 // addHeads takes heads in, if they fit.
 func (m *Model) addHeads(paths []string, contents [][]byte) error {
-	var list []draft.Head
+	var list []registry.Head
 	for _, path := range paths {
-		list = append(list, draft.Head{Name: path})
+		list = append(list, registry.Head{Name: path})
 	}
 	for i, data := range contents {
-		list = append(list, draft.Head{Name: fmt.Sprintf("HeadGGUF[%d]", i), Data: data})
+		list = append(list, registry.Head{Name: fmt.Sprintf("HeadGGUF[%d]", i), Data: data})
 	}
 	for _, h := range list {
 		if err := heads.Check(h, m.m.Config); err != nil {
@@ -137,16 +138,16 @@ func (d *drafting) close() error {
 
 // drafter makes the drafter that text describes; nil for none.
 func (m *Model) drafter(text string) (draft.Drafter, error) {
-	if text == "" || text == draft.Plain {
+	if text == "" || text == registry.Plain {
 		return nil, nil
 	}
-	d, err := draft.New(text, m.Target())
+	d, err := registry.New(text, m.target())
 	if err == nil {
 		return m.learning(d)
 	}
-	name, _, _ := draft.Split(text)
-	if slices.ContainsFunc(draft.Families(), func(f draft.Family) bool { return f.Name == name }) {
+	name, _, _ := registry.Split(text)
+	if slices.ContainsFunc(registry.Families(), func(f registry.Family) bool { return f.Name == name }) {
 		return nil, optionf("Drafter", "%v", err)
 	}
-	return nil, optionf("Drafter", "%v, or %s", err, draft.Plain)
+	return nil, optionf("Drafter", "%v, or %s", err, registry.Plain)
 }

@@ -11,6 +11,8 @@ import (
 
 	"github.com/grovellm/grove"
 	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/drafters/registry"
+	"github.com/grovellm/grove/internal/inside"
 	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/internal/model/synth"
 	"github.com/grovellm/grove/tensor"
@@ -19,17 +21,17 @@ import (
 // spy is a drafter that proposes nothing and keeps what it was told of its target.
 type spy struct {
 	draft.Base
-	draft.Target
+	registry.Target
 }
 
 var spied struct {
 	sync.Mutex
-	last draft.Target
+	last registry.Target
 	open []*model.Model
 }
 
 func init() {
-	draft.Register(draft.Family{Name: "spy", Help: "for tests", New: func(options string, _ draft.Modifiers, t draft.Target) (draft.Drafter, error) {
+	registry.Register(registry.Family{Name: "spy", Help: "for tests", New: func(options string, _ registry.Modifiers, t registry.Target) (draft.Drafter, error) {
 		spied.Lock()
 		defer spied.Unlock()
 		spied.last = t
@@ -85,7 +87,7 @@ func TestDrafterTarget(t *testing.T) {
 			collect(t, m, "a b c", grove.Request{MaxTokens: 3, Drafter: text})
 		}
 		got := spied.last
-		if got.Model == nil || got.Vocab != m.Config().Vocab || got.Context != m.Context() || (got.Draft != nil) != (name != "none") || m.HasDraft() != (got.Draft != nil) {
+		if got.Model == nil || got.Vocab != m.Target().Vocab || got.Context != m.Context() || (got.Draft != nil) != (name != "none") || m.HasDraft() != (got.Draft != nil) {
 			t.Errorf("%s: the drafter was told %+v", name, got)
 		}
 		if len(spied.open) != 2 || spied.open[0] != spied.open[1] || spied.open[0].Pool() != got.Model.Pool() {
@@ -120,7 +122,7 @@ func TestOpenGGUF(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer b.Close()
-	if n := b.Config().Padded; n < 300_000 {
+	if n := inside.Target(b).Model.Config.Padded; n < 300_000 {
 		t.Errorf("padded by %d parameters", n)
 	}
 	r := grove.Request{MaxTokens: 20, Sampling: grove.Sampling{Temperature: 1, Seed: 3}, IgnoreEnd: true}

@@ -34,8 +34,8 @@ func (m *Model) Embed(ctx context.Context, tokens []int32, o EmbedOptions) ([]fl
 		return nil, err
 	}
 	switch {
-	case o.Width < 0 || o.Width > m.Config().Hidden:
-		return nil, optionf("Width", "%d: want 1 to %d, or 0 for all numbers", o.Width, m.Config().Hidden)
+	case o.Width < 0 || o.Width > m.m.Config.Hidden:
+		return nil, optionf("Width", "%d: want 1 to %d, or 0 for all numbers", o.Width, m.m.Config.Hidden)
 	case o.Pooling != MeanPooling && o.Pooling != LastPooling:
 		return nil, optionf("Pooling", "%d: want MeanPooling or LastPooling", o.Pooling)
 	case len(tokens) == 0:
@@ -48,7 +48,7 @@ func (m *Model) Embed(ctx context.Context, tokens []int32, o EmbedOptions) ([]fl
 		return nil, context.Cause(ctx)
 	case pass := <-m.embedding:
 		defer func() { m.embedding <- pass }()
-		sum := make([]float64, m.Config().Hidden)
+		sum := make([]float64, m.m.Config.Hidden)
 		err := tryHidden(ctx, pass, tokens, func(state []float32) {
 			for i, x := range state {
 				if o.Pooling == LastPooling {

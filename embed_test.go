@@ -16,7 +16,7 @@ import (
 func TestEmbed(t *testing.T) {
 	m := open(t, "tiny-qwen3", grove.Options{Threads: 2})
 	rapid.Check(t, func(rt *rapid.T) {
-		tokens := rapid.SliceOfNDistinct(rapid.Int32Range(0, int32(m.Config().Vocab-1)), 1, 8,
+		tokens := rapid.SliceOfNDistinct(rapid.Int32Range(0, int32(m.Target().Vocab-1)), 1, 8,
 			rapid.ID[int32]).Draw(rt, "tokens")
 		mean, err := m.Embed(ctx, tokens, grove.EmbedOptions{})
 		if err != nil {
@@ -26,7 +26,7 @@ func TestEmbed(t *testing.T) {
 		for _, x := range mean {
 			length += float64(x) * float64(x)
 		}
-		if math.Abs(length-1) > 1e-5 || len(mean) != m.Config().Hidden {
+		if math.Abs(length-1) > 1e-5 || len(mean) != m.Target().Hidden {
 			rt.Fatalf("%d numbers of length² %v", len(mean), length)
 		}
 		last := grove.EmbedOptions{Pooling: grove.LastPooling}
@@ -41,7 +41,7 @@ func TestEmbed(t *testing.T) {
 		if equal := same(mean, end); equal != (len(tokens) == 1) {
 			rt.Fatalf("of %d tokens the mean and the last are equal: %v", len(tokens), equal)
 		}
-		if more, err := m.Embed(ctx, append(tokens[:len(tokens):len(tokens)], (tokens[0]+1)%int32(m.Config().Vocab)),
+		if more, err := m.Embed(ctx, append(tokens[:len(tokens):len(tokens)], (tokens[0]+1)%int32(m.Target().Vocab)),
 			last); err != nil || same(more, end) {
 			rt.Fatalf("a token more changes nothing: %v", err)
 		}

@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/grovellm/grove"
-	"github.com/grovellm/grove/internal/engine"
+	"github.com/grovellm/grove/internal/inside"
 )
 
 // Requests of any kind that run together give the text that each gives alone, whatever memory there is, whoever leaves, and
@@ -84,14 +84,14 @@ func TestTogetherAsAlone(t *testing.T) {
 		if err := m.Drain(ctx); err != nil {
 			rt.Fatal(err)
 		}
-		s := m.EngineStats()
+		s := inside.EngineStats(m)
 		if s.Submitted != int64(n) || s.Finished+s.Cancelled+s.Failed != int64(n) || s.Failed > 0 || s.Running+s.Waiting > 0 {
 			rt.Errorf("%+v", s)
 		}
 		if o.CacheMemory > 0 && s.CacheBytes > o.CacheMemory {
 			rt.Errorf("%d bytes of %d are in use", s.CacheBytes, o.CacheMemory)
 		}
-		if _, err := grove.Collect(m.Generate(ctx, "late", grove.Request{})); !errors.Is(err, engine.ErrClosed) {
+		if _, err := grove.Collect(m.Generate(ctx, "late", grove.Request{})); !errors.Is(err, grove.ErrClosed) {
 			rt.Errorf("after Drain: %v", err)
 		}
 	})

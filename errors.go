@@ -3,6 +3,7 @@ package grove
 import (
 	"fmt"
 
+	"github.com/grovellm/grove/internal/engine"
 	"github.com/grovellm/grove/internal/model"
 )
 
@@ -20,3 +21,9 @@ func optionf(field, format string, args ...any) error {
 
 // ContextError says that a prompt does not fit into the model's context.
 type ContextError = model.ContextError
+
+// Errors of generations that do not begin: the queue of Options.Queue is full, or the model drains or is closed.
+var (
+	ErrFull   = engine.ErrFull
+	ErrClosed = engine.ErrClosed
+)

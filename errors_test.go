@@ -54,7 +54,7 @@ func TestBadRequests(t *testing.T) {
 // Wrong options of a model are refused before its weights load.
 func TestBadOptions(t *testing.T) {
 	for field, o := range map[string]grove.Options{
-		"Threads": {Threads: -1}, "Context": {Context: -1}, "KV": {KV: 200}, "Queue": {Queue: -1},
+		"Threads": {Threads: -1}, "Context": {Context: -1}, "KV": {KV: "q4"}, "Queue": {Queue: -1},
 	} {
 		var option *grove.OptionError
 		if _, err := grove.Open("none.gguf", o); !errors.As(err, &option) || option.Field != field {

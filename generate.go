@@ -51,8 +51,12 @@ type Result struct {
 	Stats  Stats
 }
 
-// Stats say what a generation cost and what speculation brought; see package speculate.
+// Stats say what a generation cost and what speculation brought: tokens (Prompt, Reused, Tokens), rounds (Rounds, Plain, Committed),
+// drafted nodes (Proposed, Drafted, Accepted, and Depths by depth) and times (Prefill, Draft, Verify, Rest, First, Decode).
 type Stats = speculate.Stats
+
+// DepthStats count the drafted nodes at one depth of the trees: Offered rounds had one, Drafted and Accepted are nodes.
+type DepthStats = speculate.Depth
 
 // Finish says why a generation ended: FinishEnd and so on.
 type Finish = speculate.Finish

@@ -9,8 +9,11 @@ import (
 
 	"github.com/grovellm/grove/chat"
 	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/adapt"
+	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/drafters/textstore"
 	"github.com/grovellm/grove/internal/engine"
+	"github.com/grovellm/grove/internal/inside"
 	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/internal/nn"
 	"github.com/grovellm/grove/internal/speculate"
@@ -34,7 +37,7 @@ type Options struct {
 	HeadGGUF [][]byte
 
 	// Auto is what the drafter "auto" stands for, in the same syntax; empty: the best of what the model was opened with, by
-	// draft.Resolve.
+	// registry.Resolve.
 	Auto string
 
 	// Adapt, where it is set, lets all drafters with trained heads learn from what is generated;
@@ -46,14 +49,14 @@ type Options struct {
 	// Empty: Adapt's Dir, or else Close forgets them.
 	Learned string
 
-	// KV is what caches store keys and values as: nn.KVF32, nn.KVBF16, which takes half the memory, or nn.KVQ8, which takes a quarter; its
-	// zero value, nn.KVAuto, is nn.KVBF16 unless weights are F32 or F16.
-	KV nn.KVType
+	// KV is the type of cached keys and values: "f32"; "bf16", which takes half the memory; "q8_0", which takes a quarter; or "auto",
+	// its default, which is bf16 unless weights are F32 or F16.
+	KV string
 
 	ChatTemplate string // a Jinja template for Chat, in place of the one in the model's files
 
 	// Pad, where it is not 0, pads the model to about so many parameters: its text stays the same, its passes cost what those
-	// of a model of that size cost. PadType is the type of the weights added, BF16 where it is 0. See package model.
+	// of a model of that size cost. PadType is the type of the weights added, BF16 where it is 0.
 	Pad     int64
 	PadType tensor.Type
 
@@ -61,7 +64,7 @@ type Options struct {
 	// copies of it, and a row uses PadUsed of them. The text stays the same but for rounding.
 	PadExperts, PadUsed int
 
-	// Generations share one engine (package engine). Parallel is how many it runs at the same time, 0: 64; Queue how many
+	// Generations share one engine. Parallel is how many it runs at the same time, 0: 64; Queue how many
 	// more may wait, 0: no limit. CacheMemory bounds the memory of keys and values in bytes, 0: no limit. What finished
 	// generations leave there, for later prompts that begin alike, is dropped first; without a limit it takes half of the
 	// machine's free memory at most, or 256 MiB if that is more.
@@ -94,25 +97,23 @@ type Model struct {
 
 // Open loads the model at path: a GGUF file (the first part of a split one) or a Hugging Face folder.
 func Open(path string, o Options) (*Model, error) {
-	return open(o, draft.Head{Name: path}, func(o model.Options) (*model.Model, error) { return model.Open(path, o) })
+	return open(o, registry.Head{Name: path}, func(o model.Options) (*model.Model, error) { return model.Open(path, o) })
 }
 
 // OpenGGUF loads a model from the contents of a GGUF file, such as one that a program embeds; data must not change
 // meanwhile. name stands for its path in errors.
 func OpenGGUF(name string, data []byte, o Options) (*Model, error) {
-	return open(o, draft.Head{Name: name, Data: data}, func(o model.Options) (*model.Model, error) { return model.OpenGGUF(name, data, o) })
+	return open(o, registry.Head{Name: name, Data: data}, func(o model.Options) (*model.Model, error) { return model.OpenGGUF(name, data, o) })
 }
 
 // open opens a model that target loads from a file. Layers behind the model's in the file are a head,
 // which comes after those that are asked for.
-func open(o Options, file draft.Head, target func(model.Options) (*model.Model, error)) (*Model, error) {
+func open(o Options, file registry.Head, target func(model.Options) (*model.Model, error)) (*Model, error) {
 	switch {
 	case o.Threads < 0 || o.Threads > maxThreads:
 		return nil, optionf("Threads", "%d: want 0 (one for each processor) to %d", o.Threads, maxThreads)
 	case o.Context < 0:
 		return nil, optionf("Context", "%d: want 0 (what the model was made for) or more", o.Context)
-	case o.KV > nn.KVQ8:
-		return nil, optionf("KV", "%d: want nn.KVAuto, nn.KVF32, nn.KVBF16 or nn.KVQ8", o.KV)
 	case o.Pad < 0:
 		return nil, optionf("Pad", "%d: want the parameters to reach, or 0 for no padding", o.Pad)
 	case o.PadExperts < 0:
@@ -130,8 +131,12 @@ func open(o Options, file draft.Head, target func(model.Options) (*model.Model, 
 	case o.Draft != "" && o.DraftGGUF != nil:
 		return nil, optionf("Draft", "DraftGGUF is set as well: give one of them")
 	}
+	kv, err := nn.ParseKVType(o.KV)
+	if err != nil {
+		return nil, optionf("KV", "%v", err)
+	}
 	m, err := target(model.Options{Threads: o.Threads, Context: o.Context, Pad: o.Pad, PadType: o.PadType, PadExperts: o.PadExperts,
-		PadUsed: o.PadUsed, KV: o.KV, Progress: o.Progress})
+		PadUsed: o.PadUsed, KV: kv, Progress: o.Progress})
 	if err != nil {
 		return nil, err
 	}
@@ -180,15 +185,6 @@ func open(o Options, file draft.Head, target func(model.Options) (*model.Model, 
 	return g, nil
 }
 
-// New makes a Model of one opened with package model. Closing it closes m.
-func New(m *model.Model) *Model {
-	g, err := newModel(m, engine.Options{})
-	if err != nil { // the defaults are valid
-		panic(err)
-	}
-	return g
-}
-
 func newModel(m *model.Model, o engine.Options) (*Model, error) {
 	o.Pages = []*nn.Pages{m.NewCache().Pages()}
 	o.Loop.Controller = speculate.NewController()
@@ -212,22 +208,36 @@ func (m *Model) Close() error {
 	return errors.Join(m.memories.close(), m.drafting.close(), m.m.Close())
 }
 
-// Config is the model's shape.
-func (m *Model) Config() model.Config { return m.m.Config }
-
-// Target is the model as drafters know it (package draft), for programs that run the loop of package speculate themselves. It and
-// what it opens last until Close.
+// Target is the model's shape and tokenizer, as drafters know them.
 func (m *Model) Target() draft.Target {
-	return draft.Target{
+	t := m.target()
+	return t.Public()
+}
+
+// target is the model as grove's own drafters know it.
+func (m *Model) target() registry.Target {
+	return registry.Target{
 		Vocab: m.m.Config.Vocab, Context: m.m.Context(), Model: m.m, Draft: m.drafting.model, Open: m.openDraft,
 		Heads: m.drafting.heads, Shared: &m.drafting.shared, Auto: m.drafting.auto, Adapt: m.adapting,
 	}
 }
 
-// EngineStats say what the model's generations do and did; see package engine.
-func (m *Model) EngineStats() engine.Stats { return m.engine.Stats() }
+// insides is a Model, or embeds one.
+type insides interface {
+	target() registry.Target
+	engineStats() engine.Stats
+	adapterOf(drafter string) (*adapt.Adapter, error)
+}
 
-// Drain refuses new generations with engine.ErrClosed, and waits for those under way until ctx ends. It returns ctx's error
+func (m *Model) engineStats() engine.Stats { return m.engine.Stats() }
+
+func init() {
+	inside.Target = func(m any) registry.Target { return m.(insides).target() }
+	inside.EngineStats = func(m any) engine.Stats { return m.(insides).engineStats() }
+	inside.Adapter = func(m any, drafter string) (*adapt.Adapter, error) { return m.(insides).adapterOf(drafter) }
+}
+
+// Drain refuses new generations with ErrClosed, and waits for those under way until ctx ends. It returns ctx's error
 // if some are left.
 func (m *Model) Drain(ctx context.Context) error { return m.engine.Drain(ctx) }
 

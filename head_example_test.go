@@ -14,7 +14,10 @@ import (
 	"github.com/grovellm/grove"
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/internal/autograd"
+	"github.com/grovellm/grove/internal/drafters/option"
+	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/heads/headfile"
+	"github.com/grovellm/grove/internal/inside"
 	"github.com/grovellm/grove/internal/kernels/gemm"
 	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/internal/nn"
@@ -154,9 +157,9 @@ func (d *offsetsDrafter) Propose(ctx context.Context, requests []draft.Request) 
 }
 
 func init() {
-	draft.Register(draft.Family{
+	registry.Register(registry.Family{
 		Name: "offsets", Help: "an offsets head: a chain in one pass", Needs: "an offsets head", Test: true,
-		New: func(options string, _ draft.Modifiers, target draft.Target) (draft.Drafter, error) {
+		New: func(options string, _ registry.Modifiers, target registry.Target) (draft.Drafter, error) {
 			file, err := headfile.Find(target, &offsetsKind, "offsets", func(headfile.Shape) bool { return true })
 			if err != nil {
 				return nil, err
@@ -170,7 +173,7 @@ func init() {
 			}
 			d := &offsetsDrafter{head: h, exec: nn.NewExec(target.Model.Pool())}
 			d.y, d.logits = nn.NewMat(1, h.Hidden), nn.NewMat(1, h.Vocab)
-			return d, draft.Parse(options, &struct{}{})
+			return d, option.Parse(options, &struct{}{})
 		},
 	})
 }
@@ -266,7 +269,7 @@ func Example_head() {
 	}
 	defer os.RemoveAll(dir)
 	path := filepath.Join(dir, "offsets.gguf")
-	if err := trainOffsets(ctx, m.Target().Model, text, 2, 6, path); err != nil {
+	if err := trainOffsets(ctx, inside.Target(m).Model, text, 2, 6, path); err != nil {
 		log.Fatal(err)
 	}
 	with := open(path)

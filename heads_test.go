@@ -19,6 +19,7 @@ import (
 	"github.com/grovellm/grove/internal/drafters/synthetic"
 	routersynth "github.com/grovellm/grove/internal/drafters/synthetic/shortlist"
 	"github.com/grovellm/grove/internal/heads/headfile"
+	"github.com/grovellm/grove/internal/inside"
 	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/tensor"
 )
@@ -104,7 +105,7 @@ func TestHeadsOfAllKinds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := m.Target().Model.Config
+	c := inside.Target(m).Model.Config
 	request := grove.Request{MaxTokens: 30, IgnoreEnd: true, Uncontrolled: true}
 	want := collect(t, m, "a b c", request)
 	m.Close()

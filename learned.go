@@ -46,7 +46,7 @@ func (m *Model) openLearned(o *Options) error {
 	if dir == "" {
 		return nil
 	}
-	c := m.Config()
+	c := m.m.Config
 	sum := sha256.Sum256(fmt.Append(nil, c.Name, c.Arch, c.Vocab, c.Hidden, c.Layers, m.WeightBytes(), m.Heads(), o.Draft))
 	return m.drafting.learned.open(dir, "drafting-"+hex.EncodeToString(sum[:8])+".json")
 }

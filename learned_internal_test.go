@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/internal/adapt"
+	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/models"
 )
 
@@ -111,7 +111,7 @@ func TestAdaptModifier(t *testing.T) {
 	if len(m.drafting.adapters) != 3 { // one for each head
 		t.Errorf("%d heads learn, want 3", len(m.drafting.adapters))
 	}
-	if a, err := m.Adapter("jetspec:tree=chain+adapt"); err != nil || a == nil {
+	if a, err := m.adapterOf("jetspec:tree=chain+adapt"); err != nil || a == nil {
 		t.Error(err)
 	}
 	if d, err := m.drafter("jetspec"); err != nil || adapt.Of(d) != nil {
@@ -122,10 +122,10 @@ func TestAdaptModifier(t *testing.T) {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
-	target := m.Target()
+	target := m.target()
 	target.Adapt = nil
 	if target.Model != nil {
-		if _, err := draft.New("jetspec+adapt", target); err == nil {
+		if _, err := registry.New("jetspec+adapt", target); err == nil {
 			t.Error("a head learns where none can")
 		}
 	}

@@ -4,17 +4,15 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/models"
 )
 
 // However many tenants there are, few have their texts open, in a folder or without one; those in use stay.
 func TestMemoriesAreFew(t *testing.T) {
-	target, err := model.OpenGGUF("embedded", models.Target(), model.Options{Threads: 1})
+	m, err := OpenGGUF("embedded", models.Target(), Options{Threads: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := New(target)
 	defer m.Close()
 	for _, dir := range []string{"", t.TempDir()} {
 		m.memories = &memories{o: MemoryOptions{Dir: dir}, open: map[string]*memoryUse{}}

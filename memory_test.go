@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/grovellm/grove"
-	"github.com/grovellm/grove/internal/engine"
 	"github.com/grovellm/grove/models"
 	"github.com/grovellm/grove/sample"
 )
@@ -17,10 +16,10 @@ func TestMemoryAfterClose(t *testing.T) {
 	if err := m.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := grove.Collect(m.Generate(context.Background(), "a", grove.Request{MaxTokens: 2})); !errors.Is(err, engine.ErrClosed) {
+	if _, err := grove.Collect(m.Generate(context.Background(), "a", grove.Request{MaxTokens: 2})); !errors.Is(err, grove.ErrClosed) {
 		t.Errorf("generate: %v", err)
 	}
-	if err := m.Remember("someone", "a text"); !errors.Is(err, engine.ErrClosed) {
+	if err := m.Remember("someone", "a text"); !errors.Is(err, grove.ErrClosed) {
 		t.Errorf("remember: %v", err)
 	}
 	if err := m.Close(); err != nil {

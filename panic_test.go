@@ -9,6 +9,7 @@ import (
 
 	"github.com/grovellm/grove"
 	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/drafters/registry"
 )
 
 var errPlanted = errors.New("planted")
@@ -34,7 +35,7 @@ func (d *panicker) Propose(_ context.Context, requests []draft.Request) ([]draft
 }
 
 func init() {
-	draft.Register(draft.Family{Name: "panicker", Help: "panics", Test: true, New: func(string, draft.Modifiers, draft.Target) (draft.Drafter, error) {
+	registry.Register(registry.Family{Name: "panicker", Help: "panics", Test: true, New: func(string, registry.Modifiers, registry.Target) (draft.Drafter, error) {
 		return new(panicker), nil
 	}})
 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/grovellm/grove"
+	"github.com/grovellm/grove/internal/inside"
 )
 
 // A session that is closed leaves nothing in the cache, even where its last generation was broken off right before.
@@ -25,7 +26,7 @@ func TestClosedSessionKeepsNothing(t *testing.T) {
 	if err := m.Drain(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if s := m.EngineStats(); s.PrefixBytes != 0 || s.CacheBytes != 0 {
+	if s := inside.EngineStats(m); s.PrefixBytes != 0 || s.CacheBytes != 0 {
 		t.Errorf("%d bytes of prefixes, %d in all", s.PrefixBytes, s.CacheBytes)
 	}
 }

@@ -1,8 +1,9 @@
 // Package draft defines a drafter: what proposes the candidate tokens that the target verifies.
 //
-// A drafter is a package of its own that registers a Family by name; the loop in package speculate
+// A program registers a Family by name, and names it in Request.Drafter of package grove; the loop
 // knows this interface and nothing else of it. Whatever a drafter proposes, the tokens that come
-// out are those of plain decoding: a drafter can only be slow, not wrong.
+// out are those of plain decoding: a drafter can only be slow, not wrong. docs/write-a-drafter.md
+// walks through one.
 package draft
 
 import (
@@ -10,7 +11,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/grovellm/grove/internal/nn"
 	"github.com/grovellm/grove/sample"
 	"github.com/grovellm/grove/tree"
 )
@@ -54,16 +54,18 @@ type Drafter interface {
 	// Pages lists the memory in which the drafter's sequences keep what they computed of their
 	// texts. A program that bounds memory counts it. The list does not change, and other goroutines
 	// may ask for it meanwhile.
-	Pages() []*nn.Pages
-
-	// ListStats counts, since the drafter was made, what its head computed over shortlists (package
-	// shortlist); zeros where its head computes all tokens.
-	ListStats() ListStats
+	Pages() []Pages
 
 	// Learned lists the numbers that the drafter learns while it drafts, in its own memory: weights
 	// of +text, calibrations. A program may save them while no generation runs, and set them in a
 	// new drafter of the same text and files. Nil: there are none.
 	Learned() [][]float32
+}
+
+// Pages is memory in which a drafter keeps what it computed of texts, such as keys and values.
+type Pages interface {
+	RowBytes() int // of a token, at most
+	InUse() int64  // bytes, of all texts
 }
 
 // Base answers for a drafter without the optional capabilities.
@@ -77,10 +79,7 @@ func (Base) Taps() []int { return nil }
 func (Base) Resume(s State, n int, from State, common int) (first int) { return n }
 
 // Pages is empty: the drafter keeps tokens alone.
-func (Base) Pages() []*nn.Pages { return nil }
-
-// ListStats is zero: the drafter has no head, or one that computes all tokens.
-func (Base) ListStats() ListStats { return ListStats{} }
+func (Base) Pages() []Pages { return nil }
 
 // Learned is nil: the drafter learns nothing while it drafts.
 func (Base) Learned() [][]float32 { return nil }
@@ -119,23 +118,6 @@ type Distributions interface {
 	// from, without replacement and in the order of the tree; nil for a node without children. It
 	// lasts until the next Propose or Commit.
 	Drawn(node int) []float32
-}
-
-// DepthClasses is how many classes of depth are told apart in judging nodes: depths 1, 2, 3 and 4,
-// 5 to 8, and beyond.
-const DepthClasses = 5
-
-// DepthClass is the class of a depth, from 0.
-func DepthClass(depth int) int {
-	switch {
-	case depth <= 2:
-		return max(depth, 1) - 1
-	case depth <= 4:
-		return 2
-	case depth <= 8:
-		return 3
-	}
-	return 4
 }
 
 // State is what a drafter keeps of one sequence.
@@ -267,4 +249,13 @@ func (r *Rows) Tap(t, i int) []float32 {
 		return nil
 	}
 	return r.Pass.Tap(t, r.Sequence, int(r.Nodes[i]))
+}
+
+// Logits are the target's after row i of r, over its vocabulary: those that Next, or the token of the
+// next row, was chosen by. Nil for rows of the prompt, and where the row was not computed now.
+func (r *Rows) Logits(i int) []float32 {
+	if r.Pass == nil || r.Next < 0 {
+		return nil
+	}
+	return r.Pass.Logits(r.Sequence, int(r.Nodes[i]))
 }

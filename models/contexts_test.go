@@ -9,6 +9,8 @@ import (
 
 	"github.com/grovellm/grove"
 	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/drafters/registry"
+	"github.com/grovellm/grove/internal/inside"
 	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/internal/nn"
 	"github.com/grovellm/grove/models"
@@ -144,8 +146,8 @@ func TestAcceptanceLasts(t *testing.T) {
 
 	for _, drafter := range []string{"eagle3", "jetspec", "specblock", "best-first"} {
 		begin := func(m *grove.Model) *reader {
-			target := m.Target()
-			d, err := draft.New(drafter, target)
+			target := inside.Target(m)
+			d, err := registry.New(drafter, target)
 			if err != nil {
 				t.Fatal(err)
 			}

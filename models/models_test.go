@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"github.com/grovellm/grove"
-	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/gguf"
+	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/heads"
 	"github.com/grovellm/grove/models"
 )
@@ -76,7 +76,7 @@ func TestHeads(t *testing.T) {
 	bytes := map[string]int{}
 	next := 0
 	for _, data := range models.Heads() {
-		text, err := heads.Describe(draft.Head{Name: "head", Data: data})
+		text, err := heads.Describe(registry.Head{Name: "head", Data: data})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -19,6 +19,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 
 	"github.com/grovellm/grove"
+	"github.com/grovellm/grove/internal/inside"
 	"github.com/grovellm/grove/serve"
 )
 
@@ -481,7 +482,7 @@ func TestFullQueue(t *testing.T) {
 	ctx, cancel := context.WithCancel(ctx)
 	p, ended := s.serving(ctx, time.Millisecond)
 	clients := []net.Conn{p.dial(t, "/v1/completions", endless), p.dial(t, "/v1/completions", endless)}
-	until(t, "a full queue", func() bool { e := m.EngineStats(); return e.Running == 1 && e.Waiting == 1 })
+	until(t, "a full queue", func() bool { e := inside.EngineStats(m); return e.Running == 1 && e.Waiting == 1 })
 	for _, body := range []string{endless, `{"prompt":["x","y"],"n":2}`} {
 		status, header, text := s.send("POST", "/v1/completions", body)
 		if status != 429 || header.Get("Retry-After") == "" || at(object(t, text), "error.code") != "queue_full" {

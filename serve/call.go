@@ -10,8 +10,8 @@ import (
 	"strings"
 
 	"github.com/grovellm/grove"
-	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/internal/drafters/merge"
+	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/tokenizer"
 )
 
@@ -230,7 +230,7 @@ func (c *call) readSpeculation(o *object) {
 	speculate := true
 	o.read("speculate", &speculate)
 	if !speculate {
-		r.Drafter = draft.Plain
+		r.Drafter = registry.Plain
 	}
 }
 
@@ -238,7 +238,7 @@ func (c *call) readSpeculation(o *object) {
 // a request that names plain decoding decodes plainly.
 func (c *call) predict(o *object, named bool) {
 	r := &c.request
-	if r.Drafter == "" || r.Drafter == draft.Plain {
+	if r.Drafter == "" || r.Drafter == registry.Plain {
 		if !named {
 			r.Drafter = "lookup"
 		}
@@ -261,7 +261,7 @@ func (c *call) readTokens(o *object, limit, def int, names ...string) {
 		o.fail(name, "%d: want 1 or more, or -1 for no limit", n)
 	case n == 0:
 		n, c.none = 1, true
-		c.request.Drafter = draft.Plain
+		c.request.Drafter = registry.Plain
 	}
 	if limit > 0 && (n == 0 || n > limit) {
 		n = limit

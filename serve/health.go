@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/grovellm/grove/internal/engine"
+	"github.com/grovellm/grove/internal/inside"
 )
 
 // liveness finds out whether an engine still steps.
@@ -59,7 +60,7 @@ func (s *Server) health(x *exchange) error {
 func (s *Server) livez(x *exchange) error {
 	alive, now := true, time.Now()
 	s.models.each(func(e *entry) {
-		if e.model != nil && !e.liveness.alive(e.model.EngineStats(), now) {
+		if e.model != nil && !e.liveness.alive(inside.EngineStats(e.model), now) {
 			alive = false
 		}
 	})

@@ -24,7 +24,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/grovellm/grove"
-	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/engine"
 	"github.com/grovellm/grove/internal/speculate"
 	embedded "github.com/grovellm/grove/models"
@@ -145,7 +145,7 @@ func TestClosedWhileWaiting(t *testing.T) {
 // Every drafter's option that names a file is one that requests may not set.
 func TestFileOptionsAreRefused(t *testing.T) {
 	found := 0
-	for _, f := range draft.Families() {
+	for _, f := range registry.Families() {
 		for _, o := range f.Listed() {
 			if text := strings.ToLower(o.Help); strings.Contains(text, "file of") ||
 				strings.Contains(text, "gguf") || strings.Contains(text, "folder") {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/grovellm/grove"
 	"github.com/grovellm/grove/internal/engine"
+	"github.com/grovellm/grove/internal/inside"
 )
 
 // metrics are what /metrics shows: of requests as they end, of the engine when it is asked.
@@ -183,7 +184,7 @@ func (m *metrics) Collect(to chan<- prometheus.Metric) {
 
 // collect sends the figures of a loaded model.
 func collect(to chan<- prometheus.Metric, m *Model) {
-	s := m.EngineStats()
+	s := inside.EngineStats(m)
 	for _, f := range engineFigures {
 		to <- prometheus.MustNewConstMetric(f.desc, f.kind, f.value(&s), m.Name)
 	}

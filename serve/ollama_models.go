@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/grovellm/grove/internal/inside"
 	"github.com/grovellm/grove/internal/model"
 )
 
@@ -58,7 +59,7 @@ func (s *Server) newOllamaModel(name string, size int, d ollamaDetails) ollamaMo
 
 // describe describes a model that is loaded.
 func (s *Server) describe(m *Model) *ollamaShown {
-	c, t := m.Config(), m.Target().Model
+	c, t := inside.Target(m).Model.Config, inside.Target(m).Model
 	size := fmt.Sprintf("%.2fM", float64(c.Parameters())/1e6)
 	if c.Parameters() >= 1e9 {
 		size = fmt.Sprintf("%.1fB", float64(c.Parameters())/1e9)

@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"sync"
 	"time"
+
+	"github.com/grovellm/grove/internal/inside"
 )
 
 // pace is how long generations take, once they run: a mean in which the latest count most.
@@ -55,7 +57,7 @@ func (x *exchange) retryAfter(e *Error) string {
 	case e != errStopped:
 		running, waiting := 0, 0
 		for _, m := range x.s.models.loaded() {
-			s := m.EngineStats()
+			s := inside.EngineStats(m)
 			running, waiting = running+s.Running, waiting+s.Waiting
 		}
 		wait = x.s.pace.wait(running, waiting)

@@ -12,7 +12,8 @@ import (
 	"time"
 
 	"github.com/grovellm/grove"
-	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/drafters/registry"
+	"github.com/grovellm/grove/internal/inside"
 )
 
 //go:embed page/dist
@@ -84,17 +85,17 @@ func (s *Server) status(x *exchange) error {
 		return err
 	}
 	m.listing.Do(func() {
-		m.ready = []string{draft.Plain}
-		for _, f := range draft.Families() {
-			if _, err := draft.New(f.Name, m.Target()); err == nil {
+		m.ready = []string{registry.Plain}
+		for _, f := range registry.Families() {
+			if _, err := registry.New(f.Name, inside.Target(m)); err == nil {
 				m.ready = append(m.ready, f.Name)
 			}
 		}
 	})
 	a := status{m.Name, true, m.Context(), grove.DefaultBudget, m.Drafter, m.ready}
 	if a.Drafter == "" {
-		a.Drafter = draft.Plain
-	} else if name, err := draft.Resolve(a.Drafter, m.Target()); err == nil {
+		a.Drafter = registry.Plain
+	} else if name, err := registry.Resolve(a.Drafter, inside.Target(m)); err == nil {
 		a.Drafter = name
 	}
 	if _, err := m.Layout(); err != nil {

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/serve"
 )
 
@@ -88,7 +88,7 @@ func TestStatus(t *testing.T) {
 		drafters = append(drafters, d.(string))
 	}
 	if after["model"] != "test/model" || after["drafter"] != "lookup" || after["chat"] != true ||
-		!slices.Contains(drafters, draft.Plain) || !slices.Contains(drafters, "eagle3") {
+		!slices.Contains(drafters, registry.Plain) || !slices.Contains(drafters, "eagle3") {
 		t.Errorf("status %v", after)
 	}
 	for _, d := range drafters { // all that are offered can be asked for
@@ -98,9 +98,9 @@ func TestStatus(t *testing.T) {
 		}
 	}
 	m, _ := embedded()
-	s.SetModel(&serve.Model{Model: m, Drafter: draft.Auto})
+	s.SetModel(&serve.Model{Model: m, Drafter: registry.Auto})
 	_, _, text = s.send("GET", "/status", "", "X-Api-Key", "secret")
-	if name, _, _ := draft.Split(object(t, text)["drafter"].(string)); !slices.Contains(drafters, name) {
+	if name, _, _ := registry.Split(object(t, text)["drafter"].(string)); !slices.Contains(drafters, name) {
 		t.Errorf("auto is shown as %s: want the drafter that it stands for", name)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/grovellm/grove"
+	"github.com/grovellm/grove/internal/inside"
 	"github.com/grovellm/grove/serve"
 )
 
@@ -268,7 +269,7 @@ func TestQueuedStream(t *testing.T) {
 			t.Errorf("%s: status %d, %q, %v", path, a.StatusCode, text, err)
 		}
 	}
-	if e := m.EngineStats(); e.Running != 1 || e.Waiting != 4 {
+	if e := inside.EngineStats(m); e.Running != 1 || e.Waiting != 4 {
 		t.Errorf("%d run, %d wait", e.Running, e.Waiting)
 	}
 	if status, _, text := s.send("POST", "/v1/completions", strings.Replace(endless, `"x"`, `[1e99]`, 1)); status != 400 {

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/grovellm/grove"
-	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/drafters/registry"
 )
 
 // round is what a stream says of a round of speculation, for clients that show trees.
@@ -77,7 +77,7 @@ func (c *call) start(ctx context.Context, i int) (g *generation, stop func()) {
 	case !c.race:
 		r.Sampling.Seed += uint64(i % c.n)
 	case i%c.n == 0:
-		r.Drafter = draft.Plain
+		r.Drafter = registry.Plain
 	}
 	r.Paced, r.FreshPrompt = c.race, c.race
 	if c.rounds {

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/grovellm/grove"
+	"github.com/grovellm/grove/internal/inside"
 	"github.com/grovellm/grove/serve"
 )
 
@@ -47,7 +48,7 @@ func TestStress(t *testing.T) {
 		questions = append(questions, question{string(body), want})
 	}
 	before := runtime.NumGoroutine()
-	first := m.EngineStats()
+	first := inside.EngineStats(m)
 	counts := map[string]int{}
 	var mu sync.Mutex
 	count := func(what string) {
@@ -106,9 +107,9 @@ func TestStress(t *testing.T) {
 	}
 	all.Wait()
 	transport.CloseIdleConnections()
-	until(t, "the engine has nothing to do", func() bool { n := m.EngineStats(); return n.Running+n.Waiting == 0 })
+	until(t, "the engine has nothing to do", func() bool { n := inside.EngineStats(m); return n.Running+n.Waiting == 0 })
 	until(t, "all goroutines have ended", func() bool { return runtime.NumGoroutine() <= before+2 })
-	last := m.EngineStats()
+	last := inside.EngineStats(m)
 	t.Logf("%v; %d preempted, %d of %d bytes", counts, last.Preempted, last.CacheBytes, last.CacheLimit)
 	if counts["answered"] == 0 || counts["left"] == 0 || counts["refused"] == 0 {
 		t.Errorf("%v: want some of each", counts)

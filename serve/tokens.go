@@ -7,6 +7,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/grovellm/grove/internal/inside"
 	"github.com/grovellm/grove/tokenizer"
 )
 
@@ -111,7 +112,7 @@ func (s *Server) detokenize(x *exchange) error {
 		o.misfit("tokens", reflect.TypeFor[[]int32]())
 	}
 	for i, token := range tokens {
-		if vocab := m.Config().Vocab; token < 0 || int(token) >= vocab {
+		if vocab := m.Target().Vocab; token < 0 || int(token) >= vocab {
 			o.fail(fmt.Sprintf("tokens[%d]", i), "token %d: this model's go from 0 to %d", token, vocab-1)
 		}
 	}
@@ -160,7 +161,7 @@ type modelMeta struct {
 func (s *Server) card(e *entry) modelCard {
 	c := modelCard{ID: e.Name, Object: "model", Created: s.began.Unix(), Owner: "grove", Status: e.state()}
 	if m := e.model; m != nil {
-		config := m.Config()
+		config := inside.Target(m).Model.Config
 		e.meta = &modelMeta{m.Context(), config.Vocab, config.Parameters(), m.WeightBytes()}
 	}
 	c.Meta = e.meta

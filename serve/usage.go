@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/grovellm/grove"
-	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/tokenizer"
 )
 
@@ -193,7 +193,7 @@ type speculation struct {
 
 // metric is nil where nothing was to be drafted.
 func (a *answering) metric() *metric {
-	if d := a.call.request.Drafter; d == "" || d == draft.Plain {
+	if d := a.call.request.Drafter; d == "" || d == registry.Plain {
 		return nil
 	}
 	s := a.stats()

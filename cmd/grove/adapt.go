@@ -5,6 +5,7 @@ import (
 
 	"github.com/grovellm/grove/internal/adapt"
 	"github.com/grovellm/grove/internal/command"
+	"github.com/grovellm/grove/internal/inside"
 )
 
 type adaptCmd struct {
@@ -35,7 +36,7 @@ func (cmd *adaptCmd) Run(p *command.Program) error {
 		return err
 	}
 	defer p.Close(m)
-	a, err := m.Adapter(cmd.Drafter)
+	a, err := inside.Adapter(m, cmd.Drafter)
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/grovellm/grove/internal/adapt"
 	"github.com/grovellm/grove/internal/bench"
 	"github.com/grovellm/grove/internal/command"
+	"github.com/grovellm/grove/internal/inside"
 	"github.com/grovellm/grove/sample"
 )
 
@@ -95,7 +96,7 @@ func (cmd *benchAdaptCmd) Run(p *command.Program) error {
 		return err
 	}
 	defer m.Close()
-	o.Target = m.Target()
+	o.Target = inside.Target(m)
 	o.ModelName = command.OwnName(o.Target.Model, cmd.Model)
 	bar := p.Progress("queries", false)
 	o.Progress = func(done, total int) { bar.Set(int64(done), int64(total)) }

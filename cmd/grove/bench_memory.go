@@ -12,6 +12,7 @@ import (
 
 	"github.com/grovellm/grove/internal/bench"
 	"github.com/grovellm/grove/internal/command"
+	"github.com/grovellm/grove/internal/inside"
 	"github.com/grovellm/grove/sample"
 )
 
@@ -64,7 +65,7 @@ func (cmd *benchMemoryCmd) Run(p *command.Program) error {
 	}
 	defer target.Close()
 	r, err := bench.Memory(ctx, bench.SpecOptions{
-		Target: target.Target(), Runs: []bench.SpecRun{{Suite: suite, Methods: []bench.Method{m}}},
+		Target: inside.Target(target), Runs: []bench.SpecRun{{Suite: suite, Methods: []bench.Method{m}}},
 		Sampling: params, MaxTokens: cmd.MaxTokens, IgnoreEnd: cmd.IgnoreEnd, Chat: cmd.Chat,
 	})
 	if err != nil {

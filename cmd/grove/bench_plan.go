@@ -8,9 +8,9 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/internal/bench"
 	"github.com/grovellm/grove/internal/command"
+	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/speculate"
 )
 
@@ -69,7 +69,7 @@ func (cmd *benchSpecCmd) runs(p *command.Program, preset *bench.Preset) ([]plann
 }
 
 // methods reads the methods of the runs.
-func (cmd *benchSpecCmd) methods(runs []plannedRun, target draft.Target) (out []bench.SpecRun, err error) {
+func (cmd *benchSpecCmd) methods(runs []plannedRun, target registry.Target) (out []bench.SpecRun, err error) {
 	base := bench.Method{Uncontrolled: cmd.NoController}
 	if len(cmd.Accept) == 1 {
 		base.Accept = cmd.Accept[0]

@@ -7,9 +7,9 @@ import (
 	"text/tabwriter"
 
 	"github.com/grovellm/grove"
-	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/internal/bench"
 	"github.com/grovellm/grove/internal/command"
+	"github.com/grovellm/grove/internal/drafters/registry"
 )
 
 type benchServeCmd struct {
@@ -68,7 +68,7 @@ func (cmd *benchServeCmd) Run(p *command.Program) error {
 	}
 	defer p.Close(m)
 	if len(cmd.Drafters) == 0 {
-		cmd.Drafters = []string{draft.Plain, draft.Auto}
+		cmd.Drafters = []string{registry.Plain, registry.Auto}
 	}
 	o := bench.ServeOptions{
 		Model: m, ModelName: command.ModelName(m, cmd.Model), Drafters: cmd.Drafters, Clients: cmd.Clients, Requests: cmd.Requests, Rounds: cmd.Rounds,

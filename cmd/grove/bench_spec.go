@@ -5,6 +5,7 @@ import (
 
 	"github.com/grovellm/grove/internal/bench"
 	"github.com/grovellm/grove/internal/command"
+	"github.com/grovellm/grove/internal/inside"
 	"github.com/grovellm/grove/internal/speculate"
 	"github.com/grovellm/grove/sample"
 )
@@ -94,7 +95,7 @@ func (cmd *benchSpecCmd) Run(p *command.Program) error {
 	if preset.Measure != "" {
 		return cmd.other(ctx, p, &preset, runs, m)
 	}
-	target := m.Target()
+	target := inside.Target(m)
 	o := bench.SpecOptions{
 		Target: target, ModelName: command.OwnName(target.Model, cmd.Model), DraftName: command.OwnName(target.Draft, cmd.DraftModel), Title: preset.Help,
 		Sampling: sample.Params{TopP: cmd.TopP, Seed: cmd.Seed[0]}, Temperatures: cmd.Temperature, Seeds: cmd.Seed,

@@ -10,6 +10,7 @@ import (
 	"github.com/grovellm/grove"
 	"github.com/grovellm/grove/internal/bench"
 	"github.com/grovellm/grove/internal/command"
+	"github.com/grovellm/grove/internal/inside"
 )
 
 // otherReport is a report that is not bench.Spec's.
@@ -20,7 +21,7 @@ type otherReport interface {
 
 // other runs what a preset measures besides speculation.
 func (cmd *benchSpecCmd) other(ctx context.Context, p *command.Program, preset *bench.Preset, runs []plannedRun, m *grove.Model) error {
-	target := m.Target()
+	target := inside.Target(m)
 	name := command.OwnName(target.Model, cmd.Model)
 	var report otherReport
 	var err error

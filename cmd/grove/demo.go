@@ -7,8 +7,9 @@ import (
 	"strings"
 
 	"github.com/grovellm/grove"
-	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/internal/command"
+	"github.com/grovellm/grove/internal/drafters/registry"
+	"github.com/grovellm/grove/internal/inside"
 	"github.com/grovellm/grove/tree"
 )
 
@@ -57,7 +58,7 @@ func (cmd *demoCmd) Run(p *command.Program) error {
 	if cmd.MaxTokens < 2 {
 		return command.Usagef("--max-tokens %d: want 2 or more", cmd.MaxTokens)
 	}
-	if cmd.Drafter == draft.Plain {
+	if cmd.Drafter == registry.Plain {
 		return command.Usagef("--drafter plain: the demo compares a drafter with plain decoding: name another")
 	}
 	sampling, err := cmd.Sampling()
@@ -66,7 +67,7 @@ func (cmd *demoCmd) Run(p *command.Program) error {
 	}
 	r := grove.Request{MaxTokens: cmd.MaxTokens, Sampling: sampling, Budget: cmd.Budget, Drafter: cmd.Drafter}
 	own := cmd.Model == "" && cmd.Pad == ""
-	if cmd.Model == "" && cmd.Pad != "0" && cmd.Drafter == draft.Auto && cmd.Budget == 0 && !cmd.All {
+	if cmd.Model == "" && cmd.Pad != "0" && cmd.Drafter == registry.Auto && cmd.Budget == 0 && !cmd.All {
 		r.Drafter = "best-first+text"
 		r.Budget = demoBudget
 		r.Uncontrolled = true
@@ -97,7 +98,7 @@ func (cmd *demoCmd) show(p *command.Program, r grove.Request) error {
 		return err
 	}
 	defer p.Close(m)
-	if _, err := draft.New(r.Drafter, m.Target()); err != nil {
+	if _, err := registry.New(r.Drafter, inside.Target(m)); err != nil {
 		return &grove.OptionError{Field: "Drafter", Reason: err.Error()}
 	}
 	d := &demo{p: p, m: m, name: command.ModelName(m, cmd.Model), r: r}
@@ -134,7 +135,7 @@ func (d *demo) lane(ctx context.Context, title, drafter string) *lane {
 	r.Drafter = drafter
 	r.Paced = true
 	r.FreshPrompt = true
-	if drafter == draft.Plain {
+	if drafter == registry.Plain {
 		r.OnRound = nil
 	}
 	return &lane{title: title, chunks: d.m.GenerateTokens(ctx, d.prompt, r)}
@@ -144,7 +145,7 @@ func (d *demo) lane(ctx context.Context, title, drafter string) *lane {
 func (d *demo) run(ctx context.Context) error {
 	d.r.OnRound = d.best.round
 	lanes := []*lane{
-		d.lane(ctx, "plain decoding", draft.Plain),
+		d.lane(ctx, "plain decoding", registry.Plain),
 		d.lane(ctx, "tree speculation ("+d.r.Drafter+")", d.r.Drafter),
 	}
 	if err := d.race(lanes); err != nil {
@@ -153,7 +154,7 @@ func (d *demo) run(ctx context.Context) error {
 	plain, drafted := lanes[0].result, lanes[1].result
 	c := &comparison{Plain: plain, Drafted: drafted, Runs: 1, Different: differ(plain.Tokens, drafted.Tokens)}
 	if d.p.JSON {
-		if err := d.p.PrintJSON(doneLine(c.Drafted, c, true, d.m.Config().Padded)); err != nil {
+		if err := d.p.PrintJSON(doneLine(c.Drafted, c, true, inside.Target(d.m).Model.Config.Padded)); err != nil {
 			return err
 		}
 	} else if err := d.report(c); err != nil {
@@ -196,7 +197,7 @@ func (d *demo) report(c *comparison) error {
 	for _, row := range []struct {
 		name string
 		r    *grove.Result
-	}{{draft.Plain, c.Plain}, {d.r.Drafter, c.Drafted}} {
+	}{{registry.Plain, c.Plain}, {d.r.Drafter, c.Drafted}} {
 		s := &row.r.Stats
 		d.say("%-16s %10.1f %8d %15.2f", row.name, perSecond(s), s.Rounds, s.Tau())
 	}
@@ -221,7 +222,7 @@ func (d *demo) report(c *comparison) error {
 
 // compareAll prints a line for each drafter that can run.
 func (d *demo) compareAll(ctx context.Context) error {
-	names := append([]string{draft.Plain}, comparedDrafters(d.m.Target())...)
+	names := append([]string{registry.Plain}, comparedDrafters(inside.Target(d.m))...)
 	var lanes []*lane
 	for _, name := range names {
 		lanes = append(lanes, d.lane(ctx, name, name))
@@ -248,7 +249,7 @@ func (d *demo) compareAll(ctx context.Context) error {
 		s := &l.result.Stats
 		speedup := plain.clock.Seconds() / max(l.clock.Seconds(), 1e-9)
 		if d.p.JSON {
-			line := map[string]any{"drafter": l.title, "padding": d.m.Config().Padded, "speedup": speedup, "stats": figures(s)}
+			line := map[string]any{"drafter": l.title, "padding": inside.Target(d.m).Model.Config.Padded, "speedup": speedup, "stats": figures(s)}
 			if err := d.p.PrintJSON(line); err != nil {
 				return err
 			}

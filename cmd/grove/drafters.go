@@ -8,8 +8,9 @@ import (
 	"text/tabwriter"
 
 	"github.com/grovellm/grove"
-	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/internal/command"
+	"github.com/grovellm/grove/internal/drafters/registry"
+	"github.com/grovellm/grove/internal/inside"
 )
 
 type draftersCmd struct {
@@ -43,10 +44,10 @@ type drafterInfo struct {
 }
 
 func (cmd *draftersCmd) Run(p *command.Program) error {
-	var family draft.Family
-	if cmd.Name != "" && cmd.Name != draft.Plain && cmd.Name != draft.Auto {
-		families := draft.Families()
-		at := slices.IndexFunc(families, func(f draft.Family) bool { return f.Name == cmd.Name })
+	var family registry.Family
+	if cmd.Name != "" && cmd.Name != registry.Plain && cmd.Name != registry.Auto {
+		families := registry.Families()
+		at := slices.IndexFunc(families, func(f registry.Family) bool { return f.Name == cmd.Name })
 		if at < 0 {
 			return command.Usagef("there is no drafter %q: want one of %s", cmd.Name, strings.Join(drafterNames(), ", "))
 		}
@@ -60,9 +61,9 @@ func (cmd *draftersCmd) Run(p *command.Program) error {
 	switch {
 	case cmd.Name == "":
 		return cmd.list(p, m)
-	case cmd.Name == draft.Plain:
+	case cmd.Name == registry.Plain:
 		return explainPlain(p)
-	case cmd.Name == draft.Auto:
+	case cmd.Name == registry.Auto:
 		return cmd.explainAuto(p, m)
 	}
 	return cmd.explain(p, m, &family)
@@ -70,15 +71,15 @@ func (cmd *draftersCmd) Run(p *command.Program) error {
 
 // list prints a line for each drafter.
 func (cmd *draftersCmd) list(p *command.Program, m *grove.Model) error {
-	auto, err := draft.Resolve(draft.Auto, m.Target())
+	auto, err := registry.Resolve(registry.Auto, inside.Target(m))
 	if err != nil {
 		return err
 	}
 	list := []drafterInfo{
-		{Name: draft.Auto, Help: "the best for what is open: " + auto, Ready: true, Default: true},
-		{Name: draft.Plain, Help: plainHelp, Ready: true},
+		{Name: registry.Auto, Help: "the best for what is open: " + auto, Ready: true, Default: true},
+		{Name: registry.Plain, Help: plainHelp, Ready: true},
 	}
-	for _, f := range draft.Families() {
+	for _, f := range registry.Families() {
 		list = append(list, drafterInfo{Name: f.Name, Help: f.Help, Needs: f.Needs, Ready: ready(&f, m) == nil})
 	}
 	if p.JSON {
@@ -97,7 +98,7 @@ func (cmd *draftersCmd) list(p *command.Program, m *grove.Model) error {
 		fmt.Fprintf(t, "  %s\t%s\t%s\n", d.Name, state, d.Help)
 	}
 	fmt.Fprint(t, "\nModifiers:\n\n")
-	for _, o := range draft.AllModifiers {
+	for _, o := range registry.AllModifiers {
 		fmt.Fprintf(t, "  +%s\t\t%s\n", o.Name, o.Help)
 	}
 	if err := t.Flush(); err != nil {
@@ -113,7 +114,7 @@ const plainHelp = "plain decoding: one token a pass"
 
 // explainAuto says what auto stands for.
 func (cmd *draftersCmd) explainAuto(p *command.Program, m *grove.Model) error {
-	text, err := draft.Resolve(draft.Auto, m.Target())
+	text, err := registry.Resolve(registry.Auto, inside.Target(m))
 	if err != nil {
 		return err
 	}
@@ -121,13 +122,13 @@ func (cmd *draftersCmd) explainAuto(p *command.Program, m *grove.Model) error {
 		return p.PrintJSON(struct {
 			drafterInfo
 			Text string `json:"text"`
-		}{drafterInfo{Name: draft.Auto, Help: "the best for what is open", Ready: true, Default: true}, text})
+		}{drafterInfo{Name: registry.Auto, Help: "the best for what is open", Ready: true, Default: true}, text})
 	}
 	w := command.NewHelpWriter(p.Stdout)
-	w.Paragraph(draft.Auto + ": the default drafter")
+	w.Paragraph(registry.Auto + ": the default drafter")
 	w.Paragraph(fmt.Sprintf("For %s it is %s.", command.ModelName(m, cmd.Model), text))
 	var names []string
-	for _, f := range draft.AutoFamilies() {
+	for _, f := range registry.AutoFamilies() {
 		names = append(names, f.Name)
 	}
 	w.Paragraph("It is the first of these that can run: " + strings.Join(names, ", ") + ".")
@@ -136,16 +137,16 @@ func (cmd *draftersCmd) explainAuto(p *command.Program, m *grove.Model) error {
 
 func explainPlain(p *command.Program) error {
 	if p.JSON {
-		return p.PrintJSON(drafterInfo{Name: draft.Plain, Help: plainHelp, Ready: true})
+		return p.PrintJSON(drafterInfo{Name: registry.Plain, Help: plainHelp, Ready: true})
 	}
 	w := command.NewHelpWriter(p.Stdout)
-	w.Paragraph(draft.Plain + ": " + plainHelp)
+	w.Paragraph(registry.Plain + ": " + plainHelp)
 	w.Paragraph("Nothing is drafted. The drafters are compared with it, and give the same text.")
 	return w.Flush()
 }
 
 // explain prints everything about a drafter.
-func (cmd *draftersCmd) explain(p *command.Program, m *grove.Model, f *draft.Family) error {
+func (cmd *draftersCmd) explain(p *command.Program, m *grove.Model, f *registry.Family) error {
 	problem := ready(f, m)
 	if p.JSON {
 		type option struct {
@@ -193,7 +194,7 @@ func (cmd *draftersCmd) explain(p *command.Program, m *grove.Model, f *draft.Fam
 	}
 	if len(f.Modifiers) > 0 {
 		s := command.Section{Title: "Modifiers with their options"}
-		for _, m := range draft.AllModifiers {
+		for _, m := range registry.AllModifiers {
 			if !slices.Contains(f.Modifiers, m.Name) {
 				continue
 			}
@@ -220,12 +221,12 @@ func neededFlag(needs string) string {
 }
 
 // ready is the reason why a drafter cannot run with a model; nil where it can.
-func ready(f *draft.Family, m *grove.Model) error {
+func ready(f *registry.Family, m *grove.Model) error {
 	text := f.Name
 	if f.Name == "merge" {
 		text += ":lookup+lookup" // its parts are what may be missing
 	}
-	_, err := draft.New(text, m.Target())
+	_, err := registry.New(text, inside.Target(m))
 	if inner := errors.Unwrap(err); inner != nil {
 		return inner // without the drafter's name
 	}
@@ -234,19 +235,19 @@ func ready(f *draft.Family, m *grove.Model) error {
 
 // comparedDrafters are the drafters that are compared where none is named: one of each family that
 // the target can run, and auto.
-func comparedDrafters(target draft.Target) (names []string) {
-	for _, f := range draft.Families() {
-		if _, err := draft.New(f.Name, target); err == nil && !f.Parts {
+func comparedDrafters(target registry.Target) (names []string) {
+	for _, f := range registry.Families() {
+		if _, err := registry.New(f.Name, target); err == nil && !f.Parts {
 			names = append(names, f.Name)
 		}
 	}
-	return append(names, draft.Auto)
+	return append(names, registry.Auto)
 }
 
 // drafterNames lists what --drafter takes.
 func drafterNames() []string {
-	names := []string{draft.Auto, draft.Plain}
-	for _, f := range draft.Families() {
+	names := []string{registry.Auto, registry.Plain}
+	for _, f := range registry.Families() {
 		names = append(names, f.Name)
 	}
 	return names

@@ -14,9 +14,9 @@ import (
 	"strings"
 	"text/template"
 
-	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/internal/command"
 	"github.com/grovellm/grove/internal/convert"
+	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/files/atomicfile"
 	"github.com/grovellm/grove/internal/heads"
 	"github.com/grovellm/grove/internal/heads/headfile"
@@ -142,7 +142,7 @@ func (cmd *exportVLLMCmd) serving() (s *vllmServing, speculators bool, err error
 				cmd.Target)
 		}
 	}
-	h, err := heads.Read(draft.Head{Name: cmd.Head})
+	h, err := heads.Read(registry.Head{Name: cmd.Head})
 	if errors.Is(err, headfile.ErrKind) {
 		err = fmt.Errorf("%s: want an EAGLE-3, P-EAGLE, DFlash or JetSpec head", cmd.Head)
 	}

@@ -13,12 +13,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/gguf"
 	"github.com/grovellm/grove/internal/command"
 	"github.com/grovellm/grove/internal/drafters/eagle"
 	"github.com/grovellm/grove/internal/drafters/jet"
 	"github.com/grovellm/grove/internal/drafters/peagle"
+	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/drafters/specblock"
 	"github.com/grovellm/grove/internal/drafters/synthetic"
 	"github.com/grovellm/grove/internal/files/safetensors"
@@ -199,7 +199,7 @@ func TestExportVLLM(t *testing.T) {
 
 func describe(t *testing.T, path string) string {
 	t.Helper()
-	text, err := heads.Describe(draft.Head{Name: path})
+	text, err := heads.Describe(registry.Head{Name: path})
 	if err != nil {
 		t.Fatal(err)
 	}

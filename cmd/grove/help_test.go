@@ -14,8 +14,9 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/grovellm/grove"
-	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/internal/command"
+	"github.com/grovellm/grove/internal/drafters/registry"
+	"github.com/grovellm/grove/internal/inside"
 	"github.com/grovellm/grove/models"
 )
 
@@ -181,7 +182,7 @@ func TestRangesOfOptions(t *testing.T) {
 	defer m.Close()
 	span := regexp.MustCompile(`\((-?[\d.]+) (?:to (-?[\d.]+)|or more)\)`)
 	found := 0
-	for _, f := range draft.Families() {
+	for _, f := range registry.Families() {
 		if ready(&f, m) != nil || f.Name == "merge" {
 			continue
 		}
@@ -196,7 +197,7 @@ func TestRangesOfOptions(t *testing.T) {
 				beside = "tree=best-first,"
 			}
 			try := func(value string, good bool) {
-				if _, err := draft.New(f.Name+":"+beside+o.Key+"="+value, m.Target()); (err == nil) != good {
+				if _, err := registry.New(f.Name+":"+beside+o.Key+"="+value, inside.Target(m)); (err == nil) != good {
 					t.Errorf("%s, whose option %s is for %s: with %s: %v", f.Name, o.Key, r[0], value, err)
 				}
 			}

@@ -14,9 +14,9 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/gguf"
 	"github.com/grovellm/grove/internal/command"
+	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/files/safetensors"
 	"github.com/grovellm/grove/internal/files/torch"
 	"github.com/grovellm/grove/internal/heads"
@@ -199,7 +199,7 @@ func readFolder(path string, tensors, full bool) (*contents, error) {
 		return nil, err
 	}
 	defer f.Close()
-	head := heads.Is(draft.Head{Name: path})
+	head := heads.Is(registry.Head{Name: path})
 	if head {
 		c.noteHead(path) // whose tokens are its target's
 	} else if _, err := os.Stat(filepath.Join(path, "tokenizer.json")); err != nil {
@@ -241,7 +241,7 @@ func (c *contents) addConfig(data []byte, full bool) error {
 
 // noteHead says what a file is that is a drafter's head, or why it is none that grove runs.
 func (c *contents) noteHead(path string) {
-	text, err := heads.Describe(draft.Head{Name: path})
+	text, err := heads.Describe(registry.Head{Name: path})
 	if err != nil {
 		c.note("a drafter's head that does not run here: %v", err)
 		return

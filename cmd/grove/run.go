@@ -9,8 +9,9 @@ import (
 	"strings"
 
 	"github.com/grovellm/grove"
-	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/internal/command"
+	"github.com/grovellm/grove/internal/drafters/registry"
+	"github.com/grovellm/grove/internal/inside"
 )
 
 type runCmd struct {
@@ -60,7 +61,7 @@ func (cmd *runCmd) Run(p *command.Program) error {
 	ctx, stop := p.Context()
 	defer stop()
 
-	out := &printer{p: p, name: command.ModelName(m, cmd.Model), padded: m.Config().Padded}
+	out := &printer{p: p, name: command.ModelName(m, cmd.Model), padded: inside.Target(m).Model.Config.Padded}
 	if cmd.Show != nil {
 		view := newTreeView(p, m)
 		request.OnRound = view.round
@@ -103,7 +104,7 @@ func (cmd *runCmd) generator(m *grove.Model, prompt string) (generator, error) {
 	}, nil
 }
 
-func plain(drafter string) bool { return drafter == "" || drafter == draft.Plain }
+func plain(drafter string) bool { return drafter == "" || drafter == registry.Plain }
 
 // printer prints a generation as it comes.
 type printer struct {

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/grovellm/grove"
-	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/internal/command"
+	"github.com/grovellm/grove/internal/drafters/registry"
 )
 
 // comparison is a request decoded with its drafter and plainly, in turn.
@@ -52,7 +52,7 @@ func compare(ctx context.Context, p *command.Program, generate generator, r grov
 	defer bar.End()
 	r.OnRound, r.FreshPrompt = nil, true
 	plainly := r
-	plainly.Drafter = draft.Plain
+	plainly.Drafter = registry.Plain
 	plainly.Predict = ""
 	plainly.Accept = ""
 	drafted, plain := []*grove.Result{first}, []*grove.Result(nil)

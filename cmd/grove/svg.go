@@ -13,8 +13,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/grovellm/grove"
-	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/internal/command"
+	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/tree"
 )
 
@@ -58,7 +58,7 @@ func (cmd *demoCmd) picture(p *command.Program, r grove.Request) error {
 	if r.Budget == 0 {
 		r.Budget = 14
 	}
-	if r.Drafter == draft.Plain {
+	if r.Drafter == registry.Plain {
 		return command.Usagef("--drafter plain drafts no trees: name another")
 	}
 	r.Uncontrolled, r.MaxTokens = true, 256

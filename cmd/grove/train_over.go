@@ -11,6 +11,7 @@ import (
 
 	"github.com/grovellm/grove"
 	"github.com/grovellm/grove/internal/command"
+	"github.com/grovellm/grove/internal/inside"
 	"github.com/grovellm/grove/internal/train"
 	"github.com/grovellm/grove/internal/train/data"
 )
@@ -51,7 +52,7 @@ func (f *overFlags) run(p *command.Program, stage func(ctx context.Context, j tr
 		return err
 	}
 	defer p.Close(m)
-	j := train.Job{Dir: f.dir(), Threads: p.Threads, Target: m.Target().Model, Sparing: true}
+	j := train.Job{Dir: f.dir(), Threads: p.Threads, Target: inside.Target(m).Model, Sparing: true}
 	if strings.HasSuffix(f.Model, ".gguf") {
 		j.Vocabulary = f.Model
 	}
@@ -187,5 +188,5 @@ func (f *overFlags) answer(ctx context.Context, m *grove.Model, j *train.Job) er
 		who = f.Teacher
 		t.say = s.Continue
 	}
-	return j.Answer(ctx, n, f.Requests, t.source(train.FingerprintModel(m.Target().Model), who), t.talk)
+	return j.Answer(ctx, n, f.Requests, t.source(train.FingerprintModel(j.Target), who), t.talk)
 }

@@ -4,10 +4,11 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/internal/command"
+	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/heads"
 	"github.com/grovellm/grove/internal/heads/headfile"
+	"github.com/grovellm/grove/internal/inside"
 	"github.com/grovellm/grove/internal/train"
 )
 
@@ -60,7 +61,7 @@ func (cmd *trainTextCmd) Run(p *command.Program) error {
 			return err
 		}
 	}
-	j := train.TextJob{Drafter: drafter, Target: m.Target(), Tokens: cmd.MaxTokens}
+	j := train.TextJob{Drafter: drafter, Target: inside.Target(m), Tokens: cmd.MaxTokens}
 	if j.Prompts, err = tokenize(m, suite, m.Context()); err != nil {
 		return err
 	}
@@ -82,12 +83,12 @@ func (cmd *trainTextCmd) Run(p *command.Program) error {
 
 // autoOf is the drafter that auto stands for where a head of a file is open.
 func autoOf(path string) (string, error) {
-	h, err := heads.Read(draft.Head{Name: path})
+	h, err := heads.Read(registry.Head{Name: path})
 	if err != nil {
 		return "", err
 	}
 	defer h.Close()
-	for _, f := range draft.AutoFamilies() {
+	for _, f := range registry.AutoFamilies() {
 		if slices.Contains(h.Shape.Kind().Drafters, f.Name) {
 			return f.Auto, nil
 		}

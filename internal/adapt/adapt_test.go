@@ -13,6 +13,7 @@ import (
 	"github.com/grovellm/grove/internal/drafters/drafttest"
 	"github.com/grovellm/grove/internal/drafters/jet"
 	"github.com/grovellm/grove/internal/drafters/learn"
+	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/files/safetensors"
 	"github.com/grovellm/grove/internal/heads/headfile"
 	"github.com/grovellm/grove/internal/model"
@@ -197,7 +198,7 @@ func exported(t *testing.T, a *adapt.Adapter, m *model.Model) learn.Learner {
 	if err := a.Export(path, "test"); err != nil {
 		t.Fatal(err)
 	}
-	h, err := jet.Open(draft.Head{Name: path}, drafttest.As(m))
+	h, err := jet.Open(registry.Head{Name: path}, drafttest.As(m))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,16 +10,16 @@ import (
 	"slices"
 	"time"
 
-	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/internal/adapt"
 	"github.com/grovellm/grove/internal/drafters/learn"
+	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/speculate"
 	"github.com/grovellm/grove/sample"
 )
 
 // AdaptOptions say what to measure.
 type AdaptOptions struct {
-	Target           draft.Target
+	Target           registry.Target
 	Title, ModelName string
 
 	Drafter  string
@@ -99,7 +99,7 @@ type queried struct {
 }
 
 func (o *AdaptOptions) learning(policy string) (*learning, error) {
-	d, err := draft.New(o.Drafter, o.Target)
+	d, err := registry.New(o.Drafter, o.Target)
 	if err != nil {
 		return nil, err
 	}

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/internal/adapt"
+	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/models"
 )
@@ -87,7 +87,7 @@ func TestAdaptPrompts(t *testing.T) {
 	}
 	defer m.Close()
 	for _, chat := range []bool{false, true} {
-		o := AdaptOptions{Target: draft.Target{Model: m, Vocab: m.Config.Vocab}, MaxTokens: 8, Chat: chat}
+		o := AdaptOptions{Target: registry.Target{Model: m, Vocab: m.Config.Vocab}, MaxTokens: 8, Chat: chat}
 		got, err := o.prompts(stream)
 		if err != nil {
 			t.Fatal(err)

@@ -121,7 +121,7 @@ func DraftCosts(ctx context.Context, o DraftCostOptions) (*DraftCostReport, erro
 		l := &r.Lists[i]
 		l.Size = float64(r.Vocab)
 		if i > 0 {
-			stats := d.drafter.ListStats()
+			stats := shortlist.StatsOf(d.drafter)
 			l.Size = stats.Size()
 		}
 		l.MS = 1e3 * median(times[i]).Seconds()

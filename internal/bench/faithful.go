@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/internal/nn"
 	"github.com/grovellm/grove/internal/speculate"
@@ -18,7 +19,7 @@ import (
 
 // FaithfulOptions say what to look at.
 type FaithfulOptions struct {
-	Target draft.Target
+	Target registry.Target
 	Runs   []SpecRun // plain decoding among the methods is passed over
 
 	Title, ModelName string
@@ -113,7 +114,7 @@ func newPlaces(o *FaithfulOptions, methods []Method) (*places, error) {
 		if m.Drafter == "" {
 			continue
 		}
-		d, err := draft.New(m.Drafter, o.Target)
+		d, err := registry.New(m.Drafter, o.Target)
 		if err != nil {
 			return nil, err
 		}

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/drafters/registry"
+	"github.com/grovellm/grove/internal/drafters/shortlist"
 	"github.com/grovellm/grove/internal/drafters/textstore"
 	"github.com/grovellm/grove/internal/speculate"
 	"github.com/grovellm/grove/sample"
@@ -27,7 +29,7 @@ func (b *bench) lane(m Method, sampling sample.Params, control *speculate.Contro
 	var d draft.Drafter
 	if m.Drafter != "" {
 		var err error
-		if d, err = draft.New(m.Drafter, b.o.Target); err != nil {
+		if d, err = registry.New(m.Drafter, b.o.Target); err != nil {
 			return nil, err
 		}
 	}
@@ -55,7 +57,7 @@ type generation struct {
 	first  time.Duration // from the prompt to the first token, which reading the prompt gives
 	rounds []round       // which give the others
 	stats  speculate.Stats
-	lists  draft.ListStats
+	lists  shortlist.Stats
 	listed bool // the drafter counts shortlists
 	finish speculate.Finish
 }
@@ -92,7 +94,7 @@ func (l *lane) generate(ctx context.Context, p encoded, seed uint64) (*generatio
 	}
 	g := &generation{rounds: make([]round, 0, r.MaxTokens)}
 	if l.drafter != nil {
-		g.lists = l.drafter.ListStats()
+		g.lists = shortlist.StatsOf(l.drafter)
 	}
 	start := time.Now()
 	s, err := l.loop.Start(p.prompt, r)
@@ -123,7 +125,7 @@ func (l *lane) generate(ctx context.Context, p encoded, seed uint64) (*generatio
 		return nil, err
 	}
 	if l.drafter != nil {
-		g.lists = l.drafter.ListStats().Sub(g.lists)
+		g.lists = shortlist.StatsOf(l.drafter).Sub(g.lists)
 		g.listed = g.lists.Head
 	}
 	g.tokens = append(g.tokens, s.Output()...)

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/grovellm/grove/draft"
 	_ "github.com/grovellm/grove/internal/drafters/drafttest/hostile"
 	"github.com/grovellm/grove/internal/drafters/eagle"
 	"github.com/grovellm/grove/internal/drafters/falcon"
@@ -18,6 +17,7 @@ import (
 	"github.com/grovellm/grove/internal/drafters/medusa"
 	_ "github.com/grovellm/grove/internal/drafters/merge"
 	"github.com/grovellm/grove/internal/drafters/peagle"
+	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/drafters/specblock"
 	"github.com/grovellm/grove/internal/drafters/synthetic"
 	randomlist "github.com/grovellm/grove/internal/drafters/synthetic/shortlist"
@@ -29,7 +29,7 @@ import (
 
 // tinyPair is a target with a draft model of the same vocabulary, a block head of each kind, an EAGLE-3 head, a SpecBlock
 // head, a router, and Medusa, P-EAGLE, ParallelSpec and Falcon heads, all of random weights.
-func tinyPair(t *testing.T) draft.Target {
+func tinyPair(t *testing.T) registry.Target {
 	t.Helper()
 	shape, err := synth.Lookup("tiny-qwen3")
 	if err != nil {
@@ -39,7 +39,7 @@ func tinyPair(t *testing.T) draft.Target {
 }
 
 // pairOf is tinyPair of models of a shape.
-func pairOf(t *testing.T, shape synth.Shape) draft.Target {
+func pairOf(t *testing.T, shape synth.Shape) registry.Target {
 	t.Helper()
 	open := func(seed uint64, o model.Options) *model.Model {
 		path := filepath.Join(t.TempDir(), "random.gguf")
@@ -54,7 +54,7 @@ func pairOf(t *testing.T, shape synth.Shape) draft.Target {
 		return m
 	}
 	m := open(1, model.Options{Threads: 2, Context: 256})
-	target := draft.Target{Vocab: m.Config.Vocab, Context: m.Context(), Model: m, Draft: open(2, model.Options{Workers: m}), Shared: new(draft.Shared)}
+	target := registry.Target{Vocab: m.Config.Vocab, Context: m.Context(), Model: m, Draft: open(2, model.Options{Workers: m}), Shared: new(registry.Shared)}
 	for _, causal := range []bool{true, false} {
 		c := synthetic.Config[jet.Config](rand.New(rand.NewPCG(1, 2)), "", m.Config, tensor.F32)
 		c.Causal, c.Block = causal, 8
@@ -66,7 +66,7 @@ func pairOf(t *testing.T, shape synth.Shape) draft.Target {
 		if err := headfile.WriteFolder(dir, &c, weights, nil); err != nil {
 			t.Fatal(err)
 		}
-		target.Heads = append(target.Heads, draft.Head{Name: dir})
+		target.Heads = append(target.Heads, registry.Head{Name: dir})
 	}
 	c := synthetic.Config[eagle.Config](rand.New(rand.NewPCG(3, 4)), "eagle3", m.Config, tensor.F32)
 	c.DraftVocab = c.Vocab
@@ -91,7 +91,7 @@ func pairOf(t *testing.T, shape synth.Shape) draft.Target {
 	if err := randomlist.Write(router, rand.New(rand.NewPCG(5, 6)), m.Config.Vocab, m.Config.Hidden, tensor.F32); err != nil {
 		t.Fatal(err)
 	}
-	target.Heads = append(target.Heads, draft.Head{Name: path}, draft.Head{Name: block}, draft.Head{Name: router})
+	target.Heads = append(target.Heads, registry.Head{Name: path}, registry.Head{Name: block}, registry.Head{Name: router})
 	for drafter, kind := range map[string]*headfile.Kind{
 		"medusa": (&medusa.Config{}).Kind(), "peagle": (&peagle.Config{}).Kind(), "parallelspec": (&peagle.Config{}).Kind(),
 		"falcon": (&falcon.Config{}).Kind(),
@@ -104,7 +104,7 @@ func pairOf(t *testing.T, shape synth.Shape) draft.Target {
 		if err := headfile.WriteGGUF(path, "random", s, weights, synthetic.Tokens(s, 5), nil, tensor.F32); err != nil {
 			t.Fatal(err)
 		}
-		target.Heads = append(target.Heads, draft.Head{Name: path})
+		target.Heads = append(target.Heads, registry.Head{Name: path})
 	}
 	return target
 }

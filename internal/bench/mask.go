@@ -7,7 +7,9 @@ import (
 	"slices"
 
 	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/grammar"
+	"github.com/grovellm/grove/internal/inside"
 	"github.com/grovellm/grove/internal/speculate"
 	"github.com/grovellm/grove/tokenizer"
 )
@@ -35,7 +37,7 @@ func (o *ServeOptions) newMasks() (map[string]*masks, error) {
 	if o.Schema == "" {
 		return nil, nil
 	}
-	target := o.Model.Target()
+	target := inside.Target(o.Model)
 	t := target.Model.Tokenizer
 	g, err := (&grammar.Source{JSONSchema: o.Schema}).Compile()
 	if err != nil {
@@ -50,8 +52,8 @@ func (o *ServeOptions) newMasks() (map[string]*masks, error) {
 		m := &masks{}
 		for i := range m.loop {
 			var d draft.Drafter
-			if drafter != draft.Plain {
-				if d, err = draft.New(drafter, target); err != nil {
+			if drafter != registry.Plain {
+				if d, err = registry.New(drafter, target); err != nil {
 					return nil, err
 				}
 			}

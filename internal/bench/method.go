@@ -8,12 +8,12 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/speculate"
 )
 
 // Plain is the name of the method that all others are compared with.
-const Plain = draft.Plain
+const Plain = registry.Plain
 
 // Method is a way of decoding.
 type Method struct {
@@ -172,7 +172,7 @@ func (m *MethodReport) budgetLine() string {
 
 // listLine is the drafter without the size of its shortlist: what is drawn as one line over sizes; empty without a shortlist.
 func (m *MethodReport) listLine() string {
-	name, options, modifiers := draft.Split(m.Drafter)
+	name, options, modifiers := registry.Split(m.Drafter)
 	line, found := []string{name}, false
 	if options != "" {
 		line[0] += ":" + options
@@ -185,7 +185,7 @@ func (m *MethodReport) listLine() string {
 				kept = append(kept, o)
 			}
 		}
-		found = found || name != draft.TextModifier
+		found = found || name != registry.TextModifier
 		if len(kept) > 0 {
 			name += ":" + strings.Join(kept, ",")
 		}
@@ -254,7 +254,7 @@ func (m *Method) String() string {
 
 // option is the value of an option of the drafter or of one of its modifiers, as its text has it.
 func (m *Method) option(key string) (string, bool) {
-	_, options, modifiers := draft.Split(m.Drafter)
+	_, options, modifiers := registry.Split(m.Drafter)
 	for _, text := range modifiers {
 		_, more, _ := strings.Cut(text, ":")
 		options += "," + more

@@ -8,15 +8,15 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/internal/drafters/grow"
+	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/drafters/shortlist"
 	"github.com/grovellm/grove/internal/model/synth"
 	"github.com/grovellm/grove/sample"
 )
 
 // trainedFiles is a folder with the files that presets name: each stands for the target's head of the drafter's family.
-func trainedFiles(t *testing.T, target draft.Target) string {
+func trainedFiles(t *testing.T, target registry.Target) string {
 	t.Helper()
 	dir := t.TempDir()
 	link := func(from, to string) {

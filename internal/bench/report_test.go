@@ -19,7 +19,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/drafters/shortlist"
 	"github.com/grovellm/grove/internal/speculate"
 	"github.com/grovellm/grove/sample"
 )
@@ -53,7 +53,7 @@ func sampleReport() *SpecReport {
 			Draft: time.Duration(len(rounds)) * 250 * time.Microsecond, Verify: time.Duration(len(rounds)) * 700 * time.Microsecond, Rest: time.Duration(len(rounds)) * 50 * time.Microsecond,
 			Depths: []speculate.Depth{{Offered: 2, Drafted: 4, Accepted: 2}, {Offered: 2, Drafted: 2, Accepted: 1}},
 		}
-		g.lists, g.listed = draft.ListStats{Rows: 4, Tokens: 4000, Choices: 10, Listed: 9}, true
+		g.lists, g.listed = shortlist.Stats{Rows: 4, Tokens: 4000, Choices: 10, Listed: 9}, true
 		g.finish = speculate.End
 		return g
 	}

@@ -13,6 +13,8 @@ import (
 
 	"github.com/grovellm/grove"
 	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/drafters/registry"
+	"github.com/grovellm/grove/internal/inside"
 	"github.com/grovellm/grove/internal/speculate"
 )
 
@@ -63,10 +65,10 @@ type ServeLoop struct {
 
 // Serve measures callers of one model.
 func Serve(ctx context.Context, o ServeOptions) (*ServeReport, error) {
-	o.Drafters = withFirst(o.Drafters, draft.Plain)
+	o.Drafters = withFirst(o.Drafters, registry.Plain)
 	o.Clients = withFirst(o.Clients, 1)
 	o.Request.FreshPrompt = true
-	r := &ServeReport{Setting: NewSetting(o.Model.Target().Model, "", o.ModelName), Tokens: o.Request.MaxTokens, Rounds: o.Rounds}
+	r := &ServeReport{Setting: NewSetting(inside.Target(o.Model).Model, "", o.ModelName), Tokens: o.Request.MaxTokens, Rounds: o.Rounds}
 	texts := make([][]int32, len(o.Prompts)) // of one caller without a drafter
 	measured := map[string]*[]load{}
 	ratios := map[string][]float64{}
@@ -112,7 +114,7 @@ func Serve(ctx context.Context, o ServeOptions) (*ServeReport, error) {
 			row.Drafter, row.Clients = drafter, n
 			speeds[key] = row.PerSecond
 			row.OverOne = row.PerSecond / speeds[fmt.Sprint(drafter, " ", 1)]
-			row.OverPlain = row.PerSecond / speeds[fmt.Sprint(draft.Plain, " ", n)]
+			row.OverPlain = row.PerSecond / speeds[fmt.Sprint(registry.Plain, " ", n)]
 			r.Rows = append(r.Rows, row)
 		}
 		r.Loop = append(r.Loop, ServeLoop{drafter, median(ratios[drafter])})
@@ -200,12 +202,12 @@ func (o *ServeOptions) load(ctx context.Context, drafter string, n int, texts []
 func (o *ServeOptions) loopSpeed(ctx context.Context, drafter string) (float64, error) {
 	var d draft.Drafter
 	var err error
-	if drafter != draft.Plain {
-		if d, err = draft.New(drafter, o.Model.Target()); err != nil {
+	if drafter != registry.Plain {
+		if d, err = registry.New(drafter, inside.Target(o.Model)); err != nil {
 			return 0, err
 		}
 	}
-	loop, err := speculate.New(speculate.Model(o.Model.Target().Model), d, speculate.Options{})
+	loop, err := speculate.New(speculate.Model(inside.Target(o.Model).Model), d, speculate.Options{})
 	if err != nil {
 		return 0, err
 	}

@@ -10,7 +10,7 @@ import (
 	"slices"
 
 	"github.com/grovellm/grove/chat"
-	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/drafters/textstore"
 	"github.com/grovellm/grove/internal/speculate"
 	"github.com/grovellm/grove/sample"
@@ -19,7 +19,7 @@ import (
 
 // SpecOptions say what to measure.
 type SpecOptions struct {
-	Target draft.Target // its Model is not nil
+	Target registry.Target // its Model is not nil
 	Runs   []SpecRun
 
 	Title, ModelName, DraftName string // for the report; the models' own names where they are empty

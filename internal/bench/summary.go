@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/drafters/shortlist"
 	"github.com/grovellm/grove/internal/speculate"
 )
 
@@ -41,7 +41,7 @@ func (s *suiteRun) method(m int, o *SpecOptions) MethodReport {
 	wrong, longest := 0, 0
 	var all, plain part
 	var stats speculate.Stats
-	var lists draft.ListStats
+	var lists shortlist.Stats
 	listed := false
 	var whole time.Duration
 	for _, c := range s.cases {

@@ -10,7 +10,8 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/drafters/option"
+	"github.com/grovellm/grove/internal/drafters/registry"
 )
 
 type CompletionCmd struct {
@@ -200,7 +201,7 @@ func drafterWords(word string) (list []string) {
 	before, last := word[:plus+1], word[plus+1:]
 	name, options, colon := strings.Cut(last, ":")
 	done := options[:strings.LastIndexByte(options, ',')+1]
-	add := func(own string, listed []draft.Option) {
+	add := func(own string, listed []option.Option) {
 		switch {
 		case !colon:
 			list = append(list, before+own)
@@ -211,17 +212,17 @@ func drafterWords(word string) (list []string) {
 		}
 	}
 	if plus < 0 {
-		for _, f := range draft.Families() {
+		for _, f := range registry.Families() {
 			add(f.Name, f.Listed())
 		}
 		if !colon {
-			list = append(list, draft.Plain, draft.Auto)
+			list = append(list, registry.Plain, registry.Auto)
 		}
 		return list
 	}
-	family, _, _ := draft.Split(word)
-	for _, f := range draft.Families() {
-		for _, m := range draft.AllModifiers {
+	family, _, _ := registry.Split(word)
+	for _, f := range registry.Families() {
+		for _, m := range registry.AllModifiers {
 			if f.Name == family && slices.Contains(f.Modifiers, m.Name) {
 				add(m.Name, m.Listed())
 			}

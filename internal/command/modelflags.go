@@ -8,6 +8,7 @@ import (
 
 	"github.com/grovellm/grove"
 	"github.com/grovellm/grove/internal/hub"
+	"github.com/grovellm/grove/internal/inside"
 	"github.com/grovellm/grove/internal/kernels/cpu"
 	"github.com/grovellm/grove/internal/nn"
 	"github.com/grovellm/grove/models"
@@ -91,9 +92,7 @@ func (f *OpenFlags) OpenAt(p *Program, name string, o grove.Options) (*grove.Mod
 	if err = f.padding(&o); err != nil {
 		return nil, err
 	}
-	if o.KV, err = f.KVFlag.Parse(); err != nil {
-		return nil, err
-	}
+	o.KV = f.KV
 	if o.Progress == nil {
 		bar := p.Progress("loading", true)
 		defer bar.End()
@@ -115,12 +114,12 @@ func (f *OpenFlags) OpenAt(p *Program, name string, o grove.Options) (*grove.Mod
 	if err != nil {
 		return nil, err
 	}
-	if limit := m.Config().Context; f.Context > limit {
+	if limit := inside.Target(m).Model.Config.Context; f.Context > limit {
 		fmt.Fprintf(p.Stderr, "%s: --context %d is more than the %d tokens that the model was made for: text beyond them gets worse\n",
 			p.Name, f.Context, limit)
 	}
 	p.Logf("%s: %s, %d layers, vocabulary %d, context %d, %s of weights, %d threads, kernels %s",
-		name, m.Config().Arch, m.Config().Layers, m.Config().Vocab, m.Context(), Size(int64(m.WeightBytes())), m.Threads(), cpu.Active())
+		name, inside.Target(m).Model.Config.Arch, m.Target().Layers, m.Target().Vocab, m.Context(), Size(int64(m.WeightBytes())), m.Threads(), cpu.Active())
 	if t := m.Tokenizer(); t != nil {
 		for _, note := range t.Notes() {
 			p.Logf("%s", note)
@@ -175,14 +174,14 @@ func ParseCount(text string) (int64, error) {
 
 // ModelName is what the model calls itself, with its padding.
 func ModelName(m *grove.Model, path string) string {
-	name := m.Config().Name
+	name := inside.Target(m).Model.Config.Name
 	if name == "" {
 		name = hub.Shown(path)
 	}
 	if name == "" {
 		name = Embedded
 	}
-	c := m.Config()
+	c := inside.Target(m).Model.Config
 	if c.Padded > 0 {
 		name += fmt.Sprintf(", padded from %s to %s parameters", Count(c.Parameters()-c.Padded), Count(c.Parameters()))
 		if c.Experts > 0 {

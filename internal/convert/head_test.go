@@ -8,9 +8,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/gguf"
 	"github.com/grovellm/grove/internal/drafters/jet"
+	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/drafters/synthetic"
 	"github.com/grovellm/grove/internal/heads/headfile"
 	"github.com/grovellm/grove/internal/model"
@@ -52,7 +52,7 @@ func TestHeads(t *testing.T) {
 		if notes, err := ToGGUF(ctx, at("head"), path, Options{Target: at(from)}); err != nil || len(notes) > 0 {
 			t.Fatalf("%v, %v", notes, err)
 		}
-		got, err := headfile.ReadConfig[jet.Config](draft.Head{Name: path}, nil)
+		got, err := headfile.ReadConfig[jet.Config](registry.Head{Name: path}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -72,7 +72,7 @@ func TestHeads(t *testing.T) {
 		if _, err := ToHF(ctx, path, at("back-"+from), Options{Type: Keep}); err != nil {
 			t.Fatal(err)
 		}
-		if got, err := headfile.ReadConfig[jet.Config](draft.Head{Name: at("back-" + from)}, nil); err != nil || got.Mask != c.Mask || !got.Causal {
+		if got, err := headfile.ReadConfig[jet.Config](registry.Head{Name: at("back-" + from)}, nil); err != nil || got.Mask != c.Mask || !got.Causal {
 			t.Errorf("%+v, %v", got, err)
 		}
 		again := at("again-" + filepath.Base(from) + ".gguf")
@@ -84,7 +84,7 @@ func TestHeads(t *testing.T) {
 		if _, err := Quantize(ctx, path, at("bf16.gguf"), Options{Type: tensor.BF16}); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := headfile.ReadConfig[jet.Config](draft.Head{Name: at("bf16.gguf")}, nil); err != nil {
+		if _, err := headfile.ReadConfig[jet.Config](registry.Head{Name: at("bf16.gguf")}, nil); err != nil {
 			t.Error(err)
 		}
 	}

@@ -13,8 +13,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/gguf"
+	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/files/atomicfile"
 	"github.com/grovellm/grove/internal/files/safetensors"
 	"github.com/grovellm/grove/internal/heads"
@@ -34,7 +34,7 @@ func openHead(path string) (*head, error) {
 	if _, err := os.Stat(path); err != nil {
 		return nil, nil
 	}
-	f, err := heads.Read(draft.Head{Name: path})
+	f, err := heads.Read(registry.Head{Name: path})
 	switch {
 	case errors.Is(err, headfile.ErrKind):
 		return nil, nil
@@ -207,7 +207,7 @@ func endOf(path, name string) (_ tensor.Tensor, close func() error, err error) {
 	if name == embedding {
 		names = names[1:]
 	}
-	if f, err = headfile.Open(draft.Head{Name: path}); err != nil {
+	if f, err = headfile.Open(registry.Head{Name: path}); err != nil {
 		return tensor.Tensor{}, nil, err
 	}
 	for _, called := range names {

@@ -11,9 +11,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/internal/drafters/eagle"
 	"github.com/grovellm/grove/internal/drafters/falcon"
+	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/drafters/specblock"
 	"github.com/grovellm/grove/internal/drafters/synthetic"
 	"github.com/grovellm/grove/internal/files/safetensors"
@@ -115,7 +115,7 @@ func TestEagleHeads(t *testing.T) {
 			sameTensors(t, in("b.gguf"), in("e.gguf"))
 		}
 		for _, name := range []string{"a", "b.gguf", "c"} {
-			got, err := headfile.ReadConfig[eagle.Config](draft.Head{Name: in(name)}, &target)
+			got, err := headfile.ReadConfig[eagle.Config](registry.Head{Name: in(name)}, &target)
 			want := c
 			want.Name, want.Rope.Neighbours = got.Name, got.Rope.Neighbours
 			if d := cmp.Diff(want, got); d != "" || err != nil {

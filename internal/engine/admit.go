@@ -160,12 +160,13 @@ func (j *job) tellLogits(place int, token int32, logits []float32) {
 
 // rowBytes is the memory that a token of a request's text takes, at most.
 func (e *Engine) rowBytes(r *Request) (bytes int64) {
-	pages := e.o.Pages
-	if r.Drafter != nil {
-		pages = append(slices.Clip(pages), r.Drafter.Pages()...)
-	}
-	for _, p := range pages {
+	for _, p := range e.o.Pages {
 		bytes += int64(p.RowBytes())
+	}
+	if r.Drafter != nil {
+		for _, p := range r.Drafter.Pages() {
+			bytes += int64(p.RowBytes())
+		}
 	}
 	return bytes
 }

@@ -18,6 +18,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/internal/kernels/memory"
 	"github.com/grovellm/grove/internal/kernels/par"
 	"github.com/grovellm/grove/internal/nn"
@@ -91,7 +92,7 @@ type Engine struct {
 	target speculate.Target
 	loop   *speculate.Loop
 	o      Options
-	pages  []*nn.Pages // of the target and of all drafters seen
+	pages  []draft.Pages // of the target and of all drafters seen
 
 	mu      sync.Mutex
 	wake    sync.Cond // for the goroutine, while all requests are held
@@ -158,7 +159,10 @@ func New(target speculate.Target, o Options) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Engine{target: target, loop: loop, o: o, pages: o.Pages, pace: 1, served: map[string]float64{}, speeds: map[string]speed{}}
+	e := &Engine{target: target, loop: loop, o: o, pace: 1, served: map[string]float64{}, speeds: map[string]speed{}}
+	for _, p := range o.Pages {
+		e.pages = append(e.pages, p)
+	}
 	e.prefixes.least = DefaultPrefixMemory
 	e.wake.L = &e.mu
 	return e, nil

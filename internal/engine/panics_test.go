@@ -14,6 +14,7 @@ import (
 
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/internal/drafters/drafttest"
+	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/engine"
 	"github.com/grovellm/grove/internal/kernels/par"
 	"github.com/grovellm/grove/internal/nn"
@@ -158,7 +159,7 @@ func TestPanicsEndRequests(t *testing.T) {
 				rt.Errorf("the stack is not that of the panic:\n%s", p.Stack)
 			}
 		}
-		lookup, err := draft.New("lookup", draft.Target{Vocab: m.Config.Vocab})
+		lookup, err := registry.New("lookup", registry.Target{Vocab: m.Config.Vocab})
 		if err != nil {
 			rt.Fatal(err)
 		}

@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/drafters/shortlist"
 	"github.com/grovellm/grove/internal/heads/headfile"
 	"github.com/grovellm/grove/internal/model"
@@ -24,10 +24,10 @@ import (
 var errNone = errors.New("it is no drafter's head")
 
 // Read opens a file of a head of any kind but routers. Its tensors' data last until it is closed.
-func Read(h draft.Head) (*headfile.Head, error) { return headfile.Read(h, headfile.Kinds()...) }
+func Read(h registry.Head) (*headfile.Head, error) { return headfile.Read(h, headfile.Kinds()...) }
 
 // Check returns an error that says what is wrong where a file is no head for the target.
-func Check(h draft.Head, target model.Config) error {
+func Check(h registry.Head, target model.Config) error {
 	_, err := with(h, func(f *headfile.Head) (string, error) { return "", headfile.For(f.Shape, target) },
 		func(r *shortlist.RouterFile) (string, error) {
 			return "", r.Fits(target.Vocab, target.Hidden, target.Hidden)
@@ -36,7 +36,7 @@ func Check(h draft.Head, target model.Config) error {
 }
 
 // Describe says in a line what a head is.
-func Describe(h draft.Head) (string, error) {
+func Describe(h registry.Head) (string, error) {
 	return with(h, func(f *headfile.Head) (string, error) { return f.Describe(), nil }, func(r *shortlist.RouterFile) (string, error) {
 		return fmt.Sprintf("router of %d clusters of %d tokens, of which drafts list %d at first, for heads %d wide",
 			r.Config.Clusters, r.Vocab, r.Listed, r.Config.Hidden), nil
@@ -44,13 +44,13 @@ func Describe(h draft.Head) (string, error) {
 }
 
 // Is reports whether a file is a head of a kind that is known here, be it one that runs or not.
-func Is(h draft.Head) bool {
+func Is(h registry.Head) bool {
 	_, err := Describe(h)
 	return !errors.Is(err, errNone)
 }
 
 // with is what is made of a head, or of a router.
-func with(h draft.Head, head func(f *headfile.Head) (string, error), router func(r *shortlist.RouterFile) (string, error)) (string, error) {
+func with(h registry.Head, head func(f *headfile.Head) (string, error), router func(r *shortlist.RouterFile) (string, error)) (string, error) {
 	f, err := Read(h)
 	if !errors.Is(err, headfile.ErrKind) {
 		return headfile.With(h, f, err, head)
@@ -66,7 +66,7 @@ func with(h draft.Head, head func(f *headfile.Head) (string, error), router func
 	return text, headfile.Named(h, err)
 }
 
-func readRouter(h draft.Head) (*shortlist.RouterFile, error) {
+func readRouter(h registry.Head) (*shortlist.RouterFile, error) {
 	f, err := headfile.Open(h)
 	if err != nil {
 		return nil, err

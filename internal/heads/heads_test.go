@@ -7,12 +7,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/internal/drafters/eagle"
 	"github.com/grovellm/grove/internal/drafters/falcon"
 	"github.com/grovellm/grove/internal/drafters/jet"
 	"github.com/grovellm/grove/internal/drafters/mtp"
 	"github.com/grovellm/grove/internal/drafters/peagle"
+	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/drafters/specblock"
 	"github.com/grovellm/grove/internal/drafters/synthetic"
 	routersynth "github.com/grovellm/grove/internal/drafters/synthetic/shortlist"
@@ -83,7 +83,7 @@ func TestKinds(t *testing.T) {
 		"mtp": "MTP head: a layer over embedding", "mtp.gguf": "MTP head: a layer over embedding",
 		"falcon": "Falcon head: 3 tokens a pass", "falcon.gguf": "Falcon head: 3 tokens a pass",
 	} {
-		h := draft.Head{Name: at(name)}
+		h := registry.Head{Name: at(name)}
 		text, err := heads.Describe(h)
 		if err != nil || !strings.Contains(text, want) || !heads.Is(h) {
 			t.Errorf("%s: %q, %v; want %q", name, text, err, want)
@@ -98,7 +98,7 @@ func TestKinds(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"model", "model.gguf"} {
-		h := draft.Head{Name: at(name)}
+		h := registry.Head{Name: at(name)}
 		if err := heads.Check(h, target); err == nil || !strings.Contains(err.Error(), "no drafter's head") || heads.Is(h) {
 			t.Errorf("%s: %v", name, err)
 		}

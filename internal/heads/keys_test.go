@@ -7,13 +7,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/gguf"
 	"github.com/grovellm/grove/internal/drafters/eagle"
 	"github.com/grovellm/grove/internal/drafters/falcon"
 	"github.com/grovellm/grove/internal/drafters/jet"
 	"github.com/grovellm/grove/internal/drafters/mtp"
 	"github.com/grovellm/grove/internal/drafters/peagle"
+	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/drafters/specblock"
 	"github.com/grovellm/grove/internal/drafters/synthetic"
 	routersynth "github.com/grovellm/grove/internal/drafters/synthetic/shortlist"
@@ -62,7 +62,7 @@ func TestKeysAndTensors(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer f.Close()
-		changed := func(change func(w *gguf.Writer)) draft.Head {
+		changed := func(change func(w *gguf.Writer)) registry.Head {
 			w := gguf.NewWriter()
 			w.SetAll(f)
 			for _, info := range f.Tensors {
@@ -73,7 +73,7 @@ func TestKeysAndTensors(t *testing.T) {
 			if err := w.WriteFile(at("changed")); err != nil {
 				t.Fatal(err)
 			}
-			return draft.Head{Name: at("changed")}
+			return registry.Head{Name: at("changed")}
 		}
 		for key, v := range map[string]any{"logit_scale": float32(0.5), "expert_count": uint32(8),
 			"rope.scaling.type": "yarn", "hyper_connection.count": uint32(2),

@@ -9,8 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/internal/convert"
+	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/drafters/synthetic"
 	"github.com/grovellm/grove/internal/heads"
 	"github.com/grovellm/grove/internal/heads/headfile"
@@ -121,7 +121,7 @@ func TestNewKind(t *testing.T) {
 		}
 		var first []tensor.Tensor
 		for _, path := range []string{file, again} {
-			f, err := heads.Read(draft.Head{Name: path})
+			f, err := heads.Read(registry.Head{Name: path})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -144,7 +144,7 @@ func TestNewKind(t *testing.T) {
 			f.Close()
 		}
 		for _, path := range []string{file, folder} {
-			h := draft.Head{Name: path}
+			h := registry.Head{Name: path}
 			if text, err := heads.Describe(h); err != nil || !strings.HasPrefix(text, "toy of speed") || !heads.Is(h) {
 				t.Errorf("%q, %v", text, err)
 			}

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/grammar"
 	"github.com/grovellm/grove/sample"
 )
@@ -29,7 +29,7 @@ func TestForcedTextIsDrafted(t *testing.T) {
 		}}
 	for _, uncontrolled := range []bool{true, false} {
 		target := &toy{vocab: len(pieces), context: 200, salt: 3}
-		d, err := draft.New("lookup", draft.Target{})
+		d, err := registry.New("lookup", registry.Target{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/internal/testing/testdata"
 	"github.com/grovellm/grove/sample"
@@ -81,7 +82,7 @@ func TestSameTokensOnAModel(t *testing.T) {
 			out, _ := generate(nil, 0, p, [][]int32{prompt})
 			want = append(want, out[0])
 		}
-		lookup, err := draft.New("lookup", draft.Target{})
+		lookup, err := registry.New("lookup", registry.Target{})
 		if err != nil {
 			t.Fatal(err)
 		}

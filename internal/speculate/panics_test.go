@@ -10,6 +10,7 @@ import (
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/internal/drafters/drafttest"
 	_ "github.com/grovellm/grove/internal/drafters/lookup"
+	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/speculate"
 )
 
@@ -69,7 +70,7 @@ func TestFailedCommitLosesNoText(t *testing.T) {
 		for commits := 1; ; commits++ {
 			const most = 9
 			reports := 0
-			d := &lateFault{drafttest.Must(draft.New("lookup", draft.Target{Vocab: m.Config.Vocab}))(t), commits, panics, 0}
+			d := &lateFault{drafttest.Must(registry.New("lookup", registry.Target{Vocab: m.Config.Vocab}))(t), commits, panics, 0}
 			loop := drafttest.Must(speculate.New(speculate.Model(m), d, speculate.Options{Uncontrolled: true, Report: func(err error) {
 				reports++
 				if !errors.Is(err, errLate) {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/grovellm/grove/draft"
 	_ "github.com/grovellm/grove/internal/drafters/lookup"
+	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/sample"
 	"pgregory.net/rapid"
 )
@@ -96,7 +97,7 @@ func sameTokens(r *rapid.T) {
 	switch rapid.SampledFrom([]string{"none", "lookup", "hostile"}).Draw(r, "drafter") {
 	case "lookup":
 		var err error
-		if d, err = draft.New("lookup:floor=0.001", draft.Target{}); err != nil {
+		if d, err = registry.New("lookup:floor=0.001", registry.Target{}); err != nil {
 			r.Fatal(err)
 		}
 	case "hostile":

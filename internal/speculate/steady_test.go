@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/sample"
 )
 
@@ -56,7 +57,7 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 func steadyState(t *testing.T, name string, free bool) {
 	var d draft.Drafter
 	if name != "" {
-		d, _ = draft.New(name, draft.Target{})
+		d, _ = registry.New(name, registry.Target{})
 	}
 	l, err := New(newStill(), d, Options{Budget: 8, Uncontrolled: free})
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/drafters/textrank"
 	"github.com/grovellm/grove/internal/speculate"
 	"github.com/grovellm/grove/sample"
@@ -15,7 +15,7 @@ import (
 // TextJob says over which texts the weights of the modifier +text are fitted.
 type TextJob struct {
 	Drafter  string // with its modifier, as in "auto+text"
-	Target   draft.Target
+	Target   registry.Target
 	Prompts  [][]int32
 	Tokens   int                   // to generate after each prompt
 	Progress func(done, total int) // called after each text; may be nil
@@ -24,7 +24,7 @@ type TextJob struct {
 // FitText generates text after every prompt, at temperature 0 and then at 1, with a drafter whose
 // +text learns meanwhile, and returns the weights that it has learned.
 func FitText(ctx context.Context, j TextJob) ([]float32, error) {
-	d, err := draft.New(j.Drafter, j.Target)
+	d, err := registry.New(j.Drafter, j.Target)
 	if err != nil {
 		return nil, err
 	}

@@ -17,7 +17,6 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/internal/autograd"
 	"github.com/grovellm/grove/internal/drafters/drafttest"
 	eaglehead "github.com/grovellm/grove/internal/drafters/eagle"
@@ -25,6 +24,7 @@ import (
 	jethead "github.com/grovellm/grove/internal/drafters/jet"
 	_ "github.com/grovellm/grove/internal/drafters/lookup" // the drafter that heads are compared with
 	mtphead "github.com/grovellm/grove/internal/drafters/mtp"
+	"github.com/grovellm/grove/internal/drafters/registry"
 	specblockhead "github.com/grovellm/grove/internal/drafters/specblock"
 	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/internal/model/synth"
@@ -83,7 +83,7 @@ func TestHeadsForAnyTarget(t *testing.T) {
 	kinds := []struct {
 		drafter string
 		train   func(j train.Job) error
-		open    func(draft.Head, draft.Target) error
+		open    func(registry.Head, registry.Target) error
 	}{
 		{"eagle3", func(j train.Job) error {
 			r := eagle.NewRecipe(3).For(j.Target)
@@ -155,15 +155,15 @@ func TestHeadsForAnyTarget(t *testing.T) {
 			if first.Step != 1 || last.Step != 2 || !(last.Loss > 0) || math.IsInf(last.Loss, 0) {
 				t.Fatalf("steps %d to %d, loss %g", first.Step, last.Step, last.Loss)
 			}
-			head := draft.Head{Name: filepath.Join(own.Dir, kind.drafter, "model-q8_0.gguf")}
+			head := registry.Head{Name: filepath.Join(own.Dir, kind.drafter, "model-q8_0.gguf")}
 			if err := kind.open(head, drafttest.As(m)); err != nil {
 				t.Fatal(err)
 			}
 			target := drafttest.As(m)
-			target.Heads = []draft.Head{head}
+			target.Heads = []registry.Head{head}
 			var texts [2][][]int32
 			for i, name := range []string{"lookup", kind.drafter} {
-				d, err := draft.New(name, target)
+				d, err := registry.New(name, target)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -182,8 +182,8 @@ func TestHeadsForAnyTarget(t *testing.T) {
 	}
 }
 
-func opens[H any](open func(draft.Head, draft.Target) (H, error)) func(draft.Head, draft.Target) error {
-	return func(h draft.Head, t draft.Target) error {
+func opens[H any](open func(registry.Head, registry.Target) (H, error)) func(registry.Head, registry.Target) error {
+	return func(h registry.Head, t registry.Target) error {
 		_, err := open(h, t)
 		return err
 	}

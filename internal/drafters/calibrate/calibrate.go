@@ -3,8 +3,6 @@ package calibrate
 
 import (
 	"math"
-
-	"github.com/grovellm/grove/draft"
 )
 
 // Table counts how often nodes were accepted whose parent was, by depth and by the drafter's own probability p.
@@ -15,13 +13,13 @@ import (
 // 127/128. A centre starts at its own p, so that a calibration without observations changes nothing. The estimate of a
 // class of depths starts from that of all depths together.
 type Table struct {
-	tries, hits [1 + draft.DepthClasses][centres]float32 // row 0: all depths
+	tries, hits [1 + DepthClasses][centres]float32 // row 0: all depths
 	chances     Chances
 	learned     bool // something was counted since the last Fit
 }
 
 // Chances are the estimates, by class of depth.
-type Chances [draft.DepthClasses][centres]float32
+type Chances [DepthClasses][centres]float32
 
 const (
 	octaves = 7
@@ -84,7 +82,7 @@ func octave(x float32) (i int, f float32) {
 // Of is the chance that a node at a depth is accepted if its parent was, where the drafter's own
 // estimate is exp(logProb).
 func (c *Chances) Of(depth int, logProb float32) float32 {
-	row := &c[draft.DepthClass(depth)]
+	row := &c[DepthClass(depth)]
 	i, f := place(logProb)
 	var v float32
 	if i >= 0 {
@@ -100,7 +98,7 @@ func (c *Chances) Of(depth int, logProb float32) float32 {
 func (t *Table) Observe(depth int, logProb float32, accepted bool) {
 	i, f := place(logProb)
 	t.learned = true
-	for _, row := range [...]int{0, 1 + draft.DepthClass(depth)} {
+	for _, row := range [...]int{0, 1 + DepthClass(depth)} {
 		if i >= 0 {
 			t.count(row, i, 1-f, accepted)
 		}

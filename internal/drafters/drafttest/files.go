@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/gguf"
+	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/internal/model/synth"
 	"github.com/grovellm/grove/tensor"
@@ -31,7 +31,7 @@ func FileTarget(t testing.TB) (*model.Model, *gguf.File) {
 
 // FuzzHead changes bytes of a head's file, in the first few thousand, where keys and places of tensors are: opening it ends in an
 // error that names the file, or in a head that drafts, for which use is called.
-func FuzzHead[H any](f *testing.F, m *model.Model, data []byte, open func(draft.Head, draft.Target) (H, error), use func(*testing.T, H)) {
+func FuzzHead[H any](f *testing.F, m *model.Model, data []byte, open func(registry.Head, registry.Target) (H, error), use func(*testing.T, H)) {
 	const head = 4000
 	rng := rand.New(rand.NewPCG(6, 6))
 	f.Add(uint32(0), byte(0))
@@ -41,7 +41,7 @@ func FuzzHead[H any](f *testing.F, m *model.Model, data []byte, open func(draft.
 	f.Fuzz(func(t *testing.T, at uint32, value byte) {
 		bad := slices.Clone(data)
 		bad[int(at)%min(head, len(bad))] = value
-		h, err := open(draft.Head{Name: "damaged", Data: bad}, As(m))
+		h, err := open(registry.Head{Name: "damaged", Data: bad}, As(m))
 		if err != nil {
 			if !strings.Contains(err.Error(), "damaged") {
 				t.Fatalf("an error that does not name the file: %v", err)
@@ -54,10 +54,10 @@ func FuzzHead[H any](f *testing.F, m *model.Model, data []byte, open func(draft.
 
 // TakesTheFirst checks that drafters run the first of the target's heads that choose wants, which is number wanted of heads, and
 // share one copy of it.
-func TakesTheFirst[H comparable](t *testing.T, target draft.Target, heads []draft.Head, wanted int,
-	choose func(draft.Target) (H, error), open func(draft.Head, draft.Target) (H, error)) {
+func TakesTheFirst[H comparable](t *testing.T, target registry.Target, heads []registry.Head, wanted int,
+	choose func(registry.Target) (H, error), open func(registry.Head, registry.Target) (H, error)) {
 	t.Helper()
-	target.Shared, target.Heads = &draft.Shared{}, nil
+	target.Shared, target.Heads = &registry.Shared{}, nil
 	if _, err := choose(target); err == nil || !strings.Contains(err.Error(), "model=FILE") {
 		t.Errorf("no heads: %v", err)
 	}

@@ -4,6 +4,7 @@ package drafttest
 
 import (
 	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/drafters/sequence"
 	"github.com/grovellm/grove/tree"
 	"pgregory.net/rapid"
 )
@@ -58,7 +59,7 @@ func ResumesBlocks(r *rapid.T, d, other draft.Drafter, o draft.Options, hidden, 
 	first := d.Resume(b.State, n, a.State, common)
 	recall := window
 	if hidden > 0 {
-		recall = min(window, draft.Recall)
+		recall = min(window, sequence.Recall)
 	}
 	if first < max(n-recall, 0) || first > n || hidden == 0 && first < n {
 		r.Fatalf("of %d rows with %d in common the rows from %d on are to be computed again", n, common, first)

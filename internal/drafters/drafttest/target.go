@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/internal/model/synth"
 	"github.com/grovellm/grove/sample"
@@ -57,8 +57,8 @@ func OpenTarget(t testing.TB, context int) *model.Model {
 }
 
 // As is m as drafters know it.
-func As(m *model.Model) draft.Target {
-	return draft.Target{Vocab: m.Config.Vocab, Context: m.Context(), Model: m}
+func As(m *model.Model) registry.Target {
+	return registry.Target{Vocab: m.Config.Vocab, Context: m.Context(), Model: m}
 }
 
 // Pass is a target pass over the next rows of a text, whose taps are numbers that only the row's place in the text decides.

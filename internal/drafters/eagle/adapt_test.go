@@ -5,11 +5,11 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/grovellm/grove/draft"
 	. "github.com/grovellm/grove/internal/drafters/drafttest"
 	"github.com/grovellm/grove/internal/drafters/eagle"
 	"github.com/grovellm/grove/internal/drafters/grow"
 	"github.com/grovellm/grove/internal/drafters/learn"
+	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/drafters/shortlist"
 	"github.com/grovellm/grove/internal/drafters/synthetic"
 	"github.com/grovellm/grove/tensor"
@@ -52,7 +52,7 @@ func TestExports(t *testing.T) {
 		}
 		return drafter(Must(eagle.NewNetwork(c, synthetic.Head(&c, kind, seed), synthetic.Tokens(&c, seed),
 				&m.Network))(r)), func(path string) learn.Learner {
-				return drafter(Must(eagle.Open(draft.Head{Name: path}, As(m)))(r))
+				return drafter(Must(eagle.Open(registry.Head{Name: path}, As(m)))(r))
 			}
 	})
 }

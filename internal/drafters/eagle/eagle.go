@@ -12,7 +12,7 @@
 // The drafter keeps, for each sequence, keys and values of the committed text's entries, each made
 // of the target's taps. Rows of drafted tokens last for one proposal: what they were made of was
 // the head's own guess. The entries are a window over as much text as the head was made for
-// (draft.Text).
+// (sequence.Text).
 package eagle
 
 import (
@@ -20,6 +20,7 @@ import (
 
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/internal/drafters/grow"
+	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/drafters/shortlist"
 	"github.com/grovellm/grove/internal/drafters/textrank"
 	"github.com/grovellm/grove/internal/kernels/par"
@@ -35,7 +36,7 @@ type drafter struct {
 // its output are those of a shortlist where lists is not nil; text is the modifier +text. Of the
 // target only Vocab, and what Fits reads of the Model where there is one, are used.
 func New(n *Network, shape grow.Shape, text bool, lists shortlist.Method, pool *par.Pool,
-	target draft.Target) (draft.Drafter, error) {
+	target registry.Target) (draft.Drafter, error) {
 	if target.Model != nil {
 		if err := n.Fits(target.Model.Config); err != nil {
 			return nil, err

@@ -7,6 +7,7 @@ import (
 
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/internal/drafters/grow"
+	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/drafters/shortlist"
 	"github.com/grovellm/grove/internal/heads/headfile"
 )
@@ -36,11 +37,11 @@ states. Trees are EAGLE-2's dynamic trees; tree= names others.`,
 			"EAGLE, arXiv 2401.15077; EAGLE-2, arXiv 2406.16858", "an EAGLE-1 or EAGLE-2 head", 2, 5},
 	} {
 		o := options{Tree: usual, Dynamic: grow.DefaultDynamic()}
-		family := draft.Family{
+		family := registry.Family{
 			Name: f.name, Help: f.help, About: f.about, Paper: f.paper, Needs: f.needs, Options: &o,
-			Modifiers: draft.RoutedModifiers, Auto: f.name + ":tree=best-first+text", Rank: f.rank,
+			Modifiers: registry.RoutedModifiers, Auto: f.name + ":tree=best-first+text", Rank: f.rank,
 		}
-		family.New = func(text string, mods draft.Modifiers, target draft.Target) (draft.Drafter, error) {
+		family.New = func(text string, mods registry.Modifiers, target registry.Target) (draft.Drafter, error) {
 			p, err := grow.Parse(text, "tree", usual)
 			if err != nil {
 				return nil, err
@@ -58,6 +59,6 @@ states. Trees are EAGLE-2's dynamic trees; tree= names others.`,
 			}
 			return New(n, p.Shape, mods.Text, lists, target.Model.Pool(), target)
 		}
-		draft.Register(family)
+		registry.Register(family)
 	}
 }

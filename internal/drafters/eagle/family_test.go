@@ -9,9 +9,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/grovellm/grove/draft"
 	. "github.com/grovellm/grove/internal/drafters/drafttest"
 	"github.com/grovellm/grove/internal/drafters/eagle"
+	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/drafters/synthetic"
 	listsynth "github.com/grovellm/grove/internal/drafters/synthetic/shortlist"
 	"github.com/grovellm/grove/internal/heads/headfile"
@@ -32,7 +32,7 @@ func TestFamilies(t *testing.T) {
 	m := Must(model.Open(path, model.Options{Threads: 1}))(t)
 	defer m.Close()
 	target := As(m)
-	target.Shared = new(draft.Shared)
+	target.Shared = new(registry.Shared)
 	for i, version := range []int{2, 3, 3} { // those of EAGLE-3 are known by their taps
 		c := synthetic.Config[eagle.Config](rand.New(rand.NewPCG(uint64(i), 0)), fmt.Sprint("eagle", version),
 			m.Config, tensor.F32)
@@ -40,7 +40,7 @@ func TestFamilies(t *testing.T) {
 		if version == 3 {
 			c.Taps = make([]int, i+1)
 		}
-		h := draft.Head{Name: filepath.Join(dir, "head"+string(rune('0'+i)))}
+		h := registry.Head{Name: filepath.Join(dir, "head"+string(rune('0'+i)))}
 		if err := headfile.WriteGGUF(h.Name, "head", &c, Must(synthetic.Tensors(&c, tensor.F32, 1))(t), nil, nil,
 			tensor.F32); err != nil {
 			t.Fatal(err)
@@ -63,7 +63,7 @@ func TestFamilies(t *testing.T) {
 		"eagle3:model=" + of3: {0, 0, 0}, "eagle2:model=" + of2: last,
 		"eagle3+freq:size=64": {0, 0}, "eagle2+context": last, "eagle3+dynaspec:router=" + router: {0, 0},
 	} {
-		d, err := draft.New(text, target)
+		d, err := registry.New(text, target)
 		if err != nil {
 			t.Errorf("%s: %v", text, err)
 		} else if got := d.Taps(); !slices.Equal(got, taps) {
@@ -83,16 +83,16 @@ func TestFamilies(t *testing.T) {
 		"eagle3+dynaspec":                "there is no router",
 		"eagle3+freq:size=99999999":      "size=99999999",
 	} {
-		if _, err := draft.New(text, target); err == nil || !strings.Contains(err.Error(), say) {
+		if _, err := registry.New(text, target); err == nil || !strings.Contains(err.Error(), say) {
 			t.Errorf("%s: %v, want an error that says %q", text, err, say)
 		}
 	}
 	target.Heads = target.Heads[:1]
-	if _, err := draft.New("eagle3", target); err == nil || !strings.Contains(err.Error(), "no EAGLE-3 head") {
+	if _, err := registry.New("eagle3", target); err == nil || !strings.Contains(err.Error(), "no EAGLE-3 head") {
 		t.Errorf("without a head: %v", err)
 	}
 	target.Model = nil
-	if _, err := draft.New("eagle2", target); err == nil {
+	if _, err := registry.New("eagle2", target); err == nil {
 		t.Error("a target without layers to tap was taken")
 	}
 }

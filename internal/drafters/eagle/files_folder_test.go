@@ -15,10 +15,10 @@ import (
 	"testing"
 
 	gocmp "github.com/google/go-cmp/cmp"
-	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/gguf"
 	. "github.com/grovellm/grove/internal/drafters/drafttest"
 	"github.com/grovellm/grove/internal/drafters/eagle"
+	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/drafters/synthetic"
 	"github.com/grovellm/grove/internal/files/safetensors"
 	"github.com/grovellm/grove/internal/heads/headfile"
@@ -158,7 +158,7 @@ func TestPublishedFolders(t *testing.T) {
 	} {
 		dir := folder(t, c.config, c.change, tensorsOf(c.first, &c.want), c.tokens, 20)
 		target.Layers = cmp.Or(c.want.TargetLayers, 12)
-		got, err := headfile.ReadConfig[eagle.Config](draft.Head{Name: dir}, &target)
+		got, err := headfile.ReadConfig[eagle.Config](registry.Head{Name: dir}, &target)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
@@ -166,7 +166,7 @@ func TestPublishedFolders(t *testing.T) {
 		if d := gocmp.Diff(c.want, got); d != "" {
 			t.Errorf("%s: %s", name, d)
 		}
-		f := Must(headfile.Read(draft.Head{Name: dir}, (&eagle.Config{}).Kind()))(t)
+		f := Must(headfile.Read(registry.Head{Name: dir}, (&eagle.Config{}).Kind()))(t)
 		if !slices.Equal(f.Tokens, c.tokens) {
 			t.Errorf("%s: the draft vocabulary is %v", name, f.Tokens)
 		}
@@ -213,7 +213,7 @@ func TestRefusedFolders(t *testing.T) {
 			sixTokens},
 	} {
 		dir := folder(t, vllm, c.change, c.list, c.tokens, 20)
-		_, err := headfile.ReadConfig[eagle.Config](draft.Head{Name: dir},
+		_, err := headfile.ReadConfig[eagle.Config](registry.Head{Name: dir},
 			&model.Config{Hidden: 8, Vocab: 20, Layers: 12, Padded: 5})
 		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want) ||
 			!strings.Contains(err.Error(), dir)) {
@@ -299,7 +299,7 @@ func FuzzConfig(f *testing.F) {
 		if err := os.WriteFile(filepath.Join(dir, "config.json"), config, 0o666); err != nil {
 			t.Fatal(err)
 		}
-		c, err := headfile.ReadConfig[eagle.Config](draft.Head{Name: dir},
+		c, err := headfile.ReadConfig[eagle.Config](registry.Head{Name: dir},
 			&model.Config{Hidden: 8, Vocab: 20, Layers: 12})
 		if err != nil && !strings.Contains(err.Error(), dir) {
 			t.Fatalf("an error that does not name the folder: %v", err)
@@ -328,14 +328,14 @@ func TestEmptyTaps(t *testing.T) {
 				"num_key_value_heads": 1}, sixTokens},
 	} {
 		dir := folder(t, c.config, c.change, tensorsOf(c.first, &base), c.tokens, 20)
-		got, err := headfile.ReadConfig[eagle.Config](draft.Head{Name: dir}, &target)
+		got, err := headfile.ReadConfig[eagle.Config](registry.Head{Name: dir}, &target)
 		if err != nil || !slices.Equal(got.Taps, []int{2, 6, 9}) {
 			t.Errorf("%s: taps %v, %v", name, got.Taps, err)
 		}
 	}
 	dir := folder(t, trained, map[string]any{"eagle_config": map[string]any{"use_aux_hidden_state": false}},
 		tensorsOf("midlayer.", &base), sixTokens, 20)
-	if _, err := headfile.ReadConfig[eagle.Config](draft.Head{Name: dir}, &target); err == nil ||
+	if _, err := headfile.ReadConfig[eagle.Config](registry.Head{Name: dir}, &target); err == nil ||
 		!strings.Contains(err.Error(), "use_aux_hidden_state") {
 		t.Errorf("a head without taps: %v", err)
 	}
@@ -357,7 +357,7 @@ func TestFirstSpeculators(t *testing.T) {
 	if err := headfile.WriteFolder(own, &c, weights, nil); err != nil {
 		t.Fatal(err)
 	}
-	want := Must(eagle.Open(draft.Head{Name: own}, As(m)))(t)
+	want := Must(eagle.Open(registry.Head{Name: own}, As(m)))(t)
 
 	var layers map[string]any
 	if err := json.Unmarshal(Must(os.ReadFile(filepath.Join(own, "config.json")))(t), &layers); err != nil {
@@ -381,7 +381,7 @@ func TestFirstSpeculators(t *testing.T) {
 			os.WriteFile(filepath.Join(dir, "config.json"), config, 0o600)); err != nil {
 			t.Fatal(err)
 		}
-		got, err := eagle.Open(draft.Head{Name: dir}, As(m))
+		got, err := eagle.Open(registry.Head{Name: dir}, As(m))
 		switch {
 		case norms:
 			if err == nil || !strings.Contains(err.Error(), "layernorms") {

@@ -13,6 +13,7 @@ import (
 	. "github.com/grovellm/grove/internal/drafters/drafttest"
 	"github.com/grovellm/grove/internal/drafters/eagle"
 	"github.com/grovellm/grove/internal/drafters/grow"
+	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/drafters/shortlist"
 	"github.com/grovellm/grove/internal/drafters/synthetic"
 	"github.com/grovellm/grove/internal/heads/headfile"
@@ -70,7 +71,7 @@ func TestAsLlamaDrafts(t *testing.T) {
 			tensor.F32); err != nil {
 			t.Fatal(err)
 		}
-		h := Must(eagle.Open(draft.Head{Name: file}, As(m)))(t)
+		h := Must(eagle.Open(registry.Head{Name: file}, As(m)))(t)
 		d := newDrafter(t, h, &grow.Linear{K: 7}, shortlist.Options{}, m)
 		for p, want := range drafts {
 			var prompt []int32
@@ -113,7 +114,7 @@ func TestAsPyTorch(t *testing.T) {
 	if err := json.Unmarshal(Must(os.ReadFile("testdata/golden/logits.json"))(t), &golden); err != nil {
 		t.Fatal(err)
 	}
-	f := Must(headfile.Read(draft.Head{Name: "testdata/golden"}, (&eagle.Config{}).Kind()))(t)
+	f := Must(headfile.Read(registry.Head{Name: "testdata/golden"}, (&eagle.Config{}).Kind()))(t)
 	defer f.Close()
 	if err := headfile.For(f.Shape, model.Config{Hidden: 16, Vocab: 20, Layers: 8}); err != nil {
 		t.Fatal(err)

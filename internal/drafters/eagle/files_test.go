@@ -12,10 +12,10 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/gguf"
 	. "github.com/grovellm/grove/internal/drafters/drafttest"
 	"github.com/grovellm/grove/internal/drafters/eagle"
+	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/drafters/synthetic"
 	"github.com/grovellm/grove/internal/heads/headfile"
 	"github.com/grovellm/grove/internal/model"
@@ -68,7 +68,7 @@ func apart(a, b []float32) float64 {
 
 // written is a random head with an output of its own, in every form.
 func written(t testing.TB, m *model.Model, vocabulary *gguf.File, version int, kind tensor.Type,
-	seed uint64) (c eagle.Config, n *eagle.Network, files map[string]draft.Head) {
+	seed uint64) (c eagle.Config, n *eagle.Network, files map[string]registry.Head) {
 	t.Helper()
 	c = synthetic.Config[eagle.Config](rand.New(rand.NewPCG(seed, 9)), fmt.Sprint("eagle", version), m.Config, kind)
 	c.Name = fmt.Sprint("head ", seed)
@@ -82,7 +82,7 @@ func written(t testing.TB, m *model.Model, vocabulary *gguf.File, version int, k
 	if err := headfile.WriteGGUF(at("without.gguf"), c.Name, &c, weights, tokens, nil, kind); err != nil {
 		t.Fatal(err)
 	}
-	files = map[string]draft.Head{"file": {Name: at("without.gguf")},
+	files = map[string]registry.Head{"file": {Name: at("without.gguf")},
 		"data": {Name: "embedded", Data: Must(os.ReadFile(at("with.gguf")))(t)}}
 	if !slices.ContainsFunc(weights, func(w tensor.Tensor) bool { return w.Name == "output.weight" }) {
 		if err := headfile.WriteFolder(at("folder"), &c, weights, tokens); err == nil ||
@@ -94,12 +94,12 @@ func written(t testing.TB, m *model.Model, vocabulary *gguf.File, version int, k
 	if err := headfile.WriteFolder(at("folder"), &c, weights, tokens); err != nil {
 		t.Fatal(err)
 	}
-	files["folder"] = draft.Head{Name: at("folder")}
+	files["folder"] = registry.Head{Name: at("folder")}
 	if version == 3 {
 		if err := headfile.WriteSpeculators(at("speculators"), &c, weights, tokens, m.Config); err != nil {
 			t.Fatal(err)
 		}
-		files["speculators"] = draft.Head{Name: at("speculators")}
+		files["speculators"] = registry.Head{Name: at("speculators")}
 	}
 	return c, n, files
 }
@@ -180,7 +180,7 @@ func TestRefusedHeads(t *testing.T) {
 			tensor.F32); err != nil {
 			t.Fatal(err)
 		}
-		_, err := eagle.Open(draft.Head{Name: path}, As(m))
+		_, err := eagle.Open(registry.Head{Name: path}, As(m))
 		if want == "" != (err == nil) || err != nil && (!strings.Contains(err.Error(), want) ||
 			!strings.Contains(err.Error(), path)) {
 			t.Errorf("%q: %v", want, err)
@@ -218,7 +218,7 @@ func TestRefusedHeads(t *testing.T) {
 			t.Errorf("%s: %v", want, err)
 		}
 	}
-	if _, err := headfile.Read(draft.Head{Name: vocabulary.Path}, (&eagle.Config{}).Kind()); !errors.Is(err,
+	if _, err := headfile.Read(registry.Head{Name: vocabulary.Path}, (&eagle.Config{}).Kind()); !errors.Is(err,
 		headfile.ErrKind) {
 		t.Errorf("a model for a head: %v", err)
 	}
@@ -232,13 +232,13 @@ func TestRefusedHeads(t *testing.T) {
 
 func TestTakesTheFirst(t *testing.T) {
 	m, vocabulary := FileTarget(t)
-	heads := []draft.Head{{Name: vocabulary.Path}} // of another kind
+	heads := []registry.Head{{Name: vocabulary.Path}} // of another kind
 	for i, version := range []int{2, 3, 3} {
 		_, _, files := written(t, m, vocabulary, version, tensor.F32, uint64(i))
 		heads = append(heads, files["file"])
 	}
 	for i, version := range map[int]int{1: 2, 2: 3} {
-		TakesTheFirst(t, As(m), heads, i, func(target draft.Target) (*eagle.Network, error) {
+		TakesTheFirst(t, As(m), heads, i, func(target registry.Target) (*eagle.Network, error) {
 			wanted := func(s headfile.Shape) bool { return s.(*eagle.Config).Version == version }
 			return headfile.Choose("", target, (&eagle.Config{}).Kind(), "EAGLE", wanted, eagle.Open)
 		}, eagle.Open)

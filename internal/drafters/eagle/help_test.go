@@ -8,6 +8,7 @@ import (
 	. "github.com/grovellm/grove/internal/drafters/drafttest"
 	"github.com/grovellm/grove/internal/drafters/eagle"
 	"github.com/grovellm/grove/internal/drafters/grow"
+	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/drafters/shortlist"
 	"github.com/grovellm/grove/internal/drafters/synthetic"
 	"github.com/grovellm/grove/internal/model"
@@ -48,7 +49,7 @@ func genShape(r *rapid.T) grow.Shape {
 // newDrafter drafts with a head, over a shortlist where one is named.
 func newDrafter(t Fataler, n *eagle.Network, shape grow.Shape, o shortlist.Options, m *model.Model) draft.Drafter {
 	t.Helper()
-	lists := Must(draft.Shortlists(o, shortlist.Drafter{
+	lists := Must(registry.Shortlists(o, shortlist.Drafter{
 		Pool: m.Pool(), Head: &n.Head, Norm: n.Norm, Tokens: n.Tokens, Vocab: n.Vocab, Tokenizer: m.Tokenizer,
 		Embed: n.Embed,
 	}, n, As(m)))(t)

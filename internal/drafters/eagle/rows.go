@@ -7,8 +7,8 @@ import (
 	"context"
 	"slices"
 
-	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/internal/drafters/grow"
+	"github.com/grovellm/grove/internal/drafters/sequence"
 	"github.com/grovellm/grove/internal/kernels/par"
 	"github.com/grovellm/grove/internal/nn"
 	"github.com/grovellm/grove/internal/nn/output"
@@ -44,8 +44,8 @@ func newRows(n *Network, pool *par.Pool) *rows {
 func (r *rows) Taps() []int  { return r.n.Taps }
 func (r *rows) Context() int { return 0 }
 func (r *rows) NewText() *grow.Text {
-	o := draft.TextOptions{Layers: len(r.n.Taps), Ahead: true, Rows: 1, Window: r.n.Config.Context}
-	return &grow.Text{Text: draft.NewText(o, r.pages.NewCache())}
+	o := sequence.TextOptions{Layers: len(r.n.Taps), Ahead: true, Rows: 1, Window: r.n.Config.Context}
+	return &grow.Text{Text: sequence.NewText(o, r.pages.NewCache())}
 }
 
 // Keeps: a drafted row is made of the head's own state, that of the committed token of the

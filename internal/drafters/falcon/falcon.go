@@ -12,7 +12,7 @@
 // that predict may not see the others. Here these k rows are a block always, and the text before
 // them is in blocks aligned to the text. Rows of whole blocks stay in the cache; those that the
 // next proposal may have in another block are computed again. The entries are a window over as much
-// text as the head was made for (draft.Text).
+// text as the head was made for (sequence.Text).
 package falcon
 
 import (
@@ -20,6 +20,7 @@ import (
 
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/internal/drafters/grow"
+	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/drafters/shortlist"
 	"github.com/grovellm/grove/internal/drafters/textrank"
 	"github.com/grovellm/grove/internal/kernels/par"
@@ -29,7 +30,7 @@ import (
 // its output are those of a shortlist where lists is not nil; text is the modifier +text. Of the
 // target only Vocab, and what Fits reads of the Model where there is one, are used.
 func New(
-	n *Network, shape grow.Shape, text bool, lists shortlist.Method, pool *par.Pool, target draft.Target,
+	n *Network, shape grow.Shape, text bool, lists shortlist.Method, pool *par.Pool, target registry.Target,
 ) (draft.Drafter, error) {
 	if target.Model != nil {
 		if err := n.Fits(target.Model.Config); err != nil {

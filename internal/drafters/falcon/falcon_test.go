@@ -11,6 +11,7 @@ import (
 	. "github.com/grovellm/grove/internal/drafters/drafttest"
 	"github.com/grovellm/grove/internal/drafters/falcon"
 	"github.com/grovellm/grove/internal/drafters/grow"
+	"github.com/grovellm/grove/internal/drafters/sequence"
 	"github.com/grovellm/grove/internal/drafters/shortlist"
 	"github.com/grovellm/grove/internal/drafters/synthetic"
 	"github.com/grovellm/grove/sample"
@@ -75,7 +76,7 @@ func TestResume(t *testing.T) {
 		a, b := Begin(r, d, o, 1), Begin(r, d, o, 1)
 		Commit(r, d, a.Prompt(text, n.Hidden, true))
 		first := d.Resume(b.State, len(text), a.State, len(text))
-		if want := max(len(text)-min(window, draft.Recall), 0); first != want {
+		if want := max(len(text)-min(window, sequence.Recall), 0); first != want {
 			r.Fatalf("of %d rows those from %d on are computed again, want %d", len(text), first, want)
 		}
 		if first > 0 {

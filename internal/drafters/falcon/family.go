@@ -5,6 +5,8 @@ package falcon
 import (
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/internal/drafters/grow"
+	"github.com/grovellm/grove/internal/drafters/option"
+	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/drafters/shortlist"
 	"github.com/grovellm/grove/internal/heads/headfile"
 )
@@ -32,7 +34,7 @@ var staticTree = grow.Static{Children: [][]int{
 }}
 
 func init() {
-	draft.Register(draft.Family{
+	registry.Register(registry.Family{
 		Name: "falcon", Help: "a Falcon head: two tokens a pass, dynamic trees",
 		About: `A pass of the head, an LSTM and one layer that read the target's last hidden states, predicts the next k
 tokens. Further passes begin k levels deeper, from the head's own states: of k levels one takes a pass. Trees are
@@ -40,8 +42,8 @@ EAGLE-2's dynamic trees; tree= names others.`,
 		Paper: "Falcon: Faster and Parallel Inference of Large Language Models Through Enhanced " +
 			"Semi-Autoregressive Drafting and Custom-Designed Decoding Tree, AAAI 2025",
 		Needs: "a Falcon head", Options: &options{Tree: usual, Dynamic: grow.DefaultDynamic()},
-		Modifiers: draft.NetworkModifiers, Auto: "falcon:tree=best-first+text", Rank: 9,
-		New: func(text string, mods draft.Modifiers, target draft.Target) (draft.Drafter, error) {
+		Modifiers: registry.NetworkModifiers, Auto: "falcon:tree=best-first+text", Rank: 9,
+		New: func(text string, mods registry.Modifiers, target registry.Target) (draft.Drafter, error) {
 			p, err := grow.Parse(text, "tree", usual, static)
 			if err != nil {
 				return nil, err
@@ -66,7 +68,7 @@ var static = grow.Kind{
 		var o struct {
 			Model string `draft:"model" help:"the head's file"`
 		}
-		err := draft.Parse(text, &o)
+		err := option.Parse(text, &o)
 		return grow.Parsed{Shape: &staticTree, Model: o.Model}, err
 	},
 }

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/heads/headfile"
 	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/tensor"
@@ -38,7 +38,7 @@ func (c *Config) Common() headfile.Common {
 
 // Open loads a head for a target, whose embedding, norm and output matrix it uses, once for all
 // drafters of the target.
-func Open(h draft.Head, target draft.Target) (*Network, error) {
+func Open(h registry.Head, target registry.Target) (*Network, error) {
 	build := func(s headfile.Shape, w model.Weights, _ []int32, m *model.Network) (*Network, error) {
 		return NewNetwork(*s.(*Config), w, m)
 	}

@@ -9,9 +9,9 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/grovellm/grove/draft"
 	. "github.com/grovellm/grove/internal/drafters/drafttest"
 	"github.com/grovellm/grove/internal/drafters/falcon"
+	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/heads/headfile"
 	"github.com/grovellm/grove/internal/kernels/par"
 	"github.com/grovellm/grove/internal/model"
@@ -46,7 +46,7 @@ func TestAsPyTorch(t *testing.T) {
 				Must(os.ReadFile("testdata/golden/pytorch_model.bin"))(t), 0o666)); err != nil {
 			t.Fatal(err)
 		}
-		f := Must(headfile.Read(draft.Head{Name: dir}, (&falcon.Config{}).Kind()))(t)
+		f := Must(headfile.Read(registry.Head{Name: dir}, (&falcon.Config{}).Kind()))(t)
 		defer f.Close()
 		if err := headfile.For(f.Shape, model.Config{Hidden: 16, Vocab: 20, Layers: 3}); err != nil {
 			t.Fatal(err)

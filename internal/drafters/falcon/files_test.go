@@ -19,6 +19,7 @@ import (
 	. "github.com/grovellm/grove/internal/drafters/drafttest"
 	"github.com/grovellm/grove/internal/drafters/falcon"
 	"github.com/grovellm/grove/internal/drafters/grow"
+	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/drafters/shortlist"
 	"github.com/grovellm/grove/internal/drafters/synthetic"
 	"github.com/grovellm/grove/internal/files/safetensors"
@@ -101,7 +102,7 @@ func TestPublishedFiles(t *testing.T) {
 		"without defaults": {change: map[string]any{"num_target_layers": 3}},
 	} {
 		dir := published(t, c.trained, c.change)
-		h, err := falcon.Open(draft.Head{Name: dir}, As(m))
+		h, err := falcon.Open(registry.Head{Name: dir}, As(m))
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
@@ -140,7 +141,7 @@ func TestPublishedFiles(t *testing.T) {
 			}
 		}
 	}
-	if _, err := headfile.ReadConfig[falcon.Config](draft.Head{Name: published(t, false,
+	if _, err := headfile.ReadConfig[falcon.Config](registry.Head{Name: published(t, false,
 		map[string]any{"k_mask": 0})}, nil); err == nil || !strings.Contains(err.Error(), "k_mask") {
 		t.Errorf("a head without k_mask: %v", err)
 	}
@@ -151,7 +152,7 @@ func TestPublishedFiles(t *testing.T) {
 func TestWrittenFolders(t *testing.T) {
 	m := OpenTarget(t, 400)
 	for _, recurrent := range []bool{false, true} {
-		c, err := headfile.ReadConfig[falcon.Config](draft.Head{Name: published(t, recurrent, nil)}, &m.Config)
+		c, err := headfile.ReadConfig[falcon.Config](registry.Head{Name: published(t, recurrent, nil)}, &m.Config)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -171,7 +172,7 @@ func TestWrittenFolders(t *testing.T) {
 		if d := cmp.Diff(shapes(false), got); d != "" {
 			t.Errorf("recurrent %v: the folder has other tensors: %s", recurrent, d)
 		}
-		again, err := headfile.ReadConfig[falcon.Config](draft.Head{Name: dir}, &m.Config)
+		again, err := headfile.ReadConfig[falcon.Config](registry.Head{Name: dir}, &m.Config)
 		if err != nil || again.Recurrent != recurrent || again.Block != 2 {
 			t.Errorf("recurrent %v came back as %+v, %v", recurrent, again, err)
 		}
@@ -195,7 +196,7 @@ func TestFilesRoundTrip(t *testing.T) {
 		}
 		want := drafted(t, made, m)
 		for _, path := range []string{file, folder} {
-			h := Must(falcon.Open(draft.Head{Name: path}, As(m)))(t)
+			h := Must(falcon.Open(registry.Head{Name: path}, As(m)))(t)
 			got := h.Config
 			got.Name, got.TargetLayers = c.Name, c.TargetLayers
 			if d := cmp.Diff(c, got); d != "" {
@@ -242,7 +243,7 @@ func TestRefusedHeads(t *testing.T) {
 			tensor.F32); err != nil {
 			t.Fatal(err)
 		}
-		_, err := falcon.Open(draft.Head{Name: path}, As(m))
+		_, err := falcon.Open(registry.Head{Name: path}, As(m))
 		if want == "" != (err == nil) || err != nil && (!strings.Contains(err.Error(), want) ||
 			!strings.Contains(err.Error(), path)) {
 			t.Errorf("%q: %v", want, err)
@@ -266,7 +267,7 @@ func TestRefusedHeads(t *testing.T) {
 func TestFamily(t *testing.T) {
 	m := OpenTarget(t, 400)
 	target, path := As(m), filepath.Join(t.TempDir(), "head.gguf")
-	if _, err := draft.New("falcon", target); err == nil || !strings.Contains(err.Error(), "no Falcon head") {
+	if _, err := registry.New("falcon", target); err == nil || !strings.Contains(err.Error(), "no Falcon head") {
 		t.Errorf("without a head: %v", err)
 	}
 	c := synthetic.Config[falcon.Config](rand.New(rand.NewPCG(1, 3)), "falcon", m.Config, tensor.F32)
@@ -274,11 +275,11 @@ func TestFamily(t *testing.T) {
 		tensor.F32); err != nil {
 		t.Fatal(err)
 	}
-	target.Heads, target.Shared = []draft.Head{{Name: path}}, new(draft.Shared)
+	target.Heads, target.Shared = []registry.Head{{Name: path}}, new(registry.Shared)
 	for _, text := range []string{"falcon", "falcon:k=4,depth=3,n=20+text", "falcon:tree=static",
 		"falcon:tree=static,model=" + path, "falcon:tree=best-first,width=3+freq:size=64",
 		"falcon:tree=linear,k=3", "falcon:model=" + path + "+context"} {
-		if d, err := draft.New(text, target); err != nil || !slices.Equal(d.Taps(), []int{3}) {
+		if d, err := registry.New(text, target); err != nil || !slices.Equal(d.Taps(), []int{3}) {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
@@ -287,7 +288,7 @@ func TestFamily(t *testing.T) {
 		"falcon:model=" + t.TempDir(): "config.json",
 		"falcon+adapt":                "adapt",
 	} {
-		if _, err := draft.New(text, target); err == nil || !strings.Contains(err.Error(), say) {
+		if _, err := registry.New(text, target); err == nil || !strings.Contains(err.Error(), say) {
 			t.Errorf("%s: %v, want an error that says %q", text, err, say)
 		}
 	}
@@ -302,7 +303,7 @@ func TestStaticTree(t *testing.T) {
 		tensor.F32); err != nil {
 		t.Fatal(err)
 	}
-	d := Must(draft.New("falcon:tree=static,model="+path, target))(t)
+	d := Must(registry.New("falcon:tree=static,model="+path, target))(t)
 	s := Begin(t, d, draft.Options{}, 1)
 	defer s.Close()
 	Commit(t, d, s.Prompt([]int32{5, 9, 77, 3}, n.Hidden, true))

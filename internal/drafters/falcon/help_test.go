@@ -7,6 +7,7 @@ import (
 	. "github.com/grovellm/grove/internal/drafters/drafttest"
 	"github.com/grovellm/grove/internal/drafters/falcon"
 	"github.com/grovellm/grove/internal/drafters/grow"
+	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/drafters/shortlist"
 	"github.com/grovellm/grove/internal/drafters/synthetic"
 	"github.com/grovellm/grove/internal/model"
@@ -49,7 +50,7 @@ func genShape(r *rapid.T) grow.Shape {
 // newDrafter drafts with a head, over a shortlist where one is named.
 func newDrafter(t Fataler, n *falcon.Network, shape grow.Shape, o shortlist.Options, m *model.Model) draft.Drafter {
 	t.Helper()
-	lists := Must(draft.Shortlists(o, shortlist.Drafter{
+	lists := Must(registry.Shortlists(o, shortlist.Drafter{
 		Pool: m.Pool(), Head: &n.Head, Vocab: n.Vocab, Tokenizer: m.Tokenizer, Embed: n.Embed,
 	}, n, As(m)))(t)
 	s, text := shape.(withText)

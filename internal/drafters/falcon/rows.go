@@ -7,8 +7,8 @@ import (
 	"context"
 	"slices"
 
-	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/internal/drafters/grow"
+	"github.com/grovellm/grove/internal/drafters/sequence"
 	"github.com/grovellm/grove/internal/kernels/par"
 	"github.com/grovellm/grove/internal/nn"
 	"github.com/grovellm/grove/internal/nn/output"
@@ -82,10 +82,10 @@ func (r *rows) Context() int { return 0 }
 
 func (r *rows) NewText() *grow.Text {
 	n := r.n
-	o := draft.TextOptions{
+	o := sequence.TextOptions{
 		Layers: 1, Ahead: true, Rows: 1, Window: max(n.Config.Context, n.Block), Block: n.Block, Alone: n.Recurrent,
 	}
-	return &grow.Text{Text: draft.NewText(o, r.pages.NewCache()), More: new(text)}
+	return &grow.Text{Text: sequence.NewText(o, r.pages.NewCache()), More: new(text)}
 }
 
 // Keeps: a drafted row is made of the head's own states, that of a committed token of the target's.

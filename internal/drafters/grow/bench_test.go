@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/drafters/shortlist"
 	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/internal/model/synth"
@@ -26,7 +27,7 @@ func BenchmarkRound(b *testing.B) {
 		for _, method := range []string{"", "freq", "context"} {
 			for _, temperature := range []float32{0, 1} {
 				b.Run(fmt.Sprintf("%T/%s/T=%g", shape, method, temperature), func(b *testing.B) {
-					target := draft.Target{Vocab: 16384, Context: 1 << 20}
+					target := registry.Target{Vocab: 16384, Context: 1 << 20}
 					d := must(listed(shape, shortlist.Options{Method: method}, m, target))(b)
 					s := prompted(b, d, draft.Options{Sampling: sample.Params{Temperature: temperature}},
 						make([]int32, 200))

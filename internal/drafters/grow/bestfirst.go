@@ -1,8 +1,8 @@
 package grow
 
 import (
-	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/internal/drafters/calibrate"
+	"github.com/grovellm/grove/internal/drafters/option"
 	"github.com/grovellm/grove/tree"
 )
 
@@ -23,7 +23,7 @@ type BestFirst struct {
 func DefaultBestFirst() BestFirst { return BestFirst{Width: 8, Branch: 8, Depth: 20} }
 
 func (o *BestFirst) limits() (limits, error) {
-	return limits{maxNodes, o.Depth, o.Branch}, draft.Check(o)
+	return limits{maxNodes, o.Depth, o.Branch}, option.Check(o)
 }
 
 // begin: a drawn tree keeps every node it draws, so it has no pool to choose from.

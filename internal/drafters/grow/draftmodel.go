@@ -5,7 +5,7 @@ package grow
 import (
 	"context"
 
-	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/drafters/sequence"
 	"github.com/grovellm/grove/internal/kernels/par"
 	"github.com/grovellm/grove/internal/model"
 )
@@ -32,7 +32,7 @@ const draftLevels = 64
 
 func (m *DraftModel) NewText() *Text {
 	window := m.Context() - min(draftLevels, m.Context()/4)
-	return &Text{Text: draft.NewText(draft.TextOptions{Rows: 1, Window: window}, m.NewCache())}
+	return &Text{Text: sequence.NewText(sequence.TextOptions{Rows: 1, Window: window}, m.NewCache())}
 }
 
 func (m *DraftModel) Prepare(rows []Rows) { m.laid = rows }

@@ -1,7 +1,7 @@
 package grow
 
 import (
-	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/drafters/option"
 	"github.com/grovellm/grove/tree"
 )
 
@@ -19,7 +19,7 @@ type Dynamic struct {
 // DefaultDynamic is the tree of EAGLE-2's and EAGLE-3's runs.
 func DefaultDynamic() Dynamic { return Dynamic{K: 10, Depth: 7, N: 60} }
 
-func (o *Dynamic) limits() (limits, error) { return limits{o.N, o.Depth + 1, o.K}, draft.Check(o) }
+func (o *Dynamic) limits() (limits, error) { return limits{o.N, o.Depth + 1, o.K}, option.Check(o) }
 
 // begin: a drawn tree keeps every node it draws, so it has no pool to choose from.
 func (o *Dynamic) begin(s *state) { s.pooled = !s.drawing }

@@ -3,7 +3,7 @@ package grow
 import (
 	"fmt"
 
-	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/drafters/option"
 	"github.com/grovellm/grove/tree"
 )
 
@@ -71,7 +71,7 @@ func (o *DynaTree) limits() (limits, error) {
 	case !(o.Tau >= 0 && o.Tau < 1):
 		return fail("tau is %g: want 0 or more, below 1", o.Tau)
 	}
-	return limits{o.NMax, o.DMax + 1, max(o.BMax, o.BRoot)}, draft.Check(o)
+	return limits{o.NMax, o.DMax + 1, max(o.BMax, o.BRoot)}, option.Check(o)
 }
 
 // adapted is what history adaptation makes of a sequence's parameters.

@@ -18,6 +18,7 @@ import (
 	"context"
 
 	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/drafters/sequence"
 	"github.com/grovellm/grove/internal/drafters/shortlist"
 	"github.com/grovellm/grove/internal/drafters/textrank"
 	"github.com/grovellm/grove/internal/kernels/par"
@@ -55,7 +56,7 @@ type Blocks interface {
 
 // Text is a sequence's committed text.
 type Text struct {
-	*draft.Text
+	*sequence.Text
 	States [][]float32 // for the Model: of the rows of a draft
 	More   any         // for the Model: what else it keeps of a text
 }
@@ -123,7 +124,7 @@ type Drafter struct {
 	rankers []ranker          // the same, for +text
 	yield   [2]yield          // at temperature 0 and above
 	pages   *nn.Pages         // of the model's texts
-	stats   draft.ListStats
+	stats   shortlist.Stats
 	first   [2]textrank.FirstPass // at temperature 0 and above
 
 	proposals []draft.Proposal
@@ -146,11 +147,11 @@ const rankedLeast = 8
 func (d *Drafter) Taps() []int { return d.Model.Taps() }
 
 // Pages is the memory of what the model read; see draft.Drafter.
-func (d *Drafter) Pages() []*nn.Pages { return []*nn.Pages{d.pages} }
+func (d *Drafter) Pages() []draft.Pages { return []draft.Pages{d.pages} }
 
 // Resume shares what the model has read of another sequence; see draft.Drafter.
 func (d *Drafter) Resume(s draft.State, n int, from draft.State, common int) int {
-	var other *draft.Text
+	var other *sequence.Text
 	if from != nil {
 		other = from.(*state).read.Text
 	}
@@ -158,7 +159,7 @@ func (d *Drafter) Resume(s draft.State, n int, from draft.State, common int) int
 }
 
 // ListStats are what shortlists made of the drafts.
-func (d *Drafter) ListStats() draft.ListStats { return d.stats.OfHead() }
+func (d *Drafter) ListStats() shortlist.Stats { return d.stats.OfHead() }
 
 // drawSeed parts the noise of drawn trees from the coupled noise, whatever the seeds.
 const drawSeed = 0x6c6d2d647261776e

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/drafters/shortlist"
 	"github.com/grovellm/grove/internal/drafters/textrank"
 	"github.com/grovellm/grove/internal/model"
@@ -52,12 +53,12 @@ func openModels(t testing.TB) models {
 }
 
 // ofModel is a drafter with a draft model, and listed one whose head computes a shortlist.
-func ofModel(shape Shape, m *model.Model, target draft.Target) (draft.Drafter, error) {
+func ofModel(shape Shape, m *model.Model, target registry.Target) (draft.Drafter, error) {
 	return listed(shape, shortlist.Options{}, m, target)
 }
 
-func listed(shape Shape, o shortlist.Options, m *model.Model, target draft.Target) (draft.Drafter, error) {
-	lists, err := draft.Shortlists(o, shortlist.Drafter{Pool: m.Pool(), Head: &m.Head, Norm: &m.Norm,
+func listed(shape Shape, o shortlist.Options, m *model.Model, target registry.Target) (draft.Drafter, error) {
+	lists, err := registry.Shortlists(o, shortlist.Drafter{Pool: m.Pool(), Head: &m.Head, Norm: &m.Norm,
 		Vocab: m.Config.Vocab, Tokenizer: m.Tokenizer}, m, target)
 	if err != nil {
 		return nil, err
@@ -77,8 +78,8 @@ func (m models) draws(r *rapid.T) *model.Model {
 	return []*model.Model{m.target, m.rounded, m.rounded, m.stranger}[rapid.IntRange(0, 3).Draw(r, "draft model")]
 }
 
-func (m models) as() draft.Target {
-	return draft.Target{Vocab: m.target.Config.Vocab, Context: m.target.Context(), Model: m.target}
+func (m models) as() registry.Target {
+	return registry.Target{Vocab: m.target.Config.Vocab, Context: m.target.Context(), Model: m.target}
 }
 
 type fataler interface {

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/drafters/option"
 )
 
 // Kind is a shape that a text can name.
@@ -65,7 +65,7 @@ func kind[O any](k Kind, defaults func() O, of func(*O) Parsed) Kind {
 	k.Options = &o
 	k.Parse = func(text string) (Parsed, error) {
 		o := defaults()
-		if err := draft.Parse(text, &o); err != nil {
+		if err := option.Parse(text, &o); err != nil {
 			return Parsed{}, err
 		}
 		return of(&o), nil

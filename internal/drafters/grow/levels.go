@@ -5,7 +5,7 @@ package grow
 import (
 	"fmt"
 
-	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/drafters/option"
 	"github.com/grovellm/grove/tree"
 )
 
@@ -19,7 +19,7 @@ type Linear struct {
 // DefaultLinear is DynaTree's baseline on WikiText-2.
 func DefaultLinear() Linear { return Linear{K: 8} }
 
-func (o *Linear) limits() (limits, error) { return limits{o.K + 1, o.K, 1}, draft.Check(o) }
+func (o *Linear) limits() (limits, error) { return limits{o.K + 1, o.K, 1}, option.Check(o) }
 
 func (o *Linear) begin(*state)                       {}
 func (o *Linear) choose(s *state)                    { s.level(always, 1) }
@@ -48,7 +48,7 @@ func (o *Fixed) limits() (limits, error) {
 	if !(o.Tau >= 0 && o.Tau < 1) {
 		return limits{}, fmt.Errorf("tau is %g: want 0 or more, below 1", o.Tau)
 	}
-	return limits{o.N, o.D + 1, o.B}, draft.Check(o)
+	return limits{o.N, o.D + 1, o.B}, option.Check(o)
 }
 
 func (o *Fixed) begin(*state) {}

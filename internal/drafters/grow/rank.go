@@ -6,8 +6,8 @@ import (
 	"math"
 	"slices"
 
-	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/internal/drafters/textrank"
+	"github.com/grovellm/grove/internal/drafters/treebuild"
 	"github.com/grovellm/grove/internal/kernels/simd"
 	"github.com/grovellm/grove/sample"
 )
@@ -116,7 +116,7 @@ func (s *state) rank(sampler *sample.Sampler, i int, logits []float32, m *ranker
 		}
 		drawnChances(c)
 	case s.warm > 0:
-		draft.CoupledChances(c, s.d.asked, s.sampler.Params().Temperature)
+		treebuild.CoupledChances(c, s.d.asked, s.sampler.Params().Temperature)
 	}
 	s.count[i] = int32(len(c))
 	if s.history != nil {

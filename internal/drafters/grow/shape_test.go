@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/drafters/treebuild"
 	"github.com/grovellm/grove/sample"
 	"github.com/grovellm/grove/tree"
 	"pgregory.net/rapid"
@@ -31,7 +32,7 @@ func (o *oracle) below(t fataler, text []int32) ([]sample.Candidate, float32) {
 		confidence = max(confidence, exp(x.LogProb))
 	}
 	if o.p.Temperature > 0 {
-		draft.CoupledChances(c, o.ranked, o.p.Temperature)
+		treebuild.CoupledChances(c, o.ranked, o.p.Temperature)
 	}
 	return c, confidence
 }

@@ -76,7 +76,7 @@ func (s *state) commit(r *draft.Rows) error {
 	if ready {
 		s.compare(r)
 	}
-	draft.Tell(s.words, r)
+	shortlist.Tell(s.words, r)
 	if s.text != nil {
 		t := &s.tree
 		if !ready {

@@ -3,11 +3,11 @@ package jet_test
 import (
 	"testing"
 
-	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/internal/drafters/drafttest"
 	"github.com/grovellm/grove/internal/drafters/jet"
 	"github.com/grovellm/grove/internal/drafters/learn"
 	"github.com/grovellm/grove/internal/drafters/onepass"
+	"github.com/grovellm/grove/internal/drafters/registry"
 	"pgregory.net/rapid"
 )
 
@@ -40,7 +40,7 @@ func TestExports(t *testing.T) {
 		o := genOptions(r, n)
 		drafter := func(n *jet.Network) learn.Learner { return newDrafter(r, o, n, m).(learn.Learner) }
 		return drafter(n), func(path string) learn.Learner {
-			return drafter(drafttest.Must(jet.Open(draft.Head{Name: path}, drafttest.As(m)))(r))
+			return drafter(drafttest.Must(jet.Open(registry.Head{Name: path}, drafttest.As(m)))(r))
 		}
 	})
 }

@@ -5,6 +5,8 @@ package jet
 import (
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/internal/drafters/onepass"
+	"github.com/grovellm/grove/internal/drafters/option"
+	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/heads/headfile"
 )
 
@@ -34,14 +36,14 @@ paths whose product of probabilities is the largest.`,
 			"DFlash: Block Diffusion for Flash Speculative Decoding, arXiv 2602.06036", twoWays,
 			Options{Tree: onepass.Chain}, "", 0},
 	} {
-		family := draft.Family{
+		family := registry.Family{
 			Name: f.name, Help: f.help, About: f.about, Paper: f.source, Needs: f.needs, Options: &f.defaults,
-			Modifiers: draft.HeadModifiers, Auto: f.auto, Rank: f.rank,
+			Modifiers: registry.HeadModifiers, Auto: f.auto, Rank: f.rank,
 		}
-		family.New = func(text string, mods draft.Modifiers, target draft.Target) (draft.Drafter, error) {
+		family.New = func(text string, mods registry.Modifiers, target registry.Target) (draft.Drafter, error) {
 			o := f.defaults
 			o.Modifiers = mods
-			if err := draft.Parse(text, &o); err != nil {
+			if err := option.Parse(text, &o); err != nil {
 				return nil, err
 			}
 			n, err := open(o.Model, target, f.needs == causal)
@@ -50,13 +52,13 @@ paths whose product of probabilities is the largest.`,
 			}
 			return New(o, n, target)
 		}
-		draft.Register(family)
+		registry.Register(family)
 	}
 }
 
 // open opens the head in the file that the option model names, or the first of the target's heads:
 // one that is causal, or is not.
-func open(model string, target draft.Target, causal bool) (*Network, error) {
+func open(model string, target registry.Target, causal bool) (*Network, error) {
 	called := map[bool]string{true: "causal (JetSpec)", false: "bidirectional (DFlash)"}[causal]
 	wanted := func(s headfile.Shape) bool { return s.(*Config).Causal == causal }
 	return headfile.Choose(model, target, &kind, called, wanted, Open)

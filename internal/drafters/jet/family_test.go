@@ -8,10 +8,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/gguf"
 	. "github.com/grovellm/grove/internal/drafters/drafttest"
 	"github.com/grovellm/grove/internal/drafters/jet"
+	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/drafters/synthetic"
 	"github.com/grovellm/grove/internal/heads/headfile"
 	"github.com/grovellm/grove/internal/model"
@@ -39,7 +39,7 @@ func TestFamilies(t *testing.T) {
 	}
 	defer vocabulary.Close()
 	target := As(m)
-	target.Shared = new(draft.Shared)
+	target.Shared = new(registry.Shared)
 	for i, causal := range []bool{false, true, false, true} { // each is known by its taps
 		c := synthetic.Config[jet.Config](rand.New(rand.NewPCG(uint64(i), 0)), "", m.Config, tensor.F32)
 		c.Causal, c.Taps = causal, make([]int, i+1)
@@ -47,7 +47,7 @@ func TestFamilies(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		h := draft.Head{Name: filepath.Join(dir, "head"+string(rune('0'+i)))}
+		h := registry.Head{Name: filepath.Join(dir, "head"+string(rune('0'+i)))}
 		if err := headfile.WriteGGUF(h.Name, "head", &c, weights, nil, vocabulary, tensor.F32); err != nil {
 			t.Fatal(err)
 		}
@@ -59,7 +59,7 @@ func TestFamilies(t *testing.T) {
 		"jetspec:model=" + target.Heads[3].Name: 4, "ddtree:model=" + target.Heads[2].Name: 3,
 		"dflash:depth=1,model=" + target.Heads[2].Name: 3,
 	} {
-		d, err := draft.New(text, target)
+		d, err := registry.New(text, target)
 		if err != nil {
 			t.Errorf("%s: %v", text, err)
 		} else if got := d.Taps(); !slices.Equal(got, make([]int, taps)) {
@@ -77,12 +77,12 @@ func TestFamilies(t *testing.T) {
 		"jetspec:width=many":                        "want a value like",
 		"jetspec:model=" + path:                     "no block head",
 	} {
-		if _, err := draft.New(text, target); err == nil || !strings.Contains(err.Error(), say) {
+		if _, err := registry.New(text, target); err == nil || !strings.Contains(err.Error(), say) {
 			t.Errorf("%s: %v, want an error that says %q", text, err, say)
 		}
 	}
 	target.Heads = target.Heads[:1]
-	if _, err := draft.New("jetspec", target); err == nil ||
+	if _, err := registry.New("jetspec", target); err == nil ||
 		!strings.Contains(err.Error(), "no causal (JetSpec) head") {
 		t.Errorf("without a causal head: %v", err)
 	}

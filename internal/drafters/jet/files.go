@@ -9,7 +9,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/heads/headfile"
 	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/tensor"
@@ -45,7 +45,7 @@ func (c *Config) Common() headfile.Common {
 
 // Open loads a head for a target, whose embedding and output head it uses unless it has its own. A
 // head is loaded once for all drafters of a target.
-func Open(h draft.Head, target draft.Target) (*Network, error) {
+func Open(h registry.Head, target registry.Target) (*Network, error) {
 	build := func(s headfile.Shape, w model.Weights, _ []int32, m *model.Network) (*Network, error) {
 		return NewNetwork(*s.(*Config), w, m)
 	}

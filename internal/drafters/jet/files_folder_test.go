@@ -9,9 +9,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/grovellm/grove/draft"
 	. "github.com/grovellm/grove/internal/drafters/drafttest"
 	"github.com/grovellm/grove/internal/drafters/jet"
+	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/drafters/synthetic"
 	"github.com/grovellm/grove/internal/files/safetensors"
 	"github.com/grovellm/grove/internal/heads/headfile"
@@ -67,7 +67,7 @@ func readFolder(dir string) (c jet.Config, err error) {
 	if _, err = c.ReadFolder(&f); err == nil {
 		err = c.Validate()
 	}
-	return c, headfile.Named(draft.Head{Name: dir}, err)
+	return c, headfile.Named(registry.Head{Name: dir}, err)
 }
 
 func TestPublishedConfig(t *testing.T) {
@@ -134,7 +134,7 @@ func TestRefusedFolders(t *testing.T) {
 			t.Errorf("%v: %v: want %s", change, err, want)
 		}
 	}
-	if _, err := headfile.ReadConfig[jet.Config](draft.Head{Name: filepath.Join(t.TempDir(), "none")},
+	if _, err := headfile.ReadConfig[jet.Config](registry.Head{Name: filepath.Join(t.TempDir(), "none")},
 		nil); err == nil || !strings.Contains(err.Error(), "no such file") {
 		t.Errorf("no file: %v", err)
 	}

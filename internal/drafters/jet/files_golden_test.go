@@ -10,6 +10,7 @@ import (
 	. "github.com/grovellm/grove/internal/drafters/drafttest"
 	"github.com/grovellm/grove/internal/drafters/jet"
 	"github.com/grovellm/grove/internal/drafters/onepass"
+	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/drafters/synthetic"
 	"github.com/grovellm/grove/internal/heads/headfile"
 	"github.com/grovellm/grove/internal/model"
@@ -56,7 +57,7 @@ func TestAsLlamaDrafts(t *testing.T) {
 	if err := headfile.WriteGGUF(head, "random head", &c, weights, nil, vocabulary, tensor.F32); err != nil {
 		t.Fatal(err)
 	}
-	h, err := jet.Open(draft.Head{Name: head}, As(m))
+	h, err := jet.Open(registry.Head{Name: head}, As(m))
 	if err != nil {
 		t.Fatal(err)
 	}

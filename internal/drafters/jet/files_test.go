@@ -16,6 +16,7 @@ import (
 	. "github.com/grovellm/grove/internal/drafters/drafttest"
 	"github.com/grovellm/grove/internal/drafters/jet"
 	"github.com/grovellm/grove/internal/drafters/onepass"
+	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/drafters/synthetic"
 	"github.com/grovellm/grove/internal/heads/headfile"
 	"github.com/grovellm/grove/internal/model"
@@ -72,7 +73,7 @@ func TestFilesRoundTrip(t *testing.T) {
 		if err := headfile.WriteGGUF(file, c.Name, &c, weights, nil, nil, kind); err != nil {
 			t.Fatal(err)
 		}
-		for _, h := range []draft.Head{{Name: file}, {Name: "embedded", Data: data}, {Name: folder}} {
+		for _, h := range []registry.Head{{Name: file}, {Name: "embedded", Data: data}, {Name: folder}} {
 			got, err := headfile.ReadConfig[jet.Config](h, nil)
 			if err != nil {
 				t.Fatal(err)
@@ -126,7 +127,7 @@ func TestOwnEmbeddingAndHead(t *testing.T) {
 		if err := headfile.WriteGGUF(path, "x", &c, w, nil, vocabulary, tensor.F32); err != nil {
 			t.Fatal(err)
 		}
-		h, err := jet.Open(draft.Head{Name: path}, As(m))
+		h, err := jet.Open(registry.Head{Name: path}, As(m))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -162,7 +163,7 @@ func TestRefusedHeads(t *testing.T) {
 		if err := headfile.WriteGGUF(path, "x", &c, weights, nil, vocabulary, tensor.F32); err != nil {
 			t.Fatal(err)
 		}
-		_, err = jet.Open(draft.Head{Name: path}, As(m))
+		_, err = jet.Open(registry.Head{Name: path}, As(m))
 		if want == "" != (err == nil) || err != nil && (!strings.Contains(err.Error(), want) ||
 			!strings.Contains(err.Error(), path)) {
 			t.Errorf("%q: %v", want, err)
@@ -189,7 +190,7 @@ func TestRefusedHeads(t *testing.T) {
 			}
 		}
 	}
-	if _, err := headfile.ReadConfig[jet.Config](draft.Head{Name: vocabulary.Path}, nil); !errors.Is(err,
+	if _, err := headfile.ReadConfig[jet.Config](registry.Head{Name: vocabulary.Path}, nil); !errors.Is(err,
 		headfile.ErrKind) {
 		t.Errorf("a model for a head: %v", err)
 	}
@@ -200,21 +201,21 @@ func TestRefusedHeads(t *testing.T) {
 
 func TestTakesTheFirst(t *testing.T) {
 	m, vocabulary := FileTarget(t)
-	heads := []draft.Head{{Name: vocabulary.Path}} // of another kind
+	heads := []registry.Head{{Name: vocabulary.Path}} // of another kind
 	for i, causal := range []bool{false, true, true} {
 		heads = append(heads, writtenHead(t, m, vocabulary, uint64(i), causal))
 	}
 	for i, causal := range map[int]bool{1: false, 2: true} {
 		name := map[bool]string{true: "jetspec", false: "dflash"}[causal]
-		choose := func(target draft.Target) (*nn.Linear, error) { // of which network the output matrix is
-			d, err := draft.New(name, target)
+		choose := func(target registry.Target) (*nn.Linear, error) { // of which network the output matrix is
+			d, err := registry.New(name, target)
 			if err != nil {
 				return nil, err
 			}
 			_, head, _ := d.(interface{ Blocks() onepass.Model }).Blocks().Output()
 			return head, nil
 		}
-		open := func(h draft.Head, target draft.Target) (*nn.Linear, error) {
+		open := func(h registry.Head, target registry.Target) (*nn.Linear, error) {
 			n, err := jet.Open(h, target)
 			if err != nil {
 				return nil, err
@@ -226,12 +227,12 @@ func TestTakesTheFirst(t *testing.T) {
 }
 
 // writtenHead is the file of a random head.
-func writtenHead(t testing.TB, m *model.Model, vocabulary *gguf.File, seed uint64, causal bool) draft.Head {
+func writtenHead(t testing.TB, m *model.Model, vocabulary *gguf.File, seed uint64, causal bool) registry.Head {
 	t.Helper()
 	c := synthetic.Config[jet.Config](rand.New(rand.NewPCG(seed, 4)), "", m.Config, tensor.F32)
 	c.Causal = causal
 	weights := Must(synthetic.Tensors(&c, tensor.F32, 1))(t)
-	h := draft.Head{Name: filepath.Join(t.TempDir(), "head.gguf")}
+	h := registry.Head{Name: filepath.Join(t.TempDir(), "head.gguf")}
 	if err := headfile.WriteGGUF(h.Name, "x", &c, weights, nil, vocabulary, tensor.F32); err != nil {
 		t.Fatal(err)
 	}

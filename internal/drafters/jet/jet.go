@@ -10,6 +10,8 @@ package jet
 import (
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/internal/drafters/onepass"
+	"github.com/grovellm/grove/internal/drafters/registry"
+	"github.com/grovellm/grove/internal/drafters/sequence"
 	"github.com/grovellm/grove/internal/nn"
 	"github.com/grovellm/grove/tree"
 )
@@ -23,11 +25,11 @@ type Options struct {
 	Lambda float64 `draft:"lambda" help:"for hybrid: weight of a depth's entropy beside the path's log-probability (above 0)"`
 	Model  string  `draft:"model" help:"GGUF file or Hugging Face folder of the head; empty: the one the model was opened with"`
 
-	draft.Modifiers
+	registry.Modifiers
 }
 
 // New returns a drafter with a head that fits the target.
-func New(o Options, n *Network, target draft.Target) (draft.Drafter, error) {
+func New(o Options, n *Network, target registry.Target) (draft.Drafter, error) {
 	shape, err := onepass.NewShape(o.Tree, o.Width, o.Lambda)
 	if err != nil {
 		return nil, err
@@ -58,8 +60,8 @@ func (b *blocks) Block() onepass.Block {
 
 func (b *blocks) Taps() []int     { return b.n.Taps }
 func (b *blocks) Pages() nn.Pages { return b.n.Pages() }
-func (b *blocks) Text() draft.TextOptions {
-	return draft.TextOptions{Layers: len(b.n.Taps), Rows: 1, Window: b.n.Config.Context}
+func (b *blocks) Text() sequence.TextOptions {
+	return sequence.TextOptions{Layers: len(b.n.Taps), Rows: 1, Window: b.n.Config.Context}
 }
 
 func (b *blocks) LayOut(t *tree.Tree, anchor int32, rows int) { b.n.LayOut(t, anchor, rows) }

@@ -11,6 +11,7 @@ import (
 	. "github.com/grovellm/grove/internal/drafters/drafttest"
 	"github.com/grovellm/grove/internal/drafters/jet"
 	"github.com/grovellm/grove/internal/drafters/onepass"
+	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/heads/headfile"
 	"github.com/grovellm/grove/models"
 	"github.com/grovellm/grove/tree"
@@ -195,7 +196,7 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 // its own. The weights of +text are those that were fitted for grove's head.
 func TestTreesGoOnWithTheText(t *testing.T) {
 	m := OpenTarget(t, 400)
-	fitted, err := headfile.ReadConfig[jet.Config](draft.Head{Name: "jetspec", Data: models.Heads()[0]}, nil)
+	fitted, err := headfile.ReadConfig[jet.Config](registry.Head{Name: "jetspec", Data: models.Heads()[0]}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -234,7 +235,7 @@ func TestNewRefuses(t *testing.T) {
 	m := OpenTarget(t, 400)
 	n := head(t, m, 1)
 	good := jet.Options{Tree: onepass.DDTree}
-	if _, err := jet.New(good, n, draft.Target{Vocab: Vocab, Context: 400}); err == nil {
+	if _, err := jet.New(good, n, registry.Target{Vocab: Vocab, Context: 400}); err == nil {
 		t.Error("a target without layers has a head")
 	}
 	for _, o := range []jet.Options{{Tree: "oak"}, {Tree: onepass.DDTree, Depth: n.Block},

@@ -11,6 +11,7 @@ import (
 	. "github.com/grovellm/grove/internal/drafters/drafttest"
 	"github.com/grovellm/grove/internal/drafters/jet"
 	"github.com/grovellm/grove/internal/drafters/onepass"
+	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/drafters/shortlist"
 	"github.com/grovellm/grove/internal/kernels/gemm"
 	"github.com/grovellm/grove/internal/speculate"
@@ -62,10 +63,10 @@ func TestListOfAllTokens(t *testing.T) {
 			Commit(r, whole, all.Accept(want.Tree, node, next, n.Hidden))
 			Commit(r, d, listed.Accept(got.Tree, node, next, n.Hidden))
 		}
-		if s := d.ListStats(); s.Rows == 0 || s.Coverage() != 1 || s.Size() != Vocab {
+		if s := shortlist.StatsOf(d); s.Rows == 0 || s.Coverage() != 1 || s.Size() != Vocab {
 			r.Fatalf("lists of all tokens: %+v", s)
 		}
-		if s := whole.ListStats(); s != (draft.ListStats{Head: true}) {
+		if s := shortlist.StatsOf(whole); s != (shortlist.Stats{Head: true}) {
 			r.Fatalf("without lists: %+v", s)
 		}
 	})
@@ -112,7 +113,7 @@ func TestSameTokensOverLists(t *testing.T) {
 		}
 		for _, method := range listMethods {
 			for _, name := range []string{withText, onepass.AccumLogP, onepass.Chain} {
-				d := newDrafter(t, jet.Options{Tree: name, Modifiers: draft.Modifiers{List: shortlist.Options{Method: method, Size: 64, Extra: 32}}}, n, m)
+				d := newDrafter(t, jet.Options{Tree: name, Modifiers: registry.Modifiers{List: shortlist.Options{Method: method, Size: 64, Extra: 32}}}, n, m)
 				for range 2 {
 					out, _ := Generate(t, m, d, speculate.Options{Budget: 24, Uncontrolled: true}, p, prompts)
 					for i := range want {
@@ -130,7 +131,7 @@ func TestSteadyStateOverListsAllocatesNothing(t *testing.T) {
 	m := OpenTarget(t, 400)
 	n := head(t, m, 1)
 	for _, method := range listMethods {
-		d := newDrafter(t, jet.Options{Tree: withText, Modifiers: draft.Modifiers{List: shortlist.Options{Method: method, Size: 64, Extra: 32}}}, n, m)
+		d := newDrafter(t, jet.Options{Tree: withText, Modifiers: registry.Modifiers{List: shortlist.Options{Method: method, Size: 64, Extra: 32}}}, n, m)
 		s := Begin(t, d, draft.Options{}, 1)
 		text := make([]int32, 40)
 		rows := s.Prompt(text, n.Hidden, true)
@@ -167,7 +168,7 @@ func TestNewRefusesLists(t *testing.T) {
 		"not what a router reads": {Method: "dynaspec"},
 		"absent.gguf":             {Method: "freq", Ranks: "absent.gguf"},
 	} {
-		if _, err := jet.New(jet.Options{Tree: onepass.DDTree, Modifiers: draft.Modifiers{List: o}}, n,
+		if _, err := jet.New(jet.Options{Tree: onepass.DDTree, Modifiers: registry.Modifiers{List: o}}, n,
 			As(m)); err == nil || !strings.Contains(err.Error(), say) {
 			t.Errorf("%+v: %v, want an error that says %q", o, err, say)
 		}

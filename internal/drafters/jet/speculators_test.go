@@ -9,9 +9,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/grovellm/grove/draft"
 	. "github.com/grovellm/grove/internal/drafters/drafttest"
 	"github.com/grovellm/grove/internal/drafters/jet"
+	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/drafters/synthetic"
 	"github.com/grovellm/grove/internal/heads"
 	"github.com/grovellm/grove/internal/heads/headfile"
@@ -32,7 +32,7 @@ func TestSpeculators(t *testing.T) {
 	if err := headfile.WriteFolder(dir, &c, weights, nil); err != nil {
 		t.Fatal(err)
 	}
-	open := func() (*jet.Network, error) { return jet.Open(draft.Head{Name: dir}, As(m)) }
+	open := func() (*jet.Network, error) { return jet.Open(registry.Head{Name: dir}, As(m)) }
 	want := proposal(t, Must(open())(t), m)
 
 	var layers map[string]any
@@ -84,7 +84,7 @@ func TestSpeculators(t *testing.T) {
 		if err := Same(proposal(t, h, m).Tree, want.Tree); err != nil {
 			t.Errorf("%v: %v", change, err)
 		}
-		if text, err := heads.Describe(draft.Head{Name: dir}); err != nil ||
+		if text, err := heads.Describe(registry.Head{Name: dir}); err != nil ||
 			!strings.Contains(text, "bidirectional (DFlash)") {
 			t.Errorf("%v: %q, %v", change, text, err)
 		}
@@ -97,7 +97,7 @@ func TestSpeculators(t *testing.T) {
 		"layers.hidden_act":          "gelu",
 	} {
 		write(map[string]any{name: v})
-		err := heads.Check(draft.Head{Name: dir}, m.Config)
+		err := heads.Check(registry.Head{Name: dir}, m.Config)
 		if err == nil || !strings.Contains(err.Error(), strings.TrimPrefix(name, "layers.")) ||
 			!strings.Contains(err.Error(), dir) {
 			t.Errorf("%s = %v is not refused by its name: %v", name, v, err)

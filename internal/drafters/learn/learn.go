@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/drafters/shortlist"
 	"github.com/grovellm/grove/internal/heads/headfile"
 	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/internal/nn"
@@ -25,6 +26,8 @@ type Learner interface {
 	// of the one before stays in use, which cannot make a token wrong. Both are called by the goroutine that uses the drafter.
 	Head() Head
 	Use(Head)
+
+	ListStats() shortlist.Stats // see shortlist.StatsOf
 
 	// Chance is the probability that the drafter gave to the target's choice after the last of the rows, whose tree is the last
 	// that it proposed for their sequence. ok is false where it gave none to any token. It is called before Commit.

@@ -6,7 +6,7 @@ import (
 	"bytes"
 	"fmt"
 
-	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/tokenizer"
 )
@@ -14,7 +14,7 @@ import (
 // Compatible refuses a draft model whose tokens are not the target's. Where both have a tokenizer,
 // every id must stand for the same bytes; rows of the embedding beyond it, and ids marked unused,
 // may differ in number.
-func Compatible(m *model.Model, target draft.Target) error {
+func Compatible(m *model.Model, target registry.Target) error {
 	var of *tokenizer.Tokenizer
 	if target.Model != nil {
 		of = target.Model.Tokenizer

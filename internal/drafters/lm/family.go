@@ -7,26 +7,27 @@ import (
 
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/internal/drafters/grow"
+	"github.com/grovellm/grove/internal/drafters/registry"
 )
 
 func init() {
 	for _, k := range grow.Kinds {
-		f := draft.Family{
+		f := registry.Family{
 			Name: k.Name, Help: "a draft model: " + k.Help, About: k.About, Paper: k.Paper, Needs: "a draft model",
 			Options:   k.Options,
-			Modifiers: draft.NetworkModifiers, New: family(k.Parse),
+			Modifiers: registry.NetworkModifiers, New: family(k.Parse),
 		}
 		if k.Name == "best-first" {
 			f.Auto, f.Rank = "best-first+text", 6
 		}
-		draft.Register(f)
+		registry.Register(f)
 	}
 }
 
 // family makes drafters of texts.
-func family(parse func(text string) (grow.Parsed, error)) func(string, draft.Modifiers, draft.Target) (draft.Drafter,
+func family(parse func(text string) (grow.Parsed, error)) func(string, registry.Modifiers, registry.Target) (draft.Drafter,
 	error) {
-	return func(text string, mods draft.Modifiers, target draft.Target) (draft.Drafter, error) {
+	return func(text string, mods registry.Modifiers, target registry.Target) (draft.Drafter, error) {
 		p, err := parse(text)
 		if err != nil {
 			return nil, err

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/internal/drafters/grow"
+	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/internal/model/synth"
 	"github.com/grovellm/grove/tensor"
@@ -40,8 +40,8 @@ type models struct{ target, draft *model.Model }
 
 func openModels(t *testing.T) models { return models{openSynth(t, small), openSynth(t, small)} }
 
-func (m models) as() draft.Target {
-	return draft.Target{Vocab: m.target.Config.Vocab, Context: m.target.Context(), Model: m.target}
+func (m models) as() registry.Target {
+	return registry.Target{Vocab: m.target.Config.Vocab, Context: m.target.Context(), Model: m.target}
 }
 
 // A draft model whose tokens are not the target's is refused, in words that say what differs.
@@ -53,21 +53,21 @@ func TestStrangersAreRefused(t *testing.T) {
 	bare := &model.Model{Network: m.draft.Network}
 	for want, c := range map[string]struct {
 		m      *model.Model
-		target draft.Target
+		target registry.Target
 	}{
 		"440 tokens and the target's 420":                   {openSynth(t, wide), m.as()},
 		"in the draft model and":                            {openSynth(t, other), m.as()},
-		"the draft model has 420 tokens and the target 421": {m.draft, draft.Target{Vocab: 421, Context: 100}},
+		"the draft model has 420 tokens and the target 421": {m.draft, registry.Target{Vocab: 421, Context: 100}},
 		"420 tokens and the target 422": {bare,
-			draft.Target{Vocab: 422, Context: 100, Model: m.target}},
+			registry.Target{Vocab: 422, Context: 100, Model: m.target}},
 	} {
-		if _, err := New(&grow.Linear{K: 3}, draft.Modifiers{}, c.m, c.target); err == nil ||
+		if _, err := New(&grow.Linear{K: 3}, registry.Modifiers{}, c.m, c.target); err == nil ||
 			!strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want an error that says %q", err, want)
 		}
 	}
-	for _, ok := range []draft.Target{m.as(), {Vocab: vocab, Context: 100}} {
-		if _, err := New(&grow.Linear{K: 3}, draft.Modifiers{}, m.draft, ok); err != nil {
+	for _, ok := range []registry.Target{m.as(), {Vocab: vocab, Context: 100}} {
+		if _, err := New(&grow.Linear{K: 3}, registry.Modifiers{}, m.draft, ok); err != nil {
 			t.Error(err)
 		}
 	}
@@ -83,7 +83,7 @@ func TestFamilies(t *testing.T) {
 		"dynatree:d-max=9,b-root=1", "best-first:width=4", "best-first+text", "dynamic:k=4",
 		"linear+text", "fixed+text", "dynatree+text+freq:size=64", "dynamic:k=4 + text",
 	} {
-		if _, err := draft.New(text, target); err != nil {
+		if _, err := registry.New(text, target); err != nil {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
@@ -101,16 +101,16 @@ func TestFamilies(t *testing.T) {
 		"best-first:branch=65": "branch", "best-first:depth=0": "depth",
 		"linear:model=x.gguf": "no model can be opened",
 	} {
-		if _, err := draft.New(text, target); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := registry.New(text, target); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want an error that says %q", text, err, want)
 		}
 	}
-	if _, err := draft.New("linear", m.as()); err == nil || !strings.Contains(err.Error(), "model=FILE") {
+	if _, err := registry.New("linear", m.as()); err == nil || !strings.Contains(err.Error(), "model=FILE") {
 		t.Errorf("without a draft model: %v", err)
 	}
 	opened := ""
 	target.Open = func(path string) (*model.Model, error) { opened = path; return m.draft, nil }
-	if _, err := draft.New("fixed:model=dir+a/b+c.gguf,d=2+text", target); err != nil || opened != "dir+a/b+c.gguf" {
+	if _, err := registry.New("fixed:model=dir+a/b+c.gguf,d=2+text", target); err != nil || opened != "dir+a/b+c.gguf" {
 		t.Errorf("opened %q: %v", opened, err)
 	}
 }
@@ -130,7 +130,7 @@ func TestShortlistOptions(t *testing.T) {
 		"linear+context:extra=-1":         false,
 		"linear+freq:ranks=absent.gguf":   false,
 	} {
-		if _, err := draft.New(text, target); (err == nil) != ok {
+		if _, err := registry.New(text, target); (err == nil) != ok {
 			t.Errorf("%s: %v", text, err)
 		}
 	}

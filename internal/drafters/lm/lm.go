@@ -3,8 +3,8 @@
 package lm
 
 import (
-	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/internal/drafters/grow"
+	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/drafters/shortlist"
 	"github.com/grovellm/grove/internal/drafters/textrank"
 	"github.com/grovellm/grove/internal/model"
@@ -12,12 +12,12 @@ import (
 
 // New returns a drafter that grows trees of a shape with m. It refuses a model whose vocabulary is
 // not the target's.
-func New(shape grow.Shape, mods draft.Modifiers, m *model.Model, target draft.Target) (*grow.Drafter, error) {
+func New(shape grow.Shape, mods registry.Modifiers, m *model.Model, target registry.Target) (*grow.Drafter, error) {
 	if err := Compatible(m, target); err != nil {
 		return nil, err
 	}
 	vocab := min(m.Config.Vocab, target.Vocab)
-	method, err := draft.Shortlists(mods.List, shortlist.Drafter{Pool: m.Pool(), Head: &m.Head, Norm: &m.Norm,
+	method, err := registry.Shortlists(mods.List, shortlist.Drafter{Pool: m.Pool(), Head: &m.Head, Norm: &m.Norm,
 		Vocab: vocab, Tokenizer: m.Tokenizer}, m, target)
 	if err != nil {
 		return nil, err

@@ -8,6 +8,7 @@ import (
 
 	"github.com/grovellm/grove/draft"
 	_ "github.com/grovellm/grove/internal/drafters/lm"
+	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/internal/model/synth"
 	"github.com/grovellm/grove/internal/speculate"
@@ -67,7 +68,7 @@ func TestSameTokens(t *testing.T) {
 	}
 	defer m.Close()
 	prompts := [][]int32{{1, 2, 3}, make([]int32, 70), {9}, {400, 401, 402, 403}}
-	target := draft.Target{Vocab: 500, Context: m.Context(), Model: m, Draft: m}
+	target := registry.Target{Vocab: 500, Context: m.Context(), Model: m, Draft: m}
 	for _, p := range []sample.Params{{}, {Temperature: 1, Seed: 4},
 		{Temperature: .8, TopP: .9, TopK: 60, RepetitionPenalty: 1.2, PenaltyLast: 20, Seed: 5}} {
 		var want [][]int32
@@ -78,7 +79,7 @@ func TestSameTokens(t *testing.T) {
 		for _, text := range append(drafters, "linear:k=4", "best-first+freq:size=100",
 			"fixed:d=4,b=2+freq-pa:size=200", "best-first+text+context:size=50,extra=60") {
 			for _, free := range []bool{false, true} {
-				d, err := draft.New(text, target)
+				d, err := registry.New(text, target)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -112,11 +113,11 @@ func TestSameTokensOnATrainedModel(t *testing.T) {
 	for _, text := range []string{"package strings\n\nimport (\n\t\"unicode\"\n", "func (s *Server) handle("} {
 		prompts = append(prompts, m.Tokenizer.Encode(text, tokenizer.EncodeOptions{}))
 	}
-	target := draft.Target{Vocab: m.Config.Vocab, Context: m.Context(), Model: m, Draft: m}
+	target := registry.Target{Vocab: m.Config.Vocab, Context: m.Context(), Model: m, Draft: m}
 	for _, p := range []sample.Params{{}, {Temperature: 1, Seed: 1}} {
 		want, _ := generate(t, m, nil, speculate.Options{}, p, prompts)
 		for _, text := range drafters {
-			d, err := draft.New(text, target)
+			d, err := registry.New(text, target)
 			if err != nil {
 				t.Fatal(err)
 			}

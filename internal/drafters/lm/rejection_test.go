@@ -7,7 +7,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/internal/model/synth"
 	"github.com/grovellm/grove/internal/speculate"
@@ -46,7 +46,7 @@ func TestRejectionKeepsTheDistribution(t *testing.T) {
 	want := exactly(t, m, p, prompt, tokens)
 	for _, text := range []string{"linear:k=2", "fixed:d=2,b=2,tau=0", "dynatree:tau-l=0.3,tau-h=0.6,adapt=false",
 		"dynamic:k=2,depth=1", "best-first:width=3"} {
-		d, err := draft.New(text, draft.Target{Vocab: 400, Context: 64, Model: m, Draft: shallow})
+		d, err := registry.New(text, registry.Target{Vocab: 400, Context: 64, Model: m, Draft: shallow})
 		if err != nil {
 			t.Fatal(err)
 		}

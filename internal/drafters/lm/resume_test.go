@@ -7,6 +7,7 @@ import (
 	"github.com/grovellm/grove/internal/drafters/drafttest"
 	"github.com/grovellm/grove/internal/drafters/grow"
 	"github.com/grovellm/grove/internal/drafters/lm"
+	"github.com/grovellm/grove/internal/drafters/registry"
 	"pgregory.net/rapid"
 )
 
@@ -20,7 +21,7 @@ func TestResume(t *testing.T) {
 			shape := &grow.Dynamic{N: 20}
 			shape.K, shape.Depth = rapid.IntRange(1, 5).Draw(r, "k"), rapid.IntRange(0, 5).Draw(r, "depth")
 			drafter := func() draft.Drafter {
-				return drafttest.Must(lm.New(shape, draft.Modifiers{}, m, drafttest.As(target)))(r)
+				return drafttest.Must(lm.New(shape, registry.Modifiers{}, m, drafttest.As(target)))(r)
 			}
 			o := draft.Options{Sampling: drafttest.GenParams(r)}
 			drafttest.Resumes(r, drafter(), drafter(), o, 0, context-min(64, context/4))

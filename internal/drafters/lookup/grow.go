@@ -8,6 +8,7 @@ import (
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/internal/drafters/suffix"
 	"github.com/grovellm/grove/internal/drafters/textstore"
+	"github.com/grovellm/grove/internal/drafters/treebuild"
 	"github.com/grovellm/grove/sample"
 	"github.com/grovellm/grove/tree"
 )
@@ -54,7 +55,7 @@ func (d *drafter) Below(t *tree.Tree, node int) []sample.Candidate {
 			return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.Token, b.Token))
 		})
 		if s.sampling.Temperature > 0 {
-			draft.CoupledChances(list, len(list), s.sampling.Temperature)
+			treebuild.CoupledChances(list, len(list), s.sampling.Temperature)
 		}
 	}
 	d.lists[node] = list

@@ -16,6 +16,8 @@ import (
 	"slices"
 
 	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/drafters/option"
+	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/drafters/suffix"
 	"github.com/grovellm/grove/internal/drafters/textstore"
 	"github.com/grovellm/grove/internal/drafters/treebuild"
@@ -34,7 +36,7 @@ func Default() Options { return Options{Min: 1, Levels: 3, Floor: 0.02} }
 
 func init() {
 	o := Default()
-	draft.Register(draft.Family{
+	registry.Register(registry.Family{
 		Name: "lookup",
 		Help: "what followed the same words earlier in the text; no model",
 		About: `It looks for the last tokens of the text at earlier places, in the prompt, the output and a predicted
@@ -44,9 +46,9 @@ next to nothing, and is at its best where the output repeats its input: edits, q
 		Options: &o,
 		Auto:    "lookup",
 		Rank:    7,
-		New: func(options string, _ draft.Modifiers, _ draft.Target) (draft.Drafter, error) {
+		New: func(options string, _ registry.Modifiers, _ registry.Target) (draft.Drafter, error) {
 			o := Default()
-			if err := draft.Parse(options, &o); err != nil {
+			if err := option.Parse(options, &o); err != nil {
 				return nil, err
 			}
 			return New(o)
@@ -59,7 +61,7 @@ func New(o Options) (draft.Drafter, error) {
 	if !(o.Min >= 1 && o.Floor > 0 && o.Floor <= 1) {
 		return nil, fmt.Errorf("min is %d and floor %g: want min at least 1 and floor above 0, at most 1", o.Min, o.Floor)
 	}
-	if err := draft.Check(&o); err != nil {
+	if err := option.Check(&o); err != nil {
 		return nil, err
 	}
 	return &drafter{o: o}, nil

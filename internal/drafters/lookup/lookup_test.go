@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/sample"
 	"github.com/grovellm/grove/tree"
 	"pgregory.net/rapid"
@@ -183,11 +184,11 @@ func TestNoiseRanks(t *testing.T) {
 func TestOptionsAreChecked(t *testing.T) {
 	for _, text := range []string{"lookup:min=0", "lookup:levels=0", "lookup:levels=99", "lookup:floor=0",
 		"lookup:floor=2", "lookup:floor=NaN", "lookup:depth=3"} {
-		if _, err := draft.New(text, draft.Target{}); err == nil {
+		if _, err := registry.New(text, registry.Target{}); err == nil {
 			t.Errorf("%s was accepted", text)
 		}
 	}
-	if _, err := draft.New("lookup:min=2,floor=0.1", draft.Target{}); err != nil {
+	if _, err := registry.New("lookup:min=2,floor=0.1", registry.Target{}); err != nil {
 		t.Error(err)
 	}
 }

@@ -4,10 +4,10 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/grovellm/grove/draft"
 	. "github.com/grovellm/grove/internal/drafters/drafttest"
 	"github.com/grovellm/grove/internal/drafters/learn"
 	"github.com/grovellm/grove/internal/drafters/medusa"
+	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/model"
 	"pgregory.net/rapid"
 )
@@ -62,7 +62,7 @@ func TestExports(t *testing.T) {
 		if err := learn.Write(path, "exported", d.Head()); err != nil {
 			t.Fatal(err)
 		}
-		again := newDrafter(t, o, Must(medusa.Open(draft.Head{Name: path}, As(m)))(t), m)
+		again := newDrafter(t, o, Must(medusa.Open(registry.Head{Name: path}, As(m)))(t), m)
 		if err := Same(afterText(t, d, n.Hidden), afterText(t, again, n.Hidden)); err != nil {
 			t.Errorf("heads %d: %v", seed, err)
 		}

@@ -9,7 +9,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/heads/headfile"
 	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/tensor"
@@ -42,7 +42,7 @@ func (c *Config) Common() headfile.Common {
 
 // Open loads heads for a target, of which they use what they have not of their own, once for all
 // drafters of the target.
-func Open(h draft.Head, target draft.Target) (*Network, error) {
+func Open(h registry.Head, target registry.Target) (*Network, error) {
 	build := func(s headfile.Shape, w model.Weights, tokens []int32, m *model.Network) (*Network, error) {
 		return NewNetwork(*s.(*Config), w, tokens, m)
 	}

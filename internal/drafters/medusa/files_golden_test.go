@@ -7,9 +7,9 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/grovellm/grove/draft"
 	. "github.com/grovellm/grove/internal/drafters/drafttest"
 	"github.com/grovellm/grove/internal/drafters/medusa"
+	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/heads/headfile"
 	"github.com/grovellm/grove/internal/kernels/par"
 	"github.com/grovellm/grove/internal/model"
@@ -40,7 +40,7 @@ func TestAsPyTorch(t *testing.T) {
 	target := model.Config{Vocab: 40, Hidden: 16, Layers: 2}
 	folder, file := filepath.Join(t.TempDir(), "folder"), filepath.Join(t.TempDir(), "heads.gguf")
 	for _, path := range []string{saved, file, folder} {
-		f := Must(headfile.Read(draft.Head{Name: path}, new(medusa.Config).Kind()))(t)
+		f := Must(headfile.Read(registry.Head{Name: path}, new(medusa.Config).Kind()))(t)
 		if err := headfile.For(f.Shape, target); err != nil {
 			t.Fatal(err)
 		}

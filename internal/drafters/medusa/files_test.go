@@ -16,6 +16,7 @@ import (
 	"github.com/grovellm/grove/gguf"
 	. "github.com/grovellm/grove/internal/drafters/drafttest"
 	"github.com/grovellm/grove/internal/drafters/medusa"
+	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/drafters/synthetic"
 	"github.com/grovellm/grove/internal/files/safetensors"
 	kinds "github.com/grovellm/grove/internal/heads"
@@ -57,12 +58,12 @@ func TestFilesRoundTrip(t *testing.T) {
 		if err := headfile.WriteGGUF(file, c.Name, &c, weights, tokens, nil, kind); err != nil {
 			t.Fatal(err)
 		}
-		opened := []draft.Head{{Name: file}, {Name: "embedded", Data: Must(os.ReadFile(file))(t)}}
+		opened := []registry.Head{{Name: file}, {Name: "embedded", Data: Must(os.ReadFile(file))(t)}}
 		switch err := headfile.WriteFolder(folder, &c, weights, tokens); {
 		case (err == nil) != (tokens == nil):
 			t.Errorf("a draft vocabulary %v: a folder is written with %v", tokens != nil, err)
 		case err == nil:
-			opened = append(opened, draft.Head{Name: folder})
+			opened = append(opened, registry.Head{Name: folder})
 		}
 		for _, h := range opened {
 			got := Must(headfile.ReadConfig[medusa.Config](h, &m.Config))(t)
@@ -185,7 +186,7 @@ func (l *layout) write(t *testing.T) string {
 func TestPublishedForms(t *testing.T) {
 	target := model.Config{Vocab: 20, Hidden: 8, Layers: 4}
 	for name, l := range published {
-		h := draft.Head{Name: l.write(t)}
+		h := registry.Head{Name: l.write(t)}
 		got, err := headfile.ReadConfig[medusa.Config](h, &target)
 		want := l.want
 		want.Taps = []int{4}
@@ -272,7 +273,7 @@ func TestRefusedFolders(t *testing.T) {
 		l := good
 		l.tensors = maps.Clone(good.tensors)
 		change(&l)
-		h := draft.Head{Name: l.write(t)}
+		h := registry.Head{Name: l.write(t)}
 		if _, err := headfile.ReadConfig[medusa.Config](h, &target); err == nil ||
 			!strings.Contains(err.Error(), h.Name) ||
 			!strings.Contains(strings.ReplaceAll(err.Error(), "\"", ""), strings.ReplaceAll(want, "\"", "")) {
@@ -281,7 +282,7 @@ func TestRefusedFolders(t *testing.T) {
 	}
 	other := target
 	other.Vocab = 21
-	if _, err := headfile.ReadConfig[medusa.Config](draft.Head{Name: good.write(t)}, &other); err == nil ||
+	if _, err := headfile.ReadConfig[medusa.Config](registry.Head{Name: good.write(t)}, &other); err == nil ||
 		!strings.Contains(err.Error(), "20 tokens") {
 		t.Errorf("heads for another target: %v", err)
 	}
@@ -327,7 +328,7 @@ func TestRefusedGGUF(t *testing.T) {
 		if err := w.WriteFile(changed); err != nil {
 			t.Fatal(err)
 		}
-		_, err := headfile.ReadConfig[medusa.Config](draft.Head{Name: changed}, &m.Config)
+		_, err := headfile.ReadConfig[medusa.Config](registry.Head{Name: changed}, &m.Config)
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", want, err)
 		}

@@ -15,6 +15,8 @@ import (
 
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/internal/drafters/onepass"
+	"github.com/grovellm/grove/internal/drafters/registry"
+	"github.com/grovellm/grove/internal/drafters/sequence"
 	"github.com/grovellm/grove/internal/nn"
 	"github.com/grovellm/grove/tree"
 )
@@ -26,7 +28,7 @@ type Options struct {
 	Depth int    `draft:"depth" help:"maximum depth (0 to the number of heads); 0: that, and with best-first and +text beyond it"`
 	Model string `draft:"model" help:"GGUF file or Hugging Face folder of the heads; empty: the one the model was opened with"`
 
-	draft.Modifiers
+	registry.Modifiers
 }
 
 // Names of trees.
@@ -56,7 +58,7 @@ func (o *Options) shape(c *Config) (*onepass.Shape, error) {
 }
 
 // New returns a drafter with heads that fit the target.
-func New(o Options, n *Network, target draft.Target) (draft.Drafter, error) {
+func New(o Options, n *Network, target registry.Target) (draft.Drafter, error) {
 	shape, err := o.shape(&n.Config)
 	if err != nil {
 		return nil, err
@@ -94,8 +96,8 @@ func (h *heads) Taps() []int { return h.n.Taps }
 func (h *heads) Pages() nn.Pages { return nn.Pages{} }
 
 // Text keeps the last row.
-func (h *heads) Text() draft.TextOptions {
-	return draft.TextOptions{Layers: 1, Ahead: true, Rows: 1, Window: 1}
+func (h *heads) Text() sequence.TextOptions {
+	return sequence.TextOptions{Layers: 1, Ahead: true, Rows: 1, Window: 1}
 }
 
 func (h *heads) LayOut(t *tree.Tree, anchor int32, rows int) {

@@ -8,6 +8,7 @@ import (
 	"github.com/grovellm/grove/draft"
 	. "github.com/grovellm/grove/internal/drafters/drafttest"
 	"github.com/grovellm/grove/internal/drafters/medusa"
+	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/drafters/shortlist"
 	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/internal/nn"
@@ -180,7 +181,7 @@ func TestNewRefuses(t *testing.T) {
 	m := OpenTarget(t, 400)
 	n := heads(t, m, 1)
 	good := medusa.Options{Tree: medusa.Static}
-	if _, err := medusa.New(good, n, draft.Target{Vocab: Vocab, Context: 400}); err == nil {
+	if _, err := medusa.New(good, n, registry.Target{Vocab: Vocab, Context: 400}); err == nil {
 		t.Error("a target without layers has heads")
 	}
 	for _, o := range []medusa.Options{
@@ -212,9 +213,9 @@ func TestSameTokens(t *testing.T) {
 		for _, o := range []medusa.Options{
 			{Tree: withText}, {Tree: medusa.Static}, {Tree: medusa.Paper}, {Tree: medusa.BestFirst, Width: 4},
 			{Tree: medusa.Chain},
-			{Tree: medusa.Paper, Modifiers: draft.Modifiers{Text: true,
+			{Tree: medusa.Paper, Modifiers: registry.Modifiers{Text: true,
 				List: shortlist.Options{Method: "freq-pa", Size: 200}}},
-			{Tree: medusa.BestFirst, Modifiers: draft.Modifiers{List: shortlist.Options{Method: "context", Size: 64,
+			{Tree: medusa.BestFirst, Modifiers: registry.Modifiers{List: shortlist.Options{Method: "context", Size: 64,
 				Extra: 32}}},
 		} {
 			cases = append(cases, Case{

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/speculate"
 	"github.com/grovellm/grove/sample"
 	"github.com/grovellm/grove/tree"
@@ -139,7 +140,7 @@ func TestSameTokens(t *testing.T) {
 			p.taps = nil // they are looked at in games
 			parts = append(parts, Part{"teller", &silentTeller{p}})
 		}
-		lookup, err := draft.New("lookup:floor=0.001", draft.Target{})
+		lookup, err := registry.New("lookup:floor=0.001", registry.Target{})
 		if err != nil {
 			r.Fatal(err)
 		}

@@ -29,7 +29,8 @@ import (
 
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/internal/drafters/calibrate"
-	"github.com/grovellm/grove/internal/nn"
+	"github.com/grovellm/grove/internal/drafters/registry"
+	"github.com/grovellm/grove/internal/drafters/shortlist"
 	"github.com/grovellm/grove/tree"
 )
 
@@ -51,7 +52,7 @@ const mostParts = 16
 
 func init() {
 	o := Default()
-	draft.Register(draft.Family{
+	registry.Register(registry.Family{
 		Name: "merge",
 		Help: "two or more drafters: the union of their trees",
 		About: `merge:lookup+eagle3 verifies both trees in one pass. Each part may have options, as in
@@ -160,7 +161,7 @@ type state struct {
 func (d *drafter) Taps() []int { return d.taps }
 
 // Pages are those of all parts.
-func (d *drafter) Pages() (all []*nn.Pages) {
+func (d *drafter) Pages() (all []draft.Pages) {
 	for i := range d.parts {
 		for _, p := range d.parts[i].Drafter.Pages() {
 			if !slices.Contains(all, p) {
@@ -172,9 +173,9 @@ func (d *drafter) Pages() (all []*nn.Pages) {
 }
 
 // ListStats are the sums over all parts.
-func (d *drafter) ListStats() (sum draft.ListStats) {
+func (d *drafter) ListStats() (sum shortlist.Stats) {
 	for i := range d.parts {
-		sum.Add(d.parts[i].Drafter.ListStats())
+		sum.Add(shortlist.StatsOf(d.parts[i].Drafter))
 	}
 	return sum
 }

@@ -7,16 +7,18 @@ import (
 	"strings"
 
 	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/drafters/option"
+	"github.com/grovellm/grove/internal/drafters/registry"
 )
 
 // open reads the text after "merge:" and opens the parts.
-func open(text string, _ draft.Modifiers, target draft.Target) (draft.Drafter, error) {
+func open(text string, _ registry.Modifiers, target registry.Target) (draft.Drafter, error) {
 	options, texts, err := split(text)
 	if err != nil {
 		return nil, err
 	}
 	o := Default()
-	if err := draft.Parse(options, &o); err != nil {
+	if err := option.Parse(options, &o); err != nil {
 		return nil, fmt.Errorf("merge: %w", err)
 	}
 	var parts []Part
@@ -24,7 +26,7 @@ func open(text string, _ draft.Modifiers, target draft.Target) (draft.Drafter, e
 		if name, _, _ := strings.Cut(text, ":"); name == "merge" {
 			return nil, fmt.Errorf("merge: part %d, %s, is a merge itself: list its parts in this one", i+1, text)
 		}
-		d, err := draft.New(text, target)
+		d, err := registry.New(text, target)
 		if err != nil {
 			return nil, fmt.Errorf("merge: part %d: %w", i+1, err)
 		}
@@ -37,8 +39,8 @@ func open(text string, _ draft.Modifiers, target draft.Target) (draft.Drafter, e
 // itself where it is of the part's family or has a part that is, else a merge, which is the other's
 // with one part more where that is a merge.
 func Adding(part, drafter string) (string, error) {
-	family, _, _ := draft.Split(part)
-	name, _, _ := draft.Split(drafter)
+	family, _, _ := registry.Split(part)
+	name, _, _ := registry.Split(drafter)
 	if name == family {
 		return drafter, nil
 	}
@@ -51,7 +53,7 @@ func Adding(part, drafter string) (string, error) {
 		return "", err
 	}
 	for _, p := range parts {
-		if name, _, _ := draft.Split(p); name == family {
+		if name, _, _ := registry.Split(p); name == family {
 			return drafter, nil
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/grovellm/grove/draft"
 	_ "github.com/grovellm/grove/internal/drafters/lookup"
+	"github.com/grovellm/grove/internal/drafters/registry"
 )
 
 func TestSplit(t *testing.T) {
@@ -66,7 +67,7 @@ func TestAdding(t *testing.T) {
 				drafter += bracketed(p)
 			}
 		}
-		isLookup := func(p string) bool { name, _, _ := draft.Split(p); return name == "lookup" }
+		isLookup := func(p string) bool { name, _, _ := registry.Split(p); return name == "lookup" }
 		got, err := Adding("lookup", drafter)
 		if err != nil {
 			t.Fatalf("%s: %v", drafter, err)
@@ -89,12 +90,12 @@ func TestAdding(t *testing.T) {
 }
 
 func TestOpen(t *testing.T) {
-	target := draft.Target{Vocab: 50, Context: 100}
+	target := registry.Target{Vocab: 50, Context: 100}
 	for _, text := range []string{
 		"merge:lookup+lookup", "merge:mode=disjoint,lookup:min=2+lookup:levels=2,floor=0.1",
 		"merge:(lookup)+lookup:min=3+lookup",
 	} {
-		d, err := draft.New(text, target)
+		d, err := registry.New(text, target)
 		if err != nil {
 			t.Errorf("%s: %v", text, err)
 			continue
@@ -117,11 +118,11 @@ func TestOpen(t *testing.T) {
 		"merge:(merge:lookup+lookup)+lookup": "part 1, merge:lookup+lookup, is a merge itself",
 		"merge:lookup+" + strings.Repeat("lookup+", 16) + "lookup": "18 parts",
 	} {
-		if _, err := draft.New(text, target); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := registry.New(text, target); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want an error that says %q", text, err, want)
 		}
 	}
-	if _, err := draft.New("merge:lookup+lookup", draft.Target{}); err == nil {
+	if _, err := registry.New("merge:lookup+lookup", registry.Target{}); err == nil {
 		t.Error("a target without a vocabulary was accepted")
 	}
 	if _, err := New(Default(), 5, Part{Name: "a"}, Part{Name: "b"}); err == nil {
@@ -135,7 +136,7 @@ func FuzzOpen(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		d, err := draft.New("merge:"+s, draft.Target{Vocab: 9})
+		d, err := registry.New("merge:"+s, registry.Target{Vocab: 9})
 		if err != nil {
 			return
 		}

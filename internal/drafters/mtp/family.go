@@ -8,6 +8,7 @@ import (
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/internal/drafters/eagle"
 	"github.com/grovellm/grove/internal/drafters/grow"
+	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/drafters/shortlist"
 	"github.com/grovellm/grove/internal/heads/headfile"
 )
@@ -22,7 +23,7 @@ type options struct {
 }
 
 func init() {
-	draft.Register(draft.Family{
+	registry.Register(registry.Family{
 		Name: "mtp", Help: "a layer for multi-token prediction: dynamic trees",
 		About: `A layer behind the target's own reads the embedding of a token and the target's last hidden state before it, and
 drafts on from its own states. A target that has one in its file needs no other file. Trees are EAGLE-2's dynamic
@@ -30,8 +31,8 @@ trees; tree= names others, linear the chains of other engines.`,
 		Paper: "Better & Faster Large Language Models via Multi-token Prediction, arXiv 2404.19737; " +
 			"MiMo, arXiv 2505.07608",
 		Needs: "a target with an MTP layer, or an MTP head", Options: &options{Tree: usual, Dynamic: grow.DefaultDynamic()},
-		Modifiers: draft.RoutedModifiers, Auto: "mtp:tree=best-first+text", Rank: 5,
-		New: func(text string, mods draft.Modifiers, target draft.Target) (draft.Drafter, error) {
+		Modifiers: registry.RoutedModifiers, Auto: "mtp:tree=best-first+text", Rank: 5,
+		New: func(text string, mods registry.Modifiers, target registry.Target) (draft.Drafter, error) {
 			p, err := grow.Parse(text, "tree", usual)
 			if err != nil {
 				return nil, err

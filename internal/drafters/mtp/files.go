@@ -7,9 +7,9 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/gguf"
 	"github.com/grovellm/grove/internal/drafters/eagle"
+	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/heads/headfile"
 	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/tensor"
@@ -55,7 +55,7 @@ func NewNetwork(c Config, w model.Weights, tokens []int32, target *model.Network
 func As(c eagle.Config) headfile.Shape { return &Config{c} }
 
 // Open loads a head for a target, once for all drafters of the target.
-func Open(h draft.Head, target draft.Target) (*eagle.Network, error) {
+func Open(h registry.Head, target registry.Target) (*eagle.Network, error) {
 	build := func(s headfile.Shape, w model.Weights, tokens []int32, m *model.Network) (*eagle.Network, error) {
 		return NewNetwork(*s.(*Config), w, tokens, m)
 	}

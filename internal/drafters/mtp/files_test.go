@@ -20,10 +20,12 @@ import (
 	"github.com/grovellm/grove/internal/drafters/eagle"
 	"github.com/grovellm/grove/internal/drafters/grow"
 	"github.com/grovellm/grove/internal/drafters/mtp"
+	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/drafters/synthetic"
 	"github.com/grovellm/grove/internal/files/safetensors"
 	"github.com/grovellm/grove/internal/heads"
 	"github.com/grovellm/grove/internal/heads/headfile"
+	"github.com/grovellm/grove/internal/inside"
 	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/internal/model/synth"
 	"github.com/grovellm/grove/tensor"
@@ -113,7 +115,7 @@ func TestFiles(t *testing.T) {
 		}
 		want := drafted(t, made(&m.Network), m)
 		for _, path := range []string{file, folder} {
-			n := Must(mtp.Open(draft.Head{Name: path}, As(m)))(t)
+			n := Must(mtp.Open(registry.Head{Name: path}, As(m)))(t)
 			got := n.Config
 			got.Name, got.Rope.Neighbours = "", false // files of llama layers have pairs: other bits
 			if d := cmp.Diff(c.Config, got); d != "" {
@@ -234,12 +236,12 @@ func TestInsideTheTarget(t *testing.T) {
 		}
 		bare := Must(grove.Open(at("bare.gguf"), grove.Options{Threads: 1}))(t)
 		defer bare.Close()
-		c, weights, made := layer(t, bare.Config(), mimo, 5)
+		c, weights, made := layer(t, inside.Target(bare).Model.Config, mimo, 5)
 		inGGUF(t, at("bare.gguf"), at("both.gguf"), 3, weights, func(string) bool { return true })
 		inGGUF(t, at("bare.gguf"), at("layer.gguf"), 3, weights, func(name string) bool { return name == "token_embd.weight" })
 		inFolder(t, at("bare"), at("both"), c, weights)
 
-		m := bare.Target().Model
+		m := inside.Target(bare).Model
 		want, logits := drafted(t, made(&m.Network), m), lastLogits(t, m)
 		for _, path := range []string{"both.gguf", "both"} {
 			g, err := grove.Open(at(path), grove.Options{Threads: 1})
@@ -247,35 +249,35 @@ func TestInsideTheTarget(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer g.Close()
-			if g.Config().Layers != 3 || g.Config().Ahead != 1 || !slices.Equal(lastLogits(t, g.Target().Model), logits) {
-				t.Errorf("%s: %d layers and %d behind them, or other logits", path, g.Config().Layers, g.Config().Ahead)
+			if g.Target().Layers != 3 || inside.Target(g).Model.Config.Ahead != 1 || !slices.Equal(lastLogits(t, inside.Target(g).Model), logits) {
+				t.Errorf("%s: %d layers and %d behind them, or other logits", path, g.Target().Layers, inside.Target(g).Model.Config.Ahead)
 			}
-			h := g.Target().Heads
+			h := inside.Target(g).Heads
 			if len(h) != 1 || !h[0].Inside {
 				t.Fatalf("%s: heads %v", path, h)
 			}
-			if got := drafted(t, Must(mtp.Open(h[0], g.Target()))(t), g.Target().Model); !slices.Equal(got, want) {
+			if got := drafted(t, Must(mtp.Open(h[0], inside.Target(g)))(t), inside.Target(g).Model); !slices.Equal(got, want) {
 				t.Errorf("%s drafts %v, want %v", path, got, want)
 			}
 			for _, text := range []string{"mtp", "mtp:tree=linear,k=3", "mtp:tree=best-first+text"} {
-				if d, err := draft.New(text, g.Target()); err != nil || !slices.Equal(d.Taps(), []int{3}) {
+				if d, err := registry.New(text, inside.Target(g)); err != nil || !slices.Equal(d.Taps(), []int{3}) {
 					t.Errorf("%s, %s: %v", path, text, err)
 				}
 			}
-			if auto := Must(draft.Resolve("auto", g.Target()))(t); !strings.HasPrefix(auto, "mtp:") {
+			if auto := Must(registry.Resolve("auto", inside.Target(g)))(t); !strings.HasPrefix(auto, "mtp:") {
 				t.Errorf("%s: auto is %s", path, auto)
 			}
-			if heads.Is(draft.Head{Name: at(path)}) {
+			if heads.Is(registry.Head{Name: at(path)}) {
 				t.Errorf("%s: a model is taken for a head", path)
 			}
 		}
-		if got := drafted(t, Must(mtp.Open(draft.Head{Name: at("layer.gguf")}, bare.Target()))(t), m); !slices.Equal(got, want) {
+		if got := drafted(t, Must(mtp.Open(registry.Head{Name: at("layer.gguf")}, inside.Target(bare)))(t), m); !slices.Equal(got, want) {
 			t.Errorf("the layer alone drafts %v, want %v", got, want)
 		}
-		if _, err := model.Open(at("layer.gguf"), model.Options{}); !errors.Is(err, model.ErrHead) || !heads.Is(draft.Head{Name: at("layer.gguf")}) {
+		if _, err := model.Open(at("layer.gguf"), model.Options{}); !errors.Is(err, model.ErrHead) || !heads.Is(registry.Head{Name: at("layer.gguf")}) {
 			t.Errorf("the layer alone opens as a model: %v", err)
 		}
-		if _, err := draft.New("mtp", bare.Target()); err == nil || !strings.Contains(err.Error(), "no MTP head") {
+		if _, err := registry.New("mtp", inside.Target(bare)); err == nil || !strings.Contains(err.Error(), "no MTP head") {
 			t.Errorf("a model without a layer: %v", err)
 		}
 
@@ -286,7 +288,7 @@ func TestInsideTheTarget(t *testing.T) {
 		}
 		gate := Must(tensor.FromFloat32s("blk.0.attn_gate.weight", tensor.F32, []int{32, 32}, make([]float32, 1024)))(t)
 		inGGUF(t, at("bare.gguf"), at("gated.gguf"), 3, append(weights, gate), func(string) bool { return true })
-		if _, err := mtp.Open(draft.Head{Name: at("gated.gguf"), Inside: true}, bare.Target()); err == nil || !strings.Contains(err.Error(), "attn_gate") {
+		if _, err := mtp.Open(registry.Head{Name: at("gated.gguf"), Inside: true}, inside.Target(bare)); err == nil || !strings.Contains(err.Error(), "attn_gate") {
 			t.Errorf("a layer with a tensor that grove does not compute: %v", err)
 		}
 	}
@@ -319,7 +321,7 @@ func TestRefusedHeads(t *testing.T) {
 		if err := headfile.WriteGGUF(path, "x", c, Must(synthetic.Tensors(c, tensor.F32, 1))(t), nil, nil, tensor.F32); err != nil {
 			t.Fatal(err)
 		}
-		_, err := mtp.Open(draft.Head{Name: path}, As(m))
+		_, err := mtp.Open(registry.Head{Name: path}, As(m))
 		if want == "" != (err == nil) || err != nil && (!strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), path)) {
 			t.Errorf("%q: %v", want, err)
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/grovellm/grove/internal/drafters/grow"
 	"github.com/grovellm/grove/internal/drafters/learn"
 	"github.com/grovellm/grove/internal/drafters/mtp"
+	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/drafters/synthetic"
 	"github.com/grovellm/grove/internal/heads/headfile"
 	"github.com/grovellm/grove/internal/model"
@@ -70,7 +71,7 @@ func TestNodesAreTheLayers(t *testing.T) {
 		if err := headfile.WriteFolder(dir, &c, tensors(r, &c, tensor.F32, seed), nil); err != nil {
 			r.Fatal(err)
 		}
-		n := Must(mtp.Open(draft.Head{Name: dir}, As(m)))(r)
+		n := Must(mtp.Open(registry.Head{Name: dir}, As(m)))(r)
 		o := openOracle(r, dir)
 		if o.mimo != c.StateFirst {
 			r.Fatalf("MiMo's names %v for %+v", o.mimo, c)
@@ -167,7 +168,7 @@ func TestExports(t *testing.T) {
 		c.Rope.Neighbours = c.Arch == "llama" // as files have it: another order is other bits
 		drafter := func(n *eagle.Network) learn.Learner { return newDrafter(r, n, shape, m).(learn.Learner) }
 		return drafter(Must(mtp.NewNetwork(c, synthetic.Head(&c, kind, seed), nil, &m.Network))(r)), func(path string) learn.Learner {
-			return drafter(Must(mtp.Open(draft.Head{Name: path}, As(m)))(r))
+			return drafter(Must(mtp.Open(registry.Head{Name: path}, As(m)))(r))
 		}
 	})
 }

@@ -9,7 +9,7 @@
 //
 // The drafter keeps, for each sequence, the keys and values that the network makes of committed
 // rows (the context), and computes of every row only what is new. The block's own rows last for one
-// proposal. The context is a window of as many rows as the network was made for (draft.Text).
+// proposal. The context is a window of as many rows as the network was made for (sequence.Text).
 package onepass
 
 import (
@@ -17,6 +17,7 @@ import (
 
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/internal/drafters/learn"
+	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/drafters/sequence"
 	"github.com/grovellm/grove/internal/drafters/shortlist"
 	"github.com/grovellm/grove/internal/drafters/textrank"
@@ -29,16 +30,16 @@ import (
 // goroutine uses it at a time.
 type Model interface {
 	Block() Block
-	Taps() []int             // layers of the target that it reads; see draft.Drafter
-	Pages() nn.Pages         // of the contexts
-	Text() draft.TextOptions // of a sequence
+	Taps() []int                // layers of the target that it reads; see draft.Drafter
+	Pages() nn.Pages            // of the contexts
+	Text() sequence.TextOptions // of a sequence
 
 	// LayOut makes t a block of so many rows, the first of which is of the anchor, the last
 	// committed token.
 	LayOut(t *tree.Tree, anchor int32, rows int)
 
 	// Read leaves keys and values of rows of text in the forest's caches, pending: tokens and taps
-	// (rows × all taps) of their entries (draft.Text.Todo).
+	// (rows × all taps) of their entries (sequence.Text.Todo).
 	Read(e *nn.Exec, f *nn.Forest, tokens []int32, taps nn.Mat)
 
 	// Run computes blocks and leaves in x (rows × width) what Output reads. first[i] is the row of
@@ -70,8 +71,8 @@ type Config struct {
 	Head      headfile.Shape // of the Model
 	Shape     *Shape
 	Depth     int // of nodes at most; 0: the block's, and with +text beyond it
-	Modifiers draft.Modifiers
-	Target    draft.Target
+	Modifiers registry.Modifiers
+	Target    registry.Target
 }
 
 // New returns a drafter, whose head must fit the target.

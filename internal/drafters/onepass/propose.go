@@ -8,6 +8,7 @@ import (
 
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/internal/drafters/textrank"
+	"github.com/grovellm/grove/internal/drafters/treebuild"
 	"github.com/grovellm/grove/sample"
 	"github.com/grovellm/grove/tree"
 )
@@ -184,7 +185,7 @@ func (d *ranking) Do(worker, number int) {
 	s.outputs[i] = s.output(t.depth)
 	c := s.outputs[i].Top(sampler, s.cands[i*s.ranked:i*s.ranked:(i+1)*s.ranked], s.At+t.depth, s.History)
 	if s.Warm > 0 && s.Text == nil {
-		draft.CoupledChances(c, s.ranked, s.Sampler.Params().Temperature)
+		treebuild.CoupledChances(c, s.ranked, s.Sampler.Params().Temperature)
 	}
 	s.levels[i] = c
 }

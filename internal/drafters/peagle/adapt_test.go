@@ -4,11 +4,11 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/grovellm/grove/draft"
 	. "github.com/grovellm/grove/internal/drafters/drafttest"
 	"github.com/grovellm/grove/internal/drafters/learn"
 	"github.com/grovellm/grove/internal/drafters/onepass"
 	"github.com/grovellm/grove/internal/drafters/peagle"
+	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/drafters/shortlist"
 	"github.com/grovellm/grove/internal/drafters/synthetic"
 	"github.com/grovellm/grove/tensor"
@@ -47,7 +47,7 @@ func TestExports(t *testing.T) {
 		o.List = shortlist.Options{} // which is of the head as it was opened
 		drafter := func(n *peagle.Network) learn.Learner { return newDrafter(r, o, n, m).(learn.Learner) }
 		return drafter(n), func(path string) learn.Learner {
-			return drafter(Must(peagle.Open(draft.Head{Name: path}, As(m)))(r))
+			return drafter(Must(peagle.Open(registry.Head{Name: path}, As(m)))(r))
 		}
 	})
 }

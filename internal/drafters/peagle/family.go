@@ -5,6 +5,8 @@ package peagle
 import (
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/internal/drafters/onepass"
+	"github.com/grovellm/grove/internal/drafters/option"
+	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/heads/headfile"
 )
 
@@ -16,7 +18,7 @@ type Options struct {
 	Depth int    `draft:"depth" help:"maximum depth; 0: the tokens that a pass drafts, and with +text beyond them"`
 	Model string `draft:"model" help:"GGUF file or folder of the head; empty: the one the model was opened with"`
 
-	draft.Modifiers
+	registry.Modifiers
 }
 
 func init() {
@@ -36,14 +38,14 @@ P-EAGLE's.`,
 			"a ParallelSpec head", true},
 	} {
 		defaults := Options{Tree: onepass.DDTree}
-		family := draft.Family{
+		family := registry.Family{
 			Name: f.name, Help: f.help, About: f.about, Paper: f.paper, Needs: f.needs, Options: &defaults,
-			Modifiers: draft.HeadModifiers, Auto: f.name + "+text", Rank: 6,
+			Modifiers: registry.HeadModifiers, Auto: f.name + "+text", Rank: 6,
 		}
-		family.New = func(text string, mods draft.Modifiers, target draft.Target) (draft.Drafter, error) {
+		family.New = func(text string, mods registry.Modifiers, target registry.Target) (draft.Drafter, error) {
 			o := defaults
 			o.Modifiers = mods
-			if err := draft.Parse(text, &o); err != nil {
+			if err := option.Parse(text, &o); err != nil {
 				return nil, err
 			}
 			called := map[bool]string{true: "ParallelSpec", false: "P-EAGLE"}[f.masks]
@@ -54,6 +56,6 @@ P-EAGLE's.`,
 			}
 			return New(o, n, target)
 		}
-		draft.Register(family)
+		registry.Register(family)
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/heads/headfile"
 	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/tensor"
@@ -40,7 +40,7 @@ func (*Config) Kind() *headfile.Kind { return &kind }
 
 // Open loads a head for a target, of which it uses what it has not of its own. A head is loaded
 // once for all drafters of a target.
-func Open(h draft.Head, target draft.Target) (*Network, error) {
+func Open(h registry.Head, target registry.Target) (*Network, error) {
 	build := func(s headfile.Shape, w model.Weights, tokens []int32, m *model.Network) (*Network, error) {
 		return NewNetwork(*s.(*Config), w, tokens, m)
 	}

@@ -14,11 +14,11 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/gguf"
 	. "github.com/grovellm/grove/internal/drafters/drafttest"
 	"github.com/grovellm/grove/internal/drafters/eagle"
 	"github.com/grovellm/grove/internal/drafters/peagle"
+	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/drafters/synthetic"
 	"github.com/grovellm/grove/internal/files/safetensors"
 	"github.com/grovellm/grove/internal/heads/headfile"
@@ -138,7 +138,7 @@ func TestPublishedFolders(t *testing.T) {
 				0
 		}},
 	} {
-		got, err := headfile.ReadConfig[peagle.Config](draft.Head{Name: folder(t, c.config, c.change, c.list)}, &target)
+		got, err := headfile.ReadConfig[peagle.Config](registry.Head{Name: folder(t, c.config, c.change, c.list)}, &target)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 		} else if d := cmp.Diff(published(c.want), got); d != "" {
@@ -171,7 +171,7 @@ func TestRefusedFolders(t *testing.T) {
 		"embed_tokens.weight\" has sha": {nil, with("embed_tokens.weight", 19, 8)},
 	} {
 		dir := folder(t, speculators, c.change, c.list)
-		_, err := headfile.ReadConfig[peagle.Config](draft.Head{Name: dir},
+		_, err := headfile.ReadConfig[peagle.Config](registry.Head{Name: dir},
 			&model.Config{Hidden: 8, Vocab: 20, Layers: 12})
 		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), dir) {
 			t.Errorf("%q: %v", want, err)
@@ -213,7 +213,7 @@ func TestNames(t *testing.T) {
 			t.Errorf("config.json has %s = %v, want %v", key, written[key], like[key])
 		}
 	}
-	if got := Must(headfile.ReadConfig[peagle.Config](draft.Head{Name: dir}, &target))(t); !cmp.Equal(got, c) {
+	if got := Must(headfile.ReadConfig[peagle.Config](registry.Head{Name: dir}, &target))(t); !cmp.Equal(got, c) {
 		t.Errorf("read back: %s", cmp.Diff(c, got))
 	}
 }
@@ -238,7 +238,7 @@ func TestForms(t *testing.T) {
 			forms = append(forms, vllm)
 		}
 		for _, name := range forms {
-			f := Must(headfile.Read(draft.Head{Name: name}, c.Kind()))(r)
+			f := Must(headfile.Read(registry.Head{Name: name}, c.Kind()))(r)
 			got := *f.Shape.(*peagle.Config)
 			got.Rope.Neighbours = false
 			got.Name = ""
@@ -265,12 +265,12 @@ func TestFamilies(t *testing.T) {
 	m := OpenTarget(t, 400)
 	dir := t.TempDir()
 	target := As(m)
-	target.Shared = new(draft.Shared)
+	target.Shared = new(registry.Shared)
 	for i, masks := range []bool{true, false, true, false} { // each is known by its taps
 		c := synthetic.Config[peagle.Config](rand.New(rand.NewPCG(uint64(i), 0)),
 			map[bool]string{true: "parallelspec", false: "peagle"}[masks], m.Config, tensor.F32)
 		c.Taps, c.DraftVocab = make([]int, i+1), c.Vocab
-		h := draft.Head{Name: filepath.Join(dir, fmt.Sprint("head", i))}
+		h := registry.Head{Name: filepath.Join(dir, fmt.Sprint("head", i))}
 		if err := headfile.WriteGGUF(h.Name, "head", &c, Must(synthetic.Tensors(&c, tensor.F32, 1))(t), nil, nil,
 			tensor.F32); err != nil {
 			t.Fatal(err)
@@ -282,7 +282,7 @@ func TestFamilies(t *testing.T) {
 		"peagle:width=3,depth=1+freq:size=40":                        2,
 		"parallelspec:tree=accum-logp,model=" + target.Heads[2].Name: 3, "peagle:model=" + target.Heads[3].Name: 4,
 	} {
-		if d, err := draft.New(text, target); err != nil {
+		if d, err := registry.New(text, target); err != nil {
 			t.Errorf("%s: %v", text, err)
 		} else if got := d.Taps(); len(got) != taps {
 			t.Errorf("%s taps %v, want the head with %d taps", text, got, taps)
@@ -299,12 +299,12 @@ func TestFamilies(t *testing.T) {
 		"peagle+dynaspec":                            "peagle takes",
 		"parallelspec:lambda=.5":                     "no such option",
 	} {
-		if _, err := draft.New(text, target); err == nil || !strings.Contains(err.Error(), say) {
+		if _, err := registry.New(text, target); err == nil || !strings.Contains(err.Error(), say) {
 			t.Errorf("%s: %v, want an error that says %q", text, err, say)
 		}
 	}
 	target.Heads = target.Heads[:1]
-	if _, err := draft.New("peagle", target); err == nil || !strings.Contains(err.Error(), "no P-EAGLE head") {
+	if _, err := registry.New("peagle", target); err == nil || !strings.Contains(err.Error(), "no P-EAGLE head") {
 		t.Errorf("without a P-EAGLE head: %v", err)
 	}
 }
@@ -322,7 +322,7 @@ func FuzzConfig(f *testing.F) {
 		if err := os.WriteFile(filepath.Join(dir, "config.json"), config, 0o666); err != nil {
 			t.Fatal(err)
 		}
-		c, err := headfile.ReadConfig[peagle.Config](draft.Head{Name: dir},
+		c, err := headfile.ReadConfig[peagle.Config](registry.Head{Name: dir},
 			&model.Config{Hidden: 8, Vocab: 20, Layers: 12})
 		if err != nil && !strings.Contains(err.Error(), dir) {
 			t.Fatalf("an error that does not name the folder: %v", err)
@@ -361,7 +361,7 @@ func TestRefusedFiles(t *testing.T) {
 		if err := w.WriteFile(changed); err != nil {
 			t.Fatal(err)
 		}
-		_, err := headfile.ReadConfig[peagle.Config](draft.Head{Name: changed}, nil)
+		_, err := headfile.ReadConfig[peagle.Config](registry.Head{Name: changed}, nil)
 		if say == "" && err != nil || say != "" && (err == nil || !strings.Contains(err.Error(), say)) {
 			t.Errorf("%q: %v", say, err)
 		}

@@ -10,6 +10,8 @@ package peagle
 import (
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/internal/drafters/onepass"
+	"github.com/grovellm/grove/internal/drafters/registry"
+	"github.com/grovellm/grove/internal/drafters/sequence"
 	"github.com/grovellm/grove/internal/nn"
 	"github.com/grovellm/grove/tree"
 )
@@ -21,7 +23,7 @@ type drafter struct {
 }
 
 // New returns a drafter with a head that fits the target.
-func New(o Options, n *Network, target draft.Target) (draft.Drafter, error) {
+func New(o Options, n *Network, target registry.Target) (draft.Drafter, error) {
 	shape, err := onepass.NewShape(o.Tree, o.Width, 0)
 	if err != nil {
 		return nil, err
@@ -45,8 +47,8 @@ func (b *blocks) Block() onepass.Block { return onepass.Block{Depths: b.n.Depths
 
 func (b *blocks) Taps() []int     { return b.n.Taps }
 func (b *blocks) Pages() nn.Pages { return b.n.Base.Pages() }
-func (b *blocks) Text() draft.TextOptions {
-	return draft.TextOptions{Layers: len(b.n.Taps), Ahead: true, Rows: 1, Window: b.n.Context}
+func (b *blocks) Text() sequence.TextOptions {
+	return sequence.TextOptions{Layers: len(b.n.Taps), Ahead: true, Rows: 1, Window: b.n.Context}
 }
 
 func (b *blocks) LayOut(t *tree.Tree, anchor int32, rows int) { b.n.LayOut(t, anchor, rows) }

@@ -9,6 +9,7 @@ import (
 	. "github.com/grovellm/grove/internal/drafters/drafttest"
 	"github.com/grovellm/grove/internal/drafters/onepass"
 	"github.com/grovellm/grove/internal/drafters/peagle"
+	"github.com/grovellm/grove/internal/drafters/registry"
 	"pgregory.net/rapid"
 )
 
@@ -126,7 +127,7 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 	for seed := range uint64(4) {
 		n := head(t, m, seed)
 		for _, o := range []peagle.Options{{Tree: onepass.DDTree},
-			{Tree: onepass.DDTree, Modifiers: draft.Modifiers{Text: true}}} {
+			{Tree: onepass.DDTree, Modifiers: registry.Modifiers{Text: true}}} {
 			SteadyState(t, fmt.Sprintf("head %d, %+v", seed, o), newDrafter(t, o, n, m), n.Hidden, float32(seed%2), nil)
 		}
 	}
@@ -137,7 +138,7 @@ func TestByText(t *testing.T) {
 	for seed := range uint64(4) {
 		n := head(t, m, seed)
 		ByText(t, n.Hidden, func() draft.Drafter {
-			return newDrafter(t, peagle.Options{Tree: onepass.DDTree, Modifiers: draft.Modifiers{Text: true}}, n, m)
+			return newDrafter(t, peagle.Options{Tree: onepass.DDTree, Modifiers: registry.Modifiers{Text: true}}, n, m)
 		})
 	}
 }
@@ -152,7 +153,7 @@ func TestSameTokens(t *testing.T) {
 	var cases []Case
 	for _, n := range kinds {
 		for _, o := range []peagle.Options{{Tree: onepass.DDTree}, {Tree: onepass.Chain},
-			{Tree: onepass.DDTree, Modifiers: draft.Modifiers{Text: true}}} {
+			{Tree: onepass.DDTree, Modifiers: registry.Modifiers{Text: true}}} {
 			cases = append(cases, Case{
 				Name:  fmt.Sprintf("%s, %d tokens, %+v", n.Describe(false), n.DraftVocab, o),
 				New:   func() draft.Drafter { return newDrafter(t, o, n, m) },

@@ -14,6 +14,7 @@ import (
 	. "github.com/grovellm/grove/internal/drafters/drafttest"
 	"github.com/grovellm/grove/internal/drafters/onepass"
 	"github.com/grovellm/grove/internal/drafters/peagle"
+	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/drafters/synthetic"
 	"github.com/grovellm/grove/internal/files/safetensors"
 	"github.com/grovellm/grove/internal/heads/headfile"
@@ -225,7 +226,7 @@ func TestReference(t *testing.T) {
 			r.Fatal(err)
 		}
 		ref := openReference(r, dir)
-		n := Must(peagle.Open(draft.Head{Name: dir}, As(m)))(r)
+		n := Must(peagle.Open(registry.Head{Name: dir}, As(m)))(r)
 		text := rapid.SliceOfN(rapid.Int32Range(0, Vocab-1), 2, 9).Draw(r, "text")
 
 		embed := func(token int32) (x []float64) {

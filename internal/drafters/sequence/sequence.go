@@ -17,28 +17,28 @@ type Shared struct {
 	Pool     *par.Pool
 	Vocab    int               // of the target
 	Samplers []*sample.Sampler // scratch of each worker of the pool: see textrank.Samplers
-	Layout   draft.TextOptions // of the text read
+	Layout   TextOptions       // of the text read
 	Cache    nn.Pages          // of its keys and values
 
 	Methods []shortlist.Method // of all rows, or of each depth; none: the head computes all tokens
-	Stats   draft.ListStats    // of Methods
+	Stats   shortlist.Stats    // of Methods
 	Weights *textrank.Model    // of +text; nil without it
 	First   [2]textrank.FirstPass
 	Commits textrank.Commits // of the Commit under way
 }
 
 // Pages is the memory of the text read; see draft.Drafter.
-func (d *Shared) Pages() []*nn.Pages { return []*nn.Pages{&d.Cache} }
+func (d *Shared) Pages() []draft.Pages { return []draft.Pages{&d.Cache} }
 
 // Learned is the weights of +text; see draft.Drafter.
 func (d *Shared) Learned() [][]float32 { return d.Weights.Learned() }
 
 // ListStats are what the shortlists made of the drafts.
-func (d *Shared) ListStats() draft.ListStats { return d.Stats.OfHead() }
+func (d *Shared) ListStats() shortlist.Stats { return d.Stats.OfHead() }
 
 // Resume shares what was read of another sequence; see draft.Drafter.
 func (d *Shared) Resume(s draft.State, n int, from draft.State, common int) int {
-	var other *draft.Text
+	var other *Text
 	if from != nil {
 		other = from.(state).sequence().Read
 	}
@@ -54,7 +54,7 @@ type Sequence struct {
 	History *sample.History   // the committed text, where penalties look at it; else nil
 	Warm    int               // 1 above temperature 0
 	At      int               // committed tokens: the position of the next root
-	Read    *draft.Text       // what was read, and rows that wait
+	Read    *Text             // what was read, and rows that wait
 	Words   []shortlist.State // what each of Methods knows of the text
 	Text    *textrank.Text    // of +text; nil without it
 }
@@ -67,7 +67,7 @@ func (d *Shared) Begin(o draft.Options) (s Sequence, err error) {
 	if s.Sampler, err = sample.New(p, d.Vocab); err != nil {
 		return s, err
 	}
-	s.Read = draft.NewText(d.Layout, d.Cache.NewCache())
+	s.Read = NewText(d.Layout, d.Cache.NewCache())
 	if p.Temperature > 0 {
 		s.Warm = 1
 	}
@@ -105,7 +105,7 @@ func (s *Sequence) Commit(d *Shared, r *draft.Rows) {
 		d.Commits.Learn(s.Text, &s.Text.Built, r, s.Sampler, s.History)
 	}
 	for _, words := range s.Words {
-		draft.Tell(words, r)
+		shortlist.Tell(words, r)
 	}
 	s.Read.Commit(r)
 }

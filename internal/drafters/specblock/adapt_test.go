@@ -3,9 +3,9 @@ package specblock_test
 import (
 	"testing"
 
-	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/internal/drafters/drafttest"
 	"github.com/grovellm/grove/internal/drafters/learn"
+	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/drafters/specblock"
 	"pgregory.net/rapid"
 )
@@ -39,7 +39,7 @@ func TestExports(t *testing.T) {
 		o.List.Method = "" // a shortlist is made for the head that a drafter begins with
 		drafter := func(n *specblock.Network) learn.Learner { return newDrafter(r, o, n, m).(learn.Learner) }
 		return drafter(n), func(path string) learn.Learner {
-			return drafter(drafttest.Must(specblock.Open(draft.Head{Name: path}, drafttest.As(m)))(r))
+			return drafter(drafttest.Must(specblock.Open(registry.Head{Name: path}, drafttest.As(m)))(r))
 		}
 	})
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/internal/drafters/drafttest"
+	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/drafters/synthetic"
 	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/internal/nn"
@@ -89,7 +90,7 @@ func TestBlocksOfAProposal(t *testing.T) {
 	m := drafttest.OpenTarget(t, 400)
 	rapid.Check(t, func(r *rapid.T) {
 		n := smallHead(r, m, rapid.IntRange(1, 4).Draw(r, "block"), 8, rapid.Uint64Range(0, 30).Draw(r, "head"))
-		o := Options{Modifiers: draft.Modifiers{Text: rapid.Bool().Draw(r, "text")}, Widths: "2/4/6/4",
+		o := Options{Modifiers: registry.Modifiers{Text: rapid.Bool().Draw(r, "text")}, Widths: "2/4/6/4",
 			Blocks: rapid.IntRange(1, 4).Draw(r, "blocks"), Starts: rapid.IntRange(0, 6).Draw(r, "starts"), Nodes: 40}
 		d, err := New(o, n, drafttest.As(m))
 		if err != nil {
@@ -160,7 +161,7 @@ func TestTreesGoOnWithTheText(t *testing.T) {
 	for seed := range uint64(6) {
 		n := smallHead(t, m, 1+int(seed%3), 0, seed)
 		clear(n.Norm.Weight) // all logits are the same
-		d, err := New(Options{Modifiers: draft.Modifiers{Text: true}, Blocks: 1, Widths: "2/4/6/4",
+		d, err := New(Options{Modifiers: registry.Modifiers{Text: true}, Blocks: 1, Widths: "2/4/6/4",
 			Nodes: 200}, n, drafttest.As(m))
 		if err != nil {
 			t.Fatal(err)

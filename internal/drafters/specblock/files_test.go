@@ -12,9 +12,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/gguf"
 	"github.com/grovellm/grove/internal/drafters/drafttest"
+	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/drafters/specblock"
 	"github.com/grovellm/grove/internal/drafters/synthetic"
 	"github.com/grovellm/grove/internal/files/safetensors"
@@ -72,7 +72,7 @@ func apart(a, b []float32) float64 {
 
 // write writes a head in every form.
 func write(t testing.TB, c *specblock.Config, vocabulary *gguf.File, kind tensor.Type,
-	seed uint64) map[string]draft.Head {
+	seed uint64) map[string]registry.Head {
 	t.Helper()
 	weights, tokens := drafttest.Must(synthetic.Tensors(c, kind, seed))(t), synthetic.Tokens(c, seed)
 	dir := t.TempDir()
@@ -85,7 +85,7 @@ func write(t testing.TB, c *specblock.Config, vocabulary *gguf.File, kind tensor
 	if err := headfile.WriteGGUF(file, c.Name, c, weights, tokens, nil, kind); err != nil {
 		t.Fatal(err)
 	}
-	return map[string]draft.Head{"file": {Name: file}, "data": {Name: "embedded", Data: data}, "folder": {Name: folder}}
+	return map[string]registry.Head{"file": {Name: file}, "data": {Name: "embedded", Data: data}, "folder": {Name: folder}}
 }
 
 // A head comes back from a file of any type and from a folder as it was: its shape, its tokens, and
@@ -184,7 +184,7 @@ func TestReleasedFolder(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(dir, "config.json"), []byte(text), 0o666); err != nil {
 			t.Fatal(err)
 		}
-		return headfile.ReadConfig[specblock.Config](draft.Head{Name: dir},
+		return headfile.ReadConfig[specblock.Config](registry.Head{Name: dir},
 			&model.Config{Hidden: 8, Vocab: 5, Layers: 12})
 	}
 	got, err := read()
@@ -201,7 +201,7 @@ func TestReleasedFolder(t *testing.T) {
 		drafttest.Must(os.ReadFile("testdata/vocab_mapping.pt"))(t), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	x := drafttest.Must(headfile.Read(draft.Head{Name: dir}, (&specblock.Config{}).Kind()))(t)
+	x := drafttest.Must(headfile.Read(registry.Head{Name: dir}, (&specblock.Config{}).Kind()))(t)
 	if !slices.Equal(x.Tokens, []int32{0, 2, 4}) {
 		t.Errorf("the draft vocabulary is %v", x.Tokens)
 	}
@@ -242,7 +242,7 @@ func TestRefusedHeads(t *testing.T) {
 		c := good
 		change(&c)
 		path = write(t, &c, vocabulary, tensor.F32, 1)["file"].Name
-		_, err := specblock.Open(draft.Head{Name: path}, drafttest.As(m))
+		_, err := specblock.Open(registry.Head{Name: path}, drafttest.As(m))
 		if want == "" != (err == nil) || err != nil && (!strings.Contains(err.Error(), want) ||
 			!strings.Contains(err.Error(), path)) {
 			t.Errorf("%q: %v", want, err)
@@ -271,7 +271,7 @@ func TestRefusedHeads(t *testing.T) {
 			t.Errorf("%s: %v", want, err)
 		}
 	}
-	if _, err := headfile.Read(draft.Head{Name: vocabulary.Path}, (&specblock.Config{}).Kind()); !errors.Is(err,
+	if _, err := headfile.Read(registry.Head{Name: vocabulary.Path}, (&specblock.Config{}).Kind()); !errors.Is(err,
 		headfile.ErrKind) {
 		t.Errorf("a model for a head: %v", err)
 	}

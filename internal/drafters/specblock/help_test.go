@@ -6,6 +6,7 @@ import (
 
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/internal/drafters/drafttest"
+	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/drafters/specblock"
 	"github.com/grovellm/grove/internal/drafters/synthetic"
 	"github.com/grovellm/grove/internal/model"
@@ -57,6 +58,6 @@ func newDrafter(t drafttest.Fataler, o specblock.Options, n *specblock.Network, 
 
 // best is the drafter that auto takes.
 var best = specblock.Options{Blocks: 3, Widths: "2/4/6/4", Starts: 2, Cached: 1, Nodes: 60,
-	Modifiers: draft.Modifiers{Text: true}}
+	Modifiers: registry.Modifiers{Text: true}}
 
 func exp(x float32) float32 { return float32(math.Exp(float64(x))) }

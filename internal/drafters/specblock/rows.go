@@ -10,6 +10,7 @@ import (
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/internal/drafters/shortlist"
 	"github.com/grovellm/grove/internal/drafters/textrank"
+	"github.com/grovellm/grove/internal/drafters/treebuild"
 	"github.com/grovellm/grove/internal/kernels/simd"
 	"github.com/grovellm/grove/internal/nn"
 	"github.com/grovellm/grove/internal/nn/output"
@@ -138,7 +139,7 @@ func (d *ranking) Do(worker, i int) {
 		r.level = r.output.Top(sampler, r.level[:0], s.At+int(r.depth)+1, s.History)
 	}
 	if s.Warm > 0 && s.Text == nil {
-		draft.CoupledChances(r.level, d.ranked, s.Sampler.Params().Temperature)
+		treebuild.CoupledChances(r.level, d.ranked, s.Sampler.Params().Temperature)
 	}
 }
 

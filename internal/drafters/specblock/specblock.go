@@ -16,7 +16,7 @@
 // describe the 20 largest logits, as the release has it, not the whole distribution: a head's
 // training decides it (Config.RankFull).
 //
-// The entries are a window over as much text as the head was made for (draft.Text).
+// The entries are a window over as much text as the head was made for (sequence.Text).
 package specblock
 
 import (
@@ -27,6 +27,8 @@ import (
 
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/internal/drafters/calibrate"
+	"github.com/grovellm/grove/internal/drafters/option"
+	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/drafters/sequence"
 	"github.com/grovellm/grove/internal/drafters/shortlist"
 	"github.com/grovellm/grove/internal/drafters/textrank"
@@ -45,7 +47,7 @@ type Options struct {
 	Nodes  int    `draft:"nodes" help:"maximum nodes, root included (2 to 4096)"`
 	Model  string `draft:"model" help:"GGUF file or Hugging Face folder of the head; empty: the one the model was opened with"`
 
-	draft.Modifiers
+	registry.Modifiers
 }
 
 // DefaultOptions are the paper's.
@@ -53,7 +55,7 @@ var DefaultOptions = Options{Blocks: 2, Widths: "2/4/6/4", Nodes: 60}
 
 // check returns the widths, or an error that says which option is out of range.
 func (o *Options) check() (w [RankBuckets]int, err error) {
-	if err := draft.Check(o); err != nil {
+	if err := option.Check(o); err != nil {
 		return w, err
 	}
 	parts := strings.Split(o.Widths, "/")
@@ -80,7 +82,7 @@ func unequal(w [RankBuckets]int) bool {
 }
 
 // New returns a drafter with a head that fits the target.
-func New(o Options, n *Network, target draft.Target) (draft.Drafter, error) {
+func New(o Options, n *Network, target registry.Target) (draft.Drafter, error) {
 	widths, err := o.check()
 	if err != nil {
 		return nil, err
@@ -106,7 +108,7 @@ func New(o Options, n *Network, target draft.Target) (draft.Drafter, error) {
 	if d.cached == 0 {
 		d.cached = n.Block
 	}
-	d.Shared = sequence.Shared{Pool: target.Model.Pool(), Vocab: n.Vocab, Cache: n.Pages(), Layout: draft.TextOptions{
+	d.Shared = sequence.Shared{Pool: target.Model.Pool(), Vocab: n.Vocab, Cache: n.Pages(), Layout: sequence.TextOptions{
 		Layers: len(n.Taps), Ahead: true, Rows: d.cached, Window: n.Config.Context}}
 	if lists != nil {
 		d.Methods = append(d.Methods, lists)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/internal/drafters/drafttest"
+	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/drafters/shortlist"
 	"github.com/grovellm/grove/internal/drafters/specblock"
 	"pgregory.net/rapid"
@@ -117,7 +118,7 @@ var uniform = specblock.Options{Blocks: 2, Widths: "4/4/4/4", Starts: 8, Nodes: 
 
 // listed is the same over a shortlist.
 var listed = specblock.Options{Blocks: 2, Widths: "4/4/4/4", Starts: 8, Nodes: 60,
-	Modifiers: draft.Modifiers{List: shortlist.Options{Method: "context", Size: 16, Extra: 32}}}
+	Modifiers: registry.Modifiers{List: shortlist.Options{Method: "context", Size: 16, Extra: 32}}}
 
 // Without the taps of the token before the root there is nothing to draft from.
 func TestNothingWithoutTaps(t *testing.T) {
@@ -182,7 +183,7 @@ func (p *still) Tap(int, int, int) []float32 { return p.x }
 func TestNewRefuses(t *testing.T) {
 	m := drafttest.OpenTarget(t, 400)
 	n := head(t, m, 1)
-	if _, err := specblock.New(uniform, n, draft.Target{Vocab: vocab, Context: 400}); err == nil {
+	if _, err := specblock.New(uniform, n, registry.Target{Vocab: vocab, Context: 400}); err == nil {
 		t.Error("a target without layers has a head")
 	}
 	for _, change := range []func(o *specblock.Options, n *specblock.Network){

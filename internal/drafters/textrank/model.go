@@ -7,6 +7,7 @@ import (
 	"math"
 
 	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/drafters/calibrate"
 	"github.com/grovellm/grove/internal/kernels/simd"
 	"github.com/grovellm/grove/tree"
 )
@@ -58,10 +59,10 @@ func (m *Model) Learned() (w [][]float32) {
 }
 
 // neutral are the weights to begin with. Candidates of the drafter have its probabilities, above
-// temperature 0 those of draft.CoupledChances; where it computed nothing, an n-gram's continuations
+// temperature 0 those of treebuild.CoupledChances; where it computed nothing, an n-gram's continuations
 // have their shares of its occurrences. Off-path logits count nothing until they are learned.
 func neutral(warm bool) (w Weights) {
-	for i := range draft.DepthClasses {
+	for i := range calibrate.DepthClasses {
 		w[wDrafterAt+i] = 1
 		if warm {
 			w[wNoiseAt+i], w[wOtherAt+i] = 1, coupledBeyond
@@ -81,7 +82,7 @@ func neutral(warm bool) (w Weights) {
 // has is drafted in 4 rounds in place of 10.
 const (
 	longerMatch = 0.5 // what a continuation gains by each class of lengths of its n-gram
-	// logarithm of the interval of scores that draft.CoupledChances takes for tokens beyond the last candidate
+	// logarithm of the interval of scores that treebuild.CoupledChances takes for tokens beyond the last candidate
 	coupledBeyond = 1.1
 )
 

@@ -3,7 +3,7 @@
 package textrank
 
 import (
-	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/drafters/calibrate"
 	"github.com/grovellm/grove/internal/kernels/simd"
 	"github.com/grovellm/grove/sample"
 )
@@ -12,24 +12,24 @@ import (
 // share by that of the candidate's own. A node with a row has the first set of those of a class,
 // another the second.
 const (
-	wDrafter    = iota                            // of the drafter's log-probability, by class
-	wDrafterAt  = wDrafter + matchClasses         // of the same, by class of depth
-	wDrafterOff = wDrafterAt + draft.DepthClasses // of the same, where the path left the drafter's first candidates
-	wRoot       = wDrafterOff + 1                 // of the root of the drafter's probability, by class of depth
-	wNoise      = wRoot + draft.DepthClasses      // of the noise, by class
-	wNoiseAt    = wNoise + 2*matchClasses         // of the same, by class of depth, where there is a row
-	wOtherAt    = wNoiseAt + draft.DepthClasses   // bias of all other tokens, by class of depth
-	wOff        = wOtherAt + draft.DepthClasses   // the same, where the path left the drafter's first candidates
-	wBeyond     = wOff + 1                        // of beyond, for all others
-	wLast       = wBeyond + 1                     // of last, for all others
-	wSeen       = wLast + 1                       // bias of what followed an n-gram
-	wShare      = wSeen + 2*matchClasses          // of share
-	wShorter    = wShare + 2*matchClasses         // bias of what followed a shorter n-gram alone
-	wLatest     = wShorter + 2*matchClasses       // bias of what followed the latest occurrence
-	wLastTwice  = wLatest + 2*matchClasses        // bias of what followed the last two
-	wOther      = wLastTwice + 2*matchClasses     // bias of all other tokens
-	wRank       = wOther + 2*matchClasses         // of rank, by class of depth
-	wRankBeyond = wRank + draft.DepthClasses      // of rank, for all others
+	wDrafter    = iota                                // of the drafter's log-probability, by class
+	wDrafterAt  = wDrafter + matchClasses             // of the same, by class of depth
+	wDrafterOff = wDrafterAt + calibrate.DepthClasses // of the same, where the path left the drafter's first candidates
+	wRoot       = wDrafterOff + 1                     // of the root of the drafter's probability, by class of depth
+	wNoise      = wRoot + calibrate.DepthClasses      // of the noise, by class
+	wNoiseAt    = wNoise + 2*matchClasses             // of the same, by class of depth, where there is a row
+	wOtherAt    = wNoiseAt + calibrate.DepthClasses   // bias of all other tokens, by class of depth
+	wOff        = wOtherAt + calibrate.DepthClasses   // the same, where the path left the drafter's first candidates
+	wBeyond     = wOff + 1                            // of beyond, for all others
+	wLast       = wBeyond + 1                         // of last, for all others
+	wSeen       = wLast + 1                           // bias of what followed an n-gram
+	wShare      = wSeen + 2*matchClasses              // of share
+	wShorter    = wShare + 2*matchClasses             // bias of what followed a shorter n-gram alone
+	wLatest     = wShorter + 2*matchClasses           // bias of what followed the latest occurrence
+	wLastTwice  = wLatest + 2*matchClasses            // bias of what followed the last two
+	wOther      = wLastTwice + 2*matchClasses         // bias of all other tokens
+	wRank       = wOther + 2*matchClasses             // of rank, by class of depth
+	wRankBeyond = wRank + calibrate.DepthClasses      // of rank, for all others
 
 	// By the agreement with the off-path entry:
 	wOffPathDrafter = wRankBeyond + 1                // of the drafter's log-probability
@@ -54,7 +54,7 @@ const termsMost = 16
 
 // terms are those of a candidate's logit.
 func (n *nodeFeatures) terms(f *features, dst []term) []term {
-	class, at := n.set(), draft.DepthClass(n.depth)
+	class, at := n.set(), calibrate.DepthClass(n.depth)
 	dst = dst[:0]
 	if n.hasRow {
 		dst = append(dst, term{wDrafter + int(n.class), f.drafter}, term{wDrafterAt + at, f.drafter},
@@ -102,7 +102,7 @@ func (n *nodeFeatures) otherTerms(dst []term) []term {
 		dst = append(dst, term{wOffPathOther + n.agree, 1})
 	}
 	if n.hasRow {
-		dst = append(dst, term{wOtherAt + draft.DepthClass(n.depth), 1}, term{wBeyond, n.beyond}, term{wLast, n.last},
+		dst = append(dst, term{wOtherAt + calibrate.DepthClass(n.depth), 1}, term{wBeyond, n.beyond}, term{wLast, n.last},
 			term{wRankBeyond, n.rank})
 		if n.offTop {
 			dst = append(dst, term{wOff, 1})

@@ -5,16 +5,16 @@ package headfile
 import (
 	"fmt"
 
-	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/drafters/shortlist"
 	"github.com/grovellm/grove/internal/drafters/textrank"
 )
 
 // Choose opens the head in the file that the option model names, or without it the first of the target's heads: one of a kind
 // whose shape is wanted. called is what errors call such a head.
-func Choose[H any](model string, target draft.Target, kind *Kind, called string, wanted func(s Shape) bool,
-	open func(draft.Head, draft.Target) (H, error)) (none H, err error) {
-	h := draft.Head{Name: model}
+func Choose[H any](model string, target registry.Target, kind *Kind, called string, wanted func(s Shape) bool,
+	open func(registry.Head, registry.Target) (H, error)) (none H, err error) {
+	h := registry.Head{Name: model}
 	switch {
 	case target.Model == nil:
 		err = fmt.Errorf("the target is no model of package model, whose taps the head reads")
@@ -41,15 +41,15 @@ func AnyShape(Shape) bool { return true }
 
 // Lists is the shortlist of a head's output that modifiers name; nil: they name none. Of d there are the output matrix, its norm,
 // its tokens, and for a router the embedding.
-func Lists(mods draft.Modifiers, d shortlist.Drafter, target draft.Target) (shortlist.Method, error) {
+func Lists(mods registry.Modifiers, d shortlist.Drafter, target registry.Target) (shortlist.Method, error) {
 	d.Pool = target.Model.Pool()
 	d.Vocab = target.Model.Config.Vocab
 	d.Tokenizer = target.Model.Tokenizer
-	return draft.Shortlists(mods.List, d, d.Head, target)
+	return registry.Shortlists(mods.List, d, d.Head, target)
 }
 
 // TextModel is the weights of the modifier +text that were fitted for a head; nil without the modifier.
-func TextModel(mods draft.Modifiers, s Shape) (*textrank.Model, error) {
+func TextModel(mods registry.Modifiers, s Shape) (*textrank.Model, error) {
 	c := s.Common()
 	switch {
 	case !mods.Text:

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/files/safetensors"
 	"github.com/grovellm/grove/internal/heads"
 	"github.com/grovellm/grove/internal/heads/headfile"
@@ -47,7 +47,7 @@ func TestForeignKinds(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(dir, "config.json"), []byte(c.config), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		h := draft.Head{Name: dir}
+		h := registry.Head{Name: dir}
 		_, shown := heads.Describe(h)
 		for _, err := range []error{shown, heads.Check(h, model.Config{Hidden: 8, Vocab: 20, Layers: 4})} {
 			if err == nil || !strings.Contains(err.Error(), c.kind) || !strings.Contains(err.Error(), dir) ||

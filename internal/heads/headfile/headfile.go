@@ -9,9 +9,9 @@ import (
 	"os"
 	"strings"
 
-	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/gguf"
 	"github.com/grovellm/grove/internal/autograd"
+	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/files/safetensors"
 	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/tensor"
@@ -25,12 +25,12 @@ type File struct {
 	JSON   []byte // the folder's config.json, as ReadFolder returns it
 	Dir    string
 
-	Inside bool   // as draft.Head has it
+	Inside bool   // as registry.Head has it
 	Only   string // of a folder with other tensors too, how the names of the head's begin
 }
 
 // Open opens the file that a head names.
-func Open(h draft.Head) (*File, error) {
+func Open(h registry.Head) (*File, error) {
 	if h.Data != nil {
 		f, err := gguf.Parse(h.Name, h.Data)
 		return &File{GGUF: f, Inside: h.Inside}, err

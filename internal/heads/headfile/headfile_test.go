@@ -10,7 +10,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/files/safetensors"
 	"github.com/grovellm/grove/tensor"
 )
@@ -134,7 +134,7 @@ func TestFileChanges(t *testing.T) {
 		if err := writeOuts(filepath.Dir(weights), "model.safetensors", map[string]any{}, []Out{{Tensor: x}}); err != nil {
 			t.Fatal(err)
 		}
-		h := draft.Head{Name: filepath.Dir(weights)}
+		h := registry.Head{Name: filepath.Dir(weights)}
 		f, err := Open(h)
 		values, err := With(h, f, err, func(f *File) ([]float32, error) {
 			if c.change != nil {

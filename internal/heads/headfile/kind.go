@@ -83,7 +83,7 @@ type Completer interface {
 	Complete(weights []tensor.Tensor) ([]tensor.Tensor, error)
 }
 
-// Inside is a Shape whose heads may be layers in their target's own file (draft.Head.Inside).
+// Inside is a Shape whose heads may be layers in their target's own file (registry.Head.Inside).
 // ReadFolder of such a Shape reads folders of targets too.
 type Inside interface {
 	// ReadInside reads the shape from a GGUF file of the target, and returns the head's tensors by

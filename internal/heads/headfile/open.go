@@ -12,14 +12,14 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/files/safetensors"
 	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/tensor"
 )
 
 // Named puts a head's name before an error that does not say it.
-func Named(h draft.Head, err error) error {
+func Named(h registry.Head, err error) error {
 	if err == nil || strings.Contains(err.Error(), h.Name) {
 		return err
 	}
@@ -41,7 +41,7 @@ type Head struct {
 func (x *Head) Own() bool { return hasOutput(x.Weights) }
 
 // Read opens a file that is of one of some kinds. Its tensors' data last until it is closed.
-func Read(h draft.Head, kinds ...*Kind) (*Head, error) {
+func Read(h registry.Head, kinds ...*Kind) (*Head, error) {
 	f, err := Open(h)
 	if err != nil {
 		return nil, Named(h, err)
@@ -219,7 +219,7 @@ type file interface {
 }
 
 // With is what use makes of a file while it is open.
-func With[F file, T any](h draft.Head, f F, err error, use func(f F) (T, error)) (T, error) {
+func With[F file, T any](h registry.Head, f F, err error, use func(f F) (T, error)) (T, error) {
 	if err != nil {
 		var none T
 		return none, err
@@ -235,7 +235,7 @@ func With[F file, T any](h draft.Head, f F, err error, use func(f F) (T, error))
 func ReadConfig[C any, S interface {
 	*C
 	Shape
-}](h draft.Head, target *model.Config) (C, error) {
+}](h registry.Head, target *model.Config) (C, error) {
 	f, err := Read(h, S(new(C)).Kind())
 	return With(h, f, err, func(f *Head) (c C, err error) {
 		if target != nil {
@@ -252,7 +252,7 @@ type opened struct {
 }
 
 // Load opens a head of a kind for a target: build makes it, once for all drafters of the target.
-func Load[H any](h draft.Head, kind *Kind, target draft.Target,
+func Load[H any](h registry.Head, kind *Kind, target registry.Target,
 	build func(s Shape, w model.Weights, tokens []int32, target *model.Network) (H, error)) (H, error) {
 	v, err := target.Shared.Get(opened{kind, h.Name}, func() (any, error) {
 		m := target.Model
@@ -282,7 +282,7 @@ func Load[H any](h draft.Head, kind *Kind, target draft.Target,
 
 // Find returns the first of a target's heads that is of a kind and whose shape is wanted; called is what errors call such
 // a head.
-func Find(target draft.Target, kind *Kind, called string, wanted func(s Shape) bool) (draft.Head, error) {
+func Find(target registry.Target, kind *Kind, called string, wanted func(s Shape) bool) (registry.Head, error) {
 	for _, h := range target.Heads {
 		f, err := Read(h, kind)
 		yes, err := With(h, f, err, func(f *Head) (bool, error) { return wanted(f.Shape), nil })
@@ -290,5 +290,5 @@ func Find(target draft.Target, kind *Kind, called string, wanted func(s Shape) b
 			return h, err
 		}
 	}
-	return draft.Head{}, fmt.Errorf("there is no %s head: name one with model=FILE, or open the model with one", called)
+	return registry.Head{}, fmt.Errorf("there is no %s head: name one with model=FILE, or open the model with one", called)
 }

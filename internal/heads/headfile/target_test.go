@@ -8,8 +8,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/gguf"
+	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/model"
 )
 
@@ -23,7 +23,7 @@ func TestTapsInFiles(t *testing.T) {
 		if _, err := w.WriteTo(&b); err != nil {
 			return nil, 0, err
 		}
-		f, err := Open(draft.Head{Name: "head", Data: b.Bytes()})
+		f, err := Open(registry.Head{Name: "head", Data: b.Bytes()})
 		if err != nil {
 			return nil, 0, err
 		}

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/gguf"
+	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/heads"
 	"github.com/grovellm/grove/internal/heads/headfile"
 	"github.com/grovellm/grove/models"
@@ -57,7 +57,7 @@ func TestWriteTextWeights(t *testing.T) {
 				t.Errorf("head %d: tensor %s is another: %v", i, info.Name, err)
 			}
 		}
-		if text, err := heads.Describe(draft.Head{Name: to}); err != nil {
+		if text, err := heads.Describe(registry.Head{Name: to}); err != nil {
 			t.Errorf("head %d: %s, %v", i, text, err)
 		}
 	}

@@ -17,8 +17,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/gguf"
+	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/heads"
 	"github.com/grovellm/grove/internal/hub"
 	"github.com/grovellm/grove/internal/model"
@@ -139,7 +139,7 @@ func readGGUF(path string) (model.Config, error) {
 	}
 	defer file.Close()
 	c, err := model.ReadGGUF(file)
-	if err != nil && heads.Is(draft.Head{Name: path}) {
+	if err != nil && heads.Is(registry.Head{Name: path}) {
 		err = model.ErrHead
 	}
 	return c, err
@@ -197,7 +197,7 @@ func (f *finder) complete(m *found) error {
 	}
 	if said.Heads == nil && said.Drafts == nil && m.config != nil {
 		for _, path := range f.heads {
-			if heads.Check(draft.Head{Name: path}, *m.config) == nil {
+			if heads.Check(registry.Head{Name: path}, *m.config) == nil {
 				m.Heads = append(m.Heads, path)
 			}
 		}

@@ -7,8 +7,8 @@ import (
 	"errors"
 	"math/rand/v2"
 
-	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/internal/drafters/onepass"
+	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/heads/headfile"
 	"github.com/grovellm/grove/internal/kernels/cpu"
 	"github.com/grovellm/grove/internal/model"
@@ -65,13 +65,13 @@ func blockCase(ctx context.Context, v *variant, rng *rand.Rand, text []int32, an
 
 // openBlocks is the network of a head that drafts a block in one pass, over a context that is made of taps alone: the first such
 // head from number first on, of the drafters that heads have.
-func openBlocks(first int, target draft.Target) (onepass.Model, error) {
+func openBlocks(first int, target registry.Target) (onepass.Model, error) {
 	var names []string
 	for _, kind := range headfile.Kinds() {
 		names = append(names, kind.Drafters...)
 	}
 	for i := range names {
-		d, err := draft.New(names[(first+i)%len(names)], target)
+		d, err := registry.New(names[(first+i)%len(names)], target)
 		if err != nil {
 			return nil, err
 		}

@@ -15,6 +15,7 @@ import (
 	_ "github.com/grovellm/grove/internal/drafters/lm"
 	_ "github.com/grovellm/grove/internal/drafters/lookup"
 	_ "github.com/grovellm/grove/internal/drafters/merge"
+	"github.com/grovellm/grove/internal/drafters/registry"
 	_ "github.com/grovellm/grove/internal/heads"
 	"github.com/grovellm/grove/internal/heads/headfile"
 )
@@ -40,7 +41,7 @@ func drafter(ctx context.Context, name string, rng *rand.Rand, scripts []script,
 		}
 	}
 	target.Adapt = l.learn
-	return draft.New(name, target)
+	return registry.New(name, target)
 }
 
 // randomHeads describes a drafter of each kind of head.
@@ -71,10 +72,10 @@ func randomHead(rng *rand.Rand, kind *headfile.Kind) string {
 }
 
 // familyOf is the family that a drafter's text names.
-func familyOf(text string) draft.Family {
-	name, _, _ := draft.Split(text)
-	families := draft.Families()
-	return families[slices.IndexFunc(families, func(f draft.Family) bool { return f.Name == name })]
+func familyOf(text string) registry.Family {
+	name, _, _ := registry.Split(text)
+	families := registry.Families()
+	return families[slices.IndexFunc(families, func(f registry.Family) bool { return f.Name == name })]
 }
 
 // randomModelDrafter describes a draft model's drafter, whose head may compute part of the vocabulary.

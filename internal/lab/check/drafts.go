@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/kernels/cpu"
 	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/sample"
@@ -29,7 +30,7 @@ func draftCase(ctx context.Context, v *variant, rng *rand.Rand, text []int32, ro
 		if err != nil {
 			return nil, err
 		}
-		d, err := draft.New(name, target)
+		d, err := registry.New(name, target)
 		if err != nil {
 			return nil, err
 		}

@@ -8,8 +8,8 @@ import (
 	"math/rand/v2"
 	"os"
 
-	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/gguf"
+	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/drafters/synthetic"
 	listsynth "github.com/grovellm/grove/internal/drafters/synthetic/shortlist"
 	"github.com/grovellm/grove/internal/heads/headfile"
@@ -21,7 +21,7 @@ import (
 const draftable = 100
 
 // heads are files of random heads for the variant: of every kind those that its drafters run, and a router.
-func (v *variant) heads(target model.Config) (_ []draft.Head, err error) {
+func (v *variant) heads(target model.Config) (_ []registry.Head, err error) {
 	if v.headFiles != nil {
 		return v.headFiles, nil
 	}
@@ -31,7 +31,7 @@ func (v *variant) heads(target model.Config) (_ []draft.Head, err error) {
 	}
 	defer func() { err = errors.Join(err, vocabulary.Close()) }()
 	rng := rand.New(rand.NewPCG(v.seed, 0x68656164))
-	var files []draft.Head
+	var files []registry.Head
 	write := func(write func(path string, typ tensor.Type) error) {
 		typ := types[rng.IntN(len(types)-1)]
 		if target.Hidden%32 != 0 { // rows are whole blocks
@@ -39,7 +39,7 @@ func (v *variant) heads(target model.Config) (_ []draft.Head, err error) {
 		}
 		path := fmt.Sprintf("%s.head%d", v.path, len(files))
 		err = errors.Join(err, write(path, typ))
-		files = append(files, draft.Head{Name: path})
+		files = append(files, registry.Head{Name: path})
 	}
 	for _, kind := range headfile.Kinds() {
 		for _, drafter := range kind.Drafters {
@@ -79,7 +79,7 @@ func (v *variant) removeHeads() {
 }
 
 // headed is o as the target of drafters.
-func (v *variant) headed(o *opened) (draft.Target, error) {
+func (v *variant) headed(o *opened) (registry.Target, error) {
 	files, err := v.heads(o.m.Config)
-	return draft.Target{Vocab: v.shape.Vocab, Context: o.m.Context(), Model: o.m, Draft: o.m, Heads: files, Shared: &o.shared}, err
+	return registry.Target{Vocab: v.shape.Vocab, Context: o.m.Context(), Model: o.m, Draft: o.m, Heads: files, Shared: &o.shared}, err
 }

@@ -9,14 +9,15 @@ import (
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/internal/adapt"
 	"github.com/grovellm/grove/internal/drafters/learn"
+	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/heads/headfile"
 )
 
 // learningHead is randomHead, one in three with the modifier +adapt where the drafter takes it.
 func learningHead(rng *rand.Rand, kind *headfile.Kind) string {
 	text := randomHead(rng, kind)
-	if f := familyOf(text); slices.Contains(f.Modifiers, draft.AdaptModifier) && rng.IntN(3) == 0 {
-		text += "+" + draft.AdaptModifier
+	if f := familyOf(text); slices.Contains(f.Modifiers, registry.AdaptModifier) && rng.IntN(3) == 0 {
+		text += "+" + registry.AdaptModifier
 	}
 	return text
 }
@@ -29,7 +30,7 @@ type learners struct {
 	all   []*adapt.Adapter
 }
 
-// learn is draft.Target.Adapt: the head learns from every sequence that ends, at rates that make its weights anything. A head that
+// learn is registry.Target.Adapt: the head learns from every sequence that ends, at rates that make its weights anything. A head that
 // cannot learn stays as it is.
 func (l *learners) learn(d draft.Drafter) (draft.Drafter, error) {
 	head, ok := d.(learn.Learner)

@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/internal/nn"
 	"github.com/grovellm/grove/internal/speculate"
@@ -116,7 +117,7 @@ func Lengths(ctx context.Context, o LengthOptions) (r LengthReport, err error) {
 
 // headless lists the drafters that need no head and no draft model, and two of them merged.
 func headless() (names []string) {
-	for _, f := range draft.Families() {
+	for _, f := range registry.Families() {
 		if f.Needs == "" {
 			names = append(names, f.Name)
 		}
@@ -192,7 +193,7 @@ func (l *lengths) open(ctx context.Context, threads int) (t *lengthTarget, err e
 		return t, fmt.Errorf("check: the model's context is %d tokens: want prompts of %d tokens at most", m.Context(), m.Context()-l.o.Tokens)
 	}
 	for _, name := range l.o.Drafters {
-		d, err := draft.New(name, draft.Target{Vocab: m.Config.Vocab, Context: m.Context(), Model: m})
+		d, err := registry.New(name, registry.Target{Vocab: m.Config.Vocab, Context: m.Context(), Model: m})
 		if err != nil {
 			return t, fmt.Errorf("check: drafter %q: %w", name, err)
 		}

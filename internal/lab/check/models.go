@@ -7,7 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/internal/model/synth"
 	"github.com/grovellm/grove/internal/nn"
@@ -49,7 +49,7 @@ type variant struct {
 	kv     nn.KVType
 	opened [maxThreads]*opened
 
-	headFiles []draft.Head // see heads
+	headFiles []registry.Head // see heads
 }
 
 // opened is a model with one pass, kept so that a pass's memory sees many cases.
@@ -57,8 +57,8 @@ type opened struct {
 	m *model.Model
 	p *model.Pass
 
-	draft  *model.Model // a draft model for m on its workers; nil until asked for
-	shared draft.Shared // of m's drafters
+	draft  *model.Model    // a draft model for m on its workers; nil until asked for
+	shared registry.Shared // of m's drafters
 }
 
 func (v *variant) String() string {

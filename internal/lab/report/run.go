@@ -13,10 +13,11 @@ import (
 	"time"
 
 	"github.com/grovellm/grove"
-	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/internal/adapt"
 	"github.com/grovellm/grove/internal/bench"
+	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/files/atomicfile"
+	"github.com/grovellm/grove/internal/inside"
 )
 
 // Options say what to report on.
@@ -75,7 +76,7 @@ func Run(ctx context.Context, o Options, experiments []Experiment) (*Report, err
 	if o.Quick {
 		s = quickSize
 	}
-	r := &Report{Setting: bench.NewSetting(o.Model.Target().Model, "", o.ModelName), Version: o.Version, Quick: o.Quick}
+	r := &Report{Setting: bench.NewSetting(inside.Target(o.Model).Model, "", o.ModelName), Version: o.Version, Quick: o.Quick}
 	total, before := 0, 0
 	for i := range experiments {
 		total += experiments[i].work(&s)
@@ -180,7 +181,7 @@ func once[T any](file, key string, log func(format string, args ...any), measure
 
 // key tells results apart that are not of the same program, model, machine and experiment.
 func (o *Options) key(e *Experiment, s *size) string {
-	target := o.Model.Target()
+	target := inside.Target(o.Model)
 	h := fnv.New64a()
 	heads := make([]string, 0, len(target.Heads))
 	for _, head := range target.Heads {
@@ -228,7 +229,7 @@ func (o *Options) methods(r *Result) ([]bench.Method, error) {
 		if m.Drafter == "" {
 			return false
 		}
-		_, err := draft.New(m.Drafter, o.Model.Target())
+		_, err := registry.New(m.Drafter, inside.Target(o.Model))
 		if err != nil && !missing[m.Drafter] {
 			missing[m.Drafter] = true
 			r.leave(strings.SplitN(m.Name, "@", 2)[0], err)
@@ -243,7 +244,7 @@ func (o *Options) spec(ctx context.Context, r *Result, s *size, progress func(do
 		return err
 	}
 	spec := bench.SpecOptions{
-		Target: o.Model.Target(), ModelName: o.ModelName, Title: r.Title, Temperatures: r.Temperatures, MaxTokens: s.Tokens,
+		Target: inside.Target(o.Model), ModelName: o.ModelName, Title: r.Title, Temperatures: r.Temperatures, MaxTokens: s.Tokens,
 		Progress: func(p bench.SpecProgress) { progress(p.Done, p.Total) },
 	}
 	for _, suite := range o.suites(r, s) {
@@ -257,7 +258,7 @@ func (o *Options) spec(ctx context.Context, r *Result, s *size, progress func(do
 }
 
 func (o *Options) adapt(ctx context.Context, r *Result, s *size, progress func(done, total int)) error {
-	if _, err := draft.New(r.Methods[0], o.Model.Target()); err != nil {
+	if _, err := registry.New(r.Methods[0], inside.Target(o.Model)); err != nil {
 		r.leave(r.Methods[0], err)
 		return nil
 	}
@@ -267,7 +268,7 @@ func (o *Options) adapt(ctx context.Context, r *Result, s *size, progress func(d
 		return nil
 	}
 	r.Adapt, err = bench.Adapt(ctx, bench.AdaptOptions{
-		Target: o.Model.Target(), ModelName: o.ModelName, Title: r.Title, Drafter: r.Methods[0], Streams: []bench.Stream{stream}, Policies: r.Policies,
+		Target: inside.Target(o.Model), ModelName: o.ModelName, Title: r.Title, Drafter: r.Methods[0], Streams: []bench.Stream{stream}, Policies: r.Policies,
 		MaxTokens: s.Tokens, Adapt: adapt.Options{Threads: 1, Tuning: adapt.DefaultTuning()}, Progress: progress,
 	})
 	return err

@@ -3,6 +3,7 @@ package control
 import (
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/internal/drafters/calibrate"
+	"github.com/grovellm/grove/internal/drafters/sequence"
 )
 
 // times of a step's parts, in seconds.
@@ -139,7 +140,7 @@ func (d *record) learnLevels(g *Group, levels int, drafted float64, behind int) 
 	switch {
 	case d.read.n > 0:
 		drafted = max(drafted-d.read.median()*float64(behind), 0)
-	case behind >= draft.Recall && d.parts[0].known: // all prompts were short
+	case behind >= sequence.Recall && d.parts[0].known: // all prompts were short
 		d.read.add(max(drafted-d.drafting(g.Parts, levels), 0) / float64(behind))
 		return
 	}
@@ -172,7 +173,7 @@ func (d *record) drafting(parts []draft.Part, levels int) (seconds float64) {
 
 // learnReading takes how long the drafter's Commit took, where it was prompts to read.
 func (d *record) learnReading(g *Group) {
-	if g.Read >= draft.Recall {
+	if g.Read >= sequence.Recall {
 		d.read.add(g.Reading / float64(g.Read))
 	}
 }
@@ -182,7 +183,7 @@ func (d *record) reading(rows int, unit float64) float64 {
 	if d.read.n == 0 {
 		return unit
 	}
-	return outlier * d.read.median() * float64(max(rows, draft.Recall))
+	return outlier * d.read.median() * float64(max(rows, sequence.Recall))
 }
 
 // trackWant lets a mean number of nodes rise at once and fall by halves.

@@ -2,6 +2,7 @@ package control
 
 import (
 	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/drafters/sequence"
 	"github.com/grovellm/grove/tree"
 )
 
@@ -84,7 +85,7 @@ func (t *Turn) Skips(c *Controller) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	a := &t.class().kinds[byNetwork].allowance
-	t.skips = a.mean < 0 && (t.Prompt || a.wait(0) >= draft.Recall) && c.costlyToRead(t.Group.record)
+	t.skips = a.mean < 0 && (t.Prompt || a.wait(0) >= sequence.Recall) && c.costlyToRead(t.Group.record)
 	return t.skips
 }
 

@@ -1,9 +1,9 @@
 package eagle
 
 import (
-	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/internal/drafters/eagle"
 	"github.com/grovellm/grove/internal/drafters/grow"
+	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/train"
 )
 
@@ -11,7 +11,7 @@ import (
 // drafter that serves: see train.Rounds.
 func (h *Head) rounds(text []int32, first, most int, shape grow.Shape, budget int) (rounds, tokens int, err error) {
 	d, err := eagle.New(h.net, shape, false, nil, h.Exec.Pool(),
-		draft.Target{Vocab: h.net.Vocab, Context: h.net.Context})
+		registry.Target{Vocab: h.net.Vocab, Context: h.net.Context})
 	if err != nil {
 		return 0, 0, err
 	}

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"math/rand/v2"
 
-	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/internal/autograd"
 	"github.com/grovellm/grove/internal/drafters/eagle"
+	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/drafters/shortlist"
 	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/internal/train"
@@ -35,7 +35,7 @@ func newRouterLearner(ctx context.Context, j *train.Job, r *RouterRecipe, head s
 		return nil, err
 	}
 	m := j.Target
-	h, err := eagle.Open(draft.Head{Name: head}, draft.Target{Vocab: m.Config.Vocab, Context: m.Context(), Model: m})
+	h, err := eagle.Open(registry.Head{Name: head}, registry.Target{Vocab: m.Config.Vocab, Context: m.Context(), Model: m})
 	if err != nil {
 		return nil, err
 	}

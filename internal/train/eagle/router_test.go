@@ -15,6 +15,7 @@ import (
 	"github.com/grovellm/grove/internal/autograd"
 	"github.com/grovellm/grove/internal/drafters/eagle"
 	"github.com/grovellm/grove/internal/drafters/grow"
+	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/drafters/shortlist"
 	"github.com/grovellm/grove/internal/drafters/synthetic"
 	"github.com/grovellm/grove/internal/heads"
@@ -79,20 +80,20 @@ func TestRouter(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		target := draft.Target{Vocab: m.Config.Vocab, Context: m.Context(), Model: m,
-			Heads: []draft.Head{{Name: head}, {Name: filepath.Join(j.Dir, name, "model-q8_0.gguf")}}}
+		target := registry.Target{Vocab: m.Config.Vocab, Context: m.Context(), Model: m,
+			Heads: []registry.Head{{Name: head}, {Name: filepath.Join(j.Dir, name, "model-q8_0.gguf")}}}
 		for _, text := range []string{"eagle3+dynaspec", "eagle3+dynaspec-fixed:size=100",
 			"eagle3+dynaspec:router=" + filepath.Join(j.Dir, name, "model-f32.gguf")} {
-			if _, err := draft.New(text, target); err != nil {
+			if _, err := registry.New(text, target); err != nil {
 				t.Errorf("%s: %v", text, err)
 			}
 		}
-		h := draft.Head{Name: filepath.Join(j.Dir, name, "model-q8_0.gguf")}
+		h := registry.Head{Name: filepath.Join(j.Dir, name, "model-q8_0.gguf")}
 		if text, err := heads.Describe(h); err != nil || name == "kmeans" != strings.Contains(text, " 12 clusters ") {
 			t.Errorf("%s: %s, %v: want 12 clusters of the one that names a number", name, text, err)
 		}
 		target.Heads = target.Heads[:1]
-		if _, err := draft.New("eagle3+dynaspec", target); err == nil {
+		if _, err := registry.New("eagle3+dynaspec", target); err == nil {
 			t.Error("a head drafts over clusters without a router")
 		}
 		if err := m.Close(); err != nil {
@@ -133,7 +134,7 @@ func TestDraftRowsAreDrafts(t *testing.T) {
 		}
 		chain := &grow.Linear{K: 1}
 		drafter, err := eagle.New(n, chain, false, nil, m.Pool(),
-			draft.Target{Vocab: m.Config.Vocab, Context: m.Context(), Model: m})
+			registry.Target{Vocab: m.Config.Vocab, Context: m.Context(), Model: m})
 		if err != nil {
 			t.Fatal(err)
 		}

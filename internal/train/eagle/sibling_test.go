@@ -5,9 +5,9 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/gguf"
 	"github.com/grovellm/grove/internal/drafters/eagle"
+	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/drafters/shortlist"
 	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/internal/train/traintest"
@@ -34,8 +34,8 @@ func TestSibling(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer m.Close()
-	target := draft.Target{Vocab: m.Config.Vocab, Context: m.Context(), Model: m}
-	if h, err := eagle.Open(draft.Head{Name: filepath.Join(j.Dir, "eagle", "model-q8_0.gguf")}, target); err != nil ||
+	target := registry.Target{Vocab: m.Config.Vocab, Context: m.Context(), Model: m}
+	if h, err := eagle.Open(registry.Head{Name: filepath.Join(j.Dir, "eagle", "model-q8_0.gguf")}, target); err != nil ||
 		h.Vocab != 270 {
 		t.Errorf("the head: %v", err)
 	}

@@ -5,10 +5,10 @@ import (
 	"math"
 	"strings"
 
-	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/gguf"
 	"github.com/grovellm/grove/internal/autograd"
 	"github.com/grovellm/grove/internal/drafters/eagle"
+	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/kernels/gemm"
 	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/internal/train"
@@ -17,7 +17,7 @@ import (
 // OpenStart opens the GGUF file of an EAGLE-3 head of a target, which another head is to begin as,
 // and returns the file's fingerprint too.
 func OpenStart(path string, m *model.Model) (h *eagle.Network, fingerprint string, err error) {
-	h, err = eagle.Open(draft.Head{Name: path}, draft.Target{Vocab: m.Config.Vocab, Context: m.Context(), Model: m})
+	h, err = eagle.Open(registry.Head{Name: path}, registry.Target{Vocab: m.Config.Vocab, Context: m.Context(), Model: m})
 	if err != nil {
 		return nil, "", err
 	}

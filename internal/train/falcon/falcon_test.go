@@ -13,6 +13,7 @@ import (
 	"github.com/grovellm/grove/internal/autograd"
 	"github.com/grovellm/grove/internal/drafters/falcon"
 	"github.com/grovellm/grove/internal/drafters/grow"
+	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/kernels/gemm"
 	"github.com/grovellm/grove/internal/nn"
 	"github.com/grovellm/grove/internal/train"
@@ -336,7 +337,7 @@ func TestDraftsAsTrained(t *testing.T) {
 		h.Exec.Linear(nn.Source{X: h.run(&all, nil).Slice(rows-k, rows)}, nn.Proj{Linear: &h.net.Head, Dst: logits})
 
 		d, err := falcon.New(h.net, &grow.Linear{K: k}, false, nil, h.Exec.Pool(),
-			draft.Target{Vocab: h.net.Vocab, Context: h.net.Context})
+			registry.Target{Vocab: h.net.Vocab, Context: h.net.Context})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -3,10 +3,10 @@ package falcon
 import (
 	"fmt"
 
-	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/internal/autograd"
 	"github.com/grovellm/grove/internal/drafters/falcon"
 	"github.com/grovellm/grove/internal/drafters/grow"
+	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/train"
 )
 
@@ -64,7 +64,7 @@ func (h *Head) measure(t *train.HeldText, o objective) (*measure, error) {
 			m.loss.Add(l)
 		}
 		for _, s := range m.shapes {
-			target := draft.Target{Vocab: h.net.Vocab, Context: h.net.Context}
+			target := registry.Target{Vocab: h.net.Vocab, Context: h.net.Context}
 			d, err := falcon.New(h.net, s.Shape, false, nil, h.Exec.Pool(), target)
 			if err != nil {
 				return err

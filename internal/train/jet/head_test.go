@@ -11,9 +11,9 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/internal/autograd"
 	"github.com/grovellm/grove/internal/drafters/jet"
+	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/heads/headfile"
 	"github.com/grovellm/grove/internal/kernels/gemm"
 	"github.com/grovellm/grove/internal/train"
@@ -81,7 +81,7 @@ func TestJet(t *testing.T) {
 	if err := Train(context.Background(), j, "embedding", r); err != nil {
 		t.Fatal(err)
 	}
-	c, err := headfile.ReadConfig[jet.Config](draft.Head{Name: filepath.Join(j.Dir, "embedding", "model-q8_0.gguf")},
+	c, err := headfile.ReadConfig[jet.Config](registry.Head{Name: filepath.Join(j.Dir, "embedding", "model-q8_0.gguf")},
 		nil)
 	if err != nil || !slices.Equal(c.Taps, r.Taps) {
 		t.Errorf("taps %v, want %v (%v)", c.Taps, r.Taps, err)

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/internal/drafters/drafttest"
+	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/drafters/specblock"
 	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/internal/nn"
@@ -85,8 +85,8 @@ func TestSpecBlock(t *testing.T) {
 // specBlockServes: a head drafts as it is measured. The rounds of a loop with chains are those that
 // its rows in training foretell, to the last.
 func specBlockServes(t *testing.T, j *train.Job, r *Recipe, m *model.Model) {
-	served, err := specblock.Open(draft.Head{Name: filepath.Join(j.Dir, "specblock", "model-f32.gguf")},
-		draft.Target{Model: m})
+	served, err := specblock.Open(registry.Head{Name: filepath.Join(j.Dir, "specblock", "model-f32.gguf")},
+		registry.Target{Model: m})
 	if err != nil {
 		t.Fatal(err)
 	}

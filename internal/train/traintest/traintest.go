@@ -15,8 +15,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/internal/autograd"
+	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/kernels/cpu"
 	"github.com/grovellm/grove/internal/kernels/gemm"
 	"github.com/grovellm/grove/internal/kernels/par"
@@ -117,9 +117,9 @@ func closed(t *testing.T, m *model.Model, err error) *model.Model {
 
 // Opened opens what a head was exported as.
 func Opened[H any](t *testing.T, j *train.Job, name, file string, m *model.Model,
-	open func(draft.Head, draft.Target) (H, error)) H {
+	open func(registry.Head, registry.Target) (H, error)) H {
 	t.Helper()
-	h, err := open(draft.Head{Name: filepath.Join(j.Dir, name, file)}, draft.Target{Model: m})
+	h, err := open(registry.Head{Name: filepath.Join(j.Dir, name, file)}, registry.Target{Model: m})
 	if err != nil {
 		t.Fatal(err)
 	}

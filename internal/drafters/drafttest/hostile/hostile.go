@@ -10,6 +10,8 @@ import (
 	"math/rand/v2"
 
 	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/drafters/option"
+	"github.com/grovellm/grove/internal/drafters/registry"
 )
 
 // Options of the drafter.
@@ -23,15 +25,15 @@ func Default() Options { return Options{Confidence: 0.9} }
 
 func init() {
 	o := Default()
-	draft.Register(draft.Family{
+	registry.Register(registry.Family{
 		Name:    "hostile",
 		Help:    "random tokens with high confidence",
 		About:   "It tests the controller. Nothing that it drafts is useful.",
 		Test:    true,
 		Options: &o,
-		New: func(options string, _ draft.Modifiers, target draft.Target) (draft.Drafter, error) {
+		New: func(options string, _ registry.Modifiers, target registry.Target) (draft.Drafter, error) {
 			o := Default()
-			if err := draft.Parse(options, &o); err != nil {
+			if err := option.Parse(options, &o); err != nil {
 				return nil, err
 			}
 			return New(o, target.Vocab)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/tree"
 	"pgregory.net/rapid"
 )
@@ -57,14 +58,14 @@ func TestProposals(t *testing.T) {
 
 func TestOptionsAreChecked(t *testing.T) {
 	for _, text := range []string{"hostile:confidence=0", "hostile:confidence=2", "hostile:confidence=NaN", "hostile:depth=3"} {
-		if _, err := draft.New(text, draft.Target{Vocab: 10}); err == nil {
+		if _, err := registry.New(text, registry.Target{Vocab: 10}); err == nil {
 			t.Errorf("%s was accepted", text)
 		}
 	}
-	if _, err := draft.New("hostile", draft.Target{}); err == nil {
+	if _, err := registry.New("hostile", registry.Target{}); err == nil {
 		t.Error("a target without tokens was accepted")
 	}
-	if _, err := draft.New("hostile:seed=7,confidence=0.5", draft.Target{Vocab: 10}); err != nil {
+	if _, err := registry.New("hostile:seed=7,confidence=0.5", registry.Target{Vocab: 10}); err != nil {
 		t.Error(err)
 	}
 }

@@ -1,6 +1,6 @@
-// Output heads over part of the vocabulary, for all drafters that have a head: package shortlist.
+// Shortlists of drafters that have a head.
 
-package draft
+package registry
 
 import (
 	"errors"
@@ -85,20 +85,3 @@ func (h *Head) gguf() (*gguf.File, error) {
 	}
 	return gguf.Open(h.Name)
 }
-
-// Tell lets a sequence's shortlists know what the target committed, and what else it thought of
-// there. words may be nil.
-func Tell(words shortlist.State, r *Rows) {
-	if words == nil {
-		return
-	}
-	words.Commit(r.Tokens)
-	if r.Pass != nil && r.Next >= 0 {
-		words.Alternatives(len(r.Nodes), (*said)(r))
-	}
-}
-
-// said is the logits of rows.
-type said Rows
-
-func (r *said) Row(i int) []float32 { return r.Pass.Logits(r.Sequence, int(r.Nodes[i])) }

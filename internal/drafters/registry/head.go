@@ -1,6 +1,6 @@
 // Files of drafters' own layers, and what the drafters of one target share.
 
-package draft
+package registry
 
 import "sync"
 

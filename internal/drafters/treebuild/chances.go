@@ -1,6 +1,6 @@
 // From candidates ranked with the coupled noise to probabilities of acceptance.
 
-package draft
+package treebuild
 
 import (
 	"cmp"

@@ -1,9 +1,10 @@
-package draft_test
+package sequence_test
 
 import (
 	"testing"
 
 	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/drafters/sequence"
 	"github.com/grovellm/grove/internal/nn"
 	"github.com/grovellm/grove/tree"
 	"pgregory.net/rapid"
@@ -23,7 +24,7 @@ func (p place) rows(tokens []int32) (r draft.Rows) {
 }
 
 // read reads entries of a text, in passes of any size.
-func read(r *rapid.T, x *draft.Text) {
+func read(r *rapid.T, x *sequence.Text) {
 	for x.Waiting() > 0 && rapid.IntRange(0, 5).Draw(r, "read") > 0 {
 		n := rapid.IntRange(1, min(x.Waiting(), x.Room())).Draw(r, "entries")
 		x.Cache.Reserve(0, n*x.Rows)
@@ -41,14 +42,14 @@ func read(r *rapid.T, x *draft.Text) {
 // give at least.
 func TestText(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
-		o := draft.TextOptions{
+		o := sequence.TextOptions{
 			Layers: rapid.IntRange(0, 2).Draw(r, "taps"), Ahead: rapid.Bool().Draw(r, "ahead"),
 			Rows:   rapid.SampledFrom([]int{1, 3, 4}).Draw(r, "rows"),
 			Window: rapid.SampledFrom([]int{1, 30, 128, 200, 700}).Draw(r, "window"),
 		}
 		o.Ahead = o.Ahead && o.Layers > 0
 		pages := nn.Pages{Layers: 1, Heads: 1, Dim: 4, Rope: nn.NewRope(nn.Frequencies(100, 4, nil), false)}
-		verify := func(x *draft.Text, at int) { // at least so many tokens are known
+		verify := func(x *sequence.Text, at int) { // at least so many tokens are known
 			for i, token := range x.Tokens {
 				want := int(x.Tokens[0]) + i
 				late := i == len(x.Tokens)-1 && want < at-1
@@ -61,7 +62,7 @@ func TestText(t *testing.T) {
 				r.Fatalf("%d of %d tokens that wait can be read", len(x.Todo()), len(x.Tokens))
 			}
 		}
-		commit := func(x *draft.Text, at, to int) {
+		commit := func(x *sequence.Text, at, to int) {
 			for at < to {
 				n := min(rapid.IntRange(1, 300).Draw(r, "tokens"), to-at)
 				tokens := make([]int32, n)
@@ -78,7 +79,7 @@ func TestText(t *testing.T) {
 				verify(x, at)
 			}
 		}
-		a := draft.NewText(o, pages.NewCache())
+		a := sequence.NewText(o, pages.NewCache())
 		length := rapid.IntRange(0, 1500).Draw(r, "length")
 		commit(a, 0, length)
 
@@ -87,13 +88,13 @@ func TestText(t *testing.T) {
 			common = max(length-rapid.IntRange(0, 200).Draw(r, "other"), 0)
 		}
 		n := common + rapid.IntRange(0, 100).Draw(r, "more")
-		b := draft.NewText(o, pages.NewCache())
+		b := sequence.NewText(o, pages.NewCache())
 		from := a
 		if rapid.IntRange(0, 3).Draw(r, "alone") == 0 {
 			from = nil
 		}
 		first := b.Resume(n, from, common)
-		recall := min(draft.Recall, o.Window)
+		recall := min(sequence.Recall, o.Window)
 		if first > n || first < n-recall || o.Layers == 0 && first != n {
 			r.Fatalf("of %d rows those from %d on are wanted again", n, first)
 		}

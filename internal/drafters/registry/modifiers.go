@@ -1,6 +1,6 @@
 // Modifiers: what a drafter's text adds to its method, "eagle3+text+freq:size=4096".
 
-package draft
+package registry
 
 import (
 	"fmt"
@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/grovellm/grove/internal/drafters/option"
 	"github.com/grovellm/grove/internal/drafters/shortlist"
 )
 
@@ -68,9 +69,9 @@ var AllModifiers = []Modifier{
 var ranked, routed = []string{"size", "ranks"}, []string{"size", "extra", "own", "router"}
 
 // Listed returns the modifier's options with their defaults.
-func (m *Modifier) Listed() []Option {
-	return slices.DeleteFunc(listed(new(shortlist.Options)),
-		func(o Option) bool { return !slices.Contains(m.keys, o.Key) })
+func (m *Modifier) Listed() []option.Option {
+	return slices.DeleteFunc(option.List(new(shortlist.Options)),
+		func(o option.Option) bool { return !slices.Contains(m.keys, o.Key) })
 }
 
 // parse reads the modifier's options.
@@ -86,7 +87,7 @@ func (m *Modifier) parse(text string, into *shortlist.Options) error {
 			return fmt.Errorf("option %q: there is no such option: want some of %s", key, strings.Join(m.keys, ", "))
 		}
 	}
-	return Parse(text, into)
+	return option.Parse(text, into)
 }
 
 // nextModifier finds a + that begins a modifier. A + within an option's value, such as a path's, is

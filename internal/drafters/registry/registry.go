@@ -1,20 +1,19 @@
-// Drafters by name, with options read from text.
-
-package draft
+// Package registry has grove's own drafters by name, and makes drafters of text: of a name, options and modifiers. Drafters of
+// programs, which package draft registers, are among them.
+package registry
 
 import (
 	"fmt"
-	"reflect"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 
+	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/drafters/option"
 	"github.com/grovellm/grove/internal/model"
 )
 
-// Target is what a drafter may know of the model it drafts for.
+// Target is what a drafter of grove's own may know of the model it drafts for.
 type Target struct {
 	Vocab   int // tokens of the vocabulary
 	Context int // most tokens of a text
@@ -36,7 +35,17 @@ type Target struct {
 
 	// Adapt makes a drafter's head learn while it drafts, for the modifier +adapt; nil: heads
 	// cannot learn here.
-	Adapt func(Drafter) (Drafter, error)
+	Adapt func(draft.Drafter) (draft.Drafter, error)
+}
+
+// Public is the part of t that drafters of programs know.
+func (t *Target) Public() draft.Target {
+	p := draft.Target{Vocab: t.Vocab, Context: t.Context}
+	if t.Model != nil {
+		p.Layers, p.Hidden = t.Model.Config.Layers, t.Model.Config.Hidden
+		p.Tokenizer = t.Model.Tokenizer
+	}
+	return p
 }
 
 // Family is a kind of drafter.
@@ -49,7 +58,7 @@ type Family struct {
 	Test  bool   // it exists for tests: lists and help texts leave it out
 
 	// Options is a pointer to a struct with the family's options at their defaults, for help texts;
-	// nil where it has none. See Parse for its tags.
+	// nil where it has none. See option.Parse for its tags.
 	Options any
 
 	// Modifiers are the names of those that the family takes; New gets them read.
@@ -64,9 +73,9 @@ type Family struct {
 	Auto string
 	Rank int
 
-	// New makes a drafter. options is what followed "name:", which Parse reads if it is a list of
-	// key=value.
-	New func(options string, m Modifiers, target Target) (Drafter, error)
+	// New makes a drafter. options is what followed "name:", which option.Parse reads if it is a
+	// list of key=value.
+	New func(options string, m Modifiers, target Target) (draft.Drafter, error)
 }
 
 var (
@@ -74,19 +83,15 @@ var (
 	families   []Family
 )
 
-// Register adds a family; packages do so in init. It panics on a second family of one name, a
-// programmer's mistake.
+// Register adds a family of grove's own; packages do so in init. It panics on a second family of one
+// name, a programmer's mistake.
 func Register(f Family) {
+	if !f.Test {
+		draft.Register(draft.Family{Name: f.Name, Help: f.Help, Options: f.Options})
+	}
 	familiesMu.Lock()
 	defer familiesMu.Unlock()
-	at, found := slices.BinarySearchFunc(families, f.Name, func(f Family,
-		name string) int {
-		return strings.Compare(f.Name, name)
-	})
-	if found {
-		panic(fmt.Sprintf("draft: two families are named %q", f.Name))
-	}
-	families = slices.Insert(families, at, f)
+	families = append(families, f)
 }
 
 // Families lists the families by name, without those for tests.
@@ -101,10 +106,19 @@ func AutoFamilies() []Family {
 	return list
 }
 
+// all lists grove's own families and those of programs.
 func all() []Family {
 	familiesMu.RLock()
-	defer familiesMu.RUnlock()
-	return slices.Clone(families)
+	list := slices.Clone(families)
+	familiesMu.RUnlock()
+	for _, f := range draft.Families() {
+		if f.New != nil {
+			list = append(list, Family{Name: f.Name, Help: f.Help, Options: f.Options,
+				New: func(options string, _ Modifiers, t Target) (draft.Drafter, error) { return f.New(options, t.Public()) }})
+		}
+	}
+	slices.SortStableFunc(list, func(a, b Family) int { return strings.Compare(a.Name, b.Name) })
+	return list
 }
 
 // Plain is the word for plain decoding wherever a drafter is named, and Auto for the best drafter
@@ -117,7 +131,7 @@ const (
 // New makes the drafter that text describes: a family's name, options after a colon, and modifiers,
 // each after a plus: "eagle3:depth=5+text+freq:size=4096". "auto" is the drafter that Resolve
 // names.
-func New(text string, target Target) (Drafter, error) {
+func New(text string, target Target) (draft.Drafter, error) {
 	resolved, err := Resolve(text, target)
 	if err != nil {
 		return nil, err
@@ -135,7 +149,7 @@ func New(text string, target Target) (Drafter, error) {
 		} else {
 			m, err = f.modifiers(modifiers)
 		}
-		var d Drafter
+		var d draft.Drafter
 		if err == nil {
 			d, err = f.New(options, m, target)
 		}
@@ -188,117 +202,5 @@ func Resolve(text string, target Target) (string, error) {
 	return strings.Join(append([]string{chosen}, modifiers...), "+"), nil
 }
 
-// Parse reads "key=value,key=value" into the struct that into points at; a key that is absent
-// leaves its field alone. Fields of type int, float32, float64, bool and string take part if they
-// have a tag `draft:"key"`; a tag `help:"..."` describes one. So do those of embedded structs. See
-// Check.
-func Parse(text string, into any) error {
-	options := optionsOf(reflect.ValueOf(into).Elem())
-	for part := range strings.SplitSeq(text, ",") {
-		if strings.TrimSpace(part) == "" {
-			continue
-		}
-		key, value, ok := strings.Cut(part, "=")
-		key, value = strings.TrimSpace(key), strings.TrimSpace(value)
-		field, keys := reflect.Value{}, []string(nil)
-		for _, o := range options {
-			keys = append(keys, o.key)
-			if o.key == key {
-				field = o.value
-			}
-		}
-		if !field.IsValid() {
-			return fmt.Errorf("option %q: there is no such option: want some of %s", key, strings.Join(keys, ", "))
-		}
-		if !ok {
-			return fmt.Errorf("option %q has no value: write %s=VALUE", key, key)
-		}
-		example := field.Interface()
-		if err := set(field, value); err != nil {
-			return fmt.Errorf("option %s=%q: want a value like %v", key, value, example)
-		}
-	}
-	return nil
-}
-
-// Check returns an error where a number of options, a pointer to a struct as Parse fills it, is
-// outside the bounds that its help gives: a help with "(1 to 16)" wants 1 to 16.
-func Check(options any) error {
-	for _, o := range optionsOf(reflect.ValueOf(options).Elem()) {
-		bounds := boundsInHelp.FindStringSubmatch(o.help)
-		if bounds == nil {
-			continue
-		}
-		least, _ := strconv.ParseFloat(bounds[1], 64)
-		most, _ := strconv.ParseFloat(bounds[2], 64)
-		v := o.value
-		if v.CanInt() {
-			v = v.Convert(reflect.TypeFor[float64]())
-		}
-		if v.CanFloat() && !(v.Float() >= least && v.Float() <= most) {
-			return fmt.Errorf("%s is %v: want %s to %s", o.key, o.value, bounds[1], bounds[2])
-		}
-	}
-	return nil
-}
-
-var boundsInHelp = regexp.MustCompile(`\((\d+) to (\d+)\)`)
-
-// option is a field that takes part.
-type option struct {
-	key, help string
-	value     reflect.Value
-}
-
-func optionsOf(v reflect.Value) (list []option) {
-	for i := range v.NumField() {
-		f := v.Type().Field(i)
-		if f.Anonymous && f.Type.Kind() == reflect.Struct {
-			list = append(list, optionsOf(v.Field(i))...)
-		} else if key := f.Tag.Get("draft"); key != "" {
-			list = append(list, option{key, f.Tag.Get("help"), v.Field(i)})
-		}
-	}
-	return list
-}
-
-func set(field reflect.Value, value string) error {
-	switch field.Kind() {
-	case reflect.Int:
-		n, err := strconv.Atoi(value)
-		field.SetInt(int64(n))
-		return err
-	case reflect.Float32, reflect.Float64:
-		f, err := strconv.ParseFloat(value, 64)
-		field.SetFloat(f)
-		return err
-	case reflect.Bool:
-		b, err := strconv.ParseBool(value)
-		field.SetBool(b)
-		return err
-	case reflect.String:
-		field.SetString(value)
-		return nil
-	}
-	return fmt.Errorf("draft: an option of type %s", field.Type())
-}
-
-// Option is an option of a family, for help texts.
-type Option struct {
-	Key     string
-	Default any
-	Help    string
-}
-
 // Listed returns the family's options with their defaults.
-func (f *Family) Listed() []Option { return listed(f.Options) }
-
-func listed(options any) (list []Option) {
-	if options == nil {
-		return nil
-	}
-	for _, o := range optionsOf(reflect.ValueOf(options).Elem()) {
-		list = append(list, Option{o.key, o.value.Interface(), o.help})
-	}
-	return list
-}
+func (f *Family) Listed() []option.Option { return option.List(f.Options) }

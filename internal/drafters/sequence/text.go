@@ -1,8 +1,11 @@
 // The committed text of a sequence, as drafters with layers keep it.
 
-package draft
+package sequence
 
-import "github.com/grovellm/grove/internal/nn"
+import (
+	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/nn"
+)
 
 // Text is the committed text of one sequence as a drafter's layers read it: a cache of the tokens
 // that they have read, and the latest tokens, which wait to be read.
@@ -48,7 +51,7 @@ func NewText(o TextOptions, cache *nn.Cache) *Text {
 // Commit takes in rows of the target, which then wait to be read. It returns false where the text
 // now begins after these rows, because they came without the taps that the drafter reads, or with
 // Skip.
-func (t *Text) Commit(r *Rows) bool {
+func (t *Text) Commit(r *draft.Rows) bool {
 	place := t.at
 	t.at += len(r.Tokens)
 	if r.Skip || r.Pass == nil && t.Layers > 0 && t.at > t.from {

@@ -1,49 +1,23 @@
-package draft
+package registry
 
 import (
 	"errors"
-	"math"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"pgregory.net/rapid"
+	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/drafters/option"
 )
 
-type fakeCommon struct {
-	Size int `draft:"size" help:"how large"`
-}
-
 type fakeOptions struct {
-	N    int     `draft:"n" help:"how many"`
-	P    float32 `draft:"p"`
-	On   bool    `draft:"on"`
-	Name string  `draft:"name"`
-	fakeCommon
-	None int
-}
-
-func TestParse(t *testing.T) {
-	o := fakeOptions{N: 3, Name: "x"}
-	if err := Parse(" n = 5, p=0.25,on=true,size=9,", &o); err != nil {
-		t.Fatal(err)
-	}
-	if d := cmp.Diff(fakeOptions{N: 5, P: .25, On: true, Name: "x", fakeCommon: fakeCommon{9}}, o,
-		cmp.AllowUnexported(fakeOptions{}, fakeCommon{})); d != "" {
-		t.Error(d)
-	}
-	for text, want := range map[string]string{"n": "n=VALUE", "n=two": "n=", "m=1": "n, p, on, name, size",
-		"None=1": "None", "on=maybe": "on="} {
-		err := Parse(text, &fakeOptions{})
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("Parse(%q): %v, want an error that says %q", text, err, want)
-		}
-	}
+	N int `draft:"n" help:"how many"`
 }
 
 func TestRegistry(t *testing.T) {
 	Register(Family{Name: "zz-test", Help: "nothing", Options: &fakeOptions{N: 7},
-		New: func(options string, m Modifiers, target Target) (Drafter, error) {
+		New: func(options string, m Modifiers, target Target) (draft.Drafter, error) {
 			return nil, errors.New("got " + options)
 		}})
 	if _, err := New("zz-test:a=b:c", Target{}); err == nil || !strings.Contains(err.Error(), "got a=b:c") {
@@ -55,12 +29,11 @@ func TestRegistry(t *testing.T) {
 	list := Families()
 	f := list[len(list)-1]
 	options := f.Listed()
-	if d := cmp.Diff([]Option{{"n", 7, "how many"}, {"p", float32(0), ""}, {"on", false, ""}, {"name", "", ""},
-		{"size", 0, "how large"}}, options); d != "" {
+	if d := cmp.Diff([]option.Option{{Key: "n", Default: 7, Help: "how many"}}, options); d != "" {
 		t.Error(d)
 	}
 	// A family for tests can be used and is not listed.
-	Register(Family{Name: "zz-hidden", Test: true, New: func(string, Modifiers, Target) (Drafter, error) {
+	Register(Family{Name: "zz-hidden", Test: true, New: func(string, Modifiers, Target) (draft.Drafter, error) {
 		return nil,
 			errors.New("found")
 	}})
@@ -77,21 +50,6 @@ func TestRegistry(t *testing.T) {
 		}
 	}()
 	Register(Family{Name: "zz-test"})
-}
-
-func FuzzParse(f *testing.F) {
-	for _, s := range []string{"", "n=1", "p=NaN,on=1", "n=9999999999999999999", "=,=,", "name=a=b", "n=1,n=2", "on"} {
-		f.Add(s)
-	}
-	f.Fuzz(func(t *testing.T, s string) {
-		var o fakeOptions
-		if err := Parse(s, &o); err != nil && err.Error() == "" {
-			t.Error("an error without words")
-		}
-		if o.None != 0 {
-			t.Error("a field without a tag was set")
-		}
-	})
 }
 
 // A text comes apart at its pluses, but not at those within a path.
@@ -116,7 +74,7 @@ func TestSplit(t *testing.T) {
 func TestModifiers(t *testing.T) {
 	var got Modifiers
 	Register(Family{Name: "zz-modified", Test: true, Modifiers: []string{"text", "freq", "context"},
-		New: func(_ string, m Modifiers, _ Target) (Drafter, error) {
+		New: func(_ string, m Modifiers, _ Target) (draft.Drafter, error) {
 			got = m
 			return nil, nil
 		}})
@@ -142,8 +100,8 @@ func TestModifiers(t *testing.T) {
 // Auto is the target's choice, or the first of the families' choices that can be made; modifiers
 // stay.
 func TestResolve(t *testing.T) {
-	made := func(ok bool) func(string, Modifiers, Target) (Drafter, error) {
-		return func(string, Modifiers, Target) (Drafter, error) {
+	made := func(ok bool) func(string, Modifiers, Target) (draft.Drafter, error) {
+		return func(string, Modifiers, Target) (draft.Drafter, error) {
 			if !ok {
 				return nil, errors.New("no head")
 			}
@@ -167,18 +125,39 @@ func TestResolve(t *testing.T) {
 	}
 }
 
-// Numbers of options outside the bounds that their help gives are refused, and no others are.
-func TestCheckGoesByHelp(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		o := struct {
-			Count int     `draft:"count" help:"from a to b (2 to 16); 2: few"`
-			Share float64 `draft:"share" help:"of all (0 to 1)"`
-			Free  int     `draft:"free" help:"any number (1 or more)"`
-		}{rapid.IntRange(-3, 30).Draw(t, "count"), rapid.SampledFrom([]float64{-0.1, 0, 0.5, 1, 1.1, math.NaN()}).Draw(t, "share"),
-			rapid.Int().Draw(t, "free")}
-		want := o.Count >= 2 && o.Count <= 16 && o.Share >= 0 && o.Share <= 1
-		if err := Check(&o); (err == nil) != want {
-			t.Fatalf("%+v: %v", o, err)
+// A program's family is made like grove's own, and knows the target.
+func TestFamilyOfAProgram(t *testing.T) {
+	var got draft.Target
+	draft.Register(draft.Family{Name: "zz-own", Help: "a program's", New: func(options string, t draft.Target) (draft.Drafter, error) {
+		got = t
+		return nil, errors.New("got " + options)
+	}})
+	if _, err := New("zz-own:n=3", Target{Vocab: 7, Context: 9}); err == nil || !strings.Contains(err.Error(), "got n=3") {
+		t.Errorf("%v, want the error of a program's family", err)
+	}
+	if want := (draft.Target{Vocab: 7, Context: 9}); got != want {
+		t.Errorf("the target is %+v, want %+v", got, want)
+	}
+	if _, err := New("zz-own+text", Target{}); err == nil || !strings.Contains(err.Error(), "takes no modifiers") {
+		t.Errorf("with a modifier: %v", err)
+	}
+	for _, list := range [][]string{namesOf(Families()), publicNames()} {
+		if !slices.Contains(list, "zz-own") || !slices.Contains(list, "zz-test") || slices.Contains(list, "zz-hidden") {
+			t.Errorf("the families are %v", list)
 		}
-	})
+	}
+}
+
+func namesOf(list []Family) (names []string) {
+	for _, f := range list {
+		names = append(names, f.Name)
+	}
+	return names
+}
+
+func publicNames() (names []string) {
+	for _, f := range draft.Families() {
+		names = append(names, f.Name)
+	}
+	return names
 }

@@ -1,4 +1,4 @@
-package draft_test
+package registry_test
 
 import (
 	"math/rand/v2"
@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/drafters/shortlist"
 	"github.com/grovellm/grove/internal/drafters/synthetic/shortlist"
 	"github.com/grovellm/grove/internal/kernels/gemm"
@@ -23,15 +23,15 @@ func TestRouterOfATarget(t *testing.T) {
 	defer pool.Close()
 	const vocab, hidden = 100, 16
 	dir := t.TempDir()
-	file := func(name string, vocab, hidden int) draft.Head {
-		h := draft.Head{Name: filepath.Join(dir, name)}
+	file := func(name string, vocab, hidden int) registry.Head {
+		h := registry.Head{Name: filepath.Join(dir, name)}
 		if err := synth.Write(h.Name, rand.New(rand.NewPCG(1, uint64(vocab))), vocab, hidden, tensor.F32); err != nil {
 			t.Fatal(err)
 		}
 		return h
 	}
 	good, other := file("good.gguf", vocab, hidden), file("other.gguf", vocab+1, hidden)
-	ranks := draft.Head{Name: filepath.Join(dir, "ranks.gguf")} // GGUF too, and no router
+	ranks := registry.Head{Name: filepath.Join(dir, "ranks.gguf")} // GGUF too, and no router
 	if err := shortlist.Rank(make([]int64, vocab), nil, "").WriteFile(ranks.Name); err != nil {
 		t.Fatal(err)
 	}
@@ -46,36 +46,36 @@ func TestRouterOfATarget(t *testing.T) {
 	d := shortlist.Drafter{Pool: pool, Head: &nn.Linear{W: w}, Vocab: vocab, Embed: w}
 	routed := shortlist.Options{Method: "dynaspec"}
 	named := func(path string) shortlist.Options { return shortlist.Options{Method: "dynaspec-fixed", Router: path} }
-	folder, absent := draft.Head{Name: dir}, filepath.Join(dir, "absent.gguf")
+	folder, absent := registry.Head{Name: dir}, filepath.Join(dir, "absent.gguf")
 	for name, c := range map[string]struct {
-		heads []draft.Head
+		heads []registry.Head
 		o     shortlist.Options
 		say   string // of the error
 	}{
-		"the first router":      {[]draft.Head{folder, ranks, good}, routed, ""},
-		"its contents":          {[]draft.Head{{Name: "embedded", Data: data}}, routed, ""},
+		"the first router":      {[]registry.Head{folder, ranks, good}, routed, ""},
+		"its contents":          {[]registry.Head{{Name: "embedded", Data: data}}, routed, ""},
 		"by path":               {nil, named(good.Name), ""},
-		"none":                  {[]draft.Head{folder, ranks}, routed, "there is no router"},
-		"another vocabulary's":  {[]draft.Head{other}, routed, "of 101 tokens, the vocabulary has 100"},
-		"no router by path":     {[]draft.Head{good}, named(ranks.Name), "not a router"},
-		"a folder by path":      {[]draft.Head{good}, named(dir), "a folder"},
-		"nothing by path":       {[]draft.Head{good}, named(absent), "absent.gguf"},
-		"too many tokens":       {[]draft.Head{good}, shortlist.Options{Method: "dynaspec", Size: 101}, "size=101"},
-		"too many of the text":  {[]draft.Head{good}, shortlist.Options{Method: "dynaspec", Extra: 101}, "extra=101"},
-		"a list without a name": {[]draft.Head{good}, shortlist.Options{Method: "many"}, "want freq"},
+		"none":                  {[]registry.Head{folder, ranks}, routed, "there is no router"},
+		"another vocabulary's":  {[]registry.Head{other}, routed, "of 101 tokens, the vocabulary has 100"},
+		"no router by path":     {[]registry.Head{good}, named(ranks.Name), "not a router"},
+		"a folder by path":      {[]registry.Head{good}, named(dir), "a folder"},
+		"nothing by path":       {[]registry.Head{good}, named(absent), "absent.gguf"},
+		"too many tokens":       {[]registry.Head{good}, shortlist.Options{Method: "dynaspec", Size: 101}, "size=101"},
+		"too many of the text":  {[]registry.Head{good}, shortlist.Options{Method: "dynaspec", Extra: 101}, "extra=101"},
+		"a list without a name": {[]registry.Head{good}, shortlist.Options{Method: "many"}, "want freq"},
 	} {
-		m, err := draft.Shortlists(c.o, d, "head", draft.Target{Vocab: vocab, Heads: c.heads})
+		m, err := registry.Shortlists(c.o, d, "head", registry.Target{Vocab: vocab, Heads: c.heads})
 		if c.say == "" && (err != nil || m == nil) || c.say != "" &&
 			(err == nil || !strings.Contains(err.Error(), c.say)) {
 			t.Errorf("%s: %v, want %q", name, err, c.say)
 		}
 	}
-	if m, err := draft.Shortlists(shortlist.Options{}, d, "head", draft.Target{}); m != nil || err != nil {
+	if m, err := registry.Shortlists(shortlist.Options{}, d, "head", registry.Target{}); m != nil || err != nil {
 		t.Errorf("without a method: %v, %v", m, err)
 	}
 	d.Embed = nil
-	if _, err := draft.Shortlists(routed, d, "head", draft.Target{Vocab: vocab,
-		Heads: []draft.Head{good}}); err == nil || !strings.Contains(err.Error(), "not what a router reads") {
+	if _, err := registry.Shortlists(routed, d, "head", registry.Target{Vocab: vocab,
+		Heads: []registry.Head{good}}); err == nil || !strings.Contains(err.Error(), "not what a router reads") {
 		t.Errorf("a drafter whose rows have no feature: %v", err)
 	}
 }
