@@ -20,6 +20,18 @@ func argumentsOf(text string) json.RawMessage {
 	return whole
 }
 
+// callArguments are the arguments of an earlier call: an object, or a string that has one.
+type callArguments string
+
+func (a *callArguments) readJSON(_ string, raw json.RawMessage) error {
+	text, isText := decode[string](raw)
+	if !isText {
+		text = string(raw)
+	}
+	*a = callArguments(text)
+	return nil
+}
+
 // closed ends the JSON of a text that was cut short: without a last part that has no value yet.
 func closed(text string) string {
 	var open []byte // the ends that are due

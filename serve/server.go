@@ -122,7 +122,7 @@ func New(o Options) (*Server, error) {
 		"POST /api/chat":                 s.ollamaChat,
 		"POST /api/generate":             s.ollamaGenerate,
 		"POST /api/embed":                s.ollamaEmbed,
-		"POST /api/embeddings":           s.ollamaEmbedding,
+		"POST /api/embeddings":           s.ollamaOneEmbedding,
 		"POST /v1/embeddings":            s.embeddings,
 		"POST /infill":                   s.infill,
 		"GET /api/tags":                  s.ollamaTags,
