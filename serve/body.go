@@ -99,13 +99,13 @@ func parseBody(data []byte, to any) error {
 	case depth(data) > maxDepth:
 		return bad("arrays and objects are nested more than %d deep", maxDepth)
 	}
-	var fields map[string]json.RawMessage
-	err := json.Unmarshal(data, &fields)
+	var whole json.RawMessage
+	err := json.Unmarshal(data, &whole)
 	var syntax *json.SyntaxError
 	switch {
 	case errors.As(err, &syntax):
 		return bad("not JSON at byte %d: %v", syntax.Offset, syntax)
-	case err != nil || fields == nil:
+	case err != nil || whole[0] != '{':
 		return bad("want a JSON object")
 	}
 	return readJSON("", data, to)

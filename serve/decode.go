@@ -10,9 +10,10 @@ import (
 	"strings"
 )
 
-// Bodies are structs, whose tags name the fields of JSON objects. One policy holds for all of them:
+// Bodies are structs, whose tags name the fields of JSON objects. One policy holds for all of them
+// (docs/serve.md, Fields):
 //
-//   - A field that the struct does not have is ignored.
+//   - A field that the struct does not have is ignored, or kept where the struct has an unknown.
 //   - A field of the type refused is an error, unless its value changes nothing.
 //   - null is as if the field was not there.
 //   - An error names the place in the body, what it takes and what it has.
