@@ -220,7 +220,8 @@ func (b *messagesBody) choose(v *conversation) error {
 	return c.Type.fail("%q: want auto, any, tool or none", c.Type.value)
 }
 
-// messages are those that a message makes: results of tools become messages of their own.
+// messages are those that a message makes, whose place is path: results of tools become messages of
+// their own.
 func (b *turnBody) messages(path string) (list []message, err error) {
 	switch {
 	case b.Role.value == "":

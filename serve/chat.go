@@ -73,19 +73,18 @@ func (b *chatBody) conversation() (*conversation, error) {
 	}
 	for i := range b.Messages.value {
 		in := &b.Messages.value[i]
-		m, err := in.message()
+		m, err := in.message(fmt.Sprintf("%s[%d]", b.Messages.path, i))
 		if err != nil {
 			return nil, err
 		}
-		m.path = fmt.Sprintf("%s[%d]", b.Messages.path, i)
 		v.messages = append(v.messages, m)
 	}
 	return v, nil
 }
 
-// message is the message that a body makes.
-func (b *chatMessageBody) message() (message, error) {
-	m := message{role: b.Role.value, content: b.Content.value.text(), result: b.ToolCallID, more: b.More}
+// message is the message that a body makes, whose place is path.
+func (b *chatMessageBody) message(path string) (message, error) {
+	m := message{path: path, role: b.Role.value, content: b.Content.value.text(), result: b.ToolCallID, more: b.More}
 	for i := range b.ToolCalls.value {
 		m.calls = append(m.calls, b.ToolCalls.value[i].called())
 	}

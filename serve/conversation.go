@@ -70,12 +70,10 @@ func newCalledTool(id, name string, arguments json.RawMessage) calledTool {
 
 // laidOut is the message as the chat template reads it.
 func (m *message) laidOut() grove.Message {
-	extra := maps.Clone(m.more)
+	extra := unknown{}
+	maps.Copy(extra, m.more)
 	put := func(name string, value any, given bool) {
 		if given {
-			if extra == nil {
-				extra = unknown{}
-			}
 			extra[name], _ = json.Marshal(value)
 		}
 	}

@@ -16,7 +16,9 @@ func argumentsOf(text string) json.RawMessage {
 			return json.RawMessage(whole)
 		}
 	}
-	whole, _ := marshal(map[string]string{"arguments": text})
+	whole, _ := json.Marshal(struct {
+		Arguments string `json:"arguments"`
+	}{text})
 	return whole
 }
 

@@ -355,6 +355,8 @@ func shownCalls(calls []toolCall) []toolCall {
 
 // newCustomCall is an earlier call of a custom tool.
 func newCustomCall(id, name, input string) calledTool {
-	arguments, _ := marshal(map[string]string{"input": input})
+	arguments, _ := json.Marshal(struct {
+		Input string `json:"input"`
+	}{input})
 	return newCalledTool(id, name, arguments)
 }

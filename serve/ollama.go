@@ -175,11 +175,10 @@ func (b *ollamaBody) chat() (*conversation, error) {
 	for i := range b.Messages.value {
 		in := &b.Messages.value[i]
 		in.Role.value = strings.ToLower(in.Role.value)
-		m, err := in.message()
+		m, err := in.message(fmt.Sprintf("%s[%d]", b.Messages.path, i))
 		if err != nil {
 			return nil, err
 		}
-		m.path = fmt.Sprintf("%s[%d]", b.Messages.path, i)
 		m.name = in.ToolName.value
 		m.reasoning = in.Thinking.value
 		v.messages = append(v.messages, m)
