@@ -11,9 +11,9 @@ import (
 
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/gguf"
+	"github.com/grovellm/grove/internal/autograd"
 	"github.com/grovellm/grove/internal/files/safetensors"
 	"github.com/grovellm/grove/internal/model"
-	"github.com/grovellm/grove/internal/nn"
 	"github.com/grovellm/grove/tensor"
 )
 
@@ -180,7 +180,7 @@ func (f *File) FolderLayers(norm string, more any) (model.Config, error) {
 }
 
 // Tensors are trained weights as files have them.
-func Tensors(params []*nn.Param) ([]tensor.Tensor, error) {
+func Tensors(params []*autograd.Param) ([]tensor.Tensor, error) {
 	var weights []tensor.Tensor
 	for _, p := range params {
 		t, err := tensor.FromFloat32s(p.Name, tensor.F32, p.Shape(), p.Data)
