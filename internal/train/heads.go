@@ -202,7 +202,7 @@ func (l *Heads) FrequentTokens(n int, text *Corpus) []int32 {
 		return nil
 	}
 	return shortlist.Count(l.Job.Target.Config.Vocab, text.Tok, "the text a head learns from",
-		l.Sample(4096)...).Order[:n]
+		TokensOf(l.Sample(4096))...).Order[:n]
 }
 
 // Params are those of the head.
@@ -227,7 +227,8 @@ func (l *Heads) Title(name string) string {
 // Work is the tokens of a step's texts, and the operations for each of them: the target's pass, and
 // head more.
 func (l *Heads) Work(head float64) (tokens int, operations float64) {
-	return l.Rows * l.TextLength(), l.over.Target.operations(l.TextLength()) + head
+	length, _ := l.TextLength()
+	return l.Rows * int(length), l.over.Target.operations(int(length)) + head
 }
 
 // Validate measures the head on every held-out source: measure returns its loss there, and sets

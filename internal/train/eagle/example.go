@@ -11,7 +11,7 @@ import (
 type example struct {
 	texts         [][]int32
 	places, later [][]int
-	noise         func(g nn.Mat)
+	noise         func(g nn.Mat, length int)
 }
 
 // part is texts [from, to) of an example.

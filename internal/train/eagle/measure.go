@@ -54,7 +54,7 @@ func (h *Head) measure(t *train.HeldText) (*chains, error) {
 		l := example{texts: [][]int32{text}, places: [][]int{places}}
 		m.loss.Add(h.loss(&l, goal{scale: []float32{1}, hard: 1}))
 		m.add(text, places, h.draft(text, places))
-		rounds, tokens, err := h.rounds(text, t.Prompt, len(places), &heldTree, heldTree.N)
+		rounds, tokens, err := h.rounds(text, places[0], len(places), &heldTree, heldTree.N)
 		m.treeRounds, m.treeTokens = m.treeRounds+rounds, m.treeTokens+tokens
 		return err
 	})

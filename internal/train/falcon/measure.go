@@ -69,7 +69,7 @@ func (h *Head) measure(t *train.HeldText, o objective) (*measure, error) {
 			if err != nil {
 				return err
 			}
-			rounds, tokens, err := train.Rounds(d, h.Target.Taps, h.net.Hidden, text, t.Prompt, len(places), s.nodes)
+			rounds, tokens, err := train.Rounds(d, h.Target.Taps, h.net.Hidden, text, places[0], len(places), s.nodes)
 			if err != nil {
 				return err
 			}

@@ -92,13 +92,13 @@ func (l *learner) readRanks(ctx context.Context, from, to int) (*rankRows, error
 	h, rows := l.head, new(rankRows)
 	h.Tape.Detach()
 	for step := from; step < to; step++ {
-		d, first, texts := l.Step(step)
-		for i, text := range texts {
+		first, texts := l.Step(step)
+		for i := range texts {
 			if err := ctx.Err(); err != nil {
 				return nil, err
 			}
-			starts := l.draw(d, first+i, text, l.r.Rounds, l.r.Anchors)
-			if err := h.forward([][]int32{text}, [][]start{starts}, l.r.Rounds, true); err != nil {
+			starts := l.draw(first+i, &texts[i], l.r.Rounds, l.r.Anchors)
+			if err := h.forward([][]int32{texts[i].Tokens}, [][]start{starts}, l.r.Rounds, true); err != nil {
 				return nil, err
 			}
 			for _, r := range h.rounds[:l.r.Rounds] {
