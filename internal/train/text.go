@@ -100,7 +100,7 @@ type HeadTexts struct {
 	Sources []HeldText // held-out text
 
 	short deal
-	long  deal // without a dealer: none
+	long  deal  // without a dealer: none
 	deck  *deck // conversations, in place of both; nil: none
 
 	rows []Conversation // of a step

@@ -1,8 +1,8 @@
 package medusa
 
 import (
-	"slices"
 	"context"
+	"slices"
 
 	"github.com/grovellm/grove/internal/autograd"
 	"github.com/grovellm/grove/internal/train"

@@ -53,9 +53,9 @@ func (l *learner) Work() (tokens int, operations float64) {
 	places := make([]int, r.Places)
 	g := drop(r.Seed, 0, places, r.Depths, r.Depths, r.Keep, r.KeepLeast)
 	text, said := l.TextLength()
-	learn := float64(g.rows()) / text                     // rows per token of text that learn
-	rows := 1 + float64(g.rows()-len(g.places))/text      // and all
-	said /= text // distributions
+	learn := float64(g.rows()) / text                // rows per token of text that learn
+	rows := 1 + float64(g.rows()-len(g.places))/text // and all
+	said /= text                                     // distributions
 	fuse := float64(len(c.Taps) * c.Hidden * c.Hidden)
 	return l.Heads.Work(6*fuse + rows*6*float64(c.Layers*layer+c.Hidden*(q+2*kv)) +
 		(learn*4+said*2)*float64(c.DraftVocab*c.Hidden))
