@@ -67,18 +67,18 @@ func (c *chart) save(dir, name string) (files []string, err error) {
 func (c *chart) draw(format string) (io.WriterTo, error) {
 	width := max(16*vg.Centimeter, vg.Length(c.bars)*vg.Centimeter)
 	height := 11 * vg.Centimeter
-	aside := vg.Length(0)
+	shift := vg.Length(0)
 	probe := draw.Canvas{Rectangle: vg.Rectangle{Max: vg.Point{X: width, Y: height}}}
 	if c.named {
 		size := c.legend.Rectangle(probe).Size()
-		aside, height = size.X+vg.Centimeter, max(height, size.Y+vg.Centimeter)
+		shift, height = size.X+vg.Centimeter, max(height, size.Y+vg.Centimeter)
 	}
-	canvas, err := draw.NewFormattedCanvas(width+aside, height, format)
+	canvas, err := draw.NewFormattedCanvas(width+shift, height, format)
 	if err != nil {
 		return nil, err
 	}
 	all := draw.New(canvas)
-	c.Draw(draw.Crop(all, 0, -aside, 0, 0))
+	c.Draw(draw.Crop(all, 0, -shift, 0, 0))
 	if c.named {
 		c.legend.Draw(draw.Crop(all, width+vg.Centimeter/2, 0, 0, -vg.Centimeter/2))
 	}

@@ -118,8 +118,8 @@ func (d *deck) meanLength() (tokens, said float64) {
 	return tokens, said
 }
 
-// holdOut takes every n-th conversation of each temperature out of a list, to measure on, and returns those by a name
-// for the temperature, and the rest. A conversation goes with the turns before it.
+// holdOut takes some conversations of each temperature out of a list, to measure on, and returns them by a name for the
+// temperature, and the rest: those that neither are one of these nor go on with one.
 func holdOut(all []Conversation, most int) (held []HeldText, rest []Conversation) {
 	const part = 24 // one of so many is held out
 	greedy := HeldText{Name: "T=0"}
@@ -129,14 +129,16 @@ func holdOut(all []Conversation, most int) (held []HeldText, rest []Conversation
 		if c.Greedy {
 			t = &greedy
 		}
-		if fresh := i == 0 || !continues(all[i-1], c); i%part == 0 && fresh && len(t.Texts) < most && len(c.Tokens)-c.From >= 16 {
+		first := i == 0 || !continues(all[i-1], c) // not a later turn
+		if i%part == 0 && first && len(t.Texts) < most && len(c.Tokens)-c.From >= 16 {
 			t.Texts = append(t.Texts, c)
-			continue
 		}
-		if n := len(t.Texts); n > 0 && continues(t.Texts[n-1], c) {
-			continue
+	}
+	for _, c := range all {
+		like := func(h Conversation) bool { return slices.Equal(h.Tokens, c.Tokens) || continues(h, c) }
+		if !slices.ContainsFunc(greedy.Texts, like) && !slices.ContainsFunc(sampled.Texts, like) {
+			rest = append(rest, c)
 		}
-		rest = append(rest, c)
 	}
 	for _, t := range []HeldText{greedy, sampled} {
 		if len(t.Texts) > 0 {
