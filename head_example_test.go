@@ -13,6 +13,7 @@ import (
 
 	"github.com/grovellm/grove"
 	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/autograd"
 	"github.com/grovellm/grove/internal/drafters/option"
 	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/heads/headfile"
@@ -183,7 +184,7 @@ func init() {
 func trainOffsets(ctx context.Context, m *model.Model, text []int32, ahead, steps int, path string) error {
 	c := offsets{Config: m.Config, Taps: []int{m.Config.Layers}, TargetLayers: m.Config.Layers, Ahead: ahead}
 	c.Arch, c.Layers = "llama", 1
-	params := nn.NewParams(gemm.F32)
+	params := autograd.NewParams(gemm.F32)
 	h, err := newOffsetsHead(c, train.Trained{Params: params}, &m.Network)
 	if err != nil {
 		return err
@@ -205,8 +206,8 @@ func trainOffsets(ctx context.Context, m *model.Model, text []int32, ahead, step
 		copy(x.Row(i), pass.Tap(0, 0, i))
 	}
 	exec := nn.NewExec(m.Pool())
-	tape := nn.NewTape(exec, params)
-	adam := nn.AdamW{Rate: 3e-3, Beta1: 0.9, Beta2: 0.95, Eps: 1e-10}
+	tape := autograd.NewTape(exec, params)
+	adam := autograd.AdamW{Rate: 3e-3, Beta1: 0.9, Beta2: 0.95, Eps: 1e-10}
 	moments := make([][2][]float32, ahead)
 	for step := 1; step <= steps; step++ {
 		params.Pack(tape.Products())
@@ -216,7 +217,7 @@ func trainOffsets(ctx context.Context, m *model.Model, text []int32, ahead, step
 			rows := len(text) - 2 - k
 			y := exec.Mat(nil, rows, c.Hidden)
 			h.state(exec, k, x.Slice(0, rows), y)
-			exec.CrossEntropy(nn.Source{X: y, Norm: &m.Norm}, &m.Head, nn.Targets{Token: text[2+k:]}, 1/float32(rows))
+			tape.CrossEntropy(nn.Source{X: y, Norm: &m.Norm}, &m.Head, autograd.Targets{Token: text[2+k:]}, 1/float32(rows))
 		}
 		tape.Backward()
 		for i, p := range params.All() {

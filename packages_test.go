@@ -92,6 +92,31 @@ func TestFloors(t *testing.T) {
 	}
 }
 
+// Each room of internal has a page: what comes in, what goes out, and what to read first.
+func TestRoomsHavePages(t *testing.T) {
+	rooms, err := os.ReadDir("internal")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, room := range rooms {
+		name := room.Name()
+		if strings.HasPrefix(name, "_") || name == "testing" {
+			continue
+		}
+		page, err := os.ReadFile(filepath.Join("internal", name, "doc.go"))
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		text := strings.Join(strings.Fields(strings.ReplaceAll(string(page), "//", "")), " ")
+		if !strings.HasPrefix(text, "Package "+name+" ") ||
+			!regexp.MustCompile(`(?i)\bin (go|goes|comes?) .*\bout (go|goes|comes?) `).MatchString(text) ||
+			!regexp.MustCompile(`Read .{1,80}\bfirst\b|To read: `).MatchString(text) {
+			t.Errorf("internal/%s/doc.go: want what comes in, what goes out and what to read first", name)
+		}
+	}
+}
+
 // A kind of head is known to few files outside its own packages: to those that list the kinds, and for EAGLE to heads that have its
 // layers.
 func TestFewFilesImportHeads(t *testing.T) {

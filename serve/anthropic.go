@@ -2,223 +2,267 @@ package serve
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"regexp"
 	"strings"
-
-	"github.com/grovellm/grove"
 )
 
 // Anthropic's API: POST /v1/messages and /v1/messages/count_tokens.
 
+// messagesBody is the body of both.
+type messagesBody struct {
+	chatOptions
+	oneChoice
+	System        field[content]         `json:"system"`
+	Messages      field[[]turnBody]      `json:"messages"`
+	StopSequences field[texts]           `json:"stop_sequences"`
+	Thinking      field[thinkingBody]    `json:"thinking"`
+	OutputConfig  outputConfig           `json:"output_config"`
+	Tools         field[[]anthropicTool] `json:"tools"`
+	ToolChoice    field[anthropicChoice] `json:"tool_choice"`
+	Metadata      struct {
+		UserID field[string] `json:"user_id"`
+	} `json:"metadata"`
+	MCPServers refused `json:"mcp_servers" neutral:"[]"`
+	Container  refused `json:"container"`
+}
+
+type thinkingBody struct {
+	Type   field[string] `json:"type"`
+	Budget field[int]    `json:"budget_tokens"`
+}
+
+type outputConfig struct {
+	Effort field[string]          `json:"effort"`
+	Format field[anthropicFormat] `json:"format"`
+}
+
+type anthropicFormat struct {
+	Type   field[string]          `json:"type"`
+	Schema field[json.RawMessage] `json:"schema"`
+}
+
+type anthropicTool struct {
+	Type        field[string]          `json:"type"`
+	Name        field[string]          `json:"name"`
+	Description field[string]          `json:"description"`
+	InputSchema field[json.RawMessage] `json:"input_schema"`
+	Strict      bool                   `json:"strict"`
+}
+
+type anthropicChoice struct {
+	Type            field[string] `json:"type"`
+	Name            field[string] `json:"name"`
+	DisableParallel field[bool]   `json:"disable_parallel_tool_use"`
+}
+
+// turnBody is a message. Fields that it does not have are for the chat template.
+type turnBody struct {
+	Role    field[string]     `json:"role"`
+	Content field[turnBlocks] `json:"content"`
+	More    unknown
+}
+
+// turnBlocks are a message's content: a text or a list of blocks.
+type turnBlocks []turnBlock
+
+type turnBlock struct {
+	Type      field[string]   `json:"type"`
+	Text      content         `json:"text"`
+	Thinking  content         `json:"thinking"`
+	ID        string          `json:"id"`
+	Name      string          `json:"name"`
+	Input     json.RawMessage `json:"input"`
+	ToolUseID string          `json:"tool_use_id"`
+	Content   content         `json:"content"`
+	IsError   bool            `json:"is_error"`
+}
+
+func (t *turnBlocks) readJSON(path string, raw json.RawMessage) error {
+	if text, isText := decode[string](raw); isText {
+		block := turnBlock{Text: content{text}}
+		block.Type.set("text")
+		*t = turnBlocks{block}
+		return nil
+	}
+	if raw[0] != '[' {
+		return fieldError(path, "want a string or a list of text parts, not %s", described(raw))
+	}
+	return readJSON(path, raw, (*[]turnBlock)(t))
+}
+
 // messages answers POST /v1/messages.
 func (s *Server) messages(x *exchange) error {
-	c, err := x.readChat((*object).fromAnthropic)
+	c, err := x.readMessages()
 	if err != nil {
 		return err
 	}
 	return x.answer(c, newMessageForm)
 }
 
+// tokenCount is the answer to POST /v1/messages/count_tokens.
+type tokenCount struct {
+	Input int `json:"input_tokens"`
+}
+
 // countTokens answers POST /v1/messages/count_tokens.
 func (s *Server) countTokens(x *exchange) error {
-	c, err := x.readChat((*object).fromAnthropic)
+	c, err := x.readMessages()
 	if err != nil {
 		return err
 	}
-	return x.writeJSON(http.StatusOK, map[string]int{"input_tokens": len(c.prompts[0].tokens)})
+	return x.writeJSON(http.StatusOK, tokenCount{len(c.prompts[0].tokens)})
 }
 
-// anthropicTypes are Anthropic's types of errors by status.
-var anthropicTypes = map[int]string{400: "invalid_request_error", 401: "authentication_error", 403: "permission_error",
-	404: "not_found_error", 413: "request_too_large", 429: "rate_limit_error",
-	503: "overloaded_error", 504: "timeout_error"}
-
-// anthropicError is an error in Anthropic's form.
-func anthropicError(x *exchange, e *Error) any {
-	kind := anthropicTypes[e.Status]
-	switch {
-	case kind == "" && e.Status < 500:
-		kind = "invalid_request_error"
-	case kind == "":
-		kind = "api_error"
+func (x *exchange) readMessages() (*call, error) {
+	var b messagesBody
+	m, err := x.readRequest(&b, &b.Model)
+	if err != nil {
+		return nil, err
 	}
-	fault := map[string]string{"type": kind, "message": e.Message}
-	return map[string]any{"type": "error", "error": fault, "request_id": x.id}
+	v, err := b.conversation()
+	if err != nil {
+		return nil, err
+	}
+	return x.newChat(m, v)
 }
 
-// fromAnthropic makes the body of a chat completion of one of Anthropic's.
-func (o *object) fromAnthropic() {
-	o.oneChoice()
-	o.refuse("mcp_servers", unlike, "[]")
-	o.refuse("container", unlike)
-	delete(o.fields, "logprobs")
-	o.rename("stop_sequences", "stop")
-	if in := o.object("metadata"); in != nil && in.has("user_id") {
-		o.fields["user"] = in.fields["user_id"]
-		o.name("user", "metadata.user_id")
+// conversation is the request that a body makes.
+func (b *messagesBody) conversation() (*conversation, error) {
+	v := &conversation{chatOptions: &b.chatOptions, path: b.Messages.path}
+	b.Logprobs.value = false // answers have no place for them
+	b.TopLogprobs.value = 0
+	if b.StopSequences.given {
+		b.Stop = b.StopSequences
 	}
-	if in := o.object("thinking"); in != nil {
-		kind := ""
-		in.read("type", &kind)
-		if kind != "enabled" && kind != "disabled" && kind != "adaptive" {
-			in.fail("type", "%q: want enabled, adaptive or disabled", kind)
-		}
-		o.setThinking(kind != "disabled")
-		if kind == "enabled" && in.has("budget_tokens") {
-			o.fields["reasoning_budget"] = in.fields["budget_tokens"]
-			o.name("reasoning_budget", "thinking.budget_tokens")
-		}
-		o.err = firstOf(o.err, in.err)
+	if b.Metadata.UserID.given {
+		b.User = b.Metadata.UserID.value
 	}
-	if in := o.object("output_config"); in != nil {
-		if format := in.object("format"); format != nil {
-			o.anthropicFormat(format)
+	if t := &b.Thinking.value; b.Thinking.given {
+		switch kind := t.Type.value; kind {
+		case "enabled", "adaptive", "disabled":
+			b.setThinking(kind != "disabled")
+			if kind == "enabled" && t.Budget.given {
+				b.ReasoningBudget = t.Budget
+			}
+		default:
+			return nil, t.Type.fail("%q: want enabled, adaptive or disabled", kind)
 		}
-		if effort := ""; in.read("effort", &effort) {
-			o.setVariable("reasoning_effort", effort)
-		}
-		o.err = firstOf(o.err, in.err)
 	}
-	o.anthropicTools()
+	if effort := &b.OutputConfig.Effort; effort.given {
+		b.setVariable("reasoning_effort", effort.value)
+	}
+	if f := &b.OutputConfig.Format.value; b.OutputConfig.Format.given {
+		switch {
+		case f.Type.value != "json_schema":
+			return nil, f.Type.fail("%q: want json_schema", f.Type.value)
+		case !f.Schema.given:
+			return nil, f.Schema.fail("it is missing")
+		}
+		b.format = constraint{schema: string(f.Schema.value), param: f.Schema.path}
+	}
+	b.offer(&v.tools)
+	if err := b.choose(v); err != nil {
+		return nil, err
+	}
+	if !b.Messages.given {
+		return nil, b.Messages.fail("it is missing")
+	}
+	if b.System.given {
+		text := strings.Join(b.System.value, "\n")
+		v.messages = append(v.messages, message{path: b.System.path, role: "system", content: text})
+	}
+	for i := range b.Messages.value {
+		list, err := b.Messages.value[i].messages(fmt.Sprintf("%s[%d]", b.Messages.path, i))
+		if err != nil {
+			return nil, err
+		}
+		v.messages = append(v.messages, list...)
+	}
+	v.continueAssistant()
+	return v, nil
+}
 
-	var list []*object
-	if o.has("system") {
-		system := newObject("system")
-		system.put("role", "system")
-		system.put("content", strings.Join(o.texts("system"), "\n"))
-		list = append(list, system)
-	}
-	for _, in := range o.objects("messages") {
-		list = append(list, in.anthropicTurn()...)
-	}
-	if o.has("messages") && o.err == nil {
-		o.continueAssistant(list)
-		o.putList("messages", list)
+// offer offers the tools of a body. Those that Anthropic's server would run are left out.
+func (b *messagesBody) offer(t *toolset) {
+	t.path = b.Tools.path
+	t.longestName = 128
+	for i := range b.Tools.value {
+		in := &b.Tools.value[i]
+		if in.Type.or("custom") != "custom" {
+			t.leaveOut(&in.Type)
+			continue
+		}
+		f := functionBody{Name: in.Name, Description: in.Description, Parameters: in.InputSchema, Strict: in.Strict}
+		t.list = append(t.list, f)
 	}
 }
 
-func (o *object) anthropicFormat(format *object) {
-	kind := ""
-	format.read("type", &kind)
-	switch {
-	case kind != "json_schema":
-		format.fail("type", "%q: want json_schema", kind)
-	case !format.has("schema"):
-		format.fail("schema", "it is missing")
-	default:
-		o.setSchema(format.fields["schema"], format.path+"schema")
+// choose takes what a body says of the tools that may be called.
+func (b *messagesBody) choose(v *conversation) error {
+	f := &b.ToolChoice
+	if !f.given {
+		return nil
 	}
-	o.err = firstOf(o.err, format.err)
-}
-
-// anthropicTools translates the tools, and which of them may be called.
-func (o *object) anthropicTools() {
-	list := o.objects("tools")
-	for _, in := range list {
-		if kind := "custom"; in.read("type", &kind) && kind == "custom" { // which OpenAI calls a function
-			delete(in.fields, "type")
-		}
-		in.rename("input_schema", "parameters")
+	c := &f.value
+	if c.DisableParallel.given {
+		b.ParallelToolCalls.set(!c.DisableParallel.value)
 	}
-	if len(list) > 0 {
-		o.putList("tools", list)
-		o.offerTools(false)
-	}
-	in := o.object("tool_choice")
-	if in == nil {
-		return
-	}
-	kind := ""
-	name := ""
-	single := false
-	in.read("type", &kind)
-	in.read("name", &name)
-	if in.read("disable_parallel_tool_use", &single) {
-		o.put("parallel_tool_calls", !single)
-	}
-	switch kind {
+	switch c.Type.value {
 	case "auto", "none":
-		o.put("tool_choice", kind)
+		return v.tools.chooseMode(c.Type.value, f.path)
 	case "any":
-		o.put("tool_choice", "required")
+		return v.tools.chooseMode("required", f.path)
 	case "tool":
-		o.setFunction(name, "tool_choice.name")
-	default:
-		in.fail("type", "%q: want auto, any, tool or none", kind)
+		return v.tools.chooseOne(c.Name.value, c.Name.path)
 	}
-	o.err = firstOf(o.err, in.err)
+	return c.Type.fail("%q: want auto, any, tool or none", c.Type.value)
 }
 
-// anthropicTurn translates a message, of which results of tools become messages of their own.
-func (o *object) anthropicTurn() (list []*object) {
-	if len(o.fields["content"]) == 0 || o.fields["content"][0] != '[' {
-		return []*object{o}
+// messages are those that a message makes, whose place is path: results of tools become messages of
+// their own.
+func (b *turnBody) messages(path string) (list []message, err error) {
+	switch {
+	case b.Role.value == "":
+		return nil, b.Role.fail("want system, user or assistant")
+	case !b.Content.given:
+		return nil, b.Content.fail("it is missing")
 	}
-	turn := func() *object {
-		m := newObject(o.path[:len(o.path)-1])
-		m.fields["role"] = o.fields["role"]
-		return m
-	}
-	said := turn()
-	text := ""
-	reasoning := ""
-	calls := []calledTool{}
-	given := false
-	flush := func() {
-		if given {
-			said.put("content", text)
-			list = append(list, said)
-		}
-	}
-	for _, in := range o.objects("content") {
-		kind := ""
-		in.read("type", &kind)
-		switch kind {
+	said := message{path: path, role: b.Role.value, more: b.More}
+	given := len(b.Content.value) == 0
+	for i := range b.Content.value {
+		switch in := &b.Content.value[i]; in.Type.value {
 		case "text":
-			text, given = text+in.text("text"), true
+			said.content += in.Text.text()
+			given = true
 		case "thinking":
-			reasoning += in.text("thinking")
+			said.reasoning += in.Thinking.text()
 		case "redacted_thinking": // nobody but its author can read it
 		case "tool_use":
-			id, name := "", ""
-			in.read("id", &id)
-			in.read("name", &name)
-			calls, given = append(calls, newCalledTool(id, name, in.fields["input"])), true
+			said.calls = append(said.calls, newCalledTool(in.ID, in.Name, argumentsOf(string(in.Input))))
+			given = true
 		case "tool_result":
-			result := newObject(in.path[:len(in.path)-1])
-			result.put("role", "tool")
-			result.put("content", in.resultText())
-			result.fields["tool_call_id"] = in.fields["tool_use_id"]
-			flush()
-			list = append(list, result)
-			said = turn()
-			text = ""
+			if given {
+				list = append(list, said)
+			}
+			list = append(list, message{path: path, role: "tool", content: in.resultText(), result: in.ToolUseID})
+			said = message{path: path, role: b.Role.value}
 			given = false
 		default:
-			in.fail("type", "%q: this server reads text, thinking, tool_use and tool_result", kind)
+			return nil, in.Type.fail("%q: this server reads text, thinking, tool_use and tool_result", in.Type.value)
 		}
-		o.err = firstOf(o.err, in.err)
 	}
-	if reasoning != "" {
-		said.put("reasoning_content", reasoning)
+	if given || len(list) == 0 {
+		list = append(list, said)
 	}
-	if len(calls) > 0 {
-		said.put("tool_calls", calls)
-	}
-	given = given || len(list) == 0
-	if given {
-		flush()
-	}
-	list[0].err = firstOf(list[0].err, o.err)
-	return list
+	return list, nil
 }
 
 // resultText is the text of a tool's result. Chat templates know no errors, so the text says that it is one.
-func (o *object) resultText() string {
-	text, failed := o.text("content"), false
-	o.read("is_error", &failed)
-	if failed && !saysError.MatchString(text) {
+func (b *turnBlock) resultText() string {
+	text := b.Content.text()
+	if b.IsError && !saysError.MatchString(text) {
 		text = strings.TrimSpace("Error: " + text)
 	}
 	return text
@@ -226,115 +270,3 @@ func (o *object) resultText() string {
 
 // saysError matches a text that calls itself an error, such as <tool_use_error>.
 var saysError = regexp.MustCompile(`(?i)^\W*(\w*_)?error\b`)
-
-// messageForm is the form of Anthropic's messages.
-type messageForm struct {
-	a *answering
-	blocks
-}
-
-func newMessageForm(a *answering) form { return &messageForm{a: a} }
-
-// message is an answer. That of message_start is empty.
-type message struct {
-	ID      string           `json:"id"`
-	Type    string           `json:"type"`
-	Role    string           `json:"role"`
-	Model   string           `json:"model"`
-	Content []map[string]any `json:"content"`
-	messageEnd
-	Usage messageUsage `json:"usage"`
-}
-
-type messageEnd struct {
-	StopReason   *string `json:"stop_reason"`
-	StopSequence *string `json:"stop_sequence"`
-}
-
-type messageUsage struct {
-	Input     int `json:"input_tokens"` // those of cache_read_input_tokens apart
-	CacheMade int `json:"cache_creation_input_tokens"`
-	CacheRead int `json:"cache_read_input_tokens"`
-	Output    int `json:"output_tokens"`
-}
-
-func (f *messageForm) start() *message {
-	return &message{ID: "msg_" + f.a.id, Type: "message", Role: "assistant", Model: f.a.call.model.Name,
-		Content: []map[string]any{}, Usage: messageUsage{Input: len(f.a.call.prompts[0].tokens)}}
-}
-
-func (f *messageForm) end(p *piece) messageEnd {
-	reason := map[string]string{"stop": "end_turn", "length": "max_tokens", "tool_calls": "tool_use"}[p.finish]
-	e := messageEnd{&reason, f.a.call.stopString(p.result)}
-	switch {
-	case e.StopSequence != nil && p.finish == "stop":
-		reason = "stop_sequence"
-	case p.result.Finish == grove.FinishContext:
-		reason = "model_context_window_exceeded"
-	}
-	return e
-}
-
-func (f *messageForm) usage() messageUsage {
-	u := f.a.usage()
-	cached := u.PromptDetails.Cached
-	return messageUsage{Input: u.Prompt - cached, CacheRead: cached, Output: u.Completion}
-}
-
-// content is a block; without its text where it begins.
-func (b *block) content(whole bool) map[string]any {
-	text := ""
-	if whole {
-		text = b.text
-	}
-	switch b.kind {
-	case reasoningBlock:
-		return map[string]any{"type": "thinking", "thinking": text, "signature": ""}
-	case textBlock:
-		return map[string]any{"type": "text", "text": text}
-	}
-	input := json.RawMessage("{}")
-	if whole && json.Valid([]byte(text)) { // a call that was cut short has no whole arguments
-		input = json.RawMessage(text)
-	}
-	return map[string]any{"type": "tool_use", "id": b.call.ID, "name": b.call.Function.Name, "input": input,
-		"caller": map[string]string{"type": "direct"}}
-}
-
-func (f *messageForm) whole(list []piece) any {
-	m := f.start()
-	f.add(&list[0])
-	for _, b := range f.list {
-		m.Content = append(m.Content, b.content(true))
-	}
-	m.messageEnd, m.Usage = f.end(&list[0]), f.usage()
-	return m
-}
-
-func (f *messageForm) events(p *piece, last bool) (list []event) {
-	send := func(name string, fields map[string]any) {
-		fields["type"] = name
-		list = append(list, event{name, fields})
-	}
-	if p.first {
-		send("message_start", map[string]any{"message": f.start()})
-	}
-	for _, s := range f.add(p) {
-		switch s.kind {
-		case opens:
-			send("content_block_start", map[string]any{"index": s.at, "content_block": s.content(false)})
-		case adds:
-			kind := [...]string{"thinking_delta", "text_delta", "input_json_delta"}[s.block.kind]
-			field := [...]string{"thinking", "text", "partial_json"}[s.block.kind]
-			delta := map[string]string{"type": kind, field: s.text}
-			send("content_block_delta", map[string]any{"index": s.at, "delta": delta})
-		case closes:
-			send("content_block_stop", map[string]any{"index": s.at})
-		}
-	}
-	if last {
-		send("message_delta", map[string]any{"delta": f.end(p), "usage": f.usage()})
-		send("message_stop", map[string]any{})
-	}
-	return list
-}

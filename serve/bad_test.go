@@ -209,8 +209,7 @@ func TestNotFound(t *testing.T) {
 	}
 }
 
-// Whatever the body is, the answer is a completion or an error in OpenAI's form, and nothing
-// panics.
+// Whatever the body is, the answer is one or an error in the protocol's form, and nothing panics.
 func FuzzBody(f *testing.F) {
 	m := tiny(f, "tiny-qwen3", 64)
 	log := &buffer{}
@@ -229,17 +228,22 @@ func FuzzBody(f *testing.F) {
 		`{"prompt":"x","grammar":"root ::= [a-z]+","logprobs":1}`,
 		`{"prompt":"x","structured_outputs":{"regex":"a|b"}}`,
 		`{"content":"x","tokens":[1,2],"with_pieces":true}`,
+		`{"input":[{"type":"reasoning","summary":[]},{"type":"function_call","name":"f","call_id":"c","arguments":"{"},{"role":"user","content":"x"}],"stream":true}`,
+		`{"messages":[{"role":"user","content":[{"type":"tool_result","tool_use_id":"c","content":"x","is_error":true}]}],"thinking":{"type":"disabled"}}`,
+		`{"messages":[{"role":"user","content":"x"}],"prompt":"x","options":{"num_predict":1,"top_k":3},"think":"low","format":{"type":"object"}}`,
+		`{"messages":[{"role":"user","content":"x"}],"tools":[{"type":"namespace","name":"n","tools":[{"name":"f"}]},{"custom":{"name":"c"}}],"tool_choice":{"type":"custom"}}`,
 	} {
 		f.Add(body)
 	}
 	f.Fuzz(func(t *testing.T, body string) {
-		for _, path := range []string{"/v1/completions", "/v1/chat/completions", "/tokenize", "/detokenize"} {
+		for _, path := range []string{"/v1/completions", "/v1/chat/completions", "/v1/responses", "/v1/messages", "/api/chat",
+			"/api/generate", "/tokenize", "/detokenize"} {
 			w := httptest.NewRecorder()
 			s.ServeHTTP(w, httptest.NewRequest("POST", path, strings.NewReader(body)))
 			if w.Code >= 500 || bytes.Contains(w.Body.Bytes(), []byte("internal_error")) {
 				t.Fatalf("%s: status %d: %s\n%s", path, w.Code, w.Body, log)
 			}
-			if w.Code != 200 && at(object(t, w.Body.String()), "error.message") == nil {
+			if w.Code != 200 && at(object(t, w.Body.String()), "error") == nil {
 				t.Fatalf("%s: status %d: %s", path, w.Code, w.Body)
 			}
 		}

@@ -1,227 +1,134 @@
 package serve
 
 import (
-	"encoding/json"
-	"slices"
-	"strings"
+	"fmt"
 
 	"github.com/grovellm/grove"
-	"github.com/grovellm/grove/chat"
-	"github.com/grovellm/grove/tokenizer"
 )
+
+// chatBody is the body of POST /v1/chat/completions.
+type chatBody struct {
+	chatOptions
+	several
+	oldFunctions
+	Messages   field[[]chatMessageBody] `json:"messages"`
+	Tools      field[[]toolBody]        `json:"tools"`
+	ToolChoice field[toolChoice]        `json:"tool_choice"`
+	Effort     string                   `json:"reasoning_effort"`
+}
+
+// chatMessageBody is a message. Fields that it does not have are for the chat template.
+type chatMessageBody struct {
+	Role         field[string]     `json:"role"`
+	Content      field[content]    `json:"content"`
+	ToolCalls    field[[]chatCall] `json:"tool_calls"`
+	ToolCallID   string            `json:"tool_call_id"`
+	FunctionCall field[oldCalled]  `json:"function_call"`
+	More         unknown
+}
+
+// chatCall is an earlier call: of a function, or of a custom tool.
+type chatCall struct {
+	ID       string `json:"id"`
+	Function struct {
+		Name      string        `json:"name"`
+		Arguments callArguments `json:"arguments"`
+	} `json:"function"`
+	Custom field[customCall] `json:"custom"`
+}
 
 // chatCompletions answers POST /v1/chat/completions.
 func (s *Server) chatCompletions(x *exchange) error {
-	c, err := x.readChat((*object).fromChat)
+	var b chatBody
+	m, err := x.readRequest(&b, &b.Model)
+	if err != nil {
+		return err
+	}
+	v, err := b.conversation()
+	if err != nil {
+		return err
+	}
+	c, err := x.newChat(m, v)
 	if err != nil {
 		return err
 	}
 	return x.answer(c, newChatForm)
 }
 
-// fromChat brings what OpenAI's chat completions have in several forms to one.
-func (o *object) fromChat() {
-	effort := ""
-	o.read("reasoning_effort", &effort)
-	o.setEffort(effort)
-	o.fromOldFunctions()
-	o.offerTools(true)
-	if _, isWord := decode[string](o.fields["tool_choice"]); isWord || !o.has("tool_choice") {
-		return
-	}
-	in := o.object("tool_choice")
-	if in == nil {
-		return
-	}
-	if allowed := in.object("allowed_tools"); allowed != nil {
-		o.readAllowed(allowed)
-	} else if custom := in.object("custom"); custom != nil {
-		name := ""
-		custom.read("name", &name)
-		o.setFunction(name, "tool_choice.custom.name")
-	}
-	o.err = firstOf(o.err, in.err)
-}
-
-// readChat reads a conversation to answer. translate puts fields of a chat completion in the place
-// of others.
-func (x *exchange) readChat(translate func(*object)) (*call, error) {
-	m, o, err := x.readModel()
-	if err != nil {
+// conversation is the request that a body makes.
+func (b *chatBody) conversation() (*conversation, error) {
+	v := &conversation{chatOptions: &b.chatOptions, several: b.several, path: b.Messages.path}
+	v.setEffort(b.Effort)
+	if err := v.tools.offerAll(&b.Tools, true); err != nil {
 		return nil, err
 	}
-	translate(o)
-	return x.readConversation(o, m)
-}
-
-// readConversation reads the body of a chat completion.
-func (x *exchange) readConversation(o *object, m *Model) (*call, error) {
-	o.refuse("suffix", unlike, `""`)
-	c := x.readCall(o, m)
-	c.chat = true
-	c.offered = o.offered
-	c.oldFunctions = o.oldFunctions
-	c.cut = x.s.o.CutLines
-	c.readLimits(o, x.s.o.MaxTokens)
-	c.longestName = max(x.protocol.longestName, 64)
-	err := c.readMessages(o)
-	x.warn(o.warnings)
-	return c, err
-}
-
-// readLimits reads how many tokens there may be, and which log-probabilities are wanted, as chats
-// have it.
-func (c *call) readLimits(o *object, most int) {
-	c.readTokens(o, most, 0, "max_completion_tokens", "max_tokens")
-	o.read("logprobs", &c.request.Logprobs)
-	if o.read("top_logprobs", &c.request.TopLogprobs) && c.request.TopLogprobs > 0 && !c.request.Logprobs {
-		o.fail("top_logprobs", "it needs logprobs: true")
+	if err := v.tools.chooseChat(&b.ToolChoice); err != nil {
+		return nil, err
 	}
-}
-
-// readMessages makes the prompt of a conversation, by the model's chat template.
-func (c *call) readMessages(o *object) error {
-	messages := o.messages()
-	cutLines(messages, c.cut)
-	options := o.readPromptEnd()
-	truncate := false // what does not fit into the context is left out
-	o.read("truncate", &truncate)
-	o.read("chat_template_kwargs", &options.Vars)
-	if o.err != nil {
-		return o.err
+	if err := v.offerOld(&b.oldFunctions, b.Tools.given); err != nil {
+		return nil, err
 	}
-	if c.model.Tokenizer() == nil {
-		return errNoTokenizer
+	if !b.Messages.given {
+		return nil, b.Messages.fail("it is missing")
 	}
-	layout, err := c.model.Layout()
-	if err != nil {
-		return err
-	}
-	shapeCalls(o, messages, layout)
-	c.readTools(o, layout, &options)
-	if o.err != nil {
-		return o.err
-	}
-	tokens, leftOut, err := encode(layout, messages, options, truncate, c.model.Context())
-	if leftOut > 0 {
-		o.warn("messages", "the conversation is longer than the context: the oldest %d messages are left out", leftOut)
-	}
-	if err != nil {
-		return fieldError("messages", "%v", err)
-	}
-	c.prompts = []prompt{{tokens: tokens}}
-	begun := ""
-	if options.Continue {
-		begun = messages[len(messages)-1].Content
-	}
-	if err := c.readReasoning(o, layout, begun); err != nil {
-		return err
-	}
-	for _, end := range layout.Stop() {
-		if !slices.Contains(c.request.Stop, end) {
-			c.request.Stop, c.turnEnds = append(c.request.Stop, end), append(c.turnEnds, end)
+	for i := range b.Messages.value {
+		in := &b.Messages.value[i]
+		m, err := in.message(fmt.Sprintf("%s[%d]", b.Messages.path, i))
+		if err != nil {
+			return nil, err
 		}
+		v.messages = append(v.messages, m)
 	}
-	return nil
+	return v, nil
 }
 
-// readPromptEnd reads how the prompt of a conversation ends: with what introduces an answer, or
-// with the last message, which is gone on with.
-func (o *object) readPromptEnd() (options chat.Options) {
-	options.Prompt = true
-	named := o.read("add_generation_prompt", &options.Prompt)
-	o.read("continue_final_message", &options.Continue)
-	if options.Continue && named && options.Prompt {
-		o.fail("continue_final_message", "add_generation_prompt is true as well: give one of them")
+// message is the message that a body makes, whose place is path.
+func (b *chatMessageBody) message(path string) (message, error) {
+	m := message{path: path, role: b.Role.value, content: b.Content.value.text(), result: b.ToolCallID, more: b.More}
+	for i := range b.ToolCalls.value {
+		m.calls = append(m.calls, b.ToolCalls.value[i].called())
 	}
-	return options
+	if old := &b.FunctionCall; old.given && !b.ToolCalls.given {
+		m.calls = append(m.calls, newCalledTool("", old.value.Name, argumentsOf(old.value.Arguments)))
+	}
+	if m.role == "function" {
+		m.role = "tool"
+	}
+	switch {
+	case m.role == "":
+		return m, b.Role.fail("want system, user or assistant")
+	case !b.Content.given && !b.ToolCalls.given && len(m.calls) == 0:
+		return m, b.Content.fail("it is missing")
+	}
+	return m, nil
 }
 
-// continueAssistant has a last message of the assistant gone on with, where the protocol means that
-// and the request does not say otherwise. Calls of tools cannot be gone on with.
-func (o *object) continueAssistant(list []*object) {
-	if len(list) == 0 || o.has("continue_final_message") || o.has("add_generation_prompt") {
-		return
+// called is an earlier call as chat templates know it.
+func (b *chatCall) called() calledTool {
+	if b.Custom.given {
+		return newCustomCall(b.ID, b.Custom.value.Name, b.Custom.value.Input)
 	}
-	last := list[len(list)-1]
-	if role, _ := decode[string](last.fields["role"]); role == "assistant" && !last.has("tool_calls") {
-		o.put("continue_final_message", true)
-	}
+	return newCalledTool(b.ID, b.Function.Name, argumentsOf(string(b.Function.Arguments)))
 }
 
-// readReasoning finds out whether the model may reason before it answers: its chat template knows
-// the mark of reasoning's end, and the answer, of which the text begun is in the prompt, has not
-// gone past it. A prompt may have begun reasoning.
-func (c *call) readReasoning(o *object, layout *chat.Layout, begun string) error {
-	format, budget := "auto", -1
-	o.read("reasoning_format", &format)
-	o.read("reasoning_budget", &budget)
-	if o.err != nil {
-		return o.err
-	}
-	open := strings.LastIndex(begun, thinkBegin) > strings.LastIndex(begun, thinkEnd)
-	if !layout.Mentions(thinkEnd) || strings.TrimSpace(begun) != "" && !open {
+// chooseChat takes what a chat completion says of the tools that may be called.
+func (t *toolset) chooseChat(f *field[toolChoice]) error {
+	c := &f.value
+	switch {
+	case !f.given:
 		return nil
+	case c.Allowed.given:
+		return t.chooseAllowed(&c.Allowed.value, f.path)
+	case c.Custom.given:
+		name := &c.Custom.value.Name
+		return t.chooseOne(t.nameOf("", name.value), name.path)
+	case c.Function.given:
+		name := &c.Function.value.Name
+		return t.chooseOne(name.value, name.path)
+	case c.word == "":
+		return fieldError(f.path+".function.name", "it is missing")
 	}
-	r := &c.request
-	c.verbatim = format == "none"
-	if c.verbatim && (budget < 0 || r.Grammar+r.JSONSchema+r.Regex != "") { // the content is what must match
-		return nil
-	}
-	r.Reasoning, r.StopInReasoning = true, c.verbatim
-	if budget == 0 {
-		r.ReasoningBudget = -1
-	} else if budget > 0 {
-		r.ReasoningBudget = budget
-	}
-	tokens := c.prompts[0].tokens
-	text := c.model.Tokenizer().DecodeWith(tokens[max(0, len(tokens)-8):], tokenizer.DecodeOptions{Special: true})
-	r.ReasoningOpen = open || strings.HasSuffix(strings.TrimSpace(text), thinkBegin)
-	return nil
-}
-
-// messages reads a conversation. Fields that are no role and no content are the chat template's to
-// read.
-func (o *object) messages() (list []grove.Message) {
-	if !o.has("messages") {
-		o.fail("messages", "it is missing")
-	}
-	all := o.objects("messages")
-	if len(all) == 0 {
-		o.fail("messages", "there are none: give at least one, of role user")
-	}
-	if o.err != nil {
-		return nil
-	}
-	for _, in := range all {
-		var m grove.Message
-		in.fromOldMessage()
-		in.read("role", &m.Role)
-		if m.Role == "" {
-			in.fail("role", "want system, user or assistant")
-		}
-		m.Content = in.text("content")
-		if !in.has("content") && !in.has("tool_calls") {
-			in.fail("content", "it is missing")
-		}
-		if in.err != nil {
-			o.err = in.err
-			return nil
-		}
-		if m.Role == "developer" { // OpenAI's name, which templates do not know
-			m.Role = "system"
-		}
-		if in.has("tool_calls") {
-			in.fields["tool_calls"] = openCalls(in.fields["tool_calls"])
-		}
-		delete(in.fields, "role")
-		delete(in.fields, "content")
-		if len(in.fields) > 0 {
-			m.Extra, _ = json.Marshal(in.fields)
-		}
-		list = append(list, m)
-	}
-	return list
+	return t.chooseMode(c.word, f.path)
 }
 
 // chatChoice is a choice of a chat completion.

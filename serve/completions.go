@@ -3,63 +3,102 @@ package serve
 import (
 	"encoding/json"
 	"net/http"
-	"reflect"
 )
+
+// completionBody is the body of POST /v1/completions.
+type completionBody struct {
+	options
+	several
+	Prompt   field[promptList] `json:"prompt"`
+	Suffix   field[string]     `json:"suffix"`
+	Echo     bool              `json:"echo"`
+	Logprobs field[int]        `json:"logprobs"`
+	BestOf   field[int]        `json:"best_of"`
+}
 
 // completions answers POST /v1/completions.
 func (s *Server) completions(x *exchange) error {
-	m, o, err := x.readModel()
+	var b completionBody
+	m, err := x.readRequest(&b, &b.Model)
 	if err != nil {
 		return err
 	}
-	c := x.readCall(o, m)
-	o.read("echo", &c.echo)
-	c.readTokens(o, s.o.MaxTokens, 16, "max_tokens", "max_completion_tokens")
-	if best := c.n; o.read("best_of", &best) && best != c.n {
-		o.fail("best_of", "%d: want %d, as n: this server does not rank choices", best, c.n)
+	c, err := x.newCall(m, &b.options, b.several)
+	if err != nil {
+		return err
 	}
-	if top := 0; o.read("logprobs", &top) {
+	c.promptPath = b.Prompt.path
+	c.logprobsPath = b.Logprobs.path
+	c.echo = b.Echo
+	if best := b.BestOf.or(c.n); best != c.n {
+		return b.BestOf.fail("%d: want %d, as n: this server does not rank choices", best, c.n)
+	}
+	if b.Logprobs.given {
 		c.request.Logprobs = true
-		c.request.TopLogprobs = top
+		c.request.TopLogprobs = b.Logprobs.value
 		c.request.PromptLogprobs = c.echo
 	}
-	if err := c.readPrompts(o, "prompt", s.o.Prompts); err != nil {
+	if err := c.setLength(s.o.MaxTokens, 16, &b.MaxTokens, &b.MaxCompletionTokens); err != nil {
+		return err
+	}
+	if b.Suffix.value != "" {
+		err = c.setGap(&b.Prompt, &b.Suffix)
+	} else {
+		err = c.setPrompts(&b.Prompt, s.o.Prompts)
+	}
+	if err != nil {
 		return err
 	}
 	return x.answer(c, newCompletionForm)
 }
 
-// readPrompts reads the prompts in a field: text, tokens, or a list of either.
-func (c *call) readPrompts(o *object, field string, limit int) error {
-	suffix := ""
-	if field == "prompt" {
-		o.read("suffix", &suffix)
+// promptList is text, tokens, or a list of either.
+type promptList struct {
+	texts []string
+	lists [][]int32
+}
+
+func (p *promptList) readJSON(path string, raw json.RawMessage) error {
+	if text, ok := decode[string](raw); ok {
+		p.texts = []string{text}
+		return nil
 	}
-	if o.err != nil {
-		return o.err
+	items, ok := decode[[]json.RawMessage](raw)
+	switch {
+	case !ok:
+		return fieldError(path, "want a string, a list of strings, a list of tokens, or a list of lists of tokens, not %s",
+			described(raw))
+	case len(items) == 0:
+		return nil
 	}
-	if !o.has(field) {
-		return fieldError(field, "it is missing")
+	switch first := items[0]; {
+	case first[0] == '"':
+		return readJSON(path, raw, &p.texts)
+	case first[0] == '[':
+		return readJSON(path, raw, &p.lists)
+	case first[0] == '-' || first[0] >= '0' && first[0] <= '9':
+		p.lists = make([][]int32, 1)
+		return readJSON(path, raw, &p.lists[0])
+	default:
+		return fieldError(path+"[0]", "want a string, a token or a list of tokens, not %s", described(first))
 	}
-	texts, lists := o.promptsIn(field)
-	if o.err != nil {
-		return o.err
+}
+
+// setPrompts sets the prompts that a field has.
+func (c *call) setPrompts(f *field[promptList], limit int) error {
+	texts, lists := f.value.texts, f.value.lists
+	if !f.given {
+		return f.fail("it is missing")
 	}
 	if n := len(texts) + len(lists); n == 0 || n > limit {
-		return fieldError(field, "%d prompts: want 1 to %d", n, limit)
+		return f.fail("%d prompts: want 1 to %d", n, limit)
 	}
 	for _, text := range texts {
 		tokens, err := c.model.tokens(text)
-		if suffix != "" {
-			tokens, err = c.model.fill(text, suffix, nil)
-		}
 		if err != nil {
 			return err
 		}
 		c.prompts = append(c.prompts, prompt{text, tokens})
-	}
-	if suffix != "" && len(lists) > 0 {
-		return fieldError("suffix", "the prompt has tokens: give it as text")
 	}
 	for _, tokens := range lists {
 		p := prompt{tokens: tokens}
@@ -71,38 +110,22 @@ func (c *call) readPrompts(o *object, field string, limit int) error {
 	return nil
 }
 
-// promptsIn reads the texts, or the lists of tokens, that a field has.
-func (o *object) promptsIn(field string) (texts []string, lists [][]int32) {
-	raw := o.fields[field]
-	if text, ok := decode[string](raw); ok {
-		return []string{text}, nil
+// setGap sets prompts for the text between those of a field and a suffix.
+func (c *call) setGap(f *field[promptList], suffix *field[string]) error {
+	if len(f.value.lists) > 0 {
+		return suffix.fail("the prompt has tokens: give it as text")
 	}
-	const all = "a string, a list of strings, a list of tokens, or a list of lists of tokens"
-	items, ok := decode[[]json.RawMessage](raw)
-	if !ok {
-		o.want(field, all)
+	if !f.given {
+		return f.fail("it is missing")
 	}
-	if len(items) == 0 {
-		return nil, nil
-	}
-	switch first := items[0]; {
-	case first[0] == '"':
-		return o.listOfStrings(field), nil
-	case first[0] == '[':
-		lists, ok = listsOf[int32](raw)
-		if !ok {
-			o.misfit(field, reflect.TypeFor[[][]int32]())
+	for _, text := range f.value.texts {
+		tokens, err := c.model.fill(text, suffix.value, nil)
+		if err != nil {
+			return err
 		}
-	case first[0] == '-' || first[0] >= '0' && first[0] <= '9':
-		tokens, ok := listOf[int32](raw)
-		if !ok {
-			o.misfit(field, reflect.TypeFor[[]int32]())
-		}
-		lists = [][]int32{tokens}
-	default:
-		o.fail(field+"[0]", "want a string, a token or a list of tokens, not %s", described(first))
+		c.prompts = append(c.prompts, prompt{text, tokens})
 	}
-	return nil, lists
+	return nil
 }
 
 // tokens are those of a prompt of text.

@@ -1,9 +1,8 @@
 package serve
 
 import (
-	"maps"
+	"encoding/json"
 	"regexp"
-	"slices"
 	"strings"
 )
 
@@ -13,96 +12,131 @@ type constraint struct {
 	param                  string // the field that said so
 }
 
-// readConstraint reads what the output must match, in the fields of OpenAI, llama.cpp and vLLM.
-func (c *call) readConstraint(o *object) {
-	set := func(param string, k constraint) {
-		if c.constraint.param != "" {
-			o.fail(param, "%s is given as well: give one of them", c.constraint.param)
-		}
-		k.param = param
-		c.constraint = k
+// constraints are the fields of OpenAI, llama.cpp and vLLM that say what the output must match.
+type constraints struct {
+	ResponseFormat    field[responseFormat]    `json:"response_format"`
+	StructuredOutputs field[structuredOutputs] `json:"structured_outputs"`
+	Grammar           field[string]            `json:"grammar"`
+	GuidedChoice      field[[]string]          `json:"guided_choice"`
+	GuidedGrammar     field[string]            `json:"guided_grammar"`
+	GuidedJSON        field[schema]            `json:"guided_json"`
+	GuidedRegex       field[string]            `json:"guided_regex"`
+	JSONSchema        field[schema]            `json:"json_schema"`
+
+	format constraint // that of a protocol's own field
+}
+
+// responseFormat is OpenAI's. As llama.cpp has it, json_object may have a schema.
+type responseFormat struct {
+	Type       field[string]          `json:"type"`
+	Schema     field[json.RawMessage] `json:"schema"`
+	JSONSchema struct {
+		Schema field[json.RawMessage] `json:"schema"`
+	} `json:"json_schema"`
+}
+
+// structuredOutputs is vLLM's.
+type structuredOutputs struct {
+	JSON          field[schema]   `json:"json"`
+	Regex         field[string]   `json:"regex"`
+	Choice        field[[]string] `json:"choice"`
+	Grammar       field[string]   `json:"grammar"`
+	JSONObject    field[bool]     `json:"json_object"`
+	StructuralTag refused         `json:"structural_tag"`
+}
+
+// schema is a JSON schema, or a string that has one. An empty one asks for nothing.
+type schema string
+
+func (s *schema) readJSON(_ string, raw json.RawMessage) error {
+	text, isText := decode[string](raw)
+	if !isText {
+		text = string(raw)
 	}
-	if in := o.object("response_format"); in != nil {
-		kind := ""
-		in.read("type", &kind)
-		given := in.object("json_schema")
-		switch {
-		case in.err != nil:
-			o.err = in.err
-		case kind == "text":
-		case kind == "json_object" && in.has("schema"): // as llama.cpp has it
-			set("response_format.schema", constraint{schema: string(in.fields["schema"])})
-		case kind == "json_object":
-			set("response_format", constraint{schema: anyObject})
-		case kind == "json_schema" && given != nil && given.has("schema"):
-			set("response_format.json_schema.schema", constraint{schema: string(given.fields["schema"])})
-		case kind == "json_schema":
-			o.fail("response_format.json_schema.schema", "it is missing")
-		default:
-			o.fail("response_format.type", "%q: want text, json_object or json_schema", kind)
-		}
+	if text == "{}" {
+		text = ""
 	}
-	if in := o.object("structured_outputs"); in != nil {
-		in.refuse("structural_tag", unlike)
-		c.readStructure(in, map[string]string{"json": "json", "regex": "regex", "choice": "choice", "grammar": "grammar", "json_object": "json_object"}, set)
-		o.err = firstOf(o.err, in.err)
-	}
-	c.readStructure(o, map[string]string{"grammar": "grammar", "guided_grammar": "grammar", "json_schema": "json", "guided_json": "json",
-		"guided_regex": "regex", "guided_choice": "choice"}, set)
-	c.request.Grammar = c.constraint.grammar
-	c.request.JSONSchema = c.constraint.schema
-	c.request.Regex = c.constraint.regex
+	*s = schema(text)
+	return nil
 }
 
 // anyObject is the schema of json_object.
 const anyObject = `{"type": "object"}`
 
-// readStructure reads fields of the kinds given.
-func (c *call) readStructure(o *object, kinds map[string]string, set func(string, constraint)) {
-	for _, name := range slices.Sorted(maps.Keys(kinds)) {
-		kind := kinds[name]
-		if !o.has(name) {
-			continue
+// constraint finds out what the output must match, which one field at most may say.
+func (o *constraints) constraint() (constraint, error) {
+	list := []constraint{o.format}
+	if o.ResponseFormat.given {
+		c, err := o.ResponseFormat.value.constraint(o.ResponseFormat.path)
+		if err != nil {
+			return constraint{}, err
 		}
-		text, isText := decode[string](o.fields[name])
-		switch kind {
-		case "json":
-			if !isText {
-				text = string(o.fields[name])
-			}
-			if text != "" && text != "{}" {
-				set(o.path+name, constraint{schema: text})
-			}
-		case "json_object":
-			if yes := false; o.read(name, &yes) && yes {
-				set(o.path+name, constraint{schema: anyObject})
-			}
-		case "choice":
-			list := o.listOfStrings(name)
-			if len(list) == 0 {
-				o.fail(name, "there are no strings: give at least one")
-			}
-			for i := range list {
-				list[i] = regexp.QuoteMeta(list[i])
-			}
-			set(o.path+name, constraint{regex: "(?:" + strings.Join(list, "|") + ")"})
+		list = append(list, c)
+	}
+	in := &o.StructuredOutputs.value
+	if in.JSONObject.value {
+		list = append(list, constraint{schema: anyObject, param: in.JSONObject.path})
+	}
+	for _, f := range []*field[[]string]{&in.Choice, &o.GuidedChoice} {
+		c, err := choiceOf(f)
+		if err != nil {
+			return constraint{}, err
+		}
+		list = append(list, c)
+	}
+	for _, f := range []*field[string]{&in.Grammar, &o.Grammar, &o.GuidedGrammar} {
+		list = append(list, constraint{grammar: f.value, param: f.path})
+	}
+	for _, f := range []*field[string]{&in.Regex, &o.GuidedRegex} {
+		list = append(list, constraint{regex: f.value, param: f.path})
+	}
+	for _, f := range []*field[schema]{&in.JSON, &o.GuidedJSON, &o.JSONSchema} {
+		list = append(list, constraint{schema: string(f.value), param: f.path})
+	}
+	found := constraint{}
+	for _, c := range list {
+		switch {
+		case c.grammar+c.schema+c.regex == "":
+		case found.param != "":
+			return found, fieldError(c.param, "%s is given as well: give one of them", found.param)
 		default:
-			o.read(name, &text)
-			if text == "" {
-				continue
-			}
-			if kind == "regex" {
-				set(o.path+name, constraint{regex: text})
-			} else {
-				set(o.path+name, constraint{grammar: text})
-			}
+			found = c
 		}
 	}
+	return found, nil
 }
 
-func firstOf(a, b *Error) *Error {
-	if a != nil {
-		return a
+// constraint is what the format of a field with a path asks for.
+func (f *responseFormat) constraint(path string) (constraint, error) {
+	given := &f.JSONSchema.Schema
+	switch f.Type.value {
+	case "text":
+		return constraint{}, nil
+	case "json_object":
+		if f.Schema.given {
+			return constraint{schema: string(f.Schema.value), param: f.Schema.path}, nil
+		}
+		return constraint{schema: anyObject, param: path}, nil
+	case "json_schema":
+		if !given.given {
+			return constraint{}, fieldError(path+".json_schema.schema", "it is missing")
+		}
+		return constraint{schema: string(given.value), param: given.path}, nil
 	}
-	return b
+	return constraint{}, fieldError(path+".type", "%q: want text, json_object or json_schema", f.Type.value)
+}
+
+// choiceOf matches one of the texts of a field.
+func choiceOf(f *field[[]string]) (constraint, error) {
+	if !f.given {
+		return constraint{}, nil
+	}
+	if len(f.value) == 0 {
+		return constraint{}, f.fail("there are no strings: give at least one")
+	}
+	quoted := make([]string, len(f.value))
+	for i, text := range f.value {
+		quoted[i] = regexp.QuoteMeta(text)
+	}
+	return constraint{regex: "(?:" + strings.Join(quoted, "|") + ")", param: f.path}, nil
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strings"
 
 	"github.com/grovellm/grove"
 	"github.com/grovellm/grove/internal/engine"
@@ -92,45 +91,16 @@ func overflowError(field, format string, tokens, most int) *Error {
 }
 
 // paramOf is the body's name of a field of grove.Request.
-func (c *call) paramOf(field string) string {
-	name, _, _ := strings.Cut(strings.TrimPrefix(field, "Sampling."), "[")
+func (c *call) paramOf(name string) string {
 	switch {
-	case name == "Prompt" && c.chat:
-		return "messages"
-	case name == "MaxTokens" && c.chat:
-		return "max_completion_tokens"
-	case name == "TopLogprobs" && !c.chat:
-		return "logprobs"
+	case name == "Prompt":
+		return c.promptPath
+	case name == "TopLogprobs":
+		return c.logprobsPath
 	case name == "Tools" || name == "Grammar" && c.constraint.param == "":
-		return "tools"
+		return c.toolsPath
 	case name == "Grammar" || name == "JSONSchema" || name == "Regex":
 		return c.constraint.param
-	case name == "Messages": // Messages[0].Content
-		return strings.ToLower(field)
 	}
-	if param, ok := params[name]; ok {
-		return param
-	}
-	return field
-}
-
-var params = map[string]string{
-	"Prompt":            "prompt",
-	"MaxTokens":         "max_tokens",
-	"Stop":              "stop",
-	"Drafter":           "drafter",
-	"Budget":            "budget",
-	"Predict":           "prediction",
-	"PredictTokens":     "prediction",
-	"TopLogprobs":       "top_logprobs",
-	"Temperature":       "temperature",
-	"TopK":              "top_k",
-	"TopP":              "top_p",
-	"MinP":              "min_p",
-	"RepetitionPenalty": "repetition_penalty",
-	"PresencePenalty":   "presence_penalty",
-	"FrequencyPenalty":  "frequency_penalty",
-	"PenaltyLast":       "repeat_last_n",
-	"LogitBias":         "logit_bias",
-	"Seed":              "seed",
+	return c.options.pathOf(name)
 }

@@ -16,8 +16,22 @@ func argumentsOf(text string) json.RawMessage {
 			return json.RawMessage(whole)
 		}
 	}
-	whole, _ := marshal(map[string]string{"arguments": text})
+	whole, _ := json.Marshal(struct {
+		Arguments string `json:"arguments"`
+	}{text})
 	return whole
+}
+
+// callArguments are the arguments of an earlier call: an object, or a string that has one.
+type callArguments string
+
+func (a *callArguments) readJSON(_ string, raw json.RawMessage) error {
+	text, isText := decode[string](raw)
+	if !isText {
+		text = string(raw)
+	}
+	*a = callArguments(text)
+	return nil
 }
 
 // closed ends the JSON of a text that was cut short: without a last part that has no value yet.

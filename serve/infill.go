@@ -10,42 +10,51 @@ import (
 // Text between two others, by the tokens that some models have for it: llama.cpp's POST /infill,
 // and the suffix of completions.
 
+// infillBody is the body of POST /infill.
+type infillBody struct {
+	options
+	oneChoice
+	Prefix   string       `json:"input_prefix"`
+	Suffix   string       `json:"input_suffix"`
+	Prompt   string       `json:"prompt"` // how the text begins
+	Extra    []infillFile `json:"input_extra"`
+	NPredict field[int]   `json:"n_predict"`
+}
+
+// infillFile is a further file.
+type infillFile struct {
+	Name string  `json:"filename"`
+	Text content `json:"text"`
+}
+
 // infill answers POST /infill.
 func (s *Server) infill(x *exchange) error {
-	m, o, err := x.readModel()
+	var b infillBody
+	m, err := x.readRequest(&b, &b.Model)
 	if err != nil {
 		return err
 	}
-	o.oneChoice()
-	if n := 0; o.read("n_predict", &n) && n >= 0 { // -1: no limit
-		o.rename("n_predict", "max_tokens")
-	}
-	var prefix, suffix, begun string
-	o.read("input_prefix", &prefix)
-	o.read("input_suffix", &suffix)
-	o.read("prompt", &begun)
-	var before []string
-	for _, in := range o.objects("input_extra") {
-		name, text := "", in.text("text")
-		in.read("filename", &name)
-		before, o.err = append(before, name, text), firstOf(o.err, in.err)
-	}
-	c := x.readCall(o, m)
-	c.readTokens(o, x.s.o.MaxTokens, 0, "max_tokens")
-	if o.err != nil {
-		return o.err
-	}
-	tokens, err := m.fill(prefix, suffix, before)
+	c, err := x.newCall(m, &b.options, several{})
 	if err != nil {
 		return err
 	}
-	c.prompts = []prompt{{tokens: append(tokens, m.Tokenizer().Encode(begun, tokenizer.EncodeOptions{})...)}}
+	c.promptPath = "prompt"
+	if b.NPredict.given && b.NPredict.value >= 0 { // below: no limit
+		b.MaxTokens = b.NPredict
+	}
+	if err := c.setLength(x.s.o.MaxTokens, 0, &b.MaxTokens); err != nil {
+		return err
+	}
+	tokens, err := m.fill(b.Prefix, b.Suffix, b.Extra)
+	if err != nil {
+		return err
+	}
+	c.prompts = []prompt{{tokens: append(tokens, m.Tokenizer().Encode(b.Prompt, tokenizer.EncodeOptions{})...)}}
 	return x.answer(c, func(a *answering) form { return infillForm{a} })
 }
 
-// fill makes the prompt for the text between prefix and suffix. before are names and texts of
-// further files.
-func (m *Model) fill(prefix, suffix string, before []string) ([]int32, error) {
+// fill makes the prompt for the text between prefix and suffix, behind further files.
+func (m *Model) fill(prefix, suffix string, before []infillFile) ([]int32, error) {
 	t := m.Tokenizer()
 	if t == nil {
 		return nil, errNoTokenizer
@@ -60,12 +69,12 @@ func (m *Model) fill(prefix, suffix string, before []string) ([]int32, error) {
 	if t.AddBOS() {
 		tokens = append(tokens, t.BOS())
 	}
-	for i := 0; i < len(before); i += 2 {
+	for _, file := range before {
 		if f.File >= 0 {
 			tokens = append(tokens, f.File)
-			text(before[i] + "\n" + before[i+1])
+			text(file.Name + "\n" + file.Text.text())
 		} else {
-			text(before[i+1] + "\n\n")
+			text(file.Text.text() + "\n\n")
 		}
 	}
 	if len(before) > 0 && f.File >= 0 {

@@ -7,7 +7,6 @@ import (
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/json"
 	"encoding/pem"
 	"errors"
 	"log/slog"
@@ -270,12 +269,12 @@ func TestOrderHeaders(t *testing.T) {
 			name, value, _ := strings.Cut(header, ": ")
 			r.Header.Set(name, value)
 		}
-		o, err := parseBody([]byte(c.body))
-		if err != nil {
+		var o options
+		if err := parseBody([]byte(c.body), &o); err != nil {
 			t.Fatal(err)
 		}
 		var got grove.Request
-		(&exchange{s: s, r: r, began: began}).readOrder(o, &got)
+		(&exchange{s: s, r: r, began: began}).setOrder(&o, &got)
 		want := time.Time{}
 		if c.deadline > 0 {
 			want = began.Add(c.deadline)
@@ -331,22 +330,17 @@ func TestPredictionWithAnyDrafter(t *testing.T) {
 		return got
 	}
 	plain := run(grove.Request{})
-	prediction, err := json.Marshal(map[string]any{"content": plain.Text})
-	if err != nil {
-		t.Fatal(err)
-	}
 	for _, drafter := range []string{"", "plain", "auto", "lookup", "linear", "best-first+text",
 		"merge:linear+best-first", "merge:mode=spliced,linear+(best-first+text)", "merge:linear+lookup"} {
 		for _, named := range []bool{false, true} {
-			c := call{model: &Model{Model: m, Drafter: drafter}}
-			o := &object{fields: map[string]json.RawMessage{"prediction": prediction}}
+			c := call{model: &Model{Model: m, Drafter: drafter}, options: &options{}}
+			c.options.Prediction.set(prediction{Content: content{plain.Text}})
 			if named && drafter != "" {
 				c.model.Drafter = "linear"
-				o.fields["drafter"], _ = json.Marshal(drafter)
+				c.options.Drafter.set(drafter)
 			}
-			c.readSpeculation(o)
-			if o.err != nil {
-				t.Fatal(o.err)
+			if err := c.setDrafting(); err != nil {
+				t.Fatal(err)
 			}
 			got := run(c.request)
 			if got.Text != plain.Text {

@@ -5,50 +5,57 @@ import "encoding/json"
 // OpenAI's first form of tools: functions and function_call in the request, function_call in messages
 // of the assistant, and results in messages of the role function.
 
-// fromOldFunctions makes functions tools. The answer has one call, in the same form.
-func (o *object) fromOldFunctions() {
-	list := o.objects("functions")
-	if len(list) == 0 || o.has("tools") {
-		return
-	}
-	for _, f := range list {
-		o.err = firstOf(o.err, f.err)
-	}
-	o.putList("tools", list)
-	delete(o.fields, "functions")
-	o.name("tools", "functions")
-	o.put("parallel_tool_calls", false)
-	o.oldFunctions = true
-	if word, isWord := decode[string](o.fields["function_call"]); isWord {
-		o.put("tool_choice", word)
-		o.name("tool_choice", "function_call")
-	} else if in := o.object("function_call"); in != nil {
-		name := ""
-		in.read("name", &name)
-		o.setFunction(name, "function_call.name")
-		o.err = firstOf(o.err, in.err)
-	}
-	delete(o.fields, "function_call")
+// oldFunctions are the fields of a request.
+type oldFunctions struct {
+	Functions    field[[]functionBody] `json:"functions"`
+	FunctionCall field[oldChoice]      `json:"function_call"`
 }
 
-// fromOldMessage makes a call, or its result, one that chat templates know.
-func (o *object) fromOldMessage() {
-	role := ""
-	o.read("role", &role)
-	if role == "function" {
-		o.put("role", "tool")
+// oldChoice is a word, or the function to call.
+type oldChoice struct {
+	word string
+	Name field[string] `json:"name"`
+}
+
+func (c *oldChoice) readJSON(path string, raw json.RawMessage) error {
+	if word, isWord := decode[string](raw); isWord {
+		c.word = word
+		return nil
 	}
-	in := o.object("function_call")
-	if in == nil || o.has("tool_calls") {
-		return
+	type object oldChoice
+	return readJSON(path, raw, (*object)(c))
+}
+
+// offerOld offers functions. The answer has one call, in the same form. Beside tools they are not
+// obeyed, so that they must change nothing.
+func (v *conversation) offerOld(o *oldFunctions, tools bool) error {
+	choice := &o.FunctionCall
+	if len(o.Functions.value) == 0 || tools {
+		switch {
+		case len(o.Functions.value) > 0:
+			return o.Functions.fail(unlike)
+		case choice.given && choice.value.word != "none" && choice.value.word != "auto":
+			return choice.fail(unlike)
+		}
+		return nil
 	}
-	name, arguments := "", "{}"
-	in.read("name", &name)
-	in.read("arguments", &arguments)
-	text, _ := json.Marshal(arguments)
-	o.put("tool_calls", []calledTool{newCalledTool("", name, text)})
-	o.err = firstOf(o.err, in.err)
-	delete(o.fields, "function_call")
+	v.tools.path = o.Functions.path
+	v.tools.list = o.Functions.value
+	v.tools.old = true
+	v.ParallelToolCalls.set(false)
+	switch {
+	case !choice.given:
+		return nil
+	case choice.value.word != "":
+		return v.tools.chooseMode(choice.value.word, choice.path)
+	}
+	return v.tools.chooseOne(choice.value.Name.value, choice.value.Name.path)
+}
+
+// oldCalled is an earlier call.
+type oldCalled struct {
+	Name      string `json:"name"`
+	Arguments string `json:"arguments"`
 }
 
 // oldCall is the call of an answer in the old form; nil where there is none.

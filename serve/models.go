@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -184,84 +183,6 @@ func (p *models) wait(ctx context.Context, c <-chan struct{}, timeout <-chan tim
 	}
 }
 
-// busyError says that models that answer requests take the memory.
-type busyError struct{ error }
-
-// load begins to load an entry, once there is room.
-func (p *models) load(e *entry) error {
-	if p.ended {
-		return errStopped
-	}
-	if err := p.makeRoom(e); err != nil {
-		return err
-	}
-	l := &loading{done: make(chan struct{})}
-	closing := p.closing
-	began := time.Now()
-	e.loading = l
-	p.used += e.Bytes
-	go func() {
-		if closing != nil {
-			<-closing // until then their memory is in use
-		}
-		m, err := e.Load()
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		e.loading, e.failed = nil, err
-		if err != nil {
-			if p.list != nil { // else SetSources returns it
-				p.o.Log.Error("a model cannot be loaded", "model", e.Name, "error", err)
-			}
-			p.used -= e.Bytes
-			l.err = newError(http.StatusInternalServerError, "server_error", "load_failed",
-				"the model %q cannot be loaded: the server's log says why", e.Name)
-		} else {
-			p.o.Log.Info("loaded", "model", e.Name, "drafter", m.Drafter, "context", m.Context(),
-				"took_ms", ms(time.Since(began)))
-			m.Name, e.model = e.Name, m
-			e.loads++
-		}
-		close(l.done)
-		if e.users == 0 {
-			p.rest(e)
-		}
-		p.tellLeft()
-	}()
-	return nil
-}
-
-// makeRoom unloads models that nobody uses, the least recently used first, until a further one
-// fits.
-func (p *models) makeRoom(e *entry) error {
-	if p.o.Memory == 0 {
-		return nil
-	}
-	idle, most := []*entry{}, p.used
-	for _, o := range p.list {
-		if o.model != nil && o.users == 0 && !o.fixed {
-			idle = append(idle, o)
-			most -= o.Bytes
-		}
-	}
-	full := func(format string, args ...any) error {
-		return newError(http.StatusServiceUnavailable, "server_error", "out_of_memory", format, args...)
-	}
-	switch {
-	case e.Bytes > p.o.Memory:
-		return full("the model %q takes %d MiB, and the server has %d MiB for models: start it with more --model-memory",
-			e.Name, e.Bytes>>20, p.o.Memory>>20)
-	case most+e.Bytes > p.o.Memory:
-		return &busyError{full("the model %q takes %d MiB, and models that answer requests take %d of the server's %d MiB: "+
-			"try again later",
-			e.Name, e.Bytes>>20, most>>20, p.o.Memory>>20)}
-	}
-	slices.SortFunc(idle, func(a, b *entry) int { return a.last.Compare(b.last) })
-	for ; p.used+e.Bytes > p.o.Memory; idle = idle[1:] {
-		p.unload(idle[0], "memory is needed")
-	}
-	return nil
-}
-
 // leave takes a user off an entry.
 func (p *models) leave(e *entry) {
 	e.users--
@@ -277,66 +198,6 @@ func (p *models) tellLeft() {
 	if p.left != nil {
 		close(p.left)
 		p.left = nil
-	}
-}
-
-// rest has an entry without users unloaded when it has been so for the time to keep it.
-func (p *models) rest(e *entry) {
-	keep := p.o.KeepAlive
-	switch {
-	case e.model == nil || e.fixed:
-	case p.ended:
-		p.unload(e, "the server ends")
-	case keep < 0:
-	case e.expiry != nil:
-		e.expiry.Reset(keep)
-	default:
-		e.expiry = time.AfterFunc(keep, func() {
-			p.mu.Lock()
-			defer p.mu.Unlock()
-			if e.model != nil && e.users == 0 && time.Since(e.last) >= keep {
-				p.unload(e, "it was idle")
-			}
-		})
-	}
-}
-
-// unload closes an entry's model. Its requests have ended, or are being cancelled.
-func (p *models) unload(e *entry, why string) {
-	m := e.model
-	before := p.closing
-	closed := make(chan struct{})
-	e.model, p.closing = nil, closed
-	p.used -= e.Bytes
-	p.o.Log.Info("unloading", "model", e.Name, "because", why)
-	go func() {
-		if err := m.Close(); err != nil {
-			p.o.Log.Error("closing a model failed", "model", e.Name, "error", err)
-		}
-		debug.FreeOSMemory()
-		if before != nil {
-			<-before
-		}
-		close(closed)
-	}()
-}
-
-// CloseModels closes the models that the server loaded, and waits for that. A model that is being
-// loaded is closed later. Requests must have ended, and further ones are refused. Serve calls it at
-// its end.
-func (s *Server) CloseModels() {
-	p := &s.models
-	p.mu.Lock()
-	p.ended = true
-	for _, e := range p.list {
-		if e.model != nil && !e.fixed {
-			p.unload(e, "the server ends")
-		}
-	}
-	closing := p.closing
-	p.mu.Unlock()
-	if closing != nil {
-		<-closing
 	}
 }
 

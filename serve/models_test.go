@@ -15,11 +15,12 @@ import (
 	"testing"
 	"time"
 
+	"pgregory.net/rapid"
+
 	"github.com/grovellm/grove"
 	"github.com/grovellm/grove/internal/model/synth"
 	"github.com/grovellm/grove/serve"
 	"github.com/grovellm/grove/tensor"
-	"pgregory.net/rapid"
 )
 
 // shelf has sources of random models, and counts what became of the models that were loaded.

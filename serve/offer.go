@@ -17,89 +17,88 @@ type offered struct {
 	custom          bool // it takes text, which the function has as its argument input
 }
 
-// offerTools makes the tools functions. Those that the server would have to run are left out with a
-// warning. wrapped says that a tool's fields are in a field of its type's name, as in chat completions.
-func (o *object) offerTools(wrapped bool) {
-	given := o.objects("tools")
-	list := []*object{}
-	changed := !wrapped
-	for _, in := range given {
-		kind := "function"
-		in.read("type", &kind)
-		changed = changed || kind != "function"
-		list = append(list, o.offer(in, kind, "", wrapped)...)
-	}
-	if o.err != nil || !changed {
-		return
-	}
-	o.putList("tools", list)
-	if len(list) == 0 {
-		delete(o.fields, "tools")
-		delete(o.lists, "tools")
-	}
+// toolBody is a tool of a request: a function, or one of another kind. Its fields stand in it, as
+// responses have it, or in a field of its kind's name, as chat completions do.
+type toolBody struct {
+	functionBody
+	Type     field[string]       `json:"type"`
+	Function field[functionBody] `json:"function"`
+	Custom   field[functionBody] `json:"custom"`
+	Tools    []toolBody          `json:"tools"` // of a namespace
 }
 
-// offer makes functions of a tool, of which a namespace has several.
-func (o *object) offer(in *object, kind, namespace string, wrapped bool) (list []*object) {
-	if in.err != nil {
-		o.err = firstOf(o.err, in.err)
-		return nil
-	}
-	defer func() { o.err = firstOf(o.err, in.err) }()
-	f := in
-	if _, isObject := decode[map[string]json.RawMessage](in.fields[kind]); wrapped && isObject {
-		f = in.object(kind)
-		defer func() { in.err = firstOf(in.err, f.err) }()
-	}
-	name := ""
-	switch kind {
-	case "function":
-		f.read("name", &name)
-		if namespace != "" {
-			o.offerAs(f, offered{name: name, namespace: namespace})
+// offerAll offers the tools of a request. wrapped says that a function is in a field of its own.
+func (t *toolset) offerAll(f *field[[]toolBody], wrapped bool) error {
+	t.path = f.path
+	for i := range f.value {
+		if err := t.offer(&f.value[i], "", wrapped); err != nil {
+			return err
 		}
-		delete(f.fields, "type")
-		return []*object{f}
-	case "custom":
-		delete(f.fields, "type")
-		f.read("name", &name)
-		o.offerAs(f, offered{name: name, namespace: namespace, custom: true})
-		o.readInput(f)
-		return []*object{f}
-	case "namespace":
-		in.read("name", &name)
-		if name == "" {
-			in.fail("name", "it is missing")
-		}
-		for _, tool := range in.objects("tools") {
-			kind := "function"
-			tool.read("type", &kind)
-			if kind == "namespace" {
-				tool.fail("type", "a namespace has no namespaces in it")
-			}
-			list = append(list, o.offer(tool, kind, name, wrapped)...)
-			in.err = firstOf(in.err, tool.err)
-		}
-		return list
-	}
-	if in.err == nil {
-		in.warn("type", "%q: this server runs no tools: it is left out", kind)
-		o.warnings = append(o.warnings, in.warnings...)
 	}
 	return nil
 }
 
-// offerAs gives a function the name that the model is offered.
-func (o *object) offerAs(f *object, as offered) {
-	if o.offered == nil {
-		o.offered = map[string]offered{}
+// offer makes functions of a tool, of which a namespace has several. Tools that the server would have
+// to run are left out with a warning.
+func (t *toolset) offer(in *toolBody, namespace string, wrapped bool) error {
+	f := in.functionBody
+	switch kind := in.Type.or("function"); kind {
+	case "function":
+		if wrapped && !in.Function.given {
+			return in.Function.fail("it is missing")
+		}
+		if in.Function.given {
+			f = in.Function.value
+		}
+		if namespace == "" {
+			t.list = append(t.list, f)
+			return nil
+		}
+		return t.offerAs(f, offered{name: f.Name.value, namespace: namespace})
+	case "custom":
+		if in.Custom.given {
+			f = in.Custom.value
+		}
+		if err := t.takeInput(&f); err != nil {
+			return err
+		}
+		return t.offerAs(f, offered{name: f.Name.value, namespace: namespace, custom: true})
+	case "namespace":
+		switch {
+		case namespace != "":
+			return in.Type.fail("a namespace has no namespaces in it")
+		case f.Name.value == "":
+			return f.Name.fail("it is missing")
+		}
+		for i := range in.Tools {
+			if err := t.offer(&in.Tools[i], f.Name.value, wrapped); err != nil {
+				return err
+			}
+		}
+	default:
+		t.leaveOut(&in.Type)
+	}
+	return nil
+}
+
+// leaveOut warns of a tool of a type that is left out.
+func (t *toolset) leaveOut(kind *field[string]) {
+	t.warnings = append(t.warnings, warning(kind.path, "%q: this server runs no tools: it is left out", kind.value))
+}
+
+// offerAs offers a function under the name that tells it from others.
+func (t *toolset) offerAs(f functionBody, as offered) error {
+	if t.offered == nil {
+		t.offered = map[string]offered{}
 	}
 	name := qualified(as.namespace, as.name)
-	if _, taken := o.offered[name]; taken {
-		f.fail("name", "%q: another tool has that name", as.name)
+	if _, taken := t.offered[name]; taken {
+		return f.Name.fail("%q: another tool has that name", as.name)
 	}
-	o.offered[name] = as
-	f.put("name", name)
+	t.offered[name] = as
+	f.Name.set(name)
+	t.list = append(t.list, f)
+	return nil
 }
 
 // maxToolName is the most bytes that the name of a function may have.
@@ -120,62 +119,80 @@ func qualified(namespace, name string) string {
 	return fmt.Sprintf("%s_%08x", whole[:maxToolName-9], sum.Sum32())
 }
 
-// readInput gives a custom tool the parameters of a function: a text, which matches a regular
-// expression where one is given. Other grammars are told to the model, and not enforced.
-func (o *object) readInput(f *object) {
-	input := map[string]any{"type": "string"}
-	if format := f.object("format"); format != nil {
-		kind := "text"
-		syntax := ""
-		definition := ""
-		format.read("type", &kind)
-		from := format
-		if format.has("grammar") { // chat completions have its fields in there
-			from = format.object("grammar")
-		}
-		switch {
-		case kind == "grammar" && from != nil:
-			from.read("syntax", &syntax)
-			from.read("definition", &definition)
-			if definition == "" {
-				from.fail("definition", "it is missing")
-			}
-		case kind != "text":
-			format.fail("type", "%q: want text or grammar", kind)
-		}
-		switch syntax {
-		case "":
-		case "regex":
-			input["pattern"] = "^(?:" + definition + ")$"
-		case "lark":
-			description := ""
-			f.read("description", &description)
-			f.put("description", strings.TrimSpace(description+"\n\nThe input matches this Lark grammar:\n"+definition))
-			format.warn("syntax", "%q: the grammar is told to the model, and not enforced", syntax)
-			o.warnings = append(o.warnings, format.warnings...)
-		default:
-			from.fail("syntax", "%q: want regex or lark", syntax)
-		}
-		f.err = firstOf(f.err, firstOf(format.err, from.err))
-	}
-	f.put("parameters", map[string]any{"type": "object", "properties": map[string]any{"input": input},
-		"required": []string{"input"}, "additionalProperties": false})
+// inputFormat is what the text of a custom tool must match. Chat completions have the grammar's
+// fields in a field of its own.
+type inputFormat struct {
+	inputGrammar
+	Type    field[string]       `json:"type"`
+	Grammar field[inputGrammar] `json:"grammar"`
 }
 
-// offeredName is what the model is offered a tool as that a choice names, with or without its namespace.
-func (o *object) offeredName(namespace, name string) string {
+type inputGrammar struct {
+	Syntax     field[string] `json:"syntax"`
+	Definition field[string] `json:"definition"`
+}
+
+// inputParameters are the parameters of the function that stands for a custom tool.
+type inputParameters struct {
+	Type       string `json:"type"`
+	Properties struct {
+		Input inputProperty `json:"input"`
+	} `json:"properties"`
+	Required   []string `json:"required"`
+	Additional bool     `json:"additionalProperties"`
+}
+
+type inputProperty struct {
+	Type    string `json:"type"`
+	Pattern string `json:"pattern,omitempty"`
+}
+
+// takeInput gives a custom tool the parameters of a function: a text, which matches a regular
+// expression where one is given. Other grammars are told to the model, and not enforced.
+func (t *toolset) takeInput(f *functionBody) error {
+	p := inputParameters{Type: "object", Required: []string{"input"}}
+	p.Properties.Input.Type = "string"
+	format := &f.Format.value
+	from := &format.inputGrammar
+	if format.Grammar.given {
+		from = &format.Grammar.value
+	}
+	switch kind := format.Type.or("text"); kind {
+	case "text":
+	case "grammar":
+		definition := from.Definition.value
+		if definition == "" {
+			return from.Definition.fail("it is missing")
+		}
+		switch syntax := from.Syntax.value; syntax {
+		case "regex":
+			p.Properties.Input.Pattern = "^(?:" + definition + ")$"
+		case "lark":
+			f.Description.set(strings.TrimSpace(f.Description.value + "\n\nThe input matches this Lark grammar:\n" + definition))
+			told := warning(from.Syntax.path, "%q: the grammar is told to the model, and not enforced", syntax)
+			t.warnings = append(t.warnings, told)
+		default:
+			return from.Syntax.fail("%q: want regex or lark", syntax)
+		}
+	default:
+		return format.Type.fail("%q: want text or grammar", kind)
+	}
+	parameters, _ := json.Marshal(p)
+	f.Parameters.set(parameters)
+	return nil
+}
+
+// nameOf is what the model is offered a tool as that a choice names, with or without its namespace.
+func (t *toolset) nameOf(namespace, name string) string {
 	if namespace != "" {
 		return qualified(namespace, name)
 	}
-	if _, known := o.offered[name]; known {
-		return name
-	}
-	for _, in := range o.objects("tools") {
-		if decoded, _ := decode[string](in.fields["name"]); decoded == name {
+	for i := range t.list {
+		if t.list[i].Name.value == name {
 			return name
 		}
 	}
-	for as, tool := range o.offered {
+	for as, tool := range t.offered {
 		if tool.name == name {
 			return as
 		}
@@ -183,44 +200,79 @@ func (o *object) offeredName(namespace, name string) string {
 	return name
 }
 
-// readAllowed reads a choice of the type allowed_tools: in is the list and its mode. It makes the
-// choice one of the mode and the names that the model is offered.
-func (o *object) readAllowed(in *object) {
-	mode := ""
-	in.read("mode", &mode)
-	if mode != "auto" && mode != "required" {
-		in.fail("mode", "%q: want auto or required", mode)
+// toolChoice says which tools may be called: a word, a tool, or several.
+type toolChoice struct {
+	word string
+	toolReference
+	allowedTools
+	Allowed field[allowedTools] `json:"allowed_tools"` // chat completions have it in a field of its own
+}
+
+func (c *toolChoice) readJSON(path string, raw json.RawMessage) error {
+	if word, isWord := decode[string](raw); isWord {
+		c.word = word
+		return nil
 	}
-	names := []string{}
-	for _, tool := range in.objects("tools") {
-		kind := "function"
-		name := ""
-		namespace := ""
-		tool.read("type", &kind)
-		from := tool
-		if tool.has(kind) { // as chat completions have it
-			from = tool.object(kind)
-		}
-		if from == nil {
-			in.err = firstOf(in.err, tool.err)
-			continue
-		}
-		from.read("name", &name)
-		from.read("namespace", &namespace)
-		switch kind {
+	type object toolChoice
+	return readJSON(path, raw, (*object)(c))
+}
+
+// toolReference names a tool. Its fields stand in it, as responses have it, or in a field of its
+// kind's name, as chat completions do.
+type toolReference struct {
+	toolID
+	Type     field[string] `json:"type"`
+	Function field[toolID] `json:"function"`
+	Custom   field[toolID] `json:"custom"`
+}
+
+type toolID struct {
+	Name      field[string] `json:"name"`
+	Namespace string        `json:"namespace"`
+}
+
+// id is where the name stands.
+func (r *toolReference) id() *toolID {
+	switch {
+	case r.Function.given:
+		return &r.Function.value
+	case r.Custom.given:
+		return &r.Custom.value
+	}
+	return &r.toolID
+}
+
+// allowedTools are those that may be called of all that are offered.
+type allowedTools struct {
+	Mode  field[string]   `json:"mode"`
+	Tools []toolReference `json:"tools"`
+}
+
+// chooseAllowed takes the tools that may be called, and whether one must be.
+func (t *toolset) chooseAllowed(a *allowedTools, path string) error {
+	mode := a.Mode.value
+	if mode != "auto" && mode != "required" {
+		return a.Mode.fail("%q: want auto or required", mode)
+	}
+	t.only = []string{}
+	for i := range a.Tools {
+		r := &a.Tools[i]
+		id := r.id()
+		switch r.Type.or("function") {
 		case "function", "custom":
-			names = append(names, o.offeredName(namespace, name))
+			t.only = append(t.only, t.nameOf(id.Namespace, id.Name.value))
 		case "namespace":
-			for as, known := range o.offered {
-				if known.namespace == name {
-					names = append(names, as)
+			for as, known := range t.offered {
+				if known.namespace == id.Name.value {
+					t.only = append(t.only, as)
 				}
 			}
 		} // of others, which are left out, none can be called
-		in.err = firstOf(in.err, firstOf(tool.err, from.err))
 	}
-	o.put("tool_choice", map[string]any{"allowed": names, "mode": mode})
-	o.err = firstOf(o.err, in.err)
+	if len(t.only) == 0 && mode == "auto" {
+		mode = "none"
+	}
+	return t.chooseMode(mode, path)
 }
 
 // customCall is a call of a custom tool, as chat completions show it.
@@ -301,28 +353,10 @@ func shownCalls(calls []toolCall) []toolCall {
 	return calls
 }
 
-// openCalls makes earlier calls in OpenAI's form those that chat templates know: functions with
-// arguments as objects.
-func openCalls(raw json.RawMessage) json.RawMessage {
-	list, ok := decode[[]json.RawMessage](raw)
-	if !ok {
-		return raw
-	}
-	for i := range list {
-		call, isObject := decode[struct {
-			ID     string
-			Custom *customCall
-		}](list[i])
-		if isObject && call.Custom != nil {
-			list[i], _ = json.Marshal(newCustomCall(call.ID, call.Custom.Name, call.Custom.Input))
-		}
-	}
-	out, _ := json.Marshal(list)
-	return openArguments(out)
-}
-
 // newCustomCall is an earlier call of a custom tool.
 func newCustomCall(id, name, input string) calledTool {
-	arguments, _ := marshal(map[string]string{"input": input})
+	arguments, _ := json.Marshal(struct {
+		Input string `json:"input"`
+	}{input})
 	return newCalledTool(id, name, arguments)
 }

@@ -2,27 +2,112 @@ package serve
 
 import (
 	"encoding/json"
+	"fmt"
+	"net/http"
 	"strings"
 	"time"
 )
 
-// Ollama's API: POST /api/chat and /api/generate. Streams are lines of JSON, and what is not asked
-// for streams.
+// Ollama's API: POST /api/chat, /api/generate, /api/embed and /api/embeddings. Streams are lines of
+// JSON, and what is not asked for streams.
+
+// ollamaSettings are the fields that may stand in a body or in its options.
+type ollamaSettings struct {
+	chatOptions
+	oneChoice
+	NumPredict field[int]          `json:"num_predict"`
+	Format     field[ollamaFormat] `json:"format"`
+	Think      field[ollamaThink]  `json:"think"`
+	ToolChoice field[toolChoice]   `json:"tool_choice"`
+}
+
+// ollamaBody is the body of chats and generations.
+type ollamaBody struct {
+	ollamaSettings
+	Messages field[[]ollamaTurn] `json:"messages"` // of chats
+	Tools    field[[]toolBody]   `json:"tools"`
+	Prompt   field[string]       `json:"prompt"` // of generations
+	Suffix   field[string]       `json:"suffix"`
+	System   field[content]      `json:"system"`
+	Raw      bool                `json:"raw"`
+	Template refused             `json:"template" neutral:"\"\""`
+	Context  refused             `json:"context" neutral:"[]" why:"send the conversation to /api/chat"`
+	Images   refused             `json:"images" neutral:"[]" why:"this server reads text only"`
+}
+
+// readJSON reads the options first: fields of the body come before them.
+func (b *ollamaBody) readJSON(path string, raw json.RawMessage) error {
+	in := struct {
+		Options *ollamaSettings `json:"options"`
+	}{}
+	if err := readJSON(path, raw, &in); err != nil {
+		return err
+	}
+	if in.Options != nil {
+		b.ollamaSettings = *in.Options
+	}
+	type object ollamaBody
+	return readJSON(path, raw, (*object)(b))
+}
+
+// ollamaFormat is json or a JSON schema. An empty string asks for nothing.
+type ollamaFormat struct {
+	json   bool
+	schema json.RawMessage
+}
+
+func (f *ollamaFormat) readJSON(path string, raw json.RawMessage) error {
+	word, isWord := decode[string](raw)
+	if isWord && word != "" && word != "json" {
+		return fieldError(path, "%q: want json or a JSON schema", word)
+	}
+	f.json = word == "json"
+	if !isWord {
+		f.schema = raw
+	}
+	return nil
+}
+
+// ollamaThink is whether to reason, or how much.
+type ollamaThink struct {
+	on     bool
+	effort string
+}
+
+func (t *ollamaThink) readJSON(path string, raw json.RawMessage) error {
+	on, isBool := decode[bool](raw)
+	effort, isText := decode[string](raw)
+	if !isBool && !isText {
+		return fieldError(path, "want true, false, low, medium, high or max")
+	}
+	t.on = on || effort != ""
+	t.effort = effort
+	return nil
+}
+
+// ollamaTurn is a message. Fields that it does not have are for the chat template.
+type ollamaTurn struct {
+	chatMessageBody
+	Thinking field[string] `json:"thinking"`
+	ToolName field[string] `json:"tool_name"`
+	Images   refused       `json:"images" neutral:"[]" why:"this server reads text only"`
+}
 
 // ollamaChat answers POST /api/chat.
 func (s *Server) ollamaChat(x *exchange) error {
-	m, o, err := x.readModel()
+	var b ollamaBody
+	m, err := x.readRequest(&b, &b.Model)
 	if err != nil {
 		return err
 	}
-	if list, ok := decode[[]any](o.fields["messages"]); !o.has("messages") || ok && len(list) == 0 {
-		return x.writeJSON(200, (&ollamaForm{chat: true, model: m.Name}).loaded())
+	if len(b.Messages.value) == 0 {
+		return x.writeJSON(http.StatusOK, (&ollamaForm{chat: true, model: m.Name}).loaded())
 	}
-	o.fromOllama()
-	if !o.has("truncate") {
-		o.put("truncate", true)
+	v, err := b.chat()
+	if err != nil {
+		return err
 	}
-	c, err := x.readConversation(o, m)
+	c, err := x.newChat(m, v)
 	if err != nil {
 		return err
 	}
@@ -31,43 +116,20 @@ func (s *Server) ollamaChat(x *exchange) error {
 
 // ollamaGenerate answers POST /api/generate: a prompt that the chat template lays out, or as it is.
 func (s *Server) ollamaGenerate(x *exchange) error {
-	m, o, err := x.readModel()
+	var b ollamaBody
+	m, err := x.readRequest(&b, &b.Model)
 	if err != nil {
 		return err
 	}
-	text := ""
-	suffix := ""
-	raw := false
-	o.read("prompt", &text)
-	o.read("suffix", &suffix)
-	if text+suffix == "" && o.err == nil {
-		return x.writeJSON(200, (&ollamaForm{model: m.Name}).loaded())
+	if b.Prompt.value+b.Suffix.value == "" {
+		return x.writeJSON(http.StatusOK, (&ollamaForm{model: m.Name}).loaded())
 	}
-	o.refuse("template", unlike, `""`)
-	o.refuse("context", "send the conversation to /api/chat", "[]")
-	o.refuseImages()
-	o.read("raw", &raw)
-	o.fromOllama()
-	delete(o.fields, "tools") // which are for chats
-	delete(o.fields, "tool_choice")
+	b.setOptions()
 	var c *call
-	if raw || suffix != "" {
-		c = x.readCall(o, m)
-		c.readLimits(o, x.s.o.MaxTokens)
-		err = c.readPrompts(o, "prompt", 1)
+	if b.Raw || b.Suffix.value != "" {
+		c, err = x.newRaw(m, &b)
 	} else {
-		var list []*object
-		for _, f := range [][2]string{{"system", "system"}, {"prompt", "user"}} {
-			if said := o.text(f[0]); said != "" {
-				message := newObject(f[0])
-				message.put("role", f[1])
-				message.put("content", said)
-				list = append(list, message)
-			}
-		}
-		o.putList("messages", list)
-		o.name("messages", "prompt")
-		c, err = x.readConversation(o, m)
+		c, err = x.newChat(m, b.generation())
 	}
 	if err != nil {
 		return err
@@ -75,193 +137,143 @@ func (s *Server) ollamaGenerate(x *exchange) error {
 	return x.answer(c, func(a *answering) form { return &ollamaForm{a: a, model: m.Name} })
 }
 
-// ollamaError is an error in Ollama's form.
-func ollamaError(_ *exchange, e *Error) any { return map[string]string{"error": e.Message} }
-
-// fromOllama makes the body of a chat completion of one of Ollama's. The options become fields;
-// defaults are Ollama's.
-func (o *object) fromOllama() {
-	if !o.has("stream") {
-		o.put("stream", true)
+// setOptions gives the options that all protocols share their values. Defaults are Ollama's.
+func (b *ollamaBody) setOptions() {
+	b.Stream.setDefault(true)
+	b.Temperature.setDefault(0.8)
+	b.TopK.setDefault(40)
+	b.TopP.setDefault(0.9)
+	b.RepeatLastN.setDefault(64)
+	if b.NumPredict.value > 0 { // -1 and -2: no limit
+		b.MaxCompletionTokens = b.NumPredict
 	}
-	if in := o.object("options"); in != nil {
-		for name, raw := range in.fields {
-			if !o.has(name) {
-				o.fields[name] = raw
-				o.name(name, "options."+name)
-			}
-		}
-	}
-	o.oneChoice()
-	for name, value := range map[string]any{"temperature": 0.8, "top_k": 40, "top_p": 0.9, "repeat_last_n": 64} {
-		if !o.has(name) {
-			o.put(name, value)
-		}
-	}
-	if n := 0; o.read("num_predict", &n) && n > 0 { // -1 and -2: no limit
-		o.rename("num_predict", "max_completion_tokens")
-	}
-	if word, ok := decode[string](o.fields["format"]); ok && word == "json" {
-		o.put("response_format", map[string]string{"type": "json_object"})
-	} else if ok && word != "" {
-		o.fail("format", "%q: want json or a JSON schema", word)
-	} else if o.has("format") && !ok {
-		o.setSchema(o.fields["format"], "format")
-	}
-	o.ollamaThink()
-	list := o.objects("messages")
-	for _, in := range list {
-		in.refuseImages()
-		in.rename("thinking", "reasoning_content")
-		in.rename("tool_name", "name")
-		if role := ""; in.read("role", &role) {
-			in.put("role", strings.ToLower(role))
-		}
-	}
-	if len(list) > 0 {
-		o.continueAssistant(list)
-		o.putList("messages", list)
-	}
-}
-
-func (o *object) refuseImages() { o.refuse("images", "this server reads text only", "[]") }
-
-// ollamaThink reads whether to reason, or how much, which is the chat template's to know.
-func (o *object) ollamaThink() {
-	if !o.has("think") {
-		return
-	}
-	on, isBool := decode[bool](o.fields["think"])
-	effort, isText := decode[string](o.fields["think"])
-	if !isBool && !isText {
-		o.fail("think", "want true, false, low, medium, high or max")
-		return
-	}
-	o.setThinking(on || effort != "")
-	if effort != "" {
-		o.setVariable("reasoning_effort", effort)
-	}
-}
-
-// ollamaForm is the form of Ollama's chats and generations.
-type ollamaForm struct {
-	a     *answering
-	chat  bool
-	model string
-	blocks
-}
-
-// ollamaLine is an answer, or a piece of one.
-type ollamaLine struct {
-	Model    string         `json:"model"`
-	Created  time.Time      `json:"created_at"`
-	Message  *ollamaMessage `json:"message,omitempty"`  // of chats
-	Response *string        `json:"response,omitempty"` // of generations
-	Thinking string         `json:"thinking,omitempty"`
-	Done     bool           `json:"done"`
-	Reason   string         `json:"done_reason,omitempty"`
-	Logprobs []chatLogprob  `json:"logprobs,omitempty"`
-	*ollamaMetrics
-}
-
-type ollamaMessage struct {
-	Role     string       `json:"role"`
-	Content  string       `json:"content"`
-	Thinking string       `json:"thinking,omitempty"`
-	Calls    []ollamaCall `json:"tool_calls,omitempty"`
-}
-
-type ollamaCall struct {
-	ID       string `json:"id"`
-	Function struct {
-		Index     int             `json:"index"`
-		Name      string          `json:"name"`
-		Arguments json.RawMessage `json:"arguments"`
-	} `json:"function"`
-}
-
-// ollamaMetrics has times in nanoseconds.
-type ollamaMetrics struct {
-	Total       time.Duration `json:"total_duration"`
-	Load        time.Duration `json:"load_duration"`
-	PromptCount int           `json:"prompt_eval_count"`
-	Prompt      time.Duration `json:"prompt_eval_duration"`
-	Count       int           `json:"eval_count"`
-	Eval        time.Duration `json:"eval_duration"`
-}
-
-func (f *ollamaForm) line(content, thinking string, probs []logprob) *ollamaLine {
-	l := &ollamaLine{Model: f.model, Created: time.Now()}
-	if f.chat {
-		l.Message = &ollamaMessage{Role: "assistant", Content: content, Thinking: thinking}
+	b.format.param = b.Format.path
+	if b.Format.value.json {
+		b.format.schema = anyObject
 	} else {
-		l.Response, l.Thinking = &content, thinking
+		b.format.schema = string(b.Format.value.schema)
 	}
-	if len(probs) > 0 {
-		l.Logprobs = f.a.call.chatLogprobs(probs).Content
+	if b.Think.given {
+		b.setThinking(b.Think.value.on)
 	}
-	return l
+	if effort := b.Think.value.effort; effort != "" {
+		b.setVariable("reasoning_effort", effort)
+	}
 }
 
-// loaded is the answer to a request without a prompt, which asks for the model to be loaded: it is.
-func (f *ollamaForm) loaded() *ollamaLine {
-	l := f.line("", "", nil)
-	l.Done, l.Reason = true, "load"
-	return l
-}
-
-// finish makes a line the last one.
-func (f *ollamaForm) finish(l *ollamaLine, p *piece) *ollamaLine {
-	l.Done, l.Reason = true, "stop"
-	if p.finish == "length" {
-		l.Reason = p.finish
+// chat is the request that a body of a chat makes.
+func (b *ollamaBody) chat() (*conversation, error) {
+	b.setOptions()
+	b.Truncate.setDefault(true)
+	v := &conversation{chatOptions: &b.chatOptions, path: b.Messages.path}
+	if err := v.tools.offerAll(&b.Tools, true); err != nil {
+		return nil, err
 	}
-	s := f.a.stats()
-	l.ollamaMetrics = &ollamaMetrics{Total: time.Since(f.a.began), PromptCount: s.Prompt, Prompt: s.Prefill,
-		Count: s.Tokens, Eval: s.Decode}
-	return l
-}
-
-// addCall adds a call, unless it was cut short.
-func (l *ollamaLine) addCall(b *block, index int) bool {
-	if !json.Valid([]byte(b.text)) {
-		return false
+	if err := v.tools.chooseChat(&b.ToolChoice); err != nil {
+		return nil, err
 	}
-	c := ollamaCall{ID: b.call.ID}
-	c.Function.Index = index
-	c.Function.Name = b.call.Function.Name
-	c.Function.Arguments = json.RawMessage(b.text)
-	l.Message.Calls = append(l.Message.Calls, c)
-	return true
+	for i := range b.Messages.value {
+		in := &b.Messages.value[i]
+		in.Role.value = strings.ToLower(in.Role.value)
+		m, err := in.message(fmt.Sprintf("%s[%d]", b.Messages.path, i))
+		if err != nil {
+			return nil, err
+		}
+		m.name = in.ToolName.value
+		m.reasoning = in.Thinking.value
+		v.messages = append(v.messages, m)
+	}
+	v.continueAssistant()
+	return v, nil
 }
 
-func (f *ollamaForm) whole(list []piece) any {
-	p := &list[0]
-	l := f.line(p.content, p.reasoning, p.probs)
-	f.add(p)
-	for _, b := range f.list {
-		if b.kind == callBlock {
-			l.addCall(b, len(l.Message.Calls))
+// generation is the request that a body of a generation makes: a conversation of its prompt.
+func (b *ollamaBody) generation() *conversation {
+	v := &conversation{chatOptions: &b.chatOptions, path: b.Prompt.path}
+	if system := b.System.value.text(); system != "" {
+		v.messages = append(v.messages, message{path: b.System.path, role: "system", content: system})
+	}
+	v.messages = append(v.messages, message{path: b.Prompt.path, role: "user", content: b.Prompt.value})
+	return v
+}
+
+// newRaw makes the call of a generation that goes on with a prompt as it is, or fills the gap behind it.
+func (x *exchange) newRaw(m *Model, b *ollamaBody) (*call, error) {
+	c, err := x.newCall(m, &b.options, several{})
+	if err != nil {
+		return nil, err
+	}
+	c.promptPath = b.Prompt.path
+	if err := c.setLimits(&b.chatOptions, x.s.o.MaxTokens); err != nil {
+		return nil, err
+	}
+	prompts := field[promptList]{promptList{texts: []string{b.Prompt.value}}, b.Prompt.given, b.Prompt.path}
+	if b.Suffix.value != "" {
+		return c, c.setGap(&prompts, &b.Suffix)
+	}
+	return c, c.setPrompts(&prompts, 1)
+}
+
+// ollamaEmbedBody is the body of requests for embeddings.
+type ollamaEmbedBody struct {
+	embedOptions
+	Prompt   field[promptList] `json:"prompt"` // of POST /api/embeddings
+	Truncate field[bool]       `json:"truncate"`
+}
+
+// ollamaEmbeddings is the answer to POST /api/embed.
+type ollamaEmbeddings struct {
+	Model      string        `json:"model"`
+	Embeddings [][]float32   `json:"embeddings"`
+	Prompt     int           `json:"prompt_eval_count"`
+	Total      time.Duration `json:"total_duration"`
+	Load       time.Duration `json:"load_duration"`
+}
+
+// ollamaEmbed answers POST /api/embed.
+func (s *Server) ollamaEmbed(x *exchange) error {
+	var b ollamaEmbedBody
+	m, err := x.readRequest(&b, &b.Model)
+	if err != nil {
+		return err
+	}
+	a := ollamaEmbeddings{Model: m.Name, Embeddings: [][]float32{}}
+	if !b.Input.value.empty() {
+		a.Embeddings, a.Prompt, err = x.embed(m, &b.embedOptions, b.Truncate.or(true))
+		if err != nil {
+			return err
 		}
 	}
-	return f.finish(l, p)
+	a.Total = time.Since(x.began)
+	return x.writeJSON(http.StatusOK, a)
 }
 
-func (f *ollamaForm) events(p *piece, last bool) (list []event) {
-	for _, s := range f.add(p) {
-		switch {
-		case s.kind == adds && s.block.kind == reasoningBlock:
-			list = append(list, event{data: f.line("", s.text, nil)})
-		case s.kind == adds && s.block.kind == textBlock:
-			list = append(list, event{data: f.line(s.text, "", s.probs)})
-		case s.kind == closes && s.block.kind == callBlock: // calls are sent whole
-			if l := f.line("", "", nil); l.addCall(s.block, *s.call.Index) {
-				list = append(list, event{data: l})
-			}
+// ollamaEmbedding is the answer to POST /api/embeddings.
+type ollamaEmbedding struct {
+	Embedding []float32 `json:"embedding"`
+}
+
+// ollamaOneEmbedding answers POST /api/embeddings, which /api/embed replaced.
+func (s *Server) ollamaOneEmbedding(x *exchange) error {
+	var b ollamaEmbedBody
+	m, err := x.readRequest(&b, &b.Model)
+	if err != nil {
+		return err
+	}
+	a := ollamaEmbedding{[]float32{}}
+	if !b.Prompt.value.empty() {
+		b.Input = b.Prompt
+		vectors, _, err := x.embed(m, &b.embedOptions, true)
+		if err != nil {
+			return err
 		}
+		a.Embedding = vectors[0]
 	}
-	if last {
-		list = append(list, event{data: f.finish(f.line("", "", f.probs), p)})
-	}
-	return list
+	return x.writeJSON(http.StatusOK, a)
+}
+
+// empty reports whether there is no text: for Ollama's clients such a request asks for the model to
+// be loaded.
+func (p *promptList) empty() bool {
+	return len(p.lists) == 0 && (len(p.texts) == 0 || len(p.texts) == 1 && p.texts[0] == "")
 }

@@ -39,6 +39,19 @@ type ollamaDetails struct {
 	Quantization string   `json:"quantization_level"`
 }
 
+// ollamaList is a list of models.
+type ollamaList[T any] struct {
+	Models []T `json:"models"`
+}
+
+// runningModel is one that is loaded.
+type runningModel struct {
+	ollamaModel
+	Expires time.Time `json:"expires_at"`
+	VRAM    int       `json:"size_vram"`
+	Context int       `json:"context_length"`
+}
+
 // ollamaShown describes a model for /api/show.
 type ollamaShown struct {
 	model        ollamaModel
@@ -116,7 +129,7 @@ func (s *Server) ollamaTags(x *exchange) error {
 		}
 		list = append(list, m)
 	})
-	return x.writeJSON(http.StatusOK, map[string]any{"models": list})
+	return x.writeJSON(http.StatusOK, ollamaList[ollamaModel]{list})
 }
 
 // ollamaRunning answers GET /api/ps with the models that are loaded, and when they will be
@@ -125,13 +138,7 @@ func (s *Server) ollamaRunning(x *exchange) error {
 	if err := s.ready(); err != nil {
 		return err
 	}
-	type running struct {
-		ollamaModel
-		Expires time.Time `json:"expires_at"`
-		VRAM    int       `json:"size_vram"`
-		Context int       `json:"context_length"`
-	}
-	list := []running{}
+	list := []runningModel{}
 	s.models.each(func(e *entry) {
 		if e.model == nil {
 			return
@@ -143,20 +150,22 @@ func (s *Server) ollamaRunning(x *exchange) error {
 				expires = e.last.Add(keep)
 			}
 		}
-		list = append(list, running{s.described(e).model, expires, 0, e.model.Context()})
+		list = append(list, runningModel{s.described(e).model, expires, 0, e.model.Context()})
 	})
-	return x.writeJSON(http.StatusOK, map[string]any{"models": list})
+	return x.writeJSON(http.StatusOK, ollamaList[runningModel]{list})
 }
 
 // ollamaShow answers POST /api/show. It loads a model once: clients show all models to choose one.
 func (s *Server) ollamaShow(x *exchange) error {
-	name, err := x.readName()
-	if err != nil {
+	var b nameBody
+	if err := x.readBody(&b); err != nil {
 		return err
 	}
+	name := b.name()
 	var d *ollamaShown
 	look := func(e *entry) { d = s.described(e) }
-	if err = s.models.view(s.models.find, name, look); err == nil && d == nil {
+	err := s.models.view(s.models.find, name, look)
+	if err == nil && d == nil {
 		if _, err = x.useModel(name); err == nil {
 			err = s.models.view(s.models.find, name, look)
 		}
@@ -167,22 +176,20 @@ func (s *Server) ollamaShow(x *exchange) error {
 	return x.writeJSON(http.StatusOK, d)
 }
 
-// readName reads a body that names a model.
-func (x *exchange) readName() (name string, err error) {
-	o, err := x.readBody()
-	if err != nil {
-		return "", err
-	}
-	o.readFirst(&name, "model", "name")
-	if o.err != nil {
-		return "", o.err
-	}
-	return name, nil
+// nameBody is a body that names a model.
+type nameBody struct {
+	Model  field[string] `json:"model"`
+	Name   field[string] `json:"name"`
+	Stream field[bool]   `json:"stream"`
 }
+
+func (b *nameBody) name() string { return b.Model.or(b.Name.value) }
 
 // ollamaVersionOf answers GET /api/version.
 func (s *Server) ollamaVersionOf(x *exchange) error {
-	return x.writeJSON(http.StatusOK, map[string]string{"version": ollamaVersion})
+	return x.writeJSON(http.StatusOK, struct {
+		Version string `json:"version"`
+	}{ollamaVersion})
 }
 
 // Puller fetches a model that a client names, and tells how many bytes of a stage there are.
@@ -199,21 +206,16 @@ type pulled struct {
 // ollamaPull answers POST /api/pull: it fetches a model, which is then served. Without Options.Pull
 // clients may not fill the server's disk.
 func (s *Server) ollamaPull(x *exchange) error {
-	o, err := x.readBody()
-	if err != nil {
+	var b nameBody
+	if err := x.readBody(&b); err != nil {
 		return err
 	}
-	name, stream := "", true
-	o.readFirst(&name, "model", "name")
-	o.read("stream", &stream)
-	if o.err != nil {
-		return o.err
-	}
+	name := b.name()
 	switch {
 	case s.serves(name):
 		return x.writeJSON(http.StatusOK, pulled{Status: "success"})
 	case s.o.Pull != nil:
-		return s.pull(x, name, stream)
+		return s.pull(x, name, b.Stream.or(true))
 	}
 	return newError(http.StatusNotImplemented, "invalid_request_error", "not_supported",
 		"this server fetches no models: start it with --allow-pull, or run \"grove pull %s\" beside it and start it with the model",

@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"cmp"
 	"math"
 	"strconv"
 	"time"
@@ -26,18 +27,14 @@ func (x *exchange) header(names []string) string {
 	return ""
 }
 
-// readOrder reads what says when a request is computed: its tenant, its priority, and the deadline
-// of its first token.
-func (x *exchange) readOrder(o *object, r *grove.Request) {
-	r.Priority = x.s.o.Objectives[x.header(objectiveHeaders)]
-	o.read("priority", &r.Priority)
+// setOrder sets what says when a request is computed: its tenant, its priority, and the deadline of
+// its first token.
+func (x *exchange) setOrder(o *options, r *grove.Request) {
+	r.Priority = o.Priority.or(x.s.o.Objectives[x.header(objectiveHeaders)])
 	r.Tenant = x.tenant
 	if x.tenant != "" { // a key answers for what it says of its users
 		user := x.header(fairnessHeaders)
-		if user == "" {
-			o.read("user", &user)
-		}
-		r.Tenant += "/" + user
+		r.Tenant += "/" + cmp.Or(user, o.User)
 	}
 	if ms, err := strconv.ParseFloat(x.header(firstHeaders), 64); err == nil && ms > 0 && ms < math.MaxInt32 {
 		r.Deadline = x.began.Add(time.Duration(ms * float64(time.Millisecond)))

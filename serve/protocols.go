@@ -12,15 +12,12 @@ type protocol struct {
 	errorEvent string // the name of an error's event
 	errorBody  func(x *exchange, e *Error) any
 	overflow   string // says that a prompt has %[1]d tokens, where %[2]d are the most: clients know the words
-
-	longestName int // of a tool, where it is not OpenAI's 64
 }
 
 // protocols are all of them; the first that fits a path counts.
 var protocols = []protocol{
 	{path: "/v1/messages", ping: "event: ping\ndata: {\"type\":\"ping\"}\n\n", idHeader: "Request-Id",
-		errorEvent: "error", errorBody: anthropicError, overflow: "prompt is too long: %d tokens > %d maximum",
-		longestName: 128},
+		errorEvent: "error", errorBody: anthropicError, overflow: "prompt is too long: %d tokens > %d maximum"},
 	{path: "/api/", lines: true, errorBody: ollamaError,
 		overflow: "the input length exceeds the context length: it has %d tokens, and the context %d"},
 	{path: "/infill", ping: ": still running\n\n", errorBody: openAIError,

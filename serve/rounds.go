@@ -43,20 +43,6 @@ type roundTree struct {
 	Logprobs []float32 `json:"logprobs"`
 }
 
-// readRounds reads the fields that show speculation at work.
-func (c *call) readRounds(o *object) {
-	o.read("rounds", &c.rounds)
-	o.read("race", &c.race)
-	switch {
-	case (c.rounds || c.race) && !c.stream:
-		o.fail("stream", "rounds and race need stream: true")
-	case c.race && c.n != 1:
-		o.fail("race", "it has two choices already: leave out n")
-	case c.race:
-		c.n = 2
-	}
-}
-
 // generation is one choice that is being generated.
 type generation struct {
 	index    int

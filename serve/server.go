@@ -10,6 +10,13 @@
 //
 // Requests run side by side: each generates in a goroutine, and the model's engine
 // batches them.
+//
+// The way of a request: exchange.go has it and its answer. body.go and decode.go read its body into a
+// struct of its protocol (chat.go, completions.go, responses.go, anthropic.go, ollama.go). The
+// struct's method conversation makes the one form of all protocols (conversation.go, options.go,
+// tools.go), and call.go makes a grove.Request of that. answer.go and stream.go take the generated
+// chunks, reader.go parts their text into reasoning, content and calls, and the protocol's form shows
+// these (openai.go, *_answer.go). Read chat.go first.
 package serve
 
 import (
@@ -122,7 +129,7 @@ func New(o Options) (*Server, error) {
 		"POST /api/chat":                 s.ollamaChat,
 		"POST /api/generate":             s.ollamaGenerate,
 		"POST /api/embed":                s.ollamaEmbed,
-		"POST /api/embeddings":           s.ollamaEmbedding,
+		"POST /api/embeddings":           s.ollamaOneEmbedding,
 		"POST /v1/embeddings":            s.embeddings,
 		"POST /infill":                   s.infill,
 		"GET /api/tags":                  s.ollamaTags,

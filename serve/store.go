@@ -39,18 +39,11 @@ func newResponseStore(most int, mostBytes int64) *responseStore {
 }
 
 // add keeps a response, unless it is larger than all may be together.
-func (s *responseStore) add(r *storedResponse, answer any) {
-	var err error
-	if r.answer, err = marshal(answer); err != nil {
-		return
+func (s *responseStore) add(r *storedResponse) {
+	r.bytes = int64(len(r.answer))
+	for _, item := range r.output {
+		r.bytes += int64(len(item.raw))
 	}
-	parts, _ := decode[struct{ Output []json.RawMessage }](r.answer)
-	for _, raw := range parts.Output {
-		in, _ := decode[struct{ ID string }](raw)
-		r.output = append(r.output, storedItem{in.ID, raw})
-		r.bytes += int64(len(raw))
-	}
-	r.bytes += int64(len(r.answer))
 	for _, raw := range r.input {
 		r.bytes += int64(len(raw))
 	}
@@ -128,62 +121,50 @@ func (s *responseStore) conversation(tenant, id string) (items []json.RawMessage
 	return items, ""
 }
 
-// readStored replaces what a request names of stored responses by their items. It returns the items
-// that are new in the request.
-func (o *object) readStored(s *responseStore, tenant string) (fresh []json.RawMessage) {
-	if s == nil {
-		o.refuse("previous_response_id", unstored)
-	}
-	var list []*object
-	previous := ""
-	if o.read("previous_response_id", &previous) && previous != "" {
-		items, missing := s.conversation(tenant, previous)
+const unstored = "this server stores no responses: send the whole conversation as input"
+
+// items are those of the stored responses that a request goes on from, and then those of its input, in
+// which items that are named stand in the place of their names.
+func (b *responseBody) items(s *responseStore, tenant string) (list []inputItem, err error) {
+	switch {
+	case b.Previous.given && s == nil:
+		return nil, b.Previous.fail(unstored)
+	case b.Previous.value != "":
+		items, missing := s.conversation(tenant, b.Previous.value)
 		if missing != "" {
-			o.fail("previous_response_id", "there is no response %q: this server keeps the last ones alone. Send the whole conversation as input", missing)
+			return nil, b.Previous.fail("there is no response %q: this server keeps the last ones alone."+
+				" Send the whole conversation as input", missing)
 		}
-		for _, raw := range items {
-			in := &object{path: o.path + "previous_response_id."}
-			_ = json.Unmarshal(raw, &in.fields) // it was an object when it was stored
-			list = append(list, in)
+		list = make([]inputItem, len(items))
+		for i, raw := range items {
+			if err := list[i].readJSON(b.Previous.path, raw); err != nil {
+				return nil, err
+			}
 		}
 	}
-	if text, ok := decode[string](o.fields["input"]); ok {
-		in := newObject("input")
-		in.put("role", "user")
-		in.put("content", text)
-		o.lists = map[string][]*object{"input": {in}}
+	for i := range b.Input.value {
+		item := &b.Input.value[i]
+		if item.isReference() {
+			err = item.resolve(s, tenant)
+		}
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, *item)
 	}
-	for _, in := range o.objects("input") {
-		in.readReference(s, tenant)
-		list = append(list, in)
-		raw, _ := json.Marshal(in.fields)
-		fresh = append(fresh, raw)
-	}
-	if o.err == nil {
-		o.putList("input", list)
-	}
-	return fresh
+	return list, nil
 }
 
-// readReference puts the item that a reference names in its place.
-func (o *object) readReference(s *responseStore, tenant string) {
-	kind, id := "", ""
-	o.read("type", &kind)
-	if kind != "item_reference" && (kind != "" || o.has("role") || !o.has("id")) {
-		return
-	}
-	o.read("id", &id)
+// resolve puts the item that a reference names in its place.
+func (i *inputItem) resolve(s *responseStore, tenant string) error {
 	if s == nil {
-		o.fail("type", "%q: %s", "item_reference", unstored)
-		return
+		return i.Type.fail("%q: %s", "item_reference", unstored)
 	}
-	raw, ok := s.item(tenant, id)
+	raw, ok := s.item(tenant, i.ID.value)
 	if !ok {
-		o.fail("id", "there is no item %q: this server keeps the last responses alone. Send the item itself", id)
-		return
+		return i.ID.fail("there is no item %q: this server keeps the last responses alone. Send the item itself", i.ID.value)
 	}
-	o.fields = map[string]json.RawMessage{}
-	_ = json.Unmarshal(raw, &o.fields)
+	return i.readJSON(i.path, raw)
 }
 
 // stored returns the response that a path names.
@@ -207,6 +188,13 @@ func (s *Server) oneResponse(x *exchange) error {
 	return x.writeJSON(http.StatusOK, r.answer)
 }
 
+// deletedResponse is the answer where one is deleted.
+type deletedResponse struct {
+	ID      string `json:"id"`
+	Object  string `json:"object"`
+	Deleted bool   `json:"deleted"`
+}
+
 // deleteResponse answers DELETE /v1/responses/{id}.
 func (s *Server) deleteResponse(x *exchange) error {
 	r, err := x.stored()
@@ -218,5 +206,5 @@ func (s *Server) deleteResponse(x *exchange) error {
 	if s.stored.byID[r.id] == r {
 		s.stored.drop(r)
 	}
-	return x.writeJSON(http.StatusOK, map[string]any{"id": r.id, "object": "response", "deleted": true})
+	return x.writeJSON(http.StatusOK, deletedResponse{r.id, "response", true})
 }

@@ -3,7 +3,7 @@ package serve
 import (
 	"fmt"
 	"net/http"
-	"reflect"
+	"regexp"
 	"strings"
 	"unicode/utf8"
 
@@ -11,81 +11,101 @@ import (
 	"github.com/grovellm/grove/tokenizer"
 )
 
-// tokenize answers POST /tokenize: "content" as llama.cpp's server has it, or "prompt" or
+// tokenizeBody is the body of POST /tokenize: "content" as llama.cpp's server has it, or "prompt" or
 // "messages" as vLLM's has them.
+type tokenizeBody struct {
+	chatBody
+	Content          field[string] `json:"content"`
+	AddSpecial       bool          `json:"add_special"`
+	Prompt           field[string] `json:"prompt"`
+	AddSpecialTokens field[bool]   `json:"add_special_tokens"`
+	ParseSpecial     field[bool]   `json:"parse_special"`
+	WithPieces       bool          `json:"with_pieces"`
+	ReturnNames      bool          `json:"return_token_strs"`
+}
+
+// tokenList is the answer.
+type tokenList struct {
+	Tokens    any      `json:"tokens"` // numbers, or with their pieces
+	Count     int      `json:"count"`
+	MaxTokens int      `json:"max_model_len"`
+	Names     []string `json:"token_strs,omitempty"`
+}
+
+// tokenize answers POST /tokenize.
 func (s *Server) tokenize(x *exchange) error {
-	m, t, o, err := x.readTokenizer()
+	var b tokenizeBody
+	m, t, err := x.readTokenizer(&b, &b.Model)
 	if err != nil {
 		return err
 	}
-	var text string
-	options := tokenizer.EncodeOptions{ParseSpecial: true}
-	pieces, names := false, false
-	o.read("parse_special", &options.ParseSpecial)
-	o.read("with_pieces", &pieces)
-	o.read("return_token_strs", &names)
 	var tokens []int32
+	parse := b.ParseSpecial.or(true)
 	switch {
-	case o.read("content", &text):
-		o.read("add_special", &options.AddSpecial)
-	case o.read("prompt", &text):
-		options.AddSpecial = true
-		o.read("add_special_tokens", &options.AddSpecial)
-	case o.has("messages"):
-		layout, err := m.Layout()
-		if err != nil {
-			return err
-		}
-		prompt := o.readPromptEnd()
-		o.read("chat_template_kwargs", &prompt.Vars)
-		if len(o.objects("tools")) > 0 {
-			prompt.Tools = o.fields["tools"]
-		}
-		messages := o.messages()
-		cutLines(messages, s.o.CutLines)
-		shapeCalls(o, messages, layout)
-		if o.err != nil {
-			return o.err
-		}
-		if tokens, err = layout.Encode(placeSystem(layout, messages, prompt), prompt); err != nil {
-			return fieldError("messages", "%v", err)
-		}
+	case b.Content.given:
+		tokens, err = m.tokensOf(b.Content.value, b.AddSpecial, parse)
+	case b.Prompt.given:
+		tokens, err = m.tokensOf(b.Prompt.value, b.AddSpecialTokens.or(true), parse)
+	case b.Messages.given:
+		tokens, err = m.conversationTokens(&b.chatBody, s.o.CutLines)
 	default:
-		o.fail("content", "it is missing")
+		err = b.Content.fail("it is missing")
 	}
-	switch {
-	case o.err != nil:
-		return o.err
-	case tokens != nil: // of messages
-	case options.AddSpecial && options.ParseSpecial: // as completions read it
-		if tokens, err = m.Tokenize(text); err != nil {
-			return err
-		}
-	default:
-		tokens = t.Encode(text, options)
+	if err != nil {
+		return err
 	}
 	if tokens == nil {
 		tokens = []int32{}
 	}
-	answer := struct {
-		Tokens    any      `json:"tokens"`
-		Count     int      `json:"count"`
-		MaxTokens int      `json:"max_model_len"`
-		Names     []string `json:"token_strs,omitempty"`
-	}{Tokens: tokens, Count: len(tokens), MaxTokens: m.Context()}
-	if pieces {
+	answer := tokenList{Tokens: tokens, Count: len(tokens), MaxTokens: m.Context()}
+	if b.WithPieces {
 		list := make([]tokenPiece, len(tokens))
 		for i, token := range tokens {
 			list[i] = tokenPiece{token, pieceJSON(m.piece(token))}
 		}
 		answer.Tokens = list
 	}
-	if names {
+	if b.ReturnNames {
 		for _, token := range tokens {
 			answer.Names = append(answer.Names, t.Text(token))
 		}
 	}
 	return x.writeJSON(http.StatusOK, answer)
+}
+
+// tokensOf are those of a text, with or without those that begin and end one; parse reads names of
+// special tokens.
+func (m *Model) tokensOf(text string, special, parse bool) ([]int32, error) {
+	if special && parse { // as completions read it
+		return m.Tokenize(text)
+	}
+	return m.Tokenizer().Encode(text, tokenizer.EncodeOptions{AddSpecial: special, ParseSpecial: parse}), nil
+}
+
+// conversationTokens are those of the prompt that a conversation has.
+func (m *Model) conversationTokens(b *chatBody, cut []*regexp.Regexp) ([]int32, error) {
+	layout, err := m.Layout()
+	if err != nil {
+		return nil, err
+	}
+	v, err := b.conversation()
+	if err != nil {
+		return nil, err
+	}
+	options, err := v.promptEnd()
+	if err != nil {
+		return nil, err
+	}
+	options.Tools = v.tools.shown()
+	messages, err := v.layOut(layout, cut)
+	if err != nil {
+		return nil, err
+	}
+	tokens, err := layout.Encode(placeSystem(layout, messages, options), options)
+	if err != nil {
+		return nil, fieldError(v.path, "%v", err)
+	}
+	return tokens, nil
 }
 
 type tokenPiece struct {
@@ -101,41 +121,48 @@ func pieceJSON(piece string) any {
 	return bytesOf(piece)
 }
 
-// detokenize answers POST /detokenize, under the names of both servers.
+// detokenizeBody is the body of POST /detokenize.
+type detokenizeBody struct {
+	Model  field[string]  `json:"model"`
+	Tokens field[[]int32] `json:"tokens"`
+}
+
+// detokenized is the answer, under the names of both servers.
+type detokenized struct {
+	Content string `json:"content"`
+	Prompt  string `json:"prompt"`
+}
+
+// detokenize answers POST /detokenize.
 func (s *Server) detokenize(x *exchange) error {
-	m, t, o, err := x.readTokenizer()
+	var b detokenizeBody
+	m, t, err := x.readTokenizer(&b, &b.Model)
 	if err != nil {
 		return err
 	}
-	tokens, ok := listOf[int32](o.fields["tokens"])
-	if !ok {
-		o.misfit("tokens", reflect.TypeFor[[]int32]())
+	if !b.Tokens.given {
+		return b.Tokens.fail("want a list of tokens, not nothing")
 	}
-	for i, token := range tokens {
+	for i, token := range b.Tokens.value {
 		if vocab := m.Target().Vocab; token < 0 || int(token) >= vocab {
-			o.fail(fmt.Sprintf("tokens[%d]", i), "token %d: this model's go from 0 to %d", token, vocab-1)
+			return fieldError(fmt.Sprintf("%s[%d]", b.Tokens.path, i), "token %d: this model's go from 0 to %d", token, vocab-1)
 		}
 	}
-	if o.err != nil {
-		return o.err
-	}
-	text := strings.ToValidUTF8(t.DecodeWith(tokens, tokenizer.DecodeOptions{Special: true}), "\ufffd")
-	return x.writeJSON(http.StatusOK, struct {
-		Content string `json:"content"`
-		Prompt  string `json:"prompt"`
-	}{text, text})
+	text := strings.ToValidUTF8(t.DecodeWith(b.Tokens.value, tokenizer.DecodeOptions{Special: true}), "\ufffd")
+	return x.writeJSON(http.StatusOK, detokenized{text, text})
 }
 
-func (x *exchange) readTokenizer() (*Model, *tokenizer.Tokenizer, *object, error) {
-	m, o, err := x.readModel()
+// readTokenizer reads a body as readRequest does, and returns the model with its tokenizer.
+func (x *exchange) readTokenizer(to any, model *field[string]) (*Model, *tokenizer.Tokenizer, error) {
+	m, err := x.readRequest(to, model)
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, nil, err
 	}
 	t := m.Tokenizer()
 	if t == nil {
-		return nil, nil, nil, errNoTokenizer
+		return nil, nil, errNoTokenizer
 	}
-	return m, t, o, nil
+	return m, t, nil
 }
 
 // modelCard describes a model, with fields of OpenAI, vLLM and llama.cpp. Those of its contents are

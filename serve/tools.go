@@ -1,7 +1,6 @@
 package serve
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/base32"
 	"encoding/json"
@@ -20,84 +19,108 @@ import (
 // toolName is what a function may be called; protocols bound its length.
 var toolName = regexp.MustCompile(`^[a-zA-Z0-9_-]+$`)
 
-// readTools reads the functions that a model may call, for its prompt and for its output.
-func (c *call) readTools(o *object, layout *chat.Layout, options *chat.Options) {
-	choice, only := c.readToolChoice(o)
-	parallel := true
-	o.read("parallel_tool_calls", &parallel)
-	list := o.objects("tools")
-	if o.err != nil || len(list) == 0 || choice == "none" {
-		if len(list) == 0 && choice == "required" {
-			o.fail("tool_choice", "there are no tools")
-		}
-		return
-	}
-	t := &grove.Tools{Required: choice == "required", Single: !parallel || choice == "required" && len(only) == 1}
-	var shown []shownTool // to the chat template
-	for _, in := range list {
-		kind := "function"
-		in.read("type", &kind)
-		f := in
-		if o.lists["tools"] == nil { // of a translation, tools are the functions themselves
-			f = in.object("function")
-		}
-		if kind != "function" {
-			in.fail("type", "%q: want function", kind)
-		} else if f != nil {
-			tool := grove.Tool{}
-			f.read("name", &tool.Name)
-			if !toolName.MatchString(tool.Name) || len(tool.Name) > c.longestName {
-				f.fail("name", "%q: want 1 to %d letters, digits, _ or -", tool.Name, c.longestName)
-			}
-			tool.Parameters = f.readParameters()
-			if only == nil || slices.Contains(only, tool.Name) {
-				t.List = append(t.List, tool)
-			}
-			shown = append(shown, shownTool{"function", shownFunction{f.fields["name"], f.fields["description"], f.fields["parameters"]}})
-			in.err = firstOf(in.err, f.err)
-			o.warnings = append(o.warnings, f.warnings...)
-		} else if in.err == nil {
-			in.fail("function", "it is missing")
-		}
-		o.err = firstOf(o.err, in.err)
-	}
-	form, err := layout.CallForm()
-	t.Form = form
-	switch {
-	case err != nil:
-		o.fail("tools", "%v", err)
-	case len(t.List) == 0:
-		o.fail("tool_choice.function.name", "there is no tool %q", strings.Join(only, ", "))
-	case c.constraint.grammar != "":
-		o.fail("tools", "%s is given as well: calls go together with a JSON schema or a regular expression alone", o.nameOf(c.constraint.param))
-	}
-	options.Tools = o.fields["tools"]
-	if o.lists["tools"] != nil {
-		options.Tools, _ = marshal(shown)
-	}
-	c.request.Tools = t
+// functionBody is a function that a model may call, as OpenAI has it. That of a custom tool has a
+// format and no parameters.
+type functionBody struct {
+	Name        field[string]          `json:"name"`
+	Description field[string]          `json:"description"`
+	Parameters  field[json.RawMessage] `json:"parameters"`
+	Strict      bool                   `json:"strict"`
+	Format      field[inputFormat]     `json:"format"`
 }
 
-// readParameters reads the schema of a function's arguments. Where the function is not strict, what cannot be held is left out of it, with
-// a warning.
-func (o *object) readParameters() string {
-	strict := false
-	o.read("strict", &strict)
-	if !o.has("parameters") {
-		return ""
+// toolset is the functions that a model is offered, and which of them it may call.
+type toolset struct {
+	path        string // the field that has them
+	list        []functionBody
+	offered     map[string]offered // those that the client knows by another name or kind
+	longestName int                // of one; 0: OpenAI's
+	old         bool               // they came in OpenAI's first form
+	warnings    []string           // what was left out or relaxed
+
+	mode       string   // none, auto or required; empty: auto
+	only       []string // those that may be called; nil: all
+	choicePath string   // the field that says so
+}
+
+// chooseMode takes none, auto or required.
+func (t *toolset) chooseMode(mode, path string) error {
+	if mode != "none" && mode != "auto" && mode != "required" {
+		return fieldError(path, "%q: want none, auto, required or a function", mode)
 	}
-	parameters := string(o.fields["parameters"])
-	if strict {
-		return parameters
+	t.mode = mode
+	t.choicePath = path
+	return nil
+}
+
+// chooseOne takes the one function to call.
+func (t *toolset) chooseOne(name, path string) error {
+	if name == "" {
+		return fieldError(path, "it is missing")
 	}
-	r := relaxed(parameters)
+	t.mode = "required"
+	t.only = []string{name}
+	t.choicePath = path
+	return nil
+}
+
+// setTools sets the functions that the model may call, for its output.
+func (c *call) setTools(v *conversation, layout *chat.Layout) (warnings []string, err error) {
+	set := &v.tools
+	c.toolsPath = set.path
+	switch {
+	case len(set.list) == 0 && set.mode == "required":
+		return nil, fieldError(set.choicePath, "there are no tools")
+	case len(set.list) == 0 || set.mode == "none":
+		return nil, nil
+	}
+	t := &grove.Tools{Required: set.mode == "required"}
+	t.Single = !v.ParallelToolCalls.or(true) || t.Required && len(set.only) == 1
+	longest := max(set.longestName, maxToolName)
+	for i := range set.list {
+		f := &set.list[i]
+		name := f.Name.value
+		if !toolName.MatchString(name) || len(name) > longest {
+			return warnings, f.Name.fail("%q: want 1 to %d letters, digits, _ or -", name, longest)
+		}
+		parameters, left, err := f.heldParameters()
+		warnings = append(warnings, left...)
+		if err != nil {
+			return warnings, err
+		}
+		if set.only == nil || slices.Contains(set.only, name) {
+			t.List = append(t.List, grove.Tool{Name: name, Parameters: parameters})
+		}
+	}
+	t.Form, err = layout.CallForm()
+	switch {
+	case err != nil:
+		return warnings, fieldError(set.path, "%v", err)
+	case len(t.List) == 0:
+		return warnings, fieldError(set.choicePath, "there is no tool %q", strings.Join(set.only, ", "))
+	case c.constraint.grammar != "":
+		return warnings, fieldError(set.path,
+			"%s is given as well: calls go together with a JSON schema or a regular expression alone", c.constraint.param)
+	}
+	c.request.Tools = t
+	return warnings, nil
+}
+
+// heldParameters is the schema that a function's arguments are held to. Where the function is not
+// strict, what cannot be held is left out of it, with warnings.
+func (f *functionBody) heldParameters() (schema string, warnings []string, err error) {
+	schema = string(f.Parameters.value)
+	if !f.Parameters.given || f.Strict {
+		return schema, nil, nil
+	}
+	r := relaxed(schema)
 	if r.err != nil {
-		o.fail("parameters", "%v", r.err)
+		return "", nil, f.Parameters.fail("%v", r.err)
 	}
 	for _, place := range r.left {
-		o.warn("parameters", "%s cannot be held, so that calls may violate it", place)
+		warnings = append(warnings, warning(f.Parameters.path, "%s cannot be held, so that calls may violate it", place))
 	}
-	return r.schema
+	return r.schema, warnings, nil
 }
 
 // relaxation is what grammar.Relax makes of a schema.
@@ -138,127 +161,65 @@ type shownTool struct {
 }
 
 type shownFunction struct {
-	Name        json.RawMessage `json:"name"`
-	Description json.RawMessage `json:"description,omitempty"`
+	Name        string          `json:"name"`
+	Description *string         `json:"description,omitempty"`
 	Parameters  json.RawMessage `json:"parameters,omitempty"`
 }
 
-// readToolChoice reads none, auto or required, and the names of the functions that may be called; nil for all.
-func (c *call) readToolChoice(o *object) (choice string, only []string) {
-	choice = "auto"
-	if text, ok := decode[string](o.fields["tool_choice"]); ok {
-		choice = text
-		if choice != "none" && choice != "auto" && choice != "required" {
-			o.fail("tool_choice", "%q: want none, auto, required or a function", choice)
-		}
-	} else if in := o.object("tool_choice"); in != nil {
-		choice, only = "required", []string{""}
-		if in.has("allowed") { // see readAllowed
-			in.read("mode", &choice)
-			only = in.strings("allowed")
-			if len(only) == 0 && choice == "auto" {
-				choice = "none"
-			}
-			return choice, append([]string{}, only...)
-		}
-		if f := in.object("function"); f != nil {
-			f.read("name", &only[0])
-		}
-		if only[0] == "" {
-			o.fail("tool_choice.function.name", "it is missing")
+// shown is what the chat template reads: nil where there are no tools.
+func (t *toolset) shown() json.RawMessage {
+	if len(t.list) == 0 {
+		return nil
+	}
+	list := make([]shownTool, len(t.list))
+	for i := range t.list {
+		f := &t.list[i]
+		list[i] = shownTool{"function", shownFunction{Name: f.Name.value, Parameters: f.Parameters.value}}
+		if f.Description.given {
+			list[i].Function.Description = &f.Description.value
 		}
 	}
-	return choice, only
+	text, _ := marshal(list)
+	return text
 }
 
-// openArguments makes the arguments of earlier calls objects, as chat templates want them; in OpenAI's form they are JSON in strings.
-// Fields keep their order: templates print calls.
-func openArguments(raw json.RawMessage) json.RawMessage {
-	list, ok := decode[[]json.RawMessage](raw)
-	if !ok {
-		return raw
-	}
-	for i := range list {
-		list[i] = changeField(list[i], "function", func(function json.RawMessage) json.RawMessage {
-			return changeField(function, "arguments", func(arguments json.RawMessage) json.RawMessage {
-				text, isText := decode[string](arguments)
-				switch {
-				case string(arguments) == "null" || isText && strings.TrimSpace(text) == "":
-					return json.RawMessage("{}")
-				case isText && json.Valid([]byte(text)):
-					return json.RawMessage(text)
-				}
-				return arguments
-			})
-		})
-	}
-	out, _ := marshal(list)
-	return out
-}
-
-// shapeCalls gives the earlier calls of a conversation the shape that the chat template wants. A template that writes no calls would leave
-// them out in silence.
-func shapeCalls(o *object, messages []grove.Message, layout *chat.Layout) {
+// shapeCalls gives the earlier calls of a conversation the shape that the chat template wants. A
+// template that writes no calls would leave them out in silence.
+func (v *conversation) shapeCalls(layout *chat.Layout) error {
 	ids := map[string]string{}
-	for i := range messages {
-		m := &messages[i]
-		fields, _ := decode[map[string]json.RawMessage](m.Extra)
-		calls, _ := decode[[]calledTool](fields["tool_calls"])
-		if len(calls) == 0 && fields["tool_call_id"] == nil {
+	for i := range v.messages {
+		m := &v.messages[i]
+		if len(m.calls) == 0 && m.result == "" {
 			continue
 		}
 		form, err := layout.CallForm()
 		switch {
-		case errors.Is(err, chat.ErrNoCalls) && len(calls) > 0:
-			o.fail(fmt.Sprintf("messages[%d].tool_calls", i), "%v", err)
-			return
+		case errors.Is(err, chat.ErrNoCalls) && len(m.calls) > 0:
+			return fieldError(m.path+".tool_calls", "%v", err)
 		case err != nil:
 			continue
 		}
-		m.Extra = changeField(m.Extra, "tool_calls", func(list json.RawMessage) json.RawMessage {
-			return shapedCalls(list, form, ids)
-		})
-		m.Extra = changeField(m.Extra, "tool_call_id", func(id json.RawMessage) json.RawMessage {
-			if shaped := ids[string(id)]; shaped != "" {
-				return json.RawMessage(shaped)
-			}
-			return id
-		})
-		if form.NullContent && len(calls) > 0 && m.Content == "" {
-			m.Extra = append(m.Extra[:len(m.Extra)-1:len(m.Extra)-1], `,"content":null}`...)
+		for j := range m.calls {
+			m.calls[j].shape(form, j, ids)
 		}
+		if shaped := ids[m.result]; shaped != "" {
+			m.result = shaped
+		}
+		m.null = form.NullContent && len(m.calls) > 0 && m.content == ""
 	}
+	return nil
 }
 
-// shapedCalls are the calls of a message in a form. ids gets the ids that it changes.
-func shapedCalls(raw json.RawMessage, form *chat.CallForm, ids map[string]string) json.RawMessage {
-	list, _ := decode[[]json.RawMessage](raw)
-	for i := range list {
-		call, _ := decode[calledTool](list[i])
-		list[i] = changeField(list[i], "id", func(id json.RawMessage) json.RawMessage {
-			given, _ := decode[string](id)
-			if !form.NamesInIDs && (!form.ShortIDs || shortID.MatchString(given)) {
-				return id
-			}
-			shaped, _ := json.Marshal(callID(form, call.Function.Name, i, given))
-			ids[string(id)] = string(shaped)
-			return shaped
-		})
-		if !form.TextArguments {
-			continue
-		}
-		list[i] = changeField(list[i], "function", func(function json.RawMessage) json.RawMessage {
-			return changeField(function, "arguments", func(arguments json.RawMessage) json.RawMessage {
-				if _, isText := decode[string](arguments); isText {
-					return arguments
-				}
-				text, _ := json.Marshal(string(arguments))
-				return text
-			})
-		})
+// shape gives a call, which has a number in its turn, a form. ids gets the id that it changes.
+func (c *calledTool) shape(form *chat.CallForm, number int, ids map[string]string) {
+	if c.ID != "" && (form.NamesInIDs || form.ShortIDs && !shortID.MatchString(c.ID)) {
+		shaped := callID(form, c.Function.Name, number, c.ID)
+		ids[c.ID] = shaped
+		c.ID = shaped
 	}
-	out, _ := json.Marshal(list)
-	return out
+	if form.TextArguments {
+		c.Function.Arguments, _ = json.Marshal(string(c.Function.Arguments))
+	}
 }
 
 // shortID are the ids that some templates ask for.
@@ -274,29 +235,4 @@ func callID(form *chat.CallForm, name string, index int, from string) string {
 		return base32.StdEncoding.EncodeToString(sum[:])[:chat.IDLength]
 	}
 	return "call_" + from[:20]
-}
-
-// changeField changes a field of an object. What is no object stays as it is.
-func changeField(raw json.RawMessage, name string, change func(json.RawMessage) json.RawMessage) json.RawMessage {
-	d := json.NewDecoder(bytes.NewReader(raw))
-	if t, err := d.Token(); err != nil || t != json.Delim('{') {
-		return raw
-	}
-	out := []byte("{")
-	for d.More() {
-		var value json.RawMessage
-		key, err := d.Token()
-		if err != nil || d.Decode(&value) != nil {
-			return raw
-		}
-		if key == name {
-			value = change(value)
-		}
-		text, _ := json.Marshal(key) // a string
-		if len(out) > 1 {
-			out = append(out, ',')
-		}
-		out = slices.Concat(out, text, []byte(":"), value)
-	}
-	return append(out, '}')
 }

@@ -12,9 +12,9 @@ const warningHeader = "X-Grove-Warning"
 // maxWarnings bounds what one answer's headers say.
 const maxWarnings = 16
 
-// warn records that a part of a field is not obeyed, though the request is answered.
-func (o *object) warn(name, format string, args ...any) {
-	o.warnings = append(o.warnings, o.path+o.nameOf(name)+": "+fmt.Sprintf(format, args...))
+// warning says that a part of a field is not obeyed, though the request is answered.
+func warning(path, format string, args ...any) string {
+	return path + ": " + fmt.Sprintf(format, args...)
 }
 
 // warn tells the client, in headers, and the log what of the request is not obeyed.

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"unicode"
@@ -15,6 +16,7 @@ import (
 var (
 	link   = regexp.MustCompile(`\]\(([^)\s#]*)(?:#([^)\s]*))?\)`)
 	header = regexp.MustCompile(`(?m)^#+ (.*)$`)
+	figure = regexp.MustCompile(`\b\d+\.\d+\b`)
 )
 
 // anchors are the fragments that headings of a page have on GitHub.
@@ -60,6 +62,27 @@ func TestDocsLinks(t *testing.T) {
 	for name := range all {
 		if !reached[name] {
 			t.Errorf("no link leads from README.md to %s", name)
+		}
+	}
+}
+
+// README.md gives no figure of speed that BENCHMARKS.md does not have, to as many digits.
+func TestDocsFigures(t *testing.T) {
+	all := pages.All(t, "../..")
+	_, rest, _ := strings.Cut(all["README.md"], "\n## How fast\n")
+	section, _, found := strings.Cut(rest, "\n## ")
+	quoted := figure.FindAllString(section, -1)
+	if !found || len(quoted) < 5 {
+		t.Fatalf("README.md has %d figures below How fast", len(quoted))
+	}
+	for _, q := range quoted {
+		_, digits, _ := strings.Cut(q, ".")
+		measured := slices.ContainsFunc(figure.FindAllString(all["BENCHMARKS.md"], -1), func(b string) bool {
+			x, err := strconv.ParseFloat(b, 64)
+			return err == nil && strconv.FormatFloat(x, 'f', len(digits), 64) == q
+		})
+		if !measured {
+			t.Errorf("README.md quotes %s, which BENCHMARKS.md does not have", q)
 		}
 	}
 }

@@ -3,9 +3,9 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -14,23 +14,25 @@ import (
 	"github.com/grovellm/grove/internal/inside"
 	"github.com/grovellm/grove/internal/train"
 	"github.com/grovellm/grove/internal/train/data"
-	"github.com/grovellm/grove/sample"
 )
 
 // overFlags say which model a head or a router is trained for, and on what text.
 type overFlags struct {
-	Model    string        `short:"m" hub:"" env:"GROVE_MODEL" help:"Model to train for: a GGUF file, Hugging Face folder, or ORG/REPO; default: grove's small model." placeholder:"FILE" group:"Model"`
-	Dir      string        `help:"Folder for text, checkpoints and heads; default: named after the model." placeholder:"DIR"`
-	Text     []string      `help:"Training text: a file, a folder or a pattern; may be repeated. The model continues parts of it." placeholder:"FILES" sep:"none"`
-	Prompts  string        `help:"Prompts in JSONL, or a suite (see grove bench spec --list). The model answers them." placeholder:"FILE"`
-	Teacher  string        `help:"OpenAI-compatible server of the same model, which generates the text instead." placeholder:"URL"`
-	Answers  int           `help:"Prompts to answer, at most (${default})." default:"4096" placeholder:"N"`
-	Length   int           `help:"Tokens of an answer, at most (${default})." default:"320" placeholder:"N"`
-	Requests int           `help:"Prompts to answer at the same time (${default})." default:"16" placeholder:"N"`
-	Data     string        `help:"Train grove's own models: folder with prose/*.txt, math/gsm8k_train.jsonl and math/gsm8k_test.jsonl." placeholder:"DIR"`
-	GoRoot   string        `name:"goroot" help:"With --data: Go toolchain whose library to read; default: the go command's." placeholder:"DIR"`
-	Features string        `help:"Disk for what the model computes of texts, which the next head, recipe or run reads; 0: none (${default})." default:"2G" placeholder:"SIZE"`
-	Save     time.Duration `help:"Time between checkpoints." default:"2m"`
+	Model        string        `short:"m" hub:"" env:"GROVE_MODEL" help:"Model to train for: a GGUF file, Hugging Face folder, or ORG/REPO; default: grove's small model." placeholder:"FILE" group:"Model"`
+	Dir          string        `help:"Folder for text, checkpoints and heads; default: named after the model." placeholder:"DIR"`
+	Text         []string      `help:"Training text: a file, a folder or a pattern; may be repeated. The model continues parts of it." placeholder:"FILES" sep:"none"`
+	Prompts      string        `help:"Prompts in JSONL, or a suite (see grove bench spec --list), which the model answers. Without --text and --prompts a chat model makes prompts up." placeholder:"FILE"`
+	OwnShare     float64       `help:"With --prompts: share of the conversations whose prompts the model makes up (${default})." default:"0" placeholder:"S"`
+	Raw          bool          `help:"Continue prompts as they are, not through the model's chat template."`
+	Teacher      string        `help:"OpenAI-compatible server of the same model, which generates the text instead." placeholder:"URL"`
+	Answers      int           `help:"Conversations to hold, at most (${default})." default:"4096" placeholder:"N"`
+	Length       int           `help:"Tokens of an answer, at most (${default})." default:"320" placeholder:"N"`
+	Temperatures []float64     `help:"Temperatures of answers, taken in turn (${default})." default:"0,1" placeholder:"T,..."`
+	Requests     int           `help:"Conversations to hold at the same time (${default})." default:"32" placeholder:"N"`
+	Data         string        `help:"Train grove's own models: folder with prose/*.txt, math/gsm8k_train.jsonl and math/gsm8k_test.jsonl." placeholder:"DIR"`
+	GoRoot       string        `name:"goroot" help:"With --data: Go toolchain whose library to read; default: the go command's." placeholder:"DIR"`
+	Features     string        `help:"Disk for what the model computes of texts, which the next head, recipe or run reads; 0: none (${default})." default:"2G" placeholder:"SIZE"`
+	Save         time.Duration `help:"Time between checkpoints." default:"2m"`
 }
 
 // run opens the model, and runs a stage of a job for it.
@@ -109,10 +111,12 @@ func openFeatures(j *train.Job, limit int64) (err error) {
 
 func (f *overFlags) check() error {
 	switch {
-	case len(f.Text) == 0 && f.Prompts == "":
-		return command.Usagef("a head learns from text that the model generates: name some with --text FILES, or prompts with --prompts FILE")
 	case len(f.Text) > 0 && f.Prompts != "":
 		return command.Usagef("--text and --prompts: want one of them")
+	case len(f.Temperatures) == 0 || slices.ContainsFunc(f.Temperatures, func(t float64) bool { return !(t >= 0 && t <= 100) }):
+		return command.Usagef("--temperatures %v: want one or more, each 0 to 100", f.Temperatures)
+	case !(f.OwnShare >= 0 && f.OwnShare <= 1) || f.OwnShare > 0 && f.Prompts == "":
+		return command.Usagef("--own-share %g: want 0 to 1, with --prompts", f.OwnShare)
 	case f.Answers < 1 || f.Length < 2 || f.Requests < 1:
 		return command.Usagef("--answers %d, --length %d, --requests %d: want positive numbers, and answers of 2 tokens or more", f.Answers, f.Length, f.Requests)
 	}
@@ -131,49 +135,58 @@ func (f *overFlags) dir() string {
 	return name + "-heads"
 }
 
-// answer makes the job's text of prompts, where the model, or a server of it, is to answer some.
+// answer makes the job's text of conversations, where the model, or a server of it, is to answer prompts.
 func (f *overFlags) answer(ctx context.Context, m *grove.Model, j *train.Job) error {
-	if f.Prompts == "" && f.Teacher == "" {
+	if len(f.Text) > 0 && f.Teacher == "" {
 		return nil
 	}
-	var prompts [][]int32
-	if f.Prompts != "" {
-		if f.Length >= m.Context() {
-			return command.Usagef("--length %d: want less than the model's context of %d tokens, which a prompt is in too", f.Length, m.Context())
-		}
-		suite, err := openSuite(f.Prompts, os.Getenv("GROVE_DATA"), f.Answers)
+	t := &talker{m: m, temperatures: f.Temperatures, longest: f.Length, longestAsk: min(256, m.Context()/4), ownTurns: 2}
+	if f.Length >= m.Context() {
+		return command.Usagef("--length %d: want less than the model's context of %d tokens, which a prompt is in too", f.Length, m.Context())
+	}
+	if len(m.Tokenizer().Templates()) > 0 && !f.Raw {
+		layout, err := m.Layout()
 		if err != nil {
 			return err
 		}
-		if prompts, err = tokenize(m, suite, m.Context()-f.Length); err != nil {
+		t.layout = layout
+	}
+	switch {
+	case f.Prompts != "":
+		var err error
+		if t.prompts, err = readPrompts(f.Prompts, f.Answers); err != nil {
 			return err
 		}
-	} else {
+		t.ownShare = f.OwnShare
+	case len(f.Text) > 0:
 		text, err := j.OpenCorpus(ctx)
 		if err != nil {
 			return err
 		}
-		prompts, err = text.Beginnings(f.Answers)
+		beginnings, err := text.Beginnings(f.Answers)
 		if err := errors.Join(err, text.Close()); err != nil {
 			return err
 		}
-	}
-	source, answer := fmt.Sprint("the model, ", f.Length), f.generate(m)
-	if f.Teacher != "" {
-		s := &train.Server{URL: f.Teacher, Key: os.Getenv("OPENAI_API_KEY"), MaxTokens: f.Length, Tokenizer: m.Tokenizer()}
-		source, answer = fmt.Sprint(f.Teacher, f.Length), s.Answerer()
-	}
-	return j.Answer(ctx, prompts, f.Requests, source, answer)
-}
-
-// generate answers with the model. Prompts with even numbers are continued at temperature 0, others at 1.
-func (f *overFlags) generate(m *grove.Model) train.Answerer {
-	return func(ctx context.Context, number int, prompt []int32) ([]int32, error) {
-		r := grove.Request{MaxTokens: f.Length, Sampling: sample.Params{Temperature: float32(number % 2), Seed: uint64(number)}}
-		result, err := grove.Collect(m.GenerateTokens(ctx, prompt, r))
-		if err != nil {
-			return nil, err
+		t.layout = nil
+		for _, tokens := range beginnings {
+			t.prompts = append(t.prompts, []grove.Message{{Role: "user", Content: m.Tokenizer().Decode(tokens)}})
 		}
-		return result.Tokens, nil
+	default:
+		t.ownShare = 1
 	}
+	if t.layout == nil && t.ownShare > 0 {
+		return command.Usagef("%s has no chat template, behind whose user header it could make prompts up: name some with --prompts FILE, or text with --text FILES", f.Model)
+	}
+	n := f.Answers
+	if t.ownShare == 0 {
+		n = min(n, len(t.prompts))
+	}
+	who := "the model"
+	t.say = t.sayItself
+	if f.Teacher != "" {
+		s := &train.Server{URL: f.Teacher, Key: os.Getenv("OPENAI_API_KEY"), Tokenizer: m.Tokenizer()}
+		who = f.Teacher
+		t.say = s.Continue
+	}
+	return j.Answer(ctx, n, f.Requests, t.source(train.FingerprintModel(j.Target), who), t.talk)
 }

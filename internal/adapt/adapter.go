@@ -10,8 +10,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/grovellm/grove/internal/autograd"
 	"github.com/grovellm/grove/internal/drafters/learn"
-	"github.com/grovellm/grove/internal/nn"
 )
 
 // Policy is how it is decided when to learn.
@@ -323,7 +323,7 @@ func (a *Adapter) Share() float64 {
 func (a *Adapter) study(action Action) learn.Study {
 	o := learn.Study{
 		Last: action == Head, Keep: a.o.Keep, Gamma: a.o.Gamma, Mean: a.o.Mean,
-		AdamW: nn.AdamW{Rate: a.o.Rate[action], Beta1: .9, Beta2: .99, Eps: 1e-8},
+		AdamW: autograd.AdamW{Rate: a.o.Rate[action], Beta1: .9, Beta2: .99, Eps: 1e-8},
 	}
 	if a.o.Policy == OSD {
 		o.Rejected = true

@@ -19,4 +19,7 @@
 // probability that the drafter gave to the target's choice (equation 8).
 //
 // docs/adapt.md has the numbers that the paper leaves open, and what they were measured on.
+//
+// In come the rows that a drafter is told of, round by round ([draft.Rows]); out go newer weights of
+// its head, and a file of what was learned. Read adapter.go first, then drafter.go and worker.go.
 package adapt

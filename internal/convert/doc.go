@@ -16,4 +16,8 @@
 //
 // Weights stream through a few megabytes of memory. Files appear whole or not at all, and what exists is never
 // overwritten by a folder.
+//
+// In comes a model's file or folder, out come a file or folder in the other format and notes on what
+// could not be kept. Read plan.go first, the list of a model's tensors. togguf.go and tohf.go are
+// the two directions, quantize.go the third way, tokens.go and what stands beside it the tokenizers.
 package convert

@@ -1,5 +1,3 @@
-// Package heads tells the kinds of drafters' heads apart, for those who are given a file and do not draft. The packages that
-// it imports are the kinds that there are.
 package heads
 
 import (

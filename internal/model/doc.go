@@ -14,4 +14,9 @@
 //	err = cache.Commit(path)
 //
 // [Architectures] lists those that it runs; files are GGUF and Hugging Face folders.
+//
+// In come files, then caches and trees of tokens; out come logits and taps. Read network.go first,
+// the layers of a model in order, then pass.go, one pass of them, and architectures.go, the table
+// of what is loaded how. Package model/reference has the same logits in plain loops, to read
+// before either.
 package model

@@ -7,6 +7,7 @@ import (
 
 	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/internal/nn"
+	"github.com/grovellm/grove/internal/nn/output"
 	"github.com/grovellm/grove/tensor"
 )
 
@@ -33,7 +34,7 @@ func TestHiddenStatesGiveTheLogits(t *testing.T) {
 			if err := check.Prefill(context.Background(), c, tokens[:n], true); err != nil {
 				t.Fatal(err)
 			}
-			var l nn.Logits
+			var l output.Logits
 			l.Add(0, nil)
 			l.Run(nn.NewExec(m.Pool()), nn.Mat{Rows: 1, Cols: m.Config.Hidden, Stride: m.Config.Hidden,
 				Data: states[n-1]}, nil, &m.Head)

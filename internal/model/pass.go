@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/grovellm/grove/internal/nn"
+	"github.com/grovellm/grove/internal/nn/output"
 	"github.com/grovellm/grove/tree"
 )
 
@@ -16,7 +17,7 @@ type Rows struct {
 
 	// Shortlists are, of each of Logits, the tokens whose logits are wanted, rows of the model's head in another order; nil:
 	// all tokens.
-	Shortlists []*nn.Shortlist
+	Shortlists []*output.Shortlist
 
 	// From is the first node to compute. Those before it are pending in the cache, from the last passes over the
 	// beginning of this tree: so a tree grows level by level, each node computed once.
@@ -32,8 +33,8 @@ type Pass struct {
 
 	x      nn.Buffer
 	bufs   nn.BlockBuffers
-	logits nn.Logits // of the last run
-	first  []int     // per sequence, the first of them
+	logits output.Logits // of the last run
+	first  []int         // per sequence, the first of them
 
 	ctx    context.Context // of the run under way, for Layer
 	wanted []int           // the layers it taps
@@ -102,7 +103,7 @@ func (p *Pass) head(rows []Rows, x nn.Mat) {
 	for s, r := range rows {
 		p.first = append(p.first, p.logits.Len())
 		for i, node := range r.Logits {
-			var list *nn.Shortlist
+			var list *output.Shortlist
 			if r.Shortlists != nil {
 				list = r.Shortlists[i]
 			}

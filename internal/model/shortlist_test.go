@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/grovellm/grove/internal/model"
-	"github.com/grovellm/grove/internal/nn"
+	"github.com/grovellm/grove/internal/nn/output"
 	"github.com/grovellm/grove/tensor"
 	"github.com/grovellm/grove/tree"
 )
@@ -20,17 +20,17 @@ func TestPassOverShortlists(t *testing.T) {
 	for _, token := range r.Perm(m.Config.Vocab) {
 		order = append(order, int32(token))
 	}
-	by, err := nn.NewTokenHead(&m.Head, nil, 0)
+	by, err := output.NewTokenHead(&m.Head, nil, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	head, err := nn.NewOrderedHead(m.Pool(), by, order)
+	head, err := output.NewOrderedHead(m.Pool(), by, order)
 	if err != nil {
 		t.Fatal(err)
 	}
-	lists := make([]*nn.Shortlist, 3)
+	lists := make([]*output.Shortlist, 3)
 	for i := range lists {
-		lists[i] = new(nn.Shortlist)
+		lists[i] = new(output.Shortlist)
 		lists[i].Add(head, i, i+2)
 		lists[i].Add(head, i+3, i+4)
 	}
@@ -39,7 +39,7 @@ func TestPassOverShortlists(t *testing.T) {
 		tr := tree.Chain(randomTokens(r, m, 5))
 		rows = append(rows, model.Rows{Cache: m.NewCache(), Tree: tr, Logits: []int32{1, 4}})
 		if s%2 == 1 {
-			rows[s].Shortlists = []*nn.Shortlist{lists[s/2], lists[s/2+1]}
+			rows[s].Shortlists = []*output.Shortlist{lists[s/2], lists[s/2+1]}
 		}
 	}
 	short, full := m.NewPass(), m.NewPass()
@@ -72,7 +72,7 @@ func TestPassOverShortlists(t *testing.T) {
 	if err := short.Run(ctx, rows, nil); err == nil {
 		t.Error("one shortlist for two nodes: no error")
 	}
-	rows[1].Shortlists = []*nn.Shortlist{lists[0], nil}
+	rows[1].Shortlists = []*output.Shortlist{lists[0], nil}
 	if err := short.Run(ctx, rows, nil); err == nil {
 		t.Error("no shortlist: no error")
 	}

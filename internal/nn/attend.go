@@ -44,7 +44,7 @@ type attendJob struct {
 	layer    int
 	f        *Forest
 	qkv, out Mat
-	in       *intake
+	in       *Intake
 	block    int // rows of a block, at most
 	blocks   []attendBlock
 	parts    []attendPart
@@ -60,8 +60,8 @@ func (j *attendJob) plan() {
 	j.split = j.split[:0]
 	total := 0
 	for s, g := range j.f.segs {
-		for r := 0; r < g.rows; r += j.block {
-			b := j.blockOf(s, r, min(r+j.block, g.rows))
+		for r := 0; r < g.Rows; r += j.block {
+			b := j.blockOf(s, r, min(r+j.block, g.Rows))
 			j.blocks, total = append(j.blocks, b), total+b.hi-b.lo
 		}
 	}
@@ -93,8 +93,8 @@ func (j *attendJob) plan() {
 // blockOf is rows [from, to) of a sequence.
 func (j *attendJob) blockOf(seg, from, to int) attendBlock {
 	g := &j.f.segs[seg]
-	b := attendBlock{seg: seg, from: from, to: to, lo: g.slots(), keptAt: -1}
-	for _, r := range j.f.rows[g.row+from : g.row+to] {
+	b := attendBlock{seg: seg, from: from, to: to, lo: g.Slots(), keptAt: -1}
+	for _, r := range j.f.rows[g.Row+from : g.Row+to] {
 		b.lo = min(b.lo, g.firstSeen(r, j.a.Window)/rangeRows())
 		b.hi = max(b.hi, (g.end(r)+rangeRows()-1)/rangeRows())
 	}
@@ -124,7 +124,7 @@ type attendTask struct {
 	*attendJob
 	attendBlock
 	s     *workerScratch
-	g     *segment
+	g     *Segment
 	row   int // the first row
 	rows  []forestRow
 	head  int
@@ -145,8 +145,8 @@ type attendTask struct {
 func (j *attendJob) task(worker, head int, b attendBlock) attendTask {
 	g := &j.f.segs[b.seg]
 	t := attendTask{
-		attendJob: j, attendBlock: b, s: &j.e.scratch[worker], g: g, row: g.row + b.from, rows: j.f.rows[g.row+b.from : g.row+b.to],
-		head: head, kv: g.cache.mem.KV, group: j.a.Heads / j.a.KVHeads,
+		attendJob: j, attendBlock: b, s: &j.e.scratch[worker], g: g, row: g.Row + b.from, rows: j.f.rows[g.Row+b.from : g.Row+b.to],
+		head: head, kv: g.Cache.mem.KV, group: j.a.Heads / j.a.KVHeads,
 	}
 	t.n = len(t.rows) * t.group
 	return t
@@ -167,7 +167,7 @@ func (t *attendTask) attend() {
 }
 
 // width is the results of a query: a head's dimensions, filled up to whole panels where pages hold those.
-func (t *attendTask) width() int { return t.g.cache.mem.resultWidth() }
+func (t *attendTask) width() int { return t.g.Cache.mem.resultWidth() }
 
 // resultWidth is the width of a query's results.
 func (p *Pages) resultWidth() int {

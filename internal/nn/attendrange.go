@@ -35,9 +35,9 @@ func (t *attendTask) attendRange(r int) {
 // look finds the pages that some row of the block sees: those of its positions up to its prefix, which
 // are slots too, and those of its ancestors in the range, which may be far behind.
 func (t *attendTask) look() {
-	base := t.g.base
+	base := t.g.Base
 	t.last = 0
-	trunk, trunkEnd := t.g.slots(), 0
+	trunk, trunkEnd := t.g.Slots(), 0
 	for _, r := range t.rows {
 		from, to := t.sees(r)
 		ordered := base + r.prefix
@@ -68,10 +68,10 @@ func (t *attendTask) column(slot int) int { return int(t.s.column[slot/PageRows]
 
 // score computes the scores of all queries by all slots of the pages.
 func (t *attendTask) score() {
-	c, d := t.g.cache, t.a.Dim
+	c, d := t.g.Cache, t.a.Dim
 	if !t.kv.panels() {
 		for i, p := range t.pages {
-			simd.Scores(t.w[i*PageRows:], t.stride, t.q, d, t.n, d, c.keys(t.layer, t.head, int(p)))
+			simd.Scores(t.w[i*PageRows:], t.stride, t.q, d, t.n, d, c.Keys(t.layer, t.head, int(p)))
 		}
 		return
 	}
@@ -123,7 +123,7 @@ func (t *attendTask) weighRow(x []float32, scale float32, r forestRow) (top, sum
 	if t.kv.panels() {
 		flip = halfFlip
 	}
-	base, ordered := t.g.base, t.g.base+r.prefix
+	base, ordered := t.g.Base, t.g.Base+r.prefix
 	rest := t.f.restWithin(r, from-ordered, to-ordered)
 	gather := t.s.gather[:len(rest)]
 	for i, v := range rest { // bring the scattered ancestors into position order
@@ -163,12 +163,12 @@ func (t *attendTask) weighRow(x []float32, scale float32, r forestRow) (top, sum
 // mix adds the values by their weights.
 func (t *attendTask) mix() {
 	d := t.a.Dim
-	c := t.g.cache
+	c := t.g.Cache
 	o := t.res.o
 	if t.kv != KVBF16 {
 		clear(o)
 		for i, p := range t.pages {
-			simd.Mix(o, d, t.w[i*PageRows:], t.stride, t.n, d, min(PageRows, t.last-int(p)*PageRows), c.values(t.layer, t.head, int(p)))
+			simd.Mix(o, d, t.w[i*PageRows:], t.stride, t.n, d, min(PageRows, t.last-int(p)*PageRows), c.Values(t.layer, t.head, int(p)))
 		}
 		return
 	}
@@ -183,7 +183,7 @@ func (t *attendTask) mix() {
 		var next []byte
 		if i+1 < len(t.pages) {
 			_, next = c.panels(t.layer, t.head, int(t.pages[i+1]))
-		} else if p := t.at/PageRows + rangePages; p < pagesFor(t.g.slots()) { // then come the keys of the next range
+		} else if p := t.at/PageRows + rangePages; p < pagesFor(t.g.Slots()) { // then come the keys of the next range
 			next, _ = c.panels(t.layer, t.head, p)
 		}
 		t.mixHalf(&products, i, o, values, next, i > 0)
@@ -222,14 +222,14 @@ func (t *attendTask) mixApart() {
 			switch {
 			case seen == 0:
 			case t.kv == KVBF16:
-				_, values := t.g.cache.panels(t.layer, t.head, int(p))
+				_, values := t.g.Cache.panels(t.layer, t.head, int(p))
 				t.s.blind.bytes = grow(t.s.blind.bytes, len(values))
 				blindHalf(t.s.blind.bytes, values, seen)
 				products := t.s.rounded[1].ByPanels(from, to)
 				t.mixHalf(&products, k, o[from*gemm.Panel:], t.s.blind.bytes, nil, add)
 			default:
 				t.s.blind.data = grow(t.s.blind.data, d*PageRows)
-				values := t.g.cache.values(t.layer, t.head, int(p))
+				values := t.g.Cache.Values(t.layer, t.head, int(p))
 				for s := range PageRows {
 					v := t.s.blind.data[s*d : (s+1)*d]
 					clear(v)

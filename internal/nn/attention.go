@@ -46,11 +46,6 @@ func (a *Attention) scale() float32 {
 // normsAll says that norms are of all heads together.
 func (a *Attention) normsAll() bool { return a.QNorm != nil && len(a.QNorm.Weight) > a.Dim }
 
-// trains says that the gradient of all parts is known.
-func (a *Attention) trains() bool {
-	return a.Rope != nil && a.Scale == 0 && a.Cap == 0 && a.Window == 0 && a.Temper.Scale == 0 && a.Sinks == nil && !a.normsAll()
-}
-
 // normaliseAll normalises queries and keys, where norms are of all heads together.
 func (e *Exec) normaliseAll(a *Attention, qkv Mat) {
 	if a.normsAll() {
@@ -71,11 +66,8 @@ func (a *Attention) QKVCols() int { return (a.Heads + 2*a.KVHeads) * a.Dim }
 // the order of slots, which is that of positions too; those between that the row does not see weigh 0, and a product with 0 changes no sum.
 // Both go by ranges of positions (attend.go). The result is therefore the same to the bit for any tree, chunking or batch around the row.
 func (e *Exec) Attend(a *Attention, layer int, f *Forest, qkv, out Mat) {
-	if e.tape != nil {
-		if !a.trains() {
-			panic("nn: attention with a window, a cap, sinks, a scale of its own or without rotation has no gradient")
-		}
-		e.tape.keepAttention(a, layer, f, qkv, out)
+	if e.records != nil {
+		e.records.Attend(a, layer, f, qkv, out)
 	}
 	e.store(a, layer, f, qkv, a.Heads)
 	e.attend(a, layer, f, qkv, out, nil)
@@ -83,7 +75,7 @@ func (e *Exec) Attend(a *Attention, layer int, f *Forest, qkv, out Mat) {
 }
 
 // attend plans the attention of rows that are stored, into out or, when it is not nil, an intake.
-func (e *Exec) attend(a *Attention, layer int, f *Forest, qkv, out Mat, in *intake) {
+func (e *Exec) attend(a *Attention, layer int, f *Forest, qkv, out Mat, in *Intake) {
 	j := e.attending(a, layer, f, qkv, out)
 	j.in = in
 	j.plan()
@@ -109,13 +101,13 @@ func (e *Exec) attending(a *Attention, layer int, f *Forest, qkv, out Mat) *atte
 		rest = max(rest, r.to-r.from)
 	}
 	for _, g := range f.segs {
-		slots = max(slots, g.slots())
+		slots = max(slots, g.Slots())
 		pages := rangePages
 		if rest > 0 {
-			pages += pagesFor(g.from+g.rows) + 1 // ancestors are among the rows of the tree
+			pages += pagesFor(g.From+g.Rows) + 1 // ancestors are among the rows of the tree
 		}
-		width = max(width, (min(pages, pagesFor(g.slots()))+2)*PageRows)
-		dims = max(dims, g.cache.mem.resultWidth())
+		width = max(width, (min(pages, pagesFor(g.Slots()))+2)*PageRows)
+		dims = max(dims, g.Cache.mem.resultWidth())
 	}
 	n := j.block * group
 	e.grow(scratchSizes{queries: n, results: n * dims, scores: n * width, gather: rest, slots: slots + 32*PageRows}) // texts grow
@@ -124,21 +116,20 @@ func (e *Exec) attending(a *Attention, layer int, f *Forest, qkv, out Mat) *atte
 
 // Keys puts keys and values of rows that are never queries into their caches, as pending rows: kv is n × 2·KVHeads·Dim, keys
 // before values; keys in it are normalised and rotated in place. So a block head reads what a target made of the text (JetSpec
-// §2.2). Rows of a later Attend over the same caches see them as nodes of their trees before From; under a tape the
-// gradient goes back to kv.
+// §2.2). Rows of a later Attend over the same caches see them as nodes of their trees before From.
 func (e *Exec) Keys(a *Attention, layer int, f *Forest, kv Mat) {
-	if e.tape != nil {
-		e.tape.keepKeys(a, layer, f, kv)
+	if e.records != nil {
+		e.records.Keys(a, layer, f, kv)
 	}
 	e.store(a, layer, f, kv, 0)
 	e.run()
 }
 
 // segmentOf returns the sequence that row i belongs to.
-func (f *Forest) segmentOf(i int) *segment {
+func (f *Forest) segmentOf(i int) *Segment {
 	lo, hi := 0, len(f.segs)
 	for hi-lo > 1 {
-		if mid := (lo + hi) / 2; f.segs[mid].row <= i {
+		if mid := (lo + hi) / 2; f.segs[mid].Row <= i {
 			lo = mid
 		} else {
 			hi = mid

@@ -21,6 +21,12 @@ func randomRow(r *rand.Rand, n int) []float32 {
 	return v
 }
 
+func randomMat(r *rand.Rand, rows, cols int) Mat {
+	m := Mat{Rows: rows, Cols: cols, Stride: cols + r.IntN(5)} // perhaps some columns of a wider one
+	m.Data = randomRow(r, rows*m.Stride)
+	return m
+}
+
 func randomRope(dim int) *Rope { return NewRope(Frequencies(10000, dim, nil), dim%4 == 0) }
 
 // reference computes the last row's attention over a text in f64, from the definition. Queries, keys and values are rounded as

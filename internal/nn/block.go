@@ -89,8 +89,8 @@ func (e *Exec) addPost(x, y Mat, post *Norm) {
 		return
 	}
 	to := y
-	if e.tape != nil {
-		to = e.tape.mat(y.Rows, y.Cols)
+	if e.records != nil {
+		to = e.records.Mat(y.Rows, y.Cols)
 	}
 	e.Normalise(post, y, to)
 	e.Add(x, to)
@@ -128,7 +128,7 @@ func (e *Exec) attention(b *Block, layer int, f *Forest, src Source, out Proj, m
 		e.product(s, Source{X: attn}, out)
 		return
 	}
-	if e.tape == nil && b.wholePanels() && !b.Attn.normsAll() {
+	if e.records == nil && b.wholePanels() && !b.Attn.normsAll() {
 		e.projectHeads(src, projs[:len(b.QKV)], e.storing(&b.Attn, layer, f, qkv, b.Attn.Heads))
 		if width/b.Attn.KVHeads%gemm.Group == 0 {
 			o := e.plan.linears.next()

@@ -115,7 +115,7 @@ func (t *attendTask) quantizeQueries(x *gemm.Input) {
 // mixBlocks is mix of pages of Q8_0. Where its results are not finite it is done again with apart: then
 // slots that a row does not see weigh 0 whatever their scales are.
 func (t *attendTask) mixBlocks(apart bool) {
-	c, s := t.g.cache, t.s
+	c, s := t.g.Cache, t.s
 	panels, width := c.mem.valuePanels(), len(t.pages)*PageRows
 	x := &s.rounded[1]
 	x.Reset(gemm.BF16, panels*t.n, width)

@@ -359,16 +359,16 @@ func (c *Cache) at(layer, i int) (g *page, number int) {
 	return c.pages[p.pool][i], p.layer
 }
 
-// keys returns page i's keys of a layer and head: Dim × PageRows.
-func (c *Cache) keys(layer, head, i int) []float32 {
+// Keys returns page i's keys of a layer and head: Dim × PageRows.
+func (c *Cache) Keys(layer, head, i int) []float32 {
 	g, layer := c.at(layer, i)
 	size := c.mem.Dim * PageRows
 	o := (layer*c.mem.Heads + head) * 2 * size
 	return g.data[o : o+size]
 }
 
-// values returns page i's values of a layer and head: PageRows × Dim.
-func (c *Cache) values(layer, head, i int) []float32 {
+// Values returns page i's values of a layer and head: PageRows × Dim.
+func (c *Cache) Values(layer, head, i int) []float32 {
 	g, layer := c.at(layer, i)
 	size := c.mem.Dim * PageRows
 	o := (layer*c.mem.Heads+head)*2*size + size
@@ -390,12 +390,12 @@ func (c *Cache) storeKeys(layer, head, slot, n int, k []float32, stride int) {
 			m = min(m, halfRows)
 			c.storeHalfKeys(layer, head, slot, m, k, stride)
 		case m == 1: // as in plain decoding
-			page := c.keys(layer, head, slot/PageRows)
+			page := c.Keys(layer, head, slot/PageRows)
 			for d, x := range k[:c.mem.Dim] {
 				page[d*PageRows+at] = x
 			}
 		default:
-			page := c.keys(layer, head, slot/PageRows)
+			page := c.Keys(layer, head, slot/PageRows)
 			for d := range c.mem.Dim {
 				o := d
 				for i := d*PageRows + at; i < d*PageRows+at+m; i++ {
@@ -421,7 +421,7 @@ func (c *Cache) storeValue(layer, head, slot int, v []float32) {
 		c.storeBlockValue(layer, head, slot, v)
 		return
 	}
-	copy(c.values(layer, head, slot/PageRows)[slot%PageRows*len(v):], v)
+	copy(c.Values(layer, head, slot/PageRows)[slot%PageRows*len(v):], v)
 }
 
 func pagesFor(rows int) int { return (rows + PageRows - 1) / PageRows }

@@ -73,7 +73,7 @@ func keyAt(c *Cache, layer, head, row, d int) float32 {
 		k, _ := c.panels(layer, head, row/PageRows)
 		return num.BF16(binary.LittleEndian.Uint16(k[d/2*halfStep+(row%PageRows^1)*4+d%2*2:]))
 	}
-	return c.keys(layer, head, row/PageRows)[d*PageRows+row%PageRows]
+	return c.Keys(layer, head, row/PageRows)[d*PageRows+row%PageRows]
 }
 
 func valueAt(c *Cache, layer, head, row, d int) float32 {
@@ -87,7 +87,7 @@ func valueAt(c *Cache, layer, head, row, d int) float32 {
 		_, v := c.panels(layer, head, row/PageRows)
 		return num.BF16(binary.LittleEndian.Uint16(v[d/32*halfPanel+row%PageRows/2*halfStep+d%32*4+(1-row%2)*2:]))
 	}
-	return c.values(layer, head, row/PageRows)[row%PageRows*c.mem.Dim+d]
+	return c.Values(layer, head, row/PageRows)[row%PageRows*c.mem.Dim+d]
 }
 
 // keepRows makes caches keep so many rows before those that the next row sees.

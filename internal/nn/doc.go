@@ -15,12 +15,14 @@
 //
 // # One definition
 //
-// Operations are methods of Exec that read their inputs and write their outputs through
-// [Mat] values, and each is the composition its comment names, so that a [Tape] can record
-// them: the layers above this package never touch an activation themselves. A network whose matrices and vectors
-// come from [Params] trains; the same network over loaded weights serves, and pays nothing for it.
+// Operations are methods of Exec that read their inputs and write their outputs through [Mat]
+// values, and each is the composition its comment names: the layers above this package never touch
+// an activation themselves. So whoever is told of each operation, a [Recorder], can take a gradient
+// back through a network, and it is the network that serves. Package internal/autograd does.
 //
-// What belongs to training alone is in files of its own: param.go the trained tensors, tape.go the record and its
-// memory, product.go products in three orientations, loss.go the head with its loss, grad_*.go the way back through
-// each operation.
+// # To read
+//
+// In come the rows of a pass, weights and caches; out come activations, and keys and values in the
+// caches. Read block.go first, a layer from its operations, then attention.go and cache.go. plan.go
+// puts operations off and runs them together, strip.go shares out rows in place of weights.
 package nn

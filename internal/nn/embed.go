@@ -8,7 +8,7 @@ type Table interface {
 
 // Embed writes the table's row of each token to the rows of dst.
 func (e *Exec) Embed(t Table, tokens []int32, dst Mat) {
-	if e.tape != nil && e.tape.embed(t, tokens, dst) {
+	if e.records != nil && e.records.Embed(t, tokens, dst) {
 		return
 	}
 	j := e.plan.embeds.next()

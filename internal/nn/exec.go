@@ -13,15 +13,11 @@ type Exec struct {
 	plan    plan
 	scratch []workerScratch
 	grown   scratchSizes // of each worker's
-	tape    *Tape        // nil when serving
+	records Recorder     // nil when serving
 
 	expertsRead int
 
 	kept []float32 // attention: results of ranges, from one phase to the next, of all layers that are planned
-
-	logits, teacher Buffer // of a part of a loss without a tape
-
-	listJob listJob
 }
 
 // inputTypes is the number of types that products read their rows in.
@@ -103,23 +99,18 @@ func (e *Exec) Threads() int { return e.pool.Threads() }
 
 // Add computes x += y, the residual stream taking in a block's output.
 func (e *Exec) Add(x, y Mat) {
-	if e.tape != nil {
-		e.tape.record(&addRecord{x, y, None})
-	}
-	e.add(x, y)
+	e.add(x, y, None)
 }
 
 // AddSiLU computes x += y·σ(y).
 func (e *Exec) AddSiLU(x, y Mat) {
-	if e.tape != nil {
-		e.tape.record(&addRecord{x, y, SiLU})
-	}
-	e.addAct(x, y, SiLU)
+	e.add(x, y, SiLU)
 }
 
-func (e *Exec) add(x, y Mat) { e.addAct(x, y, None) }
-
-func (e *Exec) addAct(x, y Mat, act Activation) {
+func (e *Exec) add(x, y Mat, act Activation) {
+	if e.records != nil {
+		e.records.Add(x, y, act)
+	}
 	j := e.plan.adds.next()
 	*j = addJob{x, y, act}
 	e.OwnRows(x.Rows, x.Cols, j)

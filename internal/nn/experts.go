@@ -28,7 +28,7 @@ func (x *Experts) Bytes() int {
 // experts ends in out.Dst, or in what is added to out.To, the sum of the chosen experts' results for
 // the rows of x.
 func (e *Exec) experts(b *Block, x Mat, out Proj, m *BlockBuffers) {
-	if e.tape != nil {
+	if e.records != nil {
 		panic("nn: a layer with experts has no gradient")
 	}
 	h := b.Experts
@@ -156,13 +156,13 @@ func (e *Exec) expertProducts(r *routing, src Source, projs ...expertProj) {
 			}
 		}
 	}
-	j.intake.enter(e, src, uses, nil)
+	j.intake.Enter(e, src, uses, Mat{})
 	e.plan.phase(len(j.units), j)
 }
 
 // expertJob is the products of one intake by experts' matrices. A task is some panels of one.
 type expertJob struct {
-	intake intake
+	intake Intake
 	units  []expertUnit
 }
 
@@ -176,7 +176,7 @@ type expertUnit struct {
 func (j *expertJob) Do(worker, t int) {
 	s, u := &j.intake.e.scratch[worker], &j.units[t]
 	w := u.linear.W
-	a := gemm.Part{X: j.intake.input(worker, w.Type()), From: u.from, To: u.to, P0: u.p0, P1: u.p1, Told: s.next, Scratch: &s.products}
+	a := gemm.Part{X: j.intake.Input(worker, w.Type()), From: u.from, To: u.to, P0: u.p0, P1: u.p1, Told: s.next, Scratch: &s.products}
 	if t+1 < len(j.units) {
 		a.Next = gemm.Place{M: j.units[t+1].linear.W, Panel: j.units[t+1].p0}
 	}

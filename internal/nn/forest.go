@@ -5,26 +5,26 @@ import "github.com/grovellm/grove/tree"
 // Forest is the rows of one pass: for each sequence a cache and a tree of new rows. The rows
 // of a sequence are in the order of its tree's nodes, and follow those of the sequence before.
 type Forest struct {
-	segs []segment
+	segs []Segment
 	rows []forestRow
 	rest []int32 // the nodes of all rows' visible lists, after their prefixes
 	vis  []int32 // scratch
 }
 
-// segment is one sequence's part of the forest.
-type segment struct {
-	cache     *Cache
-	base      int // committed rows before the pass
-	from      int // nodes of the tree that earlier passes left pending
-	row, rows int // its rows are [row, row+rows): the nodes from there on
+// Segment is one sequence's part of the forest.
+type Segment struct {
+	Cache     *Cache
+	Base      int // committed rows before the pass
+	From      int // nodes of the tree that earlier passes left pending
+	Row, Rows int // its rows are [Row, Row+Rows): the nodes from there on
 }
 
-// slots is one past the last slot of the cache that the sequence's rows may see.
-func (s *segment) slots() int { return s.base + s.from + s.rows }
+// Slots is one past the last slot of the cache that the sequence's rows may see.
+func (s *Segment) Slots() int { return s.Base + s.From + s.Rows }
 
 // firstSeen is the number of positions before those that a row sees of a window, which is 0 for
 // all.
-func (s *segment) firstSeen(r forestRow, window int) int {
+func (s *Segment) firstSeen(r forestRow, window int) int {
 	if window == 0 {
 		return 0
 	}
@@ -32,7 +32,7 @@ func (s *segment) firstSeen(r forestRow, window int) int {
 }
 
 // end is one past the last position that a row sees, its own.
-func (s *segment) end(r forestRow) int { return s.base + r.prefix + r.to - r.from }
+func (s *Segment) end(r forestRow) int { return s.Base + r.prefix + r.to - r.from }
 
 // restWithin is the nodes of a row's visible list with numbers [from, to) after its prefix, as far as there are such.
 func (f *Forest) restWithin(r forestRow, from, to int) []int32 {
@@ -42,12 +42,12 @@ func (f *Forest) restWithin(r forestRow, from, to int) []int32 {
 }
 
 // sees says which slots of a page have positions [from, to) that a row sees, a bit for each.
-func (s *segment) sees(f *Forest, r forestRow, page, from, to int) uint32 {
-	at, ordered := page*PageRows, s.base+r.prefix
+func (s *Segment) sees(f *Forest, r forestRow, page, from, to int) uint32 {
+	at, ordered := page*PageRows, s.Base+r.prefix
 	seen := uint32(1<<min(PageRows, max(0, min(ordered, to)-at)) - 1)
 	seen &^= uint32(1<<min(PageRows, max(0, from-at)) - 1)
 	for _, v := range f.restWithin(r, from-ordered, to-ordered) {
-		if slot := s.base + int(v) - at; slot >= 0 && slot < PageRows {
+		if slot := s.Base + int(v) - at; slot >= 0 && slot < PageRows {
 			seen |= 1 << slot
 		}
 	}
@@ -73,6 +73,16 @@ func (f *Forest) Reset() {
 // Len is the number of rows.
 func (f *Forest) Len() int { return len(f.rows) }
 
+// Segments are the parts of the sequences.
+func (f *Forest) Segments() []Segment { return f.segs }
+
+// Row is the position of row i, and the nodes of its tree that it sees: the first ones, as many as
+// prefix, then those of rest.
+func (f *Forest) Row(i int) (position, prefix int, rest []int32) {
+	r := &f.rows[i]
+	return r.position, r.prefix, f.rest[r.from:r.to]
+}
+
 // Add appends the nodes of t from number from on, to be cached after the committed rows of c and the nodes
 // before them, which are pending there.
 func (f *Forest) Add(c *Cache, t *tree.Tree, from int) { f.add(c, t, from, nil) }
@@ -84,7 +94,7 @@ func (f *Forest) AddAt(c *Cache, t *tree.Tree, from int, positions []int32) {
 }
 
 func (f *Forest) add(c *Cache, t *tree.Tree, from int, positions []int32) {
-	f.segs = append(f.segs, segment{cache: c, base: c.Len(), from: from, row: len(f.rows), rows: t.Len() - from})
+	f.segs = append(f.segs, Segment{Cache: c, Base: c.Len(), From: from, Row: len(f.rows), Rows: t.Len() - from})
 	for i := from; i < t.Len(); i++ {
 		f.vis = t.Visible(i, f.vis[:0])
 		prefix := 0

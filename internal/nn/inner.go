@@ -6,7 +6,7 @@ import "github.com/grovellm/grove/internal/kernels/gemm"
 // that has them at hand, so that they are stored nowhere and take no phase of their own.
 type innerRows struct {
 	act    Activation
-	to     *intake
+	to     *Intake
 	panels int // of a unit, the columns of a task
 	units  int
 }
@@ -30,7 +30,7 @@ func (e *Exec) projectInner(src Source, act Activation, down Proj, linears ...*L
 	parts := max(1, min(rows/headRows, (innerTasks*threads+units-1)/units), rows/innerRowsMost)
 	tasks := units * parts
 	idle := (threads - tasks%threads) % threads
-	if e.tape != nil || rows == 1 || idle*mostIdle > tasks {
+	if e.records != nil || rows == 1 || idle*mostIdle > tasks {
 		return false
 	}
 	j, o := e.plan.linears.next(), e.plan.linears.next()
@@ -38,7 +38,7 @@ func (e *Exec) projectInner(src Source, act Activation, down Proj, linears ...*L
 	for i, l := range linears {
 		projs[i] = Proj{Linear: l, Dst: Mat{Rows: rows}} // whose results are stored nowhere
 	}
-	j.intake.enter(e, src, j.ready(e, projs[:len(linears)]...), nil)
+	j.intake.Enter(e, src, j.ready(e, projs[:len(linears)]...), Mat{})
 	o.intake.await(e, Source{X: Mat{Rows: rows, Cols: w.Out()}}, o.ready(e, down))
 	j.inner, j.rowParts = innerRows{act: act, to: &o.intake, panels: panels, units: units}, parts
 	e.grow(scratchSizes{sums: len(linears) * (rows + parts - 1) / parts * panels * gemm.Panel})
@@ -62,7 +62,7 @@ func (j *linearJob) computeInner(worker, r0, r1, from, to int, next gemm.Place) 
 	sums := s.sums
 	for i := range j.projs {
 		l := j.projs[i].Linear
-		a := gemm.Part{X: j.intake.input(worker, l.W.Type()), From: r0, To: r1, P0: from, P1: to, Told: s.next, Next: next, Scratch: &s.products}
+		a := gemm.Part{X: j.intake.Input(worker, l.W.Type()), From: r0, To: r1, P0: from, P1: to, Told: s.next, Next: next, Scratch: &s.products}
 		if i+1 < len(j.projs) {
 			a.Next = gemm.Place{M: j.projs[i+1].Linear.W, Panel: from}
 		}
@@ -72,7 +72,7 @@ func (j *linearJob) computeInner(worker, r0, r1, from, to int, next gemm.Place) 
 		l.part(&a, results[i])
 	}
 	all := Source{X: results[0].flat(), Act: j.inner.act, Up: results[1].flat()}
-	all.row(0, all.X.Data)
+	all.Row(0, all.X.Data)
 	for i := range results[0].Rows {
 		j.inner.to.part(r0+i, o0, results[0].Row(i))
 	}

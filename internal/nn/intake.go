@@ -21,13 +21,13 @@ const (
 // through Act. It is made row by row on the way into the product and never stored.
 type Source struct {
 	X    Mat
-	At   []int32 // the rows of X that are wanted; nil: all. Not under a tape
+	At   []int32 // the rows of X that are wanted; nil: all. Not while there is a Recorder
 	Norm *Norm
 	Act  Activation
 	Up   Mat // for SiLUMul, GELUMul and ClampedMul
 
-	// Copies are the rows that each row of X becomes, as many of each: k of row 0, then k of row 1. Nil: row i becomes row i. Not under
-	// a tape, nor with At.
+	// Copies are the rows that each row of X becomes, as many of each: k of row 0, then k of row 1. Nil: row i becomes row i. Not while
+	// there is a Recorder, nor with At.
 	Copies []int32
 
 	// With is a second matrix whose columns follow X's, normalised by a norm of its own when WithNorm is set. There is no Act then.
@@ -57,11 +57,11 @@ func (s *Source) copies(i int) []int32 {
 	return s.Copies[i*k : (i+1)*k]
 }
 
-// cols is the width of a row as it enters the product.
-func (s *Source) cols() int { return s.X.Cols + s.With.Cols }
+// Cols is the width of a row as it enters the product.
+func (s *Source) Cols() int { return s.X.Cols + s.With.Cols }
 
-// row returns row i of the source: X's own, or what is made of it in the scratch given.
-func (s *Source) row(i int, scratch []float32) []float32 {
+// Row returns row i of the source: X's own, or what is made of it in the scratch given.
+func (s *Source) Row(i int, scratch []float32) []float32 {
 	if s.At != nil {
 		i = int(s.At[i])
 	}
@@ -136,11 +136,11 @@ func clampedMul(dst, gate, up []float32) {
 	}
 }
 
-// intake is the rows of a source on their way into products, in every type that those read.
-type intake struct {
+// Intake is the rows of a source on their way into products, in every type that those read.
+type Intake struct {
 	e    *Exec
 	src  Source
-	keep *linearRecord // under a tape
+	kept Mat // has the rows too, in f32; without data it does not
 	uses [inputTypes]bool
 	rows intakeRows
 	made uint32       // counts the sources
@@ -190,11 +190,12 @@ type intakeRows struct {
 // waiting for the others' would.
 const fewElements = 4 << 10
 
-// enter plans that the rows of a source are made, for products in the types used.
-func (n *intake) enter(e *Exec, src Source, uses [inputTypes]bool, keep *linearRecord) {
-	n.begin(e, src, uses, keep)
-	rows, cols := src.rows(), src.cols()
-	n.each = keep == nil && (rows == 1 || rows*cols <= fewElements)
+// Enter plans that the rows of a source are made, for products in the types used. kept takes them
+// too, unless it has no data.
+func (n *Intake) Enter(e *Exec, src Source, uses [inputTypes]bool, kept Mat) {
+	n.begin(e, src, uses, kept)
+	rows, cols := src.rows(), src.Cols()
+	n.each = kept.Data == nil && (rows == 1 || rows*cols <= fewElements)
 	if n.each {
 		for len(n.own) < e.Threads() {
 			n.own = append(n.own, intakeRows{})
@@ -206,14 +207,14 @@ func (n *intake) enter(e *Exec, src Source, uses [inputTypes]bool, keep *linearR
 }
 
 // await plans that the rows are made part by part, by the phase planned next; src has only the shape of X.
-func (n *intake) await(e *Exec, src Source, uses [inputTypes]bool) {
-	n.begin(e, src, uses, nil)
+func (n *Intake) await(e *Exec, src Source, uses [inputTypes]bool) {
+	n.begin(e, src, uses, Mat{})
 	n.each = false
 	n.rows.reset(n)
 }
 
 // part makes the part of row i from column at on.
-func (n *intake) part(i, at int, x []float32) {
+func (n *Intake) part(i, at int, x []float32) {
 	for t := range n.uses {
 		if n.uses[t] {
 			n.rows.inputs[t].SetPart(i, at, x)
@@ -221,17 +222,17 @@ func (n *intake) part(i, at int, x []float32) {
 	}
 }
 
-func (n *intake) begin(e *Exec, src Source, uses [inputTypes]bool, keep *linearRecord) {
+func (n *Intake) begin(e *Exec, src Source, uses [inputTypes]bool, kept Mat) {
 	n.e = e
 	n.src = src
 	n.uses = uses
-	n.keep = keep
+	n.kept = kept
 	n.made++
-	e.grow(scratchSizes{row: src.cols()})
+	e.grow(scratchSizes{row: src.Cols()})
 }
 
-// input is the rows as matrices of a type read them.
-func (n *intake) input(worker int, t gemm.Type) *gemm.Input {
+// Input is the rows as matrices of a type read them.
+func (n *Intake) Input(worker int, t gemm.Type) *gemm.Input {
 	t = t.Activations()
 	if !n.each {
 		return &n.rows.inputs[t]
@@ -245,21 +246,21 @@ func (n *intake) input(worker int, t gemm.Type) *gemm.Input {
 }
 
 // Do makes row i and hands it to every input type in use.
-func (n *intake) Do(worker, i int) { n.rows.set(n, worker, i) }
+func (n *Intake) Do(worker, i int) { n.rows.set(n, worker, i) }
 
-func (r *intakeRows) reset(n *intake) { r.inputs.reset(&n.uses, n.src.rows(), n.src.cols()) }
+func (r *intakeRows) reset(n *Intake) { r.inputs.reset(&n.uses, n.src.rows(), n.src.Cols()) }
 
-func (r *intakeRows) make(n *intake, worker int) {
+func (r *intakeRows) make(n *Intake, worker int) {
 	r.reset(n)
 	for i := range n.src.made() {
 		r.set(n, worker, i)
 	}
 }
 
-func (r *intakeRows) set(n *intake, worker, i int) {
-	x := n.src.row(i, n.e.scratch[worker].row[:n.src.cols()])
-	if n.keep != nil {
-		n.keep.keepRow(i, x)
+func (r *intakeRows) set(n *Intake, worker, i int) {
+	x := n.src.Row(i, n.e.scratch[worker].row[:n.src.Cols()])
+	if n.kept.Data != nil {
+		copy(n.kept.Row(i), x)
 	}
 	if n.src.Copies == nil {
 		r.inputs.set(&n.uses, i, x)

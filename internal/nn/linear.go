@@ -1,6 +1,8 @@
 package nn
 
 import (
+	"slices"
+
 	"github.com/grovellm/grove/internal/kernels/gemm"
 	"github.com/grovellm/grove/internal/kernels/par"
 	"github.com/grovellm/grove/internal/kernels/simd"
@@ -16,7 +18,7 @@ type Linear struct {
 }
 
 // finish makes results of sums, to which the bias is added.
-func (l *Linear) finish(y []float32) {
+func (l *Linear) Finish(y []float32) {
 	switch {
 	case l.Cap != 0 && l.Scale != 0:
 		softCap(y, l.Scale, l.Cap)
@@ -36,20 +38,8 @@ func softCap(x []float32, scale, cap float32) {
 	}
 }
 
-// finishBackward takes the gradient by results y back to one by the sums.
-func (l *Linear) finishBackward(dy, y []float32) {
-	if l.Cap != 0 {
-		for i, v := range y {
-			dy[i] *= 1 - v/l.Cap*(v/l.Cap)
-		}
-	}
-	if l.Scale != 0 {
-		simd.Scale(dy, l.Scale)
-	}
-}
-
 // Proj is one product of several that share their input. To, when set, takes the results in: the
-// residual stream, as by Exec.Add, but while they are at hand. Dst then has them only under a tape.
+// residual stream, as by Exec.Add, but while they are at hand. Dst then has them only where a Recorder takes them.
 type Proj struct {
 	Linear *Linear
 	Dst    Mat // n × out
@@ -58,7 +48,7 @@ type Proj struct {
 
 // Linear computes every projection of the source: Dst[i] = W·source(X[i]) + b for each row i.
 func (e *Exec) Linear(src Source, projs ...Proj) {
-	if e.tape == nil {
+	if e.records == nil {
 		size := 0
 		for _, p := range projs {
 			size += p.Linear.W.Bytes()
@@ -66,12 +56,12 @@ func (e *Exec) Linear(src Source, projs ...Proj) {
 		if n := src.rows(); src.At == nil && e.strips(n, size) {
 			e.product(e.strip(n), src, projs...)
 		} else {
-			e.project(src, nil, projs)
+			e.project(src, Mat{}, projs)
 			e.run()
 		}
 		return
 	}
-	e.project(src, e.tape.keep(src, projs), projs)
+	e.project(src, e.records.Linear(src, slices.Clone(projs)), projs)
 	e.run()
 	for _, p := range projs {
 		if p.To.Data != nil {
@@ -80,17 +70,17 @@ func (e *Exec) Linear(src Source, projs ...Proj) {
 	}
 }
 
-// project plans the products of a source.
-func (e *Exec) project(src Source, keep *linearRecord, projs []Proj) {
+// project plans the products of a source, whose rows kept takes too.
+func (e *Exec) project(src Source, kept Mat, projs []Proj) {
 	j := e.plan.linears.next()
-	j.intake.enter(e, src, j.ready(e, projs...), keep)
+	j.intake.Enter(e, src, j.ready(e, projs...), kept)
 	e.plan.product(j)
 }
 
 // projectHeads plans the products that make queries, keys and values, and stores them as they are made.
 func (e *Exec) projectHeads(src Source, projs []Proj, store *storeJob) {
 	j := e.plan.linears.next()
-	j.intake.enter(e, src, j.ready(e, projs...), nil)
+	j.intake.Enter(e, src, j.ready(e, projs...), Mat{})
 	j.store = store
 	j.rowParts = max(1, j.rows/headRows)
 	e.plan.product(j)
@@ -101,7 +91,7 @@ const headRows = 32
 
 // linearJob is products of one intake.
 type linearJob struct {
-	intake intake
+	intake Intake
 	projs  []Proj
 	add    bool // into To
 	rows   int
@@ -119,7 +109,7 @@ type linearJob struct {
 // ready takes the projections, and says which types they use.
 func (j *linearJob) ready(e *Exec, projs ...Proj) (uses [inputTypes]bool) {
 	j.projs = append(j.projs[:0], projs...)
-	j.add = e.tape == nil
+	j.add = e.records == nil
 	j.store = nil
 	j.inner = innerRows{}
 	j.then = nil
@@ -233,7 +223,7 @@ func (j *linearJob) compute(worker, r0, r1, from, to int, next gemm.Place) {
 		w := p.Linear.W
 		n := w.Panels()
 		if from < n && to > 0 {
-			a := gemm.Part{X: j.intake.input(worker, w.Type()), From: r0, To: r1, P0: max(from, 0), P1: min(to, n), Told: s.next, Next: next, Scratch: &s.products}
+			a := gemm.Part{X: j.intake.Input(worker, w.Type()), From: r0, To: r1, P0: max(from, 0), P1: min(to, n), Told: s.next, Next: next, Scratch: &s.products}
 			if to > n {
 				a.Next = gemm.Place{M: j.projs[i+1].Linear.W}
 			}
@@ -280,7 +270,7 @@ func (l *Linear) part(a *gemm.Part, dst Mat) {
 	}
 	if l.Scale != 0 || l.Cap != 0 {
 		for i := range dst.Rows {
-			l.finish(dst.Row(i))
+			l.Finish(dst.Row(i))
 		}
 	}
 }

@@ -58,8 +58,8 @@ func (e *Exec) LSTM(l *LSTM, src Source, r *Recurrence, h, c Mat, m *LSTMBuffers
 // cell makes states and cells of gates, which become σ(i), σ(f), tanh(g) and σ(o). before are the
 // cells of the rows before; without data they are zeros.
 func (e *Exec) cell(gates, before, h, c Mat) {
-	if e.tape != nil {
-		e.tape.record(&cellRecord{gates, before, h, c})
+	if e.records != nil {
+		e.records.Cell(gates, before, h, c)
 	}
 	j := e.plan.cells.next()
 	*j = cellJob{gates, before, h, c}
@@ -93,14 +93,14 @@ func (j *cellJob) Do(_, row int) {
 			c[k] += float32(f[k] * b)
 		}
 	}
-	tanh(h, c)
+	Tanh(h, c)
 	for k := range n {
 		h[k] *= o[k]
 	}
 }
 
-// tanh makes dst tanh(x), which is 1 − 2/(1 + e^2x).
-func tanh(dst, x []float32) {
+// Tanh makes dst tanh(x), which is 1 − 2/(1 + e^2x).
+func Tanh(dst, x []float32) {
 	for k, v := range x {
 		dst[k] = 2 * v
 	}
@@ -108,39 +108,4 @@ func tanh(dst, x []float32) {
 	for k, v := range dst {
 		dst[k] = 1 - 2/(1+v)
 	}
-}
-
-type cellRecord cellJob
-
-func (r *cellRecord) backward(t *Tape) {
-	dGates, ok := r.gates.Grad()
-	dh, ok2 := r.h.Grad()
-	dc, ok3 := r.c.Grad()
-	if !ok || !ok2 || !ok3 {
-		return
-	}
-	dBefore, carried := r.before.Grad()
-	each(t.exec.pool, r.h.Rows, func(_, row int) {
-		a := r.gates.Row(row)
-		d := dGates.Row(row)
-		n := r.h.Cols
-		th := make([]float32, n)
-		tanh(th, r.c.Row(row))
-		for k, dState := range dh.Row(row) {
-			i := a[k]
-			f := a[n+k]
-			g := a[2*n+k]
-			o := a[3*n+k]
-			dCell := dc.Row(row)[k] + dState*o*(1-th[k]*th[k])
-			d[k] += dCell * g * i * (1 - i)
-			d[2*n+k] += dCell * i * (1 - g*g)
-			d[3*n+k] += dState * th[k] * o * (1 - o)
-			if r.before.Data != nil {
-				d[n+k] += dCell * r.before.Row(row)[k] * f * (1 - f)
-			}
-			if carried {
-				dBefore.Row(row)[k] += dCell * f
-			}
-		}
-	})
 }

@@ -57,67 +57,44 @@ func lstmRow(row func(w *gemm.Matrix, i int) []float32, l *LSTM, x, h, c []float
 	return state, cell
 }
 
-// Two layers, over rows that begin with zeros and over rows that go on from one another, compute
-// what the definition says; their gradient is that of differences.
+// A layer over rows that begin with zeros and over rows that go on from one another computes what the
+// definition says.
 func TestLSTM(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 9))
-		g := newGradCheck(rapid.IntRange(1, 3).Draw(t, "threads"))
 		in, width := rapid.IntRange(1, 20).Draw(t, "in"), rapid.IntRange(1, 18).Draw(t, "width")
+		l := LSTM{In: *randomHead(r, gemm.F32, 4*width, in, true), State: *randomHead(r, gemm.F32, 4*width, width, rapid.Bool().Draw(t, "bias"))}
+		for _, part := range []*Linear{&l.In, &l.State} {
+			part.Scale, part.Cap = 0, 0
+		}
 		order, n := drawRecurrence(t)
-		x, y := g.source(t, r, "x", n, in), g.source(t, r, "y", n, 3)
-		var layers [2]LSTM
-		recurs := rapid.Bool().Draw(t, "recurs")
-		carried := 0
-		var by *Recurrence
-		for i, cols := range []int{in + 3, width} {
-			layers[i].In = g.linear(t, r, "in", 4*width, cols, true)
-			if recurs {
-				layers[i].State = g.linear(t, r, "state", 4*width, width, rapid.Bool().Draw(t, "bias"))
-			}
+		by := &order
+		if !rapid.Bool().Draw(t, "recurs") {
+			by, order = nil, Recurrence{}
 		}
-		if recurs {
-			by, carried = &order, order.Carried
-		}
-		begin := randomMat(r, 4*order.Carried, width)
-		var h, c [2]Mat
-		g.run = func() Mat {
-			src := Source{X: x(), With: y()}
-			for i := range layers {
-				h[i], c[i] = g.exec.Mat(new(Buffer), carried+n, width), g.exec.Mat(new(Buffer), carried+n, width)
-				for k := range carried {
-					copy(h[i].Row(k), begin.Row(4*k+2*i))
-					copy(c[i].Row(k), begin.Row(4*k+2*i+1))
-				}
-				g.exec.LSTM(&layers[i], src, by, h[i], c[i], new(LSTMBuffers))
-				src = Source{X: h[i].Slice(carried, carried+n)}
-			}
-			return src.X
-		}
-		g.draw(r)
-		g.run()
+		x := randomMat(r, n, in)
+		h, c := randomMat(r, order.Carried+n, width), randomMat(r, order.Carried+n, width)
+		e := NewExec(par.New(rapid.IntRange(1, 3).Draw(t, "threads")))
+		defer e.pool.Close()
+		e.LSTM(&l, Source{X: x}, by, h, c, new(LSTMBuffers))
 		row := func(w *gemm.Matrix, i int) []float32 {
-			p := g.params.Of(w)
-			return p.Data[i*p.Cols : (i+1)*p.Cols]
+			v := make([]float32, w.In())
+			w.Row(v, i)
+			return v
 		}
 		for i := range n {
-			input := append(append([]float32(nil), x().Row(i)...), y().Row(i)...)
-			for k := range layers {
-				var state, cell []float32
-				if recurs {
-					state, cell = h[k].Row(int(order.Before[i])), c[k].Row(int(order.Before[i]))
+			var state, cell []float32
+			if by != nil {
+				state, cell = h.Row(int(order.Before[i])), c.Row(int(order.Before[i]))
+			}
+			wantH, wantC := lstmRow(row, &l, x.Row(i), state, cell)
+			for j := range wantH {
+				gotH, gotC := h.Row(order.Carried + i)[j], c.Row(order.Carried + i)[j]
+				if math.Abs(float64(gotH-wantH[j])) > 2e-6 || math.Abs(float64(gotC-wantC[j])) > 1e-5 {
+					t.Fatalf("row %d: state %g and cell %g, want %g and %g", i, gotH, gotC, wantH[j], wantC[j])
 				}
-				wantH, wantC := lstmRow(row, &layers[k], input, state, cell)
-				for j := range wantH {
-					gotH, gotC := h[k].Row(carried + i)[j], c[k].Row(carried + i)[j]
-					if math.Abs(float64(gotH-wantH[j])) > 2e-6 || math.Abs(float64(gotC-wantC[j])) > 1e-5 {
-						t.Fatalf("layer %d, row %d: state %g and cell %g, want %g and %g", k, i, gotH, gotC, wantH[j], wantC[j])
-					}
-				}
-				input = h[k].Row(carried + i)
 			}
 		}
-		g.check(t, r)
 	})
 }
 

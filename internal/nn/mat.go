@@ -5,7 +5,7 @@ package nn
 type Mat struct {
 	Rows, Cols, Stride int
 	Data               []float32
-	grad               []float32 // laid out as Data: the loss's gradient, under a tape
+	Grad               []float32 // laid out as Data: room for a gradient, where a Recorder made the matrix
 }
 
 // Row returns row i, of Cols elements.
@@ -23,8 +23,8 @@ func (m Mat) flat() Mat {
 // Columns returns the view of columns [from, to).
 func (m Mat) Columns(from, to int) Mat {
 	v := Mat{Rows: m.Rows, Cols: to - from, Stride: m.Stride, Data: m.Data[from:]}
-	if m.grad != nil {
-		v.grad = m.grad[from:]
+	if m.Grad != nil {
+		v.Grad = m.Grad[from:]
 	}
 	return v
 }
@@ -36,16 +36,10 @@ func (m Mat) Slice(from, to int) Mat {
 	}
 	v := m
 	v.Rows, v.Data = to-from, m.Data[from*m.Stride:]
-	if m.grad != nil {
-		v.grad = m.grad[from*m.Stride:]
+	if m.Grad != nil {
+		v.Grad = m.Grad[from*m.Stride:]
 	}
 	return v
-}
-
-// Grad returns the gradient of the loss by m, which a tape's Backward fills; ok is false for a
-// matrix that no tape made.
-func (m Mat) Grad() (g Mat, ok bool) {
-	return Mat{Rows: m.Rows, Cols: m.Cols, Stride: m.Stride, Data: m.grad}, m.grad != nil
 }
 
 // Buffer is memory for a Mat that a pass fills anew each time: it grows to the largest

@@ -37,8 +37,8 @@ func (n *Norm) orCopy(dst, x []float32) {
 
 // Normalise writes the normalised rows of x to those of dst, which may be x; without a norm it copies them.
 func (e *Exec) Normalise(norm *Norm, x, dst Mat) {
-	if e.tape != nil {
-		e.tape.keepNorm(norm, x, dst)
+	if e.records != nil {
+		e.records.Normalise(norm, x, dst)
 	}
 	j := e.plan.norms.next()
 	*j = normJob{norm, x, dst}

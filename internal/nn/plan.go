@@ -96,9 +96,9 @@ func (e *Exec) Release() {
 	e.run()
 }
 
-// run does what is planned, unless more is to come. A tape's records want each operation done before the next.
+// run does what is planned, unless more is to come. A Recorder wants each operation done before the next.
 func (e *Exec) run() {
-	if e.plan.held > 0 && e.tape == nil || len(e.plan.phases) == 0 {
+	if e.plan.held > 0 && e.records == nil || len(e.plan.phases) == 0 {
 		return
 	}
 	e.pool.RunPhases(e.plan.take())
@@ -110,7 +110,7 @@ const smallWork = 16 << 10
 
 // share plans a phase of so many elements' work, or does it here when they are few and no other phase is about it.
 func (e *Exec) share(tasks, elements int, j par.Job) {
-	if elements >= smallWork || len(e.plan.phases) > 0 || e.plan.held > 0 && e.tape == nil {
+	if elements >= smallWork || len(e.plan.phases) > 0 || e.plan.held > 0 && e.records == nil {
 		e.plan.phase(tasks, j)
 		return
 	}
@@ -118,6 +118,12 @@ func (e *Exec) share(tasks, elements int, j par.Job) {
 		j.Do(0, t)
 	}
 	e.plan.take()
+}
+
+// Phase has j do tasks 0 to n-1 once what is planned before is done.
+func (e *Exec) Phase(n int, j par.Job) {
+	e.plan.phase(n, j)
+	e.run()
 }
 
 // PerRow has j do tasks 0 to n-1, of about cols elements' work each: what follows an operation row by row.

@@ -90,6 +90,20 @@ func (r *Rope) turn(n int) (cos, sin []float32) {
 	return cos, sin
 }
 
+// RotateBack multiplies the heads in x, of dim dimensions each, by the transpose of a position's
+// rotation, as the gradient of rotated heads wants. Rows of that position were rotated before.
+func (r *Rope) RotateBack(x []float32, dim, position int) {
+	view := r.view()
+	cos, sin := view.at(position)
+	back := make([]float32, len(sin))
+	for i, v := range sin {
+		back[i] = -v
+	}
+	for ; len(x) > 0; x = x[dim:] {
+		view.rotate(x[:dim], cos, back)
+	}
+}
+
 func (v ropeView) rotate(x, cos, sin []float32) {
 	if v.pairs {
 		simd.RopePairs(x, cos, sin)

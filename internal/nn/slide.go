@@ -81,7 +81,7 @@ func (c *Cache) loadKey(key []float32, layer, head, row int) {
 		}
 		return
 	}
-	page := c.keys(layer, head, row/PageRows)
+	page := c.Keys(layer, head, row/PageRows)
 	for d := range key {
 		key[d] = page[d*PageRows+row%PageRows]
 	}

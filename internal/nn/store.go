@@ -89,12 +89,12 @@ func (j *storeJob) unit(u, from, to int) {
 	}
 	for from < to {
 		g := j.f.segmentOf(from)
-		slot, end := g.base+g.from+from-g.row, min(to, g.row+g.rows)
+		slot, end := g.Base+g.From+from-g.Row, min(to, g.Row+g.Rows)
 		if head < a.KVHeads {
-			g.cache.storeKeys(j.layer, head, slot, end-from, rows[from*stride:], stride)
+			g.Cache.storeKeys(j.layer, head, slot, end-from, rows[from*stride:], stride)
 		} else {
 			for i := from; i < end; i++ {
-				g.cache.storeValue(j.layer, head-a.KVHeads, slot+i-from, rows[i*stride:][:d])
+				g.Cache.storeValue(j.layer, head-a.KVHeads, slot+i-from, rows[i*stride:][:d])
 			}
 		}
 		from = end

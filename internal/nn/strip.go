@@ -49,7 +49,7 @@ func UseStrips(on bool) (restore func()) {
 // strips says whether rows of operations by so many bytes of weights are shared out: of the weights of a layer, where it is one.
 func (e *Exec) strips(rows, bytes int) bool {
 	threads := e.Threads()
-	if e.tape != nil || e.plan.held == 0 || noStrips.Load() || threads == 1 || rows < threads {
+	if e.records != nil || e.plan.held == 0 || noStrips.Load() || threads == 1 || rows < threads {
 		return false
 	}
 	each := rows / threads
@@ -104,9 +104,9 @@ func (j *storeJob) span(_, from, to int) {
 func (j *attendJob) span(worker, from, to int) {
 	for s := range j.f.segs {
 		g := &j.f.segs[s]
-		end := min(to-g.row, g.rows)
+		end := min(to-g.Row, g.Rows)
 		for head := range j.a.KVHeads {
-			for r := max(from-g.row, 0); r < end; r += j.block {
+			for r := max(from-g.Row, 0); r < end; r += j.block {
 				t := j.task(worker, head, j.blockOf(s, r, min(r+j.block, end)))
 				t.attend()
 			}
@@ -136,15 +136,15 @@ func (e *Exec) product(s *strip, src Source, projs ...Proj) {
 		s.product.then.M = projs[0].Linear.W
 	}
 	s.product = j
-	e.grow(scratchSizes{row: src.cols(), sums: (s.n + s.parts - 1) / s.parts * width})
+	e.grow(scratchSizes{row: src.Cols(), sums: (s.n + s.parts - 1) / s.parts * width})
 	s.ops = append(s.ops, j)
 }
 
 func (j *productJob) span(worker, from, to int) {
-	s, cols := &j.e.scratch[worker], j.src.cols()
+	s, cols := &j.e.scratch[worker], j.src.Cols()
 	s.inputs.reset(&j.uses, to-from, cols)
 	for i := from; i < to; i++ {
-		s.inputs.set(&j.uses, i-from, j.src.row(i, s.row[:cols]))
+		s.inputs.set(&j.uses, i-from, j.src.Row(i, s.row[:cols]))
 	}
 	for i, p := range j.projs {
 		w := p.Linear.W

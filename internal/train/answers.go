@@ -19,22 +19,23 @@ import (
 	"github.com/grovellm/grove/tokenizer"
 )
 
-// Answerer continues a prompt; number is that of the prompt.
-type Answerer func(ctx context.Context, number int, prompt []int32) (answer []int32, err error)
+// Answerer holds the conversation of a number: what the target said in it, turn by turn. Of a conversation that is of
+// no use it returns none.
+type Answerer func(ctx context.Context, number int) ([]Conversation, error)
 
 // answered is a line of the file of answers.
 type answered struct {
-	Number int     `json:"number"`
-	Tokens []int32 `json:"tokens"` // of the answer
+	Number int            `json:"number"`
+	Talk   []Conversation `json:"talk"`
 }
 
-// Answer makes the job's text of prompts and what answer says to each: many at a time, kept in
-// DIR/answers.jsonl as they come, so that an interrupted call goes on. source tells apart who
-// answers, and with what settings; answers of another, or to other prompts, are made anew.
-func (j *Job) Answer(ctx context.Context, prompts [][]int32, atOnce int, source string, answer Answerer) error {
+// Answer makes the job's text of n conversations: many at a time, kept in DIR/answers.jsonl as they come, so that an
+// interrupted call goes on, and one for more of them too. source tells apart what they are made of, who answers, and
+// with what settings: those of another are made anew.
+func (j *Job) Answer(ctx context.Context, n, atOnce int, source string, answer Answerer) error {
 	path := filepath.Join(j.Dir, "answers.jsonl")
-	header := Fingerprint(prompts, source)
-	answers, at, err := readAnswers(path, header, len(prompts))
+	header := Fingerprint("conversations", source)
+	answers, at, err := readAnswers(path, header)
 	if err != nil {
 		return err
 	}
@@ -57,20 +58,35 @@ func (j *Job) Answer(ctx context.Context, prompts [][]int32, atOnce int, source 
 			return err
 		}
 	}
-	if err := j.ask(ctx, prompts, answers, atOnce, answer, f); err != nil {
+	if err := j.ask(ctx, n, answers, atOnce, answer, f); err != nil {
 		return err
 	}
-	j.Answers = nil
-	for i, p := range prompts {
-		j.Answers = append(j.Answers, append(append([]int32(nil), p...), answers[i]...))
+	j.Answers = []Conversation{} // there is such text, and no other
+	none := 0
+	said := 0
+	seen := map[string]bool{}
+	for i := range n {
+		for _, c := range answers[i] {
+			key := Fingerprint(c.Tokens)
+			if seen[key] {
+				continue // another number came to the same text
+			}
+			seen[key] = true
+			j.Answers = append(j.Answers, c)
+			said += len(c.Tokens) - c.From
+		}
+		if len(answers[i]) == 0 {
+			none++
+		}
 	}
+	j.Notef("answers: %d of %d tokens in all, from %d conversations; %d more were of no use", len(j.Answers), said, n-none, none)
 	return nil
 }
 
-// readAnswers returns the answers of a file by their numbers, and the length of the file's whole
+// readAnswers returns the conversations of a file by their numbers, and the length of the file's whole
 // lines. Of another header, and where there is no file, there are none.
-func readAnswers(path, header string, n int) (map[int][]int32, int64, error) {
-	answers := map[int][]int32{}
+func readAnswers(path, header string) (map[int][]Conversation, int64, error) {
+	answers := map[int][]Conversation{}
 	b, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, 0, err
@@ -84,10 +100,10 @@ func readAnswers(path, header string, n int) (map[int][]int32, int64, error) {
 			}
 		} else {
 			var a answered
-			if !whole || json.Unmarshal(line, &a) != nil || a.Number < 0 || a.Number >= n {
+			if !whole || json.Unmarshal(line, &a) != nil || a.Number < 0 {
 				break
 			}
-			answers[a.Number] = a.Tokens
+			answers[a.Number] = a.Talk
 		}
 		at += len(line)
 	}
@@ -95,8 +111,14 @@ func readAnswers(path, header string, n int) (map[int][]int32, int64, error) {
 }
 
 // ask gets the answers that are missing, and appends them to a file.
-func (j *Job) ask(ctx context.Context, prompts [][]int32, answers map[int][]int32, atOnce int, answer Answerer,
+func (j *Job) ask(ctx context.Context, n int, answers map[int][]Conversation, atOnce int, answer Answerer,
 	f *os.File) error {
+	var missing []int
+	for i := range n {
+		if _, ok := answers[i]; !ok {
+			missing = append(missing, i)
+		}
+	}
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	var mu sync.Mutex
@@ -105,33 +127,28 @@ func (j *Job) ask(ctx context.Context, prompts [][]int32, answers map[int][]int3
 	numbers := make(chan int)
 	began := time.Now()
 	noted := time.Now()
-	first := len(answers)
+	done := 0
 	for range max(1, atOnce) {
 		wg.Go(func() {
 			for i := range numbers {
-				tokens, err := answer(ctx, i, prompts[i])
+				talk, err := answer(ctx, i)
 				mu.Lock()
 				if err == nil {
-					answers[i] = tokens
-					err = w.Encode(answered{i, tokens})
+					answers[i] = talk
+					done++
+					err = w.Encode(answered{i, talk})
 				}
 				if err != nil {
-					stop(fmt.Errorf("prompt %d: %w", i+1, err))
+					stop(fmt.Errorf("conversation %d: %w", i+1, err))
 				}
-				if done := len(answers); done == len(prompts) || time.Since(noted) > 10*time.Second {
+				if done == len(missing) || time.Since(noted) > 10*time.Second {
 					noted = time.Now()
-					left := time.Since(began) / time.Duration(max(1, done-first)) * time.Duration(len(prompts)-done)
-					j.Notef("answers: %d of %d, %v left", done, len(prompts), left.Round(time.Second))
+					left := time.Since(began) / time.Duration(max(1, done)) * time.Duration(len(missing)-done)
+					j.Notef("conversations: %d of %d, %v left", n-len(missing)+done, n, left.Round(time.Second))
 				}
 				mu.Unlock()
 			}
 		})
-	}
-	var missing []int
-	for i := range prompts {
-		if _, ok := answers[i]; !ok {
-			missing = append(missing, i)
-		}
 	}
 	for _, i := range missing {
 		select {
@@ -151,7 +168,6 @@ func (j *Job) ask(ctx context.Context, prompts [][]int32, answers map[int][]int3
 type Server struct {
 	URL       string // up to and without /v1
 	Key       string // sent as a bearer token; "": none
-	MaxTokens int
 	Tokenizer *tokenizer.Tokenizer
 	Attempts  int // of a request that is refused for the moment; 0: 8
 
@@ -160,34 +176,27 @@ type Server struct {
 	err   error
 }
 
-// Answerer asks the server. Prompts with even numbers are continued at temperature 0, others at 1.
-func (s *Server) Answerer() Answerer {
-	return func(ctx context.Context, number int, prompt []int32) ([]int32, error) {
-		s.once.Do(func() { s.model, s.err = s.firstModel(ctx) })
-		if s.err != nil {
-			return nil, s.err
-		}
-		request := map[string]any{"model": s.model, "prompt": prompt, "max_tokens": s.MaxTokens,
-			"temperature": number % 2, "seed": number}
-		var reply struct {
-			Choices []struct {
-				Text   string `json:"text"`
-				Finish string `json:"finish_reason"`
-			} `json:"choices"`
-		}
-		if err := s.post(ctx, "/v1/completions", request, &reply); err != nil {
-			return nil, err
-		}
-		if len(reply.Choices) == 0 {
-			return nil, fmt.Errorf("%s: an answer without choices", s.URL)
-		}
-		c := reply.Choices[0]
-		tokens := s.Tokenizer.Encode(c.Text, tokenizer.EncodeOptions{})
-		if c.Finish == "stop" && s.Tokenizer.EOS() >= 0 {
-			tokens = append(tokens, s.Tokenizer.EOS())
-		}
-		return tokens, nil
+// Continue asks the server to continue a prompt, and reports whether it came to an end by itself.
+func (s *Server) Continue(ctx context.Context, prompt []int32, most int, temperature float32, seed uint64) (answer []int32, ended bool, err error) {
+	s.once.Do(func() { s.model, s.err = s.firstModel(ctx) })
+	if s.err != nil {
+		return nil, false, s.err
 	}
+	request := map[string]any{"model": s.model, "prompt": prompt, "max_tokens": most, "temperature": temperature, "seed": seed}
+	var reply struct {
+		Choices []struct {
+			Text   string `json:"text"`
+			Finish string `json:"finish_reason"`
+		} `json:"choices"`
+	}
+	if err := s.post(ctx, "/v1/completions", request, &reply); err != nil {
+		return nil, false, err
+	}
+	if len(reply.Choices) == 0 {
+		return nil, false, fmt.Errorf("%s: an answer without choices", s.URL)
+	}
+	c := reply.Choices[0]
+	return s.Tokenizer.Encode(c.Text, tokenizer.EncodeOptions{}), c.Finish == "stop", nil
 }
 
 // firstModel is the name of the first model that the server lists.

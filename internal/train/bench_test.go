@@ -3,9 +3,9 @@ package train
 import (
 	"testing"
 
+	"github.com/grovellm/grove/internal/autograd"
 	"github.com/grovellm/grove/internal/kernels/gemm"
 	"github.com/grovellm/grove/internal/kernels/par"
-	"github.com/grovellm/grove/internal/nn"
 )
 
 // BenchmarkStep measures one step of the target recipe's shape, and the share of the measured f32
@@ -29,7 +29,7 @@ func BenchmarkStep(b *testing.B) {
 			}
 			peak := peakF32(pool.Threads())
 			for b.Loop() {
-				n.Gradient(tokens, length, nn.Targets{Token: targets}, 1)
+				n.Gradient(tokens, length, autograd.Targets{Token: targets}, 1)
 			}
 			rate := float64(b.N*length*rows) / b.Elapsed().Seconds()
 			b.ReportMetric(rate, "tokens/s")

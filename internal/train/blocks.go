@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/grovellm/grove/internal/autograd"
 	"github.com/grovellm/grove/internal/drafters/onepass"
 	"github.com/grovellm/grove/internal/nn"
 	"github.com/grovellm/grove/sample"
@@ -18,7 +19,7 @@ var HeldTree = fmt.Sprintf("tree of %d", heldBudget)
 
 // Blocks is what a head that drafts all depths in one pass makes of held-out text.
 type Blocks struct {
-	Loss nn.Loss
+	Loss autograd.Loss
 
 	blocks int
 	right  []int // first guesses by depth, from 0

@@ -1,7 +1,7 @@
 // Package train makes drafters for any model, and the project's own models.
 //
 // A [Network] is a model over trained parameters, built of the layers that serving runs (package
-// nn); under nn's tape they give gradients. [Run] trains one by a [Recipe], on rows that package
+// nn); under a tape of package autograd they give gradients. [Run] trains one by a [Recipe], on rows that package
 // train/data deals; [Job] ties the stages of the project's models together:
 //
 //	j := train.StandardJob(dir, runtime.GOROOT(), folder)
@@ -30,4 +30,10 @@
 // A run's folder holds the last two checkpoints (safetensors, written whole or not at all),
 // metrics.jsonl with a line per step, loss.png, and when it is done the model as GGUF (F32 and
 // Q8_0) and as a Hugging Face folder.
+//
+// # To read
+//
+// In come a target, texts and a recipe; out come a head's or a model's files. Read loop.go first, the
+// steps of any training, then heads.go, what trainings of heads share, and train/medusa, a short one.
+// Gradients are those of internal/autograd.
 package train

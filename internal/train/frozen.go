@@ -8,6 +8,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/grovellm/grove/internal/autograd"
 	"github.com/grovellm/grove/internal/kernels/gemm"
 	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/internal/nn"
@@ -110,7 +111,7 @@ func (f *Frozen) Layer(layer int, x nn.Mat) error {
 
 // Distributions fills s with what the target says after tokens [from, to) of each of so many texts,
 // x being their rows from Read and head what it says it with: its own head, or some rows of that.
-func (f *Frozen) Distributions(s *nn.Soft, x nn.Mat, texts, from, to int, head *nn.Linear) {
+func (f *Frozen) Distributions(s *autograd.Soft, x nn.Mat, texts, from, to int, head *nn.Linear) {
 	places, length := to-from, x.Rows/texts
 	s.Reset(texts*places, head.W.Out())
 	for i := range texts {
@@ -124,7 +125,7 @@ func (f *Frozen) OutputOf(tokens []int32, kind gemm.Type) (OutputRows, *gemm.Mat
 	if tokens == nil {
 		return nil, nil, nil
 	}
-	params := nn.NewParams(kind) // which nobody trains
+	params := autograd.NewParams(kind) // which nobody trains
 	w, err := params.Matrix("output.weight", len(tokens), f.Config.Hidden)
 	if err != nil {
 		return nil, nil, err
@@ -134,7 +135,7 @@ func (f *Frozen) OutputOf(tokens []int32, kind gemm.Type) (OutputRows, *gemm.Mat
 		f.Head.W.Row(rows.Row(i), int(t))
 		of[t] = int32(i)
 	}
-	params.Pack(nn.NewProducts(f.Pool(), kind))
+	params.Pack(autograd.NewProducts(f.Pool(), kind))
 	return of, w, nil
 }
 
@@ -260,12 +261,12 @@ func CanCopy(m *model.Model, block int, attention bool) bool {
 // weights are the elements of a tensor of a target that heads begin as, by its name in GGUF. There
 // is none where the target's blocks are not those of llama: each half behind an RMS norm, with
 // queries, keys and values apart, and an MLP with a gate.
-func (f *Frozen) weights(name string) (*nn.Param, bool) {
-	vector := func(norm *nn.Norm) (*nn.Param, bool) {
+func (f *Frozen) weights(name string) (*autograd.Param, bool) {
+	vector := func(norm *nn.Norm) (*autograd.Param, bool) {
 		if norm == nil || norm.Center || norm.Weight == nil {
 			return nil, false
 		}
-		return &nn.Param{Name: name, Rows: 1, Cols: len(norm.Weight), Vector: true, Data: norm.Weight}, true
+		return &autograd.Param{Name: name, Rows: 1, Cols: len(norm.Weight), Vector: true, Data: norm.Weight}, true
 	}
 	if name == "output_norm.weight" {
 		return vector(&f.Norm)
@@ -297,7 +298,7 @@ func (f *Frozen) weights(name string) (*nn.Param, bool) {
 	if l == nil || l.Bias != nil || l.Scale != 0 || l.Cap != 0 {
 		return nil, false
 	}
-	p := &nn.Param{Name: name, Rows: l.W.Out(), Cols: l.W.In(), Data: make([]float32, l.W.Out()*l.W.In())}
+	p := &autograd.Param{Name: name, Rows: l.W.Out(), Cols: l.W.In(), Data: make([]float32, l.W.Out()*l.W.In())}
 	for i := range p.Rows {
 		l.W.Row(p.Mat().Row(i), i)
 	}

@@ -7,9 +7,9 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/grovellm/grove/internal/autograd"
 	"github.com/grovellm/grove/internal/kernels/gemm"
 	"github.com/grovellm/grove/internal/kernels/par"
-	"github.com/grovellm/grove/internal/nn"
 	"github.com/grovellm/grove/internal/testing/testdata"
 )
 
@@ -46,7 +46,7 @@ func TestGradientAgainstPyTorch(t *testing.T) {
 		t.Fatal(err)
 	}
 	last := len(g.IDs) - 1
-	targets := nn.Targets{Token: g.IDs[1:]}
+	targets := autograd.Targets{Token: g.IDs[1:]}
 	l := n.Gradient(g.IDs[:last], last, targets, 1/float32(last))
 	if got := l.Sum / l.Weight; math.Abs(got-g.Loss) > 1e-5*g.Loss {
 		t.Errorf("loss %.7f, PyTorch's %.7f", got, g.Loss)

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/grovellm/grove/internal/autograd"
 	"github.com/grovellm/grove/internal/drafters/shortlist"
 	"github.com/grovellm/grove/internal/heads/headfile"
 	"github.com/grovellm/grove/internal/kernels/gemm"
@@ -21,10 +22,10 @@ import (
 
 // OverTarget is a head over a frozen target, but for its own network.
 type OverTarget struct {
-	Params *nn.Params
+	Params *autograd.Params
 	Target Frozen
 	Exec   *nn.Exec
-	Tape   *nn.Tape
+	Tape   *autograd.Tape
 
 	pages  nn.Pages
 	caches []*nn.Cache // of texts
@@ -33,12 +34,12 @@ type OverTarget struct {
 // NewOverTarget begins a head that reads some layers of a target, and whose products run as kind;
 // Made is called with its network.
 func NewOverTarget(target *model.Model, taps []int, kind gemm.Type) OverTarget {
-	return OverTarget{Params: nn.NewParams(kind), Target: NewFrozen(target, taps), Exec: nn.NewExec(target.Pool())}
+	return OverTarget{Params: autograd.NewParams(kind), Target: NewFrozen(target, taps), Exec: nn.NewExec(target.Pool())}
 }
 
 // Made ends what NewOverTarget began: pages are the memory of the network's caches.
 func (h *OverTarget) Made(pages func() nn.Pages) {
-	h.Tape = nn.NewTape(h.Exec, h.Params)
+	h.Tape = autograd.NewTape(h.Exec, h.Params)
 	h.pages = pages()
 }
 
@@ -201,11 +202,11 @@ func (l *Heads) FrequentTokens(n int, text *Corpus) []int32 {
 		return nil
 	}
 	return shortlist.Count(l.Job.Target.Config.Vocab, text.Tok, "the text a head learns from",
-		l.Sample(4096)...).Order[:n]
+		TokensOf(l.Sample(4096))...).Order[:n]
 }
 
 // Params are those of the head.
-func (l *Heads) Params() *nn.Params { return l.over.Params }
+func (l *Heads) Params() *autograd.Params { return l.over.Params }
 
 // Pack makes the head compute with its parameters as they stand.
 func (l *Heads) Pack() { l.over.Pack() }
@@ -226,12 +227,13 @@ func (l *Heads) Title(name string) string {
 // Work is the tokens of a step's texts, and the operations for each of them: the target's pass, and
 // head more.
 func (l *Heads) Work(head float64) (tokens int, operations float64) {
-	return l.Rows * l.TextLength(), l.over.Target.operations(l.TextLength()) + head
+	length, _ := l.TextLength()
+	return l.Rows * int(length), l.over.Target.operations(int(length)) + head
 }
 
 // Validate measures the head on every held-out source: measure returns its loss there, and sets
 // figures, whose names the source's comes before.
-func (l *Heads) Validate(measure func(t *HeldText, figure func(name string, v float64)) (nn.Loss, error)) (losses,
+func (l *Heads) Validate(measure func(t *HeldText, figure func(name string, v float64)) (autograd.Loss, error)) (losses,
 	figures map[string]float64, err error) {
 	losses, figures = map[string]float64{}, map[string]float64{}
 	for i := range l.Sources {
@@ -308,7 +310,7 @@ func rowsOf(name string, t nn.Table, rows, cols int) (tensor.Tensor, error) {
 // Trained is weights that are trained, and an output matrix of some of the target's rows, which is
 // not.
 type Trained struct {
-	*nn.Params
+	*autograd.Params
 	Output *gemm.Matrix // nil: the head has none of its own
 }
 

@@ -14,9 +14,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/grovellm/grove/internal/autograd"
 	"github.com/grovellm/grove/internal/kernels/gemm"
 	"github.com/grovellm/grove/internal/kernels/par"
-	"github.com/grovellm/grove/internal/nn"
 )
 
 // Course is how any training goes: so many steps of the optimiser at the schedule's rates.
@@ -34,11 +34,11 @@ type Course struct {
 type Learner interface {
 	// Params are the parameters, as they were initialised; Pack makes the learner compute with what
 	// they have become.
-	Params() *nn.Params
+	Params() *autograd.Params
 	Pack()
 
 	// Gradient adds the gradient of a step, counted from 0, to the parameters'.
-	Gradient(step int) (nn.Loss, error)
+	Gradient(step int) (autograd.Loss, error)
 
 	// Validate measures held-out text: losses, and what else is worth a line.
 	Validate() (losses, figures map[string]float64, err error)

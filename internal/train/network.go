@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 
+	"github.com/grovellm/grove/internal/autograd"
 	"github.com/grovellm/grove/internal/kernels/gemm"
 	"github.com/grovellm/grove/internal/kernels/par"
 	"github.com/grovellm/grove/internal/model"
@@ -46,12 +47,12 @@ func (s *Shape) check() error {
 // parameters. Parameters bear GGUF names.
 type Network struct {
 	Shape  Shape
-	Params *nn.Params
+	Params *autograd.Params
 
 	Net *model.Network // the network that computes with the parameters
 
 	exec  *nn.Exec
-	tape  *nn.Tape
+	tape  *autograd.Tape
 	pages nn.Pages
 
 	forest nn.Forest
@@ -66,12 +67,12 @@ func NewNetwork(s Shape, pool *par.Pool, kind gemm.Type) (*Network, error) {
 	if err := s.check(); err != nil {
 		return nil, err
 	}
-	n := &Network{Shape: s, Params: nn.NewParams(kind), exec: nn.NewExec(pool)}
+	n := &Network{Shape: s, Params: autograd.NewParams(kind), exec: nn.NewExec(pool)}
 	var err error
 	if n.Net, err = model.NewNetwork(s.Config(), Trained{Params: n.Params}); err != nil {
 		return nil, err
 	}
-	n.tape = nn.NewTape(n.exec, n.Params)
+	n.tape = autograd.NewTape(n.exec, n.Params)
 	n.pages = nn.Pages{Layers: s.Layers, Heads: s.KVHeads, Dim: s.HeadDim}
 	return n, nil
 }
@@ -84,7 +85,7 @@ func (n *Network) Init(seed uint64) {
 	n.Pack()
 }
 
-func Initialise(params *nn.Params, seed uint64, layers int) {
+func Initialise(params *autograd.Params, seed uint64, layers int) {
 	for i, p := range params.All() {
 		r := rand.New(rand.NewPCG(seed, uint64(i)))
 		switch {
@@ -131,18 +132,18 @@ func (n *Network) forward(tokens []int32, length int, o model.Observer) nn.Mat {
 }
 
 // Loss runs rows of the given length and returns their loss; without a gradient.
-func (n *Network) Loss(tokens []int32, length int, targets nn.Targets) nn.Loss {
+func (n *Network) Loss(tokens []int32, length int, targets autograd.Targets) autograd.Loss {
 	n.tape.Detach()
 	defer n.tape.Attach()
 	x := n.forward(tokens, length, nil)
-	return n.exec.CrossEntropy(nn.Source{X: x, Norm: &n.Net.Norm}, &n.Net.Head, targets, 1)
+	return n.tape.CrossEntropy(nn.Source{X: x, Norm: &n.Net.Norm}, &n.Net.Head, targets, 1)
 }
 
 // Gradient is Loss, and adds scale times the loss's gradient to the parameters'.
-func (n *Network) Gradient(tokens []int32, length int, targets nn.Targets, scale float32) nn.Loss {
+func (n *Network) Gradient(tokens []int32, length int, targets autograd.Targets, scale float32) autograd.Loss {
 	n.tape.Reset()
 	x := n.forward(tokens, length, nil)
-	l := n.exec.CrossEntropy(nn.Source{X: x, Norm: &n.Net.Norm}, &n.Net.Head, targets, scale)
+	l := n.tape.CrossEntropy(nn.Source{X: x, Norm: &n.Net.Norm}, &n.Net.Head, targets, scale)
 	n.tape.Backward()
 	return l
 }

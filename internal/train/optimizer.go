@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/grovellm/grove/internal/autograd"
 	"github.com/grovellm/grove/internal/kernels/par"
 	"github.com/grovellm/grove/internal/nn"
 )
@@ -13,7 +14,7 @@ import (
 // orthogonal, so that every direction of a matrix learns at one pace. Weight decay is decoupled,
 // and norms and biases have none.
 type Optimizer struct {
-	nn.AdamW // its Rate is that at the schedule's peak
+	autograd.AdamW // its Rate is that at the schedule's peak
 
 	Muon         bool
 	MuonRate     float32
@@ -23,7 +24,7 @@ type Optimizer struct {
 
 // DefaultOptimizer is what the recipes use.
 func DefaultOptimizer() Optimizer {
-	return Optimizer{AdamW: nn.AdamW{Rate: 8e-3, Beta1: 0.9, Beta2: 0.95, Eps: 1e-10, Decay: 0.05}, Muon: true,
+	return Optimizer{AdamW: autograd.AdamW{Rate: 8e-3, Beta1: 0.9, Beta2: 0.95, Eps: 1e-10, Decay: 0.05}, Muon: true,
 		MuonRate: 0.02, MuonMomentum: 0.95, MuonDecay: 0.05}
 }
 
@@ -38,7 +39,7 @@ type optimizer struct {
 }
 
 type slot struct {
-	p    *nn.Param
+	p    *autograd.Param
 	muon bool
 	m, v []float32
 }
@@ -52,7 +53,7 @@ type optTask struct {
 // optChunk is the number of elements of a task.
 const optChunk = 1 << 15
 
-func newOptimizer(o Optimizer, pool *par.Pool, params []*nn.Param) *optimizer {
+func newOptimizer(o Optimizer, pool *par.Pool, params []*autograd.Param) *optimizer {
 	opt := &optimizer{Optimizer: o, pool: pool, ortho: make([]*orthogonalizer, pool.Threads())}
 	for _, p := range params {
 		s := &slot{p: p, m: make([]float32, len(p.Data))}

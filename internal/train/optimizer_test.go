@@ -7,6 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/grovellm/grove/internal/autograd"
 	"github.com/grovellm/grove/internal/kernels/gemm"
 	"github.com/grovellm/grove/internal/kernels/par"
 	"github.com/grovellm/grove/internal/nn"
@@ -77,8 +78,8 @@ func TestOrthogonalOfNothing(t *testing.T) {
 
 // AdamW against its definition in f64, on a quadratic bowl; norms do not decay.
 func TestAdamWIsTheDefinition(t *testing.T) {
-	o := Optimizer{AdamW: nn.AdamW{Rate: 0.1, Beta1: 0.9, Beta2: 0.95, Eps: 1e-8, Decay: 0.1}}
-	ps := nn.NewParams(gemm.F32)
+	o := Optimizer{AdamW: autograd.AdamW{Rate: 0.1, Beta1: 0.9, Beta2: 0.95, Eps: 1e-8, Decay: 0.1}}
+	ps := autograd.NewParams(gemm.F32)
 	if _, err := ps.Matrix("w", 3, 5); err != nil {
 		t.Fatal(err)
 	}

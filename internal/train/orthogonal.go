@@ -3,6 +3,7 @@ package train
 import (
 	"math"
 
+	"github.com/grovellm/grove/internal/autograd"
 	"github.com/grovellm/grove/internal/kernels/gemm"
 	"github.com/grovellm/grove/internal/kernels/par"
 	"github.com/grovellm/grove/internal/nn"
@@ -10,12 +11,12 @@ import (
 
 // orthogonalizer makes matrices orthogonal, one at a time on one core: a model has enough of them
 // to keep all cores busy.
-type orthogonalizer struct{ products *nn.Products }
+type orthogonalizer struct{ products *autograd.Products }
 
 // newOrthogonalizer multiplies in bf16: the steps bring singular values to about 1, not to 1, and
 // rounding is nothing beside that.
 func newOrthogonalizer() *orthogonalizer {
-	return &orthogonalizer{nn.NewProducts(par.New(1), gemm.BF16)}
+	return &orthogonalizer{autograd.NewProducts(par.New(1), gemm.BF16)}
 }
 
 // run returns the matrix of x's singular vectors with all singular values near 1, by five

@@ -17,6 +17,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/grovellm/grove/internal/autograd"
 	"github.com/grovellm/grove/internal/drafters/drafttest"
 	eaglehead "github.com/grovellm/grove/internal/drafters/eagle"
 	falconhead "github.com/grovellm/grove/internal/drafters/falcon"
@@ -196,7 +197,7 @@ func TestFrozenServes(t *testing.T) {
 		f := train.NewFrozen(m, []int{0, s.Layers})
 		texts := [][]int32{{1, 2, 3, 4, 5, 6, 7}, {9, 8, 7, 6, 5, 4, 3}}
 		x := f.Read(texts)
-		var soft nn.Soft
+		var soft autograd.Soft
 		soft.Temperature = 1
 		f.Distributions(&soft, x, len(texts), 0, len(texts[0]), &m.Head)
 		for i, text := range texts {
@@ -220,8 +221,8 @@ func TestFrozenServes(t *testing.T) {
 	}
 }
 
-// Whatever interrupts the answering of prompts, and whatever a kill leaves of the last line, the
-// answers end as they would have: each prompt once, with its own.
+// Whatever interrupts conversations, and whatever a kill leaves of the last line, they end as they would have: each
+// once, with its own number, texts that come twice left out; more of them later keep those that are there.
 func TestAnswers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		dir, err := os.MkdirTemp("", "answers")
@@ -229,16 +230,21 @@ func TestAnswers(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer os.RemoveAll(dir)
-		prompts := rapid.SliceOfN(rapid.SliceOfN(rapid.Int32Range(0, 50), 1, 4), 1, 30).Draw(t, "prompts")
-		want := func(number int, prompt []int32) []int32 { return []int32{int32(number), prompt[0], 99} }
+		n := rapid.IntRange(1, 30).Draw(t, "conversations")
+		talk := func(number int) (list []train.Conversation) {
+			for turn := range number % 3 { // none of every third
+				list = append(list, train.Conversation{Tokens: []int32{int32(number / 6), int32(turn), 99}, From: 1 + turn, Greedy: number%2 == 0})
+			}
+			return list
+		}
 		j := train.Job{Dir: dir}
 		var mu sync.Mutex
 		asked := 0
 		run := func(stopAt int, source string) error {
 			ctx, stop := context.WithCancel(context.Background())
 			defer stop()
-			return j.Answer(ctx, prompts, rapid.IntRange(1, 5).Draw(t, "at once"), source,
-				func(ctx context.Context, number int, prompt []int32) ([]int32, error) {
+			return j.Answer(ctx, n, rapid.IntRange(1, 5).Draw(t, "at once"), source,
+				func(ctx context.Context, number int) ([]train.Conversation, error) {
 					mu.Lock()
 					defer mu.Unlock()
 					asked++
@@ -248,7 +254,7 @@ func TestAnswers(t *testing.T) {
 					if ctx.Err() != nil {
 						return nil, ctx.Err()
 					}
-					return want(number, prompt), nil
+					return talk(number), nil
 				})
 		}
 		for range rapid.IntRange(0, 3).Draw(t, "interruptions") {
@@ -265,23 +271,34 @@ func TestAnswers(t *testing.T) {
 		if err := run(-1, "teacher"); err != nil {
 			t.Fatal(err)
 		}
-		for i, p := range prompts {
-			if !slices.Equal(j.Answers[i], slices.Concat(p, want(i, p))) {
-				t.Fatalf("prompt %d: %v", i, j.Answers[i])
+		var want []train.Conversation
+		for i := range n {
+			for _, c := range talk(i) {
+				if !slices.ContainsFunc(want, func(w train.Conversation) bool { return slices.Equal(w.Tokens, c.Tokens) }) {
+					want = append(want, c)
+				}
 			}
+		}
+		if len(want) != len(j.Answers) || len(want) > 0 && !reflect.DeepEqual(j.Answers, want) {
+			t.Fatalf("conversations\n%v, want\n%v", j.Answers, want)
 		}
 		asked = 0
 		if err := run(-1, "teacher"); err != nil || asked != 0 {
-			t.Fatalf("%d prompts are answered again: %v", asked, err)
+			t.Fatalf("%d conversations are held again: %v", asked, err)
 		}
-		if err := run(-1, "another teacher"); err != nil || asked != len(prompts) {
-			t.Fatalf("%d of %d prompts are answered by another: %v", asked, len(prompts), err)
+		n += 4
+		if err := run(-1, "teacher"); err != nil || asked != 4 {
+			t.Fatalf("%d conversations are held for 4 more: %v", asked, err)
+		}
+		asked = 0
+		if err := run(-1, "another teacher"); err != nil || asked != n {
+			t.Fatalf("%d of %d conversations are held by another: %v", asked, n, err)
 		}
 	})
 }
 
 // A server is asked again while it is busy or broken, and not where the request is wrong. Its
-// answers are tokens, closed where it ended them.
+// answers are tokens, and it says whether it ended them.
 func TestServer(t *testing.T) {
 	m := traintest.Shipped(t)
 	failures := []int{http.StatusTooManyRequests, http.StatusInternalServerError}
@@ -306,17 +323,17 @@ func TestServer(t *testing.T) {
 	})
 	s := httptest.NewServer(h)
 	defer s.Close()
-	server := &train.Server{URL: s.URL + "/v1", Key: "key", MaxTokens: 9, Tokenizer: m.Tokenizer}
-	got, err := server.Answerer()(context.Background(), 3, []int32{1, 2})
-	if err != nil || m.Tokenizer.Decode(got[:len(got)-1]) != " func main" || got[len(got)-1] != m.Tokenizer.EOS() {
-		t.Errorf("tokens %v, %v", got, err)
+	server := &train.Server{URL: s.URL + "/v1", Key: "key", Tokenizer: m.Tokenizer}
+	got, ended, err := server.Continue(context.Background(), []int32{1, 2}, 9, 1, 3)
+	if err != nil || m.Tokenizer.Decode(got) != " func main" || !ended {
+		t.Errorf("tokens %v, ended %v, %v", got, ended, err)
 	}
 	want := map[string]any{"model": "some", "prompt": []any{1., 2.}, "max_tokens": 9., "temperature": 1., "seed": 3.}
 	if !reflect.DeepEqual(asked, want) {
 		t.Errorf("the server is asked %v, want %v", asked, want)
 	}
-	server = &train.Server{URL: s.URL, MaxTokens: 9, Tokenizer: m.Tokenizer}
-	if _, err := server.Answerer()(context.Background(), 0, nil); err == nil ||
+	server = &train.Server{URL: s.URL, Tokenizer: m.Tokenizer}
+	if _, _, err := server.Continue(context.Background(), nil, 9, 0, 0); err == nil ||
 		!strings.Contains(err.Error(), "no key") {
 		t.Errorf("a request without a key: %v", err)
 	}

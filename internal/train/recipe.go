@@ -37,11 +37,11 @@ type Job struct {
 	Validation []data.Source // text to measure on; nil: a part of the training text, which is then not trained on
 	Threads    int           // 0: GOMAXPROCS
 
-	Target     *model.Model // what heads learn from, as it serves; no stage but those of heads reads it
-	Features   *Features    // where the target's rows of texts are kept for the next head; nil: nowhere
-	Answers    [][]int32    // prompts with their answers (see Answer), which take the place of the sources; nil: none
-	Sparing    bool         // the target generates only as much text as a head's steps read
-	Vocabulary string       // GGUF file with its tokenizer, which exported heads take for programs that want one; "": none
+	Target     *model.Model   // what heads learn from, as it serves; no stage but those of heads reads it
+	Features   *Features      // where the target's rows of texts are kept for the next head; nil: nowhere
+	Answers    []Conversation // what the target said (see Answer), which takes the place of the sources; nil: none
+	Sparing    bool           // the target generates only as much text as a head's steps read
+	Vocabulary string         // GGUF file with its tokenizer, which exported heads take for programs that want one; "": none
 
 	SaveEvery time.Duration  // between checkpoints; 0: two minutes
 	Report    func(Progress) // called after every step; may be nil
@@ -195,7 +195,7 @@ func (j *Job) readSources(ctx context.Context, c *Corpus) (err error) {
 	sources := j.Sources
 	if j.Answers != nil {
 		sources = []data.Source{{Name: "answers"}}
-		c.train, reports = []*data.Set{data.FromTokens("answers", j.Answers, c.Tok)}, []data.Report{{}}
+		c.train, reports = []*data.Set{data.FromTokens("answers", TokensOf(j.Answers), c.Tok)}, []data.Report{{}}
 	} else if c.train, reports, err = j.sets(ctx, c.Tok, j.Sources); err != nil {
 		return err
 	}

@@ -8,9 +8,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/grovellm/grove/internal/autograd"
 	"github.com/grovellm/grove/internal/kernels/simd"
 	"github.com/grovellm/grove/internal/model"
-	"github.com/grovellm/grove/internal/nn"
 	"github.com/grovellm/grove/internal/train"
 	"github.com/grovellm/grove/internal/train/traintest"
 )
@@ -71,7 +71,7 @@ func TestJob(t *testing.T) {
 			lse := float64(simd.LogSumExp(logits))
 			for _, id := range []int32{7, 99} {
 				target := []int32{-1, -1, -1, -1, id}
-				got := net.Loss(tokens, len(tokens), nn.Targets{Token: target}).Sum
+				got := net.Loss(tokens, len(tokens), autograd.Targets{Token: target}).Sum
 				want, tolerance := lse-float64(logits[id]), 1e-5
 				if name == "model-q8_0.gguf" {
 					tolerance = 0.1

@@ -6,9 +6,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/grovellm/grove/internal/autograd"
 	"github.com/grovellm/grove/internal/kernels/gemm"
 	"github.com/grovellm/grove/internal/kernels/par"
-	"github.com/grovellm/grove/internal/nn"
 	"github.com/grovellm/grove/internal/train/data"
 )
 
@@ -117,7 +117,7 @@ type language struct {
 	target []int32
 }
 
-func (l *language) Params() *nn.Params { return l.Network.Params }
+func (l *language) Params() *autograd.Params { return l.Network.Params }
 
 // Fingerprint is of the recipe, and of the rows that are dealt.
 func (l *language) Fingerprint() string {
@@ -146,14 +146,14 @@ func (l *language) phase(step int) (mix *data.Mix, rows int) {
 }
 
 // Gradient is that of a step's rows.
-func (l *language) Gradient(step int) (nn.Loss, error) {
+func (l *language) Gradient(step int) (autograd.Loss, error) {
 	r := l.r
 	mix, rows := l.phase(step)
 	length := mix.Length()
 	part := rows * r.MicroRows / r.Rows // rows at a time
 	l.batch = slices.Grow(l.batch[:0], rows*(length+1))[:rows*(length+1)]
 	mix.Batch(step, rows, l.batch)
-	var total nn.Loss
+	var total autograd.Loss
 	for from := 0; from < rows; from += part {
 		l.tokens, l.target = l.tokens[:0], l.target[:0]
 		for i := range part {
@@ -161,7 +161,7 @@ func (l *language) Gradient(step int) (nn.Loss, error) {
 			l.tokens = append(l.tokens, row[:length]...)
 			l.target = append(l.target, row[1:]...)
 		}
-		targets := nn.Targets{Token: l.target}
+		targets := autograd.Targets{Token: l.target}
 		if l.teacher != nil {
 			l.teacher.prepare(l.tokens, length)
 			targets.Teacher, targets.Share = l.teacher.logits, l.teacher.Share
@@ -182,10 +182,10 @@ func (l *language) Validate() (losses, figures map[string]float64, err error) {
 }
 
 // Evaluate is the loss of up to limit rows of a set, evenly spread over it.
-func (n *Network) Evaluate(s *data.Set, length, together, limit int) nn.Loss {
+func (n *Network) Evaluate(s *data.Set, length, together, limit int) autograd.Loss {
 	windows := s.Windows(length)
 	rows := min(limit, windows)
-	var total nn.Loss
+	var total autograd.Loss
 	var in, out []int32
 	row := make([]int32, length+1)
 	for i := range rows {
@@ -193,7 +193,7 @@ func (n *Network) Evaluate(s *data.Set, length, together, limit int) nn.Loss {
 		in = append(in, row[:length]...)
 		out = append(out, row[1:]...)
 		if len(in) == together*length || i == rows-1 {
-			total.Add(n.Loss(in, length, nn.Targets{Token: out}))
+			total.Add(n.Loss(in, length, autograd.Targets{Token: out}))
 			in, out = in[:0], out[:0]
 		}
 	}

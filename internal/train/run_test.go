@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/grovellm/grove/internal/autograd"
 	"github.com/grovellm/grove/internal/kernels/cpu"
-	"github.com/grovellm/grove/internal/nn"
 	"github.com/grovellm/grove/internal/train/bpe"
 	"github.com/grovellm/grove/internal/train/data"
 	"github.com/grovellm/grove/tokenizer"
@@ -326,7 +326,7 @@ func TestTeacherOfItself(t *testing.T) {
 	}
 	student.Pack()
 	same.prepare(row[:32], 32)
-	l := student.Gradient(row[:32], 32, nn.Targets{Token: row[1:], Teacher: same.logits, Share: 1}, 1)
+	l := student.Gradient(row[:32], 32, autograd.Targets{Token: row[1:], Teacher: same.logits, Share: 1}, 1)
 	if l.Sum > 1e-4 || l.Sum < -1e-4 || l.Hard < 1 {
 		t.Errorf("divergence from itself %g, cross-entropy %g", l.Sum, l.Hard)
 	}

@@ -88,11 +88,10 @@ type dealer interface {
 	Fingerprint() string
 }
 
-// Deal is texts of one length, and from which token on a head learns: with generated text the last
-// that was given, after which the target begins to speak.
-type Deal struct {
+// deal is texts of one length, and the first token from which on they are the target's, or the corpus's.
+type deal struct {
 	dealer
-	Length, First int
+	length, from int
 }
 
 // HeadTexts is the texts of a HeadText, at hand.
@@ -100,28 +99,35 @@ type HeadTexts struct {
 	HeadText
 	Sources []HeldText // held-out text
 
-	short Deal
-	long  Deal // without a dealer: none
+	short deal
+	long  deal  // without a dealer: none
+	deck  *deck // conversations, in place of both; nil: none
 
-	rows [][]int32 // of a step
+	rows []Conversation // of a step
 }
 
-// HeldText is what the target says, at temperature 0, after beginnings that nobody was trained on:
-// texts of length tokens, the first prompt of each given.
+// HeldText is texts that nobody was trained on: what the target says after beginnings, or in conversations.
 type HeldText struct {
-	Name           string
-	Tokens         []int32
-	Length, Prompt int
+	Name  string
+	Texts []Conversation
+}
+
+// inTexts cuts tokens into texts of one length, of each of which so many tokens are given.
+func inTexts(tokens []int32, length, from int) (list []Conversation) {
+	for ; len(tokens) >= length; tokens = tokens[length:] {
+		list = append(list, Conversation{Tokens: tokens[:length], From: from})
+	}
+	return list
 }
 
 // OpenTexts gets the texts of a recipe of so many steps with a seed: the target's own, in
 // DIR/generated, made where they are not there yet, or the corpus; and held-out text of the
 // target's.
 func (j *Job) OpenTexts(ctx context.Context, t HeadText, steps int, seed uint64, text *Corpus) (*HeadTexts, error) {
-	m, source := j.Target, FingerprintModel(j.Target)
 	if j.Answers != nil {
-		t.Text = "corpus"
+		return j.openConversations(t, seed)
 	}
+	m, source := j.Target, FingerprintModel(j.Target)
 	if j.Sparing {
 		t.fit(steps)
 	}
@@ -137,13 +143,13 @@ func (j *Job) OpenTexts(ctx context.Context, t HeadText, steps int, seed uint64,
 		if err != nil {
 			return nil, err
 		}
-		h.Sources = append(h.Sources, HeldText{s.Name, tokens, t.Held.Length, t.Held.Prompt})
+		h.Sources = append(h.Sources, HeldText{s.Name, inTexts(tokens, t.Held.Length, t.Held.Prompt)})
 	}
 	for i, g := range []Generated{t.Short, t.Long} {
 		if g.Files == 0 {
 			continue
 		}
-		d := Deal{Length: g.Length, First: 1}
+		d := deal{length: g.Length, from: 2}
 		if t.Text == "corpus" {
 			sets, err := t.sources(text.train)
 			if err != nil {
@@ -164,7 +170,7 @@ func (j *Job) OpenTexts(ctx context.Context, t HeadText, steps int, seed uint64,
 			if d.dealer, err = data.NewRows(tokens, g.Length, seed+uint64(i)); err != nil {
 				return nil, err
 			}
-			d.First = g.Prompt - 1
+			d.from = g.Prompt
 		}
 		if i == 0 {
 			h.short = d
@@ -173,6 +179,16 @@ func (j *Job) OpenTexts(ctx context.Context, t HeadText, steps int, seed uint64,
 		}
 	}
 	return h, nil
+}
+
+// openConversations deals the job's conversations, but for those that are held out.
+func (j *Job) openConversations(t HeadText, seed uint64) (*HeadTexts, error) {
+	h := &HeadTexts{HeadText: t}
+	var rest []Conversation
+	h.Sources, rest = holdOut(j.Answers, 2*HeldTexts)
+	var err error
+	h.deck, err = newDeck(rest, t.MicroRows, seed)
+	return h, err
 }
 
 // alone is a source without others beside it.
@@ -265,26 +281,58 @@ func (c *Corpus) Beginnings(n int) (list [][]int32, err error) {
 	return list, nil
 }
 
-// Examples are some texts that the head will read.
-func (t *HeadTexts) Examples() [][]int32 { return t.Sample(16) }
-
-// TextLength is the number of tokens of the short texts.
-func (t *HeadTexts) TextLength() int { return t.short.Length }
-
-// FirstPlace is the place of the first token of the short texts from which a head learns.
-func (t *HeadTexts) FirstPlace() int { return t.short.First }
-
-// Sample is the first n texts that the head will read.
-func (t *HeadTexts) Sample(n int) (texts [][]int32) {
-	for i := range n {
-		texts = append(texts, make([]int32, t.short.Length))
-		t.short.Row(uint64(i), texts[i])
+// Examples are some texts that the head will read, of one length.
+func (t *HeadTexts) Examples() (texts [][]int32) {
+	const n = 16
+	if t.deck == nil {
+		return TokensOf(t.Sample(n))
+	}
+	longest := len(t.deck.list) // conversations by length: some in the middle, cut to the shortest of them
+	from := max(0, longest/2-n/2)
+	some := t.deck.list[from:min(longest, from+n)]
+	for _, c := range some {
+		texts = append(texts, c.Tokens[:len(some[0].Tokens)])
 	}
 	return texts
 }
 
+// TextLength is the number of tokens of a text, of conversations their mean; said is those of them that a head may
+// learn.
+func (t *HeadTexts) TextLength() (tokens, said float64) {
+	if t.deck != nil {
+		return t.deck.meanLength()
+	}
+	return float64(t.short.length), float64(t.short.length - t.short.from + 1)
+}
+
+// Sample is the first n texts that the head will read.
+func (t *HeadTexts) Sample(n int) (texts []Conversation) {
+	if t.deck != nil {
+		for i := range min(n, len(t.deck.list)) {
+			texts = append(texts, *t.deck.text(i))
+		}
+		return texts
+	}
+	for i := range n {
+		texts = append(texts, t.short.read(uint64(i), nil))
+	}
+	return texts
+}
+
+// read reads the n-th text, into tokens where they are as many.
+func (d *deal) read(n uint64, tokens []int32) Conversation {
+	if len(tokens) != d.length {
+		tokens = make([]int32, d.length)
+	}
+	d.Row(n, tokens)
+	return Conversation{Tokens: tokens, From: d.from}
+}
+
 // TextFingerprints are of the texts that are dealt.
 func (t *HeadTexts) TextFingerprints() []string {
+	if t.deck != nil {
+		return []string{t.deck.fingerprint()}
+	}
 	f := []string{t.short.Fingerprint()}
 	if t.long.dealer != nil {
 		f = append(f, t.long.Fingerprint())
@@ -294,7 +342,7 @@ func (t *HeadTexts) TextFingerprints() []string {
 
 // phase is what a step's texts are, how many, and the number of the first of them. Every
 // LongEvery-th step takes long ones.
-func (t *HeadTexts) phase(step int) (d *Deal, first, rows int) {
+func (t *HeadTexts) phase(step int) (d *deal, first, rows int) {
 	if t.long.dealer == nil {
 		return &t.short, step * t.Rows, t.Rows
 	}
@@ -307,18 +355,23 @@ func (t *HeadTexts) phase(step int) (d *Deal, first, rows int) {
 
 // Step reads the texts of a step, which last until the next is read; first is the number of the
 // first of them.
-func (t *HeadTexts) Step(step int) (d *Deal, first int, texts [][]int32) {
+func (t *HeadTexts) Step(step int) (first int, texts []Conversation) {
+	if t.deck != nil {
+		first = step * t.Rows
+		t.rows = t.rows[:0]
+		for i := range t.Rows {
+			t.rows = append(t.rows, *t.deck.text(first + i))
+		}
+		return first, t.rows
+	}
 	d, first, rows := t.phase(step)
 	for i := range rows {
 		if i == len(t.rows) {
-			t.rows = append(t.rows, nil)
+			t.rows = append(t.rows, Conversation{})
 		}
-		if len(t.rows[i]) != d.Length {
-			t.rows[i] = make([]int32, d.Length)
-		}
-		d.Row(uint64(first+i), t.rows[i])
+		t.rows[i] = d.read(uint64(first+i), t.rows[i].Tokens)
 	}
-	return d, first, t.rows[:rows]
+	return first, t.rows[:rows]
 }
 
 // Measures on the way read the first HeldTexts texts of a source, and of what the target said in
@@ -331,12 +384,15 @@ const (
 // Each calls f with the first n texts of a source, and with the places after which a head drafts:
 // so many tokens that the target said, of which none is among the last few.
 func (t *HeldText) Each(n, tokens, last int, f func(text []int32, places []int) error) error {
-	for i := range min(n, len(t.Tokens)/t.Length) {
+	for _, c := range t.Texts[:min(n, len(t.Texts))] {
 		var places []int
-		for p := t.Prompt; p < min(t.Prompt+tokens, t.Length-last); p++ {
+		for p := c.From; p < min(c.From+tokens, len(c.Tokens)-last); p++ {
 			places = append(places, p)
 		}
-		if err := f(t.Tokens[i*t.Length:(i+1)*t.Length], places); err != nil {
+		if len(places) == 0 {
+			continue
+		}
+		if err := f(c.Tokens, places); err != nil {
 			return err
 		}
 	}

@@ -10,7 +10,7 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/grovellm/grove/internal/nn"
+	"github.com/grovellm/grove/internal/autograd"
 )
 
 // Regress finds the matrix whose products with the rows of x, x·M, are nearest to those of y; a
@@ -86,8 +86,8 @@ func (h *OverTarget) Begin() *WarmStart {
 }
 
 // ByName is parameters by their names.
-func ByName(params *nn.Params) map[string]*nn.Param {
-	m := map[string]*nn.Param{}
+func ByName(params *autograd.Params) map[string]*autograd.Param {
+	m := map[string]*autograd.Param{}
 	for _, p := range params.All() {
 		m[p.Name] = p
 	}
@@ -96,19 +96,19 @@ func ByName(params *nn.Params) map[string]*nn.Param {
 
 // WarmStart makes the parameters of a head begin as what those of its target are.
 type WarmStart struct {
-	Head   map[string]*nn.Param
+	Head   map[string]*autograd.Param
 	Err    error // of the first tensor that the target has not, or not as the head has it
 	target *Frozen
 }
 
 // of is a tensor of the target; one of nothing where it has none.
-func (w *WarmStart) of(name string) *nn.Param {
+func (w *WarmStart) of(name string) *autograd.Param {
 	p, ok := w.target.weights(name)
 	if !ok {
 		if w.Err == nil {
 			w.Err = fmt.Errorf("the target, of architecture %s, has no tensor %s as which a head can begin: want random weights (--from=-1)", w.target.Config.Arch, name)
 		}
-		p = new(nn.Param)
+		p = new(autograd.Param)
 	}
 	return p
 }
@@ -141,7 +141,7 @@ func (w *WarmStart) Fit(name string, x, y [][]float32) error {
 }
 
 // Solved makes p rows of m, from one on, transposed.
-func Solved(p *nn.Param, m *mat.Dense, from int) {
+func Solved(p *autograd.Param, m *mat.Dense, from int) {
 	for r := range p.Rows {
 		for c := range p.Cols {
 			p.Data[r*p.Cols+c] = float32(m.At(from+c, r))
@@ -182,7 +182,7 @@ func (w *WarmStart) MLP(layer int, blocks ...int) {
 	down := w.Head[name(layer, "ffn_down")]
 	type unit struct {
 		gate, up []float32
-		down     *nn.Param
+		down     *autograd.Param
 		row      int
 		size     float64
 	}
@@ -216,7 +216,7 @@ func (w *WarmStart) MLP(layer int, blocks ...int) {
 }
 
 // Row is a row of a matrix.
-func Row(p *nn.Param, i int) []float32 { return p.Data[i*p.Cols : (i+1)*p.Cols] }
+func Row(p *autograd.Param, i int) []float32 { return p.Data[i*p.Cols : (i+1)*p.Cols] }
 
 // Length is the length of a vector.
 func Length(v []float32) float64 {

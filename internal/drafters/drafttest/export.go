@@ -6,9 +6,9 @@ import (
 	"testing"
 
 	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/autograd"
 	"github.com/grovellm/grove/internal/drafters/learn"
 	"github.com/grovellm/grove/internal/heads/headfile"
-	"github.com/grovellm/grove/internal/nn"
 	"github.com/grovellm/grove/tree"
 	"pgregory.net/rapid"
 )
@@ -27,7 +27,7 @@ func Exports(t *testing.T, hidden int, generate func(r *rapid.T) (learn.Learner,
 			l, _ := example(r, rng, d, hidden, 3, -1)
 			s := Must(learn.NewStudent(d.Head(), 1))(r)
 			defer s.Close()
-			study := learn.Study{AdamW: nn.AdamW{Rate: 0.05, Beta1: .9, Beta2: .99, Eps: 1e-8}}
+			study := learn.Study{AdamW: autograd.AdamW{Rate: 0.05, Beta1: .9, Beta2: .99, Eps: 1e-8}}
 			if err := s.Learn(whole(l), study); err != nil {
 				r.Fatal(err)
 			}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/autograd"
 	"github.com/grovellm/grove/internal/drafters/learn"
 	"github.com/grovellm/grove/internal/heads/headfile"
 	"github.com/grovellm/grove/internal/kernels/par"
@@ -159,7 +160,7 @@ func Learns(t *testing.T, hidden int, d learn.Learner) {
 	values := func() (v [][]float32) { return s.Save(learn.State{}).Weights }
 	before, began := score(d.Head()), s.Save(learn.State{})
 	const steps = 40
-	study := learn.Study{Gamma: 4, Keep: 0.01, AdamW: nn.AdamW{Rate: 0.02, Beta1: .9, Beta2: .99, Eps: 1e-8}}
+	study := learn.Study{Gamma: 4, Keep: 0.01, AdamW: autograd.AdamW{Rate: 0.02, Beta1: .9, Beta2: .99, Eps: 1e-8}}
 	for _, last := range []bool{true, false} {
 		study.Last = last
 		was := values()

@@ -11,6 +11,7 @@ import (
 	"github.com/grovellm/grove/internal/drafters/sequence"
 	"github.com/grovellm/grove/internal/kernels/par"
 	"github.com/grovellm/grove/internal/nn"
+	"github.com/grovellm/grove/internal/nn/output"
 )
 
 // rows computes rows of a head.
@@ -30,7 +31,7 @@ type rows struct {
 	xBufs       []nn.Buffer // states of each pass of a draft: children's features are read there
 	step        int         // of the draft, whose first pass is 0
 	bufs        Buffers
-	logits      nn.Logits
+	logits      output.Logits
 	x           nn.Mat      // outputs of all rows
 	router      []par.Phase // of the Run to come; may be none
 	firstLogits []int       // of each sequence, the first of its rows' logits
@@ -156,7 +157,7 @@ func (r *rows) Run(ctx context.Context) error {
 		rows := l.Tree.Len() - l.From
 		keep(l, x.Slice(r.first[i], r.first[i]+rows))
 		for k, node := range l.Asked {
-			var list *nn.Shortlist
+			var list *output.Shortlist
 			if l.Lists != nil {
 				list = l.Lists[k]
 			}

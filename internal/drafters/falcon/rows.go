@@ -11,6 +11,7 @@ import (
 	"github.com/grovellm/grove/internal/drafters/sequence"
 	"github.com/grovellm/grove/internal/kernels/par"
 	"github.com/grovellm/grove/internal/nn"
+	"github.com/grovellm/grove/internal/nn/output"
 	"github.com/grovellm/grove/tree"
 )
 
@@ -39,7 +40,7 @@ type rows struct {
 // pass is the memory of one pass, which lasts as long as the draft.
 type pass struct {
 	x, memory, asked nn.Buffer
-	logits           nn.Logits
+	logits           output.Logits
 }
 
 // text is what a draft keeps of a sequence beside its cache.
@@ -286,7 +287,7 @@ func (r *rows) head(p *pass) {
 		wanted += max(r.laid[i].Text.More.(*text).tree.Len(), len(r.laid[i].Asked))
 	}
 	asked := p.asked.Mat(wanted, r.n.Hidden)
-	add := func(state []float32, list *nn.Shortlist) {
+	add := func(state []float32, list *output.Shortlist) {
 		copy(asked.Row(p.logits.Len()), state)
 		p.logits.Add(p.logits.Len(), list)
 	}

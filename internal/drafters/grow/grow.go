@@ -23,6 +23,7 @@ import (
 	"github.com/grovellm/grove/internal/drafters/textrank"
 	"github.com/grovellm/grove/internal/kernels/par"
 	"github.com/grovellm/grove/internal/nn"
+	"github.com/grovellm/grove/internal/nn/output"
 	"github.com/grovellm/grove/sample"
 	"github.com/grovellm/grove/tree"
 )
@@ -67,8 +68,8 @@ type Rows struct {
 	Tree  *tree.Tree
 	From  int
 	Known int
-	Asked []int32         // whose logits are wanted
-	Lists []*nn.Shortlist // of each of them; nil: all tokens
+	Asked []int32             // whose logits are wanted
+	Lists []*output.Shortlist // of each of them; nil: all tokens
 }
 
 // Config is a drafter to be made.

@@ -6,7 +6,7 @@ import (
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/internal/drafters/shortlist"
 	"github.com/grovellm/grove/internal/drafters/textrank"
-	"github.com/grovellm/grove/internal/nn"
+	"github.com/grovellm/grove/internal/nn/output"
 	"github.com/grovellm/grove/sample"
 	"github.com/grovellm/grove/tree"
 )
@@ -25,10 +25,10 @@ type state struct {
 	places  []textrank.Place // for +text: of each node of the tree, its longest n-gram
 	rebuilt *rebuilt         // of best-first trees with +text; else nil
 
-	words  shortlist.State   // what shortlists know of the text; nil: the head computes all tokens
-	lists  []*shortlist.List // of each node expanded in this step
-	listed []*nn.Shortlist   // the same, for the pass
-	listOf []*shortlist.List // of each node that was expanded, by its row
+	words  shortlist.State     // what shortlists know of the text; nil: the head computes all tokens
+	lists  []*shortlist.List   // of each node expanded in this step
+	listed []*output.Shortlist // the same, for the pass
+	listOf []*shortlist.List   // of each node that was expanded, by its row
 
 	at   int // committed tokens: the position of the next root
 	read *Text

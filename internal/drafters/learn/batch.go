@@ -3,6 +3,7 @@ package learn
 import (
 	"math/rand/v2"
 
+	"github.com/grovellm/grove/internal/autograd"
 	"github.com/grovellm/grove/internal/nn"
 )
 
@@ -11,9 +12,9 @@ type Batch struct {
 	Examples []*Example
 	Rounds   [][]int // of each example, numbers of its rounds, ascending
 
-	learns bool     // it is not scored
-	last   bool     // only the last part learns
-	tape   *nn.Tape // nil: nothing is recorded
+	learns bool           // it is not scored
+	last   bool           // only the last part learns
+	tape   *autograd.Tape // nil: nothing is recorded
 }
 
 // Draw draws so many rounds from the examples, as many of each as can be. Those of an example are consecutive, and of its text

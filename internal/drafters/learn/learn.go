@@ -2,7 +2,7 @@
 // target's taps and what it thought likely, and where the drafts went wrong.
 //
 // A family takes part with a Head, its layers over any weights, and a Learner, its drafter. The Student trains a second copy of the
-// weights, built by the same code as the first over nn.Params. Package adapt decides when, and brings the outcome into use.
+// weights, built by the same code as the first over autograd.Params. Package adapt decides when, and brings the outcome into use.
 package learn
 
 import (

@@ -9,6 +9,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/grovellm/grove/internal/autograd"
 	"github.com/grovellm/grove/internal/kernels/gemm"
 	"github.com/grovellm/grove/internal/kernels/simd"
 	"github.com/grovellm/grove/internal/nn"
@@ -90,7 +91,7 @@ func (l *list) row(token int32) int32 {
 }
 
 // pack gathers the rows of the matrix.
-func (l *list) pack(t *nn.Tape) error {
+func (l *list) pack(t *autograd.Tape) error {
 	_, out, _ := l.of.Output()
 	in := out.W.In()
 	l.values = slices.Grow(l.values[:0], in)[:in]
@@ -125,8 +126,8 @@ func (l *list) pack(t *nn.Tape) error {
 }
 
 // targets are what rows are to say, and the weight of them all.
-func (l *list) targets(b *Batch, rows []Row, o Study) (nn.Targets, float32) {
-	t := nn.Targets{Share: 1}
+func (l *list) targets(b *Batch, rows []Row, o Study) (autograd.Targets, float32) {
+	t := autograd.Targets{Share: 1}
 	total := float32(0)
 	for _, r := range rows {
 		token, weight := int32(-1), float32(0)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/grovellm/grove/internal/autograd"
 	"github.com/grovellm/grove/internal/kernels/gemm"
 	"github.com/grovellm/grove/internal/kernels/par"
 	"github.com/grovellm/grove/internal/nn"
@@ -16,19 +17,19 @@ type Student struct {
 	head   Head // over params
 	first  Head // as it was at first
 	kinds  kinds
-	params *nn.Params
-	byName map[string]*nn.Param
+	params *autograd.Params
+	byName map[string]*autograd.Param
 	slots  []*slot
 
 	pool *par.Pool
 	exec *nn.Exec
-	tape *nn.Tape
+	tape *autograd.Tape
 	list list
 }
 
 // slot is a parameter with the optimiser's state.
 type slot struct {
-	*nn.Param
+	*autograd.Param
 	m, v  []float32
 	mean  []float32 // of the values after the steps so far, to draft with
 	steps int
@@ -42,7 +43,7 @@ type Study struct {
 	Keep     float32 // weight of the divergence from the head as it was at first: KL(now ‖ first), SpecBlock §3.4
 	Gamma    float64 // the k-th place below a root counts exp(−(k−1)/Gamma); 0: all alike
 	Mean     float32 // what is drafted with is the mean of the weights after each step, the k-th before the last counting Mean^k; 0: the last
-	nn.AdamW
+	autograd.AdamW
 }
 
 // clip is the longest gradient.
@@ -50,7 +51,7 @@ const clip = 1
 
 // NewStudent makes a student of a head, with so many workers.
 func NewStudent(h Head, threads int) (*Student, error) {
-	s := &Student{first: h, kinds: kindsOf(h), params: nn.NewParams(gemm.F32), byName: map[string]*nn.Param{}, pool: par.New(threads)}
+	s := &Student{first: h, kinds: kindsOf(h), params: autograd.NewParams(gemm.F32), byName: map[string]*autograd.Param{}, pool: par.New(threads)}
 	if err := s.begin(); err != nil {
 		s.pool.Close()
 		return nil, fmt.Errorf("a second copy of the head: %w", err)
@@ -75,7 +76,7 @@ func (s *Student) begin() error {
 		return err
 	}
 	s.exec = nn.NewExec(s.pool)
-	s.tape = nn.NewTape(s.exec, s.params)
+	s.tape = autograd.NewTape(s.exec, s.params)
 	s.tape.Detach()
 	s.pack()
 	return nil
@@ -142,12 +143,12 @@ func (s *Student) gradient(b *Batch, o Study) error {
 	if err := s.list.pack(s.tape); err != nil {
 		return err
 	}
-	var kept nn.Soft
+	var kept autograd.Soft
 	if o.Keep > 0 {
 		b.tape = nil
 		x, _ := s.first.Run(s.exec, b)
 		norm, _, _ := s.first.Output()
-		kept = nn.Soft{Divergence: nn.ReverseKL, Temperature: 1}
+		kept = autograd.Soft{Divergence: autograd.ReverseKL, Temperature: 1}
 		kept.Reset(x.Rows, len(s.list.tokens))
 		kept.Fill(s.exec, 0, nn.Source{X: x, Norm: norm}, &s.list.head)
 	}
@@ -165,13 +166,13 @@ func (s *Student) gradient(b *Batch, o Study) error {
 	if weight == 0 {
 		return nil
 	}
-	s.exec.CrossEntropy(src, &s.list.head, targets, 1/weight)
+	s.tape.CrossEntropy(src, &s.list.head, targets, 1/weight)
 	if o.Keep > 0 {
 		for i := range rows {
 			kept.Row = append(kept.Row, int32(i))
 		}
 		targets.Teacher, targets.Soft = nil, &kept
-		s.exec.CrossEntropy(src, &s.list.head, targets, o.Keep/weight)
+		s.tape.CrossEntropy(src, &s.list.head, targets, o.Keep/weight)
 	}
 	s.tape.Backward()
 	return nil
@@ -290,4 +291,4 @@ func (s *Student) Reset() error {
 }
 
 // Params lists the parameters, in the order of State.
-func (s *Student) Params() []*nn.Param { return s.params.All() }
+func (s *Student) Params() []*autograd.Param { return s.params.All() }

@@ -8,6 +8,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/grovellm/grove/internal/autograd"
 	"github.com/grovellm/grove/internal/heads/headfile"
 	"github.com/grovellm/grove/internal/kernels/gemm"
 	"github.com/grovellm/grove/internal/model"
@@ -35,7 +36,7 @@ func kindsOf(h Head) kinds {
 
 // trained are parameters as model.Weights: NewNetwork and the like make them as they ask for them.
 type trained struct {
-	*nn.Params
+	*autograd.Params
 	kinds kinds
 }
 
@@ -47,13 +48,13 @@ func (t trained) Table(name string, rows, cols int) (nn.Table, error) {
 
 // packed are trained values as model.Weights to draft with: each matrix of the type that it had.
 type packed struct {
-	params map[string]*nn.Param
+	params map[string]*autograd.Param
 	kinds  kinds
 }
 
 func (p packed) Has(name string) bool { _, ok := p.kinds[name]; return ok }
 
-func (p packed) get(name string, shape ...int) (*nn.Param, error) {
+func (p packed) get(name string, shape ...int) (*autograd.Param, error) {
 	q := p.params[name]
 	if q == nil || !slices.Equal(q.Shape(), shape) {
 		return nil, fmt.Errorf("tensor %s of shape %v is not one of the head's", name, shape)
@@ -96,7 +97,7 @@ func pack(name string, t gemm.Type, x nn.Mat) (*gemm.Matrix, error) {
 }
 
 // fill gives parameters the values of a head's weights.
-func fill(params map[string]*nn.Param, h Head) error {
+func fill(params map[string]*autograd.Param, h Head) error {
 	left := len(params)
 	var err error
 	h.Weights(func(w headfile.Weight) {

@@ -9,15 +9,17 @@ import (
 	"github.com/grovellm/grove/internal/drafters/shortlist"
 	"github.com/grovellm/grove/internal/drafters/textrank"
 	"github.com/grovellm/grove/internal/nn"
+	"github.com/grovellm/grove/internal/nn/output"
 )
 
 // listing is the shortlists of a proposal.
 type listing struct {
-	queries []shortlist.Query
-	rows    []int32           // of the queries, or of the wanted rows of a depth
-	chosen  []*shortlist.List // of each query
-	lists   []*shortlist.List // of each wanted row
-	listed  []*nn.Shortlist   // the same, for the product
+	queries  []shortlist.Query
+	rows     []int32             // of the queries, or of the wanted rows of a depth
+	chosen   []*shortlist.List   // of each query
+	lists    []*shortlist.List   // of each wanted row
+	listed   []*output.Shortlist // the same, for their products
+	products output.Lists
 }
 
 // head computes the logits of the rows that are wanted of all blocks.
@@ -62,7 +64,7 @@ func (d *Drafter) head(rows nn.Mat) {
 		d.Stats.Row(l)
 	}
 	d.out = d.logits.Mat(rows.Rows, width)
-	d.exec.Shortlist(src, d.listed, d.out)
+	d.products.Run(d.exec, src, d.listed, d.out)
 }
 
 // eachHead multiplies the rows of each depth by its matrix. Results come depth by depth, and are

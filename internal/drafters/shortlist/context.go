@@ -12,7 +12,7 @@ import (
 	"github.com/grovellm/grove/internal/kernels/gemm"
 	"github.com/grovellm/grove/internal/kernels/par"
 	"github.com/grovellm/grove/internal/kernels/simd"
-	"github.com/grovellm/grove/internal/nn"
+	"github.com/grovellm/grove/internal/nn/output"
 	"github.com/grovellm/grove/sample"
 )
 
@@ -21,7 +21,7 @@ import (
 type Context struct {
 	pool  *par.Pool
 	head  *Head
-	core  *nn.OrderedHead
+	core  *output.OrderedHead
 	in    []bool // of each token: it is in the core
 	tail  *tail
 	extra int
@@ -49,11 +49,11 @@ func NewContext(pool *par.Pool, head *Head, r *Ranks, core, extra int) (*Context
 }
 
 // orderedHead is rows of tokens, or a panel of none.
-func orderedHead(pool *par.Pool, head *Head, tokens []int32) (*nn.OrderedHead, error) {
+func orderedHead(pool *par.Pool, head *Head, tokens []int32) (*output.OrderedHead, error) {
 	if len(tokens) == 0 {
-		tokens = []int32{nn.NoToken}
+		tokens = []int32{output.NoToken}
 	}
-	return nn.NewOrderedHead(pool, head.TokenHead, tokens)
+	return output.NewOrderedHead(pool, head.TokenHead, tokens)
 }
 
 // newContext makes one without a tail.

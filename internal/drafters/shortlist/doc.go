@@ -9,7 +9,7 @@
 //
 // Above temperature 0 context and dynaspec also list what noise may choose next.
 //
-// All lie in heads of their own order (nn.OrderedHead), so that a list is a few runs of panels, for the kernel to walk.
+// All lie in heads of their own order (output.OrderedHead), so that a list is a few runs of panels, for the kernel to walk.
 //
 // # Scores over lists
 //
@@ -20,7 +20,7 @@ package shortlist
 
 import (
 	"github.com/grovellm/grove/internal/kernels/par"
-	"github.com/grovellm/grove/internal/nn"
+	"github.com/grovellm/grove/internal/nn/output"
 	"github.com/grovellm/grove/sample"
 )
 
@@ -69,7 +69,7 @@ type Query struct {
 
 // List is a shortlist with an estimate of what it leaves out.
 type List struct {
-	nn.Shortlist
+	output.Shortlist
 	tail *tail
 	cut  float64 // of the tail, see tail.logMass
 }

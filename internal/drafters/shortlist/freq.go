@@ -6,7 +6,7 @@ package shortlist
 import (
 	"github.com/grovellm/grove/internal/kernels/gemm"
 	"github.com/grovellm/grove/internal/kernels/par"
-	"github.com/grovellm/grove/internal/nn"
+	"github.com/grovellm/grove/internal/nn/output"
 	"github.com/grovellm/grove/sample"
 )
 
@@ -24,7 +24,7 @@ const lastStep = 15
 // at later ones (DynaSpec, appendix A.1). Sizes are rounded up to whole panels.
 func NewFrequent(pool *par.Pool, head *Head, r *Ranks, size int, positionAware bool) (*Frequent, error) {
 	tokens := r.First(size)
-	ordered, err := nn.NewOrderedHead(pool, head.TokenHead, tokens)
+	ordered, err := output.NewOrderedHead(pool, head.TokenHead, tokens)
 	if err != nil {
 		return nil, err
 	}

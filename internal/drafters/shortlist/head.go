@@ -1,17 +1,20 @@
 package shortlist
 
-import "github.com/grovellm/grove/internal/nn"
+import (
+	"github.com/grovellm/grove/internal/nn"
+	"github.com/grovellm/grove/internal/nn/output"
+)
 
 // Head is an output head that lists are taken of.
 type Head struct {
-	*nn.TokenHead
+	*output.TokenHead
 	Norm *nn.Norm // before it; may be nil
 }
 
 // NewHead makes one of a drafter's head. tokens are those of each row, of a vocabulary of so many;
 // nil: row i is token i's.
 func NewHead(l *nn.Linear, norm *nn.Norm, tokens []int32, vocab int) (*Head, error) {
-	h, err := nn.NewTokenHead(l, tokens, vocab)
+	h, err := output.NewTokenHead(l, tokens, vocab)
 	return &Head{h, norm}, err
 }
 

@@ -22,6 +22,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"github.com/grovellm/grove/internal/autograd"
 	"github.com/grovellm/grove/internal/kernels/gemm"
 	"github.com/grovellm/grove/internal/kernels/par"
 	"github.com/grovellm/grove/internal/kernels/simd"
@@ -55,7 +56,7 @@ func Cluster(pool *par.Pool, head *Head, tokens []int32, o Clustering) ([][]int3
 	}
 	k := &kMeans{pool: pool, x: nn.NewMat(len(tokens), head.W.In()), centers: nn.NewMat(o.Clusters, head.W.In()),
 		of: make([]int32, len(tokens)), alike: make([]float32, len(tokens)), size: make([]int, o.Clusters),
-		products: nn.NewProducts(pool, gemm.F32)}
+		products: autograd.NewProducts(pool, gemm.F32)}
 	pool.Run(len(tokens), task(func(i int) { head.W.Row(k.x.Row(i), head.Row(tokens[i])) }))
 	if !o.Raw {
 		k.center(head.Norm)
@@ -80,7 +81,7 @@ func Cluster(pool *par.Pool, head *Head, tokens []int32, o Clustering) ([][]int3
 
 type kMeans struct {
 	pool     *par.Pool
-	products *nn.Products
+	products *autograd.Products
 	x        nn.Mat    // a row a token, of length one
 	centers  nn.Mat    // a row a cluster
 	of       []int32   // of each token, its cluster

@@ -11,6 +11,7 @@ import (
 	"github.com/grovellm/grove/internal/kernels/gemm"
 	"github.com/grovellm/grove/internal/kernels/par"
 	"github.com/grovellm/grove/internal/nn"
+	"github.com/grovellm/grove/internal/nn/output"
 )
 
 // Clusters are a partition, none empty, the same from any pool; and where they came to rest, each
@@ -108,7 +109,7 @@ func headOf(w nn.Mat) *Head {
 	for i := range w.Rows {
 		m.CopyRow(i, padded, i)
 	}
-	return &Head{TokenHead: &nn.TokenHead{Linear: &nn.Linear{W: m}}}
+	return &Head{TokenHead: &output.TokenHead{Linear: &nn.Linear{W: m}}}
 }
 
 // Clusters of one direction each are found, whatever their sizes and the lengths of their rows.

@@ -7,7 +7,7 @@ package shortlist
 
 import (
 	"github.com/grovellm/grove/internal/kernels/gemm"
-	"github.com/grovellm/grove/internal/nn"
+	"github.com/grovellm/grove/internal/nn/output"
 	"github.com/grovellm/grove/sample"
 )
 
@@ -81,7 +81,7 @@ func (s *contextState) omitRepeated(l *List, others int, has func(token int32) b
 	if s.noisy {
 		others += s.rows.panels() * gemm.Panel
 		for i, token := range tokens[s.c.extra:] {
-			if token != nn.NoToken && has(token) {
+			if token != output.NoToken && has(token) {
 				l.Omit(others + i)
 			}
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/grovellm/grove/internal/kernels/gemm"
 	"github.com/grovellm/grove/internal/kernels/par"
 	"github.com/grovellm/grove/internal/nn"
+	"github.com/grovellm/grove/internal/nn/output"
 	"github.com/grovellm/grove/sample"
 )
 
@@ -49,12 +50,12 @@ type Routed struct {
 	router  *Router
 	embed   nn.Table
 	pool    *par.Pool
-	context *Context        // the tokens always listed, and those of sequences
-	head    *nn.OrderedHead // cluster after cluster, each in panels of its own
-	first   []int           // panel of each cluster's first token, and of the end
-	size    []int           // of each cluster
-	of      []int32         // of each token, its cluster; -1: none
-	tail    *tail           // of all clusters
+	context *Context            // the tokens always listed, and those of sequences
+	head    *output.OrderedHead // cluster after cluster, each in panels of its own
+	first   []int               // panel of each cluster's first token, and of the end
+	size    []int               // of each cluster
+	of      []int32             // of each token, its cluster; -1: none
+	tail    *tail               // of all clusters
 
 	picking picking
 }
@@ -122,7 +123,7 @@ func NewRouted(pool *par.Pool, head *Head, embed nn.Table, r *Routing, o RoutedO
 // wholePanels fills up the last panel of an order.
 func wholePanels(order []int32) []int32 {
 	for len(order)%gemm.Panel != 0 {
-		order = append(order, nn.NoToken)
+		order = append(order, output.NoToken)
 	}
 	return order
 }

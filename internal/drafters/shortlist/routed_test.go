@@ -8,14 +8,16 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/grovellm/grove/internal/autograd"
 	"github.com/grovellm/grove/internal/kernels/gemm"
 	"github.com/grovellm/grove/internal/kernels/par"
 	"github.com/grovellm/grove/internal/nn"
+	"github.com/grovellm/grove/internal/nn/output"
 	"github.com/grovellm/grove/sample"
 )
 
 // routerWeights are a router's parameters as model.Weights.
-type routerWeights struct{ *nn.Params }
+type routerWeights struct{ *autograd.Params }
 
 func (w routerWeights) Vector(name string, n int) ([]float32, error) {
 	return w.Params.Vector(name, n), nil
@@ -26,8 +28,8 @@ func (w routerWeights) Table(name string, _, _ int) (nn.Table, error) {
 }
 
 // randomRouter is one of random weights.
-func randomRouter(r *rand.Rand, pool *par.Pool, c RouterConfig) (*Router, *nn.Params) {
-	params := nn.NewParams(gemm.F32)
+func randomRouter(r *rand.Rand, pool *par.Pool, c RouterConfig) (*Router, *autograd.Params) {
+	params := autograd.NewParams(gemm.F32)
 	router, err := NewRouter(c, routerWeights{params})
 	if err != nil {
 		panic(err)
@@ -37,7 +39,7 @@ func randomRouter(r *rand.Rand, pool *par.Pool, c RouterConfig) (*Router, *nn.Pa
 			p.Data[i] = float32(r.NormFloat64())
 		}
 	}
-	params.Pack(nn.NewProducts(pool, gemm.F32))
+	params.Pack(autograd.NewProducts(pool, gemm.F32))
 	return router, params
 }
 
@@ -152,10 +154,10 @@ func TestRoutedListsTheBestClusters(t *testing.T) {
 				dst := nn.NewMat(1, lists[first].Width())
 				k := r.IntN(8)
 				x.Data[k] = 1
-				e.Shortlist(nn.Source{X: x}, []*nn.Shortlist{&lists[first].Shortlist}, dst)
+				new(output.Lists).Run(e, nn.Source{X: x}, []*output.Shortlist{&lists[first].Shortlist}, dst)
 				for i, token := range lists[first].Tokens() {
-					if logit := dst.Data[i]; token != nn.NoToken && logit != w.Row(int(token))[k] ||
-						token == nn.NoToken && !math.IsInf(float64(logit), -1) {
+					if logit := dst.Data[i]; token != output.NoToken && logit != w.Row(int(token))[k] ||
+						token == output.NoToken && !math.IsInf(float64(logit), -1) {
 						t.Fatalf("token %d has logit %g", token, logit)
 					}
 				}
@@ -225,7 +227,7 @@ func TestRouterTrains(t *testing.T) {
 	r := rand.New(rand.NewPCG(8, 9))
 	router, params := randomRouter(r, pool, RouterConfig{Embed: 6, Hidden: 5, Width: 7, Clusters: 4})
 	e := nn.NewExec(pool)
-	tape := nn.NewTape(e, params)
+	tape := autograd.NewTape(e, params)
 	embed, hidden := nn.NewMat(3, 6), nn.NewMat(3, 5)
 	for _, m := range []nn.Mat{embed, hidden} {
 		for i := range m.Data {
@@ -251,7 +253,7 @@ func TestRouterTrains(t *testing.T) {
 	var buf nn.Buffer
 	dst := e.Mat(&buf, 3, 4)
 	router.Scores(e, embed, hidden, dst, new(RouterBuffers))
-	g, ok := dst.Grad()
+	g, ok := autograd.Grad(dst)
 	if !ok {
 		t.Fatal("the scores are not on the tape")
 	}

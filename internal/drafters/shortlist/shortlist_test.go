@@ -11,6 +11,7 @@ import (
 	"github.com/grovellm/grove/internal/kernels/gemm"
 	"github.com/grovellm/grove/internal/kernels/par"
 	"github.com/grovellm/grove/internal/nn"
+	"github.com/grovellm/grove/internal/nn/output"
 	"github.com/grovellm/grove/sample"
 )
 
@@ -38,7 +39,7 @@ func listed(t *rapid.T, l *List) map[int32]bool {
 		if set[token] {
 			t.Fatalf("token %d is listed twice", token)
 		}
-		if token != nn.NoToken {
+		if token != output.NoToken {
 			set[token] = true
 		}
 	}
@@ -170,9 +171,9 @@ func TestContextListsWhatCameUp(t *testing.T) {
 				dst := nn.NewMat(1, lists[0].Width())
 				k := r.IntN(8)
 				x.Data[k] = 1
-				e.Shortlist(nn.Source{X: x}, []*nn.Shortlist{&lists[0].Shortlist}, dst)
+				new(output.Lists).Run(e, nn.Source{X: x}, []*output.Shortlist{&lists[0].Shortlist}, dst)
 				for i, token := range lists[0].Tokens() {
-					if token != nn.NoToken && dst.Data[i] != w.Row(int(token))[k] {
+					if token != output.NoToken && dst.Data[i] != w.Row(int(token))[k] {
 						t.Fatalf("token %d has another's row", token)
 					}
 				}

@@ -3,11 +3,13 @@ package shortlist
 import (
 	"math"
 
+	"github.com/grovellm/grove/internal/autograd"
 	"github.com/grovellm/grove/internal/kernels/gemm"
 	"github.com/grovellm/grove/internal/kernels/par"
 	"github.com/grovellm/grove/internal/kernels/simd"
 	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/internal/nn"
+	"github.com/grovellm/grove/internal/nn/output"
 	"github.com/grovellm/grove/tensor"
 )
 
@@ -36,9 +38,9 @@ import (
 // distribution without its upper end: a share Φ(cut − deviation) of its mass, cut being the place,
 // in deviations from the mean, above which the listed tokens are.
 type tail struct {
-	head   *nn.OrderedHead // the mean, then columns of L
-	tokens int             // that are summed up
-	rest   float64         // variance left out of L
+	head   *output.OrderedHead // the mean, then columns of L
+	tokens int                 // that are summed up
+	rest   float64             // variance left out of L
 }
 
 const (
@@ -71,7 +73,7 @@ func newTail(pool *par.Pool, head *Head, tokens []int32) (*tail, error) {
 	}
 	c := nn.NewMat(d, d)
 	if x.Rows > 0 {
-		nn.NewProducts(pool, gemm.F32).TMul(c, x, x)
+		autograd.NewProducts(pool, gemm.F32).TMul(c, x, x)
 	}
 	columns, rest := cholesky(c, float64(n), head.Norm)
 	t.rest = rest
@@ -82,7 +84,7 @@ func newTail(pool *par.Pool, head *Head, tokens []int32) (*tail, error) {
 	if err != nil {
 		return nil, err
 	}
-	t.head = &nn.OrderedHead{Linear: nn.Linear{W: w, Scale: head.Scale}}
+	t.head = &output.OrderedHead{Linear: nn.Linear{W: w, Scale: head.Scale}}
 	if head.Bias != nil {
 		t.head.Bias = make([]float32, w.Out())
 		t.head.Bias[0] = bias

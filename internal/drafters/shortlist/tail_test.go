@@ -10,6 +10,7 @@ import (
 
 	"github.com/grovellm/grove/internal/kernels/par"
 	"github.com/grovellm/grove/internal/nn"
+	"github.com/grovellm/grove/internal/nn/output"
 )
 
 // The tail's numbers are the mean and, where it has a column for every dimension, the variance of
@@ -47,7 +48,7 @@ func TestTailSumsUp(t *testing.T) {
 		for i := range h.Data {
 			h.Data[i] = float32(r.NormFloat64())
 		}
-		nn.NewExec(pool).Shortlist(nn.Source{X: h}, []*nn.Shortlist{&l.Shortlist}, dst)
+		new(output.Lists).Run(nn.NewExec(pool), nn.Source{X: h}, []*output.Shortlist{&l.Shortlist}, dst)
 		logit := func(token int32) (sum float64) {
 			for i, x := range w.Row(int(token)) {
 				sum += float64(x) * float64(h.Data[i])

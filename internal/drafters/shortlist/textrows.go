@@ -2,7 +2,7 @@ package shortlist
 
 import (
 	"github.com/grovellm/grove/internal/kernels/gemm"
-	"github.com/grovellm/grove/internal/nn"
+	"github.com/grovellm/grove/internal/nn/output"
 )
 
 // textRows is rows of a head for the tokens that came up last in a sequence, and after those for
@@ -11,7 +11,7 @@ import (
 // several workers: a row lies scattered over a panel, and to copy it costs a microsecond.
 type textRows struct {
 	c    *Context
-	head *nn.OrderedHead
+	head *output.OrderedHead
 	n    int // rows of tokens that came up
 
 	// These rows in the order in which they came up, the latest first, as a ring through the row
@@ -29,10 +29,10 @@ func newTextRows(c *Context) *textRows {
 	size := c.extra + ahead*noiseRows
 	none := make([]int32, size)
 	for i := range none {
-		none[i] = nn.NoToken
+		none[i] = output.NoToken
 	}
 	o := &textRows{c: c, before: make([]int32, c.extra+1), after: make([]int32, c.extra+1), stale: make([]bool, size)}
-	o.head, _ = nn.NewOrderedHead(c.pool, c.head.TokenHead, none)
+	o.head, _ = output.NewOrderedHead(c.pool, c.head.TokenHead, none)
 	o.clear()
 	return o
 }

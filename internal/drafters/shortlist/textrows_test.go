@@ -10,7 +10,7 @@ import (
 
 	"github.com/grovellm/grove/internal/kernels/gemm"
 	"github.com/grovellm/grove/internal/kernels/par"
-	"github.com/grovellm/grove/internal/nn"
+	"github.com/grovellm/grove/internal/nn/output"
 )
 
 // A sequence's own rows are of the tokens that came up last, as many as there are rows, each once.
@@ -53,7 +53,7 @@ func TestOwnRowsAreTheLatestTokens(t *testing.T) {
 		for i := len(text) - 1; i >= 0 && len(want) < size; i-- {
 			want[text[i]] = true
 		}
-		listed := slices.DeleteFunc(slices.Clone(o.head.Tokens), func(token int32) bool { return token == nn.NoToken })
+		listed := slices.DeleteFunc(slices.Clone(o.head.Tokens), func(token int32) bool { return token == output.NoToken })
 		if len(listed) != len(want) || o.n != len(want) {
 			t.Fatalf("%d tokens in %d rows, want %d", len(listed), o.n, len(want))
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/grovellm/grove/internal/drafters/treebuild"
 	"github.com/grovellm/grove/internal/kernels/simd"
 	"github.com/grovellm/grove/internal/nn"
+	"github.com/grovellm/grove/internal/nn/output"
 	"github.com/grovellm/grove/sample"
 )
 
@@ -38,7 +39,7 @@ type row struct {
 // passRows is the memory of one pass's rows.
 type passRows struct {
 	states, features, scores nn.Buffer
-	logits                   nn.Logits
+	logits                   output.Logits
 }
 
 // open adds the row of a block's slot, number at of the layout.
@@ -79,7 +80,7 @@ func (d *drafter) look(x nn.Mat) {
 	p.logits.Reset()
 	for i, r := range d.fresh {
 		r.output = textrank.Output{Tokens: d.n.Tokens, Places: d.places}
-		var listed *nn.Shortlist
+		var listed *output.Shortlist
 		if len(d.Methods) > 0 {
 			d.Stats.Row(d.lists[i])
 			r.output.List, listed = d.lists[i], &d.lists[i].Shortlist

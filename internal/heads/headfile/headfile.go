@@ -10,11 +10,11 @@ import (
 	"strings"
 
 	"github.com/grovellm/grove/gguf"
+	"github.com/grovellm/grove/internal/autograd"
 	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/files/ggufkeys"
 	"github.com/grovellm/grove/internal/files/safetensors"
 	"github.com/grovellm/grove/internal/model"
-	"github.com/grovellm/grove/internal/nn"
 	"github.com/grovellm/grove/tensor"
 )
 
@@ -181,7 +181,7 @@ func (f *File) FolderLayers(norm string, more any) (model.Config, error) {
 }
 
 // Tensors are trained weights as files have them.
-func Tensors(params []*nn.Param) ([]tensor.Tensor, error) {
+func Tensors(params []*autograd.Param) ([]tensor.Tensor, error) {
 	var weights []tensor.Tensor
 	for _, p := range params {
 		t, err := tensor.FromFloat32s(p.Name, tensor.F32, p.Shape(), p.Data)

@@ -1,6 +1,9 @@
 package eagle
 
-import "github.com/grovellm/grove/internal/nn"
+import (
+	"github.com/grovellm/grove/internal/autograd"
+	"github.com/grovellm/grove/internal/nn"
+)
 
 // example is where some texts of one length teach: places is of each the tokens after which a head
 // learns what the target says, and later those of them, none near the end, from which it goes on as
@@ -8,7 +11,7 @@ import "github.com/grovellm/grove/internal/nn"
 type example struct {
 	texts         [][]int32
 	places, later [][]int
-	noise         func(g nn.Mat)
+	noise         func(g nn.Mat, length int)
 }
 
 // part is texts [from, to) of an example.
@@ -37,7 +40,7 @@ type goal struct {
 
 // gradient adds that of an example to the parameters', and returns the loss, whose weight is the
 // example's share of the step.
-func (h *Head) gradient(l *example, o goal) nn.Loss {
+func (h *Head) gradient(l *example, o goal) autograd.Loss {
 	h.Tape.Reset()
 	h.Tape.Attach()
 	loss := h.loss(l, o)
@@ -47,7 +50,7 @@ func (h *Head) gradient(l *example, o goal) nn.Loss {
 
 // loss runs an example's test steps: the rows of the text's entries, and below some of them those of
 // the next tokens, step after step.
-func (h *Head) loss(l *example, o goal) (total nn.Loss) {
+func (h *Head) loss(l *example, o goal) (total autograd.Loss) {
 	length := len(l.texts[0])
 	first := length
 	for _, p := range l.places {
@@ -80,14 +83,14 @@ type question struct {
 	// their own numbers among the entries' rows; in later steps those of the rows that they hang from in the last pass
 	from    []int32
 	states  []int32 // of the features, the target's own after the row's token
-	targets nn.Targets
+	targets autograd.Targets
 }
 
 // question lists the rows of a test step; first is the first place with a distribution.
 func (h *Head) question(l *example, step, first int) (q question) {
 	length := len(l.texts[0])
 	h.soft.Row = h.soft.Row[:0]
-	q.targets = nn.Targets{Soft: &h.soft, Share: 1}
+	q.targets = autograd.Targets{Soft: &h.soft, Share: 1}
 	of := l.places
 	if step > 0 {
 		of = l.later
@@ -110,13 +113,13 @@ func (h *Head) question(l *example, step, first int) (q question) {
 }
 
 // answer is the loss of some rows, times scale each.
-func (h *Head) answer(x, features nn.Mat, q *question, scale float32, o goal) nn.Loss {
-	loss := h.Exec.CrossEntropy(h.net.Output(x), &h.net.Head, q.targets, scale*o.hard)
+func (h *Head) answer(x, features nn.Mat, q *question, scale float32, o goal) autograd.Loss {
+	loss := h.Tape.CrossEntropy(h.net.Output(x), &h.net.Head, q.targets, scale*o.hard)
 	loss.Sum *= float64(o.hard)
 	if o.states > 0 {
 		y := h.Exec.Mat(&h.wanted, x.Rows, x.Cols)
 		h.Exec.Gather(features, q.states, y)
-		loss.Sum += float64(o.states) * h.Exec.SmoothL1(x, y, scale*o.states).Sum
+		loss.Sum += float64(o.states) * h.Tape.SmoothL1(x, y, scale*o.states).Sum
 	}
 	loss.Sum *= float64(scale)
 	loss.Hard *= float64(scale)

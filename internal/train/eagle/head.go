@@ -2,6 +2,7 @@
 package eagle
 
 import (
+	"github.com/grovellm/grove/internal/autograd"
 	"github.com/grovellm/grove/internal/drafters/eagle"
 	"github.com/grovellm/grove/internal/kernels/gemm"
 	"github.com/grovellm/grove/internal/model"
@@ -30,7 +31,7 @@ type Head struct {
 	features, asked, wanted, logits nn.Buffer
 
 	said train.OutputRows
-	soft nn.Soft
+	soft autograd.Soft
 }
 
 // pass is the memory of one pass: its states last until the next pass has read them.
@@ -60,7 +61,7 @@ func (h *Head) Config() *eagle.Config { return &h.net.Config }
 // − 1 of what it returns is the state of the entry of token p of text i. last is the target's rows,
 // before its last norm; features are those of all tokens; noise, which may be nil, changes them
 // before the head sees them.
-func (h *Head) begin(texts [][]int32, noise func(g nn.Mat)) (last, features, x nn.Mat) {
+func (h *Head) begin(texts [][]int32, noise func(g nn.Mat, length int)) (last, features, x nn.Mat) {
 	length := len(texts[0])
 	last = h.Target.Read(texts)
 	features = h.Exec.Mat(&h.features, last.Rows, h.net.Hidden)
@@ -75,7 +76,12 @@ func (h *Head) begin(texts [][]int32, noise func(g nn.Mat)) (last, features, x n
 			of = append(of, int32(i*length+p))
 		}
 	}
-	return last, features, h.run(h.along.Begin(read), features, of, noise)
+	shake := func(g nn.Mat) {
+		if noise != nil {
+			noise(g, length)
+		}
+	}
+	return last, features, h.run(h.along.Begin(read), features, of, shake)
 }
 
 // grow runs a row below each of some rows of the last pass, in their order: from numbers them,

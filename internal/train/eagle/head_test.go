@@ -8,11 +8,11 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/grovellm/grove/internal/autograd"
 	"github.com/grovellm/grove/internal/drafters/eagle"
 	"github.com/grovellm/grove/internal/drafters/grow"
 	"github.com/grovellm/grove/internal/heads/headfile"
 	"github.com/grovellm/grove/internal/kernels/gemm"
-	"github.com/grovellm/grove/internal/nn"
 	"github.com/grovellm/grove/internal/train"
 	"github.com/grovellm/grove/internal/train/traintest"
 )
@@ -156,7 +156,7 @@ func TestTrainingTimeTest(t *testing.T) {
 
 		// One row at a time: its places alone, and of the test's steps one.
 		h.Params.ZeroGrad()
-		var want nn.Loss
+		var want autograd.Loss
 		for i, text := range l.texts {
 			one := func(p, step int) {
 				part := example{texts: [][]int32{text[:p+step+2]}, places: [][]int{{p}}, later: [][]int{{p}}}

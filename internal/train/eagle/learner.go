@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 
+	"github.com/grovellm/grove/internal/autograd"
 	"github.com/grovellm/grove/internal/drafters/eagle"
 	"github.com/grovellm/grove/internal/heads/headfile"
 	"github.com/grovellm/grove/internal/nn"
@@ -27,7 +28,7 @@ func open(ctx context.Context, j *train.Job, r *Recipe, text *train.Corpus, as f
 		warm = func() error { return Start(&l.head.OverTarget, 1, r.tokens, r.Start) }
 	case len(r.From) > 0:
 		warm = func() error {
-			return Warm(&l.head.OverTarget, l.head.net, r.From, r.Seed, l.Sample(32), l.FirstPlace())
+			return Warm(&l.head.OverTarget, l.head.net, r.From, r.Seed, l.Sample(32))
 		}
 	}
 	return l, l.Open(ctx, j, r, r.Basis(), text, func() (m train.Made, err error) {
@@ -51,9 +52,10 @@ func (l *learner) Work() (tokens int, operations float64) {
 	c, r := l.head.Config(), l.r
 	q, kv := c.Heads*c.HeadDim, c.KVHeads*c.HeadDim
 	layer := 2*c.Hidden*(q+2*kv) + q*c.Hidden + 3*c.Hidden*c.FFN
-	later := float64(r.Later*(r.TestSteps-1)) / float64(l.TextLength()) // rows per token of text
-	learn := float64(r.Places)/float64(l.TextLength()) + later
-	said := float64(l.TextLength()-l.FirstPlace()) / float64(l.TextLength())
+	length, said := l.TextLength()
+	later := min(float64(r.Later), said) * float64(r.TestSteps-1) / length // rows per token of text
+	learn := min(float64(r.Places), said)/length + later
+	said /= length
 	return l.Heads.Work(6*float64(len(c.Taps)*c.Hidden*c.Hidden) + (1+later)*6*float64(layer) +
 		(learn*4+said*2)*float64(c.DraftVocab*c.Hidden))
 }
@@ -82,20 +84,21 @@ func (r *Recipe) goal(l *example) goal {
 }
 
 // Gradient is that of a step's texts.
-func (l *learner) Gradient(step int) (nn.Loss, error) {
+func (l *learner) Gradient(step int) (autograd.Loss, error) {
 	r := l.r
-	d, first, texts := l.Step(step)
-	all := example{texts: texts, noise: r.noise(step, d.Length)}
-	for i, text := range texts {
-		seed, number := r.Seed<<32+uint64(d.Length), uint64(first+i)
-		places := train.DrawAnchors(seed, number, text, d.First, d.Length-2, r.TestSteps, r.Places, r.Repeats)
+	first, texts := l.Step(step)
+	all := example{texts: train.TokensOf(texts)}
+	for i := range texts {
+		places := texts[i].Draw(r.Seed, first+i, 0, r.TestSteps, r.Places, r.Repeats)
 		all.places = append(all.places, places)
-		all.later = append(all.later, spread(places, d.Length-1-r.TestSteps, r.Later))
+		all.later = append(all.later, spread(places, len(texts[i].Tokens)-1-r.TestSteps, r.Later))
 	}
 	o := r.goal(&all)
-	var total nn.Loss
-	for at := 0; at < len(texts); at += r.MicroRows {
-		part := all.part(at, at+r.MicroRows)
+	shake := r.noise(step)
+	var total autograd.Loss
+	for from, to := range train.PartsOf(texts, r.MicroRows) {
+		part := all.part(from, to)
+		part.noise = shake
 		total.Add(l.head.gradient(&part, o))
 	}
 	return total, nil
@@ -104,13 +107,13 @@ func (l *learner) Gradient(step int) (nn.Loss, error) {
 // noise is what EAGLE-2's features are shaken with, so that a head gets used to features that are
 // its own: uniform, of width 0.2 at 512 tokens and less in longer texts, as in
 // the authors' code. EAGLE-3 has none.
-func (r *Recipe) noise(step, length int) func(g nn.Mat) {
+func (r *Recipe) noise(step int) func(g nn.Mat, length int) {
 	if r.Version != 2 {
 		return nil
 	}
 	random := rand.New(rand.NewPCG(r.Seed, uint64(step)))
-	width := 0.2 * 512 / float64(length)
-	return func(g nn.Mat) {
+	return func(g nn.Mat, length int) {
+		width := 0.2 * 512 / float64(length)
 		for i := range g.Rows {
 			for j := range g.Row(i) {
 				g.Row(i)[j] += float32((random.Float64() - 0.5) * width)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/grovellm/grove/internal/autograd"
 	"github.com/grovellm/grove/internal/drafters/grow"
 	"github.com/grovellm/grove/internal/kernels/simd"
 	"github.com/grovellm/grove/internal/nn"
@@ -20,10 +21,10 @@ var heldTree = grow.DefaultDynamic()
 // the head drafts on its own states, the share that is right at each depth of those that were right
 // before; and τ, the tokens that a round of such a chain, or of a tree, brings.
 func (l *learner) Validate() (losses, figures map[string]float64, err error) {
-	return l.Heads.Validate(func(t *train.HeldText, figure func(string, float64)) (nn.Loss, error) {
+	return l.Heads.Validate(func(t *train.HeldText, figure func(string, float64)) (autograd.Loss, error) {
 		m, err := l.head.measure(t)
 		if err != nil {
-			return nn.Loss{}, err
+			return autograd.Loss{}, err
 		}
 		figure("chain", m.tokens/m.rounds)
 		figure(fmt.Sprintf("tree of %d", heldTree.N), float64(m.treeTokens)/float64(m.treeRounds))
@@ -38,7 +39,7 @@ func (l *learner) Validate() (losses, figures map[string]float64, err error) {
 
 // chains is what a head makes of held-out text.
 type chains struct {
-	loss           nn.Loss
+	loss           autograd.Loss
 	reached, right [heldDepth]int // by depth: chains that were right before, and those of them that are right here too
 	tokens, rounds float64        // of decoding with these chains
 
@@ -53,7 +54,7 @@ func (h *Head) measure(t *train.HeldText) (*chains, error) {
 		l := example{texts: [][]int32{text}, places: [][]int{places}}
 		m.loss.Add(h.loss(&l, goal{scale: []float32{1}, hard: 1}))
 		m.add(text, places, h.draft(text, places))
-		rounds, tokens, err := h.rounds(text, t.Prompt, len(places), &heldTree, heldTree.N)
+		rounds, tokens, err := h.rounds(text, places[0], len(places), &heldTree, heldTree.N)
 		m.treeRounds, m.treeTokens = m.treeRounds+rounds, m.treeTokens+tokens
 		return err
 	})

@@ -3,6 +3,7 @@ package eagle
 import (
 	"math"
 
+	"github.com/grovellm/grove/internal/autograd"
 	"github.com/grovellm/grove/internal/drafters/shortlist"
 	"github.com/grovellm/grove/internal/kernels/gemm"
 	"github.com/grovellm/grove/internal/kernels/par"
@@ -14,13 +15,13 @@ import (
 // which clusters hold any of the tokens that a drafter finds likeliest, from what the drafter's row
 // reads: a token and a feature.
 type Router struct {
-	Params *nn.Params
+	Params *autograd.Params
 
 	net    *shortlist.Router
 	embed  nn.Table
 	of     []int32 // of each token its cluster, -1 where it is in none
 	exec   *nn.Exec
-	tape   *nn.Tape
+	tape   *autograd.Tape
 	bufs   shortlist.RouterBuffers
 	scores nn.Buffer
 	tokens nn.Buffer
@@ -30,7 +31,7 @@ type Router struct {
 // NewRouter returns a router of zeros for clusters of a vocabulary of so many tokens.
 func NewRouter(c shortlist.RouterConfig, clusters [][]int32, vocab int, embed nn.Table, pool *par.Pool,
 	kind gemm.Type) (*Router, error) {
-	r := &Router{Params: nn.NewParams(kind), embed: embed, exec: nn.NewExec(pool), of: make([]int32, vocab)}
+	r := &Router{Params: autograd.NewParams(kind), embed: embed, exec: nn.NewExec(pool), of: make([]int32, vocab)}
 	for i := range r.of {
 		r.of[i] = -1
 	}
@@ -43,7 +44,7 @@ func NewRouter(c shortlist.RouterConfig, clusters [][]int32, vocab int, embed nn
 	if r.net, err = shortlist.NewRouter(c, train.Trained{Params: r.Params}); err != nil {
 		return nil, err
 	}
-	r.tape = nn.NewTape(r.exec, r.Params)
+	r.tape = autograd.NewTape(r.exec, r.Params)
 	return r, nil
 }
 
@@ -153,12 +154,12 @@ func (r *Router) run(s *draftRows, from, to int) nn.Mat {
 // gradient adds the gradient of the rows' mean loss to the parameters', and returns the loss. A
 // row's is the sum over all clusters of the binary cross-entropy, over the number of tokens that
 // are kept of a row.
-func (r *Router) gradient(s *draftRows, top int) nn.Loss {
+func (r *Router) gradient(s *draftRows, top int) autograd.Loss {
 	r.tape.Reset()
 	r.tape.Attach()
 	n := len(s.tokens)
 	scores := r.run(s, 0, n)
-	grad, _ := scores.Grad()
+	grad, _ := autograd.Grad(scores)
 	scale := 1 / float32(n*top)
 	r.loss = grown(r.loss, n)
 	r.exec.Pool().Run(n, train.Tasks(func(_, i int) {
@@ -172,7 +173,7 @@ func (r *Router) gradient(s *draftRows, top int) nn.Loss {
 		}
 		r.loss[i] = sum / float64(top)
 	}))
-	var total nn.Loss
+	var total autograd.Loss
 	for _, l := range r.loss {
 		total.Sum += l
 	}

@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"math/rand/v2"
 
+	"github.com/grovellm/grove/internal/autograd"
 	"github.com/grovellm/grove/internal/drafters/eagle"
 	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/drafters/shortlist"
 	"github.com/grovellm/grove/internal/model"
-	"github.com/grovellm/grove/internal/nn"
 	"github.com/grovellm/grove/internal/train"
 )
 
@@ -60,7 +60,7 @@ func (l *routerLearner) Title(name string) string {
 func (l *routerLearner) begin() error {
 	net, vocab := l.drafts.head, l.target.Config.Vocab
 	var err error
-	if l.routing, err = l.r.cluster(l.target, net, l.Sample(256)); err != nil {
+	if l.routing, err = l.r.cluster(l.target, net, train.TokensOf(l.Sample(256))); err != nil {
 		return err
 	}
 	c := shortlist.RouterConfig{Embed: net.Hidden, Hidden: net.Hidden, Width: l.r.Width, Clusters: len(l.routing.Clusters), Output: l.r.Output}
@@ -86,12 +86,13 @@ func (l *routerLearner) begin() error {
 // see adds the drafts of a step to those seen.
 func (l *routerLearner) see(step int) error {
 	r := l.r
-	d, first, texts := l.Step(step)
-	for i, text := range texts {
-		seed, number := r.Seed<<32+uint64(d.Length), uint64(first+i)
-		places := train.DrawAnchors(seed, number, text, d.First, d.Length-2, 1, r.Places, r.Repeats)
-		later := spread(places, d.Length-2, r.Later)
-		if err := l.drafts.see(text, places, later, r.DraftSteps, rand.New(rand.NewPCG(seed+1, number)), &l.seen); err != nil {
+	first, texts := l.Step(step)
+	for i := range texts {
+		text := texts[i].Tokens
+		places := texts[i].Draw(r.Seed, first+i, 0, 1, r.Places, r.Repeats)
+		later := spread(places, len(text)-2, r.Later)
+		draw := rand.New(rand.NewPCG(r.Seed<<32+uint64(len(text))+1, uint64(first+i)))
+		if err := l.drafts.see(text, places, later, r.DraftSteps, draw, &l.seen); err != nil {
 			return err
 		}
 	}
@@ -99,8 +100,8 @@ func (l *routerLearner) see(step int) error {
 }
 
 // Params, Pack and the rest make it a Learner.
-func (l *routerLearner) Params() *nn.Params { return l.router.Params }
-func (l *routerLearner) Pack()              { l.router.Pack() }
+func (l *routerLearner) Params() *autograd.Params { return l.router.Params }
+func (l *routerLearner) Pack()                    { l.router.Pack() }
 
 // Fingerprint is of recipe, target, head and texts.
 func (l *routerLearner) Fingerprint() string {
@@ -111,21 +112,22 @@ func (l *routerLearner) Fingerprint() string {
 func (l *routerLearner) Work() (tokens int, operations float64) {
 	r, c := l.r, &l.drafts.head.Config
 	later := float64(r.Later * (r.DraftSteps - 1))
-	rows := (float64(r.Places) + later) / float64(l.TextLength()) // per token of text
+	length, _ := l.TextLength()
+	rows := (float64(r.Places) + later) / length // per token of text
 	layer := 2*c.Hidden*(c.Heads+2*c.KVHeads)*c.HeadDim + c.Heads*c.HeadDim*c.Hidden + 3*c.Hidden*c.FFN
 	router := l.r.Width * (2*c.Hidden + l.router.net.Clusters)
 	t := &l.target.Config
 	q, kv := t.Heads*t.HeadDim, t.KVHeads*t.HeadDim
 	target := t.Layers * (t.Hidden*(q+2*kv) + q*t.Hidden + 3*t.Hidden*t.FFN)
 	operations = 2*float64(target+layer) + 2*rows*float64(layer+c.DraftVocab*c.Hidden) + 6*rows*float64(router)
-	return r.Rows * l.TextLength(), operations
+	return r.Rows * int(length), operations
 }
 
 // Gradient is that of the drafts of a step's texts.
-func (l *routerLearner) Gradient(step int) (nn.Loss, error) {
+func (l *routerLearner) Gradient(step int) (autograd.Loss, error) {
 	l.seen.reset()
 	if err := l.see(step); err != nil {
-		return nn.Loss{}, err
+		return autograd.Loss{}, err
 	}
 	return l.router.gradient(&l.seen, l.r.Top), nil
 }

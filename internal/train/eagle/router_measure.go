@@ -45,10 +45,10 @@ func (l *routerLearner) hold() error {
 	for _, t := range l.HeadTexts.Sources {
 		var s draftRows
 		r := rand.New(rand.NewPCG(l.r.Seed, 1))
-		for i := range min(routerTexts, len(t.Tokens)/t.Length) {
-			text := t.Tokens[i*t.Length : (i+1)*t.Length]
+		for _, c := range t.Texts[:min(routerTexts, len(t.Texts))] {
+			text := c.Tokens
 			var places []int
-			for p := t.Prompt; p < t.Length-1; p += routerEvery {
+			for p := c.From; p < len(text)-1; p += routerEvery {
 				places = append(places, p)
 			}
 			if err := l.drafts.see(text, places, places, l.r.DraftSteps, r, &s); err != nil {

@@ -4,11 +4,11 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/grovellm/grove/internal/autograd"
 	"github.com/grovellm/grove/internal/drafters/eagle"
 	"github.com/grovellm/grove/internal/drafters/shortlist"
 	"github.com/grovellm/grove/internal/kernels/gemm"
 	"github.com/grovellm/grove/internal/model"
-	"github.com/grovellm/grove/internal/nn"
 	"github.com/grovellm/grove/internal/train"
 	"github.com/grovellm/grove/tensor"
 )
@@ -115,7 +115,7 @@ func (l *routerLearner) Export(dir, name string, text *train.Corpus) error {
 }
 
 // encode is parameters as files have them: matrices of a type, vectors in F32.
-func encode(params []*nn.Param, t tensor.Type) (weights []tensor.Tensor, err error) {
+func encode(params []*autograd.Param, t tensor.Type) (weights []tensor.Tensor, err error) {
 	for _, p := range params {
 		kind := t
 		if p.Vector {

@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/autograd"
 	"github.com/grovellm/grove/internal/drafters/eagle"
 	"github.com/grovellm/grove/internal/drafters/grow"
 	"github.com/grovellm/grove/internal/drafters/registry"
@@ -263,7 +264,7 @@ func TestRouterLoss(t *testing.T) {
 
 // randomTable is a table of random embeddings.
 func randomTable(rng *rand.Rand, rows, cols int) nn.Table {
-	params := nn.NewParams(gemm.F32)
+	params := autograd.NewParams(gemm.F32)
 	w, err := params.Matrix("table", rows, cols)
 	if err != nil {
 		panic(err)

@@ -6,11 +6,11 @@ import (
 	"strings"
 
 	"github.com/grovellm/grove/gguf"
+	"github.com/grovellm/grove/internal/autograd"
 	"github.com/grovellm/grove/internal/drafters/eagle"
 	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/kernels/gemm"
 	"github.com/grovellm/grove/internal/model"
-	"github.com/grovellm/grove/internal/nn"
 	"github.com/grovellm/grove/internal/train"
 )
 
@@ -100,7 +100,7 @@ func Start(over *train.OverTarget, layers int, tokens []int32, path string) erro
 
 // widen makes the first units of an MLP's matrix those of a narrower one, v. The others keep what
 // they read with, and put out nothing (down).
-func widen(p *nn.Param, v []float32, down bool) {
+func widen(p *autograd.Param, v []float32, down bool) {
 	if !down { // rows are units
 		copy(p.Data, v)
 		return

@@ -24,11 +24,11 @@ type warmStart struct {
 }
 
 // Warm makes the first layer of a head over a target begin as the linear function, and its MLP as the longest units of those of some blocks.
-// first is the first token of the texts that is an example.
-func Warm(over *train.OverTarget, net *eagle.Network, from []int, seed uint64, texts [][]int32, first int) error {
+// What the target said in the texts are the examples.
+func Warm(over *train.OverTarget, net *eagle.Network, from []int, seed uint64, texts []train.Conversation) error {
 	h := &warmStart{over, net}
 	w := h.Begin()
-	s := h.samples(texts, first)
+	s := h.samples(texts)
 	w.Copy("blk.0.ffn_norm.weight", fmt.Sprintf("blk.%d.ffn_norm.weight", from[0]))
 	clear(w.Head["blk.0.ffn_down.weight"].Data) // of units that the blocks have not
 	w.MLP(0, from...)
@@ -86,18 +86,19 @@ func (h *warmStart) warm3(w *train.WarmStart, s *samples, r *rand.Rand) error {
 // samples are rows of text: the taps and the target's last state at the token before, the embedding of the token, and the state there.
 type samples struct{ taps, before, embed, here [][]float32 }
 
-func (h *warmStart) samples(texts [][]int32, first int) *samples {
+func (h *warmStart) samples(texts []train.Conversation) *samples {
 	layers, hidden := h.Target.Config.Layers, h.net.Hidden
 	look := train.NewFrozen(h.Target.Model, append(slices.Clone(h.net.Taps), layers))
 	width := h.net.Width()
 	s := new(samples)
-	for _, text := range texts {
+	for _, t := range texts {
+		text := t.Tokens
 		look.Read([][]int32{text})
 		rows := make([][]float32, len(text))
 		for p := range rows {
 			rows[p] = append(rows[p], look.Taps.Row(p)...)
 		}
-		for p := max(first, 1); p < len(text); p++ {
+		for p := max(t.From-1, 1); p < len(text); p++ {
 			e := make([]float32, hidden)
 			h.net.Embed.Row(e, int(text[p]))
 			s.taps, s.before = append(s.taps, rows[p-1][:width]), append(s.before, rows[p-1][width:])

@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/autograd"
 	"github.com/grovellm/grove/internal/drafters/falcon"
 	"github.com/grovellm/grove/internal/drafters/grow"
 	"github.com/grovellm/grove/internal/drafters/registry"
@@ -114,7 +115,7 @@ func TestGradient(t *testing.T) {
 			all.list, all.places = append(all.list, text), append(all.places, places)
 		}
 		o := objective{states: 1, logits: 0.5, soft: 0.7, temperature: 0.95}
-		together := func() nn.Loss {
+		together := func() autograd.Loss {
 			h.Params.ZeroGrad()
 			h.Tape.Reset()
 			h.read(&all, o.temperature)
@@ -175,7 +176,7 @@ func alone(h *Head, text []int32, places []int, glances func(row int) bool, o ob
 		order = new(falcon.Order)
 		order.Set(before, [][]float32{nil})
 	}
-	var soft nn.Soft
+	var soft autograd.Soft
 	soft.Temperature = o.temperature
 	h.Target.Distributions(&soft, last, 1, 0, n, &h.net.Head)
 	h.Tape.Attach()
@@ -187,12 +188,12 @@ func alone(h *Head, text []int32, places []int, glances func(row int) bool, o ob
 		y := h.Exec.Mat(new(nn.Buffer), 1, h.net.Hidden)
 		h.Exec.Gather(x, []int32{int32(place - k)}, y)
 		soft.Row = []int32{int32(place)}
-		targets := nn.Targets{Token: []int32{text[place+1]}, Soft: &soft, Share: o.soft}
-		sum += float64(scale) * float64(o.logits) * h.Exec.CrossEntropy(nn.Source{X: y}, &h.net.Head, targets,
+		targets := autograd.Targets{Token: []int32{text[place+1]}, Soft: &soft, Share: o.soft}
+		sum += float64(scale) * float64(o.logits) * h.Tape.CrossEntropy(nn.Source{X: y}, &h.net.Head, targets,
 			scale*o.logits).Sum
 		want := nn.NewMat(1, h.net.Hidden)
 		copy(want.Row(0), features.Row(place))
-		sum += float64(scale) * float64(o.states) * h.Exec.SmoothL1(y, want, scale*o.states).Sum
+		sum += float64(scale) * float64(o.states) * h.Tape.SmoothL1(y, want, scale*o.states).Sum
 	}
 	h.Tape.Backward()
 	return sum

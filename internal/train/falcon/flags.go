@@ -36,8 +36,8 @@ a pass. It is trained for any model that grove runs, by glancing distillation: a
 to predict, fewer as the head gets better. The flags change the usual recipe of %d steps; the head's width follows the
 target's. docs/train-a-head.md walks through it.
 
-What it learns is what the model generates after passages of --text, or as answers to --prompts; --teacher asks a
-server of the same model for it. An interrupted command continues when it is given again, and ends in the same
+What it learns is what the model says: in conversations that it makes up by itself, as answers to --prompts, or
+after passages of --text; --teacher asks a server of the same model for it. An interrupted command continues when it is given again, and ends in the same
 weights. Each folder holds one recipe: give another recipe another --name.
 
 Below --dir, in NAME: model-q8_0.gguf for --head, model-f32.gguf, hf/, loss.png, metrics.jsonl.

@@ -4,6 +4,7 @@ package falcon
 import (
 	"math/rand/v2"
 
+	"github.com/grovellm/grove/internal/autograd"
 	"github.com/grovellm/grove/internal/drafters/falcon"
 	"github.com/grovellm/grove/internal/kernels/gemm"
 	"github.com/grovellm/grove/internal/model"
@@ -30,7 +31,7 @@ type Head struct {
 
 	features, input, states, asked, wanted nn.Buffer
 
-	soft nn.Soft
+	soft autograd.Soft
 }
 
 // NewHead returns a head of zeros over a target, whose products run as kind (F32 or BF16).
@@ -128,9 +129,9 @@ func (h *Head) rowsOf(t *texts, slot int) (rows []int32) {
 
 // loss is that of some rows of x, times scale each. The right tokens are the texts', or the
 // target's likeliest.
-func (h *Head) loss(t *texts, x nn.Mat, rows []int32, o objective, scale float32, likeliest bool) nn.Loss {
+func (h *Head) loss(t *texts, x nn.Mat, rows []int32, o objective, scale float32, likeliest bool) autograd.Loss {
 	length, k := len(t.list[0]), h.net.Block
-	targets := nn.Targets{Soft: &h.soft, Share: o.soft}
+	targets := autograd.Targets{Soft: &h.soft, Share: o.soft}
 	h.soft.Row = h.soft.Row[:0]
 	var states []int32
 	for _, row := range rows {
@@ -145,14 +146,14 @@ func (h *Head) loss(t *texts, x nn.Mat, rows []int32, o objective, scale float32
 	}
 	y := h.Exec.Mat(&h.asked, len(rows), h.net.Hidden)
 	h.Exec.Gather(x, rows, y)
-	loss := h.Exec.CrossEntropy(nn.Source{X: y}, &h.net.Head, targets, scale*o.logits)
+	loss := h.Tape.CrossEntropy(nn.Source{X: y}, &h.net.Head, targets, scale*o.logits)
 	loss.Sum *= float64(o.logits)
 	if o.states > 0 {
 		want := h.wanted.Mat(len(rows), h.net.Hidden)
 		for i, of := range states {
 			copy(want.Row(i), t.features.Row(int(of)))
 		}
-		loss.Sum += float64(o.states) * h.Exec.SmoothL1(y, want, scale*o.states).Sum
+		loss.Sum += float64(o.states) * h.Tape.SmoothL1(y, want, scale*o.states).Sum
 	}
 	loss.Sum *= float64(scale)
 	loss.Hard *= float64(scale)
@@ -165,7 +166,7 @@ const counted = 4
 
 // gradient adds that of texts to the parameters', and returns the loss. share is that of the wrong
 // rows that glance.
-func (h *Head) gradient(t *texts, o objective, share float64, scale float32, r *rand.Rand) nn.Loss {
+func (h *Head) gradient(t *texts, o objective, share float64, scale float32, r *rand.Rand) autograd.Loss {
 	h.Tape.Reset()
 	h.read(t, o.temperature)
 	glanced := h.glance(t, share, r)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"math/rand/v2"
 
+	"github.com/grovellm/grove/internal/autograd"
 	"github.com/grovellm/grove/internal/nn"
 	"github.com/grovellm/grove/internal/train"
 )
@@ -26,7 +27,7 @@ func open(ctx context.Context, j *train.Job, r *Recipe, text *train.Corpus) (*le
 		m.Shape = l.head.Config()
 		m.Output = &l.head.net.Head
 		return m, nil
-	}, func() error { return l.head.warm(r.From, l.Sample(32), l.FirstPlace()) })
+	}, func() error { return l.head.warm(r.From, l.Sample(32)) })
 }
 
 // Work counts the target's distributions, and the head's rows: of the pass that counts wrong rows
@@ -35,28 +36,26 @@ func (l *learner) Work() (tokens int, operations float64) {
 	c := l.head.Config()
 	q, kv := c.Heads*c.HeadDim, c.KVHeads*c.HeadDim
 	layer := 12*c.Hidden*c.Hidden + 2*c.Hidden*(q+kv) + 3*c.Hidden*c.FFN
-	said := float64(l.TextLength()-l.FirstPlace()) / float64(l.TextLength())
+	length, said := l.TextLength()
+	said /= length
 	return l.Heads.Work(8*float64(layer) + said*(2+6+2./counted)*float64(c.Vocab*c.Hidden))
 }
 
 // Gradient is that of a step's texts.
-func (l *learner) Gradient(step int) (nn.Loss, error) {
+func (l *learner) Gradient(step int) (autograd.Loss, error) {
 	r := l.r
-	d, first, list := l.Step(step)
+	first, list := l.Step(step)
 	random := rand.New(rand.NewPCG(r.Seed, uint64(step)))
-	all, rows := texts{list: list, noise: noise(random, d.Length)}, 0
-	for i, text := range list {
-		seed := r.Seed<<32 + uint64(d.Length)
-		from := max(d.First, r.Block)
-		last := d.Length - 2
-		places := train.DrawAnchors(seed, uint64(first+i), text, from, last, r.Block, d.Length, r.Repeats)
+	all, rows := texts{list: train.TokensOf(list)}, 0
+	for i := range list {
+		places := list[i].Draw(r.Seed, first+i, r.Block, r.Block, len(list[i].Tokens), r.Repeats)
 		all.places = append(all.places, places)
 		rows += len(places)
 	}
 	share := r.Glance[1] + (r.Glance[0]-r.Glance[1])*(1-float64(step)/float64(r.Steps))
-	var total nn.Loss
-	for at := 0; at < len(list); at += r.MicroRows {
-		part := texts{list: list[at : at+r.MicroRows], places: all.places[at : at+r.MicroRows], noise: all.noise}
+	var total autograd.Loss
+	for from, to := range train.PartsOf(list, r.MicroRows) {
+		part := texts{list: all.list[from:to], places: all.places[from:to], noise: noise(random, len(all.list[from]))}
 		total.Add(l.head.gradient(&part, r.objective(), share, 1/float32(rows), random))
 	}
 	return total, nil

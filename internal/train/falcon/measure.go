@@ -3,10 +3,10 @@ package falcon
 import (
 	"fmt"
 
+	"github.com/grovellm/grove/internal/autograd"
 	"github.com/grovellm/grove/internal/drafters/falcon"
 	"github.com/grovellm/grove/internal/drafters/grow"
 	"github.com/grovellm/grove/internal/drafters/registry"
-	"github.com/grovellm/grove/internal/nn"
 	"github.com/grovellm/grove/internal/train"
 )
 
@@ -20,10 +20,10 @@ var heldTree = grow.DefaultDynamic()
 // number in a block, where the target has been in all places before the block; and τ, the tokens
 // that a round of a chain, or of a tree, brings.
 func (l *learner) Validate() (losses, figures map[string]float64, err error) {
-	return l.Heads.Validate(func(t *train.HeldText, figure func(string, float64)) (nn.Loss, error) {
+	return l.Heads.Validate(func(t *train.HeldText, figure func(string, float64)) (autograd.Loss, error) {
 		m, err := l.head.measure(t, l.r.objective())
 		if err != nil {
-			return nn.Loss{}, err
+			return autograd.Loss{}, err
 		}
 		for _, s := range m.shapes {
 			figure(s.name, float64(s.tokens)/float64(s.rounds))
@@ -37,8 +37,8 @@ func (l *learner) Validate() (losses, figures map[string]float64, err error) {
 
 // measure is what a head makes of held-out text.
 type measure struct {
-	loss   nn.Loss
-	slots  []nn.Loss // by the number in a block
+	loss   autograd.Loss
+	slots  []autograd.Loss // by the number in a block
 	shapes []*shape
 }
 
@@ -50,7 +50,7 @@ type shape struct {
 
 // measure has the head draft after every token that the target said.
 func (h *Head) measure(t *train.HeldText, o objective) (*measure, error) {
-	m := &measure{slots: make([]nn.Loss, h.net.Block), shapes: []*shape{
+	m := &measure{slots: make([]autograd.Loss, h.net.Block), shapes: []*shape{
 		{name: "chain", Shape: &grow.Linear{K: heldDepth}, nodes: heldDepth + 1},
 		{name: fmt.Sprintf("tree of %d", heldTree.N), Shape: &heldTree, nodes: heldTree.N},
 	}}
@@ -69,7 +69,7 @@ func (h *Head) measure(t *train.HeldText, o objective) (*measure, error) {
 			if err != nil {
 				return err
 			}
-			rounds, tokens, err := train.Rounds(d, h.Target.Taps, h.net.Hidden, text, t.Prompt, len(places), s.nodes)
+			rounds, tokens, err := train.Rounds(d, h.Target.Taps, h.net.Hidden, text, places[0], len(places), s.nodes)
 			if err != nil {
 				return err
 			}

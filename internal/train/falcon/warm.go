@@ -25,9 +25,9 @@ const (
 	turning, sharpness = 4, 6.5
 )
 
-// warm makes the head begin so. first is the first token of the texts that is an example; without
+// warm makes the head begin so. What the target said in the texts are the examples; without
 // blocks in from all but the biases stay as they were drawn.
-func (h *Head) warm(from []int, list [][]int32, first int) error {
+func (h *Head) warm(from []int, list []train.Conversation) error {
 	w, n := h.Begin(), h.net.Hidden
 	for i := range h.net.LSTM {
 		bias := w.Head[fmt.Sprintf("lstm.%d.input.bias", i)].Data
@@ -42,7 +42,7 @@ func (h *Head) warm(from []int, list [][]int32, first int) error {
 		h.Pack()
 		return nil
 	}
-	examples := h.examples(list, first)
+	examples := h.examples(list)
 	still, err := h.function(w, examples)
 	if err != nil {
 		return err
@@ -65,8 +65,13 @@ func (h *Head) warm(from []int, list [][]int32, first int) error {
 // token, and what the LSTM makes of it.
 type example struct{ input, next, state [][]float32 }
 
-func (h *Head) examples(list [][]int32, first int) (all []example) {
-	for _, text := range list {
+func (h *Head) examples(list []train.Conversation) (all []example) {
+	for _, c := range list {
+		text := c.Tokens
+		first, last := c.Places()
+		if last < h.net.Block {
+			continue
+		}
 		t := texts{list: [][]int32{text}, places: [][]int{{max(first, h.net.Block)}}}
 		h.read(&t, 1)
 		var e example

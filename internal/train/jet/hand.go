@@ -6,6 +6,7 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/grovellm/grove/internal/autograd"
 	"github.com/grovellm/grove/internal/nn"
 	"github.com/grovellm/grove/internal/train"
 )
@@ -19,7 +20,7 @@ import (
 // context, a query positive for a mask token.
 func (h *Head) handOn(w *train.WarmStart, layer int, texts [][]int32) error {
 	hidden, dim := h.net.Hidden, h.net.HeadDim
-	part := func(name string) *nn.Param { return w.Head[fmt.Sprintf("blk.%d.%s.weight", layer, name)] }
+	part := func(name string) *autograd.Param { return w.Head[fmt.Sprintf("blk.%d.%s.weight", layer, name)] }
 	for _, name := range []string{"attn_norm", "attn_q_norm", "attn_k_norm"} {
 		for i := range part(name).Data {
 			part(name).Data[i] = 1
@@ -57,7 +58,7 @@ func (h *Head) handOn(w *train.WarmStart, layer int, texts [][]int32) error {
 		return err
 	}
 	slow := dim/2 - 1 // the pair that turns least
-	aim := func(p *nn.Param, v []float64) {
+	aim := func(p *autograd.Param, v []float64) {
 		for r := range p.Rows {
 			x := train.Row(p, r)
 			for i := range x {

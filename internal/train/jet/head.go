@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/grovellm/grove/internal/autograd"
 	"github.com/grovellm/grove/internal/drafters/jet"
 	"github.com/grovellm/grove/internal/kernels/gemm"
 	"github.com/grovellm/grove/internal/model"
@@ -31,8 +32,8 @@ type Head struct {
 	x                nn.Buffer
 	bufs             jet.Buffers
 	tokens           []int32 // of the blocks
-	soft             nn.Soft
-	targets          nn.Targets
+	soft             autograd.Soft
+	targets          autograd.Targets
 }
 
 // NewHead returns a head of zeros over a target, whose products run as kind (F32 or BF16).
@@ -52,7 +53,7 @@ func (h *Head) Config() *jet.Config { return &h.net.Config }
 // objective is what the rows of blocks learn.
 type objective struct {
 	share       float32 // of the divergence; the rest is cross-entropy against the text
-	divergence  nn.Divergence
+	divergence  autograd.Divergence
 	temperature float32
 	gamma       float64 // row k counts exp(−(k−1)/gamma); 0: all rows alike
 }
@@ -78,14 +79,14 @@ func (o *objective) total(anchors []int, block, length int) float64 {
 
 // gradient runs blocks under the anchors of some texts of one length and adds scale times the
 // loss's gradient to the parameters'.
-func (h *Head) gradient(texts [][]int32, anchors [][]int, block int, o objective, scale float32) (nn.Loss, error) {
+func (h *Head) gradient(texts [][]int32, anchors [][]int, block int, o objective, scale float32) (autograd.Loss, error) {
 	h.Tape.Reset()
 	h.Tape.Attach()
 	x, err := h.forward(texts, anchors, block, o)
 	if err != nil {
-		return nn.Loss{}, err
+		return autograd.Loss{}, err
 	}
-	l := h.Exec.CrossEntropy(nn.Source{X: x, Norm: &h.net.Norm}, &h.net.Head, h.targets, scale)
+	l := h.Tape.CrossEntropy(nn.Source{X: x, Norm: &h.net.Norm}, &h.net.Head, h.targets, scale)
 	h.Tape.Backward()
 	return l, nil
 }

@@ -11,11 +11,11 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/grovellm/grove/internal/autograd"
 	"github.com/grovellm/grove/internal/drafters/jet"
 	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/heads/headfile"
 	"github.com/grovellm/grove/internal/kernels/gemm"
-	"github.com/grovellm/grove/internal/nn"
 	"github.com/grovellm/grove/internal/train"
 	"github.com/grovellm/grove/internal/train/traintest"
 )
@@ -107,7 +107,7 @@ func TestBlocksAreIndependent(t *testing.T) {
 		h.Init(rapid.Uint64().Draw(t, "seed"))
 		o := objective{share: rapid.SampledFrom([]float32{0, 1}).Draw(t, "share"), temperature: 1,
 			gamma:      rapid.SampledFrom([]float64{0, 3}).Draw(t, "gamma"),
-			divergence: rapid.SampledFrom([]nn.Divergence{nn.ForwardKL, nn.ReverseKL}).Draw(t, "divergence")}
+			divergence: rapid.SampledFrom([]autograd.Divergence{autograd.ForwardKL, autograd.ReverseKL}).Draw(t, "divergence")}
 		length := rapid.IntRange(5, 40).Draw(t, "length")
 		texts, anchors := make([][]int32, rapid.IntRange(1, 3).Draw(t, "texts")), [][]int{}
 		for i := range texts {
@@ -124,7 +124,7 @@ func TestBlocksAreIndependent(t *testing.T) {
 		together := traintest.Gradients(h.Params)
 
 		h.Params.ZeroGrad()
-		var want nn.Loss
+		var want autograd.Loss
 		weight := 0.0
 		for i, text := range texts {
 			weight += o.total(anchors[i], block, length)

@@ -3,7 +3,7 @@ package jet
 import (
 	"context"
 
-	"github.com/grovellm/grove/internal/nn"
+	"github.com/grovellm/grove/internal/autograd"
 	"github.com/grovellm/grove/internal/train"
 )
 
@@ -36,31 +36,31 @@ func (l *learner) Work() (tokens int, operations float64) {
 	q, kv := c.Heads*c.HeadDim, c.KVHeads*c.HeadDim
 	layer := c.Hidden*(q+2*kv) + q*c.Hidden + 3*c.Hidden*c.FFN
 	context := len(c.Taps)*c.Hidden*c.Hidden + c.Layers*c.Hidden*2*kv
-	blocks := float64(l.r.Anchors*c.Block) / float64(l.TextLength()) // block rows per token of text
+	length, said := l.TextLength()
+	blocks := min(float64(l.r.Anchors), said) * float64(c.Block) / length // block rows per token of text
 	return l.Heads.Work(6*float64(context) + blocks*(6*float64(c.Layers*layer)+4*float64(c.Vocab*c.Hidden)))
 }
 
 // Gradient is that of a step's texts.
-func (l *learner) Gradient(step int) (nn.Loss, error) {
+func (l *learner) Gradient(step int) (autograd.Loss, error) {
 	r, o := l.r, l.r.objective()
-	d, first, texts := l.Step(step)
+	first, texts := l.Step(step)
 	block, anchors := r.Block, r.Anchors
 	if float64(step) < r.ShortUntil*float64(r.Steps) {
 		block, anchors = r.ShortBlock, anchors*r.Block/r.ShortBlock // as many rows
 	}
 	l.anchors = l.anchors[:0]
 	weight := 0.0
-	for i, text := range texts {
-		l.anchors = append(l.anchors, train.DrawAnchors(r.Seed<<32+uint64(d.Length), uint64(first+i), text, d.First,
-			d.Length-2, block, anchors, r.Repeats))
-		weight += o.total(l.anchors[i], block, d.Length)
+	for i := range texts {
+		l.anchors = append(l.anchors, texts[i].Draw(r.Seed, first+i, 0, block, anchors, r.Repeats))
+		weight += o.total(l.anchors[i], block, len(texts[i].Tokens))
 	}
-	var total nn.Loss
-	for at := 0; at < len(texts); at += r.MicroRows {
-		part, err := l.head.gradient(texts[at:at+r.MicroRows], l.anchors[at:at+r.MicroRows], block, o,
-			float32(1/weight))
+	tokens := train.TokensOf(texts)
+	var total autograd.Loss
+	for from, to := range train.PartsOf(texts, r.MicroRows) {
+		part, err := l.head.gradient(tokens[from:to], l.anchors[from:to], block, o, float32(1/weight))
 		if err != nil {
-			return nn.Loss{}, err
+			return autograd.Loss{}, err
 		}
 		total.Add(part)
 	}

@@ -1,6 +1,7 @@
 package jet
 
 import (
+	"github.com/grovellm/grove/internal/autograd"
 	"github.com/grovellm/grove/internal/nn"
 	"github.com/grovellm/grove/internal/train"
 	"github.com/grovellm/grove/sample"
@@ -9,10 +10,10 @@ import (
 // Validate measures on every held-out source the loss, the share of right first guesses by depth,
 // and τ: the tokens that a verified chain, or tree, of the head's brings per round.
 func (l *learner) Validate() (losses, figures map[string]float64, err error) {
-	return l.Heads.Validate(func(t *train.HeldText, figure func(string, float64)) (nn.Loss, error) {
+	return l.Heads.Validate(func(t *train.HeldText, figure func(string, float64)) (autograd.Loss, error) {
 		m, err := l.head.measure(t, l.r.objective())
 		if err != nil {
-			return nn.Loss{}, err
+			return autograd.Loss{}, err
 		}
 		m.Figures(figure)
 		return m.Loss, nil
@@ -33,7 +34,7 @@ func (h *Head) measure(t *train.HeldText, o objective) (*train.Blocks, error) {
 			return err
 		}
 		head := nn.Source{X: x, Norm: &h.net.Norm}
-		m.Loss.Add(h.Exec.CrossEntropy(head, &h.net.Head, h.targets, 1))
+		m.Loss.Add(h.Tape.CrossEntropy(head, &h.net.Head, h.targets, 1))
 		ranked := m.Rank(h.Exec, head, &h.net.Head, nil, h.net.Vocab)
 		var levels [][][]sample.Candidate
 		for n := range anchors {

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/grovellm/grove/internal/autograd"
 	"github.com/grovellm/grove/internal/drafters/jet"
 	"github.com/grovellm/grove/internal/model"
-	"github.com/grovellm/grove/internal/nn"
 	"github.com/grovellm/grove/internal/train"
 )
 
@@ -112,7 +112,7 @@ func (r *Recipe) objective() objective {
 	case "ce":
 		o.share = 0
 	case "reverse-kl":
-		o.divergence = nn.ReverseKL
+		o.divergence = autograd.ReverseKL
 	}
 	return o
 }

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"strings"
 
+	"github.com/grovellm/grove/internal/autograd"
 	"github.com/grovellm/grove/internal/drafters/medusa"
 	"github.com/grovellm/grove/internal/kernels/gemm"
 	"github.com/grovellm/grove/internal/model"
@@ -21,7 +22,7 @@ type Heads struct {
 	net          *medusa.Network
 	read, states nn.Buffer
 	bufs         medusa.Buffers
-	soft         nn.Soft
+	soft         autograd.Soft
 }
 
 // weights are trained ones, among them biases of residual blocks.
@@ -72,12 +73,12 @@ type goal struct {
 
 // gradient computes the heads at places of some texts of one length, adds scale times the gradient
 // of the loss to the parameters' where the tape is attached, and returns the loss.
-func (h *Heads) gradient(texts [][]int32, places [][]int, o goal, scale float32) (all nn.Loss) {
+func (h *Heads) gradient(texts [][]int32, places [][]int, o goal, scale float32) (all autograd.Loss) {
 	x := h.target(texts, places, o)
 	y := h.run(x)
 	length := len(texts[0])
 	for i := range h.net.Depths {
-		t := nn.Targets{Token: make([]int32, 0, x.Rows), Weight: make([]float32, x.Rows)}
+		t := autograd.Targets{Token: make([]int32, 0, x.Rows), Weight: make([]float32, x.Rows)}
 		h.soft.Row = h.soft.Row[:0]
 		first := firstOf(places)
 		for k, text := range texts {
@@ -96,7 +97,7 @@ func (h *Heads) gradient(texts [][]int32, places [][]int, o goal, scale float32)
 		if o.soft {
 			t.Soft, t.Share = &h.soft, 1
 		}
-		all.Add(h.Exec.CrossEntropy(nn.Source{X: y.Slice(i*x.Rows, (i+1)*x.Rows)}, h.net.Matrix(i), t, scale))
+		all.Add(h.Tape.CrossEntropy(nn.Source{X: y.Slice(i*x.Rows, (i+1)*x.Rows)}, h.net.Matrix(i), t, scale))
 	}
 	return all
 }

@@ -8,9 +8,9 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/grovellm/grove/internal/autograd"
 	"github.com/grovellm/grove/internal/drafters/medusa"
 	"github.com/grovellm/grove/internal/kernels/gemm"
-	"github.com/grovellm/grove/internal/nn"
 	"github.com/grovellm/grove/internal/train"
 	"github.com/grovellm/grove/internal/train/traintest"
 )
@@ -133,7 +133,7 @@ func TestPlacesAreIndependent(t *testing.T) {
 			places = append(places, train.DrawAnchors(1, uint64(i), texts[i], 1, length-2, r.Depths+1,
 				rapid.IntRange(1, 6).Draw(t, "places"), 1))
 		}
-		run := func(texts [][]int32, places [][]int) nn.Loss {
+		run := func(texts [][]int32, places [][]int) autograd.Loss {
 			h.Tape.Reset()
 			h.Tape.Attach()
 			l := h.gradient(texts, places, o, 1)
@@ -144,7 +144,7 @@ func TestPlacesAreIndependent(t *testing.T) {
 		got := run(texts, places)
 		together := traintest.Gradients(h.Params)
 		h.Params.ZeroGrad()
-		var want nn.Loss
+		var want autograd.Loss
 		for i, text := range texts {
 			for _, p := range places[i] {
 				want.Add(run([][]int32{text[:min(length, p+1+r.Depths)]}, [][]int{{p}}))

@@ -2,8 +2,9 @@ package medusa
 
 import (
 	"context"
+	"slices"
 
-	"github.com/grovellm/grove/internal/nn"
+	"github.com/grovellm/grove/internal/autograd"
 	"github.com/grovellm/grove/internal/train"
 )
 
@@ -39,26 +40,27 @@ func (l *learner) Work() (tokens int, operations float64) {
 	if c.OwnOutputs {
 		outputs = 6
 	}
-	rows := float64(l.r.Places*c.Depths) / float64(l.TextLength()) // per token of text
+	length, said := l.TextLength()
+	rows := min(float64(l.r.Places), said) * float64(c.Depths) / length // per token of text
 	return l.Heads.Work(rows * (6*float64(c.ResBlocks*c.Hidden*c.Hidden) + outputs*float64(c.Vocab*c.Hidden)))
 }
 
 // Gradient is that of a step's texts: of the sum over the heads, each the mean of its rows.
-func (l *learner) Gradient(step int) (total nn.Loss, err error) {
+func (l *learner) Gradient(step int) (total autograd.Loss, err error) {
 	r := l.r
-	d, first, texts := l.Step(step)
+	first, texts := l.Step(step)
 	var places [][]int
 	rows := 0
-	for i, text := range texts {
-		seed, number := r.Seed<<32+uint64(d.Length), uint64(first+i)
-		of := train.DrawAnchors(seed, number, text, d.First, d.Length-2, r.Depths+1, r.Places, r.Repeats)
+	for i := range texts {
+		of := texts[i].Draw(r.Seed, first+i, 0, r.Depths+1, r.Places, r.Repeats)
 		places = append(places, of)
 		rows += len(of)
 	}
-	for at := 0; at < len(texts); at += r.MicroRows {
+	tokens := train.TokensOf(texts)
+	for from, to := range train.PartsOf(texts, r.MicroRows) {
 		l.heads.Tape.Reset()
 		l.heads.Tape.Attach()
-		total.Add(l.heads.gradient(texts[at:at+r.MicroRows], places[at:at+r.MicroRows], r.goal(), 1/float32(rows)))
+		total.Add(l.heads.gradient(tokens[from:to], places[from:to], r.goal(), 1/float32(rows)))
 		l.heads.Tape.Backward()
 	}
 	return total, nil
@@ -72,10 +74,12 @@ const fitTexts = 48
 func (l *learner) Finish(context.Context, string) error {
 	var ranks [][]int
 	depths := l.heads.net.Depths
-	for i, text := range l.Sample(fitTexts) {
-		last := len(text) - 1 - depths
-		places := train.DrawAnchors(l.r.Seed, uint64(i), text, l.FirstPlace(), last, depths+1, len(text), l.r.Repeats)
-		ranks = append(ranks, l.heads.ranks(text, places)...)
+	for i, c := range l.Sample(fitTexts) {
+		places := c.Draw(l.r.Seed, i, 0, depths+1, len(c.Tokens), l.r.Repeats)
+		places = slices.DeleteFunc(places, func(p int) bool { return p > len(c.Tokens)-1-depths })
+		if len(places) > 0 {
+			ranks = append(ranks, l.heads.ranks(c.Tokens, places)...)
+		}
 	}
 	l.heads.net.Template = fitTemplate(ranks, l.r.Nodes)
 	return nil

@@ -1,6 +1,7 @@
 package medusa
 
 import (
+	"github.com/grovellm/grove/internal/autograd"
 	"github.com/grovellm/grove/internal/nn"
 	"github.com/grovellm/grove/internal/train"
 	"github.com/grovellm/grove/sample"
@@ -9,10 +10,10 @@ import (
 // Validate measures on every held-out source the loss, the share of right first guesses by depth,
 // and τ: the tokens that a verified chain, or tree, brings per round.
 func (l *learner) Validate() (losses, figures map[string]float64, err error) {
-	return l.Heads.Validate(func(t *train.HeldText, figure func(string, float64)) (nn.Loss, error) {
+	return l.Heads.Validate(func(t *train.HeldText, figure func(string, float64)) (autograd.Loss, error) {
 		m, err := l.heads.measure(t, l.r.goal())
 		if err != nil {
-			return nn.Loss{}, err
+			return autograd.Loss{}, err
 		}
 		m.Figures(figure)
 		return m.Loss, nil

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/grovellm/grove/internal/autograd"
 	"github.com/grovellm/grove/internal/drafters/medusa"
 	"github.com/grovellm/grove/internal/model"
-	"github.com/grovellm/grove/internal/nn"
 	"github.com/grovellm/grove/internal/train"
 )
 
@@ -41,7 +41,7 @@ func NewRecipe() Recipe {
 		HeadText: train.DefaultHeadText(),
 		Places:   192, Loss: "ce", Decay: 1, Nodes: len(medusa.PaperTemplate),
 	}
-	r.Optimizer.AdamW = nn.AdamW{Rate: 1e-3, Beta1: 0.9, Beta2: 0.999, Eps: 1e-8}
+	r.Optimizer.AdamW = autograd.AdamW{Rate: 1e-3, Beta1: 0.9, Beta2: 0.999, Eps: 1e-8}
 	return r
 }
 

@@ -39,8 +39,8 @@ known yet. It is trained for any model that grove runs; --start trains an EAGLE-
 target, %d steps, depths that keep %g of the positions of the depth before, and %g of all at least.
 docs/train-a-head.md walks through it.
 
-What it learns is what the model generates after passages of --text, or as answers to --prompts; --teacher asks a
-server of the same model for it. An interrupted command continues when it is given again, and ends in the same
+What it learns is what the model says: in conversations that it makes up by itself, as answers to --prompts, or
+after passages of --text; --teacher asks a server of the same model for it. An interrupted command continues when it is given again, and ends in the same
 weights. Each folder holds one recipe: give another recipe another --name.
 
 Below --dir, in NAME: model-q8_0.gguf for --head, model-f32.gguf, speculators/ for vLLM, loss.png, metrics.jsonl.

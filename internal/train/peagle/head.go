@@ -2,6 +2,7 @@
 package peagle
 
 import (
+	"github.com/grovellm/grove/internal/autograd"
 	"github.com/grovellm/grove/internal/drafters/peagle"
 	"github.com/grovellm/grove/internal/kernels/gemm"
 	"github.com/grovellm/grove/internal/model"
@@ -27,8 +28,8 @@ type Head struct {
 	bufs                  peagle.Buffers
 
 	said    train.OutputRows
-	soft    nn.Soft
-	targets nn.Targets
+	soft    autograd.Soft
+	targets autograd.Targets
 }
 
 // NewHead returns a head of zeros over a target, whose products run as kind (F32 or BF16). tokens
@@ -55,11 +56,11 @@ func (h *Head) output(x nn.Mat) nn.Source { return h.net.Base.Output(x) }
 
 // gradient runs some texts of one length, each with its group of rows, and adds scale times the
 // loss's gradient to the parameters'.
-func (h *Head) gradient(texts [][]int32, groups []group, scale float32) nn.Loss {
+func (h *Head) gradient(texts [][]int32, groups []group, scale float32) autograd.Loss {
 	h.Tape.Reset()
 	h.Tape.Attach()
 	x := h.forward(texts, groups)
-	l := h.Exec.CrossEntropy(h.output(x), &h.net.Base.Head, h.targets, scale)
+	l := h.Tape.CrossEntropy(h.output(x), &h.net.Base.Head, h.targets, scale)
 	h.Tape.Backward()
 	return l
 }

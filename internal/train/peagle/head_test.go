@@ -9,10 +9,10 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/grovellm/grove/internal/autograd"
 	"github.com/grovellm/grove/internal/drafters/eagle"
 	"github.com/grovellm/grove/internal/drafters/peagle"
 	"github.com/grovellm/grove/internal/kernels/gemm"
-	"github.com/grovellm/grove/internal/nn"
 	"github.com/grovellm/grove/internal/train"
 	traineagle "github.com/grovellm/grove/internal/train/eagle"
 	"github.com/grovellm/grove/internal/train/traintest"
@@ -249,7 +249,7 @@ func TestBlocksAreIndependent(t *testing.T) {
 		together := traintest.Gradients(h.Params)
 
 		h.Params.ZeroGrad()
-		var want nn.Loss
+		var want autograd.Loss
 		for i, text := range texts {
 			for n, p := range groups[i].places {
 				for d := range groups[i].depths[n] {

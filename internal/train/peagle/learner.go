@@ -3,7 +3,7 @@ package peagle
 import (
 	"context"
 
-	"github.com/grovellm/grove/internal/nn"
+	"github.com/grovellm/grove/internal/autograd"
 	"github.com/grovellm/grove/internal/train"
 	traineagle "github.com/grovellm/grove/internal/train/eagle"
 	"github.com/grovellm/grove/sample"
@@ -26,7 +26,7 @@ func open(ctx context.Context, j *train.Job, r *Recipe, text *train.Corpus, toke
 		warm = func() error { return traineagle.Start(&l.head.OverTarget, r.Layers, tokens, r.Start) }
 	case len(r.From) > 0:
 		warm = func() error {
-			return traineagle.Warm(&l.head.OverTarget, l.head.net.Base, r.From, r.Seed, l.Sample(32), l.FirstPlace())
+			return traineagle.Warm(&l.head.OverTarget, l.head.net.Base, r.From, r.Seed, l.Sample(32))
 		}
 	}
 	return l, l.Open(ctx, j, r, r.Basis(), text, func() (m train.Made, err error) {
@@ -52,30 +52,31 @@ func (l *learner) Work() (tokens int, operations float64) {
 	layer := c.Hidden*(q+2*kv) + q*c.Hidden + 3*c.Hidden*c.FFN
 	places := make([]int, r.Places)
 	g := drop(r.Seed, 0, places, r.Depths, r.Depths, r.Keep, r.KeepLeast)
-	text := float64(l.TextLength())
-	learn := float64(g.rows()) / text                     // rows per token of text that learn
-	rows := 1 + float64(g.rows()-len(g.places))/text      // and all
-	said := float64(l.TextLength()-l.FirstPlace()) / text // distributions
+	text, said := l.TextLength()
+	learn := float64(g.rows()) / text                // rows per token of text that learn
+	rows := 1 + float64(g.rows()-len(g.places))/text // and all
+	said /= text                                     // distributions
 	fuse := float64(len(c.Taps) * c.Hidden * c.Hidden)
 	return l.Heads.Work(6*fuse + rows*6*float64(c.Layers*layer+c.Hidden*(q+2*kv)) +
 		(learn*4+said*2)*float64(c.DraftVocab*c.Hidden))
 }
 
 // Gradient is that of a step's texts: the mean over all rows of all groups.
-func (l *learner) Gradient(step int) (nn.Loss, error) {
+func (l *learner) Gradient(step int) (autograd.Loss, error) {
 	r := l.r
-	d, first, texts := l.Step(step)
+	first, texts := l.Step(step)
 	var groups []group
 	rows := 0
-	for i, text := range texts {
-		seed, number := r.Seed<<32+uint64(d.Length), uint64(first+i)
-		places := train.DrawAnchors(seed, number, text, d.First, d.Length-2, r.Depths, r.Places, r.Repeats)
-		groups = append(groups, drop(seed+1, number, places, r.Depths, d.Length-2, r.Keep, r.KeepLeast))
+	for i := range texts {
+		length := len(texts[i].Tokens)
+		places := texts[i].Draw(r.Seed, first+i, 0, r.Depths, r.Places, r.Repeats)
+		groups = append(groups, drop(r.Seed<<32+uint64(length)+1, uint64(first+i), places, r.Depths, length-2, r.Keep, r.KeepLeast))
 		rows += groups[i].rows()
 	}
-	var total nn.Loss
-	for at := 0; at < len(texts); at += r.MicroRows {
-		total.Add(l.head.gradient(texts[at:at+r.MicroRows], groups[at:at+r.MicroRows], 1/float32(rows)))
+	var total autograd.Loss
+	tokens := train.TokensOf(texts)
+	for from, to := range train.PartsOf(texts, r.MicroRows) {
+		total.Add(l.head.gradient(tokens[from:to], groups[from:to], 1/float32(rows)))
 	}
 	return total, nil
 }
@@ -83,10 +84,10 @@ func (l *learner) Gradient(step int) (nn.Loss, error) {
 // Validate measures on every held-out source the loss, the share of right first guesses by depth,
 // and τ: the tokens that a verified chain, or tree, of the head's brings per round.
 func (l *learner) Validate() (losses, figures map[string]float64, err error) {
-	return l.Heads.Validate(func(t *train.HeldText, figure func(string, float64)) (nn.Loss, error) {
+	return l.Heads.Validate(func(t *train.HeldText, figure func(string, float64)) (autograd.Loss, error) {
 		m, err := l.head.measure(t)
 		if err != nil {
-			return nn.Loss{}, err
+			return autograd.Loss{}, err
 		}
 		m.Figures(figure)
 		return m.Loss, nil
@@ -104,7 +105,7 @@ func (h *Head) measure(t *train.HeldText) (*train.Blocks, error) {
 	err = t.Each(train.HeldTexts, train.HeldTokens, depths+1, func(text []int32, places []int) error {
 		whole := drop(0, 0, places, depths, len(text), 1, 1)
 		x := h.forward([][]int32{text}, []group{whole})
-		m.Loss.Add(h.Exec.CrossEntropy(h.output(x), &h.net.Base.Head, h.targets, 1))
+		m.Loss.Add(h.Tape.CrossEntropy(h.output(x), &h.net.Base.Head, h.targets, 1))
 		ranked := m.Rank(h.Exec, h.output(x), &h.net.Base.Head, h.net.Base.Tokens, h.net.Vocab)
 		var levels [][][]sample.Candidate
 		for n := range places {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/grovellm/grove/internal/autograd"
 	"github.com/grovellm/grove/internal/drafters/specblock"
 	"github.com/grovellm/grove/internal/kernels/gemm"
 	"github.com/grovellm/grove/internal/model"
@@ -28,7 +29,7 @@ type Head struct {
 	layouts []*specblock.Layout
 	rounds  []*round
 	bufs    specblock.Buffers
-	soft    nn.Soft
+	soft    autograd.Soft
 	first   int // place of a text whose distribution is the first of its ones in soft
 	judging judging
 }

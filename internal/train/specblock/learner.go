@@ -4,7 +4,7 @@ import (
 	"context"
 	"math/rand/v2"
 
-	"github.com/grovellm/grove/internal/nn"
+	"github.com/grovellm/grove/internal/autograd"
 	"github.com/grovellm/grove/internal/train"
 )
 
@@ -51,7 +51,8 @@ func (l *learner) Work() (tokens int, operations float64) {
 	c, r := l.head.Config(), l.r
 	q, kv := c.Heads*c.HeadDim, c.KVHeads*c.HeadDim
 	layer := c.Hidden*(q+2*kv) + q*c.Hidden + 3*c.Hidden*c.FFN + 2*c.Hidden*c.Hidden
-	trained := float64(r.Anchors*c.Block*r.Rounds) / float64(l.TextLength()) // rows per token of text
+	length, said := l.TextLength()
+	trained := min(float64(r.Anchors), said) * float64(c.Block*r.Rounds) / length // rows per token of text
 	rows := float64(c.Block) + trained*float64(r.Rounds-1)/float64(r.Rounds)
 	return l.Heads.Work(6*rows*float64(c.Layers*layer) + trained*4*float64(c.Output()*c.Hidden))
 }
@@ -62,9 +63,9 @@ func (l *learner) settled(step int) bool {
 }
 
 // Gradient is that of a step's texts.
-func (l *learner) Gradient(step int) (nn.Loss, error) {
+func (l *learner) Gradient(step int) (autograd.Loss, error) {
 	r := l.r
-	d, first, texts := l.Step(step)
+	first, texts := l.Step(step)
 	t := weighting{decay: r.Decay, everywhere: !r.ValidPrefix, onPath: r.OnPath, placeMeans: r.PlaceMeans,
 		rank: l.settled(step) && r.RankWidth > 0, balance: r.Balance}
 	rounds, anchors := r.Rounds, r.Anchors
@@ -72,15 +73,16 @@ func (l *learner) Gradient(step int) (nn.Loss, error) {
 		rounds, anchors = 1, anchors*rounds // as many rows
 	}
 	l.starts = l.starts[:0]
-	for i, text := range texts {
-		l.starts = append(l.starts, l.draw(d, first+i, text, rounds, anchors))
+	for i := range texts {
+		l.starts = append(l.starts, l.draw(first+i, &texts[i], rounds, anchors))
 	}
-	var total nn.Loss
-	scale := float32(r.MicroRows) / float32(len(texts)*rounds)
-	for at := 0; at < len(texts); at += r.MicroRows {
-		part, err := l.head.gradient(texts[at:at+r.MicroRows], l.starts[at:at+r.MicroRows], rounds, t, scale)
+	var total autograd.Loss
+	tokens := train.TokensOf(texts)
+	for from, to := range train.PartsOf(texts, r.MicroRows) {
+		scale := float32(to-from) / float32(len(texts)*rounds)
+		part, err := l.head.gradient(tokens[from:to], l.starts[from:to], rounds, t, scale)
 		if err != nil {
-			return nn.Loss{}, err
+			return autograd.Loss{}, err
 		}
 		total.Add(part)
 	}
@@ -88,10 +90,10 @@ func (l *learner) Gradient(step int) (nn.Loss, error) {
 }
 
 // draw draws where blocks of a text, which has a number, are trained.
-func (l *learner) draw(d *train.Deal, number int, text []int32, rounds, anchors int) []start {
+func (l *learner) draw(number int, text *train.Conversation, rounds, anchors int) []start {
 	r := l.r
-	seed, n := r.Seed<<32+uint64(d.Length), uint64(number)
-	return drawCuts(seed+1, n, train.DrawAnchors(seed, n, text, d.First, d.Length-2, rounds*r.Block, anchors,
+	seed := r.Seed<<32 + uint64(len(text.Tokens)) + 1
+	return drawCuts(seed, uint64(number), text.Draw(r.Seed, number, 0, rounds*r.Block, anchors,
 		r.Repeats), r.Block, rounds)
 }
 

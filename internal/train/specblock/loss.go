@@ -3,6 +3,7 @@ package specblock
 import (
 	"math"
 
+	"github.com/grovellm/grove/internal/autograd"
 	"github.com/grovellm/grove/internal/drafters/specblock"
 	"github.com/grovellm/grove/internal/kernels/par"
 	"github.com/grovellm/grove/internal/kernels/simd"
@@ -133,13 +134,13 @@ func (t *weighting) weigh(block int, all []said) (rows []int32, weight []float32
 
 // gradient runs rounds of blocks of some texts of one length, and adds scale times the gradient of
 // the rounds' losses to the parameters'.
-func (h *Head) gradient(texts [][]int32, starts [][]start, rounds int, t weighting, scale float32) (nn.Loss, error) {
+func (h *Head) gradient(texts [][]int32, starts [][]start, rounds int, t weighting, scale float32) (autograd.Loss, error) {
 	h.Tape.Reset()
 	h.Tape.Attach()
 	if err := h.forward(texts, starts, rounds, t.onPath); err != nil {
-		return nn.Loss{}, err
+		return autograd.Loss{}, err
 	}
-	var total nn.Loss
+	var total autograd.Loss
 	for _, r := range h.rounds[:rounds] {
 		if len(r.blocks) == 0 {
 			continue
@@ -158,7 +159,7 @@ func (h *Head) gradient(texts [][]int32, starts [][]start, rounds int, t weighti
 // loss is that of rows of a round's blocks, whose states are x. Equation 6 has the mean of each
 // place in a block, however few of its rows are valid (weighting.placeMeans); else all rows that are
 // count alike, so a place counts as much as its rows are come to.
-func (h *Head) loss(r *round, rows []int32, x nn.Mat, weight []float32, scale float32) nn.Loss {
+func (h *Head) loss(r *round, rows []int32, x nn.Mat, weight []float32, scale float32) autograd.Loss {
 	j, n := &h.judging, h.net
 	j.token, h.soft.Row = j.token[:0], h.soft.Row[:0]
 	for _, i := range rows {
@@ -167,8 +168,8 @@ func (h *Head) loss(r *round, rows []int32, x nn.Mat, weight []float32, scale fl
 		j.token = append(j.token, h.outputs.Row(h.texts[b.text][place+1]))
 		h.soft.Row = append(h.soft.Row, int32(h.distribution(b.text, place)))
 	}
-	targets := nn.Targets{Token: j.token, Weight: weight, Soft: &h.soft, Share: 1}
-	return h.Exec.CrossEntropy(nn.Source{X: x, Norm: &n.Norm}, &n.Head, targets, scale)
+	targets := autograd.Targets{Token: j.token, Weight: weight, Soft: &h.soft, Share: 1}
+	return h.Tape.CrossEntropy(nn.Source{X: x, Norm: &n.Norm}, &n.Head, targets, scale)
 }
 
 // statesOf gathers the states of rows of a round's blocks.
@@ -222,8 +223,8 @@ func (h *Head) learnRanks(r *round, rows []int32, x nn.Mat, balance float64, sca
 
 // learnBuckets takes in, under a tape, the cross-entropy of rows with scores against their buckets,
 // each weighed as its bucket is.
-func learnBuckets(scores nn.Mat, bucket []int8, weight [specblock.RankBuckets]float32) (l nn.Loss) {
-	d, _ := scores.Grad()
+func learnBuckets(scores nn.Mat, bucket []int8, weight [specblock.RankBuckets]float32) (l autograd.Loss) {
+	d, _ := autograd.Grad(scores)
 	for i, b := range bucket {
 		p := scores.Row(i)
 		g := d.Row(i)
@@ -233,7 +234,7 @@ func learnBuckets(scores nn.Mat, bucket []int8, weight [specblock.RankBuckets]fl
 			g[c] = w * float32(math.Exp(float64(p[c]-lse)))
 		}
 		g[b] -= w
-		l.Add(nn.Loss{Sum: float64(w) * float64(lse-p[b]), Weight: float64(w), Rows: 1})
+		l.Add(autograd.Loss{Sum: float64(w) * float64(lse-p[b]), Weight: float64(w), Rows: 1})
 	}
 	return l
 }

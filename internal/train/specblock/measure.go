@@ -5,8 +5,8 @@ import (
 	"math"
 	"slices"
 
+	"github.com/grovellm/grove/internal/autograd"
 	"github.com/grovellm/grove/internal/drafters/specblock"
-	"github.com/grovellm/grove/internal/nn"
 	"github.com/grovellm/grove/internal/train"
 )
 
@@ -14,10 +14,10 @@ import (
 // place in the chain; τ, the tokens that a verified chain of the head's brings per round; and the
 // rank head's mean F1.
 func (l *learner) Validate() (losses, figures map[string]float64, err error) {
-	return l.Heads.Validate(func(t *train.HeldText, figure func(string, float64)) (nn.Loss, error) {
+	return l.Heads.Validate(func(t *train.HeldText, figure func(string, float64)) (autograd.Loss, error) {
 		m, err := l.head.measure(t, l.r.Rounds, train.HeldTexts, train.HeldTokens, l.r.Block)
 		if err != nil {
-			return nn.Loss{}, err
+			return autograd.Loss{}, err
 		}
 		figure("chain", m.Chain())
 		for k, c := range m.Places {
@@ -39,7 +39,7 @@ type measure struct {
 
 	Tokens, Rounds float64 // that verified chains bring
 
-	loss nn.Loss
+	loss autograd.Loss
 }
 
 // count is right ones of so many.

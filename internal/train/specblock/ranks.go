@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"path/filepath"
 
+	"github.com/grovellm/grove/internal/autograd"
 	"github.com/grovellm/grove/internal/drafters/specblock"
 	"github.com/grovellm/grove/internal/kernels/gemm"
 	"github.com/grovellm/grove/internal/nn"
@@ -91,13 +92,13 @@ func (l *learner) readRanks(ctx context.Context, from, to int) (*rankRows, error
 	h, rows := l.head, new(rankRows)
 	h.Tape.Detach()
 	for step := from; step < to; step++ {
-		d, first, texts := l.Step(step)
-		for i, text := range texts {
+		first, texts := l.Step(step)
+		for i := range texts {
 			if err := ctx.Err(); err != nil {
 				return nil, err
 			}
-			starts := l.draw(d, first+i, text, l.r.Rounds, l.r.Anchors)
-			if err := h.forward([][]int32{text}, [][]start{starts}, l.r.Rounds, true); err != nil {
+			starts := l.draw(first+i, &texts[i], l.r.Rounds, l.r.Anchors)
+			if err := h.forward([][]int32{texts[i].Tokens}, [][]start{starts}, l.r.Rounds, true); err != nil {
 				return nil, err
 			}
 			for _, r := range h.rounds[:l.r.Rounds] {
@@ -127,9 +128,9 @@ type rankLearner struct {
 	bucket []int8 // of a step
 
 	ranks         specblock.Network // the rank head of one, and nothing else
-	params        *nn.Params
+	params        *autograd.Params
 	exec          *nn.Exec
-	tape          *nn.Tape
+	tape          *autograd.Tape
 	bufs          specblock.Buffers
 	in, said, out nn.Buffer
 
@@ -140,7 +141,7 @@ type rankLearner struct {
 // newRankLearner makes the learner of a rank head over l's trunk. Sizes are those of apart; read
 // gets the rows to learn from.
 func newRankLearner(l *learner, apart *rankRows, read func() (*rankRows, error)) (*rankLearner, error) {
-	k := &rankLearner{trunk: l, read: read, params: nn.NewParams(gemm.F32), exec: nn.NewExec(l.Job.Target.Pool())}
+	k := &rankLearner{trunk: l, read: read, params: autograd.NewParams(gemm.F32), exec: nn.NewExec(l.Job.Target.Pool())}
 	c := &l.head.net.Config
 	k.ranks.RankWidth = c.RankWidth
 	for _, p := range []struct {
@@ -156,7 +157,7 @@ func newRankLearner(l *learner, apart *rankRows, read func() (*rankRows, error))
 		}
 		p.linear.W = w
 	}
-	k.tape = nn.NewTape(k.exec, k.params)
+	k.tape = autograd.NewTape(k.exec, k.params)
 	train.Initialise(k.params, l.r.Seed, 1)
 	k.state = 1 / deviation(apart.states, 0, 1)
 	for i := range k.features {
@@ -173,8 +174,8 @@ func newRankLearner(l *learner, apart *rankRows, read func() (*rankRows, error))
 }
 
 // Params, Pack and the rest make it a Learner.
-func (k *rankLearner) Params() *nn.Params { return k.params }
-func (k *rankLearner) Pack()              { k.params.Pack(k.tape.Products()) }
+func (k *rankLearner) Params() *autograd.Params { return k.params }
+func (k *rankLearner) Pack()                    { k.params.Pack(k.tape.Products()) }
 
 // Fingerprint is of the recipe, the trunk and what that was made of.
 func (k *rankLearner) Fingerprint() string {
@@ -193,11 +194,11 @@ func (k *rankLearner) Validate() (losses, figures map[string]float64, err error)
 }
 
 // Gradient is that of a step's rows.
-func (k *rankLearner) Gradient(step int) (nn.Loss, error) {
+func (k *rankLearner) Gradient(step int) (autograd.Loss, error) {
 	if k.rows == nil {
 		var err error
 		if k.rows, err = k.read(); err != nil {
-			return nn.Loss{}, err
+			return autograd.Loss{}, err
 		}
 	}
 	n := k.trunk.r.Ranks.Rows

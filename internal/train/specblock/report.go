@@ -3,6 +3,7 @@ package specblock
 import (
 	"fmt"
 	"io"
+	"math"
 	"path/filepath"
 	"strings"
 	"text/tabwriter"
@@ -42,7 +43,7 @@ func (l *learner) report(dir string) error {
 	var measures []*measure
 	for i := range l.Sources {
 		t := &l.Sources[i]
-		m, err := l.head.measure(t, l.r.Rounds, reportTexts, t.Length, 1)
+		m, err := l.head.measure(t, l.r.Rounds, reportTexts, math.MaxInt32, 1)
 		if err != nil {
 			return err
 		}

@@ -9,10 +9,10 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/grovellm/grove/internal/autograd"
 	"github.com/grovellm/grove/internal/drafters/specblock"
 	"github.com/grovellm/grove/internal/kernels/gemm"
 	"github.com/grovellm/grove/internal/model"
-	"github.com/grovellm/grove/internal/nn"
 	"github.com/grovellm/grove/internal/train"
 	"github.com/grovellm/grove/internal/train/traintest"
 )
@@ -154,7 +154,7 @@ func TestRanksLeaveTheTrunkAlone(t *testing.T) {
 		text[i] = int32(i * i % 59)
 	}
 	starts := [][]start{{{at: 3, cuts: []int{1}}, {at: 9, cuts: []int{3}}, {at: 20, cuts: []int{2}}}}
-	opt := nn.AdamW{Rate: 0.02, Beta1: 0.9, Beta2: 0.99, Eps: 1e-8}
+	opt := autograd.AdamW{Rate: 0.02, Beta1: 0.9, Beta2: 0.99, Eps: 1e-8}
 	before := map[string][]float32{}
 	m := map[string][]float32{}
 	v := map[string][]float32{}

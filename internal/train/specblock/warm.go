@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/grovellm/grove/internal/autograd"
 	"github.com/grovellm/grove/internal/nn"
 	"github.com/grovellm/grove/internal/train"
 )
@@ -73,7 +74,7 @@ func (h *Head) sizeSlots(w *train.WarmStart, size float64) {
 }
 
 // shrink leaves a little of what was drawn.
-func shrink(p *nn.Param) {
+func shrink(p *autograd.Param) {
 	for i := range p.Data {
 		p.Data[i] *= 0.1
 	}

@@ -15,12 +15,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/grovellm/grove/internal/autograd"
 	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/kernels/cpu"
 	"github.com/grovellm/grove/internal/kernels/gemm"
 	"github.com/grovellm/grove/internal/kernels/par"
 	"github.com/grovellm/grove/internal/model"
-	"github.com/grovellm/grove/internal/nn"
 	"github.com/grovellm/grove/internal/train"
 	"github.com/grovellm/grove/internal/train/data"
 	"github.com/grovellm/grove/models"
@@ -199,7 +199,7 @@ func Refuses[R any](t *testing.T, good func() R, check func(r *R) error, spoil m
 }
 
 // Gradients are those of all parameters.
-func Gradients(params *nn.Params) (all []float32) {
+func Gradients(params *autograd.Params) (all []float32) {
 	for _, p := range params.All() {
 		all = append(all, p.Grad...)
 	}

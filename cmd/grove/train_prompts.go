@@ -1,0 +1,103 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/grovellm/grove"
+)
+
+// promptLine is a line of a file of prompts, in the forms that people have: the messages of a conversation (OpenAI's,
+// or ShareGPT's "conversations"), the user's turns, or one prompt.
+type promptLine struct {
+	Messages []struct {
+		Role    string `json:"role"`
+		Content string `json:"content"`
+	} `json:"messages"`
+	Conversations []struct {
+		From  string `json:"from"`
+		Value string `json:"value"`
+	} `json:"conversations"`
+	Turns       []string `json:"turns"`
+	System      string   `json:"system"`
+	Prompt      string   `json:"prompt"`
+	Question    string   `json:"question"`
+	Instruction string   `json:"instruction"`
+	Input       string   `json:"input"`
+}
+
+// messages are what the system and the user say. What the line has the assistant say is left out: the model that
+// a head learns from says its own.
+func (p *promptLine) messages() (list []grove.Message) {
+	add := func(role, text string) {
+		switch strings.ToLower(role) {
+		case "system", "developer":
+			role = "system"
+		case "user", "human":
+			role = "user"
+		default:
+			return
+		}
+		if strings.TrimSpace(text) != "" {
+			list = append(list, grove.Message{Role: role, Content: text})
+		}
+	}
+	add("system", p.System)
+	for _, m := range p.Messages {
+		add(m.Role, m.Content)
+	}
+	for _, m := range p.Conversations {
+		add(m.From, m.Value)
+	}
+	for _, text := range p.Turns {
+		add("user", text)
+	}
+	add("user", p.Prompt)
+	add("user", p.Question)
+	if p.Instruction != "" {
+		add("user", strings.TrimSpace(p.Instruction+"\n\n"+p.Input))
+	}
+	return list
+}
+
+// readPrompts reads up to n conversations of a JSONL file, or of a suite.
+func readPrompts(name string, n int) (list [][]grove.Message, err error) {
+	f, err := os.Open(name)
+	if err != nil {
+		suite, suiteErr := openSuite(name, os.Getenv("GROVE_DATA"), n)
+		if suiteErr != nil {
+			return nil, suiteErr
+		}
+		for _, p := range suite.Prompts {
+			list = append(list, []grove.Message{{Role: "user", Content: p.Text}})
+		}
+		return list, nil
+	}
+	defer f.Close()
+	lines := bufio.NewScanner(f)
+	lines.Buffer(nil, 64<<20)
+	for at := 1; len(list) < n && lines.Scan(); at++ {
+		if strings.TrimSpace(lines.Text()) == "" {
+			continue
+		}
+		var p promptLine
+		if err := json.Unmarshal(lines.Bytes(), &p); err != nil {
+			return nil, fmt.Errorf("%s, line %d: %w: want an object with messages, conversations, turns, prompt, question or instruction", name, at, err)
+		}
+		m := p.messages()
+		if len(m) == 0 || m[len(m)-1].Role != "user" {
+			return nil, fmt.Errorf("%s, line %d: the user says nothing: want an object with messages, conversations, turns, prompt, question or instruction", name, at)
+		}
+		list = append(list, m)
+	}
+	if err := lines.Err(); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	if len(list) == 0 {
+		return nil, fmt.Errorf("%s: there is no prompt in it", name)
+	}
+	return list, nil
+}

@@ -1,0 +1,155 @@
+// Conversations with a model, from which a head for it learns: prompts that are given, or that the model makes up, and
+// the model's answers.
+
+package main
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/grovellm/grove"
+	layouts "github.com/grovellm/grove/chat"
+	"github.com/grovellm/grove/internal/train"
+	"github.com/grovellm/grove/sample"
+)
+
+// talker holds conversations.
+type talker struct {
+	m      *grove.Model
+	layout *layouts.Layout // of conversations; nil: prompts are texts that are continued as they are
+
+	prompts      [][]grove.Message // of each conversation the messages that are given
+	ownShare     float64           // share of the conversations whose prompts are the model's own
+	ownTurns     int               // of one in four of these; the others have one turn
+	temperatures []float64         // of answers, in turn
+	longest      int               // tokens of an answer
+	longestAsk   int               // tokens of a prompt of the model's own
+
+	// say continues a prompt, and reports whether that came to an end by itself.
+	say func(ctx context.Context, prompt []int32, most int, temperature float32, seed uint64) ([]int32, bool, error)
+}
+
+// source tells apart what conversations are made of.
+func (t *talker) source(model, who string) string {
+	return train.Fingerprint([]any{t.prompts, t.ownShare, t.ownTurns, t.temperatures, t.longest, t.longestAsk}, model, who)
+}
+
+// given are the messages that a conversation is to have; own says that it has none, and makes up its own.
+func (t *talker) given(number int) (rest []grove.Message, own bool) {
+	before := int(float64(number) * t.ownShare)
+	if int(float64(number+1)*t.ownShare) > before {
+		return nil, true
+	}
+	return t.prompts[(number-before)%len(t.prompts)], false
+}
+
+// talk holds the conversation of a number.
+func (t *talker) talk(ctx context.Context, number int) (talk []train.Conversation, err error) {
+	var messages []grove.Message
+	rest, own := t.given(number)
+	temperature := float32(t.temperatures[number%len(t.temperatures)])
+	for turn := 0; ; turn++ {
+		seed := uint64(number)<<8 + uint64(turn)
+		if own {
+			if turn > 0 && (turn == t.ownTurns || number%4 != 3) {
+				return talk, nil
+			}
+			text, err := t.ask(ctx, messages, seed)
+			if err != nil || text == "" {
+				return talk, err
+			}
+			messages = append(messages, grove.Message{Role: "user", Content: text})
+		} else {
+			n := slices.IndexFunc(rest, func(m grove.Message) bool { return m.Role == "user" })
+			if n < 0 {
+				return talk, nil
+			}
+			messages = append(messages, rest[:n+1]...)
+			rest = rest[n+1:]
+		}
+		prompt, err := t.lay(messages)
+		if err != nil || len(prompt)+t.longest > t.m.Context() {
+			return talk, err
+		}
+		answer, ended, err := t.say(ctx, prompt, t.longest, temperature, seed)
+		if err != nil || len(answer) < 2 {
+			return talk, err
+		}
+		text := t.m.Tokenizer().Decode(answer)
+		if end := t.end(); ended && end >= 0 && answer[len(answer)-1] != end {
+			answer = append(answer, end)
+		}
+		talk = append(talk, train.Conversation{Tokens: append(prompt, answer...), From: len(prompt), Greedy: temperature == 0})
+		if !ended {
+			return talk, nil // a turn that was cut short is followed by none
+		}
+		messages = append(messages, grove.Message{Role: "assistant", Content: text})
+	}
+}
+
+// lay lays messages out, up to where the answer begins.
+func (t *talker) lay(messages []grove.Message) ([]int32, error) {
+	if t.layout == nil {
+		return t.m.Tokenize(messages[0].Content)
+	}
+	return t.layout.Encode(messages, layouts.Options{Prompt: true})
+}
+
+// end is the token that ends an answer.
+func (t *talker) end() int32 { return t.m.Tokenizer().EOS() }
+
+// ask has the model make up the user's next message: what it says behind the header of the user's turn (Magpie, arXiv
+// 2406.08464). It is empty where that is no message: does not end by itself, or has no word.
+func (t *talker) ask(ctx context.Context, messages []grove.Message, seed uint64) (string, error) {
+	header, err := t.header(messages)
+	if err != nil || len(header)+t.longestAsk > t.m.Context() {
+		return "", err
+	}
+	tokens, ended, err := t.say(ctx, header, t.longestAsk, 1, seed)
+	if err != nil || !ended {
+		return "", err
+	}
+	text := strings.TrimSpace(t.m.Tokenizer().Decode(tokens))
+	if len(strings.Fields(text)) < 2 || strings.IndexFunc(text, unicode.IsLetter) < 0 || strings.ContainsRune(text, unicode.ReplacementChar) {
+		return "", nil
+	}
+	return text, nil
+}
+
+// header is how a conversation goes on up to what the user says next: all that comes before it, whatever it is.
+func (t *talker) header(messages []grove.Message) ([]int32, error) {
+	var like []int32
+	for i, says := range []string{"Why", "0", "\"x\""} {
+		next := append(slices.Clone(messages), grove.Message{Role: "user", Content: says})
+		tokens, err := t.layout.Encode(next, layouts.Options{})
+		if err != nil {
+			return nil, err
+		}
+		if i == 0 {
+			like = tokens
+		}
+		same := 0
+		for same < min(len(like), len(tokens)) && like[same] == tokens[same] {
+			same++
+		}
+		if i > 0 {
+			like = like[:same]
+		}
+	}
+	return like, nil
+}
+
+// sayItself is say by the model.
+func (t *talker) sayItself(ctx context.Context, prompt []int32, most int, temperature float32, seed uint64) ([]int32, bool, error) {
+	r := grove.Request{MaxTokens: most, Sampling: sample.Params{Temperature: temperature, Seed: seed}}
+	if t.layout != nil {
+		r.Stop = t.layout.Stop()
+	}
+	result, err := grove.Collect(t.m.GenerateTokens(ctx, prompt, r))
+	if err != nil {
+		return nil, false, err
+	}
+	return result.Tokens, result.Finish == grove.FinishEnd || result.Finish == grove.FinishStop, nil
+}

@@ -1,0 +1,121 @@
+package main
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/grovellm/grove"
+	layouts "github.com/grovellm/grove/chat"
+	"github.com/grovellm/grove/internal/command"
+	"github.com/grovellm/grove/models"
+)
+
+// Templates in which the user's turn stands in different places.
+var talkTemplates = []string{
+	"{% for m in messages %}{{ '<|im_start|>' + m.role + '\n' + m.content + '<|im_end|>\n' }}{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}",
+	"{% for m in messages %}{% if m.role == 'user' %}[INST] {{ m.content }} [/INST]{% else %} {{ m.content }}{% endif %}{% endfor %}",
+	"{% if messages[0].role != 'system' %}System: be brief.\n\n{% endif %}{% for m in messages %}{{ m.role|title }}: {{ m.content }}\n\n{% endfor %}{% if add_generation_prompt %}Assistant:{% endif %}",
+}
+
+// Every conversation is laid out by the template: its given tokens are the prompt of the messages so far and no more,
+// what the model said follows, and is never empty; a prompt that it makes up stands behind the header of the user's
+// turn, which is the same whatever the user says.
+func TestTalk(t *testing.T) {
+	m, err := grove.OpenGGUF(command.Embedded, models.Target(), grove.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	rapid.Check(t, func(t *rapid.T) {
+		layout, err := layouts.Parse(m.Tokenizer(), rapid.SampledFrom(talkTemplates).Draw(t, "template"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		words := rapid.StringMatching(`[A-Za-z]{1,6}( [a-z0-9.,"]{1,6}){1,8}`)
+		var prompts [][]grove.Message
+		for range rapid.IntRange(1, 3).Draw(t, "prompts") {
+			var list []grove.Message
+			for range rapid.IntRange(1, 3).Draw(t, "turns") {
+				list = append(list, grove.Message{Role: "user", Content: words.Draw(t, "prompt")})
+			}
+			prompts = append(prompts, list)
+		}
+		tt := &talker{m: m, layout: layout, prompts: prompts, ownShare: rapid.SampledFrom([]float64{0, 0.5, 1}).Draw(t, "own share"),
+			ownTurns: 2, temperatures: []float64{0, 1}, longest: 40, longestAsk: 40}
+		var asked [][]int32
+		tt.say = func(_ context.Context, prompt []int32, most int, _ float32, _ uint64) ([]int32, bool, error) {
+			text, err := m.Tokenize(rapid.OneOf(words, rapid.SampledFrom([]string{"", "\n", "?"})).Draw(t, "said"))
+			asked = append(asked, slices.Clone(prompt))
+			return text[:min(len(text), most)], rapid.Bool().Draw(t, "ended"), err
+		}
+		for number := range 8 {
+			asked = nil
+			talk, err := tt.talk(context.Background(), number)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, c := range talk {
+				prompt := c.Tokens[:c.From]
+				if len(c.Tokens) < c.From+2 || !slices.ContainsFunc(asked, func(p []int32) bool { return slices.Equal(p, prompt) }) {
+					t.Fatalf("conversation %d has %d tokens from %d on, behind a prompt that the model was not asked", number, len(c.Tokens), c.From)
+				}
+			}
+			if rest, own := tt.given(number); !own {
+				first, err := layout.Encode(rest[:1], layouts.Options{Prompt: true})
+				if err != nil || len(talk) > len(rest) || len(talk) > 0 && !slices.Equal(talk[0].Tokens[:talk[0].From], first) {
+					t.Fatalf("conversation %d of %d turns has %d answers: %v", number, len(rest), len(talk), err)
+				}
+				continue
+			}
+			header := asked[0]
+			other, err := layout.Encode([]grove.Message{{Role: "user", Content: words.Draw(t, "other")}}, layouts.Options{})
+			if err != nil || len(header) >= len(other) || !slices.Equal(header, other[:len(header)]) {
+				t.Fatalf("a prompt stands behind %q, in %q", m.Tokenizer().Decode(header), m.Tokenizer().Decode(other))
+			}
+		}
+	})
+}
+
+// Prompts are read in the forms that people have; what an assistant says in them is left out.
+func TestPromptLines(t *testing.T) {
+	for line, want := range map[string]string{
+		`{"prompt":"a b"}`:                             "user:a b",
+		`{"question":"a b"}`:                           "user:a b",
+		`{"instruction":"a","input":"b","output":"c"}`: "user:a\n\nb",
+		`{"turns":["a","b"],"system":"s"}`:             "system:s|user:a|user:b",
+		`{"messages":[{"role":"system","content":"s"},{"role":"user","content":"a"},{"role":"assistant","content":"x"},{"role":"user","content":"b"}]}`: "system:s|user:a|user:b",
+		`{"conversations":[{"from":"human","value":"a"},{"from":"gpt","value":"x"}]}`:                                                                   "user:a",
+		`{"text":"a"}`: "error", `[1]`: "error", `{"messages":[{"role":"assistant","content":"x"}]}`: "error",
+	} {
+		file := writeFile(t, line+"\n\n")
+		list, err := readPrompts(file, 9)
+		got := "error"
+		if err == nil {
+			var parts []string
+			for _, m := range list[0] {
+				parts = append(parts, m.Role+":"+m.Content)
+			}
+			got = strings.Join(parts, "|")
+		} else if !strings.Contains(err.Error(), "line 1") {
+			t.Errorf("%s: the error does not say which line: %v", line, err)
+		}
+		if got != want {
+			t.Errorf("%s is read as %q, want %q", line, got, want)
+		}
+	}
+}
+
+func writeFile(t *testing.T, text string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "prompts.jsonl")
+	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}

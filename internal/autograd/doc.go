@@ -1,0 +1,12 @@
+// Package autograd takes the gradient of a loss back through the layers of package nn: the tape, the
+// gradient of each operation, the losses, and AdamW.
+//
+// In come the operations that an [nn.Exec] runs: a [Tape] is its [nn.Recorder] and notes each one
+// before it runs. [Tape.CrossEntropy] and [Tape.SmoothL1] end the pass, [Tape.Backward] walks the
+// notes back. Out go the gradients of a network's [Params], whose matrices the layers are built of:
+// a network in training is the network that serves, to the bit.
+//
+// Read tape.go first, then add.go, the shortest gradient. An operation's method of the recorder
+// stands beside its gradient; param.go has the trained tensors, product.go their three products,
+// loss.go the head with its loss, adamw.go the optimiser.
+package autograd

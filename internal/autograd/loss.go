@@ -1,0 +1,176 @@
+package autograd
+
+import "github.com/grovellm/grove/internal/nn"
+
+// Targets is what a head's rows should predict.
+type Targets struct {
+	Token  []int32   // per row, the right token; a row of −1 counts for nothing
+	Weight []float32 // per row; nil: 1 each
+
+	// Teacher fills q, (to−from) × vocabulary, with another model's logits for rows [from, to). The
+	// loss is then (1−Share)·cross-entropy + Share·KL(softmax q ‖ p): distillation by forward KL. With Soft, in
+	// its place, the divergence and the distributions are those of Soft.
+	Teacher func(from, to int, q nn.Mat)
+	Soft    *Soft
+	Share   float32
+}
+
+// Loss is the outcome of a loss over some rows.
+type Loss struct {
+	Sum     float64 // Σ weight · loss, in nats
+	Hard    float64 // Σ weight · cross-entropy of the right tokens alone
+	Weight  float64
+	Rows    int // that count
+	Correct int // rows whose most likely token is the right one
+}
+
+// Add adds another outcome.
+func (l *Loss) Add(o Loss) {
+	l.Sum += o.Sum
+	l.Hard += o.Hard
+	l.Weight += o.Weight
+	l.Rows += o.Rows
+	l.Correct += o.Correct
+}
+
+// lossRows is the number of rows whose logits live at a time: 256 rows of 16,384 logits are
+// 16 MiB, which stay in the last cache between the product and the gradient.
+const lossRows = 256
+
+// CrossEntropy computes the softmax cross-entropy of head·source against the targets; scale
+// multiplies its gradient (1 over the rows of a batch, say). Logits are made, and while the tape is attached taken back
+// to the source, a few rows at a time.
+func (t *Tape) CrossEntropy(src nn.Source, head *nn.Linear, targets Targets, scale float32) Loss {
+	n := src.X.Rows
+	l := &lossPass{t: t, head: head, targets: targets, scale: scale, outcome: make([]rowLoss, n), scratch: make([][]float32, t.exec.Threads())}
+	if t.attached {
+		l.record = &lossRecord{t.newLinear(src, nil), t.plain(n, src.Cols())}
+		t.record(l.record)
+	}
+	for from := 0; from < n; from += lossRows {
+		l.part(src, from, min(from+lossRows, n))
+	}
+	var out Loss
+	for i, r := range l.outcome {
+		if targets.Token[i] < 0 {
+			continue
+		}
+		w := float64(targets.weight(i))
+		out.Sum += w * r.loss
+		out.Hard += w * r.hard
+		out.Weight += w
+		out.Rows++
+		if r.correct {
+			out.Correct++
+		}
+	}
+	return out
+}
+
+func (t *Targets) weight(i int) float32 {
+	if t.Weight == nil {
+		return 1
+	}
+	return t.Weight[i]
+}
+
+// lossRecord takes the gradient of a head's source, made along with the loss, further back.
+type lossRecord struct {
+	head *linearRecord
+	din  nn.Mat
+}
+
+func (r *lossRecord) backward(t *Tape) {
+	if r.head.needsInput() {
+		r.head.sourceBackward(t, r.din)
+	}
+}
+
+// lossPass is a call of CrossEntropy.
+type lossPass struct {
+	t       *Tape
+	head    *nn.Linear
+	targets Targets
+	scale   float32
+	record  *lossRecord // while the tape is attached
+	outcome []rowLoss
+	scratch [][]float32 // per worker
+}
+
+// rowLoss is the outcome of a row.
+type rowLoss struct {
+	loss, hard float64
+	correct    bool
+}
+
+// part computes rows [from, to).
+func (l *lossPass) part(src nn.Source, from, to int) {
+	t, e := l.t, l.t.exec
+	attached := t.attached
+	src.X = src.X.Slice(from, to)
+	src.Up = src.Up.Slice(from, to)
+	if src.With.Cols > 0 {
+		src.With = src.With.Slice(from, to)
+	}
+	vocab := l.head.W.Out()
+	var logits, teacher nn.Mat
+	if !attached {
+		logits = t.logits.Mat(to-from, vocab)
+		if l.targets.Teacher != nil {
+			teacher = t.teacher.Mat(to-from, vocab)
+		}
+	} else {
+		slab, used := t.arena.mark()
+		defer t.arena.release(slab, used)
+		logits = t.plain(to-from, vocab)
+		if l.targets.Teacher != nil {
+			teacher = t.plain(to-from, vocab)
+		}
+	}
+	t.Detach() // the gradient of this product is taken below
+	e.Linear(src, nn.Proj{Linear: l.head, Dst: logits})
+	if attached {
+		t.Attach()
+	}
+	if l.targets.Teacher != nil {
+		l.targets.Teacher(from, to, teacher)
+	}
+	each(e.Pool(), to-from, func(worker, i int) {
+		r := lossRow{p: logits.Row(i), target: l.targets.Token[from+i], weight: l.targets.weight(from + i), share: l.targets.Share, scale: l.scale}
+		l.scratch[worker] = grow(l.scratch[worker], vocab)
+		r.t = l.scratch[worker][:vocab]
+		switch soft := l.targets.Soft; {
+		case soft != nil:
+			r.soft = soft
+			r.q, r.self = soft.of(from + i)
+		case l.targets.Teacher != nil:
+			r.soft, r.q = &plainSoft, teacher.Row(i)
+			r.self = distribution(r.q, r.t)
+		}
+		var logit []float32 // before its gradient takes its place
+		if attached && l.head.Cap != 0 {
+			logit = append(logit, logits.Row(i)...)
+		}
+		r.run(attached)
+		if attached {
+			finishBackward(l.head, logits.Row(i), logit)
+		}
+		l.outcome[from+i] = r.rowLoss
+	})
+	if !attached {
+		return
+	}
+	in := l.record.head.in.Slice(from, to)
+	if l.record.head.madeInput() {
+		each(e.Pool(), to-from, func(_, i int) { src.Row(i, in.Row(i)) })
+	}
+	if w := t.params.Of(l.head.W); w != nil {
+		t.products.AddTMul(in, [2]nn.Mat{w.GradMat(), logits})
+	}
+	if b := t.gradOf(l.head.Bias); b != nil {
+		t.columnSums(b, logits)
+	}
+	if l.record.head.needsInput() {
+		t.products.mul(l.record.din.Slice(from, to), t.transposed(l.head.W), logits)
+	}
+}

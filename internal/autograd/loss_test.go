@@ -1,0 +1,168 @@
+package autograd
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/grovellm/grove/internal/nn"
+)
+
+// lossCheck is a head over a source, and random targets for its rows.
+type lossCheck struct {
+	*gradCheck
+	rows, vocab int
+	source      func() nn.Source
+	head        nn.Linear
+	targets     Targets
+	scale       float32
+}
+
+func drawLossCheck(t *rapid.T, r *rand.Rand) *lossCheck {
+	g := newGradCheck(rapid.IntRange(1, 3).Draw(t, "threads"))
+	n := rapid.IntRange(1, 300).Draw(t, "rows")
+	in := rapid.IntRange(1, 12).Draw(t, "in")
+	vocab := rapid.IntRange(2, 60).Draw(t, "vocabulary")
+	c := &lossCheck{gradCheck: g, rows: n, vocab: vocab, scale: 0.5 + r.Float32()}
+	x := g.source(t, r, "x", n, in)
+	c.head = g.linear(t, r, "head", vocab, in, rapid.Bool().Draw(t, "bias"))
+	var norm *nn.Norm
+	if rapid.Bool().Draw(t, "norm") {
+		norm = g.norm("norm", in, false)
+	}
+	c.source = func() nn.Source { return nn.Source{X: x(), Norm: norm} }
+	for range n {
+		c.targets.Token = append(c.targets.Token, int32(r.IntN(vocab+1))-1)
+	}
+	if rapid.Bool().Draw(t, "weights") {
+		for range n {
+			c.targets.Weight = append(c.targets.Weight, r.Float32())
+		}
+	}
+	return c
+}
+
+// check compares the loss with its definition, which is given a row's logits, and the gradients by the source, the head and the norm with
+// differences. size is about the largest term of a row.
+func (c *lossCheck) check(t *rapid.T, r *rand.Rand, define func(row int, logits []float32) float64, size float64) {
+	t.Helper()
+	loss := func() Loss { return c.tape.CrossEntropy(c.source(), &c.head, c.targets, c.scale) }
+	c.draw(r)
+
+	c.tape.Detach()
+	got, want := loss(), 0.0
+	logits := c.exec.Mat(new(nn.Buffer), c.rows, c.vocab)
+	c.exec.Linear(c.source(), nn.Proj{Linear: &c.head, Dst: logits})
+	for i, target := range c.targets.Token {
+		if target >= 0 {
+			want += float64(c.targets.weight(i)) * define(i, logits.Row(i))
+		}
+	}
+	size *= float64(c.rows)
+	if math.Abs(got.Sum-want) > 1e-5*(math.Abs(want)+size) {
+		t.Fatalf("loss %g, by its definition %g", got.Sum, want)
+	}
+
+	c.params.ZeroGrad()
+	c.tape.Reset()
+	c.tape.Attach()
+	if again := loss(); again != got {
+		t.Fatalf("loss %v under a tape, %v without", again, got)
+	}
+	c.tape.Backward()
+	c.differences(t, r, func() float64 { return loss().Sum * float64(c.scale) }, size)
+}
+
+// The fused loss against its definition in f64, with label masks, weights and a teacher; and its gradient by the source,
+// the head and the norm against differences.
+func TestCrossEntropyGradient(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 5))
+		c := drawLossCheck(t, r)
+		teacher := make([][]float32, c.rows)
+		if rapid.Bool().Draw(t, "teacher") {
+			for i := range teacher {
+				teacher[i] = randomRow(r, c.vocab)
+			}
+			c.targets.Share = r.Float32()
+			c.targets.Teacher = func(from, to int, q nn.Mat) {
+				for i := from; i < to; i++ {
+					copy(q.Row(i-from), teacher[i])
+				}
+			}
+		}
+		c.check(t, r, func(row int, logits []float32) float64 {
+			return defineLoss(logits, teacher[row], int(c.targets.Token[row]), float64(c.targets.Share), &plainSoft)
+		}, 1)
+	})
+}
+
+// The same of distributions that rows share, with both divergences and at any temperature.
+func TestSoftGradient(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 6))
+		c := drawLossCheck(t, r)
+		s := &Soft{Divergence: rapid.SampledFrom([]Divergence{ForwardKL, ReverseKL}).Draw(t, "divergence"), Temperature: 1}
+		if rapid.Bool().Draw(t, "softened") {
+			s.Temperature = 0.5 + 2.5*r.Float32()
+		}
+		c.targets.Soft, c.targets.Share = s, rapid.SampledFrom([]float32{0, 0.3, 1}).Draw(t, "share")
+
+		// A teacher of its own, whose distributions are made in two parts.
+		n, in := rapid.IntRange(1, 40).Draw(t, "distributions"), rapid.IntRange(1, 8).Draw(t, "teacher's in")
+		teacher := newGradCheck(2)
+		x := teacher.source(t, r, "x", n, in)
+		head := teacher.linear(t, r, "head", c.vocab, in, true)
+		teacher.draw(r)
+		teacher.tape.Detach()
+		all := x()
+		logits := teacher.exec.Mat(new(nn.Buffer), n, c.vocab)
+		teacher.exec.Linear(nn.Source{X: all}, nn.Proj{Linear: &head, Dst: logits})
+		s.Reset(rapid.IntRange(0, 5).Draw(t, "rows before"), c.vocab) // a step before this one
+		s.Reset(n, c.vocab)
+		cut := r.IntN(n + 1)
+		for _, part := range [][2]int{{cut, n}, {0, cut}} {
+			if part[0] < part[1] {
+				s.Fill(teacher.exec, part[0], nn.Source{X: all.Slice(part[0], part[1])}, &head)
+			}
+		}
+		for range c.rows {
+			s.Row = append(s.Row, int32(r.IntN(n)))
+		}
+		size := max(1, float64(s.Temperature*s.Temperature))
+		c.check(t, r, func(row int, own []float32) float64 {
+			return defineLoss(own, logits.Row(int(s.Row[row])), int(c.targets.Token[row]), float64(c.targets.Share), s)
+		}, size)
+	})
+}
+
+// defineLoss is the loss of a row, in f64: (1−share)·cross-entropy + share·T²·divergence of the distributions at temperature T.
+func defineLoss(logits, teacher []float32, target int, share float64, s *Soft) float64 {
+	softmax := func(v []float32, temperature float64) []float64 {
+		p, sum := make([]float64, len(v)), 0.0
+		for i, x := range v {
+			p[i] = math.Exp(float64(x) / temperature)
+			sum += p[i]
+		}
+		for i := range p {
+			p[i] /= sum
+		}
+		return p
+	}
+	hard := -math.Log(softmax(logits, 1)[target])
+	if teacher == nil {
+		return hard
+	}
+	temperature := float64(s.Temperature)
+	from, to := softmax(teacher, temperature), softmax(logits, temperature)
+	if s.Divergence == ReverseKL {
+		from, to = to, from
+	}
+	kl := 0.0
+	for i, p := range from {
+		kl += p * math.Log(p/to[i])
+	}
+	return (1-share)*hard + share*temperature*temperature*kl
+}

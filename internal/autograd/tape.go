@@ -1,0 +1,132 @@
+package autograd
+
+import (
+	"github.com/grovellm/grove/internal/kernels/gemm"
+	"github.com/grovellm/grove/internal/kernels/par"
+	"github.com/grovellm/grove/internal/nn"
+)
+
+// Tape records the operations of an Exec so that the gradient of a loss can be walked back
+// through them. While it is attached, every matrix of [nn.Exec.Mat] is fresh memory with room for
+// its gradient, and an operation that overwrites its input first keeps what its gradient needs.
+//
+//	tape.Reset()             // forget the last step; its memory is used again
+//	... operations of the Exec, ending in tape.CrossEntropy ...
+//	tape.Backward()          // adds to the Grad of every Param
+//
+// Gradients are sums in a fixed order: the same bits on any number of workers.
+type Tape struct {
+	exec     *nn.Exec
+	params   *Params
+	products *Products
+	records  []record
+	arena    arena
+	frozen   map[*gemm.Matrix]*gemm.Matrix // transposes of matrices that are not trained
+	stored   map[cached][]*stored          // rows in a cache's layer, in the order of their passes
+	attached bool
+
+	logits, teacher nn.Buffer // of a part of a loss, while detached
+}
+
+// record is an operation done, which can take the gradient from its outputs to its inputs.
+type record interface{ backward(t *Tape) }
+
+// NewTape attaches a tape to e, whose trained tensors are those of p.
+func NewTape(e *nn.Exec, p *Params) *Tape {
+	t := &Tape{exec: e, params: p, products: NewProducts(e.Pool(), p.kind), frozen: map[*gemm.Matrix]*gemm.Matrix{}, stored: map[cached][]*stored{}}
+	t.Attach()
+	return t
+}
+
+// Detach lets the Exec run without recording; Attach goes on.
+func (t *Tape) Detach() {
+	t.attached = false
+	t.exec.Record(nil)
+}
+
+// Attach makes the Exec record on t.
+func (t *Tape) Attach() {
+	t.attached = true
+	t.exec.Record(recorder{t})
+}
+
+// recorder is a tape as an Exec knows it. Its methods stand beside the gradients of their operations.
+type recorder struct{ *Tape }
+
+var _ nn.Recorder = recorder{}
+
+// Grad returns the gradient of the loss by m, which [Tape.Backward] fills; ok is false for a matrix
+// that no tape made.
+func Grad(m nn.Mat) (g nn.Mat, ok bool) {
+	return nn.Mat{Rows: m.Rows, Cols: m.Cols, Stride: m.Stride, Data: m.Grad}, m.Grad != nil
+}
+
+// Products multiplies on the tape's kernels.
+func (t *Tape) Products() *Products { return t.products }
+
+// Forget lets go of what the tape keeps of a matrix that is not trained, which is to be packed anew.
+func (t *Tape) Forget(w *gemm.Matrix) { delete(t.frozen, w) }
+
+// Reset forgets what was recorded. Matrices made before are invalid.
+func (t *Tape) Reset() {
+	clear(t.records)
+	t.records = t.records[:0]
+	clear(t.stored)
+	t.arena.reset()
+}
+
+// Backward walks back from the losses recorded, adding to the gradients of the parameters.
+func (t *Tape) Backward() {
+	for i := len(t.records) - 1; i >= 0; i-- {
+		t.records[i].backward(t)
+	}
+}
+
+func (t *Tape) record(r record) { t.records = append(t.records, r) }
+
+// Mat returns a matrix of undefined contents with a gradient of zero.
+func (t recorder) Mat(rows, cols int) nn.Mat {
+	m := t.plain(rows, cols)
+	m.Grad = t.arena.take(rows * cols)
+	const part = 1 << 16
+	each(t.pool(), (len(m.Grad)+part-1)/part, func(_, c int) { clear(m.Grad[c*part : min((c+1)*part, len(m.Grad))]) })
+	return m
+}
+
+// pool is the workers.
+func (t *Tape) pool() *par.Pool { return t.exec.Pool() }
+
+// plain returns a matrix without a gradient.
+func (t *Tape) plain(rows, cols int) nn.Mat {
+	return nn.Mat{Rows: rows, Cols: cols, Stride: cols, Data: t.arena.take(rows * cols)}
+}
+
+// arena hands out memory that is given back all at once. Steps of the same shape take the
+// same memory, so that a run allocates in its first step alone.
+type arena struct {
+	slabs [][]float32
+	slab  int // the one being handed out
+	used  int // of it
+}
+
+const slabSize = 4 << 20 // elements
+
+func (a *arena) reset() { a.slab, a.used = 0, 0 }
+
+func (a *arena) take(n int) []float32 {
+	n16 := (n + 15) &^ 15
+	for a.slab < len(a.slabs) && a.used+n16 > len(a.slabs[a.slab]) {
+		a.slab, a.used = a.slab+1, 0
+	}
+	if a.slab == len(a.slabs) {
+		a.slabs = append(a.slabs, make([]float32, max(n16, slabSize)))
+	}
+	s := a.slabs[a.slab][a.used : a.used+n : a.used+n]
+	a.used += n16
+	return s
+}
+
+// mark and release bracket scratch of one operation.
+func (a *arena) mark() (slab, used int) { return a.slab, a.used }
+
+func (a *arena) release(slab, used int) { a.slab, a.used = slab, used }

@@ -1,0 +1,9 @@
+// Package files has no code: it is the room of files, whatever stands in them.
+//
+// In come paths; out come bytes that are known to be whole and unchanged, and the places of tensors in
+// them. Every length, count and offset in a file is checked before it is used.
+//
+// Read infile first: it reads a file that must stay as it is, such as a model's. atomicfile writes a
+// file whole or not at all, filelock keeps others out. safetensors and torch read the weight files of
+// Hugging Face models; GGUF files are those of the public package gguf.
+package files

@@ -1,0 +1,165 @@
+package output
+
+import (
+	"fmt"
+
+	"github.com/grovellm/grove/internal/kernels/gemm"
+	"github.com/grovellm/grove/internal/kernels/par"
+	"github.com/grovellm/grove/internal/nn"
+)
+
+// NoToken fills a panel that has fewer tokens than outputs. Its logit is minus infinity.
+const NoToken = -1
+
+// noRow is the row of a token that has none.
+const noRow = -1
+
+// TokenHead is an output head by tokens: a drafter's may be of a vocabulary of its own, part of the target's.
+type TokenHead struct {
+	*nn.Linear
+	rows []int32 // of each token, its row; nil: row i is token i's
+}
+
+// NewTokenHead makes one of a head and the tokens of its rows, which are below vocab; nil: row i is token i's.
+func NewTokenHead(l *nn.Linear, tokens []int32, vocab int) (*TokenHead, error) {
+	h := &TokenHead{Linear: l}
+	if tokens == nil {
+		return h, nil
+	}
+	if len(tokens) != l.W.Out() {
+		return nil, fmt.Errorf("output: %d tokens of a head of %d rows: want as many", len(tokens), l.W.Out())
+	}
+	h.rows = noRows(vocab)
+	for i, token := range tokens {
+		if uint(token) >= uint(vocab) {
+			return nil, fmt.Errorf("output: row %d of a head is of token %d: want one of %d", i, token, vocab)
+		}
+		h.rows[token] = int32(i)
+	}
+	return h, nil
+}
+
+func noRows(n int) []int32 {
+	rows := make([]int32, n)
+	for i := range rows {
+		rows[i] = noRow
+	}
+	return rows
+}
+
+// Vocab is the number of tokens from 0 on among which are all that have a row.
+func (h *TokenHead) Vocab() int {
+	if h.rows == nil {
+		return h.W.Out()
+	}
+	return len(h.rows)
+}
+
+// Row is that of a token, -1 where it has none.
+func (h *TokenHead) Row(token int32) int {
+	switch {
+	case uint(token) >= uint(h.Vocab()):
+		return noRow
+	case h.rows == nil:
+		return int(token)
+	}
+	return int(h.rows[token])
+}
+
+// OrderedHead is rows of an output head in an order of our choosing, in whole panels.
+type OrderedHead struct {
+	nn.Linear
+	Tokens []int32 // of each row; a panel's last may be NoToken. nil: the rows are of no tokens, see Shortlist.Beside
+
+	from   *TokenHead
+	rows   []int32 // of each token, its row; noRow where it has none
+	filled []int   // of each panel, how many rows have a token
+}
+
+// NewOrderedHead makes a head of the rows of the tokens given, copied from head. Where a panel is to begin anew, the one
+// before is filled up with NoToken. All may be NoToken, and Set later.
+func NewOrderedHead(pool *par.Pool, head *TokenHead, tokens []int32) (*OrderedHead, error) {
+	n := (len(tokens) + gemm.Panel - 1) / gemm.Panel * gemm.Panel
+	for i, token := range tokens {
+		if token != NoToken && head.Row(token) < 0 {
+			return nil, fmt.Errorf("output: row %d of a head is of token %d: want one of the head's, of %d tokens", i, token, head.Vocab())
+		}
+	}
+	w, err := gemm.New(head.W.Type(), n, head.W.In())
+	if err != nil {
+		return nil, err
+	}
+	h := &OrderedHead{Linear: nn.Linear{W: w, Scale: head.Scale, Cap: head.Cap}, Tokens: make([]int32, n), from: head, rows: noRows(head.Vocab()), filled: make([]int, n/gemm.Panel)}
+	for i := range h.Tokens {
+		h.Tokens[i] = NoToken
+		if i < len(tokens) && tokens[i] != NoToken {
+			h.name(i, tokens[i])
+		}
+	}
+	if head.Bias != nil {
+		h.Bias = make([]float32, n)
+	}
+	pool.Run(h.Panels(), (*fillJob)(h))
+	return h, nil
+}
+
+// fillJob fills a panel of a head.
+type fillJob OrderedHead
+
+func (h *fillJob) Do(_, p int) {
+	for i := p * gemm.Panel; i < (p+1)*gemm.Panel; i++ {
+		(*OrderedHead)(h).Fill(i)
+	}
+}
+
+// Set makes row i that of a token of the head it was made of, once Fill has run.
+func (h *OrderedHead) Set(i int, token int32) {
+	h.Unset(i)
+	h.name(i, token)
+}
+
+// Fill copies the weights of row i's token, if it has one. Other rows may be filled at the same time.
+func (h *OrderedHead) Fill(i int) {
+	if h.Tokens[i] != NoToken {
+		h.copy(i)
+	}
+}
+
+// Unset takes the token from row i, the last of its panel that has one.
+func (h *OrderedHead) Unset(i int) {
+	token := h.Tokens[i]
+	if token == NoToken {
+		return
+	}
+	h.Tokens[i] = NoToken
+	h.filled[i/gemm.Panel]--
+	if h.rows[token] == int32(i) {
+		h.rows[token] = noRow
+	}
+}
+
+// name makes row i that of a token.
+func (h *OrderedHead) name(i int, token int32) {
+	h.Tokens[i], h.rows[token] = token, int32(i)
+	h.filled[i/gemm.Panel]++
+}
+
+// copy is Fill of a row that has a token.
+func (h *OrderedHead) copy(i int) {
+	from := h.from.Row(h.Tokens[i])
+	h.W.CopyRow(i, h.from.W, from)
+	if h.Bias != nil {
+		h.Bias[i] = h.from.Bias[from]
+	}
+}
+
+// Row is the row of a token, the last of several, and -1 where there is none.
+func (h *OrderedHead) Row(token int32) int {
+	if uint(token) >= uint(len(h.rows)) {
+		return noRow
+	}
+	return int(h.rows[token])
+}
+
+// Panels is the number of panels.
+func (h *OrderedHead) Panels() int { return h.W.Panels() }

@@ -1,0 +1,152 @@
+package train
+
+import (
+	"cmp"
+	"fmt"
+	"iter"
+	"math/rand/v2"
+	"slices"
+)
+
+// Conversation is a text whose end the target said: its tokens from From to the last are what a head learns, the
+// others are given. Of a conversation of several turns each answer makes one, which ends with it, so that every
+// answer is a row of attention of its own and sees what came before it alone.
+type Conversation struct {
+	Tokens []int32 `json:"tokens"`
+	From   int     `json:"from"`
+	Greedy bool    `json:"greedy,omitempty"` // said at temperature 0
+}
+
+// Places are the first and the last token of a text after which a head learns what comes next.
+func (c *Conversation) Places() (first, last int) { return max(c.From-1, 1), len(c.Tokens) - 2 }
+
+// Draw draws places of the text with a number as DrawAnchors does: of those that a head may learn after, none before
+// least.
+func (c *Conversation) Draw(seed uint64, number, least, block, n int, share float64) []int {
+	first, last := c.Places()
+	return DrawAnchors(seed<<32+uint64(len(c.Tokens)), uint64(number), c.Tokens, max(first, min(least, last)), last, block, n, share)
+}
+
+// TokensOf are the tokens of some texts.
+func TokensOf(texts []Conversation) (list [][]int32) {
+	for _, t := range texts {
+		list = append(list, t.Tokens)
+	}
+	return list
+}
+
+// PartsOf cuts texts into parts [from, to) of one length, at most so many texts in a part: each part is one forward
+// and one backward pass.
+func PartsOf(texts []Conversation, most int) iter.Seq2[int, int] {
+	return func(yield func(from, to int) bool) {
+		for from := 0; from < len(texts); {
+			to := from + 1
+			for to < min(len(texts), from+most) && len(texts[to].Tokens) == len(texts[from].Tokens) {
+				to++
+			}
+			if !yield(from, to) {
+				return
+			}
+			from = to
+		}
+	}
+}
+
+// deck deals conversations: each once an epoch, in an order of the epoch's own, in which those of one length come
+// together, so many at a time, where there are such.
+type deck struct {
+	list     []Conversation // by length
+	together int
+	seed     uint64
+
+	epoch int // whose order is at hand
+	order []int
+}
+
+// newDeck deals the conversations in which there is something to learn.
+func newDeck(all []Conversation, together int, seed uint64) (*deck, error) {
+	d := &deck{together: together, seed: seed, epoch: -1}
+	for i := range all {
+		if first, last := all[i].Places(); first <= last {
+			d.list = append(d.list, all[i])
+		}
+	}
+	if len(d.list) == 0 {
+		return nil, fmt.Errorf("none of %d answers has a token to learn from: name other prompts, or longer answers", len(all))
+	}
+	slices.SortStableFunc(d.list, func(a, b Conversation) int { return cmp.Compare(len(a.Tokens), len(b.Tokens)) })
+	return d, nil
+}
+
+// text is the n-th that is dealt.
+func (d *deck) text(n int) *Conversation {
+	if epoch := n / len(d.list); epoch != d.epoch {
+		d.shuffle(epoch)
+	}
+	return &d.list[d.order[n%len(d.list)]]
+}
+
+func (d *deck) shuffle(epoch int) {
+	d.epoch = epoch
+	d.order = d.order[:0]
+	r := rand.New(rand.NewPCG(d.seed, uint64(epoch)))
+	// Of one length, other conversations come together in every epoch.
+	mixed := r.Perm(len(d.list))
+	slices.SortStableFunc(mixed, func(a, b int) int { return cmp.Compare(len(d.list[a].Tokens), len(d.list[b].Tokens)) })
+	var sorted []Conversation
+	for _, i := range mixed {
+		sorted = append(sorted, d.list[i])
+	}
+	var parts [][]int
+	for from, to := range PartsOf(sorted, d.together) {
+		parts = append(parts, mixed[from:to])
+	}
+	for _, p := range r.Perm(len(parts)) {
+		d.order = append(d.order, parts[p]...)
+	}
+}
+
+// fingerprint tells what is dealt apart from what other conversations or seeds give.
+func (d *deck) fingerprint() string { return Fingerprint(d.list, fmt.Sprint(d.together, d.seed)) }
+
+// meanLength is that of the conversations, and of what was said in them.
+func (d *deck) meanLength() (tokens, said float64) {
+	for _, c := range d.list {
+		tokens += float64(len(c.Tokens)) / float64(len(d.list))
+		said += float64(len(c.Tokens)-c.From) / float64(len(d.list))
+	}
+	return tokens, said
+}
+
+// holdOut takes every n-th conversation of each temperature out of a list, to measure on, and returns those by a name
+// for the temperature, and the rest. A conversation goes with the turns before it.
+func holdOut(all []Conversation, most int) (held []HeldText, rest []Conversation) {
+	const part = 24 // one of so many is held out
+	greedy := HeldText{Name: "T=0"}
+	sampled := HeldText{Name: "T=1"}
+	for i, c := range all {
+		t := &sampled
+		if c.Greedy {
+			t = &greedy
+		}
+		if fresh := i == 0 || !continues(all[i-1], c); i%part == 0 && fresh && len(t.Texts) < most && len(c.Tokens)-c.From >= 16 {
+			t.Texts = append(t.Texts, c)
+			continue
+		}
+		if n := len(t.Texts); n > 0 && continues(t.Texts[n-1], c) {
+			continue
+		}
+		rest = append(rest, c)
+	}
+	for _, t := range []HeldText{greedy, sampled} {
+		if len(t.Texts) > 0 {
+			held = append(held, t)
+		}
+	}
+	return held, rest
+}
+
+// continues reports whether a conversation goes on with another.
+func continues(first, then Conversation) bool {
+	return len(then.Tokens) > len(first.Tokens) && slices.Equal(first.Tokens, then.Tokens[:len(first.Tokens)])
+}

@@ -1,0 +1,96 @@
+package train
+
+import (
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// drawConversations draws some conversations, of one turn or more.
+func drawConversations(t *rapid.T) (list []Conversation) {
+	for range rapid.IntRange(1, 60).Draw(t, "conversations") {
+		var tokens []int32
+		greedy := rapid.Bool().Draw(t, "greedy")
+		for range rapid.IntRange(1, 3).Draw(t, "turns") {
+			tokens = append(tokens, rapid.SliceOfN(rapid.Int32Range(0, 9), 1, 5).Draw(t, "prompt")...)
+			from := len(tokens)
+			tokens = append(tokens, rapid.SliceOfN(rapid.Int32Range(0, 9), 1, 24).Draw(t, "answer")...)
+			list = append(list, Conversation{Tokens: slices.Clone(tokens), From: from, Greedy: greedy})
+		}
+	}
+	return list
+}
+
+// A head learns what the target said and no token of a prompt; every epoch has each conversation once, and the parts
+// of a step have one length each.
+func TestDeck(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		list := drawConversations(t)
+		together := rapid.IntRange(1, 4).Draw(t, "together")
+		learned := 0
+		for i := range list {
+			if first, last := list[i].Places(); first <= last {
+				learned++
+			}
+		}
+		d, err := newDeck(list, together, rapid.Uint64().Draw(t, "seed"))
+		if learned == 0 {
+			if err == nil {
+				t.Fatal("conversations with nothing to learn are dealt")
+			}
+			return
+		}
+		for epoch := range 3 {
+			var texts []Conversation
+			for n := range learned {
+				texts = append(texts, *d.text(epoch*learned + n))
+			}
+			left := slices.Clone(d.list)
+			for i, c := range texts {
+				at := slices.IndexFunc(left, func(o Conversation) bool { return slices.Equal(o.Tokens, c.Tokens) && o.From == c.From })
+				if at < 0 {
+					t.Fatalf("epoch %d: conversation %v is dealt twice, or is none", epoch, c)
+				}
+				left = slices.Delete(left, at, at+1)
+				for _, p := range c.Draw(1, i, 0, 3, 8, 0.5) {
+					if p < 1 || p+1 < c.From || p+1 >= len(c.Tokens) {
+						t.Fatalf("of %v the token after place %d is learned", c, p)
+					}
+				}
+			}
+			at := 0
+			for from, to := range PartsOf(texts, together) {
+				if from != at || to-from > together {
+					t.Fatalf("a part of texts %d to %d after %d", from, to, at)
+				}
+				for _, c := range texts[from:to] {
+					if len(c.Tokens) != len(texts[from].Tokens) {
+						t.Fatalf("texts %d to %d are of several lengths", from, to)
+					}
+				}
+				at = to
+			}
+			if at != len(texts) {
+				t.Fatalf("parts of %d texts of %d", at, len(texts))
+			}
+		}
+	})
+}
+
+// No conversation that is measured is learned, neither as a whole nor its first turns or a later one.
+func TestHoldOut(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		list := drawConversations(t)
+		held, rest := holdOut(list, 4)
+		for _, h := range held {
+			for _, c := range h.Texts {
+				for _, r := range rest {
+					if continues(c, r) || slices.Equal(r.Tokens, c.Tokens) {
+						t.Fatalf("%v is held out, %v is learned", c, r)
+					}
+				}
+			}
+		}
+	})
+}

@@ -1,0 +1,269 @@
+package serve
+
+import (
+	"encoding/json"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/grovellm/grove"
+	"github.com/grovellm/grove/chat"
+	"github.com/grovellm/grove/tokenizer"
+)
+
+// chatOptions are the fields that requests to answer a conversation have beside options, in every
+// protocol.
+type chatOptions struct {
+	options
+	Logprobs          field[bool]                       `json:"logprobs"`
+	TopLogprobs       field[int]                        `json:"top_logprobs"`
+	ParallelToolCalls field[bool]                       `json:"parallel_tool_calls"`
+	ContinueFinal     field[bool]                       `json:"continue_final_message"`
+	AddPrompt         field[bool]                       `json:"add_generation_prompt"`
+	Truncate          field[bool]                       `json:"truncate"`
+	Vars              field[map[string]json.RawMessage] `json:"chat_template_kwargs"`
+	ReasoningFormat   field[string]                     `json:"reasoning_format"`
+	ReasoningBudget   field[int]                        `json:"reasoning_budget"`
+	Suffix            refused                           `json:"suffix" neutral:"\"\""`
+}
+
+// conversation is a request to answer a conversation, whichever protocol it came in.
+type conversation struct {
+	*chatOptions
+	several
+	path     string // the field that has the messages
+	messages []message
+	tools    toolset
+}
+
+// message is one of a conversation.
+type message struct {
+	path    string // its place in the body
+	role    string
+	content string
+
+	name      string
+	reasoning string
+	calls     []calledTool
+	result    string  // the id of the call that it is the result of
+	null      bool    // the chat template wants null for no content
+	more      unknown // further fields, for the chat template
+}
+
+// calledTool is an earlier call as chat templates know it, with arguments as an object.
+type calledTool struct {
+	ID       string `json:"id,omitempty"`
+	Type     string `json:"type"`
+	Function struct {
+		Name      string          `json:"name"`
+		Arguments json.RawMessage `json:"arguments"`
+	} `json:"function"`
+}
+
+func newCalledTool(id, name string, arguments json.RawMessage) calledTool {
+	c := calledTool{ID: id, Type: "function"}
+	c.Function.Name = name
+	c.Function.Arguments = arguments
+	return c
+}
+
+// laidOut is the message as the chat template reads it.
+func (m *message) laidOut() grove.Message {
+	extra := unknown{}
+	maps.Copy(extra, m.more)
+	put := func(name string, value any, given bool) {
+		if given {
+			extra[name], _ = json.Marshal(value)
+		}
+	}
+	put("name", m.name, m.name != "")
+	put("reasoning_content", m.reasoning, m.reasoning != "")
+	put("tool_calls", m.calls, len(m.calls) > 0)
+	put("tool_call_id", m.result, m.result != "")
+	put("content", nil, m.null)
+	out := grove.Message{Role: m.role, Content: m.content}
+	if out.Role == "developer" { // OpenAI's name, which templates do not know
+		out.Role = "system"
+	}
+	if len(extra) > 0 {
+		out.Extra, _ = json.Marshal(extra)
+	}
+	return out
+}
+
+// layOut returns the conversation as the model's chat template reads it. Lines of the system's
+// messages that match one of the patterns are left out.
+func (v *conversation) layOut(layout *chat.Layout, cut []*regexp.Regexp) ([]grove.Message, error) {
+	if len(v.messages) == 0 {
+		return nil, fieldError(v.path, "there are none: give at least one, of role user")
+	}
+	if err := v.shapeCalls(layout); err != nil {
+		return nil, err
+	}
+	list := make([]grove.Message, len(v.messages))
+	for i := range v.messages {
+		list[i] = v.messages[i].laidOut()
+	}
+	cutLines(list, cut)
+	return list, nil
+}
+
+// promptEnd says how the prompt ends: with what introduces an answer, or with the last message,
+// which is gone on with.
+func (o *chatOptions) promptEnd() (chat.Options, error) {
+	options := chat.Options{Prompt: o.AddPrompt.or(true), Continue: o.ContinueFinal.value, Vars: o.Vars.value}
+	if options.Continue && o.AddPrompt.value {
+		return options, o.ContinueFinal.fail("add_generation_prompt is true as well: give one of them")
+	}
+	return options, nil
+}
+
+// continueAssistant has a last message of the assistant gone on with, where the protocol means that
+// and the request does not say otherwise. Calls of tools cannot be gone on with.
+func (v *conversation) continueAssistant() {
+	if len(v.messages) == 0 || v.ContinueFinal.given || v.AddPrompt.given {
+		return
+	}
+	last := &v.messages[len(v.messages)-1]
+	if last.role == "assistant" && len(last.calls) == 0 {
+		v.ContinueFinal.set(true)
+	}
+}
+
+// setVariable sets a variable of the chat template.
+func (o *chatOptions) setVariable(name string, value any) {
+	vars := maps.Clone(o.Vars.value)
+	if vars == nil {
+		vars = map[string]json.RawMessage{}
+	}
+	vars[name], _ = json.Marshal(value)
+	o.Vars.set(vars)
+}
+
+// setThinking has the model reason or not: by the variable of chat templates, and where it reasons
+// all the same by a budget of 0.
+func (o *chatOptions) setThinking(on bool) {
+	o.setVariable("enable_thinking", on)
+	if !on {
+		o.ReasoningBudget.set(0)
+	}
+}
+
+// setEffort has the model reason as much as one of OpenAI's levels says. Variables of the chat template that
+// the request has itself stay.
+func (o *chatOptions) setEffort(effort string) {
+	if effort == "" {
+		return
+	}
+	if o.Vars.value["enable_thinking"] == nil {
+		o.setThinking(effort != "none")
+	}
+	if effort != "none" && o.Vars.value["reasoning_effort"] == nil {
+		o.setVariable("reasoning_effort", effort)
+	}
+}
+
+// newChat makes the call of a conversation.
+func (x *exchange) newChat(m *Model, v *conversation) (*call, error) {
+	c, err := x.newCall(m, &v.options, v.several)
+	if err != nil {
+		return nil, err
+	}
+	c.chat = true
+	c.offered = v.tools.offered
+	c.oldFunctions = v.tools.old
+	c.promptPath = v.path
+	if err := c.setLimits(v.chatOptions, x.s.o.MaxTokens); err != nil {
+		return nil, err
+	}
+	warnings, err := c.setConversation(v, x.s.o.CutLines)
+	x.warn(append(v.tools.warnings, warnings...))
+	return c, err
+}
+
+// setLimits sets how many tokens there may be, and which log-probabilities are wanted, as chats have
+// it.
+func (c *call) setLimits(o *chatOptions, most int) error {
+	c.logprobsPath = o.TopLogprobs.path
+	c.request.Logprobs = o.Logprobs.value
+	c.request.TopLogprobs = o.TopLogprobs.value
+	if c.request.TopLogprobs > 0 && !c.request.Logprobs {
+		return o.TopLogprobs.fail("it needs logprobs: true")
+	}
+	return c.setLength(most, 0, &o.MaxCompletionTokens, &o.MaxTokens)
+}
+
+// setConversation makes the prompt, by the model's chat template.
+func (c *call) setConversation(v *conversation, cut []*regexp.Regexp) (warnings []string, err error) {
+	if c.model.Tokenizer() == nil {
+		return nil, errNoTokenizer
+	}
+	layout, err := c.model.Layout()
+	if err != nil {
+		return nil, err
+	}
+	options, err := v.promptEnd()
+	if err != nil {
+		return nil, err
+	}
+	messages, err := v.layOut(layout, cut)
+	if err != nil {
+		return nil, err
+	}
+	warnings, err = c.setTools(v, layout)
+	if err != nil {
+		return warnings, err
+	}
+	if c.request.Tools != nil {
+		options.Tools = v.tools.shown()
+	}
+	tokens, leftOut, err := encode(layout, messages, options, v.Truncate.value, c.model.Context())
+	if leftOut > 0 {
+		warnings = append(warnings, warning(v.path,
+			"the conversation is longer than the context: the oldest %d messages are left out", leftOut))
+	}
+	if err != nil {
+		return warnings, fieldError(v.path, "%v", err)
+	}
+	c.prompts = []prompt{{tokens: tokens}}
+	begun := ""
+	if options.Continue {
+		begun = messages[len(messages)-1].Content
+	}
+	c.setReasoning(v.chatOptions, layout, begun)
+	for _, end := range layout.Stop() {
+		if !slices.Contains(c.request.Stop, end) {
+			c.request.Stop = append(c.request.Stop, end)
+			c.turnEnds = append(c.turnEnds, end)
+		}
+	}
+	return warnings, nil
+}
+
+// setReasoning finds out whether the model may reason before it answers: its chat template knows
+// the mark of reasoning's end, and the answer, of which the text begun is in the prompt, has not
+// gone past it. A prompt may have begun reasoning.
+func (c *call) setReasoning(o *chatOptions, layout *chat.Layout, begun string) {
+	budget := o.ReasoningBudget.or(-1)
+	open := strings.LastIndex(begun, thinkBegin) > strings.LastIndex(begun, thinkEnd)
+	if !layout.Mentions(thinkEnd) || strings.TrimSpace(begun) != "" && !open {
+		return
+	}
+	r := &c.request
+	c.verbatim = o.ReasoningFormat.value == "none"
+	if c.verbatim && (budget < 0 || r.Grammar+r.JSONSchema+r.Regex != "") { // the content is what must match
+		return
+	}
+	r.Reasoning = true
+	r.StopInReasoning = c.verbatim
+	switch {
+	case budget == 0:
+		r.ReasoningBudget = -1
+	case budget > 0:
+		r.ReasoningBudget = budget
+	}
+	tokens := c.prompts[0].tokens
+	text := c.model.Tokenizer().DecodeWith(tokens[max(0, len(tokens)-8):], tokenizer.DecodeOptions{Special: true})
+	r.ReasoningOpen = open || strings.HasSuffix(strings.TrimSpace(text), thinkBegin)
+}

@@ -1,0 +1,208 @@
+package serve
+
+import (
+	"encoding/json"
+	"math"
+	"math/rand/v2"
+	"reflect"
+	"strconv"
+	"strings"
+
+	"github.com/grovellm/grove"
+)
+
+// options are the fields that all requests for text have, in every protocol: how the text is
+// chosen, what it must match, how it is drafted and sent. They are the internal form of these
+// settings too: a protocol with other names for some assigns its own fields to them.
+type options struct {
+	Model         field[string]        `json:"model"`
+	Stream        field[bool]          `json:"stream"`
+	StreamOptions field[streamOptions] `json:"stream_options"`
+	Stop          field[texts]         `json:"stop"`
+	IgnoreEOS     bool                 `json:"ignore_eos"`
+	Priority      field[int]           `json:"priority"`
+	User          string               `json:"user"`
+
+	Temperature       field[float32]            `json:"temperature"`
+	TopP              field[float32]            `json:"top_p"`
+	TopK              field[int]                `json:"top_k"`
+	MinP              field[float32]            `json:"min_p"`
+	RepetitionPenalty field[float32]            `json:"repetition_penalty"`
+	RepeatPenalty     field[float32]            `json:"repeat_penalty"`
+	PresencePenalty   field[float32]            `json:"presence_penalty"`
+	FrequencyPenalty  field[float32]            `json:"frequency_penalty"`
+	RepeatLastN       field[int]                `json:"repeat_last_n"`
+	Seed              field[seed]               `json:"seed"`
+	LogitBias         field[map[string]float32] `json:"logit_bias"`
+
+	Drafter    field[string]     `json:"drafter"`
+	Budget     field[int]        `json:"budget"`
+	Prediction field[prediction] `json:"prediction"`
+	Speculate  field[bool]       `json:"speculate"`
+	Rounds     bool              `json:"rounds"`
+
+	MaxCompletionTokens field[int] `json:"max_completion_tokens"`
+	MaxTokens           field[int] `json:"max_tokens"`
+
+	constraints
+	notObeyed
+}
+
+type streamOptions struct {
+	IncludeUsage bool `json:"include_usage"`
+}
+
+// prediction is text that the answer will mostly repeat.
+type prediction struct {
+	Type    field[string] `json:"type"`
+	Content content       `json:"content"`
+}
+
+// notObeyed are fields that would change the output.
+type notObeyed struct {
+	Functions              refused `json:"functions" neutral:"[]"`
+	FunctionCall           refused `json:"function_call" neutral:"\"none\" \"auto\""`
+	Modalities             refused `json:"modalities" neutral:"[\"text\"] []"`
+	Audio                  refused `json:"audio"`
+	WebSearchOptions       refused `json:"web_search_options"`
+	UseBeamSearch          refused `json:"use_beam_search" neutral:"false"`
+	LengthPenalty          refused `json:"length_penalty" neutral:"1 1.0"`
+	MinTokens              refused `json:"min_tokens" neutral:"0"`
+	StopTokenIDs           refused `json:"stop_token_ids" neutral:"[]"`
+	BadWords               refused `json:"bad_words" neutral:"[]"`
+	IncludeStopStrInOutput refused `json:"include_stop_str_in_output" neutral:"false"`
+	AllowedTokenIDs        refused `json:"allowed_token_ids"`
+	LogitsProcessors       refused `json:"logits_processors" neutral:"[]"`
+	PromptEmbeds           refused `json:"prompt_embeds"`
+	Mirostat               refused `json:"mirostat" neutral:"0"`
+	TypicalP               refused `json:"typical_p" neutral:"1 1.0"`
+	XTCProbability         refused `json:"xtc_probability" neutral:"0 0.0"`
+	DRYMultiplier          refused `json:"dry_multiplier" neutral:"0 0.0"`
+	DynatempRange          refused `json:"dynatemp_range" neutral:"0 0.0"`
+	TopNSigma              refused `json:"top_n_sigma" neutral:"-1 -1.0"`
+	ChatTemplate           refused `json:"chat_template" neutral:"\"\""`
+	Documents              refused `json:"documents" neutral:"[]"`
+	TruncatePromptTokens   refused `json:"truncate_prompt_tokens"`
+}
+
+// several are the fields that make several choices, of protocols that can show them.
+type several struct {
+	N    field[int]  `json:"n"`
+	Race field[bool] `json:"race"`
+}
+
+// oneChoice is in the bodies of the other protocols.
+type oneChoice struct {
+	N refused `json:"n" neutral:"1"`
+}
+
+// seed is any whole number of 64 bits with a sign or without one.
+type seed uint64
+
+func (s *seed) readJSON(path string, raw json.RawMessage) error {
+	digits := string(wholeNumber(raw))
+	if unsigned, err := strconv.ParseUint(digits, 10, 64); err == nil {
+		*s = seed(unsigned)
+		return nil
+	}
+	signed, err := strconv.ParseInt(digits, 10, 64)
+	if err != nil {
+		return misfit(path, raw, reflect.TypeFor[int64]())
+	}
+	*s = seed(signed)
+	return nil
+}
+
+// randomSeed is -1, which asks for a random one.
+const randomSeed = seed(math.MaxUint64)
+
+// sampling is how tokens are chosen. Defaults are OpenAI's.
+func (o *options) sampling() (grove.Sampling, error) {
+	s := grove.Sampling{
+		Temperature:       o.Temperature.or(1),
+		TopP:              o.TopP.value,
+		TopK:              o.TopK.value,
+		MinP:              o.MinP.value,
+		RepetitionPenalty: o.repetition().value,
+		PresencePenalty:   o.PresencePenalty.value,
+		FrequencyPenalty:  o.FrequencyPenalty.value,
+		PenaltyLast:       o.RepeatLastN.value,
+		Seed:              uint64(o.Seed.or(randomSeed)),
+	}
+	if o.TopP.given && s.TopP == 0 {
+		s.TopP = math.SmallestNonzeroFloat32 // for OpenAI that is the most probable token, for grove all tokens
+	}
+	if s.TopK == -1 {
+		s.TopK = 0
+	}
+	if s.PenaltyLast == -1 {
+		s.PenaltyLast = 0
+	} else if o.RepeatLastN.given && s.PenaltyLast == 0 {
+		s.RepetitionPenalty = 0
+		s.PresencePenalty = 0
+		s.FrequencyPenalty = 0
+	}
+	if s.Seed == uint64(randomSeed) {
+		s.Seed = rand.Uint64()
+	}
+	for id, add := range o.LogitBias.value {
+		token, err := strconv.ParseInt(id, 10, 32)
+		if err != nil || token < 0 || !(add >= -100 && add <= 100) {
+			return s, o.LogitBias.fail("%q: want a token's number, and -100 to 100 to add to its logit", id)
+		}
+		if s.LogitBias == nil {
+			s.LogitBias = make(map[int32]float32, len(o.LogitBias.value))
+		}
+		s.LogitBias[int32(token)] = add
+	}
+	return s, nil
+}
+
+// repetition is the field of the repetition penalty, which has two names.
+func (o *options) repetition() *field[float32] {
+	if !o.RepetitionPenalty.given && o.RepeatPenalty.given {
+		return &o.RepeatPenalty
+	}
+	return &o.RepetitionPenalty
+}
+
+// pathOf is the body's name of a field of grove.Request.
+func (o *options) pathOf(name string) string {
+	name, _, _ = strings.Cut(strings.TrimPrefix(name, "Sampling."), "[")
+	switch name {
+	case "MaxTokens":
+		if o.MaxTokens.given && !o.MaxCompletionTokens.given {
+			return o.MaxTokens.path
+		}
+		return o.MaxCompletionTokens.path
+	case "Stop":
+		return o.Stop.path
+	case "Drafter":
+		return o.Drafter.path
+	case "Budget":
+		return o.Budget.path
+	case "Predict", "PredictTokens":
+		return o.Prediction.path
+	case "Temperature":
+		return o.Temperature.path
+	case "TopK":
+		return o.TopK.path
+	case "TopP":
+		return o.TopP.path
+	case "MinP":
+		return o.MinP.path
+	case "RepetitionPenalty":
+		return o.repetition().path
+	case "PresencePenalty":
+		return o.PresencePenalty.path
+	case "FrequencyPenalty":
+		return o.FrequencyPenalty.path
+	case "PenaltyLast":
+		return o.RepeatLastN.path
+	case "LogitBias":
+		return o.LogitBias.path
+	case "Seed":
+		return o.Seed.path
+	}
+	return name
+}
