@@ -43,22 +43,17 @@ func Example() {
 		fmt.Println(t.Name, t.Type, t.Shape, t.Size, "bytes")
 	}
 
-	k := f.Keys()
-	layers := k.Int("qwen3.block_count")
-	base := k.Float("qwen3.rope.freq_base", 10000) // missing: the default
-	if err := k.Err(); err != nil {
-		log.Fatal(err)
-	}
+	layers, ok := f.Uint("qwen3.block_count") // false where the key is missing, or no such number
 	x, err := f.Load("output_norm.weight")
 	if err != nil {
 		log.Fatal(err)
 	}
 	values, err := x.Float32s()
-	fmt.Println(layers, base, values, err)
+	fmt.Println(layers, ok, values, err)
 
 	// Output:
 	// general.architecture str "qwen3"
 	// qwen3.block_count u32 28
 	// output_norm.weight BF16 [4] 8 bytes
-	// 28 10000 [1 2 3 0.5] <nil>
+	// 28 true [1 2 3 0.5] <nil>
 }

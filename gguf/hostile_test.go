@@ -228,18 +228,15 @@ func readAll(data []byte) error {
 	if err != nil {
 		return err
 	}
-	k := f.Keys()
 	for _, kv := range f.Meta {
 		_ = kv.Value.String()
 		f.Strings(kv.Key)
-		f.Ints(kv.Key)
-		f.Floats(kv.Key)
-		f.Bools(kv.Key)
-		k.Int(kv.Key)
-		k.Strings(kv.Key)
-		k.Float(kv.Key, 1)
+		kv.Value.Ints()
+		kv.Value.Floats()
+		kv.Value.Bools()
+		kv.Value.Int()
+		kv.Value.Float()
 	}
-	_ = k.Err()
 	for _, t := range f.Tensors {
 		_, _ = f.Load(t.Name)
 	}

@@ -53,7 +53,7 @@ func TestRealModel(t *testing.T) {
 			}
 		}
 		w, b := NewWriter(), &bytes.Buffer{}
-		w.SetAll(f)
+		copyMeta(w, f)
 		for _, info := range f.Tensors {
 			w.AddTensor(must(f.Load(info.Name)))
 		}

@@ -7,7 +7,6 @@ import (
 	"math"
 	"math/bits"
 	"slices"
-	"strings"
 
 	"github.com/grovellm/grove/internal/files/atomicfile"
 	"github.com/grovellm/grove/tensor"
@@ -57,30 +56,6 @@ func (w *Writer) Set(key string, value any) {
 		return
 	}
 	w.meta = append(w.meta, KV{key, v})
-}
-
-// SetAll copies the metadata of an open file, bit for bit, leaving out what says how that file was split.
-func (w *Writer) SetAll(f *File) {
-	for _, kv := range f.Meta {
-		if !strings.HasPrefix(kv.Key, "split.") {
-			w.Set(kv.Key, kv.Value)
-		}
-	}
-}
-
-// SetTokenizer copies the tokenizer of an open file.
-func (w *Writer) SetTokenizer(f *File) error {
-	found := false
-	for _, kv := range f.Meta {
-		if strings.HasPrefix(kv.Key, "tokenizer.") {
-			w.Set(kv.Key, kv.Value)
-			found = true
-		}
-	}
-	if !found {
-		return f.fault(0, fail("keys tokenizer.*", "take the file of a model with its tokenizer", "are missing: the file has no vocabulary"))
-	}
-	return nil
 }
 
 // Add adds a tensor whose encoded bytes fill will write when the file is written.

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/grovellm/grove/gguf"
+	"github.com/grovellm/grove/internal/files/ggufkeys"
 )
 
 // ggufKeys are the metadata keys that messages about a spec's fields name.
@@ -16,7 +17,7 @@ var ggufKeys = map[string]string{
 
 // keyRules are the keys after "tokenizer.ggml." that llama.cpp and Ollama read. An ignored key is
 // of a tokenizer of another kind, or names a token that encoding and decoding do not use.
-var keyRules = gguf.Rules{
+var keyRules = ggufkeys.Rules{
 	Obeyed: strings.Fields(`model pre tokens token_type scores merges add_space_prefix add_bos_token add_eos_token
 		bos_token_id eos_token_id eot_token_id eom_token_id unknown_token_id padding_token_id eos_token_ids
 		fim_pad_token_id fim_rep_token_id fim_sep_token_id`),
@@ -34,19 +35,19 @@ var keyRules = gguf.Rules{
 }
 
 // unigramRules are those besides of Unigram models.
-var unigramRules = gguf.Rules{Obeyed: []string{"precompiled_charsmap", "remove_extra_whitespaces"}}
+var unigramRules = ggufkeys.Rules{Obeyed: []string{"precompiled_charsmap", "remove_extra_whitespaces"}}
 
 // FromGGUF makes the tokenizer that a GGUF file's metadata describes, with llama.cpp's keys and
 // llama.cpp's defaults for missing ones.
 func FromGGUF(f *gguf.File) (*Tokenizer, error) {
-	rules := []gguf.Rules{keyRules}
+	rules := []ggufkeys.Rules{keyRules}
 	if kind, _ := f.String("tokenizer.ggml.model"); kind == "t5" {
 		rules = append(rules, unigramRules)
 	}
-	if err := f.CheckKeys("tokenizer.ggml.", rules...); err != nil {
+	if err := ggufkeys.Check(f, "tokenizer.ggml.", rules...); err != nil {
 		return nil, err
 	}
-	k := f.Keys()
+	k := ggufkeys.Of(f)
 	s := &spec{
 		source: f.Path,
 		keys: func(field string) string {

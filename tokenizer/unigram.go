@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/grovellm/grove/gguf"
+	"github.com/grovellm/grove/internal/files/ggufkeys"
 )
 
 // unknownPenalty is how far below the lowest score that of an unknown character lies, in SentencePiece
@@ -104,7 +105,7 @@ func (t *Tokenizer) segment(dst []int32, w string, from int, sc *scratch) []int3
 }
 
 // ggufUnigram reads what a GGUF file says of a Unigram model besides its tokens.
-func (s *spec) ggufUnigram(f *gguf.File, k *gguf.Keys) error {
+func (s *spec) ggufUnigram(f *gguf.File, k *ggufkeys.Keys) error {
 	const key = "tokenizer.ggml.precompiled_charsmap"
 	s.model = unigram
 	s.fuseUnk = true

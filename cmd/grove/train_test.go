@@ -9,6 +9,7 @@ import (
 
 	"github.com/grovellm/grove/gguf"
 	"github.com/grovellm/grove/internal/command"
+	"github.com/grovellm/grove/internal/files/ggufkeys"
 	"github.com/grovellm/grove/internal/heads/headfile"
 	"github.com/grovellm/grove/models"
 )
@@ -55,7 +56,7 @@ func TestTrainText(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer f.Close()
-		return f.Keys().Floats("grove.text.weights", nil)
+		return ggufkeys.Of(f).Floats("grove.text.weights", nil)
 	}
 	if got, was := weights(fitted), weights(head); len(got) == 0 || len(got) != len(was) || slices.Equal(got, was) {
 		t.Errorf("%d weights, before %d, the same: %v", len(got), len(was), slices.Equal(got, was))

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/grovellm/grove/gguf"
+	"github.com/grovellm/grove/internal/files/ggufkeys"
 	"github.com/grovellm/grove/internal/model/synth"
 	"github.com/grovellm/grove/tensor"
 	"pgregory.net/rapid"
@@ -53,7 +54,7 @@ func TestSameMetadata(t *testing.T) {
 		if rapid.Bool().Draw(r, "has a count") {
 			w.Set("general.base_model.count", uint32(1))
 		}
-		vocab := source.Keys().Strings("tokenizer.ggml.tokens")
+		vocab := ggufkeys.Of(source).Strings("tokenizer.ggml.tokens")
 		last := uint32(len(vocab)) - 1
 		for _, key := range roles {
 			if rapid.Bool().Draw(r, "has "+key) {

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"github.com/grovellm/grove/gguf"
+	"github.com/grovellm/grove/internal/files/ggufkeys"
 	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/tokenizer"
 )
@@ -87,7 +88,7 @@ func copyTokenizer(w *gguf.Writer, path string) error {
 		return err
 	}
 	defer f.Close()
-	return w.SetTokenizer(f)
+	return ggufkeys.SetTokenizer(w, f)
 }
 
 // checkTokens makes sure, before the weights are written, that the keys w has are those of the tokenizer they were

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/grovellm/grove/gguf"
+	"github.com/grovellm/grove/internal/files/ggufkeys"
 	"github.com/grovellm/grove/tokenizer"
 )
 
@@ -14,7 +15,7 @@ type fields = map[string]any
 
 // tokenizerFiles makes the content of tokenizer.json and tokenizer_config.json from a GGUF file's keys.
 func tokenizerFiles(f *gguf.File, tok *tokenizer.Tokenizer) (tokens, settings fields, err error) {
-	k := f.Keys()
+	k := ggufkeys.Of(f)
 	kind := k.String("tokenizer.ggml.model")
 	pre := k.String("tokenizer.ggml.pre", "")
 	lines := k.Strings("tokenizer.ggml.merges", nil)

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/grovellm/grove/gguf"
+	"github.com/grovellm/grove/internal/files/ggufkeys"
 	"github.com/grovellm/grove/internal/model/synth"
 	"github.com/grovellm/grove/tensor"
 )
@@ -53,7 +54,7 @@ func TestToHFKeepsOrRefuses(t *testing.T) {
 			t.Fatal(err)
 		}
 		w := gguf.NewWriter()
-		w.SetAll(f)
+		ggufkeys.SetAll(w, f)
 		for key, v := range c.keys {
 			w.Set(key, v)
 		}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/grovellm/grove/gguf"
+	"github.com/grovellm/grove/internal/files/ggufkeys"
 	"github.com/grovellm/grove/tensor"
 )
 
@@ -32,9 +33,9 @@ func Quantize(ctx context.Context, from, to string, o Options) (notes []string, 
 		return nil, fmt.Errorf("%s: reading and writing the same file: choose another name", to)
 	}
 	w := gguf.NewWriter()
-	w.SetAll(f)
+	ggufkeys.SetAll(w, f)
 	if o.Type != Keep {
-		w.SetFileType(o.Type)
+		ggufkeys.SetFileType(w, o.Type)
 	}
 	count := &counter{tell: o.Progress}
 	lossy := false

@@ -14,6 +14,7 @@ import (
 
 	"github.com/grovellm/grove/gguf"
 	"github.com/grovellm/grove/internal/files/atomicfile"
+	"github.com/grovellm/grove/internal/files/ggufkeys"
 	"github.com/grovellm/grove/internal/model/synth"
 	"github.com/grovellm/grove/internal/testing/testdata"
 	"github.com/grovellm/grove/tensor"
@@ -66,10 +67,10 @@ func (k kindOfVocabulary) file(t *testing.T, dir string) *gguf.File {
 	}
 	defer f.Close()
 	w := gguf.NewWriter()
-	if err := w.SetTokenizer(f); err != nil {
+	if err := ggufkeys.SetTokenizer(w, f); err != nil {
 		t.Fatal(err)
 	}
-	keys := f.Keys()
+	keys := ggufkeys.Of(f)
 	texts, types := keys.Strings("tokenizer.ggml.tokens"), keys.Ints("tokenizer.ggml.token_type")
 	scores := keys.Floats("tokenizer.ggml.scores", nil)
 	kinds := make([]int32, len(types))

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/grovellm/grove/gguf"
+	"github.com/grovellm/grove/internal/files/ggufkeys"
 	"github.com/grovellm/grove/tokenizer"
 )
 
@@ -92,7 +93,7 @@ func setUnigram(w *gguf.Writer, tok *tokenizer.Tokenizer, file *hfTokens, tokens
 
 // unigramFields fills in the fields of tokenizer.json that only Unigram models have.
 func unigramFields(f *gguf.File, tok *tokenizer.Tokenizer, file fields) error {
-	k := f.Keys()
+	k := ggufkeys.Of(f)
 	scores := k.Floats("tokenizer.ggml.scores")
 	charsmap := k.Ints("tokenizer.ggml.precompiled_charsmap", nil)
 	front := k.Bool("tokenizer.ggml.add_space_prefix", false)

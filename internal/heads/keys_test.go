@@ -17,6 +17,7 @@ import (
 	"github.com/grovellm/grove/internal/drafters/specblock"
 	"github.com/grovellm/grove/internal/drafters/synthetic"
 	routersynth "github.com/grovellm/grove/internal/drafters/synthetic/shortlist"
+	"github.com/grovellm/grove/internal/files/ggufkeys"
 	"github.com/grovellm/grove/internal/heads"
 	"github.com/grovellm/grove/internal/heads/headfile"
 	"github.com/grovellm/grove/internal/model"
@@ -64,7 +65,7 @@ func TestKeysAndTensors(t *testing.T) {
 		defer f.Close()
 		changed := func(change func(w *gguf.Writer)) registry.Head {
 			w := gguf.NewWriter()
-			w.SetAll(f)
+			ggufkeys.SetAll(w, f)
 			for _, info := range f.Tensors {
 				x, _ := f.Tensor(info.Name)
 				w.AddTensor(x)

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/grovellm/grove/gguf"
+	"github.com/grovellm/grove/internal/files/ggufkeys"
 	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/internal/model/synth"
 	"github.com/grovellm/grove/internal/nn"
@@ -147,9 +148,9 @@ func writeOutliers(t *testing.T, dir string, seed int, factor float32, typ tenso
 	check(err)
 	defer f.Close()
 	w, exact := gguf.NewWriter(), gguf.NewWriter()
-	w.SetAll(f)
-	w.SetFileType(typ)
-	exact.SetAll(f)
+	ggufkeys.SetAll(w, f)
+	ggufkeys.SetFileType(w, typ)
+	ggufkeys.SetAll(exact, f)
 	for _, info := range f.Tensors {
 		from, err := f.Load(info.Name)
 		check(err)

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/grovellm/grove/gguf"
+	"github.com/grovellm/grove/internal/files/ggufkeys"
 )
 
 const expertKeys = "expert_count expert_used_count"
@@ -65,7 +65,7 @@ var qwen3moe = architecture{
 // granitemoe is Granite 3 with experts.
 var granitemoe = architecture{
 	name: "granitemoe", modelType: "granitemoe", class: "GraniteMoeForCausalLM",
-	keys: func() (r gguf.Rules) {
+	keys: func() (r ggufkeys.Rules) {
 		r = granite.keys
 		r.Obeyed = slices.Concat(r.Obeyed, strings.Fields(expertKeys))
 		return r

@@ -4,14 +4,14 @@ import (
 	"errors"
 	"strings"
 
-	"github.com/grovellm/grove/gguf"
+	"github.com/grovellm/grove/internal/files/ggufkeys"
 )
 
 // gptneox is GPT-NeoX and Pythia: LayerNorm, biases everywhere, an MLP without a gate, a part of
 // each head rotated.
 var gptneox = architecture{
 	name: "gptneox", modelType: "gpt_neox", class: "GPTNeoXForCausalLM",
-	keys: gguf.Rules{
+	keys: ggufkeys.Rules{
 		Obeyed:  strings.Fields("attention.layer_norm_epsilon use_parallel_residual"),
 		Ignored: strings.Fields("attention.layer_norm_rms_epsilon"),
 	},

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/grovellm/grove/gguf"
+	"github.com/grovellm/grove/internal/files/ggufkeys"
 	"github.com/grovellm/grove/internal/nn"
 )
 
@@ -20,9 +20,9 @@ type architecture struct {
 	modelType string // in config.json
 	class     string // of transformers
 
-	keys     gguf.Rules // of GGUF files, beside modelKeys
-	fields   string     // of config.json that are obeyed here, though not everywhere (folderRules)
-	defaults hfConfig   // transformers' values of fields that config.json lacks. Its hidden_act is the only one
+	keys     ggufkeys.Rules // of GGUF files, beside modelKeys
+	fields   string         // of config.json that are obeyed here, though not everywhere (folderRules)
+	defaults hfConfig       // transformers' values of fields that config.json lacks. Its hidden_act is the only one
 
 	prefix string // of a layer's tensors in folders
 	top    []part // the tensors of no layer
@@ -97,13 +97,13 @@ func modelTypes() (names []string) {
 
 // rmsKeys are keys of architectures with RMSNorm. Early files of Qwen 1.5 set
 // use_parallel_residual, although their layers are not parallel.
-var rmsKeys = gguf.Rules{
+var rmsKeys = ggufkeys.Rules{
 	Obeyed:  strings.Fields("attention.layer_norm_rms_epsilon"),
 	Ignored: strings.Fields("attention.layer_norm_epsilon use_parallel_residual"),
 }
 
 // rmsAnd is rmsKeys with further keys that are obeyed.
-func rmsAnd(obeyed string) gguf.Rules {
+func rmsAnd(obeyed string) ggufkeys.Rules {
 	r := rmsKeys
 	r.Obeyed = append(slices.Clone(r.Obeyed), strings.Fields(obeyed)...)
 	return r
@@ -111,7 +111,7 @@ func rmsAnd(obeyed string) gguf.Rules {
 
 // modelKeys are the keys of every architecture, after its name and a dot. An ignored key repeats
 // what the tensors say, or matters only beside a value that is refused.
-var modelKeys = gguf.Rules{
+var modelKeys = ggufkeys.Rules{
 	Obeyed: strings.Fields(`context_length embedding_length block_count feed_forward_length
 		attention.head_count attention.head_count_kv attention.key_length attention.value_length
 		attention.sliding_window rope.dimension_count rope.freq_base
@@ -162,7 +162,7 @@ var modelKeys = gguf.Rules{
 // folderRules are fields of config.json that grove obeys in no architecture, or only where it lists
 // them. It obeys the fields of hfConfig. Other fields change no logits, or transformers does not
 // read them for these architectures.
-var folderRules = gguf.Rules{Neutral: map[string][]any{
+var folderRules = ggufkeys.Rules{Neutral: map[string][]any{
 	"add_cross_attention":         {false},
 	"alibi":                       {false},
 	"attention_multiplier":        {},
@@ -186,7 +186,7 @@ var folderRules = gguf.Rules{Neutral: map[string][]any{
 }}
 
 // ropeRules are the fields of rope_scaling and rope_parameters.
-var ropeRules = gguf.Rules{
+var ropeRules = ggufkeys.Rules{
 	Obeyed: strings.Fields(`rope_type type rope_theta partial_rotary_factor
 		factor low_freq_factor high_freq_factor original_max_position_embeddings
 		beta_fast beta_slow truncate mscale mscale_all_dim attention_factor long_factor short_factor`),

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/grovellm/grove/gguf"
+	"github.com/grovellm/grove/internal/files/ggufkeys"
 	"github.com/grovellm/grove/internal/files/safetensors"
 	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/internal/model/synth"
@@ -340,7 +341,7 @@ func splitGGUF(t testing.TB, dir string) {
 	for part := range 2 {
 		w := gguf.NewWriter()
 		if part == 0 {
-			w.SetAll(f)
+			ggufkeys.SetAll(w, f)
 		}
 		w.Set("split.no", uint16(part))
 		w.Set("split.count", uint16(2))

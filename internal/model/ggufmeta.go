@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/grovellm/grove/gguf"
+	"github.com/grovellm/grove/internal/files/ggufkeys"
 	"github.com/grovellm/grove/tensor"
 )
 
@@ -15,7 +16,7 @@ func (c *Config) SetGGUF(w *gguf.Writer, arch, name string, typ tensor.Type) {
 	w.Set("general.architecture", arch)
 	w.Set("general.type", "model")
 	w.Set("general.name", name)
-	w.SetFileType(typ)
+	ggufkeys.SetFileType(w, typ)
 	set := func(key string, v any) { w.Set(arch+"."+key, v) }
 	for _, k := range []struct {
 		key string

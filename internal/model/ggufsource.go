@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/grovellm/grove/gguf"
+	"github.com/grovellm/grove/internal/files/ggufkeys"
 	"github.com/grovellm/grove/tensor"
 	"github.com/grovellm/grove/tokenizer"
 )
@@ -32,7 +33,7 @@ func (s *ggufSource) config() (Config, error) { return s.c, nil }
 
 // ReadGGUF reads the configuration of a GGUF file.
 func ReadGGUF(f *gguf.File) (Config, error) {
-	k := f.Keys()
+	k := ggufkeys.Of(f)
 	arch := k.String("general.architecture")
 	if err := k.Err(); err != nil {
 		return Config{}, err
@@ -61,11 +62,11 @@ func ReadGGUF(f *gguf.File) (Config, error) {
 // has its target's. The caller obeys the further keys in obeyed, which are without the prefix.
 // ReadGGUFKeys refuses other keys that change what the model computes.
 func ReadGGUFKeys(f *gguf.File, prefix, arch string, obeyed ...string) (Config, error) {
-	k := &keys{f.Keys(), prefix + "."}
+	k := &keys{ggufkeys.Of(f), prefix + "."}
 	c := Config{Arch: arch, Name: k.String("general.name", ""), Experts: k.int("expert_count", 0),
 		Used: k.int("expert_used_count", 0)}
 	a := c.arch()
-	if err := f.CheckKeys(prefix+".", modelKeys, a.keys, gguf.Rules{Obeyed: obeyed}); err != nil {
+	if err := ggufkeys.Check(f, prefix+".", modelKeys, a.keys, ggufkeys.Rules{Obeyed: obeyed}); err != nil {
 		return Config{}, err
 	}
 	if a.experts != "" && (c.Used < 1 || c.Used > c.Experts) {
@@ -133,7 +134,7 @@ func ReadGGUFKeys(f *gguf.File, prefix, arch string, obeyed ...string) (Config, 
 
 // keys are the keys of a file that begin with a prefix.
 type keys struct {
-	*gguf.Keys
+	*ggufkeys.Keys
 	prefix string
 }
 

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/grovellm/grove/gguf"
+	"github.com/grovellm/grove/internal/files/ggufkeys"
 	"github.com/grovellm/grove/internal/files/safetensors"
 	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/internal/model/synth"
@@ -119,7 +120,7 @@ func mxfp4Folder(t *testing.T, r *rand.Rand) (f *folder, path string) {
 		names = append(names, info.Name)
 	}
 	g := gguf.NewWriter()
-	g.SetAll(file)
+	ggufkeys.SetAll(g, file)
 	for _, x := range replaced(names, file.Tensor, func(name string) bool { return strings.HasSuffix(name, "_exps.weight") }, inFile) {
 		g.AddTensor(x)
 	}

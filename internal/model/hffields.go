@@ -7,13 +7,13 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/grovellm/grove/gguf"
+	"github.com/grovellm/grove/internal/files/ggufkeys"
 )
 
 // checkFields refuses a config.json with a field that changes what the model computes and that
 // grove does not obey.
 func checkFields(a *architecture, fields map[string]any) error {
-	rules := gguf.Rules{Neutral: maps.Clone(folderRules.Neutral)}
+	rules := ggufkeys.Rules{Neutral: maps.Clone(folderRules.Neutral)}
 	maps.DeleteFunc(rules.Neutral, func(name string, _ []any) bool { return a.obeys(name) })
 	if err := checkObject("", fields, rules, true); err != nil {
 		return err
@@ -57,7 +57,7 @@ func checkRope(a *architecture, prefix string, object map[string]any) error {
 
 // checkObject applies rules to the fields of an object. It allows fields of no rule if others is
 // true.
-func checkObject(prefix string, fields map[string]any, r gguf.Rules, others bool) error {
+func checkObject(prefix string, fields map[string]any, r ggufkeys.Rules, others bool) error {
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		neutral, known := r.Neutral[name]
 		switch v := fields[name]; {

@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/grovellm/grove/gguf"
+	"github.com/grovellm/grove/internal/files/ggufkeys"
 	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/internal/model/synth"
 	"github.com/grovellm/grove/tensor"
@@ -104,7 +105,7 @@ func keyFile(t *testing.T, s synth.Shape) *gguf.File {
 func lastLogits(t *testing.T, f *gguf.File, change func(w *gguf.Writer)) ([]float32, error) {
 	t.Helper()
 	w := gguf.NewWriter()
-	w.SetAll(f)
+	ggufkeys.SetAll(w, f)
 	for _, info := range f.Tensors {
 		x, _ := f.Tensor(info.Name)
 		w.AddTensor(x)

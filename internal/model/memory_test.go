@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/grovellm/grove/gguf"
+	"github.com/grovellm/grove/internal/files/ggufkeys"
 	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/internal/model/synth"
 	"github.com/grovellm/grove/tensor"
@@ -42,7 +43,7 @@ func writeTyped(t testing.TB, path string, s synth.Shape, typ tensor.Type) int64
 	defer os.Remove(path + ".f16")
 	defer f.Close()
 	w := gguf.NewWriter()
-	w.SetAll(f)
+	ggufkeys.SetAll(w, f)
 	w.Set(s.Arch+".block_count", uint32(s.Layers))
 	zeros := make([]byte, 1<<20)
 	add := func(name string, info gguf.Info) {

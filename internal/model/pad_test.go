@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/grovellm/grove/gguf"
+	"github.com/grovellm/grove/internal/files/ggufkeys"
 	"github.com/grovellm/grove/internal/kernels/cpu"
 	"github.com/grovellm/grove/internal/kernels/gemm"
 	"github.com/grovellm/grove/internal/model"
@@ -320,7 +321,7 @@ func testPadScalars(t *testing.T, path string) {
 	defer f.Close()
 	for _, scalar := range []string{"blk.0.ffn_up.weight", "blk.0.ffn_down.weight", "blk.0.attn_q.weight"} {
 		w := gguf.NewWriter()
-		w.SetAll(f)
+		ggufkeys.SetAll(w, f)
 		for _, info := range f.Tensors {
 			x, err := f.Load(info.Name)
 			if info.Name == scalar {

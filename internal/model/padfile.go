@@ -8,6 +8,7 @@ import (
 	"os"
 
 	"github.com/grovellm/grove/gguf"
+	"github.com/grovellm/grove/internal/files/ggufkeys"
 )
 
 // WritePadded writes the GGUF file at from as a padded one, of Options' Pad, PadType and Progress. Metadata and tokenizer
@@ -36,7 +37,7 @@ func WritePadded(ctx context.Context, from, to string, o Options) (Config, error
 		return c, err
 	}
 	p := &padWriter{ctx: ctx, src: src, w: gguf.NewWriter(), tell: o.Progress}
-	p.w.SetAll(f)
+	ggufkeys.SetAll(p.w, f)
 	p.w.Set(c.Arch+".block_count", uint32(c.Layers))
 	p.w.Set(c.Arch+".feed_forward_length", uint32(c.FFN))
 	a, set := c.arch(), func(key string, v any) { p.w.Set(c.Arch+"."+key, v) }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/grovellm/grove/gguf"
 	"github.com/grovellm/grove/internal/files/atomicfile"
+	"github.com/grovellm/grove/internal/files/ggufkeys"
 	"github.com/grovellm/grove/internal/files/safetensors"
 	"github.com/grovellm/grove/tensor"
 )
@@ -24,7 +25,7 @@ func (n *Network) WriteGGUF(path, name string, vocabulary *gguf.File, t tensor.T
 	w := gguf.NewWriter()
 	c := n.Shape.Config()
 	c.SetGGUF(w, arch, name, t)
-	if err := w.SetTokenizer(vocabulary); err != nil {
+	if err := ggufkeys.SetTokenizer(w, vocabulary); err != nil {
 		return err
 	}
 	for _, p := range n.Params.All() {

@@ -18,6 +18,7 @@ import (
 	"github.com/grovellm/grove/internal/drafters/medusa"
 	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/drafters/synthetic"
+	"github.com/grovellm/grove/internal/files/ggufkeys"
 	"github.com/grovellm/grove/internal/files/safetensors"
 	kinds "github.com/grovellm/grove/internal/heads"
 	"github.com/grovellm/grove/internal/heads/headfile"
@@ -320,7 +321,7 @@ func TestRefusedGGUF(t *testing.T) {
 		},
 	} {
 		w := gguf.NewWriter()
-		w.SetAll(f)
+		ggufkeys.SetAll(w, f)
 		for _, x := range weights {
 			w.AddTensor(x)
 		}

@@ -22,6 +22,7 @@ import (
 	"github.com/grovellm/grove/internal/drafters/mtp"
 	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/drafters/synthetic"
+	"github.com/grovellm/grove/internal/files/ggufkeys"
 	"github.com/grovellm/grove/internal/files/safetensors"
 	"github.com/grovellm/grove/internal/heads"
 	"github.com/grovellm/grove/internal/heads/headfile"
@@ -167,7 +168,7 @@ func inGGUF(t *testing.T, from, to string, layers int, weights []tensor.Tensor, 
 	f := Must(gguf.Open(from))(t)
 	defer f.Close()
 	w := gguf.NewWriter()
-	w.SetAll(f)
+	ggufkeys.SetAll(w, f)
 	arch, _ := f.String("general.architecture")
 	w.Set(arch+".block_count", uint32(layers+1))
 	w.Set(arch+".nextn_predict_layers", uint32(1))

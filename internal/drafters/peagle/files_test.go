@@ -20,6 +20,7 @@ import (
 	"github.com/grovellm/grove/internal/drafters/peagle"
 	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/drafters/synthetic"
+	"github.com/grovellm/grove/internal/files/ggufkeys"
 	"github.com/grovellm/grove/internal/files/safetensors"
 	"github.com/grovellm/grove/internal/heads/headfile"
 	"github.com/grovellm/grove/internal/model"
@@ -351,7 +352,7 @@ func TestRefusedFiles(t *testing.T) {
 		"peagle.a_key_of_tomorrow": func(w *gguf.Writer) { w.Set("peagle.a_key_of_tomorrow", true) },
 	} {
 		w := gguf.NewWriter()
-		w.SetAll(f)
+		ggufkeys.SetAll(w, f)
 		for _, info := range f.Tensors {
 			x, _ := f.Tensor(info.Name)
 			w.AddTensor(x)

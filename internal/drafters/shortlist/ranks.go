@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/grovellm/grove/gguf"
+	"github.com/grovellm/grove/internal/files/ggufkeys"
 	"github.com/grovellm/grove/tensor"
 	"github.com/grovellm/grove/tokenizer"
 )
@@ -104,7 +105,7 @@ func readRanks(f *gguf.File, path string) (*Ranks, error) {
 			Err: fmt.Errorf(format, args...)}
 	}
 	const remedy = "count the tokens again"
-	k := f.Keys()
+	k := ggufkeys.Of(f)
 	if a := k.String(keyArch); k.Err() == nil && a != arch {
 		return nil, wrong(keyArch, "name a file of token ranks", "is %q, want %q", a, arch)
 	}

@@ -9,6 +9,7 @@ import (
 	"math"
 
 	"github.com/grovellm/grove/gguf"
+	"github.com/grovellm/grove/internal/files/ggufkeys"
 	"github.com/grovellm/grove/internal/kernels/par"
 	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/tensor"
@@ -32,7 +33,7 @@ func init() { model.RegisterHeads(archRouter) }
 
 // routerKeys are the keys of a router. Early files have a fingerprint of the head that it was
 // trained with.
-var routerKeys = gguf.Rules{
+var routerKeys = ggufkeys.Rules{
 	Obeyed:  []string{"embedding_length", "feature_length", "hidden_length", "input", "listed", "clusters", "vocabulary"},
 	Ignored: []string{"head"},
 }
@@ -70,11 +71,11 @@ func ReadRouter(f *gguf.File) (*RouterFile, error) {
 		return &tensor.FileError{Format: "gguf", File: f.Path, Field: "key " + tensor.Quote(field),
 			Remedy: "train the router again", Err: fmt.Errorf(format, args...)}
 	}
-	k := f.Keys()
+	k := ggufkeys.Of(f)
 	if a := k.String(keyArch); k.Err() == nil && a != archRouter {
 		return nil, fmt.Errorf("%w: general.architecture is %q: want %s", ErrNoRouter, a, archRouter)
 	}
-	if err := f.CheckKeys(archRouter+".", routerKeys); err != nil {
+	if err := ggufkeys.Check(f, archRouter+".", routerKeys); err != nil {
 		return nil, err
 	}
 	r := &RouterFile{Name: k.String(keyName, ""), Vocabulary: k.String(keyVocabulary, ""), Listed: k.Int(keyListed)}

@@ -12,6 +12,7 @@ import (
 	"github.com/grovellm/grove/gguf"
 	"github.com/grovellm/grove/internal/autograd"
 	"github.com/grovellm/grove/internal/drafters/registry"
+	"github.com/grovellm/grove/internal/files/ggufkeys"
 	"github.com/grovellm/grove/internal/files/safetensors"
 	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/tensor"
@@ -149,18 +150,18 @@ func (f *File) readLayers(arch string, keys []string, bare bool) (model.Config, 
 		keys[i] = strings.TrimPrefix(key, ".")
 	}
 	if bare {
-		k := f.GGUF.Keys()
+		k := ggufkeys.Of(f.GGUF)
 		c := model.Config{Name: k.String("general.name", "")}
 		c.Vocab, c.Hidden = k.Int(arch+vocabKey), k.Int(arch+hiddenKey)
-		obeyed := gguf.Rules{Obeyed: append(keys, vocabKey[1:], hiddenKey[1:], tapsKey[1:])}
-		return c, errors.Join(k.Err(), f.GGUF.CheckKeys(arch+".", obeyed))
+		obeyed := ggufkeys.Rules{Obeyed: append(keys, vocabKey[1:], hiddenKey[1:], tapsKey[1:])}
+		return c, errors.Join(k.Err(), ggufkeys.Check(f.GGUF, arch+".", obeyed))
 	}
 	layers := f.layerArch("blk.0.attn_q_norm.weight")
 	c, err := model.ReadGGUFKeys(f.GGUF, arch, layers, append(keys, tapsKey[1:])...)
 	if err != nil {
 		return c, err
 	}
-	k := f.GGUF.Keys()
+	k := ggufkeys.Of(f.GGUF)
 	c.Tied = false
 	if c.Vocab == 0 {
 		c.Vocab = k.Int(arch+".vocab_size", 0)

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/grovellm/grove/gguf"
+	"github.com/grovellm/grove/internal/files/ggufkeys"
 	"github.com/grovellm/grove/tensor"
 )
 
@@ -13,7 +14,7 @@ type Keys struct {
 	Arch string
 
 	names []string
-	from  *gguf.Keys
+	from  *ggufkeys.Keys
 	into  *gguf.Writer
 	err   error
 }
@@ -127,7 +128,7 @@ func SetGGUF(w *gguf.Writer, s Shape, name string, typ tensor.Type) {
 		w.Set("general.architecture", s.FileArch())
 		w.Set("general.type", "model")
 		w.Set("general.name", name)
-		w.SetFileType(typ)
+		ggufkeys.SetFileType(w, typ)
 		w.Set(s.FileArch()+vocabKey, uint32(c.Vocab))
 		w.Set(s.FileArch()+hiddenKey, uint32(c.Hidden))
 	} else {
@@ -145,7 +146,7 @@ func WriteTextWeights(from, to string, weights []float32) error {
 	}
 	defer f.Close()
 	w := gguf.NewWriter()
-	w.SetAll(f)
+	ggufkeys.SetAll(w, f)
 	w.Set(textWeights, weights)
 	for _, t := range f.Tensors {
 		x, err := f.Load(t.Name)

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/grovellm/grove/internal/drafters/registry"
+	"github.com/grovellm/grove/internal/files/ggufkeys"
 	"github.com/grovellm/grove/internal/files/safetensors"
 	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/tensor"
@@ -80,7 +81,7 @@ func (x *Head) called(name string) string {
 }
 
 func (x *Head) readGGUF() (err error) {
-	from, kind := x.GGUF.Keys(), x.Shape.Kind()
+	from, kind := ggufkeys.Of(x.GGUF), x.Shape.Kind()
 	arch := from.String("general.architecture")
 	if s, ok := x.Shape.(Inside); ok && (x.Inside || model.AheadAlone(x.GGUF)) {
 		if x.Weights, err = s.ReadInside(x.GGUF); err != nil {

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/grovellm/grove/gguf"
+	"github.com/grovellm/grove/internal/files/ggufkeys"
 	"github.com/grovellm/grove/internal/model"
 )
 
@@ -76,7 +77,7 @@ func DefaultTaps(layers int) []int { return []int{min(2, layers), layers / 2, ma
 const tapsKey = ".target_layers"
 
 // readTaps reads which layers the head taps, and how many the target has that it was made for.
-func readTaps(k *gguf.Keys, arch string) (taps []int, layers int, err error) {
+func readTaps(k *ggufkeys.Keys, arch string) (taps []int, layers int, err error) {
 	for _, t := range k.Ints(arch + tapsKey) {
 		taps = append(taps, int(min(max(t, -1), math.MaxInt32)))
 	}

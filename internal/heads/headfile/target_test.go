@@ -10,6 +10,7 @@ import (
 
 	"github.com/grovellm/grove/gguf"
 	"github.com/grovellm/grove/internal/drafters/registry"
+	"github.com/grovellm/grove/internal/files/ggufkeys"
 	"github.com/grovellm/grove/internal/model"
 )
 
@@ -28,7 +29,7 @@ func TestTapsInFiles(t *testing.T) {
 			return nil, 0, err
 		}
 		defer f.Close()
-		return readTaps(f.GGUF.Keys(), "head")
+		return readTaps(ggufkeys.Of(f.GGUF), "head")
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		want := rapid.SliceOfN(rapid.IntRange(0, 1<<20), 1, 9).Draw(t, "taps")

@@ -9,6 +9,7 @@ import (
 
 	"github.com/grovellm/grove/gguf"
 	"github.com/grovellm/grove/internal/drafters/registry"
+	"github.com/grovellm/grove/internal/files/ggufkeys"
 	"github.com/grovellm/grove/internal/heads"
 	"github.com/grovellm/grove/internal/heads/headfile"
 	"github.com/grovellm/grove/models"
@@ -39,7 +40,7 @@ func TestWriteTextWeights(t *testing.T) {
 		}
 		defer b.Close()
 		const key = "grove.text.weights"
-		if got := b.Keys().Floats(key, nil); !slices.Equal(got, want) {
+		if got := ggufkeys.Of(b).Floats(key, nil); !slices.Equal(got, want) {
 			t.Errorf("head %d: the weights are %v, want %v", i, got, want)
 		}
 		for _, kv := range a.Meta {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/grovellm/grove/gguf"
 	"github.com/grovellm/grove/internal/files/atomicfile"
+	"github.com/grovellm/grove/internal/files/ggufkeys"
 	"github.com/grovellm/grove/internal/files/safetensors"
 	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/tensor"
@@ -74,7 +75,7 @@ func WriteGGUF(path, name string, s Shape, weights []tensor.Tensor, tokens []int
 	}
 	w := gguf.NewWriter()
 	if vocabulary != nil {
-		if err := w.SetTokenizer(vocabulary); err != nil {
+		if err := ggufkeys.SetTokenizer(w, vocabulary); err != nil {
 			return err
 		}
 	}

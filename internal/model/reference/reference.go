@@ -10,6 +10,7 @@ import (
 	"math"
 
 	"github.com/grovellm/grove/gguf"
+	"github.com/grovellm/grove/internal/files/ggufkeys"
 )
 
 // Model is a model's sizes and weights. A matrix is a list of rows, one for each output.
@@ -30,7 +31,7 @@ type layer struct {
 
 // Load reads a model. It is an error if the file is of another architecture, or lacks a tensor.
 func Load(f *gguf.File) (*Model, error) {
-	keys := f.Keys()
+	keys := ggufkeys.Of(f)
 	arch := keys.String("general.architecture")
 	if arch != "llama" && arch != "qwen2" && arch != "qwen3" {
 		return nil, fmt.Errorf("%s: general.architecture is %q: the reference computes llama, qwen2 and qwen3", f.Path, arch)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/grovellm/grove/gguf"
+	"github.com/grovellm/grove/internal/files/ggufkeys"
 )
 
 // A vocabulary's file passes its keys on bit for bit, and a file without any says so.
@@ -23,7 +24,7 @@ func TestSetTokenizer(t *testing.T) {
 	defer f.Close()
 	w := gguf.NewWriter()
 	w.Set("general.architecture", "qwen3")
-	if err := w.SetTokenizer(f); err != nil {
+	if err := ggufkeys.SetTokenizer(w, f); err != nil {
 		t.Fatal(err)
 	}
 	if err := w.WriteFile(to); err != nil {
@@ -40,7 +41,7 @@ func TestSetTokenizer(t *testing.T) {
 			t.Errorf("key %s is %v, want %v", kv.Key, got, kv.Value)
 		}
 	}
-	if id, ok := g.Int("tokenizer.ggml.mask_token_id"); !ok || id != int64(v.SpecialID(Mask)) {
+	if id, ok := g.Uint("tokenizer.ggml.mask_token_id"); !ok || id != uint64(v.SpecialID(Mask)) {
 		t.Errorf("mask token %d, want %d", id, v.SpecialID(Mask))
 	}
 	empty := filepath.Join(dir, "c.gguf")
@@ -54,7 +55,7 @@ func TestSetTokenizer(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer h.Close()
-	if err := gguf.NewWriter().SetTokenizer(h); err == nil || !strings.Contains(err.Error(), empty) {
+	if err := ggufkeys.SetTokenizer(gguf.NewWriter(), h); err == nil || !strings.Contains(err.Error(), empty) {
 		t.Errorf("a file without a vocabulary: %v", err)
 	}
 }

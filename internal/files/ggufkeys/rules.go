@@ -1,10 +1,12 @@
-package gguf
+package ggufkeys
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
+	"github.com/grovellm/grove/gguf"
 	"github.com/grovellm/grove/tensor"
 )
 
@@ -20,9 +22,9 @@ func (r *Rules) allows(key string) bool {
 	return slices.Contains(r.Obeyed, key) || slices.Contains(r.Ignored, key)
 }
 
-// CheckKeys returns an error that names the first key with the prefix that the rules do not allow.
+// Check returns an error that names the first key with the prefix that the rules do not allow.
 // It refuses a key that is in none of them.
-func (f *File) CheckKeys(prefix string, rules ...Rules) error {
+func Check(f *gguf.File, prefix string, rules ...Rules) error {
 	for _, kv := range f.Meta {
 		key, ok := strings.CutPrefix(kv.Key, prefix)
 		if !ok || slices.ContainsFunc(rules, func(r Rules) bool { return r.allows(key) }) {
@@ -33,7 +35,7 @@ func (f *File) CheckKeys(prefix string, rules ...Rules) error {
 			"(gguf-new-metadata --remove-metadata)"
 		for _, r := range rules {
 			neutral, known := r.Neutral[key]
-			if known && kv.Value.isOneOf(neutral) {
+			if known && isOneOf(kv.Value, neutral) {
 				problem = ""
 			} else if known {
 				problem = fmt.Sprintf("is %v, and grove does not compute models with that value", kv.Value)
@@ -41,7 +43,7 @@ func (f *File) CheckKeys(prefix string, rules ...Rules) error {
 			}
 		}
 		if problem != "" {
-			return f.fault(0, fail("key "+tensor.Quote(kv.Key), remedy, "%s", problem))
+			return fault(f, "key "+tensor.Quote(kv.Key), remedy, errors.New(problem))
 		}
 	}
 	return nil
@@ -51,13 +53,13 @@ func (f *File) CheckKeys(prefix string, rules ...Rules) error {
 const maxNeutral = 1 << 16
 
 // isOneOf reports whether the value, or each element of an array, is in a list.
-func (v Value) isOneOf(list []any) bool {
-	if v.typ == Array {
+func isOneOf(v gguf.Value, list []any) bool {
+	if v.Type() == gguf.Array {
 		if v.Len() > maxNeutral {
 			return false
 		}
 		elements, _ := v.Values()
-		return !slices.ContainsFunc(elements, func(e Value) bool { return !e.isOneOf(list) })
+		return !slices.ContainsFunc(elements, func(e gguf.Value) bool { return !isOneOf(e, list) })
 	}
 	return slices.ContainsFunc(list, func(want any) bool {
 		var got any

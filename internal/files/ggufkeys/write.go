@@ -1,0 +1,44 @@
+package ggufkeys
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/grovellm/grove/gguf"
+	"github.com/grovellm/grove/tensor"
+)
+
+// fileTypes are llama.cpp's numbers for "mostly this type".
+var fileTypes = map[tensor.Type]uint32{tensor.F32: 0, tensor.F16: 1, tensor.Q4_0: 2, tensor.Q4_1: 3, tensor.Q8_0: 7, tensor.Q5_0: 8, tensor.Q5_1: 9, tensor.Q4_K: 14, tensor.Q5_K: 16, tensor.Q6_K: 18, tensor.IQ4_NL: 25, tensor.BF16: 32, tensor.MXFP4: 38}
+
+// SetFileType says what type most of the file's matrices have, where llama.cpp has a number for it.
+func SetFileType(w *gguf.Writer, t tensor.Type) {
+	if n, ok := fileTypes[t]; ok {
+		w.Set("general.file_type", n)
+	}
+	w.Set("general.quantization_version", uint32(2))
+}
+
+// SetAll copies the metadata of an open file, bit for bit, leaving out what says how that file was split.
+func SetAll(w *gguf.Writer, f *gguf.File) {
+	for _, kv := range f.Meta {
+		if !strings.HasPrefix(kv.Key, "split.") {
+			w.Set(kv.Key, kv.Value)
+		}
+	}
+}
+
+// SetTokenizer copies the tokenizer of an open file.
+func SetTokenizer(w *gguf.Writer, f *gguf.File) error {
+	found := false
+	for _, kv := range f.Meta {
+		if strings.HasPrefix(kv.Key, "tokenizer.") {
+			w.Set(kv.Key, kv.Value)
+			found = true
+		}
+	}
+	if !found {
+		return fault(f, "keys tokenizer.*", "take the file of a model with its tokenizer", errors.New("are missing: the file has no vocabulary"))
+	}
+	return nil
+}
