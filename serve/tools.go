@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/base32"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -102,6 +101,9 @@ func (c *call) setTools(v *conversation, layout *chat.Layout) (warnings []string
 		return warnings, fieldError(set.path,
 			"%s is given as well: calls go together with a JSON schema or a regular expression alone", c.constraint.param)
 	}
+	if t.Form.Generic {
+		warnings = append(warnings, warning(set.path, "the model's chat template writes no calls of tools: they have grove's generic form"))
+	}
 	c.request.Tools = t
 	return warnings, nil
 }
@@ -183,8 +185,8 @@ func (t *toolset) shown() json.RawMessage {
 	return text
 }
 
-// shapeCalls gives the earlier calls of a conversation the shape that the chat template wants. A
-// template that writes no calls would leave them out in silence.
+// shapeCalls gives the earlier calls of a conversation the shape that the chat template wants. One
+// whose form is not known might leave them out in silence.
 func (v *conversation) shapeCalls(layout *chat.Layout) error {
 	ids := map[string]string{}
 	for i := range v.messages {
@@ -194,7 +196,7 @@ func (v *conversation) shapeCalls(layout *chat.Layout) error {
 		}
 		form, err := layout.CallForm()
 		switch {
-		case errors.Is(err, chat.ErrNoCalls) && len(m.calls) > 0:
+		case err != nil && len(m.calls) > 0:
 			return fieldError(m.path+".tool_calls", "%v", err)
 		case err != nil:
 			continue
