@@ -24,8 +24,7 @@ const genericText = `
 {%- for tool in tools -%}{{ (tool.function or tool) | tojson }}{{ '\n' }}{%- endfor -%}
 {{ '</tools>\nTo call a function, write its name and its arguments as JSON between <tool_call> and </tool_call>, as here:\n'
  ~ '<tool_call>\n{"name": "FUNCTION", "arguments": {"ARGUMENT": "VALUE"}}\n</tool_call>\n'
- ~ 'Several calls may follow one another. Write nothing behind them: you are told the results between <tool_response> and '
- ~ '</tool_response>, and answer then. Where no function is needed, answer without a call.' }}
+ ~ 'Write nothing behind it: you are told the result between <tool_response> and </tool_response>, and answer then. Where no function is needed, answer without a call.' }}
 
 {%- elif part == 'calls' -%}
 {{ text(content) }}

@@ -74,7 +74,6 @@ func (c *call) setTools(v *conversation, layout *chat.Layout) (warnings []string
 		return nil, nil
 	}
 	t := &grove.Tools{Required: set.mode == "required"}
-	t.Single = !v.ParallelToolCalls.or(true) || t.Required && len(set.only) == 1
 	longest := max(set.longestName, maxToolName)
 	for i := range set.list {
 		f := &set.list[i]
@@ -101,7 +100,8 @@ func (c *call) setTools(v *conversation, layout *chat.Layout) (warnings []string
 		return warnings, fieldError(set.path,
 			"%s is given as well: calls go together with a JSON schema or a regular expression alone", c.constraint.param)
 	}
-	if t.Form.Generic {
+	t.Single = !v.ParallelToolCalls.or(!t.Form.Generic) || t.Required && len(set.only) == 1
+	if t.Form.Generic { // models that were not trained on it repeat calls without end
 		warnings = append(warnings, warning(set.path, "the model's chat template writes no calls of tools: they have grove's generic form"))
 	}
 	c.request.Tools = t
