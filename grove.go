@@ -13,6 +13,7 @@ import (
 	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/drafters/textstore"
 	"github.com/grovellm/grove/internal/engine"
+	"github.com/grovellm/grove/internal/engine/pagestore"
 	"github.com/grovellm/grove/internal/inside"
 	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/internal/nn"
@@ -71,6 +72,12 @@ type Options struct {
 	Parallel, Queue int
 	CacheMemory     int64
 
+	// CacheDir is a folder that keeps what finished generations leave as well, for the model when it is opened again; empty: nothing is
+	// kept. CacheDirSize bounds it in bytes, 0: 16 GiB. One open model at a time may have the folder. Another build of the program
+	// begins anew.
+	CacheDir     string
+	CacheDirSize int64
+
 	// Memory, where it is set, keeps what is generated, for drafters to draft from; nil: nothing is kept.
 	Memory *MemoryOptions
 
@@ -88,6 +95,7 @@ type Model struct {
 	layout   func() (*chat.Layout, error) // made when first asked for
 	drafting drafting
 	engine   *engine.Engine
+	store    *pagestore.Store // of Options.CacheDir; nil: there is none
 
 	constraints constraints
 	memories    *memories        // nil: texts are not kept
@@ -128,6 +136,8 @@ func open(o Options, file registry.Head, target func(model.Options) (*model.Mode
 		return nil, optionf("Memory", "Tokens is %d: want 1 or more, or 0 for %d", o.Memory.Tokens, textstore.DefaultTokens)
 	case o.CacheMemory < 0:
 		return nil, optionf("CacheMemory", "%d bytes: want more than 0, or 0 for no limit", o.CacheMemory)
+	case o.CacheDirSize < 0:
+		return nil, optionf("CacheDirSize", "%d bytes: want more than 0, or 0 for %d", o.CacheDirSize, int64(defaultCacheDirSize))
 	case o.Draft != "" && o.DraftGGUF != nil:
 		return nil, optionf("Draft", "DraftGGUF is set as well: give one of them")
 	}
@@ -140,9 +150,13 @@ func open(o Options, file registry.Head, target func(model.Options) (*model.Mode
 	if err != nil {
 		return nil, err
 	}
-	g, err := newModel(m, engine.Options{Parallel: o.Parallel, Queue: o.Queue, CacheMemory: o.CacheMemory})
-	if err != nil {
+	e := engine.Options{Parallel: o.Parallel, Queue: o.Queue, CacheMemory: o.CacheMemory}
+	if err := o.setStore(&e, file, m); err != nil {
 		return nil, errors.Join(err, m.Close())
+	}
+	g, err := newModel(m, e)
+	if err != nil {
+		return nil, errors.Join(err, e.Disk.Close(), m.Close())
 	}
 	g.drafting.adapt, g.drafting.auto = o.Adapt, o.Auto
 	if o.Memory != nil {
@@ -194,7 +208,7 @@ func newModel(m *model.Model, o engine.Options) (*Model, error) {
 	}
 	embedding := make(chan *model.Pass, 1)
 	embedding <- m.NewPass()
-	return &Model{m: m, engine: e, embedding: embedding, drafting: drafting{control: o.Loop.Controller}, layout: sync.OnceValues(func() (*chat.Layout, error) {
+	return &Model{m: m, engine: e, store: o.Disk, embedding: embedding, drafting: drafting{control: o.Loop.Controller}, layout: sync.OnceValues(func() (*chat.Layout, error) {
 		if m.Tokenizer == nil {
 			return nil, errNoTokenizer
 		}
@@ -205,7 +219,7 @@ func newModel(m *model.Model, o engine.Options) (*Model, error) {
 // Close closes the model and its draft models. No generation may be under way.
 func (m *Model) Close() error {
 	m.engine.Close()
-	return errors.Join(m.memories.close(), m.drafting.close(), m.m.Close())
+	return errors.Join(m.store.Close(), m.memories.close(), m.drafting.close(), m.m.Close())
 }
 
 // Target is the model's shape and tokenizer, as drafters know them.

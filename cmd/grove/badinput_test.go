@@ -129,6 +129,7 @@ func TestBadInput(t *testing.T) {
 		{"serve -m M --port 0 --drafter magic", "", 2, "--drafter|magic"},
 		{"serve -m M --port 0 --parallel=-1", "", 2, "--parallel -1: want 0"},
 		{"serve -m M --port 0 --max-n 0", "", 2, "--max-n 0: want 1"},
+		{"serve -m M --port 0 --cache-dir-size much", "", 2, "--cache-dir-size|much|4G"},
 		{"serve -m M --port 0 --cache-memory much", "", 2, "--cache-memory|much|4G"},
 		{"serve -m M --port 0 --max-body 0", "", 2, "--max-body|16M"},
 		{"serve -m M --port 70000", "", 2, "--port|70000"},

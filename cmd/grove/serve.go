@@ -48,16 +48,18 @@ type serveCmd struct {
 	NoStore    bool          `help:"Keep no responses of /v1/responses; without it the last 1,000, in 64 MiB."`
 	CutLine    []string      `sep:"none" help:"Leave lines of system messages that match this regular expression out of prompts; may be repeated." placeholder:"REGEXP"`
 
-	Parallel    int            `help:"Requests computed at the same time; 0 means 64." default:"0" placeholder:"N" group:"Limits"`
-	Objective   map[string]int `help:"Priority of requests of an InferenceObjective of a gateway; may be repeated." placeholder:"NAME=N" group:"Limits"`
-	Queue       int            `help:"Requests that may wait (${default}); 0 means any number." default:"256" placeholder:"N" group:"Limits"`
-	CacheMemory string         `help:"Memory for keys and values, such as 4G; 0 means no limit, but for kept prompts half of what is free." default:"0" placeholder:"SIZE" group:"Limits"`
-	MaxBody     string         `help:"Size of a request (${default})." default:"16M" placeholder:"SIZE" group:"Limits"`
-	MaxPrompts  int            `help:"Prompts of a request (${default})." default:"64" placeholder:"N" group:"Limits"`
-	MaxN        int            `help:"Choices for a prompt (${default})." default:"16" placeholder:"N" group:"Limits"`
-	MaxStops    int            `help:"Stop strings of a request (${default})." default:"16" placeholder:"N" group:"Limits"`
-	MaxTokens   int            `help:"Tokens of a choice; 0 means until the context is full." default:"0" placeholder:"N" group:"Limits"`
-	MaxTime     time.Duration  `help:"Time of a request, waiting included (${default})." default:"1h" placeholder:"TIME" group:"Limits"`
+	Parallel     int            `help:"Requests computed at the same time; 0 means 64." default:"0" placeholder:"N" group:"Limits"`
+	Objective    map[string]int `help:"Priority of requests of an InferenceObjective of a gateway; may be repeated." placeholder:"NAME=N" group:"Limits"`
+	Queue        int            `help:"Requests that may wait (${default}); 0 means any number." default:"256" placeholder:"N" group:"Limits"`
+	CacheMemory  string         `help:"Memory for keys and values, such as 4G; 0 means no limit, but for kept prompts half of what is free." default:"0" placeholder:"SIZE" group:"Limits"`
+	CacheDir     string         `help:"Keep computed prompts in DIR too, where the next start finds them." placeholder:"DIR" group:"Limits"`
+	CacheDirSize string         `help:"Size of that folder, for each model (${default})." default:"16G" placeholder:"SIZE" group:"Limits"`
+	MaxBody      string         `help:"Size of a request (${default})." default:"16M" placeholder:"SIZE" group:"Limits"`
+	MaxPrompts   int            `help:"Prompts of a request (${default})." default:"64" placeholder:"N" group:"Limits"`
+	MaxN         int            `help:"Choices for a prompt (${default})." default:"16" placeholder:"N" group:"Limits"`
+	MaxStops     int            `help:"Stop strings of a request (${default})." default:"16" placeholder:"N" group:"Limits"`
+	MaxTokens    int            `help:"Tokens of a choice; 0 means until the context is full." default:"0" placeholder:"N" group:"Limits"`
+	MaxTime      time.Duration  `help:"Time of a request, waiting included (${default})." default:"1h" placeholder:"TIME" group:"Limits"`
 
 	base grove.Options // with which models are opened
 }

@@ -26,6 +26,10 @@ func (cmd *serveCmd) sources(p *command.Program, log *slog.Logger) ([]serve.Sour
 	if base.CacheMemory, err = parseSize(cmd.CacheMemory); err != nil {
 		return nil, command.Usagef("--cache-memory %q: %v", cmd.CacheMemory, err)
 	}
+	base.CacheDir = cmd.CacheDir
+	if base.CacheDirSize, err = parseSize(cmd.CacheDirSize); err != nil {
+		return nil, command.Usagef("--cache-dir-size %q: %v", cmd.CacheDirSize, err)
+	}
 	if cmd.Template != "" {
 		if base.ChatTemplate, err = command.ReadText(cmd.Template); err != nil {
 			return nil, fmt.Errorf("--template: %w", err)
@@ -64,7 +68,11 @@ func (cmd *serveCmd) source(p *command.Program, m catalog.Model, alone bool) (se
 		if alone {
 			return cmd.load(p, m, cmd.OpenFlags, cmd.base)
 		}
-		opened, err := cmd.load(p, m, cmd.foldersOf(m.Name), cmd.base)
+		base := cmd.base
+		if base.CacheDir != "" {
+			base.CacheDir = filepath.Join(base.CacheDir, m.Name)
+		}
+		opened, err := cmd.load(p, m, cmd.foldersOf(m.Name), base)
 		if err != nil {
 			err = errors.New(command.InFlags(err)) // for the log
 		}

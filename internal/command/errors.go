@@ -128,6 +128,8 @@ var FlagOf = map[string]string{
 	"Parallel":                   "--parallel",
 	"Queue":                      "--queue",
 	"CacheMemory":                "--cache-memory",
+	"CacheDir":                   "--cache-dir",
+	"CacheDirSize":               "--cache-dir-size",
 }
 
 // InFlags is the message of an error about a field of the library, about the flag that sets it.

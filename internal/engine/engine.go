@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/engine/pagestore"
 	"github.com/grovellm/grove/internal/kernels/memory"
 	"github.com/grovellm/grove/internal/kernels/par"
 	"github.com/grovellm/grove/internal/nn"
@@ -29,6 +30,10 @@ type Options struct {
 	Available   func() int64 // memory that the program can take yet, in bytes, 0: not known; nil: what the system says
 
 	Pages []*nn.Pages // where the target keeps keys and values
+
+	// Disk keeps prefixes in files; nil: none are. Model names what their rows depend on beside the text. Close does not close it.
+	Disk  *pagestore.Store
+	Model string
 
 	Loop speculate.Options
 }
@@ -84,6 +89,7 @@ type Engine struct {
 	loop   *speculate.Loop
 	o      Options
 	pages  []draft.Pages // of the target and of all drafters seen
+	disk   *disk         // nil: prefixes are kept in memory alone
 
 	mu      sync.Mutex
 	wake    sync.Cond // for the goroutine, while all requests are held
@@ -155,6 +161,9 @@ func New(target speculate.Target, o Options) (*Engine, error) {
 		e.pages = append(e.pages, p)
 	}
 	e.prefixes.least = DefaultPrefixMemory
+	if o.Disk != nil {
+		e.disk = newDisk(o.Disk, o.Model, o.Loop.Report)
+	}
 	e.wake.L = &e.mu
 	return e, nil
 }
@@ -166,12 +175,16 @@ func (e *Engine) Submit(ctx context.Context, r Request) error {
 		return err
 	}
 	e.mu.Lock()
+	err := e.refuse()
+	e.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	e.restore(&r)
+	e.mu.Lock()
 	defer e.mu.Unlock()
-	switch {
-	case e.closed:
-		return ErrClosed
-	case e.o.Queue > 0 && len(e.queue)+len(e.running)-e.o.Parallel >= e.o.Queue:
-		return ErrFull
+	if err := e.refuse(); err != nil {
+		return err
 	}
 	now := time.Now()
 	e.stats.Submitted++
@@ -183,6 +196,17 @@ func (e *Engine) Submit(ctx context.Context, r Request) error {
 		go e.work()
 	}
 	e.wake.Signal()
+	return nil
+}
+
+// refuse says why no further request can be queued now; nil: one can.
+func (e *Engine) refuse() error {
+	switch {
+	case e.closed:
+		return ErrClosed
+	case e.o.Queue > 0 && len(e.queue)+len(e.running)-e.o.Parallel >= e.o.Queue:
+		return ErrFull
+	}
 	return nil
 }
 
@@ -452,6 +476,9 @@ func without(list []*job, j *job) []*job {
 // cancelled; Close waits for them.
 func (e *Engine) Close() {
 	_ = e.Drain(context.Background()) // a context that never ends
+	if e.disk != nil {
+		e.disk.close()
+	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.prefixes.drop(len(e.prefixes.list))

@@ -131,6 +131,14 @@ func (p *prefixes) add(e *Engine, j *job) {
 	}
 	q.cache = e.target.ForkCache(j.seq.Cache())
 	q.kept, _ = j.seq.Keep() // without it drafters read the prefix again
+	if e.disk != nil {
+		e.disk.keep(q)
+	}
+	p.put(e, q)
+}
+
+// put adds a prefix, and drops others where there are too many.
+func (p *prefixes) put(e *Engine, q *prefix) {
 	p.list = append(p.list, q)
 	p.bytes += q.bytes
 	most := e.prefixMemory()

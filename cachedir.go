@@ -1,0 +1,72 @@
+package grove
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+
+	"github.com/grovellm/grove/internal/drafters/registry"
+	"github.com/grovellm/grove/internal/engine"
+	"github.com/grovellm/grove/internal/engine/pagestore"
+	"github.com/grovellm/grove/internal/kernels/cpu"
+	"github.com/grovellm/grove/internal/model"
+)
+
+// defaultCacheDirSize is what Options.CacheDirSize is where it is 0.
+const defaultCacheDirSize = 16 << 30
+
+// setStore opens the folder that keeps prompts, if there is to be one, for an engine of a model that a file has.
+func (o *Options) setStore(e *engine.Options, file registry.Head, m *model.Model) error {
+	if o.CacheDir == "" {
+		return nil
+	}
+	contents, err := describeFile(file)
+	if err != nil {
+		return err
+	}
+	build := ""
+	if b, ok := debug.ReadBuildInfo(); ok { // another version may round otherwise
+		build = b.String()
+	}
+	e.Model = fmt.Sprint(contents, "\n", m.NewCache().Pages().Layout(), "\n", m.Config.Parameters(), cpu.Active(), o.PadType, o.PadExperts, o.PadUsed, "\n", build)
+	size := o.CacheDirSize
+	if size == 0 {
+		size = defaultCacheDirSize
+	}
+	e.Disk, err = pagestore.Open(o.CacheDir, size)
+	if err != nil {
+		return optionf("CacheDir", "%v: give each model of each process a folder of its own", err)
+	}
+	return nil
+}
+
+// describeFile tells a model's file or folder from others: by names, sizes and times, or by the contents in memory.
+func describeFile(file registry.Head) (string, error) {
+	if file.Data != nil {
+		return fmt.Sprint(pagestore.Root(string(file.Data))), nil
+	}
+	st, err := os.Stat(file.Name)
+	if err != nil {
+		return "", err
+	}
+	list := []os.FileInfo{st}
+	if st.IsDir() {
+		list = nil
+		entries, err := os.ReadDir(file.Name)
+		if err != nil {
+			return "", err
+		}
+		for _, e := range entries {
+			info, err := os.Stat(filepath.Join(file.Name, e.Name())) // of what a link points to
+			if err == nil && info.Mode().IsRegular() {
+				list = append(list, info)
+			}
+		}
+	}
+	text := ""
+	for _, info := range list {
+		text += fmt.Sprintf("%q %d %d\n", info.Name(), info.Size(), info.ModTime().UnixNano())
+	}
+	return text, nil
+}

@@ -1,0 +1,59 @@
+package grove_test
+
+import (
+	"errors"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/grovellm/grove"
+)
+
+// A model that is opened again goes on from prompts that its folder has, with the same text for every drafter; another file does not.
+func TestCacheDir(t *testing.T) {
+	path, dir := tinyFile(t, "tiny-qwen3"), t.TempDir()
+	opened := func(path string) *grove.Model {
+		t.Helper()
+		m, err := grove.Open(path, grove.Options{Threads: 1, CacheDir: dir})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	prompt := strings.Repeat("more of the same and ", 25)
+	r := grove.Request{MaxTokens: 20, IgnoreEnd: true}
+	m := opened(path)
+	want := collect(t, m, prompt, r)
+	var option *grove.OptionError
+	if _, err := grove.Open(path, grove.Options{Threads: 1, CacheDir: dir}); !errors.As(err, &option) || option.Field != "CacheDir" {
+		t.Errorf("a second model with the folder: %v", err)
+	}
+	if err := m.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, drafter := range []string{"", "lookup"} {
+		r.Drafter = drafter
+		m = opened(path)
+		got := collect(t, m, prompt, r)
+		if got.Text != want.Text || got.Stats.Reused < 128 {
+			t.Errorf("%q: text %q of %d rows that were kept, want %q", drafter, got.Text, got.Stats.Reused, want.Text)
+		}
+		if err := m.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, b, 0o644); err != nil { // at another time
+		t.Fatal(err)
+	}
+	m = opened(path)
+	if got := collect(t, m, prompt, r); got.Text != want.Text || got.Stats.Reused != 0 {
+		t.Errorf("another file's text %q of %d rows that were kept, want %q", got.Text, got.Stats.Reused, want.Text)
+	}
+	if err := m.Close(); err != nil {
+		t.Fatal(err)
+	}
+}

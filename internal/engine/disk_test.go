@@ -1,0 +1,174 @@
+package engine_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/grovellm/grove/internal/engine"
+	"github.com/grovellm/grove/internal/engine/pagestore"
+	"github.com/grovellm/grove/internal/model"
+	"github.com/grovellm/grove/internal/model/synth"
+	"github.com/grovellm/grove/internal/nn"
+)
+
+// generated runs a request alone.
+func generated(t *testing.T, e *engine.Engine, r engine.Request) (tokens []int32, reused int) {
+	t.Helper()
+	done := make(chan error, 1)
+	r.Step = func(u *engine.Update) {
+		tokens = append(tokens, u.Tokens...)
+		reused = u.Stats.Reused
+	}
+	r.Done = func(err error) { done <- err }
+	if err := e.Submit(context.Background(), r); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	return tokens, reused
+}
+
+// openStored opens a model, and what runs and closes an engine with prefixes in a folder.
+func openStored(t *testing.T, shape string, kv nn.KVType) (run func(do func(*engine.Engine)), dir string, reports *[]error) {
+	t.Helper()
+	s, err := synth.Lookup(shape)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "tiny.gguf")
+	if err := synth.Write(context.Background(), path, s, synth.Options{Seed: 1}); err != nil {
+		t.Fatal(err)
+	}
+	m, err := model.Open(path, model.Options{Threads: 1, KV: kv})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { m.Close() })
+	dir, reports = t.TempDir(), new([]error)
+	var mu sync.Mutex
+	return func(do func(*engine.Engine)) {
+		t.Helper()
+		store, err := pagestore.Open(dir, 1<<30)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o := engine.Options{Disk: store, Model: shape}
+		o.Loop.Report = func(err error) { mu.Lock(); *reports = append(*reports, err); mu.Unlock() }
+		e := start(t, m, o)
+		do(e)
+		e.Close()
+		if err := store.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}, dir, reports
+}
+
+// An engine that is started anew goes on from the prefixes of the one before: with the same text, of its own tenant alone.
+func TestPrefixesInFiles(t *testing.T) {
+	for _, kv := range []nn.KVType{nn.KVF32, nn.KVBF16, nn.KVQ8} {
+		run, _, reports := openStored(t, "tiny-qwen3", kv)
+		long := request(400, 30)
+		var first, want []int32
+		run(func(e *engine.Engine) { first, _ = generated(t, e, long) })
+		next := long
+		next.Prompt = append(slices.Concat(long.Prompt, first), 3, 4, 5)
+		fresh, other := next, next
+		fresh.Fresh = true
+		other.Tenant = "other"
+		run(func(e *engine.Engine) {
+			want, _ = generated(t, e, fresh)
+			got, reused := generated(t, e, next)
+			if reused != 384 || !slices.Equal(got, want) { // 3 blocks of 128 rows
+				t.Errorf("%v: %d rows are read, tokens %v, want %v", kv, reused, got, want)
+			}
+			got, reused = generated(t, e, next)
+			if reused < 430 || !slices.Equal(got, want) {
+				t.Errorf("%v: %d rows are in memory, tokens %v, want %v", kv, reused, got, want)
+			}
+			got, reused = generated(t, e, other)
+			if reused != 0 || !slices.Equal(got, want) {
+				t.Errorf("%v: another tenant has %d rows, tokens %v, want %v", kv, reused, got, want)
+			}
+		})
+		if len(*reports) > 0 {
+			t.Error(*reports)
+		}
+	}
+}
+
+// Requests that come at the same time have the same text as one alone, and a block that is damaged is computed again.
+func TestDamagedPrefixInFiles(t *testing.T) {
+	run, dir, reports := openStored(t, "tiny-qwen3", nn.KVF32)
+	long := request(400, 30)
+	var want []int32
+	run(func(e *engine.Engine) { want, _ = generated(t, e, long) })
+	files, err := filepath.Glob(filepath.Join(dir, "*.kv"))
+	if err != nil || len(files) != 3 {
+		t.Fatalf("files %v, %v", files, err)
+	}
+	for _, file := range files {
+		b, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		changed := slices.Clone(b)
+		changed[len(b)/2] ^= 4
+		if err := os.WriteFile(file, changed, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		*reports = nil
+		run(func(e *engine.Engine) {
+			var all sync.WaitGroup
+			for range 4 {
+				all.Go(func() {
+					var got []int32
+					done := make(chan error, 1)
+					r := long
+					r.Step = func(u *engine.Update) { got = append(got, u.Tokens...) }
+					r.Done = func(err error) { done <- err }
+					if err := e.Submit(context.Background(), r); err != nil {
+						t.Error(err)
+						return
+					}
+					if err := <-done; err != nil || !slices.Equal(got, want) {
+						t.Errorf("tokens %v, %v, want %v", got, err, want)
+					}
+				})
+			}
+			all.Wait()
+		})
+		if len(*reports) != 1 {
+			t.Errorf("told of %v", *reports)
+		}
+		if now, err := os.ReadFile(file); err != nil || !slices.Equal(now, b) {
+			t.Errorf("the block is not written anew: %v", err)
+		}
+	}
+}
+
+// Of layers with windows, texts whose first rows were freed are not kept in files.
+func TestWindowsInFiles(t *testing.T) {
+	run, dir, reports := openStored(t, "tiny-mistral", nn.KVF32)
+	short, long := request(200, 20), request(900, 20)
+	long.Tenant = "long"
+	for range 2 {
+		run(func(e *engine.Engine) {
+			for _, r := range []engine.Request{short, long} {
+				fresh := r
+				fresh.Fresh = true
+				want, _ := generated(t, e, fresh)
+				if got, _ := generated(t, e, r); !slices.Equal(got, want) {
+					t.Errorf("tokens %v, want %v", got, want)
+				}
+			}
+		})
+	}
+	if files, err := filepath.Glob(filepath.Join(dir, "*.kv")); err != nil || len(files) != 1 || len(*reports) > 0 {
+		t.Errorf("files %v, %v, told of %v", files, err, *reports)
+	}
+}

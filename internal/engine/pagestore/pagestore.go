@@ -1,0 +1,261 @@
+// Package pagestore keeps blocks of a cache's pages in files. A block is found by a key, which is a hash of the tokens from the
+// beginning of the text to the block's end and of all else that its contents depend on.
+//
+// A file gets its name when it is whole and on the disk, and its checksum is compared when it is read: after a crash at
+// any moment a block is as it was written, or not there. The folder has a bound, beyond which the files not used for longest go.
+package pagestore
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"hash/crc32"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/grovellm/grove/internal/files/atomicfile"
+	"github.com/grovellm/grove/internal/files/filelock"
+)
+
+// Key is the name of a block.
+type Key [sha256.Size]byte
+
+// Root is the key of a text without tokens. The parts say what blocks depend on beside the text.
+func Root(parts ...string) Key {
+	h := sha256.New()
+	for _, part := range parts {
+		fmt.Fprintf(h, "%d:%s", len(part), part)
+	}
+	return Key(h.Sum(nil))
+}
+
+// Next is the key of the block that has further tokens.
+func (k Key) Next(tokens []int32) Key {
+	b := slices.Clone(k[:])
+	for _, t := range tokens {
+		b = binary.LittleEndian.AppendUint32(b, uint32(t))
+	}
+	return sha256.Sum256(b)
+}
+
+// A file is magic, the key, the number of bytes of the block, the block, and the CRC-32C of all before.
+const (
+	magic      = "grovekv1"
+	headerSize = len(magic) + len(Key{}) + 8
+	ending     = ".kv"
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// header begins the file of a block of so many bytes.
+func (k Key) header(size int64) []byte {
+	return binary.LittleEndian.AppendUint64(append([]byte(magic), k[:]...), uint64(size))
+}
+
+// Store is a folder of blocks. Its methods may be called from any number of goroutines.
+type Store struct {
+	dir   string
+	limit int64
+	lock  *filelock.Lock
+
+	mu    sync.Mutex
+	files map[Key]*file
+	bytes int64 // of all files
+}
+
+type file struct {
+	size int64
+	used time.Time
+}
+
+// Open opens a folder, which it makes where there is none, for blocks of at most limit bytes together. One process at a time may have it.
+func Open(dir string, limit int64) (*Store, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil { // blocks tell what was said
+		return nil, err
+	}
+	lock, err := filelock.Take(filepath.Join(dir, "lock"))
+	if err != nil {
+		return nil, err
+	}
+	s := &Store{dir: dir, limit: limit, lock: lock, files: map[Key]*file{}}
+	if err := s.list(); err != nil {
+		return nil, errors.Join(err, lock.Release())
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.evict()
+	return s, nil
+}
+
+// list finds the blocks that are there, and removes what killed writers have left.
+func (s *Store) list() error {
+	entries, err := os.ReadDir(s.dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		name, whole := strings.CutSuffix(e.Name(), ending)
+		info, err := e.Info()
+		switch b, wrong := hex.DecodeString(name); {
+		case strings.Contains(e.Name(), ending+".tmp-"):
+			if err := os.Remove(filepath.Join(s.dir, e.Name())); err != nil {
+				return err
+			}
+		case whole && wrong == nil && len(b) == len(Key{}) && err == nil:
+			s.files[Key(b)] = &file{info.Size(), info.ModTime()}
+			s.bytes += info.Size()
+		}
+	}
+	return nil
+}
+
+// Close gives the folder back. A nil store has none.
+func (s *Store) Close() error {
+	if s == nil {
+		return nil
+	}
+	return s.lock.Release()
+}
+
+func (s *Store) path(k Key) string { return filepath.Join(s.dir, hex.EncodeToString(k[:])+ending) }
+
+// Known is how many blocks are there of a chain, the first ones.
+func (s *Store) Known(chain []Key) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for n, k := range chain {
+		if s.files[k] == nil {
+			return n
+		}
+	}
+	return len(chain)
+}
+
+// Use notes that a chain was used. Its last blocks are the first of it to go, since the others do not need them.
+func (s *Store) Use(chain []Key) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	for i, k := range chain {
+		if f := s.files[k]; f != nil {
+			f.used = now.Add(-time.Duration(i) * time.Microsecond)
+			_ = os.Chtimes(s.path(k), f.used, f.used) // without it the order is forgotten with the process
+		}
+	}
+}
+
+// Write keeps a block of size bytes, which fill writes. The block is on the disk when Write returns without an error.
+func (s *Store) Write(k Key, size int64, fill func(io.Writer) error) error {
+	err := atomicfile.Write(s.path(k), func(w io.Writer) error {
+		sum := crc32.New(castagnoli)
+		both := io.MultiWriter(w, sum)
+		if _, err := both.Write(k.header(size)); err != nil {
+			return err
+		}
+		if err := atomicfile.Exactly(both, size, fill); err != nil {
+			return err
+		}
+		_, err := w.Write(binary.LittleEndian.AppendUint32(nil, sum.Sum32()))
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.forget(k)
+	f := &file{int64(headerSize) + size + crc32.Size, time.Now()}
+	s.files[k] = f
+	s.bytes += f.size
+	s.evict()
+	return nil
+}
+
+// Read gives a block of size bytes to take, which reads all of it. An error says that the block is not there or not as it was
+// written, so that what take made of it must not be used; such a file is removed.
+func (s *Store) Read(k Key, size int64, take func(io.Reader) error) error {
+	f, err := os.Open(s.path(k))
+	if err == nil {
+		err = readBlock(f, k, size, take)
+		f.Close()
+	}
+	if err == nil {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.remove(k)
+	return fmt.Errorf("%s: %w: it is left out", s.path(k), err)
+}
+
+var errDamaged = errors.New("the block is not as it was written")
+
+func readBlock(f *os.File, k Key, size int64, take func(io.Reader) error) error {
+	sum := crc32.New(castagnoli)
+	header := make([]byte, headerSize)
+	if _, err := io.ReadFull(f, header); err != nil || !bytes.Equal(header, k.header(size)) {
+		return errDamaged
+	}
+	_, _ = sum.Write(header)
+	in := &summed{io.LimitReader(f, size), sum}
+	if err := take(in); err != nil {
+		return err
+	}
+	end := make([]byte, crc32.Size+1)
+	n, err := io.ReadFull(f, end)
+	if n != crc32.Size || !errors.Is(err, io.ErrUnexpectedEOF) || binary.LittleEndian.Uint32(end) != sum.Sum32() {
+		return errDamaged
+	}
+	return nil
+}
+
+// summed sums what is read.
+type summed struct {
+	r   io.Reader
+	sum hash.Hash32
+}
+
+func (s *summed) Read(b []byte) (int, error) {
+	n, err := s.r.Read(b)
+	_, _ = s.sum.Write(b[:n])
+	return n, err
+}
+
+// evict removes the blocks not used for longest, until the others are within the limit.
+func (s *Store) evict() {
+	if s.bytes <= s.limit {
+		return
+	}
+	keys := make([]Key, 0, len(s.files))
+	for k := range s.files {
+		keys = append(keys, k)
+	}
+	slices.SortFunc(keys, func(a, b Key) int { return s.files[a].used.Compare(s.files[b].used) })
+	for _, k := range keys {
+		if s.bytes <= s.limit {
+			return
+		}
+		s.remove(k)
+	}
+}
+
+func (s *Store) remove(k Key) {
+	_ = os.Remove(s.path(k)) // what stays is found again by the next Open
+	s.forget(k)
+}
+
+func (s *Store) forget(k Key) {
+	if f := s.files[k]; f != nil {
+		s.bytes -= f.size
+		delete(s.files, k)
+	}
+}
