@@ -200,7 +200,14 @@ func (e *Engine) fits(bytes int64) bool {
 		return true
 	}
 	for e.inUse()+bytes > limit && len(e.prefixes.list) > 0 {
+		before := e.inUse()
 		e.prefixes.drop(1)
+		if e.disk != nil && e.inUse() == before { // what waits to be written may share all of its pages
+			e.disk.release()
+		}
+	}
+	if e.disk != nil && e.inUse()+bytes > limit {
+		e.disk.release()
 	}
 	return e.inUse()+bytes <= limit
 }

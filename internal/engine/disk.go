@@ -29,9 +29,14 @@ type disk struct {
 	report func(error)
 
 	reading sync.Mutex // held while prefixes are read: requests that begin alike read them once
-	saves   chan save
-	saved   chan struct{} // closed when all are written
-	closing sync.Once
+
+	mu      sync.Mutex
+	changed sync.Cond
+	waiting []save // to be written
+	writing bool   // the goroutine writes one
+	hurry   bool   // it is to end early
+	closed  bool
+	ended   chan struct{} // closed when the goroutine has ended
 }
 
 // save is a text to be written.
@@ -42,15 +47,40 @@ type save struct {
 }
 
 func newDisk(store *pagestore.Store, model string, report func(error)) *disk {
-	d := &disk{store: store, model: model, report: report, saves: make(chan save, mostSaves), saved: make(chan struct{})}
+	d := &disk{store: store, model: model, report: report, ended: make(chan struct{})}
+	d.changed.L = &d.mu
 	go d.work()
 	return d
 }
 
 // close waits until all that was kept is written.
 func (d *disk) close() {
-	d.closing.Do(func() { close(d.saves) })
-	<-d.saved
+	d.mu.Lock()
+	d.closed = true
+	d.changed.Broadcast()
+	d.mu.Unlock()
+	<-d.ended
+}
+
+// release gives back the memory of what is not written yet. Blocks that are written stay.
+func (d *disk) release() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, s := range d.waiting {
+		s.cache.Free()
+	}
+	d.waiting = nil
+	d.hurry = true
+	for d.writing {
+		d.changed.Wait()
+	}
+	d.hurry = false
+}
+
+func (d *disk) hurries() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.hurry
 }
 
 // chain is the keys of the whole blocks of a text.
@@ -70,22 +100,37 @@ func (d *disk) keep(q *prefix) {
 	if !ok || !c.Whole() || len(q.text) < blockRows {
 		return
 	}
-	fork := c.Fork()
-	select {
-	case d.saves <- save{q.tenant, q.text, fork}:
-	default:
-		fork.Free()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(d.waiting) < mostSaves {
+		d.waiting = append(d.waiting, save{q.tenant, q.text, c.Fork()})
+		d.changed.Broadcast()
 	}
 }
 
 // work writes what is kept.
 func (d *disk) work() {
-	defer close(d.saved)
-	for s := range d.saves {
+	defer close(d.ended)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for {
+		for len(d.waiting) == 0 && !d.closed {
+			d.changed.Wait()
+		}
+		if len(d.waiting) == 0 {
+			return
+		}
+		s := d.waiting[0]
+		d.waiting = d.waiting[1:]
+		d.writing = true
+		d.mu.Unlock()
 		if err := d.write(&s); err != nil {
 			d.report(err)
 		}
 		s.cache.Free()
+		d.mu.Lock()
+		d.writing = false
+		d.changed.Broadcast()
 	}
 }
 
@@ -93,7 +138,7 @@ func (d *disk) work() {
 func (d *disk) write(s *save) error {
 	chain := d.chain(s.tenant, s.text)
 	size := s.cache.Pages().PageBytes() * blockPages
-	for i := d.store.Known(chain); i < len(chain); i++ {
+	for i := d.store.Known(chain); i < len(chain) && !d.hurries(); i++ {
 		err := d.store.Write(chain[i], size, func(w io.Writer) error { return s.cache.WritePages(w, i*blockPages, blockPages) })
 		if err != nil {
 			return err

@@ -33,8 +33,8 @@ func generated(t *testing.T, e *engine.Engine, r engine.Request) (tokens []int32
 	return tokens, reused
 }
 
-// openStored opens a model, and what runs and closes an engine with prefixes in a folder.
-func openStored(t *testing.T, shape string, kv nn.KVType) (run func(do func(*engine.Engine)), dir string, reports *[]error) {
+// openStored opens a model, and what runs and closes an engine with prefixes in a folder and so much memory.
+func openStored(t *testing.T, shape string, kv nn.KVType, memory int64) (run func(do func(*engine.Engine)), dir string, reports *[]error) {
 	t.Helper()
 	s, err := synth.Lookup(shape)
 	if err != nil {
@@ -57,7 +57,7 @@ func openStored(t *testing.T, shape string, kv nn.KVType) (run func(do func(*eng
 		if err != nil {
 			t.Fatal(err)
 		}
-		o := engine.Options{Disk: store, Model: shape}
+		o := engine.Options{Disk: store, Model: shape, CacheMemory: memory}
 		o.Loop.Report = func(err error) { mu.Lock(); *reports = append(*reports, err); mu.Unlock() }
 		e := start(t, m, o)
 		do(e)
@@ -71,7 +71,7 @@ func openStored(t *testing.T, shape string, kv nn.KVType) (run func(do func(*eng
 // An engine that is started anew goes on from the prefixes of the one before: with the same text, of its own tenant alone.
 func TestPrefixesInFiles(t *testing.T) {
 	for _, kv := range []nn.KVType{nn.KVF32, nn.KVBF16, nn.KVQ8} {
-		run, _, reports := openStored(t, "tiny-qwen3", kv)
+		run, _, reports := openStored(t, "tiny-qwen3", kv, 0)
 		long := request(400, 30)
 		var first, want []int32
 		run(func(e *engine.Engine) { first, _ = generated(t, e, long) })
@@ -103,7 +103,7 @@ func TestPrefixesInFiles(t *testing.T) {
 
 // Requests that come at the same time have the same text as one alone, and a block that is damaged is computed again.
 func TestDamagedPrefixInFiles(t *testing.T) {
-	run, dir, reports := openStored(t, "tiny-qwen3", nn.KVF32)
+	run, dir, reports := openStored(t, "tiny-qwen3", nn.KVF32, 0)
 	long := request(400, 30)
 	var want []int32
 	run(func(e *engine.Engine) { want, _ = generated(t, e, long) })
@@ -153,7 +153,7 @@ func TestDamagedPrefixInFiles(t *testing.T) {
 
 // Of layers with windows, texts whose first rows were freed are not kept in files.
 func TestWindowsInFiles(t *testing.T) {
-	run, dir, reports := openStored(t, "tiny-mistral", nn.KVF32)
+	run, dir, reports := openStored(t, "tiny-mistral", nn.KVF32, 0)
 	short, long := request(200, 20), request(900, 20)
 	long.Tenant = "long"
 	for range 2 {
@@ -169,6 +169,27 @@ func TestWindowsInFiles(t *testing.T) {
 		})
 	}
 	if files, err := filepath.Glob(filepath.Join(dir, "*.kv")); err != nil || len(files) != 1 || len(*reports) > 0 {
+		t.Errorf("files %v, %v, told of %v", files, err, *reports)
+	}
+}
+
+// Rows that wait to be written take no memory from requests: where there is little, all run as without files.
+func TestLittleMemoryWithFiles(t *testing.T) {
+	run, dir, reports := openStored(t, "tiny-qwen3", nn.KVF32, 500*4*2*64*2*4) // 500 rows
+	for range 2 {
+		run(func(e *engine.Engine) {
+			for i := range 12 {
+				r := request(440, 10)
+				r.Tenant = string(rune('a' + i%5))
+				want, _ := generated(t, e, r)
+				r.Fresh = true
+				if got, _ := generated(t, e, r); !slices.Equal(got, want) {
+					t.Errorf("tokens %v, want %v", got, want)
+				}
+			}
+		})
+	}
+	if files, err := filepath.Glob(filepath.Join(dir, "*.kv")); err != nil || len(files) == 0 || len(*reports) > 0 {
 		t.Errorf("files %v, %v, told of %v", files, err, *reports)
 	}
 }
