@@ -165,6 +165,11 @@ func (x *head) toHF(ctx context.Context, dir string, o Options, err error) ([]st
 			return nil, err
 		}
 		defer close()
+		if name == outputMatrix && x.Tokens != nil {
+			if t, err = rowsOf(t, x.Tokens); err != nil {
+				return nil, fmt.Errorf("%s: %w", o.Target, err)
+			}
+		}
 		weights = append(weights[:len(weights):len(weights)], t)
 	}
 	if !o.Speculators {
@@ -188,6 +193,23 @@ func (x *head) toHF(ctx context.Context, dir string, o Options, err error) ([]st
 		}
 		return notes, errors.Join(atomicfile.WriteJSON(filepath.Join(part, "config.json"), fields), w.WriteFile(filepath.Join(part, x.Shape.Kind().FileName())))
 	})
+}
+
+// rowsOf is the rows of some tokens, in their order, in F32.
+func rowsOf(t tensor.Tensor, tokens []int32) (tensor.Tensor, error) {
+	all, err := t.Float32s()
+	if err != nil {
+		return t, err
+	}
+	cols := t.Cols()
+	rows := make([]float32, 0, len(tokens)*cols)
+	for _, token := range tokens {
+		if (int(token)+1)*cols > len(all) {
+			return t, fmt.Errorf("tensor %s has %d rows: want that of token %d", t.Name, len(all)/cols, token)
+		}
+		rows = append(rows, all[int(token)*cols:][:cols]...)
+	}
+	return tensor.FromFloat32s(t.Name, tensor.F32, []int{len(tokens), cols}, rows)
 }
 
 // calledEnds are the tensors of a target that a head may lack, for people.

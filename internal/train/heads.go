@@ -249,8 +249,12 @@ func (l *Heads) Validate(measure func(t *HeldText, figure func(name string, v fl
 
 // Export writes the finished head in every form: GGUF, a folder, and where vLLM's speculators have
 // the kind one for them. With a draft vocabulary, and in folders of kinds that want it, the head
-// has an output matrix, which is rows of its target's.
+// has an output matrix, which is rows of its target's. The Q8_0 file is for grove alone, which takes
+// these rows and the vocabulary from the target.
 func (l *Heads) Export(dir, name string, text *Corpus) error {
+	if id := l.shape.Common().TargetWeights; id != nil {
+		*id = l.Job.Target.WeightsID()
+	}
 	weights, err := headfile.Tensors(l.over.Params.All())
 	if err != nil {
 		return err
@@ -261,7 +265,7 @@ func (l *Heads) Export(dir, name string, text *Corpus) error {
 		if err != nil {
 			return err
 		}
-		whole = append(weights, own)
+		whole = append(weights[:len(weights):len(weights)], own)
 	}
 	if l.shape.Kind().Embedding {
 		c := l.Job.Target.Config
@@ -271,18 +275,17 @@ func (l *Heads) Export(dir, name string, text *Corpus) error {
 		}
 		whole = append(whole[:len(whole):len(whole)], own)
 	}
-	if l.tokens != nil {
-		weights = whole
-	}
 	about := fmt.Sprintf("A drafter for a model of architecture %s with %d layers, hidden size %d and a vocabulary of %d tokens (fingerprint %s).",
 		l.Job.Target.Config.Arch, l.Job.Target.Config.Layers, l.Job.Target.Config.Hidden, l.Job.Target.Config.Vocab,
 		FingerprintModel(l.Job.Target))
 	err = text.Export(dir, name, about, func(path string, t tensor.Type) error {
-		vocabulary := text.vocabulary
-		if t == tensor.Q8_0 { // which serves: the target's vocabulary is the same
-			vocabulary = nil
+		if t == tensor.Q8_0 {
+			return headfile.WriteGGUF(path, name, l.shape, weights, l.tokens, nil, t)
 		}
-		return headfile.WriteGGUF(path, name, l.shape, weights, l.tokens, vocabulary, t)
+		if l.tokens != nil {
+			return headfile.WriteGGUF(path, name, l.shape, whole, l.tokens, text.vocabulary, t)
+		}
+		return headfile.WriteGGUF(path, name, l.shape, weights, nil, text.vocabulary, t)
 	})
 	if err != nil {
 		return err
