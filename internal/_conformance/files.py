@@ -147,7 +147,8 @@ def perplexity(o, report, model, folder, path):
     import torch
     from transformers import AutoTokenizer
     tok = AutoTokenizer.from_pretrained(folder)
-    text = "".join(Path(__file__).read_text() for _ in range(2))
+    # llama-perplexity takes names of special tokens as text, transformers as tokens: lines without any
+    text = "".join(line for line in Path(__file__).read_text().splitlines(True) if "<" not in line) * 2
     with tempfile.NamedTemporaryFile("w") as f:
         f.write(text)
         f.flush()

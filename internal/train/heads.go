@@ -185,6 +185,13 @@ func (l *Heads) Open(ctx context.Context, j *Job, recipe any, b Basis, text *Cor
 	l.output = m.Output
 	l.tokens = m.Tokens
 	l.over.Target.Features = j.Features
+	if j.Features != nil {
+		if need := l.over.Target.featureBytes(l.HeadTexts.tokens()); need > j.Features.limit {
+			j.Notef("what the target computes of the text takes %d MB of the disk, of which --features keeps %d MB: the rest is computed each time", need>>20, j.Features.limit>>20)
+		} else {
+			j.Notef("what the target computes of the text takes %d MB of the disk", need>>20)
+		}
+	}
 	l.over.Init(b.Seed)
 	if warm == nil {
 		return nil

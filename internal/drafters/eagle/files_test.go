@@ -202,15 +202,15 @@ func TestRefusedHeads(t *testing.T) {
 		tokens  []int32
 	}
 	for want, p := range map[string]part{
-		"is missing":            {good, weights[:len(weights)-1], tokens},
-		"not one of a head":     {good, append(slices.Clone(weights), extra), tokens},
-		"has shape":             {good, wide, tokens},
-		"is there twice":        {good, append(slices.Clone(weights), weights[0]), tokens},
-		"want their ids":        {good, weights, nil},
-		"want as many":          {good, weights, tokens[1:]},
-		"once at most":          {good, weights, twice},
-		"dimensions of a head":  {partial, weights, tokens},
-		"want both or neither":  {good, append(slices.Clone(without), bias), tokens},
+		"is missing":           {good, weights[:len(weights)-1], tokens},
+		"not one of a head":    {good, append(slices.Clone(weights), extra), tokens},
+		"has shape":            {good, wide, tokens},
+		"is there twice":       {good, append(slices.Clone(weights), weights[0]), tokens},
+		"want their ids":       {good, weights, nil},
+		"want as many":         {good, weights, tokens[1:]},
+		"once at most":         {good, weights, twice},
+		"dimensions of a head": {partial, weights, tokens},
+		"want both or neither": {good, append(slices.Clone(without), bias), tokens},
 	} {
 		if err := headfile.WriteGGUF(path, "x", &p.c, p.weights, p.tokens, vocabulary, tensor.F32); err == nil ||
 			!strings.Contains(err.Error(), want) {
