@@ -26,7 +26,7 @@ const (
 
 var kind = headfile.Kind{
 	Name: "P-EAGLE head", Drafters: []string{pEagle, parallelSpec}, Archs: []string{arch},
-	New: func() headfile.Shape { return new(Config) }, Pairs: true, Output: true,
+	New: func() headfile.Shape { return new(Config) }, Pairs: true, Output: true, SpeculatorsEmbedding: true,
 	Speculators: []string{"peagle"},
 	Examples: []string{
 		"peagle:width=4", "peagle:tree=chain,depth=1", "parallelspec", "parallelspec:tree=accum-logp,width=3",
