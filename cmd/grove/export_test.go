@@ -60,7 +60,9 @@ func TestExportVLLM(t *testing.T) {
 	e3.TargetLayers = m.Layers
 	e3.Layers = 1
 	e3.Arch = "llama"
-	e3.NormBeforeFC, e3.FCNorm = false, false
+	e3.NormBeforeFC = false
+	e3.FCNorm = false
+	e3.NormOutput = false
 	flash := synthetic.Config[jet.Config](rng, "", m, tensor.F32)
 	flash.Causal = false
 	flash.Block = 8
