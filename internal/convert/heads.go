@@ -3,7 +3,6 @@
 package convert
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -130,13 +129,7 @@ func (x *head) toHF(ctx context.Context, dir string, o Options, err error) ([]st
 	}
 	defer x.Close()
 	var notes []string
-	var lacks []string // tensors of the target that other programs want
-	if x.Shape.Kind().Output && !x.Own() {
-		lacks = append(lacks, outputMatrix)
-	}
-	if x.Shape.Kind().Embedding && !slices.ContainsFunc(x.Weights, func(t tensor.Tensor) bool { return t.Name == embedding }) {
-		lacks = append(lacks, embedding)
-	}
+	lacks := x.Shape.Kind().Missing(x.Weights, o.Speculators)
 	weights, target := x.Weights, (*model.Config)(nil)
 	if o.Target != "" {
 		c, _, err := readTarget(o.Target)
@@ -146,14 +139,15 @@ func (x *head) toHF(ctx context.Context, dir string, o Options, err error) ([]st
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", o.Target, err)
 		}
-		c.Name = cmp.Or(o.Verifier, c.Name)
-		if c.Name == "" {
-			c.Name = modelName(o.Target)
-		}
 		target = &c
 	}
 	if o.Speculators && target == nil {
 		return nil, fmt.Errorf("%s: vLLM's speculators name their target: say which (--target FILE)", dir)
+	}
+	if o.Speculators {
+		if target.Name, err = headfile.Verifier(o.Verifier, o.Target); err != nil {
+			return nil, err
+		}
 	}
 	for _, name := range lacks {
 		if target == nil {

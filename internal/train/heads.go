@@ -255,9 +255,9 @@ func (l *Heads) Validate(measure func(t *HeldText, figure func(name string, v fl
 }
 
 // Export writes the finished head in every form: GGUF, a folder, and where vLLM's speculators have
-// the kind one for them. With a draft vocabulary, and in folders of kinds that want it, the head
-// has an output matrix, which is rows of its target's. The Q8_0 file is for grove alone, which takes
-// these rows and the vocabulary from the target.
+// the kind and the job says what they call the target, one for them. With a draft vocabulary, and in
+// folders of kinds that want it, the head has an output matrix, which is rows of its target's. The
+// Q8_0 file is for grove alone, which takes these rows and the vocabulary from the target.
 func (l *Heads) Export(dir, name string, text *Corpus) error {
 	if id := l.shape.Common().TargetWeights; id != nil {
 		*id = l.Job.Target.WeightsID()
@@ -266,46 +266,71 @@ func (l *Heads) Export(dir, name string, text *Corpus) error {
 	if err != nil {
 		return err
 	}
-	whole := weights
-	if l.shape.Kind().Output || l.tokens != nil {
-		own, err := rowsOf("output.weight", l.output.W, l.output.W.Out(), l.output.W.In())
+	learned := weights
+	if l.tokens != nil {
+		own, err := l.ofTarget("output.weight")
 		if err != nil {
 			return err
 		}
-		whole = append(weights[:len(weights):len(weights)], own)
+		weights = append(weights[:len(weights):len(weights)], own)
 	}
-	if l.shape.Kind().Embedding {
-		c := l.Job.Target.Config
-		own, err := rowsOf("token_embd.weight", l.Job.Target.Embed, c.Vocab, c.Hidden)
-		if err != nil {
-			return err
+	completed := func(speculators bool) ([]tensor.Tensor, error) {
+		whole := weights[:len(weights):len(weights)]
+		for _, name := range l.shape.Kind().Missing(weights, speculators) {
+			own, err := l.ofTarget(name)
+			if err != nil {
+				return nil, err
+			}
+			whole = append(whole, own)
 		}
-		whole = append(whole[:len(whole):len(whole)], own)
+		return whole, nil
 	}
 	about := fmt.Sprintf("A drafter for a model of architecture %s with %d layers, hidden size %d and a vocabulary of %d tokens (fingerprint %s).",
 		l.Job.Target.Config.Arch, l.Job.Target.Config.Layers, l.Job.Target.Config.Hidden, l.Job.Target.Config.Vocab,
 		FingerprintModel(l.Job.Target))
 	err = text.Export(dir, name, about, func(path string, t tensor.Type) error {
 		if t == tensor.Q8_0 {
-			return headfile.WriteGGUF(path, name, l.shape, weights, l.tokens, nil, t)
+			return headfile.WriteGGUF(path, name, l.shape, learned, l.tokens, nil, t)
 		}
-		if l.tokens != nil {
-			return headfile.WriteGGUF(path, name, l.shape, whole, l.tokens, text.vocabulary, t)
-		}
-		return headfile.WriteGGUF(path, name, l.shape, weights, nil, text.vocabulary, t)
+		return headfile.WriteGGUF(path, name, l.shape, weights, l.tokens, text.vocabulary, t)
 	})
 	if err != nil {
 		return err
 	}
 	folder, speculators := l.shape.Folders()
 	if folder {
-		err = headfile.WriteFolder(filepath.Join(dir, "hf"), l.shape, whole, l.tokens)
+		whole, err := completed(false)
+		if err != nil {
+			return err
+		}
+		if err := headfile.WriteFolder(filepath.Join(dir, "hf"), l.shape, whole, l.tokens); err != nil {
+			return err
+		}
 	}
-	if speculators && err == nil {
-		err = headfile.WriteSpeculators(filepath.Join(dir, "speculators"), l.shape, whole, l.tokens,
-			l.Job.Target.Config)
+	switch {
+	case !speculators:
+		return nil
+	case l.Job.Verifier == "":
+		l.Job.Notef("no folder for vLLM's speculators, which name their target: grove convert --speculators --verifier ORG/REPO writes it from %s",
+			filepath.Join(dir, "model-f32.gguf"))
+		return nil
 	}
-	return err
+	whole, err := completed(true)
+	if err != nil {
+		return err
+	}
+	target := l.Job.Target.Config
+	target.Name = l.Job.Verifier
+	return headfile.WriteSpeculators(filepath.Join(dir, "speculators"), l.shape, whole, l.tokens, target)
+}
+
+// ofTarget is the output matrix that the head learned with, or the target's embedding.
+func (l *Heads) ofTarget(name string) (tensor.Tensor, error) {
+	if name == "output.weight" {
+		return rowsOf(name, l.output.W, l.output.W.Out(), l.output.W.In())
+	}
+	c := l.Job.Target.Config
+	return rowsOf(name, l.Job.Target.Embed, c.Vocab, c.Hidden)
 }
 
 // rowsOf is a table of the target's as a tensor.

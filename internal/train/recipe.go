@@ -43,6 +43,10 @@ type Job struct {
 	Sparing    bool           // the target generates only as much text as a head's steps read
 	Vocabulary string         // GGUF file with its tokenizer, which exported heads take for programs that want one; "": none
 
+	// Verifier is what a folder for vLLM's speculators calls the target, as headfile.Verifier has it;
+	// empty: it is not known, and no such folder is written.
+	Verifier string
+
 	SaveEvery time.Duration  // between checkpoints; 0: two minutes
 	Report    func(Progress) // called after every step; may be nil
 	Note      func(string)   // called when a stage begins; may be nil

@@ -249,5 +249,6 @@ func (c *Config) FolderFields(m map[string]any, typ tensor.Type, _ []tensor.Tens
 	m["mask_token_id"] = c.Mask
 	m["aux_hidden_state_layer_ids"] = c.Taps
 	m["draft_vocab_size"], m["sample_from_anchor"] = c.Vocab, false
+	m["sliding_window_non_causal"] = true // without it speculators take false, vLLM true, and that of all layers
 	return m, "", nil
 }

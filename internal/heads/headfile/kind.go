@@ -39,6 +39,10 @@ type Kind struct {
 	Output bool // folders have an output matrix, because other programs want one
 
 	Embedding bool // folders have an embedding, because their authors' code wants one
+
+	// SpeculatorsEmbedding says that folders for vLLM's speculators have an embedding: that package
+	// takes a missing one for zeros, and says nothing.
+	SpeculatorsEmbedding bool
 }
 
 // Shape is the numbers that describe a head of a kind, and what its files say of them. Every kind implements it by a
