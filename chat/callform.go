@@ -24,6 +24,10 @@ type CallForm struct {
 
 	Arguments ArgumentForm
 
+	// Generic says that the chat template writes no calls in a form that is known: Layout tells the model of tools, earlier calls
+	// and their results in grove's own form.
+	Generic bool
+
 	// How the template wants earlier calls.
 	TextArguments bool // their arguments as JSON in a string, not as an object
 	NullContent   bool // the content of a turn that has no text as null, not as ""

@@ -10,19 +10,35 @@ import (
 	"strings"
 )
 
-// ErrNoCalls says that a chat template does not write calls of tools.
-var ErrNoCalls = errors.New("the model's chat template does not know tools: it writes no calls")
+// errNoCalls says that a chat template does not write calls of tools.
+var errNoCalls = errors.New("the model's chat template does not know tools: it writes no calls")
 
-// CallForm finds out how the model writes calls, by rendering conversations with calls through its chat template. The error is ErrNoCalls
-// where the template leaves calls out, or says what of its form grove does not know.
+// CallForm finds out how the model writes calls, by rendering conversations with calls through its chat template. Where the template leaves
+// them out, or writes them in a form that grove does not know, the form is generic. The error says what keeps the template from that as well.
 func (l *Layout) CallForm() (*CallForm, error) {
 	l.calls.Do(func() { l.callForm, l.callErr = l.findCallForm() })
 	return l.callForm, l.callErr
 }
 
-// findCallForm tries the ways in which templates want to be given calls. Of those that work the one with the shortest text counts:
+// findCallForm finds the form that the template writes, or else that of the generic text within the template.
+func (l *Layout) findCallForm() (*CallForm, error) {
+	form, err := l.probeForms(nil)
+	if err == nil {
+		return form, nil
+	}
+	g := l.newGeneric()
+	form, failed := l.probeForms(g)
+	if failed != nil {
+		return nil, err
+	}
+	l.generic = g
+	form.Generic = true
+	return form, nil
+}
+
+// probeForms tries the ways in which templates want to be given calls. Of those that work the one with the shortest text counts:
 // templates print what they were not made for in addition.
-func (l *Layout) findCallForm() (best *CallForm, err error) {
+func (l *Layout) probeForms(g *generic) (best *CallForm, err error) {
 	shortest := 0
 	for _, p := range []probe{
 		{content: `""`}, {content: "null"}, {content: `""`, text: true}, {content: "null", text: true},
@@ -31,11 +47,11 @@ func (l *Layout) findCallForm() (best *CallForm, err error) {
 		if best != nil && !best.printsDict() && (p.text && !best.TextArguments || p.named) {
 			break
 		}
-		p.l = l
+		p.l, p.generic = l, g
 		form, size, failed := p.form()
 		switch {
 		case failed != nil: // the first that says most
-			if err == nil || errors.Is(err, errNotRendered) || errors.Is(err, ErrNoCalls) && !errors.Is(failed, errNotRendered) {
+			if err == nil || errors.Is(err, errNotRendered) || errors.Is(err, errNoCalls) && !errors.Is(failed, errNotRendered) {
 				err = failed
 			}
 		case best == nil || size < shortest || best.printsDict() && form.Arguments.Object:
@@ -45,7 +61,7 @@ func (l *Layout) findCallForm() (best *CallForm, err error) {
 	if best != nil {
 		return best, nil
 	}
-	if !errors.Is(err, ErrNoCalls) {
+	if !errors.Is(err, errNoCalls) {
 		err = fmt.Errorf("the model's chat template writes calls in a form that grove does not know: %w", err)
 	}
 	return nil, err
@@ -76,10 +92,11 @@ var errNotRendered = errors.New("the template does not take the conversation")
 // probe is a way to give calls to a template.
 type probe struct {
 	l       *Layout
-	content string // of a turn with calls alone, in JSON
-	text    bool   // arguments as text
-	named   bool   // ids have the name and the number of the call
-	long    bool   // ids are longer than Mistral's
+	generic *generic // what writes the calls; nil: the template
+	content string   // of a turn with calls alone, in JSON
+	text    bool     // arguments as text
+	named   bool     // ids have the name and the number of the call
+	long    bool     // ids are longer than Mistral's
 }
 
 // probeCall is a call of the tool with a number; arguments are names and values in JSON, in turn.
@@ -133,7 +150,7 @@ func (p *probe) render(content string, calls ...probeCall) (string, error) {
 	if content == "" {
 		messages, options.Prompt = messages[:1], true
 	}
-	text, err := p.l.Render(messages, options)
+	text, err := p.l.renderAs(func() *generic { return p.generic }, messages, options, false)
 	if err != nil {
 		return "", fmt.Errorf("%w: %w", errNotRendered, err)
 	}
@@ -176,7 +193,7 @@ func (p *probe) form() (*CallForm, int, error) {
 	}
 	head, rest, ok := strings.Cut(one, probeNames[0])
 	if !ok {
-		return nil, 0, ErrNoCalls
+		return nil, 0, errNoCalls
 	}
 	form := &CallForm{TextArguments: p.text, NullContent: p.content == "null", NamesInIDs: p.named}
 	form.Arguments.Nested, form.Arguments.Words = JSON, JSON.Words
@@ -298,7 +315,7 @@ func (p *probe) call(c probeCall) (string, error) {
 	}
 	_, text, ok := strings.Cut(text, probeNames[c.tool])
 	if !ok {
-		return "", ErrNoCalls
+		return "", errNoCalls
 	}
 	return text, nil
 }

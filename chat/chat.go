@@ -54,6 +54,7 @@ type Layout struct {
 	calls    sync.Once // finds how calls are written
 	callForm *CallForm
 	callErr  error
+	generic  *generic // nil where the template writes them
 }
 
 type named struct {
@@ -159,35 +160,61 @@ func (l *Layout) Encode(messages []Message, o Options) ([]int32, error) {
 	return ids, nil
 }
 
+// render renders a conversation as the template does, or where it writes no calls in the generic form.
 func (l *Layout) render(messages []Message, o Options, guard bool) (string, error) {
-	prog, err := l.pick(o)
-	if err != nil {
-		return "", err
-	}
+	return l.renderAs(l.findGeneric, messages, o, guard)
+}
+
+// findGeneric is the generic form; nil where the template writes calls.
+func (l *Layout) findGeneric() *generic {
+	_, _ = l.CallForm()
+	return l.generic
+}
+
+// renderAs renders a conversation by the template, with calls in the generic form that find returns.
+// A nil find, or a nil form, leaves them to the template.
+func (l *Layout) renderAs(find func() *generic, messages []Message, o Options, guard bool) (string, error) {
 	c := converter{}
 	if guard {
 		c.control = l.control
 	}
-	list := &jinja.List{Items: make([]jinja.Value, len(messages))}
+	dicts := make([]*jinja.Dict, len(messages))
 	for i, m := range messages {
-		if list.Items[i], err = c.message(m); err != nil {
+		var err error
+		if dicts[i], err = c.message(m); err != nil {
 			return "", fmt.Errorf("message %d: %w", i+1, err)
 		}
 	}
+	tools, err := c.given("tools", o.Tools)
+	if err != nil {
+		return "", err
+	}
+	documents, err := c.given("documents", o.Documents)
+	if err != nil {
+		return "", err
+	}
+	if find != nil && hasCalls(dicts, tools) {
+		if g := find(); g != nil {
+			if dicts, err = g.rewrite(dicts, tools); err != nil {
+				return "", err
+			}
+			o.Tools, tools = nil, nil
+		}
+	}
+	prog, err := l.pick(o)
+	if err != nil {
+		return "", err
+	}
+	list := &jinja.List{Items: make([]jinja.Value, len(dicts))}
+	for i, d := range dicts {
+		list.Items[i] = d
+	}
 	vars := map[string]jinja.Value{
-		"messages": list, "add_generation_prompt": o.Prompt, "tools": nil, "documents": nil,
+		"messages": list, "add_generation_prompt": o.Prompt, "tools": tools, "documents": documents,
 	}
 	for name, id := range map[string]int32{"bos_token": l.tok.BOS(), "eos_token": l.tok.EOS(), "unk_token": l.tok.UNK(), "pad_token": l.tok.PAD()} {
 		if id >= 0 {
 			vars[name] = l.tok.Text(id)
-		}
-	}
-	for name, raw := range map[string]json.RawMessage{"tools": o.Tools, "documents": o.Documents} {
-		if len(raw) == 0 {
-			continue
-		}
-		if vars[name], err = c.decode(raw); err != nil {
-			return "", fmt.Errorf("%s: %w", name, err)
 		}
 	}
 	for name, raw := range o.Vars {

@@ -92,7 +92,7 @@ func TestRenderedByPython(t *testing.T) {
 			for _, m := range s.Messages {
 				messages = append(messages, Message{Extra: m})
 			}
-			got, err := l.Render(messages, o)
+			got, err := l.renderAs(nil, messages, o, false)
 			switch {
 			case want.Error != nil:
 				if err == nil || !strings.Contains(err.Error(), *want.Error) {
@@ -132,19 +132,16 @@ func TestFallbacks(t *testing.T) {
 		t.Errorf("%v %q %q %q", err, got, plain.About(), plain.Stop())
 	}
 	for _, l := range []*Layout{ml, plain} {
-		if _, err := l.Render(talk, Options{Tools: json.RawMessage(`[{}]`)}); err == nil || !strings.Contains(err.Error(), "tools") {
-			t.Errorf("tools without a template: %v", err)
-		}
 		if _, err := l.Render([]Message{{Role: "user", Extra: json.RawMessage(`{"content": [{"type": "text"}]}`)}}, Options{}); err == nil {
 			t.Error("content that is no text is taken")
 		}
 	}
 }
 
-// A message cannot become anything but text, in its content, its further fields and the tools.
+// A message cannot become anything but text, in its content, its further fields and the documents.
 func TestMessagesAreText(t *testing.T) {
 	tok := toy(t, `{"bos_token": "<s>", "add_bos_token": true, "chat_template":
-		"{% for m in messages %}<s>{{ m.role }}: {{ m.content | trim }}{{ m.x }}</s>{% endfor %}{{ tools | tojson }}"}`, "<s>", "</s>", "é|end|")
+		"{% for m in messages %}<s>{{ m.role }}: {{ m.content | trim }}{{ m.x }}</s>{% endfor %}{{ documents | tojson }}"}`, "<s>", "</s>", "é|end|")
 	l, err := New(tok)
 	if err != nil {
 		t.Fatal(err)
@@ -153,7 +150,7 @@ func TestMessagesAreText(t *testing.T) {
 		t.Error("a template given by hand does not stand in for a broken one:", err)
 	}
 	messages := []Message{{Role: "u</s>ser", Content: "a</s>b<s>é|end|<s", Extra: json.RawMessage(`{"x": "</s>"}`)}}
-	o := Options{Tools: json.RawMessage(`[{"</s>": "<s>"}]`)}
+	o := Options{Documents: json.RawMessage(`[{"</s>": "<s>"}]`)}
 	text, err := l.Render(messages, o)
 	want := `<s>u</s>ser: a</s>b<s>é|end|<s</s></s>[{"</s>": "<s>"}]`
 	if err != nil || text != want {

@@ -2,18 +2,17 @@ package chat
 
 // Layouts for models without a template.
 
-const noTools = `{%- if tools -%}{{ raise_exception('the model has no chat template, so it cannot be told of tools') }}{%- endif -%}
-{%- for message in messages -%}
+const textAlone = `{%- for message in messages -%}
 {%- if message.content is not string -%}{{ raise_exception('the model has no chat template, so content must be text') }}{%- endif -%}
 {%- endfor -%}
 `
 
-const chatML = noTools + `{%- for message in messages -%}
+const chatML = textAlone + `{%- for message in messages -%}
 {{- '<|im_start|>' + message.role + '\n' + message.content + '<|im_end|>\n' -}}
 {%- endfor -%}
 {%- if add_generation_prompt -%}{{ '<|im_start|>assistant\n' }}{%- endif -%}`
 
-const transcript = noTools + `{%- for message in messages -%}
+const transcript = textAlone + `{%- for message in messages -%}
 {%- if message.role == 'system' -%}{{ message.content + '\n\n' }}
 {%- else -%}{{ message.role | capitalize + ': ' + message.content + '\n' }}
 {%- endif -%}

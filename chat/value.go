@@ -1,6 +1,10 @@
 package chat
 
-import "github.com/grovellm/grove/internal/jinja"
+import (
+	"fmt"
+
+	"github.com/grovellm/grove/internal/jinja"
+)
 
 // converter makes template values of what came from outside, shielding the names of control tokens.
 type converter struct{ control []string }
@@ -12,7 +16,7 @@ func (c converter) text(s string) string {
 	return s
 }
 
-func (c converter) message(m Message) (jinja.Value, error) {
+func (c converter) message(m Message) (*jinja.Dict, error) {
 	d := jinja.NewDict()
 	d.Set("role", c.text(m.Role))
 	d.Set("content", c.text(m.Content))
@@ -29,6 +33,18 @@ func (c converter) message(m Message) (jinja.Value, error) {
 	}
 	d.Merge(fields)
 	return d, nil
+}
+
+// given reads a variable of the template; without JSON it is None.
+func (c converter) given(name string, raw []byte) (jinja.Value, error) {
+	if len(raw) == 0 {
+		return nil, nil
+	}
+	v, err := c.decode(raw)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return v, nil
 }
 
 // decode reads one JSON value.

@@ -75,9 +75,9 @@ func (x *exchange) answer(c *call, makeForm func(*answering) form) error {
 }
 
 // limit makes the context of the request's work. It ends with the client's connection, the server,
-// or the time allowed; end ends it.
+// or at its deadline; end ends it.
 func (x *exchange) limit() (ctx context.Context, end context.CancelCauseFunc) {
-	timed, endTime := context.WithDeadlineCause(x.r.Context(), x.began.Add(x.s.o.Time), errTime)
+	timed, endTime := context.WithDeadlineCause(x.r.Context(), x.deadline(), errTime)
 	ctx, cancel := context.WithCancelCause(timed)
 	release := context.AfterFunc(x.s.stopping, func() { cancel(errStopped) })
 	return ctx, func(cause error) {

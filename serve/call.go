@@ -56,7 +56,7 @@ func (x *exchange) useModel(name string) (*Model, error) {
 	if x.s.draining.Err() != nil {
 		return nil, errStopped
 	}
-	ctx, cancel := context.WithDeadlineCause(x.r.Context(), x.began.Add(x.s.o.Time), errTime)
+	ctx, cancel := context.WithDeadlineCause(x.r.Context(), x.deadline(), errTime)
 	defer cancel()
 	m, release, err := x.s.models.use(ctx, name)
 	if err != nil {

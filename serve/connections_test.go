@@ -12,6 +12,7 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -78,13 +79,13 @@ func TestSlowBody(t *testing.T) {
 // send the body, and its connection ends.
 func TestUnreadBody(t *testing.T) {
 	s := start(t, tiny(t, "tiny-qwen3", 256), serve.Options{Keys: []string{"key"},
-		Limits: serve.Limits{Read: 50 * time.Millisecond}})
+		Limits: serve.Limits{Read: time.Hour}})
 	ctx, cancel := context.WithCancel(ctx)
 	p, ended := s.serving(ctx, time.Minute)
 	for request, status := range map[string]int{"POST /v1/completions": 401, "POST /nowhere": 404, "PUT /v1/models": 405,
 		"GET /health": 200} {
 		client, server := net.Pipe()
-		p.next <- server
+		p.next <- &impatient{Conn: server}
 		if _, err := fmt.Fprintf(client, "%s HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{", request); err != nil {
 			t.Fatal(err)
 		}
@@ -99,6 +100,31 @@ func TestUnreadBody(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
+}
+
+// impatient is a connection with a client that sends no more: once something was read, deadlines of reading
+// have come as soon as they are set.
+type impatient struct {
+	net.Conn
+	heard atomic.Bool
+}
+
+func (c *impatient) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if n > 0 {
+		c.heard.Store(true)
+	}
+	return n, err
+}
+
+func (c *impatient) SetReadDeadline(t time.Time) error {
+	switch {
+	case t.IsZero():
+		return c.Conn.SetReadDeadline(t)
+	case !c.heard.Load():
+		return nil
+	}
+	return c.Conn.SetReadDeadline(time.Unix(1, 0))
 }
 
 // A client that sends a body which cannot be read, and listens, is told so in the API's form.
@@ -142,16 +168,26 @@ func TestUnreadableBody(t *testing.T) {
 func TestMaxTime(t *testing.T) {
 	s := start(t, tiny(t, "tiny-qwen3", 1<<17), serve.Options{Limits: serve.Limits{Time: 100 * time.Millisecond,
 		Ping: time.Millisecond}})
-	status, _, text := s.send("POST", "/v1/completions", endless)
-	events := strings.Split(strings.TrimSpace(text), "\n\n")
-	if last, _ := strings.CutPrefix(events[len(events)-1], "data: "); status != 200 ||
-		at(object(t, last), "error.code") != "timeout" {
-		t.Errorf("status %d, at last %s", status, last)
+	check := func(body string, headers ...string) {
+		t.Helper()
+		status, _, text := s.send("POST", "/v1/completions", body, headers...)
+		events := strings.Split(strings.TrimSpace(text), "\n\n")
+		last, isEvent := strings.CutPrefix(events[len(events)-1], "data: ")
+		want := 504 // also of a stream that had sent nothing yet
+		if isEvent {
+			want = 200
+		}
+		if status != want || at(object(t, last), "error.code") != "timeout" {
+			t.Errorf("status %d, at last %s", status, last)
+		}
 	}
-	status, _, text = s.send("POST", "/v1/completions", strings.Replace(endless, `"stream":true`, `"n":2`, 1))
-	if status != 504 || at(object(t, text), "error.code") != "timeout" {
-		t.Errorf("status %d: %s", status, text)
-	}
+	whole := strings.Replace(endless, `"stream":true`, `"n":2`, 1)
+	check(endless)
+	check(whole)
+	s = start(t, tiny(t, "tiny-qwen3", 1<<17), serve.Options{})
+	check(whole, "X-Request-Timeout", "0.1")
+	check(whole, "X-Envoy-Expected-Rq-Timeout-Ms", "100")
+	check(endless, "X-Request-Timeout", "1e300", "X-Envoy-Expected-Rq-Timeout-Ms", "100")
 }
 
 // pipes is a listener whose connections hold no byte: a client that does not read blocks the

@@ -45,7 +45,7 @@ var (
 	errLoading = newError(http.StatusServiceUnavailable, "server_error", "loading",
 		"the model is being loaded: try again when /readyz answers 200")
 	errTime = newError(http.StatusGatewayTimeout, "server_error", "timeout",
-		"the request took longer than the server allows: ask for fewer tokens")
+		"the request took longer than the server, or a header of the request, allows: ask for fewer tokens")
 	errFull = newError(http.StatusTooManyRequests, "rate_limit_error", "queue_full",
 		"the queue is full: try again later")
 	errGone = newError(statusGone, "server_error", "client_gone", "the client closed the connection")

@@ -73,6 +73,7 @@ func (x *exchange) flush() error {
 
 // ServeHTTP answers one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	r = withVersion(r)
 	x := &exchange{ResponseWriter: w, s: s, r: r, control: http.NewResponseController(w), began: time.Now(),
 		id: requestID(r), protocol: protocolOf(r.URL.Path)}
 	x.param, x.release = func(field string) string { return field }, func() {}

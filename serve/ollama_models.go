@@ -94,17 +94,13 @@ func (s *Server) describe(m *Model) *ollamaShown {
 			can = append(can, "thinking")
 		}
 	}
-	template := ""
 	if t := m.Tokenizer(); t != nil {
-		if len(t.Templates()) > 0 {
-			template = t.Templates()[0].Text
-		}
 		if _, ok := t.FIM(); ok {
 			can = append(can, "insert")
 		}
 	}
 	return &ollamaShown{model: s.newOllamaModel(m.Name, m.WeightBytes(), d), Modelfile: "FROM " + m.Name + "\n",
-		Template: template, Details: d, Info: info, Capabilities: can, Modified: s.began}
+		Template: m.template(), Details: d, Info: info, Capabilities: can, Modified: s.began}
 }
 
 // described returns the description of an entry; nil where its model was not loaded yet. The models

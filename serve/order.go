@@ -17,6 +17,22 @@ var (
 	firstHeaders     = []string{"X-Llm-D-Slo-Ttft-Ms", "X-Slo-Ttft-Ms"}
 )
 
+// timeoutHeaders say how long the client or a proxy waits for the answer, in units of time.
+var timeoutHeaders = map[string]time.Duration{"X-Request-Timeout": time.Second,
+	"X-Envoy-Expected-Rq-Timeout-Ms": time.Millisecond}
+
+// deadline is when the answer must have ended: by the server's limit, or before as the headers say.
+func (x *exchange) deadline() time.Time {
+	allowed := x.s.o.Time
+	for name, unit := range timeoutHeaders {
+		n, err := strconv.ParseFloat(x.r.Header.Get(name), 64)
+		if err == nil && n > 0 && n < allowed.Seconds()/unit.Seconds() {
+			allowed = time.Duration(n * float64(unit))
+		}
+	}
+	return x.began.Add(allowed)
+}
+
 // header is the first of several headers that the request has.
 func (x *exchange) header(names []string) string {
 	for _, name := range names {

@@ -1,6 +1,10 @@
 package serve
 
-import "strings"
+import (
+	"net/http"
+	"regexp"
+	"strings"
+)
 
 // protocol is what the endpoints of a family have in common, apart from the fields of answers.
 type protocol struct {
@@ -20,8 +24,8 @@ var protocols = []protocol{
 		errorEvent: "error", errorBody: anthropicError, overflow: "prompt is too long: %d tokens > %d maximum"},
 	{path: "/api/", lines: true, errorBody: ollamaError,
 		overflow: "the input length exceeds the context length: it has %d tokens, and the context %d"},
-	{path: "/infill", ping: ": still running\n\n", errorBody: openAIError,
-		overflow: "request (%d tokens) exceeds the available context size (%d tokens): send a shorter one"},
+	{path: "/infill", ping: ": still running\n\n", errorBody: openAIError, overflow: llamaOverflow},
+	{path: "/completion", ping: ": still running\n\n", errorBody: openAIError, overflow: llamaOverflow},
 	{path: "/v1/responses", ping: ": still running\n\n", errorBody: openAIError,
 		overflow: "Your input exceeds the context window of this model. Please adjust your input and try again." +
 			" It has %d tokens, and the context window %d."},
@@ -33,7 +37,26 @@ var protocols = []protocol{
 			" Please reduce your prompt."},
 }
 
+const llamaOverflow = "request (%d tokens) exceeds the available context size (%d tokens): send a shorter one"
+
 const doneEvent = "data: [DONE]\n\n"
+
+// bare matches the paths of OpenAI's and Anthropic's endpoints without /v1: some clients leave it out.
+var bare = regexp.MustCompile(`^/(chat/completions|completions|responses|messages|embeddings|models)(/|$)`)
+
+// withVersion is a request whose path has /v1.
+func withVersion(r *http.Request) *http.Request {
+	if !bare.MatchString(r.URL.Path) {
+		return r
+	}
+	versioned, address := *r, *r.URL
+	address.Path = "/v1" + address.Path
+	if address.RawPath != "" {
+		address.RawPath = "/v1" + address.RawPath
+	}
+	versioned.URL = &address
+	return &versioned
+}
 
 func protocolOf(path string) *protocol {
 	for i := range protocols {

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/grovellm/grove"
+	"github.com/grovellm/grove/internal/testing/calltest"
 	"github.com/grovellm/grove/serve"
 )
 
@@ -40,6 +41,7 @@ const dialectReasoning = dialectTemplate + "{% if enable_thinking is defined and
 func TestDialects(t *testing.T) {
 	plain := start(t, withHeads(t, grove.Options{ChatTemplate: dialectTemplate}), serve.Options{})
 	reasoning := start(t, withHeads(t, grove.Options{ChatTemplate: dialectReasoning}), serve.Options{})
+	generic := start(t, withHeads(t, grove.Options{ChatTemplate: calltest.Plain["chatml"]}), serve.Options{})
 	rapid.Check(t, func(rt *rapid.T) {
 		q := &question{max: rapid.IntRange(1, 60).Draw(rt, "max"), seed: rapid.IntRange(0, 1000).Draw(rt, "seed"),
 			temperature: rapid.SampledFrom([]float64{0, 1}).Draw(rt, "temperature")}
@@ -54,7 +56,7 @@ func TestDialects(t *testing.T) {
 		if rapid.Bool().Draw(rt, "stops") {
 			q.stops = []string{"e", "zz"}
 		}
-		s := plain
+		s := rapid.SampledFrom([]*server{plain, generic}).Draw(rt, "server")
 		if rapid.Bool().Draw(rt, "reasons") {
 			s, q.budget = reasoning, rapid.IntRange(1, 12).Draw(rt, "budget")
 		}

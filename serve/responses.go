@@ -1,6 +1,9 @@
 package serve
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"net/http"
+)
 
 // OpenAI's POST /v1/responses. store.go keeps the last responses.
 
@@ -88,23 +91,44 @@ func (i *inputItem) isReference() bool {
 // responses answers POST /v1/responses.
 func (s *Server) responses(x *exchange) error {
 	var b responseBody
-	m, err := x.readRequest(&b, &b.Model)
-	if err != nil {
-		return err
-	}
-	items, err := b.items(s.stored, x.tenant)
-	if err != nil {
-		return err
-	}
-	v, err := b.conversation(items)
-	if err != nil {
-		return err
-	}
-	c, err := x.newChat(m, v)
+	c, err := x.readResponse(&b)
 	if err != nil {
 		return err
 	}
 	return x.answer(c, func(a *answering) form { return newResponseForm(a, &b) })
+}
+
+// inputCount is the answer to POST /v1/responses/input_tokens.
+type inputCount struct {
+	Object string `json:"object"`
+	Input  int    `json:"input_tokens"`
+}
+
+// countInput answers POST /v1/responses/input_tokens.
+func (s *Server) countInput(x *exchange) error {
+	var b responseBody
+	c, err := x.readResponse(&b)
+	if err != nil {
+		return err
+	}
+	return x.writeJSON(http.StatusOK, inputCount{"response.input_tokens", len(c.prompts[0].tokens)})
+}
+
+// readResponse reads the body of either, and makes its call.
+func (x *exchange) readResponse(b *responseBody) (*call, error) {
+	m, err := x.readRequest(b, &b.Model)
+	if err != nil {
+		return nil, err
+	}
+	items, err := b.items(x.s.stored, x.tenant)
+	if err != nil {
+		return nil, err
+	}
+	v, err := b.conversation(items)
+	if err != nil {
+		return nil, err
+	}
+	return x.newChat(m, v)
 }
 
 // conversation is the request that a body makes, with the items of its input and of what it goes on

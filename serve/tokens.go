@@ -165,6 +165,48 @@ func (x *exchange) readTokenizer(to any, model *field[string]) (*Model, *tokeniz
 	return m, t, nil
 }
 
+// tokenizerInfo is what vLLM says of a tokenizer: lm-eval reads it.
+type tokenizerInfo struct {
+	BOS      *string `json:"bos_token"`
+	EOS      *string `json:"eos_token"`
+	PAD      *string `json:"pad_token"`
+	UNK      *string `json:"unk_token"`
+	AddBOS   bool    `json:"add_bos_token"`
+	Template *string `json:"chat_template"`
+	Length   int     `json:"model_max_length"`
+}
+
+// tokenizerInfo answers GET /tokenizer_info for the model that the query names, or else the first one. It loads the model.
+func (s *Server) tokenizerInfo(x *exchange) error {
+	m, err := x.useModel(x.r.URL.Query().Get("model"))
+	if err != nil {
+		return err
+	}
+	t := m.Tokenizer()
+	if t == nil {
+		return errNoTokenizer
+	}
+	return x.writeJSON(http.StatusOK, &tokenizerInfo{BOS: orNil(m.tokenNamed(t.BOS())), EOS: orNil(m.tokenNamed(t.EOS())),
+		PAD: orNil(m.tokenNamed(t.PAD())), UNK: orNil(m.tokenNamed(t.UNK())), AddBOS: t.AddBOS(),
+		Template: orNil(m.template()), Length: m.Context()})
+}
+
+// tokenNamed is a token's name; empty where there is none.
+func (m *Model) tokenNamed(token int32) string {
+	if token < 0 {
+		return ""
+	}
+	return m.Tokenizer().Text(token)
+}
+
+// template is the chat template in the model's files; empty where they have none.
+func (m *Model) template() string {
+	if t := m.Tokenizer(); t != nil && len(t.Templates()) > 0 {
+		return t.Templates()[0].Text
+	}
+	return ""
+}
+
 // modelCard describes a model, with fields of OpenAI, vLLM and llama.cpp. Those of its contents are
 // left out until it was loaded.
 type modelCard struct {

@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/base32"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -75,7 +74,6 @@ func (c *call) setTools(v *conversation, layout *chat.Layout) (warnings []string
 		return nil, nil
 	}
 	t := &grove.Tools{Required: set.mode == "required"}
-	t.Single = !v.ParallelToolCalls.or(true) || t.Required && len(set.only) == 1
 	longest := max(set.longestName, maxToolName)
 	for i := range set.list {
 		f := &set.list[i]
@@ -101,6 +99,10 @@ func (c *call) setTools(v *conversation, layout *chat.Layout) (warnings []string
 	case c.constraint.grammar != "":
 		return warnings, fieldError(set.path,
 			"%s is given as well: calls go together with a JSON schema or a regular expression alone", c.constraint.param)
+	}
+	t.Single = !v.ParallelToolCalls.or(!t.Form.Generic) || t.Required && len(set.only) == 1
+	if t.Form.Generic { // models that were not trained on it repeat calls without end
+		warnings = append(warnings, warning(set.path, "the model's chat template writes no calls of tools: they have grove's generic form"))
 	}
 	c.request.Tools = t
 	return warnings, nil
@@ -183,8 +185,8 @@ func (t *toolset) shown() json.RawMessage {
 	return text
 }
 
-// shapeCalls gives the earlier calls of a conversation the shape that the chat template wants. A
-// template that writes no calls would leave them out in silence.
+// shapeCalls gives the earlier calls of a conversation the shape that the chat template wants. One
+// whose form is not known might leave them out in silence.
 func (v *conversation) shapeCalls(layout *chat.Layout) error {
 	ids := map[string]string{}
 	for i := range v.messages {
@@ -194,7 +196,7 @@ func (v *conversation) shapeCalls(layout *chat.Layout) error {
 		}
 		form, err := layout.CallForm()
 		switch {
-		case errors.Is(err, chat.ErrNoCalls) && len(m.calls) > 0:
+		case err != nil && len(m.calls) > 0:
 			return fieldError(m.path+".tool_calls", "%v", err)
 		case err != nil:
 			continue

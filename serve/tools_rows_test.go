@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/grovellm/grove"
+	"github.com/grovellm/grove/internal/testing/calltest"
 	"github.com/grovellm/grove/serve"
 )
 
@@ -23,9 +24,38 @@ func TestEmptyArguments(t *testing.T) {
 	}
 }
 
-// Earlier calls that the template would leave out are refused by name.
+// A template that writes no calls gets tools, earlier calls and results in the generic form, in every protocol, and a header says so.
+func TestGenericTools(t *testing.T) {
+	s := start(t, withHeads(t, grove.Options{ChatTemplate: calltest.Plain["no-system"]}), serve.Options{})
+	q := &question{turns: []turn{{"system", "Be brief."}, {"user", "x"}, {"call", "47"}, {"result", "done"}}, tools: true, choice: "first", max: 40}
+	for _, d := range append(dialects, &chatDialect) {
+		status, header, text := s.send("POST", d.path, jsonOf(with(d.body(q), "stream", false)))
+		if warning := header.Get("X-Grove-Warning"); status != 200 || !strings.Contains(warning, "generic form") {
+			t.Errorf("%s: status %d, warning %q: %s", d.path, status, warning, text)
+		}
+		q.tools = false
+		if _, header, _ := s.send("POST", d.path, jsonOf(with(d.body(q), "stream", false))); header.Get("X-Grove-Warning") != "" {
+			t.Errorf("%s without tools: warning %q", d.path, header.Get("X-Grove-Warning"))
+		}
+		q.tools = true
+	}
+	body := with(chatDialect.body(q), "stream", false)
+	prompt := s.post("/detokenize", map[string]any{"tokens": s.post("/tokenize", body)["tokens"]})["content"].(string)
+	_, prompt, _ = strings.Cut(prompt, "<start_of_turn>user\n")
+	for _, part := range []string{"<tools>\n", "</tools>", "Be brief.", "x<end_of_turn>", "<tool_call>\n" + `{"name": "first", "arguments": {"a": 47}}`,
+		"<tool_response>\ndone\n</tool_response>"} {
+		_, rest, found := strings.Cut(prompt, part)
+		if !found {
+			t.Fatalf("%q is not in its place: %q", part, prompt)
+		}
+		prompt = rest
+	}
+}
+
+// Earlier calls that a template leaves out that cannot be told of them are refused by name.
 func TestCallsThatTheTemplateLeavesOut(t *testing.T) {
-	s := start(t, withHeads(t, grove.Options{ChatTemplate: "{% for m in messages %}{{ m.content }}{% endfor %}"}), serve.Options{})
+	s := start(t, withHeads(t, grove.Options{ChatTemplate: "{% for m in messages %}{% if m.role == 'user' %}{{ m.content }}{% endif %}{% endfor %}"}),
+		serve.Options{})
 	status, _, text := s.send("POST", "/v1/chat/completions", `{"messages": [{"role": "user", "content": "x"}, {"role": "assistant",
 		"content": "", "tool_calls": [{"id": "1", "type": "function", "function": {"name": "f", "arguments": "{}"}}]}]}`)
 	if param := at(object(t, text), "error.param"); status != 400 || param != "messages[1].tool_calls" {

@@ -20,12 +20,16 @@ func TestTools(t *testing.T) {
 		return map[string]any{"type": "function", "function": map[string]any{"name": name, "description": "Does " + name, "parameters": map[string]any{
 			"type": "object", "properties": map[string]any{property: map[string]any{"type": "integer"}}, "required": []string{property}, "additionalProperties": false}}}
 	}
-	families := []string{"hermes", "qwen-coder", "mistral", "llama", "lfm"}
+	families := []string{"hermes", "generic", "qwen-coder", "mistral", "llama", "lfm"}
 	if testing.Short() {
 		families = families[:2]
 	}
 	for _, family := range families {
-		s := start(t, withHeads(t, grove.Options{ChatTemplate: toolTemplates[family]}), serve.Options{})
+		template := toolTemplates[family]
+		if family == "generic" {
+			template = calltest.Plain["no-system"]
+		}
+		s := start(t, withHeads(t, grove.Options{ChatTemplate: template}), serve.Options{})
 		for i, choice := range []any{"required", "required", map[string]any{"type": "function", "function": map[string]any{"name": "second"}}, "auto", "none"} {
 			fields := map[string]any{"messages": []any{map[string]any{"role": "user", "content": "Add."}}, "tools": []any{tool("first", "a"), tool("second", "b")},
 				"tool_choice": choice, "parallel_tool_calls": i != 1, "temperature": 1, "seed": i, "max_tokens": 120}

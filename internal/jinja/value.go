@@ -66,6 +66,23 @@ func NewDict() *Dict { return &Dict{index: map[string]int{}} }
 // Set gives a key its value. A key that is there keeps its place.
 func (d *Dict) Set(key string, v Value) { d.put("s"+key, key, v) }
 
+// Get is the value of a key, None where there is none.
+func (d *Dict) Get(key string) Value {
+	v, _ := d.get("s" + key)
+	return v
+}
+
+// Without is a copy that leaves a key out.
+func (d *Dict) Without(key string) *Dict {
+	out := NewDict()
+	for i, k := range d.keys {
+		if h, _ := hash(k); h != "s"+key {
+			out.put(h, k, d.values[i])
+		}
+	}
+	return out
+}
+
 // Merge sets what another dictionary has.
 func (d *Dict) Merge(other *Dict) {
 	for i, key := range other.keys {

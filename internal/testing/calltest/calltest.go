@@ -93,6 +93,28 @@ func init() {
 	}
 }
 
+// Plain are chat templates that write no calls, or write them in no form that can be read: some are strict about the order of messages.
+var Plain = map[string]string{
+	"chatml": "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}" +
+		"{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}",
+	"own-system": "{% for m in messages %}{% if loop.first and m.role != 'system' %}<|im_start|>system\nYou are kind.<|im_end|>\n{% endif %}" +
+		"<|im_start|>{{ m.role }}\n{{ m.content | trim }}<|im_end|>\n{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}",
+	"no-system": "{{ bos_token }}{% for m in messages %}{% if m.role == 'system' %}{{ raise_exception('no system') }}{% endif %}" +
+		"{% if (m.role == 'user') != (loop.index0 % 2 == 0) %}{{ raise_exception('turns') }}{% endif %}" +
+		"<start_of_turn>{{ 'model' if m.role == 'assistant' else m.role }}\n{{ m.content | trim }}<end_of_turn>\n{% endfor %}" +
+		"{% if add_generation_prompt %}<start_of_turn>model\n{% endif %}",
+	"inst": "{{ bos_token }}{% for m in messages %}{% if m.role == 'system' %}{{ m.content }}{% elif m.role == 'user' %}[INST] {{ m.content }} [/INST]" +
+		"{% elif m.role == 'assistant' %} {{ m.content }}{{ eos_token }}{% else %}{{ raise_exception('role') }}{% endif %}{% endfor %}",
+	"transcript": "{% for m in messages %}{% if m.role == 'system' %}{{ m.content }}\n\n{% else %}{{ m.role | capitalize }}: {{ m.content }}\n{% endif %}{% endfor %}" +
+		"{% if add_generation_prompt %}Assistant:{% endif %}",
+	"lists-tools": "{% if tools %}<|im_start|>system\n{{ tools | tojson }}<|im_end|>\n{% endif %}{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}" +
+		"<|im_end|>\n{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}",
+	"refuses-tools": "{% if tools %}{{ raise_exception('no tools') }}{% endif %}{% for m in messages %}<|{{ m.role }}|>{{ m.content }}</s>{% endfor %}" +
+		"{% if add_generation_prompt %}<|assistant|>{% endif %}",
+	"names-alone": "{% for m in messages %}<|{{ m.role }}|>{{ m.content }}{% for c in m.tool_calls or [] %}called {{ c.function.name }}{% endfor %}</s>{% endfor %}" +
+		"{% if add_generation_prompt %}<|assistant|>{% endif %}",
+}
+
 // marks are what control tokens of models look like.
 var marks = regexp.MustCompile(`<\|[^|<>{}' ]+\|?>|<\|"\|>|<[a-z_]+\|>|<｜[^｜<>{}' ]+｜>|\[/?[A-Z_]{3,}\]`)
 

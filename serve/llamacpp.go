@@ -1,0 +1,139 @@
+package serve
+
+import (
+	"net/http"
+
+	"github.com/grovellm/grove"
+)
+
+// What clients of llama.cpp's server ask beside OpenAI's API: POST /completion and GET /props;
+// infill.go has POST /infill.
+
+// llamaBody are the fields that its requests for text share.
+type llamaBody struct {
+	options
+	oneChoice
+	NPredict field[int] `json:"n_predict"`
+	NProbs   refused    `json:"n_probs" neutral:"0" why:"use logprobs of /v1/completions"`
+}
+
+// newLlamaCall makes the call of such a request; the prompt is left to the caller.
+func (x *exchange) newLlamaCall(m *Model, b *llamaBody) (*call, error) {
+	c, err := x.newCall(m, &b.options, several{})
+	if err != nil {
+		return nil, err
+	}
+	c.promptPath = "prompt"
+	if b.NPredict.given && b.NPredict.value >= 0 { // below: no limit
+		b.MaxTokens = b.NPredict
+	}
+	return c, c.setLength(x.s.o.MaxTokens, 0, &b.MaxTokens)
+}
+
+// llamaCompletionBody is the body of POST /completion.
+type llamaCompletionBody struct {
+	llamaBody
+	Prompt field[promptList] `json:"prompt"`
+}
+
+// llamaCompletion answers POST /completion.
+func (s *Server) llamaCompletion(x *exchange) error {
+	var b llamaCompletionBody
+	m, err := x.readRequest(&b, &b.Model)
+	if err != nil {
+		return err
+	}
+	c, err := x.newLlamaCall(m, &b.llamaBody)
+	if err != nil {
+		return err
+	}
+	if err := c.setPrompts(&b.Prompt, 1); err != nil {
+		return err
+	}
+	return x.answer(c, newLlamaForm)
+}
+
+// llamaProps is what GET /props says of a model.
+type llamaProps struct {
+	Settings   llamaSettings   `json:"default_generation_settings"`
+	Alias      string          `json:"model_alias"`
+	Modalities llamaModalities `json:"modalities"`
+	Template   string          `json:"chat_template"`
+	BOS        string          `json:"bos_token"`
+	EOS        string          `json:"eos_token"`
+}
+
+type llamaSettings struct {
+	Context int `json:"n_ctx"`
+}
+
+type llamaModalities struct {
+	Vision bool `json:"vision"`
+	Audio  bool `json:"audio"`
+}
+
+// props answers GET /props for the model that the query names, or else the first one. It loads the model.
+func (s *Server) props(x *exchange) error {
+	m, err := x.useModel(x.r.URL.Query().Get("model"))
+	if err != nil {
+		return err
+	}
+	a := llamaProps{Settings: llamaSettings{m.Context()}, Alias: m.Name}
+	if m.Tokenizer() != nil {
+		a.BOS, a.EOS = m.tokenNamed(m.Tokenizer().BOS()), m.tokenNamed(m.Tokenizer().EOS())
+		a.Template = m.template()
+	}
+	return x.writeJSON(http.StatusOK, &a)
+}
+
+// llamaForm is the form of llama.cpp's answers.
+type llamaForm struct{ a *answering }
+
+func newLlamaForm(a *answering) form { return llamaForm{a} }
+
+// llamaAnswer is an answer, or a piece of one.
+type llamaAnswer struct {
+	Content string `json:"content"`
+	Stop    bool   `json:"stop"` // it is the end
+	*llamaEnd
+}
+
+type llamaEnd struct {
+	Model     string   `json:"model"`
+	Predicted int      `json:"tokens_predicted"`
+	Evaluated int      `json:"tokens_evaluated"`
+	Cached    int      `json:"tokens_cached"`
+	Truncated bool     `json:"truncated"`
+	Type      string   `json:"stop_type"`
+	Word      string   `json:"stopping_word"`
+	Timings   *timings `json:"timings"`
+}
+
+func (f llamaForm) end(p *piece) *llamaEnd {
+	u := f.a.usage()
+	e := &llamaEnd{Model: f.a.call.model.Name, Predicted: u.Completion, Evaluated: u.Prompt,
+		Cached: u.PromptDetails.Cached, Timings: f.a.timings()}
+	switch p.result.Finish {
+	case grove.FinishEnd:
+		e.Type = "eos"
+	case grove.FinishStop:
+		e.Type, e.Word = "word", p.result.Stop
+	default:
+		e.Type = "limit"
+	}
+	return e
+}
+
+func (f llamaForm) whole(list []piece) any {
+	return llamaAnswer{list[0].content, true, f.end(&list[0])}
+}
+
+func (f llamaForm) events(p *piece, last bool) (list []event) {
+	if p.content != "" {
+		list = append(list, event{data: llamaAnswer{Content: p.content}})
+	}
+	if last {
+		list = append(list, event{data: llamaAnswer{Stop: true, llamaEnd: f.end(p)}})
+	}
+	return list
+}

@@ -1,0 +1,114 @@
+package serve_test
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/grovellm/grove"
+	"github.com/grovellm/grove/serve"
+)
+
+// changing matches what differs between two answers to one request.
+var changing = regexp.MustCompile(`"(id|request_id|created|created_at|completed_at|timings)": ?(\{[^}]*\}|"[^"]*"|[0-9]+)`)
+
+// A path without /v1 is the endpoint that has it, for answers and errors.
+func TestPathsWithoutVersion(t *testing.T) {
+	s := start(t, tinyWith(t, "tiny-qwen3", 256, grove.Options{Threads: 1, ChatTemplate: turnsTemplate}), serve.Options{})
+	for path, body := range textBodies {
+		bare, versioned := strings.CutPrefix(path, "/v1")
+		if !versioned {
+			continue
+		}
+		for _, body := range []string{strings.Replace(body, "*", `"temperature":0,`, 1), "{"} {
+			status, header, text := s.send("POST", path, body)
+			gotStatus, gotHeader, got := s.send("POST", bare, body)
+			want := changing.ReplaceAllString(text, "")
+			got = changing.ReplaceAllString(got, "")
+			if gotStatus != status || normalUsage(got) != normalUsage(want) ||
+				gotHeader.Get("Request-Id") == "" != (header.Get("Request-Id") == "") {
+				t.Errorf("%s: status %d: %s\n%s: status %d: %s", bare, gotStatus, got, path, status, want)
+			}
+		}
+	}
+	for path, want := range map[string]int{"/models": 200, "/models/test%2Fmodel": 200, "/chat": 404, "/chat/completion": 404,
+		"/modelsx": 404, "/chat/completions": 405, "/responses/resp_1": 404} {
+		if status, _, text := s.send("GET", path, ""); status != want {
+			t.Errorf("%s: status %d, want %d: %s", path, status, want, text)
+		}
+	}
+}
+
+// normalUsage leaves out what an earlier request changes: tokens found in the cache.
+func normalUsage(text string) string {
+	return regexp.MustCompile(`"(cached_tokens|cache_read_input_tokens|input_tokens)": ?[0-9]+|"id":|msg_\w+|(cache|prompt)_\w+":[0-9.]+`).ReplaceAllString(text, "")
+}
+
+// llama.cpp's /completion has the text of /v1/completions, whole and streamed.
+func TestLlamaCompletion(t *testing.T) {
+	s := start(t, tinyWith(t, "tiny-qwen3", 256, grove.Options{Threads: 1}), serve.Options{})
+	for _, prompt := range []any{"some text", []any{1, 2, 3}} {
+		want := s.post("/v1/completions", map[string]any{"prompt": prompt, "max_tokens": 20, "temperature": 1, "seed": 3})
+		fields := map[string]any{"prompt": prompt, "n_predict": 20, "temperature": 1, "seed": 3}
+		whole := s.post("/completion", fields)
+		if whole["content"] != at(want, "choices.0.text") || whole["stop"] != true || whole["tokens_predicted"] != at(want, "usage.completion_tokens") ||
+			whole["tokens_evaluated"] != at(want, "usage.prompt_tokens") || whole["stop_type"] == "" {
+			t.Errorf("%v: %v, want %v", prompt, whole, want)
+		}
+		_, _, text := s.send("POST", "/completion", jsonOf(with(fields, "stream", true)))
+		streamed, ended := "", false
+		for line := range strings.Lines(text) {
+			data, isEvent := strings.CutPrefix(line, "data: ")
+			if !isEvent {
+				continue
+			}
+			e := object(t, data)
+			streamed += e["content"].(string)
+			ended = e["stop"] == true
+		}
+		if streamed != whole["content"] || !ended {
+			t.Errorf("%v: streamed %q, whole %q", prompt, streamed, whole["content"])
+		}
+	}
+	for body, param := range map[string]string{`{}`: "prompt", `{"prompt":["a","b"]}`: "prompt", `{"prompt":"x","n_probs":3}`: "n_probs", `{"prompt":"x","n":2}`: "n",
+		`{"prompt":"` + strings.Repeat("many words ", 100) + `","n_predict":1}`: "prompt"} {
+		status, _, text := s.send("POST", "/completion", body)
+		if got := at(object(t, text), "error.param"); status != 400 || got != param {
+			t.Errorf("%.60s: status %d, param %v, want %s", body, status, got, param)
+		}
+	}
+}
+
+// What llama.cpp's and vLLM's clients ask of a model is what it has.
+func TestPropsAndTokenizerInfo(t *testing.T) {
+	s := start(t, withHeads(t, grove.Options{}), serve.Options{})
+	_, _, text := s.send("GET", "/props", "")
+	props := object(t, text)
+	_, _, models := s.send("GET", "/v1/models", "")
+	card := at(object(t, models), "data.0")
+	if at(props, "default_generation_settings.n_ctx") != at(card, "max_model_len") || props["model_alias"] != at(card, "id") || at(props, "modalities.vision") != false {
+		t.Errorf("%s of %v", text, card)
+	}
+	_, _, text = s.send("GET", "/tokenizer_info?model="+props["model_alias"].(string), "")
+	info := object(t, text)
+	eos, _ := info["eos_token"].(string)
+	tokens := s.post("/tokenize", map[string]any{"prompt": eos, "add_special_tokens": false})
+	if eos == "" || eos != props["eos_token"] || tokens["count"] != 1.0 {
+		t.Errorf("%s: %q has the tokens %v", text, eos, tokens)
+	}
+}
+
+// The count of a response's input is what the response says of it.
+func TestInputTokens(t *testing.T) {
+	s := start(t, withHeads(t, grove.Options{ChatTemplate: toolTemplates["hermes"]}), serve.Options{})
+	first := s.post("/v1/responses", map[string]any{"input": "x", "max_output_tokens": 3})
+	for _, fields := range []map[string]any{{"input": "some text"}, {"input": "and", "previous_response_id": first["id"]},
+		{"input": "x", "instructions": "Be brief.", "tools": []any{map[string]any{"type": "function", "name": "f"}}}} {
+		fields["max_output_tokens"] = 1
+		count := s.post("/v1/responses/input_tokens", fields)
+		want := at(s.post("/v1/responses", fields), "usage.input_tokens")
+		if count["object"] != "response.input_tokens" || count["input_tokens"] != want {
+			t.Errorf("%v: %v, want %v", fields, count, want)
+		}
+	}
+}
