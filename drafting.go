@@ -87,6 +87,21 @@ func (m *Model) checkDraft() error {
 	return nil
 }
 
+// madeFor is those of the heads that were made for the model's weights.
+func (m *Model) madeFor(offered [][]byte) (list [][]byte, err error) {
+	id := m.m.WeightsID()
+	for i, data := range offered {
+		made, err := heads.MadeFor(registry.Head{Name: fmt.Sprintf("OfferedHeads[%d]", i), Data: data})
+		if err != nil {
+			return nil, err
+		}
+		if made == id {
+			list = append(list, data)
+		}
+	}
+	return list, nil
+}
+
 // addHeads takes heads in, if they fit.
 func (m *Model) addHeads(paths []string, contents [][]byte) error {
 	var list []registry.Head

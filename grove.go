@@ -37,6 +37,10 @@ type Options struct {
 	Heads    []string
 	HeadGGUF [][]byte
 
+	// OfferedHeads are contents of GGUF files of heads for several models. Without Heads and HeadGGUF the model takes those that
+	// were made for its weights, whatever file or type the weights come from.
+	OfferedHeads [][]byte
+
 	// Auto is what the drafter "auto" stands for, in the same syntax; empty: the best of what the model was opened with, by
 	// registry.Resolve.
 	Auto string
@@ -186,7 +190,13 @@ func open(o Options, file registry.Head, target func(model.Options) (*model.Mode
 	if err := g.checkDraft(); err != nil {
 		return nil, errors.Join(err, g.Close())
 	}
-	if err := g.addHeads(o.Heads, o.HeadGGUF); err != nil {
+	if o.Heads == nil && o.HeadGGUF == nil {
+		o.HeadGGUF, err = g.madeFor(o.OfferedHeads)
+	}
+	if err == nil {
+		err = g.addHeads(o.Heads, o.HeadGGUF)
+	}
+	if err != nil {
 		return nil, errors.Join(err, g.Close())
 	}
 	if m.Config.Ahead > 0 {

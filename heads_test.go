@@ -21,6 +21,7 @@ import (
 	"github.com/grovellm/grove/internal/heads/headfile"
 	"github.com/grovellm/grove/internal/inside"
 	"github.com/grovellm/grove/internal/model"
+	"github.com/grovellm/grove/internal/model/synth"
 	"github.com/grovellm/grove/tensor"
 )
 
@@ -47,6 +48,77 @@ func headFile(t testing.TB, target string, change func(*jet.Config)) string {
 		t.Fatal(err)
 	}
 	return path
+}
+
+// Of the heads that are offered, a model takes those made for its weights, whatever type its file has; heads that are named
+// stand in place of them.
+func TestOfferedHeads(t *testing.T) {
+	dir := t.TempDir()
+	shape, err := synth.Lookup("tiny-qwen3")
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := func(name string, typ tensor.Type, seed uint64) string {
+		path := filepath.Join(dir, name+".gguf")
+		if err := synth.Write(t.Context(), path, shape, synth.Options{Type: typ, Seed: seed}); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	files := map[string][]string{
+		"one": {file("f32", tensor.F32, 1), file("bf16", tensor.BF16, 1), file("q8", tensor.Q8_0, 1), file("q4", tensor.Q4_0, 1)},
+		"two": {file("other", tensor.Q8_0, 2)},
+	}
+	var offered [][]byte
+	made := map[string]int{}
+	for _, name := range []string{"one", "two", "unknown"} {
+		target := files["one"][0]
+		id := ""
+		if list := files[name]; list != nil {
+			target = list[0]
+			m, err := grove.Open(target, grove.Options{Threads: 1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			id = inside.Target(m).Model.WeightsID()
+			if err := m.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		data, err := os.ReadFile(headFile(t, target, func(c *jet.Config) {
+			c.Causal = true
+			c.TargetWeights = id
+		}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		made[name] = len(offered)
+		offered = append(offered, data)
+	}
+	named := headFile(t, files["one"][0], func(c *jet.Config) { c.Causal = false })
+	for name, list := range files {
+		for _, path := range list {
+			m, err := grove.Open(path, grove.Options{Threads: 1, OfferedHeads: offered})
+			if err != nil {
+				t.Fatal(err)
+			}
+			heads := inside.Target(m).Heads
+			if len(heads) != 1 || !slices.Equal(heads[0].Data, offered[made[name]]) {
+				t.Errorf("%s of %s took %d heads: want its own", path, name, len(heads))
+			}
+			if err := m.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	m, err := grove.Open(files["one"][0], grove.Options{Threads: 1, OfferedHeads: offered, Heads: []string{named}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	if want := []string{named}; !slices.Equal(m.Heads(), want) {
+		t.Errorf("opened with %q: want %q alone", m.Heads(), want)
+	}
 }
 
 // A model drafts with the heads that it was opened with, or that a drafter names, and says what plain decoding says; heads of

@@ -26,7 +26,8 @@ func (chatCmd) Help() string {
 	return `Talks with a model in its chat template. The conversation stays in the cache, so that only new text is read.
 Without a terminal, every line of standard input is a turn.
 
-grove's small model has only seen grade-school problems as chats: ask it one.
+Without -m on a terminal, it offers to fetch a small published model. grove's own small model, which stands in where none is
+fetched, has only seen grade-school problems as chats: ask it one.
 
 Ctrl-C stops an answer. At the prompt, Ctrl-C and Ctrl-D end the chat. Within a chat:
     /help            list these commands
@@ -53,6 +54,11 @@ func (cmd *chatCmd) Run(p *command.Program) error {
 	if cmd.Template != "" {
 		if template, err = command.ReadText(cmd.Template); err != nil {
 			return fmt.Errorf("--template: %w", err)
+		}
+	}
+	if cmd.Model == "" {
+		if cmd.Model, err = offerModel(p); err != nil {
+			return err
 		}
 	}
 	m, err := cmd.OpenWith(p, grove.Options{ChatTemplate: template})

@@ -20,6 +20,7 @@ type convertCmd struct {
 	Type        string `help:"Type of the matrices: keep, f32, f16, bf16; in GGUF files also q8_0, q6_k, q5_k, q4_k, q5_1, q5_0, q4_1, q4_0, iq4_nl or mxfp4." default:"keep" placeholder:"TYPE"`
 	Target      string `hub:"" help:"For a draft head: the model that it drafts for, whose tokenizer and output matrix are added." placeholder:"FILE"`
 	Speculators bool   `help:"Write an EAGLE-3, P-EAGLE or DFlash head in the format of vLLM's speculators; needs --target."`
+	Verifier    string `help:"With --speculators: what vLLM serves as the target, ORG/REPO or a folder; default: --target, if that is one, or what its file says it was made from." placeholder:"NAME"`
 	Force       bool   `short:"f" help:"Replace an existing file."`
 }
 
@@ -50,7 +51,11 @@ func (cmd *convertCmd) Run(p *command.Program) error {
 	if cmd.Speculators && info.IsDir() {
 		return command.Usagef("--speculators is for folders to be written: %s is to be a GGUF file", cmd.To)
 	}
-	return rewrite(p, f, cmd.From, cmd.To, cmd.Type, convert.Options{Target: cmd.Target, Speculators: cmd.Speculators}, cmd.Force)
+	if cmd.Verifier != "" && !cmd.Speculators {
+		return command.Usagef("--verifier is of folders that name their target: want --speculators too")
+	}
+	o := convert.Options{Target: cmd.Target, Speculators: cmd.Speculators, Verifier: cmd.Verifier}
+	return rewrite(p, f, cmd.From, cmd.To, cmd.Type, o, cmd.Force)
 }
 
 type quantizeCmd struct {

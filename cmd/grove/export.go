@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -20,7 +19,6 @@ import (
 	"github.com/grovellm/grove/internal/files/atomicfile"
 	"github.com/grovellm/grove/internal/heads"
 	"github.com/grovellm/grove/internal/heads/headfile"
-	"github.com/grovellm/grove/internal/hub"
 	"github.com/grovellm/grove/tensor"
 )
 
@@ -39,7 +37,7 @@ type exportVLLMCmd struct {
 	Head     string `arg:"" hub:"" help:"EAGLE-3, P-EAGLE, DFlash or JetSpec head: GGUF file or folder."`
 	To       string `arg:"" help:"Folder to write."`
 	Target   string `hub:"" required:"" help:"The model that the head drafts for." placeholder:"FILE"`
-	Verifier string `help:"What vLLM is to serve as the target, such as ORG/REPO; default: --target, if that is a folder or ORG/REPO." placeholder:"NAME"`
+	Verifier string `help:"What vLLM is to serve as the target, ORG/REPO or a folder; default: --target, if that is one, or what its file says it was made from." placeholder:"NAME"`
 	Tokens   int    `help:"Tokens that a draft has; 0 means 5 of an EAGLE-3 or P-EAGLE head, and the block less its anchor of others." default:"0" placeholder:"N"`
 	Type     string `help:"Type of the matrices: bf16, f16 or f32." enum:"bf16,f16,f32" default:"bf16" placeholder:"TYPE"`
 	Image    string `help:"Image of the manifest's container (${default})." default:"vllm/vllm-openai:latest" placeholder:"IMAGE"`
@@ -131,16 +129,12 @@ func (cmd *exportVLLMCmd) serving() (s *vllmServing, speculators bool, err error
 		return nil, false, command.Usagef("--tokens %d: want 1 or more, or 0", cmd.Tokens)
 	}
 	name := notName.ReplaceAllString(strings.ToLower(filepath.Base(filepath.Clean(cmd.To))), "-")
-	s = &vllmServing{Name: strings.Trim(name, "-"), Verifier: cmd.Verifier, Image: cmd.Image, Tokens: cmd.Tokens}
+	s = &vllmServing{Name: strings.Trim(name, "-"), Image: cmd.Image, Tokens: cmd.Tokens}
 	if s.Name == "" || len(s.Name) > 50 {
 		s.Name = "head"
 	}
-	if s.Verifier == "" {
-		s.Verifier = hub.Shown(cmd.Target)
-		if info, err := os.Stat(s.Verifier); err == nil && !info.IsDir() {
-			return nil, false, command.Usagef("vLLM does not serve %s as it is: say with --verifier which model or folder it is to serve",
-				cmd.Target)
-		}
+	if s.Verifier, err = headfile.Verifier(cmd.Verifier, cmd.Target); err != nil {
+		return nil, false, err
 	}
 	h, err := heads.Read(registry.Head{Name: cmd.Head})
 	if errors.Is(err, headfile.ErrKind) {

@@ -93,7 +93,7 @@ func TestEagleHead(t *testing.T) {
 	if err := headfile.WriteGGUF(at("head.gguf"), "x", &c, weights, nil, nil, tensor.Q8_0); err != nil {
 		t.Fatal(err)
 	}
-	must(t, "", "convert", at("head.gguf"), at("vllm"), "--target", target, "--speculators")
+	must(t, "", "convert", at("head.gguf"), at("vllm"), "--target", target, "--speculators", "--verifier", "org/target")
 	must(t, "", "convert", at("vllm"), at("again.gguf"), "--target", target)
 	for h, want := range map[string]string{
 		"head.gguf": "EAGLE-3 head: layers", "vllm": "an output head of its own, taps after layers [1 2 3]", "again.gguf": "EAGLE-3 head", "": "PyTorch, 1.5 KB",
@@ -116,6 +116,9 @@ func TestEagleHead(t *testing.T) {
 	for wrong, args := range map[string][]string{
 		"is to be a GGUF file": {"convert", at("vllm"), at("x.gguf"), "--speculators"},
 		"say which (--target":  {"convert", at("head.gguf"), at("y"), "--speculators"},
+		"--verifier ORG/REPO":  {"convert", at("head.gguf"), at("y"), "--speculators", "--target", target},
+		"want --speculators":   {"convert", at("head.gguf"), at("y"), "--target", target, "--verifier", "org/target"},
+		"neither a repository": {"convert", at("head.gguf"), at("y"), "--speculators", "--target", target, "--verifier", "A Title"},
 		"want EAGLE-2":         append(common, "-d", "eagle2:model="+at("head.gguf")),
 	} {
 		if code, _, err := runGrove("", args...); code == 0 || !strings.Contains(err, wrong) {

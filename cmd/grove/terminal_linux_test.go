@@ -123,6 +123,44 @@ func TestRunOpensChat(t *testing.T) {
 	}
 }
 
+// The first chat without a model offers to fetch one, the next chat is with it, and without the hub, or after a no, grove's small
+// model stands in.
+func TestFirstChat(t *testing.T) {
+	gguf, err := os.ReadFile(tiny(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	fakeHub(t, map[string]map[string]string{firstModel.Repo: {"SmolLM2-135M-Instruct-Q8_0.gguf": string(gguf)}}, "qwen3", 0)
+	t.Setenv("GROVE_MODEL", "")
+	const own = "grove target, context"
+	chat := func(answer string, shown ...string) string {
+		t.Helper()
+		p := onTerminal(t, 200, 24, "chat", "-n", "5", "-t", "0")
+		if answer != "" {
+			p.await(t, "[Y/n] ")
+			p.send(t, answer)
+		}
+		for _, text := range append(shown, "/help lists commands", "> ") {
+			p.await(t, text)
+		}
+		p.send(t, "\x04")
+		if code := p.status(); code != command.ExitOK {
+			t.Errorf("status %d:\n%q", code, p.screen())
+		}
+		return p.screen()
+	}
+	chat("n\r", "no assistant", own)
+	size := command.Size(int64(len(gguf)))
+	for _, screen := range []string{chat("\r", size, firstLicence, os.Getenv("HF_ENDPOINT")), chat("", "was fetched before")} {
+		if strings.Contains(screen, own) {
+			t.Errorf("the chat is with grove's small model:\n%q", screen)
+		}
+	}
+	t.Setenv("HF_HOME", t.TempDir())
+	t.Setenv("HF_HUB_OFFLINE", "1")
+	chat("", "no assistant", "HF_HUB_OFFLINE is set", own)
+}
+
 // SIGTERM ends a chat that waits for a line, and the terminal is as before.
 func TestTerminateChat(t *testing.T) {
 	p := onTerminal(t, 80, 24, "chat", "-m", tiny(t), "-n", "5", "-t", "0")

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 
 	"github.com/grovellm/grove/internal/command"
+	"github.com/grovellm/grove/internal/heads/headfile"
 	"github.com/grovellm/grove/internal/train"
 	"github.com/grovellm/grove/internal/train/eagle"
 	"github.com/grovellm/grove/internal/train/falcon"
@@ -34,7 +35,8 @@ type trainHeadCmd[F any, P interface {
 	train.HeadFlags
 }] struct {
 	overFlags
-	Flags F `embed:""`
+	Verifier string `help:"What vLLM serves as the model, ORG/REPO or a folder, for the folder speculators; default: --model, if that is one, or what its file says it was made from." placeholder:"NAME" group:"Model"`
+	Flags    F      `embed:""`
 }
 
 func (c *trainHeadCmd[F, P]) Help() string { return P(&c.Flags).Help() }
@@ -44,7 +46,15 @@ func (c *trainHeadCmd[F, P]) Run(p *command.Program) error {
 	if err := command.HeadName(name); err != nil {
 		return err
 	}
-	return c.run(p, func(ctx context.Context, j train.Job) error { return P(&c.Flags).Train(ctx, j, name) })
+	if c.Verifier != "" {
+		if _, err := headfile.Verifier(c.Verifier, c.Model); err != nil {
+			return command.Usagef("%v", err)
+		}
+	}
+	return c.run(p, func(ctx context.Context, j train.Job) error {
+		j.Verifier, _ = headfile.Verifier(c.Verifier, c.Model) // empty where no file says: a note tells
+		return P(&c.Flags).Train(ctx, j, name)
+	})
 }
 
 // trainRouterCmd varies the recipe of the shipped router: what is not given is its.

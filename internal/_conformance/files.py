@@ -87,12 +87,12 @@ class Report:
     def __init__(self):
         self.failed = False
 
-    def same(self, what, texts, got, want, fail=True):
+    def same(self, what, texts, got, want):
         wrong = [i for i in range(len(want)) if got[i] != want[i]]
         print(f"{what}: {len(want) - len(wrong)} of {len(want)} equal")
         for i in wrong[:5]:
             print(f"    {texts[i]!r}\n        {got[i]}\n        {want[i]}")
-        self.failed |= fail and bool(wrong)
+        self.failed |= bool(wrong)
 
     def check(self, what, ok):
         print(f"{what}: {'equal' if ok else 'DIFFERS'}")
@@ -147,7 +147,8 @@ def perplexity(o, report, model, folder, path):
     import torch
     from transformers import AutoTokenizer
     tok = AutoTokenizer.from_pretrained(folder)
-    text = "".join(Path(__file__).read_text() for _ in range(2))
+    # llama-perplexity takes names of special tokens as text, transformers as tokens: lines without any
+    text = "".join(line for line in Path(__file__).read_text().splitlines(True) if "<" not in line) * 2
     with tempfile.NamedTemporaryFile("w") as f:
         f.write(text)
         f.flush()
@@ -208,8 +209,8 @@ def compare(o, path):
     model = logits(o, report, folder, [folder, back])
     if o.llama:
         perplexity(o, report, model, folder, back)
-        for p in [path, small]:  # llama.cpp's own departures from transformers are not grove's
-            report.same(f"ids of {p.name}, llama.cpp against transformers", texts, llama_ids(o, p, texts), want, fail=False)
+        for p in [path, small]:
+            report.same(f"ids of {p.name}, llama.cpp against transformers", texts, llama_ids(o, p, texts), want)
     return report.failed
 
 

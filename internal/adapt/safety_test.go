@@ -194,32 +194,46 @@ func TestUnsoundWeights(t *testing.T) {
 	}
 }
 
-// brittle is a head of which no other can be made once fail is set.
+// brittle is a head of which no other can be made once fail is set, which ends in an error or a panic.
 type brittle struct {
 	learn.Head
-	fail *atomic.Bool
+	failing
+}
+
+type failing struct {
+	fail   *atomic.Bool
+	panics bool
 }
 
 func (h brittle) Rebuild(w model.Weights) (learn.Head, error) {
-	if h.fail.Load() {
+	switch {
+	case h.fail.Load() && h.panics:
+		panic("out of luck")
+	case h.fail.Load():
 		return nil, errors.New("out of luck")
 	}
 	twin, err := h.Head.Rebuild(w)
-	return brittle{twin, h.fail}, err
+	return brittle{twin, h.failing}, err
 }
 
 type brittleLearner struct {
 	learn.Learner
-	fail *atomic.Bool
+	failing
 }
 
-func (d brittleLearner) Head() learn.Head { return brittle{d.Learner.Head(), d.fail} }
+func (d brittleLearner) Head() learn.Head { return brittle{d.Learner.Head(), d.failing} }
 func (d brittleLearner) Use(h learn.Head) { d.Learner.Use(h.(brittle).Head) }
 
-// After an update that fails the weights from before it are in use, and are saved.
+// After an update that fails or panics the weights from before it are in use, and are saved.
 func TestFailedUpdate(t *testing.T) {
+	for what, panics := range map[string]bool{"error": false, "panic": true} {
+		t.Run(what, func(t *testing.T) { testFailedUpdate(t, panics) })
+	}
+}
+
+func testFailedUpdate(t *testing.T, panics bool) {
 	m := drafttest.OpenTarget(t, 512)
-	d := brittleLearner{newLearner(t, m, 1), new(atomic.Bool)}
+	d := brittleLearner{newLearner(t, m, 1), failing{new(atomic.Bool), panics}}
 	o := adapt.Options{Policy: adapt.Always, Tuning: wild(), Wait: true, Dir: t.TempDir()}
 	first := d.Head()
 	a := drafttest.Must(adapt.New(first, drafttest.Vocab, o))(t)

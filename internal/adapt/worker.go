@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/grovellm/grove/internal/drafters/learn"
+	"github.com/grovellm/grove/internal/kernels/par"
 )
 
 // task is what the worker is to do with the texts of some queries.
@@ -83,7 +84,9 @@ func (w *worker) run(t task) {
 	}
 }
 
-func (w *worker) do(t task) error {
+// do runs a task. A panic is an error, which ends learning and nothing else.
+func (w *worker) do(t task) (err error) {
+	defer par.Recover("an update of the head", &err)
 	s, err := w.ready()
 	if err != nil {
 		return err

@@ -130,7 +130,7 @@ func sameMeta(t *testing.T, a, b string) {
 	}
 }
 
-func sameTensors(t *testing.T, a, b string) {
+func sameTensors(t *testing.T, a, b string, more ...string) {
 	t.Helper()
 	x, err := gguf.Open(a)
 	if err != nil {
@@ -142,8 +142,8 @@ func sameTensors(t *testing.T, a, b string) {
 		t.Fatal(err)
 	}
 	defer y.Close()
-	if len(x.Tensors) != len(y.Tensors) {
-		t.Fatalf("%d tensors, want %d", len(y.Tensors), len(x.Tensors))
+	if len(x.Tensors)+len(more) != len(y.Tensors) {
+		t.Fatalf("%d tensors, want %d, and %q", len(y.Tensors), len(x.Tensors), more)
 	}
 	for _, info := range x.Tensors {
 		p, _ := x.Tensor(info.Name)

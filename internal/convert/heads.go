@@ -3,7 +3,6 @@
 package convert
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -130,13 +129,7 @@ func (x *head) toHF(ctx context.Context, dir string, o Options, err error) ([]st
 	}
 	defer x.Close()
 	var notes []string
-	var lacks []string // tensors of the target that other programs want
-	if x.Shape.Kind().Output && !x.Own() {
-		lacks = append(lacks, outputMatrix)
-	}
-	if x.Shape.Kind().Embedding && !slices.ContainsFunc(x.Weights, func(t tensor.Tensor) bool { return t.Name == embedding }) {
-		lacks = append(lacks, embedding)
-	}
+	lacks := x.Shape.Kind().Missing(x.Weights, o.Speculators)
 	weights, target := x.Weights, (*model.Config)(nil)
 	if o.Target != "" {
 		c, _, err := readTarget(o.Target)
@@ -146,14 +139,15 @@ func (x *head) toHF(ctx context.Context, dir string, o Options, err error) ([]st
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", o.Target, err)
 		}
-		c.Name = cmp.Or(o.Verifier, c.Name)
-		if c.Name == "" {
-			c.Name = modelName(o.Target)
-		}
 		target = &c
 	}
 	if o.Speculators && target == nil {
 		return nil, fmt.Errorf("%s: vLLM's speculators name their target: say which (--target FILE)", dir)
+	}
+	if o.Speculators {
+		if target.Name, err = headfile.Verifier(o.Verifier, o.Target); err != nil {
+			return nil, err
+		}
 	}
 	for _, name := range lacks {
 		if target == nil {
@@ -165,6 +159,11 @@ func (x *head) toHF(ctx context.Context, dir string, o Options, err error) ([]st
 			return nil, err
 		}
 		defer close()
+		if name == outputMatrix && x.Tokens != nil {
+			if t, err = rowsOf(t, x.Tokens); err != nil {
+				return nil, fmt.Errorf("%s: %w", o.Target, err)
+			}
+		}
 		weights = append(weights[:len(weights):len(weights)], t)
 	}
 	if !o.Speculators {
@@ -188,6 +187,23 @@ func (x *head) toHF(ctx context.Context, dir string, o Options, err error) ([]st
 		}
 		return notes, errors.Join(atomicfile.WriteJSON(filepath.Join(part, "config.json"), fields), w.WriteFile(filepath.Join(part, x.Shape.Kind().FileName())))
 	})
+}
+
+// rowsOf is the rows of some tokens, in their order, in F32.
+func rowsOf(t tensor.Tensor, tokens []int32) (tensor.Tensor, error) {
+	all, err := t.Float32s()
+	if err != nil {
+		return t, err
+	}
+	cols := t.Cols()
+	rows := make([]float32, 0, len(tokens)*cols)
+	for _, token := range tokens {
+		if (int(token)+1)*cols > len(all) {
+			return t, fmt.Errorf("tensor %s has %d rows: want that of token %d", t.Name, len(all)/cols, token)
+		}
+		rows = append(rows, all[int(token)*cols:][:cols]...)
+	}
+	return tensor.FromFloat32s(t.Name, tensor.F32, []int{len(tokens), cols}, rows)
 }
 
 // calledEnds are the tensors of a target that a head may lack, for people.

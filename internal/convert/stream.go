@@ -25,7 +25,7 @@ type Options struct {
 	Target string
 
 	Speculators bool   // the folder of an EAGLE-3 or DFlash head is to be as vLLM's speculators have it
-	Verifier    string // what vLLM is to call the target there; empty: the name in its files
+	Verifier    string // what vLLM is to call the target there; empty: as headfile.Verifier finds it
 
 	Progress func(done, total int64) // bytes of tensor data written; may be nil
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/drafters/shortlist"
+	"github.com/grovellm/grove/internal/files/ggufkeys"
 	"github.com/grovellm/grove/internal/heads/headfile"
 	"github.com/grovellm/grove/internal/model"
 
@@ -31,6 +32,22 @@ func Check(h registry.Head, target model.Config) error {
 			return "", r.Fits(target.Vocab, target.Hidden, target.Hidden)
 		})
 	return err
+}
+
+// MadeFor is what a head's GGUF file says of the weights that it was made for: their model.Network.WeightsID; empty where it
+// says nothing.
+func MadeFor(h registry.Head) (string, error) {
+	f, err := headfile.Open(h)
+	if err != nil {
+		return "", headfile.Named(h, err)
+	}
+	id := ""
+	if f.GGUF != nil {
+		k := ggufkeys.Of(f.GGUF)
+		id = k.String(model.TargetWeightsKey, "")
+		err = k.Err()
+	}
+	return id, headfile.Named(h, errors.Join(err, f.Close()))
 }
 
 // Describe says in a line what a head is.

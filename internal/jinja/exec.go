@@ -106,7 +106,11 @@ func (r *run) execute(body []stmt, s *scope) ending {
 			r.assign(st.target, r.eval(st.value, s), s)
 		case *setBlock:
 			r.line = st.line
-			r.assign(st.target, r.block(st.body, st.filter, s), s)
+			v, end := r.block(st.body, st.filter, s)
+			if end != atEnd {
+				return end
+			}
+			r.assign(st.target, v, s)
 		case *branch:
 			if end := r.execute(st.taken(r, s), s); end != atEnd {
 				return end
@@ -121,7 +125,11 @@ func (r *run) execute(body []stmt, s *scope) ending {
 		case *callBlock:
 			r.write(r.str(r.call(st.call, s, &macro{st.caller, s})))
 		case *filterBlock:
-			r.write(r.str(r.block(st.body, st.filter, s)))
+			v, end := r.block(st.body, st.filter, s)
+			if end != atEnd {
+				return end
+			}
+			r.write(r.str(v))
 		case *with:
 			in := s.inner()
 			for i, t := range st.targets {
@@ -161,15 +169,16 @@ func (b *branch) taken(r *run, s *scope) []stmt {
 	return b.no
 }
 
-// block captures what a body writes, through a filter where there is one.
-func (r *run) block(body []stmt, filter expr, s *scope) Value {
+// block captures what a body writes, through a filter where there is one. Where the body ends at a break or continue,
+// the text is dropped, as jinja2 does it.
+func (r *run) block(body []stmt, filter expr, s *scope) (v Value, end ending) {
 	in := s.inner()
-	text := r.captured(func() { r.execute(body, in) })
-	if filter == nil {
-		return text
+	text := r.captured(func() { end = r.execute(body, in) })
+	if filter == nil || end != atEnd {
+		return text, end
 	}
 	in.set(blockText, text)
-	return r.eval(filter, in)
+	return r.eval(filter, in), atEnd
 }
 
 // check refuses the attributes of what is no namespace, before the value is computed.

@@ -6,6 +6,7 @@ import (
 	"iter"
 	"math/rand/v2"
 	"slices"
+	"strings"
 )
 
 // Conversation is a text whose end the target said: its tokens from From to the last are what a head learns, the
@@ -151,4 +152,25 @@ func holdOut(all []Conversation, most int) (held []HeldText, rest []Conversation
 // continues reports whether a conversation goes on with another.
 func continues(first, then Conversation) bool {
 	return len(then.Tokens) > len(first.Tokens) && slices.Equal(first.Tokens, then.Tokens[:len(first.Tokens)])
+}
+
+// describeConversations is a table of what a head learns from.
+func describeConversations(all []Conversation) string {
+	var given, said [2]int // by temperature, those above 0 first
+	var count [2]int
+	for _, c := range all {
+		i := 0
+		if c.Greedy {
+			i = 1
+		}
+		count[i]++
+		given[i] += c.From
+		said[i] += len(c.Tokens) - c.From
+	}
+	var b strings.Builder
+	b.WriteString("| answers | number | tokens of prompts | tokens of answers |\n|---|---|---|---|\n")
+	for i, name := range []string{"sampled", "greedy"} {
+		fmt.Fprintf(&b, "| %s | %d | %d | %d |\n", name, count[i], given[i], said[i])
+	}
+	return b.String()
 }

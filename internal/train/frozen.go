@@ -62,6 +62,11 @@ func (f *Frozen) Read(texts [][]int32) nn.Mat {
 	return x
 }
 
+// featureBytes is the size of the files of the features of so many tokens.
+func (f *Frozen) featureBytes(tokens int) int64 {
+	return int64(tokens) * int64(len(f.layers)+1) * int64(4*f.Config.Hidden)
+}
+
 // each calls do with the file and the rows of every text and layer, while it returns true, and returns
 // what it did last.
 func (f *Frozen) each(texts [][]int32, x nn.Mat, do func(path string, rows nn.Mat) bool) bool {

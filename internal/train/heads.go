@@ -185,6 +185,13 @@ func (l *Heads) Open(ctx context.Context, j *Job, recipe any, b Basis, text *Cor
 	l.output = m.Output
 	l.tokens = m.Tokens
 	l.over.Target.Features = j.Features
+	if j.Features != nil {
+		if need := l.over.Target.featureBytes(l.HeadTexts.tokens()); need > j.Features.limit {
+			j.Notef("what the target computes of the text takes %d MB of the disk, of which --features keeps %d MB: the rest is computed each time", need>>20, j.Features.limit>>20)
+		} else {
+			j.Notef("what the target computes of the text takes %d MB of the disk", need>>20)
+		}
+	}
 	l.over.Init(b.Seed)
 	if warm == nil {
 		return nil
@@ -248,54 +255,82 @@ func (l *Heads) Validate(measure func(t *HeldText, figure func(name string, v fl
 }
 
 // Export writes the finished head in every form: GGUF, a folder, and where vLLM's speculators have
-// the kind one for them. With a draft vocabulary, and in folders of kinds that want it, the head
-// has an output matrix, which is rows of its target's.
+// the kind and the job says what they call the target, one for them. With a draft vocabulary, and in
+// folders of kinds that want it, the head has an output matrix, which is rows of its target's. The
+// Q8_0 file is for grove alone, which takes these rows and the vocabulary from the target.
 func (l *Heads) Export(dir, name string, text *Corpus) error {
+	if id := l.shape.Common().TargetWeights; id != nil {
+		*id = l.Job.Target.WeightsID()
+	}
 	weights, err := headfile.Tensors(l.over.Params.All())
 	if err != nil {
 		return err
 	}
-	whole := weights
-	if l.shape.Kind().Output || l.tokens != nil {
-		own, err := rowsOf("output.weight", l.output.W, l.output.W.Out(), l.output.W.In())
-		if err != nil {
-			return err
-		}
-		whole = append(weights, own)
-	}
-	if l.shape.Kind().Embedding {
-		c := l.Job.Target.Config
-		own, err := rowsOf("token_embd.weight", l.Job.Target.Embed, c.Vocab, c.Hidden)
-		if err != nil {
-			return err
-		}
-		whole = append(whole[:len(whole):len(whole)], own)
-	}
+	learned := weights
 	if l.tokens != nil {
-		weights = whole
+		own, err := l.ofTarget("output.weight")
+		if err != nil {
+			return err
+		}
+		weights = append(weights[:len(weights):len(weights)], own)
+	}
+	completed := func(speculators bool) ([]tensor.Tensor, error) {
+		whole := weights[:len(weights):len(weights)]
+		for _, name := range l.shape.Kind().Missing(weights, speculators) {
+			own, err := l.ofTarget(name)
+			if err != nil {
+				return nil, err
+			}
+			whole = append(whole, own)
+		}
+		return whole, nil
 	}
 	about := fmt.Sprintf("A drafter for a model of architecture %s with %d layers, hidden size %d and a vocabulary of %d tokens (fingerprint %s).",
 		l.Job.Target.Config.Arch, l.Job.Target.Config.Layers, l.Job.Target.Config.Hidden, l.Job.Target.Config.Vocab,
 		FingerprintModel(l.Job.Target))
 	err = text.Export(dir, name, about, func(path string, t tensor.Type) error {
-		vocabulary := text.vocabulary
-		if t == tensor.Q8_0 { // which serves: the target's vocabulary is the same
-			vocabulary = nil
+		if t == tensor.Q8_0 {
+			return headfile.WriteGGUF(path, name, l.shape, learned, l.tokens, nil, t)
 		}
-		return headfile.WriteGGUF(path, name, l.shape, weights, l.tokens, vocabulary, t)
+		return headfile.WriteGGUF(path, name, l.shape, weights, l.tokens, text.vocabulary, t)
 	})
 	if err != nil {
 		return err
 	}
 	folder, speculators := l.shape.Folders()
 	if folder {
-		err = headfile.WriteFolder(filepath.Join(dir, "hf"), l.shape, whole, l.tokens)
+		whole, err := completed(false)
+		if err != nil {
+			return err
+		}
+		if err := headfile.WriteFolder(filepath.Join(dir, "hf"), l.shape, whole, l.tokens); err != nil {
+			return err
+		}
 	}
-	if speculators && err == nil {
-		err = headfile.WriteSpeculators(filepath.Join(dir, "speculators"), l.shape, whole, l.tokens,
-			l.Job.Target.Config)
+	switch {
+	case !speculators:
+		return nil
+	case l.Job.Verifier == "":
+		l.Job.Notef("no folder for vLLM's speculators, which name their target: grove convert --speculators --verifier ORG/REPO writes it from %s",
+			filepath.Join(dir, "model-f32.gguf"))
+		return nil
 	}
-	return err
+	whole, err := completed(true)
+	if err != nil {
+		return err
+	}
+	target := l.Job.Target.Config
+	target.Name = l.Job.Verifier
+	return headfile.WriteSpeculators(filepath.Join(dir, "speculators"), l.shape, whole, l.tokens, target)
+}
+
+// ofTarget is the output matrix that the head learned with, or the target's embedding.
+func (l *Heads) ofTarget(name string) (tensor.Tensor, error) {
+	if name == "output.weight" {
+		return rowsOf(name, l.output.W, l.output.W.Out(), l.output.W.In())
+	}
+	c := l.Job.Target.Config
+	return rowsOf(name, l.Job.Target.Embed, c.Vocab, c.Hidden)
 }
 
 // rowsOf is a table of the target's as a tensor.

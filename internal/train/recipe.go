@@ -43,6 +43,10 @@ type Job struct {
 	Sparing    bool           // the target generates only as much text as a head's steps read
 	Vocabulary string         // GGUF file with its tokenizer, which exported heads take for programs that want one; "": none
 
+	// Verifier is what a folder for vLLM's speculators calls the target, as headfile.Verifier has it;
+	// empty: it is not known, and no such folder is written.
+	Verifier string
+
 	SaveEvery time.Duration  // between checkpoints; 0: two minutes
 	Report    func(Progress) // called after every step; may be nil
 	Note      func(string)   // called when a stage begins; may be nil
@@ -192,10 +196,8 @@ func (j *Job) read(ctx context.Context, c *Corpus, vocab int) (err error) {
 // readSources fills in the texts.
 func (j *Job) readSources(ctx context.Context, c *Corpus) (err error) {
 	var reports []data.Report
-	sources := j.Sources
 	if j.Answers != nil {
-		sources = []data.Source{{Name: "answers"}}
-		c.train, reports = []*data.Set{data.FromTokens("answers", TokensOf(j.Answers), c.Tok)}, []data.Report{{}}
+		c.train = []*data.Set{data.FromTokens("answers", TokensOf(j.Answers), c.Tok)}
 	} else if c.train, reports, err = j.sets(ctx, c.Tok, j.Sources); err != nil {
 		return err
 	}
@@ -208,7 +210,11 @@ func (j *Job) readSources(ctx context.Context, c *Corpus) (err error) {
 			c.valid = append(c.valid, held)
 		}
 	}
-	c.card = data.Card(sources, c.train, reports)
+	if j.Answers != nil {
+		c.card = describeConversations(j.Answers)
+	} else {
+		c.card = data.Card(j.Sources, c.train, reports)
+	}
 	return err
 }
 
@@ -299,7 +305,8 @@ func exportRun(dir, name, about string, text *Corpus) error {
 		return err
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "# %s\n\n%s\n\n## Training text\n\n%s\n## Held-out text after step %d\n\n| measure | |\n|---|---|\n", name, about, text.card, last.Step)
+	fmt.Fprintf(&b, "# %s\n\n%s\n\n## Training text\n\n%s\n## Training\n\n%d steps over %d tokens, in %v.\n\n## Held-out text\n\n| measure | |\n|---|---|\n",
+		name, about, text.card, last.Step, last.Tokens, time.Duration(last.Seconds*float64(time.Second)).Round(time.Second))
 	for _, of := range []struct {
 		unit   string
 		values map[string]float64

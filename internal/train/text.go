@@ -191,6 +191,23 @@ func (j *Job) openConversations(t HeadText, seed uint64) (*HeadTexts, error) {
 	return h, err
 }
 
+// tokens is the length of all texts that there are to learn from, and of those that are held out.
+func (h *HeadTexts) tokens() (n int) {
+	if h.deck != nil {
+		for i := range h.deck.list {
+			n += len(h.deck.list[i].Tokens)
+		}
+	} else {
+		n = h.Short.Files*h.Short.Texts*h.Short.Length + h.Long.Files*h.Long.Texts*h.Long.Length
+	}
+	for _, s := range h.Sources {
+		for i := range s.Texts {
+			n += len(s.Texts[i].Tokens)
+		}
+	}
+	return n
+}
+
 // alone is a source without others beside it.
 func alone(s *data.Set) []*data.Set {
 	one := *s

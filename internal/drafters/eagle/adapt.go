@@ -30,11 +30,12 @@ func (h trainable) Weights(yield func(headfile.Weight)) { h.Tensors().Weights(yi
 
 func (h trainable) Rebuild(w model.Weights) (learn.Head, error) {
 	n := h.Network
-	twin, err := newNetwork(n.Config, w, n.Tokens, &model.Network{Embed: n.Embed, Head: n.Head, Norm: n.GNorm})
+	twin, err := newNetwork(n.Config, w, nil, &model.Network{Embed: n.Embed, Head: n.Head, Norm: n.GNorm})
 	if err != nil {
 		return nil, err
 	}
-	twin.Ends, twin.As = n.Ends, n.As
+	twin.Tokens, twin.Ends = n.Tokens, n.Ends
+	twin.As = n.As
 	return trainable{twin}, nil
 }
 

@@ -33,7 +33,8 @@ type Config struct {
 	FCNorm             bool // each tap is normalised
 	NormOutput         bool // the feature of the next row is the normalised state
 
-	TargetLayers int // of the target the head was made for; 0: not known
+	TargetLayers  int    // of the target the head was made for; 0: not known
+	TargetWeights string // model.Network.WeightsID of that target; empty: not known
 
 	TextWeights []float32 // of the modifier +text, fitted for the head; nil: it learns from the start
 }

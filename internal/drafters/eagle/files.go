@@ -23,7 +23,7 @@ const (
 
 var kind = headfile.Kind{
 	Name: "EAGLE head", Drafters: []string{"eagle3", "eagle2"}, Archs: []string{arch3, arch2},
-	New: func() headfile.Shape { return new(Config) }, Pairs: true, Output: true, Timed: timed,
+	New: func() headfile.Shape { return new(Config) }, Pairs: true, Output: true, SpeculatorsEmbedding: true, Timed: timed,
 	Speculators: []string{"eagle", "eagle3"},
 	Examples: []string{
 		"eagle3:k=10,depth=7,n=60", "eagle3:tree=best-first,width=6,branch=4,depth=10",
@@ -39,7 +39,7 @@ func (*Config) Kind() *headfile.Kind { return &kind }
 
 // Common points at what heads of all kinds have.
 func (c *Config) Common() headfile.Common {
-	return headfile.Common{Layers: &c.Config, Taps: &c.Taps, TargetLayers: &c.TargetLayers, DraftVocab: &c.DraftVocab,
+	return headfile.Common{Layers: &c.Config, Taps: &c.Taps, TargetLayers: &c.TargetLayers, TargetWeights: &c.TargetWeights, DraftVocab: &c.DraftVocab,
 		TextWeights: &c.TextWeights}
 }
 
@@ -200,7 +200,9 @@ func (c *Config) ReadFolderAs(x *headfile.File, types ...string) (layout string,
 		}
 		return *value
 	}
-	c.NormBeforeResidual = set(f.NormBeforeResidual, f.Speculators != "") // as each kind's own code has it
+	// Where it is not said it is what the code that serves each kind takes it for: vLLM, of P-EAGLE
+	// and of the authors' folders no norm.
+	c.NormBeforeResidual = set(f.NormBeforeResidual, f.Speculators == kind.Speculators[1])
 	c.NormBeforeFC = set(f.NormBeforeFC, x.Has("input_norm.weight"))
 	c.FCNorm = set(f.FCNorm, x.Has("fc_norm.0.weight"))
 	c.NormOutput = f.NormOutput
@@ -231,9 +233,9 @@ func (*Config) Place(name, layout string) headfile.Place {
 // Folders says which folders can be written.
 func (c *Config) Folders() (authors, speculators bool) { return true, c.Version == 3 }
 
-// VLLM is headfile.VLLM's: EAGLE-3 alone.
+// VLLM is headfile.VLLM's: EAGLE-3 alone, and of Llama's layers with three taps.
 func (c *Config) VLLM() (method string, tokens, most int) {
-	if c.Version != 3 {
+	if c.Version != 3 || c.Arch == "llama" && c.Taps != nil && len(c.Taps) != 3 {
 		return "", 0, 0
 	}
 	return "eagle3", 5, 0

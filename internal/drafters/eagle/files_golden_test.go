@@ -8,6 +8,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/gguf"
 	. "github.com/grovellm/grove/internal/drafters/drafttest"
@@ -107,24 +109,54 @@ func TestAsLlamaDrafts(t *testing.T) {
 // taps, positions, rotation, norms, the residual, and rows below the text, whose features are the
 // states of the rows before.
 func TestAsPyTorch(t *testing.T) {
+	c, tokens := asGolden(t, "testdata/golden", 1e-5)
+	if len(tokens) != 12 || !slices.Equal(c.Taps, []int{2, 4, 5}) {
+		t.Errorf("a draft vocabulary of %v, taps %v", tokens, c.Taps)
+	}
+}
+
+// Heads that vLLM's speculators package saved compute here what its layers compute with them
+// (testdata/golden_speculators.py), whichever of the flags they have.
+func TestAsSpeculators(t *testing.T) {
+	for name, want := range map[string]eagle.Config{
+		"plain": {}, "residual": {NormBeforeResidual: true}, "before-fc": {NormBeforeFC: true},
+		"three-one":    {NormBeforeResidual: true, FCNorm: true, NormOutput: true},
+		"qwen3-layers": {NormBeforeResidual: true}, "all-tokens": {NormOutput: true},
+	} {
+		c, tokens := asGolden(t, "testdata/speculators/"+name, 1e-5)
+		got := eagle.Config{NormBeforeResidual: c.NormBeforeResidual, NormBeforeFC: c.NormBeforeFC, FCNorm: c.FCNorm,
+			NormOutput: c.NormOutput}
+		if d := cmp.Diff(want, got); d != "" || (len(tokens) == 12) != (name != "all-tokens") {
+			t.Errorf("%s: %s, %d tokens", name, d, len(tokens))
+		}
+	}
+}
+
+// asGolden reads the head of a golden, and compares its logits with those that were written beside
+// it, of rows of text and of drafted ones below.
+func asGolden(t *testing.T, dir string, within float64) (eagle.Config, []int32) {
+	t.Helper()
 	var golden struct {
 		Tokens, Draft, Vocabulary []int32
-		Embed, Taps, Logits       []float32
+		Embed, Taps, Logits       []float32 // Embed: the target's, of a head that has none
 	}
-	if err := json.Unmarshal(Must(os.ReadFile("testdata/golden/logits.json"))(t), &golden); err != nil {
+	if err := json.Unmarshal(Must(os.ReadFile(filepath.Join(dir, "logits.json")))(t), &golden); err != nil {
 		t.Fatal(err)
 	}
-	f := Must(headfile.Read(registry.Head{Name: "testdata/golden"}, (&eagle.Config{}).Kind()))(t)
+	f := Must(headfile.Read(registry.Head{Name: dir}, (&eagle.Config{}).Kind()))(t)
 	defer f.Close()
 	if err := headfile.For(f.Shape, model.Config{Hidden: 16, Vocab: 20, Layers: 8}); err != nil {
 		t.Fatal(err)
 	}
 	c := *f.Shape.(*eagle.Config)
-	if !slices.Equal(f.Tokens, golden.Vocabulary) || !slices.Equal(c.Taps, []int{2, 4, 5}) {
-		t.Errorf("a draft vocabulary of %v, taps %v", f.Tokens, c.Taps)
+	if f.Tokens != nil && !slices.Equal(f.Tokens, golden.Vocabulary) {
+		t.Errorf("%s: a draft vocabulary of %v, want %v", dir, f.Tokens, golden.Vocabulary)
 	}
-	embed := Must(tensor.FromFloat32s("token_embd.weight", tensor.F32, []int{20, 16}, golden.Embed))(t)
-	w, pool := model.NewLoader(append(f.Weights, embed), c.FileArch()), par.New(2)
+	weights := f.Weights
+	if golden.Embed != nil {
+		weights = append(weights, Must(tensor.FromFloat32s("token_embd.weight", tensor.F32, []int{20, 16}, golden.Embed))(t))
+	}
+	w, pool := model.NewLoader(weights, c.FileArch()), par.New(2)
 	defer pool.Close()
 	n := Must(eagle.NewNetwork(c, w, f.Tokens, new(model.Network)))(t)
 	if err := w.Pack(pool); err != nil {
@@ -155,9 +187,13 @@ func TestAsPyTorch(t *testing.T) {
 		run(text+i, g.Slice(0, 1))
 	}
 	e.Linear(n.Output(x), nn.Proj{Linear: &n.Head, Dst: out})
+	if len(out.Data) != len(golden.Logits) {
+		t.Fatalf("%s: %d logits, want %d", dir, len(out.Data), len(golden.Logits))
+	}
 	for i, v := range out.Data {
-		if math.Abs(float64(v-golden.Logits[i])) > 1e-5 {
-			t.Fatalf("logit %d of row %d is %g, want %g", i%c.DraftVocab, i/c.DraftVocab, v, golden.Logits[i])
+		if math.Abs(float64(v-golden.Logits[i])) > within {
+			t.Fatalf("%s: logit %d of row %d is %g, want %g", dir, i%c.DraftVocab, i/c.DraftVocab, v, golden.Logits[i])
 		}
 	}
+	return c, f.Tokens
 }

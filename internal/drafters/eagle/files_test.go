@@ -202,16 +202,15 @@ func TestRefusedHeads(t *testing.T) {
 		tokens  []int32
 	}
 	for want, p := range map[string]part{
-		"is missing":            {good, weights[:len(weights)-1], tokens},
-		"not one of a head":     {good, append(slices.Clone(weights), extra), tokens},
-		"has shape":             {good, wide, tokens},
-		"is there twice":        {good, append(slices.Clone(weights), weights[0]), tokens},
-		"want their ids":        {good, weights, nil},
-		"want as many":          {good, weights, tokens[1:]},
-		"once at most":          {good, weights, twice},
-		"dimensions of a head":  {partial, weights, tokens},
-		"no tensor output.weig": {good, without, tokens},
-		"want both or neither":  {good, append(slices.Clone(without), bias), tokens},
+		"is missing":           {good, weights[:len(weights)-1], tokens},
+		"not one of a head":    {good, append(slices.Clone(weights), extra), tokens},
+		"has shape":            {good, wide, tokens},
+		"is there twice":       {good, append(slices.Clone(weights), weights[0]), tokens},
+		"want their ids":       {good, weights, nil},
+		"want as many":         {good, weights, tokens[1:]},
+		"once at most":         {good, weights, twice},
+		"dimensions of a head": {partial, weights, tokens},
+		"want both or neither": {good, append(slices.Clone(without), bias), tokens},
 	} {
 		if err := headfile.WriteGGUF(path, "x", &p.c, p.weights, p.tokens, vocabulary, tensor.F32); err == nil ||
 			!strings.Contains(err.Error(), want) {
@@ -227,6 +226,31 @@ func TestRefusedHeads(t *testing.T) {
 	}
 	if _, err := model.Open(path, model.Options{}); err == nil || !strings.Contains(err.Error(), "a drafter's head") {
 		t.Errorf("a head for a model: %v", err)
+	}
+}
+
+// A head with a draft vocabulary and no output matrix takes the rows of its tokens from the target.
+func TestTakesRowsOfTheTarget(t *testing.T) {
+	m, _ := FileTarget(t)
+	c := synthetic.Config[eagle.Config](rand.New(rand.NewPCG(3, 3)), "eagle3", m.Config, tensor.F32)
+	c.DraftVocab = 50
+	weights, tokens := Must(synthetic.Tensors(&c, tensor.F32, 1))(t), synthetic.Tokens(&c, 1)
+	weights = slices.DeleteFunc(weights, func(w tensor.Tensor) bool { return w.Name == "output.weight" || w.Name == "output.bias" })
+	path := filepath.Join(t.TempDir(), "head.gguf")
+	if err := headfile.WriteGGUF(path, "x", &c, weights, tokens, nil, tensor.F32); err != nil {
+		t.Fatal(err)
+	}
+	n := Must(eagle.Open(registry.Head{Name: path}, registry.Target{Vocab: m.Config.Vocab, Model: m}))(t)
+	if n.OwnHead || n.Head.W.Out() != len(tokens) || !slices.Equal(n.Tokens, tokens) {
+		t.Fatalf("an output of %d rows for the tokens %v, its own: %v", n.Head.W.Out(), n.Tokens, n.OwnHead)
+	}
+	got, want := make([]float32, n.Hidden), make([]float32, n.Hidden)
+	for i, token := range tokens {
+		n.Head.W.Row(got, i)
+		m.Head.W.Row(want, int(token))
+		if !slices.Equal(got, want) {
+			t.Fatalf("row %d is not that of token %d", i, token)
+		}
 	}
 }
 

@@ -50,7 +50,7 @@ func NewNetwork(c Config, w model.Weights, tokens []int32, target *model.Network
 // newNetwork is NewNetwork of what it has checked.
 func newNetwork(c Config, w model.Weights, tokens []int32, target *model.Network) (*Network, error) {
 	n := LayOut(c)
-	n.Tokens, n.Ends = tokens, headfile.EndsOf(target)
+	n.Tokens, n.Ends = tokens, headfile.EndsOf(target, tokens)
 	if c.last() {
 		n.GNorm = target.Norm
 	}

@@ -18,7 +18,8 @@ type Config struct {
 	Recurrent bool  // the LSTM goes on from row to row; else each row begins with zeros, as the release is trained
 	Taps      []int // the target's last layer alone
 
-	TargetLayers int // of the target the head was made for; 0: not known
+	TargetLayers  int    // of the target the head was made for; 0: not known
+	TargetWeights string // model.Network.WeightsID of that target; empty: not known
 
 	TextWeights []float32 // of the modifier +text, fitted for the head; nil: it learns from the start
 }

@@ -33,7 +33,7 @@ func NewNetwork(c Config, w model.Weights, target *model.Network) (*Network, err
 	if err := headfile.CheckWeights(&c, w, nil); err != nil {
 		return nil, err
 	}
-	n := &Network{Config: c, Ends: headfile.EndsOf(target), GNorm: target.Norm}
+	n := &Network{Config: c, Ends: headfile.EndsOf(target, nil), GNorm: target.Norm}
 	return n, n.parts().Load(w)
 }
 

@@ -40,7 +40,7 @@ func (*Config) Kind() *headfile.Kind { return &kind }
 
 // Common points at what heads of all kinds have.
 func (c *Config) Common() headfile.Common {
-	return headfile.Common{Layers: &c.Config, Taps: &c.Taps, TargetLayers: &c.TargetLayers, TextWeights: &c.TextWeights}
+	return headfile.Common{Layers: &c.Config, Taps: &c.Taps, TargetLayers: &c.TargetLayers, TargetWeights: &c.TargetWeights, TextWeights: &c.TextWeights}
 }
 
 // Open loads a head for a target, whose embedding and output head it uses unless it has its own. A
@@ -249,5 +249,6 @@ func (c *Config) FolderFields(m map[string]any, typ tensor.Type, _ []tensor.Tens
 	m["mask_token_id"] = c.Mask
 	m["aux_hidden_state_layer_ids"] = c.Taps
 	m["draft_vocab_size"], m["sample_from_anchor"] = c.Vocab, false
+	m["sliding_window_non_causal"] = true // without it speculators take false, vLLM true, and that of all layers
 	return m, "", nil
 }

@@ -31,7 +31,7 @@ func NewNetwork(c Config, w model.Weights, target *model.Network) (*Network, err
 		return nil, err
 	}
 	n := layOut(c)
-	n.Ends = headfile.EndsOf(target)
+	n.Ends = headfile.EndsOf(target, nil)
 	if err := n.parts().Load(w); err != nil {
 		return nil, err
 	}

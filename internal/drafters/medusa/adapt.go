@@ -22,11 +22,11 @@ type trainable struct{ *Network }
 func (h trainable) Weights(yield func(headfile.Weight)) { h.parts().Weights(yield) }
 
 func (h trainable) Rebuild(w model.Weights) (learn.Head, error) {
-	n, err := newNetwork(h.Config, w, h.Tokens, &model.Network{Norm: h.Norm, Head: h.Network.Head})
+	n, err := newNetwork(h.Config, w, nil, &model.Network{Norm: h.Norm, Head: h.Network.Head})
 	if err != nil {
 		return nil, err
 	}
-	n.Ends = h.Ends
+	n.Tokens, n.Ends = h.Tokens, h.Ends
 	return trainable{n}, nil
 }
 

@@ -25,8 +25,9 @@ type Config struct {
 
 	Template Template // fitted to the heads' accuracies by their training; nil: PaperTemplate
 
-	Taps         []int // the target's last layer
-	TargetLayers int   // of the target the heads were made for; 0: not known
+	Taps          []int  // the target's last layer
+	TargetLayers  int    // of the target the heads were made for; 0: not known
+	TargetWeights string // model.Network.WeightsID of that target; empty: not known
 
 	TextWeights []float32 // of the modifier +text, fitted for the heads; nil: it learns from the start
 }

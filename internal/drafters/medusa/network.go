@@ -38,7 +38,7 @@ func newNetwork(c Config, w model.Weights, tokens []int32, target *model.Network
 	n := layOut(c)
 	n.Tokens = tokens
 	n.Norm = target.Norm
-	n.Ends = headfile.EndsOf(target)
+	n.Ends = headfile.EndsOf(target, tokens)
 	if err := n.parts().Load(w); err != nil {
 		return nil, err
 	}

@@ -21,11 +21,11 @@ type trainable struct{ *Network }
 func (h trainable) Weights(yield func(headfile.Weight)) { h.tensors().Weights(yield) }
 
 func (h trainable) Rebuild(w model.Weights) (learn.Head, error) {
-	n, err := newNetwork(h.Config, w, h.Base.Tokens, h.Base.Ends)
+	n, err := newNetwork(h.Config, w, nil, h.Base.Ends)
 	if err != nil {
 		return nil, err
 	}
-	n.Base.Ends = h.Base.Ends
+	n.Base.Tokens, n.Base.Ends = h.Base.Tokens, h.Base.Ends
 	return trainable{n}, nil
 }
 

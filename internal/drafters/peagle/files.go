@@ -26,7 +26,7 @@ const (
 
 var kind = headfile.Kind{
 	Name: "P-EAGLE head", Drafters: []string{pEagle, parallelSpec}, Archs: []string{arch},
-	New: func() headfile.Shape { return new(Config) }, Pairs: true, Output: true,
+	New: func() headfile.Shape { return new(Config) }, Pairs: true, Output: true, SpeculatorsEmbedding: true,
 	Speculators: []string{"peagle"},
 	Examples: []string{
 		"peagle:width=4", "peagle:tree=chain,depth=1", "parallelspec", "parallelspec:tree=accum-logp,width=3",
@@ -122,9 +122,9 @@ func (c *Config) Place(name, layout string) headfile.Place {
 // of their own.
 func (c *Config) Folders() (authors, speculators bool) { return false, c.Masks == 0 }
 
-// VLLM is headfile.VLLM's.
+// VLLM is headfile.VLLM's. It drops the norms of EAGLE-3.1 from such heads.
 func (c *Config) VLLM() (method string, tokens, most int) {
-	if c.Masks > 0 {
+	if method, _, _ := c.Config.VLLM(); method == "" || c.Masks > 0 || c.FCNorm || c.NormOutput {
 		return "", 0, 0
 	}
 	return "eagle3", min(c.Depths, 5), c.Depths

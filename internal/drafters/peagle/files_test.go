@@ -124,6 +124,7 @@ func TestPublishedFolders(t *testing.T) {
 		"speculators": {speculators, nil, shapes(), same},
 		"speculators, taps unsaid": {speculators, map[string]any{"eagle_aux_hidden_state_layer_ids": nil},
 			shapes(), same},
+		"speculators, residual unsaid": {speculators, map[string]any{"norm_before_residual": nil}, shapes(), same},
 		"speculators, normed residual": {speculators, map[string]any{"norm_before_residual": true}, shapes(),
 			func(c *peagle.Config) { c.NormBeforeResidual = true }},
 		"speculators, depths unsaid": {speculators, map[string]any{"speculators_config": map[string]any{}},

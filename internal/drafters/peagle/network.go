@@ -29,7 +29,7 @@ func NewNetwork(c Config, w model.Weights, tokens []int32, target *model.Network
 	if err := headfile.CheckWeights(&c, w, tokens); err != nil {
 		return nil, err
 	}
-	return newNetwork(c, w, tokens, headfile.EndsOf(target))
+	return newNetwork(c, w, tokens, headfile.EndsOf(target, tokens))
 }
 
 // newNetwork is NewNetwork of what it has checked.

@@ -36,8 +36,9 @@ type Config struct {
 	// else: chances are made of the scores alone.
 	RankOffset [RankBuckets]float32
 
-	DraftVocab   int // tokens of the head's own output; 0: the target's
-	TargetLayers int // of the target the head was made for; 0: not known
+	DraftVocab    int    // tokens of the head's own output; 0: the target's
+	TargetLayers  int    // of the target the head was made for; 0: not known
+	TargetWeights string // model.Network.WeightsID of that target; empty: not known
 
 	TextWeights []float32 // of the modifier +text, fitted for the head; nil: it learns from the start
 }

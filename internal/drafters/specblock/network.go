@@ -55,7 +55,7 @@ func NewNetwork(c Config, w model.Weights, tokens []int32, target *model.Network
 // newNetwork is NewNetwork of what it has checked.
 func newNetwork(c Config, w model.Weights, tokens []int32, target *model.Network) (*Network, error) {
 	n := layOut(c)
-	n.Tokens, n.Ends = tokens, headfile.EndsOf(target)
+	n.Tokens, n.Ends = tokens, headfile.EndsOf(target, tokens)
 	if err := n.parts().Load(w); err != nil {
 		return nil, err
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/grovellm/grove/gguf"
 	"github.com/grovellm/grove/internal/files/ggufkeys"
+	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/tensor"
 )
 
@@ -46,6 +47,17 @@ func (k *Keys) Int(name string, v *int, def ...int) {
 		*v = k.from.Int(key, def...)
 	case k.into != nil:
 		k.into.Set(key, uint32(*v))
+	}
+}
+
+// String is a text, empty where the key is missing; an empty one is not written.
+func (k *Keys) String(name string, v *string) {
+	key := k.key(name)
+	switch {
+	case k.from != nil:
+		*v = k.from.String(key, "")
+	case k.into != nil && *v != "":
+		k.into.Set(key, *v)
 	}
 }
 
@@ -97,6 +109,9 @@ const textWeights = "grove.text.weights"
 // all goes through the keys of a shape and those that every kind has.
 func (k *Keys) all(s Shape) {
 	s.Keys(k)
+	if id := s.Common().TargetWeights; id != nil {
+		k.String(model.TargetWeightsKey, id)
+	}
 	if w := s.Common().TextWeights; w != nil && (k.into == nil || len(*w) > 0) {
 		k.Floats(textWeights, w)
 	}

@@ -39,6 +39,10 @@ type Kind struct {
 	Output bool // folders have an output matrix, because other programs want one
 
 	Embedding bool // folders have an embedding, because their authors' code wants one
+
+	// SpeculatorsEmbedding says that folders for vLLM's speculators have an embedding: that package
+	// takes a missing one for zeros, and says nothing.
+	SpeculatorsEmbedding bool
 }
 
 // Shape is the numbers that describe a head of a kind, and what its files say of them. Every kind implements it by a
@@ -99,6 +103,10 @@ type Common struct {
 	DraftVocab   *int          // tokens of the head's own output, 0 for all; nil: the kind has none
 	TextWeights  *[]float32    // of the modifier +text, fitted for the head; nil: the kind has none
 	OwnOutput    bool          // the head has output matrices of its own that are not called output.weight
+
+	// TargetWeights is model.Network.WeightsID of the target that the head was made for, empty where it is not known; nil:
+	// files of the kind do not say.
+	TargetWeights *string
 }
 
 // Output is the number of rows of the head's output.

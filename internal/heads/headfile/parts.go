@@ -322,10 +322,34 @@ type Ends struct {
 	Head  nn.Linear
 
 	OwnEmbed, OwnHead bool // they are the head's own
+
+	tokens []int32 // whose rows alone Head is to have when it is loaded and not the head's own; nil: all
 }
 
-// EndsOf are the target's.
-func EndsOf(target *model.Network) Ends { return Ends{Embed: target.Embed, Head: target.Head} }
+// EndsOf are the target's. A head with a draft vocabulary and no output matrix takes the rows of its tokens.
+func EndsOf(target *model.Network, tokens []int32) Ends {
+	return Ends{Embed: target.Embed, Head: target.Head, tokens: tokens}
+}
+
+// takeRows copies the rows of the tokens from the target's output matrix.
+func (e *Ends) takeRows() error {
+	from := e.Head
+	w, err := gemm.New(from.W.Type(), len(e.tokens), from.W.In())
+	if err != nil {
+		return err
+	}
+	e.Head = nn.Linear{W: w, Scale: from.Scale, Cap: from.Cap}
+	if from.Bias != nil {
+		e.Head.Bias = make([]float32, len(e.tokens))
+	}
+	for i, t := range e.tokens {
+		w.CopyRow(i, from.W, int(t))
+		if from.Bias != nil {
+			e.Head.Bias[i] = from.Bias[t]
+		}
+	}
+	return nil
+}
 
 // Part is the ends of a head of a shape, which may have its own; with bias its own output may have one.
 func (e *Ends) Part(s Shape, bias bool) Part {
@@ -368,6 +392,10 @@ func (p *ends) load(w model.Weights) (err error) {
 		e.Head = nn.Linear{}
 		err = p.head().load(w)
 	}
+	if !e.OwnHead && e.tokens != nil && err == nil {
+		err = e.takeRows()
+	}
+	e.tokens = nil
 	return err
 }
 
@@ -392,7 +420,6 @@ func CheckWeights(s Shape, w model.Weights, tokens []int32) error {
 	c := s.Common()
 	n := c.Output()
 	vocab := c.Layers.Vocab
-	own := c.OwnOutput || w.Has("output.weight")
 	switch {
 	case w.Has("output.bias") && !w.Has("output.weight"):
 		return fmt.Errorf("there is a tensor output.bias, but no output.weight: want both or neither")
@@ -402,8 +429,6 @@ func CheckWeights(s Shape, w model.Weights, tokens []int32) error {
 		return nil
 	case len(tokens) != n:
 		return fmt.Errorf("%d tokens of a draft vocabulary of %d: want as many", len(tokens), n)
-	case !own:
-		return fmt.Errorf("a draft vocabulary of %d tokens, but no tensor output.weight: want an output of its own", n)
 	}
 	seen := make([]bool, vocab)
 	for i, t := range tokens {

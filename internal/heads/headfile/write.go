@@ -126,11 +126,6 @@ func Folder(s Shape, weights []tensor.Tensor, tokens []int32, typ tensor.Type, t
 	if list, err = folderTensors(s, weights, layout); err != nil {
 		return nil, nil, err
 	}
-	if tokens == nil && target != nil && c.DraftVocab != nil { // vLLM wants the map of such kinds in any case, and of no other
-		for t := range c.Output() {
-			tokens = append(tokens, int32(t))
-		}
-	}
 	return fields, append(list, FolderTokens(tokens, c.Layers.Vocab)...), nil
 }
 
@@ -212,6 +207,21 @@ func writeFolder(dir string, s Shape, weights []tensor.Tensor, tokens []int32, t
 		return fmt.Errorf("%s: %w", dir, err)
 	}
 	return writeOuts(dir, s.Kind().FileName(), fields, list)
+}
+
+// Missing lists what other programs want in a folder of such a head and the weights lack: its target's output matrix, its
+// embedding. speculators: the folder is to be one of vLLM's.
+func (k *Kind) Missing(weights []tensor.Tensor, speculators bool) (names []string) {
+	has := func(name string) bool {
+		return slices.ContainsFunc(weights, func(t tensor.Tensor) bool { return t.Name == name })
+	}
+	if k.Output && !has("output.weight") {
+		names = append(names, "output.weight")
+	}
+	if (k.Embedding || speculators && k.SpeculatorsEmbedding) && !has("token_embd.weight") {
+		names = append(names, "token_embd.weight")
+	}
+	return names
 }
 
 // FileName is what the weights are called in a folder that is written.

@@ -174,7 +174,7 @@ def main():
         return
     variables = json.loads(load("vars.json"))
     save("snippets.json.gz", [[s, render(s, variables)] for s in load("snippets.txt").removesuffix("\n").split("\n----\n")])
-    programs = (Programs(seed).program() for seed in range(1500))
+    programs = (Programs(seed).program() for seed in range(600))
     results = ([s, render(s, {})] for s in programs)
     save("programs.json.gz", [[s, r] for s, r in results if len(r.get("text", "")) < 2000])
     conversations = json.loads(load("conversations.json"))

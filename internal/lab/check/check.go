@@ -49,7 +49,7 @@ func (m mismatch) Error() string { return m.text }
 
 func mismatchf(format string, args ...any) error { return mismatch{fmt.Sprintf(format, args...)} }
 
-// run runs cases one after another: levels are switched for the whole program, so no two may
+// run runs cases one after another, in an order that keeps one model open: levels are switched for the whole program, so no two may
 // overlap. It returns what it has when ctx ends, with ctx's error.
 func run(ctx context.Context, o Options, r *Report, one func(ctx context.Context, s *models, n int, rng *rand.Rand) error) error {
 	if o.Cases < 1 {
@@ -74,7 +74,7 @@ func run(ctx context.Context, o Options, r *Report, one func(ctx context.Context
 	if o.Only >= 0 {
 		from, to = o.Only, o.Only+1
 	}
-	for n := from; n < to; n++ {
+	for _, n := range inOrder(from, to) {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
@@ -102,7 +102,7 @@ func run(ctx context.Context, o Options, r *Report, one func(ctx context.Context
 	return nil
 }
 
-// runCase runs a case. A panic is a mismatch, after which the models are opened anew.
+// runCase runs a case. A panic is a mismatch, after which the model is opened anew.
 func runCase(s *models, one func() error) error {
 	err := func() (err error) {
 		defer par.Recover("it", &err)

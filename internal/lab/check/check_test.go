@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -48,6 +49,34 @@ func TestMismatchesAreCounted(t *testing.T) {
 	if !errors.Is(err, fault) {
 		t.Errorf("got %v, want the fault", err)
 	}
+}
+
+// Every case runs once, and the cases of a model of a generation run together.
+func TestInOrder(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		from := rapid.IntRange(0, 3*perGeneration).Draw(rt, "from")
+		order := inOrder(from, from+rapid.IntRange(1, 2*perGeneration).Draw(rt, "cases"))
+		type model struct{ generation, index int }
+		done := map[model]bool{}
+		last := model{-1, -1}
+		for _, n := range order {
+			m := model{n / perGeneration, n % shapes()}
+			if m != last && done[m] {
+				rt.Fatalf("the cases of %+v do not run together", m)
+			}
+			if m.generation < last.generation {
+				rt.Fatalf("generation %d runs after %d", m.generation, last.generation)
+			}
+			done[m] = true
+			last = m
+		}
+		slices.Sort(order)
+		for i, n := range order {
+			if n != from+i {
+				rt.Fatalf("the cases from %d on have %d in place of %d", from, n, from+i)
+			}
+		}
+	})
 }
 
 // An interrupted check reports what it did.

@@ -1,11 +1,13 @@
 package check
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/model"
@@ -32,12 +34,29 @@ var (
 // shapes; with fewer, it would spend its time on writing models.
 const perGeneration = 1024
 
-// models makes random models as cases ask for them and keeps those of one generation.
+// shapes is how many models a generation has, one of each architecture and type; case n is of model n modulo shapes.
+func shapes() int { return len(arches) * len(types) }
+
+// inOrder is the cases [from, to) in the order in which they run: generation by generation, and within
+// one all cases of a model together, so that one model is open at a time.
+func inOrder(from, to int) []int {
+	order := make([]int, 0, to-from)
+	for n := from; n < to; n++ {
+		order = append(order, n)
+	}
+	slices.SortStableFunc(order, func(a, b int) int {
+		return cmp.Or(cmp.Compare(a/perGeneration, b/perGeneration), cmp.Compare(a%shapes(), b%shapes()))
+	})
+	return order
+}
+
+// models makes random models as cases ask for them, and keeps the last one.
 type models struct {
 	dir        string
 	seed       uint64
 	generation int
-	kept       []*variant // by architecture and type
+	index      int      // of the model in its generation
+	kept       *variant // nil: none
 }
 
 // variant is one random model, opened once for each number of threads.
@@ -68,30 +87,29 @@ func (v *variant) String() string {
 
 // get returns the model of case n: every architecture and type in turn.
 func (s *models) get(ctx context.Context, n int) (*variant, error) {
-	if g := n / perGeneration; s.kept == nil || g != s.generation {
-		s.close()
-		s.generation, s.kept = g, make([]*variant, len(arches)*len(types))
+	generation, index := n/perGeneration, n%shapes()
+	if s.kept != nil && generation == s.generation && index == s.index {
+		return s.kept, nil
 	}
-	i := n % len(s.kept)
-	if s.kept[i] == nil {
-		rng := rand.New(rand.NewPCG(s.seed^0x6d6f64656c, uint64(s.generation*len(s.kept)+i)))
-		arch, typ := i%len(arches), types[i/len(arches)]
-		if all := turns[typ]; all != nil {
-			typ = all[(arch+s.generation)%len(all)]
-		}
-		v := &variant{
-			shape: randomShape(rng, arches[arch], typ),
-			typ:   typ,
-			path:  filepath.Join(s.dir, fmt.Sprintf("%d-%d.gguf", s.generation, i)),
-			seed:  rng.Uint64(),
-			kv:    randomKV(rng),
-		}
-		if err := synth.Write(ctx, v.path, v.shape, synth.Options{Type: v.typ, Seed: v.seed}); err != nil {
-			return nil, err
-		}
-		s.kept[i] = v
+	s.close()
+	rng := rand.New(rand.NewPCG(s.seed^0x6d6f64656c, uint64(generation*shapes()+index)))
+	arch, typ := index%len(arches), types[index/len(arches)]
+	if all := turns[typ]; all != nil {
+		typ = all[(arch+generation)%len(all)]
 	}
-	return s.kept[i], nil
+	v := &variant{
+		shape: randomShape(rng, arches[arch], typ),
+		typ:   typ,
+		path:  filepath.Join(s.dir, fmt.Sprintf("%d-%d.gguf", generation, index)),
+		seed:  rng.Uint64(),
+		kv:    randomKV(rng),
+	}
+	if err := synth.Write(ctx, v.path, v.shape, synth.Options{Type: v.typ, Seed: v.seed}); err != nil {
+		return nil, err
+	}
+	s.generation, s.index = generation, index
+	s.kept = v
+	return v, nil
 }
 
 // threads returns the model with the given number of workers.
@@ -137,21 +155,23 @@ func (v *variant) draftFor(ctx context.Context, o *opened) (*model.Model, error)
 	return o.draft, err
 }
 
-// close closes the models of the generation and removes their files.
+// close closes the model and removes its files.
 func (s *models) close() {
-	for _, v := range s.kept {
-		if v == nil {
+	if s.kept == nil {
+		return
+	}
+	for _, o := range s.kept.opened {
+		if o == nil {
 			continue
 		}
-		for _, o := range v.opened {
-			if o != nil {
-				o.m.Close()
-			}
+		if o.draft != nil {
+			o.draft.Close()
 		}
-		os.Remove(v.path)
-		os.Remove(v.draftPath())
-		v.removeHeads()
+		o.m.Close()
 	}
+	os.Remove(s.kept.path)
+	os.Remove(s.kept.draftPath())
+	s.kept.removeHeads()
 	s.kept = nil
 }
 

@@ -69,6 +69,7 @@ func JobWithTarget(t *testing.T) train.Job {
 		t.Fatal(err)
 	}
 	j.Target = open(t, filepath.Join(j.Dir, "target", "model-f32.gguf"), j.Threads)
+	j.Verifier = "org/target"
 	return j
 }
 

@@ -10,7 +10,7 @@ import sys
 import torch
 from torch import nn
 
-sys.path.insert(0, "../../../internal/testdata")
+sys.path.insert(0, "../../../testing/testdata")
 from llama import MLP, Attention, Norm  # noqa: E402
 
 HIDDEN, HEADS, KV_HEADS, FFN, VOCAB, EPS, BASE, K = 16, 2, 1, 24, 20, 1e-5, 10000.0, 2
