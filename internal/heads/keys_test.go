@@ -79,6 +79,9 @@ func TestKeysAndTensors(t *testing.T) {
 		for key, v := range map[string]any{"logit_scale": float32(0.5), "expert_count": uint32(8),
 			"rope.scaling.type": "yarn", "hyper_connection.count": uint32(2),
 			"attention.sliding_window": uint32(8), "nextn_predict_layers": uint32(1), "a_key_of_tomorrow": true} {
+			if arch == "dflash" && key == "attention.sliding_window" {
+				continue // which such heads may have
+			}
 			key = arch + "." + key
 			if err := heads.Check(changed(func(w *gguf.Writer) { w.Set(key, v) }), target); err == nil ||
 				!strings.Contains(err.Error(), key) {

@@ -116,8 +116,10 @@ func ReadGGUFKeys(f *gguf.File, prefix, arch string, obeyed ...string) (Config, 
 			}
 		}
 	}
-	if err := c.readWindows(k, a); err != nil {
-		return c, err
+	if !slices.Contains(obeyed, "attention.sliding_window") { // which a head reads itself
+		if err := c.readWindows(k, a); err != nil {
+			return c, err
+		}
 	}
 	if a.readKeys != nil {
 		a.readKeys(k, &c)

@@ -23,12 +23,12 @@ type Segment struct {
 func (s *Segment) Slots() int { return s.Base + s.From + s.Rows }
 
 // firstSeen is the number of positions before those that a row sees of a window, which is 0 for
-// all.
+// all. A window ends at the row's own position: a row of a block that looks both ways sees more.
 func (s *Segment) firstSeen(r forestRow, window int) int {
 	if window == 0 {
 		return 0
 	}
-	return max(0, s.end(r)-window)
+	return max(0, s.Base+r.depth+1-window)
 }
 
 // end is one past the last position that a row sees, its own.
@@ -59,6 +59,7 @@ func (s *Segment) sees(f *Forest, r forestRow, page, from, to int) uint32 {
 // prefix; in a tree the prefix is short.
 type forestRow struct {
 	position int
+	depth    int // of the row's node: the committed rows before it, and its ancestors, are so many more
 	prefix   int
 	from, to int
 }
@@ -107,7 +108,7 @@ func (f *Forest) add(c *Cache, t *tree.Tree, from int, positions []int32) {
 		if positions != nil {
 			position = int(positions[i])
 		}
-		f.rows = append(f.rows, forestRow{position, prefix, from, len(f.rest)})
+		f.rows = append(f.rows, forestRow{position, int(t.Depth[i]), prefix, from, len(f.rest)})
 	}
 }
 

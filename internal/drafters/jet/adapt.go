@@ -21,18 +21,18 @@ type trainable struct{ *Network }
 func (h trainable) Weights(yield func(headfile.Weight)) { h.parts().Weights(yield) }
 
 func (h trainable) Rebuild(w model.Weights) (learn.Head, error) {
-	n, err := NewNetwork(h.Config, w, &model.Network{Embed: h.Embed, Head: h.Head})
+	n, err := newNetwork(h.Config, w, nil, &model.Network{Embed: h.Embed, Head: h.Head})
 	if err != nil {
 		return nil, err
 	}
-	n.Ends = h.Ends
+	n.Tokens, n.Ends = h.Tokens, h.Ends
 	return trainable{n}, nil
 }
 
 func (h trainable) Last(name string) bool { return learn.LastLayer(name, h.Layers) }
 
 func (h trainable) Output() (norm *nn.Norm, head *nn.Linear, tokens []int32) {
-	return &h.Norm, &h.Network.Head, nil
+	return &h.Norm, &h.Network.Head, h.Tokens
 }
 
 func (h trainable) Shape() headfile.Shape {

@@ -37,7 +37,7 @@ func BenchmarkRound(b *testing.B) {
 	defer m.Close()
 	c := jet.Config{Config: m.Config, Block: 16, Causal: true, Taps: []int{0, 1, 1, 2, 2}}
 	c.Layers, c.FFN = 6, 384
-	n, err := jet.NewNetwork(c, synthetic.Head(&c, tensor.Q8_0, 1), &m.Network)
+	n, err := jet.NewNetwork(c, synthetic.Head(&c, tensor.Q8_0, 1), nil, &m.Network)
 	if err != nil {
 		b.Fatal(err)
 	}

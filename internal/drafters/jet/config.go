@@ -3,6 +3,7 @@ package jet
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/grovellm/grove/internal/heads/headfile"
 	"github.com/grovellm/grove/internal/model"
@@ -23,6 +24,12 @@ type Config struct {
 	// dflash.target_layers the same.
 	Taps []int
 
+	DraftVocab int // tokens of the head's own output; 0: all of the target's
+
+	// WindowCausal says that rows of a block see only those before them in layers with a window, whatever
+	// the other layers do.
+	WindowCausal bool
+
 	TargetLayers  int    // of the target the head was made for; 0: not known
 	TargetWeights string // model.Network.WeightsID of that target; empty: not known
 
@@ -41,6 +48,10 @@ func (c *Config) Validate() error {
 		return fmt.Errorf("block size is %d: want 2 to %d", c.Block, maxBlock)
 	case c.Mask < 0 || int(c.Mask) >= c.Vocab:
 		return fmt.Errorf("mask token is %d: want 0 to %d", c.Mask, c.Vocab-1)
+	case c.DraftVocab < 0 || c.DraftVocab > c.Vocab:
+		return fmt.Errorf("draft vocabulary is %d: want 1 to the vocabulary's %d, or 0 for all", c.DraftVocab, c.Vocab)
+	case c.Window > 0 && c.Window < c.Block:
+		return fmt.Errorf("sliding window is %d: want a block of %d rows or more", c.Window, c.Block)
 	}
 	if err := headfile.CheckTaps(c.Taps, c.TargetLayers); err != nil {
 		return err
@@ -61,7 +72,27 @@ func (c *Config) Describe(bool) string {
 	if c.Causal {
 		kind = "causal (JetSpec)"
 	}
-	return fmt.Sprintf("block head, %s: blocks of %d rows, token %d is the mask", kind, c.Block, c.Mask)
+	more := ""
+	if c.DraftVocab > 0 {
+		more = fmt.Sprintf(", an output head of %d tokens", c.DraftVocab)
+	}
+	if c.Window > 0 {
+		more += fmt.Sprintf(", a window of %d", c.Window)
+	}
+	return fmt.Sprintf("block head, %s: blocks of %d rows, token %d is the mask%s", kind, c.Block, c.Mask, more)
+}
+
+// mixed reports whether some layers see a block in another way than LayOut says.
+func (c *Config) mixed() bool {
+	return c.Window > 0 && c.WindowCausal != c.Causal && slices.Contains(c.Windowed, true)
+}
+
+// EndsEarly reports whether a block may end early: no row of any layer sees one after it.
+func (c *Config) EndsEarly() bool {
+	if c.Window > 0 && c.WindowCausal && !slices.Contains(c.Windowed, false) {
+		return true
+	}
+	return c.Causal && !c.mixed()
 }
 
 // Draw draws the numbers of a random head that a drafter runs.
@@ -73,6 +104,7 @@ func (c *Config) Draw(rng *rand.Rand, drafter string, _ int) {
 	if drafter != "" {
 		c.Causal = drafter == kind.Drafters[0]
 	}
+	c.DraftVocab = 0
 }
 
 // LayOut makes t a block of so many rows under an anchor: a chain, whose rows see those before

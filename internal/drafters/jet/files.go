@@ -40,14 +40,15 @@ func (*Config) Kind() *headfile.Kind { return &kind }
 
 // Common points at what heads of all kinds have.
 func (c *Config) Common() headfile.Common {
-	return headfile.Common{Layers: &c.Config, Taps: &c.Taps, TargetLayers: &c.TargetLayers, TargetWeights: &c.TargetWeights, TextWeights: &c.TextWeights}
+	return headfile.Common{Layers: &c.Config, Taps: &c.Taps, TargetLayers: &c.TargetLayers, TargetWeights: &c.TargetWeights,
+		DraftVocab: &c.DraftVocab, TextWeights: &c.TextWeights}
 }
 
 // Open loads a head for a target, whose embedding and output head it uses unless it has its own. A
 // head is loaded once for all drafters of a target.
 func Open(h registry.Head, target registry.Target) (*Network, error) {
-	build := func(s headfile.Shape, w model.Weights, _ []int32, m *model.Network) (*Network, error) {
-		return NewNetwork(*s.(*Config), w, m)
+	build := func(s headfile.Shape, w model.Weights, tokens []int32, m *model.Network) (*Network, error) {
+		return NewNetwork(*s.(*Config), w, tokens, m)
 	}
 	return headfile.Load(h, &kind, target, build)
 }
@@ -64,6 +65,10 @@ func (c *Config) Keys(k *headfile.Keys) {
 	mask := int(c.Mask)
 	k.Int("tokenizer.ggml.mask_token_id", &mask)
 	c.Mask = int32(mask)
+	k.Windows(&c.Config)
+	if !k.Reading() || c.Window > 0 { // as in the heads that llama.cpp converts, where the key is missing
+		k.Bool(".attention.causal_windows", &c.WindowCausal, true)
+	}
 }
 
 // folderArch is what config.json calls a block head, JetSpec's and DFlash's alike.
@@ -79,6 +84,7 @@ type folderConfig struct {
 	HiddenSize    int      `json:"hidden_size"`
 	VocabSize     int      `json:"vocab_size"`
 	DraftVocab    *int     `json:"draft_vocab_size"`
+	IsCausal      *bool    `json:"is_causal"`
 	TargetHidden  *int     `json:"target_hidden_size"`
 	DFlash        *struct {
 		Mask         *int32 `json:"mask_token_id"`
@@ -89,20 +95,30 @@ type folderConfig struct {
 		TargetHidden int    `json:"target_hidden_size"`
 		Shift        bool   `json:"draft_shift"`
 		Projector    string `json:"projector_type"`
+
+		// What grove does not do.
+		Window     bool     `json:"use_swa"`
+		Sinks      bool     `json:"attention_sink_bias"`
+		ValueScale *float64 `json:"attention_value_scale"`
+		Neox       *bool    `json:"is_neox_style"`
 	} `json:"dflash_config"`
+
+	EmbedScale *float64 `json:"input_embedding_scale"`
+	Multiplier *float64 `json:"output_multiplier"`
+	Cap        *float64 `json:"final_logit_softcapping"`
 
 	speculator
 }
 
 // speculator is what vLLM's speculators say in place of dflash_config.
 type speculator struct {
-	Type       string   `json:"speculators_model_type"`
-	Mask       *int32   `json:"mask_token_id"`
-	Inputs     []int    `json:"aux_hidden_state_layer_ids"` // of layers whose input is read, so taps
-	LayerTypes []string `json:"layer_types"`
-	Projector  string   `json:"projector_type"`
-	Anchor     bool     `json:"sample_from_anchor"`
-	Shift      bool     `json:"shift_label"`
+	Type      string `json:"speculators_model_type"`
+	Mask      *int32 `json:"mask_token_id"`
+	Inputs    []int  `json:"aux_hidden_state_layer_ids"` // of layers whose input is read, so taps
+	Projector string `json:"projector_type"`
+	NonCausal bool   `json:"sliding_window_non_causal"`
+	Anchor    bool   `json:"sample_from_anchor"`
+	Shift     bool   `json:"shift_label"`
 }
 
 // shifted ends what is said of heads that draft one place later.
@@ -118,9 +134,14 @@ func (f *folderConfig) Check() error {
 	case f.TargetHidden != nil && *f.TargetHidden != f.HiddenSize:
 		return fmt.Errorf("field \"target_hidden_size\" is %d and hidden_size %d: "+
 			"heads narrower or wider than their target are not supported", *f.TargetHidden, f.HiddenSize)
-	case f.DraftVocab != nil && *f.DraftVocab != f.VocabSize:
-		return fmt.Errorf("field \"draft_vocab_size\" is %d and vocab_size %d: "+
-			"block heads of a part of the vocabulary are not supported", *f.DraftVocab, f.VocabSize)
+	case f.DraftVocab != nil && *f.DraftVocab < 1:
+		return fmt.Errorf("field \"draft_vocab_size\" is %d: want a positive number", *f.DraftVocab)
+	case f.EmbedScale != nil && *f.EmbedScale != 1:
+		return fmt.Errorf("field \"input_embedding_scale\" is %g: embeddings that are scaled are not supported", *f.EmbedScale)
+	case f.Multiplier != nil && *f.Multiplier != 1:
+		return fmt.Errorf("field \"output_multiplier\" is %g: logits that are scaled are not supported", *f.Multiplier)
+	case f.Cap != nil && *f.Cap != 0:
+		return fmt.Errorf("field \"final_logit_softcapping\" is %g: logits with a soft cap are not supported", *f.Cap)
 	case f.Type != "":
 		return f.speculator.check()
 	case d == nil:
@@ -130,6 +151,14 @@ func (f *folderConfig) Check() error {
 	case d.TargetHidden != 0 && d.TargetHidden != f.HiddenSize:
 		return fmt.Errorf("field \"dflash_config.target_hidden_size\" is %d and hidden_size %d: heads narrower or wider than their target (hidden_dim_adapter) are not supported",
 			d.TargetHidden, f.HiddenSize)
+	case d.Window:
+		return fmt.Errorf("field \"dflash_config.use_swa\" is true: want windows by \"layer_types\" and \"sliding_window\"")
+	case d.Sinks:
+		return fmt.Errorf("field \"dflash_config.attention_sink_bias\" is true: attention with sinks is not supported in a head")
+	case d.ValueScale != nil && *d.ValueScale != 1:
+		return fmt.Errorf("field \"dflash_config.attention_value_scale\" is %g: values that are scaled are not supported", *d.ValueScale)
+	case d.Neox != nil && !*d.Neox:
+		return fmt.Errorf("field \"dflash_config.is_neox_style\" is false: rotation of neighbours is not supported in a block head")
 	case d.Shift:
 		return fmt.Errorf("field \"dflash_config.draft_shift\" is true: " + shifted)
 	case d.Projector != "" && d.Projector != "dflash":
@@ -155,8 +184,6 @@ func (s *speculator) check() error {
 		return fmt.Errorf("field \"sample_from_anchor\" is true: " + shifted)
 	case s.Shift:
 		return fmt.Errorf("field \"shift_label\" is true: " + shifted)
-	case slices.Contains(s.LayerTypes, "sliding_attention"):
-		return fmt.Errorf("field \"layer_types\" has \"sliding_attention\": want full_attention alone")
 	}
 	return nil
 }
@@ -164,24 +191,38 @@ func (s *speculator) check() error {
 // ReadFolder reads the shape from config.json of an open folder.
 func (c *Config) ReadFolder(x *headfile.File) (layout string, err error) {
 	var f folderConfig
-	base, err := model.ParseFolder(x.JSON, &f)
+	layers, window, windowed, err := cutWindows(x.JSON)
+	if err != nil {
+		return "", err
+	}
+	base, err := model.ParseFolder(layers, &f)
 	if err != nil {
 		return "", err
 	}
 	*c = Config{Config: base, Block: f.BlockSize, TargetLayers: f.TargetLayers}
 	c.Tied = false
+	if window > 0 && len(windowed) != c.Layers {
+		return "", fmt.Errorf("field \"layer_types\" lists %d layers: want %d", len(windowed), c.Layers)
+	}
+	c.Window, c.Windowed = window, windowed
+	if f.DraftVocab != nil && *f.DraftVocab != c.Vocab {
+		c.DraftVocab = *f.DraftVocab
+	}
 	if f.Type != "" {
 		c.Arch = "qwen3" // the layers' fields are the target's
 		c.Mask = *f.Mask
 		c.Taps = f.Inputs
 		c.Block = cmp.Or(c.Block, 8)
+		c.WindowCausal = window > 0 && !f.NonCausal
 		return "", nil
 	}
 	d := f.DFlash
 	c.Mask, c.Block = *d.Mask, cmp.Or(c.Block, d.BlockSize, 16)
-	for _, causal := range []*bool{d.CausalOther, d.Causal} {
+	c.WindowCausal = window > 0
+	for _, causal := range []*bool{d.CausalOther, d.Causal, f.IsCausal} {
 		if causal != nil {
 			c.Causal = *causal
+			c.WindowCausal = window > 0 && *causal
 		}
 	}
 	ids := d.Layers
@@ -215,10 +256,10 @@ func (*Config) Place(name, _ string) headfile.Place {
 }
 
 // Folders says which folders can be written: they cannot name the embedding as a tap, and vLLM's
-// speculators have no causal heads.
+// speculators have no causal heads, nor in vLLM some causal layers beside others.
 func (c *Config) Folders() (authors, speculators bool) {
 	named := !slices.Contains(c.Taps, 0)
-	return named, named && !c.Causal
+	return named && !(c.Causal && c.mixed()), named && !c.Causal && !(c.mixed() && slices.Contains(c.Windowed, false))
 }
 
 // VLLM is headfile.VLLM's: a block less its anchor.
@@ -229,6 +270,16 @@ func (c *Config) VLLM() (method string, tokens, most int) { return "dflash", c.B
 func (c *Config) FolderFields(m map[string]any, typ tensor.Type, _ []tensor.Tensor,
 	target *model.Config) (_ map[string]any, layout string, err error) {
 	ids := make([]int, len(c.Taps))
+	if c.Window > 0 {
+		m["use_sliding_window"] = true
+		m["sliding_window"] = c.Window
+		types := make([]string, c.Layers)
+		for i := range types {
+			types[i] = map[bool]string{true: "sliding_attention"}[c.Windowed[i]]
+			types[i] = cmp.Or(types[i], "full_attention")
+		}
+		m["layer_types"] = types
+	}
 	for i, t := range c.Taps {
 		ids[i] = t - 1
 		if t == 0 {
@@ -238,8 +289,18 @@ func (c *Config) FolderFields(m map[string]any, typ tensor.Type, _ []tensor.Tens
 	if target == nil {
 		m["architectures"] = []string{folderArch}
 		m["block_size"] = c.Block
-		m["dflash_config"] = map[string]any{"mask_token_id": c.Mask, "target_layer_ids": ids, "causal_head": c.Causal,
-			"causal": c.Causal}
+		d := map[string]any{"mask_token_id": c.Mask, "target_layer_ids": ids}
+		switch {
+		case !c.mixed():
+			d["causal_head"] = c.Causal
+			d["causal"] = c.Causal
+		case c.Causal:
+			return nil, "", fmt.Errorf("rows of layers with a window see the whole block, and those of others what is before them, which no folder can say: write GGUF")
+		}
+		m["dflash_config"] = d
+		if c.DraftVocab > 0 {
+			m["draft_vocab_size"] = c.DraftVocab
+		}
 		return m, "", nil
 	}
 	if m, err = headfile.Speculator("dflash", "DFlashSpeculator", c.Block-1, m, typ, target); err != nil {
@@ -248,7 +309,7 @@ func (c *Config) FolderFields(m map[string]any, typ tensor.Type, _ []tensor.Tens
 	m["block_size"] = c.Block
 	m["mask_token_id"] = c.Mask
 	m["aux_hidden_state_layer_ids"] = c.Taps
-	m["draft_vocab_size"], m["sample_from_anchor"] = c.Vocab, false
-	m["sliding_window_non_causal"] = true // without it speculators take false, vLLM true, and that of all layers
+	m["draft_vocab_size"], m["sample_from_anchor"] = cmp.Or(c.DraftVocab, c.Vocab), false
+	m["sliding_window_non_causal"] = !c.WindowCausal // without it speculators take false, vLLM true, and that of all layers
 	return m, "", nil
 }

@@ -52,7 +52,7 @@ func TestFilesRoundTrip(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		made, err := jet.NewNetwork(c, synthetic.Head(&c, kind, seed), &m.Network)
+		made, err := jet.NewNetwork(c, synthetic.Head(&c, kind, seed), synthetic.Tokens(&c, seed), &m.Network)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -23,7 +23,7 @@ func head(t Fataler, m *model.Model, seed uint64) *jet.Network {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	kind := []tensor.Type{tensor.F32, tensor.BF16, tensor.Q8_0}[rng.IntN(3)]
 	c := synthetic.Config[jet.Config](rng, "", m.Config, kind)
-	return Must(jet.NewNetwork(c, synthetic.Head(&c, kind, seed), &m.Network))(t)
+	return Must(jet.NewNetwork(c, synthetic.Head(&c, kind, seed), synthetic.Tokens(&c, seed), &m.Network))(t)
 }
 
 func genHead(r *rapid.T, m *model.Model) *jet.Network {

@@ -38,6 +38,9 @@ func New(o Options, n *Network, target registry.Target) (draft.Drafter, error) {
 	d, err := onepass.New(onepass.Config{
 		Model: b, Head: &n.Config, Shape: shape, Depth: o.Depth, Modifiers: o.Modifiers, Target: target,
 	})
+	if n.Window > 0 { // whose attention has no gradient
+		return d, err
+	}
 	return &drafter{d, b}, err
 }
 
@@ -55,7 +58,7 @@ type blocks struct {
 
 // Block is one of whose rows the anchor's drafts nothing.
 func (b *blocks) Block() onepass.Block {
-	return onepass.Block{Depths: b.n.Block - 1, Skip: 1, Causal: b.n.Causal}
+	return onepass.Block{Depths: b.n.Block - 1, Skip: 1, Causal: b.n.EndsEarly()}
 }
 
 func (b *blocks) Taps() []int     { return b.n.Taps }

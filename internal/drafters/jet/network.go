@@ -4,6 +4,7 @@ import (
 	"github.com/grovellm/grove/internal/heads/headfile"
 	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/internal/nn"
+	"github.com/grovellm/grove/tree"
 )
 
 // Network is the layers of a block head (JetSpec §2.2), over loaded weights to serve or trained ones
@@ -22,16 +23,24 @@ type Network struct {
 	Norm        nn.Norm // before Head
 
 	headfile.Ends
+
+	Tokens []int32 // of each row of Head; nil: they are the vocabulary in order
 }
 
-// NewNetwork builds the head that c describes. It takes the embedding and the output matrix from
-// the target where w has none. Weights bear the names of llama.cpp's dflash files.
-func NewNetwork(c Config, w model.Weights, target *model.Network) (*Network, error) {
-	if err := c.Validate(); err != nil {
+// NewNetwork builds the head that c describes. tokens are those of a draft vocabulary; nil: it is the
+// whole one. It takes the embedding and the output matrix from the target where w has none. Weights
+// bear the names of llama.cpp's dflash files.
+func NewNetwork(c Config, w model.Weights, tokens []int32, target *model.Network) (*Network, error) {
+	if err := headfile.CheckWeights(&c, w, tokens); err != nil {
 		return nil, err
 	}
+	return newNetwork(c, w, tokens, target)
+}
+
+// newNetwork is NewNetwork of what it has checked.
+func newNetwork(c Config, w model.Weights, tokens []int32, target *model.Network) (*Network, error) {
 	n := layOut(c)
-	n.Ends = headfile.EndsOf(target, nil)
+	n.Tokens, n.Ends = tokens, headfile.EndsOf(target, tokens)
 	if err := n.parts().Load(w); err != nil {
 		return nil, err
 	}
@@ -67,6 +76,8 @@ func (n *Network) Pages() nn.Pages {
 // Buffers is the activation memory of a head.
 type Buffers struct {
 	fused, kv nn.Buffer
+	other     nn.Forest // rows as layers with a window see them, where those are others
+	trees     []*tree.Tree
 	block     nn.BlockBuffers
 	projs     []nn.Proj
 }
@@ -101,8 +112,35 @@ func (n *Network) Context(e *nn.Exec, f *nn.Forest, taps nn.Mat, m *Buffers) {
 func (n *Network) Run(e *nn.Exec, f *nn.Forest, tokens []int32, x nn.Mat, m *Buffers) {
 	e.Hold()
 	e.Embed(n.Embed, tokens, x)
+	windows := n.windows(f, m)
 	for i := range n.Blocks {
-		e.Block(&n.Blocks[i], i, f, x, &m.block)
+		e.Block(&n.Blocks[i], i, n.forest(i, f, windows), x, &m.block)
 	}
 	e.Release()
+}
+
+// forest is the rows as a layer sees them.
+func (n *Network) forest(layer int, f, windows *nn.Forest) *nn.Forest {
+	if n.Blocks[layer].Attn.Window > 0 {
+		return windows
+	}
+	return f
+}
+
+// windows is the blocks of f as layers with a window see them.
+func (n *Network) windows(f *nn.Forest, m *Buffers) *nn.Forest {
+	if !n.mixed() {
+		return f
+	}
+	like := n.Config
+	like.Causal = n.WindowCausal
+	m.other.Reset()
+	for i, s := range f.Segments() {
+		if i == len(m.trees) {
+			m.trees = append(m.trees, new(tree.Tree))
+		}
+		like.LayOut(m.trees[i], 0, s.Rows)
+		m.other.Add(s.Cache, m.trees[i], 0)
+	}
+	return &m.other
 }

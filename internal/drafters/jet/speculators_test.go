@@ -90,7 +90,7 @@ func TestSpeculators(t *testing.T) {
 		}
 	}
 	for name, v := range map[string]any{
-		"projector_type": "domino", "sample_from_anchor": true, "shift_label": true, "draft_vocab_size": 32,
+		"projector_type": "domino", "sample_from_anchor": true, "shift_label": true, "draft_vocab_size": 0,
 		"target_hidden_size": 7, "mask_token_id": nil,
 		"aux_hidden_state_layer_ids": []int{}, "layers.layer_types": []string{"sliding_attention"},
 		"layers.quantization_config": map[string]any{"quant_method": "fp8"},

@@ -1,6 +1,7 @@
 package headfile
 
 import (
+	"fmt"
 	"math"
 
 	"github.com/grovellm/grove/gguf"
@@ -100,6 +101,22 @@ func (k *Keys) Ints(name string, v *[]int32) {
 		}
 	case k.into != nil && len(*v) > 0:
 		k.into.Set(key, *v)
+	}
+}
+
+// Windows is the sliding window of a head's layers, and which of them have it, as llama.cpp has both.
+func (k *Keys) Windows(c *model.Config) {
+	window, pattern := k.key(".attention.sliding_window"), k.key(".attention.sliding_window_pattern")
+	switch {
+	case k.into != nil && c.Window > 0:
+		k.into.Set(window, uint32(c.Window))
+		k.into.Set(pattern, c.Windowed)
+	case k.from != nil && k.from.Int(window, 0) > 0:
+		c.Window = k.from.Int(window)
+		c.Windowed, _ = k.from.Bools(pattern)
+		if len(c.Windowed) != c.Layers {
+			k.Fail(fmt.Errorf("key %q lists %d layers: want which of %d have the window", pattern, len(c.Windowed), c.Layers))
+		}
 	}
 }
 
