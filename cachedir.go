@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"runtime/debug"
+	"strings"
 
 	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/engine"
@@ -41,7 +43,11 @@ func (o *Options) setStore(e *engine.Options, file registry.Head, m *model.Model
 	return nil
 }
 
-// describeFile tells a model's file or folder from others: by names, sizes and times, or by the contents in memory.
+// splitName is the path of one of a GGUF file's parts.
+var splitName = regexp.MustCompile(`([^/\\]*-)\d{5}(-of-\d{5}\.gguf)$`)
+
+// describeFile tells a model's file, with its parts, or its folder from others: by names, sizes and times, or by the contents in
+// memory.
 func describeFile(file registry.Head) (string, error) {
 	if file.Data != nil {
 		return fmt.Sprint(pagestore.Root(string(file.Data))), nil
@@ -50,23 +56,24 @@ func describeFile(file registry.Head) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	list := []os.FileInfo{st}
+	dir, base := filepath.Dir(file.Name), filepath.Base(file.Name)
+	belongs := func(name string) bool { return name == base }
 	if st.IsDir() {
-		list = nil
-		entries, err := os.ReadDir(file.Name)
-		if err != nil {
-			return "", err
-		}
-		for _, e := range entries {
-			info, err := os.Stat(filepath.Join(file.Name, e.Name())) // of what a link points to
-			if err == nil && info.Mode().IsRegular() {
-				list = append(list, info)
-			}
-		}
+		dir = file.Name
+		belongs = func(string) bool { return true }
+	} else if part := splitName.FindStringSubmatch(file.Name); part != nil {
+		belongs = func(name string) bool { return strings.HasPrefix(name, part[1]) && strings.HasSuffix(name, part[2]) }
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return "", err
 	}
 	text := ""
-	for _, info := range list {
-		text += fmt.Sprintf("%q %d %d\n", info.Name(), info.Size(), info.ModTime().UnixNano())
+	for _, e := range entries {
+		info, err := os.Stat(filepath.Join(dir, e.Name())) // of what a link points to
+		if err == nil && info.Mode().IsRegular() && belongs(e.Name()) {
+			text += fmt.Sprintf("%q %d %d\n", e.Name(), info.Size(), info.ModTime().UnixNano())
+		}
 	}
 	return text, nil
 }

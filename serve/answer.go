@@ -56,6 +56,9 @@ type choice struct {
 
 // answer generates what a call asks for, and sends it in the form that makeForm makes.
 func (x *exchange) answer(c *call, makeForm func(*answering) form) error {
+	if x.late(c.model) {
+		return errLate
+	}
 	ctx, end := x.limit()
 	parts := c.generate(ctx)
 	defer func() { // the generations have ended when the exchange does

@@ -190,6 +190,30 @@ func TestMaxTime(t *testing.T) {
 	check(endless, "X-Request-Timeout", "1e300", "X-Envoy-Expected-Rq-Timeout-Ms", "100")
 }
 
+// A request that would still wait when its time is over is refused at once, and told to come again.
+func TestLateRequests(t *testing.T) {
+	m := tinyWith(t, "tiny-qwen3", 1<<17, grove.Options{Threads: 1, Parallel: 1})
+	s := start(t, m, serve.Options{})
+	s.post("/v1/completions", map[string]any{"prompt": "x", "max_tokens": 1000, "ignore_eos": true}) // from now on the pace is known
+	ctx, cancel := context.WithCancel(ctx)
+	p, ended := s.serving(ctx, time.Millisecond)
+	clients := []net.Conn{p.dial(t, "/v1/completions", endless), p.dial(t, "/v1/completions", endless)}
+	until(t, "a queue", func() bool { e := inside.EngineStats(m); return e.Running == 1 && e.Waiting == 1 })
+	for _, path := range []string{"/v1/completions", "/completion"} {
+		status, header, text := s.send("POST", path, `{"prompt":"x","stream":true}`, "X-Request-Timeout", "0.001")
+		if status != 429 || header.Get("Retry-After") == "" || at(object(t, text), "error.code") != "queue_full" {
+			t.Errorf("%s: status %d, %v: %s", path, status, header, text)
+		}
+	}
+	for _, c := range clients {
+		c.Close()
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
 // pipes is a listener whose connections hold no byte: a client that does not read blocks the
 // server's writing.
 type pipes struct {

@@ -48,6 +48,8 @@ var (
 		"the request took longer than the server, or a header of the request, allows: ask for fewer tokens")
 	errFull = newError(http.StatusTooManyRequests, "rate_limit_error", "queue_full",
 		"the queue is full: try again later")
+	errLate = newError(http.StatusTooManyRequests, "rate_limit_error", "queue_full",
+		"the requests that wait take longer than this one may: try again later")
 	errGone = newError(statusGone, "server_error", "client_gone", "the client closed the connection")
 )
 

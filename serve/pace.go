@@ -27,6 +27,22 @@ func (p *pace) add(took time.Duration) {
 	p.mean += time.Duration(paceWeight * float64(took-p.mean))
 }
 
+// known reports whether a generation has ended yet.
+func (p *pace) known() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.mean > 0
+}
+
+// late reports whether the requests that wait for a model take longer than this one may.
+func (x *exchange) late(m *Model) bool {
+	s := inside.EngineStats(m)
+	if s.Waiting == 0 || !x.s.pace.known() {
+		return false
+	}
+	return time.Now().Add(x.s.pace.wait(s.Running, s.Waiting)).After(x.deadline())
+}
+
 // wait estimates how long it takes until requests that wait have started, of which as many run at a
 // time as run now.
 func (p *pace) wait(running, waiting int) time.Duration {
