@@ -102,6 +102,16 @@ func FromGGUF(f *gguf.File) (*Tokenizer, error) {
 		if front {
 			s.space = spaceSegments
 		}
+	case "gemma4":
+		s.model = charBPE
+		s.stages = []scanner{lines}
+		s.fuseUnk = true
+		addBOS = true
+		defaults = [3]int32{2, 1, 3}
+		s.escape = []normalizer{escapeSpaces(false)}
+		if err := s.readMerges(merges); err != nil {
+			return nil, err
+		}
 	case "t5":
 		addEOS = true
 		defaults = [3]int32{none, 1, 2}
@@ -109,7 +119,8 @@ func FromGGUF(f *gguf.File) (*Tokenizer, error) {
 			return nil, err
 		}
 	default:
-		return nil, s.errorf("model", "tokenizer model %q is not known; known are gpt2 (byte-level BPE), llama (SentencePiece) and t5 (Unigram)", kind)
+		return nil, s.errorf("model", "tokenizer model %q is not known; known are gpt2 (byte-level BPE), gemma4 (BPE over characters), llama (SentencePiece) "+
+			"and t5 (Unigram)", kind)
 	}
 
 	s.eog = []int32{none, none, none, none, none}
@@ -163,18 +174,23 @@ func (s *spec) bytePreset(pre string, merges []string) (preset, error) {
 	if err != nil {
 		return p, s.errorf("pre", "%v", err)
 	}
+	return p, s.readMerges(merges)
+}
+
+// readMerges reads the merges of a BPE.
+func (s *spec) readMerges(merges []string) error {
 	if len(merges) == 0 {
-		return p, s.errorf("merges", "missing, and a byte-level BPE needs them")
+		return s.errorf("merges", "missing, and BPE needs them")
 	}
 	s.merges = make([][2]string, len(merges))
 	for i, m := range merges {
 		pair, ok := cutMerge(m)
 		if !ok {
-			return p, s.errorf("merges", "entry %d, %q, is not two texts with a space between", i, m)
+			return s.errorf("merges", "entry %d, %q, is not two texts with a space between", i, m)
 		}
 		s.merges[i] = pair
 	}
-	return p, nil
+	return nil
 }
 
 // cutMerge parses "a b". The first text is not empty, and may itself begin with a space.

@@ -1,6 +1,7 @@
 package tokenizer
 
 import (
+	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -210,5 +211,33 @@ func TestTokenizerKeysAreObeyedOrRefused(t *testing.T) {
 	m["tokenizer.ggml.eos_token_ids"] = []int32{1 << 20}
 	if _, err := FromGGUF(writeGGUF(t, m)); err == nil || !strings.Contains(err.Error(), "eos_token_ids") {
 		t.Errorf("an id outside the vocabulary: %v", err)
+	}
+}
+
+// Gemma 4's tokenizer merges characters, ▁ for spaces among them, line ends apart from other text, and spells what has
+// no token by bytes.
+func TestGemma4Tokens(t *testing.T) {
+	tokens := []string{"<pad>", "<eos>", "<bos>", "<unk>", "a", "b", "▁", "\n", "ab", "▁ab", "\n\n", "<turn|>", "a\n"}
+	kinds := []int32{3, 3, 3, 2, 1, 1, 1, 1, 1, 1, 1, 4, 1}
+	for b := range 256 {
+		tokens, kinds = append(tokens, fmt.Sprintf("<0x%02X>", b)), append(kinds, 6)
+	}
+	tok, err := FromGGUF(writeGGUF(t, meta{
+		"tokenizer.ggml.model": "gemma4", "tokenizer.ggml.tokens": tokens, "tokenizer.ggml.token_type": kinds,
+		"tokenizer.chat_template": "{{ '<turn|>' }}", "tokenizer.ggml.merges": []string{"a b", "▁ ab", "\n \n", "a \n"},
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := tok.Encode("ab ab a\n\n\né<turn|>", EncodeOptions{AddSpecial: true, ParseSpecial: true})
+	want := []int32{2, 8, 9, 6, 4, 10, 7, 13 + 0xc3, 13 + 0xa9, 11}
+	if !slices.Equal(got, want) {
+		t.Errorf("tokens %v, want %v", got, want)
+	}
+	if text := tok.Decode(want[1 : len(want)-1]); text != "ab ab a\n\n\né" {
+		t.Errorf("decoded as %q", text)
+	}
+	if !tok.IsEOG(11) || !tok.IsEOG(1) {
+		t.Error("<turn|> and <eos> end a generation")
 	}
 }

@@ -109,14 +109,14 @@ func (c *layout) addGGUF(ctx context.Context, w *gguf.Writer, f *safetensors.Fil
 		return true, nil
 	}
 	for i, e := range c.plan() {
-		ok, err := add(e, ".weight")
+		ok, err := add(e, e.Ending)
 		if err == nil && !ok && e.Name != "output" {
-			err = fmt.Errorf("%s: tensor %s is missing: the folder is incomplete, or not of architecture %s", f.Path, e.InFolder(".weight"), c.Arch)
+			err = fmt.Errorf("%s: tensor %s is missing: the folder is incomplete, or not of architecture %s", f.Path, e.InFolder(e.Ending), c.Arch)
 		}
 		if err == nil && e.Name == "output" && !ok && !c.Tied {
 			err = fmt.Errorf("%s: tensor %s.weight is missing, and config.json does not say that the head is the embedding (tie_word_embeddings)", f.Path, e.Folder)
 		}
-		if err == nil {
+		if err == nil && !e.Bare {
 			_, err = add(e, ".bias")
 		}
 		if err != nil {
@@ -129,7 +129,7 @@ func (c *layout) addGGUF(ctx context.Context, w *gguf.Writer, f *safetensors.Fil
 		}
 	}
 	for _, t := range f.Tensors {
-		if !used[t.Name] && !model.Follows(t.Name) {
+		if !used[t.Name] && !model.Follows(t.Name) && !c.Spare(t.Name) {
 			return nil, fmt.Errorf("%s: tensor %s has no place in a model of architecture %s: this is another kind of model", f.Path, t.Name, c.Arch)
 		}
 	}

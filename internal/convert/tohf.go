@@ -246,15 +246,19 @@ func (c *layout) addHF(ctx context.Context, w *safetensors.Writer, f *gguf.File,
 		return nil
 	}
 	for _, e := range c.plan() {
-		if used[e.Name+".weight"] { // with its other half
+		if used[e.Weight()] { // with its other half
 			continue
 		}
-		if err := errors.Join(add(e, ".weight", e.Name == "output"), add(e, ".bias", true)); err != nil {
+		err := add(e, e.Ending, e.Name == "output")
+		if !e.Bare {
+			err = errors.Join(err, add(e, ".bias", true))
+		}
+		if err != nil {
 			return 0, nil, err
 		}
 	}
 	for _, t := range f.Tensors {
-		if !used[t.Name] {
+		if !used[t.Name] && !c.Spare(t.Name) {
 			return 0, nil, fmt.Errorf("%s: tensor %s has no place in a model of architecture %s: this is another kind of model", f.Path, t.Name, c.Arch)
 		}
 	}

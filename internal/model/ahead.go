@@ -43,5 +43,12 @@ func (c *Config) readLayers(f *gguf.File, k *keys, model bool) error {
 
 // ahead reports whether a tensor of a folder is of a layer behind the model's.
 func (c *Config) ahead(name string) bool {
-	return c.Ahead > 0 && slices.ContainsFunc(AheadFolders, func(start string) bool { return strings.HasPrefix(name, start) })
+	if c.Ahead == 0 {
+		return false
+	}
+	if rest, ok := strings.CutPrefix(name, layersPrefix); ok { // GLM's are numbered after the model's
+		layer, _ := layerPart("blk." + rest)
+		return layer >= c.Layers && layer < c.Layers+c.Ahead
+	}
+	return slices.ContainsFunc(AheadFolders, func(start string) bool { return strings.HasPrefix(name, start) })
 }

@@ -142,5 +142,5 @@ func orNull(x float64) any {
 	if x == 0 {
 		return nil
 	}
-	return decimal(x)
+	return floating(decimal(x))
 }

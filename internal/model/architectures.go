@@ -52,6 +52,14 @@ type architecture struct {
 
 	act nn.Activation // of MLPs with a gate, where hidden_act does not say it
 
+	interleaved  bool // with neighbours: folders too rotate dimensions (2i, 2i+1) together
+	biasless     bool // with layerNorm: norms have no bias
+	varied       bool // keys of GGUF files may be lists with a number for each layer
+	normedValues bool // values are normalised, without weights
+	normLast     bool // queries and keys are normalised after they were rotated
+	factored     bool // GGUF files have factors of frequencies, although dimensions (i, i+dims/2) rotate together
+	ownRope      bool // readFields and writeFields translate the rotation
+
 	listed bool // config.json gives windows by "sliding_window" alone, without use_sliding_window
 
 	// The following may be nil. They read what generic code does not, after it, and are inverse in
@@ -72,7 +80,8 @@ var architectures []*architecture
 func init() { // some of them look themselves up
 	architectures = []*architecture{
 		&llama, &mistral, &mixtral, &mistral3, &qwen2, &mimo, &qwen3, &qwen3moe, &smollm3, &granite, &granite4,
-		&granitemoe, &olmo2, &olmo3, &olmoe, &gptOSS, &phi3, &gemma2, &gemma3, &stablelm, &gptneox,
+		&granitemoe, &olmo2, &olmo3, &olmoe, &gptOSS, &phi3, &gemma2, &gemma3, &gemma4, &gemma4moe, &stablelm,
+		&gptneox, &glm4, &glm4moe, &seedOSS, &exaone4, &hunyuan, &ernie45, &cohere2, &arcee,
 	}
 }
 
@@ -232,9 +241,18 @@ func (c *Config) folderArch() *architecture {
 	return is
 }
 
-// byModelType returns the architecture that config.json calls modelType, or nil.
+// byModelType returns the architecture that config.json calls modelType, or nil: of two, the one
+// without experts.
 func byModelType(modelType string) *architecture {
 	return findArch(func(a *architecture) bool { return a.modelType == modelType })
+}
+
+// arch is the architecture of a config.json, or nil.
+func (h *hfConfig) arch() *architecture {
+	if h.MoE {
+		return findArch(func(a *architecture) bool { return a.modelType == h.ModelType && a.experts != "" })
+	}
+	return byModelType(h.ModelType)
 }
 
 func findArch(is func(a *architecture) bool) *architecture {

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"errors"
 	"fmt"
 	"math"
 
@@ -25,8 +26,13 @@ type Config struct {
 	Parallel bool // attention and MLP read the same input (GPT-NeoX)
 	Tied     bool // the output head is the embedding
 
-	Experts int // of a layer; 0: it has one MLP
-	Used    int // experts of a row
+	Experts   int  // of a layer; 0: it has one MLP
+	Used      int  // experts of a row
+	ExpertFFN int  // width of an expert, where layers have MLPs too; else 0
+	SharedFFN int  // width of the experts that all rows have, together; 0: there are none
+	Dense     int  // so many layers, the first ones, have an MLP in place of experts
+	HeadNorms bool // queries and keys have norms, where the architecture leaves it open
+	Rule      nn.Rule
 
 	// Window is how many positions a row of a layer with a window sees, its own included; Windowed
 	// says which layers have one, of those that it lists. LocalRope is the rotation of theirs where
@@ -35,6 +41,19 @@ type Config struct {
 	Windowed  []bool
 	LocalRope *RopeConfig
 	NoRope    []bool // the layers, of those that it lists, that do not rotate positions in
+
+	// LocalKVHeads and LocalHeadDim are KVHeads and HeadDim of layers with a window, where they differ;
+	// else 0.
+	LocalKVHeads, LocalHeadDim int
+
+	// Sharing is how many layers, the last ones, have no keys and values of their own: they read those
+	// of the last layer before them that has a window, or has none, as they do. WideSharing: their MLPs
+	// are twice as wide.
+	Sharing     int
+	WideSharing bool
+
+	KeyValues bool // values of layers without a window are their keys before norm and rotation
+	PerLayer  int  // numbers that a table has of a token for each layer; 0: there is none
 
 	// Numbers that are 0 change nothing.
 	AttnScale     float64 // of attention scores, in place of 1/√HeadDim
@@ -133,7 +152,7 @@ func (c *Config) Validate() error {
 			return err
 		}
 	}
-	return c.Rope.validate()
+	return errors.Join(c.validateLayers(), c.Rope.validate())
 }
 
 // Imply sets what the architecture implies, as files of it need not say it.
@@ -167,7 +186,7 @@ func (c *Config) CheckFiles() error {
 		return fmt.Errorf("%d experts in a layer: a %s model wants another number", c.Experts, c.Arch)
 	case a.rotated == 0 && c.Rope.Dims != c.HeadDim:
 		return fmt.Errorf("%d of %d dimensions rotated: a %s model rotates all", c.Rope.Dims, c.HeadDim, c.Arch)
-	case c.Rope.Factors != nil && !a.neighbours:
+	case c.Rope.Factors != nil && !a.neighbours && !a.factored:
 		return fmt.Errorf("rope factors: a %s model has none", c.Arch)
 	case a.square && !square:
 		return fmt.Errorf("%d heads of %d are not the hidden size %d: %s wants them to be",

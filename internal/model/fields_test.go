@@ -167,14 +167,18 @@ func TestFieldsAreObeyedOrRefused(t *testing.T) {
 			return []string{"rms_norm_eps"}
 		case "stablelm":
 			return strings.Fields("rms_norm_eps use_parallel_residual rotary_pct rotary_emb_base")
+		case "gemma4": // the rotation is in rope_parameters, and MoE models have another field
+			return strings.Fields("layer_norm_eps use_parallel_residual rotary_pct rotary_emb_base rope_theta partial_rotary_factor use_sliding_window")
 		case "qwen3moe":
 			return strings.Fields("layer_norm_eps use_parallel_residual rotary_pct rotary_emb_base intermediate_size")
-		case "llama", "olmo2", "phi3", "gemma2", "gemma3", "gpt-oss":
+		case "cohere2":
+			return strings.Fields("rms_norm_eps use_parallel_residual rotary_pct rotary_emb_base use_sliding_window")
+		case "llama", "olmo2", "phi3", "gemma2", "gemma3", "gpt-oss", "exaone4":
 			return append(strings.Fields("layer_norm_eps use_parallel_residual rotary_pct rotary_emb_base"), "use_sliding_window")
 		}
 		return strings.Fields("layer_norm_eps use_parallel_residual rotary_pct rotary_emb_base")
 	}
-	windows := []string{"mixtral", "phi3", "olmo2", "gemma2", "gemma3", "gpt-oss"} // of which the field is enough
+	windows := []string{"mixtral", "phi3", "olmo2", "gemma2", "gemma3", "gemma4", "gemma4-experts", "gpt-oss", "exaone4", "cohere2"} // of which the field is enough
 	structural := strings.Fields(`vocab_size hidden_size intermediate_size num_hidden_layers num_attention_heads
 		num_key_value_heads head_dim tie_word_embeddings num_experts num_local_experts`)
 	for _, s := range keyShapes {
@@ -198,6 +202,9 @@ func TestFieldsAreObeyedOrRefused(t *testing.T) {
 					refused = refused || slices.ContainsFunc(slices.Collect(maps.Keys(o)),
 						func(field string) bool { return strings.Contains(err.Error(), field) })
 				}
+				if s.Arch == "gemma4" && name == "layer_types" {
+					refused = err != nil // heads of layers with a window are of another size
+				}
 				same := err == nil && sameBits(got, base)
 				switch {
 				case name == "sliding_window" && slices.Contains(windows, s.Name):
@@ -216,10 +223,15 @@ func TestFieldsAreObeyedOrRefused(t *testing.T) {
 	}
 }
 
+// commonShapes are those of keyShapes whose folders have the fields that most have.
+func commonShapes() []synth.Shape {
+	return slices.DeleteFunc(slices.Clone(keyShapes), func(s synth.Shape) bool { return s.Arch == "gemma4" })
+}
+
 // What says the same in another way, or leaves out transformers' default, is the same model;
 // neutral values change nothing.
 func TestFieldsInEveryForm(t *testing.T) {
-	for _, s := range keyShapes {
+	for _, s := range commonShapes() {
 		f := keyFolder(t, s)
 		must := func(change map[string]any) []float32 {
 			t.Helper()
@@ -277,7 +289,7 @@ func TestFieldsInEveryForm(t *testing.T) {
 			}
 		}
 		for want, change := range map[string]map[string]any{
-			"rope_theta has two values": {"rope_parameters": object{"rope_theta": 5e5}},
+			"rope_theta has two values": {"rope_parameters": object{"rope_theta": 7e5}},
 			"rope_scaling and rope_parameters disag": {"rope_scaling": object{"type": "linear", "factor": 4},
 				"rope_parameters": object{"type": "linear", "factor": 8}},
 		} {
@@ -320,7 +332,7 @@ func TestFieldDefaults(t *testing.T) {
 // Tensors of a folder that transformers would leave out, or that another model has, are refused by
 // name; buffers are not missed.
 func TestFolderTensorsAreObeyedOrRefused(t *testing.T) {
-	for _, s := range keyShapes {
+	for _, s := range commonShapes() {
 		f := keyFolder(t, s)
 		base, err := f.logits(nil)
 		if err != nil {
@@ -356,12 +368,16 @@ func TestFolderTensorsAreObeyedOrRefused(t *testing.T) {
 			{"self_attn.q_proj", map[string]string{"stablelm": "use_qkv_bias", "qwen2": "-", "gpt-oss": "-", "phi3": "", "gptneox": "", "mistral3": "",
 				"llama": "attention_bias", "qwen3": "attention_bias", "smollm3": "attention_bias", "granite": "attention_bias",
 				"qwen3moe": "attention_bias", "granitemoe": "attention_bias", "olmoe": "attention_bias",
-				"olmo2": "attention_bias", "gemma2": "attention_bias", "gemma3": "attention_bias"}[s.Name], s.Heads * s.HeadDim},
+				"olmo2": "attention_bias", "gemma2": "attention_bias", "gemma3": "attention_bias", "glm4": "attention_bias",
+				"seed_oss": "attention_bias", "hunyuan-dense": "attention_bias", "cohere2": "attention_bias",
+				"arcee": "attention_bias", "ernie4_5": "use_bias"}[s.Name], s.Heads * s.HeadDim},
 			{"self_attn.o_proj", map[string]string{"gpt-oss": "-", "llama": "attention_bias", "qwen3": "attention_bias",
 				"smollm3": "attention_bias", "granite": "attention_bias",
 				"qwen3moe": "attention_bias", "granitemoe": "attention_bias", "olmoe": "attention_bias",
-				"olmo2": "attention_bias", "gemma2": "attention_bias", "gemma3": "attention_bias"}[s.Name], s.Hidden},
-			{"mlp.down_proj", map[string]string{"llama": "mlp_bias", "smollm3": "mlp_bias", "granite": "mlp_bias"}[s.Name],
+				"olmo2": "attention_bias", "gemma2": "attention_bias", "gemma3": "attention_bias", "seed_oss": "attention_out_bias",
+				"hunyuan-dense": "attention_bias", "cohere2": "attention_bias", "arcee": "attention_bias", "ernie4_5": "use_bias"}[s.Name], s.Hidden},
+			{"mlp.down_proj", map[string]string{"llama": "mlp_bias", "smollm3": "mlp_bias", "granite": "mlp_bias", "seed_oss": "mlp_bias",
+				"arcee": "mlp_bias", "ernie4_5": "use_bias"}[s.Name],
 				s.Hidden},
 			{"attention.dense", map[string]string{"gptneox": "attention_bias"}[s.Arch], s.Hidden},
 		} {
@@ -405,6 +421,43 @@ func TestFolderTensorsAreObeyedOrRefused(t *testing.T) {
 		}
 		if _, err := other.logits(map[string]any{"tie_word_embeddings": false}); err != nil {
 			t.Errorf("%s: an output matrix: %v", s.Arch, err)
+		}
+	}
+}
+
+// Every field of Gemma 4 that transformers reads of a text model changes the logits, or is refused by its name.
+func TestGemma4Fields(t *testing.T) {
+	for _, s := range keyShapes {
+		if s.Arch != "gemma4" {
+			continue
+		}
+		f := keyFolder(t, s)
+		base, err := f.logits(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, v := range map[string]any{
+			"head_dim": 16, "global_head_dim": 16, "attention_k_eq_v": f.fields["attention_k_eq_v"] == false,
+			"num_kv_shared_layers": 1, "hidden_size_per_layer_input": 24, "vocab_size_per_layer_input": 300,
+			"layer_types":                 []string{"full_attention", "sliding_attention"},
+			"final_logit_softcapping":     2.5,
+			"use_bidirectional_attention": "all", "hidden_activation": "relu", "enable_moe_block": f.fields["enable_moe_block"] == false,
+			"top_k_experts": 1, "moe_intermediate_size": 24, "num_experts": 3, "per_layer_config": object{"1": object{"head_dim": 16}},
+			"rope_parameters": object{"full_attention": object{"rope_type": "proportional", "rope_theta": 500, "partial_rotary_factor": 0.5},
+				"sliding_attention": object{"rope_type": "default", "rope_theta": 1e4}},
+		} {
+			experts := strings.Contains(name, "experts") || name == "moe_intermediate_size"
+			if experts && f.fields["enable_moe_block"] == false || name == "vocab_size_per_layer_input" && s.Config().PerLayer == 0 {
+				continue // without experts or tables nothing reads it
+			}
+			if got, err := f.logits(object{name: v}); err == nil && sameBits(got, base) {
+				t.Errorf("%s: %s = %v changes nothing", s.Name, name, v)
+			}
+		}
+		for _, types := range []any{nil, "vision"} {
+			if got, err := f.logits(object{"use_bidirectional_attention": types}); err != nil || !sameBits(got, base) {
+				t.Errorf("%s: use_bidirectional_attention %v, of images alone: %v", s.Name, types, err)
+			}
 		}
 	}
 }

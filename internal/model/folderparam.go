@@ -32,7 +32,14 @@ func folderEnding(param bool, ending string) string {
 }
 
 // InFolder is the folder's name of the part with an ending of GGUF's.
-func (p *Part) InFolder(ending string) string { return p.Folder + folderEnding(p.Param, ending) }
+func (p *Part) InFolder(ending string) string { return p.Folder + p.inFolder(ending) }
+
+func (p *Part) inFolder(ending string) string {
+	if p.Bare {
+		return ""
+	}
+	return folderEnding(p.Param, ending)
+}
 
 // halves is how many parts share the folder's tensor.
 func (p *Part) halves() int { return 1 + min(p.Half, 1) }

@@ -30,16 +30,17 @@ func (p *Part) FromFolder(f *safetensors.File, ending string) (t tensor.Tensor, 
 	}
 	var list []tensor.Tensor
 	for _, name := range p.FolderNames() {
-		if _, ok := f.Tensor(name + ending); !ok {
+		name += p.inFolder(ending)
+		if _, ok := f.Tensor(name); !ok {
 			if len(list) == 0 {
 				return t, nil, nil
 			}
-			return t, nil, fmt.Errorf("tensor %s is missing: the folder is incomplete", name+ending)
+			return t, nil, fmt.Errorf("tensor %s is missing: the folder is incomplete", name)
 		}
-		if t, err = f.Load(name + ending); err != nil {
+		if t, err = f.Load(name); err != nil {
 			return t, nil, err
 		}
-		list, names = append(list, t), append(names, name+ending)
+		list, names = append(list, t), append(names, name)
 	}
 	switch {
 	case strings.Contains(p.Folder, "*"):
@@ -127,7 +128,7 @@ func (p *Part) IntoFolder(ending string, t tensor.Tensor, other *tensor.Tensor) 
 		return []tensor.Tensor{t}, nil
 	default:
 		for i, name := range names {
-			x := tensor.Tensor{Name: name + ending, Type: t.Type, Shape: t.Shape[1:]}
+			x := tensor.Tensor{Name: name + p.inFolder(ending), Type: t.Type, Shape: t.Shape[1:]}
 			x.Reader = func(dst []byte, r0, r1 int) error { return t.ReadRows(dst, i*p.Rows+r0, i*p.Rows+r1) }
 			list = append(list, x)
 		}

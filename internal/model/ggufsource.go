@@ -62,7 +62,7 @@ func ReadGGUF(f *gguf.File) (Config, error) {
 // has its target's. The caller obeys the further keys in obeyed, which are without the prefix.
 // ReadGGUFKeys refuses other keys that change what the model computes.
 func ReadGGUFKeys(f *gguf.File, prefix, arch string, obeyed ...string) (Config, error) {
-	k := &keys{ggufkeys.Of(f), prefix + "."}
+	k := &keys{Keys: ggufkeys.Of(f), prefix: prefix + ".", file: f}
 	c := Config{Arch: arch, Name: k.String("general.name", ""), Experts: k.int("expert_count", 0),
 		Used: k.int("expert_used_count", 0)}
 	a := c.arch()
@@ -82,10 +82,10 @@ func ReadGGUFKeys(f *gguf.File, prefix, arch string, obeyed ...string) (Config, 
 	if err := c.readLayers(f, k, prefix == arch); err != nil {
 		return c, err
 	}
-	c.FFN = k.int("feed_forward_length")
+	c.FFN = k.first(a, "feed_forward_length")
 	c.Context = k.int("context_length")
 	c.Heads = k.int("attention.head_count")
-	c.KVHeads = k.int("attention.head_count_kv", c.Heads)
+	c.KVHeads = k.first(a, "attention.head_count_kv", c.Heads)
 	c.HeadDim = k.int("attention.key_length", c.Hidden/max(c.Heads, 1))
 	if v := k.int("attention.value_length", c.HeadDim); v != c.HeadDim {
 		return c, fmt.Errorf("key %q is %d and not the keys' %d: not supported", k.name("attention.value_length"), v, c.HeadDim)
@@ -124,7 +124,7 @@ func ReadGGUFKeys(f *gguf.File, prefix, arch string, obeyed ...string) (Config, 
 	if a.readKeys != nil {
 		a.readKeys(k, &c)
 	}
-	if err := errors.Join(k.Err(), ropeFactors(f, &c)); err != nil {
+	if err := errors.Join(k.Err(), k.err, ropeFactors(f, &c)); err != nil {
 		return c, err
 	}
 	if prefix != arch && (c.Window > 0 || !c.Rope.plain()) {
@@ -138,6 +138,55 @@ func ReadGGUFKeys(f *gguf.File, prefix, arch string, obeyed ...string) (Config, 
 type keys struct {
 	*ggufkeys.Keys
 	prefix string
+	file   *gguf.File
+	err    error // the first of refuse
+}
+
+// HasTensor reports whether the file has a tensor.
+func (k *keys) HasTensor(name string) bool { _, ok := k.file.Tensor(name); return ok }
+
+// refuse keeps an error about a key.
+func (k *keys) refuse(key, what string) {
+	if k.err == nil {
+		k.err = fmt.Errorf("key %q %s: not supported", k.name(key), what)
+	}
+}
+
+// each is a key's numbers for the layers: one number for all, or a list.
+func (k *keys) each(key string, layers int, def ...int) []int {
+	list, ok := k.list(key)
+	if !ok {
+		return slices.Repeat([]int{k.int(key, def...)}, max(layers, 0))
+	}
+	if len(list) != layers {
+		k.refuse(key, fmt.Sprintf("lists %d layers, not the %d there are", len(list), layers))
+		return slices.Repeat([]int{1}, max(layers, 0))
+	}
+	return list
+}
+
+// first is a key's number, of a list that the architecture may have the first.
+func (k *keys) first(a *architecture, key string, def ...int) int {
+	if list, ok := k.list(key); ok && a.varied {
+		return list[0]
+	}
+	return k.int(key, def...)
+}
+
+// list is a key's numbers, where it is a list.
+func (k *keys) list(key string) (list []int, ok bool) {
+	v, ok := k.file.Lookup(k.name(key))
+	if !ok {
+		return nil, false
+	}
+	all, ok := v.Ints()
+	if !ok || len(all) == 0 {
+		return nil, false
+	}
+	for _, n := range all {
+		list = append(list, int(min(max(n, 0), maxContext)))
+	}
+	return list, true
 }
 
 func (k *keys) name(key string) string                   { return k.prefix + key }
@@ -259,7 +308,7 @@ func (s *ggufSource) names() (list []string) {
 	for _, t := range s.Tensors {
 		layer, _ := layerPart(t.Name)
 		ahead := layer >= s.c.Layers && layer < s.c.Layers+s.c.Ahead
-		if !ahead && t.Name != factorsName && t.Name != longName && t.Name != shortName {
+		if !ahead && !s.c.Spare(t.Name) && t.Name != factorsName && t.Name != longName && t.Name != shortName {
 			list = append(list, t.Name)
 		}
 	}

@@ -1,13 +1,18 @@
 package model_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
+	"math"
 	"os"
 	"path/filepath"
+	"reflect"
+	"strings"
 	"testing"
 
+	"github.com/grovellm/grove/gguf"
 	"github.com/grovellm/grove/internal/kernels/simd"
 	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/internal/model/synth"
@@ -113,6 +118,8 @@ func TestArchitecturesAgainstOtherEngines(t *testing.T) {
 				Reference []float32 `json:"reference_logits"`
 				Greedy    []int32
 				Margin    []float32 `json:"greedy_margin"`
+				LogProbs  []float64 `json:"log_probs"`
+				Keys      map[string][2]any
 			}
 			if err := json.Unmarshal(data, &g); err != nil {
 				t.Fatal(err)
@@ -134,8 +141,92 @@ func TestArchitecturesAgainstOtherEngines(t *testing.T) {
 				}
 				checkGolden(t, m, goldenPrompt{IDs: g.IDs, LastLogits: g.Last, Greedy: g.Greedy, GreedyMargin: g.Margin})
 				checkGolden(t, m, goldenPrompt{IDs: g.IDs, LastLogits: g.Reference})
+				checkLogProbs(t, m, g.IDs, g.LogProbs)
+				m.Close()
+			}
+			if g.Keys != nil {
+				m := withKeys(t, path, shape.Arch, g.Keys)
+				checkLogProbs(t, m, g.IDs, g.LogProbs)
 				m.Close()
 			}
 		})
 	}
+}
+
+// checkLogProbs compares the log-probability of each token of a text but the first, within 1e-4.
+func checkLogProbs(t *testing.T, m *model.Model, ids []int32, want []float64) {
+	t.Helper()
+	if want == nil {
+		return
+	}
+	p, c := m.NewPass(), m.NewCache()
+	defer c.Free()
+	worst := 0.0
+	for i, id := range ids[:len(ids)-1] {
+		if err := p.Prefill(context.Background(), c, []int32{id}, true); err != nil {
+			t.Fatal(err)
+		}
+		logits, sum := p.Logits(0, 0), 0.0
+		for _, x := range logits {
+			sum += math.Exp(float64(x - logits[ids[i+1]]))
+		}
+		worst = max(worst, math.Abs(-math.Log(sum)-want[i]))
+	}
+	if !(worst <= 1e-4) {
+		t.Errorf("a log-probability differs by %g, more than 1e-4", worst)
+	}
+	t.Logf("log-probabilities differ by %.2g at most", worst)
+}
+
+// withKeys opens a GGUF file with the keys that another converter gives the same tensors.
+func withKeys(t *testing.T, path, arch string, keys map[string][2]any) *model.Model {
+	t.Helper()
+	f, err := gguf.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	w := gguf.NewWriter()
+	for _, kv := range f.Meta {
+		if !strings.HasPrefix(kv.Key, arch+".") && !strings.HasPrefix(kv.Key, "xielu.") {
+			w.Set(kv.Key, kv.Value)
+		}
+	}
+	for key, v := range keys {
+		w.Set(key, keyValue(v[0].(string), v[1]))
+	}
+	for _, info := range f.Tensors {
+		x, _ := f.Tensor(info.Name)
+		w.AddTensor(x)
+	}
+	var b bytes.Buffer
+	if _, err := w.WriteTo(&b); err != nil {
+		t.Fatal(err)
+	}
+	m, err := model.OpenGGUF("converted.gguf", b.Bytes(), model.Options{Threads: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// keyValue is a number, text or list of JSON as a value of GGUF.
+func keyValue(kind string, v any) any {
+	if list, ok := v.([]any); ok {
+		values := reflect.MakeSlice(reflect.SliceOf(reflect.TypeOf(keyValue(kind, list[0]))), 0, len(list))
+		for _, x := range list {
+			values = reflect.Append(values, reflect.ValueOf(keyValue(kind, x)))
+		}
+		return values.Interface()
+	}
+	x, _ := v.(float64)
+	switch kind {
+	case "u32":
+		return uint32(x)
+	case "i32":
+		return int32(x)
+	case "f32":
+		return float32(x)
+	}
+	return v
 }

@@ -3,6 +3,7 @@
 package model
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -38,6 +39,8 @@ type hfConfig struct {
 	ParallelResidual *bool    `json:"use_parallel_residual"`
 	AttentionBias    bool     `json:"attention_bias"`
 	MLPBias          bool     `json:"mlp_bias"`
+	OutBias          bool     `json:"attention_out_bias"`
+	UseBias          bool     `json:"use_bias"`
 
 	// Fields of some architectures, which read them themselves.
 	AttnMultiplier     float64 `json:"attention_multiplier"`
@@ -56,11 +59,25 @@ type hfConfig struct {
 	NoRope             []int   `json:"no_rope_layers"`
 	NoRopeInterval     int     `json:"no_rope_layer_interval"`
 	WindowPattern      int     `json:"sliding_window_pattern"`
+	LogitScale         float64 `json:"logit_scale"`
 	OriginalPositions  int     `json:"original_max_position_embeddings"`
 
 	Quantization *struct {
 		Method string `json:"quant_method"`
 	} `json:"quantization_config"`
+
+	// Of Gemma 4.
+	GlobalHeadDim  int                `json:"global_head_dim"`
+	GlobalKVHeads  int                `json:"num_global_key_value_heads"`
+	KeyEqualsValue bool               `json:"attention_k_eq_v"`
+	SharedKVLayers int                `json:"num_kv_shared_layers"`
+	DoubleWide     bool               `json:"use_double_wide_mlp"`
+	PerLayer       int                `json:"hidden_size_per_layer_input"`
+	PerLayerVocab  int                `json:"vocab_size_per_layer_input"`
+	PerLayerFields map[string]hfLayer `json:"per_layer_config"`
+	Bidirectional  any                `json:"use_bidirectional_attention"`
+	MoE            bool               `json:"enable_moe_block"`
+	TopExperts     int                `json:"top_k_experts"`
 
 	// Of experts.
 	Experts      int   `json:"num_experts"`
@@ -71,11 +88,21 @@ type hfConfig struct {
 	SparseStep   int   `json:"decoder_sparse_step"`
 	DenseLayers  []int `json:"mlp_only_layers"`
 
+	RoutedExperts int     `json:"n_routed_experts"`
+	SharedExperts int     `json:"n_shared_experts"`
+	FirstDense    int     `json:"first_k_dense_replace"`
+	RoutedScale   float64 `json:"routed_scaling_factor"`
+	Groups        int     `json:"n_group"`
+	TopGroups     int     `json:"topk_group"`
+	HeadNorms     bool    `json:"use_qk_norm"`
+
 	// Layers behind the model's (Config.Ahead), by MiMo's name and by Qwen's.
 	NextLayers    int `json:"num_nextn_predict_layers"`
 	FurtherLayers int `json:"mtp_num_hidden_layers"`
 
 	hfRopes
+
+	nested bool // it was the text_config of a model that sees or hears too
 }
 
 // maybe is a number that null makes 0, whatever its default.
@@ -176,11 +203,15 @@ func parseFolder(data []byte, more any) (Config, *hfConfig, error) {
 
 // readFields reads the fields of a config.json over the defaults of its architecture.
 func readFields(data []byte) (*hfConfig, error) {
+	data, nested, err := textFields(data)
+	if err != nil {
+		return nil, err
+	}
 	var h hfConfig
 	if err := decode(data, &h); err != nil {
 		return nil, err
 	}
-	a := byModelType(h.ModelType)
+	a := h.arch()
 	if a == nil {
 		return nil, fmt.Errorf("model_type %q is not one grove runs: want %s", h.ModelType, strings.Join(modelTypes(), ", "))
 	}
@@ -188,6 +219,7 @@ func readFields(data []byte) (*hfConfig, error) {
 	if err := decode(data, &h); err != nil {
 		return nil, err
 	}
+	h.nested = nested
 	var all map[string]any
 	if err := decode(data, &all); err != nil {
 		return nil, err
@@ -219,7 +251,7 @@ func (h *hfConfig) config() (Config, error) {
 			return Config{}, fmt.Errorf("field %q is missing, or 0", f.name)
 		}
 	}
-	a := byModelType(h.ModelType)
+	a := h.arch()
 	c := Config{
 		Arch: a.name, Hidden: h.HiddenSize, Layers: h.Layers, Heads: h.Heads, KVHeads: h.KVHeads, HeadDim: h.HeadDim,
 		FFN: h.IntermediateSize, Vocab: h.VocabSize, Context: h.MaxPositions,
@@ -229,9 +261,12 @@ func (h *hfConfig) config() (Config, error) {
 		c.NormEps = float32(h.LayerNormEps)
 	}
 	if a.experts != "" {
-		c.Experts, c.Used = h.Experts, h.Used
-		if a.experts == "num_local_experts" {
+		c.Experts, c.Used = h.Experts, cmp.Or(h.Used, h.TopExperts)
+		switch a.experts {
+		case "num_local_experts":
 			c.Experts = h.LocalExperts
+		case "n_routed_experts":
+			c.Experts = h.RoutedExperts
 		}
 		if c.Used < 1 || c.Used > c.Experts {
 			return c, fmt.Errorf("field %q is %d and field num_experts_per_tok is %d: want experts, and to use some of them",
@@ -248,7 +283,11 @@ func (h *hfConfig) config() (Config, error) {
 	if c.HeadDim == 0 && c.Heads > 0 {
 		c.HeadDim = c.Hidden / c.Heads
 	}
-	if err := errors.Join(h.windows(a, &c), h.rope(a, &c)); err != nil {
+	err := h.windows(a, &c)
+	if !a.ownRope {
+		err = errors.Join(err, h.rope(a, &c))
+	}
+	if err != nil {
 		return c, err
 	}
 	if a.readFields != nil {

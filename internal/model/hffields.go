@@ -33,14 +33,19 @@ func checkFields(a *architecture, fields map[string]any) error {
 // temperField is the field of the rotation by which queries grow with their position.
 const temperField = "llama_4_scaling_beta"
 
+// alphaField is the field of the rotation that makes its base larger.
+const alphaField = "alpha"
+
 // checkRope checks an object of the rotation, or, where layers with a window may rotate otherwise,
 // one for each kind of layer.
 func checkRope(a *architecture, prefix string, object map[string]any) error {
-	if a.obeys(temperField) {
-		object = maps.Clone(object)
-		delete(object, temperField)
+	for _, field := range []string{temperField, alphaField} {
+		if a.obeys(field) {
+			object = maps.Clone(object)
+			delete(object, field)
+		}
 	}
-	if !a.obeys("rope_local_base_freq") || object["full_attention"] == nil {
+	if !(a.obeys("rope_local_base_freq") || a.ownRope) || object["full_attention"] == nil {
 		return checkObject(prefix, object, ropeRules, false)
 	}
 	for _, kind := range slices.Sorted(maps.Keys(object)) {

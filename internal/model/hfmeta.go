@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/grovellm/grove/tensor"
 )
@@ -42,12 +43,14 @@ func (c *Config) Fields(typ tensor.Type) (map[string]any, error) {
 	} else {
 		m["rms_norm_eps"] = eps
 	}
-	scaling, err := c.Rope.fields()
-	if err != nil {
-		return nil, err
-	}
-	if scaling != nil {
-		m["rope_scaling"] = scaling
+	if !a.ownRope {
+		scaling, err := c.Rope.fields()
+		if err != nil {
+			return nil, err
+		}
+		if scaling != nil {
+			m["rope_scaling"] = scaling
+		}
 	}
 	if c.Experts > 0 {
 		m[a.experts], m["num_experts_per_tok"] = c.Experts, c.Used
@@ -82,10 +85,7 @@ func (c *Config) windowFields(a *architecture, m map[string]any) {
 	}
 	types := make([]string, c.Layers)
 	for i := range types {
-		types[i] = "full_attention"
-		if c.windowed(i) {
-			types[i] = "sliding_attention"
-		}
+		types[i] = attentionKind(c.windowed(i))
 	}
 	m["layer_types"] = types
 }
@@ -137,6 +137,17 @@ func decimal(x float64) float64 {
 		return x
 	}
 	return d
+}
+
+// floating is a number that JSON has with a point: transformers refuses integers in fields that it says are float.
+type floating float64
+
+func (x floating) MarshalJSON() ([]byte, error) {
+	text := strconv.FormatFloat(float64(x), 'g', -1, 64)
+	if !strings.ContainsAny(text, ".eIN") {
+		text += ".0"
+	}
+	return []byte(text), nil
 }
 
 // share is a part of whole as readers turn it back into a number: part = int(share · whole).

@@ -41,6 +41,7 @@ type hfRope struct {
 	Short       []float32 `json:"short_factor"`
 	Truncate    *bool     `json:"truncate"`             // YaRN's; missing: true
 	TemperScale float64   `json:"llama_4_scaling_beta"` // Ministral 3's
+	Alpha       float64   `json:"alpha"`                // Hunyuan's
 	Full        *hfRope   `json:"full_attention"`       // where layers with a window rotate otherwise
 	Sliding     *hfRope   `json:"sliding_attention"`
 }
@@ -83,6 +84,7 @@ func (h *hfConfig) rope(a *architecture, c *Config) error {
 			thetas, parts = append(thetas, r.Theta), append(parts, r.Partial)
 		}
 	}
+	c.Rope.Neighbours = a.interleaved
 	def := cmp.Or(a.defaults.defaultTheta, 10000) // transformers'
 	var err error
 	if c.Rope.Base, err = agreed("rope_theta", def, thetas); err != nil {
@@ -147,6 +149,11 @@ func (r *hfRope) apply(c *Config) error {
 				"low_freq_factor < high_freq_factor and original_max_position_embeddings")
 		}
 		c.Rope.Factors = Llama3Factors(c.Rope.Base, c.Rope.Dims, r.Factor, r.Low, r.High, r.Original)
+	case "dynamic":
+		if !(r.Alpha > 0) || r.Factor != 0 && r.Factor != 1 || c.Rope.Dims < 4 {
+			return fmt.Errorf("rope_scaling: dynamic with alpha %g and factor %g: want a positive alpha, without factor", r.Alpha, r.Factor)
+		}
+		c.Rope.Base *= math.Pow(r.Alpha, float64(c.Rope.Dims)/float64(c.Rope.Dims-2))
 	case "yarn":
 		return r.yarn(c)
 	case "longrope", "su":

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/grovellm/grove/internal/files/safetensors"
@@ -40,6 +41,9 @@ func OpenFolder(dir string) (Config, *safetensors.File, error) {
 		err = noWeights
 	}
 	if err == nil {
+		if fields.nested {
+			f.Rename(textName)
+		}
 		if err = errors.Join(checkTied(&c, f), fields.checkBiases(&c, f)); err != nil {
 			err = named(dir, err)
 		}
@@ -81,10 +85,11 @@ func checkTied(c *Config, f *safetensors.File) error {
 
 // checkBiases refuses a bias that config.json does not give.
 func (h *hfConfig) checkBiases(c *Config, f *safetensors.File) error {
-	given := map[string]bool{"": true, "attention_bias": h.AttentionBias, "mlp_bias": h.MLPBias, "use_qkv_bias": h.QKVBias}
-	fields := byModelType(h.ModelType).folderBiases(c)
+	given := map[string]bool{"": true, "attention_bias": h.AttentionBias, "mlp_bias": h.MLPBias, "use_qkv_bias": h.QKVBias,
+		"attention_out_bias": h.OutBias, "use_bias": h.UseBias}
+	fields := h.arch().folderBiases(c)
 	for _, t := range f.Tensors {
-		if !strings.HasSuffix(t.Name, ".bias") || Follows(t.Name) || c.ahead(t.Name) {
+		if !strings.HasSuffix(t.Name, ".bias") || Follows(t.Name) || c.Spare(t.Name) || c.ahead(t.Name) {
 			continue
 		}
 		field, ok := fields[t.Name]
@@ -100,8 +105,12 @@ func (h *hfConfig) checkBiases(c *Config, f *safetensors.File) error {
 	return nil
 }
 
-// Follows reports whether a tensor of a Hugging Face folder follows from the configuration.
+// Follows reports whether a tensor of a Hugging Face folder follows from the configuration, or is of
+// a part of it that sees or hears.
 func Follows(name string) bool {
+	if slices.ContainsFunc(towers, func(start string) bool { return strings.HasPrefix(name, start) }) {
+		return true
+	}
 	for _, end := range []string{".rotary_emb.inv_freq", ".attention.bias", ".attention.masked_bias"} {
 		if strings.HasSuffix(name, end) {
 			return true
@@ -113,7 +122,7 @@ func Follows(name string) bool {
 func (s *hfSource) names() (list []string) {
 	output, _ := HFName(s.c.Arch, "output.weight")
 	for _, t := range s.Tensors {
-		if !Follows(t.Name) && !s.c.ahead(t.Name) && !(s.c.Tied && t.Name == output) && !s.joined[t.Name] {
+		if !Follows(t.Name) && !s.c.ahead(t.Name) && !s.c.Spare(t.Name) && !(s.c.Tied && t.Name == output) && !s.joined[t.Name] {
 			list = append(list, t.Name)
 		}
 	}
@@ -126,14 +135,14 @@ func (s *hfSource) tensor(name string) (tensor.Tensor, bool, error) {
 	a := s.c.layout()
 	layer, part := layerPart(name)
 	stem, ending, _ := strings.Cut(part, ".")
-	p, prefix := a.find(stem), ""
-	if p == nil {
+	p, prefix := a.findTensor(stem, "."+ending), ""
+	if p == nil || !s.c.hasPart(*p, max(layer, 0)) {
 		return tensor.Tensor{}, false, nil
 	}
 	if layer >= 0 {
 		prefix = fmt.Sprintf("%s%d.", a.prefix, layer)
 	}
-	x := s.c.part(a, *p, "", prefix)
+	x := s.c.part(a, *p, max(layer, 0), "", prefix)
 	t, names, err := x.FromFolder(s.File, "."+ending)
 	if names == nil {
 		return t, false, err

@@ -58,6 +58,50 @@ var keyShapes = []synth.Shape{
 		Context: 64, NormEps: 1e-6, RopeBase: 1e4, RopeDims: 48, Tied: true, Tokens: synth.Qwen2, Tune: windowFirst},
 	{Name: "gemma3", Arch: "gemma3", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 48, FFN: 96,
 		Context: 64, NormEps: 1e-6, RopeBase: 1e6, RopeDims: 48, Tied: true, Tokens: synth.Qwen2, Tune: windowFirst},
+	{Name: "gemma4", Arch: "gemma4", Vocab: 400, Hidden: 64, Layers: 4, Heads: 2, KVHeads: 1, HeadDim: 48, FFN: 96,
+		Context: 64, NormEps: 1e-6, RopeBase: 1e6, RopeDims: 48, Tied: true, Tokens: synth.Qwen2, Tune: func(c *model.Config) {
+			c.SetGemma4Layers(32, 1)
+			c.Window, c.Windowed = 4, []bool{true, false, true, false}
+			c.Sharing = 2
+			c.WideSharing = true
+			c.PerLayer = 8
+		}},
+	{Name: "glm4", Arch: "glm4", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 32, FFN: 96,
+		Context: 64, NormEps: 1e-6, RopeBase: 1e4, RopeDims: 16, Tied: true, Tokens: synth.Qwen2},
+	{Name: "glm4moe", Arch: "glm4moe", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 32, FFN: 96,
+		Context: 64, NormEps: 1e-6, RopeBase: 1e4, RopeDims: 16, Tied: true, Tokens: synth.Qwen2, Tune: func(c *model.Config) {
+			c.Experts = 6
+			c.Used = 2
+			c.ExpertFFN = 40
+			c.SharedFFN = 40
+			c.Dense = 1
+			c.HeadNorms = true
+			c.Rule.Norm = true
+			c.Rule.Scale = 2.5
+			c.Rule.Groups = 3
+			c.Rule.Chosen = 2
+		}},
+	{Name: "seed_oss", Arch: "seed_oss", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 48, FFN: 96,
+		Context: 64, NormEps: 1e-6, RopeBase: 1e4, RopeDims: 48, Tied: true, Tokens: synth.Qwen2},
+	{Name: "exaone4", Arch: "exaone4", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 32, FFN: 96,
+		Context: 64, NormEps: 1e-6, RopeBase: 1e4, RopeDims: 32, Tied: true, Tokens: synth.Qwen2, Tune: windowFirst},
+	{Name: "hunyuan-dense", Arch: "hunyuan-dense", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 48, FFN: 96,
+		Context: 64, NormEps: 1e-6, RopeBase: 1e4, RopeDims: 48, Tied: true, Tokens: synth.Qwen2},
+	{Name: "ernie4_5", Arch: "ernie4_5", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 48, FFN: 96,
+		Context: 64, NormEps: 1e-6, RopeBase: 5e5, RopeDims: 48, Tied: true, Tokens: synth.Qwen2},
+	{Name: "cohere2", Arch: "cohere2", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 48, FFN: 96,
+		Context: 64, NormEps: 1e-6, RopeBase: 1e4, RopeDims: 48, Tied: true, Tokens: synth.Qwen2, Tune: func(c *model.Config) { c.SetWindow(4) }},
+	{Name: "arcee", Arch: "arcee", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 48, FFN: 96,
+		Context: 64, NormEps: 1e-6, RopeBase: 1e4, RopeDims: 48, Tied: true, Tokens: synth.Qwen2},
+	{Name: "gemma4-experts", Arch: "gemma4", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 48, FFN: 96,
+		Context: 64, NormEps: 1e-6, RopeBase: 1e6, RopeDims: 48, Tied: true, Tokens: synth.Qwen2, Tune: func(c *model.Config) {
+			c.SetGemma4Layers(32, 2)
+			c.Window, c.Windowed = 4, []bool{true, false}
+			c.KeyValues = true
+			c.Experts = 5
+			c.Used = 2
+			c.ExpertFFN = 40
+		}},
 }
 
 // sparse gives layers experts, and rows some of them.
@@ -81,6 +125,13 @@ var obeyedKeys = map[string][]string{
 	"mixtral": {"expert_count", "expert_used_count"}, "qwen3moe": {"expert_count", "expert_used_count"},
 	"granitemoe": {"expert_count", "expert_used_count", "rope.scaling.finetuned"},
 	"olmoe":      {"expert_count", "expert_used_count"},
+	"exaone4":    {"attention.sliding_window_pattern", "attention.sliding_window"},
+	"cohere2":    {"attention.sliding_window", "logit_scale"},
+	"glm4moe": {"expert_count", "expert_used_count", "expert_group_count", "expert_group_used_count", "expert_shared_count",
+		"expert_weights_norm", "expert_weights_scale", "leading_dense_block_count", "expert_gating_func"},
+	"gemma4": {"attention.sliding_window_pattern", "attention.sliding_window", "final_logit_softcapping"},
+	"gemma4-experts": {"attention.sliding_window_pattern", "attention.sliding_window", "final_logit_softcapping", "expert_count",
+		"expert_used_count"},
 }
 
 // keyFile is an open GGUF file of a shape's model.
@@ -169,7 +220,8 @@ func TestKeysAreObeyedOrRefused(t *testing.T) {
 		rope.scaling.original_context_length rope.scaling.finetuned rope.scaling.yarn_beta_fast
 		rope.scaling.yarn_beta_slow rope.scaling.yarn_log_multiplier`) // the last four: without yarn
 	structural := strings.Fields(`embedding_length block_count feed_forward_length attention.head_count
-		attention.head_count_kv attention.key_length expert_count expert_feed_forward_length`)
+		attention.head_count_kv attention.key_length expert_count expert_feed_forward_length
+		embedding_length_per_layer_input`)
 	values := map[string][]any{
 		"context_length": {uint32(33)}, "attention.causal": {false},
 		"attention.sliding_window_pattern": {[]bool{false, true}}, "rope.scaling.type": {"su"},
@@ -200,7 +252,7 @@ func TestKeysAreObeyedOrRefused(t *testing.T) {
 		switch s.Arch {
 		case "gptneox":
 			here = append(slices.Clone(inert), "attention.layer_norm_rms_epsilon")
-		case "stablelm":
+		case "stablelm", "cohere2":
 			here = append(slices.Clone(inert), "attention.layer_norm_rms_epsilon", "use_parallel_residual")
 		}
 		for _, name := range strings.Fields(llamaCppKeys) {
@@ -221,6 +273,9 @@ func TestKeysAreObeyedOrRefused(t *testing.T) {
 					continue // experts have a width of their own
 				}
 				unfit := err != nil && slices.Contains(structural, name) // the tensors say so
+				if s.Arch == "gemma4" && name == "attention.sliding_window_pattern" {
+					unfit = err != nil // heads of layers with a window are of another size
+				}
 				same := err == nil && sameBits(got, base)
 				switch {
 				case slices.Contains(here, name) && !slices.Contains(obeyedKeys[s.Name], name):
@@ -413,6 +468,11 @@ func TestTensorsAreObeyedOrRefused(t *testing.T) {
 				"blk.0.attn_qkv.bias",
 			"mixtral": sparse, "qwen3moe": sparse, "granitemoe": sparse, "olmoe": strings.TrimPrefix(sparse, "output.weight "),
 			"gpt-oss": "output.bias rope_freqs.weight",
+			"glm4":    "output.weight output.bias rope_freqs.weight " + attention + "blk.1.attn_output.bias blk.1.ffn_down.bias",
+			"arcee":   "output.weight output.bias rope_freqs.weight " + attention + "blk.1.attn_output.bias blk.1.ffn_down.bias blk.0.ffn_up.bias",
+			"gemma4":  "output.weight output.bias blk.2.attn_q.bias " + attention + others, // it has rope_freqs
+			"gemma4-experts": "output.weight output.bias " + attention + "blk.1.attn_output.bias blk.0.ffn_gate_inp.bias " +
+				"blk.0.ffn_gate.bias blk.1.ffn_down.bias blk.0.ffn_up.bias",
 		}[s.Name]
 		if want == "" { // as llama
 			want = "output.weight output.bias rope_freqs.weight " + attention + others

@@ -125,14 +125,8 @@ func load(src source, o Options) (*Model, error) {
 	if t != nil && t.VocabSize() > c.Vocab {
 		return nil, fmt.Errorf("the tokenizer has %d tokens, the embedding only %d rows: they are not of one model", t.VocabSize(), c.Vocab)
 	}
-	m := &Model{
-		Network: *network, Tokenizer: t, limit: o.Context,
-		pages: nn.Pages{Layers: c.Layers, Heads: c.KVHeads, Dim: c.HeadDim, KV: o.KV.Of(network.Blocks)},
-	}
-	for i := range network.Blocks {
-		m.pages.Ropes = append(m.pages.Ropes, network.Blocks[i].Attn.Rope)
-		m.pages.Windows = append(m.pages.Windows, network.Blocks[i].Attn.Window)
-	}
+	m := &Model{Network: *network, Tokenizer: t, limit: o.Context}
+	c.layOutPages(&m.pages, network.Blocks, o.KV)
 	if o.Workers != nil {
 		m.pool, m.guest = o.Workers.pool, true
 	} else {

@@ -66,8 +66,9 @@ func (a *architecture) folderName(name string) (string, bool) {
 		list, prefix = a.layer, a.prefix+n+"."
 	}
 	for _, p := range list {
-		if p.name == stem {
-			return prefix + p.folder + folderEnding(p.param, ending), true
+		if p.is(stem, ending) {
+			x := Part{Folder: prefix + p.folder, Param: p.param, Bare: p.bare}
+			return x.InFolder(ending), true
 		}
 	}
 	return "", false

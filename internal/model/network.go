@@ -2,6 +2,7 @@ package model
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/grovellm/grove/internal/kernels/gemm"
 	"github.com/grovellm/grove/internal/nn"
@@ -22,6 +23,8 @@ type Network struct {
 	Blocks []nn.Block
 	Norm   nn.Norm // before the head
 	Head   nn.Linear
+
+	PerLayer *nn.PerLayerTable // what each token has for each layer; nil: nothing
 
 	layerBytes int // of the packed weights of a layer
 }
@@ -48,6 +51,9 @@ func NewNetwork(c Config, w Weights) (*Network, error) {
 		n.Embed = &scaledTable{n.Embed, s}
 	}
 	n.Norm = b.norm("output_norm", c.Hidden)
+	if c.PerLayer > 0 {
+		n.PerLayer = b.perLayer()
+	}
 	n.Blocks = b.blocks()
 	if b.err == nil {
 		n.layerBytes = (n.WeightBytes() - n.Head.W.Bytes()) / len(n.Blocks)
@@ -67,6 +73,9 @@ func NewBlocks(c *Config, w Weights) ([]nn.Block, error) {
 // WeightBytes is the size of the packed weights that every pass reads.
 func (n *Network) WeightBytes() int {
 	size := n.Head.W.Bytes()
+	if n.PerLayer != nil {
+		size += n.PerLayer.Project.W.Bytes()
+	}
 	for i := range n.Blocks {
 		size += n.Blocks[i].Bytes()
 	}
@@ -91,8 +100,12 @@ func (n *Network) Trunk(e *nn.Exec, f *nn.Forest, tokens []int32, x nn.Mat, m *n
 	_, plans := o.(Planner)
 	plans = plans || o == nil
 	together := n.together(len(tokens))
+	m.Fit(n.Blocks)
 	e.Hold()
 	e.Embed(n.Embed, tokens, x)
+	if n.PerLayer != nil {
+		e.PerLayerInputs(n.PerLayer, tokens, x, m)
+	}
 	for i := range n.Blocks {
 		if !plans || i > 0 && i%together == 0 {
 			e.Release()
@@ -149,6 +162,17 @@ func newBuilder(c *Config, w Weights) (*builder, error) {
 	return b, nil
 }
 
+// perLayer is the table of what tokens have for each layer.
+func (b *builder) perLayer() *nn.PerLayerTable {
+	c := b.c
+	all := c.size(perLayers, 0)
+	t := &nn.PerLayerTable{Project: b.linear("per_layer_model_proj", all, c.Hidden), Norm: b.norm("per_layer_proj_norm", c.PerLayer),
+		Scale: float32(1 / math.Sqrt2)}
+	t.Project.Scale = float32(1 / math.Sqrt(float64(c.Hidden)))
+	t.Table = &scaledTable{b.table("per_layer_token_embd.weight", c.Vocab, all), float32(math.Sqrt(float64(c.PerLayer)))}
+	return t
+}
+
 func (b *builder) blocks() (blocks []nn.Block) {
 	for i := 0; i < b.c.Layers && b.err == nil; i++ {
 		blocks = append(blocks, b.block(i))
@@ -190,7 +214,7 @@ func (b *builder) bias(name string, out int) []float32 {
 // norm is the normalisation called name: RMSNorm, or LayerNorm.
 func (b *builder) norm(name string, n int) nn.Norm {
 	norm := nn.Norm{Weight: b.vector(name+".weight", n), Eps: b.c.NormEps, Center: b.arch.layerNorm}
-	if norm.Center {
+	if norm.Center && !b.arch.biasless {
 		norm.Bias = b.vector(name+".bias", n)
 	}
 	return norm

@@ -29,35 +29,40 @@ const (
 // left out but for those of norms.
 func (c *Config) Parameters() int64 {
 	a := c.arch()
-	n := int64(c.Layers) * c.layerParameters(c.FFN)
+	n := int64(0)
+	for i := range c.Layers {
+		n += c.layerParameters(c.FFN, i)
+	}
 	for _, p := range a.top {
-		if p.name != "output" || !c.Tied {
-			n += c.elements(a, p)
+		if c.hasPart(p, 0) && (p.name != "output" || !c.Tied) {
+			n += c.elements(a, p, 0)
 		}
 	}
 	return n
 }
 
 // layerParameters is what a layer would have with a feed-forward half of width ffn.
-func (c *Config) layerParameters(ffn int) (n int64) {
+func (c *Config) layerParameters(ffn, layer int) (n int64) {
 	wide, a := *c, c.arch()
 	wide.FFN = ffn
 	for _, p := range a.layer {
-		n += wide.elements(a, p)
+		if c.hasPart(p, layer) {
+			n += wide.elements(a, p, layer)
+		}
 	}
 	return n
 }
 
 // elements is the weights of a part.
-func (c *Config) elements(a *architecture, p part) int64 {
-	n := int64(c.size(p.out))
+func (c *Config) elements(a *architecture, p part, layer int) int64 {
+	n := int64(c.size(p.out, layer))
 	if p.each {
 		n *= int64(c.Experts)
 	}
 	switch {
 	case p.in != none:
-		n *= int64(c.size(p.in))
-	case a.layerNorm:
+		n *= int64(c.size(p.in, layer))
+	case a.layerNorm && !a.biasless:
 		n *= 2
 	}
 	return n
@@ -67,14 +72,19 @@ func (c *Config) elements(a *architecture, p part) int64 {
 // matrices that it is multiplied by.
 func (c *Config) Products() int {
 	n, a := c.Vocab*c.Hidden, c.arch()
-	for _, p := range a.layer {
-		x := c.Layers * c.size(p.out) * c.size(p.in)
-		if p.each {
-			x *= c.Used
+	for i := range c.Layers {
+		for _, p := range a.layer {
+			if !c.hasPart(p, i) {
+				continue
+			}
+			x := c.size(p.out, i) * c.size(p.in, i)
+			if p.each {
+				x *= c.Used
+			}
+			n += x
 		}
-		n += x
 	}
-	return n
+	return n + c.size(perLayers, 0)*c.Hidden
 }
 
 // AttentionProducts is how many multiplications the attention of a row takes that sees so many positions, its own included: for each
@@ -83,16 +93,16 @@ func (c *Config) AttentionProducts(positions int) int {
 	seen := 0
 	for i := range c.Layers {
 		if c.windowed(i) {
-			seen += min(positions, c.Window)
+			seen += min(positions, c.Window) * c.headDim(i)
 		} else {
-			seen += positions
+			seen += positions * c.headDim(i)
 		}
 	}
-	return 2 * c.Heads * c.HeadDim * seen
+	return 2 * c.Heads * seen
 }
 
 // ffnColumn is the weights of a layer that come with each unit of feed-forward width.
-func (c *Config) ffnColumn() int64 { return c.layerParameters(1) - c.layerParameters(0) }
+func (c *Config) ffnColumn() int64 { return c.layerParameters(1, 0) - c.layerParameters(0, 0) }
 
 // extended is a list by layer that goes on with false, unless it is nil.
 func extended(list []bool, n int) []bool {
@@ -108,20 +118,24 @@ func (c Config) padded(total int64, unit int) (Config, error) {
 	if err := c.Validate(); err != nil {
 		return c, err
 	}
+	if c.uneven() {
+		return c, fmt.Errorf("padding: layers of this %s model differ, and padding adds layers like the first: "+
+			"take a model whose layers are alike", c.Arch)
+	}
 	have := c.Parameters()
 	if total <= have {
 		return c, fmt.Errorf("padding to %d parameters: the model has %d already: want more", total, have)
 	}
-	own := c.layerParameters(c.FFN)
+	own := c.layerParameters(c.FFN, 0)
 	layers := total - (have - int64(c.Layers)*own) // what all layers are to have together
 	each := max(own, min(paddedLayer, layers/paddedLayers))
 	n := max(int64(c.Layers)+1, (layers+each/2)/each)
-	wide := (layers/n - c.layerParameters(0)) / c.ffnColumn() / int64(unit) * int64(unit)
+	wide := (layers/n - c.layerParameters(0, 0)) / c.ffnColumn() / int64(unit) * int64(unit)
 	p := c
 	if c.Experts == 0 { // experts keep their width
 		p.FFN = int(min(max(wide, int64(c.FFN)), maxWidth+1))
 	}
-	each = p.layerParameters(p.FFN)
+	each = p.layerParameters(p.FFN, 0)
 	p.Layers = int(min(max(int64(c.Layers)+1, (layers+each/2)/each), maxLayers+1))
 	if err := p.Validate(); err != nil {
 		return c, fmt.Errorf("padding to %d parameters: %w", total, err)

@@ -3,8 +3,8 @@ package model
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
-	"strings"
 
 	"github.com/grovellm/grove/internal/kernels/gemm"
 	"github.com/grovellm/grove/internal/nn"
@@ -21,6 +21,10 @@ type part struct {
 	as      string // the name of the part that does the same in most architectures, where it is not name
 	each    bool   // there is one for each expert. A * in the folder's name is an expert's number
 	param   bool   // of no module in folders: see folderparam.go
+	bare    bool   // the folder's name has no ending
+	ending  string // of GGUF's name, where it is not .weight
+
+	when func(c *Config, layer int) bool // the layers that have it; nil: all
 }
 
 // dim is a size that a configuration gives.
@@ -38,11 +42,18 @@ const (
 	head    // a head's dimensions
 	experts // of a layer
 	headCount
+	expertInner // the width of an expert
+	expertInner2
+	sharedInner // the width of the experts that all rows have
+	perLayer    // what a table has of a token for a layer
+	perLayers   // for all layers
+	one
 )
 
-// size is a dimension in numbers.
-func (c *Config) size(d dim) int {
-	switch q, kv := c.Heads*c.HeadDim, c.KVHeads*c.HeadDim; d {
+// size is a dimension of a layer in numbers.
+func (c *Config) size(d dim, layer int) int {
+	width := c.headDim(layer)
+	switch q, kv := c.Heads*width, c.kvHeads(layer)*width; d {
 	case vocab:
 		return c.Vocab
 	case hidden:
@@ -54,15 +65,27 @@ func (c *Config) size(d dim) int {
 	case qkv:
 		return q + 2*kv
 	case inner:
-		return c.FFN
+		return c.ffn(layer)
 	case inner2:
-		return 2 * c.FFN
+		return 2 * c.ffn(layer)
 	case head:
-		return c.HeadDim
+		return width
 	case experts:
 		return c.Experts
 	case headCount:
 		return c.Heads
+	case expertInner:
+		return c.expertFFN()
+	case expertInner2:
+		return 2 * c.expertFFN()
+	case sharedInner:
+		return c.SharedFFN
+	case perLayer:
+		return c.PerLayer
+	case perLayers:
+		return c.Layers * c.PerLayer
+	case one:
+		return 1
 	}
 	return 0
 }
@@ -123,7 +146,13 @@ type Part struct {
 
 	// Shift is what a GGUF file's numbers are more than a folder's.
 	Shift float32
+
+	Ending string // of its name in GGUF files: .weight, but for a few
+	Bare   bool   // its name in folders has no ending
 }
+
+// Weight is its name in GGUF files, with its ending.
+func (p *Part) Weight() string { return p.Name + p.Ending }
 
 // Parts lists the tensors of a model in the order of a GGUF file. An output matrix that is tied is
 // left out, and so are biases and tensors of rotation.
@@ -133,13 +162,15 @@ func (c *Config) Parts() (list []Part) {
 		return nil
 	}
 	for _, p := range a.top {
-		if p.name != "output" || !c.Tied {
-			list = append(list, c.part(a, p, "", ""))
+		if c.hasPart(p, 0) && (p.name != "output" || !c.Tied) {
+			list = append(list, c.part(a, p, 0, "", ""))
 		}
 	}
 	for i := range c.Layers {
 		for _, p := range a.layer {
-			list = append(list, c.part(a, p, fmt.Sprintf("blk.%d.", i), fmt.Sprintf("%s%d.", a.prefix, i)))
+			if c.hasPart(p, i) {
+				list = append(list, c.part(a, p, i, fmt.Sprintf("blk.%d.", i), fmt.Sprintf("%s%d.", a.prefix, i)))
+			}
 		}
 	}
 	return list
@@ -153,14 +184,17 @@ func (c *Config) layout() *architecture {
 	return c.arch()
 }
 
-func (c *Config) part(a *architecture, p part, prefix, folder string) Part {
-	x := Part{Name: prefix + p.name, Folder: folder + p.folder, Rows: c.size(p.out), Cols: c.size(p.in), Half: p.half,
-		Param: p.param}
+// hasPart reports whether a layer has a part of the architecture.
+func (c *Config) hasPart(p part, layer int) bool { return p.when == nil || p.when(c, layer) }
+
+func (c *Config) part(a *architecture, p part, layer int, prefix, folder string) Part {
+	x := Part{Name: prefix + p.name, Folder: folder + p.folder, Rows: c.size(p.out, layer), Cols: c.size(p.in, layer),
+		Half: p.half, Param: p.param, Ending: cmp.Or(p.ending, ".weight"), Bare: p.bare}
 	if p.each {
 		x.Experts = c.Experts
 	}
 	switch {
-	case p.heads && a.neighbours:
+	case p.heads && a.neighbours && !a.interleaved:
 		x.ToGGUF, x.ToFolder = pairs(c.HeadDim), halves(c.HeadDim)
 	case p.fused:
 		x.ToGGUF, x.ToFolder = c.unfuse, c.fuse
@@ -198,6 +232,23 @@ func (c *Config) fuse(i int) int {
 // has reports whether a layer of the architecture has a part.
 func (a *architecture) has(name string) bool { return a.find(name) != nil }
 
+// is reports whether GGUF files call the part name with an ending.
+func (p *part) is(name, ending string) bool {
+	return p.name == name && (ending == cmp.Or(p.ending, ".weight") || p.ending == "" && !p.bare && ending == ".bias")
+}
+
+// findTensor returns the part that has a tensor, or nil.
+func (a *architecture) findTensor(name, ending string) *part {
+	for _, list := range [][]part{a.top, a.layer} {
+		for i := range list {
+			if list[i].is(name, ending) {
+				return &list[i]
+			}
+		}
+	}
+	return nil
+}
+
 // find returns the part of that name, or nil.
 func (a *architecture) find(name string) *part {
 	for _, list := range [][]part{a.top, a.layer} {
@@ -210,17 +261,29 @@ func (a *architecture) find(name string) *part {
 	return nil
 }
 
+// part returns the part of that name that layer i has, or nil.
+func (b *builder) part(i int, name string) *part {
+	for k := range b.arch.layer {
+		if p := &b.arch.layer[k]; p.name == name && b.c.hasPart(*p, i) {
+			return p
+		}
+	}
+	return nil
+}
+
 // block builds layer i of an architecture from the parts that it has.
 func (b *builder) block(i int) nn.Block {
 	c, a := b.c, b.arch
 	name := func(part string) string { return fmt.Sprintf("blk.%d.%s", i, part) }
+	has := func(part string) bool { return b.part(i, part) != nil }
+	size := func(d dim) int { return c.size(d, i) }
 	block := nn.Block{Attn: b.attention(i), Parallel: c.Parallel}
 	norm := func(role string) *nn.Norm {
-		i := slices.IndexFunc(a.layer, func(p part) bool { return cmp.Or(p.as, p.name) == role })
-		if i < 0 {
+		at := slices.IndexFunc(a.layer, func(p part) bool { return cmp.Or(p.as, p.name) == role && c.hasPart(p, i) })
+		if at < 0 {
 			return nil
 		}
-		n := b.norm(name(a.layer[i].name), c.size(a.layer[i].out))
+		n := b.norm(name(a.layer[at].name), size(a.layer[at].out))
 		return &n
 	}
 	for _, n := range []struct {
@@ -231,52 +294,109 @@ func (b *builder) block(i int) nn.Block {
 			*n.to = *n.norm
 		}
 	}
+	if c.Parallel && norm("ffn_norm") == nil {
+		block.MLPNorm = block.AttnNorm
+	}
 	block.AttnPost, block.MLPPost = norm("post_attention_norm"), norm("post_ffw_norm")
 	block.Attn.QNorm, block.Attn.KNorm = norm("attn_q_norm"), norm("attn_k_norm")
 
-	if a.has("attn_qkv") || b.w.Has(name("attn_qkv.weight")) {
-		block.QKV = []nn.Linear{b.linear(name("attn_qkv"), c.size(qkv), c.Hidden)}
+	if has("attn_qkv") || b.w.Has(name("attn_qkv.weight")) {
+		block.QKV = []nn.Linear{b.linear(name("attn_qkv"), size(qkv), c.Hidden)}
 	} else {
-		block.QKV = []nn.Linear{
-			b.linear(name("attn_q"), c.size(queries), c.Hidden),
-			b.linear(name("attn_k"), c.size(keyHeads), c.Hidden),
-			b.linear(name("attn_v"), c.size(keyHeads), c.Hidden),
+		block.QKV = b.projections(i, name)
+	}
+	block.Out = b.linear(name("attn_output"), c.Hidden, size(queries))
+	block.Out.Scale = unless1(c.ResidualScale)
+	if has("ffn_gate_inp") {
+		block.Experts = b.experts(i, name)
+	}
+	if has("ffn_up") || has("ffn_up_shexp") {
+		block.MLP = b.mlp(i, name)
+	}
+	if x := block.Experts; x != nil && has("post_ffw_norm_1") { // Gemma 4's
+		x.Norm = norm("pre_ffw_norm_2")
+		x.Post = norm("post_ffw_norm_2")
+		x.MLPPost = norm("post_ffw_norm_1")
+	}
+	if has("inp_gate") {
+		p := &nn.PerLayer{Gate: b.linear(name("inp_gate"), c.PerLayer, c.Hidden), Proj: b.linear(name("proj"), c.Hidden, c.PerLayer),
+			Norm: b.norm(name("post_norm"), c.Hidden)}
+		block.PerLayer = p
+	}
+	if has("layer_output_scale") {
+		if v := b.vector(name("layer_output_scale.weight"), 1); b.err == nil {
+			block.OutScale = v[0]
 		}
 	}
-	block.Out = b.linear(name("attn_output"), c.Hidden, c.size(queries))
-
-	if strings.HasPrefix(a.defaults.HiddenAct, "gelu") {
-		block.MLP.Act = nn.GELUMul
-	}
-	block.Out.Scale = unless1(c.ResidualScale)
-	switch {
-	case a.experts != "":
-		block.Experts = b.experts(name)
-		return block
-	case a.has("ffn_gate"):
-		gate := b.linear(name("ffn_gate"), c.FFN, c.Hidden)
-		block.MLP.Gate, block.MLP.Up = &gate, b.linear(name("ffn_up"), c.FFN, c.Hidden)
-	case a.find("ffn_up").out == inner2: // gate and up in one
-		both := []int{2 * c.FFN, c.Hidden}
-		gate := b.rows(name("ffn_up.weight"), both, 0, c.FFN)
-		block.MLP.Gate, block.MLP.Up = &gate, b.rows(name("ffn_up.weight"), both, c.FFN, 2*c.FFN)
-	default:
-		block.MLP.Up = b.linear(name("ffn_up"), c.FFN, c.Hidden)
-	}
-	block.MLP.Down = b.linear(name("ffn_down"), c.Hidden, c.FFN)
-	block.MLP.Down.Scale = unless1(c.ResidualScale)
 	return block
 }
 
+// projections are the products that make queries, keys and values of layer i.
+func (b *builder) projections(i int, name func(part string) string) []nn.Linear {
+	c := b.c
+	keys := c.size(keyHeads, i)
+	list := []nn.Linear{b.linear(name("attn_q"), c.size(queries, i), c.Hidden)}
+	switch {
+	case c.reads(i):
+	case b.part(i, "attn_v") == nil: // values are keys, as they are before they are normalised and rotated
+		key := b.linear(name("attn_k"), keys, c.Hidden)
+		list = append(list, key, key)
+	default:
+		list = append(list, b.linear(name("attn_k"), keys, c.Hidden), b.linear(name("attn_v"), keys, c.Hidden))
+	}
+	return list
+}
+
+// mlp builds the MLP of layer i, or that of the experts that all rows have.
+func (b *builder) mlp(i int, name func(part string) string) (m nn.MLP) {
+	c, a := b.c, b.arch
+	switch {
+	case a.defaults.HiddenAct == "relu2":
+		m.Act = nn.SquaredReLU
+	case a.defaults.HiddenAct == "gelu_pytorch_tanh":
+		m.Act = nn.GELUMul
+	}
+	ending, width := "", c.ffn(i)
+	if b.part(i, "ffn_up") == nil {
+		ending, width = "_shexp", c.SharedFFN
+	}
+	up := b.part(i, "ffn_up"+ending)
+	switch {
+	case b.part(i, "ffn_gate"+ending) != nil:
+		gate := b.linear(name("ffn_gate"+ending), width, c.Hidden)
+		m.Gate, m.Up = &gate, b.linear(name("ffn_up"+ending), width, c.Hidden)
+	case up.out == inner2: // gate and up in one
+		both := []int{2 * width, c.Hidden}
+		gate := b.rows(name("ffn_up.weight"), both, 0, width)
+		m.Gate, m.Up = &gate, b.rows(name("ffn_up.weight"), both, width, 2*width)
+	default:
+		m.Up = b.linear(name("ffn_up"), width, c.Hidden)
+	}
+	m.Down = b.linear(name("ffn_down"+ending), c.Hidden, width)
+	m.Down.Scale = unless1(c.ResidualScale)
+	return m
+}
+
 // experts builds the experts of a layer, whose tensors name names.
-func (b *builder) experts(name func(part string) string) *nn.Experts {
+func (b *builder) experts(i int, name func(part string) string) *nn.Experts {
 	c := b.c
 	x := &nn.Experts{Router: b.linear(name("ffn_gate_inp"), c.Experts, c.Hidden), MLPs: make([]nn.MLP, c.Experts),
-		Used: c.Used, All: b.arch.softmaxAll, Scale: unless1(c.ResidualScale)}
-	each := func(part string, out, in int) []nn.Linear {
-		list, shape := make([]nn.Linear, c.Experts), []int{c.Experts, out, in}
+		Used: c.Used, Rule: c.Rule, Scale: unless1(c.ResidualScale)}
+	x.Rule.All = x.Rule.All || b.arch.softmaxAll
+	if b.part(i, "exp_probs_b") != nil && b.w.Has(name("exp_probs_b.bias")) {
+		x.Rule.Bias = b.vector(name("exp_probs_b.bias"), c.Experts)
+	}
+	if b.arch.act == nn.GELUMul { // Gemma 4's
+		x.RouterNorm = &nn.Norm{Weight: b.vector(name("ffn_gate_inp.scale"), c.Hidden), Eps: c.NormEps}
+		x.Router.Scale = float32(1 / math.Sqrt(float64(c.Hidden)))
+		x.Rule.Each = b.vector(name("ffn_down_exps.scale"), c.Experts)
+	}
+	// each is a tensor's matrices, or rows [from, to) of them.
+	each := func(part string, rows, from, to, in int) []nn.Linear {
+		list, shape := make([]nn.Linear, c.Experts), []int{c.Experts, rows, in}
+		out := to - from
 		for i := range list {
-			list[i] = b.rows(name(part)+".weight", shape, i*out, (i+1)*out)
+			list[i] = b.rows(name(part)+".weight", shape, i*rows+from, i*rows+to)
 		}
 		if bias := name(part) + ".bias"; b.w.Has(bias) {
 			for i, v := range b.vectors(bias, c.Experts, out) {
@@ -285,9 +405,14 @@ func (b *builder) experts(name func(part string) string) *nn.Experts {
 		}
 		return list
 	}
-	gate := each("ffn_gate_exps", c.FFN, c.Hidden)
-	up := each("ffn_up_exps", c.FFN, c.Hidden)
-	down := each("ffn_down_exps", c.Hidden, c.FFN)
+	var gate, up []nn.Linear
+	n := c.expertFFN()
+	if b.part(i, "ffn_gate_up_exps") != nil || b.w.Has(name("ffn_gate_up_exps.weight")) {
+		gate, up = each("ffn_gate_up_exps", 2*n, 0, n, c.Hidden), each("ffn_gate_up_exps", 2*n, n, 2*n, c.Hidden)
+	} else {
+		gate, up = each("ffn_gate_exps", n, 0, n, c.Hidden), each("ffn_up_exps", n, 0, n, c.Hidden)
+	}
+	down := each("ffn_down_exps", c.Hidden, 0, c.Hidden, n)
 	for i := range x.MLPs {
 		x.MLPs[i] = nn.MLP{Gate: &gate[i], Up: up[i], Down: down[i], Act: b.arch.act}
 	}
@@ -297,8 +422,11 @@ func (b *builder) experts(name func(part string) string) *nn.Experts {
 // attention is the attention of layer i but its norms.
 func (b *builder) attention(i int) nn.Attention {
 	c := b.c
-	a := nn.Attention{Heads: c.Heads, KVHeads: c.KVHeads, Dim: c.HeadDim, Rope: b.rope,
-		Scale: float32(c.AttnScale), Cap: float32(c.AttnCap), Temper: c.Temper}
+	a := nn.Attention{Heads: c.Heads, KVHeads: c.kvHeads(i), Dim: c.headDim(i), Rope: b.rope, Reads: c.reads(i),
+		Scale: float32(c.AttnScale), Cap: float32(c.AttnCap), Temper: c.Temper, NormLast: b.arch.normLast}
+	if b.arch.normedValues {
+		a.VNorm = &nn.Norm{Weight: slices.Repeat([]float32{1}, a.Dim), Eps: c.NormEps}
+	}
 	if b.arch.has("attn_sinks") {
 		a.Sinks = b.vector(fmt.Sprintf("blk.%d.attn_sinks.weight", i), c.Heads)
 	}

@@ -167,15 +167,7 @@ func (t *attendTask) attend() {
 }
 
 // width is the results of a query: a head's dimensions, filled up to whole panels where pages hold those.
-func (t *attendTask) width() int { return t.g.Cache.mem.resultWidth() }
-
-// resultWidth is the width of a query's results.
-func (p *Pages) resultWidth() int {
-	if p.KV.panels() {
-		return p.valuePanels() * gemm.Panel
-	}
-	return p.Dim
-}
+func (t *attendTask) width() int { return t.g.Cache.mem.shapeOf(t.layer).resultWidth() }
 
 func (t *attendTask) takeQueries() {
 	d := t.a.Dim

@@ -13,7 +13,7 @@ type rangeResult struct{ o, tops, sums []float32 }
 // keptSize is the size of a block's result of one range.
 func (j *attendJob) keptSize(b *attendBlock) int {
 	n := (b.to - b.from) * (j.a.Heads / j.a.KVHeads)
-	return n * (j.f.segs[b.seg].Cache.mem.resultWidth() + 2)
+	return n * (j.f.segs[b.seg].Cache.mem.shapeOf(j.layer).resultWidth() + 2)
 }
 
 // keptRange is where the result of range r of a block of several parts is kept.

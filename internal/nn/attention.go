@@ -11,7 +11,10 @@ import (
 type Attention struct {
 	Heads, KVHeads, Dim int
 	QNorm, KNorm        *Norm // nil without; per head (Qwen3), or of all heads together (OLMo 2) where weights are as many
+	VNorm               *Norm // of each head's values; nil: none
+	NormLast            bool  // queries and keys are normalised after they were rotated (Hunyuan)
 	Rope                *Rope // nil: positions are not rotated in
+	Reads               bool  // keys and values are another layer's (Pages.Sources): rows have queries alone
 
 	Scale  float32   // of scores; 0: 1/√Dim
 	Cap    float32   // a scaled score s becomes Cap·tanh(s/Cap) (Gemma 2); 0: none
@@ -56,7 +59,12 @@ func (e *Exec) normaliseAll(a *Attention, qkv Mat) {
 }
 
 // QKVCols is the width of the rows Attend reads: queries, keys, values.
-func (a *Attention) QKVCols() int { return (a.Heads + 2*a.KVHeads) * a.Dim }
+func (a *Attention) QKVCols() int {
+	if a.Reads {
+		return a.Heads * a.Dim
+	}
+	return (a.Heads + 2*a.KVHeads) * a.Dim
+}
 
 // Attend computes attention of one layer for every row of the forest. qkv is
 // n × (Heads+2·KVHeads)·Dim; queries and keys in it are normalised and rotated in place, keys
@@ -107,7 +115,7 @@ func (e *Exec) attending(a *Attention, layer int, f *Forest, qkv, out Mat) *atte
 			pages += pagesFor(g.From+g.Rows) + 1 // ancestors are among the rows of the tree
 		}
 		width = max(width, (min(pages, pagesFor(g.Slots()))+2)*PageRows)
-		dims = max(dims, g.Cache.mem.resultWidth())
+		dims = max(dims, g.Cache.mem.shapeOf(layer).resultWidth())
 	}
 	n := j.block * group
 	e.grow(scratchSizes{queries: n, results: n * dims, scores: n * width, gather: rest, slots: slots + 32*PageRows}) // texts grow

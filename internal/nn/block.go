@@ -3,23 +3,29 @@ package nn
 import "github.com/grovellm/grove/internal/kernels/gemm"
 
 // MLP is the feed-forward half of a block: Down·(act(Gate·x) · Up·x) when Gate is set,
-// else Down·gelu(Up·x).
+// else Down·act(Up·x).
 type MLP struct {
 	Gate     *Linear
 	Up, Down Linear
-	Act      Activation // of an MLP with a gate; None: SiLUMul
+	Act      Activation // None: SiLUMul with a gate, GELU without
 }
 
-// gated is the activation of an MLP with a gate.
-func (m *MLP) gated() Activation {
-	if m.Act == None {
-		return SiLUMul
+// act is the activation.
+func (m *MLP) act() Activation {
+	switch {
+	case m.Act != None:
+		return m.Act
+	case m.Gate == nil:
+		return GELU
 	}
-	return m.Act
+	return SiLUMul
 }
 
 // Bytes is the size of the packed weights.
 func (m *MLP) Bytes() int {
+	if m.Up.W == nil { // there is none
+		return 0
+	}
 	size := m.Up.W.Bytes() + m.Down.W.Bytes()
 	if m.Gate != nil {
 		size += m.Gate.W.Bytes()
@@ -35,16 +41,44 @@ type Block struct {
 	QKV               []Linear // one fused product, or queries, keys, values
 	Out               Linear
 	MLP               MLP
-	Experts           *Experts // in place of MLP; nil: none
-	Parallel          bool     // attention and MLP both read the block's input (GPT-NeoX), instead of one after the other
+	Experts           *Experts  // in place of MLP, or beside it where there is one; nil: none
+	PerLayer          *PerLayer // after the MLP; nil: none
+	OutScale          float32   // multiplies what the block puts out; 0: 1
+	Parallel          bool      // attention and MLP both read the block's input (GPT-NeoX), instead of one after the other
 }
 
 // BlockBuffers is the activation memory of a block, shared by the blocks of a pass.
 type BlockBuffers struct {
 	qkv, attn, out, gate, up, down Buffer
 
-	scores, results Buffer // of experts
-	routing         routing
+	scores, results, expertGate, expertUp Buffer // of experts
+	routing                               routing
+
+	perLayer, perLayerGate Buffer
+	PerLayer               Mat // what tables have of the rows for each layer (PerLayerInputs)
+
+	widest widths
+}
+
+// widths are how wide rows of the buffers are, at least. Rows of all blocks lie at the same places of a buffer, so
+// that a worker with rows of its own, who is ahead, does not touch those of others.
+type widths struct{ qkv, attn, inner int }
+
+// Fit makes rows of the buffers as wide as the widest of some blocks', where their widths differ.
+func (m *BlockBuffers) Fit(blocks []Block) {
+	for i := range blocks {
+		a, w := &blocks[i].Attn, &m.widest
+		w.qkv = max(w.qkv, a.QKVCols())
+		w.attn = max(w.attn, a.Heads*a.Dim)
+		if up := blocks[i].MLP.Up.W; up != nil {
+			w.inner = max(w.inner, up.Out())
+		}
+	}
+}
+
+// mat is a matrix over a buffer whose rows are so wide, at least.
+func (e *Exec) mat(b *Buffer, rows, cols, widest int) Mat {
+	return e.Mat(b, rows, max(cols, widest)).Columns(0, cols)
 }
 
 // Block runs a layer over the forest: x (n × hidden) becomes x + attention + MLP.
@@ -62,6 +96,12 @@ func (e *Exec) Block(b *Block, layer int, f *Forest, x Mat, m *BlockBuffers) {
 	}
 	e.Attention(b, layer, f, src, x, m)
 	e.MLP(b, x, m)
+	if b.PerLayer != nil {
+		e.perLayer(b.PerLayer, layer, x, m)
+	}
+	if b.OutScale != 0 {
+		e.scale(x, b.OutScale)
+	}
 	e.Release()
 }
 
@@ -99,6 +139,11 @@ func (e *Exec) addPost(x, y Mat, post *Norm) {
 // MLP is the second half: x += MLP(norm(x)).
 func (e *Exec) MLP(b *Block, x Mat, m *BlockBuffers) {
 	e.Hold()
+	if b.Experts != nil && b.MLP.Up.W != nil {
+		e.both(b, x, m)
+		e.Release()
+		return
+	}
 	down := proj(&b.MLP.Down, e.Mat(&m.out, x.Rows, x.Cols), x, b.MLPPost)
 	e.feedForward(b, x, down, m)
 	e.addPost(x, down.Dst, b.MLPPost)
@@ -107,7 +152,7 @@ func (e *Exec) MLP(b *Block, x Mat, m *BlockBuffers) {
 
 // attention ends in the product out of attend(QKV·src).
 func (e *Exec) attention(b *Block, layer int, f *Forest, src Source, out Proj, m *BlockBuffers) {
-	qkv := e.Mat(&m.qkv, src.X.Rows, b.Attn.QKVCols())
+	qkv := e.mat(&m.qkv, src.X.Rows, b.Attn.QKVCols(), m.widest.qkv)
 	var projs [3]Proj
 	at := 0
 	for i := range b.QKV {
@@ -122,7 +167,7 @@ func (e *Exec) attention(b *Block, layer int, f *Forest, src Source, out Proj, m
 		e.normaliseAll(&b.Attn, qkv)
 		s.ops = append(s.ops, e.storing(&b.Attn, layer, f, qkv, b.Attn.Heads))
 		e.plan.open = nil // all keys and values are there before any row attends
-		attn := e.Mat(&m.attn, n, width)
+		attn := e.mat(&m.attn, n, width, m.widest.attn)
 		s = e.strip(n)
 		s.ops = append(s.ops, e.attending(&b.Attn, layer, f, qkv, attn))
 		e.product(s, Source{X: attn}, out)
@@ -137,14 +182,14 @@ func (e *Exec) attention(b *Block, layer int, f *Forest, src Source, out Proj, m
 			e.plan.product(o)
 			return
 		}
-		attn := e.Mat(&m.attn, src.X.Rows, width)
+		attn := e.mat(&m.attn, src.X.Rows, width, m.widest.attn)
 		e.attend(&b.Attn, layer, f, qkv, attn, nil)
 		e.Linear(Source{X: attn}, out)
 		return
 	}
 	e.Linear(src, projs[:len(b.QKV)]...)
 	e.normaliseAll(&b.Attn, qkv)
-	attn := e.Mat(&m.attn, src.X.Rows, width)
+	attn := e.mat(&m.attn, src.X.Rows, width, m.widest.attn)
 	e.Attend(&b.Attn, layer, f, qkv, attn)
 	e.Linear(Source{X: attn}, out)
 }
@@ -156,7 +201,10 @@ func (b *Block) Bytes() int {
 		size += b.QKV[i].W.Bytes()
 	}
 	if b.Experts != nil {
-		return size + b.Experts.Bytes()
+		size += b.Experts.Bytes()
+	}
+	if b.PerLayer != nil {
+		size += b.PerLayer.Bytes()
 	}
 	return size + b.MLP.Bytes()
 }
@@ -184,29 +232,29 @@ func (e *Exec) feedForward(b *Block, x Mat, out Proj, m *BlockBuffers) {
 func (e *Exec) mlp(b *Block, x Mat, down Proj, m *BlockBuffers) {
 	mlp, src := &b.MLP, Source{X: x, Norm: b.MLPNorm.orNil()}
 	if e.strips(x.Rows, b.Bytes()) {
-		s, up := e.strip(x.Rows), e.Mat(&m.up, x.Rows, mlp.Up.W.Out())
-		inner := Source{X: up, Act: GELU}
+		s, up := e.strip(x.Rows), e.mat(&m.up, x.Rows, mlp.Up.W.Out(), m.widest.inner)
+		inner := Source{X: up, Act: mlp.act()}
 		if mlp.Gate == nil {
 			e.product(s, src, Proj{Linear: &mlp.Up, Dst: up})
 		} else {
-			gate := e.Mat(&m.gate, x.Rows, mlp.Gate.W.Out())
+			gate := e.mat(&m.gate, x.Rows, mlp.Gate.W.Out(), m.widest.inner)
 			e.product(s, src, Proj{Linear: mlp.Gate, Dst: gate}, Proj{Linear: &mlp.Up, Dst: up})
-			inner = Source{X: gate, Act: mlp.gated(), Up: up}
+			inner = Source{X: gate, Act: mlp.act(), Up: up}
 		}
 		e.product(s, inner, down)
 		return
 	}
 	if mlp.Gate == nil {
-		if !e.projectInner(src, GELU, down, &mlp.Up) {
-			up := e.Mat(&m.up, x.Rows, mlp.Up.W.Out())
+		if !e.projectInner(src, mlp.act(), down, &mlp.Up) {
+			up := e.mat(&m.up, x.Rows, mlp.Up.W.Out(), m.widest.inner)
 			e.Linear(src, Proj{Linear: &mlp.Up, Dst: up})
-			e.Linear(Source{X: up, Act: GELU}, down)
+			e.Linear(Source{X: up, Act: mlp.act()}, down)
 		}
 		return
 	}
-	if !e.projectInner(src, mlp.gated(), down, mlp.Gate, &mlp.Up) {
-		gate, up := e.Mat(&m.gate, x.Rows, mlp.Gate.W.Out()), e.Mat(&m.up, x.Rows, mlp.Up.W.Out())
+	if !e.projectInner(src, mlp.act(), down, mlp.Gate, &mlp.Up) {
+		gate, up := e.mat(&m.gate, x.Rows, mlp.Gate.W.Out(), m.widest.inner), e.mat(&m.up, x.Rows, mlp.Up.W.Out(), m.widest.inner)
 		e.Linear(src, Proj{Linear: mlp.Gate, Dst: gate}, Proj{Linear: &mlp.Up, Dst: up})
-		e.Linear(Source{X: gate, Act: mlp.gated(), Up: up}, down)
+		e.Linear(Source{X: gate, Act: mlp.act(), Up: up}, down)
 	}
 }

@@ -80,17 +80,17 @@ func (c *Cache) loadBlockKey(key []float32, layer, head, row int) {
 }
 
 // moveBlocks copies row src of a page to row dst of a page.
-func (p *Pages) moveBlocks(to []byte, dst int, from []byte, src int) {
+func (s rowShape) moveBlocks(to []byte, dst int, from []byte, src int) {
 	dst, src = dst^halfFlip, src^halfFlip
-	k, size := p.keyBytes(), p.headBytes()
+	k, size := s.keyBytes(), s.headBytes()
 	for ; len(to) > 0; to, from = to[size:], from[size:] {
 		gemm.CopyLane(to[:k], dst, from[:k], src)
 		for v := k; v < size; v += gemm.BlockBytes {
-			d, s := to[v:v+gemm.BlockBytes], from[v:v+gemm.BlockBytes]
-			copy(d[2*dst:2*dst+2], s[2*src:])
-			d, s = d[blockHead+dst/2*blockStep+dst%2:], s[blockHead+src/2*blockStep+src%2:]
+			d, f := to[v:v+gemm.BlockBytes], from[v:v+gemm.BlockBytes]
+			copy(d[2*dst:2*dst+2], f[2*src:])
+			d, f = d[blockHead+dst/2*blockStep+dst%2:], f[blockHead+src/2*blockStep+src%2:]
 			for i := 0; i < 2*blockDims-1; i += 2 {
-				d[i] = s[i]
+				d[i] = f[i]
 			}
 		}
 	}
@@ -116,7 +116,7 @@ func (t *attendTask) quantizeQueries(x *gemm.Input) {
 // slots that a row does not see weigh 0 whatever their scales are.
 func (t *attendTask) mixBlocks(apart bool) {
 	c, s := t.g.Cache, t.s
-	panels, width := c.mem.valuePanels(), len(t.pages)*PageRows
+	panels, width := c.mem.shapeOf(t.layer).valuePanels(), len(t.pages)*PageRows
 	x := &s.rounded[1]
 	x.Reset(gemm.BF16, panels*t.n, width)
 	s.scaled, s.scales = grow(s.scaled, width), grow(s.scales, 2*width)

@@ -23,6 +23,13 @@ type Pages struct {
 	// layers see all. Caches free pages that no row will see any more.
 	Windows []int
 
+	// LocalHeads and LocalDim are Heads and Dim of layers with windows, where they differ; else 0.
+	LocalHeads, LocalDim int
+
+	// Sources says, where layers read keys and values of other layers, whose each reads; nil: each
+	// its own. Only with Windows; a layer and its source have windows, or not, alike.
+	Sources []int
+
 	mu     sync.Mutex
 	pools  [2]pool
 	place  []place // of each layer, where Windows is set
@@ -69,10 +76,12 @@ func (p *Pages) prepare() {
 		p.pools[wholeText].layers = p.Layers
 		return
 	}
-	for _, w := range p.Windows {
-		k := wholeText
-		if w > 0 {
-			k, p.window = windowed, max(p.window, w)
+	for i, w := range p.Windows {
+		k := p.poolOf(i)
+		p.window = max(p.window, w)
+		if p.Sources != nil && p.Sources[i] != i {
+			p.place = append(p.place, p.place[p.Sources[i]])
+			continue
 		}
 		p.place = append(p.place, place{k, p.pools[k].layers})
 		p.pools[k].layers++
@@ -80,34 +89,39 @@ func (p *Pages) prepare() {
 }
 
 // RowBytes is the memory of a row: its keys and values of every layer and head.
-func (p *Pages) RowBytes() int { return p.Layers * p.layerBytes() }
-
-// layerBytes is the memory of a row's keys and values of a layer.
-func (p *Pages) layerBytes() int {
-	if p.KV.panels() {
-		return p.Heads * p.headBytes() / PageRows
+func (p *Pages) RowBytes() int {
+	p.prepare()
+	size := 0
+	for k, q := range p.pools {
+		size += q.layers * p.shape(k).layerBytes()
 	}
-	return p.Heads * 2 * p.Dim * 4
+	return size
 }
 
 // ReadBytes is the keys and values that the next row's attention reads of a text of so many rows: of a layer with a window, those of
 // the pages that the window touches.
 func (p *Pages) ReadBytes(rows int) int {
-	all := p.Layers * rows
-	for _, w := range p.Windows {
-		if w > 0 {
-			all -= max(0, rows+1-w) / PageRows * PageRows
+	size := 0
+	for i := range p.Layers {
+		n := rows
+		if p.poolOf(i) == windowed {
+			n -= max(0, rows+1-p.Windows[i]) / PageRows * PageRows
 		}
+		size += n * p.shapeOf(i).layerBytes()
 	}
-	return p.layerBytes() * all
+	return size
 }
 
 // TextBytes is the memory of a text of so many rows, at most and but for a page, where passes compute so many at once. Of layers with
 // windows it does not grow beyond those, since caches free pages.
 func (p *Pages) TextBytes(rows, pass int) int64 {
 	p.prepare()
-	whole, most := p.pools[wholeText].layers, min(rows, p.window+keptRows+pass+PageRows)
-	return int64(p.layerBytes()) * (int64(whole)*int64(rows) + int64(p.pools[windowed].layers)*int64(most))
+	n := [2]int{wholeText: rows, windowed: min(rows, p.window+keptRows+pass+PageRows)}
+	size := int64(0)
+	for k, q := range p.pools {
+		size += int64(n[k]) * int64(q.layers) * int64(p.shape(k).layerBytes())
+	}
+	return size
 }
 
 // ropeOf is what a layer's keys are rotated by, or nil.
@@ -129,7 +143,7 @@ func (p *Pages) get(k int) *page {
 		q.free = q.free[:n-1]
 	} else {
 		g = &page{pool: k}
-		if size := q.layers * p.layerBytes() * PageRows; p.KV.panels() {
+		if size := q.layers * p.shape(k).layerBytes() * PageRows; p.KV.panels() {
 			g.bytes, g.mem = gemm.Memory(size)
 		} else {
 			g.data, g.mem = gemm.Floats(size / 4)
@@ -155,11 +169,11 @@ func (p *Pages) put(g *page) {
 func (p *Pages) InUse() int64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	rows := int64(0)
-	for _, q := range p.pools {
-		rows += int64(q.used) * PageRows * int64(q.layers)
+	size := int64(0)
+	for k, q := range p.pools {
+		size += int64(q.used) * PageRows * int64(q.layers) * int64(p.shape(k).layerBytes())
 	}
-	return rows * int64(p.layerBytes())
+	return size
 }
 
 // Cache is the keys and values of one sequence. Rows [0, Len) are committed, in position
@@ -332,15 +346,16 @@ func (c *Cache) move(dst, src int) {
 
 // move copies row src of a page to row dst of a page of the same pool.
 func (p *Pages) move(to *page, dst int, from *page, src int) {
+	s := p.shape(to.pool)
 	switch p.KV {
 	case KVBF16:
-		p.moveHalf(to.bytes, dst, from.bytes, src)
+		s.moveHalf(to.bytes, dst, from.bytes, src)
 		return
 	case KVQ8:
-		p.moveBlocks(to.bytes, dst, from.bytes, src)
+		s.moveBlocks(to.bytes, dst, from.bytes, src)
 		return
 	}
-	d, size := p.Dim, p.Dim*PageRows
+	d, size := s.dim, s.dim*PageRows
 	for o := 0; o < len(to.data); o += 2 * size {
 		tk, fk := to.data[o:o+size], from.data[o:o+size]
 		for i := 0; i < size; i += PageRows {
@@ -361,42 +376,45 @@ func (c *Cache) at(layer, i int) (g *page, number int) {
 
 // Keys returns page i's keys of a layer and head: Dim × PageRows.
 func (c *Cache) Keys(layer, head, i int) []float32 {
+	s := c.mem.shapeOf(layer)
 	g, layer := c.at(layer, i)
-	size := c.mem.Dim * PageRows
-	o := (layer*c.mem.Heads + head) * 2 * size
+	size := s.dim * PageRows
+	o := (layer*s.heads + head) * 2 * size
 	return g.data[o : o+size]
 }
 
 // Values returns page i's values of a layer and head: PageRows × Dim.
 func (c *Cache) Values(layer, head, i int) []float32 {
+	s := c.mem.shapeOf(layer)
 	g, layer := c.at(layer, i)
-	size := c.mem.Dim * PageRows
-	o := (layer*c.mem.Heads+head)*2*size + size
+	size := s.dim * PageRows
+	o := (layer*s.heads+head)*2*size + size
 	return g.data[o : o+size]
 }
 
 // storeKeys writes one head's keys of a layer, n numbers Dim wide and stride apart, into rows of the cache, from slot on. They go dimension by
 // dimension: neighbouring rows share cache lines, for which workers with rows of their own contend.
 func (c *Cache) storeKeys(layer, head, slot, n int, k []float32, stride int) {
+	dim := c.mem.shapeOf(layer).dim
 	for n > 0 {
 		at := slot % PageRows
 		m := min(PageRows-at, n)
 		switch {
 		case c.mem.KV == KVQ8:
 			for i := range m {
-				c.storeBlockKey(layer, head, slot+i, k[i*stride:][:c.mem.Dim])
+				c.storeBlockKey(layer, head, slot+i, k[i*stride:][:dim])
 			}
 		case c.mem.KV == KVBF16:
 			m = min(m, halfRows)
 			c.storeHalfKeys(layer, head, slot, m, k, stride)
 		case m == 1: // as in plain decoding
 			page := c.Keys(layer, head, slot/PageRows)
-			for d, x := range k[:c.mem.Dim] {
+			for d, x := range k[:dim] {
 				page[d*PageRows+at] = x
 			}
 		default:
 			page := c.Keys(layer, head, slot/PageRows)
-			for d := range c.mem.Dim {
+			for d := range dim {
 				o := d
 				for i := d*PageRows + at; i < d*PageRows+at+m; i++ {
 					page[i] = k[o]

@@ -243,7 +243,7 @@ func TestReadBytesAreOfThePagesSeen(t *testing.T) {
 				}
 			}
 		}
-		if got, want := mem.ReadBytes(committed), rows*mem.layerBytes(); got != want {
+		if got, want := mem.ReadBytes(committed), rows*mem.shapeOf(0).layerBytes(); got != want {
 			t.Fatalf("%d bytes read with windows %v after %d rows, want %d", got, mem.Windows, committed, want)
 		}
 	})

@@ -12,8 +12,28 @@ type Experts struct {
 	Router Linear // experts × hidden
 	MLPs   []MLP  // the experts, all of one shape
 	Used   int    // experts of a row
-	All    bool   // weights are a softmax over all experts (OLMoE), else over those of the row
-	Scale  float32
+	Rule   Rule
+	Scale  float32 // of the sum; 0: 1
+
+	// Where there is an MLP beside the experts, whose results are added to theirs (Gemma 4), these
+	// norms may differ; nil: the router and the experts read what the MLP reads, and results have no norm.
+	RouterNorm, Norm *Norm // of what the router and the experts read
+	Post, MLPPost    *Norm // of the experts' sum, of the MLP's results
+}
+
+// Rule is how a router's scores become experts and weights.
+type Rule struct {
+	All     bool // weights are a softmax over all experts (OLMoE), else over those of the row
+	Sigmoid bool // weights are σ of the scores; takes the place of a softmax
+	Norm    bool // weights are divided by their sum
+
+	Bias  []float32 // added to the weights to choose experts, and only for that; nil: none
+	Scale float32   // multiplies weights; 0: 1
+	Each  []float32 // multiplies each expert's weight; nil: none
+
+	// Groups of neighbouring experts, of which only Chosen have experts for a row, those whose two best
+	// add up to most; 0: none.
+	Groups, Chosen int
 }
 
 // Bytes is the size of the packed weights.
@@ -33,25 +53,46 @@ func (e *Exec) experts(b *Block, x Mat, out Proj, m *BlockBuffers) {
 	}
 	h := b.Experts
 	r := &m.routing
-	norm := b.MLPNorm.orNil()
-	scores := e.Mat(&m.scores, x.Rows, len(h.MLPs))
-	e.Linear(Source{X: x, Norm: norm}, Proj{Linear: &h.Router, Dst: scores})
+	norm, routerNorm := b.MLPNorm.orNil(), b.MLPNorm.orNil()
+	if h.Norm != nil {
+		norm, routerNorm = h.Norm, h.RouterNorm
+	}
+	width := len(h.MLPs)
+	scores := e.Mat(&m.scores, x.Rows, h.Rule.room(width))
+	e.Linear(Source{X: x, Norm: routerNorm}, Proj{Linear: &h.Router, Dst: scores.Columns(0, width)})
 	r.reset(h, scores)
 	e.OwnRows(scores.Rows, scores.Cols, (*chooseJob)(r))
 	e.flush() // the next phases depend on the choice
 	r.group()
 	e.expertsRead += len(r.groups)
 
-	pairs, width := len(r.place), h.MLPs[0].Up.W.Out()
-	gate, up := e.Mat(&m.gate, pairs, width), e.Mat(&m.up, pairs, width)
+	pairs, inner := len(r.place), h.MLPs[0].Up.W.Out()
+	gate, up := e.Mat(&m.expertGate, pairs, inner), e.Mat(&m.expertUp, pairs, inner)
 	results := e.Mat(&m.results, pairs, x.Cols)
 	e.expertProducts(r, Source{X: x, Norm: norm, Copies: r.place},
 		expertProj{func(m *MLP) *Linear { return m.Gate }, gate}, expertProj{func(m *MLP) *Linear { return &m.Up }, up})
-	e.expertProducts(r, Source{X: gate, Act: h.MLPs[0].gated(), Up: up},
+	e.expertProducts(r, Source{X: gate, Act: h.MLPs[0].act(), Up: up},
 		expertProj{func(m *MLP) *Linear { return &m.Down }, results})
 	c := e.plan.mixes.next()
 	*c = mixJob{r, results, out}
 	e.OwnRows(x.Rows, h.Used*x.Cols, c)
+}
+
+// both is the second half of a layer with an MLP beside its experts.
+func (e *Exec) both(b *Block, x Mat, m *BlockBuffers) {
+	down, sum := e.Mat(&m.down, x.Rows, x.Cols), e.Mat(&m.out, x.Rows, x.Cols)
+	e.mlp(b, x, Proj{Linear: &b.MLP.Down, Dst: down}, m)
+	e.experts(b, x, Proj{Dst: sum}, m)
+	if h := b.Experts; h.Post != nil {
+		e.Normalise(h.MLPPost, down, down)
+		e.Normalise(h.Post, sum, sum)
+	}
+	e.Add(sum, down)
+	if b.MLPPost == nil {
+		e.Add(x, sum)
+		return
+	}
+	e.addPost(x, sum, b.MLPPost)
 }
 
 // ExpertsRead is how many experts the passes so far have read, one for each layer and expert.
@@ -63,68 +104,6 @@ func (e *Exec) flush() {
 	e.plan.held = 0
 	e.run()
 	e.plan.held = held
-}
-
-// routing says which experts each row of a pass takes. A row and one of its experts are a pair;
-// pairs lie by expert, and rows in order within each.
-// The layers of a plan share it: they take equally many experts for a row.
-type routing struct {
-	of      *Experts
-	scores  Mat       // rows × experts
-	chosen  []int32   // rows × Used, the best first
-	weights []float32 // of those
-	place   []int32   // of those, the number of the pair
-	groups  []expertGroup
-	starts  []int32
-}
-
-// expertGroup is the pairs [from, to) of an expert.
-type expertGroup struct{ expert, from, to int }
-
-func (r *routing) reset(of *Experts, scores Mat) {
-	n := scores.Rows * of.Used
-	r.of, r.scores = of, scores
-	r.chosen, r.weights = grow(r.chosen, n), grow(r.weights, n)
-	r.place, r.starts = grow(r.place, n), grow(r.starts, len(of.MLPs)+1)
-}
-
-// chooseJob chooses the experts of a row and their weights.
-type chooseJob routing
-
-func (r *chooseJob) Do(_, i int) {
-	k := r.of.Used
-	scores := r.scores.Row(i)
-	chosen := r.chosen[i*k : (i+1)*k]
-	weights := r.weights[i*k : (i+1)*k]
-	simd.TopK(scores, chosen, weights)
-	if !r.of.All {
-		simd.Softmax(weights, 1)
-		return
-	}
-	simd.Softmax(scores, 1)
-	for t, expert := range chosen {
-		weights[t] = scores[expert]
-	}
-}
-
-// group sorts the pairs by expert.
-func (r *routing) group() {
-	clear(r.starts)
-	for _, expert := range r.chosen {
-		r.starts[expert+1]++
-	}
-	r.groups = r.groups[:0]
-	for expert := range r.of.MLPs {
-		from, n := int(r.starts[expert]), int(r.starts[expert+1])
-		if n > 0 {
-			r.groups = append(r.groups, expertGroup{expert, from, from + n})
-		}
-		r.starts[expert+1] += int32(from)
-	}
-	for i, expert := range r.chosen {
-		r.place[i] = r.starts[expert]
-		r.starts[expert]++
-	}
 }
 
 // expertProj is a product of each expert, by its rows of the source into the same rows of dst.

@@ -19,7 +19,7 @@ func randomExperts(t *rapid.T, r *rand.Rand, typ gemm.Type) (b Block, hidden int
 	ffn := 32 * rapid.IntRange(1, 3).Draw(t, "ffn")
 	bias := rapid.Bool().Draw(t, "bias")
 	linear := func(out, in int) Linear { return *randomHead(r, typ, out, in, bias) }
-	x := &Experts{MLPs: make([]MLP, rapid.IntRange(1, 9).Draw(t, "experts")), All: rapid.Bool().Draw(t, "all"),
+	x := &Experts{MLPs: make([]MLP, rapid.IntRange(1, 9).Draw(t, "experts")), Rule: Rule{All: rapid.Bool().Draw(t, "all")},
 		Scale: rapid.SampledFrom([]float32{0, 0.3}).Draw(t, "scale")}
 	x.Used = rapid.IntRange(1, len(x.MLPs)).Draw(t, "used")
 	x.Router = *randomHead(r, gemm.F32, len(x.MLPs), hidden, bias)
@@ -45,7 +45,7 @@ func rowByExperts(e *Exec, b *Block, x Mat) []int {
 	slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(row[j], row[i]) })
 	order = order[:h.Used]
 	weights := slices.Clone(row)
-	if !h.All {
+	if !h.Rule.All {
 		weights = weights[:0]
 		for _, expert := range order {
 			weights = append(weights, row[expert])
@@ -54,7 +54,7 @@ func rowByExperts(e *Exec, b *Block, x Mat) []int {
 	simd.Softmax(weights, 1)
 	sum := NewMat(1, x.Cols)
 	for t, expert := range order {
-		if h.All {
+		if h.Rule.All {
 			t = expert
 		}
 		m := &h.MLPs[expert]
@@ -64,7 +64,7 @@ func rowByExperts(e *Exec, b *Block, x Mat) []int {
 		src := Source{X: x, Norm: &b.MLPNorm}
 		e.Linear(src, Proj{Linear: m.Gate, Dst: gate})
 		e.Linear(src, Proj{Linear: &m.Up, Dst: up})
-		e.Linear(Source{X: gate, Act: m.gated(), Up: up}, Proj{Linear: &m.Down, Dst: y})
+		e.Linear(Source{X: gate, Act: m.act(), Up: up}, Proj{Linear: &m.Down, Dst: y})
 		simd.Axpy(sum.Row(0), weights[t], y.Row(0))
 	}
 	if h.Scale != 0 {

@@ -27,28 +27,29 @@ const (
 var _ = [1]struct{}{}[gemm.Panel-PageRows] // a page is a panel
 
 // keyBytes and headBytes are the bytes of a page's keys of a layer and head, and of keys and values.
-func (p *Pages) keyBytes() int {
-	if p.KV == KVQ8 {
-		return p.valuePanels() * gemm.BlockBytes
+func (s rowShape) keyBytes() int {
+	if s.kv == KVQ8 {
+		return s.valuePanels() * gemm.BlockBytes
 	}
-	return (p.Dim + 1) / 2 * halfStep
+	return (s.dim + 1) / 2 * halfStep
 }
 
-func (p *Pages) headBytes() int {
-	if p.KV == KVQ8 {
-		return p.keyBytes() + p.valuePanels()*gemm.BlockBytes
+func (s rowShape) headBytes() int {
+	if s.kv == KVQ8 {
+		return s.keyBytes() + s.valuePanels()*gemm.BlockBytes
 	}
-	return p.keyBytes() + p.valuePanels()*halfPanel
+	return s.keyBytes() + s.valuePanels()*halfPanel
 }
 
 // valuePanels is the number of panels of values.
-func (p *Pages) valuePanels() int { return (p.Dim + gemm.Panel - 1) / gemm.Panel }
+func (s rowShape) valuePanels() int { return (s.dim + gemm.Panel - 1) / gemm.Panel }
 
 // panels returns page i's keys and values of a layer and head.
 func (c *Cache) panels(layer, head, i int) (keys, values []byte) {
-	k, size := c.mem.keyBytes(), c.mem.headBytes()
+	s := c.mem.shapeOf(layer)
+	k, size := s.keyBytes(), s.headBytes()
 	g, layer := c.at(layer, i)
-	b := g.bytes[(layer*c.mem.Heads+head)*size:][:size]
+	b := g.bytes[(layer*s.heads+head)*size:][:size]
 	return b[:k], b[k:]
 }
 
@@ -60,8 +61,9 @@ func (c *Cache) storeHalfKeys(layer, head, slot, n int, k []float32, stride int)
 	page, _ := c.panels(layer, head, slot/PageRows)
 	var buf [halfRows][stackDim]uint16
 	var rows [halfRows][]uint16
+	dim := c.mem.shapeOf(layer).dim
 	for i := range n {
-		rows[i] = rounded(&buf[i], k[i*stride:][:c.mem.Dim])
+		rows[i] = rounded(&buf[i], k[i*stride:][:dim])
 	}
 	slot %= PageRows
 	for d := 0; d < len(rows[0]); d += 2 {
@@ -87,7 +89,7 @@ func (c *Cache) storeHalfValue(layer, head, slot int, v []float32) {
 }
 
 // stackDim is the dimensions of a head that are rounded without allocating.
-const stackDim = 256
+const stackDim = 512
 
 // rounded is x in bf16, of an even number of elements, the last of which may be 0.
 func rounded(buf *[stackDim]uint16, x []float32) []uint16 {
@@ -100,17 +102,17 @@ func rounded(buf *[stackDim]uint16, x []float32) []uint16 {
 }
 
 // moveHalf copies row src of a page to row dst of a page.
-func (p *Pages) moveHalf(to []byte, dst int, from []byte, src int) {
-	k, size := p.keyBytes(), p.headBytes()
+func (s rowShape) moveHalf(to []byte, dst int, from []byte, src int) {
+	k, size := s.keyBytes(), s.headBytes()
 	for ; len(to) > 0; to, from = to[size:], from[size:] {
-		d, s := to[(dst^halfFlip)*4:k], from[(src^halfFlip)*4:k]
+		d, f := to[(dst^halfFlip)*4:k], from[(src^halfFlip)*4:k]
 		for i := 0; i < len(d); i += halfStep {
-			copy(d[i:i+4], s[i:])
+			copy(d[i:i+4], f[i:])
 		}
-		d, s = to[k+dst/2*halfStep+(dst%2^halfFlip)*2:size], from[k+src/2*halfStep+(src%2^halfFlip)*2:size]
-		for v := 0; v < p.valuePanels(); v++ {
+		d, f = to[k+dst/2*halfStep+(dst%2^halfFlip)*2:size], from[k+src/2*halfStep+(src%2^halfFlip)*2:size]
+		for v := 0; v < s.valuePanels(); v++ {
 			for i := v * halfPanel; i < v*halfPanel+(gemm.Panel-1)*4+2; i += 4 {
-				copy(d[i:i+2], s[i:])
+				copy(d[i:i+2], f[i:])
 			}
 		}
 	}

@@ -9,12 +9,13 @@ import (
 type Activation uint8
 
 const (
-	None       Activation = iota
-	SiLUMul               // silu(X) · Up
-	GELU                  // 0.5·x·(1+erf(x/√2))
-	SiLU                  // x·σ(x)
-	GELUMul               // gelu(X) · Up, gelu by its approximation with tanh
-	ClampedMul            // x·σ(1.702·x) · (Up + 1), x and Up within ±7, x from above only (gpt-oss)
+	None        Activation = iota
+	SiLUMul                // silu(X) · Up
+	GELU                   // 0.5·x·(1+erf(x/√2))
+	SiLU                   // x·σ(x)
+	GELUMul                // gelu(X) · Up, gelu by its approximation with tanh
+	ClampedMul             // x·σ(1.702·x) · (Up + 1), x and Up within ±7, x from above only (gpt-oss)
+	SquaredReLU            // max(x, 0)²
 )
 
 // Source is the input of a product: rows of X, normalised when Norm is set, or passed
@@ -80,6 +81,11 @@ func (s *Source) Row(i int, scratch []float32) []float32 {
 		clampedMul(scratch, x, s.Up.Row(i))
 	case s.Act == GELU:
 		simd.GELU(scratch, x)
+	case s.Act == SquaredReLU:
+		for j, v := range x {
+			v = max(v, 0)
+			scratch[j] = v * v
+		}
 	case s.Act == SiLU:
 		for j := range scratch {
 			scratch[j] = 1

@@ -25,6 +25,8 @@ type plan struct {
 	experts  slots[expertJob]
 	mixes    slots[mixJob]
 	cells    slots[cellJob]
+	scales   slots[scaleJob]
+	inputs   slots[perLayerJob]
 }
 
 // slots are jobs that are used again in the next region.
@@ -73,6 +75,8 @@ func (p *plan) take() []par.Phase {
 	p.adds.used = 0
 	p.norms.used = 0
 	p.cells.used = 0
+	p.scales.used = 0
+	p.inputs.used = 0
 	return phases
 }
 

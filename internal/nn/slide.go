@@ -45,7 +45,6 @@ func (c *Cache) Slide(keep, n, positions int) error {
 
 // advance rotates the keys of the first pages forward by n positions.
 func (c *Cache) advance(pages, n int) {
-	key := make([]float32, c.mem.Dim)
 	for k := range c.pages {
 		for i := range min(pages, len(c.pages[k])) {
 			c.unshare(k, i)
@@ -53,13 +52,15 @@ func (c *Cache) advance(pages, n int) {
 	}
 	for layer := range c.mem.Layers {
 		rope := c.mem.ropeOf(layer)
-		if rope == nil {
+		if rope == nil || c.mem.Sources != nil && c.mem.Sources[layer] != layer {
 			continue
 		}
 		cos, sin := rope.turn(n)
 		view := rope.view()
+		s := c.mem.shapeOf(layer)
+		key := make([]float32, s.dim)
 		for row := range pages * PageRows {
-			for head := range c.mem.Heads {
+			for head := range s.heads {
 				c.loadKey(key, layer, head, row)
 				view.rotate(key, cos, sin)
 				c.storeKeys(layer, head, row, 1, key, len(key))

@@ -45,12 +45,18 @@ func (j *storeJob) Do(_, task int) {
 }
 
 // units is how many heads of the rows belong to a key/value head: its queries, keys, values.
-func (j *storeJob) units() int { return j.heads/j.a.KVHeads + 2 }
+func (j *storeJob) units() int {
+	group := j.heads / j.a.KVHeads
+	if j.a.Reads {
+		return group
+	}
+	return group + 2
+}
 
 // place is where in a row the u-th head is, counted by key/value heads: its number among the heads of the row.
 func (j *storeJob) place(u int) int {
 	group := j.heads / j.a.KVHeads
-	head, i := u/(group+2), u%(group+2)
+	head, i := u/j.units(), u%j.units()
 	switch i - group {
 	case 0:
 		return j.heads + head
@@ -87,6 +93,12 @@ func (j *storeJob) unit(u, from, to int) {
 	if head < 0 {
 		return
 	}
+	if head >= a.KVHeads && a.VNorm != nil {
+		for i := from; i < to; i++ {
+			x := rows[i*stride:][:d]
+			a.VNorm.apply(x, x)
+		}
+	}
 	for from < to {
 		g := j.f.segmentOf(from)
 		slot, end := g.Base+g.From+from-g.Row, min(to, g.Row+g.Rows)
@@ -103,11 +115,14 @@ func (j *storeJob) unit(u, from, to int) {
 
 // prepare normalises and rotates a query or key of row i.
 func (j *storeJob) prepare(x []float32, norm *Norm, i int) {
-	if norm != nil {
+	if norm != nil && !j.a.NormLast {
 		norm.apply(x, x)
 	}
 	if j.a.Rope != nil {
 		cos, sin := j.rope.at(j.f.rows[i].position)
 		j.rope.rotate(x, cos, sin)
+	}
+	if norm != nil && j.a.NormLast {
+		norm.apply(x, x)
 	}
 }

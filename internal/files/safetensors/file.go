@@ -226,6 +226,19 @@ func parseAny(file *infile.File) (*header, error) {
 	return parseFile(file)
 }
 
+// Rename gives the tensors other names, but for one whose new name another has.
+func (f *File) Rename(to func(name string) string) {
+	for i := range f.Tensors {
+		t := &f.Tensors[i]
+		name := to(t.Name)
+		if _, taken := f.byName[name]; !taken {
+			delete(f.byName, t.Name)
+			f.byName[name] = i
+			t.Name = name
+		}
+	}
+}
+
 // CheckInPlace returns an error where one of the files has changed since it was opened, or where
 // another file has taken its place: they are then of different versions. Of a folder they are the
 // weights and all JSON and template files.

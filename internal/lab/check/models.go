@@ -183,7 +183,9 @@ func randomShape(rng *rand.Rand, arch string, typ tensor.Type) synth.Shape {
 		NormEps: 1e-5, RopeBase: 1e4, Tokens: synth.Qwen2, Tied: rng.IntN(2) == 0,
 	}
 	switch arch {
-	case "gemma2", "gemma3", "gpt-oss", "olmo2": // layers with windows and without, by turns
+	case "gemma4":
+		s.Layers = 2 + rng.IntN(5)
+	case "gemma2", "gemma3", "gpt-oss", "olmo2", "exaone4", "cohere2": // layers with windows and without, by turns
 		if rng.IntN(4) > 0 {
 			s.Layers = 3 + rng.IntN(7)
 		}
@@ -214,10 +216,17 @@ func randomShape(rng *rand.Rand, arch string, typ tensor.Type) synth.Shape {
 		s.KVHeads = s.Heads
 		s.Parallel = rng.IntN(2) == 0
 		s.RopeDims = 2 * (1 + rng.IntN(s.HeadDim/2))
-	case "phi3", "stablelm":
+	case "phi3", "stablelm", "glm4", "glm4moe":
 		s.RopeDims = 2 * (1 + rng.IntN(s.HeadDim/2))
 	}
+	s.Biases = (arch == "glm4" || arch == "seed_oss" || arch == "glm4moe") && rng.IntN(2) == 0
 	s.Tune = tune(rng, arch)
+	switch arch {
+	case "gemma4":
+		s.Tune = tuneGemma4(rng, &s, unit)
+	case "glm4moe":
+		s.Tune = tuneGrouped(rng, &s, unit)
+	}
 	if s.Validate() != nil { // the architecture wants heads of another width, or its own output matrix
 		s.Hidden = s.Heads * s.HeadDim
 	}
@@ -247,8 +256,8 @@ func tune(rng *rand.Rand, arch string) func(c *model.Config) {
 			c.Rope.Yarn = &model.Yarn{Fast: 32, Slow: 1}
 		}
 		switch arch {
-		case "llama", "olmo2", "phi3", "gemma2", "gemma3", "gpt-oss":
-			if windowed || arch == "gpt-oss" {
+		case "llama", "olmo2", "phi3", "gemma2", "gemma3", "gpt-oss", "exaone4", "cohere2":
+			if windowed || arch == "gpt-oss" || arch == "cohere2" {
 				c.SetWindow(size)
 			}
 		case "granite", "granitemoe":
@@ -269,6 +278,72 @@ func tune(rng *rand.Rand, arch string) func(c *model.Config) {
 		}
 		if arch == "gemma2" {
 			c.AttnCap, c.LogitCap = 5*scales[0], 7*scales[1]
+		}
+	}
+}
+
+// tuneGemma4 draws layers with a window and without, of other heads, layers that read others' keys and values, and
+// experts or tables.
+func tuneGemma4(rng *rand.Rand, s *synth.Shape, unit int) func(c *model.Config) {
+	windowed := make([]bool, s.Layers)
+	for i := range windowed[:s.Layers-1] {
+		windowed[i] = i == 0 || rng.IntN(3) > 0
+	}
+	size, experts := 1+skewed(rng, 90, 900), rng.IntN(6)
+	used, width := 1+rng.IntN(max(1, experts)), unit*max(1, rng.IntN(90)/unit)
+	heads, dim := s.KVHeads, s.HeadDim
+	values := rng.IntN(2) == 0
+	if values {
+		heads = s.Heads
+	}
+	if unit < 256 && s.HeadDim%4 == 0 && unit*s.Heads <= s.HeadDim*s.Heads/2 {
+		dim = s.HeadDim / 2
+	}
+	sharing := rng.IntN(s.Layers)
+	wide := rng.IntN(2) == 0
+	perLayer := unit * rng.IntN(2) * max(1, rng.IntN(30)/unit)
+	return func(c *model.Config) {
+		c.SetGemma4Layers(dim, heads)
+		c.Window = size
+		c.Windowed = windowed
+		c.KeyValues = values
+		c.PerLayer = perLayer
+		if experts > 0 {
+			c.Experts = experts
+			c.Used = used
+			c.ExpertFFN = width
+			return
+		}
+		for n := c.Layers - sharing; n < c.Layers; n++ { // what remains has both kinds
+			if slices.Contains(windowed[:n], true) && slices.Contains(windowed[:n], false) {
+				c.Sharing, c.WideSharing = c.Layers-n, wide
+				return
+			}
+		}
+	}
+}
+
+// tuneGrouped draws experts in groups after layers without, beside experts that all rows have.
+func tuneGrouped(rng *rand.Rand, s *synth.Shape, unit int) func(c *model.Config) {
+	groups, size := 1+rng.IntN(3), 1+rng.IntN(3)
+	chosen := 1 + rng.IntN(groups)
+	used := 1 + rng.IntN(chosen*size)
+	width, shared := unit*max(1, rng.IntN(90)/unit), 1+rng.IntN(2)
+	dense := rng.IntN(s.Layers + 1)
+	norms := rng.IntN(2) == 0
+	norm := rng.IntN(2) == 0
+	scaled := rng.IntN(2) == 0
+	return func(c *model.Config) {
+		c.Experts = groups * size
+		c.Used = used
+		c.ExpertFFN = width
+		c.SharedFFN = width * shared
+		c.Dense, c.HeadNorms = dense, norms
+		c.Rule.Norm = norm
+		c.Rule.Groups = groups
+		c.Rule.Chosen = chosen
+		if scaled {
+			c.Rule.Scale = 1.75
 		}
 	}
 }

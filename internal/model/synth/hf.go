@@ -76,6 +76,9 @@ func (s Shape) config(v *vocab, typ tensor.Type) (object, error) {
 	if err != nil {
 		return nil, err
 	}
+	if s.Biases {
+		c["attention_bias"] = true
+	}
 	if v.bos >= 0 {
 		c["bos_token_id"] = v.bos
 	}

@@ -85,6 +85,11 @@ func (s Shape) plan() []planned {
 		"ffn_gate":    inv, "ffn_up": inv, "ffn_down": block / down / math.Sqrt(float64(s.FFN)),
 	}
 	std["ffn_gate_inp"] = 2 * inv
+	std["ffn_gate_up_exps"] = inv
+	std["per_layer_token_embd"] = inv
+	std["per_layer_model_proj"] = 1 / embed
+	std["inp_gate"] = 2 * inv
+	std["proj"] = 1 / math.Sqrt(float64(max(c.PerLayer, 1)))
 	if s.Arch == "gptneox" { // the same number, another rounding: other engines' results are kept for this one
 		std["attn_output"] = block / mix * inv
 	}
@@ -95,16 +100,21 @@ func (s Shape) plan() []planned {
 	if s.Tied {
 		mean["output_norm"] = logits / embed
 	}
+	if c.AttnScale == 1 { // of scores, which the norms of queries and keys make
+		mean["attn_q_norm"] /= math.Pow(float64(s.HeadDim), 0.25)
+		mean["attn_k_norm"] = mean["attn_q_norm"]
+	}
 	biases := map[string]float64{"attn_q": 0.2, "attn_k": 0.2, "attn_v": 0.2, "attn_qkv": 0.1,
 		"attn_output": 0.1 * block, "ffn_gate": 0.1, "ffn_up": 0.1, "ffn_down": 0.1 * block}
 	for _, part := range []string{"ffn_gate", "ffn_up", "ffn_down"} {
 		std[part+"_exps"], biases[part+"_exps"] = std[part], biases[part]
+		std[part+"_shexp"] = std[part]
 	}
 
 	var ts []planned
 	for _, p := range c.Parts() {
 		part := stem(p.Name)
-		t := planned{gguf: p.Name + ".weight", hf: p.InFolder(".weight"), rows: p.Rows, cols: max(p.Cols, 1),
+		t := planned{gguf: p.Weight(), hf: p.InFolder(p.Ending), rows: p.Rows, cols: max(p.Cols, 1),
 			matrix: p.Cols > 0, std: std[part], order: p.ToGGUF, shift: float64(p.Shift)}
 		t.plain = strings.HasSuffix(t.gguf, model.RouterName)
 		t.experts = p.Experts
@@ -124,7 +134,7 @@ func (s Shape) plan() []planned {
 			}
 		}
 		ts = append(ts, t)
-		if field, ok := model.BiasField(s.Arch, p.Name); ok && (field == "" || s.Arch == "gptneox") {
+		if field, ok := model.BiasField(s.Arch, p.Name); ok && (field == "" || s.Arch == "gptneox" || s.Biases && field == "attention_bias") {
 			b := planned{gguf: p.Name + ".bias", hf: p.InFolder(".bias"), rows: p.Rows, cols: 1, std: 0.1, order: p.ToGGUF,
 				half: p.Half, param: p.Param}
 			if x := biases[part]; x != 0 {
@@ -153,8 +163,8 @@ func (s Shape) factors() (ts []planned) {
 			ts = append(ts, planned{gguf: name + ".weight", rows: len(f), cols: 1, fixed: f})
 		}
 	}
-	add("rope_freqs", s.ropeFactors())
 	r := s.Config().Rope
+	add("rope_freqs", r.Factors)
 	add("rope_factors_long", r.Long)
 	add("rope_factors_short", r.Short)
 	return ts

@@ -30,6 +30,7 @@ type Shape struct {
 
 	Tied     bool // the output head is the embedding
 	Parallel bool // attention and MLP read the same input (gptneox)
+	Biases   bool // queries, keys and values have biases, where the architecture leaves it open
 
 	Tokens Tokens
 

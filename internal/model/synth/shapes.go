@@ -82,6 +82,64 @@ var shapes = []Shape{
 			c.Rope.Scale = 8
 			c.SetWindow(70)
 		}},
+	{Name: "tiny-gemma4", Arch: "gemma4", Vocab: 416, Hidden: 96, Layers: 6, Heads: 4, KVHeads: 2, HeadDim: 48, FFN: 160,
+		Context: 1024, NormEps: 1e-6, RopeBase: 1e6, RopeDims: 48, Tied: true, Tokens: SPM, Tune: func(c *model.Config) {
+			c.SetGemma4Layers(24, 2)
+			c.Windowed = []bool{true, true, false, true, true, false}
+			c.Window = 70
+			c.Sharing = 3
+			c.WideSharing = true
+			c.PerLayer = 16
+			c.LogitCap = 9
+		}},
+	{Name: "tiny-gemma4-experts", Arch: "gemma4", Vocab: 416, Hidden: 96, Layers: 3, Heads: 4, KVHeads: 1, HeadDim: 48, FFN: 160,
+		Context: 1024, NormEps: 1e-6, RopeBase: 1e6, RopeDims: 48, Tied: true, Tokens: SPM, Tune: func(c *model.Config) {
+			c.SetGemma4Layers(24, 4)
+			c.Windowed = []bool{true, true, false}
+			c.Window = 70
+			c.KeyValues = true
+			c.Experts = 6
+			c.Used = 2
+			c.ExpertFFN = 56
+			c.LogitCap = 9
+		}},
+	{Name: "tiny-glm4", Arch: "glm4", Vocab: 416, Hidden: 160, Layers: 3, Heads: 6, KVHeads: 2, HeadDim: 32, FFN: 416,
+		Context: 1024, NormEps: 1.5625e-7, RopeBase: 1e4, RopeDims: 16, Biases: true, Tokens: Qwen2},
+	{Name: "tiny-glm4moe", Arch: "glm4moe", Vocab: 416, Hidden: 160, Layers: 4, Heads: 6, KVHeads: 2, HeadDim: 32, FFN: 416,
+		Context: 1024, NormEps: 1e-5, RopeBase: 1e6, RopeDims: 16, Biases: true, Tokens: Qwen2, Tune: func(c *model.Config) {
+			c.Experts = 8
+			c.Used = 3
+			c.ExpertFFN = 56
+			c.SharedFFN = 112
+			c.Dense, c.HeadNorms = 1, true
+			c.Rule.Norm = true
+			c.Rule.Scale = 2.5
+			c.Rule.Groups = 4
+			c.Rule.Chosen = 2
+		}},
+	{Name: "tiny-seed-oss", Arch: "seed_oss", Vocab: 416, Hidden: 160, Layers: 3, Heads: 6, KVHeads: 2, HeadDim: 48, FFN: 416,
+		Context: 1024, NormEps: 1e-6, RopeBase: 1e6, RopeDims: 48, Biases: true, Tokens: Qwen2},
+	{Name: "tiny-exaone4", Arch: "exaone4", Vocab: 416, Hidden: 192, Layers: 5, Heads: 6, KVHeads: 2, HeadDim: 32, FFN: 416,
+		Context: 1024, NormEps: 1e-5, RopeBase: 1e6, RopeDims: 32, Llama3: &Llama3Rope{Factor: 16, Low: 1, High: 4, Original: 128},
+		Tokens: GPT2, Tune: func(c *model.Config) { c.SetWindow(70) }},
+	{Name: "tiny-exaone4-full", Arch: "exaone4", Vocab: 416, Hidden: 192, Layers: 3, Heads: 6, KVHeads: 2, HeadDim: 32, FFN: 416,
+		Context: 1024, NormEps: 1e-5, RopeBase: 1e6, RopeDims: 32, Llama3: &Llama3Rope{Factor: 16, Low: 1, High: 4, Original: 128},
+		Tied: true, Tokens: GPT2},
+	{Name: "tiny-hunyuan", Arch: "hunyuan-dense", Vocab: 416, Hidden: 160, Layers: 3, Heads: 6, KVHeads: 2, HeadDim: 48, FFN: 416,
+		Context: 262144, NormEps: 1e-5, RopeBase: 13503140, RopeDims: 48, Tied: true, Tokens: Qwen2},
+	{Name: "tiny-ernie4_5", Arch: "ernie4_5", Vocab: 416, Hidden: 160, Layers: 3, Heads: 6, KVHeads: 2, HeadDim: 48, FFN: 416,
+		Context: 1024, NormEps: 1e-5, RopeBase: 5e5, RopeDims: 48, Tied: true, Tokens: SPM},
+	{Name: "tiny-cohere2", Arch: "cohere2", Vocab: 416, Hidden: 192, Layers: 5, Heads: 6, KVHeads: 2, HeadDim: 32, FFN: 416,
+		Context: 1024, NormEps: 1e-5, RopeBase: 5e4, RopeDims: 32, Tied: true, Tokens: Qwen2, Tune: func(c *model.Config) {
+			c.SetWindow(70)
+			c.LogitScale = 4
+		}},
+	{Name: "tiny-arcee", Arch: "arcee", Vocab: 416, Hidden: 192, Layers: 3, Heads: 6, KVHeads: 2, HeadDim: 48, FFN: 416,
+		Context: 1024, NormEps: 1e-5, RopeBase: 1e4, RopeDims: 48, Tokens: Llama3, Tune: func(c *model.Config) {
+			c.Rope.Scale = 4
+			c.Rope.Original = 128
+			c.Rope.Yarn = &model.Yarn{Fast: 32, Slow: 1}
+		}},
 	{Name: "tiny-mixtral", Arch: "llama", Vocab: 416, Hidden: 160, Layers: 3, Heads: 6, KVHeads: 2, HeadDim: 32, FFN: 224,
 		Context: 1024, NormEps: 1e-5, RopeBase: 1e6, RopeDims: 32, Tokens: SPM, Tune: sparse(4, 2)},
 	{Name: "tiny-qwen3moe", Arch: "qwen3moe", Vocab: 416, Hidden: 192, Layers: 3, Heads: 6, KVHeads: 2, HeadDim: 48, FFN: 96,

@@ -1,0 +1,154 @@
+// Dense architectures that differ from Llama in a few points.
+
+package model
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/grovellm/grove/internal/files/ggufkeys"
+)
+
+// seedOSS is ByteDance's Seed-OSS: biases of queries, keys and values.
+var seedOSS = architecture{
+	name: "seed_oss", modelType: "seed_oss", class: "SeedOssForCausalLM",
+	keys:     rmsKeys,
+	defaults: hfConfig{HiddenAct: "silu", RMSNormEps: 1e-6, KVHeads: 8, HeadDim: 128, AttentionBias: true},
+	prefix:   layersPrefix, top: llamaTop,
+	layer: []part{
+		attnNorm, query, key, value, attnOutput,
+		{name: "post_attention_norm", folder: "post_attention_layernorm", as: "ffn_norm", out: hidden},
+		ffnGate, ffnUp, ffnDown,
+	},
+	biases: map[string]string{
+		"attention_bias":     "attn_q attn_k attn_v",
+		"attention_out_bias": "attn_output",
+		"mlp_bias":           "ffn_gate ffn_up ffn_down",
+	},
+}
+
+// hunyuan is Tencent's dense Hunyuan: queries and keys are normalised after they were rotated.
+var hunyuan = architecture{
+	name: "hunyuan-dense", modelType: "hunyuan_v1_dense", class: "HunYuanDenseV1ForCausalLM",
+	keys: rmsKeys, fields: alphaField,
+	defaults: hfConfig{HiddenAct: "silu", RMSNormEps: 1e-5},
+	prefix:   layersPrefix, top: llamaTop,
+	layer: []part{
+		attnNorm, ffnNorm,
+		{name: "attn_k_norm", folder: "self_attn.key_layernorm", out: head},
+		{name: "attn_q_norm", folder: "self_attn.query_layernorm", out: head},
+		query, key, value, attnOutput, ffnGate, ffnUp, ffnDown,
+	},
+	biases:   map[string]string{"attention_bias": "attn_q attn_k attn_v attn_output"},
+	normLast: true,
+}
+
+// ernie45 is Baidu's dense Ernie 4.5.
+var ernie45 = architecture{
+	name: "ernie4_5", modelType: "ernie4_5", class: "Ernie4_5ForCausalLM",
+	keys: rmsKeys,
+	defaults: hfConfig{HiddenAct: "silu", RMSNormEps: 1e-5, KVHeads: 2, HeadDim: 128, Tied: true,
+		hfRopes: hfRopes{defaultTheta: 5e5}},
+	prefix: layersPrefix, top: llamaTop, layer: llamaLayer,
+	biases:     map[string]string{"use_bias": "attn_q attn_k attn_v attn_output ffn_gate ffn_up ffn_down"},
+	neighbours: true, interleaved: true,
+}
+
+// arcee is Arcee's AFM: an MLP without a gate, whose activation is a square.
+var arcee = architecture{
+	name: "arcee", modelType: "arcee", class: "ArceeForCausalLM",
+	keys:     rmsKeys,
+	defaults: hfConfig{HiddenAct: "relu2", RMSNormEps: 1e-5, KVHeads: 0},
+	prefix:   layersPrefix, top: llamaTop,
+	layer: []part{attnNorm, ffnNorm, query, key, value, attnOutput, ffnUp, ffnDown},
+	biases: map[string]string{
+		"attention_bias": "attn_q attn_k attn_v attn_output",
+		"mlp_bias":       "ffn_up ffn_down",
+	},
+	neighbours: true,
+}
+
+// cohere2 is Command R7B: parallel halves that read one LayerNorm without bias, and a window in three of
+// four layers, which alone rotate positions in.
+var cohere2 = architecture{
+	name: "cohere2", modelType: "cohere2", class: "Cohere2ForCausalLM",
+	keys: func() (r ggufkeys.Rules) {
+		r.Obeyed = []string{"attention.layer_norm_epsilon", "logit_scale"}
+		r.Ignored = []string{"attention.layer_norm_rms_epsilon", "use_parallel_residual"}
+		return r
+	}(),
+	fields:   "logit_scale",
+	defaults: hfConfig{HiddenAct: "silu", LayerNormEps: 1e-5, Window: 4096, LogitScale: 0.0625, Tied: true},
+	prefix:   layersPrefix, top: llamaTop,
+	layer:      []part{attnNorm, query, key, value, attnOutput, ffnGate, ffnUp, ffnDown},
+	biases:     map[string]string{"attention_bias": "attn_q attn_k attn_v attn_output"},
+	neighbours: true, interleaved: true, layerNorm: true, biasless: true, window: 4, listed: true,
+
+	implied: func(c *Config) {
+		c.Parallel = true
+		c.LogitScale = 1 / 0.0625
+	},
+	local: func(c *Config) { c.rotateLocal() },
+	readKeys: func(k *keys, c *Config) {
+		c.LogitScale = 1 / k.float("logit_scale", 0.0625)
+		c.rotateLocal()
+	},
+	writeKeys: func(c *Config, set func(string, any)) { set("logit_scale", float32(1/c.LogitScale)) },
+	readFields: func(h *hfConfig, c *Config) error {
+		c.Parallel, c.LogitScale = true, 1/h.LogitScale
+		c.rotateLocal()
+		return nil
+	},
+	writeFields: func(c *Config, m map[string]any) error {
+		m["logit_scale"] = floating(decimal(float64(float32(1 / c.LogitScale))))
+		return nil
+	},
+	check: func(c *Config) error {
+		if c.Window == 0 || !slices.Equal(c.Windowed, (&architecture{window: 4}).windows(c.Layers)) {
+			return errors.New("GGUF files of cohere2 have a window in three of four layers: the model has it elsewhere (layer_types)")
+		}
+		return nil
+	},
+}
+
+// exaone4 is LG's EXAONE 4: norms after attention and MLP instead of before. Where layers have windows,
+// these alone rotate positions in. llama.cpp obeys the window in models of 64 layers alone.
+var exaone4 = architecture{
+	name: "exaone4", modelType: "exaone4", class: "Exaone4ForCausalLM",
+	keys: rmsAnd(windowPattern), fields: "sliding_window_pattern",
+	defaults: hfConfig{HiddenAct: "silu", RMSNormEps: 1e-5, KVHeads: 32, Window: 4096},
+	prefix:   layersPrefix, top: llamaTop,
+	layer:  []part{query, key, value, queryNorm, keyNorm, attnOutput, attnPost, ffnGate, ffnUp, ffnDown, ffnPost},
+	window: 4, listed: true, factored: true,
+
+	local:    func(c *Config) { c.rotateLocal() },
+	readKeys: func(_ *keys, c *Config) { c.rotateLocal() },
+	writeKeys: func(c *Config, set func(string, any)) {
+		if c.Window > 0 {
+			set(windowPattern, c.Windowed)
+		}
+	},
+	readFields: func(_ *hfConfig, c *Config) error {
+		c.rotateLocal()
+		return nil
+	},
+	writeFields: func(c *Config, m map[string]any) error {
+		types := make([]string, c.Layers)
+		for i := range types {
+			types[i] = attentionKind(c.windowed(i))
+		}
+		m["layer_types"] = types
+		return nil
+	},
+}
+
+// rotateLocal lets layers without a window rotate no positions in, where others have one.
+func (c *Config) rotateLocal() {
+	c.NoRope = nil
+	if c.Window == 0 {
+		return
+	}
+	for i := range c.Layers {
+		c.NoRope = append(c.NoRope, !c.windowed(i))
+	}
+}

@@ -1,0 +1,162 @@
+package model
+
+import (
+	"errors"
+	"fmt"
+)
+
+// glm4 is GLM-4-0414: norms before and after each half, gate and up in one tensor, a half of each head
+// rotated.
+var glm4 = architecture{
+	name: "glm4", modelType: "glm4", class: "Glm4ForCausalLM",
+	keys:     rmsKeys,
+	defaults: hfConfig{HiddenAct: "silu", RMSNormEps: 1.5625e-7, KVHeads: 2, HeadDim: 128},
+	prefix:   layersPrefix, top: llamaTop,
+	layer: []part{
+		attnNorm, query, key, value, attnOutput,
+		{name: "post_attention_norm", folder: "post_self_attn_layernorm", out: hidden},
+		ffnNorm,
+		{name: "ffn_up", folder: "mlp.gate_up_proj", out: inner2, in: hidden}, // the gate's rows first
+		ffnDown,
+		{name: "post_ffw_norm", folder: "post_mlp_layernorm", out: hidden},
+	},
+	biases:     map[string]string{"attention_bias": "attn_q attn_k attn_v"},
+	neighbours: true, interleaved: true, rotated: 0.5,
+
+	writeFields: writeRotatedShare,
+}
+
+// writeRotatedShare writes how much of each head is rotated.
+func writeRotatedShare(c *Config, m map[string]any) error {
+	m["partial_rotary_factor"] = floating(share(c.Rope.Dims, c.HeadDim))
+	return nil
+}
+
+// glm4moe is GLM-4.5, 4.6 and 4.7: experts beside one that all rows have, chosen by σ and a bias, after first
+// layers without; a half of each head rotated.
+var glm4moe = architecture{
+	name: "glm4moe", modelType: "glm4_moe", class: "Glm4MoeForCausalLM",
+	keys:   rmsAnd(groupedKeys),
+	fields: "n_routed_experts",
+	defaults: hfConfig{HiddenAct: "silu", RMSNormEps: 1e-5, KVHeads: 8, RoutedExperts: 128, Used: 8, ExpertFFN: 1408, SharedExperts: 1,
+		FirstDense: 1, RoutedScale: 1, Groups: 1, TopGroups: 1, NormTopK: true},
+	prefix: layersPrefix, top: llamaTop,
+	layer: concat(
+		[]part{
+			attnNorm,
+			{name: "post_attention_norm", folder: "post_attention_layernorm", as: "ffn_norm", out: hidden},
+			{name: "attn_q_norm", folder: "self_attn.q_norm", out: head, when: withHeadNorms},
+			{name: "attn_k_norm", folder: "self_attn.k_norm", out: head, when: withHeadNorms},
+			query, key, value, attnOutput,
+		}, groupedParts),
+	biases:  map[string]string{"attention_bias": "attn_q attn_k attn_v"},
+	rotated: 0.5, experts: "n_routed_experts",
+	implied: func(c *Config) { c.Rule.Sigmoid = true },
+
+	readKeys: func(k *keys, c *Config) {
+		c.readGrouped(k)
+		c.HeadNorms = k.HasTensor("blk.0.attn_q_norm.weight")
+	},
+	writeKeys: func(c *Config, set func(string, any)) { c.writeGrouped(set) },
+	readFields: func(h *hfConfig, c *Config) error {
+		c.HeadNorms, c.Rule.Sigmoid = h.HeadNorms, true
+		return h.readGrouped(c)
+	},
+	writeFields: func(c *Config, m map[string]any) error {
+		m["use_qk_norm"] = c.HeadNorms
+		return errors.Join(writeRotatedShare(c, m), c.writeGroupedFields(m))
+	},
+}
+
+func withHeadNorms(c *Config, _ int) bool { return c.HeadNorms }
+
+// groupedKeys are the keys of experts after first layers without, in groups, beside one that all rows have.
+const groupedKeys = expertKeys + ` expert_feed_forward_length expert_shared_count leading_dense_block_count expert_gating_func
+	expert_weights_norm expert_weights_scale expert_group_count expert_group_used_count`
+
+func isDense(c *Config, layer int) bool { return layer < c.Dense }
+
+func isSparse(c *Config, layer int) bool { return layer >= c.Dense }
+
+// groupedParts are the MLPs of first layers, and the others' experts.
+var groupedParts = concat(
+	only(isDense, ffnGate, ffnUp, ffnDown),
+	only(isSparse, router,
+		part{name: "exp_probs_b", ending: ".bias", folder: "mlp.gate.e_score_correction_bias", bare: true, out: experts},
+		part{name: "ffn_gate_exps", folder: "mlp.experts.*.gate_proj", out: expertInner, in: hidden, each: true},
+		part{name: "ffn_up_exps", folder: "mlp.experts.*.up_proj", out: expertInner, in: hidden, each: true},
+		part{name: "ffn_down_exps", folder: "mlp.experts.*.down_proj", out: hidden, in: expertInner, each: true},
+		part{name: "ffn_gate_shexp", folder: "mlp.shared_experts.gate_proj", out: sharedInner, in: hidden},
+		part{name: "ffn_up_shexp", folder: "mlp.shared_experts.up_proj", out: sharedInner, in: hidden},
+		part{name: "ffn_down_shexp", folder: "mlp.shared_experts.down_proj", out: hidden, in: sharedInner}),
+)
+
+// only gives parts to some layers.
+func only(when func(c *Config, layer int) bool, parts ...part) (list []part) {
+	for _, p := range parts {
+		p.when = when
+		list = append(list, p)
+	}
+	return list
+}
+
+func concat(lists ...[]part) (all []part) {
+	for _, list := range lists {
+		all = append(all, list...)
+	}
+	return all
+}
+
+// bySigma is the value of expert_gating_func for σ.
+const bySigma = 2
+
+func (c *Config) readGrouped(k *keys) {
+	c.Dense = k.int("leading_dense_block_count", 0)
+	c.ExpertFFN = k.int("expert_feed_forward_length")
+	c.SharedFFN = c.ExpertFFN * k.int("expert_shared_count", 0)
+	c.Rule.Norm = k.bool("expert_weights_norm", false)
+	c.Rule.Scale = unless1(k.float("expert_weights_scale", 0))
+	c.Rule.Groups, c.Rule.Chosen = k.int("expert_group_count", 0), k.int("expert_group_used_count", 0)
+	if n := k.int("expert_gating_func", bySigma); n != bySigma {
+		k.refuse("expert_gating_func", fmt.Sprintf("is %d, not %d", n, bySigma))
+	}
+	if c.SharedFFN <= 0 {
+		k.refuse("expert_shared_count", "is 0")
+	}
+}
+
+func (c *Config) writeGrouped(set func(string, any)) {
+	set("leading_dense_block_count", uint32(c.Dense))
+	set("expert_feed_forward_length", uint32(c.ExpertFFN))
+	set("expert_shared_count", uint32(c.SharedFFN/c.ExpertFFN))
+	set("expert_gating_func", uint32(bySigma))
+	set("expert_weights_norm", c.Rule.Norm)
+	set("expert_group_count", uint32(max(c.Rule.Groups, 1)))
+	set("expert_group_used_count", uint32(max(c.Rule.Chosen, 1)))
+	if c.Rule.Scale != 0 {
+		set("expert_weights_scale", c.Rule.Scale)
+	}
+}
+
+func (h *hfConfig) readGrouped(c *Config) error {
+	if h.SharedExperts < 1 {
+		return errors.New("n_shared_experts: want 1 or more")
+	}
+	c.Dense = h.FirstDense
+	c.ExpertFFN = h.ExpertFFN
+	c.SharedFFN = h.ExpertFFN * h.SharedExperts
+	c.Rule.Norm, c.Rule.Scale = h.NormTopK, unless1(h.RoutedScale)
+	c.Rule.Groups, c.Rule.Chosen = h.Groups, h.TopGroups
+	return nil
+}
+
+func (c *Config) writeGroupedFields(m map[string]any) error {
+	m["first_k_dense_replace"], m["moe_intermediate_size"] = c.Dense, c.ExpertFFN
+	m["n_shared_experts"], m["norm_topk_prob"] = c.SharedFFN/c.ExpertFFN, c.Rule.Norm
+	m["n_group"], m["topk_group"] = max(c.Rule.Groups, 1), max(c.Rule.Chosen, 1)
+	m["routed_scaling_factor"] = floating(1)
+	if c.Rule.Scale != 0 {
+		m["routed_scaling_factor"] = floating(decimal(float64(c.Rule.Scale)))
+	}
+	return nil
+}

@@ -1,0 +1,113 @@
+package model
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/grovellm/grove/internal/nn"
+)
+
+// headDim is the dimensions of a layer's heads.
+func (c *Config) headDim(layer int) int {
+	if c.LocalHeadDim > 0 && c.windowed(layer) {
+		return c.LocalHeadDim
+	}
+	return c.HeadDim
+}
+
+// kvHeads is the key/value heads of a layer.
+func (c *Config) kvHeads(layer int) int {
+	if c.LocalKVHeads > 0 && c.windowed(layer) {
+		return c.LocalKVHeads
+	}
+	return c.KVHeads
+}
+
+// reads reports whether a layer reads the keys and values of another.
+func (c *Config) reads(layer int) bool { return c.Sharing > 0 && layer >= c.Layers-c.Sharing }
+
+// ffn is the width of a layer's MLP.
+func (c *Config) ffn(layer int) int {
+	if c.WideSharing && c.reads(layer) {
+		return 2 * c.FFN
+	}
+	return c.FFN
+}
+
+// expertFFN is the width of an expert.
+func (c *Config) expertFFN() int {
+	if c.ExpertFFN > 0 {
+		return c.ExpertFFN
+	}
+	return c.FFN
+}
+
+// uneven reports whether layers differ in more than windows and rotation.
+func (c *Config) uneven() bool {
+	return c.LocalHeadDim > 0 || c.LocalKVHeads > 0 || c.Sharing > 0 || c.PerLayer > 0 || c.Dense > 0 || c.KeyValues
+}
+
+// sources are the layers whose keys and values each layer reads; nil: its own.
+func (c *Config) sources() []int {
+	if c.Sharing == 0 {
+		return nil
+	}
+	list := make([]int, c.Layers)
+	for i := range list {
+		list[i] = i
+		if !c.reads(i) {
+			continue
+		}
+		for s := c.Layers - c.Sharing - 1; s >= 0; s-- {
+			if c.windowed(s) == c.windowed(i) {
+				list[i] = s
+				break
+			}
+		}
+	}
+	return list
+}
+
+// layOutPages sets what caches of the model store.
+func (c *Config) layOutPages(p *nn.Pages, blocks []nn.Block, kv nn.KVType) {
+	p.Layers = c.Layers
+	p.KV = kv.Of(blocks)
+	p.Sources = c.sources()
+	p.Heads, p.Dim = c.KVHeads, c.HeadDim
+	p.LocalHeads, p.LocalDim = c.LocalKVHeads, c.LocalHeadDim
+	for i := range blocks {
+		p.Ropes = append(p.Ropes, blocks[i].Attn.Rope)
+		p.Windows = append(p.Windows, blocks[i].Attn.Window)
+	}
+}
+
+// validateLayers checks what layers have each for itself.
+func (c *Config) validateLayers() error {
+	switch {
+	case c.LocalHeadDim < 0 || c.LocalHeadDim > maxWidth || c.LocalHeadDim%2 != 0:
+		return fmt.Errorf("head dimension of layers with a window is %d: want an even number up to %d", c.LocalHeadDim, maxWidth)
+	case c.LocalKVHeads < 0 || c.LocalKVHeads > c.Heads || c.LocalKVHeads > 0 && c.Heads%c.LocalKVHeads != 0:
+		return fmt.Errorf("%d heads do not share the %d key/value heads of layers with a window evenly", c.Heads, c.LocalKVHeads)
+	case c.PerLayer < 0 || c.PerLayer > maxWidth || int64(c.PerLayer)*int64(c.Layers) > math.MaxInt32:
+		return fmt.Errorf("width of a token's part for each layer is %d: want 0 to %d", c.PerLayer, maxWidth)
+	case c.ExpertFFN < 0 || c.ExpertFFN > maxWidth || c.SharedFFN < 0 || c.SharedFFN > maxWidth:
+		return fmt.Errorf("widths of experts are %d and %d: want 0 to %d", c.ExpertFFN, c.SharedFFN, maxWidth)
+	case c.Dense < 0 || c.Dense > c.Layers:
+		return fmt.Errorf("%d layers before those with experts: want 0 to %d", c.Dense, c.Layers)
+	case c.Sharing < 0 || c.Sharing >= c.Layers:
+		return fmt.Errorf("%d layers read keys and values of others: want less than the %d layers", c.Sharing, c.Layers)
+	case c.Rule.Groups < 0 || c.Rule.Groups > 1 && (c.Experts%c.Rule.Groups != 0 || c.Rule.Chosen < 1 || c.Rule.Chosen > c.Rule.Groups ||
+		c.Used > c.Experts/c.Rule.Groups*c.Rule.Chosen):
+		return fmt.Errorf("%d experts in %d groups, %d of them chosen, %d experts used: want whole groups with as many experts",
+			c.Experts, c.Rule.Groups, c.Rule.Chosen, c.Used)
+	case c.Rule.Scale != 0 && !positive(float64(c.Rule.Scale)):
+		return fmt.Errorf("scale of experts' weights is %g: want a positive number", c.Rule.Scale)
+	}
+	for i, s := range c.sources() {
+		if c.reads(i) && s == i {
+			return fmt.Errorf("layer %d reads keys and values of another, and none of the first %d layers is of its kind: "+
+				"want one with a window, or without, as it is", i, c.Layers-c.Sharing)
+		}
+	}
+	return nil
+}

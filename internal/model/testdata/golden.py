@@ -1,0 +1,85 @@
+# What transformers computes for a random model of grove-lab synth, and the keys that llama.cpp's converter gives it, as
+# golden_NAME.json. The converter's tensors must be those of grove's GGUF file, bit for bit.
+#
+#   grove-lab synth NAME NAME.gguf --type f32 --seed 1; grove-lab synth NAME NAME --hf --type f32 --seed 1
+#   LLAMA_CPP=llama.cpp python golden.py NAME 1 NAME NAME.gguf
+#
+# LLAMA_CPP is a checkout of llama.cpp. Packages: torch, transformers, gguf.
+import json, os, pathlib, random, shutil, sys, tempfile
+
+sys.path[:0] = [os.environ["LLAMA_CPP"], os.environ["LLAMA_CPP"] + "/gguf-py"]
+import gguf, numpy, torch, transformers
+from transformers import AutoConfig, AutoModelForCausalLM
+from conversion import get_model_class
+from conversion.base import ModelBase, ModelType
+import conversion.base
+
+TOKENS = 110  # several pages of the cache, beyond windows of 70
+
+
+def hunyuan(c):
+    """The converter wants the base of the rotation as published files have it."""
+    c["rope_scaling"] = {"rope_type": "dynamic", "alpha": 1000.0, "factor": 1.0}
+    c["rope_theta"], c["max_position_embeddings"] = 10000.0, 32768
+
+
+FIXES = {"cohere2": lambda c: c.update(rotary_pct=1.0), "hunyuan-dense": hunyuan}
+
+
+def convert(folder, architecture, fix):
+    """Returns the GGUF file that llama.cpp's converter makes of a folder, without a vocabulary."""
+    work = pathlib.Path(tempfile.mkdtemp())
+    shutil.copytree(folder, work / "hf")
+    config = json.load(open(work / "hf/config.json"))
+    fix(config)
+    json.dump(config, open(work / "hf/config.json", "w"))
+    ModelBase.load_hparams = staticmethod(lambda d, is_mistral_format=False: json.load(open(pathlib.Path(d) / "config.json")))
+    kind = get_model_class(architecture)
+    kind.set_vocab = lambda self: None
+    kind(work / "hf", gguf.LlamaFileType.ALL_F32, work / "m.gguf").write()
+    return gguf.GGUFReader(str(work / "m.gguf"))
+
+
+def keys(reader, arch):
+    """Returns the keys of an architecture, each with its type."""
+    names = {gguf.GGUFValueType.UINT32: "u32", gguf.GGUFValueType.FLOAT32: "f32", gguf.GGUFValueType.BOOL: "bool",
+             gguf.GGUFValueType.INT32: "i32", gguf.GGUFValueType.STRING: "string"}
+    return {f.name: [names[f.types[-1]], f.contents()] for f in reader.fields.values()
+            if f.name.startswith((arch + ".", "xielu."))}
+
+
+def same(made, own):
+    """Fails where the tensors of two files differ."""
+    a, b = ({t.name: t for t in r.tensors} for r in (made, own))
+    if a.keys() != b.keys():
+        sys.exit(f"tensors of one file alone: {sorted(a.keys() ^ b.keys())}")
+    for name, t in a.items():
+        if list(t.shape) != list(b[name].shape) or not numpy.array_equal(t.data, b[name].data):
+            d = numpy.abs(t.data - b[name].data).max() if list(t.shape) == list(b[name].shape) else "shape"
+            if name != "rope_freqs.weight" or d == "shape" or (d / numpy.abs(t.data).max()) > 1e-6:
+                sys.exit(f"{name} differs: {d}")
+
+
+def main(name, seed, folder, file):
+    config = AutoConfig.from_pretrained(folder)
+    config.pad_token_id = None  # defaults may lie beyond the vocabulary
+    model = AutoModelForCausalLM.from_pretrained(folder, config=config, dtype=torch.float32, attn_implementation="eager").eval()
+    rng = random.Random(name)
+    ids = [rng.randrange(3, config.vocab_size) for _ in range(TOKENS)]
+    with torch.no_grad():
+        logits = model(torch.tensor([ids]), use_cache=False).logits[0]
+    chosen = torch.log_softmax(logits.double(), -1)[:-1].gather(1, torch.tensor(ids[1:])[:, None])[:, 0]
+    own = gguf.GGUFReader(file)
+    arch = own.fields["general.architecture"].contents()
+    made = convert(folder, config.architectures[0], FIXES.get(arch, lambda c: None))
+    same(made, own)
+    json.dump({
+        "shape": name, "seed": int(seed), "context": config.max_position_embeddings, "prompt_ids": ids,
+        "reference_logits": [round(x, 5) for x in logits[-1].tolist()], "log_probs": [round(x, 6) for x in chosen.tolist()],
+        "keys": keys(made, arch),
+        "made_with": f"transformers {transformers.__version__} in float32, eager attention; keys by llama.cpp's converter; testdata/golden.py",
+    }, open(f"golden_{name}.json", "w"))
+    print(name, "largest logit", logits.abs().max().item(), "entropy", -(logits[-1].softmax(-1) * logits[-1].log_softmax(-1)).sum().item())
+
+
+main(*sys.argv[1:])

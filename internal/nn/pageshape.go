@@ -1,0 +1,48 @@
+package nn
+
+import "github.com/grovellm/grove/internal/kernels/gemm"
+
+// rowShape is what the pages of a pool have of a row for each layer.
+type rowShape struct {
+	heads, dim int
+	kv         KVType
+}
+
+// shape is that of a pool's pages.
+func (p *Pages) shape(pool int) rowShape {
+	s := rowShape{p.Heads, p.Dim, p.KV}
+	if pool == windowed && p.LocalHeads > 0 {
+		s.heads = p.LocalHeads
+	}
+	if pool == windowed && p.LocalDim > 0 {
+		s.dim = p.LocalDim
+	}
+	return s
+}
+
+// shapeOf is that of a layer.
+func (p *Pages) shapeOf(layer int) rowShape { return p.shape(p.poolOf(layer)) }
+
+// poolOf is the pool that has a layer.
+func (p *Pages) poolOf(layer int) int {
+	if p.Windows != nil && p.Windows[layer] > 0 {
+		return windowed
+	}
+	return wholeText
+}
+
+// layerBytes is the memory of a row's keys and values of a layer.
+func (s rowShape) layerBytes() int {
+	if s.kv.panels() {
+		return s.heads * s.headBytes() / PageRows
+	}
+	return s.heads * 2 * s.dim * 4
+}
+
+// resultWidth is the width of a query's results.
+func (s rowShape) resultWidth() int {
+	if s.kv.panels() {
+		return s.valuePanels() * gemm.Panel
+	}
+	return s.dim
+}

@@ -1,0 +1,157 @@
+package nn
+
+import (
+	"math"
+	"slices"
+
+	"github.com/grovellm/grove/internal/kernels/simd"
+)
+
+// routing says which experts each row of a pass takes. A row and one of its experts are a pair;
+// pairs lie by expert, and rows in order within each.
+// The layers of a plan share it: they take equally many experts for a row.
+type routing struct {
+	of      *Experts
+	scores  Mat       // rows × experts, and Rule.room
+	chosen  []int32   // rows × Used, the best first
+	weights []float32 // of those
+	place   []int32   // of those, the number of the pair
+	groups  []expertGroup
+	starts  []int32
+}
+
+// expertGroup is the pairs [from, to) of an expert.
+type expertGroup struct{ expert, from, to int }
+
+func (r *routing) reset(of *Experts, scores Mat) {
+	n := scores.Rows * of.Used
+	r.of, r.scores = of, scores
+	r.chosen, r.weights = grow(r.chosen, n), grow(r.weights, n)
+	r.place, r.starts = grow(r.place, n), grow(r.starts, len(of.MLPs)+1)
+}
+
+// chooseJob chooses the experts of a row and their weights.
+type chooseJob routing
+
+func (r *chooseJob) Do(_, i int) {
+	k := r.of.Used
+	n := len(r.of.MLPs)
+	scores, room := r.scores.Row(i)[:n], r.scores.Row(i)[n:]
+	chosen := r.chosen[i*k : (i+1)*k]
+	weights := r.weights[i*k : (i+1)*k]
+	rule := &r.of.Rule
+	switch {
+	case !rule.All && !rule.Sigmoid:
+		simd.TopK(scores, chosen, weights)
+		simd.Softmax(weights, 1)
+	case rule.Sigmoid:
+		sigmoid(scores)
+		rule.choose(scores, room, chosen, weights)
+	default:
+		simd.TopK(scores, chosen, weights) // in the order of scores, which may differ by less than weights do
+		simd.Softmax(scores, 1)
+		rule.choose(scores, room, chosen, weights)
+	}
+	rule.finish(chosen, weights)
+}
+
+// group sorts the pairs by expert.
+func (r *routing) group() {
+	clear(r.starts)
+	for _, expert := range r.chosen {
+		r.starts[expert+1]++
+	}
+	r.groups = r.groups[:0]
+	for expert := range r.of.MLPs {
+		from, n := int(r.starts[expert]), int(r.starts[expert+1])
+		if n > 0 {
+			r.groups = append(r.groups, expertGroup{expert, from, from + n})
+		}
+		r.starts[expert+1] += int32(from)
+	}
+	for i, expert := range r.chosen {
+		r.place[i] = r.starts[expert]
+		r.starts[expert]++
+	}
+}
+
+// room is how many numbers of a row a rule needs for so many experts.
+func (r *Rule) room(experts int) int {
+	if r.Bias != nil || r.Groups > 1 {
+		return 2 * experts
+	}
+	return experts
+}
+
+// choose takes the weights of the chosen experts from those of all. By a rule with a bias or with groups, or with
+// σ in place of a softmax, it chooses them first.
+func (r *Rule) choose(all, room []float32, chosen []int32, weights []float32) {
+	switch {
+	case len(room) > 0:
+		copy(room, all)
+		if r.Bias != nil {
+			simd.Add(room, r.Bias)
+		}
+		r.dropGroups(room)
+		simd.TopK(room, chosen, weights)
+	case r.Sigmoid:
+		simd.TopK(all, chosen, weights)
+	}
+	for t, expert := range chosen {
+		weights[t] = all[expert]
+	}
+}
+
+// dropGroups makes experts of groups without a say the last ones.
+func (r *Rule) dropGroups(scores []float32) {
+	if r.Groups <= 1 {
+		return
+	}
+	size := len(scores) / r.Groups
+	sums, kept := make([]float32, r.Groups), make([]int32, r.Chosen)
+	var two [2]float32
+	var at [2]int32
+	for g := range sums {
+		for _, x := range two[:simd.TopK(scores[g*size:(g+1)*size], at[:], two[:])] {
+			sums[g] += x
+		}
+	}
+	simd.TopK(sums, kept, make([]float32, r.Chosen))
+	for g := range sums {
+		if !slices.Contains(kept, int32(g)) {
+			for i := range size {
+				scores[g*size+i] = float32(math.Inf(-1))
+			}
+		}
+	}
+}
+
+// finish makes weights what multiplies the experts' results.
+func (r *Rule) finish(chosen []int32, weights []float32) {
+	if r.Norm {
+		sum := float32(1e-20)
+		for _, w := range weights {
+			sum += w
+		}
+		for t := range weights {
+			weights[t] /= sum
+		}
+	}
+	if r.Scale != 0 {
+		simd.Scale(weights, r.Scale)
+	}
+	if r.Each != nil {
+		for t, expert := range chosen {
+			weights[t] *= r.Each[expert]
+		}
+	}
+}
+
+// sigmoid makes x σ(x).
+func sigmoid(x []float32) {
+	simd.Scale(x, -1)
+	simd.Exp(x, x)
+	for i, e := range x {
+		x[i] = 1 / (1 + e)
+	}
+}
