@@ -3,6 +3,7 @@ package convert
 import (
 	"context"
 	"fmt"
+	"math"
 
 	"github.com/grovellm/grove/gguf"
 	"github.com/grovellm/grove/internal/files/safetensors"
@@ -86,6 +87,11 @@ func (c *layout) addGGUF(ctx context.Context, w *gguf.Writer, f *safetensors.Fil
 		for _, n := range names {
 			used[n] = true
 		}
+		if e.Decay {
+			if t, err = t.Mapped(func(x float32) float32 { return float32(-math.Exp(float64(x))) }); err != nil {
+				return false, err
+			}
+		}
 		if e.Shift != 0 {
 			if t, err = t.Shifted(e.Shift); err != nil {
 				return false, err
@@ -109,9 +115,9 @@ func (c *layout) addGGUF(ctx context.Context, w *gguf.Writer, f *safetensors.Fil
 		return true, nil
 	}
 	for i, e := range c.plan() {
-		ok, err := add(e, ".weight")
+		ok, err := add(e, e.Ending())
 		if err == nil && !ok && e.Name != "output" {
-			err = fmt.Errorf("%s: tensor %s is missing: the folder is incomplete, or not of architecture %s", f.Path, e.InFolder(".weight"), c.Arch)
+			err = fmt.Errorf("%s: tensor %s is missing: the folder is incomplete, or not of architecture %s", f.Path, e.InFolder(e.Ending()), c.Arch)
 		}
 		if err == nil && e.Name == "output" && !ok && !c.Tied {
 			err = fmt.Errorf("%s: tensor %s.weight is missing, and config.json does not say that the head is the embedding (tie_word_embeddings)", f.Path, e.Folder)

@@ -31,6 +31,14 @@ func folderEnding(param bool, ending string) string {
 	return ""
 }
 
+// Ending is how the part's name ends in GGUF files.
+func (p *Part) Ending() string {
+	if p.Bare {
+		return ""
+	}
+	return ".weight"
+}
+
 // InFolder is the folder's name of the part with an ending of GGUF's.
 func (p *Part) InFolder(ending string) string { return p.Folder + folderEnding(p.Param, ending) }
 

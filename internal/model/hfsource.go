@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -84,7 +85,7 @@ func (h *hfConfig) checkBiases(c *Config, f *safetensors.File) error {
 	given := map[string]bool{"": true, "attention_bias": h.AttentionBias, "mlp_bias": h.MLPBias, "use_qkv_bias": h.QKVBias}
 	fields := byModelType(h.ModelType).folderBiases(c)
 	for _, t := range f.Tensors {
-		if !strings.HasSuffix(t.Name, ".bias") || Follows(t.Name) || c.ahead(t.Name) {
+		if !strings.HasSuffix(t.Name, ".bias") || Follows(t.Name) || Tower(t.Name) || c.ahead(t.Name) {
 			continue
 		}
 		field, ok := fields[t.Name]
@@ -100,6 +101,9 @@ func (h *hfConfig) checkBiases(c *Config, f *safetensors.File) error {
 	return nil
 }
 
+// Tower reports whether a tensor of a Hugging Face folder is of what reads images beside a text model.
+func Tower(name string) bool { return strings.HasPrefix(name, "model.visual.") }
+
 // Follows reports whether a tensor of a Hugging Face folder follows from the configuration.
 func Follows(name string) bool {
 	for _, end := range []string{".rotary_emb.inv_freq", ".attention.bias", ".attention.masked_bias"} {
@@ -113,7 +117,7 @@ func Follows(name string) bool {
 func (s *hfSource) names() (list []string) {
 	output, _ := HFName(s.c.Arch, "output.weight")
 	for _, t := range s.Tensors {
-		if !Follows(t.Name) && !s.c.ahead(t.Name) && !(s.c.Tied && t.Name == output) && !s.joined[t.Name] {
+		if !Follows(t.Name) && !Tower(t.Name) && !s.c.ahead(t.Name) && !(s.c.Tied && t.Name == output) && !s.joined[t.Name] {
 			list = append(list, t.Name)
 		}
 	}
@@ -125,8 +129,8 @@ func (s *hfSource) config() (Config, error) { return s.c, nil }
 func (s *hfSource) tensor(name string) (tensor.Tensor, bool, error) {
 	a := s.c.layout()
 	layer, part := layerPart(name)
-	stem, ending, _ := strings.Cut(part, ".")
-	p, prefix := a.find(stem), ""
+	p, ending := a.findTensor(part)
+	prefix := ""
 	if p == nil {
 		return tensor.Tensor{}, false, nil
 	}
@@ -134,7 +138,7 @@ func (s *hfSource) tensor(name string) (tensor.Tensor, bool, error) {
 		prefix = fmt.Sprintf("%s%d.", a.prefix, layer)
 	}
 	x := s.c.part(a, *p, "", prefix)
-	t, names, err := x.FromFolder(s.File, "."+ending)
+	t, names, err := x.FromFolder(s.File, ending)
 	if names == nil {
 		return t, false, err
 	}
@@ -145,7 +149,9 @@ func (s *hfSource) tensor(name string) (tensor.Tensor, bool, error) {
 	case err != nil:
 	case p.fused:
 		t, err = s.splitHeads(t)
-	case a.shifted && p.in == none && ending == "weight":
+	case p.decay:
+		t, err = t.Mapped(func(x float32) float32 { return float32(-math.Exp(float64(x))) })
+	case a.shifted && p.in == none && !p.plain && ending == ".weight":
 		t, err = t.Shifted(1)
 	}
 	return t, err == nil, err

@@ -132,6 +132,12 @@ func load(src source, o Options) (*Model, error) {
 	for i := range network.Blocks {
 		m.pages.Ropes = append(m.pages.Ropes, network.Blocks[i].Attn.Rope)
 		m.pages.Windows = append(m.pages.Windows, network.Blocks[i].Attn.Window)
+		if r := network.Blocks[i].Recurrent; r != nil && m.pages.Recurrent == nil {
+			m.pages.Recurrent = make([]*nn.RecurrentShape, c.Layers)
+		}
+		if r := network.Blocks[i].Recurrent; r != nil {
+			m.pages.Recurrent[i] = r.Shape()
+		}
 	}
 	if o.Workers != nil {
 		m.pool, m.guest = o.Workers.pool, true

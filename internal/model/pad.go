@@ -29,7 +29,7 @@ const (
 // left out but for those of norms.
 func (c *Config) Parameters() int64 {
 	a := c.arch()
-	n := int64(c.Layers) * c.layerParameters(c.FFN)
+	n := c.layersParameters(c.FFN)
 	for _, p := range a.top {
 		if p.name != "output" || !c.Tied {
 			n += c.elements(a, p)
@@ -38,12 +38,22 @@ func (c *Config) Parameters() int64 {
 	return n
 }
 
+// layersParameters is what all layers would have with feed-forward halves of width ffn.
+func (c *Config) layersParameters(ffn int) (n int64) {
+	for i := range c.Layers {
+		n += c.layerParameters(i, ffn)
+	}
+	return n
+}
+
 // layerParameters is what a layer would have with a feed-forward half of width ffn.
-func (c *Config) layerParameters(ffn int) (n int64) {
+func (c *Config) layerParameters(i, ffn int) (n int64) {
 	wide, a := *c, c.arch()
 	wide.FFN = ffn
 	for _, p := range a.layer {
-		n += wide.elements(a, p)
+		if c.has(p.on, i) {
+			n += wide.elements(a, p)
+		}
 	}
 	return n
 }
@@ -67,12 +77,16 @@ func (c *Config) elements(a *architecture, p part) int64 {
 // matrices that it is multiplied by.
 func (c *Config) Products() int {
 	n, a := c.Vocab*c.Hidden, c.arch()
-	for _, p := range a.layer {
-		x := c.Layers * c.size(p.out) * c.size(p.in)
-		if p.each {
-			x *= c.Used
+	for i := range c.Layers {
+		for _, p := range a.layer {
+			x := c.size(p.out) * c.size(p.in)
+			if p.each {
+				x *= c.Used
+			}
+			if c.has(p.on, i) {
+				n += x
+			}
 		}
-		n += x
 	}
 	return n
 }
@@ -82,6 +96,9 @@ func (c *Config) Products() int {
 func (c *Config) AttentionProducts(positions int) int {
 	seen := 0
 	for i := range c.Layers {
+		if c.recurrent(i) {
+			continue
+		}
 		if c.windowed(i) {
 			seen += min(positions, c.Window)
 		} else {
@@ -92,7 +109,7 @@ func (c *Config) AttentionProducts(positions int) int {
 }
 
 // ffnColumn is the weights of a layer that come with each unit of feed-forward width.
-func (c *Config) ffnColumn() int64 { return c.layerParameters(1) - c.layerParameters(0) }
+func (c *Config) ffnColumn() int64 { return c.layerParameters(0, 1) - c.layerParameters(0, 0) }
 
 // extended is a list by layer that goes on with false, unless it is nil.
 func extended(list []bool, n int) []bool {
@@ -112,17 +129,21 @@ func (c Config) padded(total int64, unit int) (Config, error) {
 	if total <= have {
 		return c, fmt.Errorf("padding to %d parameters: the model has %d already: want more", total, have)
 	}
-	own := c.layerParameters(c.FFN)
-	layers := total - (have - int64(c.Layers)*own) // what all layers are to have together
+	own := c.layerParameters(0, c.FFN)
+	layers := total - (have - c.layersParameters(c.FFN)) // what all layers are to have together
 	each := max(own, min(paddedLayer, layers/paddedLayers))
 	n := max(int64(c.Layers)+1, (layers+each/2)/each)
-	wide := (layers/n - c.layerParameters(0)) / c.ffnColumn() / int64(unit) * int64(unit)
+	wide := (layers/n - c.layerParameters(0, 0)) / c.ffnColumn() / int64(unit) * int64(unit)
 	p := c
 	if c.Experts == 0 { // experts keep their width
 		p.FFN = int(min(max(wide, int64(c.FFN)), maxWidth+1))
 	}
-	each = p.layerParameters(p.FFN)
-	p.Layers = int(min(max(int64(c.Layers)+1, (layers+each/2)/each), maxLayers+1))
+	each = p.layerParameters(0, p.FFN)
+	more := (layers - p.layersParameters(p.FFN) + each/2) / each // layers as the first is
+	p.Layers = int(min(int64(c.Layers)+max(1, more), maxLayers+1))
+	if c.recurrent(0) {
+		p.Recurrent = append(slices.Clone(c.Recurrent), slices.Repeat([]bool{true}, p.Layers-c.Layers)...)
+	}
 	if err := p.Validate(); err != nil {
 		return c, fmt.Errorf("padding to %d parameters: %w", total, err)
 	}

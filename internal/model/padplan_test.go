@@ -33,7 +33,7 @@ func TestPaddedShapes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		layer := p.layerParameters(p.FFN)
+		layer := p.layerParameters(0, p.FFN)
 		if d := p.Parameters() - c.to; d > layer || d < -layer {
 			t.Errorf("to %d: %d parameters in layers of %d", c.to, p.Parameters(), layer)
 		}

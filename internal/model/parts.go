@@ -21,6 +21,25 @@ type part struct {
 	as      string // the name of the part that does the same in most architectures, where it is not name
 	each    bool   // there is one for each expert. A * in the folder's name is an expert's number
 	param   bool   // of no module in folders: see folderparam.go
+	conv    bool   // of a convolution: folders have a dimension of 1 between rows and columns
+	on      layers // the layers that have it
+	bare    bool   // its names are whole: they have no ending .weight
+	plain   bool   // of a norm: not less 1 where others are
+	decay   bool   // folders have the logarithm of the number negated
+}
+
+// layers is some of a model's layers.
+type layers uint8
+
+const (
+	allLayers layers = iota
+	attentionLayers
+	recurrentLayers
+)
+
+// has reports whether layer i is one of some.
+func (c *Config) has(on layers, i int) bool {
+	return on == allLayers || c.recurrent(i) == (on == recurrentLayers)
 }
 
 // dim is a size that a configuration gives.
@@ -38,6 +57,13 @@ const (
 	head    // a head's dimensions
 	experts // of a layer
 	headCount
+	convIn // what a short convolution reads
+	kernel // the length of a convolution
+	queriesGates
+	deltaChannels // of gated DeltaNet: queries, keys and values
+	deltaValues
+	deltaHeads // value heads
+	deltaHead  // dimensions of one
 )
 
 // size is a dimension in numbers.
@@ -63,6 +89,20 @@ func (c *Config) size(d dim) int {
 		return c.Experts
 	case headCount:
 		return c.Heads
+	case convIn:
+		return 3 * c.Hidden
+	case kernel:
+		return c.Kernel
+	case queriesGates:
+		return 2 * q
+	case deltaChannels:
+		return 2*c.Delta.KeyHeads*c.Delta.KeyDim + c.Delta.ValueHeads*c.Delta.ValueDim
+	case deltaValues:
+		return c.Delta.ValueHeads * c.Delta.ValueDim
+	case deltaHeads:
+		return c.Delta.ValueHeads
+	case deltaHead:
+		return c.Delta.ValueDim
 	}
 	return 0
 }
@@ -123,6 +163,10 @@ type Part struct {
 
 	// Shift is what a GGUF file's numbers are more than a folder's.
 	Shift float32
+
+	Conv  bool // folders have a dimension of 1 between rows and columns
+	Decay bool // folders have the logarithm of the number negated
+	Bare  bool // its names are whole: they have no ending .weight
 }
 
 // Parts lists the tensors of a model in the order of a GGUF file. An output matrix that is tied is
@@ -139,7 +183,9 @@ func (c *Config) Parts() (list []Part) {
 	}
 	for i := range c.Layers {
 		for _, p := range a.layer {
-			list = append(list, c.part(a, p, fmt.Sprintf("blk.%d.", i), fmt.Sprintf("%s%d.", a.prefix, i)))
+			if c.has(p.on, i) {
+				list = append(list, c.part(a, p, fmt.Sprintf("blk.%d.", i), fmt.Sprintf("%s%d.", a.prefix, i)))
+			}
 		}
 	}
 	return list
@@ -155,7 +201,7 @@ func (c *Config) layout() *architecture {
 
 func (c *Config) part(a *architecture, p part, prefix, folder string) Part {
 	x := Part{Name: prefix + p.name, Folder: folder + p.folder, Rows: c.size(p.out), Cols: c.size(p.in), Half: p.half,
-		Param: p.param}
+		Param: p.param, Conv: p.conv, Decay: p.decay, Bare: p.bare}
 	if p.each {
 		x.Experts = c.Experts
 	}
@@ -164,7 +210,7 @@ func (c *Config) part(a *architecture, p part, prefix, folder string) Part {
 		x.ToGGUF, x.ToFolder = pairs(c.HeadDim), halves(c.HeadDim)
 	case p.fused:
 		x.ToGGUF, x.ToFolder = c.unfuse, c.fuse
-	case x.Cols == 0 && a.shifted:
+	case x.Cols == 0 && a.shifted && !p.plain:
 		x.Shift = 1
 	}
 	return x
@@ -198,6 +244,12 @@ func (c *Config) fuse(i int) int {
 // has reports whether a layer of the architecture has a part.
 func (a *architecture) has(name string) bool { return a.find(name) != nil }
 
+// named is the name of the part of no layer that does what one of that name does in most architectures.
+func (a *architecture) named(role string) string {
+	i := slices.IndexFunc(a.top, func(p part) bool { return cmp.Or(p.as, p.name) == role })
+	return a.top[i].name
+}
+
 // find returns the part of that name, or nil.
 func (a *architecture) find(name string) *part {
 	for _, list := range [][]part{a.top, a.layer} {
@@ -210,17 +262,26 @@ func (a *architecture) find(name string) *part {
 	return nil
 }
 
+// findTensor returns the part of a tensor's name, and the name's ending.
+func (a *architecture) findTensor(name string) (p *part, ending string) {
+	if p = a.find(name); p != nil && p.bare {
+		return p, ""
+	}
+	dot := max(0, strings.LastIndexByte(name, '.'))
+	return a.find(name[:dot]), name[dot:]
+}
+
 // block builds layer i of an architecture from the parts that it has.
 func (b *builder) block(i int) nn.Block {
 	c, a := b.c, b.arch
 	name := func(part string) string { return fmt.Sprintf("blk.%d.%s", i, part) }
 	block := nn.Block{Attn: b.attention(i), Parallel: c.Parallel}
 	norm := func(role string) *nn.Norm {
-		i := slices.IndexFunc(a.layer, func(p part) bool { return cmp.Or(p.as, p.name) == role })
-		if i < 0 {
+		p := slices.IndexFunc(a.layer, func(p part) bool { return cmp.Or(p.as, p.name) == role && c.has(p.on, i) })
+		if p < 0 {
 			return nil
 		}
-		n := b.norm(name(a.layer[i].name), c.size(a.layer[i].out))
+		n := b.norm(name(a.layer[p].name), c.size(a.layer[p].out))
 		return &n
 	}
 	for _, n := range []struct {
@@ -234,7 +295,16 @@ func (b *builder) block(i int) nn.Block {
 	block.AttnPost, block.MLPPost = norm("post_attention_norm"), norm("post_ffw_norm")
 	block.Attn.QNorm, block.Attn.KNorm = norm("attn_q_norm"), norm("attn_k_norm")
 
-	if a.has("attn_qkv") || b.w.Has(name("attn_qkv.weight")) {
+	if c.recurrent(i) {
+		block.Recurrent, block.Out = a.recurrent(b, name)
+	} else if a.gated {
+		block.Attn.Gated = true
+		block.QKV = []nn.Linear{
+			b.linear(name("attn_q"), c.size(queriesGates), c.Hidden),
+			b.linear(name("attn_k"), c.size(keyHeads), c.Hidden),
+			b.linear(name("attn_v"), c.size(keyHeads), c.Hidden),
+		}
+	} else if a.has("attn_qkv") || b.w.Has(name("attn_qkv.weight")) {
 		block.QKV = []nn.Linear{b.linear(name("attn_qkv"), c.size(qkv), c.Hidden)}
 	} else {
 		block.QKV = []nn.Linear{
@@ -243,7 +313,9 @@ func (b *builder) block(i int) nn.Block {
 			b.linear(name("attn_v"), c.size(keyHeads), c.Hidden),
 		}
 	}
-	block.Out = b.linear(name("attn_output"), c.Hidden, c.size(queries))
+	if !c.recurrent(i) {
+		block.Out = b.linear(name("attn_output"), c.Hidden, c.size(queries))
+	}
 
 	if strings.HasPrefix(a.defaults.HiddenAct, "gelu") {
 		block.MLP.Act = nn.GELUMul
@@ -297,6 +369,9 @@ func (b *builder) experts(name func(part string) string) *nn.Experts {
 // attention is the attention of layer i but its norms.
 func (b *builder) attention(i int) nn.Attention {
 	c := b.c
+	if c.recurrent(i) {
+		return nn.Attention{}
+	}
 	a := nn.Attention{Heads: c.Heads, KVHeads: c.KVHeads, Dim: c.HeadDim, Rope: b.rope,
 		Scale: float32(c.AttnScale), Cap: float32(c.AttnCap), Temper: c.Temper}
 	if b.arch.has("attn_sinks") {

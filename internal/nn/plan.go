@@ -25,6 +25,12 @@ type plan struct {
 	experts  slots[expertJob]
 	mixes    slots[mixJob]
 	cells    slots[cellJob]
+
+	convolves slots[convolveJob]
+	gates     slots[gateJob]
+	deltas    slots[deltaJob]
+	queries   slots[queriesJob]
+	sigmoids  slots[sigmoidJob]
 }
 
 // slots are jobs that are used again in the next region.
@@ -73,6 +79,11 @@ func (p *plan) take() []par.Phase {
 	p.adds.used = 0
 	p.norms.used = 0
 	p.cells.used = 0
+	p.convolves.used = 0
+	p.gates.used = 0
+	p.deltas.used = 0
+	p.queries.used = 0
+	p.sigmoids.used = 0
 	return phases
 }
 

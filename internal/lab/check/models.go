@@ -163,7 +163,7 @@ func randomShape(rng *rand.Rand, arch string, typ tensor.Type) synth.Shape {
 		NormEps: 1e-5, RopeBase: 1e4, Tokens: synth.Qwen2, Tied: rng.IntN(2) == 0,
 	}
 	switch arch {
-	case "gemma2", "gemma3", "gpt-oss", "olmo2": // layers with windows and without, by turns
+	case "gemma2", "gemma3", "gpt-oss", "olmo2", "lfm2", "qwen35": // layers of different kinds
 		if rng.IntN(4) > 0 {
 			s.Layers = 3 + rng.IntN(7)
 		}
@@ -194,10 +194,10 @@ func randomShape(rng *rand.Rand, arch string, typ tensor.Type) synth.Shape {
 		s.KVHeads = s.Heads
 		s.Parallel = rng.IntN(2) == 0
 		s.RopeDims = 2 * (1 + rng.IntN(s.HeadDim/2))
-	case "phi3", "stablelm":
+	case "phi3", "stablelm", "qwen35":
 		s.RopeDims = 2 * (1 + rng.IntN(s.HeadDim/2))
 	}
-	s.Tune = tune(rng, arch)
+	s.Tune = tune(rng, arch, typ)
 	if s.Validate() != nil { // the architecture wants heads of another width, or its own output matrix
 		s.Hidden = s.Heads * s.HeadDim
 	}
@@ -209,11 +209,28 @@ func randomShape(rng *rand.Rand, arch string, typ tensor.Type) synth.Shape {
 
 // tune draws what an architecture may have: a window that texts outgrow, scales, soft caps, a
 // scaling of positions.
-func tune(rng *rand.Rand, arch string) func(c *model.Config) {
+func tune(rng *rand.Rand, arch string, typ tensor.Type) func(c *model.Config) {
 	windowed, size := rng.IntN(4) > 0, 1+skewed(rng, 90, 900)
 	scaled := rng.IntN(3)
 	x := func() float64 { return 0.4 + rng.Float64() }
 	scales := []float64{x(), x(), x(), x()}
+	attention, kernel := rng.Uint32N(1<<10), 1+rng.IntN(6)
+	hybrid := func(c *model.Config) {
+		c.Kernel = kernel
+		c.Recurrent = make([]bool, c.Layers)
+		for i := range c.Layers - 1 { // the last one has attention
+			c.Recurrent[i] = attention>>i&1 == 0
+		}
+	}
+	keyHeads, shared := 1+rng.IntN(3), 1+rng.IntN(3)
+	dim := []int{8, 20, 32}[rng.IntN(3)]
+	if n, _ := typ.Block(); n > 1 { // rows are whole blocks
+		keyHeads, shared, dim = 2, 1+rng.IntN(2), n/2
+	}
+	delta := func(c *model.Config) {
+		hybrid(c)
+		c.Delta = model.DeltaConfig{KeyHeads: keyHeads, ValueHeads: keyHeads * shared, KeyDim: dim, ValueDim: dim}
+	}
 	experts, used := 0, 0
 	if model.Sparse(arch) || arch == "llama" && rng.IntN(3) == 0 {
 		experts = 1 + rng.IntN(9)
@@ -231,6 +248,10 @@ func tune(rng *rand.Rand, arch string) func(c *model.Config) {
 			if windowed || arch == "gpt-oss" {
 				c.SetWindow(size)
 			}
+		case "lfm2":
+			hybrid(c)
+		case "qwen35":
+			delta(c)
 		case "granite", "granitemoe":
 			c.AttnScale = scales[0]
 			c.EmbedScale = scales[1]
