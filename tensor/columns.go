@@ -116,13 +116,18 @@ func (t Tensor) Reordered(order func(i int) int) (Tensor, error) {
 
 // Shifted is a vector with a number added to each element, in F32.
 func (t Tensor) Shifted(by float32) (Tensor, error) {
+	return t.Mapped(func(x float32) float32 { return x + by })
+}
+
+// Mapped is a vector with a function of each element in its place, in F32.
+func (t Tensor) Mapped(f func(x float32) float32) (Tensor, error) {
 	x, err := t.Float32s()
 	if err != nil {
 		return t, err
 	}
 	y := make([]float32, len(x))
 	for i, v := range x {
-		y[i] = v + by
+		y[i] = f(v)
 	}
 	return FromFloat32s(t.Name, F32, t.Shape, y)
 }

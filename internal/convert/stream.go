@@ -53,7 +53,7 @@ var finer = map[tensor.Type]tensor.Type{tensor.Q4_K: tensor.Q5_0, tensor.Q5_K: t
 // The matrix that chooses experts is F32, as in those files. name is the tensor's in GGUF files.
 func encoding(name string, t tensor.Tensor, want tensor.Type, output bool) (_ tensor.Type, reason string) {
 	switch {
-	case isVector(t), strings.HasSuffix(name, ".bias"), strings.HasSuffix(name, model.RouterName):
+	case isVector(t), strings.HasSuffix(name, ".bias"), model.InF32(name):
 		return tensor.F32, ""
 	case want == Keep:
 		return t.Type, ""

@@ -3,6 +3,7 @@ package convert
 import (
 	"context"
 	"fmt"
+	"math"
 
 	"github.com/grovellm/grove/gguf"
 	"github.com/grovellm/grove/internal/files/safetensors"
@@ -85,6 +86,11 @@ func (c *layout) addGGUF(ctx context.Context, w *gguf.Writer, f *safetensors.Fil
 		name := names[0]
 		for _, n := range names {
 			used[n] = true
+		}
+		if e.Decay {
+			if t, err = t.Mapped(func(x float32) float32 { return float32(-math.Exp(float64(x))) }); err != nil {
+				return false, err
+			}
 		}
 		if e.Shift != 0 {
 			if t, err = t.Shifted(e.Shift); err != nil {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"maps"
+	"math"
 	"os"
 	"path/filepath"
 
@@ -183,6 +184,11 @@ func (c *layout) addHF(ctx context.Context, w *safetensors.Writer, f *gguf.File,
 			return err
 		}
 		used[name] = true
+		if e.Decay {
+			if t, err = t.Mapped(func(x float32) float32 { return float32(math.Log(-float64(x))) }); err != nil {
+				return err
+			}
+		}
 		if e.Shift != 0 {
 			if t, err = t.Shifted(-e.Shift); err != nil {
 				return err
@@ -215,8 +221,11 @@ func (c *layout) addHF(ctx context.Context, w *safetensors.Writer, f *gguf.File,
 			w.Add(t.Name, typ, t.Shape, func(w io.Writer) error { return write(s, w) })
 			return nil
 		}
-		if e.Experts == 0 && !e.Param {
+		if e.Experts == 0 && (!e.Param || e.Bare) {
 			t.Name = e.InFolder(ending)
+			if e.Conv && ending == ".weight" && len(t.Shape) == 2 {
+				t.Shape = []int{t.Shape[0], 1, t.Shape[1]}
+			}
 			return write(t, (*stream).write)
 		}
 		other, err := c.otherHalf(e, ending, f, used)

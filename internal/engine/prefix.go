@@ -44,13 +44,9 @@ type found struct {
 }
 
 // shared is how many rows of a cache a text can begin with: those of what both texts begin with, but for the last token of
-// the text, whose logits are wanted; none where rows before them were freed.
+// the text, whose logits are wanted; fewer where what others need was freed.
 func shared(c speculate.Cache, cached, text []int32) int {
-	n := min(speculate.CommonPrefix(cached, text), c.Len(), len(text)-1)
-	if n < c.Least() {
-		return 0
-	}
-	return n
+	return c.Reach(min(speculate.CommonPrefix(cached, text), len(text)-1))
 }
 
 // find returns the longest prefix of a request's text, from what is kept and from what runs; nil if there is none.
@@ -108,7 +104,7 @@ func (p *prefixes) comes(e *Engine, j *job) bool {
 		if o.Tenant == j.Tenant && o.reading() {
 			c := o.seq.Cache()
 			now = max(now, shared(c, o.text, j.text))
-			if same := speculate.CommonPrefix(o.text, j.text); same >= c.Least() {
+			if same := speculate.CommonPrefix(o.text, j.text); same > c.Len() || c.Reach(same) == same {
 				soon = max(soon, same)
 			}
 		}

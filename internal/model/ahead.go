@@ -21,7 +21,7 @@ var AheadFolders = []string{"mtp.", "model.mtp_layers."}
 func AheadAlone(f *gguf.File) bool {
 	arch, _ := f.String("general.architecture")
 	n, _ := f.Uint(arch + "." + aheadKey)
-	_, model := f.Tensor("blk.0.attn_output.weight")
+	_, model := f.Tensor("blk.0.attn_norm.weight")
 	return Runs(arch) && n > 0 && !model
 }
 

@@ -62,6 +62,16 @@ type architecture struct {
 
 	listed bool // config.json gives windows by "sliding_window" alone, without use_sliding_window
 
+	// hybrid says that layers may be recurrent: those of a kind of this name in a folder's layer_types.
+	// GGUF files may have key/value heads by layer, which recurrent ones do not have. recurrent builds
+	// one, and its last product.
+	hybrid    bool
+	kind      string
+	heads     bool   // GGUF files have key/value heads by layer
+	nested    string // the object of config.json that has the text model's fields; "": they stand alone
+	gated     bool   // attention's results are multiplied by σ of gates, which attn_q gives with the queries
+	recurrent func(b *builder, name func(part string) string) (nn.Recurrent, nn.Linear)
+
 	// The following may be nil. They read what generic code does not, after it, and are inverse in
 	// pairs.
 	implied     func(c *Config) // before any key but sizes: what GGUF files need not say
@@ -81,7 +91,7 @@ func init() { // some of them look themselves up
 	architectures = []*architecture{
 		&llama, &mistral, &mixtral, &mistral3, &qwen2, &mimo, &qwen3, &qwen3moe, &smollm3, &granite, &granite4,
 		&granitemoe, &olmo2, &olmo3, &olmoe, &gptOSS, &phi3, &gemma2, &gemma3, &gemma4, &gemma4moe, &stablelm,
-		&gptneox, &glm4, &glm4moe, &seedOSS, &exaone4, &hunyuan, &ernie45, &cohere2, &arcee,
+		&gptneox, &glm4, &glm4moe, &seedOSS, &exaone4, &hunyuan, &ernie45, &cohere2, &arcee, &lfm2, &qwen35, &qwen35text,
 	}
 }
 
@@ -175,6 +185,7 @@ var folderRules = ggufkeys.Rules{Neutral: map[string][]any{
 	"add_cross_attention":         {false},
 	"alibi":                       {false},
 	"attention_multiplier":        {},
+	"conv_bias":                   {false},
 	"attn_logit_softcapping":      {0},
 	"clip_qkv":                    {0},
 	"compression_config":          {},

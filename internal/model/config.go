@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/grovellm/grove/internal/nn"
 )
@@ -54,6 +55,11 @@ type Config struct {
 
 	KeyValues bool // values of layers without a window are their keys before norm and rotation
 	PerLayer  int  // numbers that a table has of a token for each layer; 0: there is none
+	// Recurrent are the layers, of those that it lists, that are recurrent and have no attention.
+	// Kernel is the length of their convolutions.
+	Recurrent []bool
+	Kernel    int
+	Delta     DeltaConfig // of layers of gated DeltaNet
 
 	// Numbers that are 0 change nothing.
 	AttnScale     float64 // of attention scores, in place of 1/√HeadDim
@@ -73,6 +79,32 @@ type Config struct {
 	Ahead int
 
 	Padded int64 // of the parameters, how many are padding (Options.Pad)
+}
+
+// DeltaConfig is the shape of layers of gated DeltaNet.
+type DeltaConfig struct {
+	KeyHeads, ValueHeads int // KeyHeads divides ValueHeads
+	KeyDim, ValueDim     int
+
+	// Grouped: neighbouring value heads share a key head, as in folders; else those that are KeyHeads
+	// apart do, as in GGUF files.
+	Grouped bool
+}
+
+func (d *DeltaConfig) validate() error {
+	for _, f := range []struct {
+		what  string
+		v, hi int
+	}{{"key heads", d.KeyHeads, maxHeads}, {"value heads", d.ValueHeads, maxHeads}, {"dimensions of a key head", d.KeyDim, 256},
+		{"dimensions of a value head", d.ValueDim, maxWidth / maxHeads}} {
+		if f.v < 1 || f.v > f.hi {
+			return fmt.Errorf("gated DeltaNet with %d %s: want 1 to %d", f.v, f.what, f.hi)
+		}
+	}
+	if d.ValueHeads%d.KeyHeads != 0 {
+		return fmt.Errorf("gated DeltaNet: %d value heads do not share %d key heads evenly", d.ValueHeads, d.KeyHeads)
+	}
+	return nil
 }
 
 // RopeConfig says how positions are rotated in.
@@ -132,6 +164,8 @@ func (c *Config) Validate() error {
 		return fmt.Errorf("norm epsilon is %g: want a small positive number", c.NormEps)
 	case c.Window < 0 || c.Window > maxContext:
 		return fmt.Errorf("sliding window is %d: want 0 to %d", c.Window, maxContext)
+	case c.Hybrid() && (c.Kernel < 1 || c.Kernel > nn.PageRows):
+		return fmt.Errorf("convolutions of recurrent layers are %d long: want 1 to %d", c.Kernel, nn.PageRows)
 	case c.Temper.Scale != 0 && c.Temper.Length < 1:
 		return fmt.Errorf("temperature of queries by positions in steps of %d: want a positive number", c.Temper.Length)
 	}
@@ -145,6 +179,11 @@ func (c *Config) Validate() error {
 	} {
 		if f.v != 0 && !positive(f.v) {
 			return fmt.Errorf("%s is %g: want a positive number", f.what, f.v)
+		}
+	}
+	if c.Delta != (DeltaConfig{}) {
+		if err := c.Delta.validate(); err != nil {
+			return err
 		}
 	}
 	if c.LocalRope != nil {
@@ -193,6 +232,8 @@ func (c *Config) CheckFiles() error {
 			c.Heads, c.HeadDim, c.Hidden, c.Arch)
 	case a.find("output") == nil && !c.Tied:
 		return fmt.Errorf("an output matrix beside the embedding: a %s model has none", c.Arch)
+	case !a.hybrid && c.Hybrid():
+		return fmt.Errorf("recurrent layers: a %s model has none", c.Arch)
 	case a.check != nil:
 		return a.check(c)
 	}
@@ -201,6 +242,15 @@ func (c *Config) CheckFiles() error {
 
 // positive reports whether x is a positive number that an f32 holds.
 func positive(x float64) bool { return float32(x) > 0 && !math.IsInf(float64(float32(x)), 0) }
+
+// Hybrid reports whether some layers are recurrent.
+func (c *Config) Hybrid() bool { return slices.Contains(c.Recurrent, true) }
+
+// recurrent reports whether layer i is recurrent.
+func (c *Config) recurrent(i int) bool { return i < len(c.Recurrent) && c.Recurrent[i] }
+
+// attends reports whether layer i has attention.
+func (c *Config) attends(i int) bool { return !c.recurrent(i) }
 
 // windowed reports whether layer i has a sliding window.
 func (c *Config) windowed(i int) bool { return c.Window > 0 && i < len(c.Windowed) && c.Windowed[i] }

@@ -47,6 +47,8 @@ func (p *Part) FromFolder(f *safetensors.File, ending string) (t tensor.Tensor, 
 		t, err = join(list)
 	case p.Half != 0:
 		t, err = p.half(t)
+	case p.Conv && len(t.Shape) == 3 && t.Shape[1] == 1:
+		t.Shape = []int{t.Shape[0], t.Shape[2]}
 	}
 	return t, names, err
 }

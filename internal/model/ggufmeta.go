@@ -33,7 +33,7 @@ func (c *Config) SetGGUF(w *gguf.Writer, arch, name string, typ tensor.Type) {
 	c.Rope.setGGUF(set)
 	a := c.arch()
 	if !a.layerNorm || c.KVHeads != c.Heads {
-		set("attention.head_count_kv", uint32(c.KVHeads))
+		set("attention.head_count_kv", c.kvHeadsKey())
 	}
 	if a.layerNorm {
 		set("attention.layer_norm_epsilon", float32(c.NormEps))
@@ -48,6 +48,20 @@ func (c *Config) SetGGUF(w *gguf.Writer, arch, name string, typ tensor.Type) {
 	if a.writeKeys != nil {
 		a.writeKeys(c, set)
 	}
+}
+
+// kvHeadsKey is the number of key/value heads as a key of a GGUF file: one, or, where layers are recurrent, one of each layer.
+func (c *Config) kvHeadsKey() any {
+	if !c.arch().heads {
+		return uint32(c.KVHeads)
+	}
+	list := make([]uint32, c.Layers)
+	for i := range list {
+		if !c.recurrent(i) {
+			list[i] = uint32(c.KVHeads)
+		}
+	}
+	return list
 }
 
 // setGGUF sets the keys of a scaling of positions.

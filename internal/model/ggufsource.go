@@ -85,7 +85,9 @@ func ReadGGUFKeys(f *gguf.File, prefix, arch string, obeyed ...string) (Config, 
 	c.FFN = k.first(a, "feed_forward_length")
 	c.Context = k.int("context_length")
 	c.Heads = k.int("attention.head_count")
-	c.KVHeads = k.first(a, "attention.head_count_kv", c.Heads)
+	if err := c.readKVHeads(k, a); err != nil {
+		return c, err
+	}
 	c.HeadDim = k.int("attention.key_length", c.Hidden/max(c.Heads, 1))
 	if v := k.int("attention.value_length", c.HeadDim); v != c.HeadDim {
 		return c, fmt.Errorf("key %q is %d and not the keys' %d: not supported", k.name("attention.value_length"), v, c.HeadDim)
@@ -132,6 +134,32 @@ func ReadGGUFKeys(f *gguf.File, prefix, arch string, obeyed ...string) (Config, 
 			k.name("attention.sliding_window"), k.name("rope.scaling.type"))
 	}
 	return c, nil
+}
+
+// readKVHeads reads the number of key/value heads: one, or of a hybrid architecture one of each layer, which is 0 of those that
+// are recurrent.
+func (c *Config) readKVHeads(k *keys, a *architecture) error {
+	const key = "attention.head_count_kv"
+	list, ok := k.IntList(k.name(key))
+	if !ok || !a.hybrid {
+		c.KVHeads = k.first(a, key, c.Heads)
+		return nil
+	}
+	if len(list) != c.Layers+c.Ahead {
+		return fmt.Errorf("key %q lists %d layers: want %d", k.name(key), len(list), c.Layers+c.Ahead)
+	}
+	c.KVHeads = 0
+	c.Recurrent = make([]bool, c.Layers)
+	for i, n := range list[:c.Layers] {
+		switch c.Recurrent[i] = n == 0; {
+		case n == 0 || int(n) == c.KVHeads:
+		case c.KVHeads != 0:
+			return fmt.Errorf("key %q is %v: want one number of heads in all layers that have some", k.name(key), list)
+		default:
+			c.KVHeads = int(n)
+		}
+	}
+	return nil
 }
 
 // keys are the keys of a file that begin with a prefix.

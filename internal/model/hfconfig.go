@@ -62,6 +62,25 @@ type hfConfig struct {
 	LogitScale         float64 `json:"logit_scale"`
 	OriginalPositions  int     `json:"original_max_position_embeddings"`
 
+	// Of gated DeltaNet.
+	OutputGate        bool `json:"attn_output_gate"`
+	LinearKernel      int  `json:"linear_conv_kernel_dim"`
+	LinearKeyHeads    int  `json:"linear_num_key_heads"`
+	LinearValueHeads  int  `json:"linear_num_value_heads"`
+	LinearKeyDim      int  `json:"linear_key_head_dim"`
+	LinearValueDim    int  `json:"linear_value_head_dim"`
+	AttentionInterval int  `json:"full_attention_interval"`
+
+	// Of LFM2.
+	NormEps       float64 `json:"norm_eps"`
+	ConvLength    int     `json:"conv_L_cache"`
+	FullAttention []int   `json:"full_attn_idxs"`
+	BlockFFN      int     `json:"block_ff_dim"`
+	AdjustFFN     bool    `json:"block_auto_adjust_ff_dim"`
+	FFNMultiplier float64 `json:"block_ffn_dim_multiplier"`
+	FFNMultiple   int     `json:"block_multiple_of"`
+	TiedToo       *bool   `json:"tie_embedding"`
+
 	Quantization *struct {
 		Method string `json:"quant_method"`
 	} `json:"quantization_config"`
@@ -216,9 +235,23 @@ func readFields(data []byte) (*hfConfig, error) {
 		return nil, fmt.Errorf("model_type %q is not one grove runs: want %s", h.ModelType, strings.Join(modelTypes(), ", "))
 	}
 	h = a.defaults
+	if a.nested != "" {
+		var outer map[string]json.RawMessage
+		if err := decode(data, &outer); err != nil {
+			return nil, err
+		}
+		if outer[a.nested] == nil {
+			return nil, fmt.Errorf("field %q is missing: it has the fields of the text model", a.nested)
+		}
+		if err := decode(data, &h); err != nil { // what both have, such as tie_word_embeddings
+			return nil, err
+		}
+		data = outer[a.nested]
+	}
 	if err := decode(data, &h); err != nil {
 		return nil, err
 	}
+	h.ModelType = a.modelType
 	h.nested = nested
 	var all map[string]any
 	if err := decode(data, &all); err != nil {
@@ -296,6 +329,25 @@ func (h *hfConfig) config() (Config, error) {
 	return c, nil
 }
 
+// kinds reads which layers of a hybrid architecture are recurrent.
+func (h *hfConfig) kinds(a *architecture, c *Config) error {
+	if h.LayerTypes == nil && h.AttentionInterval > 0 {
+		c.Recurrent = allBut(c.Layers, h.AttentionInterval)
+		return nil
+	}
+	if len(h.LayerTypes) != c.Layers {
+		return fmt.Errorf("layer_types lists %d layers: want %d", len(h.LayerTypes), c.Layers)
+	}
+	c.Recurrent = make([]bool, c.Layers)
+	for i, t := range h.LayerTypes {
+		if t != a.kind && t != "full_attention" {
+			return fmt.Errorf("layer_types has %q: want full_attention or %s", t, a.kind)
+		}
+		c.Recurrent[i] = t == a.kind
+	}
+	return nil
+}
+
 // windows reads which layers have a sliding window.
 func (h *hfConfig) windows(a *architecture, c *Config) error {
 	if a.attentionOnly {
@@ -303,6 +355,9 @@ func (h *hfConfig) windows(a *architecture, c *Config) error {
 			return fmt.Errorf("layer_types has %q: only models whose layers are all of attention are supported", h.LayerTypes[i])
 		}
 		return nil
+	}
+	if a.hybrid {
+		return h.kinds(a, c)
 	}
 	for _, t := range h.LayerTypes {
 		if t != "full_attention" && t != "sliding_attention" {

@@ -45,6 +45,11 @@ func checkRope(a *architecture, prefix string, object map[string]any) error {
 			delete(object, field)
 		}
 	}
+	if a.obeys("mrope_section") { // texts have one position in all sections
+		object = maps.Clone(object)
+		delete(object, "mrope_section")
+		delete(object, "mrope_interleaved")
+	}
 	if !(a.obeys("rope_local_base_freq") || a.ownRope) || object["full_attention"] == nil {
 		return checkObject(prefix, object, ropeRules, false)
 	}

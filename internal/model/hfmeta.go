@@ -64,6 +64,16 @@ func (c *Config) Fields(typ tensor.Type) (map[string]any, error) {
 	if _, ok := a.biases["attention_bias"]; ok {
 		m["attention_bias"] = false
 	}
+	if a.hybrid {
+		types := make([]string, c.Layers)
+		for i := range types {
+			types[i] = "full_attention"
+			if c.recurrent(i) {
+				types[i] = a.kind
+			}
+		}
+		m["layer_types"] = types
+	}
 	if a.window != 0 && (a.listed || c.Window > 0) {
 		c.windowFields(a, m)
 	}

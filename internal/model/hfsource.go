@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -134,8 +135,8 @@ func (s *hfSource) config() (Config, error) { return s.c, nil }
 func (s *hfSource) tensor(name string) (tensor.Tensor, bool, error) {
 	a := s.c.layout()
 	layer, part := layerPart(name)
-	stem, ending, _ := strings.Cut(part, ".")
-	p, prefix := a.findTensor(stem, "."+ending), ""
+	stem, ending := splitName(part)
+	p, prefix := a.findTensor(stem, ending), ""
 	if p == nil || !s.c.hasPart(*p, max(layer, 0)) {
 		return tensor.Tensor{}, false, nil
 	}
@@ -143,7 +144,7 @@ func (s *hfSource) tensor(name string) (tensor.Tensor, bool, error) {
 		prefix = fmt.Sprintf("%s%d.", a.prefix, layer)
 	}
 	x := s.c.part(a, *p, max(layer, 0), "", prefix)
-	t, names, err := x.FromFolder(s.File, "."+ending)
+	t, names, err := x.FromFolder(s.File, ending)
 	if names == nil {
 		return t, false, err
 	}
@@ -154,7 +155,9 @@ func (s *hfSource) tensor(name string) (tensor.Tensor, bool, error) {
 	case err != nil:
 	case p.fused:
 		t, err = s.splitHeads(t)
-	case a.shifted && p.in == none && ending == "weight":
+	case p.decay:
+		t, err = t.Mapped(func(x float32) float32 { return float32(-math.Exp(float64(x))) })
+	case a.shifted && p.in == none && !p.plain && ending == ".weight":
 		t, err = t.Shifted(1)
 	}
 	return t, err == nil, err

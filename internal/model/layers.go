@@ -78,6 +78,13 @@ func (c *Config) layOutPages(p *nn.Pages, blocks []nn.Block, kv nn.KVType) {
 	for i := range blocks {
 		p.Ropes = append(p.Ropes, blocks[i].Attn.Rope)
 		p.Windows = append(p.Windows, blocks[i].Attn.Window)
+		r := blocks[i].Recurrent
+		if r != nil && p.Recurrent == nil {
+			p.Recurrent = make([]*nn.RecurrentShape, c.Layers)
+		}
+		if r != nil {
+			p.Recurrent[i] = r.Shape()
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package model
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 )
@@ -40,6 +41,12 @@ var headArch = architecture{
 // RouterName is how the names of matrices that choose experts end. Files have them in F32.
 const RouterName = ".ffn_gate_inp.weight"
 
+// InF32 reports whether files have a matrix in F32 whatever their type: one that chooses experts, or a convolution.
+func InF32(name string) bool {
+	return slices.ContainsFunc([]string{RouterName, ".shortconv.conv.weight", ".ssm_conv1d.weight"},
+		func(ending string) bool { return strings.HasSuffix(name, ending) })
+}
+
 // HFName translates a GGUF tensor name of an architecture; ok is false for tensors Hugging Face files do not have.
 func HFName(arch, name string) (string, bool) {
 	a := archNamed(arch)
@@ -54,22 +61,15 @@ func HFName(arch, name string) (string, bool) {
 
 // folderName translates a GGUF tensor name with its ending.
 func (a *architecture) folderName(name string) (string, bool) {
-	dot := strings.LastIndexByte(name, '.')
-	if dot < 0 {
+	prefix := ""
+	if layer, part := layerPart(name); layer >= 0 {
+		name, prefix = part, fmt.Sprintf("%s%d.", a.prefix, layer)
+	}
+	stem, ending := splitName(name)
+	p := a.findTensor(stem, ending)
+	if p == nil {
 		return "", false
 	}
-	stem, ending := name[:dot], name[dot:]
-	list, prefix := a.top, ""
-	if rest, ok := strings.CutPrefix(stem, "blk."); ok {
-		var n string
-		n, stem, _ = strings.Cut(rest, ".")
-		list, prefix = a.layer, a.prefix+n+"."
-	}
-	for _, p := range list {
-		if p.is(stem, ending) {
-			x := Part{Folder: prefix + p.folder, Param: p.param, Bare: p.bare}
-			return x.InFolder(ending), true
-		}
-	}
-	return "", false
+	x := Part{Folder: prefix + p.folder, Param: p.param, Bare: p.bare}
+	return x.InFolder(ending), true
 }

@@ -50,7 +50,7 @@ func NewNetwork(c Config, w Weights) (*Network, error) {
 	if s := unless1(c.EmbedScale); s != 0 {
 		n.Embed = &scaledTable{n.Embed, s}
 	}
-	n.Norm = b.norm("output_norm", c.Hidden)
+	n.Norm = b.norm(b.arch.named("output_norm"), c.Hidden)
 	if c.PerLayer > 0 {
 		n.PerLayer = b.perLayer()
 	}

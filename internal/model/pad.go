@@ -29,14 +29,19 @@ const (
 // left out but for those of norms.
 func (c *Config) Parameters() int64 {
 	a := c.arch()
-	n := int64(0)
-	for i := range c.Layers {
-		n += c.layerParameters(c.FFN, i)
-	}
+	n := c.layersParameters(c.FFN)
 	for _, p := range a.top {
 		if c.hasPart(p, 0) && (p.name != "output" || !c.Tied) {
 			n += c.elements(a, p, 0)
 		}
+	}
+	return n
+}
+
+// layersParameters is what all layers would have with feed-forward halves of width ffn.
+func (c *Config) layersParameters(ffn int) (n int64) {
+	for i := range c.Layers {
+		n += c.layerParameters(ffn, i)
 	}
 	return n
 }
@@ -92,6 +97,9 @@ func (c *Config) Products() int {
 func (c *Config) AttentionProducts(positions int) int {
 	seen := 0
 	for i := range c.Layers {
+		if c.recurrent(i) {
+			continue
+		}
 		if c.windowed(i) {
 			seen += min(positions, c.Window) * c.headDim(i)
 		} else {
@@ -127,7 +135,7 @@ func (c Config) padded(total int64, unit int) (Config, error) {
 		return c, fmt.Errorf("padding to %d parameters: the model has %d already: want more", total, have)
 	}
 	own := c.layerParameters(c.FFN, 0)
-	layers := total - (have - int64(c.Layers)*own) // what all layers are to have together
+	layers := total - (have - c.layersParameters(c.FFN)) // what all layers are to have together
 	each := max(own, min(paddedLayer, layers/paddedLayers))
 	n := max(int64(c.Layers)+1, (layers+each/2)/each)
 	wide := (layers/n - c.layerParameters(0, 0)) / c.ffnColumn() / int64(unit) * int64(unit)
@@ -136,7 +144,11 @@ func (c Config) padded(total int64, unit int) (Config, error) {
 		p.FFN = int(min(max(wide, int64(c.FFN)), maxWidth+1))
 	}
 	each = p.layerParameters(p.FFN, 0)
-	p.Layers = int(min(max(int64(c.Layers)+1, (layers+each/2)/each), maxLayers+1))
+	more := (layers - p.layersParameters(p.FFN) + each/2) / each // layers as the first is
+	p.Layers = int(min(int64(c.Layers)+max(1, more), maxLayers+1))
+	if c.recurrent(0) {
+		p.Recurrent = append(slices.Clone(c.Recurrent), slices.Repeat([]bool{true}, p.Layers-c.Layers)...)
+	}
 	if err := p.Validate(); err != nil {
 		return c, fmt.Errorf("padding to %d parameters: %w", total, err)
 	}

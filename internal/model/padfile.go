@@ -42,6 +42,10 @@ func WritePadded(ctx context.Context, from, to string, o Options) (Config, error
 	p.w.Set(c.Arch+".feed_forward_length", uint32(c.FFN))
 	a, set := c.arch(), func(key string, v any) { p.w.Set(c.Arch+"."+key, v) }
 	c.setFeatures(a, set)
+	if a.hybrid {
+		set("attention.head_count_kv", c.kvHeadsKey())
+		a.writeKeys(&c, set)
+	}
 	if _, listed := f.Lookup(c.Arch + "." + windowPattern); listed && c.Window > 0 {
 		set(windowPattern, c.Windowed)
 	}

@@ -130,7 +130,7 @@ func (p *padding) added(name, part string) (tensor.Tensor, bool, error) {
 		return tensor.Tensor{}, false, nil
 	}
 	t := tensor.Tensor{Name: name, Type: p.kind, Shape: shape}
-	if strings.HasSuffix(name, RouterName) {
+	if InF32(name) {
 		t.Type = tensor.F32
 	}
 	n := t.Elements()
@@ -149,7 +149,7 @@ func (p *padding) added(name, part string) (tensor.Tensor, bool, error) {
 	}
 	var err error
 	switch part {
-	case "attn_output.weight", "ffn_down.weight", "ffn_down_exps.weight":
+	case "attn_output.weight", "shortconv.out_proj.weight", "ssm_out.weight", "ffn_down.weight", "ffn_down_exps.weight":
 		t.Data, err = p.zero(t.Type, n)
 	default:
 		t.Data, err = p.random(part, t.Type, t.Rows(), t.Cols())

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/grovellm/grove/internal/kernels/gemm"
 	"github.com/grovellm/grove/internal/nn"
@@ -23,6 +24,10 @@ type part struct {
 	param   bool   // of no module in folders: see folderparam.go
 	bare    bool   // the folder's name has no ending
 	ending  string // of GGUF's name, where it is not .weight
+	whole   bool   // GGUF's name has no ending
+	conv    bool   // of a convolution: folders have a dimension of 1 between rows and columns
+	plain   bool   // of a norm: not less 1 where others are
+	decay   bool   // folders have the logarithm of the number negated
 
 	when func(c *Config, layer int) bool // the layers that have it; nil: all
 }
@@ -48,6 +53,13 @@ const (
 	perLayer    // what a table has of a token for a layer
 	perLayers   // for all layers
 	one
+	convIn // what a short convolution reads
+	kernel // the length of a convolution
+	queriesGates
+	deltaChannels // of gated DeltaNet: queries, keys and values
+	deltaValues
+	deltaHeads // value heads
+	deltaHead  // dimensions of one
 )
 
 // size is a dimension of a layer in numbers.
@@ -86,6 +98,20 @@ func (c *Config) size(d dim, layer int) int {
 		return c.Layers * c.PerLayer
 	case one:
 		return 1
+	case convIn:
+		return 3 * c.Hidden
+	case kernel:
+		return c.Kernel
+	case queriesGates:
+		return 2 * q
+	case deltaChannels:
+		return 2*c.Delta.KeyHeads*c.Delta.KeyDim + c.Delta.ValueHeads*c.Delta.ValueDim
+	case deltaValues:
+		return c.Delta.ValueHeads * c.Delta.ValueDim
+	case deltaHeads:
+		return c.Delta.ValueHeads
+	case deltaHead:
+		return c.Delta.ValueDim
 	}
 	return 0
 }
@@ -149,6 +175,8 @@ type Part struct {
 
 	Ending string // of its name in GGUF files: .weight, but for a few
 	Bare   bool   // its name in folders has no ending
+	Conv   bool   // folders have a dimension of 1 between rows and columns
+	Decay  bool   // folders have the logarithm of the number negated
 }
 
 // Weight is its name in GGUF files, with its ending.
@@ -189,7 +217,7 @@ func (c *Config) hasPart(p part, layer int) bool { return p.when == nil || p.whe
 
 func (c *Config) part(a *architecture, p part, layer int, prefix, folder string) Part {
 	x := Part{Name: prefix + p.name, Folder: folder + p.folder, Rows: c.size(p.out, layer), Cols: c.size(p.in, layer),
-		Half: p.half, Param: p.param, Ending: cmp.Or(p.ending, ".weight"), Bare: p.bare}
+		Half: p.half, Param: p.param, Ending: p.weightEnding(), Bare: p.bare, Conv: p.conv, Decay: p.decay}
 	if p.each {
 		x.Experts = c.Experts
 	}
@@ -198,7 +226,7 @@ func (c *Config) part(a *architecture, p part, layer int, prefix, folder string)
 		x.ToGGUF, x.ToFolder = pairs(c.HeadDim), halves(c.HeadDim)
 	case p.fused:
 		x.ToGGUF, x.ToFolder = c.unfuse, c.fuse
-	case x.Cols == 0 && a.shifted:
+	case x.Cols == 0 && a.shifted && !p.plain:
 		x.Shift = 1
 	}
 	return x
@@ -232,9 +260,26 @@ func (c *Config) fuse(i int) int {
 // has reports whether a layer of the architecture has a part.
 func (a *architecture) has(name string) bool { return a.find(name) != nil }
 
+// weightEnding is the ending of the part's tensor of weights in GGUF files.
+func (p *part) weightEnding() string {
+	if p.whole {
+		return ""
+	}
+	return cmp.Or(p.ending, ".weight")
+}
+
 // is reports whether GGUF files call the part name with an ending.
 func (p *part) is(name, ending string) bool {
-	return p.name == name && (ending == cmp.Or(p.ending, ".weight") || p.ending == "" && !p.bare && ending == ".bias")
+	return p.name == name && (ending == p.weightEnding() || p.ending == "" && !p.bare && ending == ".bias")
+}
+
+// splitName parts a tensor's name in a GGUF file into the name of its part and the ending.
+func splitName(name string) (stem, ending string) {
+	dot := strings.LastIndexByte(name, '.')
+	if dot < 0 {
+		return name, ""
+	}
+	return name[:dot], name[dot:]
 }
 
 // findTensor returns the part that has a tensor, or nil.
@@ -247,6 +292,12 @@ func (a *architecture) findTensor(name, ending string) *part {
 		}
 	}
 	return nil
+}
+
+// named is the name of the part of no layer that does what one of that name does in most architectures.
+func (a *architecture) named(role string) string {
+	i := slices.IndexFunc(a.top, func(p part) bool { return cmp.Or(p.as, p.name) == role })
+	return a.top[i].name
 }
 
 // find returns the part of that name, or nil.
@@ -300,12 +351,17 @@ func (b *builder) block(i int) nn.Block {
 	block.AttnPost, block.MLPPost = norm("post_attention_norm"), norm("post_ffw_norm")
 	block.Attn.QNorm, block.Attn.KNorm = norm("attn_q_norm"), norm("attn_k_norm")
 
-	if has("attn_qkv") || b.w.Has(name("attn_qkv.weight")) {
+	switch {
+	case c.recurrent(i):
+		block.Recurrent, block.Out = a.recurrent(b, name)
+	case has("attn_qkv") || b.w.Has(name("attn_qkv.weight")):
 		block.QKV = []nn.Linear{b.linear(name("attn_qkv"), size(qkv), c.Hidden)}
-	} else {
+	default:
 		block.QKV = b.projections(i, name)
 	}
-	block.Out = b.linear(name("attn_output"), c.Hidden, size(queries))
+	if !c.recurrent(i) {
+		block.Out = b.linear(name("attn_output"), c.Hidden, size(queries))
+	}
 	block.Out.Scale = unless1(c.ResidualScale)
 	if has("ffn_gate_inp") {
 		block.Experts = b.experts(i, name)
@@ -335,7 +391,7 @@ func (b *builder) block(i int) nn.Block {
 func (b *builder) projections(i int, name func(part string) string) []nn.Linear {
 	c := b.c
 	keys := c.size(keyHeads, i)
-	list := []nn.Linear{b.linear(name("attn_q"), c.size(queries, i), c.Hidden)}
+	list := []nn.Linear{b.linear(name("attn_q"), c.size(b.part(i, "attn_q").out, i), c.Hidden)}
 	switch {
 	case c.reads(i):
 	case b.part(i, "attn_v") == nil: // values are keys, as they are before they are normalised and rotated
@@ -422,7 +478,10 @@ func (b *builder) experts(i int, name func(part string) string) *nn.Experts {
 // attention is the attention of layer i but its norms.
 func (b *builder) attention(i int) nn.Attention {
 	c := b.c
-	a := nn.Attention{Heads: c.Heads, KVHeads: c.kvHeads(i), Dim: c.headDim(i), Rope: b.rope, Reads: c.reads(i),
+	if c.recurrent(i) {
+		return nn.Attention{}
+	}
+	a := nn.Attention{Heads: c.Heads, KVHeads: c.kvHeads(i), Dim: c.headDim(i), Rope: b.rope, Reads: c.reads(i), Gated: b.arch.gated,
 		Scale: float32(c.AttnScale), Cap: float32(c.AttnCap), Temper: c.Temper, NormLast: b.arch.normLast}
 	if b.arch.normedValues {
 		a.VNorm = &nn.Norm{Weight: slices.Repeat([]float32{1}, a.Dim), Eps: c.NormEps}

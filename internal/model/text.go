@@ -9,7 +9,7 @@ import (
 )
 
 // towers are the beginnings of names of tensors that are no part of the text model.
-var towers = []string{"model.vision_tower.", "model.audio_tower.", "model.embed_vision.", "model.embed_audio."}
+var towers = []string{"model.visual.", "model.vision_tower.", "model.audio_tower.", "model.embed_vision.", "model.embed_audio."}
 
 // textFields are the fields of a config.json that are of the text model: its text_config, where it has
 // one whose model_type is one that grove runs, with the fields of the whole that apply to it.

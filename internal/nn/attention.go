@@ -20,6 +20,7 @@ type Attention struct {
 	Cap    float32   // a scaled score s becomes Cap·tanh(s/Cap) (Gemma 2); 0: none
 	Window int       // a row sees so many positions, its own included; 0: all before it
 	Temper Temper    // of queries
+	Gated  bool      // the rows of queries are each head's and then its gate's: the head's results are multiplied by σ of that (Qwen 3.5)
 	Sinks  []float32 // of each head: a score that every row's weights are shared with (gpt-oss); nil: none
 }
 

@@ -38,7 +38,8 @@ type Block struct {
 	AttnNorm, MLPNorm Norm  // of what each half reads; without weights there is none (OLMo 2)
 	AttnPost, MLPPost *Norm // of what each half adds; nil: none
 	Attn              Attention
-	QKV               []Linear // one fused product, or queries, keys, values
+	QKV               []Linear  // one fused product, or queries, keys, values
+	Recurrent         Recurrent // in place of Attn and QKV; nil: none
 	Out               Linear
 	MLP               MLP
 	Experts           *Experts  // in place of MLP, or beside it where there is one; nil: none
@@ -56,6 +57,10 @@ type BlockBuffers struct {
 
 	perLayer, perLayerGate Buffer
 	PerLayer               Mat // what tables have of the rows for each layer (PerLayerInputs)
+
+	in, mixed Buffer // of short convolutions: a strip may be ahead of another that reads attention's
+	delta     deltaBuffers
+	gated     Buffer // queries and gates
 
 	widest widths
 }
@@ -150,8 +155,19 @@ func (e *Exec) MLP(b *Block, x Mat, m *BlockBuffers) {
 	e.Release()
 }
 
-// attention ends in the product out of attend(QKV·src).
+// attention ends in the product out of attend(QKV·src), or of what a recurrent layer makes of src.
 func (e *Exec) attention(b *Block, layer int, f *Forest, src Source, out Proj, m *BlockBuffers) {
+	if b.Recurrent != nil {
+		if e.records != nil {
+			panic("nn: recurrent layers have no gradient: they can be a target's, not a head's or a trained model's")
+		}
+		b.Recurrent.mix(e, layer, f, src, out, m)
+		return
+	}
+	if b.Attn.Gated {
+		e.gatedAttention(b, layer, f, src, out, m)
+		return
+	}
 	qkv := e.mat(&m.qkv, src.X.Rows, b.Attn.QKVCols(), m.widest.qkv)
 	var projs [3]Proj
 	at := 0
@@ -197,6 +213,9 @@ func (e *Exec) attention(b *Block, layer int, f *Forest, src Source, out Proj, m
 // Bytes is the size of the layer's packed weights.
 func (b *Block) Bytes() int {
 	size := b.Out.W.Bytes()
+	if b.Recurrent != nil {
+		size += b.Recurrent.Bytes()
+	}
 	for i := range b.QKV {
 		size += b.QKV[i].W.Bytes()
 	}

@@ -2,6 +2,7 @@ package nn
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -30,25 +31,36 @@ type Pages struct {
 	// its own. Only with Windows; a layer and its source have windows, or not, alike.
 	Sources []int
 
-	mu     sync.Mutex
-	pools  [2]pool
-	place  []place // of each layer, where Windows is set
-	window int     // the longest of Windows
+	// Recurrent are, where some layers are recurrent, what those keep; nil stands for attention.
+	Recurrent []*RecurrentShape
+
+	mu      sync.Mutex
+	pools   [poolCount]pool
+	place   []place        // of each layer, where layers are of several pools
+	window  int            // the longest of Windows
+	kept    RecurrentShape // of the recurrent layers
+	spacing int            // a state is kept at the beginning of every so many pages
+	zeros   []float32      // a state before the first row
 }
 
 // PageRows is the number of rows of a cache page.
 const PageRows = simd.PageRows
 
-// pool is the pages of the layers that see all, or of those with a window.
+// pool is the pages of the layers that see all, of those with a window, or of recurrent ones.
 type pool struct {
 	layers int
+	bytes  int // of a page
 	free   []*page
 	used   int // pages that caches have
 }
 
 const (
-	wholeText = iota // the pool of layers that see all
-	windowed
+	wholeText     = iota // the pool of layers that see all
+	windowed             // of those with a window
+	recurrentRows        // of the rows of recurrent layers
+	rowPools             // the pools that have a page for every PageRows rows
+	states        = rowPools
+	poolCount     = states + 1 // states of recurrent layers, one in a page of each
 )
 
 // place is the pool that has a layer, and the layer's number there.
@@ -69,31 +81,41 @@ type page struct {
 func (p *Pages) prepare() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.pools[wholeText].layers+p.pools[windowed].layers > 0 {
+	if p.pools[wholeText].bytes+p.pools[windowed].bytes+p.pools[recurrentRows].bytes > 0 {
 		return
 	}
-	if p.Windows == nil {
+	if p.Windows == nil && p.Recurrent == nil {
 		p.pools[wholeText].layers = p.Layers
-		return
-	}
-	for i, w := range p.Windows {
-		k := p.poolOf(i)
-		p.window = max(p.window, w)
-		if p.Sources != nil && p.Sources[i] != i {
-			p.place = append(p.place, p.place[p.Sources[i]])
-			continue
+	} else {
+		for layer := range p.Layers {
+			if p.Windows != nil {
+				p.window = max(p.window, p.Windows[layer])
+			}
+			if p.Sources != nil && p.Sources[layer] != layer {
+				p.place = append(p.place, p.place[p.Sources[layer]])
+				continue
+			}
+			k := p.poolOf(layer)
+			p.place = append(p.place, place{k, p.pools[k].layers})
+			p.pools[k].layers++
 		}
-		p.place = append(p.place, place{k, p.pools[k].layers})
-		p.pools[k].layers++
 	}
+	for k := range recurrentRows {
+		p.pools[k].bytes = p.pools[k].layers * p.shape(k).layerBytes() * PageRows
+	}
+	p.prepareStates()
 }
 
-// RowBytes is the memory of a row: its keys and values of every layer and head.
+// RowBytes is the memory of a row: its keys and values of every layer and head, and what recurrent layers keep of it.
 func (p *Pages) RowBytes() int {
 	p.prepare()
-	size := 0
-	for k, q := range p.pools {
-		size += q.layers * p.shape(k).layerBytes()
+	return p.attentionBytes() + p.pools[recurrentRows].bytes/PageRows
+}
+
+// attentionBytes is the memory of a row's keys and values of every layer and head.
+func (p *Pages) attentionBytes() (size int) {
+	for k := range recurrentRows {
+		size += p.pools[k].bytes / PageRows
 	}
 	return size
 }
@@ -101,8 +123,12 @@ func (p *Pages) RowBytes() int {
 // ReadBytes is the keys and values that the next row's attention reads of a text of so many rows: of a layer with a window, those of
 // the pages that the window touches.
 func (p *Pages) ReadBytes(rows int) int {
-	size := 0
+	p.prepare()
+	size := p.StateBytes()
 	for i := range p.Layers {
+		if p.recurrent(i) != nil {
+			continue
+		}
 		n := rows
 		if p.poolOf(i) == windowed {
 			n -= max(0, rows+1-p.Windows[i]) / PageRows * PageRows
@@ -116,10 +142,10 @@ func (p *Pages) ReadBytes(rows int) int {
 // windows it does not grow beyond those, since caches free pages.
 func (p *Pages) TextBytes(rows, pass int) int64 {
 	p.prepare()
-	n := [2]int{wholeText: rows, windowed: min(rows, p.window+keptRows+pass+PageRows)}
-	size := int64(0)
-	for k, q := range p.pools {
-		size += int64(n[k]) * int64(q.layers) * int64(p.shape(k).layerBytes())
+	n := [recurrentRows]int{wholeText: rows, windowed: min(rows, p.window+keptRows+pass+PageRows)}
+	size := p.statesBytes(rows, pass)
+	for k, rows := range n {
+		size += int64(rows) * int64(p.pools[k].bytes/PageRows)
 	}
 	return size
 }
@@ -143,10 +169,10 @@ func (p *Pages) get(k int) *page {
 		q.free = q.free[:n-1]
 	} else {
 		g = &page{pool: k}
-		if size := q.layers * p.shape(k).layerBytes() * PageRows; p.KV.panels() {
-			g.bytes, g.mem = gemm.Memory(size)
+		if k < recurrentRows && p.KV.panels() {
+			g.bytes, g.mem = gemm.Memory(q.bytes)
 		} else {
-			g.data, g.mem = gemm.Floats(size / 4)
+			g.data, g.mem = gemm.Floats(q.bytes / 4)
 		}
 	}
 	g.refs.Store(1)
@@ -170,8 +196,8 @@ func (p *Pages) InUse() int64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	size := int64(0)
-	for k, q := range p.pools {
-		size += int64(q.used) * PageRows * int64(q.layers) * int64(p.shape(k).layerBytes())
+	for _, q := range p.pools {
+		size += int64(q.used) * int64(q.bytes)
 	}
 	return size
 }
@@ -182,7 +208,8 @@ func (p *Pages) InUse() int64 {
 // a Cache at a time.
 type Cache struct {
 	mem     *Pages
-	pages   [2][]*page // of each pool that has layers; nil: freed, since no row will see it
+	pages   [rowPools][]*page // of each pool that has layers; nil: freed, since no row will see it
+	states  stateList         // of recurrent layers
 	len     int
 	pending int
 	slid    int  // rows that Slide dropped
@@ -216,14 +243,21 @@ func (c *Cache) Fork() *Cache {
 	f := *c
 	f.pending = 0
 	for k, pages := range c.pages {
-		f.pages[k] = append([]*page(nil), pages[:min(len(pages), pagesFor(c.len))]...)
-		for _, g := range f.pages[k] {
-			if g != nil {
-				g.refs.Add(1)
-			}
+		f.pages[k] = sharePages(pages[:min(len(pages), pagesFor(c.len))])
+	}
+	f.states = c.states.fork()
+	return &f
+}
+
+// sharePages are the same pages, which have another reader.
+func sharePages(pages []*page) []*page {
+	pages = slices.Clone(pages)
+	for _, g := range pages {
+		if g != nil {
+			g.refs.Add(1)
 		}
 	}
-	return &f
+	return pages
 }
 
 // keptRows is how many rows are kept, at least, before those that the next row sees: so many can be truncated, as where a
@@ -242,23 +276,26 @@ func (c *Cache) freeUnseen() {
 	}
 }
 
-// Least is the least number of rows, other than none, that Truncate can keep: with fewer the next row would see rows that were freed.
-func (c *Cache) Least() int {
-	if c.freed == 0 {
+// Reach is the most rows, n at most, that Truncate can keep: it is less than n where the next row would see rows, or need a state, that
+// were freed. The rows from there on are to be computed again.
+func (c *Cache) Reach(n int) int {
+	n = c.reachState(min(n, c.len))
+	if c.freed > 0 && n < c.freed*PageRows+c.mem.window-1 {
 		return 0
 	}
-	return c.freed*PageRows + c.mem.window - 1
+	return n
 }
 
-// Truncate drops the committed rows from n on, and all pending ones. n is 0, or at least Least.
+// Truncate drops the committed rows from n on, and all pending ones. n is one that Reach gives.
 func (c *Cache) Truncate(n int) error {
 	if n < 0 || n > c.len {
 		return fmt.Errorf("nn: truncate a cache of %d rows to %d: want 0 to %d", c.len, n, c.len)
 	}
-	if n > 0 && n < c.Least() {
-		return fmt.Errorf("nn: truncate a cache of %d rows to %d: rows that the next sees were freed: want 0, or %d to %d", c.len, n, c.Least(), c.len)
+	if least := c.Reach(n); least < n {
+		return fmt.Errorf("nn: truncate a cache of %d rows to %d: what the next row sees was freed: want %d, as Reach says", c.len, n, least)
 	}
 	c.len, c.pending = n, 0
+	c.truncateStates()
 	for k := range c.pages {
 		for len(c.pages[k]) > pagesFor(n) {
 			last := len(c.pages[k]) - 1
@@ -295,6 +332,7 @@ func (c *Cache) Reserve(keep, n int) {
 		}
 	}
 	c.pending = n
+	c.reserveStates(keep)
 }
 
 // unshare makes page i of a pool the cache's alone.
@@ -322,17 +360,20 @@ func (c *Cache) Commit(nodes []int32) error {
 			c.move(c.len+t, c.len+int(n))
 		}
 	}
-	c.len += len(nodes)
-	c.pending = 0
-	c.freeUnseen()
+	c.keepRows(len(nodes))
 	return nil
 }
 
 // CommitAll keeps every pending row, which must be a chain.
-func (c *Cache) CommitAll() {
-	c.len += c.pending
+func (c *Cache) CommitAll() { c.keepRows(c.pending) }
+
+// keepRows makes the first n pending rows committed ones.
+func (c *Cache) keepRows(n int) {
+	c.adoptStates()
+	c.len += n
 	c.pending = 0
 	c.freeUnseen()
+	c.freeStates()
 }
 
 // move copies row src of every layer and head to row dst.
@@ -347,11 +388,14 @@ func (c *Cache) move(dst, src int) {
 // move copies row src of a page to row dst of a page of the same pool.
 func (p *Pages) move(to *page, dst int, from *page, src int) {
 	s := p.shape(to.pool)
-	switch p.KV {
-	case KVBF16:
+	switch {
+	case to.pool == recurrentRows:
+		p.moveRecurrent(to.data, dst, from.data, src)
+		return
+	case p.KV == KVBF16:
 		s.moveHalf(to.bytes, dst, from.bytes, src)
 		return
-	case KVQ8:
+	case p.KV == KVQ8:
 		s.moveBlocks(to.bytes, dst, from.bytes, src)
 		return
 	}

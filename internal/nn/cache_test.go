@@ -162,11 +162,11 @@ func TestCacheHoldsItsRows(t *testing.T) {
 				m.c.CommitAll()
 			case 3:
 				n := rapid.IntRange(0, len(m.rows)).Draw(t, "len")
-				if n > 0 && n < m.c.Least() {
+				if reach := m.c.Reach(n); reach < n {
 					if err := m.c.Truncate(n); err == nil || m.c.Len() != len(m.rows) {
-						t.Fatalf("truncated to %d of %d, fewer than %d: %v", n, len(m.rows), m.c.Least(), err)
+						t.Fatalf("truncated to %d of %d, more than %d: %v", n, len(m.rows), reach, err)
 					}
-					n = m.c.Least()
+					n = reach
 				}
 				if err := m.c.Truncate(n); err != nil {
 					t.Fatal(err)
@@ -206,8 +206,8 @@ func TestWindowsFreePages(t *testing.T) {
 				t.Fatalf("%d rows take %d bytes, want at most %d", c.Len()+pass, mem.InUse(), most)
 			}
 			c.CommitAll()
-			if c.Least() > max(0, c.Len()-keptRows) {
-				t.Fatalf("of %d rows at least %d can be kept", c.Len(), c.Least())
+			if n := max(0, c.Len()-keptRows); c.Reach(n) != n {
+				t.Fatalf("of %d rows %d cannot be kept, but %d", c.Len(), n, c.Reach(n))
 			}
 		}
 		if n := mem.TextBytes(6000, pass) - mem.TextBytes(3000, pass); n != 3000*int64(mem.RowBytes())*int64(mem.pools[wholeText].layers)/3 {

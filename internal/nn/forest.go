@@ -9,6 +9,8 @@ type Forest struct {
 	rows []forestRow
 	rest []int32 // the nodes of all rows' visible lists, after their prefixes
 	vis  []int32 // scratch
+
+	walked walk // what layers with a state make of it
 }
 
 // Segment is one sequence's part of the forest.
@@ -69,6 +71,7 @@ func (f *Forest) Reset() {
 	f.segs = f.segs[:0]
 	f.rows = f.rows[:0]
 	f.rest = f.rest[:0]
+	f.walked.reset()
 }
 
 // Len is the number of rows.

@@ -39,15 +39,18 @@ func ParseKVType(name string) (KVType, error) {
 // Of is t, or, where it is KVAuto, the type for a network of such blocks: f32 where their weights are f32 or f16, which hold more than
 // bf16 does, else bf16.
 func (t KVType) Of(blocks []Block) KVType {
-	switch {
-	case t != KVAuto:
+	if t != KVAuto {
 		return t
-	case len(blocks) == 0 || len(blocks[0].QKV) == 0:
-		return KVF32
 	}
-	switch blocks[0].QKV[0].W.Type() {
-	case gemm.F32, gemm.F16:
-		return KVF32
+	for i := range blocks {
+		if len(blocks[i].QKV) == 0 { // recurrent
+			continue
+		}
+		switch blocks[i].QKV[0].W.Type() {
+		case gemm.F32, gemm.F16:
+			return KVF32
+		}
+		return KVBF16
 	}
-	return KVBF16
+	return KVF32
 }

@@ -25,7 +25,10 @@ func (p *Pages) shapeOf(layer int) rowShape { return p.shape(p.poolOf(layer)) }
 
 // poolOf is the pool that has a layer.
 func (p *Pages) poolOf(layer int) int {
-	if p.Windows != nil && p.Windows[layer] > 0 {
+	switch {
+	case p.recurrent(layer) != nil:
+		return recurrentRows
+	case p.Windows != nil && p.Windows[layer] > 0:
 		return windowed
 	}
 	return wholeText

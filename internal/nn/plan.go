@@ -27,6 +27,12 @@ type plan struct {
 	cells    slots[cellJob]
 	scales   slots[scaleJob]
 	inputs   slots[perLayerJob]
+
+	convolves slots[convolveJob]
+	gates     slots[gateJob]
+	deltas    slots[deltaJob]
+	queries   slots[queriesJob]
+	sigmoids  slots[sigmoidJob]
 }
 
 // slots are jobs that are used again in the next region.
@@ -77,6 +83,11 @@ func (p *plan) take() []par.Phase {
 	p.cells.used = 0
 	p.scales.used = 0
 	p.inputs.used = 0
+	p.convolves.used = 0
+	p.gates.used = 0
+	p.deltas.used = 0
+	p.queries.used = 0
+	p.sigmoids.used = 0
 	return phases
 }
 

@@ -34,6 +34,7 @@ func (c *Cache) Slide(keep, n, positions int) error {
 			c.pages[k] = append(pages[:first], pages[last:]...)
 		}
 	}
+	c.slideStates(first, last)
 	c.len -= n
 	c.slid += n
 	c.freed = max(0, c.freed-last)
@@ -45,14 +46,15 @@ func (c *Cache) Slide(keep, n, positions int) error {
 
 // advance rotates the keys of the first pages forward by n positions.
 func (c *Cache) advance(pages, n int) {
-	for k := range c.pages {
+	for k := range recurrentRows {
 		for i := range min(pages, len(c.pages[k])) {
 			c.unshare(k, i)
 		}
 	}
 	for layer := range c.mem.Layers {
 		rope := c.mem.ropeOf(layer)
-		if rope == nil || c.mem.Sources != nil && c.mem.Sources[layer] != layer {
+		shares := c.mem.Sources != nil && c.mem.Sources[layer] != layer
+		if rope == nil || shares || c.mem.recurrent(layer) != nil {
 			continue
 		}
 		cos, sin := rope.turn(n)

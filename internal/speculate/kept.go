@@ -76,7 +76,7 @@ func (s *Sequence) resume() (err error) {
 		from, same = k.state, CommonPrefix(k.text, s.text)
 	}
 	first := d.Resume(s.state, n, from, same)
-	if s.r.MaxTokens > 0 && n-first > s.r.MaxTokens || first > 0 && first < s.cache.Least() {
+	if s.r.MaxTokens > 0 && n-first > s.r.MaxTokens || s.cache.Reach(first) != first {
 		return nil
 	}
 	return s.cache.Truncate(first)

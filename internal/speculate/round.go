@@ -199,6 +199,7 @@ func (s *Sequence) accept(number int) error {
 		}
 	}
 	if s.prefilling && s.cache.Len() == s.prompt { // its last row gives the first token
+		s.cache.KeepState()
 		if _, err := s.choose(l.pass.Logits(number, len(s.asked)-1), nil); err != nil {
 			return err
 		}

@@ -176,7 +176,7 @@ func (l *Loop) Start(prompt []int32, r Request) (*Sequence, error) {
 		return nil, err
 	}
 	if s.cache != nil && s.cache.Len() >= len(prompt) { // the last row's logits are wanted: compute it again
-		if err := s.cache.Truncate(len(prompt) - 1); err != nil {
+		if err := s.cache.Truncate(s.cache.Reach(len(prompt) - 1)); err != nil {
 			return nil, err
 		}
 	}

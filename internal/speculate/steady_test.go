@@ -23,7 +23,8 @@ type stillCache struct{ n int }
 func (c *stillCache) Len() int                   { return c.n }
 func (c *stillCache) Commit(nodes []int32) error { c.n += len(nodes); return nil }
 func (c *stillCache) Truncate(n int) error       { c.n = n; return nil }
-func (c *stillCache) Least() int                 { return 0 }
+func (c *stillCache) Reach(n int) int            { return min(n, c.Len()) }
+func (c *stillCache) KeepState()                 {}
 func (c *stillCache) Free()                      {}
 
 type stillPass struct {

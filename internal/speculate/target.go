@@ -25,8 +25,9 @@ type Target interface {
 type Cache interface {
 	Len() int
 	Commit(nodes []int32) error // keep this path of the last pass's tree, the root first, and drop its other rows
-	Truncate(n int) error       // keep the first n rows: none, or at least Least
-	Least() int                 // with fewer rows the next would need some that were freed; 0: none were
+	Truncate(n int) error       // keep the first n rows, as many as Reach gives
+	Reach(n int) int            // the most rows, n at most, that Truncate can keep: what others need was freed
+	KeepState()                 // it is to be able to go back to about here
 	Free()
 }
 

@@ -93,8 +93,10 @@ type toyCache struct {
 	freed   bool
 }
 
-func (c *toyCache) Len() int   { return len(c.rows) }
-func (c *toyCache) Least() int { return 0 }
+func (c *toyCache) Len() int        { return len(c.rows) }
+func (c *toyCache) Reach(n int) int { return min(n, c.Len()) }
+
+func (c *toyCache) KeepState() {}
 func (c *toyCache) Free() {
 	c.rows = nil
 	c.pending = nil

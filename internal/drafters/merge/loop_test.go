@@ -48,7 +48,8 @@ type toyCache struct {
 
 func (c *toyCache) Len() int             { return len(c.rows) }
 func (c *toyCache) Free()                {}
-func (c *toyCache) Least() int           { return 0 }
+func (c *toyCache) Reach(n int) int      { return min(n, c.Len()) }
+func (c *toyCache) KeepState()           {}
 func (c *toyCache) Truncate(n int) error { c.rows = c.rows[:n]; return nil }
 func (c *toyCache) Commit(nodes []int32) error {
 	for k, n := range nodes {

@@ -74,6 +74,12 @@ func (k *Keys) Bools(key string) (list []bool, ok bool) {
 	return v.Bools()
 }
 
+// IntList returns an array of integers; ok is false where the value is no array.
+func (k *Keys) IntList(key string) (list []int64, ok bool) {
+	v, _ := k.f.Lookup(key)
+	return v.Ints()
+}
+
 // Floats returns an array of floating-point numbers.
 func (k *Keys) Floats(key string, def ...[]float32) []float32 {
 	return read(k, key, "an array of floating-point numbers", def, gguf.Value.Floats)

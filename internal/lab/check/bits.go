@@ -84,7 +84,7 @@ func oneByOne(ctx context.Context, v *variant, level cpu.Level, text []int32, t 
 	c := o.m.NewCache()
 	defer c.Free()
 	row := tree.New(0)
-	step := func(token int32, logits ...int32) error {
+	step := func(c *nn.Cache, token int32, logits ...int32) error {
 		row.Reset(token)
 		if err := o.p.Run(ctx, []model.Rows{{Cache: c, Tree: row, Logits: logits}}, nil); err != nil {
 			return err
@@ -92,25 +92,27 @@ func oneByOne(ctx context.Context, v *variant, level cpu.Level, text []int32, t 
 		return c.Commit([]int32{0})
 	}
 	for _, token := range text {
-		if err := step(token); err != nil {
+		if err := step(c, token); err != nil {
 			return nil, err
 		}
 	}
 	out := make([][]float32, t.Len())
-	var visit func(i int) error
-	visit = func(i int) error {
-		if err := step(t.Token[i], 0); err != nil {
+	var visit func(c *nn.Cache, i int) error
+	visit = func(c *nn.Cache, i int) error {
+		c = c.Fork()
+		defer c.Free()
+		if err := step(c, t.Token[i], 0); err != nil {
 			return err
 		}
 		out[i] = append([]float32(nil), o.p.Logits(0, 0)...)
 		for _, child := range t.Children(i, nil) {
-			if err := visit(int(child)); err != nil {
+			if err := visit(c, int(child)); err != nil {
 				return err
 			}
 		}
-		return c.Truncate(c.Len() - 1)
+		return nil
 	}
-	return out, visit(0)
+	return out, visit(c, 0)
 }
 
 // firstDifference is the first place where a and b differ in their bits, -1 for none.

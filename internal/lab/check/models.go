@@ -185,7 +185,7 @@ func randomShape(rng *rand.Rand, arch string, typ tensor.Type) synth.Shape {
 	switch arch {
 	case "gemma4":
 		s.Layers = 2 + rng.IntN(5)
-	case "gemma2", "gemma3", "gpt-oss", "olmo2", "exaone4", "cohere2": // layers with windows and without, by turns
+	case "gemma2", "gemma3", "gpt-oss", "olmo2", "exaone4", "cohere2", "lfm2", "qwen35": // layers of different kinds
 		if rng.IntN(4) > 0 {
 			s.Layers = 3 + rng.IntN(7)
 		}
@@ -216,11 +216,11 @@ func randomShape(rng *rand.Rand, arch string, typ tensor.Type) synth.Shape {
 		s.KVHeads = s.Heads
 		s.Parallel = rng.IntN(2) == 0
 		s.RopeDims = 2 * (1 + rng.IntN(s.HeadDim/2))
-	case "phi3", "stablelm", "glm4", "glm4moe":
+	case "phi3", "stablelm", "glm4", "glm4moe", "qwen35":
 		s.RopeDims = 2 * (1 + rng.IntN(s.HeadDim/2))
 	}
 	s.Biases = (arch == "glm4" || arch == "seed_oss" || arch == "glm4moe") && rng.IntN(2) == 0
-	s.Tune = tune(rng, arch)
+	s.Tune = tune(rng, arch, typ)
 	switch arch {
 	case "gemma4":
 		s.Tune = tuneGemma4(rng, &s, unit)
@@ -238,11 +238,28 @@ func randomShape(rng *rand.Rand, arch string, typ tensor.Type) synth.Shape {
 
 // tune draws what an architecture may have: a window that texts outgrow, scales, soft caps, a
 // scaling of positions.
-func tune(rng *rand.Rand, arch string) func(c *model.Config) {
+func tune(rng *rand.Rand, arch string, typ tensor.Type) func(c *model.Config) {
 	windowed, size := rng.IntN(4) > 0, 1+skewed(rng, 90, 900)
 	scaled := rng.IntN(3)
 	x := func() float64 { return 0.4 + rng.Float64() }
 	scales := []float64{x(), x(), x(), x()}
+	attention, kernel := rng.Uint32N(1<<10), 1+rng.IntN(6)
+	hybrid := func(c *model.Config) {
+		c.Kernel = kernel
+		c.Recurrent = make([]bool, c.Layers)
+		for i := range c.Layers - 1 { // the last one has attention
+			c.Recurrent[i] = attention>>i&1 == 0
+		}
+	}
+	keyHeads, shared := 1+rng.IntN(3), 1+rng.IntN(3)
+	dim := []int{8, 20, 32}[rng.IntN(3)]
+	if n, _ := typ.Block(); n > 1 { // rows are whole blocks
+		keyHeads, shared, dim = 2, 1+rng.IntN(2), n/2
+	}
+	delta := func(c *model.Config) {
+		hybrid(c)
+		c.Delta = model.DeltaConfig{KeyHeads: keyHeads, ValueHeads: keyHeads * shared, KeyDim: dim, ValueDim: dim}
+	}
 	experts, used := 0, 0
 	if model.Sparse(arch) || arch == "llama" && rng.IntN(3) == 0 {
 		experts = 1 + rng.IntN(9)
@@ -260,6 +277,10 @@ func tune(rng *rand.Rand, arch string) func(c *model.Config) {
 			if windowed || arch == "gpt-oss" || arch == "cohere2" {
 				c.SetWindow(size)
 			}
+		case "lfm2":
+			hybrid(c)
+		case "qwen35":
+			delta(c)
 		case "granite", "granitemoe":
 			c.AttnScale = scales[0]
 			c.EmbedScale = scales[1]

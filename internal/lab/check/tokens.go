@@ -222,10 +222,7 @@ func compareTokens(ctx context.Context, v *variant, rng *rand.Rand, scripts []sc
 				from := seqs[rng.IntN(len(seqs))]
 				cache := from.Cache().(*nn.Cache).Fork()
 				defer cache.Free()
-				same := min(cache.Len(), speculate.CommonPrefix(from.Text(), s.prompt))
-				if same < cache.Least() {
-					same = 0
-				}
+				same := cache.Reach(speculate.CommonPrefix(from.Text(), s.prompt))
 				if err := cache.Truncate(same); err != nil {
 					return err
 				}

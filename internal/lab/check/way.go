@@ -110,7 +110,7 @@ func (w *way) advance() error {
 		if err := w.p.Prefill(w.ctx, w.cache, randomTokens(w.rng, vocab, 1+w.rng.IntN(40)), false); err != nil {
 			return err
 		}
-		return w.cache.Truncate(back)
+		return w.cache.Truncate(w.cache.Reach(back))
 	}
 	w.step("fork")
 	if len(w.old) > 4 {

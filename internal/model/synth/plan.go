@@ -22,7 +22,8 @@ type planned struct {
 	fixed      []float32 // the numbers themselves, where they are not random
 
 	experts, half int  // as model.Part has them
-	param         bool // the same
+	param, conv   bool // the same
+	decay         bool // the same: the numbers of GGUF files are drawn
 	plain         bool // F32 in GGUF files, whatever the file's type
 
 	// of says which tensor of a GGUF file, and which of its rows, row i is; nil: this one's.
@@ -41,6 +42,8 @@ func (t *planned) shape() []int {
 		return []int{t.experts, t.rows / t.experts}
 	case t.experts > 0:
 		return []int{t.experts, t.rows / t.experts, t.cols}
+	case t.conv && t.uniform:
+		return []int{t.rows, 1, t.cols}
 	case t.matrix:
 		return []int{t.rows, t.cols}
 	}
@@ -90,6 +93,10 @@ func (s Shape) plan() []planned {
 	std["per_layer_model_proj"] = 1 / embed
 	std["inp_gate"] = 2 * inv
 	std["proj"] = 1 / math.Sqrt(float64(max(c.PerLayer, 1)))
+	std["shortconv.in_proj"], std["shortconv.conv"] = inv, 1/math.Sqrt(float64(max(c.Kernel, 1)))
+	std["shortconv.out_proj"] = block * inv
+	std["attn_gate"], std["ssm_alpha"], std["ssm_beta"], std["ssm_conv1d"] = inv, inv, inv, std["shortconv.conv"]
+	std["ssm_out"] = block / act / math.Sqrt(float64(max(1, c.Delta.ValueHeads*c.Delta.ValueDim)))
 	if s.Arch == "gptneox" { // the same number, another rounding: other engines' results are kept for this one
 		std["attn_output"] = block / mix * inv
 	}
@@ -104,6 +111,7 @@ func (s Shape) plan() []planned {
 		mean["attn_q_norm"] /= math.Pow(float64(s.HeadDim), 0.25)
 		mean["attn_k_norm"] = mean["attn_q_norm"]
 	}
+	mean["token_embd_norm"] = mean["output_norm"] // LFM2's name
 	biases := map[string]float64{"attn_q": 0.2, "attn_k": 0.2, "attn_v": 0.2, "attn_qkv": 0.1,
 		"attn_output": 0.1 * block, "ffn_gate": 0.1, "ffn_up": 0.1, "ffn_down": 0.1 * block}
 	for _, part := range []string{"ffn_gate", "ffn_up", "ffn_down"} {
@@ -116,10 +124,12 @@ func (s Shape) plan() []planned {
 		part := stem(p.Name)
 		t := planned{gguf: p.Weight(), hf: p.InFolder(p.Ending), rows: p.Rows, cols: max(p.Cols, 1),
 			matrix: p.Cols > 0, std: std[part], order: p.ToGGUF, shift: float64(p.Shift)}
-		t.plain = strings.HasSuffix(t.gguf, model.RouterName)
+		t.plain = model.InF32(t.gguf)
 		t.experts = p.Experts
 		t.half = p.Half
 		t.param = p.Param
+		t.conv = p.Conv
+		t.decay = p.Decay
 		if t.experts > 0 {
 			t.rows *= t.experts
 		}
@@ -129,6 +139,12 @@ func (s Shape) plan() []planned {
 				t.mean = 1
 			}
 			t.std = t.mean / 10
+			if part == "ssm_dt.bias" {
+				t.mean, t.std = 0, 0.5
+			}
+			if part == "ssm_a" {
+				t.mean, t.std = -1, 0.2
+			}
 			if part == "attn_sinks" {
 				t.std = t.mean
 			}
@@ -154,7 +170,12 @@ func (s Shape) plan() []planned {
 }
 
 // stem is a name without the layer.
-func stem(name string) string { return name[strings.LastIndexByte(name, '.')+1:] }
+func stem(name string) string {
+	if rest, ok := strings.CutPrefix(name, "blk."); ok {
+		_, name, _ = strings.Cut(rest, ".")
+	}
+	return name
+}
 
 // factors are the tensors of a scaling of positions, which GGUF files have.
 func (s Shape) factors() (ts []planned) {

@@ -140,7 +140,7 @@ func (s Shape) check(typ tensor.Type) error {
 	}
 	block, _ := typ.Block()
 	for _, t := range s.plan() {
-		if t.matrix && t.cols%block != 0 {
+		if t.matrix && !t.plain && t.cols%block != 0 {
 			return fmt.Errorf("synth: shape %q: rows of %s are %d long, not whole blocks of %d: use another type than %v", s.Name, t.gguf, t.cols, block, typ)
 		}
 	}

@@ -46,6 +46,15 @@ var shapes = []Shape{
 		}},
 	{Name: "tiny-linear", Arch: "llama", Vocab: 416, Hidden: 160, Layers: 2, Heads: 5, KVHeads: 1, HeadDim: 32, FFN: 416,
 		Context: 1024, NormEps: 1e-5, RopeBase: 1e4, RopeDims: 32, Tokens: SPM, Tune: func(c *model.Config) { c.Rope.Scale = 2.5 }},
+	{Name: "tiny-lfm2", Arch: "lfm2", Vocab: 416, Hidden: 160, Layers: 5, Heads: 5, KVHeads: 1, HeadDim: 32, FFN: 416,
+		Context: 1024, NormEps: 1e-5, RopeBase: 1e6, RopeDims: 32, Tied: true, Tokens: Llama3, Tune: func(c *model.Config) {
+			c.Kernel, c.Recurrent = 3, []bool{true, true, false, true, false}
+		}},
+	{Name: "tiny-qwen35", Arch: "qwen35", Vocab: 416, Hidden: 160, Layers: 5, Heads: 4, KVHeads: 2, HeadDim: 48, FFN: 416,
+		Context: 1024, NormEps: 1e-6, RopeBase: 1e6, RopeDims: 12, Tokens: Qwen2, Tune: func(c *model.Config) {
+			c.Kernel, c.Recurrent = 4, []bool{true, true, false, true, false}
+			c.Delta = model.DeltaConfig{KeyHeads: 3, ValueHeads: 3, KeyDim: 32, ValueDim: 32}
+		}},
 	{Name: "tiny-smollm3", Arch: "smollm3", Vocab: 416, Hidden: 160, Layers: 5, Heads: 5, KVHeads: 1, HeadDim: 32, FFN: 416,
 		Context: 1024, NormEps: 1e-6, RopeBase: 2e6, RopeDims: 32, Tied: true, Tokens: Llama3},
 	{Name: "tiny-granite", Arch: "granite", Vocab: 416, Hidden: 192, Layers: 4, Heads: 6, KVHeads: 2, HeadDim: 32, FFN: 416,

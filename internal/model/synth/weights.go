@@ -40,6 +40,11 @@ func (t *planned) fill(dst []float32, seed uint64, gguf bool, r0, r1 int) {
 			from = t.order(r)
 		}
 		fillRow(dst[:t.cols], mix64(key+uint64(from)*golden), mean, scale)
+		if !gguf && t.decay {
+			for i, v := range dst[:t.cols] {
+				dst[i] = float32(math.Log(-float64(v)))
+			}
+		}
 		if gguf && t.shift != 0 {
 			for i := range dst[:t.cols] {
 				dst[i] += float32(t.shift)

@@ -1,0 +1,154 @@
+package model
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/grovellm/grove/internal/files/ggufkeys"
+	"github.com/grovellm/grove/internal/nn"
+)
+
+// qwen35 is the dense Qwen 3.5 and 3.6: three of four layers are gated DeltaNet, the others have
+// attention with gates. Positions of texts are the same in all three of its dimensions.
+var qwen35 = architecture{
+	name: "qwen35", modelType: "qwen3_5_text", class: "Qwen3_5ForCausalLM",
+	keys:   qwen35Keys,
+	fields: "mrope_section",
+	defaults: hfConfig{HiddenAct: "silu", RMSNormEps: 1e-6, KVHeads: 4, HeadDim: 256, OutputGate: true,
+		LinearKernel: 4, LinearKeyHeads: 16, LinearValueHeads: 32, LinearKeyDim: 128, LinearValueDim: 128, AttentionInterval: 4},
+	prefix: layersPrefix, top: llamaTop,
+	layer: []part{
+		attnNorm,
+		{name: "post_attention_norm", folder: "post_attention_layernorm", as: "ffn_norm", out: hidden},
+		{name: "attn_qkv", folder: "linear_attn.in_proj_qkv", out: deltaChannels, in: hidden, when: (*Config).recurrent},
+		{name: "attn_gate", folder: "linear_attn.in_proj_z", out: deltaValues, in: hidden, when: (*Config).recurrent},
+		{name: "ssm_conv1d", folder: "linear_attn.conv1d", out: deltaChannels, in: kernel, conv: true, when: (*Config).recurrent},
+		{name: "ssm_dt", ending: ".bias", folder: "linear_attn.dt_bias", out: deltaHeads, bare: true, param: true, plain: true, when: (*Config).recurrent},
+		{name: "ssm_a", whole: true, folder: "linear_attn.A_log", out: deltaHeads, bare: true, param: true, plain: true, decay: true, when: (*Config).recurrent},
+		{name: "ssm_beta", folder: "linear_attn.in_proj_b", out: deltaHeads, in: hidden, when: (*Config).recurrent},
+		{name: "ssm_alpha", folder: "linear_attn.in_proj_a", out: deltaHeads, in: hidden, when: (*Config).recurrent},
+		{name: "ssm_norm", folder: "linear_attn.norm", out: deltaHead, plain: true, when: (*Config).recurrent},
+		{name: "ssm_out", folder: "linear_attn.out_proj", out: hidden, in: deltaValues, when: (*Config).recurrent},
+		{name: "attn_q", folder: "self_attn.q_proj", out: queriesGates, in: hidden, when: (*Config).attends},
+		{name: "attn_k", folder: "self_attn.k_proj", out: keyHeads, in: hidden, when: (*Config).attends},
+		{name: "attn_v", folder: "self_attn.v_proj", out: keyHeads, in: hidden, when: (*Config).attends},
+		{name: "attn_output", folder: "self_attn.o_proj", out: hidden, in: queries, when: (*Config).attends},
+		{name: "attn_q_norm", folder: "self_attn.q_norm", out: head, when: (*Config).attends},
+		{name: "attn_k_norm", folder: "self_attn.k_norm", out: head, when: (*Config).attends},
+		ffnGate, ffnUp, ffnDown,
+	},
+	shifted: true, rotated: 0.25, hybrid: true, kind: "linear_attention", gated: true,
+
+	recurrent:   (*builder).deltaNet,
+	readKeys:    readDeltaKeys,
+	writeKeys:   writeDeltaKeys,
+	readFields:  readDeltaFields,
+	writeFields: writeDeltaFields,
+	check: func(c *Config) error {
+		if d := &c.Delta; d.Grouped && d.KeyHeads != d.ValueHeads {
+			return fmt.Errorf("%d value heads share %d key heads: GGUF files have them in another order, which grove does not write: "+
+				"convert the folder with llama.cpp", d.ValueHeads, d.KeyHeads)
+		}
+		return nil
+	},
+}
+
+// qwen35text is a folder with towers for images beside the text model, whose fields are in text_config.
+var qwen35text = func() architecture {
+	a := qwen35
+	a.modelType, a.class = "qwen3_5", "Qwen3_5ForConditionalGeneration"
+	a.prefix = "model.language_model.layers."
+	a.top = slices.Clone(llamaTop)
+	a.top[0].folder, a.top[1].folder = "model.language_model.embed_tokens", "model.language_model.norm"
+	a.nested = "text_config"
+	a.readFields = func(h *hfConfig, c *Config) error {
+		c.Folder = h.ModelType
+		return readDeltaFields(h, c)
+	}
+	return a
+}()
+
+const deltaKeys = `ssm.conv_kernel ssm.state_size ssm.group_count ssm.time_step_rank ssm.inner_size
+	full_attention_interval attention.recurrent_layers`
+
+// qwen35Keys allow any sections of the rotation: texts have one position in all of them.
+var qwen35Keys = func() ggufkeys.Rules {
+	r := rmsAnd(deltaKeys)
+	r.Ignored = append(slices.Clone(r.Ignored), "rope.dimension_sections")
+	return r
+}()
+
+func readDeltaKeys(k *keys, c *Config) {
+	d := &c.Delta
+	c.Kernel = k.int("ssm.conv_kernel")
+	d.KeyHeads, d.ValueHeads = k.int("ssm.group_count"), k.int("ssm.time_step_rank")
+	d.KeyDim = k.int("ssm.state_size")
+	if d.ValueHeads > 0 {
+		d.ValueDim = k.int("ssm.inner_size") / d.ValueHeads
+	}
+	if list, ok := k.Bools(k.name("attention.recurrent_layers")); ok {
+		c.Recurrent = list
+	} else if c.Recurrent == nil {
+		c.Recurrent = allBut(c.Layers, k.int("full_attention_interval", 4))
+	}
+}
+
+// allBut is true of all but every n-th layer.
+func allBut(layers, n int) []bool {
+	list := everyNth(layers, max(n, 1))
+	for i := range list {
+		list[i] = !list[i]
+	}
+	return list
+}
+
+func writeDeltaKeys(c *Config, set func(string, any)) {
+	d := &c.Delta
+	set("ssm.conv_kernel", uint32(c.Kernel))
+	set("ssm.state_size", uint32(d.KeyDim))
+	set("ssm.group_count", uint32(d.KeyHeads))
+	set("ssm.time_step_rank", uint32(d.ValueHeads))
+	set("ssm.inner_size", uint32(d.ValueHeads*d.ValueDim))
+	set("rope.dimension_sections", []int32{int32(c.Rope.Dims / 2), 0, 0, 0})
+	set("full_attention_interval", uint32(4))
+	set("attention.recurrent_layers", c.Recurrent)
+}
+
+func readDeltaFields(h *hfConfig, c *Config) error {
+	c.Kernel = h.LinearKernel
+	c.Delta = DeltaConfig{KeyHeads: h.LinearKeyHeads, ValueHeads: h.LinearValueHeads, KeyDim: h.LinearKeyDim, ValueDim: h.LinearValueDim,
+		Grouped: true}
+	if !h.OutputGate {
+		return errors.New("attn_output_gate is false: want true, gates of attention's results")
+	}
+	return nil
+}
+
+func writeDeltaFields(c *Config, m map[string]any) error {
+	d := &c.Delta
+	if d.KeyHeads != d.ValueHeads && !d.Grouped {
+		return fmt.Errorf("%d value heads share %d key heads in the order of GGUF files: take the model's folder as it was published",
+			d.ValueHeads, d.KeyHeads)
+	}
+	m["linear_conv_kernel_dim"] = c.Kernel
+	m["linear_num_key_heads"], m["linear_num_value_heads"] = d.KeyHeads, d.ValueHeads
+	m["linear_key_head_dim"], m["linear_value_head_dim"] = d.KeyDim, d.ValueDim
+	m["partial_rotary_factor"] = share(c.Rope.Dims, c.HeadDim)
+	return nil
+}
+
+// deltaNet builds a layer of gated DeltaNet.
+func (b *builder) deltaNet(name func(part string) string) (nn.Recurrent, nn.Linear) {
+	c, d := b.c, b.c.Delta
+	channels, values := c.size(deltaChannels, 0), c.size(deltaValues, 0)
+	net := &nn.DeltaNet{
+		QKV: b.linear(name("attn_qkv"), channels, c.Hidden), Z: b.linear(name("attn_gate"), values, c.Hidden),
+		Alpha: b.linear(name("ssm_alpha"), d.ValueHeads, c.Hidden), Beta: b.linear(name("ssm_beta"), d.ValueHeads, c.Hidden),
+		Conv: b.convolution(name("ssm_conv1d"), channels),
+		A:    b.vector(name("ssm_a"), d.ValueHeads), Bias: b.vector(name("ssm_dt.bias"), d.ValueHeads),
+		Norm:     b.norm(name("ssm_norm"), d.ValueDim),
+		KeyHeads: d.KeyHeads, ValueHeads: d.ValueHeads, KeyDim: d.KeyDim, ValueDim: d.ValueDim, Grouped: d.Grouped,
+	}
+	return net, b.linear(name("ssm_out"), c.Hidden, values)
+}

@@ -1,0 +1,53 @@
+package nn
+
+// gatedAttention is attention whose results are multiplied by gates.
+func (e *Exec) gatedAttention(b *Block, layer int, f *Forest, src Source, out Proj, m *BlockBuffers) {
+	if e.records != nil {
+		panic("nn: gated attention has no gradient: it can be a target's, not a head's or a trained model's")
+	}
+	a, n := &b.Attn, src.X.Rows
+	width, keys := a.Heads*a.Dim, a.KVHeads*a.Dim
+	both := e.Mat(&m.gated, n, 2*width)
+	qkv, attn := e.Mat(&m.qkv, n, a.QKVCols()), e.Mat(&m.attn, n, width)
+	e.Linear(src, Proj{Linear: &b.QKV[0], Dst: both}, Proj{Linear: &b.QKV[1], Dst: qkv.Columns(width, width+keys)},
+		Proj{Linear: &b.QKV[2], Dst: qkv.Columns(width+keys, width+2*keys)})
+	queries := e.plan.queries.next()
+	*queries = queriesJob{both, qkv, a.Dim}
+	e.OwnRows(n, width, queries)
+	e.plan.open = nil // all keys and values are there before any row attends
+	e.Attend(a, layer, f, qkv, attn)
+	gate := e.plan.sigmoids.next()
+	*gate = sigmoidJob{both, attn, a.Dim}
+	e.OwnRows(n, width, gate)
+	e.Linear(Source{X: attn}, out)
+}
+
+// queriesJob takes the queries out of rows of queries and gates.
+type queriesJob struct {
+	both, q Mat
+	dim     int
+}
+
+func (j *queriesJob) Do(_, i int) {
+	both, q := j.both.Row(i), j.q.Row(i)
+	for h := 0; 2*h < len(both); h += j.dim {
+		copy(q[h:h+j.dim], both[2*h:])
+	}
+}
+
+// sigmoidJob multiplies results by σ of their gates, which it overwrites.
+type sigmoidJob struct {
+	both, x Mat
+	dim     int
+}
+
+func (j *sigmoidJob) Do(_, i int) {
+	both, x := j.both.Row(i), j.x.Row(i)
+	for h := 0; h < len(x); h += j.dim {
+		gate := both[2*h+j.dim:][:j.dim]
+		sigmoid(gate)
+		for k, s := range gate {
+			x[h+k] *= s
+		}
+	}
+}
