@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/grovellm/grove/gguf"
 	"github.com/grovellm/grove/internal/files/safetensors"
@@ -134,10 +135,14 @@ func (c *layout) addGGUF(ctx context.Context, w *gguf.Writer, f *safetensors.Fil
 			}
 		}
 	}
+	notes := said.notes()
+	if n := len(slices.DeleteFunc(slices.Clone(f.Tensors), func(t safetensors.Info) bool { return !model.Sees(t.Name) })); n > 0 {
+		notes = append(notes, fmt.Sprintf("%d tensors of parts that see or hear are left out: the file has the text model alone", n))
+	}
 	for _, t := range f.Tensors {
 		if !used[t.Name] && !model.Follows(t.Name) && !c.Spare(t.Name) {
 			return nil, fmt.Errorf("%s: tensor %s has no place in a model of architecture %s: this is another kind of model", f.Path, t.Name, c.Arch)
 		}
 	}
-	return said.notes(), nil
+	return notes, nil
 }

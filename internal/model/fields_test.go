@@ -354,7 +354,7 @@ func TestFolderTensorsAreObeyedOrRefused(t *testing.T) {
 			"mtp.fc.weight", "model.norm.bias", layer + "mlp.up_proj.lora_A.weight"} {
 			if name == "model.norm.bias" && s.Arch == "stablelm" ||
 				name == layer+"self_attn.sinks" && s.Arch == "gpt-oss" ||
-				name == layer+"mlp.gate.weight" && slices.Contains([]string{"qwen3moe", "olmoe"}, s.Arch) {
+				name == layer+"mlp.gate.weight" && slices.Contains([]string{"qwen3moe", "olmoe", "glm4moe"}, s.Arch) {
 				continue // it has one
 			}
 			if _, err := f.with(filled(t, name, 1, 4)).logits(nil); err == nil || !strings.Contains(err.Error(), name) {
@@ -369,6 +369,7 @@ func TestFolderTensorsAreObeyedOrRefused(t *testing.T) {
 				"llama": "attention_bias", "qwen3": "attention_bias", "smollm3": "attention_bias", "granite": "attention_bias",
 				"qwen3moe": "attention_bias", "granitemoe": "attention_bias", "olmoe": "attention_bias",
 				"olmo2": "attention_bias", "gemma2": "attention_bias", "gemma3": "attention_bias", "glm4": "attention_bias",
+				"glm4moe":  "attention_bias",
 				"seed_oss": "attention_bias", "hunyuan-dense": "attention_bias", "cohere2": "attention_bias",
 				"arcee": "attention_bias", "ernie4_5": "use_bias"}[s.Name], s.Heads * s.HeadDim},
 			{"self_attn.o_proj", map[string]string{"gpt-oss": "-", "llama": "attention_bias", "qwen3": "attention_bias",

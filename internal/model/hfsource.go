@@ -9,7 +9,6 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/grovellm/grove/internal/files/safetensors"
@@ -109,7 +108,7 @@ func (h *hfConfig) checkBiases(c *Config, f *safetensors.File) error {
 // Follows reports whether a tensor of a Hugging Face folder follows from the configuration, or is of
 // a part of it that sees or hears.
 func Follows(name string) bool {
-	if slices.ContainsFunc(towers, func(start string) bool { return strings.HasPrefix(name, start) }) {
+	if Sees(name) {
 		return true
 	}
 	for _, end := range []string{".rotary_emb.inv_freq", ".attention.bias", ".attention.masked_bias"} {

@@ -76,7 +76,6 @@ var keyShapes = []synth.Shape{
 			c.SharedFFN = 40
 			c.Dense = 1
 			c.HeadNorms = true
-			c.Rule.Norm = true
 			c.Rule.Scale = 2.5
 			c.Rule.Groups = 3
 			c.Rule.Chosen = 2
@@ -221,7 +220,7 @@ func TestKeysAreObeyedOrRefused(t *testing.T) {
 		rope.scaling.yarn_beta_slow rope.scaling.yarn_log_multiplier`) // the last four: without yarn
 	structural := strings.Fields(`embedding_length block_count feed_forward_length attention.head_count
 		attention.head_count_kv attention.key_length expert_count expert_feed_forward_length
-		embedding_length_per_layer_input`)
+		embedding_length_per_layer_input expert_shared_count`)
 	values := map[string][]any{
 		"context_length": {uint32(33)}, "attention.causal": {false},
 		"attention.sliding_window_pattern": {[]bool{false, true}}, "rope.scaling.type": {"su"},

@@ -11,6 +11,11 @@ import (
 // towers are the beginnings of names of tensors that are no part of the text model.
 var towers = []string{"model.visual.", "model.vision_tower.", "model.audio_tower.", "model.embed_vision.", "model.embed_audio."}
 
+// Sees reports whether a tensor of a folder is of a part that sees or hears, which grove leaves out.
+func Sees(name string) bool {
+	return slices.ContainsFunc(towers, func(start string) bool { return strings.HasPrefix(name, start) })
+}
+
 // textFields are the fields of a config.json that are of the text model: its text_config, where it has
 // one whose model_type is one that grove runs, with the fields of the whole that apply to it.
 func textFields(data []byte) (text []byte, nested bool, err error) {

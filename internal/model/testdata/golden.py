@@ -23,7 +23,12 @@ def hunyuan(c):
     c["rope_theta"], c["max_position_embeddings"] = 10000.0, 32768
 
 
-FIXES = {"cohere2": lambda c: c.update(rotary_pct=1.0), "hunyuan-dense": hunyuan}
+def arcee(c):
+    """The factor of YaRN's attention is the usual one, which the converter writes only where config.json has it."""
+    (c.get("rope_scaling") or c["rope_parameters"]).pop("attention_factor", None)
+
+
+FIXES = {"arcee": arcee, "cohere2": lambda c: c.update(rotary_pct=1.0), "hunyuan-dense": hunyuan}
 
 
 def convert(folder, architecture, fix):
