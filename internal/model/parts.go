@@ -264,7 +264,8 @@ func (a *architecture) find(name string) *part {
 
 // findTensor returns the part of a tensor's name, and the name's ending.
 func (a *architecture) findTensor(name string) (p *part, ending string) {
-	if p = a.find(name); p != nil && p.bare {
+	p = a.find(name)
+	if p != nil && p.bare {
 		return p, ""
 	}
 	dot := max(0, strings.LastIndexByte(name, '.'))
