@@ -226,6 +226,9 @@ func (e *Engine) makeRoom() {
 				rows = nn.PageRows + speculate.DefaultChunk
 			}
 			need += e.rowBytes(&j.Request) * int64(min(rows, e.target.Context()-len(j.text)+1))
+			for _, p := range e.o.Pages {
+				need += int64(p.StateBytes())
+			}
 		}
 		if len(e.running) == 0 || e.fits(need) {
 			return

@@ -21,8 +21,9 @@ var AheadFolders = []string{"mtp.", "model.mtp_layers."}
 func AheadAlone(f *gguf.File) bool {
 	arch, _ := f.String("general.architecture")
 	n, _ := f.Uint(arch + "." + aheadKey)
-	_, model := f.Tensor("blk.0.attn_norm.weight")
-	return Runs(arch) && n > 0 && !model
+	_, attention := f.Tensor("blk.0.attn_output.weight")
+	_, recurrent := f.Tensor("blk.0.ssm_out.weight")
+	return Runs(arch) && n > 0 && !attention && !recurrent
 }
 
 // readLayers reads how many layers there are. A drafter's head has none behind its own.

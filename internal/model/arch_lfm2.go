@@ -67,7 +67,7 @@ var lfm2 = architecture{
 		return nil
 	},
 	check: func(c *Config) error {
-		if !slices.Contains(c.Recurrent, false) {
+		if c.Hybrid() && !slices.Contains(c.Recurrent, false) {
 			return errors.New("no layer has attention: an lfm2 model has some")
 		}
 		return nil

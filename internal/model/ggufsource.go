@@ -151,7 +151,8 @@ func (c *Config) readKVHeads(k *keys, a *architecture) error {
 	c.KVHeads = 0
 	c.Recurrent = make([]bool, c.Layers)
 	for i, n := range list[:c.Layers] {
-		switch c.Recurrent[i] = n == 0; {
+		c.Recurrent[i] = n == 0
+		switch {
 		case n == 0 || int(n) == c.KVHeads:
 		case c.KVHeads != 0:
 			return fmt.Errorf("key %q is %v: want one number of heads in all layers that have some", k.name(key), list)

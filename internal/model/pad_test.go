@@ -64,6 +64,9 @@ func paddable(r *rand.Rand, arch string, typ tensor.Type) synth.Shape {
 	case "stablelm":
 		s.Tied = false
 		s.Hidden = s.Heads * s.HeadDim
+	case "lfm2":
+		s.Tune = func(c *model.Config) { c.Kernel, c.Recurrent = 3, []bool{c.Layers > 1, false}[:c.Layers] }
+		s.Hidden = s.Heads * s.HeadDim
 	case "phi3", "smollm3":
 		s.Hidden = s.Heads * s.HeadDim
 	case "gptneox":

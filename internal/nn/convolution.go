@@ -45,7 +45,8 @@ func (e *Exec) convolve(j convolveJob) {
 }
 
 func (j *convolveJob) Do(worker, i int) {
-	g, x, y := j.f.segmentOf(i), j.x.Row(i), j.y.Row(i)
+	g := j.f.segmentOf(i)
+	x, y := j.x.Row(i), j.y.Row(i)
 	r := j.f.rows[i]
 	copy(g.Cache.row(j.layer, g.slot(i)), x)
 	if i == g.Row {

@@ -239,7 +239,8 @@ func (t *deltaTask) fold(step walkStep) {
 
 // compute computes rows that begin with a state.
 func (t *deltaTask) compute(state int, rows []walkRow) {
-	d, s, n := t.d, t.s, len(rows)
+	d, s := t.d, t.s
+	n := len(rows)
 	first, last := math.MaxInt, 0 // pages
 	for k, r := range rows {
 		x := t.mixed.Row(r.row)

@@ -168,7 +168,7 @@ func (t *Text) Resume(n int, from *Text, common int) (first int) {
 	t.from = t.first
 	if from != nil && !t.Alone {
 		have := from.covers(min(common, n))
-		if have >= t.first && have-from.start() >= min(recall, Recall, have) {
+		if have >= t.first && have-from.start() >= min(recall, Recall, have) && from.reaches(have) {
 			t.share(from, have)
 		}
 	}
@@ -203,6 +203,12 @@ func (t *Text) covers(n int) int {
 	return n
 }
 
+// reaches reports whether another text can take over the entries of the first n tokens alone.
+func (t *Text) reaches(n int) bool {
+	rows := t.Cache.Len() - max(0, t.end()-n)*t.Rows
+	return t.Cache.Reach(rows) == rows
+}
+
 // share takes over the entries and taps that from has of the first n tokens.
 func (t *Text) share(from *Text, n int) {
 	t.first, t.from = from.first, n
@@ -213,6 +219,6 @@ func (t *Text) share(from *Text, n int) {
 		t.Tokens = append(t.Tokens, from.Tokens[:n-end]...)
 		t.Taps = append(t.Taps, from.Taps[:(n-end)*width]...)
 	} else if err := t.Cache.Truncate(t.Cache.Len() - (end-n)*t.Rows); err != nil {
-		panic(err) // start is before n
+		panic(err) // start is before n, and it reaches
 	}
 }

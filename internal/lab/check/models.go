@@ -254,7 +254,8 @@ func tune(rng *rand.Rand, arch string, typ tensor.Type) func(c *model.Config) {
 	keyHeads, shared := 1+rng.IntN(3), 1+rng.IntN(3)
 	dim := []int{8, 20, 32}[rng.IntN(3)]
 	if n, _ := typ.Block(); n > 1 { // rows are whole blocks
-		keyHeads, shared, dim = 2, 1+rng.IntN(2), n/2
+		keyHeads, shared = 2, 1+rng.IntN(2)
+		dim = n / 2
 	}
 	delta := func(c *model.Config) {
 		hybrid(c)

@@ -95,7 +95,8 @@ func (s Shape) plan() []planned {
 	std["proj"] = 1 / math.Sqrt(float64(max(c.PerLayer, 1)))
 	std["shortconv.in_proj"], std["shortconv.conv"] = inv, 1/math.Sqrt(float64(max(c.Kernel, 1)))
 	std["shortconv.out_proj"] = block * inv
-	std["attn_gate"], std["ssm_alpha"], std["ssm_beta"], std["ssm_conv1d"] = inv, inv, inv, std["shortconv.conv"]
+	std["attn_gate"], std["ssm_conv1d"] = inv, std["shortconv.conv"]
+	std["ssm_alpha"], std["ssm_beta"] = inv, inv
 	std["ssm_out"] = block / act / math.Sqrt(float64(max(1, c.Delta.ValueHeads*c.Delta.ValueDim)))
 	if s.Arch == "gptneox" { // the same number, another rounding: other engines' results are kept for this one
 		std["attn_output"] = block / mix * inv
