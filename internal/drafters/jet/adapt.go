@@ -21,7 +21,7 @@ type trainable struct{ *Network }
 func (h trainable) Weights(yield func(headfile.Weight)) { h.Tensors().Weights(yield) }
 
 func (h trainable) Rebuild(w model.Weights) (learn.Head, error) {
-	n, err := NewNetwork(h.Config, w, h.Tokens, &model.Network{Embed: h.Embed, Head: h.Head})
+	n, err := newNetwork(h.Config, w, h.Tokens, &model.Network{Embed: h.Embed, Head: h.Head})
 	if err != nil {
 		return nil, err
 	}

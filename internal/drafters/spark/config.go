@@ -80,7 +80,7 @@ func (c *Config) Validate() error {
 	case c.Variant == dspark && (c.Confidence < noConfidence || c.Confidence > tokenConfident):
 		return fmt.Errorf("kind of confidence head is %d: want 0 to 2", c.Confidence)
 	case c.Variant != dspark && c.DraftVocab > 0:
-		return fmt.Errorf("a %s head over a part of the vocabulary: want all of it", c.Variant)
+		return fmt.Errorf("draft_vocab_size is %d of a %s head: want all of the vocabulary's %d", c.DraftVocab, c.Variant, c.Vocab)
 	case c.Variant == dflash2 && (c.Kernel < 1 || c.Kernel > c.Block || c.Group < 1 || c.Hidden%c.Group != 0):
 		return fmt.Errorf("convolutions of %d rows and groups of %d: want 1 to %d rows, and a divisor of %d", c.Kernel, c.Group, c.Block, c.Hidden)
 	case c.Variant == dflash2 && (c.Top < 1 || c.Top > c.Vocab || c.Top > most):

@@ -26,6 +26,15 @@ func init() { headfile.Register(&kind) }
 // Kind is that of these heads.
 func (*Config) Kind() *headfile.Kind { return &kind }
 
+// Common points at what heads of all kinds have. DSpark alone has a draft vocabulary.
+func (c *Config) Common() headfile.Common {
+	common := c.Config.Common()
+	if c.Variant == dflash2 || c.Variant == domino {
+		common.DraftVocab = nil
+	}
+	return common
+}
+
 // Open loads a head for a target. A head is loaded once for all drafters of a target.
 func Open(h registry.Head, target registry.Target) (*Network, error) {
 	build := func(s headfile.Shape, w model.Weights, tokens []int32, m *model.Network) (*Network, error) {
@@ -170,7 +179,8 @@ func (c *Config) read(f *correction, anchor *bool, x *headfile.File) error {
 		}
 		return need("markov_rank", f.Rank, &c.Rank)
 	case dflash2:
-		c.Kernel, c.Group, c.Top, c.Rank = 2, 16, 16, 256
+		c.Kernel, c.Group = 2, 16
+		c.Top, c.Rank = 16, 256
 		for from, to := range map[*int]*int{f.Kernel: &c.Kernel, f.Group: &c.Group, f.Top: &c.Top, f.Selector: &c.Rank} {
 			if from != nil {
 				*to = *from

@@ -96,7 +96,8 @@ func (n *Network) markov(e *nn.Exec, state, embed, before []float32) (latent, af
 			before = make([]float32, n.Rank)
 		}
 		joint := apply(e, &n.mix, before, embed, state)
-		gate, next, out := joint[:n.Rank], joint[n.Rank:2*n.Rank], joint[2*n.Rank:]
+		gate, next := joint[:n.Rank], joint[n.Rank:2*n.Rank]
+		out := joint[2*n.Rank:]
 		sigmoid(gate)
 		tanh(next)
 		tanh(out)
@@ -134,7 +135,8 @@ func (n *Network) step(e *nn.Exec, before []float32, token int32) []float32 {
 	for i := range 2 * w {
 		in[i] += of[i]
 	}
-	reset, keep, next := in[:w], in[w:2*w], in[2*w:]
+	reset, keep := in[:w], in[w:2*w]
+	next := in[2*w:]
 	sigmoid(reset)
 	sigmoid(keep)
 	for i := range next {

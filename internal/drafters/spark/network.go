@@ -112,8 +112,8 @@ func (n *Network) Run(e *nn.Exec, f *nn.Forest, tokens []int32, x nn.Mat, m *Buf
 // Buffers is the activation memory of a head.
 type Buffers struct {
 	jet.Buffers
-	layer                                   nn.BlockBuffers
-	normed, kernels, in, out, gate, up, row nn.Buffer
-	states                                  nn.Buffer // of the rows that are wanted, normalised
-	mixed                                   nn.Buffer // DFlash 2's projection of them
+	layer                              nn.BlockBuffers
+	normed, kernels, in, out, gate, up nn.Buffer
+	states                             nn.Buffer // of the rows that are wanted, normalised
+	mixed                              nn.Buffer // DFlash 2's projection of them
 }
