@@ -16,6 +16,7 @@ import (
 	_ "github.com/grovellm/grove/internal/drafters/medusa"    // Medusa's
 	_ "github.com/grovellm/grove/internal/drafters/mtp"       // layers for multi-token prediction
 	_ "github.com/grovellm/grove/internal/drafters/peagle"    // P-EAGLE's and ParallelSpec's
+	_ "github.com/grovellm/grove/internal/drafters/spark"     // DSpark's, DFlash 2's and Domino's
 	_ "github.com/grovellm/grove/internal/drafters/specblock" // SpecBlock's
 )
 

@@ -18,7 +18,7 @@ func (d *drafter) Use(h learn.Head) { d.blocks.n = h.(trainable).Network }
 // trainable is a network as a learn.Head.
 type trainable struct{ *Network }
 
-func (h trainable) Weights(yield func(headfile.Weight)) { h.parts().Weights(yield) }
+func (h trainable) Weights(yield func(headfile.Weight)) { h.Tensors().Weights(yield) }
 
 func (h trainable) Rebuild(w model.Weights) (learn.Head, error) {
 	n, err := newNetwork(h.Config, w, nil, &model.Network{Embed: h.Embed, Head: h.Head})

@@ -23,7 +23,6 @@ var kind = headfile.Kind{
 	New:         func() headfile.Shape { return new(Config) },
 	Speculators: []string{"dflash"},
 	Foreign: []headfile.Foreign{
-		{Name: "a DFlash-2 head", Types: []string{"dflash2", "DFlash2DraftModel"}},
 		{Name: "a causal block head of vLLM's speculators", Types: []string{"jetspec"}},
 	},
 	Examples: []string{

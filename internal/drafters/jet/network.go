@@ -39,24 +39,24 @@ func NewNetwork(c Config, w model.Weights, tokens []int32, target *model.Network
 
 // newNetwork is NewNetwork of what it has checked.
 func newNetwork(c Config, w model.Weights, tokens []int32, target *model.Network) (*Network, error) {
-	n := layOut(c)
+	n := LayOutNetwork(c)
 	n.Tokens, n.Ends = tokens, headfile.EndsOf(target, tokens)
-	if err := n.parts().Load(w); err != nil {
+	if err := n.Tensors().Load(w); err != nil {
 		return nil, err
 	}
 	return n, nil
 }
 
-// layOut is a network without weights.
-func layOut(c Config) *Network {
+// LayOutNetwork is a network without weights: Tensors fills them in.
+func LayOutNetwork(c Config) *Network {
 	return &Network{Config: c, ContextNorm: nn.Norm{Eps: c.NormEps}, Norm: nn.Norm{Eps: c.NormEps}}
 }
 
 // Parts lists the tensors of a head.
-func (c *Config) Parts() headfile.Parts { return layOut(*c).parts() }
+func (c *Config) Parts() headfile.Parts { return LayOutNetwork(*c).Tensors() }
 
-// parts lists the network's tensors, in the order in which random weights are drawn.
-func (n *Network) parts() headfile.Parts {
+// Tensors lists the network's tensors, in the order in which random weights are drawn.
+func (n *Network) Tensors() headfile.Parts {
 	c := &n.Config
 	return headfile.Parts{
 		n.Ends.Part(c, false),
@@ -112,23 +112,23 @@ func (n *Network) Context(e *nn.Exec, f *nn.Forest, taps nn.Mat, m *Buffers) {
 func (n *Network) Run(e *nn.Exec, f *nn.Forest, tokens []int32, x nn.Mat, m *Buffers) {
 	e.Hold()
 	e.Embed(n.Embed, tokens, x)
-	windows := n.windows(f, m)
+	windows := n.Windows(f, m)
 	for i := range n.Blocks {
-		e.Block(&n.Blocks[i], i, n.forest(i, f, windows), x, &m.block)
+		e.Block(&n.Blocks[i], i, n.Forest(i, f, windows), x, &m.block)
 	}
 	e.Release()
 }
 
-// forest is the rows as a layer sees them.
-func (n *Network) forest(layer int, f, windows *nn.Forest) *nn.Forest {
+// Forest is the rows as a layer sees them: f, or those of Windows.
+func (n *Network) Forest(layer int, f, windows *nn.Forest) *nn.Forest {
 	if n.Blocks[layer].Attn.Window > 0 {
 		return windows
 	}
 	return f
 }
 
-// windows is the blocks of f as layers with a window see them.
-func (n *Network) windows(f *nn.Forest, m *Buffers) *nn.Forest {
+// Windows is the blocks of f as layers with a window see them.
+func (n *Network) Windows(f *nn.Forest, m *Buffers) *nn.Forest {
 	if !n.mixed() {
 		return f
 	}

@@ -21,7 +21,7 @@ func TestResume(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		rng := rand.New(rand.NewPCG(rapid.Uint64Range(0, 20).Draw(r, "head"), 1))
 		c := synthetic.Config[jet.Config](rng, "", m.Config, tensor.F32)
-		n := drafttest.Must(jet.NewNetwork(c, synthetic.Head(&c, tensor.F32, 1), &m.Network))(r)
+		n := drafttest.Must(jet.NewNetwork(c, synthetic.Head(&c, tensor.F32, 1), nil, &m.Network))(r)
 		n.Config.Context = drafttest.GenWindow(r)
 		d := drafttest.Must(merge.New(merge.Default(), drafttest.Vocab,
 			merge.Part{Name: "lookup", Drafter: drafttest.Must(lookup.New(lookup.Default()))(r)},

@@ -23,6 +23,7 @@ import (
 	"github.com/grovellm/grove/internal/drafters/textrank"
 	"github.com/grovellm/grove/internal/heads/headfile"
 	"github.com/grovellm/grove/internal/nn"
+	"github.com/grovellm/grove/sample"
 	"github.com/grovellm/grove/tree"
 )
 
@@ -58,10 +59,27 @@ type Heads interface {
 	Heads() []nn.Linear // of each depth; none: that of Output is all depths'
 }
 
+// Corrector is a Model whose scores of a token depend on the tokens before it in the block.
+type Corrector interface {
+	Model
+
+	// Candidates is how many tokens of a row, the best by its own logits, are scored anew below every node.
+	Candidates() int
+
+	// Prepare is told the states of the rows that are wanted, as Output reads them.
+	Prepare(e *nn.Exec, rows nn.Mat)
+
+	// Follow adds to the scores of tokens of a row and depth what they owe to the path before them,
+	// whose last token is given. before is the state of the path without that token, nil at the root.
+	// It returns the state with it, and whether the row is worth any children there.
+	Follow(e *nn.Exec, row, depth int, token int32, before []float32, tokens []int32, scores []float32) (after []float32, ok bool)
+}
+
 // Block is the layout of a Model's blocks.
 type Block struct {
 	Depths int  // that a block drafts at most
 	Skip   int  // rows before the one that drafts the first depth: 1 where the anchor's row drafts nothing
+	Rows   int  // of a whole block; 0: Skip and one for each depth
 	Causal bool // a row sees only the rows before it, so that a block may end early
 }
 
@@ -89,7 +107,7 @@ func New(c Config) (_ *Drafter, err error) {
 		return nil, err
 	}
 	d := &Drafter{
-		Config: c, block: block, whole: block.Depths + block.Skip, exec: nn.NewExec(m.Pool()),
+		Config: c, block: block, whole: max(block.Rows, block.Depths+block.Skip), exec: nn.NewExec(m.Pool()),
 		Shared: sequence.Shared{Pool: m.Pool(), Vocab: m.Config.Vocab, Layout: c.Model.Text(), Cache: c.Model.Pages()},
 	}
 	if c.Depth > 0 {
@@ -108,6 +126,12 @@ func New(c Config) (_ *Drafter, err error) {
 		d.reach[i] = newReach(d.block.Depths)
 	}
 	norm, head, tokens := c.Model.Output()
+	if x, ok := c.Model.(Corrector); ok {
+		d.corrector = x
+		if d.greedy, err = sample.New(sample.Params{}, d.Vocab); err != nil {
+			return nil, err
+		}
+	}
 	d.hidden = head.W.In()
 	d.outputs = head.W.Out()
 	d.place = textrank.Places(tokens, d.Vocab)
@@ -142,6 +166,8 @@ type Drafter struct {
 	text      *textrank.Builder // of +text; nil without it
 	byText    textrank.Builder  // of trees of the text alone
 	exec      *nn.Exec
+	corrector Corrector // the model, if it is one
+	greedy    *sample.Sampler
 	reach     [2]reach // at temperature 0 and above
 	proposals []draft.Proposal
 

@@ -130,6 +130,9 @@ func (d *Drafter) run() {
 	d.exec.Gather(x, d.from, rows)
 	d.head(rows)
 	d.exec.Release()
+	if d.corrector != nil {
+		d.corrector.Prepare(d.exec, rows)
+	}
 	for _, s := range d.live {
 		s.Read.Cache.Reserve(0, 0) // the block's keys and values go
 	}
@@ -152,6 +155,9 @@ func (d *Drafter) rank() {
 		s.ranked = min(max(d.Shape.Ranked(s.budget), rankedLeast), d.outputs)
 		if s.Text != nil {
 			s.ranked = min(textrank.RowMost, d.outputs)
+		}
+		if d.corrector != nil {
+			s.ranked = min(d.corrector.Candidates(), d.outputs)
 		}
 		s.cands = slices.Grow(s.cands[:0], s.depth*s.ranked)[:s.depth*s.ranked]
 		s.levels = slices.Grow(s.levels[:0], s.depth)[:s.depth]
@@ -183,6 +189,11 @@ func (d *ranking) Do(worker, number int) {
 	sampler := d.Samplers[worker]
 	sampler.Like(s.Sampler)
 	s.outputs[i] = s.output(t.depth)
+	if d.corrector != nil { // which ranks them anew below every node
+		sampler.Like(d.greedy)
+		s.levels[i] = s.outputs[i].Top(sampler, s.cands[i*s.ranked:i*s.ranked:(i+1)*s.ranked], s.At+t.depth, nil)
+		return
+	}
 	c := s.outputs[i].Top(sampler, s.cands[i*s.ranked:i*s.ranked:(i+1)*s.ranked], s.At+t.depth, s.History)
 	if s.Warm > 0 && s.Text == nil {
 		treebuild.CoupledChances(c, s.ranked, s.Sampler.Params().Temperature)
@@ -194,7 +205,9 @@ func (d *ranking) Do(worker, number int) {
 // most.
 func (d *Drafter) grow(s *state) {
 	g, t := s.request.Guide, s.request.Tree
-	if s.Text != nil {
+	if d.corrector != nil {
+		d.Shape.BuildFrom(t, (*corrected)(s), s.budget, g)
+	} else if s.Text != nil {
 		deepest := s.request.Depth
 		if d.Depth > 0 {
 			deepest = min(deepest, d.Depth)

@@ -110,6 +110,13 @@ func (s *Shape) Build(t *tree.Tree, levels [][]sample.Candidate, budget int, gui
 	s.levels, s.Builder.Guide = nil, nil
 }
 
+// BuildFrom is Build of candidates that a source gives below every node. The shape goes by no entropies.
+func (s *Shape) BuildFrom(t *tree.Tree, from treebuild.Source, budget int, guide draft.Guide) {
+	s.Builder.Guide = guide
+	s.Builder.Build(t, from, budget)
+	s.Builder.Guide = nil
+}
+
 // setLevels computes the entropies of the depths, where the shape goes by them.
 func (s *Shape) setLevels(levels [][]sample.Candidate) {
 	s.entropy = append(s.entropy[:0], 0)

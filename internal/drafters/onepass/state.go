@@ -18,6 +18,7 @@ type state struct {
 	take   int               // how many they are
 	lists  []*shortlist.List // of each depth of the last draft
 	offTop []bool            // with +text, of each node: its path left the head's first candidates
+	paths  [][]float32       // of each node, the state of the path to it, where scores depend on it
 	growth
 }
 

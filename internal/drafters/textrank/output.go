@@ -37,6 +37,9 @@ func (o *Output) above(token, other int32) (difference float32, known bool) {
 	return o.Logits[a] - o.Logits[b], true
 }
 
+// Logit is that of a token which the head computed.
+func (o *Output) Logit(token int32) float32 { return o.Logits[o.place(token)] }
+
 // place is where the logit of a token is, -1 where there is none.
 func (o *Output) place(token int32) int {
 	switch {

@@ -26,9 +26,9 @@ type Foreign struct {
 var others = []Foreign{
 	{Name: "a Hydra head", Types: []string{"hydra"}, Fields: []string{"hydra_num_heads"}},
 	{
-		Name:    "a DSpark head",
-		Types:   []string{"dspark", "dsv4_dspark", "Qwen3DSparkModel", "DSparkDraftModel"},
-		Tensors: []string{"markov_", "conf_proj."},
+		Name:    "a DSpark head of another family or of llama.cpp",
+		Types:   []string{"dsv4_dspark", "Gemma4DSparkModel"},
+		Tensors: []string{"markov_w", "conf_proj."},
 	},
 	{Name: "an MLP speculator", Types: []string{"mlp", "mlp_speculator"}},
 }

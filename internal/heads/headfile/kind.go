@@ -123,6 +123,7 @@ type Place struct {
 	Name     string
 	From, To int
 	Ones     int
+	Flat     bool // the folder's has more dimensions, which are one here
 }
 
 // ErrKind is the error of a file that is no head of the kinds asked for.

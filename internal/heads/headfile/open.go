@@ -175,6 +175,9 @@ func (x *Head) readFolder() (err error) {
 		}
 		used[p.Name] = true
 		t.Name = name
+		if p.Flat {
+			t.Shape = []int{t.Elements()}
+		}
 		for range p.Ones {
 			if len(t.Shape) > len(shapes[name].Dims) && t.Shape[0] == 1 {
 				t.Shape = t.Shape[1:]

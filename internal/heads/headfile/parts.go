@@ -146,6 +146,24 @@ func yieldNorm(name string, n *nn.Norm, yield func(Weight)) {
 	}
 }
 
+// Vector is n numbers.
+func Vector(name string, to *[]float32, n int) Part { return &vector{name, to, n} }
+
+type vector struct {
+	name string
+	to   *[]float32
+	n    int
+}
+
+func (p *vector) shapes(s Shapes) { s.Need(p.name+".weight", p.n) }
+
+func (p *vector) load(w model.Weights) (err error) {
+	*p.to, err = w.Vector(p.name+".weight", p.n)
+	return err
+}
+
+func (p *vector) weights(yield func(Weight)) { yield(Weight{Name: p.name + ".weight", Vector: *p.to}) }
+
 // LSTM is a layer of width numbers over rows of in. Its gates have biases. Without recurs each row begins with zeros: matrices for
 // the state before, which files may have all the same, are not read, and its biases are added to those of the input.
 func LSTM(name string, l *nn.LSTM, width, in int, recurs bool) Part {

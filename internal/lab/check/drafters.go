@@ -65,7 +65,11 @@ func randomHead(rng *rand.Rand, kind *headfile.Kind) string {
 		n, _ := strconv.Atoi(number[1:])
 		return fmt.Sprintf("%s%d", number[:1], 1+n/10+rng.IntN(2*n-1-n/10))
 	})
-	if slices.Contains(familyOf(text).Modifiers, "dynaspec") && rng.IntN(4) == 0 {
+	modifiers := familyOf(text).Modifiers
+	if len(modifiers) == 0 {
+		return text
+	}
+	if slices.Contains(modifiers, "dynaspec") && rng.IntN(4) == 0 {
 		return text + []string{"+dynaspec", "+text+dynaspec-fixed", "+dynaspec-fixed:own=true,extra=-1"}[rng.IntN(3)]
 	}
 	return text + randomModifiers(rng, draftable)

@@ -1,0 +1,119 @@
+package spark
+
+import (
+	"fmt"
+
+	"github.com/grovellm/grove/internal/drafters/jet"
+	"github.com/grovellm/grove/internal/heads/headfile"
+	"github.com/grovellm/grove/internal/model"
+	"github.com/grovellm/grove/internal/nn"
+)
+
+// Network is the layers of a head: a block's, and those of its correction.
+type Network struct {
+	Config
+	Base *jet.Network
+
+	before nn.Table  // of DSpark and DFlash 2: a row for the token before
+	token  nn.Linear // a row for each token that is scored
+	mix    nn.Linear // DSpark's gate or joint projection, DFlash 2's and Domino's projection of the state
+	sure   nn.Linear // DSpark's confidence
+
+	gru   [2]nn.Linear // Domino's, of the token and of the state: gates r, z and n
+	convs []conv       // DFlash 2's: of each layer that around attention, and that around the MLP
+}
+
+// NewNetwork builds the head that c describes, for a target of which it uses what it has not of its
+// own.
+func NewNetwork(c Config, w model.Weights, tokens []int32, target *model.Network) (*Network, error) {
+	if err := headfile.CheckWeights(&c, w, tokens); err != nil {
+		return nil, err
+	}
+	n := layOut(c)
+	n.Base.Tokens, n.Base.Ends = tokens, headfile.EndsOf(target, tokens)
+	return n, n.tensors().Load(w)
+}
+
+func layOut(c Config) *Network {
+	n := &Network{Config: c, Base: jet.LayOutNetwork(c.Config)}
+	if c.Variant == dflash2 {
+		n.convs = make([]conv, 2*c.Layers)
+	}
+	return n
+}
+
+// Parts lists the tensors of a head.
+func (c *Config) Parts() headfile.Parts { return layOut(*c).tensors() }
+
+// tensors lists the network's, in the order in which random weights are drawn.
+func (n *Network) tensors() headfile.Parts {
+	c := &n.Config
+	list := n.Base.Tensors()
+	switch c.Variant {
+	case dspark:
+		list = append(list, headfile.Table("markov.before", &n.before, c.Vocab, c.Rank),
+			headfile.Linear("markov.token", &n.token, c.outputs(), c.Rank, false))
+		switch c.Markov {
+		case gated:
+			list = append(list, headfile.Linear("markov.gate", &n.mix, c.Rank, c.Hidden+c.Rank, true))
+		case rnn:
+			list = append(list, headfile.Linear("markov.joint", &n.mix, 3*c.Rank, 2*c.Rank+c.Hidden, true))
+		}
+		if c.Confidence != noConfidence {
+			list = append(list, headfile.Linear("confidence", &n.sure, 1, c.Hidden+(c.Confidence-1)*c.Rank, true))
+		}
+	case dflash2:
+		list = append(list, headfile.Table("selector.before", &n.before, c.Vocab, c.Rank),
+			headfile.Linear("selector.token", &n.token, c.Vocab, c.Rank, false),
+			headfile.Linear("selector.state", &n.mix, c.Rank, c.Hidden, false))
+		for i := range n.convs {
+			name := fmt.Sprintf("blk.%d.%s_conv", i/2, []string{"attention", "mlp"}[i%2])
+			n.convs[i].c = c
+			list = append(list, headfile.Vector(name+".base", &n.convs[i].base, 2*c.Kernel*c.Hidden),
+				headfile.Linear(name+".kernel", &n.convs[i].kernel, 2*c.Kernel*c.Hidden/c.Group, c.Hidden, false))
+		}
+	case domino:
+		list = append(list, headfile.Linear("gru.input", &n.gru[0], 3*c.Width, c.Hidden, false),
+			headfile.Linear("gru.state", &n.gru[1], 3*c.Width, c.Width, false),
+			headfile.Linear("domino.state", &n.mix, c.Rank, c.Hidden+c.Width, false),
+			headfile.Linear("domino.token", &n.token, c.Vocab, c.Rank, false))
+	}
+	return list
+}
+
+// outputs is the number of tokens that are scored.
+func (c *Config) outputs() int {
+	common := c.Common()
+	return common.Output()
+}
+
+// Run computes the rows of blocks, as jet.Network.Run does.
+func (n *Network) Run(e *nn.Exec, f *nn.Forest, tokens []int32, x nn.Mat, m *Buffers) {
+	if n.Variant != dflash2 {
+		n.Base.Run(e, f, tokens, x, &m.Buffers)
+		return
+	}
+	e.Embed(n.Base.Embed, tokens, x)
+	windows := n.Base.Windows(f, &m.Buffers)
+	for i := range n.Base.Blocks {
+		b := &n.Base.Blocks[i]
+		n.convs[2*i].around(e, f, &b.AttnNorm, x, m, func(y, u nn.Mat) {
+			clear(u.Data[:u.Rows*u.Stride])
+			e.Attention(b, i, n.Base.Forest(i, f, windows), nn.Source{X: y}, u, &m.layer)
+		})
+		n.convs[2*i+1].around(e, f, &b.MLPNorm, x, m, func(y, u nn.Mat) {
+			gate, up := m.gate.Mat(y.Rows, n.FFN), m.up.Mat(y.Rows, n.FFN)
+			e.Linear(nn.Source{X: y}, nn.Proj{Linear: b.MLP.Gate, Dst: gate}, nn.Proj{Linear: &b.MLP.Up, Dst: up})
+			e.Linear(nn.Source{X: gate, Act: nn.SiLUMul, Up: up}, nn.Proj{Linear: &b.MLP.Down, Dst: u})
+		})
+	}
+}
+
+// Buffers is the activation memory of a head.
+type Buffers struct {
+	jet.Buffers
+	layer                              nn.BlockBuffers
+	normed, kernels, in, out, gate, up nn.Buffer
+	states                             nn.Buffer // of the rows that are wanted, normalised
+	mixed                              nn.Buffer // DFlash 2's projection of them
+}
