@@ -468,6 +468,7 @@ func TestTensorsAreObeyedOrRefused(t *testing.T) {
 			"mixtral": sparse, "qwen3moe": sparse, "granitemoe": sparse, "olmoe": strings.TrimPrefix(sparse, "output.weight "),
 			"gpt-oss": "output.bias rope_freqs.weight",
 			"glm4":    "output.weight output.bias rope_freqs.weight " + attention + "blk.1.attn_output.bias blk.1.ffn_down.bias",
+			"glm4moe": "output.weight output.bias rope_freqs.weight " + attention + "blk.1.attn_output.bias blk.0.ffn_gate.bias blk.0.ffn_up.bias",
 			"arcee":   "output.weight output.bias rope_freqs.weight " + attention + "blk.1.attn_output.bias blk.1.ffn_down.bias blk.0.ffn_up.bias",
 			"gemma4":  "output.weight output.bias blk.2.attn_q.bias " + attention + others, // it has rope_freqs
 			"gemma4-experts": "output.weight output.bias " + attention + "blk.1.attn_output.bias blk.0.ffn_gate_inp.bias " +

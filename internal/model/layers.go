@@ -44,7 +44,7 @@ func (c *Config) expertFFN() int {
 
 // uneven reports whether layers differ in more than windows and rotation.
 func (c *Config) uneven() bool {
-	return c.LocalHeadDim > 0 || c.LocalKVHeads > 0 || c.Sharing > 0 || c.PerLayer > 0 || c.Dense > 0 || c.KeyValues
+	return c.LocalHeadDim > 0 || c.LocalKVHeads > 0 || c.Sharing > 0 || c.PerLayer > 0 || c.Dense > 0 || c.ExpertFFN > 0 || c.SharedFFN > 0 || c.KeyValues
 }
 
 // sources are the layers whose keys and values each layer reads; nil: its own.

@@ -39,6 +39,8 @@ func paddable(r *rand.Rand, arch string, typ tensor.Type) synth.Shape {
 		s.Tied = false
 		s.Tune = func(c *model.Config) { c.SetWindow(5) }
 		s.Hidden = s.Heads * s.HeadDim
+	case "cohere2":
+		s.Tune = func(c *model.Config) { c.SetWindow(5) }
 	case "qwen3moe":
 		s.Tune = sparse(5, 2)
 	case "gpt-oss":
@@ -153,6 +155,9 @@ func TestPaddingKeepsLogits(t *testing.T) {
 		for j, typ := range kinds {
 			// A few for each architecture: the K types are wider and slower.
 			if i < 4 && j >= 4 && j%4 != i || i >= 4 && typ != tensor.BF16 && typ != tensor.Q8_0 {
+				continue
+			}
+			if arch == "gemma4" || arch == "glm4moe" { // whose layers differ in size: padding refuses them
 				continue
 			}
 			t.Run(arch+" "+typ.String(), func(t *testing.T) {

@@ -43,7 +43,7 @@ type Model interface {
 	// (rows × all taps) of their entries (sequence.Text.Todo).
 	Read(e *nn.Exec, f *nn.Forest, tokens []int32, taps nn.Mat)
 
-	// Run computes blocks and leaves in x (rows × width) what Output reads. first[i] is the row of
+	// Run computes blocks, in a Hold of e, and leaves in x (rows × width) what Output reads. first[i] is the row of
 	// the i-th block's anchor. Where entries are made Ahead, row i of taps has those of the token
 	// before it.
 	Run(e *nn.Exec, f *nn.Forest, tokens, first []int32, taps, x nn.Mat)

@@ -133,7 +133,9 @@ func (b *block) run(ctx context.Context, rng *rand.Rand, text []int32, anchor in
 	b.f.Reset()
 	b.f.Add(own.cache, own.tree, 0)
 	x, out := nn.NewMat(rows, width), nn.NewMat(rows, head.W.Out())
+	b.e.Hold() // as package onepass does
 	b.h.Run(b.e, &b.f, own.tree.Token, []int32{0}, nn.Mat{}, x)
+	b.e.Release()
 	b.e.Linear(nn.Source{X: x, Norm: norm}, nn.Proj{Linear: head, Dst: out})
 	var logits [][]float32
 	for i := range rows {

@@ -140,7 +140,7 @@ func (s Shape) plan() []planned {
 				t.mean = 1
 			}
 			t.std = t.mean / 10
-			if part == "ssm_dt.bias" {
+			if part == "ssm_dt" {
 				t.mean, t.std = 0, 0.5
 			}
 			if part == "ssm_a" {
