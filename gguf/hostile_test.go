@@ -234,8 +234,8 @@ func readAll(data []byte) error {
 		kv.Value.Ints()
 		kv.Value.Floats()
 		kv.Value.Bools()
-		kv.Value.Int()
-		kv.Value.Float()
+		_, _ = kv.Value.Int()
+		_, _ = kv.Value.Float()
 	}
 	for _, t := range f.Tensors {
 		_, _ = f.Load(t.Name)
