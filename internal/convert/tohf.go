@@ -194,7 +194,7 @@ func (c *layout) addHF(ctx context.Context, w *safetensors.Writer, f *gguf.File,
 				return err
 			}
 		}
-		if ending == ".bias" {
+		if ending == ".bias" && e.Ending != ending { // not a part that is a bias itself
 			field, ok := model.BiasField(c.Arch, e.Name)
 			if !ok {
 				return fmt.Errorf("%s: tensor %s: config.json has no place for this bias in a model of architecture %s",

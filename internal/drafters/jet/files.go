@@ -5,6 +5,7 @@ package jet
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"math"
 	"slices"
@@ -190,6 +191,11 @@ func (s *speculator) check() error {
 // ReadFolder reads the shape from config.json of an open folder.
 func (c *Config) ReadFolder(x *headfile.File) (layout string, err error) {
 	var f folderConfig
+	if json.Unmarshal(x.JSON, &f) == nil { // else ParseFolder says what is wrong
+		if err := f.Check(); err != nil { // a model's windows are no business of a head's reader
+			return "", err
+		}
+	}
 	layers, window, windowed, err := cutWindows(x.JSON)
 	if err != nil {
 		return "", err
