@@ -104,3 +104,19 @@ func TestKinds(t *testing.T) {
 		}
 	}
 }
+
+// A folder of a model, whatever its architecture, is no head.
+func TestModelsAreNoHeads(t *testing.T) {
+	for _, s := range synth.Shapes() {
+		if !strings.HasPrefix(s.Name, "tiny-") {
+			continue
+		}
+		dir := filepath.Join(t.TempDir(), s.Name)
+		if err := synth.WriteHF(t.Context(), dir, s, synth.Options{Seed: 1}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := heads.Read(registry.Head{Name: dir}); !errors.Is(err, headfile.ErrKind) {
+			t.Errorf("%s: %v, want that it is no head", s.Name, err)
+		}
+	}
+}

@@ -61,6 +61,9 @@ func (c *toy) Keys(k *headfile.Keys) {
 }
 
 func (c *toy) ReadFolder(f *headfile.File) (string, error) {
+	if !f.Has("toy.fc.weight") {
+		return "", toyKind.Refuse("the folder has no tensor toy.fc.weight")
+	}
 	var more struct {
 		Speed        int   `json:"toy_speed"`
 		Taps         []int `json:"toy_taps"`

@@ -121,7 +121,7 @@ type hfConfig struct {
 
 	hfRopes
 
-	nested bool // it was the text_config of a model that sees or hears too
+	nested bool // it was the text_config of a model with a vision or audio tower
 }
 
 // maybe is a number that null makes 0, whatever its default.

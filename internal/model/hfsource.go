@@ -106,9 +106,9 @@ func (h *hfConfig) checkBiases(c *Config, f *safetensors.File) error {
 }
 
 // Follows reports whether a tensor of a Hugging Face folder follows from the configuration, or is of
-// a part of it that sees or hears.
+// the vision or audio tower beside it.
 func Follows(name string) bool {
-	if Sees(name) {
+	if OfTower(name) {
 		return true
 	}
 	for _, end := range []string{".rotary_emb.inv_freq", ".attention.bias", ".attention.masked_bias"} {

@@ -1,4 +1,4 @@
-// Folders of models that see or hear, of which the text model runs.
+// Folders with vision or audio towers beside the text model, which alone runs.
 
 package model
 
@@ -11,8 +11,8 @@ import (
 // towers are the beginnings of names of tensors that are no part of the text model.
 var towers = []string{"model.visual.", "model.vision_tower.", "model.audio_tower.", "model.embed_vision.", "model.embed_audio."}
 
-// Sees reports whether a tensor of a folder is of a part that sees or hears, which grove leaves out.
-func Sees(name string) bool {
+// OfTower reports whether a tensor of a folder is of a vision or audio tower, which grove leaves out.
+func OfTower(name string) bool {
 	return slices.ContainsFunc(towers, func(start string) bool { return strings.HasPrefix(name, start) })
 }
 
