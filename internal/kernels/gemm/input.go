@@ -74,6 +74,34 @@ func (x *Input) SetRow(i int, v []float32) {
 	x.set(x.buf[i*x.stride:][:x.stride], v)
 }
 
+// setPanel makes the outputs of panel q of m, an F32 or BF16 matrix of as many inputs, the first rows: as SetRow of each, a
+// cache line of a row at a time.
+func (x *Input) setPanel(m *Matrix, q int) {
+	ne, le := binary.NativeEndian, binary.LittleEndian
+	panel := m.data[q*m.panel:][:m.panel]
+	size := 4 // bytes of a row for a step of the panel
+	if x.t == BF16 && !x.pairs {
+		size = 8
+	}
+	line := 64 / size
+	for from, n := 0, len(panel)/(Panel*4); from < n; from += line {
+		steps := panel[from*Panel*4 : min(from+line, n)*Panel*4]
+		for i := range min(Panel, m.out-q*Panel) {
+			row := x.buf[i*x.stride+from*size:][:len(steps)/Panel/4*size]
+			for at := i * 4; at < len(steps); at += Panel * 4 {
+				v := le.Uint32(steps[at:])
+				if size == 8 {
+					ne.PutUint32(row, v<<16)
+					ne.PutUint32(row[4:], v&^0xffff)
+				} else {
+					ne.PutUint32(row, v)
+				}
+				row = row[size:]
+			}
+		}
+	}
+}
+
 // CopyRow makes row `to` what row `from` is.
 func (x *Input) CopyRow(to, from int) {
 	copy(x.buf[to*x.stride:][:x.stride], x.buf[from*x.stride:])

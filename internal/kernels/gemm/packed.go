@@ -75,15 +75,11 @@ func (m *Matrix) MulPacked(dst []float32, stride int, a *Matrix, a0, a1, p0, p1 
 		x.Reset(m.t, Panel, m.in)
 		e, b.asm = engineFor(m.t, l, x.pairs)
 	}
-	row := make([]float32, 0, m.in)
 	for q := a0; q < a1; q++ {
 		b.row, b.rows = q*Panel, min(Panel, a.out-q*Panel)
 		rows, apart := unsafe.Pointer(&a.data[q*a.panel]), uintptr(4)
-		if !native { // as rows of activations
-			for i := range b.rows {
-				a.Row(row[:m.in], b.row+i)
-				x.SetRow(i, row[:m.in])
-			}
+		if !native {
+			x.setPanel(a, q)
 			rows, apart = unsafe.Pointer(&x.buf[0]), uintptr(x.stride)
 		}
 		for p := p0; p < p1; p++ {

@@ -16,6 +16,9 @@ func mulPackedF32AVX2(t *tile)
 //go:noescape
 func packPairsAVX512BF16(dst *byte, src *float32, stride, pairs int)
 
+//go:noescape
+func packPairsAVX2(dst *byte, src *float32, stride, pairs int)
+
 // packedEngine picks the assembly for products of two packed matrices; where there is none, the rows of
 // one go through those of Mul.
 func packedEngine(t Type, l cpu.Level) (e engine, ok bool) {
@@ -37,9 +40,15 @@ func packedEngine(t Type, l cpu.Level) (e engine, ok bool) {
 
 // packPairs packs what it can of a full panel of bf16, and returns how many inputs.
 func packPairs(dst []byte, src []float32, stride, in int) int {
-	if cpu.Active() < cpu.AVX512BF16 || in < 2 {
+	level := cpu.Active()
+	if level < cpu.AVX2 || in < 2 {
 		return 0
 	}
-	packPairsAVX512BF16(&dst[:in/2*Panel*4][0], &src[:(in/2*2-1)*stride+Panel][0], stride*4, in/2)
+	to, from := &dst[:in/2*Panel*4][0], &src[:(in/2*2-1)*stride+Panel][0]
+	if level >= cpu.AVX512BF16 {
+		packPairsAVX512BF16(to, from, stride*4, in/2)
+	} else {
+		packPairsAVX2(to, from, stride*4, in/2)
+	}
 	return in &^ 1
 }

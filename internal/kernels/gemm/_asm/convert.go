@@ -15,9 +15,7 @@ func convertKernels() {
 	quantizeK()
 }
 
-// roundAVX2 rounds f32 to bf16 in place in the f32 format: u + 0x7fff + (bit 16 of u), the low
-// half cleared. A subnormal is zero before rounding; a NaN is made quiet and not rounded, as
-// the carry might make it an infinity or a zero.
+// roundAVX2 rounds f32 to bf16 in place in the f32 format.
 func roundAVX2() {
 	TEXT("roundAVX2", NOSPLIT, "func(dst *byte, src *float32, n int)")
 	Doc("roundAVX2 rounds n f32, a multiple of 8, to bf16, each kept as an f32.")
@@ -27,6 +25,24 @@ func roundAVX2() {
 	Load(Param("dst"), dst)
 	Load(Param("src"), src)
 	Load(Param("n"), n)
+	round := roundingAVX2()
+	Label("loop")
+	VMOVUPS(Mem{Base: src}, Y(0))
+	round(Y(0), Y(1))
+	VMOVUPS(Y(1), Mem{Base: dst})
+	ADDQ(imm(32), src)
+	ADDQ(imm(32), dst)
+	SUBQ(imm(8), n)
+	JNZ(LabelRef("loop"))
+	VZEROUPPER()
+	RET()
+}
+
+// roundingAVX2 loads constants into registers 8 to 14, and returns what makes r the bf16 of u in the
+// f32 format: u + 0x7fff + (bit 16 of u), the low half cleared. A subnormal is zero before rounding; a
+// NaN is made quiet and not rounded, as the carry might make it an infinity or a zero. Registers 2 and
+// 3 change too.
+func roundingAVX2() func(u, r reg.VecPhysical) {
 	constant := func(v uint32, i int) reg.VecPhysical {
 		MOVL(U32(v), reg.EAX)
 		VMOVD(reg.EAX, vector(i, reg.S128))
@@ -40,32 +56,23 @@ func roundAVX2() {
 	one := constant(1, 12)
 	quiet := constant(0x400000, 13)
 	VPXOR(Y(14), Y(14), Y(14))
-	Label("loop")
-	u := Y(0)
-	r := Y(1)
-	t := Y(2)
-	q := Y(3)
-	VMOVUPS(Mem{Base: src}, u)
-	VPSRLD(U8(16), u, t)
-	VPAND(one, t, t)
-	VPADDD(half, u, r)
-	VPADDD(t, r, r)
-	VPAND(high, r, r)
-	VPAND(sign, u, t)
-	VPAND(exp, u, q)
-	VPCMPEQD(Y(14), q, q) // subnormal or zero
-	VBLENDVPS(q, t, r, r)
-	VPOR(quiet, u, t)
-	VPAND(high, t, t)
-	VCMPPS(U8(3), u, u, q) // unordered: NaN
-	VBLENDVPS(q, t, r, r)
-	VMOVUPS(r, Mem{Base: dst})
-	ADDQ(imm(32), src)
-	ADDQ(imm(32), dst)
-	SUBQ(imm(8), n)
-	JNZ(LabelRef("loop"))
-	VZEROUPPER()
-	RET()
+	return func(u, r reg.VecPhysical) {
+		t := Y(2)
+		q := Y(3)
+		VPSRLD(U8(16), u, t)
+		VPAND(one, t, t)
+		VPADDD(half, u, r)
+		VPADDD(t, r, r)
+		VPAND(high, r, r)
+		VPAND(sign, u, t)
+		VPAND(exp, u, q)
+		VPCMPEQD(Y(14), q, q) // subnormal or zero
+		VBLENDVPS(q, t, r, r)
+		VPOR(quiet, u, t)
+		VPAND(high, t, t)
+		VCMPPS(U8(3), u, u, q) // unordered: NaN
+		VBLENDVPS(q, t, r, r)
+	}
 }
 
 func pairsAVX512BF16() {

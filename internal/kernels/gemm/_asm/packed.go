@@ -34,6 +34,7 @@ func packedKernels() {
 	k.generate()
 
 	packPairs()
+	packPairsAVX2()
 }
 
 // packPairs rounds two rows of 32 f32 at a time to bf16 and interleaves them: a step of a bf16
@@ -61,6 +62,37 @@ func packPairs() {
 		vcvtne2ps2bf16(Z(v), Z(2+v), Z(4))
 		VPERMW(Z(4), Z(6), Z(4))
 		VMOVDQU64(Z(4), Mem{Base: dst, Disp: v * 64})
+	}
+	LEAQ(Mem{Base: src, Index: stride, Scale: 2}, src)
+	ADDQ(imm(128), dst)
+	DECQ(n)
+	JNZ(LabelRef("loop"))
+	VZEROUPPER()
+	RET()
+}
+
+// packPairsAVX2 is packPairs with AVX2's own rounding.
+func packPairsAVX2() {
+	TEXT("packPairsAVX2", NOSPLIT, "func(dst *byte, src *float32, stride, pairs int)")
+	Doc("packPairsAVX2 packs so many pairs of rows, stride bytes apart, as steps of a bf16 panel.")
+	dst := reg.RDI
+	src := reg.RSI
+	stride := reg.R9
+	n := reg.RCX
+	Load(Param("dst"), dst)
+	Load(Param("src"), src)
+	Load(Param("stride"), stride)
+	Load(Param("pairs"), n)
+	round := roundingAVX2()
+	Label("loop")
+	for v := range 4 {
+		VMOVUPS(Mem{Base: src, Disp: v * 32}, Y(0))
+		round(Y(0), Y(4))
+		VMOVUPS(Mem{Base: src, Index: stride, Scale: 1, Disp: v * 32}, Y(0))
+		round(Y(0), Y(5))
+		VPSRLD(U8(16), Y(4), Y(4))
+		VPOR(Y(4), Y(5), Y(5))
+		VMOVDQU(Y(5), Mem{Base: dst, Disp: v * 32})
 	}
 	LEAQ(Mem{Base: src, Index: stride, Scale: 2}, src)
 	ADDQ(imm(128), dst)
