@@ -29,13 +29,12 @@ type answered struct {
 	Talk   []Conversation `json:"talk"`
 }
 
-// Answer makes the job's text of n conversations: many at a time, kept in DIR/answers.jsonl as they come, so that an
+// Answer makes the job's text of n conversations: many at a time, kept in DIR/answers-SOURCE.jsonl as they come, so that an
 // interrupted call goes on, and one for more of them too. source tells apart what they are made of, who answers, and
-// with what settings: those of another are made anew.
+// with what settings: those of another are in a file of their own.
 func (j *Job) Answer(ctx context.Context, n, atOnce int, source string, answer Answerer) error {
-	path := filepath.Join(j.Dir, "answers.jsonl")
-	header := Fingerprint("conversations", source)
-	answers, at, err := readAnswers(path, header)
+	path := filepath.Join(j.Dir, "answers-"+Fingerprint("conversations", source)+".jsonl")
+	answers, at, err := readAnswers(path)
 	if err != nil {
 		return err
 	}
@@ -52,11 +51,6 @@ func (j *Job) Answer(ctx context.Context, n, atOnce int, source string, answer A
 	}
 	if _, err := f.Seek(at, io.SeekStart); err != nil {
 		return err
-	}
-	if at == 0 {
-		if _, err := fmt.Fprintln(f, header); err != nil {
-			return err
-		}
 	}
 	if err := j.ask(ctx, n, answers, atOnce, answer, f); err != nil {
 		return err
@@ -84,8 +78,8 @@ func (j *Job) Answer(ctx context.Context, n, atOnce int, source string, answer A
 }
 
 // readAnswers returns the conversations of a file by their numbers, and the length of the file's whole
-// lines. Of another header, and where there is no file, there are none.
-func readAnswers(path, header string) (map[int][]Conversation, int64, error) {
+// lines. Where there is no file, there are none.
+func readAnswers(path string) (map[int][]Conversation, int64, error) {
 	answers := map[int][]Conversation{}
 	b, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -93,18 +87,11 @@ func readAnswers(path, header string) (map[int][]Conversation, int64, error) {
 	}
 	at := 0
 	for line := range bytes.Lines(b) {
-		whole := bytes.HasSuffix(line, []byte("\n"))
-		if at == 0 {
-			if !whole || strings.TrimSpace(string(line)) != header {
-				return answers, 0, nil
-			}
-		} else {
-			var a answered
-			if !whole || json.Unmarshal(line, &a) != nil || a.Number < 0 {
-				break
-			}
-			answers[a.Number] = a.Talk
+		var a answered
+		if !bytes.HasSuffix(line, []byte("\n")) || json.Unmarshal(line, &a) != nil || a.Number < 0 {
+			break
 		}
+		answers[a.Number] = a.Talk
 		at += len(line)
 	}
 	return answers, int64(at), nil

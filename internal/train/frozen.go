@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"reflect"
 	"strings"
 
 	"github.com/grovellm/grove/internal/autograd"
@@ -203,7 +204,10 @@ func linears(b *nn.Block) []*nn.Linear {
 // weights.
 func FingerprintModel(m *model.Model) string {
 	h := sha256.New()
-	_ = json.NewEncoder(h).Encode(m.Config)
+	var shape any
+	if b, err := json.Marshal(m.Config); err == nil && json.Unmarshal(b, &shape) == nil {
+		_ = json.NewEncoder(h).Encode(withoutZeros(shape))
+	}
 	if m.Tokenizer != nil {
 		fmt.Fprintln(h, m.Tokenizer.VocabSize(), m.Tokenizer.Text(int32(m.Tokenizer.VocabSize()-1)))
 	}
@@ -215,6 +219,33 @@ func FingerprintModel(m *model.Model) string {
 		}
 	}
 	return hex.EncodeToString(h.Sum(nil)[:16])
+}
+
+// withoutZeros is a JSON value without what is zero or empty in it: a field that a later version of grove adds to a shape
+// changes nothing for models that do not use it, and what was computed for them stays theirs.
+func withoutZeros(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		for name, field := range v {
+			field = withoutZeros(field)
+			v[name] = field
+			if field == nil {
+				delete(v, name)
+			}
+		}
+		if len(v) == 0 {
+			return nil
+		}
+	case []any:
+		if len(v) == 0 {
+			return nil
+		}
+	case string, float64, bool:
+		if reflect.ValueOf(v).IsZero() {
+			return nil
+		}
+	}
+	return v
 }
 
 // FingerprintFile tells the contents of a file apart from others.

@@ -260,7 +260,11 @@ func TestAnswers(t *testing.T) {
 		for range rapid.IntRange(0, 3).Draw(t, "interruptions") {
 			asked = 0
 			_ = run(rapid.IntRange(1, 20).Draw(t, "stop at"), "teacher")
-			path := filepath.Join(dir, "answers.jsonl")
+			files, err := filepath.Glob(filepath.Join(dir, "answers-*.jsonl"))
+			if err != nil || len(files) != 1 {
+				t.Fatalf("answers are in %q, %v: want one file", files, err)
+			}
+			path := files[0]
 			if b, err := os.ReadFile(path); err == nil && len(b) > 0 { // a kill in the middle of a line
 				cut := rapid.IntRange(max(0, len(b)-12), len(b)).Draw(t, "bytes left")
 				if err := os.Truncate(path, int64(cut)); err != nil {
@@ -293,6 +297,10 @@ func TestAnswers(t *testing.T) {
 		asked = 0
 		if err := run(-1, "another teacher"); err != nil || asked != n {
 			t.Fatalf("%d of %d conversations are held by another: %v", asked, n, err)
+		}
+		asked = 0
+		if err := run(-1, "teacher"); err != nil || asked != 0 {
+			t.Fatalf("%d conversations are held again, after another's: %v", asked, err)
 		}
 	})
 }
