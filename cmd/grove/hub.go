@@ -12,13 +12,18 @@ import (
 	"time"
 
 	"github.com/grovellm/grove/internal/command"
+	"github.com/grovellm/grove/internal/drafters/registry"
+	"github.com/grovellm/grove/internal/heads"
 	"github.com/grovellm/grove/internal/heads/headfile"
 	"github.com/grovellm/grove/internal/hub"
+	"github.com/grovellm/grove/internal/hub/catalog"
 	"github.com/grovellm/grove/internal/model"
 )
 
 type pullCmd struct {
 	Model string `arg:"" help:"ORG/REPO, with :TYPE such as :Q4_K_M, or :FILE."`
+
+	Head string `help:"Fetch a draft head for it too: ORG/REPO, or best for the first known one that grove runs." placeholder:"NAME"`
 }
 
 func (pullCmd) Help() string {
@@ -28,11 +33,15 @@ A fetch that was interrupted continues where it ended. Every file is checked by 
 Without a type, grove takes the first that there is of Q4_K_M, Q4_K_S, Q4_0, Q4_1, Q5_K_M, Q5_K_S, Q5_0, Q5_1, Q6_K,
 Q8_0, BF16, F16, F32, then the folder of safetensors. :safetensors names that folder.
 
+With --head it fetches a draft head for the model too, checks that it is made for the model's shape, and prints the
+head's path on a second line. Without, it names the heads that it knows for the model.
+
 Environment: HF_TOKEN (or the token file), HF_ENDPOINT, HF_HUB_OFFLINE, HF_HOME, HF_HUB_CACHE.
 
 Examples:
     grove pull Qwen/Qwen3-8B-GGUF
     grove pull Qwen/Qwen3-8B-GGUF:Q8_0
+    grove pull Qwen/Qwen3-8B-GGUF --head best
     grove run -m Qwen/Qwen3-8B-GGUF "The capital of France is"`
 }
 
@@ -44,19 +53,31 @@ func (cmd *pullCmd) Run(p *command.Program) error {
 	ctx, stop := p.Context()
 	defer stop()
 	bars := newHubBars(p, c)
-	l, m, path, err := fetchModel(ctx, c, name)
-	bars.end()
-	if err != nil {
+	defer bars.end()
+	kept := func(err error) error {
 		if ctx.Err() != nil {
 			fmt.Fprintln(p.Stderr, "What was fetched is kept: the same command continues.")
 		}
 		return err
+	}
+	l, m, path, err := fetchModel(ctx, c, name)
+	if err != nil {
+		bars.end()
+		return kept(err)
 	}
 	snapshot := strings.TrimSuffix(path, filepath.FromSlash(m.Path))
 	offers, err := hub.OffersFor(name.Repo, snapshot)
 	if err != nil {
 		fmt.Fprintf(p.Stderr, "note: %v\n", err)
 	}
+	head, headPath := "", ""
+	if cmd.Head != "" {
+		if head, headPath, err = cmd.fetchHead(ctx, p, c, path, offers.Heads); err != nil {
+			bars.end()
+			return kept(err)
+		}
+	}
+	bars.end()
 	if p.JSON {
 		return p.PrintJSON(struct {
 			Repo   string `json:"repository"`
@@ -66,18 +87,57 @@ func (cmd *pullCmd) Run(p *command.Program) error {
 			Bytes  int64  `json:"bytes"`
 			Path   string `json:"path"`
 			hub.Offers
-		}{l.Repo, l.Commit, m.Path, m.Type, m.Bytes(), path, offers})
+			Head     string `json:"head,omitempty"`
+			HeadPath string `json:"head_path,omitempty"`
+		}{l.Repo, l.Commit, m.Path, m.Type, m.Bytes(), path, offers, head, headPath})
 	}
-	for _, o := range []struct {
-		flag  string
-		names []string
-	}{{"--head", offers.Heads}, {"--draft-model", offers.Drafts}} {
-		for _, n := range o.names {
-			fmt.Fprintf(p.Stderr, "note: %s drafts for it: grove pull %[1]s, then add %s %[1]s\n", command.PlainText(n), o.flag)
-		}
+	if head != "" {
+		fmt.Fprintf(p.Stderr, "note: grove run -m %s --head %s drafts with it\n", name, command.PlainText(head))
+		_, err = fmt.Fprintf(p.Stdout, "%s\n%s\n", path, headPath)
+		return err
+	}
+	for _, n := range offers.Heads {
+		fmt.Fprintf(p.Stderr, "note: %s drafts for it: grove pull %s --head %[1]s, then add --head %[1]s\n", command.PlainText(n), name)
+	}
+	for _, n := range offers.Drafts {
+		fmt.Fprintf(p.Stderr, "note: %s drafts for it: grove pull %[1]s, then add --draft-model %[1]s\n", command.PlainText(n))
 	}
 	_, err = fmt.Fprintln(p.Stdout, path)
 	return err
+}
+
+// fetchHead brings a draft head for the model at a path into the cache: the one that --head names, or the first of those
+// that are known for it which grove runs and which has its shape.
+func (cmd *pullCmd) fetchHead(ctx context.Context, p *command.Program, c *hub.Client, path string, known []string) (name, at string, err error) {
+	if cmd.Head != "best" {
+		at, err = fetchHead(ctx, c, cmd.Head, path)
+		return cmd.Head, at, err
+	}
+	for _, name := range known {
+		at, err := fetchHead(ctx, c, name, path)
+		if err == nil || ctx.Err() != nil {
+			return name, at, err
+		}
+		fmt.Fprintf(p.Stderr, "note: %s is left out: %v\n", command.PlainText(name), err)
+	}
+	return "", "", fmt.Errorf("--head best: %s has none that grove knows and runs: name one by ORG/REPO, or train one: grove train eagle -m %[1]s", cmd.Model)
+}
+
+// fetchHead brings a head into the cache, and returns the path to open if it has the shape that the model at a path wants.
+func fetchHead(ctx context.Context, c *hub.Client, head, path string) (string, error) {
+	name, ok := hub.ParseName(head)
+	if !ok {
+		return "", command.Usagef("--head %q: want best, ORG/REPO, ORG/REPO:TYPE or ORG/REPO:FILE", head)
+	}
+	_, _, at, err := fetchModel(ctx, c, name)
+	if err != nil {
+		return "", err
+	}
+	shape, err := catalog.ReadModel(path)
+	if err != nil {
+		return "", err
+	}
+	return at, heads.Check(registry.Head{Name: at}, shape)
 }
 
 // fetchModel brings what is missing of a model into the cache, and returns the path to open.

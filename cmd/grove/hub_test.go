@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -17,6 +18,11 @@ import (
 	"time"
 
 	"github.com/grovellm/grove/internal/command"
+	"github.com/grovellm/grove/internal/drafters/jet"
+	"github.com/grovellm/grove/internal/drafters/synthetic"
+	"github.com/grovellm/grove/internal/hub/catalog"
+	"github.com/grovellm/grove/internal/model"
+	"github.com/grovellm/grove/tensor"
 )
 
 // fakeHub serves repositories: contents by ORG/REPO and then by file. It returns the number of
@@ -94,7 +100,7 @@ func TestPull(t *testing.T) {
 		t.Errorf("status %d, %s%s", code, out, stderr)
 	}
 	code, out, stderr = runGrove("", "pull", "org/gguf")
-	if code != 0 || !strings.Contains(stderr, "grove pull org/gguf:head.gguf, then add --head org/gguf:head.gguf") ||
+	if code != 0 || !strings.Contains(stderr, "grove pull org/gguf --head org/gguf:head.gguf, then add --head org/gguf:head.gguf") ||
 		!strings.Contains(stderr, "--draft-model org/folder") {
 		t.Errorf("status %d, %s%s", code, out, stderr)
 	}
@@ -140,6 +146,70 @@ func TestPull(t *testing.T) {
 	}
 	if code, _, _ := runGrove("", "pull", "./x"); code != command.ExitUsage {
 		t.Errorf("status %d", code)
+	}
+}
+
+// --head fetches a head beside a model: that named, or the first known one that grove runs and that has the model's shape.
+func TestPullHead(t *testing.T) {
+	target := tiny(t)
+	shape, err := catalog.ReadModel(target)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wide := shape
+	wide.Hidden *= 2
+	file := func(m model.Config) string {
+		c := synthetic.Config[jet.Config](rand.New(rand.NewPCG(1, 3)), "", m, tensor.Q8_0)
+		path := filepath.Join(t.TempDir(), "head.gguf")
+		writeHead(t, path, &c)
+		return path
+	}
+	read := func(path string) string {
+		b, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b)
+	}
+	right, wrong := read(file(shape)), read(file(wide))
+	fakeHub(t, map[string]map[string]string{
+		"org/m": {
+			"m-Q8_0.gguf": read(target),
+			"grove.json":  `{"heads": ["org/unknown", "org/none", "org/wrong", "org/right", "org/later"]}`,
+		},
+		"org/alone":   {"m-Q8_0.gguf": read(target)},
+		"org/unknown": {"config.json": `{"architectures": ["MLPSpeculator"], "speculators_model_type": "mlp"}`, "model.safetensors": "x"},
+		"org/wrong":   {"h-Q8_0.gguf": wrong},
+		"org/right":   {"h-Q8_0.gguf": right},
+		"org/later":   {"h-Q8_0.gguf": right},
+	}, "qwen3", 0)
+	for head, want := range map[string]string{"best": "org/right", "org/later": "org/later"} {
+		code, out, stderr := runGrove("", "pull", "org/m", "--head", head)
+		paths := strings.Split(strings.TrimSpace(out), "\n")
+		if code != 0 || len(paths) != 2 || read(paths[0]) != read(target) || read(paths[1]) != right ||
+			!strings.Contains(paths[1], strings.ReplaceAll(want, "/", "--")) || !strings.Contains(stderr, "--head "+want) {
+			t.Errorf("--head %s: status %d, %s%s", head, code, out, stderr)
+		}
+		if head == "best" && strings.Count(stderr, " is left out: ") != 3 {
+			t.Errorf("--head best leaves out: %s", stderr)
+		}
+		must(t, "", "run", "-m", "org/m", "--head", want, "-n", "4", "one two")
+		var result struct {
+			Head string `json:"head"`
+			Path string `json:"head_path"`
+		}
+		said := must(t, "", "pull", "org/m", "--head", head, "--json")
+		if err := json.Unmarshal([]byte(said), &result); err != nil || result.Head != want || result.Path != paths[1] {
+			t.Errorf("--head %s --json: %s, %v", head, said, err)
+		}
+	}
+	for _, args := range [][]string{{"org/m", "--head", "org/wrong"}, {"org/alone", "--head", "best"}, {"org/m", "--head", "org/none"}} {
+		if code, out, stderr := runGrove("", append([]string{"pull"}, args...)...); code != command.ExitFailure || out != "" || stderr == "" {
+			t.Errorf("grove pull %q: status %d, %s%s", args, code, out, stderr)
+		}
+	}
+	if code, _, stderr := runGrove("", "pull", "org/m", "--head", "x"); code != command.ExitUsage {
+		t.Errorf("status %d: %s", code, stderr)
 	}
 }
 

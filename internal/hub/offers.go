@@ -18,21 +18,37 @@ type Offers struct {
 	Drafts []string `json:"drafts,omitempty"`
 }
 
-// known are heads and draft models of the hub, by the end of the target's name.
+// known are heads and draft models of the hub, by the end of the target's name; of heads the kind whose
+// trees are accepted furthest first.
 var known = []struct {
 	target string // without the organisation, in small letters
 	Offers
 }{
-	{"qwen3-4b", Offers{[]string{"z-lab/Qwen3-4B-DFlash-b16"}, []string{"Qwen/Qwen3-0.6B-GGUF"}}},
-	{"qwen3-8b", Offers{[]string{"AngelSlim/Qwen3-8B_eagle3", "z-lab/Qwen3-8B-DFlash-b16"}, []string{"Qwen/Qwen3-0.6B-GGUF"}}},
-	{"qwen3-14b", Offers{[]string{"AngelSlim/Qwen3-14B_eagle3"}, []string{"Qwen/Qwen3-0.6B-GGUF"}}},
-	{"qwen3-32b", Offers{[]string{"AngelSlim/Qwen3-32B_eagle3"}, []string{"Qwen/Qwen3-0.6B-GGUF"}}},
+	{"qwen3-4b", Offers{[]string{"deepseek-ai/dspark_qwen3_4b_block7", "z-lab/Qwen3-4B-DFlash-b16"}, []string{"Qwen/Qwen3-0.6B-GGUF"}}},
+	{"qwen3-8b", Offers{
+		[]string{
+			"deepseek-ai/dspark_qwen3_8b_block7", "Huang2020/Qwen3-8B-Domino-b16", "z-lab/Qwen3-8B-DFlash-b16",
+			"RedHatAI/Qwen3-8B-speculator.eagle3", "AngelSlim/Qwen3-8B_eagle3",
+		},
+		[]string{"Qwen/Qwen3-0.6B-GGUF"},
+	}},
+	{"qwen3-14b", Offers{[]string{"deepseek-ai/dspark_qwen3_14b_block7", "AngelSlim/Qwen3-14B_eagle3"}, []string{"Qwen/Qwen3-0.6B-GGUF"}}},
+	{"qwen3-32b", Offers{[]string{"RedHatAI/Qwen3-32B-speculator.eagle3", "AngelSlim/Qwen3-32B_eagle3"}, []string{"Qwen/Qwen3-0.6B-GGUF"}}},
+	{"qwen3-30b-a3b-instruct-2507", Offers{[]string{"RedHatAI/Qwen3-30B-A3B-Instruct-2507-speculator.eagle3"}, nil}},
+	{"qwen3-30b-a3b-thinking-2507", Offers{[]string{"RedHatAI/Qwen3-30B-A3B-Thinking-2507-speculator.eagle3"}, nil}},
+	{"qwen3.5-4b", Offers{[]string{"z-lab/Qwen3.5-4B-DFlash"}, nil}},
+	{"qwen3.5-9b", Offers{[]string{"z-lab/Qwen3.5-9B-DFlash"}, nil}},
+	{"qwen3.5-27b", Offers{[]string{"z-lab/Qwen3.5-27B-DFlash"}, nil}},
+	{"qwen3.8-27b", Offers{[]string{"z-lab/Qwen3.8-27B-DFlash2"}, nil}},
+	{"gpt-oss-20b", Offers{[]string{"nebius/EAGLE3-gpt-oss-20b", "RedHatAI/gpt-oss-20b-speculator.eagle3"}, nil}},
+	{"gpt-oss-120b", Offers{[]string{"RedHatAI/gpt-oss-120b-speculator.eagle3"}, nil}},
+	{"gemma-4-31b-it", Offers{[]string{"RedHatAI/gemma-4-31B-it-speculator.eagle3"}, nil}},
 	{"llama-3.1-8b-instruct", Offers{[]string{"yuhuili/EAGLE3-LLaMA3.1-Instruct-8B"}, nil}},
 	{"llama-3.3-70b-instruct", Offers{[]string{"yuhuili/EAGLE3-LLaMA3.3-Instruct-70B"}, nil}},
 }
 
 // forks are what publishers of GGUF files put before the name of a target.
-var forks = []string{"", "qwen_", "meta-", "meta-llama_", "meta-llama-meta-"}
+var forks = []string{"", "qwen_", "meta-", "meta-llama_", "meta-llama-meta-", "google_", "openai_"}
 
 // OffersFor returns what the manifest in a repository's snapshot folder names, or else grove's
 // list. An error says what is wrong with the manifest. In a manifest, a name that begins with a

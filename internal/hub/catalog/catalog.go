@@ -131,6 +131,14 @@ func exists(path string) bool {
 	return err == nil
 }
 
+// ReadModel reads the shape of the model in a GGUF file or a Hugging Face folder.
+func ReadModel(path string) (model.Config, error) {
+	if exists(filepath.Join(path, "config.json")) {
+		return model.ReadFolder(path)
+	}
+	return readGGUF(path)
+}
+
 // readGGUF reads a model's shape; the error is model.ErrHead for heads and routers.
 func readGGUF(path string) (model.Config, error) {
 	file, err := gguf.Open(path)
