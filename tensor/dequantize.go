@@ -6,6 +6,7 @@ import (
 	"math"
 	"unsafe"
 
+	"github.com/grovellm/grove/internal/kernels/codebook"
 	"github.com/grovellm/grove/internal/kernels/num"
 )
 
@@ -39,6 +40,9 @@ func Dequantize(t Type, src []byte, dst []float32) error {
 	default:
 		n, b := t.Block()
 		decode := blockDecoder[t]
+		if c, ok := t.code(); ok {
+			decode = func(src []byte, dst []float32) { c.Decode(dst, src) }
+		}
 		for ; len(dst) > 0; src, dst = src[b:], dst[n:] {
 			decode(src[:b:b], dst[:n:n])
 		}
@@ -72,6 +76,9 @@ var blockDecoder = map[Type]func(src []byte, dst []float32){
 
 	MXFP4: decodeMXFP4, IQ4_NL: decodeIQ4NL, IQ4_XS: decodeIQ4XS, Q3_K: decodeQ3K, Q2_K: decodeQ2K,
 }
+
+// code is the type in package codebook, which decodes it.
+func (t Type) code() (c codebook.Type, ok bool) { return codebook.Named(t.String()) }
 
 func half(b []byte) float32 { return num.F16(binary.LittleEndian.Uint16(b)) }
 

@@ -68,7 +68,11 @@ func Quantize(t Type, src []float32, dst []byte) error {
 }
 
 // Writable reports whether Quantize writes the type.
-func (t Type) Writable() bool { return t.Decodes() && t.RunsAs() == t }
+func (t Type) Writable() bool {
+	_, coded := t.code()
+	_, recoded := runsAs[t]
+	return t.Decodes() && !coded && !recoded
+}
 
 // WritableNames names, in errors, what Quantize writes.
 const WritableNames = "F32, F16, BF16, Q8_0, Q6_K, Q5_K, Q4_K, Q5_1, Q5_0, Q4_1, Q4_0, IQ4_NL or MXFP4"

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/grovellm/grove/internal/kernels/codebook"
 	"github.com/grovellm/grove/internal/kernels/num"
 )
 
@@ -13,21 +14,24 @@ import (
 //	Q3_K    as Q6_K    d·s·q for every 16 elements, s of 6 bits, q of 3; exactly
 //	IQ4_XS  as IQ4_NL  d·s·q for every 32 elements; d·s is rounded to a half
 //	Q2_K    as F16     each element is rounded to a half
-var runsAs = map[Type]Type{Q3_K: Q6_K, IQ4_XS: IQ4_NL, Q2_K: F16}
+//	Q1_0    as Q4_0    d·q, of rows that are no multiple of 256; exactly
+//	Q2_0    as Q4_0    the same
+var runsAs = map[Type]Type{Q3_K: Q6_K, IQ4_XS: IQ4_NL, Q2_K: F16, Q1_0: Q4_0, Q2_0: Q4_0}
 
-// RunsAs returns the type that products read weights of type t in: t, or what Recode makes of it.
-func (t Type) RunsAs() Type {
-	if as, ok := runsAs[t]; ok {
-		return as
+// RunsAs returns the type that products read rows of so many weights of type t in: t, or what Recode makes of it.
+func (t Type) RunsAs(cols int) Type {
+	as, ok := runsAs[t]
+	if n, _ := t.Block(); !ok || n < codebook.Elements && cols%codebook.Elements == 0 {
+		return t
 	}
-	return t
+	return as
 }
 
-// Recode turns whole blocks of type t into those of t.RunsAs(), appended to dst.
+// Recode turns whole blocks of type t into those of the type that they run as, appended to dst.
 func Recode(t Type, src, dst []byte) ([]byte, error) {
 	elements, size := t.Block()
-	to, _ := t.RunsAs().Size(elements)
-	if elements == 0 || t.RunsAs() == t || len(src)%size != 0 {
+	to, err := runsAs[t].Size(elements)
+	if _, ok := runsAs[t]; !ok || err != nil || len(src)%size != 0 {
 		return nil, fmt.Errorf("%d bytes of %v are not whole blocks that run as another type", len(src), t)
 	}
 	for ; len(src) > 0; src = src[size:] {
@@ -69,6 +73,8 @@ func recodeBlock(t Type, src, dst []byte) error {
 			scales[b] = byte(q3Scale(src, b))
 		}
 		copy(dst[208:], src[108:110])
+	case Q1_0, Q2_0:
+		recodeFew(t, src, dst)
 	default: // Q2_K
 		var x [256]float32
 		decodeQ2K(src, x[:])
@@ -77,4 +83,19 @@ func recodeBlock(t Type, src, dst []byte) error {
 		}
 	}
 	return nil
+}
+
+// recodeFew makes blocks of Q4_0, whose integers are q − 8, of one of Q1_0 or Q2_0.
+func recodeFew(t Type, src, dst []byte) {
+	elements, size := t.Block()
+	bits := 8 * (size - 2) / elements
+	for e := range elements {
+		q := src[2+e*bits/8] >> (e * bits % 8) & (1<<bits - 1)
+		if bits == 1 {
+			q *= 2 // −1 or 1
+		}
+		b := dst[e/32*18:]
+		copy(b, src[:2])
+		b[2+e%16] |= (q + 7) << (e % 32 / 16 * 4)
+	}
 }

@@ -86,21 +86,21 @@ var layouts = map[Type]layout{
 	Q5_K:    {"Q5_K", 256, 2 + 2 + 12 + 32 + 128, true},
 	Q6_K:    {"Q6_K", 256, 128 + 64 + 16 + 2, true},
 	Q8_K:    {"Q8_K", 256, 4 + 256 + 32, false},
-	IQ2_XXS: {"IQ2_XXS", 256, 66, false},
-	IQ2_XS:  {"IQ2_XS", 256, 74, false},
-	IQ3_XXS: {"IQ3_XXS", 256, 98, false},
-	IQ1_S:   {"IQ1_S", 256, 50, false},
+	IQ2_XXS: {"IQ2_XXS", 256, 66, true},
+	IQ2_XS:  {"IQ2_XS", 256, 74, true},
+	IQ3_XXS: {"IQ3_XXS", 256, 98, true},
+	IQ1_S:   {"IQ1_S", 256, 50, true},
 	IQ4_NL:  {"IQ4_NL", 32, 18, true},
-	IQ3_S:   {"IQ3_S", 256, 110, false},
-	IQ2_S:   {"IQ2_S", 256, 82, false},
+	IQ3_S:   {"IQ3_S", 256, 110, true},
+	IQ2_S:   {"IQ2_S", 256, 82, true},
 	IQ4_XS:  {"IQ4_XS", 256, 136, true},
-	IQ1_M:   {"IQ1_M", 256, 56, false},
-	TQ1_0:   {"TQ1_0", 256, 54, false},
-	TQ2_0:   {"TQ2_0", 256, 66, false},
+	IQ1_M:   {"IQ1_M", 256, 56, true},
+	TQ1_0:   {"TQ1_0", 256, 54, true},
+	TQ2_0:   {"TQ2_0", 256, 66, true},
 	MXFP4:   {"MXFP4", 32, 17, true},
 	NVFP4:   {"NVFP4", 64, 36, false},
-	Q1_0:    {"Q1_0", 128, 18, false},
-	Q2_0:    {"Q2_0", 64, 18, false},
+	Q1_0:    {"Q1_0", 128, 18, true},
+	Q2_0:    {"Q2_0", 64, 18, true},
 	I8:      {"I8", 1, 1, false},
 	I16:     {"I16", 1, 2, false},
 	I32:     {"I32", 1, 4, false},
@@ -180,7 +180,8 @@ func (t Type) Size(n int) (int, error) {
 }
 
 // decodable names, in errors, what Dequantize reads.
-const decodable = "F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q2_K, Q3_K, Q4_K, Q5_K, Q6_K, IQ4_NL, IQ4_XS, MXFP4"
+const decodable = "F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q2_K, Q3_K, Q4_K, Q5_K, Q6_K, IQ1 to IQ4 of all kinds, " +
+	"TQ1_0, TQ2_0, Q1_0, Q2_0, MXFP4"
 
 // Elements multiplies the dimensions, refusing those below 1 and products that overflow. No dimension is one element.
 func Elements(shape []int) (int, error) {

@@ -147,5 +147,5 @@ func kernelType(name string) gemm.Type {
 	if err != nil {
 		return gemm.F32
 	}
-	return model.ProductType(t)
+	return model.ProductType(t, 256)
 }

@@ -92,7 +92,7 @@ func DraftCosts(ctx context.Context, o DraftCostOptions) (*DraftCostReport, erro
 	w.Made = nil
 	out := head.Output.Head.W
 	r := &DraftCostReport{
-		Target: o.Target.Name, Type: model.ProductType(o.Type).String(), CPU: cpu.Active().String(), Threads: pool.Threads(), Vocab: out.Out(), Hidden: out.In(),
+		Target: o.Target.Name, Type: model.ProductType(o.Type, out.In()).String(), CPU: cpu.Active().String(), Threads: pool.Threads(), Vocab: out.Out(), Hidden: out.In(),
 		Head: out.Bytes(), Layer: head.Layers, Rounds: o.Rounds,
 	}
 	drafts, err := r.drafts(head, w, pool)

@@ -206,7 +206,7 @@ func (p *packJob) Do(worker, task int) {
 	}
 	rows := p.buffers[worker][:n]
 	err := p.t.ReadRows(rows, r0, r1)
-	if err == nil && p.t.Type.RunsAs() != p.t.Type {
+	if err == nil && p.t.Type.RunsAs(p.t.Cols()) != p.t.Type {
 		if rows, err = tensor.Recode(p.t.Type, rows, p.recoded[worker][:0]); err != nil {
 			err = fmt.Errorf("tensor %s: %w", tensor.Quote(p.t.Name), err)
 		}

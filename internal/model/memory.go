@@ -63,7 +63,7 @@ func (l *Loader) count(t tensor.Tensor, as tensor.Type, bytes int) {
 
 // newMatrix makes room for a tensor's weights.
 func (l *Loader) newMatrix(t tensor.Tensor, out, in int) (*gemm.Matrix, error) {
-	to := ProductType(t.Type)
+	to := ProductType(t.Type, in)
 	if l.dry {
 		l.count(t, FileType(to), gemm.PackedBytes(to, out, in))
 		return &gemm.Matrix{}, nil

@@ -23,10 +23,22 @@ var productTypes = map[tensor.Type]gemm.Type{
 	tensor.Q4_K:   gemm.Q4_K,
 	tensor.Q5_K:   gemm.Q5_K,
 	tensor.Q6_K:   gemm.Q6_K,
+
+	tensor.IQ1_S:   gemm.IQ1_S,
+	tensor.IQ1_M:   gemm.IQ1_M,
+	tensor.IQ2_XXS: gemm.IQ2_XXS,
+	tensor.IQ2_XS:  gemm.IQ2_XS,
+	tensor.IQ2_S:   gemm.IQ2_S,
+	tensor.IQ3_XXS: gemm.IQ3_XXS,
+	tensor.IQ3_S:   gemm.IQ3_S,
+	tensor.TQ1_0:   gemm.TQ1_0,
+	tensor.TQ2_0:   gemm.TQ2_0,
+	tensor.Q1_0:    gemm.Q1_0,
+	tensor.Q2_0:    gemm.Q2_0,
 }
 
-// ProductType is the type that tensors of one type are multiplied in.
-func ProductType(t tensor.Type) gemm.Type { return productTypes[t.RunsAs()] }
+// ProductType is the type that rows of so many weights of one type are multiplied in.
+func ProductType(t tensor.Type, cols int) gemm.Type { return productTypes[t.RunsAs(cols)] }
 
 // FileType is the type of files whose bytes matrices of a type are packed from.
 func FileType(t gemm.Type) tensor.Type {

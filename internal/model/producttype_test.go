@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/grovellm/grove/internal/kernels/codebook"
 	"github.com/grovellm/grove/internal/kernels/num"
 	"github.com/grovellm/grove/internal/kernels/par"
 	"github.com/grovellm/grove/internal/model"
@@ -15,7 +16,9 @@ import (
 
 // Whatever bits a file of any type holds, what is multiplied are the numbers that they encode, to the bit.
 func TestLoadingLosesNothing(t *testing.T) {
-	types := []tensor.Type{tensor.F32, tensor.F16, tensor.BF16, tensor.Q4_0, tensor.Q4_1, tensor.Q5_0, tensor.Q5_1, tensor.Q8_0, tensor.Q4_K, tensor.Q5_K, tensor.Q6_K}
+	types := []tensor.Type{tensor.F32, tensor.F16, tensor.BF16, tensor.Q4_0, tensor.Q4_1, tensor.Q5_0, tensor.Q5_1, tensor.Q8_0, tensor.Q4_K, tensor.Q5_K, tensor.Q6_K,
+		tensor.IQ1_S, tensor.IQ1_M, tensor.IQ2_XXS, tensor.IQ2_XS, tensor.IQ2_S, tensor.IQ3_XXS, tensor.IQ3_S,
+		tensor.TQ1_0, tensor.TQ2_0, tensor.Q1_0, tensor.Q2_0}
 	pool := par.New(2)
 	rapid.Check(t, func(t *rapid.T) {
 		typ := rapid.SampledFrom(types).Draw(t, "type")
@@ -31,11 +34,15 @@ func TestLoadingLosesNothing(t *testing.T) {
 				binary.LittleEndian.PutUint32(x.Data[i:], math.Float32bits(r.Float32()))
 			}
 		}
+		code, coded := codebook.Named(typ.String())
 		for b := 0; b < len(x.Data); b += bytes { // scales that are numbers: zero, subnormal, ordinary, negative
 			for _, at := range map[tensor.Type][]int{tensor.F16: {0}, tensor.BF16: {0}, tensor.Q4_0: {0}, tensor.Q5_0: {0}, tensor.Q8_0: {0}, tensor.Q4_1: {0, 2},
 				tensor.Q5_1: {0, 2}, tensor.Q4_K: {0, 2}, tensor.Q5_K: {0, 2}, tensor.Q6_K: {208}}[typ] {
 				binary.LittleEndian.PutUint16(x.Data[b+at:], num.ToF16(float32(r.NormFloat64()*math.Ldexp(1, r.IntN(40)-28))))
 			}
+		}
+		for b := 0; coded && b < len(x.Data); b += bytes {
+			code.SetScale(x.Data[b:b+bytes], float32(r.NormFloat64()*math.Ldexp(1, r.IntN(40)-28)))
 		}
 		l := model.NewLoader([]tensor.Tensor{x}, "test")
 		m, err := l.Matrix("x", rows, cols)
@@ -45,7 +52,7 @@ func TestLoadingLosesNothing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if want := model.ProductType(typ); m.Type() != want || model.ProductType(model.FileType(want)) != want {
+		if want := model.ProductType(typ, cols); m.Type() != want || model.ProductType(model.FileType(want), cols) != want {
 			t.Fatalf("%v is multiplied as %v, whose files are of %v", typ, m.Type(), model.FileType(m.Type()))
 		}
 		want, got := make([]float32, cols), make([]float32, cols)

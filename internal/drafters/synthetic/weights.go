@@ -53,7 +53,7 @@ func (w *Weights) Matrix(name string, out, in int) (*gemm.Matrix, error) {
 	if err != nil {
 		return nil, err
 	}
-	m, err := gemm.New(model.ProductType(kind), out, in)
+	m, err := gemm.New(model.ProductType(kind, in), out, in)
 	if err != nil {
 		return nil, err
 	}

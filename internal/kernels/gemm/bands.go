@@ -43,6 +43,8 @@ func (m *Matrix) MulBands(dst []float32, stride int, x *Input, bands []Band, p0,
 			s.portableBands(b, p0, p1)
 		case n == 1:
 			s.band(&b[0], p0, p1)
+		case m.t.coded():
+			s.bandsCoded(b, p0, p1)
 		default:
 			s.bands(b, p0, p1)
 		}
@@ -108,14 +110,25 @@ func (s pass) band(b *Band, p0, p1 int) {
 //
 //go:noinline
 func (s pass) bands(bands []Band, p0, p1 int) {
-	var (
-		memory [cacheLine + sumsSize]byte
+	var memory [cacheLine + sumsSize]byte
+	s.work = line(unsafe.Pointer(&memory))
+	s.walkBands(bands, p0, p1)
+}
 
+// bandsCoded is bands with room for unpacked elements.
+//
+//go:noinline
+func (s pass) bandsCoded(bands []Band, p0, p1 int) {
+	var m Scratch
+	s.workingIn(&m, true).walkBands(bands, p0, p1)
+}
+
+func (s pass) walkBands(bands []Band, p0, p1 int) {
+	var (
 		run  [abreast]int // of each band, the run that p is in or before
 		want [abreast]int // the bands that want p
 		next = -1         // the panel that was prefetched
 	)
-	s.work = line(unsafe.Pointer(&memory))
 	for i := range bands {
 		run[i] = bands[i].first(p0)
 		if bands[i].From >= bands[i].To {

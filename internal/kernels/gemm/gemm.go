@@ -14,6 +14,7 @@
 //	          products of a block summed exactly in int32, s; then acc = fma(s, dw·dx, acc) over the blocks (blocks.go)
 //	Q4_K, Q5_K, Q6_K  x quantised with one scale per [Group] elements, which have weights' scales
 //	          for every 32 or 16 (kquants.go)
+//	IQ1 to IQ3, TQ1_0, TQ2_0, Q1_0, Q2_0  the same, with a scale for every 16 (coded.go)
 //
 // all in f32 with one rounding per fma. The file of each matter: layout.go and pack.go
 // the packed weights, input.go the activations, mul.go the tiling, portable.go the
@@ -25,6 +26,7 @@ import (
 	"fmt"
 	"math"
 	"runtime"
+	"strings"
 
 	"github.com/grovellm/grove/internal/kernels/num"
 )
@@ -46,6 +48,19 @@ const (
 	Q4_K   // blocks of 256 in 8 sub-blocks, scale and minimum each of 6 bits
 	Q5_K   // the same, of 5 bits
 	Q6_K   // blocks of 256 in 16 sub-blocks, scales of 8 bits
+
+	// Elements of one to three bits, in the order of package codebook.
+	IQ1_S
+	IQ1_M
+	IQ2_XXS
+	IQ2_XS
+	IQ2_S
+	IQ3_XXS
+	IQ3_S
+	TQ1_0
+	TQ2_0
+	Q1_0
+	Q2_0
 	NumTypes
 )
 
@@ -53,12 +68,17 @@ func (t Type) String() string {
 	if t >= NumTypes {
 		return fmt.Sprintf("Type(%d)", uint8(t))
 	}
+	if t.coded() {
+		return strings.ToLower(t.code().String())
+	}
 	return [...]string{"f32", "f16", "bf16", "q8_0", "q4_0", "q4_1", "q5_0", "q5_1", "iq4_nl", "mxfp4", "q4_k", "q5_k", "q6_k"}[t]
 }
 
 // Activations is the type whose input products with weights of type t read: types that share one share its rows.
 func (t Type) Activations() Type {
 	switch {
+	case t.coded():
+		return IQ1_S
 	case t >= Q4_K:
 		return Q4_K
 	case t >= Q8_0:
@@ -86,6 +106,8 @@ func (t Type) rowBytes(in int) int {
 	switch {
 	case t == F32:
 		return in * 4
+	case t.coded():
+		return in / super * t.code().Bytes()
 	case t >= Q4_K:
 		return in / super * kTypes[t].file
 	case t >= Q8_0:
@@ -167,8 +189,10 @@ func (m *Matrix) Row(dst []float32, i int) {
 		for ; len(dst) > 0; dst, w = dst[super:], w[k.packed:] {
 			k.widen(dst[:super], w, lane)
 		}
-	default:
+	case Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, IQ4_NL, MXFP4:
 		blockTypes[m.t].widen(dst, w, lane)
+	default:
+		widenCoded(m.t, dst, w, lane)
 	}
 	runtime.KeepAlive(m)
 }

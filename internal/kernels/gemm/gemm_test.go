@@ -9,12 +9,14 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/grovellm/grove/internal/kernels/codebook"
 	"github.com/grovellm/grove/internal/kernels/cpu"
 	"github.com/grovellm/grove/internal/kernels/num"
 	"pgregory.net/rapid"
 )
 
-var allTypes = []Type{F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, IQ4_NL, MXFP4, Q4_K, Q5_K, Q6_K}
+var allTypes = []Type{F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, IQ4_NL, MXFP4, Q4_K, Q5_K, Q6_K,
+	IQ1_S, IQ1_M, IQ2_XXS, IQ2_XS, IQ2_S, IQ3_XXS, IQ3_S, TQ1_0, TQ2_0, Q1_0, Q2_0}
 
 // levels runs f at every level this processor has.
 func levels(t *testing.T, f func(t *testing.T, l cpu.Level)) {
@@ -271,8 +273,26 @@ func fileRows(r *rand.Rand, t Type, out, in int, wild bool) []byte {
 			le.PutUint16(b[i:], num.ToF16(value(r, wild)/1000))
 			le.PutUint16(b[i+2:], num.ToF16(value(r, wild)/1000))
 		}
+	default:
+		for i := range b {
+			b[i] = byte(r.Uint32())
+		}
+		size := t.code().Bytes()
+		if t >= Q1_0 {
+			size = 18 // of several blocks
+		}
+		for i := 0; i < len(b); i += size {
+			t.code().SetScale(b[i:], value(r, wild)/1000)
+		}
 	}
 	return b
+}
+
+// codedElement is element k of a block of 256 as a file holds it: its integer and its factor.
+func codedElement(t Type, b []byte, k int) (v int, factor float32) {
+	var c codebook.Block
+	t.code().Read(&c, b)
+	return int(c.Q[k/8]>>(k%8*8)&255) - codebook.Zero, c.F[k/16]
 }
 
 // weight is element k of a row as the file holds it.
@@ -289,6 +309,10 @@ func weight(t Type, row []byte, k int) float32 {
 		b := row[k/super*kTypes[t].file:]
 		q, scale, minimum := superElement(t, b, k%super)
 		return float32(scale*float32(q)) - minimum
+	}
+	if t.coded() {
+		v, factor := codedElement(t, row[k/super*t.code().Bytes():], k%super)
+		return factor * float32(v)
 	}
 	q, scale, minimum := blockElement(t, row[k/block*blockTypes[t].file:], k%block)
 	if t == Q4_1 || t == Q5_1 {
@@ -371,6 +395,21 @@ func scalar(t Type, row []byte, x []float32) float32 {
 				if t != Q6_K {
 					part = num.FMA(float32(-all), m, part)
 				}
+			}
+			acc = num.FMA(part, scale, acc)
+		}
+	default:
+		for k := 0; k < len(x); k += Group {
+			xs, scale := quantized(x[k : k+Group])
+			part := float32(0)
+			for i := 0; i < Group; i += 16 {
+				sum, factor := 0, float32(0)
+				for j := range 16 {
+					var v int
+					v, factor = codedElement(t, row[(k+i)/super*t.code().Bytes():], (k+i+j)%super)
+					sum += v * xs[i+j]
+				}
+				part = num.FMA(float32(sum), factor, part)
 			}
 			acc = num.FMA(part, scale, acc)
 		}

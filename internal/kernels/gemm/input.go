@@ -16,6 +16,7 @@ import (
 //	BF16      [K/2][2]bf16 for VDPBF16PS, else [K]f32 already rounded to bf16; K padded to even
 //	Q8_0      blocks { [32]int8; int32 = −128·Σ of them; f32 scale }
 //	K types   groups { 4 × { [32]int8; int32 = −32·Σ of the first 16; int32 = −32·Σ of the others; f32 = −Σ }; f32 scale }
+//	IQ1_S     the same with −64·Σ; so for all types of package codebook
 //
 // with rows an odd number of cache lines apart, so that eight rows at one k never compete for
 // one cache set.
@@ -113,7 +114,7 @@ func (x *Input) SetPart(i, at int, v []float32) {
 		panic(fmt.Sprintf("gemm: elements [%d, %d) of row %d for an input of %d rows × %d", at, end, i, x.n, x.in))
 	}
 	off := at / Group * kGroup // steps of the K types are two groups
-	if x.t != Q4_K {
+	if x.t < Q4_K {
 		off = xOffset(x.t, at/stepK[x.t], x.pairs)
 	}
 	x.set(x.buf[i*x.stride:][off:x.stride], v)
@@ -127,6 +128,9 @@ func (x *Input) set(row []byte, v []float32) {
 	case x.t.integer():
 		if !quantizeRowAsm(row, v, x.t, x.level) {
 			quantizeRow(row, v, x.t)
+		}
+		if x.t.coded() {
+			doubleHalves(row[:quantizedBytes(x.t, len(v))])
 		}
 	case x.t != BF16:
 		copy(row, unsafe.Slice((*byte)(unsafe.Pointer(&v[0])), len(v)*4))
@@ -161,7 +165,7 @@ func toBF16(f float32) uint16 {
 func quantizeRow(row []byte, v []float32, t Type) {
 	ne := binary.NativeEndian
 	size, group := xBlock, block
-	if t == Q4_K {
+	if t >= Q4_K {
 		size, group = kX, Group
 	}
 	for len(v) > 0 {
@@ -202,7 +206,7 @@ func quantizeRow(row []byte, v []float32, t Type) {
 			ne.PutUint32(row[kHalves+4:], uint32(-32*sums[1]))
 			ne.PutUint32(row[kSum:], math.Float32bits(float32(-sum)))
 		}
-		if t == Q4_K {
+		if t >= Q4_K {
 			ne.PutUint32(row, math.Float32bits(scale))
 			row = row[4:]
 		}

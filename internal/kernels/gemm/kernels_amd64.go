@@ -49,6 +49,7 @@ const (
 	idWide4KAVX2
 	idWide5KAVX2
 	idWide6KAVX2
+	idWide7KAVX2
 	idQ8AVXVNNI
 	idQ40AVXVNNI
 	idQ41AVXVNNI
@@ -100,6 +101,7 @@ var engines = [...]engine{
 	idWide4KAVX2:     {lanes: 16, rows: 3, turn: 1, dense: 40, sparse: 40, cost: 320},
 	idWide5KAVX2:     {lanes: 16, rows: 2, turn: 1, dense: 48, sparse: 48, cost: 320},
 	idWide6KAVX2:     {lanes: 16, rows: 2, turn: 1, dense: 56, sparse: 56, cost: 320},
+	idWide7KAVX2:     {lanes: 16, rows: 2, turn: 1, dense: 56, sparse: 56, cost: 320},
 
 	idQ8AVXVNNI:     {lanes: 16, rows: 3, turn: 1, dense: 8, sparse: 8, cost: 32},
 	idQ40AVXVNNI:    {lanes: 16, rows: 3, turn: 1, dense: 5, sparse: 5, cost: 32},
@@ -126,6 +128,9 @@ var pageAhead = cpu.Has(cpu.AVXVNNI)
 // engineFor picks the assembly for weights of type t at a level; pairs says that bf16
 // activations are pairs of bf16.
 func engineFor(t Type, l cpu.Level, pairs bool) (e engine, ok bool) {
+	if t.coded() {
+		return codedEngine(l)
+	}
 	id := 0
 	switch {
 	case l >= cpu.AVX512:
@@ -144,6 +149,22 @@ func engineFor(t Type, l cpu.Level, pairs bool) (e engine, ok bool) {
 		id = idBF16AVX512BF16
 	}
 	return engineOf(id), true
+}
+
+// codedEngine is engineFor of the types of package codebook, which are unpacked for any number of rows.
+func codedEngine(l cpu.Level) (e engine, ok bool) {
+	switch {
+	case l >= cpu.AVX512:
+		e = engineOf(idWide6KAVX512)
+	case l >= cpu.AVXVNNI:
+		e = engineOf(idWide6KAVXVNNI)
+	case l >= cpu.AVX2:
+		e = engineOf(idWide7KAVX2)
+	default:
+		return engine{}, false
+	}
+	e.wide = e.id
+	return e, true
 }
 
 // run calls the assembly. It is a switch and not a function value because what is passed
@@ -214,6 +235,8 @@ func (e *engine) run(t *tile) {
 		mulWide5KAVX2(t)
 	case idWide6KAVX2:
 		mulWide6KAVX2(t)
+	case idWide7KAVX2:
+		mulWide7KAVX2(t)
 	case idQ8AVXVNNI:
 		mulQ8AVXVNNI(t)
 	case idQ40AVXVNNI:

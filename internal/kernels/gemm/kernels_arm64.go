@@ -160,6 +160,11 @@ func engineFor(t Type, l cpu.Level, _ bool) (e engine, ok bool) {
 	if l < cpu.NEON {
 		return engine{}, false
 	}
+	if t.coded() { // package codebook's: unpacked for any number of rows, for SDOT
+		e = engineOf(idWide6K)
+		e.wide = e.id
+		return e, true
+	}
 	e = engineOf([...]int{F32: idF32, F16: idF16, BF16: idBF16, Q8_0: idQ8, Q4_0: idQ40, Q4_1: idQ41,
 		Q5_0: idQ50, Q5_1: idQ51, IQ4_NL: idIQ4NL, MXFP4: idMXFP4, Q4_K: idQ4K, Q5_K: idQ5K, Q6_K: idQ6K}[t])
 	switch {

@@ -13,6 +13,7 @@ const Panel = 32
 //	BF16  [K/2][Panel][2]bf16      the even k in the low half; an odd K is padded with zero
 //	Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, IQ4_NL, MXFP4  [K/32]: blocks.go
 //	Q4_K, Q5_K, Q6_K  [K/256]: kquants.go
+//	IQ1_S and what follows it  [K/256]: coded.go
 //
 // Every step of k is a whole number of cache lines, so a panel is one aligned stream.
 const (
@@ -55,6 +56,12 @@ var (
 		IQ4_NL: blockTypes[IQ4_NL].packed, MXFP4: blockTypes[MXFP4].packed,
 		Q4_K: kTypes[Q4_K].packed, Q5_K: kTypes[Q5_K].packed, Q6_K: kTypes[Q6_K].packed}
 )
+
+func init() {
+	for t := IQ1_S; t < NumTypes; t++ {
+		stepK[t], stepBytes[t] = super, Panel*t.code().Bytes()
+	}
+}
 
 // xOffset is where step s begins in a row of activations.
 func xOffset(t Type, s int, pairs bool) int {

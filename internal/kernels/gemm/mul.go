@@ -113,12 +113,13 @@ func (s *pass) calls(rows int) int { return (rows + s.e.rows - 1) / s.e.rows * (
 func (s pass) run(p0, p1 int) {
 	n := s.r1 - s.r0
 	s.e.forRows(n)
+	wide := s.e.wide != 0 && n >= s.e.many
 	switch {
-	case s.calls(n) == 1 && p1*Panel <= s.m.out && (!s.e.inMemory || s.scratch != nil):
+	case !wide && s.calls(n) == 1 && p1*Panel <= s.m.out && (!s.e.inMemory || s.scratch != nil):
 		s.walkWhole(p0, p1)
 	case s.scratch != nil:
-		s.walkIn(s.scratch, s.e.wide != 0 && n >= s.e.many, p0, p1)
-	case s.e.wide != 0 && n >= s.e.many:
+		s.walkIn(s.scratch, wide, p0, p1)
+	case wide:
 		s.walkWide(p0, p1)
 	case n <= fewRows:
 		s.walkFewRows(p0, p1)
@@ -171,11 +172,16 @@ func line(memory unsafe.Pointer) unsafe.Pointer {
 
 // walkIn is walk in memory of the caller's.
 func (s pass) walkIn(m *Scratch, wide bool, p0, p1 int) {
+	s.workingIn(m, wide).walk(p0, p1)
+}
+
+// workingIn is the pass in memory of the caller's.
+func (s pass) workingIn(m *Scratch, wide bool) pass {
 	s.work = line(unsafe.Pointer(&m.memory))
 	if wide {
 		s.bytes, s.e = unsafe.Add(s.work, sumsSize), engineOf(s.e.wide)
 	}
-	s.walk(p0, p1)
+	return s
 }
 
 // walkFewRows is walk on the stack, with room for the accumulators of few rows.
@@ -286,7 +292,11 @@ func (s pass) slice(p, k, n, r0, r1, calls int, next ahead, cold, toDst bool) {
 		tile.first = 1
 	}
 	if s.bytes != nil {
-		e.unpack(s.bytes, w, n)
+		if t.coded() {
+			expandCoded(t, s.bytes, w, n)
+		} else {
+			e.unpack(s.bytes, w, n)
+		}
 		w, own = s.bytes, false
 	}
 	if toDst {

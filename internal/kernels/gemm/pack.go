@@ -45,8 +45,10 @@ func (m *Matrix) PackRows(src []byte, p0, p1 int) {
 			}
 		case Q4_K, Q5_K, Q6_K:
 			kTypes[m.t].pack(dst, from, row, rows)
-		default:
+		case Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, IQ4_NL, MXFP4:
 			blockTypes[m.t].pack(dst, from, row, rows)
+		default:
+			packCoded(m.t, dst, from, row, rows)
 		}
 	}
 	runtime.KeepAlive(m)

@@ -24,8 +24,10 @@ func mulPortable(m *Matrix, dst []float32, stride, shift int, x *Input, r0, r1, 
 				rowBF16(&acc, w, row, x.pairs)
 			case Q4_K, Q5_K, Q6_K:
 				kTypes[m.t].row(&acc, w, row)
-			default:
+			case Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, IQ4_NL, MXFP4:
 				blockTypes[m.t].row(&acc, w, row)
+			default:
+				rowCoded(m.t, &acc, w, row)
 			}
 			copy(dst[(r-base)*stride+(p+shift)*Panel:][:min(Panel, m.out-p*Panel)], acc[:])
 		}

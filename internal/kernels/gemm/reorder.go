@@ -27,8 +27,10 @@ func (m *Matrix) CopyRow(i int, src *Matrix, o int) {
 		}
 	case Q4_K, Q5_K, Q6_K:
 		kTypes[m.t].copyRow(d, i, s, o)
-	default:
+	case Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, IQ4_NL, MXFP4:
 		blockTypes[m.t].copyRow(d, i, s, o)
+	default:
+		copyCoded(m.t, d, i, s, o)
 	}
 	runtime.KeepAlive(m)
 	runtime.KeepAlive(src)

@@ -102,6 +102,9 @@ func mulWide5KAVX2(t *tile)
 func mulWide6KAVX2(t *tile)
 
 //go:noescape
+func mulWide7KAVX2(t *tile)
+
+//go:noescape
 func mulQ8AVXVNNI(t *tile)
 
 //go:noescape

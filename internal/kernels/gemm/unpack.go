@@ -23,8 +23,10 @@ func (m *Matrix) UnpackRow(dst []byte, i int) {
 		}
 	case Q4_K, Q5_K, Q6_K:
 		kTypes[m.t].unpack(dst, w, lane)
-	default:
+	case Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, IQ4_NL, MXFP4:
 		blockTypes[m.t].unpack(dst, w, lane)
+	default:
+		unpackCoded(m.t, dst, w, lane)
 	}
 	runtime.KeepAlive(m)
 }

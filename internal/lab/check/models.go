@@ -26,7 +26,8 @@ var (
 	// turns are types that take turns as one. Rows of the K types are long, which makes such models slow.
 	turns = map[tensor.Type][]tensor.Type{
 		tensor.Q4_0: {tensor.Q4_0, tensor.Q4_1, tensor.Q5_0, tensor.Q5_1, tensor.IQ4_NL, tensor.MXFP4},
-		tensor.Q4_K: {tensor.Q4_K, tensor.Q5_K, tensor.Q6_K},
+		tensor.Q4_K: {tensor.Q4_K, tensor.IQ3_S, tensor.TQ2_0, tensor.IQ1_M, tensor.Q5_K, tensor.IQ2_XXS, tensor.Q1_0,
+			tensor.IQ2_S, tensor.Q6_K, tensor.IQ1_S, tensor.IQ3_XXS, tensor.TQ1_0, tensor.IQ2_XS, tensor.Q2_0},
 	}
 )
 
@@ -199,7 +200,7 @@ func randomShape(rng *rand.Rand, arch string, typ tensor.Type) synth.Shape {
 	switch n, _ := typ.Block(); n { // rows are whole blocks
 	case 32:
 		unit, dims = 32, []int{32, 64}
-	case 256:
+	case 64, 128, 256:
 		unit = 256
 		s.Heads = s.KVHeads * []int{2, 4}[rng.IntN(2)]
 		dims = []int{256 / s.Heads}

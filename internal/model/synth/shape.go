@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/grovellm/grove/internal/kernels/codebook"
 	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/tensor"
 )
@@ -135,7 +136,7 @@ func (s Shape) check(typ tensor.Type) error {
 	if err := s.Validate(); err != nil {
 		return err
 	}
-	if !typ.Writable() {
+	if _, coded := codebook.Named(typ.String()); !typ.Writable() && !coded {
 		return fmt.Errorf("synth: type %v cannot be written: use "+tensor.WritableNames, typ)
 	}
 	block, _ := typ.Block()

@@ -4,15 +4,18 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
+	"math/rand/v2"
 	"runtime"
 	"sync"
 
+	"github.com/grovellm/grove/internal/kernels/codebook"
 	"github.com/grovellm/grove/tensor"
 )
 
 // Options says which numbers to write and how.
 type Options struct {
-	Type tensor.Type // of the matrices: one that tensor writes; vectors are F32 in GGUF
+	Type tensor.Type // of the matrices: one that tensor writes, or one of package codebook; vectors are F32 in GGUF
 	Seed uint64
 
 	// Progress, if set, is called now and then with the bytes of tensor data written so far and in all.
@@ -171,5 +174,33 @@ func (c *chunk) make(f []float32, seed uint64, gguf bool) ([]float32, error) {
 		c.data = make([]byte, size)
 	}
 	c.data = c.data[:size]
+	if code, ok := codebook.Named(c.typ.String()); ok {
+		return f, fillBlocks(c.typ, code, f, c.data)
+	}
 	return f, tensor.Quantize(c.typ, f, c.data)
+}
+
+// fillBlocks fills dst with blocks of a type that tensor does not write: of random bits, that the numbers in f choose,
+// and of numbers as large as those.
+func fillBlocks(t tensor.Type, code codebook.Type, f []float32, dst []byte) error {
+	elements, size := t.Block()
+	x := make([]float32, elements)
+	for ; len(f) > 0; f, dst = f[elements:], dst[size:] {
+		block := dst[:size]
+		rng := rand.New(rand.NewPCG(uint64(math.Float32bits(f[0])), uint64(math.Float32bits(f[1]))))
+		for i := range block {
+			block[i] = byte(rng.Uint32())
+		}
+		code.SetScale(block, 1)
+		if err := tensor.Dequantize(t, block, x); err != nil {
+			return err
+		}
+		var want, have float64 // sums of squares
+		for i, v := range f[:elements] {
+			want += float64(v) * float64(v)
+			have += float64(x[i]) * float64(x[i])
+		}
+		code.SetScale(block, float32(math.Sqrt(want/max(have, 1))))
+	}
+	return nil
 }

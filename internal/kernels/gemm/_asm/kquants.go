@@ -63,7 +63,7 @@ func kQuants() {
 		k.doc = k.describe("a")
 		k.avx512(low, map[int]Mem{5: fifth, 6: upper}[k.bits])
 	}
-	// Sums of so many products of two fit into 16 bits: 2·127·15·8, 2·127·31·4, 2·127·63·2.
+	// Sums of so many products of two fit into 16 bits: 2·127·15·8, 2·127·31·4, 2·127·63·2, 2·127·127.
 	for _, k := range []kQuant{
 		{kernel: kernel{name: "mulQ4KAVX2", maxRows: 3}, bits: 4, spread: 8},
 		{kernel: kernel{name: "mulQ5KAVX2", maxRows: 2}, bits: 5, spread: 4},
@@ -71,6 +71,7 @@ func kQuants() {
 		{kernel: kernel{name: "mulWide4KAVX2", maxRows: 3}, bits: 4, spread: 8, wide: true},
 		{kernel: kernel{name: "mulWide5KAVX2", maxRows: 2}, bits: 5, spread: 4, wide: true},
 		{kernel: kernel{name: "mulWide6KAVX2", maxRows: 2}, bits: 6, spread: 2, wide: true},
+		{kernel: kernel{name: "mulWide7KAVX2", maxRows: 2}, bits: 6, spread: 1, wide: true}, // elements up to 127
 		{kernel: kernel{name: "mulQ4KAVXVNNI", maxRows: vnniRows}, bits: 4, vnni: true},
 		{kernel: kernel{name: "mulQ5KAVXVNNI", maxRows: vnniRows}, bits: 5, vnni: true},
 		{kernel: kernel{name: "mulQ6KAVXVNNI", maxRows: vnniRows}, bits: 6, vnni: true},

@@ -1,0 +1,349 @@
+// Package codebook reads weights of one to three bits: llama.cpp's types whose elements are entries of a codebook (the
+// IQ types), or one of two to four integers (TQ1_0, TQ2_0, Q1_0, Q2_0). An element is a factor times a small integer, so
+// products of all of them are those of bytes.
+//
+// With d the half-precision scale of a block, s a scale of 3 or 4 bits, v the integers of an entry:
+//
+//	IQ1_S, IQ1_M             d/8·(2s+1)·(8v ± 1)   v in −1, 0, 1, of 2048 entries of 8
+//	IQ2_XXS, IQ2_XS, IQ2_S   d/8·(2s+1)·±v         v in 8, 25, 43, of 256, 512 and 1024 entries of 8
+//	IQ3_XXS                  d/4·(2s+1)·±v         v in 4, 12, 20, …, 52, 62, of 256 entries of 4
+//	IQ3_S                    d·(2s+1)·±v           v in 1, 3, …, 15, of 512 entries of 4
+//	TQ1_0, TQ2_0             d·v                   v in −1, 0, 1; of TQ2_0, 2 too
+//	Q1_0, Q2_0               d·v                   v in −1, 1; in −1, 0, 1, 2
+//
+// A factor has 16 bits at most and an integer 7, so an element is exact in f32.
+package codebook
+
+import (
+	"encoding/binary"
+
+	"github.com/grovellm/grove/internal/kernels/num"
+)
+
+// Type is one of the encodings.
+type Type uint8
+
+const (
+	IQ1_S Type = iota
+	IQ1_M
+	IQ2_XXS
+	IQ2_XS
+	IQ2_S
+	IQ3_XXS
+	IQ3_S
+	TQ1_0
+	TQ2_0
+	Q1_0
+	Q2_0
+	NumTypes
+)
+
+// Zero is what is added to the integers: bytes of a Block are 2 to 126.
+const Zero = 64
+
+// Elements is how many elements a Block has.
+const Elements = 256
+
+// Block is 256 elements: a byte for each, its integer + Zero, and a factor for every 16.
+type Block struct {
+	Q [Elements / 8]uint64
+	F [Elements / 16]float32
+}
+
+// kinds has, of each type, the elements and bytes of a block in a file, and where its scale is.
+var kinds = [NumTypes]struct {
+	name                   string
+	elements, bytes, scale int
+}{
+	IQ1_S:   {"IQ1_S", 256, 50, 0},
+	IQ1_M:   {"IQ1_M", 256, 56, 48}, // four bits each of four words
+	IQ2_XXS: {"IQ2_XXS", 256, 66, 0},
+	IQ2_XS:  {"IQ2_XS", 256, 74, 0},
+	IQ2_S:   {"IQ2_S", 256, 82, 0},
+	IQ3_XXS: {"IQ3_XXS", 256, 98, 0},
+	IQ3_S:   {"IQ3_S", 256, 110, 0},
+	TQ1_0:   {"TQ1_0", 256, 54, 52},
+	TQ2_0:   {"TQ2_0", 256, 66, 64},
+	Q1_0:    {"Q1_0", 128, 18, 0},
+	Q2_0:    {"Q2_0", 64, 18, 0},
+}
+
+// Named finds a type by its name.
+func Named(name string) (t Type, ok bool) {
+	for t = range NumTypes {
+		if kinds[t].name == name {
+			return t, true
+		}
+	}
+	return 0, false
+}
+
+func (t Type) String() string { return kinds[t].name }
+
+// SetScale makes d the scale of a block of a file.
+func (t Type) SetScale(block []byte, d float32) {
+	h := num.ToF16(d)
+	at := block[kinds[t].scale:]
+	if t != IQ1_M {
+		binary.LittleEndian.PutUint16(at, h)
+		return
+	}
+	for i := range 4 {
+		at[2*i+1] = at[2*i+1]&15 | byte(h>>(4*i)<<4)
+	}
+}
+
+// Bytes is the size of 256 elements in a file: one block or some.
+func (t Type) Bytes() int { return Elements / kinds[t].elements * kinds[t].bytes }
+
+// Read reads 256 elements from Bytes bytes of a file.
+func (t Type) Read(b *Block, src []byte) {
+	k := &kinds[t]
+	for e := 0; e < Elements; e += k.elements {
+		t.read(b.Q[e/8:], b.F[e/16:], src)
+		src = src[k.bytes:]
+	}
+}
+
+// read reads one block of a file into the beginning of q and f. It is a switch and no table of functions because
+// Blocks would be allocated.
+func (t Type) read(q []uint64, f []float32, src []byte) {
+	switch t {
+	case IQ1_S:
+		readIQ1S(q, f, src)
+	case IQ1_M:
+		readIQ1M(q, f, src)
+	case IQ2_XXS:
+		readIQ2XXS(q, f, src)
+	case IQ2_XS:
+		readIQ2XS(q, f, src)
+	case IQ2_S:
+		readIQ2S(q, f, src)
+	case IQ3_XXS:
+		readIQ3XXS(q, f, src)
+	case IQ3_S:
+		readIQ3S(q, f, src)
+	case TQ1_0:
+		readTQ1(q, f, src)
+	case TQ2_0:
+		readTQ2(q, f, src)
+	case Q1_0:
+		readQ1(q, f, src)
+	default:
+		readQ2(q, f, src)
+	}
+}
+
+// Decode writes the elements of one block of a file, as many as it has.
+func (t Type) Decode(dst []float32, src []byte) {
+	var b Block
+	k := &kinds[t]
+	t.read(b.Q[:], b.F[:], src[:k.bytes])
+	b.widen(dst[:k.elements])
+}
+
+// Widen writes the 256 elements in f32.
+func (b *Block) Widen(dst []float32) { b.widen(dst[:Elements]) }
+
+func (b *Block) widen(dst []float32) {
+	for e := range dst {
+		dst[e] = b.F[e/16] * float32(int(b.Q[e/8]>>(e%8*8)&255)-Zero)
+	}
+}
+
+const (
+	ones  = 0x0101010101010101
+	zeros = Zero * ones
+)
+
+func half(b []byte) float32 { return num.F16(binary.LittleEndian.Uint16(b)) }
+
+// negate changes the signs of the elements that mask says: 128 − q is −(q − 64) + 64.
+func negate(q, mask uint64) uint64 { return (q ^ mask) + mask&ones }
+
+// IQ1_S: d; 32 low bytes of the entries' numbers; for each 32 elements, 16 bits: three more of the four numbers each,
+// s of 3, and the sign of 1.
+func readIQ1S(q []uint64, f []float32, src []byte) {
+	q, f = q[:32], f[:16]
+	d := half(src) / 8
+	low, high := src[2:34], src[34:50]
+	for i := range 8 {
+		h := uint(binary.LittleEndian.Uint16(high[2*i:]))
+		scale := d * float32(h>>12&7*2+1)
+		f[2*i], f[2*i+1] = scale, scale
+		shift := uint64(ones)
+		if h&0x8000 != 0 {
+			shift = -shift
+		}
+		for j := range 4 {
+			q[4*i+j] = grid1[uint(low[4*i+j])|h>>(3*j)&7<<8] + shift
+		}
+	}
+}
+
+// IQ1_M: 32 low bytes of the entries' numbers; 4 bits for each: three more, and the sign of 1; 16 s of 3 bits, four in
+// 16 bits, whose upper four bits are d's.
+func readIQ1M(q []uint64, f []float32, src []byte) {
+	q, f = q[:32], f[:16]
+	low, high, scales := src[:32], src[32:48], binary.LittleEndian.Uint64(src[48:56])
+	d := num.F16(uint16(scales>>12&15|scales>>24&0xf0|scales>>36&0xf00|scales>>48&0xf000)) / 8
+	for i := range f {
+		f[i] = d * float32(scales>>(i/4*16+i%4*3)&7*2+1)
+	}
+	for i := range q {
+		h := uint(high[i/2] >> (i % 2 * 4))
+		shift := uint64(ones)
+		if h&8 != 0 {
+			shift = -shift
+		}
+		q[i] = grid1[uint(low[i])|h&7<<8] + shift
+	}
+}
+
+// IQ2_XXS: d; for each 32 elements, four bytes of entries' numbers, four times 7 bits of signs, s of 4.
+func readIQ2XXS(q []uint64, f []float32, src []byte) {
+	q, f = q[:32], f[:16]
+	d := half(src) / 8
+	for i := range 8 {
+		entries := src[2+8*i:][:4]
+		signs := binary.LittleEndian.Uint32(src[6+8*i:])
+		scale := d * float32(signs>>28*2+1)
+		f[2*i], f[2*i+1] = scale, scale
+		for j, entry := range entries {
+			q[4*i+j] = negate(grid2XXS[entry], sevenSigns[signs>>(7*j)&127])
+		}
+	}
+}
+
+// IQ2_XS: d; for each 8 elements, 9 bits of the entry's number and 7 of signs; for each 16, s of 4 bits.
+func readIQ2XS(q []uint64, f []float32, src []byte) {
+	q, f = q[:32], f[:16]
+	d := half(src) / 8
+	for i := range q {
+		code := binary.LittleEndian.Uint16(src[2+2*i:])
+		q[i] = negate(grid2XS[code&511], sevenSigns[code>>9])
+	}
+	scales4(f, d, src[66:74])
+}
+
+// scales4 makes factors of d/8 or alike and two scales of 4 bits in a byte.
+func scales4(f []float32, d float32, scales []byte) {
+	for i, s := range scales {
+		f[2*i], f[2*i+1] = d*float32(s&15*2+1), d*float32(s>>4*2+1)
+	}
+}
+
+// IQ2_S: d; 32 low bytes of the entries' numbers; 32 bytes of signs; two more bits for each number; s as in IQ2_XS.
+func readIQ2S(q []uint64, f []float32, src []byte) {
+	q, f = q[:32], f[:16]
+	d := half(src) / 8
+	low, signs, high := src[2:34], src[34:66], src[66:74]
+	for i := range q {
+		q[i] = negate(grid2S[uint(low[i])|uint(high[i/4])>>(i%4*2)&3<<8], eightSigns[signs[i]])
+	}
+	scales4(f, d, src[74:82])
+}
+
+// IQ3_XXS: d; 64 entries' numbers; for each 32 elements, four times 7 bits of signs and s of 4.
+func readIQ3XXS(q []uint64, f []float32, src []byte) {
+	q, f = q[:32], f[:16]
+	d := half(src) / 4
+	for i := range 8 {
+		entries := src[2+8*i:][:8]
+		signs := binary.LittleEndian.Uint32(src[66+4*i:])
+		scale := d * float32(signs>>28*2+1)
+		f[2*i], f[2*i+1] = scale, scale
+		for j := range 4 {
+			v := uint64(grid3XXS[entries[2*j]]) | uint64(grid3XXS[entries[2*j+1]])<<32
+			q[4*i+j] = negate(v, sevenSigns[signs>>(7*j)&127])
+		}
+	}
+}
+
+// IQ3_S: d; 64 low bytes of the entries' numbers; one more bit for each; 32 bytes of signs; for each 32 elements, s of
+// 4 bits.
+func readIQ3S(q []uint64, f []float32, src []byte) {
+	q, f = q[:32], f[:16]
+	d := half(src)
+	low, high, signs, scales := src[2:66], src[66:74], src[74:106], src[106:110]
+	for i := range q {
+		h := uint(high[i/4]) >> (i % 4 * 2)
+		v := uint64(grid3S[uint(low[2*i])|h&1<<8]) | uint64(grid3S[uint(low[2*i+1])|h>>1&1<<8])<<32
+		q[i] = negate(v, eightSigns[signs[i]])
+	}
+	for i := range 8 {
+		scale := d * float32(scales[i/2]>>(i%2*4)&15*2+1)
+		f[2*i], f[2*i+1] = scale, scale
+	}
+}
+
+// TQ1_0: 32 bytes of five elements each, 32 apart; 16 of five, 16 apart; 4 of four, 4 apart; d. A byte is a fraction of
+// 256 whose digits to base 3 are v + 1.
+func readTQ1(q []uint64, f []float32, src []byte) {
+	q = q[:32]
+	d := half(src[52:])
+	for i := range f[:16] {
+		f[i] = d
+	}
+	for i := range 4 {
+		digits(q[i:], src[8*i:], 4)
+	}
+	for i := range 2 {
+		digits(q[20+i:], src[32+8*i:], 2)
+	}
+	var last [5]uint64
+	var rest [8]byte
+	copy(rest[:4], src[48:52])
+	digits(last[:], rest[:], 1)
+	q[30] = last[0]&0xffffffff | last[1]<<32
+	q[31] = last[2]&0xffffffff | last[3]<<32
+}
+
+// digits writes the five digits of eight bytes, each so many words after the one before.
+func digits(q []uint64, src []byte, apart int) {
+	const even = 0x00ff00ff00ff00ff
+	x := binary.LittleEndian.Uint64(src)
+	a, b := x&even, x>>8&even
+	for n := range 5 {
+		a, b = a*3, b*3
+		q[n*apart] = (a>>8&(3*ones&even) | b&(3*ones&^even)) + (zeros - ones)
+		a, b = a&even, b&even
+	}
+}
+
+// TQ2_0: for each 128 elements, 32 bytes of four, 32 apart, of 2 bits: v + 1; d.
+func readTQ2(q []uint64, f []float32, src []byte) {
+	q = q[:32]
+	d := half(src[64:])
+	for i := range f[:16] {
+		f[i] = d
+	}
+	for i := range 8 {
+		x := binary.LittleEndian.Uint64(src[8*i:])
+		for n := range 4 {
+			q[i/4*16+n*4+i%4] = x>>(2*n)&(3*ones) + (zeros - ones)
+		}
+	}
+}
+
+// Q1_0: d; a bit for each of 128 elements, 1 for d and 0 for −d.
+func readQ1(q []uint64, f []float32, src []byte) {
+	d := half(src)
+	for i := range f[:8] {
+		f[i] = d
+	}
+	for i, bits := range src[2:18] {
+		q[i] = eightSigns[bits]&(2*ones) + (zeros - ones)
+	}
+}
+
+// Q2_0: d; 2 bits for each of 64 elements: v + 1.
+func readQ2(q []uint64, f []float32, src []byte) {
+	d := half(src)
+	for i := range f[:4] {
+		f[i] = d
+	}
+	for i := range q[:8] {
+		q[i] = pairs[src[2+2*i]] | pairs[src[3+2*i]]<<32
+	}
+}
