@@ -81,8 +81,10 @@ func isSparse(c *Config, layer int) bool { return layer >= c.Dense }
 // groupedParts are the MLPs of first layers, and the others' experts.
 var groupedParts = concat(
 	only(isDense, ffnGate, ffnUp, ffnDown),
-	only(isSparse, router,
-		part{name: "exp_probs_b", ending: ".bias", folder: "mlp.gate.e_score_correction_bias", bare: true, out: experts},
+	only(isSparse, router),
+	only(func(c *Config, layer int) bool { return layer >= c.Dense && c.Rule.Sigmoid },
+		part{name: "exp_probs_b", ending: ".bias", folder: "mlp.gate.e_score_correction_bias", bare: true, out: experts}),
+	only(isSparse,
 		part{name: "ffn_gate_exps", folder: "mlp.experts.*.gate_proj", out: expertInner, in: hidden, each: true},
 		part{name: "ffn_up_exps", folder: "mlp.experts.*.up_proj", out: expertInner, in: hidden, each: true},
 		part{name: "ffn_down_exps", folder: "mlp.experts.*.down_proj", out: hidden, in: expertInner, each: true},
@@ -107,8 +109,8 @@ func concat(lists ...[]part) (all []part) {
 	return all
 }
 
-// bySigma is the value of expert_gating_func for σ.
-const bySigma = 2
+// bySoftmax and bySigma are the values of expert_gating_func for a softmax over all experts and for σ.
+const bySoftmax, bySigma = 1, 2
 
 func (c *Config) readGrouped(k *keys) {
 	c.Dense = k.int("leading_dense_block_count", 0)
@@ -117,7 +119,13 @@ func (c *Config) readGrouped(k *keys) {
 	c.Rule.Norm = k.bool("expert_weights_norm", false)
 	c.Rule.Scale = unless1(k.float("expert_weights_scale", 0))
 	c.Rule.Groups, c.Rule.Chosen = k.int("expert_group_count", 0), k.int("expert_group_used_count", 0)
-	if n := k.int("expert_gating_func", bySigma); n != bySigma {
+	sigma, def := c.Rule.Sigmoid, bySoftmax
+	if sigma {
+		def = bySigma
+	}
+	n := k.int("expert_gating_func", def)
+	c.Rule.Sigmoid, c.Rule.All = n == bySigma, n == bySoftmax
+	if n != bySigma && (sigma || n != bySoftmax) {
 		k.refuse("expert_gating_func", fmt.Sprintf("is %d, not %d", n, bySigma))
 	}
 	groups, chosen := max(c.Rule.Groups, 1), max(c.Rule.Chosen, 1)
@@ -136,7 +144,11 @@ func (c *Config) writeGrouped(set func(string, any)) {
 	set("leading_dense_block_count", uint32(c.Dense))
 	set("expert_feed_forward_length", uint32(c.ExpertFFN))
 	set("expert_shared_count", uint32(c.SharedFFN/c.ExpertFFN))
-	set("expert_gating_func", uint32(bySigma))
+	gating := uint32(bySoftmax)
+	if c.Rule.Sigmoid {
+		gating = bySigma
+	}
+	set("expert_gating_func", gating)
 	set("expert_weights_norm", c.Rule.Norm)
 	set("expert_group_count", uint32(max(c.Rule.Groups, 1)))
 	set("expert_group_used_count", uint32(max(c.Rule.Chosen, 1)))

@@ -60,6 +60,8 @@ type architecture struct {
 	factored     bool // GGUF files have factors of frequencies, although dimensions (i, i+dims/2) rotate together
 	ownRope      bool // readFields and writeFields translate the rotation
 
+	latent bool // latent attention: GGUF files have one head of keys, whose first dimensions are the values
+
 	listed bool // config.json gives windows by "sliding_window" alone, without use_sliding_window
 
 	// hybrid says that layers may be recurrent: those of a kind of this name in a folder's layer_types.
@@ -91,7 +93,7 @@ func init() { // some of them look themselves up
 	architectures = []*architecture{
 		&llama, &mistral, &mixtral, &mistral3, &qwen2, &mimo, &qwen3, &qwen3moe, &smollm3, &granite, &granite4,
 		&granitemoe, &olmo2, &olmo3, &olmoe, &gptOSS, &phi3, &gemma2, &gemma3, &gemma4, &gemma4moe, &stablelm,
-		&gptneox, &glm4, &glm4moe, &seedOSS, &exaone4, &hunyuan, &ernie45, &cohere2, &arcee, &lfm2, &qwen35, &qwen35text,
+		&gptneox, &glm4, &glm4moe, &seedOSS, &exaone4, &hunyuan, &ernie45, &cohere2, &arcee, &lfm2, &deepseek2, &deepseek3, &glm4lite, &qwen35, &qwen35text,
 	}
 }
 
@@ -192,6 +194,7 @@ var folderRules = ggufkeys.Rules{Neutral: map[string][]any{
 	"embedding_multiplier":        {1},
 	"final_logit_softcapping":     {0},
 	"is_causal":                   {true},
+	"moe_layer_freq":              {1},
 	"is_encoder_decoder":          {false},
 	"logit_scale":                 {1},
 	"logits_scaling":              {1},
@@ -200,6 +203,7 @@ var folderRules = ggufkeys.Rules{Neutral: map[string][]any{
 	"pruned_heads":                {},
 	"quantization_config":         {},
 	"residual_multiplier":         {1},
+	"rope_interleave":             {true},
 	"rope_interleaved":            {false},
 	"swiglu_limit":                {7},
 	"use_bidirectional_attention": {false},

@@ -53,6 +53,8 @@ type Config struct {
 	Sharing     int
 	WideSharing bool
 
+	Latent LatentConfig // of multi-head latent attention
+
 	KeyValues bool // values of layers without a window are their keys before norm and rotation
 	PerLayer  int  // numbers that a table has of a token for each layer; 0: there is none
 	// Recurrent are the layers, of those that it lists, that are recurrent and have no attention.

@@ -43,6 +43,8 @@ func (p *Part) FromFolder(f *safetensors.File, ending string) (t tensor.Tensor, 
 		list, names = append(list, t), append(names, name)
 	}
 	switch {
+	case p.Split > 0:
+		t, err = p.fromHeads(t)
 	case strings.Contains(p.Folder, "*"):
 		t, err = join(list)
 	case p.Half != 0:
@@ -104,6 +106,9 @@ func runs(rowBytes, rows int, run func(i int) (tensor.Tensor, int)) func(dst []b
 func (p *Part) IntoFolder(ending string, t tensor.Tensor, other *tensor.Tensor) (list []tensor.Tensor, err error) {
 	if p.Param && p.Experts == 0 {
 		return p.intoParam(ending, []tensor.Tensor{t})
+	}
+	if p.Split > 0 && other != nil {
+		return p.intoHeads(ending, t, *other)
 	}
 	if len(t.Shape) < 2 || t.Shape[0] != p.Experts || t.Shape[1] != p.Rows || other != nil && !slices.Equal(other.Shape, t.Shape) {
 		return nil, fmt.Errorf("tensor %s has shape %v: want %d experts of %d rows for this model",

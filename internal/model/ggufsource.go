@@ -89,7 +89,7 @@ func ReadGGUFKeys(f *gguf.File, prefix, arch string, obeyed ...string) (Config, 
 		return c, err
 	}
 	c.HeadDim = k.int("attention.key_length", c.Hidden/max(c.Heads, 1))
-	if v := k.int("attention.value_length", c.HeadDim); v != c.HeadDim {
+	if v := k.int("attention.value_length", c.HeadDim); v != c.HeadDim && !a.latent {
 		return c, fmt.Errorf("key %q is %d and not the keys' %d: not supported", k.name("attention.value_length"), v, c.HeadDim)
 	}
 	// The embedding knows the vocabulary better than the optional metadata does.

@@ -115,6 +115,16 @@ type hfConfig struct {
 	TopGroups     int     `json:"topk_group"`
 	HeadNorms     bool    `json:"use_qk_norm"`
 
+	// Of latent attention.
+	LatentRank  int      `json:"kv_lora_rank"`
+	QueryRank   maybe    `json:"q_lora_rank"`
+	PlainDim    int      `json:"qk_nope_head_dim"`
+	RotatedDim  int      `json:"qk_rope_head_dim"`
+	ValueDim    int      `json:"v_head_dim"`
+	ScoringFunc string   `json:"scoring_func"`
+	TopKMethod  string   `json:"topk_method"`
+	MLPTypes    []string `json:"mlp_layer_types"`
+
 	// Layers behind the model's (Config.Ahead), by MiMo's name and by Qwen's.
 	NextLayers    int `json:"num_nextn_predict_layers"`
 	FurtherLayers int `json:"mtp_num_hidden_layers"`

@@ -116,9 +116,12 @@ func (r *RopeConfig) fields() (map[string]any, error) {
 		if r.Yarn.Between {
 			m["truncate"] = false
 		}
-		if r.Yarn.LogMul != 0 && r.Attn == 0 {
+		switch {
+		case r.Yarn.Plain:
+			m["mscale"], m["mscale_all_dim"] = floating(decimal(r.Yarn.LogMul)), floating(decimal(r.Yarn.LogMul))
+		case r.Yarn.LogMul != 0 && r.Attn == 0:
 			m["mscale"], m["mscale_all_dim"] = 1, decimal(r.Yarn.LogMul)
-		} else {
+		default:
 			m["attention_factor"] = r.factor()
 		}
 		return m, nil

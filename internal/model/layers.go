@@ -75,6 +75,7 @@ func (c *Config) layOutPages(p *nn.Pages, blocks []nn.Block, kv nn.KVType) {
 	p.Sources = c.sources()
 	p.Heads, p.Dim = c.KVHeads, c.HeadDim
 	p.LocalHeads, p.LocalDim = c.LocalKVHeads, c.LocalHeadDim
+	p.Latent = c.Latent.Rank
 	for i := range blocks {
 		p.Ropes = append(p.Ropes, blocks[i].Attn.Rope)
 		p.Windows = append(p.Windows, blocks[i].Attn.Window)
@@ -109,6 +110,9 @@ func (c *Config) validateLayers() error {
 			c.Experts, c.Rule.Groups, c.Rule.Chosen, c.Used)
 	case c.Rule.Scale != 0 && !positive(float64(c.Rule.Scale)):
 		return fmt.Errorf("scale of experts' weights is %g: want a positive number", c.Rule.Scale)
+	}
+	if err := c.validateLatent(); err != nil {
+		return err
 	}
 	for i, s := range c.sources() {
 		if c.reads(i) && s == i {

@@ -20,6 +20,7 @@ type part struct {
 	fused   bool   // folders have query, key and value of one head after another
 	half    int    // 1, 2: folders have it as the first or the second half of a tensor's rows
 	as      string // the name of the part that does the same in most architectures, where it is not name
+	split   bool   // of latent attention: a matrix for each head, which folders have in one tensor with the other half's
 	each    bool   // there is one for each expert. A * in the folder's name is an expert's number
 	param   bool   // of no module in folders: see folderparam.go
 	bare    bool   // the folder's name has no ending
@@ -60,6 +61,14 @@ const (
 	deltaValues
 	deltaHeads // value heads
 	deltaHead  // dimensions of one
+
+	latentRank      // of latent attention: the latent vector's dimensions
+	latentKey       // those and the rotated ones
+	latentQueries   // all heads' queries, as they are before KeyUp
+	latentQueryRank // of what queries are made of
+	latentPlain     // dimensions of a head's key that are not rotated
+	latentValue     // dimensions of a head's value
+	latentValues    // of all heads
 )
 
 // size is a dimension of a layer in numbers.
@@ -113,7 +122,7 @@ func (c *Config) size(d dim, layer int) int {
 	case deltaHead:
 		return c.Delta.ValueDim
 	}
-	return 0
+	return c.latentSize(d)
 }
 
 // The parts that most architectures share, by the names that most folders have for them.
@@ -170,6 +179,10 @@ type Part struct {
 	// one, and it is no expert's. A * in Folder is an expert's number.
 	Experts int
 
+	// Split is, of latent attention's matrices, how many rows the folder's tensor has of each head. Experts is
+	// the number of heads.
+	Split int
+
 	// Shift is what a GGUF file's numbers are more than a folder's.
 	Shift float32
 
@@ -220,6 +233,9 @@ func (c *Config) part(a *architecture, p part, layer int, prefix, folder string)
 		Half: p.half, Param: p.param, Ending: p.weightEnding(), Bare: p.bare, Conv: p.conv, Decay: p.decay}
 	if p.each {
 		x.Experts = c.Experts
+	}
+	if p.split {
+		x.Experts, x.Split = c.Heads, c.Latent.PlainDim+c.Latent.ValueDim
 	}
 	switch {
 	case p.heads && a.neighbours && !a.interleaved:
@@ -354,13 +370,15 @@ func (b *builder) block(i int) nn.Block {
 	switch {
 	case c.recurrent(i):
 		block.Recurrent, block.Out = a.recurrent(b, name)
+	case a.latent:
+		block.Latent = b.latent(i, name)
 	case has("attn_qkv") || b.w.Has(name("attn_qkv.weight")):
 		block.QKV = []nn.Linear{b.linear(name("attn_qkv"), size(qkv), c.Hidden)}
 	default:
 		block.QKV = b.projections(i, name)
 	}
 	if !c.recurrent(i) {
-		block.Out = b.linear(name("attn_output"), c.Hidden, size(queries))
+		block.Out = b.linear(name("attn_output"), c.Hidden, size(b.part(i, "attn_output").in))
 	}
 	block.Out.Scale = unless1(c.ResidualScale)
 	if has("ffn_gate_inp") {
@@ -483,6 +501,9 @@ func (b *builder) attention(i int) nn.Attention {
 	}
 	a := nn.Attention{Heads: c.Heads, KVHeads: c.kvHeads(i), Dim: c.headDim(i), Rope: b.rope, Reads: c.reads(i), Gated: b.arch.gated,
 		Scale: float32(c.AttnScale), Cap: float32(c.AttnCap), Temper: c.Temper, NormLast: b.arch.normLast}
+	if b.arch.latent {
+		a.Latent, a.Scale = c.Latent.Rank, c.latentScale()
+	}
 	if b.arch.normedValues {
 		a.VNorm = &nn.Norm{Weight: slices.Repeat([]float32{1}, a.Dim), Eps: c.NormEps}
 	}

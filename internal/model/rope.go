@@ -12,6 +12,7 @@ import (
 type Yarn struct {
 	Fast, Slow float64 // turns within the original context of the pairs where the blend begins and ends
 	Between    bool    // the blend may begin and end between two pairs; else these bounds are rounded, as in llama.cpp
+	Plain      bool    // what is rotated is not multiplied: scores are (deepseek2)
 	LogMul     float64 // for which the attention factor is m(1)/m(LogMul), where m(x) = 1 + x/10·ln Scale; 0: m(1)
 }
 
@@ -51,7 +52,7 @@ func (r *RopeConfig) factor() float64 {
 	if attn == 0 {
 		attn = 1
 	}
-	if r.Yarn == nil {
+	if r.Yarn == nil || r.Yarn.Plain {
 		return attn
 	}
 	return attn * r.Yarn.factor(r.Scale)

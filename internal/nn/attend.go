@@ -193,7 +193,7 @@ func (t *attendTask) takeQueries() {
 // give hands the outputs on.
 func (t *attendTask) give(all rangeResult) {
 	t.addSinks(all)
-	d := t.a.Dim
+	d := t.g.Cache.mem.shapeOf(t.layer).values()
 	size := t.group * d
 	for i := range t.rows {
 		var y []float32

@@ -162,13 +162,13 @@ func (t *attendTask) weighRow(x []float32, scale float32, r forestRow) (top, sum
 
 // mix adds the values by their weights.
 func (t *attendTask) mix() {
-	d := t.a.Dim
+	d := t.width()
 	c := t.g.Cache
 	o := t.res.o
 	if t.kv != KVBF16 {
 		clear(o)
 		for i, p := range t.pages {
-			simd.Mix(o, d, t.w[i*PageRows:], t.stride, t.n, d, min(PageRows, t.last-int(p)*PageRows), c.Values(t.layer, t.head, int(p)))
+			simd.Mix(o, d, t.w[i*PageRows:], t.stride, t.n, d, min(PageRows, t.last-int(p)*PageRows), t.values(int(p)))
 		}
 		return
 	}
@@ -179,11 +179,13 @@ func (t *attendTask) mix() {
 	}
 	products := x.ByPanels(0, t.n)
 	for i, p := range t.pages {
-		_, values := c.panels(t.layer, t.head, int(p))
+		values := t.halfValues(int(p))
 		var next []byte
-		if i+1 < len(t.pages) {
+		switch p := t.at/PageRows + rangePages; {
+		case t.a.Latent > 0: // pages have no values to fetch
+		case i+1 < len(t.pages):
 			_, next = c.panels(t.layer, t.head, int(t.pages[i+1]))
-		} else if p := t.at/PageRows + rangePages; p < pagesFor(t.g.Slots()) { // then come the keys of the next range
+		case p < pagesFor(t.g.Slots()): // then come the keys of the next range
 			next, _ = c.panels(t.layer, t.head, p)
 		}
 		t.mixHalf(&products, i, o, values, next, i > 0)
@@ -211,7 +213,7 @@ func (t *attendTask) mixHalf(products *gemm.PanelProduct, i int, o []float32, va
 // mixApart is mix row by row, of pages without the values that the row does not see. Those weigh 0, but 0 times an infinity or a NaN
 // is not 0: a row must not suffer from what a sibling came to.
 func (t *attendTask) mixApart() {
-	d, o := t.a.Dim, t.res.o
+	d, o := t.width(), t.res.o
 	for i, r := range t.rows {
 		from := i * t.group
 		to := (i + 1) * t.group
@@ -222,14 +224,14 @@ func (t *attendTask) mixApart() {
 			switch {
 			case seen == 0:
 			case t.kv == KVBF16:
-				_, values := t.g.Cache.panels(t.layer, t.head, int(p))
+				values := t.halfValues(int(p))
 				t.s.blind.bytes = grow(t.s.blind.bytes, len(values))
 				blindHalf(t.s.blind.bytes, values, seen)
 				products := t.s.rounded[1].ByPanels(from, to)
 				t.mixHalf(&products, k, o[from*gemm.Panel:], t.s.blind.bytes, nil, add)
 			default:
 				t.s.blind.data = grow(t.s.blind.data, d*PageRows)
-				values := t.g.Cache.Values(t.layer, t.head, int(p))
+				values := t.values(int(p))
 				for s := range PageRows {
 					v := t.s.blind.data[s*d : (s+1)*d]
 					clear(v)

@@ -21,6 +21,7 @@ type Attention struct {
 	Window int       // a row sees so many positions, its own included; 0: all before it
 	Temper Temper    // of queries
 	Gated  bool      // the rows of queries are each head's and then its gate's: the head's results are multiplied by σ of that (Qwen 3.5)
+	Latent int       // values are so many of the key's dimensions, the first ones, and the others are rotated: rows have queries and keys alone; 0: values of their own
 	Sinks  []float32 // of each head: a score that every row's weights are shared with (gpt-oss); nil: none
 }
 
@@ -61,8 +62,11 @@ func (e *Exec) normaliseAll(a *Attention, qkv Mat) {
 
 // QKVCols is the width of the rows Attend reads: queries, keys, values.
 func (a *Attention) QKVCols() int {
-	if a.Reads {
+	switch {
+	case a.Reads:
 		return a.Heads * a.Dim
+	case a.Latent > 0:
+		return (a.Heads + a.KVHeads) * a.Dim
 	}
 	return (a.Heads + 2*a.KVHeads) * a.Dim
 }

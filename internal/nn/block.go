@@ -39,6 +39,7 @@ type Block struct {
 	AttnPost, MLPPost *Norm // of what each half adds; nil: none
 	Attn              Attention
 	QKV               []Linear  // one fused product, or queries, keys, values
+	Latent            *Latent   // in place of QKV (multi-head latent attention); nil: none
 	Recurrent         Recurrent // in place of Attn and QKV; nil: none
 	Out               Linear
 	MLP               MLP
@@ -61,6 +62,7 @@ type BlockBuffers struct {
 	in, mixed Buffer // of short convolutions: a strip may be ahead of another that reads attention's
 	delta     deltaBuffers
 	gated     Buffer // queries and gates
+	latent    latentBuffers
 
 	widest widths
 }
@@ -164,6 +166,10 @@ func (e *Exec) attention(b *Block, layer int, f *Forest, src Source, out Proj, m
 		b.Recurrent.mix(e, layer, f, src, out, m)
 		return
 	}
+	if b.Latent != nil {
+		e.latentAttention(b, layer, f, src, out, m)
+		return
+	}
 	if b.Attn.Gated {
 		e.gatedAttention(b, layer, f, src, out, m)
 		return
@@ -215,6 +221,9 @@ func (b *Block) Bytes() int {
 	size := b.Out.W.Bytes()
 	if b.Recurrent != nil {
 		size += b.Recurrent.Bytes()
+	}
+	if b.Latent != nil {
+		size += b.Latent.Bytes()
 	}
 	for i := range b.QKV {
 		size += b.QKV[i].W.Bytes()

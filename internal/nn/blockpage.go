@@ -122,7 +122,7 @@ func (t *attendTask) mixBlocks(apart bool) {
 	s.scaled, s.scales = grow(s.scaled, width), grow(s.scales, 2*width)
 	for b := range panels {
 		for i, p := range t.pages {
-			_, values := c.panels(t.layer, t.head, int(p))
+			values := t.blockValues(int(p))
 			scales := s.scales[i*blockHead:][:blockHead]
 			copy(scales, values[b*gemm.BlockBytes:])
 			for slot := max(0, t.last-int(p)*PageRows); slot < PageRows; slot++ { // nothing is there
@@ -143,8 +143,7 @@ func (t *attendTask) mixBlocks(apart bool) {
 		n := min(wideBlocks, len(t.pages)-i)
 		for b := range panels {
 			for k := range n {
-				_, values := c.panels(t.layer, t.head, int(t.pages[i+k]))
-				simd.IntsToBF16(s.wide[k*halfPanel:][:halfPanel], values[b*gemm.BlockBytes+blockHead:][:PageRows/2*blockStep])
+				simd.IntsToBF16(s.wide[k*halfPanel:][:halfPanel], t.blockInts(int(t.pages[i+k]), b))
 			}
 			var next []byte
 			if p := i + wideBlocks + b; b < wideBlocks && p < len(t.pages) {

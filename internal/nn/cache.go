@@ -27,6 +27,10 @@ type Pages struct {
 	// LocalHeads and LocalDim are Heads and Dim of layers with windows, where they differ; else 0.
 	LocalHeads, LocalDim int
 
+	// Latent, where it is not 0, is the dimensions of a value, which are the first ones of the key: nothing else
+	// is stored of it (multi-head latent attention). Without Windows.
+	Latent int
+
 	// Sources says, where layers read keys and values of other layers, whose each reads; nil: each
 	// its own. Only with Windows; a layer and its source have windows, or not, alike.
 	Sources []int
@@ -400,10 +404,13 @@ func (p *Pages) move(to *page, dst int, from *page, src int) {
 		return
 	}
 	d, size := s.dim, s.dim*PageRows
-	for o := 0; o < len(to.data); o += 2 * size {
+	for o := 0; o < len(to.data); o += s.headFloats() * PageRows {
 		tk, fk := to.data[o:o+size], from.data[o:o+size]
 		for i := 0; i < size; i += PageRows {
 			tk[i+dst] = fk[i+src]
+		}
+		if s.latent > 0 {
+			continue
 		}
 		copy(to.data[o+size+dst*d:o+size+(dst+1)*d], from.data[o+size+src*d:o+size+(src+1)*d])
 	}
@@ -423,11 +430,11 @@ func (c *Cache) Keys(layer, head, i int) []float32 {
 	s := c.mem.shapeOf(layer)
 	g, layer := c.at(layer, i)
 	size := s.dim * PageRows
-	o := (layer*s.heads + head) * 2 * size
+	o := (layer*s.heads + head) * s.headFloats() * PageRows
 	return g.data[o : o+size]
 }
 
-// Values returns page i's values of a layer and head: PageRows × Dim.
+// Values returns page i's values of a layer and head, where they are stored: PageRows × Dim.
 func (c *Cache) Values(layer, head, i int) []float32 {
 	s := c.mem.shapeOf(layer)
 	g, layer := c.at(layer, i)

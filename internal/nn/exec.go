@@ -42,6 +42,7 @@ type workerScratch struct {
 	scaled  []float32     // weights times the scales of values of Q8_0
 	scales  []byte        // those scales
 	wide    []byte        // values of Q8_0 in bf16
+	latent  page          // a page of values made of its keys
 	blind   page          // a page of values, without those that a row does not see
 	sums    []float32     // results of a product that are added to others
 	next    gemm.Place    // the weights that the last product fetched for the next

@@ -29,27 +29,33 @@ var _ = [1]struct{}{}[gemm.Panel-PageRows] // a page is a panel
 // keyBytes and headBytes are the bytes of a page's keys of a layer and head, and of keys and values.
 func (s rowShape) keyBytes() int {
 	if s.kv == KVQ8 {
-		return s.valuePanels() * gemm.BlockBytes
+		return (s.dim + gemm.Panel - 1) / gemm.Panel * gemm.BlockBytes
 	}
 	return (s.dim + 1) / 2 * halfStep
 }
 
 func (s rowShape) headBytes() int {
-	if s.kv == KVQ8 {
+	switch {
+	case s.latent > 0:
+		return s.keyBytes()
+	case s.kv == KVQ8:
 		return s.keyBytes() + s.valuePanels()*gemm.BlockBytes
 	}
 	return s.keyBytes() + s.valuePanels()*halfPanel
 }
 
 // valuePanels is the number of panels of values.
-func (s rowShape) valuePanels() int { return (s.dim + gemm.Panel - 1) / gemm.Panel }
+func (s rowShape) valuePanels() int { return (s.values() + gemm.Panel - 1) / gemm.Panel }
 
-// panels returns page i's keys and values of a layer and head.
+// panels returns page i's keys and values of a layer and head; no values where they are of the keys.
 func (c *Cache) panels(layer, head, i int) (keys, values []byte) {
 	s := c.mem.shapeOf(layer)
 	k, size := s.keyBytes(), s.headBytes()
 	g, layer := c.at(layer, i)
 	b := g.bytes[(layer*s.heads+head)*size:][:size]
+	if s.latent > 0 {
+		return b, nil
+	}
 	return b[:k], b[k:]
 }
 
@@ -89,7 +95,7 @@ func (c *Cache) storeHalfValue(layer, head, slot int, v []float32) {
 }
 
 // stackDim is the dimensions of a head that are rounded without allocating.
-const stackDim = 512
+const stackDim = 576
 
 // rounded is x in bf16, of an even number of elements, the last of which may be 0.
 func rounded(buf *[stackDim]uint16, x []float32) []uint16 {
@@ -108,6 +114,9 @@ func (s rowShape) moveHalf(to []byte, dst int, from []byte, src int) {
 		d, f := to[(dst^halfFlip)*4:k], from[(src^halfFlip)*4:k]
 		for i := 0; i < len(d); i += halfStep {
 			copy(d[i:i+4], f[i:])
+		}
+		if s.latent > 0 {
+			continue
 		}
 		d, f = to[k+dst/2*halfStep+(dst%2^halfFlip)*2:size], from[k+src/2*halfStep+(src%2^halfFlip)*2:size]
 		for v := 0; v < s.valuePanels(); v++ {

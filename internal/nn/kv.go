@@ -43,10 +43,14 @@ func (t KVType) Of(blocks []Block) KVType {
 		return t
 	}
 	for i := range blocks {
-		if len(blocks[i].QKV) == 0 { // recurrent
+		w := blocks[i].Latent.down()
+		if len(blocks[i].QKV) > 0 {
+			w = blocks[i].QKV[0].W
+		}
+		if w == nil { // recurrent
 			continue
 		}
-		switch blocks[i].QKV[0].W.Type() {
+		switch w.Type() {
 		case gemm.F32, gemm.F16:
 			return KVF32
 		}

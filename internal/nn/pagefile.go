@@ -10,7 +10,11 @@ import (
 
 // Layout names what the bytes of pages depend on beside weights and text.
 func (p *Pages) Layout() string {
-	return fmt.Sprintf("%d layers, %d heads of %d, %v, windows %v", p.Layers, p.Heads, p.Dim, p.KV, p.Windows)
+	layout := fmt.Sprintf("%d layers, %d heads of %d, %v, windows %v", p.Layers, p.Heads, p.Dim, p.KV, p.Windows)
+	if p.Latent > 0 {
+		layout += fmt.Sprintf(", values the first %d of keys", p.Latent)
+	}
+	return layout
 }
 
 // PageBytes is the memory of a page of all layers.

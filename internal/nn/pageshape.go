@@ -5,12 +5,29 @@ import "github.com/grovellm/grove/internal/kernels/gemm"
 // rowShape is what the pages of a pool have of a row for each layer.
 type rowShape struct {
 	heads, dim int
+	latent     int // values are so many of the key's dimensions, the first ones; 0: they are stored beside it
 	kv         KVType
+}
+
+// values is the dimensions of a value.
+func (s rowShape) values() int {
+	if s.latent > 0 {
+		return s.latent
+	}
+	return s.dim
+}
+
+// headFloats is the numbers of a row of f32 for a head.
+func (s rowShape) headFloats() int {
+	if s.latent > 0 {
+		return s.dim
+	}
+	return 2 * s.dim
 }
 
 // shape is that of a pool's pages.
 func (p *Pages) shape(pool int) rowShape {
-	s := rowShape{p.Heads, p.Dim, p.KV}
+	s := rowShape{p.Heads, p.Dim, p.Latent, p.KV}
 	if pool == windowed && p.LocalHeads > 0 {
 		s.heads = p.LocalHeads
 	}
@@ -39,7 +56,7 @@ func (s rowShape) layerBytes() int {
 	if s.kv.panels() {
 		return s.heads * s.headBytes() / PageRows
 	}
-	return s.heads * 2 * s.dim * 4
+	return s.heads * s.headFloats() * 4
 }
 
 // resultWidth is the width of a query's results.
@@ -47,5 +64,5 @@ func (s rowShape) resultWidth() int {
 	if s.kv.panels() {
 		return s.valuePanels() * gemm.Panel
 	}
-	return s.dim
+	return s.values()
 }

@@ -33,6 +33,8 @@ type plan struct {
 	deltas    slots[deltaJob]
 	queries   slots[queriesJob]
 	sigmoids  slots[sigmoidJob]
+	latents   slots[latentJob]
+	heads     slots[headJob]
 }
 
 // slots are jobs that are used again in the next region.
@@ -88,6 +90,7 @@ func (p *plan) take() []par.Phase {
 	p.deltas.used = 0
 	p.queries.used = 0
 	p.sigmoids.used = 0
+	p.latents.used, p.heads.used = 0, 0
 	return phases
 }
 

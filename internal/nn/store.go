@@ -47,8 +47,11 @@ func (j *storeJob) Do(_, task int) {
 // units is how many heads of the rows belong to a key/value head: its queries, keys, values.
 func (j *storeJob) units() int {
 	group := j.heads / j.a.KVHeads
-	if j.a.Reads {
+	switch {
+	case j.a.Reads:
 		return group
+	case j.a.Latent > 0:
+		return group + 1
 	}
 	return group + 2
 }
@@ -120,7 +123,7 @@ func (j *storeJob) prepare(x []float32, norm *Norm, i int) {
 	}
 	if j.a.Rope != nil {
 		cos, sin := j.rope.at(j.f.rows[i].position)
-		j.rope.rotate(x, cos, sin)
+		j.rope.rotate(x[j.a.Latent:], cos, sin)
 	}
 	if norm != nil && j.a.NormLast {
 		norm.apply(x, x)

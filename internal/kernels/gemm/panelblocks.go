@@ -65,3 +65,16 @@ func LoadLane(dst []float32, panel []byte, lane int) {
 
 // CopyLane makes output i of panel dst output o of panel src, both of Q8_0.
 func CopyLane(dst []byte, i int, src []byte, o int) { blockTypes[Q8_0].copyRow(dst, i, src, o) }
+
+// PairLanes writes the int8 of a block of a panel of Q8_0 as [Panel/2][32][2]: of two neighbouring outputs, each of
+// the block's elements side by side.
+func PairLanes(dst, block []byte) {
+	le := binary.LittleEndian
+	for at, i := 2*Panel, 0; at < len(block); at, i = at+4, i+1 {
+		lane, element := i%Panel, i/Panel*4
+		x := le.Uint32(block[at:]) ^ blockTypes[Q8_0].flip()
+		pair := dst[lane/2*64+element*2+lane%2:]
+		pair[0], pair[2] = byte(x), byte(x>>8)
+		pair[4], pair[6] = byte(x>>16), byte(x>>24)
+	}
+}

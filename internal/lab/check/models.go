@@ -143,7 +143,7 @@ func (v *variant) draftFor(ctx context.Context, o *opened) (*model.Model, error)
 		s := randomShape(rng, arches[rng.IntN(len(arches))], typ)
 		s.Vocab = v.shape.Vocab
 		s.Tokens = v.shape.Tokens
-		if !slices.Contains([]string{"gemma4", "glm4moe", "cohere2"}, s.Arch) { // whose layers are drawn each for itself
+		if !slices.Contains([]string{"gemma4", "glm4moe", "cohere2", "deepseek2"}, s.Arch) { // whose layers are drawn each for itself
 			s.Layers = 1
 		}
 		if rng.IntN(4) == 0 {
@@ -229,6 +229,8 @@ func randomShape(rng *rand.Rand, arch string, typ tensor.Type) synth.Shape {
 		s.Tune = tuneGemma4(rng, &s, unit)
 	case "glm4moe":
 		s.Tune = tuneGrouped(rng, &s, unit)
+	case "deepseek2":
+		s.Tune = tuneLatent(rng, &s, unit)
 	}
 	if s.Validate() != nil { // the architecture wants heads of another width, or its own output matrix
 		s.Hidden = s.Heads * s.HeadDim
@@ -369,6 +371,39 @@ func tuneGrouped(rng *rand.Rand, s *synth.Shape, unit int) func(c *model.Config)
 		c.Rule.Chosen = chosen
 		if scaled {
 			c.Rule.Scale = 1.75
+		}
+	}
+}
+
+// tuneLatent draws the widths of latent attention, and experts as tuneGrouped does, chosen by either rule.
+func tuneLatent(rng *rand.Rand, s *synth.Shape, unit int) func(c *model.Config) {
+	experts := tuneGrouped(rng, s, unit)
+	width := func(most int) int { return unit * (1 + rng.IntN(max(1, most/unit))) }
+	l := model.LatentConfig{Rank: width(80), PlainDim: width(40), ValueDim: width(40)}
+	if rng.IntN(2) == 0 {
+		l.QueryRank = width(60)
+	}
+	if l.Rank == 1 {
+		l.Rank = 2
+	}
+	s.RopeDims = 2 * (1 + rng.IntN(16))
+	s.KVHeads = 1
+	s.HeadDim = l.Rank + s.RopeDims
+	sigma, yarn := rng.IntN(2) == 0, rng.IntN(3) == 0
+	return func(c *model.Config) {
+		experts(c)
+		c.SetLatent(l)
+		c.HeadNorms = false
+		c.Rule.Sigmoid, c.Rule.All = sigma, !sigma
+		if !sigma {
+			c.Rule.Norm = false
+			c.Rule.Groups = 0
+			c.Rule.Chosen = 0
+		}
+		if yarn {
+			c.Rope.Scale = 4
+			c.Rope.Original = 64
+			c.Rope.Yarn = &model.Yarn{Fast: 32, Slow: 1, LogMul: 0.7, Plain: true}
 		}
 	}
 }

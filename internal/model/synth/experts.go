@@ -21,6 +21,8 @@ func folderPlan(plan []planned) (list []planned) {
 				x.of = func(r int) (*planned, int) { return t, e*rows + r }
 				list = append(list, x)
 			}
+		case t.half == 1 && t.split > 0:
+			list = append(list, ofHeads(t, other(plan, t)))
 		case t.half == 2: // with the first
 		case t.param && t.experts > 0:
 			list = append(list, parameter(t, other(plan, t)))
@@ -64,5 +66,21 @@ func parameter(t, second *planned) planned {
 	}
 	x.rows, x.cols = t.experts*t.cols, n*rows
 	x.cell = func(r, c int) (*planned, int, int) { return halves[c%n], r/t.cols*rows + c/n, r % t.cols }
+	return x
+}
+
+// ofHeads is the tensor that has each head's keys, transposed, and values, of latent attention.
+func ofHeads(keys, values *planned) planned {
+	x := *keys
+	plain, rank := keys.cols, values.cols
+	x.rows, x.cols = keys.experts*keys.split, rank
+	x.cell = func(r, c int) (*planned, int, int) {
+		h, i := r/keys.split, r%keys.split
+		if i < plain {
+			return keys, h*rank + c, i
+		}
+		return values, h*(keys.split-plain) + i - plain, c
+	}
+	x.experts = 0
 	return x
 }

@@ -22,6 +22,7 @@ type planned struct {
 	fixed      []float32 // the numbers themselves, where they are not random
 
 	experts, half int  // as model.Part has them
+	split         int  // the same
 	param, conv   bool // the same
 	decay         bool // the same: the numbers of GGUF files are drawn
 	plain         bool // F32 in GGUF files, whatever the file's type
@@ -98,6 +99,13 @@ func (s Shape) plan() []planned {
 	std["attn_gate"], std["ssm_conv1d"] = inv, std["shortconv.conv"]
 	std["ssm_alpha"], std["ssm_beta"] = inv, inv
 	std["ssm_out"] = block / act / math.Sqrt(float64(max(1, c.Delta.ValueHeads*c.Delta.ValueDim)))
+	if l := c.Latent; l.Rank > 0 {
+		root := func(n int) float64 { return 1 / math.Sqrt(float64(max(n, 1))) }
+		std["attn_q_a"], std["attn_kv_a_mqa"] = inv, inv
+		std["attn_q_b"] = math.Sqrt(score) * root(l.QueryRank)
+		std["attn_k_b"], std["attn_v_b"] = root(l.Rank), root(l.Rank)
+		std["attn_output"] = block / mix * root(c.Heads*l.ValueDim)
+	}
 	if s.Arch == "gptneox" { // the same number, another rounding: other engines' results are kept for this one
 		std["attn_output"] = block / mix * inv
 	}
@@ -128,6 +136,7 @@ func (s Shape) plan() []planned {
 		t.plain = model.InF32(t.gguf)
 		t.experts = p.Experts
 		t.half = p.Half
+		t.split = p.Split
 		t.param = p.Param
 		t.conv = p.Conv
 		t.decay = p.Decay

@@ -126,6 +126,25 @@ var shapes = []Shape{
 			c.Rule.Groups = 4
 			c.Rule.Chosen = 2
 		}},
+	{Name: "tiny-deepseek2", Arch: "deepseek2", Vocab: 416, Hidden: 160, Layers: 3, Heads: 5, KVHeads: 1, HeadDim: 48, FFN: 416,
+		Context: 2560, NormEps: 1e-6, RopeBase: 1e4, RopeDims: 16, Tokens: Qwen2, Tune: func(c *model.Config) {
+			c.SetLatent(model.LatentConfig{Rank: 32, PlainDim: 32, ValueDim: 24})
+			c.Rope.Scale = 40
+			c.Rope.Original = 64
+			c.Rope.Yarn = &model.Yarn{Fast: 32, Slow: 1, LogMul: 0.707, Plain: true}
+			tuneExperts(c)
+			c.Rule.Scale = 1.5
+		}},
+	{Name: "tiny-glm4lite", Arch: "deepseek2", Vocab: 416, Hidden: 160, Layers: 4, Heads: 5, KVHeads: 1, HeadDim: 80, FFN: 416,
+		Context: 1024, NormEps: 1e-5, RopeBase: 1e6, RopeDims: 16, Tokens: Qwen2, Tune: func(c *model.Config) {
+			c.SetLatent(model.LatentConfig{Rank: 64, QueryRank: 96, PlainDim: 32, ValueDim: 56})
+			tuneExperts(c)
+			c.Rule.All, c.Rule.Sigmoid = false, true
+			c.Rule.Norm = true
+			c.Rule.Scale = 1.8
+			c.Rule.Groups = 4
+			c.Rule.Chosen = 2
+		}},
 	{Name: "tiny-seed-oss", Arch: "seed_oss", Vocab: 416, Hidden: 160, Layers: 3, Heads: 6, KVHeads: 2, HeadDim: 48, FFN: 416,
 		Context: 1024, NormEps: 1e-6, RopeBase: 1e6, RopeDims: 48, Biases: true, Tokens: Qwen2},
 	{Name: "tiny-exaone4", Arch: "exaone4", Vocab: 416, Hidden: 192, Layers: 5, Heads: 6, KVHeads: 2, HeadDim: 32, FFN: 416,
@@ -235,4 +254,13 @@ func Lookup(name string) (Shape, error) {
 // sparse gives layers experts, and rows some of them.
 func sparse(experts, used int) func(c *model.Config) {
 	return func(c *model.Config) { c.Experts, c.Used = experts, used }
+}
+
+// tuneExperts gives layers but the first experts, beside two that all rows have.
+func tuneExperts(c *model.Config) {
+	c.Experts = 8
+	c.Used = 3
+	c.ExpertFFN = 56
+	c.SharedFFN = 112
+	c.Dense = 1
 }

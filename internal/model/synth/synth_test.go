@@ -63,7 +63,7 @@ func get(t testing.TB, f interface {
 // writable are the types that a shape is written in. Some have rows that are no whole blocks of Q8_0.
 func writable(s Shape) []tensor.Type {
 	types := []tensor.Type{tensor.F32, tensor.F16, tensor.BF16}
-	if !slices.Contains([]string{"tiny-gemma4", "tiny-gemma4-experts", "tiny-glm4moe"}, s.Name) {
+	if !slices.Contains([]string{"tiny-gemma4", "tiny-gemma4-experts", "tiny-glm4moe", "tiny-deepseek2", "tiny-glm4lite"}, s.Name) {
 		types = append(types, tensor.Q8_0)
 	}
 	return types

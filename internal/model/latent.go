@@ -1,0 +1,216 @@
+package model
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/grovellm/grove/internal/nn"
+	"github.com/grovellm/grove/tensor"
+)
+
+// LatentConfig is the shape of multi-head latent attention. Its heads share one head of keys, HeadDim wide: a
+// latent vector, which is the value too, and Rope.Dims rotated dimensions.
+type LatentConfig struct {
+	Rank      int // dimensions of the latent vector; 0: attention is not latent
+	QueryRank int // of what queries are made of; 0: of the layer's input
+	PlainDim  int // dimensions of a head's query that are not rotated
+	ValueDim  int // of a head's value
+}
+
+// SetLatent gives the model latent attention.
+func (c *Config) SetLatent(l LatentConfig) {
+	c.Latent = l
+	c.HeadDim = l.Rank + c.Rope.Dims
+	c.KVHeads = 1
+}
+
+// latentSize is a dimension of latent attention.
+func (c *Config) latentSize(d dim) int {
+	l := &c.Latent
+	switch d {
+	case latentRank:
+		return l.Rank
+	case latentKey:
+		return l.Rank + c.Rope.Dims
+	case latentQueries:
+		return c.Heads * (l.PlainDim + c.Rope.Dims)
+	case latentQueryRank:
+		return l.QueryRank
+	case latentPlain:
+		return l.PlainDim
+	case latentValue:
+		return l.ValueDim
+	case latentValues:
+		return c.Heads * l.ValueDim
+	}
+	return 0
+}
+
+// validateLatent checks the shape of latent attention.
+func (c *Config) validateLatent() error {
+	l := &c.Latent
+	if l.Rank == 0 {
+		return nil
+	}
+	for _, f := range []struct {
+		what      string
+		v, lo, hi int
+	}{
+		{"latent vector", l.Rank, 2, maxWidth},
+		{"vector that queries are made of", l.QueryRank, 0, maxWidth},
+		{"key but for rotated dimensions", l.PlainDim, 1, maxWidth / maxHeads},
+		{"value", l.ValueDim, 1, maxWidth / maxHeads},
+	} {
+		if f.v < f.lo || f.v > f.hi {
+			return fmt.Errorf("width of a head's %s is %d: want %d to %d", f.what, f.v, f.lo, f.hi)
+		}
+	}
+	if c.HeadDim != l.Rank+c.Rope.Dims || c.KVHeads != 1 {
+		return fmt.Errorf("latent attention with %d key/value heads of %d dimensions: want 1 of %d, the latent vector's %d and the rotated %d",
+			c.KVHeads, c.HeadDim, l.Rank+c.Rope.Dims, l.Rank, c.Rope.Dims)
+	}
+	return nil
+}
+
+// latentScale is what scores are multiplied by. YaRN multiplies them, and not what is rotated.
+func (c *Config) latentScale() float32 {
+	s := 1 / math.Sqrt(float64(c.Latent.PlainDim+c.Rope.Dims))
+	if y := c.Rope.Yarn; y != nil {
+		m := 1 + y.LogMul/10*math.Log(max(1, c.Rope.Scale))
+		s *= m * m
+	}
+	return float32(s)
+}
+
+// latentEps is the epsilon of the norms within latent attention, whatever that of the others is. llama.cpp
+// takes the file's for all.
+const latentEps = 1e-6
+
+// latent builds the products of latent attention.
+func (b *builder) latent(i int, name func(part string) string) *nn.Latent {
+	c := b.c
+	d := func(of dim) int { return c.size(of, i) }
+	norm := func(part string, n int) nn.Norm {
+		x := b.norm(name(part), n)
+		x.Eps = latentEps
+		return x
+	}
+	each := func(part string, rows, in int) []nn.Linear {
+		list := make([]nn.Linear, c.Heads)
+		for h := range list {
+			list[h] = b.rows(name(part)+".weight", []int{c.Heads, rows, in}, h*rows, (h+1)*rows)
+		}
+		return list
+	}
+	l := &nn.Latent{
+		Down: b.linear(name("attn_kv_a_mqa"), d(latentKey), c.Hidden), Norm: norm("attn_kv_a_norm", d(latentRank)),
+		KeyUp: each("attn_k_b", d(latentRank), d(latentPlain)), ValueUp: each("attn_v_b", d(latentValue), d(latentRank)),
+	}
+	if c.Latent.QueryRank == 0 {
+		l.Query = b.linear(name("attn_q"), d(latentQueries), c.Hidden)
+		return l
+	}
+	down := b.linear(name("attn_q_a"), d(latentQueryRank), c.Hidden)
+	between := norm("attn_q_a_norm", d(latentQueryRank))
+	l.QueryDown, l.QueryNorm = &down, &between
+	l.Query = b.linear(name("attn_q_b"), d(latentQueries), d(latentQueryRank))
+	return l
+}
+
+// Folders have the two matrices of a head one after the other in one tensor: its keys' as (PlainDim, Rank),
+// which GGUF files have transposed, and its values'.
+
+// fromHeads is the part of the folder's tensor t.
+func (p *Part) fromHeads(t tensor.Tensor) (tensor.Tensor, error) {
+	keys := p.Half == 1
+	plain, rank := p.Split-p.Rows, p.Cols
+	if keys {
+		plain, rank = p.Cols, p.Rows
+	}
+	if err := wantShape(t, p.Experts*p.Split, rank); err != nil {
+		return t, err
+	}
+	x := tensor.Tensor{Name: t.Name, Type: t.Type, Shape: []int{p.Experts, p.Rows, p.Cols}}
+	size, row := t.RowBytes(), x.RowBytes()
+	if !keys {
+		x.Reader = runs(row, p.Rows, func(h int) (tensor.Tensor, int) { return t, h*p.Split + plain })
+		return x, x.Check()
+	}
+	if block, _ := t.Type.Block(); block > 1 {
+		return t, fmt.Errorf("tensor %s is %v: want numbers that stand alone, F32, F16 or BF16", tensor.Quote(t.Name), t.Type)
+	}
+	x.Reader = func(dst []byte, r0, r1 int) error {
+		head, data := -1, make([]byte, plain*size)
+		for r := r0; r < r1; r++ {
+			if h := r / rank; h != head {
+				if err := t.ReadRows(data, h*p.Split, h*p.Split+plain); err != nil {
+					return err
+				}
+				head = h
+			}
+			copyColumn(dst[(r-r0)*row:], data, r%rank, size, size/rank)
+		}
+		return nil
+	}
+	return x, x.Check()
+}
+
+// copyColumn copies column i of rows of so many bytes, which are numbers of width bytes.
+func copyColumn(dst, rows []byte, i, rowBytes, width int) {
+	for at := i * width; at < len(rows); at += rowBytes {
+		dst = dst[copy(dst, rows[at:at+width]):]
+	}
+}
+
+// intoHeads is the folder's tensor of the two halves.
+func (p *Part) intoHeads(ending string, keys, values tensor.Tensor) (list []tensor.Tensor, err error) {
+	plain := p.Cols
+	rank := p.Rows
+	both := []*tensor.Tensor{&keys, &values}
+	if err := wantShape(keys, p.Experts, rank, plain); err != nil {
+		return nil, err
+	}
+	if err := wantShape(values, p.Experts, p.Split-plain, rank); err != nil {
+		return nil, err
+	}
+	for _, t := range both {
+		if block, _ := t.Type.Block(); block > 1 || keys.Type != values.Type {
+			if *t, err = t.Mapped(func(x float32) float32 { return x }); err != nil {
+				return nil, err
+			}
+		}
+	}
+	x := tensor.Tensor{Name: p.InFolder(ending), Type: values.Type, Shape: []int{p.Experts * p.Split, rank}}
+	row, size := x.RowBytes(), keys.RowBytes()
+	x.Reader = func(dst []byte, r0, r1 int) error {
+		head, data := -1, make([]byte, rank*size)
+		for r := r0; r < r1; r++ {
+			h, i, to := r/p.Split, r%p.Split, dst[(r-r0)*row:][:row]
+			if i >= plain {
+				at := h*(p.Split-plain) + i - plain
+				if err := values.ReadRows(to, at, at+1); err != nil {
+					return err
+				}
+				continue
+			}
+			if h != head {
+				if err := keys.ReadRows(data, h*rank, (h+1)*rank); err != nil {
+					return err
+				}
+				head = h
+			}
+			copyColumn(to, data, i, size, size/plain)
+		}
+		return nil
+	}
+	return []tensor.Tensor{x}, x.Check()
+}
+
+// denseFirst is how many layers, the first ones, are dense of those listed; ok is false where others are too.
+func denseFirst(kinds []string) (n int, ok bool) {
+	if n = slices.Index(kinds, "sparse"); n < 0 {
+		n = len(kinds)
+	}
+	return n, !slices.Contains(kinds[n:], "dense")
+}

@@ -1,0 +1,114 @@
+package nn
+
+import "github.com/grovellm/grove/internal/kernels/gemm"
+
+// Latent is the products of multi-head latent attention (DeepSeek-V2, arXiv 2405.04434, §2.1). A row keeps
+// a latent vector c that all heads share, and a rotated key that they share too: together they are the
+// key, and c is the value. A head's own keys and values, KeyUp·c and ValueUp·c, are never made: KeyUp is
+// multiplied by the head's query instead, and ValueUp by the mean of the latent vectors.
+type Latent struct {
+	QueryDown *Linear // of queries, before Query; nil: Query reads what Down reads
+	QueryNorm *Norm   // between the two
+	Query     Linear  // each head's query: KeyDim dimensions that are not rotated, then those that are
+	Down      Linear  // the latent vector and the key to be rotated
+	Norm      Norm    // of the latent vector
+
+	KeyUp, ValueUp []Linear // of each head: from KeyDim to the latent vector's dimensions, from those to ValueDim
+}
+
+// Bytes is the size of the packed weights.
+func (l *Latent) Bytes() int {
+	size := l.Query.W.Bytes() + l.Down.W.Bytes()
+	if l.QueryDown != nil {
+		size += l.QueryDown.W.Bytes()
+	}
+	for i := range l.KeyUp {
+		size += l.KeyUp[i].W.Bytes() + l.ValueUp[i].W.Bytes()
+	}
+	return size
+}
+
+// down is the weights of Down, or nil of no Latent.
+func (l *Latent) down() *gemm.Matrix {
+	if l == nil {
+		return nil
+	}
+	return l.Down.W
+}
+
+// latentBuffers are the activations of latent attention.
+type latentBuffers struct{ down, query, queries, values Buffer }
+
+// latentAttention is attention over latent vectors.
+func (e *Exec) latentAttention(b *Block, layer int, f *Forest, src Source, out Proj, m *BlockBuffers) {
+	if e.records != nil {
+		panic("nn: latent attention has no gradient: it can be a target's, not a head's or a trained model's")
+	}
+	l, a, n := b.Latent, &b.Attn, src.X.Rows
+	queries, down := e.Mat(&m.latent.queries, n, l.Query.W.Out()), e.Mat(&m.latent.down, n, a.Dim)
+	if l.QueryDown == nil {
+		e.Linear(src, Proj{Linear: &l.Query, Dst: queries}, Proj{Linear: &l.Down, Dst: down})
+	} else {
+		query := e.Mat(&m.latent.query, n, l.QueryDown.W.Out())
+		e.Linear(src, Proj{Linear: l.QueryDown, Dst: query}, Proj{Linear: &l.Down, Dst: down})
+		e.Linear(Source{X: query, Norm: l.QueryNorm}, Proj{Linear: &l.Query, Dst: queries})
+	}
+	qkv, attn := e.Mat(&m.qkv, n, a.QKVCols()), e.Mat(&m.attn, n, a.Heads*a.Latent)
+	j := e.plan.latents.next()
+	*j = latentJob{a, &l.Norm, queries, down, qkv}
+	e.OwnRows(n, qkv.Cols, j)
+	e.perHead(l.KeyUp, queries, queries.Cols/a.Heads, qkv, a.Dim)
+	e.Attend(a, layer, f, qkv, attn)
+	values := e.Mat(&m.latent.values, n, a.Heads*l.ValueUp[0].W.Out())
+	e.perHead(l.ValueUp, attn, a.Latent, values, values.Cols/a.Heads)
+	e.Linear(Source{X: values}, out)
+}
+
+// latentJob makes of a row's products the key, and what is to be rotated of the queries.
+type latentJob struct {
+	a             *Attention
+	norm          *Norm
+	queries, down Mat
+	qkv           Mat // each head's query, then the key
+}
+
+func (j *latentJob) Do(_, i int) {
+	a, q, row := j.a, j.queries.Row(i), j.qkv.Row(i)
+	rotated, size := a.Dim-a.Latent, len(q)/a.Heads
+	for h := range a.Heads {
+		copy(row[h*a.Dim+a.Latent:(h+1)*a.Dim], q[(h+1)*size-rotated:])
+	}
+	down, key := j.down.Row(i), row[a.Heads*a.Dim:]
+	j.norm.apply(key[:a.Latent], down[:a.Latent])
+	copy(key[a.Latent:], down[a.Latent:])
+}
+
+// perHead plans a product of each head: of as many columns as it reads, from column h·from of src on for head
+// h, into those from h·to of dst on.
+func (e *Exec) perHead(w []Linear, src Mat, from int, dst Mat, to int) {
+	j := e.plan.heads.next()
+	*j = headJob{e, w, src, dst, from, to, max(1, src.Rows/headRows)}
+	e.plan.phase(len(w)*j.parts, j)
+	e.run()
+}
+
+type headJob struct {
+	e        *Exec
+	w        []Linear
+	src, dst Mat
+	from, to int
+	parts    int // of the rows
+}
+
+func (j *headJob) Do(worker, task int) {
+	h, part := task/j.parts, task%j.parts
+	r0, r1 := j.src.Rows*part/j.parts, j.src.Rows*(part+1)/j.parts
+	l, s := &j.w[h], &j.e.scratch[worker]
+	x := &s.rounded[0]
+	x.Reset(l.W.Type().Activations(), r1-r0, l.W.In())
+	for i := range r1 - r0 {
+		x.SetRow(i, j.src.Row(r0 + i)[h*j.from:][:l.W.In()])
+	}
+	a := gemm.Part{X: x, To: r1 - r0, P1: l.W.Panels(), Scratch: &s.products}
+	l.part(&a, j.dst.Columns(h*j.to, h*j.to+l.W.Out()).Slice(r0, r1))
+}
