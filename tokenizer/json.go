@@ -56,6 +56,9 @@ func FromJSON(path string) (*Tokenizer, error) {
 			return nil, err
 		}
 		*r.to = b
+		if r.to == &f.Model {
+			*r.to = infile.PlainJSON(b)
+		}
 	}
 	return Parse(f)
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/grovellm/grove/gguf"
 	"github.com/grovellm/grove/internal/command"
 	"github.com/grovellm/grove/internal/drafters/registry"
+	"github.com/grovellm/grove/internal/files/infile"
 	"github.com/grovellm/grove/internal/files/safetensors"
 	"github.com/grovellm/grove/internal/files/torch"
 	"github.com/grovellm/grove/internal/heads"
@@ -191,7 +192,7 @@ func readFolder(path string, tensors, full bool) (*contents, error) {
 	case err != nil:
 		return nil, err
 	}
-	if err := c.addConfig(data, full); err != nil {
+	if err := c.addConfig(infile.PlainJSON(data), full); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	f, err := safetensors.OpenFolder(path, headfile.FileNames()...)

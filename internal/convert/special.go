@@ -129,7 +129,7 @@ func readJSON(dir, name string, to any) error {
 		return nil
 	}
 	if err == nil {
-		err = json.Unmarshal(b, to)
+		err = json.Unmarshal(infile.PlainJSON(b), to)
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)

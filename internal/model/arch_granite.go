@@ -33,17 +33,7 @@ var granite = architecture{
 	},
 	readFields: readMultipliers,
 	writeFields: func(c *Config, m map[string]any) error {
-		for field, x := range map[string]float64{"attention_multiplier": c.AttnScale, "embedding_multiplier": c.EmbedScale,
-			"residual_multiplier": c.ResidualScale, "logits_scaling": c.LogitScale} {
-			switch {
-			case x != 0:
-				m[field] = decimal(x)
-			case field == "attention_multiplier":
-				m[field] = c.rootScale()
-			default:
-				m[field] = 1
-			}
-		}
+		c.writeMultipliers(m)
 		if c.NoRope != nil {
 			return errors.New("key rope.scaling.finetuned is false: config.json of granite has no place for a model " +
 				"that does not rotate positions in")
@@ -69,19 +59,38 @@ var granite4 = architecture{
 
 	readFields: func(h *hfConfig, c *Config) error {
 		c.Folder, c.FFN = h.ModelType, h.SharedFFN
-		switch h.PositionType {
-		case "rope":
-		case "", "nope":
-			c.NoRope = everyNth(c.Layers, 1)
-		default:
-			return fmt.Errorf("position_embedding_type is %q: want rope or nope", h.PositionType)
-		}
-		return readMultipliers(h, c)
+		return errors.Join(readPositionType(h, c), readMultipliers(h, c))
 	},
 }
 
 func readMultipliers(h *hfConfig, c *Config) error {
 	c.AttnScale, c.EmbedScale = h.AttnMultiplier, h.EmbedMultiplier
 	c.ResidualScale, c.LogitScale = h.ResidualMultiplier, h.LogitsScaling
+	return nil
+}
+
+func (c *Config) writeMultipliers(m map[string]any) {
+	for field, x := range map[string]float64{"attention_multiplier": c.AttnScale, "embedding_multiplier": c.EmbedScale,
+		"residual_multiplier": c.ResidualScale, "logits_scaling": c.LogitScale} {
+		switch {
+		case x != 0:
+			m[field] = decimal(x)
+		case field == "attention_multiplier":
+			m[field] = c.rootScale()
+		default:
+			m[field] = 1
+		}
+	}
+}
+
+// readPositionType reads whether positions are rotated in at all.
+func readPositionType(h *hfConfig, c *Config) error {
+	switch h.PositionType {
+	case "rope":
+	case "", "nope":
+		c.NoRope = everyNth(c.Layers, 1)
+	default:
+		return fmt.Errorf("position_embedding_type is %q: want rope or nope", h.PositionType)
+	}
 	return nil
 }

@@ -5,6 +5,7 @@
 package model
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -70,9 +71,13 @@ type architecture struct {
 	hybrid    bool
 	kind      string
 	heads     bool   // GGUF files have key/value heads by layer
+	attention string // the kind of the others, where it is not full_attention
 	nested    string // the object of config.json that has the text model's fields; "": they stand alone
 	gated     bool   // attention's results are multiplied by σ of gates, which attn_q gives with the queries
 	recurrent func(b *builder, name func(part string) string) (nn.Recurrent, nn.Linear)
+
+	// of says which folders are of this one, where several architectures have one modelType; nil: all others.
+	of func(h *hfConfig) bool
 
 	// The following may be nil. They read what generic code does not, after it, and are inverse in
 	// pairs.
@@ -91,7 +96,8 @@ var architectures []*architecture
 
 func init() { // some of them look themselves up
 	architectures = []*architecture{
-		&llama, &mistral, &mixtral, &mistral3, &qwen2, &mimo, &qwen3, &qwen3moe, &smollm3, &granite, &granite4,
+		&llama, &mistral, &mixtral, &mistral3, &qwen2, &mimo, &qwen3, &qwen3moe, &smollm3, &granite,
+		&graniteHybrid, &graniteHybridMoE, &granite4,
 		&granitemoe, &olmo2, &olmo3, &olmoe, &gptOSS, &phi3, &gemma2, &gemma3, &gemma4, &gemma4moe, &stablelm,
 		&gptneox, &glm4, &glm4moe, &seedOSS, &exaone4, &hunyuan, &ernie45, &cohere2, &arcee, &lfm2, &deepseek2, &deepseek3, &glm4lite, &qwen35, &qwen35text,
 	}
@@ -198,6 +204,7 @@ var folderRules = ggufkeys.Rules{Neutral: map[string][]any{
 	"is_encoder_decoder":          {false},
 	"logit_scale":                 {1},
 	"logits_scaling":              {1},
+	"mamba_proj_bias":             {false},
 	"num_experts":                 {0},
 	"num_local_experts":           {0},
 	"pruned_heads":                {},
@@ -221,6 +228,9 @@ var ropeRules = ggufkeys.Rules{
 func (a *architecture) obeys(field string) bool {
 	return field == a.experts || slices.Contains(strings.Fields(a.fields), field)
 }
+
+// attentionKind is the kind of layers with attention in a folder's layer_types.
+func (a *architecture) attentionKind() string { return cmp.Or(a.attention, "full_attention") }
 
 // Runs reports whether grove runs models of an architecture, by the name that GGUF files give it.
 func Runs(arch string) bool { return archNamed(arch) != nil }
@@ -267,7 +277,7 @@ func (h *hfConfig) arch() *architecture {
 	if h.MoE {
 		return findArch(func(a *architecture) bool { return a.modelType == h.ModelType && a.experts != "" })
 	}
-	return byModelType(h.ModelType)
+	return findArch(func(a *architecture) bool { return a.modelType == h.ModelType && (a.of == nil || a.of(h)) })
 }
 
 func findArch(is func(a *architecture) bool) *architecture {

@@ -62,6 +62,7 @@ type Config struct {
 	Recurrent []bool
 	Kernel    int
 	Delta     DeltaConfig // of layers of gated DeltaNet
+	Mamba     MambaConfig // of layers of Mamba-2
 
 	// Numbers that are 0 change nothing.
 	AttnScale     float64 // of attention scores, in place of 1/√HeadDim
@@ -188,6 +189,11 @@ func (c *Config) Validate() error {
 			return err
 		}
 	}
+	if c.Mamba != (MambaConfig{}) {
+		if err := c.Mamba.validate(); err != nil {
+			return err
+		}
+	}
 	if c.LocalRope != nil {
 		if err := c.LocalRope.validate(); err != nil {
 			return err
@@ -253,6 +259,16 @@ func (c *Config) recurrent(i int) bool { return i < len(c.Recurrent) && c.Recurr
 
 // attends reports whether layer i has attention.
 func (c *Config) attends(i int) bool { return !c.recurrent(i) }
+
+// attendsSomewhere reports whether a layer has attention.
+func (c *Config) attendsSomewhere() bool {
+	for i := range c.Layers {
+		if c.attends(i) {
+			return true
+		}
+	}
+	return false
+}
 
 // windowed reports whether layer i has a sliding window.
 func (c *Config) windowed(i int) bool { return c.Window > 0 && i < len(c.Windowed) && c.Windowed[i] }

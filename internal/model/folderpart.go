@@ -51,6 +51,9 @@ func (p *Part) FromFolder(f *safetensors.File, ending string) (t tensor.Tensor, 
 		t, err = p.half(t)
 	case p.Conv && len(t.Shape) == 3 && t.Shape[1] == 1:
 		t.Shape = []int{t.Shape[0], t.Shape[2]}
+	case p.Flat && slices.Equal(t.Shape, []int{p.Rows * p.Cols}):
+		t, err = t.ReadAll()
+		t.Shape = []int{p.Rows, p.Cols}
 	}
 	return t, names, err
 }
@@ -110,7 +113,12 @@ func (p *Part) IntoFolder(ending string, t tensor.Tensor, other *tensor.Tensor) 
 	if p.Split > 0 && other != nil {
 		return p.intoHeads(ending, t, *other)
 	}
-	if len(t.Shape) < 2 || t.Shape[0] != p.Experts || t.Shape[1] != p.Rows || other != nil && !slices.Equal(other.Shape, t.Shape) {
+	shape := []int{p.Experts, p.Rows, p.Cols}
+	if p.Experts == 0 {
+		shape = shape[1:]
+	}
+	n := len(shape) - 1 // but for biases
+	if len(t.Shape) < n || !slices.Equal(t.Shape[:n], shape[:n]) || other != nil && !slices.Equal(other.Shape, t.Shape) {
 		return nil, fmt.Errorf("tensor %s has shape %v: want %d experts of %d rows for this model",
 			tensor.Quote(t.Name), t.Shape, p.Experts, p.Rows)
 	}
@@ -127,7 +135,7 @@ func (p *Part) IntoFolder(ending string, t tensor.Tensor, other *tensor.Tensor) 
 		return p.intoParam(ending, halves)
 	case other != nil:
 		both := tensor.Tensor{Name: p.InFolder(ending), Type: t.Type, Shape: slices.Clone(t.Shape)}
-		both.Shape[1] *= 2
+		both.Shape[n-1] *= 2
 		both.Reader = runs(both.RowBytes(), p.Rows, func(i int) (tensor.Tensor, int) { return halves[i%2], i / 2 * p.Rows })
 		return []tensor.Tensor{both}, nil
 	case names[0] == p.Folder:

@@ -71,6 +71,17 @@ type hfConfig struct {
 	LinearValueDim    int  `json:"linear_value_head_dim"`
 	AttentionInterval int  `json:"full_attention_interval"`
 
+	// Of Mamba-2.
+	MambaHeads    int  `json:"mamba_n_heads"`
+	MambaGroups   int  `json:"mamba_n_groups"`
+	MambaStateDim int  `json:"mamba_d_state"`
+	MambaHeadDim  any  `json:"mamba_d_head"`
+	MambaKernel   int  `json:"mamba_d_conv"`
+	MambaExpand   int  `json:"mamba_expand"`
+	MambaConvBias bool `json:"mamba_conv_bias"`
+
+	TimeSteps []any `json:"time_step_limit"`
+
 	// Of LFM2.
 	NormEps       float64 `json:"norm_eps"`
 	ConvLength    int     `json:"conv_L_cache"`
@@ -194,7 +205,7 @@ func ReadFolderFile(dir string) ([]byte, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%s: not a model folder: it has no config.json: give a GGUF file or a Hugging Face folder", dir)
 	}
-	return data, err
+	return infile.PlainJSON(data), err
 }
 
 // ParseFolder reads the configuration of a head's layers from the contents of a config.json. It decodes them into more
@@ -350,10 +361,11 @@ func (h *hfConfig) kinds(a *architecture, c *Config) error {
 	}
 	c.Recurrent = make([]bool, c.Layers)
 	for i, t := range h.LayerTypes {
-		if t != a.kind && t != "full_attention" {
-			return fmt.Errorf("layer_types has %q: want full_attention or %s", t, a.kind)
+		attends := t == a.attentionKind() || t == "full_attention"
+		if !attends && t != a.kind && t != "linear_attention" {
+			return fmt.Errorf("layer_types has %q: want %s or %s", t, a.attentionKind(), a.kind)
 		}
-		c.Recurrent[i] = t == a.kind
+		c.Recurrent[i] = !attends
 	}
 	return nil
 }

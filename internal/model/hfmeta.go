@@ -67,7 +67,7 @@ func (c *Config) Fields(typ tensor.Type) (map[string]any, error) {
 	if a.hybrid {
 		types := make([]string, c.Layers)
 		for i := range types {
-			types[i] = "full_attention"
+			types[i] = a.attentionKind()
 			if c.recurrent(i) {
 				types[i] = a.kind
 			}

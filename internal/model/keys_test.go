@@ -105,6 +105,10 @@ var keyShapes = []synth.Shape{
 		Context: 64, NormEps: 1e-6, RopeBase: 1e4, RopeDims: 48, Tied: true, Tokens: synth.Qwen2, Tune: func(c *model.Config) { c.SetWindow(4) }},
 	{Name: "arcee", Arch: "arcee", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 48, FFN: 96,
 		Context: 64, NormEps: 1e-6, RopeBase: 1e4, RopeDims: 48, Tied: true, Tokens: synth.Qwen2},
+	{Name: "granitehybrid", Arch: "granitehybrid", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 32, FFN: 96,
+		Context: 64, NormEps: 1e-6, RopeBase: 1e4, RopeDims: 32, Tied: true, Tokens: synth.Qwen2, Tune: mambaFirst(0)},
+	{Name: "granitehybrid-experts", Arch: "granitehybrid", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 32, FFN: 96,
+		Context: 64, NormEps: 1e-6, RopeBase: 1e4, RopeDims: 32, Tied: true, Tokens: synth.Qwen2, Tune: mambaFirst(5)},
 	{Name: "gemma4-experts", Arch: "gemma4", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 48, FFN: 96,
 		Context: 64, NormEps: 1e-6, RopeBase: 1e6, RopeDims: 48, Tied: true, Tokens: synth.Qwen2, Tune: func(c *model.Config) {
 			c.SetGemma4Layers(32, 2)
@@ -127,14 +131,28 @@ func windowFirst(c *model.Config) {
 	c.Windowed = []bool{true, false}
 }
 
+// mambaFirst makes the first of two layers one of Mamba-2.
+func mambaFirst(experts int) func(c *model.Config) {
+	return func(c *model.Config) {
+		c.Kernel, c.Recurrent = 3, []bool{true, false}
+		c.Mamba = model.MambaConfig{Heads: 8, Groups: 2, HeadDim: 16, StateDim: 12}
+		if experts > 0 {
+			c.Experts, c.Used = experts, 2
+			c.SharedFFN = 40
+		}
+	}
+}
+
 // obeyedKeys are, of the keys that change nothing in most architectures, those that some obey.
 var obeyedKeys = map[string][]string{
-	"olmo2":   {"attention.sliding_window_pattern", "attention.sliding_window"},
-	"gpt-oss": {"attention.sliding_window_pattern", "attention.sliding_window", "expert_count", "expert_used_count"},
-	"gemma2":  {"attention.sliding_window_pattern", "attention.sliding_window", "final_logit_softcapping"},
-	"gemma3":  {"attention.sliding_window_pattern", "attention.sliding_window"},
-	"granite": {"rope.scaling.finetuned"},
-	"mixtral": {"expert_count", "expert_used_count"}, "qwen3moe": {"expert_count", "expert_used_count"},
+	"olmo2":                 {"attention.sliding_window_pattern", "attention.sliding_window"},
+	"gpt-oss":               {"attention.sliding_window_pattern", "attention.sliding_window", "expert_count", "expert_used_count"},
+	"gemma2":                {"attention.sliding_window_pattern", "attention.sliding_window", "final_logit_softcapping"},
+	"gemma3":                {"attention.sliding_window_pattern", "attention.sliding_window"},
+	"granite":               {"rope.scaling.finetuned"},
+	"granitehybrid":         {"rope.scaling.finetuned", "expert_shared_feed_forward_length"},
+	"granitehybrid-experts": {"rope.scaling.finetuned", "expert_count", "expert_used_count"},
+	"mixtral":               {"expert_count", "expert_used_count"}, "qwen3moe": {"expert_count", "expert_used_count"},
 	"granitemoe": {"expert_count", "expert_used_count", "rope.scaling.finetuned"},
 	"olmoe":      {"expert_count", "expert_used_count"},
 	"exaone4":    {"attention.sliding_window_pattern", "attention.sliding_window"},
@@ -236,7 +254,7 @@ func TestKeysAreObeyedOrRefused(t *testing.T) {
 		rope.scaling.yarn_beta_slow rope.scaling.yarn_log_multiplier`) // the last four: without yarn
 	structural := strings.Fields(`embedding_length block_count feed_forward_length attention.head_count
 		attention.head_count_kv attention.key_length expert_count expert_feed_forward_length
-		embedding_length_per_layer_input expert_shared_count`)
+		embedding_length_per_layer_input expert_shared_count expert_shared_feed_forward_length ssm.conv_kernel`)
 	values := map[string][]any{
 		"context_length": {uint32(33)}, "attention.causal": {false},
 		"attention.sliding_window_pattern": {[]bool{false, true}}, "rope.scaling.type": {"su"},
@@ -482,11 +500,13 @@ func TestTensorsAreObeyedOrRefused(t *testing.T) {
 			"phi3": "output.weight output.bias rope_freqs.weight blk.1.attn_output.bias blk.1.ffn_down.bias " +
 				"blk.0.attn_qkv.bias",
 			"mixtral": sparse, "qwen3moe": sparse, "granitemoe": sparse, "olmoe": strings.TrimPrefix(sparse, "output.weight "),
-			"gpt-oss": "output.bias rope_freqs.weight",
-			"glm4":    "output.weight output.bias rope_freqs.weight " + attention + "blk.1.attn_output.bias blk.1.ffn_down.bias",
-			"glm4moe": "output.weight output.bias rope_freqs.weight " + attention + "blk.1.attn_output.bias blk.0.ffn_gate.bias blk.0.ffn_up.bias",
-			"arcee":   "output.weight output.bias rope_freqs.weight " + attention + "blk.1.attn_output.bias blk.1.ffn_down.bias blk.0.ffn_up.bias",
-			"gemma4":  "output.weight output.bias blk.2.attn_q.bias " + attention + others, // it has rope_freqs
+			"gpt-oss":               "output.bias rope_freqs.weight",
+			"glm4":                  "output.weight output.bias rope_freqs.weight " + attention + "blk.1.attn_output.bias blk.1.ffn_down.bias",
+			"glm4moe":               "output.weight output.bias rope_freqs.weight " + attention + "blk.1.attn_output.bias blk.0.ffn_gate.bias blk.0.ffn_up.bias",
+			"arcee":                 "output.weight output.bias rope_freqs.weight " + attention + "blk.1.attn_output.bias blk.1.ffn_down.bias blk.0.ffn_up.bias",
+			"gemma4":                "output.weight output.bias blk.2.attn_q.bias " + attention + others, // it has rope_freqs
+			"granitehybrid":         "output.weight output.bias rope_freqs.weight " + others,
+			"granitehybrid-experts": "output.weight output.bias rope_freqs.weight blk.1.attn_output.bias blk.0.ffn_gate_inp.bias " + "blk.0.ffn_up_shexp.bias",
 			"gemma4-experts": "output.weight output.bias " + attention + "blk.1.attn_output.bias blk.0.ffn_gate_inp.bias " +
 				"blk.0.ffn_gate.bias blk.1.ffn_down.bias blk.0.ffn_up.bias",
 		}[s.Name]

@@ -69,6 +69,10 @@ func paddable(r *rand.Rand, arch string, typ tensor.Type) synth.Shape {
 	case "lfm2":
 		s.Tune = func(c *model.Config) { c.Kernel, c.Recurrent = 3, []bool{c.Layers > 1, false}[:c.Layers] }
 		s.Hidden = s.Heads * s.HeadDim
+	case "granitehybrid":
+		s.Layers = 2
+		s.Tune = mambaBefore
+		s.Hidden = s.Heads * s.HeadDim
 	case "phi3", "smollm3":
 		s.Hidden = s.Heads * s.HeadDim
 	case "gptneox":
@@ -80,6 +84,12 @@ func paddable(r *rand.Rand, arch string, typ tensor.Type) synth.Shape {
 		s.Hidden = s.Heads * s.HeadDim
 	}
 	return s
+}
+
+// mambaBefore makes the first of two layers one of Mamba-2.
+func mambaBefore(c *model.Config) {
+	c.Kernel, c.Recurrent = 3, []bool{true, false}
+	c.Mamba = model.MambaConfig{Heads: c.Hidden / 8, Groups: 2, HeadDim: 16, StateDim: 12}
 }
 
 // sameLogits compares the logits of random trees over a random prompt, in two steps that share a cache.

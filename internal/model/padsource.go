@@ -144,12 +144,12 @@ func (p *padding) added(name, part string) (tensor.Tensor, bool, error) {
 		t, err := tensor.FromFloat32s(name, tensor.F32, shape, values)
 		return t, err == nil, err
 	}
-	if _, err := p.kind.Size(t.Cols()); err != nil {
+	if _, err := t.Type.Size(t.Cols()); err != nil {
 		return t, false, fmt.Errorf("padding: tensor %s: rows of %d are not whole blocks of %v: pad with BF16", name, t.Cols(), p.kind)
 	}
 	var err error
 	switch part {
-	case "attn_output.weight", "shortconv.out_proj.weight", "ssm_out.weight", "ffn_down.weight", "ffn_down_exps.weight":
+	case "attn_output.weight", "shortconv.out_proj.weight", "ssm_a", "ssm_out.weight", "ffn_down.weight", "ffn_down_exps.weight":
 		t.Data, err = p.zero(t.Type, n)
 	default:
 		t.Data, err = p.random(part, t.Type, t.Rows(), t.Cols())

@@ -27,6 +27,7 @@ type part struct {
 	ending  string // of GGUF's name, where it is not .weight
 	whole   bool   // GGUF's name has no ending
 	conv    bool   // of a convolution: folders have a dimension of 1 between rows and columns
+	flat    bool   // folders have a vector of its numbers
 	plain   bool   // of a norm: not less 1 where others are
 	decay   bool   // folders have the logarithm of the number negated
 
@@ -69,6 +70,13 @@ const (
 	latentPlain     // dimensions of a head's key that are not rotated
 	latentValue     // dimensions of a head's value
 	latentValues    // of all heads
+
+	mambaIn // rows of Mamba-2's first product
+	mambaChannels
+	mambaInner
+	mambaHeads
+	mambaGroups
+	mambaGroup // numbers of a group's heads
 )
 
 // size is a dimension of a layer in numbers.
@@ -121,6 +129,18 @@ func (c *Config) size(d dim, layer int) int {
 		return c.Delta.ValueHeads
 	case deltaHead:
 		return c.Delta.ValueDim
+	case mambaIn:
+		return c.Mamba.inner() + c.Mamba.channels() + c.Mamba.Heads
+	case mambaChannels:
+		return c.Mamba.channels()
+	case mambaInner:
+		return c.Mamba.inner()
+	case mambaHeads:
+		return c.Mamba.Heads
+	case mambaGroups:
+		return c.Mamba.Groups
+	case mambaGroup:
+		return c.Mamba.inner() / max(c.Mamba.Groups, 1)
 	}
 	return c.latentSize(d)
 }
@@ -189,6 +209,7 @@ type Part struct {
 	Ending string // of its name in GGUF files: .weight, but for a few
 	Bare   bool   // its name in folders has no ending
 	Conv   bool   // folders have a dimension of 1 between rows and columns
+	Flat   bool   // folders have a vector of its numbers
 	Decay  bool   // folders have the logarithm of the number negated
 }
 
@@ -230,7 +251,7 @@ func (c *Config) hasPart(p part, layer int) bool { return p.when == nil || p.whe
 
 func (c *Config) part(a *architecture, p part, layer int, prefix, folder string) Part {
 	x := Part{Name: prefix + p.name, Folder: folder + p.folder, Rows: c.size(p.out, layer), Cols: c.size(p.in, layer),
-		Half: p.half, Param: p.param, Ending: p.weightEnding(), Bare: p.bare, Conv: p.conv, Decay: p.decay}
+		Half: p.half, Param: p.param, Ending: p.weightEnding(), Bare: p.bare, Conv: p.conv, Flat: p.flat, Decay: p.decay}
 	if p.each {
 		x.Experts = c.Experts
 	}

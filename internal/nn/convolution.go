@@ -11,7 +11,10 @@ type Recurrent interface {
 
 // Convolution is a depthwise causal convolution over a row and those before it on its path: the sum of
 // Taps[i]·x of the row that is len(Taps)−1−i before it. A cache keeps the inputs x of rows.
-type Convolution struct{ Taps [][]float32 }
+type Convolution struct {
+	Taps [][]float32
+	Bias []float32 // nil: none
+}
 
 // before is the number of rows before its own that a row sees.
 func (c *Convolution) before() int { return len(c.Taps) - 1 }
@@ -53,6 +56,7 @@ func (j *convolveJob) Do(worker, i int) {
 		j.makeTails(g.Cache)
 	}
 	clear(y)
+	copy(y, j.conv.Bias)
 	n := j.conv.before()
 	for t, position := 0, g.end(r)-1-n; t < n; t, position = t+1, position+1 {
 		if position >= 0 {

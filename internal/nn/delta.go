@@ -34,15 +34,13 @@ func (d *DeltaNet) keys() int     { return d.KeyHeads * d.KeyDim }
 func (d *DeltaNet) values() int   { return d.ValueHeads * d.ValueDim }
 func (d *DeltaNet) channels() int { return 2*d.keys() + d.values() }
 
-// A row of a cache is its inputs of the convolution, u and G of each value head; across the page are the
-// keys. A state is S of each value head, and the convolution's tail.
-func (d *DeltaNet) updates() int { return d.channels() }
-func (d *DeltaNet) decays() int  { return d.updates() + d.values() }
-func (d *DeltaNet) matrix() int  { return d.KeyDim * d.ValueDim }
-
-func (d *DeltaNet) Shape() *RecurrentShape {
-	return &RecurrentShape{Row: d.decays() + d.ValueHeads, Column: d.keys(), State: d.ValueHeads*d.matrix() + d.Conv.tail()}
+// heads is the layer's states. A row of the convolution has queries, keys, values.
+func (d *DeltaNet) heads() outerHeads {
+	return outerHeads{keyHeads: d.KeyHeads, heads: d.ValueHeads, keyDim: d.KeyDim, dim: d.ValueDim, grouped: d.Grouped,
+		keys: d.keys(), values: 2 * d.keys(), corrects: true}
 }
+
+func (d *DeltaNet) Shape() *RecurrentShape { h := d.heads(); return h.shape(&d.Conv) }
 
 func (d *DeltaNet) Bytes() int {
 	return d.QKV.W.Bytes() + d.Z.W.Bytes() + d.Alpha.W.Bytes() + d.Beta.W.Bytes()
@@ -59,24 +57,17 @@ func (d *DeltaNet) mix(e *Exec, layer int, f *Forest, src Source, out Proj, m *B
 	e.Linear(src, Proj{Linear: &d.QKV, Dst: in}, Proj{Linear: &d.Z, Dst: z}, Proj{Linear: &d.Alpha, Dst: gates.Columns(0, d.ValueHeads)},
 		Proj{Linear: &d.Beta, Dst: gates.Columns(d.ValueHeads, 2*d.ValueHeads)})
 	j := e.plan.deltas.next()
-	*j = deltaJob{e: e, d: d, layer: layer, f: f, mixed: mixed, gates: gates, z: z, y: y, walk: f.walk()}
-	e.convolve(convolveJob{conv: &d.Conv, layer: layer, f: f, x: in, y: mixed, state: d.ValueHeads * d.matrix(), next: j})
-	e.plan.phase(len(f.segs)*d.KeyHeads, j)
+	*j = deltaJob{d: d, z: z, outerJob: outerJob{e: e, outerHeads: d.heads(), layer: layer, f: f, mixed: mixed, gates: gates, y: y}}
+	e.outer(&j.outerJob, convolveJob{conv: &d.Conv, x: in, next: j})
 	e.OwnRows(n, d.values(), (*deltaOutput)(j))
 	e.Linear(Source{X: y}, out)
 }
 
-// deltaJob computes the rows of a key head and of the value heads that share it, for one sequence.
+// deltaJob is a layer's part of a pass. Its gates are Alpha·x and Beta·x, then g and β.
 type deltaJob struct {
-	e     *Exec
-	d     *DeltaNet
-	layer int
-	f     *Forest
-	walk  *walk
-
-	mixed Mat // queries, keys, values
-	gates Mat // Alpha·x, Beta·x; then g, β
-	z, y  Mat
+	outerJob
+	d *DeltaNet
+	z Mat
 }
 
 // rowDone makes queries, keys, values, decays and β of row i's convolution, and stores the keys.
@@ -95,12 +86,7 @@ func (j *deltaJob) rowDone(_, i int) {
 		}
 		simd.RMSNorm(to, to, weights[:d.KeyDim], 1e-6/float32(d.KeyDim))
 	}
-	g := j.f.segmentOf(i)
-	slot := g.slot(i)
-	columns := g.Cache.columns(j.layer, slot/PageRows)
-	for k, v := range x[d.keys() : 2*d.keys()] {
-		columns[k*PageRows+slot%PageRows] = v
-	}
+	j.storeKeys(i)
 	gates := j.gates.Row(i)
 	alpha, beta := gates[:d.ValueHeads], gates[d.ValueHeads:]
 	for h := range alpha {
@@ -130,169 +116,6 @@ func softplus(x float32) float32 {
 	e := [1]float32{x}
 	simd.Exp(e[:], e[:])
 	return simd.Log(1 + e[0])
-}
-
-// deltaRows is how many rows are computed side by side, as far as they need not be one after another.
-const deltaRows = 64
-
-// deltaScratch is memory of a worker.
-type deltaScratch struct {
-	states, keys, results, scores, updates, factors []float32
-
-	decays [PageRows + 1]float32
-}
-
-// deltaTask is the work of one key head and one sequence.
-type deltaTask struct {
-	*deltaJob
-	s      *deltaScratch
-	g      *Segment
-	key    int // the key head
-	shared int // value heads of it
-}
-
-func (j *deltaJob) Do(worker, task int) {
-	d, w := j.d, j.walk
-	t := deltaTask{deltaJob: j, s: &j.e.scratch[worker].delta, key: task % d.KeyHeads, shared: d.ValueHeads / d.KeyHeads}
-	seg := task / d.KeyHeads
-	t.g = &j.f.segs[seg]
-	s := t.s
-	s.states = grow(s.states, w.states*t.shared*d.matrix())
-	s.keys = grow(s.keys, 2*deltaRows*d.KeyDim)
-	s.results = grow(s.results, 2*deltaRows*d.ValueDim)
-	s.updates = grow(s.updates, PageRows*d.ValueDim)
-	s.factors = grow(s.factors, PageRows*d.KeyDim)
-	for _, step := range w.steps[w.first[seg]:w.first[seg+1]] {
-		if step.fold >= 0 {
-			t.fold(step)
-		}
-		for rows := w.rows[step.row0:step.row1]; len(rows) > 0; {
-			n := min(len(rows), deltaRows)
-			t.compute(step.to, rows[:n])
-			rows = rows[n:]
-		}
-	}
-}
-
-// head is the i-th value head of the key head.
-func (t *deltaTask) head(i int) int {
-	if t.d.Grouped {
-		return t.key*t.shared + i
-	}
-	return i*t.d.KeyHeads + t.key
-}
-
-// state is that of a number and the i-th value head.
-func (t *deltaTask) state(number, i int) []float32 {
-	size := t.d.matrix()
-	if number == 0 {
-		return t.g.Cache.firstState(t.layer)[t.head(i)*size:][:size]
-	}
-	return t.s.states[((number-1)*t.shared+i)*size:][:size]
-}
-
-func (t *deltaTask) update(slot int32, head int) []float32 {
-	return t.g.Cache.row(t.layer, int(slot))[t.d.updates()+head*t.d.ValueDim:][:t.d.ValueDim]
-}
-
-// decay is G of a row.
-func (t *deltaTask) decay(slot int32, head int) *float32 {
-	return &t.g.Cache.row(t.layer, int(slot))[t.d.decays()+head]
-}
-
-// since computes e^(G−G_i) of a row's ancestors, and then e^G, in the scratch.
-func (t *deltaTask) since(g float32, slots []int32, head int) []float32 {
-	e := t.s.decays[:len(slots)+1]
-	for k, slot := range slots {
-		e[k] = g - *t.decay(slot, head)
-	}
-	e[len(slots)] = g
-	simd.Exp(e, e)
-	return e
-}
-
-// fold makes the state behind a page.
-func (t *deltaTask) fold(step walkStep) {
-	d, s := t.d, t.s
-	slots := t.walk.slots[step.fold:][:PageRows]
-	for i := range t.shared {
-		h := t.head(i)
-		e := t.since(*t.decay(slots[PageRows-1], h), slots, h)
-		for k, slot := range slots {
-			copy(s.updates[k*d.ValueDim:], t.update(slot, h))
-			columns := t.g.Cache.columns(t.layer, int(slot)/PageRows)[t.key*d.KeyDim*PageRows+int(slot)%PageRows:]
-			for a := range d.KeyDim {
-				s.factors[a*PageRows+k] = e[k] * columns[a*PageRows]
-			}
-		}
-		to := t.state(step.to, i)
-		copy(to, t.state(step.from, i))
-		simd.Scale(to, e[PageRows])
-		simd.Mix(to, d.ValueDim, s.factors, PageRows, d.KeyDim, d.ValueDim, PageRows, s.updates)
-		for _, m := range t.g.Cache.states.making {
-			if m.page == step.page {
-				copy(t.g.Cache.stateAt(t.layer, m.state)[h*d.matrix():], to)
-			}
-		}
-	}
-}
-
-// compute computes rows that begin with a state.
-func (t *deltaTask) compute(state int, rows []walkRow) {
-	d, s := t.d, t.s
-	n := len(rows)
-	first, last := math.MaxInt, 0 // pages
-	for k, r := range rows {
-		x := t.mixed.Row(r.row)
-		copy(s.keys[k*d.KeyDim:], x[d.keys()+t.key*d.KeyDim:][:d.KeyDim])
-		copy(s.keys[(n+k)*d.KeyDim:], x[t.key*d.KeyDim:][:d.KeyDim])
-		for _, slot := range t.walk.slots[r.at : r.at+r.n] {
-			first, last = min(first, int(slot)/PageRows), max(last, int(slot)/PageRows)
-		}
-	}
-	width := (last - first + 1) * PageRows // scores of keys, then of queries, by slot
-	s.scores = grow(s.scores, 2*n*width)
-	for page := first; page <= last; page++ {
-		keys := t.g.Cache.columns(t.layer, page)[t.key*d.KeyDim*PageRows:]
-		simd.Scores(s.scores[(page-first)*PageRows:], width, s.keys, d.KeyDim, 2*n, d.KeyDim, keys)
-	}
-	for i := range t.shared {
-		h := t.head(i)
-		res := s.results[:2*n*d.ValueDim]
-		clear(res)
-		simd.Mix(res, d.ValueDim, s.keys, d.KeyDim, 2*n, d.ValueDim, d.KeyDim, t.state(state, i))
-		for k, r := range rows {
-			slots := t.walk.slots[r.at : r.at+r.n]
-			t.row(h, r.row, slots, res[k*d.ValueDim:][:d.ValueDim], res[(n+k)*d.ValueDim:][:d.ValueDim],
-				s.scores[k*width:][:width], s.scores[(n+k)*width:][:width], first*PageRows)
-		}
-	}
-}
-
-// row computes a row of value head h from Sᵀk and Sᵀq, and its key's and query's scores by slot from at on.
-func (t *deltaTask) row(h, row int, slots []int32, sk, sq, byKey, byQuery []float32, at int) {
-	d := t.d
-	gates := t.gates.Row(row)
-	own := slots[len(slots)-1]
-	before := slots[:len(slots)-1]
-	g := gates[h]
-	if len(before) > 0 {
-		g += *t.decay(before[len(before)-1], h)
-	}
-	*t.decay(own, h) = g
-	e := t.since(g, before, h)
-	u, y := t.update(own, h), t.y.Row(row)[h*d.ValueDim:][:d.ValueDim]
-	copy(u, t.mixed.Row(row)[2*d.keys()+h*d.ValueDim:])
-	copy(y, sq)
-	simd.Axpy(u, -e[len(before)], sk)
-	simd.Scale(y, e[len(before)])
-	for k, slot := range before {
-		x := t.update(slot, h)
-		simd.Axpy(u, -float32(e[k]*byKey[int(slot)-at]), x)
-		simd.Axpy(y, float32(e[k]*byQuery[int(slot)-at]), x)
-	}
-	simd.Scale(u, gates[d.ValueHeads+h])
-	simd.Axpy(y, byQuery[int(own)-at], u)
 }
 
 // deltaOutput normalises the results and multiplies them by SiLU of z.

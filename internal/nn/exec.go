@@ -49,7 +49,7 @@ type workerScratch struct {
 	_       [128]byte     // nobody else's cache lines
 
 	products gemm.Scratch
-	delta    deltaScratch
+	outer    outerScratch
 }
 
 // scratchSizes are the lengths of a workerScratch, and of the results kept between phases.

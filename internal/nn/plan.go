@@ -31,6 +31,7 @@ type plan struct {
 	convolves slots[convolveJob]
 	gates     slots[gateJob]
 	deltas    slots[deltaJob]
+	mambas    slots[mambaJob]
 	queries   slots[queriesJob]
 	sigmoids  slots[sigmoidJob]
 	latents   slots[latentJob]
@@ -88,6 +89,7 @@ func (p *plan) take() []par.Phase {
 	p.convolves.used = 0
 	p.gates.used = 0
 	p.deltas.used = 0
+	p.mambas.used = 0
 	p.queries.used = 0
 	p.sigmoids.used = 0
 	p.latents.used, p.heads.used = 0, 0

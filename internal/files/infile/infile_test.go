@@ -213,3 +213,18 @@ func must[T any](v T, err error) T {
 	}
 	return v
 }
+
+func TestPlainJSON(t *testing.T) {
+	for in, want := range map[string]string{
+		`{"a": [0.0, Infinity], "b": -Infinity, "c":NaN}`: `{"a": [0.0, null], "b": null, "c":null}`,
+		`{"Infinity": "NaN \" Infinity"}`:                 `{"Infinity": "NaN \" Infinity"}`,
+		`"\\"NaN`:                                         `"\\"null`,
+		`"Infinity`:                                       `"Infinity`,
+		`NaN`:                                             `null`,
+		``:                                                ``,
+	} {
+		if got := string(PlainJSON([]byte(in))); got != want {
+			t.Errorf("%s became %s, want %s", in, got, want)
+		}
+	}
+}

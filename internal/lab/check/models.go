@@ -143,7 +143,7 @@ func (v *variant) draftFor(ctx context.Context, o *opened) (*model.Model, error)
 		s := randomShape(rng, arches[rng.IntN(len(arches))], typ)
 		s.Vocab = v.shape.Vocab
 		s.Tokens = v.shape.Tokens
-		if !slices.Contains([]string{"gemma4", "glm4moe", "cohere2", "deepseek2"}, s.Arch) { // whose layers are drawn each for itself
+		if !slices.Contains([]string{"gemma4", "glm4moe", "cohere2", "deepseek2", "granitehybrid"}, s.Arch) { // whose layers are drawn each for itself
 			s.Layers = 1
 		}
 		if rng.IntN(4) == 0 {
@@ -188,6 +188,8 @@ func randomShape(rng *rand.Rand, arch string, typ tensor.Type) synth.Shape {
 	switch arch {
 	case "gemma4":
 		s.Layers = 2 + rng.IntN(5)
+	case "granitehybrid":
+		s.Layers = 2 + rng.IntN(7)
 	case "gemma2", "gemma3", "gpt-oss", "olmo2", "exaone4", "cohere2", "lfm2", "qwen35": // layers of different kinds
 		if rng.IntN(4) > 0 {
 			s.Layers = 3 + rng.IntN(7)
@@ -231,6 +233,8 @@ func randomShape(rng *rand.Rand, arch string, typ tensor.Type) synth.Shape {
 		s.Tune = tuneGrouped(rng, &s, unit)
 	case "deepseek2":
 		s.Tune = tuneLatent(rng, &s, unit)
+	case "granitehybrid":
+		s.Tune = tuneGraniteHybrid(rng, &s, unit)
 	}
 	if s.Validate() != nil { // the architecture wants heads of another width, or its own output matrix
 		s.Hidden = s.Heads * s.HeadDim
@@ -347,6 +351,50 @@ func tuneGemma4(rng *rand.Rand, s *synth.Shape, unit int) func(c *model.Config) 
 				return
 			}
 		}
+	}
+}
+
+// tuneGraniteHybrid draws layers of Mamba-2, experts or none, and multipliers.
+func tuneGraniteHybrid(rng *rand.Rand, s *synth.Shape, unit int) func(c *model.Config) {
+	s.Hidden = s.Heads * s.HeadDim
+	recurrent := make([]bool, s.Layers)
+	for i := range recurrent {
+		recurrent[i] = i == 0 || i < s.Layers-1 && rng.IntN(3) > 0
+	}
+	dims := []int{}
+	for d := 2; d <= 32; d++ { // heads are twice the width together
+		if 2*s.Hidden%d == 0 && (unit == 1 || d >= 16) {
+			dims = append(dims, d)
+		}
+	}
+	m := model.MambaConfig{HeadDim: dims[rng.IntN(len(dims))], StateDim: 1 + rng.IntN(40)}
+	m.Heads = 2 * s.Hidden / m.HeadDim
+	m.Groups = 1
+	if n := 2 + rng.IntN(2); m.Heads%n == 0 {
+		m.Groups = n
+	}
+	kernel := 1 + rng.IntN(6)
+	still := rng.IntN(3) > 0
+	experts, shared := rng.IntN(6), unit*max(1, rng.IntN(90)/unit)
+	used := 1 + rng.IntN(max(1, experts))
+	scales := [4]float64{}
+	for i := range scales {
+		scales[i] = 0.5 + rng.Float64()
+	}
+	return func(c *model.Config) {
+		c.Kernel, c.Recurrent = kernel, recurrent
+		c.Mamba = m
+		if still {
+			c.NoRope = slices.Repeat([]bool{true}, c.Layers)
+		}
+		if experts > 0 {
+			c.Experts, c.Used = experts, used
+			c.SharedFFN = shared
+		}
+		c.AttnScale = scales[0]
+		c.EmbedScale = scales[1]
+		c.ResidualScale = scales[2]
+		c.LogitScale = scales[3]
 	}
 }
 

@@ -27,7 +27,7 @@ func folderPlan(plan []planned) (list []planned) {
 		case t.param && t.experts > 0:
 			list = append(list, parameter(t, other(plan, t)))
 		case t.half == 1:
-			rows := t.rows / t.experts
+			rows := t.rows / max(t.experts, 1)
 			x, both := *t, []*planned{t, other(plan, t)}
 			x.rows *= 2
 			x.of = func(r int) (*planned, int) { return both[r/rows%2], r/rows/2*rows + r%rows }

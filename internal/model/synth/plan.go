@@ -24,6 +24,7 @@ type planned struct {
 	experts, half int  // as model.Part has them
 	split         int  // the same
 	param, conv   bool // the same
+	flat          bool // the same
 	decay         bool // the same: the numbers of GGUF files are drawn
 	plain         bool // F32 in GGUF files, whatever the file's type
 
@@ -43,6 +44,8 @@ func (t *planned) shape() []int {
 		return []int{t.experts, t.rows / t.experts}
 	case t.experts > 0:
 		return []int{t.experts, t.rows / t.experts, t.cols}
+	case t.flat && t.uniform:
+		return []int{t.rows * t.cols}
 	case t.conv && t.uniform:
 		return []int{t.rows, 1, t.cols}
 	case t.matrix:
@@ -98,7 +101,8 @@ func (s Shape) plan() []planned {
 	std["shortconv.out_proj"] = block * inv
 	std["attn_gate"], std["ssm_conv1d"] = inv, std["shortconv.conv"]
 	std["ssm_alpha"], std["ssm_beta"] = inv, inv
-	std["ssm_out"] = block / act / math.Sqrt(float64(max(1, c.Delta.ValueHeads*c.Delta.ValueDim)))
+	std["ssm_out"] = block / act / math.Sqrt(float64(max(1, c.Delta.ValueHeads*c.Delta.ValueDim+c.Mamba.Heads*c.Mamba.HeadDim)))
+	std["ssm_in"] = inv
 	if l := c.Latent; l.Rank > 0 {
 		root := func(n int) float64 { return 1 / math.Sqrt(float64(max(n, 1))) }
 		std["attn_q_a"], std["attn_kv_a_mqa"] = inv, inv
@@ -139,11 +143,12 @@ func (s Shape) plan() []planned {
 		t.split = p.Split
 		t.param = p.Param
 		t.conv = p.Conv
+		t.flat = p.Flat
 		t.decay = p.Decay
 		if t.experts > 0 {
 			t.rows *= t.experts
 		}
-		if !t.matrix { // norms spread around their mean by a tenth
+		if !t.matrix || t.flat { // norms spread around their mean by a tenth
 			t.mean = mean[part]
 			if t.mean == 0 {
 				t.mean = 1
@@ -151,6 +156,9 @@ func (s Shape) plan() []planned {
 			t.std = t.mean / 10
 			if part == "ssm_dt" {
 				t.mean, t.std = 0, 0.5
+				if c.Mamba.Heads > 0 { // it remembers longer
+					t.mean = -2.5
+				}
 			}
 			if part == "ssm_a" {
 				t.mean, t.std = -1, 0.2
@@ -160,7 +168,7 @@ func (s Shape) plan() []planned {
 			}
 		}
 		ts = append(ts, t)
-		if field, ok := model.BiasField(s.Arch, p.Name); ok && (field == "" || s.Arch == "gptneox" || s.Biases && field == "attention_bias") {
+		if field, ok := model.BiasField(s.Arch, p.Name); ok && (field == "" || part == "ssm_conv1d" || s.Arch == "gptneox" || s.Biases && field == "attention_bias") {
 			b := planned{gguf: p.Name + ".bias", hf: p.InFolder(".bias"), rows: p.Rows, cols: 1, std: 0.1, order: p.ToGGUF,
 				half: p.Half, param: p.Param}
 			if x := biases[part]; x != 0 {

@@ -55,6 +55,16 @@ var shapes = []Shape{
 			c.Kernel, c.Recurrent = 4, []bool{true, true, false, true, false}
 			c.Delta = model.DeltaConfig{KeyHeads: 3, ValueHeads: 3, KeyDim: 32, ValueDim: 32}
 		}},
+	{Name: "tiny-granite-hybrid", Arch: "granitehybrid", Vocab: 416, Hidden: 192, Layers: 5, Heads: 6, KVHeads: 2, HeadDim: 32, FFN: 416,
+		Context: 1024, NormEps: 1e-5, RopeBase: 1e4, RopeDims: 32, Tied: true, Tokens: GPT2, Tune: func(c *model.Config) {
+			mambaLayers(c, model.MambaConfig{Heads: 12, Groups: 1, HeadDim: 32, StateDim: 48})
+		}},
+	{Name: "tiny-granite-hybrid-experts", Arch: "granitehybrid", Vocab: 416, Hidden: 192, Layers: 5, Heads: 6, KVHeads: 2, HeadDim: 32, FFN: 96,
+		Context: 1024, NormEps: 1e-5, RopeBase: 1e4, RopeDims: 32, Tied: true, Tokens: GPT2, Tune: func(c *model.Config) {
+			mambaLayers(c, model.MambaConfig{Heads: 12, Groups: 2, HeadDim: 32, StateDim: 48})
+			c.Experts, c.Used = 7, 3
+			c.SharedFFN = 160
+		}},
 	{Name: "tiny-smollm3", Arch: "smollm3", Vocab: 416, Hidden: 160, Layers: 5, Heads: 5, KVHeads: 1, HeadDim: 32, FFN: 416,
 		Context: 1024, NormEps: 1e-6, RopeBase: 2e6, RopeDims: 32, Tied: true, Tokens: Llama3},
 	{Name: "tiny-granite", Arch: "granite", Vocab: 416, Hidden: 192, Layers: 4, Heads: 6, KVHeads: 2, HeadDim: 32, FFN: 416,
@@ -249,6 +259,17 @@ func Lookup(name string) (Shape, error) {
 		names[i] = s.Name
 	}
 	return Shape{}, fmt.Errorf("synth: no shape is named %q: use one of %s", name, strings.Join(names, ", "))
+}
+
+// mambaLayers makes layers of Mamba-2 of three of five, and sets Granite's multipliers.
+func mambaLayers(c *model.Config, m model.MambaConfig) {
+	c.Kernel, c.Recurrent = 4, []bool{true, true, false, true, false}
+	c.Mamba = m
+	c.NoRope = slices.Repeat([]bool{true}, c.Layers)
+	c.AttnScale = 0.3
+	c.EmbedScale = 3
+	c.ResidualScale = 0.7
+	c.LogitScale = 2.5
 }
 
 // sparse gives layers experts, and rows some of them.

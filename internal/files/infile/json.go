@@ -1,0 +1,31 @@
+package infile
+
+import "bytes"
+
+// PlainJSON is JSON as Python writes it, with null for the numbers that JSON has no words for: Infinity, -Infinity
+// and NaN.
+func PlainJSON(data []byte) []byte {
+	var out []byte
+	quoted := false
+	done := 0
+	for i := 0; i < len(data); i++ {
+		switch {
+		case quoted && data[i] == '\\':
+			i++
+		case data[i] == '"':
+			quoted = !quoted
+		case !quoted:
+			for _, word := range []string{"Infinity", "-Infinity", "NaN"} {
+				if bytes.HasPrefix(data[i:], []byte(word)) {
+					out = append(append(out, data[done:i]...), "null"...)
+					done = i + len(word)
+					i = done - 1
+				}
+			}
+		}
+	}
+	if done == 0 {
+		return data
+	}
+	return append(out, data[done:]...)
+}

@@ -1,0 +1,266 @@
+package nn
+
+import (
+	"math"
+
+	"github.com/grovellm/grove/internal/kernels/simd"
+)
+
+// Gated DeltaNet and Mamba-2 have for each head a state S, keyDim × dim, that decays and to which every row adds
+// the outer product of a key k and an update u. A row's result is Sᵀq. DeltaNet's update is β·(v − Sᵀk), where
+// S has decayed: it corrects what S has at the key. Mamba-2's is Δ·v. Both are computed here from a page's first
+// state and its rows, as DeltaNet says.
+
+// outerHeads are a layer's states and what they are made of.
+type outerHeads struct {
+	keyHeads, heads, keyDim, dim int
+
+	grouped  bool // neighbouring heads share a key head; else head h has key head h mod keyHeads
+	corrects bool
+
+	queries, keys, values int // where a row of the convolution's results has them
+}
+
+// A row of a cache is its inputs of the convolution, u and G of each head; across the page are the keys. A state
+// is S of each head, and the convolution's tail.
+func (o *outerHeads) updates() int { return 2*o.keyHeads*o.keyDim + o.heads*o.dim }
+func (o *outerHeads) decays() int  { return o.updates() + o.heads*o.dim }
+func (o *outerHeads) matrix() int  { return o.keyDim * o.dim }
+
+func (o *outerHeads) shape(conv *Convolution) *RecurrentShape {
+	return &RecurrentShape{Row: o.decays() + o.heads, Column: o.keyHeads * o.keyDim, State: o.heads*o.matrix() + conv.tail()}
+}
+
+// shared is how many heads share a key head, and together how many of them a task has.
+func (o *outerHeads) shared() int { return o.heads / o.keyHeads }
+func (o *outerHeads) together() int {
+	for n := min(o.shared(), 8); ; n-- {
+		if o.shared()%n == 0 {
+			return n
+		}
+	}
+}
+
+// outerJob computes the rows of a pass, a few heads of one key head and one sequence to a task.
+type outerJob struct {
+	outerHeads
+	e     *Exec
+	layer int
+	f     *Forest
+	walk  *walk
+
+	mixed Mat       // queries, keys, values
+	gates Mat       // of each head, g, then what multiplies updates
+	skip  []float32 // of each head, what multiplies a row's value in its result; nil: 0
+	y     Mat
+}
+
+// outer plans the convolution c, whose next makes keys and gates of its results, and then the rows of j.
+func (e *Exec) outer(j *outerJob, c convolveJob) {
+	j.walk = j.f.walk()
+	c.layer = j.layer
+	c.f = j.f
+	c.y = j.mixed
+	c.state = j.heads * j.matrix()
+	e.convolve(c)
+	e.plan.phase(len(j.f.segs)*j.heads/j.together(), j)
+}
+
+// storeKeys stores the keys of row i.
+func (j *outerJob) storeKeys(i int) {
+	g := j.f.segmentOf(i)
+	slot := g.slot(i)
+	columns := g.Cache.columns(j.layer, slot/PageRows)
+	for k, v := range j.mixed.Row(i)[j.keys:][:j.keyHeads*j.keyDim] {
+		columns[k*PageRows+slot%PageRows] = v
+	}
+}
+
+// outerRows is how many rows are computed side by side, as far as they need not be one after another.
+const outerRows = 64
+
+// outerScratch is memory of a worker.
+type outerScratch struct {
+	states, keys, results, scores, updates, factors []float32
+
+	decays [PageRows + 1]float32
+}
+
+type outerTask struct {
+	*outerJob
+	s     *outerScratch
+	g     *Segment
+	key   int // the key head
+	first int // of the heads that share it, the first of the task
+	count int
+}
+
+func (j *outerJob) Do(worker, task int) {
+	w := j.walk
+	t := outerTask{outerJob: j, s: &j.e.scratch[worker].outer, count: j.together()}
+	parts := j.shared() / t.count
+	seg := task / (j.keyHeads * parts)
+	t.g = &j.f.segs[seg]
+	t.key = task / parts % j.keyHeads
+	t.first = task % parts * t.count
+	s := t.s
+	s.states = grow(s.states, w.states*t.count*j.matrix())
+	s.keys = grow(s.keys, 2*outerRows*j.keyDim)
+	s.results = grow(s.results, 2*outerRows*j.dim)
+	s.updates = grow(s.updates, PageRows*j.dim)
+	s.factors = grow(s.factors, PageRows*j.keyDim)
+	for _, step := range w.steps[w.first[seg]:w.first[seg+1]] {
+		if step.fold >= 0 {
+			t.fold(step)
+		}
+		for rows := w.rows[step.row0:step.row1]; len(rows) > 0; {
+			n := min(len(rows), outerRows)
+			t.compute(step.to, rows[:n])
+			rows = rows[n:]
+		}
+	}
+}
+
+// head is the i-th head of the task.
+func (t *outerTask) head(i int) int {
+	if t.grouped {
+		return t.key*t.shared() + t.first + i
+	}
+	return (t.first+i)*t.keyHeads + t.key
+}
+
+// state is that of a number and the i-th head.
+func (t *outerTask) state(number, i int) []float32 {
+	size := t.matrix()
+	if number == 0 {
+		return t.g.Cache.firstState(t.layer)[t.head(i)*size:][:size]
+	}
+	return t.s.states[((number-1)*t.count+i)*size:][:size]
+}
+
+func (t *outerTask) update(slot int32, head int) []float32 {
+	return t.g.Cache.row(t.layer, int(slot))[t.updates()+head*t.dim:][:t.dim]
+}
+
+// decay is G of a row.
+func (t *outerTask) decay(slot int32, head int) *float32 {
+	return &t.g.Cache.row(t.layer, int(slot))[t.decays()+head]
+}
+
+// since computes e^(G−G_i) of a row's ancestors, and then e^G, in the scratch.
+func (t *outerTask) since(g float32, slots []int32, head int) []float32 {
+	e := t.s.decays[:len(slots)+1]
+	for k, slot := range slots {
+		e[k] = g - *t.decay(slot, head)
+	}
+	e[len(slots)] = g
+	simd.Exp(e, e)
+	return e
+}
+
+// fold makes the state behind a page.
+func (t *outerTask) fold(step walkStep) {
+	s := t.s
+	slots := t.walk.slots[step.fold:][:PageRows]
+	for i := range t.count {
+		h := t.head(i)
+		e := t.since(*t.decay(slots[PageRows-1], h), slots, h)
+		for k, slot := range slots {
+			copy(s.updates[k*t.dim:], t.update(slot, h))
+			columns := t.g.Cache.columns(t.layer, int(slot)/PageRows)[t.key*t.keyDim*PageRows+int(slot)%PageRows:]
+			for a := range t.keyDim {
+				s.factors[a*PageRows+k] = e[k] * columns[a*PageRows]
+			}
+		}
+		to := t.state(step.to, i)
+		copy(to, t.state(step.from, i))
+		simd.Scale(to, e[PageRows])
+		simd.Mix(to, t.dim, s.factors, PageRows, t.keyDim, t.dim, PageRows, s.updates)
+		for _, m := range t.g.Cache.states.making {
+			if m.page == step.page {
+				copy(t.g.Cache.stateAt(t.layer, m.state)[h*t.matrix():], to)
+			}
+		}
+	}
+}
+
+// compute computes rows that begin with a state.
+func (t *outerTask) compute(state int, rows []walkRow) {
+	s, size := t.s, t.keyDim
+	n := len(rows)
+	both := n // queries, and then keys
+	if t.corrects {
+		both = 2 * n
+	}
+	first, last := math.MaxInt, 0 // pages
+	for k, r := range rows {
+		x := t.mixed.Row(r.row)
+		copy(s.keys[k*size:], x[t.queries+t.key*size:][:size])
+		if t.corrects {
+			copy(s.keys[(n+k)*size:], x[t.keys+t.key*size:][:size])
+		}
+		for _, slot := range t.walk.slots[r.at : r.at+r.n] {
+			first, last = min(first, int(slot)/PageRows), max(last, int(slot)/PageRows)
+		}
+	}
+	width := (last - first + 1) * PageRows // scores by slot
+	s.scores = grow(s.scores, both*width)
+	for page := first; page <= last; page++ {
+		keys := t.g.Cache.columns(t.layer, page)[t.key*size*PageRows:]
+		simd.Scores(s.scores[(page-first)*PageRows:], width, s.keys, size, both, size, keys)
+	}
+	for i := range t.count {
+		res := s.results[:both*t.dim]
+		clear(res)
+		simd.Mix(res, t.dim, s.keys, size, both, t.dim, size, t.state(state, i))
+		for k, r := range rows {
+			x := outerRow{head: t.head(i), row: r.row, slots: t.walk.slots[r.at : r.at+r.n], at: first * PageRows,
+				query: res[k*t.dim:][:t.dim], byQuery: s.scores[k*width:][:width]}
+			if t.corrects {
+				x.key, x.byKey = res[(n+k)*t.dim:][:t.dim], s.scores[(n+k)*width:][:width]
+			}
+			t.row(&x)
+		}
+	}
+}
+
+// outerRow is a row of a head: the slots of its ancestors and its own; Sᵀq and Sᵀk; and its query's and its key's
+// scores by slot from at on.
+type outerRow struct {
+	head, row, at  int
+	slots          []int32
+	query, key     []float32
+	byQuery, byKey []float32
+}
+
+func (t *outerTask) row(r *outerRow) {
+	h, gates := r.head, t.gates.Row(r.row)
+	own := r.slots[len(r.slots)-1]
+	before := r.slots[:len(r.slots)-1]
+	g := gates[h]
+	if len(before) > 0 {
+		g += *t.decay(before[len(before)-1], h)
+	}
+	*t.decay(own, h) = g
+	e := t.since(g, before, h)
+	u, y := t.update(own, h), t.y.Row(r.row)[h*t.dim:][:t.dim]
+	value := t.mixed.Row(r.row)[t.values+h*t.dim:][:t.dim]
+	copy(u, value)
+	copy(y, r.query)
+	simd.Scale(y, e[len(before)])
+	if t.corrects {
+		simd.Axpy(u, -e[len(before)], r.key)
+	}
+	for k, slot := range before {
+		x := t.update(slot, h)
+		if t.corrects {
+			simd.Axpy(u, -float32(e[k]*r.byKey[int(slot)-r.at]), x)
+		}
+		simd.Axpy(y, float32(e[k]*r.byQuery[int(slot)-r.at]), x)
+	}
+	simd.Scale(u, gates[t.heads+h])
+	simd.Axpy(y, r.byQuery[int(own)-r.at], u)
+	if t.skip != nil {
+		simd.Axpy(y, t.skip[h], value)
+	}
+}
