@@ -221,7 +221,7 @@ func (c *layout) addHF(ctx context.Context, w *safetensors.Writer, f *gguf.File,
 			w.Add(t.Name, typ, t.Shape, func(w io.Writer) error { return write(s, w) })
 			return nil
 		}
-		if e.Experts == 0 && (!e.Param || e.Bare) {
+		if e.Experts == 0 && e.Half == 0 && (!e.Param || e.Bare) {
 			t.Name = e.InFolder(ending)
 			if e.Conv && ending == ".weight" && len(t.Shape) == 2 {
 				t.Shape = []int{t.Shape[0], 1, t.Shape[1]}

@@ -92,6 +92,7 @@ func init() { // some of them look themselves up
 		&llama, &mistral, &mixtral, &mistral3, &qwen2, &mimo, &qwen3, &qwen3moe, &smollm3, &granite, &granite4,
 		&granitemoe, &olmo2, &olmo3, &olmoe, &gptOSS, &phi3, &gemma2, &gemma3, &gemma4, &gemma4moe, &stablelm,
 		&gptneox, &glm4, &glm4moe, &seedOSS, &exaone4, &hunyuan, &ernie45, &cohere2, &arcee, &lfm2, &qwen35, &qwen35text,
+		&lfm2moe, &qwen35moe, &qwen35moeText, &qwen3next,
 	}
 }
 

@@ -43,7 +43,7 @@ const RouterName = ".ffn_gate_inp.weight"
 
 // InF32 reports whether files have a matrix in F32 whatever their type: one that chooses experts, or a convolution.
 func InF32(name string) bool {
-	return slices.ContainsFunc([]string{RouterName, ".shortconv.conv.weight", ".ssm_conv1d.weight"},
+	return slices.ContainsFunc([]string{RouterName, ".ffn_gate_inp_shexp.weight", ".shortconv.conv.weight", ".ssm_conv1d.weight"},
 		func(ending string) bool { return strings.HasSuffix(name, ending) })
 }
 

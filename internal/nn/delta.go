@@ -20,6 +20,7 @@ import (
 // and the page behind it begins with e^G·S + Σ_i e^(G−G_i)·k_i·u_iᵀ. Sums go by position.
 type DeltaNet struct {
 	QKV, Z, Alpha, Beta Linear
+	BetaAlpha           *Linear     // in place of Alpha and Beta: of each key head, β of its value heads, then α (Qwen 3 Next)
 	Conv                Convolution // of queries, keys and values, then SiLU
 	A, Bias             []float32   // of each value head
 	Norm                Norm        // of a value head's results
@@ -45,21 +46,30 @@ func (d *DeltaNet) Shape() *RecurrentShape {
 }
 
 func (d *DeltaNet) Bytes() int {
+	if d.BetaAlpha != nil {
+		return d.QKV.W.Bytes() + d.Z.W.Bytes() + d.BetaAlpha.W.Bytes()
+	}
 	return d.QKV.W.Bytes() + d.Z.W.Bytes() + d.Alpha.W.Bytes() + d.Beta.W.Bytes()
 }
 
 // deltaBuffers is the activation memory of a layer.
-type deltaBuffers struct{ in, mixed, z, gates, out Buffer }
+type deltaBuffers struct{ in, mixed, z, gates, together, out Buffer }
 
 func (d *DeltaNet) mix(e *Exec, layer int, f *Forest, src Source, out Proj, m *BlockBuffers) {
 	n, b := src.X.Rows, &m.delta
 	in, mixed := e.Mat(&b.in, n, d.channels()), e.Mat(&b.mixed, n, d.channels())
 	z, gates := e.Mat(&b.z, n, d.values()), e.Mat(&b.gates, n, 2*d.ValueHeads)
 	y := e.Mat(&b.out, n, d.values())
-	e.Linear(src, Proj{Linear: &d.QKV, Dst: in}, Proj{Linear: &d.Z, Dst: z}, Proj{Linear: &d.Alpha, Dst: gates.Columns(0, d.ValueHeads)},
-		Proj{Linear: &d.Beta, Dst: gates.Columns(d.ValueHeads, 2*d.ValueHeads)})
 	j := e.plan.deltas.next()
 	*j = deltaJob{e: e, d: d, layer: layer, f: f, mixed: mixed, gates: gates, z: z, y: y, walk: f.walk()}
+	qkv, gate := Proj{Linear: &d.QKV, Dst: in}, Proj{Linear: &d.Z, Dst: z}
+	if d.BetaAlpha != nil {
+		j.together = e.Mat(&b.together, n, 2*d.ValueHeads)
+		e.Linear(src, qkv, gate, Proj{Linear: d.BetaAlpha, Dst: j.together})
+	} else {
+		e.Linear(src, qkv, gate, Proj{Linear: &d.Alpha, Dst: gates.Columns(0, d.ValueHeads)},
+			Proj{Linear: &d.Beta, Dst: gates.Columns(d.ValueHeads, 2*d.ValueHeads)})
+	}
 	e.convolve(convolveJob{conv: &d.Conv, layer: layer, f: f, x: in, y: mixed, state: d.ValueHeads * d.matrix(), next: j})
 	e.plan.phase(len(f.segs)*d.KeyHeads, j)
 	e.OwnRows(n, d.values(), (*deltaOutput)(j))
@@ -76,7 +86,9 @@ type deltaJob struct {
 
 	mixed Mat // queries, keys, values
 	gates Mat // Alpha·x, Beta·x; then g, β
-	z, y  Mat
+
+	together Mat // BetaAlpha·x
+	z, y     Mat
 }
 
 // rowDone makes queries, keys, values, decays and β of row i's convolution, and stores the keys.
@@ -103,6 +115,13 @@ func (j *deltaJob) rowDone(_, i int) {
 	}
 	gates := j.gates.Row(i)
 	alpha, beta := gates[:d.ValueHeads], gates[d.ValueHeads:]
+	if d.BetaAlpha != nil {
+		shared := d.ValueHeads / d.KeyHeads
+		for at, both := 0, j.together.Row(i); at < d.ValueHeads; at += shared {
+			copy(beta[at:at+shared], both[2*at:])
+			copy(alpha[at:at+shared], both[2*at+shared:])
+		}
+	}
 	for h := range alpha {
 		alpha[h] = d.A[h] * softplus(alpha[h]+d.Bias[h])
 	}

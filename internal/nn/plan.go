@@ -33,6 +33,7 @@ type plan struct {
 	deltas    slots[deltaJob]
 	queries   slots[queriesJob]
 	sigmoids  slots[sigmoidJob]
+	rowGates  slots[rowGateJob]
 }
 
 // slots are jobs that are used again in the next region.
@@ -88,6 +89,7 @@ func (p *plan) take() []par.Phase {
 	p.deltas.used = 0
 	p.queries.used = 0
 	p.sigmoids.used = 0
+	p.rowGates.used = 0
 	return phases
 }
 

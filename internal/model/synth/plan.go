@@ -24,6 +24,7 @@ type planned struct {
 	experts, half int  // as model.Part has them
 	param, conv   bool // the same
 	decay         bool // the same: the numbers of GGUF files are drawn
+	mixed         *model.Mixed
 	plain         bool // F32 in GGUF files, whatever the file's type
 
 	// of says which tensor of a GGUF file, and which of its rows, row i is; nil: this one's.
@@ -96,7 +97,7 @@ func (s Shape) plan() []planned {
 	std["shortconv.in_proj"], std["shortconv.conv"] = inv, 1/math.Sqrt(float64(max(c.Kernel, 1)))
 	std["shortconv.out_proj"] = block * inv
 	std["attn_gate"], std["ssm_conv1d"] = inv, std["shortconv.conv"]
-	std["ssm_alpha"], std["ssm_beta"] = inv, inv
+	std["ssm_alpha"], std["ssm_beta"], std["ssm_ba"] = inv, inv, inv
 	std["ssm_out"] = block / act / math.Sqrt(float64(max(1, c.Delta.ValueHeads*c.Delta.ValueDim)))
 	if s.Arch == "gptneox" { // the same number, another rounding: other engines' results are kept for this one
 		std["attn_output"] = block / mix * inv
@@ -119,6 +120,7 @@ func (s Shape) plan() []planned {
 		std[part+"_exps"], biases[part+"_exps"] = std[part], biases[part]
 		std[part+"_shexp"] = std[part]
 	}
+	std["ffn_gate_inp_shexp"] = 2 * inv
 
 	var ts []planned
 	for _, p := range c.Parts() {
@@ -127,7 +129,7 @@ func (s Shape) plan() []planned {
 			matrix: p.Cols > 0, std: std[part], order: p.ToGGUF, shift: float64(p.Shift)}
 		t.plain = model.InF32(t.gguf)
 		t.experts = p.Experts
-		t.half = p.Half
+		t.half, t.mixed = p.Half, p.Mixed
 		t.param = p.Param
 		t.conv = p.Conv
 		t.decay = p.Decay
