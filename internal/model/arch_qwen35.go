@@ -18,26 +18,7 @@ var qwen35 = architecture{
 	defaults: hfConfig{HiddenAct: "silu", RMSNormEps: 1e-6, KVHeads: 4, HeadDim: 256, OutputGate: true,
 		LinearKernel: 4, LinearKeyHeads: 16, LinearValueHeads: 32, LinearKeyDim: 128, LinearValueDim: 128, AttentionInterval: 4},
 	prefix: layersPrefix, top: llamaTop,
-	layer: []part{
-		attnNorm,
-		{name: "post_attention_norm", folder: "post_attention_layernorm", as: "ffn_norm", out: hidden},
-		{name: "attn_qkv", folder: "linear_attn.in_proj_qkv", out: deltaChannels, in: hidden, when: (*Config).recurrent},
-		{name: "attn_gate", folder: "linear_attn.in_proj_z", out: deltaValues, in: hidden, when: (*Config).recurrent},
-		{name: "ssm_conv1d", folder: "linear_attn.conv1d", out: deltaChannels, in: kernel, conv: true, when: (*Config).recurrent},
-		{name: "ssm_dt", ending: ".bias", folder: "linear_attn.dt_bias", out: deltaHeads, bare: true, param: true, plain: true, when: (*Config).recurrent},
-		{name: "ssm_a", whole: true, folder: "linear_attn.A_log", out: deltaHeads, bare: true, param: true, plain: true, decay: true, when: (*Config).recurrent},
-		{name: "ssm_beta", folder: "linear_attn.in_proj_b", out: deltaHeads, in: hidden, when: (*Config).recurrent},
-		{name: "ssm_alpha", folder: "linear_attn.in_proj_a", out: deltaHeads, in: hidden, when: (*Config).recurrent},
-		{name: "ssm_norm", folder: "linear_attn.norm", out: deltaHead, plain: true, when: (*Config).recurrent},
-		{name: "ssm_out", folder: "linear_attn.out_proj", out: hidden, in: deltaValues, when: (*Config).recurrent},
-		{name: "attn_q", folder: "self_attn.q_proj", out: queriesGates, in: hidden, when: (*Config).attends},
-		{name: "attn_k", folder: "self_attn.k_proj", out: keyHeads, in: hidden, when: (*Config).attends},
-		{name: "attn_v", folder: "self_attn.v_proj", out: keyHeads, in: hidden, when: (*Config).attends},
-		{name: "attn_output", folder: "self_attn.o_proj", out: hidden, in: queries, when: (*Config).attends},
-		{name: "attn_q_norm", folder: "self_attn.q_norm", out: head, when: (*Config).attends},
-		{name: "attn_k_norm", folder: "self_attn.k_norm", out: head, when: (*Config).attends},
-		ffnGate, ffnUp, ffnDown,
-	},
+	layer:   slices.Concat(deltaNorms, deltaParts, gatedParts, []part{ffnGate, ffnUp, ffnDown}),
 	shifted: true, rotated: 0.25, hybrid: true, kind: "linear_attention", gated: true,
 
 	recurrent:   (*builder).deltaNet,
@@ -45,29 +26,57 @@ var qwen35 = architecture{
 	writeKeys:   writeDeltaKeys,
 	readFields:  readDeltaFields,
 	writeFields: writeDeltaFields,
-	check: func(c *Config) error {
-		if d := &c.Delta; d.Grouped && d.KeyHeads != d.ValueHeads {
-			return fmt.Errorf("%d value heads share %d key heads: GGUF files have them in another order, which grove does not write: "+
-				"convert the folder with llama.cpp", d.ValueHeads, d.KeyHeads)
-		}
-		return nil
-	},
+	check:       checkDeltaOrder,
 }
 
+// checkDeltaOrder refuses value heads in the order of folders.
+func checkDeltaOrder(c *Config) error {
+	if d := &c.Delta; d.Grouped && d.KeyHeads != d.ValueHeads {
+		return fmt.Errorf("%d value heads share %d key heads: GGUF files have them in another order, which grove does not write: "+
+			"convert the folder with llama.cpp", d.ValueHeads, d.KeyHeads)
+	}
+	return nil
+}
+
+// deltaNorms are the norms of both halves of a layer.
+var deltaNorms = []part{attnNorm, {name: "post_attention_norm", folder: "post_attention_layernorm", as: "ffn_norm", out: hidden}}
+
+// deltaParts are those of layers of gated DeltaNet, gatedParts those of the others' attention.
+var (
+	deltaParts = only((*Config).recurrent,
+		part{name: "attn_qkv", folder: "linear_attn.in_proj_qkv", out: deltaChannels, in: hidden},
+		part{name: "attn_gate", folder: "linear_attn.in_proj_z", out: deltaValues, in: hidden},
+		part{name: "ssm_conv1d", folder: "linear_attn.conv1d", out: deltaChannels, in: kernel, conv: true},
+		part{name: "ssm_dt", ending: ".bias", folder: "linear_attn.dt_bias", out: deltaHeads, bare: true, param: true, plain: true},
+		part{name: "ssm_a", whole: true, folder: "linear_attn.A_log", out: deltaHeads, bare: true, param: true, plain: true, decay: true},
+		part{name: "ssm_beta", folder: "linear_attn.in_proj_b", out: deltaHeads, in: hidden},
+		part{name: "ssm_alpha", folder: "linear_attn.in_proj_a", out: deltaHeads, in: hidden},
+		part{name: "ssm_norm", folder: "linear_attn.norm", out: deltaHead, plain: true},
+		part{name: "ssm_out", folder: "linear_attn.out_proj", out: hidden, in: deltaValues})
+	gatedParts = only((*Config).attends,
+		part{name: "attn_q", folder: "self_attn.q_proj", out: queriesGates, in: hidden},
+		part{name: "attn_k", folder: "self_attn.k_proj", out: keyHeads, in: hidden},
+		part{name: "attn_v", folder: "self_attn.v_proj", out: keyHeads, in: hidden},
+		attnOutput, queryNorm, keyNorm)
+)
+
 // qwen35text is a folder with towers for images beside the text model, whose fields are in text_config.
-var qwen35text = func() architecture {
-	a := qwen35
-	a.modelType, a.class = "qwen3_5", "Qwen3_5ForConditionalGeneration"
+var qwen35text = nestedText(qwen35, "qwen3_5", "Qwen3_5ForConditionalGeneration")
+
+// nestedText is an architecture whose folders have towers beside the text model, and its fields in text_config.
+func nestedText(a architecture, modelType, class string) architecture {
+	a.modelType, a.class = modelType, class
 	a.prefix = "model.language_model.layers."
 	a.top = slices.Clone(llamaTop)
 	a.top[0].folder, a.top[1].folder = "model.language_model.embed_tokens", "model.language_model.norm"
 	a.nested = "text_config"
+	read := a.readFields
 	a.readFields = func(h *hfConfig, c *Config) error {
 		c.Folder = h.ModelType
-		return readDeltaFields(h, c)
+		return read(h, c)
 	}
 	return a
-}()
+}
 
 const deltaKeys = `ssm.conv_kernel ssm.state_size ssm.group_count ssm.time_step_rank ssm.inner_size
 	full_attention_interval attention.recurrent_layers`
@@ -144,11 +153,16 @@ func (b *builder) deltaNet(name func(part string) string) (nn.Recurrent, nn.Line
 	channels, values := c.size(deltaChannels, 0), c.size(deltaValues, 0)
 	net := &nn.DeltaNet{
 		QKV: b.linear(name("attn_qkv"), channels, c.Hidden), Z: b.linear(name("attn_gate"), values, c.Hidden),
-		Alpha: b.linear(name("ssm_alpha"), d.ValueHeads, c.Hidden), Beta: b.linear(name("ssm_beta"), d.ValueHeads, c.Hidden),
 		Conv: b.convolution(name("ssm_conv1d"), channels),
 		A:    b.vector(name("ssm_a"), d.ValueHeads), Bias: b.vector(name("ssm_dt.bias"), d.ValueHeads),
 		Norm:     b.norm(name("ssm_norm"), d.ValueDim),
 		KeyHeads: d.KeyHeads, ValueHeads: d.ValueHeads, KeyDim: d.KeyDim, ValueDim: d.ValueDim, Grouped: d.Grouped,
+	}
+	if b.arch.has("ssm_ba") {
+		both := b.linear(name("ssm_ba"), 2*d.ValueHeads, c.Hidden)
+		net.BetaAlpha = &both
+	} else {
+		net.Alpha, net.Beta = b.linear(name("ssm_alpha"), d.ValueHeads, c.Hidden), b.linear(name("ssm_beta"), d.ValueHeads, c.Hidden)
 	}
 	return net, b.linear(name("ssm_out"), c.Hidden, values)
 }

@@ -28,6 +28,12 @@ func (p *Part) FromFolder(f *safetensors.File, ending string) (t tensor.Tensor, 
 	if p.Param {
 		return p.fromParam(f, ending)
 	}
+	if _, ok := f.Tensor(p.InFolder(ending)); p.Apart != "" && !ok {
+		each := *p
+		each.Folder, each.Apart = p.Apart, ""
+		each.Bare, each.Half = false, 0
+		return each.FromFolder(f, ending)
+	}
 	var list []tensor.Tensor
 	for _, name := range p.FolderNames() {
 		name += p.inFolder(ending)
@@ -47,6 +53,8 @@ func (p *Part) FromFolder(f *safetensors.File, ending string) (t tensor.Tensor, 
 		t, err = p.fromHeads(t)
 	case strings.Contains(p.Folder, "*"):
 		t, err = join(list)
+	case p.Mixed != nil:
+		t, err = p.unmix(t)
 	case p.Half != 0:
 		t, err = p.half(t)
 	case p.Conv && len(t.Shape) == 3 && t.Shape[1] == 1:
@@ -109,6 +117,14 @@ func runs(rowBytes, rows int, run func(i int) (tensor.Tensor, int)) func(dst []b
 func (p *Part) IntoFolder(ending string, t tensor.Tensor, other *tensor.Tensor) (list []tensor.Tensor, err error) {
 	if p.Param && p.Experts == 0 {
 		return p.intoParam(ending, []tensor.Tensor{t})
+	}
+	if p.Mixed != nil {
+		parts := [2]tensor.Tensor{t, *other}
+		if p.Half == 2 {
+			parts[0], parts[1] = parts[1], parts[0]
+		}
+		x, err := p.mix(ending, parts)
+		return []tensor.Tensor{x}, err
 	}
 	if p.Split > 0 && other != nil {
 		return p.intoHeads(ending, t, *other)

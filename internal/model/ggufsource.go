@@ -82,7 +82,11 @@ func ReadGGUFKeys(f *gguf.File, prefix, arch string, obeyed ...string) (Config, 
 	if err := c.readLayers(f, k, prefix == arch); err != nil {
 		return c, err
 	}
-	c.FFN = k.first(a, "feed_forward_length")
+	var width []int
+	if n := k.int("expert_feed_forward_length", 0); n > 0 { // files of models without MLPs need not say theirs
+		width = append(width, n)
+	}
+	c.FFN = k.first(a, "feed_forward_length", width...)
 	c.Context = k.int("context_length")
 	c.Heads = k.int("attention.head_count")
 	if err := c.readKVHeads(k, a); err != nil {

@@ -118,6 +118,10 @@ type hfConfig struct {
 	SparseStep   int   `json:"decoder_sparse_step"`
 	DenseLayers  []int `json:"mlp_only_layers"`
 
+	SharedExpertFFN int  `json:"shared_expert_intermediate_size"`
+	ExpertBias      bool `json:"use_expert_bias"`
+	LeadingDense    int  `json:"num_dense_layers"`
+
 	RoutedExperts int     `json:"n_routed_experts"`
 	SharedExperts int     `json:"n_shared_experts"`
 	FirstDense    int     `json:"first_k_dense_replace"`

@@ -43,7 +43,11 @@ const RouterName = ".ffn_gate_inp.weight"
 
 // InF32 reports whether files have a matrix in F32 whatever their type: one that chooses experts, or that is of no product.
 func InF32(name string) bool {
-	return slices.ContainsFunc([]string{RouterName, ".shortconv.conv.weight", ".ssm_conv1d.weight", ".ssm_a", ".ssm_d", ".ssm_norm.weight"},
+	return slices.ContainsFunc(
+		[]string{
+			RouterName, ".ffn_gate_inp_shexp.weight", ".shortconv.conv.weight", ".ssm_conv1d.weight", ".ssm_a", ".ssm_d",
+			".ssm_norm.weight",
+		},
 		func(ending string) bool { return strings.HasSuffix(name, ending) })
 }
 

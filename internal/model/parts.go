@@ -30,6 +30,8 @@ type part struct {
 	flat    bool   // folders have a vector of its numbers
 	plain   bool   // of a norm: not less 1 where others are
 	decay   bool   // folders have the logarithm of the number negated
+	apart   string // the folder's name of each expert's tensor, where a folder has them so
+	mixed   int    // 1, 2: folders have queries, keys, values and, as 2, gates of one key head after another
 
 	when func(c *Config, layer int) bool // the layers that have it; nil: all
 }
@@ -62,6 +64,7 @@ const (
 	deltaValues
 	deltaHeads // value heads
 	deltaHead  // dimensions of one
+	deltaGates // two numbers for each value head
 
 	latentRank      // of latent attention: the latent vector's dimensions
 	latentKey       // those and the rotated ones
@@ -127,6 +130,8 @@ func (c *Config) size(d dim, layer int) int {
 		return c.Delta.ValueHeads * c.Delta.ValueDim
 	case deltaHeads:
 		return c.Delta.ValueHeads
+	case deltaGates:
+		return 2 * c.Delta.ValueHeads
 	case deltaHead:
 		return c.Delta.ValueDim
 	case mambaIn:
@@ -191,6 +196,10 @@ type Part struct {
 
 	Half int // 1, 2: it is the first or the second half of the folder's tensor, or of each expert's
 
+	// Mixed says, of two parts that share a folder's tensor otherwise than as halves, which rows are
+	// whose; nil: they do not.
+	Mixed *Mixed
+
 	// Param: transformers has it as a parameter of no module. Its name in folders has no ending
 	// (InFolder), experts' matrices are transposed, and rows of the two halves alternate.
 	Param bool
@@ -211,6 +220,8 @@ type Part struct {
 	Conv   bool   // folders have a dimension of 1 between rows and columns
 	Flat   bool   // folders have a vector of its numbers
 	Decay  bool   // folders have the logarithm of the number negated
+
+	Apart string // the folder's name of each expert's tensor, where it has no tensor called Folder
 }
 
 // Weight is its name in GGUF files, with its ending.
@@ -252,6 +263,13 @@ func (c *Config) hasPart(p part, layer int) bool { return p.when == nil || p.whe
 func (c *Config) part(a *architecture, p part, layer int, prefix, folder string) Part {
 	x := Part{Name: prefix + p.name, Folder: folder + p.folder, Rows: c.size(p.out, layer), Cols: c.size(p.in, layer),
 		Half: p.half, Param: p.param, Ending: p.weightEnding(), Bare: p.bare, Conv: p.conv, Flat: p.flat, Decay: p.decay}
+	if p.apart != "" {
+		x.Apart = folder + p.apart
+	}
+	if p.mixed != 0 {
+		x.Half = p.mixed
+		x.Mixed = c.Delta.mixed()
+	}
 	if p.each {
 		x.Experts = c.Experts
 	}
@@ -407,6 +425,10 @@ func (b *builder) block(i int) nn.Block {
 	}
 	if has("ffn_up") || has("ffn_up_shexp") {
 		block.MLP = b.mlp(i, name)
+	}
+	if has("ffn_gate_inp_shexp") {
+		gate := b.linear(name("ffn_gate_inp_shexp"), 1, c.Hidden)
+		block.Experts.MLPGate = &gate
 	}
 	if x := block.Experts; x != nil && has("post_ffw_norm_1") { // Gemma 4's
 		x.Norm = norm("pre_ffw_norm_2")

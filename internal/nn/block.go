@@ -54,6 +54,7 @@ type BlockBuffers struct {
 	qkv, attn, out, gate, up, down Buffer
 
 	scores, results, expertGate, expertUp Buffer // of experts
+	mlpGate                               Buffer // of the MLP beside them
 	routing                               routing
 
 	perLayer, perLayerGate Buffer

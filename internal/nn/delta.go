@@ -20,6 +20,7 @@ import (
 // and the page behind it begins with e^G·S + Σ_i e^(G−G_i)·k_i·u_iᵀ. Sums go by position.
 type DeltaNet struct {
 	QKV, Z, Alpha, Beta Linear
+	BetaAlpha           *Linear     // in place of Alpha and Beta: of each key head, β of its value heads, then α (Qwen 3 Next)
 	Conv                Convolution // of queries, keys and values, then SiLU
 	A, Bias             []float32   // of each value head
 	Norm                Norm        // of a value head's results
@@ -43,21 +44,30 @@ func (d *DeltaNet) heads() outerHeads {
 func (d *DeltaNet) Shape() *RecurrentShape { h := d.heads(); return h.shape(&d.Conv) }
 
 func (d *DeltaNet) Bytes() int {
+	if d.BetaAlpha != nil {
+		return d.QKV.W.Bytes() + d.Z.W.Bytes() + d.BetaAlpha.W.Bytes()
+	}
 	return d.QKV.W.Bytes() + d.Z.W.Bytes() + d.Alpha.W.Bytes() + d.Beta.W.Bytes()
 }
 
 // deltaBuffers is the activation memory of a layer.
-type deltaBuffers struct{ in, mixed, z, gates, out Buffer }
+type deltaBuffers struct{ in, mixed, z, gates, both, out Buffer }
 
 func (d *DeltaNet) mix(e *Exec, layer int, f *Forest, src Source, out Proj, m *BlockBuffers) {
 	n, b := src.X.Rows, &m.delta
 	in, mixed := e.Mat(&b.in, n, d.channels()), e.Mat(&b.mixed, n, d.channels())
 	z, gates := e.Mat(&b.z, n, d.values()), e.Mat(&b.gates, n, 2*d.ValueHeads)
 	y := e.Mat(&b.out, n, d.values())
-	e.Linear(src, Proj{Linear: &d.QKV, Dst: in}, Proj{Linear: &d.Z, Dst: z}, Proj{Linear: &d.Alpha, Dst: gates.Columns(0, d.ValueHeads)},
-		Proj{Linear: &d.Beta, Dst: gates.Columns(d.ValueHeads, 2*d.ValueHeads)})
 	j := e.plan.deltas.next()
 	*j = deltaJob{d: d, z: z, outerJob: outerJob{e: e, outerHeads: d.heads(), layer: layer, f: f, mixed: mixed, gates: gates, y: y}}
+	qkv, gate := Proj{Linear: &d.QKV, Dst: in}, Proj{Linear: &d.Z, Dst: z}
+	if d.BetaAlpha != nil {
+		j.both = e.Mat(&b.both, n, 2*d.ValueHeads)
+		e.Linear(src, qkv, gate, Proj{Linear: d.BetaAlpha, Dst: j.both})
+	} else {
+		e.Linear(src, qkv, gate, Proj{Linear: &d.Alpha, Dst: gates.Columns(0, d.ValueHeads)},
+			Proj{Linear: &d.Beta, Dst: gates.Columns(d.ValueHeads, 2*d.ValueHeads)})
+	}
 	e.outer(&j.outerJob, convolveJob{conv: &d.Conv, x: in, next: j})
 	e.OwnRows(n, d.values(), (*deltaOutput)(j))
 	e.Linear(Source{X: y}, out)
@@ -66,8 +76,9 @@ func (d *DeltaNet) mix(e *Exec, layer int, f *Forest, src Source, out Proj, m *B
 // deltaJob is a layer's part of a pass. Its gates are Alpha·x and Beta·x, then g and β.
 type deltaJob struct {
 	outerJob
-	d *DeltaNet
-	z Mat
+	d    *DeltaNet
+	z    Mat
+	both Mat // BetaAlpha·x
 }
 
 // rowDone makes queries, keys, values, decays and β of row i's convolution, and stores the keys.
@@ -89,6 +100,13 @@ func (j *deltaJob) rowDone(_, i int) {
 	j.storeKeys(i)
 	gates := j.gates.Row(i)
 	alpha, beta := gates[:d.ValueHeads], gates[d.ValueHeads:]
+	if d.BetaAlpha != nil {
+		shared := d.ValueHeads / d.KeyHeads
+		for at, both := 0, j.both.Row(i); at < d.ValueHeads; at += shared {
+			copy(beta[at:at+shared], both[2*at:])
+			copy(alpha[at:at+shared], both[2*at+shared:])
+		}
+	}
 	for h := range alpha {
 		alpha[h] = d.A[h] * softplus(alpha[h]+d.Bias[h])
 	}

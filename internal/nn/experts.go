@@ -19,6 +19,8 @@ type Experts struct {
 	// norms may differ; nil: the router and the experts read what the MLP reads, and results have no norm.
 	RouterNorm, Norm *Norm // of what the router and the experts read
 	Post, MLPPost    *Norm // of the experts' sum, of the MLP's results
+
+	MLPGate *Linear // its σ multiplies the MLP's results; nil: 1
 }
 
 // Rule is how a router's scores become experts and weights.
@@ -59,7 +61,12 @@ func (e *Exec) experts(b *Block, x Mat, out Proj, m *BlockBuffers) {
 	}
 	width := len(h.MLPs)
 	scores := e.Mat(&m.scores, x.Rows, h.Rule.room(width))
-	e.Linear(Source{X: x, Norm: routerNorm}, Proj{Linear: &h.Router, Dst: scores.Columns(0, width)})
+	router := Proj{Linear: &h.Router, Dst: scores.Columns(0, width)}
+	if h.MLPGate == nil {
+		e.Linear(Source{X: x, Norm: routerNorm}, router)
+	} else {
+		e.Linear(Source{X: x, Norm: routerNorm}, router, Proj{Linear: h.MLPGate, Dst: e.Mat(&m.mlpGate, x.Rows, 1)})
+	}
 	r.reset(h, scores)
 	e.OwnRows(scores.Rows, scores.Cols, (*chooseJob)(r))
 	e.flush() // the next phases depend on the choice
@@ -83,6 +90,11 @@ func (e *Exec) both(b *Block, x Mat, m *BlockBuffers) {
 	down, sum := e.Mat(&m.down, x.Rows, x.Cols), e.Mat(&m.out, x.Rows, x.Cols)
 	e.mlp(b, x, Proj{Linear: &b.MLP.Down, Dst: down}, m)
 	e.experts(b, x, Proj{Dst: sum}, m)
+	if b.Experts.MLPGate != nil {
+		gate := e.plan.rowGates.next()
+		*gate = rowGateJob{e.Mat(&m.mlpGate, x.Rows, 1), down}
+		e.OwnRows(x.Rows, x.Cols, gate)
+	}
 	if h := b.Experts; h.Post != nil {
 		e.Normalise(h.MLPPost, down, down)
 		e.Normalise(h.Post, sum, sum)

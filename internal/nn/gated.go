@@ -1,5 +1,7 @@
 package nn
 
+import "github.com/grovellm/grove/internal/kernels/simd"
+
 // gatedAttention is attention whose results are multiplied by gates.
 func (e *Exec) gatedAttention(b *Block, layer int, f *Forest, src Source, out Proj, m *BlockBuffers) {
 	if e.records != nil {
@@ -50,4 +52,13 @@ func (j *sigmoidJob) Do(_, i int) {
 			x[h+k] *= s
 		}
 	}
+}
+
+// rowGateJob multiplies rows by σ of their gates, which it overwrites.
+type rowGateJob struct{ gate, x Mat }
+
+func (j *rowGateJob) Do(_, i int) {
+	gate := j.gate.Row(i)
+	sigmoid(gate)
+	simd.Scale(j.x.Row(i), gate[0])
 }

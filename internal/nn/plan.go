@@ -36,6 +36,7 @@ type plan struct {
 	sigmoids  slots[sigmoidJob]
 	latents   slots[latentJob]
 	heads     slots[headJob]
+	rowGates  slots[rowGateJob]
 }
 
 // slots are jobs that are used again in the next region.
@@ -93,6 +94,7 @@ func (p *plan) take() []par.Phase {
 	p.queries.used = 0
 	p.sigmoids.used = 0
 	p.latents.used, p.heads.used = 0, 0
+	p.rowGates.used = 0
 	return phases
 }
 

@@ -26,6 +26,14 @@ func folderPlan(plan []planned) (list []planned) {
 		case t.half == 2: // with the first
 		case t.param && t.experts > 0:
 			list = append(list, parameter(t, other(plan, t)))
+		case t.mixed != nil:
+			x, both := *t, []*planned{t, other(plan, t)}
+			x.rows = t.mixed.Rows
+			x.of = func(r int) (*planned, int) {
+				part, row := t.mixed.Place(r)
+				return both[part-1], row
+			}
+			list = append(list, x)
 		case t.half == 1:
 			rows := t.rows / max(t.experts, 1)
 			x, both := *t, []*planned{t, other(plan, t)}

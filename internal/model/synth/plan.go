@@ -26,6 +26,7 @@ type planned struct {
 	param, conv   bool // the same
 	flat          bool // the same
 	decay         bool // the same: the numbers of GGUF files are drawn
+	mixed         *model.Mixed
 	plain         bool // F32 in GGUF files, whatever the file's type
 
 	// of says which tensor of a GGUF file, and which of its rows, row i is; nil: this one's.
@@ -100,7 +101,7 @@ func (s Shape) plan() []planned {
 	std["shortconv.in_proj"], std["shortconv.conv"] = inv, 1/math.Sqrt(float64(max(c.Kernel, 1)))
 	std["shortconv.out_proj"] = block * inv
 	std["attn_gate"], std["ssm_conv1d"] = inv, std["shortconv.conv"]
-	std["ssm_alpha"], std["ssm_beta"] = inv, inv
+	std["ssm_alpha"], std["ssm_beta"], std["ssm_ba"] = inv, inv, inv
 	std["ssm_out"] = block / act / math.Sqrt(float64(max(1, c.Delta.ValueHeads*c.Delta.ValueDim+c.Mamba.Heads*c.Mamba.HeadDim)))
 	std["ssm_in"] = inv
 	if l := c.Latent; l.Rank > 0 {
@@ -131,6 +132,7 @@ func (s Shape) plan() []planned {
 		std[part+"_exps"], biases[part+"_exps"] = std[part], biases[part]
 		std[part+"_shexp"] = std[part]
 	}
+	std["ffn_gate_inp_shexp"] = 2 * inv
 
 	var ts []planned
 	for _, p := range c.Parts() {
@@ -139,7 +141,7 @@ func (s Shape) plan() []planned {
 			matrix: p.Cols > 0, std: std[part], order: p.ToGGUF, shift: float64(p.Shift)}
 		t.plain = model.InF32(t.gguf)
 		t.experts = p.Experts
-		t.half = p.Half
+		t.half, t.mixed = p.Half, p.Mixed
 		t.split = p.Split
 		t.param = p.Param
 		t.conv = p.Conv

@@ -65,6 +65,22 @@ var shapes = []Shape{
 			c.Experts, c.Used = 7, 3
 			c.SharedFFN = 160
 		}},
+	{Name: "tiny-lfm2moe", Arch: "lfm2moe", Vocab: 416, Hidden: 160, Layers: 5, Heads: 5, KVHeads: 1, HeadDim: 32, FFN: 416,
+		Context: 1024, NormEps: 1e-5, RopeBase: 1e6, RopeDims: 32, Tied: true, Tokens: Llama3, Tune: func(c *model.Config) {
+			c.Kernel, c.Recurrent = 3, []bool{true, true, false, true, false}
+			c.Experts, c.Used = 8, 3
+			c.ExpertFFN, c.Dense = 64, 2
+		}},
+	{Name: "tiny-qwen35moe", Arch: "qwen35moe", Vocab: 416, Hidden: 160, Layers: 5, Heads: 4, KVHeads: 2, HeadDim: 48, FFN: 64,
+		Context: 1024, NormEps: 1e-6, RopeBase: 1e6, RopeDims: 12, Tokens: Qwen2, Tune: func(c *model.Config) {
+			sharedExpert(c)
+			c.Delta = model.DeltaConfig{KeyHeads: 3, ValueHeads: 3, KeyDim: 32, ValueDim: 32}
+		}},
+	{Name: "tiny-qwen3next", Arch: "qwen3next", Vocab: 416, Hidden: 160, Layers: 5, Heads: 4, KVHeads: 2, HeadDim: 48, FFN: 64,
+		Context: 1024, NormEps: 1e-6, RopeBase: 1e6, RopeDims: 12, Tokens: Qwen2, Tune: func(c *model.Config) {
+			sharedExpert(c)
+			c.Delta = model.DeltaConfig{KeyHeads: 2, ValueHeads: 6, KeyDim: 32, ValueDim: 32, Grouped: true}
+		}},
 	{Name: "tiny-smollm3", Arch: "smollm3", Vocab: 416, Hidden: 160, Layers: 5, Heads: 5, KVHeads: 1, HeadDim: 32, FFN: 416,
 		Context: 1024, NormEps: 1e-6, RopeBase: 2e6, RopeDims: 32, Tied: true, Tokens: Llama3},
 	{Name: "tiny-granite", Arch: "granite", Vocab: 416, Hidden: 192, Layers: 4, Heads: 6, KVHeads: 2, HeadDim: 32, FFN: 416,
@@ -270,6 +286,13 @@ func mambaLayers(c *model.Config, m model.MambaConfig) {
 	c.EmbedScale = 3
 	c.ResidualScale = 0.7
 	c.LogitScale = 2.5
+}
+
+// sharedExpert gives five layers, three of them recurrent, experts beside one that all rows have.
+func sharedExpert(c *model.Config) {
+	c.Kernel, c.Recurrent = 4, []bool{true, true, false, true, false}
+	c.Experts, c.Used = 6, 2
+	c.SharedFFN = 96
 }
 
 // sparse gives layers experts, and rows some of them.

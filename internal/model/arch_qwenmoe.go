@@ -1,0 +1,91 @@
+package model
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// qwen35moe is Qwen 3.5 and 3.6 with experts in all layers, beside one that all rows have.
+var qwen35moe = func() architecture {
+	a := qwen35
+	a.name, a.modelType, a.class = "qwen35moe", "qwen3_5_moe_text", "Qwen3_5MoeForCausalLM"
+	a.defaults.KVHeads, a.defaults.Experts, a.defaults.Used, a.defaults.ExpertFFN, a.defaults.SharedExpertFFN = 2, 256, 8, 512, 512
+	gate, up, down := expertGate, expertUp, expertDown
+	gate.folder, gate.bare, gate.half, gate.apart = "mlp.experts.gate_up_proj", true, 1, expertGate.folder
+	up.folder, up.bare, up.half, up.apart = "mlp.experts.gate_up_proj", true, 2, expertUp.folder
+	down.folder, down.bare, down.apart = "mlp.experts.down_proj", true, expertDown.folder
+	return withSharedExpert(a, gate, up, down)
+}()
+
+// qwen35moeText is a folder with towers beside the text model.
+var qwen35moeText = nestedText(qwen35moe, "qwen3_5_moe", "Qwen3_5MoeForConditionalGeneration")
+
+// qwen3next is Qwen 3 Next, which came before Qwen 3.5: some products are together, and neighbouring
+// value heads share a key head in GGUF files too.
+var qwen3next = func() architecture {
+	a := qwen35
+	a.name, a.modelType, a.class = "qwen3next", "qwen3_next", "Qwen3NextForCausalLM"
+	a.fields = ""
+	a.defaults.KVHeads, a.defaults.Experts, a.defaults.Used, a.defaults.ExpertFFN, a.defaults.SharedExpertFFN = 2, 512, 10, 512, 512
+	a.layer = slices.Clone(a.layer)
+	for i := range a.layer {
+		switch p := &a.layer[i]; p.name {
+		case "attn_qkv":
+			p.folder, p.mixed = "linear_attn.in_proj_qkvz", 1
+		case "attn_gate":
+			p.folder, p.mixed = "linear_attn.in_proj_qkvz", 2
+		case "ssm_beta":
+			p.name, p.folder, p.out = "ssm_ba", "linear_attn.in_proj_ba", deltaGates
+		}
+	}
+	a.layer = slices.DeleteFunc(a.layer, func(p part) bool { return p.name == "ssm_alpha" })
+	a.implied = func(c *Config) { c.Delta.Grouped = true }
+	a.check = nil
+	return withSharedExpert(a, expertGate, expertUp, expertDown)
+}()
+
+// withSharedExpert puts experts in the place of the MLP of a Qwen with recurrent layers, and beside them one that
+// all rows have, whose results are multiplied by σ of a gate.
+func withSharedExpert(a architecture, parts ...part) architecture {
+	a.keys.Obeyed = slices.Concat(a.keys.Obeyed, strings.Fields(expertKeys+" expert_feed_forward_length expert_shared_feed_forward_length"))
+	a.keys.Neutral = map[string][]any{"expert_weights_norm": {true, false}, "expert_gating_func": {0, 1}, "expert_shared_count": {0, 1}}
+	a.experts = "num_experts"
+	a.defaults.IntermediateSize, a.defaults.SparseStep, a.defaults.NormTopK = 5632, 1, true
+	a.layer = slices.Concat(a.layer[:len(a.layer)-3], []part{router}, parts, []part{
+		{name: "ffn_gate_inp_shexp", folder: "mlp.shared_expert_gate", out: one, in: hidden},
+		{name: "ffn_gate_shexp", folder: "mlp.shared_expert.gate_proj", out: sharedInner, in: hidden},
+		{name: "ffn_up_shexp", folder: "mlp.shared_expert.up_proj", out: sharedInner, in: hidden},
+		{name: "ffn_down_shexp", folder: "mlp.shared_expert.down_proj", out: hidden, in: sharedInner},
+	})
+	a.readKeys = func(k *keys, c *Config) {
+		readDeltaKeys(k, c)
+		c.FFN = k.int("expert_feed_forward_length")
+		c.SharedFFN = k.int("expert_shared_feed_forward_length", c.FFN)
+	}
+	a.writeKeys = func(c *Config, set func(string, any)) {
+		writeDeltaKeys(c, set)
+		set("expert_feed_forward_length", uint32(c.FFN))
+		set("expert_shared_feed_forward_length", uint32(c.SharedFFN))
+	}
+	a.readFields = func(h *hfConfig, c *Config) error {
+		c.FFN, c.SharedFFN = h.ExpertFFN, h.SharedExpertFFN
+		switch {
+		case h.SparseStep != 1:
+			return fmt.Errorf("decoder_sparse_step is %d: want 1, experts in all layers", h.SparseStep)
+		case len(h.DenseLayers) > 0:
+			return fmt.Errorf("mlp_only_layers is %v: want none, experts in all layers", h.DenseLayers)
+		case !h.NormTopK:
+			return errors.New("norm_topk_prob is false: want true, weights of a row's experts that add up to 1")
+		case h.SharedExpertFFN < 1:
+			return fmt.Errorf("shared_expert_intermediate_size is %d: want an expert that all rows have", h.SharedExpertFFN)
+		}
+		return readDeltaFields(h, c)
+	}
+	a.writeFields = func(c *Config, m map[string]any) error {
+		m["moe_intermediate_size"], m["shared_expert_intermediate_size"] = c.FFN, c.SharedFFN
+		return writeDeltaFields(c, m)
+	}
+	return a
+}

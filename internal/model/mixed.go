@@ -1,0 +1,87 @@
+package model
+
+import (
+	"fmt"
+
+	"github.com/grovellm/grove/tensor"
+)
+
+// Mixed is how two parts lie in one tensor of a folder.
+type Mixed struct {
+	Rows int // of the folder's tensor
+
+	// Row is the folder's row of row i of a part, 1 or 2. Place is the inverse.
+	Row   func(part, i int) int
+	Place func(row int) (part, i int)
+}
+
+// mixed is Qwen 3 Next's tensor of queries, keys, values and gates, which has those of one key head after
+// another.
+func (d *DeltaConfig) mixed() *Mixed {
+	keys, values := d.KeyDim, d.ValueHeads/max(d.KeyHeads, 1)*d.ValueDim
+	unit, all := 2*(keys+values), d.KeyHeads*d.KeyDim
+	return &Mixed{
+		Rows: d.KeyHeads * unit,
+		Row: func(part, i int) int {
+			switch {
+			case part == 2:
+				return i/values*unit + 2*keys + values + i%values
+			case i < all:
+				return i/keys*unit + i%keys
+			case i < 2*all:
+				return (i-all)/keys*unit + keys + i%keys
+			}
+			i -= 2 * all
+			return i/values*unit + 2*keys + i%values
+		},
+		Place: func(row int) (part, i int) {
+			head, at := row/unit, row%unit
+			switch {
+			case at < keys:
+				return 1, head*keys + at
+			case at < 2*keys:
+				return 1, all + head*keys + at - keys
+			case at < 2*keys+values:
+				return 1, 2*all + head*values + at - 2*keys
+			}
+			return 2, head*values + at - 2*keys - values
+		},
+	}
+}
+
+// unmix is the part's rows of a folder's tensor.
+func (p *Part) unmix(t tensor.Tensor) (tensor.Tensor, error) {
+	if err := wantShape(t, p.Mixed.Rows, p.Cols); err != nil {
+		return t, err
+	}
+	x := tensor.Tensor{Name: t.Name, Type: t.Type, Shape: []int{p.Rows, p.Cols}}
+	x.Reader = runs(x.RowBytes(), 1, func(i int) (tensor.Tensor, int) { return t, p.Mixed.Row(p.Half, i) })
+	return x, nil
+}
+
+// mix is the folder's tensor of two parts, the first first.
+func (p *Part) mix(ending string, parts [2]tensor.Tensor) (tensor.Tensor, error) {
+	rows := 0
+	for i, t := range parts {
+		if len(t.Shape) != 2 || t.Shape[1] != p.Cols {
+			return t, fmt.Errorf("tensor %s has shape %v: want rows of %d for this model", tensor.Quote(t.Name), t.Shape, p.Cols)
+		}
+		rows += t.Shape[0]
+		if parts[0].Type != parts[1].Type {
+			var err error
+			if parts[i], err = t.Mapped(func(x float32) float32 { return x }); err != nil {
+				return t, err
+			}
+		}
+	}
+	if rows != p.Mixed.Rows {
+		return parts[0], fmt.Errorf("tensors %s and %s have %d rows: want %d for this model", tensor.Quote(parts[0].Name),
+			tensor.Quote(parts[1].Name), rows, p.Mixed.Rows)
+	}
+	x := tensor.Tensor{Name: p.InFolder(ending), Type: parts[0].Type, Shape: []int{p.Mixed.Rows, p.Cols}}
+	x.Reader = runs(x.RowBytes(), 1, func(row int) (tensor.Tensor, int) {
+		part, i := p.Mixed.Place(row)
+		return parts[part-1], i
+	})
+	return x, nil
+}
