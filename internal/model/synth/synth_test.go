@@ -127,6 +127,8 @@ func TestNumbersStayTheSame(t *testing.T) {
 		"tiny-gemma4-experts":     "5c5f9788fd66cecc",
 		"tiny-glm4":               "892e165d8586fbb4",
 		"tiny-glm4moe":            "adf8aadba5e43e76",
+		"tiny-deepseek2":          "378c5212b6c00b14",
+		"tiny-glm4lite":           "34512bb217036632",
 		"tiny-seed-oss":           "9bef89cd51816584",
 		"tiny-exaone4":            "51b3d0b6878cec53",
 		"tiny-exaone4-full":       "a0259f58376ed54b",
@@ -215,6 +217,21 @@ func folderTensor(t *testing.T, f *safetensors.File, p planned) tensor.Tensor {
 		} else {
 			x = get(t, f, p.hf).Data
 			x = x[e*len(x)/p.experts : (e+1)*len(x)/p.experts]
+		}
+		if p.split > 0 { // a head's keys, inputs × outputs, then its values
+			size, outputs := len(x)/p.split/p.cols, p.split-p.rows/p.experts
+			if p.half == 2 {
+				all.Data = append(all.Data, x[outputs*p.cols*size:]...)
+				continue
+			}
+			rank := p.rows / p.experts
+			size = len(x) / p.split / rank
+			for r := range rank {
+				for c := range p.cols {
+					all.Data = append(all.Data, x[(c*rank+r)*size:][:size]...)
+				}
+			}
+			continue
 		}
 		if p.param { // inputs × outputs, of gate and up in turn
 			n, first := 1+min(p.half, 1), max(p.half-1, 0)
