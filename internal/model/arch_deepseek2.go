@@ -93,6 +93,13 @@ func (c *Config) readLatentKeys(k *keys) {
 	c.readGrouped(k)
 	c.Latent = LatentConfig{Rank: k.int("attention.kv_lora_rank"), QueryRank: k.int("attention.q_lora_rank", 0),
 		PlainDim: k.int("attention.key_length_mla") - c.Rope.Dims, ValueDim: k.int("attention.value_length_mla")}
+	if c.HeadDim != c.Latent.Rank+c.Rope.Dims {
+		k.refuse("rope.dimension_count", fmt.Sprintf("is %d, key %q %d and key %q %d: the first and the second are not the third",
+			c.Rope.Dims, k.name("attention.kv_lora_rank"), c.Latent.Rank, k.name("attention.key_length"), c.HeadDim))
+	}
+	if c.Latent.PlainDim < 1 {
+		k.refuse("attention.key_length_mla", fmt.Sprintf("is %d, of which %d are rotated", c.Latent.PlainDim+c.Rope.Dims, c.Rope.Dims))
+	}
 	if v := k.int("attention.value_length", c.Latent.Rank); v != c.Latent.Rank {
 		k.refuse("attention.value_length", fmt.Sprintf("is %d, and key %q %d", v, k.name("attention.kv_lora_rank"), c.Latent.Rank))
 	}

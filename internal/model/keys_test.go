@@ -254,7 +254,8 @@ func TestKeysAreObeyedOrRefused(t *testing.T) {
 		rope.scaling.yarn_beta_slow rope.scaling.yarn_log_multiplier`) // the last four: without yarn
 	structural := strings.Fields(`embedding_length block_count feed_forward_length attention.head_count
 		attention.head_count_kv attention.key_length expert_count expert_feed_forward_length
-		embedding_length_per_layer_input expert_shared_count expert_shared_feed_forward_length ssm.conv_kernel`)
+		embedding_length_per_layer_input expert_shared_count expert_shared_feed_forward_length ssm.conv_kernel
+		attention.kv_lora_rank attention.q_lora_rank attention.value_length_mla attention.key_length_mla`)
 	values := map[string][]any{
 		"context_length": {uint32(33)}, "attention.causal": {false},
 		"attention.sliding_window_pattern": {[]bool{false, true}}, "rope.scaling.type": {"su"},
@@ -364,6 +365,9 @@ func TestYarnKeysAreObeyed(t *testing.T) {
 			got, err := lastLogits(t, f, func(w *gguf.Writer) {
 				w.Set(s.Arch+".rope.scaling.type", "yarn")
 				w.Set(s.Arch+".rope.scaling.factor", float32(4))
+				if s.Arch == "deepseek2" { // which wants it
+					w.Set(s.Arch+".rope.scaling.yarn_log_multiplier", float32(0.1))
+				}
 				for key, v := range more {
 					w.Set(s.Arch+".rope.scaling."+key, v)
 				}
@@ -507,6 +511,7 @@ func TestTensorsAreObeyedOrRefused(t *testing.T) {
 			"gemma4":                "output.weight output.bias blk.2.attn_q.bias " + attention + others, // it has rope_freqs
 			"granitehybrid":         "output.weight output.bias rope_freqs.weight " + others,
 			"granitehybrid-experts": "output.weight output.bias rope_freqs.weight blk.1.attn_output.bias blk.0.ffn_gate_inp.bias " + "blk.0.ffn_up_shexp.bias",
+			"deepseek2":             "output.weight output.bias rope_freqs.weight blk.0.attn_q.bias blk.1.attn_output.bias blk.0.ffn_gate.bias blk.0.ffn_up.bias",
 			"gemma4-experts": "output.weight output.bias " + attention + "blk.1.attn_output.bias blk.0.ffn_gate_inp.bias " +
 				"blk.0.ffn_gate.bias blk.1.ffn_down.bias blk.0.ffn_up.bias",
 		}[s.Name]

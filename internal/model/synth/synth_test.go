@@ -136,6 +136,8 @@ func TestNumbersStayTheSame(t *testing.T) {
 		"tiny-ernie4_5":               "b091f7116dccbbe2",
 		"tiny-cohere2":                "26157ee57e20164a",
 		"tiny-arcee":                  "3244c1295e84a945",
+		"tiny-deepseek2":              "378c5212b6c00b14",
+		"tiny-glm4lite":               "34512bb217036632",
 	}
 	for _, s := range tiny() {
 		f := write(t, s, Options{Seed: 1})
@@ -218,6 +220,21 @@ func folderTensor(t *testing.T, f *safetensors.File, p planned) tensor.Tensor {
 		} else {
 			x = get(t, f, p.hf).Data
 			x = x[e*len(x)/p.experts : (e+1)*len(x)/p.experts]
+		}
+		if p.split > 0 { // a head's keys, inputs × outputs, then its values
+			size, outputs := len(x)/p.split/p.cols, p.split-p.rows/p.experts
+			if p.half == 2 {
+				all.Data = append(all.Data, x[outputs*p.cols*size:]...)
+				continue
+			}
+			rank := p.rows / p.experts
+			size = len(x) / p.split / rank
+			for r := range rank {
+				for c := range p.cols {
+					all.Data = append(all.Data, x[(c*rank+r)*size:][:size]...)
+				}
+			}
+			continue
 		}
 		if p.param { // inputs × outputs, of gate and up in turn
 			n, first := 1+min(p.half, 1), max(p.half-1, 0)
