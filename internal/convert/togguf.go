@@ -98,6 +98,11 @@ func (c *layout) addGGUF(ctx context.Context, w *gguf.Writer, f *safetensors.Fil
 				return false, err
 			}
 		}
+		if ending == e.Ending {
+			if t, err = model.ReorderColumns(t, e.ColsToGGUF); err != nil {
+				return false, err
+			}
+		}
 		if e.Name == "output" && c.Tied {
 			return true, nil
 		}

@@ -194,6 +194,11 @@ func (c *layout) addHF(ctx context.Context, w *safetensors.Writer, f *gguf.File,
 				return err
 			}
 		}
+		if ending == e.Ending {
+			if t, err = model.ReorderColumns(t, e.ColsToFolder); err != nil {
+				return err
+			}
+		}
 		if ending == ".bias" && e.Ending != ending { // not a part that is a bias itself
 			field, ok := model.BiasField(c.Arch, e.Name)
 			if !ok {

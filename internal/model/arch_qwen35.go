@@ -1,8 +1,8 @@
 package model
 
 import (
+	"cmp"
 	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/grovellm/grove/internal/files/ggufkeys"
@@ -26,16 +26,6 @@ var qwen35 = architecture{
 	writeKeys:   writeDeltaKeys,
 	readFields:  readDeltaFields,
 	writeFields: writeDeltaFields,
-	check:       checkDeltaOrder,
-}
-
-// checkDeltaOrder refuses value heads in the order of folders.
-func checkDeltaOrder(c *Config) error {
-	if d := &c.Delta; d.Grouped && d.KeyHeads != d.ValueHeads {
-		return fmt.Errorf("%d value heads share %d key heads: GGUF files have them in another order, which grove does not write: "+
-			"convert the folder with llama.cpp", d.ValueHeads, d.KeyHeads)
-	}
-	return nil
 }
 
 // deltaNorms are the norms of both halves of a layer.
@@ -44,15 +34,15 @@ var deltaNorms = []part{attnNorm, {name: "post_attention_norm", folder: "post_at
 // deltaParts are those of layers of gated DeltaNet, gatedParts those of the others' attention.
 var (
 	deltaParts = only((*Config).recurrent,
-		part{name: "attn_qkv", folder: "linear_attn.in_proj_qkv", out: deltaChannels, in: hidden},
-		part{name: "attn_gate", folder: "linear_attn.in_proj_z", out: deltaValues, in: hidden},
-		part{name: "ssm_conv1d", folder: "linear_attn.conv1d", out: deltaChannels, in: kernel, conv: true},
-		part{name: "ssm_dt", ending: ".bias", folder: "linear_attn.dt_bias", out: deltaHeads, bare: true, param: true, plain: true},
-		part{name: "ssm_a", whole: true, folder: "linear_attn.A_log", out: deltaHeads, bare: true, param: true, plain: true, decay: true},
-		part{name: "ssm_beta", folder: "linear_attn.in_proj_b", out: deltaHeads, in: hidden},
-		part{name: "ssm_alpha", folder: "linear_attn.in_proj_a", out: deltaHeads, in: hidden},
+		part{name: "attn_qkv", folder: "linear_attn.in_proj_qkv", out: deltaChannels, in: hidden, tiled: true},
+		part{name: "attn_gate", folder: "linear_attn.in_proj_z", out: deltaValues, in: hidden, tiled: true},
+		part{name: "ssm_conv1d", folder: "linear_attn.conv1d", out: deltaChannels, in: kernel, conv: true, tiled: true},
+		part{name: "ssm_dt", ending: ".bias", folder: "linear_attn.dt_bias", out: deltaHeads, bare: true, param: true, plain: true, tiled: true},
+		part{name: "ssm_a", whole: true, folder: "linear_attn.A_log", out: deltaHeads, bare: true, param: true, plain: true, decay: true, tiled: true},
+		part{name: "ssm_beta", folder: "linear_attn.in_proj_b", out: deltaHeads, in: hidden, tiled: true},
+		part{name: "ssm_alpha", folder: "linear_attn.in_proj_a", out: deltaHeads, in: hidden, tiled: true},
 		part{name: "ssm_norm", folder: "linear_attn.norm", out: deltaHead, plain: true},
-		part{name: "ssm_out", folder: "linear_attn.out_proj", out: hidden, in: deltaValues})
+		part{name: "ssm_out", folder: "linear_attn.out_proj", out: hidden, in: deltaValues, tiled: true})
 	gatedParts = only((*Config).attends,
 		part{name: "attn_q", folder: "self_attn.q_proj", out: queriesGates, in: hidden},
 		part{name: "attn_k", folder: "self_attn.k_proj", out: keyHeads, in: hidden},
@@ -112,6 +102,15 @@ func allBut(layers, n int) []bool {
 	return list
 }
 
+// interval is n where every n-th layer alone has attention, and else 0.
+func (c *Config) interval() int {
+	n := 1 + slices.Index(c.Recurrent, false)
+	if n == 0 || !slices.Equal(c.Recurrent, allBut(c.Layers, n)) {
+		return 0
+	}
+	return n
+}
+
 func writeDeltaKeys(c *Config, set func(string, any)) {
 	d := &c.Delta
 	set("ssm.conv_kernel", uint32(c.Kernel))
@@ -120,8 +119,10 @@ func writeDeltaKeys(c *Config, set func(string, any)) {
 	set("ssm.time_step_rank", uint32(d.ValueHeads))
 	set("ssm.inner_size", uint32(d.ValueHeads*d.ValueDim))
 	set("rope.dimension_sections", []int32{int32(c.Rope.Dims / 2), 0, 0, 0})
-	set("full_attention_interval", uint32(4))
-	set("attention.recurrent_layers", c.Recurrent)
+	set("full_attention_interval", uint32(cmp.Or(c.interval(), 4)))
+	if c.interval() == 0 {
+		set("attention.recurrent_layers", c.Recurrent)
+	}
 }
 
 func readDeltaFields(h *hfConfig, c *Config) error {
@@ -136,11 +137,10 @@ func readDeltaFields(h *hfConfig, c *Config) error {
 
 func writeDeltaFields(c *Config, m map[string]any) error {
 	d := &c.Delta
-	if d.KeyHeads != d.ValueHeads && !d.Grouped {
-		return fmt.Errorf("%d value heads share %d key heads in the order of GGUF files: take the model's folder as it was published",
-			d.ValueHeads, d.KeyHeads)
-	}
 	m["linear_conv_kernel_dim"] = c.Kernel
+	if n := c.interval(); n > 0 {
+		m["full_attention_interval"] = n
+	}
 	m["linear_num_key_heads"], m["linear_num_value_heads"] = d.KeyHeads, d.ValueHeads
 	m["linear_key_head_dim"], m["linear_value_head_dim"] = d.KeyDim, d.ValueDim
 	m["partial_rotary_factor"] = share(c.Rope.Dims, c.HeadDim)

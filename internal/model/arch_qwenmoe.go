@@ -31,7 +31,9 @@ var qwen3next = func() architecture {
 	a.defaults.KVHeads, a.defaults.Experts, a.defaults.Used, a.defaults.ExpertFFN, a.defaults.SharedExpertFFN = 2, 512, 10, 512, 512
 	a.layer = slices.Clone(a.layer)
 	for i := range a.layer {
-		switch p := &a.layer[i]; p.name {
+		p := &a.layer[i]
+		p.tiled = false
+		switch p.name {
 		case "attn_qkv":
 			p.folder, p.mixed = "linear_attn.in_proj_qkvz", 1
 		case "attn_gate":
@@ -42,7 +44,6 @@ var qwen3next = func() architecture {
 	}
 	a.layer = slices.DeleteFunc(a.layer, func(p part) bool { return p.name == "ssm_alpha" })
 	a.implied = func(c *Config) { c.Delta.Grouped = true }
-	a.check = nil
 	return withSharedExpert(a, expertGate, expertUp, expertDown)
 }()
 

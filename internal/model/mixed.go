@@ -1,7 +1,9 @@
 package model
 
 import (
+	"encoding/binary"
 	"fmt"
+	"math"
 
 	"github.com/grovellm/grove/tensor"
 )
@@ -84,4 +86,66 @@ func (p *Part) mix(ending string, parts [2]tensor.Tensor) (tensor.Tensor, error)
 		return parts[part-1], i
 	})
 	return x, nil
+}
+
+// tiles says which row of value heads in a folder is row i of a GGUF file, and the inverse. Neighbouring
+// value heads share a key head in folders, those that are KeyHeads apart in GGUF files. Rows before those of
+// value heads are the same. Nil: all are.
+func (d *DeltaConfig) tiles(rows dim) (toGGUF, toFolder func(i int) int) {
+	if d.KeyHeads == d.ValueHeads || d.KeyHeads < 1 {
+		return nil, nil
+	}
+	width, from := d.ValueDim, 0
+	switch rows {
+	case deltaHeads:
+		width = 1
+	case deltaChannels:
+		from = 2 * d.KeyHeads * d.KeyDim
+	}
+	turn := func(across int) func(i int) int { // rows of heads, across of them side by side
+		return func(i int) int {
+			if i < from {
+				return i
+			}
+			head, at := (i-from)/width, (i-from)%width
+			return from + (head%across*(d.ValueHeads/across)+head/across)*width + at
+		}
+	}
+	return turn(d.KeyHeads), turn(d.ValueHeads / d.KeyHeads)
+}
+
+// ReorderColumns is a matrix whose column i is column order(i) of t. It is in F32 where t's type has blocks. nil: t.
+func ReorderColumns(t tensor.Tensor, order func(i int) int) (tensor.Tensor, error) {
+	if order == nil {
+		return t, nil
+	}
+	x := tensor.Tensor{Name: t.Name, Type: t.Type, Shape: t.Shape}
+	cols, read := t.Cols(), t.ReadRows
+	if elements, _ := t.Type.Block(); elements > 1 {
+		x.Type = tensor.F32
+		read = func(dst []byte, r0, r1 int) error {
+			numbers := make([]float32, (r1-r0)*cols)
+			if err := t.DequantizeRows(numbers, r0, r1); err != nil {
+				return err
+			}
+			for i, v := range numbers {
+				binary.LittleEndian.PutUint32(dst[4*i:], math.Float32bits(v))
+			}
+			return nil
+		}
+	}
+	size := x.RowBytes() / cols
+	x.Reader = func(dst []byte, r0, r1 int) error {
+		rows := make([]byte, len(dst))
+		if err := read(rows, r0, r1); err != nil {
+			return err
+		}
+		for r := 0; r < len(dst); r += cols * size {
+			for i := range cols {
+				copy(dst[r+i*size:][:size], rows[r+order(i)*size:])
+			}
+		}
+		return nil
+	}
+	return x, x.Check()
 }

@@ -66,6 +66,16 @@ func paddable(r *rand.Rand, arch string, typ tensor.Type) synth.Shape {
 	case "stablelm":
 		s.Tied = false
 		s.Hidden = s.Heads * s.HeadDim
+	case "lfm2moe", "qwen35moe", "qwen3next":
+		s.Hidden = s.Heads * s.HeadDim
+		s.Tune = func(c *model.Config) {
+			c.Experts, c.Used = 5, 2
+			if arch == "lfm2moe" {
+				c.ExpertFFN = unit
+			} else {
+				c.SharedFFN = unit
+			}
+		}
 	case "lfm2":
 		s.Tune = func(c *model.Config) { c.Kernel, c.Recurrent = 3, []bool{c.Layers > 1, false}[:c.Layers] }
 		s.Hidden = s.Heads * s.HeadDim
@@ -167,7 +177,8 @@ func TestPaddingKeepsLogits(t *testing.T) {
 			if i < 4 && j >= 4 && j%4 != i || i >= 4 && typ != tensor.BF16 && typ != tensor.Q8_0 {
 				continue
 			}
-			if arch == "gemma4" || arch == "glm4moe" || arch == "deepseek2" { // whose layers differ in size: padding refuses them
+			// whose layers differ in size: padding refuses them
+			if slices.Contains([]string{"gemma4", "glm4moe", "deepseek2", "lfm2moe", "qwen35moe", "qwen3next"}, arch) {
 				continue
 			}
 			t.Run(arch+" "+typ.String(), func(t *testing.T) {

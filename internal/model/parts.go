@@ -31,6 +31,7 @@ type part struct {
 	plain   bool   // of a norm: not less 1 where others are
 	decay   bool   // folders have the logarithm of the number negated
 	apart   string // the folder's name of each expert's tensor, where a folder has them so
+	tiled   bool   // rows, or columns, of value heads are in another order in folders: see Grouped
 	mixed   int    // 1, 2: folders have queries, keys, values and, as 2, gates of one key head after another
 
 	when func(c *Config, layer int) bool // the layers that have it; nil: all
@@ -194,6 +195,9 @@ type Part struct {
 	// nil: the same.
 	ToGGUF, ToFolder func(i int) int
 
+	// ColsToGGUF and ColsToFolder say the same of columns.
+	ColsToGGUF, ColsToFolder func(i int) int
+
 	Half int // 1, 2: it is the first or the second half of the folder's tensor, or of each expert's
 
 	// Mixed says, of two parts that share a folder's tensor otherwise than as halves, which rows are
@@ -281,6 +285,10 @@ func (c *Config) part(a *architecture, p part, layer int, prefix, folder string)
 		x.ToGGUF, x.ToFolder = pairs(c.HeadDim), halves(c.HeadDim)
 	case p.fused:
 		x.ToGGUF, x.ToFolder = c.unfuse, c.fuse
+	case p.tiled && p.in == deltaValues:
+		x.ColsToGGUF, x.ColsToFolder = c.Delta.tiles(p.in)
+	case p.tiled:
+		x.ToGGUF, x.ToFolder = c.Delta.tiles(p.out)
 	case x.Cols == 0 && a.shifted && !p.plain:
 		x.Shift = 1
 	}

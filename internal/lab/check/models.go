@@ -143,7 +143,7 @@ func (v *variant) draftFor(ctx context.Context, o *opened) (*model.Model, error)
 		s := randomShape(rng, arches[rng.IntN(len(arches))], typ)
 		s.Vocab = v.shape.Vocab
 		s.Tokens = v.shape.Tokens
-		if !slices.Contains([]string{"gemma4", "glm4moe", "cohere2", "deepseek2", "granitehybrid"}, s.Arch) { // whose layers are drawn each for itself
+		if !slices.Contains([]string{"gemma4", "glm4moe", "cohere2", "deepseek2", "granitehybrid", "lfm2moe"}, s.Arch) { // whose layers are drawn each for itself
 			s.Layers = 1
 		}
 		if rng.IntN(4) == 0 {
@@ -190,7 +190,8 @@ func randomShape(rng *rand.Rand, arch string, typ tensor.Type) synth.Shape {
 		s.Layers = 2 + rng.IntN(5)
 	case "granitehybrid":
 		s.Layers = 2 + rng.IntN(7)
-	case "gemma2", "gemma3", "gpt-oss", "olmo2", "exaone4", "cohere2", "lfm2", "qwen35": // layers of different kinds
+	case "gemma2", "gemma3", "gpt-oss", "olmo2", "exaone4", "cohere2", "lfm2", "qwen35", "lfm2moe", "qwen35moe",
+		"qwen3next": // layers of different kinds
 		if rng.IntN(4) > 0 {
 			s.Layers = 3 + rng.IntN(7)
 		}
@@ -221,7 +222,7 @@ func randomShape(rng *rand.Rand, arch string, typ tensor.Type) synth.Shape {
 		s.KVHeads = s.Heads
 		s.Parallel = rng.IntN(2) == 0
 		s.RopeDims = 2 * (1 + rng.IntN(s.HeadDim/2))
-	case "phi3", "stablelm", "glm4", "glm4moe", "qwen35":
+	case "phi3", "stablelm", "glm4", "glm4moe", "qwen35", "qwen35moe", "qwen3next":
 		s.RopeDims = 2 * (1 + rng.IntN(s.HeadDim/2))
 	}
 	s.Biases = (arch == "glm4" || arch == "seed_oss" || arch == "glm4moe") && rng.IntN(2) == 0
@@ -268,12 +269,16 @@ func tune(rng *rand.Rand, arch string, typ tensor.Type) func(c *model.Config) {
 	}
 	delta := func(c *model.Config) {
 		hybrid(c)
-		c.Delta = model.DeltaConfig{KeyHeads: keyHeads, ValueHeads: keyHeads * shared, KeyDim: dim, ValueDim: dim}
+		c.Delta = model.DeltaConfig{KeyHeads: keyHeads, ValueHeads: keyHeads * shared, KeyDim: dim, ValueDim: dim, Grouped: arch == "qwen3next"}
 	}
 	experts, used := 0, 0
 	if model.Sparse(arch) || arch == "llama" && rng.IntN(3) == 0 {
 		experts = 1 + rng.IntN(9)
 		used = 1 + rng.IntN(experts)
+	}
+	dense, width := rng.Uint32N(1<<10), 1+rng.IntN(90)
+	if n, _ := typ.Block(); n > 1 {
+		width = n
 	}
 	return func(c *model.Config) {
 		c.Experts, c.Used = experts, used
@@ -289,8 +294,14 @@ func tune(rng *rand.Rand, arch string, typ tensor.Type) func(c *model.Config) {
 			}
 		case "lfm2":
 			hybrid(c)
+		case "lfm2moe":
+			hybrid(c)
+			c.ExpertFFN, c.Dense = width, int(dense)%(c.Layers+1)
 		case "qwen35":
 			delta(c)
+		case "qwen35moe", "qwen3next":
+			delta(c)
+			c.SharedFFN = width
 		case "granite", "granitemoe":
 			c.AttnScale = scales[0]
 			c.EmbedScale = scales[1]

@@ -17,6 +17,7 @@ type planned struct {
 	matrix     bool              // written as the file's type; vectors are F32 unless uniform
 	uniform    bool              // a vector, too, is written as the file's type
 	order      func(row int) int // the Hugging Face row that GGUF's row is; nil for the same
+	columns    func(col int) int // the same for columns
 	mean, std  float64
 	shift      float64   // what GGUF's numbers are more than Hugging Face's
 	fixed      []float32 // the numbers themselves, where they are not random
@@ -138,7 +139,7 @@ func (s Shape) plan() []planned {
 	for _, p := range c.Parts() {
 		part := stem(p.Name)
 		t := planned{gguf: p.Weight(), hf: p.InFolder(p.Ending), rows: p.Rows, cols: max(p.Cols, 1),
-			matrix: p.Cols > 0, std: std[part], order: p.ToGGUF, shift: float64(p.Shift)}
+			matrix: p.Cols > 0, std: std[part], order: p.ToGGUF, columns: p.ColsToGGUF, shift: float64(p.Shift)}
 		t.plain = model.InF32(t.gguf)
 		t.experts = p.Experts
 		t.half, t.mixed = p.Half, p.Mixed

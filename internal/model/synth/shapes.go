@@ -74,7 +74,7 @@ var shapes = []Shape{
 	{Name: "tiny-qwen35moe", Arch: "qwen35moe", Vocab: 416, Hidden: 160, Layers: 5, Heads: 4, KVHeads: 2, HeadDim: 48, FFN: 64,
 		Context: 1024, NormEps: 1e-6, RopeBase: 1e6, RopeDims: 12, Tokens: Qwen2, Tune: func(c *model.Config) {
 			sharedExpert(c)
-			c.Delta = model.DeltaConfig{KeyHeads: 3, ValueHeads: 3, KeyDim: 32, ValueDim: 32}
+			c.Delta = model.DeltaConfig{KeyHeads: 2, ValueHeads: 6, KeyDim: 32, ValueDim: 32}
 		}},
 	{Name: "tiny-qwen3next", Arch: "qwen3next", Vocab: 416, Hidden: 160, Layers: 5, Heads: 4, KVHeads: 2, HeadDim: 48, FFN: 64,
 		Context: 1024, NormEps: 1e-6, RopeBase: 1e6, RopeDims: 12, Tokens: Qwen2, Tune: func(c *model.Config) {
@@ -290,7 +290,7 @@ func mambaLayers(c *model.Config, m model.MambaConfig) {
 
 // sharedExpert gives five layers, three of them recurrent, experts beside one that all rows have.
 func sharedExpert(c *model.Config) {
-	c.Kernel, c.Recurrent = 4, []bool{true, true, false, true, false}
+	c.Kernel, c.Recurrent = 4, []bool{true, false, true, false, true}
 	c.Experts, c.Used = 6, 2
 	c.SharedFFN = 96
 }

@@ -138,6 +138,9 @@ func TestNumbersStayTheSame(t *testing.T) {
 		"tiny-arcee":                  "3244c1295e84a945",
 		"tiny-deepseek2":              "378c5212b6c00b14",
 		"tiny-glm4lite":               "34512bb217036632",
+		"tiny-lfm2moe":                "68fbaef6622b9390",
+		"tiny-qwen35moe":              "c3489c199ffaf8eb",
+		"tiny-qwen3next":              "6c732868eded9768",
 	}
 	for _, s := range tiny() {
 		f := write(t, s, Options{Seed: 1})
@@ -208,6 +211,9 @@ func TestTypesRoundTheSameNumbers(t *testing.T) {
 // with others, are brought together.
 func folderTensor(t *testing.T, f *safetensors.File, p planned) tensor.Tensor {
 	t.Helper()
+	if p.mixed != nil { // of each key head queries, keys, values, gates
+		return unmixed(get(t, f, p.hf), p, []int{32, 32, 96, 96})
+	}
 	if p.experts == 0 && p.half == 0 {
 		return get(t, f, p.hf)
 	}
@@ -257,6 +263,57 @@ func folderTensor(t *testing.T, f *safetensors.File, p planned) tensor.Tensor {
 	return all
 }
 
+// unmixed is a part of a tensor that has so many rows of queries, keys, values and gates for each of two heads.
+func unmixed(x tensor.Tensor, p planned, rows []int) tensor.Tensor {
+	part := tensor.Tensor{Type: x.Type, Shape: p.shape()}
+	row, at := len(x.Data)/x.Shape[0], 0
+	for i, n := range rows {
+		for head := range 2 {
+			from := (head*x.Shape[0]/2 + at) * row
+			if (i == 3) == (p.half == 2) {
+				part.Data = append(part.Data, x.Data[from:from+n*row]...)
+			}
+		}
+		at += n
+	}
+	return part
+}
+
+// tile brings value heads of a folder's tensor into the order of GGUF files: those of one key head are
+// neighbours in folders alone.
+func tile(s *Shape, p planned, x *tensor.Tensor) {
+	if s.Arch != "qwen35moe" {
+		return
+	}
+	d := s.Config().Delta
+	_, name, _ := strings.Cut(p.hf, ".linear_attn.")
+	before := map[string]int{"in_proj_qkv": 2 * d.KeyHeads * d.KeyDim, "conv1d": 2 * d.KeyHeads * d.KeyDim}
+	width := map[string]int{"in_proj_qkv": d.ValueDim, "conv1d": d.ValueDim, "in_proj_z": d.ValueDim, "out_proj": d.ValueDim,
+		"in_proj_a": 1, "in_proj_b": 1, "dt_bias": 1, "A_log": 1}
+	name = strings.TrimSuffix(name, ".weight")
+	if width[name] == 0 {
+		return
+	}
+	step, cell := len(x.Data), len(x.Data)/p.rows
+	if name == "out_proj" {
+		step, cell = len(x.Data)/p.rows, len(x.Data)/p.rows/p.cols
+	}
+	var data []byte
+	for len(x.Data) > 0 {
+		line := x.Data[:step]
+		from := before[name] * cell
+		data = append(data, line[:from]...)
+		size := width[name] * cell
+		for j := range d.ValueHeads / d.KeyHeads {
+			for k := range d.KeyHeads {
+				data = append(data, line[from+(k*d.ValueHeads/d.KeyHeads+j)*size:][:size]...)
+			}
+		}
+		x.Data = x.Data[step:]
+	}
+	x.Data = data
+}
+
 // Both files hold the same rows: where the two worlds order them differently, as their converters say
 // (reshape to the left form's axes, swap two, flatten).
 func TestHuggingFaceHoldsTheSameModel(t *testing.T) {
@@ -282,6 +339,7 @@ func TestHuggingFaceHoldsTheSameModel(t *testing.T) {
 				n++
 			}
 			a, b := get(t, f, p.gguf), folderTensor(t, hf, p)
+			tile(&s, p, &b)
 			row := len(a.Data) / p.rows
 			if p.conv && len(b.Shape) == 3 && b.Shape[1] == 1 {
 				b.Shape = []int{b.Shape[0], b.Shape[2]}

@@ -2,6 +2,7 @@ package synth
 
 import (
 	"math"
+	"slices"
 )
 
 // spread is the standard deviation of draw's integers: four uniform numbers of 16 bits.
@@ -40,6 +41,12 @@ func (t *planned) fill(dst []float32, seed uint64, gguf bool, r0, r1 int) {
 			from = t.order(r)
 		}
 		fillRow(dst[:t.cols], mix64(key+uint64(from)*golden), mean, scale)
+		if gguf && t.columns != nil {
+			row := slices.Clone(dst[:t.cols])
+			for i := range row {
+				dst[i] = row[t.columns(i)]
+			}
+		}
 		if !gguf && t.decay {
 			for i, v := range dst[:t.cols] {
 				dst[i] = float32(math.Log(-float64(v)))
