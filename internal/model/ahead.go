@@ -33,7 +33,7 @@ func (c *Config) readLayers(f *gguf.File, k *keys, model bool) error {
 	switch _, ok := f.Tensor(name); {
 	case c.Ahead == 0:
 		return nil
-	case !model && c.Ahead == c.Layers: // as in files of heads all of whose layers are such
+	case !model && c.Ahead == c.Layers && c.Arch == gemma4.name: // whose assistants' layers are all such
 		c.Ahead = 0
 		return nil
 	case !model || c.Ahead < 0 || c.Ahead >= c.Layers:
