@@ -35,7 +35,8 @@ type golden struct {
 }
 
 // Published folders draft here what the reference drafts, with logits of all tokens and of clusters: along a chain, and in a tree whose
-// levels are each one pass; also from the GGUF files that grove makes of them.
+// levels are each one pass; also from the GGUF files that grove and
+// llama.cpp make of them.
 func TestAsReference(t *testing.T) {
 	for _, name := range []string{"dense", "ordered"} {
 		dir := filepath.Join("testdata", "heads", name)
@@ -62,6 +63,9 @@ func TestAsReference(t *testing.T) {
 			t.Fatal(err)
 		}
 		asGolden(t, m, &g, file)
+		if name == "dense" {
+			asGolden(t, m, &g, filepath.Join("testdata", "heads", "llama.cpp.gguf"))
+		}
 	}
 }
 
