@@ -180,6 +180,15 @@ type Request struct {
 	Budget int        // nodes of the finished tree at most, root included
 	Depth  int        // depth of its nodes at most: what lies deeper cannot be emitted any more
 	Guide  Guide      // what is known of the worth of nodes; nil: every node is worth its place
+
+	// Cache is what the target's layers keep of the text before the root, for drafters of grove's own
+	// that read it. Its rows stay as they are until Propose returns. Nil: there is nothing to read.
+	Cache Cache
+}
+
+// Cache is the target's keys and values of a text.
+type Cache interface {
+	Len() int // rows: tokens of the text
 }
 
 // Guide knows how often nodes like one were accepted, and what a pass costs. A drafter asks it

@@ -212,7 +212,7 @@ func (p *places) look(ctx context.Context, cache *nn.Cache, l *look, root int32)
 	if budget == 0 {
 		budget = speculate.DefaultBudget
 	}
-	if _, err := l.drafter.Propose(ctx, []draft.Request{{State: l.state, Tree: &l.tree, Budget: budget, Depth: deepest}}); err != nil {
+	if _, err := l.drafter.Propose(ctx, []draft.Request{{State: l.state, Tree: &l.tree, Budget: budget, Depth: deepest, Cache: cache}}); err != nil {
 		return judged{}, err
 	}
 	if err := p.pass.Run(ctx, []model.Rows{{Cache: cache, Tree: &l.tree, Logits: p.nodes(l.tree.Len())}}, nil); err != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/grovellm/grove/internal/heads/headfile"
 	"github.com/grovellm/grove/internal/model"
 
+	_ "github.com/grovellm/grove/internal/drafters/assistant" // Gemma 4's assistants
 	_ "github.com/grovellm/grove/internal/drafters/eagle"     // EAGLE heads
 	_ "github.com/grovellm/grove/internal/drafters/falcon"    // Falcon's
 	_ "github.com/grovellm/grove/internal/drafters/jet"       // JetSpec's and DFlash's

@@ -33,6 +33,9 @@ func (c *Config) readLayers(f *gguf.File, k *keys, model bool) error {
 	switch _, ok := f.Tensor(name); {
 	case c.Ahead == 0:
 		return nil
+	case !model && c.Ahead == c.Layers && c.Arch == gemma4.name: // whose assistants' layers are all such
+		c.Ahead = 0
+		return nil
 	case !model || c.Ahead < 0 || c.Ahead >= c.Layers:
 		return fmt.Errorf("key %q is %d of %d layers: want 0 here", k.name(aheadKey), c.Ahead, c.Layers)
 	case !ok:

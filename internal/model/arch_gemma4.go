@@ -124,6 +124,10 @@ func (c *Config) readGemma4Keys(k *keys) {
 	}
 	c.LocalRope = &RopeConfig{Base: k.float("rope.freq_base_swa", 1e4), Dims: k.int("rope.dimension_count_swa", c.LocalHeadDim), Scale: 1}
 	c.Sharing = k.int("attention.shared_kv_layers", 0)
+	if k.prefix != c.Arch+"." { // of a head, of which no layer has its own
+		c.Borrows = c.Sharing == c.Layers
+		c.Sharing, c.LogitCap = 0, 0
+	}
 	if c.Sharing < 0 || c.Sharing >= c.Layers {
 		k.refuse("attention.shared_kv_layers", fmt.Sprintf("is %d of %d layers", c.Sharing, c.Layers))
 	}
@@ -141,7 +145,7 @@ func (c *Config) readGemma4Keys(k *keys) {
 			c.KVHeads = n
 		}
 	}
-	c.KeyValues = !k.HasTensor(fmt.Sprintf("blk.%d.attn_v.weight", c.firstWhole()))
+	c.KeyValues = !c.Borrows && !k.HasTensor(fmt.Sprintf("blk.%d.attn_v.weight", c.firstWhole()))
 	widths := k.each("feed_forward_length", c.Layers)
 	if n := len(widths); c.Sharing > 0 && n > 0 {
 		c.FFN = widths[0]
@@ -177,7 +181,11 @@ func (c *Config) writeGemma4Keys(set func(string, any)) {
 	set("attention.value_length_swa", local)
 	set("rope.dimension_count_swa", local)
 	set("rope.freq_base_swa", float32(c.LocalRope.Base))
-	set("attention.shared_kv_layers", uint32(c.Sharing))
+	sharing := c.Sharing
+	if c.Borrows {
+		sharing = c.Layers
+	}
+	set("attention.shared_kv_layers", uint32(sharing))
 	set("embedding_length_per_layer_input", uint32(c.PerLayer))
 	set(windowPattern, c.Windowed)
 	if c.Experts > 0 {

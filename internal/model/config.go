@@ -54,6 +54,9 @@ type Config struct {
 	WideSharing bool
 
 	Latent LatentConfig // of multi-head latent attention
+	// Borrows says that no layer has keys and values of its own: they are the layers of a head that
+	// read those of its target (BorrowedFrom).
+	Borrows bool
 
 	KeyValues bool // values of layers without a window are their keys before norm and rotation
 	PerLayer  int  // numbers that a table has of a token for each layer; 0: there is none

@@ -133,7 +133,7 @@ func ReadGGUFKeys(f *gguf.File, prefix, arch string, obeyed ...string) (Config, 
 	if err := errors.Join(k.Err(), k.err, ropeFactors(f, &c)); err != nil {
 		return c, err
 	}
-	if prefix != arch && (c.Window > 0 || !c.Rope.plain()) {
+	if prefix != arch && (c.Window > 0 && !c.Borrows || !c.Rope.plain()) {
 		return c, fmt.Errorf("keys %q and %q: windows, yarn and longrope are not supported in a head",
 			k.name("attention.sliding_window"), k.name("rope.scaling.type"))
 	}

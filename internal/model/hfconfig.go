@@ -196,7 +196,11 @@ type headFields struct {
 }
 
 func (h *headFields) head() bool {
-	return len(h.Architectures) > 0 && strings.HasSuffix(h.Architectures[0], "DraftModel") || h.DraftVocab != nil || h.Heads != nil ||
+	class := ""
+	if len(h.Architectures) > 0 {
+		class = h.Architectures[0]
+	}
+	return strings.HasSuffix(class, "DraftModel") || strings.HasSuffix(class, "AssistantForCausalLM") || h.DraftVocab != nil || h.Heads != nil ||
 		h.Speculators != ""
 }
 

@@ -24,7 +24,9 @@ func (c *Config) kvHeads(layer int) int {
 }
 
 // reads reports whether a layer reads the keys and values of another.
-func (c *Config) reads(layer int) bool { return c.Sharing > 0 && layer >= c.Layers-c.Sharing }
+func (c *Config) reads(layer int) bool {
+	return c.Borrows || c.Sharing > 0 && layer >= c.Layers-c.Sharing
+}
 
 // ffn is the width of a layer's MLP.
 func (c *Config) ffn(layer int) int {

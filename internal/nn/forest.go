@@ -19,10 +19,17 @@ type Segment struct {
 	Base      int // committed rows before the pass
 	From      int // nodes of the tree that earlier passes left pending
 	Row, Rows int // its rows are [Row, Row+Rows): the nodes from there on
+
+	readers bool // its rows are cached nowhere: AddReaders
 }
 
 // Slots is one past the last slot of the cache that the sequence's rows may see.
-func (s *Segment) Slots() int { return s.Base + s.From + s.Rows }
+func (s *Segment) Slots() int {
+	if s.readers {
+		return s.Base
+	}
+	return s.Base + s.From + s.Rows
+}
 
 // firstSeen is the number of positions before those that a row sees of a window, which is 0 for
 // all. A window ends at the row's own position: a row of a block that looks both ways sees more.
@@ -112,6 +119,15 @@ func (f *Forest) add(c *Cache, t *tree.Tree, from int, positions []int32) {
 			position = int(positions[i])
 		}
 		f.rows = append(f.rows, forestRow{position, int(t.Depth[i]), prefix, from, len(f.rest)})
+	}
+}
+
+// AddReaders appends rows, so many, of another network's layers, which have queries alone (Attention.Reads): they see the committed
+// rows of c, none of each other, and leave nothing in it. c has at least one. Their position is that of the row that follows.
+func (f *Forest) AddReaders(c *Cache, rows int) {
+	f.segs = append(f.segs, Segment{Cache: c, Base: c.Len(), Row: len(f.rows), Rows: rows, readers: true})
+	for range rows {
+		f.rows = append(f.rows, forestRow{position: c.Position(), from: len(f.rest), to: len(f.rest)})
 	}
 }
 

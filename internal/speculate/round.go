@@ -42,7 +42,7 @@ func (s *Sequence) ask() {
 		g := s.group
 		s.request = len(g.requests)
 		g.requests = append(g.requests, draft.Request{
-			State: s.state, Tree: s.tree, Budget: s.turn.Nodes, Depth: s.depth, Guide: s.turn.Guide(),
+			State: s.state, Tree: s.tree, Budget: s.turn.Nodes, Depth: s.depth, Guide: s.turn.Guide(), Cache: s.cache,
 		})
 	}
 }

@@ -54,6 +54,12 @@ type Blocks interface {
 	Known(t *Text, row int32) bool
 }
 
+// Reader is a Model whose rows read the target's cache.
+type Reader interface {
+	// Reads reports whether a cache has what rows below a text of so many tokens read.
+	Reads(c draft.Cache, tokens int) bool
+}
+
 // Text is a sequence's committed text.
 type Text struct {
 	*sequence.Text
@@ -70,6 +76,7 @@ type Rows struct {
 	Known int
 	Asked []int32             // whose logits are wanted
 	Lists []*output.Shortlist // of each of them; nil: all tokens
+	Cache draft.Cache         // of drafts: the target's
 }
 
 // Config is a drafter to be made.

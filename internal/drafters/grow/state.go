@@ -200,6 +200,9 @@ func (s *state) begin(r *draft.Request) bool {
 		s.deepest = r.Depth
 	}
 	blind := s.read.Ahead && len(s.read.Tokens) < max(s.read.Block, 1) // there is nothing to draft from yet
+	if m, ok := s.d.Model.(Reader); ok {
+		blind = blind || !m.Reads(r.Cache, s.at)
+	}
 	if s.lost || blind || int(root) >= s.d.Vocab || s.deepest < 1 || s.most < 2 {
 		return false
 	}

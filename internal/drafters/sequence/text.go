@@ -3,6 +3,8 @@
 package sequence
 
 import (
+	"cmp"
+
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/internal/nn"
 )
@@ -31,8 +33,9 @@ type TextOptions struct {
 	Rows   int  // rows of the cache for each entry
 	Window int  // entries in the cache at most
 	// entries stay in whole blocks of so many, and the last Block at least wait; 0 or 1: each stays by itself
-	Block int
-	Alone bool // a row depends on more of the rows before it than the cache has: no other text takes the cache over
+	Block  int
+	Alone  bool // a row depends on more of the rows before it than the cache has: no other text takes the cache over
+	Recall int  // rows of a cached prefix that the drafter reads, where that is less than Recall; 0: it is not
 }
 
 // Recall is the number of rows of a cached prefix that the target computes again for a drafter that
@@ -162,7 +165,7 @@ func (t *Text) sink() int {
 func (t *Text) Resume(n int, from *Text, common int) (first int) {
 	recall := t.Window
 	if t.Layers > 0 {
-		recall = min(recall, Recall)
+		recall = min(recall, cmp.Or(t.TextOptions.Recall, Recall))
 	}
 	t.first = max(n-recall, 0)
 	t.from = t.first

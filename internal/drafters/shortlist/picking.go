@@ -85,7 +85,9 @@ type gathering picking
 
 func (p *gathering) Do(_, task int) {
 	q := &p.queries[task]
-	p.d.embed.Row(p.embed.Row(task), int(q.Token))
+	if p.d.embed != nil {
+		p.d.embed.Row(p.embed.Row(task), int(q.Token))
+	}
 	copy(p.hidden.Row(task), q.Hidden)
 }
 

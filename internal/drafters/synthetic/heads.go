@@ -38,6 +38,9 @@ func Shape(rng *rand.Rand, kind *headfile.Kind, drafter string, target model.Con
 		}
 	}
 	s.Draw(rng, drafter, unit)
+	if b, ok := s.(headfile.Borrower); ok {
+		b.DrawFor(rng, &target, unit)
+	}
 	if taps := s.DefaultTaps(target.Layers); len(taps) == 1 { // the kind has no choice
 		*c.Taps = taps
 	}

@@ -67,6 +67,16 @@ func (w *Weights) Vector(name string, n int) ([]float32, error) {
 	return x, err
 }
 
+// Order draws an order of n numbers.
+func (w *Weights) Order(name string, n int) ([]float32, error) {
+	x := make([]float32, n)
+	for i, v := range rand.New(rand.NewPCG(w.Seed, 2)).Perm(n) {
+		x[i] = float32(v)
+	}
+	_, err := w.keep(tensor.FromFloat32s(name, tensor.F32, []int{n}, x))
+	return x, err
+}
+
 // Table is a matrix whose rows are looked up.
 func (w *Weights) Table(name string, rows, cols int) (nn.Table, error) {
 	return w.Matrix(name, rows, cols)

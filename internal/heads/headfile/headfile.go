@@ -3,6 +3,7 @@
 package headfile
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -145,18 +146,18 @@ func (f *File) layerArch(norm string) string {
 // readLayers reads from a GGUF file of an architecture what it says of the head's layers, of a bare
 // kind of the target's widths alone. The kind obeys further keys, with the architecture before them
 // or without.
-func (f *File) readLayers(arch string, keys []string, bare bool) (model.Config, error) {
+func (f *File) readLayers(arch string, keys []string, kind *Kind) (model.Config, error) {
 	for i, key := range keys {
 		keys[i] = strings.TrimPrefix(key, ".")
 	}
-	if bare {
+	if kind.Bare {
 		k := ggufkeys.Of(f.GGUF)
 		c := model.Config{Name: k.String("general.name", "")}
 		c.Vocab, c.Hidden = k.Int(arch+vocabKey), k.Int(arch+hiddenKey)
 		obeyed := ggufkeys.Rules{Obeyed: append(keys, vocabKey[1:], hiddenKey[1:], tapsKey[1:])}
 		return c, errors.Join(k.Err(), ggufkeys.Check(f.GGUF, arch+".", obeyed))
 	}
-	layers := f.layerArch("blk.0.attn_q_norm.weight")
+	layers := cmp.Or(kind.Target, f.layerArch("blk.0.attn_q_norm.weight"))
 	c, err := model.ReadGGUFKeys(f.GGUF, arch, layers, append(keys, tapsKey[1:])...)
 	if err != nil {
 		return c, err

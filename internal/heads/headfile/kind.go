@@ -1,6 +1,7 @@
 package headfile
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -38,6 +39,8 @@ type Kind struct {
 	Pairs  bool // GGUF files have the rows of queries and keys of llama layers in neighbouring pairs
 	Output bool // folders have an output matrix, because other programs want one
 
+	Target string // the architecture of targets that such heads draft for; empty: any
+
 	Embedding bool // folders have an embedding, because their authors' code wants one
 
 	// SpeculatorsEmbedding says that folders for vLLM's speculators have an embedding: that package
@@ -72,6 +75,14 @@ type Shape interface {
 	Draw(rng *rand.Rand, drafter string, unit int)
 }
 
+// Borrower is a Shape of heads whose layers read the keys and values of their target's.
+type Borrower interface {
+	DrawFor(rng *rand.Rand, target *model.Config, unit int) // after Draw, makes the shape that of a head for a target
+}
+
+// Drafts reports whether there can be heads of the kind for targets of an architecture.
+func (k *Kind) Drafts(arch string) bool { return k.Target == "" || k.Target == arch }
+
 // VLLM is a Shape that vLLM drafts with, in one of the folders that can be written.
 type VLLM interface {
 	// VLLM is vLLM's name for the method, empty where it has none for this shape; how many tokens a
@@ -102,6 +113,7 @@ type Common struct {
 	TargetLayers *int          // of the target that the head was made for; 0: not known
 	DraftVocab   *int          // tokens of the head's own output, 0 for all; nil: the kind has none
 	TextWeights  *[]float32    // of the modifier +text, fitted for the head; nil: the kind has none
+	TargetHidden int           // width of the target; 0: that of Layers
 	OwnOutput    bool          // the head has output matrices of its own that are not called output.weight
 
 	// TargetWeights is model.Network.WeightsID of the target that the head was made for, empty where it is not known; nil:
@@ -188,5 +200,5 @@ func (x *Head) Describe() string {
 		of = fmt.Sprintf(" of %d", *c.TargetLayers)
 	}
 	return fmt.Sprintf("%s, %s%s of a target with hidden size %d and %d tokens", x.Shape.Describe(x.Own()), at, of,
-		c.Layers.Hidden, c.Layers.Vocab)
+		cmp.Or(c.TargetHidden, c.Layers.Hidden), c.Layers.Vocab)
 }

@@ -98,7 +98,7 @@ func (x *Head) readGGUF() (err error) {
 	}
 	k := &Keys{Arch: arch}
 	k.all(x.Shape)
-	layers, err := x.readLayers(arch, k.names, kind.Bare)
+	layers, err := x.readLayers(arch, k.names, kind)
 	if err != nil {
 		return err
 	}
@@ -113,7 +113,7 @@ func (x *Head) readGGUF() (err error) {
 	if k.err != nil {
 		return k.err
 	}
-	if err := x.Shape.Validate(); err != nil {
+	if err := usual(x.Shape, x.Shape.Validate); err != nil {
 		return err
 	}
 	if c.DraftVocab != nil {
@@ -128,7 +128,7 @@ func (x *Head) readGGUF() (err error) {
 		if c.DraftVocab != nil && name == TokensName {
 			continue
 		}
-		t, err := x.Load(name)
+		t, err := x.load(name)
 		if err != nil {
 			return err
 		}
@@ -166,7 +166,7 @@ func (x *Head) readFolder() (err error) {
 		if !x.Has(p.Name) {
 			continue // Check says which must be there
 		}
-		t, err := x.Load(p.Name)
+		t, err := x.load(p.Name)
 		if err == nil && p.To > 0 {
 			t, err = t.Columns(p.From, p.To)
 		}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/grovellm/grove/internal/kernels/gemm"
 	"github.com/grovellm/grove/internal/model"
@@ -164,6 +165,51 @@ func (p *vector) load(w model.Weights) (err error) {
 
 func (p *vector) weights(yield func(Weight)) { yield(Weight{Name: p.name + ".weight", Vector: *p.to}) }
 
+// Numbers is a list of n whole numbers below 2^24, each once, from 0 on: an order. Its name has no ending.
+func Numbers(name string, to *[]int32, n int) Part { return &numbersPart{name, to, n} }
+
+type numbersPart struct {
+	name string
+	to   *[]int32
+	n    int
+}
+
+// Orderer is model.Weights that know which vectors are orders.
+type Orderer interface {
+	Order(name string, n int) ([]float32, error)
+}
+
+func (p *numbersPart) shapes(s Shapes) { s.Need(p.name, p.n) }
+
+func (p *numbersPart) load(w model.Weights) error {
+	vector := w.Vector
+	if o, ok := w.(Orderer); ok {
+		vector = o.Order
+	}
+	values, err := vector(p.name, p.n)
+	if err != nil {
+		return err
+	}
+	*p.to = make([]int32, len(values))
+	seen := make([]bool, p.n)
+	for i, v := range values {
+		if !(v >= 0 && v < float32(p.n) && float32(int(v)) == v) || seen[int(v)] {
+			return fmt.Errorf("tensor %s: entry %d is %g: want each of 0 to %d once", p.name, i, v, p.n-1)
+		}
+		seen[int(v)] = true
+		(*p.to)[i] = int32(v)
+	}
+	return nil
+}
+
+func (p *numbersPart) weights(yield func(Weight)) {
+	values := make([]float32, len(*p.to))
+	for i, v := range *p.to {
+		values[i] = float32(v)
+	}
+	yield(Weight{Name: p.name, Vector: values, Fixed: true})
+}
+
 // LSTM is a layer of width numbers over rows of in. Its gates have biases. Without recurs each row begins with zeros: matrices for
 // the state before, which files may have all the same, are not read, and its biases are added to those of the input.
 func LSTM(name string, l *nn.LSTM, width, in int, recurs bool) Part {
@@ -243,6 +289,7 @@ type Blocks struct {
 	Biases bool // there may be biases
 	Wide   bool // queries, keys and values of the first layer read rows twice as wide
 	Bare   bool // the first layer has no norm before its attention
+	Listed bool // the tensors are all that the architecture has, and no others
 }
 
 // The tensors of a layer that may have biases, and their rows and columns.
@@ -260,6 +307,18 @@ func (p *Blocks) linears() map[string][2]int {
 var reading = []string{"attn_q", "attn_k", "attn_v"}
 
 func (p *Blocks) shapes(s Shapes) {
+	if p.Listed {
+		for _, x := range p.Of.Parts() {
+			switch {
+			case !strings.HasPrefix(x.Name, "blk."):
+			case x.Cols == 0:
+				s.Need(x.Weight(), x.Rows)
+			default:
+				s.Need(x.Weight(), x.Rows, x.Cols)
+			}
+		}
+		return
+	}
 	for i := range p.Of.Layers {
 		name := func(part string) string { return fmt.Sprintf("blk.%d.%s", i, part) }
 		for part, n := range p.linears() {
@@ -321,16 +380,21 @@ func (p *Blocks) weights(yield func(Weight)) {
 		b := &(*p.To)[i]
 		part := func(name string) string { return fmt.Sprintf("blk.%d.%s", i, name) }
 		yieldNorm(part("attn_norm"), &b.AttnNorm, yield)
-		for k, name := range reading {
-			yieldLinear(part(name), &b.QKV[k], yield)
+		for k := range b.QKV {
+			yieldLinear(part(reading[k]), &b.QKV[k], yield)
 		}
 		yieldNorm(part("attn_q_norm"), b.Attn.QNorm, yield)
 		yieldNorm(part("attn_k_norm"), b.Attn.KNorm, yield)
 		yieldLinear(part("attn_output"), &b.Out, yield)
+		yieldNorm(part("post_attention_norm"), b.AttnPost, yield)
 		yieldNorm(part("ffn_norm"), &b.MLPNorm, yield)
 		yieldLinear(part("ffn_gate"), b.MLP.Gate, yield)
 		yieldLinear(part("ffn_up"), &b.MLP.Up, yield)
 		yieldLinear(part("ffn_down"), &b.MLP.Down, yield)
+		yieldNorm(part("post_ffw_norm"), b.MLPPost, yield)
+		if b.OutScale != 0 {
+			yield(Weight{Name: part("layer_output_scale.weight"), Vector: []float32{b.OutScale}})
+		}
 	}
 }
 

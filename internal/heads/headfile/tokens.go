@@ -42,6 +42,30 @@ func (f *File) Tokens(vocab int) ([]int32, error) {
 	return readTokens(t, member, offset, vocab)
 }
 
+// load is Load, of whole numbers as F32: see Numbers.
+func (f *File) load(name string) (tensor.Tensor, error) {
+	t, ok := f.Tensor(name)
+	if !ok || t.Type != tensor.I64 && t.Type != tensor.I32 {
+		return f.Load(name)
+	}
+	t, err := t.ReadAll()
+	if err != nil {
+		return t, err
+	}
+	if err := t.Check(); err != nil {
+		return t, err
+	}
+	wide := make([]float32, t.Elements())
+	for i := range wide {
+		v := whole(t, i)
+		wide[i] = float32(v)
+		if int64(wide[i]) != v {
+			return t, fmt.Errorf("tensor %s: entry %d is %d: want less than %d", tensor.Quote(name), i, v, 1<<24)
+		}
+	}
+	return tensor.FromFloat32s(name, tensor.F32, t.Shape, wide)
+}
+
 func readTokens(t, member tensor.Tensor, offset bool, vocab int) ([]int32, error) {
 	if err := t.Check(); err != nil {
 		return nil, err
@@ -49,15 +73,9 @@ func readTokens(t, member tensor.Tensor, offset bool, vocab int) ([]int32, error
 	if len(t.Shape) != 1 || t.Type != tensor.I64 && t.Type != tensor.I32 {
 		return nil, fmt.Errorf("tensor %s has shape %v and type %v: want a list of I64", t.Name, t.Shape, t.Type)
 	}
-	_, each := t.Type.Block()
 	list, all := make([]int32, t.Shape[0]), t.Shape[0] == vocab
 	for i := range list {
-		n := int64(binary.LittleEndian.Uint32(t.Data[each*i:]))
-		if each == 8 {
-			n = int64(binary.LittleEndian.Uint64(t.Data[each*i:]))
-		} else {
-			n = int64(int32(n))
-		}
+		n := whole(t, i)
 		if offset {
 			n += int64(i)
 		}
@@ -74,6 +92,14 @@ func readTokens(t, member tensor.Tensor, offset bool, vocab int) ([]int32, error
 		return nil, nil
 	}
 	return list, nil
+}
+
+// whole is element i of an I64 or I32.
+func whole(t tensor.Tensor, i int) int64 {
+	if t.Type == tensor.I64 {
+		return int64(binary.LittleEndian.Uint64(t.Data[8*i:]))
+	}
+	return int64(int32(binary.LittleEndian.Uint32(t.Data[4*i:])))
 }
 
 // FolderTokens are the tensors of a draft vocabulary in a folder.

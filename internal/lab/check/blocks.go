@@ -9,7 +9,6 @@ import (
 
 	"github.com/grovellm/grove/internal/drafters/onepass"
 	"github.com/grovellm/grove/internal/drafters/registry"
-	"github.com/grovellm/grove/internal/heads/headfile"
 	"github.com/grovellm/grove/internal/kernels/cpu"
 	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/internal/nn"
@@ -67,7 +66,7 @@ func blockCase(ctx context.Context, v *variant, rng *rand.Rand, text []int32, an
 // head from number first on, of the drafters that heads have.
 func openBlocks(first int, target registry.Target) (onepass.Model, error) {
 	var names []string
-	for _, kind := range headfile.Kinds() {
+	for _, kind := range kindsFor(target.Model.Config.Arch) {
 		names = append(names, kind.Drafters...)
 	}
 	for i := range names {

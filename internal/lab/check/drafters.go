@@ -45,15 +45,20 @@ func drafter(ctx context.Context, name string, rng *rand.Rand, scripts []script,
 }
 
 // randomHeads describes a drafter of each kind of head.
-func randomHeads(rng *rand.Rand) (names []string) {
-	for _, kind := range headfile.Kinds() {
+func randomHeads(rng *rand.Rand, v *variant) (names []string) {
+	for _, kind := range kindsFor(v.shape.Arch) {
 		names = append(names, learningHead(rng, kind))
 	}
 	return names
 }
 
-func randomKind(rng *rand.Rand) *headfile.Kind {
-	kinds := headfile.Kinds()
+// kindsFor are the kinds of heads that draft for targets of an architecture.
+func kindsFor(arch string) []*headfile.Kind {
+	return slices.DeleteFunc(headfile.Kinds(), func(k *headfile.Kind) bool { return !k.Drafts(arch) })
+}
+
+func randomKind(rng *rand.Rand, v *variant) *headfile.Kind {
+	kinds := kindsFor(v.shape.Arch)
 	return kinds[rng.IntN(len(kinds))]
 }
 
@@ -123,7 +128,8 @@ func randomTrees(rng *rand.Rand) string {
 }
 
 // randomMerge describes two drafters whose trees are verified as one: lookup, a draft model's, a head's, any two of them.
-func randomMerge(rng *rand.Rand, vocab int) string {
+func randomMerge(rng *rand.Rand, v *variant) string {
+	vocab := v.shape.Vocab
 	mode, first := "", "lookup"
 	if rng.IntN(3) == 0 {
 		mode = "mode=spliced,"
@@ -133,7 +139,7 @@ func randomMerge(rng *rand.Rand, vocab int) string {
 	}
 	second := randomModelDrafter(rng, vocab)
 	if rng.IntN(4) > 0 {
-		second = learningHead(rng, randomKind(rng))
+		second = learningHead(rng, randomKind(rng, v))
 	}
 	return fmt.Sprintf("merge:%s(%s)+(%s)", mode, first, second)
 }

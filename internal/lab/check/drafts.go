@@ -18,7 +18,7 @@ import (
 // draftCase: what a head proposes first after a prompt does not depend on how that was read: in what chunks, at what kernel level, by how
 // many threads.
 func draftCase(ctx context.Context, v *variant, rng *rand.Rand, text []int32, root int32, level cpu.Level) error {
-	name := randomHead(rng, randomKind(rng))
+	name := randomHead(rng, randomKind(rng, v))
 	params := sample.Params{Temperature: float32(rng.IntN(2)), Seed: rng.Uint64()}
 	propose := func(level cpu.Level, threads int, chunk func(left int) int) (*tree.Tree, error) {
 		defer cpu.Use(level)()
@@ -79,7 +79,7 @@ func readAndPropose(ctx context.Context, o *opened, d draft.Drafter, p sample.Pa
 		}
 		text = text[n:]
 	}
-	q := draft.Request{State: s, Tree: tree.New(root), Budget: 40, Depth: 20}
+	q := draft.Request{State: s, Tree: tree.New(root), Budget: 40, Depth: 20, Cache: cache}
 	_, err = d.Propose(ctx, []draft.Request{q})
 	return q.Tree, err
 }

@@ -41,7 +41,7 @@ func (v *variant) heads(target model.Config) (_ []registry.Head, err error) {
 		err = errors.Join(err, write(path, typ))
 		files = append(files, registry.Head{Name: path})
 	}
-	for _, kind := range headfile.Kinds() {
+	for _, kind := range kindsFor(target.Arch) {
 		for _, drafter := range kind.Drafters {
 			write(func(path string, typ tensor.Type) error {
 				s := synthetic.Shape(rng, kind, drafter, target, typ)

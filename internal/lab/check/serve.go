@@ -57,7 +57,7 @@ func serveCase(ctx context.Context, v *variant, rng *rand.Rand, tokens *int) (en
 	}
 	drafters, learning := map[string]draft.Drafter{}, &learners{rng: rng, vocab: vocab, o: opened}
 	defer func() { ended = errors.Join(ended, learning.Close()) }()
-	for _, name := range append(randomHeads(rng), "lookup", "hostile", randomModelDrafter(rng, vocab), randomMerge(rng, vocab)) {
+	for _, name := range append(randomHeads(rng, v), "lookup", "hostile", randomModelDrafter(rng, vocab), randomMerge(rng, v)) {
 		if rng.IntN(2) == 0 {
 			if drafters[name], err = drafter(ctx, name, rng, scripts, v, learning); err != nil {
 				return err

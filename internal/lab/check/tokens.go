@@ -54,8 +54,8 @@ func tokensCase(ctx context.Context, v *variant, rng *rand.Rand, tokens *int) er
 			return err
 		}
 	}
-	names := append(randomHeads(rng), randomHeads(rng)...)
-	names = append(names, "lookup", "oracle", "beyond", "hostile", randomModelDrafter(rng, vocab), randomMerge(rng, vocab))
+	names := append(randomHeads(rng, v), randomHeads(rng, v)...)
+	names = append(names, "lookup", "oracle", "beyond", "hostile", randomModelDrafter(rng, vocab), randomMerge(rng, v))
 	for _, name := range names {
 		if err := compareTokens(ctx, v, rng, scripts, name, level, tokens); err != nil {
 			return err

@@ -1,0 +1,128 @@
+// Package assistant drafts with the assistants of Gemma 4 (google/gemma-4-*-it-assistant): a few
+// layers that have queries alone. Their keys and values are those of the target's own cache, of its
+// last layer of the same kind, with a window or without. So they read no text, keep no cache, and a
+// row of theirs depends on its token and the state of its parent alone:
+//
+//	x = Pre·[√H·E(token); s]     layers over the target's rows     y = norm(x)     logits = E'·y     s' = Post·y
+//
+// H and E are the target's width and embedding, E' the assistant's own. The first s is the target's
+// state after its last norm, at the last row of its text. All rows of a tree have one position, that
+// of its root: siblings and whole levels are rows of one pass, and trees grow as those of EAGLE heads
+// do (package grow).
+//
+// The engines differ in two points. The position is that of the newest token, which has no row yet,
+// in transformers, the authors' own code, and in llama.cpp; vLLM takes that of the row before. And
+// after a rejection transformers leaves the first rejected token's row among those that are read,
+// which vLLM does not. Here the position is the newest token's, and committed rows alone are read.
+// Where a window ends, llama.cpp counts as the target does: the row's own place and those before it.
+// transformers lets two rows more in.
+//
+// With ordered embeddings the tokens are in clusters, and only those of the clusters whose centroids
+// suit the row best get logits: the lists of a router (package shortlist) whose scores are products
+// with the centroids.
+package assistant
+
+import (
+	"fmt"
+	"math/rand/v2"
+
+	"github.com/grovellm/grove/internal/heads/headfile"
+	"github.com/grovellm/grove/internal/model"
+)
+
+// arch is the architecture of GGUF files, llama.cpp's, and the drafter's name.
+const arch = "gemma4-assistant"
+
+// target is the architecture of targets.
+const target = "gemma4"
+
+// Config is the shape of an assistant. The model.Config is that of its layers, and Hidden their
+// width.
+type Config struct {
+	model.Config
+	Backbone int // width of the target
+
+	Centroids int // clusters of tokens, all of one size; 0: rows have logits of all tokens
+	Chosen    int // clusters whose tokens have logits
+
+	Taps          []int  // the target's last layer
+	TargetLayers  int    // of the target that it was made for; 0: not known
+	TargetWeights string // model.Network.WeightsID of that target; empty: not known
+
+	TextWeights []float32 // of the modifier +text, fitted for it; nil: it learns from the start
+}
+
+// most bounds the widths that a file may claim.
+const most = 1 << 20
+
+// Validate checks that the numbers make an assistant.
+func (c *Config) Validate() error {
+	switch {
+	case c.Arch != target || !c.Borrows:
+		return fmt.Errorf("layers of architecture %q with keys and values of their own: want gemma4 layers without any", c.Arch)
+	case c.Backbone < 1 || c.Backbone > most:
+		return fmt.Errorf("width of the target is %d: want 1 to %d", c.Backbone, most)
+	case c.Centroids < 0 || c.Centroids > 0 && (c.Vocab%c.Centroids != 0 || c.Chosen < 1 || c.Chosen > c.Centroids):
+		return fmt.Errorf("%d of %d clusters of %d tokens: want clusters of one size, and 1 of them or more", c.Chosen, c.Centroids, c.Vocab)
+	case len(c.Taps) != 1:
+		return fmt.Errorf("%d tapped layers: want the target's last alone", len(c.Taps))
+	}
+	if err := headfile.CheckTaps(c.Taps, c.TargetLayers); err != nil {
+		return err
+	}
+	return c.Config.Validate()
+}
+
+// Fits returns an error that says what differs where the assistant is not one for the target.
+func (c *Config) Fits(of model.Config) error {
+	switch {
+	case of.Arch != target:
+		return fmt.Errorf("the target's architecture is %q: want gemma4, whose keys and values the head reads", of.Arch)
+	case c.Backbone != of.Hidden:
+		return fmt.Errorf("the head is for a hidden size of %d, the target's is %d: want a head made for this target", c.Backbone, of.Hidden)
+	case c.Vocab != of.Vocab:
+		return fmt.Errorf("the head's vocabulary has %d tokens, the target's %d: want a head made for this target", c.Vocab, of.Vocab)
+	case c.TargetLayers > 0 && c.TargetLayers != of.Layers && of.Padded == 0:
+		return fmt.Errorf("the head was made for a target of %d layers, this one has %d", c.TargetLayers, of.Layers)
+	case c.Taps[0] != of.Layers:
+		return fmt.Errorf("the head taps layer %d of a target of %d: want the last", c.Taps[0], of.Layers)
+	}
+	_, err := c.BorrowedFrom(&of)
+	return err
+}
+
+// DefaultTaps is the target's last layer.
+func (*Config) DefaultTaps(layers int) []int { return []int{layers} }
+
+// Describe says what is the head's own.
+func (c *Config) Describe(bool) string {
+	output := "logits of all tokens"
+	if c.Centroids > 0 {
+		output = fmt.Sprintf("logits of %d of %d clusters of tokens", c.Chosen, c.Centroids)
+	}
+	return fmt.Sprintf("Gemma 4 assistant: %d layers, %d wide, over the target's keys and values, %s", c.Layers, c.Hidden, output)
+}
+
+// Draw draws the clusters of a random assistant.
+func (c *Config) Draw(rng *rand.Rand, _ string, _ int) {
+	if rng.IntN(2) == 0 {
+		return
+	}
+	sizes := []int{}
+	for n := 1; n <= 64; n++ {
+		if c.Vocab%n == 0 {
+			sizes = append(sizes, n)
+		}
+	}
+	c.Centroids = sizes[rng.IntN(len(sizes))]
+	c.Chosen = 1 + rng.IntN(c.Centroids)
+}
+
+// DrawFor draws layers for a target.
+func (c *Config) DrawFor(rng *rand.Rand, of *model.Config, unit int) {
+	width := unit * (1 + rng.IntN(64/unit))
+	context := c.Context
+	c.Config = of.Borrowing(2+rng.IntN(3), width, c.FFN)
+	c.Context = context
+	c.Backbone = of.Hidden
+}

@@ -1,0 +1,126 @@
+// Assistants in files: GGUF as llama.cpp has it, and the folders of Hugging Face.
+
+package assistant
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/grovellm/grove/internal/drafters/registry"
+	"github.com/grovellm/grove/internal/heads/headfile"
+	"github.com/grovellm/grove/internal/model"
+	"github.com/grovellm/grove/tensor"
+)
+
+var kind = headfile.Kind{
+	Name: "Gemma 4 assistant", Drafters: []string{arch}, Archs: []string{arch}, Target: target,
+	New: func() headfile.Shape { return new(Config) },
+	Examples: []string{
+		arch + ":k=10,depth=7,n=60", arch + ":tree=best-first,width=6,branch=4,depth=10", arch + ":tree=linear,k=6", arch + ":tree=fixed,d=4,b=3",
+	},
+}
+
+func init() { headfile.Register(&kind) }
+
+// Kind is that of assistants.
+func (*Config) Kind() *headfile.Kind { return &kind }
+
+// Common points at what heads of all kinds have.
+func (c *Config) Common() headfile.Common {
+	return headfile.Common{Layers: &c.Config, Taps: &c.Taps, TargetLayers: &c.TargetLayers, TargetWeights: &c.TargetWeights,
+		TextWeights: &c.TextWeights, TargetHidden: c.Backbone, OwnOutput: true}
+}
+
+// Open loads an assistant for a target, once for all drafters of the target.
+func Open(h registry.Head, of registry.Target) (*Network, error) {
+	build := func(s headfile.Shape, w model.Weights, _ []int32, m *model.Network) (*Network, error) {
+		return NewNetwork(*s.(*Config), w, m)
+	}
+	return headfile.Load(h, &kind, of, build)
+}
+
+// FileArch is the architecture that a GGUF file names.
+func (*Config) FileArch() string { return arch }
+
+// Keys goes through the keys of a GGUF file. Those of the target's layers and of the clusters are grove's own: llama.cpp computes
+// logits of all tokens.
+func (c *Config) Keys(k *headfile.Keys) {
+	layers := c.Layers
+	k.Int(".nextn_predict_layers", &layers, 0)
+	k.Int(".embedding_length_out", &c.Backbone)
+	k.Int(model.TargetLayersKey, &c.TargetLayers, 0)
+	k.Int(".masked_embedding.centroids", &c.Centroids, 0)
+	k.Int(".masked_embedding.chosen", &c.Chosen, 0)
+}
+
+// Foreign says why llama.cpp does not run the head.
+func (c *Config) Foreign() string {
+	if c.Backbone == c.Hidden {
+		return "llama.cpp wants an assistant that is not as wide as its target"
+	}
+	return ""
+}
+
+// folderConfig is config.json.
+type folderConfig struct {
+	Type         string          `json:"model_type"`
+	Text         json.RawMessage `json:"text_config"`
+	Backbone     int             `json:"backbone_hidden_size"`
+	Ordered      bool            `json:"use_ordered_embeddings"`
+	Centroids    int             `json:"num_centroids"`
+	Chosen       int             `json:"centroid_intermediate_top_k"`
+	TargetLayers int             `json:"num_target_layers"`
+}
+
+// folderTypes are the values of model_type in folders.
+var folderTypes = map[string]bool{"gemma4_assistant": true, "gemma4_unified_assistant": true}
+
+// ReadFolder reads the shape from config.json of an open folder.
+func (c *Config) ReadFolder(x *headfile.File) (layout string, err error) {
+	f := folderConfig{Backbone: 1536, Centroids: 2048, Chosen: 32}
+	if err := json.Unmarshal(x.JSON, &f); err != nil || !folderTypes[f.Type] {
+		return "", kind.Refuse("model_type is %q: want gemma4_assistant", f.Type)
+	}
+	if f.Text == nil {
+		return "", fmt.Errorf("field \"text_config\" is missing: it describes the layers")
+	}
+	c.Config, err = model.ParseBorrowing(f.Text)
+	if err != nil {
+		return "", err
+	}
+	c.Backbone, c.TargetLayers = f.Backbone, f.TargetLayers
+	if f.Ordered {
+		c.Centroids, c.Chosen = f.Centroids, f.Chosen
+	}
+	return "", nil
+}
+
+// Names of tensors beside the layers.
+const (
+	preName      = "nextn.pre_projection"
+	postName     = "nextn.post_projection"
+	centroidName = "masked_embd_centroids"
+	orderName    = "masked_embd_ordering"
+)
+
+var places = map[string]string{
+	preName + ".weight": "pre_projection.weight", postName + ".weight": "post_projection.weight",
+	centroidName + ".weight": "masked_embedding.centroids.weight", orderName: "masked_embedding.token_ordering",
+}
+
+// Place is where a folder has a tensor.
+func (*Config) Place(name, _ string) headfile.Place {
+	if hf, ok := places[name]; ok {
+		return headfile.Place{Name: hf}
+	}
+	hf, _ := model.HFName(target, name)
+	return headfile.Place{Name: hf}
+}
+
+// Folders says that none can be written.
+func (*Config) Folders() (authors, speculators bool) { return false, false }
+
+// FolderFields has none.
+func (*Config) FolderFields(map[string]any, tensor.Type, []tensor.Tensor, *model.Config) (map[string]any, string, error) {
+	return nil, "", fmt.Errorf("a %s is written as a GGUF file alone", kind.Name)
+}

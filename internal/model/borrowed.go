@@ -1,0 +1,95 @@
+// Layers of a head that read the keys and values of its target's layers.
+
+package model
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+)
+
+// ParseBorrowing reads the layers of a head that has no keys and values of its own, from the object
+// of config.json that describes them as a model's: Gemma 4's assistants say there that all layers
+// read those of others.
+func ParseBorrowing(data []byte) (Config, error) {
+	var fields map[string]json.RawMessage
+	if err := decode(data, &fields); err != nil {
+		return Config{}, err
+	}
+	const field = "num_kv_shared_layers"
+	var said struct {
+		Layers int `json:"num_hidden_layers"`
+		Shared int `json:"num_kv_shared_layers"`
+	}
+	if err := decode(data, &said); err != nil {
+		return Config{}, err
+	}
+	if said.Shared != 0 && said.Shared != said.Layers {
+		return Config{}, fmt.Errorf("field %q is %d of %d layers: want all, whose keys and values are the target's", field, said.Shared, said.Layers)
+	}
+	delete(fields, field)
+	rest, err := json.Marshal(fields)
+	if err != nil {
+		return Config{}, err
+	}
+	c, h, err := parseFolder(rest, new(struct{}))
+	switch {
+	case err != nil:
+		return c, err
+	case c.Arch != gemma4.name:
+		return c, fmt.Errorf("model_type is %q: want gemma4_text, whose assistants read their target's keys and values", h.ModelType)
+	case c.PerLayer > 0 || c.Experts > 0 || h.DoubleWide:
+		return c, fmt.Errorf("hidden_size_per_layer_input, enable_moe_block and use_double_wide_mlp: want layers without any of them")
+	}
+	c.Borrows = true
+	c.Tied, c.KeyValues = false, false
+	c.LogitCap = 0 // transformers and llama.cpp do not cap these logits
+	return c, nil
+}
+
+// BorrowedFrom is, of each layer of c, which Borrows, the target's whose keys and values it reads:
+// the last with a window, or the last without, as it is itself. A layer that reads another's stands
+// for that (nn.Pages.Sources). The error says what differs.
+func (c *Config) BorrowedFrom(target *Config) (layers []int, err error) {
+	for i := range c.Layers {
+		from := target.Layers - 1
+		for from >= 0 && target.windowed(from) != c.windowed(i) {
+			from--
+		}
+		switch {
+		case from < 0:
+			return nil, fmt.Errorf("layer %d of the head is one of %s: the target has none", i, attentionKind(c.windowed(i)))
+		case target.headDim(from) != c.headDim(i) || target.kvHeads(from) != c.kvHeads(i):
+			return nil, fmt.Errorf("layer %d of the head reads %d key/value heads of %d, and layer %d of the target has %d of %d",
+				i, c.kvHeads(i), c.headDim(i), from, target.kvHeads(from), target.headDim(from))
+		case c.windowed(i) && c.Window != target.Window:
+			return nil, fmt.Errorf("the head's window is %d, the target's %d", c.Window, target.Window)
+		}
+		layers = append(layers, from)
+	}
+	return layers, nil
+}
+
+// Borrowing is the shape of layers, so many wide, that read the keys and values of a target's: those
+// with a window, and one without at the end.
+func (c *Config) Borrowing(layers, hidden, ffn int) Config {
+	b := *c
+	b.Name, b.Folder = "", ""
+	b.Layers = layers
+	b.Hidden = hidden
+	b.FFN = ffn
+	b.Borrows = true
+	b.Sharing, b.WideSharing = 0, false
+	b.KeyValues, b.Tied = false, false
+	b.PerLayer = 0
+	b.Experts, b.Used = 0, 0
+	b.ExpertFFN = 0
+	b.LogitCap = 0
+	b.Padded = 0
+	b.Windowed = make([]bool, layers)
+	for i := range layers - 1 {
+		b.Windowed[i] = c.Window > 0
+	}
+	b.EmbedScale = math.Sqrt(float64(hidden))
+	return b
+}
