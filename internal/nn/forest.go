@@ -37,7 +37,11 @@ func (s *Segment) firstSeen(r forestRow, window int) int {
 	if window == 0 {
 		return 0
 	}
-	return max(0, s.Base+r.depth+1-window)
+	first := s.Base + r.depth + 1 - window
+	if s.readers { // whose own position has no row
+		first = min(first, s.Base-1)
+	}
+	return max(0, first)
 }
 
 // end is one past the last position that a row sees, its own.
@@ -123,7 +127,8 @@ func (f *Forest) add(c *Cache, t *tree.Tree, from int, positions []int32) {
 }
 
 // AddReaders appends rows, so many, of another network's layers, which have queries alone (Attention.Reads): they see the committed
-// rows of c, none of each other, and leave nothing in it. c has at least one. Their position is that of the row that follows.
+// rows of c, none of each other, and leave nothing in it. c has at least one. Their position is that of the row that follows,
+// so a window ends one row before theirs: they see the last row in any case.
 func (f *Forest) AddReaders(c *Cache, rows int) {
 	f.segs = append(f.segs, Segment{Cache: c, Base: c.Len(), Row: len(f.rows), Rows: rows, readers: true})
 	for range rows {
