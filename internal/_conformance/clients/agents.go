@@ -26,9 +26,12 @@ func edited(s *session, env []string, name string, args ...string) error {
 	return wantsPrinted(printed, done)
 }
 
+// has is the condition that a tool is offered.
+func has(tool string) string { return fmt.Sprintf(`'"name": "%s"' in offered`, tool) }
+
 // offers is the condition that a tool is offered and has given so many results.
 func offers(tool string, results int) string {
-	return fmt.Sprintf(`'"%s"' in offered and s.results == %d`, tool, results)
+	return fmt.Sprintf("%s and s.results == %d", has(tool), results)
 }
 
 // bystander answers what agents ask beside their task, such as a title.

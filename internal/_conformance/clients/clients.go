@@ -1,4 +1,10 @@
 package main
 
+import "slices"
+
 // clients are the programs, in the order in which they run.
-var clients = []*client{codex, claudeCode, opencode, aider, gptme}
+var clients = slices.Concat(
+	[]*client{codex, claudeCode, opencode, aider, gptme},
+	frameworks,
+	[]*client{litellm, homeAssistant, lmEval, guidellm, promptfoo},
+)

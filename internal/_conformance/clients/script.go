@@ -77,7 +77,7 @@ const (
 // of the last result of a tool, how many results there were, and the JSON of the tools.
 const scriptHead = "{% set s = namespace(system='', user='', result='', results=0) %}" +
 	"{% for m in messages %}{% set text = m.content or '' %}{% if m.role == 'system' %}{% set s.system = s.system + text %}{% endif %}" +
-	"{% if m.role == 'tool' or '<tool_response>' in text %}{% set s.results = s.results + 1 %}{% set s.result = text %}" +
+	"{% if m.role == 'tool' or m.role == 'user' and '<tool_response>' in text %}{% set s.results = s.results + 1 %}{% set s.result = text %}" +
 	"{% elif m.role == 'user' %}{% set s.user = text %}{% endif %}{% endfor %}" +
 	"{% set offered = (tools or []) | tojson + s.system %}"
 

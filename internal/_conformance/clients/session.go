@@ -42,6 +42,10 @@ var errInstall = errors.New("its packages cannot be installed")
 
 // do installs a client, serves its model and runs its task.
 func (c *client) do(ctx context.Context, folder, dir, grove string, patience time.Duration) error {
+	folder, err := filepath.Abs(folder)
+	if err != nil {
+		return err
+	}
 	s := &session{Context: ctx, dir: filepath.Join(dir, "home"), programs: filepath.Join(folder, c.name)}
 	if c.folder != "" {
 		s.programs = filepath.Join(folder, c.folder)
@@ -191,19 +195,17 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// program runs a small program of programs/ beside the client's packages.
+// program runs a copy of a small program of programs/.
 func (s *session) program(file string, args ...string) (string, error) {
-	text, err := os.ReadFile(filepath.Join("clients/programs", file))
-	if err != nil {
+	if err := os.CopyFS(filepath.Join(s.dir, "..", "programs"), os.DirFS("clients/programs")); err != nil {
 		return "", err
 	}
-	path := filepath.Join(s.programs, file)
-	if err := os.WriteFile(path, text, 0o644); err != nil {
-		return "", err
-	}
+	path := filepath.Join(s.dir, "..", "programs", file)
 	interpreter := "node"
 	if strings.HasSuffix(file, ".py") {
 		interpreter = "python"
+	} else if err := os.Symlink(filepath.Join(s.programs, "node_modules"), filepath.Join(s.dir, "..", "node_modules")); err != nil {
+		return "", err
 	}
 	return s.do(nil, interpreter, append([]string{path}, args...)...)
 }
