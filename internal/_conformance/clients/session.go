@@ -20,6 +20,7 @@ type client struct {
 	npm      []string // packages to install, with versions
 	pypi     []string
 	folder   string // where they are installed, if not under the program's name: programs share some
+	torch    bool   // it needs torch, which takes gigabytes
 	task     string
 	model    func(s *session) []answer // what the scripted model says; nil: grove's own model answers
 	template string                    // of the scripted model; empty: withTools
@@ -111,9 +112,12 @@ func (c *client) install(ctx context.Context, folder, uv string) error {
 		if _, err := os.Stat(filepath.Join(uv, "bin", "uv")); err != nil {
 			steps = append(steps, []string{"python3", "-m", "venv", uv}, []string{filepath.Join(uv, "bin", "pip"), "install", "-q", uvVersion})
 		}
-		// No client computes with torch, which some name among their packages.
 		without := filepath.Join(folder, "without.txt")
-		if err := os.WriteFile(without, []byte("torch; sys_platform == 'none'\n"), 0o644); err != nil {
+		var left string
+		if !c.torch { // some name it among their packages and do not need it
+			left = "torch; sys_platform == 'none'\n"
+		}
+		if err := os.WriteFile(without, []byte(left), 0o644); err != nil {
 			return err
 		}
 		tool := filepath.Join(uv, "bin", "uv")
@@ -175,7 +179,7 @@ func (s *session) do(env []string, name string, args ...string) (string, error) 
 	}
 	program := exec.CommandContext(s, path, args...)
 	program.Dir = s.dir
-	program.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + s.dir, "LANG=C.UTF-8", "TERM=dumb", "CI=1", "GROVE_URL=" + s.url}, env...)
+	program.Env = append([]string{"PATH=" + filepath.Join(s.programs, "node_modules/.bin") + ":" + os.Getenv("PATH"), "HOME=" + s.dir, "LANG=C.UTF-8", "TERM=dumb", "CI=1", "GROVE_URL=" + s.url}, env...)
 	program.WaitDelay = 5 * time.Second
 	var out bytes.Buffer
 	program.Stdout = &out

@@ -15,6 +15,7 @@ from task import *
 with socket.socket() as free:
     free.bind(("127.0.0.1", 0))
     port = free.getsockname()[1]
+KEY = "sk-1234"
 ways = {
     "openai": {"model": "openai/scripted", "api_base": URL + "/v1"},
     "responses": {"model": "openai/responses/scripted", "api_base": URL + "/v1"},
@@ -26,7 +27,7 @@ config = {"model_list": [{"model_name": name, "litellm_params": way | {"api_key"
 with open("config.yaml", "w") as f:
     json.dump(config, f)
 command = [os.path.join(os.path.dirname(sys.executable), "litellm"), "--config", "config.yaml", "--host", "127.0.0.1", "--port", str(port)]
-proxy = subprocess.Popen(command, stdout=sys.stderr, env=os.environ | {"LITELLM_LOCAL_MODEL_COST_MAP": "True"})
+proxy = subprocess.Popen(command, stdout=sys.stderr, env=os.environ | {"LITELLM_LOCAL_MODEL_COST_MAP": "True", "LITELLM_MASTER_KEY": KEY})
 base = f"http://127.0.0.1:{port}"
 
 
@@ -49,7 +50,7 @@ DO = {"read_file": read_file, "write_file": write_file}
 
 
 def by_openai(model, stream):
-    client = OpenAI(base_url=base, api_key="x", max_retries=0)
+    client = OpenAI(base_url=base, api_key=KEY, max_retries=0)
     tools = [{"type": "function", "function": {"name": t["name"], "description": t["description"], "parameters": t["schema"]}} for t in TOOLS]
     messages = [{"role": "user", "content": REQUEST}]
     for _ in range(4):
@@ -68,7 +69,7 @@ def by_openai(model, stream):
 
 
 def by_anthropic(model):
-    client = Anthropic(base_url=base, api_key="x", max_retries=0)
+    client = Anthropic(base_url=base, api_key=KEY, max_retries=0)
     tools = [{"name": t["name"], "description": t["description"], "input_schema": t["schema"]} for t in TOOLS]
     messages = [{"role": "user", "content": REQUEST}]
     for _ in range(4):
