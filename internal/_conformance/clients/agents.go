@@ -136,3 +136,13 @@ var gptme = &client{
 			"--tool-format", "tool", "--model", "local/scripted", request)
 	},
 }
+
+// generic has an agent do its task over a chat template that knows no tools, for which grove has a form of its own.
+func generic(c *client) *client {
+	g := *c
+	g.name += "-generic"
+	g.folder = c.name
+	g.template = withoutTools
+	g.task += ", over a template without tools"
+	return &g
+}

@@ -37,6 +37,7 @@ func run(ctx context.Context) error {
 	list := flag.Bool("list", false, "list the programs")
 	record := flag.Bool("record", false, "write the results to README.md beside this command")
 	folder := flag.String("folder", filepath.Join(cache, "grove-clients"), "where programs are installed")
+	skip := flag.Bool("skip", false, "programs that cannot be installed are no failure")
 	keep := flag.String("keep", "", "folder to keep the tasks' files and the server's logs in")
 	patience := flag.Duration("patience", 5*time.Minute, "the most time for an installation, and for a task")
 	flag.Usage = func() {
@@ -77,7 +78,11 @@ func run(ctx context.Context) error {
 			if errors.Is(err, errInstall) {
 				result = "is not installed"
 			}
-			failed = append(failed, fmt.Errorf("%s %s: %w", c.name, result, err))
+			if err = fmt.Errorf("%s %s: %w", c.name, result, err); *skip && errors.Is(err, errInstall) {
+				fmt.Fprintln(os.Stderr, err)
+			} else {
+				failed = append(failed, err)
+			}
 		}
 		fmt.Printf("%-16s %s (%.0f s)\n", c.name, result, time.Since(begin).Seconds())
 		if ctx.Err() != nil {
