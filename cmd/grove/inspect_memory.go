@@ -7,6 +7,7 @@ import (
 
 	"github.com/grovellm/grove/internal/command"
 	"github.com/grovellm/grove/internal/model"
+	"github.com/grovellm/grove/tensor"
 )
 
 // memoryUse is what a model's weights take when it is open.
@@ -35,6 +36,10 @@ func (c *contents) addMemory(path string) {
 	for _, t := range types {
 		m.Types = append(m.Types, typeMemory{t.Type.String(), t.As.String(), t.Tensors, t.File, t.Memory})
 		m.Bytes += t.Memory
+		if t.Type == tensor.F8_E4M3 || t.Type == tensor.NVFP4 {
+			c.note("%d tensors of %v become %v when the model is opened: grove convert --type q8_0 makes a file of it that takes less memory",
+				t.Tensors, t.Type, t.As)
+		}
 	}
 	m.OverFile = float64(m.Bytes) / float64(c.Bytes)
 	c.Memory = m

@@ -158,6 +158,7 @@ func readSafetensors(path, format string, tensors, full bool) (*contents, error)
 	if err := c.addSafetensors(f, tensors, full); err != nil {
 		return nil, err
 	}
+	c.noteTypes(f)
 	c.Bytes, err = fileBytes(path, 1)
 	return c, err
 }
@@ -175,11 +176,17 @@ func (c *contents) addSafetensors(f *safetensors.File, tensors, full bool) error
 		c.Parts = max(c.Parts, t.Part+1)
 		c.Bytes += t.Size
 		c.addTensor(tensorEntry{t.Name, t.DType, t.Shape, t.Size, t.Part}, tensors)
+	}
+	return nil
+}
+
+// noteTypes notes tensors that grove does not run.
+func (c *contents) noteTypes(f *safetensors.File) {
+	for _, t := range f.Tensors {
 		if !t.Type.Decodes() && !isList(t.Name) {
 			c.note("%s is of type %s, which grove does not run", tensor.Quote(t.Name), t.DType)
 		}
 	}
-	return nil
 }
 
 func readFolder(path string, tensors, full bool) (*contents, error) {
@@ -206,10 +213,15 @@ func readFolder(path string, tensors, full bool) (*contents, error) {
 	} else if _, err := os.Stat(filepath.Join(path, "tokenizer.json")); err != nil {
 		c.note("no tokenizer.json: the model reads and writes token ids only")
 	}
-	if err := c.addSafetensors(f, tensors, full); err != nil || head {
+	if err := c.addSafetensors(f, tensors, full); err != nil {
 		return c, err
 	}
-	c.addMemory(path)
+	if !head {
+		c.addMemory(path)
+	}
+	if c.Memory == nil { // what runs may have types that opening decodes
+		c.noteTypes(f)
+	}
 	return c, nil
 }
 

@@ -209,7 +209,6 @@ var folderRules = ggufkeys.Rules{Neutral: map[string][]any{
 	"num_experts":                 {0},
 	"num_local_experts":           {0},
 	"pruned_heads":                {},
-	"quantization_config":         {},
 	"residual_multiplier":         {1},
 	"rope_interleave":             {true},
 	"rope_interleaved":            {false},

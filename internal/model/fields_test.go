@@ -150,7 +150,7 @@ func TestFieldsAreObeyedOrRefused(t *testing.T) {
 		"partial_rotary_factor": {0.25}, "rotary_pct": {0.25}, "rotary_emb_base": {500},
 		"use_sliding_window": {true}, "layer_types": {[]string{"full_attention", "sliding_attention"},
 			[]string{"linear_attention", "full_attention"}},
-		"quantization_config": {object{"quant_method": "fp8"}}, "compression_config": {object{"format": "int"}},
+		"quantization_config": {object{"quant_method": "awq"}}, "compression_config": {object{"format": "int"}},
 		"is_encoder_decoder":  {true},
 		"add_cross_attention": {true}, "pruned_heads": {object{"0": []int{1}}}, "is_causal": {false},
 		"use_bidirectional_attention": {true},

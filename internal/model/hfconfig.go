@@ -92,9 +92,7 @@ type hfConfig struct {
 	FFNMultiple   int     `json:"block_multiple_of"`
 	TiedToo       *bool   `json:"tie_embedding"`
 
-	Quantization *struct {
-		Method string `json:"quant_method"`
-	} `json:"quantization_config"`
+	Quantization *quantization `json:"quantization_config"`
 
 	// Of Gemma 4.
 	GlobalHeadDim  int                `json:"global_head_dim"`
@@ -181,7 +179,10 @@ func readFolder(dir string) (Config, *hfConfig, error) {
 	switch {
 	case kind.head():
 		err = fmt.Errorf("%s: %w", dir, ErrHead)
-	case err != nil:
+	case err == nil && c.Arch != "gpt-oss": // whose own check allows mxfp4
+		err = h.Quantization.check()
+	}
+	if err != nil && !errors.Is(err, ErrHead) {
 		err = fmt.Errorf("%s: %w", filepath.Join(dir, "config.json"), err)
 	}
 	return c, h, err
@@ -219,7 +220,10 @@ func ReadFolderFile(dir string) ([]byte, error) {
 // ParseFolder reads the configuration of a head's layers from the contents of a config.json. It decodes them into more
 // as well, for fields that are not of a model. A method Check of more may refuse them.
 func ParseFolder(data []byte, more any) (Config, error) {
-	c, _, err := parseFolder(data, more)
+	c, h, err := parseFolder(data, more)
+	if err == nil && h.Quantization != nil {
+		err = errors.New("quantization_config: heads with quantized weights are not supported: take the head in BF16")
+	}
 	if err == nil && (c.Window > 0 || !c.Rope.plain()) {
 		err = errors.New("sliding_window and rope_scaling: windows, yarn and longrope are not supported in a head")
 	}

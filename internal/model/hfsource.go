@@ -44,7 +44,7 @@ func OpenFolder(dir string) (Config, *safetensors.File, error) {
 		if fields.nested {
 			f.Rename(textName)
 		}
-		if err = errors.Join(checkTied(&c, f), fields.checkBiases(&c, f)); err != nil {
+		if err = errors.Join(decodeFolder(f, fields.Quantization), checkTied(&c, f), fields.checkBiases(&c, f)); err != nil {
 			err = named(dir, err)
 		}
 	}
@@ -127,6 +127,17 @@ func (s *hfSource) names() (list []string) {
 		}
 	}
 	return list
+}
+
+// stored is the type that a tensor has in the folder, and the bytes that its elements take there.
+func (s *hfSource) stored(t tensor.Tensor) (tensor.Type, int64) {
+	bytes := int64(t.Rows() * t.RowBytes())
+	stored, ok := s.Stored(t.Name)
+	if !ok {
+		return t.Type, bytes
+	}
+	elements, size := stored.Block()
+	return stored, int64(t.Elements()) * int64(size) / int64(elements)
 }
 
 func (s *hfSource) config() (Config, error) { return s.c, nil }

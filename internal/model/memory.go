@@ -39,7 +39,10 @@ func ReadMemory(path string) ([]TypeMemory, error) {
 
 // count notes what a tensor takes.
 func (l *Loader) count(t tensor.Tensor, as tensor.Type, bytes int) {
-	m := TypeMemory{Type: t.Type, As: as}
+	m := TypeMemory{Type: t.Type, As: as, File: int64(t.Rows() * t.RowBytes())}
+	if s, ok := l.src.(*hfSource); ok {
+		m.Type, m.File = s.stored(t)
+	}
 	i := 0
 	for ; i < len(l.memory); i++ {
 		if l.memory[i].Type == m.Type && l.memory[i].As == m.As {
@@ -47,7 +50,7 @@ func (l *Loader) count(t tensor.Tensor, as tensor.Type, bytes int) {
 		}
 	}
 	if i == len(l.memory) {
-		l.memory = append(l.memory, m)
+		l.memory = append(l.memory, TypeMemory{Type: m.Type, As: as})
 	}
 	sum := &l.memory[i]
 	if l.counted == nil {
@@ -57,7 +60,7 @@ func (l *Loader) count(t tensor.Tensor, as tensor.Type, bytes int) {
 		l.counted[t.Name] = true
 		sum.Tensors++
 	}
-	sum.File += int64(t.Rows() * t.RowBytes())
+	sum.File += m.File
 	sum.Memory += int64(bytes)
 }
 

@@ -38,6 +38,9 @@ type Info struct {
 	Offset int64       // of its data in its file
 	Size   int64       // bytes
 	Part   int         // which shard
+
+	stored tensor.Type                        // of a tensor of Replace: what it is in the file
+	read   func(dst []byte, r0, r1 int) error // nil: its bytes are those in the file
 }
 
 // The names Hugging Face's library gives the files of a model's folder.
@@ -239,6 +242,34 @@ func (f *File) Rename(to func(name string) string) {
 	}
 }
 
+// Replace puts t, whose rows its Reader makes, in the place of the named tensor, which holds them as stored.
+func (f *File) Replace(name string, t tensor.Tensor, stored tensor.Type) {
+	i := f.byName[name]
+	delete(f.byName, name)
+	f.byName[t.Name] = i
+	info := &f.Tensors[i]
+	info.Name, info.Type, info.Shape = t.Name, t.Type, t.Shape
+	info.stored, info.read = stored, t.Reader
+}
+
+// Stored returns what a tensor of Replace is in the file.
+func (f *File) Stored(name string) (t tensor.Type, ok bool) {
+	i, ok := f.byName[name]
+	if !ok || f.Tensors[i].read == nil {
+		return t, false
+	}
+	return f.Tensors[i].stored, true
+}
+
+// Drop leaves out tensors by their names.
+func (f *File) Drop(drop func(name string) bool) {
+	f.Tensors = slices.DeleteFunc(f.Tensors, func(t Info) bool { return drop(t.Name) })
+	clear(f.byName)
+	for i, t := range f.Tensors {
+		f.byName[t.Name] = i
+	}
+}
+
 // CheckInPlace returns an error where one of the files has changed since it was opened, or where
 // another file has taken its place: they are then of different versions. Of a folder they are the
 // weights and all JSON and template files.
@@ -281,10 +312,14 @@ func (f *File) Tensor(name string) (t tensor.Tensor, ok bool) {
 
 // reader reads rows of so many bytes.
 func (f *File) reader(info *Info, row int) func(dst []byte, r0, r1 int) error {
+	if info.read != nil {
+		return info.read
+	}
 	p := f.parts[info.Part]
+	at, name := info.Offset, info.Name // and not info, which Drop moves
 	return func(dst []byte, r0, _ int) error {
-		if _, err := p.ReadAt(dst, info.Offset+int64(r0)*int64(row)); err != nil {
-			return fault(p.Path, "tensor "+tensor.Quote(info.Name), "", "%w", err)
+		if _, err := p.ReadAt(dst, at+int64(r0)*int64(row)); err != nil {
+			return fault(p.Path, "tensor "+tensor.Quote(name), "", "%w", err)
 		}
 		return nil
 	}
@@ -309,6 +344,10 @@ func (f *File) LoadElements(name string) (tensor.Tensor, error) {
 	t, err := f.Load(name)
 	if err != nil || t.Reader == nil {
 		return t, err
+	}
+	if info := f.Tensors[f.byName[name]]; info.read != nil {
+		return t, fault(f.parts[info.Part].Path, "tensor "+tensor.Quote(name), "take a folder of the model in BF16, or a GGUF file",
+			"is a matrix of %v whose transpose is wanted", info.stored)
 	}
 	t.Shape = []int{t.Elements(), 1}
 	t.Reader = f.reader(&f.Tensors[f.byName[name]], t.RowBytes())

@@ -1,0 +1,73 @@
+package model_test
+
+import (
+	"encoding/binary"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/grovellm/grove/internal/model"
+	"github.com/grovellm/grove/tensor"
+)
+
+// A folder with a matrix in FP8 is the model whose matrix has those numbers in F32, and says what it takes. Without its scales it is
+// refused by their name, and so are scales that do not fit.
+func TestFP8Folder(t *testing.T) {
+	f := keyFolder(t, keyShapes[0])
+	config, err := model.ReadFolder(f.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const name = "model.layers.0.mlp.down_proj.weight"
+	rows, cols := config.Hidden, config.FFN
+	const block = 16
+	across := (cols + block - 1) / block
+	codes := map[byte]float32{0x38: 1, 0xb8: -1, 0x40: 2, 0xbc: -1.5, 0x30: 0.5, 0x00: 0, 0x01: 1.0 / 512, 0x7e: 448}
+	var bytes []byte
+	for code := range codes {
+		bytes = append(bytes, code)
+	}
+	r := rand.New(rand.NewPCG(1, 2))
+	weight := tensor.Tensor{Name: name, Type: tensor.F8_E4M3, Shape: []int{rows, cols}}
+	scales := tensor.Tensor{Name: name + "_scale_inv", Type: tensor.F32, Shape: []int{(rows + block - 1) / block, across}}
+	for range scales.Shape[0] * across {
+		scales.Data = binary.LittleEndian.AppendUint32(scales.Data, math.Float32bits(r.Float32()/100))
+	}
+	plain := tensor.Tensor{Name: name, Type: tensor.F32, Shape: weight.Shape}
+	for i := range rows * cols {
+		code := bytes[r.IntN(len(bytes))]
+		at := i/cols/block*across + i%cols/block
+		scale := math.Float32frombits(binary.LittleEndian.Uint32(scales.Data[4*at:]))
+		weight.Data = append(weight.Data, code)
+		plain.Data = binary.LittleEndian.AppendUint32(plain.Data, math.Float32bits(codes[code]*scale))
+	}
+	how := map[string]any{"quantization_config": object{"quant_method": "fp8", "weight_block_size": []int{block, block}}}
+	want, err := f.with(plain).logits(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	quantized := f.with(weight, scales)
+	got, err := quantized.logits(how)
+	if err != nil || !sameBits(got, want) {
+		t.Errorf("the FP8 folder is another model: %v", err)
+	}
+	memory, err := model.ReadMemory(quantized.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := false
+	for _, m := range memory {
+		found = found || m.Type == tensor.F8_E4M3 && m.As == tensor.F32 && m.Tensors == 1 && m.File == int64(rows*cols)
+	}
+	if !found {
+		t.Errorf("memory is %+v: want a tensor of F8_E4M3 as F32", memory)
+	}
+	if _, err := f.with(weight).logits(how); err == nil || !strings.Contains(err.Error(), scales.Name) {
+		t.Errorf("without scales: %v", err)
+	}
+	how["quantization_config"] = object{"quant_method": "fp8", "weight_block_size": []int{block * 4, block}}
+	if _, err := quantized.logits(how); err == nil || !strings.Contains(err.Error(), scales.Name) {
+		t.Errorf("with scales of other blocks: %v", err)
+	}
+}
