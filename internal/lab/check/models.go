@@ -286,6 +286,8 @@ func tune(rng *rand.Rand, arch string, typ tensor.Type) func(c *model.Config) {
 			hybrid(c)
 		case "qwen35":
 			delta(c)
+		case "minicpm":
+			c.EmbedScale, c.ResidualScale = scales[1], scales[2]
 		case "granite", "granitemoe":
 			c.AttnScale = scales[0]
 			c.EmbedScale = scales[1]

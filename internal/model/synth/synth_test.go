@@ -129,6 +129,7 @@ func TestNumbersStayTheSame(t *testing.T) {
 		"tiny-glm4moe":            "adf8aadba5e43e76",
 		"tiny-deepseek2":          "378c5212b6c00b14",
 		"tiny-glm4lite":           "34512bb217036632",
+		"tiny-minicpm":            "71b73f1c7e5c40d6",
 		"tiny-seed-oss":           "9bef89cd51816584",
 		"tiny-exaone4":            "51b3d0b6878cec53",
 		"tiny-exaone4-full":       "a0259f58376ed54b",
@@ -310,7 +311,7 @@ func TestHuggingFaceHoldsTheSameModel(t *testing.T) {
 			}
 			perm := make([]int, 0, p.rows) // perm[GGUF row] = Hugging Face row
 			switch {
-			case slices.Contains([]string{"llama", "mistral3", "smollm3", "granite", "granitemoe", "arcee"}, s.Arch) && (filepath.Ext(p.hf[:len(p.hf)-len(".weight")]) == ".q_proj" || filepath.Ext(p.hf[:len(p.hf)-len(".weight")]) == ".k_proj"):
+			case slices.Contains([]string{"llama", "mistral3", "smollm3", "granite", "granitemoe", "arcee", "minicpm"}, s.Arch) && (filepath.Ext(p.hf[:len(p.hf)-len(".weight")]) == ".q_proj" || filepath.Ext(p.hf[:len(p.hf)-len(".weight")]) == ".k_proj"):
 				for head := range p.rows / s.HeadDim { // [head, 2, half] -> [head, half, 2]
 					for i := range s.HeadDim / 2 {
 						perm = append(perm, head*s.HeadDim+i, head*s.HeadDim+s.HeadDim/2+i)
