@@ -139,6 +139,12 @@ func (c *Config) writeLatentKeys(set func(string, any)) {
 }
 
 func readLatentFields(h *hfConfig, c *Config) error {
+	if h.KVHeads != 0 && h.KVHeads != h.Heads {
+		return fmt.Errorf("num_key_value_heads is %d: want %d, the number of heads, which share one latent vector", h.KVHeads, h.Heads)
+	}
+	if h.HeadDim != 0 && h.HeadDim != h.RotatedDim && h.HeadDim != h.PlainDim+h.RotatedDim {
+		return fmt.Errorf("head_dim is %d: want qk_rope_head_dim, %d, or no such field", h.HeadDim, h.RotatedDim)
+	}
 	c.HeadDim = h.RotatedDim
 	if err := h.rope(h.arch(), c); err != nil {
 		return err

@@ -100,7 +100,7 @@ func init() { // some of them look themselves up
 		&graniteHybrid, &graniteHybridMoE, &granite4,
 		&granitemoe, &olmo2, &olmo3, &olmoe, &gptOSS, &phi3, &gemma2, &gemma3, &gemma4, &gemma4moe, &stablelm,
 		&gptneox, &glm4, &glm4moe, &seedOSS, &exaone4, &hunyuan, &ernie45, &cohere2, &arcee, &deepseek2, &deepseek3, &glm4lite,
-		&lfm2, &lfm2moe, &qwen35, &qwen35text, &qwen35moe, &qwen35moeText, &qwen3next,
+		&minicpm, &lfm2, &lfm2moe, &qwen35, &qwen35text, &qwen35moe, &qwen35moeText, &qwen3next,
 	}
 }
 
@@ -212,6 +212,7 @@ var folderRules = ggufkeys.Rules{Neutral: map[string][]any{
 	"residual_multiplier":         {1},
 	"rope_interleave":             {true},
 	"rope_interleaved":            {false},
+	"sparse_config":               {},
 	"swiglu_limit":                {7},
 	"use_bidirectional_attention": {false},
 }}

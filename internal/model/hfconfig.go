@@ -62,6 +62,11 @@ type hfConfig struct {
 	LogitScale         float64 `json:"logit_scale"`
 	OriginalPositions  int     `json:"original_max_position_embeddings"`
 
+	// Of MiniCPM.
+	ScaleEmbed float64 `json:"scale_emb"`
+	ScaleDepth float64 `json:"scale_depth"`
+	BaseHidden int     `json:"dim_model_base"`
+
 	// Of gated DeltaNet.
 	OutputGate        bool `json:"attn_output_gate"`
 	LinearKernel      int  `json:"linear_conv_kernel_dim"`

@@ -50,7 +50,7 @@ func checkRope(a *architecture, prefix string, object map[string]any) error {
 		delete(object, "mrope_section")
 		delete(object, "mrope_interleaved")
 	}
-	if !(a.obeys("rope_local_base_freq") || a.ownRope) || object["full_attention"] == nil {
+	if !(a.obeys("rope_local_base_freq") || a.ownRope && !a.latent) || object["full_attention"] == nil {
 		return checkObject(prefix, object, ropeRules, false)
 	}
 	for _, kind := range slices.Sorted(maps.Keys(object)) {

@@ -80,8 +80,8 @@ var keyShapes = []synth.Shape{
 			c.Rule.Groups = 3
 			c.Rule.Chosen = 2
 		}},
-	{Name: "deepseek2", Arch: "deepseek2", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 48, FFN: 96,
-		Context: 64, NormEps: 1e-6, RopeBase: 1e4, RopeDims: 16, Tied: true, Tokens: synth.Qwen2, Tune: func(c *model.Config) {
+	{Name: "deepseek2", Arch: "deepseek2", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 40, FFN: 96,
+		Context: 64, NormEps: 1e-6, RopeBase: 1e4, RopeDims: 8, Tied: true, Tokens: synth.Qwen2, Tune: func(c *model.Config) {
 			c.SetLatent(model.LatentConfig{Rank: 32, PlainDim: 16, ValueDim: 24})
 			c.Experts = 6
 			c.Used = 2
@@ -93,6 +93,8 @@ var keyShapes = []synth.Shape{
 			c.Rule.Groups = 3
 			c.Rule.Chosen = 2
 		}},
+	{Name: "minicpm", Arch: "minicpm", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 32, FFN: 96,
+		Context: 64, NormEps: 1e-6, RopeBase: 1e4, RopeDims: 32, Tied: true, Tokens: synth.Qwen2},
 	{Name: "seed_oss", Arch: "seed_oss", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 48, FFN: 96,
 		Context: 64, NormEps: 1e-6, RopeBase: 1e4, RopeDims: 48, Tied: true, Tokens: synth.Qwen2},
 	{Name: "exaone4", Arch: "exaone4", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 32, FFN: 96,
@@ -159,6 +161,7 @@ var obeyedKeys = map[string][]string{
 	"cohere2":    {"attention.sliding_window", "logit_scale"},
 	"glm4moe": {"expert_count", "expert_used_count", "expert_group_count", "expert_group_used_count", "expert_shared_count",
 		"expert_weights_norm", "expert_weights_scale", "leading_dense_block_count", "expert_gating_func"},
+	"minicpm": {"embedding_scale", "residual_scale", "logit_scale"},
 	"deepseek2": {"expert_count", "expert_used_count", "expert_group_count", "expert_group_used_count", "expert_shared_count",
 		"expert_weights_norm", "expert_weights_scale", "leading_dense_block_count", "expert_gating_func", "attention.key_length_mla",
 		"attention.value_length_mla"},

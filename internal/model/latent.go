@@ -143,7 +143,8 @@ func (p *Part) fromHeads(t tensor.Tensor) (tensor.Tensor, error) {
 	x.Reader = func(dst []byte, r0, r1 int) error {
 		head, data := -1, make([]byte, plain*size)
 		for r := r0; r < r1; r++ {
-			if h := r / rank; h != head {
+			h := r / rank
+			if h != head {
 				if err := t.ReadRows(data, h*p.Split, h*p.Split+plain); err != nil {
 					return err
 				}
@@ -186,7 +187,8 @@ func (p *Part) intoHeads(ending string, keys, values tensor.Tensor) (list []tens
 	x.Reader = func(dst []byte, r0, r1 int) error {
 		head, data := -1, make([]byte, rank*size)
 		for r := r0; r < r1; r++ {
-			h, i, to := r/p.Split, r%p.Split, dst[(r-r0)*row:][:row]
+			h, i := r/p.Split, r%p.Split
+			to := dst[(r-r0)*row:][:row]
 			if i >= plain {
 				at := h*(p.Split-plain) + i - plain
 				if err := values.ReadRows(to, at, at+1); err != nil {
@@ -209,7 +211,8 @@ func (p *Part) intoHeads(ending string, keys, values tensor.Tensor) (list []tens
 
 // denseFirst is how many layers, the first ones, are dense of those listed; ok is false where others are too.
 func denseFirst(kinds []string) (n int, ok bool) {
-	if n = slices.Index(kinds, "sparse"); n < 0 {
+	n = slices.Index(kinds, "sparse")
+	if n < 0 {
 		n = len(kinds)
 	}
 	return n, !slices.Contains(kinds[n:], "dense")

@@ -44,7 +44,8 @@ func (e *Exec) latentAttention(b *Block, layer int, f *Forest, src Source, out P
 	if e.records != nil {
 		panic("nn: latent attention has no gradient: it can be a target's, not a head's or a trained model's")
 	}
-	l, a, n := b.Latent, &b.Attn, src.X.Rows
+	l, a := b.Latent, &b.Attn
+	n := src.X.Rows
 	queries, down := e.Mat(&m.latent.queries, n, l.Query.W.Out()), e.Mat(&m.latent.down, n, a.Dim)
 	if l.QueryDown == nil {
 		e.Linear(src, Proj{Linear: &l.Query, Dst: queries}, Proj{Linear: &l.Down, Dst: down})
@@ -73,7 +74,8 @@ type latentJob struct {
 }
 
 func (j *latentJob) Do(_, i int) {
-	a, q, row := j.a, j.queries.Row(i), j.qkv.Row(i)
+	a := j.a
+	q, row := j.queries.Row(i), j.qkv.Row(i)
 	rotated, size := a.Dim-a.Latent, len(q)/a.Heads
 	for h := range a.Heads {
 		copy(row[h*a.Dim+a.Latent:(h+1)*a.Dim], q[(h+1)*size-rotated:])

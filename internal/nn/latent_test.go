@@ -15,7 +15,8 @@ import (
 func TestLatentAttention(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
-		heads, rank, rotated := rapid.IntRange(1, 5).Draw(t, "heads"), rapid.IntRange(2, 90).Draw(t, "rank"), 2*rapid.IntRange(1, 20).Draw(t, "rotated")
+		heads, rank := rapid.IntRange(1, 5).Draw(t, "heads"), rapid.IntRange(2, 90).Draw(t, "rank")
+		rotated := 2 * rapid.IntRange(1, 20).Draw(t, "rotated")
 		kv := rapid.SampledFrom([]KVType{KVF32, KVBF16, KVQ8}).Draw(t, "type")
 		rows, dim := rapid.IntRange(1, 150).Draw(t, "rows"), rank+rotated
 		defer UseRanges(rapid.IntRange(1, 4).Draw(t, "pages of a range"))()

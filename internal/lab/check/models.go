@@ -302,6 +302,8 @@ func tune(rng *rand.Rand, arch string, typ tensor.Type) func(c *model.Config) {
 		case "qwen35moe", "qwen3next":
 			delta(c)
 			c.SharedFFN = width
+		case "minicpm":
+			c.EmbedScale, c.ResidualScale = scales[1], scales[2]
 		case "granite", "granitemoe":
 			c.AttnScale = scales[0]
 			c.EmbedScale = scales[1]

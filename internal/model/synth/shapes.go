@@ -171,6 +171,12 @@ var shapes = []Shape{
 			c.Rule.Groups = 4
 			c.Rule.Chosen = 2
 		}},
+	{Name: "tiny-minicpm", Arch: "minicpm", Vocab: 416, Hidden: 192, Layers: 4, Heads: 6, KVHeads: 2, HeadDim: 32, FFN: 416,
+		Context: 1024, NormEps: 1e-5, RopeBase: 1e4, RopeDims: 32, Tokens: SPM, Tune: func(c *model.Config) {
+			c.EmbedScale = 6
+			c.ResidualScale = 0.7
+			c.LogitScale = 1.5
+		}},
 	{Name: "tiny-seed-oss", Arch: "seed_oss", Vocab: 416, Hidden: 160, Layers: 3, Heads: 6, KVHeads: 2, HeadDim: 48, FFN: 416,
 		Context: 1024, NormEps: 1e-6, RopeBase: 1e6, RopeDims: 48, Biases: true, Tokens: Qwen2},
 	{Name: "tiny-exaone4", Arch: "exaone4", Vocab: 416, Hidden: 192, Layers: 5, Heads: 6, KVHeads: 2, HeadDim: 32, FFN: 416,

@@ -141,6 +141,7 @@ func TestNumbersStayTheSame(t *testing.T) {
 		"tiny-lfm2moe":                "68fbaef6622b9390",
 		"tiny-qwen35moe":              "c3489c199ffaf8eb",
 		"tiny-qwen3next":              "6c732868eded9768",
+		"tiny-minicpm":                "71b73f1c7e5c40d6",
 	}
 	for _, s := range tiny() {
 		f := write(t, s, Options{Seed: 1})
@@ -374,7 +375,7 @@ func TestHuggingFaceHoldsTheSameModel(t *testing.T) {
 			}
 			perm := make([]int, 0, p.rows) // perm[GGUF row] = Hugging Face row
 			switch {
-			case slices.Contains([]string{"llama", "mistral3", "smollm3", "granite", "granitehybrid", "granitemoe", "arcee"}, s.Arch) && (filepath.Ext(p.hf[:len(p.hf)-len(".weight")]) == ".q_proj" || filepath.Ext(p.hf[:len(p.hf)-len(".weight")]) == ".k_proj"):
+			case slices.Contains([]string{"llama", "mistral3", "smollm3", "granite", "granitehybrid", "granitemoe", "arcee", "minicpm"}, s.Arch) && (filepath.Ext(p.hf[:len(p.hf)-len(".weight")]) == ".q_proj" || filepath.Ext(p.hf[:len(p.hf)-len(".weight")]) == ".k_proj"):
 				for head := range p.rows / s.HeadDim { // [head, 2, half] -> [head, half, 2]
 					for i := range s.HeadDim / 2 {
 						perm = append(perm, head*s.HeadDim+i, head*s.HeadDim+s.HeadDim/2+i)

@@ -28,6 +28,18 @@ def arcee(c):
     (c.get("rope_scaling") or c["rope_parameters"]).pop("attention_factor", None)
 
 
+def granite(folder, c):
+    """Returns a folder of MiniCPM's, which transformers has no class for, as one of Granite's, which computes the same."""
+    work = pathlib.Path(tempfile.mkdtemp())
+    shutil.copytree(folder, work / "hf")
+    dim = c["hidden_size"] // c["num_attention_heads"]
+    c.update(model_type="granite", architectures=["GraniteForCausalLM"], embedding_multiplier=c["scale_emb"],
+             residual_multiplier=c["scale_depth"] / c["num_hidden_layers"] ** 0.5, attention_multiplier=dim ** -0.5,
+             logits_scaling=c["hidden_size"] / c["dim_model_base"])
+    json.dump(c, open(work / "hf/config.json", "w"))
+    return work / "hf"
+
+
 FIXES = {"arcee": arcee, "cohere2": lambda c: c.update(rotary_pct=1.0), "hunyuan-dense": hunyuan}
 
 
@@ -67,6 +79,10 @@ def same(made, own):
 
 
 def main(name, seed, folder, file):
+    fields, source = json.load(open(folder + "/config.json")), folder
+    architecture = fields["architectures"][0]
+    if fields["model_type"] == "minicpm":
+        folder = granite(folder, fields)
     config = AutoConfig.from_pretrained(folder)
     config.pad_token_id = None  # defaults may lie beyond the vocabulary
     model = AutoModelForCausalLM.from_pretrained(folder, config=config, dtype=torch.float32, attn_implementation="eager").eval()
@@ -85,7 +101,7 @@ def main(name, seed, folder, file):
     differ = (torch.stack(steps) - chosen).abs().max().item() if steps else 0.0
     own = gguf.GGUFReader(file)
     arch = own.fields["general.architecture"].contents()
-    made = convert(folder, config.architectures[0], FIXES.get(arch, lambda c: None))
+    made = convert(source, architecture, FIXES.get(arch, lambda c: None))
     same(made, own)
     json.dump({
         "shape": name, "seed": int(seed), "context": config.max_position_embeddings, "prompt_ids": ids,
