@@ -96,6 +96,10 @@ var keyShapes = []synth.Shape{
 		Context: 64, NormEps: 1e-6, RopeBase: 1e4, RopeDims: 32, Tied: true, Tokens: synth.Qwen2, Tune: mambaFirst(0)},
 	{Name: "granitehybrid-experts", Arch: "granitehybrid", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 32, FFN: 96,
 		Context: 64, NormEps: 1e-6, RopeBase: 1e4, RopeDims: 32, Tied: true, Tokens: synth.Qwen2, Tune: mambaFirst(5)},
+	{Name: "nemotron_h", Arch: "nemotron_h", Vocab: 400, Hidden: 64, Layers: 3, Heads: 2, KVHeads: 1, HeadDim: 48, FFN: 96,
+		Context: 64, NormEps: 1e-6, RopeBase: 1e4, RopeDims: 48, Tied: true, Tokens: synth.Qwen2, Tune: oneHalf(0)},
+	{Name: "nemotron_h_moe", Arch: "nemotron_h_moe", Vocab: 400, Hidden: 64, Layers: 3, Heads: 2, KVHeads: 1, HeadDim: 48, FFN: 96,
+		Context: 64, NormEps: 1e-6, RopeBase: 1e4, RopeDims: 48, Tied: true, Tokens: synth.Qwen2, Tune: oneHalf(6)},
 	{Name: "gemma4-experts", Arch: "gemma4", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 48, FFN: 96,
 		Context: 64, NormEps: 1e-6, RopeBase: 1e6, RopeDims: 48, Tied: true, Tokens: synth.Qwen2, Tune: func(c *model.Config) {
 			c.SetGemma4Layers(32, 2)
@@ -130,6 +134,22 @@ func mambaFirst(experts int) func(c *model.Config) {
 	}
 }
 
+// oneHalf makes three layers Mamba-2, attention, and an MLP or experts.
+func oneHalf(experts int) func(c *model.Config) {
+	return func(c *model.Config) {
+		mambaFirst(0)(c)
+		c.Recurrent, c.Bare = []bool{true, false, false}, []bool{false, false, true}
+		c.NoRope = []bool{true, true, true}
+		if experts > 0 {
+			c.Experts, c.Used = experts, 2
+			c.ExpertFFN, c.SharedFFN = 96, 40
+			c.Latent = 32
+			c.Rule.Scale = 2.5
+			c.Rule.Groups, c.Rule.Chosen = 3, 2
+		}
+	}
+}
+
 // obeyedKeys are, of the keys that change nothing in most architectures, those that some obey.
 var obeyedKeys = map[string][]string{
 	"olmo2":                 {"attention.sliding_window_pattern", "attention.sliding_window"},
@@ -147,6 +167,8 @@ var obeyedKeys = map[string][]string{
 	"glm4moe": {"expert_count", "expert_used_count", "expert_group_count", "expert_group_used_count", "expert_shared_count",
 		"expert_weights_norm", "expert_weights_scale", "leading_dense_block_count", "expert_gating_func"},
 	"gemma4": {"attention.sliding_window_pattern", "attention.sliding_window", "final_logit_softcapping"},
+	"nemotron_h_moe": {"expert_count", "expert_used_count", "expert_group_count", "expert_group_used_count", "expert_weights_norm",
+		"expert_weights_scale", "expert_gating_func", "moe_latent_size"},
 	"gemma4-experts": {"attention.sliding_window_pattern", "attention.sliding_window", "final_logit_softcapping", "expert_count",
 		"expert_used_count"},
 }
@@ -238,7 +260,8 @@ func TestKeysAreObeyedOrRefused(t *testing.T) {
 		rope.scaling.yarn_beta_slow rope.scaling.yarn_log_multiplier`) // the last four: without yarn
 	structural := strings.Fields(`embedding_length block_count feed_forward_length attention.head_count
 		attention.head_count_kv attention.key_length expert_count expert_feed_forward_length
-		embedding_length_per_layer_input expert_shared_count expert_shared_feed_forward_length ssm.conv_kernel`)
+		embedding_length_per_layer_input expert_shared_count expert_shared_feed_forward_length ssm.conv_kernel
+		moe_latent_size`)
 	values := map[string][]any{
 		"context_length": {uint32(33)}, "attention.causal": {false},
 		"attention.sliding_window_pattern": {[]bool{false, true}}, "rope.scaling.type": {"su"},
@@ -269,6 +292,11 @@ func TestKeysAreObeyedOrRefused(t *testing.T) {
 		switch s.Arch {
 		case "gptneox":
 			here = append(slices.Clone(inert), "attention.layer_norm_rms_epsilon")
+		case "nemotron_h", "nemotron_h_moe": // they rotate no positions in; there are 3 layers
+			here = append(here, strings.Fields(`rope.dimension_count rope.freq_base rope.scale_linear rope.scaling.factor rope.scaling.attn_factor`)...)
+			if s.Config().Experts > 0 {
+				here = append(here, "expert_shared_count")
+			}
 		case "stablelm", "cohere2":
 			here = append(slices.Clone(inert), "attention.layer_norm_rms_epsilon", "use_parallel_residual")
 		}
@@ -288,6 +316,9 @@ func TestKeysAreObeyedOrRefused(t *testing.T) {
 				refused := err != nil && strings.Contains(err.Error(), key)
 				if slices.Contains([]string{"qwen3moe", "gpt-oss"}, s.Arch) && name == "feed_forward_length" && err == nil {
 					continue // experts have a width of their own
+				}
+				if oneHalved(s) && (name == "block_count" && v == uint32(3) || name == "rope.scaling.type") {
+					continue
 				}
 				unfit := err != nil && slices.Contains(structural, name) // the tensors say so
 				if s.Arch == "gemma4" && name == "attention.sliding_window_pattern" {
@@ -342,6 +373,9 @@ func TestNeutralKeys(t *testing.T) {
 // Every key of YaRN changes the logits.
 func TestYarnKeysAreObeyed(t *testing.T) {
 	for _, s := range keyShapes {
+		if oneHalved(s) { // it rotates no positions in
+			continue
+		}
 		f := keyFile(t, s)
 		logits := func(more map[string]any) []float32 {
 			t.Helper()
@@ -377,6 +411,9 @@ func TestYarnKeysAreObeyed(t *testing.T) {
 // The ways that files have of saying linear scaling are one, as llama.cpp reads them.
 func TestLinearScalingInEveryForm(t *testing.T) {
 	for _, s := range keyShapes {
+		if oneHalved(s) { // it rotates no positions in
+			continue
+		}
 		f := keyFile(t, s)
 		logits := func(keys map[string]any) []float32 {
 			t.Helper()
@@ -464,6 +501,7 @@ func TestTensorsAreObeyedOrRefused(t *testing.T) {
 				}
 				changed, err := try(name)
 				switch {
+				case name == "rope_freqs.weight" && oneHalved(s): // it rotates no positions in
 				case changed:
 					obeyed = append(obeyed, name)
 				case err == nil || !strings.Contains(err.Error(), name):
@@ -491,6 +529,8 @@ func TestTensorsAreObeyedOrRefused(t *testing.T) {
 			"gemma4":                "output.weight output.bias blk.2.attn_q.bias " + attention + others, // it has rope_freqs
 			"granitehybrid":         "output.weight output.bias rope_freqs.weight " + others,
 			"granitehybrid-experts": "output.weight output.bias rope_freqs.weight blk.1.attn_output.bias blk.0.ffn_gate_inp.bias " + "blk.0.ffn_up_shexp.bias",
+			"nemotron_h":            "output.weight output.bias blk.1.attn_output.bias",
+			"nemotron_h_moe":        "output.weight output.bias blk.1.attn_output.bias",
 			"gemma4-experts": "output.weight output.bias " + attention + "blk.1.attn_output.bias blk.0.ffn_gate_inp.bias " +
 				"blk.0.ffn_gate.bias blk.1.ffn_down.bias blk.0.ffn_up.bias",
 		}[s.Name]

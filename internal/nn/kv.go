@@ -43,7 +43,7 @@ func (t KVType) Of(blocks []Block) KVType {
 		return t
 	}
 	for i := range blocks {
-		if len(blocks[i].QKV) == 0 { // recurrent
+		if len(blocks[i].QKV) == 0 { // it has no attention
 			continue
 		}
 		switch blocks[i].QKV[0].W.Type() {

@@ -102,6 +102,7 @@ func (s Shape) plan() []planned {
 	std["ssm_alpha"], std["ssm_beta"] = inv, inv
 	std["ssm_out"] = block / act / math.Sqrt(float64(max(1, c.Delta.ValueHeads*c.Delta.ValueDim+c.Mamba.Heads*c.Mamba.HeadDim)))
 	std["ssm_in"] = inv
+	std["ffn_latent_down"], std["ffn_latent_up"] = inv, 1/math.Sqrt(float64(max(c.Latent, 1)))
 	if s.Arch == "gptneox" { // the same number, another rounding: other engines' results are kept for this one
 		std["attn_output"] = block / mix * inv
 	}
