@@ -128,13 +128,19 @@ func (c *Config) readGrouped(k *keys) {
 	if n != bySigma && (sigma || n != bySoftmax) {
 		k.refuse("expert_gating_func", fmt.Sprintf("is %d, not %d", n, bySigma))
 	}
-	groups, chosen := max(c.Rule.Groups, 1), max(c.Rule.Chosen, 1)
 	switch {
 	case c.SharedFFN <= 0:
 		k.refuse("expert_shared_count", "is 0")
 	case c.Dense > c.Layers:
 		k.refuse("leading_dense_block_count", fmt.Sprintf("is %d of %d layers", c.Dense, c.Layers))
-	case c.Experts%groups != 0 || chosen > groups || c.Used > c.Experts/groups*chosen:
+	}
+	c.checkGroups(k)
+}
+
+// checkGroups refuses groups of experts that make no sense.
+func (c *Config) checkGroups(k *keys) {
+	groups, chosen := max(c.Rule.Groups, 1), max(c.Rule.Chosen, 1)
+	if c.Experts%groups != 0 || chosen > groups || c.Used > c.Experts/groups*chosen {
 		k.refuse("expert_group_count", fmt.Sprintf("is %d, and key %q %d, of %d experts, of which %d are used",
 			groups, k.name("expert_group_used_count"), chosen, c.Experts, c.Used))
 	}

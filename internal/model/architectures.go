@@ -54,6 +54,7 @@ type architecture struct {
 	act nn.Activation // of MLPs with a gate, where hidden_act does not say it
 
 	interleaved  bool // with neighbours: folders too rotate dimensions (2i, 2i+1) together
+	eitherNorm   bool // GGUF files may have the key of LayerNorm's epsilon for that of RMSNorm's
 	biasless     bool // with layerNorm: norms have no bias
 	varied       bool // keys of GGUF files may be lists with a number for each layer
 	normedValues bool // values are normalised, without weights
@@ -97,7 +98,7 @@ var architectures []*architecture
 func init() { // some of them look themselves up
 	architectures = []*architecture{
 		&llama, &mistral, &mixtral, &mistral3, &qwen2, &mimo, &qwen3, &qwen3moe, &smollm3, &granite,
-		&graniteHybrid, &graniteHybridMoE, &granite4,
+		&graniteHybrid, &graniteHybridMoE, &granite4, &nemotronH, &nemotronHMoE,
 		&granitemoe, &olmo2, &olmo3, &olmoe, &gptOSS, &phi3, &gemma2, &gemma3, &gemma4, &gemma4moe, &stablelm,
 		&gptneox, &glm4, &glm4moe, &seedOSS, &exaone4, &hunyuan, &ernie45, &cohere2, &arcee, &deepseek2, &deepseek3, &glm4lite,
 		&minicpm, &lfm2, &lfm2moe, &qwen35, &qwen35text, &qwen35moe, &qwen35moeText, &qwen3next,
@@ -205,7 +206,9 @@ var folderRules = ggufkeys.Rules{Neutral: map[string][]any{
 	"is_encoder_decoder":          {false},
 	"logit_scale":                 {1},
 	"logits_scaling":              {1},
+	"mamba_hidden_act":            {"silu"},
 	"mamba_proj_bias":             {false},
+	"mlp_hidden_act":              {"relu2"},
 	"num_experts":                 {0},
 	"num_local_experts":           {0},
 	"pruned_heads":                {},

@@ -67,6 +67,13 @@ type Config struct {
 	Delta     DeltaConfig // of layers of gated DeltaNet
 	Mamba     MambaConfig // of layers of Mamba-2
 
+	// Bare are, where layers have one half, those that have an MLP, or experts, and nothing before it;
+	// others have no MLP. nil: layers have both halves.
+	Bare []bool
+
+	// Narrow is the width of what experts read and make, where it is another than Hidden; else 0.
+	Narrow int
+
 	// Numbers that are 0 change nothing.
 	AttnScale     float64 // of attention scores, in place of 1/√HeadDim
 	AttnCap       float64 // soft cap of attention scores
@@ -261,7 +268,10 @@ func (c *Config) Hybrid() bool { return slices.Contains(c.Recurrent, true) }
 func (c *Config) recurrent(i int) bool { return i < len(c.Recurrent) && c.Recurrent[i] }
 
 // attends reports whether layer i has attention.
-func (c *Config) attends(i int) bool { return !c.recurrent(i) }
+func (c *Config) attends(i int) bool { return !c.recurrent(i) && !c.bare(i) }
+
+// bare reports whether layer i has an MLP, or experts, alone.
+func (c *Config) bare(i int) bool { return i < len(c.Bare) && c.Bare[i] }
 
 // attendsSomewhere reports whether a layer has attention.
 func (c *Config) attendsSomewhere() bool {

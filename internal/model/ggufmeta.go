@@ -57,7 +57,7 @@ func (c *Config) kvHeadsKey() any {
 	}
 	list := make([]uint32, c.Layers)
 	for i := range list {
-		if !c.recurrent(i) {
+		if c.attends(i) {
 			list[i] = uint32(c.KVHeads)
 		}
 	}

@@ -87,6 +87,19 @@ type hfConfig struct {
 
 	TimeSteps []any `json:"time_step_limit"`
 
+	// Of Nemotron-H.
+	Pattern      string   `json:"hybrid_override_pattern"`
+	BlockTypes   []string `json:"layers_block_type"`
+	NormEpsilon  float64  `json:"layer_norm_epsilon"`
+	StateSize    int      `json:"ssm_state_size"`
+	StateHeads   int      `json:"mamba_num_heads"`
+	StateHeadDim int      `json:"mamba_head_dim"`
+	StateGroups  int      `json:"n_groups"`
+	ConvKernel   int      `json:"conv_kernel"`
+	UseConvBias  bool     `json:"use_conv_bias"`
+	SharedExpert int      `json:"moe_shared_expert_intermediate_size"`
+	Latent       int      `json:"moe_latent_size"`
+
 	// Of LFM2.
 	NormEps       float64 `json:"norm_eps"`
 	ConvLength    int     `json:"conv_L_cache"`
@@ -313,6 +326,9 @@ var kindNames = map[reflect.Kind]string{reflect.Int: "an integer", reflect.Int32
 	reflect.Slice: "a list", reflect.Struct: "an object"}
 
 func (h *hfConfig) config() (Config, error) {
+	if h.Layers == 0 {
+		h.Layers = max(len(h.Pattern), len(h.BlockTypes)) // Nemotron-H's
+	}
 	for _, f := range []struct {
 		name string
 		v    int
@@ -393,6 +409,9 @@ func (h *hfConfig) windows(a *architecture, c *Config) error {
 		if i := slices.IndexFunc(h.LayerTypes, func(t string) bool { return t != "attention" }); i >= 0 {
 			return fmt.Errorf("layer_types has %q: only models whose layers are all of attention are supported", h.LayerTypes[i])
 		}
+		return nil
+	}
+	if a.hybrid && a.kind == "" { // readFields reads them
 		return nil
 	}
 	if a.hybrid {

@@ -86,7 +86,8 @@ func checkTied(c *Config, f *safetensors.File) error {
 // checkBiases refuses a bias that config.json does not give.
 func (h *hfConfig) checkBiases(c *Config, f *safetensors.File) error {
 	given := map[string]bool{"": true, "attention_bias": h.AttentionBias, "mlp_bias": h.MLPBias, "use_qkv_bias": h.QKVBias,
-		"attention_out_bias": h.OutBias, "use_bias": h.UseBias, "mamba_conv_bias": h.MambaConvBias}
+		"attention_out_bias": h.OutBias, "use_bias": h.UseBias, "mamba_conv_bias": h.MambaConvBias,
+		"use_conv_bias": h.UseConvBias}
 	fields := h.arch().folderBiases(c)
 	for _, t := range f.Tensors {
 		if !strings.HasSuffix(t.Name, ".bias") || Follows(t.Name) || c.Spare(t.Name) || c.ahead(t.Name) {

@@ -111,6 +111,10 @@ var keyShapes = []synth.Shape{
 		Context: 64, NormEps: 1e-6, RopeBase: 1e4, RopeDims: 32, Tied: true, Tokens: synth.Qwen2, Tune: mambaFirst(0)},
 	{Name: "granitehybrid-experts", Arch: "granitehybrid", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 32, FFN: 96,
 		Context: 64, NormEps: 1e-6, RopeBase: 1e4, RopeDims: 32, Tied: true, Tokens: synth.Qwen2, Tune: mambaFirst(5)},
+	{Name: "nemotron_h", Arch: "nemotron_h", Vocab: 400, Hidden: 64, Layers: 3, Heads: 2, KVHeads: 1, HeadDim: 48, FFN: 96,
+		Context: 64, NormEps: 1e-6, RopeBase: 1e4, RopeDims: 48, Tied: true, Tokens: synth.Qwen2, Tune: oneHalf(0)},
+	{Name: "nemotron_h_moe", Arch: "nemotron_h_moe", Vocab: 400, Hidden: 64, Layers: 3, Heads: 2, KVHeads: 1, HeadDim: 48, FFN: 96,
+		Context: 64, NormEps: 1e-6, RopeBase: 1e4, RopeDims: 48, Tied: true, Tokens: synth.Qwen2, Tune: oneHalf(6)},
 	{Name: "gemma4-experts", Arch: "gemma4", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 48, FFN: 96,
 		Context: 64, NormEps: 1e-6, RopeBase: 1e6, RopeDims: 48, Tied: true, Tokens: synth.Qwen2, Tune: func(c *model.Config) {
 			c.SetGemma4Layers(32, 2)
@@ -145,6 +149,22 @@ func mambaFirst(experts int) func(c *model.Config) {
 	}
 }
 
+// oneHalf makes three layers Mamba-2, attention, and an MLP or experts.
+func oneHalf(experts int) func(c *model.Config) {
+	return func(c *model.Config) {
+		mambaFirst(0)(c)
+		c.Recurrent, c.Bare = []bool{true, false, false}, []bool{false, false, true}
+		c.NoRope = []bool{true, true, true}
+		if experts > 0 {
+			c.Experts, c.Used = experts, 2
+			c.ExpertFFN, c.SharedFFN = 96, 40
+			c.Narrow = 32
+			c.Rule.Scale = 2.5
+			c.Rule.Groups, c.Rule.Chosen = 3, 2
+		}
+	}
+}
+
 // obeyedKeys are, of the keys that change nothing in most architectures, those that some obey.
 var obeyedKeys = map[string][]string{
 	"olmo2":                 {"attention.sliding_window_pattern", "attention.sliding_window"},
@@ -166,6 +186,8 @@ var obeyedKeys = map[string][]string{
 		"expert_weights_norm", "expert_weights_scale", "leading_dense_block_count", "expert_gating_func", "attention.key_length_mla",
 		"attention.value_length_mla"},
 	"gemma4": {"attention.sliding_window_pattern", "attention.sliding_window", "final_logit_softcapping"},
+	"nemotron_h_moe": {"expert_count", "expert_used_count", "expert_group_count", "expert_group_used_count", "expert_weights_norm",
+		"expert_weights_scale", "expert_gating_func", "moe_latent_size"},
 	"gemma4-experts": {"attention.sliding_window_pattern", "attention.sliding_window", "final_logit_softcapping", "expert_count",
 		"expert_used_count"},
 }
@@ -258,6 +280,7 @@ func TestKeysAreObeyedOrRefused(t *testing.T) {
 	structural := strings.Fields(`embedding_length block_count feed_forward_length attention.head_count
 		attention.head_count_kv attention.key_length expert_count expert_feed_forward_length
 		embedding_length_per_layer_input expert_shared_count expert_shared_feed_forward_length ssm.conv_kernel
+		moe_latent_size
 		attention.kv_lora_rank attention.q_lora_rank attention.value_length_mla attention.key_length_mla`)
 	values := map[string][]any{
 		"context_length": {uint32(33)}, "attention.causal": {false},
@@ -289,6 +312,11 @@ func TestKeysAreObeyedOrRefused(t *testing.T) {
 		switch s.Arch {
 		case "gptneox":
 			here = append(slices.Clone(inert), "attention.layer_norm_rms_epsilon")
+		case "nemotron_h", "nemotron_h_moe": // they rotate no positions in; there are 3 layers
+			here = append(here, strings.Fields(`rope.dimension_count rope.freq_base rope.scale_linear rope.scaling.factor rope.scaling.attn_factor`)...)
+			if s.Config().Experts > 0 {
+				here = append(here, "expert_shared_count")
+			}
 		case "stablelm", "cohere2":
 			here = append(slices.Clone(inert), "attention.layer_norm_rms_epsilon", "use_parallel_residual")
 		}
@@ -308,6 +336,9 @@ func TestKeysAreObeyedOrRefused(t *testing.T) {
 				refused := err != nil && strings.Contains(err.Error(), key)
 				if slices.Contains([]string{"qwen3moe", "gpt-oss"}, s.Arch) && name == "feed_forward_length" && err == nil {
 					continue // experts have a width of their own
+				}
+				if oneHalved(s) && (name == "block_count" && v == uint32(3) || name == "rope.scaling.type") {
+					continue
 				}
 				unfit := err != nil && slices.Contains(structural, name) // the tensors say so
 				if s.Arch == "gemma4" && name == "attention.sliding_window_pattern" {
@@ -362,6 +393,9 @@ func TestNeutralKeys(t *testing.T) {
 // Every key of YaRN changes the logits.
 func TestYarnKeysAreObeyed(t *testing.T) {
 	for _, s := range keyShapes {
+		if oneHalved(s) { // it rotates no positions in
+			continue
+		}
 		f := keyFile(t, s)
 		logits := func(more map[string]any) []float32 {
 			t.Helper()
@@ -400,6 +434,9 @@ func TestYarnKeysAreObeyed(t *testing.T) {
 // The ways that files have of saying linear scaling are one, as llama.cpp reads them.
 func TestLinearScalingInEveryForm(t *testing.T) {
 	for _, s := range keyShapes {
+		if oneHalved(s) { // it rotates no positions in
+			continue
+		}
 		f := keyFile(t, s)
 		logits := func(keys map[string]any) []float32 {
 			t.Helper()
@@ -487,6 +524,7 @@ func TestTensorsAreObeyedOrRefused(t *testing.T) {
 				}
 				changed, err := try(name)
 				switch {
+				case name == "rope_freqs.weight" && oneHalved(s): // it rotates no positions in
 				case changed:
 					obeyed = append(obeyed, name)
 				case err == nil || !strings.Contains(err.Error(), name):
@@ -515,6 +553,8 @@ func TestTensorsAreObeyedOrRefused(t *testing.T) {
 			"granitehybrid":         "output.weight output.bias rope_freqs.weight " + others,
 			"granitehybrid-experts": "output.weight output.bias rope_freqs.weight blk.1.attn_output.bias blk.0.ffn_gate_inp.bias " + "blk.0.ffn_up_shexp.bias",
 			"deepseek2":             "output.weight output.bias rope_freqs.weight blk.0.attn_q.bias blk.1.attn_output.bias blk.0.ffn_gate.bias blk.0.ffn_up.bias",
+			"nemotron_h":            "output.weight output.bias blk.1.attn_output.bias",
+			"nemotron_h_moe":        "output.weight output.bias blk.1.attn_output.bias",
 			"gemma4-experts": "output.weight output.bias " + attention + "blk.1.attn_output.bias blk.0.ffn_gate_inp.bias " +
 				"blk.0.ffn_gate.bias blk.1.ffn_down.bias blk.0.ffn_up.bias",
 		}[s.Name]

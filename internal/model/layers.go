@@ -46,7 +46,7 @@ func (c *Config) expertFFN() int {
 
 // uneven reports whether layers differ in more than windows and rotation.
 func (c *Config) uneven() bool {
-	return c.LocalHeadDim > 0 || c.LocalKVHeads > 0 || c.Sharing > 0 || c.PerLayer > 0 || c.Dense > 0 || c.ExpertFFN > 0 || c.SharedFFN > 0 || c.KeyValues
+	return c.LocalHeadDim > 0 || c.LocalKVHeads > 0 || c.Sharing > 0 || c.PerLayer > 0 || c.Dense > 0 || c.ExpertFFN > 0 || c.SharedFFN > 0 || c.KeyValues || c.Bare != nil
 }
 
 // sources are the layers whose keys and values each layer reads; nil: its own.
@@ -76,6 +76,7 @@ func (c *Config) layOutPages(p *nn.Pages, blocks []nn.Block, kv nn.KVType) {
 	p.KV = kv.Of(blocks)
 	p.Sources = c.sources()
 	p.Heads, p.Dim = c.KVHeads, c.HeadDim
+	p.Bare = c.Bare
 	p.LocalHeads, p.LocalDim = c.LocalKVHeads, c.LocalHeadDim
 	p.Latent = c.Latent.Rank
 	for i := range blocks {
@@ -102,6 +103,8 @@ func (c *Config) validateLayers() error {
 		return fmt.Errorf("width of a token's part for each layer is %d: want 0 to %d", c.PerLayer, maxWidth)
 	case c.ExpertFFN < 0 || c.ExpertFFN > maxWidth || c.SharedFFN < 0 || c.SharedFFN > maxWidth:
 		return fmt.Errorf("widths of experts are %d and %d: want 0 to %d", c.ExpertFFN, c.SharedFFN, maxWidth)
+	case c.Narrow < 0 || c.Narrow > maxWidth:
+		return fmt.Errorf("width of what experts read is %d: want 0 to %d", c.Narrow, maxWidth)
 	case c.Dense < 0 || c.Dense > c.Layers:
 		return fmt.Errorf("%d layers before those with experts: want 0 to %d", c.Dense, c.Layers)
 	case c.Sharing < 0 || c.Sharing >= c.Layers:

@@ -97,7 +97,7 @@ func (c *Config) Products() int {
 func (c *Config) AttentionProducts(positions int) int {
 	seen := 0
 	for i := range c.Layers {
-		if c.recurrent(i) {
+		if !c.attends(i) {
 			continue
 		}
 		if c.windowed(i) {

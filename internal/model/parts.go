@@ -55,6 +55,7 @@ const (
 	expertInner // the width of an expert
 	expertInner2
 	sharedInner // the width of the experts that all rows have
+	latent      // the width of what experts read
 	perLayer    // what a table has of a token for a layer
 	perLayers   // for all layers
 	one
@@ -113,6 +114,8 @@ func (c *Config) size(d dim, layer int) int {
 		return 2 * c.expertFFN()
 	case sharedInner:
 		return c.SharedFFN
+	case latent:
+		return cmp.Or(c.Narrow, c.Hidden)
 	case perLayer:
 		return c.PerLayer
 	case perLayers:
@@ -408,13 +411,14 @@ func (b *builder) block(i int) nn.Block {
 			*n.to = *n.norm
 		}
 	}
-	if c.Parallel && norm("ffn_norm") == nil {
+	if (c.Parallel || c.bare(i)) && norm("ffn_norm") == nil {
 		block.MLPNorm = block.AttnNorm
 	}
 	block.AttnPost, block.MLPPost = norm("post_attention_norm"), norm("post_ffw_norm")
 	block.Attn.QNorm, block.Attn.KNorm = norm("attn_q_norm"), norm("attn_k_norm")
 
 	switch {
+	case c.bare(i):
 	case c.recurrent(i):
 		block.Recurrent, block.Out = a.recurrent(b, name)
 	case a.latent:
@@ -424,7 +428,7 @@ func (b *builder) block(i int) nn.Block {
 	default:
 		block.QKV = b.projections(i, name)
 	}
-	if !c.recurrent(i) {
+	if c.attends(i) {
 		block.Out = b.linear(name("attn_output"), c.Hidden, size(b.part(i, "attn_output").in))
 	}
 	block.Out.Scale = unless1(c.ResidualScale)
@@ -495,7 +499,7 @@ func (b *builder) mlp(i int, name func(part string) string) (m nn.MLP) {
 		gate := b.rows(name("ffn_up.weight"), both, 0, width)
 		m.Gate, m.Up = &gate, b.rows(name("ffn_up.weight"), both, width, 2*width)
 	default:
-		m.Up = b.linear(name("ffn_up"), width, c.Hidden)
+		m.Up = b.linear(name("ffn_up"+ending), width, c.Hidden)
 	}
 	m.Down = b.linear(name("ffn_down"+ending), c.Hidden, width)
 	m.Down.Scale = unless1(c.ResidualScale)
@@ -531,15 +535,25 @@ func (b *builder) experts(i int, name func(part string) string) *nn.Experts {
 		return list
 	}
 	var gate, up []nn.Linear
-	n := c.expertFFN()
+	n, width := c.expertFFN(), c.size(latent, i)
 	if b.part(i, "ffn_gate_up_exps") != nil || b.w.Has(name("ffn_gate_up_exps.weight")) {
 		gate, up = each("ffn_gate_up_exps", 2*n, 0, n, c.Hidden), each("ffn_gate_up_exps", 2*n, n, 2*n, c.Hidden)
 	} else {
-		gate, up = each("ffn_gate_exps", n, 0, n, c.Hidden), each("ffn_up_exps", n, 0, n, c.Hidden)
+		up = each("ffn_up_exps", n, 0, n, width)
 	}
-	down := each("ffn_down_exps", c.Hidden, 0, c.Hidden, n)
+	if b.part(i, "ffn_gate_exps") != nil && gate == nil {
+		gate = each("ffn_gate_exps", n, 0, n, width)
+	}
+	down := each("ffn_down_exps", width, 0, width, n)
 	for i := range x.MLPs {
-		x.MLPs[i] = nn.MLP{Gate: &gate[i], Up: up[i], Down: down[i], Act: b.arch.act}
+		x.MLPs[i] = nn.MLP{Up: up[i], Down: down[i], Act: b.arch.act}
+		if gate != nil {
+			x.MLPs[i].Gate = &gate[i]
+		}
+	}
+	if c.Narrow > 0 {
+		narrow, widen := b.linear(name("ffn_latent_down"), width, c.Hidden), b.linear(name("ffn_latent_up"), c.Hidden, width)
+		x.Narrow, x.Widen = &narrow, &widen
 	}
 	return x
 }
@@ -547,7 +561,7 @@ func (b *builder) experts(i int, name func(part string) string) *nn.Experts {
 // attention is the attention of layer i but its norms.
 func (b *builder) attention(i int) nn.Attention {
 	c := b.c
-	if c.recurrent(i) {
+	if !c.attends(i) {
 		return nn.Attention{}
 	}
 	a := nn.Attention{Heads: c.Heads, KVHeads: c.kvHeads(i), Dim: c.headDim(i), Rope: b.rope, Reads: c.reads(i), Gated: b.arch.gated,

@@ -41,8 +41,8 @@ type Block struct {
 	QKV               []Linear  // one fused product, or queries, keys, values
 	Latent            *Latent   // in place of QKV (multi-head latent attention); nil: none
 	Recurrent         Recurrent // in place of Attn and QKV; nil: none
-	Out               Linear
-	MLP               MLP
+	Out               Linear    // without weights, there is no attention, nor what is in its place
+	MLP               MLP       // without weights and without Experts, there is no second half
 	Experts           *Experts  // in place of MLP, or beside it where there is one; nil: none
 	PerLayer          *PerLayer // after the MLP; nil: none
 	OutScale          float32   // multiplies what the block puts out; 0: 1
@@ -55,6 +55,7 @@ type BlockBuffers struct {
 
 	scores, results, expertGate, expertUp Buffer // of experts
 	mlpGate                               Buffer // of the MLP beside them
+	narrow, narrowSum                     Buffer // of those between Experts.Narrow and Widen
 	routing                               routing
 
 	perLayer, perLayerGate Buffer
@@ -115,6 +116,9 @@ func (e *Exec) Block(b *Block, layer int, f *Forest, x Mat, m *BlockBuffers) {
 
 // Attention is the first half of a layer, for rows that come from src: x += attention(src).
 func (e *Exec) Attention(b *Block, layer int, f *Forest, src Source, x Mat, m *BlockBuffers) {
+	if b.Out.W == nil {
+		return
+	}
 	e.Hold()
 	out := proj(&b.Out, e.Mat(&m.out, x.Rows, x.Cols), x, b.AttnPost)
 	e.attention(b, layer, f, src, out, m)
@@ -146,6 +150,9 @@ func (e *Exec) addPost(x, y Mat, post *Norm) {
 
 // MLP is the second half: x += MLP(norm(x)).
 func (e *Exec) MLP(b *Block, x Mat, m *BlockBuffers) {
+	if b.Experts == nil && b.MLP.Up.W == nil {
+		return
+	}
 	e.Hold()
 	if b.Experts != nil && b.MLP.Up.W != nil {
 		e.both(b, x, m)
@@ -219,7 +226,10 @@ func (e *Exec) attention(b *Block, layer int, f *Forest, src Source, out Proj, m
 
 // Bytes is the size of the layer's packed weights.
 func (b *Block) Bytes() int {
-	size := b.Out.W.Bytes()
+	size := b.MLP.Bytes()
+	if b.Out.W != nil {
+		size += b.Out.W.Bytes()
+	}
 	if b.Recurrent != nil {
 		size += b.Recurrent.Bytes()
 	}
@@ -235,7 +245,7 @@ func (b *Block) Bytes() int {
 	if b.PerLayer != nil {
 		size += b.PerLayer.Bytes()
 	}
-	return size + b.MLP.Bytes()
+	return size
 }
 
 // wholePanels says that each head of queries, keys and values is whole panels of its product.

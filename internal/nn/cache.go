@@ -38,6 +38,9 @@ type Pages struct {
 	// Recurrent are, where some layers are recurrent, what those keep; nil stands for attention.
 	Recurrent []*RecurrentShape
 
+	// Bare are the layers that keep nothing; nil: none.
+	Bare []bool
+
 	mu      sync.Mutex
 	pools   [poolCount]pool
 	place   []place        // of each layer, where layers are of several pools
@@ -88,7 +91,7 @@ func (p *Pages) prepare() {
 	if p.pools[wholeText].bytes+p.pools[windowed].bytes+p.pools[recurrentRows].bytes > 0 {
 		return
 	}
-	if p.Windows == nil && p.Recurrent == nil {
+	if p.Windows == nil && p.Recurrent == nil && p.Bare == nil {
 		p.pools[wholeText].layers = p.Layers
 	} else {
 		for layer := range p.Layers {
@@ -97,6 +100,10 @@ func (p *Pages) prepare() {
 			}
 			if p.Sources != nil && p.Sources[layer] != layer {
 				p.place = append(p.place, p.place[p.Sources[layer]])
+				continue
+			}
+			if p.bare(layer) {
+				p.place = append(p.place, place{})
 				continue
 			}
 			k := p.poolOf(layer)
@@ -130,7 +137,7 @@ func (p *Pages) ReadBytes(rows int) int {
 	p.prepare()
 	size := p.StateBytes()
 	for i := range p.Layers {
-		if p.recurrent(i) != nil {
+		if p.recurrent(i) != nil || p.bare(i) {
 			continue
 		}
 		n := rows

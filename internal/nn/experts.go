@@ -15,6 +15,10 @@ type Experts struct {
 	Rule   Rule
 	Scale  float32 // of the sum; 0: 1
 
+	// The experts read Narrow's results of what the router reads, and what they make goes through Widen (Nemotron 3);
+	// nil: neither.
+	Narrow, Widen *Linear
+
 	// Where there is an MLP beside the experts, whose results are added to theirs (Gemma 4), these
 	// norms may differ; nil: the router and the experts read what the MLP reads, and results have no norm.
 	RouterNorm, Norm *Norm // of what the router and the experts read
@@ -43,6 +47,9 @@ func (x *Experts) Bytes() int {
 	size := x.Router.W.Bytes()
 	for i := range x.MLPs {
 		size += x.MLPs[i].Bytes()
+	}
+	if x.Narrow != nil {
+		size += x.Narrow.W.Bytes() + x.Widen.W.Bytes()
 	}
 	return size
 }
@@ -73,16 +80,33 @@ func (e *Exec) experts(b *Block, x Mat, out Proj, m *BlockBuffers) {
 	r.group()
 	e.expertsRead += len(r.groups)
 
+	src, sum := Source{X: x, Norm: norm}, out
+	if h.Narrow != nil {
+		narrow, width := e.Mat(&m.narrow, x.Rows, h.Narrow.W.Out()), h.MLPs[0].Down.W.Out()
+		e.Linear(src, Proj{Linear: h.Narrow, Dst: narrow})
+		src, sum = Source{X: narrow}, Proj{Dst: e.Mat(&m.narrowSum, x.Rows, width)}
+	}
+	src.Copies = r.place
 	pairs, inner := len(r.place), h.MLPs[0].Up.W.Out()
-	gate, up := e.Mat(&m.expertGate, pairs, inner), e.Mat(&m.expertUp, pairs, inner)
-	results := e.Mat(&m.results, pairs, x.Cols)
-	e.expertProducts(r, Source{X: x, Norm: norm, Copies: r.place},
-		expertProj{func(m *MLP) *Linear { return m.Gate }, gate}, expertProj{func(m *MLP) *Linear { return &m.Up }, up})
-	e.expertProducts(r, Source{X: gate, Act: h.MLPs[0].act(), Up: up},
-		expertProj{func(m *MLP) *Linear { return &m.Down }, results})
+	up, results := e.Mat(&m.expertUp, pairs, inner), e.Mat(&m.results, pairs, sum.Dst.Cols)
+	made := Source{X: up, Act: h.MLPs[0].act()}
+	projs := [2]expertProj{1: {func(m *MLP) *Linear { return &m.Up }, up}}
+	first := 1
+	if h.MLPs[0].Gate != nil {
+		gate := e.Mat(&m.expertGate, pairs, inner)
+		made = Source{X: gate, Act: made.Act, Up: up}
+		projs[0] = expertProj{func(m *MLP) *Linear { return m.Gate }, gate}
+		first = 0
+	}
+	e.expertProducts(r, src, projs[first:]...)
+	e.expertProducts(r, made, expertProj{func(m *MLP) *Linear { return &m.Down }, results})
 	c := e.plan.mixes.next()
-	*c = mixJob{r, results, out}
-	e.OwnRows(x.Rows, h.Used*x.Cols, c)
+	*c = mixJob{r, results, sum}
+	e.OwnRows(x.Rows, h.Used*sum.Dst.Cols, c)
+	if h.Widen != nil {
+		out.Linear = h.Widen
+		e.Linear(Source{X: sum.Dst}, out)
+	}
 }
 
 // both is the second half of a layer with an MLP beside its experts.

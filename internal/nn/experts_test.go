@@ -23,10 +23,19 @@ func randomExperts(t *rapid.T, r *rand.Rand, typ gemm.Type) (b Block, hidden int
 		Scale: rapid.SampledFrom([]float32{0, 0.3}).Draw(t, "scale")}
 	x.Used = rapid.IntRange(1, len(x.MLPs)).Draw(t, "used")
 	x.Router = *randomHead(r, gemm.F32, len(x.MLPs), hidden, bias)
-	act := rapid.SampledFrom([]Activation{None, GELUMul, ClampedMul}).Draw(t, "activation")
+	act := rapid.SampledFrom([]Activation{None, GELUMul, ClampedMul, SquaredReLU}).Draw(t, "activation")
+	width := hidden
+	if rapid.Bool().Draw(t, "narrow") {
+		width = 32
+		narrow, widen := linear(width, hidden), linear(hidden, width)
+		x.Narrow, x.Widen = &narrow, &widen
+	}
 	for i := range x.MLPs {
-		gate := linear(ffn, hidden)
-		x.MLPs[i] = MLP{Gate: &gate, Up: linear(ffn, hidden), Down: linear(hidden, ffn), Act: act}
+		x.MLPs[i] = MLP{Up: linear(ffn, width), Down: linear(width, ffn), Act: act}
+		if act != SquaredReLU {
+			gate := linear(ffn, width)
+			x.MLPs[i].Gate = &gate
+		}
 	}
 	return Block{MLPNorm: Norm{Weight: randomRow(r, hidden), Eps: 1e-5}, Experts: x}, hidden
 }
@@ -52,7 +61,15 @@ func rowByExperts(e *Exec, b *Block, x Mat) []int {
 		}
 	}
 	simd.Softmax(weights, 1)
-	sum := NewMat(1, x.Cols)
+	src := Source{X: x, Norm: &b.MLPNorm}
+	width := x.Cols
+	if h.Narrow != nil {
+		width = h.Narrow.W.Out()
+		narrow := NewMat(1, width)
+		e.Linear(src, Proj{Linear: h.Narrow, Dst: narrow})
+		src = Source{X: narrow}
+	}
+	sum := NewMat(1, width)
 	for t, expert := range order {
 		if h.Rule.All {
 			t = expert
@@ -60,15 +77,23 @@ func rowByExperts(e *Exec, b *Block, x Mat) []int {
 		m := &h.MLPs[expert]
 		gate := NewMat(1, m.Up.W.Out())
 		up := NewMat(1, m.Up.W.Out())
-		y := NewMat(1, x.Cols)
-		src := Source{X: x, Norm: &b.MLPNorm}
-		e.Linear(src, Proj{Linear: m.Gate, Dst: gate})
+		y := NewMat(1, width)
 		e.Linear(src, Proj{Linear: &m.Up, Dst: up})
-		e.Linear(Source{X: gate, Act: m.act(), Up: up}, Proj{Linear: &m.Down, Dst: y})
+		made := Source{X: up, Act: m.act()}
+		if m.Gate != nil {
+			e.Linear(src, Proj{Linear: m.Gate, Dst: gate})
+			made = Source{X: gate, Act: m.act(), Up: up}
+		}
+		e.Linear(made, Proj{Linear: &m.Down, Dst: y})
 		simd.Axpy(sum.Row(0), weights[t], y.Row(0))
 	}
 	if h.Scale != 0 {
 		simd.Scale(sum.Row(0), h.Scale)
+	}
+	if h.Widen != nil {
+		narrow := sum
+		sum = NewMat(1, x.Cols)
+		e.Linear(Source{X: narrow}, Proj{Linear: h.Widen, Dst: sum})
 	}
 	simd.Add(x.Row(0), sum.Row(0))
 	return order

@@ -47,7 +47,7 @@ func (t KVType) Of(blocks []Block) KVType {
 		if len(blocks[i].QKV) > 0 {
 			w = blocks[i].QKV[0].W
 		}
-		if w == nil { // recurrent
+		if w == nil { // it has no attention
 			continue
 		}
 		switch w.Type() {

@@ -40,6 +40,9 @@ func (p *Pages) shape(pool int) rowShape {
 // shapeOf is that of a layer.
 func (p *Pages) shapeOf(layer int) rowShape { return p.shape(p.poolOf(layer)) }
 
+// bare reports whether a layer keeps nothing.
+func (p *Pages) bare(layer int) bool { return p.Bare != nil && p.Bare[layer] }
+
 // poolOf is the pool that has a layer.
 func (p *Pages) poolOf(layer int) int {
 	switch {

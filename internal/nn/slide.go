@@ -56,7 +56,7 @@ func (c *Cache) advance(pages, n int) {
 	for layer := range c.mem.Layers {
 		rope := c.mem.ropeOf(layer)
 		shares := c.mem.Sources != nil && c.mem.Sources[layer] != layer
-		if rope == nil || shares || c.mem.recurrent(layer) != nil {
+		if rope == nil || shares || c.mem.recurrent(layer) != nil || c.mem.bare(layer) {
 			continue
 		}
 		cos, sin := rope.turn(n)

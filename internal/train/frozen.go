@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/grovellm/grove/internal/autograd"
@@ -197,7 +198,18 @@ func linears(b *nn.Block) []*nn.Linear {
 			list = append(list, mlps[i].Gate)
 		}
 	}
-	return list
+	return slices.DeleteFunc(list, func(l *nn.Linear) bool { return l.W == nil }) // of halves that it does not have
+}
+
+// lastProduct is the weights of a product that adds to the residual stream.
+func lastProduct(b *nn.Block) *gemm.Matrix {
+	switch {
+	case b.Out.W != nil:
+		return b.Out.W
+	case b.Experts != nil:
+		return b.Experts.MLPs[0].Down.W
+	}
+	return b.MLP.Down.W
 }
 
 // FingerprintModel tells a model apart from others: by its shape, its tokens, and some of its
@@ -211,7 +223,7 @@ func FingerprintModel(m *model.Model) string {
 	if m.Tokenizer != nil {
 		fmt.Fprintln(h, m.Tokenizer.VocabSize(), m.Tokenizer.Text(int32(m.Tokenizer.VocabSize()-1)))
 	}
-	for _, w := range []*gemm.Matrix{m.Head.W, m.Blocks[0].Out.W, m.Blocks[len(m.Blocks)-1].Out.W} {
+	for _, w := range []*gemm.Matrix{m.Head.W, lastProduct(&m.Blocks[0]), lastProduct(&m.Blocks[len(m.Blocks)-1])} {
 		row := make([]float32, w.In())
 		for i := range 16 {
 			w.Row(row, i*w.Out()/16)

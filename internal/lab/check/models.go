@@ -143,7 +143,8 @@ func (v *variant) draftFor(ctx context.Context, o *opened) (*model.Model, error)
 		s := randomShape(rng, arches[rng.IntN(len(arches))], typ)
 		s.Vocab = v.shape.Vocab
 		s.Tokens = v.shape.Tokens
-		if !slices.Contains([]string{"gemma4", "glm4moe", "cohere2", "deepseek2", "granitehybrid", "lfm2moe"}, s.Arch) { // whose layers are drawn each for itself
+		// whose layers are drawn each for itself
+		if !slices.Contains([]string{"gemma4", "glm4moe", "cohere2", "deepseek2", "granitehybrid", "lfm2moe", "nemotron_h", "nemotron_h_moe"}, s.Arch) {
 			s.Layers = 1
 		}
 		if rng.IntN(4) == 0 {
@@ -188,8 +189,8 @@ func randomShape(rng *rand.Rand, arch string, typ tensor.Type) synth.Shape {
 	switch arch {
 	case "gemma4":
 		s.Layers = 2 + rng.IntN(5)
-	case "granitehybrid":
-		s.Layers = 2 + rng.IntN(7)
+	case "granitehybrid", "nemotron_h", "nemotron_h_moe":
+		s.Layers = 3 + rng.IntN(7)
 	case "gemma2", "gemma3", "gpt-oss", "olmo2", "exaone4", "cohere2", "lfm2", "qwen35", "lfm2moe", "qwen35moe",
 		"qwen3next": // layers of different kinds
 		if rng.IntN(4) > 0 {
@@ -236,6 +237,8 @@ func randomShape(rng *rand.Rand, arch string, typ tensor.Type) synth.Shape {
 		s.Tune = tuneLatent(rng, &s, unit)
 	case "granitehybrid":
 		s.Tune = tuneGraniteHybrid(rng, &s, unit)
+	case "nemotron_h", "nemotron_h_moe":
+		s.Tune = tuneNemotron(rng, &s, unit)
 	}
 	if s.Validate() != nil { // the architecture wants heads of another width, or its own output matrix
 		s.Hidden = s.Heads * s.HeadDim
@@ -408,6 +411,40 @@ func tuneGraniteHybrid(rng *rand.Rand, s *synth.Shape, unit int) func(c *model.C
 		c.EmbedScale = scales[1]
 		c.ResidualScale = scales[2]
 		c.LogitScale = scales[3]
+	}
+}
+
+// tuneNemotron draws layers of one half each, and experts.
+func tuneNemotron(rng *rand.Rand, s *synth.Shape, unit int) func(c *model.Config) {
+	kinds := append([]int{0, 1, 2}, make([]int, s.Layers-3)...) // Mamba-2, attention, MLP or experts
+	for i := range kinds[3:] {
+		kinds[3+i] = rng.IntN(3)
+	}
+	rng.Shuffle(len(kinds), func(i, j int) { kinds[i], kinds[j] = kinds[j], kinds[i] })
+	m := model.MambaConfig{Groups: 1 + rng.IntN(3), HeadDim: 1 + rng.IntN(24), StateDim: 1 + rng.IntN(40)}
+	m.Heads = m.Groups * (1 + rng.IntN(3))
+	if unit > 1 { // rows are whole blocks
+		m.HeadDim, m.Heads = unit/4, 4*m.Groups
+	}
+	kernel, narrow := 1+rng.IntN(6), unit*rng.IntN(2)*max(1, rng.IntN(60)/unit)
+	experts := func(*model.Config) {}
+	if s.Arch == "nemotron_h_moe" {
+		experts = tuneGrouped(rng, s, unit)
+	}
+	return func(c *model.Config) {
+		experts(c)
+		c.Dense, c.HeadNorms = 0, false
+		if c.Experts > 0 {
+			c.Rule.Sigmoid = true
+			c.FFN, c.Narrow = c.ExpertFFN, narrow
+		}
+		c.Kernel, c.Mamba = kernel, m
+		c.NoRope = slices.Repeat([]bool{true}, c.Layers)
+		c.Recurrent, c.Bare = make([]bool, c.Layers), make([]bool, c.Layers)
+		for i, k := range kinds {
+			c.Recurrent[i] = k == 0
+			c.Bare[i] = k == 2
+		}
 	}
 }
 

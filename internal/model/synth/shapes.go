@@ -81,6 +81,19 @@ var shapes = []Shape{
 			sharedExpert(c)
 			c.Delta = model.DeltaConfig{KeyHeads: 2, ValueHeads: 6, KeyDim: 32, ValueDim: 32, Grouped: true}
 		}},
+	{Name: "tiny-nemotron-h", Arch: "nemotron_h", Vocab: 416, Hidden: 128, Layers: 7, Heads: 4, KVHeads: 2, HeadDim: 24, FFN: 352,
+		Context: 1024, NormEps: 1e-5, RopeBase: 1e4, RopeDims: 24, Tokens: Qwen2, Tune: func(c *model.Config) {
+			oneHalf(c, "M-M*-M*", model.MambaConfig{Heads: 20, Groups: 2, HeadDim: 16, StateDim: 40})
+		}},
+	{Name: "tiny-nemotron-h-experts", Arch: "nemotron_h_moe", Vocab: 416, Hidden: 128, Layers: 7, Heads: 4, KVHeads: 2, HeadDim: 24, FFN: 96,
+		Context: 1024, NormEps: 1e-5, RopeBase: 1e4, RopeDims: 24, Tokens: Qwen2, Tune: func(c *model.Config) {
+			oneHalf(c, "MEM*E*E", model.MambaConfig{Heads: 20, Groups: 2, HeadDim: 16, StateDim: 40})
+			c.Experts, c.Used = 8, 3
+			c.ExpertFFN, c.SharedFFN = 96, 160
+			c.Narrow = 64
+			c.Rule.Norm, c.Rule.Scale = true, 2.5
+			c.Rule.Groups, c.Rule.Chosen = 1, 1
+		}},
 	{Name: "tiny-smollm3", Arch: "smollm3", Vocab: 416, Hidden: 160, Layers: 5, Heads: 5, KVHeads: 1, HeadDim: 32, FFN: 416,
 		Context: 1024, NormEps: 1e-6, RopeBase: 2e6, RopeDims: 32, Tied: true, Tokens: Llama3},
 	{Name: "tiny-granite", Arch: "granite", Vocab: 416, Hidden: 192, Layers: 4, Heads: 6, KVHeads: 2, HeadDim: 32, FFN: 416,
@@ -299,6 +312,16 @@ func sharedExpert(c *model.Config) {
 	c.Kernel, c.Recurrent = 4, []bool{true, false, true, false, true}
 	c.Experts, c.Used = 6, 2
 	c.SharedFFN = 96
+}
+
+// oneHalf gives layers one half each: M Mamba-2, * attention without rotation, others MLPs or experts.
+func oneHalf(c *model.Config, kinds string, m model.MambaConfig) {
+	c.Kernel, c.Mamba = 4, m
+	c.NoRope = slices.Repeat([]bool{true}, c.Layers)
+	for _, k := range kinds {
+		c.Recurrent = append(c.Recurrent, k == 'M')
+		c.Bare = append(c.Bare, k != 'M' && k != '*')
+	}
 }
 
 // sparse gives layers experts, and rows some of them.

@@ -125,6 +125,8 @@ func TestNumbersStayTheSame(t *testing.T) {
 		"tiny-qwen35":                 "fdcca12570420fbe",
 		"tiny-granite-hybrid":         "9a83cfcbe3a2d812",
 		"tiny-granite-hybrid-experts": "38338d57b277aa78",
+		"tiny-nemotron-h":             "1d980ea28a1d8019",
+		"tiny-nemotron-h-experts":     "dc6b176a75bc3e56",
 		"tiny-gemma4":                 "c7806493247f1230",
 		"tiny-gemma4-experts":         "5c5f9788fd66cecc",
 		"tiny-glm4":                   "892e165d8586fbb4",
@@ -375,7 +377,7 @@ func TestHuggingFaceHoldsTheSameModel(t *testing.T) {
 			}
 			perm := make([]int, 0, p.rows) // perm[GGUF row] = Hugging Face row
 			switch {
-			case slices.Contains([]string{"llama", "mistral3", "smollm3", "granite", "granitehybrid", "granitemoe", "arcee", "minicpm"}, s.Arch) && (filepath.Ext(p.hf[:len(p.hf)-len(".weight")]) == ".q_proj" || filepath.Ext(p.hf[:len(p.hf)-len(".weight")]) == ".k_proj"):
+			case slices.Contains([]string{"llama", "mistral3", "smollm3", "granite", "granitehybrid", "granitemoe", "arcee", "minicpm", "nemotron_h", "nemotron_h_moe"}, s.Arch) && (filepath.Ext(p.hf[:len(p.hf)-len(".weight")]) == ".q_proj" || filepath.Ext(p.hf[:len(p.hf)-len(".weight")]) == ".k_proj"):
 				for head := range p.rows / s.HeadDim { // [head, 2, half] -> [head, half, 2]
 					for i := range s.HeadDim / 2 {
 						perm = append(perm, head*s.HeadDim+i, head*s.HeadDim+s.HeadDim/2+i)
