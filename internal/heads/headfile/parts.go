@@ -260,6 +260,16 @@ func (p *Blocks) linears() map[string][2]int {
 var reading = []string{"attn_q", "attn_k", "attn_v"}
 
 func (p *Blocks) shapes(s Shapes) {
+	if model.Gated(p.Of.Arch) {
+		for _, part := range p.Of.BehindParts("") {
+			dims := []int{part.Rows, part.Cols}[:1+min(part.Cols, 1)]
+			if part.Experts > 0 {
+				dims = append([]int{part.Experts}, dims...)
+			}
+			s.Need(part.Weight(), dims...)
+		}
+		return
+	}
 	for i := range p.Of.Layers {
 		name := func(part string) string { return fmt.Sprintf("blk.%d.%s", i, part) }
 		for part, n := range p.linears() {
@@ -289,6 +299,10 @@ func (p *Blocks) load(w model.Weights) (err error) {
 				return errBias(name)
 			}
 		}
+	}
+	if model.Gated(p.Of.Arch) {
+		*p.To, err = model.NewBlocks(p.Of, w)
+		return err
 	}
 	*p.To, err = model.NewBlocks(p.Of, firstLayer{w, p})
 	return err
