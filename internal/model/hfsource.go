@@ -153,6 +153,11 @@ func (s *hfSource) tensor(name string) (tensor.Tensor, bool, error) {
 	for _, name := range names[1:] {
 		s.joined[name] = true
 	}
+	if p.tiled && err == nil {
+		if t, err = t.Reordered(x.ToGGUF); err == nil {
+			t, err = ReorderColumns(t, x.ColsToGGUF)
+		}
+	}
 	switch {
 	case err != nil:
 	case p.fused:
