@@ -16,6 +16,9 @@ const aheadKey = "nextn_predict_layers"
 // AheadFolders are the beginnings of the names of their tensors in folders: Qwen's, MiMo's.
 var AheadFolders = []string{"mtp.", "model.mtp_layers."}
 
+// aheadFuse is the tensor that Qwen's folders have where there is such a layer.
+const aheadFuse = "mtp.fc.weight"
+
 // AheadAlone reports whether a GGUF file of an architecture of models has such layers and not the
 // model.
 func AheadAlone(f *gguf.File) bool {
@@ -43,6 +46,21 @@ func (c *Config) readLayers(f *gguf.File, k *keys, model bool) error {
 	}
 	c.Layers -= c.Ahead
 	return nil
+}
+
+// Gated reports whether layers of an architecture, by the name that GGUF files give it, have gated attention.
+func Gated(arch string) bool { a := archNamed(arch); return a != nil && a.gated }
+
+// BehindParts are the tensors of a layer with gated attention behind a model's, as layer 0, in folders with
+// names that begin with folder.
+func (c *Config) BehindParts(folder string) (list []Part) {
+	a := c.layout()
+	for _, p := range a.layer {
+		if c.hasPart(p, 0) {
+			list = append(list, c.part(a, p, 0, "blk.0.", folder))
+		}
+	}
+	return list
 }
 
 // ahead reports whether a tensor of a folder is of a layer behind the model's.

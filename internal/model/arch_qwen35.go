@@ -3,6 +3,7 @@ package model
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/grovellm/grove/internal/files/ggufkeys"
@@ -86,8 +87,13 @@ func readDeltaKeys(k *keys, c *Config) {
 	if d.ValueHeads > 0 {
 		d.ValueDim = k.int("ssm.inner_size") / d.ValueHeads
 	}
-	if list, ok := k.Bools(k.name("attention.recurrent_layers")); ok {
-		c.Recurrent = list
+	const key = "attention.recurrent_layers"
+	if list, ok := k.Bools(k.name(key)); ok {
+		if len(list) != c.Layers && len(list) != c.Layers+c.Ahead {
+			k.refuse(key, fmt.Sprintf("lists %d layers, not the %d there are", len(list), c.Layers))
+			return
+		}
+		c.Recurrent = list[:c.Layers]
 	} else if c.Recurrent == nil {
 		c.Recurrent = allBut(c.Layers, k.int("full_attention_interval", 4))
 	}
@@ -127,8 +133,7 @@ func writeDeltaKeys(c *Config, set func(string, any)) {
 
 func readDeltaFields(h *hfConfig, c *Config) error {
 	c.Kernel = h.LinearKernel
-	c.Delta = DeltaConfig{KeyHeads: h.LinearKeyHeads, ValueHeads: h.LinearValueHeads, KeyDim: h.LinearKeyDim, ValueDim: h.LinearValueDim,
-		Grouped: true}
+	c.Delta = DeltaConfig{KeyHeads: h.LinearKeyHeads, ValueHeads: h.LinearValueHeads, KeyDim: h.LinearKeyDim, ValueDim: h.LinearValueDim}
 	if !h.OutputGate {
 		return errors.New("attn_output_gate is false: want true, gates of attention's results")
 	}

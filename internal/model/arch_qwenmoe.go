@@ -44,7 +44,14 @@ var qwen3next = func() architecture {
 	}
 	a.layer = slices.DeleteFunc(a.layer, func(p part) bool { return p.name == "ssm_alpha" })
 	a.implied = func(c *Config) { c.Delta.Grouped = true }
-	return withSharedExpert(a, expertGate, expertUp, expertDown)
+	a = withSharedExpert(a, expertGate, expertUp, expertDown)
+	read := a.readFields
+	a.readFields = func(h *hfConfig, c *Config) error {
+		err := read(h, c)
+		a.implied(c)
+		return err
+	}
+	return a
 }()
 
 // withSharedExpert puts experts in the place of the MLP of a Qwen with recurrent layers, and beside them one that

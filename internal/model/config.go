@@ -99,8 +99,8 @@ type DeltaConfig struct {
 	KeyHeads, ValueHeads int // KeyHeads divides ValueHeads
 	KeyDim, ValueDim     int
 
-	// Grouped: neighbouring value heads share a key head, as in folders; else those that are KeyHeads
-	// apart do, as in GGUF files.
+	// Grouped: neighbouring value heads share a key head, as in all folders and in GGUF files of Qwen 3 Next;
+	// else those that are KeyHeads apart do.
 	Grouped bool
 }
 

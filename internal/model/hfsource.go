@@ -44,6 +44,9 @@ func OpenFolder(dir string) (Config, *safetensors.File, error) {
 		if fields.nested {
 			f.Rename(textName)
 		}
+		if _, ok := f.Tensor(aheadFuse); ok && Gated(c.Arch) { // config.json of Qwen 3 Next does not say so
+			c.Ahead = max(c.Ahead, 1)
+		}
 		if err = errors.Join(decodeFolder(f, fields.Quantization), checkTied(&c, f), fields.checkBiases(&c, f)); err != nil {
 			err = named(dir, err)
 		}
@@ -161,6 +164,11 @@ func (s *hfSource) tensor(name string) (tensor.Tensor, bool, error) {
 	}
 	for _, name := range names[1:] {
 		s.joined[name] = true
+	}
+	if p.tiled && err == nil {
+		if t, err = t.Reordered(x.ToGGUF); err == nil {
+			t, err = ReorderColumns(t, x.ColsToGGUF)
+		}
 	}
 	switch {
 	case err != nil:

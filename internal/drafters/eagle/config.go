@@ -47,12 +47,15 @@ const Native = -1
 // last reports whether the feature is the target's last hidden state alone.
 func (c *Config) last() bool { return c.Version != 3 }
 
+// gated reports whether the layer has gated attention, as in Qwen 3.5 and Qwen 3 Next. Such a head does not learn.
+func (c *Config) gated() bool { return c.Version == Native && model.Gated(c.Arch) }
+
 // Validate checks that the numbers make a head.
 func (c *Config) Validate() error {
 	switch {
 	case c.Version != 2 && c.Version != 3 && c.Version != Native:
 		return fmt.Errorf("EAGLE version is %d: want 2 or 3", c.Version)
-	case c.Arch != "llama" && c.Arch != "qwen3":
+	case c.Arch != "llama" && c.Arch != "qwen3" && !c.gated():
 		return fmt.Errorf("layers of architecture %q: want llama or qwen3", c.Arch)
 	case c.Parallel:
 		return fmt.Errorf("attention and MLP are parallel: want one after the other")

@@ -57,5 +57,8 @@ func New(n *Network, shape grow.Shape, text bool, lists shortlist.Method, pool *
 	if d.Drafter, err = grow.New(c); err != nil {
 		return nil, err
 	}
+	if n.gated() {
+		return d.Drafter, nil // without what makes it learn
+	}
 	return d, nil
 }

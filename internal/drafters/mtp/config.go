@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/grovellm/grove/internal/drafters/eagle"
+	"github.com/grovellm/grove/internal/model"
 )
 
 // Config is the shape of a layer for multi-token prediction, as a model brings one: that of an
@@ -18,7 +19,7 @@ func (c *Config) Validate() error {
 		return fmt.Errorf("EAGLE version is %d: want the one of layers for multi-token prediction", c.Version)
 	case c.Layers != 1:
 		return fmt.Errorf("%d layers for multi-token prediction: want one, which is used at every depth", c.Layers)
-	case c.Experts > 0:
+	case c.Experts > 0 && !model.Gated(c.Arch):
 		return fmt.Errorf("a layer for multi-token prediction with %d experts: want one MLP", c.Experts)
 	}
 	return c.Config.Validate()

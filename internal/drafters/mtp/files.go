@@ -97,6 +97,7 @@ func (c *Config) ReadInside(f *gguf.File) (weights []tensor.Tensor, err error) {
 		return nil, fmt.Errorf("windows, yarn and longrope are not supported in an MTP head")
 	}
 	from, layers := fmt.Sprintf("blk.%d.", target.Layers), "llama"
+	gated := model.Gated(target.Arch)
 	for _, info := range f.Tensors {
 		part, ok := strings.CutPrefix(info.Name, from)
 		if !ok {
@@ -114,6 +115,8 @@ func (c *Config) ReadInside(f *gguf.File) (weights []tensor.Tensor, err error) {
 			t.Name = "output.weight"
 		case "attn_q_norm.weight":
 			layers = "qwen3"
+		case "ffn_gate_inp_shexp.weight": // a row
+			t.Shape = []int{1, t.Elements()}
 		}
 		weights = append(weights, t)
 	}
@@ -121,7 +124,9 @@ func (c *Config) ReadInside(f *gguf.File) (weights []tensor.Tensor, err error) {
 		target.Vocab = v.Len()
 	}
 	stateFirst := target.Arch == "qwen2"
-	target.Arch = layers
+	if !gated {
+		target.Arch = layers
+	}
 	*c = behind(target)
 	c.Taps, c.StateFirst = []int{target.Layers}, stateFirst
 	return weights, nil
@@ -131,6 +136,7 @@ func (c *Config) ReadInside(f *gguf.File) (weights []tensor.Tensor, err error) {
 func behind(m model.Config) Config {
 	c := Config{eagle.Config{Config: m, Version: eagle.Native, DraftVocab: m.Vocab, TargetLayers: m.Layers}}
 	c.Layers = m.Ahead
+	c.Recurrent, c.Delta = nil, model.DeltaConfig{}
 	c.Ahead = 0
 	c.Tied = false
 	return c
@@ -148,13 +154,17 @@ var names = map[string][2]string{
 }
 
 // Place is where a folder has a tensor; layout is how its names begin.
-func (*Config) Place(name, layout string) headfile.Place {
+func (c *Config) Place(name, layout string) headfile.Place {
 	of, ok := names[name]
 	switch {
 	case ok && layout == mimo:
 		return headfile.Place{Name: layout + of[1]}
 	case ok:
-		return headfile.Place{Name: layout + of[0]}
+		p := headfile.Place{Name: layout + of[0]}
+		if model.Gated(c.Arch) && !strings.HasSuffix(name, "eh_proj.weight") {
+			p.Shift = 1 // norms
+		}
+		return p
 	}
 	hf, _ := model.HFName(model.Head, name)
 	if layout == mimo {
@@ -190,6 +200,9 @@ func (c *Config) ReadFolder(x *headfile.File) (layout string, err error) {
 	base, err := x.FolderLayers(norm, &f)
 	if err != nil {
 		return "", err
+	}
+	if model.Gated(base.Arch) {
+		base.Ahead = max(base.Ahead, 1)
 	}
 	if !x.Inside {
 		base.Ahead, base.Layers = base.Layers, f.TargetLayers

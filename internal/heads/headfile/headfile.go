@@ -177,7 +177,10 @@ func (f *File) readLayers(arch string, keys []string, kind *Kind) (model.Config,
 // first layer's norm of queries, which qwen3's have. more has what else is read, as model.ParseFolder has it.
 func (f *File) FolderLayers(norm string, more any) (model.Config, error) {
 	c, err := model.ParseFolder(f.JSON, more)
-	c.Arch, c.Tied = f.layerArch(norm), false
+	if !model.Gated(c.Arch) {
+		c.Arch = f.layerArch(norm)
+	}
+	c.Tied = false
 	return c, err
 }
 

@@ -161,7 +161,19 @@ func (x *Head) readFolder() (err error) {
 			return err
 		}
 	}
+	parts := map[string]model.Part{}
+	if layers := c.Layers; model.Gated(layers.Arch) {
+		for _, p := range layers.BehindParts(x.layout + "layers.0.") {
+			parts[p.Weight()] = p
+		}
+	}
 	for _, name := range slices.Sorted(maps.Keys(shapes)) {
+		if part, ok := parts[name]; ok {
+			if err := x.addPart(&part, used); err != nil {
+				return err
+			}
+			continue
+		}
 		p := x.Shape.Place(name, x.layout)
 		if !x.Has(p.Name) {
 			continue // Check says which must be there
@@ -174,6 +186,11 @@ func (x *Head) readFolder() (err error) {
 			return err
 		}
 		used[p.Name] = true
+		if p.Shift != 0 {
+			if t, err = t.Shifted(p.Shift); err != nil {
+				return err
+			}
+		}
 		t.Name = name
 		if p.Flat {
 			t.Shape = []int{t.Elements()}
@@ -191,6 +208,23 @@ func (x *Head) readFolder() (err error) {
 		}
 	}
 	return nil
+}
+
+// addPart adds a tensor of a layer that is the target's kind.
+func (x *Head) addPart(p *model.Part, used map[string]bool) error {
+	t, names, err := p.FromFolder(x.Folder, p.Ending)
+	for _, name := range names {
+		used[name] = true
+	}
+	switch {
+	case err != nil || names == nil: // Check says which must be there
+		return err
+	case p.Shift != 0:
+		t, err = t.Shifted(p.Shift)
+	}
+	t.Name = p.Weight()
+	x.Weights = append(x.Weights, t)
+	return err
 }
 
 // vocabularyName is a file of PyTorch's with the draft vocabulary, which some folders have.

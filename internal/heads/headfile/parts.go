@@ -319,6 +319,16 @@ func (p *Blocks) shapes(s Shapes) {
 		}
 		return
 	}
+	if model.Gated(p.Of.Arch) {
+		for _, part := range p.Of.BehindParts("") {
+			dims := []int{part.Rows, part.Cols}[:1+min(part.Cols, 1)]
+			if part.Experts > 0 {
+				dims = append([]int{part.Experts}, dims...)
+			}
+			s.Need(part.Weight(), dims...)
+		}
+		return
+	}
 	for i := range p.Of.Layers {
 		name := func(part string) string { return fmt.Sprintf("blk.%d.%s", i, part) }
 		for part, n := range p.linears() {
@@ -348,6 +358,10 @@ func (p *Blocks) load(w model.Weights) (err error) {
 				return errBias(name)
 			}
 		}
+	}
+	if model.Gated(p.Of.Arch) {
+		*p.To, err = model.NewBlocks(p.Of, w)
+		return err
 	}
 	*p.To, err = model.NewBlocks(p.Of, firstLayer{w, p})
 	return err

@@ -1,0 +1,91 @@
+package mtp_test
+
+import (
+	"encoding/json"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/grovellm/grove"
+	"github.com/grovellm/grove/draft"
+	. "github.com/grovellm/grove/internal/drafters/drafttest"
+	"github.com/grovellm/grove/internal/drafters/grow"
+	"github.com/grovellm/grove/internal/drafters/learn"
+	"github.com/grovellm/grove/internal/drafters/mtp"
+	"github.com/grovellm/grove/internal/drafters/registry"
+	"github.com/grovellm/grove/internal/inside"
+	"github.com/grovellm/grove/internal/model"
+	"github.com/grovellm/grove/internal/speculate"
+	"github.com/grovellm/grove/sample"
+	"github.com/grovellm/grove/tree"
+)
+
+// The layers of Qwen 3.5 and Qwen 3 Next, in a folder as it is published and in the GGUF file that
+// llama.cpp's converter makes of it, draft what testdata/golden.py computes; and what is generated with
+// them is what is generated without.
+func TestQwensLayers(t *testing.T) {
+	for _, name := range []string{"tiny-qwen35-mtp", "tiny-qwen3next-mtp"} {
+		var want struct {
+			Text, Tokens []int32
+			LogProbs     []float64 `json:"log_probs"`
+		}
+		if err := json.Unmarshal(Must(os.ReadFile(filepath.Join("testdata", "golden_"+name+".json")))(t), &want); err != nil {
+			t.Fatal(err)
+		}
+		for _, path := range []string{filepath.Join("testdata", name), filepath.Join("testdata", name+".gguf")} {
+			m := Must(model.Open(path, model.Options{Threads: 2}))(t)
+			defer m.Close()
+			n := Must(mtp.Open(registry.Head{Name: path, Inside: true}, As(m)))(t)
+			d := newDrafter(t, n, &grow.Linear{K: len(want.Tokens)}, m)
+			if _, learns := d.(learn.Learner); learns {
+				t.Errorf("%s: gated attention has no gradient, and the drafter learns", path)
+			}
+			s := Begin(t, d, draft.Options{}, 1)
+			defer s.Close()
+
+			text := want.Text[:len(want.Text)-1]
+			rows := s.Prompt(text, m.Config.Hidden, true)
+			p, c := m.NewPass(), m.NewCache()
+			defer c.Free()
+			if err := p.Run(t.Context(), []model.Rows{{Cache: c, Tree: tree.Chain(text)}}, n.Taps); err != nil {
+				t.Fatal(err)
+			}
+			rows.Pass = p
+			Commit(t, d, rows)
+			s.Root = want.Text[len(text)]
+			q := s.Request(len(want.Tokens)+1, len(want.Tokens), nil)
+			Propose(t, d, q)
+			if !slices.Equal(q.Tree.Token[1:], want.Tokens) {
+				t.Errorf("%s drafts %v, want %v", path, q.Tree.Token[1:], want.Tokens)
+			}
+			for i, log := range want.LogProbs {
+				if got := float64(q.Tree.LogProb[i+1]); math.Abs(got-log) > 1e-4 {
+					t.Errorf("%s: draft %d has log-probability %g, want %g", path, i, got, log)
+				}
+			}
+
+			prompts := [][]int32{want.Text, want.Text[:3]}
+			var plain [][]int32
+			for _, prompt := range prompts {
+				out, _ := Generate(t, m, nil, speculate.Options{}, sample.Params{}, [][]int32{prompt})
+				plain = append(plain, out[0])
+			}
+			shape := grow.DefaultDynamic()
+			out, _ := Generate(t, m, newDrafter(t, n, &shape, m), speculate.Options{Budget: 24, Uncontrolled: true}, sample.Params{}, prompts)
+			for i := range plain {
+				if !slices.Equal(out[i], plain[i]) {
+					t.Errorf("%s: text %d is %v with drafts, want %v", path, i, out[i], plain[i])
+				}
+			}
+
+			g := Must(grove.Open(path, grove.Options{}))(t)
+			if auto := Must(registry.Resolve("auto", inside.Target(g)))(t); !strings.HasPrefix(auto, "mtp:") {
+				t.Errorf("%s: auto is %s", path, auto)
+			}
+			g.Close()
+		}
+	}
+}
