@@ -307,7 +307,8 @@ func TestCatalogue(t *testing.T) {
 		}
 		names = append(names, filepath.Base(path))
 	}
-	if slices.Sort(names); list[0].Name != "target" || !slices.Equal(names, []string{"dense", "llama.cpp.gguf", "ordered"}) {
+	slices.Sort(names)
+	if list[0].Name != "target" || !slices.Equal(names, []string{"dense", "llama.cpp.gguf", "ordered"}) {
 		t.Errorf("%s has the heads %v", list[0].Name, names)
 	}
 }
