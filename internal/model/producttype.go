@@ -40,6 +40,14 @@ var productTypes = map[tensor.Type]gemm.Type{
 // ProductType is the type that rows of so many weights of one type are multiplied in.
 func ProductType(t tensor.Type, cols int) gemm.Type { return productTypes[t.RunsAs(cols)] }
 
+// Encodable is t, or Q8_0 where numbers are not encoded as t.
+func Encodable(t gemm.Type) gemm.Type {
+	if FileType(t).Writable() {
+		return t
+	}
+	return gemm.Q8_0
+}
+
 // FileType is the type of files whose bytes matrices of a type are packed from.
 func FileType(t gemm.Type) tensor.Type {
 	for file, product := range productTypes {

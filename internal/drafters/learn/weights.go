@@ -17,7 +17,7 @@ import (
 )
 
 // kinds are the types in which a head that drafts holds its trained tensors, by name: of each
-// matrix its own, of vectors and tables F32.
+// matrix its own where numbers can be encoded so, of vectors and tables F32.
 type kinds map[string]gemm.Type
 
 func kindsOf(h Head) kinds {
@@ -26,7 +26,7 @@ func kindsOf(h Head) kinds {
 		switch {
 		case w.Fixed:
 		case w.Matrix != nil:
-			k[w.Name] = w.Matrix.Type()
+			k[w.Name] = model.Encodable(w.Matrix.Type())
 		default:
 			k[w.Name] = gemm.F32
 		}

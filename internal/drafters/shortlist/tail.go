@@ -80,7 +80,7 @@ func newTail(pool *par.Pool, head *Head, tokens []int32) (*tail, error) {
 	if head.Scale != 0 {
 		t.rest *= float64(head.Scale) * float64(head.Scale)
 	}
-	w, err := packRows(append([][]float32{mean}, columns...), d, head.W.Type())
+	w, err := packRows(append([][]float32{mean}, columns...), d, model.Encodable(head.W.Type()))
 	if err != nil {
 		return nil, err
 	}

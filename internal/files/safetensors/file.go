@@ -248,8 +248,11 @@ func (f *File) Replace(name string, t tensor.Tensor, stored tensor.Type) {
 	delete(f.byName, name)
 	f.byName[t.Name] = i
 	info := &f.Tensors[i]
-	info.Name, info.Type, info.Shape = t.Name, t.Type, t.Shape
-	info.stored, info.read = stored, t.Reader
+	info.Name = t.Name
+	info.Type = t.Type
+	info.Shape = t.Shape
+	info.stored = stored
+	info.read = t.Reader
 }
 
 // Stored returns what a tensor of Replace is in the file.

@@ -185,7 +185,8 @@ func readIQ1S(q []uint64, f []float32, src []byte) {
 // 16 bits, whose upper four bits are d's.
 func readIQ1M(q []uint64, f []float32, src []byte) {
 	q, f = q[:32], f[:16]
-	low, high, scales := src[:32], src[32:48], binary.LittleEndian.Uint64(src[48:56])
+	low, high := src[:32], src[32:48]
+	scales := binary.LittleEndian.Uint64(src[48:56])
 	d := num.F16(uint16(scales>>12&15|scales>>24&0xf0|scales>>36&0xf00|scales>>48&0xf000)) / 8
 	for i := range f {
 		f[i] = d * float32(scales>>(i/4*16+i%4*3)&7*2+1)
@@ -237,7 +238,8 @@ func scales4(f []float32, d float32, scales []byte) {
 func readIQ2S(q []uint64, f []float32, src []byte) {
 	q, f = q[:32], f[:16]
 	d := half(src) / 8
-	low, signs, high := src[2:34], src[34:66], src[66:74]
+	low, high := src[2:34], src[66:74]
+	signs := src[34:66]
 	for i := range q {
 		q[i] = negate(grid2S[uint(low[i])|uint(high[i/4])>>(i%4*2)&3<<8], eightSigns[signs[i]])
 	}
@@ -265,7 +267,8 @@ func readIQ3XXS(q []uint64, f []float32, src []byte) {
 func readIQ3S(q []uint64, f []float32, src []byte) {
 	q, f = q[:32], f[:16]
 	d := half(src)
-	low, high, signs, scales := src[2:66], src[66:74], src[74:106], src[106:110]
+	low, high := src[2:66], src[66:74]
+	signs, scales := src[74:106], src[106:110]
 	for i := range q {
 		h := uint(high[i/4]) >> (i % 4 * 2)
 		v := uint64(grid3S[uint(low[2*i])|h&1<<8]) | uint64(grid3S[uint(low[2*i+1])|h>>1&1<<8])<<32
