@@ -210,10 +210,8 @@ func (b *messagesBody) choose(v *conversation) error {
 		b.ParallelToolCalls.set(!c.DisableParallel.value)
 	}
 	switch c.Type.value {
-	case "auto", "none":
+	case "auto", "none", "any":
 		return v.tools.chooseMode(c.Type.value, f.path)
-	case "any":
-		return v.tools.chooseMode("required", f.path)
 	case "tool":
 		return v.tools.chooseOne(c.Name.value, c.Name.path)
 	}

@@ -26,6 +26,9 @@ func newResponseForm(a *answering, b *responseBody) form {
 	if !b.Store.or(true) {
 		f.store = nil
 	}
+	if tools := a.call.request.Tools; tools != nil && tools.Single {
+		f.echoed.Parallel = json.RawMessage("false") // whatever was asked for
+	}
 	return f
 }
 

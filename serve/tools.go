@@ -42,8 +42,11 @@ type toolset struct {
 	choicePath string   // the field that says so
 }
 
-// chooseMode takes none, auto or required.
+// chooseMode takes none, auto or required, for which some protocols and clients say any.
 func (t *toolset) chooseMode(mode, path string) error {
+	if mode == "any" {
+		mode = "required"
+	}
 	if mode != "none" && mode != "auto" && mode != "required" {
 		return fieldError(path, "%q: want none, auto, required or a function", mode)
 	}

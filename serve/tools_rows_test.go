@@ -99,3 +99,53 @@ func TestRelaxedTools(t *testing.T) {
 		}
 	}
 }
+
+// Every word for the choice of a tool holds: required and any give calls, none gives none.
+func TestToolChoiceWords(t *testing.T) {
+	s := start(t, withHeads(t, grove.Options{ChatTemplate: toolTemplates["hermes"]}), serve.Options{})
+	const function = `"name":"f","parameters":{"type":"object","properties":{},"additionalProperties":false}`
+	body := map[string]string{
+		"/v1/chat/completions": `{"messages":[{"role":"user","content":"x"}],"max_tokens":60,"tools":[{"type":"function","function":{` + function + `}}],"tool_choice":`,
+		"/v1/responses":        `{"input":"x","max_output_tokens":60,"tools":[{"type":"function",` + function + `}],"tool_choice":`,
+		"/v1/messages": `{"messages":[{"role":"user","content":"x"}],"max_tokens":60,"tools":[{"name":"f","input_schema":{"type":"object","properties":{},"additionalProperties":false}}],` +
+			`"tool_choice":`,
+		"/api/chat": `{"messages":[{"role":"user","content":"x"}],"stream":false,"tools":[{"type":"function","function":{` + function + `}}],"options":{"num_predict":60},"tool_choice":`,
+	}
+	said := map[string]string{"/v1/chat/completions": `"tool_calls"`, "/v1/responses": `"function_call"`, "/v1/messages": `"tool_use"`, "/api/chat": `"tool_calls"`}
+	for path, begin := range body {
+		for choice, calls := range map[string]bool{"any": true, "required": true, "none": false} {
+			word := jsonOf(choice)
+			if path == "/v1/messages" {
+				if choice == "required" {
+					continue
+				}
+				word = jsonOf(map[string]any{"type": choice})
+			}
+			status, _, text := s.send("POST", path, begin+word+"}")
+			if status != 200 || strings.Contains(text, said[path]) != calls {
+				t.Errorf("%s, %s: status %d: %s", path, choice, status, text)
+			}
+		}
+	}
+}
+
+// A response says whether several calls at once were possible, whatever was asked for.
+func TestParallelCallsOfResponses(t *testing.T) {
+	const tools = `"tools":[{"type":"function","name":"f","parameters":{"type":"object","properties":{}}}]`
+	for _, c := range []struct {
+		template, body string
+		parallel       bool
+	}{
+		{toolTemplates["hermes"], tools, true},
+		{toolTemplates["hermes"], tools + `,"parallel_tool_calls":false`, false},
+		{toolTemplates["hermes"], tools + `,"tool_choice":{"type":"function","name":"f"}`, false},
+		{calltest.Plain["chatml"], tools, false},
+		{calltest.Plain["chatml"], tools + `,"parallel_tool_calls":true`, true},
+	} {
+		s := start(t, withHeads(t, grove.Options{ChatTemplate: c.template}), serve.Options{})
+		status, _, text := s.send("POST", "/v1/responses", `{"input":"x","max_output_tokens":5,`+c.body+`}`)
+		if status != 200 || object(t, text)["parallel_tool_calls"] != c.parallel {
+			t.Errorf("%s: status %d: %s; want parallel_tool_calls %v", c.body, status, text, c.parallel)
+		}
+	}
+}

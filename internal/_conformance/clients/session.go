@@ -189,10 +189,14 @@ func (s *session) do(env []string, name string, args ...string) (string, error) 
 		err = s.Err()
 	}
 	if err != nil {
-		return out.String(), fmt.Errorf("%s: %w\n%s", name, err, out.String())
+		last := out.Bytes()[max(0, out.Len()-mostShown):]
+		return out.String(), fmt.Errorf("%s: %w\n%s", name, err, last)
 	}
 	return out.String(), nil
 }
+
+// mostShown bounds what an error shows of what a program printed.
+const mostShown = 4000
 
 func exists(path string) bool {
 	_, err := os.Stat(path)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import secrets
 import socket
 import subprocess
 import sys
@@ -15,7 +16,7 @@ from task import *
 with socket.socket() as free:
     free.bind(("127.0.0.1", 0))
     port = free.getsockname()[1]
-KEY = "sk-1234"
+KEY = "sk-" + secrets.token_hex(16)
 ways = {
     "openai": {"model": "openai/scripted", "api_base": URL + "/v1"},
     "responses": {"model": "openai/responses/scripted", "api_base": URL + "/v1"},
