@@ -170,8 +170,8 @@ func writeNemotronKeys(c *Config, set func(string, any)) {
 func readNemotronFields(h *hfConfig, c *Config) error {
 	c.setStill()
 	c.NormEps = float32(h.NormEpsilon)
-	c.Kernel = h.ConvKernel
-	c.Mamba = MambaConfig{Heads: h.StateHeads, Groups: h.StateGroups, HeadDim: h.StateHeadDim, StateDim: h.StateSize}
+	c.Kernel = cmp.Or(h.MambaKernel, h.ConvKernel) // an older name first, as transformers has it
+	c.Mamba = MambaConfig{Heads: h.StateHeads, Groups: cmp.Or(h.MambaGroups, h.StateGroups), HeadDim: h.StateHeadDim, StateDim: h.StateSize}
 	c.Bare, c.Recurrent = make([]bool, c.Layers), make([]bool, c.Layers)
 	mlp := "mlp"
 	if c.Experts > 0 {

@@ -206,6 +206,7 @@ var folderRules = ggufkeys.Rules{Neutral: map[string][]any{
 	"is_encoder_decoder":          {false},
 	"logit_scale":                 {1},
 	"logits_scaling":              {1},
+	"mamba_dt_limit":              {},
 	"mamba_hidden_act":            {"silu"},
 	"mamba_proj_bias":             {false},
 	"mlp_hidden_act":              {"relu2"},

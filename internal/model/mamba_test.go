@@ -1,6 +1,7 @@
 package model_test
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -17,35 +18,52 @@ func mambaShapes() []synth.Shape {
 // Every field of Mamba-2 changes the logits, or is refused: by its name, or since tensors have another shape. Fields
 // that say the same in other words change nothing.
 func TestMambaFields(t *testing.T) {
-	shaped := strings.Fields("mamba_n_heads mamba_d_head mamba_d_state mamba_d_conv shared_intermediate_size")
+	granite := map[string][]any{
+		"mamba_n_heads": {4, 0}, "mamba_d_head": {8, 0}, "mamba_d_state": {6, 0}, "mamba_d_conv": {2, 0}, "mamba_n_groups": {1, 3},
+		"shared_intermediate_size": {48}, "mamba_conv_bias": {false}, "mamba_proj_bias": {true}, "position_embedding_type": {"nope", "other"},
+		"time_step_limit": {[]any{0.0, 0.1}, []any{0.01, nil}}, "layer_types": {[]string{"mamba", "conv"}, []string{"mamba"}},
+		"attention_multiplier": {0.4}, "embedding_multiplier": {2}, "residual_multiplier": {0.5}, "logits_scaling": {2},
+	}
+	nemotron := map[string][]any{
+		"mamba_num_heads": {4, 0}, "mamba_head_dim": {8, 0}, "ssm_state_size": {6, 0}, "conv_kernel": {2, 0}, "mamba_d_conv": {2}, "n_groups": {1, 3},
+		"mamba_n_groups": {1}, "use_conv_bias": {false}, "mamba_proj_bias": {true}, "mamba_dt_limit": {[]any{0.0, 0.1}}, "layer_norm_epsilon": {0.1},
+		"time_step_limit": {[]any{0.0, 0.1}, []any{0.01, nil}}, "hybrid_override_pattern": {"M*", "MM-", "**E", "M*X"},
+		"mlp_hidden_act": {"silu"}, "mamba_hidden_act": {"relu"}, "head_dim": {32},
+	}
+	experts := map[string][]any{"moe_intermediate_size": {64}, "moe_shared_expert_intermediate_size": {64}, "moe_latent_size": {16, 0},
+		"n_routed_experts": {3}, "num_experts_per_tok": {1}, "norm_topk_prob": {true}, "routed_scaling_factor": {1}, "n_group": {4}, "topk_group": {1, 9}}
 	for _, s := range mambaShapes() {
+		fields := granite
+		sameFields := []map[string]any{{"layer_types": []string{"linear_attention", "full_attention"}}, {"mamba_d_head": "auto"}}
+		if oneHalved(s) {
+			fields = nemotron
+			last := "mlp"
+			if s.Config().Experts > 0 {
+				fields = maps.Clone(nemotron)
+				maps.Copy(fields, experts)
+				last = "moe"
+			}
+			sameFields = []map[string]any{
+				{"hybrid_override_pattern": "", "layers_block_type": []string{"mamba", "attention", last}, "num_hidden_layers": gone{}},
+				{"hybrid_override_pattern": gone{}, "layers_block_type": []string{"linear_attention", "full_attention", last}}}
+		}
 		f := keyFolder(t, s)
 		base, err := f.logits(nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for name, tries := range map[string][]any{
-			"mamba_n_heads": {4, 0}, "mamba_d_head": {8, 0}, "mamba_d_state": {6, 0}, "mamba_d_conv": {2, 0}, "mamba_n_groups": {1, 3},
-			"shared_intermediate_size": {48}, "mamba_conv_bias": {false}, "mamba_proj_bias": {true}, "position_embedding_type": {"nope", "other"},
-			"time_step_limit": {[]any{0.0, 0.1}, []any{0.01, nil}}, "layer_types": {[]string{"mamba", "conv"}, []string{"mamba"}},
-			"attention_multiplier": {0.4}, "embedding_multiplier": {2}, "residual_multiplier": {0.5}, "logits_scaling": {2},
-		} {
+		for name, tries := range fields {
 			for _, v := range tries {
 				got, err := f.logits(map[string]any{name: v})
-				switch {
-				case err == nil && sameBits(got, base):
-					t.Errorf("%s: %s = %v changes nothing", s.Name, name, v)
-				case err != nil && !strings.Contains(err.Error(), name) && !strings.Contains(err.Error(), "Mamba-2") &&
-					!strings.Contains(err.Error(), "convolutions") && !(slices.Contains(shaped, name) || name == "mamba_n_groups"):
-					t.Errorf("%s: %s = %v: %v", s.Name, name, v, err)
+				said := err != nil && slices.ContainsFunc([]string{name, "Mamba-2", "convolutions", "tensor", "experts"},
+					func(word string) bool { return strings.Contains(err.Error(), word) })
+				if err == nil && sameBits(got, base) || err != nil && !said {
+					t.Errorf("%s: %s = %v is neither obeyed nor refused: %v", s.Name, name, v, err)
 				}
 			}
 		}
-		for _, same := range []map[string]any{
-			{"layer_types": []string{"linear_attention", "full_attention"}}, {"time_step_limit": []any{0, nil}},
-			{"time_step_limit": []any{0, map[string]any{"__float__": "Infinity"}}}, {"mamba_d_head": "auto"}, {"mamba_proj_bias": false},
-			{"time_step_limit": nil},
-		} {
+		for _, same := range append(sameFields, map[string]any{"time_step_limit": []any{0, nil}}, map[string]any{"time_step_limit": nil},
+			map[string]any{"time_step_limit": []any{0, map[string]any{"__float__": "Infinity"}}}, map[string]any{"mamba_proj_bias": false}) {
 			if got, err := f.logits(same); err != nil || !sameBits(got, base) {
 				t.Errorf("%s: %v is another model: %v", s.Name, same, err)
 			}
