@@ -79,7 +79,7 @@ func TestPull(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "folder")
 	must(t, "", "convert", file, folder, "--type", "bf16")
 	repos := map[string]map[string]string{
-		"org/gguf":   {"m-Q8_0.gguf": string(gguf), "m-IQ1_S.gguf": "x", "grove.json": `{"heads": [":head.gguf"], "drafts": ["org/folder"]}`},
+		"org/gguf":   {"m-Q8_0.gguf": string(gguf), "m-Q9_9.gguf": "x", "grove.json": `{"heads": [":head.gguf"], "drafts": ["org/folder"]}`},
 		"org/folder": {},
 	}
 	parts, err := filepath.Glob(filepath.Join(folder, "*"))
@@ -139,7 +139,7 @@ func TestPull(t *testing.T) {
 	if out := must(t, "", "list", "--json"); strings.TrimSpace(out) != "[]" {
 		t.Error(out)
 	}
-	for _, args := range [][]string{{"rm", "org/folder"}, {"run", "-m", "org/gguf", "x"}, {"pull", "org/none"}, {"pull", "org/gguf:IQ1_S"}, {"pull", "org/gguf:Q4_0"}} {
+	for _, args := range [][]string{{"rm", "org/folder"}, {"run", "-m", "org/gguf", "x"}, {"pull", "org/none"}, {"pull", "org/gguf:Q9_9"}, {"pull", "org/gguf:Q4_0"}} {
 		if code, _, stderr := runGrove("", args...); code != command.ExitFailure || stderr == "" {
 			t.Errorf("grove %q: status %d: %s", args, code, stderr)
 		}

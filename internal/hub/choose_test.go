@@ -14,7 +14,7 @@ func filesOf(names string) (files []File) {
 }
 
 func TestChoose(t *testing.T) {
-	const repo = `README.md mmproj-F16.gguf M-IQ2_XXS.gguf M-Q3_K_M.gguf M-Q4_K_S.gguf M-Q4_K_M.gguf M-Q5_K_M.gguf
+	const repo = `README.md mmproj-F16.gguf M-IQ9_XXS.gguf M-Q3_K_M.gguf M-Q4_K_S.gguf M-Q4_K_M.gguf M-Q5_K_M.gguf
 		M-UD-Q4_K_XL.gguf M-Q8_0.gguf BF16/M-BF16-00001-of-00002.gguf BF16/M-BF16-00002-of-00002.gguf M.imatrix.gguf`
 	const folder = "config.json tokenizer.json model-00001-of-00002.safetensors model-00002-of-00002.safetensors pytorch_model.bin"
 	for _, x := range []struct{ files, what, path, fails string }{
@@ -27,19 +27,19 @@ func TestChoose(t *testing.T) {
 		{repo, "UD-Q4_K_XL", "M-UD-Q4_K_XL.gguf", ""},
 		{repo, "bf16", "BF16/M-BF16-00001-of-00002.gguf", ""},
 		{repo, "BF16/M-BF16-00001-of-00002.gguf", "BF16/M-BF16-00001-of-00002.gguf", ""},
-		{repo, "iq2_xxs", "", "does not run type IQ2_XXS"},
+		{repo, "iq9_xxs", "", "does not run type IQ9_XXS"},
 		{repo, "Q6_K", "", "there is no Q6_K: want Q4_K_M, Q4_K_S, Q5_K_M, Q8_0, BF16"},
 		{repo, "safetensors", "", "there is no safetensors"},
 		{"a.gguf b.gguf", "", "a.gguf", ""},
 		{"a.gguf b.gguf", "c", "", "want a.gguf, b.gguf"},
 		{"qwen2.5-7b-instruct-q5_0.gguf qwen2.5-7b-instruct-fp16.gguf", "f16", "qwen2.5-7b-instruct-fp16.gguf", ""},
 		{"Q8_0/model.gguf", "q8_0", "Q8_0/model.gguf", ""},
-		{"M-IQ2_XXS.gguf", "", "", "does not run type IQ2_XXS"},
+		{"M-IQ9_XXS.gguf", "", "", "does not run type IQ9_XXS"},
 		{"M-Q4_0-00001-of-00003.gguf M-Q4_0-00003-of-00003.gguf", "", "", "2 of 3 parts"},
 		{folder, "", ".", ""},
 		{folder + " m-Q8_0.gguf", "", "m-Q8_0.gguf", ""},
 		{folder + " m-Q8_0.gguf", "safetensors", ".", ""},
-		{folder + " m-IQ1_S.gguf", "", ".", ""},
+		{folder + " m-IQ9_S.gguf", "", ".", ""},
 		{"config.json model-00001-of-00002.safetensors", "", "", "1 of 2 parts"},
 		{"config.json pytorch_model.bin", "", ".", ""},
 		{"config.json medusa_lm_head.pt", "", ".", ""},

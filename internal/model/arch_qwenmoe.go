@@ -10,13 +10,20 @@ import (
 // qwen35moe is Qwen 3.5 and 3.6 with experts in all layers, beside one that all rows have.
 var qwen35moe = func() architecture {
 	a := qwen35
-	a.name, a.modelType, a.class = "qwen35moe", "qwen3_5_moe_text", "Qwen3_5MoeForCausalLM"
-	a.defaults.KVHeads, a.defaults.Experts, a.defaults.Used, a.defaults.ExpertFFN, a.defaults.SharedExpertFFN = 2, 256, 8, 512, 512
-	gate, up, down := expertGate, expertUp, expertDown
-	gate.folder, gate.bare, gate.half, gate.apart = "mlp.experts.gate_up_proj", true, 1, expertGate.folder
-	up.folder, up.bare, up.half, up.apart = "mlp.experts.gate_up_proj", true, 2, expertUp.folder
-	down.folder, down.bare, down.apart = "mlp.experts.down_proj", true, expertDown.folder
-	return withSharedExpert(a, gate, up, down)
+	a.name = "qwen35moe"
+	a.modelType, a.class = "qwen3_5_moe_text", "Qwen3_5MoeForCausalLM"
+	a.defaults.KVHeads = 2
+	a.defaults.Experts, a.defaults.Used = 256, 8
+	a.defaults.ExpertFFN, a.defaults.SharedExpertFFN = 512, 512
+	together := func(p part, folder string, half int) part {
+		p.apart = p.folder
+		p.folder = folder
+		p.half = half
+		p.bare = true
+		return p
+	}
+	return withSharedExpert(a, together(expertGate, "mlp.experts.gate_up_proj", 1), together(expertUp, "mlp.experts.gate_up_proj", 2),
+		together(expertDown, "mlp.experts.down_proj", 0))
 }()
 
 // qwen35moeText is a folder with towers beside the text model.
@@ -26,9 +33,12 @@ var qwen35moeText = nestedText(qwen35moe, "qwen3_5_moe", "Qwen3_5MoeForCondition
 // value heads share a key head in GGUF files too.
 var qwen3next = func() architecture {
 	a := qwen35
-	a.name, a.modelType, a.class = "qwen3next", "qwen3_next", "Qwen3NextForCausalLM"
+	a.name = "qwen3next"
+	a.modelType, a.class = "qwen3_next", "Qwen3NextForCausalLM"
 	a.fields = ""
-	a.defaults.KVHeads, a.defaults.Experts, a.defaults.Used, a.defaults.ExpertFFN, a.defaults.SharedExpertFFN = 2, 512, 10, 512, 512
+	a.defaults.KVHeads = 2
+	a.defaults.Experts, a.defaults.Used = 512, 10
+	a.defaults.ExpertFFN, a.defaults.SharedExpertFFN = 512, 512
 	a.layer = slices.Clone(a.layer)
 	for i := range a.layer {
 		p := &a.layer[i]
@@ -39,7 +49,9 @@ var qwen3next = func() architecture {
 		case "attn_gate":
 			p.folder, p.mixed = "linear_attn.in_proj_qkvz", 2
 		case "ssm_beta":
-			p.name, p.folder, p.out = "ssm_ba", "linear_attn.in_proj_ba", deltaGates
+			p.name = "ssm_ba"
+			p.folder = "linear_attn.in_proj_ba"
+			p.out = deltaGates
 		}
 	}
 	a.layer = slices.DeleteFunc(a.layer, func(p part) bool { return p.name == "ssm_alpha" })
@@ -60,7 +72,9 @@ func withSharedExpert(a architecture, parts ...part) architecture {
 	a.keys.Obeyed = slices.Concat(a.keys.Obeyed, strings.Fields(expertKeys+" expert_feed_forward_length expert_shared_feed_forward_length"))
 	a.keys.Neutral = map[string][]any{"expert_weights_norm": {true, false}, "expert_gating_func": {0, 1}, "expert_shared_count": {0, 1}}
 	a.experts = "num_experts"
-	a.defaults.IntermediateSize, a.defaults.SparseStep, a.defaults.NormTopK = 5632, 1, true
+	a.defaults.IntermediateSize = 5632
+	a.defaults.SparseStep = 1
+	a.defaults.NormTopK = true
 	a.layer = slices.Concat(a.layer[:len(a.layer)-3], []part{router}, parts, []part{
 		{name: "ffn_gate_inp_shexp", folder: "mlp.shared_expert_gate", out: one, in: hidden},
 		{name: "ffn_gate_shexp", folder: "mlp.shared_expert.gate_proj", out: sharedInner, in: hidden},
