@@ -10,14 +10,21 @@ import (
 // lfm2moe is LFM2 with experts, chosen by σ and a bias, after first layers without.
 var lfm2moe = func() architecture {
 	a := lfm2
-	a.name, a.modelType, a.class = "lfm2moe", "lfm2_moe", "Lfm2MoeForCausalLM"
+	a.name = "lfm2moe"
+	a.modelType = "lfm2_moe"
+	a.class = "Lfm2MoeForCausalLM"
 	a.keys = rmsAnd("shortconv.l_cache expert_feed_forward_length leading_dense_block_count expert_gating_func " + expertKeys)
 	a.keys.Ignored = append(slices.Clone(a.keys.Ignored), "expert_weights_norm") // they add up to 1
 	a.fields = strings.Join([]string{a.fields, "num_experts"}, " ")
 	a.experts = "num_experts"
 	a.defaults.AdjustFFN = false
-	a.defaults.Experts, a.defaults.Used, a.defaults.ExpertFFN, a.defaults.LeadingDense = 32, 4, 1792, 2
-	a.defaults.NormTopK, a.defaults.ExpertBias, a.defaults.RoutedScale = true, true, 1
+	a.defaults.Experts = 32
+	a.defaults.Used = 4
+	a.defaults.ExpertFFN = 1792
+	a.defaults.LeadingDense = 2
+	a.defaults.NormTopK = true
+	a.defaults.ExpertBias = true
+	a.defaults.RoutedScale = 1
 	a.layer = concat(a.layer[:len(a.layer)-3], only(isDense, a.layer[len(a.layer)-3:]...), only(isSparse,
 		part{name: "ffn_gate_inp", folder: "feed_forward.gate", out: experts, in: hidden},
 		part{name: "exp_probs_b", ending: ".bias", folder: "feed_forward.expert_bias", bare: true, out: experts},

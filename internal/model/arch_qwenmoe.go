@@ -10,12 +10,28 @@ import (
 // qwen35moe is Qwen 3.5 and 3.6 with experts in all layers, beside one that all rows have.
 var qwen35moe = func() architecture {
 	a := qwen35
-	a.name, a.modelType, a.class = "qwen35moe", "qwen3_5_moe_text", "Qwen3_5MoeForCausalLM"
-	a.defaults.KVHeads, a.defaults.Experts, a.defaults.Used, a.defaults.ExpertFFN, a.defaults.SharedExpertFFN = 2, 256, 8, 512, 512
-	gate, up, down := expertGate, expertUp, expertDown
-	gate.folder, gate.bare, gate.half, gate.apart = "mlp.experts.gate_up_proj", true, 1, expertGate.folder
-	up.folder, up.bare, up.half, up.apart = "mlp.experts.gate_up_proj", true, 2, expertUp.folder
-	down.folder, down.bare, down.apart = "mlp.experts.down_proj", true, expertDown.folder
+	a.name = "qwen35moe"
+	a.modelType = "qwen3_5_moe_text"
+	a.class = "Qwen3_5MoeForCausalLM"
+	a.defaults.KVHeads = 2
+	a.defaults.Experts = 256
+	a.defaults.Used = 8
+	a.defaults.ExpertFFN = 512
+	a.defaults.SharedExpertFFN = 512
+	gate := expertGate
+	up := expertUp
+	down := expertDown
+	gate.folder = "mlp.experts.gate_up_proj"
+	gate.bare = true
+	gate.half = 1
+	gate.apart = expertGate.folder
+	up.folder = "mlp.experts.gate_up_proj"
+	up.bare = true
+	up.half = 2
+	up.apart = expertUp.folder
+	down.folder = "mlp.experts.down_proj"
+	down.bare = true
+	down.apart = expertDown.folder
 	return withSharedExpert(a, gate, up, down)
 }()
 
@@ -26,9 +42,15 @@ var qwen35moeText = nestedText(qwen35moe, "qwen3_5_moe", "Qwen3_5MoeForCondition
 // value heads share a key head in GGUF files too.
 var qwen3next = func() architecture {
 	a := qwen35
-	a.name, a.modelType, a.class = "qwen3next", "qwen3_next", "Qwen3NextForCausalLM"
+	a.name = "qwen3next"
+	a.modelType = "qwen3_next"
+	a.class = "Qwen3NextForCausalLM"
 	a.fields = ""
-	a.defaults.KVHeads, a.defaults.Experts, a.defaults.Used, a.defaults.ExpertFFN, a.defaults.SharedExpertFFN = 2, 512, 10, 512, 512
+	a.defaults.KVHeads = 2
+	a.defaults.Experts = 512
+	a.defaults.Used = 10
+	a.defaults.ExpertFFN = 512
+	a.defaults.SharedExpertFFN = 512
 	a.layer = slices.Clone(a.layer)
 	for i := range a.layer {
 		p := &a.layer[i]
@@ -39,7 +61,9 @@ var qwen3next = func() architecture {
 		case "attn_gate":
 			p.folder, p.mixed = "linear_attn.in_proj_qkvz", 2
 		case "ssm_beta":
-			p.name, p.folder, p.out = "ssm_ba", "linear_attn.in_proj_ba", deltaGates
+			p.name = "ssm_ba"
+			p.folder = "linear_attn.in_proj_ba"
+			p.out = deltaGates
 		}
 	}
 	a.layer = slices.DeleteFunc(a.layer, func(p part) bool { return p.name == "ssm_alpha" })
@@ -60,7 +84,9 @@ func withSharedExpert(a architecture, parts ...part) architecture {
 	a.keys.Obeyed = slices.Concat(a.keys.Obeyed, strings.Fields(expertKeys+" expert_feed_forward_length expert_shared_feed_forward_length"))
 	a.keys.Neutral = map[string][]any{"expert_weights_norm": {true, false}, "expert_gating_func": {0, 1}, "expert_shared_count": {0, 1}}
 	a.experts = "num_experts"
-	a.defaults.IntermediateSize, a.defaults.SparseStep, a.defaults.NormTopK = 5632, 1, true
+	a.defaults.IntermediateSize = 5632
+	a.defaults.SparseStep = 1
+	a.defaults.NormTopK = true
 	a.layer = slices.Concat(a.layer[:len(a.layer)-3], []part{router}, parts, []part{
 		{name: "ffn_gate_inp_shexp", folder: "mlp.shared_expert_gate", out: one, in: hidden},
 		{name: "ffn_gate_shexp", folder: "mlp.shared_expert.gate_proj", out: sharedInner, in: hidden},

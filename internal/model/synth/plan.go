@@ -98,7 +98,9 @@ func (s Shape) plan() []planned {
 	std["shortconv.in_proj"], std["shortconv.conv"] = inv, 1/math.Sqrt(float64(max(c.Kernel, 1)))
 	std["shortconv.out_proj"] = block * inv
 	std["attn_gate"], std["ssm_conv1d"] = inv, std["shortconv.conv"]
-	std["ssm_alpha"], std["ssm_beta"], std["ssm_ba"] = inv, inv, inv
+	std["ssm_alpha"] = inv
+	std["ssm_beta"] = inv
+	std["ssm_ba"] = inv
 	std["ssm_out"] = block / act / math.Sqrt(float64(max(1, c.Delta.ValueHeads*c.Delta.ValueDim)))
 	if s.Arch == "gptneox" { // the same number, another rounding: other engines' results are kept for this one
 		std["attn_output"] = block / mix * inv
