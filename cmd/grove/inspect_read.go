@@ -101,7 +101,9 @@ func readGGUF(path string, tensors, full bool) (*contents, error) {
 }
 
 // isList tells the tensors that are lists of tokens, in heads' files, from weights.
-func isList(name string) bool { return name == headfile.TokensName || name == headfile.MemberName }
+func isList(name string) bool {
+	return name == headfile.TokensName || name == headfile.MemberName || name == "masked_embedding.token_ordering"
+}
 
 // few is how many elements of a long array are shown.
 const few = 6
