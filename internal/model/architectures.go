@@ -93,7 +93,7 @@ func init() { // some of them look themselves up
 	architectures = []*architecture{
 		&llama, &mistral, &mixtral, &mistral3, &qwen2, &mimo, &qwen3, &qwen3moe, &smollm3, &granite, &granite4,
 		&granitemoe, &olmo2, &olmo3, &olmoe, &gptOSS, &phi3, &gemma2, &gemma3, &gemma4, &gemma4moe, &stablelm,
-		&gptneox, &glm4, &glm4moe, &seedOSS, &exaone4, &hunyuan, &ernie45, &cohere2, &arcee, &lfm2, &minicpm, &deepseek2, &deepseek3, &glm4lite, &qwen35, &qwen35text,
+		&gptneox, &glm4, &glm4moe, &seedOSS, &exaone4, &hunyuan, &ernie45, &cohere2, &arcee, &lfm2, &minicpm, &apertus, &deepseek2, &deepseek3, &glm4lite, &qwen35, &qwen35text,
 	}
 }
 
