@@ -129,6 +129,7 @@ func TestNumbersStayTheSame(t *testing.T) {
 		"tiny-glm4moe":            "adf8aadba5e43e76",
 		"tiny-deepseek2":          "378c5212b6c00b14",
 		"tiny-glm4lite":           "34512bb217036632",
+		"tiny-apertus":            "2631b8c6160c6321",
 		"tiny-minicpm":            "71b73f1c7e5c40d6",
 		"tiny-seed-oss":           "9bef89cd51816584",
 		"tiny-exaone4":            "51b3d0b6878cec53",
