@@ -145,7 +145,7 @@ func (c *layout) addGGUF(ctx context.Context, w *gguf.Writer, f *safetensors.Fil
 		notes = append(notes, fmt.Sprintf("%d tensors of vision and audio towers are left out: the file has the text model alone", n))
 	}
 	for _, t := range f.Tensors {
-		if !used[t.Name] && !model.Follows(t.Name) && !c.Spare(t.Name) {
+		if !used[t.Name] && !model.Follows(t.Name) && !c.Spare(t.Name) && !c.OfActivation(t.Name) {
 			return nil, fmt.Errorf("%s: tensor %s has no place in a model of architecture %s: this is another kind of model", f.Path, t.Name, c.Arch)
 		}
 	}

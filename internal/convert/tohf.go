@@ -277,6 +277,13 @@ func (c *layout) addHF(ctx context.Context, w *safetensors.Writer, f *gguf.File,
 			return 0, nil, err
 		}
 	}
+	numbers, err := c.Activations()
+	if err != nil {
+		return 0, nil, err
+	}
+	for _, t := range numbers {
+		w.AddTensor(t)
+	}
 	for _, t := range f.Tensors {
 		if !used[t.Name] && !c.Spare(t.Name) {
 			return 0, nil, fmt.Errorf("%s: tensor %s has no place in a model of architecture %s: this is another kind of model", f.Path, t.Name, c.Arch)

@@ -58,6 +58,10 @@ type Config struct {
 	// read those of its target (BorrowedFrom).
 	Borrows bool
 
+	// XIELU are the numbers of the activation of each layer's MLP, where it has some: alpha_p, alpha_n, beta and
+	// eps. Layers that are not listed have the first one's.
+	XIELU [][4]float32
+
 	KeyValues bool // values of layers without a window are their keys before norm and rotation
 	PerLayer  int  // numbers that a table has of a token for each layer; 0: there is none
 	// Recurrent are the layers, of those that it lists, that are recurrent and have no attention.

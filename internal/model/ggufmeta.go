@@ -45,6 +45,15 @@ func (c *Config) SetGGUF(w *gguf.Writer, arch, name string, typ tensor.Type) {
 		set("attention.value_length", uint32(c.HeadDim))
 	}
 	c.setFeatures(a, set)
+	for at, name := range xieluNames {
+		list := make([]float32, len(c.XIELU))
+		for i, x := range c.XIELU {
+			list[i] = x[at]
+		}
+		if len(list) > 0 {
+			w.Set(xieluKey+name, list)
+		}
+	}
 	if a.writeKeys != nil {
 		a.writeKeys(c, set)
 	}

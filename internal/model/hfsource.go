@@ -40,6 +40,9 @@ func OpenFolder(dir string) (Config, *safetensors.File, error) {
 	if err == nil {
 		err = noWeights
 	}
+	if err == nil && fields.ModelType == apertus.modelType {
+		err = c.readXIELU(f)
+	}
 	if err == nil {
 		if fields.nested {
 			f.Rename(textName)
@@ -126,7 +129,7 @@ func Follows(name string) bool {
 func (s *hfSource) names() (list []string) {
 	output, _ := HFName(s.c.Arch, "output.weight")
 	for _, t := range s.Tensors {
-		if !Follows(t.Name) && !s.c.ahead(t.Name) && !s.c.Spare(t.Name) && !(s.c.Tied && t.Name == output) && !s.joined[t.Name] {
+		if !Follows(t.Name) && !s.c.ahead(t.Name) && !s.c.Spare(t.Name) && !s.c.OfActivation(t.Name) && !(s.c.Tied && t.Name == output) && !s.joined[t.Name] {
 			list = append(list, t.Name)
 		}
 	}

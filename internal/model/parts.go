@@ -482,6 +482,8 @@ func (b *builder) mlp(i int, name func(part string) string) (m nn.MLP) {
 	switch {
 	case a.defaults.HiddenAct == "relu2":
 		m.Act = nn.SquaredReLU
+	case c.XIELU != nil:
+		m.Act, m.XIELU = nn.XIELUOf, c.xielu(i)
 	case a.defaults.HiddenAct == "gelu_pytorch_tanh":
 		m.Act = nn.GELUMul
 	}

@@ -7,6 +7,7 @@ import "github.com/grovellm/grove/internal/kernels/gemm"
 type MLP struct {
 	Gate     *Linear
 	Up, Down Linear
+	XIELU    *XIELU     // for XIELUOf
 	Act      Activation // None: SiLUMul with a gate, GELU without
 }
 
@@ -269,10 +270,10 @@ func (e *Exec) feedForward(b *Block, x Mat, out Proj, m *BlockBuffers) {
 
 // mlp ends in the product down of the MLP's inner rows.
 func (e *Exec) mlp(b *Block, x Mat, down Proj, m *BlockBuffers) {
-	mlp, src := &b.MLP, Source{X: x, Norm: b.MLPNorm.orNil()}
+	mlp, src := &b.MLP, Source{X: x, Norm: b.MLPNorm.orNil(), XIELU: b.MLP.XIELU}
 	if e.strips(x.Rows, b.Bytes()) {
 		s, up := e.strip(x.Rows), e.mat(&m.up, x.Rows, mlp.Up.W.Out(), m.widest.inner)
-		inner := Source{X: up, Act: mlp.act()}
+		inner := Source{X: up, Act: mlp.act(), XIELU: mlp.XIELU}
 		if mlp.Gate == nil {
 			e.product(s, src, Proj{Linear: &mlp.Up, Dst: up})
 		} else {
@@ -287,7 +288,7 @@ func (e *Exec) mlp(b *Block, x Mat, down Proj, m *BlockBuffers) {
 		if !e.projectInner(src, mlp.act(), down, &mlp.Up) {
 			up := e.mat(&m.up, x.Rows, mlp.Up.W.Out(), m.widest.inner)
 			e.Linear(src, Proj{Linear: &mlp.Up, Dst: up})
-			e.Linear(Source{X: up, Act: mlp.act()}, down)
+			e.Linear(Source{X: up, Act: mlp.act(), XIELU: mlp.XIELU}, down)
 		}
 		return
 	}

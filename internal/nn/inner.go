@@ -6,6 +6,7 @@ import "github.com/grovellm/grove/internal/kernels/gemm"
 // that has them at hand, so that they are stored nowhere and take no phase of their own.
 type innerRows struct {
 	act    Activation
+	xielu  *XIELU
 	to     *Intake
 	panels int // of a unit, the columns of a task
 	units  int
@@ -40,7 +41,7 @@ func (e *Exec) projectInner(src Source, act Activation, down Proj, linears ...*L
 	}
 	j.intake.Enter(e, src, j.ready(e, projs[:len(linears)]...), Mat{})
 	o.intake.await(e, Source{X: Mat{Rows: rows, Cols: w.Out()}}, o.ready(e, down))
-	j.inner, j.rowParts = innerRows{act: act, to: &o.intake, panels: panels, units: units}, parts
+	j.inner, j.rowParts = innerRows{act: act, xielu: src.XIELU, to: &o.intake, panels: panels, units: units}, parts
 	e.grow(scratchSizes{sums: len(linears) * (rows + parts - 1) / parts * panels * gemm.Panel})
 	e.plan.product(j)
 	e.plan.product(o)
@@ -71,7 +72,7 @@ func (j *linearJob) computeInner(worker, r0, r1, from, to int, next gemm.Place) 
 		sums = sums[results[i].Rows*results[i].Stride:]
 		l.part(&a, results[i])
 	}
-	all := Source{X: results[0].flat(), Act: j.inner.act, Up: results[1].flat()}
+	all := Source{X: results[0].flat(), Act: j.inner.act, XIELU: j.inner.xielu, Up: results[1].flat()}
 	all.Row(0, all.X.Data)
 	for i := range results[0].Rows {
 		j.inner.to.part(r0+i, o0, results[0].Row(i))

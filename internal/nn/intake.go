@@ -16,6 +16,7 @@ const (
 	GELUMul                // gelu(X) · Up, gelu by its approximation with tanh
 	ClampedMul             // x·σ(1.702·x) · (Up + 1), x and Up within ±7, x from above only (gpt-oss)
 	SquaredReLU            // max(x, 0)²
+	XIELUOf                // of Source.XIELU
 )
 
 // Source is the input of a product: rows of X, normalised when Norm is set, or passed
@@ -26,6 +27,8 @@ type Source struct {
 	Norm *Norm
 	Act  Activation
 	Up   Mat // for SiLUMul, GELUMul and ClampedMul
+
+	XIELU *XIELU // for XIELUOf
 
 	// Copies are the rows that each row of X becomes, as many of each: k of row 0, then k of row 1. Nil: row i becomes row i. Not while
 	// there is a Recorder, nor with At.
@@ -86,6 +89,8 @@ func (s *Source) Row(i int, scratch []float32) []float32 {
 			v = max(v, 0)
 			scratch[j] = v * v
 		}
+	case s.Act == XIELUOf:
+		s.XIELU.apply(scratch, x)
 	case s.Act == SiLU:
 		for j := range scratch {
 			scratch[j] = 1

@@ -64,6 +64,14 @@ func WriteHF(ctx context.Context, dir string, s Shape, o Options) error {
 		t := &ts[i]
 		w.Add(t.hf, o.Type, t.shape(), func(out io.Writer) error { return m.write(t, out) })
 	}
+	c := s.Config()
+	numbers, err := c.Activations()
+	if err != nil {
+		return err
+	}
+	for _, t := range numbers {
+		w.AddTensor(t)
+	}
 	return w.WriteFile(filepath.Join(dir, "model.safetensors"))
 }
 

@@ -190,6 +190,11 @@ var shapes = []Shape{
 			c.ResidualScale = 0.7
 			c.LogitScale = 1.5
 		}},
+	{Name: "tiny-apertus", Arch: "apertus", Vocab: 416, Hidden: 192, Layers: 3, Heads: 6, KVHeads: 2, HeadDim: 32, FFN: 416,
+		Context: 1024, NormEps: 1e-5, RopeBase: 1e6, RopeDims: 32, Llama3: &Llama3Rope{Factor: 8, Low: 1, High: 4, Original: 128},
+		Tokens: GPT2, Tune: func(c *model.Config) {
+			c.XIELU = [][4]float32{{0.25, -1, 0.5, -1e-6}, {-0.5, 0.125, 0.5, -1e-6}, {0.75, -0.375, 0.25, -0.03125}}
+		}},
 	{Name: "tiny-seed-oss", Arch: "seed_oss", Vocab: 416, Hidden: 160, Layers: 3, Heads: 6, KVHeads: 2, HeadDim: 48, FFN: 416,
 		Context: 1024, NormEps: 1e-6, RopeBase: 1e6, RopeDims: 48, Biases: true, Tokens: Qwen2},
 	{Name: "tiny-exaone4", Arch: "exaone4", Vocab: 416, Hidden: 192, Layers: 5, Heads: 6, KVHeads: 2, HeadDim: 32, FFN: 416,

@@ -144,6 +144,7 @@ func TestNumbersStayTheSame(t *testing.T) {
 		"tiny-qwen35moe":              "c3489c199ffaf8eb",
 		"tiny-qwen3next":              "6c732868eded9768",
 		"tiny-minicpm":                "71b73f1c7e5c40d6",
+		"tiny-apertus":                "2631b8c6160c6321",
 	}
 	for _, s := range tiny() {
 		f := write(t, s, Options{Seed: 1})
