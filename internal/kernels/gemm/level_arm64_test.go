@@ -29,7 +29,7 @@ func TestEveryKernelIsReached(t *testing.T) {
 					e = engineOf(e.wide)
 				}
 				reached[e.id] = true
-				if e.lanes == 0 || Panel%e.lanes != 0 || e.rows == 0 || e.lanes < Panel && n == 1 {
+				if e.lanes == 0 || Panel%e.lanes != 0 || e.rows == 0 || e.lanes < Panel && n == 1 && !typ.coded() {
 					t.Errorf("%v, %d rows: kernel %d takes %d outputs of %d rows", typ, n, e.id, e.lanes, e.rows)
 				}
 			}
