@@ -160,7 +160,8 @@ func (s *session) serve(grove string, args []string, log string) (stop func(), e
 		_ = f.Close()
 	}
 	for lines := bufio.NewScanner(out); lines.Scan(); {
-		if s.url = listens.FindString(lines.Text()); s.url != "" {
+		s.url = listens.FindString(lines.Text())
+		if s.url != "" {
 			return stop, nil
 		}
 	}
