@@ -53,17 +53,17 @@ var lmEval = &client{
 			}
 			answers = append(answers, say(fmt.Sprintf("%q in s.user", q.question), " "+text+"."))
 		}
-		return append(answers, bystander)
+		return append(answers, bystander, say("false", ""))
 	},
 	run: evaluate,
 }
 
-// evaluate has the harness score both tasks. A choice's question ends with the mark of the model's answer, after
-// which the model finds one choice likely.
+// evaluate has the harness score both tasks. A text to choose for ends with the mark of an empty answer, after which
+// the model finds the end of the text likely, and a full stop unlikely.
 func evaluate(s *session) error {
 	var lines strings.Builder
 	for i, q := range questions {
-		line, err := json.Marshal(map[string]any{"question": q.question, "mark": mark(i), "right": q.right, "wrong": q.wrong})
+		line, err := json.Marshal(map[string]any{"question": q.question, "right": q.right, "likely": i < len(questions)-1})
 		if err != nil {
 			return err
 		}
@@ -76,8 +76,8 @@ func evaluate(s *session) error {
 		s.write("tasks/said.yaml", "task: said\n"+common+"output_type: generate_until\ndoc_to_text: '{{question}}'\ndoc_to_target: '{{right}}'\n"+
 			"generation_kwargs:\n  until: ['.']\n  max_gen_toks: 20\nmetric_list:\n- metric: exact_match\n  aggregation: mean\n  higher_is_better: true\n"+
 			"filter_list:\n- name: trimmed\n  filter:\n  - function: remove_whitespace\n  - function: take_first\n"),
-		s.write("tasks/chosen.yaml", "task: chosen\n"+common+"output_type: multiple_choice\ndoc_to_text: '{{question}}{{mark}}'\n"+
-			"doc_to_choice: ['{{right}}.', '{{wrong}}.']\ndoc_to_target: 0\nmetric_list:\n- metric: acc\n  aggregation: mean\n  higher_is_better: true\n"),
+		s.write("tasks/chosen.yaml", "task: chosen\n"+common+"output_type: multiple_choice\ndoc_to_text: '{{question}}"+mark(len(questions)+1)+"'\n"+
+			"doc_to_choice: ['{% if likely %}<|im_end|>{% else %}.{% endif %}', '{% if likely %}.{% else %}<|im_end|>{% endif %}']\ndoc_to_target: 0\nmetric_list:\n- metric: acc\n  aggregation: mean\n  higher_is_better: true\n"),
 	)
 	if err != nil {
 		return err
