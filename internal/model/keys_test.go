@@ -80,8 +80,8 @@ var keyShapes = []synth.Shape{
 			c.Rule.Groups = 3
 			c.Rule.Chosen = 2
 		}},
-	{Name: "deepseek2", Arch: "deepseek2", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 40, FFN: 96,
-		Context: 64, NormEps: 1e-6, RopeBase: 1e4, RopeDims: 8, Tied: true, Tokens: synth.Qwen2, Tune: func(c *model.Config) {
+	{Name: "deepseek2", Arch: "deepseek2", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 56, FFN: 96,
+		Context: 64, NormEps: 1e-6, RopeBase: 1e4, RopeDims: 24, Tied: true, Tokens: synth.Qwen2, Tune: func(c *model.Config) {
 			c.SetLatent(model.LatentConfig{Rank: 32, PlainDim: 16, ValueDim: 24})
 			c.Experts = 6
 			c.Used = 2
@@ -550,6 +550,7 @@ func TestTensorsAreObeyedOrRefused(t *testing.T) {
 			"gpt-oss":               "output.bias rope_freqs.weight",
 			"glm4":                  "output.weight output.bias rope_freqs.weight " + attention + "blk.1.attn_output.bias blk.1.ffn_down.bias",
 			"glm4moe":               "output.weight output.bias rope_freqs.weight " + attention + "blk.1.attn_output.bias blk.0.ffn_gate.bias blk.0.ffn_up.bias",
+			"apertus":               "output.weight output.bias rope_freqs.weight " + attention + "blk.1.attn_output.bias blk.1.ffn_down.bias blk.0.ffn_up.bias",
 			"arcee":                 "output.weight output.bias rope_freqs.weight " + attention + "blk.1.attn_output.bias blk.1.ffn_down.bias blk.0.ffn_up.bias",
 			"gemma4":                "output.weight output.bias blk.2.attn_q.bias " + attention + others, // it has rope_freqs
 			"granitehybrid":         "output.weight output.bias rope_freqs.weight " + others,
