@@ -66,7 +66,7 @@ var qwen3moe = architecture{
 var granitemoe = architecture{
 	name: "granitemoe", modelType: "granitemoe", class: "GraniteMoeForCausalLM",
 	keys: func() (r ggufkeys.Rules) {
-		r = granite.keys
+		r = graniteKeys
 		r.Obeyed = slices.Concat(r.Obeyed, strings.Fields(expertKeys))
 		return r
 	}(),
@@ -84,7 +84,7 @@ var granitemoe = architecture{
 	biases:     map[string]string{"attention_bias": "attn_q attn_k attn_v attn_output"},
 	neighbours: true, square: true, experts: "num_local_experts",
 
-	readKeys: granite.readKeys, writeKeys: granite.writeKeys,
+	readKeys: readGraniteKeys, writeKeys: granite.writeKeys,
 	readFields: granite.readFields, writeFields: granite.writeFields,
 }
 

@@ -3,13 +3,22 @@ package model
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/grovellm/grove/internal/files/ggufkeys"
 )
 
 // granite is the dense Granite 3 and 4: Llama with multipliers of embeddings, attention scores,
 // residuals and logits.
 var granite = architecture{
 	name: "granite", modelType: "granite", class: "GraniteForCausalLM",
-	keys:   rmsAnd("attention.scale embedding_scale residual_scale logit_scale rope.scaling.finetuned"),
+	keys: func() ggufkeys.Rules { // llama.cpp's files of Granite 4 have those of layers of Mamba-2 too, which dense ones have none of
+		r := graniteKeys
+		r.Obeyed = append(slices.Clone(r.Obeyed), sharedWidth)
+		r.Ignored = slices.Concat(r.Ignored, strings.Fields(mambaKeys))
+		return r
+	}(),
 	fields: "attention_multiplier embedding_multiplier residual_multiplier logits_scaling",
 	defaults: hfConfig{HiddenAct: "silu", RMSNormEps: 1e-6,
 		AttnMultiplier: 1, EmbedMultiplier: 1, ResidualMultiplier: 1, LogitsScaling: 1},
@@ -21,9 +30,8 @@ var granite = architecture{
 	neighbours: true, square: true,
 
 	readKeys: func(k *keys, c *Config) {
-		if !k.bool("rope.scaling.finetuned", true) { // llama.cpp's sign of a model that does not rotate
-			c.NoRope = everyNth(c.Layers, 1)
-		}
+		readGraniteKeys(k, c)
+		wantSharedWidth(k, c)
 	},
 	writeKeys: func(c *Config, set func(string, any)) {
 		set("rope.scaling.finetuned", c.NoRope == nil)
@@ -40,6 +48,24 @@ var granite = architecture{
 		}
 		return nil
 	},
+}
+
+var graniteKeys = rmsAnd("attention.scale embedding_scale residual_scale logit_scale rope.scaling.finetuned")
+
+func readGraniteKeys(k *keys, c *Config) {
+	if !k.bool("rope.scaling.finetuned", true) { // llama.cpp's sign of a model that does not rotate
+		c.NoRope = everyNth(c.Layers, 1)
+	}
+}
+
+// sharedWidth is the key of the width of experts that all rows have. Files of Granite 4 without experts have it too.
+const sharedWidth = "expert_shared_feed_forward_length"
+
+// wantSharedWidth refuses, in a file without experts, a width of theirs that is not the MLP's.
+func wantSharedWidth(k *keys, c *Config) {
+	if n := k.int(sharedWidth, c.FFN); n != c.FFN {
+		k.refuse(sharedWidth, "is not feed_forward_length, in a model without experts")
+	}
 }
 
 // granite4 is the dense Granite 4 in folders, which have names of a family with experts and layers

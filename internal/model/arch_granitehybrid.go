@@ -12,8 +12,8 @@ import (
 var graniteHybrid = architecture{
 	name: "granitehybrid", modelType: "granitemoehybrid", class: "GraniteMoeHybridForCausalLM",
 	keys: func() ggufkeys.Rules {
-		r := granite.keys
-		r.Obeyed = slices.Concat(r.Obeyed, strings.Fields(mambaKeys+" expert_shared_feed_forward_length"))
+		r := graniteKeys
+		r.Obeyed = slices.Concat(r.Obeyed, strings.Fields(mambaKeys+" "+sharedWidth))
 		return r
 	}(),
 	fields: granite.fields,
@@ -32,11 +32,9 @@ var graniteHybrid = architecture{
 
 	recurrent: (*builder).mamba,
 	readKeys: func(k *keys, c *Config) {
-		granite.readKeys(k, c)
+		readGraniteKeys(k, c)
 		readMambaKeys(k, c)
-		if n := k.int("expert_shared_feed_forward_length", c.FFN); n != c.FFN {
-			k.refuse("expert_shared_feed_forward_length", "is not feed_forward_length, in a model without experts")
-		}
+		wantSharedWidth(k, c)
 	},
 	writeKeys: func(c *Config, set func(string, any)) {
 		granite.writeKeys(c, set)
@@ -72,7 +70,7 @@ var graniteHybridMoE = func() architecture {
 	a.experts = "num_local_experts"
 	a.of = hasRecurrent
 	a.readKeys = func(k *keys, c *Config) {
-		granite.readKeys(k, c)
+		readGraniteKeys(k, c)
 		readMambaKeys(k, c)
 		c.SharedFFN = k.int("expert_shared_feed_forward_length")
 	}

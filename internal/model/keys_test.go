@@ -173,7 +173,7 @@ var obeyedKeys = map[string][]string{
 	"gpt-oss":               {"attention.sliding_window_pattern", "attention.sliding_window", "expert_count", "expert_used_count"},
 	"gemma2":                {"attention.sliding_window_pattern", "attention.sliding_window", "final_logit_softcapping"},
 	"gemma3":                {"attention.sliding_window_pattern", "attention.sliding_window"},
-	"granite":               {"rope.scaling.finetuned"},
+	"granite":               {"rope.scaling.finetuned", "expert_shared_feed_forward_length"},
 	"granitehybrid":         {"rope.scaling.finetuned", "expert_shared_feed_forward_length"},
 	"granitehybrid-experts": {"rope.scaling.finetuned", "expert_count", "expert_used_count"},
 	"mixtral":               {"expert_count", "expert_used_count"}, "qwen3moe": {"expert_count", "expert_used_count"},
@@ -319,6 +319,8 @@ func TestKeysAreObeyedOrRefused(t *testing.T) {
 			if s.Config().Experts > 0 {
 				here = append(here, "expert_shared_count")
 			}
+		case "granite": // files of Granite 4 have the keys of others of its family
+			here = append(here, strings.Fields("ssm.conv_kernel ssm.state_size ssm.group_count ssm.time_step_rank ssm.inner_size")...)
 		case "stablelm", "cohere2":
 			here = append(slices.Clone(inert), "attention.layer_norm_rms_epsilon", "use_parallel_residual")
 		}
