@@ -267,6 +267,19 @@ var shapes = []Shape{
 		Context: 40960, NormEps: 1e-6, RopeBase: 1e6, RopeDims: 128, Tied: true, Tokens: Qwen2},
 	{Name: "qwen3-1.7b", Arch: "qwen3", Vocab: 151936, Hidden: 2048, Layers: 28, Heads: 16, KVHeads: 8, HeadDim: 128, FFN: 6144,
 		Context: 40960, NormEps: 1e-6, RopeBase: 1e6, RopeDims: 128, Tied: true, Tokens: Qwen2},
+	{Name: "qwen3.5-0.8b", Arch: "qwen35", Vocab: 248320, Hidden: 1024, Layers: 24, Heads: 8, KVHeads: 2, HeadDim: 256, FFN: 3584,
+		Context: 262144, NormEps: 1e-6, RopeBase: 1e7, RopeDims: 64, Tied: true, Tokens: Qwen2, Tune: func(c *model.Config) {
+			c.Kernel = 4
+			c.Recurrent = slices.Repeat([]bool{true, true, true, false}, 6)
+			c.Delta = model.DeltaConfig{KeyHeads: 16, ValueHeads: 16, KeyDim: 128, ValueDim: 128}
+		}},
+	{Name: "lfm2-1.2b", Arch: "lfm2", Vocab: 65536, Hidden: 2048, Layers: 16, Heads: 32, KVHeads: 8, HeadDim: 64, FFN: 8192,
+		Context: 32768, NormEps: 1e-5, RopeBase: 1e6, RopeDims: 64, Tied: true, Tokens: Llama3, Tune: func(c *model.Config) {
+			c.Kernel = 3
+			for i := range 16 {
+				c.Recurrent = append(c.Recurrent, !slices.Contains([]int{2, 5, 8, 10, 12, 14}, i))
+			}
+		}},
 	{Name: "qwen2.5-0.5b", Arch: "qwen2", Vocab: 151936, Hidden: 896, Layers: 24, Heads: 14, KVHeads: 2, HeadDim: 64, FFN: 4864,
 		Context: 32768, NormEps: 1e-6, RopeBase: 1e6, RopeDims: 64, Tied: true, Tokens: Qwen2},
 	{Name: "llama-3.2-1b", Arch: "llama", Vocab: 128256, Hidden: 2048, Layers: 16, Heads: 32, KVHeads: 8, HeadDim: 64, FFN: 8192,

@@ -74,7 +74,7 @@ func TestNamedShapes(t *testing.T) {
 	published := map[string]int64{
 		"qwen3-0.6b": 596_049_920, "qwen2.5-0.5b": 494_032_768, "llama-3.2-1b": 1_235_814_400, "tinyllama-1.1b": 1_100_048_384,
 		"smollm2-135m": 134_515_008, "pythia-70m": 70_426_624, "pythia-160m": 162_322_944, "pythia-410m": 405_334_016,
-		"qwen3-1.7b": 1_720_574_976, "gemma-3-1b": 999_885_952, "phi-4-mini": 3_836_021_760,
+		"qwen3-1.7b": 1_720_574_976, "gemma-3-1b": 999_885_952, "phi-4-mini": 3_836_021_760, "lfm2-1.2b": 1_170_340_608,
 	}
 	for _, s := range Shapes() {
 		for _, typ := range writable(s) {
