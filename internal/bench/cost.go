@@ -185,8 +185,11 @@ func newPasses(ctx context.Context, m *model.Model, committed int, sizes []int) 
 	for i := range tokens {
 		tokens[i] = int32(i * 7919 % m.Config.Vocab)
 	}
-	if err := p.pass.Prefill(ctx, p.cache, tokens, false); err != nil {
-		return nil, err
+	// The last token is decoded: as in a text that goes on, no state of a recurrent layer is behind by a page.
+	for _, part := range [][]int32{tokens[:max(committed-1, 0)], tokens[max(committed-1, 0):]} {
+		if err := p.pass.Prefill(ctx, p.cache, part, false); err != nil {
+			return nil, err
+		}
 	}
 	for i := range sizes[len(sizes)-1] {
 		p.all = append(p.all, int32(i))
