@@ -127,7 +127,9 @@ func writeDeltaKeys(c *Config, set func(string, any)) {
 	set("rope.dimension_sections", []int32{int32(c.Rope.Dims / 2), 0, 0, 0})
 	set("full_attention_interval", uint32(cmp.Or(c.interval(), 4)))
 	if c.interval() == 0 {
-		set("attention.recurrent_layers", c.Recurrent)
+		list := make([]bool, c.Layers) // c lists no more than it must
+		copy(list, c.Recurrent)
+		set("attention.recurrent_layers", list)
 	}
 }
 
