@@ -1,0 +1,122 @@
+// The widths of a layer's tensors, by name.
+
+package model
+
+import "cmp"
+
+// dim is a size that a configuration gives.
+type dim uint8
+
+const (
+	none dim = iota
+	vocab
+	hidden
+	queries  // of all heads
+	keyHeads // keys, or values, of all heads
+	qkv
+	inner // the width of the MLP
+	inner2
+	head    // a head's dimensions
+	experts // of a layer
+	headCount
+	expertInner // the width of an expert
+	expertInner2
+	sharedInner // the width of the experts that all rows have
+	latent      // the width of what experts read
+	perLayer    // what a table has of a token for a layer
+	perLayers   // for all layers
+	one
+	convIn // what a short convolution reads
+	kernel // the length of a convolution
+	queriesGates
+	deltaChannels // of gated DeltaNet: queries, keys and values
+	deltaValues
+	deltaHeads // value heads
+	deltaHead  // dimensions of one
+	deltaGates // two numbers for each value head
+
+	latentRank      // of latent attention: the latent vector's dimensions
+	latentKey       // those and the rotated ones
+	latentQueries   // all heads' queries, as they are before KeyUp
+	latentQueryRank // of what queries are made of
+	latentPlain     // dimensions of a head's key that are not rotated
+	latentValue     // dimensions of a head's value
+	latentValues    // of all heads
+
+	mambaIn // rows of Mamba-2's first product
+	mambaChannels
+	mambaInner
+	mambaHeads
+	mambaGroups
+	mambaGroup // numbers of a group's heads
+)
+
+// size is a dimension of a layer in numbers.
+func (c *Config) size(d dim, layer int) int {
+	width := c.headDim(layer)
+	switch q, kv := c.Heads*width, c.kvHeads(layer)*width; d {
+	case vocab:
+		return c.Vocab
+	case hidden:
+		return c.Hidden
+	case queries:
+		return q
+	case keyHeads:
+		return kv
+	case qkv:
+		return q + 2*kv
+	case inner:
+		return c.ffn(layer)
+	case inner2:
+		return 2 * c.ffn(layer)
+	case head:
+		return width
+	case experts:
+		return c.Experts
+	case headCount:
+		return c.Heads
+	case expertInner:
+		return c.expertFFN()
+	case expertInner2:
+		return 2 * c.expertFFN()
+	case sharedInner:
+		return c.SharedFFN
+	case latent:
+		return cmp.Or(c.Narrow, c.Hidden)
+	case perLayer:
+		return c.PerLayer
+	case perLayers:
+		return c.Layers * c.PerLayer
+	case one:
+		return 1
+	case convIn:
+		return 3 * c.Hidden
+	case kernel:
+		return c.Kernel
+	case queriesGates:
+		return 2 * q
+	case deltaChannels:
+		return 2*c.Delta.KeyHeads*c.Delta.KeyDim + c.Delta.ValueHeads*c.Delta.ValueDim
+	case deltaValues:
+		return c.Delta.ValueHeads * c.Delta.ValueDim
+	case deltaHeads:
+		return c.Delta.ValueHeads
+	case deltaGates:
+		return 2 * c.Delta.ValueHeads
+	case deltaHead:
+		return c.Delta.ValueDim
+	case mambaIn:
+		return c.Mamba.inner() + c.Mamba.channels() + c.Mamba.Heads
+	case mambaChannels:
+		return c.Mamba.channels()
+	case mambaInner:
+		return c.Mamba.inner()
+	case mambaHeads:
+		return c.Mamba.Heads
+	case mambaGroups:
+		return c.Mamba.Groups
+	case mambaGroup:
+		return c.Mamba.inner() / max(c.Mamba.Groups, 1)
+	}
+	return c.latentSize(d)
+}
