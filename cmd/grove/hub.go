@@ -50,11 +50,14 @@ func (cmd *pullCmd) Run(p *command.Program) error {
 	if err != nil {
 		return err
 	}
+	if _, ok := hub.ParseName(cmd.Head); !ok && cmd.Head != "" && cmd.Head != best {
+		return command.Usagef("--head %q: want best, ORG/REPO, ORG/REPO:TYPE or ORG/REPO:FILE", cmd.Head)
+	}
 	ctx, stop := p.Context()
 	defer stop()
 	bars := newHubBars(p, c)
-	defer bars.end()
 	kept := func(err error) error {
+		bars.end()
 		if ctx.Err() != nil {
 			fmt.Fprintln(p.Stderr, "What was fetched is kept: the same command continues.")
 		}
@@ -62,7 +65,6 @@ func (cmd *pullCmd) Run(p *command.Program) error {
 	}
 	l, m, path, err := fetchModel(ctx, c, name)
 	if err != nil {
-		bars.end()
 		return kept(err)
 	}
 	snapshot := strings.TrimSuffix(path, filepath.FromSlash(m.Path))
@@ -73,7 +75,6 @@ func (cmd *pullCmd) Run(p *command.Program) error {
 	head, headPath := "", ""
 	if cmd.Head != "" {
 		if head, headPath, err = cmd.fetchHead(ctx, p, c, path, offers.Heads); err != nil {
-			bars.end()
 			return kept(err)
 		}
 	}
@@ -106,10 +107,13 @@ func (cmd *pullCmd) Run(p *command.Program) error {
 	return err
 }
 
+// best stands for the first head that is known for a model.
+const best = "best"
+
 // fetchHead brings a draft head for the model at a path into the cache: the one that --head names, or the first of those
 // that are known for it which grove runs and which has its shape.
 func (cmd *pullCmd) fetchHead(ctx context.Context, p *command.Program, c *hub.Client, path string, known []string) (name, at string, err error) {
-	if cmd.Head != "best" {
+	if cmd.Head != best {
 		at, err = fetchHead(ctx, c, cmd.Head, path)
 		return cmd.Head, at, err
 	}
@@ -127,7 +131,7 @@ func (cmd *pullCmd) fetchHead(ctx context.Context, p *command.Program, c *hub.Cl
 func fetchHead(ctx context.Context, c *hub.Client, head, path string) (string, error) {
 	name, ok := hub.ParseName(head)
 	if !ok {
-		return "", command.Usagef("--head %q: want best, ORG/REPO, ORG/REPO:TYPE or ORG/REPO:FILE", head)
+		return "", fmt.Errorf("%q is no name of a head", head)
 	}
 	_, _, at, err := fetchModel(ctx, c, name)
 	if err != nil {

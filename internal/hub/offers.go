@@ -18,8 +18,8 @@ type Offers struct {
 	Drafts []string `json:"drafts,omitempty"`
 }
 
-// known are heads and draft models of the hub, by the end of the target's name; of heads the kind whose
-// trees are accepted furthest first.
+// known are heads and draft models of the hub, by the end of the target's name. Newer
+// kinds of heads come first.
 var known = []struct {
 	target string // without the organisation, in small letters
 	Offers
@@ -42,7 +42,11 @@ var known = []struct {
 	{"qwen3.8-27b", Offers{[]string{"z-lab/Qwen3.8-27B-DFlash2"}, nil}},
 	{"gpt-oss-20b", Offers{[]string{"nebius/EAGLE3-gpt-oss-20b", "RedHatAI/gpt-oss-20b-speculator.eagle3"}, nil}},
 	{"gpt-oss-120b", Offers{[]string{"RedHatAI/gpt-oss-120b-speculator.eagle3"}, nil}},
-	{"gemma-4-31b-it", Offers{[]string{"RedHatAI/gemma-4-31B-it-speculator.eagle3"}, nil}},
+	{"gemma-4-e2b-it", Offers{[]string{"google/gemma-4-E2B-it-assistant"}, nil}},
+	{"gemma-4-e4b-it", Offers{[]string{"google/gemma-4-E4B-it-assistant"}, nil}},
+	{"gemma-4-12b-it", Offers{[]string{"google/gemma-4-12B-it-assistant"}, nil}},
+	{"gemma-4-26b-a4b-it", Offers{[]string{"google/gemma-4-26B-A4B-it-assistant"}, nil}},
+	{"gemma-4-31b-it", Offers{[]string{"google/gemma-4-31B-it-assistant", "RedHatAI/gemma-4-31B-it-speculator.eagle3"}, nil}},
 	{"llama-3.1-8b-instruct", Offers{[]string{"yuhuili/EAGLE3-LLaMA3.1-Instruct-8B"}, nil}},
 	{"llama-3.3-70b-instruct", Offers{[]string{"yuhuili/EAGLE3-LLaMA3.3-Instruct-70B"}, nil}},
 }
