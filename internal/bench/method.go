@@ -113,7 +113,9 @@ func ParseMethod(text string, base Method) (Method, error) {
 		case "controller", "no-controller":
 			m.Uncontrolled = key == "no-controller"
 		case "paper":
-			m.Drafter, m.Accept, m.Uncontrolled = registry.AsPaper(m.Drafter), speculate.Rejection, true
+			m.Drafter = registry.AsPaper(m.Drafter)
+			m.Accept = speculate.Rejection
+			m.Uncontrolled = true
 		case Cached, Resumed:
 			m.Prefix = key
 		case "memory":
