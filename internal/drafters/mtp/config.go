@@ -19,7 +19,7 @@ func (c *Config) Validate() error {
 		return fmt.Errorf("EAGLE version is %d: want the one of layers for multi-token prediction", c.Version)
 	case c.Layers != 1:
 		return fmt.Errorf("%d layers for multi-token prediction: want one, which is used at every depth", c.Layers)
-	case c.Experts > 0 && !model.Gated(c.Arch):
+	case c.Experts > 0 && !model.Alike(c.Arch):
 		return fmt.Errorf("a layer for multi-token prediction with %d experts: want one MLP", c.Experts)
 	}
 	return c.Config.Validate()
