@@ -9,7 +9,7 @@ import (
 )
 
 // Config is the shape of a layer for multi-token prediction, as a model brings one: that of an
-// EAGLE head of version eagle.Native. StateFirst tells MiMo's layers from Qwen's.
+// EAGLE head of version eagle.Native. StateFirst tells MiMo's layers from Qwen's, GLM's and DeepSeek's.
 type Config struct{ eagle.Config }
 
 // Validate checks that the numbers make such a layer.
@@ -27,7 +27,7 @@ func (c *Config) Validate() error {
 
 // Describe says what is the head's own.
 func (c *Config) Describe(bool) string {
-	order := "embedding and state after the target's last norm (Qwen)"
+	order := "embedding and state after the target's last norm (Qwen, GLM, DeepSeek)"
 	if c.StateFirst {
 		order = "state before the target's last norm and embedding (MiMo)"
 	}

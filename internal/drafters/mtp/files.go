@@ -3,6 +3,7 @@
 package mtp
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/grovellm/grove/internal/drafters/eagle"
@@ -141,6 +142,9 @@ func (*Config) Folders() (authors, speculators bool) { return true, false }
 
 // FolderFields is config.json.
 func (c *Config) FolderFields(m map[string]any, _ tensor.Type, _ []tensor.Tensor, _ *model.Config) (map[string]any, string, error) {
+	if model.Alike(c.Arch) {
+		return nil, "", fmt.Errorf("a folder has a layer of a %s model beside the model alone: convert the model's file", c.Arch)
+	}
 	layout, class := model.QwenAhead.Start, "Qwen3NextMTP"
 	if c.StateFirst {
 		layout, class = model.MiMoAhead.Start, "MiMoMTPModel"

@@ -39,6 +39,9 @@ func TestPublishedLayers(t *testing.T) {
 			m := Must(model.Open(path, model.Options{Threads: 2}))(t)
 			defer m.Close()
 			n := Must(mtp.Open(registry.Head{Name: path, Inside: true}, As(m)))(t)
+			if own := name == "tiny-glm4lite-mtp"; n.OwnEmbed != own || n.OwnHead != own { // others have copies of the model's
+				t.Errorf("%s: an embedding of its own: %v, an output matrix: %v", path, n.OwnEmbed, n.OwnHead)
+			}
 			d := newDrafter(t, n, &grow.Linear{K: len(want.Tokens)}, m)
 			if _, learns := d.(learn.Learner); learns {
 				t.Errorf("%s: the layer has no gradient, and the drafter learns", path)
