@@ -240,6 +240,9 @@ func randomShape(rng *rand.Rand, arch string, typ tensor.Type) synth.Shape {
 	case "nemotron_h", "nemotron_h_moe":
 		s.Tune = tuneNemotron(rng, &s, unit)
 	}
+	if model.Alike(arch) && rng.IntN(2) == 0 {
+		s.Tune = draftAhead(s.Tune)
+	}
 	if s.Validate() != nil { // the architecture wants heads of another width, or its own output matrix
 		s.Hidden = s.Heads * s.HeadDim
 	}
@@ -247,6 +250,14 @@ func randomShape(rng *rand.Rand, arch string, typ tensor.Type) synth.Shape {
 		s.Tied = !s.Tied
 	}
 	return s
+}
+
+// draftAhead adds a layer behind the model's, which drafts.
+func draftAhead(tune func(c *model.Config)) func(c *model.Config) {
+	return func(c *model.Config) {
+		tune(c)
+		c.Ahead = 1
+	}
 }
 
 // tune draws what an architecture may have: a window that texts outgrow, scales, soft caps, a
