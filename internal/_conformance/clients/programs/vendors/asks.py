@@ -122,23 +122,23 @@ def chat_messages(r):
 def chat_tools(r, body):
     named = names(r)
     kind = r.random()
-    if kind < 0.15:
+    if kind < 0.25:
         body["functions"] = [function(r, n) for n in named]
-        put(r, body, 0.6, function_call=lambda: r.choice(["auto", "none", {"name": named[0]}]))
+        put(r, body, 0.8, function_call=lambda: r.choice(["auto", "none", {"name": named[0]}, {"name": named[0]}]))
         return
     body["tools"] = [{"type": "function", "function": function(r, n)} for n in named]
-    if kind < 0.3:
+    if kind < 0.45:
         body["tools"].append({"type": "custom", "custom": {"name": "note", "description": "takes a text"}})
     one = {"type": "function", "function": {"name": named[0]}}
     put(r, body, 0.7, tool_choice=lambda: r.choice(["auto", "none", "required", one, {"type": "allowed_tools", "allowed_tools": {"mode": r.choice(["auto", "required"]), "tools": [one]}}]))
     put(r, body, 0.4, parallel_tool_calls=lambda: maybe(r))
-    if kind < 0.3 and maybe(r):
+    if kind < 0.45 and maybe(r):
         body["tool_choice"] = {"type": "custom", "custom": {"name": "note"}}
 
 
 def length(r, held):
     """How many tokens: few, and enough for what is held to a form now and then."""
-    return r.choice([1, 2, 5, 60]) if held else r.choice([1, 1, 2, 3, 8])
+    return r.choice([1, 5, 60, 60]) if held else r.choice([1, 1, 2, 3, 8])
 
 
 def reasoning(r, body):
@@ -229,7 +229,7 @@ def response_tools(r, body):
                {"type": "allowed_tools", "mode": "required", "tools": [{"type": "function", "name": named[0]}]}]
     if maybe(r, 0.3):
         body["tools"].append({"type": "custom", "name": "note", "description": "takes a text", "format": {"type": "text"}})
-        choices += [{"type": "custom", "name": "note"}] * 3
+        choices = [{"type": "custom", "name": "note"}]
     if maybe(r, 0.2):
         body["tools"].append({"type": "namespace", "name": "home", "description": "a house", "tools": [{"type": "function"} | function(r, "open")]})
     if maybe(r, 0.2):
@@ -246,7 +246,7 @@ def response(r, previous=None):
     put(r, body, 0.3, reasoning=lambda: {"effort": r.choice(["none", "low", "high"])} | ({"summary": r.choice(["auto", "detailed"])} if maybe(r) else {}))
     put(r, body, 0.25, text=lambda: {"format": r.choice([{"type": "text"}, {"type": "json_object"}, {"type": "json_schema", "name": "thing", "schema": an_object(r), "strict": True}])}
         | ({"verbosity": "medium"} if maybe(r) else {}))
-    if maybe(r, 0.4):
+    if maybe(r, 0.5):
         response_tools(r, body)
     reasoning(r, body)
     if "reasoning" in body:
@@ -264,7 +264,7 @@ def response(r, previous=None):
             return [gone]
         kept = Ask(path, method="GET", whole=types.RESPONSE, law=lambda _, again: laws.law(again == answer, "another answer is kept"))
         if not previous and maybe(r):
-            return [kept, response(r, answer["id"])]
+            return [kept, seeded(r, response(r, answer["id"]))]
         return [kept, Ask(path, method="DELETE", whole=dict, law=lambda _, a: laws.law(a["id"] == answer["id"] and a["deleted"] is True, a)), gone]
 
     return Ask("/v1/responses", body, whole=types.RESPONSE, event=types.RESPONSE_EVENT, law=laws.response, stream_law=laws.response_stream,
@@ -441,6 +441,14 @@ def late(r):
     return ask
 
 
+def seeded(r, ask):
+    """Has an answer be the same each time, where the request does not say how. In some protocols seed is an extension of grove."""
+    if ask.body is not None and not ask.wrong:
+        body = ask.body.setdefault("options", {}) if ask.path in ("/api/chat", "/api/generate") else ask.body
+        body.setdefault("seed", r.randrange(1 << 31))
+    return ask
+
+
 def random_ask(r):
     kinds = {chat: 24, completion: 12, response: 20, input_tokens: 3, embeddings: 4, openai_models: 2, message: 18, count: 3, ollama_chat: 12, generate: 8, ollama_other: 6, refused: 12, late: 1}
-    return r.choices(list(kinds), kinds.values())[0](r)
+    return seeded(r, r.choices(list(kinds), kinds.values())[0](r))

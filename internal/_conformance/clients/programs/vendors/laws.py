@@ -1,6 +1,16 @@
 """What holds of an answer beyond its types: of its parts together, and of the order of a stream's events."""
 
+import collections
 import json
+
+seen = collections.Counter()  # what answers had: a run must see each of WANTED
+WANTED = [
+    *(f"chat {what}" for what in ("stop", "length", "tool_calls", "function_call", "reasoning", "logprobs", "call of a custom tool", "JSON")),
+    *(f"text {what}" for what in ("stop", "length", "logprobs")),
+    *(f"response {what}" for what in ("completed", "incomplete", "message", "reasoning", "summary", "function_call", "custom_tool_call", "logprobs")),
+    *(f"message {what}" for what in ("end_turn", "max_tokens", "stop_sequence", "tool_use", "text", "thinking")),
+    *(f"ollama {what}" for what in ("stop", "length", "load", "thinking", "tool_calls", "logprobs", "JSON")),
+]
 
 
 class Broken(Exception):
@@ -29,13 +39,14 @@ def openai_usage(usage, cached=True):
     law(usage["completion_tokens_details"]["reasoning_tokens"] <= usage["completion_tokens"], "more is reasoned than said:", usage)
 
 
-def chat_logprobs(body, probs, text=None):
-    """The log-probabilities of a text are as many as were asked for, and of that text."""
+def chat_logprobs(body, probs):
+    """There are log-probabilities where they were asked for, with no more alternatives than that."""
     if not body.get("logprobs"):
         law(probs is None, "log-probabilities that were not asked for:", probs)
         return
     if probs is None:
         return
+    seen["chat logprobs"] += 1
     for one in probs["content"]:
         law(one["logprob"] <= 0, "a log-probability above 0:", one)
         law(len(one["top_logprobs"]) <= body.get("top_logprobs", 0), "more alternatives than asked for:", one)
@@ -44,6 +55,9 @@ def chat_logprobs(body, probs, text=None):
 def chat_choice(body, message, finish):
     """A choice as a whole: calls, content and why it ended go together."""
     calls = message.get("tool_calls") or []
+    seen["chat " + finish] += 1
+    seen["chat reasoning"] += bool(message.get("reasoning_content"))
+    seen["chat call of a custom tool"] += any(call["type"] == "custom" for call in calls)
     law(not (calls and message.get("function_call")), "calls of both forms:", message)
     if finish in ("tool_calls", "function_call"):
         law(calls or message.get("function_call"), "no calls:", message)
@@ -57,6 +71,7 @@ def chat_choice(body, message, finish):
     shape = (body.get("response_format") or {}).get("type")
     if shape in ("json_object", "json_schema") and finish == "stop" and not body.get("stop"):
         law(whole_json(message["content"] or ""), "the content is no JSON:", message)
+        seen["chat JSON"] += 1
 
 
 def chat(body, answer):
@@ -95,13 +110,14 @@ def chat_stream(body, events):
         at, delta = c["index"], c["delta"]
         if at not in choices:
             law(delta.get("role") == "assistant", "the first piece has no role:", c)
-            choices[at] = {"finish": None, "content": "", "tool_calls": [], "function_call": None}
+            choices[at] = {"finish": None, "content": "", "reasoning_content": "", "tool_calls": [], "function_call": None}
         else:
             law("role" not in delta, "a later piece has a role:", c)
         whole = choices[at]
         law(not whole["finish"], "a piece after the end:", c)
         whole["finish"] = c["finish_reason"]
-        whole["content"] += delta.get("content") or ""
+        for name in ("content", "reasoning_content"):
+            whole[name] += delta.get(name) or ""
         for call in delta.get("tool_calls") or []:
             kind, said = ("custom", "input") if "custom" in call else ("function", "arguments")
             if call["index"] == len(whole["tool_calls"]):
@@ -123,6 +139,8 @@ def chat_stream(body, events):
 
 def text_choice(body, c):
     probs = c["logprobs"]
+    seen["text logprobs"] += bool(probs)
+    seen[f"text {c['finish_reason']}"] += 1
     law((probs is not None) == ("logprobs" in body and body["logprobs"] is not None), "log-probabilities:", c)
     if probs:
         law(len({len(probs[k]) for k in ("tokens", "token_logprobs", "top_logprobs", "text_offset")}) == 1, "lists of several lengths:", c)
@@ -164,10 +182,14 @@ def response(body, answer):
     law(answer["store"] == (body.get("store") is not False), "store:", answer["store"])
     ids = [item["id"] for item in answer["output"]]
     law(len(set(ids)) == len(ids), "items have the same id:", ids)
+    seen["response " + answer["status"]] += 1
     for item in answer["output"]:
+        seen["response " + item["type"]] += 1
+        seen["response summary"] += bool(item.get("summary"))
         if item["type"] == "function_call" and item["status"] == "completed":
             law(whole_json(item["arguments"]), "the arguments are no JSON:", item)
         for part in item.get("content") or []:
+            seen["response logprobs"] += bool(part.get("logprobs"))
             if "logprobs" in part and "message.output_text.logprobs" not in body.get("include", []) and not body.get("top_logprobs"):
                 law(part["logprobs"] == [], "log-probabilities that were not asked for:", part)
 
@@ -184,18 +206,18 @@ TEXTS = {  # the event that adds to an item's text, where the text stands, and t
 def response_stream(body, events):
     """Events of one response: numbered, created first, each item added, filled and done in order, completed or incomplete last."""
     law(all(name == json.loads(data)["type"] for name, data in events), "an event's name is not its type")
-    list_ = [json.loads(data) for _, data in events]
-    law([e["sequence_number"] for e in list_] == list(range(len(list_))), "numbers:", [e["sequence_number"] for e in list_])
-    kinds = [e["type"] for e in list_]
+    numbered = [json.loads(data) for _, data in events]
+    law([e["sequence_number"] for e in numbered] == list(range(len(numbered))), "numbers:", [e["sequence_number"] for e in numbered])
+    kinds = [e["type"] for e in numbered]
     law(kinds[:2] == ["response.created", "response.in_progress"], "it begins with", kinds[:2])
     law(kinds[-1] in ("response.completed", "response.incomplete"), "it ends with", kinds[-1])
-    for e in list_[:2]:
+    for e in numbered[:2]:
         law(e["response"]["status"] == "in_progress" and e["response"]["output"] == [], "it begins with", e)
-    final = list_[-1]["response"]
+    final = numbered[-1]["response"]
     law(kinds[-1] == "response." + final["status"], kinds[-1], "has the status", final["status"])
-    law(len({e["response"]["id"] for e in list_ if "response" in e}) == 1, "several ids")
+    law(len({e["response"]["id"] for e in numbered if "response" in e}) == 1, "several ids")
     done, item, part = [], None, None
-    for e in list_[2:-1]:
+    for e in numbered[2:-1]:
         kind = e["type"]
         law(kind == "response.output_item.added" or item, "no item is open:", e)
         law(e["output_index"] == len(done), "an event of another item:", e)
@@ -243,6 +265,9 @@ def response_stream(body, events):
 def message(body, answer):
     reason = answer["stop_reason"]
     law((reason == "stop_sequence") == (answer["stop_sequence"] is not None), "stop_sequence:", answer)
+    seen["message " + reason] += 1
+    for block in answer["content"]:
+        seen["message " + block["type"]] += 1
     calls = [b for b in answer["content"] if b["type"] == "tool_use"]
     law(reason != "tool_use" or calls, "no calls:", answer)
     law(body.get("tools") or not calls, "calls without tools:", answer)
@@ -257,14 +282,14 @@ BLOCKS = {"text": ("text_delta", "text"), "thinking": ("thinking_delta", "thinki
 def message_stream(body, events):
     """Events of one message: message_start, each block started, filled and stopped in order, message_delta, message_stop."""
     law(all(name == json.loads(data)["type"] for name, data in events), "an event's name is not its type")
-    list_ = [json.loads(data) for _, data in events]
-    list_ = [e for e in list_ if e["type"] != "ping"]
-    kinds = [e["type"] for e in list_]
+    numbered = [json.loads(data) for _, data in events]
+    numbered = [e for e in numbered if e["type"] != "ping"]
+    kinds = [e["type"] for e in numbered]
     law(kinds[0] == "message_start" and kinds[-2:] == ["message_delta", "message_stop"], "order:", kinds)
-    start, end = list_[0]["message"], list_[-2]
+    start, end = numbered[0]["message"], numbered[-2]
     law(start["content"] == [] and start["stop_reason"] is None and start["stop_sequence"] is None, "it begins with", start)
     blocks, block, text = [], None, ""
-    for e in list_[1:-2]:
+    for e in numbered[1:-2]:
         law(e["index"] == len(blocks), "an event of another block:", e)
         if e["type"] == "content_block_start":
             law(block is None, "two blocks are open:", e)
@@ -292,22 +317,31 @@ def message_stream(body, events):
 
 def ollama_end(answer):
     law(answer["done"] is True and answer["done_reason"] in ("stop", "length", "load"), "the end:", answer)
+    seen["ollama " + answer["done_reason"]] += 1
     if answer["done_reason"] != "load":
         for name in ("total_duration", "load_duration", "prompt_eval_count", "prompt_eval_duration", "eval_count", "eval_duration"):
             law(answer.get(name, -1) >= 0, "the end has no", name, answer)
 
 
-def ollama_text(answer):
-    return answer["message"]["content"] if "message" in answer else answer["response"]
+def ollama_said(body, lines):
+    """What lines say together, of which a whole answer is one."""
+    said = [line.get("message") or {"content": line["response"], "thinking": line.get("thinking")} for line in lines]
+    text = "".join(one["content"] for one in said)
+    calls = [call for one in said for call in one.get("tool_calls", [])]
+    probs = any(line.get("logprobs") for line in lines)
+    seen["ollama thinking"] += any(one.get("thinking") for one in said)
+    seen["ollama tool_calls"] += bool(calls)
+    seen["ollama logprobs"] += probs
+    law(body.get("tools") or not calls, "calls without tools:", calls)
+    law(body.get("logprobs") or not probs, "log-probabilities that were not asked for:", lines)
+    if body.get("format") and lines[-1]["done_reason"] == "stop" and "stop" not in body["options"]:
+        law(whole_json(text) or calls, "the content is no JSON:", text)
+        seen["ollama JSON"] += 1
 
 
 def ollama_whole(body, answer):
     ollama_end(answer)
-    if answer.get("message", {}).get("tool_calls"):
-        law(body.get("tools"), "calls without tools:", answer)
-    if body.get("format") and answer["done_reason"] == "stop" and not (body.get("options") or {}).get("stop"):
-        law(whole_json(ollama_text(answer)) or answer.get("message", {}).get("tool_calls"), "the content is no JSON:", answer)
-    law(bool(answer.get("logprobs")) <= bool(body.get("logprobs")), "log-probabilities that were not asked for:", answer)
+    ollama_said(body, [answer])
 
 
 def ollama_stream(body, events):
@@ -317,6 +351,4 @@ def ollama_stream(body, events):
     law(all(l["done"] is False and "done_reason" not in l and "eval_count" not in l for l in lines[:-1]), "a line before the last has an end")
     ollama_end(lines[-1])
     law(len({l["model"] for l in lines}) == 1, "several models")
-    text = "".join(ollama_text(l) for l in lines)
-    if body.get("format") and lines[-1]["done_reason"] == "stop" and not (body.get("options") or {}).get("stop"):
-        law(whole_json(text) or any(l.get("message", {}).get("tool_calls") for l in lines), "the content is no JSON:", text)
+    ollama_said(body, lines)

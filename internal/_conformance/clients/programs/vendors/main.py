@@ -95,7 +95,7 @@ def broken(law, ask, answer):
 
 
 class Run:
-    """Requests until there were enough of them, by some threads."""
+    """So many random requests, and those that they lead to, by some threads."""
 
     def __init__(self, count, seed):
         self.count, self.seed, self.begun, self.done = count, seed, 0, 0
@@ -105,7 +105,7 @@ class Run:
     def work(self):
         while True:
             with self.lock:
-                if self.done >= self.count:
+                if self.begun >= self.count:
                     return
                 number = self.begun
                 self.begun += 1
@@ -150,9 +150,14 @@ def main():
         print(f"{n:5} {what}{', streamed' if streams else ''}")
     for (kind, name), n in sorted(run.unknown.items()):
         print(f"{n:5} {kind}.{name}: {types.ALLOWED.get(kind, {}).get(name, 'not allowed')}")
+    missing = [what for what in laws.WANTED if not laws.seen[what]]
+    for what in laws.WANTED:
+        print(f"{laws.seen[what]:5} {what}")
     print(f"{len(run.failed)} of {run.done} requests have violations")
     for failure in run.failed[:40]:
         print(failure)
+    if count >= 1000 and missing:
+        sys.exit(f"no answer has {', '.join(missing)}: the requests test too little")
     sys.exit(bool(run.failed))
 
 
