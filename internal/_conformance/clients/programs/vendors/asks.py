@@ -27,6 +27,12 @@ class Ask:
     headers: dict = dataclasses.field(default_factory=dict)
     then: typing.Callable | None = None  # makes further requests of the answer
 
+    anthropics: bool = False  # of a path that is OpenAI's too
+
+    @property
+    def anthropic(self):
+        return self.anthropics or self.path.startswith("/v1/messages")
+
     @property
     def streams(self):
         if self.wrong or not self.stream_law or self.body is None:
@@ -331,6 +337,15 @@ def count(r):
     return Ask("/v1/messages/count_tokens", body, whole=types.COUNT, law=lambda _, answer: laws.law(answer["input_tokens"] > 0, answer))
 
 
+def anthropic_models(r):
+    def one(_, answer):
+        model = answer["data"][0]
+        same = Ask("/v1/models/" + model["id"], method="GET", anthropics=True, whole=types.ANTHROPIC_MODEL, law=lambda _, again: laws.law(again == model, again))
+        return [same, Ask("/v1/models/none", method="GET", anthropics=True, wrong=True)]
+
+    return Ask("/v1/models", method="GET", anthropics=True, whole=types.AnthropicModels, then=one)
+
+
 # Ollama's chats and generations.
 
 
@@ -450,5 +465,5 @@ def seeded(r, ask):
 
 
 def random_ask(r):
-    kinds = {chat: 24, completion: 12, response: 20, input_tokens: 3, embeddings: 4, openai_models: 2, message: 18, count: 3, ollama_chat: 12, generate: 8, ollama_other: 6, refused: 12, late: 1}
+    kinds = {chat: 24, completion: 12, response: 20, input_tokens: 3, embeddings: 4, openai_models: 2, message: 18, count: 3, anthropic_models: 2, ollama_chat: 12, generate: 8, ollama_other: 6, refused: 12, late: 1}
     return seeded(r, r.choices(list(kinds), kinds.values())[0](r))

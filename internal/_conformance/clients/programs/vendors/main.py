@@ -22,14 +22,16 @@ THREADS = 4
 def error_type(ask):
     if ask.path.startswith("/api/"):
         return types.OllamaError
-    return types.ANTHROPIC_ERROR if ask.path.startswith("/v1/messages") else types.OpenAIError
+    return types.ANTHROPIC_ERROR if ask.anthropic else types.OpenAIError
 
 
 def call(ask, show=False):
     """The violations of the answer to a request, its unknown fields, and the answer."""
     link = http.client.HTTPConnection(ADDRESS, timeout=600)
     try:
-        headers = {"Content-Type": "application/json", "Anthropic-Version": "2023-06-01"} | ask.headers
+        headers = {"Content-Type": "application/json"} | ask.headers
+        if ask.anthropic:
+            headers["Anthropic-Version"] = "2023-06-01"
         link.request(ask.method, ask.path, None if ask.body is None else json.dumps(ask.body), headers)
         answer = link.getresponse()
         raw = answer.read()
@@ -124,7 +126,7 @@ class Run:
                 wrong, unknown, answer = [f"{type(e).__name__}: {e}"], [], None
             with self.lock:
                 self.done += 1
-                self.asked["refused" if ask.wrong else "late" if ask.hurried else ask.method + " " + ask.path.replace("resp_", "\0").split("\0")[0], ask.streams] += 1
+                self.asked["refused" if ask.wrong else "late" if ask.hurried else "Anthropic's " * ask.anthropic + ask.method + " " + ask.path.replace("resp_", "\0").split("\0")[0], ask.streams] += 1
                 for kind, name, path in unknown:
                     if name not in types.ALLOWED.get(kind, {}):
                         wrong.append(f"{kind} has no field {name!r} (at {path or 'the top'})")

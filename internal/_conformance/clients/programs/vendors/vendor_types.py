@@ -23,6 +23,13 @@ class OpenAIModels(pydantic.BaseModel):
     data: list[openai.types.Model]
 
 
+class AnthropicModels(pydantic.BaseModel):
+    data: list[anthropic.types.ModelInfo]
+    has_more: bool
+    first_id: str | None
+    last_id: str | None
+
+
 class OllamaError(pydantic.BaseModel):
     error: str
 
@@ -112,3 +119,4 @@ INPUT_TOKENS = R.InputTokenCountResponse
 EMBEDDINGS, MODEL = openai.types.CreateEmbeddingResponse, openai.types.Model
 MESSAGE, MESSAGE_EVENT = anthropic.types.Message, anthropic.types.RawMessageStreamEvent
 COUNT, ANTHROPIC_ERROR = anthropic.types.MessageTokensCount, anthropic.types.ErrorResponse
+ANTHROPIC_MODEL = anthropic.types.ModelInfo
