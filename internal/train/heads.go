@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/grovellm/grove/internal/autograd"
 	"github.com/grovellm/grove/internal/drafters/shortlist"
@@ -348,12 +347,12 @@ func rowsOf(name string, t nn.Table, rows, cols int) (tensor.Tensor, error) {
 type Trained struct {
 	*autograd.Params
 	Output *gemm.Matrix // nil: the head has none of its own
-	Biases bool         // there are all biases that there may be
+	Biases []string     // that there are, of those that there need not be
 }
 
 // Has reports whether there is a tensor of those that there need not be.
 func (t Trained) Has(name string) bool {
-	return name == "output.weight" && t.Output != nil || t.Biases && strings.HasSuffix(name, ".bias")
+	return name == "output.weight" && t.Output != nil || slices.Contains(t.Biases, name)
 }
 
 // Matrix is the output matrix, or a parameter.

@@ -41,7 +41,7 @@ func NewCorrectedHead(c spark.Config, target *model.Model, kind gemm.Type, weigh
 	if c.Anchor {
 		h.skip = 0
 	}
-	n, err := spark.NewNetwork(c, train.Trained{Params: h.Params, Biases: true}, nil, &target.Network)
+	n, err := spark.NewNetwork(c, train.Trained{Params: h.Params, Biases: []string{"markov.gate.bias", "confidence.bias"}}, nil, &target.Network)
 	if err != nil {
 		return nil, err
 	}

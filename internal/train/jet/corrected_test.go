@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/grovellm/grove/internal/drafters/spark"
@@ -15,7 +16,7 @@ import (
 	"github.com/grovellm/grove/internal/train/traintest"
 )
 
-// tinyCorrected is a recipe for the tiny target, whose selector scores all tokens.
+// tinyCorrected is a recipe for the tiny target, whose selector scores as many tokens as the random target has.
 func tinyCorrected(head string, steps int) CorrectedRecipe {
 	r := CorrectedRecipe{Recipe: tinyHead(false, steps), Head: head, Rank: 8, Weight: 1}
 	if head == DSpark {
@@ -24,7 +25,7 @@ func tinyCorrected(head string, steps int) CorrectedRecipe {
 		r.Hard = 0.1
 		return r
 	}
-	r.Kernel, r.Group, r.Top = 2, 4, 272
+	r.Kernel, r.Group, r.Top = 2, 4, 60
 	return r
 }
 
@@ -88,7 +89,11 @@ func TestCorrectedGradient(t *testing.T) {
 		if i == 1 {
 			r.Markov = Gated
 		}
-		h, err := NewCorrectedHead(r.config(&target.Config, 59), target, gemm.F32, 0.5)
+		weight := float32(0.5)
+		if r.Head == DSpark {
+			weight = 0 // what the confidence learns is given, and has no gradient
+		}
+		h, err := NewCorrectedHead(r.config(&target.Config, 59), target, gemm.F32, weight)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -97,7 +102,7 @@ func TestCorrectedGradient(t *testing.T) {
 		texts, anchors := make([][]int32, 2), [][]int{{1, 7, 9}, {3, 5, 17}}
 		for n := range texts {
 			for range 20 {
-				texts[n] = append(texts[n], rng.Int32N(250))
+				texts[n] = append(texts[n], rng.Int32N(58))
 			}
 		}
 		h.Params.ZeroGrad()
@@ -118,6 +123,9 @@ func TestCorrectedGradient(t *testing.T) {
 			t.Errorf("%s: loss %g under a tape, %g without", r.Head, l.Sum, again)
 		}
 		for _, p := range h.Params.All() {
+			if strings.HasPrefix(p.Name, "confidence.") {
+				continue
+			}
 			was := slices.Clone(p.Data)
 			direction := make([]float64, len(was))
 			want, length := 0.0, 0.0
@@ -132,7 +140,7 @@ func TestCorrectedGradient(t *testing.T) {
 				}
 				return loss()
 			}
-			const step = 1.0 / 512
+			const step = 1.0 / 2048 // total variation bends where the distributions cross
 			long, short := (at(step)-at(-step))/(2*step), (at(step/2)-at(-step/2))/step
 			got := (4*short - long) / 3
 			copy(p.Data, was)
@@ -154,7 +162,7 @@ func TestCorrectedRecipeRefuses(t *testing.T) {
 			"share 1 of":         func(r *CorrectedRecipe) { r.Hard = 1 },
 			"weight":             func(r *CorrectedRecipe) { r.Weight = -1 },
 			"groups of 5":        func(r *CorrectedRecipe) { *r = tinyCorrected(DFlash2, 1); r.Group = 5 },
-			"selector_top_k":     func(r *CorrectedRecipe) { *r = tinyCorrected(DFlash2, 1); r.Top = 273 },
+			"selector_top_k":     func(r *CorrectedRecipe) { *r = tinyCorrected(DFlash2, 1); r.Top = 300 },
 			"0 blocks each":      func(r *CorrectedRecipe) { r.Anchors = 0 },
 		})
 	for _, head := range []string{DSpark, DFlash2} {
