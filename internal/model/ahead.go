@@ -51,7 +51,7 @@ func (c *Config) AheadNames(i int) AheadNames {
 // AheadIn finds the names that a folder has for layer i behind the model's; ok is false where it has no such layer.
 func (c *Config) AheadIn(f *safetensors.File, i int) (names AheadNames, ok bool) {
 	for _, names = range []AheadNames{QwenAhead, MiMoAhead, numberedAhead(c.Layers + i)} {
-		if _, ok = f.Tensor(names.Start + names.Fuse + ".weight"); ok {
+		if _, has := f.Tensor(names.Start + names.Fuse + ".weight"); has {
 			return names, true
 		}
 	}
