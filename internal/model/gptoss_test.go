@@ -78,7 +78,8 @@ func replaced(all []string, get func(name string) (tensor.Tensor, bool), drop fu
 // mxfp4Folder is a random gpt-oss model with experts in MXFP4, as a folder and as a GGUF file.
 func mxfp4Folder(t *testing.T, r *rand.Rand) (f *folder, path string) {
 	t.Helper()
-	s := keyShapes[slices.IndexFunc(keyShapes, func(s synth.Shape) bool { return s.Arch == "gpt-oss" })]
+	small := synth.Small()
+	s := small[slices.IndexFunc(small, func(s synth.Shape) bool { return s.Arch == "gpt-oss" })]
 	s.Hidden, s.FFN = 32*(1+r.IntN(3)), 32*(1+r.IntN(3))
 	experts := 1 + r.IntN(5)
 	s.Tune = func(c *model.Config) {

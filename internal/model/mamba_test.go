@@ -10,9 +10,9 @@ import (
 	"github.com/grovellm/grove/internal/model/synth"
 )
 
-// mambaShapes are those of keyShapes with layers of Mamba-2.
+// mambaShapes are the small shapes with layers of Mamba-2.
 func mambaShapes() []synth.Shape {
-	return slices.DeleteFunc(slices.Clone(keyShapes), func(s synth.Shape) bool { return s.Config().Mamba.Heads == 0 })
+	return slices.DeleteFunc(synth.Small(), func(s synth.Shape) bool { return s.Config().Mamba.Heads == 0 })
 }
 
 // Every field of Mamba-2 changes the logits, or is refused: by its name, or since tensors have another shape. Fields

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -91,6 +92,35 @@ func TestNamedShapes(t *testing.T) {
 	}
 	if _, err := Lookup("qwen3-0.5b"); err == nil {
 		t.Error("a shape that does not exist is found")
+	}
+}
+
+// Every architecture that grove runs has random models.
+func TestFamilies(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for _, arch := range model.Architectures() {
+		f := familyOf(arch)
+		if f == nil {
+			t.Errorf("%s has no random models: add it to families", arch)
+			continue
+		}
+		if !slices.ContainsFunc(f.named, func(s Shape) bool { return strings.HasPrefix(s.Name, "tiny-") }) {
+			t.Errorf("%s has no tiny shape", arch)
+		}
+		for n := range 300 {
+			typ := []tensor.Type{tensor.F32, tensor.Q8_0, tensor.Q4_K}[n%3]
+			layers := n / 3 % 3
+			s := Random(r, arch, typ, layers)
+			if err := s.check(typ); err != nil {
+				t.Error(err)
+			}
+			if layers > 0 && s.Layers > max(layers, f.fewest) {
+				t.Errorf("%s: %d layers, want %d at most", arch, s.Layers, layers)
+			}
+		}
+	}
+	if len(families) != len(model.Architectures()) {
+		t.Errorf("%d families of %d architectures", len(families), len(model.Architectures()))
 	}
 }
 
@@ -286,7 +316,7 @@ func unmixed(x tensor.Tensor, p planned, rows []int) tensor.Tensor {
 // tile brings value heads of a folder's tensor into the order of GGUF files: those of one key head are
 // neighbours in folders alone.
 func tile(s *Shape, p planned, x *tensor.Tensor) {
-	if s.Arch != "qwen35moe" {
+	if !familyOf(s.Arch).tiled {
 		return
 	}
 	d := s.Config().Delta
@@ -378,7 +408,7 @@ func TestHuggingFaceHoldsTheSameModel(t *testing.T) {
 			}
 			perm := make([]int, 0, p.rows) // perm[GGUF row] = Hugging Face row
 			switch {
-			case slices.Contains([]string{"llama", "mistral3", "smollm3", "granite", "granitehybrid", "granitemoe", "arcee", "minicpm", "nemotron_h", "nemotron_h_moe"}, s.Arch) && (filepath.Ext(p.hf[:len(p.hf)-len(".weight")]) == ".q_proj" || filepath.Ext(p.hf[:len(p.hf)-len(".weight")]) == ".k_proj"):
+			case familyOf(s.Arch).pairs && (filepath.Ext(p.hf[:len(p.hf)-len(".weight")]) == ".q_proj" || filepath.Ext(p.hf[:len(p.hf)-len(".weight")]) == ".k_proj"):
 				for head := range p.rows / s.HeadDim { // [head, 2, half] -> [head, half, 2]
 					for i := range s.HeadDim / 2 {
 						perm = append(perm, head*s.HeadDim+i, head*s.HeadDim+s.HeadDim/2+i)
