@@ -6,12 +6,15 @@ import (
 	"go/token"
 	"io/fs"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
+	"unicode"
 )
 
 // Code is written one statement a line (CONTRIBUTING.md): an if or a switch may declare a value or take an error before its
 // condition and does nothing else there, and no assignment makes three values or more unless one call has them as results.
+// Names and comments have the words of the field.
 func TestStyle(t *testing.T) {
 	files := 0
 	err := filepath.WalkDir(".", func(path string, e fs.DirEntry, err error) error {
@@ -25,7 +28,7 @@ func TestStyle(t *testing.T) {
 		}
 		files++
 		set := token.NewFileSet()
-		f, err := parser.ParseFile(set, path, nil, 0)
+		f, err := parser.ParseFile(set, path, nil, parser.ParseComments)
 		if err != nil {
 			return err
 		}
@@ -48,7 +51,30 @@ type fault struct {
 	what string
 }
 
+// Words that grove's code once had of its own, for things that the field calls otherwise.
+var (
+	private    = regexp.MustCompile(`(?i)\b(meets?|told|trunks?|vain|beside)\b`)
+	figurative = regexp.MustCompile(`(?i)\b(trunks?|in vain)\b`)
+)
+
+// spaced is a name with a space before each of its words.
+func spaced(name string) string {
+	var words strings.Builder
+	for _, r := range name {
+		if unicode.IsUpper(r) || r == '_' {
+			words.WriteByte(' ')
+		}
+		words.WriteRune(r)
+	}
+	return words.String()
+}
+
 func findFaults(f *ast.File) (list []fault) {
+	for _, group := range f.Comments {
+		if word := figurative.FindString(group.Text()); word != "" {
+			list = append(list, fault{group.Pos(), word + ": a metaphor in a comment: say what it is"})
+		}
+	}
 	ast.Inspect(f, func(n ast.Node) bool {
 		var before ast.Stmt
 		switch n := n.(type) {
@@ -56,6 +82,10 @@ func findFaults(f *ast.File) (list []fault) {
 			before = n.Init
 		case *ast.SwitchStmt:
 			before = n.Init
+		case *ast.Ident:
+			if private.MatchString(spaced(n.Name)) {
+				list = append(list, fault{n.Pos(), n.Name + ": a private word in a name: take the field's"})
+			}
 		case *ast.AssignStmt:
 			if len(n.Lhs) > 2 && len(n.Lhs) == len(n.Rhs) {
 				list = append(list, fault{n.Pos(), "an assignment of more than two values: give each a line"})
@@ -103,11 +133,14 @@ func TestStyleRules(t *testing.T) {
 		"a, b, c = 1, 2, 3":                          1,
 		"a, b, c := f()":                             0,
 		"for a, b, c := 1, 2, 3; a < b; a, b = c, a": 1,
+		"runTrunk(besidesMe, Trunks)":                2,
+		"x := told // in vain":                       2,
+		"meeting, unmet := met, foretold":            0,
 	} {
 		if strings.HasPrefix(code, "for a") {
 			code += " {\n}"
 		}
-		f, err := parser.ParseFile(token.NewFileSet(), "", "package p\nfunc _() {\n"+code+"\n}\n", 0)
+		f, err := parser.ParseFile(token.NewFileSet(), "", "package p\nfunc _() {\n"+code+"\n}\n", parser.ParseComments)
 		if err != nil {
 			t.Fatalf("%s: %v", code, err)
 		}

@@ -12,16 +12,16 @@ import (
 	"github.com/grovellm/grove/serve"
 )
 
-// told is what the rounds of a stream's events say of each choice.
-type told struct {
+// roundCounts is what the rounds of a stream's events say of each choice.
+type roundCounts struct {
 	text   string
 	tokens []any
 	rounds []map[string]any
 }
 
-func rounds(t testing.TB, events []map[string]any, n int) []told {
+func rounds(t testing.TB, events []map[string]any, n int) []roundCounts {
 	t.Helper()
-	all := make([]told, n)
+	all := make([]roundCounts, n)
 	for _, e := range events {
 		r, ok := e["round"].(map[string]any)
 		if !ok {
@@ -39,7 +39,7 @@ func rounds(t testing.TB, events []map[string]any, n int) []told {
 
 // check says what is wrong with a choice's rounds: a tree's parents precede their children, its path goes from the
 // root down, the path's tokens and one more are the round's, and the next tree's root is the last of them.
-func (c *told) check(plain bool) error {
+func (c *roundCounts) check(plain bool) error {
 	if len(c.rounds) == 0 {
 		return fmt.Errorf("there are no rounds")
 	}

@@ -125,9 +125,9 @@ func (cmd *tablesCmd) options(ctx context.Context, p *command.Program) (o report
 
 // findGrove finds the command that users run: beside this program, which is own, or on the PATH.
 func findGrove(own string) (string, error) {
-	beside := filepath.Join(filepath.Dir(own), "grove"+filepath.Ext(own))
-	if _, err := os.Stat(beside); err == nil {
-		return beside, nil
+	neighbour := filepath.Join(filepath.Dir(own), "grove"+filepath.Ext(own))
+	if _, err := os.Stat(neighbour); err == nil {
+		return neighbour, nil
 	}
 	file, err := exec.LookPath("grove")
 	if err != nil {

@@ -121,15 +121,15 @@ func TestExportVLLM(t *testing.T) {
 		}, false, names(normed, "fc.weight", "hidden_norm.weight", "norm.weight")},
 	} {
 		to := at("for-" + c.head)
-		var told struct{ Serve, Notes []string }
+		var printed struct{ Serve, Notes []string }
 		out := must(t, "", append([]string{"export", "vllm", at(c.head + ".gguf"), to, "--target", target, "--verifier", "org/target", "--json"}, c.args...)...)
-		if err := json.Unmarshal([]byte(out), &told); err != nil {
+		if err := json.Unmarshal([]byte(out), &printed); err != nil {
 			t.Fatal(err)
 		}
 		want := []string{"vllm", "serve", "org/target", "--speculative-config",
 			`{"method":"` + c.method + `","model":"` + to + `","num_speculative_tokens":` + c.tokens + `}`}
-		if !slices.Equal(told.Serve, want) || !strings.Contains(told.Notes[len(told.Notes)-1], "chains") {
-			t.Errorf("%s: %+v, want %q", c.head, told, want)
+		if !slices.Equal(printed.Serve, want) || !strings.Contains(printed.Notes[len(printed.Notes)-1], "chains") {
+			t.Errorf("%s: %+v, want %q", c.head, printed, want)
 		}
 		data, err := os.ReadFile(filepath.Join(to, "config.json"))
 		if err != nil {

@@ -152,7 +152,7 @@ func (g *attendGrad) block(r *attendRecord, s *nn.Segment, head, from, to int, d
 	}
 }
 
-// see lists the pages that some of so many rows sees, from the first of a block on. A branch sees the trunk up to its
+// see lists the pages that some of so many rows sees, from the first of a block on. A branch sees the text up to its
 // anchor and its own few rows: the pages between are of no concern to it.
 func (g *attendGrad) see(f *nn.Forest, s *nn.Segment, first, rows int) {
 	pages := pagesFor(s.Slots())

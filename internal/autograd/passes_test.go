@@ -35,7 +35,7 @@ func TestPassesGradient(t *testing.T) {
 		passes := rapid.IntRange(1, 4).Draw(t, "passes")
 		rows := 0
 		for range rapid.IntRange(1, 3).Draw(t, "sequences") {
-			tr := chain(rapid.IntRange(1, 50).Draw(t, "trunk"))
+			tr := chain(rapid.IntRange(1, 50).Draw(t, "length"))
 			for range rapid.IntRange(0, 40).Draw(t, "nodes") {
 				tr.Append(r.IntN(tr.Len()), int32(tr.Len()+1000), 0)
 			}

@@ -31,7 +31,7 @@ func (s Style) paint(code, text string) string {
 // Drafted marks text that was drafted and accepted.
 func (s Style) Drafted(text string) string { return s.paint("32", text) } // green
 
-// Rejected marks what was drafted in vain, and what matters less.
+// Rejected marks what was drafted and rejected, and what matters less.
 func (s Style) Rejected(text string) string { return s.paint("2", text) } // faint
 
 // Title marks a heading.

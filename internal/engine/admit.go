@@ -49,8 +49,8 @@ func compareDeadlines(a, b time.Time) int {
 // earns nothing.
 func (e *Engine) charge(j *job, tokens int) { e.served[j.Tenant] += float64(tokens) }
 
-// meet makes a tenant known.
-func (e *Engine) meet(tenant string) {
+// register makes a tenant known.
+func (e *Engine) register(tenant string) {
 	if _, known := e.served[tenant]; known {
 		return
 	}
@@ -84,7 +84,7 @@ func (e *Engine) forgetTenants() {
 func (e *Engine) admit() {
 	e.forgetTenants()
 	for _, j := range e.queue {
-		e.meet(j.Tenant)
+		e.register(j.Tenant)
 	}
 	for len(e.queue) > 0 && len(e.running) < e.o.Parallel {
 		slices.SortFunc(e.queue, e.order)
@@ -152,8 +152,8 @@ func (e *Engine) begin(j *job) error {
 
 // tellLogits tells the caller of logits of the next place, and of none a second time.
 func (j *job) tellLogits(place int, token int32, logits []float32) {
-	if place > j.told {
-		j.told = place
+	if place > j.reported {
+		j.reported = place
 		j.Logits(place, token, logits)
 	}
 }

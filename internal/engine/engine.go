@@ -127,8 +127,8 @@ type job struct {
 	start  time.Time           // when it began to run; the last one that did is preempted first
 	number int64               // in the order of Submit
 
-	told   int // the last place of which Logits was told, with PromptLogits
-	paused int // it waits until so many requests that ran have ended; see preempt
+	reported int // the last place of which Logits was told, with PromptLogits
+	paused   int // it waits until so many requests that ran have ended; see preempt
 
 	forgotten bool // it leaves no prefix
 }

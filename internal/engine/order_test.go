@@ -40,7 +40,7 @@ func TestNewTenantAmongMany(t *testing.T) {
 	e.running = []*job{{Request: Request{Tenant: "0"}}}
 	e.queue = []*job{{Request: Request{Tenant: "new"}}}
 	e.forgetTenants()
-	e.meet("new")
+	e.register("new")
 	if got := e.served["new"]; got != 100 || len(e.served) != 2 {
 		t.Errorf("the new one counts from %g, and %d tenants are known; want 100 and 2", got, len(e.served))
 	}

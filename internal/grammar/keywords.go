@@ -35,7 +35,7 @@ func (c *schemas) accept(list []*shape, p place, o *object) []*shape {
 		}
 		for _, a := range list {
 			for _, b := range within {
-				if n := meet(a, b); n != nil && !c.impossible(n) {
+				if n := intersect(a, b); n != nil && !c.impossible(n) {
 					out = append(out, n)
 				}
 			}

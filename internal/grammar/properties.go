@@ -162,7 +162,7 @@ func (c *schemas) freeProperty(s *shape, names []string, w *writing) *expr {
 		for _, n := range c.shapes(s.names) {
 			clear := n.kind == isString && !slices.ContainsFunc(names, func(name string) bool {
 				text := quote(name)
-				return meet(n, &shape{kind: isString, value: &text, most: unlimited}) != nil
+				return intersect(n, &shape{kind: isString, value: &text, most: unlimited}) != nil
 			})
 			if n.kind != isString || len(names) > 0 && !clear && (n.value == nil || slices.Contains(names, (*n.value)[1:len(*n.value)-1])) {
 				continue

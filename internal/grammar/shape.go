@@ -141,8 +141,8 @@ func (s *shape) atMost(n int) {
 	}
 }
 
-// meet is what two shapes have in common; nil for nothing. Parts of b keep their order behind those of a.
-func meet(a, b *shape) *shape {
+// intersect is what two shapes have in common; nil for nothing. Parts of b keep their order behind those of a.
+func intersect(a, b *shape) *shape {
 	if a.kind != b.kind || a.value != nil && b.value != nil && !sameScalar(*a.value, *b.value) {
 		return nil
 	}
@@ -349,7 +349,7 @@ func (c *schemas) constant(list []*shape, p place, v any) []*shape {
 	k := kindOf(v)
 	var out []*shape
 	for _, s := range list {
-		if n := meet(s, &shape{kind: k, value: &text, most: unlimited}); n != nil && !c.impossible(n) {
+		if n := intersect(s, &shape{kind: k, value: &text, most: unlimited}); n != nil && !c.impossible(n) {
 			out = append(out, n)
 		}
 	}

@@ -114,7 +114,7 @@ func (q *quantization) block() [2]int {
 }
 
 // beside are the ends of names of tensors that scale what a pass does not round, left out of folders with quantized weights.
-var beside = []string{".input_scale", ".input_global_scale", ".activation_scale", ".k_scale", ".v_scale", ".kv_scale", ".q_scale", ".output_scale"}
+var otherScales = []string{".input_scale", ".input_global_scale", ".activation_scale", ".k_scale", ".v_scale", ".kv_scale", ".q_scale", ".output_scale"}
 
 // decodeFolder puts tensors of F32 in the place of a folder's quantized weights and their scales.
 func decodeFolder(f *safetensors.File, q *quantization) error {
@@ -153,7 +153,7 @@ func decodeFolder(f *safetensors.File, q *quantization) error {
 	}
 	if len(found) > 0 {
 		f.Drop(func(name string) bool {
-			return drop[name] || slices.ContainsFunc(beside, func(end string) bool { return strings.HasSuffix(name, end) })
+			return drop[name] || slices.ContainsFunc(otherScales, func(end string) bool { return strings.HasSuffix(name, end) })
 		})
 	}
 	return nil

@@ -94,9 +94,9 @@ type Planner interface {
 	Plans()
 }
 
-// Trunk runs the rows of a forest, whose tokens are given, through the embedding and every
+// RunLayers runs the rows of a forest, whose tokens are given, through the embedding and every
 // block, leaving the residual stream before the final norm in x (rows × Hidden). o may be nil.
-func (n *Network) Trunk(e *nn.Exec, f *nn.Forest, tokens []int32, x nn.Mat, m *nn.BlockBuffers, o Observer) error {
+func (n *Network) RunLayers(e *nn.Exec, f *nn.Forest, tokens []int32, x nn.Mat, m *nn.BlockBuffers, o Observer) error {
 	_, plans := o.(Planner)
 	plans = plans || o == nil
 	together := n.together(len(tokens))

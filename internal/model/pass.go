@@ -88,7 +88,7 @@ func (p *Pass) Run(ctx context.Context, rows []Rows, taps []int) error {
 	p.ctx = ctx
 	p.wanted = taps
 	p.expertsBefore = p.exec.ExpertsRead()
-	if err := p.m.Trunk(p.exec, &p.forest, p.tokens, x, &p.bufs, (*observer)(p)); err != nil {
+	if err := p.m.RunLayers(p.exec, &p.forest, p.tokens, x, &p.bufs, (*observer)(p)); err != nil {
 		return err
 	}
 	p.head(rows, x)

@@ -63,7 +63,7 @@ func (j *linearJob) computeInner(worker, r0, r1, from, to int, next gemm.Place) 
 	sums := s.sums
 	for i := range j.projs {
 		l := j.projs[i].Linear
-		a := gemm.Part{X: j.intake.Input(worker, l.W.Type()), From: r0, To: r1, P0: from, P1: to, Told: s.next, Next: next, Scratch: &s.products}
+		a := gemm.Part{X: j.intake.Input(worker, l.W.Type()), From: r0, To: r1, P0: from, P1: to, Fetched: s.next, Next: next, Scratch: &s.products}
 		if i+1 < len(j.projs) {
 			a.Next = gemm.Place{M: j.projs[i+1].Linear.W, Panel: from}
 		}

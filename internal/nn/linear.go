@@ -223,7 +223,7 @@ func (j *linearJob) compute(worker, r0, r1, from, to int, next gemm.Place) {
 		w := p.Linear.W
 		n := w.Panels()
 		if from < n && to > 0 {
-			a := gemm.Part{X: j.intake.Input(worker, w.Type()), From: r0, To: r1, P0: max(from, 0), P1: min(to, n), Told: s.next, Next: next, Scratch: &s.products}
+			a := gemm.Part{X: j.intake.Input(worker, w.Type()), From: r0, To: r1, P0: max(from, 0), P1: min(to, n), Fetched: s.next, Next: next, Scratch: &s.products}
 			if to > n {
 				a.Next = gemm.Place{M: j.projs[i+1].Linear.W}
 			}

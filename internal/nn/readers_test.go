@@ -55,7 +55,7 @@ func TestReaders(t *testing.T) {
 			e.Attend(&reading, 0, &f, all, out)
 			return out.Slice(before, before+3)
 		}
-		got, beside := attend(0), attend(5)
+		got, together := attend(0), attend(5)
 		if c.Len() != n || c.Pending() != pending {
 			t.Fatalf("%d rows and %d pending, were %d and %d", c.Len(), c.Pending(), n, pending)
 		}
@@ -84,7 +84,7 @@ func TestReaders(t *testing.T) {
 					if !(math.Abs(float64(x)-want[i]/sum) < 1e-4) {
 						t.Fatalf("row %d, head %d: element %d is %g, want %g", row, head, i, x, want[i]/sum)
 					}
-					if y := beside.Row(row)[head*dim+i]; y != x {
+					if y := together.Row(row)[head*dim+i]; y != x {
 						t.Fatalf("row %d, head %d: element %d is %g alone, and %g beside others", row, head, i, x, y)
 					}
 				}

@@ -148,7 +148,7 @@ func (j *productJob) span(worker, from, to int) {
 	}
 	for i, p := range j.projs {
 		w := p.Linear.W
-		a := gemm.Part{X: &s.inputs[w.Type().Activations()], To: to - from, P1: w.Panels(), Told: s.next, Next: j.then, Scratch: &s.products}
+		a := gemm.Part{X: &s.inputs[w.Type().Activations()], To: to - from, P1: w.Panels(), Fetched: s.next, Next: j.then, Scratch: &s.products}
 		if i+1 < len(j.projs) {
 			a.Next.M = j.projs[i+1].Linear.W
 		}

@@ -192,7 +192,7 @@ func (l *Loop) takeStep(ctx context.Context, sequences []*Sequence, limits Limit
 		drafting += g.committing
 	}
 	for _, s := range l.live {
-		s.told = s.cache.Len()
+		s.committed = s.cache.Len()
 	}
 	l.learn(verified.Sub(verifying), l.now().Sub(verified))
 	l.time(drafting, verified.Sub(verifying), began)

@@ -29,7 +29,7 @@ type trained struct {
 	flags  func() train.HeadFlags
 	tiny   given
 	others given
-	beside []given
+	with   []given
 	train  func(j train.Job, name string, f train.HeadFlags) error
 }
 
@@ -181,12 +181,12 @@ func TestFlagsAreObeyedOrRefused(t *testing.T) {
 			b, err := os.ReadFile(filepath.Join(j.Dir, folder, "model-f32.gguf"))
 			return bytes.ReplaceAll(b, []byte(folder), nil), err
 		}
-		beside := append([]given{{}}, c.beside...)
+		contexts := append([]given{{}}, c.with...)
 		others := given{"Steps": 3, "Rows": 8, "Seed": uint64(9), "Greedy": 0.}
 		for field, value := range c.others {
 			others[field] = value
 		}
-		for _, b := range beside {
+		for _, b := range contexts {
 			without, err := head(b)
 			if err != nil {
 				t.Errorf("%s with %v: %v", name, b, err)

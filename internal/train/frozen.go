@@ -100,7 +100,7 @@ func (f *Frozen) compute(texts [][]int32, x nn.Mat) {
 		f.forest.Add(f.caches[i], &f.tree, 0)
 		f.caches[i].Reserve(0, len(text))
 	}
-	_ = f.Trunk(f.exec, &f.forest, tokens, x, &f.bufs, f) // errors are an observer's, and Layer has none
+	_ = f.RunLayers(f.exec, &f.forest, tokens, x, &f.bufs, f) // errors are an observer's, and Layer has none
 }
 
 // Layer copies the residual stream into the columns of the taps that name the layer.

@@ -76,8 +76,8 @@ func TestSameTokens(t *testing.T) {
 	}
 }
 
-// told is a sequence as the target knows it: its cache has the text, and rows of trees besides.
-type told struct {
+// sequence is a sequence as the target knows it: its cache has the text, and rows of trees besides.
+type sequence struct {
 	draft.State
 	cache *nn.Cache
 	pass  *model.Pass
@@ -85,7 +85,7 @@ type told struct {
 }
 
 // take runs a tree and commits some of its nodes, and tells the drafter.
-func (s *told) take(t Fataler, d draft.Drafter, tr *tree.Tree, nodes []int32, next int32) {
+func (s *sequence) take(t Fataler, d draft.Drafter, tr *tree.Tree, nodes []int32, next int32) {
 	t.Helper()
 	if err := s.pass.Run(context.Background(), []model.Rows{{Cache: s.cache, Tree: tr}}, d.Taps()); err != nil {
 		t.Fatal(err)
@@ -100,7 +100,7 @@ func (s *told) take(t Fataler, d draft.Drafter, tr *tree.Tree, nodes []int32, ne
 	Commit(t, d, r)
 }
 
-func (s *told) request() draft.Request {
+func (s *sequence) request() draft.Request {
 	return draft.Request{State: s.State, Tree: tree.New(s.root), Budget: 30, Depth: 8, Cache: s.cache}
 }
 
@@ -122,8 +122,8 @@ func TestTreesAreOfTheCommittedText(t *testing.T) {
 		token := rapid.Int32Range(0, int32(m.Config.Vocab-1))
 		p := sample.Params{Temperature: rapid.SampledFrom([]float32{0, 1}).Draw(r, "temperature"), Seed: 5}
 		o := draft.Options{Sampling: p, Sampled: rapid.Bool().Draw(r, "sampled"), Seed: 6}
-		begin := func() *told {
-			s := &told{State: Must(d.Begin(o))(r), cache: m.NewCache(), pass: m.NewPass(), root: token.Draw(r, "root")}
+		begin := func() *sequence {
+			s := &sequence{State: Must(d.Begin(o))(r), cache: m.NewCache(), pass: m.NewPass(), root: token.Draw(r, "root")}
 			return s
 		}
 		s, other := begin(), begin()
@@ -157,7 +157,7 @@ func TestTreesAreOfTheCommittedText(t *testing.T) {
 		got := s.request()
 		Propose(r, d, got)
 
-		fresh := &told{State: Must(d.Begin(o))(r), cache: m.NewCache(), pass: m.NewPass(), root: s.root}
+		fresh := &sequence{State: Must(d.Begin(o))(r), cache: m.NewCache(), pass: m.NewPass(), root: s.root}
 		defer func() {
 			fresh.Close()
 			fresh.cache.Free()

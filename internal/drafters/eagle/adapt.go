@@ -73,7 +73,7 @@ func (h trainable) Run(e *nn.Exec, b *learn.Batch) (x nn.Mat, rows []learn.Row) 
 
 	var parts []part
 	pages := n.Pages()
-	for tokens := p.trunk(&pages); len(tokens) > 0; tokens = p.branches() {
+	for tokens := p.runTexts(&pages); len(tokens) > 0; tokens = p.branches() {
 		in, states := g, e.Mat(new(nn.Buffer), len(tokens), n.Hidden)
 		if len(parts) > 0 {
 			in = e.Mat(new(nn.Buffer), len(tokens), n.Hidden)
@@ -143,8 +143,8 @@ type chain struct {
 	row            int32 // its last, in the pass
 }
 
-// trunk is the pass of the entries: entry i of an example is of token i+1, and the taps of row i.
-func (p *replay) trunk(pages *nn.Pages) (tokens []int32) {
+// runTexts lays out the pass of the entries: entry i of an example is of token i+1, and the taps of row i.
+func (p *replay) runTexts(pages *nn.Pages) (tokens []int32) {
 	var texts [][]int32
 	var caches []*nn.Cache // new ones: a tape reads them until it has gone back
 	at := 0

@@ -44,7 +44,7 @@ func (n *Network) Features(e *nn.Exec, taps, g nn.Mat, m *Buffers) {
 // Hidden), not g itself. The states are the features of the rows' children; Head of Output(x) are their logits.
 //
 // Depth is all that tells a row its position, and ancestors what it sees. So the training-time test (EAGLE-3, arXiv 2503.01840) is a forest
-// whose trunk is the text's entries, and in which what an entry drafts j tokens on is a chain of j rows below it.
+// whose beginning is the text's entries, and in which what an entry drafts j tokens on is a chain of j rows below it.
 func (n *Network) Run(e *nn.Exec, f *nn.Forest, tokens []int32, g, x nn.Mat, m *Buffers) {
 	n.RunInputs(e, f, n.embed(e, tokens, m), g, x, m)
 }

@@ -117,7 +117,7 @@ func TestNodesAreTheLayers(t *testing.T) {
 }
 
 // commitPrompt commits a prompt, and returns the pass that computed it.
-func commitPrompt(t Fataler, d draft.Drafter, s *Told, text []int32, hidden int) draft.Pass {
+func commitPrompt(t Fataler, d draft.Drafter, s *Sequence, text []int32, hidden int) draft.Pass {
 	t.Helper()
 	rows := s.Prompt(text, hidden, true)
 	Commit(t, d, rows)

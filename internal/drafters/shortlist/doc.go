@@ -77,7 +77,7 @@ type List struct {
 // end completes the list. Of the tokens that t sums up so many are listed, the likeliest.
 func (l *List) end(t *tail, listed int) {
 	l.tail, l.cut = t, cutAbove(float64(listed)/float64(max(t.tokens, 1)))
-	l.Beside(t.head)
+	l.AddExtra(t.head)
 }
 
 // LogOutside estimates, from what the drafter computed for a row with the list, the logarithm of the sum of

@@ -25,7 +25,7 @@ type File struct {
 	Tensors  []Info            // in the order of their data
 
 	parts  []*infile.File
-	beside []*infile.File // of a folder, the other files that a model is read from
+	others []*infile.File // of a folder, the other files that a model is read from
 	byName map[string]int
 }
 
@@ -65,7 +65,7 @@ func Open(path string) (*File, error) {
 }
 
 // besideNames are the other files of a folder that a model is read from.
-var besideNames = []string{
+var otherNames = []string{
 	"config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json",
 	"special_tokens_map.json", "chat_template.jinja", singleName + indexEnd, torchName + indexEnd,
 }
@@ -83,7 +83,7 @@ func OpenFolder(dir string, other ...string) (*File, error) {
 }
 
 func (f *File) openFolder(other []string) error {
-	for _, name := range besideNames {
+	for _, name := range otherNames {
 		path := filepath.Join(f.Path, name)
 		p, err := infile.Open(path)
 		if errors.Is(err, fs.ErrNotExist) {
@@ -92,7 +92,7 @@ func (f *File) openFolder(other []string) error {
 		if err != nil {
 			return tensor.OpenError("safetensors", path, err)
 		}
-		f.beside = append(f.beside, p)
+		f.others = append(f.others, p)
 	}
 	for _, name := range []string{singleName, torchName} {
 		single := filepath.Join(f.Path, name)
@@ -277,7 +277,7 @@ func (f *File) Drop(drop func(name string) bool) {
 // another file has taken its place: they are then of different versions. Of a folder they are the
 // weights and all JSON and template files.
 func (f *File) CheckInPlace() error {
-	for _, p := range slices.Concat(f.beside, f.parts) {
+	for _, p := range slices.Concat(f.others, f.parts) {
 		if err := p.CheckInPlace(); err != nil {
 			return fault(p.Path, "", "", "%w", err)
 		}
@@ -288,10 +288,10 @@ func (f *File) CheckInPlace() error {
 // Close closes the files.
 func (f *File) Close() error {
 	var errs []error
-	for _, p := range slices.Concat(f.beside, f.parts) {
+	for _, p := range slices.Concat(f.others, f.parts) {
 		errs = append(errs, p.Close())
 	}
-	f.parts, f.beside = nil, nil
+	f.parts, f.others = nil, nil
 	return errors.Join(errs...)
 }
 

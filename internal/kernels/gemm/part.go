@@ -27,9 +27,9 @@ type Part struct {
 	Stride   int
 	Base     int
 
-	// Next is where the worker will probably multiply next: the first weights there are fetched meanwhile. Told is the Next of
+	// Next is where the worker will probably multiply next: the first weights there are fetched meanwhile. Fetched is the Next of
 	// its last part. Both may be wrong, or nothing.
-	Next, Told Place
+	Next, Fetched Place
 
 	Scratch *Scratch // the worker's; may be nil
 }
@@ -58,7 +58,7 @@ func (m *Matrix) MulPart(a Part) {
 		panic(fmt.Sprintf("gemm: %d results with stride %d cannot hold %d rows of outputs from %d up to %d", len(a.Dst), a.Stride, a.To-a.From, a.Base*Panel, end))
 	}
 	if e, ok := engineFor(m.t, x.level, x.pairs); ok {
-		s := pass{e: e, m: m, dst: a.Dst, stride: a.Stride, shift: -a.Base, x: x, r0: a.From, r1: a.To, base: a.From, warm: a.Told == Place{m, p0}, scratch: a.Scratch}
+		s := pass{e: e, m: m, dst: a.Dst, stride: a.Stride, shift: -a.Base, x: x, r0: a.From, r1: a.To, base: a.From, warm: a.Fetched == Place{m, p0}, scratch: a.Scratch}
 		if n := a.Next; n.M != nil && n.Panel < n.M.Panels() {
 			s.then = ahead{unsafe.Pointer(&n.M.data[n.Panel*n.M.panel]), min(sliceBytes, n.M.panel)}
 		}

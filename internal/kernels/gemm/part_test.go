@@ -24,7 +24,7 @@ func TestPartsAreTheProduct(t *testing.T) {
 			want := make([]float32, c.n*c.out)
 			c.m.Mul(want, c.out, &x, 0, panels)
 
-			var told Place
+			var fetched Place
 			scratch := []*Scratch{nil, new(Scratch)}
 			for r := 0; r < c.n; {
 				to := rapid.IntRange(r+1, c.n).Draw(t, "rows")
@@ -32,10 +32,10 @@ func TestPartsAreTheProduct(t *testing.T) {
 					next := rapid.IntRange(p+1, panels).Draw(t, "panels")
 					base := rapid.IntRange(0, p).Draw(t, "base")
 					from, end := (p-base)*Panel, min(next*Panel, c.out)-base*Panel
-					a := Part{X: &x, From: r, To: to, P0: p, P1: next, Base: base, Stride: end + rapid.IntRange(0, 40).Draw(t, "gap"), Told: told}
+					a := Part{X: &x, From: r, To: to, P0: p, P1: next, Base: base, Stride: end + rapid.IntRange(0, 40).Draw(t, "gap"), Fetched: fetched}
 					a.Scratch = rapid.SampledFrom(scratch).Draw(t, "scratch")
-					told = rapid.SampledFrom([]Place{{}, {c.m, next}, {c.m, p}}).Draw(t, "next")
-					a.Next = told
+					fetched = rapid.SampledFrom([]Place{{}, {c.m, next}, {c.m, p}}).Draw(t, "next")
+					a.Next = fetched
 					const guard = 12345
 					a.Dst = make([]float32, (to-r)*a.Stride)
 					for i := range a.Dst {

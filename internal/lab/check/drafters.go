@@ -156,24 +156,24 @@ type teller struct {
 	begun   int
 }
 
-// told is a sequence as the teller knows it.
-type told struct {
+// answerState is a sequence as the teller knows it.
+type answerState struct {
 	answer []int32 // prompt and output
 	at     int     // rows committed
 }
 
-func (s *told) Close() {}
+func (s *answerState) Close() {}
 
 // Begin takes the scripts in order, which is the order they start in.
 func (t *teller) Begin(draft.Options) (draft.State, error) {
 	s := &t.scripts[t.begun]
 	t.begun++
-	return &told{answer: append(append([]int32(nil), s.prompt...), s.want...)}, nil
+	return &answerState{answer: append(append([]int32(nil), s.prompt...), s.want...)}, nil
 }
 
 func (t *teller) Propose(_ context.Context, requests []draft.Request) ([]draft.Proposal, error) {
 	for _, r := range requests {
-		s, n := r.State.(*told), 1+t.rng.IntN(r.Budget)
+		s, n := r.State.(*answerState), 1+t.rng.IntN(r.Budget)
 		if t.over {
 			n = 2 * r.Budget
 		}
@@ -188,7 +188,7 @@ func (t *teller) Propose(_ context.Context, requests []draft.Request) ([]draft.P
 }
 
 // grow adds a node, or falls on one that is there.
-func (t *teller) grow(r draft.Request, s *told, path *int, deep float64) {
+func (t *teller) grow(r draft.Request, s *answerState, path *int, deep float64) {
 	parent := t.rng.IntN(r.Tree.Len())
 	if t.rng.Float64() < deep {
 		parent = r.Tree.Len() - 1
@@ -210,7 +210,7 @@ func (t *teller) grow(r draft.Request, s *told, path *int, deep float64) {
 
 func (t *teller) Commit(rows []draft.Rows) error {
 	for _, r := range rows {
-		r.State.(*told).at += len(r.Tokens)
+		r.State.(*answerState).at += len(r.Tokens)
 	}
 	return nil
 }

@@ -69,7 +69,7 @@ func (h *TokenHead) Row(token int32) int {
 // OrderedHead is rows of an output head in an order of our choosing, in whole panels.
 type OrderedHead struct {
 	nn.Linear
-	Tokens []int32 // of each row; a panel's last may be NoToken. nil: the rows are of no tokens, see Shortlist.Beside
+	Tokens []int32 // of each row; a panel's last may be NoToken. nil: the rows are of no tokens, see Shortlist.AddExtra
 
 	from   *TokenHead
 	rows   []int32 // of each token, its row; noRow where it has none

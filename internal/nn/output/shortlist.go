@@ -15,7 +15,7 @@ type Shortlist struct {
 	parts  []listPart
 	tokens []int32
 	count  int // of tokens, NoToken left out
-	beside int // numbers beyond the logits
+	extra  int // numbers beyond the logits
 }
 
 type listPart struct {
@@ -28,7 +28,7 @@ func (s *Shortlist) Reset() {
 	s.parts = s.parts[:0]
 	s.tokens = s.tokens[:0]
 	s.count = 0
-	s.beside = 0
+	s.extra = 0
 }
 
 // Add appends panels [from, to) of h. Those of one head are added one after the other and in ascending order.
@@ -42,10 +42,10 @@ func (s *Shortlist) Add(h *OrderedHead, from, to int) {
 	}
 }
 
-// Beside appends what all rows of h give, numbers that are no logits. They come after those, so it is called last.
-func (s *Shortlist) Beside(h *OrderedHead) {
+// AddExtra appends what all rows of h give, numbers that are no logits. They come after those, so it is called last.
+func (s *Shortlist) AddExtra(h *OrderedHead) {
 	s.add(h, 0, h.Panels(), len(s.tokens)/gemm.Panel)
-	s.beside = h.W.Out()
+	s.extra = h.W.Out()
 }
 
 func (s *Shortlist) add(h *OrderedHead, from, to, at int) {
@@ -80,7 +80,7 @@ func (s *Shortlist) Tokens() []int32 { return s.tokens }
 
 // Len is the number of logits, and Width of those and the numbers beside them.
 func (s *Shortlist) Len() int   { return len(s.tokens) }
-func (s *Shortlist) Width() int { return len(s.tokens) + s.beside }
+func (s *Shortlist) Width() int { return len(s.tokens) + s.extra }
 
 // Find is the place of a token's logit among those of the list, -1 where it has none. Of a token that has several rows in a head
 // only the last is looked for.

@@ -102,7 +102,7 @@ func TestShortlistIsTheHead(t *testing.T) {
 			}
 			ordered = append(ordered, h)
 		}
-		beside := &OrderedHead{Linear: *randomHead(r, gemm.F32, 1+r.IntN(70), in, false)}
+		extra := &OrderedHead{Linear: *randomHead(r, gemm.F32, 1+r.IntN(70), in, false)}
 		lists := make([]*Shortlist, n)
 		width := 0
 		for i := range lists {
@@ -121,7 +121,7 @@ func TestShortlistIsTheHead(t *testing.T) {
 				}
 			}
 			if r.IntN(2) == 0 {
-				l.Beside(beside)
+				l.AddExtra(extra)
 			}
 			for range r.IntN(4) {
 				if l.Len() > 0 {
@@ -136,8 +136,8 @@ func TestShortlistIsTheHead(t *testing.T) {
 		copy(x.Data, randomRow(r, n*in))
 		norm := &nn.Norm{Weight: randomRow(r, in), Eps: 1e-6}
 		all, short := nn.NewMat(n, vocab), nn.NewMat(n, width+r.IntN(9))
-		other := nn.NewMat(n, beside.W.Out())
-		e.Linear(nn.Source{X: x, Norm: norm}, nn.Proj{Linear: head, Dst: all}, nn.Proj{Linear: &beside.Linear, Dst: other})
+		other := nn.NewMat(n, extra.W.Out())
+		e.Linear(nn.Source{X: x, Norm: norm}, nn.Proj{Linear: head, Dst: all}, nn.Proj{Linear: &extra.Linear, Dst: other})
 		new(Lists).Run(e, nn.Source{X: x, Norm: norm}, lists, short)
 		for i, l := range lists {
 			if l.Len() > 0 && l.In() != in {
