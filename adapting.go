@@ -99,15 +99,6 @@ func (m *Model) ExportHead(drafter, path string) error {
 	return a.Export(path, "grove adapted "+drafter)
 }
 
-// ResetHead makes the head of a drafter as it was before it learned; see ExportHead.
-func (m *Model) ResetHead(drafter string) error {
-	a, err := m.adapterOf(drafter)
-	if err != nil {
-		return err
-	}
-	return a.Reset()
-}
-
 // closeAdapters ends learning and saves what was learned.
 func (f *drafting) closeAdapters() error {
 	var errs []error

@@ -62,7 +62,7 @@ type Request struct {
 	StopInReasoning          bool
 
 	// Logprobs asks for the log-probability of every token, and of the TopLogprobs likeliest tokens at its place (0 to
-	// MaxTopLogprobs): logarithms of the softmax of the model's logits, before grammar, temperature, penalties and biases.
+	// 20): logarithms of the softmax of the model's logits, before grammar, temperature, penalties and biases.
 	// PromptLogprobs asks for the same of the prompt's tokens, which computes the whole prompt anew; with MaxTokens 1 the prompt
 	// may fill the context.
 	Logprobs       bool
@@ -106,8 +106,8 @@ type Tool struct {
 // DefaultBudget is the budget of a Request that names none.
 const DefaultBudget = speculate.DefaultBudget
 
-// MaxTopLogprobs is the most that Request.TopLogprobs may be.
-const MaxTopLogprobs = 20
+// maxTopLogprobs is the most that Request.TopLogprobs may be.
+const maxTopLogprobs = 20
 
 // maxBudget is far beyond any tree worth verifying.
 const maxBudget = 4096
@@ -127,8 +127,8 @@ func (r *Request) validate() error {
 		return optionf("Budget", "%d: want 2 to %d nodes, or 0 for the default of %d", r.Budget, maxBudget, DefaultBudget)
 	case r.Accept != "" && r.Accept != "coupled" && r.Accept != "rejection":
 		return optionf("Accept", "%q: want coupled or rejection", r.Accept)
-	case r.TopLogprobs < 0 || r.TopLogprobs > MaxTopLogprobs:
-		return optionf("TopLogprobs", "%d: want 0 to %d", r.TopLogprobs, MaxTopLogprobs)
+	case r.TopLogprobs < 0 || r.TopLogprobs > maxTopLogprobs:
+		return optionf("TopLogprobs", "%d: want 0 to %d", r.TopLogprobs, maxTopLogprobs)
 	case len(r.Stop) > maxStops:
 		return optionf("Stop", "%d strings: want at most %d", len(r.Stop), maxStops)
 	}

@@ -3,6 +3,7 @@ package grove_test
 import (
 	"go/ast"
 	"go/parser"
+	"go/scanner"
 	"go/token"
 	"io/fs"
 	"path/filepath"
@@ -10,11 +11,12 @@ import (
 	"strings"
 	"testing"
 	"unicode"
+	"unicode/utf8"
 )
 
 // Code is written one statement a line (CONTRIBUTING.md): an if or a switch may declare a value or take an error before its
 // condition and does nothing else there, and no assignment makes three values or more unless one call has them as results.
-// Names and comments have the words of the field.
+// Names and comments have the words of the field. Lines fit a screen.
 func TestStyle(t *testing.T) {
 	files := 0
 	err := filepath.WalkDir(".", func(path string, e fs.DirEntry, err error) error {
@@ -99,6 +101,59 @@ func findFaults(f *ast.File) (list []fault) {
 	return list
 }
 
+// columns is how wide code may be. What closes brackets may stand beyond. A literal counts as at most shown columns of it:
+// texts are not cut to fit.
+const columns, shown = 120, 60
+
+// findLong lists the lines that are too long, and the comments of prose that are.
+func findLong(file *token.File, src []byte) (list []fault) {
+	var s scanner.Scanner
+	s.Init(token.NewFileSet().AddFile("", -1, len(src)), src, nil, scanner.ScanComments)
+	line, last := 0, 0 // the number of this line, and of the last that is listed
+	end, width := 0, 0 // of the line's words so far: where they end, and in columns
+	for {
+		pos, tok, text := s.Scan()
+		at := int(pos) - 1
+		if tok == token.EOF {
+			return list
+		}
+		if tok == token.SEMICOLON && text != ";" {
+			continue
+		}
+		if text == "" {
+			text = tok.String()
+		}
+		if n := file.Line(file.Pos(at)); n != line {
+			line = n
+			start := file.Offset(file.LineStart(n))
+			width = utf8.RuneCount(src[start:at])
+		} else {
+			width += min(at-end, 1)
+		}
+		end = at + len(text)
+		size := utf8.RuneCountInString(text)
+		switch {
+		case tok == token.STRING:
+			size = min(size, shown)
+		case tok == token.COMMENT && !prose.MatchString(text):
+			continue
+		}
+		width += size
+		if tok == token.STRING && strings.Contains(text, "\n") {
+			line = file.Line(file.Pos(end))
+			width = min(width, shown)
+		}
+		closes := strings.Contains(",.;:(){}[]", text)
+		if width > columns && !closes && line != last {
+			last = line
+			list = append(list, fault{file.Pos(at), "a line of more than 120 columns"})
+		}
+	}
+}
+
+// prose is a comment of one line that is neither code, a table nor a directive.
+var prose = regexp.MustCompile(`^// [^ ]`)
+
 // declares reports whether a statement declares values, or takes an error.
 func declares(s ast.Stmt) bool {
 	a, ok := s.(*ast.AssignStmt)
@@ -146,6 +201,32 @@ func TestStyleRules(t *testing.T) {
 		}
 		if got := findFaults(f); len(got) != want {
 			t.Errorf("%s\nhas %d faults, want %d", code, len(got), want)
+		}
+	}
+}
+
+// Lines are measured to their last word, with texts cut.
+func TestFindLong(t *testing.T) {
+	long := strings.Repeat("word ", 30)
+	for code, want := range map[string]int{
+		"var x = `" + long + "`":                         0,
+		"var x = f(`" + long + "`, `" + long + "`)":      1,
+		"var x = `" + strings.Repeat("word\n", 60) + "`": 0,
+		"var x = " + strings.Repeat("x + ", 27) + "x[0]": 0,
+		"var x = " + strings.Repeat("x + ", 29) + "x[0]": 1,
+		"// " + long: 1,
+		"//	" + long: 0,
+		"var x = 1 // " + strings.Repeat("é", 107):                     0,
+		"var x = 1 // " + strings.Repeat("é", 108):                     1,
+		"var x = f(" + strings.Repeat("x, ", 36) + "x)))))))))))))))":  0,
+		"var x = map[int]int{\n" + strings.Repeat("1: 2,\n", 50) + "}": 0,
+	} {
+		src := []byte("package p\n" + code + "\n")
+		set := token.NewFileSet()
+		file := set.AddFile("", -1, len(src))
+		file.SetLinesForContent(src)
+		if got := len(findLong(file, src)); got != want {
+			t.Errorf("%s\nhas %d long lines, want %d", code, got, want)
 		}
 	}
 }

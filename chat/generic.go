@@ -53,8 +53,9 @@ func (l *Layout) newGeneric() *generic {
 	if err != nil {
 		panic(err) // the text above compiles
 	}
-	shown, err := l.renderAs(nil, []Message{{Role: "system", Content: probeContent}, {Role: "user", Content: probeUser}}, Options{}, false)
-	return &generic{prog, err == nil && strings.Contains(shown, probeContent)}
+	const said = "qzcontent" // which no template has
+	shown, err := l.renderAs(nil, []Message{{Role: "system", Content: said}, {Role: "user", Content: "qzuser"}}, Options{}, false)
+	return &generic{prog, err == nil && strings.Contains(shown, said)}
 }
 
 func (g *generic) write(part string, content, list jinja.Value) (string, error) {

@@ -101,7 +101,7 @@ func TestGenericConversations(t *testing.T) {
 				rt.Fatalf("%s: %q stands twice in %q", name, part, text)
 			}
 		}
-		if form, err := l.CallForm(); err != nil || !form.Generic {
+		if form, err := l.CallForm(); err != nil || !form.form.Generic {
 			rt.Fatalf("%s: form %+v, %v", name, form, err)
 		}
 	})

@@ -161,11 +161,14 @@ func (f *File) Tensor(name string) (t tensor.Tensor, ok bool) {
 	return t, true
 }
 
+// storable reports whether a GGUF file may hold a type.
+func storable(t tensor.Type) bool { return t < 1<<16 && t.Known() }
+
 // decoded names the types that grove reads from GGUF files.
 func decoded() string {
 	var names []string
 	for _, t := range tensor.Decoded() {
-		if t.InGGUF() {
+		if storable(t) {
 			names = append(names, t.String())
 		}
 	}

@@ -162,7 +162,7 @@ func walk(data []byte) (*header, error) {
 	}
 	for _, t := range h.tensors {
 		x := tensor.Tensor{Name: t.Name, Type: t.Type, Shape: t.Shape, Data: data[t.Offset : t.Offset+t.Size]}
-		if t.Type.InGGUF() {
+		if storable(t.Type) {
 			if err := x.Check(); err != nil {
 				panic(err)
 			}

@@ -214,7 +214,7 @@ func readTensor(c *cursor, i, n uint64) (name span, t Info, err error) {
 	if err != nil {
 		return name, t, &fault{field, remedyWrong, err}
 	}
-	if !t.Type.InGGUF() {
+	if !storable(t.Type) {
 		return name, t, nil // listed; an error for whoever asks for it
 	}
 	if _, err = t.Type.Size(tensor.Tensor{Shape: t.Shape}.Cols()); err != nil {

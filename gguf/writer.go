@@ -71,7 +71,7 @@ func (w *Writer) Add(name string, t tensor.Type, shape []int, fill func(w io.Wri
 		w.fail(field, "", "is added twice")
 	case len(shape) > maxDims:
 		w.fail(field, "", "shape %v has more than %d dimensions", shape, maxDims)
-	case !t.InGGUF():
+	case !storable(t):
 		w.fail(field, "convert it to a ggml type", "GGUF has no place for %v", t)
 	}
 	if w.err != nil {

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/grovellm/grove"
-	"github.com/grovellm/grove/chat"
+	"github.com/grovellm/grove/internal/callform"
 	"github.com/grovellm/grove/internal/grammar"
 )
 
@@ -26,8 +26,8 @@ type calledFunction struct {
 // reader parts the text of an answer, as it comes, into reasoning, content and calls of tools. The grammar of tools sees to it that
 // calls have the form that it expects.
 type reader struct {
-	tools     *chat.CallReader // nil where there are none
-	form      *chat.CallForm
+	tools     *callform.Reader // nil where there are none
+	form      *callform.Form
 	reasoning bool // the answer may begin with <think>
 	verbatim  bool // reasoning and its marks are content
 	state     readerState
@@ -55,13 +55,14 @@ func (c *call) newReader() *reader {
 		r.state = inReasoning
 	}
 	if t := c.request.Tools; t != nil {
-		r.form, r.tools = t.Form, t.Form.NewReader(argumentKinds(t.List))
+		r.form = callform.Of(t.Form)
+		r.tools = r.form.NewReader(argumentKinds(t.List))
 	}
 	return r
 }
 
 // argumentKinds says which arguments of tools may be strings.
-func argumentKinds(tools []grove.Tool) chat.ArgumentKinds {
+func argumentKinds(tools []grove.Tool) callform.Kinds {
 	known := map[string]func(string) (bool, bool){}
 	return func(tool, argument string) (text, other bool) {
 		for _, t := range tools {

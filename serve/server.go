@@ -59,7 +59,7 @@ type Options struct {
 	// priority comes first.
 	Objectives map[string]int
 
-	KeepAlive time.Duration // how long a model of SetSources stays loaded after its last request; 0: DefaultKeepAlive; below 0: always
+	KeepAlive time.Duration // how long a model of SetSources stays loaded after its last request; 0: five minutes; below 0: always
 	Pull      Puller        // fetches models that clients name; nil: they may not
 	Memory    int64         // bytes that models of SetSources may take together; 0: no limit
 	Waiting   int           // requests that may wait until a model is loaded; 0: no limit
@@ -113,7 +113,7 @@ func New(o Options) (*Server, error) {
 	if err := checkHosts(o.Hosts); err != nil {
 		return nil, err
 	}
-	setDefault(&s.o.KeepAlive, DefaultKeepAlive)
+	setDefault(&s.o.KeepAlive, defaultKeepAlive)
 	s.draining, s.drain = context.WithCancel(context.Background())
 	s.stopping, s.stop = context.WithCancel(context.Background())
 	s.models.o, s.models.draining = &s.o, s.draining.Done()

@@ -5,7 +5,7 @@ import (
 	"math/big"
 	"slices"
 
-	"github.com/grovellm/grove/chat"
+	"github.com/grovellm/grove/internal/callform"
 )
 
 // emit is the text of a shape's values. It is nothing where they cannot be written down, which is noted as an error if the shape
@@ -18,7 +18,7 @@ func (c *schemas) emit(s *shape) *expr {
 	case isNumber:
 		return c.emitNumber(s)
 	case isString:
-		if c.notation.Quote != chat.JSON.Quote {
+		if c.notation.Quote != callform.JSON.Quote {
 			return c.emitPlainString(s)
 		}
 		return seq(literal(`"`), c.emitString(s), literal(`"`))

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/grovellm/grove/chat"
+	"github.com/grovellm/grove/internal/callform"
 )
 
 // property is what all parts say of a property, and whether one of them mentions it. patterns are those that match its name; nil
@@ -70,7 +70,7 @@ type writing struct {
 
 func (c *schemas) emitObject(s *shape) *expr {
 	key := c.notation.Key
-	return c.writeObject(s, &writing{plain: key != chat.JSON.Key, open: literal("{"), none: literal("{"), between: c.comma(), end: literal("}"),
+	return c.writeObject(s, &writing{plain: key != callform.JSON.Key, open: literal("{"), none: literal("{"), between: c.comma(), end: literal("}"),
 		pair: func(name string, value conj) *expr {
 			return seq(literal(c.name(name)+c.notation.Colon), c.ref(value))
 		},

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/grovellm/grove/chat"
+	"github.com/grovellm/grove/internal/callform"
 )
 
 // JSONSchema compiles a JSON schema (draft 2020-12). Every text of the grammar is a JSON value on one line, with ", " and ": "
@@ -29,7 +29,7 @@ func readSchema(source string) (*grammar, int, error) {
 }
 
 func newSchemas() *schemas {
-	return &schemas{notation: chat.JSON, shared: map[string]int{}, patterns: map[string]pattern{}}
+	return &schemas{notation: callform.JSON, shared: map[string]int{}, patterns: map[string]pattern{}}
 }
 
 // read adds the rules of a document, and returns that of its values that the other schemas accept too.
@@ -106,7 +106,7 @@ type conj []term
 // schemas compiles a document of schemas.
 type schemas struct {
 	g        grammar
-	notation chat.Notation
+	notation callform.Notation
 	root     place
 	known    map[string]int // rules of conjunctions
 	shared   map[string]int // rules that all documents share

@@ -16,11 +16,12 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/grovellm/grove/chat"
+	"github.com/grovellm/grove/internal/callform"
 	"github.com/grovellm/grove/internal/testing/calltest"
 )
 
 // formOf is how a template writes calls.
-func formOf(t *testing.T, name string) *chat.CallForm {
+func formOf(t *testing.T, name string) *callform.Form {
 	t.Helper()
 	l, err := chat.Parse(calltest.Tokenizer(t, calltest.Templates[name], true), calltest.Templates[name])
 	if err != nil {
@@ -30,7 +31,7 @@ func formOf(t *testing.T, name string) *chat.CallForm {
 	if err != nil {
 		t.Fatalf("%s: %v", name, err)
 	}
-	return form
+	return callform.Of(form)
 }
 
 // Text and calls of tools, as families of models write them.
@@ -186,7 +187,7 @@ type calledOf struct {
 }
 
 // parsed reads a text in pieces.
-func parsed(f *chat.CallForm, text string, piece func(left int) int) (content string, calls []calledOf, err error) {
+func parsed(f *callform.Form, text string, piece func(left int) int) (content string, calls []calledOf, err error) {
 	kinds := func(tool, argument string) (bool, bool) {
 		for _, t := range callTools() {
 			if t.Name == tool {
@@ -221,10 +222,10 @@ func parsed(f *chat.CallForm, text string, piece func(left int) int) (content st
 }
 
 // patternOf is a regular expression of a part of the text of calls.
-func patternOf(t chat.CallText) string {
+func patternOf(t callform.Text) string {
 	out := ""
 	for _, p := range t {
-		out += regexp.QuoteMeta(p.Text) + map[chat.CallPartKind]string{chat.CallID: "[a-zA-Z0-9]{9}", chat.CallIndex: "[0-9]"}[p.Kind]
+		out += regexp.QuoteMeta(p.Text) + map[callform.PartKind]string{callform.ID: "[a-zA-Z0-9]{9}", callform.Index: "[0-9]"}[p.Kind]
 	}
 	return out
 }
@@ -238,7 +239,7 @@ func TestRenderedCallsAreReadBack(t *testing.T) {
 			t.Logf("%s: %v", name, err)
 			continue
 		}
-		f, err := l.CallForm()
+		form, err := l.CallForm()
 		if err != nil {
 			t.Logf("%s: %v", name, err)
 			if calltest.Templates[name]+calltest.Plain[name] != "" {
@@ -246,6 +247,7 @@ func TestRenderedCallsAreReadBack(t *testing.T) {
 			}
 			continue
 		}
+		f := callform.Of(form)
 		if f.Generic {
 			generic++
 		}
@@ -264,7 +266,7 @@ func TestRenderedCallsAreReadBack(t *testing.T) {
 	t.Logf("calls of %d templates are read back, of %d in the generic form", known, generic)
 }
 
-func checkRendered(t *rapid.T, l *chat.Layout, f *chat.CallForm, g *Grammar) {
+func checkRendered(t *rapid.T, l *chat.Layout, f *callform.Form, g *Grammar) {
 	var want []calledOf
 	var list []string
 	n := 1
@@ -351,7 +353,7 @@ func checkRendered(t *rapid.T, l *chat.Layout, f *chat.CallForm, g *Grammar) {
 var spread = regexp.MustCompile(`: \{\n +"|=\[.*('|None)`)
 
 // canStand reports whether a form can write a string so that it is read back: not where it has what ends the string.
-func canStand(f *chat.CallForm, text string) bool {
+func canStand(f *callform.Form, text string) bool {
 	for i, form := range f.Arguments.Strings {
 		for _, stop := range stops(form, f) {
 			if strings.Contains(text+form.Close.String(), stop) {
@@ -372,10 +374,11 @@ func TestSampledCallsAreRead(t *testing.T) {
 		if err != nil {
 			continue
 		}
-		f, err := l.CallForm()
+		form, err := l.CallForm()
 		if err != nil {
 			continue
 		}
+		f := callform.Of(form)
 		s := Source{Tools: callTools(), Form: f, Must: true}
 		g, err := s.Compile()
 		if err != nil {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/grovellm/grove/internal/model"
+	"github.com/grovellm/grove/internal/model/synth"
 	"github.com/grovellm/grove/tensor"
 )
 

@@ -28,7 +28,7 @@ type Head struct {
 	net   *jet.Network
 	trees []*tree.Tree // of texts
 
-	trunks, branches nn.Forest
+	chains, branches nn.Forest
 	x                nn.Buffer
 	bufs             jet.Buffers
 	tokens           []int32 // of the blocks
@@ -102,7 +102,7 @@ func (h *Head) forward(texts [][]int32, anchors [][]int, block int, o objective)
 	}
 	h.teach(texts, anchors, block, o)
 	h.layOut(texts, anchors, block)
-	h.net.Context(h.Exec, &h.trunks, h.Target.Taps, &h.bufs)
+	h.net.Context(h.Exec, &h.chains, h.Target.Taps, &h.bufs)
 	x := h.Exec.Mat(&h.x, len(h.tokens), h.net.Hidden)
 	h.net.Run(h.Exec, &h.branches, h.tokens, x, &h.bufs)
 
@@ -152,10 +152,10 @@ func (h *Head) teach(texts [][]int32, anchors [][]int, block int, o objective) {
 	}
 }
 
-// layOut makes a trunk of every text, and hangs a block of so many rows under the token before each
+// layOut makes a chain of every text, and hangs a block of so many rows under the token before each
 // of its anchors.
 func (h *Head) layOut(texts [][]int32, anchors [][]int, block int) {
-	h.trunks.Reset()
+	h.chains.Reset()
 	h.branches.Reset()
 	h.tokens = h.tokens[:0]
 	shape := h.net.Config
@@ -166,7 +166,7 @@ func (h *Head) layOut(texts [][]int32, anchors [][]int, block int) {
 		}
 		t, cache := h.trees[i], h.Cache(i)
 		t.ResetChain(text)
-		h.trunks.Add(cache, t, 0)
+		h.chains.Add(cache, t, 0)
 		for _, a := range anchors[i] {
 			shape.Branch(t, a-1, text[a])
 		}

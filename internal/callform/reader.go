@@ -1,25 +1,25 @@
-package chat
+package callform
 
 import (
 	"strings"
 	"unicode"
 )
 
-// CallDelta is a part of a call. Name and ID come with its first part; ID is empty where the text has none before the arguments.
-type CallDelta struct {
+// Delta is a part of a call. Name and ID come with its first part; ID is empty where the text has none before the arguments.
+type Delta struct {
 	Index     int
 	Name, ID  string
 	Arguments string // JSON
 }
 
-// ArgumentKinds says of an argument of a tool whether it may be a string, and whether it may be something else. Forms that write strings
+// Kinds says of an argument of a tool whether it may be a string, and whether it may be something else. Forms that write strings
 // without quotes need it.
-type ArgumentKinds func(tool, argument string) (text, other bool)
+type Kinds func(tool, argument string) (text, other bool)
 
-// CallReader parts the text of a turn, as it comes, into reasoning, content and calls.
-type CallReader struct {
-	form  *CallForm
-	kinds ArgumentKinds
+// Reader parts the text of a turn, as it comes, into reasoning, content and calls.
+type Reader struct {
+	form  *Form
+	kinds Kinds
 	state callState
 	held  string
 	taken string // of a call, as long as it may turn out to be text
@@ -29,9 +29,9 @@ type CallReader struct {
 	id    string
 	scan  objectScan
 	given bool // the call has an argument
-	value ValueForm
+	value Value
 	both  bool // the value may be a string or not: its whole text decides
-	out   []CallDelta
+	out   []Delta
 }
 
 type callState int
@@ -50,15 +50,15 @@ const (
 )
 
 // NewReader makes a reader of a turn. A nil kinds takes values for what they look like.
-func (f *CallForm) NewReader(kinds ArgumentKinds) *CallReader {
+func (f *Form) NewReader(kinds Kinds) *Reader {
 	if kinds == nil {
 		kinds = func(string, string) (bool, bool) { return true, true }
 	}
-	return &CallReader{form: f, kinds: kinds}
+	return &Reader{form: f, kinds: kinds}
 }
 
 // Add takes a piece of the text. done says that it is the last.
-func (r *CallReader) Add(text string, done bool) (reasoning, content string, calls []CallDelta) {
+func (r *Reader) Add(text string, done bool) (reasoning, content string, calls []Delta) {
 	r.held += text
 	r.out = nil
 	var thought, b strings.Builder
@@ -67,11 +67,8 @@ func (r *CallReader) Add(text string, done bool) (reasoning, content string, cal
 	return thought.String(), b.String(), r.out
 }
 
-// Begun reports whether a call has begun.
-func (r *CallReader) Begun() bool { return r.state > callContent }
-
 // step takes what it can of the text held. It returns true if a further step may take more.
-func (r *CallReader) step(thought, content *strings.Builder, done bool) bool {
+func (r *Reader) step(thought, content *strings.Builder, done bool) bool {
 	switch r.state {
 	case callStart:
 		return r.start(done)
@@ -105,12 +102,12 @@ func (r *CallReader) step(thought, content *strings.Builder, done bool) bool {
 const space = " \t\r\n"
 
 // start finds out whether the turn begins with a call.
-func (r *CallReader) start(done bool) bool {
+func (r *Reader) start(done bool) bool {
 	text := strings.TrimLeft(r.held, space)
 	if text == "" && !done {
 		return false
 	}
-	for state, begin := range map[callState]CallText{callContent: r.form.Text, callThought: r.form.Thought.Assign} {
+	for state, begin := range map[callState]Text{callContent: r.form.Text, callThought: r.form.Thought.Assign} {
 		n, _, m := begin.trimmed().match(text)
 		if m == matchPart && !done {
 			return false
@@ -133,7 +130,7 @@ func (r *CallReader) start(done bool) bool {
 }
 
 // begin goes on with the name of a call behind n bytes of a text.
-func (r *CallReader) begin(text string, n int, id string) {
+func (r *Reader) begin(text string, n int, id string) {
 	r.taken = text[:n]
 	r.held = text[n:]
 	r.id = id
@@ -141,7 +138,7 @@ func (r *CallReader) begin(text string, n int, id string) {
 }
 
 // thought takes reasoning up to its end.
-func (r *CallReader) thought(out *strings.Builder, done bool) bool {
+func (r *Reader) thought(out *strings.Builder, done bool) bool {
 	text, rest, found := strings.Cut(r.held, r.form.Thought.Close.String())
 	if !found {
 		keep := len(r.held)
@@ -158,7 +155,7 @@ func (r *CallReader) thought(out *strings.Builder, done bool) bool {
 }
 
 // content takes text up to the mark of calls. White space before calls is left out, so it is held back.
-func (r *CallReader) content(out *strings.Builder, done bool) bool {
+func (r *Reader) content(out *strings.Builder, done bool) bool {
 	mark := r.form.After.Mark()
 	if mark == "" {
 		out.WriteString(r.held)
@@ -204,7 +201,7 @@ func overlap(text, word string) int {
 }
 
 // readName takes the name of a call, and what stands between it and the arguments.
-func (r *CallReader) readName(content *strings.Builder, done bool) bool {
+func (r *Reader) readName(content *strings.Builder, done bool) bool {
 	n := 0
 	for n < len(r.held) && inName(r.held[n]) {
 		n++
@@ -233,7 +230,7 @@ func (r *CallReader) readName(content *strings.Builder, done bool) bool {
 		r.id = id
 	}
 	r.name = r.held[:n]
-	r.out = append(r.out, CallDelta{Index: r.index, Name: r.name, ID: r.id})
+	r.out = append(r.out, Delta{Index: r.index, Name: r.name, ID: r.id})
 	r.held = rest[open:]
 	r.given = false
 	r.scan = objectScan{}
@@ -251,7 +248,7 @@ func (r *CallReader) readName(content *strings.Builder, done bool) bool {
 
 // withoutArguments matches what stands behind the name of a call that has no arguments. What begins arguments may begin alike, so that what
 // stands behind counts as well.
-func (r *CallReader) withoutArguments(text string, done bool) (n int, id string, m matching) {
+func (r *Reader) withoutArguments(text string, done bool) (n int, id string, m matching) {
 	a := &r.form.Arguments
 	if a.Object {
 		return 0, "", matchNone
@@ -264,7 +261,7 @@ func (r *CallReader) withoutArguments(text string, done bool) (n int, id string,
 	if len(r.form.Last) == 0 && text[n:] == "" {
 		m = matchPart
 	}
-	for _, t := range []CallText{r.form.Next, r.form.Last} {
+	for _, t := range []Text{r.form.Next, r.form.Last} {
 		if len(t) > 0 {
 			_, _, behind := t.match(text[n:])
 			m = max(m, behind)
@@ -277,7 +274,7 @@ func (r *CallReader) withoutArguments(text string, done bool) (n int, id string,
 }
 
 // noCall takes what looked like the beginning of the first call for text.
-func (r *CallReader) noCall(content *strings.Builder) {
+func (r *Reader) noCall(content *strings.Builder) {
 	r.state = callDone
 	if r.index == 0 {
 		content.WriteString(r.taken)
@@ -286,7 +283,7 @@ func (r *CallReader) noCall(content *strings.Builder) {
 }
 
 // put adds to the arguments of the call.
-func (r *CallReader) put(text string) {
+func (r *Reader) put(text string) {
 	if text == "" {
 		return
 	}
@@ -294,15 +291,15 @@ func (r *CallReader) put(text string) {
 		r.out[last].Arguments += text
 		return
 	}
-	r.out = append(r.out, CallDelta{Index: r.index, Arguments: text})
+	r.out = append(r.out, Delta{Index: r.index, Arguments: text})
 }
 
 // key takes the name of an argument, and what stands between it and the value.
-func (r *CallReader) key(done bool) bool {
+func (r *Reader) key(done bool) bool {
 	a := &r.form.Arguments
-	forms := append(append([]ValueForm(nil), a.Strings...), a.Other)
+	forms := append(append([]Value(nil), a.Strings...), a.Other)
 	at := -1
-	var best ValueForm
+	var best Value
 	for _, f := range forms {
 		assign := f.Assign.String()
 		i := strings.Index(r.held, assign)
@@ -348,7 +345,7 @@ func (r *CallReader) key(done bool) bool {
 }
 
 // follows matches what may stand behind an argument.
-func (r *CallReader) follows(text string, done bool) (best matching) {
+func (r *Reader) follows(text string, done bool) (best matching) {
 	if len(r.form.Last) == 0 && text == "" {
 		best = matchPart
 	}
@@ -363,7 +360,7 @@ func (r *CallReader) follows(text string, done bool) (best matching) {
 }
 
 // string takes a string up to its end.
-func (r *CallReader) string(done bool) bool {
+func (r *Reader) string(done bool) bool {
 	end := r.value.Close.String()
 	for at := 0; ; at++ {
 		i := strings.Index(r.held[at:], end)
@@ -388,7 +385,7 @@ func (r *CallReader) string(done bool) bool {
 }
 
 // text gives out the first bytes of a string.
-func (r *CallReader) text(n int) {
+func (r *Reader) text(n int) {
 	if !r.both {
 		r.put(string(appendEscaped(nil, r.held[:n])))
 		r.held = r.held[n:]
@@ -396,7 +393,7 @@ func (r *CallReader) text(n int) {
 }
 
 // ended gives out a string that is whole, or what a text that may be none stands for.
-func (r *CallReader) ended(n int, end string) {
+func (r *Reader) ended(n int, end string) {
 	value := r.held[:n]
 	switch {
 	case !r.both:
@@ -428,7 +425,7 @@ func LooksOther(value string, words Words) bool {
 const OtherBegins = `-0123456789[{"`
 
 // other takes a value that is no string up to its end.
-func (r *CallReader) other(done bool) bool {
+func (r *Reader) other(done bool) bool {
 	end := r.value.Close.String()
 	for _, at := range literalEnds(r.held, r.form.Arguments.Nested.Quote) {
 		rest := r.held[at:]
@@ -455,7 +452,7 @@ func (r *CallReader) other(done bool) bool {
 }
 
 // close goes on behind a value.
-func (r *CallReader) close(rest string) {
+func (r *Reader) close(rest string) {
 	n, _, m := r.form.Arguments.Between.match(rest)
 	if m == matchWhole {
 		r.held, r.state = rest[n:], callKey
@@ -466,7 +463,7 @@ func (r *CallReader) close(rest string) {
 }
 
 // next looks for a further call.
-func (r *CallReader) next(done bool) bool {
+func (r *Reader) next(done bool) bool {
 	n, id, m := r.form.Next.match(r.held)
 	switch {
 	case len(r.form.Next) == 0 || m == matchNone:
