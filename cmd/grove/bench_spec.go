@@ -16,7 +16,7 @@ type benchSpecCmd struct {
 	Preset string   `help:"An experiment: its suites, methods and settings, which flags replace (see --list)." placeholder:"NAME" group:"What to measure"`
 	Suite  []string `name:"suite" help:"Suites of prompts (see --list) or JSONL files; NAME:chars=N cuts prompts, NAME:times=N has them come N times, NAME:field=KEY names their field. Default: go." placeholder:"NAME,..." sep:"none" group:"What to measure"`
 	Many   []string `name:"methods" help:"plain and drafters with options: lookup,fixed:d=8,b=3. Default: plain and every drafter that is ready." placeholder:"NAME,..." sep:"none" group:"What to measure"`
-	One    []string `name:"method" help:"One method; may be repeated. Settings follow @: budget=N, coupled, rejection, controller, no-controller, memory, name=NAME." placeholder:"METHOD" sep:"none" group:"What to measure"`
+	One    []string `name:"method" help:"One method; may be repeated. Settings follow @: budget=N, coupled, rejection, controller, no-controller, paper, memory, name=NAME." placeholder:"METHOD" sep:"none" group:"What to measure"`
 	List   bool     `help:"List suites, presets and drafters." group:"What to measure"`
 
 	Prompts    int   `help:"Prompts of each suite; 0 means 8." placeholder:"N" group:"How much"`

@@ -34,7 +34,8 @@ const (
 
 // MethodUsage says how a method is written.
 const MethodUsage = `plain, or a drafter with its options (dynatree:d0=5,tau-h=0.9), then settings of its own: @budget=N, @coupled,
-@rejection, @typical (Medusa's rule, which changes the text: lossy), @controller, @no-controller, @cached (the
+@rejection, @typical (Medusa's rule, which changes the text: lossy), @controller, @no-controller, @paper (its method
+as published: the paper's options where none are given, @rejection and @no-controller), @cached (the
 target has read the prompt before, as at a prefix hit), @resumed (the drafter has read it too, as on a later turn of
 a chat), @name=NAME (settings after it are added to the name). {a,b} in it stands for one method with each`
 
@@ -101,6 +102,7 @@ func ParseMethod(text string, base Method) (Method, error) {
 	m := base
 	parts := strings.Split(text, "@")
 	m.Drafter = strings.TrimSpace(parts[0])
+	named := m.Drafter
 	settings := false
 	var shown []string // settings that tell methods apart, as far as the name does not
 	for _, setting := range parts[1:] {
@@ -110,6 +112,10 @@ func ParseMethod(text string, base Method) (Method, error) {
 			m.Accept = key
 		case "controller", "no-controller":
 			m.Uncontrolled = key == "no-controller"
+		case "paper":
+			m.Drafter = registry.AsPaper(m.Drafter)
+			m.Accept = speculate.Rejection
+			m.Uncontrolled = true
 		case Cached, Resumed:
 			m.Prefix = key
 		case "memory":
@@ -129,11 +135,11 @@ func ParseMethod(text string, base Method) (Method, error) {
 			continue
 		default:
 			return m, fmt.Errorf("there is no setting @%s: want @budget=N, @coupled, @rejection, @typical, @controller, "+
-				"@no-controller, @cached, @resumed, @memory or @name=NAME", setting)
+				"@no-controller, @paper, @cached, @resumed, @memory or @name=NAME", setting)
 		}
 		shown, settings = append(shown, "@"+strings.TrimSpace(setting)), true
 	}
-	m.Name = or(m.Name, m.Drafter) + strings.Join(shown, "")
+	m.Name = or(m.Name, named) + strings.Join(shown, "")
 	switch m.Drafter {
 	case "":
 		return m, fmt.Errorf("no drafter: want %s", MethodUsage)

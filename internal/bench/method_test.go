@@ -46,6 +46,22 @@ func TestParseMethods(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
+	// Methods as published: with options that they do not give themselves.
+	if got, err = ParseMethods([]string{"dynatree@paper", "dynatree:b-root=3,d0=4@paper", "eagle3+dynaspec:size=64,own=false@paper",
+		"falcon+text@paper@coupled", "merge:lookup+dynatree@paper@budget=8"}, Method{}); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]Method{
+		{Name: "plain"},
+		{Name: "dynatree@paper", Drafter: "dynatree:b-root=1", Accept: "rejection", Uncontrolled: true},
+		{Name: "dynatree:b-root=3,d0=4@paper", Drafter: "dynatree:b-root=3,d0=4", Accept: "rejection", Uncontrolled: true},
+		{Name: "eagle3+dynaspec:size=64,own=false@paper", Drafter: "eagle3+dynaspec:size=64,own=false,extra=-1",
+			Accept: "rejection", Uncontrolled: true},
+		{Name: "falcon+text@paper@coupled", Drafter: "falcon:tree=static+text", Accept: "coupled", Uncontrolled: true},
+		{Name: "merge:lookup+dynatree@paper@budget=8", Drafter: "merge:lookup+dynatree", Budget: 8, Accept: "rejection", Uncontrolled: true},
+	}, got); diff != "" {
+		t.Error(diff)
+	}
 	// Settings after the name are added to it, so that a named method can be crossed with them.
 	crossed := Cross([]string{"plain", "lookup@name=ours", "dynatree@budget=8"}, []string{"budget=4", "budget=6"}, "budget=")
 	if got, err = ParseMethods(crossed, Method{}); err != nil {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -50,8 +51,8 @@ var allTrained = map[string]trained{
 		func() train.HeadFlags { return &jet.Flags{Head: "causal"} },
 		given{"From": []int{-1}, "Layers": 1, "Anchors": 4, "Block": 4, "FFN": 64, "Heads": 2, "KVHeads": 1,
 			"HeadDim": 16, "Taps": []int{1, 2}},
-		given{"Loss": "ce", "Softening": float32(2), "Gamma": 1., "Anchors": 3, "Optimizer": "adamw",
-			"AdamRate": float32(.1), "ShortTime": 0., "Rate": float32(.1), "Block": 3, "Layers": 2, "FFN": 32,
+		given{"Loss": "ce", "Softening": float32(2), "Gamma": 1., "Anchors": 3,
+			"ShortTime": 0., "Block": 3, "Layers": 2, "FFN": 32,
 			"RopeBase": 100., "Taps": []int{1}},
 		[]given{{"Optimizer": "adamw"}, {"Loss": "ce"}, {"TrainOn": "corpus"}},
 		func(j train.Job, name string, f train.HeadFlags) error {
@@ -65,7 +66,7 @@ var allTrained = map[string]trained{
 		func() train.HeadFlags { return new(eagle.Flags) },
 		given{"From": []int{-1}, "Places": 6, "Later": 3, "TestSteps": 2, "FFN": 64, "Heads": 2, "KVHeads": 1,
 			"HeadDim": 16, "Taps": []int{1, 2}},
-		given{"TestSteps": 3, "Decay": .2, "Places": 5, "Later": 2, "Rate": float32(.1), "FFN": 32, "RopeBase": 100.,
+		given{"TestSteps": 3, "Decay": .2, "Places": 5, "Later": 2, "FFN": 32, "RopeBase": 100.,
 			"Taps": []int{0, 1}, "DraftVocab": 64},
 		[]given{{"TestSteps": 1, "Later": nil}},
 		func(j train.Job, name string, f train.HeadFlags) error {
@@ -78,7 +79,7 @@ var allTrained = map[string]trained{
 		func() train.HeadFlags { return new(mtp.Flags) },
 		given{"From": []int{-1}, "Places": 6, "Later": 3, "TestSteps": 2, "FFN": 64, "Heads": 2, "KVHeads": 1,
 			"HeadDim": 16},
-		given{"TestSteps": 3, "Decay": .2, "Places": 5, "Later": 2, "Rate": float32(.1), "FFN": 32, "RopeBase": 100.,
+		given{"TestSteps": 3, "Decay": .2, "Places": 5, "Later": 2, "FFN": 32, "RopeBase": 100.,
 			"DraftVocab": 64},
 		[]given{{"TestSteps": 1, "Later": nil}},
 		func(j train.Job, name string, f train.HeadFlags) error {
@@ -90,7 +91,7 @@ var allTrained = map[string]trained{
 	"medusa": {
 		func() train.HeadFlags { return new(medusa.Flags) },
 		given{"Places": 6, "Depths": 2},
-		given{"Loss": "kl", "Decay": .5, "Places": 5, "Rate": float32(.1), "Nodes": 7, "Depths": 3,
+		given{"Optimizer": "muon", "Schedule": "linear", "Loss": "kl", "Decay": .5, "Places": 5, "Nodes": 7, "Depths": 3,
 			"ResBlocks": 2, "OwnOutputs": true},
 		[]given{{"Loss": "kl"}},
 		func(j train.Job, name string, f train.HeadFlags) error {
@@ -103,7 +104,7 @@ var allTrained = map[string]trained{
 		func() train.HeadFlags { return new(falcon.Flags) },
 		given{"From": []int{-1}, "FFN": 64, "Heads": 2, "KVHeads": 2, "HeadDim": 16},
 		given{"States": float32(.1), "Logits": float32(1), "Soft": float32(.1), "Temperature": float32(3),
-			"Glance": []float64{0, 0}, "Rate": float32(.1), "Block": 3, "Recurrent": true, "FFN": 32, "RopeBase": 100.},
+			"Glance": []float64{0, 0}, "Block": 3, "Recurrent": true, "FFN": 32, "RopeBase": 100.},
 		[]given{{"Soft": float32(0)}, {"Block": 1}},
 		func(j train.Job, name string, f train.HeadFlags) error {
 			r, err := f.(*falcon.Flags).Recipe(j.Target)
@@ -118,7 +119,7 @@ var allTrained = map[string]trained{
 		func() train.HeadFlags { return new(peagle.Flags) },
 		given{"From": []int{-1}, "Places": 8, "Depths": 3, "Layers": 1, "FFN": 64, "Heads": 2, "KVHeads": 1,
 			"HeadDim": 16, "Taps": []int{1, 2}},
-		given{"Places": 5, "Keep": .3, "KeepLeast": .9, "Rate": float32(.1), "Depths": 2, "Masks": true, "Layers": 2,
+		given{"Places": 5, "Keep": .3, "KeepLeast": .9, "Depths": 2, "Masks": true, "Layers": 2,
 			"FFN": 32, "RopeBase": 100., "Taps": []int{1}, "DraftVocab": 64},
 		nil,
 		func(j train.Job, name string, f train.HeadFlags) error {
@@ -128,11 +129,11 @@ var allTrained = map[string]trained{
 		},
 	},
 	"specblock": {
-		func() train.HeadFlags { return &specblock.Flags{ValidPrefix: true, OnPath: true, Shift: true} },
+		func() train.HeadFlags { return new(specblock.Flags) },
 		given{"From": []int{-1}, "Layers": 1, "Anchors": 4, "Blocks": 2, "Block": 3, "FFN": 64,
 			"RankWidth": 32, "RankTexts": 4, "RankSteps": 2, "Settle": 0., "Taps": []int{1, 2}},
 		given{"Anchors": 3, "Blocks": 1, "Settle": .5, "Decay": .3, "Balance": .9, "RankTexts": 8, "RankSteps": 3,
-			"PlaceMeans": true, "Rate": float32(.1), "Slots": .3, "Block": 2, "Layers": 2, "FFN": 32, "DraftVocab": 64,
+			"PlaceMeans": true, "Slots": .3, "Block": 2, "Layers": 2, "FFN": 32, "DraftVocab": 64,
 			"RankWidth": 64, "RankFull": true, "Taps": []int{1}, "Broadcast": true},
 		[]given{{"RankWidth": 0, "RankTexts": nil, "RankSteps": nil}, {"RankTexts": 0, "RankSteps": nil}},
 		func(j train.Job, name string, f train.HeadFlags) error {
@@ -141,6 +142,27 @@ var allTrained = map[string]trained{
 			return checked(j, &r, f, func() error { return specblock.Train(context.Background(), j, name, r) })
 		},
 	},
+}
+
+// The papers' recipes train with AdamW from random weights, at rates that rise and then fall to nothing.
+func TestPaperRecipes(t *testing.T) {
+	m := traintest.JobWithTarget(t).Target
+	for name, c := range allTrained {
+		f := reflect.ValueOf(c.flags())
+		f.Elem().FieldByName("Paper").SetBool(true)
+		out := f.MethodByName("Recipe").Call([]reflect.Value{reflect.ValueOf(m)})
+		r := reflect.New(out[0].Type())
+		r.Elem().Set(out[0])
+		course := r.MethodByName("Basis").Call(nil)[0].Interface().(train.Basis).Course
+		o := &course.Optimizer
+		if o.Muon || o.Decay != 0 || o.Rate < 3e-5 || o.Rate > 1e-3 || course.Schedule.Floor != 0 ||
+			math.Abs(course.Schedule.Warmup+course.Schedule.Cooldown-1) > 1e-9 {
+			t.Errorf("%s: the paper's course is %+v", name, course)
+		}
+		if from := r.Elem().FieldByName("From"); from.IsValid() && from.Len() != 0 {
+			t.Errorf("%s: the paper's head begins as the target's layers %v", name, from)
+		}
+	}
 }
 
 // checked trains where the flags are taken.
@@ -182,7 +204,8 @@ func TestFlagsAreObeyedOrRefused(t *testing.T) {
 			return bytes.ReplaceAll(b, []byte(folder), nil), err
 		}
 		contexts := append([]given{{}}, c.with...)
-		others := given{"Steps": 3, "Rows": 8, "Seed": uint64(9), "Greedy": 0.}
+		others := given{"Steps": 3, "Rows": 8, "Seed": uint64(9), "Greedy": 0., "Paper": true, "Optimizer": "adamw",
+			"AdamRate": float32(.1), "Rate": float32(.1), "Schedule": "cosine", "Warmup": .8, "Clip": .01}
 		for field, value := range c.others {
 			others[field] = value
 		}

@@ -27,7 +27,7 @@ func (j *Job) CheckFlags(recipe, flags any) error {
 				continue
 			}
 			value := fmt.Sprint(fieldOf(to, name))
-			by := name
+			by := "a recipe whose " + name + " is"
 			for _, g := range list {
 				if g.recipe == name {
 					by = "--" + g.name

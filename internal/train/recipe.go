@@ -77,7 +77,7 @@ func TargetRecipe() Recipe {
 	return Recipe{
 		Shape: Shape{Vocab: 16384, Hidden: 256, Layers: 6, Heads: 4, KVHeads: 2, HeadDim: 64, FFN: 704, Context: 2048, RopeBase: 10000, NormEps: 1e-6},
 		Seed:  1, Precision: "bf16", Length: 256, Rows: 32, MicroRows: 16, Steps: 3800, LongFrom: 0.75, LongLength: 1024,
-		Schedule: Schedule{Warmup: 0.02, Cooldown: 0.65, Floor: 0.02}, Optimizer: DefaultOptimizer(), Clip: 1,
+		Schedule: Plateau(0.02), Optimizer: DefaultOptimizer(), Clip: 1,
 		ValidateEvery: 100, ValidateRows: 64,
 	}
 }

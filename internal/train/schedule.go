@@ -10,6 +10,15 @@ type Schedule struct {
 	Cosine                  bool
 }
 
+// Plateau is the schedule of grove's recipes: after its rise the rate stays, and falls linearly in the
+// last 65 % of the steps.
+func Plateau(warmup float64) Schedule { return Schedule{Warmup: warmup, Cooldown: 0.65, Floor: 0.02} }
+
+// falling is a schedule that falls to 0 as soon as it has risen.
+func falling(warmup float64, cosine bool) Schedule {
+	return Schedule{Warmup: warmup, Cooldown: 1 - warmup, Cosine: cosine}
+}
+
 func (s Schedule) at(step, steps int) float32 {
 	t := float64(step) / float64(steps)
 	switch {

@@ -26,7 +26,7 @@ from the target's last hidden state, and on from their own states. Trees are EAG
 others, linear the chains of other engines.`,
 		Paper: "Gemma 4 (Google, 2026)",
 		Needs: "a Gemma 4 model and its assistant", Options: &options{Tree: usual, Dynamic: grow.DefaultDynamic()},
-		Modifiers: registry.NetworkModifiers, Auto: arch + ":tree=best-first+text", Rank: 4,
+		Modifiers: registry.NetworkModifiers, Auto: arch + ":tree=best-first+text", Rank: 4, PaperOptions: "tree=linear",
 		New: func(text string, mods registry.Modifiers, of registry.Target) (draft.Drafter, error) {
 			p, err := grow.Parse(text, "tree", usual)
 			if err != nil {

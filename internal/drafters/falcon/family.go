@@ -42,7 +42,7 @@ EAGLE-2's dynamic trees; tree= names others.`,
 		Paper: "Falcon: Faster and Parallel Inference of Large Language Models Through Enhanced " +
 			"Semi-Autoregressive Drafting and Custom-Designed Decoding Tree, AAAI 2025",
 		Needs: "a Falcon head", Options: &options{Tree: usual, Dynamic: grow.DefaultDynamic()},
-		Modifiers: registry.NetworkModifiers, Auto: "falcon:tree=best-first+text", Rank: 9,
+		Modifiers: registry.NetworkModifiers, Auto: "falcon:tree=best-first+text", Rank: 9, PaperOptions: "tree=static",
 		New: func(text string, mods registry.Modifiers, target registry.Target) (draft.Drafter, error) {
 			p, err := grow.Parse(text, "tree", usual, static)
 			if err != nil {

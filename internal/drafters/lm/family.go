@@ -20,6 +20,9 @@ func init() {
 		if k.Name == "best-first" {
 			f.Auto, f.Rank = "best-first+text", 6
 		}
+		if k.Name == "dynatree" {
+			f.PaperOptions = "b-root=1"
+		}
 		registry.Register(f)
 	}
 }

@@ -31,7 +31,7 @@ trees; tree= names others, linear the chains of other engines.`,
 		Paper: "Better & Faster Large Language Models via Multi-token Prediction, arXiv 2404.19737; " +
 			"MiMo, arXiv 2505.07608",
 		Needs: "a target with an MTP layer, or an MTP head", Options: &options{Tree: usual, Dynamic: grow.DefaultDynamic()},
-		Modifiers: registry.RoutedModifiers, Auto: "mtp:tree=best-first+text", Rank: 5,
+		Modifiers: registry.RoutedModifiers, Auto: "mtp:tree=best-first+text", Rank: 5, PaperOptions: "tree=linear",
 		New: func(text string, mods registry.Modifiers, target registry.Target) (draft.Drafter, error) {
 			p, err := grow.Parse(text, "tree", usual)
 			if err != nil {

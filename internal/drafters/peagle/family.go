@@ -40,7 +40,7 @@ P-EAGLE's.`,
 		defaults := Options{Tree: onepass.DDTree}
 		family := registry.Family{
 			Name: f.name, Help: f.help, About: f.about, Paper: f.paper, Needs: f.needs, Options: &defaults,
-			Modifiers: registry.HeadModifiers, Auto: f.name + "+text", Rank: 6,
+			Modifiers: registry.HeadModifiers, Auto: f.name + "+text", Rank: 6, PaperOptions: "tree=chain",
 		}
 		family.New = func(text string, mods registry.Modifiers, target registry.Target) (draft.Drafter, error) {
 			o := defaults

@@ -31,6 +31,8 @@ type Modifier struct {
 	Name, Help, Paper string
 
 	keys []string // of its options, which are fields of shortlist.Options
+
+	paperOptions string // those of the method as it was published, where they differ from the defaults
 }
 
 // TextModifier is the name of the modifier that Modifiers.Text holds.
@@ -60,11 +62,14 @@ var AllModifiers = []Modifier{
 		keys: append(slices.Clip(ranked), "extra")},
 	{
 		Name: "dynaspec", Help: "compute drafts for clusters of tokens that a router selects, fewer at later steps",
-		Paper: "DynaSpec, arXiv 2510.13847, section 4", keys: routed,
+		Paper: "DynaSpec, arXiv 2510.13847, section 4", keys: routed, paperOptions: ownLists,
 	},
 	{Name: "dynaspec-fixed", Help: "as dynaspec, with as many clusters at every step",
-		Paper: "DynaSpec, arXiv 2510.13847", keys: routed},
+		Paper: "DynaSpec, arXiv 2510.13847", keys: routed, paperOptions: ownLists},
 }
+
+// ownLists are DynaSpec's lists: of one row, and without tokens of the text.
+const ownLists = "own=true,extra=-1"
 
 var ranked, routed = []string{"size", "ranks"}, []string{"size", "extra", "own", "router"}
 

@@ -54,6 +54,10 @@ type Family struct {
 	Help  string // one line: what it drafts, and with what
 	About string // how it works, in a few sentences
 	Paper string // where the method was published; empty: nowhere
+
+	// PaperOptions are the options of the method as it was published, where they differ from the defaults.
+	PaperOptions string
+
 	Needs string // what the target must be opened with: "a draft model", "an EAGLE-3 head"; empty: nothing
 	Test  bool   // it exists for tests: lists and help texts leave it out
 

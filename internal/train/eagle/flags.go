@@ -17,11 +17,11 @@ type Flags struct {
 	Start *string `placeholder:"FILE" help:"Begin with the weights of this EAGLE-3 head; its shape too, but --ffn may be more." group:"Training"`
 
 	train.TextFlags
+	train.CourseFlags
 	TestSteps *int     `help:"Steps of the training-time test; all but the first use the head's states." placeholder:"N" group:"Training"`
 	Decay     *float64 `needs:"TestSteps!=1" help:"Test step s, from 0, has weight D^s." placeholder:"D" group:"Training"`
 	Places    *int     `help:"Positions of a text to train on." placeholder:"N" group:"Training"`
 	Later     *int     `needs:"TestSteps!=1" help:"Positions of these that the later steps start from." placeholder:"N" group:"Training"`
-	Rate      *float32 `recipe:"Optimizer.MuonRate" help:"Peak learning rate of Muon." placeholder:"R" group:"Training"`
 
 	Version              *int  `name:"eagle" enum:"2,3" help:"EAGLE-3, or EAGLE-2, which reads the target's last layer and learns to predict it." placeholder:"3|2" group:"Shape"`
 	From                 []int `needs:"Start=" recipe:"-" help:"Layers of the target, from 0, that the MLP is copied from; -1 means random weights." placeholder:"N" group:"Shape"`
@@ -63,7 +63,11 @@ func (f *Flags) Recipe(target *model.Model) Recipe {
 		version = *f.Version
 	}
 	r := NewRecipe(version).For(target)
+	if f.Paper {
+		r = r.AsPaper(target)
+	}
 	train.SetFlags(&r, f)
+	f.SetCourse(&r.Course)
 	train.SetFrom(&r.From, f.From)
 	if f.Start != nil && f.FFN == nil {
 		r.FFN = 0

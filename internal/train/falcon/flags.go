@@ -15,12 +15,12 @@ type Flags struct {
 	Name string `recipe:"-" help:"Folder below --dir for this head (${default})." default:"falcon" placeholder:"NAME"`
 
 	train.TextFlags
+	train.CourseFlags
 	States      *float32  `help:"Weight of the distance to the target's hidden states." placeholder:"W" group:"Training"`
 	Logits      *float32  `help:"Weight of the loss of the logits." placeholder:"W" group:"Training"`
 	Soft        *float32  `help:"Share of the divergence from the target's distributions in that loss; the rest is cross-entropy." placeholder:"S" group:"Training"`
 	Temperature *float32  `needs:"Soft!=0" help:"Temperature of the divergence." placeholder:"T" group:"Training"`
 	Glance      []float64 `recipe:"-" needs:"Block!=1" help:"Rows that read what they predict, as a share of the wrong ones: at first and at last. 0,0 means none." placeholder:"S" group:"Training"`
-	Rate        *float32  `recipe:"Optimizer.MuonRate" help:"Peak learning rate of Muon." placeholder:"R" group:"Training"`
 
 	Block     *int  `name:"k" help:"Tokens that a pass predicts." placeholder:"N" group:"Shape"`
 	Recurrent bool  `help:"An LSTM that goes on from row to row; default: each row begins with zeros, as in the release." group:"Shape"`
@@ -53,7 +53,11 @@ Examples:
 // Recipe is the one that the flags describe.
 func (f *Flags) Recipe(target *model.Model) (Recipe, error) {
 	r := NewRecipe().For(target)
+	if f.Paper {
+		r = r.AsPaper()
+	}
 	train.SetFlags(&r, f)
+	f.SetCourse(&r.Course)
 	train.SetFrom(&r.From, f.From)
 	switch len(f.Glance) {
 	case 0:

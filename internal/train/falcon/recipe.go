@@ -36,7 +36,7 @@ func NewRecipe() Recipe {
 		Block: 2, Heads: 8, KVHeads: 8, HeadDim: 32, FFN: 768, RopeBase: 10000, From: []int{5}, Seed: 7,
 		Precision: "bf16",
 		Course: train.Course{
-			Steps: 1300, Schedule: train.Schedule{Warmup: 0.02, Cooldown: 0.65, Floor: 0.02},
+			Steps: 1300, Schedule: train.Plateau(0.02),
 			Optimizer: train.DefaultOptimizer(), Clip: 1, ValidateEvery: 200,
 		},
 		HeadText: train.DefaultHeadText(),
@@ -62,6 +62,16 @@ func (r Recipe) For(m *model.Model) Recipe {
 	if !train.CanCopy(m, c.Layers-1, false) {
 		r.From = nil
 	}
+	return r
+}
+
+// AsPaper is the recipe with what Falcon's code has in place of grove's own: AdamW at a small rate, and random weights
+// at the start. Losses and glancing are the code's in both; the paper's glancing is --glance 0.4,0. The length of the
+// course stays.
+func (r Recipe) AsPaper() Recipe {
+	r.Course = train.PaperCourse(r.Course, 3e-5, 0.95, 0.015, false, 0.5)
+	r.Repeats = 1
+	r.From = nil
 	return r
 }
 

@@ -16,14 +16,12 @@ type Flags struct {
 	Name string `recipe:"-" help:"Folder below --dir for this head; default: jet or dflash." placeholder:"NAME"`
 
 	train.TextFlags
+	train.CourseFlags
 	Loss      *string  `enum:"kl,reverse-kl,ce" help:"Loss: divergence from the target (kl, reverse-kl), or cross-entropy of the text (ce)." placeholder:"kl|reverse-kl|ce" group:"Training"`
 	Softening *float32 `needs:"Loss!=ce" recipe:"Temperature" help:"Temperature of both distributions in the divergence." placeholder:"T" group:"Training"`
 	Gamma     *float64 `help:"Row k of a block has weight exp(-(k-1)/G); 0 means equal weights." placeholder:"G" group:"Training"`
 	Anchors   *int     `help:"Blocks of a text; twice as many if they are half as long." placeholder:"N" group:"Training"`
-	Optimizer *string  `recipe:"-" enum:"muon,adamw" help:"Optimiser of the matrices: Muon, or AdamW, which the paper uses for all." placeholder:"muon|adamw" group:"Training"`
-	AdamRate  *float32 `recipe:"Optimizer.Rate" help:"Peak learning rate of AdamW." placeholder:"R" group:"Training"`
 	ShortTime *float64 `recipe:"ShortUntil" name:"curriculum" help:"Share of the steps, at first, with blocks half as long; 0 means none." placeholder:"S" group:"Training"`
-	Rate      *float32 `recipe:"-" help:"Peak learning rate of the matrices' optimiser." placeholder:"R" group:"Training"`
 
 	Block    *int     `help:"Rows of a block, the anchor's included." placeholder:"N" group:"Shape"`
 	Layers   *int     `help:"Layers of the head; default: as many as --from lists." placeholder:"N" group:"Shape"`
@@ -59,17 +57,11 @@ Examples:
 // Recipe is the one that the flags describe.
 func (f *Flags) Recipe(target *model.Model) Recipe {
 	r := NewRecipe(f.Head == "causal").For(target)
+	if f.Paper {
+		r = r.AsPaper()
+	}
 	train.SetFlags(&r, f)
-	if f.Optimizer != nil {
-		r.Optimizer.Muon = *f.Optimizer == "muon"
-	}
-	switch {
-	case f.Rate == nil:
-	case r.Optimizer.Muon:
-		r.Optimizer.MuonRate = *f.Rate
-	default:
-		r.Optimizer.Rate = *f.Rate
-	}
+	f.SetCourse(&r.Course)
 	r.ShortBlock = min(r.ShortBlock, r.Block)
 	if train.SetFrom(&r.From, f.From) && f.Layers == nil {
 		r.Layers = len(r.From)
@@ -88,9 +80,6 @@ func (f *Flags) Folder() string {
 // Train trains the head in DIR/name.
 func (f *Flags) Train(ctx context.Context, j train.Job, name string) error {
 	r := f.Recipe(j.Target)
-	if !r.Optimizer.Muon && f.Rate != nil && f.AdamRate != nil {
-		return fmt.Errorf("--rate and --adam-rate with --optimizer adamw, which has one rate: give one of them")
-	}
 	if err := j.CheckFlags(&r, f); err != nil {
 		return err
 	}

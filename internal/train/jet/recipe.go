@@ -44,7 +44,7 @@ func NewRecipe(causal bool) Recipe {
 		Causal: causal, Block: 16, Layers: 7, Heads: 4, KVHeads: 2, HeadDim: 64, FFN: 352, RopeBase: 10000,
 		Taps: []int{1, 2, 3, 4, 5},
 		From: []int{train.Hand, 0, 1, 2, 3, 4, 5}, Seed: 4, Precision: "bf16",
-		Course: train.Course{Steps: 1700, Schedule: train.Schedule{Warmup: 0.02, Cooldown: 0.65, Floor: 0.02},
+		Course: train.Course{Steps: 1700, Schedule: train.Plateau(0.02),
 			Optimizer: train.DefaultOptimizer(), Clip: 1, ValidateEvery: 200},
 		HeadText:   train.DefaultHeadText(),
 		ShortBlock: 8, ShortUntil: 0.5, Anchors: 64,
@@ -69,6 +69,24 @@ func (r Recipe) For(m *model.Model) Recipe {
 	if !train.CanCopy(m, 0, true) || c.KVHeads*c.HeadDim > c.Hidden {
 		r.From = nil
 	}
+	return r
+}
+
+// AsPaper is the recipe with what the papers have in place of grove's own: AdamW, blocks of one length, and random
+// weights at the start. A causal head learns as JetSpec's (section 4.1), rows alike; another as DFlash's in the
+// trainers that are published: from the text's tokens, with gamma 7. The length of the course stays.
+func (r Recipe) AsPaper() Recipe {
+	rate := float32(3e-4)
+	r.Gamma = 0
+	if !r.Causal {
+		rate = 6e-4
+		r.Gamma = 7
+		r.Loss = "ce"
+	}
+	r.Course = train.PaperCourse(r.Course, rate, 0.95, 0.04, true, 1)
+	r.ShortUntil = 0
+	r.Repeats = 1
+	r.From = nil
 	return r
 }
 

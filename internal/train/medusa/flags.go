@@ -15,10 +15,10 @@ type Flags struct {
 	Name string `recipe:"-" help:"Folder below --dir for these heads (${default})." default:"medusa" placeholder:"NAME"`
 
 	train.TextFlags
+	train.CourseFlags
 	Loss   *string  `enum:"ce,kl" help:"Loss: cross-entropy of the text (ce), or divergence from the target (kl)." placeholder:"ce|kl" group:"Training"`
 	Decay  *float64 `help:"Head i, from 0, has weight D^i: 1 as in the authors' code, 0.8 as in the paper." placeholder:"D" group:"Training"`
 	Places *int     `help:"Positions of a text to train on." placeholder:"N" group:"Training"`
-	Rate   *float32 `recipe:"Optimizer.Rate" help:"Peak learning rate of AdamW." placeholder:"R" group:"Training"`
 	Nodes  *int     `help:"Nodes of the tree template that is fitted at the end." placeholder:"N" group:"Training"`
 
 	Depths     *int  `name:"heads" help:"Heads, each of which drafts a token." placeholder:"N" group:"Shape"`
@@ -49,7 +49,11 @@ Examples:
 // Recipe is the one that the flags describe; it is the same for every target.
 func (f *Flags) Recipe(*model.Model) Recipe {
 	r := NewRecipe()
+	if f.Paper {
+		r = r.AsPaper()
+	}
 	train.SetFlags(&r, f)
+	f.SetCourse(&r.Course)
 	return r
 }
 

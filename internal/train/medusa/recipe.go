@@ -45,6 +45,16 @@ func NewRecipe() Recipe {
 	return r
 }
 
+// AsPaper is the recipe with what Medusa's paper has (arXiv 2401.10774, section 2.2.1) in place of grove's own: later
+// heads count less, each head has an output matrix, and all positions learn. The length of the course stays.
+func (r Recipe) AsPaper() Recipe {
+	r.Decay = 0.8
+	r.OwnOutputs = true
+	r.Places = r.Short.Length
+	r.Repeats = 1
+	return r
+}
+
 // Basis is what recipes of all heads have.
 func (r *Recipe) Basis() train.Basis {
 	return train.Basis{Text: r.HeadText, Seed: r.Seed, Precision: r.Precision, Course: r.Course}

@@ -19,11 +19,11 @@ type Flags struct {
 	Name string `recipe:"-" help:"Folder below --dir for this head (${default})." default:"mtp" placeholder:"NAME"`
 
 	train.TextFlags
+	train.CourseFlags
 	TestSteps *int     `help:"Depths to train on; all but the first use the layer's states." placeholder:"N" group:"Training"`
 	Decay     *float64 `needs:"TestSteps!=1" help:"Depth s, from 0, has weight D^s." placeholder:"D" group:"Training"`
 	Places    *int     `help:"Positions of a text to train on." placeholder:"N" group:"Training"`
 	Later     *int     `needs:"TestSteps!=1" help:"Positions of these that the later depths start from." placeholder:"N" group:"Training"`
-	Rate      *float32 `recipe:"Optimizer.MuonRate" help:"Peak learning rate of Muon." placeholder:"R" group:"Training"`
 
 	From []int `recipe:"-" help:"Layers of the target, from 0, that the MLP is copied from; -1 means random weights." placeholder:"N" group:"Shape"`
 	train.LayerFlags
@@ -62,10 +62,26 @@ func newRecipe() eagle.Recipe {
 	return r
 }
 
+// asPaper is a recipe with what FastMTP (arXiv 2509.18362) has in place of grove's own: AdamW, three depths with
+// falling weights, and random weights at the start. The length of the course stays.
+func asPaper(r eagle.Recipe) eagle.Recipe {
+	r.Course = train.PaperCourse(r.Course, 5e-5, 0.95, 0.015, true, 1)
+	r.TestSteps, r.Decay = 3, 0.6
+	r.Places = r.Short.Length
+	r.Later = r.Places
+	r.Repeats = 1
+	r.From = nil
+	return r
+}
+
 // Recipe is the one that the flags describe.
 func (f *Flags) Recipe(target *model.Model) eagle.Recipe {
 	r := newRecipe().For(target)
+	if f.Paper {
+		r = asPaper(r)
+	}
 	train.SetFlags(&r, f)
+	f.SetCourse(&r.Course)
 	train.SetFrom(&r.From, f.From)
 	return r
 }

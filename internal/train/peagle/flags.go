@@ -17,10 +17,10 @@ type Flags struct {
 	Start *string `placeholder:"FILE" help:"Begin with the weights of this EAGLE-3 head; heads, widths, taps and draft vocabulary are then its." group:"Training"`
 
 	train.TextFlags
+	train.CourseFlags
 	Places    *int     `help:"Positions of a text to train on." placeholder:"N" group:"Training"`
 	Keep      *float64 `help:"Depth d, from 0, trains on a share S^d of these positions." placeholder:"S" group:"Training"`
 	KeepLeast *float64 `help:"Every depth trains on this share of them at least." placeholder:"S" group:"Training"`
-	Rate      *float32 `recipe:"Optimizer.MuonRate" help:"Peak learning rate of Muon." placeholder:"R" group:"Training"`
 
 	Depths           *int  `help:"Tokens that one pass drafts." placeholder:"N" group:"Shape"`
 	Masks            bool  `name:"mask-embeddings" help:"Give each mask row an embedding of its own (ParallelSpec)." group:"Shape"`
@@ -56,7 +56,11 @@ Examples:
 // Recipe is the one that the flags describe.
 func (f *Flags) Recipe(target *model.Model) Recipe {
 	r := NewRecipe().For(target)
+	if f.Paper {
+		r = r.AsPaper(target)
+	}
 	train.SetFlags(&r, f)
+	f.SetCourse(&r.Course)
 	train.SetFrom(&r.From, f.From)
 	return r
 }

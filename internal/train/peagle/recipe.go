@@ -40,7 +40,7 @@ func NewRecipe() Recipe {
 		Layers: 2, Heads: 8, KVHeads: 4, HeadDim: 64, FFN: 768, RopeBase: 10000, Taps: []int{1, 3, 5}, From: []int{5},
 		Seed: 6, Precision: "bf16",
 		Course: train.Course{
-			Steps: 1300, Schedule: train.Schedule{Warmup: 0.02, Cooldown: 0.65, Floor: 0.02},
+			Steps: 1300, Schedule: train.Plateau(0.02),
 			Optimizer: train.DefaultOptimizer(), Clip: 1, ValidateEvery: 200,
 		},
 		HeadText: train.DefaultHeadText(),
@@ -59,6 +59,17 @@ func (r Recipe) For(m *model.Model) Recipe {
 	r.Taps = e.Taps
 	r.From = e.From
 	r.DraftVocab = e.DraftVocab
+	return r
+}
+
+// AsPaper is the recipe with what P-EAGLE's code (vllm-project/speculators) has in place of grove's own: AdamW, all
+// positions learn, random weights at the start, and 32,000 tokens to draft. The length of the course stays.
+func (r Recipe) AsPaper(m *model.Model) Recipe {
+	r.Course = train.PaperCourse(r.Course, 1e-4, 0.999, 0.015, false, 0.5)
+	r.Places = r.Short.Length
+	r.Repeats = 1
+	r.From = nil
+	r.DraftVocab = train.PaperVocab(m.Config.Vocab)
 	return r
 }
 

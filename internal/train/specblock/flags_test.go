@@ -14,6 +14,7 @@ func TestFlags(t *testing.T) {
 	m := traintest.Shipped(t)
 	three := 3
 	half := 0.5
+	yes, no := true, false
 	source := "go"
 	for _, c := range []struct {
 		flags  Flags
@@ -34,13 +35,10 @@ func TestFlags(t *testing.T) {
 				r.Only = "go"
 			}},
 		{Flags{From: []int{-1}, Taps: []int{2}}, func(r *Recipe) { r.From, r.Taps = nil, []int{2} }},
-		{Flags{Broadcast: true}, func(r *Recipe) { r.Broadcast = true }},
+		{Flags{Broadcast: &yes, Shift: &no}, func(r *Recipe) { r.Broadcast, r.Shift = true, false }},
 	} {
 		want := NewRecipe()
 		c.change(&want)
-		c.flags.ValidPrefix = true
-		c.flags.OnPath = true
-		c.flags.Shift = true
 		if got := c.flags.Recipe(m); !reflect.DeepEqual(got, want) {
 			t.Errorf("%+v\nmakes the recipe\n%+v\nwant\n%+v", c.flags, got, want)
 		}

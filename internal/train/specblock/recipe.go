@@ -52,7 +52,7 @@ func NewRecipe() Recipe {
 		Block: 4, Layers: 4, Heads: 4, KVHeads: 2, HeadDim: 64, FFN: 512, RankWidth: 256, RopeBase: 10000,
 		Taps: []int{1, 3, 5},
 		From: []int{2, 3, 4, 5}, Shift: true, Seed: 5, Precision: "bf16",
-		Course: train.Course{Steps: 1600, Schedule: train.Schedule{Warmup: 0.04, Cooldown: 0.65, Floor: 0.02},
+		Course: train.Course{Steps: 1600, Schedule: train.Plateau(0.04),
 			Optimizer: train.DefaultOptimizer(), Clip: 1, ValidateEvery: 250},
 		HeadText: train.DefaultHeadText(), Anchors: 256, Rounds: 2, Settle: 0.15, Decay: 1, ValidPrefix: true,
 		OnPath: true,
@@ -82,6 +82,23 @@ func (r Recipe) For(m *model.Model) Recipe {
 	if most := 1 << 16; c.Vocab > most {
 		r.DraftVocab = most / 2
 	}
+	return r
+}
+
+// AsPaper is the recipe with what SpecBlock's paper (arXiv 2605.07243, sections 3 and A.1) has in place of grove's own:
+// AdamW, two layers of random weights, the prefix in every row, blocks that start from any row, positions of a block
+// that count alike, a rank head that sees the whole distribution and is not fitted again, and 32,000 tokens to draft.
+// The length of the course stays.
+func (r Recipe) AsPaper(m *model.Model) Recipe {
+	r.Course = train.PaperCourse(r.Course, 5e-5, 0.999, 0.015, true, 0.5)
+	r.Settle = 0.036 // 2,000 of the paper's 55,800 steps
+	r.Layers, r.From = 2, nil
+	r.Anchors = r.Short.Length
+	r.Repeats = 1
+	r.Broadcast, r.OnPath = true, false
+	r.PlaceMeans, r.RankFull = true, true
+	r.Ranks.Texts = 0
+	r.DraftVocab = train.PaperVocab(m.Config.Vocab)
 	return r
 }
 
