@@ -7,21 +7,23 @@ import (
 	"testing"
 
 	"github.com/grovellm/grove"
+	"github.com/grovellm/grove/internal/drafters/jet"
 )
 
 // A model that is opened again goes on from prompts that its folder has, with the same text for every drafter; another file does not.
 func TestCacheDir(t *testing.T) {
 	path, dir := tinyFile(t, "tiny-qwen3"), t.TempDir()
+	heads := []string{headFile(t, path, func(*jet.Config) {})}
 	opened := func(path string) *grove.Model {
 		t.Helper()
-		m, err := grove.Open(path, grove.Options{Threads: 1, CacheDir: dir})
+		m, err := grove.Open(path, grove.Options{Threads: 1, CacheDir: dir, Heads: heads})
 		if err != nil {
 			t.Fatal(err)
 		}
 		return m
 	}
 	prompt := strings.Repeat("more of the same and ", 25)
-	r := grove.Request{MaxTokens: 20, IgnoreEnd: true}
+	r := grove.Request{MaxTokens: 20, IgnoreEnd: true, Uncontrolled: true}
 	m := opened(path)
 	want := collect(t, m, prompt, r)
 	var option *grove.OptionError
@@ -31,16 +33,21 @@ func TestCacheDir(t *testing.T) {
 	if err := m.Close(); err != nil {
 		t.Fatal(err)
 	}
-	for _, drafter := range []string{"", "lookup"} {
+	drafted := 0
+	for _, drafter := range []string{"", "lookup", "jetspec"} { // the last one reads the target's last rows again
 		r.Drafter = drafter
 		m = opened(path)
 		got := collect(t, m, prompt, r)
 		if got.Text != want.Text || got.Stats.Reused < 128 {
 			t.Errorf("%q: text %q of %d rows that were kept, want %q", drafter, got.Text, got.Stats.Reused, want.Text)
 		}
+		drafted = got.Stats.Drafted
 		if err := m.Close(); err != nil {
 			t.Fatal(err)
 		}
+	}
+	if drafted == 0 {
+		t.Error("the head drafts nothing after a prefix from files")
 	}
 	b, err := os.ReadFile(path)
 	if err != nil {

@@ -199,7 +199,7 @@ func open(o Options, file registry.Head, target func(model.Options) (*model.Mode
 	if err != nil {
 		return nil, errors.Join(err, g.Close())
 	}
-	if m.Config.Ahead > 0 && (!m.Config.Hybrid() || model.Gated(m.Config.Arch)) { // their layers have parts that heads do not have
+	if m.Config.Ahead > 0 && (!m.Config.Hybrid() || model.Alike(m.Config.Arch)) { // their layers have parts that heads do not have
 		file.Inside = true
 		g.drafting.heads = append(g.drafting.heads, file)
 	}

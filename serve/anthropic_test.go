@@ -103,3 +103,35 @@ func TestAnthropicErrors(t *testing.T) {
 		t.Error(text)
 	}
 }
+
+// Models have Anthropic's form for its clients, which say their version, and OpenAI's for others.
+func TestAnthropicModels(t *testing.T) {
+	f := newShelf(t, 2)
+	s := startMany(t, serve.Options{}, f.sources(1, 1))
+	s.post("/api/show", map[string]any{"model": "m1"}) // loads it
+	get := func(path string, headers ...string) (int, map[string]any) {
+		status, _, text := s.send("GET", path, "", headers...)
+		return status, object(t, text)
+	}
+	_, list := get("/v1/models", "anthropic-version", "2023-06-01")
+	if jsonOf(list["first_id"]) != `"m0"` || jsonOf(list["last_id"]) != `"m1"` || list["has_more"] != false || list["object"] != nil {
+		t.Errorf("the list is %v", list)
+	}
+	_, one := get("/v1/models/m1", "anthropic-version", "2023-06-01")
+	if loaded := at(list, "data.1"); jsonOf(one) != jsonOf(loaded) {
+		t.Errorf("one model is %v, and %v in the list", one, loaded)
+	}
+	if one["type"] != "model" || one["display_name"] != "m1" || one["max_input_tokens"] != 256.0 || at(list, "data.0.max_input_tokens") != nil {
+		t.Errorf("the models are %v", list)
+	}
+	if _, err := time.Parse(time.RFC3339, one["created_at"].(string)); err != nil {
+		t.Error(err)
+	}
+	status, missing := get("/v1/models/m9", "anthropic-version", "2023-06-01")
+	if status != 404 || at(missing, "error.type") != "not_found_error" {
+		t.Errorf("a model that is not there: status %d, %v", status, missing)
+	}
+	if _, other := get("/v1/models/m1"); other["object"] != "model" || other["display_name"] != nil {
+		t.Errorf("without a version, a model is %v", other)
+	}
+}

@@ -75,7 +75,7 @@ func (x *exchange) flush() error {
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	r = withVersion(r)
 	x := &exchange{ResponseWriter: w, s: s, r: r, control: http.NewResponseController(w), began: time.Now(),
-		id: requestID(r), protocol: protocolOf(r.URL.Path)}
+		id: requestID(r), protocol: protocolOf(r)}
 	x.param, x.release = func(field string) string { return field }, func() {}
 	x.Header().Set("X-Request-Id", x.id)
 	if name := x.protocol.idHeader; name != "" {

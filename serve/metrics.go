@@ -132,6 +132,17 @@ var engineFigures = []figureOf[stats]{
 			}
 			return float64(s.RunningBytes) / float64(s.CacheLimit)
 		}),
+	gauge("cache_dir_blocks", "Blocks of prefixes in files; 0 without --cache-dir.",
+		func(s *stats) float64 { return float64(s.Files.Blocks) }),
+	gauge("cache_dir_bytes", "Size of the files of prefixes.", func(s *stats) float64 { return float64(s.Files.Bytes) }),
+	counter("cache_dir_blocks_written", "Blocks of prefixes written to files.",
+		func(s *stats) float64 { return float64(s.Files.Written) }),
+	counter("cache_dir_blocks_read", "Blocks of prefixes read from files.",
+		func(s *stats) float64 { return float64(s.Files.Read) }),
+	counter("cache_dir_blocks_missed", "Whole blocks of prompts that neither files nor memory had.",
+		func(s *stats) float64 { return float64(s.Missed) }),
+	counter("cache_dir_blocks_refused", "Blocks that were not as written, such as those with another checksum. They were removed.",
+		func(s *stats) float64 { return float64(s.Files.Refused) }),
 	counter("engine_steps", "Steps of the engine.", func(s *stats) float64 { return float64(s.Steps) }),
 }
 

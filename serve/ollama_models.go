@@ -24,7 +24,7 @@ const ollamaVersion = "0.33.0"
 type ollamaModel struct {
 	Name     string        `json:"name"`
 	Model    string        `json:"model"`
-	Modified time.Time     `json:"modified_at"`
+	Modified time.Time     `json:"modified_at,omitzero"`
 	Size     int           `json:"size"`
 	Digest   string        `json:"digest"` // of this description: the file is not read again
 	Details  ollamaDetails `json:"details"`
@@ -146,7 +146,9 @@ func (s *Server) ollamaRunning(x *exchange) error {
 				expires = e.last.Add(keep)
 			}
 		}
-		list = append(list, runningModel{s.described(e).model, expires, 0, e.model.Context()})
+		shown := s.described(e).model
+		shown.Modified = time.Time{} // Ollama tells it in other lists alone
+		list = append(list, runningModel{shown, expires, 0, e.model.Context()})
 	})
 	return x.writeJSON(http.StatusOK, ollamaList[runningModel]{list})
 }

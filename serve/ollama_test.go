@@ -121,6 +121,9 @@ func TestOllamaModels(t *testing.T) {
 			t.Errorf("%v", m)
 		}
 	}
+	if at(tags, "models.0.modified_at") == nil || at(ps, "models.0.modified_at") != nil {
+		t.Errorf("listed %v, running %v: those that run have no modified_at", tags, ps)
+	}
 	if at(ps, "models.0.context_length") != 2048.0 {
 		t.Errorf("%v", ps)
 	}

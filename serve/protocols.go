@@ -58,7 +58,11 @@ func withVersion(r *http.Request) *http.Request {
 	return &versioned
 }
 
-func protocolOf(path string) *protocol {
+func protocolOf(r *http.Request) *protocol {
+	path := r.URL.Path
+	if asksAsAnthropic(r) {
+		path = "/v1/messages"
+	}
 	for i := range protocols {
 		if strings.HasPrefix(path, protocols[i].path) {
 			return &protocols[i]

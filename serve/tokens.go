@@ -247,6 +247,9 @@ func (s *Server) listModels(x *exchange) error {
 	}
 	list := []modelCard{}
 	s.models.each(func(e *entry) { list = append(list, s.card(e)) })
+	if asksAsAnthropic(x.r) {
+		return x.writeJSON(http.StatusOK, newAnthropicModels(list))
+	}
 	return x.writeJSON(http.StatusOK, struct {
 		Object string      `json:"object"`
 		Data   []modelCard `json:"data"`
@@ -260,8 +263,11 @@ func (s *Server) oneModel(x *exchange) error {
 	}
 	var card modelCard
 	err := s.models.view(s.models.named, x.r.PathValue("id"), func(e *entry) { card = s.card(e) })
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
+	case asksAsAnthropic(x.r):
+		return x.writeJSON(http.StatusOK, card.asAnthropic())
 	}
 	return x.writeJSON(http.StatusOK, card)
 }

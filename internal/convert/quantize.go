@@ -54,8 +54,8 @@ func Quantize(ctx context.Context, from, to string, o Options) (notes []string, 
 			continue
 		}
 		want := o.Type
-		if drafting[layerOf(t.Name)] && inBlocks(want) {
-			want = tensor.Q8_0 // in 4 bits a published layer's drafts were accepted a tenth as often
+		if drafting[layerOf(t.Name)] {
+			want = behindType(want)
 		}
 		typ, reason := encoding(t.Name, t, want, t.Name == outputMatrix || tied && t.Name == embedding)
 		if isVector(t) && !slices.Contains([]tensor.Type{tensor.F16, tensor.BF16}, t.Type) {
@@ -84,6 +84,14 @@ func Quantize(ctx context.Context, from, to string, o Options) (notes []string, 
 		return nil, err
 	}
 	return notes, w.WriteFile(to)
+}
+
+// behindType is the type of layers behind a model's, which draft, where the model's is want.
+func behindType(want tensor.Type) tensor.Type {
+	if inBlocks(want) {
+		return tensor.Q8_0 // in 4 bits a published layer's drafts were accepted a tenth as often
+	}
+	return want
 }
 
 // layerOf is the layer of a tensor, such as "blk.3"; empty for others.

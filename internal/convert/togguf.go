@@ -77,6 +77,10 @@ func setFactors(w *gguf.Writer, c *model.Config) error {
 // addGGUF adds the tensors of a Hugging Face folder.
 func (c *layout) addGGUF(ctx context.Context, w *gguf.Writer, f *safetensors.File, o Options) ([]string, error) {
 	var said remarks
+	drafting := map[string]bool{} // layers behind the model's
+	for i := range c.Ahead {
+		drafting[fmt.Sprintf("blk.%d", c.Layers+i)] = true
+	}
 	used := map[string]bool{}
 	count := &counter{tell: o.Progress}
 	add := func(e model.Part, ending string) (bool, error) {
@@ -109,7 +113,11 @@ func (c *layout) addGGUF(ctx context.Context, w *gguf.Writer, f *safetensors.Fil
 		if n := e.Rows; e.ToGGUF != nil && (len(t.Shape) == 0 || t.Shape[0] != n) {
 			return false, fmt.Errorf("%s: tensor %s has shape %v: want %d rows by config.json", f.Path, name, t.Shape, n)
 		}
-		typ, reason := encoding(e.Name+ending, t, o.Type, e.Name == "output" || c.Tied && e.Name == "token_embd")
+		want := o.Type
+		if drafting[layerOf(e.Name)] {
+			want = behindType(want)
+		}
+		typ, reason := encoding(e.Name+ending, t, want, e.Name == "output" || c.Tied && e.Name == "token_embd")
 		said.add(e.Name+ending, typ, reason)
 		size, err := typ.Size(t.Elements())
 		if err != nil {
@@ -122,7 +130,7 @@ func (c *layout) addGGUF(ctx context.Context, w *gguf.Writer, f *safetensors.Fil
 	}
 	for i, e := range c.plan() {
 		ok, err := add(e, e.Ending)
-		if err == nil && !ok && e.Name != "output" {
+		if err == nil && !ok && e.Name != "output" && !e.Optional {
 			err = fmt.Errorf("%s: tensor %s is missing: the folder is incomplete, or not of architecture %s", f.Path, e.InFolder(e.Ending), c.Arch)
 		}
 		if err == nil && e.Name == "output" && !ok && !c.Tied {

@@ -269,7 +269,7 @@ func (c *layout) addHF(ctx context.Context, w *safetensors.Writer, f *gguf.File,
 		if used[e.Weight()] { // with its other half
 			continue
 		}
-		err := add(e, e.Ending, e.Name == "output")
+		err := add(e, e.Ending, e.Name == "output" || e.Optional)
 		if !e.Bare {
 			err = errors.Join(err, add(e, ".bias", true))
 		}

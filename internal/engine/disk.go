@@ -157,11 +157,14 @@ func (e *Engine) restore(r *Request) {
 	d.reading.Lock()
 	defer d.reading.Unlock()
 	chain := d.chain(r.Tenant, r.Prompt[:len(r.Prompt)-1]) // the last token's logits are wanted
+	blocks := len(chain)
 	chain = chain[:d.store.Known(chain)]
 	rows := len(chain) * blockRows
 	e.mu.Lock()
+	known := e.known(r)
+	e.stats.Missed += int64(blocks - max(len(chain), known/blockRows))
 	need := e.textBytes(&Request{}, rows)
-	wanted := !e.closed && rows >= e.known(r)+leastShared && need <= e.prefixMemory() && e.fits(need)
+	wanted := !e.closed && rows >= known+leastShared && need <= e.prefixMemory() && e.fits(need)
 	e.mu.Unlock()
 	cache, ok := e.target.NewCache().(*nn.Cache)
 	if !wanted || !ok {

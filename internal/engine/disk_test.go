@@ -94,6 +94,10 @@ func TestPrefixesInFiles(t *testing.T) {
 			if reused != 0 || !slices.Equal(got, want) {
 				t.Errorf("%v: another tenant has %d rows, tokens %v, want %v", kv, reused, got, want)
 			}
+			s := e.Stats()
+			if s.Files.Read != 3 || s.Missed != 3 || s.Files.Refused != 0 || s.Files.Blocks < 3 || s.Files.Bytes == 0 {
+				t.Errorf("%v: files %+v, %d blocks missed, want 3 of the other tenant", kv, s.Files, s.Missed)
+			}
 		})
 		if len(*reports) > 0 {
 			t.Error(*reports)
@@ -141,6 +145,9 @@ func TestDamagedPrefixInFiles(t *testing.T) {
 				})
 			}
 			all.Wait()
+			if s := e.Stats().Files; s.Refused != 1 {
+				t.Errorf("%d blocks are refused, want 1", s.Refused)
+			}
 		})
 		if len(*reports) != 1 {
 			t.Errorf("told of %v", *reports)

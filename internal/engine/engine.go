@@ -531,6 +531,7 @@ func (e *Engine) Stats() Stats {
 	s.CacheBytes = e.inUse()
 	s.PrefixBytes = e.prefixes.bytes
 	s.CacheLimit = e.o.CacheMemory
+	s.Files = e.o.Disk.Stats()
 	for _, j := range e.running {
 		s.RunningBytes += e.textBytes(&j.Request, len(j.text))
 	}

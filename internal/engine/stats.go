@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/grovellm/grove/internal/engine/pagestore"
 	"github.com/grovellm/grove/internal/speculate"
 )
 
@@ -32,6 +33,9 @@ type Stats struct {
 	RunningBytes int64 // what the texts of running requests take of it, at most
 	PrefixBytes  int64 // what kept prefixes take of it, at most; they share with each other and with running requests
 	CacheLimit   int64 // 0: none
+
+	Files  pagestore.Stats // of the blocks of prefixes in files
+	Missed int64           // whole blocks of prompts that neither files nor memory had
 
 	Steps    int64
 	LastStep time.Time // when the last step ended

@@ -8,16 +8,84 @@ import (
 	"strings"
 
 	"github.com/grovellm/grove/gguf"
+	"github.com/grovellm/grove/internal/files/safetensors"
 )
 
 // aheadKey is the key of their number, which block_count includes.
 const aheadKey = "nextn_predict_layers"
 
-// AheadFolders are the beginnings of the names of their tensors in folders: Qwen's, MiMo's.
-var AheadFolders = []string{"mtp.", "model.mtp_layers."}
+// AheadNames is how a folder names the tensors of a layer behind the model's.
+type AheadNames struct {
+	Start string // of all names
+	layer string // what follows before the parts of a layer
 
-// aheadFuse is the tensor that Qwen's folders have where there is such a layer.
-const aheadFuse = "mtp.fc.weight"
+	// The tensors beside the layer: a product of the embedding and the state, the norms of these, and that of the result.
+	Fuse, Embedding, State, Output string
+
+	// Copies of the model's embedding and output matrix, which folders may have. "": they have none.
+	Embed, Head string
+}
+
+// The names of Qwen 3.5 and Qwen 3 Next, and of MiMo.
+var (
+	QwenAhead = AheadNames{Start: "mtp.", layer: "layers.0.",
+		Fuse: "fc", Embedding: "pre_fc_norm_embedding", State: "pre_fc_norm_hidden", Output: "norm"}
+	MiMoAhead = AheadNames{Start: "model.mtp_layers.0.",
+		Fuse: "input_proj", Embedding: "token_layernorm", State: "hidden_layernorm", Output: "final_layernorm"}
+)
+
+// numberedAhead is the names of DeepSeek and GLM, whose layers are numbered after the model's.
+func numberedAhead(layer int) AheadNames {
+	return AheadNames{Start: fmt.Sprintf("%s%d.", layersPrefix, layer), Fuse: "eh_proj", Embedding: "enorm", State: "hnorm",
+		Output: "shared_head.norm", Embed: "embed_tokens", Head: "shared_head.head"}
+}
+
+// AheadNames is the names in folders of layer i behind the model's, where it is of the model's kind.
+func (c *Config) AheadNames(i int) AheadNames {
+	if c.arch().gated {
+		return QwenAhead
+	}
+	return numberedAhead(c.Layers + i)
+}
+
+// AheadIn finds the names that a folder has for layer i behind the model's; ok is false where it has no such layer.
+func (c *Config) AheadIn(f *safetensors.File, i int) (names AheadNames, ok bool) {
+	for _, names = range []AheadNames{QwenAhead, MiMoAhead, numberedAhead(c.Layers + i)} {
+		if _, found := f.Tensor(names.Start + names.Fuse + ".weight"); found {
+			return names, true
+		}
+	}
+	return AheadNames{}, false
+}
+
+// AheadParts lists the tensors of layer i behind the model's, with a folder's names.
+func (c *Config) AheadParts(i int, names AheadNames) []Part {
+	a := c.layout()
+	prefix := fmt.Sprintf("blk.%d.", c.Layers+i)
+	list := c.layerParts(a, c.Layers+i, prefix, names.Start+names.layer)
+	for _, p := range []part{
+		{name: "nextn.eh_proj", folder: names.Fuse, out: hidden, in: hidden2},
+		{name: "nextn.enorm", folder: names.Embedding, out: hidden},
+		{name: "nextn.hnorm", folder: names.State, out: hidden},
+		{name: "nextn.shared_head_norm", folder: names.Output, out: hidden},
+	} {
+		list = append(list, c.part(a, p, 0, prefix, names.Start))
+	}
+	for _, p := range []part{
+		{name: AheadEmbed, folder: names.Embed, out: vocab, in: hidden},
+		{name: AheadHead, folder: names.Head, out: vocab, in: hidden},
+	} {
+		if p.folder != "" {
+			x := c.part(a, p, 0, prefix, names.Start)
+			x.Optional = true
+			list = append(list, x)
+		}
+	}
+	return list
+}
+
+// The names in GGUF files, in a layer, of the embedding and the output matrix that the layer may have.
+const AheadEmbed, AheadHead = "nextn.embed_tokens", "nextn.shared_head_head"
 
 // AheadAlone reports whether a GGUF file of an architecture of models has such layers and not the
 // model.
@@ -48,20 +116,12 @@ func (c *Config) readLayers(f *gguf.File, k *keys, model bool) error {
 	return nil
 }
 
-// Gated reports whether layers of an architecture, by the name that GGUF files give it, have gated attention.
-func Gated(arch string) bool { a := archNamed(arch); return a != nil && a.gated }
+// Alike reports whether layers behind a model's are of its own kind, by the name that GGUF files give its architecture.
+// Others are Llama's or Qwen 3's.
+func Alike(arch string) bool { a := archNamed(arch); return a != nil && a.alike }
 
-// BehindParts are the tensors of a layer with gated attention behind a model's, as layer 0, in folders with
-// names that begin with folder.
-func (c *Config) BehindParts(folder string) (list []Part) {
-	a := c.layout()
-	for _, p := range a.layer {
-		if c.hasPart(p, 0) {
-			list = append(list, c.part(a, p, 0, "blk.0.", folder))
-		}
-	}
-	return list
-}
+// LayerParts are the tensors of a head's layer of such a kind, by the names of layer 0 in GGUF files.
+func (c *Config) LayerParts() []Part { return c.layerParts(c.layout(), 0, "blk.0.", "") }
 
 // ahead reports whether a tensor of a folder is of a layer behind the model's.
 func (c *Config) ahead(name string) bool {
@@ -72,5 +132,16 @@ func (c *Config) ahead(name string) bool {
 		layer, _ := layerPart("blk." + rest)
 		return layer >= c.Layers && layer < c.Layers+c.Ahead
 	}
-	return slices.ContainsFunc(AheadFolders, func(start string) bool { return strings.HasPrefix(name, start) })
+	return strings.HasPrefix(name, QwenAhead.Start) || strings.HasPrefix(name, "model.mtp_layers.")
+}
+
+// countAhead corrects how many layers there are behind the model's by the tensors of its folder: config.json of Qwen 3 Next
+// does not say it, and transformers leaves the layers of GLM and DeepSeek out and their number in.
+func (c *Config) countAhead(f *safetensors.File) {
+	if _, ok := c.AheadIn(f, 0); ok && c.arch().gated {
+		c.Ahead = max(c.Ahead, 1)
+	}
+	if !slices.ContainsFunc(f.Tensors, func(t safetensors.Info) bool { return c.ahead(t.Name) }) {
+		c.Ahead = 0
+	}
 }

@@ -20,7 +20,7 @@ var qwen35 = architecture{
 		LinearKernel: 4, LinearKeyHeads: 16, LinearValueHeads: 32, LinearKeyDim: 128, LinearValueDim: 128, AttentionInterval: 4},
 	prefix: layersPrefix, top: llamaTop,
 	layer:   slices.Concat(deltaNorms, deltaParts, gatedParts, []part{ffnGate, ffnUp, ffnDown}),
-	shifted: true, rotated: 0.25, hybrid: true, kind: "linear_attention", gated: true,
+	shifted: true, rotated: 0.25, hybrid: true, kind: "linear_attention", gated: true, alike: true,
 
 	recurrent:   (*builder).deltaNet,
 	readKeys:    readDeltaKeys,
@@ -127,7 +127,7 @@ func writeDeltaKeys(c *Config, set func(string, any)) {
 	set("rope.dimension_sections", []int32{int32(c.Rope.Dims / 2), 0, 0, 0})
 	set("full_attention_interval", uint32(cmp.Or(c.interval(), 4)))
 	if c.interval() == 0 {
-		list := make([]bool, c.Layers) // c lists no more than it must
+		list := make([]bool, c.Layers+c.Ahead) // c lists no more than it must
 		copy(list, c.Recurrent)
 		set("attention.recurrent_layers", list)
 	}

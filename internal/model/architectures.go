@@ -75,6 +75,7 @@ type architecture struct {
 	attention string // the kind of the others, where it is not full_attention
 	nested    string // the object of config.json that has the text model's fields; "": they stand alone
 	gated     bool   // attention's results are multiplied by σ of gates, which attn_q gives with the queries
+	alike     bool   // layers behind the model's (Config.Ahead) are of its kind, and draft
 	recurrent func(b *builder, name func(part string) string) (nn.Recurrent, nn.Linear)
 
 	// of says which folders are of this one, where several architectures have one modelType; nil: all others.

@@ -21,9 +21,12 @@ func (c *Config) SetGGUF(w *gguf.Writer, arch, name string, typ tensor.Type) {
 	for _, k := range []struct {
 		key string
 		v   int
-	}{{"vocab_size", c.Vocab}, {"context_length", c.Context}, {"embedding_length", c.Hidden}, {"block_count", c.Layers},
+	}{{"vocab_size", c.Vocab}, {"context_length", c.Context}, {"embedding_length", c.Hidden}, {"block_count", c.Layers + c.Ahead},
 		{"feed_forward_length", c.FFN}, {"attention.head_count", c.Heads}, {"rope.dimension_count", c.Rope.Dims}} {
 		set(k.key, uint32(k.v))
+	}
+	if c.Ahead > 0 {
+		set(aheadKey, uint32(c.Ahead))
 	}
 	if c.Experts > 0 {
 		set("expert_count", uint32(c.Experts))
@@ -64,7 +67,7 @@ func (c *Config) kvHeadsKey() any {
 	if !c.arch().heads {
 		return uint32(c.KVHeads)
 	}
-	list := make([]uint32, c.Layers)
+	list := make([]uint32, c.Layers+c.Ahead)
 	for i := range list {
 		if c.attends(i) {
 			list[i] = uint32(c.KVHeads)

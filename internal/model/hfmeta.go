@@ -52,6 +52,12 @@ func (c *Config) Fields(typ tensor.Type) (map[string]any, error) {
 			m["rope_scaling"] = scaling
 		}
 	}
+	switch {
+	case c.Ahead > 0 && a.gated:
+		m["mtp_num_hidden_layers"] = c.Ahead
+	case c.Ahead > 0:
+		m["num_nextn_predict_layers"] = c.Ahead
+	}
 	if c.Experts > 0 {
 		m[a.experts], m["num_experts_per_tok"] = c.Experts, c.Used
 	}

@@ -47,9 +47,7 @@ func OpenFolder(dir string) (Config, *safetensors.File, error) {
 		if fields.nested {
 			f.Rename(textName)
 		}
-		if _, ok := f.Tensor(aheadFuse); ok && Gated(c.Arch) { // config.json of Qwen 3 Next does not say so
-			c.Ahead = max(c.Ahead, 1)
-		}
+		c.countAhead(f)
 		if err = errors.Join(decodeFolder(f, fields.Quantization), checkTied(&c, f), fields.checkBiases(&c, f)); err != nil {
 			err = named(dir, err)
 		}

@@ -105,6 +105,8 @@ type Part struct {
 	// Shift is what a GGUF file's numbers are more than a folder's.
 	Shift float32
 
+	Optional bool // a model may lack it
+
 	Ending string // of its name in GGUF files: .weight, but for a few
 	Bare   bool   // its name in folders has no ending
 	Conv   bool   // folders have a dimension of 1 between rows and columns
@@ -117,8 +119,8 @@ type Part struct {
 // Weight is its name in GGUF files, with its ending.
 func (p *Part) Weight() string { return p.Name + p.Ending }
 
-// Parts lists the tensors of a model in the order of a GGUF file. An output matrix that is tied is
-// left out, and so are biases and tensors of rotation.
+// Parts lists the tensors of a model in the order of a GGUF file, with those of layers behind it that are of its kind. An
+// output matrix that is tied is left out, and so are biases and tensors of rotation.
 func (c *Config) Parts() (list []Part) {
 	a := c.layout()
 	if a == nil {
@@ -130,10 +132,21 @@ func (c *Config) Parts() (list []Part) {
 		}
 	}
 	for i := range c.Layers {
-		for _, p := range a.layer {
-			if c.hasPart(p, i) {
-				list = append(list, c.part(a, p, i, fmt.Sprintf("blk.%d.", i), fmt.Sprintf("%s%d.", a.prefix, i)))
-			}
+		list = append(list, c.layerParts(a, i, fmt.Sprintf("blk.%d.", i), fmt.Sprintf("%s%d.", a.prefix, i))...)
+	}
+	for i := range c.Ahead {
+		if a.alike {
+			list = append(list, c.AheadParts(i, c.AheadNames(i))...)
+		}
+	}
+	return list
+}
+
+// layerParts lists the tensors of a layer, by names that begin so in GGUF files and in folders.
+func (c *Config) layerParts(a *architecture, layer int, prefix, folder string) (list []Part) {
+	for _, p := range a.layer {
+		if c.hasPart(p, layer) {
+			list = append(list, c.part(a, p, layer, prefix, folder))
 		}
 	}
 	return list

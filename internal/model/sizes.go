@@ -11,6 +11,7 @@ const (
 	none dim = iota
 	vocab
 	hidden
+	hidden2
 	queries  // of all heads
 	keyHeads // keys, or values, of all heads
 	qkv
@@ -59,6 +60,8 @@ func (c *Config) size(d dim, layer int) int {
 		return c.Vocab
 	case hidden:
 		return c.Hidden
+	case hidden2:
+		return 2 * c.Hidden
 	case queries:
 		return q
 	case keyHeads:

@@ -65,6 +65,16 @@ func (e *Exec) latentAttention(b *Block, layer int, f *Forest, src Source, out P
 	e.Linear(Source{X: values}, out)
 }
 
+// LatentKeys is Keys of a layer with latent attention, for rows that come from src.
+func (e *Exec) LatentKeys(b *Block, layer int, f *Forest, src Source, m *BlockBuffers) {
+	l := b.Latent
+	keys := e.Mat(&m.latent.down, src.X.Rows, b.Attn.Dim)
+	e.Linear(src, Proj{Linear: &l.Down, Dst: keys})
+	c := keys.Columns(0, b.Attn.Latent)
+	e.Normalise(&l.Norm, c, c)
+	e.Keys(&b.Attn, layer, f, keys)
+}
+
 // latentJob makes of a row's products the key, and what is to be rotated of the queries.
 type latentJob struct {
 	a             *Attention

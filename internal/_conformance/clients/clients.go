@@ -6,5 +6,5 @@ import "slices"
 var clients = slices.Concat(
 	[]*client{codex, claudeCode, opencode, aider, gptme, generic(codex), generic(claudeCode), generic(opencode)},
 	frameworks,
-	[]*client{litellm, homeAssistant, lmEval, guidellm, promptfoo},
+	[]*client{litellm, homeAssistant, lmEval, guidellm, promptfoo, vendorTypes},
 )

@@ -30,6 +30,16 @@ var homeAssistant = &client{
 	},
 }
 
+var vendorTypes = &client{
+	name: "vendor-types", pypi: []string{"openai==3.57.0", "anthropic==2.14.0", "ollama==0.6.3", "pydantic==2.14.4"},
+	task:     "1,000 random requests of all protocols, some wrong: each answer and event is held to the clients' own types, and to its place in the stream",
+	template: "clients/vendors.jinja",
+	run: func(s *session) error {
+		_, err := s.program("vendors/main.py")
+		return err
+	},
+}
+
 // questions are those of the harness's tasks. The model is wrong about the last, and says so surely.
 var questions = []struct{ question, right, wrong string }{
 	{"What is the capital of France?", "Paris", "Lyon"},

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,7 +24,7 @@ type client struct {
 	torch    bool   // it needs torch, which takes gigabytes
 	task     string
 	model    func(s *session) []answer // what the scripted model says; nil: grove's own model answers
-	template string                    // of the scripted model; empty: withTools
+	template string                    // of the scripted model; empty: withTools. Of grove's own: a file; empty: template.jinja
 	flags    []string                  // of grove serve
 	run      func(s *session) error
 }
@@ -68,16 +69,12 @@ func (c *client) do(ctx context.Context, folder, dir, grove string, patience tim
 	args := append([]string{"serve", "--port", "0", "--log-prompts"}, c.flags...)
 	if c.model != nil {
 		path := filepath.Join(dir, "scripted.gguf")
-		messages := c.template
-		if messages == "" {
-			messages = withTools
-		}
-		if err := writeModel(path, messages, c.model(s), 1<<17); err != nil {
+		if err := writeModel(path, cmp.Or(c.template, withTools), c.model(s), 1<<17); err != nil {
 			return err
 		}
 		args = append(args, "-m", path)
 	} else {
-		args = append(args, "--template", "template.jinja")
+		args = append(args, "--template", cmp.Or(c.template, "template.jinja"))
 	}
 	stop, err := s.serve(grove, args, filepath.Join(dir, "server.log"))
 	if err != nil {

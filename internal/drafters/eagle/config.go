@@ -47,15 +47,16 @@ const Native = -1
 // last reports whether the feature is the target's last hidden state alone.
 func (c *Config) last() bool { return c.Version != 3 }
 
-// gated reports whether the layer has gated attention, as in Qwen 3.5 and Qwen 3 Next. Such a head does not learn.
-func (c *Config) gated() bool { return c.Version == Native && model.Gated(c.Arch) }
+// alike reports whether the layer is of its target's kind, with gated or latent attention or with experts, as those of
+// Qwen 3.5, GLM and DeepSeek are. Such a head does not learn.
+func (c *Config) alike() bool { return c.Version == Native && model.Alike(c.Arch) }
 
 // Validate checks that the numbers make a head.
 func (c *Config) Validate() error {
 	switch {
 	case c.Version != 2 && c.Version != 3 && c.Version != Native:
 		return fmt.Errorf("EAGLE version is %d: want 2 or 3", c.Version)
-	case c.Arch != "llama" && c.Arch != "qwen3" && !c.gated():
+	case c.Arch != "llama" && c.Arch != "qwen3" && !c.alike():
 		return fmt.Errorf("layers of architecture %q: want llama or qwen3", c.Arch)
 	case c.Parallel:
 		return fmt.Errorf("attention and MLP are parallel: want one after the other")

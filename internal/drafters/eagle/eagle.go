@@ -57,7 +57,7 @@ func New(n *Network, shape grow.Shape, text bool, lists shortlist.Method, pool *
 	if d.Drafter, err = grow.New(c); err != nil {
 		return nil, err
 	}
-	if n.gated() {
+	if n.alike() {
 		return d.Drafter, nil // without what makes it learn
 	}
 	return d, nil

@@ -6,7 +6,7 @@ import "github.com/grovellm/grove/internal/nn"
 
 // Pages is the memory of caches for the network's rows. They hold f32, as a tape wants: a head learns from what it drafted.
 func (n *Network) Pages() nn.Pages {
-	return nn.Pages{Layers: n.Layers, Heads: n.KVHeads, Dim: n.HeadDim, Rope: n.Blocks[0].Attn.Rope}
+	return nn.Pages{Layers: n.Layers, Heads: n.KVHeads, Dim: n.HeadDim, Latent: n.Latent.Rank, Rope: n.Blocks[0].Attn.Rope}
 }
 
 // Buffers is the activation memory of a head.
@@ -70,6 +70,10 @@ func (n *Network) Keep(e *nn.Exec, f *nn.Forest, tokens []int32, g nn.Mat, m *Bu
 		return
 	}
 	first := &n.Blocks[0]
+	if first.Latent != nil {
+		e.LatentKeys(first, 0, f, n.source(e, n.embed(e, tokens, m), g, m), &m.block)
+		return
+	}
 	half := first.Attn.KVHeads * first.Attn.Dim
 	kv := e.Mat(&m.x, g.Rows, 2*half)
 	m.projs = [2]nn.Proj{{Linear: &first.QKV[1], Dst: kv.Columns(0, half)}, {Linear: &first.QKV[2], Dst: kv.Columns(half, 2*half)}}

@@ -9,7 +9,7 @@ import (
 )
 
 // Config is the shape of a layer for multi-token prediction, as a model brings one: that of an
-// EAGLE head of version eagle.Native. StateFirst tells MiMo's layers from Qwen's.
+// EAGLE head of version eagle.Native. StateFirst tells MiMo's layers from Qwen's, GLM's and DeepSeek's.
 type Config struct{ eagle.Config }
 
 // Validate checks that the numbers make such a layer.
@@ -19,7 +19,7 @@ func (c *Config) Validate() error {
 		return fmt.Errorf("EAGLE version is %d: want the one of layers for multi-token prediction", c.Version)
 	case c.Layers != 1:
 		return fmt.Errorf("%d layers for multi-token prediction: want one, which is used at every depth", c.Layers)
-	case c.Experts > 0 && !model.Gated(c.Arch):
+	case c.Experts > 0 && !model.Alike(c.Arch):
 		return fmt.Errorf("a layer for multi-token prediction with %d experts: want one MLP", c.Experts)
 	}
 	return c.Config.Validate()
@@ -27,7 +27,7 @@ func (c *Config) Validate() error {
 
 // Describe says what is the head's own.
 func (c *Config) Describe(bool) string {
-	order := "embedding and state after the target's last norm (Qwen)"
+	order := "embedding and state after the target's last norm (Qwen, GLM, DeepSeek)"
 	if c.StateFirst {
 		order = "state before the target's last norm and embedding (MiMo)"
 	}

@@ -1,5 +1,4 @@
-// Heads in files: of their own, GGUF of architecture mtp, which is grove's, and folders with Qwen's
-// or MiMo's names; and in the files of their targets, GGUF with llama.cpp's nextn tensors or folders.
+// Heads in files of their own: GGUF of architecture mtp, which is grove's, and folders with Qwen's or MiMo's names.
 
 package mtp
 
@@ -7,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/grovellm/grove/gguf"
 	"github.com/grovellm/grove/internal/drafters/eagle"
 	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/heads/headfile"
@@ -79,95 +77,27 @@ func (*Config) Foreign() string {
 	return "llama.cpp runs MTP layers of the models that it knows with one"
 }
 
-// ReadInside reads the layer behind a target's in a GGUF file. The order of its inputs is MiMo's
-// where the layers are Qwen 2's, as MiMo's are, and else Qwen's.
-func (c *Config) ReadInside(f *gguf.File) (weights []tensor.Tensor, err error) {
-	name, _ := f.String("general.architecture")
-	if !model.Runs(name) {
-		return nil, kind.Refuse("general.architecture is %q: want a model's", name)
+// besides are the tensors beside the layer by their names in GGUF files.
+func besides(names model.AheadNames) map[string]string {
+	return map[string]string{
+		eagle.NativeFuse + ".weight": names.Fuse,
+		"blk.0.nextn.enorm.weight":   names.Embedding,
+		"blk.0.nextn.hnorm.weight":   names.State,
+		eagle.NativeNorm + ".weight": names.Output,
 	}
-	target, err := model.ReadGGUFKeys(f, name, name)
-	switch {
-	case err != nil:
-		return nil, err
-	case target.Ahead == 0:
-		return nil, kind.Refuse("the model has no layer behind its own (key %q)", name+".nextn_predict_layers")
-	}
-	if target.Window > 0 || target.Rope.Yarn != nil || target.Rope.Long != nil {
-		return nil, fmt.Errorf("windows, yarn and longrope are not supported in an MTP head")
-	}
-	from, layers := fmt.Sprintf("blk.%d.", target.Layers), "llama"
-	gated := model.Gated(target.Arch)
-	for _, info := range f.Tensors {
-		part, ok := strings.CutPrefix(info.Name, from)
-		if !ok {
-			continue
-		}
-		t, err := f.Load(info.Name)
-		if err != nil {
-			return nil, err
-		}
-		t.Name = "blk.0." + part
-		switch part {
-		case "nextn.embed_tokens.weight":
-			t.Name = "token_embd.weight"
-		case "nextn.shared_head_head.weight":
-			t.Name = "output.weight"
-		case "attn_q_norm.weight":
-			layers = "qwen3"
-		case "ffn_gate_inp_shexp.weight": // a row
-			t.Shape = []int{1, t.Elements()}
-		}
-		weights = append(weights, t)
-	}
-	if v, ok := f.Lookup("tokenizer.ggml.tokens"); ok && target.Vocab == 0 { // the file has the layer alone
-		target.Vocab = v.Len()
-	}
-	stateFirst := target.Arch == "qwen2"
-	if !gated {
-		target.Arch = layers
-	}
-	*c = behind(target)
-	c.Taps, c.StateFirst = []int{target.Layers}, stateFirst
-	return weights, nil
 }
 
-// behind is the shape of the layers behind a model's, whose kind is m's.
-func behind(m model.Config) Config {
-	c := Config{eagle.Config{Config: m, Version: eagle.Native, DraftVocab: m.Vocab, TargetLayers: m.Layers}}
-	c.Layers = m.Ahead
-	c.Recurrent, c.Delta = nil, model.DeltaConfig{}
-	c.Ahead = 0
-	c.Tied = false
-	return c
-}
-
-// Beginnings of the names in folders: Qwen's, MiMo's.
-var qwen, mimo = model.AheadFolders[0], model.AheadFolders[1] + "0."
-
-// names are those of the tensors beside the layer, in Qwen's folders and in MiMo's.
-var names = map[string][2]string{
-	"blk.0.nextn.eh_proj.weight":          {"fc.weight", "input_proj.weight"},
-	"blk.0.nextn.enorm.weight":            {"pre_fc_norm_embedding.weight", "token_layernorm.weight"},
-	"blk.0.nextn.hnorm.weight":            {"pre_fc_norm_hidden.weight", "hidden_layernorm.weight"},
-	"blk.0.nextn.shared_head_norm.weight": {"norm.weight", "final_layernorm.weight"},
-}
-
-// Place is where a folder has a tensor; layout is how its names begin.
-func (c *Config) Place(name, layout string) headfile.Place {
-	of, ok := names[name]
-	switch {
-	case ok && layout == mimo:
-		return headfile.Place{Name: layout + of[1]}
-	case ok:
-		p := headfile.Place{Name: layout + of[0]}
-		if model.Gated(c.Arch) && !strings.HasSuffix(name, "eh_proj.weight") {
-			p.Shift = 1 // norms
-		}
-		return p
+// Place is where a folder of a head alone has a tensor; layout is how its names begin: Qwen's, MiMo's.
+func (*Config) Place(name, layout string) headfile.Place {
+	names := model.QwenAhead
+	if layout == model.MiMoAhead.Start {
+		names = model.MiMoAhead
+	}
+	if part, ok := besides(names)[name]; ok {
+		return headfile.Place{Name: layout + part + ".weight"}
 	}
 	hf, _ := model.HFName(model.Head, name)
-	if layout == mimo {
+	if layout == model.MiMoAhead.Start {
 		hf = strings.TrimPrefix(hf, "layers.0.")
 	}
 	return headfile.Place{Name: layout + hf}
@@ -179,9 +109,9 @@ type folderConfig struct {
 	DraftVocab   *int `json:"draft_vocab_size"`
 }
 
-// ReadFolder reads the shape from config.json of an open folder, of a head or of a target.
+// ReadFolder reads the shape from config.json of an open folder of a head alone.
 func (c *Config) ReadFolder(x *headfile.File) (layout string, err error) {
-	for _, layout = range []string{qwen, mimo} {
+	for _, layout = range []string{model.QwenAhead.Start, model.MiMoAhead.Start} {
 		if x.Has(c.Place(eagle.NativeFuse+".weight", layout).Name) {
 			break
 		}
@@ -191,27 +121,19 @@ func (c *Config) ReadFolder(x *headfile.File) (layout string, err error) {
 	switch {
 	case layout == "":
 		return "", kind.Refuse("the folder has no tensor mtp.fc.weight or model.mtp_layers.0.input_proj.weight as such heads have")
-	case !x.Inside && x.Has("model.norm.weight"):
+	case x.Has("model.norm.weight"):
 		return "", kind.Refuse("the folder is a model's")
-	case x.Inside:
-		x.Only = strings.TrimSuffix(layout, "0.")
 	}
-	norm := c.Place("blk.0.attn_q_norm.weight", layout).Name
-	base, err := x.FolderLayers(norm, &f)
+	base, err := x.FolderLayers(c.Place("blk.0.attn_q_norm.weight", layout).Name, &f)
 	if err != nil {
 		return "", err
 	}
-	if model.Gated(base.Arch) {
-		base.Ahead = max(base.Ahead, 1)
-	}
-	if !x.Inside {
-		base.Ahead, base.Layers = base.Layers, f.TargetLayers
-	}
+	base.Ahead, base.Layers = base.Layers, f.TargetLayers
 	*c = behind(base)
 	if f.DraftVocab != nil {
 		c.DraftVocab = *f.DraftVocab
 	}
-	c.StateFirst = layout == mimo
+	c.StateFirst = layout == model.MiMoAhead.Start
 	return layout, nil
 }
 
@@ -220,9 +142,12 @@ func (*Config) Folders() (authors, speculators bool) { return true, false }
 
 // FolderFields is config.json.
 func (c *Config) FolderFields(m map[string]any, _ tensor.Type, _ []tensor.Tensor, _ *model.Config) (map[string]any, string, error) {
-	layout, class := qwen, "Qwen3NextMTP"
+	if model.Alike(c.Arch) {
+		return nil, "", fmt.Errorf("a folder has a layer of a %s model beside the model alone: convert the model's file", c.Arch)
+	}
+	layout, class := model.QwenAhead.Start, "Qwen3NextMTP"
 	if c.StateFirst {
-		layout, class = mimo, "MiMoMTPModel"
+		layout, class = model.MiMoAhead.Start, "MiMoMTPModel"
 	}
 	m["architectures"], m["draft_vocab_size"] = []string{class}, c.DraftVocab
 	return m, layout, nil

@@ -23,11 +23,11 @@ import (
 	"github.com/grovellm/grove/tree"
 )
 
-// The layers of Qwen 3.5 and Qwen 3 Next, in a folder as it is published and in the GGUF file that
-// llama.cpp's converter makes of it, draft what testdata/golden.py computes; and what is generated with
-// them is what is generated without.
-func TestQwensLayers(t *testing.T) {
-	for _, name := range []string{"tiny-qwen35-mtp", "tiny-qwen3next-mtp"} {
+// The layers of Qwen 3.5, Qwen 3 Next, GLM and DeepSeek, in a folder as it is published and in the GGUF
+// file that llama.cpp's converter makes of it, draft what testdata/golden.py computes; and what is
+// generated with them is what is generated without.
+func TestPublishedLayers(t *testing.T) {
+	for _, name := range []string{"tiny-qwen35-mtp", "tiny-qwen3next-mtp", "tiny-glm4moe-mtp", "tiny-glm4lite-mtp", "tiny-deepseek3-mtp"} {
 		var want struct {
 			Text, Tokens []int32
 			LogProbs     []float64 `json:"log_probs"`
@@ -39,9 +39,12 @@ func TestQwensLayers(t *testing.T) {
 			m := Must(model.Open(path, model.Options{Threads: 2}))(t)
 			defer m.Close()
 			n := Must(mtp.Open(registry.Head{Name: path, Inside: true}, As(m)))(t)
+			if own := name == "tiny-glm4lite-mtp"; n.OwnEmbed != own || n.OwnHead != own { // others have copies of the model's
+				t.Errorf("%s: an embedding of its own: %v, an output matrix: %v", path, n.OwnEmbed, n.OwnHead)
+			}
 			d := newDrafter(t, n, &grow.Linear{K: len(want.Tokens)}, m)
 			if _, learns := d.(learn.Learner); learns {
-				t.Errorf("%s: gated attention has no gradient, and the drafter learns", path)
+				t.Errorf("%s: the layer has no gradient, and the drafter learns", path)
 			}
 			s := Begin(t, d, draft.Options{}, 1)
 			defer s.Close()

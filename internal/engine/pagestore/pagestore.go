@@ -70,6 +70,30 @@ type Store struct {
 	mu    sync.Mutex
 	files map[Key]*file
 	bytes int64 // of all files
+	stats Stats // its counts
+}
+
+// Stats say what a store has and what it did.
+type Stats struct {
+	Blocks int   // that are there
+	Bytes  int64 // of their files
+
+	Written int64 // blocks
+	Read    int64 // blocks that were as they had been written
+	Refused int64 // blocks that were not, such as those with another checksum; they were removed
+}
+
+// Stats returns the store's. A nil store has none.
+func (s *Store) Stats() Stats {
+	if s == nil {
+		return Stats{}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.stats
+	now.Blocks = len(s.files)
+	now.Bytes = s.bytes
+	return now
 }
 
 type file struct {
@@ -176,6 +200,7 @@ func (s *Store) Write(k Key, size int64, fill func(io.Writer) error) error {
 	f := &file{int64(headerSize) + size + crc32.Size, time.Now()}
 	s.files[k] = f
 	s.bytes += f.size
+	s.stats.Written++
 	s.evict()
 	return nil
 }
@@ -188,11 +213,13 @@ func (s *Store) Read(k Key, size int64, take func(io.Reader) error) error {
 		err = readBlock(f, k, size, take)
 		f.Close()
 	}
-	if err == nil {
-		return nil
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if err == nil {
+		s.stats.Read++
+		return nil
+	}
+	s.stats.Refused++
 	s.remove(k)
 	return fmt.Errorf("%s: %w: it is left out", s.path(k), err)
 }

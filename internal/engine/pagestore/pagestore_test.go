@@ -73,6 +73,14 @@ func TestBlocks(t *testing.T) {
 	if err := s.Read(key(0), blockSize-1, func(io.Reader) error { return nil }); !errors.Is(err, errDamaged) {
 		t.Error(err)
 	}
+	want := Stats{Blocks: 2, Bytes: s.bytes, Read: 3, Refused: 2} // the one that is not there, and the one of another size
+	if got := s.Stats(); got != want || got.Bytes < 2*blockSize {
+		t.Errorf("the store says %+v, want %+v", got, want)
+	}
+	write(t, s, 0)
+	if got := s.Stats(); got.Blocks != 3 || got.Written != 1 {
+		t.Errorf("the store says %+v after a block is written", got)
+	}
 }
 
 // A file that was changed anywhere, cut short or renamed is no block, and goes.

@@ -27,8 +27,8 @@ type File struct {
 	JSON   []byte // the folder's config.json, as ReadFolder returns it
 	Dir    string
 
-	Inside bool   // as registry.Head has it
-	Only   string // of a folder with other tensors too, how the names of the head's begin
+	Inside bool          // as registry.Head has it
+	Target *model.Config // of a folder that is the target's, the target's; else nil
 }
 
 // Open opens the file that a head names.
@@ -48,6 +48,11 @@ func Open(h registry.Head) (*File, error) {
 		return &File{GGUF: f, Inside: h.Inside}, err
 	}
 	x := &File{Dir: h.Name, Inside: h.Inside}
+	if h.Inside {
+		target, f, err := model.OpenFolder(h.Name)
+		x.Target, x.Folder = &target, f
+		return x, err
+	}
 	var noWeights error
 	x.Folder, noWeights = safetensors.OpenFolder(h.Name, FileNames()...) // before config.json is read: see CheckInPlace
 	if x.JSON, err = ReadFolder(h.Name); err == nil {
@@ -128,7 +133,7 @@ func (f *File) Names() (names []string) {
 		return names
 	}
 	for _, t := range f.Folder.Tensors {
-		if !model.Follows(t.Name) && strings.HasPrefix(t.Name, f.Only) {
+		if !model.Follows(t.Name) {
 			names = append(names, t.Name)
 		}
 	}
@@ -177,9 +182,7 @@ func (f *File) readLayers(arch string, keys []string, kind *Kind) (model.Config,
 // first layer's norm of queries, which qwen3's have. more has what else is read, as model.ParseFolder has it.
 func (f *File) FolderLayers(norm string, more any) (model.Config, error) {
 	c, err := model.ParseFolder(f.JSON, more)
-	if !model.Gated(c.Arch) {
-		c.Arch = f.layerArch(norm)
-	}
+	c.Arch = f.layerArch(norm)
 	c.Tied = false
 	return c, err
 }

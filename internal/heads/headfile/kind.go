@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/grovellm/grove/gguf"
 	"github.com/grovellm/grove/internal/kernels/par"
 	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/tensor"
@@ -98,12 +97,11 @@ type Completer interface {
 	Complete(weights []tensor.Tensor) ([]tensor.Tensor, error)
 }
 
-// Inside is a Shape whose heads may be layers in their target's own file (registry.Head.Inside).
-// ReadFolder of such a Shape reads folders of targets too.
+// Inside is a Shape whose heads may be layers in their target's own file or folder (registry.Head.Inside).
 type Inside interface {
-	// ReadInside reads the shape from a GGUF file of the target, and returns the head's tensors by
-	// the names that a file of the head alone has.
-	ReadInside(f *gguf.File) ([]tensor.Tensor, error)
+	// ReadInside reads the shape from a file of the target, and returns the head's tensors by the
+	// names that a file of the head alone has.
+	ReadInside(f *File) ([]tensor.Tensor, error)
 }
 
 // Common points at what the shapes of all kinds have.

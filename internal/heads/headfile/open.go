@@ -61,7 +61,13 @@ func Read(h registry.Head, kinds ...*Kind) (*Head, error) {
 
 // read reads the file as its shape's kind.
 func (x *Head) read() (err error) {
-	if x.GGUF != nil {
+	if s, ok := x.Shape.(Inside); ok && (x.Inside || x.GGUF != nil && model.AheadAlone(x.GGUF)) {
+		if x.Weights, err = s.ReadInside(x.File); err == nil {
+			err = x.Shape.Validate()
+		}
+	} else if x.Inside {
+		err = x.Shape.Kind().Refuse("the file is a model's")
+	} else if x.GGUF != nil {
 		err = x.readGGUF()
 	} else if err = x.readFolder(); err != nil && !strings.Contains(err.Error(), x.Dir) {
 		err = fmt.Errorf("%s: %w", filepath.Join(x.Dir, "config.json"), err)
@@ -74,7 +80,7 @@ func (x *Head) read() (err error) {
 
 // called is what the file calls a tensor.
 func (x *Head) called(name string) string {
-	if x.GGUF != nil {
+	if x.GGUF != nil || x.Inside {
 		return name
 	}
 	return x.Shape.Place(name, x.layout).Name
@@ -83,12 +89,6 @@ func (x *Head) called(name string) string {
 func (x *Head) readGGUF() (err error) {
 	from, kind := ggufkeys.Of(x.GGUF), x.Shape.Kind()
 	arch := from.String("general.architecture")
-	if s, ok := x.Shape.(Inside); ok && (x.Inside || model.AheadAlone(x.GGUF)) {
-		if x.Weights, err = s.ReadInside(x.GGUF); err != nil {
-			return err
-		}
-		return x.Shape.Validate()
-	}
 	if from.Err() == nil && !slices.Contains(kind.Archs, arch) {
 		return kind.Refuse("general.architecture is %q: want %s", arch, strings.Join(kind.Archs, " or "))
 	}
@@ -161,19 +161,7 @@ func (x *Head) readFolder() (err error) {
 			return err
 		}
 	}
-	parts := map[string]model.Part{}
-	if layers := c.Layers; model.Gated(layers.Arch) {
-		for _, p := range layers.BehindParts(x.layout + "layers.0.") {
-			parts[p.Weight()] = p
-		}
-	}
 	for _, name := range slices.Sorted(maps.Keys(shapes)) {
-		if part, ok := parts[name]; ok {
-			if err := x.addPart(&part, used); err != nil {
-				return err
-			}
-			continue
-		}
 		p := x.Shape.Place(name, x.layout)
 		if !x.Has(p.Name) {
 			continue // Check says which must be there
@@ -208,23 +196,6 @@ func (x *Head) readFolder() (err error) {
 		}
 	}
 	return nil
-}
-
-// addPart adds a tensor of a layer that is the target's kind.
-func (x *Head) addPart(p *model.Part, used map[string]bool) error {
-	t, names, err := p.FromFolder(x.Folder, p.Ending)
-	for _, name := range names {
-		used[name] = true
-	}
-	switch {
-	case err != nil || names == nil: // Check says which must be there
-		return err
-	case p.Shift != 0:
-		t, err = t.Shifted(p.Shift)
-	}
-	t.Name = p.Weight()
-	x.Weights = append(x.Weights, t)
-	return err
 }
 
 // vocabularyName is a file of PyTorch's with the draft vocabulary, which some folders have.

@@ -319,13 +319,16 @@ func (p *Blocks) shapes(s Shapes) {
 		}
 		return
 	}
-	if model.Gated(p.Of.Arch) {
-		for _, part := range p.Of.BehindParts("") {
+	if model.Alike(p.Of.Arch) {
+		for _, part := range p.Of.LayerParts() {
 			dims := []int{part.Rows, part.Cols}[:1+min(part.Cols, 1)]
 			if part.Experts > 0 {
 				dims = append([]int{part.Experts}, dims...)
 			}
 			s.Need(part.Weight(), dims...)
+			if _, ok := model.BiasField(p.Of.Arch, part.Name); ok {
+				s.May(part.Name+".bias", part.Rows)
+			}
 		}
 		return
 	}
@@ -359,7 +362,7 @@ func (p *Blocks) load(w model.Weights) (err error) {
 			}
 		}
 	}
-	if model.Gated(p.Of.Arch) {
+	if model.Alike(p.Of.Arch) {
 		*p.To, err = model.NewBlocks(p.Of, w)
 		return err
 	}
@@ -544,7 +547,7 @@ func Check(s Shape, weights []tensor.Tensor, tokens []int32, called func(string)
 			return err
 		}
 		c := s.Common().Layers
-		if c.Rope.Neighbours && (!s.Kind().Pairs || c.Arch != "llama") {
+		if c.Rope.Neighbours && (!s.Kind().Pairs || c.Arch != "llama") && !model.Alike(c.Arch) {
 			return fmt.Errorf("rows of queries and keys of %s layers in neighbouring pairs: want halves", c.Arch)
 		}
 		if err := s.Parts().Shapes().Check(weights, called); err != nil {

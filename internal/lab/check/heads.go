@@ -42,6 +42,10 @@ func (v *variant) heads(target model.Config) (_ []registry.Head, err error) {
 		files = append(files, registry.Head{Name: path})
 	}
 	for _, kind := range kindsFor(target.Arch) {
+		if _, inside := kind.New().(headfile.Inside); inside && target.Ahead > 0 {
+			files = append(files, registry.Head{Name: v.path, Inside: true})
+			continue
+		}
 		for _, drafter := range kind.Drafters {
 			write(func(path string, typ tensor.Type) error {
 				s := synthetic.Shape(rng, kind, drafter, target, typ)
@@ -74,7 +78,9 @@ func (v *variant) heads(target model.Config) (_ []registry.Head, err error) {
 // removeHeads removes the variant's head files.
 func (v *variant) removeHeads() {
 	for _, h := range v.headFiles {
-		os.Remove(h.Name)
+		if !h.Inside {
+			os.Remove(h.Name)
+		}
 	}
 }
 

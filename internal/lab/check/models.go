@@ -105,6 +105,9 @@ func (s *models) get(ctx context.Context, n int) (*variant, error) {
 		seed:  rng.Uint64(),
 		kv:    randomKV(rng),
 	}
+	if model.Alike(v.shape.Arch) && rng.IntN(2) == 0 {
+		v.shape.Tune = draftAhead(v.shape.Tune)
+	}
 	if err := synth.Write(ctx, v.path, v.shape, synth.Options{Type: v.typ, Seed: v.seed}); err != nil {
 		return nil, err
 	}
@@ -173,4 +176,12 @@ func (s *models) close() {
 	os.Remove(s.kept.draftPath())
 	s.kept.removeHeads()
 	s.kept = nil
+}
+
+// draftAhead adds a layer behind the model's, which drafts.
+func draftAhead(tune func(c *model.Config)) func(c *model.Config) {
+	return func(c *model.Config) {
+		tune(c)
+		c.Ahead = 1
+	}
 }

@@ -113,6 +113,8 @@ func (s Shape) plan() []planned {
 		std["attn_k_b"], std["attn_v_b"] = root(l.Rank), root(l.Rank)
 		std["attn_output"] = block / mix * root(c.Heads*l.ValueDim)
 	}
+	std["nextn.eh_proj"] = inv / math.Sqrt2
+	std[model.AheadEmbed], std[model.AheadHead] = std["token_embd"], std["output"]
 	std["ffn_latent_down"], std["ffn_latent_up"] = inv, 1/math.Sqrt(float64(max(c.Narrow, 1)))
 	if s.Arch == "gptneox" { // the same number, another rounding: other engines' results are kept for this one
 		std["attn_output"] = block / mix * inv

@@ -140,6 +140,9 @@ function Server() {
   const f = (name: string) => figures.get(name) ?? 0
   const drafters = [...figures.keys()].filter(k => k.startsWith('drafter_rounds_total ') && f(k)).map(k => k.slice(k.indexOf(' ')))
   const limit = f('cache_limit_bytes')
+  const kept = f('cache_dir_bytes')
+  const found = f('cache_dir_blocks_read_total')
+  const missed = f('cache_dir_blocks_missed_total')
   return <section class="server" aria-label="Server">
     <h2>Server</h2>
     <dl class="facts">
@@ -148,6 +151,8 @@ function Server() {
       <div><dt>tokens</dt><dd>{f('generated_tokens_total').toLocaleString('en')}</dd></div>
       <div><dt>cache</dt><dd>{size(f('cache_bytes'))}{limit ? ' of ' + size(limit) : ''}</dd></div>
       <div><dt>from cache</dt><dd>{(100 * f('cached_tokens_total') / Math.max(1, f('prompt_tokens_total'))).toFixed(0)} %</dd></div>
+      {kept > 0 && <div><dt>on disk</dt><dd>{size(kept)}</dd></div>}
+      {kept > 0 && <div><dt>found there</dt><dd>{found + missed ? (100 * found / (found + missed)).toFixed(0) + ' %' : '–'}</dd></div>}
       <div><dt>context</dt><dd>{status.context.toLocaleString('en')}</dd></div>
     </dl>
     {limit > 0 && <meter min={0} max={limit} value={f('cache_bytes')} aria-label="Cache in use" />}

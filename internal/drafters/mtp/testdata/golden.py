@@ -1,10 +1,11 @@
 """Writes golden_NAME.json, a folder NAME and NAME.gguf: a tiny random model with a layer for multi-token prediction, and what that drafts.
 
-    LLAMA_CPP=llama.cpp python golden.py
+    LLAMA_CPP=llama.cpp python golden.py [NAME...]
 
-transformers runs the model but not the layer, whose equations are here: z = fc[norm(E x_{p+1}); norm(h_p)], a decoder
-layer with gated attention at position p+1, and a norm, whose output is the head's input and the next draft's h.
-LLAMA_CPP is a checkout of llama.cpp, whose converter makes the GGUF files.
+The layer's equations are here: z = fc[norm(E x_{p+1}); norm(h_p)], a decoder layer of the model's kind at position p+1,
+and a norm, whose output is the head's input and the next draft's h. h_p is the model's state after its last norm.
+LLAMA_CPP is a checkout of llama.cpp, whose converter makes the GGUF files. It drops DeepSeek-V3's layer, and keeps that
+of GLM-4.7-Flash, which is the same model otherwise: so it is told that DeepSeek's is GLM's.
 """
 import json, os, pathlib, sys
 
@@ -12,7 +13,11 @@ sys.path[:0] = [os.environ["LLAMA_CPP"], os.environ["LLAMA_CPP"] + "/gguf-py"]
 import gguf, torch, transformers
 from conversion import get_model_class
 from conversion.base import ModelBase
+from conversion.glm import Glm4MoeLiteModel
 from safetensors.torch import load_file, save_file
+from transformers.models.deepseek_v3 import modeling_deepseek_v3 as v3
+from transformers.models.glm4_moe import modeling_glm4_moe as glm
+from transformers.models.glm4_moe_lite import modeling_glm4_moe_lite as lite
 from transformers.models.qwen3_5 import modeling_qwen3_5 as q35
 from transformers.models.qwen3_next import modeling_qwen3_next as next_
 
@@ -23,30 +28,49 @@ common = dict(vocab_size=96, hidden_size=32, num_hidden_layers=2, num_attention_
               linear_num_value_heads=2, linear_key_head_dim=16, linear_value_head_dim=16, linear_conv_kernel_dim=4,
               layer_types=["linear_attention", "full_attention"], full_attention_interval=2)
 rope = dict(rope_type="default", rope_theta=10000.0, partial_rotary_factor=0.5)
+grouped = dict(vocab_size=96, hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=48, moe_intermediate_size=16,
+               n_routed_experts=8, num_experts_per_tok=3, n_shared_experts=1, routed_scaling_factor=1.8, norm_topk_prob=True,
+               max_position_embeddings=512, tie_word_embeddings=False)
+latent = dict(grouped, num_key_value_heads=4, q_lora_rank=20, kv_lora_rank=16, qk_nope_head_dim=12, qk_rope_head_dim=8, v_head_dim=12,
+              rope_interleave=True)
+plain = dict(rope_type="default", rope_theta=10000.0)
+yarn = dict(rope_type="yarn", rope_theta=10000.0, factor=8.0, original_max_position_embeddings=64, beta_fast=32.0, beta_slow=1.0,
+            mscale=1.0, mscale_all_dim=1.0)
 MODELS = {
     "tiny-qwen35-mtp": (transformers.Qwen3_5ForCausalLM, q35.Qwen3_5DecoderLayer, q35.Qwen3_5RMSNorm, transformers.Qwen3_5TextConfig(
         **common, intermediate_size=48, rope_parameters=dict(rope, mrope_section=[2, 1, 1], mrope_interleaved=True), mtp_num_hidden_layers=1)),
     "tiny-qwen3next-mtp": (transformers.Qwen3NextForCausalLM, next_.Qwen3NextDecoderLayer, next_.Qwen3NextRMSNorm, transformers.Qwen3NextConfig(
         **common, intermediate_size=48, rope_parameters=rope, num_experts=4, num_experts_per_tok=2, moe_intermediate_size=16,
         shared_expert_intermediate_size=24, decoder_sparse_step=1, norm_topk_prob=True)),
+    "tiny-glm4moe-mtp": (transformers.Glm4MoeForCausalLM, glm.Glm4MoeDecoderLayer, glm.Glm4MoeRMSNorm, transformers.Glm4MoeConfig(
+        **grouped, num_key_value_heads=2, head_dim=16, rms_norm_eps=1e-5, n_group=1, topk_group=1, first_k_dense_replace=1,
+        use_qk_norm=True, attention_bias=True, rope_parameters=dict(plain, partial_rotary_factor=0.5))),
+    "tiny-glm4lite-mtp": (transformers.Glm4MoeLiteForCausalLM, lite.Glm4MoeLiteDecoderLayer, lite.Glm4MoeLiteRMSNorm,
+        transformers.Glm4MoeLiteConfig(**latent, rms_norm_eps=1e-5, n_group=1, topk_group=1, mlp_layer_types=["dense", "sparse"],
+        rope_parameters=plain)),
+    "tiny-deepseek3-mtp": (transformers.DeepseekV3ForCausalLM, v3.DeepseekV3DecoderLayer, v3.DeepseekV3RMSNorm,
+        transformers.DeepseekV3Config(**latent, rms_norm_eps=1e-6, n_group=4, topk_group=2, first_k_dense_replace=1, rope_parameters=yarn)),
 }
+QWEN = {"tiny-qwen35-mtp", "tiny-qwen3next-mtp"}  # whose norms are 1 + w, and whose layer has names of its own
+OWN = {"tiny-glm4lite-mtp"}  # whose layer has an embedding and an output matrix that are not the model's
 
 
-def randomise(module):
-    for name, p in module.named_parameters():
+def randomise(module, ones):
+    for name, p in [*module.named_parameters(), *((n, b) for n, b in module.named_buffers() if n.endswith("correction_bias"))]:
         if name.endswith("A_log"):
             p.copy_(torch.empty_like(p).uniform_(0.2, 3.2).log())
         elif p.dim() == 1:
-            p.copy_(torch.randn_like(p) * 0.2 + (1.0 if name.endswith("linear_attn.norm.weight") else 0.0))
+            p.copy_(torch.randn_like(p) * 0.2 + (
+                1.0 if name.endswith("linear_attn.norm.weight") or ones and (name == "weight" or name.endswith("norm.weight")) else 0.0))
         else:
             p.copy_(torch.randn_like(p) * (1.0 if "embed" in name else 2.0 / p.shape[-1] ** 0.5))
 
 
-def draft(model, layer, norms, fc, text, count):
+def draft(model, layer, norms, fc, text, count, embedding, head):
     """Returns the tokens that the layer drafts one after another behind a text, and their log-probabilities."""
     e, h, out = norms
     states = model.model(torch.tensor([text[:-1]])).last_hidden_state[0]
-    entry = lambda token, state: fc(torch.cat([e(model.model.embed_tokens.weight[token]), h(state)], -1))
+    entry = lambda token, state: fc(torch.cat([e(embedding[token]), h(state)], -1))
     inputs = [entry(token, states[p]) for p, token in enumerate(text[1:])]
     tokens, logs = [], []
     for _ in range(count):
@@ -57,44 +81,66 @@ def draft(model, layer, norms, fc, text, count):
         turns = model.model.rotary_emb(x, places[None].expand(3, -1, -1) if "mrope_section" in model.config.rope_parameters else places)
         x = layer(x, position_embeddings=turns, attention_mask=mask, position_ids=places)
         state = out((x[0] if isinstance(x, tuple) else x)[0, -1])
-        p = torch.log_softmax(model.lm_head(state).double(), -1)
+        p = torch.log_softmax((head @ state).double(), -1)
         tokens.append(int(p.argmax()))
         logs.append(round(float(p.max()), 6))
         inputs.append(entry(tokens[-1], state))
     return tokens, logs
 
 
+def convert(name, config, kind):
+    """Writes NAME.gguf of the folder NAME."""
+    ModelBase.load_hparams = staticmethod(lambda d, is_mistral_format=False: json.load(open(pathlib.Path(d) / "config.json")))
+    converter = get_model_class(config.architectures[0] if config.architectures else kind.__name__)
+    if kind is transformers.DeepseekV3ForCausalLM:
+        converter = Glm4MoeLiteModel
+    converter.set_vocab = lambda self: None
+    converter(pathlib.Path(name), gguf.LlamaFileType.ALL_F32, pathlib.Path(name + ".gguf")).write()
+
+
 for seed, (name, (kind, layer_kind, norm_kind, config)) in enumerate(MODELS.items()):
+    if sys.argv[1:] and name not in sys.argv[1:]:
+        continue
     torch.manual_seed(seed + 1)
     config._attn_implementation = "eager"
     model = kind(config).eval()
-    layer, norms = layer_kind(config, 1).eval(), [norm_kind(32, eps=1e-6) for _ in range(3)]
+    layer, norms = layer_kind(config, 1).eval(), [norm_kind(32, eps=config.rms_norm_eps) for _ in range(3)]
     fc = torch.nn.Linear(64, 32, bias=False)
     for m in [model, layer, fc, *norms]:
-        randomise(m)
+        randomise(m, name not in QWEN)
+    ends = [model.model.embed_tokens.weight, model.lm_head.weight]
+    if name in OWN:
+        ends = [torch.randn(96, 32), torch.randn(96, 32) * 2 / 32**0.5]
     text = torch.randint(3, 96, (71,)).tolist()
-    tokens, logs = draft(model, layer, norms, fc, text, 5)
+    tokens, logs = draft(model, layer, norms, fc, text, 5, *ends)
     model.save_pretrained(name)
     weights = load_file(f"{name}/model.safetensors")
-    for i, (part, norm) in enumerate(zip(["pre_fc_norm_embedding", "pre_fc_norm_hidden", "norm"], norms)):
-        weights[f"mtp.{part}.weight"] = norm.weight.data
-    weights["mtp.fc.weight"] = fc.weight.data
+    start, own, parts = "mtp.", "mtp.layers.0.", ["pre_fc_norm_embedding", "pre_fc_norm_hidden", "norm", "fc"]
+    if name not in QWEN:
+        start = own = f"model.layers.{config.num_hidden_layers}."
+        parts = ["enorm", "hnorm", "shared_head.norm", "eh_proj"]
+        weights[start + "embed_tokens.weight"], weights[start + "shared_head.head.weight"] = (w.clone() for w in ends)
+        settings = json.load(open(f"{name}/config.json"))
+        settings.pop("num_mtp_layers", None)
+        settings["num_nextn_predict_layers"] = settings["first_k_dense_replace"] = 1
+        if "kv_lora_rank" in settings:
+            settings.update(scoring_func="sigmoid", topk_method="noaux_tc")
+        json.dump(settings, open(f"{name}/config.json", "w"), indent=2)
+    for part, module in zip(parts, [*norms, fc]):
+        weights[f"{start}{part}.weight"] = module.weight.data
     for part, w in layer.state_dict().items():
         if part.startswith("mlp.experts."):
-            for i in range(config.num_experts):  # as published
+            for i in range(len(w)):  # as published
                 if part.endswith("down_proj"):
-                    weights[f"mtp.layers.0.mlp.experts.{i}.down_proj.weight"] = w[i].clone()
+                    weights[f"{own}mlp.experts.{i}.down_proj.weight"] = w[i].clone()
                 else:
                     for half, rows in zip(["gate_proj", "up_proj"], w[i].chunk(2)):
-                        weights[f"mtp.layers.0.mlp.experts.{i}.{half}.weight"] = rows.clone()
+                        weights[f"{own}mlp.experts.{i}.{half}.weight"] = rows.clone()
         else:
-            weights["mtp.layers.0." + part] = w
+            weights[own + part] = w
     save_file(weights, f"{name}/model.safetensors", {"format": "pt"})
     os.remove(f"{name}/generation_config.json")
-    ModelBase.load_hparams = staticmethod(lambda d, is_mistral_format=False: json.load(open(pathlib.Path(d) / "config.json")))
-    converter = get_model_class(config.architectures[0] if config.architectures else kind.__name__)
-    converter.set_vocab = lambda self: None
-    converter(pathlib.Path(name), gguf.LlamaFileType.ALL_F32, pathlib.Path(name + ".gguf")).write()
+    convert(name, config, kind)
     json.dump({"text": text, "tokens": tokens, "log_probs": logs,
                "made_with": f"transformers {transformers.__version__}, torch {torch.__version__}, float32; testdata/golden.py"},
               open(f"golden_{name}.json", "w"))

@@ -1,0 +1,152 @@
+package convert
+
+import (
+	"context"
+	"math"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/grovellm/grove/gguf"
+	"github.com/grovellm/grove/internal/model"
+	"github.com/grovellm/grove/internal/model/synth"
+	"github.com/grovellm/grove/tensor"
+)
+
+// Layers that draft, behind a model's own, stay in its file, with the names, the numbers and the keys that llama.cpp's
+// converter gives them; and back in a folder they are as they were.
+func TestLayersAhead(t *testing.T) {
+	ctx := context.Background()
+	for _, name := range []string{"tiny-qwen35-mtp", "tiny-qwen3next-mtp", "tiny-glm4moe-mtp", "tiny-glm4lite-mtp", "tiny-deepseek3-mtp"} {
+		t.Run(name, func(t *testing.T) {
+			published := filepath.Join("..", "drafters", "mtp", "testdata", name)
+			dir := t.TempDir()
+			made, back := filepath.Join(dir, "made.gguf"), filepath.Join(dir, "back")
+			withoutTokens(t, published, made)
+			sameNumbers(t, ggufNumbers(t, made), ggufNumbers(t, published+".gguf"))
+			if _, err := ToHF(ctx, made, back, Options{Type: Keep}); err != nil {
+				t.Fatal(err)
+			}
+			sameNumbers(t, folderNumbers(t, back), folderNumbers(t, published))
+		})
+	}
+}
+
+// withoutTokens is ToGGUF of a folder without a tokenizer.
+func withoutTokens(t *testing.T, folder, path string) {
+	t.Helper()
+	config, f, err := model.OpenFolder(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	c, w := &layout{config}, gguf.NewWriter()
+	c.SetGGUF(w, c.Arch, "made", tensor.F32)
+	if _, err = c.addGGUF(context.Background(), w, f, Options{Type: Keep}); err == nil {
+		err = w.WriteFile(path)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// numbers are tensors, and how many layers of which model and how many behind it.
+type numbers struct {
+	values         map[string][]float32
+	shapes         map[string][]int
+	layers, behind int
+}
+
+func (n *numbers) add(t *testing.T, x tensor.Tensor, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.shapes[x.Name] = x.Shape
+	if n.values[x.Name], err = x.Float32s(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func ggufNumbers(t *testing.T, path string) numbers {
+	t.Helper()
+	f, err := gguf.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	c, err := model.ReadGGUF(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := numbers{map[string][]float32{}, map[string][]int{}, c.Layers, c.Ahead}
+	for _, info := range f.Tensors {
+		x, err := f.Load(info.Name)
+		n.add(t, x, err)
+	}
+	return n
+}
+
+func folderNumbers(t *testing.T, dir string) numbers {
+	t.Helper()
+	c, f, err := model.OpenFolder(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	n := numbers{map[string][]float32{}, map[string][]int{}, c.Layers, c.Ahead}
+	for _, info := range f.Tensors {
+		x, err := f.Load(info.Name)
+		n.add(t, x, err)
+	}
+	return n
+}
+
+// sameNumbers compares but for the rounding of what is shifted by 1, or exponentiated, and back.
+func sameNumbers(t *testing.T, got, want numbers) {
+	t.Helper()
+	if got.behind != 1 || got.layers != want.layers || want.behind != 1 {
+		t.Errorf("%d layers and %d behind, want %d and %d", got.layers, got.behind, want.layers, want.behind)
+	}
+	if d := cmp.Diff(want.shapes, got.shapes); d != "" {
+		t.Errorf("other tensors: %s", d)
+	}
+	for name, values := range want.values {
+		near := func(a, b float32) bool { return math.Abs(float64(a-b)) < 1e-6 }
+		if !slices.EqualFunc(got.values[name], values, near) {
+			t.Errorf("tensor %s differs", name)
+		}
+	}
+}
+
+// A quantized file keeps the layer that drafts in 8 bits.
+func TestLayerAheadQuantized(t *testing.T) {
+	ctx, dir := context.Background(), t.TempDir()
+	s := shape(t, "tiny-glm4moe")
+	tune := s.Tune
+	s.Tune = func(c *model.Config) {
+		tune(c)
+		c.Ahead = 1
+	}
+	folder, path := filepath.Join(dir, "hf"), filepath.Join(dir, "q4_0.gguf")
+	if err := synth.WriteHF(ctx, folder, s, synth.Options{Type: tensor.F32, Seed: 5}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ToGGUF(ctx, folder, path, Options{Type: tensor.Q4_0}); err != nil {
+		t.Fatal(err)
+	}
+	f, err := gguf.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	layer := map[int]string{0: "blk.0.attn_q.weight", s.Layers: "blk.4.attn_q.weight"}
+	for i, want := range map[int]tensor.Type{0: tensor.Q4_0, s.Layers: tensor.Q8_0} {
+		x, err := f.Load(layer[i])
+		if err != nil || x.Type != want {
+			t.Errorf("%s is %v, want %v: %v", layer[i], x.Type, want, err)
+		}
+	}
+}

@@ -1,0 +1,179 @@
+// Heads in the files of their targets: GGUF with llama.cpp's nextn tensors, and folders with Qwen's, MiMo's or DeepSeek's names.
+
+package mtp
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/grovellm/grove/internal/drafters/eagle"
+	"github.com/grovellm/grove/internal/heads/headfile"
+	"github.com/grovellm/grove/internal/model"
+	"github.com/grovellm/grove/tensor"
+)
+
+// ReadInside reads the layer behind a target's. A GGUF file does not say the order of its inputs: it is MiMo's where the
+// layers are Qwen 2's, as MiMo's are, and else Qwen's.
+func (c *Config) ReadInside(x *headfile.File) (weights []tensor.Tensor, err error) {
+	var target model.Config
+	stateFirst := false
+	if x.GGUF == nil {
+		target = *x.Target
+		weights, stateFirst, err = fromFolder(x)
+	} else if target, err = readTarget(x); err == nil {
+		weights, err = fromGGUF(x, target.Layers)
+		stateFirst = target.Arch == "qwen2"
+	}
+	switch {
+	case err != nil:
+		return nil, err
+	case model.Alike(target.Arch):
+	case target.Window > 0 || target.Rope.Yarn != nil || target.Rope.Long != nil:
+		return nil, fmt.Errorf("windows, yarn and longrope are not supported in an MTP head")
+	default:
+		target.Arch = "llama"
+		for _, t := range weights {
+			if t.Name == "blk.0.attn_q_norm.weight" {
+				target.Arch = "qwen3"
+			}
+		}
+	}
+	*c = behind(target)
+	c.Taps, c.StateFirst = []int{target.Layers}, stateFirst
+	return weights, nil
+}
+
+// readTarget is what a GGUF file says of the target. It may have the layer alone.
+func readTarget(x *headfile.File) (target model.Config, err error) {
+	name, _ := x.GGUF.String("general.architecture")
+	if !model.Runs(name) {
+		return target, kind.Refuse("general.architecture is %q: want a model's", name)
+	}
+	target, err = model.ReadGGUFKeys(x.GGUF, name, name)
+	if err == nil && target.Ahead == 0 {
+		err = kind.Refuse("the model has no layer behind its own (key %q)", name+".nextn_predict_layers")
+	}
+	if v, ok := x.GGUF.Lookup("tokenizer.ggml.tokens"); ok && target.Vocab == 0 {
+		target.Vocab = v.Len()
+	}
+	return target, err
+}
+
+// behind is the shape of the layers behind a model's, whose kind is m's.
+func behind(m model.Config) Config {
+	c := Config{eagle.Config{Config: m, Version: eagle.Native, DraftVocab: m.Vocab, TargetLayers: m.Layers}}
+	c.Layers = m.Ahead
+	c.Dense = 0
+	c.Recurrent, c.Delta = nil, model.DeltaConfig{}
+	c.Ahead = 0
+	c.Tied = false
+	return c
+}
+
+// fromGGUF is the tensors of layer from, as layer 0.
+func fromGGUF(x *headfile.File, from int) (weights []tensor.Tensor, err error) {
+	for _, info := range x.GGUF.Tensors {
+		part, ok := strings.CutPrefix(info.Name, fmt.Sprintf("blk.%d.", from))
+		if !ok {
+			continue
+		}
+		t, err := x.GGUF.Load(info.Name)
+		if err != nil {
+			return nil, err
+		}
+		if part == "ffn_gate_inp_shexp.weight" { // a row
+			t.Shape = []int{1, t.Elements()}
+		}
+		if weights, err = add(weights, x, t, part); err != nil {
+			return nil, err
+		}
+	}
+	return weights, nil
+}
+
+// fromFolder is the tensors of the first layer behind the target's.
+func fromFolder(x *headfile.File) (weights []tensor.Tensor, stateFirst bool, err error) {
+	names, ok := x.Target.AheadIn(x.Folder, 0)
+	if !ok {
+		return nil, false, kind.Refuse("the folder has no layer behind the model's")
+	}
+	used := map[string]bool{}
+	for _, p := range x.Target.AheadParts(0, names) {
+		endings := []string{p.Ending}
+		if !p.Bare {
+			endings = append(endings, ".bias")
+		}
+		for _, ending := range endings {
+			t, from, err := p.FromFolder(x.Folder, ending)
+			switch {
+			case err != nil:
+				return nil, false, err
+			case from == nil && ending == p.Ending && !p.Optional:
+				return nil, false, fmt.Errorf("tensor %s is missing: the folder is incomplete", p.InFolder(ending))
+			case from == nil:
+				continue
+			}
+			for _, name := range from {
+				used[name] = true
+			}
+			if p.Shift != 0 {
+				if t, err = t.Shifted(p.Shift); err != nil {
+					return nil, false, err
+				}
+			}
+			_, part, _ := strings.Cut(strings.TrimPrefix(p.Name, "blk."), ".")
+			if weights, err = add(weights, x, t, part+ending); err != nil {
+				return nil, false, err
+			}
+		}
+	}
+	for _, name := range x.Names() {
+		if strings.HasPrefix(name, names.Start) && !used[name] {
+			return nil, false, fmt.Errorf("tensor %s has no place in a %s of this shape: this is another kind of head", tensor.Quote(name), kind.Name)
+		}
+	}
+	return weights, names == model.MiMoAhead, nil
+}
+
+// add adds a tensor of the layer, unless it is a copy of the target's.
+func add(weights []tensor.Tensor, x *headfile.File, t tensor.Tensor, part string) ([]tensor.Tensor, error) {
+	own := map[string]string{model.AheadEmbed + ".weight": "token_embd.weight", model.AheadHead + ".weight": "output.weight"}
+	name, ok := own[part]
+	if !ok {
+		t.Name = "blk.0." + part
+		return append(weights, t), nil
+	}
+	called := name
+	if x.GGUF == nil {
+		called, _ = model.HFName(x.Target.Arch, name)
+	}
+	if targets, ok := x.Tensor(called); ok {
+		if same, err := alike(t, targets); same || err != nil {
+			return weights, err
+		}
+	}
+	t.Name = name
+	return append(weights, t), nil
+}
+
+// alike reports whether two tables are one, by some of their rows. Published layers have copies of their target's; those
+// that were trained apart differ in all rows.
+func alike(a, b tensor.Tensor) (bool, error) {
+	const rows = 64
+	if a.Type != b.Type || a.Rows() != b.Rows() || a.RowBytes() != b.RowBytes() {
+		return false, nil
+	}
+	x, y := make([]byte, a.RowBytes()), make([]byte, a.RowBytes())
+	for i := range rows {
+		r := i * a.Rows() / rows
+		if err := errors.Join(a.ReadRows(x, r, r+1), b.ReadRows(y, r, r+1)); err != nil {
+			return false, err
+		}
+		if !bytes.Equal(x, y) {
+			return false, nil
+		}
+	}
+	return true, nil
+}

@@ -1,0 +1,71 @@
+package mtp_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	. "github.com/grovellm/grove/internal/drafters/drafttest"
+	"github.com/grovellm/grove/internal/drafters/mtp"
+	"github.com/grovellm/grove/internal/drafters/registry"
+	"github.com/grovellm/grove/internal/files/safetensors"
+	"github.com/grovellm/grove/internal/model"
+)
+
+// rewrite copies a folder, with the tensors that keep names and one more of a name; empty: none.
+func rewrite(t *testing.T, from string, keep func(name string) bool, more string) string {
+	t.Helper()
+	to := filepath.Join(t.TempDir(), "folder")
+	f := Must(safetensors.OpenFolder(from))(t)
+	defer f.Close()
+	if err := os.CopyFS(to, os.DirFS(from)); err != nil {
+		t.Fatal(err)
+	}
+	w := safetensors.NewWriter()
+	for i, info := range f.Tensors {
+		x := Must(Must(f.Load(info.Name))(t).ReadAll())(t)
+		if keep(info.Name) {
+			w.AddTensor(x)
+		}
+		if i == 0 && more != "" {
+			x.Name = more
+			w.AddTensor(x)
+		}
+	}
+	if err := w.WriteFile(filepath.Join(to, "model.safetensors")); err != nil {
+		t.Fatal(err)
+	}
+	return to
+}
+
+// A folder without the layer that config.json tells of, as transformers saves it, is a model without one. A layer that lacks
+// a tensor, or has one that grove does not compute, is refused by its name, and the model runs.
+func TestPartsOfLayers(t *testing.T) {
+	const layer = "model.layers.2."
+	from := filepath.Join("testdata", "tiny-glm4moe-mtp")
+	for _, x := range []struct {
+		lacks, more string
+		ahead       int
+		err         string
+	}{
+		{"", "", 1, ""},
+		{layer, "", 0, "no layer behind the model's"},
+		{layer + "enorm.weight", "", 1, "tensor " + layer + "enorm.weight is missing"},
+		{layer + "self_attn.k_proj.weight", "", 1, "tensor " + layer + "self_attn.k_proj.weight is missing"},
+		{layer + "mlp.experts.3.up_proj.weight", "", 1, "tensor " + layer + "mlp.experts.3.up_proj.weight is missing"},
+		{"", layer + "self_attn.gate.weight", 1, layer + "self_attn.gate.weight"},
+	} {
+		keep := func(name string) bool { return x.lacks == "" || !strings.HasPrefix(name, x.lacks) }
+		path := rewrite(t, from, keep, x.more)
+		m := Must(model.Open(path, model.Options{Threads: 1}))(t)
+		defer m.Close()
+		if m.Config.Layers != 2 || m.Config.Ahead != x.ahead {
+			t.Errorf("without %q: %d layers and %d behind them, want 2 and %d", x.lacks, m.Config.Layers, m.Config.Ahead, x.ahead)
+		}
+		_, err := mtp.Open(registry.Head{Name: path, Inside: true}, As(m))
+		if x.err == "" != (err == nil) || err != nil && !strings.Contains(err.Error(), x.err) {
+			t.Errorf("without %q, with %q: %v", x.lacks, x.more, err)
+		}
+	}
+}
