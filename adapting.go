@@ -11,8 +11,9 @@ import (
 	"github.com/grovellm/grove/internal/drafters/registry"
 )
 
-// AdaptOptions say how drafters with trained heads learn from what is generated, beside generating. The text stays the same to
-// the token; what changes is how much of it is drafted. See docs/adapt.md.
+// AdaptOptions say how drafters with trained heads learn from what is generated, beside generating.
+// The text stays the same to the token; what changes is how much of it is drafted. See
+// docs/adapt.md.
 type AdaptOptions struct {
 	// Dir is a folder that keeps what was learned until the model is opened again: a file for each
 	// head, which one open model uses at a time. Empty: Close forgets it.

@@ -30,7 +30,8 @@ type knownConstraint struct {
 
 // constraint is what a request's output must match; nil for nothing.
 func (m *Model) constraint(r *Request) (*grammar.Constraint, error) {
-	source := grammar.Source{Grammar: r.Grammar, JSONSchema: r.JSONSchema, Regex: r.Regex, Thinking: r.Reasoning, ThinkingNow: r.ReasoningOpen}
+	source := grammar.Source{Grammar: r.Grammar, JSONSchema: r.JSONSchema, Regex: r.Regex, Thinking: r.Reasoning,
+		ThinkingNow: r.ReasoningOpen}
 	field := ""
 	for _, f := range []struct {
 		name string

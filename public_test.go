@@ -72,7 +72,9 @@ func loadPublic(t *testing.T) *publicAPI {
 			paths = append(paths, p.ImportPath)
 		}
 	}
-	imports := importer.ForCompiler(token.NewFileSet(), "gc", func(path string) (io.ReadCloser, error) { return os.Open(files[path]) })
+	imports := importer.ForCompiler(token.NewFileSet(), "gc", func(path string) (io.ReadCloser, error) {
+		return os.Open(files[path])
+	})
 	var list []*types.Package
 	for _, path := range paths {
 		p, err := imports.Import(path)

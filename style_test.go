@@ -6,6 +6,7 @@ import (
 	"go/scanner"
 	"go/token"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -14,38 +15,57 @@ import (
 	"unicode/utf8"
 )
 
-// Code is written one statement a line (CONTRIBUTING.md): an if or a switch may declare a value or take an error before its
-// condition and does nothing else there, and no assignment makes three values or more unless one call has them as results.
-// Names and comments have the words of the field. Lines fit a screen.
+// Code is written one statement a line (CONTRIBUTING.md): an if or a switch may declare a value or
+// take an error before its condition and does nothing else there, and no assignment makes three
+// values or more unless one call has them as results. Names and comments have the words of the
+// field. Lines fit a screen.
 func TestStyle(t *testing.T) {
 	files := 0
+	var long []string
 	err := filepath.WalkDir(".", func(path string, e fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
-		case e.IsDir() && (e.Name() == "testdata" || e.Name() == "node_modules" || strings.HasPrefix(e.Name(), ".") && path != "."):
+		case e.IsDir() && (e.Name() == "testdata" || e.Name() == "node_modules" ||
+			strings.HasPrefix(e.Name(), ".") && path != "."):
 			return fs.SkipDir
 		case filepath.Ext(path) != ".go":
 			return nil
 		}
 		files++
+		src, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
 		set := token.NewFileSet()
-		f, err := parser.ParseFile(set, path, nil, parser.ParseComments)
+		f, err := parser.ParseFile(set, path, src, parser.ParseComments)
 		if err != nil {
 			return err
 		}
 		for _, fault := range findFaults(f) {
 			t.Errorf("%s: %s", set.Position(fault.at), fault.what)
 		}
+		if !ast.IsGenerated(f) {
+			for _, fault := range findLong(set.File(f.Pos()), src) {
+				long = append(long, set.Position(fault.at).String())
+			}
+		}
 		return nil
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
+	if len(long) > longLines {
+		t.Errorf("%d lines of more than %d columns, of at most %d:\n%s", len(long), columns, longLines,
+			strings.Join(long, "\n"))
+	}
 	if files < 500 {
 		t.Errorf("read %d files alone", files)
 	}
 }
+
+// At most this many lines of more than 120 columns: lower the number where some go.
+const longLines = 16
 
 // fault is code against the rules of TestStyle.
 type fault struct {
@@ -101,8 +121,8 @@ func findFaults(f *ast.File) (list []fault) {
 	return list
 }
 
-// columns is how wide code may be. What closes brackets may stand beyond. A literal counts as at most shown columns of it:
-// texts are not cut to fit.
+// columns is how wide code may be. What closes brackets may stand beyond. A literal counts as at
+// most shown columns of it: texts are not cut to fit.
 const columns, shown = 120, 60
 
 // findLong lists the lines that are too long, and the comments of prose that are.
@@ -141,7 +161,7 @@ func findLong(file *token.File, src []byte) (list []fault) {
 		width += size
 		if tok == token.STRING && strings.Contains(text, "\n") {
 			line = file.Line(file.Pos(end))
-			width = min(width, shown)
+			width = min(utf8.RuneCountInString(text[strings.LastIndex(text, "\n")+1:]), shown)
 		}
 		closes := strings.Contains(",.;:(){}[]", text)
 		if width > columns && !closes && line != last {

@@ -19,14 +19,15 @@ type CallReader = callform.Reader
 // CallDelta is a part of a call, as it comes.
 type CallDelta = callform.Delta
 
-// NewReader returns a reader of calls in the form. kinds says of an argument of a tool whether its schema allows text, and
-// whether it allows other values; both where nothing is known.
+// NewReader returns a reader of calls in the form. kinds says of an argument of a tool whether its
+// schema allows text, and whether it allows other values; both where nothing is known.
 func (f *CallForm) NewReader(kinds func(tool, argument string) (text, other bool)) *CallReader {
 	return f.form.NewReader(kinds)
 }
 
-// CallForm finds out how the model writes calls, by rendering conversations with calls through its chat template. Where the template leaves
-// them out, or writes them in a form that grove does not know, the form is generic. The error says what keeps the template from that as well.
+// CallForm finds out how the model writes calls, by rendering conversations with calls through its
+// chat template. Where the template leaves them out, or writes them in a form that grove does not
+// know, the form is generic. The error says what keeps the template from that as well.
 func (l *Layout) CallForm() (*CallForm, error) {
 	l.calls.Do(func() { l.callForm, l.callErr = l.findCallForm() })
 	return l.callForm, l.callErr
@@ -50,7 +51,8 @@ func (l *Layout) findCallForm() (*CallForm, error) {
 
 // callTemplate is the layout as package callform looks at it. g writes the calls; nil: the template.
 func (l *Layout) callTemplate(g *generic) *callform.Template {
-	return &callform.Template{Tokenizer: l.tok, Control: l.control, Render: func(user string, assistant, tools []byte) (string, error) {
+	return &callform.Template{Tokenizer: l.tok, Control: l.control, Render: func(user string, assistant,
+		tools []byte) (string, error) {
 		messages := []Message{{Role: "user", Content: user}}
 		if assistant != nil {
 			messages = append(messages, Message{Role: "assistant", Extra: json.RawMessage(assistant)})

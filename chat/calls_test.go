@@ -21,7 +21,8 @@ func TestCallsOfOthers(t *testing.T) {
 	var r *chat.CallReader = form.NewReader(func(tool, argument string) (text, other bool) { return true, true })
 	var all chat.CallDelta
 	text := ""
-	for i, piece := range []string{"It is\n<tool_", "call>\n{\"name\": \"now\", \"argu", "ments\": {\"zone\": \"UTC\"}}\n</tool_call>"} {
+	for i, piece := range []string{"It is\n<tool_", "call>\n{\"name\": \"now\", \"argu",
+		"ments\": {\"zone\": \"UTC\"}}\n</tool_call>"} {
 		_, content, calls := r.Add(piece, i == 2)
 		text += content
 		for _, c := range calls {

@@ -81,7 +81,8 @@ func (f *File) read(first *infile.File) error {
 	f.byKey = make(map[string]int, len(f.Tensors))
 	for i, t := range f.Tensors {
 		if j, twice := f.byKey[t.Name]; twice {
-			return f.fault(t.Part, fail("tensor "+tensor.Quote(t.Name), "take all parts from one download", "occurs in this part and in %s", f.parts[f.Tensors[j].Part].Path))
+			return f.fault(t.Part, fail("tensor "+tensor.Quote(t.Name), "take all parts from one download",
+				"occurs in this part and in %s", f.parts[f.Tensors[j].Part].Path))
 		}
 		f.byKey[t.Name] = i
 	}

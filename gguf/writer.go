@@ -137,7 +137,8 @@ func (w *Writer) WriteTo(out io.Writer) (int64, error) {
 			var ok bool
 			a, ok = kv.Value.Uint()
 			if !ok || kv.Value.typ != Uint32 || bits.OnesCount64(a) != 1 || a > maxAlignment {
-				return 0, fail("key "+tensor.Quote(alignmentKey), "", "is %v (%v), want a u32 that is a power of two", kv.Value, kv.Value.Type())
+				return 0, fail("key "+tensor.Quote(alignmentKey), "", "is %v (%v), want a u32 that is a power of two",
+					kv.Value, kv.Value.Type())
 			}
 		}
 	}

@@ -9,7 +9,8 @@ import (
 	"github.com/grovellm/grove/internal/grammar"
 )
 
-// toolCall is a call in an answer. In a stream its arguments come in pieces, and its id and name with the first of them.
+// toolCall is a call in an answer. In a stream its arguments come in pieces, and its id and name
+// with the first of them.
 type toolCall struct {
 	Index    *int           `json:"index,omitempty"`
 	ID       string         `json:"id,omitempty"`
@@ -23,8 +24,8 @@ type calledFunction struct {
 	Arguments string `json:"arguments"`
 }
 
-// reader parts the text of an answer, as it comes, into reasoning, content and calls of tools. The grammar of tools sees to it that
-// calls have the form that it expects.
+// reader parts the text of an answer, as it comes, into reasoning, content and calls of tools. The
+// grammar of tools sees to it that calls have the form that it expects.
 type reader struct {
 	tools     *callform.Reader // nil where there are none
 	form      *callform.Form

@@ -69,7 +69,8 @@ func (c *roundCounts) check(plain bool) error {
 				}
 			}
 			for k, node := range path {
-				if k == 0 && node != 0.0 || k > 0 && (parents[int(node.(float64))] != path[k-1] || nodes[int(node.(float64))] != tokens[k-1]) {
+				if k == 0 && node != 0.0 || k > 0 && (parents[int(node.(float64))] != path[k-1] ||
+					nodes[int(node.(float64))] != tokens[k-1]) {
 					return fmt.Errorf("round %d: path %v of %v, tokens %v", i, path, tree, tokens)
 				}
 			}
@@ -91,7 +92,8 @@ func TestRounds(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		n := rapid.IntRange(1, 2).Draw(rt, "n")
 		drafter := rapid.SampledFrom([]string{"plain", "lookup", "eagle3", "best-first"}).Draw(rt, "drafter")
-		body := map[string]any{"prompt": rapid.SampledFrom([]string{"a b a b", "// Close closes the", "ü€ü€"}).Draw(rt, "prompt"),
+		body := map[string]any{"prompt": rapid.SampledFrom([]string{"a b a b", "// Close closes the", "ü€ü€"}).Draw(rt,
+			"prompt"),
 			"n": n, "drafter": drafter, "seed": rapid.IntRange(0, 99).Draw(rt, "seed"),
 			"temperature": rapid.SampledFrom([]float64{0, 1}).Draw(rt, "temperature"),
 			"budget":      rapid.IntRange(2, 20).Draw(rt, "budget"), "max_tokens": rapid.IntRange(1, 24).Draw(rt, "max")}

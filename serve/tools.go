@@ -233,7 +233,8 @@ func (c *calledTool) shape(form *callform.Form, number int, ids map[string]strin
 // shortID are the ids that some templates ask for.
 var shortID = regexp.MustCompile(fmt.Sprintf(`^[a-zA-Z0-9]{%d}$`, callform.IDLength))
 
-// callID is an id for a call that has a number in its turn: one that the chat template can print, made of what tells it from others.
+// callID is an id for a call that has a number in its turn: one that the chat template can print,
+// made of what tells it from others.
 func callID(form *callform.Form, name string, index int, from string) string {
 	switch {
 	case form.NamesInIDs:

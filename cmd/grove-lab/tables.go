@@ -146,7 +146,9 @@ func chosen(list []report.Measurement, names []string) ([]report.Measurement, er
 			return nil, command.Usagef("--only %s: there is no such measurement: see grove-lab tables --list", name)
 		}
 	}
-	return slices.DeleteFunc(slices.Clone(list), func(m report.Measurement) bool { return !slices.Contains(names, m.Name) }), nil
+	return slices.DeleteFunc(slices.Clone(list), func(m report.Measurement) bool {
+		return !slices.Contains(names, m.Name)
+	}), nil
 }
 
 // runProgram runs a grove command in a process of its own, and returns what it prints.

@@ -91,7 +91,8 @@ func TestExportVLLM(t *testing.T) {
 	verifier := map[string]any{"name_or_path": "org/target", "architectures": []any{"Qwen3ForCausalLM"}}
 	config := func(kind string, tokens int) map[string]any {
 		return map[string]any{"algorithm": kind, "default_proposal_method": "greedy", "verifier": verifier,
-			"proposal_methods": []any{map[string]any{"proposal_type": "greedy", "speculative_tokens": float64(tokens), "verifier_accept_k": 1.0, "accept_tolerance": 0.0}}}
+			"proposal_methods": []any{map[string]any{"proposal_type": "greedy", "speculative_tokens": float64(tokens),
+				"verifier_accept_k": 1.0, "accept_tolerance": 0.0}}}
 	}
 	for _, c := range []struct {
 		head, method, tokens string
@@ -101,15 +102,22 @@ func TestExportVLLM(t *testing.T) {
 		tensors              []string
 	}{
 		{"eagle3", "eagle3", "5", nil, map[string]any{
-			"architectures": []any{"Eagle3Speculator"}, "speculators_model_type": "eagle3", "speculators_config": config("eagle3", 5), "torch_dtype": "bfloat16",
-			"draft_vocab_size": 40.0, "eagle_aux_hidden_state_layer_ids": []any{1.0, 2.0, 3.0}, "norm_before_residual": e3.NormBeforeResidual,
-			"norm_before_fc": false, "fc_norm": false, "norm_output": e3.NormOutput, "target_hidden_size": float64(m.Hidden), "tie_word_embeddings": false,
-		}, true, names(append([]string{"hidden_norm"}, layer...), "embed_tokens.weight", "fc.weight", "norm.weight", "lm_head.weight", "d2t", "t2d")},
+			"architectures": []any{"Eagle3Speculator"}, "speculators_model_type": "eagle3", "speculators_config": config(
+				"eagle3", 5), "torch_dtype": "bfloat16",
+			"draft_vocab_size": 40.0, "eagle_aux_hidden_state_layer_ids": []any{
+				1.0, 2.0, 3.0}, "norm_before_residual": e3.NormBeforeResidual,
+			"norm_before_fc": false, "fc_norm": false, "norm_output": e3.NormOutput, "target_hidden_size": float64(m.Hidden),
+			"tie_word_embeddings": false,
+		}, true, names(append([]string{"hidden_norm"}, layer...), "embed_tokens.weight", "fc.weight", "norm.weight",
+			"lm_head.weight", "d2t", "t2d")},
 		{"peagle", "eagle3", `4,"parallel_drafting":true`, nil, map[string]any{
-			"architectures": []any{"PEagleSpeculator"}, "speculators_model_type": "peagle", "speculators_config": config("peagle", 4), "torch_dtype": "bfloat16",
-			"draft_vocab_size": 40.0, "eagle_aux_hidden_state_layer_ids": []any{1.0, 2.0, 3.0}, "norm_before_residual": e3.NormBeforeResidual,
+			"architectures": []any{"PEagleSpeculator"}, "speculators_model_type": "peagle", "speculators_config": config(
+				"peagle", 4), "torch_dtype": "bfloat16",
+			"draft_vocab_size": 40.0, "eagle_aux_hidden_state_layer_ids": []any{
+				1.0, 2.0, 3.0}, "norm_before_residual": e3.NormBeforeResidual,
 			"norm_before_fc": false, "fc_norm": false, "norm_output": e3.NormOutput, "mask_token_id": 7.0,
-		}, true, names(append([]string{"hidden_norm"}, layer...), "embed_tokens.weight", "fc.weight", "mask_hidden", "norm.weight", "lm_head.weight", "d2t", "t2d")},
+		}, true, names(append([]string{"hidden_norm"}, layer...), "embed_tokens.weight", "fc.weight", "mask_hidden",
+			"norm.weight", "lm_head.weight", "d2t", "t2d")},
 		{"flash", "dflash", "3", []string{"--tokens", "3"}, map[string]any{
 			"architectures": []any{"DFlashSpeculator"}, "speculators_model_type": "dflash", "speculators_config": config("dflash", 7), "torch_dtype": "bfloat16",
 			"block_size": 8.0, "mask_token_id": float64(flash.Mask), "aux_hidden_state_layer_ids": []any{1.0, 2.0, 4.0}, "draft_vocab_size": float64(m.Vocab),
@@ -122,7 +130,8 @@ func TestExportVLLM(t *testing.T) {
 	} {
 		to := at("for-" + c.head)
 		var printed struct{ Serve, Notes []string }
-		out := must(t, "", append([]string{"export", "vllm", at(c.head + ".gguf"), to, "--target", target, "--verifier", "org/target", "--json"}, c.args...)...)
+		out := must(t, "", append([]string{"export", "vllm", at(c.head + ".gguf"), to, "--target", target, "--verifier",
+			"org/target", "--json"}, c.args...)...)
 		if err := json.Unmarshal([]byte(out), &printed); err != nil {
 			t.Fatal(err)
 		}
@@ -169,7 +178,8 @@ func TestExportVLLM(t *testing.T) {
 			t.Errorf("%s: %s", c.head, d)
 		}
 		manifest, err := os.ReadFile(filepath.Join(to, "kubernetes.yaml"))
-		for _, want := range []string{"name: for-" + c.head, `"org/target"`, `\"model\":\"/heads/for-` + c.head, `\"num_speculative_tokens\":` + strings.ReplaceAll(c.tokens, `"`, `\"`), "nvidia.com/gpu"} {
+		for _, want := range []string{"name: for-" + c.head, `"org/target"`, `\"model\":\"/heads/for-` + c.head,
+			`\"num_speculative_tokens\":` + strings.ReplaceAll(c.tokens, `"`, `\"`), "nvidia.com/gpu"} {
 			if err != nil || !strings.Contains(string(manifest), want) {
 				t.Errorf("%s: %v, no %s in\n%s", c.head, err, want, manifest)
 			}
@@ -190,11 +200,13 @@ func TestExportVLLM(t *testing.T) {
 		"want 1 or more":           {at("flash.gguf"), at("x"), "--target", target, "--verifier", "a/b", "--tokens", "-1"},
 		"want an EAGLE-3, P-EAGLE": {target, at("x"), "--target", target, "--verifier", "a/b"},
 	} {
-		if code, _, stderr := runGrove("", append([]string{"export", "vllm"}, args...)...); code == command.ExitOK || !strings.Contains(stderr, wrong) {
+		if code, _, stderr := runGrove("", append([]string{"export", "vllm"}, args...)...); code == command.ExitOK ||
+			!strings.Contains(stderr, wrong) {
 			t.Errorf("%q: status %d, %s; want %q", args, code, stderr, wrong)
 		}
 	}
-	if out := must(t, "", "export", "vllm", at("jet.gguf"), at("it's"), "--target", target, "--verifier", "a/b"); !strings.Contains(out, `vllm serve a/b --speculative-config '{"method":"dflash"`) {
+	if out := must(t, "", "export", "vllm", at("jet.gguf"), at("it's"), "--target", target, "--verifier",
+		"a/b"); !strings.Contains(out, `vllm serve a/b --speculative-config '{"method":"dflash"`) {
 		t.Error(out)
 	}
 }

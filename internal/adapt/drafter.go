@@ -58,8 +58,8 @@ func (d *drafter) Begin(o draft.Options) (draft.State, error) {
 	return &state{State: inner, a: d.a}, nil
 }
 
-// begin starts to collect the sequence's text, if there is a place for it. It comes with the first rows: what is only kept of a
-// text, for others to share, takes no place.
+// begin starts to collect the sequence's text, if there is a place for it. It comes with the first
+// rows: what is only kept of a text, for others to share, takes no place.
 func (s *state) begin(taps int) error {
 	s.hasRows = true
 	if !s.a.collect() {

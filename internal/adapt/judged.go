@@ -104,8 +104,8 @@ func (w *worker) judge(s *learn.Student, texts []*learn.Example) error {
 // slowest is how often the learning rate is halved at most.
 const slowest = 4
 
-// returnStudent gives the student the weights in use again. It learns at half the rate from then on: what rate suits a head depends on
-// how far it has learned.
+// returnStudent gives the student the weights in use again. It learns at half the rate from then
+// on: what rate suits a head depends on how far it has learned.
 func (w *worker) returnStudent(s *learn.Student) error {
 	j := &w.judged
 	w.slower = min(w.slower+1, slowest)

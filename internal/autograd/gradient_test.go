@@ -120,7 +120,8 @@ func (g *gradCheck) differences(t *rapid.T, r *rand.Rand, loss func() float64, s
 				break
 			}
 			if math.Abs(d1-d2) < 5e-3*scale {
-				t.Fatalf("%s (%d×%d): %g along a direction, by differences %g (gradient's length %g)", p.Name, p.Rows, p.Cols, want, got, math.Sqrt(length))
+				t.Fatalf("%s (%d×%d): %g along a direction, by differences %g (gradient's length %g)", p.Name, p.Rows, p.Cols, want,
+					got, math.Sqrt(length))
 			}
 			if 4*noise > 4e-3*scale {
 				break
@@ -185,7 +186,8 @@ func TestLinearGradient(t *testing.T) {
 		var ls []nn.Linear
 		width := 0
 		for i := range rapid.IntRange(1, 3).Draw(t, "products") {
-			ls = append(ls, g.linear(t, r, string(rune('a'+i)), rapid.IntRange(1, 70).Draw(t, "out"), in, rapid.Bool().Draw(t, "bias")))
+			ls = append(ls, g.linear(t, r, string(rune('a'+i)), rapid.IntRange(1, 70).Draw(t, "out"), in,
+				rapid.Bool().Draw(t, "bias")))
 			width += ls[i].W.Out()
 			if r.IntN(3) == 0 {
 				ls[i].Scale = 0.6
@@ -320,7 +322,8 @@ func TestBlockGradient(t *testing.T) {
 		if classic {
 			b.QKV = []nn.Linear{g.linear(t, r, "qkv", 4*dim, hidden, true)}
 		} else {
-			b.QKV = []nn.Linear{g.linear(t, r, "q", 2*dim, hidden, false), g.linear(t, r, "k", dim, hidden, false), g.linear(t, r, "v", dim, hidden, false)}
+			b.QKV = []nn.Linear{g.linear(t, r, "q", 2*dim, hidden, false), g.linear(t, r, "k", dim, hidden, false),
+				g.linear(t, r, "v", dim, hidden, false)}
 			gate := g.linear(t, r, "gate", ffn, hidden, false)
 			b.MLP.Gate = &gate
 		}

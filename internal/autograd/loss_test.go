@@ -138,7 +138,8 @@ func TestSoftGradient(t *testing.T) {
 	})
 }
 
-// defineLoss is the loss of a row, in f64: (1−share)·cross-entropy + share·T²·divergence of the distributions at temperature T.
+// defineLoss is the loss of a row, in f64: (1−share)·cross-entropy + share·T²·divergence of the
+// distributions at temperature T.
 func defineLoss(logits, teacher []float32, target int, share float64, s *Soft) float64 {
 	softmax := func(v []float32, temperature float64) []float64 {
 		p, sum := make([]float64, len(v)), 0.0

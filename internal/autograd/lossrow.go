@@ -123,8 +123,8 @@ func (l *lossRow) run(gradient bool) {
 	l.p[l.target] -= hard
 }
 
-// apart is run where the divergence has probabilities of its own, at a temperature, or reversed. soft and hard are the weights
-// of the two gradients.
+// apart is run where the divergence has probabilities of its own, at a temperature, or reversed.
+// soft and hard are the weights of the two gradients.
 func (l *lossRow) apart(soft, hard float32, gradient bool) {
 	copy(l.t, l.p)
 	temperature := l.soft.Temperature
@@ -156,7 +156,8 @@ func (l *lossRow) apart(soft, hard float32, gradient bool) {
 	simd.Axpy(l.p, soft*temperature, l.t)
 }
 
-// reverseKL returns KL(p ‖ q) = Σ p·(log p − log q) of logits p, and turns them into its gradient p·(log p − log q − KL).
+// reverseKL returns KL(p ‖ q) = Σ p·(log p − log q) of logits p, and turns them into its gradient
+// p·(log p − log q − KL).
 func reverseKL(p, logq []float32) float64 {
 	lse := simd.LogSumExp(p)
 	d := make([]float32, len(p))

@@ -22,8 +22,9 @@ type Template struct {
 // ErrNoCalls says that a chat template does not write calls of tools.
 var ErrNoCalls = errors.New("the model's chat template does not know tools: it writes no calls")
 
-// Find finds out how a template writes calls, by rendering conversations that have some. It tries the ways in which templates want
-// to be given calls. Of those that work the one with the shortest text counts: templates print what they were not made for in addition.
+// Find finds out how a template writes calls, by rendering conversations that have some. It tries
+// the ways in which templates want to be given calls. Of those that work the one with the shortest
+// text counts: templates print what they were not made for in addition.
 func Find(t *Template) (best *Form, err error) {
 	shortest := 0
 	for _, p := range []probe{
@@ -53,7 +54,8 @@ func Find(t *Template) (best *Form, err error) {
 	return nil, err
 }
 
-// printsDict reports whether the arguments are an object as Python prints it: the template was made for arguments as text.
+// printsDict reports whether the arguments are an object as Python prints it: the template was made
+// for arguments as text.
 func (f *Form) printsDict() bool {
 	return !f.Arguments.Object && f.Arguments.Nested.Quote == "'" && strings.HasSuffix(f.Arguments.Open.String(), "{'")
 }
@@ -173,7 +175,8 @@ func (t *Template) callText(text string) (out Text, err error) {
 
 // verify reads rendered calls back.
 func (p *probe) verify(form *Form) error {
-	values := []string{`"a \"b\"\n'c' é"`, "-7", `{"qza": [true, {"qzb": null, "qzc": 1.5}], "qzd": "e f"}`, "true", "null", `[]`, `"7"`}
+	values := []string{`"a \"b\"\n'c' é"`, "-7", `{"qza": [true, {"qzb": null, "qzc": 1.5}], "qzd": "e f"}`,
+		"true", "null", `[]`, `"7"`}
 	calls := []probeCall{plainCall(0, 0)}
 	for i, v := range values {
 		calls[0].arguments = append(calls[0].arguments, fmt.Sprintf("qzk%d", i), v)
@@ -205,7 +208,8 @@ func (p *probe) verify(form *Form) error {
 	for i, c := range calls {
 		var want, have any
 		_ = json.Unmarshal([]byte(c.object()), &want)
-		if json.Unmarshal([]byte(got[i].Arguments), &have) != nil || !reflect.DeepEqual(want, have) || got[i].Name != probeNames[c.tool] {
+		if json.Unmarshal([]byte(got[i].Arguments), &have) != nil || !reflect.DeepEqual(want, have) ||
+			got[i].Name != probeNames[c.tool] {
 			return fmt.Errorf("arguments %s are read back as %s", c.object(), got[i].Arguments)
 		}
 	}

@@ -162,7 +162,8 @@ func (p *probe) values(f *formOf, a *Arguments, tail string) error {
 	if parts == nil || parts[1] != parts[2] || parts[6] != parts[7] || parts[5] != parts[8] {
 		return fmt.Errorf("lists and objects are written as %q", text)
 	}
-	a.Nested = Notation{Quote: parts[6], Key: parts[1], Colon: parts[3], Comma: parts[5], Words: Words{parts[4], parts[9], parts[11]}}
+	a.Nested = Notation{Quote: parts[6], Key: parts[1], Colon: parts[3], Comma: parts[5],
+		Words: Words{parts[4], parts[9], parts[11]}}
 	if text, err = p.argument(f, quoteJSON(hard), tail); err != nil {
 		return err
 	}
@@ -176,5 +177,6 @@ func (p *probe) values(f *formOf, a *Arguments, tail string) error {
 	return nil
 }
 
-// nestedForm has the marks around names, the colon, true, the comma, the marks around strings, the comma, false, the comma and null.
+// nestedForm has the marks around names, the colon, true, the comma, the marks around strings, the
+// comma, false, the comma and null.
 var nestedForm = regexp.MustCompile(`^\{(.*?)qza(.*?)(: ?)\[(\w+)(, ?)(.*?)qzb(.*?)(, ?)(\w+)\](, ?).*qzd.*?: ?(\w+)\}\}$`)

@@ -10,7 +10,8 @@ import (
 	"strings"
 )
 
-// sections finds what begins, parts and ends calls. one is the text of a turn of one call around its name and arguments.
+// sections finds what begins, parts and ends calls. one is the text of a turn of one call around
+// its name and arguments.
 func (p *probe) sections(f *formOf, object bool, head, tail string) error {
 	prompt, err := p.render("")
 	if err != nil {
@@ -133,7 +134,8 @@ func (p *probe) several(f *formOf, object bool, tail string, ends turnEnds) erro
 	return nil
 }
 
-// numbered is the text that two successive calls share, the first with number n, with a mark in the place of the number.
+// numbered is the text that two successive calls share, the first with number n, with a mark in the
+// place of the number.
 func numbered(a, b string, n int) (string, bool) {
 	if a == b {
 		return a, true
@@ -163,7 +165,8 @@ func (t *Template) sharedLength(a, b string) int {
 			}
 		}
 	}
-	if open := strings.LastIndexByte(a[:n], '<'); open > strings.LastIndexByte(a[:n], '>') && strings.IndexByte(a[n:], '>') >= 0 {
+	if open := strings.LastIndexByte(a[:n], '<'); open > strings.LastIndexByte(a[:n], '>') &&
+		strings.IndexByte(a[n:], '>') >= 0 {
 		n = open
 	}
 	return n
@@ -184,8 +187,9 @@ type turnEnds struct {
 // markup is a mark such as <|im_end|> or [/INST].
 var markup = regexp.MustCompile(`<[^<>\s]+>|\[/?[A-Z_]+\]`)
 
-// cut is what of the text behind a turn's last call the model writes before the turn ends: by a token that ends the text, by what stands
-// behind the text of a turn without calls, or by a mark between turns.
+// cut is what of the text behind a turn's last call the model writes before the turn ends: by a
+// token that ends the text, by what stands behind the text of a turn without calls, or by a mark
+// between turns.
 func (e turnEnds) cut(tail string) string {
 	end := len(tail)
 	for _, id := range e.t.Tokenizer.EOG() {

@@ -23,8 +23,8 @@ type Form struct {
 
 	Arguments Arguments
 
-	// Generic says that the chat template writes no calls in a form that is known: the model is told of tools, earlier calls
-	// and their results in grove's own form.
+	// Generic says that the chat template writes no calls in a form that is known: the model is told
+	// of tools, earlier calls and their results in grove's own form.
 	Generic bool
 
 	// How the template wants earlier calls.
@@ -125,8 +125,9 @@ func (t Text) trimmed() Text {
 	return append(Text{first}, t[1:]...)
 }
 
-// Mark is the beginning of the text by which calls are told from text before them: a token, a tag, or a word in brackets. It
-// is empty where nothing tells them but that they begin the turn, as an object of JSON.
+// Mark is the beginning of the text by which calls are told from text before them: a token, a tag,
+// or a word in brackets. It is empty where nothing tells them but that they begin the turn, as an
+// object of JSON.
 func (t Text) Mark() string {
 	t = t.trimmed()
 	if len(t) == 0 {

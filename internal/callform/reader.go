@@ -2,15 +2,16 @@ package callform
 
 import "strings"
 
-// Delta is a part of a call. Name and ID come with its first part; ID is empty where the text has none before the arguments.
+// Delta is a part of a call. Name and ID come with its first part; ID is empty where the text has
+// none before the arguments.
 type Delta struct {
 	Index     int
 	Name, ID  string
 	Arguments string // JSON
 }
 
-// Kinds says of an argument of a tool whether it may be a string, and whether it may be something else. Forms that write strings
-// without quotes need it.
+// Kinds says of an argument of a tool whether it may be a string, and whether it may be something
+// else. Forms that write strings without quotes need it.
 type Kinds func(tool, argument string) (text, other bool)
 
 // Reader parts the text of a turn, as it comes, into reasoning, content and calls.
@@ -243,8 +244,8 @@ func (r *Reader) readName(content *strings.Builder, done bool) bool {
 	return true
 }
 
-// withoutArguments matches what stands behind the name of a call that has no arguments. What begins arguments may begin alike, so that what
-// stands behind counts as well.
+// withoutArguments matches what stands behind the name of a call that has no arguments. What begins
+// arguments may begin alike, so that what stands behind counts as well.
 func (r *Reader) withoutArguments(text string, done bool) (n int, id string, m matching) {
 	a := &r.form.Arguments
 	if a.Object {

@@ -10,7 +10,8 @@ import (
 // Style colours text for a person; without colours it leaves text as it is.
 type Style struct{ On bool }
 
-// Style is that of what is written to w: by --color, and by itself on a terminal, unless NO_COLOR (no-color.org) is set.
+// Style is that of what is written to w: by --color, and by itself on a terminal, unless NO_COLOR
+// (no-color.org) is set.
 func (p *Program) Style(w io.Writer) Style {
 	switch p.Color {
 	case "always":

@@ -198,7 +198,8 @@ func (c *schemas) unlike(r *raw, set charSet) *expr {
 }
 
 // anObject is the schema of objects: clients take no other arguments.
-var anObject = term{place: place{at: "an object", base: &url.URL{}, schema: &object{[]string{"type"}, map[string]any{"type": "object"}}}}
+var anObject = term{place: place{at: "an object", base: &url.URL{},
+	schema: &object{[]string{"type"}, map[string]any{"type": "object"}}}}
 
 // readArguments makes what stands behind the name of a call up to the end of its arguments.
 func (c *schemas) readArguments(parameters string, f *callform.Form) (*expr, error) {
@@ -282,7 +283,8 @@ func stops(v callform.Value, f *callform.Form) (list []string) {
 	return list
 }
 
-// ArgumentKinds says of the arguments of a tool's schema whether they may be strings, and whether they may be something else.
+// ArgumentKinds says of the arguments of a tool's schema whether they may be strings, and whether
+// they may be something else.
 func ArgumentKinds(parameters string) func(argument string) (text, other bool) {
 	c := newSchemas()
 	var all []*shape

@@ -28,8 +28,9 @@ type Source struct {
 	Must   bool           // at least one call, and no other text
 	Single bool           // at most one call
 
-	// Thinking lets the output begin with reasoning that ends with "</think>". ThinkingNow says that it has begun in the prompt.
-	// Where nothing but Thinking is set, any text may follow; where nothing is set, the output is text without reasoning.
+	// Thinking lets the output begin with reasoning that ends with "</think>". ThinkingNow says that
+	// it has begun in the prompt. Where nothing but Thinking is set, any text may follow; where
+	// nothing is set, the output is text without reasoning.
 	Thinking, ThinkingNow bool
 
 	closed bool // the reasoning ends after a character
@@ -113,7 +114,8 @@ func (g *grammar) callText(t callform.Text) *expr {
 		case callform.Token:
 			e.kids = append(e.kids, g.marker(p.Text))
 		case callform.ID:
-			e.kids = append(e.kids, repeat(chars(charSet{{'a', 'z'}, {'A', 'Z'}, {'0', '9'}}...), callform.IDLength, callform.IDLength))
+			e.kids = append(e.kids, repeat(chars(charSet{{'a', 'z'}, {'A', 'Z'}, {'0', '9'}}...),
+				callform.IDLength, callform.IDLength))
 		case callform.Index:
 			e.kids = append(e.kids, repeat(digits('0', '9'), 1, 3))
 		}
@@ -121,8 +123,8 @@ func (g *grammar) callText(t callform.Text) *expr {
 	return e
 }
 
-// without matches texts that contain none of some words. Its rules are the states of Aho and Corasick's automaton: the longest beginning of
-// a word that the text ends with.
+// without matches texts that contain none of some words. Its rules are the states of Aho and
+// Corasick's automaton: the longest beginning of a word that the text ends with.
 func (g *grammar) without(words ...string) *expr {
 	states := []string{""} // beginnings of words
 	number := map[string]int{"": 0}

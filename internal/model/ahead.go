@@ -135,8 +135,9 @@ func (c *Config) ahead(name string) bool {
 	return strings.HasPrefix(name, QwenAhead.Start) || strings.HasPrefix(name, "model.mtp_layers.")
 }
 
-// countAhead corrects how many layers there are behind the model's by the tensors of its folder: config.json of Qwen 3 Next
-// does not say it, and transformers leaves the layers of GLM and DeepSeek out and their number in.
+// countAhead corrects how many layers there are behind the model's by the tensors of its folder:
+// config.json of Qwen 3 Next does not say it, and transformers leaves the layers of GLM and DeepSeek
+// out and their number in.
 func (c *Config) countAhead(f *safetensors.File) {
 	if _, ok := c.AheadIn(f, 0); ok && c.arch().gated {
 		c.Ahead = max(c.Ahead, 1)

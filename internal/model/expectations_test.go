@@ -56,10 +56,13 @@ var usual = expectations{
 }
 
 var unusual = map[string]expectations{
-	"llama":   {queryBias: "attention_bias", outputBias: "attention_bias", downBias: "mlp_bias", foreign: rmsFields + "use_sliding_window"},
-	"qwen2":   {queryBias: "-", tensors: topTensors + outputBias + mlpBiases},
-	"qwen3":   {queryBias: "attention_bias", outputBias: "attention_bias", tensors: untiedTensors + queryBiases + outputBias + mlpBiases},
-	"gptneox": {inertKeys: "attention.layer_norm_rms_epsilon", tensors: untiedTensors, foreign: "rms_norm_eps", denseBias: "attention_bias"},
+	"llama": {queryBias: "attention_bias", outputBias: "attention_bias", downBias: "mlp_bias", foreign: rmsFields +
+		"use_sliding_window"},
+	"qwen2": {queryBias: "-", tensors: topTensors + outputBias + mlpBiases},
+	"qwen3": {queryBias: "attention_bias", outputBias: "attention_bias",
+		tensors: untiedTensors + queryBiases + outputBias + mlpBiases},
+	"gptneox": {inertKeys: "attention.layer_norm_rms_epsilon", tensors: untiedTensors, foreign: "rms_norm_eps",
+		denseBias: "attention_bias"},
 	"smollm3": {queryBias: "attention_bias", outputBias: "attention_bias", downBias: "mlp_bias"},
 	"granite": {
 		obeyedKeys: "rope.scaling.finetuned expert_shared_feed_forward_length",
@@ -79,7 +82,8 @@ var unusual = map[string]expectations{
 		inertKeys: "attention.layer_norm_rms_epsilon use_parallel_residual", queryBias: "use_qkv_bias", own: "model.norm.bias",
 		tensors: untiedTensors + queryBiases + outputBias + mlpBiases, foreign: "rms_norm_eps " + rotaryFields,
 	},
-	"mixtral": {obeyedKeys: expertKeys, window: true, tensors: topTensors + routerBiases, foreign: rmsFields + "use_sliding_window"},
+	"mixtral": {obeyedKeys: expertKeys, window: true, tensors: topTensors + routerBiases, foreign: rmsFields +
+		"use_sliding_window"},
 	"qwen3moe": {
 		obeyedKeys: expertKeys, looseKeys: "feed_forward_length", // experts have a width of their own
 		tensors: topTensors + routerBiases, own: "mlp.gate.weight", foreign: rmsFields + "intermediate_size",
@@ -112,18 +116,21 @@ var unusual = map[string]expectations{
 		foreign: rmsFields + "rope_theta partial_rotary_factor use_sliding_window",
 	},
 	"gemma4-experts": {
-		obeyedKeys: windowKeys + expertKeys + "final_logit_softcapping", structural: "attention.sliding_window_pattern", window: true,
+		obeyedKeys: windowKeys + expertKeys + "final_logit_softcapping", structural: "attention.sliding_window_pattern",
+		window:  true,
 		tensors: "output.weight output.bias " + routerBiases + " " + mlpBiases,
 		foreign: rmsFields + "rope_theta partial_rotary_factor use_sliding_window",
 	},
 	"glm4": {queryBias: "attention_bias", tensors: topTensors + queryBiases + outputBias + "blk.1.ffn_down.bias"},
 	"glm4moe": {
-		obeyedKeys: groupKeys + "expert_shared_count leading_dense_block_count", own: "mlp.gate.weight", queryBias: "attention_bias",
-		tensors: topTensors + queryBiases + outputBias + "blk.0.ffn_gate.bias blk.0.ffn_up.bias",
+		obeyedKeys: groupKeys + "expert_shared_count leading_dense_block_count", own: "mlp.gate.weight",
+		queryBias: "attention_bias",
+		tensors:   topTensors + queryBiases + outputBias + "blk.0.ffn_gate.bias blk.0.ffn_up.bias",
 	},
 	"deepseek2": {
 		obeyedKeys: groupKeys + "expert_shared_count leading_dense_block_count attention.key_length_mla attention.value_length_mla",
-		tensors:    topTensors + "blk.0.attn_q.bias " + outputBias + "blk.0.ffn_gate.bias blk.0.ffn_up.bias", own: "mlp.gate.weight",
+		tensors:    topTensors + "blk.0.attn_q.bias " + outputBias + "blk.0.ffn_gate.bias blk.0.ffn_up.bias",
+		own:        "mlp.gate.weight",
 	},
 	"minicpm": {
 		obeyedKeys: "embedding_scale residual_scale logit_scale", queryBias: "attention_bias", outputBias: "attention_bias",
@@ -137,8 +144,9 @@ var unusual = map[string]expectations{
 	"hunyuan-dense": {queryBias: "attention_bias", outputBias: "attention_bias"},
 	"ernie4_5":      {queryBias: "use_bias", outputBias: "use_bias", downBias: "use_bias"},
 	"cohere2": {
-		obeyedKeys: "attention.sliding_window logit_scale", inertKeys: "attention.layer_norm_rms_epsilon use_parallel_residual",
-		window: true, foreign: "rms_norm_eps " + rotaryFields + "use_sliding_window",
+		obeyedKeys: "attention.sliding_window logit_scale",
+		inertKeys:  "attention.layer_norm_rms_epsilon use_parallel_residual",
+		window:     true, foreign: "rms_norm_eps " + rotaryFields + "use_sliding_window",
 		queryBias: "attention_bias", outputBias: "attention_bias",
 	},
 	"arcee": {

@@ -426,13 +426,17 @@ func TestGemma4Fields(t *testing.T) {
 			"num_kv_shared_layers": 1, "hidden_size_per_layer_input": 24, "vocab_size_per_layer_input": 300,
 			"layer_types":                 []string{"full_attention", "sliding_attention"},
 			"final_logit_softcapping":     2.5,
-			"use_bidirectional_attention": "all", "hidden_activation": "relu", "enable_moe_block": f.fields["enable_moe_block"] == false,
-			"top_k_experts": 1, "moe_intermediate_size": 24, "num_experts": 3, "per_layer_config": object{"1": object{"head_dim": 16}},
-			"rope_parameters": object{"full_attention": object{"rope_type": "proportional", "rope_theta": 500, "partial_rotary_factor": 0.5},
+			"use_bidirectional_attention": "all", "hidden_activation": "relu",
+			"enable_moe_block": f.fields["enable_moe_block"] == false,
+			"top_k_experts":    1, "moe_intermediate_size": 24, "num_experts": 3, "per_layer_config": object{
+				"1": object{"head_dim": 16}},
+			"rope_parameters": object{"full_attention": object{"rope_type": "proportional", "rope_theta": 500,
+				"partial_rotary_factor": 0.5},
 				"sliding_attention": object{"rope_type": "default", "rope_theta": 1e4}},
 		} {
 			experts := strings.Contains(name, "experts") || name == "moe_intermediate_size"
-			if experts && f.fields["enable_moe_block"] == false || name == "vocab_size_per_layer_input" && s.Config().PerLayer == 0 {
+			if experts && f.fields["enable_moe_block"] == false || name == "vocab_size_per_layer_input" &&
+				s.Config().PerLayer == 0 {
 				continue // without experts or tables nothing reads it
 			}
 			if got, err := f.logits(object{name: v}); err == nil && sameBits(got, base) {

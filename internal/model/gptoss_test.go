@@ -94,7 +94,8 @@ func mxfp4Folder(t *testing.T, r *rand.Rand) (f *folder, path string) {
 		up := randomCodes(r, experts, s.FFN, s.Hidden)
 		down := randomCodes(r, experts, s.Hidden, s.FFN)
 		blk, prefix := "blk."+layer+".ffn_", "model.layers."+layer+".mlp.experts."
-		inFile = append(inFile, gate.file(blk+"gate_exps.weight"), up.file(blk+"up_exps.weight"), down.file(blk+"down_exps.weight"))
+		inFile = append(inFile, gate.file(blk+"gate_exps.weight"), up.file(blk+"up_exps.weight"),
+			down.file(blk+"down_exps.weight"))
 		inFolder = slices.Concat(inFolder, folderPair(prefix+"gate_up_proj", gate, up), folderPair(prefix+"down_proj", down))
 	}
 
@@ -110,7 +111,8 @@ func mxfp4Folder(t *testing.T, r *rand.Rand) (f *folder, path string) {
 		names = append(names, info.Name)
 	}
 	w := safetensors.NewWriter()
-	for _, x := range replaced(names, from.Tensor, func(name string) bool { return strings.HasSuffix(name, "_proj") }, inFolder) {
+	for _, x := range replaced(names, from.Tensor, func(name string) bool { return strings.HasSuffix(name, "_proj") },
+		inFolder) {
 		w.AddTensor(x)
 	}
 	if err := w.WriteFile(filepath.Join(f.dir, "model.safetensors")); err != nil {
@@ -123,7 +125,9 @@ func mxfp4Folder(t *testing.T, r *rand.Rand) (f *folder, path string) {
 	}
 	g := gguf.NewWriter()
 	ggufkeys.SetAll(g, file)
-	for _, x := range replaced(names, file.Tensor, func(name string) bool { return strings.HasSuffix(name, "_exps.weight") }, inFile) {
+	for _, x := range replaced(names, file.Tensor, func(name string) bool {
+		return strings.HasSuffix(name, "_exps.weight")
+	}, inFile) {
 		g.AddTensor(x)
 	}
 	path = filepath.Join(t.TempDir(), "m.gguf")

@@ -98,7 +98,8 @@ func TestPaddingKeepsLogits(t *testing.T) {
 			t.Run(arch+" "+typ.String(), func(t *testing.T) {
 				r := rand.New(rand.NewPCG(uint64(i), uint64(j)))
 				path := filepath.Join(t.TempDir(), "m.gguf")
-				if err := synth.Write(context.Background(), path, synth.Random(r, arch, typ, 2), synth.Options{Type: typ, Seed: r.Uint64()}); err != nil {
+				if err := synth.Write(context.Background(), path, synth.Random(r, arch, typ, 2),
+					synth.Options{Type: typ, Seed: r.Uint64()}); err != nil {
 					t.Fatal(err)
 				}
 				plain, err := model.Open(path, model.Options{Threads: 2})
@@ -109,8 +110,10 @@ func TestPaddingKeepsLogits(t *testing.T) {
 				c := plain.Config
 				block, _ := typ.Block()
 				unit := max(gemm.Group, block)
-				own := int64(c.Hidden*(3*c.FFN+2*(c.Heads+c.KVHeads)*c.HeadDim)) + 1000                              // about a layer
-				o := model.Options{Threads: 2, Pad: c.Parameters() + own*(1+r.Int64N(8)), PadType: kinds[r.IntN(2)]} // F32 stands for the default
+				// about a layer
+				own := int64(c.Hidden*(3*c.FFN+2*(c.Heads+c.KVHeads)*c.HeadDim)) + 1000
+				// F32 stands for the default
+				o := model.Options{Threads: 2, Pad: c.Parameters() + own*(1+r.Int64N(8)), PadType: kinds[r.IntN(2)]}
 				if (i+j)%4 > 0 {
 					o.Pad += 50 * (own + int64(3*c.Hidden*(unit+128))) // so many that layers get wider
 				}
@@ -139,8 +142,8 @@ func TestPaddingKeepsLogits(t *testing.T) {
 	}
 }
 
-// A model whose MLPs became experts has the logits that it had, to rounding, and its passes read more experts the more rows
-// they have.
+// A model whose MLPs became experts has the logits that it had, to rounding, and its passes read
+// more experts the more rows they have.
 func TestPaddingWithExperts(t *testing.T) {
 	ctx := context.Background()
 	r := rand.New(rand.NewPCG(5, 6))
@@ -214,7 +217,8 @@ func TestWritePadded(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer opened.Close()
-		if w := written.Config; w.Padded != c.Padded || w.Layers != opened.Config.Layers || w.FFN != opened.Config.FFN || w.Padded != opened.Config.Padded {
+		if w := written.Config; w.Padded != c.Padded || w.Layers != opened.Config.Layers || w.FFN != opened.Config.FFN ||
+			w.Padded != opened.Config.Padded {
 			t.Fatalf("%+v written, %+v in memory", w, opened.Config)
 		}
 		if written.WeightBytes() != opened.WeightBytes() {
@@ -227,7 +231,8 @@ func TestWritePadded(t *testing.T) {
 
 func TestPaddingRefuses(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "m.gguf")
-	if err := synth.Write(context.Background(), path, synth.Random(rand.New(rand.NewPCG(1, 1)), "qwen3", tensor.F16, 2), synth.Options{Type: tensor.F16, Seed: 1}); err != nil {
+	if err := synth.Write(context.Background(), path, synth.Random(rand.New(rand.NewPCG(1, 1)), "qwen3", tensor.F16, 2),
+		synth.Options{Type: tensor.F16, Seed: 1}); err != nil {
 		t.Fatal(err)
 	}
 	for want, o := range map[string]model.Options{
@@ -248,11 +253,13 @@ func TestPaddingRefuses(t *testing.T) {
 		if o.PadExperts > 0 {
 			continue // not of files
 		}
-		if _, err := model.WritePadded(context.Background(), path, path+".x", o); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := model.WritePadded(context.Background(), path, path+".x", o); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%d parameters of %v in a file: error %v, want one with %q", o.Pad, o.PadType, err, want)
 		}
 	}
-	if _, err := model.WritePadded(context.Background(), path, path, model.Options{Pad: 1e6}); err == nil || !strings.Contains(err.Error(), "same file") {
+	if _, err := model.WritePadded(context.Background(), path, path, model.Options{Pad: 1e6}); err == nil ||
+		!strings.Contains(err.Error(), "same file") {
 		t.Errorf("over itself: %v", err)
 	}
 	testPadScalars(t, path)

@@ -210,8 +210,8 @@ func (t *attendTask) mixHalf(products *gemm.PanelProduct, i int, o []float32, va
 	}
 }
 
-// mixApart is mix row by row, of pages without the values that the row does not see. Those weigh 0, but 0 times an infinity or a NaN
-// is not 0: a row must not suffer from what a sibling came to.
+// mixApart is mix row by row, of pages without the values that the row does not see. Those weigh 0,
+// but 0 times an infinity or a NaN is not 0: a row must not suffer from what a sibling came to.
 func (t *attendTask) mixApart() {
 	d, o := t.width(), t.res.o
 	for i, r := range t.rows {

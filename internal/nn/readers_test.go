@@ -10,8 +10,8 @@ import (
 	"github.com/grovellm/grove/internal/kernels/par"
 )
 
-// Readers see the committed rows, or the last of them that a window has, and nothing that is pending; they leave the cache as it is,
-// and are the same beside others.
+// Readers see the committed rows, or the last of them that a window has, and nothing that is
+// pending; they leave the cache as it is, and are the same beside others.
 func TestReaders(t *testing.T) {
 	pool := par.New(2)
 	defer pool.Close()

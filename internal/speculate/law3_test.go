@@ -282,7 +282,8 @@ func TestTheBetterIsAsked(t *testing.T) {
 					least -= .12
 				}
 				if speed := run(right.drafter, right.text); speed < least*best {
-					t.Errorf("passes %s, drafting %s, drafter right %g, text %g: %.3f of the speed with the better alone", passes, drafting, right.drafter, right.text, speed/best)
+					t.Errorf("passes %s, drafting %s, drafter right %g, text %g: %.3f of the speed with the better alone", passes, drafting, right.drafter,
+						right.text, speed/best)
 				}
 			}
 		}

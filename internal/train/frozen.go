@@ -233,8 +233,9 @@ func FingerprintModel(m *model.Model) string {
 	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 
-// withoutZeros is a JSON value without what is zero or empty in it: a field that a later version of grove adds to a shape
-// changes nothing for models that do not use it, and what was computed for them stays theirs.
+// withoutZeros is a JSON value without what is zero or empty in it: a field that a later version of
+// grove adds to a shape changes nothing for models that do not use it, and what was computed for
+// them stays theirs.
 func withoutZeros(v any) any {
 	switch v := v.(type) {
 	case map[string]any:

@@ -111,8 +111,9 @@ func upTo(n int) (list []int32) {
 	return list
 }
 
-// A tree is of the committed text alone: whatever trees were drafted, verified and rejected before, in whatever batch, and whether the
-// text was read at once, in chunks, or came with a cache that was filled earlier, of which the last row is computed again.
+// A tree is of the committed text alone: whatever trees were drafted, verified and rejected before,
+// in whatever batch, and whether the text was read at once, in chunks, or came with a cache that
+// was filled earlier, of which the last row is computed again.
 func TestTreesAreOfTheCommittedText(t *testing.T) {
 	m := openTarget(t, nn.KVF32)
 	all := shapes()
@@ -205,12 +206,14 @@ func TestTreesAreOfTheCommittedText(t *testing.T) {
 	})
 }
 
-// Sequences that end while others go on, and begin over what those left, decode as each does alone: freed rows are not read.
+// Sequences that end while others go on, and begin over what those left, decode as each does alone:
+// freed rows are not read.
 func TestSequencesComeAndGo(t *testing.T) {
 	m := openTarget(t, nn.KVBF16)
 	n := head(t, m, 3)
 	best := grow.DefaultBestFirst()
-	l := Must(speculate.New(speculate.Model(m), newDrafter(t, &best, false, n, m), speculate.Options{Budget: 24, Uncontrolled: true}))(t)
+	l := Must(speculate.New(speculate.Model(m), newDrafter(t, &best, false, n, m),
+		speculate.Options{Budget: 24, Uncontrolled: true}))(t)
 	prompt := slices.Repeat([]int32{9, 8, 7, 6}, 30)
 	request := speculate.Request{MaxTokens: 40}
 	plain, _ := Generate(t, m, nil, speculate.Options{}, sample.Params{}, [][]int32{prompt})
@@ -247,7 +250,8 @@ func TestSequencesComeAndGo(t *testing.T) {
 	}
 }
 
-// Heads come back from GGUF files as they were, under their drafter's name; for other targets they are refused by what differs.
+// Heads come back from GGUF files as they were, under their drafter's name; for other targets they
+// are refused by what differs.
 func TestFiles(t *testing.T) {
 	m := openTarget(t, nn.KVF32)
 	for seed := range uint64(6) {
@@ -302,7 +306,8 @@ func TestCatalogue(t *testing.T) {
 	var names []string
 	for _, path := range list[0].Heads {
 		text := Must(heads.Describe(registry.Head{Name: path}))(t)
-		if !strings.Contains(text, "Gemma 4 assistant: 3 layers, 32 wide") || !strings.Contains(text, "hidden size 48 and 64 tokens") {
+		if !strings.Contains(text, "Gemma 4 assistant: 3 layers, 32 wide") ||
+			!strings.Contains(text, "hidden size 48 and 64 tokens") {
 			t.Errorf("%s: %s", path, text)
 		}
 		names = append(names, filepath.Base(path))

@@ -11,8 +11,8 @@ import (
 	"github.com/grovellm/grove/internal/nn"
 )
 
-// rows computes rows of an assistant, for package grow. Text needs none: of it the state of the last token alone counts, and the
-// text's cache, which has no layers, only counts its tokens.
+// rows computes rows of an assistant, for package grow. Text needs none: of it the state of the
+// last token alone counts, and the text's cache, which has no layers, only counts its tokens.
 type rows struct {
 	grow.StateRows
 	n     *Network

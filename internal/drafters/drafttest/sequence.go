@@ -76,8 +76,8 @@ func (s *Sequence) Fresh(t Fataler, d draft.Drafter, o draft.Options, hidden int
 	return f
 }
 
-// Live makes rounds of a few sequences' lives: chunks of prompts, rows without a pass, trees of which any number of nodes is accepted,
-// plain decoding, some of all in each round.
+// Live makes rounds of a few sequences' lives: chunks of prompts, rows without a pass, trees of
+// which any number of nodes is accepted, plain decoding, some of all in each round.
 func Live(r *rapid.T, d draft.Drafter, hidden, rounds int, all ...*Sequence) {
 	for range rounds {
 		var rows []draft.Rows
@@ -138,7 +138,8 @@ func (g *Judge) Deeper(float32, float32) bool {
 func (g *Judge) Part(int) draft.Guide { return g }
 
 // Generate decodes prompts in one loop.
-func Generate(t Fataler, m *model.Model, d draft.Drafter, o speculate.Options, p sample.Params, prompts [][]int32) ([][]int32, *speculate.Stats) {
+func Generate(t Fataler, m *model.Model, d draft.Drafter, o speculate.Options, p sample.Params,
+	prompts [][]int32) ([][]int32, *speculate.Stats) {
 	t.Helper()
 	l := Must(speculate.New(speculate.Model(m), d, o))(t)
 	var batch []*speculate.Sequence

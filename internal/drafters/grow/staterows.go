@@ -9,8 +9,9 @@ import (
 	"github.com/grovellm/grove/internal/nn/output"
 )
 
-// StateRows is what Models share whose drafted rows read the states of their parents' rows. Its methods are called in this
-// order: Begin, Add for each sequence, Inputs; then Start, RunRouter and Answer.
+// StateRows is what Models share whose drafted rows read the states of their parents' rows. Its
+// methods are called in this order: Begin, Add for each sequence, Inputs; then Start, RunRouter and
+// Answer.
 type StateRows struct {
 	Exec   *nn.Exec
 	Forest nn.Forest // of the pass

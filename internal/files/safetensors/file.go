@@ -114,7 +114,8 @@ func (f *File) openFolder(other []string) error {
 			return f.addPart(single)
 		}
 	}
-	return fault(f.Path, "", "give the folder of a model with its weights", "holds neither %s nor %s, nor an index of such files (%s)", singleName, torchName, indexEnd)
+	return fault(f.Path, "", "give the folder of a model with its weights",
+		"holds neither %s nor %s, nor an index of such files (%s)", singleName, torchName, indexEnd)
 }
 
 func newFile(path string) *File { return &File{Path: path, byName: map[string]int{}} }
@@ -127,7 +128,8 @@ func (f *File) openShards(index string) error {
 	}
 	for _, shard := range slices.Sorted(maps.Values(weights)) {
 		if !plainName(shard) {
-			return fault(index, `field "weight_map"`, "do not use this download", "the shard name %s leaves the model's folder", tensor.Quote(shard))
+			return fault(index, `field "weight_map"`, "do not use this download", "the shard name %s leaves the model's folder",
+				tensor.Quote(shard))
 		}
 		path := filepath.Join(f.Path, shard)
 		if len(f.parts) > 0 && f.parts[len(f.parts)-1].Path == path {
@@ -140,7 +142,8 @@ func (f *File) openShards(index string) error {
 	for name, shard := range weights {
 		i, ok := f.byName[name]
 		if !ok || f.parts[f.Tensors[i].Part].Path != filepath.Join(f.Path, shard) {
-			return fault(index, "tensor "+tensor.Quote(name), "take the index and all shards from one download", "is not in %s as the index says", tensor.Quote(shard))
+			return fault(index, "tensor "+tensor.Quote(name), "take the index and all shards from one download",
+				"is not in %s as the index says", tensor.Quote(shard))
 		}
 	}
 	return nil
@@ -208,7 +211,8 @@ func (f *File) addPart(path string) error {
 	}
 	for _, t := range h.tensors {
 		if j, twice := f.byName[t.Name]; twice {
-			return fault(path, "tensor "+tensor.Quote(t.Name), "take the index and all shards from one download", "is also in %s", f.parts[f.Tensors[j].Part].Path)
+			return fault(path, "tensor "+tensor.Quote(t.Name), "take the index and all shards from one download",
+				"is also in %s", f.parts[f.Tensors[j].Part].Path)
 		}
 		t.Part = n
 		f.byName[t.Name] = len(f.Tensors)
@@ -336,7 +340,8 @@ func (f *File) Load(name string) (tensor.Tensor, error) {
 		return t, fault(f.Path, field, "the weights do not belong to this config.json: fetch the model again", "is not in the file")
 	}
 	if info := f.Tensors[f.byName[name]]; !t.Type.Decodes() {
-		return t, fault(f.parts[info.Part].Path, field, "convert the model to F32, F16 or BF16", "is of dtype %s, which grove cannot compute with", tensor.Quote(info.DType))
+		return t, fault(f.parts[info.Part].Path, field, "convert the model to F32, F16 or BF16",
+			"is of dtype %s, which grove cannot compute with", tensor.Quote(info.DType))
 	}
 	return t, nil
 }
@@ -349,7 +354,8 @@ func (f *File) LoadElements(name string) (tensor.Tensor, error) {
 		return t, err
 	}
 	if info := f.Tensors[f.byName[name]]; info.read != nil {
-		return t, fault(f.parts[info.Part].Path, "tensor "+tensor.Quote(name), "take a folder of the model in BF16, or a GGUF file",
+		return t, fault(f.parts[info.Part].Path, "tensor "+tensor.Quote(name),
+			"take a folder of the model in BF16, or a GGUF file",
 			"is a matrix of %v whose transpose is wanted", info.stored)
 	}
 	t.Shape = []int{t.Elements(), 1}

@@ -20,8 +20,10 @@ import (
 	"github.com/grovellm/grove/internal/heads/headfile"
 )
 
-// drafter makes the drafter of a name for a target: a registered one, or one of those below. Its head may be one of the learners.
-func drafter(ctx context.Context, name string, rng *rand.Rand, scripts []script, v *variant, l *learners) (draft.Drafter, error) {
+// drafter makes the drafter of a name for a target: a registered one, or one of those below. Its
+// head may be one of the learners.
+func drafter(ctx context.Context, name string, rng *rand.Rand, scripts []script, v *variant,
+	l *learners) (draft.Drafter, error) {
 	t := &teller{rng: rand.New(rand.NewPCG(rng.Uint64(), 0)), vocab: v.shape.Vocab, scripts: scripts}
 	switch name {
 	case "oracle":
@@ -127,7 +129,8 @@ func randomTrees(rng *rand.Rand) string {
 	return fmt.Sprintf("best-first,width=%d,branch=%d,depth=%d", 1+rng.IntN(12), 1+rng.IntN(8), 1+rng.IntN(20))
 }
 
-// randomMerge describes two drafters whose trees are verified as one: lookup, a draft model's, a head's, any two of them.
+// randomMerge describes two drafters whose trees are verified as one: lookup, a draft model's, a
+// head's, any two of them.
 func randomMerge(rng *rand.Rand, v *variant) string {
 	vocab := v.shape.Vocab
 	mode, first := "", "lookup"

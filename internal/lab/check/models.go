@@ -21,7 +21,8 @@ const maxThreads = 4
 
 var (
 	arches = model.Architectures()
-	types  = []tensor.Type{tensor.F32, tensor.BF16, tensor.F16, tensor.Q8_0, tensor.Q4_0, tensor.Q4_K} // heads are of those before the last
+	// heads are of those before the last
+	types = []tensor.Type{tensor.F32, tensor.BF16, tensor.F16, tensor.Q8_0, tensor.Q4_0, tensor.Q4_K}
 
 	// turns are types that take turns as one. Rows of the K types are long, which makes such models slow.
 	turns = map[tensor.Type][]tensor.Type{
@@ -83,7 +84,8 @@ type opened struct {
 
 func (v *variant) String() string {
 	s := v.shape
-	return fmt.Sprintf("%s %v, keys and values %v (hidden %d, %d layers, %d heads, %d kv, dim %d, ffn %d, %d experts)", s.Arch, v.typ, v.kv, s.Hidden, s.Layers, s.Heads, s.KVHeads, s.HeadDim, s.FFN, s.Config().Experts)
+	return fmt.Sprintf("%s %v, keys and values %v (hidden %d, %d layers, %d heads, %d kv, dim %d, ffn %d, %d experts)", s.Arch, v.typ, v.kv, s.Hidden,
+		s.Layers, s.Heads, s.KVHeads, s.HeadDim, s.FFN, s.Config().Experts)
 }
 
 // get returns the model of case n: every architecture and type in turn.
@@ -135,7 +137,8 @@ func randomKV(rng *rand.Rand) nn.KVType { return nn.KVType(rng.IntN(4)) }
 
 func (v *variant) draftPath() string { return v.path + ".draft" }
 
-// draftFor is a draft model for o: random too, but for the target's tokenizer, and sometimes with a context that ends early.
+// draftFor is a draft model for o: random too, but for the target's tokenizer, and sometimes with a
+// context that ends early.
 func (v *variant) draftFor(ctx context.Context, o *opened) (*model.Model, error) {
 	if o.draft != nil {
 		return o.draft, nil

@@ -8,7 +8,8 @@ var apertus = family{
 	arch: "apertus",
 	named: []Shape{
 		{Name: "tiny-apertus", Vocab: 416, Hidden: 192, Layers: 3, Heads: 6, KVHeads: 2, HeadDim: 32, FFN: 416,
-			Context: 1024, NormEps: 1e-5, RopeBase: 1e6, RopeDims: 32, Llama3: &Llama3Rope{Factor: 8, Low: 1, High: 4, Original: 128},
+			Context: 1024, NormEps: 1e-5, RopeBase: 1e6, RopeDims: 32, Llama3: &Llama3Rope{Factor: 8, Low: 1,
+				High: 4, Original: 128},
 			Tokens: GPT2, Tune: func(c *model.Config) {
 				c.XIELU = [][4]float32{{0.25, -1, 0.5, -1e-6}, {-0.5, 0.125, 0.5, -1e-6}, {0.75, -0.375, 0.25, -0.03125}}
 			}},

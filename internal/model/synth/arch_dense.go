@@ -74,7 +74,9 @@ var cohere2 = family{
 	},
 	small: []Shape{
 		{Name: "cohere2", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 48, FFN: 96,
-			Context: 64, NormEps: 1e-6, RopeBase: 1e4, RopeDims: 48, Tied: true, Tokens: Qwen2, Tune: func(c *model.Config) { c.SetWindow(4) }},
+			Context: 64, NormEps: 1e-6, RopeBase: 1e4, RopeDims: 48, Tied: true, Tokens: Qwen2, Tune: func(c *model.Config) {
+				c.SetWindow(4)
+			}},
 	},
 	random: func(d *drawing) {
 		d.scalePositions()
@@ -86,10 +88,12 @@ var exaone4 = family{
 	arch: "exaone4", mixed: true,
 	named: []Shape{
 		{Name: "tiny-exaone4", Vocab: 416, Hidden: 192, Layers: 5, Heads: 6, KVHeads: 2, HeadDim: 32, FFN: 416,
-			Context: 1024, NormEps: 1e-5, RopeBase: 1e6, RopeDims: 32, Llama3: &Llama3Rope{Factor: 16, Low: 1, High: 4, Original: 128},
+			Context: 1024, NormEps: 1e-5, RopeBase: 1e6, RopeDims: 32, Llama3: &Llama3Rope{Factor: 16, Low: 1,
+				High: 4, Original: 128},
 			Tokens: GPT2, Tune: func(c *model.Config) { c.SetWindow(70) }},
 		{Name: "tiny-exaone4-full", Vocab: 416, Hidden: 192, Layers: 3, Heads: 6, KVHeads: 2, HeadDim: 32, FFN: 416,
-			Context: 1024, NormEps: 1e-5, RopeBase: 1e6, RopeDims: 32, Llama3: &Llama3Rope{Factor: 16, Low: 1, High: 4, Original: 128},
+			Context: 1024, NormEps: 1e-5, RopeBase: 1e6, RopeDims: 32, Llama3: &Llama3Rope{Factor: 16, Low: 1,
+				High: 4, Original: 128},
 			Tied: true, Tokens: GPT2},
 	},
 	small: []Shape{

@@ -34,7 +34,9 @@ var gemma3 = family{
 				c.SetWindow(70)
 			}},
 		{Name: "gemma-3-1b", Vocab: 262144, Hidden: 1152, Layers: 26, Heads: 4, KVHeads: 1, HeadDim: 256, FFN: 6912,
-			Context: 32768, NormEps: 1e-6, RopeBase: 1e6, RopeDims: 256, Tied: true, Tokens: SPM, Tune: func(c *model.Config) { c.SetWindow(512) }},
+			Context: 32768, NormEps: 1e-6, RopeBase: 1e6, RopeDims: 256, Tied: true, Tokens: SPM, Tune: func(c *model.Config) {
+				c.SetWindow(512)
+			}},
 	},
 	small: []Shape{
 		{Name: "gemma3", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 48, FFN: 96,

@@ -235,7 +235,8 @@ func (d *drawing) delta(grouped bool) {
 		keyHeads, shared = 2, 1+d.IntN(2)
 		dim = d.unit / 2
 	}
-	heads := model.DeltaConfig{KeyHeads: keyHeads, ValueHeads: keyHeads * shared, KeyDim: dim, ValueDim: dim, Grouped: grouped}
+	heads := model.DeltaConfig{KeyHeads: keyHeads, ValueHeads: keyHeads * shared, KeyDim: dim,
+		ValueDim: dim, Grouped: grouped}
 	d.tune(func(c *model.Config) { c.Delta = heads })
 }
 

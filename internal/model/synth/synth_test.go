@@ -64,7 +64,8 @@ func get(t testing.TB, f interface {
 // writable are the types that a shape is written in. Some have rows that are no whole blocks of Q8_0.
 func writable(s Shape) []tensor.Type {
 	types := []tensor.Type{tensor.F32, tensor.F16, tensor.BF16}
-	if !slices.Contains([]string{"tiny-gemma4", "tiny-gemma4-experts", "tiny-glm4moe", "tiny-deepseek2", "tiny-glm4lite"}, s.Name) {
+	if !slices.Contains([]string{"tiny-gemma4", "tiny-gemma4-experts", "tiny-glm4moe", "tiny-deepseek2", "tiny-glm4lite"},
+		s.Name) {
 		types = append(types, tensor.Q8_0)
 	}
 	return types
@@ -214,7 +215,8 @@ func TestThreadsDoNotMatter(t *testing.T) {
 func TestTypesRoundTheSameNumbers(t *testing.T) {
 	for _, s := range tiny() {
 		exact := write(t, s, Options{Seed: 5})
-		if x, y := get(t, exact, "token_embd.weight"), get(t, write(t, s, Options{Seed: 6}), "token_embd.weight"); string(x.Data) == string(y.Data) {
+		if x, y := get(t, exact, "token_embd.weight"), get(t, write(t, s, Options{Seed: 6}),
+			"token_embd.weight"); string(x.Data) == string(y.Data) {
 			t.Errorf("%s: seeds 5 and 6 give the same embedding", s.Name)
 		}
 		for _, typ := range writable(s)[1:] {
@@ -322,7 +324,8 @@ func tile(s *Shape, p planned, x *tensor.Tensor) {
 	d := s.Config().Delta
 	_, name, _ := strings.Cut(p.hf, ".linear_attn.")
 	before := map[string]int{"in_proj_qkv": 2 * d.KeyHeads * d.KeyDim, "conv1d": 2 * d.KeyHeads * d.KeyDim}
-	width := map[string]int{"in_proj_qkv": d.ValueDim, "conv1d": d.ValueDim, "in_proj_z": d.ValueDim, "out_proj": d.ValueDim,
+	width := map[string]int{"in_proj_qkv": d.ValueDim, "conv1d": d.ValueDim, "in_proj_z": d.ValueDim,
+		"out_proj":  d.ValueDim,
 		"in_proj_a": 1, "in_proj_b": 1, "dt_bias": 1, "A_log": 1}
 	name = strings.TrimSuffix(name, ".weight")
 	if width[name] == 0 {
@@ -408,7 +411,8 @@ func TestHuggingFaceHoldsTheSameModel(t *testing.T) {
 			}
 			perm := make([]int, 0, p.rows) // perm[GGUF row] = Hugging Face row
 			switch {
-			case familyOf(s.Arch).pairs && (filepath.Ext(p.hf[:len(p.hf)-len(".weight")]) == ".q_proj" || filepath.Ext(p.hf[:len(p.hf)-len(".weight")]) == ".k_proj"):
+			case familyOf(s.Arch).pairs && (filepath.Ext(p.hf[:len(p.hf)-len(".weight")]) == ".q_proj" ||
+				filepath.Ext(p.hf[:len(p.hf)-len(".weight")]) == ".k_proj"):
 				for head := range p.rows / s.HeadDim { // [head, 2, half] -> [head, half, 2]
 					for i := range s.HeadDim / 2 {
 						perm = append(perm, head*s.HeadDim+i, head*s.HeadDim+s.HeadDim/2+i)

@@ -76,8 +76,8 @@ type OrderedHead struct {
 	filled []int   // of each panel, how many rows have a token
 }
 
-// NewOrderedHead makes a head of the rows of the tokens given, copied from head. Where a panel is to begin anew, the one
-// before is filled up with NoToken. All may be NoToken, and Set later.
+// NewOrderedHead makes a head of the rows of the tokens given, copied from head. Where a panel is
+// to begin anew, the one before is filled up with NoToken. All may be NoToken, and Set later.
 func NewOrderedHead(pool *par.Pool, head *TokenHead, tokens []int32) (*OrderedHead, error) {
 	n := (len(tokens) + gemm.Panel - 1) / gemm.Panel * gemm.Panel
 	for i, token := range tokens {
@@ -89,7 +89,8 @@ func NewOrderedHead(pool *par.Pool, head *TokenHead, tokens []int32) (*OrderedHe
 	if err != nil {
 		return nil, err
 	}
-	h := &OrderedHead{Linear: nn.Linear{W: w, Scale: head.Scale, Cap: head.Cap}, Tokens: make([]int32, n), from: head, rows: noRows(head.Vocab()), filled: make([]int, n/gemm.Panel)}
+	h := &OrderedHead{Linear: nn.Linear{W: w, Scale: head.Scale, Cap: head.Cap}, Tokens: make([]int32, n), from: head,
+		rows: noRows(head.Vocab()), filled: make([]int, n/gemm.Panel)}
 	for i := range h.Tokens {
 		h.Tokens[i] = NoToken
 		if i < len(tokens) && tokens[i] != NoToken {

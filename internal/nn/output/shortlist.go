@@ -82,8 +82,8 @@ func (s *Shortlist) Tokens() []int32 { return s.tokens }
 func (s *Shortlist) Len() int   { return len(s.tokens) }
 func (s *Shortlist) Width() int { return len(s.tokens) + s.extra }
 
-// Find is the place of a token's logit among those of the list, -1 where it has none. Of a token that has several rows in a head
-// only the last is looked for.
+// Find is the place of a token's logit among those of the list, -1 where it has none. Of a token
+// that has several rows in a head only the last is looked for.
 func (s *Shortlist) Find(token int32) int {
 	for i := range s.parts {
 		p := &s.parts[i]
@@ -94,7 +94,8 @@ func (s *Shortlist) Find(token int32) int {
 		panel := row / gemm.Panel
 		at := sort.Search(len(p.runs), func(i int) bool { return p.runs[i].To > panel })
 		if at < len(p.runs) && p.runs[at].From <= panel {
-			if place := (p.runs[at].At+panel-p.runs[at].From)*gemm.Panel + row%gemm.Panel; s.tokens[place] == token { // not muted
+			// not muted
+			if place := (p.runs[at].At+panel-p.runs[at].From)*gemm.Panel + row%gemm.Panel; s.tokens[place] == token {
 				return place
 			}
 		}
@@ -267,7 +268,8 @@ func (h *OrderedHead) finish(dst nn.Mat, r gemm.Run, tokens []int32) {
 			h.Linear.Finish(dst.Data[i*dst.Stride+r.At*gemm.Panel:][:n])
 		}
 	}
-	for at := r.At * gemm.Panel; at < min((r.At+r.To-r.From)*gemm.Panel, len(tokens)); at++ { // beyond them are numbers beside the logits
+	// beyond them are numbers beside the logits
+	for at := r.At * gemm.Panel; at < min((r.At+r.To-r.From)*gemm.Panel, len(tokens)); at++ {
 		if tokens[at] == NoToken {
 			for i := range dst.Rows {
 				dst.Data[i*dst.Stride+at] = negInf

@@ -25,7 +25,8 @@ func TestFlags(t *testing.T) {
 		{Flags{Head: "causal"}, func(r *Recipe) {}},
 		{Flags{Head: "bidirectional"}, func(r *Recipe) { r.Causal = false }},
 		{Flags{Head: "causal", Gamma: &half, Loss: &ce}, func(r *Recipe) { r.Gamma, r.Loss = 0.5, "ce" }},
-		{Flags{Head: "causal", CourseFlags: train.CourseFlags{Optimizer: &adamw, Rate: &rate}, ShortTime: &none, Gamma: &none}, func(r *Recipe) {
+		{Flags{Head: "causal", CourseFlags: train.CourseFlags{Optimizer: &adamw, Rate: &rate}, ShortTime: &none,
+			Gamma: &none}, func(r *Recipe) {
 			r.Optimizer.Muon = false
 			r.Optimizer.Rate = 1e-3
 			r.ShortUntil = 0

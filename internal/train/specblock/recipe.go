@@ -16,12 +16,13 @@ type Recipe struct {
 	RankWidth                            int // of the rank head; 0: none
 	RopeBase                             float64
 	Taps                                 []int
-	From                                 []int   // the target's blocks that the layers begin as; empty: random weights
-	Shift, Broadcast                     bool    // see specblock.Config; off for comparison
-	Slots                                float64 `json:",omitempty"` // size of the slots' queries at the start: see Head.warm
-	RankNormed                           bool
-	Seed                                 uint64
-	Precision                            string // of products: f32 or bf16
+	From                                 []int // the target's blocks that the layers begin as; empty: random weights
+	Shift, Broadcast                     bool  // see specblock.Config; off for comparison
+	// size of the slots' queries at the start: see Head.warm
+	Slots      float64 `json:",omitempty"`
+	RankNormed bool
+	Seed       uint64
+	Precision  string // of products: f32 or bf16
 	train.Course
 
 	train.HeadText
@@ -132,7 +133,8 @@ func (r *Recipe) Check(target *model.Config) error {
 	case r.DraftVocab < 0 || r.DraftVocab > target.Vocab:
 		return fmt.Errorf("a draft vocabulary of %d tokens: want up to %d, or 0 for all", r.DraftVocab, target.Vocab)
 	case r.Held.Length-r.Rounds*r.Block <= r.Held.Prompt:
-		return fmt.Errorf("%d blocks of %d rows: held-out texts of %d tokens have no room for them after the %d that are given", r.Rounds, r.Block, r.Held.Length, r.Held.Prompt)
+		return fmt.Errorf("%d blocks of %d rows: held-out texts of %d tokens have no room for them after the %d that are given", r.Rounds, r.Block,
+			r.Held.Length, r.Held.Prompt)
 	}
 	if err := r.Ranks.check(); err != nil {
 		return err
