@@ -11,8 +11,9 @@ import (
 	"github.com/grovellm/grove/internal/drafters/registry"
 )
 
-// AdaptOptions say how drafters with trained heads learn from what is generated, beside generating. The text stays the same to
-// the token; what changes is how much of it is drafted. See docs/adapt.md.
+// AdaptOptions say how drafters with trained heads learn from what is generated, beside generating.
+// The text stays the same to the token; what changes is how much of it is drafted. See
+// docs/adapt.md.
 type AdaptOptions struct {
 	// Dir is a folder that keeps what was learned until the model is opened again: a file for each
 	// head, which one open model uses at a time. Empty: Close forgets it.
@@ -97,15 +98,6 @@ func (m *Model) ExportHead(drafter, path string) error {
 		return err
 	}
 	return a.Export(path, "grove adapted "+drafter)
-}
-
-// ResetHead makes the head of a drafter as it was before it learned; see ExportHead.
-func (m *Model) ResetHead(drafter string) error {
-	a, err := m.adapterOf(drafter)
-	if err != nil {
-		return err
-	}
-	return a.Reset()
 }
 
 // closeAdapters ends learning and saves what was learned.

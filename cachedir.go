@@ -31,7 +31,8 @@ func (o *Options) setStore(e *engine.Options, file registry.Head, m *model.Model
 	if b, ok := debug.ReadBuildInfo(); ok { // another version may round otherwise
 		build = b.String()
 	}
-	e.Model = fmt.Sprint(contents, "\n", m.NewCache().Pages().Layout(), "\n", m.Config.Parameters(), cpu.Active(), o.PadType, o.PadExperts, o.PadUsed, "\n", build)
+	e.Model = fmt.Sprint(contents, "\n", m.NewCache().Pages().Layout(), "\n", m.Config.Parameters(), cpu.Active(),
+		o.PadType, o.PadExperts, o.PadUsed, "\n", build)
 	size := o.CacheDirSize
 	if size == 0 {
 		size = defaultCacheDirSize
@@ -46,8 +47,8 @@ func (o *Options) setStore(e *engine.Options, file registry.Head, m *model.Model
 // splitName is the path of one of a GGUF file's parts.
 var splitName = regexp.MustCompile(`([^/\\]*-)\d{5}(-of-\d{5}\.gguf)$`)
 
-// describeFile tells a model's file, with its parts, or its folder from others: by names, sizes and times, or by the contents in
-// memory.
+// describeFile tells a model's file, with its parts, or its folder from others: by names, sizes and
+// times, or by the contents in memory.
 func describeFile(file registry.Head) (string, error) {
 	if file.Data != nil {
 		return fmt.Sprint(pagestore.Root(string(file.Data))), nil

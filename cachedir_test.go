@@ -10,7 +10,8 @@ import (
 	"github.com/grovellm/grove/internal/drafters/jet"
 )
 
-// A model that is opened again goes on from prompts that its folder has, with the same text for every drafter; another file does not.
+// A model that is opened again goes on from prompts that its folder has, with the same text for
+// every drafter; another file does not.
 func TestCacheDir(t *testing.T) {
 	path, dir := tinyFile(t, "tiny-qwen3"), t.TempDir()
 	heads := []string{headFile(t, path, func(*jet.Config) {})}
@@ -27,7 +28,8 @@ func TestCacheDir(t *testing.T) {
 	m := opened(path)
 	want := collect(t, m, prompt, r)
 	var option *grove.OptionError
-	if _, err := grove.Open(path, grove.Options{Threads: 1, CacheDir: dir}); !errors.As(err, &option) || option.Field != "CacheDir" {
+	if _, err := grove.Open(path, grove.Options{Threads: 1, CacheDir: dir}); !errors.As(err, &option) ||
+		option.Field != "CacheDir" {
 		t.Errorf("a second model with the folder: %v", err)
 	}
 	if err := m.Close(); err != nil {

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/grovellm/grove/chat"
+	"github.com/grovellm/grove/internal/callform"
 	"github.com/grovellm/grove/internal/grammar"
 	"github.com/grovellm/grove/tokenizer"
 )
@@ -30,7 +30,8 @@ type knownConstraint struct {
 
 // constraint is what a request's output must match; nil for nothing.
 func (m *Model) constraint(r *Request) (*grammar.Constraint, error) {
-	source := grammar.Source{Grammar: r.Grammar, JSONSchema: r.JSONSchema, Regex: r.Regex, Thinking: r.Reasoning, ThinkingNow: r.ReasoningOpen}
+	source := grammar.Source{Grammar: r.Grammar, JSONSchema: r.JSONSchema, Regex: r.Regex, Thinking: r.Reasoning,
+		ThinkingNow: r.ReasoningOpen}
 	field := ""
 	for _, f := range []struct {
 		name string
@@ -60,7 +61,7 @@ func (m *Model) constraint(r *Request) (*grammar.Constraint, error) {
 		for _, tool := range r.Tools.List {
 			source.Tools = append(source.Tools, grammar.Tool(tool))
 		}
-		source.Form = r.Tools.Form
+		source.Form = callform.Of(r.Tools.Form)
 		source.Must = r.Tools.Required
 		source.Single = r.Tools.Single
 	}
@@ -104,7 +105,7 @@ func (m *Model) constraint(r *Request) (*grammar.Constraint, error) {
 
 // sourceKey tells sources apart, by what their form is and not by where it is.
 func sourceKey(s grammar.Source, budget int) string {
-	form := chat.CallForm{}
+	form := callform.Form{}
 	if s.Form != nil {
 		form = *s.Form
 	}

@@ -21,9 +21,11 @@ const city = `{"type": "object", "properties": {
 	"coordinates": {"type": "array", "items": {"type": "number", "minimum": -180, "maximum": 180}, "minItems": 2, "maxItems": 2}
 }, "required": ["name", "country", "inhabitants", "coordinates"], "additionalProperties": false}`
 
-// Under a grammar, schema or expression every drafter gives the text of plain decoding, at every temperature, and it matches.
+// Under a grammar, schema or expression every drafter gives the text of plain decoding, at every
+// temperature, and it matches.
 func TestConstrainedText(t *testing.T) {
-	m, err := grove.OpenGGUF("embedded", models.Target(), grove.Options{Threads: 2, DraftGGUF: models.Draft(), HeadGGUF: models.Heads()})
+	m, err := grove.OpenGGUF("embedded", models.Target(), grove.Options{Threads: 2, DraftGGUF: models.Draft(),
+		HeadGGUF: models.Heads()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +65,8 @@ func TestConstrainedText(t *testing.T) {
 	}
 }
 
-// A stop string that is not in a constrained text changes nothing of it, even where the text ends with a beginning of it.
+// A stop string that is not in a constrained text changes nothing of it, even where the text ends
+// with a beginning of it.
 func TestConstrainedTextWithStops(t *testing.T) {
 	m := open(t, "tiny-llama2", grove.Options{Threads: 1})
 	for i := range 20 {
@@ -80,7 +83,8 @@ func TestConstrainedTextWithStops(t *testing.T) {
 
 // Reasoning ends after its budget, in every round that drafts across its end, and the output goes on under its schema.
 func TestReasoningBudget(t *testing.T) {
-	m, err := grove.OpenGGUF("embedded", models.Target(), grove.Options{Threads: 2, DraftGGUF: models.Draft(), HeadGGUF: models.Heads()})
+	m, err := grove.OpenGGUF("embedded", models.Target(), grove.Options{Threads: 2, DraftGGUF: models.Draft(),
+		HeadGGUF: models.Heads()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,9 +126,11 @@ func TestConstraintErrors(t *testing.T) {
 	}
 }
 
-// What a schema costs and brings: tokens/s and tokens a pass under it, over those of free text from the same prompt, in turn.
+// What a schema costs and brings: tokens/s and tokens a pass under it, over those of free text from
+// the same prompt, in turn.
 func BenchmarkConstrained(b *testing.B) {
-	m, err := grove.OpenGGUF("embedded", models.Target(), grove.Options{Threads: 2, DraftGGUF: models.Draft(), HeadGGUF: models.Heads(), Pad: 100e6})
+	m, err := grove.OpenGGUF("embedded", models.Target(), grove.Options{Threads: 2, DraftGGUF: models.Draft(),
+		HeadGGUF: models.Heads(), Pad: 100e6})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -133,7 +139,8 @@ func BenchmarkConstrained(b *testing.B) {
 		b.Run(drafter, func(b *testing.B) {
 			var speeds, taus []float64
 			for i := range b.N + 1 {
-				r := grove.Request{Drafter: drafter, MaxTokens: 160, IgnoreEnd: true, Sampling: grove.Sampling{Temperature: 1, Seed: uint64(i)}}
+				r := grove.Request{Drafter: drafter, MaxTokens: 160, IgnoreEnd: true, Sampling: grove.Sampling{
+					Temperature: 1, Seed: uint64(i)}}
 				free := collect(b, m, "The largest cities, as JSON:\n", r)
 				r.JSONSchema = `{"type": "array", "minItems": 20, "items": ` + city + `}`
 				bound := collect(b, m, "The largest cities, as JSON:\n", r)

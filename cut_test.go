@@ -17,7 +17,8 @@ func TestTextCutWithinCharacters(t *testing.T) {
 	defer m.Close()
 	whole, cut := "", 0
 	for n := 40; n > 0; n-- {
-		r, err := grove.Collect(m.Generate(t.Context(), "x", grove.Request{MaxTokens: n, Regex: "(é|日|🙂){40}", Sampling: grove.Sampling{Temperature: 1, Seed: 5}}))
+		r, err := grove.Collect(m.Generate(t.Context(), "x", grove.Request{MaxTokens: n, Regex: "(é|日|🙂){40}",
+			Sampling: grove.Sampling{Temperature: 1, Seed: 5}}))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -28,7 +29,8 @@ func TestTextCutWithinCharacters(t *testing.T) {
 			t.Errorf("%d tokens: %q is no beginning of %q", n, r.Text, whole)
 		}
 		streamed := ""
-		for chunk, err := range m.Generate(t.Context(), "x", grove.Request{MaxTokens: n, Regex: "(é|日|🙂){40}", Sampling: grove.Sampling{Temperature: 1, Seed: 5}}) {
+		for chunk, err := range m.Generate(t.Context(), "x", grove.Request{MaxTokens: n, Regex: "(é|日|🙂){40}",
+			Sampling: grove.Sampling{Temperature: 1, Seed: 5}}) {
 			if err != nil {
 				t.Fatal(err)
 			}

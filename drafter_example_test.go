@@ -80,7 +80,8 @@ func Example_drafter() {
 	}
 	defer m.Close()
 	generate := func(drafter string) *grove.Result {
-		r, err := grove.Collect(m.Generate(context.Background(), "func main() {", grove.Request{MaxTokens: 96, Drafter: drafter, Uncontrolled: true}))
+		r, err := grove.Collect(m.Generate(context.Background(), "func main() {",
+			grove.Request{MaxTokens: 96, Drafter: drafter, Uncontrolled: true}))
 		if err != nil {
 			log.Fatal(err)
 		}

@@ -40,7 +40,8 @@ type drafting struct {
 	drafters map[string]draft.Drafter // by text; a drafter outlives a generation, as does what was learned of it
 }
 
-// maxDrafters bounds the drafters that are kept. Those beyond are made for one generation, and share what was learned of them.
+// maxDrafters bounds the drafters that are kept. Those beyond are made for one generation, and
+// share what was learned of them.
 const maxDrafters = 64
 
 // use returns the drafter that text describes, and the name under which what is learned of it is kept; nil for none.
@@ -68,12 +69,17 @@ func (d *drafting) use(m *Model, text string) (draft.Drafter, string, error) {
 
 // openDraft opens the draft model at path on the model's workers, once.
 func (m *Model) openDraft(path string) (*model.Model, error) {
-	return m.drafting.open(filepath.Clean(path), func() (*model.Model, error) { return model.Open(path, model.Options{Workers: m.m}) })
+	return m.drafting.open(filepath.Clean(path), func() (*model.Model, error) {
+		return model.Open(path, model.Options{Workers: m.m})
+	})
 }
 
 // openDraftGGUF opens one from the contents of its file.
 func (m *Model) openDraftGGUF(data []byte) (*model.Model, error) {
-	return m.drafting.open("", func() (*model.Model, error) { return model.OpenGGUF("DraftGGUF", data, model.Options{Workers: m.m}) })
+	return m.drafting.open("", func() (*model.Model, error) {
+		return model.OpenGGUF("DraftGGUF", data,
+			model.Options{Workers: m.m})
+	})
 }
 
 // checkDraft refuses a draft model that cannot draft for the model.

@@ -31,7 +31,8 @@ var spied struct {
 }
 
 func init() {
-	registry.Register(registry.Family{Name: "spy", Help: "for tests", New: func(options string, _ registry.Modifiers, t registry.Target) (draft.Drafter, error) {
+	registry.Register(registry.Family{Name: "spy", Help: "for tests", New: func(options string, _ registry.Modifiers,
+		t registry.Target) (draft.Drafter, error) {
 		spied.Lock()
 		defer spied.Unlock()
 		spied.last = t
@@ -77,7 +78,8 @@ func TestDrafterTarget(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, o := range map[string]grove.Options{"path": {Threads: 2, Draft: path}, "contents": {Threads: 2, DraftGGUF: data}, "none": {Threads: 2}} {
+	for name, o := range map[string]grove.Options{"path": {Threads: 2, Draft: path},
+		"contents": {Threads: 2, DraftGGUF: data}, "none": {Threads: 2}} {
 		m, err := grove.OpenGGUF("tiny", data, o)
 		if err != nil {
 			t.Fatal(err)
@@ -87,7 +89,8 @@ func TestDrafterTarget(t *testing.T) {
 			collect(t, m, "a b c", grove.Request{MaxTokens: 3, Drafter: text})
 		}
 		got := spied.last
-		if got.Model == nil || got.Vocab != m.Target().Vocab || got.Context != m.Context() || (got.Draft != nil) != (name != "none") || m.HasDraft() != (got.Draft != nil) {
+		if got.Model == nil || got.Vocab != m.Target().Vocab || got.Context != m.Context() ||
+			(got.Draft != nil) != (name != "none") || m.HasDraft() != (got.Draft != nil) {
 			t.Errorf("%s: the drafter was told %+v", name, got)
 		}
 		if len(spied.open) != 2 || spied.open[0] != spied.open[1] || spied.open[0].Pool() != got.Model.Pool() {
@@ -129,7 +132,8 @@ func TestOpenGGUF(t *testing.T) {
 	if x, y := collect(t, a, "one", r), collect(t, b, "one", r); !slices.Equal(x.Tokens, y.Tokens) {
 		t.Errorf("%v from the file, %v from memory, padded", x.Tokens, y.Tokens)
 	}
-	if _, err := grove.OpenGGUF("in memory", data[:1000], grove.Options{}); err == nil || !strings.Contains(err.Error(), "in memory") {
+	if _, err := grove.OpenGGUF("in memory", data[:1000], grove.Options{}); err == nil ||
+		!strings.Contains(err.Error(), "in memory") {
 		t.Errorf("half a file: %v", err)
 	}
 	for want, o := range map[string]grove.Options{

@@ -59,7 +59,8 @@ func TestEmbed(t *testing.T) {
 		option.Field != "Width" {
 		t.Errorf("a width beyond the model's: %v", err)
 	}
-	if _, err := m.Embed(ctx, []int32{5}, grove.EmbedOptions{Pooling: 7}); !errors.As(err, &option) || option.Field != "Pooling" {
+	if _, err := m.Embed(ctx, []int32{5}, grove.EmbedOptions{Pooling: 7}); !errors.As(err, &option) ||
+		option.Field != "Pooling" {
 		t.Errorf("a pooling that there is not: %v", err)
 	}
 	for _, tokens := range [][]int32{nil, {-1}, {1 << 30}} {

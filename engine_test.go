@@ -15,11 +15,12 @@ import (
 	"github.com/grovellm/grove/internal/inside"
 )
 
-// Requests of any kind that run together give the text that each gives alone, whatever memory there is, whoever leaves, and
-// whichever prefixes they share; and nothing is lost.
+// Requests of any kind that run together give the text that each gives alone, whatever memory there
+// is, whoever leaves, and whichever prefixes they share; and nothing is lost.
 func TestTogetherAsAlone(t *testing.T) {
 	alone := open(t, "tiny-qwen2", grove.Options{Threads: 1})
-	prompts := []string{"go go go", "go go gone and more of the same, and more of the same, and more", "x", "go go gone and more of the same, and then something else"}
+	prompts := []string{"go go go", "go go gone and more of the same, and more of the same, and more", "x",
+		"go go gone and more of the same, and then something else"}
 	type answer struct {
 		prompt string
 		r      grove.Request
@@ -28,7 +29,8 @@ func TestTogetherAsAlone(t *testing.T) {
 	var answers []answer
 	for i := range 12 {
 		a := answer{prompt: prompts[i%len(prompts)], r: grove.Request{
-			MaxTokens: 1 + 7*i, Drafter: []string{"", "lookup", "lookup:min=2"}[i%3], Budget: 4 + i, Uncontrolled: i%2 == 0, IgnoreEnd: true,
+			MaxTokens: 1 + 7*i, Drafter: []string{"", "lookup", "lookup:min=2"}[i%3], Budget: 4 +
+				i, Uncontrolled: i%2 == 0, IgnoreEnd: true,
 			Sampling: grove.Sampling{Temperature: float32(i % 2), Seed: uint64(i), FrequencyPenalty: float32(i%3) / 4},
 			Logprobs: i%5 == 0, TopLogprobs: i % 4, PromptLogprobs: i%7 == 0,
 		}}
@@ -37,7 +39,8 @@ func TestTogetherAsAlone(t *testing.T) {
 	}
 	rapid.Check(t, func(rt *rapid.T) {
 		// The longest text has about 145 tokens; a token takes 512 bytes in this model at most.
-		o := grove.Options{Threads: 1, Parallel: rapid.IntRange(1, 6).Draw(rt, "parallel"), CacheMemory: rapid.SampledFrom([]int64{0, 400 << 10, 1 << 20}).Draw(rt, "memory")}
+		o := grove.Options{Threads: 1, Parallel: rapid.IntRange(1, 6).Draw(rt, "parallel"),
+			CacheMemory: rapid.SampledFrom([]int64{0, 400 << 10, 1 << 20}).Draw(rt, "memory")}
 		m := open(t, "tiny-qwen2", o)
 		defer m.Close()
 		seed := rapid.Uint64().Draw(rt, "seed")
@@ -75,7 +78,8 @@ func TestTogetherAsAlone(t *testing.T) {
 						cancel()
 					}
 				}
-				if want := a.want.Tokens; !slices.Equal(tokens, want[:min(len(tokens), len(want))]) || leave < 0 && len(tokens) != len(want) {
+				if want := a.want.Tokens; !slices.Equal(tokens, want[:min(len(tokens), len(want))]) || leave < 0 &&
+					len(tokens) != len(want) {
 					rt.Errorf("request %d, %+v: %v, want %v", i, a.r, tokens, want)
 				}
 			})

@@ -51,8 +51,9 @@ type Result struct {
 	Stats  Stats
 }
 
-// Stats say what a generation cost and what speculation brought: tokens (Prompt, Reused, Tokens), rounds (Rounds, Plain, Committed),
-// drafted nodes (Proposed, Drafted, Accepted, and Depths by depth) and times (Prefill, Draft, Verify, Rest, First, Decode).
+// Stats say what a generation cost and what speculation brought: tokens (Prompt, Reused, Tokens),
+// rounds (Rounds, Plain, Committed), drafted nodes (Proposed, Drafted, Accepted, and Depths by
+// depth) and times (Prefill, Draft, Verify, Rest, First, Decode).
 type Stats = speculate.Stats
 
 // DepthStats count the drafted nodes at one depth of the trees: Offered rounds had one, Drafted and Accepted are nodes.
@@ -147,8 +148,8 @@ func (o *output) add(text string) (stopped bool) {
 	return stopped
 }
 
-// take returns the text since the last take, whole and in pieces. drafted is how many of the tokens since, from the first,
-// were drafted.
+// take returns the text since the last take, whole and in pieces. drafted is how many of the tokens
+// since, from the first, were drafted.
 func (o *output) take(drafted int) (text string, pieces []Piece) {
 	for i := range o.sources[o.settled:] {
 		o.sources[o.settled+i].drafted = i < drafted
@@ -177,9 +178,10 @@ func (o *output) take(drafted int) (text string, pieces []Piece) {
 	return text, pieces
 }
 
-// flush lets go of what was held back, when no more tokens come: a stop string that did not come, and bytes that no token
-// completed to a character, as U+FFFD. Where the text was cut, their character may only lack its end, and is left out.
-// It reports whether that completed a stop string.
+// flush lets go of what was held back, when no more tokens come: a stop string that did not come,
+// and bytes that no token completed to a character, as U+FFFD. Where the text was cut, their
+// character may only lack its end, and is left out. It reports whether that completed a stop
+// string.
 func (o *output) flush(cut bool) (stopped bool) {
 	if o.decoder == nil {
 		return false

@@ -27,22 +27,25 @@ type Options struct {
 	Threads int // workers of a pass; 0: as many as the program may use (GOMAXPROCS)
 	Context int // most tokens of prompt and output together; 0: what the model was made for
 
-	// Draft is the path of a draft model, a GGUF file or a Hugging Face folder, for drafters that run one. It is a small model
-	// with this model's tokenizer, and shares its workers. DraftGGUF is the same as the contents of a GGUF file.
+	// Draft is the path of a draft model, a GGUF file or a Hugging Face folder, for drafters that run
+	// one. It is a small model with this model's tokenizer, and shares its workers. DraftGGUF is the
+	// same as the contents of a GGUF file.
 	Draft     string
 	DraftGGUF []byte
 
-	// Heads are the paths of drafters' heads made for this model, each a GGUF file or a Hugging Face folder, for drafters that run one: a
-	// family takes the first of its kind. HeadGGUF are contents of GGUF files, which come after them.
+	// Heads are the paths of drafters' heads made for this model, each a GGUF file or a Hugging Face
+	// folder, for drafters that run one: a family takes the first of its kind. HeadGGUF are contents
+	// of GGUF files, which come after them.
 	Heads    []string
 	HeadGGUF [][]byte
 
-	// OfferedHeads are contents of GGUF files of heads for several models. Without Heads and HeadGGUF the model takes those that
-	// were made for its weights, whatever file or type the weights come from.
+	// OfferedHeads are contents of GGUF files of heads for several models. Without Heads and HeadGGUF
+	// the model takes those that were made for its weights, whatever file or type the weights come
+	// from.
 	OfferedHeads [][]byte
 
-	// Auto is what the drafter "auto" stands for, in the same syntax; empty: the best of what the model was opened with, by
-	// registry.Resolve.
+	// Auto is what the drafter "auto" stands for, in the same syntax; empty: the best of what the
+	// model was opened with, by registry.Resolve.
 	Auto string
 
 	// Adapt, where it is set, lets all drafters with trained heads learn from what is generated;
@@ -54,14 +57,15 @@ type Options struct {
 	// Empty: Adapt's Dir, or else Close forgets them.
 	Learned string
 
-	// KV is the type of cached keys and values: "f32"; "bf16", which takes half the memory; "q8_0", which takes a quarter; or "auto",
-	// its default, which is bf16 unless weights are F32 or F16.
+	// KV is the type of cached keys and values: "f32"; "bf16", which takes half the memory; "q8_0",
+	// which takes a quarter; or "auto", its default, which is bf16 unless weights are F32 or F16.
 	KV string
 
 	ChatTemplate string // a Jinja template for Chat, in place of the one in the model's files
 
-	// Pad, where it is not 0, pads the model to about so many parameters: its text stays the same, its passes cost what those
-	// of a model of that size cost. PadType is the type of the weights added, BF16 where it is 0.
+	// Pad, where it is not 0, pads the model to about so many parameters: its text stays the same, its
+	// passes cost what those of a model of that size cost. PadType is the type of the weights added,
+	// BF16 where it is 0.
 	Pad     int64
 	PadType tensor.Type
 
@@ -76,9 +80,9 @@ type Options struct {
 	Parallel, Queue int
 	CacheMemory     int64
 
-	// CacheDir is a folder that keeps what finished generations leave as well, for the model when it is opened again; empty: nothing is
-	// kept. CacheDirSize bounds it in bytes, 0: 16 GiB. One open model at a time may have the folder. Another build of the program
-	// begins anew.
+	// CacheDir is a folder that keeps what finished generations leave as well, for the model when it
+	// is opened again; empty: nothing is kept. CacheDirSize bounds it in bytes, 0: 16 GiB. One open
+	// model at a time may have the folder. Another build of the program begins anew.
 	CacheDir     string
 	CacheDirSize int64
 
@@ -115,7 +119,9 @@ func Open(path string, o Options) (*Model, error) {
 // OpenGGUF loads a model from the contents of a GGUF file, such as one that a program embeds; data must not change
 // meanwhile. name stands for its path in errors.
 func OpenGGUF(name string, data []byte, o Options) (*Model, error) {
-	return open(o, registry.Head{Name: name, Data: data}, func(o model.Options) (*model.Model, error) { return model.OpenGGUF(name, data, o) })
+	return open(o, registry.Head{Name: name, Data: data}, func(o model.Options) (*model.Model, error) {
+		return model.OpenGGUF(name, data, o)
+	})
 }
 
 // open opens a model that target loads from a file. Layers behind the model's in the file are a head,
@@ -141,7 +147,8 @@ func open(o Options, file registry.Head, target func(model.Options) (*model.Mode
 	case o.CacheMemory < 0:
 		return nil, optionf("CacheMemory", "%d bytes: want more than 0, or 0 for no limit", o.CacheMemory)
 	case o.CacheDirSize < 0:
-		return nil, optionf("CacheDirSize", "%d bytes: want more than 0, or 0 for %d", o.CacheDirSize, int64(defaultCacheDirSize))
+		return nil, optionf("CacheDirSize", "%d bytes: want more than 0, or 0 for %d", o.CacheDirSize,
+			int64(defaultCacheDirSize))
 	case o.Draft != "" && o.DraftGGUF != nil:
 		return nil, optionf("Draft", "DraftGGUF is set as well: give one of them")
 	}
@@ -149,8 +156,9 @@ func open(o Options, file registry.Head, target func(model.Options) (*model.Mode
 	if err != nil {
 		return nil, optionf("KV", "%v", err)
 	}
-	m, err := target(model.Options{Threads: o.Threads, Context: o.Context, Pad: o.Pad, PadType: o.PadType, PadExperts: o.PadExperts,
-		PadUsed: o.PadUsed, KV: kv, Progress: o.Progress})
+	m, err := target(model.Options{Threads: o.Threads, Context: o.Context, Pad: o.Pad, PadType: o.PadType,
+		PadExperts: o.PadExperts,
+		PadUsed:    o.PadUsed, KV: kv, Progress: o.Progress})
 	if err != nil {
 		return nil, err
 	}
@@ -199,7 +207,8 @@ func open(o Options, file registry.Head, target func(model.Options) (*model.Mode
 	if err != nil {
 		return nil, errors.Join(err, g.Close())
 	}
-	if m.Config.Ahead > 0 && (!m.Config.Hybrid() || model.Alike(m.Config.Arch)) { // their layers have parts that heads do not have
+	// their layers have parts that heads do not have
+	if m.Config.Ahead > 0 && (!m.Config.Hybrid() || model.Alike(m.Config.Arch)) {
 		file.Inside = true
 		g.drafting.heads = append(g.drafting.heads, file)
 	}
@@ -218,12 +227,13 @@ func newModel(m *model.Model, o engine.Options) (*Model, error) {
 	}
 	embedding := make(chan *model.Pass, 1)
 	embedding <- m.NewPass()
-	return &Model{m: m, engine: e, store: o.Disk, embedding: embedding, drafting: drafting{control: o.Loop.Controller}, layout: sync.OnceValues(func() (*chat.Layout, error) {
-		if m.Tokenizer == nil {
-			return nil, errNoTokenizer
-		}
-		return chat.New(m.Tokenizer)
-	})}, nil
+	return &Model{m: m, engine: e, store: o.Disk, embedding: embedding, drafting: drafting{control: o.Loop.Controller},
+		layout: sync.OnceValues(func() (*chat.Layout, error) {
+			if m.Tokenizer == nil {
+				return nil, errNoTokenizer
+			}
+			return chat.New(m.Tokenizer)
+		})}, nil
 }
 
 // Close closes the model and its draft models. No generation may be under way.
@@ -268,8 +278,8 @@ func (m *Model) Drain(ctx context.Context) error { return m.engine.Drain(ctx) }
 // HasDraft reports whether the model was opened with a draft model.
 func (m *Model) HasDraft() bool { return m.drafting.model != nil }
 
-// Heads are the names of the heads that the model was opened with; the model's file itself is one of them where it has layers
-// for multi-token prediction.
+// Heads are the names of the heads that the model was opened with; the model's file itself is one
+// of them where it has layers for multi-token prediction.
 func (m *Model) Heads() []string {
 	var names []string
 	for _, h := range m.drafting.heads {
@@ -291,7 +301,8 @@ func (m *Model) WeightBytes() int { return m.m.WeightBytes() }
 func (m *Model) Tokenizer() *tokenizer.Tokenizer { return m.m.Tokenizer }
 
 // Tokenize returns the tokens of a prompt as Generate reads it: with the token that begins a text, where
-// the model wants one and the prompt does not begin with its name, and with names of special tokens taken as those tokens.
+// the model wants one and the prompt does not begin with its name, and with names of special tokens
+// taken as those tokens.
 func (m *Model) Tokenize(prompt string) ([]int32, error) {
 	if err := validText("Prompt", prompt); err != nil {
 		return nil, err

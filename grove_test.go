@@ -66,7 +66,8 @@ func TestStopInAnAcceptedBlock(t *testing.T) {
 		r.Predict = whole.Text
 		r.Budget = rapid.IntRange(2, 40).Draw(rt, "budget")
 		drafted := collect(rt, m, "a tale", r)
-		if plain.Text != drafted.Text || !slices.Equal(plain.Tokens, drafted.Tokens) || plain.Finish != drafted.Finish || plain.Stop != drafted.Stop {
+		if plain.Text != drafted.Text || !slices.Equal(plain.Tokens, drafted.Tokens) || plain.Finish != drafted.Finish ||
+			plain.Stop != drafted.Stop {
 			rt.Fatalf("stop %q: plain %q (%d tokens, %s), drafted %q (%d tokens, %s)", r.Stop[0],
 				plain.Text, len(plain.Tokens), plain.Finish, drafted.Text, len(drafted.Tokens), drafted.Finish)
 		}
@@ -79,7 +80,8 @@ func TestStopInAnAcceptedBlock(t *testing.T) {
 // The chunks' texts and tokens are the result's, cut into pieces.
 func TestChunksAddUp(t *testing.T) {
 	m := open(t, "tiny-qwen3", grove.Options{Threads: 2})
-	r := grove.Request{MaxTokens: 50, Drafter: "lookup", Budget: 8, Stop: []string{"zz"}, Sampling: grove.Sampling{Temperature: 0.7, Seed: 2}}
+	r := grove.Request{MaxTokens: 50, Drafter: "lookup", Budget: 8, Stop: []string{"zz"}, Sampling: grove.Sampling{
+		Temperature: 0.7, Seed: 2}}
 	var text strings.Builder
 	var tokens []int32
 	var result *grove.Result
@@ -94,7 +96,8 @@ func TestChunksAddUp(t *testing.T) {
 		tokens = append(tokens, c.Tokens...)
 		result = c.Result
 	}
-	if result == nil || result.Text != text.String() || !slices.Equal(result.Tokens, tokens) || result.Stats.Tokens != len(tokens) {
+	if result == nil || result.Text != text.String() || !slices.Equal(result.Tokens, tokens) ||
+		result.Stats.Tokens != len(tokens) {
 		t.Errorf("chunks gave %q, %v; the result is %+v", text.String(), tokens, result)
 	}
 }
@@ -108,7 +111,8 @@ func TestSessionIsAsIfAlone(t *testing.T) {
 		defer s.Close()
 		prompt := "one"
 		for range rapid.IntRange(1, 5).Draw(rt, "turns") {
-			prompt = strings.ToValidUTF8(prompt[:rapid.IntRange(1, len(prompt)).Draw(rt, "keep")], "") + rapid.StringMatching(`[a-d ]{0,12}`).Draw(rt, "add")
+			prompt = strings.ToValidUTF8(prompt[:rapid.IntRange(1, len(prompt)).Draw(rt, "keep")],
+				"") + rapid.StringMatching(`[a-d ]{0,12}`).Draw(rt, "add")
 			r := grove.Request{
 				MaxTokens: 12,
 				Drafter:   rapid.SampledFrom([]string{"plain", "lookup", "lookup:min=2"}).Draw(rt, "drafter"),
@@ -173,7 +177,8 @@ func TestChat(t *testing.T) {
 	}
 	for _, bad := range [][]grove.Message{nil, {{Content: "no role"}}, {{Role: "user", Content: "\xff"}}} {
 		var option *grove.OptionError
-		if _, err := grove.Collect(m.Chat(ctx, bad, grove.Request{})); !errors.As(err, &option) || !strings.HasPrefix(option.Field, "Messages") {
+		if _, err := grove.Collect(m.Chat(ctx, bad, grove.Request{})); !errors.As(err, &option) ||
+			!strings.HasPrefix(option.Field, "Messages") {
 			t.Errorf("%+v: %v, want an OptionError of Messages", bad, err)
 		}
 	}
@@ -183,7 +188,8 @@ func TestChat(t *testing.T) {
 func TestConcurrentGenerations(t *testing.T) {
 	m := open(t, "tiny-qwen2", grove.Options{Threads: 2})
 	request := func(i int) grove.Request {
-		return grove.Request{MaxTokens: 20, Drafter: []string{"", "lookup"}[i%2], Sampling: grove.Sampling{Temperature: 1, Seed: uint64(i)}}
+		return grove.Request{MaxTokens: 20, Drafter: []string{"", "lookup"}[i%2], Sampling: grove.Sampling{
+			Temperature: 1, Seed: uint64(i)}}
 	}
 	var want []string
 	for i := range 6 {
@@ -232,7 +238,8 @@ func TestBusySession(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := grove.Collect(s.Generate(ctx, "b", grove.Request{})); err == nil || !strings.Contains(err.Error(), "generating already") {
+		if _, err := grove.Collect(s.Generate(ctx, "b", grove.Request{})); err == nil ||
+			!strings.Contains(err.Error(), "generating already") {
 			t.Errorf("a second generation in the session: %v", err)
 		}
 		break

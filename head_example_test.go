@@ -30,8 +30,9 @@ import (
 
 // Part 1: the files.
 
-// offsets is the shape of a head that reads the target's last layer. Its k-th matrix turns the state of a token into one for the
-// token k places later. The target's norm and output matrix make logits of it.
+// offsets is the shape of a head that reads the target's last layer. Its k-th matrix turns the
+// state of a token into one for the token k places later. The target's norm and output matrix make
+// logits of it.
 type offsets struct {
 	headfile.GGUFOnly
 	model.Config // the target's numbers; the head has no layers of that kind

@@ -50,8 +50,8 @@ func headFile(t testing.TB, target string, change func(*jet.Config)) string {
 	return path
 }
 
-// Of the heads that are offered, a model takes those made for its weights, whatever type its file has; heads that are named
-// stand in place of them.
+// Of the heads that are offered, a model takes those made for its weights, whatever type its file
+// has; heads that are named stand in place of them.
 func TestOfferedHeads(t *testing.T) {
 	dir := t.TempDir()
 	shape, err := synth.Lookup("tiny-qwen3")
@@ -66,7 +66,8 @@ func TestOfferedHeads(t *testing.T) {
 		return path
 	}
 	files := map[string][]string{
-		"one": {file("f32", tensor.F32, 1), file("bf16", tensor.BF16, 1), file("q8", tensor.Q8_0, 1), file("q4", tensor.Q4_0, 1)},
+		"one": {file("f32", tensor.F32, 1), file("bf16", tensor.BF16, 1), file("q8", tensor.Q8_0, 1),
+			file("q4", tensor.Q4_0, 1)},
 		"two": {file("other", tensor.Q8_0, 2)},
 	}
 	var offered [][]byte
@@ -121,8 +122,8 @@ func TestOfferedHeads(t *testing.T) {
 	}
 }
 
-// A model drafts with the heads that it was opened with, or that a drafter names, and says what plain decoding says; heads of
-// another model are refused when it is opened.
+// A model drafts with the heads that it was opened with, or that a drafter names, and says what
+// plain decoding says; heads of another model are refused when it is opened.
 func TestHeads(t *testing.T) {
 	target := tinyFile(t, "tiny-qwen3")
 	causal := headFile(t, target, func(c *jet.Config) { c.Causal = true })
@@ -167,8 +168,8 @@ func TestHeads(t *testing.T) {
 	}
 }
 
-// Heads of every kind are taken beside each other, a router with the head that it was made for, and each drafter finds its own; whatever
-// they say, the text is that of plain decoding.
+// Heads of every kind are taken beside each other, a router with the head that it was made for, and
+// each drafter finds its own; whatever they say, the text is that of plain decoding.
 func TestHeadsOfAllKinds(t *testing.T) {
 	target := tinyFile(t, "tiny-qwen3")
 	dir, rng := t.TempDir(), rand.New(rand.NewPCG(4, 2))
@@ -187,7 +188,8 @@ func TestHeadsOfAllKinds(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := headfile.WriteGGUF(at(fmt.Sprint("eagle", version)), "head", &e, weights, synthetic.Tokens(&e, 1), nil, tensor.BF16); err != nil {
+		if err := headfile.WriteGGUF(at(fmt.Sprint("eagle", version)), "head", &e, weights, synthetic.Tokens(&e, 1), nil,
+			tensor.BF16); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -196,7 +198,8 @@ func TestHeadsOfAllKinds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(headfile.WriteFolder(at("specblock"), &b, weights, synthetic.Tokens(&b, 1)), routersynth.Write(at("router"), rng, c.Vocab, c.Hidden, tensor.F32)); err != nil {
+	if err := errors.Join(headfile.WriteFolder(at("specblock"), &b, weights, synthetic.Tokens(&b, 1)),
+		routersynth.Write(at("router"), rng, c.Vocab, c.Hidden, tensor.F32)); err != nil {
 		t.Fatal(err)
 	}
 	f := synthetic.Config[falcon.Config](rng, "falcon", c, tensor.F32)
@@ -206,12 +209,14 @@ func TestHeadsOfAllKinds(t *testing.T) {
 	if err := headfile.WriteFolder(at("falcon"), &f, weights, nil); err != nil {
 		t.Fatal(err)
 	}
-	heads := []string{headFile(t, target, func(c *jet.Config) { c.Causal = true }), at("falcon"), at("eagle2"), at("specblock"), at("eagle3"), at("router")}
+	heads := []string{headFile(t, target, func(c *jet.Config) { c.Causal = true }), at("falcon"), at("eagle2"),
+		at("specblock"), at("eagle3"), at("router")}
 	if m, err = grove.Open(target, grove.Options{Threads: 2, Heads: heads}); err != nil {
 		t.Fatal(err)
 	}
 	defer m.Close()
-	for _, d := range []string{"jetspec", "eagle2", "eagle3", "specblock", "falcon", "eagle3+dynaspec", "eagle3:model=" + at("eagle3")} {
+	for _, d := range []string{"jetspec", "eagle2", "eagle3", "specblock", "falcon", "eagle3+dynaspec",
+		"eagle3:model=" + at("eagle3")} {
 		request.Drafter = d
 		r := collect(t, m, "a b c", request)
 		if !slices.Equal(r.Tokens, want.Tokens) {
@@ -221,7 +226,8 @@ func TestHeadsOfAllKinds(t *testing.T) {
 			t.Errorf("%s drafted nothing", d)
 		}
 	}
-	if _, err := grove.Open(tinyFile(t, "tiny-llama2"), grove.Options{Threads: 1, Heads: []string{at("router")}}); err == nil || !strings.Contains(err.Error(), at("router")) {
+	if _, err := grove.Open(tinyFile(t, "tiny-llama2"), grove.Options{
+		Threads: 1, Heads: []string{at("router")}}); err == nil || !strings.Contains(err.Error(), at("router")) {
 		t.Errorf("a router of another vocabulary: %v", err)
 	}
 }

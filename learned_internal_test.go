@@ -17,7 +17,8 @@ import (
 
 func openLearning(t *testing.T, dir string) *Model {
 	t.Helper()
-	m, err := OpenGGUF("embedded", models.Target(), Options{HeadGGUF: models.Heads(), DraftGGUF: models.Draft(), Learned: dir})
+	m, err := OpenGGUF("embedded", models.Target(), Options{HeadGGUF: models.Heads(),
+		DraftGGUF: models.Draft(), Learned: dir})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,7 +34,8 @@ func TestLearnedIsKept(t *testing.T) {
 		"merge:mode=spliced,lookup+(eagle3:tree=best-first+text)",
 	}
 	generate := func(m *Model, text string) []int32 {
-		r, err := Collect(m.Generate(context.Background(), "func main() {", Request{MaxTokens: 40, Drafter: text, Uncontrolled: true}))
+		r, err := Collect(m.Generate(context.Background(), "func main() {", Request{MaxTokens: 40, Drafter: text,
+			Uncontrolled: true}))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -87,13 +89,15 @@ func TestLearnedIsKept(t *testing.T) {
 		if err := os.WriteFile(files[0], []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		m, err := OpenGGUF("embedded", models.Target(), Options{HeadGGUF: models.Heads(), DraftGGUF: models.Draft(), Learned: dir})
+		m, err := OpenGGUF("embedded", models.Target(), Options{HeadGGUF: models.Heads(),
+			DraftGGUF: models.Draft(), Learned: dir})
 		if err == nil {
 			_, _, err = m.drafting.use(m, "best-first+text")
 			defer m.Close()
 		}
 		var option *OptionError
-		if !errors.As(err, &option) || !strings.Contains(err.Error(), files[0]) || !strings.Contains(err.Error(), "delete the file") {
+		if !errors.As(err, &option) || !strings.Contains(err.Error(), files[0]) ||
+			!strings.Contains(err.Error(), "delete the file") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -103,7 +107,8 @@ func TestLearnedIsKept(t *testing.T) {
 func TestAdaptModifier(t *testing.T) {
 	m := openLearning(t, "")
 	defer m.Close()
-	for _, text := range []string{"jetspec+adapt", "eagle3+text+adapt", "merge:lookup+(jetspec+adapt)", "specblock+freq:size=64+adapt"} {
+	for _, text := range []string{"jetspec+adapt", "eagle3+text+adapt", "merge:lookup+(jetspec+adapt)",
+		"specblock+freq:size=64+adapt"} {
 		if d, err := m.drafter(text); err != nil || adapt.Of(d) == nil && !strings.HasPrefix(text, "merge") {
 			t.Errorf("%s: %v", text, err)
 		}

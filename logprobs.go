@@ -30,7 +30,8 @@ func (l *logprobs) take() (prompt, output []TokenLogprobs) {
 	return prompt, output
 }
 
-// at is the log-softmax of the logits, for a token and for the likeliest ones. Of equal logits the smaller token is first.
+// at is the log-softmax of the logits, for a token and for the likeliest ones. Of equal logits the
+// smaller token is first.
 func (l *logprobs) at(token int32, logits []float32) TokenLogprobs {
 	most := float64(slices.Max(logits))
 	sum := 0.0

@@ -16,7 +16,8 @@ func TestMemoryAfterClose(t *testing.T) {
 	if err := m.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := grove.Collect(m.Generate(context.Background(), "a", grove.Request{MaxTokens: 2})); !errors.Is(err, grove.ErrClosed) {
+	if _, err := grove.Collect(m.Generate(context.Background(), "a", grove.Request{MaxTokens: 2})); !errors.Is(
+		err, grove.ErrClosed) {
 		t.Errorf("generate: %v", err)
 	}
 	if err := m.Remember("someone", "a text"); !errors.Is(err, grove.ErrClosed) {
@@ -32,7 +33,8 @@ func TestMemoryAfterClose(t *testing.T) {
 func TestMemory(t *testing.T) {
 	var dir string
 	open := func(memory *grove.MemoryOptions) *grove.Model {
-		m, err := grove.OpenGGUF("embedded", models.Target(), grove.Options{Threads: 2, Memory: memory, HeadGGUF: models.Heads()})
+		m, err := grove.OpenGGUF("embedded", models.Target(), grove.Options{Threads: 2, Memory: memory,
+			HeadGGUF: models.Heads()})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -41,7 +43,8 @@ func TestMemory(t *testing.T) {
 	for _, drafter := range []string{"lookup", "eagle3:tree=best-first+text"} {
 		dir = t.TempDir()
 		ask := func(m *grove.Model, tenant string) *grove.Result {
-			r := grove.Request{MaxTokens: 60, Sampling: sample.Params{Temperature: 1, Seed: 5}, Drafter: drafter, Tenant: tenant, Uncontrolled: true, FreshPrompt: true}
+			r := grove.Request{MaxTokens: 60, Sampling: sample.Params{Temperature: 1, Seed: 5}, Drafter: drafter, Tenant: tenant,
+				Uncontrolled: true, FreshPrompt: true}
 			result, err := grove.Collect(m.Generate(context.Background(), "Once upon a time there was", r))
 			if err != nil {
 				t.Fatal(err)
@@ -59,7 +62,8 @@ func TestMemory(t *testing.T) {
 			t.Fatal(err)
 		}
 		m = open(&grove.MemoryOptions{Dir: dir})
-		if _, err := grove.OpenGGUF("embedded", models.Target(), grove.Options{Threads: 1, Memory: &grove.MemoryOptions{Dir: dir}}); err == nil {
+		if _, err := grove.OpenGGUF("embedded", models.Target(), grove.Options{Threads: 1, Memory: &grove.MemoryOptions{
+			Dir: dir}}); err == nil {
 			t.Error("two models keep texts in one folder")
 		}
 		second, other := ask(m, "a"), ask(m, "b")
@@ -71,8 +75,10 @@ func TestMemory(t *testing.T) {
 				t.Errorf("%s: with memory %q, without %q", drafter, r.Text, want.Text)
 			}
 		}
-		if least := want.Stats.Rounds * 3 / 4; first.Stats.Rounds < least || other.Stats.Rounds < least { // +text learns in between
-			t.Errorf("%s: %d rounds the first time, %d for another tenant, %d without memory", drafter, first.Stats.Rounds, other.Stats.Rounds, want.Stats.Rounds)
+		// +text learns in between
+		if least := want.Stats.Rounds * 3 / 4; first.Stats.Rounds < least || other.Stats.Rounds < least {
+			t.Errorf("%s: %d rounds the first time, %d for another tenant, %d without memory", drafter, first.Stats.Rounds,
+				other.Stats.Rounds, want.Stats.Rounds)
 		}
 		if second.Stats.Rounds > want.Stats.Rounds/3 {
 			t.Errorf("%s: %d rounds the second time, %d the first", drafter, second.Stats.Rounds, first.Stats.Rounds)

@@ -69,7 +69,8 @@ func TestFloors(t *testing.T) {
 		}
 		seen[p.ImportPath] = true
 		for _, i := range p.Imports {
-			if strings.HasPrefix(i, laboratory) && !strings.HasPrefix(p.ImportPath, laboratory) && p.ImportPath != module+"/cmd/grove-lab" {
+			if strings.HasPrefix(i, laboratory) && !strings.HasPrefix(p.ImportPath, laboratory) &&
+				p.ImportPath != module+"/cmd/grove-lab" {
 				t.Errorf("%s imports %s, of the laboratory", p.ImportPath, i)
 			}
 			if floors[i] > floor { // 0 for packages of others
@@ -117,8 +118,8 @@ func TestRoomsHavePages(t *testing.T) {
 	}
 }
 
-// A kind of head is known to few files outside its own packages: to those that list the kinds, and for EAGLE and DFlash to heads
-// that have their layers.
+// A kind of head is known to few files outside its own packages: to those that list the kinds, and
+// for EAGLE and DFlash to heads that have their layers.
 func TestFewFilesImportHeads(t *testing.T) {
 	cmd := exec.Command("go", "list", "-f", `{{$dir := .Dir}}{{range .GoFiles}}{{$dir}}/{{.}}{{"\n"}}{{end}}`, "./...")
 	cmd.Stderr = os.Stderr
@@ -126,14 +127,16 @@ func TestFewFilesImportHeads(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for kind, most := range map[string]int{"specblock": 2, "assistant": 1, "eagle": 10, "falcon": 2, "jet": 4, "spark": 2, "mtp": 2, "peagle": 2, "medusa": 2} {
+	for kind, most := range map[string]int{"specblock": 2, "assistant": 1, "eagle": 10, "falcon": 2, "jet": 4, "spark": 2,
+		"mtp": 2, "peagle": 2, "medusa": 2} {
 		var found []string
 		for file := range strings.FieldsSeq(string(out)) {
 			text, err := os.ReadFile(file)
 			if err != nil {
 				t.Fatal(err)
 			}
-			inside := strings.Contains(file, "/drafters/"+kind+"/") || strings.Contains(file, "/train/"+kind+"/") || strings.Contains(file, "/grove-lab/")
+			inside := strings.Contains(file, "/drafters/"+kind+"/") || strings.Contains(file, "/train/"+kind+"/") ||
+				strings.Contains(file, "/grove-lab/")
 			if !inside && regexp.MustCompile(`"`+module+`/internal/(drafters|train)/`+kind+`"`).Match(text) {
 				found = append(found, file)
 			}
@@ -147,7 +150,8 @@ func TestFewFilesImportHeads(t *testing.T) {
 // A family of heads is known by its packages alone: those named after it. Few other files name it:
 // the lists of what is registered, embedded and trained. The laboratory may name them.
 func TestHeadFamiliesStayApart(t *testing.T) {
-	for family, most := range map[string]int{"eagle": 3, "falcon": 3, "peagle": 3, "specblock": 3, "jet": 3, "medusa": 3, "mtp": 3, "spark": 3} {
+	for family, most := range map[string]int{"eagle": 3, "falcon": 3, "peagle": 3, "specblock": 3, "jet": 3, "medusa": 3,
+		"mtp": 3, "spark": 3} {
 		var also []string
 		switch family {
 		case "eagle": // whose layers they have
@@ -167,7 +171,8 @@ func TestHeadFamiliesStayApart(t *testing.T) {
 			switch name := e.Name(); {
 			case err != nil:
 				return err
-			case e.IsDir() && (name == family || name == "lab" || name == "grove-lab" || slices.Contains(also, name) || name == "testdata" || len(name) > 1 && strings.ContainsAny(name[:1], "._")):
+			case e.IsDir() && (name == family || name == "lab" || name == "grove-lab" || slices.Contains(also, name) ||
+				name == "testdata" || len(name) > 1 && strings.ContainsAny(name[:1], "._")):
 				return fs.SkipDir
 			case !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go"):
 				return nil
@@ -182,7 +187,8 @@ func TestHeadFamiliesStayApart(t *testing.T) {
 			t.Fatal(err)
 		}
 		if len(files) > most {
-			t.Errorf("%d files outside its packages name %s, at most %d should: %s", len(files), family, most, strings.Join(files, ", "))
+			t.Errorf("%d files outside its packages name %s, at most %d should: %s", len(files), family, most,
+				strings.Join(files, ", "))
 		}
 	}
 }

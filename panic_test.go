@@ -35,13 +35,14 @@ func (d *panicker) Propose(_ context.Context, requests []draft.Request) ([]draft
 }
 
 func init() {
-	registry.Register(registry.Family{Name: "panicker", Help: "panics", Test: true, New: func(string, registry.Modifiers, registry.Target) (draft.Drafter, error) {
+	registry.Register(registry.Family{Name: "panicker", Help: "panics", Test: true, New: func(string, registry.Modifiers,
+		registry.Target) (draft.Drafter, error) {
 		return new(panicker), nil
 	}})
 }
 
-// A drafter that panics ends its generation with an error, which is no stack, after the tokens that it has got. The model
-// goes on, and later generations with the drafter get their tokens.
+// A drafter that panics ends its generation with an error, which is no stack, after the tokens that
+// it has got. The model goes on, and later generations with the drafter get their tokens.
 func TestPanicIsAnError(t *testing.T) {
 	m := open(t, "tiny-qwen2", grove.Options{Threads: 1})
 	r := grove.Request{MaxTokens: 20, IgnoreEnd: true}

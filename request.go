@@ -22,16 +22,18 @@ type Request struct {
 
 	Sampling Sampling
 
-	// Drafter proposes the trees that are verified. "auto" is the best that the model was opened with. Others are named with
-	// options after a colon and modifiers after a plus: "lookup:min=3", "eagle3:tree=best-first+text"; see draft.Families.
-	// Empty or "plain" decodes plainly. The text is the same with each.
+	// Drafter proposes the trees that are verified. "auto" is the best that the model was opened with.
+	// Others are named with options after a colon and modifiers after a plus: "lookup:min=3",
+	// "eagle3:tree=best-first+text"; see draft.Families. Empty or "plain" decodes plainly. The text is
+	// the same with each.
 	Drafter string
 	Budget  int // nodes of a draft tree at most, root included; 0: DefaultBudget
 
-	// Accept is the rule by which drafted tokens are accepted. Under "coupled", the default, target and drafter share their
-	// noise, and the text is that of plain decoding. "rejection" is the rule of the papers, for comparison: drafters
-	// draw their candidates at random, and the text is another sample of the same distribution, which a seed repeats with
-	// Uncontrolled alone; at temperature 0 the two are one.
+	// Accept is the rule by which drafted tokens are accepted. Under "coupled", the default, target
+	// and drafter share their noise, and the text is that of plain decoding. "rejection" is the rule
+	// of the papers, for comparison: drafters draw their candidates at random, and the text is another
+	// sample of the same distribution, which a seed repeats with Uncontrolled alone; at temperature 0
+	// the two are one.
 	Accept string
 
 	// Uncontrolled speculates in every round, with whole budgets. Otherwise a controller, which learns with every
@@ -44,27 +46,31 @@ type Request struct {
 	Predict       string
 	PredictTokens []int32
 
-	// Grammar, JSONSchema and Regex, of which one may be set, say what the whole output must match: a grammar in GBNF as llama.cpp
-	// writes it, a JSON schema (draft 2020-12), or a regular expression in Go's syntax. Tokens that cannot go on such a text count as
-	// minus infinity before sampling options apply. The model may end the text where it matches; where it can match nothing longer the
-	// generation ends with FinishStop. An output that MaxTokens or Stop cuts short need not match. Drafters propose the text that the
-	// grammar forces, and the output is the same with each. docs/serve.md says which schemas are refused.
+	// Grammar, JSONSchema and Regex, of which one may be set, say what the whole output must match: a
+	// grammar in GBNF as llama.cpp writes it, a JSON schema (draft 2020-12), or a regular expression
+	// in Go's syntax. Tokens that cannot go on such a text count as minus infinity before sampling
+	// options apply. The model may end the text where it matches; where it can match nothing longer
+	// the generation ends with FinishStop. An output that MaxTokens or Stop cuts short need not match.
+	// Drafters propose the text that the grammar forces, and the output is the same with each.
+	// docs/serve.md says which schemas are refused.
 	Grammar    string
 	JSONSchema string
 	Regex      string
 
-	// Tools lets the output be text and calls of functions; with JSONSchema or Regex, calls or what these say. Reasoning lets a constrained output begin with reasoning between <think>
-	// and </think>; ReasoningOpen says that the prompt ends with <think>. ReasoningBudget, where it is not 0, ends reasoning after so
-	// many tokens of output, constrained or not; below 0 at once. Stop strings count behind reasoning, unless StopInReasoning is set.
+	// Tools lets the output be text and calls of functions; with JSONSchema or Regex, calls or what
+	// these say. Reasoning lets a constrained output begin with reasoning between <think> and
+	// </think>; ReasoningOpen says that the prompt ends with <think>. ReasoningBudget, where it is not
+	// 0, ends reasoning after so many tokens of output, constrained or not; below 0 at once. Stop
+	// strings count behind reasoning, unless StopInReasoning is set.
 	Tools                    *Tools
 	Reasoning, ReasoningOpen bool
 	ReasoningBudget          int
 	StopInReasoning          bool
 
 	// Logprobs asks for the log-probability of every token, and of the TopLogprobs likeliest tokens at its place (0 to
-	// MaxTopLogprobs): logarithms of the softmax of the model's logits, before grammar, temperature, penalties and biases.
-	// PromptLogprobs asks for the same of the prompt's tokens, which computes the whole prompt anew; with MaxTokens 1 the prompt
-	// may fill the context.
+	// 20): logarithms of the softmax of the model's logits, before grammar, temperature, penalties and biases.
+	// PromptLogprobs asks for the same of the prompt's tokens, which computes the whole prompt anew;
+	// with MaxTokens 1 the prompt may fill the context.
 	Logprobs       bool
 	TopLogprobs    int
 	PromptLogprobs bool
@@ -79,8 +85,8 @@ type Request struct {
 	FreshPrompt bool
 	session     string // name of the session, which takes the tenant's place there
 
-	// Paced computes a chunk only when the caller asks for it, so that several generations can be compared in turn. Otherwise
-	// the engine goes on while the caller is busy.
+	// Paced computes a chunk only when the caller asks for it, so that several generations can be
+	// compared in turn. Otherwise the engine goes on while the caller is busy.
 	Paced bool
 
 	IgnoreEnd bool // go on after the model's end-of-text token, for measurements
@@ -106,8 +112,8 @@ type Tool struct {
 // DefaultBudget is the budget of a Request that names none.
 const DefaultBudget = speculate.DefaultBudget
 
-// MaxTopLogprobs is the most that Request.TopLogprobs may be.
-const MaxTopLogprobs = 20
+// maxTopLogprobs is the most that Request.TopLogprobs may be.
+const maxTopLogprobs = 20
 
 // maxBudget is far beyond any tree worth verifying.
 const maxBudget = 4096
@@ -127,8 +133,8 @@ func (r *Request) validate() error {
 		return optionf("Budget", "%d: want 2 to %d nodes, or 0 for the default of %d", r.Budget, maxBudget, DefaultBudget)
 	case r.Accept != "" && r.Accept != "coupled" && r.Accept != "rejection":
 		return optionf("Accept", "%q: want coupled or rejection", r.Accept)
-	case r.TopLogprobs < 0 || r.TopLogprobs > MaxTopLogprobs:
-		return optionf("TopLogprobs", "%d: want 0 to %d", r.TopLogprobs, MaxTopLogprobs)
+	case r.TopLogprobs < 0 || r.TopLogprobs > maxTopLogprobs:
+		return optionf("TopLogprobs", "%d: want 0 to %d", r.TopLogprobs, maxTopLogprobs)
 	case len(r.Stop) > maxStops:
 		return optionf("Stop", "%d strings: want at most %d", len(r.Stop), maxStops)
 	}

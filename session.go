@@ -15,9 +15,10 @@ import (
 	"github.com/grovellm/grove/tree"
 )
 
-// Session is a place for generations that follow each other, such as the turns of a conversation. Generations of a model
-// share what they computed of prompts that begin alike; a session's share it with each other alone, and Close
-// drops it. The tokens are the same as without a session. One generation uses it at a time.
+// Session is a place for generations that follow each other, such as the turns of a conversation.
+// Generations of a model share what they computed of prompts that begin alike; a session's share it
+// with each other alone, and Close drops it. The tokens are the same as without a session. One
+// generation uses it at a time.
 type Session struct {
 	m    *Model
 	name string // part of its requests' tenant
@@ -99,7 +100,8 @@ func (m *Model) generate(ctx context.Context, prompt []int32, r Request) iter.Se
 		defer cancel()
 		g := &generation{m: m, r: &r, prompt: prompt, came: make(chan struct{}, 1)}
 		q := engine.Request{
-			Request: g.request(), Prompt: prompt, Priority: r.Priority, Tenant: cmp.Or(r.session, r.Tenant), Deadline: r.Deadline, Fresh: r.FreshPrompt,
+			Request: g.request(), Prompt: prompt, Priority: r.Priority, Tenant: cmp.Or(r.session,
+				r.Tenant), Deadline: r.Deadline, Fresh: r.FreshPrompt,
 			Step: g.step, Done: g.done,
 		}
 		q.Drafter = d
@@ -160,7 +162,8 @@ func (g *generation) step(u *engine.Update) {
 		if g.r.OnRound != nil {
 			stats := *u.Stats
 			stats.Depths = slices.Clone(stats.Depths)
-			d.round = &Round{Tree: tree.New(0), Path: slices.Clone(u.Path), Next: c.Tokens[len(c.Tokens)-1], Budget: u.Budget, Stats: &stats}
+			d.round = &Round{Tree: tree.New(0), Path: slices.Clone(u.Path), Next: c.Tokens[len(c.Tokens)-1],
+				Budget: u.Budget, Stats: &stats}
 			d.round.Tree.Copy(u.Tree)
 		}
 	}

@@ -67,7 +67,8 @@ func TestStopBehindReasoning(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		words := rapid.SampledFrom([]string{"<think>", "</think>", "a", "b", "\n", " ", "<", "</thin", "think>"})
 		text := strings.Join(rapid.SliceOfN(words, 0, 12).Draw(t, "text"), "")
-		stops := rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b", "ab", "\n", "<", "think>", "</think>"}), 0, 3).Draw(t, "stops")
+		stops := rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b", "ab", "\n", "<", "think>", "</think>"}),
+			0, 3).Draw(t, "stops")
 		open := rapid.Bool().Draw(t, "open")
 		thought, rest := "", text
 		if begun := strings.TrimLeft(text, " \n"); open || strings.HasPrefix(begun, "<think>") {

@@ -31,8 +31,9 @@ type Message struct {
 
 // Options are what a conversation is rendered with.
 type Options struct {
-	Prompt   bool // end with what introduces the assistant's answer (add_generation_prompt)
-	Continue bool // in place of it: end with the last message's content, which is to be gone on with (continue_final_message)
+	Prompt bool // end with what introduces the assistant's answer (add_generation_prompt)
+	// in place of it: end with the last message's content, which is to be gone on with (continue_final_message)
+	Continue bool
 
 	Tools     json.RawMessage            // JSON array of the tools on offer
 	Documents json.RawMessage            // JSON array of documents to draw on
@@ -212,7 +213,8 @@ func (l *Layout) renderAs(find func() *generic, messages []Message, o Options, g
 	vars := map[string]jinja.Value{
 		"messages": list, "add_generation_prompt": o.Prompt, "tools": tools, "documents": documents,
 	}
-	for name, id := range map[string]int32{"bos_token": l.tok.BOS(), "eos_token": l.tok.EOS(), "unk_token": l.tok.UNK(), "pad_token": l.tok.PAD()} {
+	for name, id := range map[string]int32{"bos_token": l.tok.BOS(), "eos_token": l.tok.EOS(), "unk_token": l.tok.UNK(),
+		"pad_token": l.tok.PAD()} {
 		if id >= 0 {
 			vars[name] = l.tok.Text(id)
 		}

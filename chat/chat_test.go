@@ -108,7 +108,8 @@ func TestRenderedByPython(t *testing.T) {
 }
 
 var talk = []Message{
-	{Role: "system", Content: "Be kind."}, {Role: "user", Content: "Hi"}, {Role: "assistant", Content: "Hello."}, {Role: "user", Content: "Bye"},
+	{Role: "system", Content: "Be kind."}, {Role: "user", Content: "Hi"}, {Role: "assistant",
+		Content: "Hello."}, {Role: "user", Content: "Bye"},
 }
 
 func TestFallbacks(t *testing.T) {
@@ -128,11 +129,13 @@ func TestFallbacks(t *testing.T) {
 	}
 	got, err = plain.Render(talk, Options{Prompt: true})
 	want = "Be kind.\n\nUser: Hi\nAssistant: Hello.\nUser: Bye\nAssistant:"
-	if err != nil || got != want || !strings.HasPrefix(plain.About(), "a plain transcript") || !slices.Equal(plain.Stop(), []string{"\nUser:"}) {
+	if err != nil || got != want || !strings.HasPrefix(plain.About(), "a plain transcript") ||
+		!slices.Equal(plain.Stop(), []string{"\nUser:"}) {
 		t.Errorf("%v %q %q %q", err, got, plain.About(), plain.Stop())
 	}
 	for _, l := range []*Layout{ml, plain} {
-		if _, err := l.Render([]Message{{Role: "user", Extra: json.RawMessage(`{"content": [{"type": "text"}]}`)}}, Options{}); err == nil {
+		if _, err := l.Render([]Message{{Role: "user", Extra: json.RawMessage(`{"content": [{"type": "text"}]}`)}},
+			Options{}); err == nil {
 			t.Error("content that is no text is taken")
 		}
 	}
@@ -173,7 +176,8 @@ func TestMessagesAreText(t *testing.T) {
 		t.Errorf("decodes to %q", back)
 	}
 	o.Trust = true
-	if ids, err = l.Encode(messages, o); err != nil || !slices.Equal(ids, tok.Encode(want, tokenizer.EncodeOptions{ParseSpecial: true})) {
+	if ids, err = l.Encode(messages, o); err != nil || !slices.Equal(ids,
+		tok.Encode(want, tokenizer.EncodeOptions{ParseSpecial: true})) {
 		t.Errorf("trusted: %v %v", ids, err)
 	}
 }
@@ -202,7 +206,8 @@ func TestNamedTemplates(t *testing.T) {
 			t.Errorf("%q, %v; want %q", got, err, want)
 		}
 	}
-	if _, err := l.Render(nil, Options{Template: "none"}); err == nil || !strings.Contains(err.Error(), "default, tool_use, rag") {
+	if _, err := l.Render(nil, Options{Template: "none"}); err == nil ||
+		!strings.Contains(err.Error(), "default, tool_use, rag") {
 		t.Error(err)
 	}
 	if !slices.Equal(l.Names(), []string{"default", "tool_use", "rag"}) {

@@ -39,7 +39,8 @@ func TestContinuedByPython(t *testing.T) {
 	}
 	for _, want := range golden.Rendered {
 		o := Options{Continue: true, Prompt: true, Now: time.Date(2026, 11, 21, 9, 5, 7, 0, time.UTC)}
-		got, err := templateOf(t, want.Template).Render([]Message{{Role: "user", Content: "Hi"}, {Role: "assistant", Content: want.Content}}, o)
+		got, err := templateOf(t, want.Template).Render([]Message{{Role: "user", Content: "Hi"},
+			{Role: "assistant", Content: want.Content}}, o)
 		if err != nil || got != want.Text {
 			t.Errorf("%s, %q: %q, %v, want %q", want.Template, want.Content, got, err, want.Text)
 		}
@@ -76,7 +77,8 @@ func TestContinue(t *testing.T) {
 			rt.Fatalf("%q, closed %q", open, closed)
 		}
 	})
-	if _, err := layouts[0].Render([]Message{{Role: "user", Content: "a", Extra: json.RawMessage(`{"content": null}`)}}, Options{Continue: true}); err == nil {
+	if _, err := layouts[0].Render([]Message{{Role: "user", Content: "a", Extra: json.RawMessage(`{"content": null}`)}},
+		Options{Continue: true}); err == nil {
 		t.Error("a message without content is continued")
 	}
 	if _, err := layouts[0].Render(nil, Options{Continue: true}); err == nil {

@@ -58,7 +58,8 @@ func TestErrors(t *testing.T) {
 			t.Errorf("got error %v, want %s", err, c.want)
 		}
 	}
-	if _, err := New(toy(t, `{"chat_template": "{{"}`)); err == nil || !strings.Contains(err.Error(), `chat template "default"`) {
+	if _, err := New(toy(t, `{"chat_template": "{{"}`)); err == nil ||
+		!strings.Contains(err.Error(), `chat template "default"`) {
 		t.Error(err)
 	}
 }

@@ -8,8 +8,9 @@ import (
 	"github.com/grovellm/grove/internal/jinja"
 )
 
-// The generic form of tools is for chat templates that write no calls, or write them in a form that grove does not know. Before
-// such a template sees a conversation, tools become text of the system, calls text of the assistant, and results text of the user.
+// The generic form of tools is for chat templates that write no calls, or write them in a form that
+// grove does not know. Before such a template sees a conversation, tools become text of the system,
+// calls text of the assistant, and results text of the user.
 
 // genericText writes these texts. part says which; content, what a message says, may be a list of parts.
 const genericText = `
@@ -53,8 +54,10 @@ func (l *Layout) newGeneric() *generic {
 	if err != nil {
 		panic(err) // the text above compiles
 	}
-	shown, err := l.renderAs(nil, []Message{{Role: "system", Content: probeContent}, {Role: "user", Content: probeUser}}, Options{}, false)
-	return &generic{prog, err == nil && strings.Contains(shown, probeContent)}
+	const said = "qzcontent" // which no template has
+	shown, err := l.renderAs(nil, []Message{{Role: "system", Content: said}, {Role: "user", Content: "qzuser"}}, Options{},
+		false)
+	return &generic{prog, err == nil && strings.Contains(shown, said)}
 }
 
 func (g *generic) write(part string, content, list jinja.Value) (string, error) {
@@ -121,7 +124,8 @@ func (g *generic) rewrite(messages []*jinja.Dict, tools jinja.Value) (out []*jin
 	return g.describe(out, tools)
 }
 
-// describe adds the tools to what the system says. Where the template does not show that, the user's first message begins with them.
+// describe adds the tools to what the system says. Where the template does not show that, the
+// user's first message begins with them.
 func (g *generic) describe(messages []*jinja.Dict, tools jinja.Value) ([]*jinja.Dict, error) {
 	described, err := g.write("tools", nil, tools)
 	if err != nil {

@@ -242,16 +242,6 @@ type Pass interface {
 	Logits(sequence, i int) []float32
 }
 
-// PassOf is a pass as a drafter sees it that asked for some of its taps, in an order of its own:
-// which of the pass's each is.
-type PassOf struct {
-	Pass
-	Taps []int
-}
-
-// Tap is Pass.Tap.
-func (p *PassOf) Tap(t, sequence, node int) []float32 { return p.Pass.Tap(p.Taps[t], sequence, node) }
-
 // Tap is the t-th tap of row i of r, nil where the row was not computed now.
 func (r *Rows) Tap(t, i int) []float32 {
 	if r.Pass == nil {

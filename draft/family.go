@@ -47,7 +47,9 @@ var (
 func Register(f Family) {
 	familiesMu.Lock()
 	defer familiesMu.Unlock()
-	at, found := slices.BinarySearchFunc(families, f.Name, func(f Family, name string) int { return strings.Compare(f.Name, name) })
+	at, found := slices.BinarySearchFunc(families, f.Name, func(f Family, name string) int {
+		return strings.Compare(f.Name, name)
+	})
 	if found {
 		panic(fmt.Sprintf("draft: two families are named %q", f.Name))
 	}

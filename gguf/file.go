@@ -81,7 +81,8 @@ func (f *File) read(first *infile.File) error {
 	f.byKey = make(map[string]int, len(f.Tensors))
 	for i, t := range f.Tensors {
 		if j, twice := f.byKey[t.Name]; twice {
-			return f.fault(t.Part, fail("tensor "+tensor.Quote(t.Name), "take all parts from one download", "occurs in this part and in %s", f.parts[f.Tensors[j].Part].Path))
+			return f.fault(t.Part, fail("tensor "+tensor.Quote(t.Name), "take all parts from one download",
+				"occurs in this part and in %s", f.parts[f.Tensors[j].Part].Path))
 		}
 		f.byKey[t.Name] = i
 	}
@@ -161,11 +162,14 @@ func (f *File) Tensor(name string) (t tensor.Tensor, ok bool) {
 	return t, true
 }
 
+// storable reports whether a GGUF file may hold a type.
+func storable(t tensor.Type) bool { return t < 1<<16 && t.Known() }
+
 // decoded names the types that grove reads from GGUF files.
 func decoded() string {
 	var names []string
 	for _, t := range tensor.Decoded() {
-		if t.InGGUF() {
+		if storable(t) {
 			names = append(names, t.String())
 		}
 	}

@@ -146,11 +146,13 @@ func (h *header) readCounts(c *cursor) (nTensors, nKV uint64, err error) {
 	}
 	switch v := h.version; {
 	case v != 0 && v&0xffff == 0: // 2 or 3 with its bytes the other way round
-		return 0, 0, fail("header", "convert it on or for a little-endian machine", "the file is big-endian, which grove does not read")
+		return 0, 0, fail("header", "convert it on or for a little-endian machine",
+			"the file is big-endian, which grove does not read")
 	case v < 2:
 		return 0, 0, fail("header", "convert it again with a current converter", "GGUF version %d is not supported", v)
 	case v > version:
-		return 0, 0, fail("header", "use a newer grove, or convert it to version 3", "GGUF version %d is newer than this grove knows (%d)", v, version)
+		return 0, 0, fail("header", "use a newer grove, or convert it to version 3",
+			"GGUF version %d is newer than this grove knows (%d)", v, version)
 	}
 	if nTensors, err = c.u64(); err == nil {
 		nKV, err = c.u64()
@@ -214,7 +216,7 @@ func readTensor(c *cursor, i, n uint64) (name span, t Info, err error) {
 	if err != nil {
 		return name, t, &fault{field, remedyWrong, err}
 	}
-	if !t.Type.InGGUF() {
+	if !storable(t.Type) {
 		return name, t, nil // listed; an error for whoever asks for it
 	}
 	if _, err = t.Type.Size(tensor.Tensor{Shape: t.Shape}.Cols()); err != nil {

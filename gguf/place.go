@@ -8,8 +8,9 @@ import (
 	"github.com/grovellm/grove/tensor"
 )
 
-// place turns the tensors' offsets into positions in the file and checks that each lies in it, aligned, and alone: names
-// that occur twice and ranges that overlap are refused, as llama.cpp refuses them; gaps and any order are fine.
+// place turns the tensors' offsets into positions in the file and checks that each lies in it,
+// aligned, and alone: names that occur twice and ranges that overlap are refused, as llama.cpp
+// refuses them; gaps and any order are fine.
 func (h *header) place(headerEnd, fileSize uint64) error {
 	h.alignment = defaultAlignment
 	for _, kv := range h.meta {
@@ -18,7 +19,8 @@ func (h *header) place(headerEnd, fileSize uint64) error {
 		}
 		a, ok := kv.Value.Uint()
 		if !ok || bits.OnesCount64(a) != 1 || a > maxAlignment {
-			return fail("key "+tensor.Quote(alignmentKey), remedyWrong, "is %v (%v), want a power of two", kv.Value, kv.Value.Type())
+			return fail("key "+tensor.Quote(alignmentKey), remedyWrong, "is %v (%v), want a power of two",
+				kv.Value, kv.Value.Type())
 		}
 		h.alignment = a
 	}
@@ -52,7 +54,8 @@ func (h *header) place(headerEnd, fileSize uint64) error {
 			continue // of unknown type, and so of unknown size
 		}
 		if last >= 0 && t.Offset < h.tensors[last].Offset+h.tensors[last].Size {
-			return fail("tensor "+tensor.Quote(t.Name), remedyWrong, "its data overlaps that of tensor %s", tensor.Quote(h.tensors[last].Name))
+			return fail("tensor "+tensor.Quote(t.Name), remedyWrong, "its data overlaps that of tensor %s",
+				tensor.Quote(h.tensors[last].Name))
 		}
 		last = i
 	}

@@ -16,8 +16,10 @@ import (
 
 // ggufName is llama.cpp's name for a tensor of a Hugging Face qwen3.
 func ggufName(hf string) string {
-	r := strings.NewReplacer("model.layers.", "blk.", "model.embed_tokens", "token_embd", "model.norm", "output_norm", "input_layernorm", "attn_norm",
-		"post_attention_layernorm", "ffn_norm", "self_attn.o_proj", "attn_output", "self_attn.", "attn_", "_proj", "", "mlp.", "ffn_")
+	r := strings.NewReplacer("model.layers.", "blk.", "model.embed_tokens", "token_embd", "model.norm", "output_norm",
+		"input_layernorm", "attn_norm",
+		"post_attention_layernorm", "ffn_norm", "self_attn.o_proj", "attn_output", "self_attn.", "attn_",
+		"_proj", "", "mlp.", "ffn_")
 	return r.Replace(hf)
 }
 

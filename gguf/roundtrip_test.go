@@ -126,12 +126,14 @@ func goValue(v Value) any {
 }
 
 func drawTensor(t *rapid.T, i int) tensor.Tensor {
-	typ := rapid.SampledFrom([]tensor.Type{tensor.F32, tensor.F16, tensor.BF16, tensor.Q8_0, tensor.Q4_K, tensor.Q2_K, tensor.I8, tensor.I64}).Draw(t, "type")
+	typ := rapid.SampledFrom([]tensor.Type{tensor.F32, tensor.F16, tensor.BF16, tensor.Q8_0, tensor.Q4_K, tensor.Q2_K,
+		tensor.I8, tensor.I64}).Draw(t, "type")
 	n, _ := typ.Block()
 	shape := rapid.SliceOfN(rapid.IntRange(1, 3), 0, 3).Draw(t, "shape")
 	shape = append(shape, n*rapid.IntRange(1, 3).Draw(t, "blocks"))
 	size := must(typ.Size(must(tensor.Elements(shape))))
-	return tensor.Tensor{Name: fmt.Sprintf("t%d.weight", i), Type: typ, Shape: shape, Data: bytes.Repeat([]byte{byte(i), 7, 9}, size)[:size]}
+	return tensor.Tensor{Name: fmt.Sprintf("t%d.weight", i), Type: typ, Shape: shape,
+		Data: bytes.Repeat([]byte{byte(i), 7, 9}, size)[:size]}
 }
 
 func must[T any](v T, err error) T {

@@ -28,13 +28,15 @@ func (f *File) openSplit() error {
 		return f.fault(0, fail(field, remedyWrong, "a model in %d parts", count))
 	}
 	if no, ok := f.Uint(splitNo); !ok || no != 0 {
-		return f.fault(0, fail("key "+tensor.Quote(splitNo), fmt.Sprintf("open the part whose name ends in -00001-of-%05d.gguf", count),
+		return f.fault(0, fail("key "+tensor.Quote(splitNo), fmt.Sprintf(
+			"open the part whose name ends in -00001-of-%05d.gguf", count),
 			"this is part %d of %d of a split model", no+1, count))
 	}
 	suffix := fmt.Sprintf("-%05d-of-%05d.gguf", 1, count)
 	base, ok := strings.CutSuffix(f.Path, suffix)
 	if !ok {
-		return f.fault(0, fail(field, "rename it so that its parts can be found", "the first of %d parts must have a name ending in %s", count, suffix))
+		return f.fault(0, fail(field, "rename it so that its parts can be found",
+			"the first of %d parts must have a name ending in %s", count, suffix))
 	}
 	for i := 1; i < int(count); i++ {
 		path := fmt.Sprintf("%s-%05d-of-%05d.gguf", base, i+1, count)
@@ -48,7 +50,8 @@ func (f *File) openSplit() error {
 		}
 		for _, kv := range h.meta {
 			if n, _ := kv.Value.Uint(); kv.Key == splitNo && n != uint64(i) || kv.Key == splitCount && n != count {
-				return f.fault(i, fail("key "+tensor.Quote(kv.Key), "take all parts from one download", "is %d in part %d of %d", n, i+1, count))
+				return f.fault(i, fail("key "+tensor.Quote(kv.Key), "take all parts from one download",
+					"is %d in part %d of %d", n, i+1, count))
 			}
 		}
 		for _, t := range h.tensors {
@@ -57,7 +60,8 @@ func (f *File) openSplit() error {
 		}
 	}
 	if want, ok := f.Uint(splitTensors); ok && want != uint64(len(f.Tensors)) {
-		return f.fault(0, fail("key "+tensor.Quote(splitTensors), "take all parts from one download", "promises %d tensors, the parts hold %d", want, len(f.Tensors)))
+		return f.fault(0, fail("key "+tensor.Quote(splitTensors), "take all parts from one download",
+			"promises %d tensors, the parts hold %d", want, len(f.Tensors)))
 	}
 	return nil
 }

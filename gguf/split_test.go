@@ -56,9 +56,11 @@ func TestSplitFails(t *testing.T) {
 		want string
 		make func(dir string)
 	}{
-		"part missing":   {"00002-of-00002.gguf: no such file", func(dir string) { writePart(t, dir, 0, 2, 1, "a") }},
-		"tensor twice":   {`tensor "a": occurs in this part and in`, func(dir string) { writePart(t, dir, 0, 2, 2, "a"); writePart(t, dir, 1, 2, 2, "a") }},
-		"tensor missing": {"promises 3 tensors, the parts hold 2", func(dir string) { writePart(t, dir, 0, 2, 3, "a"); writePart(t, dir, 1, 2, 3, "b") }},
+		"part missing": {"00002-of-00002.gguf: no such file", func(dir string) { writePart(t, dir, 0, 2, 1, "a") }},
+		"tensor twice": {`tensor "a": occurs in this part and in`,
+			func(dir string) { writePart(t, dir, 0, 2, 2, "a"); writePart(t, dir, 1, 2, 2, "a") }},
+		"tensor missing": {"promises 3 tensors, the parts hold 2",
+			func(dir string) { writePart(t, dir, 0, 2, 3, "a"); writePart(t, dir, 1, 2, 3, "b") }},
 		"other part": {`key "split.no": is 0 in part 2 of 2`, func(dir string) {
 			writePart(t, dir, 0, 2, 2, "a")
 			data := must(os.ReadFile(filepath.Join(dir, partName(0, 2))))
@@ -76,7 +78,8 @@ func TestSplitFails(t *testing.T) {
 		dir := t.TempDir()
 		c.make(dir)
 		_, err := Open(filepath.Join(dir, partName(0, 2)))
-		if err == nil || !strings.Contains(strings.ReplaceAll(err.Error(), "cannot find the file specified", "no such file"), c.want) {
+		if err == nil || !strings.Contains(strings.ReplaceAll(err.Error(), "cannot find the file specified", "no such file"),
+			c.want) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -86,7 +89,8 @@ func TestSplitFails(t *testing.T) {
 	if err := os.Rename(filepath.Join(dir, partName(0, 2)), other); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Open(other); err == nil || !strings.Contains(err.Error(), "must have a name ending in -00001-of-00002.gguf") {
+	if _, err := Open(other); err == nil || !strings.Contains(err.Error(),
+		"must have a name ending in -00001-of-00002.gguf") {
 		t.Error(err)
 	}
 }

@@ -33,7 +33,8 @@ var valueTypes = [...]struct {
 	bytes int // the fixed size of a scalar; the least size of a string or an array
 }{
 	Uint8: {"u8", 1}, Int8: {"i8", 1}, Uint16: {"u16", 2}, Int16: {"i16", 2}, Uint32: {"u32", 4}, Int32: {"i32", 4},
-	Float32: {"f32", 4}, Bool: {"bool", 1}, String: {"str", 8}, Array: {"arr", 12}, Uint64: {"u64", 8}, Int64: {"i64", 8}, Float64: {"f64", 8},
+	Float32: {"f32", 4}, Bool: {"bool", 1}, String: {"str", 8}, Array: {"arr", 12}, Uint64: {"u64", 8}, Int64: {"i64",
+		8}, Float64: {"f64", 8},
 }
 
 func (t ValueType) known() bool { return int(t) < len(valueTypes) }

@@ -71,7 +71,7 @@ func (w *Writer) Add(name string, t tensor.Type, shape []int, fill func(w io.Wri
 		w.fail(field, "", "is added twice")
 	case len(shape) > maxDims:
 		w.fail(field, "", "shape %v has more than %d dimensions", shape, maxDims)
-	case !t.InGGUF():
+	case !storable(t):
 		w.fail(field, "convert it to a ggml type", "GGUF has no place for %v", t)
 	}
 	if w.err != nil {
@@ -137,7 +137,8 @@ func (w *Writer) WriteTo(out io.Writer) (int64, error) {
 			var ok bool
 			a, ok = kv.Value.Uint()
 			if !ok || kv.Value.typ != Uint32 || bits.OnesCount64(a) != 1 || a > maxAlignment {
-				return 0, fail("key "+tensor.Quote(alignmentKey), "", "is %v (%v), want a u32 that is a power of two", kv.Value, kv.Value.Type())
+				return 0, fail("key "+tensor.Quote(alignmentKey), "", "is %v (%v), want a u32 that is a power of two",
+					kv.Value, kv.Value.Type())
 			}
 		}
 	}

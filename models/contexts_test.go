@@ -176,7 +176,8 @@ func TestAcceptanceLasts(t *testing.T) {
 		defer s.Close()
 		talk := []grove.Message{{Role: "user", Content: question}}
 		answer := generate(s.Chat(ctx, talk, request(drafter, 80)))
-		talk = append(talk, grove.Message{Role: "assistant", Content: answer.Text}, grove.Message{Role: "user", Content: another})
+		talk = append(talk, grove.Message{Role: "assistant", Content: answer.Text},
+			grove.Message{Role: "user", Content: another})
 		once, turn := generate(m.Chat(ctx, talk, request(drafter, 80))), generate(s.Chat(ctx, talk, request(drafter, 80)))
 		check(t, "on a second turn", drafter, turn.Stats.Tau(), once.Stats.Tau())
 	}

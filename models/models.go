@@ -1,8 +1,9 @@
-// Package models holds grove's own trained models, inside the program: a target of 8.6 million parameters that has read Go's
-// standard library, novels and grade-school arithmetic, a draft model for it with the same tokenizer, and heads that draft from
-// its hidden states. All are Q8_0 GGUF files; docs/training.md says how they were made, and target.md, draft.md, jet.md,
-// dflash.md, eagle.md, specblock.md, medusa.md, peagle.md and falcon.md beside this file are their cards. A head for a model that
-// others published lies beside them (smollm2.md).
+// Package models holds grove's own trained models, inside the program: a target of 8.6 million
+// parameters that has read Go's standard library, novels and grade-school arithmetic, a draft model
+// for it with the same tokenizer, and heads that draft from its hidden states. All are Q8_0 GGUF
+// files; docs/training.md says how they were made, and target.md, draft.md, jet.md, dflash.md,
+// eagle.md, specblock.md, medusa.md, peagle.md and falcon.md beside this file are their cards. A
+// head for a model that others published lies beside them (smollm2.md).
 //
 //	m, err := grove.OpenGGUF("target", models.Target(), grove.Options{DraftGGUF: models.Draft(), HeadGGUF: models.Heads()})
 //
@@ -56,14 +57,15 @@ func Target() []byte { return target }
 // Draft is the contents of the draft model's GGUF file; they must not be changed.
 func Draft() []byte { return draft }
 
-// Heads are the contents of the GGUF files of the target's heads, which must not be changed: the causal block head (JetSpec), the
-// bidirectional one (DFlash), the EAGLE-3 head, the router of its shortlists (DynaSpec), the SpecBlock head, Medusa heads, the
-// ParallelSpec head, the P-EAGLE head, and the Falcon head.
+// Heads are the contents of the GGUF files of the target's heads, which must not be changed: the
+// causal block head (JetSpec), the bidirectional one (DFlash), the EAGLE-3 head, the router of its
+// shortlists (DynaSpec), the SpecBlock head, Medusa heads, the ParallelSpec head, the P-EAGLE head,
+// and the Falcon head.
 func Heads() [][]byte {
 	return [][]byte{jet, dflash, eagle, router, specblock, medusa, parallelspec, peagle, falcon}
 }
 
-// PublishedHeads are the contents of the GGUF files of heads for models that others published, which must not be changed: an
-// EAGLE-3 head for SmolLM2-135M-Instruct. A model takes those made for its weights where it is opened with them as
-// grove.Options.OfferedHeads.
+// PublishedHeads are the contents of the GGUF files of heads for models that others published,
+// which must not be changed: an EAGLE-3 head for SmolLM2-135M-Instruct. A model takes those made
+// for its weights where it is opened with them as grove.Options.OfferedHeads.
 func PublishedHeads() [][]byte { return [][]byte{smollm2} }

@@ -89,7 +89,8 @@ func TestHeads(t *testing.T) {
 		k := kinds[next]
 		bytes[k.group] += len(data)
 		for _, d := range k.drafters {
-			r, err := grove.Collect(m.Generate(context.Background(), "func main() {\n", grove.Request{MaxTokens: 100, Drafter: d, Uncontrolled: true, IgnoreEnd: true}))
+			r, err := grove.Collect(m.Generate(context.Background(), "func main() {\n", grove.Request{MaxTokens: 100, Drafter: d,
+				Uncontrolled: true, IgnoreEnd: true}))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -98,14 +99,16 @@ func TestHeads(t *testing.T) {
 			}
 		}
 	}
-	for group, most := range map[string]int{"block heads": 8_000_000, "EAGLE and router": 5_000_000, "SpecBlock": 5_000_000, "baselines": 8_000_000} {
+	for group, most := range map[string]int{"block heads": 8_000_000, "EAGLE and router": 5_000_000,
+		"SpecBlock": 5_000_000, "baselines": 8_000_000} {
 		if bytes[group] > most {
 			t.Errorf("%s: %d bytes: want at most %d", group, bytes[group], most)
 		}
 	}
 }
 
-// The target goes on with a Go program in Go: nearly all of its text is tokens of the language, and it uses the language's words.
+// The target goes on with a Go program in Go: nearly all of its text is tokens of the language, and
+// it uses the language's words.
 func TestTargetWritesGo(t *testing.T) {
 	m, err := grove.OpenGGUF("target", models.Target(), grove.Options{DraftGGUF: models.Draft()})
 	if err != nil {

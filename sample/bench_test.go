@@ -33,7 +33,8 @@ func BenchmarkSample(b *testing.B) {
 		{"top-k=5000", Params{Temperature: 1, TopK: 5000}},
 		{"top-p=0.95", Params{Temperature: 1, TopP: .95}},
 		{"min-p=0.05", Params{Temperature: 1, MinP: .05}},
-		{"top-k=40,top-p=0.95,penalties", Params{Temperature: .7, TopK: 40, TopP: .95, RepetitionPenalty: 1.1, PenaltyLast: 256}},
+		{"top-k=40,top-p=0.95,penalties", Params{Temperature: .7, TopK: 40, TopP: .95,
+			RepetitionPenalty: 1.1, PenaltyLast: 256}},
 	} {
 		for _, peaked := range []bool{false, true} {
 			b.Run(fmt.Sprintf("%s/peaked=%v", c.name, peaked), func(b *testing.B) {

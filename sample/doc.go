@@ -17,10 +17,10 @@
 // beginning of that order, and exactly k tokens survive top-k.
 //
 // At temperature 0 the token is the first in that order. Above 0 it is the one with the largest
-// logit/temperature + noise among those kept, where the noise is standard Gumbel, a pure function of (seed, position, token)
-// (see Noise). The largest of logits with independent Gumbel noise is distributed exactly as their softmax
-// (the Gumbel-max trick), so this is sampling; and since the noise is known beforehand, a drafter can rank its
-// candidates with it (docs/design.md, law 2).
+// logit/temperature + noise among those kept, where the noise is standard Gumbel, a pure function
+// of (seed, position, token) (see Noise). The largest of logits with independent Gumbel noise is
+// distributed exactly as their softmax (the Gumbel-max trick), so this is sampling; and since the
+// noise is known beforehand, a drafter can rank its candidates with it (docs/design.md, law 2).
 //
 // Any logits are answered: NaN counts as minus infinity, minus infinity is never drawn beside a
 // larger logit, plus infinity beats every number, and where no logit exceeds minus infinity the token is 0.

@@ -9,12 +9,15 @@ import (
 	"github.com/grovellm/grove/internal/kernels/simd"
 )
 
-// TopOf is Top where only some logits are known: logits[i] is that of tokens[i], and minus infinity where that is negative. No token
-// is listed twice. Tokens that are not listed are not ranked. But they have their part of the probability: outside is the logarithm of
-// the sum of their exp(logit / temperature) (below temperature 1 of exp(logit)), as the caller estimates it; minus infinity: nothing.
-// With it LogProb and Score over different lists can be compared. Where top-k, top-p or min-p choose, they choose among the listed, and
-// outside counts for nothing. Equal scores are in the order of the list.
-func (s *Sampler) TopOf(dst []Candidate, logits []float32, tokens []int32, outside float64, position int, h *History) []Candidate {
+// TopOf is Top where only some logits are known: logits[i] is that of tokens[i], and minus infinity
+// where that is negative. No token is listed twice. Tokens that are not listed are not ranked. But
+// they have their part of the probability: outside is the logarithm of the sum of their exp(logit /
+// temperature) (below temperature 1 of exp(logit)), as the caller estimates it; minus infinity:
+// nothing. With it LogProb and Score over different lists can be compared. Where top-k, top-p or
+// min-p choose, they choose among the listed, and outside counts for nothing. Equal scores are in
+// the order of the list.
+func (s *Sampler) TopOf(dst []Candidate, logits []float32, tokens []int32, outside float64, position int,
+	h *History) []Candidate {
 	dst = dst[:0]
 	if cap(dst) == 0 || len(logits) == 0 {
 		return dst
@@ -52,7 +55,8 @@ func (s *Sampler) spread(logits []float32, tokens []int32) []float32 {
 }
 
 // topListed is top on logits that nothing changes: places in the list first, then tokens.
-func (s *Sampler) topListed(dst []Candidate, logits []float32, tokens []int32, position int, outside float64) []Candidate {
+func (s *Sampler) topListed(dst []Candidate, logits []float32, tokens []int32, position int,
+	outside float64) []Candidate {
 	first, top := largest(logits)
 	switch {
 	case top == negInf: // there may be no token at all

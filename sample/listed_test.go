@@ -9,7 +9,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TopOf ranks as Top does where all tokens that are not listed have no chance, and leaves them their part of the probability.
+// TopOf ranks as Top does where all tokens that are not listed have no chance, and leaves them
+// their part of the probability.
 func TestTopOfIsTopOfTheListed(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		vocab := rapid.SampledFrom([]int{1, 2, 50, 300, 1500}).Draw(r, "vocab")
@@ -50,7 +51,8 @@ func TestTopOfIsTopOfTheListed(t *testing.T) {
 		// What all the listed have is what one of them has over its share.
 		outside, covered := math.Inf(-1), 0.0
 		s.adjust(all, h)
-		want = slices.DeleteFunc(want, func(c Candidate) bool { return !(all[c.Token] > negInf) }) // Top's answer where nothing can be drawn
+		// Top's answer where nothing can be drawn
+		want = slices.DeleteFunc(want, func(c Candidate) bool { return !(all[c.Token] > negInf) })
 		_, largest := largest(all)
 		if len(want) > 0 && !math.IsInf(float64(largest), 0) {
 			outside = math.Log(share/(1-share)) + float64(all[want[0].Token])*s.steep() - float64(want[0].LogProb)
@@ -76,7 +78,8 @@ func TestTopOfIsTopOfTheListed(t *testing.T) {
 			if j < 0 && c.Score == want[len(want)-1].Score {
 				continue
 			}
-			if j < 0 || math.Abs(got[j].Score-c.Score-covered) > 1e-4*(1+math.Abs(c.Score)) || math.Abs(float64(got[j].LogProb)-float64(c.LogProb)-covered) > 1e-4*(1+math.Abs(float64(c.LogProb))) {
+			if j < 0 || math.Abs(got[j].Score-c.Score-covered) > 1e-4*(1+math.Abs(c.Score)) ||
+				math.Abs(float64(got[j].LogProb)-float64(c.LogProb)-covered) > 1e-4*(1+math.Abs(float64(c.LogProb))) {
 				r.Fatalf("place %d: %+v of %+v, want %+v and %g", i, got, c, want, covered)
 			}
 			if got[i].Score-got[j].Score > 1e-4*(1+math.Abs(c.Score)) {

@@ -85,4 +85,5 @@ func ln(x float64) float64 {
 }
 
 // lnSeries is 1/23, 1/21, …, 1/3: the terms left out are below 2⁻⁶² of the sum.
-var lnSeries = [...]float64{1. / 23, 1. / 21, 1. / 19, 1. / 17, 1. / 15, 1. / 13, 1. / 11, 1. / 9, 1. / 7, 1. / 5, 1. / 3}
+var lnSeries = [...]float64{1. / 23, 1. / 21, 1. / 19, 1. / 17, 1. / 15, 1. / 13, 1. / 11, 1. / 9,
+	1. / 7, 1. / 5, 1. / 3}

@@ -48,7 +48,8 @@ func TestNoiseGolden(t *testing.T) {
 			t.Errorf("noise of (%d, %d, %d): %.17g, want %.17g", g.seed, g.position, g.token, n, g.noise)
 		}
 	}
-	if lo, hi := gumbel(0), gumbel(math.MaxUint64); math.Abs(lo+3.6037789929704576) > 1e-14 || math.Abs(hi-36.736800569677101) > 1e-13 {
+	if lo, hi := gumbel(0), gumbel(math.MaxUint64); math.Abs(lo+3.6037789929704576) > 1e-14 ||
+		math.Abs(hi-36.736800569677101) > 1e-13 {
 		t.Errorf("noise lies between %.17g and %.17g", lo, hi)
 	}
 }
@@ -121,7 +122,8 @@ func TestSampleDistribution(t *testing.T) {
 	logits := []float32{2, 1.5, 1, .5, 0, 0, -1, negInf, -2, 3, 1.25, -.5}
 	const n = 60000
 	for _, p := range []Params{
-		{Temperature: 1}, {Temperature: .7}, {Temperature: 2, TopK: 6}, {Temperature: 1, TopP: .8}, {Temperature: 1.3, MinP: .15},
+		{Temperature: 1}, {Temperature: .7}, {Temperature: 2, TopK: 6}, {Temperature: 1,
+			TopP: .8}, {Temperature: 1.3, MinP: .15},
 	} {
 		prob := make([]float32, len(logits))
 		s, _ := New(p, len(logits))

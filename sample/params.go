@@ -64,7 +64,8 @@ func (p *Params) Validate() error {
 		return rangef("Temperature", "%g: want 0, or %g to %d", p.Temperature, float32(minTemperature), maxTemperature)
 	}
 	if p.RepetitionPenalty > 0 && p.RepetitionPenalty < 1/float32(maxRepetition) {
-		return rangef("RepetitionPenalty", "%g: want 0 (none), or %g to %d", p.RepetitionPenalty, 1/float32(maxRepetition), maxRepetition)
+		return rangef("RepetitionPenalty", "%g: want 0 (none), or %g to %d", p.RepetitionPenalty,
+			1/float32(maxRepetition), maxRepetition)
 	}
 	if p.TopK < 0 {
 		return rangef("TopK", "%d: want 0 (all) or more", p.TopK)
@@ -86,7 +87,8 @@ func (p *Params) Validate() error {
 // minTemperature is the least temperature that is not 0: below it logit/temperature could overflow.
 const minTemperature = 1e-4
 
-// Narrows reports whether top-k, top-p or min-p leave tokens out, so that the choice of one token depends on others' logits.
+// Narrows reports whether top-k, top-p or min-p leave tokens out, so that the choice of one token
+// depends on others' logits.
 func (p *Params) Narrows() bool {
 	return p.Temperature > 0 && (p.TopK > 0 || p.TopP > 0 && p.TopP < 1 || p.MinP > 0)
 }

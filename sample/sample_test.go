@@ -300,7 +300,8 @@ func TestSampleAllocatesNothing(t *testing.T) {
 		logits[i] = float32(gumbel(mix(uint64(i))))
 	}
 	for _, p := range []Params{
-		{}, {Temperature: 1}, {Temperature: 1, TopK: 40, TopP: .9}, {Temperature: 1, TopP: .99}, {Temperature: 1, TopK: 9000, MinP: .01},
+		{}, {Temperature: 1}, {Temperature: 1, TopK: 40, TopP: .9}, {Temperature: 1, TopP: .99}, {Temperature: 1,
+			TopK: 9000, MinP: .01},
 		{Temperature: 1, RepetitionPenalty: 1.1, PenaltyLast: 64, LogitBias: map[int32]float32{5: 1}},
 	} {
 		s, err := New(p, vocab)

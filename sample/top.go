@@ -25,9 +25,10 @@ type Candidate struct {
 	Score float64
 }
 
-// Top ranks the cap(dst) first tokens of the race that Sample holds with the same arguments: the tokens with the largest
-// logit/temperature + noise among those kept, at temperature 0 those with the largest logits. The first is Sample's token. It
-// returns fewer where fewer can be drawn. Equal scores are ordered by id, as Sample has it.
+// Top ranks the cap(dst) first tokens of the race that Sample holds with the same arguments: the
+// tokens with the largest logit/temperature + noise among those kept, at temperature 0 those with
+// the largest logits. The first is Sample's token. It returns fewer where fewer can be drawn. Equal
+// scores are ordered by id, as Sample has it.
 func (s *Sampler) Top(dst []Candidate, logits []float32, position int, h *History) []Candidate {
 	dst = dst[:0]
 	if cap(dst) == 0 {
@@ -39,7 +40,8 @@ func (s *Sampler) Top(dst []Candidate, logits []float32, position int, h *Histor
 	return dst
 }
 
-// top is Top on adjusted logits. outside is the logarithm of the mass, the sum of exp(steep·logit), of tokens that take no part.
+// top is Top on adjusted logits. outside is the logarithm of the mass, the sum of exp(steep·logit),
+// of tokens that take no part.
 func (s *Sampler) top(dst []Candidate, logits []float32, position int, outside float64) []Candidate {
 	first, l := largest(logits)
 	if math.IsInf(float64(l), 0) {
@@ -66,8 +68,8 @@ func (s *Sampler) top(dst []Candidate, logits []float32, position int, outside f
 	return s.normalise(dst, logits, l, math.Log(sum), outside)
 }
 
-// normalise makes the race's scores those of candidates, less the logarithm of the mass, and fills in the probabilities.
-// top is the largest logit, logMass relative to it.
+// normalise makes the race's scores those of candidates, less the logarithm of the mass, and fills
+// in the probabilities. top is the largest logit, logMass relative to it.
 func (s *Sampler) normalise(dst []Candidate, logits []float32, top float32, logMass, outside float64) []Candidate {
 	inv := s.steep()
 	scale := 1.0 // of the race's scores
@@ -139,8 +141,9 @@ func place(dst []Candidate, token int32, score float64) []Candidate {
 	return dst
 }
 
-// raceTop is race for the first cap(dst) places. The likeliest tokens run first: so the last place is hard to get from the
-// start, and the bounds on the hashes of the others are those of less likely tokens.
+// raceTop is race for the first cap(dst) places. The likeliest tokens run first: so the last place
+// is hard to get from the start, and the bounds on the hashes of the others are those of less
+// likely tokens.
 func (s *Sampler) raceTop(dst []Candidate, logits []float32, key, cut uint64) []Candidate {
 	list, val := s.first(logits, min(max(cap(dst), runFirst), len(logits)))
 	for i, token := range list {
@@ -190,9 +193,10 @@ func (s *Sampler) raceTop(dst []Candidate, logits []float32, key, cut uint64) []
 	return dst
 }
 
-// tooLow reports that a token of logit / temperature x and hash h cannot reach the score best, by a bound in powers of 2: it
-// does only if 1 − u < exp(x − best), and 1 − u = (v + ½)·2⁻⁵² is at least 2^(bits of v − 53), v the upper 52 bits of the
-// hash's complement. It spares most of the tokens that hashBound lets through their two logarithms.
+// tooLow reports that a token of logit / temperature x and hash h cannot reach the score best, by a
+// bound in powers of 2: it does only if 1 − u < exp(x − best), and 1 − u = (v + ½)·2⁻⁵² is at least
+// 2^(bits of v − 53), v the upper 52 bits of the hash's complement. It spares most of the tokens
+// that hashBound lets through their two logarithms.
 func tooLow(x, best float64, h uint64) bool {
 	d := x - best + 1e-6 + 1e-14*(math.Abs(x)+math.Abs(best)) // the slack covers all rounding
 	return float64(bits.Len64(^h>>12)-53)*math.Ln2 > d

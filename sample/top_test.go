@@ -38,8 +38,8 @@ func oracleTop(p Params, logits []float32, position int, text []int32) (order []
 	return kept
 }
 
-// Top is the oracle's order for all Params, its first token is Sample's, its probabilities are those of Probs from temperature 1 on, and
-// its scores differ as the race's do.
+// Top is the oracle's order for all Params, its first token is Sample's, its probabilities are
+// those of Probs from temperature 1 on, and its scores differ as the race's do.
 func TestTopIsTheRace(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		vocab := rapid.SampledFrom([]int{1, 2, 50, 300, 1500}).Draw(r, "vocab")
@@ -106,8 +106,10 @@ func TestTopIsTheRace(t *testing.T) {
 			if q := math.Exp(float64(c.LogProb)); math.Abs(q-float64(probs[c.Token])) > 1e-4*q+1e-6 {
 				r.Fatalf("place %d: probability %g, Probs says %g", i, q, probs[c.Token])
 			}
-			if l := float64(logits[c.Token]); math.Abs(l) < 1e4 && c.LogProb > -1e4 && len(got) > 1 { // beyond, rounding leaves nothing of the noise
-				if n := c.Score - float64(c.LogProb); math.Abs(n-scale*Noise(p.Seed, position, c.Token)) > 1e-3+1e-6*math.Abs(l)*scale/float64(p.Temperature) {
+			// beyond, rounding leaves nothing of the noise
+			if l := float64(logits[c.Token]); math.Abs(l) < 1e4 && c.LogProb > -1e4 && len(got) > 1 {
+				if n := c.Score - float64(c.LogProb); math.Abs(n-scale*Noise(p.Seed, position, c.Token)) > 1e-3+
+					1e-6*math.Abs(l)*scale/float64(p.Temperature) {
 					r.Fatalf("place %d: score − log-probability is %g, its noise %g", i, n, scale*Noise(p.Seed, position, c.Token))
 				}
 			}
@@ -146,7 +148,8 @@ func TestTopAllocatesNothing(t *testing.T) {
 	for i := range logits {
 		logits[i] = float32(gumbel(mix(uint64(i))))
 	}
-	for _, p := range []Params{{}, {Temperature: 1}, {Temperature: .7}, {Temperature: 1, TopP: .9}, {Temperature: 1, TopK: 9000}} {
+	for _, p := range []Params{{}, {Temperature: 1}, {Temperature: .7}, {Temperature: 1, TopP: .9},
+		{Temperature: 1, TopK: 9000}} {
 		s, err := New(p, vocab)
 		if err != nil {
 			t.Fatal(err)
@@ -167,7 +170,8 @@ func TestTopAllocatesNothing(t *testing.T) {
 }
 
 func BenchmarkTop(b *testing.B) {
-	for name, p := range map[string]Params{"greedy": {}, "T=1": {Temperature: 1}, "T=0.7": {Temperature: .7}, "top-p=0.95": {Temperature: 1, TopP: .95}} {
+	for name, p := range map[string]Params{"greedy": {}, "T=1": {Temperature: 1}, "T=0.7": {Temperature: .7},
+		"top-p=0.95": {Temperature: 1, TopP: .95}} {
 		b.Run(name, func(b *testing.B) {
 			logits := benchLogits(true)[:16384]
 			s, err := New(p, len(logits))

@@ -68,7 +68,8 @@ func (x *exchange) answer(c *call, makeForm func(*answering) form) error {
 	}()
 	a := &answering{exchange: x, ctx: ctx, call: c, choices: make([]choice, c.n*len(c.prompts))}
 	for i := range a.choices {
-		a.choices[i] = choice{logprobs: newLogprobs(c, c.prompts[i/c.n].text), reader: c.newReader(), custom: customCalls{offered: c.offered}}
+		a.choices[i] = choice{logprobs: newLogprobs(c, c.prompts[i/c.n].text), reader: c.newReader(),
+			custom: customCalls{offered: c.offered}}
 	}
 	a.form = makeForm(a)
 	if c.stream {

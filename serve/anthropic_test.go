@@ -114,15 +114,16 @@ func TestAnthropicModels(t *testing.T) {
 		return status, object(t, text)
 	}
 	_, list := get("/v1/models", "anthropic-version", "2023-06-01")
-	if jsonOf(list["first_id"]) != `"m0"` || jsonOf(list["last_id"]) != `"m1"` || list["has_more"] != false || list["object"] != nil {
+	if jsonOf(list["first_id"]) != `"m0"` || jsonOf(list["last_id"]) != `"m1"` || list["has_more"] != false ||
+		list["object"] != nil {
 		t.Errorf("the list is %v", list)
 	}
-	loaded := at(list, "data.1")
 	_, one := get("/v1/models/m1", "anthropic-version", "2023-06-01")
-	if jsonOf(one) != jsonOf(loaded) {
+	if loaded := at(list, "data.1"); jsonOf(one) != jsonOf(loaded) {
 		t.Errorf("one model is %v, and %v in the list", one, loaded)
 	}
-	if one["type"] != "model" || one["display_name"] != "m1" || one["max_input_tokens"] != 256.0 || at(list, "data.0.max_input_tokens") != nil {
+	if one["type"] != "model" || one["display_name"] != "m1" || one["max_input_tokens"] != 256.0 ||
+		at(list, "data.0.max_input_tokens") != nil {
 		t.Errorf("the models are %v", list)
 	}
 	if _, err := time.Parse(time.RFC3339, one["created_at"].(string)); err != nil {

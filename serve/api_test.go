@@ -127,7 +127,8 @@ func TestChat(t *testing.T) {
 // The figures of speculation agree with each other, and plain decoding has none.
 func TestSpeculationFigures(t *testing.T) {
 	s := start(t, nil, serve.Options{})
-	body := map[string]any{"prompt": "// NewReader returns a new Reader.\nfunc NewReader(r io.Reader) *Reader {\n\treturn NewReader(", "max_tokens": 60, "temperature": 0, "drafter": "eagle3"}
+	body := map[string]any{"prompt": "// NewReader returns a new Reader.\nfunc NewReader(r io.Reader) *Reader {\n\treturn NewReader(", "max_tokens": 60,
+		"temperature": 0, "drafter": "eagle3"}
 	a := s.post("/v1/completions", body)
 	m := at(a, "metrics.speculative_decoding")
 	sum, rounds := 0.0, 0.0
@@ -167,7 +168,8 @@ func TestPrediction(t *testing.T) {
 		details := at(a, "usage.completion_tokens_details")
 		accepted, rejected := at(details, "accepted_prediction_tokens").(float64), at(details,
 			"rejected_prediction_tokens").(float64)
-		if accepted+rejected == 0 || c.some != (accepted > rejected) || !c.some && accepted > 0 { // the text's tokens are not all its completion's
+		// the text's tokens are not all its completion's
+		if accepted+rejected == 0 || c.some != (accepted > rejected) || !c.some && accepted > 0 {
 			t.Errorf("the prediction %q: %v", c.content, details)
 		}
 	}

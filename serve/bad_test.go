@@ -84,12 +84,14 @@ func TestBadRequests(t *testing.T) {
 		{"completions", `{"prompt":"x","prediction":{"type":"style","content":"y"}}`, "prediction.type", "content"},
 		{"completions", `{"prompt":"x","prediction":{"type":"content","content":7}}`, "prediction.content", "string"},
 		{"completions", `{"prompt":"x","response_format":{"type":"xml"}}`, "response_format.type", "json_schema"},
-		{"completions", `{"prompt":"x","response_format":{"type":"json_schema"}}`, "response_format.json_schema.schema", "missing"},
+		{"completions", `{"prompt":"x","response_format":{"type":"json_schema"}}`,
+			"response_format.json_schema.schema", "missing"},
 		{"completions", `{"prompt":"x","response_format":{"type":"json_schema","json_schema":{"schema":{"type":"string","pattern":"(?=a)"}}}}`,
 			"response_format.json_schema.schema", "keyword pattern"},
 		{"completions", `{"prompt":"x","grammar":"root ::= x"}`, "grammar", "not defined"},
 		{"completions", `{"prompt":"x","guided_regex":"("}`, "guided_regex", "missing"},
-		{"completions", `{"prompt":"x","structured_outputs":{"structural_tag":"{}"}}`, "structured_outputs.structural_tag", "leave it out"},
+		{"completions", `{"prompt":"x","structured_outputs":{"structural_tag":"{}"}}`,
+			"structured_outputs.structural_tag", "leave it out"},
 		{"completions", `{"prompt":"x","include_stop_str_in_output":true}`, "include_stop_str_in_output", "leave it out"},
 		{"completions", `{"prompt":"x","truncate_prompt_tokens":7}`, "truncate_prompt_tokens", "leave it out"},
 		{"chat/completions", `{` + hello + `,"chat_template":"x"}`, "chat_template", "leave it out"},
@@ -162,7 +164,8 @@ func TestContextFull(t *testing.T) {
 		{"/v1/messages", messages, `^prompt is too long: (\d+) tokens > 32 maximum$`, ""},
 		{"/api/chat", messages, `^the input length exceeds the context length: it has (\d+) tokens, and the context 32`, ""},
 		{"/api/generate", `"prompt":"` + long + `"`, `^the input length exceeds the context length: it has (\d+) tokens, and the context 32`, ""},
-		{"/api/generate", `"raw":true,"prompt":"` + long + `"`, `^the input length exceeds the context length: it has (\d+) tokens, and the context 32`, ""},
+		{"/api/generate", `"raw":true,"prompt":"` + long + `"`, `^the input length exceeds the context length: it has (\d+) tokens, and the context 32`,
+			""},
 	} {
 		for _, stream := range []string{"false", "true"} {
 			status, _, text := s.send("POST", c.path, `{`+c.body+`,"stream":`+stream+`}`)

@@ -71,7 +71,8 @@ func TestOrigins(t *testing.T) {
 	}{
 		{nil, "", 200, ""}, {nil, page, 403, ""},
 		{[]string{page}, page, 200, page}, {[]string{page}, "https://other.example", 403, ""}, {[]string{page}, "", 200, ""},
-		{[]string{page, "https://other.example"}, page, 200, page}, {[]string{page, "https://other.example"}, "https://other.example", 200, "https://other.example"},
+		{[]string{page, "https://other.example"}, page, 200, page}, {[]string{page, "https://other.example"},
+			"https://other.example", 200, "https://other.example"},
 		{[]string{"*"}, "https://other.example", 200, "*"}, {[]string{page, "*"}, "https://other.example", 200, "*"},
 	} {
 		s := start(t, nil, serve.Options{CORS: c.cors})
@@ -81,7 +82,8 @@ func TestOrigins(t *testing.T) {
 		}
 		status, header, _ = s.send("OPTIONS", "/v1/chat/completions", "", "Origin", c.origin,
 			"Access-Control-Request-Method", "POST")
-		if (status == 204) != (c.cors != nil && (c.status == 200 || c.origin == "")) || header.Get("Access-Control-Allow-Origin") != c.allow {
+		if (status == 204) != (c.cors != nil && (c.status == 200 || c.origin == "")) ||
+			header.Get("Access-Control-Allow-Origin") != c.allow {
 			t.Errorf("preflight with CORS %q, origin %q: status %d, %v", c.cors, c.origin, status, header)
 		}
 	}
@@ -183,9 +185,12 @@ func TestMetrics(t *testing.T) {
 		t.Errorf("%s: %s", p.Metric, p.Text)
 	}
 	for _, want := range []string{
-		`grove_http_requests_total{endpoint="/v1/completions",status="200"} 3`, `grove_http_requests_total{endpoint="/v1/completions",status="400"} 1`,
-		`grove_time_to_first_token_seconds_count{model="test/model"} 3`, `grove_finished_choices_total{model="test/model",reason="length"}`, "grove_requests_running", "grove_cache_usage_ratio",
-		`grove_drafter_rounds_total{drafter="lookup",model="test/model"}`, `grove_drafter_tokens_per_round{drafter="eagle3",model="test/model"}`,
+		`grove_http_requests_total{endpoint="/v1/completions",status="200"} 3`,
+		`grove_http_requests_total{endpoint="/v1/completions",status="400"} 1`,
+		`grove_time_to_first_token_seconds_count{model="test/model"} 3`,
+		`grove_finished_choices_total{model="test/model",reason="length"}`, "grove_requests_running", "grove_cache_usage_ratio",
+		`grove_drafter_rounds_total{drafter="lookup",model="test/model"}`,
+		`grove_drafter_tokens_per_round{drafter="eagle3",model="test/model"}`,
 		`grove_drafter_accepted_tokens_by_depth_total{depth="1",drafter="eagle3",model="test/model"}`,
 		`grove_http_request_duration_seconds_count{endpoint="/v1/completions"} 4`, "go_goroutines", "process_resident_memory_bytes",
 	} {

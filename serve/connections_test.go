@@ -194,7 +194,8 @@ func TestMaxTime(t *testing.T) {
 func TestLateRequests(t *testing.T) {
 	m := tinyWith(t, "tiny-qwen3", 1<<17, grove.Options{Threads: 1, Parallel: 1})
 	s := start(t, m, serve.Options{})
-	s.post("/v1/completions", map[string]any{"prompt": "x", "max_tokens": 1000, "ignore_eos": true}) // from now on the pace is known
+	// from now on the pace is known
+	s.post("/v1/completions", map[string]any{"prompt": "x", "max_tokens": 1000, "ignore_eos": true})
 	ctx, cancel := context.WithCancel(ctx)
 	p, ended := s.serving(ctx, time.Millisecond)
 	clients := []net.Conn{p.dial(t, "/v1/completions", endless), p.dial(t, "/v1/completions", endless)}
@@ -367,7 +368,8 @@ func TestFullQueue(t *testing.T) {
 		t.Errorf("a full queue is not ready: status %d", status)
 	}
 	_, _, text := s.send("GET", "/metrics", "")
-	for _, want := range []string{`grove_requests_running{model="test/model"} 1`, `grove_requests_waiting{model="test/model"} 1`} {
+	for _, want := range []string{`grove_requests_running{model="test/model"} 1`,
+		`grove_requests_waiting{model="test/model"} 1`} {
 		if !strings.Contains(text, want+"\n") {
 			t.Errorf("no %s in\n%s", want, text)
 		}

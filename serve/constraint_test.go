@@ -24,7 +24,8 @@ func withHeads(t *testing.T, o grove.Options) *grove.Model {
 	return m
 }
 
-// Every way of asking for structure gives text that has it, whole and streamed, drafted and plain, and it is the same text.
+// Every way of asking for structure gives text that has it, whole and streamed, drafted and plain,
+// and it is the same text.
 func TestStructure(t *testing.T) {
 	s := start(t, withHeads(t, grove.Options{}), serve.Options{})
 	schema := `{"type": "object", "properties": {"name": {"type": "string", "maxLength": 12}, "size": {"type": "integer"}}, "required": ["name", "size"], "additionalProperties": false}`
@@ -41,7 +42,8 @@ func TestStructure(t *testing.T) {
 		value any
 		valid func(string) bool
 	}{
-		{"response_format", map[string]any{"type": "json_schema", "json_schema": map[string]any{"name": "x", "strict": true, "schema": raw}}, isObject},
+		{"response_format", map[string]any{"type": "json_schema", "json_schema": map[string]any{"name": "x", "strict": true,
+			"schema": raw}}, isObject},
 		{"response_format", map[string]any{"type": "json_object", "schema": raw}, isObject},
 		{"json_schema", raw, isObject},
 		{"guided_json", schema, isObject},
@@ -69,7 +71,8 @@ func TestStructure(t *testing.T) {
 		}
 	}
 	// Any object: it need not end within so many tokens.
-	a := s.post("/v1/completions", map[string]any{"prompt": "{", "max_tokens": 30, "response_format": map[string]any{"type": "json_object"}})
+	a := s.post("/v1/completions", map[string]any{"prompt": "{", "max_tokens": 30, "response_format": map[string]any{
+		"type": "json_object"}})
 	if text := at(a, "choices.0.text").(string); text == "" || text[0] != '{' {
 		t.Errorf("%q", text)
 	}

@@ -58,7 +58,8 @@ func TestAlertRules(t *testing.T) {
 		t.Skip("promtool is not installed")
 	}
 	for _, args := range [][]string{
-		{"check", "rules", "../deploy/alerts.yaml"}, {"test", "rules", "../deploy/alerts_test.yaml"}, {"check", "config", "../deploy/prometheus.yml"},
+		{"check", "rules", "../deploy/alerts.yaml"}, {"test", "rules", "../deploy/alerts_test.yaml"}, {"check", "config",
+			"../deploy/prometheus.yml"},
 	} {
 		if out, err := exec.Command(promtool, args...).CombinedOutput(); err != nil {
 			t.Errorf("promtool %s: %v\n%s", strings.Join(args, " "), err, out)

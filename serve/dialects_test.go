@@ -78,7 +78,8 @@ var chatDialect = dialect{
 		body := q.tail(map[string]any{"messages": messages, "max_tokens": q.max, "stop": q.stops})
 		if q.tools {
 			for _, name := range toolNames {
-				tools = append(tools, json.RawMessage(`{"type":"function","function":{"name":"`+name+`","description":"D.","parameters":`+schemaOfTools+`}}`))
+				tools = append(tools, json.RawMessage(`{"type":"function","function":{"name":"`+name+
+					`","description":"D.","parameters":`+schemaOfTools+`}}`))
 			}
 			body["tools"] = tools
 			body["tool_choice"] = any(q.choice)

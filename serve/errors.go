@@ -56,7 +56,8 @@ var (
 // statusGone is the status, in logs and metrics alone, of a request whose client went away.
 const statusGone = 499
 
-// errorOf is err as the client sees it, an overflow of the context in the words of its protocol. What is not the client's fault is not told in detail.
+// errorOf is err as the client sees it, an overflow of the context in the words of its protocol.
+// What is not the client's fault is not told in detail.
 func errorOf(err error, param func(field string) string, overflow string) *Error {
 	var known *Error
 	var option *grove.OptionError

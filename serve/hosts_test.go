@@ -11,8 +11,10 @@ import (
 // Without keys, requests name an address, a name of the loopback address, or a host that the server
 // was told, and so do their origins: a name that a web page had lead to this machine is none.
 func TestHosts(t *testing.T) {
-	good := []string{"", "127.0.0.1", "localhost", "LocalHost.", "model.localhost", "[::1]", "192.168.1.5", "told.example", "a.below.example"}
-	evil := []string{"evil.example", "localhost.evil.example", "127.0.0.1.evil.example", "below.example", "xbelow.example", "told.example.evil", "localhos", "evillocalhost"}
+	good := []string{"", "127.0.0.1", "localhost", "LocalHost.", "model.localhost", "[::1]", "192.168.1.5",
+		"told.example", "a.below.example"}
+	evil := []string{"evil.example", "localhost.evil.example", "127.0.0.1.evil.example", "below.example", "xbelow.example",
+		"told.example.evil", "localhos", "evillocalhost"}
 	s := start(t, nil, serve.Options{Hosts: []string{"told.example", "*.Below.example"}})
 	ask := func(s *server, method, path, host, origin string) int {
 		r, err := http.NewRequest(method, s.url+path, strings.NewReader(`{"content":"x"}`))
@@ -40,7 +42,8 @@ func TestHosts(t *testing.T) {
 			if i >= len(good) {
 				want = 403
 			}
-			for _, e := range []struct{ method, path string }{{"POST", "/tokenize"}, {"GET", "/v1/models"}, {"GET", "/"}, {"GET", "/metrics"}} {
+			for _, e := range []struct{ method, path string }{{"POST", "/tokenize"}, {"GET", "/v1/models"}, {"GET", "/"},
+				{"GET", "/metrics"}} {
 				if status := ask(s, e.method, e.path, host+port, ""); status != want {
 					t.Errorf("%s %s of %q: status %d, want %d", e.method, e.path, host+port, status, want)
 				}

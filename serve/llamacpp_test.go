@@ -31,8 +31,9 @@ func TestPathsWithoutVersion(t *testing.T) {
 			}
 		}
 	}
-	for path, want := range map[string]int{"/models": 200, "/models/test%2Fmodel": 200, "/chat": 404, "/chat/completion": 404,
-		"/modelsx": 404, "/chat/completions": 405, "/responses/resp_1": 404} {
+	for path, want := range map[string]int{"/models": 200, "/models/test%2Fmodel": 200, "/chat": 404,
+		"/chat/completion": 404,
+		"/modelsx":         404, "/chat/completions": 405, "/responses/resp_1": 404} {
 		if status, _, text := s.send("GET", path, ""); status != want {
 			t.Errorf("%s: status %d, want %d: %s", path, status, want, text)
 		}
@@ -51,7 +52,8 @@ func TestLlamaCompletion(t *testing.T) {
 		want := s.post("/v1/completions", map[string]any{"prompt": prompt, "max_tokens": 20, "temperature": 1, "seed": 3})
 		fields := map[string]any{"prompt": prompt, "n_predict": 20, "temperature": 1, "seed": 3}
 		whole := s.post("/completion", fields)
-		if whole["content"] != at(want, "choices.0.text") || whole["stop"] != true || whole["tokens_predicted"] != at(want, "usage.completion_tokens") ||
+		if whole["content"] != at(want, "choices.0.text") || whole["stop"] != true || whole["tokens_predicted"] != at(want,
+			"usage.completion_tokens") ||
 			whole["tokens_evaluated"] != at(want, "usage.prompt_tokens") || whole["stop_type"] == "" {
 			t.Errorf("%v: %v, want %v", prompt, whole, want)
 		}
@@ -70,7 +72,8 @@ func TestLlamaCompletion(t *testing.T) {
 			t.Errorf("%v: streamed %q, whole %q", prompt, streamed, whole["content"])
 		}
 	}
-	for body, param := range map[string]string{`{}`: "prompt", `{"prompt":["a","b"]}`: "prompt", `{"prompt":"x","n_probs":3}`: "n_probs", `{"prompt":"x","n":2}`: "n",
+	for body, param := range map[string]string{`{}`: "prompt", `{"prompt":["a","b"]}`: "prompt",
+		`{"prompt":"x","n_probs":3}`: "n_probs", `{"prompt":"x","n":2}`: "n",
 		`{"prompt":"` + strings.Repeat("many words ", 100) + `","n_predict":1}`: "prompt"} {
 		status, _, text := s.send("POST", "/completion", body)
 		if got := at(object(t, text), "error.param"); status != 400 || got != param {
@@ -86,7 +89,8 @@ func TestPropsAndTokenizerInfo(t *testing.T) {
 	props := object(t, text)
 	_, _, models := s.send("GET", "/v1/models", "")
 	card := at(object(t, models), "data.0")
-	if at(props, "default_generation_settings.n_ctx") != at(card, "max_model_len") || props["model_alias"] != at(card, "id") || at(props, "modalities.vision") != false {
+	if at(props, "default_generation_settings.n_ctx") != at(card, "max_model_len") ||
+		props["model_alias"] != at(card, "id") || at(props, "modalities.vision") != false {
 		t.Errorf("%s of %v", text, card)
 	}
 	_, _, text = s.send("GET", "/tokenizer_info?model="+props["model_alias"].(string), "")

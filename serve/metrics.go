@@ -81,11 +81,13 @@ type figureOf[T any] struct {
 }
 
 func gauge[T any](name, help string, value func(*T) float64, labels ...string) figureOf[T] {
-	return figureOf[T]{prometheus.NewDesc("grove_"+name, help, append([]string{"model"}, labels...), nil), prometheus.GaugeValue, value}
+	return figureOf[T]{prometheus.NewDesc("grove_"+name, help, append([]string{"model"}, labels...), nil),
+		prometheus.GaugeValue, value}
 }
 
 func counter[T any](name, help string, value func(*T) float64, labels ...string) figureOf[T] {
-	return figureOf[T]{prometheus.NewDesc("grove_"+name+"_total", help, append([]string{"model"}, labels...), nil), prometheus.CounterValue, value}
+	return figureOf[T]{prometheus.NewDesc("grove_"+name+"_total", help, append([]string{"model"}, labels...), nil),
+		prometheus.CounterValue, value}
 }
 
 var modelFigures = []figureOf[entry]{

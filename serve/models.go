@@ -20,9 +20,9 @@ type Source struct {
 	Load  func() (*Model, error) // called by one goroutine at a time; the server closes the model
 }
 
-// DefaultKeepAlive is how long a model stays loaded after its last request, where Options do not
+// defaultKeepAlive is how long a model stays loaded after its last request, where Options do not
 // say.
-const DefaultKeepAlive = 5 * time.Minute
+const defaultKeepAlive = 5 * time.Minute
 
 // models are those of a server.
 type models struct {

@@ -185,8 +185,10 @@ func TestManyModels(t *testing.T) {
 		close(done)
 		watching.Wait()
 		s.CloseModels()
-		until(t, "all models are unloaded", func() bool { used, _ := s.Accounts(); return used == 0 })   // one was being loaded, perhaps
-		until(t, "all goroutines have ended", func() bool { return runtime.NumGoroutine() <= before+3 }) // those of the HTTP server
+		// one was being loaded, perhaps
+		until(t, "all models are unloaded", func() bool { used, _ := s.Accounts(); return used == 0 })
+		// those of the HTTP server
+		until(t, "all goroutines have ended", func() bool { return runtime.NumGoroutine() <= before+3 })
 	})
 	until(t, "all models are garbage", func() bool { runtime.GC(); return f.live.Load() == 0 })
 }
@@ -242,7 +244,8 @@ func TestModelList(t *testing.T) {
 		}
 	}
 	_, _, metrics := many.send("GET", "/metrics", "")
-	for _, want := range []string{`grove_model_loaded{model="m1"} 1`, `grove_model_loaded{model="m2"} 0`, `grove_model_loads_total{model="m0"} 1`,
+	for _, want := range []string{`grove_model_loaded{model="m1"} 1`, `grove_model_loaded{model="m2"} 0`,
+		`grove_model_loads_total{model="m0"} 1`,
 		`grove_requests_running{model="m1"} 0`, `grove_time_to_first_token_seconds_count{model="m0"} 1`} {
 		if !strings.Contains(metrics, want) {
 			t.Errorf("no %s in\n%s", want, metrics)
@@ -298,7 +301,8 @@ func TestEviction(t *testing.T) {
 			t.Errorf("%q are loaded, want %q", got, want)
 		}
 	}
-	for _, step := range []struct{ ask, loaded string }{{"m0", "m0"}, {"m1", "m0m1"}, {"m0", "m0m1"}, {"m2", "m0m2"}, {"m1", "m1m2"}} {
+	for _, step := range []struct{ ask, loaded string }{{"m0", "m0"}, {"m1", "m0m1"}, {"m0", "m0m1"},
+		{"m2", "m0m2"}, {"m1", "m1m2"}} {
 		if _, code := s.ask(bodyOf(step.ask, 0)); code != "" {
 			t.Fatal(step, code)
 		}
@@ -307,7 +311,8 @@ func TestEviction(t *testing.T) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	p, ended := s.serving(ctx, time.Minute)
-	busy := p.dial(t, "/v1/completions", strings.Replace(endless, "{", `{"model":"m2",`, 1)) // until the context is full, and nobody reads it
+	// until the context is full, and nobody reads it
+	busy := p.dial(t, "/v1/completions", strings.Replace(endless, "{", `{"model":"m2",`, 1))
 	until(t, "an answer", func() bool {
 		_, _, text := s.send("GET", "/metrics", "")
 		return strings.Contains(text, `grove_requests_running{model="m2"} 1`) || s.Users() == 1
@@ -333,7 +338,8 @@ func TestWaiting(t *testing.T) {
 		limits serve.Limits
 		status int
 		code   string
-	}{{"the time", serve.Limits{Time: 20 * time.Millisecond}, 504, "timeout"}, {"the server", serve.Limits{}, 503, "shutting_down"}, {"the queue", serve.Limits{}, 429, "queue_full"}} {
+	}{{"the time", serve.Limits{Time: 20 * time.Millisecond}, 504, "timeout"}, {"the server", serve.Limits{}, 503,
+		"shutting_down"}, {"the queue", serve.Limits{}, 429, "queue_full"}} {
 		begin, finish := make(chan struct{}), make(chan struct{})
 		sources := f.sources(1, 1)
 		sources[1].Load = func() (*serve.Model, error) {

@@ -169,8 +169,8 @@ func (t *toolset) takeInput(f *functionBody) error {
 			p.Properties.Input.Pattern = "^(?:" + definition + ")$"
 		case "lark":
 			f.Description.set(strings.TrimSpace(f.Description.value + "\n\nThe input matches this Lark grammar:\n" + definition))
-			told := warning(from.Syntax.path, "%q: the grammar is told to the model, and not enforced", syntax)
-			t.warnings = append(t.warnings, told)
+			warned := warning(from.Syntax.path, "%q: the grammar is told to the model, and not enforced", syntax)
+			t.warnings = append(t.warnings, warned)
 		default:
 			return from.Syntax.fail("%q: want regex or lark", syntax)
 		}

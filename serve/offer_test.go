@@ -12,22 +12,29 @@ import (
 )
 
 // kinds of tools that other servers run. No list of names is needed: this server runs none.
-var serverTools = []string{"web_search", "web_search_preview", "web_search_20250305", "local_shell", "shell", "apply_patch", "file_search",
+var serverTools = []string{"web_search", "web_search_preview", "web_search_20250305", "local_shell", "shell",
+	"apply_patch", "file_search",
 	"code_interpreter", "image_generation", "mcp", "computer", "computer_use_preview", "tool_search", "bash_20250124",
 	"text_editor_20250728", "computer_20250124", "some_day"}
 
-// A list with tools that the server would have to run is answered: a header and the log name them, and the other tools can be called.
+// A list with tools that the server would have to run is answered: a header and the log name them,
+// and the other tools can be called.
 func TestServerTools(t *testing.T) {
 	s := start(t, withHeads(t, grove.Options{ChatTemplate: toolTemplates["hermes"]}), serve.Options{})
 	for _, kind := range serverTools {
 		for path, c := range map[string]struct{ function, body string }{
-			"/v1/chat/completions": {`{"type":"function","function":{"name":"f","parameters":{"type":"object","properties":{},"additionalProperties":false}}}`, `"messages":[{"role":"user","content":"x"}],"max_tokens":60,"tool_choice":"required","parallel_tool_calls":false`},
-			"/v1/responses":        {`{"type":"function","name":"f","parameters":{"type":"object","properties":{},"additionalProperties":false}}`, `"input":"x","max_output_tokens":60,"tool_choice":"required","parallel_tool_calls":false`},
-			"/v1/messages":         {`{"name":"f","input_schema":{"type":"object","properties":{},"additionalProperties":false}}`, `"messages":[{"role":"user","content":"x"}],"max_tokens":60,"tool_choice":{"type":"any","disable_parallel_tool_use":true}`},
+			"/v1/chat/completions": {`{"type":"function","function":{"name":"f","parameters":{"type":"object","properties":{},"additionalProperties":false}}}`,
+				`"messages":[{"role":"user","content":"x"}],"max_tokens":60,"tool_choice":"required","parallel_tool_calls":false`},
+			"/v1/responses": {`{"type":"function","name":"f","parameters":{"type":"object","properties":{},"additionalProperties":false}}`,
+				`"input":"x","max_output_tokens":60,"tool_choice":"required","parallel_tool_calls":false`},
+			"/v1/messages": {`{"name":"f","input_schema":{"type":"object","properties":{},"additionalProperties":false}}`,
+				`"messages":[{"role":"user","content":"x"}],"max_tokens":60,"tool_choice":{"type":"any","disable_parallel_tool_use":true}`},
 		} {
-			status, header, text := s.send("POST", path, `{`+c.body+`,"tools":[{"type":"`+kind+`","name":"n","server_label":"l"},`+c.function+`]}`)
+			status, header, text := s.send("POST", path, `{`+c.body+`,"tools":[{"type":"`+kind+
+				`","name":"n","server_label":"l"},`+c.function+`]}`)
 			warning := header.Get("X-Grove-Warning")
-			if status != 200 || !strings.Contains(text, `"name":"f"`) || !strings.Contains(warning, "tools[0].type") || !strings.Contains(warning, kind) {
+			if status != 200 || !strings.Contains(text, `"name":"f"`) || !strings.Contains(warning, "tools[0].type") ||
+				!strings.Contains(warning, kind) {
 				t.Errorf("%s, %s: status %d, warning %q, %s", path, kind, status, warning, text)
 			}
 			if !strings.Contains(s.log.String(), kind) {
@@ -36,7 +43,8 @@ func TestServerTools(t *testing.T) {
 			for choice, want := range map[string]int{`"auto"`: 200, `"required"`: 400} { // of none, none can be called
 				body := regexp.MustCompile(`"tool_choice":.*`).ReplaceAllString(c.body, `"tool_choice":`+choice)
 				if path == "/v1/messages" {
-					body = strings.Replace(body, choice, map[string]string{`"auto"`: `{"type":"auto"}`, `"required"`: `{"type":"any"}`}[choice], 1)
+					body = strings.Replace(body, choice, map[string]string{`"auto"`: `{"type":"auto"}`,
+						`"required"`: `{"type":"any"}`}[choice], 1)
 				}
 				if status, _, text := s.send("POST", path, `{`+body+`,"tools":[{"type":"`+kind+`","name":"n"}]}`); status != want {
 					t.Errorf("%s, %s alone, %s: status %d, %s", path, kind, choice, status, text)
@@ -62,8 +70,9 @@ func (s *server) responseEvents(fields map[string]any) (list []map[string]any) {
 	return list
 }
 
-// A namespace's tools can be called, calls carry the namespace, and go back into the prompt under the name that was offered.
-// A custom tool's call is text, which matches a regular expression where one is given; the pieces of a stream are that text.
+// A namespace's tools can be called, calls carry the namespace, and go back into the prompt under
+// the name that was offered. A custom tool's call is text, which matches a regular expression where
+// one is given; the pieces of a stream are that text.
 func TestToolsOfOtherKinds(t *testing.T) {
 	s := start(t, withHeads(t, grove.Options{ChatTemplate: "{{ tools | tojson }} <tool_call> {% for m in messages %}{{ m.role }}: {{ m.content }}" +
 		"{% for c in m.tool_calls %}{{ c.function.name }}({{ c.function.arguments | tojson }}){% endfor %}\n{% endfor %}assistant: "}), serve.Options{})
@@ -78,7 +87,8 @@ func TestToolsOfOtherKinds(t *testing.T) {
 	tools := []any{function("plain"), custom("note", nil),
 		custom("date", map[string]any{"type": "grammar", "syntax": "regex", "definition": `\d{4}-"?\\é\n`}),
 		custom("patch", map[string]any{"type": "grammar", "syntax": "lark", "definition": "start: /x/"}),
-		map[string]any{"type": "namespace", "name": "crm__", "description": "D.", "tools": []any{function("plain"), custom("memo", nil), function(long)}}}
+		map[string]any{"type": "namespace", "name": "crm__", "description": "D.",
+			"tools": []any{function("plain"), custom("memo", nil), function(long)}}}
 	for i, c := range []struct{ name, namespace, kind, pattern string }{
 		{"plain", "", "function_call", `^\{\}$`},
 		{"note", "", "custom_tool_call", `(?s)`},
@@ -93,7 +103,8 @@ func TestToolsOfOtherKinds(t *testing.T) {
 		if c.namespace != "" {
 			choice["namespace"] = c.namespace
 		}
-		fields := map[string]any{"input": "x", "tools": tools, "tool_choice": choice, "max_output_tokens": 150, "temperature": 1, "seed": i}
+		fields := map[string]any{"input": "x", "tools": tools, "tool_choice": choice, "max_output_tokens": 150,
+			"temperature": 1, "seed": i}
 		a := s.post("/v1/responses", fields)
 		call := at(a, "output.0").(map[string]any)
 		text, _ := call["arguments"].(string)
@@ -128,23 +139,27 @@ func TestToolsOfOtherKinds(t *testing.T) {
 	}
 	// A tool of a name that is offered twice cannot be told from the other.
 	body, _ := json.Marshal(map[string]any{"input": "x", "tools": []any{custom("a", nil), custom("a", nil)}})
-	if status, _, text := s.send("POST", "/v1/responses", string(body)); status != 400 || at(object(t, text), "error.param") != "tools[1].name" {
+	if status, _, text := s.send("POST", "/v1/responses", string(body)); status != 400 ||
+		at(object(t, text), "error.param") != "tools[1].name" {
 		t.Errorf("status %d, %s", status, text)
 	}
 }
 
-// Chat completions have custom tools in a form of their own, in the request, in the answer, in streams and in later requests.
+// Chat completions have custom tools in a form of their own, in the request, in the answer, in
+// streams and in later requests.
 func TestCustomToolsOfChats(t *testing.T) {
 	s := start(t, withHeads(t, grove.Options{ChatTemplate: toolTemplates["hermes"]}), serve.Options{})
 	for i, pattern := range []string{`[a-c]{3}"`, `\\[\n\t"]{2}é`, `🙂x`} {
-		fields := map[string]any{"messages": []any{map[string]any{"role": "user", "content": "x"}}, "max_tokens": 80, "seed": i,
+		fields := map[string]any{"messages": []any{map[string]any{"role": "user", "content": "x"}},
+			"max_tokens": 80, "seed": i,
 			"tools": []any{map[string]any{"type": "custom", "custom": map[string]any{"name": "note",
 				"format": map[string]any{"type": "grammar", "grammar": map[string]any{"syntax": "regex", "definition": pattern}}}}},
 			"tool_choice": map[string]any{"type": "custom", "custom": map[string]any{"name": "note"}}}
 		a := s.post("/v1/chat/completions", fields)
 		call := at(a, "choices.0.message.tool_calls.0").(map[string]any)
 		text, _ := at(call, "custom.input").(string)
-		if call["type"] != "custom" || at(call, "custom.name") != "note" || call["function"] != nil || !regexp.MustCompile("^"+pattern+"$").MatchString(text) {
+		if call["type"] != "custom" || at(call, "custom.name") != "note" || call["function"] != nil ||
+			!regexp.MustCompile("^"+pattern+"$").MatchString(text) {
 			t.Errorf("%s: %v", pattern, a)
 		}
 		streamed := ""
@@ -155,7 +170,8 @@ func TestCustomToolsOfChats(t *testing.T) {
 		if streamed != text {
 			t.Errorf("streamed %q, whole %q", streamed, text)
 		}
-		fields["messages"] = append(fields["messages"].([]any), at(a, "choices.0.message"), map[string]any{"role": "tool", "tool_call_id": call["id"], "content": "ok"})
+		fields["messages"] = append(fields["messages"].([]any), at(a, "choices.0.message"),
+			map[string]any{"role": "tool", "tool_call_id": call["id"], "content": "ok"})
 		s.post("/v1/chat/completions", with(fields, "tool_choice", "none"))
 	}
 }
@@ -171,7 +187,8 @@ func TestAllowedTools(t *testing.T) {
 		flat = append(flat, with(f, "type", "function"))
 	}
 	for seed := range 6 {
-		list := []any{map[string]any{"type": "function", "name": "f1"}, map[string]any{"type": "web_search"}, map[string]any{"type": "function", "name": "f3"}}
+		list := []any{map[string]any{"type": "function", "name": "f1"}, map[string]any{"type": "web_search"},
+			map[string]any{"type": "function", "name": "f3"}}
 		a := s.post("/v1/responses", map[string]any{"input": "x", "tools": flat, "seed": seed, "max_output_tokens": 200,
 			"tool_choice": map[string]any{"type": "allowed_tools", "mode": "required", "tools": list}})
 		for _, item := range a["output"].([]any) {
@@ -180,8 +197,10 @@ func TestAllowedTools(t *testing.T) {
 			}
 		}
 		chosen := []any{map[string]any{"type": "function", "function": map[string]any{"name": "f2"}}}
-		a = s.post("/v1/chat/completions", map[string]any{"messages": []any{map[string]any{"role": "user", "content": "x"}}, "tools": wrapped, "seed": seed, "max_tokens": 60,
-			"tool_choice": map[string]any{"type": "allowed_tools", "allowed_tools": map[string]any{"mode": "required", "tools": chosen}}})
+		a = s.post("/v1/chat/completions", map[string]any{"messages": []any{map[string]any{"role": "user", "content": "x"}},
+			"tools": wrapped, "seed": seed, "max_tokens": 60,
+			"tool_choice": map[string]any{"type": "allowed_tools", "allowed_tools": map[string]any{
+				"mode": "required", "tools": chosen}}})
 		if name := at(a, "choices.0.message.tool_calls.0.function.name"); name != "f2" {
 			t.Errorf("called %v", name)
 		}
@@ -197,7 +216,8 @@ func TestAllowedTools(t *testing.T) {
 // OpenAI's first form of tools is answered in that form, whole and streamed, and read in later requests.
 func TestOldFunctions(t *testing.T) {
 	s := start(t, withHeads(t, grove.Options{ChatTemplate: toolTemplates["hermes"]}), serve.Options{})
-	functions := []any{map[string]any{"name": "first", "parameters": json.RawMessage(schemaOfTools)}, map[string]any{"name": "second", "parameters": json.RawMessage(schemaOfTools)}}
+	functions := []any{map[string]any{"name": "first", "parameters": json.RawMessage(schemaOfTools)},
+		map[string]any{"name": "second", "parameters": json.RawMessage(schemaOfTools)}}
 	for _, name := range toolNames {
 		fields := map[string]any{"messages": []any{map[string]any{"role": "user", "content": "x"}}, "functions": functions,
 			"function_call": map[string]any{"name": name}, "max_tokens": 60, "temperature": 0}
@@ -220,7 +240,8 @@ func TestOldFunctions(t *testing.T) {
 			t.Errorf("streamed %q, whole %v", got, call)
 		}
 		message["content"] = nil
-		messages := []any{map[string]any{"role": "user", "content": "x"}, message, map[string]any{"role": "function", "name": name, "content": "the result"}}
+		messages := []any{map[string]any{"role": "user", "content": "x"}, message, map[string]any{"role": "function",
+			"name": name, "content": "the result"}}
 		tokens := s.post("/tokenize", map[string]any{"messages": messages})["tokens"]
 		prompt := s.post("/detokenize", map[string]any{"tokens": tokens})["content"].(string)
 		if !strings.Contains(prompt, fmt.Sprint(arguments["a"])) || !strings.Contains(prompt, "the result") {
@@ -228,7 +249,8 @@ func TestOldFunctions(t *testing.T) {
 		}
 		for choice, want := range map[string]int{"auto": 200, "none": 200, "some": 400} {
 			body, _ := json.Marshal(with(fields, "messages", messages, "function_call", choice))
-			if status, _, text := s.send("POST", "/v1/chat/completions", string(body)); status != want || want == 400 && at(object(t, text), "error.param") != "function_call" {
+			if status, _, text := s.send("POST", "/v1/chat/completions", string(body)); status != want || want == 400 &&
+				at(object(t, text), "error.param") != "function_call" {
 				t.Errorf("%s: status %d, %s", choice, status, text)
 			}
 		}

@@ -81,7 +81,8 @@ func TestOllamaGenerate(t *testing.T) {
 	tool := map[string]any{"type": "function", "function": map[string]any{"name": "f"}}
 	for _, fields := range []map[string]any{with(body, "tools", []any{tool}, "tool_choice", "required"),
 		with(body, "options", with(options, "tools", []any{tool}, "tool_choice", "required"))} {
-		whole, want := s.post("/api/generate", with(fields, "stream", false)), s.post("/api/generate", with(body, "stream", false))
+		whole, want := s.post("/api/generate", with(fields, "stream", false)), s.post("/api/generate",
+			with(body, "stream", false))
 		if text, _ := of(s.lines("/api/generate", fields)); text != want["response"] || whole["response"] != text {
 			t.Errorf("with tools: streamed %q, whole %q, without %q", text, whole["response"], want["response"])
 		}

@@ -39,13 +39,15 @@ func TestUnknownFields(t *testing.T) {
 				}
 			}
 		}
-		for _, field := range []string{`"min_tokens":7`, `"stop_token_ids":[7]`, `"documents":[{}]`, `"use_beam_search":true`, `"typical_p":0.5`, `"chat_template":"x"`} {
+		for _, field := range []string{`"min_tokens":7`, `"stop_token_ids":[7]`, `"documents":[{}]`, `"use_beam_search":true`,
+			`"typical_p":0.5`, `"chat_template":"x"`} {
 			name, _, _ := strings.Cut(strings.Trim(field, `"`), `"`)
 			if status, text := send(field + ","); status != 400 || !strings.Contains(text, name+": this server cannot do that") {
 				t.Errorf("%s, %s: status %d: %s", path, field, status, text)
 			}
 		}
-		for _, field := range []string{`"min_tokens":0`, `"stop_token_ids":[ ]`, `"documents":null`, `"use_beam_search":false`, `"typical_p":1.0`} {
+		for _, field := range []string{`"min_tokens":0`, `"stop_token_ids":[ ]`, `"documents":null`,
+			`"use_beam_search":false`, `"typical_p":1.0`} {
 			if status, text := send(field + ","); status != plain {
 				t.Errorf("%s, %s: status %d, without it %d: %s", path, field, status, plain, text)
 			}
@@ -94,7 +96,8 @@ func TestOneFormOfTools(t *testing.T) {
 			"tools":[{"type":"function","function":{"name":"f","description":"d","parameters":` + parameters + `}}]`, "usage.prompt_tokens"},
 		{"/v1/chat/completions", `"messages":[{"role":"user","content":"x"},{"role":"assistant","content":"","tool_calls":[{"function":
 			{"arguments":{"b": 1, "a": 2},"name":"f"},"more":7,"id":"c"}]},{"role":"tool","tool_call_id":"c","content":"r"}],
-			"tools":[{"function":{"strict":false,"parameters":` + parameters + `,"description":"d","name":"f"},"more":7}]`, "usage.prompt_tokens"},
+			"tools":[{"function":{"strict":false,"parameters":` + parameters +
+			`,"description":"d","name":"f"},"more":7}]`, "usage.prompt_tokens"},
 		{"/v1/responses", `"input":[{"role":"user","content":"x"},{"type":"function_call","call_id":"c","arguments":"{\"b\": 1, \"a\": 2}","name":"f"},
 			{"type":"function_call_output","call_id":"c","output":"r"}],
 			"tools":[{"name":"f","description":"d","type":"function","parameters":` + parameters + `}]`, "usage.input_tokens"},

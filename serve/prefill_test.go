@@ -22,26 +22,32 @@ func TestPrefill(t *testing.T) {
 	m := withHeads(t, grove.Options{ChatTemplate: turnsTemplate})
 	s := start(t, m, serve.Options{})
 	rapid.Check(t, func(rt *rapid.T) {
-		question, begun := rapid.StringMatching(`[a-z]{1,8}`).Draw(rt, "question"), rapid.StringMatching(` ?[a-zé{" ]{0,7}[a-z]`).Draw(rt, "begun")
+		question, begun := rapid.StringMatching(`[a-z]{1,8}`).Draw(rt, "question"), rapid.StringMatching(
+			` ?[a-zé{" ]{0,7}[a-z]`).Draw(rt, "begun")
 		space := rapid.SampledFrom([]string{"", " ", "\n"}).Draw(rt, "space")
-		messages := []any{map[string]any{"role": "user", "content": question}, map[string]any{"role": "assistant", "content": begun + space}}
+		messages := []any{map[string]any{"role": "user", "content": question}, map[string]any{"role": "assistant",
+			"content": begun + space}}
 		open := "<user>" + question + "</user>\n<assistant>" + strings.TrimSpace(begun)
 		closed := open + "</assistant>\n<assistant>"
 		ask := func(prompt string) string {
-			return at(s.post("/v1/completions", map[string]any{"prompt": prompt, "temperature": 0, "max_tokens": 12}), "choices.0.text").(string)
+			return at(s.post("/v1/completions", map[string]any{"prompt": prompt, "temperature": 0, "max_tokens": 12}),
+				"choices.0.text").(string)
 		}
 		chat := map[string]any{"messages": messages, "temperature": 0, "max_tokens": 12}
-		ollama := map[string]any{"messages": messages, "stream": false, "options": map[string]any{"temperature": 0, "num_predict": 12, "repeat_last_n": 0}}
+		ollama := map[string]any{"messages": messages, "stream": false, "options": map[string]any{"temperature": 0,
+			"num_predict": 12, "repeat_last_n": 0}}
 		parts := with(chat, "messages", []any{messages[0], map[string]any{"role": "assistant", "content": []any{
 			map[string]any{"type": "text", "text": begun + space}}}})
 		for name, got := range map[string]struct{ prompt, text any }{
-			"continue_final_message": {open, at(s.post("/v1/chat/completions", with(chat, "continue_final_message", true, "add_generation_prompt", false)), "choices.0.message.content")},
-			"chat":                   {closed, at(s.post("/v1/chat/completions", chat), "choices.0.message.content")},
-			"add_generation_prompt":  {strings.TrimSuffix(closed, "<assistant>"), at(s.post("/v1/chat/completions", with(chat, "add_generation_prompt", false)), "choices.0.message.content")},
-			"messages":               {open, at(s.post("/v1/messages", chat), "content.0.text")},
-			"messages in parts":      {open, at(s.post("/v1/messages", parts), "content.0.text")},
-			"messages closed":        {closed, at(s.post("/v1/messages", with(chat, "continue_final_message", false)), "content.0.text")},
-			"ollama":                 {open, at(s.post("/api/chat", ollama), "message.content")},
+			"continue_final_message": {open, at(s.post("/v1/chat/completions", with(chat, "continue_final_message", true,
+				"add_generation_prompt", false)), "choices.0.message.content")},
+			"chat": {closed, at(s.post("/v1/chat/completions", chat), "choices.0.message.content")},
+			"add_generation_prompt": {strings.TrimSuffix(closed, "<assistant>"),
+				at(s.post("/v1/chat/completions", with(chat, "add_generation_prompt", false)), "choices.0.message.content")},
+			"messages":          {open, at(s.post("/v1/messages", chat), "content.0.text")},
+			"messages in parts": {open, at(s.post("/v1/messages", parts), "content.0.text")},
+			"messages closed":   {closed, at(s.post("/v1/messages", with(chat, "continue_final_message", false)), "content.0.text")},
+			"ollama":            {open, at(s.post("/api/chat", ollama), "message.content")},
 		} {
 			want := ask(got.prompt.(string))
 			if got.text == nil { // no text is no block
@@ -58,7 +64,8 @@ func TestPrefill(t *testing.T) {
 		if n := s.post("/v1/messages/count_tokens", chat)["input_tokens"]; n != float64(len(tokens)) {
 			rt.Fatalf("%v tokens, want %d", n, len(tokens))
 		}
-		if got := s.post("/tokenize", map[string]any{"messages": messages, "continue_final_message": true})["tokens"]; fmt.Sprint(got) != fmt.Sprint(tokens) {
+		if got := s.post("/tokenize", map[string]any{"messages": messages,
+			"continue_final_message": true})["tokens"]; fmt.Sprint(got) != fmt.Sprint(tokens) {
 			rt.Fatalf("tokens %v, want %v", got, tokens)
 		}
 	})
@@ -84,11 +91,14 @@ func TestPrefillReasoning(t *testing.T) {
 func TestReasoningInContent(t *testing.T) {
 	s := start(t, tinyWith(t, "tiny-qwen3", 512, grove.Options{Threads: 1, ChatTemplate: dialectReasoning}), serve.Options{})
 	rapid.Check(t, func(rt *rapid.T) {
-		body := map[string]any{"messages": []any{map[string]any{"role": "user", "content": rapid.StringMatching(`[a-z é語]{1,12}`).Draw(rt, "text")}},
-			"temperature": 1.5, "seed": rapid.IntRange(0, 1000).Draw(rt, "seed"), "max_tokens": 40, "reasoning_budget": rapid.IntRange(0, 20).Draw(rt, "budget"),
+		body := map[string]any{"messages": []any{map[string]any{"role": "user",
+			"content": rapid.StringMatching(`[a-z é語]{1,12}`).Draw(rt, "text")}},
+			"temperature": 1.5, "seed": rapid.IntRange(0, 1000).Draw(rt, "seed"), "max_tokens": 40,
+			"reasoning_budget":     rapid.IntRange(0, 20).Draw(rt, "budget"),
 			"chat_template_kwargs": map[string]any{"enable_thinking": rapid.Bool().Draw(rt, "open")}}
 		apart := at(s.post("/v1/chat/completions", body), "choices.0.message")
-		content := at(s.post("/v1/chat/completions", with(body, "reasoning_format", "none")), "choices.0.message.content").(string)
+		content := at(s.post("/v1/chat/completions", with(body, "reasoning_format", "none")),
+			"choices.0.message.content").(string)
 		streamed := assemble(t, s.events("/v1/chat/completions", with(body, "reasoning_format", "none")), 1)[0].text
 		reasoning, _ := at(apart, "reasoning_content").(string)
 		text, _ := at(apart, "content").(string)
@@ -110,7 +120,8 @@ func TestReasoningInContent(t *testing.T) {
 func TestStopsAndReasoning(t *testing.T) {
 	s := start(t, tinyWith(t, "tiny-qwen3", 512, grove.Options{Threads: 1, ChatTemplate: dialectReasoning}), serve.Options{})
 	rapid.Check(t, func(rt *rapid.T) {
-		body := map[string]any{"messages": []any{map[string]any{"role": "user", "content": rapid.StringMatching(`[a-z]{1,12}`).Draw(rt, "text")}},
+		body := map[string]any{"messages": []any{map[string]any{"role": "user",
+			"content": rapid.StringMatching(`[a-z]{1,12}`).Draw(rt, "text")}},
 			"seed": rapid.IntRange(0, 1000).Draw(rt, "seed"), "max_tokens": 30, "reasoning_budget": 10, "ignore_eos": true,
 			"chat_template_kwargs": map[string]any{"enable_thinking": true}}
 		free := at(s.post("/v1/chat/completions", body), "choices.0.message")
@@ -122,9 +133,11 @@ func TestStopsAndReasoning(t *testing.T) {
 		if at(got, "reasoning_content") != reasoning || at(got, "content") != want {
 			rt.Fatalf("stop %q: %v, want reasoning %q, content %q", stop, got, reasoning, want)
 		}
-		whole := at(s.post("/v1/chat/completions", with(body, "reasoning_format", "none")), "choices.0.message.content").(string)
+		whole := at(s.post("/v1/chat/completions", with(body, "reasoning_format", "none")),
+			"choices.0.message.content").(string)
 		want, _, _ = strings.Cut(whole, stop)
-		if got := at(s.post("/v1/chat/completions", with(body, "reasoning_format", "none", "stop", stop)), "choices.0.message.content"); got != want {
+		if got := at(s.post("/v1/chat/completions", with(body, "reasoning_format", "none", "stop", stop)),
+			"choices.0.message.content"); got != want {
 			rt.Fatalf("stop %q: %q, want %q", stop, got, want)
 		}
 	})

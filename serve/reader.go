@@ -5,11 +5,12 @@ import (
 	"strings"
 
 	"github.com/grovellm/grove"
-	"github.com/grovellm/grove/chat"
+	"github.com/grovellm/grove/internal/callform"
 	"github.com/grovellm/grove/internal/grammar"
 )
 
-// toolCall is a call in an answer. In a stream its arguments come in pieces, and its id and name with the first of them.
+// toolCall is a call in an answer. In a stream its arguments come in pieces, and its id and name
+// with the first of them.
 type toolCall struct {
 	Index    *int           `json:"index,omitempty"`
 	ID       string         `json:"id,omitempty"`
@@ -23,11 +24,11 @@ type calledFunction struct {
 	Arguments string `json:"arguments"`
 }
 
-// reader parts the text of an answer, as it comes, into reasoning, content and calls of tools. The grammar of tools sees to it that
-// calls have the form that it expects.
+// reader parts the text of an answer, as it comes, into reasoning, content and calls of tools. The
+// grammar of tools sees to it that calls have the form that it expects.
 type reader struct {
-	tools     *chat.CallReader // nil where there are none
-	form      *chat.CallForm
+	tools     *callform.Reader // nil where there are none
+	form      *callform.Form
 	reasoning bool // the answer may begin with <think>
 	verbatim  bool // reasoning and its marks are content
 	state     readerState
@@ -55,13 +56,14 @@ func (c *call) newReader() *reader {
 		r.state = inReasoning
 	}
 	if t := c.request.Tools; t != nil {
-		r.form, r.tools = t.Form, t.Form.NewReader(argumentKinds(t.List))
+		r.form = callform.Of(t.Form)
+		r.tools = r.form.NewReader(argumentKinds(t.List))
 	}
 	return r
 }
 
 // argumentKinds says which arguments of tools may be strings.
-func argumentKinds(tools []grove.Tool) chat.ArgumentKinds {
+func argumentKinds(tools []grove.Tool) callform.Kinds {
 	known := map[string]func(string) (bool, bool){}
 	return func(tool, argument string) (text, other bool) {
 		for _, t := range tools {

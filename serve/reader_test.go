@@ -42,9 +42,11 @@ func TestReader(t *testing.T) {
 		{"", true, false, "<think>\nHm.\n</think>\n\nHello", "\nHm.\n", "Hello", nil},
 		{"", true, true, "Hm <thin</think>Hello", "Hm <thin", "Hello", nil},
 		{"", true, false, " Hello", "", " Hello", nil},
-		{"hermes", true, false, "<think>a<tool_call></think>\nWell <tool_\n<tool_call>\n" + call(`{"a": "}\"{", "b": [1, {}]}`) + "\n</tool_call>\n<tool_call>\n" + call("{}") + "\n</tool_call>",
+		{"hermes", true, false, "<think>a<tool_call></think>\nWell <tool_\n<tool_call>\n" +
+			call(`{"a": "}\"{", "b": [1, {}]}`) + "\n</tool_call>\n<tool_call>\n" + call("{}") + "\n</tool_call>",
 			"a<tool_call>", "Well <tool_", []string{`{"a": "}\"{", "b": [1, {}]}`, "{}"}},
-		{"mistral-args", false, false, `[TOOL_CALLS]f[ARGS]{}[TOOL_CALLS]f[ARGS]{"x": "]"}`, "", "", []string{"{}", `{"x": "]"}`}},
+		{"mistral-args", false, false, `[TOOL_CALLS]f[ARGS]{}[TOOL_CALLS]f[ARGS]{"x": "]"}`, "", "",
+			[]string{"{}", `{"x": "]"}`}},
 		{"qwen-coder", false, false, "<tool_call>\n<function=f>\n<parameter=a>\n\"x\ny\"\n</parameter>\n</function>\n</tool_call>", "", "",
 			[]string{`{"a": "\"x\ny\""}`}},
 		{"gptoss", false, false, "<|channel|>analysis<|message|>Hm<|end|><|assistant|><|channel|>final<|message|>Hi", "Hm", "Hi", nil},
@@ -60,7 +62,8 @@ func TestReader(t *testing.T) {
 		rapid.Check(t, func(t *rapid.T) {
 			k := &callOf{chat: true, request: grove.Request{Reasoning: c.think, ReasoningOpen: c.open}}
 			if form != nil {
-				k.request.Tools = &grove.Tools{Form: form, List: []grove.Tool{{Name: "f", Parameters: `{"properties": {"a": {"type": "string"}}}`}}}
+				k.request.Tools = &grove.Tools{Form: form, List: []grove.Tool{
+					{Name: "f", Parameters: `{"properties": {"a": {"type": "string"}}}`}}}
 			}
 			k.verbatim = c.format != "gptoss" && rapid.Bool().Draw(t, "verbatim")
 			r := k.newReader()

@@ -26,7 +26,8 @@ func TestOffsets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, m := range map[string]*grove.Model{"embedded": m, "llama2": tiny(t, "tiny-llama2", 256), "llama3": tiny(t, "tiny-llama3", 256)} {
+	for name, m := range map[string]*grove.Model{"embedded": m, "llama2": tiny(t, "tiny-llama2", 256),
+		"llama3": tiny(t, "tiny-llama3", 256)} {
 		t.Run(name, func(t *testing.T) { testOffsets(t, m) })
 	}
 }
@@ -44,7 +45,8 @@ func testOffsets(t *testing.T, m *grove.Model) {
 	s := start(t, m, serve.Options{})
 	rapid.Check(t, func(rt *rapid.T) {
 		prompt := strings.Join(rapid.SliceOfN(rapid.SampledFrom(parts), 1, 12).Draw(rt, "prompt"), "")
-		a := s.post("/v1/completions", map[string]any{"prompt": prompt, "echo": true, "logprobs": 1, "max_tokens": rapid.IntRange(0, 3).Draw(rt, "max"), "seed": 1})
+		a := s.post("/v1/completions", map[string]any{"prompt": prompt, "echo": true, "logprobs": 1,
+			"max_tokens": rapid.IntRange(0, 3).Draw(rt, "max"), "seed": 1})
 		text := []rune(at(a, "choices.0.text").(string))
 		if !strings.HasPrefix(string(text), prompt) {
 			rt.Fatalf("%q does not begin with %q", string(text), prompt)
@@ -55,7 +57,8 @@ func testOffsets(t *testing.T, m *grove.Model) {
 				continue
 			}
 			if offset := int(offsets[i].(float64)); !strings.HasPrefix(token.(string), "bytes:") && (offset > len(text) ||
-				!strings.HasPrefix(string(text[offset:]), token.(string)) && !strings.HasPrefix(string(text[offset:]), strings.TrimPrefix(token.(string), " "))) {
+				!strings.HasPrefix(string(text[offset:]), token.(string)) && !strings.HasPrefix(string(text[offset:]),
+					strings.TrimPrefix(token.(string), " "))) {
 				rt.Fatalf("%q: token %d, %q, is at %d", string(text), i, token, offset)
 			}
 		}
@@ -73,7 +76,8 @@ func TestEchoFull(t *testing.T) {
 			prompt[i] = 7 + i%50
 		}
 		for most, full := range map[int]int{0: size, 1: size, 2: size - 1} {
-			body := fmt.Sprintf(`{"prompt":%s,"echo":true,"logprobs":0,"max_tokens":%d,"temperature":0}`, strings.ReplaceAll(fmt.Sprint(prompt), " ", ","), most)
+			body := fmt.Sprintf(`{"prompt":%s,"echo":true,"logprobs":0,"max_tokens":%d,"temperature":0}`,
+				strings.ReplaceAll(fmt.Sprint(prompt), " ", ","), most)
 			status, _, text := s.send("POST", "/v1/completions", body)
 			if want := map[bool]int{true: 200, false: 400}[n <= full]; status != want {
 				t.Errorf("%d tokens in a context of %d, max_tokens %d: status %d, want %d: %s", n, size, most, status, want, text)
@@ -93,11 +97,13 @@ func TestEmbedNothing(t *testing.T) {
 		}
 	}
 	for _, body := range []string{`{}`, `{"prompt":""}`} {
-		if status, _, text := s.send("POST", "/api/embeddings", body); status != 200 || !strings.Contains(text, `"embedding":[]`) {
+		if status, _, text := s.send("POST", "/api/embeddings", body); status != 200 ||
+			!strings.Contains(text, `"embedding":[]`) {
 			t.Errorf("%s: status %d: %s", body, status, text)
 		}
 	}
-	if status, _, text := s.send("POST", "/api/embed", `{"input":["a",""]}`); status != 400 || !strings.Contains(text, "input[1]") {
+	if status, _, text := s.send("POST", "/api/embed", `{"input":["a",""]}`); status != 400 ||
+		!strings.Contains(text, "input[1]") {
 		t.Errorf("status %d: %s", status, text)
 	}
 }
@@ -105,9 +111,12 @@ func TestEmbedNothing(t *testing.T) {
 // Responses have log-probabilities where the request asks for them.
 func TestResponseLogprobs(t *testing.T) {
 	s := start(t, nil, serve.Options{})
-	for fields, want := range map[string]bool{``: false, `,"top_logprobs":0`: false, `,"top_logprobs":2`: true, `,"top_logprobs":null`: false,
-		`,"include":["message.output_text.logprobs"]`: true, `,"include":["message.output_text.logprobs"],"top_logprobs":0`: true} {
-		status, _, text := s.send("POST", "/v1/responses", `{"input":"Say hello.","max_output_tokens":5,"temperature":0`+fields+`}`)
+	for fields, want := range map[string]bool{``: false, `,"top_logprobs":0`: false, `,"top_logprobs":2`: true,
+		`,"top_logprobs":null`:                                         false,
+		`,"include":["message.output_text.logprobs"]`:                  true,
+		`,"include":["message.output_text.logprobs"],"top_logprobs":0`: true} {
+		status, _, text := s.send("POST", "/v1/responses", `{"input":"Say hello.","max_output_tokens":5,"temperature":0`+
+			fields+`}`)
 		if list, _ := at(object(t, text), "output.0.content.0.logprobs").([]any); status != 200 || len(list) > 0 != want {
 			t.Errorf("%s: status %d: %s", fields, status, text)
 		}
@@ -119,7 +128,8 @@ func TestResponseLogprobs(t *testing.T) {
 func TestModelNames(t *testing.T) {
 	s := start(t, tiny(t, "tiny-qwen3", 64), serve.Options{})
 	for name, want := range map[string]int{"test/model": 200, "test/model:latest": 200, "test/model:q4": 404, "model": 404} {
-		if status, _, text := s.send("GET", "/v1/models/"+name, ""); status != want || want == 200 && at(object(t, text), "id") != "test/model" {
+		if status, _, text := s.send("GET", "/v1/models/"+name, ""); status != want || want == 200 &&
+			at(object(t, text), "id") != "test/model" {
 			t.Errorf("%s: status %d: %s", name, status, text)
 		}
 	}
@@ -147,9 +157,11 @@ func TestContentEncoding(t *testing.T) {
 		encoding, body string
 		status         int
 	}{
-		{"", body, 200}, {"identity", body, 200}, {"gzip", pack(body), 200}, {"x-gzip", pack(body), 200}, {"GZIP", pack(body), 200},
+		{"", body, 200}, {"identity", body, 200}, {"gzip", pack(body), 200}, {"x-gzip", pack(body),
+			200}, {"GZIP", pack(body), 200},
 		{"identity, gzip", pack(body), 200}, {"gzip", pack(full), 200}, {"", full, 200},
-		{"zstd", body, 415}, {"deflate", deflated.String(), 415}, {"br", body, 415}, {"gzip, gzip", pack(pack(body)), 415}, {"gzip, br", pack(body), 415},
+		{"zstd", body, 415}, {"deflate", deflated.String(), 415}, {"br", body, 415}, {"gzip, gzip", pack(pack(body)),
+			415}, {"gzip, br", pack(body), 415},
 		{"gzip", body, 400}, {"gzip", pack(body)[:20], 400}, {"gzip", "", 400}, {"gzip", pack(body) + "rest", 400},
 		{"gzip", bomb, 413}, {"gzip", strings.Repeat(pack(""), 100000), 413},
 	} {
@@ -178,7 +190,8 @@ func TestTruncate(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		messages := []any{map[string]any{"role": "system", "content": "Be brief."}}
 		for range rapid.IntRange(1, 8).Draw(rt, "turns") {
-			messages = append(messages, map[string]any{"role": "user", "content": words(rt)}, map[string]any{"role": "assistant", "content": words(rt)})
+			messages = append(messages, map[string]any{"role": "user", "content": words(rt)}, map[string]any{"role": "assistant",
+				"content": words(rt)})
 		}
 		messages = append(messages, map[string]any{"role": "user", "content": words(rt)})
 		count := func(from int) int {
@@ -198,7 +211,8 @@ func TestTruncate(t *testing.T) {
 			if err != nil {
 				rt.Fatal(err)
 			}
-			if status, _, answer := s.send("POST", "/api/chat", string(text)); status != 400 || !strings.Contains(answer, "context") {
+			if status, _, answer := s.send("POST", "/api/chat", string(text)); status != 400 ||
+				!strings.Contains(answer, "context") {
 				rt.Fatalf("without truncation: status %d: %s", status, answer)
 			}
 		}
@@ -258,7 +272,8 @@ func TestQueuedStream(t *testing.T) {
 	first := ask("/v1/completions", endless)
 	_, _ = first.Body.Read(make([]byte, 1))
 	const chat = `{"messages":[{"role":"user","content":"x"}],"stream":true}`
-	for path, want := range map[string]string{"/v1/completions": ": ", "/v1/chat/completions": ": ", "/v1/messages": "event: ping", "/api/chat": ""} {
+	for path, want := range map[string]string{"/v1/completions": ": ", "/v1/chat/completions": ": ",
+		"/v1/messages": "event: ping", "/api/chat": ""} {
 		body := chat
 		if path == "/v1/completions" {
 			body = endless
@@ -281,9 +296,11 @@ func TestQueuedStream(t *testing.T) {
 func TestNoLimit(t *testing.T) {
 	s := start(t, tinyWith(t, "tiny-qwen3", 64, grove.Options{Threads: 1, ChatTemplate: turnsTemplate}), serve.Options{})
 	const rest = `"temperature":0,"ignore_eos":true,"stream":false`
-	for path, body := range map[string]string{"/v1/completions": `"prompt":"x","max_tokens":-1`, "/v1/chat/completions": `"messages":[{"role":"user","content":"x"}],"max_tokens":-1`,
-		"/v1/messages": `"messages":[{"role":"user","content":"x"}],"max_tokens":-1`, "/api/chat": `"messages":[{"role":"user","content":"x"}],"options":{"num_predict":-1}`,
-		"/v1/responses": `"input":"x","max_output_tokens":-1`} {
+	for path, body := range map[string]string{"/v1/completions": `"prompt":"x","max_tokens":-1`,
+		"/v1/chat/completions": `"messages":[{"role":"user","content":"x"}],"max_tokens":-1`,
+		"/v1/messages":         `"messages":[{"role":"user","content":"x"}],"max_tokens":-1`,
+		"/api/chat":            `"messages":[{"role":"user","content":"x"}],"options":{"num_predict":-1}`,
+		"/v1/responses":        `"input":"x","max_output_tokens":-1`} {
 		status, _, text := s.send("POST", path, `{`+body+`,`+rest+`}`)
 		if status != 200 || !containsAny(text, `"finish_reason":"length"|model_context_window_exceeded|"done_reason":"length"|max_output_tokens`) {
 			t.Errorf("%s: status %d: %s", path, status, text)

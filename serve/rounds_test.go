@@ -12,16 +12,16 @@ import (
 	"github.com/grovellm/grove/serve"
 )
 
-// told is what the rounds of a stream's events say of each choice.
-type told struct {
+// roundCounts is what the rounds of a stream's events say of each choice.
+type roundCounts struct {
 	text   string
 	tokens []any
 	rounds []map[string]any
 }
 
-func rounds(t testing.TB, events []map[string]any, n int) []told {
+func rounds(t testing.TB, events []map[string]any, n int) []roundCounts {
 	t.Helper()
-	all := make([]told, n)
+	all := make([]roundCounts, n)
 	for _, e := range events {
 		r, ok := e["round"].(map[string]any)
 		if !ok {
@@ -39,7 +39,7 @@ func rounds(t testing.TB, events []map[string]any, n int) []told {
 
 // check says what is wrong with a choice's rounds: a tree's parents precede their children, its path goes from the
 // root down, the path's tokens and one more are the round's, and the next tree's root is the last of them.
-func (c *told) check(plain bool) error {
+func (c *roundCounts) check(plain bool) error {
 	if len(c.rounds) == 0 {
 		return fmt.Errorf("there are no rounds")
 	}
@@ -69,7 +69,8 @@ func (c *told) check(plain bool) error {
 				}
 			}
 			for k, node := range path {
-				if k == 0 && node != 0.0 || k > 0 && (parents[int(node.(float64))] != path[k-1] || nodes[int(node.(float64))] != tokens[k-1]) {
+				if k == 0 && node != 0.0 || k > 0 && (parents[int(node.(float64))] != path[k-1] ||
+					nodes[int(node.(float64))] != tokens[k-1]) {
 					return fmt.Errorf("round %d: path %v of %v, tokens %v", i, path, tree, tokens)
 				}
 			}
@@ -91,7 +92,8 @@ func TestRounds(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		n := rapid.IntRange(1, 2).Draw(rt, "n")
 		drafter := rapid.SampledFrom([]string{"plain", "lookup", "eagle3", "best-first"}).Draw(rt, "drafter")
-		body := map[string]any{"prompt": rapid.SampledFrom([]string{"a b a b", "// Close closes the", "ü€ü€"}).Draw(rt, "prompt"),
+		body := map[string]any{"prompt": rapid.SampledFrom([]string{"a b a b", "// Close closes the", "ü€ü€"}).Draw(rt,
+			"prompt"),
 			"n": n, "drafter": drafter, "seed": rapid.IntRange(0, 99).Draw(rt, "seed"),
 			"temperature": rapid.SampledFrom([]float64{0, 1}).Draw(rt, "temperature"),
 			"budget":      rapid.IntRange(2, 20).Draw(rt, "budget"), "max_tokens": rapid.IntRange(1, 24).Draw(rt, "max")}

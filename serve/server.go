@@ -49,9 +49,10 @@ type Model struct {
 type Options struct {
 	Limits
 
-	Keys  []string    // keys of the API, one of which a request must have; nil: none is needed
-	CORS  []string    // origins whose web pages may call the server, "*" for all
-	Hosts []string    // names by which clients without a key reach the server, beside addresses and localhost: NAME, *.NAME, or * for any
+	Keys []string // keys of the API, one of which a request must have; nil: none is needed
+	CORS []string // origins whose web pages may call the server, "*" for all
+	// names by which clients without a key reach the server, beside addresses and localhost: NAME, *.NAME, or * for any
+	Hosts []string
 	TLS   *tls.Config // of Serve; nil: plain HTTP
 
 	// Objectives are the priorities of InferenceObjectives by name, for requests whose header
@@ -59,10 +60,11 @@ type Options struct {
 	// priority comes first.
 	Objectives map[string]int
 
-	KeepAlive time.Duration // how long a model of SetSources stays loaded after its last request; 0: DefaultKeepAlive; below 0: always
-	Pull      Puller        // fetches models that clients name; nil: they may not
-	Memory    int64         // bytes that models of SetSources may take together; 0: no limit
-	Waiting   int           // requests that may wait until a model is loaded; 0: no limit
+	// how long a model of SetSources stays loaded after its last request; 0: five minutes; below 0: always
+	KeepAlive time.Duration
+	Pull      Puller // fetches models that clients name; nil: they may not
+	Memory    int64  // bytes that models of SetSources may take together; 0: no limit
+	Waiting   int    // requests that may wait until a model is loaded; 0: no limit
 
 	NoStore  bool             // keep no responses of /v1/responses
 	CutLines []*regexp.Regexp // lines of system messages that match are left out of prompts
@@ -113,7 +115,7 @@ func New(o Options) (*Server, error) {
 	if err := checkHosts(o.Hosts); err != nil {
 		return nil, err
 	}
-	setDefault(&s.o.KeepAlive, DefaultKeepAlive)
+	setDefault(&s.o.KeepAlive, defaultKeepAlive)
 	s.draining, s.drain = context.WithCancel(context.Background())
 	s.stopping, s.stop = context.WithCancel(context.Background())
 	s.models.o, s.models.draining = &s.o, s.draining.Done()

@@ -20,9 +20,12 @@ func withTurns(t *testing.T, o serve.Options) *server {
 func TestGoOn(t *testing.T) {
 	s := withTurns(t, serve.Options{})
 	schema := json.RawMessage(`{"type":"object","properties":{"a":{"type":"integer"}},"required":["a"],"additionalProperties":false}`)
-	tools := []any{map[string]any{"type": "function", "name": "f", "parameters": schema}, map[string]any{"type": "custom", "name": "g"}}
-	for i, more := range []map[string]any{{}, {"tool_choice": "required"}, {"tool_choice": map[string]any{"type": "custom", "name": "g"}}, {"instructions": "Be brief."}} {
-		first := with(with(more, "tools", tools, "max_output_tokens", 40, "temperature", 0, "seed", i), "input", fmt.Sprint("question ", i))
+	tools := []any{map[string]any{"type": "function", "name": "f", "parameters": schema},
+		map[string]any{"type": "custom", "name": "g"}}
+	for i, more := range []map[string]any{{}, {"tool_choice": "required"},
+		{"tool_choice": map[string]any{"type": "custom", "name": "g"}}, {"instructions": "Be brief."}} {
+		first := with(with(more, "tools", tools, "max_output_tokens", 40, "temperature", 0, "seed", i), "input",
+			fmt.Sprint("question ", i))
 		for _, streamed := range []bool{false, true} {
 			var a map[string]any
 			if streamed {
@@ -31,7 +34,8 @@ func TestGoOn(t *testing.T) {
 			} else {
 				a = s.post("/v1/responses", first)
 			}
-			user, next := map[string]any{"role": "user", "content": first["input"]}, map[string]any{"role": "user", "content": "and then?"}
+			user, next := map[string]any{"role": "user", "content": first["input"]}, map[string]any{"role": "user",
+				"content": "and then?"}
 			byItems, byReference := []any{user}, []any{user}
 			for _, item := range a["output"].([]any) {
 				byItems = append(byItems, item)
@@ -50,13 +54,15 @@ func TestGoOn(t *testing.T) {
 				{"input": append(byItems, next)}, {"input": append(byReference, next)},
 				{"previous_response_id": a["id"], "input": append(append([]any{}, onlyNew...), next)},
 			} {
-				b := s.post("/v1/responses", with(body, "tools", tools, "tool_choice", "none", "temperature", 0, "max_output_tokens", 12, "store", false))
+				b := s.post("/v1/responses", with(body, "tools", tools, "tool_choice", "none", "temperature", 0,
+					"max_output_tokens", 12, "store", false))
 				texts = append(texts, fmt.Sprint(at(b, "output.0.content"), at(b, "usage.input_tokens")))
 				if b["store"] != false {
 					t.Error(b)
 				}
 			}
-			if len(onlyNew) == 0 && (texts[0] != texts[1] || texts[0] != texts[2]) { // with calls, results stand behind all of them or behind each
+			// with calls, results stand behind all of them or behind each
+			if len(onlyNew) == 0 && (texts[0] != texts[1] || texts[0] != texts[2]) {
 				t.Errorf("%v, streamed %v: %q", more, streamed, texts)
 			}
 		}
@@ -95,8 +101,10 @@ func TestStoredResponses(t *testing.T) {
 	}
 	none := start(t, nil, serve.Options{NoStore: true})
 	a := none.post("/v1/responses", map[string]any{"input": "x", "max_output_tokens": 2})
-	for _, body := range []string{`{"input":"y","previous_response_id":"` + a["id"].(string) + `"}`, `{"input":[{"type":"item_reference","id":"` + at(a, "output.0.id").(string) + `"}]}`} {
-		if status, _, text := none.send("POST", "/v1/responses", body); a["store"] != false || status != 400 || !strings.Contains(text, "stores no responses") {
+	for _, body := range []string{`{"input":"y","previous_response_id":"` + a["id"].(string) + `"}`,
+		`{"input":[{"type":"item_reference","id":"` + at(a, "output.0.id").(string) + `"}]}`} {
+		if status, _, text := none.send("POST", "/v1/responses", body); a["store"] != false || status != 400 ||
+			!strings.Contains(text, "stores no responses") {
 			t.Errorf("without a store: status %d, %s", status, text)
 		}
 	}
@@ -108,7 +116,8 @@ func TestStoreIsBounded(t *testing.T) {
 		s := start(t, nil, serve.Options{Limits: limits})
 		ids := []string{}
 		for i := range 8 {
-			a := s.post("/v1/responses", map[string]any{"input": "x", "instructions": strings.Repeat("y", 1500), "max_output_tokens": 2})
+			a := s.post("/v1/responses", map[string]any{"input": "x", "instructions": strings.Repeat("y", 1500),
+				"max_output_tokens": 2})
 			ids = append(ids, a["id"].(string))
 			if status, _, _ := s.send("GET", "/v1/responses/"+ids[0], ""); status != 200 {
 				t.Fatalf("%+v: the response that is asked for all the time is gone after %d", limits, i)
@@ -141,14 +150,18 @@ func TestResponseItems(t *testing.T) {
 	s := withTurns(t, serve.Options{})
 	a := s.post("/v1/responses", map[string]any{"truncation": "auto", "max_output_tokens": 2, "input": []any{
 		map[string]any{"role": "user", "content": "x"},
-		map[string]any{"type": "reasoning", "id": "rs_1", "summary": []any{map[string]any{"type": "summary_text", "text": "s"}}, "encrypted_content": nil},
-		map[string]any{"type": "message", "role": "assistant", "content": []any{map[string]any{"type": "refusal", "refusal": "I will not."}}},
+		map[string]any{"type": "reasoning", "id": "rs_1", "summary": []any{
+			map[string]any{"type": "summary_text", "text": "s"}}, "encrypted_content": nil},
+		map[string]any{"type": "message", "role": "assistant", "content": []any{
+			map[string]any{"type": "refusal", "refusal": "I will not."}}},
 		map[string]any{"role": "user", "content": "y"}}})
 	if a["truncation"] != "auto" {
 		t.Error(a)
 	}
-	b := s.post("/tokenize", map[string]any{"messages": []any{map[string]any{"role": "assistant", "content": []any{map[string]any{"type": "refusal", "refusal": "I will not."}}}}})
-	if text := s.post("/detokenize", map[string]any{"tokens": b["tokens"]})["content"].(string); !strings.Contains(text, "I will not.") {
+	b := s.post("/tokenize", map[string]any{"messages": []any{map[string]any{"role": "assistant",
+		"content": []any{map[string]any{"type": "refusal", "refusal": "I will not."}}}}})
+	if text := s.post("/detokenize", map[string]any{"tokens": b["tokens"]})["content"].(string); !strings.Contains(
+		text, "I will not.") {
 		t.Errorf("the prompt is %q", text)
 	}
 }
@@ -159,7 +172,8 @@ func TestTruncation(t *testing.T) {
 	for n := 1; n < 12; n++ {
 		input := []any{map[string]any{"role": "system", "content": "S"}}
 		for i := range n {
-			input = append(input, map[string]any{"role": "user", "content": fmt.Sprint("q", i, strings.Repeat(" abc", 9))}, map[string]any{"role": "assistant", "content": "a"})
+			input = append(input, map[string]any{"role": "user", "content": fmt.Sprint("q", i, strings.Repeat(" abc", 9))},
+				map[string]any{"role": "assistant", "content": "a"})
 		}
 		input = append(input, map[string]any{"role": "user", "content": "the last one"})
 		body := map[string]any{"input": input, "truncation": "auto", "max_output_tokens": 1}
@@ -169,7 +183,8 @@ func TestTruncation(t *testing.T) {
 	}
 	long := map[string]any{"role": "user", "content": strings.Repeat("abc ", 300)}
 	text, _ := json.Marshal(map[string]any{"input": []any{long}, "truncation": "auto"})
-	if status, _, answer := s.send("POST", "/v1/responses", string(text)); status != 400 || !strings.Contains(answer, "context_length_exceeded") {
+	if status, _, answer := s.send("POST", "/v1/responses", string(text)); status != 400 ||
+		!strings.Contains(answer, "context_length_exceeded") {
 		t.Errorf("status %d, %s", status, answer)
 	}
 }
@@ -201,7 +216,8 @@ func TestReasoningSummary(t *testing.T) {
 		}
 		item := at(s.post("/v1/responses", body), "output.0")
 		field := map[bool]string{true: "content", false: "summary"}[summary == nil]
-		if at(item, "type") != "reasoning" || text == "" || at(item, field+".0.text") != text || (parts == 2) != (summary != nil) {
+		if at(item, "type") != "reasoning" || text == "" || at(item, field+".0.text") != text ||
+			(parts == 2) != (summary != nil) {
 			t.Errorf("summary %v: streamed %q with %d events of parts, whole %v", summary, text, parts, item)
 		}
 	}

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// headTime is how long a stream without text, such as that of a request in the queue, waits with its headers. What is wrong
-// with a request is known before, and has a status of its own then.
+// headTime is how long a stream without text, such as that of a request in the queue, waits with
+// its headers. What is wrong with a request is known before, and has a status of its own then.
 const headTime = time.Second
 
 // stream sends pieces of the answer as they come.

@@ -21,8 +21,9 @@ import (
 
 var stressRequests = flag.Int("requests", 400, "requests of TestStress")
 
-// Under overload, with clients that leave, requests that take too long and little memory, every request is answered or was left by
-// its client; every answer is the one that its request gets alone; and afterwards nothing is left.
+// Under overload, with clients that leave, requests that take too long and little memory, every
+// request is answered or was left by its client; every answer is the one that its request gets
+// alone; and afterwards nothing is left.
 //
 //	go test ./serve -run TestStress -requests 20000
 func TestStress(t *testing.T) {
@@ -34,8 +35,10 @@ func TestStress(t *testing.T) {
 	for i := range 24 {
 		stream := i%2 == 0
 		body, _ := json.Marshal(map[string]any{
-			"prompt": strings.Repeat("one two three ", 1+i%7) + string(rune('a'+i%5)), "max_tokens": 1 + 5*i%60, "seed": i, "temperature": float64(i%3) / 2,
-			"drafter": []string{"plain", "lookup", "lookup:min=2"}[i%3], "stream": stream, "frequency_penalty": float64(i%2) / 4, "ignore_eos": true,
+			"prompt": strings.Repeat("one two three ", 1+i%7) + string(rune('a'+i%5)), "max_tokens": 1 + 5*i%60, "seed": i,
+			"temperature": float64(i%3) / 2,
+			"drafter":     []string{"plain", "lookup", "lookup:min=2"}[i%3], "stream": stream, "frequency_penalty": float64(i%2) /
+				4, "ignore_eos": true,
 		})
 		status, _, text := s.send("POST", "/v1/completions", string(body))
 		if status != 200 {

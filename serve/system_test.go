@@ -65,7 +65,8 @@ func TestSystemOfProtocols(t *testing.T) {
 	}
 }
 
-// A line that changes from session to session can be cut: two sessions have the same prompt then, and nothing else of it goes.
+// A line that changes from session to session can be cut: two sessions have the same prompt then,
+// and nothing else of it goes.
 func TestCutLines(t *testing.T) {
 	o := serve.Options{CutLines: []*regexp.Regexp{regexp.MustCompile(`^x-anthropic-billing-header:`)}}
 	s := start(t, withHeads(t, grove.Options{ChatTemplate: turns}), o)
@@ -73,12 +74,14 @@ func TestCutLines(t *testing.T) {
 		return s.post("/v1/messages/count_tokens", map[string]any{
 			"system": []any{map[string]any{"type": "text", "text": "x-anthropic-billing-header: v=" + session},
 				map[string]any{"type": "text", "text": "You are kind.\nDo not say x-anthropic-billing-header: v."}},
-			"messages": []any{map[string]any{"role": "user", "content": "x-anthropic-billing-header: is kept in what users say"}}})["input_tokens"]
+			"messages": []any{
+				map[string]any{"role": "user", "content": "x-anthropic-billing-header: is kept in what users say"}}})["input_tokens"]
 	}
 	if a, b := prompt("1"), prompt("2.1.37.0d9; and more of that"); a != b {
 		t.Errorf("%v tokens and %v", a, b)
 	}
-	a := s.post("/tokenize", map[string]any{"messages": []any{map[string]any{"role": "system", "content": "a\nx-anthropic-billing-header: z\r\nb"},
+	a := s.post("/tokenize", map[string]any{"messages": []any{map[string]any{"role": "system",
+		"content": "a\nx-anthropic-billing-header: z\r\nb"},
 		map[string]any{"role": "user", "content": "x-anthropic-billing-header: u"}}})
 	const want = "system=a\nb;user=x-anthropic-billing-header: u;"
 	if text := s.post("/detokenize", map[string]any{"tokens": a["tokens"]})["content"]; text != want {
@@ -91,10 +94,12 @@ func TestErrorResults(t *testing.T) {
 	s := start(t, withHeads(t, grove.Options{ChatTemplate: turns}), serve.Options{})
 	count := func(content any, failed bool) any {
 		return s.post("/v1/messages/count_tokens", map[string]any{"messages": []any{map[string]any{"role": "user",
-			"content": []any{map[string]any{"type": "tool_result", "tool_use_id": "1", "content": content, "is_error": failed}}}}})["input_tokens"]
+			"content": []any{map[string]any{"type": "tool_result", "tool_use_id": "1", "content": content,
+				"is_error": failed}}}}})["input_tokens"]
 	}
-	for content, said := range map[string]string{"no such file": "Error: no such file", "": "Error:", "<tool_use_error>gone": "<tool_use_error>gone",
-		"ERROR 7": "ERROR 7", "erroneous": "Error: erroneous"} {
+	for content, said := range map[string]string{"no such file": "Error: no such file", "": "Error:",
+		"<tool_use_error>gone": "<tool_use_error>gone",
+		"ERROR 7":              "ERROR 7", "erroneous": "Error: erroneous"} {
 		if failed, as := count(content, true), count(said, false); failed != as {
 			t.Errorf("%q as an error has %v tokens, %q %v", content, failed, said, as)
 		}

@@ -176,7 +176,8 @@ type tokenizerInfo struct {
 	Length   int     `json:"model_max_length"`
 }
 
-// tokenizerInfo answers GET /tokenizer_info for the model that the query names, or else the first one. It loads the model.
+// tokenizerInfo answers GET /tokenizer_info for the model that the query names, or else the first
+// one. It loads the model.
 func (s *Server) tokenizerInfo(x *exchange) error {
 	m, err := x.useModel(x.r.URL.Query().Get("model"))
 	if err != nil {

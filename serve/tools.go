@@ -12,6 +12,7 @@ import (
 
 	"github.com/grovellm/grove"
 	"github.com/grovellm/grove/chat"
+	"github.com/grovellm/grove/internal/callform"
 	"github.com/grovellm/grove/internal/grammar"
 )
 
@@ -103,8 +104,9 @@ func (c *call) setTools(v *conversation, layout *chat.Layout) (warnings []string
 		return warnings, fieldError(set.path,
 			"%s is given as well: calls go together with a JSON schema or a regular expression alone", c.constraint.param)
 	}
-	t.Single = !v.ParallelToolCalls.or(!t.Form.Generic) || t.Required && len(set.only) == 1
-	if t.Form.Generic { // models that were not trained on it repeat calls without end
+	generic := callform.Of(t.Form).Generic
+	t.Single = !v.ParallelToolCalls.or(!generic) || t.Required && len(set.only) == 1
+	if generic { // models that were not trained on it repeat calls without end
 		warnings = append(warnings, warning(set.path, "the model's chat template writes no calls of tools: they have grove's generic form"))
 	}
 	c.request.Tools = t
@@ -197,13 +199,14 @@ func (v *conversation) shapeCalls(layout *chat.Layout) error {
 		if len(m.calls) == 0 && m.result == "" {
 			continue
 		}
-		form, err := layout.CallForm()
+		found, err := layout.CallForm()
 		switch {
 		case err != nil && len(m.calls) > 0:
 			return fieldError(m.path+".tool_calls", "%v", err)
 		case err != nil:
 			continue
 		}
+		form := callform.Of(found)
 		for j := range m.calls {
 			m.calls[j].shape(form, j, ids)
 		}
@@ -216,7 +219,7 @@ func (v *conversation) shapeCalls(layout *chat.Layout) error {
 }
 
 // shape gives a call, which has a number in its turn, a form. ids gets the id that it changes.
-func (c *calledTool) shape(form *chat.CallForm, number int, ids map[string]string) {
+func (c *calledTool) shape(form *callform.Form, number int, ids map[string]string) {
 	if c.ID != "" && (form.NamesInIDs || form.ShortIDs && !shortID.MatchString(c.ID)) {
 		shaped := callID(form, c.Function.Name, number, c.ID)
 		ids[c.ID] = shaped
@@ -228,16 +231,17 @@ func (c *calledTool) shape(form *chat.CallForm, number int, ids map[string]strin
 }
 
 // shortID are the ids that some templates ask for.
-var shortID = regexp.MustCompile(fmt.Sprintf(`^[a-zA-Z0-9]{%d}$`, chat.IDLength))
+var shortID = regexp.MustCompile(fmt.Sprintf(`^[a-zA-Z0-9]{%d}$`, callform.IDLength))
 
-// callID is an id for a call that has a number in its turn: one that the chat template can print, made of what tells it from others.
-func callID(form *chat.CallForm, name string, index int, from string) string {
+// callID is an id for a call that has a number in its turn: one that the chat template can print,
+// made of what tells it from others.
+func callID(form *callform.Form, name string, index int, from string) string {
 	switch {
 	case form.NamesInIDs:
 		return fmt.Sprintf("functions.%s:%d", name, index)
 	case form.ShortIDs:
 		sum := sha256.Sum256([]byte(from))
-		return base32.StdEncoding.EncodeToString(sum[:])[:chat.IDLength]
+		return base32.StdEncoding.EncodeToString(sum[:])[:callform.IDLength]
 	}
 	return "call_" + from[:20]
 }

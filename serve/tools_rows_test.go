@@ -24,17 +24,20 @@ func TestEmptyArguments(t *testing.T) {
 	}
 }
 
-// A template that writes no calls gets tools, earlier calls and results in the generic form, in every protocol, and a header says so.
+// A template that writes no calls gets tools, earlier calls and results in the generic form, in
+// every protocol, and a header says so.
 func TestGenericTools(t *testing.T) {
 	s := start(t, withHeads(t, grove.Options{ChatTemplate: calltest.Plain["no-system"]}), serve.Options{})
-	q := &question{turns: []turn{{"system", "Be brief."}, {"user", "x"}, {"call", "47"}, {"result", "done"}}, tools: true, choice: "first", max: 40}
+	q := &question{turns: []turn{{"system", "Be brief."}, {"user", "x"}, {"call", "47"}, {"result", "done"}}, tools: true,
+		choice: "first", max: 40}
 	for _, d := range append(dialects, &chatDialect) {
 		status, header, text := s.send("POST", d.path, jsonOf(with(d.body(q), "stream", false)))
 		if warning := header.Get("X-Grove-Warning"); status != 200 || !strings.Contains(warning, "generic form") {
 			t.Errorf("%s: status %d, warning %q: %s", d.path, status, warning, text)
 		}
 		q.tools = false
-		if _, header, _ := s.send("POST", d.path, jsonOf(with(d.body(q), "stream", false))); header.Get("X-Grove-Warning") != "" {
+		if _, header, _ := s.send("POST", d.path, jsonOf(with(d.body(q), "stream", false))); header.Get(
+			"X-Grove-Warning") != "" {
 			t.Errorf("%s without tools: warning %q", d.path, header.Get("X-Grove-Warning"))
 		}
 		q.tools = true
@@ -42,7 +45,8 @@ func TestGenericTools(t *testing.T) {
 	body := with(chatDialect.body(q), "stream", false)
 	prompt := s.post("/detokenize", map[string]any{"tokens": s.post("/tokenize", body)["tokens"]})["content"].(string)
 	_, prompt, _ = strings.Cut(prompt, "<start_of_turn>user\n")
-	for _, part := range []string{"<tools>\n", "</tools>", "Be brief.", "x<end_of_turn>", "<tool_call>\n" + `{"name": "first", "arguments": {"a": 47}}`,
+	for _, part := range []string{"<tools>\n", "</tools>", "Be brief.", "x<end_of_turn>", "<tool_call>\n" +
+		`{"name": "first", "arguments": {"a": 47}}`,
 		"<tool_response>\ndone\n</tool_response>"} {
 		_, rest, found := strings.Cut(prompt, part)
 		if !found {
@@ -66,10 +70,13 @@ func TestCallsThatTheTemplateLeavesOut(t *testing.T) {
 // With tools and a response format, an answer is a call or matches the schema.
 func TestToolsWithSchema(t *testing.T) {
 	s := start(t, withHeads(t, grove.Options{ChatTemplate: toolTemplates["hermes"]}), serve.Options{})
-	tool := map[string]any{"type": "function", "function": map[string]any{"name": "f", "parameters": map[string]any{"type": "object", "properties": map[string]any{}}}}
-	format := map[string]any{"type": "json_schema", "json_schema": map[string]any{"name": "n", "schema": map[string]any{"enum": []any{"yes", "no"}}}}
+	tool := map[string]any{"type": "function", "function": map[string]any{"name": "f", "parameters": map[string]any{
+		"type": "object", "properties": map[string]any{}}}}
+	format := map[string]any{"type": "json_schema", "json_schema": map[string]any{"name": "n", "schema": map[string]any{
+		"enum": []any{"yes", "no"}}}}
 	for seed := range 6 {
-		a := s.post("/v1/chat/completions", map[string]any{"messages": []any{map[string]any{"role": "user", "content": "x"}}, "tools": []any{tool},
+		a := s.post("/v1/chat/completions", map[string]any{"messages": []any{map[string]any{"role": "user", "content": "x"}},
+			"tools":           []any{tool},
 			"response_format": format, "temperature": 1, "seed": seed, "max_tokens": 60})
 		content, _ := at(a, "choices.0.message.content").(string)
 		calls, _ := at(a, "choices.0.message.tool_calls").([]any)
@@ -79,21 +86,26 @@ func TestToolsWithSchema(t *testing.T) {
 	}
 }
 
-// What of a schema cannot be held is relaxed with a warning, and refused where the function is strict. Anthropic's names are longer.
+// What of a schema cannot be held is relaxed with a warning, and refused where the function is
+// strict. Anthropic's names are longer.
 func TestRelaxedTools(t *testing.T) {
 	s := start(t, withHeads(t, grove.Options{ChatTemplate: toolTemplates["hermes"]}), serve.Options{})
 	for _, strict := range []bool{false, true} {
 		parameters := json.RawMessage(`{"type": "object", "properties": {"a": {"type": "string", "pattern": "^(?!x)"}, "b": {"type": "integer"}}, "required": ["b"]}`)
-		body := jsonOf(map[string]any{"messages": []any{map[string]any{"role": "user", "content": "x"}}, "max_tokens": 8, "tools": []any{
-			map[string]any{"type": "function", "function": map[string]any{"name": "f", "strict": strict, "parameters": parameters}}}})
+		body := jsonOf(map[string]any{"messages": []any{map[string]any{"role": "user", "content": "x"}},
+			"max_tokens": 8, "tools": []any{
+				map[string]any{"type": "function", "function": map[string]any{"name": "f", "strict": strict,
+					"parameters": parameters}}}})
 		status, header, text := s.send("POST", "/v1/chat/completions", body)
-		if warned := strings.Contains(header.Get("X-Grove-Warning"), "#/properties/a"); warned == strict || (status == 200) == strict {
+		if warned := strings.Contains(header.Get("X-Grove-Warning"), "#/properties/a"); warned == strict ||
+			(status == 200) == strict {
 			t.Errorf("strict %v: status %d, warning %q: %s", strict, status, header.Get("X-Grove-Warning"), text)
 		}
 	}
 	for length, want := range map[int]int{128: 200, 129: 400} {
-		body := jsonOf(map[string]any{"messages": []any{map[string]any{"role": "user", "content": "x"}}, "max_tokens": 2, "tools": []any{
-			map[string]any{"name": strings.Repeat("n", length), "input_schema": map[string]any{"type": "object"}}}})
+		body := jsonOf(map[string]any{"messages": []any{map[string]any{"role": "user", "content": "x"}},
+			"max_tokens": 2, "tools": []any{
+				map[string]any{"name": strings.Repeat("n", length), "input_schema": map[string]any{"type": "object"}}}})
 		if status, _, text := s.send("POST", "/v1/messages", body); status != want {
 			t.Errorf("a name of %d: status %d: %s", length, status, text)
 		}
@@ -109,9 +121,11 @@ func TestToolChoiceWords(t *testing.T) {
 		"/v1/responses":        `{"input":"x","max_output_tokens":60,"tools":[{"type":"function",` + function + `}],"tool_choice":`,
 		"/v1/messages": `{"messages":[{"role":"user","content":"x"}],"max_tokens":60,"tools":[{"name":"f","input_schema":{"type":"object","properties":{},"additionalProperties":false}}],` +
 			`"tool_choice":`,
-		"/api/chat": `{"messages":[{"role":"user","content":"x"}],"stream":false,"tools":[{"type":"function","function":{` + function + `}}],"options":{"num_predict":60},"tool_choice":`,
+		"/api/chat": `{"messages":[{"role":"user","content":"x"}],"stream":false,"tools":[{"type":"function","function":{` + function +
+			`}}],"options":{"num_predict":60},"tool_choice":`,
 	}
-	said := map[string]string{"/v1/chat/completions": `"tool_calls"`, "/v1/responses": `"function_call"`, "/v1/messages": `"tool_use"`, "/api/chat": `"tool_calls"`}
+	said := map[string]string{"/v1/chat/completions": `"tool_calls"`, "/v1/responses": `"function_call"`,
+		"/v1/messages": `"tool_use"`, "/api/chat": `"tool_calls"`}
 	for path, begin := range body {
 		for choice, calls := range map[string]bool{"any": true, "required": true, "none": false} {
 			word := jsonOf(choice)

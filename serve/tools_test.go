@@ -17,8 +17,10 @@ var toolTemplates = calltest.Templates
 // Calls of tools have the names and the arguments that the request allows, whole and streamed, drafted and plain.
 func TestTools(t *testing.T) {
 	tool := func(name, property string) map[string]any {
-		return map[string]any{"type": "function", "function": map[string]any{"name": name, "description": "Does " + name, "parameters": map[string]any{
-			"type": "object", "properties": map[string]any{property: map[string]any{"type": "integer"}}, "required": []string{property}, "additionalProperties": false}}}
+		return map[string]any{"type": "function", "function": map[string]any{"name": name, "description": "Does " + name,
+			"parameters": map[string]any{
+				"type": "object", "properties": map[string]any{property: map[string]any{"type": "integer"}}, "required": []string{
+					property}, "additionalProperties": false}}}
 	}
 	families := []string{"hermes", "generic", "qwen-coder", "mistral", "llama", "lfm"}
 	if testing.Short() {
@@ -30,8 +32,10 @@ func TestTools(t *testing.T) {
 			template = calltest.Plain["no-system"]
 		}
 		s := start(t, withHeads(t, grove.Options{ChatTemplate: template}), serve.Options{})
-		for i, choice := range []any{"required", "required", map[string]any{"type": "function", "function": map[string]any{"name": "second"}}, "auto", "none"} {
-			fields := map[string]any{"messages": []any{map[string]any{"role": "user", "content": "Add."}}, "tools": []any{tool("first", "a"), tool("second", "b")},
+		for i, choice := range []any{"required", "required", map[string]any{"type": "function", "function": map[string]any{
+			"name": "second"}}, "auto", "none"} {
+			fields := map[string]any{"messages": []any{map[string]any{"role": "user", "content": "Add."}},
+				"tools":       []any{tool("first", "a"), tool("second", "b")},
 				"tool_choice": choice, "parallel_tool_calls": i != 1, "temperature": 1, "seed": i, "max_tokens": 120}
 			var first string
 			for _, drafter := range []string{"plain", "lookup", "eagle3"} {
@@ -59,7 +63,8 @@ func TestTools(t *testing.T) {
 						t.Errorf("%s: call of %v", family, name)
 					}
 				}
-				if must := i < 3; must && (len(calls) == 0 && finish != "length" || content != "" || (finish != "tool_calls" && finish != "length")) ||
+				if must := i < 3; must && (len(calls) == 0 && finish != "length" || content != "" ||
+					(finish != "tool_calls" && finish != "length")) ||
 					i == 1 && len(calls) > 1 || i == 4 && len(calls) > 0 {
 					t.Errorf("%s, choice %v: %d calls, content %q, ended by %v", family, choice, len(calls), content, finish)
 				}
@@ -134,7 +139,8 @@ func TestToolsInPrompt(t *testing.T) {
 	} {
 		tools := `[{"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}]`
 		for prefix, body := range map[string]string{"": "", tools: `, "tools": ` + tools} {
-			status, _, text := s.send("POST", "/tokenize", `{"messages": [{"role": "assistant", "tool_calls": [`+c.call+`]}]`+body+`}`)
+			status, _, text := s.send("POST", "/tokenize", `{"messages": [{"role": "assistant", "tool_calls": [`+
+				c.call+`]}]`+body+`}`)
 			if status != 200 {
 				t.Fatal(text)
 			}

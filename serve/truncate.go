@@ -10,7 +10,8 @@ import (
 // encode makes the tokens of a conversation. Where truncate is set, the fewest of the oldest turns are
 // left out, from a message of the user to the next, that make it fit beside the first token of an answer;
 // leftOut counts their messages.
-func encode(layout *chat.Layout, list []grove.Message, options chat.Options, truncate bool, context int) (tokens []int32, leftOut int, err error) {
+func encode(layout *chat.Layout, list []grove.Message, options chat.Options, truncate bool,
+	context int) (tokens []int32, leftOut int, err error) {
 	of := func(list []grove.Message) ([]int32, error) {
 		return layout.Encode(placeSystem(layout, list, options), options)
 	}

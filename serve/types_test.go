@@ -12,8 +12,8 @@ import (
 	"github.com/grovellm/grove/serve"
 )
 
-// vendors are the types of answers that OpenAI's, Anthropic's and Ollama's clients have; internal/_conformance/npm/types.mjs
-// writes them.
+// vendors are the types of answers that OpenAI's, Anthropic's and Ollama's clients have;
+// internal/_conformance/npm/types.mjs writes them.
 type vendors struct {
 	Answers map[string]json.RawMessage
 	Objects map[string]map[string]vendorField
@@ -40,17 +40,21 @@ func readVendors(t *testing.T) *vendors {
 
 // ours are the fields that grove adds to objects, as docs/serve.md says.
 var ours = map[string][]string{
-	"ChatCompletion": {"timings", "metrics"}, "ChatCompletionChunk": {"timings", "metrics"}, "Completion": {"timings", "metrics"},
-	"ChatCompletion.Choice": {"stop_reason"}, "ChatCompletionChunk.Choice": {"stop_reason"}, "CompletionChoice": {"stop_reason"},
+	"ChatCompletion": {"timings", "metrics"}, "ChatCompletionChunk": {"timings",
+		"metrics"}, "Completion": {"timings", "metrics"},
+	"ChatCompletion.Choice": {"stop_reason"}, "ChatCompletionChunk.Choice": {"stop_reason"},
+	"CompletionChoice":      {"stop_reason"},
 	"ChatCompletionMessage": {"reasoning_content"}, "Choice.Delta": {"reasoning_content"},
 	"Model": {"status", "max_model_len", "meta"},
 }
 
-// sentUpstream are fields that APIs send in other ways than those clients' types have. OpenAI's: null in streams of text
-// completions and for the first token of an echo, and store in responses. Ollama's, by its Go client: bytes of
-// log-probabilities; context and what a model has not are left out.
+// sentUpstream are fields that APIs send in other ways than those clients' types have. OpenAI's:
+// null in streams of text completions and for the first token of an echo, and store in responses.
+// Ollama's, by its Go client: bytes of log-probabilities; context and what a model has not are left
+// out.
 var sentUpstream = map[string][]string{
-	"Completion": {"usage"}, "CompletionChoice": {"finish_reason"}, "CompletionChoice.Logprobs": {"token_logprobs", "top_logprobs"},
+	"Completion": {"usage"}, "CompletionChoice": {"finish_reason"}, "CompletionChoice.Logprobs": {"token_logprobs",
+		"top_logprobs"},
 	"Response": {"store"}, "Logprob": {"bytes"}, "TokenLogprob": {"bytes"}, "GenerateResponse": {"context"},
 	"ShowResponse": {"system", "messages", "license"},
 }
@@ -114,7 +118,8 @@ func (v *vendors) faults(value any, form json.RawMessage, path string, whole boo
 		}
 		return all
 	case value != parts.Literal:
-		return slices.Repeat([]string{fmt.Sprintf("%s is %v: want %v", path, value, parts.Literal)}, 100) // another member is meant
+		// another member is meant
+		return slices.Repeat([]string{fmt.Sprintf("%s is %v: want %v", path, value, parts.Literal)}, 100)
 	}
 	return nil
 }
@@ -136,14 +141,16 @@ func (v *vendors) objectFaults(in map[string]any, name, path string, whole bool)
 	}
 	for field, f := range fields {
 		_, given := in[field]
-		if nullable := strings.Contains(string(f.Form), `"null"`); !given && !f.Optional && !f.Absent && !nullable && whole && !slices.Contains(sentUpstream[name], field) && string(f.Form) != `"any"` {
+		if nullable := strings.Contains(string(f.Form), `"null"`); !given && !f.Optional && !f.Absent && !nullable && whole &&
+			!slices.Contains(sentUpstream[name], field) && string(f.Form) != `"any"` {
 			all = append(all, fmt.Sprintf("%s.%s is missing: %s has it always", path, field, name))
 		}
 	}
 	return all
 }
 
-// Every answer of every protocol, whole and streamed, has the fields that the vendor's own client has, and no others but grove's.
+// Every answer of every protocol, whole and streamed, has the fields that the vendor's own client
+// has, and no others but grove's.
 func TestAnswersAreAsVendorsHaveThem(t *testing.T) {
 	v := readVendors(t)
 	s := start(t, withHeads(t, grove.Options{ChatTemplate: dialectReasoning + toolTemplates["hermes"]}), serve.Options{})
@@ -186,29 +193,35 @@ func TestAnswersAreAsVendorsHaveThem(t *testing.T) {
 	}
 	const chat = `{"messages":[{"role":"user","content":"x"}],"max_tokens":40,"temperature":0`
 	const parameters = `{"type":"object","properties":{},"additionalProperties":false}`
-	for _, more := range []string{``, `,"reasoning_budget":4`, `,"logprobs":true,"top_logprobs":2`, `,"n":2,"stop":["e"]`, `,"stream_options":{"include_usage":true}`,
+	for _, more := range []string{``, `,"reasoning_budget":4`, `,"logprobs":true,"top_logprobs":2`, `,"n":2,"stop":["e"]`,
+		`,"stream_options":{"include_usage":true}`,
 		`,"tools":[{"type":"function","function":{"name":"f","parameters":` + parameters + `}}],"tool_choice":"required"`,
-		`,"functions":[{"name":"f","parameters":` + parameters + `}],"function_call":{"name":"f"}`, `,"prediction":{"type":"content","content":"x"}`} {
+		`,"functions":[{"name":"f","parameters":` + parameters + `}],"function_call":{"name":"f"}`,
+		`,"prediction":{"type":"content","content":"x"}`} {
 		ask("/v1/chat/completions", chat+more, "ChatCompletion", "ChatCompletionChunk")
 	}
 	ask("/v1/chat/completions", chat+`,"tools":[{"type":"custom","custom":{"name":"f"}}],"tool_choice":"required"`, "ChatCompletion", "")
-	for _, more := range []string{``, `,"logprobs":2`, `,"echo":true,"logprobs":0`, `,"n":2`, `,"stream_options":{"include_usage":true}`} {
+	for _, more := range []string{``, `,"logprobs":2`, `,"echo":true,"logprobs":0`, `,"n":2`,
+		`,"stream_options":{"include_usage":true}`} {
 		ask("/v1/completions", `{"prompt":"x","max_tokens":6`+more, "Completion", "Completion")
 	}
-	for _, more := range []string{``, `,"reasoning_budget":4`, `,"reasoning":{"effort":"low","summary":"auto"},"reasoning_budget":4`, `,"top_logprobs":2`,
+	for _, more := range []string{``, `,"reasoning_budget":4`,
+		`,"reasoning":{"effort":"low","summary":"auto"},"reasoning_budget":4`, `,"top_logprobs":2`,
 		`,"tools":[{"type":"function","name":"f","parameters":` + parameters + `}],"tool_choice":"required"`,
 		`,"tools":[{"type":"namespace","name":"n","description":"d","tools":[{"type":"function","name":"f"}]}],"tool_choice":"required"`,
 		`,"tools":[{"type":"custom","name":"f","format":{"type":"grammar","syntax":"regex","definition":"a{3}"}}],"tool_choice":"required"`,
 		`,"text":{"format":{"type":"json_object"}},"metadata":{"k":"v"},"instructions":"Be brief.","store":false`} {
 		ask("/v1/responses", `{"input":"x","max_output_tokens":40,"temperature":0`+more, "Response", "ResponseStreamEvent")
 	}
-	for _, more := range []string{``, `,"thinking":{"type":"enabled","budget_tokens":4}`, `,"stop_sequences":["e"]`, `,"output_config":{"format":{"type":"json_schema","schema":{"type":"object"}}}`,
+	for _, more := range []string{``, `,"thinking":{"type":"enabled","budget_tokens":4}`, `,"stop_sequences":["e"]`,
+		`,"output_config":{"format":{"type":"json_schema","schema":{"type":"object"}}}`,
 		`,"tools":[{"name":"f","input_schema":` + parameters + `}],"tool_choice":{"type":"any"}`} {
 		ask("/v1/messages", chat+more, "Message", "RawMessageStreamEvent")
 	}
 	ask("/v1/messages/count_tokens", chat, "MessageTokensCount", "")
 	ask("/v1/embeddings", `{"input":["a","b"]`, "CreateEmbeddingResponse", "")
-	for _, more := range []string{``, `,"think":true`, `,"logprobs":true,"top_logprobs":1`, `,"tools":[{"type":"function","function":{"name":"f","parameters":` + parameters + `}}]`} {
+	for _, more := range []string{``, `,"think":true`, `,"logprobs":true,"top_logprobs":1`,
+		`,"tools":[{"type":"function","function":{"name":"f","parameters":` + parameters + `}}]`} {
 		ask("/api/chat", `{"messages":[{"role":"user","content":"x"}],"options":{"num_predict":20}`+more, "ChatResponse", "ChatResponse")
 	}
 	ask("/api/generate", `{"prompt":"x","options":{"num_predict":6}`, "GenerateResponse", "GenerateResponse")
@@ -242,12 +255,15 @@ func TestVendorsFindFaults(t *testing.T) {
 		`{"type":"text","text":7}`:                                           1,
 		`{"type":"thinking","thinking":"x","signature":"","citations":null}`: 1,
 	} {
-		message := `{"id":"m","type":"message","role":"assistant","model":"m","content":[` + text + `],"stop_reason":null,"stop_sequence":null,"usage":{"input_tokens":1,"output_tokens":1}}`
+		message := `{"id":"m","type":"message","role":"assistant","model":"m","content":[` + text +
+			`],"stop_reason":null,"stop_sequence":null,"usage":{"input_tokens":1,"output_tokens":1}}`
 		var value any
 		if err := json.Unmarshal([]byte(message), &value); err != nil {
 			t.Fatal(err)
 		}
-		found := slices.DeleteFunc(v.faults(value, v.Answers["Message"], "m", true), func(fault string) bool { return !strings.Contains(fault, "m.content") })
+		found := slices.DeleteFunc(v.faults(value, v.Answers["Message"], "m", true), func(fault string) bool {
+			return !strings.Contains(fault, "m.content")
+		})
 		if len(found) != want {
 			t.Errorf("%s: %q", text, found)
 		}

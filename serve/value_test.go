@@ -16,7 +16,8 @@ import (
 var jsonValues = map[string]string{"b": "true", "i": "7", "n": "1.5", "s": `"seven"`, "l": "[true]", "o": `{"a":true}`}
 
 // said is how an error describes each of them.
-var said = map[string]string{"b": "not true", "i": "not 7", "n": "not 1.5", "s": `not the string "seven"`, "l": "not a list", "o": "not an object"}
+var said = map[string]string{"b": "not true", "i": "not 7", "n": "not 1.5", "s": `not the string "seven"`,
+	"l": "not a list", "o": "not an object"}
 
 // wrongFields are the fields of endpoints with the kinds of values that they take. A * stands for
 // the value. Where they take lists, these have none of true.
@@ -29,9 +30,11 @@ var wrongFields = []struct{ path, body, fields string }{
 	{"/v1/completions", `{"prompt":"x","stream_options":{*}}`, `stream_options.include_usage b`},
 	{"/v1/completions", `{"prompt":"x","prediction":{"content":"x",*}}`, `prediction.type s`},
 	{"/v1/completions", `{"prompt":"x","prediction":{*}}`, `prediction.content sl`},
-	{"/v1/completions", `{"prompt":"x","structured_outputs":{*}}`, `structured_outputs.regex s, structured_outputs.grammar s,
+	{"/v1/completions", `{"prompt":"x","structured_outputs":{*}}`,
+		`structured_outputs.regex s, structured_outputs.grammar s,
 		structured_outputs.choice l, structured_outputs.json_object b`},
-	{"/v1/chat/completions", `{"messages":[{"role":"user","content":"x"}],*}`, `max_completion_tokens i, logprobs b, top_logprobs i, chat_template_kwargs o,
+	{"/v1/chat/completions", `{"messages":[{"role":"user","content":"x"}],*}`,
+		`max_completion_tokens i, logprobs b, top_logprobs i, chat_template_kwargs o,
 		reasoning_effort s, reasoning_format s, reasoning_budget i, parallel_tool_calls b, tools l, continue_final_message b,
 		add_generation_prompt b, truncate b`},
 	{"/v1/chat/completions", `{*}`, `messages l`},
@@ -43,11 +46,13 @@ var wrongFields = []struct{ path, body, fields string }{
 	{"/v1/embeddings", `{*}`, `input sl`},
 	{"/api/embed", `{"input":"x",*}`, `truncate b, dimensions i`},
 	{"/api/chat", `{"messages":[{"role":"user","content":"x"}],*}`, `options o, stream b`},
-	{"/api/chat", `{"messages":[{"role":"user","content":"x"}],"options":{*}}`, `options.num_predict i, options.top_k i, options.temperature in,
+	{"/api/chat", `{"messages":[{"role":"user","content":"x"}],"options":{*}}`,
+		`options.num_predict i, options.top_k i, options.temperature in,
 		options.seed i, options.stop sl`},
 	{"/api/generate", `{"prompt":"x",*}`, `raw b, suffix s`},
 	{"/api/generate", `{*}`, `prompt s`},
-	{"/v1/messages", `{"messages":[{"role":"user","content":"x"}],*}`, `system sl, stop_sequences sl, thinking o, output_config o, metadata o, tool_choice o,
+	{"/v1/messages", `{"messages":[{"role":"user","content":"x"}],*}`,
+		`system sl, stop_sequences sl, thinking o, output_config o, metadata o, tool_choice o,
 		tools l, max_tokens i, top_k i, stream b`},
 	{"/v1/messages", `{"messages":[{"role":"user","content":"x"}],"thinking":{*}}`, `thinking.type s`},
 	{"/v1/messages", `{*}`, `messages l`},
@@ -83,7 +88,8 @@ func TestWrongTypes(t *testing.T) {
 					message, _ = at(object(t, text), "error").(string)
 				}
 				if status != 400 || !strings.HasPrefix(message, where+": want ") || !strings.HasSuffix(message, want) {
-					t.Errorf("%s %s: status %d: %q, want it to begin with %q and to end with %q", c.path, body, status, text, where+": want ", want)
+					t.Errorf("%s %s: status %d: %q, want it to begin with %q and to end with %q", c.path, body, status, text,
+						where+": want ", want)
 				}
 				tried++
 			}
@@ -101,14 +107,16 @@ func TestWrongRanges(t *testing.T) {
 	} {
 		for _, value := range values {
 			status, _, text := s.send("POST", "/v1/completions", fmt.Sprintf(`{"prompt":"x",%q:%s}`, field, value))
-			if message, _ := at(object(t, text), "error.message").(string); status != 400 || !strings.Contains(message, "number from -") ||
+			if message, _ := at(object(t, text), "error.message").(string); status != 400 ||
+				!strings.Contains(message, "number from -") ||
 				!strings.HasSuffix(message, "not "+value) {
 				t.Errorf("%s %s: status %d: %s", field, value, status, text)
 			}
 		}
 	}
 	for _, seed := range []string{"9223372036854775808", "18446744073709551615", "-9223372036854775808", "7.0"} {
-		if status, _, text := s.send("POST", "/v1/completions", `{"prompt":"x","max_tokens":1,"seed":`+seed+`}`); status != 200 {
+		if status, _, text := s.send("POST", "/v1/completions", `{"prompt":"x","max_tokens":1,"seed":`+
+			seed+`}`); status != 200 {
 			t.Errorf("seed %s: status %d: %s", seed, status, text)
 		}
 	}
@@ -132,10 +140,13 @@ func TestWholeNumbers(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		ask := func(write func(n int) json.RawMessage, n [6]int) []any {
 			sampling := map[string]any{"top_k": write(n[0]), "seed": write(n[1]), "repeat_last_n": write(n[2])}
-			openAI := with(sampling, "max_tokens", write(n[3]), "prompt", []any{write(n[4]), write(n[5])}, "n", write(2), "ignore_eos", true, "logprobs", write(2))
-			ollama := map[string]any{"model": "m", "prompt": "x", "raw": true, "stream": false, "options": with(sampling, "num_predict", write(n[3]))}
+			openAI := with(sampling, "max_tokens", write(n[3]), "prompt", []any{write(n[4]), write(n[5])}, "n", write(2),
+				"ignore_eos", true, "logprobs", write(2))
+			ollama := map[string]any{"model": "m", "prompt": "x", "raw": true, "stream": false,
+				"options": with(sampling, "num_predict", write(n[3]))}
 			answer := at(s.post("/v1/completions", openAI), "choices")
-			return []any{answer, s.post("/api/generate", ollama)["response"], s.post("/detokenize", map[string]any{"tokens": []any{write(n[4])}})["content"],
+			return []any{answer, s.post("/api/generate", ollama)["response"],
+				s.post("/detokenize", map[string]any{"tokens": []any{write(n[4])}})["content"],
 				len(s.post("/api/embed", map[string]any{"input": "abc", "dimensions": write(n[3])})["embeddings"].([]any)[0].([]any))}
 		}
 		var n [6]int
@@ -166,8 +177,9 @@ func TestLogprobBytes(t *testing.T) {
 		if wide > 60 {
 			break
 		}
-		a := s.post("/v1/chat/completions", map[string]any{"messages": []any{map[string]any{"role": "user", "content": "x"}}, "max_tokens": 1,
-			"logprobs": true, "temperature": 0, "logit_bias": map[string]any{fmt.Sprint(id): 100}})
+		a := s.post("/v1/chat/completions", map[string]any{"messages": []any{map[string]any{"role": "user", "content": "x"}},
+			"max_tokens": 1,
+			"logprobs":   true, "temperature": 0, "logit_bias": map[string]any{fmt.Sprint(id): 100}})
 		want := make([]any, len(piece))
 		for i, b := range piece {
 			want[i] = float64(b)

@@ -17,7 +17,8 @@ func (t Tensor) Columns(from, to int) (Tensor, error) {
 	case len(t.Shape) != 2 || from < 0 || to <= from || to > t.Cols():
 		return t, fmt.Errorf("tensor %s: columns %d to %d of shape %v", Quote(t.Name), from, to, t.Shape)
 	case from%elements != 0 || to%elements != 0:
-		return t, fmt.Errorf("tensor %s: columns %d to %d are not whole blocks of %v, which hold %d: convert it to F32, F16 or BF16", Quote(t.Name), from, to, t.Type, elements)
+		return t, fmt.Errorf("tensor %s: columns %d to %d are not whole blocks of %v, which hold %d: convert it to F32, F16 or BF16", Quote(t.Name), from,
+			to, t.Type, elements)
 	}
 	t, err := t.ReadAll()
 	if err != nil {
@@ -66,7 +67,8 @@ func Join(name string, parts ...Tensor) (Tensor, error) {
 	return joined, joined.Check()
 }
 
-// Reordered is t with its rows in another order, or a vector with its elements: row i is row order(i) of t. nil: t itself.
+// Reordered is t with its rows in another order, or a vector with its elements: row i is row
+// order(i) of t. nil: t itself.
 func (t Tensor) Reordered(order func(i int) int) (Tensor, error) {
 	if err := t.Check(); err != nil || order == nil {
 		return t, err

@@ -32,7 +32,8 @@ func TestColumnsAndJoin(t *testing.T) {
 				t.Fatal(err)
 			}
 			for r := range rows {
-				if want := all[r*blocks*n+from*n : r*blocks*n+to*n]; !bytes.Equal(f32Bytes(values[r*p.Cols():(r+1)*p.Cols()]), f32Bytes(want)) {
+				if want := all[r*blocks*n+from*n : r*blocks*n+to*n]; !bytes.Equal(f32Bytes(values[r*p.Cols():(r+1)*p.Cols()]),
+					f32Bytes(want)) {
 					t.Fatalf("row %d of columns %d to %d", r, from*n, to*n)
 				}
 			}
@@ -48,7 +49,8 @@ func TestColumnsAndJoin(t *testing.T) {
 			}
 		}
 	})
-	a, b := Tensor{Name: "a", Type: I8, Shape: []int{2, 1}, Data: make([]byte, 2)}, Tensor{Name: "b", Type: I8, Shape: []int{3, 1}, Data: make([]byte, 3)}
+	a, b := Tensor{Name: "a", Type: I8, Shape: []int{2, 1}, Data: make([]byte, 2)}, Tensor{Name: "b", Type: I8,
+		Shape: []int{3, 1}, Data: make([]byte, 3)}
 	if _, err := Join("x", a, b); err == nil {
 		t.Error("2 rows beside 3 are no error")
 	}

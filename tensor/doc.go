@@ -1,9 +1,10 @@
 // Package tensor holds the number encodings of model files and reads them into f32.
 //
-// A model file is a list of named arrays. Most of its bytes are matrices whose numbers were made smaller than four bytes:
-// by cutting precision (F16, BF16), or by blocks: 32 or 256 neighbours in a row share a scale and keep a few bits each.
-// A block type is known by two numbers, elements and bytes (Type.Block); Q8_0's 32 elements take 34 bytes: a
-// half-precision scale d and 32 signed bytes q, element = d·q.
+// A model file is a list of named arrays. Most of its bytes are matrices whose numbers were made
+// smaller than four bytes: by cutting precision (F16, BF16), or by blocks: 32 or 256 neighbours in
+// a row share a scale and keep a few bits each. A block type is known by two numbers, elements and
+// bytes (Type.Block); Q8_0's 32 elements take 34 bytes: a half-precision scale d and 32 signed
+// bytes q, element = d·q.
 //
 //	type        bits per element   element
 //	F32         32

@@ -2,9 +2,10 @@ package tensor
 
 // The K types: blocks of 256 elements in 8 or 16 sub-blocks, whose scales are themselves quantised.
 
-// scaleMin unpacks the 6-bit scale and minimum of sub-block j (0–7) of Q4_K and Q5_K from 12 bytes: bytes 0–3 and 4–7 hold
-// scales and minimums 0–3 in their low 6 bits; bytes 8–11 hold the low 4 bits of scale (low nibble) and minimum (high)
-// 4–7, whose upper 2 bits sit on top of bytes 0–3 and 4–7.
+// scaleMin unpacks the 6-bit scale and minimum of sub-block j (0–7) of Q4_K and Q5_K from 12 bytes:
+// bytes 0–3 and 4–7 hold scales and minimums 0–3 in their low 6 bits; bytes 8–11 hold the low 4
+// bits of scale (low nibble) and minimum (high) 4–7, whose upper 2 bits sit on top of bytes 0–3 and
+// 4–7.
 func scaleMin(s []byte, j int) (scale, minimum float32) {
 	if j < 4 {
 		return float32(s[j] & 63), float32(s[j+4] & 63)

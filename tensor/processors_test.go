@@ -7,8 +7,9 @@ import (
 	"testing"
 )
 
-// encodedSums has a hash of what every type's encoder makes of blocks that are the same everywhere: a file is the same bytes on
-// every processor, though compilers for some fuse what is not held apart.
+// encodedSums has a hash of what every type's encoder makes of blocks that are the same everywhere:
+// a file is the same bytes on every processor, though compilers for some fuse what is not held
+// apart.
 var encodedSums = map[Type]uint64{
 	F16:  0x5be9f0ffd1b0eb82,
 	BF16: 0x57b11da1e9ad8fa5,

@@ -10,8 +10,9 @@ import (
 
 // Quantize encodes src as one of Writable's types into dst, whose length must be t.Size(len(src)).
 //
-// Types of blocks of 32 have the bytes that llama.cpp's quantiser gives; the K types come about as close to the numbers as its do. A finite value that
-// the type has no room for is an error, not an infinity; so is a value that is not finite in a type of blocks, which has no place for one.
+// Types of blocks of 32 have the bytes that llama.cpp's quantiser gives; the K types come about as
+// close to the numbers as its do. A finite value that the type has no room for is an error, not an
+// infinity; so is a value that is not finite in a type of blocks, which has no place for one.
 func Quantize(t Type, src []float32, dst []byte) error {
 	size, err := t.Size(len(src))
 	if err != nil {
@@ -87,9 +88,9 @@ func encodeK(t Type, src []float32, dst []byte) (bad int) {
 	return encodeQ6K(src, dst)
 }
 
-// encodeQ8_0 encodes a block of 32: d = max|x|/127 in half precision, q = x/d rounded, halves away from zero. The division is
-// by the unrounded d, as a multiplication by its rounded inverse, as ggml does it. It returns the index of an element
-// that has no encoding, −1 when all have.
+// encodeQ8_0 encodes a block of 32: d = max|x|/127 in half precision, q = x/d rounded, halves away
+// from zero. The division is by the unrounded d, as a multiplication by its rounded inverse, as
+// ggml does it. It returns the index of an element that has no encoding, −1 when all have.
 func encodeQ8_0(src []float32, dst []byte) (bad int) {
 	var top float32
 	for i, x := range src {

@@ -7,9 +7,10 @@ import (
 	"github.com/grovellm/grove/internal/kernels/num"
 )
 
-// encode32 encodes a block of 32 as Q4_0, Q4_1, Q5_0 or Q5_1, as ggml does without an importance matrix. Without a minimum, the element
-// of the largest magnitude becomes the lowest integer exactly; with one, the least and the greatest become the lowest and the highest.
-// It returns the index of an element that has no encoding, −1 when all have.
+// encode32 encodes a block of 32 as Q4_0, Q4_1, Q5_0 or Q5_1, as ggml does without an importance
+// matrix. Without a minimum, the element of the largest magnitude becomes the lowest integer
+// exactly; with one, the least and the greatest become the lowest and the highest. It returns the
+// index of an element that has no encoding, −1 when all have.
 func encode32(t Type, src []float32, dst []byte) (bad int) {
 	switch t {
 	case MXFP4:

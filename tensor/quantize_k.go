@@ -7,14 +7,15 @@ import (
 	"github.com/grovellm/grove/internal/kernels/num"
 )
 
-// The encoders of the K types. A sub-block's scale and minimum are the best of a few tries: each rounds the elements with the
-// scale tried and finds the scale and minimum of least squares for what they were rounded to; the best is improved in the same way. The scales
-// are then rounded themselves, to multiples of a half for the whole block, and the elements for the last time.
+// The encoders of the K types. A sub-block's scale and minimum are the best of a few tries: each
+// rounds the elements with the scale tried and finds the scale and minimum of least squares for
+// what they were rounded to; the best is improved in the same way. The scales are then rounded
+// themselves, to multiples of a half for the whole block, and the elements for the last time.
 //
 // Errors count by an element's size as well (what multiplies large activations is often large), about as in ggml.
 //
-// Products that are added to something are converted to what they are, which keeps compilers from fusing the two: a file has the
-// same bytes whatever processor made it.
+// Products that are added to something are converted to what they are, which keeps compilers from
+// fusing the two: a file has the same bytes whatever processor made it.
 
 // affine is the scale s ≥ 0 and minimum m ≥ 0 for which s·q − m comes closest to x, with q from 0 to most.
 func affine(x []float32, most int) (s, m float32) {
@@ -56,7 +57,8 @@ func affine(x []float32, most int) (s, m float32) {
 		if low > 0 && sqq > 0 {
 			scale, low = sqx/sqq, 0
 		}
-		return scale, low, float64(scale*scale*sqq) + float64(low*low*sw) + sxx + 2*(float64(scale*low*sq)-float64(scale*sqx)-float64(low*sx))
+		return scale, low, float64(scale*scale*sqq) + float64(low*low*sw) + sxx +
+			2*(float64(scale*low*sq)-float64(scale*sqx)-float64(low*sx))
 	}
 	best := math.Inf(1)
 	bestScale := float64(hi-lo) / float64(most)
@@ -80,8 +82,8 @@ func affine(x []float32, most int) (s, m float32) {
 	return float32(bestScale), float32(-bestLow)
 }
 
-// signed is the scale for which scale·q comes closest to x, with q from −most to most−1: negative where the largest is positive,
-// as −most reaches further than most−1.
+// signed is the scale for which scale·q comes closest to x, with q from −most to most−1: negative
+// where the largest is positive, as −most reaches further than most−1.
 func signed(x []float32, most int) float32 {
 	top := float32(0)
 	for _, v := range x {
@@ -143,8 +145,8 @@ func over(x, d float32) float64 {
 	return float64(x) / float64(d)
 }
 
-// encodeQ45K encodes a block of 256 as Q4_K or Q5_K (most 15 or 31). It returns the index of an element that has no encoding, −1
-// when all have.
+// encodeQ45K encodes a block of 256 as Q4_K or Q5_K (most 15 or 31). It returns the index of an
+// element that has no encoding, −1 when all have.
 func encodeQ45K(src []float32, dst []byte, most int) (bad int) {
 	at, finite := largest(src)
 	if !finite {

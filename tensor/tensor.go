@@ -70,7 +70,8 @@ func (t Tensor) Check() error {
 		return fmt.Errorf("tensor %s: %w", Quote(t.Name), err)
 	}
 	if size != len(t.Data) && t.Reader == nil {
-		return fmt.Errorf("tensor %s: shape %v of %v takes %d bytes, there are %d", Quote(t.Name), t.Shape, t.Type, size, len(t.Data))
+		return fmt.Errorf("tensor %s: shape %v of %v takes %d bytes, there are %d", Quote(t.Name), t.Shape,
+			t.Type, size, len(t.Data))
 	}
 	return nil
 }
@@ -160,7 +161,8 @@ func FromFloat32s(name string, t Type, shape []int, values []float32) (Tensor, e
 		return Tensor{}, fmt.Errorf("tensor %s: %w", Quote(name), err)
 	}
 	if n != len(values) {
-		return Tensor{}, fmt.Errorf("tensor %s: shape %v holds %d elements, there are %d values", Quote(name), shape, n, len(values))
+		return Tensor{}, fmt.Errorf("tensor %s: shape %v holds %d elements, there are %d values", Quote(name),
+			shape, n, len(values))
 	}
 	if _, err := t.Size(out.Cols()); err != nil {
 		return Tensor{}, fmt.Errorf("tensor %s: a row: %w", Quote(name), err)

@@ -88,8 +88,9 @@ func TestRowsApart(t *testing.T) {
 	})
 }
 
-// F32 keeps every bit, F16 and BF16 keep what they once held, types of blocks are off by at most half a step, and the step's rounding.
-// Those without a minimum have one step less above zero than below, and the largest may be off by a whole one.
+// F32 keeps every bit, F16 and BF16 keep what they once held, types of blocks are off by at most
+// half a step, and the step's rounding. Those without a minimum have one step less above zero than
+// below, and the largest may be off by a whole one.
 func TestQuantizeRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		typ := rapid.SampledFrom([]Type{F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1}).Draw(t, "type")
@@ -173,7 +174,8 @@ func TestQuantizeRefuses(t *testing.T) {
 		typ Type
 		x   float32
 	}{{F16, 65520}, {F16, -1e30}, {BF16, math.MaxFloat32}, {Q8_0, inf}, {Q8_0, -inf}, {Q8_0, nan}, {Q8_0, 1e7},
-		{Q4_0, inf}, {Q5_0, nan}, {Q4_0, 1e6}, {Q5_0, -2e6}, {Q4_1, -inf}, {Q5_1, nan}, {Q4_1, 1e6}, {Q4_1, -65520}, {Q5_1, 3e6}, {Q5_1, -1e5}} {
+		{Q4_0, inf}, {Q5_0, nan}, {Q4_0, 1e6}, {Q5_0, -2e6}, {Q4_1, -inf}, {Q5_1, nan}, {Q4_1, 1e6}, {Q4_1, -65520}, {Q5_1,
+			3e6}, {Q5_1, -1e5}} {
 		x := make([]float32, 64)
 		x[40] = c.x
 		size, _ := c.typ.Size(64)
@@ -270,7 +272,9 @@ func TestBadTensors(t *testing.T) {
 	if err := x.DequantizeRows(make([]float32, 1), 0, 2); err == nil {
 		t.Error("a short destination is taken")
 	}
-	if s := (&FileError{Format: "gguf", File: "m.gguf", Field: `tensor "x"`, Err: x.DequantizeRows(nil, 0, 1), Remedy: "convert it"}).Error(); !strings.HasPrefix(s, `gguf: m.gguf: tensor "x": `) || !strings.HasSuffix(s, ": convert it") {
+	if s := (&FileError{Format: "gguf", File: "m.gguf", Field: `tensor "x"`, Err: x.DequantizeRows(nil, 0, 1),
+		Remedy: "convert it"}).Error(); !strings.HasPrefix(s, `gguf: m.gguf: tensor "x": `) ||
+		!strings.HasSuffix(s, ": convert it") {
 		t.Error(s)
 	}
 }
@@ -326,8 +330,8 @@ func coded(t interface{ Fatal(...any) }, typ Type, shape []int, x []float32) (q 
 	return q, y
 }
 
-// The encoders of the K types come as close as llama.cpp's: its llama-quantize --pure (ggml 0.18.1) is off by 6.88, 3.48 and 1.70 % of the
-// root mean square of evenly spread weights.
+// The encoders of the K types come as close as llama.cpp's: its llama-quantize --pure (ggml 0.18.1)
+// is off by 6.88, 3.48 and 1.70 % of the root mean square of evenly spread weights.
 func TestKTypesAreClose(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	x := make([]float32, 256*400)
@@ -346,7 +350,8 @@ func TestKTypesAreClose(t *testing.T) {
 	}
 }
 
-// Blocks of few values, zeros, one sign, and tiny numbers are encoded as well as their types allow, and never as anything but numbers.
+// Blocks of few values, zeros, one sign, and tiny numbers are encoded as well as their types allow,
+// and never as anything but numbers.
 func TestKTypesOddBlocks(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		typ := rapid.SampledFrom([]Type{Q4_K, Q5_K, Q6_K}).Draw(t, "type")
@@ -378,7 +383,8 @@ func TestKTypesOddBlocks(t *testing.T) {
 		}
 		for i := range x {
 			// half a step of a sub-block's range, and what rounding the scales adds; scales below the smallest half are lost
-			if d := abs(x[i] - y[i]); !(d <= top/map[Type]float32{Q4_K: 8, Q5_K: 14, Q6_K: 20}[typ]+map[Type]float32{Q4_K: 4e-4, Q5_K: 4e-4, Q6_K: 2e-4}[typ]) {
+			if d := abs(x[i] - y[i]); !(d <= top/map[Type]float32{Q4_K: 8, Q5_K: 14, Q6_K: 20}[typ]+map[Type]float32{
+				Q4_K: 4e-4, Q5_K: 4e-4, Q6_K: 2e-4}[typ]) {
 				t.Fatalf("%v: %v of a block up to %v became %v", typ, x[i], top, y[i])
 			}
 		}

@@ -133,9 +133,6 @@ func Decoded() []Type {
 	return list
 }
 
-// InGGUF reports whether a GGUF file may hold the type.
-func (t Type) InGGUF() bool { return t < 1<<16 && t.Known() }
-
 // Block returns how many elements are encoded together, and in how many bytes; 0, 0 for an unknown type.
 func (t Type) Block() (elements, bytes int) {
 	l := layouts[t]

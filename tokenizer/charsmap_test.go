@@ -41,7 +41,8 @@ func makeCharsmap(rules map[string]string) []byte {
 func TestCharsmap(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.StringMatching(`[abé中e\x{301}]{0,12}`)
-		rules := rapid.MapOfN(rapid.StringMatching(`[abé中e\x{301}]{1,4}`), rapid.StringMatching(`[aé中 ]{0,3}`), 1, 10).Draw(t, "rules")
+		rules := rapid.MapOfN(rapid.StringMatching(`[abé中e\x{301}]{1,4}`), rapid.StringMatching(`[aé中 ]{0,3}`),
+			1, 10).Draw(t, "rules")
 		s := testSpec(unigram)
 		s.growth = 1
 		m, err := s.readCharsmap("map", makeCharsmap(rules))

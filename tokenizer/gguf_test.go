@@ -44,8 +44,10 @@ func byteMeta() meta {
 	}
 	return meta{
 		"tokenizer.ggml.model": "gpt2", "tokenizer.ggml.pre": "gpt-2", "tokenizer.ggml.tokens": s.tokens,
-		"tokenizer.ggml.token_type": types, "tokenizer.ggml.merges": merges, "tokenizer.ggml.eos_token_id": uint32(len(types) - 2),
-		"tokenizer.chat_template": "T", "tokenizer.chat_templates": []string{"tool_use"}, "tokenizer.chat_template.tool_use": "U",
+		"tokenizer.ggml.token_type": types, "tokenizer.ggml.merges": merges,
+		"tokenizer.ggml.eos_token_id": uint32(len(types) - 2),
+		"tokenizer.chat_template":     "T", "tokenizer.chat_templates": []string{
+			"tool_use"}, "tokenizer.chat_template.tool_use": "U",
 	}
 }
 
@@ -80,7 +82,8 @@ func TestFromGGUF(t *testing.T) {
 	m["tokenizer.ggml.add_bos_token"] = true
 	m["tokenizer.ggml.bos_token_id"] = uint32(n - 1)
 	m["tokenizer.ggml.padding_token_id"] = uint32(1<<32 - 1)
-	if tok, err = FromGGUF(writeGGUF(t, m)); err != nil || !tok.AddBOS() || tok.Encode("", EncodeOptions{AddSpecial: true})[0] != n-1 || tok.PAD() != -1 {
+	if tok, err = FromGGUF(writeGGUF(t, m)); err != nil || !tok.AddBOS() ||
+		tok.Encode("", EncodeOptions{AddSpecial: true})[0] != n-1 || tok.PAD() != -1 {
 		t.Error("BOS is not added:", err)
 	}
 }
@@ -113,7 +116,8 @@ func TestGGUFErrors(t *testing.T) {
 		if c.val == nil {
 			delete(m, c.key)
 		}
-		if _, err := FromGGUF(writeGGUF(t, m)); err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "tok.gguf") {
+		if _, err := FromGGUF(writeGGUF(t, m)); err == nil || !strings.Contains(err.Error(), c.want) ||
+			!strings.Contains(err.Error(), "tok.gguf") {
 			t.Errorf("%s = %v: got error %v, want %s", c.key, c.val, err, c.want)
 		}
 	}
@@ -129,13 +133,15 @@ func TestGGUFSentencePiece(t *testing.T) {
 			scores[i] = -float32(i)
 		}
 	}
-	m := meta{"tokenizer.ggml.model": "llama", "tokenizer.ggml.tokens": spm.text, "tokenizer.ggml.token_type": types, "tokenizer.ggml.scores": scores}
+	m := meta{"tokenizer.ggml.model": "llama", "tokenizer.ggml.tokens": spm.text, "tokenizer.ggml.token_type": types,
+		"tokenizer.ggml.scores": scores}
 	tok, err := FromGGUF(writeGGUF(t, m))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, text := range []string{"the word", "  in the  中文 </s>", "é\xff"} {
-		ids, want := tok.Encode(text, EncodeOptions{AddSpecial: true}), append([]int32{1}, spm.Encode(text, EncodeOptions{})...)
+		ids, want := tok.Encode(text, EncodeOptions{AddSpecial: true}), append([]int32{1},
+			spm.Encode(text, EncodeOptions{})...)
 		if !slices.Equal(ids, want) || tok.Decode(ids) != text {
 			t.Errorf("%q gives %v, want %v, and decodes to %q", text, ids, want, tok.Decode(ids))
 		}

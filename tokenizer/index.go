@@ -1,6 +1,7 @@
 package tokenizer
 
-// The tables of a tokenizer, which build makes of a spec: tokens by text, pairs to merge, tokens of bytes, and special tokens to find.
+// The tables of a tokenizer, which build makes of a spec: tokens by text, pairs to merge, tokens of
+// bytes, and special tokens to find.
 
 import (
 	"fmt"

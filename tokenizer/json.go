@@ -46,7 +46,8 @@ func FromJSON(path string) (*Tokenizer, error) {
 	}{
 		{&f.Tokenizer, path}, {&f.Config, filepath.Join(dir, "tokenizer_config.json")},
 		{&f.SpecialTokens, filepath.Join(dir, "special_tokens_map.json")}, {&f.Model, filepath.Join(dir, "config.json")},
-		{&f.Generation, filepath.Join(dir, "generation_config.json")}, {&f.ChatTemplate, filepath.Join(dir, "chat_template.jinja")},
+		{&f.Generation, filepath.Join(dir, "generation_config.json")}, {&f.ChatTemplate,
+			filepath.Join(dir, "chat_template.jinja")},
 	} {
 		b, err := infile.ReadFile(r.path, maxJSON)
 		if errors.Is(err, fs.ErrNotExist) && r.to != &f.Tokenizer {

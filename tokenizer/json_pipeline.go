@@ -1,6 +1,7 @@
 package tokenizer
 
-// The steps around the model of a tokenizer.json: normalizer, post_processor, decoder; pre_tokenizer is in json_pretokenizer.go.
+// The steps around the model of a tokenizer.json: normalizer, post_processor, decoder;
+// pre_tokenizer is in json_pretokenizer.go.
 
 import (
 	"encoding/json"
@@ -241,7 +242,8 @@ func (s *spec) readDecoder(decoders []step) error {
 		case s.model == byteBPE:
 			return s.errorf(field, "%q does not belong to a byte-level model", st.Type)
 		case st.Type == "ByteFallback" || st.Type == "Fuse":
-		case st.Type == "Replace" && st.Pattern != nil && st.Pattern.String != nil && *st.Pattern.String == "▁" && st.Content == " ":
+		case st.Type == "Replace" && st.Pattern != nil && st.Pattern.String != nil &&
+			*st.Pattern.String == "▁" && st.Content == " ":
 			spaces = true
 		case st.Type == "Strip" && st.Content == " " && st.Start == 1 && st.Stop == 0:
 			strip = true

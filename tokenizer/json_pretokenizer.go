@@ -79,7 +79,8 @@ func (s *spec) addPreTokenizer(st step, first, afterBytes bool) error {
 // then puts ▁ before each word.
 func (s *spec) joinWhitespaceSplit(pre []step) ([]step, error) {
 	st := pre[1]
-	if rule, err := spaceScheme(st); st.Type != "Metaspace" || err != nil || rule != spaceSegments || !isTrue(st.Split, true) {
+	if rule, err := spaceScheme(st); st.Type != "Metaspace" || err != nil || rule != spaceSegments ||
+		!isTrue(st.Split, true) {
 		return nil, s.errorf("pre_tokenizer", "WhitespaceSplit is supported only before Metaspace that always prepends, and splits")
 	}
 	st.eachWord = true
@@ -132,7 +133,8 @@ func (s *spec) addSplit(st step) error {
 		if text == "" {
 			return s.errorf(field, "Split: the pattern is empty")
 		}
-		scan, ok := map[string]scanner{"Isolated": literal(text, false), "MergedWithPrevious": literal(text, true)}[st.Behavior]
+		scan, ok := map[string]scanner{"Isolated": literal(text, false),
+			"MergedWithPrevious": literal(text, true)}[st.Behavior]
 		if !ok || st.Invert {
 			return s.errorf(field, "Split: behavior %q (invert %v) is not supported, only Isolated and MergedWithPrevious", st.Behavior, st.Invert)
 		}

@@ -97,7 +97,8 @@ func TestJSONErrors(t *testing.T) {
 		{obj{"model": obj{"vocab": obj{"a": 1 << 40}}}, "the highest id is"},
 		{obj{"model": obj{"vocab": obj{"a": -1}}}, "has the id -1"},
 		{obj{"model": obj{"vocab": obj{"a": 3, "b": 3}}}, "have the same id 3"},
-		{obj{"model": obj{"vocab": obj{"a": 0, "b": 1}, "unk_token": nil, "merges": []any{}}, "added_tokens": []any{}}, "has no token"},
+		{obj{"model": obj{"vocab": obj{"a": 0, "b": 1}, "unk_token": nil, "merges": []any{}}, "added_tokens": []any{}},
+			"has no token"},
 		{obj{"model": obj{"merges": []any{"ab"}}}, "not two texts"},
 		{obj{"model": obj{"merges": []any{[]any{"a", "b", "c"}}}}, "not a pair"},
 		{obj{"model": obj{"merges": []any{[]any{"a", ""}}}}, "not a pair"},
@@ -115,20 +116,24 @@ func TestJSONErrors(t *testing.T) {
 		{obj{"pre_tokenizer": split(obj{"String": "x"}, "Removed")}, `behavior "Removed"`},
 		{obj{"pre_tokenizer": split(nil, "Isolated")}, "neither a String nor a Regex"},
 		{obj{"pre_tokenizer": obj{"type": "Metaspace", "replacement": "_"}}, `replacement "_"`},
-		{obj{"pre_tokenizer": obj{"type": "Metaspace", "replacement": "▁", "prepend_scheme": "last"}}, `prepend_scheme "last" of Metaspace`},
+		{obj{"pre_tokenizer": obj{"type": "Metaspace", "replacement": "▁", "prepend_scheme": "last"}},
+			`prepend_scheme "last" of Metaspace`},
 		{obj{"pre_tokenizer": obj{"type": "Punctuation", "behavior": "Isolated"}}, "Punctuation: behavior"},
 		{obj{"pre_tokenizer": nest(10)}, "Sequences within each other"},
 		{obj{"post_processor": obj{"type": "BertProcessing", "pair": nil}}, `post_processor: "BertProcessing"`},
 		{obj{"post_processor": obj{"type": "TemplateProcessing", "single": []any{}}}, "no sequence"},
-		{obj{"post_processor": obj{"type": "TemplateProcessing", "single": []any{obj{"SpecialToken": obj{"id": "<x>"}}}}}, `"<x>" is not among`},
-		{obj{"post_processor": obj{"type": "TemplateProcessing", "single": []any{obj{"SpecialToken": obj{"id": "<x>"}}, obj{"Sequence": obj{"id": "A"}}},
+		{obj{"post_processor": obj{"type": "TemplateProcessing", "single": []any{obj{"SpecialToken": obj{"id": "<x>"}}}}},
+			`"<x>" is not among`},
+		{obj{"post_processor": obj{"type": "TemplateProcessing", "single": []any{obj{"SpecialToken": obj{"id": "<x>"}},
+			obj{"Sequence": obj{"id": "A"}}},
 			"special_tokens": obj{"<x>": obj{"id": "<x>", "ids": []any{99999}}}}}, "99999 is outside the vocabulary"},
 		{obj{"decoder": nil}, "decoder: missing"},
 		{obj{"decoder": obj{"type": "WordPiece"}}, `decoder: "WordPiece"`},
 		{obj{"decoder": obj{"type": "Strip", "content": " ", "start": 0, "stop": 1}}, `decoder: "Strip"`},
 	} {
 		_, err := Parse(Files{Name: "folder", Tokenizer: patched(t, base, c.patch)})
-		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), filepath.Join("folder", "tokenizer.json")) {
+		if err == nil || !strings.Contains(err.Error(), c.want) ||
+			!strings.Contains(err.Error(), filepath.Join("folder", "tokenizer.json")) {
 			t.Errorf("%v\n got error %v\nwant %s", c.patch, err, c.want)
 		}
 	}
@@ -138,7 +143,8 @@ func TestJSONErrors(t *testing.T) {
 	}{
 		{Files{Tokenizer: []byte(`{"model": `)}, "at byte"},
 		{Files{Tokenizer: nil}, "unexpected end"},
-		{Files{Tokenizer: base, Config: []byte(`{"bos_token": "<begin>"}`)}, `"<begin>" of the files beside it is not in the vocabulary`},
+		{Files{Tokenizer: base, Config: []byte(`{"bos_token": "<begin>"}`)},
+			`"<begin>" of the files beside it is not in the vocabulary`},
 		{Files{Tokenizer: base, Config: []byte(`{"chat_template": 7}`)}, "chat_template"},
 		{Files{Tokenizer: base, Config: []byte(`[]`)}, "tokenizer_config.json"},
 		{Files{Tokenizer: base, Model: []byte(`{"eos_token_id": [2, 70000]}`)}, "eos_token_id 70000"},
@@ -165,7 +171,8 @@ func TestConfigFiles(t *testing.T) {
 	tok, err := Parse(Files{
 		Tokenizer: base, Config: []byte(`{"bos_token": {"content": "<s>", "lstrip": false}, "eos_token": null, "add_bos_token": true,
 			"add_eos_token": true, "chat_template": [{"name": "default", "template": "A"}, {"name": "tool_use", "template": "B"}]}`),
-		SpecialTokens: []byte(`{"eos_token": "</s>"}`), Model: []byte(`{"eos_token_id": 2}`), Generation: []byte(`{"eos_token_id": [2, 262]}`),
+		SpecialTokens: []byte(`{"eos_token": "</s>"}`), Model: []byte(`{"eos_token_id": 2}`), Generation: []byte(
+			`{"eos_token_id": [2, 262]}`),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -184,11 +191,13 @@ func TestConfigFiles(t *testing.T) {
 		t.Error(ids, tok.Decode(ids))
 	}
 	// The classes that make their own post-processor drop a BOS that add_bos_token denies.
-	around := obj{"type": "TemplateProcessing", "single": []any{obj{"SpecialToken": obj{"id": "<s>"}}, obj{"Sequence": obj{"id": "A"}}},
+	around := obj{"type": "TemplateProcessing", "single": []any{obj{"SpecialToken": obj{"id": "<s>"}},
+		obj{"Sequence": obj{"id": "A"}}},
 		"special_tokens": obj{"<s>": obj{"id": "<s>", "ids": []any{1}}}}
 	for class, want := range map[string]bool{"LlamaTokenizerFast": false, "PreTrainedTokenizerFast": true} {
 		tok, err := Parse(Files{Tokenizer: patched(t, base, obj{"post_processor": around}),
-			Config: []byte(`{"tokenizer_class": "` + class + `", "bos_token": "<s>", "add_bos_token": false}`), ChatTemplate: []byte("C")})
+			Config:       []byte(`{"tokenizer_class": "` + class + `", "bos_token": "<s>", "add_bos_token": false}`),
+			ChatTemplate: []byte("C")})
 		if err != nil {
 			t.Fatal(err)
 		}

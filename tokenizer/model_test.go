@@ -91,7 +91,8 @@ func TestGoldenPrompts(t *testing.T) {
 // anyText draws strings that are mostly UTF-8, with runs, spaces and what looks like special tokens.
 var anyText = rapid.Custom(func(t *rapid.T) string {
 	part := rapid.OneOf(rapid.SampledFrom(alphabet), rapid.String(),
-		rapid.SampledFrom([]string{"<|im_end|>", "<|endoftext|>", "<s>", "</s>", "<0x41>", "<unk>", "▁", "  ", "word", "\xff", "\xe4\xb8"}))
+		rapid.SampledFrom([]string{"<|im_end|>", "<|endoftext|>", "<s>", "</s>", "<0x41>", "<unk>", "▁", "  ", "word",
+			"\xff", "\xe4\xb8"}))
 	return strings.Join(rapid.SliceOfN(part, 0, 30).Draw(t, "parts"), "")
 })
 

@@ -47,9 +47,11 @@ var presets = func() map[string]preset {
 	set(asStarCoder, "starcoder", "refact", "command-r", "smollm", "codeshell", "exaone", "minerva-7b", "mellum2")
 	set(preset{stages: []scanner{allPunct, scanGPT2, threeDigits}}, "falcon")
 	set(preset{stages: []scanner{oneOf(punct, "$+<=>^~|"), scanGPT2, runs(number), threeDigits}}, "default")
-	set(preset{stages: []scanner{singles(newline), latin.plus(true), asianPunct.plus(true), trailingSpace, hanHangul.plus(false),
+	set(preset{stages: []scanner{singles(newline), latin.plus(true), asianPunct.plus(true), trailingSpace,
+		hanHangul.plus(false),
 		runs(number)}}, "deepseek-llm")
-	set(preset{stages: []scanner{singles(newline), spaced(letter), spaced(punct), hanHangul.plus(false), singles(number)}}, "deepseek-coder")
+	set(preset{stages: []scanner{singles(newline), spaced(letter), spaced(punct), hanHangul.plus(false), singles(number)}},
+		"deepseek-coder")
 	set(asDeepSeek3, "deepseek-v3", "hunyuan-dense", "joyai-llm")
 	set(asGPT4o, "gpt-4o", "llama4", "kanana2", "talkie", "minimax-m2")
 	set(preset{stages: []scanner{scanTekken}, ignoreMerges: true, addBOS: true}, "tekken")
@@ -75,15 +77,16 @@ func presetFor(name string) (preset, error) {
 // patterns are the regular expressions of Hugging Face Split pre-tokenizers, with the scanner that
 // does the same. A pattern that is not here is an error: a guess would give wrong ids silently.
 var patterns = map[string]scanner{
-	`'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`:                                                                                  scanGPT2,
-	`(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`:                                         scanLlama3,
-	`'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+`:                                               scanLlama3,
-	`(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`:                                              scanQwen2,
-	`'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+`:                                                    scanQwen2,
-	`(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`:                                  scanQwen35,
-	`(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1}| ?[^\s\p{L}\p{N}\r\n]+|\s*[\r\n]+|\s+(?!\S)|\s+`:                                              scanSeedCoder,
-	`(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}+| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`:                                             scanMiniCPM5,
-	o200kWord + `(?i:'s|'t|'re|'ve|'m|'ll|'d)?|` + o200kCaps + `(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+`:     scanGPT4o,
+	`'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`:                                                 scanGPT2,
+	`(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`:        scanLlama3,
+	`'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+`:              scanLlama3,
+	`(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`:             scanQwen2,
+	`'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+`:                   scanQwen2,
+	`(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`: scanQwen35,
+	`(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1}| ?[^\s\p{L}\p{N}\r\n]+|\s*[\r\n]+|\s+(?!\S)|\s+`:             scanSeedCoder,
+	`(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}+| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`:            scanMiniCPM5,
+	o200kWord + `(?i:'s|'t|'re|'ve|'m|'ll|'d)?|` + o200kCaps +
+		`(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+`: scanGPT4o,
 	o200kWord + `|` + o200kCaps + `|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+`:                                                                    scanTekken,
 	"[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\\r\\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+| ?[\\p{P}\\p{S}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+": scanDeepSeek3,
 	`\p{N}`:                       singles(number),
@@ -118,8 +121,9 @@ func scannerFor(pattern string) (scanner, error) {
 	return nil, fmt.Errorf("the split pattern %q is not one that grove has a scanner for", pattern)
 }
 
-// Splitter returns what cuts text into words for the pre-tokenizer of a name: a function that gives the length in bytes of the
-// first word of a text that is not empty. Pre-tokenizers that cut in several stages have none.
+// Splitter returns what cuts text into words for the pre-tokenizer of a name: a function that gives
+// the length in bytes of the first word of a text that is not empty. Pre-tokenizers that cut in
+// several stages have none.
 func Splitter(pre string) (func(string) int, error) {
 	p, err := presetFor(pre)
 	if err != nil {

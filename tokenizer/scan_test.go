@@ -21,7 +21,8 @@ var alphabet = []string{
 }
 
 // few is one of each for exhaustive tests.
-var few = []string{"a", "S", "l", "T", "ſ", "あ", "\u0301", "7", "²", " ", "\n", "\r", "\u00a0", "'", ".", "/", "$", "`", "\x00", "▁"}
+var few = []string{"a", "S", "l", "T", "ſ", "あ", "\u0301", "7", "²", " ", "\n", "\r", "\u00a0", "'", ".", "/",
+	"$", "`", "\x00", "▁"}
 
 // others are scanners that no file names by a pattern, with the pattern they stand for.
 var others = map[string]scanner{
@@ -81,7 +82,8 @@ func TestScannersOnAllShortTexts(t *testing.T) {
 // … and longer ones, as they come.
 func TestScannersOnLongTexts(t *testing.T) {
 	cases := scannerCases()
-	parts := rapid.SampledFrom(append(slices.Clone(alphabet), "\xff", "\xe4\xb8", "'ll", "'RE", "  ", "\n\n", "word", "12345"))
+	parts := rapid.SampledFrom(append(slices.Clone(alphabet), "\xff", "\xe4\xb8", "'ll", "'RE", "  ",
+		"\n\n", "word", "12345"))
 	rapid.Check(t, func(t *rapid.T) {
 		text := strings.Join(rapid.SliceOfN(parts, 4, 40).Draw(t, "text"), "")
 		for _, c := range cases {
@@ -109,7 +111,8 @@ func FuzzScanners(f *testing.F) {
 // quadratic scanner would not come to an end here.
 func TestScannersOnLongRuns(t *testing.T) {
 	n := 1 << 16
-	for _, run := range []string{"a", "A", "あ", "あA", "\u0301", "1", " ", "\n", " \n", "\t", "'", "'l", ".", "$", " a", " .", "\x00", "\u00a0", "\xff", "▁", "▁a"} {
+	for _, run := range []string{"a", "A", "あ", "あA", "\u0301", "1", " ", "\n", " \n", "\t", "'", "'l", ".", "$", " a",
+		" .", "\x00", "\u00a0", "\xff", "▁", "▁a"} {
 		text := strings.Repeat(run, n/len(run))
 		for name, p := range presets {
 			total := 0

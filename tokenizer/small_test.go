@@ -71,7 +71,8 @@ func (s *spec) addToken(text string, ty Type, a attr) int32 {
 	return id
 }
 
-var someMerges = []string{"t|h", "th|e", "i|n", "in|g", " |the", " |t", "e|e", "ee|ee", "e| ", "th|ing", "q|u", "\xe4|\xb8", " | ", "  |  ", "a|n", "an|d"}
+var someMerges = []string{"t|h", "th|e", "i|n", "in|g", " |the", " |t", "e|e", "ee|ee", "e| ", "th|ing", "q|u",
+	"\xe4|\xb8", " | ", "  |  ", "a|n", "an|d"}
 
 func smallBytes(t testing.TB) *Tokenizer {
 	t.Helper()
@@ -83,7 +84,8 @@ func smallBytes(t testing.TB) *Tokenizer {
 }
 
 // pieces are what the small SentencePiece models know, best score first.
-var somePieces = []string{"▁t", "he", "▁the", "in", "ing", "▁", "th", "▁▁", "▁▁▁▁", "er", "▁w", "or", "d", "ord", "▁word", "中文", "aa", "aaa", "aaaa", "\ufffd"}
+var somePieces = []string{"▁t", "he", "▁the", "in", "ing", "▁", "th", "▁▁", "▁▁▁▁", "er", "▁w", "or", "d", "ord",
+	"▁word", "中文", "aa", "aaa", "aaaa", "\ufffd"}
 
 func smallSPM(t testing.TB) *Tokenizer {
 	t.Helper()
@@ -230,7 +232,8 @@ func TestMergeIsLinear(t *testing.T) {
 func TestSentencePieceByDefinition(t *testing.T) {
 	tok := smallSPM(t)
 	rapid.Check(t, func(t *rapid.T) {
-		parts := rapid.SampledFrom([]string{"the", "in", "word", " ", "  ", "a", "aa", "中", "文", "中文", "w", "é", "t", "h", "\xff"})
+		parts := rapid.SampledFrom([]string{"the", "in", "word", " ", "  ", "a", "aa", "中", "文", "中文", "w",
+			"é", "t", "h", "\xff"})
 		text := strings.Join(rapid.SliceOfN(parts, 0, 40).Draw(t, "text"), "")
 		got := tok.Encode(text, EncodeOptions{})
 		if want := sentencePieceByDefinition(tok, text); !slices.Equal(got, want) {

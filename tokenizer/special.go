@@ -132,7 +132,8 @@ func (m *matcher) next(text string, from, taken int) (_ span, ok bool) {
 
 // wordRune is \w: alphabetic, mark, digit, connector, joiner.
 func wordRune(r rune) bool {
-	return unicode.In(r, unicode.L, unicode.Nl, unicode.Other_Alphabetic, unicode.M, unicode.Nd, unicode.Pc, unicode.Join_Control)
+	return unicode.In(r, unicode.L, unicode.Nl, unicode.Other_Alphabetic, unicode.M, unicode.Nd, unicode.Pc,
+		unicode.Join_Control)
 }
 
 func endsInWord(s string) bool {

@@ -69,7 +69,8 @@ func unigramMeta(vocab []any) meta {
 	}
 	return meta{"tokenizer.ggml.model": "t5", "tokenizer.ggml.pre": "default", "tokenizer.ggml.tokens": tokens,
 		"tokenizer.ggml.scores": scores, "tokenizer.ggml.token_type": types,
-		"tokenizer.ggml.padding_token_id": uint32(0), "tokenizer.ggml.eos_token_id": uint32(1), "tokenizer.ggml.unknown_token_id": uint32(2)}
+		"tokenizer.ggml.padding_token_id": uint32(0), "tokenizer.ggml.eos_token_id": uint32(1),
+		"tokenizer.ggml.unknown_token_id": uint32(2)}
 }
 
 // testdata/unigram_ids.json has random texts and their ids under many settings, special tokens added
@@ -240,9 +241,11 @@ func TestUnigramSameInBothFormats(t *testing.T) {
 			patch        obj // nil: as the file is
 			letters      string
 		}{
-			"plain":        {false, false, obj{"normalizer": spaceSteps(false), "pre_tokenizer": nil, "decoder": plainDecoder("never")}, "▁\t "},
-			"space before": {true, false, obj{"normalizer": spaceSteps(true), "pre_tokenizer": nil, "decoder": plainDecoder("always")}, "▁\t "},
-			"merged":       {true, true, obj{}, "\t\n… ﬁ２ "},
+			"plain": {false, false, obj{"normalizer": spaceSteps(false), "pre_tokenizer": nil, "decoder": plainDecoder("never")},
+				"▁\t "},
+			"space before": {true, false, obj{"normalizer": spaceSteps(true), "pre_tokenizer": nil,
+				"decoder": plainDecoder("always")}, "▁\t "},
+			"merged": {true, true, obj{}, "\t\n… ﬁ２ "},
 		} {
 			m := unigramMeta(vocab)
 			m["tokenizer.ggml.add_space_prefix"], m["tokenizer.ggml.remove_extra_whitespaces"] = c.front, c.merge
@@ -256,7 +259,8 @@ func TestUnigramSameInBothFormats(t *testing.T) {
 			fromJSON := parseUnigram(t, withBytes, c.patch)
 			rapid.Check(t, func(t *rapid.T) {
 				text := strings.Join(rapid.SliceOfN(rapid.OneOf(
-					rapid.StringMatching("[a-zA-Zé中文"+c.letters+"]{0,8}"), rapid.SampledFrom([]string{"</s>", "the ", " of the training", "\xff"}),
+					rapid.StringMatching("[a-zA-Zé中文"+c.letters+"]{0,8}"), rapid.SampledFrom([]string{"</s>", "the ",
+						" of the training", "\xff"}),
 				), 0, 10).Draw(t, "parts"), "")
 				for _, part := range strings.Split(text, "</s>") {
 					if part != "" && strings.Trim(part, " ") == "" {
@@ -282,7 +286,8 @@ func TestUnigramSameInBothFormats(t *testing.T) {
 
 // The work is in proportion to the text.
 func TestUnigramIsLinear(t *testing.T) {
-	for name, tok := range map[string]*Tokenizer{"words": smallUnigram(t), "one": parseUnigram(t, true, obj{"pre_tokenizer": nil})} {
+	for name, tok := range map[string]*Tokenizer{"words": smallUnigram(t),
+		"one": parseUnigram(t, true, obj{"pre_tokenizer": nil})} {
 		steps := func(n int) int {
 			sc := newScratch().(*scratch)
 			tok.mergeWord(nil, strings.Repeat("training the", n), 0, sc)
@@ -301,15 +306,23 @@ func TestUnigramErrors(t *testing.T) {
 		change func(vocab []any, m meta)
 		want   string
 	}{
-		{func(v []any, m meta) { m["tokenizer.ggml.scores"].([]float32)[7] = float32(nan) }, "tokenizer.ggml.scores: entry 7 is NaN"},
-		{func(v []any, m meta) { m["tokenizer.ggml.scores"].([]float32)[7] = float32(inf) }, "tokenizer.ggml.scores: entry 7 is +Inf"},
+		{func(v []any, m meta) { m["tokenizer.ggml.scores"].([]float32)[7] = float32(nan) },
+			"tokenizer.ggml.scores: entry 7 is NaN"},
+		{func(v []any, m meta) { m["tokenizer.ggml.scores"].([]float32)[7] = float32(inf) },
+			"tokenizer.ggml.scores: entry 7 is +Inf"},
 		{func(v []any, m meta) { delete(m, "tokenizer.ggml.scores") }, "tokenizer.ggml.scores: 0 entries for 420"},
-		{func(v []any, m meta) { m["tokenizer.ggml.tokens"].([]string)[9] = "s" }, `tokenizer.ggml.tokens: entries 4 and 9 are the same piece, "s"`},
-		{func(v []any, m meta) { m["tokenizer.ggml.tokens"].([]string)[9] = strings.Repeat("s", maxPiece+1) }, "tokenizer.ggml.tokens: entry 9 has 1025 bytes"},
-		{func(v []any, m meta) { m["tokenizer.ggml.unknown_token_id"] = uint32(5) }, "tokenizer.ggml.unknown_token_id: missing"},
-		{func(v []any, m meta) { m["tokenizer.ggml.precompiled_charsmap"] = []int32{1, 2} }, "tokenizer.ggml.precompiled_charsmap: "},
-		{func(v []any, m meta) { m["tokenizer.ggml.precompiled_charsmap"] = []byte{1, 2} }, "tokenizer.ggml.precompiled_charsmap: "},
-		{func(v []any, m meta) { m["tokenizer.ggml.remove_extra_whitespaces"] = "yes" }, "tokenizer.ggml.remove_extra_whitespaces"},
+		{func(v []any, m meta) { m["tokenizer.ggml.tokens"].([]string)[9] = "s" },
+			`tokenizer.ggml.tokens: entries 4 and 9 are the same piece, "s"`},
+		{func(v []any, m meta) { m["tokenizer.ggml.tokens"].([]string)[9] = strings.Repeat("s", maxPiece+1) },
+			"tokenizer.ggml.tokens: entry 9 has 1025 bytes"},
+		{func(v []any, m meta) { m["tokenizer.ggml.unknown_token_id"] = uint32(5) },
+			"tokenizer.ggml.unknown_token_id: missing"},
+		{func(v []any, m meta) { m["tokenizer.ggml.precompiled_charsmap"] = []int32{1, 2} },
+			"tokenizer.ggml.precompiled_charsmap: "},
+		{func(v []any, m meta) { m["tokenizer.ggml.precompiled_charsmap"] = []byte{1, 2} },
+			"tokenizer.ggml.precompiled_charsmap: "},
+		{func(v []any, m meta) { m["tokenizer.ggml.remove_extra_whitespaces"] = "yes" },
+			"tokenizer.ggml.remove_extra_whitespaces"},
 	} {
 		vocab, _ := unigramVocab(t, false)
 		m := unigramMeta(vocab)
@@ -325,18 +338,21 @@ func TestUnigramErrors(t *testing.T) {
 		{obj{"model": obj{"unk_id": nil}}, "model.unk_id: missing"},
 		{obj{"model": obj{"unk_id": 420}}, "model.unk_id: 420 is outside"},
 		{obj{"model": obj{"alpha": 0.1}}, `unknown field "alpha"`},
-		{obj{"model": obj{"vocab": []any{[]any{"a", 1}, []any{"a", 2}}}}, `model.vocab: entries 0 and 1 are the same piece, "a"`},
+		{obj{"model": obj{"vocab": []any{[]any{"a", 1}, []any{"a", 2}}}},
+			`model.vocab: entries 0 and 1 are the same piece, "a"`},
 		{obj{"model": obj{"vocab": []any{[]any{"a"}}}}, `model.vocab: ["a"] is not a piece with its score`},
 		{obj{"model": obj{"vocab": []any{[]any{"a", nil}}}}, "is not a piece with its score"},
 		{obj{"pre_tokenizer": obj{"type": "ByteLevel"}}, "pre_tokenizer: ByteLevel is not supported with a Unigram model"},
 		{obj{"pre_tokenizer": obj{"type": "WhitespaceSplit"}}, `pre_tokenizer: "WhitespaceSplit" is not known`},
 		{obj{"pre_tokenizer": obj{"type": "Sequence", "pretokenizers": []any{obj{"type": "WhitespaceSplit"},
-			obj{"type": "Metaspace", "replacement": "▁", "prepend_scheme": "first"}}}}, "pre_tokenizer: WhitespaceSplit is supported only before"},
+			obj{"type": "Metaspace", "replacement": "▁", "prepend_scheme": "first"}}}},
+			"pre_tokenizer: WhitespaceSplit is supported only before"},
 		{obj{"normalizer": obj{"type": "Precompiled", "precompiled_charsmap": "AAAA"}}, "normalizer.precompiled_charsmap: "},
 		{obj{"normalizer": obj{"type": "Replace", "pattern": obj{"Regex": "a+"}, "content": "b"}}, "normalizer: Replace: only"},
 		{obj{"decoder": nil}, "decoder: missing"},
 	} {
-		if _, err := Parse(Files{Name: "x", Tokenizer: patched(t, unigramJSONFile(t), c.patch)}); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := Parse(Files{Name: "x", Tokenizer: patched(t, unigramJSONFile(t), c.patch)}); err == nil ||
+			!strings.Contains(err.Error(), c.want) {
 			t.Errorf("got error %v, want %s", err, c.want)
 		}
 	}

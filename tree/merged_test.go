@@ -93,16 +93,15 @@ func TestSplice(t *testing.T) {
 	})
 }
 
-// candidates are the token strings of the rows of R.
-func candidates(t *Tree) [][]int32 {
-	var all [][]int32
-	p := t.Paths(nil)
-	for k := range p.Rows {
+// candidates are the token strings of the paths to the leaves.
+func candidates(t *Tree) (all [][]int32) {
+	for leaf := range t.Token {
+		if !t.Leaf(leaf) {
+			continue
+		}
 		var c []int32
-		for _, i := range p.Row(k) {
-			if i >= 0 {
-				c = append(c, t.Token[i])
-			}
+		for _, i := range t.Path(leaf, nil) {
+			c = append(c, t.Token[i])
 		}
 		all = append(all, c)
 	}

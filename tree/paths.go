@@ -1,5 +1,4 @@
-// Paths of a tree: from the root to a node, all of them as a matrix, and the walk down the
-// path that a target's own tokens choose.
+// Paths of a tree: from the root to a node, and the walk down the path that a target's own tokens choose.
 
 package tree
 
@@ -13,32 +12,6 @@ func (t *Tree) Path(i int, dst []int32) []int32 {
 	}
 	slices.Reverse(dst[start:])
 	return dst
-}
-
-// Paths is the retrieval matrix R of Merged-Tree Dual Drafting §4.4: one row for each path from the root to a leaf,
-// in the order of the leaves' indices, as wide as the longest, padded with -1.
-type Paths struct {
-	Rows, Cols int
-	Node       []int32 // Rows × Cols
-}
-
-// Row is path r with its padding.
-func (p Paths) Row(r int) []int32 { return p.Node[r*p.Cols : (r+1)*p.Cols] }
-
-// Paths lists the paths to the leaves, using dst's memory for the matrix.
-func (t *Tree) Paths(dst []int32) Paths {
-	p := Paths{Cols: t.MaxDepth() + 1, Node: dst[:0]}
-	for i := range t.Token {
-		if !t.Leaf(i) {
-			continue
-		}
-		p.Node = t.Path(i, p.Node)
-		p.Rows++
-		for len(p.Node) < p.Rows*p.Cols {
-			p.Node = append(p.Node, -1)
-		}
-	}
-	return p
 }
 
 // Walk follows a string of tokens down a tree. Where siblings carry the same token, as the two halves

@@ -56,7 +56,8 @@ func TestSubKeepsStructure(t *testing.T) {
 		tr := genTree(1, 80).Draw(r, "tree")
 		if rapid.Bool().Draw(r, "sideways") {
 			for range 5 {
-				tr.SetSees(rapid.IntRange(0, tr.Len()-1).Draw(r, "i"), rapid.IntRange(0, tr.Len()-1).Draw(r, "j"), rapid.Bool().Draw(r, "on"))
+				tr.SetSees(rapid.IntRange(0, tr.Len()-1).Draw(r, "i"), rapid.IntRange(0, tr.Len()-1).Draw(r, "j"),
+					rapid.Bool().Draw(r, "on"))
 			}
 		}
 		for i := range tr.LogProb { // a calibration may leave anything here
@@ -124,7 +125,8 @@ func TestPick(t *testing.T) {
 			if i > 0 {
 				p = index[p]
 			}
-			if index[i] != int32(n) || picked.Token[n] != tr.Token[i] || picked.LogProb[n] != tr.LogProb[i] || picked.Parent[n] != p {
+			if index[i] != int32(n) || picked.Token[n] != tr.Token[i] || picked.LogProb[n] != tr.LogProb[i] ||
+				picked.Parent[n] != p {
 				r.Fatalf("node %d arrived changed", i)
 			}
 			for m, j := range nodes {

@@ -93,8 +93,8 @@ func (t *Tree) Append(parent int, token int32, logProb float32) int {
 	return t.attach(int32(parent), last, token, logProb)
 }
 
-// AppendApart adds a child of parent even where it has one with that token, and returns its index: for branches that must not
-// share rows, such as the blocks of a text that a head learns from.
+// AppendApart adds a child of parent even where it has one with that token, and returns its index:
+// for branches that must not share rows, such as the blocks of a text that a head learns from.
 func (t *Tree) AppendApart(parent int, token int32) int {
 	return t.attach(int32(parent), t.lastChild(int32(parent)), token, 0)
 }
@@ -213,7 +213,8 @@ func (t *Tree) Check(vocab int) error {
 		case i > 0 && (p < 0 || int(p) >= i):
 			return fmt.Errorf("tree: node %d has parent %d: want one of the nodes before it", i, p)
 		case i > 0 && t.Depth[i] != t.Depth[p]+1:
-			return fmt.Errorf("tree: node %d has depth %d under a parent of depth %d: want %d", i, t.Depth[i], t.Depth[p], t.Depth[p]+1)
+			return fmt.Errorf("tree: node %d has depth %d under a parent of depth %d: want %d", i, t.Depth[i],
+				t.Depth[p], t.Depth[p]+1)
 		case t.Token[i] < 0 || int(t.Token[i]) >= vocab:
 			return fmt.Errorf("tree: node %d carries token %d: want 0 to %d", i, t.Token[i], vocab-1)
 		}

@@ -4,40 +4,13 @@ package tree
 
 import "math/bits"
 
-// Bits is a set of nodes, node i in bit i%64 of word i/64.
-type Bits []uint64
-
-// Has reports whether i is in the set.
-func (b Bits) Has(i int) bool { return i>>6 < len(b) && b[i>>6]>>(i&63)&1 != 0 }
-
-// Count is the number of nodes in the set.
-func (b Bits) Count() int {
-	n := 0
-	for _, w := range b {
-		n += bits.OnesCount64(w)
-	}
-	return n
-}
-
 func words(n int) int { return (n + 63) >> 6 }
-
-// Ancestors writes Anc(i) = {i, π(i), π(π(i)), …, 0} (Merged-Tree Dual Drafting §4.2) into dst, which grows to
-// hold a bit a node.
-func (t *Tree) Ancestors(i int, dst Bits) Bits {
-	dst = dst[:0]
-	for range words(t.Len()) {
-		dst = append(dst, 0)
-	}
-	for ; i >= 0; i = int(t.Parent[i]) {
-		dst[i>>6] |= 1 << (i & 63)
-	}
-	return dst
-}
 
 // Sees reports whether row i attends to node j: the tree mask M[i, j] of Merged-Tree Dual Drafting §4.2.
 func (t *Tree) Sees(i, j int) bool {
 	if t.stride > 0 {
-		return Bits(t.sees[i*t.stride : (i+1)*t.stride]).Has(j)
+		row := t.sees[i*t.stride : (i+1)*t.stride]
+		return j>>6 < len(row) && row[j>>6]>>(j&63)&1 != 0
 	}
 	for i > j { // a parent's index is below its child's
 		i = int(t.Parent[i])

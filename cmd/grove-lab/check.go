@@ -90,7 +90,8 @@ func (c *checkServeCmd) Run(p *command.Program) error {
 	return c.run(p, "same tokens together", check.Serve)
 }
 
-func (c *checkFlags) run(p *command.Program, law string, f func(context.Context, check.Options) (check.Report, error)) error {
+func (c *checkFlags) run(p *command.Program, law string, f func(context.Context,
+	check.Options) (check.Report, error)) error {
 	switch {
 	case c.Cases < 1:
 		return command.Usagef("--cases %d: want at least 1", c.Cases)
@@ -101,7 +102,9 @@ func (c *checkFlags) run(p *command.Program, law string, f func(context.Context,
 	defer stop()
 	bar := p.Progress(law, false)
 	start := time.Now()
-	r, err := f(ctx, check.Options{Cases: c.Cases, Seed: c.Seed, Only: c.Only, Progress: func(done, total int) { bar.Set(int64(done), int64(total)) }})
+	r, err := f(ctx, check.Options{Cases: c.Cases, Seed: c.Seed, Only: c.Only, Progress: func(done, total int) {
+		bar.Set(int64(done), int64(total))
+	}})
 	bar.End()
 	if err != nil && !errors.Is(err, context.Canceled) {
 		return err
@@ -115,7 +118,8 @@ func (c *checkFlags) run(p *command.Program, law string, f func(context.Context,
 		if r.Tokens > 0 {
 			fmt.Fprintf(p.Stdout, ", %d tokens", r.Tokens)
 		}
-		fmt.Fprintf(p.Stdout, ", %d mismatches (levels %s; seed %d; %.1fs)\n", r.Mismatches, strings.Join(r.Levels, ", "), c.Seed, time.Since(start).Seconds())
+		fmt.Fprintf(p.Stdout, ", %d mismatches (levels %s; seed %d; %.1fs)\n", r.Mismatches, strings.Join(r.Levels, ", "),
+			c.Seed, time.Since(start).Seconds())
 		for _, f := range r.Failures {
 			fmt.Fprintln(p.Stdout, f)
 		}

@@ -37,10 +37,11 @@ type labCommands struct {
 }
 
 // lab is the program.
-var lab = command.App{Name: "grove-lab", Description: labDescription, Page: "lab.md", Vars: kong.Vars{"experiments": experimentNames()}, Commands: func() command.CommandLine {
-	c := new(labCommands)
-	return command.CommandLine{Grammar: c, Globals: &c.Globals}
-}}
+var lab = command.App{Name: "grove-lab", Description: labDescription, Page: "lab.md",
+	Vars: kong.Vars{"experiments": experimentNames()}, Commands: func() command.CommandLine {
+		c := new(labCommands)
+		return command.CommandLine{Grammar: c, Globals: &c.Globals}
+	}}
 
 const labDescription = `The laboratory of grove: experiments, checks and grove's own models.
 

@@ -55,7 +55,8 @@ func TestHelp(t *testing.T) {
 	}
 	for _, page := range command.PagesOf(k.Model, k.Model.Node) {
 		words := strings.Fields(page.Name)[1:]
-		if out := must(t, append(words, "--help")...); !strings.HasPrefix(out, "Usage: "+page.Name) || len(words) > 0 && !strings.Contains(out, "Example") {
+		if out := must(t, append(words, "--help")...); !strings.HasPrefix(out, "Usage: "+page.Name) || len(words) > 0 &&
+			!strings.Contains(out, "Example") {
 			t.Errorf("%s --help:\n%s", page.Name, out)
 		}
 	}
@@ -98,7 +99,8 @@ func TestSynth(t *testing.T) {
 		t.Errorf("synth over a file: status %d, %s", code, err)
 	}
 	must(t, "synth", "tiny-gptneox", file, "--force")
-	if got := must(t, "__complete", "--", "synth", "tiny-ll"); strings.Join(strings.Fields(got), " ") != "tiny-llama2 tiny-llama3" {
+	if got := must(t, "__complete", "--", "synth", "tiny-ll"); strings.Join(strings.Fields(got),
+		" ") != "tiny-llama2 tiny-llama3" {
 		t.Errorf("synth tiny-ll is completed to %q", got)
 	}
 	if n := strings.Count(must(t, "synth", "--list"), "\n"); n < len(synth.Shapes()) {

@@ -53,9 +53,11 @@ func (cmd *padCmd) Run(p *command.Program) error {
 		return err
 	}
 	if p.JSON {
-		return p.PrintJSON(map[string]any{"file": cmd.Out, "parameters": c.Parameters(), "padding": c.Padded, "layers": c.Layers,
+		return p.PrintJSON(map[string]any{"file": cmd.Out, "parameters": c.Parameters(),
+			"padding": c.Padded, "layers": c.Layers,
 			"feed_forward": c.FFN, "bytes": info.Size()})
 	}
-	fmt.Fprintf(p.Stdout, "%s: %s parameters, %s of them padding, in %d layers; %s\n", cmd.Out, command.Count(c.Parameters()), command.Count(c.Padded), c.Layers, command.Size(info.Size()))
+	fmt.Fprintf(p.Stdout, "%s: %s parameters, %s of them padding, in %d layers; %s\n", cmd.Out,
+		command.Count(c.Parameters()), command.Count(c.Padded), c.Layers, command.Size(info.Size()))
 	return nil
 }

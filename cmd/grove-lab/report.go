@@ -61,7 +61,8 @@ func (cmd *reportCmd) Run(p *command.Program) error {
 		return err
 	}
 	defer p.Close(m)
-	o := report.Options{Model: m, ModelName: command.OwnName(inside.Target(m).Model, cmd.Model), Dir: cmd.Dir, Quick: cmd.Quick, Data: cmd.Data, GoRoot: command.FindGoRoot(cmd.GoRoot), Log: p.Logf}
+	o := report.Options{Model: m, ModelName: command.OwnName(inside.Target(m).Model, cmd.Model), Dir: cmd.Dir,
+		Quick: cmd.Quick, Data: cmd.Data, GoRoot: command.FindGoRoot(cmd.GoRoot), Log: p.Logf}
 	if version, revision := command.BuildVersion(); revision != "" {
 		o.Version = fmt.Sprintf("%s (%s)", version, revision)
 	} else {

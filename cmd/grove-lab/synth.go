@@ -61,6 +61,7 @@ func (cmd *synthCmd) Run(p *command.Program) error {
 		return p.PrintJSON(map[string]any{"file": cmd.Out, "shape": shape.Name, "type": strings.ToLower(typ.String()),
 			"seed": cmd.Seed, "bytes": info.Size(), "parameters": shape.Parameters()})
 	}
-	fmt.Fprintf(p.Stdout, "%s: %s in %v, %s parameters, %s\n", cmd.Out, shape.Name, typ, command.Count(shape.Parameters()), command.Size(info.Size()))
+	fmt.Fprintf(p.Stdout, "%s: %s in %v, %s parameters, %s\n", cmd.Out, shape.Name, typ, command.Count(shape.Parameters()),
+		command.Size(info.Size()))
 	return nil
 }

@@ -125,9 +125,9 @@ func (cmd *tablesCmd) options(ctx context.Context, p *command.Program) (o report
 
 // findGrove finds the command that users run: beside this program, which is own, or on the PATH.
 func findGrove(own string) (string, error) {
-	beside := filepath.Join(filepath.Dir(own), "grove"+filepath.Ext(own))
-	if _, err := os.Stat(beside); err == nil {
-		return beside, nil
+	neighbour := filepath.Join(filepath.Dir(own), "grove"+filepath.Ext(own))
+	if _, err := os.Stat(neighbour); err == nil {
+		return neighbour, nil
 	}
 	file, err := exec.LookPath("grove")
 	if err != nil {
@@ -146,7 +146,9 @@ func chosen(list []report.Measurement, names []string) ([]report.Measurement, er
 			return nil, command.Usagef("--only %s: there is no such measurement: see grove-lab tables --list", name)
 		}
 	}
-	return slices.DeleteFunc(slices.Clone(list), func(m report.Measurement) bool { return !slices.Contains(names, m.Name) }), nil
+	return slices.DeleteFunc(slices.Clone(list), func(m report.Measurement) bool {
+		return !slices.Contains(names, m.Name)
+	}), nil
 }
 
 // runProgram runs a grove command in a process of its own, and returns what it prints.

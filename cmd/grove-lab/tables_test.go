@@ -20,7 +20,8 @@ func TestTables(t *testing.T) {
 	prompts := filepath.Join(dir, "prompts.jsonl")
 	program := filepath.Join(dir, "grove.exe")
 	must(t, "synth", "tiny-qwen3", model)
-	if err := os.WriteFile(prompts, []byte(`{"prompt":"one two one two one"}`+"\n"+`{"prompt":"a b c a b c"}`+"\n"), 0o644); err != nil {
+	if err := os.WriteFile(prompts, []byte(`{"prompt":"one two one two one"}`+"\n"+`{"prompt":"a b c a b c"}`+"\n"),
+		0o644); err != nil {
 		t.Fatal(err)
 	}
 	if out, err := exec.Command("go", "build", "-buildvcs=false", "-o", program, "../grove").CombinedOutput(); err != nil {
@@ -29,12 +30,19 @@ func TestTables(t *testing.T) {
 	t.Setenv("TINY", model)
 	t.Setenv("PROMPTS", prompts)
 	list := []report.Measurement{
-		{Name: "passes", Commands: []report.Command{{Labels: []string{"tiny"}, Args: "bench cost --model $TINY --rows 1,2 --rounds 1 --committed 4"}}, Tables: []report.View{
-			{Name: "passes", Labels: []string{"model", "rows"}, Rows: []string{"rows.n"}, Columns: []report.Column{{Head: "ms", Field: "ms", Format: "%.2f"}, {Head: "GB/s", Field: "bandwidth_gbs", Format: "%.1f"}}}}},
-		{Name: "methods", Commands: []report.Command{{Args: "bench spec -m $TINY --suite $PROMPTS --methods plain,lookup -n 8 --prompts 2 -t 0,1 --no-controller --no-bandwidth --ignore-end"}}, Tables: []report.View{
-			{Name: "methods", Labels: []string{"suite", "method"}, Rows: []string{"suites.name", "methods.name"}, Columns: []report.Column{{Head: "τ", Field: "tau", Format: "%.2f"}, {Head: "over plain", Field: "tau", Format: "%.2f", Over: "plain"}}}}},
-		{Name: "callers", Runs: 2, Commands: []report.Command{{Args: "bench serve -m $TINY --suite $PROMPTS --drafters plain --clients 2 --requests 1 --rounds 1 --prompts 2 -n 4"}}, Tables: []report.View{
-			{Name: "callers", Labels: []string{"drafter", "callers"}, Rows: []string{"rows.drafter.clients"}, Columns: []report.Column{{Head: "tokens/s", Field: "tokens_per_s", Format: "%.0f"}}}}},
+		{Name: "passes", Commands: []report.Command{{Labels: []string{"tiny"},
+			Args: "bench cost --model $TINY --rows 1,2 --rounds 1 --committed 4"}}, Tables: []report.View{
+			{Name: "passes", Labels: []string{"model", "rows"}, Rows: []string{"rows.n"}, Columns: []report.Column{
+				{Head: "ms", Field: "ms", Format: "%.2f"}, {Head: "GB/s", Field: "bandwidth_gbs", Format: "%.1f"}}}}},
+		{Name: "methods", Commands: []report.Command{{Args: "bench spec -m $TINY --suite $PROMPTS --methods plain,lookup -n 8 --prompts 2 -t 0,1 --no-controller --no-bandwidth --ignore-end"}},
+			Tables: []report.View{
+				{Name: "methods", Labels: []string{"suite", "method"}, Rows: []string{"suites.name", "methods.name"},
+					Columns: []report.Column{{Head: "τ", Field: "tau", Format: "%.2f"}, {Head: "over plain", Field: "tau",
+						Format: "%.2f", Over: "plain"}}}}},
+		{Name: "callers", Runs: 2, Commands: []report.Command{
+			{Args: "bench serve -m $TINY --suite $PROMPTS --drafters plain --clients 2 --requests 1 --rounds 1 --prompts 2 -n 4"}}, Tables: []report.View{
+			{Name: "callers", Labels: []string{"drafter", "callers"}, Rows: []string{"rows.drafter.clients"},
+				Columns: []report.Column{{Head: "tokens/s", Field: "tokens_per_s", Format: "%.0f"}}}}},
 	}
 	measurements = func() []report.Measurement { return list }
 	defer func() { measurements = report.Measurements }()
@@ -46,7 +54,8 @@ func TestTables(t *testing.T) {
 	}
 	measure := func() (all []found, stderr string) {
 		t.Helper()
-		code, out, stderr := runLab("tables", "--program", program, "--dir", dir, "--docs", docs, "--threads", "1", "--json", "-v")
+		code, out, stderr := runLab("tables", "--program", program, "--dir", dir, "--docs", docs,
+			"--threads", "1", "--json", "-v")
 		if code != 0 {
 			t.Fatalf("status %d\n%s", code, stderr)
 		}
@@ -61,7 +70,8 @@ func TestTables(t *testing.T) {
 	}
 	for i, rows := range []int{2, 4, 2} {
 		r := first[i]
-		if len(r.Tables) != 1 || len(r.Tables[0].Rows) != rows || r.Threads != 1 || r.Machine == "" || r.Date.IsZero() || r.Reason == "" {
+		if len(r.Tables) != 1 || len(r.Tables[0].Rows) != rows || r.Threads != 1 || r.Machine == "" ||
+			r.Date.IsZero() || r.Reason == "" {
 			t.Errorf("%s: %+v", list[i].Name, r)
 		}
 		for _, row := range r.Tables[0].Rows {
@@ -82,7 +92,8 @@ func TestTables(t *testing.T) {
 			t.Errorf("%s: %s %v", r.Name, r.Reason, r.Changes)
 		}
 	}
-	if out := must(t, "tables", "--program", program, "--only", "callers", "--dir", dir, "--docs", docs, "--threads", "1"); out != "callers: no change\n" {
+	if out := must(t, "tables", "--program", program, "--only", "callers", "--dir", dir, "--docs", docs, "--threads",
+		"1"); out != "callers: no change\n" {
 		t.Errorf("printed %q", out)
 	}
 	if out := must(t, "tables", "--list"); strings.Count(out, "\n") != len(list)+1 {
@@ -94,7 +105,8 @@ func TestTables(t *testing.T) {
 		t.Errorf("a command that fails: status %d, %q\n%s", code, out, stderr)
 	}
 	for args, want := range map[string]int{"--only no-such": 2, "--write": 1} { // the test binary knows no commit
-		if code, _, stderr := runLab(append([]string{"tables", "--program", program, "--dir", dir, "--docs", docs}, strings.Fields(args)...)...); code != want || !strings.Contains(stderr, fmt.Sprint(strings.Fields(args)[0])) {
+		if code, _, stderr := runLab(append([]string{"tables", "--program", program, "--dir", dir, "--docs", docs},
+			strings.Fields(args)...)...); code != want || !strings.Contains(stderr, fmt.Sprint(strings.Fields(args)[0])) {
 			t.Errorf("grove-lab tables %s: status %d, want %d\n%s", args, code, want, stderr)
 		}
 	}

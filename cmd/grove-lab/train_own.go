@@ -47,7 +47,9 @@ func (trainTargetCmd) Help() string {
 }
 
 func (c *trainTargetCmd) Run(p *command.Program) error {
-	return c.RunStage(p, func(ctx context.Context, j train.Job) error { return train.TrainTarget(ctx, j, train.TargetRecipe()) })
+	return c.RunStage(p, func(ctx context.Context, j train.Job) error {
+		return train.TrainTarget(ctx, j, train.TargetRecipe())
+	})
 }
 
 type trainDraftCmd struct{ command.TrainFlags }

@@ -12,7 +12,8 @@ import (
 	"github.com/grovellm/grove/internal/command"
 )
 
-// fieldNames matches what only a Go program calls things: names of several words, and a field with what is wrong with it.
+// fieldNames matches what only a Go program calls things: names of several words, and a field with
+// what is wrong with it.
 var fieldNames = func() *regexp.Regexp {
 	var compound, single []string
 	for _, v := range []any{grove.Request{}, grove.Options{}, grove.Sampling{}} {
@@ -25,14 +26,18 @@ var fieldNames = func() *regexp.Regexp {
 			}
 		}
 	}
-	return regexp.MustCompile(`\b(` + strings.Join(compound, "|") + `)\b|\b(` + strings.Join(single, "|") + `)( is |: )|Messages\[`)
+	return regexp.MustCompile(`\b(` + strings.Join(compound, "|") + `)\b|\b(` + strings.Join(single, "|") +
+		`)( is |: )|Messages\[`)
 }()
 
 // Every field that a flag can set wrongly has the flag's name for users.
 func TestFlagOfFields(t *testing.T) {
 	help := must(t, "", "help", "chat") + must(t, "", "help", "run") + must(t, "", "help", "serve")
-	inside := map[string]bool{"OnRound": true, "Progress": true, "DraftGGUF": true, "HeadGGUF": true, "OfferedHeads": true, "PredictTokens": true, "Sampling": true,
-		"Logprobs": true, "TopLogprobs": true, "PromptLogprobs": true, "Priority": true, "Tenant": true, "FreshPrompt": true, "Paced": true, "Tools": true, "Reasoning": true, "Deadline": true, "ReasoningOpen": true, "StopInReasoning": true, "ReasoningBudget": true, "Auto": true}
+	inside := map[string]bool{"OnRound": true, "Progress": true, "DraftGGUF": true, "HeadGGUF": true, "OfferedHeads": true,
+		"PredictTokens": true, "Sampling": true,
+		"Logprobs": true, "TopLogprobs": true, "PromptLogprobs": true, "Priority": true, "Tenant": true, "FreshPrompt": true,
+		"Paced": true, "Tools": true, "Reasoning": true, "Deadline": true, "ReasoningOpen": true, "StopInReasoning": true,
+		"ReasoningBudget": true, "Auto": true}
 	for prefix, v := range map[string]any{"": grove.Request{}, " ": grove.Options{}, "Sampling.": grove.Sampling{}} {
 		for i := range reflect.TypeOf(v).NumField() {
 			if !reflect.TypeOf(v).Field(i).IsExported() {

@@ -53,7 +53,8 @@ func (cmd *benchAdaptCmd) Run(p *command.Program) error {
 	for _, f := range []struct {
 		name        string
 		v, low, top int
-	}{{"queries", cmd.Queries, 1, 1e6}, {"epochs", cmd.Epochs, 1, 1e4}, {"max-tokens", cmd.MaxTokens, 2, 1e6}, {"budget", cmd.Budget, 0, maxBudget}, {"workers", cmd.Workers, 1, 1024}} {
+	}{{"queries", cmd.Queries, 1, 1e6}, {"epochs", cmd.Epochs, 1, 1e4}, {"max-tokens", cmd.MaxTokens, 2, 1e6},
+		{"budget", cmd.Budget, 0, maxBudget}, {"workers", cmd.Workers, 1, 1024}} {
 		if f.v < f.low || f.v > f.top || f.name == "budget" && f.v == 1 {
 			return command.Usagef("--%s %d: want %d to %d", f.name, f.v, f.low, f.top)
 		}
@@ -63,7 +64,8 @@ func (cmd *benchAdaptCmd) Run(p *command.Program) error {
 		return err
 	}
 	o := bench.AdaptOptions{
-		Drafter: cmd.Drafter, Policies: cmd.Policy, Epochs: cmd.Epochs, Sampling: sampling, MaxTokens: cmd.MaxTokens, Chat: cmd.Chat, Budget: cmd.Budget, Uncontrolled: cmd.NoController,
+		Drafter: cmd.Drafter, Policies: cmd.Policy, Epochs: cmd.Epochs, Sampling: sampling, MaxTokens: cmd.MaxTokens,
+		Chat: cmd.Chat, Budget: cmd.Budget, Uncontrolled: cmd.NoController,
 		Adapt: adapt.Options{Wait: cmd.Wait, Seed: cmd.Seed, Threads: cmd.Workers, Tuning: adapt.DefaultTuning()},
 	}
 	if !(cmd.Rate >= 0) {

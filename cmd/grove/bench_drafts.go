@@ -31,7 +31,8 @@ func (cmd *benchCostCmd) drafts(ctx context.Context, p *command.Program, kind *h
 		return p.PrintJSON(r)
 	}
 	fmt.Fprintf(p.Stdout, "%s of %s in %s, %d threads, %s: %d tokens × %d, %s of output matrix, %s of layer\n\n",
-		kind.Name, r.Target, r.Type, r.Threads, r.CPU, r.Vocab, r.Hidden, command.Size(int64(r.Head)), command.Size(int64(r.Layer)))
+		kind.Name, r.Target, r.Type, r.Threads, r.CPU, r.Vocab, r.Hidden, command.Size(int64(r.Head)),
+		command.Size(int64(r.Layer)))
 	t := tabwriter.NewWriter(p.Stdout, 0, 0, 3, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, "shortlist\ttokens of a row\tms a draft\tover full\t")
 	for _, l := range r.Lists {

@@ -74,12 +74,14 @@ func (cmd *benchMemoryCmd) Run(p *command.Program) error {
 	if p.JSON {
 		return p.PrintJSON(r)
 	}
-	_, err = fmt.Fprintf(p.Stdout, "%s: at most %s resident while decoding %d tokens, %s before\n", r.Method, command.Size(r.Peak), r.Tokens, command.Size(r.Loaded))
+	_, err = fmt.Fprintf(p.Stdout, "%s: at most %s resident while decoding %d tokens, %s before\n", r.Method,
+		command.Size(r.Peak), r.Tokens, command.Size(r.Loaded))
 	return err
 }
 
 // memoryOf measures a method in a process of its own: this program as grove bench memory.
-func (cmd *benchSpecCmd) memoryOf(p *command.Program) func(context.Context, sample.Params, bench.Method, bench.Prompt) (int64, error) {
+func (cmd *benchSpecCmd) memoryOf(p *command.Program) func(context.Context, sample.Params, bench.Method,
+	bench.Prompt) (int64, error) {
 	return func(ctx context.Context, params sample.Params, m bench.Method, prompt bench.Prompt) (int64, error) {
 		dir, err := os.MkdirTemp("", "grove-bench-")
 		if err != nil {
@@ -95,7 +97,8 @@ func (cmd *benchSpecCmd) memoryOf(p *command.Program) func(context.Context, samp
 }
 
 // memoryChild runs this program as grove bench memory and returns the peak.
-func (cmd *benchSpecCmd) memoryChild(ctx context.Context, p *command.Program, params sample.Params, m bench.Method, prompt string, chat bool) (int64, error) {
+func (cmd *benchSpecCmd) memoryChild(ctx context.Context, p *command.Program, params sample.Params, m bench.Method,
+	prompt string, chat bool) (int64, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return 0, err

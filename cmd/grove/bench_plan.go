@@ -120,6 +120,7 @@ func (cmd *benchSpecCmd) list(p *command.Program) error {
 		}
 		fmt.Fprintln(t)
 	}
-	fmt.Fprintf(t, "Drafters: %s.\nA method is %s.\n", strings.Join(drafterNames(), ", "), strings.ReplaceAll(bench.MethodUsage, "\n", " "))
+	fmt.Fprintf(t, "Drafters: %s.\nA method is %s.\n", strings.Join(drafterNames(), ", "),
+		strings.ReplaceAll(bench.MethodUsage, "\n", " "))
 	return t.Flush()
 }

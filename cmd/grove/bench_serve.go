@@ -48,7 +48,8 @@ func (cmd *benchServeCmd) Run(p *command.Program) error {
 	for _, f := range []struct {
 		flag        string
 		value, most int
-	}{{"--prompts", cmd.Prompts, 10_000}, {"--prompt-tokens", cmd.Length, 1 << 20}, {"--requests", cmd.Requests, 1000}, {"--max-tokens", cmd.MaxTokens, 1 << 20}, {"--rounds", cmd.Rounds, 100}} {
+	}{{"--prompts", cmd.Prompts, 10_000}, {"--prompt-tokens", cmd.Length, 1 << 20}, {"--requests", cmd.Requests, 1000},
+		{"--max-tokens", cmd.MaxTokens, 1 << 20}, {"--rounds", cmd.Rounds, 100}} {
 		if f.value < 1 || f.value > f.most {
 			return command.Usagef("%s %d: want 1 to %d", f.flag, f.value, f.most)
 		}
@@ -71,8 +72,10 @@ func (cmd *benchServeCmd) Run(p *command.Program) error {
 		cmd.Drafters = []string{registry.Plain, registry.Auto}
 	}
 	o := bench.ServeOptions{
-		Model: m, ModelName: command.ModelName(m, cmd.Model), Drafters: cmd.Drafters, Clients: cmd.Clients, Requests: cmd.Requests, Rounds: cmd.Rounds,
-		Request: grove.Request{MaxTokens: cmd.MaxTokens, IgnoreEnd: true, Sampling: grove.Sampling{Temperature: cmd.Temperature, Seed: 1}},
+		Model: m, ModelName: command.ModelName(m, cmd.Model), Drafters: cmd.Drafters, Clients: cmd.Clients,
+		Requests: cmd.Requests, Rounds: cmd.Rounds,
+		Request: grove.Request{MaxTokens: cmd.MaxTokens, IgnoreEnd: true, Sampling: grove.Sampling{
+			Temperature: cmd.Temperature, Seed: 1}},
 	}
 	if o.Prompts, err = tokenize(m, suite, cmd.Length, false); err != nil {
 		return err
@@ -96,7 +99,8 @@ func (cmd *benchServeCmd) Run(p *command.Program) error {
 	if p.JSON {
 		return p.PrintJSON(r)
 	}
-	fmt.Fprintf(p.Stdout, "%s, %d threads, %d tokens a request, medians of %d measurements\n%s\n\n", r.Model, r.Threads, r.Tokens, r.Rounds, r.Machine)
+	fmt.Fprintf(p.Stdout, "%s, %d threads, %d tokens a request, medians of %d measurements\n%s\n\n", r.Model, r.Threads,
+		r.Tokens, r.Rounds, r.Machine)
 	t := tabwriter.NewWriter(p.Stdout, 0, 0, 3, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, "drafter\tcallers\ttokens/s\tover one\tover plain\tτ\tfirst token ms\tgap ms\tp99\tdifferent\t")
 	for _, row := range r.Rows {
@@ -125,8 +129,8 @@ func openSuite(name, data string, n int) (bench.Suite, error) {
 	return bench.OpenSuite(name, o)
 }
 
-// tokenize returns the first tokens of the suite's prompts: most at most, and half of the context. With templated, questions
-// stand in the model's chat template.
+// tokenize returns the first tokens of the suite's prompts: most at most, and half of the context.
+// With templated, questions stand in the model's chat template.
 func tokenize(m *grove.Model, suite bench.Suite, most int, templated bool) (prompts [][]int32, err error) {
 	for _, prompt := range suite.Prompts {
 		var tokens []int32

@@ -18,10 +18,12 @@ func TestBenchServeSchema(t *testing.T) {
 		t.Fatal(err)
 	}
 	prompts := filepath.Join(t.TempDir(), "prompts.jsonl")
-	if err := os.WriteFile(prompts, []byte(`{"prompt": "The list of"}`+"\n"+`{"prompt": "func sum"}`+"\n"), 0o666); err != nil {
+	if err := os.WriteFile(prompts, []byte(`{"prompt": "The list of"}`+"\n"+`{"prompt": "func sum"}`+"\n"),
+		0o666); err != nil {
 		t.Fatal(err)
 	}
-	code, out, stderr := runGrove("", "bench", "serve", "--suite", prompts, "--prompts", "2", "--clients", "1,3", "--requests", "1",
+	code, out, stderr := runGrove("", "bench", "serve", "--suite", prompts, "--prompts", "2", "--clients",
+		"1,3", "--requests", "1",
 		"--rounds", "1", "-n", "48", "--json-schema", schema, "--json")
 	if code != 0 {
 		t.Fatalf("status %d\n%s", code, stderr)

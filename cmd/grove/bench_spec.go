@@ -97,7 +97,8 @@ func (cmd *benchSpecCmd) Run(p *command.Program) error {
 	}
 	target := inside.Target(m)
 	o := bench.SpecOptions{
-		Target: target, ModelName: command.OwnName(target.Model, cmd.Model), DraftName: command.OwnName(target.Draft, cmd.DraftModel), Title: preset.Help,
+		Target: target, ModelName: command.OwnName(target.Model, cmd.Model), DraftName: command.OwnName(target.Draft,
+			cmd.DraftModel), Title: preset.Help,
 		Sampling: sample.Params{TopP: cmd.TopP, Seed: cmd.Seed[0]}, Temperatures: cmd.Temperature, Seeds: cmd.Seed,
 		MaxTokens: cmd.MaxTokens, Repeats: cmd.Repeats, Lengths: cmd.Lengths, IgnoreEnd: cmd.IgnoreEnd, Chat: cmd.Chat,
 	}

@@ -44,7 +44,8 @@ func TestBenchSpec(t *testing.T) {
 	model := tiny(t)
 	file := questions(t)
 	dir := filepath.Join(t.TempDir(), "report")
-	args := []string{"bench", "spec", "-m", model, "--draft-model", model, "--suite", file + ":chars=15", "--methods", "lookup:min=2,fixed:d=2,b=2@budget=6",
+	args := []string{"bench", "spec", "-m", model, "--draft-model", model, "--suite", file + ":chars=15", "--methods",
+		"lookup:min=2,fixed:d=2,b=2@budget=6",
 		"-n", "12", "--no-bandwidth", "--ignore-end", "--prompts", "2", "--threads", "2"}
 	code, out, stderr := runGrove("", append(args, "--json", "--out", dir)...)
 	if code != 0 {
@@ -54,7 +55,8 @@ func TestBenchSpec(t *testing.T) {
 	if err := json.Unmarshal([]byte(out), &r); err != nil {
 		t.Fatalf("%v:\n%s", err, out)
 	}
-	if len(r.Suites) != 1 || len(r.Suites[0].Methods) != 3 || r.Pad != 0 || r.MaxTokens != 12 || r.Suites[0].WarmUp != 1 || r.Suites[0].Prompts != 2 {
+	if len(r.Suites) != 1 || len(r.Suites[0].Methods) != 3 || r.Pad != 0 || r.MaxTokens != 12 || r.Suites[0].WarmUp != 1 ||
+		r.Suites[0].Prompts != 2 {
 		t.Errorf("report %+v", r)
 	}
 	for i, name := range []string{"plain", "lookup:min=2", "fixed:d=2,b=2@budget=6"} {
@@ -67,12 +69,15 @@ func TestBenchSpec(t *testing.T) {
 			t.Errorf("%s: %v; said:\n%s", f, err, stderr)
 		}
 	}
-	// Of several budgets and temperatures each method is run with each, named methods too; the target may be made to write a text.
+	// Of several budgets and temperatures each method is run with each, named methods too; the target
+	// may be made to write a text.
 	forced := filepath.Join(t.TempDir(), "forced.jsonl")
-	if err := os.WriteFile(forced, []byte(`{"prompt": "one two three", "forced_output": "three two one"}`+"\n"), 0o644); err != nil {
+	if err := os.WriteFile(forced, []byte(`{"prompt": "one two three", "forced_output": "three two one"}`+"\n"),
+		0o644); err != nil {
 		t.Fatal(err)
 	}
-	out = must(t, "", "bench", "spec", "-m", model, "--suite", forced, "--methods", "lookup,hostile@name=bad,lookup:min=2@budget=3", "-b", "4,8", "-t", "0,1", "-n", "4",
+	out = must(t, "", "bench", "spec", "-m", model, "--suite", forced, "--methods",
+		"lookup,hostile@name=bad,lookup:min=2@budget=3", "-b", "4,8", "-t", "0,1", "-n", "4",
 		"--no-bandwidth", "--json", "--warm-up", "0", "--threads", "2")
 	r = bench.SpecReport{}
 	if err := json.Unmarshal([]byte(out), &r); err != nil {
@@ -94,7 +99,8 @@ func TestBenchSpec(t *testing.T) {
 		t.Errorf("suites %+v", r.Suites)
 	}
 	// How far trees are to be believed is another report, of the same kind of run.
-	out = must(t, "", "bench", "spec", "-m", model, "--draft-model", model, "--preset", "jetspec-appendix-a", "--suite", file, "--methods", "linear:k=3,fixed:d=2,b=2",
+	out = must(t, "", "bench", "spec", "-m", model, "--draft-model", model, "--preset", "jetspec-appendix-a", "--suite",
+		file, "--methods", "linear:k=3,fixed:d=2,b=2",
 		"--prompts", "2", "-n", "24", "--threads", "2", "--out", dir)
 	if !strings.Contains(out, "| < 0.5 (faithful) | 100% | 100% |") {
 		t.Errorf("a model is not its own faithful draft model:\n%s", out)
@@ -103,9 +109,11 @@ func TestBenchSpec(t *testing.T) {
 		t.Error(err)
 	}
 	// Padded, in words; two rules at a temperature, each in a row of its own; the preset's settings give way to flags.
-	out = must(t, "", append(args[:6:6], "--suite", file, "--method", "linear:k=2", "--accept", "coupled,rejection", "-t", "1", "--seed", "1,2", "-n", "8",
+	out = must(t, "", append(args[:6:6], "--suite", file, "--method", "linear:k=2", "--accept", "coupled,rejection", "-t",
+		"1", "--seed", "1,2", "-n", "8",
 		"--no-bandwidth", "--pad", "2M", "--preset", "dynatree-table4", "--prompts", "2")...)
-	for _, want := range []string{"**padded**: from", "linear:k=2@coupled", "linear:k=2@rejection", "another sample", "| off |", "seeds 1 2", "at most 8 tokens", "Table 4"} {
+	for _, want := range []string{"**padded**: from", "linear:k=2@coupled", "linear:k=2@rejection", "another sample",
+		"| off |", "seeds 1 2", "at most 8 tokens", "Table 4"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("the report does not say %q:\n%s", want, out)
 		}
@@ -115,15 +123,18 @@ func TestBenchSpec(t *testing.T) {
 // Of an EAGLE-3 head's shape drafts are measured, with the whole output matrix and with parts of it.
 func TestBenchCostDrafts(t *testing.T) {
 	var r bench.DraftCostReport
-	out := must(t, "", "bench", "cost", "--shape", "eagle3-tiny-llama3", "--type", "q8_0", "--rounds", "1", "--threads", "2", "--json")
+	out := must(t, "", "bench", "cost", "--shape", "eagle3-tiny-llama3", "--type", "q8_0", "--rounds", "1",
+		"--threads", "2", "--json")
 	if err := json.Unmarshal([]byte(out), &r); err != nil {
 		t.Fatalf("%v:\n%s", err, out)
 	}
-	if r.Target != "tiny-llama3" || r.Type != "q8_0" || r.Rounds != 1 || len(r.Lists) != 3 || r.Lists[0].Name != "full" || r.Lists[0].Size != 768 {
+	if r.Target != "tiny-llama3" || r.Type != "q8_0" || r.Rounds != 1 || len(r.Lists) != 3 || r.Lists[0].Name != "full" ||
+		r.Lists[0].Size != 768 {
 		t.Errorf("%+v", r)
 	}
 	for _, args := range [][]string{{"--shape", "eagle3-nothing"}, {"--shape", "eagle3-tiny-gptneox"}} {
-		if code, _, err := runGrove("", append([]string{"bench", "cost", "--rounds", "1"}, args...)...); code == 0 || !strings.Contains(err, strings.TrimPrefix(args[1], "eagle3-")) {
+		if code, _, err := runGrove("", append([]string{"bench", "cost", "--rounds", "1"}, args...)...); code == 0 ||
+			!strings.Contains(err, strings.TrimPrefix(args[1], "eagle3-")) {
 			t.Errorf("%v: status %d\n%s", args, code, err)
 		}
 	}
@@ -136,7 +147,8 @@ func TestBenchMemory(t *testing.T) {
 	}
 	t.Setenv(asCommand, "1")
 	model := tiny(t)
-	out := must(t, "", "bench", "spec", "-m", model, "--suite", questions(t), "--methods", "lookup@budget=6@no-controller", "-n", "8", "--no-bandwidth", "--peak-memory",
+	out := must(t, "", "bench", "spec", "-m", model, "--suite", questions(t), "--methods", "lookup@budget=6@no-controller",
+		"-n", "8", "--no-bandwidth", "--peak-memory",
 		"--ignore-end", "--json", "--threads", "2")
 	var r bench.SpecReport
 	if err := json.Unmarshal([]byte(out), &r); err != nil {

@@ -20,7 +20,8 @@ type otherReport interface {
 }
 
 // other runs what a preset measures besides speculation.
-func (cmd *benchSpecCmd) other(ctx context.Context, p *command.Program, preset *bench.Preset, runs []plannedRun, m *grove.Model) error {
+func (cmd *benchSpecCmd) other(ctx context.Context, p *command.Program, preset *bench.Preset, runs []plannedRun,
+	m *grove.Model) error {
 	target := inside.Target(m)
 	name := command.OwnName(target.Model, cmd.Model)
 	var report otherReport

@@ -74,7 +74,8 @@ func (cmd *chatCmd) Run(p *command.Program) error {
 	in := openLines(p, "> ")
 	ctx, stop := command.EndedBy(p.Base, syscall.SIGTERM)
 	defer stop()
-	c := &chat{p: p, ctx: ctx, in: in, name: command.ModelName(m, cmd.Model), session: m.NewSession(), request: request, stats: cmd.Stats}
+	c := &chat{p: p, ctx: ctx, in: in, name: command.ModelName(m, cmd.Model), session: m.NewSession(),
+		request: request, stats: cmd.Stats}
 	defer c.session.Close()
 	c.reset(cmd.System)
 	if in.interactive() {

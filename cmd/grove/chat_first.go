@@ -23,8 +23,8 @@ const (
 	firstWait = 10 * time.Second // for the hub's list of files
 )
 
-// offerModel returns the path of a model to talk with where none is named: the published one if it is in the cache, or if the
-// person at the terminal lets it be fetched; empty: grove's small model.
+// offerModel returns the path of a model to talk with where none is named: the published one if it
+// is in the cache, or if the person at the terminal lets it be fetched; empty: grove's small model.
 func offerModel(p *command.Program) (path string, err error) {
 	terminal, ok := p.Stdin.(*os.File)
 	if !ok || !command.IsTerminal(terminal) || !command.IsTerminal(p.Stdout) {
@@ -49,7 +49,8 @@ func offerModel(p *command.Program) (path string, err error) {
 		fmt.Fprintf(p.Stderr, "A published one cannot be fetched now (%v).\n", err)
 		return "", nil
 	}
-	question := fmt.Sprintf("Fetch %s (%s, %s) from %s to talk with? [Y/n] ", firstTitle, command.Size(bytes), firstLicence, c.Endpoint)
+	question := fmt.Sprintf("Fetch %s (%s, %s) from %s to talk with? [Y/n] ", firstTitle, command.Size(bytes),
+		firstLicence, c.Endpoint)
 	answer, err := openLines(p, question).read(ctx)
 	if err != nil {
 		return "", err

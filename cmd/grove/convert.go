@@ -105,7 +105,8 @@ func rewrite(p *command.Program, f rewriter, from, to, typ string, o convert.Opt
 		return err
 	}
 	if p.JSON {
-		return p.PrintJSON(map[string]any{"from": from, "to": to, "type": strings.ToLower(typ), "notes": append([]string{}, notes...)})
+		return p.PrintJSON(map[string]any{"from": from, "to": to, "type": strings.ToLower(typ),
+			"notes": append([]string{}, notes...)})
 	}
 	for _, n := range notes {
 		fmt.Fprintf(p.Stderr, "note: %s\n", n)

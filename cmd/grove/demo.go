@@ -23,7 +23,8 @@ type demoCmd struct {
 	Drafter   string `short:"d" help:"What proposes the trees (see grove drafters)." default:"auto" placeholder:"NAME" group:"Speculation"`
 	Budget    int    `short:"b" help:"Maximum nodes of a draft tree, 2 to 4096, root included." default:"0" placeholder:"N" group:"Speculation"`
 
-	command.SampleFlags `kong:"embed,set='temperature=0.5',set='topp=0.95',set='seed=27'"` // at temperature 0 it repeats itself
+	// at temperature 0 it repeats itself
+	command.SampleFlags `kong:"embed,set='temperature=0.5',set='topp=0.95',set='seed=27'"`
 }
 
 func (demoCmd) Help() string {
@@ -249,7 +250,8 @@ func (d *demo) compareAll(ctx context.Context) error {
 		s := &l.result.Stats
 		speedup := plain.clock.Seconds() / max(l.clock.Seconds(), 1e-9)
 		if d.p.JSON {
-			line := map[string]any{"drafter": l.title, "padding": inside.Target(d.m).Model.Config.Padded, "speedup": speedup, "stats": figures(s)}
+			line := map[string]any{"drafter": l.title, "padding": inside.Target(d.m).Model.Config.Padded,
+				"speedup": speedup, "stats": figures(s)}
 			if err := d.p.PrintJSON(line); err != nil {
 				return err
 			}

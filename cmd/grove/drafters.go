@@ -186,7 +186,8 @@ func (cmd *draftersCmd) explain(p *command.Program, m *grove.Model, f *registry.
 	}
 	if options := f.Listed(); len(options) > 0 {
 		first := options[0]
-		s := command.Section{Title: fmt.Sprintf("Options with their defaults, as in -d %s:%s=%v", f.Name, first.Key, first.Default)}
+		s := command.Section{Title: fmt.Sprintf("Options with their defaults, as in -d %s:%s=%v", f.Name,
+			first.Key, first.Default)}
 		for _, o := range options {
 			s.Rows = append(s.Rows, [2]string{fmt.Sprintf("%s=%v", o.Key, o.Default), o.Help})
 		}

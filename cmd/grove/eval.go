@@ -41,7 +41,8 @@ func (cmd *evalCmd) Run(p *command.Program) error {
 	ctx, stop := p.Context()
 	defer stop()
 	bar := p.Progress("scoring", false)
-	r, err := eval.Run(ctx, m, docs, eval.Options{Context: cmd.Window, Stride: cmd.Stride, Limit: cmd.Limit, Progress: bar.Set})
+	r, err := eval.Run(ctx, m, docs, eval.Options{Context: cmd.Window, Stride: cmd.Stride,
+		Limit: cmd.Limit, Progress: bar.Set})
 	bar.End()
 	if err != nil {
 		return err

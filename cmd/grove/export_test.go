@@ -75,14 +75,17 @@ func TestExportVLLM(t *testing.T) {
 	parallel := peagle.Config{Config: e3, Depths: 4, Mask: 7}
 	e2 := synthetic.Config[eagle.Config](rng, "eagle2", m, tensor.F32)
 	block := synthetic.Config[specblock.Config](rng, "specblock", m, tensor.F32)
-	dspark := spark.Config{Config: flash, Variant: "dspark", Anchor: true, Rank: 8, Markov: "vanilla", Confidence: spark.TokenConfident}
+	dspark := spark.Config{Config: flash, Variant: "dspark", Anchor: true, Rank: 8, Markov: "vanilla",
+		Confidence: spark.TokenConfident}
 	gated := dspark
 	gated.Markov = "gated"
 	flash2 := spark.Config{Config: flash, Variant: "dflash2", Rank: 8, Kernel: 2, Group: 4, Top: 5}
-	for name, s := range map[string]headfile.Shape{"dspark": &dspark, "gated": &gated, "flash2": &flash2, "eagle3": &e3, "flash": &flash, "jet": &causal, "peagle": &parallel, "eagle2": &e2, "block": &block} {
+	for name, s := range map[string]headfile.Shape{"dspark": &dspark, "gated": &gated, "flash2": &flash2, "eagle3": &e3,
+		"flash": &flash, "jet": &causal, "peagle": &parallel, "eagle2": &e2, "block": &block} {
 		writeHead(t, at(name+".gguf"), s)
 	}
-	layer := []string{"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj", "mlp.gate_proj", "mlp.up_proj", "mlp.down_proj",
+	layer := []string{"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj", "mlp.gate_proj",
+		"mlp.up_proj", "mlp.down_proj",
 		"input_layernorm", "post_attention_layernorm"}
 	names := func(layer []string, more ...string) (all []string) {
 		for _, l := range layer {
@@ -96,7 +99,8 @@ func TestExportVLLM(t *testing.T) {
 	verifier := map[string]any{"name_or_path": "org/target", "architectures": []any{"Qwen3ForCausalLM"}}
 	config := func(kind string, tokens int) map[string]any {
 		return map[string]any{"algorithm": kind, "default_proposal_method": "greedy", "verifier": verifier,
-			"proposal_methods": []any{map[string]any{"proposal_type": "greedy", "speculative_tokens": float64(tokens), "verifier_accept_k": 1.0, "accept_tolerance": 0.0}}}
+			"proposal_methods": []any{map[string]any{"proposal_type": "greedy", "speculative_tokens": float64(tokens),
+				"verifier_accept_k": 1.0, "accept_tolerance": 0.0}}}
 	}
 	for _, c := range []struct {
 		head, method, tokens string
@@ -106,50 +110,70 @@ func TestExportVLLM(t *testing.T) {
 		tensors              []string
 	}{
 		{"eagle3", "eagle3", "5", nil, map[string]any{
-			"architectures": []any{"Eagle3Speculator"}, "speculators_model_type": "eagle3", "speculators_config": config("eagle3", 5), "torch_dtype": "bfloat16",
-			"draft_vocab_size": 40.0, "eagle_aux_hidden_state_layer_ids": []any{1.0, 2.0, 3.0}, "norm_before_residual": e3.NormBeforeResidual,
-			"norm_before_fc": false, "fc_norm": false, "norm_output": e3.NormOutput, "target_hidden_size": float64(m.Hidden), "tie_word_embeddings": false,
-		}, true, names(append([]string{"hidden_norm"}, layer...), "embed_tokens.weight", "fc.weight", "norm.weight", "lm_head.weight", "d2t", "t2d")},
+			"architectures": []any{"Eagle3Speculator"}, "speculators_model_type": "eagle3", "speculators_config": config(
+				"eagle3", 5), "torch_dtype": "bfloat16",
+			"draft_vocab_size": 40.0, "eagle_aux_hidden_state_layer_ids": []any{
+				1.0, 2.0, 3.0}, "norm_before_residual": e3.NormBeforeResidual,
+			"norm_before_fc": false, "fc_norm": false, "norm_output": e3.NormOutput, "target_hidden_size": float64(m.Hidden),
+			"tie_word_embeddings": false,
+		}, true, names(append([]string{"hidden_norm"}, layer...), "embed_tokens.weight", "fc.weight", "norm.weight",
+			"lm_head.weight", "d2t", "t2d")},
 		{"peagle", "eagle3", `4,"parallel_drafting":true`, nil, map[string]any{
-			"architectures": []any{"PEagleSpeculator"}, "speculators_model_type": "peagle", "speculators_config": config("peagle", 4), "torch_dtype": "bfloat16",
-			"draft_vocab_size": 40.0, "eagle_aux_hidden_state_layer_ids": []any{1.0, 2.0, 3.0}, "norm_before_residual": e3.NormBeforeResidual,
+			"architectures": []any{"PEagleSpeculator"}, "speculators_model_type": "peagle", "speculators_config": config(
+				"peagle", 4), "torch_dtype": "bfloat16",
+			"draft_vocab_size": 40.0, "eagle_aux_hidden_state_layer_ids": []any{
+				1.0, 2.0, 3.0}, "norm_before_residual": e3.NormBeforeResidual,
 			"norm_before_fc": false, "fc_norm": false, "norm_output": e3.NormOutput, "mask_token_id": 7.0,
-		}, true, names(append([]string{"hidden_norm"}, layer...), "embed_tokens.weight", "fc.weight", "mask_hidden", "norm.weight", "lm_head.weight", "d2t", "t2d")},
+		}, true, names(append([]string{"hidden_norm"}, layer...), "embed_tokens.weight", "fc.weight", "mask_hidden",
+			"norm.weight", "lm_head.weight", "d2t", "t2d")},
 		{"flash", "dflash", "3", []string{"--tokens", "3"}, map[string]any{
-			"architectures": []any{"DFlashSpeculator"}, "speculators_model_type": "dflash", "speculators_config": config("dflash", 7), "torch_dtype": "bfloat16",
-			"block_size": 8.0, "mask_token_id": float64(flash.Mask), "aux_hidden_state_layer_ids": []any{1.0, 2.0, 4.0}, "draft_vocab_size": float64(m.Vocab),
+			"architectures": []any{"DFlashSpeculator"}, "speculators_model_type": "dflash", "speculators_config": config(
+				"dflash", 7), "torch_dtype": "bfloat16",
+			"block_size": 8.0, "mask_token_id": float64(flash.Mask), "aux_hidden_state_layer_ids": []any{
+				1.0, 2.0, 4.0}, "draft_vocab_size": float64(m.Vocab),
 			"sample_from_anchor": false, "sliding_window_non_causal": true, "dflash_config": nil,
 		}, true, names(normed, "fc.weight", "hidden_norm.weight", "norm.weight")},
 		{"dspark", "dspark", "8", nil, map[string]any{
-			"architectures": []any{"DSparkDraftModel"}, "speculators_model_type": "dspark", "speculators_config": config("dspark", 8), "torch_dtype": "bfloat16",
-			"block_size": 8.0, "mask_token_id": float64(flash.Mask), "aux_hidden_state_layer_ids": []any{1.0, 2.0, 4.0}, "draft_vocab_size": float64(m.Vocab),
+			"architectures": []any{"DSparkDraftModel"}, "speculators_model_type": "dspark", "speculators_config": config(
+				"dspark", 8), "torch_dtype": "bfloat16",
+			"block_size": 8.0, "mask_token_id": float64(flash.Mask), "aux_hidden_state_layer_ids": []any{
+				1.0, 2.0, 4.0}, "draft_vocab_size": float64(m.Vocab),
 			"sample_from_anchor": true, "sliding_window_non_causal": true, "markov_rank": 8.0, "markov_head_type": "vanilla",
 			"enable_confidence_head": true, "confidence_head_with_markov": true,
-		}, true, names(normed, "fc.weight", "hidden_norm.weight", "norm.weight", "markov_head.markov_w1.weight", "markov_head.markov_w2.weight",
+		}, true, names(normed, "fc.weight", "hidden_norm.weight", "norm.weight", "markov_head.markov_w1.weight",
+			"markov_head.markov_w2.weight",
 			"confidence_head.proj.weight")},
 		{"flash2", "dflash2", "7", nil, map[string]any{
-			"architectures": []any{"DFlash2DraftModel"}, "speculators_model_type": "dflash2", "speculators_config": config("dflash2", 7), "torch_dtype": "bfloat16",
-			"block_size": 8.0, "mask_token_id": float64(flash.Mask), "aux_hidden_state_layer_ids": []any{1.0, 2.0, 4.0}, "draft_vocab_size": float64(m.Vocab),
-			"sample_from_anchor": false, "sliding_window_non_causal": true, "conv_kernel_size": 2.0, "conv_group_size": 4.0, "selector_rank": 8.0,
+			"architectures": []any{"DFlash2DraftModel"}, "speculators_model_type": "dflash2", "speculators_config": config(
+				"dflash2", 7), "torch_dtype": "bfloat16",
+			"block_size": 8.0, "mask_token_id": float64(flash.Mask), "aux_hidden_state_layer_ids": []any{
+				1.0, 2.0, 4.0}, "draft_vocab_size": float64(m.Vocab),
+			"sample_from_anchor": false, "sliding_window_non_causal": true, "conv_kernel_size": 2.0, "conv_group_size": 4.0,
+			"selector_rank":  8.0,
 			"selector_top_k": 5.0,
-		}, true, names(append([]string{"attention_conv.kernel_projection", "mlp_conv.kernel_projection"}, normed...), "fc.weight", "hidden_norm.weight",
-			"norm.weight", "layers.0.attention_conv.base_kernel", "layers.0.mlp_conv.base_kernel", "candidate_selector.predecessor_codebook",
+		}, true, names(append([]string{"attention_conv.kernel_projection", "mlp_conv.kernel_projection"}, normed...),
+			"fc.weight", "hidden_norm.weight",
+			"norm.weight", "layers.0.attention_conv.base_kernel", "layers.0.mlp_conv.base_kernel",
+			"candidate_selector.predecessor_codebook",
 			"candidate_selector.successor_codebook", "candidate_selector.hidden_projection.weight")},
 		{"jet", "dflash", "7", nil, map[string]any{
-			"architectures": []any{"DFlashDraftModel"}, "speculators_model_type": nil, "block_size": 8.0, "transformer_layer_config": nil,
-			"dflash_config": map[string]any{"mask_token_id": float64(flash.Mask), "target_layer_ids": []any{0.0, 1.0, 3.0}, "causal": true, "causal_head": true},
+			"architectures": []any{"DFlashDraftModel"}, "speculators_model_type": nil, "block_size": 8.0,
+			"transformer_layer_config": nil,
+			"dflash_config": map[string]any{"mask_token_id": float64(flash.Mask), "target_layer_ids": []any{0.0, 1.0, 3.0},
+				"causal": true, "causal_head": true},
 		}, false, names(normed, "fc.weight", "hidden_norm.weight", "norm.weight")},
 	} {
 		to := at("for-" + c.head)
-		var told struct{ Serve, Notes []string }
-		out := must(t, "", append([]string{"export", "vllm", at(c.head + ".gguf"), to, "--target", target, "--verifier", "org/target", "--json"}, c.args...)...)
-		if err := json.Unmarshal([]byte(out), &told); err != nil {
+		var printed struct{ Serve, Notes []string }
+		out := must(t, "", append([]string{"export", "vllm", at(c.head + ".gguf"), to, "--target", target, "--verifier",
+			"org/target", "--json"}, c.args...)...)
+		if err := json.Unmarshal([]byte(out), &printed); err != nil {
 			t.Fatal(err)
 		}
 		want := []string{"vllm", "serve", "org/target", "--speculative-config",
 			`{"method":"` + c.method + `","model":"` + to + `","num_speculative_tokens":` + c.tokens + `}`}
-		if !slices.Equal(told.Serve, want) || !strings.Contains(told.Notes[len(told.Notes)-1], "chains") {
-			t.Errorf("%s: %+v, want %q", c.head, told, want)
+		if !slices.Equal(printed.Serve, want) || !strings.Contains(printed.Notes[len(printed.Notes)-1], "chains") {
+			t.Errorf("%s: %+v, want %q", c.head, printed, want)
 		}
 		data, err := os.ReadFile(filepath.Join(to, "config.json"))
 		if err != nil {
@@ -167,8 +191,10 @@ func TestExportVLLM(t *testing.T) {
 		if c.layers {
 			fields, _ = fields["transformer_layer_config"].(map[string]any)
 		}
-		for name, want := range map[string]any{"hidden_size": float64(m.Hidden), "vocab_size": float64(m.Vocab), "num_hidden_layers": 1.0,
-			"model_type": map[string]any{"eagle3": "llama", "peagle": "llama", "flash": "qwen3", "jet": "qwen3", "dspark": "qwen3", "flash2": "qwen3"}[c.head]} {
+		for name, want := range map[string]any{"hidden_size": float64(m.Hidden), "vocab_size": float64(m.Vocab),
+			"num_hidden_layers": 1.0,
+			"model_type": map[string]any{"eagle3": "llama", "peagle": "llama", "flash": "qwen3", "jet": "qwen3",
+				"dspark": "qwen3", "flash2": "qwen3"}[c.head]} {
 			if fields[name] != want {
 				t.Errorf("%s: field %s of the layers is %v, want %v", c.head, name, fields[name], want)
 			}
@@ -189,7 +215,8 @@ func TestExportVLLM(t *testing.T) {
 			t.Errorf("%s: %s", c.head, d)
 		}
 		manifest, err := os.ReadFile(filepath.Join(to, "kubernetes.yaml"))
-		for _, want := range []string{"name: for-" + c.head, `"org/target"`, `\"model\":\"/heads/for-` + c.head, `\"num_speculative_tokens\":` + strings.ReplaceAll(c.tokens, `"`, `\"`), "nvidia.com/gpu"} {
+		for _, want := range []string{"name: for-" + c.head, `"org/target"`, `\"model\":\"/heads/for-` + c.head,
+			`\"num_speculative_tokens\":` + strings.ReplaceAll(c.tokens, `"`, `\"`), "nvidia.com/gpu"} {
 			if err != nil || !strings.Contains(string(manifest), want) {
 				t.Errorf("%s: %v, no %s in\n%s", c.head, err, want, manifest)
 			}
@@ -211,11 +238,13 @@ func TestExportVLLM(t *testing.T) {
 		"want 1 or more":           {at("flash.gguf"), at("x"), "--target", target, "--verifier", "a/b", "--tokens", "-1"},
 		"want an EAGLE-3, P-EAGLE": {target, at("x"), "--target", target, "--verifier", "a/b"},
 	} {
-		if code, _, stderr := runGrove("", append([]string{"export", "vllm"}, args...)...); code == command.ExitOK || !strings.Contains(stderr, wrong) {
+		if code, _, stderr := runGrove("", append([]string{"export", "vllm"}, args...)...); code == command.ExitOK ||
+			!strings.Contains(stderr, wrong) {
 			t.Errorf("%q: status %d, %s; want %q", args, code, stderr, wrong)
 		}
 	}
-	if out := must(t, "", "export", "vllm", at("jet.gguf"), at("it's"), "--target", target, "--verifier", "a/b"); !strings.Contains(out, `vllm serve a/b --speculative-config '{"method":"dflash"`) {
+	if out := must(t, "", "export", "vllm", at("jet.gguf"), at("it's"), "--target", target, "--verifier",
+		"a/b"); !strings.Contains(out, `vllm serve a/b --speculative-config '{"method":"dflash"`) {
 		t.Error(out)
 	}
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/grovellm/grove/tensor"
 )
 
-// A head is shown, converted both ways with its target's tokenizer, quantized, and drafts by flag and by variable the text of plain
-// decoding.
+// A head is shown, converted both ways with its target's tokenizer, quantized, and drafts by flag
+// and by variable the text of plain decoding.
 func TestHead(t *testing.T) {
 	target, dir := tiny(t), t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
@@ -42,13 +42,15 @@ func TestHead(t *testing.T) {
 	must(t, "", "convert", at("head.gguf"), at("again"))
 	must(t, "", "quantize", at("head.gguf"), at("q.gguf"))
 	for _, h := range []string{"folder", "head.gguf", "again", "q.gguf"} {
-		if out := must(t, "", "inspect", "--no-tensors", at(h)); !strings.Contains(out, "block head, causal (JetSpec)") || !strings.Contains(out, "taps after layers [1 2]") {
+		if out := must(t, "", "inspect", "--no-tensors", at(h)); !strings.Contains(out, "block head, causal (JetSpec)") ||
+			!strings.Contains(out, "taps after layers [1 2]") {
 			t.Errorf("inspect %s:\n%s", h, out)
 		}
 	}
 	common := []string{"run", "-m", target, "-n", "20", "--ignore-end", "--uncontrolled", "one two"}
 	want := must(t, "", append(common, "-d", "plain")...)
-	for _, args := range [][]string{{"-d", "jetspec", "--head", at("q.gguf")}, {"-d", "jetspec:tree=ddtree", "--head", at("folder")}, {"-d", "jetspec:model=" + at("again")}} {
+	for _, args := range [][]string{{"-d", "jetspec", "--head", at("q.gguf")}, {"-d", "jetspec:tree=ddtree", "--head",
+		at("folder")}, {"-d", "jetspec:model=" + at("again")}} {
 		if got := must(t, "", append(common, args...)...); got != want {
 			t.Errorf("grove run %q: %q, want %q", args, got, want)
 		}
@@ -68,8 +70,8 @@ func TestHead(t *testing.T) {
 	}
 }
 
-// An EAGLE head goes to a folder for vLLM with its target's output matrix and back, is told from other files, and drafts; PyTorch's
-// files are inspected too.
+// An EAGLE head goes to a folder for vLLM with its target's output matrix and back, is told from
+// other files, and drafts; PyTorch's files are inspected too.
 func TestEagleHead(t *testing.T) {
 	target, dir := tiny(t), t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
@@ -96,7 +98,8 @@ func TestEagleHead(t *testing.T) {
 	must(t, "", "convert", at("head.gguf"), at("vllm"), "--target", target, "--speculators", "--verifier", "org/target")
 	must(t, "", "convert", at("vllm"), at("again.gguf"), "--target", target)
 	for h, want := range map[string]string{
-		"head.gguf": "EAGLE-3 head: layers", "vllm": "an output head of its own, taps after layers [1 2 3]", "again.gguf": "EAGLE-3 head", "": "PyTorch, 1.5 KB",
+		"head.gguf": "EAGLE-3 head: layers", "vllm": "an output head of its own, taps after layers [1 2 3]",
+		"again.gguf": "EAGLE-3 head", "": "PyTorch, 1.5 KB",
 	} {
 		path := at(h)
 		if h == "" {
@@ -108,7 +111,8 @@ func TestEagleHead(t *testing.T) {
 	}
 	common := []string{"run", "-m", target, "-n", "20", "--ignore-end", "--uncontrolled", "one two"}
 	want := must(t, "", append(common, "-d", "plain")...)
-	for _, args := range [][]string{{"-d", "eagle3", "--head", at("head.gguf")}, {"--head", at("vllm")}, {"-d", "eagle3:model=" + at("again.gguf")}} {
+	for _, args := range [][]string{{"-d", "eagle3", "--head", at("head.gguf")}, {"--head", at("vllm")},
+		{"-d", "eagle3:model=" + at("again.gguf")}} {
 		if got := must(t, "", append(common, args...)...); got != want {
 			t.Errorf("grove run %q: %q, want %q", args, got, want)
 		}
@@ -118,8 +122,9 @@ func TestEagleHead(t *testing.T) {
 		"say which (--target":  {"convert", at("head.gguf"), at("y"), "--speculators"},
 		"--verifier ORG/REPO":  {"convert", at("head.gguf"), at("y"), "--speculators", "--target", target},
 		"want --speculators":   {"convert", at("head.gguf"), at("y"), "--target", target, "--verifier", "org/target"},
-		"neither a repository": {"convert", at("head.gguf"), at("y"), "--speculators", "--target", target, "--verifier", "A Title"},
-		"want EAGLE-2":         append(common, "-d", "eagle2:model="+at("head.gguf")),
+		"neither a repository": {"convert", at("head.gguf"), at("y"), "--speculators", "--target", target,
+			"--verifier", "A Title"},
+		"want EAGLE-2": append(common, "-d", "eagle2:model="+at("head.gguf")),
 	} {
 		if code, _, err := runGrove("", args...); code == 0 || !strings.Contains(err, wrong) {
 			t.Errorf("grove %q: status %d, %s: want %q", args, code, err, wrong)

@@ -192,12 +192,12 @@ func TestRangesOfOptions(t *testing.T) {
 				continue
 			}
 			found++
-			beside := ""
+			others := ""
 			if strings.HasPrefix(o.Help, "for best-first:") {
-				beside = "tree=best-first,"
+				others = "tree=best-first,"
 			}
 			try := func(value string, good bool) {
-				if _, err := registry.New(f.Name+":"+beside+o.Key+"="+value, inside.Target(m)); (err == nil) != good {
+				if _, err := registry.New(f.Name+":"+others+o.Key+"="+value, inside.Target(m)); (err == nil) != good {
 					t.Errorf("%s, whose option %s is for %s: with %s: %v", f.Name, o.Key, r[0], value, err)
 				}
 			}

@@ -110,9 +110,10 @@ func (cmd *pullCmd) Run(p *command.Program) error {
 // best stands for the first head that is known for a model.
 const best = "best"
 
-// fetchHead brings a draft head for the model at a path into the cache: the one that --head names, or the first of those
-// that are known for it which grove runs and which has its shape.
-func (cmd *pullCmd) fetchHead(ctx context.Context, p *command.Program, c *hub.Client, path string, known []string) (name, at string, err error) {
+// fetchHead brings a draft head for the model at a path into the cache: the one that --head names,
+// or the first of those that are known for it which grove runs and which has its shape.
+func (cmd *pullCmd) fetchHead(ctx context.Context, p *command.Program, c *hub.Client, path string,
+	known []string) (name, at string, err error) {
 	if cmd.Head != best {
 		at, err = fetchHead(ctx, c, cmd.Head, path)
 		return cmd.Head, at, err
@@ -127,7 +128,8 @@ func (cmd *pullCmd) fetchHead(ctx context.Context, p *command.Program, c *hub.Cl
 	return "", "", fmt.Errorf("--head best: %s has none that grove knows and runs: name one by ORG/REPO, or train one: grove train eagle -m %[1]s", cmd.Model)
 }
 
-// fetchHead brings a head into the cache, and returns the path to open if it has the shape that the model at a path wants.
+// fetchHead brings a head into the cache, and returns the path to open if it has the shape that the
+// model at a path wants.
 func fetchHead(ctx context.Context, c *hub.Client, head, path string) (string, error) {
 	name, ok := hub.ParseName(head)
 	if !ok {

@@ -38,7 +38,8 @@ func fakeHub(t *testing.T, repos map[string]map[string]string, arch string, slow
 					sum := fmt.Sprintf("%x", sha256.Sum256([]byte(text)))
 					list = append(list, map[string]any{"rfilename": name, "lfs": map[string]any{"sha256": sum, "size": len(text)}})
 				}
-				_ = json.NewEncoder(w).Encode(map[string]any{"sha": strings.Repeat("a", 40), "siblings": list, "gguf": map[string]any{"architecture": arch}})
+				_ = json.NewEncoder(w).Encode(map[string]any{"sha": strings.Repeat("a", 40), "siblings": list,
+					"gguf": map[string]any{"architecture": arch}})
 				return
 			}
 			if name, ok := strings.CutPrefix(r.URL.Path, "/"+repo+"/resolve/"+strings.Repeat("a", 40)+"/"); ok {
@@ -79,7 +80,8 @@ func TestPull(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "folder")
 	must(t, "", "convert", file, folder, "--type", "bf16")
 	repos := map[string]map[string]string{
-		"org/gguf":   {"m-Q8_0.gguf": string(gguf), "m-Q9_9.gguf": "x", "grove.json": `{"heads": [":head.gguf"], "drafts": ["org/folder"]}`},
+		"org/gguf": {"m-Q8_0.gguf": string(gguf), "m-Q9_9.gguf": "x",
+			"grove.json": `{"heads": [":head.gguf"], "drafts": ["org/folder"]}`},
 		"org/folder": {},
 	}
 	parts, err := filepath.Glob(filepath.Join(folder, "*"))
@@ -109,12 +111,15 @@ func TestPull(t *testing.T) {
 		t.Errorf("%s is another file: %v", path, err)
 	}
 	var result struct{ Repository, File, Type, Path string }
-	if err := json.Unmarshal([]byte(must(t, "", "pull", "org/folder", "--json")), &result); err != nil || result.Type != "safetensors" || result.File != "." {
+	if err := json.Unmarshal([]byte(must(t, "", "pull", "org/folder", "--json")), &result); err != nil ||
+		result.Type != "safetensors" || result.File != "." {
 		t.Errorf("%+v, %v", result, err)
 	}
 	tail := []string{"-n", "8", "one two one two"}
-	for name, path := range map[string]string{"org/gguf": path, "org/gguf:q8_0": path, "org/gguf:m-Q8_0.gguf": path, "org/folder": folder} {
-		if got, want := must(t, "", append([]string{"run", "-m", name}, tail...)...), must(t, "", append([]string{"run", "-m", path}, tail...)...); got != want {
+	for name, path := range map[string]string{"org/gguf": path, "org/gguf:q8_0": path, "org/gguf:m-Q8_0.gguf": path,
+		"org/folder": folder} {
+		if got, want := must(t, "", append([]string{"run", "-m", name}, tail...)...), must(t, "",
+			append([]string{"run", "-m", path}, tail...)...); got != want {
 			t.Errorf("%s: %q, want %q", name, got, want)
 		}
 		must(t, "", "inspect", name)
@@ -122,14 +127,17 @@ func TestPull(t *testing.T) {
 	must(t, "", append([]string{"run", "-m", "org/gguf", "--draft-model", "org/folder", "-d", "linear"}, tail...)...)
 	t.Setenv("GROVE_MODEL", "org/gguf")
 	must(t, "", append([]string{"run"}, tail...)...)
-	if code, _, stderr := runGrove("", "run", "--head", "org/gguf:head.gguf", "x"); code == 0 || !strings.Contains(stderr, "grove pull org/gguf:head.gguf") {
+	if code, _, stderr := runGrove("", "run", "--head", "org/gguf:head.gguf", "x"); code == 0 ||
+		!strings.Contains(stderr, "grove pull org/gguf:head.gguf") {
 		t.Errorf("status %d: %s", code, stderr)
 	}
-	if out := must(t, "", "list"); strings.Count(out, "\n") != 3 || !strings.Contains(out, "Q8_0") || !strings.Contains(out, time.Now().Format("2006-")) {
+	if out := must(t, "", "list"); strings.Count(out, "\n") != 3 || !strings.Contains(out, "Q8_0") ||
+		!strings.Contains(out, time.Now().Format("2006-")) {
 		t.Errorf("list:\n%s", out)
 	}
 	var entries []map[string]any
-	if err := json.Unmarshal([]byte(must(t, "", "list", "--json")), &entries); err != nil || len(entries) != 2 || entries[1]["path"] != path {
+	if err := json.Unmarshal([]byte(must(t, "", "list", "--json")), &entries); err != nil || len(entries) != 2 ||
+		entries[1]["path"] != path {
 		t.Errorf("%v, %v", entries, err)
 	}
 	if out := must(t, "", "rm", "org/gguf:Q8_0"); !strings.Contains(out, "freed") {
@@ -139,7 +147,8 @@ func TestPull(t *testing.T) {
 	if out := must(t, "", "list", "--json"); strings.TrimSpace(out) != "[]" {
 		t.Error(out)
 	}
-	for _, args := range [][]string{{"rm", "org/folder"}, {"run", "-m", "org/gguf", "x"}, {"pull", "org/none"}, {"pull", "org/gguf:Q9_9"}, {"pull", "org/gguf:Q4_0"}} {
+	for _, args := range [][]string{{"rm", "org/folder"}, {"run", "-m", "org/gguf", "x"}, {"pull", "org/none"},
+		{"pull", "org/gguf:Q9_9"}, {"pull", "org/gguf:Q4_0"}} {
 		if code, _, stderr := runGrove("", args...); code != command.ExitFailure || stderr == "" {
 			t.Errorf("grove %q: status %d: %s", args, code, stderr)
 		}
@@ -149,7 +158,8 @@ func TestPull(t *testing.T) {
 	}
 }
 
-// --head fetches a head beside a model: that named, or the first known one that grove runs and that has the model's shape.
+// --head fetches a head beside a model: that named, or the first known one that grove runs and
+// that has the model's shape.
 func TestPullHead(t *testing.T) {
 	target := tiny(t)
 	shape, err := catalog.ReadModel(target)
@@ -203,8 +213,10 @@ func TestPullHead(t *testing.T) {
 			t.Errorf("--head %s --json: %s, %v", head, said, err)
 		}
 	}
-	for _, args := range [][]string{{"org/m", "--head", "org/wrong"}, {"org/alone", "--head", "best"}, {"org/m", "--head", "org/none"}} {
-		if code, out, stderr := runGrove("", append([]string{"pull"}, args...)...); code != command.ExitFailure || out != "" || stderr == "" {
+	for _, args := range [][]string{{"org/m", "--head", "org/wrong"}, {"org/alone", "--head", "best"},
+		{"org/m", "--head", "org/none"}} {
+		if code, out, stderr := runGrove("", append([]string{"pull"}, args...)...); code != command.ExitFailure ||
+			out != "" || stderr == "" {
 			t.Errorf("grove pull %q: status %d, %s%s", args, code, out, stderr)
 		}
 	}
@@ -235,7 +247,8 @@ func TestPullInterrupted(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("processes cannot be interrupted there")
 	}
-	weights := fakeHub(t, map[string]map[string]string{"org/gguf": {"m-Q8_0.gguf": strings.Repeat("text", 1000)}}, "llama", time.Hour)
+	weights := fakeHub(t, map[string]map[string]string{"org/gguf": {"m-Q8_0.gguf": strings.Repeat("text", 1000)}}, "llama",
+		time.Hour)
 	cmd := exec.Command(os.Args[0], "pull", "org/gguf")
 	cmd.Env = append(os.Environ(), asCommand+"=1")
 	var stderr bytes.Buffer
@@ -257,7 +270,8 @@ func TestPullInterrupted(t *testing.T) {
 	}
 	_ = cmd.Process.Signal(os.Interrupt)
 	_ = cmd.Wait()
-	if cmd.ProcessState.ExitCode() != command.ExitInterrupted || !strings.Contains(stderr.String(), "is kept") || kept() != 100 {
+	if cmd.ProcessState.ExitCode() != command.ExitInterrupted || !strings.Contains(stderr.String(), "is kept") ||
+		kept() != 100 {
 		t.Errorf("%v, %d bytes are kept: %s", cmd.ProcessState, kept(), stderr.String())
 	}
 }

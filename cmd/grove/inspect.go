@@ -133,7 +133,8 @@ func (c *contents) print(w io.Writer) error {
 	if len(c.Tensors) > 0 {
 		fmt.Fprintf(t, "\ntensors: %d (shapes are outermost first: a matrix is out × in)\n", c.count)
 		for _, e := range c.Tensors {
-			fmt.Fprintf(t, "  %s\t%s\t%s\t%s\n", command.PlainText(e.Name), command.PlainText(e.Type), shapeText(e.Shape), command.Size(e.Bytes))
+			fmt.Fprintf(t, "  %s\t%s\t%s\t%s\n", command.PlainText(e.Name), command.PlainText(e.Type), shapeText(e.Shape),
+				command.Size(e.Bytes))
 		}
 		t.Flush()
 	}

@@ -124,10 +124,12 @@ func TestRunJSON(t *testing.T) {
 	}
 	last := out[len(out)-1]
 	stats := last["stats"].(map[string]any)
-	if tokens != 20 || last["done"] != true || last["finish"] != "length" || stats["tokens"] != 20.0 || last["same_tokens"] != true || last["speedup"] == nil {
+	if tokens != 20 || last["done"] != true || last["finish"] != "length" || stats["tokens"] != 20.0 ||
+		last["same_tokens"] != true || last["speedup"] == nil {
 		t.Errorf("%d tokens, then %v", tokens, last)
 	}
-	if plain := must(t, "", "run", "-m", model, "-n", "20", "-d", "plain", "--ignore-end", "one two one two"); plain != text.String()+"\n" {
+	if plain := must(t, "", "run", "-m", model, "-n", "20", "-d", "plain", "--ignore-end",
+		"one two one two"); plain != text.String()+"\n" {
 		t.Errorf("text %q, as JSON %q", plain, text.String())
 	}
 }
@@ -136,7 +138,8 @@ func TestRunJSON(t *testing.T) {
 func TestChat(t *testing.T) {
 	model := tiny(t)
 	chat := func(in string, args ...string) (answers []string) {
-		for _, l := range lines(t, must(t, in, append([]string{"chat", "-m", model, "-n", "12", "--json", "-t", "0"}, args...)...)) {
+		for _, l := range lines(t, must(t, in, append([]string{"chat", "-m", model, "-n", "12", "--json", "-t",
+			"0"}, args...)...)) {
 			if l["role"] != "assistant" || l["finish"] == "" {
 				t.Errorf("answer %v", l)
 			}
@@ -167,7 +170,8 @@ func TestChat(t *testing.T) {
 	if err := os.WriteFile(template, []byte("{{ messages[0].content }}"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if b, c := chat("one two\n", "--template", template), must(t, "", "run", "-m", model, "--raw", "-n", "12", "one two"); b[0]+"\n" != c {
+	if b, c := chat("one two\n", "--template", template), must(t, "", "run", "-m", model, "--raw", "-n", "12",
+		"one two"); b[0]+"\n" != c {
 		t.Errorf("with a template of the text alone: %q, run says %q", b[0], c)
 	}
 	if text := must(t, "one\ntwo\n", "chat", "-m", model, "-n", "12", "-t", "0"); text != a[0]+"\n"+a[1]+"\n" {
@@ -210,7 +214,8 @@ func TestInspect(t *testing.T) {
 		t.Errorf("inspect --json says of memory %v", seen["memory"])
 	}
 	text := must(t, "", "inspect", file)
-	for _, want := range []string{"weights in memory", "F16 runs as F16", "GGUF v3", "gptneox", "token_embd.weight", "600 × 192", "F16", "metadata", "total"} {
+	for _, want := range []string{"weights in memory", "F16 runs as F16", "GGUF v3", "gptneox", "token_embd.weight",
+		"600 × 192", "F16", "metadata", "total"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("inspect does not say %q:\n%s", want, text)
 		}
@@ -230,7 +235,8 @@ func TestBenchCost(t *testing.T) {
 	if testing.Short() {
 		t.Skip("reads half a gigabyte several times")
 	}
-	r := lines(t, must(t, "", "bench", "cost", "--shape", "tiny-llama2", "--type", "f32", "--rows", "4,2", "--rounds", "2", "--json"))[0]
+	r := lines(t, must(t, "", "bench", "cost", "--shape", "tiny-llama2", "--type", "f32", "--rows", "4,2",
+		"--rounds", "2", "--json"))[0]
 	rows := r["rows"].([]any)
 	if len(rows) != 3 || rows[2].(map[string]any)["n"] != 4.0 || r["shape"] != "tiny-llama2" || r["type"] != "f32" {
 		t.Errorf("%v", r)

@@ -87,7 +87,8 @@ func (cmd *ranksCmd) Run(p *command.Program) error {
 			Kept      int `json:"kept"`
 		}{total, different, m.Config.Vocab, r.Kept})
 	}
-	fmt.Fprintf(p.Stdout, "%s: ranks of %d tokens, %d of them special\n%s, %d different\n", cmd.Out, len(r.Order), r.Kept, source, different)
+	fmt.Fprintf(p.Stdout, "%s: ranks of %d tokens, %d of them special\n%s, %d different\n", cmd.Out, len(r.Order),
+		r.Kept, source, different)
 	return nil
 }
 
@@ -100,7 +101,8 @@ func (cmd *ranksCmd) generate(ctx context.Context, m *model.Model, set *data.Set
 	}
 	n := min(length, m.Context()-cmd.Prompt)
 	if n < 1 || set.Len() < cmd.Prompt {
-		return nil, command.Usagef("--prompt %d: the model's context is %d tokens, and the texts have %d", cmd.Prompt, m.Context(), set.Len())
+		return nil, command.Usagef("--prompt %d: the model's context is %d tokens, and the texts have %d", cmd.Prompt,
+			m.Context(), set.Len())
 	}
 	var tokens []int32
 	for first := 0; len(tokens) < cmd.Generate; first += batch {
@@ -114,7 +116,8 @@ func (cmd *ranksCmd) generate(ctx context.Context, m *model.Model, set *data.Set
 			prompt := make([]int32, cmd.Prompt)
 			// By the golden ratio: from everywhere, whatever their number.
 			set.Read(prompt, int(uint64(number)*0x9e3779b97f4a7c15>>16%uint64(set.Len())))
-			s, err := l.Start(prompt, speculate.Request{Sampling: sample.Params{Temperature: cmd.Temp, Seed: uint64(number)}, MaxTokens: n, End: m.Tokenizer.IsEOG})
+			s, err := l.Start(prompt, speculate.Request{Sampling: sample.Params{Temperature: cmd.Temp, Seed: uint64(number)},
+				MaxTokens: n, End: m.Tokenizer.IsEOG})
 			if err != nil {
 				end()
 				return nil, err

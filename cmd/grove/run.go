@@ -201,7 +201,8 @@ func (o *printer) finish(r *grove.Result, c *comparison, stats bool) error {
 		if o.p.Style(o.p.Stdout).On && r.Stats.Accepted > 0 {
 			green = fmt.Sprintf(", %s was drafted", o.p.Style(o.p.Stderr).Drafted("green"))
 		}
-		fmt.Fprintf(o.p.Stderr, "\n[%s: %s, %.1f tokens/s, τ %.2f, %s%s]\n", o.name, several(r.Stats.Tokens, "token"), perSecond(&r.Stats), r.Stats.Tau(), r.Finish, green)
+		fmt.Fprintf(o.p.Stderr, "\n[%s: %s, %.1f tokens/s, τ %.2f, %s%s]\n", o.name, several(r.Stats.Tokens, "token"),
+			perSecond(&r.Stats), r.Stats.Tau(), r.Finish, green)
 	}
 	return nil
 }

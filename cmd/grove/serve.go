@@ -143,7 +143,8 @@ func (cmd *serveCmd) Run(p *command.Program) error {
 
 // options are those of the server.
 func (cmd *serveCmd) options(log *slog.Logger) (o serve.Options, err error) {
-	o = serve.Options{CORS: cmd.CORS, Hosts: cmd.AllowHost, Log: log, LogPrompts: cmd.LogPrompts, NoStore: cmd.NoStore, Waiting: cmd.Queue, Objectives: cmd.Objective}
+	o = serve.Options{CORS: cmd.CORS, Hosts: cmd.AllowHost, Log: log, LogPrompts: cmd.LogPrompts, NoStore: cmd.NoStore,
+		Waiting: cmd.Queue, Objectives: cmd.Objective}
 	o.Limits = serve.Limits{Prompts: cmd.MaxPrompts, N: cmd.MaxN, Stops: cmd.MaxStops, MaxTokens: cmd.MaxTokens,
 		Time: cmd.MaxTime}
 	if _, err := netip.ParseAddr(cmd.Host); err != nil && cmd.Host != "" {

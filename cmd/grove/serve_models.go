@@ -84,7 +84,8 @@ func (cmd *serveCmd) source(p *command.Program, m catalog.Model, alone bool) (se
 // pull fetches a model that a client names, for the server to serve. Ollama's clients write names
 // on the hub with its host.
 func (cmd *serveCmd) pull(p *command.Program, log *slog.Logger) serve.Puller {
-	return func(ctx context.Context, text string, progress func(stage string, done, total int64)) (s serve.Source, err error) {
+	return func(ctx context.Context, text string, progress func(stage string, done, total int64)) (s serve.Source,
+		err error) {
 		shown := strings.TrimSuffix(text, ":latest") // as clients go on to call it
 		text = shown
 		for _, host := range []string{"hf.co/", "huggingface.co/"} {
@@ -174,7 +175,8 @@ func (cmd *serveCmd) foldersOf(model string) command.OpenFlags {
 }
 
 // load opens a model, and refuses a drafter that cannot run before a request does.
-func (cmd *serveCmd) load(p *command.Program, m catalog.Model, open command.OpenFlags, o grove.Options) (*serve.Model, error) {
+func (cmd *serveCmd) load(p *command.Program, m catalog.Model, open command.OpenFlags,
+	o grove.Options) (*serve.Model, error) {
 	open.DraftModel, open.Head = m.Draft, m.Heads
 	drafter := cmd.Drafter
 	if drafter == "auto" {

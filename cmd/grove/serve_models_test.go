@@ -24,7 +24,8 @@ func TestServeModels(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := os.WriteFile(filepath.Join(dir, "grove.json"), []byte(`{"models": {"b.gguf": {"drafts": [":a.gguf"], "drafter": "best-first"}}}`), 0o666); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "grove.json"), []byte(
+		`{"models": {"b.gguf": {"drafts": [":a.gguf"], "drafter": "best-first"}}}`), 0o666); err != nil {
 		t.Fatal(err)
 	}
 	for wrong, args := range map[string][]string{
@@ -34,12 +35,14 @@ func TestServeModels(t *testing.T) {
 		"there is no model":    {"-m", t.TempDir()},
 		"--model-memory \"x\"": {"-m", dir, "--model-memory", "x"},
 	} {
-		if code, _, stderr := runGrove("", append([]string{"serve", "--port", "0"}, args...)...); code == command.ExitOK || !strings.Contains(stderr, wrong) {
+		if code, _, stderr := runGrove("", append([]string{"serve", "--port", "0"}, args...)...); code == command.ExitOK ||
+			!strings.Contains(stderr, wrong) {
 			t.Errorf("%q: status %d\n%s", args, code, stderr)
 		}
 	}
 	p := startServe(t, "-m", dir, "--port", "0", "--threads", "1", "--keep-alive", "100ms", "--cache-memory", "64M",
-		"--memory", filepath.Join(dir, "texts"), "--learned", filepath.Join(dir, "learned"), "--adapt", filepath.Join(dir, "heads"))
+		"--memory", filepath.Join(dir, "texts"), "--learned", filepath.Join(dir, "learned"), "--adapt", filepath.Join(dir,
+			"heads"))
 	get := func(method, path, body string) (list struct {
 		Data []struct {
 			ID     string
@@ -71,7 +74,8 @@ func TestServeModels(t *testing.T) {
 	texts := map[string]string{}
 	for _, name := range []string{"a", "b", "a"} {
 		c := get("POST", "/v1/completions", `{"model":"`+name+`","prompt":"x","max_tokens":5,"temperature":0}`)
-		if c.Model != name || len(c.Choices) != 1 || c.Choices[0].Text == "" || texts[name] != "" && texts[name] != c.Choices[0].Text {
+		if c.Model != name || len(c.Choices) != 1 || c.Choices[0].Text == "" || texts[name] != "" &&
+			texts[name] != c.Choices[0].Text {
 			t.Errorf("%+v", c)
 		}
 		texts[name] = c.Choices[0].Text

@@ -88,7 +88,8 @@ func TestServe(t *testing.T) {
 	if p.url != "http://"+address {
 		t.Errorf("it says %s, want %s", p.url, address)
 	}
-	if code, _, stderr := runGrove("", "serve", "-m", model, "--port", port); code != command.ExitFailure || !strings.Contains(stderr, "--port") {
+	if code, _, stderr := runGrove("", "serve", "-m", model, "--port", port); code != command.ExitFailure ||
+		!strings.Contains(stderr, "--port") {
 		t.Errorf("a second server on the port: status %d\n%s", code, stderr)
 	}
 	p.stream(t, 100000)
@@ -121,7 +122,8 @@ func TestServe(t *testing.T) {
 			}
 		}
 	}
-	if rest, err := io.ReadAll(answer); err != nil || !strings.Contains(string(rest[max(0, len(rest)-300):]), "shutting_down") {
+	if rest, err := io.ReadAll(answer); err != nil || !strings.Contains(string(rest[max(0, len(rest)-300):]),
+		"shutting_down") {
 		t.Errorf("at the second signal the answer ends with %q, %v", rest[max(0, len(rest)-300):], err)
 	}
 	if err := p.Wait(); err != nil {
@@ -153,21 +155,23 @@ func TestServeKeys(t *testing.T) {
 	}
 	_ = p.Process.Signal(os.Interrupt)
 	_ = p.Wait()
-	if log := p.stderr.String(); strings.Contains(log, "secret") || strings.Contains(log, "a prompt") || !strings.Contains(log, "tenant=key-") {
+	if log := p.stderr.String(); strings.Contains(log, "secret") || strings.Contains(log, "a prompt") ||
+		!strings.Contains(log, "tenant=key-") {
 		t.Error(log)
 	}
 }
 
 func TestParseSize(t *testing.T) {
-	for text, want := range map[string]int64{"0": 0, "1500": 1500, "16M": 16 << 20, "1.5g": 3 << 29, "4GB": 4 << 30, "7k": 7 << 10, "": -1, "-1": -1, "M": -1, "1e99": -1, "many": -1, "NaN": -1} {
+	for text, want := range map[string]int64{"0": 0, "1500": 1500, "16M": 16 << 20, "1.5g": 3 << 29, "4GB": 4 << 30,
+		"7k": 7 << 10, "": -1, "-1": -1, "M": -1, "1e99": -1, "many": -1, "NaN": -1} {
 		if got, err := parseSize(text); err == nil && got != want || err != nil && want >= 0 {
 			t.Errorf("%q is %d, %v, want %d", text, got, err, want)
 		}
 	}
 }
 
-// A server whose head learns is stopped once, and then killed while clients ask, at random moments. It starts again, gives the
-// same texts, and has what its head learned before.
+// A server whose head learns is stopped once, and then killed while clients ask, at random moments.
+// It starts again, gives the same texts, and has what its head learned before.
 func TestServeKilled(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it opens the embedded model four times")
@@ -176,7 +180,8 @@ func TestServeKilled(t *testing.T) {
 		t.Skip("processes cannot be interrupted there")
 	}
 	learned, queries := t.TempDir(), 1
-	args := []string{"--port", "0", "--threads", "1", "--pad", "40M", "--drafter", "eagle3", "--adapt", learned, "--cache-memory", "64M"}
+	args := []string{"--port", "0", "--threads", "1", "--pad", "40M", "--drafter", "eagle3", "--adapt", learned,
+		"--cache-memory", "64M"}
 	texts := make([]string, 6) // of the first server, by client
 	var rng = rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 1))
 	for kill := range 4 {
@@ -224,7 +229,8 @@ func TestServeKilled(t *testing.T) {
 		code, out, stderr := runGrove("", "adapt", "--adapt", learned, "--drafter", "eagle3", "--json")
 		var stats struct{ Queries int }
 		if err := json.Unmarshal([]byte(out), &stats); code != 0 || err != nil || stats.Queries < queries {
-			t.Errorf("after kill %d: status %d, %v, %d queries, before it %d\n%s%s", kill, code, err, stats.Queries, queries, out, stderr)
+			t.Errorf("after kill %d: status %d, %v, %d queries, before it %d\n%s%s", kill, code, err, stats.Queries,
+				queries, out, stderr)
 		}
 		queries = max(queries, stats.Queries)
 	}
@@ -266,7 +272,8 @@ func TestServePull(t *testing.T) {
 		if status != 200 || !strings.Contains(lines[0], `"pulling manifest"`) || lines[len(lines)-1] != `{"status":"success"}` {
 			t.Errorf("%d %s", status, text)
 		}
-		if status, text := post("/v1/completions", `{"model":"hf.co/org/gguf:latest","prompt":"one two","max_tokens":3}`); status != 200 {
+		if status, text := post("/v1/completions",
+			`{"model":"hf.co/org/gguf:latest","prompt":"one two","max_tokens":3}`); status != 200 {
 			t.Errorf("the model that was fetched: %d %s", status, text)
 		}
 		if status, text := post("/api/pull", `{"model":"org/none","stream":false}`); status != http.StatusBadGateway {

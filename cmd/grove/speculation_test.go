@@ -20,19 +20,23 @@ import (
 func TestDemo(t *testing.T) {
 	d := lines(t, must(t, "", "demo", "-n", "40", "--pad", "20M", "--json"))[0]
 	stats, plain := d["stats"].(map[string]any), d["plain"].(map[string]any)
-	if d["same_tokens"] != true || stats["tokens"] != 40.0 || stats["rounds"].(float64) > 20 || plain["rounds"] != 39.0 || d["padding"] == nil {
+	if d["same_tokens"] != true || stats["tokens"] != 40.0 || stats["rounds"].(float64) > 20 || plain["rounds"] != 39.0 ||
+		d["padding"] == nil {
 		t.Errorf("demo: %v", d)
 	}
-	if want := plain["per_token_s"].(float64) / stats["per_token_s"].(float64); math.Abs(d["speedup"].(float64)-want) > 1e-6*want {
+	if want := plain["per_token_s"].(float64) / stats["per_token_s"].(float64); math.Abs(
+		d["speedup"].(float64)-want) > 1e-6*want {
 		t.Errorf("the speed-up is %v, of figures that say %v", d["speedup"], want)
 	}
 	out := must(t, "", "demo", "-n", "40", "--pad", "20M")
-	for _, want := range []string{"grove target, padded from", "func TestReadFile", "plain decoding", "tree speculation (best-first+text)", "the same 40 tokens", "tokens/s", "× the speed"} {
+	for _, want := range []string{"grove target, padded from", "func TestReadFile", "plain decoding",
+		"tree speculation (best-first+text)", "the same 40 tokens", "tokens/s", "× the speed"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("demo does not say %q:\n%s", want, out)
 		}
 	}
-	if out := must(t, "", "demo", "-m", tiny(t), "-n", "12", "--pad", "3M", "one two"); !strings.Contains(out, "(auto)") || !strings.Contains(out, "padded from") {
+	if out := must(t, "", "demo", "-m", tiny(t), "-n", "12", "--pad", "3M", "one two"); !strings.Contains(out, "(auto)") ||
+		!strings.Contains(out, "padded from") {
 		t.Errorf("demo of a padded model without a draft model:\n%s", out)
 	}
 	all := lines(t, must(t, "", "demo", "--all", "-n", "8", "--pad", "0", "--json"))
@@ -46,7 +50,8 @@ func TestDemoCaption(t *testing.T) {
 	caption := regexp.MustCompile(`accepted (\d+) of (\d+) drafted tokens \(marked \*\)`)
 	shown := 0
 	for _, args := range [][]string{
-		{"-d", "hostile"}, {"-d", "hostile", "-b", "3"}, {"-d", "lookup", "no words repeat here"}, {"--pad", "10M"}, {"-d", "eagle3", "-t", "1", "--seed", "4"}, {"-d", "linear", "-b", "2"},
+		{"-d", "hostile"}, {"-d", "hostile", "-b", "3"}, {"-d", "lookup", "no words repeat here"}, {"--pad", "10M"}, {"-d",
+			"eagle3", "-t", "1", "--seed", "4"}, {"-d", "linear", "-b", "2"},
 	} {
 		out := must(t, "", append([]string{"demo", "--pad", "0", "-n", "16"}, args...)...)
 		marks := strings.Count(out, "% *")
@@ -69,7 +74,8 @@ func TestDemoCaption(t *testing.T) {
 func TestEmbeddedModels(t *testing.T) {
 	common := []string{"run", "-n", "24", "-t", "0.8", "--seed", "5", "func main() {"}
 	want := must(t, "", append(common, "-d", "plain")...)
-	for _, args := range [][]string{nil, {"-d", "lookup"}, {"-d", "dynatree", "--budget", "12"}, {"--pad", "20M"}, {"--uncontrolled"}} {
+	for _, args := range [][]string{nil, {"-d", "lookup"}, {"-d", "dynatree", "--budget", "12"}, {"--pad", "20M"},
+		{"--uncontrolled"}} {
 		if got := must(t, "", append(common, args...)...); got != want {
 			t.Errorf("grove run %q: %q, want %q", args, got, want)
 		}
@@ -115,7 +121,8 @@ func TestShowTree(t *testing.T) {
 	if code != 0 || out != want {
 		t.Fatalf("status %d, %q, want %q", code, out, want)
 	}
-	for _, want := range []string{"round 1:", " of a budget of ", "accepted (*), τ ", "% *", "next: ", "depth", "TTFT", "TPOT", "drafting"} {
+	for _, want := range []string{"round 1:", " of a budget of ", "accepted (*), τ ", "% *", "next: ", "depth", "TTFT",
+		"TPOT", "drafting"} {
 		if !strings.Contains(drawn, want) {
 			t.Errorf("--show tree --stats does not say %q:\n%s", want, drawn)
 		}
@@ -162,7 +169,8 @@ func TestPad(t *testing.T) {
 // Text in a column is the text: of the column's width line by line, nothing lost, whatever it is made of.
 func TestColumns(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := &screen{style: command.Style{On: rapid.Bool().Draw(t, "colours")}, width: rapid.IntRange(4, 30).Draw(t, "width"), height: 1 << 20}
+		s := &screen{style: command.Style{On: rapid.Bool().Draw(t, "colours")}, width: rapid.IntRange(4, 30).Draw(t, "width"),
+			height: 1 << 20}
 		l := &lane{title: "title", tokens: 3}
 		var all strings.Builder
 		for range rapid.IntRange(0, 12).Draw(t, "pieces") {
@@ -189,7 +197,8 @@ func TestColumns(t *testing.T) {
 }
 
 func TestParseCount(t *testing.T) {
-	for text, want := range map[string]int64{"1500": 1500, "500M": 500e6, "1.5b": 15e8, "2k": 2000, "": 0, "M": 0, "-1M": 0, "NaN": 0, "1e30": 0, "10T": 0} {
+	for text, want := range map[string]int64{"1500": 1500, "500M": 500e6, "1.5b": 15e8, "2k": 2000, "": 0, "M": 0,
+		"-1M": 0, "NaN": 0, "1e30": 0, "10T": 0} {
 		if n, err := command.ParseCount(text); n != want || (err != nil) != (want == 0) {
 			t.Errorf("%q is %d, %v: want %d", text, n, err, want)
 		}

@@ -41,9 +41,10 @@ const (
 // generator generates for a prompt.
 type generator func(context.Context, grove.Request) iter.Seq2[grove.Chunk, error]
 
-// compare decodes the request plainly, and, where that takes little time, both ways several times in turn. first is the drafted
-// run that the user saw.
-func compare(ctx context.Context, p *command.Program, generate generator, r grove.Request, first *grove.Result) (*comparison, error) {
+// compare decodes the request plainly, and, where that takes little time, both ways several times
+// in turn. first is the drafted run that the user saw.
+func compare(ctx context.Context, p *command.Program, generate generator, r grove.Request,
+	first *grove.Result) (*comparison, error) {
 	c := &comparison{Runs: mostRuns, Different: -1, Sampled: r.Accept == "rejection" && r.Sampling.Temperature > 0}
 	if one := first.Stats.Prefill + first.Stats.Decode; one > 0 {
 		c.Runs = min(max(int(comparing/(2*one)), 1), mostRuns)
@@ -119,7 +120,8 @@ func printStats(w io.Writer, name string, r *grove.Result, c *comparison) error 
 		reused = fmt.Sprintf(" (%d of them in the cache already)", s.Reused)
 	}
 	line("model", "%s", name)
-	line("prompt", "%d tokens%s in %.3f s, %.0f tokens/s", s.Prompt, reused, s.Prefill.Seconds(), float64(s.Prompt-s.Reused)/s.Prefill.Seconds())
+	line("prompt", "%d tokens%s in %.3f s, %.0f tokens/s", s.Prompt, reused, s.Prefill.Seconds(),
+		float64(s.Prompt-s.Reused)/s.Prefill.Seconds())
 	speed := ""
 	if s.PerToken() > 0 {
 		speed = fmt.Sprintf(", %.1f tokens/s", perSecond(s))
@@ -137,7 +139,8 @@ func printStats(w io.Writer, name string, r *grove.Result, c *comparison) error 
 	line("rounds", "%d, each committing τ = %.2f tokens%s", s.Rounds, s.Tau(), plain)
 	if s.Proposed > 0 {
 		line("drafted", "%d nodes, of which %d were verified, %.1f a round", s.Proposed, s.Drafted, s.NodesPerRound())
-		line("accepted", "%d nodes, %.0f%% of those verified; paths of %.2f a round", s.Accepted, 100*s.AcceptRate(), s.PathLength())
+		line("accepted", "%d nodes, %.0f%% of those verified; paths of %.2f a round", s.Accepted,
+			100*s.AcceptRate(), s.PathLength())
 	}
 	if all := (s.Draft + s.Verify + s.Rest).Seconds(); all > 0 {
 		share := func(d time.Duration) float64 { return 100 * d.Seconds() / all }
@@ -174,7 +177,8 @@ func printDepths(w io.Writer, s *grove.Stats) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprint(t, "\ndepth\trounds\tnodes\taccepted\tof rounds\t\n")
 	for i, d := range s.Depths {
-		fmt.Fprintf(t, "%d\t%d\t%d\t%d\t%.0f%%\t\n", i+1, d.Offered, d.Drafted, d.Accepted, 100*float64(d.Accepted)/float64(max(d.Offered, 1)))
+		fmt.Fprintf(t, "%d\t%d\t%d\t%d\t%.0f%%\t\n", i+1, d.Offered, d.Drafted, d.Accepted,
+			100*float64(d.Accepted)/float64(max(d.Offered, 1)))
 	}
 	return t.Flush()
 }
@@ -241,7 +245,8 @@ func figures(s *grove.Stats) *statsJSON {
 		PromptTokens: s.Prompt, Reused: s.Reused, Tokens: s.Tokens, Rounds: s.Rounds, PlainRounds: s.Plain, Tau: s.Tau(),
 		Proposed: s.Proposed, Drafted: s.Drafted, Accepted: s.Accepted, AcceptRate: s.AcceptRate(), TokensPerS: perSecond(s),
 		NodesPerRound: s.NodesPerRound(), PathLength: s.PathLength(), Depths: []depthJSON{},
-		FirstS: s.First.Seconds(), PerTokenS: s.PerToken().Seconds(), PrefillS: s.Prefill.Seconds(), DecodeS: s.Decode.Seconds(),
+		FirstS: s.First.Seconds(), PerTokenS: s.PerToken().Seconds(), PrefillS: s.Prefill.Seconds(),
+		DecodeS:    s.Decode.Seconds(),
 		DraftShare: s.DraftShare(), DraftS: s.Draft.Seconds(), VerifyS: s.Verify.Seconds(), RestS: s.Rest.Seconds(),
 	}
 	for _, d := range s.Depths {

@@ -123,8 +123,8 @@ func TestRunOpensChat(t *testing.T) {
 	}
 }
 
-// The first chat without a model offers to fetch one, the next chat is with it, and without the hub, or after a no, grove's small
-// model stands in.
+// The first chat without a model offers to fetch one, the next chat is with it, and without the
+// hub, or after a no, grove's small model stands in.
 func TestFirstChat(t *testing.T) {
 	gguf, err := os.ReadFile(tiny(t))
 	if err != nil {
@@ -197,7 +197,8 @@ func TestDemoOnTerminal(t *testing.T) {
 			t.Errorf("%d columns:\n%q", columns, screen)
 		}
 	}
-	p := onTerminal(t, 100, 20, "demo", "-m", tiny(t, 1<<17), "--pad", "200M", "-d", "lookup", "-n", "100000", "one two one two") // for seconds
+	p := onTerminal(t, 100, 20, "demo", "-m", tiny(t, 1<<17), "--pad", "200M", "-d", "lookup", "-n", "100000",
+		"one two one two") // for seconds
 	p.await(t, "tokens/s")
 	p.send(t, "\x03")
 	p.await(t, "interrupted")

@@ -18,7 +18,8 @@ func TestTokenize(t *testing.T) {
 			Pieces []string
 		}
 		out := must(t, "", "tokenize", "-m", model, "--json", text)
-		if err := json.Unmarshal([]byte(out), &got); err != nil || got.Text != text || len(got.IDs) != len(got.Pieces) || len(got.IDs) == 0 {
+		if err := json.Unmarshal([]byte(out), &got); err != nil || got.Text != text ||
+			len(got.IDs) != len(got.Pieces) || len(got.IDs) == 0 {
 			t.Errorf("%q: %v\n%s", text, err, out)
 		}
 		ids, _ := json.Marshal(got.IDs)
@@ -26,7 +27,8 @@ func TestTokenize(t *testing.T) {
 			t.Errorf("%q came back as %q", text, back)
 		}
 	}
-	if code, _, stderr := runGrove("", "tokenize", "-m", model, "--ids", "1 99999"); code != command.ExitUsage || !strings.Contains(stderr, "99999") {
+	if code, _, stderr := runGrove("", "tokenize", "-m", model, "--ids", "1 99999"); code != command.ExitUsage ||
+		!strings.Contains(stderr, "99999") {
 		t.Errorf("an id that is none: status %d, %s", code, stderr)
 	}
 }
@@ -54,8 +56,8 @@ func TestModelEitherWay(t *testing.T) {
 	}
 }
 
-// An instruct model is asked through its template, and --raw continues the text; a draft model that does not fit is blamed by its flag;
-// a context beyond the model's is said.
+// An instruct model is asked through its template, and --raw continues the text; a draft model that
+// does not fit is blamed by its flag; a context beyond the model's is said.
 func TestRunAsks(t *testing.T) {
 	model := tiny(t)
 	chat := strings.TrimSuffix(must(t, "one two\n", "chat", "-m", model, "-n", "12", "-t", "0"), "\n")
@@ -65,13 +67,16 @@ func TestRunAsks(t *testing.T) {
 	if raw := must(t, "", "run", "-m", model, "--raw", "-n", "12", "one two"); raw == chat+"\n" {
 		t.Errorf("--raw changes nothing: %q", raw)
 	}
-	if _, _, stderr := runGrove("", "run", "--draft-model", model, "x"); !strings.Contains(stderr, "--draft-model") || strings.Contains(stderr, "--drafter") {
+	if _, _, stderr := runGrove("", "run", "--draft-model", model, "x"); !strings.Contains(stderr, "--draft-model") ||
+		strings.Contains(stderr, "--drafter") {
 		t.Errorf("a draft model that does not fit: %s", stderr)
 	}
-	if _, _, stderr := runGrove("", "run", "-m", model, "--context", "99999", "-n", "1", "x"); !strings.Contains(stderr, "99999") {
+	if _, _, stderr := runGrove("", "run", "-m", model, "--context", "99999", "-n", "1",
+		"x"); !strings.Contains(stderr, "99999") {
 		t.Errorf("a context beyond the model's: %q", stderr)
 	}
-	if _, _, stderr := runGrove("/stats\n/undo\n/system be brief\n/reset\n", "chat", "-m", model); strings.Count(stderr, "\n") != 4 {
+	if _, _, stderr := runGrove("/stats\n/undo\n/system be brief\n/reset\n", "chat", "-m",
+		model); strings.Count(stderr, "\n") != 4 {
 		t.Errorf("commands of a chat answer:\n%s", stderr)
 	}
 }

@@ -47,7 +47,8 @@ func (f *overFlags) run(p *command.Program, stage func(ctx context.Context, j tr
 	if err := f.check(); err != nil {
 		return err
 	}
-	m, err := (&command.ModelFlags{Model: f.Model, OpenFlags: command.OpenFlags{KVFlag: command.KVFlag{KV: "auto"}}}).Open(p)
+	m, err := (&command.ModelFlags{Model: f.Model, OpenFlags: command.OpenFlags{KVFlag: command.KVFlag{KV: "auto"}}}).Open(
+		p)
 	if err != nil {
 		return err
 	}

@@ -112,7 +112,8 @@ func (t *talker) ask(ctx context.Context, messages []grove.Message, seed uint64)
 		return "", err
 	}
 	text := strings.TrimSpace(t.m.Tokenizer().Decode(tokens))
-	if len(strings.Fields(text)) < 2 || strings.IndexFunc(text, unicode.IsLetter) < 0 || strings.ContainsRune(text, unicode.ReplacementChar) {
+	if len(strings.Fields(text)) < 2 || strings.IndexFunc(text, unicode.IsLetter) < 0 ||
+		strings.ContainsRune(text, unicode.ReplacementChar) {
 		return "", nil
 	}
 	return text, nil
@@ -142,7 +143,8 @@ func (t *talker) header(messages []grove.Message) ([]int32, error) {
 }
 
 // sayItself is say by the model.
-func (t *talker) sayItself(ctx context.Context, prompt []int32, most int, temperature float32, seed uint64) ([]int32, bool, error) {
+func (t *talker) sayItself(ctx context.Context, prompt []int32, most int, temperature float32,
+	seed uint64) ([]int32, bool, error) {
 	r := grove.Request{MaxTokens: most, Sampling: sample.Params{Temperature: temperature, Seed: seed}}
 	if t.layout != nil {
 		r.Stop = t.layout.Stop()

@@ -46,7 +46,8 @@ func TestTrainText(t *testing.T) {
 			break
 		}
 	}
-	if err := os.WriteFile(suite, []byte(`{"prompt":"func main() {"}`+"\n"+`{"prompt":"type T struct {"}`+"\n"), 0o666); err != nil {
+	if err := os.WriteFile(suite, []byte(`{"prompt":"func main() {"}`+"\n"+`{"prompt":"type T struct {"}`+"\n"),
+		0o666); err != nil {
 		t.Fatal(err)
 	}
 	must(t, "", "train", "text", "--suite", suite, "--prompts", "2", "-n", "8", head, fitted)

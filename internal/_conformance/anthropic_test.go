@@ -39,7 +39,8 @@ func TestAnthropicMessages(t *testing.T) {
 		"stop":   func(p *anthropic.MessageNewParams) { p.StopSequences = []string{"\n"} },
 		"schema": func(p *anthropic.MessageNewParams) { p.OutputConfig.Format.Schema = schema },
 		"tools": func(p *anthropic.MessageNewParams) {
-			p.Tools = []anthropic.ToolUnionParam{anthropic.ToolUnionParamOfTool(anthropic.ToolInputSchemaParam{Properties: schema["properties"], Required: []string{"size"}}, "resize")}
+			p.Tools = []anthropic.ToolUnionParam{anthropic.ToolUnionParamOfTool(anthropic.ToolInputSchemaParam{
+				Properties: schema["properties"], Required: []string{"size"}}, "resize")}
 			p.ToolChoice = anthropic.ToolChoiceUnionParam{OfTool: &anthropic.ToolChoiceToolParam{Name: "resize"}}
 		},
 		"result": func(p *anthropic.MessageNewParams) {

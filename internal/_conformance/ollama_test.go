@@ -35,7 +35,8 @@ func TestOllamaChat(t *testing.T) {
 	c := ollamaClient(t, serve.Options{})
 	var tools api.Tools
 	parameters, _ := json.Marshal(schema)
-	if err := json.Unmarshal([]byte(`[{"type":"function","function":{"name":"resize","parameters":`+string(parameters)+`}}]`), &tools); err != nil {
+	if err := json.Unmarshal([]byte(`[{"type":"function","function":{"name":"resize","parameters":`+string(parameters)+`}}]`),
+		&tools); err != nil {
 		t.Fatal(err)
 	}
 	for name, change := range map[string]func(*api.ChatRequest){

@@ -52,8 +52,10 @@ func TestOpenAIChat(t *testing.T) {
 	}
 	for i, got := range all.Choices {
 		want := whole.Choices[i]
-		if got.Message.Content != want.Message.Content || got.FinishReason != want.FinishReason || got.Message.Role != want.Message.Role {
-			t.Errorf("choice %d: streamed %q, %s; want %q, %s", i, got.Message.Content, got.FinishReason, want.Message.Content, want.FinishReason)
+		if got.Message.Content != want.Message.Content || got.FinishReason != want.FinishReason ||
+			got.Message.Role != want.Message.Role {
+			t.Errorf("choice %d: streamed %q, %s; want %q, %s", i, got.Message.Content, got.FinishReason,
+				want.Message.Content, want.FinishReason)
 		}
 		text := ""
 		for _, l := range want.Logprobs.Content {
@@ -74,7 +76,8 @@ func TestOpenAIChat(t *testing.T) {
 func TestOpenAICompletions(t *testing.T) {
 	c := client(start(t, serve.Options{}))
 	p := openai.CompletionNewParams{
-		Model: "grove/model", Prompt: openai.CompletionNewParamsPromptUnion{OfArrayOfStrings: []string{"func main() {", "type T struct {"}},
+		Model: "grove/model", Prompt: openai.CompletionNewParamsPromptUnion{
+			OfArrayOfStrings: []string{"func main() {", "type T struct {"}},
 		MaxTokens: openai.Int(12), Temperature: openai.Float(0), Echo: openai.Bool(true), Logprobs: openai.Int(2),
 		Stop: openai.CompletionNewParamsStopUnion{OfString: openai.String("}")},
 	}
@@ -82,7 +85,8 @@ func TestOpenAICompletions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(a.Choices) != 2 || !strings.HasPrefix(a.Choices[0].Text, "func main() {") || len(a.Choices[0].Logprobs.TokenLogprobs) < 3 {
+	if len(a.Choices) != 2 || !strings.HasPrefix(a.Choices[0].Text, "func main() {") ||
+		len(a.Choices[0].Logprobs.TokenLogprobs) < 3 {
 		t.Errorf("%s", a.RawJSON())
 	}
 	list, err := c.Models.List(t.Context())

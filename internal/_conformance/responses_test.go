@@ -28,12 +28,14 @@ func TestOpenAIResponses(t *testing.T) {
 		"logprobs":  func(p *responses.ResponseNewParams) { p.TopLogprobs = openai.Int(2) },
 		"reasoning": func(p *responses.ResponseNewParams) { p.Reasoning.Effort = shared.ReasoningEffortLow },
 		"schema": func(p *responses.ResponseNewParams) {
-			p.Text.Format = responses.ResponseFormatTextConfigUnionParam{OfJSONSchema: &responses.ResponseFormatTextJSONSchemaConfigParam{Name: "x", Schema: schema}}
+			p.Text.Format = responses.ResponseFormatTextConfigUnionParam{
+				OfJSONSchema: &responses.ResponseFormatTextJSONSchemaConfigParam{Name: "x", Schema: schema}}
 		},
 		"tools": func(p *responses.ResponseNewParams) {
 			p.Tools = []responses.ToolUnionParam{{OfFunction: &responses.FunctionToolParam{Name: "resize",
 				Parameters: schema, Strict: openai.Bool(true)}}}
-			p.ToolChoice = responses.ResponseNewParamsToolChoiceUnion{OfFunctionTool: &responses.ToolChoiceFunctionParam{Name: "resize"}}
+			p.ToolChoice = responses.ResponseNewParamsToolChoiceUnion{
+				OfFunctionTool: &responses.ToolChoiceFunctionParam{Name: "resize"}}
 		},
 		"result": func(p *responses.ResponseNewParams) {
 			done := responses.ResponseInputItemParamOfFunctionCallOutput("done")

@@ -105,14 +105,17 @@ func TestOpenAISchemas(t *testing.T) {
 		events(t, ask("POST", "/chat/completions", body+`,"stream":true,"stream_options":{"include_usage":true}}`),
 			func(data []byte) { check("CreateChatCompletionStreamResponse", data) })
 	}
-	for _, options := range []string{``, `,"n":3`, `,"logprobs":2`, `,"logprobs":0,"echo":true`, `,"stop":"\n"`, `,"max_tokens":0,"echo":true`} {
+	for _, options := range []string{``, `,"n":3`, `,"logprobs":2`, `,"logprobs":0,"echo":true`, `,"stop":"\n"`,
+		`,"max_tokens":0,"echo":true`} {
 		body := `{"prompt":"func main() {","max_tokens":12,"seed":1` + options
 		whole("CreateCompletionResponse", "POST", "/completions", body+`}`)
-		events(t, ask("POST", "/completions", body+`,"stream":true}`), func(data []byte) { check("CreateCompletionResponse", data) })
+		events(t, ask("POST", "/completions", body+`,"stream":true}`),
+			func(data []byte) { check("CreateCompletionResponse", data) })
 	}
 	for _, options := range []string{
 		``, `,"top_logprobs":2`, `,"stop":["\n"]`, `,"tools":[{"type":"function","name":"f","parameters":{"type":"object"}}],"tool_choice":"required"`,
-		`,"text":{"format":{"type":"json_object"}}`, `,"reasoning":{"effort":"low"},"reasoning_budget":5`, `,"metadata":{"k":"v"},"instructions":"Be brief."`,
+		`,"text":{"format":{"type":"json_object"}}`, `,"reasoning":{"effort":"low"},"reasoning_budget":5`,
+		`,"metadata":{"k":"v"},"instructions":"Be brief."`,
 	} {
 		if strings.Contains(options, "reasoning") {
 			base = startReasoning(t)
@@ -133,13 +136,17 @@ func TestOpenAISchemas(t *testing.T) {
 
 // eventSchemas are the schemas of responses' events.
 var eventSchemas = map[string]string{
-	"response.created": "ResponseCreatedEvent", "response.in_progress": "ResponseInProgressEvent", "response.completed": "ResponseCompletedEvent",
+	"response.created": "ResponseCreatedEvent", "response.in_progress": "ResponseInProgressEvent",
+	"response.completed":  "ResponseCompletedEvent",
 	"response.incomplete": "ResponseIncompleteEvent", "response.output_item.added": "ResponseOutputItemAddedEvent",
-	"response.output_item.done": "ResponseOutputItemDoneEvent", "response.content_part.added": "ResponseContentPartAddedEvent",
-	"response.content_part.done": "ResponseContentPartDoneEvent", "response.output_text.delta": "ResponseTextDeltaEvent",
-	"response.output_text.done": "ResponseTextDoneEvent", "response.function_call_arguments.delta": "ResponseFunctionCallArgumentsDeltaEvent",
-	"response.function_call_arguments.done": "ResponseFunctionCallArgumentsDoneEvent",
-	"response.reasoning_text.delta":         "ResponseReasoningTextDeltaEvent", "response.reasoning_text.done": "ResponseReasoningTextDoneEvent",
+	"response.output_item.done":   "ResponseOutputItemDoneEvent",
+	"response.content_part.added": "ResponseContentPartAddedEvent",
+	"response.content_part.done":  "ResponseContentPartDoneEvent", "response.output_text.delta": "ResponseTextDeltaEvent",
+	"response.output_text.done":              "ResponseTextDoneEvent",
+	"response.function_call_arguments.delta": "ResponseFunctionCallArgumentsDeltaEvent",
+	"response.function_call_arguments.done":  "ResponseFunctionCallArgumentsDoneEvent",
+	"response.reasoning_text.delta":          "ResponseReasoningTextDeltaEvent",
+	"response.reasoning_text.done":           "ResponseReasoningTextDoneEvent",
 }
 
 // withoutNulls leaves out what OpenAI's own answers of text completions have and its description

@@ -26,7 +26,8 @@ var withChat = sync.OnceValues(func() (*grove.Model, error) {
 
 // reasoning is the model with a chat template that has it reason first.
 var reasoning = sync.OnceValues(func() (*grove.Model, error) {
-	return grove.OpenGGUF("embedded", models.Target(), grove.Options{Threads: 2, ChatTemplate: chatML + "<think>\n{# until </think> #}"})
+	return grove.OpenGGUF("embedded", models.Target(), grove.Options{Threads: 2, ChatTemplate: chatML +
+		"<think>\n{# until </think> #}"})
 })
 
 // startReasoning serves that model.

@@ -7,8 +7,8 @@ import (
 	"github.com/grovellm/grove/sample"
 )
 
-// runnersUp drafts the tokens that the target thought likeliest the last time it stood after the same token: a tree with a few
-// branches at each node.
+// runnersUp drafts the tokens that the target thought likeliest the last time it stood after the
+// same token: a tree with a few branches at each node.
 type runnersUp struct {
 	draft.Base
 	sampler   *sample.Sampler

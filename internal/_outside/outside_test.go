@@ -47,10 +47,12 @@ func TestDrafter(t *testing.T) {
 			t.Errorf("temperature %g: %q with the drafter, %q without", temperature, drafted.Text, plain.Text)
 		}
 		if drafted.Stats.Accepted == 0 || drafted.Stats.Rounds >= plain.Stats.Rounds {
-			t.Errorf("temperature %g: %d rounds with the drafter, %d without", temperature, drafted.Stats.Rounds, plain.Stats.Rounds)
+			t.Errorf("temperature %g: %d rounds with the drafter, %d without", temperature,
+				drafted.Stats.Rounds, plain.Stats.Rounds)
 		}
 	}
-	if _, err := generate(context.Background(), m, "runners-up:width=99"); err == nil || !strings.Contains(err.Error(), "1 to 16") {
+	if _, err := generate(context.Background(), m, "runners-up:width=99"); err == nil ||
+		!strings.Contains(err.Error(), "1 to 16") {
 		t.Errorf("an option out of bounds: %v", err)
 	}
 }

@@ -48,7 +48,8 @@ func scrape(t *testing.T) string {
 	return string(text)
 }
 
-// The endpoint picker of the Gateway API Inference Extension, set up by the chart's values in deploy, finds what it asks for.
+// The endpoint picker of the Gateway API Inference Extension, set up by the chart's values in
+// deploy, finds what it asks for.
 func TestPicker(t *testing.T) {
 	file, err := os.ReadFile("../../deploy/inference-values.yaml")
 	if err != nil {
@@ -88,7 +89,8 @@ func TestPicker(t *testing.T) {
 		t.Fatal(err)
 	}
 	// Figures that are there and not 0 show that each is read from its own metric.
-	for name, value := range map[string]float64{"grove_requests_waiting": 3, "grove_requests_running": 5, "grove_cache_usage_ratio": 0.25} {
+	for name, value := range map[string]float64{"grove_requests_waiting": 3, "grove_requests_running": 5,
+		"grove_cache_usage_ratio": 0.25} {
 		family := families[name]
 		if family == nil || family.GetType() != dto.MetricType_GAUGE || len(family.Metric) != 1 {
 			t.Fatalf("the server has no gauge %s", name)

@@ -87,7 +87,7 @@ func TestAcceptanceRises(t *testing.T) {
 }
 
 // What is kept of texts that have ended takes no place from the texts that the drafter learns from.
-func TestLearnsBesideKept(t *testing.T) {
+func TestLearnsWithKept(t *testing.T) {
 	m := drafttest.OpenTarget(t, 512)
 	d := newLearner(t, m, 1)
 	a := adapter(t, d, adapt.Options{Policy: adapt.Always, Tuning: eager(), Wait: true})

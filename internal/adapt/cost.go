@@ -27,18 +27,18 @@ type slowdown struct {
 // How long rounds are remembered: of the usual ones so many, of those beside an update so many
 // seconds. So the share follows a load that changes, by any factor.
 const (
-	usualMemory  = 32
-	besideMemory = 8
-	priorSeconds = 1 // that the share of the workers, which is what stands at first, is worth
-	stalled      = 4 // a round counts as so many times the usual at most, and as so much less at least
+	usualMemory    = 32
+	learningMemory = 8
+	priorSeconds   = 1 // that the share of the workers, which is what stands at first, is worth
+	stalled        = 4 // a round counts as so many times the usual at most, and as so much less at least
 )
 
 // round takes a round's rows and time.
-func (s *slowdown) round(rows int, seconds float64, beside bool) {
+func (s *slowdown) round(rows int, seconds float64, learning bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	recent := &s.usual[min(bits.Len(uint(rows)), len(s.usual)-1)]
-	if !beside {
+	if !learning {
 		recent.add(seconds)
 		return
 	}
@@ -49,7 +49,7 @@ func (s *slowdown) round(rows int, seconds float64, beside bool) {
 	seconds = min(seconds, stalled*usual)
 	s.lost += seconds - min(usual, stalled*seconds)
 	s.took += seconds
-	if s.took > besideMemory {
+	if s.took > learningMemory {
 		s.lost, s.took = s.lost/2, s.took/2
 	}
 }
@@ -90,11 +90,11 @@ func (s *slowdown) share(at float64) float64 {
 
 // timer times the rounds of a drafter: from its proposal to its commit.
 type timer struct {
-	began  time.Time // zero: of a step without a proposal
-	beside bool
+	began    time.Time // zero: of a step without a proposal
+	learning bool
 }
 
-func (t *timer) begin(a *Adapter) { t.began, t.beside = a.slow.now(), a.running.Load() }
+func (t *timer) begin(a *Adapter) { t.began, t.learning = a.slow.now(), a.running.Load() }
 
 func (t *timer) end(a *Adapter, rows []draft.Rows) {
 	began := t.began
@@ -106,10 +106,10 @@ func (t *timer) end(a *Adapter, rows []draft.Rows) {
 		}
 		n += r.Tree.Len()
 	}
-	if began.IsZero() || t.beside != a.running.Load() {
+	if began.IsZero() || t.learning != a.running.Load() {
 		return
 	}
-	a.slow.round(n, a.slow.now().Sub(began).Seconds(), t.beside)
+	a.slow.round(n, a.slow.now().Sub(began).Seconds(), t.learning)
 }
 
 // meter measures what a task costs.

@@ -23,19 +23,19 @@ func TestSlowdownIsMeasured(t *testing.T) {
 		if got := s.share(.25); got != .25 {
 			r.Fatalf("with nothing measured the share is %g, want .25", got)
 		}
-		var beside float64
-		for i := 0; beside < 200; i++ {
+		var learningTime float64
+		for i := 0; learningTime < 200; i++ {
 			rows := 1 << rng.IntN(7)
 			seconds := pass * (1 + float64(rows)/32) * (1 + noise*rng.NormFloat64())
 			learning := i > 400 && i%3 == 0
 			if learning {
 				seconds /= 1 - share
-				beside += seconds
+				learningTime += seconds
 			}
 			s.round(rows, seconds, learning)
 		}
 		// What stands at first is worth a second of four to eight, or more.
-		most := .03 + math.Abs(.25-share)*priorSeconds/(besideMemory/2)
+		most := .03 + math.Abs(.25-share)*priorSeconds/(learningMemory/2)
 		if got := s.share(.25); math.Abs(got-share) > most {
 			r.Fatalf("the share is %.3f, want %.3f", got, share)
 		}
@@ -53,8 +53,8 @@ func TestSlowdownFollowsTheLoad(t *testing.T) {
 			share := rapid.Float64Range(0, .7).Draw(r, "share")
 			pass := math.Pow(10, rapid.Float64Range(-2, -.8).Draw(r, "seconds"))
 			rows := 1 << rapid.IntRange(0, 6).Draw(r, "rows")
-			var beside float64
-			for i := 0; beside < 60; i++ {
+			var learningTime float64
+			for i := 0; learningTime < 60; i++ {
 				seconds := pass * (1 + .02*rng.NormFloat64())
 				if rng.Float64() < stalls {
 					seconds *= 5 + 100*rng.Float64()
@@ -62,11 +62,11 @@ func TestSlowdownFollowsTheLoad(t *testing.T) {
 				learning := i%60 >= 40
 				if learning {
 					seconds /= 1 - share
-					beside += min(seconds, pass*stalled)
+					learningTime += min(seconds, pass*stalled)
 				}
 				s.round(rows, seconds, learning)
 			}
-			most := .08 + 12*stalls + math.Abs(.25-share)*priorSeconds/(besideMemory/2)
+			most := .08 + 12*stalls + math.Abs(.25-share)*priorSeconds/(learningMemory/2)
 			if got := s.share(.25); math.Abs(got-share) > most {
 				r.Fatalf("regime %d: the share is %.3f, want %.3f", regime, got, share)
 			}

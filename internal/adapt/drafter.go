@@ -35,7 +35,7 @@ type drafter struct {
 type state struct {
 	draft.State
 	a         *Adapter
-	told      bool             // Commit was called
+	hasRows   bool             // Commit was called
 	collector *learn.Collector // nil: its text will not be used
 	query     query
 }
@@ -58,10 +58,10 @@ func (d *drafter) Begin(o draft.Options) (draft.State, error) {
 	return &state{State: inner, a: d.a}, nil
 }
 
-// begin starts to collect the sequence's text, if there is a place for it. It comes with the first rows: what is only kept of a
-// text, for others to share, takes no place.
+// begin starts to collect the sequence's text, if there is a place for it. It comes with the first
+// rows: what is only kept of a text, for others to share, takes no place.
 func (s *state) begin(taps int) error {
-	s.told = true
+	s.hasRows = true
 	if !s.a.collect() {
 		return nil
 	}
@@ -109,7 +109,7 @@ func (d *drafter) Commit(rows []draft.Rows) error {
 	for i := range d.rows {
 		r := &d.rows[i]
 		s := r.State.(*state)
-		if !s.told {
+		if !s.hasRows {
 			if err := s.begin(len(d.Taps())); err != nil {
 				return err
 			}

@@ -14,14 +14,14 @@ type judged struct {
 	better    comparison // of the candidate over the head in use
 	would     comparison // of the candidate over the first head
 
-	fresh  []*learn.Example // texts since the last update
-	since  int              // queries since the last update
-	trials int              // of these, that judged the student
-	vain   int              // updates since the student came into use
+	fresh   []*learn.Example // texts since the last update
+	since   int              // queries since the last update
+	trials  int              // of these, that judged the student
+	updates int              // updates since the student came into use
 }
 
 // judgeAndLearn judges the student on the texts of so many queries. Then it learns from them if an
-// update is due: after as many queries as updates were made in vain, and fewest judgements.
+// update is due: after as many queries as updates were rejected, and fewest judgements.
 func (w *worker) judgeAndLearn(s *learn.Student, t task) error {
 	if err := w.judge(s, t.texts); err != nil {
 		return err
@@ -29,7 +29,7 @@ func (w *worker) judgeAndLearn(s *learn.Student, t task) error {
 	a, j := w.a, &w.judged
 	j.fresh = a.keep(append(j.fresh, t.texts...))
 	j.since += t.queries
-	if !t.learn || j.since < j.vain || j.candidate != nil && j.trials < fewest {
+	if !t.learn || j.since < j.updates || j.candidate != nil && j.trials < fewest {
 		return nil
 	}
 	if gain, _ := j.better.gain(); j.candidate != nil && gain <= 0 { // nor is it likely to become better at this rate
@@ -41,7 +41,7 @@ func (w *worker) judgeAndLearn(s *learn.Student, t task) error {
 	j.fresh = nil
 	j.since = 0
 	j.trials = 0
-	j.vain++
+	j.updates++
 	sound, err := w.update(s, Full, texts)
 	if err != nil {
 		return err
@@ -88,7 +88,7 @@ func (w *worker) judge(s *learn.Student, texts []*learn.Example) error {
 		j.candidate = nil
 		j.over = j.would
 		j.better = comparison{}
-		j.vain = 0
+		j.updates = 0
 		w.count(func(s *Stats) { s.Adopted++ })
 	case j.over.worse():
 		w.judged = judged{}
@@ -104,8 +104,8 @@ func (w *worker) judge(s *learn.Student, texts []*learn.Example) error {
 // slowest is how often the learning rate is halved at most.
 const slowest = 4
 
-// returnStudent gives the student the weights in use again. It learns at half the rate from then on: what rate suits a head depends on
-// how far it has learned.
+// returnStudent gives the student the weights in use again. It learns at half the rate from then
+// on: what rate suits a head depends on how far it has learned.
 func (w *worker) returnStudent(s *learn.Student) error {
 	j := &w.judged
 	w.slower = min(w.slower+1, slowest)

@@ -30,7 +30,8 @@ func TestNothingServesUnjudged(t *testing.T) {
 			_, y := frozen.query(prompt, sample.Params{}, 16)
 			tau, without = tau+x, without+y
 			now := a.Stats()
-			if changes := now.Adopted + now.Rollbacks - was.Adopted - was.Rollbacks; (a.Head() != head) != (changes == 1) || changes > 1 {
+			if changes := now.Adopted + now.Rollbacks - was.Adopted - was.Rollbacks; (a.Head() != head) != (changes == 1) ||
+				changes > 1 {
 				t.Fatalf("%s: query %d: another head is in use: %v; judgements for one: %d", c.name, n,
 					a.Head() != head, changes)
 			}

@@ -491,7 +491,7 @@ func TestMemory(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	most, seen := 0, 0
 	for wave := range 3 {
-		var all []*drafttest.Told
+		var all []*drafttest.Sequence
 		var states []draft.State
 		for i := range 8 {
 			s := drafttest.Begin(t, w, draft.Options{}, 8*wave+i)

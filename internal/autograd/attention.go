@@ -7,8 +7,9 @@ import (
 	"github.com/grovellm/grove/internal/nn"
 )
 
-// attendRecord is attention over a forest. Keys and values of its rows, and of rows of earlier passes that are pending, are read
-// back from the caches' pages, where the passes left them; committed rows are constants.
+// attendRecord is attention over a forest. Keys and values of its rows, and of rows of earlier
+// passes that are pending, are read back from the caches' pages, where the passes left them;
+// committed rows are constants.
 type attendRecord struct {
 	stored
 	layer int
@@ -22,7 +23,8 @@ func (t recorder) Attend(a *nn.Attention, layer int, f *nn.Forest, qkv, out nn.M
 		panic("autograd: attention with a window, a cap, sinks, a scale of its own, norms of all heads or without rotation has no gradient")
 	}
 	segments := f.Segments()
-	r := &attendRecord{stored: stored{rotated: t.keepRotated(a, f, qkv, a.Heads)}, layer: layer, out: out, seen: make([][]*stored, len(segments))}
+	r := &attendRecord{stored: stored{rotated: t.keepRotated(a, f, qkv, a.Heads)}, layer: layer, out: out,
+		seen: make([][]*stored, len(segments))}
 	for i := range segments {
 		r.seen[i] = t.seenBy(&segments[i], layer)
 	}
@@ -78,8 +80,10 @@ func (g *attendGrad) run(r *attendRecord, seg, head int, d nn.Mat) {
 	clear(g.dk)
 	clear(g.dv)
 	for p := range pages {
-		transpose(g.k[p*size:], dim, nn.Mat{Rows: dim, Cols: nn.PageRows, Stride: nn.PageRows, Data: s.Cache.Keys(r.layer, head, p)})
-		transpose(g.vt[p*size:], nn.PageRows, nn.Mat{Rows: nn.PageRows, Cols: dim, Stride: dim, Data: s.Cache.Values(r.layer, head, p)})
+		transpose(g.k[p*size:], dim, nn.Mat{Rows: dim, Cols: nn.PageRows, Stride: nn.PageRows,
+			Data: s.Cache.Keys(r.layer, head, p)})
+		transpose(g.vt[p*size:], nn.PageRows, nn.Mat{Rows: nn.PageRows, Cols: dim, Stride: dim,
+			Data: s.Cache.Values(r.layer, head, p)})
 	}
 	block := max(1, gradQueries/group)
 	for from := 0; from < s.Rows; from += block {
@@ -152,7 +156,7 @@ func (g *attendGrad) block(r *attendRecord, s *nn.Segment, head, from, to int, d
 	}
 }
 
-// see lists the pages that some of so many rows sees, from the first of a block on. A branch sees the trunk up to its
+// see lists the pages that some of so many rows sees, from the first of a block on. A branch sees the text up to its
 // anchor and its own few rows: the pages between are of no concern to it.
 func (g *attendGrad) see(f *nn.Forest, s *nn.Segment, first, rows int) {
 	pages := pagesFor(s.Slots())

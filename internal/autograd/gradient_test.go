@@ -120,7 +120,8 @@ func (g *gradCheck) differences(t *rapid.T, r *rand.Rand, loss func() float64, s
 				break
 			}
 			if math.Abs(d1-d2) < 5e-3*scale {
-				t.Fatalf("%s (%d×%d): %g along a direction, by differences %g (gradient's length %g)", p.Name, p.Rows, p.Cols, want, got, math.Sqrt(length))
+				t.Fatalf("%s (%d×%d): %g along a direction, by differences %g (gradient's length %g)", p.Name, p.Rows, p.Cols, want,
+					got, math.Sqrt(length))
 			}
 			if 4*noise > 4e-3*scale {
 				break
@@ -185,7 +186,8 @@ func TestLinearGradient(t *testing.T) {
 		var ls []nn.Linear
 		width := 0
 		for i := range rapid.IntRange(1, 3).Draw(t, "products") {
-			ls = append(ls, g.linear(t, r, string(rune('a'+i)), rapid.IntRange(1, 70).Draw(t, "out"), in, rapid.Bool().Draw(t, "bias")))
+			ls = append(ls, g.linear(t, r, string(rune('a'+i)), rapid.IntRange(1, 70).Draw(t, "out"), in,
+				rapid.Bool().Draw(t, "bias")))
 			width += ls[i].W.Out()
 			if r.IntN(3) == 0 {
 				ls[i].Scale = 0.6
@@ -219,7 +221,7 @@ func TestLinearGradient(t *testing.T) {
 	})
 }
 
-// Attention over random forests: chunks of a text, trees, and blocks of branches that hang off a trunk.
+// Attention over random forests: chunks of a text, trees, and blocks of branches that hang off a text.
 func TestAttentionGradient(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 3))
@@ -234,10 +236,10 @@ func TestAttentionGradient(t *testing.T) {
 		var past []int // rows committed before the pass: constants
 		rows := 0
 		for range rapid.IntRange(1, 3).Draw(t, "sequences") {
-			trunk := rapid.IntRange(1, 70).Draw(t, "trunk")
-			tr := chain(trunk)
+			base := rapid.IntRange(1, 70).Draw(t, "length")
+			tr := chain(base)
 			for range rapid.IntRange(0, 5).Draw(t, "branches") {
-				at := r.IntN(trunk)
+				at := r.IntN(base)
 				for range rapid.IntRange(1, 9).Draw(t, "branch") {
 					at = tr.Append(at, int32(tr.Len()+1000), 0)
 				}
@@ -249,8 +251,8 @@ func TestAttentionGradient(t *testing.T) {
 			past = append(past, rapid.IntRange(0, 40).Draw(t, "committed"))
 			rows += tr.Len()
 		}
-		// Trunks may be keys and values alone, with branches whose rows alone attend: how block heads are trained.
-		trunks, keysApart := 0, rapid.Bool().Draw(t, "keys apart")
+		// Texts may be keys and values alone, with branches whose rows alone attend: how block heads are trained.
+		textRows, keysApart := 0, rapid.Bool().Draw(t, "keys apart")
 		var lengths []int
 		for _, tr := range trees {
 			n := 0
@@ -258,22 +260,22 @@ func TestAttentionGradient(t *testing.T) {
 				n++
 			}
 			lengths = append(lengths, n)
-			trunks += n
+			textRows += n
 		}
-		if rows == trunks {
+		if rows == textRows {
 			t.Skip("no branches")
 		}
 		var keys func() nn.Mat
 		if keysApart {
-			keys = g.source(t, r, "kv", trunks, 2*kv*dim)
+			keys = g.source(t, r, "kv", textRows, 2*kv*dim)
 		}
-		rows -= trunks
+		rows -= textRows
 		x := g.source(t, r, "qkv", rows, a.QKVCols())
 		mem := &nn.Pages{Layers: 1, Heads: kv, Dim: dim}
 		plain, bare := nn.NewExec(par.New(1)), *a
 		bare.QNorm, bare.KNorm = nil, nil // what was committed does not change with the parameters
 		g.run = func() nn.Mat {
-			var f, trunk nn.Forest
+			var f, base nn.Forest
 			r := rand.New(rand.NewPCG(9, 9))
 			for i, tr := range trees {
 				c := mem.NewCache()
@@ -286,13 +288,13 @@ func TestAttentionGradient(t *testing.T) {
 					c.CommitAll()
 				}
 				if keysApart {
-					trunk.Add(c, chain(lengths[i]), 0)
+					base.Add(c, chain(lengths[i]), 0)
 				}
 				f.Add(c, tr, lengths[i])
 				c.Reserve(0, tr.Len())
 			}
 			if keysApart {
-				g.exec.Keys(a, 0, &trunk, keys())
+				g.exec.Keys(a, 0, &base, keys())
 			}
 			qkv := x()
 			out := g.exec.Mat(new(nn.Buffer), rows, a.Heads*dim)
@@ -320,7 +322,8 @@ func TestBlockGradient(t *testing.T) {
 		if classic {
 			b.QKV = []nn.Linear{g.linear(t, r, "qkv", 4*dim, hidden, true)}
 		} else {
-			b.QKV = []nn.Linear{g.linear(t, r, "q", 2*dim, hidden, false), g.linear(t, r, "k", dim, hidden, false), g.linear(t, r, "v", dim, hidden, false)}
+			b.QKV = []nn.Linear{g.linear(t, r, "q", 2*dim, hidden, false), g.linear(t, r, "k", dim, hidden, false),
+				g.linear(t, r, "v", dim, hidden, false)}
 			gate := g.linear(t, r, "gate", ffn, hidden, false)
 			b.MLP.Gate = &gate
 		}

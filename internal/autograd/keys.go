@@ -7,8 +7,8 @@ import (
 	"github.com/grovellm/grove/internal/nn"
 )
 
-// rotated is rows of some query heads, keys and values as their caches took them in: queries and keys normalised and rotated
-// in place.
+// rotated is rows of some query heads, keys and values as their caches took them in: queries and
+// keys normalised and rotated in place.
 type rotated struct {
 	a     *nn.Attention
 	f     *nn.Forest
@@ -81,7 +81,9 @@ type cached struct {
 func (t *Tape) store(r *stored, layer int) {
 	for _, own := range r.f.Segments() {
 		at := cached{own.Cache, layer}
-		t.stored[at] = append(slices.DeleteFunc(t.stored[at], func(o *stored) bool { return o.segment(own.Cache).From >= own.From }), r)
+		t.stored[at] = append(slices.DeleteFunc(t.stored[at], func(o *stored) bool {
+			return o.segment(own.Cache).From >= own.From
+		}), r)
 	}
 }
 
@@ -111,8 +113,8 @@ func (r *stored) segment(c *nn.Cache) *nn.Segment {
 	panic("autograd: rows of another cache") // store lists rows under their own
 }
 
-// add takes the gradient of one head by the rows of a sequence that s's rows saw before themselves: dk and dv hold Dim numbers
-// for each.
+// add takes the gradient of one head by the rows of a sequence that s's rows saw before themselves:
+// dk and dv hold Dim numbers for each.
 func (r *stored) add(s *nn.Segment, head int, dk, dv []float32) {
 	dim, own := r.a.Dim, r.segment(s.Cache)
 	for j := range min(own.Rows, s.From-own.From) {

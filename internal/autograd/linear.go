@@ -27,7 +27,8 @@ func (t recorder) Linear(src nn.Source, projs []nn.Proj) (kept nn.Mat) {
 }
 
 func (t *Tape) newLinear(src nn.Source, projs []nn.Proj) *linearRecord {
-	r := &linearRecord{src: src, in: src.X, x: t.keepNormed(src.Norm, src.X), with: t.keepNormed(src.WithNorm, src.With), projs: projs}
+	r := &linearRecord{src: src, in: src.X, x: t.keepNormed(src.Norm, src.X), with: t.keepNormed(src.WithNorm, src.With),
+		projs: projs}
 	if r.madeInput() {
 		r.in = t.plain(src.X.Rows, src.Cols())
 	}

@@ -16,11 +16,12 @@ const (
 	TotalVariation                   // ½ Σ|p − q|: how often a draft of p is not taken by q
 )
 
-// Soft is distributions to learn from. Several rows may share one: those of different blocks that predict the same place of a
-// text, whose distribution is then made once.
+// Soft is distributions to learn from. Several rows may share one: those of different blocks that
+// predict the same place of a text, whose distribution is then made once.
 type Soft struct {
-	Divergence  Divergence
-	Temperature float32 // of both distributions; the divergence counts Temperature² times, so that its gradient stays as large
+	Divergence Divergence
+	// of both distributions; the divergence counts Temperature² times, so that its gradient stays as large
+	Temperature float32
 	Row         []int32 // of each row of the loss, the number of its distribution
 
 	dist nn.Mat    // probabilities; with ReverseKL their logarithms
@@ -127,8 +128,8 @@ func (l *lossRow) run(gradient bool) {
 	l.p[l.target] -= hard
 }
 
-// apart is run where the divergence has probabilities of its own, at a temperature, or reversed. soft and hard are the weights
-// of the two gradients.
+// apart is run where the divergence has probabilities of its own, at a temperature, or reversed.
+// soft and hard are the weights of the two gradients.
 func (l *lossRow) apart(soft, hard float32, gradient bool) {
 	copy(l.t, l.p)
 	temperature := l.soft.Temperature
@@ -162,7 +163,8 @@ func (l *lossRow) apart(soft, hard float32, gradient bool) {
 	simd.Axpy(l.p, soft*temperature, l.t)
 }
 
-// reverseKL returns KL(p ‖ q) = Σ p·(log p − log q) of logits p, and turns them into its gradient p·(log p − log q − KL).
+// reverseKL returns KL(p ‖ q) = Σ p·(log p − log q) of logits p, and turns them into its gradient
+// p·(log p − log q − KL).
 func reverseKL(p, logq []float32) float64 {
 	lse := simd.LogSumExp(p)
 	d := make([]float32, len(p))

@@ -55,8 +55,8 @@ func normBackward(n *nn.Norm, dx, dy, x, dw, db []float32) {
 	}
 }
 
-// normBackward adds to the gradient of rows that of norm(rows), d, and to those of the norm's weights; without a norm d as it is. x
-// is the rows as they were.
+// normBackward adds to the gradient of rows that of norm(rows), d, and to those of the norm's
+// weights; without a norm d as it is. x is the rows as they were.
 func (t *Tape) normBackward(norm *nn.Norm, rows, x, d nn.Mat) {
 	dx, ok := Grad(rows)
 	if norm == nil {

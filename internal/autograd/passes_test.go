@@ -14,8 +14,8 @@ import (
 	"github.com/grovellm/grove/tree"
 )
 
-// A tree whose rows come in several passes has the outputs and the gradients of one pass over all of it, through attention,
-// norms and rotation: also where rows of an earlier try were overwritten.
+// A tree whose rows come in several passes has the outputs and the gradients of one pass over all
+// of it, through attention, norms and rotation: also where rows of an earlier try were overwritten.
 func TestPassesGradient(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 5))
@@ -25,7 +25,8 @@ func TestPassesGradient(t *testing.T) {
 		kv, dim := rapid.IntRange(1, 2).Draw(t, "kv heads"), 2*rapid.IntRange(1, 9).Draw(t, "half dim")
 		a := &nn.Attention{Heads: kv * rapid.IntRange(1, 3).Draw(t, "group"), KVHeads: kv, Dim: dim, Rope: randomRope(dim)}
 		if rapid.Bool().Draw(t, "norms") {
-			a.QNorm, a.KNorm = &nn.Norm{Weight: params.Vector("q", dim), Eps: 0.3}, &nn.Norm{Weight: params.Vector("k", dim), Eps: 0.3}
+			a.QNorm, a.KNorm = &nn.Norm{Weight: params.Vector("q", dim), Eps: 0.3}, &nn.Norm{
+				Weight: params.Vector("k", dim), Eps: 0.3}
 			for _, p := range params.All() {
 				copy(p.Data, randomRow(r, dim))
 			}
@@ -35,7 +36,7 @@ func TestPassesGradient(t *testing.T) {
 		passes := rapid.IntRange(1, 4).Draw(t, "passes")
 		rows := 0
 		for range rapid.IntRange(1, 3).Draw(t, "sequences") {
-			tr := chain(rapid.IntRange(1, 50).Draw(t, "trunk"))
+			tr := chain(rapid.IntRange(1, 50).Draw(t, "length"))
 			for range rapid.IntRange(0, 40).Draw(t, "nodes") {
 				tr.Append(r.IntN(tr.Len()), int32(tr.Len()+1000), 0)
 			}
@@ -50,7 +51,8 @@ func TestPassesGradient(t *testing.T) {
 		mem := &nn.Pages{Layers: 1, Heads: kv, Dim: dim}
 		x, weight := randomRow(r, rows*a.QKVCols()), randomRow(r, rows*a.Heads*dim)
 
-		// gradients of a weighted sum of all outputs, in as many passes as cut says; outputs and inputs' gradients tree by tree.
+		// gradients of a weighted sum of all outputs, in as many passes as cut says; outputs and inputs'
+		// gradients tree by tree.
 		run := func(cut func(tree, pass int) int, passes int, again bool) (out, dx [][]float32, dw [][]float32) {
 			params.ZeroGrad()
 			tape.Reset()

@@ -59,7 +59,8 @@ func (m *Products) transposedMul(b nn.Mat, add bool, pairs ...[2]nn.Mat) {
 	for _, p := range pairs {
 		dst, a := p[0], p[1]
 		if dst.Rows != a.Cols || dst.Cols != b.Cols || a.Rows != b.Rows {
-			panic(fmt.Sprintf("autograd: product of the transpose of %d×%d and %d×%d into %d×%d", a.Rows, a.Cols, b.Rows, b.Cols, dst.Rows, dst.Cols))
+			panic(fmt.Sprintf("autograd: product of the transpose of %d×%d and %d×%d into %d×%d", a.Rows, a.Cols, b.Rows,
+				b.Cols, dst.Rows, dst.Cols))
 		}
 		rows := m.scratch(1, a.Cols, a.Rows)
 		m.packTransposed(rows, a)

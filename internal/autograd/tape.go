@@ -33,7 +33,8 @@ type record interface{ backward(t *Tape) }
 
 // NewTape attaches a tape to e, whose trained tensors are those of p.
 func NewTape(e *nn.Exec, p *Params) *Tape {
-	t := &Tape{exec: e, params: p, products: NewProducts(e.Pool(), p.kind), frozen: map[*gemm.Matrix]*gemm.Matrix{}, stored: map[cached][]*stored{}}
+	t := &Tape{exec: e, params: p, products: NewProducts(e.Pool(), p.kind), frozen: map[*gemm.Matrix]*gemm.Matrix{},
+		stored: map[cached][]*stored{}}
 	t.Attach()
 	return t
 }

@@ -10,8 +10,9 @@ import (
 	"github.com/grovellm/grove/internal/nn"
 )
 
-// A product over two matrices side by side, each with its own norm or none, is that over one matrix of both, to the bit; and its
-// gradient goes back to both, though they are overwritten once they are read.
+// A product over two matrices side by side, each with its own norm or none, is that over one matrix
+// of both, to the bit; and its gradient goes back to both, though they are overwritten once they
+// are read.
 func TestWith(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 7))

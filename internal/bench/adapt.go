@@ -39,12 +39,13 @@ type AdaptOptions struct {
 // Frozen is the policy of not learning.
 const Frozen = "frozen"
 
-// adaptTurn is how many queries a policy runs before another's turn comes. An update that then is under way is waited for, and what is
-// left of it counts as decoding time at the share of the processors that it has.
+// adaptTurn is how many queries a policy runs before another's turn comes. An update that then is
+// under way is waited for, and what is left of it counts as decoding time at the share of the
+// processors that it has.
 const adaptTurn = 10
 
-// Adapt runs streams under policies. Each policy has a drafter, a controller and a second copy of weights of its own, and all decode the
-// same queries, some at a time in turn.
+// Adapt runs streams under policies. Each policy has a drafter, a controller and a second copy of
+// weights of its own, and all decode the same queries, some at a time in turn.
 func Adapt(ctx context.Context, o AdaptOptions) (*AdaptReport, error) {
 	if o.Target.Model == nil || o.Target.Model.Tokenizer == nil {
 		return nil, fmt.Errorf("bench: there is no target with a tokenizer")
@@ -54,7 +55,8 @@ func Adapt(ctx context.Context, o AdaptOptions) (*AdaptReport, error) {
 	}
 	o.Epochs = max(o.Epochs, 1)
 	r := &AdaptReport{
-		Setting: NewSetting(o.Target.Model, o.Title, o.ModelName), Drafter: o.Drafter, Temperature: o.Sampling.Temperature, MaxTokens: o.MaxTokens, Epochs: o.Epochs,
+		Setting: NewSetting(o.Target.Model, o.Title, o.ModelName), Drafter: o.Drafter, Temperature: o.Sampling.Temperature,
+		MaxTokens: o.MaxTokens, Epochs: o.Epochs,
 		Chat: o.Chat, Wait: o.Adapt.Wait,
 	}
 	total, done := 0, 0
@@ -199,7 +201,8 @@ func (l *learning) decode(ctx context.Context, p encoded, o *AdaptOptions) (q qu
 	}
 	defer s.Close()
 	st := s.Stats()
-	q = queried{tokens: slices.Clone(s.Output()), committed: st.Committed, rounds: st.Rounds, seconds: (st.Draft + st.Verify + st.Rest).Seconds(), draft: st.Draft.Seconds()}
+	q = queried{tokens: slices.Clone(s.Output()), committed: st.Committed, rounds: st.Rounds,
+		seconds: (st.Draft + st.Verify + st.Rest).Seconds(), draft: st.Draft.Seconds()}
 	return q, nil
 }
 

@@ -31,8 +31,8 @@ type AdaptStream struct {
 	Policies []AdaptPolicy `json:"policies"`
 }
 
-// AdaptPolicy is what a policy made of a stream. Speed is decoded tokens over the time of their rounds, updates beside them and their
-// remainders included.
+// AdaptPolicy is what a policy made of a stream. Speed is decoded tokens over the time of their
+// rounds, updates beside them and their remainders included.
 type AdaptPolicy struct {
 	Name       string       `json:"name"`
 	Tau        float64      `json:"tau"`
@@ -101,7 +101,9 @@ func (o *AdaptOptions) report(s Stream, all []*learning) *AdaptStream {
 		}
 		if len(kinds) > 1 {
 			for _, kind := range kinds {
-				p.Kinds = append(p.Kinds, partOf(kind, slices.DeleteFunc(slices.Clone(l.queries), func(q queried) bool { return q.kind != kind })))
+				p.Kinds = append(p.Kinds, partOf(kind, slices.DeleteFunc(slices.Clone(l.queries), func(q queried) bool {
+					return q.kind != kind
+				})))
 			}
 		}
 		if l.adapter != nil {
@@ -123,11 +125,13 @@ func (r *AdaptReport) Markdown(w io.Writer) error {
 	line(&b, "cost", "decoding time lost to learning; the policy judged stays below what is allowed, but for one task")
 	for _, s := range r.Streams {
 		fmt.Fprintf(&b, "\n## %s\n\n%d queries an epoch.\n\n", s.Name, s.Queries)
-		head := []string{"policy", "τ", "of the first", "tokens/s", "of the first", "T_D", "updates of the last part", "of all", "came into use", "rolled back", "lost, s", "allowed, s", "mismatches"}
+		head := []string{"policy", "τ", "of the first", "tokens/s", "of the first", "T_D", "updates of the last part",
+			"of all", "came into use", "rolled back", "lost, s", "allowed, s", "mismatches"}
 		writeRow(&b, head)
 		writeRule(&b, len(head))
 		for _, p := range s.Policies {
-			row := []string{p.Name, fmt.Sprintf("%.3f", p.Tau), fmt.Sprintf("%.3f", p.TauGain), fmt.Sprintf("%.1f", p.TokensPerS), fmt.Sprintf("%.3f", p.SpeedGain), percent(p.DraftShare)}
+			row := []string{p.Name, fmt.Sprintf("%.3f", p.Tau), fmt.Sprintf("%.3f", p.TauGain),
+				fmt.Sprintf("%.1f", p.TokensPerS), fmt.Sprintf("%.3f", p.SpeedGain), percent(p.DraftShare)}
 			if l := p.Learning; l != nil {
 				row = append(row, fmt.Sprint(l.Updates[adapt.Head]), fmt.Sprint(l.Updates[adapt.Full]), fmt.Sprint(l.Adopted),
 					fmt.Sprint(l.Rollbacks), fmt.Sprintf("%.2f", l.Lost), fmt.Sprintf("%.2f", l.Allowed))

@@ -32,9 +32,11 @@ const (
 	novelChars   = 600
 )
 
-// OpenStream makes a stream of n prompts. text is kinds joined by "+", which are mixed at random, in equal shares; stretches joined by ">" follow
-// each other, of equal length or of that after a "*": "attack*100>prose" is 100 prompts of an attacker, then prose. Kinds are suites (see
-// OpenSuite), "novels" (passages from all over the novels) and "attack". The same text, seed and files give the same stream.
+// OpenStream makes a stream of n prompts. text is kinds joined by "+", which are mixed at random,
+// in equal shares; stretches joined by ">" follow each other, of equal length or of that after a
+// "*": "attack*100>prose" is 100 prompts of an attacker, then prose. Kinds are suites (see
+// OpenSuite), "novels" (passages from all over the novels) and "attack". The same text, seed and
+// files give the same stream.
 func OpenStream(text string, n int, seed uint64, o SuiteOptions) (Stream, error) {
 	s := Stream{Name: text}
 	stretches := strings.Split(text, ">")
@@ -102,7 +104,8 @@ func passagesOfNovels(n int, rng *rand.Rand, o SuiteOptions) (prompts []StreamPr
 	if err != nil {
 		return nil, err
 	}
-	docs, _, err := data.Source{Name: novels, Kind: data.Text, Path: filepath.Join(dir, "*.txt"), Except: []string{wikitextFile}, Weight: 1}.Documents()
+	docs, _, err := data.Source{Name: novels, Kind: data.Text, Path: filepath.Join(dir, "*.txt"),
+		Except: []string{wikitextFile}, Weight: 1}.Documents()
 	if err != nil {
 		return nil, err
 	}

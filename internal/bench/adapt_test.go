@@ -105,7 +105,8 @@ func TestAdaptPrompts(t *testing.T) {
 			}
 		}
 	}
-	o := AdaptOptions{Target: tinyPair(t), Drafter: "jetspec:tree=ddtree", Policies: []string{Frozen, "always"}, MaxTokens: 8,
+	o := AdaptOptions{Target: tinyPair(t), Drafter: "jetspec:tree=ddtree",
+		Policies: []string{Frozen, "always"}, MaxTokens: 8,
 		Uncontrolled: true}
 	prompts, err := o.prompts(stream)
 	if err != nil {
@@ -137,7 +138,8 @@ func TestAdapt(t *testing.T) {
 		t.Fatal(err)
 	}
 	o := AdaptOptions{
-		Target: tinyPair(t), Drafter: "jetspec:tree=ddtree", Streams: []Stream{stream}, Policies: []string{Frozen, "always", "osd"}, Epochs: 2, MaxTokens: 8, Uncontrolled: true,
+		Target: tinyPair(t), Drafter: "jetspec:tree=ddtree", Streams: []Stream{stream}, Policies: []string{Frozen, "always",
+			"osd"}, Epochs: 2, MaxTokens: 8, Uncontrolled: true,
 	}
 	done := 0
 	o.Progress = func(n, total int) {
@@ -154,7 +156,8 @@ func TestAdapt(t *testing.T) {
 		t.Fatalf("%d queries, %d streams", done, len(r.Streams))
 	}
 	for i, p := range r.Streams[0].Policies {
-		if p.Mismatches != 0 || p.Tau < 1 || p.TokensPerS <= 0 || len(p.Epochs) != 2 || len(p.Kinds) != 2 || (p.Learning == nil) != (i == 0) {
+		if p.Mismatches != 0 || p.Tau < 1 || p.TokensPerS <= 0 || len(p.Epochs) != 2 || len(p.Kinds) != 2 ||
+			(p.Learning == nil) != (i == 0) {
 			t.Errorf("%+v", p)
 		}
 		if l := p.Learning; l != nil && (l.Error != "" || l.Queries != 12 || l.Updates[adapt.Full] == 0) {
@@ -162,7 +165,8 @@ func TestAdapt(t *testing.T) {
 		}
 	}
 	var b bytes.Buffer
-	if err := r.Markdown(&b); err != nil || !strings.Contains(b.String(), "| always |") || !strings.Contains(b.String(), "τ by epoch") {
+	if err := r.Markdown(&b); err != nil || !strings.Contains(b.String(), "| always |") ||
+		!strings.Contains(b.String(), "τ by epoch") {
 		t.Errorf("%v\n%s", err, b.String())
 	}
 	if files, err := r.Save(filepath.Join(t.TempDir(), "out")); err != nil || len(files) != 4 {

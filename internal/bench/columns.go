@@ -15,27 +15,33 @@ type column struct {
 	cell func(s *SuiteReport, m *MethodReport) string
 }
 
-// columns are the columns by name. "over NAME" is the speed compared with that of another method; "tau over NAME" and "draft over NAME" are
-// shares of the other's τ and time of drafting.
+// columns are the columns by name. "over NAME" is the speed compared with that of another method;
+// "tau over NAME" and "draft over NAME" are shares of the other's τ and time of drafting.
 var columns = map[string]column{
 	"tokens_per_s": {"tokens/s", func(_ *SuiteReport, m *MethodReport) string { return fmt.Sprintf("%.1f", m.TokensPerS) }},
-	"speed":        {"tokens/s (quartiles)", func(_ *SuiteReport, m *MethodReport) string { return spreadText(m.SpeedQuartiles, "%.1f") }},
-	"speedup":      {"speed-up (quartiles)", func(_ *SuiteReport, m *MethodReport) string { return spreadText(m.SpeedupQuartiles, "%.2f") }},
-	"times":        {"speed-up", func(_ *SuiteReport, m *MethodReport) string { return fmt.Sprintf("%.2f", m.Speedup) }},
-	"whole":        {"with the prompt", func(_ *SuiteReport, m *MethodReport) string { return fmt.Sprintf("%.2f", m.WholeSpeedup) }},
-	"tau":          {"τ", func(_ *SuiteReport, m *MethodReport) string { return fmt.Sprintf("%.2f", m.Tau) }},
-	"path":         {"path", drafting(func(m *MethodReport) string { return fmt.Sprintf("%.2f", m.PathLength) })},
-	"accept":       {"accepted", drafting(func(m *MethodReport) string { return percent(m.AcceptRate) })},
-	"nodes":        {"nodes", drafting(func(m *MethodReport) string { return fmt.Sprintf("%.1f", m.Nodes) })},
-	"draft":        {"drafting", drafting(func(m *MethodReport) string { return percent(m.DraftShare) })},
-	"draft_ms":     {"T_D ms", drafting(func(m *MethodReport) string { return fmt.Sprintf("%.2f", m.DraftMS) })},
-	"verify_ms":    {"T_M ms", func(_ *SuiteReport, m *MethodReport) string { return fmt.Sprintf("%.2f", m.VerifyMS) }},
-	"rest_ms":      {"rest ms", func(_ *SuiteReport, m *MethodReport) string { return fmt.Sprintf("%.2f", m.RestMS) }},
-	"total":        {"speed-up of the whole", func(_ *SuiteReport, m *MethodReport) string { return fmt.Sprintf("%.2f", m.SpeedupTotal) }},
-	"predicted":    {"by Φ", drafting(func(m *MethodReport) string { return fmt.Sprintf("%.2f", m.Predicted) })},
-	"list":         {"shortlist", listing(func(m *MethodReport) string { return fmt.Sprintf("%.0f", m.ListSize) })},
-	"covered":      {"covered", listing(func(m *MethodReport) string { return fmt.Sprintf("%.1f%%", 100*m.Coverage) })},
-	"plain":        {"plain rounds", drafting(func(m *MethodReport) string { return percent(m.PlainShare) })},
+	"speed": {"tokens/s (quartiles)", func(_ *SuiteReport, m *MethodReport) string {
+		return spreadText(m.SpeedQuartiles, "%.1f")
+	}},
+	"speedup": {"speed-up (quartiles)", func(_ *SuiteReport, m *MethodReport) string {
+		return spreadText(m.SpeedupQuartiles, "%.2f")
+	}},
+	"times":     {"speed-up", func(_ *SuiteReport, m *MethodReport) string { return fmt.Sprintf("%.2f", m.Speedup) }},
+	"whole":     {"with the prompt", func(_ *SuiteReport, m *MethodReport) string { return fmt.Sprintf("%.2f", m.WholeSpeedup) }},
+	"tau":       {"τ", func(_ *SuiteReport, m *MethodReport) string { return fmt.Sprintf("%.2f", m.Tau) }},
+	"path":      {"path", drafting(func(m *MethodReport) string { return fmt.Sprintf("%.2f", m.PathLength) })},
+	"accept":    {"accepted", drafting(func(m *MethodReport) string { return percent(m.AcceptRate) })},
+	"nodes":     {"nodes", drafting(func(m *MethodReport) string { return fmt.Sprintf("%.1f", m.Nodes) })},
+	"draft":     {"drafting", drafting(func(m *MethodReport) string { return percent(m.DraftShare) })},
+	"draft_ms":  {"T_D ms", drafting(func(m *MethodReport) string { return fmt.Sprintf("%.2f", m.DraftMS) })},
+	"verify_ms": {"T_M ms", func(_ *SuiteReport, m *MethodReport) string { return fmt.Sprintf("%.2f", m.VerifyMS) }},
+	"rest_ms":   {"rest ms", func(_ *SuiteReport, m *MethodReport) string { return fmt.Sprintf("%.2f", m.RestMS) }},
+	"total": {"speed-up of the whole", func(_ *SuiteReport, m *MethodReport) string {
+		return fmt.Sprintf("%.2f", m.SpeedupTotal)
+	}},
+	"predicted": {"by Φ", drafting(func(m *MethodReport) string { return fmt.Sprintf("%.2f", m.Predicted) })},
+	"list":      {"shortlist", listing(func(m *MethodReport) string { return fmt.Sprintf("%.0f", m.ListSize) })},
+	"covered":   {"covered", listing(func(m *MethodReport) string { return fmt.Sprintf("%.1f%%", 100*m.Coverage) })},
+	"plain":     {"plain rounds", drafting(func(m *MethodReport) string { return percent(m.PlainShare) })},
 	"rounds": {"rounds", func(s *SuiteReport, m *MethodReport) string {
 		return fmt.Sprintf("%.0f", share(float64(m.Rounds), float64(s.Runs)))
 	}},

@@ -29,29 +29,32 @@ type CostOptions struct {
 
 // CostReport is what passes of n rows cost on this machine, beside what its memory and its multipliers allow.
 type CostReport struct {
-	Shape     string    `json:"shape"`
-	Type      string    `json:"type"`
-	CPU       string    `json:"cpu"`
-	Threads   int       `json:"threads"`
-	Weights   int       `json:"weight_bytes"`
-	Committed int       `json:"committed"`
-	KV        string    `json:"kv"`               // what keys and values are stored as
-	Cache     int       `json:"cache_bytes"`      // of a token's
-	CacheRead int       `json:"cache_read_bytes"` // by a pass: a layer with a window reads the window's pages alone
-	Rounds    int       `json:"rounds"`
-	Bandwidth float64   `json:"bandwidth_gbs"`       // 10⁹ bytes read a second, by all threads
-	ReadShare float64   `json:"read_share"`          // of that, what plain decoding reads weights, keys and values at
-	Peak      float64   `json:"peak_gops"`           // 10⁹ operations a second; a multiplication and its addition are two
-	Attention float64   `json:"attention_peak_gops"` // the same of products in attention, in the type that keys and values are multiplied in
+	Shape     string  `json:"shape"`
+	Type      string  `json:"type"`
+	CPU       string  `json:"cpu"`
+	Threads   int     `json:"threads"`
+	Weights   int     `json:"weight_bytes"`
+	Committed int     `json:"committed"`
+	KV        string  `json:"kv"`               // what keys and values are stored as
+	Cache     int     `json:"cache_bytes"`      // of a token's
+	CacheRead int     `json:"cache_read_bytes"` // by a pass: a layer with a window reads the window's pages alone
+	Rounds    int     `json:"rounds"`
+	Bandwidth float64 `json:"bandwidth_gbs"` // 10⁹ bytes read a second, by all threads
+	ReadShare float64 `json:"read_share"`    // of that, what plain decoding reads weights, keys and values at
+	Peak      float64 `json:"peak_gops"`     // 10⁹ operations a second; a multiplication and its addition are two
+	// the same of products in attention, in the type that keys and values are multiplied in
+	Attention float64   `json:"attention_peak_gops"`
 	Rows      []RowCost `json:"rows"`
 }
 
 // RowCost is the cost of a pass of N rows.
 type RowCost struct {
-	N        int     `json:"n"`
-	MS       float64 `json:"ms"`
-	Ratio    float64 `json:"ratio"`     // over a pass of one row
-	RoofMS   float64 `json:"roof_ms"`   // the larger of reading weights, keys and values, and doing the products of weights and of attention, at the measured speeds
+	N     int     `json:"n"`
+	MS    float64 `json:"ms"`
+	Ratio float64 `json:"ratio"` // over a pass of one row
+	// the larger of reading weights, keys and values, and doing the products of weights and of
+	// attention, at the measured speeds
+	RoofMS   float64 `json:"roof_ms"`
 	OverRoof float64 `json:"over_roof"` // MS over that
 
 	// What the controller of speculation predicts from passes of one row and of the most rows, and of how many experts
@@ -69,8 +72,9 @@ func Cost(ctx context.Context, m *model.Model, o CostOptions) (CostReport, error
 	}
 	r := CostReport{
 		Shape: o.Shape, Type: o.Type.String(), CPU: cpu.Active().String(), Threads: m.Threads(),
-		Weights: m.WeightBytes(), Committed: o.Committed, KV: m.KV().String(), Cache: m.CacheBytes(), CacheRead: m.CacheRead(o.Committed),
-		Rounds: o.Rounds,
+		Weights: m.WeightBytes(), Committed: o.Committed, KV: m.KV().String(), Cache: m.CacheBytes(),
+		CacheRead: m.CacheRead(o.Committed),
+		Rounds:    o.Rounds,
 	}
 	sizes := append([]int{1}, o.Rows...)
 	slices.Sort(sizes)
@@ -130,7 +134,8 @@ func Cost(ctx context.Context, m *model.Model, o CostOptions) (CostReport, error
 	read := bytes(0) / median(bandwidth)
 	multiply := func(t *tree.Tree) (seconds float64) {
 		for _, depth := range t.Depth {
-			seconds += 2*float64(m.Config.Products())/median(peak) + 2*float64(m.Config.AttentionProducts(o.Committed+int(depth)+1))/median(attentionPeak)
+			seconds += 2*float64(m.Config.Products())/median(peak) + 2*float64(m.Config.AttentionProducts(o.Committed+int(depth)+
+				1))/median(attentionPeak)
 		}
 		return seconds
 	}

@@ -70,7 +70,8 @@ func TestCost(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if sizes := []int{r.Rows[0].N, r.Rows[1].N, r.Rows[2].N}; len(r.Rows) != 3 || !slices.Equal(sizes, []int{1, 2, 8}) || rounds != 3 {
+	if sizes := []int{r.Rows[0].N, r.Rows[1].N, r.Rows[2].N}; len(r.Rows) != 3 ||
+		!slices.Equal(sizes, []int{1, 2, 8}) || rounds != 3 {
 		t.Errorf("rows %+v after %d rounds", r.Rows, rounds)
 	}
 	read := float64(r.Weights+r.Committed*r.Cache) / r.Bandwidth / 1e6 // ms
@@ -123,8 +124,8 @@ func TestCostOfExperts(t *testing.T) {
 	}
 }
 
-// A query is multiplied by the keys of all positions that it sees, and its weights by as many values. Of a layer with a window it
-// sees the window.
+// A query is multiplied by the keys of all positions that it sees, and its weights by as many
+// values. Of a layer with a window it sees the window.
 func TestAttentionProducts(t *testing.T) {
 	for _, shape := range []string{"tiny-llama2", "tiny-mistral", "tiny-gemma2"} {
 		c := open(t, shape).Config

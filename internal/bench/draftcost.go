@@ -34,8 +34,9 @@ type DraftCostOptions struct {
 	Progress func(done, total int) // called after each round; may be nil
 }
 
-// DraftCostReport says what a draft costs. A draft is that of EAGLE-3's runs, with all of its candidates: a pass of the root's row, seven
-// passes of ten rows with ten children each, and the reading of three tokens of text.
+// DraftCostReport says what a draft costs. A draft is that of EAGLE-3's runs, with all of its
+// candidates: a pass of the root's row, seven passes of ten rows with ten children each, and the
+// reading of three tokens of text.
 type DraftCostReport struct {
 	Target  string      `json:"target"`
 	Type    string      `json:"type"`
@@ -66,8 +67,8 @@ const (
 	listExtra     = 512
 )
 
-// HeadTarget is the kind of head and the target of a shape that names both, by the kind's drafter, such as eagle3-llama3-8b; nil: the
-// shape does not.
+// HeadTarget is the kind of head and the target of a shape that names both, by the kind's drafter,
+// such as eagle3-llama3-8b; nil: the shape does not.
 func HeadTarget(shape string) (kind *headfile.Kind, target string) {
 	for _, k := range headfile.Kinds() {
 		if target, ok := strings.CutPrefix(strings.ToLower(shape), k.Drafters[0]+"-"); ok && k.Timed != nil {
@@ -92,7 +93,8 @@ func DraftCosts(ctx context.Context, o DraftCostOptions) (*DraftCostReport, erro
 	w.Made = nil
 	out := head.Output.Head.W
 	r := &DraftCostReport{
-		Target: o.Target.Name, Type: model.ProductType(o.Type, out.In()).String(), CPU: cpu.Active().String(), Threads: pool.Threads(), Vocab: out.Out(), Hidden: out.In(),
+		Target: o.Target.Name, Type: model.ProductType(o.Type, out.In()).String(), CPU: cpu.Active().String(),
+		Threads: pool.Threads(), Vocab: out.Out(), Hidden: out.In(),
 		Head: out.Bytes(), Layer: head.Layers, Rounds: o.Rounds,
 	}
 	drafts, err := r.drafts(head, w, pool)
@@ -130,8 +132,8 @@ func DraftCosts(ctx context.Context, o DraftCostOptions) (*DraftCostReport, erro
 	return r, nil
 }
 
-// drafts are the drafters to compare: with the whole output matrix, over the clusters of a router, and over a single panel, which leaves
-// nearly nothing but the layer.
+// drafts are the drafters to compare: with the whole output matrix, over the clusters of a router,
+// and over a single panel, which leaves nearly nothing but the layer.
 func (r *DraftCostReport) drafts(t *headfile.Timed, w model.Weights, pool *par.Pool) (drafts []*timedDraft, err error) {
 	head, err := shortlist.NewHead(t.Output.Head, t.Output.Norm, nil, r.Vocab)
 	if err != nil {
@@ -147,7 +149,8 @@ func (r *DraftCostReport) drafts(t *headfile.Timed, w model.Weights, pool *par.P
 		routing.Clusters = append(routing.Clusters, c)
 	}
 	clusters := len(routing.Clusters)
-	if routing.Router, err = shortlist.NewRouter(shortlist.RouterConfig{Embed: r.Hidden, Hidden: r.Hidden, Width: routerWidth, Clusters: clusters}, w); err != nil {
+	if routing.Router, err = shortlist.NewRouter(shortlist.RouterConfig{Embed: r.Hidden, Hidden: r.Hidden,
+		Width: routerWidth, Clusters: clusters}, w); err != nil {
 		return nil, err
 	}
 	routed, err := shortlist.NewRouted(pool, head, t.Output.Embed, routing, shortlist.RoutedOptions{
@@ -233,7 +236,8 @@ func (d *timedDraft) time(ctx context.Context) (time.Duration, error) {
 		return 0, err
 	}
 	d.tree.Reset(root)
-	if _, err := d.drafter.Propose(ctx, []draft.Request{{State: d.state, Tree: &d.tree, Budget: d.head.Budget, Depth: d.head.Depth}}); err != nil {
+	if _, err := d.drafter.Propose(ctx, []draft.Request{{State: d.state, Tree: &d.tree, Budget: d.head.Budget,
+		Depth: d.head.Depth}}); err != nil {
 		return 0, err
 	}
 	t := time.Since(start)

@@ -21,11 +21,13 @@ func TestDraftCosts(t *testing.T) {
 		t.Fatalf("the shape names the target %q", target)
 	}
 	rounds := 0
-	r, err := DraftCosts(context.Background(), DraftCostOptions{Kind: kind, Target: shape, Type: tensor.Q8_0, Threads: 2, Rounds: 2, Progress: func(done, _ int) { rounds = done }})
+	r, err := DraftCosts(context.Background(), DraftCostOptions{Kind: kind, Target: shape, Type: tensor.Q8_0, Threads: 2,
+		Rounds: 2, Progress: func(done, _ int) { rounds = done }})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.Target != "tiny-llama3" || r.Vocab != 768 || r.Head < 768*192 || r.Layer < 200_000 || rounds != 2 || len(r.Lists) != 3 {
+	if r.Target != "tiny-llama3" || r.Vocab != 768 || r.Head < 768*192 || r.Layer < 200_000 ||
+		rounds != 2 || len(r.Lists) != 3 {
 		t.Fatalf("%+v after %d rounds", r, rounds)
 	}
 	for _, l := range r.Lists {
@@ -47,7 +49,8 @@ func TestDraftCosts(t *testing.T) {
 	}
 	for _, name := range []string{"tiny-gptneox", "tiny-qwen2"} {
 		shape, _ := synth.Lookup(name)
-		if _, err := DraftCosts(context.Background(), DraftCostOptions{Kind: kind, Target: shape, Type: tensor.BF16, Threads: 1}); err == nil {
+		if _, err := DraftCosts(context.Background(), DraftCostOptions{Kind: kind, Target: shape, Type: tensor.BF16,
+			Threads: 1}); err == nil {
 			t.Errorf("an EAGLE head of a layer of %s", name)
 		}
 	}

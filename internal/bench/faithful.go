@@ -1,6 +1,7 @@
-// How far drafters' trees are to be believed (JetSpec, appendix A): what a drafter says of a branch as a whole, its draft
-// log-probability, against the target's own joint log-probability of the same tokens. A drafter that judges every depth by itself
-// may put tokens in a row that cannot follow each other; its likeliest branch then is one that the target rules out.
+// How far drafters' trees are to be believed (JetSpec, appendix A): what a drafter says of a branch
+// as a whole, its draft log-probability, against the target's own joint log-probability of the same
+// tokens. A drafter that judges every depth by itself may put tokens in a row that cannot follow
+// each other; its likeliest branch then is one that the target rules out.
 
 package bench
 
@@ -29,14 +30,16 @@ type FaithfulOptions struct {
 	Progress func(SpecProgress) // called before each prompt; may be nil
 }
 
-// DefaultEvery is the number of tokens from one tree looked at to the next: trees of neighbouring places are much alike.
+// DefaultEvery is the number of tokens from one tree looked at to the next: trees of neighbouring
+// places are much alike.
 const DefaultEvery = 8
 
 // deepest is the depth of trees at most; blocks are shorter.
 const deepest = 64
 
-// Faithful decodes prompts plainly, at temperature 0. On the way all drafters propose trees at the same places, and the target
-// computes every node, so that the drafters are judged by the same texts. Nothing of the trees is committed.
+// Faithful decodes prompts plainly, at temperature 0. On the way all drafters propose trees at the
+// same places, and the target computes every node, so that the drafters are judged by the same
+// texts. Nothing of the trees is committed.
 func Faithful(ctx context.Context, o FaithfulOptions) (*FaithfulReport, error) {
 	if o.MaxTokens == 0 {
 		o.MaxTokens = DefaultMaxTokens
@@ -47,7 +50,8 @@ func Faithful(ctx context.Context, o FaithfulOptions) (*FaithfulReport, error) {
 	if o.Target.Model == nil {
 		return nil, fmt.Errorf("bench: there is no target")
 	}
-	r := &FaithfulReport{Setting: NewSetting(o.Target.Model, o.Title, o.ModelName), MaxTokens: o.MaxTokens, Every: o.Every, Bounds: gapBounds[:]}
+	r := &FaithfulReport{Setting: NewSetting(o.Target.Model, o.Title, o.ModelName), MaxTokens: o.MaxTokens, Every: o.Every,
+		Bounds: gapBounds[:]}
 	b := &bench{o: SpecOptions{Target: o.Target, MaxTokens: o.MaxTokens, Temperatures: []float32{0}}}
 	encode, err := b.encoder()
 	if err != nil {
@@ -185,14 +189,16 @@ func (p *places) read(ctx context.Context, cache *nn.Cache, tokens []int32, prom
 	for len(tokens) > 0 {
 		n := min(len(tokens), model.PrefillChunk)
 		p.drawing.ResetChain(tokens[:n])
-		if err := p.pass.Run(ctx, []model.Rows{{Cache: cache, Tree: &p.drawing, Logits: []int32{int32(n - 1)}}}, p.taps); err != nil {
+		if err := p.pass.Run(ctx, []model.Rows{{Cache: cache, Tree: &p.drawing, Logits: []int32{int32(n - 1)}}},
+			p.taps); err != nil {
 			return 0, err
 		}
 		next = argmax(p.pass.Logits(0, 0))
 		cache.CommitAll()
 		for i := range p.looks {
 			l := &p.looks[i]
-			rows := draft.Rows{State: l.state, Tokens: tokens[:n], Tree: &p.drawing, Nodes: p.nodes(n), Next: -1, Pass: tapped{p.pass, l.tap}}
+			rows := draft.Rows{State: l.state, Tokens: tokens[:n], Tree: &p.drawing, Nodes: p.nodes(n), Next: -1,
+				Pass: tapped{p.pass, l.tap}}
 			if !prompt {
 				rows.Next = next
 			}
@@ -212,7 +218,8 @@ func (p *places) look(ctx context.Context, cache *nn.Cache, l *look, root int32)
 	if budget == 0 {
 		budget = speculate.DefaultBudget
 	}
-	if _, err := l.drafter.Propose(ctx, []draft.Request{{State: l.state, Tree: &l.tree, Budget: budget, Depth: deepest, Cache: cache}}); err != nil {
+	if _, err := l.drafter.Propose(ctx, []draft.Request{{State: l.state, Tree: &l.tree, Budget: budget, Depth: deepest,
+		Cache: cache}}); err != nil {
 		return judged{}, err
 	}
 	if err := p.pass.Run(ctx, []model.Rows{{Cache: cache, Tree: &l.tree, Logits: p.nodes(l.tree.Len())}}, nil); err != nil {

@@ -7,8 +7,8 @@ import (
 	"gonum.org/v1/plot/plotter"
 )
 
-// Save writes the report into a folder, with two figures a suite: the gap of the likeliest path by depth, and how rank 1's gaps
-// are distributed.
+// Save writes the report into a folder, with two figures a suite: the gap of the likeliest path by
+// depth, and how rank 1's gaps are distributed.
 func (r *FaithfulReport) Save(dir string) ([]string, error) {
 	files, err := saveReport(dir, r, r.Markdown)
 	if err != nil {
@@ -20,8 +20,10 @@ func (r *FaithfulReport) Save(dir string) ([]string, error) {
 			name, about, x, y string
 			points            func(*FaithfulMethod) plotter.XYs
 		}{
-			{"gap-by-depth", "gap of the likeliest path", "depth", "draft less target log-probability, nats", (*FaithfulMethod).byDepth},
-			{"gap-distribution", "gaps of rank 1", "gap, nats", "share of places with at most this gap", (*FaithfulMethod).distribution},
+			{"gap-by-depth", "gap of the likeliest path", "depth", "draft less target log-probability, nats",
+				(*FaithfulMethod).byDepth},
+			{"gap-distribution", "gaps of rank 1", "gap, nats", "share of places with at most this gap",
+				(*FaithfulMethod).distribution},
 		} {
 			c := r.newChart(fmt.Sprintf("%s: %s", s.Name, f.about), f.x, f.y)
 			for m := range s.Methods {

@@ -8,8 +8,9 @@ import (
 	"strings"
 )
 
-// FaithfulReport says how far drafters' trees were to be believed. A gap is what the drafter says of a branch less what the target says
-// of it, in nats of the whole branch: above 0 the drafter believes in the branch more than it should.
+// FaithfulReport says how far drafters' trees were to be believed. A gap is what the drafter says
+// of a branch less what the target says of it, in nats of the whole branch: above 0 the drafter
+// believes in the branch more than it should.
 type FaithfulReport struct {
 	Setting
 	MaxTokens int             `json:"max_tokens"`
@@ -34,12 +35,14 @@ type FaithfulMethod struct {
 	Budget   int     `json:"budget"`
 	Accepted float64 `json:"accepted"` // tokens that a round would commit, bonus token included
 
-	Gap       Quartiles    `json:"rank1_gap_quartiles"`
-	MeanGap   float64      `json:"rank1_gap_mean"`
-	Shares    []float64    `json:"rank1_shares"`  // places by rank 1's gap: below the first bound (faithful), …, from the last on (extreme)
-	Exceeds   float64      `json:"exceeds_first"` // share of the places where rank 1's gap is larger than the first method's
-	Ranks     []BranchMean `json:"ranks"`         // the branches that the drafter believes in most
-	Depths    []BranchMean `json:"depths"`        // its likeliest path up to a depth
+	Gap     Quartiles `json:"rank1_gap_quartiles"`
+	MeanGap float64   `json:"rank1_gap_mean"`
+	// places by rank 1's gap: below the first bound (faithful), …, from the last on (extreme)
+	Shares []float64 `json:"rank1_shares"`
+	// share of the places where rank 1's gap is larger than the first method's
+	Exceeds   float64      `json:"exceeds_first"`
+	Ranks     []BranchMean `json:"ranks"`  // the branches that the drafter believes in most
+	Depths    []BranchMean `json:"depths"` // its likeliest path up to a depth
 	rank1Gaps []float64
 }
 
@@ -75,8 +78,8 @@ type ExampleText struct {
 	branch
 }
 
-// gapBounds are the classes of Table 9 in nats: faithful below the first, extreme from the last on, which is e¹⁰ (22,000)
-// times too likely. The text of the paper that we have has lost its own.
+// gapBounds are the classes of Table 9 in nats: faithful below the first, extreme from the last on,
+// which is e¹⁰ (22,000) times too likely. The text of the paper that we have has lost its own.
 var gapBounds = [...]float64{0.5, 2, 5, 10}
 
 func gapClass(gap float64) int {
@@ -93,7 +96,8 @@ func (p *places) report(suite string, prompts int) FaithfulSuite {
 	s := FaithfulSuite{Name: suite, Prompts: prompts, Places: len(p.found), Methods: []FaithfulMethod{}}
 	for m := range p.looks {
 		l := &p.looks[m]
-		f := FaithfulMethod{Name: l.method.Name, Drafter: l.method.Drafter, Budget: l.method.Budget, Shares: make([]float64, len(gapBounds)+1)}
+		f := FaithfulMethod{Name: l.method.Name, Drafter: l.method.Drafter, Budget: l.method.Budget,
+			Shares: make([]float64, len(gapBounds)+1)}
 		exceeds, accepted := 0, 0
 		for i := range p.found {
 			j := &p.found[i].trees[m]
@@ -237,7 +241,8 @@ func means(b *strings.Builder, name string, methods []FaithfulMethod, of func(*F
 	writeRule(b, 8)
 	for i := range methods {
 		for _, x := range of(&methods[i]) {
-			writeRow(b, []string{methods[i].Name, fmt.Sprint(x.N), fmt.Sprint(x.Places), fmt.Sprintf("%.1f", x.Tokens), fmt.Sprintf("%.2f", x.Draft),
+			writeRow(b, []string{methods[i].Name, fmt.Sprint(x.N), fmt.Sprint(x.Places), fmt.Sprintf("%.1f", x.Tokens),
+				fmt.Sprintf("%.2f", x.Draft),
 				fmt.Sprintf("%.2f", x.Target), fmt.Sprintf("%.2f", x.Gap), percent(x.Faithful)})
 		}
 	}
@@ -252,7 +257,8 @@ func (e *FaithfulExample) markdown(b *strings.Builder) {
 	writeRule(b, 6)
 	for _, m := range e.Methods {
 		for i, x := range m.Branches {
-			writeRow(b, []string{fmt.Sprintf("%s (%d)", m.Name, m.Accepted), fmt.Sprint(i + 1), fmt.Sprintf("`%q`", x.Text), fmt.Sprintf("%.2f", x.Draft),
+			writeRow(b, []string{fmt.Sprintf("%s (%d)", m.Name, m.Accepted), fmt.Sprint(i + 1), fmt.Sprintf("`%q`", x.Text),
+				fmt.Sprintf("%.2f", x.Draft),
 				fmt.Sprintf("%.2f", x.Target), fmt.Sprintf("%.2f", x.gap())})
 		}
 	}

@@ -20,7 +20,8 @@ func TestJudge(t *testing.T) {
 		const vocab = 6
 		tr := tree.New(0)
 		for range rapid.IntRange(0, 30).Draw(t, "nodes") {
-			tr.Append(rapid.IntRange(0, tr.Len()-1).Draw(t, "parent"), rapid.Int32Range(0, vocab-1).Draw(t, "token"), rapid.Float32Range(-9, 0).Draw(t, "logprob"))
+			tr.Append(rapid.IntRange(0, tr.Len()-1).Draw(t, "parent"), rapid.Int32Range(0, vocab-1).Draw(t, "token"),
+				rapid.Float32Range(-9, 0).Draw(t, "logprob"))
 		}
 		rows := make([][]float32, tr.Len())
 		for i := range rows {
@@ -53,7 +54,9 @@ func TestJudge(t *testing.T) {
 		slices.SortFunc(leaves, func(a, b branch) int { return int(math.Copysign(1, b.Draft-a.Draft)) })
 		for i, b := range j.ranks {
 			near := func(a, b float64) bool { return math.Abs(a-b) < 1e-4*(1+math.Abs(a)) }
-			if !near(b.Draft, leaves[i].Draft) || !slices.ContainsFunc(leaves, func(o branch) bool { return near(o.Draft, b.Draft) && near(o.Target, b.Target) }) {
+			if !near(b.Draft, leaves[i].Draft) || !slices.ContainsFunc(leaves, func(o branch) bool {
+				return near(o.Draft, b.Draft) && near(o.Target, b.Target)
+			}) {
 				t.Fatalf("rank %d is %+v; leaves %+v", i+1, b, leaves)
 			}
 		}
@@ -83,8 +86,8 @@ func TestJudge(t *testing.T) {
 	})
 }
 
-// A draft model that is the target knows what the target will say: gaps are 0 and all of a chain is accepted. Everything is looked at
-// at the same places, whatever it taps.
+// A draft model that is the target knows what the target will say: gaps are 0 and all of a chain is
+// accepted. Everything is looked at at the same places, whatever it taps.
 func TestFaithful(t *testing.T) {
 	target := tinyPair(t)
 	random := target.Draft
@@ -94,7 +97,8 @@ func TestFaithful(t *testing.T) {
 	}
 	run := SpecRun{tinySuite("s", 2), methods(t, "plain,linear:k=4@name=itself,fixed:d=2,b=2@name=tree,jetspec@budget=20@name=causal,ddtree@budget=20@name=both")}
 	places := 0
-	r, err := Faithful(context.Background(), FaithfulOptions{Target: target, Runs: []SpecRun{run}, MaxTokens: 40, Every: 5, Progress: func(SpecProgress) { places++ }})
+	r, err := Faithful(context.Background(), FaithfulOptions{Target: target, Runs: []SpecRun{run}, MaxTokens: 40, Every: 5,
+		Progress: func(SpecProgress) { places++ }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +118,8 @@ func TestFaithful(t *testing.T) {
 			t.Errorf("%s: a mean gap of %g, shares %v", m.Name, m.MeanGap, m.Shares)
 		}
 	}
-	if m := s.Methods[0]; m.Accepted != 5 || m.Ranks[0].Tokens != 4 || len(m.Ranks) != 1 || len(m.Depths) != 4 || m.Depths[3].Draft > m.Depths[0].Draft {
+	if m := s.Methods[0]; m.Accepted != 5 || m.Ranks[0].Tokens != 4 || len(m.Ranks) != 1 || len(m.Depths) != 4 ||
+		m.Depths[3].Draft > m.Depths[0].Draft {
 		t.Errorf("the target as its own draft model: %+v", m)
 	}
 	if s.Example == nil || len(s.Example.Methods) != 4 || len(s.Example.Methods[3].Branches) == 0 {
@@ -127,7 +132,8 @@ func TestFaithful(t *testing.T) {
 		t.Errorf("files %v, %v", files, err)
 	}
 	var back FaithfulReport
-	if b, err := json.Marshal(r); err != nil || json.Unmarshal(b, &back) != nil || back.Suites[0].Methods[3].MeanGap != s.Methods[3].MeanGap {
+	if b, err := json.Marshal(r); err != nil || json.Unmarshal(b, &back) != nil ||
+		back.Suites[0].Methods[3].MeanGap != s.Methods[3].MeanGap {
 		t.Errorf("not the report again: %v", err)
 	}
 	var text bytes.Buffer
@@ -150,10 +156,13 @@ func TestFaithfulRefuses(t *testing.T) {
 		o    FaithfulOptions
 		want string
 	}{
-		"no target":  {context.Background(), FaithfulOptions{}, "no target"},
-		"no drafter": {context.Background(), FaithfulOptions{Target: target, Runs: []SpecRun{{tinySuite("s", 1), methods(t, "plain")}}}, "no drafter"},
-		"no family":  {context.Background(), FaithfulOptions{Target: target, Runs: []SpecRun{{tinySuite("s", 1), methods(t, "nothing")}}}, `no "nothing"`},
-		"cancelled":  {ctx, FaithfulOptions{Target: target, Runs: []SpecRun{{tinySuite("s", 1), methods(t, "jetspec")}}}, "canceled"},
+		"no target": {context.Background(), FaithfulOptions{}, "no target"},
+		"no drafter": {context.Background(), FaithfulOptions{Target: target,
+			Runs: []SpecRun{{tinySuite("s", 1), methods(t, "plain")}}}, "no drafter"},
+		"no family": {context.Background(), FaithfulOptions{Target: target,
+			Runs: []SpecRun{{tinySuite("s", 1), methods(t, "nothing")}}}, `no "nothing"`},
+		"cancelled": {ctx, FaithfulOptions{Target: target, Runs: []SpecRun{{tinySuite("s", 1), methods(t, "jetspec")}}},
+			"canceled"},
 	} {
 		if _, err := Faithful(c.ctx, c.o); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want something with %q", name, err, c.want)

@@ -116,7 +116,8 @@ func (r *SpecReport) speedups() (*chart, error) {
 		p.bars += len(at)
 		c := colour(i)
 		for _, xy := range at {
-			box, err := plotter.NewPolygon(plotter.XYs{{X: xy.X - pitch*0.45}, {X: xy.X - pitch*0.45, Y: xy.Y}, {X: xy.X + pitch*0.45, Y: xy.Y}, {X: xy.X + pitch*0.45}})
+			box, err := plotter.NewPolygon(plotter.XYs{{X: xy.X - pitch*0.45}, {X: xy.X - pitch*0.45, Y: xy.Y},
+				{X: xy.X + pitch*0.45, Y: xy.Y}, {X: xy.X + pitch*0.45}})
 			if err != nil {
 				return nil, err
 			}

@@ -9,9 +9,12 @@ import (
 	"github.com/grovellm/grove/tree"
 )
 
-// forcedTarget is a target whose logits are its own but for one: at each place of the text that it is to write, that of the text's token
-// is raised above all others. Nodes of a tree that are not on the text's path keep their logits, from which drafters may learn. So every pass is computed, every drafter asked, and every token chosen as ever, and the output is the
-// text: what a model that does a task would write where ours is too small to do it. Drafters read the target's own taps.
+// forcedTarget is a target whose logits are its own but for one: at each place of the text that it
+// is to write, that of the text's token is raised above all others. Nodes of a tree that are not on
+// the text's path keep their logits, from which drafters may learn. So every pass is computed,
+// every drafter asked, and every token chosen as ever, and the output is the text: what a model
+// that does a task would write where ours is too small to do it. Drafters read the target's own
+// taps.
 type forcedTarget struct {
 	speculate.Target
 	from int     // position of the text's first token; all else is left as it is
@@ -57,7 +60,8 @@ func (p *forcedPass) Logits(sequence, i int) []float32 {
 	return row
 }
 
-// next is the place in the text of the token behind a node, -1 if it is outside, or if the node's path is not the text's.
+// next is the place in the text of the token behind a node, -1 if it is outside, or if the node's
+// path is not the text's.
 func (t *forcedTarget) next(in *tree.Tree, node int32, committed int) int {
 	next := in.Position(int(node), committed) + 1 - t.from
 	if next < 0 || next >= len(t.text) {

@@ -12,8 +12,8 @@ import (
 	"github.com/grovellm/grove/tree"
 )
 
-// Whatever drafts, at any temperature and under any rule, a target that is made to write a text writes it, as far as it is asked for;
-// without one it writes what it always wrote.
+// Whatever drafts, at any temperature and under any rule, a target that is made to write a text
+// writes it, as far as it is asked for; without one it writes what it always wrote.
 func TestForced(t *testing.T) {
 	target := tinyPair(t)
 	rapid.Check(t, func(t *rapid.T) {
@@ -64,10 +64,12 @@ func TestForcedPath(t *testing.T) {
 	target := tinyPair(t)
 	rapid.Check(t, func(t *rapid.T) {
 		token := rapid.Int32Range(0, 3) // few, so that paths often go along the text
-		f := &forcedTarget{Target: speculate.Model(target.Model), from: rapid.IntRange(0, 4).Draw(t, "from"), text: rapid.SliceOfN(token, 1, 8).Draw(t, "text")}
+		f := &forcedTarget{Target: speculate.Model(target.Model), from: rapid.IntRange(0, 4).Draw(t, "from"),
+			text: rapid.SliceOfN(token, 1, 8).Draw(t, "text")}
 		draws := tree.New(token.Draw(t, "root"))
 		for range rapid.IntRange(0, 20).Draw(t, "nodes") {
-			if parent, token := rapid.IntRange(0, draws.Len()-1).Draw(t, "parent"), token.Draw(t, "token"); draws.Child(parent, token) < 0 {
+			if parent, token := rapid.IntRange(0, draws.Len()-1).Draw(t, "parent"), token.Draw(t,
+				"token"); draws.Child(parent, token) < 0 {
 				draws.Append(parent, token, 0)
 			}
 		}

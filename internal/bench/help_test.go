@@ -28,8 +28,9 @@ import (
 	"github.com/grovellm/grove/tensor"
 )
 
-// tinyPair is a target with a draft model of the same vocabulary, a block head of each kind, an EAGLE-3 head, a SpecBlock
-// head, a router, and Medusa, P-EAGLE, ParallelSpec and Falcon heads, all of random weights.
+// tinyPair is a target with a draft model of the same vocabulary, a block head of each kind, an
+// EAGLE-3 head, a SpecBlock head, a router, and Medusa, P-EAGLE, ParallelSpec and Falcon heads, all
+// of random weights.
 func tinyPair(t *testing.T) registry.Target {
 	t.Helper()
 	shape, err := synth.Lookup("tiny-qwen3")
@@ -55,7 +56,8 @@ func pairOf(t *testing.T, shape synth.Shape) registry.Target {
 		return m
 	}
 	m := open(1, model.Options{Threads: 2, Context: 256})
-	target := registry.Target{Vocab: m.Config.Vocab, Context: m.Context(), Model: m, Draft: open(2, model.Options{Workers: m}), Shared: new(registry.Shared)}
+	target := registry.Target{Vocab: m.Config.Vocab, Context: m.Context(), Model: m,
+		Draft: open(2, model.Options{Workers: m}), Shared: new(registry.Shared)}
 	for _, causal := range []bool{true, false} {
 		c := synthetic.Config[jet.Config](rand.New(rand.NewPCG(1, 2)), "", m.Config, tensor.F32)
 		c.Causal, c.Block = causal, 8
@@ -89,7 +91,8 @@ func pairOf(t *testing.T, shape synth.Shape) registry.Target {
 		t.Fatal(err)
 	}
 	router := filepath.Join(t.TempDir(), "router.gguf")
-	if err := randomlist.Write(router, rand.New(rand.NewPCG(5, 6)), m.Config.Vocab, m.Config.Hidden, tensor.F32); err != nil {
+	if err := randomlist.Write(router, rand.New(rand.NewPCG(5, 6)), m.Config.Vocab, m.Config.Hidden,
+		tensor.F32); err != nil {
 		t.Fatal(err)
 	}
 	target.Heads = append(target.Heads, registry.Head{Name: path}, registry.Head{Name: block}, registry.Head{Name: router})

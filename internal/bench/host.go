@@ -22,7 +22,8 @@ func Machine() string {
 			}
 		}
 	}
-	return fmt.Sprintf("%s, %d processors, %s/%s, kernels up to %s", name, runtime.NumCPU(), runtime.GOOS, runtime.GOARCH, cpu.Best())
+	return fmt.Sprintf("%s, %d processors, %s/%s, kernels up to %s", name, runtime.NumCPU(), runtime.GOOS,
+		runtime.GOARCH, cpu.Best())
 }
 
 // Bandwidth measures how many bytes a second so many threads read, the median of a few times.

@@ -26,7 +26,8 @@ type judged struct {
 // branch is a path of a tree from below its root.
 type branch struct {
 	Tokens []int32 `json:"-"`
-	Draft  float64 `json:"draft_logprob"`  // the sum of its nodes' log-probabilities, as the drafter has them (JetSpec, equation 10)
+	// the sum of its nodes' log-probabilities, as the drafter has them (JetSpec, equation 10)
+	Draft  float64 `json:"draft_logprob"`
 	Target float64 `json:"target_logprob"` // the same as the target has them, each given those before (its equation 4)
 }
 

@@ -37,21 +37,24 @@ var lineFigures = []lineFigure{
 	{"tau-by-position", "τ by place in the output", "token of the output", "τ", false, func(m *MethodReport) plotter.XYs {
 		return partPoints(m.Positions, func(p *PartReport) (x, y float64) { return float64(p.From+p.To) / 2, p.Tau })
 	}},
-	{"tau-by-length", "τ up to a length of the output", "tokens of the output", "τ", false, func(m *MethodReport) plotter.XYs {
-		return partPoints(m.Lengths, func(p *PartReport) (x, y float64) { return float64(p.To), p.Tau })
-	}},
-	{"speedup-by-length", "speed-up up to a length of the output", "tokens of the output", "speed-up", true, func(m *MethodReport) plotter.XYs {
-		return partPoints(m.Lengths, func(p *PartReport) (x, y float64) { return float64(p.To), p.Speedup })
-	}},
-	{"accept-by-depth", "share of the rounds with a node at a depth that accepted one", "depth", "accepted", false, func(m *MethodReport) plotter.XYs {
-		var xy plotter.XYs
-		for _, d := range m.Depths {
-			if d.Rounds > 0 {
-				xy = append(xy, plotter.XY{X: float64(d.Depth), Y: d.Rate})
+	{"tau-by-length", "τ up to a length of the output", "tokens of the output", "τ", false,
+		func(m *MethodReport) plotter.XYs {
+			return partPoints(m.Lengths, func(p *PartReport) (x, y float64) { return float64(p.To), p.Tau })
+		}},
+	{"speedup-by-length", "speed-up up to a length of the output", "tokens of the output", "speed-up", true,
+		func(m *MethodReport) plotter.XYs {
+			return partPoints(m.Lengths, func(p *PartReport) (x, y float64) { return float64(p.To), p.Speedup })
+		}},
+	{"accept-by-depth", "share of the rounds with a node at a depth that accepted one", "depth", "accepted", false,
+		func(m *MethodReport) plotter.XYs {
+			var xy plotter.XYs
+			for _, d := range m.Depths {
+				if d.Rounds > 0 {
+					xy = append(xy, plotter.XY{X: float64(d.Depth), Y: d.Rate})
+				}
 			}
-		}
-		return xy
-	}},
+			return xy
+		}},
 }
 
 func partPoints(parts []PartReport, f func(*PartReport) (x, y float64)) (xy plotter.XYs) {
@@ -94,10 +97,15 @@ type sweepFigure struct {
 }
 
 var sweepFigures = []sweepFigure{
-	{"tau-by-budget", "τ by the budget", byBudget, "τ", (*MethodReport).budgetLine, func(m *MethodReport) (x, y float64) { return float64(m.Budget), m.Tau }},
-	{"speedup-by-budget", "speed-up by the budget", byBudget, "speed-up", (*MethodReport).budgetLine, func(m *MethodReport) (x, y float64) { return float64(m.Budget), m.Speedup }},
-	{"tau-by-shortlist", "τ by the shortlist", byList, "τ", (*MethodReport).listLine, func(m *MethodReport) (x, y float64) { return m.ListSize, m.Tau }},
-	{"coverage-by-shortlist", "the target's choices on the shortlist", byList, "share", (*MethodReport).listLine, func(m *MethodReport) (x, y float64) { return m.ListSize, m.Coverage }},
+	{"tau-by-budget", "τ by the budget", byBudget, "τ", (*MethodReport).budgetLine, func(m *MethodReport) (x, y float64) {
+		return float64(m.Budget), m.Tau
+	}},
+	{"speedup-by-budget", "speed-up by the budget", byBudget, "speed-up", (*MethodReport).budgetLine,
+		func(m *MethodReport) (x, y float64) { return float64(m.Budget), m.Speedup }},
+	{"tau-by-shortlist", "τ by the shortlist", byList, "τ", (*MethodReport).listLine,
+		func(m *MethodReport) (x, y float64) { return m.ListSize, m.Tau }},
+	{"coverage-by-shortlist", "the target's choices on the shortlist", byList, "share", (*MethodReport).listLine,
+		func(m *MethodReport) (x, y float64) { return m.ListSize, m.Coverage }},
 }
 
 func byX(a, b plotter.XY) int { return cmp.Compare(a.X, b.X) }

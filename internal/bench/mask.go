@@ -14,8 +14,8 @@ import (
 	"github.com/grovellm/grove/tokenizer"
 )
 
-// MaskCost compares texts that a JSON schema constrains with the same texts without a schema, which the target is made to write.
-// One caller, without the engine.
+// MaskCost compares texts that a JSON schema constrains with the same texts without a schema, which
+// the target is made to write. One caller, without the engine.
 type MaskCost struct {
 	Drafter string  `json:"drafter"`
 	Speed   float64 `json:"tokens_per_s_over_free"` // after the first token of each text
@@ -61,7 +61,8 @@ func (o *ServeOptions) newMasks() (map[string]*masks, error) {
 			if m.loop[i], err = speculate.New(m.target[i], d, speculate.Options{}); err != nil {
 				return nil, err
 			}
-			m.request[i] = speculate.Request{Sampling: o.Request.Sampling, MaxTokens: o.Request.MaxTokens, Budget: o.Request.Budget}
+			m.request[i] = speculate.Request{Sampling: o.Request.Sampling, MaxTokens: o.Request.MaxTokens,
+				Budget: o.Request.Budget}
 		}
 		m.request[0].Grammar, m.request[0].End = schema, t.IsEOG
 		all[drafter] = m

@@ -39,15 +39,17 @@ as published: the paper's options where none are given, @rejection and @no-contr
 target has read the prompt before, as at a prefix hit), @resumed (the drafter has read it too, as on a later turn of
 a chat), @name=NAME (settings after it are added to the name). {a,b} in it stands for one method with each`
 
-// SplitList cuts a list of methods or suites at its commas. Those within {} or () do not count, nor do those before an option (key=value)
-// of what is being listed: lookup:min=3,branches=2,plain is two methods.
+// SplitList cuts a list of methods or suites at its commas. Those within {} or () do not count, nor
+// do those before an option (key=value) of what is being listed: lookup:min=3,branches=2,plain is
+// two methods.
 func SplitList(list string) []string {
 	var out []string
 	depth, from := 0, 0
 	add := func(part string) {
 		key, _, option := strings.Cut(part, "=")
 		last := len(out) - 1
-		if option && last >= 0 && !strings.ContainsAny(key, ":@") && strings.ContainsRune(out[last], ':') && !strings.ContainsRune(out[last], '@') {
+		if option && last >= 0 && !strings.ContainsAny(key, ":@") && strings.ContainsRune(out[last], ':') &&
+			!strings.ContainsRune(out[last], '@') {
 			out[last] += "," + part
 		} else if strings.TrimSpace(part) != "" {
 			out = append(out, strings.TrimSpace(part))
@@ -68,8 +70,9 @@ func SplitList(list string) []string {
 	return out
 }
 
-// ParseMethods reads methods, each with base's settings where it names none of its own. Plain decoding is put first where it
-// is not among them, since the others are compared with it. No two may have the same name.
+// ParseMethods reads methods, each with base's settings where it names none of its own. Plain
+// decoding is put first where it is not among them, since the others are compared with it. No two
+// may have the same name.
 func ParseMethods(texts []string, base Method) ([]Method, error) {
 	var methods []Method
 	for _, text := range texts {
@@ -152,8 +155,8 @@ func ParseMethod(text string, base Method) (Method, error) {
 	return m, nil
 }
 
-// Cross writes methods out, each once with each setting ("budget=64"), but for plain decoding and those that have a setting of the
-// kind already, which begins as kinds say.
+// Cross writes methods out, each once with each setting ("budget=64"), but for plain decoding and
+// those that have a setting of the kind already, which begins as kinds say.
 func Cross(texts, settings []string, kinds ...string) (out []string) {
 	for _, t := range texts {
 		has := func(kind string) bool { return strings.Contains(t, "@"+kind) }
@@ -176,7 +179,8 @@ func (m *MethodReport) budgetLine() string {
 	return strings.Replace(m.Name, fmt.Sprintf("@budget=%d", m.Budget), "", 1)
 }
 
-// listLine is the drafter without the size of its shortlist: what is drawn as one line over sizes; empty without a shortlist.
+// listLine is the drafter without the size of its shortlist: what is drawn as one line over sizes;
+// empty without a shortlist.
 func (m *MethodReport) listLine() string {
 	name, options, modifiers := registry.Split(m.Drafter)
 	line, found := []string{name}, false

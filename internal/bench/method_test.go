@@ -16,7 +16,8 @@ func TestSplitList(t *testing.T) {
 	}{
 		{"plain,lookup", []string{"plain", "lookup"}},
 		{" plain , lookup:min=3,branches=2,plain2", []string{"plain", "lookup:min=3,branches=2", "plain2"}},
-		{"fixed:d={4,8},b=2@budget=32,linear:k=4@no-controller,dynatree", []string{"fixed:d={4,8},b=2@budget=32", "linear:k=4@no-controller", "dynatree"}},
+		{"fixed:d={4,8},b=2@budget=32,linear:k=4@no-controller,dynatree", []string{"fixed:d={4,8},b=2@budget=32",
+			"linear:k=4@no-controller", "dynatree"}},
 		{"fixed:model=a.gguf,lookup", []string{"fixed:model=a.gguf", "lookup"}},
 		{"go:chars=4,q.jsonl:field=x,chars=3,prose", []string{"go:chars=4", "q.jsonl:field=x,chars=3", "prose"}},
 		{"merge:(fixed:d=2,b=3)+lookup,plain", []string{"merge:(fixed:d=2,b=3)+lookup", "plain"}},
@@ -30,7 +31,8 @@ func TestSplitList(t *testing.T) {
 
 func TestParseMethods(t *testing.T) {
 	base := Method{Budget: 16, Accept: "coupled"}
-	got, err := ParseMethods([]string{"lookup", "fixed:d={4,8},b=2@budget=32@rejection", "dynatree@no-controller@name=ours", "jetspec@cached", "jetspec@resumed"}, base)
+	got, err := ParseMethods([]string{"lookup", "fixed:d={4,8},b=2@budget=32@rejection",
+		"dynatree@no-controller@name=ours", "jetspec@cached", "jetspec@resumed"}, base)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +49,8 @@ func TestParseMethods(t *testing.T) {
 		t.Error(diff)
 	}
 	// Methods as published: with options that they do not give themselves.
-	if got, err = ParseMethods([]string{"dynatree@paper", "dynatree:b-root=3,d0=4@paper", "eagle3+dynaspec:size=64,own=false@paper",
+	if got, err = ParseMethods([]string{"dynatree@paper", "dynatree:b-root=3,d0=4@paper",
+		"eagle3+dynaspec:size=64,own=false@paper",
 		"falcon+text@paper@coupled", "merge:lookup+dynatree@paper@budget=8"}, Method{}); err != nil {
 		t.Fatal(err)
 	}
@@ -58,17 +61,20 @@ func TestParseMethods(t *testing.T) {
 		{Name: "eagle3+dynaspec:size=64,own=false@paper", Drafter: "eagle3+dynaspec:size=64,own=false,extra=-1",
 			Accept: "rejection", Uncontrolled: true},
 		{Name: "falcon+text@paper@coupled", Drafter: "falcon:tree=static+text", Accept: "coupled", Uncontrolled: true},
-		{Name: "merge:lookup+dynatree@paper@budget=8", Drafter: "merge:lookup+dynatree", Budget: 8, Accept: "rejection", Uncontrolled: true},
+		{Name: "merge:lookup+dynatree@paper@budget=8", Drafter: "merge:lookup+dynatree", Budget: 8,
+			Accept: "rejection", Uncontrolled: true},
 	}, got); diff != "" {
 		t.Error(diff)
 	}
 	// Settings after the name are added to it, so that a named method can be crossed with them.
-	crossed := Cross([]string{"plain", "lookup@name=ours", "dynatree@budget=8"}, []string{"budget=4", "budget=6"}, "budget=")
+	crossed := Cross([]string{"plain", "lookup@name=ours", "dynatree@budget=8"},
+		[]string{"budget=4", "budget=6"}, "budget=")
 	if got, err = ParseMethods(crossed, Method{}); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff([]Method{
-		{Name: "plain"}, {Name: "ours@budget=4", Drafter: "lookup", Budget: 4}, {Name: "ours@budget=6", Drafter: "lookup", Budget: 6},
+		{Name: "plain"}, {Name: "ours@budget=4", Drafter: "lookup", Budget: 4}, {Name: "ours@budget=6",
+			Drafter: "lookup", Budget: 6},
 		{Name: "dynatree@budget=8", Drafter: "dynatree", Budget: 8},
 	}, got); diff != "" {
 		t.Error(diff)
@@ -79,7 +85,8 @@ func TestParseMethods(t *testing.T) {
 		}
 	}
 	// A shortlist may be written behind the drafter's name, which the row keeps.
-	if got, err = ParseMethods(SplitList("eagle3+freq,eagle3+context:size=64,extra={8,9}@budget=5,merge:jetspec+lookup"), Method{}); err != nil {
+	if got, err = ParseMethods(SplitList("eagle3+freq,eagle3+context:size=64,extra={8,9}@budget=5,merge:jetspec+lookup"),
+		Method{}); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff([]Method{
@@ -99,19 +106,23 @@ func TestParseMethods(t *testing.T) {
 		}
 	}
 	// Plain decoding is added once, and takes no settings from the others.
-	if got, err = ParseMethods([]string{"lookup", "plain"}, base); err != nil || !slices.Equal(got, []Method{want[1], want[0]}) {
+	if got, err = ParseMethods([]string{"lookup", "plain"}, base); err != nil ||
+		!slices.Equal(got, []Method{want[1], want[0]}) {
 		t.Errorf("%v, %v", got, err)
 	}
 	for text, problem := range map[string]string{
-		"": "no drafter", "lookup@budget=1": "@budget=1", "lookup@budget": "2 or more", "lookup@fast": "no setting @fast", "a{b": "{ without }", "a}": "} without {",
-		"a{b{c}}": "{ without }", "plain@budget=4": "no settings", "lookup@name=": "@name= is empty", "x@name=plain": "plain decoding's name",
+		"": "no drafter", "lookup@budget=1": "@budget=1", "lookup@budget": "2 or more", "lookup@fast": "no setting @fast",
+		"a{b": "{ without }", "a}": "} without {",
+		"a{b{c}}": "{ without }", "plain@budget=4": "no settings", "lookup@name=": "@name= is empty",
+		"x@name=plain": "plain decoding's name",
 		"a{1,2,3,4,5,6}{1,2,3,4,5,6}{1,2,3,4,5,6}": "more than 200",
 	} {
 		if _, err := ParseMethods([]string{text}, base); err == nil || !strings.Contains(err.Error(), problem) {
 			t.Errorf("%q: %v, want something with %q", text, err, problem)
 		}
 	}
-	if _, err := ParseMethods([]string{"lookup", "lookup"}, base); err == nil || !strings.Contains(err.Error(), "@name=NAME") {
+	if _, err := ParseMethods([]string{"lookup", "lookup"}, base); err == nil ||
+		!strings.Contains(err.Error(), "@name=NAME") {
 		t.Errorf("two of one name: %v", err)
 	}
 }

@@ -43,7 +43,8 @@ type PresetRun struct {
 	Methods []string `json:"methods"`
 }
 
-// TableView is a table of some columns, the suites side by side, or of acceptance by depth, the suites one below the other.
+// TableView is a table of some columns, the suites side by side, or of acceptance by depth, the
+// suites one below the other.
 type TableView struct {
 	Title   string   `json:"title"`
 	Columns []string `json:"columns"`
@@ -165,8 +166,9 @@ func Expand(texts []string) ([]string, error) {
 // heads stands in a preset's methods for the folder of files that were made to be compared: heads, token ranks.
 const heads = "$heads"
 
-// FindHeads puts dir, which holds a folder for each head as grove train leaves it, in the methods of p. Methods whose file is not
-// there are left out, and listed; it is an error if no drafter is left. Without a dir none is there.
+// FindHeads puts dir, which holds a folder for each head as grove train leaves it, in the methods
+// of p. Methods whose file is not there are left out, and listed; it is an error if no drafter is
+// left. Without a dir none is there.
 func (p *Preset) FindHeads(dir string) (missing []string, err error) {
 	drafters := 0
 	p.Runs = slices.Clone(p.Runs)

@@ -63,7 +63,8 @@ func trainedFiles(t *testing.T, target registry.Target) string {
 
 // Presets are data: every one of them names methods, columns and suites that exist.
 func TestPresets(t *testing.T) {
-	target := pairOf(t, synth.Shape{ // with a vocabulary as large as the embedded target's: presets have sizes of shortlists
+	// with a vocabulary as large as the embedded target's: presets have sizes of shortlists
+	target := pairOf(t, synth.Shape{
 		Name: "wide", Arch: "qwen3", Vocab: 1 << 14, Hidden: 32, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 16, FFN: 64,
 		Context: 1024, NormEps: 1e-6, RopeBase: 1e6, RopeDims: 16, Tied: true, Tokens: synth.Qwen2,
 	})
@@ -136,7 +137,8 @@ func TestPresets(t *testing.T) {
 	}
 }
 
-// Of the heads that a preset compares those that are there take part; the others are named, and none at all is an error.
+// Of the heads that a preset compares those that are there take part; the others are named, and
+// none at all is an error.
 func TestFindHeads(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "causal", "model-q8_0.gguf", "a head")
@@ -165,7 +167,8 @@ func TestFindHeads(t *testing.T) {
 	p = Preset{Runs: []PresetRun{{Methods: []string{"plain", "lookup", "linear:ranks=$heads/ranks.gguf,k=3@name=ranked"}}}}
 	for _, dir := range []string{"", dir} {
 		q := p
-		if missing, err := q.FindHeads(dir); err != nil || !slices.Equal(missing, []string{dir + "/ranks.gguf"}) || !slices.Equal(q.Runs[0].Methods, []string{"plain", "lookup"}) {
+		if missing, err := q.FindHeads(dir); err != nil || !slices.Equal(missing, []string{dir + "/ranks.gguf"}) ||
+			!slices.Equal(q.Runs[0].Methods, []string{"plain", "lookup"}) {
 			t.Errorf("of %q missing %v, %v; methods %v", dir, missing, err, q.Runs[0].Methods)
 		}
 	}

@@ -27,16 +27,18 @@ type SuiteReport struct {
 
 	About       string  `json:"about,omitempty"`
 	Temperature float32 `json:"temperature"`
-	Prompts     int     `json:"prompts"`          // measured, each once a seed and repeat
-	WarmUp      int     `json:"warm_up"`          // and left out
-	Cut         int     `json:"cut"`              // whose beginning was left out so that they fit the context
-	Runs        int     `json:"runs"`             // of each method
-	Copied      float64 `json:"copied_4grams"`    // share of plain decoding's tokens whose last four stand in the prompt, mean over outputs
-	Forced      bool    `json:"forced,omitempty"` // the target was made to write given texts
+	Prompts     int     `json:"prompts"` // measured, each once a seed and repeat
+	WarmUp      int     `json:"warm_up"` // and left out
+	Cut         int     `json:"cut"`     // whose beginning was left out so that they fit the context
+	Runs        int     `json:"runs"`    // of each method
+	// share of plain decoding's tokens whose last four stand in the prompt, mean over outputs
+	Copied float64 `json:"copied_4grams"`
+	Forced bool    `json:"forced,omitempty"` // the target was made to write given texts
 }
 
-// MethodReport is what a method made of a suite. Speeds are of decoding: tokens after the first, over the time from the first to
-// the last. Sums are over all prompts; medians and quartiles over the prompts' own figures, each of them the median of its repeats.
+// MethodReport is what a method made of a suite. Speeds are of decoding: tokens after the first,
+// over the time from the first to the last. Sums are over all prompts; medians and quartiles over
+// the prompts' own figures, each of them the median of its repeats.
 type MethodReport struct {
 	Name       string  `json:"name"`
 	TokensPerS float64 `json:"tokens_per_s"` // all tokens over all time
@@ -62,16 +64,17 @@ type MethodReport struct {
 	FirstMS          float64   `json:"ttft_ms"`                // time to first token, median over prompts
 	PerTokenMS       float64   `json:"tpot_ms"`                // time per output token after it, median over prompts
 
-	PathLength float64 `json:"path_length"`        // drafted nodes accepted a round, without the bonus token
-	Nodes      float64 `json:"nodes_per_round"`    // drafted nodes verified a round
-	PlainShare float64 `json:"plain_share"`        // rounds that the controller decoded plainly
-	DraftMS    float64 `json:"draft_ms"`           // of a round, the mean time of drafting: T_D
-	VerifyMS   float64 `json:"verify_ms"`          // of the target's pass: T_M
-	RestMS     float64 `json:"rest_ms"`            // of all else
-	Predicted  float64 `json:"predicted"`          // speed-up by SpecBlock's Φ; see predict
-	ListSize   float64 `json:"shortlist_size"`     // tokens that the drafter's head computed for a row, mean; 0: not known
-	Coverage   float64 `json:"shortlist_coverage"` // of the target's choices below drafted rows, those on the row's shortlist
-	Peak       int64   `json:"peak_bytes,omitempty"`
+	PathLength float64 `json:"path_length"`     // drafted nodes accepted a round, without the bonus token
+	Nodes      float64 `json:"nodes_per_round"` // drafted nodes verified a round
+	PlainShare float64 `json:"plain_share"`     // rounds that the controller decoded plainly
+	DraftMS    float64 `json:"draft_ms"`        // of a round, the mean time of drafting: T_D
+	VerifyMS   float64 `json:"verify_ms"`       // of the target's pass: T_M
+	RestMS     float64 `json:"rest_ms"`         // of all else
+	Predicted  float64 `json:"predicted"`       // speed-up by SpecBlock's Φ; see predict
+	ListSize   float64 `json:"shortlist_size"`  // tokens that the drafter's head computed for a row, mean; 0: not known
+	// of the target's choices below drafted rows, those on the row's shortlist
+	Coverage float64 `json:"shortlist_coverage"`
+	Peak     int64   `json:"peak_bytes,omitempty"`
 
 	Begin     PartReport    `json:"first_128"`
 	Rest      PartReport    `json:"rest"`

@@ -50,7 +50,8 @@ func sampleReport() *SpecReport {
 		g := output(text[:n], rounds...)
 		g.stats = speculate.Stats{
 			Rounds: len(rounds), Plain: 1,
-			Draft: time.Duration(len(rounds)) * 250 * time.Microsecond, Verify: time.Duration(len(rounds)) * 700 * time.Microsecond, Rest: time.Duration(len(rounds)) * 50 * time.Microsecond,
+			Draft: time.Duration(len(rounds)) * 250 * time.Microsecond, Verify: time.Duration(
+				len(rounds)) * 700 * time.Microsecond, Rest: time.Duration(len(rounds)) * 50 * time.Microsecond,
 			Depths: []speculate.Depth{{Offered: 2, Drafted: 4, Accepted: 2}, {Offered: 2, Drafted: 2, Accepted: 1}},
 		}
 		g.lists, g.listed = shortlist.Stats{Rows: 4, Tokens: 4000, Choices: 10, Listed: 9}, true
@@ -68,7 +69,8 @@ func sampleReport() *SpecReport {
 		run: &SpecRun{
 			Suite: Suite{Name: "go", About: "functions"},
 			Methods: []Method{
-				{Name: "plain"}, {Name: "fixed", Drafter: "fixed:d=4,b=2+freq", Budget: 8}, {Name: "sampled", Drafter: "fixed:d=8,b=3", Accept: speculate.Rejection, Uncontrolled: true},
+				{Name: "plain"}, {Name: "fixed", Drafter: "fixed:d=4,b=2+freq", Budget: 8}, {Name: "sampled",
+					Drafter: "fixed:d=8,b=3", Accept: speculate.Rejection, Uncontrolled: true},
 			},
 		},
 		warm: make([]encoded, 1), prompts: []encoded{{prompt: text[:40]}, {prompt: text[2:8]}}, cut: 1,
@@ -79,10 +81,12 @@ func sampleReport() *SpecReport {
 	}
 	return &SpecReport{
 		Setting: Setting{
-			Machine: "a machine", Model: "small", Pad: 500e6, Padding: "from 8.6 M to 500.0 M parameters", Parameters: 500e6, WeightBytes: 1e9, Context: 2048, Threads: 4,
+			Machine: "a machine", Model: "small", Pad: 500e6, Padding: "from 8.6 M to 500.0 M parameters", Parameters: 500e6,
+			WeightBytes: 1e9, Context: 2048, Threads: 4,
 			Kernels: "avx2", Date: time.Date(2026, 11, 21, 5, 0, 0, 0, time.UTC),
 		},
-		Draft: "smaller", DraftSize: 1_200_000, Temperature: o.Temperatures, TopP: 0.9, Seeds: o.Seeds, MaxTokens: o.MaxTokens, Repeats: 2,
+		Draft: "smaller", DraftSize: 1_200_000, Temperature: o.Temperatures, TopP: 0.9, Seeds: o.Seeds,
+		MaxTokens: o.MaxTokens, Repeats: 2,
 		Bandwidth: []float64{40.5, 41}, Suites: []SuiteReport{s.report(&o)},
 	}
 }
@@ -115,7 +119,8 @@ func TestReport(t *testing.T) {
 	var text bytes.Buffer
 	if err := r.Markdown(&text, []TableView{
 		{Title: "Table 1", Columns: []string{"speed", "speedup", "over fixed", "peak"}},
-		{Title: "Prediction", Columns: []string{"tau", "draft_ms", "verify_ms", "rest_ms", "predicted", "total", "tau over fixed", "draft over fixed", "draft over none"}},
+		{Title: "Prediction", Columns: []string{"tau", "draft_ms", "verify_ms", "rest_ms", "predicted", "total",
+			"tau over fixed", "draft over fixed", "draft over none"}},
 		{Title: "By depth", Depths: 5},
 	}); err != nil {
 		t.Fatal(err)
@@ -130,13 +135,15 @@ func TestReport(t *testing.T) {
 		t.Errorf("mismatches %v and %v", fixed.Mismatches, r.Suite("go").Method("sampled").Mismatches)
 	}
 	// A pass takes plain decoding 1 ms and the drafters 0.7, and their drafts 0.25.
-	if math.Abs(fixed.Predicted-fixed.Tau/0.95) > 1e-9 || r.Suite("go").Method("plain").Predicted != 1 || math.Abs(fixed.DraftMS+fixed.VerifyMS+fixed.RestMS-1) > 1e-9 {
+	if math.Abs(fixed.Predicted-fixed.Tau/0.95) > 1e-9 || r.Suite("go").Method("plain").Predicted != 1 ||
+		math.Abs(fixed.DraftMS+fixed.VerifyMS+fixed.RestMS-1) > 1e-9 {
 		t.Errorf("predicted %+v", fixed)
 	}
 	if fixed.ListSize != 1000 || fixed.Coverage != 0.9 {
 		t.Errorf("shortlists of %g tokens that cover %g", fixed.ListSize, fixed.Coverage)
 	}
-	if fixed.Begin.Tokens+fixed.Rest.Tokens+3 != fixed.Tokens || fixed.Begin.Repeated != 0 || math.Abs(fixed.Rest.Repeated-17.0/32) > 1e-9 {
+	if fixed.Begin.Tokens+fixed.Rest.Tokens+3 != fixed.Tokens || fixed.Begin.Repeated != 0 ||
+		math.Abs(fixed.Rest.Repeated-17.0/32) > 1e-9 {
 		t.Errorf("parts %+v and %+v of %d tokens", fixed.Begin, fixed.Rest, fixed.Tokens)
 	}
 }
@@ -168,7 +175,8 @@ func TestSave(t *testing.T) {
 		}
 	}
 	want := "report.json report.md"
-	for _, f := range []string{"speedup", "go-tau-by-position", "go-tau-by-length", "go-speedup-by-length", "go-accept-by-depth", "go-grid"} {
+	for _, f := range []string{"speedup", "go-tau-by-position", "go-tau-by-length", "go-speedup-by-length",
+		"go-accept-by-depth", "go-grid"} {
 		want += " " + f + ".png " + f + ".svg"
 	}
 	if got := strings.Join(names, " "); got != want {
@@ -234,8 +242,8 @@ func TestTicks(t *testing.T) {
 	}
 }
 
-// A machine that changes its speed from round to round changes no speed-up, nor do accidents in fewer than half of the rounds: a method
-// is compared with the plain decoding beside it.
+// A machine that changes its speed from round to round changes no speed-up, nor do accidents in
+// fewer than half of the rounds: a method is compared with the plain decoding beside it.
 func TestSpeedupsOnAnUnsteadyMachine(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		ratio := rapid.Float64Range(0.5, 8).Draw(r, "ratio")

@@ -9,7 +9,8 @@ import (
 	"github.com/grovellm/grove/internal/files/atomicfile"
 )
 
-// Save writes the report into a folder, which it makes: report.json, report.md and the figures. It returns the files' names.
+// Save writes the report into a folder, which it makes: report.json, report.md and the figures. It
+// returns the files' names.
 func (r *SpecReport) Save(dir string, tables []TableView, figures []FigureView) ([]string, error) {
 	files, err := saveReport(dir, r, func(w io.Writer) error { return r.Markdown(w, tables) })
 	if err != nil {

@@ -31,12 +31,14 @@ type Setting struct {
 func NewSetting(m *model.Model, title, name string) Setting {
 	c := &m.Config
 	s := Setting{
-		Machine: Machine(), Title: title, Model: or(name, c.Name), Parameters: c.Parameters(), WeightBytes: m.WeightBytes(), Context: m.Context(),
+		Machine: Machine(), Title: title, Model: or(name, c.Name), Parameters: c.Parameters(), WeightBytes: m.WeightBytes(),
+		Context: m.Context(),
 		Threads: m.Threads(), Kernels: cpu.Active().String(), Date: time.Now().UTC().Truncate(time.Second),
 	}
 	if c.Padded > 0 {
 		s.Pad = c.Parameters()
-		s.Padding = fmt.Sprintf("from %.1f M to %.1f M parameters", float64(c.Parameters()-c.Padded)/1e6, float64(c.Parameters())/1e6)
+		s.Padding = fmt.Sprintf("from %.1f M to %.1f M parameters", float64(c.Parameters()-c.Padded)/1e6,
+			float64(c.Parameters())/1e6)
 	}
 	return s
 }
@@ -49,7 +51,8 @@ func line(b *strings.Builder, name, format string, args ...any) {
 // head writes the title and the first entries.
 func (s *Setting) head(b *strings.Builder, title string) {
 	fmt.Fprintf(b, "# %s\n\n", or(s.Title, title))
-	line(b, "model", "%s, %.1f M parameters, %.1f MB of weights a pass", or(s.Model, "unnamed"), float64(s.Parameters)/1e6, float64(s.WeightBytes)/1e6)
+	line(b, "model", "%s, %.1f M parameters, %.1f MB of weights a pass", or(s.Model, "unnamed"), float64(s.Parameters)/1e6,
+		float64(s.WeightBytes)/1e6)
 	if s.Pad > 0 {
 		line(b, "**padded**", "%s; the text is that of the model without padding, the cost that of the larger one", s.Padding)
 	} else {

@@ -33,9 +33,11 @@ type SpecOptions struct {
 	Chat         bool      // put questions into the model's chat template
 	Lengths      []int     // outputs' lengths to report besides the whole; empty: powers of 2
 
-	Progress func(SpecProgress)                                                                           // called before each generation; may be nil
-	Memory   func(ctx context.Context, p sample.Params, m Method, prompt Prompt) (bytes int64, err error) // peak memory of a method; may be nil
-	Between  func(*SpecReport)                                                                            // called before and after each suite, to look at the machine; may be nil
+	// called before each generation; may be nil
+	Progress func(SpecProgress)
+	// peak memory of a method; may be nil
+	Memory  func(ctx context.Context, p sample.Params, m Method, prompt Prompt) (bytes int64, err error)
+	Between func(*SpecReport) // called before and after each suite, to look at the machine; may be nil
 }
 
 // SpecRun is a suite with the methods to measure on it.
@@ -54,9 +56,9 @@ type SpecProgress struct {
 	Done, Total           int // generations
 }
 
-// Spec measures. Within a suite each method has one drafter and one controller, which are kept from prompt to prompt, as a
-// server would. For every prompt each method decodes it in turn, in an order that changes from prompt to prompt.
-// What the prompts to warm up with give is left out.
+// Spec measures. Within a suite each method has one drafter and one controller, which are kept from
+// prompt to prompt, as a server would. For every prompt each method decodes it in turn, in an order
+// that changes from prompt to prompt. What the prompts to warm up with give is left out.
 //
 // When ctx ends, the report is of the prompts that all methods had finished, and comes with the error.
 func Spec(ctx context.Context, o SpecOptions) (*SpecReport, error) {
@@ -184,8 +186,8 @@ func (b *bench) prepare(run *SpecRun, temperature float32) (*suiteRun, error) {
 	return s, nil
 }
 
-// encoder turns prompts into tokens. Of a prompt that leaves no room for the output the end is kept, and at least a quarter
-// of the context.
+// encoder turns prompts into tokens. Of a prompt that leaves no room for the output the end is
+// kept, and at least a quarter of the context.
 func (b *bench) encoder() (func(Prompt) (encoded, bool, error), error) {
 	m := b.o.Target.Model
 	if m.Tokenizer == nil {
@@ -237,7 +239,8 @@ func (b *bench) run(ctx context.Context, s *suiteRun) (failed error) {
 		out := make([]*generation, len(lanes))
 		for _, i := range order(len(lanes), s.rounds) {
 			if b.o.Progress != nil {
-				b.o.Progress(SpecProgress{Suite: s.name, Method: s.run.Methods[i].Name, Prompt: name, WarmUp: warmUp, Done: b.done, Total: b.total})
+				b.o.Progress(SpecProgress{Suite: s.name, Method: s.run.Methods[i].Name, Prompt: name, WarmUp: warmUp,
+					Done: b.done, Total: b.total})
 			}
 			runtime.GC() // not in the middle of what is timed
 			g, err := lanes[i].generate(ctx, prompt, seed)

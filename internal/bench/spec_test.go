@@ -49,13 +49,16 @@ func TestSpec(t *testing.T) {
 				if m.Mismatches == nil || *m.Mismatches != 0 {
 					t.Errorf("%s: mismatches %v", m.Name, m.Mismatches)
 				}
-				if m.Tokens != 24*s.Runs || m.Tau < 1 || m.Tau > 24 || m.Rounds < s.Runs || m.Rounds > 23*s.Runs || m.AcceptRate < 0 || m.AcceptRate > 1 {
+				if m.Tokens != 24*s.Runs || m.Tau < 1 || m.Tau > 24 || m.Rounds < s.Runs || m.Rounds > 23*s.Runs ||
+					m.AcceptRate < 0 || m.AcceptRate > 1 {
 					t.Errorf("%s: %d tokens, %d rounds, τ %g, accept rate %g", m.Name, m.Tokens, m.Rounds, m.Tau, m.AcceptRate)
 				}
-				if !(m.TokensPerS > 0 && m.Speedup > 0 && m.FirstMS > 0 && m.WholeSpeedup > 0 && m.DraftShare >= 0 && m.DraftShare < 1) {
+				if !(m.TokensPerS > 0 && m.Speedup > 0 && m.FirstMS > 0 && m.WholeSpeedup > 0 &&
+					m.DraftShare >= 0 && m.DraftShare < 1) {
 					t.Errorf("%s: speeds %+v", m.Name, m)
 				}
-				if len(m.Lengths) != 2 || m.Lengths[0].To != 10 || len(m.Positions) != 1 || m.Begin.Tokens != 23*s.Runs || m.Rest.Tokens != 0 {
+				if len(m.Lengths) != 2 || m.Lengths[0].To != 10 || len(m.Positions) != 1 ||
+					m.Begin.Tokens != 23*s.Runs || m.Rest.Tokens != 0 {
 					t.Errorf("%s: parts %+v", m.Name, m)
 				}
 				if m.Drafter == "" && (m.Speedup != 1 || m.Tau != 1 || m.Controller || len(m.Depths) > 0) {
@@ -75,7 +78,8 @@ func TestSpec(t *testing.T) {
 				rounds(whole), rounds(resumed), rounds(cached))
 		}
 		// 1000 tokens, and lists of those asked for; a draft model whose head computes all has them all.
-		for name, size := range map[string]float64{"eagle3+freq:size=100@no-controller@budget=9": 100, "best-first": 1000, "lookup": 0} {
+		for name, size := range map[string]float64{"eagle3+freq:size=100@no-controller@budget=9": 100,
+			"best-first": 1000, "lookup": 0} {
 			m := r.Suite("second").Method(name)
 			if m.ListSize != size || size == 1000 && m.Coverage != 1 || size == 100 && !(m.Coverage >= 0 && m.Coverage < 1) {
 				t.Errorf("%s: shortlists of %g tokens, coverage %g", name, m.ListSize, m.Coverage)
@@ -115,13 +119,15 @@ func TestTemperatures(t *testing.T) {
 		t.Errorf("%d suites", len(r.Suites))
 	}
 	files, err := r.Figures(t.TempDir(), nil)
-	if err != nil || !slices.ContainsFunc(files, func(f string) bool { return strings.HasSuffix(f, "s-T-1-tau-by-budget.svg") }) {
+	if err != nil || !slices.ContainsFunc(files, func(f string) bool {
+		return strings.HasSuffix(f, "s-T-1-tau-by-budget.svg")
+	}) {
 		t.Errorf("%v, %v: there are two budgets", files, err)
 	}
 }
 
-// Under the rejection rule tokens are another sample, and under the typical rule other than the target's, so they are not
-// compared; at temperature 0 there is one answer only.
+// Under the rejection rule tokens are another sample, and under the typical rule other than the
+// target's, so they are not compared; at temperature 0 there is one answer only.
 func TestSpecRules(t *testing.T) {
 	target := tinyPair(t)
 	for _, params := range []sample.Params{{}, {Temperature: 1}} {
@@ -150,7 +156,8 @@ func TestSpecInterrupted(t *testing.T) {
 	for _, stop := range []int{1, 5, 8} { // while warming up, within the third prompt, within the second suite
 		ctx, cancel := context.WithCancel(context.Background())
 		r, err := Spec(ctx, SpecOptions{
-			Target: target, Runs: []SpecRun{{tinySuite("first", 2), methods(t, "lookup")}, {tinySuite("second", 2), methods(t, "lookup")}},
+			Target: target, Runs: []SpecRun{{tinySuite("first", 2), methods(t, "lookup")},
+				{tinySuite("second", 2), methods(t, "lookup")}},
 			MaxTokens: 8, Progress: func(p SpecProgress) {
 				if p.Done == stop {
 					cancel()
@@ -181,12 +188,15 @@ func TestSpecRefuses(t *testing.T) {
 		o    SpecOptions
 		want string
 	}{
-		"no target":   {SpecOptions{Runs: []SpecRun{good}}, "no target"},
-		"no plain":    {SpecOptions{Target: target, Runs: []SpecRun{{good.Suite, good.Methods[1:]}}}, "plain decoding is not among"},
-		"no drafter":  {SpecOptions{Target: target, Runs: []SpecRun{{good.Suite, methods(t, "nothing")}}}, `there is no "nothing"`},
+		"no target": {SpecOptions{Runs: []SpecRun{good}}, "no target"},
+		"no plain": {SpecOptions{Target: target, Runs: []SpecRun{{good.Suite, good.Methods[1:]}}},
+			"plain decoding is not among"},
+		"no drafter": {SpecOptions{Target: target, Runs: []SpecRun{{good.Suite, methods(t, "nothing")}}},
+			`there is no "nothing"`},
 		"bad options": {SpecOptions{Target: target, Runs: []SpecRun{{good.Suite, methods(t, "fixed:d=-1")}}}, "d is -1"},
 		"no prompts":  {SpecOptions{Target: target, Runs: []SpecRun{{Suite{Name: "empty"}, good.Methods}}}, "no prompt"},
-		"bad rule":    {SpecOptions{Target: target, Runs: []SpecRun{{good.Suite, []Method{{Name: "plain"}, {Name: "x", Drafter: "lookup", Accept: "all"}}}}}, "Accept"},
+		"bad rule": {SpecOptions{Target: target, Runs: []SpecRun{{good.Suite,
+			[]Method{{Name: "plain"}, {Name: "x", Drafter: "lookup", Accept: "all"}}}}}, "Accept"},
 	} {
 		if _, err := Spec(context.Background(), c.o); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want something with %q", name, err, c.want)
@@ -208,14 +218,15 @@ func TestMemory(t *testing.T) {
 	}
 }
 
-// The second time that a question comes, a method with a memory drafts what it generated the first time. More than one repeat or seed
-// would have it find each output at once, and is refused.
+// The second time that a question comes, a method with a memory drafts what it generated the first
+// time. More than one repeat or seed would have it find each output at once, and is refused.
 func TestMemoryOfOutputs(t *testing.T) {
 	target := tinyPair(t)
 	suite := tinySuite("questions", 3)
 	suite.Prompts = slices.Repeat(suite.Prompts, 2)
 	o := SpecOptions{
-		Target: target, Runs: []SpecRun{{suite, methods(t, "lookup@no-controller,lookup@no-controller@memory")}}, MaxTokens: 24, IgnoreEnd: true,
+		Target: target, Runs: []SpecRun{{suite, methods(t, "lookup@no-controller,lookup@no-controller@memory")}},
+		MaxTokens: 24, IgnoreEnd: true,
 	}
 	r, err := Spec(t.Context(), o)
 	if err != nil {

@@ -27,19 +27,22 @@ func TestQuartiles(t *testing.T) {
 		v := rapid.SliceOfN(rapid.Float64Range(-9, 9), 1, 40).Draw(t, "v")
 		before := slices.Clone(v)
 		q := quartiles(v)
-		if !slices.Equal(v, before) || q[0] < slices.Min(v) || q[0] > q[1] || q[1] > q[2] || q[2] > slices.Max(v) || math.Abs(q[1]-median(v)) > 1e-12 {
+		if !slices.Equal(v, before) || q[0] < slices.Min(v) || q[0] > q[1] || q[1] > q[2] || q[2] > slices.Max(v) ||
+			math.Abs(q[1]-median(v)) > 1e-12 {
 			t.Errorf("quartiles of %v are %v", before, q)
 		}
 	})
 }
 
-// Of an output, a token is copied where it ends four tokens that stand in the prompt, some of which may be the prompt's last.
+// Of an output, a token is copied where it ends four tokens that stand in the prompt, some of which
+// may be the prompt's last.
 func TestCopied(t *testing.T) {
 	for _, c := range []struct {
 		prompt, output []int32
 		want           float64
 	}{
-		{nil, nil, 0}, {[]int32{1, 2, 3, 4}, nil, 0}, {nil, []int32{1, 2, 3, 4, 1, 2, 3, 4}, 0}, {[]int32{1, 2, 3}, []int32{1, 2, 3, 4}, 0},
+		{nil, nil, 0}, {[]int32{1, 2, 3, 4}, nil, 0}, {nil, []int32{1, 2, 3, 4, 1, 2, 3, 4}, 0}, {[]int32{1, 2, 3},
+			[]int32{1, 2, 3, 4}, 0},
 		{[]int32{1, 2, 3, 4, 5, 9}, []int32{1, 2, 3, 4, 5, 6}, 2. / 6}, {[]int32{1, 2, 3, 4, 8, 1, 2, 3}, []int32{4, 8}, 1},
 	} {
 		if got := copied(c.prompt, c.output); got != c.want {
@@ -53,7 +56,8 @@ func TestRepeats(t *testing.T) {
 		tokens []int32
 		want   int
 	}{
-		{nil, 0}, {[]int32{1, 2, 3}, 0}, {[]int32{1, 1, 1, 1}, 0}, {[]int32{1, 1, 1, 1, 1, 1}, 2}, {[]int32{1, 2, 3, 4, 1, 2, 3, 4}, 1},
+		{nil, 0}, {[]int32{1, 2, 3}, 0}, {[]int32{1, 1, 1, 1}, 0}, {[]int32{1, 1, 1, 1, 1, 1},
+			2}, {[]int32{1, 2, 3, 4, 1, 2, 3, 4}, 1},
 		{[]int32{1, 2, 3, 4, 1, 2, 3, 5}, 0}, {[]int32{1, 2, 3, 4, 9, 1, 2, 3, 4}, 1},
 	} {
 		n := 0
@@ -81,8 +85,8 @@ func TestRepeats(t *testing.T) {
 	})
 }
 
-// output makes a generation of rounds with so many tokens, each of which took a millisecond for itself and a node that was accepted
-// for each token but one.
+// output makes a generation of rounds with so many tokens, each of which took a millisecond for
+// itself and a node that was accepted for each token but one.
 func output(tokens []int32, rounds ...int) *generation {
 	g := &generation{tokens: tokens, first: 5 * time.Millisecond}
 	for _, n := range rounds {

@@ -43,8 +43,8 @@ type namedSuite struct {
 	read        func(o *SuiteOptions, q query) ([]Prompt, error)
 }
 
-// named lists the suites that are more than a file's lines. Those take the first of their prompts in order, as the papers do,
-// where ordered is set, and evenly spread ones otherwise.
+// named lists the suites that are more than a file's lines. Those take the first of their prompts
+// in order, as the papers do, where ordered is set, and evenly spread ones otherwise.
 var named = []namedSuite{
 	{"go", "functions of packages of Go's library that no model of ours has seen, to be written from their first line", false, readFunctions},
 	{"edit", "files of the same packages, to be repeated with an identifier renamed: the target is made to write that", false, readEdits},
@@ -94,8 +94,8 @@ func parseQuery(text string) (query, error) {
 
 // OpenSuite reads a suite: go, edit, math, prose, wikitext, wikitext-articles, the name of a file in the data folder's
 // prompts/ (mt_bench for mt_bench.jsonl), or the path of a jsonl file. After a colon it may have options: chars=N
-// cuts its prompts to N characters, times=N has them come N times, field=NAME names the field of a jsonl file that has them. The same
-// files give the same prompts.
+// cuts its prompts to N characters, times=N has them come N times, field=NAME names the field of a
+// jsonl file that has them. The same files give the same prompts.
 func OpenSuite(text string, o SuiteOptions) (Suite, error) {
 	q, err := parseQuery(text)
 	if err != nil {

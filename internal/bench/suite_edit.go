@@ -19,9 +19,10 @@ const (
 	renamed     = "V2" // what is put behind it
 )
 
-// readEdits makes a prompt of each file of the packages that suite go takes its prompts from: the file, from its package clause to the end of
-// a declaration, and a comment that says what to rename. The target is made to write the file again with that done: models of the size
-// of ours repeat a file no better than they write one (docs/bench.md).
+// readEdits makes a prompt of each file of the packages that suite go takes its prompts from: the
+// file, from its package clause to the end of a declaration, and a comment that says what to
+// rename. The target is made to write the file again with that done: models of the size of ours
+// repeat a file no better than they write one (docs/bench.md).
 func readEdits(o *SuiteOptions, q query) ([]Prompt, error) {
 	docs, root, err := promptFiles(o)
 	if err != nil {
@@ -56,8 +57,9 @@ func readEdits(o *SuiteOptions, q query) ([]Prompt, error) {
 	return all, nil
 }
 
-// cutFile takes the declarations of a file that end within size bytes of its package clause, with the clause, and names the one of
-// what they declare that they mention most often; no name where none is mentioned often enough.
+// cutFile takes the declarations of a file that end within size bytes of its package clause, with
+// the clause, and names the one of what they declare that they mention most often; no name where
+// none is mentioned often enough.
 func cutFile(text string, size int) (file, name string) {
 	set := token.NewFileSet()
 	f, err := parser.ParseFile(set, "", text, parser.SkipObjectResolution|parser.ParseComments)
@@ -152,7 +154,8 @@ func promptFiles(o *SuiteOptions) (docs []data.Document, root string, err error)
 		return nil, "", fmt.Errorf("where is the Go toolchain? The go command does not say: name its folder with --goroot")
 	}
 	root = filepath.Join(o.GoRoot, "src")
-	docs, _, err = data.Source{Name: "go", Kind: data.Go, Path: root, Except: []string{"cmd"}, Packages: data.Prompts, Weight: 1}.Documents()
+	docs, _, err = data.Source{Name: "go", Kind: data.Go, Path: root, Except: []string{"cmd"}, Packages: data.Prompts,
+		Weight: 1}.Documents()
 	if err != nil {
 		return nil, root, fmt.Errorf("%w: name the folder of a Go toolchain with --goroot", err)
 	}

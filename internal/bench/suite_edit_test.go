@@ -51,7 +51,8 @@ func (t *Thing) Thing() *Thing { return t.Thing() }
 	if !ok || after != "" || !strings.HasPrefix(file, "package p\n") || strings.Contains(file, "last") {
 		t.Errorf("prompt %q", p.Text)
 	}
-	want := strings.NewReplacer("type Thing ", "type ThingV2 ", "*Thing", "*ThingV2", "&Thing{", "&ThingV2{", ") Thing()", ") ThingV2()").Replace(file)
+	want := strings.NewReplacer("type Thing ", "type ThingV2 ", "*Thing", "*ThingV2", "&Thing{", "&ThingV2{", ") Thing()",
+		") ThingV2()").Replace(file)
 	if p.Forced != want {
 		t.Errorf("output %s\nwant %s", p.Forced, want)
 	}
@@ -69,7 +70,8 @@ func TestRename(t *testing.T) {
 		for i := range rapid.IntRange(0, 12).Draw(t, "declarations") {
 			a, c := name.Draw(t, "a"), name.Draw(t, "c")
 			b.WriteString(rapid.SampledFrom([]string{
-				fmt.Sprintf("\n// %s is a thing.\nvar x%d = %s + %s\n", a, i, a, c), fmt.Sprintf("\nfunc f%d(%s int) { %s.%s(%s) }\n", i, a, c, a, a),
+				fmt.Sprintf("\n// %s is a thing.\nvar x%d = %s + %s\n", a, i, a,
+					c), fmt.Sprintf("\nfunc f%d(%s int) { %s.%s(%s) }\n", i, a, c, a, a),
 				fmt.Sprintf("\ntype t%d struct{ %s %s }\n", i, a, c), fmt.Sprintf("\nconst s%d = \"%s %s\"\n", i, a, c),
 			}).Draw(t, "declaration"))
 		}

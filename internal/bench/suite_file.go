@@ -33,7 +33,8 @@ func readMath(o *SuiteOptions, q query) ([]Prompt, error) {
 
 // readFileSuite reads the file that a suite's name stands for.
 func readFileSuite(o *SuiteOptions, q query) (about string, prompts []Prompt, err error) {
-	if strings.ContainsRune(q.name, filepath.Separator) || strings.HasSuffix(q.name, ".jsonl") || strings.HasSuffix(q.name, ".jsonl.gz") {
+	if strings.ContainsRune(q.name, filepath.Separator) || strings.HasSuffix(q.name, ".jsonl") ||
+		strings.HasSuffix(q.name, ".jsonl.gz") {
 		prompts, err = readQuestions(q.name, q)
 		if errors.Is(err, fs.ErrNotExist) {
 			err = fmt.Errorf("there is no %s: name a jsonl file, or a suite that grove bench spec --list lists", q.name)
@@ -97,7 +98,8 @@ func readQuestions(path string, q query) ([]Prompt, error) {
 		if q.chars > 0 {
 			text = cut(text, q.chars)
 		}
-		prompts = append(prompts, Prompt{Name: fmt.Sprintf("%s:%d", filepath.Base(path), n), Text: text, Question: true, Forced: forced})
+		prompts = append(prompts, Prompt{Name: fmt.Sprintf("%s:%d", filepath.Base(path), n), Text: text,
+			Question: true, Forced: forced})
 	}
 	switch err := lines.Err(); {
 	case errors.Is(err, bufio.ErrTooLong):

@@ -123,8 +123,10 @@ func TestSuiteErrors(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "prompts", "one.jsonl", `{"turns": ["a"]}`)
 	for name, content := range map[string]string{
-		"object": `["a"]`, "fields": `{"x": 1}`, "kind": `{"turns": 4}`, "empty": "\n\n", "blank": `{"text": " "}`, "cut": `{"text": "a`,
-		"forced": `{"text": "a", "forced_output": 3}`, "bytes": "{\"text\": \"\xff\"}", "turns": `{"turns": []}`, "many": `{"text":"a"}` + "\n" + `{"text":7}`,
+		"object": `["a"]`, "fields": `{"x": 1}`, "kind": `{"turns": 4}`, "empty": "\n\n", "blank": `{"text": " "}`,
+		"cut":    `{"text": "a`,
+		"forced": `{"text": "a", "forced_output": 3}`, "bytes": "{\"text\": \"\xff\"}", "turns": `{"turns": []}`,
+		"many": `{"text":"a"}` + "\n" + `{"text":7}`,
 	} {
 		write(t, dir, name+".jsonl", content)
 	}
@@ -193,7 +195,8 @@ func TestFileSuites(t *testing.T) {
 // The rule for passages, on an article with short paragraphs, sections and tables, and a second one.
 func TestPassages(t *testing.T) {
 	long, short := strings.Repeat("word ", 45), "A short one ."
-	text := " = First = \n \n " + short + " \n " + long + "\n \n = = Part = = \n \n " + short + " \n\n = = Next = = \n " + long + "\n \n " + short + "\n = Second = \n " + long + "\n"
+	text := " = First = \n \n " + short + " \n " + long + "\n \n = = Part = = \n \n " + short + " \n\n = = Next = = \n " +
+		long + "\n \n " + short + "\n = Second = \n " + long + "\n"
 	long = strings.TrimSpace(long)
 	want := []passage{
 		{"First", 3, short + " " + long},
@@ -205,9 +208,11 @@ func TestPassages(t *testing.T) {
 	}
 }
 
-// What the paper's rule gives on the paper's file: seven passages of one article, the first 699 characters long, and three of another.
+// What the paper's rule gives on the paper's file: seven passages of one article, the first 699
+// characters long, and three of another.
 func TestPassagesOfThePaper(t *testing.T) {
-	s, err := OpenSuite("wikitext", SuiteOptions{Data: filepath.Dir(filepath.Dir(testdata.Path(t, "prose/"+wikitextFile))), N: 10, Spare: 2})
+	s, err := OpenSuite("wikitext", SuiteOptions{Data: filepath.Dir(filepath.Dir(testdata.Path(t, "prose/"+wikitextFile))),
+		N: 10, Spare: 2})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -215,7 +220,8 @@ func TestPassagesOfThePaper(t *testing.T) {
 	for _, p := range s.Prompts {
 		articles[p.Name[strings.Index(p.Name, "("):]]++
 	}
-	if n := utf8.RuneCountInString(s.Prompts[0].Text); n != 699 || articles["(Homarus gammarus)"] != 7 || articles["(Frank Headlam)"] != 3 {
+	if n := utf8.RuneCountInString(s.Prompts[0].Text); n != 699 || articles["(Homarus gammarus)"] != 7 ||
+		articles["(Frank Headlam)"] != 3 {
 		t.Errorf("the first has %d characters; articles %v", n, articles)
 	}
 }
@@ -232,7 +238,8 @@ func TestProse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(s.Prompts) != 2 || s.Prompts[0].Name != "a.txt" || s.Prompts[1].Text != string([]rune(book)[:1000]) || s.Prompts[0].Text != s.Prompts[1].Text {
+	if len(s.Prompts) != 2 || s.Prompts[0].Name != "a.txt" || s.Prompts[1].Text != string([]rune(book)[:1000]) ||
+		s.Prompts[0].Text != s.Prompts[1].Text {
 		t.Errorf("prompts %+v", s.Prompts)
 	}
 }
@@ -267,7 +274,8 @@ func TestFunctions(t *testing.T) {
 
 // Whatever a line holds, it is a text or an error.
 func FuzzQuestion(f *testing.F) {
-	for _, line := range []string{`{"turns":["a"]}`, `{"prompt":"a"}`, `{"turns":[1]}`, `[]`, `{"text":""}`, "\xff", `{"question":{"a":1}}`} {
+	for _, line := range []string{`{"turns":["a"]}`, `{"prompt":"a"}`, `{"turns":[1]}`, `[]`, `{"text":""}`, "\xff",
+		`{"question":{"a":1}}`} {
 		f.Add([]byte(line), "")
 		f.Add([]byte(line), "text")
 	}

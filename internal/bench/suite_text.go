@@ -37,8 +37,8 @@ func readFunctions(o *SuiteOptions, q query) ([]Prompt, error) {
 	return all, nil
 }
 
-// proseChars is the length of a prompt in DynaTree's PG-19 protocol: of each book the first 1000 characters, blanks around
-// the text taken off, books of less than 200 characters left out.
+// proseChars is the length of a prompt in DynaTree's PG-19 protocol: of each book the first 1000
+// characters, blanks around the text taken off, books of less than 200 characters left out.
 const (
 	proseChars = 1000
 	leastChars = 200
@@ -49,7 +49,8 @@ func readProse(o *SuiteOptions, q query) ([]Prompt, error) {
 	if err != nil {
 		return nil, err
 	}
-	docs, _, err := data.Source{Name: "prose", Kind: data.Text, Path: filepath.Join(dir, "*.txt"), Except: []string{wikitextFile}, Weight: 1}.Documents()
+	docs, _, err := data.Source{Name: "prose", Kind: data.Text, Path: filepath.Join(dir, "*.txt"),
+		Except: []string{wikitextFile}, Weight: 1}.Documents()
 	if err != nil {
 		return nil, err
 	}

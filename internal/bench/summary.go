@@ -84,7 +84,8 @@ func (s *suiteRun) method(m int, o *SpecOptions) MethodReport {
 		r.ListSize, r.Coverage = float64(o.Target.Vocab), 1
 	}
 	for i, d := range stats.Depths {
-		r.Depths = append(r.Depths, DepthReport{i + 1, d.Offered, d.Drafted, d.Accepted, share(float64(d.Accepted), float64(d.Offered))})
+		r.Depths = append(r.Depths, DepthReport{i + 1, d.Offered, d.Drafted, d.Accepted,
+			share(float64(d.Accepted), float64(d.Offered))})
 	}
 
 	speed := func(g *generation) float64 { return g.whole().perSecond() }
@@ -136,8 +137,9 @@ func (s *suiteRun) each(m int, f func(*generation) float64) (v []float64) {
 	return v
 }
 
-// ratios is a figure of a method over plain decoding's, on every case where both have one: the median over its repeats, each over
-// the plain one of the same round, moments apart. So a machine that changes its speed from minute to minute counts for little.
+// ratios is a figure of a method over plain decoding's, on every case where both have one: the
+// median over its repeats, each over the plain one of the same round, moments apart. So a machine
+// that changes its speed from minute to minute counts for little.
 func (s *suiteRun) ratios(m int, f func(*generation) float64) (v []float64) {
 	for _, c := range s.cases {
 		var pairs []float64

@@ -54,12 +54,14 @@ func (r *SpecReport) head(b *strings.Builder) {
 	if r.TopP > 0 && r.TopP < 1 {
 		top = fmt.Sprintf(", top-p %g", r.TopP)
 	}
-	line(b, "sampling", "temperature %s%s, seeds %s", strings.Trim(fmt.Sprint(r.Temperature), "[]"), top, strings.Trim(fmt.Sprint(r.Seeds), "[]"))
+	line(b, "sampling", "temperature %s%s, seeds %s", strings.Trim(fmt.Sprint(r.Temperature), "[]"), top,
+		strings.Trim(fmt.Sprint(r.Seeds), "[]"))
 	end := "to the end of the text"
 	if r.IgnoreEnd {
 		end = "past the end of the text"
 	}
-	line(b, "outputs", "at most %d tokens, %s; everything measured %d×; chat template: %v", r.MaxTokens, end, r.Repeats, yes(r.Chat))
+	line(b, "outputs", "at most %d tokens, %s; everything measured %d×; chat template: %v", r.MaxTokens, end,
+		r.Repeats, yes(r.Chat))
 }
 
 func (s *SuiteReport) markdown(b *strings.Builder) {
@@ -77,7 +79,8 @@ func (s *SuiteReport) markdown(b *strings.Builder) {
 	}
 	b.WriteString("\n\n")
 	head := []string{"method", "rule", "controller"}
-	names := []string{"tokens_per_s", "speedup", "whole", "tau", "accept", "nodes", "draft", "plain", "rounds", "ttft", "tpot", "mismatches"}
+	names := []string{"tokens_per_s", "speedup", "whole", "tau", "accept", "nodes", "draft", "plain", "rounds", "ttft",
+		"tpot", "mismatches"}
 	if slices.ContainsFunc(s.Methods, func(m MethodReport) bool { return m.listLine() != "" }) {
 		names = append(names, "list", "covered")
 	}
@@ -101,7 +104,8 @@ func (s *SuiteReport) markdown(b *strings.Builder) {
 		writeRow(b, row)
 	}
 	fmt.Fprintf(b, "\nThe first %d tokens of the outputs, and the rest:\n\n", beginning)
-	writeRow(b, []string{"method", "τ", "speed-up", "repeated 4-grams", "τ, rest", "speed-up, rest", "repeated 4-grams, rest"})
+	writeRow(b, []string{"method", "τ", "speed-up", "repeated 4-grams", "τ, rest", "speed-up, rest",
+		"repeated 4-grams, rest"})
 	writeRule(b, 7)
 	for i := range s.Methods {
 		m := &s.Methods[i]

@@ -10,8 +10,8 @@ import (
 // far is the depth from which on acceptance is also given as one figure.
 const far = 4
 
-// depthTable writes, for every suite and drafter, how often a token of a depth was accepted given that all before it were, and the
-// same from depth far on.
+// depthTable writes, for every suite and drafter, how often a token of a depth was accepted given
+// that all before it were, and the same from depth far on.
 func (r *SpecReport) depthTable(b *strings.Builder, t TableView) {
 	fmt.Fprintf(b, "\n## %s\n\nOf the rounds that accepted the depth before, those that accepted one there.\n\n", t.Title)
 	head := []string{"suite", "method", "τ"}
@@ -37,8 +37,8 @@ func (r *SpecReport) depthTable(b *strings.Builder, t TableView) {
 	}
 }
 
-// held is the share of rounds that accepted a node at depths from to to, of those that accepted the one before it: of all rounds with a tree
-// at depth 1.
+// held is the share of rounds that accepted a node at depths from to to, of those that accepted the
+// one before it: of all rounds with a tree at depth 1.
 func held(m *MethodReport, from, to int) string {
 	accepted, before := 0, 0
 	for d := from; d <= min(to, len(m.Depths)); d++ {

@@ -28,7 +28,8 @@ Examples:
 }
 
 func (cmd *CompletionCmd) Run(p *Program) error {
-	_, err := fmt.Fprint(p.Stdout, strings.NewReplacer("_grove", "_"+strings.ReplaceAll(p.Name, "-", "_"), "grove", p.Name).Replace(scripts[cmd.Shell]))
+	_, err := fmt.Fprint(p.Stdout, strings.NewReplacer("_grove", "_"+strings.ReplaceAll(p.Name, "-", "_"), "grove",
+		p.Name).Replace(scripts[cmd.Shell]))
 	return err
 }
 
@@ -195,7 +196,8 @@ func valuesOf(v *kong.Value, word string) []string {
 	return nil
 }
 
-// drafterWords lists the drafters; after a plus the modifiers of one; after a colon the options of either, with the text before them.
+// drafterWords lists the drafters; after a plus the modifiers of one; after a colon the options of
+// either, with the text before them.
 func drafterWords(word string) (list []string) {
 	plus := strings.LastIndexByte(word, '+')
 	before, last := word[:plus+1], word[plus+1:]

@@ -74,7 +74,8 @@ func (f *GenerateFlags) Request() (grove.Request, error) {
 	for _, file := range []struct {
 		flag, name string
 		text       *string
-	}{{"--predict", f.Predict, &r.Predict}, {"--grammar", f.Grammar, &r.Grammar}, {"--json-schema", f.JSONSchema, &r.JSONSchema}} {
+	}{{"--predict", f.Predict, &r.Predict}, {"--grammar", f.Grammar, &r.Grammar},
+		{"--json-schema", f.JSONSchema, &r.JSONSchema}} {
 		if file.name == "" {
 			continue
 		}

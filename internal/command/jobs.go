@@ -61,8 +61,9 @@ func (p *Program) Prepare(j *train.Job, save time.Duration) error {
 // reportTraining prints a step: every tenth, and those that measured held-out text.
 func (p *Program) reportTraining(q train.Progress) {
 	if p.JSON {
-		_ = p.PrintJSON(map[string]any{"step": q.Step, "steps": q.Steps, "loss": q.Loss, "tokens": q.Tokens, "tokens_per_s": q.PerSecond,
-			"peak_share": q.Peak, "seconds_left": q.Left.Seconds(), "validation": q.Validation, "figures": q.Figures})
+		_ = p.PrintJSON(map[string]any{"step": q.Step, "steps": q.Steps, "loss": q.Loss, "tokens": q.Tokens,
+			"tokens_per_s": q.PerSecond,
+			"peak_share":   q.Peak, "seconds_left": q.Left.Seconds(), "validation": q.Validation, "figures": q.Figures})
 		return
 	}
 	if q.Step%10 == 0 || q.Step == q.Steps || len(q.Validation) > 0 {
@@ -98,7 +99,8 @@ func (p *Program) RunTraining(run func(ctx context.Context) error) error {
 
 // HeadName refuses folders that other stages use.
 func HeadName(name string) error {
-	if name != filepath.Base(name) || strings.HasPrefix(name, ".") || slices.Contains([]string{"target", "draft", "cache", "generated"}, name) {
+	if name != filepath.Base(name) || strings.HasPrefix(name, ".") ||
+		slices.Contains([]string{"target", "draft", "cache", "generated"}, name) {
 		return Usagef("--name %q: want the name of a folder below --dir that no other stage uses", name)
 	}
 	return nil

@@ -75,7 +75,8 @@ func manPage(app *kong.Application) string {
 	first := pages[0]
 	fmt.Fprintf(&b, ".TH %s 1 \"\" grove \"User Commands\"\n.SH NAME\n", manText(strings.ToUpper(app.Name)))
 	fmt.Fprintf(&b, "%s \\- %s\n.SH SYNOPSIS\n%s\n.SH DESCRIPTION\n",
-		manText(app.Name), manText(strings.ToLower(first.summary[:1])+strings.TrimSuffix(first.summary[1:], ".")), manText(first.usage))
+		manText(app.Name), manText(strings.ToLower(first.summary[:1])+strings.TrimSuffix(first.summary[1:], ".")),
+		manText(first.usage))
 	manDetail(&b, first.detail)
 	b.WriteString(".SH COMMON FLAGS\n")
 	for _, s := range first.sections {

@@ -9,8 +9,9 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// modelArgument lets a model be named either way: a file right behind a command that has -m, and no file as its first argument, is
-// its model, and -m names the first argument of a command that begins with a model. It returns the arguments as the command takes them.
+// modelArgument lets a model be named either way: a file right behind a command that has -m, and no
+// file as its first argument, is its model, and -m names the first argument of a command that
+// begins with a model. It returns the arguments as the command takes them.
 func modelArgument(parser *kong.Kong, args []string) []string {
 	trace, err := kong.Trace(parser, args)
 	if err != nil || trace.Selected() == nil {
@@ -31,7 +32,8 @@ func modelArgument(parser *kong.Kong, args []string) []string {
 	}) + from
 	hasFlag := slices.ContainsFunc(node.Flags, func(f *kong.Flag) bool { return f.Short == 'm' })
 	switch {
-	case hasFlag && flag < from && from < end && (len(node.Positional) == 0 || !node.Positional[0].Required) && isModel(args[from]):
+	case hasFlag && flag < from && from < end && (len(node.Positional) == 0 || !node.Positional[0].Required) &&
+		isModel(args[from]):
 		return slices.Insert(slices.Clone(args), from, "-m")
 	case hasFlag || flag < from || len(node.Positional) == 0 || !node.Positional[0].Tag.Has("hub"):
 		return args

@@ -16,8 +16,8 @@ const patience = 400 * time.Millisecond
 // sayEvery is the time between two lines where there is no bar.
 const sayEvery = 30 * time.Second
 
-// Progress shows how far long work is, with the time it will still take: a bar on a terminal, elsewhere, in a log for instance, a line
-// now and then.
+// Progress shows how far long work is, with the time it will still take: a bar on a terminal,
+// elsewhere, in a log for instance, a line now and then.
 type Progress struct {
 	program     string
 	w           io.Writer
@@ -31,7 +31,8 @@ type Progress struct {
 // Progress returns a bar named what. With bytes, amounts are bytes.
 func (p *Program) Progress(what string, bytes bool) *Progress {
 	now := time.Now()
-	return &Progress{program: p.Name, w: p.Stderr, terminal: IsTerminal(p.Stderr), what: what, bytes: bytes, start: now, said: now}
+	return &Progress{program: p.Name, w: p.Stderr, terminal: IsTerminal(p.Stderr), what: what, bytes: bytes,
+		start: now, said: now}
 }
 
 // Set says that done of total is done.
@@ -58,7 +59,8 @@ func (b *Progress) Set(done, total int64) {
 	_ = b.bar.Set64(done)
 }
 
-// description says what is done of how much, and when the rest will be: not before a second and a hundredth have passed.
+// description says what is done of how much, and when the rest will be: not before a second and a
+// hundredth have passed.
 func (b *Progress) description(now time.Time, done, total int64) string {
 	text := b.what
 	if b.bytes {
@@ -81,7 +83,8 @@ func (b *Progress) say(now time.Time, done, total int64) {
 		return
 	}
 	b.said = now
-	fmt.Fprintf(b.w, "%s: %s: %d %% done, about %v left\n", b.program, b.what, 100*done/max(total, 1), b.left(now, done, total))
+	fmt.Fprintf(b.w, "%s: %s: %d %% done, about %v left\n", b.program, b.what, 100*done/max(total, 1),
+		b.left(now, done, total))
 }
 
 // End removes the bar.

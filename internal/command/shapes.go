@@ -52,7 +52,8 @@ func ListShapes(p *Program) error {
 	t := tabwriter.NewWriter(p.Stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "shape\tarchitecture\tparameters\tvocabulary\thidden\tlayers\tcontext")
 	for _, s := range synth.Shapes() {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%d\t%d\t%d\n", s.Name, s.Arch, Count(s.Parameters()), s.Vocab, s.Hidden, s.Layers, s.Context)
+		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%d\t%d\t%d\n", s.Name, s.Arch, Count(s.Parameters()), s.Vocab,
+			s.Hidden, s.Layers, s.Context)
 	}
 	return t.Flush()
 }

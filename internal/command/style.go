@@ -10,7 +10,8 @@ import (
 // Style colours text for a person; without colours it leaves text as it is.
 type Style struct{ On bool }
 
-// Style is that of what is written to w: by --color, and by itself on a terminal, unless NO_COLOR (no-color.org) is set.
+// Style is that of what is written to w: by --color, and by itself on a terminal, unless NO_COLOR
+// (no-color.org) is set.
 func (p *Program) Style(w io.Writer) Style {
 	switch p.Color {
 	case "always":
@@ -31,7 +32,7 @@ func (s Style) paint(code, text string) string {
 // Drafted marks text that was drafted and accepted.
 func (s Style) Drafted(text string) string { return s.paint("32", text) } // green
 
-// Rejected marks what was drafted in vain, and what matters less.
+// Rejected marks what was drafted and rejected, and what matters less.
 func (s Style) Rejected(text string) string { return s.paint("2", text) } // faint
 
 // Title marks a heading.

@@ -19,7 +19,8 @@ import (
 // converter gives them; and back in a folder they are as they were.
 func TestLayersAhead(t *testing.T) {
 	ctx := context.Background()
-	for _, name := range []string{"tiny-qwen35-mtp", "tiny-qwen3next-mtp", "tiny-glm4moe-mtp", "tiny-glm4lite-mtp", "tiny-deepseek3-mtp"} {
+	for _, name := range []string{"tiny-qwen35-mtp", "tiny-qwen3next-mtp", "tiny-glm4moe-mtp", "tiny-glm4lite-mtp",
+		"tiny-deepseek3-mtp"} {
 		t.Run(name, func(t *testing.T) {
 			published := filepath.Join("..", "drafters", "mtp", "testdata", name)
 			dir := t.TempDir()

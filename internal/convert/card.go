@@ -1,7 +1,8 @@
 package convert
 
-// What a GGUF file says about a model for people (its name, licence, tags) stands in a folder's model card: README.md begins with
-// fields in YAML. The names are those that llama.cpp reads; keys that it has no name for stand there by their own.
+// What a GGUF file says about a model for people (its name, licence, tags) stands in a folder's
+// model card: README.md begins with fields in YAML. The names are those that llama.cpp reads; keys
+// that it has no name for stand there by their own.
 
 import (
 	"encoding/json"
@@ -24,7 +25,8 @@ var cardFields = []struct {
 	list       bool
 }{
 	{"name", "model_name", false}, {"author", "model_author", false}, {"version", "model_version", false},
-	{"organization", "model_organization", false}, {"description", "model_description", false}, {"finetune", "model_finetune", false},
+	{"organization", "model_organization", false}, {"description", "model_description", false}, {"finetune",
+		"model_finetune", false},
 	{"basename", "model_basename", false}, {"size_label", "model_size_label", false}, {"source.url", "model_url", false},
 	{"source.doi", "model_doi", false}, {"source.uuid", "model_uuid", false}, {"source.repo_url", "model_repo_url", false},
 	{"license", "license", false}, {"license.name", "license_name", false}, {"license.link", "license_link", false},
@@ -144,8 +146,9 @@ func (v cardValue) texts() []string {
 // fieldLine matches a field at the margin, with what stands behind it in its line.
 var fieldLine = regexp.MustCompile(`^([A-Za-z_][\w.\-]*):(?:[ \t]+(.*))?$`)
 
-// frontMatter reads the fields with which a card begins. Of YAML it knows texts, in quotes or not, and lists of them in brackets or
-// line by line; fields of another form are left out, as they are none of those asked for.
+// frontMatter reads the fields with which a card begins. Of YAML it knows texts, in quotes or not,
+// and lists of them in brackets or line by line; fields of another form are left out, as they are
+// none of those asked for.
 func frontMatter(card string) map[string]cardValue {
 	fields := map[string]cardValue{}
 	lines := strings.Split(strings.ReplaceAll(card, "\r\n", "\n"), "\n")

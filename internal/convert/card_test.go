@@ -16,8 +16,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// What a GGUF file says about the model and about its special tokens is the same after a folder: no key is lost, none is new, and no
-// value differs.
+// What a GGUF file says about the model and about its special tokens is the same after a folder: no
+// key is lost, none is new, and no value differs.
 func TestSameMetadata(t *testing.T) {
 	ctx, dir := context.Background(), t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
@@ -40,7 +40,8 @@ func TestSameMetadata(t *testing.T) {
 				w.Set(kv.Key, kv.Value)
 			}
 		}
-		for _, key := range []string{"name", "author", "organization", "finetune", "basename", "size_label", "license", "license.link",
+		for _, key := range []string{"name", "author", "organization", "finetune", "basename", "size_label",
+			"license", "license.link",
 			"source.url", "description", "quantized_by", "base_model.0.name"} {
 			if rapid.Bool().Draw(r, "has "+key) {
 				w.Set("general."+key, words.Draw(r, key))

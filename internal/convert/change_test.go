@@ -77,7 +77,8 @@ func TestFileChangesWhileConverting(t *testing.T) {
 			t.Fatalf("something is written: %v", err)
 		}
 	})
-	if left, err := filepath.Glob(filepath.Join(dir, "*")); err != nil || len(left) != 2 { // the file and the folder that were converted
+	// the file and the folder that were converted
+	if left, err := filepath.Glob(filepath.Join(dir, "*")); err != nil || len(left) != 2 {
 		t.Errorf("left over: %v", left)
 	}
 }

@@ -108,7 +108,9 @@ func TestSameLogits(t *testing.T) {
 // inPairs says that heads' dimensions are in another order in GGUF files.
 func inPairs(s synth.Shape) bool {
 	c := s.Config()
-	return slices.ContainsFunc(c.Parts(), func(p model.Part) bool { return strings.HasSuffix(p.Name, ".attn_q") && p.ToGGUF != nil })
+	return slices.ContainsFunc(c.Parts(), func(p model.Part) bool {
+		return strings.HasSuffix(p.Name, ".attn_q") && p.ToGGUF != nil
+	})
 }
 
 // sameMeta compares what decides the model and its tokens. Scores are equal in order only, and the end of turn may be
@@ -126,7 +128,8 @@ func sameMeta(t *testing.T, a, b string) {
 	}
 	defer y.Close()
 	for _, kv := range x.Meta {
-		if strings.HasPrefix(kv.Key, "general.") || kv.Key == "tokenizer.ggml.scores" || kv.Key == "tokenizer.ggml.eot_token_id" {
+		if strings.HasPrefix(kv.Key, "general.") || kv.Key == "tokenizer.ggml.scores" ||
+			kv.Key == "tokenizer.ggml.eot_token_id" {
 			continue
 		}
 		v, ok := y.Lookup(kv.Key)
@@ -200,10 +203,12 @@ func TestGo7M(t *testing.T) {
 // A converted tokenizer that would encode otherwise is refused: here one whose merges do not follow from its scores.
 func TestSameTokens(t *testing.T) {
 	dir := t.TempDir()
-	if err := synth.WriteHF(context.Background(), filepath.Join(dir, "a"), shape(t, "tiny-qwen2"), synth.Options{Seed: 1}); err != nil {
+	if err := synth.WriteHF(context.Background(), filepath.Join(dir, "a"), shape(t, "tiny-qwen2"),
+		synth.Options{Seed: 1}); err != nil {
 		t.Fatal(err)
 	}
-	if err := synth.WriteHF(context.Background(), filepath.Join(dir, "b"), shape(t, "tiny-gptneox"), synth.Options{Seed: 1}); err != nil {
+	if err := synth.WriteHF(context.Background(), filepath.Join(dir, "b"), shape(t, "tiny-gptneox"),
+		synth.Options{Seed: 1}); err != nil {
 		t.Fatal(err)
 	}
 	a, err := tokenizer.FromJSON(filepath.Join(dir, "a"))

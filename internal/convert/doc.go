@@ -10,9 +10,11 @@
 // F32 in GGUF. Tokenizers are converted too, and the two must then encode a set of texts alike, or the conversion
 // fails.
 //
-// Drafters' heads go both ways too: JetSpec's and DFlash's (package internal/drafters/jet), EAGLE's (internal/drafters/eagle; folders of its authors and of
-// vLLM's speculators), P-EAGLE's (internal/drafters/peagle), MTP layers in files of their own (internal/drafters/mtp), SpecBlock's (internal/drafters/specblock) and
-// Falcon's (internal/drafters/falcon), with GGUF files as llama.cpp's dflash and eagle3 where it has them.
+// Drafters' heads go both ways too: JetSpec's and DFlash's (package internal/drafters/jet), EAGLE's
+// (internal/drafters/eagle; folders of its authors and of vLLM's speculators), P-EAGLE's
+// (internal/drafters/peagle), MTP layers in files of their own (internal/drafters/mtp), SpecBlock's
+// (internal/drafters/specblock) and Falcon's (internal/drafters/falcon), with GGUF files as
+// llama.cpp's dflash and eagle3 where it has them.
 //
 // Weights stream through a few megabytes of memory. Files appear whole or not at all, and what exists is never
 // overwritten by a folder.

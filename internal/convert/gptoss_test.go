@@ -19,7 +19,8 @@ import (
 func TestMXFP4BothWays(t *testing.T) {
 	ctx, dir := context.Background(), t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
-	if err := synth.Write(ctx, at("0.gguf"), shape(t, "tiny-gpt-oss"), synth.Options{Type: tensor.MXFP4, Seed: 3}); err != nil {
+	if err := synth.Write(ctx, at("0.gguf"), shape(t, "tiny-gpt-oss"),
+		synth.Options{Type: tensor.MXFP4, Seed: 3}); err != nil {
 		t.Fatal(err)
 	}
 	for _, step := range []struct {
@@ -76,7 +77,8 @@ func TestMXFP4BothWays(t *testing.T) {
 func TestExpertsOfAnotherType(t *testing.T) {
 	ctx, dir := context.Background(), t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
-	if err := synth.Write(ctx, at("mxfp4.gguf"), shape(t, "tiny-gpt-oss"), synth.Options{Type: tensor.MXFP4, Seed: 3}); err != nil {
+	if err := synth.Write(ctx, at("mxfp4.gguf"), shape(t, "tiny-gpt-oss"),
+		synth.Options{Type: tensor.MXFP4, Seed: 3}); err != nil {
 		t.Fatal(err)
 	}
 	_, err1 := ToHF(ctx, at("mxfp4.gguf"), at("f32"), Options{Type: tensor.F32})

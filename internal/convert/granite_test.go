@@ -19,7 +19,8 @@ import (
 func TestGranite4Folder(t *testing.T) {
 	ctx, dir := context.Background(), t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
-	if err := synth.WriteHF(ctx, at("three"), shape(t, "tiny-granite"), synth.Options{Type: tensor.F32, Seed: 5}); err != nil {
+	if err := synth.WriteHF(ctx, at("three"), shape(t, "tiny-granite"),
+		synth.Options{Type: tensor.F32, Seed: 5}); err != nil {
 		t.Fatal(err)
 	}
 	f, err := safetensors.OpenFolder(at("three"))

@@ -24,7 +24,8 @@ func TestHeads(t *testing.T) {
 	ctx, dir := context.Background(), t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
 	s := shape(t, "tiny-qwen3")
-	for name, write := range map[string]func(context.Context, string, synth.Shape, synth.Options) error{"target": synth.WriteHF, "target.gguf": synth.Write} {
+	for name, write := range map[string]func(context.Context, string, synth.Shape, synth.Options) error{
+		"target": synth.WriteHF, "target.gguf": synth.Write} {
 		if err := write(ctx, at(name), s, synth.Options{Type: tensor.F32, Seed: 1}); err != nil {
 			t.Fatal(err)
 		}
@@ -72,7 +73,8 @@ func TestHeads(t *testing.T) {
 		if _, err := ToHF(ctx, path, at("back-"+from), Options{Type: Keep}); err != nil {
 			t.Fatal(err)
 		}
-		if got, err := headfile.ReadConfig[jet.Config](registry.Head{Name: at("back-" + from)}, nil); err != nil || got.Mask != c.Mask || !got.Causal {
+		if got, err := headfile.ReadConfig[jet.Config](registry.Head{Name: at("back-" + from)}, nil); err != nil ||
+			got.Mask != c.Mask || !got.Causal {
 			t.Errorf("%+v, %v", got, err)
 		}
 		again := at("again-" + filepath.Base(from) + ".gguf")
@@ -88,8 +90,10 @@ func TestHeads(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	for want, o := range map[string][2]string{"hidden size": {"head", "other"}, "tokenizer of its own": {"target", "target"}, "no such file": {"head", "none"}} {
-		if _, err := ToGGUF(ctx, at(o[0]), at("x.gguf"), Options{Target: at(o[1])}); err == nil || !strings.Contains(err.Error(), want) {
+	for want, o := range map[string][2]string{"hidden size": {"head", "other"}, "tokenizer of its own": {"target",
+		"target"}, "no such file": {"head", "none"}} {
+		if _, err := ToGGUF(ctx, at(o[0]), at("x.gguf"), Options{Target: at(o[1])}); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", want, err)
 		}
 	}

@@ -185,7 +185,8 @@ func (x *head) toHF(ctx context.Context, dir string, o Options, err error) ([]st
 			}
 			w.Add(t.Name, typ, t.Shape, fill)
 		}
-		return notes, errors.Join(atomicfile.WriteJSON(filepath.Join(part, "config.json"), fields), w.WriteFile(filepath.Join(part, x.Shape.Kind().FileName())))
+		return notes, errors.Join(atomicfile.WriteJSON(filepath.Join(part, "config.json"), fields),
+			w.WriteFile(filepath.Join(part, x.Shape.Kind().FileName())))
 	})
 }
 
@@ -234,5 +235,6 @@ func endOf(path, name string) (_ tensor.Tensor, close func() error, err error) {
 		t.Name = name
 		return t, f.Close, err
 	}
-	return tensor.Tensor{}, nil, errors.Join(fmt.Errorf("%s: there is no tensor %s: it is not a model that grove runs", path, strings.Join(names, " or ")), f.Close())
+	return tensor.Tensor{}, nil, errors.Join(fmt.Errorf("%s: there is no tensor %s: it is not a model that grove runs", path,
+		strings.Join(names, " or ")), f.Close())
 }

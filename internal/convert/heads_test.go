@@ -72,20 +72,22 @@ func sameFolders(t *testing.T, a, b string) {
 	}
 }
 
-// EAGLE heads go from folders of either layout to GGUF and back, tensor by tensor, whatever there is of draft vocabularies and
-// variants; and so do SpecBlock's.
+// EAGLE heads go from folders of either layout to GGUF and back, tensor by tensor, whatever there
+// is of draft vocabularies and variants; and so do SpecBlock's.
 func TestEagleHeads(t *testing.T) {
 	ctx, dir := context.Background(), t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
 	target := targets(t, dir)
 	for seed := range uint64(6) {
-		c := synthetic.Config[eagle.Config](rand.New(rand.NewPCG(seed, 8)), fmt.Sprint("eagle", 3-int(seed%3/2)), target, tensor.F32)
+		c := synthetic.Config[eagle.Config](rand.New(rand.NewPCG(seed, 8)), fmt.Sprint("eagle", 3-int(seed%3/2)), target,
+			tensor.F32)
 		weights, err := synthetic.Tensors(&c, tensor.F32, seed)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if !slices.ContainsFunc(weights, func(w tensor.Tensor) bool { return w.Name == "output.weight" }) {
-			own, err := tensor.FromFloat32s("output.weight", tensor.F32, []int{c.DraftVocab, c.Hidden}, make([]float32, c.DraftVocab*c.Hidden))
+			own, err := tensor.FromFloat32s("output.weight", tensor.F32, []int{c.DraftVocab, c.Hidden},
+				make([]float32, c.DraftVocab*c.Hidden))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -104,7 +106,8 @@ func TestEagleHeads(t *testing.T) {
 			t.Fatal(err)
 		}
 		sameFolders(t, in("a"), in("c"))
-		_, err = ToHF(ctx, in("b.gguf"), in("d"), Options{Type: Keep, Target: at("target.gguf"), Speculators: true, Verifier: "org/target"})
+		_, err = ToHF(ctx, in("b.gguf"), in("d"), Options{Type: Keep, Target: at("target.gguf"), Speculators: true,
+			Verifier: "org/target"})
 		if (err == nil) != (c.Version == 3) {
 			t.Fatal(err)
 		}
@@ -148,8 +151,9 @@ func TestEagleHeads(t *testing.T) {
 	}
 }
 
-// A Falcon head goes from GGUF to a folder and back, tensor by tensor. The folder gets its target's embedding, which the authors' code
-// wants, and zeros for the state before; without the target the conversion says what is missing.
+// A Falcon head goes from GGUF to a folder and back, tensor by tensor. The folder gets its target's
+// embedding, which the authors' code wants, and zeros for the state before; without the target the
+// conversion says what is missing.
 func TestFalconHeads(t *testing.T) {
 	ctx, dir := context.Background(), t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
@@ -167,7 +171,8 @@ func TestFalconHeads(t *testing.T) {
 	if err != nil || len(notes) != 1 || !strings.Contains(notes[0], "no embedding") {
 		t.Errorf("%v, %v", notes, err)
 	}
-	if notes, err = ToHF(ctx, at("head.gguf"), at("with"), Options{Type: Keep, Target: at("target")}); err != nil || len(notes) > 0 {
+	if notes, err = ToHF(ctx, at("head.gguf"), at("with"), Options{Type: Keep, Target: at("target")}); err != nil ||
+		len(notes) > 0 {
 		t.Fatalf("%v, %v", notes, err)
 	}
 	got, want := contents(t, at("with")), contents(t, at("target"))["model.embed_tokens.weight"]
@@ -212,7 +217,8 @@ func TestHeadsOfTargets(t *testing.T) {
 	}
 	for i, from := range []string{"target", "target.gguf"} {
 		to := at("with-" + from)
-		if notes, err := ToHF(ctx, at("head.gguf"), to, Options{Target: at(from), Speculators: i == 0}); err != nil || len(notes) > 0 {
+		if notes, err := ToHF(ctx, at("head.gguf"), to, Options{Target: at(from), Speculators: i == 0}); err != nil ||
+			len(notes) > 0 {
 			t.Fatalf("%v, %v", notes, err)
 		}
 		got := contents(t, to)["lm_head.weight"]
@@ -228,13 +234,15 @@ func TestHeadsOfTargets(t *testing.T) {
 		}
 	}
 	for want, o := range map[string]Options{
-		"say which (--target": {Speculators: true}, "no such file": {Target: at("none")}, "a drafter's head": {Target: at("head.gguf")},
+		"say which (--target": {Speculators: true}, "no such file": {Target: at("none")},
+		"a drafter's head": {Target: at("head.gguf")},
 	} {
 		if _, err := ToHF(ctx, at("head.gguf"), at("never"), o); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", want, err)
 		}
 	}
-	if _, err := ToHF(ctx, at("target.gguf"), at("never"), Options{Speculators: true}); err == nil || !strings.Contains(err.Error(), "no folder of vLLM") {
+	if _, err := ToHF(ctx, at("target.gguf"), at("never"), Options{Speculators: true}); err == nil ||
+		!strings.Contains(err.Error(), "no folder of vLLM") {
 		t.Errorf("a model for a speculator: %v", err)
 	}
 	c.Taps, c.TargetLayers = nil, 0

@@ -28,9 +28,11 @@ func tokenizerFiles(f *gguf.File, tok *tokenizer.Tokenizer) (tokens, settings fi
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", f.Path, err)
 	}
-	model := fields{"type": "BPE", "dropout": nil, "unk_token": nil, "continuing_subword_prefix": nil, "end_of_word_suffix": nil,
-		"fuse_unk": false, "byte_fallback": false, "ignore_merges": false, "vocab": vocab, "merges": lines}
-	tokens = fields{"version": "1.0", "truncation": nil, "padding": nil, "added_tokens": added, "normalizer": nil, "post_processor": postProcessor(tok), "model": model}
+	model := fields{"type": "BPE", "dropout": nil, "unk_token": nil, "continuing_subword_prefix": nil,
+		"end_of_word_suffix": nil,
+		"fuse_unk":           false, "byte_fallback": false, "ignore_merges": false, "vocab": vocab, "merges": lines}
+	tokens = fields{"version": "1.0", "truncation": nil, "padding": nil, "added_tokens": added, "normalizer": nil,
+		"post_processor": postProcessor(tok), "model": model}
 	switch kind {
 	case "gpt2":
 		i := slices.IndexFunc(splittings, func(s splitting) bool { return slices.Contains(s.names, pre) })
@@ -47,7 +49,8 @@ func tokenizerFiles(f *gguf.File, tok *tokenizer.Tokenizer) (tokens, settings fi
 			model["unk_token"] = tok.Text(id)
 		}
 		spaces := fields{"type": "Replace", "pattern": fields{"String": " "}, "content": "▁"}
-		decode := []fields{{"type": "Replace", "pattern": fields{"String": "▁"}, "content": " "}, {"type": "ByteFallback"}, {"type": "Fuse"}}
+		decode := []fields{{"type": "Replace", "pattern": fields{"String": "▁"}, "content": " "},
+			{"type": "ByteFallback"}, {"type": "Fuse"}}
 		tokens["normalizer"] = spaces
 		if front {
 			tokens["normalizer"] = fields{"type": "Sequence", "normalizers": []fields{{"type": "Prepend", "prepend": "▁"}, spaces}}
@@ -72,7 +75,8 @@ func (s *splitting) steps() (pre, decoder fields) {
 		list = append(list, fields{"type": "Digits", "individual_digits": true})
 	}
 	if s.regex != "" {
-		list = append(list, fields{"type": "Split", "pattern": fields{"Regex": s.regex}, "behavior": "Isolated", "invert": false})
+		list = append(list, fields{"type": "Split", "pattern": fields{"Regex": s.regex},
+			"behavior": "Isolated", "invert": false})
 	}
 	if list == nil {
 		return decoder, decoder
@@ -128,7 +132,8 @@ func mergesOf(tok *tokenizer.Tokenizer, scores []float32) []string {
 		}
 	}
 	slices.SortFunc(ms, func(a, b merge) int {
-		return cmp.Or(cmp.Compare(scores[b.made], scores[a.made]), cmp.Compare(a.made, b.made), cmp.Compare(a.left, b.left), cmp.Compare(a.right, b.right))
+		return cmp.Or(cmp.Compare(scores[b.made], scores[a.made]), cmp.Compare(a.made, b.made), cmp.Compare(a.left, b.left),
+			cmp.Compare(a.right, b.right))
 	})
 	lines := make([]string, len(ms))
 	for i, m := range ms {

@@ -28,7 +28,8 @@ var added = []struct {
 	text string
 	kind tokenizer.Type
 }{
-	{"<|im_start|>", tokenizer.Control}, {"<|im_end|>", tokenizer.Control}, {"\n\n", tokenizer.UserDefined}, {"</b>", tokenizer.UserDefined},
+	{"<|im_start|>", tokenizer.Control}, {"<|im_end|>", tokenizer.Control}, {"\n\n", tokenizer.UserDefined}, {"</b>",
+		tokenizer.UserDefined},
 	{"<table>", tokenizer.UserDefined}, {"[multimodal]", tokenizer.UserDefined}, {"<mask>", tokenizer.Control},
 	{"[PAD]", tokenizer.Unused}, {"<end_of_turn>", tokenizer.Control}, {"\n\n\n", tokenizer.UserDefined},
 }
@@ -58,7 +59,8 @@ func (k kindOfVocabulary) file(t *testing.T, dir string) *gguf.File {
 	path := filepath.Join(dir, k.name+".gguf")
 	if k.from == "" {
 		k.unigram(t, path)
-	} else if err := synth.Write(context.Background(), path, shape(t, k.from), synth.Options{Type: tensor.F32, Seed: 1}); err != nil {
+	} else if err := synth.Write(context.Background(), path, shape(t, k.from),
+		synth.Options{Type: tensor.F32, Seed: 1}); err != nil {
 		t.Fatal(err)
 	}
 	f, err := gguf.Open(path)
@@ -78,7 +80,8 @@ func (k kindOfVocabulary) file(t *testing.T, dir string) *gguf.File {
 		kinds[i] = int32(x)
 	}
 	for _, a := range added {
-		if k.from == "" && a.kind == tokenizer.Unused || slices.Contains(texts, a.text) { // a Unigram folder cannot leave one out
+		// a Unigram folder cannot leave one out
+		if k.from == "" && a.kind == tokenizer.Unused || slices.Contains(texts, a.text) {
 			continue
 		}
 		texts, kinds = slices.Insert(texts, k.at, a.text), slices.Insert(kinds, k.at, int32(a.kind))
@@ -168,9 +171,10 @@ func folderHash(t *testing.T, dir string) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// Transformers reads the folders that grove writes with the ids that the GGUF files have, whatever kind of tokenizer it is and wherever
-// its added tokens stand. testdata/readers.json has texts and their ids by transformers 5.24 and tokenizers 0.23 from the very folders
-// that this test writes: internal/_conformance/files.py --kinds made it.
+// Transformers reads the folders that grove writes with the ids that the GGUF files have, whatever
+// kind of tokenizer it is and wherever its added tokens stand. testdata/readers.json has texts and
+// their ids by transformers 5.24 and tokenizers 0.23 from the very folders that this test writes:
+// internal/_conformance/files.py --kinds made it.
 func TestReaders(t *testing.T) {
 	var golden map[string]struct {
 		Folder     string
@@ -276,10 +280,12 @@ func TestSplitOfNothing(t *testing.T) {
 		for _, c := range []struct {
 			pattern, behavior string
 			taken             bool
-		}{{" ", "MergedWithPrevious", true}, {" ", "Isolated", true}, {"a", "MergedWithPrevious", false}, {"▁", "Isolated", false}} {
+		}{{" ", "MergedWithPrevious", true}, {" ", "Isolated", true}, {"a", "MergedWithPrevious", false},
+			{"▁", "Isolated", false}} {
 			var file fields
 			readGolden(t, path, &file)
-			file["pre_tokenizer"] = fields{"type": "Split", "pattern": fields{"String": c.pattern}, "behavior": c.behavior, "invert": false}
+			file["pre_tokenizer"] = fields{"type": "Split", "pattern": fields{"String": c.pattern},
+				"behavior": c.behavior, "invert": false}
 			if err := atomicfile.WriteJSON(path, file); err != nil {
 				t.Fatal(err)
 			}

@@ -16,7 +16,8 @@ import (
 // roles are the special tokens that files of both formats name: keys tokenizer.ggml.*_token_id, and
 // fields *_token of tokenizer_config.json.
 var roles = []struct{ key, field string }{
-	{"bos", "bos"}, {"eos", "eos"}, {"unknown", "unk"}, {"padding", "pad"}, {"seperator", "sep"}, {"cls", "cls"}, {"mask", "mask"},
+	{"bos", "bos"}, {"eos", "eos"}, {"unknown", "unk"}, {"padding", "pad"}, {"seperator", "sep"}, {"cls",
+		"cls"}, {"mask", "mask"},
 }
 
 // endKeys are those of the tokens besides EOS that a GGUF file says end a generation.
@@ -83,7 +84,8 @@ func readSpecial(dir string, tok *tokenizer.Tokenizer) (s specialFields, err err
 	var model, generation struct {
 		EOS json.RawMessage `json:"eos_token_id"`
 	}
-	if err := errors.Join(readJSON(dir, "tokenizer_config.json", &config), readJSON(dir, "special_tokens_map.json", &special),
+	if err := errors.Join(readJSON(dir, "tokenizer_config.json", &config),
+		readJSON(dir, "special_tokens_map.json", &special),
 		readJSON(dir, "config.json", &model), readJSON(dir, "generation_config.json", &generation)); err != nil {
 		return s, err
 	}

@@ -20,8 +20,9 @@ const Keep = tensor.Unknown
 type Options struct {
 	Type tensor.Type // of the matrices: F32 (the zero value), F16, BF16, (GGUF only) one of blocks, or Keep
 
-	// Target is the path of the model that a head drafts for. Its tokenizer goes into the GGUF file of a head, where llama.cpp
-	// wants one; its output matrix into the folder of an EAGLE head that has none, where other programs want one. May be empty.
+	// Target is the path of the model that a head drafts for. Its tokenizer goes into the GGUF file of
+	// a head, where llama.cpp wants one; its output matrix into the folder of an EAGLE head that has
+	// none, where other programs want one. May be empty.
 	Target string
 
 	Speculators bool   // the folder of an EAGLE-3 or DFlash head is to be as vLLM's speculators have it
@@ -48,9 +49,10 @@ func isVector(t tensor.Tensor) bool { return len(t.Shape) < 2 }
 // finer is the type of blocks of 32 that a K type becomes where rows are no multiple of 256: llama.cpp's choice.
 var finer = map[tensor.Type]tensor.Type{tensor.Q4_K: tensor.Q5_0, tensor.Q5_K: tensor.Q5_1, tensor.Q6_K: tensor.Q8_0}
 
-// encoding chooses the type a tensor gets in a GGUF file, with the reason where that is not the one asked for. The output matrix, from
-// which all logits come, is no coarser than Q6_K, as in llama.cpp's files; rows that are not whole blocks get the next type that fits.
-// The matrix that chooses experts is F32, as in those files. name is the tensor's in GGUF files.
+// encoding chooses the type a tensor gets in a GGUF file, with the reason where that is not the one
+// asked for. The output matrix, from which all logits come, is no coarser than Q6_K, as in
+// llama.cpp's files; rows that are not whole blocks get the next type that fits. The matrix that
+// chooses experts is F32, as in those files. name is the tensor's in GGUF files.
 func encoding(name string, t tensor.Tensor, want tensor.Type, output bool) (_ tensor.Type, reason string) {
 	switch {
 	case isVector(t), strings.HasSuffix(name, ".bias"), model.InF32(name):

@@ -61,7 +61,8 @@ func setFactors(w *gguf.Writer, c *model.Config) error {
 	for _, f := range []struct {
 		name   string
 		values []float32
-	}{{"rope_freqs.weight", c.Rope.Factors}, {"rope_factors_long.weight", c.Rope.Long}, {"rope_factors_short.weight", c.Rope.Short}} {
+	}{{"rope_freqs.weight", c.Rope.Factors}, {"rope_factors_long.weight", c.Rope.Long},
+		{"rope_factors_short.weight", c.Rope.Short}} {
 		if f.values == nil {
 			continue
 		}
@@ -149,7 +150,9 @@ func (c *layout) addGGUF(ctx context.Context, w *gguf.Writer, f *safetensors.Fil
 		}
 	}
 	notes := said.notes()
-	if n := len(slices.DeleteFunc(slices.Clone(f.Tensors), func(t safetensors.Info) bool { return !model.OfTower(t.Name) })); n > 0 {
+	if n := len(slices.DeleteFunc(slices.Clone(f.Tensors), func(t safetensors.Info) bool {
+		return !model.OfTower(t.Name)
+	})); n > 0 {
 		notes = append(notes, fmt.Sprintf("%d tensors of vision and audio towers are left out: the file has the text model alone", n))
 	}
 	for _, t := range f.Tensors {

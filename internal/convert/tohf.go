@@ -133,7 +133,8 @@ func (c *layout) writeHF(ctx context.Context, f *gguf.File, dir string, o Option
 	return notes, w.WriteFile(filepath.Join(dir, "model.safetensors"))
 }
 
-// folderType chooses the type a tensor gets in a folder whose matrices are mostly of type main, without loss where want is Keep.
+// folderType chooses the type a tensor gets in a folder whose matrices are mostly of type main,
+// without loss where want is Keep.
 func folderType(t tensor.Tensor, want, main tensor.Type) tensor.Type {
 	switch {
 	case !t.Type.Decodes(): // a list of tokens

@@ -24,10 +24,12 @@ type splitting struct {
 const contractions = `(?i:'s|'t|'re|'ve|'m|'ll|'d)`
 
 var splittings = []splitting{
-	{names: []string{"qwen2", "deepseek-r1-qwen"}, regex: contractions + `|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`},
+	{names: []string{"qwen2", "deepseek-r1-qwen"}, regex: contractions +
+		`|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`},
 	{names: []string{"llama-bpe", "llama3", "llama-v3"}, ignoreMerges: true,
 		regex: contractions + `|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`},
-	{names: []string{"dbrx", "smaug-bpe"}, regex: contractions + `|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`},
+	{names: []string{"dbrx", "smaug-bpe"}, regex: contractions +
+		`|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`},
 	{names: []string{"qwen35"}, regex: contractions + `|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`},
 	{names: []string{"smollm", "starcoder", "refact", "command-r", "codeshell"}, digits: true},
 	{names: []string{"gpt-2", "olmo", "phi-2", "mpt", "jina-v2-es", "jina-v2-de"}},
@@ -185,7 +187,8 @@ func tokenTexts(tok *tokenizer.Tokenizer, vocab int) (texts []string, kinds []in
 	return texts, kinds
 }
 
-// scores says in SentencePiece's terms in what order pieces are merged: the earlier a piece is made, the higher its score.
+// scores says in SentencePiece's terms in what order pieces are merged: the earlier a piece is
+// made, the higher its score.
 func scores(texts []string, kinds []int32, merges [][2]string) []float32 {
 	rank := map[string]int{}
 	for _, m := range merges {
@@ -210,8 +213,10 @@ func scores(texts []string, kinds []int32, merges [][2]string) []float32 {
 
 // probes are texts that tokenizers of different rules cut differently.
 var probes = []string{
-	"Hello, world!", " leading and trailing  ", "it's John's, I'LL say we've DON'T", "x = y+1;\n\n\tif (a[i] != 0x1F) {\r\n\t\treturn\n}\n",
-	"12345678 3.14159 1,000,000", "naïve café Straße Ǆ ſ", "東京 日本語。こんにちは 안녕하세요", "привет мир نص عربي हिन्दी", "e\u0301 \u00a0\u2003 \u200b",
+	"Hello, world!", " leading and trailing  ", "it's John's, I'LL say we've DON'T",
+	"x = y+1;\n\n\tif (a[i] != 0x1F) {\r\n\t\treturn\n}\n",
+	"12345678 3.14159 1,000,000", "naïve café Straße Ǆ ſ", "東京 日本語。こんにちは 안녕하세요", "привет мир نص عربي हिन्दी",
+	"e\u0301 \u00a0\u2003 \u200b",
 	"😀👩‍👩‍👧 ½ ² Ⅳ ٣", "a\nb\n\n\nc   d\t\te", "<s> <|endoftext|> <unk> [INST]", "\u2581 ▁▁x", "", "...!?--==>>",
 }
 

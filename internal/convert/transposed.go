@@ -29,7 +29,8 @@ func newTransposed(e model.Part, t tensor.Tensor, other *tensor.Tensor) (*transp
 			return nil, fmt.Errorf("tensor %s has shape %v: want %v for this model", tensor.Quote(t.Name), t.Shape, want)
 		}
 	}
-	x.Tensor = tensor.Tensor{Name: e.InFolder(".weight"), Type: t.Type, Shape: []int{e.Experts, e.Cols, e.Rows * len(x.halves)}}
+	x.Tensor = tensor.Tensor{Name: e.InFolder(".weight"), Type: t.Type,
+		Shape: []int{e.Experts, e.Cols, e.Rows * len(x.halves)}}
 	return x, nil
 }
 

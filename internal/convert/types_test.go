@@ -28,7 +28,8 @@ func TestTypes(t *testing.T) {
 				t.Fatal(err)
 			}
 			var done, total int64
-			if _, err := Quantize(ctx, at("f32.gguf"), at("got.gguf"), Options{Type: typ, Progress: func(d, n int64) { done, total = d, n }}); err != nil {
+			if _, err := Quantize(ctx, at("f32.gguf"), at("got.gguf"),
+				Options{Type: typ, Progress: func(d, n int64) { done, total = d, n }}); err != nil {
 				t.Fatal(err)
 			}
 			if done != total || total == 0 {
@@ -39,7 +40,8 @@ func TestTypes(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if n, _ := f.Uint("general.file_type"); uint32(n) != map[tensor.Type]uint32{tensor.F16: 1, tensor.Q8_0: 7, tensor.BF16: 32}[typ] {
+			if n, _ := f.Uint("general.file_type"); uint32(n) != map[tensor.Type]uint32{tensor.F16: 1, tensor.Q8_0: 7,
+				tensor.BF16: 32}[typ] {
 				t.Errorf("%s in %v: file type %d", name, typ, n)
 			}
 			f.Close()
@@ -62,8 +64,9 @@ func TestTypes(t *testing.T) {
 	}
 }
 
-// A model in a type of few bits has its output matrix in Q6_K, or Q8_0 where its rows are no multiple of 256; other such rows have
-// llama.cpp's next type of blocks of 32. Numbers are close to the original's, one note says each kind of change, and the model runs.
+// A model in a type of few bits has its output matrix in Q6_K, or Q8_0 where its rows are no
+// multiple of 256; other such rows have llama.cpp's next type of blocks of 32. Numbers are close to
+// the original's, one note says each kind of change, and the model runs.
 func TestFewBits(t *testing.T) {
 	ctx, dir := context.Background(), t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
@@ -72,7 +75,8 @@ func TestFewBits(t *testing.T) {
 		tensor.Q4_K: .08, tensor.Q5_K: .04, tensor.Q6_K: .02, tensor.Q8_0: .01}
 	for i, width := range []int{256, 256, 64, 192} {
 		tied := i%2 == 1
-		s := synth.Shape{Name: "k", Arch: "qwen3", Vocab: 500, Hidden: width, Layers: 2, Heads: 4, KVHeads: 2, HeadDim: 64, FFN: 544, Context: 256,
+		s := synth.Shape{Name: "k", Arch: "qwen3", Vocab: 500, Hidden: width, Layers: 2, Heads: 4, KVHeads: 2, HeadDim: 64,
+			FFN: 544, Context: 256,
 			NormEps: 1e-6, RopeBase: 1e6, RopeDims: 64, Tied: tied, Tokens: synth.Qwen2}
 		if err := synth.Write(ctx, at("f32.gguf"), s, synth.Options{Type: tensor.F32, Seed: 3}); err != nil {
 			t.Fatal(err)
@@ -82,7 +86,8 @@ func TestFewBits(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer from.Close()
-		for _, typ := range []tensor.Type{tensor.Q4_0, tensor.Q4_1, tensor.Q5_0, tensor.Q5_1, tensor.Q4_K, tensor.Q5_K, tensor.Q6_K} {
+		for _, typ := range []tensor.Type{tensor.Q4_0, tensor.Q4_1, tensor.Q5_0, tensor.Q5_1, tensor.Q4_K,
+			tensor.Q5_K, tensor.Q6_K} {
 			notes, err := Quantize(ctx, at("f32.gguf"), at("k.gguf"), Options{Type: typ})
 			if err != nil {
 				t.Fatal(err)
@@ -146,7 +151,8 @@ func relative(t *testing.T, x, y tensor.Tensor) float64 {
 func TestQuantizeKeepsDraftLayers(t *testing.T) {
 	dir, w := t.TempDir(), gguf.NewWriter()
 	w.Set("general.architecture", "qwen3")
-	want := map[string]tensor.Type{"blk.3.nextn.eh_proj.weight": tensor.Q8_0, "blk.3.attn_q.weight": tensor.Q8_0, "blk.2.attn_q.weight": tensor.Q4_0}
+	want := map[string]tensor.Type{"blk.3.nextn.eh_proj.weight": tensor.Q8_0, "blk.3.attn_q.weight": tensor.Q8_0,
+		"blk.2.attn_q.weight": tensor.Q4_0}
 	for name := range want {
 		w.AddTensor(tensor.Tensor{Name: name, Type: tensor.F32, Shape: []int{2, 32}, Data: make([]byte, 256)})
 	}
@@ -177,7 +183,8 @@ func TestQuantizeNotes(t *testing.T) {
 		name  string
 		typ   tensor.Type
 		shape []int
-	}{{"odd", tensor.F32, []int{2, 33}}, {"even", tensor.F32, []int{2, 64}}, {"norm", tensor.F16, []int{64}}, {"again", tensor.Q8_0, []int{2, 64}}, {"ids", tensor.I32, []int{5}}} {
+	}{{"odd", tensor.F32, []int{2, 33}}, {"even", tensor.F32, []int{2, 64}}, {"norm", tensor.F16, []int{64}},
+		{"again", tensor.Q8_0, []int{2, 64}}, {"ids", tensor.I32, []int{5}}} {
 		size, err := x.typ.Size(tensor.Tensor{Shape: x.shape}.Elements())
 		if err != nil {
 			t.Fatal(err)
@@ -197,7 +204,8 @@ func TestQuantizeNotes(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	for name, want := range map[string]tensor.Type{"odd": tensor.F16, "even": tensor.Q8_0, "norm": tensor.F32, "again": tensor.Q8_0, "ids": tensor.I32} {
+	for name, want := range map[string]tensor.Type{"odd": tensor.F16, "even": tensor.Q8_0, "norm": tensor.F32,
+		"again": tensor.Q8_0, "ids": tensor.I32} {
 		if x, _ := f.Tensor(name); x.Type != want {
 			t.Errorf("%s is %v, want %v", name, x.Type, want)
 		}

@@ -38,11 +38,13 @@ func TestUnigram(t *testing.T) {
 	}{
 		{false, fields{}, ""},
 		{true, fields{}, ""},
-		{true, fields{"normalizer": fields{"type": "Sequence", "normalizers": []any{fields{"type": "Prepend", "prepend": "▁"}, spaces}},
+		{true, fields{"normalizer": fields{"type": "Sequence", "normalizers": []any{
+			fields{"type": "Prepend", "prepend": "▁"}, spaces}},
 			"pre_tokenizer": nil}, ""},
 		{false, fields{"normalizer": spaces, "pre_tokenizer": nil, "decoder": metaspace("never")}, ""},
 		{false, fields{"pre_tokenizer": metaspace("first")}, "the converted tokenizer differs"},
-		{false, fields{"normalizer": fields{"type": "NFKD"}, "pre_tokenizer": metaspace("never")}, "the converted tokenizer differs"},
+		{false, fields{"normalizer": fields{"type": "NFKD"}, "pre_tokenizer": metaspace("never")},
+			"the converted tokenizer differs"},
 	} {
 		var file fields
 		if err := json.Unmarshal(base, &file); err != nil {
@@ -66,7 +68,8 @@ func TestUnigram(t *testing.T) {
 		if err := os.WriteFile(at("a/tokenizer.json"), b, 0o666); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(at("a/tokenizer_config.json"), []byte(`{"eos_token":"</s>","pad_token":"<pad>"}`), 0o666); err != nil {
+		if err := os.WriteFile(at("a/tokenizer_config.json"), []byte(`{"eos_token":"</s>","pad_token":"<pad>"}`),
+			0o666); err != nil {
 			t.Fatal(err)
 		}
 		made, back := at(fmt.Sprint(i, ".gguf")), at(fmt.Sprint(i))

@@ -15,8 +15,9 @@ import (
 // ageing is how long a request waits before it counts as one of the next higher priority.
 const ageing = 10 * time.Second
 
-// order compares waiting requests: by priority, which grows with the time waited; then by how little the tenant was served; then
-// by the deadline of the first token; then in the order of Submit.
+// order compares waiting requests: by priority, which grows with the time waited; then by how
+// little the tenant was served; then by the deadline of the first token; then in the order of
+// Submit.
 func (e *Engine) order(a, b *job) int {
 	return cmp.Or(
 		comparePriorities(b, a, time.Now()),
@@ -25,8 +26,8 @@ func (e *Engine) order(a, b *job) int {
 		cmp.Compare(a.number, b.number))
 }
 
-// comparePriorities compares the priorities of requests with what they gained by waiting. The sums are computed in 128 bits: a
-// client may ask for any priority.
+// comparePriorities compares the priorities of requests with what they gained by waiting. The sums
+// are computed in 128 bits: a client may ask for any priority.
 func comparePriorities(a, b *job, now time.Time) int {
 	sum := func(j *job) (high int64, low uint64) {
 		low, carry := bits.Add64(uint64(j.Priority), uint64(now.Sub(j.began)/ageing), 0)
@@ -45,12 +46,12 @@ func compareDeadlines(a, b time.Time) int {
 	return a.Compare(b)
 }
 
-// charge notes that a tenant got so many tokens. A tenant that comes back counts from the least served one, so that a pause
-// earns nothing.
+// charge notes that a tenant got so many tokens. A tenant that comes back counts from the least
+// served one, so that a pause earns nothing.
 func (e *Engine) charge(j *job, tokens int) { e.served[j.Tenant] += float64(tokens) }
 
-// meet makes a tenant known.
-func (e *Engine) meet(tenant string) {
+// register makes a tenant known.
+func (e *Engine) register(tenant string) {
 	if _, known := e.served[tenant]; known {
 		return
 	}
@@ -84,7 +85,7 @@ func (e *Engine) forgetTenants() {
 func (e *Engine) admit() {
 	e.forgetTenants()
 	for _, j := range e.queue {
-		e.meet(j.Tenant)
+		e.register(j.Tenant)
 	}
 	for len(e.queue) > 0 && len(e.running) < e.o.Parallel {
 		slices.SortFunc(e.queue, e.order)
@@ -152,8 +153,8 @@ func (e *Engine) begin(j *job) error {
 
 // tellLogits tells the caller of logits of the next place, and of none a second time.
 func (j *job) tellLogits(place int, token int32, logits []float32) {
-	if place > j.told {
-		j.told = place
+	if place > j.reported {
+		j.reported = place
 		j.Logits(place, token, logits)
 	}
 }
@@ -171,8 +172,8 @@ func (e *Engine) rowBytes(r *Request) (bytes int64) {
 	return bytes
 }
 
-// textBytes is the memory that so many tokens of a request's text take, at most. The target frees rows that its layers with windows do
-// not see any more.
+// textBytes is the memory that so many tokens of a request's text take, at most. The target frees
+// rows that its layers with windows do not see any more.
 func (e *Engine) textBytes(r *Request, tokens int) (bytes int64) {
 	for _, p := range e.o.Pages {
 		bytes += p.TextBytes(tokens, cmp.Or(e.o.Loop.Chunk, speculate.DefaultChunk))
@@ -212,8 +213,9 @@ func (e *Engine) fits(bytes int64) bool {
 	return e.inUse()+bytes <= limit
 }
 
-// makeRoom sees to it that the next step fits into the memory. It preempts requests while it does not: the one of the lowest
-// priority that began last. The last one left goes on, unless it cannot fit.
+// makeRoom sees to it that the next step fits into the memory. It preempts requests while it does
+// not: the one of the lowest priority that began last. The last one left goes on, unless it cannot
+// fit.
 func (e *Engine) makeRoom() {
 	if e.o.CacheMemory == 0 {
 		return
@@ -246,8 +248,9 @@ func (e *Engine) makeRoom() {
 	}
 }
 
-// preempt stops a running request and queues it again. Its text so far is its prompt then, and goes on as it would have. It starts
-// again when another one has ended: until then the others' texts only grow, and it would be stopped again.
+// preempt stops a running request and queues it again. Its text so far is its prompt then, and goes
+// on as it would have. It starts again when another one has ended: until then the others' texts
+// only grow, and it would be stopped again.
 func (e *Engine) preempt(j *job) {
 	e.stats.Preempted++
 	e.account(j)

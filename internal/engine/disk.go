@@ -14,11 +14,13 @@ import (
 )
 
 const (
-	// blockPages are the pages of a file: a longer block loses more rows at the end of a text, a shorter one makes more files.
+	// blockPages are the pages of a file: a longer block loses more rows at the end of a text, a
+	// shorter one makes more files.
 	blockPages = 4
 	blockRows  = blockPages * nn.PageRows
 
-	// mostSaves is how many texts may wait until they are written. What comes then is not written: the next turn has it too.
+	// mostSaves is how many texts may wait until they are written. What comes then is not written: the
+	// next turn has it too.
 	mostSaves = 4
 )
 

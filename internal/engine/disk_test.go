@@ -34,7 +34,8 @@ func generated(t *testing.T, e *engine.Engine, r engine.Request) (tokens []int32
 }
 
 // openStored opens a model, and what runs and closes an engine with prefixes in a folder and so much memory.
-func openStored(t *testing.T, shape string, kv nn.KVType, memory int64) (run func(do func(*engine.Engine)), dir string, reports *[]error) {
+func openStored(t *testing.T, shape string, kv nn.KVType, memory int64) (run func(do func(*engine.Engine)),
+	dir string, reports *[]error) {
 	t.Helper()
 	s, err := synth.Lookup(shape)
 	if err != nil {
@@ -68,7 +69,8 @@ func openStored(t *testing.T, shape string, kv nn.KVType, memory int64) (run fun
 	}, dir, reports
 }
 
-// An engine that is started anew goes on from the prefixes of the one before: with the same text, of its own tenant alone.
+// An engine that is started anew goes on from the prefixes of the one before: with the same text,
+// of its own tenant alone.
 func TestPrefixesInFiles(t *testing.T) {
 	for _, kv := range []nn.KVType{nn.KVF32, nn.KVBF16, nn.KVQ8} {
 		run, _, reports := openStored(t, "tiny-qwen3", kv, 0)

@@ -14,7 +14,8 @@ import (
 	"github.com/grovellm/grove/tensor"
 )
 
-// Requests come, and figures are asked for, while a step takes a new head of the drafter into use. The race detector sees the rest.
+// Requests come, and figures are asked for, while a step takes a new head of the drafter into use.
+// The race detector sees the rest.
 func TestPagesWhileHeadsChange(t *testing.T) {
 	m := drafttest.OpenTarget(t, 64)
 	c := synthetic.Config[eagle.Config](rand.New(rand.NewPCG(1, 1)), "eagle3", m.Config, tensor.F32)

@@ -31,7 +31,8 @@ type Options struct {
 
 	Pages []*nn.Pages // where the target keeps keys and values
 
-	// Disk keeps prefixes in files; nil: none are. Model names what their rows depend on beside the text. Close does not close it.
+	// Disk keeps prefixes in files; nil: none are. Model names what their rows depend on beside the
+	// text. Close does not close it.
 	Disk  *pagestore.Store
 	Model string
 
@@ -69,7 +70,8 @@ type Request struct {
 	Step func(*Update)
 	Done func(err error)
 
-	// Hold, where given, is asked before every step. While it returns true the request takes no part. Wake has it asked again.
+	// Hold, where given, is asked before every step. While it returns true the request takes no part.
+	// Wake has it asked again.
 	Hold func() bool
 }
 
@@ -127,8 +129,8 @@ type job struct {
 	start  time.Time           // when it began to run; the last one that did is preempted first
 	number int64               // in the order of Submit
 
-	told   int // the last place of which Logits was told, with PromptLogits
-	paused int // it waits until so many requests that ran have ended; see preempt
+	reported int // the last place of which Logits was told, with PromptLogits
+	paused   int // it waits until so many requests that ran have ended; see preempt
 
 	forgotten bool // it leaves no prefix
 }
@@ -210,8 +212,8 @@ func (e *Engine) refuse() error {
 	return nil
 }
 
-// cancelled takes a request out of the queue when its context has ended. One that runs is the goroutine's to end, before the next
-// step.
+// cancelled takes a request out of the queue when its context has ended. One that runs is the
+// goroutine's to end, before the next step.
 func (e *Engine) cancelled(j *job) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -256,8 +258,8 @@ func (e *Engine) work() {
 	}
 }
 
-// takeStep takes a step, if there is something to do. An error is a panic of the engine itself: the loop makes those of the
-// pass, of drafters and of callers' functions errors of the requests.
+// takeStep takes a step, if there is something to do. An error is a panic of the engine itself: the
+// loop makes those of the pass, of drafters and of callers' functions errors of the requests.
 func (e *Engine) takeStep() (more bool, err error) {
 	defer par.Recover("engine: the step", &err)
 	if !e.choose() {
@@ -380,8 +382,8 @@ func (e *Engine) deliver(err error) {
 	}
 }
 
-// update tells a caller of the tokens that came, and of the end. What a sequence that failed came to in the step is told
-// too.
+// update tells a caller of the tokens that came, and of the end. What a sequence that failed came
+// to in the step is told too.
 func (e *Engine) update(j *job) {
 	s := j.seq
 	err := s.Err()
@@ -500,8 +502,8 @@ func (e *Engine) Forget(tenant string) {
 	}
 }
 
-// Drain refuses further requests with ErrClosed and waits until those under way have ended, or ctx has. It returns ctx's error
-// if some are left.
+// Drain refuses further requests with ErrClosed and waits until those under way have ended, or ctx
+// has. It returns ctx's error if some are left.
 func (e *Engine) Drain(ctx context.Context) error {
 	e.mu.Lock()
 	e.closed = true

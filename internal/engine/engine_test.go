@@ -66,8 +66,8 @@ func request(prompt, n int) engine.Request {
 	return r
 }
 
-// runInOrder submits requests while another one holds the only place, and returns the names of the requests in the order in
-// which they ended.
+// runInOrder submits requests while another one holds the only place, and returns the names of the
+// requests in the order in which they ended.
 func runInOrder(t *testing.T, e *engine.Engine, list []engine.Request, names []string) (order []string) {
 	t.Helper()
 	gate := request(3, 1)
@@ -155,8 +155,8 @@ func TestDeadlines(t *testing.T) {
 	})
 }
 
-// A prompt that begins like an earlier one is computed from there on; that of another tenant is not. Requests that come together
-// wait for the one that computes what they share.
+// A prompt that begins like an earlier one is computed from there on; that of another tenant is
+// not. Requests that come together wait for the one that computes what they share.
 func TestPrefixes(t *testing.T) {
 	m := open(t)
 	e := start(t, m, engine.Options{})
@@ -195,8 +195,8 @@ func TestPrefixes(t *testing.T) {
 	}
 }
 
-// With memory for one and a half texts, two requests both come to their ends, one of them after it was stopped; what is never
-// going to fit is refused.
+// With memory for one and a half texts, two requests both come to their ends, one of them after it
+// was stopped; what is never going to fit is refused.
 func TestPreemption(t *testing.T) {
 	m := open(t)
 	pages := m.NewCache().Pages()
@@ -286,7 +286,8 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// While little memory keeps requests from running, no more of them wait than the queue has places and Parallel leaves free.
+// While little memory keeps requests from running, no more of them wait than the queue has places
+// and Parallel leaves free.
 func TestQueueIsBounded(t *testing.T) {
 	m := open(t)
 	o := engine.Options{Parallel: 4, Queue: 2, CacheMemory: int64(m.NewCache().Pages().RowBytes()) * 150}
@@ -312,7 +313,8 @@ func TestQueueIsBounded(t *testing.T) {
 	}
 }
 
-// A request that was stopped for want of memory does not start again, only to be stopped, before one of the others has ended.
+// A request that was stopped for want of memory does not start again, only to be stopped, before
+// one of the others has ended.
 func TestNotStoppedAgainAndAgain(t *testing.T) {
 	m := open(t)
 	limit := int64(m.NewCache().Pages().RowBytes()) * 720

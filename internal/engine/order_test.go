@@ -13,9 +13,11 @@ import (
 // Of two requests that waited equally long, the one of the higher priority starts first, and of two
 // of one priority the one that waited longer does: at every priority, the extreme ones included.
 func TestPriorities(t *testing.T) {
-	priority := rapid.OneOf(rapid.Int(), rapid.IntRange(-3, 3), rapid.IntRange(math.MaxInt-3, math.MaxInt), rapid.IntRange(math.MinInt, math.MinInt+3))
+	priority := rapid.OneOf(rapid.Int(), rapid.IntRange(-3, 3), rapid.IntRange(math.MaxInt-3, math.MaxInt),
+		rapid.IntRange(math.MinInt, math.MinInt+3))
 	submitted := func(priority, steps int, number int64) *job {
-		return &job{Request: Request{Priority: priority}, number: number, began: time.Now().Add(-time.Duration(steps)*ageing - ageing/2)}
+		return &job{Request: Request{Priority: priority}, number: number,
+			began: time.Now().Add(-time.Duration(steps)*ageing - ageing/2)}
 	}
 	e := &Engine{}
 	rapid.Check(t, func(rt *rapid.T) {
@@ -40,7 +42,7 @@ func TestNewTenantAmongMany(t *testing.T) {
 	e.running = []*job{{Request: Request{Tenant: "0"}}}
 	e.queue = []*job{{Request: Request{Tenant: "new"}}}
 	e.forgetTenants()
-	e.meet("new")
+	e.register("new")
 	if got := e.served["new"]; got != 100 || len(e.served) != 2 {
 		t.Errorf("the new one counts from %g, and %d tenants are known; want 100 and 2", got, len(e.served))
 	}

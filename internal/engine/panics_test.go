@@ -141,7 +141,8 @@ func TestPanicsEndRequests(t *testing.T) {
 	var want [][]int32
 	rapid.Check(t, func(rt *rapid.T) {
 		f := &fault{
-			at:    rapid.SampledFrom([]string{"pass", "begin", "resume", "propose", "commit", "commit", "close", "step", "stop"}).Draw(rt, "at"),
+			at: rapid.SampledFrom([]string{"pass", "begin", "resume", "propose", "commit", "commit", "close", "step",
+				"stop"}).Draw(rt, "at"),
 			calls: rapid.IntRange(1, 12).Draw(rt, "calls"), inWorker: rapid.Bool().Draw(rt, "in a worker"), pool: pool,
 		}
 		f.fails = slices.Contains([]string{"begin", "propose", "commit"}, f.at) && rapid.Bool().Draw(rt, "fails")
@@ -166,7 +167,8 @@ func TestPanicsEndRequests(t *testing.T) {
 		d := &faultyDrafter{lookup, f}
 		e, err := engine.New(&faultyTarget{speculate.Model(m), f}, engine.Options{
 			Parallel: rapid.IntRange(1, 5).Draw(rt, "parallel"), Pages: []*nn.Pages{pages},
-			Loop: speculate.Options{Report: report, Uncontrolled: rapid.Bool().Draw(rt, "uncontrolled"), Chunk: rapid.IntRange(1, 64).Draw(rt, "chunk")},
+			Loop: speculate.Options{Report: report, Uncontrolled: rapid.Bool().Draw(rt, "uncontrolled"),
+				Chunk: rapid.IntRange(1, 64).Draw(rt, "chunk")},
 		})
 		if err != nil {
 			rt.Fatal(err)

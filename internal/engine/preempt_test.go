@@ -16,7 +16,8 @@ import (
 func byHand(t *testing.T, chunk int) *Engine {
 	t.Helper()
 	m := drafttest.OpenTarget(t, 512)
-	e, err := New(speculate.Model(m), Options{Pages: []*nn.Pages{m.NewCache().Pages()}, Loop: speculate.Options{Chunk: chunk}})
+	e, err := New(speculate.Model(m), Options{Pages: []*nn.Pages{m.NewCache().Pages()},
+		Loop: speculate.Options{Chunk: chunk}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,8 +46,8 @@ func (e *Engine) run(t *testing.T, j *job, steps int) {
 	}
 }
 
-// A request that is stopped before its first token and starts again has the time to its first token in its figures, and the caller
-// gets the logits of each place of the prompt once.
+// A request that is stopped before its first token and starts again has the time to its first token
+// in its figures, and the caller gets the logits of each place of the prompt once.
 func TestStoppedInPrompt(t *testing.T) {
 	const chunk, waits = 8, 50 * time.Millisecond
 	e := byHand(t, chunk)
@@ -73,8 +74,8 @@ func TestStoppedInPrompt(t *testing.T) {
 	}
 }
 
-// The last tokens of a prompt may be output of an earlier request, which the grammar goes on from; also after the request was
-// stopped.
+// The last tokens of a prompt may be output of an earlier request, which the grammar goes on from;
+// also after the request was stopped.
 func TestWritten(t *testing.T) {
 	e := byHand(t, 0)
 	g, err := grammar.GBNF(`root ::= "abc"`)

@@ -10,8 +10,8 @@ import (
 	"github.com/grovellm/grove/internal/speculate"
 )
 
-// prefix is a text whose rows are in a cache, and what its drafter computed of it. It shares pages with the caches of requests and
-// with other prefixes.
+// prefix is a text whose rows are in a cache, and what its drafter computed of it. It shares pages
+// with the caches of requests and with other prefixes.
 type prefix struct {
 	tenant  string
 	text    []int32 // of the cache's rows
@@ -43,8 +43,9 @@ type found struct {
 	made  bool // kept was made for the request, which closes it
 }
 
-// shared is how many rows of a cache a text can begin with: those of what both texts begin with, but for the last token of
-// the text, whose logits are wanted; fewer where what others need was freed.
+// shared is how many rows of a cache a text can begin with: those of what both texts begin with,
+// but for the last token of the text, whose logits are wanted; fewer where what others need was
+// freed.
 func shared(c speculate.Cache, cached, text []int32) int {
 	return c.Reach(min(speculate.CommonPrefix(cached, text), len(text)-1))
 }
@@ -53,7 +54,8 @@ func shared(c speculate.Cache, cached, text []int32) int {
 func (p *prefixes) find(e *Engine, j *job) *found {
 	best, n := -1, 0
 	for i, q := range p.list {
-		if same := shared(q.cache, q.text, j.text); q.tenant == j.Tenant && (same > n || same == n && n > 0 && q.drafter == j.Drafter) {
+		if same := shared(q.cache, q.text, j.text); q.tenant == j.Tenant && (same > n || same == n && n > 0 &&
+			q.drafter == j.Drafter) {
 			best, n = i, same
 		}
 	}
@@ -118,9 +120,11 @@ func (p *prefixes) add(e *Engine, j *job) {
 	if rows == 0 || j.Fresh || j.forgotten {
 		return
 	}
-	q := &prefix{tenant: j.Tenant, text: slices.Clone(j.seq.Text()[:rows]), drafter: j.Drafter, bytes: e.textBytes(&j.Request, rows)}
+	q := &prefix{tenant: j.Tenant, text: slices.Clone(j.seq.Text()[:rows]), drafter: j.Drafter,
+		bytes: e.textBytes(&j.Request, rows)}
 	for i := 0; i < len(p.list); i++ {
-		if o := p.list[i]; o.tenant == q.tenant && o.drafter == q.drafter && speculate.CommonPrefix(o.text, q.text) == len(o.text) {
+		if o := p.list[i]; o.tenant == q.tenant && o.drafter == q.drafter &&
+			speculate.CommonPrefix(o.text, q.text) == len(o.text) {
 			p.remove(i)
 			i--
 		}

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/grovellm/grove/chat"
+	"github.com/grovellm/grove/internal/callform"
 )
 
 // nameChars are the characters of names that are written as they are.
@@ -20,7 +20,7 @@ func (c *schemas) name(name string) string {
 	switch c.notation.Key {
 	case "":
 		return name
-	case chat.JSON.Key:
+	case callform.JSON.Key:
 		return quote(name)
 	}
 	return c.notation.Key + escapePython(name) + c.notation.Key
@@ -36,7 +36,7 @@ func (c *schemas) written(value string) string {
 		return n.False
 	case value == "null":
 		return n.Null
-	case value[0] == '"' && n.Quote != chat.JSON.Quote:
+	case value[0] == '"' && n.Quote != callform.JSON.Quote:
 		return n.Quote + c.escape(unquote(value)) + n.Quote
 	}
 	return value
@@ -89,7 +89,7 @@ type raw struct {
 	stops   []string // texts that no string has
 	set     charSet  // the characters where there are no stops
 	escapes bool     // of Python
-	mixed   *chat.Words
+	mixed   *callform.Words
 }
 
 // characters are those of which a string may have any number and in any order.
@@ -113,7 +113,7 @@ func (r *raw) holds(text string) bool {
 	}
 	return !slices.ContainsFunc(r.stops, func(stop string) bool { return strings.Contains(text, stop) }) &&
 		!strings.ContainsFunc(text, func(c rune) bool { return !set.has(c) }) &&
-		(r.mixed == nil || !chat.LooksOther(text, *r.mixed))
+		(r.mixed == nil || !callform.LooksOther(text, *r.mixed))
 }
 
 // plainString matches the strings of a shape as they are.
@@ -175,7 +175,7 @@ func (c *schemas) unlike(r *raw, set charSet) *expr {
 	slices.Sort(words)
 	words = slices.DeleteFunc(slices.Compact(words), func(w string) bool { return w == "" })
 	var others, begins charSet
-	for _, b := range chat.OtherBegins {
+	for _, b := range callform.OtherBegins {
 		others = append(others, span{b, b})
 	}
 	rest := map[rune][]string{}
@@ -198,10 +198,11 @@ func (c *schemas) unlike(r *raw, set charSet) *expr {
 }
 
 // anObject is the schema of objects: clients take no other arguments.
-var anObject = term{place: place{at: "an object", base: &url.URL{}, schema: &object{[]string{"type"}, map[string]any{"type": "object"}}}}
+var anObject = term{place: place{at: "an object", base: &url.URL{},
+	schema: &object{[]string{"type"}, map[string]any{"type": "object"}}}}
 
 // readArguments makes what stands behind the name of a call up to the end of its arguments.
-func (c *schemas) readArguments(parameters string, f *chat.CallForm) (*expr, error) {
+func (c *schemas) readArguments(parameters string, f *callform.Form) (*expr, error) {
 	if parameters == "" {
 		parameters = `{"type": "object"}`
 	}
@@ -226,7 +227,7 @@ func (c *schemas) readArguments(parameters string, f *chat.CallForm) (*expr, err
 }
 
 // argument matches the value of an argument with what stands around it.
-func (c *schemas) argument(value conj, f *chat.CallForm) *expr {
+func (c *schemas) argument(value conj, f *callform.Form) *expr {
 	a := &f.Arguments
 	shapes := c.shapes(value)
 	other, text := alt(), alt()
@@ -265,11 +266,11 @@ func (c *schemas) argument(value conj, f *chat.CallForm) *expr {
 }
 
 // stops are the texts that end a string that is written as it is.
-func stops(v chat.ValueForm, f *chat.CallForm) (list []string) {
+func stops(v callform.Value, f *callform.Form) (list []string) {
 	for _, t := range f.Behind() {
 		text := v.Close.String()
 		for _, p := range t {
-			if p.Kind != chat.CallLiteral && p.Kind != chat.CallToken {
+			if p.Kind != callform.Literal && p.Kind != callform.Token {
 				break
 			}
 			text += p.Text
@@ -282,7 +283,8 @@ func stops(v chat.ValueForm, f *chat.CallForm) (list []string) {
 	return list
 }
 
-// ArgumentKinds says of the arguments of a tool's schema whether they may be strings, and whether they may be something else.
+// ArgumentKinds says of the arguments of a tool's schema whether they may be strings, and whether
+// they may be something else.
 func ArgumentKinds(parameters string) func(argument string) (text, other bool) {
 	c := newSchemas()
 	var all []*shape

@@ -163,8 +163,8 @@ func (c *compiler) buildRepeat(e *expr, to int32, depth int) int32 {
 	return to
 }
 
-// addSpan adds edges for the UTF-8 encodings of a range of characters. It splits the range until the encodings differ in
-// independent ranges of bytes.
+// addSpan adds edges for the UTF-8 encodings of a range of characters. It splits the range until
+// the encodings differ in independent ranges of bytes.
 func (c *compiler) addSpan(at int32, lo, hi rune, to int32) {
 	const surrogates, afterSurrogates = 0xd800, 0xe000
 	if lo < surrogates && hi >= surrogates {
@@ -208,8 +208,8 @@ func (c *compiler) addSpan(at int32, lo, hi rune, to int32) {
 	c.nodes[at].bytes = append(c.nodes[at].bytes, edge{a[0], b[0], to})
 }
 
-// reach finds the nodes from which the end of their rule can be reached, and the rules that have an end: over all edges, or over
-// those without a byte alone.
+// reach finds the nodes from which the end of their rule can be reached, and the rules that have an
+// end: over all edges, or over those without a byte alone.
 func (c *compiler) reach(overBytes bool) (live, ends []bool) {
 	live, ends = make([]bool, len(c.nodes)), make([]bool, len(c.start))
 	from := make([][]int32, len(c.nodes)) // nodes that lead to a node
@@ -264,7 +264,8 @@ func (c *compiler) prune() []bool {
 	return ends
 }
 
-// leftRecursive finds a rule that can call itself before it has read a byte, and is to return: its stack would grow without end.
+// leftRecursive finds a rule that can call itself before it has read a byte, and is to return: its
+// stack would grow without end.
 func (c *compiler) leftRecursive() int {
 	_, nullable := c.reach(false)
 	type call struct {

@@ -5,11 +5,11 @@ import (
 	"math/big"
 	"slices"
 
-	"github.com/grovellm/grove/chat"
+	"github.com/grovellm/grove/internal/callform"
 )
 
-// emit is the text of a shape's values. It is nothing where they cannot be written down, which is noted as an error if the shape
-// alone is to blame.
+// emit is the text of a shape's values. It is nothing where they cannot be written down, which is
+// noted as an error if the shape alone is to blame.
 func (c *schemas) emit(s *shape) *expr {
 	if s.value != nil { // the name of a property
 		return literal(*s.value)
@@ -18,7 +18,7 @@ func (c *schemas) emit(s *shape) *expr {
 	case isNumber:
 		return c.emitNumber(s)
 	case isString:
-		if c.notation.Quote != chat.JSON.Quote {
+		if c.notation.Quote != callform.JSON.Quote {
 			return c.emitPlainString(s)
 		}
 		return seq(literal(`"`), c.emitString(s), literal(`"`))
@@ -85,7 +85,8 @@ func anyChar() *expr {
 	digit := chars(hex...)
 	high := oneOf("dD")
 	pair := seq(literal("u"), high, oneOf("89abAB"), digit, digit, literal(`\u`), high, oneOf("cdefCDEF"), digit, digit)
-	unicode := alt(seq(high, digits('0', '7'), digit, digit), seq(chars(hex.and(charSet{{'d', 'd'}, {'D', 'D'}}.not())...), digit, digit, digit))
+	unicode := alt(seq(high, digits('0', '7'), digit, digit), seq(chars(hex.and(charSet{{'d', 'd'}, {'D', 'D'}}.not())...),
+		digit, digit, digit))
 	return alt(chars(plain...), seq(literal(`\`), alt(oneOf(`"\/bfnrt`), seq(literal("u"), unicode), pair)))
 }
 
@@ -306,7 +307,8 @@ func (c *schemas) items(s *shape, start, prefix int) (item func(i int) *expr, mo
 	return func(i int) *expr { return c.ref(at(min(i, fixed))) }, most, ok
 }
 
-// distinct matches arrays of members of an enum in their order, each at most once; nil where the items are no members of an enum.
+// distinct matches arrays of members of an enum in their order, each at most once; nil where the
+// items are no members of an enum.
 func (c *schemas) distinct(s *shape, prefix, most int) *expr {
 	if prefix > 0 || len(s.contains) > 0 {
 		return nil

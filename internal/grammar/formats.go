@@ -1,6 +1,7 @@
 package grammar
 
-// formats are regular expressions of texts that have a format. Some valid texts are left out. Other formats say nothing.
+// formats are regular expressions of texts that have a format. Some valid texts are left out. Other
+// formats say nothing.
 var formats = map[string]string{
 	"date":      "^" + date + "$",
 	"time":      "^" + clock + "$",

@@ -13,9 +13,10 @@ const maxSource = 1 << 20
 // maxRepeat bounds the numbers in braces.
 const maxRepeat = 1 << 14
 
-// GBNF compiles a grammar as llama.cpp writes it: rules "name ::= ..." of literals, character classes, ".", groups, "|", "*", "+",
-// "?" and "{n,m}". The text is one of the rule root. Unlike llama.cpp, it removes alternatives that no text can
-// complete. Tokens by name or number, "<[1]>", are refused.
+// GBNF compiles a grammar as llama.cpp writes it: rules "name ::= ..." of literals, character
+// classes, ".", groups, "|", "*", "+", "?" and "{n,m}". The text is one of the rule root. Unlike
+// llama.cpp, it removes alternatives that no text can complete. Tokens by name or number, "<[1]>",
+// are refused.
 func GBNF(source string) (*Grammar, error) {
 	g, root, err := readGBNF(source)
 	if err != nil {

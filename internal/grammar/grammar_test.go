@@ -24,8 +24,9 @@ func unambiguous(t *rapid.T, err error) {
 	}
 }
 
-// At every state of a random walk the mask has exactly the tokens whose bytes the automaton takes one by one, every allowed
-// token leads to a state that can be completed, and what is forced is the only way on.
+// At every state of a random walk the mask has exactly the tokens whose bytes the automaton takes
+// one by one, every allowed token leads to a state that can be completed, and what is forced is the
+// only way on.
 func TestMaskIsEveryAllowedToken(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		g, err := GBNF(Random(draw(t)))
@@ -95,7 +96,8 @@ func (g *Grammar) slow(s *State, b byte) (*State, error) {
 }
 
 var patterns = []string{
-	"a*b", "(ab|a)(b|bc)?", "[a-c]{2,3}d", "a.c", "(?i)aBc", "é+|語", "", "a|", "x{0}", "[^a]b?", `\d+\.\d`, "^ab$", "^(a|b)*c$",
+	"a*b", "(ab|a)(b|bc)?", "[a-c]{2,3}d", "a.c", "(?i)aBc", "é+|語", "", "a|", "x{0}", "[^a]b?",
+	`\d+\.\d`, "^ab$", "^(a|b)*c$",
 	"(a|b)*", "((a))", "[é-語]a", `\x61\x62`, "(a+)+b", `(?s).b`,
 }
 
@@ -138,7 +140,8 @@ func compare(t *rapid.T, g *Grammar, re *regexp.Regexp, text string) {
 // The encodings of a range of characters are those of UTF-8.
 func TestCharacters(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		edges := []rune{0, 1, 0x7f, 0x80, 0x7ff, 0x800, 0xfff, 0x1000, 0xd7ff, 0xd800, 0xdfff, 0xe000, 0xffff, 0x10000, 0x3ffff, 0x40000, 0x10ffff}
+		edges := []rune{0, 1, 0x7f, 0x80, 0x7ff, 0x800, 0xfff, 0x1000, 0xd7ff, 0xd800, 0xdfff, 0xe000, 0xffff, 0x10000,
+			0x3ffff, 0x40000, 0x10ffff}
 		char := rapid.OneOf(rapid.SampledFrom(edges), rapid.Int32Range(0, 0x10ffff))
 		a, b := char.Draw(t, "a"), char.Draw(t, "b")
 		set := charSet{{min(a, b), max(a, b)}}

@@ -35,7 +35,7 @@ func (c *schemas) accept(list []*shape, p place, o *object) []*shape {
 		}
 		for _, a := range list {
 			for _, b := range within {
-				if n := meet(a, b); n != nil && !c.impossible(n) {
+				if n := intersect(a, b); n != nil && !c.impossible(n) {
 					out = append(out, n)
 				}
 			}
@@ -229,7 +229,8 @@ func sized(keyword string) kind {
 	return isObject
 }
 
-// reference finds what a reference names. Where a dynamic one names a dynamic anchor, the outermost schema counts that has it.
+// reference finds what a reference names. Where a dynamic one names a dynamic anchor, the outermost
+// schema counts that has it.
 func (c *schemas) reference(p place, keyword string, v any) (term, bool) {
 	ref, _ := v.(string)
 	found, ok := c.resolve(p, keyword, ref)
@@ -237,7 +238,8 @@ func (c *schemas) reference(p place, keyword string, v any) (term, bool) {
 		return term{}, false
 	}
 	_, anchor, _ := strings.Cut(ref, "#")
-	if o, _ := found.schema.(*object); keyword == "$dynamicRef" && o != nil && anchor != "" && o.values["$dynamicAnchor"] == anchor {
+	if o, _ := found.schema.(*object); keyword == "$dynamicRef" && o != nil && anchor != "" &&
+		o.values["$dynamicAnchor"] == anchor {
 		for base := range strings.SplitSeq(p.scope, " ") {
 			if outer, ok := c.anchors[base+"#"+anchor]; ok {
 				found = outer
@@ -256,7 +258,8 @@ func (c *schemas) types(list []*shape, p place, v any, not bool) []*shape {
 		names = []any{v}
 	}
 	for _, name := range names {
-		if text, _ := name.(string); !slices.Contains([]string{"null", "boolean", "number", "integer", "string", "array", "object"}, text) {
+		if text, _ := name.(string); !slices.Contains([]string{"null", "boolean", "number", "integer", "string",
+			"array", "object"}, text) {
 			c.fail(p, "type", "%v is no type", name)
 		}
 	}
@@ -345,8 +348,8 @@ func (c *schemas) propertiesPart(p place, o *object) (out part) {
 	return out
 }
 
-// deny narrows shapes to what a schema does not accept: what violates one of its keywords. What is not known how to violate
-// gives nothing.
+// deny narrows shapes to what a schema does not accept: what violates one of its keywords. What is
+// not known how to violate gives nothing.
 func (c *schemas) deny(list []*shape, p place, o *object) (out []*shape) {
 	c.denying++
 	defer func() { c.denying-- }()
@@ -421,7 +424,8 @@ func (c *schemas) violate(list []*shape, p place, o *object, name string, v any)
 	case "required":
 		var out []*shape
 		for _, property := range c.strings(p, name, v) {
-			out = append(out, c.narrow(only(list, isObject), func(s *shape) { s.absent = append(s.absent, property) }, isObject)...)
+			out = append(out, c.narrow(only(list, isObject), func(s *shape) { s.absent = append(s.absent, property) },
+				isObject)...)
 			if c.crowded(p, name, len(out)) {
 				return nil
 			}
@@ -432,7 +436,8 @@ func (c *schemas) violate(list []*shape, p place, o *object, name string, v any)
 		var out []*shape
 		for i := range c.propertiesPart(p, o).names {
 			property := all.names[i]
-			wrong := part{names: []string{property}, kids: []conj{{here(all.values[property], name, property).negated()}}, denied: true}
+			wrong := part{names: []string{property}, kids: []conj{{here(all.values[property], name, property).negated()}},
+				denied: true}
 			out = append(out, c.narrow(only(list, isObject), func(s *shape) {
 				s.required, s.parts = append(s.required, property), append(s.parts, wrong)
 			}, isObject)...)

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// Vocab is the bytes of a vocabulary's tokens, in the order of a trie: sorted, each with the length of what it shares with the one
-// before.
+// Vocab is the bytes of a vocabulary's tokens, in the order of a trie: sorted, each with the length
+// of what it shares with the one before.
 type Vocab struct {
 	size   int
 	pieces [][]byte // by token; nil for tokens that no text has
@@ -84,8 +84,8 @@ func (g *Grammar) Next(v *Vocab, s *State, token int32) (*State, error) {
 	return next, nil
 }
 
-// Mask is the set of tokens that are allowed in a state. It walks the vocabulary's trie, and leaves out what is below a byte
-// that is not allowed.
+// Mask is the set of tokens that are allowed in a state. It walks the vocabulary's trie, and leaves
+// out what is below a byte that is not allowed.
 func (g *Grammar) Mask(v *Vocab, s *State) (*Mask, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

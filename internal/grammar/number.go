@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// Numbers have at most these digits before and after the point, so that programs can read them, and no text of digits is endless.
+// Numbers have at most these digits before and after the point, so that programs can read them, and
+// no text of digits is endless.
 const (
 	intDigits  = 18
 	fracDigits = 15
@@ -102,8 +103,8 @@ func (b bounds) numbers(whole, broken bool) *expr {
 	return e
 }
 
-// decimals matches decimal numbers between bounds of 0 or more. It compares digit by digit: as long as all digits are those of a bound,
-// the next one is bounded too.
+// decimals matches decimal numbers between bounds of 0 or more. It compares digit by digit: as long
+// as all digits are those of a bound, the next one is bounded too.
 func (b *bounds) decimals(whole, broken bool) *expr {
 	if whole {
 		b.low, b.lowOpen = roundUp(b.low, b.lowOpen), false
@@ -124,7 +125,8 @@ func (b *bounds) decimals(whole, broken bool) *expr {
 	}
 	rest := func(text string, at int) bool { return at < len(text) } // nonzero digits are left: the last is none
 	ends := func(at int, atLow, atHigh bool) bool {
-		return !broken && !(atLow && (rest(lowFraction, at) || b.lowOpen)) && !(atHigh && !rest(highFraction, at) && b.highOpen)
+		return !broken && !(atLow && (rest(lowFraction, at) || b.lowOpen)) &&
+			!(atHigh && !rest(highFraction, at) && b.highOpen)
 	}
 	// choices matches a digit and what follows it.
 	choices := func(lo, hi byte, atLow, atHigh bool, next func(atLow, atHigh bool) *expr) *expr {
@@ -240,15 +242,17 @@ func decimal(v *big.Rat) (whole, fraction string) {
 	return whole, strings.TrimRight(fraction, "0")
 }
 
-// maxMultiples bounds the rules that multiples take. With fewer than leastDigits digits before the point a list has more of them.
+// maxMultiples bounds the rules that multiples take. With fewer than leastDigits digits before the
+// point a list has more of them.
 const (
 	maxMultiples = 1 << 11
 	leastDigits  = 6
 )
 
-// multiples matches multiples of a decimal number, with at most as many digits after the point as step has: it follows the
-// remainder of the digits so far. Zeros at the end of a whole step are not followed: multiples of 300 are those of 3, and 00
-// behind them. It returns false where that takes too many rules.
+// multiples matches multiples of a decimal number, with at most as many digits after the point as
+// step has: it follows the remainder of the digits so far. Zeros at the end of a whole step are not
+// followed: multiples of 300 are those of 3, and 00 behind them. It returns false where that takes
+// too many rules.
 func (g *grammar) multiples(step *big.Rat) (*expr, bool) {
 	whole, fraction := decimal(step)
 	places := len(fraction)
@@ -312,8 +316,8 @@ func (g *grammar) multiples(step *big.Rat) (*expr, bool) {
 // maxListed bounds a list of numbers.
 const maxListed = 1 << 10
 
-// listed matches multiples of a number within bounds, one by one: those from the lower bound on, or up to the upper one, or
-// around 0.
+// listed matches multiples of a number within bounds, one by one: those from the lower bound on, or
+// up to the upper one, or around 0.
 func (b bounds) listed(step *big.Rat) *expr {
 	first := big.NewRat(-maxListed/2, 1)
 	switch {

@@ -20,14 +20,17 @@ func TestNumberDigits(t *testing.T) {
 			rapid.Custom(func(t *rapid.T) string {
 				return decimalText(rapid.Int64Range(-3000, 3000).Draw(t, "n"), rapid.IntRange(0, 4).Draw(t, "places"))
 			}),
-			rapid.SampledFrom([]string{"0", "1e17", "-1e17", "1e18", "-1e18", "1e30", "-1e30", "1e-15", "1e-17", "0.1234567890123456", "999999999999999999"}))
+			rapid.SampledFrom([]string{"0", "1e17", "-1e17", "1e18", "-1e18", "1e30", "-1e30", "1e-15", "1e-17",
+				"0.1234567890123456", "999999999999999999"}))
 		step := rapid.OneOf(
 			rapid.Custom(func(t *rapid.T) string {
 				return decimalText(rapid.Int64Range(1, 1200).Draw(t, "step"), rapid.IntRange(0, 4).Draw(t, "places"))
 			}),
-			rapid.SampledFrom([]string{"5", "10", "1000", "64", "365", "1024", "86400", "0.01", "0.25", "0.05", "1e-15", "1e-20", "1e17", "1e20"}))
+			rapid.SampledFrom([]string{"5", "10", "1000", "64", "365", "1024", "86400", "0.01", "0.25", "0.05", "1e-15",
+				"1e-20", "1e17", "1e20"}))
 		schema := map[string]any{"type": rapid.SampledFrom([]string{"integer", "number"}).Draw(t, "type")}
-		for keyword, values := range map[string]*rapid.Generator[string]{"minimum": number, "maximum": number, "exclusiveMinimum": number,
+		for keyword, values := range map[string]*rapid.Generator[string]{"minimum": number, "maximum": number,
+			"exclusiveMinimum": number,
 			"exclusiveMaximum": number, "multipleOf": step} {
 			if rapid.IntRange(0, 2).Draw(t, keyword) == 0 {
 				schema[keyword] = json.Number(values.Draw(t, keyword+" value"))
@@ -111,12 +114,15 @@ func TestMultiples(t *testing.T) {
 		schema  string
 		yes, no []string
 	}{
-		{`{"type": "integer", "multipleOf": 5}`, []string{"0", "5", "-10", "999999999999999995"}, []string{"1", "-0", "05", "1000000000000000000"}},
-		{`{"type": "integer", "multipleOf": 300}`, []string{"0", "300", "-900", "123456789012345600"}, []string{"100", "30", "000"}},
+		{`{"type": "integer", "multipleOf": 5}`, []string{"0", "5", "-10", "999999999999999995"},
+			[]string{"1", "-0", "05", "1000000000000000000"}},
+		{`{"type": "integer", "multipleOf": 300}`, []string{"0", "300", "-900", "123456789012345600"},
+			[]string{"100", "30", "000"}},
 		{`{"type": "integer", "multipleOf": 64}`, []string{"0", "64", "-128", "6400000000"}, []string{"65"}},
 		{`{"type": "integer", "multipleOf": 86400}`, []string{"0", "86400", "-86400", "604800"}, []string{"86401"}},
 		{`{"type": "integer", "multipleOf": 1024}`, []string{"0", "1024", "65536"}, []string{"1000"}},
-		{`{"type": "number", "multipleOf": 0.05}`, []string{"0", "0.05", "-12.1", "12.10", "7"}, []string{"0.01", "0.055", ".05"}},
+		{`{"type": "number", "multipleOf": 0.05}`, []string{"0", "0.05", "-12.1", "12.10", "7"},
+			[]string{"0.01", "0.055", ".05"}},
 		{`{"type": "number", "multipleOf": 1e-20}`, []string{"0.000000000000001", "3"}, []string{"0.0000000000000001"}},
 	} {
 		g, err := JSONSchema(c.schema)

@@ -7,8 +7,8 @@ import (
 	"github.com/grovellm/grove/tree"
 )
 
-// Path is a text that a constraint bounds, as far as it is written, and the draft tree that may go on with it. A node of the tree
-// has the state of its parent and of its token.
+// Path is a text that a constraint bounds, as far as it is written, and the draft tree that may go
+// on with it. A node of the tree has the state of its parent and of its token.
 type Path struct {
 	Constraint *Constraint
 	End        func(token int32) bool // tokens that end the text, where it may end; nil: there are none
@@ -72,8 +72,8 @@ func (p *Path) Follow(token int32) (ok bool, err error) {
 	return next != nil, wrap(err)
 }
 
-// Choose chooses a token among those allowed, by choose from logits of which the others are minus infinity, made in the memory of
-// masked. It follows the token.
+// Choose chooses a token among those allowed, by choose from logits of which the others are minus
+// infinity, made in the memory of masked. It follows the token.
 func (p *Path) Choose(masked, logits []float32, choose func(logits []float32) (int32, error)) (token int32, err error) {
 	if p.mask, err = p.Constraint.Mask(p.Place); err != nil {
 		return 0, wrap(err)
@@ -106,8 +106,9 @@ func (p *Path) Forbids() func(token int32) bool {
 	return func(token int32) bool { return !p.mask.Has(token) && !(p.Ends(token) && p.Place.Accepting()) }
 }
 
-// Allowed lists the nodes of a tree below the text that are allowed, the root first. Where the grammar cannot follow a node it is not:
-// plain decoding may never come there. The list lasts until the next call.
+// Allowed lists the nodes of a tree below the text that are allowed, the root first. Where the
+// grammar cannot follow a node it is not: plain decoding may never come there. The list lasts until
+// the next call.
 func (p *Path) Allowed(t *tree.Tree) []int32 {
 	p.places, p.nodes = append(p.places[:0], p.Place), append(p.nodes[:0], 0)
 	for i := 1; i < t.Len(); i++ {
@@ -131,8 +132,8 @@ func (p *Path) Allowed(t *tree.Tree) []int32 {
 	return p.nodes
 }
 
-// Force appends the text that must follow the root and the leaves of a tree, which has the nodes that Allowed listed and no others: up
-// to so many nodes and so deep.
+// Force appends the text that must follow the root and the leaves of a tree, which has the nodes
+// that Allowed listed and no others: up to so many nodes and so deep.
 func (p *Path) Force(t *tree.Tree, budget, depth int) {
 	for i, n := 0, t.Len(); i < n; i++ {
 		if p.places[i] != nil && (i == 0 || t.Leaf(i)) {

@@ -4,11 +4,11 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/grovellm/grove/chat"
+	"github.com/grovellm/grove/internal/callform"
 )
 
-// property is what all parts say of a property, and whether one of them mentions it. patterns are those that match its name; nil
-// says to find out.
+// property is what all parts say of a property, and whether one of them mentions it. patterns are
+// those that match its name; nil says to find out.
 func (c *schemas) property(s *shape, name string, patterns []string) (all conj) {
 	matching := func(p *part) (found []conj) {
 		for i, pattern := range p.patterns {
@@ -57,8 +57,9 @@ type pair struct {
 	required bool
 }
 
-// writing is how an object is written: what stands before its first property or in the place of one, between properties, and behind all, and
-// a property whose name is given as it is, or by an expression of its characters.
+// writing is how an object is written: what stands before its first property or in the place of
+// one, between properties, and behind all, and a property whose name is given as it is, or by an
+// expression of its characters.
 type writing struct {
 	open, none, between, end *expr
 
@@ -70,7 +71,8 @@ type writing struct {
 
 func (c *schemas) emitObject(s *shape) *expr {
 	key := c.notation.Key
-	return c.writeObject(s, &writing{plain: key != chat.JSON.Key, open: literal("{"), none: literal("{"), between: c.comma(), end: literal("}"),
+	return c.writeObject(s, &writing{plain: key != callform.JSON.Key, open: literal("{"), none: literal("{"),
+		between: c.comma(), end: literal("}"),
 		pair: func(name string, value conj) *expr {
 			return seq(literal(c.name(name)+c.notation.Colon), c.ref(value))
 		},
@@ -123,8 +125,8 @@ func (c *schemas) writeObject(s *shape, w *writing) *expr {
 	return seq(c.properties(s, pairs, free, w), w.end)
 }
 
-// freeProperty is a property that no part names; nothing where there may be none. Its name is written without escapes, so that it
-// cannot be a name in disguise.
+// freeProperty is a property that no part names; nothing where there may be none. Its name is
+// written without escapes, so that it cannot be a name in disguise.
 func (c *schemas) freeProperty(s *shape, names []string, w *writing) *expr {
 	var patterns []string
 	seen := map[string]bool{}
@@ -162,9 +164,10 @@ func (c *schemas) freeProperty(s *shape, names []string, w *writing) *expr {
 		for _, n := range c.shapes(s.names) {
 			clear := n.kind == isString && !slices.ContainsFunc(names, func(name string) bool {
 				text := quote(name)
-				return meet(n, &shape{kind: isString, value: &text, most: unlimited}) != nil
+				return intersect(n, &shape{kind: isString, value: &text, most: unlimited}) != nil
 			})
-			if n.kind != isString || len(names) > 0 && !clear && (n.value == nil || slices.Contains(names, (*n.value)[1:len(*n.value)-1])) {
+			if n.kind != isString || len(names) > 0 && !clear && (n.value == nil ||
+				slices.Contains(names, (*n.value)[1:len(*n.value)-1])) {
 				continue
 			}
 			name := c.emit(n)

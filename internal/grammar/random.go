@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Random makes a grammar of a few rules over the letters of RandomVocab, for tests. intn returns a number of 0 to n-1. Rules call
-// later rules, and themselves between letters.
+// Random makes a grammar of a few rules over the letters of RandomVocab, for tests. intn returns a
+// number of 0 to n-1. Rules call later rules, and themselves between letters.
 func Random(intn func(n int) int) string {
 	pick := func(list ...string) string { return list[intn(len(list))] }
 	names := []string{"root", "r1", "r2", "r3"}[:1+intn(4)]
@@ -49,8 +49,8 @@ func Random(intn func(n int) int) string {
 	return b.String()
 }
 
-// RandomVocab makes texts of n tokens: the letters and bytes that Random's grammars need, as far as there are so many tokens, and
-// pieces of such texts, some of which are cut within a character.
+// RandomVocab makes texts of n tokens: the letters and bytes that Random's grammars need, as far as
+// there are so many tokens, and pieces of such texts, some of which are cut within a character.
 func RandomVocab(n int, intn func(n int) int) [][]byte {
 	letters := []rune("abcdé語")
 	pieces := [][]byte{nil, {0xc3}, {0xa9}}

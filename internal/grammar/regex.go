@@ -7,7 +7,8 @@ import (
 	"unicode"
 )
 
-// Regex compiles a regular expression in Go's syntax. The whole text must match it. Anchors are allowed at its ends alone.
+// Regex compiles a regular expression in Go's syntax. The whole text must match it. Anchors are
+// allowed at its ends alone.
 func Regex(pattern string) (*Grammar, error) {
 	g, root, err := readRegex(pattern)
 	if err != nil {
@@ -37,7 +38,8 @@ func regex(pattern string, search bool) (*expr, error) {
 	return convert(parsed, true, true, search)
 }
 
-// convert turns a parsed pattern into an expression. first and last say that it stands at the text's ends, where anchors may.
+// convert turns a parsed pattern into an expression. first and last say that it stands at the
+// text's ends, where anchors may.
 func convert(re *syntax.Regexp, first, last, search bool) (*expr, error) {
 	open := func(e *expr) *expr { // at an end that no anchor holds, other text may stand
 		if !search || !first && !last {

@@ -7,8 +7,9 @@ import (
 	"slices"
 )
 
-// Relax returns a schema of a tool's arguments that can be held, and what was left out of the one given: the parts that cannot be held,
-// each as narrow as can be. A schema that can be held stays as it is.
+// Relax returns a schema of a tool's arguments that can be held, and what was left out of the one
+// given: the parts that cannot be held, each as narrow as can be. A schema that can be held stays
+// as it is.
 func Relax(parameters string) (relaxed string, left []string, err error) {
 	if parameters == "" {
 		return "", nil, nil
@@ -89,8 +90,8 @@ func withValue(values map[string]any, name string, v any) map[string]any {
 	return out
 }
 
-// relax makes a schema one that can be held: by relaxing the schemas within it, and where that is not enough by leaving out its keywords,
-// the first of those that help.
+// relax makes a schema one that can be held: by relaxing the schemas within it, and where that is
+// not enough by leaving out its keywords, the first of those that help.
 func (r *relaxer) relax(v any, at string, depth int) any {
 	o, ok := v.(*object)
 	if !ok || depth > maxDepth || r.holdsPart(o) {
@@ -137,7 +138,8 @@ func (r *relaxer) relax(v any, at string, depth int) any {
 		if out.values[name] == nil {
 			continue
 		}
-		if more := (&object{append(slices.Clone(kept.names), name), withValue(kept.values, name, out.values[name])}); r.holdsPart(more) {
+		if more := (&object{append(slices.Clone(kept.names), name),
+			withValue(kept.values, name, out.values[name])}); r.holdsPart(more) {
 			kept = more
 		}
 	}

@@ -8,12 +8,13 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/grovellm/grove/chat"
+	"github.com/grovellm/grove/internal/callform"
 )
 
-// JSONSchema compiles a JSON schema (draft 2020-12). Every text of the grammar is a JSON value on one line, with ", " and ": "
-// between its parts, that the schema accepts. The grammar need not have all such values; docs/serve.md says what it leaves out.
-// A schema that cannot be honoured is refused, by the keyword and its place.
+// JSONSchema compiles a JSON schema (draft 2020-12). Every text of the grammar is a JSON value on
+// one line, with ", " and ": " between its parts, that the schema accepts. The grammar need not
+// have all such values; docs/serve.md says what it leaves out. A schema that cannot be honoured is
+// refused, by the keyword and its place.
 func JSONSchema(source string) (*Grammar, error) {
 	g, root, err := readSchema(source)
 	if err != nil {
@@ -29,7 +30,7 @@ func readSchema(source string) (*grammar, int, error) {
 }
 
 func newSchemas() *schemas {
-	return &schemas{notation: chat.JSON, shared: map[string]int{}, patterns: map[string]pattern{}}
+	return &schemas{notation: callform.JSON, shared: map[string]int{}, patterns: map[string]pattern{}}
 }
 
 // read adds the rules of a document, and returns that of its values that the other schemas accept too.
@@ -106,7 +107,7 @@ type conj []term
 // schemas compiles a document of schemas.
 type schemas struct {
 	g        grammar
-	notation chat.Notation
+	notation callform.Notation
 	root     place
 	known    map[string]int // rules of conjunctions
 	shared   map[string]int // rules that all documents share
@@ -134,7 +135,8 @@ func (c *schemas) fail(p place, keyword, format string, args ...any) {
 	}
 }
 
-// spend counts work, in shapes that schemas are applied to. It returns false where it is too much, or something else was wrong.
+// spend counts work, in shapes that schemas are applied to. It returns false where it is too much,
+// or something else was wrong.
 func (c *schemas) spend(keyword string, work int) bool {
 	c.work += work
 	if c.work > maxApplied && c.err == nil {

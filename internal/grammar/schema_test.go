@@ -19,25 +19,34 @@ func TestJSONSchema(t *testing.T) {
 		yes, no []string
 	}{
 		{`{"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "string"}}, "required": ["a"]}`,
-			[]string{`{"a": 1}`, `{"a": -20, "b": "x\"\n"}`}, []string{`{}`, `{"b": "x"}`, `{"a": 1.5}`, `{"b": "", "a": 1}`, `{"a":1}`, `{"a": 1, "c": 1}`}},
-		{`{"enum": ["a", 1, null, {"b": [true]}]}`, []string{`"a"`, `1`, `null`, `{"b": [true]}`}, []string{`"b"`, `2`, `{"b": [false]}`}},
-		{`{"type": "integer", "minimum": -3, "exclusiveMaximum": 12}`, []string{"-3", "0", "9", "10", "11"}, []string{"-4", "12", "1.5", "01", "-0"}},
+			[]string{`{"a": 1}`, `{"a": -20, "b": "x\"\n"}`}, []string{`{}`, `{"b": "x"}`, `{"a": 1.5}`, `{"b": "", "a": 1}`,
+				`{"a":1}`, `{"a": 1, "c": 1}`}},
+		{`{"enum": ["a", 1, null, {"b": [true]}]}`, []string{`"a"`, `1`, `null`, `{"b": [true]}`},
+			[]string{`"b"`, `2`, `{"b": [false]}`}},
+		{`{"type": "integer", "minimum": -3, "exclusiveMaximum": 12}`, []string{"-3", "0", "9", "10", "11"},
+			[]string{"-4", "12", "1.5", "01", "-0"}},
 		{`{"type": "number", "minimum": 0, "maximum": 1}`, []string{"0", "1", "0.25", "0.99"}, []string{"-0.5", "1.01", "2"}},
-		{`{"type": "number", "exclusiveMinimum": 1.25, "maximum": 10.5}`, []string{"1.26", "1.251", "2", "10.5", "10.4999"}, []string{"1.25", "1", "10.51", "11"}},
+		{`{"type": "number", "exclusiveMinimum": 1.25, "maximum": 10.5}`, []string{"1.26", "1.251", "2", "10.5", "10.4999"},
+			[]string{"1.25", "1", "10.51", "11"}},
 		{`{"multipleOf": 0.01, "type": "number"}`, []string{"0", "1.25", "-3.5", "100"}, []string{"1.255"}},
 		{`{"type": "integer", "multipleOf": 7}`, []string{"0", "7", "49", "-14"}, []string{"8", "7.0"}},
-		{`{"type": "string", "minLength": 2, "maxLength": 3}`, []string{`"ab"`, `"é語x"`, `"\n\u00e9"`}, []string{`"a"`, `"abcd"`}},
+		{`{"type": "string", "minLength": 2, "maxLength": 3}`, []string{`"ab"`, `"é語x"`, `"\n\u00e9"`},
+			[]string{`"a"`, `"abcd"`}},
 		{`{"type": "string", "pattern": "^[a-z]+\\d$"}`, []string{`"ab1"`}, []string{`"1"`, `"ab1 "`}},
 		{`{"type": "string", "pattern": "\"x"}`, []string{`"\"x"`, `"a\"xb"`}, []string{`"x"`}},
-		{`{"type": "array", "items": {"type": "boolean"}, "minItems": 1, "maxItems": 2}`, []string{"[true]", "[true, false]"}, []string{"[]", "[true, true, true]", "[1]"}},
-		{`{"type": "array", "prefixItems": [{"const": 1}, {"const": 2}], "items": false}`, []string{"[]", "[1]", "[1, 2]"}, []string{"[2]", "[1, 2, 3]"}},
+		{`{"type": "array", "items": {"type": "boolean"}, "minItems": 1, "maxItems": 2}`, []string{"[true]", "[true, false]"},
+			[]string{"[]", "[true, true, true]", "[1]"}},
+		{`{"type": "array", "prefixItems": [{"const": 1}, {"const": 2}], "items": false}`, []string{"[]", "[1]", "[1, 2]"},
+			[]string{"[2]", "[1, 2, 3]"}},
 		{`{"type": "array", "items": {"enum": ["a", "b", "c"]}, "uniqueItems": true, "minItems": 2}`, []string{`["a", "c"]`}, []string{`["a"]`, `["a", "a"]`}},
 		{`{"$defs": {"tree": {"type": "object", "properties": {"kids": {"type": "array", "items": {"$ref": "#/$defs/tree"}}}, "additionalProperties": false}}, "$ref": "#/$defs/tree"}`,
 			[]string{`{}`, `{"kids": [{}, {"kids": []}]}`}, []string{`{"kids": [1]}`}},
 		{`{"anyOf": [{"type": "string"}, {"type": "integer", "minimum": 3}], "not": {"const": 5}}`, []string{`"x"`, "3", "6", "55"}, []string{"2", "5"}},
 		{`{"oneOf": [{"type": "integer"}, {"minimum": 2}]}`, []string{"1", "2.51"}, []string{"3", "1.5"}},
-		{`{"type": "object", "additionalProperties": {"type": "integer"}}`, []string{"{}", `{"x": 1, "y": 2}`}, []string{`{"x": "1"}`}},
-		{`{"type": "object", "properties": {"ab": true}, "additionalProperties": {"type": "integer"}}`, []string{`{"ab": "x", "abc": 1}`, `{"a": 1}`}, []string{`{"abc": "x"}`}},
+		{`{"type": "object", "additionalProperties": {"type": "integer"}}`, []string{"{}", `{"x": 1, "y": 2}`},
+			[]string{`{"x": "1"}`}},
+		{`{"type": "object", "properties": {"ab": true}, "additionalProperties": {"type": "integer"}}`, []string{`{"ab": "x", "abc": 1}`, `{"a": 1}`},
+			[]string{`{"abc": "x"}`}},
 		{`{"type": "object", "patternProperties": {"^x": {"type": "integer"}}, "minProperties": 1}`, []string{`{"x1": 1}`}, []string{"{}", `{"x1": "a"}`}},
 		{`{"allOf": [{"properties": {"a": {"minimum": 3}}}, {"properties": {"a": {"type": "integer"}}, "required": ["a"]}], "type": "object"}`, []string{`{"a": 3}`}, []string{`{"a": 2}`, "{}"}},
 		{`{"if": {"properties": {"k": {"const": 1}}, "required": ["k"]}, "then": {"required": ["v"]}, "type": "object", "properties": {"k": {"type": "integer"}, "v": {"type": "string"}}}`,
@@ -98,8 +107,8 @@ func nestedOneOf() string {
 	return schema + `}, "$ref": "#/$defs/a30"}`
 }
 
-// Short schemas whose alternatives, rules or comparisons would multiply are refused, in little memory. Without bounds some of them
-// would take hours.
+// Short schemas whose alternatives, rules or comparisons would multiply are refused, in little
+// memory. Without bounds some of them would take hours.
 func TestHostileSchemas(t *testing.T) {
 	list := func(n int, format string) string {
 		var b strings.Builder
@@ -109,18 +118,22 @@ func TestHostileSchemas(t *testing.T) {
 		return strings.TrimSuffix(b.String(), ",")
 	}
 	for name, schema := range map[string]string{
-		"properties and patterns": `{"type": "object", "properties": {` + list(5000, `"k%d": true`) + `}, "patternProperties": {` + list(5000, `"p%d": true`) + `}}`,
-		"values and a pattern":    `{"enum": [` + list(10000, `"k%d"`) + `], "pattern": "^k[0-9a-z]{1,900}$"}`,
-		"a long value":            `{"const": "` + strings.Repeat("a", 100000) + `", "pattern": "(a?){900}b"}`,
-		"a large pattern":         `{"const": "a", "pattern": "` + strings.Repeat("[a-c]{1000}", 3000) + `"}`,
-		"counted properties":      `{"type": "object", "properties": {` + list(4000, `"k%d": true`) + `}, "minProperties": 4000}`,
-		"distinct items":          `{"type": "array", "items": {"enum": [` + list(8000, `"k%d"`) + `]}, "uniqueItems": true, "minItems": 2}`,
-		"dependent properties":    `{"dependentRequired": {` + list(40, `"k%d": ["a"]`) + `}}`,
-		"alternatives and values": `{"anyOf": [` + list(1000, `{"minLength": %d}`) + `], "enum": [` + list(3000, `"k%d"`) + `]}`,
-		"items denied":            `{"not": {"prefixItems": [` + list(20000, `{"minimum": %d}`) + `]}}`,
-		"properties denied":       `{"anyOf": [` + list(1000, `{"minProperties": %d}`) + `], "not": {"required": [` + list(3000, `"k%d"`) + `]}}`,
-		"a list":                  `{"const": [` + list(50000, "%d") + `]}`,
-		"names":                   `{"type": "object", "properties": {` + list(20000, `"%d": true`) + `}}`,
+		"properties and patterns": `{"type": "object", "properties": {` + list(5000, `"k%d": true`) +
+			`}, "patternProperties": {` + list(5000, `"p%d": true`) + `}}`,
+		"values and a pattern": `{"enum": [` + list(10000, `"k%d"`) + `], "pattern": "^k[0-9a-z]{1,900}$"}`,
+		"a long value":         `{"const": "` + strings.Repeat("a", 100000) + `", "pattern": "(a?){900}b"}`,
+		"a large pattern":      `{"const": "a", "pattern": "` + strings.Repeat("[a-c]{1000}", 3000) + `"}`,
+		"counted properties":   `{"type": "object", "properties": {` + list(4000, `"k%d": true`) + `}, "minProperties": 4000}`,
+		"distinct items": `{"type": "array", "items": {"enum": [` + list(8000, `"k%d"`) +
+			`]}, "uniqueItems": true, "minItems": 2}`,
+		"dependent properties": `{"dependentRequired": {` + list(40, `"k%d": ["a"]`) + `}}`,
+		"alternatives and values": `{"anyOf": [` + list(1000, `{"minLength": %d}`) + `], "enum": [` +
+			list(3000, `"k%d"`) + `]}`,
+		"items denied": `{"not": {"prefixItems": [` + list(20000, `{"minimum": %d}`) + `]}}`,
+		"properties denied": `{"anyOf": [` + list(1000, `{"minProperties": %d}`) + `], "not": {"required": [` +
+			list(3000, `"k%d"`) + `]}}`,
+		"a list": `{"const": [` + list(50000, "%d") + `]}`,
+		"names":  `{"type": "object", "properties": {` + list(20000, `"%d": true`) + `}}`,
 	} {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
@@ -150,7 +163,8 @@ func TestBounds(t *testing.T) {
 			}
 			return
 		}
-		text := string(rapid.OneOf(rapid.Just(low), rapid.Just(high), rapid.Custom(func(t *rapid.T) json.Number { return number("value") })).Draw(t, "value"))
+		text := string(rapid.OneOf(rapid.Just(low), rapid.Just(high),
+			rapid.Custom(func(t *rapid.T) json.Number { return number("value") })).Draw(t, "value"))
 		v, _ := ratio(text)
 		lo, _ := ratio(string(low))
 		hi, _ := ratio(string(high))

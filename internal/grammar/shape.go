@@ -12,8 +12,8 @@ import (
 	"unicode/utf8"
 )
 
-// shape is a set of values of one type: what a schema comes to when its alternatives are told apart. Schemas within it are not
-// expanded yet.
+// shape is a set of values of one type: what a schema comes to when its alternatives are told
+// apart. Schemas within it are not expanded yet.
 type shape struct {
 	kind  kind
 	value *string // the only value, as JSON: of strings, numbers, true, false and null
@@ -67,7 +67,8 @@ type contained struct {
 
 func universe() []*shape {
 	text := func(s string) *string { return &s }
-	list := []*shape{{kind: isNull, value: text("null")}, {kind: isBool, value: text("true")}, {kind: isBool, value: text("false")}}
+	list := []*shape{{kind: isNull, value: text("null")}, {kind: isBool, value: text("true")},
+		{kind: isBool, value: text("false")}}
 	for _, k := range []kind{isNumber, isString, isArray, isObject} {
 		list = append(list, &shape{kind: k, most: unlimited})
 	}
@@ -97,7 +98,8 @@ func (s *shape) key(scoped bool) string {
 	if s.value != nil {
 		b.WriteString(*s.value)
 	}
-	fmt.Fprint(&b, "|", s.kind, s.number.low, s.number.lowOpen, s.number.high, s.number.highOpen, s.whole, s.broken, s.multiple, s.least, s.most, s.unique)
+	fmt.Fprint(&b, "|", s.kind, s.number.low, s.number.lowOpen, s.number.high, s.number.highOpen, s.whole, s.broken,
+		s.multiple, s.least, s.most, s.unique)
 	fmt.Fprintf(&b, "%q%q%q%q%q", s.pattern, s.format, s.excluded, s.required, s.absent)
 	for _, p := range s.parts {
 		fmt.Fprintf(&b, "|%q%q%v%v%v", p.names, p.patterns, p.unseen, p.seen, p.denied)
@@ -141,8 +143,8 @@ func (s *shape) atMost(n int) {
 	}
 }
 
-// meet is what two shapes have in common; nil for nothing. Parts of b keep their order behind those of a.
-func meet(a, b *shape) *shape {
+// intersect is what two shapes have in common; nil for nothing. Parts of b keep their order behind those of a.
+func intersect(a, b *shape) *shape {
 	if a.kind != b.kind || a.value != nil && b.value != nil && !sameScalar(*a.value, *b.value) {
 		return nil
 	}
@@ -349,7 +351,7 @@ func (c *schemas) constant(list []*shape, p place, v any) []*shape {
 	k := kindOf(v)
 	var out []*shape
 	for _, s := range list {
-		if n := meet(s, &shape{kind: k, value: &text, most: unlimited}); n != nil && !c.impossible(n) {
+		if n := intersect(s, &shape{kind: k, value: &text, most: unlimited}); n != nil && !c.impossible(n) {
 			out = append(out, n)
 		}
 	}

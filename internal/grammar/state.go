@@ -57,7 +57,8 @@ type State struct {
 	known      bool // forced is known
 }
 
-// Bounds of what is remembered, and of a state. Everything remembered is dropped when a bound is reached: it can be computed again.
+// Bounds of what is remembered, and of a state. Everything remembered is dropped when a bound is
+// reached: it can be computed again.
 const (
 	maxStates   = 1 << 12
 	maskMemory  = 4 << 20 // bytes
@@ -209,7 +210,10 @@ func (g *Grammar) intern(configs []config, accepting bool) *State {
 	s := g.states[string(g.key)]
 	if s == nil {
 		s = &State{grammar: g, configs: configs, current: configs, accepting: accepting, generation: g.generation}
-		s.thinking = slices.ContainsFunc(configs, func(c config) bool { return int(c.node) >= g.thought[0] && int(c.node) < g.thought[1] })
+		s.thinking = slices.ContainsFunc(configs, func(c config) bool {
+			return int(c.node) >= g.thought[0] &&
+				int(c.node) < g.thought[1]
+		})
 		g.states[string(g.key)] = s
 	}
 	return s
@@ -289,7 +293,8 @@ func (s *State) Accepting() bool { return s.accepting }
 // Complete reports whether the text can only end here.
 func (s *State) Complete() bool { return s.accepting && len(s.configs) == 0 }
 
-// Forced is the text that must follow: as long as the text may not end and one byte alone is allowed. At most maxForced bytes.
+// Forced is the text that must follow: as long as the text may not end and one byte alone is
+// allowed. At most maxForced bytes.
 func (g *Grammar) Forced(s *State) ([]byte, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/grovellm/grove/chat"
+	"github.com/grovellm/grove/internal/callform"
 )
 
 // ToolError says that the arguments of a tool cannot be held to its schema.
@@ -24,12 +24,13 @@ type Source struct {
 
 	// With Form, the output is text and calls of tools, or calls and what JSONSchema or Regex say.
 	Tools  []Tool
-	Form   *chat.CallForm // how the model writes a call
+	Form   *callform.Form // how the model writes a call
 	Must   bool           // at least one call, and no other text
 	Single bool           // at most one call
 
-	// Thinking lets the output begin with reasoning that ends with "</think>". ThinkingNow says that it has begun in the prompt.
-	// Where nothing but Thinking is set, any text may follow; where nothing is set, the output is text without reasoning.
+	// Thinking lets the output begin with reasoning that ends with "</think>". ThinkingNow says that
+	// it has begun in the prompt. Where nothing but Thinking is set, any text may follow; where
+	// nothing is set, the output is text without reasoning.
 	Thinking, ThinkingNow bool
 
 	closed bool // the reasoning ends after a character
@@ -104,25 +105,26 @@ func (g *grammar) marker(text string) *expr {
 }
 
 // callText matches a part of the text of calls.
-func (g *grammar) callText(t chat.CallText) *expr {
+func (g *grammar) callText(t callform.Text) *expr {
 	e := seq()
 	for _, p := range t {
 		switch p.Kind {
-		case chat.CallLiteral:
+		case callform.Literal:
 			e.kids = append(e.kids, literal(p.Text))
-		case chat.CallToken:
+		case callform.Token:
 			e.kids = append(e.kids, g.marker(p.Text))
-		case chat.CallID:
-			e.kids = append(e.kids, repeat(chars(charSet{{'a', 'z'}, {'A', 'Z'}, {'0', '9'}}...), chat.IDLength, chat.IDLength))
-		case chat.CallIndex:
+		case callform.ID:
+			e.kids = append(e.kids, repeat(chars(charSet{{'a', 'z'}, {'A', 'Z'}, {'0', '9'}}...),
+				callform.IDLength, callform.IDLength))
+		case callform.Index:
 			e.kids = append(e.kids, repeat(digits('0', '9'), 1, 3))
 		}
 	}
 	return e
 }
 
-// without matches texts that contain none of some words. Its rules are the states of Aho and Corasick's automaton: the longest beginning of
-// a word that the text ends with.
+// without matches texts that contain none of some words. Its rules are the states of Aho and
+// Corasick's automaton: the longest beginning of a word that the text ends with.
 func (g *grammar) without(words ...string) *expr {
 	states := []string{""} // beginnings of words
 	number := map[string]int{"": 0}
@@ -191,7 +193,7 @@ func (s *Source) readTools() (*grammar, int, error) {
 		return g, g.add("calls", calls), nil
 	}
 	var text *expr
-	c.notation = chat.JSON
+	c.notation = callform.JSON
 	switch {
 	case s.JSONSchema != "":
 		rule, err := c.read(s.JSONSchema)

@@ -16,11 +16,12 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/grovellm/grove/chat"
+	"github.com/grovellm/grove/internal/callform"
 	"github.com/grovellm/grove/internal/testing/calltest"
 )
 
 // formOf is how a template writes calls.
-func formOf(t *testing.T, name string) *chat.CallForm {
+func formOf(t *testing.T, name string) *callform.Form {
 	t.Helper()
 	l, err := chat.Parse(calltest.Tokenizer(t, calltest.Templates[name], true), calltest.Templates[name])
 	if err != nil {
@@ -30,12 +31,13 @@ func formOf(t *testing.T, name string) *chat.CallForm {
 	if err != nil {
 		t.Fatalf("%s: %v", name, err)
 	}
-	return form
+	return callform.Of(form)
 }
 
 // Text and calls of tools, as families of models write them.
 func TestTools(t *testing.T) {
-	tools := []Tool{{"add", `{"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}}, "required": ["a", "b"]}`}, {"now", `{"type": "object", "properties": {}}`}}
+	tools := []Tool{{"add", `{"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}}, "required": ["a", "b"]}`},
+		{"now", `{"type": "object", "properties": {}}`}}
 	add, now := `{"name": "add", "arguments": {"a": 1, "b": 2}}`, `{"name": "now", "arguments": {}}`
 	hermes := func(call string) string { return "<tool_call>\n" + call + "\n</tool_call>" }
 	listed := func(call string) string { return strings.TrimSuffix(call, "}") + `, "id": "abcdefghi"}` }
@@ -47,18 +49,23 @@ func TestTools(t *testing.T) {
 		{"hermes", Source{}, []string{"", "Hello <tool>", hermes(add), "Well. " + hermes(add) + "\n" + hermes(now)},
 			[]string{"<tool_call>", hermes(`{"name": "sub", "arguments": {}}`), hermes(`{"name": "add", "arguments": {"a": 1}}`)}},
 		{"hermes", Source{Must: true, Single: true}, []string{hermes(now)}, []string{"", "x", hermes(add) + "\n" + hermes(now)}},
-		{"hermes", Source{JSONSchema: `{"type": "array", "items": {"type": "null"}}`}, []string{"[null]", hermes(now)}, []string{"", "x", "null"}},
+		{"hermes", Source{JSONSchema: `{"type": "array", "items": {"type": "null"}}`}, []string{"[null]", hermes(now)},
+			[]string{"", "x", "null"}},
 		{"hermes", Source{Regex: "a+", Thinking: true}, []string{"<think>b</think>aa", hermes(now)}, []string{"", "b"}},
 		{"llama", Source{}, []string{"", "Hello {", `{"name": "now", "parameters": {}}`}, []string{"{", " {", now}},
-		{"mistral", Source{}, []string{"Hello", "[TOOL_CALLS][" + listed(add) + ", " + listed(now) + "]", "\xff[TOOL_CALLS]\xff[" + listed(add) + "]"},
+		{"mistral", Source{}, []string{"Hello", "[TOOL_CALLS][" + listed(add) + ", " + listed(now) + "]",
+			"\xff[TOOL_CALLS]\xff[" + listed(add) + "]"},
 			[]string{"[TOOL_CALLS]", "[TOOL_CALLS][]", "\xff[TOOL_CALLS]\xff", "[TOOL_CALLS][" + add + "]"}},
-		{"mistral-args", Source{Must: true, Thinking: true}, []string{"[TOOL_CALLS]now[ARGS]{}", "<think>[TOOL_CALLS]</think>\n[TOOL_CALLS]now[ARGS]{}"},
+		{"mistral-args", Source{Must: true, Thinking: true}, []string{"[TOOL_CALLS]now[ARGS]{}",
+			"<think>[TOOL_CALLS]</think>\n[TOOL_CALLS]now[ARGS]{}"},
 			[]string{"<think></think>", "a"}},
 		{"qwen-coder", Source{Must: true}, []string{"<tool_call>\n<function=add>\n<parameter=a>\n1\n</parameter>\n<parameter=b>\n2\n</parameter>\n</function>\n</tool_call>",
-			"<tool_call>\n<function=now>\n</function>\n</tool_call>"}, []string{hermes(now), "<tool_call>\n<function=add>\n</function>\n</tool_call>"}},
+			"<tool_call>\n<function=now>\n</function>\n</tool_call>"}, []string{
+			hermes(now), "<tool_call>\n<function=add>\n</function>\n</tool_call>"}},
 		{"gptoss", Source{}, []string{"\xff<|channel|>\xffanalysis\xff<|message|>\xffHm\xff<|end|>\xff\xff<|assistant|>\xff to=functions.now\xff<|channel|>\xffcommentary json\xff<|message|>\xff{}",
 			"<|channel|>final<|message|>Hi"}, []string{"Hi"}},
-		{"", Source{Regex: "a+", Thinking: true, ThinkingNow: true}, []string{"Hm</think>\n\na", "</thin</think>aa"}, []string{"a", "</think>", "</think>a</think>a"}},
+		{"", Source{Regex: "a+", Thinking: true, ThinkingNow: true}, []string{"Hm</think>\n\na", "</thin</think>aa"},
+			[]string{"a", "</think>", "</think>a</think>a"}},
 	} {
 		if c.form != "" {
 			c.s.Tools, c.s.Form = tools, formOf(t, c.form)
@@ -78,7 +85,8 @@ func TestTools(t *testing.T) {
 // The arguments of a call are an object, whatever else a function's schema allows.
 func TestArgumentsAreAnObject(t *testing.T) {
 	form := formOf(t, "llama")
-	for _, parameters := range []string{"", "{}", "true", `{"properties": {"a": {"type": "integer"}}, "required": ["a"]}`, `{"type": ["object", "null"]}`} {
+	for _, parameters := range []string{"", "{}", "true", `{"properties": {"a": {"type": "integer"}}, "required": ["a"]}`,
+		`{"type": ["object", "null"]}`} {
 		s := Source{Form: form, Must: true, Tools: []Tool{{"f", parameters}}}
 		g, err := s.Compile()
 		if err != nil {
@@ -121,7 +129,8 @@ func templates(t *testing.T) map[string]string {
 var callProperties = [][2]string{ // in the order of their names, in which some templates write them
 	{"count", `{"type": "integer"}`}, {"deep", `{"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "array", "items": {"type": "boolean"}}}, "required": ["a"]}`},
 	{"list", `{"type": "array", "items": {"type": ["string", "integer", "null"]}}`}, {"maybe", `{"type": ["string", "null"]}`},
-	{"none", `{"type": "null"}`}, {"ratio", `{"type": "number"}`}, {"sure", `{"type": "boolean"}`}, {"text", `{"type": "string"}`},
+	{"none", `{"type": "null"}`}, {"ratio", `{"type": "number"}`}, {"sure", `{"type": "boolean"}`}, {"text",
+		`{"type": "string"}`},
 	{"unit", `{"enum": ["km", "mi <x>"]}`},
 }
 
@@ -136,8 +145,10 @@ func callTools() []Tool {
 
 // drawValue draws a value of a schema of callProperties.
 func drawValue(t *rapid.T, name string) any {
-	text := rapid.OneOf(rapid.SampledFrom([]string{"", "km", "a \"quoted\" 'word'", "two\nlines\n", " spaced ", "<b>&amp;</b>", "</tool_call>", "</parameter>",
-		"[1, 2]", "null", "7", "\\d\\n", "日本 é \U0001f600", "}", "]]>", "', b='", "<tool_call>\n{"}), rapid.StringMatching(`[a-zé<>/{}"'\\ \n:,]{0,12}`))
+	text := rapid.OneOf(rapid.SampledFrom([]string{"", "km", "a \"quoted\" 'word'", "two\nlines\n", " spaced ",
+		"<b>&amp;</b>", "</tool_call>", "</parameter>",
+		"[1, 2]", "null", "7", "\\d\\n", "日本 é \U0001f600", "}", "]]>", "', b='", "<tool_call>\n{"}), rapid.StringMatching(
+		`[a-zé<>/{}"'\\ \n:,]{0,12}`))
 	switch name {
 	case "text":
 		return text.Draw(t, "text")
@@ -150,7 +161,8 @@ func drawValue(t *rapid.T, name string) any {
 	case "sure":
 		return rapid.Bool().Draw(t, "sure")
 	case "list":
-		return rapid.SliceOfN(rapid.OneOf(rapid.Map(text, func(s string) any { return s }), rapid.Just[any](nil), rapid.Just[any](3)), 0, 3).Draw(t, "list")
+		return rapid.SliceOfN(rapid.OneOf(rapid.Map(text, func(s string) any { return s }), rapid.Just[any](nil),
+			rapid.Just[any](3)), 0, 3).Draw(t, "list")
 	case "deep":
 		return map[string]any{"a": text.Draw(t, "a"), "b": []any{true, false}}
 	case "maybe":
@@ -186,7 +198,7 @@ type calledOf struct {
 }
 
 // parsed reads a text in pieces.
-func parsed(f *chat.CallForm, text string, piece func(left int) int) (content string, calls []calledOf, err error) {
+func parsed(f *callform.Form, text string, piece func(left int) int) (content string, calls []calledOf, err error) {
 	kinds := func(tool, argument string) (bool, bool) {
 		for _, t := range callTools() {
 			if t.Name == tool {
@@ -221,10 +233,11 @@ func parsed(f *chat.CallForm, text string, piece func(left int) int) (content st
 }
 
 // patternOf is a regular expression of a part of the text of calls.
-func patternOf(t chat.CallText) string {
+func patternOf(t callform.Text) string {
 	out := ""
 	for _, p := range t {
-		out += regexp.QuoteMeta(p.Text) + map[chat.CallPartKind]string{chat.CallID: "[a-zA-Z0-9]{9}", chat.CallIndex: "[0-9]"}[p.Kind]
+		out += regexp.QuoteMeta(p.Text) + map[callform.PartKind]string{callform.ID: "[a-zA-Z0-9]{9}",
+			callform.Index: "[0-9]"}[p.Kind]
 	}
 	return out
 }
@@ -238,7 +251,7 @@ func TestRenderedCallsAreReadBack(t *testing.T) {
 			t.Logf("%s: %v", name, err)
 			continue
 		}
-		f, err := l.CallForm()
+		form, err := l.CallForm()
 		if err != nil {
 			t.Logf("%s: %v", name, err)
 			if calltest.Templates[name]+calltest.Plain[name] != "" {
@@ -246,6 +259,7 @@ func TestRenderedCallsAreReadBack(t *testing.T) {
 			}
 			continue
 		}
+		f := callform.Of(form)
 		if f.Generic {
 			generic++
 		}
@@ -264,7 +278,7 @@ func TestRenderedCallsAreReadBack(t *testing.T) {
 	t.Logf("calls of %d templates are read back, of %d in the generic form", known, generic)
 }
 
-func checkRendered(t *rapid.T, l *chat.Layout, f *chat.CallForm, g *Grammar) {
+func checkRendered(t *rapid.T, l *chat.Layout, f *callform.Form, g *Grammar) {
 	var want []calledOf
 	var list []string
 	n := 1
@@ -347,11 +361,12 @@ func checkRendered(t *rapid.T, l *chat.Layout, f *chat.CallForm, g *Grammar) {
 	}
 }
 
-// spread matches what is read and not written: JSON on several lines, and lists in Python's notation beside objects in JSON.
+// spread matches what is read and not written: JSON on several lines, and lists in Python's
+// notation beside objects in JSON.
 var spread = regexp.MustCompile(`: \{\n +"|=\[.*('|None)`)
 
 // canStand reports whether a form can write a string so that it is read back: not where it has what ends the string.
-func canStand(f *chat.CallForm, text string) bool {
+func canStand(f *callform.Form, text string) bool {
 	for i, form := range f.Arguments.Strings {
 		for _, stop := range stops(form, f) {
 			if strings.Contains(text+form.Close.String(), stop) {
@@ -372,10 +387,11 @@ func TestSampledCallsAreRead(t *testing.T) {
 		if err != nil {
 			continue
 		}
-		f, err := l.CallForm()
+		form, err := l.CallForm()
 		if err != nil {
 			continue
 		}
+		f := callform.Of(form)
 		s := Source{Tools: callTools(), Form: f, Must: true}
 		g, err := s.Compile()
 		if err != nil {
@@ -408,7 +424,8 @@ func misfit(c calledOf) string {
 	if c.name == "nothing" {
 		return ""
 	}
-	kinds := map[string][]string{"text": {"string"}, "unit": {"string"}, "count": {"float64"}, "ratio": {"float64"}, "sure": {"bool"}, "none": {"<nil>"},
+	kinds := map[string][]string{"text": {"string"}, "unit": {"string"}, "count": {"float64"}, "ratio": {"float64"},
+		"sure": {"bool"}, "none": {"<nil>"},
 		"list": {"[]interface {}"}, "deep": {"map[string]interface {}"}, "maybe": {"string", "<nil>"}}
 	for name, v := range c.arguments {
 		if !slices.Contains(kinds[name], fmt.Sprintf("%T", v)) || name == "unit" && v != "km" && v != "mi <x>" {

@@ -11,8 +11,9 @@ import (
 // VocabOf is the vocabulary of a model with so many tokens.
 func VocabOf(t *tokenizer.Tokenizer, size int) *Vocab { return NewVocab(pieces(t, size)) }
 
-// pieces are the texts that tokens add to an output, nil for those that add none or end it. Control tokens have texts that only a
-// grammar with their names has. A token that changes the text of the token behind it counts as none.
+// pieces are the texts that tokens add to an output, nil for those that add none or end it. Control
+// tokens have texts that only a grammar with their names has. A token that changes the text of the
+// token behind it counts as none.
 func pieces(t *tokenizer.Tokenizer, vocab int) [][]byte {
 	spaced := int32(-1)
 	list := make([][]byte, vocab)

@@ -36,8 +36,8 @@ func Check(h registry.Head, target model.Config) error {
 	return err
 }
 
-// MadeFor is what a head's GGUF file says of the weights that it was made for: their model.Network.WeightsID; empty where it
-// says nothing.
+// MadeFor is what a head's GGUF file says of the weights that it was made for: their
+// model.Network.WeightsID; empty where it says nothing.
 func MadeFor(h registry.Head) (string, error) {
 	f, err := headfile.Open(h)
 	if err != nil {
@@ -54,10 +54,11 @@ func MadeFor(h registry.Head) (string, error) {
 
 // Describe says in a line what a head is.
 func Describe(h registry.Head) (string, error) {
-	return with(h, func(f *headfile.Head) (string, error) { return f.Describe(), nil }, func(r *shortlist.RouterFile) (string, error) {
-		return fmt.Sprintf("router of %d clusters of %d tokens, of which drafts list %d at first, for heads %d wide",
-			r.Config.Clusters, r.Vocab, r.Listed, r.Config.Hidden), nil
-	})
+	return with(h, func(f *headfile.Head) (string, error) { return f.Describe(), nil },
+		func(r *shortlist.RouterFile) (string, error) {
+			return fmt.Sprintf("router of %d clusters of %d tokens, of which drafts list %d at first, for heads %d wide",
+				r.Config.Clusters, r.Vocab, r.Listed, r.Config.Hidden), nil
+		})
 }
 
 // Is reports whether a file is a head of a kind that is known here, be it one that runs or not.
@@ -67,7 +68,8 @@ func Is(h registry.Head) bool {
 }
 
 // with is what is made of a head, or of a router.
-func with(h registry.Head, head func(f *headfile.Head) (string, error), router func(r *shortlist.RouterFile) (string, error)) (string, error) {
+func with(h registry.Head, head func(f *headfile.Head) (string, error), router func(r *shortlist.RouterFile) (string,
+	error)) (string, error) {
 	f, err := Read(h)
 	if !errors.Is(err, headfile.ErrKind) {
 		return headfile.With(h, f, err, head)

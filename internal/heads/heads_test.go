@@ -31,7 +31,8 @@ func TestKinds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(synth.Write(t.Context(), at("model.gguf"), s, synth.Options{Seed: 1}), synth.WriteHF(t.Context(), at("model"), s, synth.Options{Seed: 1})); err != nil {
+	if err := errors.Join(synth.Write(t.Context(), at("model.gguf"), s, synth.Options{Seed: 1}),
+		synth.WriteHF(t.Context(), at("model"), s, synth.Options{Seed: 1})); err != nil {
 		t.Fatal(err)
 	}
 	target, err := model.ReadFolder(at("model"))
@@ -66,21 +67,27 @@ func TestKinds(t *testing.T) {
 	nw := must(synthetic.Tensors(&n, tensor.F32, 1))
 	if err := errors.Join(
 		headfile.WriteGGUF(at("mtp.gguf"), "x", &n, nw, nil, nil, tensor.F32), headfile.WriteFolder(at("mtp"), &n, nw, nil),
-		headfile.WriteGGUF(at("peagle.gguf"), "x", &p, wp, synthetic.Tokens(&p, 1), nil, tensor.F32), headfile.WriteSpeculators(at("peagle"), &p, wp, synthetic.Tokens(&p, 1), target),
+		headfile.WriteGGUF(at("peagle.gguf"), "x", &p, wp, synthetic.Tokens(&p, 1), nil,
+			tensor.F32), headfile.WriteSpeculators(at("peagle"), &p, wp, synthetic.Tokens(&p, 1), target),
 		headfile.WriteGGUF(at("jet.gguf"), "x", &j, jw, nil, nil, tensor.F32), headfile.WriteFolder(at("jet"), &j, jw, nil),
-		headfile.WriteGGUF(at("eagle.gguf"), "x", &e3, w3, synthetic.Tokens(&e3, 1), nil, tensor.F32), headfile.WriteFolder(at("eagle"), &e3, w3, synthetic.Tokens(&e3, 1)),
+		headfile.WriteGGUF(at("eagle.gguf"), "x", &e3, w3, synthetic.Tokens(&e3, 1), nil, tensor.F32), headfile.WriteFolder(
+			at("eagle"), &e3, w3, synthetic.Tokens(&e3, 1)),
 		headfile.WriteFolder(at("second"), &e2, w2, nil),
-		headfile.WriteGGUF(at("block.gguf"), "x", &b, bw, synthetic.Tokens(&b, 1), nil, tensor.F32), headfile.WriteFolder(at("block"), &b, bw, synthetic.Tokens(&b, 1)),
-		headfile.WriteGGUF(at("falcon.gguf"), "x", &fc, fw, nil, nil, tensor.F32), headfile.WriteFolder(at("falcon"), &fc, fw, nil),
+		headfile.WriteGGUF(at("block.gguf"), "x", &b, bw, synthetic.Tokens(&b, 1), nil, tensor.F32), headfile.WriteFolder(
+			at("block"), &b, bw, synthetic.Tokens(&b, 1)),
+		headfile.WriteGGUF(at("falcon.gguf"), "x", &fc, fw, nil, nil, tensor.F32), headfile.WriteFolder(at("falcon"), &fc, fw,
+			nil),
 		routersynth.Write(at("router.gguf"), rng, target.Vocab, target.Hidden, tensor.F32),
 	); err != nil {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]string{
-		"jet": "block head, causal (JetSpec)", "jet.gguf": "taps after layers [1 2]", "eagle": "EAGLE-3 head: layers", "eagle.gguf": "an output head of 40 tokens",
-		"peagle": "P-EAGLE head: 5 tokens a pass", "peagle.gguf": "P-EAGLE head: 5 tokens a pass",
-		"second": "EAGLE-2 head: layers", "block": "SpecBlock head: blocks of", "block.gguf": "SpecBlock head: blocks of", "router.gguf": "router of",
-		"mtp": "MTP head: a layer over embedding", "mtp.gguf": "MTP head: a layer over embedding",
+		"jet": "block head, causal (JetSpec)", "jet.gguf": "taps after layers [1 2]", "eagle": "EAGLE-3 head: layers",
+		"eagle.gguf": "an output head of 40 tokens",
+		"peagle":     "P-EAGLE head: 5 tokens a pass", "peagle.gguf": "P-EAGLE head: 5 tokens a pass",
+		"second": "EAGLE-2 head: layers", "block": "SpecBlock head: blocks of", "block.gguf": "SpecBlock head: blocks of",
+		"router.gguf": "router of",
+		"mtp":         "MTP head: a layer over embedding", "mtp.gguf": "MTP head: a layer over embedding",
 		"falcon": "Falcon head: 3 tokens a pass", "falcon.gguf": "Falcon head: 3 tokens a pass",
 	} {
 		h := registry.Head{Name: at(name)}

@@ -28,7 +28,9 @@ type toy struct {
 	Speed        int // of which only its files know
 }
 
-var toyKind = headfile.Kind{Name: "toy head", Archs: []string{"toy"}, New: func() headfile.Shape { return new(toy) }, Pairs: true}
+var toyKind = headfile.Kind{Name: "toy head", Archs: []string{"toy"}, New: func() headfile.Shape {
+	return new(toy)
+}, Pairs: true}
 
 func init() { headfile.Register(&toyKind) }
 
@@ -77,7 +79,8 @@ func (c *toy) ReadFolder(f *headfile.File) (string, error) {
 	return "", err
 }
 
-func (c *toy) FolderFields(m map[string]any, _ tensor.Type, _ []tensor.Tensor, _ *model.Config) (map[string]any, string, error) {
+func (c *toy) FolderFields(m map[string]any, _ tensor.Type, _ []tensor.Tensor, _ *model.Config) (map[string]any, string,
+	error) {
 	m["toy_speed"] = c.Speed
 	m["toy_taps"] = c.Taps
 	m["architectures"] = []string{"Toy"}
@@ -89,8 +92,8 @@ func (*toy) Place(name, _ string) headfile.Place {
 	return headfile.Place{Name: "toy." + hf}
 }
 
-// A kind needs no more than a Shape that is registered: then its heads are made, written and read in either form, told apart from
-// others, checked against a target, and converted there and back.
+// A kind needs no more than a Shape that is registered: then its heads are made, written and read
+// in either form, told apart from others, checked against a target, and converted there and back.
 func TestNewKind(t *testing.T) {
 	dir, ctx := t.TempDir(), t.Context()
 	at := func(name string) string { return filepath.Join(dir, name) }

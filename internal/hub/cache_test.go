@@ -28,7 +28,8 @@ var testFiles = map[string]string{
 func TestPulledFoundRemoved(t *testing.T) {
 	models := map[string][]string{
 		"q4_k_m": {"m-Q4_K_M.gguf"}, "q8_0": {"m-Q8_0.gguf"}, "q6_k": {"copy-Q6_K.gguf"},
-		"bf16": {"m-BF16-00001-of-00002.gguf", "m-BF16-00002-of-00002.gguf"}, "safetensors": {"config.json", "model.safetensors", "tokenizer.json"},
+		"bf16": {"m-BF16-00001-of-00002.gguf", "m-BF16-00002-of-00002.gguf"}, "safetensors": {"config.json",
+			"model.safetensors", "tokenizer.json"},
 	}
 	h := newHub(t, testFiles)
 	rapid.Check(t, func(r *rapid.T) {
@@ -75,7 +76,8 @@ func TestPulledFoundRemoved(t *testing.T) {
 			blobs, _ := os.ReadDir(filepath.Join(c.folder(testRepo), "blobs"))
 			list, err := c.Entries()
 			if err != nil || len(list) != len(have) || len(blobs) != len(contents) {
-				r.Fatalf("%d of %d models are listed, %d of %d blobs are there: %v", len(list), len(have), len(blobs), len(contents), err)
+				r.Fatalf("%d of %d models are listed, %d of %d blobs are there: %v", len(list), len(have),
+					len(blobs), len(contents), err)
 			}
 		}
 		if _, err := c.Remove(Name{Repo: testRepo}); (err == nil) != (len(have) > 0) {
@@ -128,7 +130,8 @@ func TestOthersCache(t *testing.T) {
 		put(repo+"refs/main", "bbb\n") // the model is in the other commit
 	}
 	list, err := c.Entries()
-	if err != nil || len(list) != 2 || list[0].Type != "Q8_0" || list[0].Bytes != 3 || list[1].State != "incomplete" || list[1].Bytes != 5 {
+	if err != nil || len(list) != 2 || list[0].Type != "Q8_0" || list[0].Bytes != 3 ||
+		list[1].State != "incomplete" || list[1].Bytes != 5 {
 		t.Errorf("%+v, %v", list, err)
 	}
 	if since := time.Since(list[0].Used); since > time.Minute || since < -time.Minute {

@@ -64,7 +64,8 @@ func TestChoose(t *testing.T) {
 
 // A name stays inside the cache, whatever it is.
 func FuzzParseName(f *testing.F) {
-	for _, s := range []string{"a/b", "org/re.po:Q4_K_M", "../b", "a/..", "a--b/c", "a/b/c", "/a/b", "./a", "a/b:", `c:\x`, "a/b:c/d.gguf"} {
+	for _, s := range []string{"a/b", "org/re.po:Q4_K_M", "../b", "a/..", "a--b/c", "a/b/c", "/a/b", "./a", "a/b:",
+		`c:\x`, "a/b:c/d.gguf"} {
 		f.Add(s)
 	}
 	c := New("http://none", filepath.FromSlash("cache/hub"))
@@ -85,7 +86,8 @@ func FuzzParseName(f *testing.F) {
 
 func TestParseName(t *testing.T) {
 	for text, want := range map[string]bool{
-		"Qwen/Qwen3-8B-GGUF:Q4_K_M": true, "a/b": true, "a/b.gguf": true, "a": false, "a/b/c": false, "./a": false, "../a": false,
+		"Qwen/Qwen3-8B-GGUF:Q4_K_M": true, "a/b": true, "a/b.gguf": true, "a": false, "a/b/c": false,
+		"./a": false, "../a": false,
 		"a/b:": false, "a/b--c": false, "/a": false, "": false, "a/ b": false, "a/.b": false, "a/b.": false,
 	} {
 		if _, ok := ParseName(text); ok != want {
@@ -132,7 +134,8 @@ func TestFromEnv(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if want := strings.Replace(x.cache, "~", empty, 1); filepath.ToSlash(c.Cache) != filepath.ToSlash(want) || c.Token != x.token || c.Endpoint != x.endpoint {
+			if want := strings.Replace(x.cache, "~", empty, 1); filepath.ToSlash(c.Cache) != filepath.ToSlash(want) ||
+				c.Token != x.token || c.Endpoint != x.endpoint {
 				t.Errorf("cache %s, token %s, endpoint %s", c.Cache, c.Token, c.Endpoint)
 			}
 		})

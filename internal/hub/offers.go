@@ -24,7 +24,8 @@ var known = []struct {
 	target string // without the organisation, in small letters
 	Offers
 }{
-	{"qwen3-4b", Offers{[]string{"deepseek-ai/dspark_qwen3_4b_block7", "z-lab/Qwen3-4B-DFlash-b16"}, []string{"Qwen/Qwen3-0.6B-GGUF"}}},
+	{"qwen3-4b", Offers{[]string{"deepseek-ai/dspark_qwen3_4b_block7", "z-lab/Qwen3-4B-DFlash-b16"},
+		[]string{"Qwen/Qwen3-0.6B-GGUF"}}},
 	{"qwen3-8b", Offers{
 		[]string{
 			"deepseek-ai/dspark_qwen3_8b_block7", "Huang2020/Qwen3-8B-Domino-b16", "z-lab/Qwen3-8B-DFlash-b16",
@@ -32,8 +33,10 @@ var known = []struct {
 		},
 		[]string{"Qwen/Qwen3-0.6B-GGUF"},
 	}},
-	{"qwen3-14b", Offers{[]string{"deepseek-ai/dspark_qwen3_14b_block7", "AngelSlim/Qwen3-14B_eagle3"}, []string{"Qwen/Qwen3-0.6B-GGUF"}}},
-	{"qwen3-32b", Offers{[]string{"RedHatAI/Qwen3-32B-speculator.eagle3", "AngelSlim/Qwen3-32B_eagle3"}, []string{"Qwen/Qwen3-0.6B-GGUF"}}},
+	{"qwen3-14b", Offers{[]string{"deepseek-ai/dspark_qwen3_14b_block7", "AngelSlim/Qwen3-14B_eagle3"},
+		[]string{"Qwen/Qwen3-0.6B-GGUF"}}},
+	{"qwen3-32b", Offers{[]string{"RedHatAI/Qwen3-32B-speculator.eagle3", "AngelSlim/Qwen3-32B_eagle3"},
+		[]string{"Qwen/Qwen3-0.6B-GGUF"}}},
 	{"qwen3-30b-a3b-instruct-2507", Offers{[]string{"RedHatAI/Qwen3-30B-A3B-Instruct-2507-speculator.eagle3"}, nil}},
 	{"qwen3-30b-a3b-thinking-2507", Offers{[]string{"RedHatAI/Qwen3-30B-A3B-Thinking-2507-speculator.eagle3"}, nil}},
 	{"qwen3.5-4b", Offers{[]string{"z-lab/Qwen3.5-4B-DFlash"}, nil}},

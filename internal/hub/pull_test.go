@@ -61,7 +61,8 @@ func TestPullLayout(t *testing.T) {
 	h.token = "hf_secret"
 	c := h.client(t.TempDir())
 	c.Token = h.token
-	if p := h.mustPull(c, ""); p != filepath.Join(c.Cache, "models--org--some.model", "snapshots", testCommit, "m-Q4_K_M.gguf") {
+	if p := h.mustPull(c, ""); p != filepath.Join(c.Cache, "models--org--some.model", "snapshots",
+		testCommit, "m-Q4_K_M.gguf") {
 		t.Error(p)
 	}
 	if p := h.mustPull(c, "q6_k"); !strings.HasSuffix(filepath.ToSlash(p), "/sub/model-Q6_K-00001-of-00002.gguf") {
@@ -120,7 +121,10 @@ func TestPullFolder(t *testing.T) {
 	}
 	refusal := errors.New("no")
 	saw := 0
-	if _, err := c.Pull(t.Context(), l, &m, func(dir string) error { saw = len(tree(t, dir)); return refusal }); !errors.Is(err, refusal) || saw != 3 {
+	if _, err := c.Pull(t.Context(), l, &m, func(dir string) error {
+		saw = len(tree(t, dir))
+		return refusal
+	}); !errors.Is(err, refusal) || saw != 3 {
 		t.Errorf("%v after %d files", err, saw)
 	}
 	if _, err := c.Find(Name{Repo: testRepo}); !errors.Is(err, ErrNotCached) {

@@ -49,10 +49,11 @@ type fakeHub struct {
 	files map[string]content
 	sha   map[string]string // hashes
 
-	answer func(v map[string]any)                                       // changes the list of files
-	front  func(w http.ResponseWriter, r *http.Request) bool            // answers in place of the hub, when it returns true
-	back   func(w http.ResponseWriter, r *http.Request) bool            // in place of the second host
-	wrap   func(http.ResponseWriter, *http.Request) http.ResponseWriter // around the second host's answers
+	answer func(v map[string]any) // changes the list of files
+	// answers in place of the hub, when it returns true
+	front func(w http.ResponseWriter, r *http.Request) bool
+	back  func(w http.ResponseWriter, r *http.Request) bool            // in place of the second host
+	wrap  func(http.ResponseWriter, *http.Request) http.ResponseWriter // around the second host's answers
 
 	token     string
 	listed    atomic.Int64
@@ -99,7 +100,8 @@ func (h *fakeHub) serveHub(w http.ResponseWriter, r *http.Request) {
 			}
 			list = append(list, f)
 		}
-		v := map[string]any{"id": testRepo, "sha": testCommit, "siblings": list, "gguf": map[string]any{"architecture": "llama"}}
+		v := map[string]any{"id": testRepo, "sha": testCommit, "siblings": list, "gguf": map[string]any{
+			"architecture": "llama"}}
 		if h.answer != nil {
 			h.answer(v)
 		}

@@ -92,7 +92,8 @@ func (r *run) format(v Value, text string) string {
 	sp := r.parseSpec(text)
 	switch v := v.(type) {
 	case string:
-		if sp.kind != 0 && sp.kind != 's' || sp.sign != 0 || sp.alternate || sp.group != "" || sp.align == '=' && sp.fill != "0" {
+		if sp.kind != 0 && sp.kind != 's' || sp.sign != 0 || sp.alternate || sp.group != "" ||
+			sp.align == '=' && sp.fill != "0" {
 			r.fail("format: %q is no format of a text", text)
 		}
 		if sp.align == 0 || sp.align == '=' {

@@ -108,7 +108,8 @@ func (p *pair) UnmarshalJSON(b []byte) error { return json.Unmarshal(b, &[]any{&
 // Whatever a construct of the language does in jinja2 it does here: the same text, or an error in both.
 func TestSnippets(t *testing.T) {
 	vars := variables(t, readFile(t, "testdata", "vars.json"))
-	for file, vars := range map[string]map[string]Value{"snippets.json.gz": vars, "matrix.json.gz": vars, "programs.json.gz": nil} {
+	for file, vars := range map[string]map[string]Value{"snippets.json.gz": vars, "matrix.json.gz": vars,
+		"programs.json.gz": nil} {
 		var pairs []pair
 		golden(t, file, &pairs)
 		wrong := 0
@@ -127,7 +128,8 @@ func TestSnippets(t *testing.T) {
 
 // isRefused reports whether an error says that grove does not support what jinja2 has.
 func isRefused(err error) bool {
-	return err != nil && (strings.Contains(err.Error(), "not supported") || strings.Contains(err.Error(), "cannot be printed"))
+	return err != nil && (strings.Contains(err.Error(), "not supported") ||
+		strings.Contains(err.Error(), "cannot be printed"))
 }
 
 // Our own templates, which use what published ones use, with every conversation.
@@ -149,7 +151,8 @@ func TestOwnTemplates(t *testing.T) {
 
 // conversation adds what a chat always has.
 func conversation(t testing.TB, raw []byte) map[string]Value {
-	vars := map[string]Value{"tools": nil, "documents": nil, "add_generation_prompt": true, "bos_token": "<s>", "eos_token": "</s>"}
+	vars := map[string]Value{"tools": nil, "documents": nil, "add_generation_prompt": true,
+		"bos_token": "<s>", "eos_token": "</s>"}
 	for name, v := range variables(t, raw) {
 		vars[name] = v
 	}

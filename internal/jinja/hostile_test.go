@@ -34,7 +34,8 @@ func TestHostileTemplates(t *testing.T) {
 	// Lists, dictionaries and texts are never changed: a namespace alone can have itself among its elements.
 	cycle := "{% set n = namespace() %}{% set n.n = [n] %}{% set x = [n] %}"
 	double := func(start, next, after string) string {
-		return "{% set ns = namespace(x=" + start + ") %}{% for i in range(60) %}{% set ns.x = " + next + " %}{% endfor %}" + after
+		return "{% set ns = namespace(x=" + start + ") %}{% for i in range(60) %}{% set ns.x = " + next +
+			" %}{% endfor %}" + after
 	}
 	for source, want := range map[string]string{
 		// texts
@@ -92,7 +93,8 @@ func TestHostileTemplates(t *testing.T) {
 		double("[1]", "[ns.x, ns.x]", "{{ ns.x }}"):                                                                                                          made,
 		double("[1]", "[ns.x, ns.x]", "{{ ns.x == ns.x }}"):                                                                                                  steps,
 		double("[1]", "ns.x + ns.x", ""):                                                                                                                     made,
-		cycle + "{{ x | join }}":                                                                                                                             deep, cycle + "{{ x | upper }}": deep, cycle + "{% filter upper %}{{ n }}{% endfilter %}": deep,
+		cycle + "{{ x | join }}":                                                                                                                             deep, cycle + "{{ x | upper }}": deep, cycle +
+			"{% filter upper %}{{ n }}{% endfilter %}": deep,
 		double("[1]", "(ns.x, ns.x)", "{{ ns.x < ns.x }}"):                         steps,
 		double("[1]", "(ns.x, ns.x)", "{{ {ns.x: 1} }}"):                           steps,
 		double("1", "(ns.x, ns.x)", "{{ {ns.x: 1} }}"):                             steps,
@@ -123,7 +125,8 @@ func TestHostileTemplates(t *testing.T) {
 		"{{ x" + strings.Repeat(".x", 9000) + " }}":   "operands and operators",
 	} {
 		_, err := checkTemplate(t, source, `{"role": "user", "content": "x"}`)
-		if want == "" && err != nil && !strings.Contains(err.Error(), made) || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+		if want == "" && err != nil && !strings.Contains(err.Error(), made) || want != "" &&
+			(err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%.200s: got error %v, want %s", source, err, want)
 		}
 	}
@@ -155,13 +158,20 @@ func FuzzTemplate(f *testing.F) {
 
 // pieces of templates: bytes that name them make templates that compile more often than other bytes.
 var pieces = []string{
-	"{{ ", " }}", "{% ", " %}", "{% set ns.x = ", "{% set a = ", "{% set b = ", "{% for i in ", "{% endfor %}", "{% for i, j in ", "{% if ", "{% else %}", "{% endif %}",
-	"{% macro f(a, b=1) %}", "{% endmacro %}", "{% call f(", ") %}", "{% endcall %}", "{% filter upper %}", "{% endfilter %}", "{% set c %}", "{% endset %}",
-	"ns.x", "a", "b", "c", "f", "i", "x", "messages", "ns", "loop", "caller()", "'x'", "'{0}'", "1", "0", "99999", "2.5", "none", "[", "]", "(", ")", "{", "}", ",", ":", "'k'",
-	" + ", " ~ ", " * ", " - ", " / ", " // ", " % ", " ** ", " == ", " < ", " in ", " not in ", " and ", " or ", " not ", " if ", " else ", " is ", "defined", "eq(", "sameas(",
-	"range(9)", "range(999)", "range(90000)", "namespace(x='x')", "[]", "{}", "[::-1]", "[1:]", "[0]", ".x", ".append(", ".insert(0, ", ".pop()", ".update(", ".get(", ".items()",
-	".split(", ".replace(", ".format(", ".upper()", ".strip(", "|replace('x', 'xx')", "|join(", "|list", "|string", "|tojson(", "|length", "|upper", "|escape", "|indent(",
-	"|unique", "|sort", "|reverse", "|map(attribute='x')", "|selectattr('x', 'eq', ", "|items", "|batch(2)", "|first", "|default(", "|fromjson", "|dictsort", "|title", "text\n",
+	"{{ ", " }}", "{% ", " %}", "{% set ns.x = ", "{% set a = ", "{% set b = ", "{% for i in ", "{% endfor %}",
+	"{% for i, j in ", "{% if ", "{% else %}", "{% endif %}",
+	"{% macro f(a, b=1) %}", "{% endmacro %}", "{% call f(", ") %}", "{% endcall %}", "{% filter upper %}",
+	"{% endfilter %}", "{% set c %}", "{% endset %}",
+	"ns.x", "a", "b", "c", "f", "i", "x", "messages", "ns", "loop", "caller()", "'x'", "'{0}'", "1", "0", "99999", "2.5",
+	"none", "[", "]", "(", ")", "{", "}", ",", ":", "'k'",
+	" + ", " ~ ", " * ", " - ", " / ", " // ", " % ", " ** ", " == ", " < ", " in ", " not in ", " and ", " or ", " not ",
+	" if ", " else ", " is ", "defined", "eq(", "sameas(",
+	"range(9)", "range(999)", "range(90000)", "namespace(x='x')", "[]", "{}", "[::-1]", "[1:]", "[0]", ".x", ".append(",
+	".insert(0, ", ".pop()", ".update(", ".get(", ".items()",
+	".split(", ".replace(", ".format(", ".upper()", ".strip(", "|replace('x', 'xx')", "|join(", "|list", "|string",
+	"|tojson(", "|length", "|upper", "|escape", "|indent(",
+	"|unique", "|sort", "|reverse", "|map(attribute='x')", "|selectattr('x', 'eq', ", "|items", "|batch(2)", "|first",
+	"|default(", "|fromjson", "|dictsort", "|title", "text\n",
 }
 
 // FuzzPieces: the same of templates made of valid pieces.
@@ -171,7 +181,8 @@ func FuzzPieces(f *testing.F) {
 		index[s] = byte(i)
 	}
 	for _, s := range [][]string{
-		{"{% set ns.x = ", "ns.x", " ~ ", "ns.x", " %}"}, {"{% for i in ", "range(999)", " %}", "{{ ", "i", " * ", "'x'", " }}", "{% endfor %}"},
+		{"{% set ns.x = ", "ns.x", " ~ ", "ns.x", " %}"}, {"{% for i in ", "range(999)", " %}", "{{ ", "i", " * ", "'x'",
+			" }}", "{% endfor %}"},
 		{"{% set a = ", "[]", " %}", "{% set _ = "}, {"{{ ", "a", ".append(", "a", ")", " }}", "{{ ", "a", " }}"},
 		{"{% macro f(a, b=1) %}", "{{ ", "f", "(", "a", ")", " }}", "{% endmacro %}", "{{ ", "f", "(", "1", ")", " }}"},
 		{"{% set a = ", "messages", " + ", "messages", " %}", "{{ ", "a", "|tojson(", ")", " }}"},
@@ -189,8 +200,10 @@ func FuzzPieces(f *testing.F) {
 		}
 		body := strings.Join(list, "")
 		if int(from) < len(list) { // the end of the template within a loop
-			body = strings.Join(list[:from], "") + fmt.Sprintf("{%% for k in range(%d) %%}", times) + strings.Join(list[from:], "") + "{% endfor %}"
+			body = strings.Join(list[:from], "") + fmt.Sprintf("{%% for k in range(%d) %%}",
+				times) + strings.Join(list[from:], "") + "{% endfor %}"
 		}
-		_, _ = checkTemplate(t, "{% set ns = namespace(x='x') %}{% set a = ['x'] %}{% set b = {'x': 'x'} %}"+body, `{"role": "user", "content": "x", "x": [1, 2.5, null]}`)
+		_, _ = checkTemplate(t, "{% set ns = namespace(x='x') %}{% set a = ['x'] %}{% set b = {'x': 'x'} %}"+body,
+			`{"role": "user", "content": "x", "x": [1, 2.5, null]}`)
 	})
 }

@@ -279,7 +279,8 @@ func (l *lexer) token(s string) (kind string, n int) {
 		}
 		l.fail("a text is not closed by %c", s[0])
 	}
-	for _, op := range []string{"//", "**", "==", "!=", ">=", "<=", "+", "-", "/", "*", "%", "~", "[", "]", "(", ")", "{", "}", ">", "<", "=", ".", ":", "|", ",", ";"} {
+	for _, op := range []string{"//", "**", "==", "!=", ">=", "<=", "+", "-", "/", "*", "%", "~", "[", "]", "(", ")", "{",
+		"}", ">", "<", "=", ".", ":", "|", ",", ";"} {
 		if strings.HasPrefix(s, op) {
 			return "operator", len(op)
 		}

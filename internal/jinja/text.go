@@ -483,7 +483,8 @@ func asks(is func(string) bool) textMethod {
 
 // isDigit is true of what Python takes for a digit: decimal ones, and those above and below the line.
 func isDigit(c rune) bool {
-	return unicode.IsDigit(c) || strings.ContainsRune("²³¹", c) || c == 0x2070 || c >= 0x2074 && c <= 0x2079 || c >= 0x2080 && c <= 0x2089
+	return unicode.IsDigit(c) || strings.ContainsRune("²³¹", c) || c == 0x2070 || c >= 0x2074 && c <= 0x2079 ||
+		c >= 0x2080 && c <= 0x2089
 }
 
 func isNumeric(c rune) bool { return unicode.IsNumber(c) }

@@ -23,7 +23,8 @@ import (
 var accuracyFiles = flag.String("accuracy-files", "", "keep the files of TestAccuracy in this `folder`, for another engine to read")
 
 // accuracyShape is wide enough for several groups of activations of any size, and for whole blocks of the K types.
-var accuracyShape = synth.Shape{Name: "accuracy", Arch: "qwen3", Vocab: 512, Hidden: 256, Layers: 3, Heads: 4, KVHeads: 2, HeadDim: 64, FFN: 512,
+var accuracyShape = synth.Shape{Name: "accuracy", Arch: "qwen3", Vocab: 512, Hidden: 256, Layers: 3, Heads: 4,
+	KVHeads: 2, HeadDim: 64, FFN: 512,
 	Context: 1024, NormEps: 1e-6, RopeBase: 1e6, RopeDims: 64, Tokens: synth.Qwen2}
 
 // The errors of logits are those of accuracyTokens positions of each of accuracySeeds models.
@@ -35,11 +36,14 @@ const (
 // outliers is how many inputs of every matrix are outliers.
 const outliers = 4
 
-// accuracyCases are weights and caches, and llama.cpp's errors with them: the root mean square by the size of the outliers.
+// accuracyCases are weights and caches, and llama.cpp's errors with them: the root mean square by
+// the size of the outliers.
 //
-// They were made with llama.cpp at commit 82bb4850 (August 2026) on an x86-64 processor with AVX-512, with the files that this test keeps
-// with its flag -accuracy-files: a program of llama.cpp's library decoded the file "tokens" in one batch on the CPU, with a cache of the
-// type here and no flash attention. An error is the difference between the logits of model.gguf, and those of f32.gguf with a cache of f32.
+// They were made with llama.cpp at commit 82bb4850 (August 2026) on an x86-64 processor with
+// AVX-512, with the files that this test keeps with its flag -accuracy-files: a program of
+// llama.cpp's library decoded the file "tokens" in one batch on the CPU, with a cache of the type
+// here and no flash attention. An error is the difference between the logits of model.gguf, and
+// those of f32.gguf with a cache of f32.
 var accuracyCases = []struct {
 	weights tensor.Type
 	cache   nn.KVType
@@ -59,15 +63,15 @@ var accuracyCases = []struct {
 	{tensor.BF16, nn.KVBF16, map[float32]float64{1: 0.11123, 10: 0.10648, 40: 0.10648}, 1},
 }
 
-// Both engines round alike what becomes BF16, and blocks of 32 in which one outlier alone decides the scale. Chance then decides
-// whose error is the larger, by some 1 %.
+// Both engines round alike what becomes BF16, and blocks of 32 in which one outlier alone decides
+// the scale. Chance then decides whose error is the larger, by some 1 %.
 const (
 	chance = 1.02
 	never  = math.MaxFloat32
 )
 
-// The error of logits against f32 on the same weights is at most llama.cpp's on the same file, for models of random weights, and for those
-// whose activations have outliers, as trained models' have.
+// The error of logits against f32 on the same weights is at most llama.cpp's on the same file, for
+// models of random weights, and for those whose activations have outliers, as trained models' have.
 func TestAccuracy(t *testing.T) {
 	dir := *accuracyFiles
 	if dir == "" {
@@ -99,8 +103,8 @@ func TestAccuracy(t *testing.T) {
 	}
 }
 
-// cacheErrors is what the type of a cache may add to logits of models in F32, over the root mean square of these. docs/accuracy.md has what
-// was measured.
+// cacheErrors is what the type of a cache may add to logits of models in F32, over the root mean
+// square of these. docs/accuracy.md has what was measured.
 var cacheErrors = map[nn.KVType]float64{nn.KVBF16: 0.025, nn.KVQ8: 0.07}
 
 // Keys and values of a type make an error of logits within its bound, outliers or not.
@@ -131,9 +135,10 @@ func TestAccuracyOfCaches(t *testing.T) {
 	}
 }
 
-// writeOutliers writes a seeded random model to model.gguf and the same weights in F32 to f32.gguf, and returns a text of random tokens,
-// which it writes too. A few channels of every matrix's input are factor times the others. The columns of the matrix are that much
-// smaller, so that the function is that of factor 1.
+// writeOutliers writes a seeded random model to model.gguf and the same weights in F32 to f32.gguf,
+// and returns a text of random tokens, which it writes too. A few channels of every matrix's input
+// are factor times the others. The columns of the matrix are that much smaller, so that the
+// function is that of factor 1.
 func writeOutliers(t *testing.T, dir string, seed int, factor float32, typ tensor.Type) []int32 {
 	t.Helper()
 	check := func(err error) {
@@ -181,8 +186,8 @@ func writeOutliers(t *testing.T, dir string, seed int, factor float32, typ tenso
 	return ids
 }
 
-// scaleOutliers makes some channels of every matrix's input larger, in what makes them: a norm, or rows of the matrix before. It makes
-// the matrix's columns smaller.
+// scaleOutliers makes some channels of every matrix's input larger, in what makes them: a norm, or
+// rows of the matrix before. It makes the matrix's columns smaller.
 func scaleOutliers(name string, v []float32, cols int, factor float32) {
 	channel := func(i, n int) int { return (2*i + 1) * n / (2 * outliers) } // spread evenly
 	columns := func(f float32) {

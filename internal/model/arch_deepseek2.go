@@ -12,7 +12,8 @@ var deepseek2 = architecture{
 	name: "deepseek2", modelType: "deepseek_v2", class: "DeepseekV2ForCausalLM",
 	keys:   latentKeys,
 	fields: "n_routed_experts",
-	defaults: hfConfig{HiddenAct: "silu", RMSNormEps: 1e-6, RoutedExperts: 64, ExpertFFN: 1407, SharedExperts: 2, RoutedScale: 1, LatentRank: 512,
+	defaults: hfConfig{HiddenAct: "silu", RMSNormEps: 1e-6, RoutedExperts: 64, ExpertFFN: 1407, SharedExperts: 2,
+		RoutedScale: 1, LatentRank: 512,
 		QueryRank: 1536, PlainDim: 128, RotatedDim: 64, ValueDim: 128, ScoringFunc: softmax, TopKMethod: greedy},
 	prefix: layersPrefix, top: llamaTop, layer: latentLayer,
 	neighbours: true, interleaved: true, rotated: 1, experts: "n_routed_experts", latent: true, ownRope: true, alike: true,
@@ -28,8 +29,10 @@ var deepseek2 = architecture{
 var deepseek3 = func() architecture {
 	a := deepseek2
 	a.modelType, a.class = deepseek3Type, deepseek3Class
-	a.defaults = hfConfig{HiddenAct: "silu", RMSNormEps: 1e-6, RoutedExperts: 256, Used: 8, ExpertFFN: 2048, SharedExperts: 1, FirstDense: 3,
-		RoutedScale: 2.5, Groups: 8, TopGroups: 4, NormTopK: true, LatentRank: 512, QueryRank: 1536, PlainDim: 128, RotatedDim: 64, ValueDim: 128,
+	a.defaults = hfConfig{HiddenAct: "silu", RMSNormEps: 1e-6, RoutedExperts: 256, Used: 8, ExpertFFN: 2048,
+		SharedExperts: 1, FirstDense: 3,
+		RoutedScale: 2.5, Groups: 8, TopGroups: 4, NormTopK: true, LatentRank: 512, QueryRank: 1536, PlainDim: 128,
+		RotatedDim: 64, ValueDim: 128,
 		ScoringFunc: sigmoid, TopKMethod: noAuxiliary}
 	return a
 }()
@@ -38,8 +41,10 @@ var deepseek3 = func() architecture {
 var glm4lite = func() architecture {
 	a := deepseek3
 	a.modelType, a.class = "glm4_moe_lite", "Glm4MoeLiteForCausalLM"
-	a.defaults = hfConfig{HiddenAct: "silu", RMSNormEps: 1e-5, RoutedExperts: 64, Used: 4, ExpertFFN: 1536, SharedExperts: 1, FirstDense: 1,
-		RoutedScale: 1.8, Groups: 1, TopGroups: 1, NormTopK: true, LatentRank: 512, QueryRank: 768, PlainDim: 192, RotatedDim: 64, ValueDim: 256,
+	a.defaults = hfConfig{HiddenAct: "silu", RMSNormEps: 1e-5, RoutedExperts: 64, Used: 4, ExpertFFN: 1536,
+		SharedExperts: 1, FirstDense: 1,
+		RoutedScale: 1.8, Groups: 1, TopGroups: 1, NormTopK: true, LatentRank: 512, QueryRank: 768, PlainDim: 192,
+		RotatedDim: 64, ValueDim: 256,
 		ScoringFunc: sigmoid, TopKMethod: noAuxiliary}
 	return a
 }()
@@ -98,10 +103,12 @@ func (c *Config) readLatentKeys(k *keys) {
 			c.Rope.Dims, k.name("attention.kv_lora_rank"), c.Latent.Rank, k.name("attention.key_length"), c.HeadDim))
 	}
 	if c.Latent.PlainDim < 1 {
-		k.refuse("attention.key_length_mla", fmt.Sprintf("is %d, of which %d are rotated", c.Latent.PlainDim+c.Rope.Dims, c.Rope.Dims))
+		k.refuse("attention.key_length_mla", fmt.Sprintf("is %d, of which %d are rotated",
+			c.Latent.PlainDim+c.Rope.Dims, c.Rope.Dims))
 	}
 	if v := k.int("attention.value_length", c.Latent.Rank); v != c.Latent.Rank {
-		k.refuse("attention.value_length", fmt.Sprintf("is %d, and key %q %d", v, k.name("attention.kv_lora_rank"), c.Latent.Rank))
+		k.refuse("attention.value_length", fmt.Sprintf("is %d, and key %q %d", v,
+			k.name("attention.kv_lora_rank"), c.Latent.Rank))
 	}
 	if y := c.Rope.Yarn; y != nil {
 		y.Plain = true

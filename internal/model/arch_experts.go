@@ -14,9 +14,10 @@ const expertKeys = "expert_count expert_used_count"
 // mixtral is Mixtral: Mistral with experts. Its GGUF files say llama.
 var mixtral = architecture{
 	name: "llama", modelType: "mixtral", class: "MixtralForCausalLM",
-	keys:     rmsAnd(expertKeys),
-	defaults: hfConfig{HiddenAct: "silu", RMSNormEps: 1e-5, KVHeads: 8, LocalExperts: 8, Used: 2, hfRopes: hfRopes{defaultTheta: 1e6}},
-	prefix:   layersPrefix, top: llamaTop,
+	keys: rmsAnd(expertKeys),
+	defaults: hfConfig{HiddenAct: "silu", RMSNormEps: 1e-5, KVHeads: 8, LocalExperts: 8, Used: 2,
+		hfRopes: hfRopes{defaultTheta: 1e6}},
+	prefix: layersPrefix, top: llamaTop,
 	layer: []part{
 		attnNorm, ffnNorm, query, key, value, attnOutput,
 		{name: "ffn_gate_inp", folder: "block_sparse_moe.gate", out: experts, in: hidden},
@@ -31,8 +32,9 @@ var mixtral = architecture{
 var qwen3moe = architecture{
 	name: "qwen3moe", modelType: "qwen3_moe", class: "Qwen3MoeForCausalLM",
 	keys: rmsAnd(expertKeys + " expert_feed_forward_length"),
-	defaults: hfConfig{HiddenAct: "silu", RMSNormEps: 1e-6, KVHeads: 4, Experts: 128, Used: 8, ExpertFFN: 768, IntermediateSize: 6144,
-		SparseStep: 1},
+	defaults: hfConfig{HiddenAct: "silu", RMSNormEps: 1e-6, KVHeads: 4, Experts: 128, Used: 8, ExpertFFN: 768,
+		IntermediateSize: 6144,
+		SparseStep:       1},
 	prefix: layersPrefix, top: llamaTop,
 	layer:   slices.Concat(qwen3.layer[:len(qwen3.layer)-3], expertParts),
 	biases:  qwen3.biases,

@@ -18,11 +18,13 @@ var gemma4 = architecture{
 	keys: rmsAnd(`final_logit_softcapping rope.freq_base_swa rope.dimension_count_swa attention.key_length_swa
 		attention.value_length_swa attention.shared_kv_layers embedding_length_per_layer_input ` + windowPattern),
 	fields: "final_logit_softcapping use_bidirectional_attention",
-	defaults: hfConfig{HiddenAct: "gelu_pytorch_tanh", RMSNormEps: 1e-6, KVHeads: 4, HeadDim: 256, GlobalHeadDim: 512, Window: 512,
+	defaults: hfConfig{HiddenAct: "gelu_pytorch_tanh", RMSNormEps: 1e-6, KVHeads: 4, HeadDim: 256,
+		GlobalHeadDim: 512, Window: 512,
 		PerLayer: 256, PerLayerVocab: 262144, Tied: true},
 	prefix: layersPrefix, top: gemma4Top,
 	layer: slices.Concat(gemma4Attention,
-		[]part{ffnPost, {name: "ffn_norm", folder: "pre_feedforward_layernorm", out: hidden}, ffnGate, ffnUp, ffnDown}, gemma4Output),
+		[]part{ffnPost, {name: "ffn_norm", folder: "pre_feedforward_layernorm", out: hidden}, ffnGate, ffnUp,
+			ffnDown}, gemma4Output),
 	biases: map[string]string{"attention_bias": "attn_q attn_k attn_v attn_output"},
 	window: 6, listed: true, varied: true, normedValues: true, factored: true, ownRope: true,
 
@@ -63,7 +65,8 @@ var (
 
 	gemma4Top = slices.Concat(llamaTop, []part{
 		{name: "per_layer_token_embd", folder: "model.embed_tokens_per_layer", out: vocab, in: perLayers, when: withTables},
-		{name: "per_layer_model_proj", folder: "model.per_layer_model_projection", out: perLayers, in: hidden, when: withTables},
+		{name: "per_layer_model_proj", folder: "model.per_layer_model_projection", out: perLayers,
+			in: hidden, when: withTables},
 		{name: "per_layer_proj_norm", folder: "model.per_layer_projection_norm", out: perLayer, when: withTables},
 	})
 	gemma4Attention = []part{
@@ -120,9 +123,11 @@ func (c *Config) readGemma4Keys(k *keys) {
 	c.Rope.Factors = nil // the file's tensor has them
 	c.LocalHeadDim = k.int("attention.key_length_swa", c.HeadDim)
 	if v := k.int("attention.value_length_swa", c.LocalHeadDim); v != c.LocalHeadDim {
-		k.refuse("attention.value_length_swa", fmt.Sprintf("is %d, and key %q %d", v, k.name("attention.key_length_swa"), c.LocalHeadDim))
+		k.refuse("attention.value_length_swa", fmt.Sprintf("is %d, and key %q %d", v,
+			k.name("attention.key_length_swa"), c.LocalHeadDim))
 	}
-	c.LocalRope = &RopeConfig{Base: k.float("rope.freq_base_swa", 1e4), Dims: k.int("rope.dimension_count_swa", c.LocalHeadDim), Scale: 1}
+	c.LocalRope = &RopeConfig{Base: k.float("rope.freq_base_swa", 1e4), Dims: k.int("rope.dimension_count_swa",
+		c.LocalHeadDim), Scale: 1}
 	c.Sharing = k.int("attention.shared_kv_layers", 0)
 	if k.prefix != c.Arch+"." { // of a head, of which no layer has its own
 		c.Borrows = c.Sharing == c.Layers
@@ -158,7 +163,8 @@ func (c *Config) readGemma4Keys(k *keys) {
 	}
 	for i, n := range widths {
 		if n != c.ffn(i) {
-			k.refuse("feed_forward_length", fmt.Sprintf("is not the same, or twice it in the last layers, which are %q", k.name("attention.shared_kv_layers")))
+			k.refuse("feed_forward_length", fmt.Sprintf("is not the same, or twice it in the last layers, which are %q",
+				k.name("attention.shared_kv_layers")))
 		}
 	}
 }
@@ -266,7 +272,8 @@ func (c *Config) readLayerFields(layers map[string]hfLayer) error {
 	}
 	for i := range c.Layers {
 		l, ok := layers[strconv.Itoa(i)]
-		if len(layers) > 0 && !c.windowed(i) && (!ok || l.HeadDim > 0 && l.HeadDim != c.HeadDim || l.KVHeads > 0 && l.KVHeads != c.KVHeads) {
+		if len(layers) > 0 && !c.windowed(i) && (!ok || l.HeadDim > 0 && l.HeadDim != c.HeadDim || l.KVHeads > 0 &&
+			l.KVHeads != c.KVHeads) {
 			return fmt.Errorf("per_layer_config of layer %d differs from other layers' without a window: want the same", i)
 		}
 	}
@@ -315,7 +322,8 @@ func writeGemma4(c *Config, m map[string]any) error {
 	whole := c.Rope
 	whole.Factors = nil
 	switch {
-	case !slices.Equal(c.Rope.Factors, proportional(c.HeadDim, share(2*rotated, c.HeadDim))) || !whole.plain() || c.Rope.Scale != 1:
+	case !slices.Equal(c.Rope.Factors, proportional(c.HeadDim, share(2*rotated, c.HeadDim))) ||
+		!whole.plain() || c.Rope.Scale != 1:
 		return errors.New("tensor rope_freqs.weight or keys rope.scaling: config.json of gemma4 has places for rotation of a part of the pairs alone")
 	case c.LocalRope.Scale != 1 || !c.LocalRope.plain():
 		return errors.New("config.json of gemma4 has no place for a scaling of positions of layers with a window")

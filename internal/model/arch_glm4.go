@@ -38,7 +38,8 @@ var glm4moe = architecture{
 	name: "glm4moe", modelType: "glm4_moe", class: "Glm4MoeForCausalLM",
 	keys:   rmsAnd(groupedKeys),
 	fields: "n_routed_experts",
-	defaults: hfConfig{HiddenAct: "silu", RMSNormEps: 1e-5, KVHeads: 8, RoutedExperts: 128, Used: 8, ExpertFFN: 1408, SharedExperts: 1,
+	defaults: hfConfig{HiddenAct: "silu", RMSNormEps: 1e-5, KVHeads: 8, RoutedExperts: 128, Used: 8,
+		ExpertFFN: 1408, SharedExperts: 1,
 		FirstDense: 1, RoutedScale: 1, Groups: 1, TopGroups: 1, NormTopK: true},
 	prefix: layersPrefix, top: llamaTop,
 	layer: concat(

@@ -13,7 +13,8 @@ import (
 // residuals and logits.
 var granite = architecture{
 	name: "granite", modelType: "granite", class: "GraniteForCausalLM",
-	keys: func() ggufkeys.Rules { // llama.cpp's files of Granite 4 have those of layers of Mamba-2 too, which dense ones have none of
+	// llama.cpp's files of Granite 4 have those of layers of Mamba-2 too, which dense ones have none of
+	keys: func() ggufkeys.Rules {
 		r := graniteKeys
 		r.Obeyed = append(slices.Clone(r.Obeyed), sharedWidth)
 		r.Ignored = slices.Concat(r.Ignored, strings.Fields(mambaKeys))

@@ -19,7 +19,8 @@ var graniteHybrid = architecture{
 	fields: granite.fields,
 	defaults: hfConfig{HiddenAct: "silu", RMSNormEps: 1e-6, SharedFFN: 1024,
 		AttnMultiplier: 1, EmbedMultiplier: 1, ResidualMultiplier: 1, LogitsScaling: 1,
-		MambaHeads: 128, MambaGroups: 1, MambaStateDim: 256, MambaHeadDim: "auto", MambaKernel: 4, MambaExpand: 2, MambaConvBias: true},
+		MambaHeads: 128, MambaGroups: 1, MambaStateDim: 256, MambaHeadDim: "auto", MambaKernel: 4, MambaExpand: 2,
+		MambaConvBias: true},
 	prefix: layersPrefix, top: llamaTop,
 	layer: concat(graniteHybridLayer, []part{
 		{name: "ffn_gate", folder: "shared_mlp.input_linear", out: inner, in: hidden, half: 1},

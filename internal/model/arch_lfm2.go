@@ -14,7 +14,8 @@ var lfm2 = architecture{
 	name: "lfm2", modelType: "lfm2", class: "Lfm2ForCausalLM",
 	keys:   rmsAnd("shortconv.l_cache"),
 	fields: "norm_eps conv_L_cache",
-	defaults: hfConfig{HiddenAct: "silu", NormEps: 1e-5, KVHeads: 8, Tied: true, ConvLength: 3, AdjustFFN: true, FFNMultiplier: 1,
+	defaults: hfConfig{HiddenAct: "silu", NormEps: 1e-5, KVHeads: 8, Tied: true, ConvLength: 3,
+		AdjustFFN: true, FFNMultiplier: 1,
 		FFNMultiple: 256, hfRopes: hfRopes{defaultTheta: 1e6}},
 	prefix: layersPrefix,
 	top: []part{

@@ -14,7 +14,8 @@ import (
 var nemotronH = architecture{
 	name: "nemotron_h", modelType: "nemotron_h", class: "NemotronHForCausalLM",
 	keys: rmsAnd(mambaKeys),
-	defaults: hfConfig{HiddenAct: "relu2", NormEpsilon: 1e-5, KVHeads: 8, HeadDim: 128, IntermediateSize: 21504, MaxPositions: 4096,
+	defaults: hfConfig{HiddenAct: "relu2", NormEpsilon: 1e-5, KVHeads: 8, HeadDim: 128,
+		IntermediateSize: 21504, MaxPositions: 4096,
 		StateSize: 128, StateHeads: 128, StateHeadDim: 64, StateGroups: 8, ConvKernel: 4, UseConvBias: true},
 	prefix: "backbone.layers.",
 	top: []part{
@@ -68,7 +69,8 @@ var nemotronHMoE = func() architecture {
 }()
 
 // nemotronLayer is the parts of a layer but MLPs and experts.
-var nemotronLayer = concat([]part{{name: "attn_norm", folder: "norm", out: hidden}}, mambaParts("mixer.", (*Config).recurrent),
+var nemotronLayer = concat([]part{{name: "attn_norm", folder: "norm", out: hidden}},
+	mambaParts("mixer.", (*Config).recurrent),
 	only((*Config).attends,
 		part{name: "attn_q", folder: "mixer.q_proj", out: queries, in: hidden, heads: true},
 		part{name: "attn_k", folder: "mixer.k_proj", out: keyHeads, in: hidden, heads: true},
@@ -76,7 +78,8 @@ var nemotronLayer = concat([]part{{name: "attn_norm", folder: "norm", out: hidde
 		part{name: "attn_output", folder: "mixer.o_proj", out: hidden, in: queries}))
 
 // blockTypes are the kinds of layers by letters and by the names of the two ways to list them.
-var blockTypes = map[string]string{"M": "mamba", "*": "attention", "-": "mlp", "E": "moe", "linear_attention": "mamba", "full_attention": "attention"}
+var blockTypes = map[string]string{"M": "mamba", "*": "attention", "-": "mlp", "E": "moe", "linear_attention": "mamba",
+	"full_attention": "attention"}
 
 // blocks are the kinds of layers that a folder lists.
 func (h *hfConfig) blocks() []string {
@@ -117,7 +120,8 @@ func readNemotronKeys(k *keys, c *Config) {
 		}
 		if c.Bare[i] && i < len(c.Recurrent) {
 			if !c.Recurrent[i] {
-				k.refuse("feed_forward_length", fmt.Sprintf("gives layer %d an MLP, and key %q key/value heads", i, k.name("attention.head_count_kv")))
+				k.refuse("feed_forward_length", fmt.Sprintf("gives layer %d an MLP, and key %q key/value heads", i,
+					k.name("attention.head_count_kv")))
 			}
 			c.Recurrent[i] = false
 		}
@@ -171,7 +175,8 @@ func readNemotronFields(h *hfConfig, c *Config) error {
 	c.setStill()
 	c.NormEps = float32(h.NormEpsilon)
 	c.Kernel = cmp.Or(h.MambaKernel, h.ConvKernel) // an older name first, as transformers has it
-	c.Mamba = MambaConfig{Heads: h.StateHeads, Groups: cmp.Or(h.MambaGroups, h.StateGroups), HeadDim: h.StateHeadDim, StateDim: h.StateSize}
+	c.Mamba = MambaConfig{Heads: h.StateHeads, Groups: cmp.Or(h.MambaGroups, h.StateGroups), HeadDim: h.StateHeadDim,
+		StateDim: h.StateSize}
 	c.Bare, c.Recurrent = make([]bool, c.Layers), make([]bool, c.Layers)
 	mlp := "mlp"
 	if c.Experts > 0 {

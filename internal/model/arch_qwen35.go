@@ -17,7 +17,8 @@ var qwen35 = architecture{
 	keys:   qwen35Keys,
 	fields: "mrope_section",
 	defaults: hfConfig{HiddenAct: "silu", RMSNormEps: 1e-6, KVHeads: 4, HeadDim: 256, OutputGate: true,
-		LinearKernel: 4, LinearKeyHeads: 16, LinearValueHeads: 32, LinearKeyDim: 128, LinearValueDim: 128, AttentionInterval: 4},
+		LinearKernel: 4, LinearKeyHeads: 16, LinearValueHeads: 32, LinearKeyDim: 128, LinearValueDim: 128,
+		AttentionInterval: 4},
 	prefix: layersPrefix, top: llamaTop,
 	layer:   slices.Concat(deltaNorms, deltaParts, gatedParts, []part{ffnGate, ffnUp, ffnDown}),
 	shifted: true, rotated: 0.25, hybrid: true, kind: "linear_attention", gated: true, alike: true,
@@ -30,7 +31,8 @@ var qwen35 = architecture{
 }
 
 // deltaNorms are the norms of both halves of a layer.
-var deltaNorms = []part{attnNorm, {name: "post_attention_norm", folder: "post_attention_layernorm", as: "ffn_norm", out: hidden}}
+var deltaNorms = []part{attnNorm, {name: "post_attention_norm", folder: "post_attention_layernorm",
+	as: "ffn_norm", out: hidden}}
 
 // deltaParts are those of layers of gated DeltaNet, gatedParts those of the others' attention.
 var (
@@ -38,8 +40,10 @@ var (
 		part{name: "attn_qkv", folder: "linear_attn.in_proj_qkv", out: deltaChannels, in: hidden, tiled: true},
 		part{name: "attn_gate", folder: "linear_attn.in_proj_z", out: deltaValues, in: hidden, tiled: true},
 		part{name: "ssm_conv1d", folder: "linear_attn.conv1d", out: deltaChannels, in: kernel, conv: true, tiled: true},
-		part{name: "ssm_dt", ending: ".bias", folder: "linear_attn.dt_bias", out: deltaHeads, bare: true, param: true, plain: true, tiled: true},
-		part{name: "ssm_a", whole: true, folder: "linear_attn.A_log", out: deltaHeads, bare: true, param: true, plain: true, decay: true, tiled: true},
+		part{name: "ssm_dt", ending: ".bias", folder: "linear_attn.dt_bias", out: deltaHeads, bare: true, param: true,
+			plain: true, tiled: true},
+		part{name: "ssm_a", whole: true, folder: "linear_attn.A_log", out: deltaHeads, bare: true, param: true, plain: true,
+			decay: true, tiled: true},
 		part{name: "ssm_beta", folder: "linear_attn.in_proj_b", out: deltaHeads, in: hidden, tiled: true},
 		part{name: "ssm_alpha", folder: "linear_attn.in_proj_a", out: deltaHeads, in: hidden, tiled: true},
 		part{name: "ssm_norm", folder: "linear_attn.norm", out: deltaHead, plain: true},
@@ -135,7 +139,8 @@ func writeDeltaKeys(c *Config, set func(string, any)) {
 
 func readDeltaFields(h *hfConfig, c *Config) error {
 	c.Kernel = h.LinearKernel
-	c.Delta = DeltaConfig{KeyHeads: h.LinearKeyHeads, ValueHeads: h.LinearValueHeads, KeyDim: h.LinearKeyDim, ValueDim: h.LinearValueDim}
+	c.Delta = DeltaConfig{KeyHeads: h.LinearKeyHeads, ValueHeads: h.LinearValueHeads, KeyDim: h.LinearKeyDim,
+		ValueDim: h.LinearValueDim}
 	if !h.OutputGate {
 		return errors.New("attn_output_gate is false: want true, gates of attention's results")
 	}
@@ -169,7 +174,8 @@ func (b *builder) deltaNet(name func(part string) string) (nn.Recurrent, nn.Line
 		both := b.linear(name("ssm_ba"), 2*d.ValueHeads, c.Hidden)
 		net.BetaAlpha = &both
 	} else {
-		net.Alpha, net.Beta = b.linear(name("ssm_alpha"), d.ValueHeads, c.Hidden), b.linear(name("ssm_beta"), d.ValueHeads, c.Hidden)
+		net.Alpha, net.Beta = b.linear(name("ssm_alpha"), d.ValueHeads, c.Hidden), b.linear(name("ssm_beta"),
+			d.ValueHeads, c.Hidden)
 	}
 	return net, b.linear(name("ssm_out"), c.Hidden, values)
 }

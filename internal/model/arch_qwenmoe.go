@@ -22,7 +22,8 @@ var qwen35moe = func() architecture {
 		p.bare = true
 		return p
 	}
-	return withSharedExpert(a, together(expertGate, "mlp.experts.gate_up_proj", 1), together(expertUp, "mlp.experts.gate_up_proj", 2),
+	return withSharedExpert(a, together(expertGate, "mlp.experts.gate_up_proj", 1),
+		together(expertUp, "mlp.experts.gate_up_proj", 2),
 		together(expertDown, "mlp.experts.down_proj", 0))
 }()
 
@@ -69,8 +70,10 @@ var qwen3next = func() architecture {
 // withSharedExpert puts experts in the place of the MLP of a Qwen with recurrent layers, and beside them one that
 // all rows have, whose results are multiplied by σ of a gate.
 func withSharedExpert(a architecture, parts ...part) architecture {
-	a.keys.Obeyed = slices.Concat(a.keys.Obeyed, strings.Fields(expertKeys+" expert_feed_forward_length expert_shared_feed_forward_length"))
-	a.keys.Neutral = map[string][]any{"expert_weights_norm": {true, false}, "expert_gating_func": {0, 1}, "expert_shared_count": {0, 1}}
+	a.keys.Obeyed = slices.Concat(a.keys.Obeyed, strings.Fields(expertKeys+
+		" expert_feed_forward_length expert_shared_feed_forward_length"))
+	a.keys.Neutral = map[string][]any{"expert_weights_norm": {true, false}, "expert_gating_func": {0, 1},
+		"expert_shared_count": {0, 1}}
 	a.experts = "num_experts"
 	a.defaults.IntermediateSize = 5632
 	a.defaults.SparseStep = 1

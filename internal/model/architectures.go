@@ -241,10 +241,6 @@ func (a *architecture) attentionKind() string { return cmp.Or(a.attention, "full
 // Runs reports whether grove runs models of an architecture, by the name that GGUF files give it.
 func Runs(arch string) bool { return archNamed(arch) != nil }
 
-// Sparse reports whether all models of an architecture have experts, by the name that GGUF files give
-// it.
-func Sparse(arch string) bool { a := archNamed(arch); return a != nil && a.experts != "" }
-
 // archNamed returns the architecture that GGUF files call name, or nil.
 func archNamed(name string) *architecture {
 	return findArch(func(a *architecture) bool { return a.name == name })

@@ -25,7 +25,8 @@ func ParseBorrowing(data []byte) (Config, error) {
 		return Config{}, err
 	}
 	if said.Shared != 0 && said.Shared != said.Layers {
-		return Config{}, fmt.Errorf("field %q is %d of %d layers: want all, whose keys and values are the target's", field, said.Shared, said.Layers)
+		return Config{}, fmt.Errorf("field %q is %d of %d layers: want all, whose keys and values are the target's", field,
+			said.Shared, said.Layers)
 	}
 	delete(fields, field)
 	rest, err := json.Marshal(fields)

@@ -112,7 +112,8 @@ func (d *DeltaConfig) validate() error {
 	for _, f := range []struct {
 		what  string
 		v, hi int
-	}{{"key heads", d.KeyHeads, maxHeads}, {"value heads", d.ValueHeads, maxHeads}, {"dimensions of a key head", d.KeyDim, 256},
+	}{{"key heads", d.KeyHeads, maxHeads}, {"value heads", d.ValueHeads, maxHeads},
+		{"dimensions of a key head", d.KeyDim, 256},
 		{"dimensions of a value head", d.ValueDim, maxWidth / maxHeads}} {
 		if f.v < 1 || f.v > f.hi {
 			return fmt.Errorf("gated DeltaNet with %d %s: want 1 to %d", f.v, f.what, f.hi)

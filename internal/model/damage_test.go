@@ -48,7 +48,8 @@ func tryOpen(t testing.TB, data []byte) {
 	}
 	defer m.Close()
 	p, c := m.NewPass(), m.NewCache()
-	if err := p.Run(context.Background(), []model.Rows{{Cache: c, Tree: tree.Chain([]int32{0}), Logits: []int32{0}}}, nil); err != nil {
+	if err := p.Run(context.Background(), []model.Rows{{Cache: c, Tree: tree.Chain([]int32{0}), Logits: []int32{0}}},
+		nil); err != nil {
 		t.Fatalf("a model that opened does not run: %v", err)
 	}
 }
@@ -140,7 +141,8 @@ func TestConfigRefusals(t *testing.T) {
 		if err := os.WriteFile(path, bad, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := model.Open(dir, model.Options{Threads: 1}); err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), dir) {
+		if _, err := model.Open(dir, model.Options{Threads: 1}); err == nil || !strings.Contains(err.Error(), c.want) ||
+			!strings.Contains(err.Error(), dir) {
 			t.Errorf("%s = %v: error %v, want one with %q and the path", c.field, c.value, err, c.want)
 		}
 	}

@@ -161,33 +161,13 @@ func TestFieldsAreObeyedOrRefused(t *testing.T) {
 		"architectures": {[]string{"LlamaModel"}}, "attention_dropout": {0.5}, "hidden_dropout": {0.5},
 		"classifier_dropout": {0.5},
 	}
-	foreign := func(arch string) []string { // of other classes, which read them alone
-		switch arch {
-		case "gptneox":
-			return []string{"rms_norm_eps"}
-		case "stablelm":
-			return strings.Fields("rms_norm_eps use_parallel_residual rotary_pct rotary_emb_base")
-		case "gemma4": // the rotation is in rope_parameters, and MoE models have another field
-			return strings.Fields("layer_norm_eps use_parallel_residual rotary_pct rotary_emb_base rope_theta partial_rotary_factor use_sliding_window")
-		case "qwen3moe":
-			return strings.Fields("layer_norm_eps use_parallel_residual rotary_pct rotary_emb_base intermediate_size")
-		case "granitehybrid":
-			return strings.Fields("layer_norm_eps use_parallel_residual rotary_pct rotary_emb_base use_sliding_window")
-		case "cohere2":
-			return strings.Fields("rms_norm_eps use_parallel_residual rotary_pct rotary_emb_base use_sliding_window")
-		case "llama", "olmo2", "phi3", "gemma2", "gemma3", "gpt-oss", "exaone4":
-			return append(strings.Fields("layer_norm_eps use_parallel_residual rotary_pct rotary_emb_base"), "use_sliding_window")
-		}
-		return strings.Fields("layer_norm_eps use_parallel_residual rotary_pct rotary_emb_base")
-	}
 	// Models that rotate no positions in, and list kinds of layers otherwise, do not read these.
 	unread := strings.Fields(`layer_types max_position_embeddings num_hidden_layers partial_rotary_factor rms_norm_eps rope_parameters rope_scaling
 		rope_theta use_sliding_window intermediate_size`)
-	windows := []string{"mixtral", "phi3", "olmo2", "gemma2", "gemma3", "gemma4", "gemma4-experts", "gpt-oss", "exaone4", "cohere2"} // of which the field is enough
 	structural := strings.Fields(`vocab_size hidden_size intermediate_size num_hidden_layers num_attention_heads
 		num_key_value_heads head_dim tie_word_embeddings num_experts num_local_experts`)
-	for _, s := range keyShapes {
-		f := keyFolder(t, s)
+	for _, s := range synth.Small() {
+		f, want := keyFolder(t, s), expectationsOf(s)
 		base, err := f.logits(nil)
 		if err != nil {
 			t.Fatal(err)
@@ -218,11 +198,11 @@ func TestFieldsAreObeyedOrRefused(t *testing.T) {
 				}
 				same := same(got, err, base)
 				switch {
-				case name == "sliding_window" && slices.Contains(windows, s.Name):
+				case name == "sliding_window" && want.window:
 					if same {
 						t.Errorf("%s: %s = %v changes nothing", s.Arch, name, v)
 					}
-				case slices.Contains(inert, name) || slices.Contains(foreign(s.Arch), name):
+				case slices.Contains(inert, name) || slices.Contains(strings.Fields(want.foreign), name):
 					if !same {
 						t.Errorf("%s: %s = %v changes something: %v", s.Arch, name, v, err)
 					}
@@ -240,9 +220,9 @@ func same(got []float32, err error, want []float32) bool { return err == nil && 
 // oneHalved reports whether layers of a shape have one half each.
 func oneHalved(s synth.Shape) bool { return s.Config().Bare != nil }
 
-// commonShapes are those of keyShapes whose folders have the fields that most have.
+// commonShapes are the small shapes whose folders have the fields that most have.
 func commonShapes() []synth.Shape {
-	return slices.DeleteFunc(slices.Clone(keyShapes), func(s synth.Shape) bool { return s.Arch == "gemma4" || oneHalved(s) })
+	return slices.DeleteFunc(synth.Small(), func(s synth.Shape) bool { return s.Arch == "gemma4" || oneHalved(s) })
 }
 
 // What says the same in another way, or leaves out transformers' default, is the same model;
@@ -353,7 +333,7 @@ func TestFieldDefaults(t *testing.T) {
 // name; buffers are not missed.
 func TestFolderTensorsAreObeyedOrRefused(t *testing.T) {
 	for _, s := range commonShapes() {
-		f := keyFolder(t, s)
+		f, want := keyFolder(t, s), expectationsOf(s)
 		base, err := f.logits(nil)
 		if err != nil {
 			t.Fatal(err)
@@ -372,10 +352,8 @@ func TestFolderTensorsAreObeyedOrRefused(t *testing.T) {
 			layer + "mlp.experts.0.up_proj.weight", "score.weight", "model.layers.2.input_layernorm.weight",
 			layer + "input_layernorm.scale", "lm_head.bias", "embed_out.bias", layer + "self_attn.q_proj.weight_scale",
 			"mtp.fc.weight", "model.norm.bias", layer + "mlp.up_proj.lora_A.weight"} {
-			if name == "model.norm.bias" && s.Arch == "stablelm" ||
-				name == layer+"self_attn.sinks" && s.Arch == "gpt-oss" ||
-				name == layer+"mlp.gate.weight" && slices.Contains([]string{"qwen3moe", "olmoe", "glm4moe", "deepseek2"}, s.Arch) {
-				continue // it has one
+			if want.own != "" && strings.HasSuffix(name, want.own) {
+				continue
 			}
 			if _, err := f.with(filled(t, name, 1, 4)).logits(nil); err == nil || !strings.Contains(err.Error(), name) {
 				t.Errorf("%s: tensor %s is not refused by its name: %v", s.Arch, name, err)
@@ -385,22 +363,8 @@ func TestFolderTensorsAreObeyedOrRefused(t *testing.T) {
 			part, field string // "-": it has one in any case
 			rows        int
 		}{
-			{"self_attn.q_proj", map[string]string{"stablelm": "use_qkv_bias", "qwen2": "-", "gpt-oss": "-", "phi3": "", "gptneox": "", "mistral3": "",
-				"llama": "attention_bias", "qwen3": "attention_bias", "smollm3": "attention_bias", "granite": "attention_bias", "granitehybrid": "attention_bias", "granitehybrid-experts": "attention_bias",
-				"qwen3moe": "attention_bias", "granitemoe": "attention_bias", "olmoe": "attention_bias",
-				"olmo2": "attention_bias", "gemma2": "attention_bias", "gemma3": "attention_bias", "glm4": "attention_bias",
-				"glm4moe": "attention_bias", "minicpm": "attention_bias", "apertus": "attention_bias",
-				"seed_oss": "attention_bias", "hunyuan-dense": "attention_bias", "cohere2": "attention_bias",
-				"arcee": "attention_bias", "ernie4_5": "use_bias"}[s.Name], s.Heads * s.HeadDim},
-			{"self_attn.o_proj", map[string]string{"gpt-oss": "-", "llama": "attention_bias", "qwen3": "attention_bias",
-				"smollm3": "attention_bias", "granite": "attention_bias", "granitehybrid": "attention_bias", "granitehybrid-experts": "attention_bias", "minicpm": "attention_bias", "apertus": "attention_bias",
-				"qwen3moe": "attention_bias", "granitemoe": "attention_bias", "olmoe": "attention_bias",
-				"olmo2": "attention_bias", "gemma2": "attention_bias", "gemma3": "attention_bias", "seed_oss": "attention_out_bias",
-				"hunyuan-dense": "attention_bias", "cohere2": "attention_bias", "arcee": "attention_bias", "ernie4_5": "use_bias"}[s.Name], s.Hidden},
-			{"mlp.down_proj", map[string]string{"llama": "mlp_bias", "smollm3": "mlp_bias", "granite": "mlp_bias", "seed_oss": "mlp_bias",
-				"arcee": "mlp_bias", "ernie4_5": "use_bias"}[s.Name],
-				s.Hidden},
-			{"attention.dense", map[string]string{"gptneox": "attention_bias"}[s.Arch], s.Hidden},
+			{"self_attn.q_proj", want.queryBias, s.Heads * s.HeadDim}, {"self_attn.o_proj", want.outputBias, s.Hidden},
+			{"mlp.down_proj", want.downBias, s.Hidden}, {"attention.dense", want.denseBias, s.Hidden},
 		} {
 			name := layer + bias.part + ".bias"
 			with := f.with(filled(t, name, 0.7, bias.rows))
@@ -448,7 +412,7 @@ func TestFolderTensorsAreObeyedOrRefused(t *testing.T) {
 
 // Every field of Gemma 4 that transformers reads of a text model changes the logits, or is refused by its name.
 func TestGemma4Fields(t *testing.T) {
-	for _, s := range keyShapes {
+	for _, s := range synth.Small() {
 		if s.Arch != "gemma4" {
 			continue
 		}
@@ -462,13 +426,17 @@ func TestGemma4Fields(t *testing.T) {
 			"num_kv_shared_layers": 1, "hidden_size_per_layer_input": 24, "vocab_size_per_layer_input": 300,
 			"layer_types":                 []string{"full_attention", "sliding_attention"},
 			"final_logit_softcapping":     2.5,
-			"use_bidirectional_attention": "all", "hidden_activation": "relu", "enable_moe_block": f.fields["enable_moe_block"] == false,
-			"top_k_experts": 1, "moe_intermediate_size": 24, "num_experts": 3, "per_layer_config": object{"1": object{"head_dim": 16}},
-			"rope_parameters": object{"full_attention": object{"rope_type": "proportional", "rope_theta": 500, "partial_rotary_factor": 0.5},
+			"use_bidirectional_attention": "all", "hidden_activation": "relu",
+			"enable_moe_block": f.fields["enable_moe_block"] == false,
+			"top_k_experts":    1, "moe_intermediate_size": 24, "num_experts": 3, "per_layer_config": object{
+				"1": object{"head_dim": 16}},
+			"rope_parameters": object{"full_attention": object{"rope_type": "proportional", "rope_theta": 500,
+				"partial_rotary_factor": 0.5},
 				"sliding_attention": object{"rope_type": "default", "rope_theta": 1e4}},
 		} {
 			experts := strings.Contains(name, "experts") || name == "moe_intermediate_size"
-			if experts && f.fields["enable_moe_block"] == false || name == "vocab_size_per_layer_input" && s.Config().PerLayer == 0 {
+			if experts && f.fields["enable_moe_block"] == false || name == "vocab_size_per_layer_input" &&
+				s.Config().PerLayer == 0 {
 				continue // without experts or tables nothing reads it
 			}
 			if got, err := f.logits(object{name: v}); err == nil && sameBits(got, base) {

@@ -12,9 +12,10 @@ import (
 	"github.com/grovellm/grove/tensor"
 )
 
-// Folders with weights in FP8 or NVFP4, as DeepSeek's and Qwen's, compressed-tensors and NVIDIA's modelopt write them. They become
-// F32 when they are read, the smallest type that holds the products of weights and scales; the scales of activations and of keys and
-// values are left out, as nothing of those is rounded. Tensors of module X:
+// Folders with weights in FP8 or NVFP4, as DeepSeek's and Qwen's, compressed-tensors and NVIDIA's
+// modelopt write them. They become F32 when they are read, the smallest type that holds the
+// products of weights and scales; the scales of activations and of keys and values are left out, as
+// nothing of those is rounded. Tensors of module X:
 //
 //	FP8    X.weight F8_E4M3; X.weight_scale_inv or X.weight_scale: a factor of all, of each row, or of each block
 //	NVFP4  X.weight_packed U8, two weights of E2M1 in a byte, the first in its low bits; X.weight_scale F8_E4M3, of every 16 weights;
@@ -113,8 +114,10 @@ func (q *quantization) block() [2]int {
 	return [2]int{128, 128}
 }
 
-// beside are the ends of names of tensors that scale what a pass does not round, left out of folders with quantized weights.
-var beside = []string{".input_scale", ".input_global_scale", ".activation_scale", ".k_scale", ".v_scale", ".kv_scale", ".q_scale", ".output_scale"}
+// beside are the ends of names of tensors that scale what a pass does not round, left out of
+// folders with quantized weights.
+var otherScales = []string{".input_scale", ".input_global_scale", ".activation_scale", ".k_scale", ".v_scale",
+	".kv_scale", ".q_scale", ".output_scale"}
 
 // decodeFolder puts tensors of F32 in the place of a folder's quantized weights and their scales.
 func decodeFolder(f *safetensors.File, q *quantization) error {
@@ -122,7 +125,8 @@ func decodeFolder(f *safetensors.File, q *quantization) error {
 	for _, info := range f.Tensors {
 		name := info.Name
 		_, scaled := f.Tensor(name + "_scale")
-		if info.Type == tensor.F8_E4M3 && !strings.HasSuffix(name, "_scale") || info.Type == tensor.U8 && scaled || strings.HasSuffix(name, ".weight_packed") {
+		if info.Type == tensor.F8_E4M3 && !strings.HasSuffix(name, "_scale") || info.Type == tensor.U8 && scaled ||
+			strings.HasSuffix(name, ".weight_packed") {
 			found = append(found, info)
 		}
 	}
@@ -153,7 +157,7 @@ func decodeFolder(f *safetensors.File, q *quantization) error {
 	}
 	if len(found) > 0 {
 		f.Drop(func(name string) bool {
-			return drop[name] || slices.ContainsFunc(beside, func(end string) bool { return strings.HasSuffix(name, end) })
+			return drop[name] || slices.ContainsFunc(otherScales, func(end string) bool { return strings.HasSuffix(name, end) })
 		})
 	}
 	return nil
@@ -222,7 +226,8 @@ func (d *decoded) arrange(block [2]int) error {
 			tensor.Quote(d.scales.Name), d.scales.Shape, tensor.Quote(d.codes.Name), d.codes.Shape, block[0], block[1])
 	}
 	if d.codes.Type == tensor.F8_E4M3 && !d.scales.Type.Decodes() {
-		return fmt.Errorf("tensor %s is %v: want F32, BF16 or F16: take a GGUF file of the model", tensor.Quote(d.scales.Name), d.scales.Type)
+		return fmt.Errorf("tensor %s is %v: want F32, BF16 or F16: take a GGUF file of the model",
+			tensor.Quote(d.scales.Name), d.scales.Type)
 	}
 	shape := slices.Clone(d.codes.Shape)
 	n := len(shape)

@@ -14,8 +14,8 @@ import (
 	"github.com/grovellm/grove/tensor"
 )
 
-// Quantized weights become what torch makes of them, bit for bit but for the sign of a zero; nothing is left of their scales.
-// testdata/quantized.py made the file.
+// Quantized weights become what torch makes of them, bit for bit but for the sign of a zero;
+// nothing is left of their scales. testdata/quantized.py made the file.
 func TestQuantizedWeightsAgainstTorch(t *testing.T) {
 	f, err := safetensors.Open(filepath.Join("testdata", "quantized.safetensors"))
 	if err != nil {

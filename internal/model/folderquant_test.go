@@ -8,13 +8,14 @@ import (
 	"testing"
 
 	"github.com/grovellm/grove/internal/model"
+	"github.com/grovellm/grove/internal/model/synth"
 	"github.com/grovellm/grove/tensor"
 )
 
-// A folder with a matrix in FP8 is the model whose matrix has those numbers in F32, and says what it takes. Without its scales it is
-// refused by their name, and so are scales that do not fit.
+// A folder with a matrix in FP8 is the model whose matrix has those numbers in F32, and says what
+// it takes. Without its scales it is refused by their name, and so are scales that do not fit.
 func TestFP8Folder(t *testing.T) {
-	f := keyFolder(t, keyShapes[0])
+	f := keyFolder(t, synth.Small()[0])
 	config, err := model.ReadFolder(f.dir)
 	if err != nil {
 		t.Fatal(err)

@@ -10,8 +10,9 @@ import (
 	"github.com/grovellm/grove/tensor"
 )
 
-// SetGGUF sets the keys that describe the model, its name and the type of its matrices. arch is the file's architecture: c's own,
-// or that of a drafter's head with such layers. ReadGGUF and ReadGGUFKeys are its inverses.
+// SetGGUF sets the keys that describe the model, its name and the type of its matrices. arch is the
+// file's architecture: c's own, or that of a drafter's head with such layers. ReadGGUF and
+// ReadGGUFKeys are its inverses.
 func (c *Config) SetGGUF(w *gguf.Writer, arch, name string, typ tensor.Type) {
 	w.Set("general.architecture", arch)
 	w.Set("general.type", "model")
@@ -21,7 +22,8 @@ func (c *Config) SetGGUF(w *gguf.Writer, arch, name string, typ tensor.Type) {
 	for _, k := range []struct {
 		key string
 		v   int
-	}{{"vocab_size", c.Vocab}, {"context_length", c.Context}, {"embedding_length", c.Hidden}, {"block_count", c.Layers + c.Ahead},
+	}{{"vocab_size", c.Vocab}, {"context_length", c.Context}, {"embedding_length", c.Hidden},
+		{"block_count", c.Layers + c.Ahead},
 		{"feed_forward_length", c.FFN}, {"attention.head_count", c.Heads}, {"rope.dimension_count", c.Rope.Dims}} {
 		set(k.key, uint32(k.v))
 	}
@@ -62,7 +64,8 @@ func (c *Config) SetGGUF(w *gguf.Writer, arch, name string, typ tensor.Type) {
 	}
 }
 
-// kvHeadsKey is the number of key/value heads as a key of a GGUF file: one, or, where layers are recurrent, one of each layer.
+// kvHeadsKey is the number of key/value heads as a key of a GGUF file: one, or, where layers are
+// recurrent, one of each layer.
 func (c *Config) kvHeadsKey() any {
 	if !c.arch().heads {
 		return uint32(c.KVHeads)

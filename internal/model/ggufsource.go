@@ -94,7 +94,8 @@ func ReadGGUFKeys(f *gguf.File, prefix, arch string, obeyed ...string) (Config, 
 	}
 	c.HeadDim = k.int("attention.key_length", c.Hidden/max(c.Heads, 1))
 	if v := k.int("attention.value_length", c.HeadDim); v != c.HeadDim && !a.latent {
-		return c, fmt.Errorf("key %q is %d and not the keys' %d: not supported", k.name("attention.value_length"), v, c.HeadDim)
+		return c, fmt.Errorf("key %q is %d and not the keys' %d: not supported",
+			k.name("attention.value_length"), v, c.HeadDim)
 	}
 	// The embedding knows the vocabulary better than the optional metadata does.
 	if t, ok := f.Tensor("token_embd.weight"); ok && len(t.Shape) == 2 {
@@ -140,8 +141,8 @@ func ReadGGUFKeys(f *gguf.File, prefix, arch string, obeyed ...string) (Config, 
 	return c, nil
 }
 
-// readKVHeads reads the number of key/value heads: one, or of a hybrid architecture one of each layer, which is 0 of those that
-// are recurrent.
+// readKVHeads reads the number of key/value heads: one, or of a hybrid architecture one of each
+// layer, which is 0 of those that are recurrent.
 func (c *Config) readKVHeads(k *keys, a *architecture) error {
 	const key = "attention.head_count_kv"
 	list, ok := k.IntList(k.name(key))

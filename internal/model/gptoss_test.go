@@ -78,12 +78,14 @@ func replaced(all []string, get func(name string) (tensor.Tensor, bool), drop fu
 // mxfp4Folder is a random gpt-oss model with experts in MXFP4, as a folder and as a GGUF file.
 func mxfp4Folder(t *testing.T, r *rand.Rand) (f *folder, path string) {
 	t.Helper()
-	s := keyShapes[slices.IndexFunc(keyShapes, func(s synth.Shape) bool { return s.Arch == "gpt-oss" })]
+	small := synth.Small()
+	s := small[slices.IndexFunc(small, func(s synth.Shape) bool { return s.Arch == "gpt-oss" })]
 	s.Hidden, s.FFN = 32*(1+r.IntN(3)), 32*(1+r.IntN(3))
 	experts := 1 + r.IntN(5)
+	tune := s.Tune
 	s.Tune = func(c *model.Config) {
+		tune(c)
 		c.Experts, c.Used = experts, 1+experts/3
-		windowFirst(c)
 	}
 	plain, file := keyFolder(t, s), keyFile(t, s)
 	var inFolder, inFile []tensor.Tensor
@@ -92,7 +94,8 @@ func mxfp4Folder(t *testing.T, r *rand.Rand) (f *folder, path string) {
 		up := randomCodes(r, experts, s.FFN, s.Hidden)
 		down := randomCodes(r, experts, s.Hidden, s.FFN)
 		blk, prefix := "blk."+layer+".ffn_", "model.layers."+layer+".mlp.experts."
-		inFile = append(inFile, gate.file(blk+"gate_exps.weight"), up.file(blk+"up_exps.weight"), down.file(blk+"down_exps.weight"))
+		inFile = append(inFile, gate.file(blk+"gate_exps.weight"), up.file(blk+"up_exps.weight"),
+			down.file(blk+"down_exps.weight"))
 		inFolder = slices.Concat(inFolder, folderPair(prefix+"gate_up_proj", gate, up), folderPair(prefix+"down_proj", down))
 	}
 
@@ -108,7 +111,8 @@ func mxfp4Folder(t *testing.T, r *rand.Rand) (f *folder, path string) {
 		names = append(names, info.Name)
 	}
 	w := safetensors.NewWriter()
-	for _, x := range replaced(names, from.Tensor, func(name string) bool { return strings.HasSuffix(name, "_proj") }, inFolder) {
+	for _, x := range replaced(names, from.Tensor, func(name string) bool { return strings.HasSuffix(name, "_proj") },
+		inFolder) {
 		w.AddTensor(x)
 	}
 	if err := w.WriteFile(filepath.Join(f.dir, "model.safetensors")); err != nil {
@@ -121,7 +125,9 @@ func mxfp4Folder(t *testing.T, r *rand.Rand) (f *folder, path string) {
 	}
 	g := gguf.NewWriter()
 	ggufkeys.SetAll(g, file)
-	for _, x := range replaced(names, file.Tensor, func(name string) bool { return strings.HasSuffix(name, "_exps.weight") }, inFile) {
+	for _, x := range replaced(names, file.Tensor, func(name string) bool {
+		return strings.HasSuffix(name, "_exps.weight")
+	}, inFile) {
 		g.AddTensor(x)
 	}
 	path = filepath.Join(t.TempDir(), "m.gguf")

@@ -38,9 +38,9 @@ func (s *sequence) grow(to int) {
 	}
 }
 
-// A tree that grows in a cache, some nodes a pass, has the logits and taps of one pass over the whole, to the bit, whatever the
-// steps, also of some nodes that are computed again, among other sequences; and a path of it that is committed
-// leaves what the path alone leaves.
+// A tree that grows in a cache, some nodes a pass, has the logits and taps of one pass over the
+// whole, to the bit, whatever the steps, also of some nodes that are computed again, among other
+// sequences; and a path of it that is committed leaves what the path alone leaves.
 func TestGrownTreeIsTheWhole(t *testing.T) {
 	ctx := context.Background()
 	for _, shape := range []string{"tiny-llama3", "tiny-qwen3", "tiny-gptneox"} {

@@ -219,7 +219,8 @@ func (h *headFields) head() bool {
 	if len(h.Architectures) > 0 {
 		class = h.Architectures[0]
 	}
-	return strings.HasSuffix(class, "DraftModel") || strings.HasSuffix(class, "AssistantForCausalLM") || h.DraftVocab != nil || h.Heads != nil ||
+	return strings.HasSuffix(class, "DraftModel") || strings.HasSuffix(class, "AssistantForCausalLM") ||
+		h.DraftVocab != nil || h.Heads != nil ||
 		h.Speculators != ""
 }
 
@@ -322,7 +323,8 @@ func decode(data []byte, into any) error {
 }
 
 // kindNames are JSON's kinds of the fields of hfConfig.
-var kindNames = map[reflect.Kind]string{reflect.Int: "an integer", reflect.Int32: "an integer", reflect.Float64: "a number", reflect.String: "a string", reflect.Bool: "true or false",
+var kindNames = map[reflect.Kind]string{reflect.Int: "an integer", reflect.Int32: "an integer",
+	reflect.Float64: "a number", reflect.String: "a string", reflect.Bool: "true or false",
 	reflect.Slice: "a list", reflect.Struct: "an object"}
 
 func (h *hfConfig) config() (Config, error) {
@@ -332,7 +334,8 @@ func (h *hfConfig) config() (Config, error) {
 	for _, f := range []struct {
 		name string
 		v    int
-	}{{"hidden_size", h.HiddenSize}, {"num_hidden_layers", h.Layers}, {"num_attention_heads", h.Heads}, {"intermediate_size", h.IntermediateSize},
+	}{{"hidden_size", h.HiddenSize}, {"num_hidden_layers", h.Layers}, {"num_attention_heads", h.Heads},
+		{"intermediate_size", h.IntermediateSize},
 		{"vocab_size", h.VocabSize}, {"max_position_embeddings", h.MaxPositions}} {
 		if f.v == 0 {
 			return Config{}, fmt.Errorf("field %q is missing, or 0", f.name)

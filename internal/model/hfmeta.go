@@ -12,7 +12,8 @@ import (
 	"github.com/grovellm/grove/tensor"
 )
 
-// Fields is the configuration as the fields of a Hugging Face config.json, for matrices of type typ; ReadFolder is its inverse.
+// Fields is the configuration as the fields of a Hugging Face config.json, for matrices of type
+// typ; ReadFolder is its inverse.
 func (c *Config) Fields(typ tensor.Type) (map[string]any, error) {
 	a := c.folderArch()
 	switch {
@@ -181,8 +182,8 @@ func share(part, whole int) float64 {
 // llama3Rope is the RoPE scaling of Llama 3.1, in config.json's words.
 type llama3Rope struct{ factor, low, high, original float64 }
 
-// findLlama3 finds the scaling that gives the factors a GGUF file holds, among those with the frequency bounds that all of
-// Llama's models use and an original context that is a power of two.
+// findLlama3 finds the scaling that gives the factors a GGUF file holds, among those with the
+// frequency bounds that all of Llama's models use and an original context that is a power of two.
 func findLlama3(factors []float32, base float64, dims int) (*llama3Rope, error) {
 	top := float32(1)
 	for _, f := range factors {

@@ -127,7 +127,8 @@ func Follows(name string) bool {
 func (s *hfSource) names() (list []string) {
 	output, _ := HFName(s.c.Arch, "output.weight")
 	for _, t := range s.Tensors {
-		if !Follows(t.Name) && !s.c.ahead(t.Name) && !s.c.Spare(t.Name) && !s.c.OfActivation(t.Name) && !(s.c.Tied && t.Name == output) && !s.joined[t.Name] {
+		if !Follows(t.Name) && !s.c.ahead(t.Name) && !s.c.Spare(t.Name) && !s.c.OfActivation(t.Name) &&
+			!(s.c.Tied && t.Name == output) && !s.joined[t.Name] {
 			list = append(list, t.Name)
 		}
 	}

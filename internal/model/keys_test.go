@@ -19,181 +19,6 @@ import (
 	"github.com/grovellm/grove/tensor"
 )
 
-// keyShapes are small models, one of each architecture.
-var keyShapes = []synth.Shape{
-	{Name: "llama", Arch: "llama", Vocab: 512, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 32, FFN: 96,
-		Context: 64, NormEps: 1e-5, RopeBase: 1e4, RopeDims: 32, Tied: true, Tokens: synth.SPM},
-	{Name: "qwen2", Arch: "qwen2", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 32, FFN: 96,
-		Context: 64, NormEps: 1e-6, RopeBase: 1e4, RopeDims: 32, Tied: true, Tokens: synth.Qwen2},
-	{Name: "qwen3", Arch: "qwen3", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 48, FFN: 96,
-		Context: 64, NormEps: 1e-6, RopeBase: 1e4, RopeDims: 48, Tokens: synth.Qwen2},
-	{Name: "gptneox", Arch: "gptneox", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 2, HeadDim: 32, FFN: 96,
-		Context: 64, NormEps: 1e-5, RopeBase: 1e4, RopeDims: 16, Parallel: true, Tokens: synth.GPT2},
-	{Name: "mistral3", Arch: "mistral3", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 32, FFN: 96,
-		Context: 64, NormEps: 1e-5, RopeBase: 1e4, RopeDims: 32, Tied: true, Tokens: synth.Qwen2},
-	{Name: "smollm3", Arch: "smollm3", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 32, FFN: 96,
-		Context: 64, NormEps: 1e-6, RopeBase: 2e6, RopeDims: 32, Tied: true, Tokens: synth.Qwen2},
-	{Name: "granite", Arch: "granite", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 32, FFN: 96,
-		Context: 64, NormEps: 1e-6, RopeBase: 1e4, RopeDims: 32, Tied: true, Tokens: synth.Qwen2},
-	{Name: "olmo2", Arch: "olmo2", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 32, FFN: 96,
-		Context: 64, NormEps: 1e-5, RopeBase: 1e4, RopeDims: 32, Tokens: synth.Qwen2, Tune: windowFirst},
-	{Name: "phi3", Arch: "phi3", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 32, FFN: 96,
-		Context: 64, NormEps: 1e-5, RopeBase: 1e4, RopeDims: 24, Tied: true, Tokens: synth.Qwen2},
-	{Name: "stablelm", Arch: "stablelm", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 32, FFN: 96,
-		Context: 64, NormEps: 1e-5, RopeBase: 1e4, RopeDims: 24, Tokens: synth.Qwen2},
-	{Name: "mixtral", Arch: "llama", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 32, FFN: 96,
-		Context: 64, NormEps: 1e-5, RopeBase: 1e6, RopeDims: 32, Tied: true, Tokens: synth.SPM, Tune: sparse(5, 2)},
-	{Name: "qwen3moe", Arch: "qwen3moe", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 48, FFN: 96,
-		Context: 64, NormEps: 1e-6, RopeBase: 1e4, RopeDims: 48, Tied: true, Tokens: synth.Qwen2, Tune: sparse(5, 2)},
-	{Name: "granitemoe", Arch: "granitemoe", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 32, FFN: 96,
-		Context: 64, NormEps: 1e-6, RopeBase: 1e4, RopeDims: 32, Tied: true, Tokens: synth.Qwen2, Tune: sparse(5, 2)},
-	{Name: "olmoe", Arch: "olmoe", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 32, FFN: 96,
-		Context: 64, NormEps: 1e-5, RopeBase: 1e4, RopeDims: 32, Tokens: synth.Qwen2, Tune: sparse(5, 2)},
-	{Name: "gpt-oss", Arch: "gpt-oss", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 32, FFN: 96,
-		Context: 64, NormEps: 1e-5, RopeBase: 15e4, RopeDims: 32, Tokens: synth.Qwen2, Tune: func(c *model.Config) {
-			c.Experts, c.Used = 5, 2
-			windowFirst(c)
-		}},
-	{Name: "gemma2", Arch: "gemma2", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 48, FFN: 96,
-		Context: 64, NormEps: 1e-6, RopeBase: 1e4, RopeDims: 48, Tied: true, Tokens: synth.Qwen2, Tune: windowFirst},
-	{Name: "gemma3", Arch: "gemma3", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 48, FFN: 96,
-		Context: 64, NormEps: 1e-6, RopeBase: 1e6, RopeDims: 48, Tied: true, Tokens: synth.Qwen2, Tune: windowFirst},
-	{Name: "gemma4", Arch: "gemma4", Vocab: 400, Hidden: 64, Layers: 4, Heads: 2, KVHeads: 1, HeadDim: 48, FFN: 96,
-		Context: 64, NormEps: 1e-6, RopeBase: 1e6, RopeDims: 48, Tied: true, Tokens: synth.Qwen2, Tune: func(c *model.Config) {
-			c.SetGemma4Layers(32, 1)
-			c.Window, c.Windowed = 4, []bool{true, false, true, false}
-			c.Sharing = 2
-			c.WideSharing = true
-			c.PerLayer = 8
-		}},
-	{Name: "glm4", Arch: "glm4", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 32, FFN: 96,
-		Context: 64, NormEps: 1e-6, RopeBase: 1e4, RopeDims: 16, Tied: true, Tokens: synth.Qwen2},
-	{Name: "glm4moe", Arch: "glm4moe", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 32, FFN: 96,
-		Context: 64, NormEps: 1e-6, RopeBase: 1e4, RopeDims: 16, Tied: true, Tokens: synth.Qwen2, Tune: func(c *model.Config) {
-			c.Experts = 6
-			c.Used = 2
-			c.ExpertFFN = 40
-			c.SharedFFN = 40
-			c.Dense = 1
-			c.HeadNorms = true
-			c.Rule.Scale = 2.5
-			c.Rule.Groups = 3
-			c.Rule.Chosen = 2
-		}},
-	{Name: "deepseek2", Arch: "deepseek2", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 56, FFN: 96,
-		Context: 64, NormEps: 1e-6, RopeBase: 1e4, RopeDims: 24, Tied: true, Tokens: synth.Qwen2, Tune: func(c *model.Config) {
-			c.SetLatent(model.LatentConfig{Rank: 32, PlainDim: 16, ValueDim: 24})
-			c.Experts = 6
-			c.Used = 2
-			c.ExpertFFN = 40
-			c.SharedFFN = 40
-			c.Dense = 1
-			c.Rule.Scale = 2.5
-			c.Rule.All, c.Rule.Sigmoid = false, true
-			c.Rule.Groups = 3
-			c.Rule.Chosen = 2
-		}},
-	{Name: "minicpm", Arch: "minicpm", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 32, FFN: 96,
-		Context: 64, NormEps: 1e-6, RopeBase: 1e4, RopeDims: 32, Tied: true, Tokens: synth.Qwen2},
-	{Name: "apertus", Arch: "apertus", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 48, FFN: 96,
-		Context: 64, NormEps: 1e-6, RopeBase: 1e4, RopeDims: 48, Tied: true, Tokens: synth.Qwen2},
-	{Name: "seed_oss", Arch: "seed_oss", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 48, FFN: 96,
-		Context: 64, NormEps: 1e-6, RopeBase: 1e4, RopeDims: 48, Tied: true, Tokens: synth.Qwen2},
-	{Name: "exaone4", Arch: "exaone4", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 32, FFN: 96,
-		Context: 64, NormEps: 1e-6, RopeBase: 1e4, RopeDims: 32, Tied: true, Tokens: synth.Qwen2, Tune: windowFirst},
-	{Name: "hunyuan-dense", Arch: "hunyuan-dense", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 48, FFN: 96,
-		Context: 64, NormEps: 1e-6, RopeBase: 1e4, RopeDims: 48, Tied: true, Tokens: synth.Qwen2},
-	{Name: "ernie4_5", Arch: "ernie4_5", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 48, FFN: 96,
-		Context: 64, NormEps: 1e-6, RopeBase: 5e5, RopeDims: 48, Tied: true, Tokens: synth.Qwen2},
-	{Name: "cohere2", Arch: "cohere2", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 48, FFN: 96,
-		Context: 64, NormEps: 1e-6, RopeBase: 1e4, RopeDims: 48, Tied: true, Tokens: synth.Qwen2, Tune: func(c *model.Config) { c.SetWindow(4) }},
-	{Name: "arcee", Arch: "arcee", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 48, FFN: 96,
-		Context: 64, NormEps: 1e-6, RopeBase: 1e4, RopeDims: 48, Tied: true, Tokens: synth.Qwen2},
-	{Name: "granitehybrid", Arch: "granitehybrid", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 32, FFN: 96,
-		Context: 64, NormEps: 1e-6, RopeBase: 1e4, RopeDims: 32, Tied: true, Tokens: synth.Qwen2, Tune: mambaFirst(0)},
-	{Name: "granitehybrid-experts", Arch: "granitehybrid", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 32, FFN: 96,
-		Context: 64, NormEps: 1e-6, RopeBase: 1e4, RopeDims: 32, Tied: true, Tokens: synth.Qwen2, Tune: mambaFirst(5)},
-	{Name: "nemotron_h", Arch: "nemotron_h", Vocab: 400, Hidden: 64, Layers: 3, Heads: 2, KVHeads: 1, HeadDim: 48, FFN: 96,
-		Context: 64, NormEps: 1e-6, RopeBase: 1e4, RopeDims: 48, Tied: true, Tokens: synth.Qwen2, Tune: oneHalf(0)},
-	{Name: "nemotron_h_moe", Arch: "nemotron_h_moe", Vocab: 400, Hidden: 64, Layers: 3, Heads: 2, KVHeads: 1, HeadDim: 48, FFN: 96,
-		Context: 64, NormEps: 1e-6, RopeBase: 1e4, RopeDims: 48, Tied: true, Tokens: synth.Qwen2, Tune: oneHalf(6)},
-	{Name: "gemma4-experts", Arch: "gemma4", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 48, FFN: 96,
-		Context: 64, NormEps: 1e-6, RopeBase: 1e6, RopeDims: 48, Tied: true, Tokens: synth.Qwen2, Tune: func(c *model.Config) {
-			c.SetGemma4Layers(32, 2)
-			c.Window, c.Windowed = 4, []bool{true, false}
-			c.KeyValues = true
-			c.Experts = 5
-			c.Used = 2
-			c.ExpertFFN = 40
-		}},
-}
-
-// sparse gives layers experts, and rows some of them.
-func sparse(experts, used int) func(c *model.Config) {
-	return func(c *model.Config) { c.Experts, c.Used = experts, used }
-}
-
-// windowFirst gives the first of two layers a window.
-func windowFirst(c *model.Config) {
-	c.SetWindow(4)
-	c.Windowed = []bool{true, false}
-}
-
-// mambaFirst makes the first of two layers one of Mamba-2.
-func mambaFirst(experts int) func(c *model.Config) {
-	return func(c *model.Config) {
-		c.Kernel, c.Recurrent = 3, []bool{true, false}
-		c.Mamba = model.MambaConfig{Heads: 8, Groups: 2, HeadDim: 16, StateDim: 12}
-		if experts > 0 {
-			c.Experts, c.Used = experts, 2
-			c.SharedFFN = 40
-		}
-	}
-}
-
-// oneHalf makes three layers Mamba-2, attention, and an MLP or experts.
-func oneHalf(experts int) func(c *model.Config) {
-	return func(c *model.Config) {
-		mambaFirst(0)(c)
-		c.Recurrent, c.Bare = []bool{true, false, false}, []bool{false, false, true}
-		c.NoRope = []bool{true, true, true}
-		if experts > 0 {
-			c.Experts, c.Used = experts, 2
-			c.ExpertFFN, c.SharedFFN = 96, 40
-			c.Narrow = 32
-			c.Rule.Scale = 2.5
-			c.Rule.Groups, c.Rule.Chosen = 3, 2
-		}
-	}
-}
-
-// obeyedKeys are, of the keys that change nothing in most architectures, those that some obey.
-var obeyedKeys = map[string][]string{
-	"olmo2":                 {"attention.sliding_window_pattern", "attention.sliding_window"},
-	"gpt-oss":               {"attention.sliding_window_pattern", "attention.sliding_window", "expert_count", "expert_used_count"},
-	"gemma2":                {"attention.sliding_window_pattern", "attention.sliding_window", "final_logit_softcapping"},
-	"gemma3":                {"attention.sliding_window_pattern", "attention.sliding_window"},
-	"granite":               {"rope.scaling.finetuned", "expert_shared_feed_forward_length"},
-	"granitehybrid":         {"rope.scaling.finetuned", "expert_shared_feed_forward_length"},
-	"granitehybrid-experts": {"rope.scaling.finetuned", "expert_count", "expert_used_count"},
-	"mixtral":               {"expert_count", "expert_used_count"}, "qwen3moe": {"expert_count", "expert_used_count"},
-	"granitemoe": {"expert_count", "expert_used_count", "rope.scaling.finetuned"},
-	"olmoe":      {"expert_count", "expert_used_count"},
-	"exaone4":    {"attention.sliding_window_pattern", "attention.sliding_window"},
-	"cohere2":    {"attention.sliding_window", "logit_scale"},
-	"glm4moe": {"expert_count", "expert_used_count", "expert_group_count", "expert_group_used_count", "expert_shared_count",
-		"expert_weights_norm", "expert_weights_scale", "leading_dense_block_count", "expert_gating_func"},
-	"minicpm": {"embedding_scale", "residual_scale", "logit_scale"},
-	"deepseek2": {"expert_count", "expert_used_count", "expert_group_count", "expert_group_used_count", "expert_shared_count",
-		"expert_weights_norm", "expert_weights_scale", "leading_dense_block_count", "expert_gating_func", "attention.key_length_mla",
-		"attention.value_length_mla"},
-	"gemma4": {"attention.sliding_window_pattern", "attention.sliding_window", "final_logit_softcapping"},
-	"nemotron_h_moe": {"expert_count", "expert_used_count", "expert_group_count", "expert_group_used_count", "expert_weights_norm",
-		"expert_weights_scale", "expert_gating_func", "moe_latent_size"},
-	"gemma4-experts": {"attention.sliding_window_pattern", "attention.sliding_window", "final_logit_softcapping", "expert_count",
-		"expert_used_count"},
-}
-
 // keyFile is an open GGUF file of a shape's model.
 func keyFile(t *testing.T, s synth.Shape) *gguf.File {
 	t.Helper()
@@ -304,26 +129,14 @@ func TestKeysAreObeyedOrRefused(t *testing.T) {
 		"rope.scaling.factor": {float32(4)}, "rope.scale_linear": {float32(4)},
 		"expert_used_count": {uint32(1), uint32(7)},
 	}
-	for _, s := range keyShapes {
+	for _, s := range synth.Small() {
 		f := keyFile(t, s)
 		base, err := lastLogits(t, f, func(*gguf.Writer) {})
 		if err != nil {
 			t.Fatal(err)
 		}
-		here := append(slices.Clone(inert), "attention.layer_norm_epsilon", "use_parallel_residual")
-		switch s.Arch {
-		case "gptneox":
-			here = append(slices.Clone(inert), "attention.layer_norm_rms_epsilon")
-		case "nemotron_h", "nemotron_h_moe": // they rotate no positions in; there are 3 layers
-			here = append(here, strings.Fields(`rope.dimension_count rope.freq_base rope.scale_linear rope.scaling.factor rope.scaling.attn_factor`)...)
-			if s.Config().Experts > 0 {
-				here = append(here, "expert_shared_count")
-			}
-		case "granite": // files of Granite 4 have the keys of others of its family
-			here = append(here, strings.Fields("ssm.conv_kernel ssm.state_size ssm.group_count ssm.time_step_rank ssm.inner_size")...)
-		case "stablelm", "cohere2":
-			here = append(slices.Clone(inert), "attention.layer_norm_rms_epsilon", "use_parallel_residual")
-		}
+		want := expectationsOf(s)
+		here := append(slices.Clone(inert), strings.Fields(want.inertKeys)...)
 		for _, name := range strings.Fields(llamaCppKeys) {
 			tries := values[name]
 			if tries == nil {
@@ -338,19 +151,16 @@ func TestKeysAreObeyedOrRefused(t *testing.T) {
 					}
 				})
 				refused := err != nil && strings.Contains(err.Error(), key)
-				if slices.Contains([]string{"qwen3moe", "gpt-oss"}, s.Arch) && name == "feed_forward_length" && err == nil {
-					continue // experts have a width of their own
+				if err == nil && slices.Contains(strings.Fields(want.looseKeys), name) {
+					continue
 				}
 				if oneHalved(s) && (name == "block_count" && v == uint32(3) || name == "rope.scaling.type") {
 					continue
 				}
-				unfit := err != nil && slices.Contains(structural, name) // the tensors say so
-				if s.Arch == "gemma4" && name == "attention.sliding_window_pattern" {
-					unfit = err != nil // heads of layers with a window are of another size
-				}
+				unfit := err != nil && (slices.Contains(structural, name) || want.structural == name) // the tensors say so
 				same := err == nil && sameBits(got, base)
 				switch {
-				case slices.Contains(here, name) && !slices.Contains(obeyedKeys[s.Name], name):
+				case slices.Contains(here, name) && !want.obeys(name):
 					if !same {
 						t.Errorf("%s = %v changes something: %v", key, v, err)
 					}
@@ -364,7 +174,7 @@ func TestKeysAreObeyedOrRefused(t *testing.T) {
 
 // Neutral values of keys that grove does not obey change nothing: converters write them.
 func TestNeutralKeys(t *testing.T) {
-	for _, s := range keyShapes {
+	for _, s := range synth.Small() {
 		f := keyFile(t, s)
 		base, err := lastLogits(t, f, func(*gguf.Writer) {})
 		if err != nil {
@@ -383,7 +193,7 @@ func TestNeutralKeys(t *testing.T) {
 				"rope.scaling.yarn_ext_factor": float32(-1), "rope.scaling.type": "none",
 				"rope.scaling.factor": float32(8),
 			} {
-				if !slices.Contains(obeyedKeys[s.Name], name) {
+				if !expectationsOf(s).obeys(name) {
 					w.Set(s.Arch+"."+name, v)
 				}
 			}
@@ -396,7 +206,7 @@ func TestNeutralKeys(t *testing.T) {
 
 // Every key of YaRN changes the logits.
 func TestYarnKeysAreObeyed(t *testing.T) {
-	for _, s := range keyShapes {
+	for _, s := range synth.Small() {
 		if oneHalved(s) { // it rotates no positions in
 			continue
 		}
@@ -437,7 +247,7 @@ func TestYarnKeysAreObeyed(t *testing.T) {
 
 // The ways that files have of saying linear scaling are one, as llama.cpp reads them.
 func TestLinearScalingInEveryForm(t *testing.T) {
-	for _, s := range keyShapes {
+	for _, s := range synth.Small() {
 		if oneHalved(s) { // it rotates no positions in
 			continue
 		}
@@ -491,7 +301,7 @@ func TestTensorsAreObeyedOrRefused(t *testing.T) {
 		blk.0.post_attention_norm blk.1.attn_q_norm blk.0.attn_k_norm blk.0.attn_gate blk.0.post_ffw_norm
 		blk.0.ffn_up_shexp blk.0.attn_norm_2 blk.0.attn_qkv blk.0.layer_output_norm blk.0.layer_output_scale
 		blk.0.attn_sinks blk.0.attn_sub_norm blk.0.ffn_sub_norm blk.0.nextn.eh_proj`)
-	for _, s := range keyShapes {
+	for _, s := range synth.Small() {
 		f, rng := keyFile(t, s), rand.New(rand.NewPCG(1, 2))
 		base, err := lastLogits(t, f, func(*gguf.Writer) {})
 		if err != nil {
@@ -536,36 +346,7 @@ func TestTensorsAreObeyedOrRefused(t *testing.T) {
 				}
 			}
 		}
-		const attention = "blk.0.attn_q.bias blk.0.attn_k.bias blk.0.attn_v.bias "
-		const sparse = "output.weight output.bias rope_freqs.weight " + attention + "blk.1.attn_output.bias blk.0.ffn_gate_inp.bias"
-		const others = "blk.1.attn_output.bias blk.0.ffn_gate.bias blk.1.ffn_down.bias blk.0.ffn_up.bias"
-		want := map[string]string{
-			"llama":    "output.weight output.bias rope_freqs.weight " + attention + others,
-			"qwen2":    "output.weight output.bias rope_freqs.weight " + others, // it has the rest
-			"qwen3":    "output.bias rope_freqs.weight " + attention + others,
-			"gptneox":  "output.bias rope_freqs.weight",
-			"stablelm": "output.bias rope_freqs.weight " + attention + others,
-			"olmo2":    "output.bias rope_freqs.weight " + attention + others,
-			"phi3": "output.weight output.bias rope_freqs.weight blk.1.attn_output.bias blk.1.ffn_down.bias " +
-				"blk.0.attn_qkv.bias",
-			"mixtral": sparse, "qwen3moe": sparse, "granitemoe": sparse, "olmoe": strings.TrimPrefix(sparse, "output.weight "),
-			"gpt-oss":               "output.bias rope_freqs.weight",
-			"glm4":                  "output.weight output.bias rope_freqs.weight " + attention + "blk.1.attn_output.bias blk.1.ffn_down.bias",
-			"glm4moe":               "output.weight output.bias rope_freqs.weight " + attention + "blk.1.attn_output.bias blk.0.ffn_gate.bias blk.0.ffn_up.bias",
-			"apertus":               "output.weight output.bias rope_freqs.weight " + attention + "blk.1.attn_output.bias blk.1.ffn_down.bias blk.0.ffn_up.bias",
-			"arcee":                 "output.weight output.bias rope_freqs.weight " + attention + "blk.1.attn_output.bias blk.1.ffn_down.bias blk.0.ffn_up.bias",
-			"gemma4":                "output.weight output.bias blk.2.attn_q.bias " + attention + others, // it has rope_freqs
-			"granitehybrid":         "output.weight output.bias rope_freqs.weight " + others,
-			"granitehybrid-experts": "output.weight output.bias rope_freqs.weight blk.1.attn_output.bias blk.0.ffn_gate_inp.bias " + "blk.0.ffn_up_shexp.bias",
-			"deepseek2":             "output.weight output.bias rope_freqs.weight blk.0.attn_q.bias blk.1.attn_output.bias blk.0.ffn_gate.bias blk.0.ffn_up.bias",
-			"nemotron_h":            "output.weight output.bias blk.1.attn_output.bias",
-			"nemotron_h_moe":        "output.weight output.bias blk.1.attn_output.bias",
-			"gemma4-experts": "output.weight output.bias " + attention + "blk.1.attn_output.bias blk.0.ffn_gate_inp.bias " +
-				"blk.0.ffn_gate.bias blk.1.ffn_down.bias blk.0.ffn_up.bias",
-		}[s.Name]
-		if want == "" { // as llama
-			want = "output.weight output.bias rope_freqs.weight " + attention + others
-		}
+		want := expectationsOf(s).tensors
 		if got := strings.Join(obeyed, " "); got != want {
 			t.Errorf("%s obeys %s, want %s", s.Arch, got, want)
 		}
@@ -592,7 +373,7 @@ func product(shape []int) int {
 
 // A file that is no model says so.
 func TestOtherFilesAreRefused(t *testing.T) {
-	f := keyFile(t, keyShapes[0])
+	f := keyFile(t, synth.Small()[0])
 	for key, v := range map[string]any{"general.type": "adapter", "general.architecture": "mamba"} {
 		if _, err := lastLogits(t, f, func(w *gguf.Writer) { w.Set(key, v) }); err == nil ||
 			!strings.Contains(err.Error(), key) {

@@ -39,7 +39,8 @@ func TestGLM4Lite(t *testing.T) {
 		t.Fatal(err)
 	}
 	lite := object{"model_type": "glm4_moe_lite", "scoring_func": gone{}, "topk_method": gone{}, "rope_interleave": true}
-	for _, dense := range []object{{}, {"first_k_dense_replace": gone{}}, {"mlp_layer_types": []string{"dense", "sparse", "sparse", "sparse"}}} {
+	for _, dense := range []object{{}, {"first_k_dense_replace": gone{}},
+		{"mlp_layer_types": []string{"dense", "sparse", "sparse", "sparse"}}} {
 		for name, v := range lite {
 			dense[name] = v
 		}
@@ -57,8 +58,10 @@ func TestLatentFields(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for field, v := range map[string]any{"kv_lora_rank": 16, "q_lora_rank": 48, "qk_nope_head_dim": 16, "qk_rope_head_dim": 8, "v_head_dim": 16,
-			"scoring_func": "tanh", "topk_method": "random", "rope_interleave": false, "norm_topk_prob": f.fields["norm_topk_prob"] == false,
+		for field, v := range map[string]any{"kv_lora_rank": 16, "q_lora_rank": 48, "qk_nope_head_dim": 16,
+			"qk_rope_head_dim": 8, "v_head_dim": 16,
+			"scoring_func": "tanh", "topk_method": "random", "rope_interleave": false,
+			"norm_topk_prob":        f.fields["norm_topk_prob"] == false,
 			"routed_scaling_factor": 3.5, "first_k_dense_replace": 2, "moe_layer_freq": 2, "n_group": 2,
 			"mlp_layer_types": []string{"sparse", "dense", "sparse", "sparse"}, "partial_rotary_factor": 0.5,
 			"rope_scaling": object{"rope_type": "yarn", "factor": 4, "mscale": 1, "mscale_all_dim": 0.5}} {

@@ -46,7 +46,8 @@ func (c *Config) expertFFN() int {
 
 // uneven reports whether layers differ in more than windows and rotation.
 func (c *Config) uneven() bool {
-	return c.LocalHeadDim > 0 || c.LocalKVHeads > 0 || c.Sharing > 0 || c.PerLayer > 0 || c.Dense > 0 || c.ExpertFFN > 0 || c.SharedFFN > 0 || c.KeyValues || c.Bare != nil
+	return c.LocalHeadDim > 0 || c.LocalKVHeads > 0 || c.Sharing > 0 || c.PerLayer > 0 || c.Dense > 0 || c.ExpertFFN > 0 ||
+		c.SharedFFN > 0 || c.KeyValues || c.Bare != nil
 }
 
 // sources are the layers whose keys and values each layer reads; nil: its own.
@@ -109,7 +110,8 @@ func (c *Config) validateLayers() error {
 		return fmt.Errorf("%d layers before those with experts: want 0 to %d", c.Dense, c.Layers)
 	case c.Sharing < 0 || c.Sharing >= c.Layers:
 		return fmt.Errorf("%d layers read keys and values of others: want less than the %d layers", c.Sharing, c.Layers)
-	case c.Rule.Groups < 0 || c.Rule.Groups > 1 && (c.Experts%c.Rule.Groups != 0 || c.Rule.Chosen < 1 || c.Rule.Chosen > c.Rule.Groups ||
+	case c.Rule.Groups < 0 || c.Rule.Groups > 1 && (c.Experts%c.Rule.Groups != 0 || c.Rule.Chosen < 1 ||
+		c.Rule.Chosen > c.Rule.Groups ||
 		c.Used > c.Experts/c.Rule.Groups*c.Rule.Chosen):
 		return fmt.Errorf("%d experts in %d groups, %d of them chosen, %d experts used: want whole groups with as many experts",
 			c.Experts, c.Rule.Groups, c.Rule.Chosen, c.Used)

@@ -21,9 +21,9 @@ type Options struct {
 	// works for: their passes take turns. It must outlive this model. Threads is then not read.
 	Workers *Model
 
-	// Pad, where it is not 0, pads the model to about so many parameters: its logits stay the same to the bit, its passes cost
-	// what those of a model of that size cost. PadType is the type of the layers added: BF16, F16, Q8_0 or a K type; its zero value
-	// stands for BF16.
+	// Pad, where it is not 0, pads the model to about so many parameters: its logits stay the same to
+	// the bit, its passes cost what those of a model of that size cost. PadType is the type of the
+	// layers added: BF16, F16, Q8_0 or a K type; its zero value stands for BF16.
 	Pad     int64
 	PadType tensor.Type
 
@@ -32,7 +32,8 @@ type Options struct {
 	// model's architecture must be qwen3. WritePadded does not read them.
 	PadExperts, PadUsed int
 
-	// KV is what caches store keys and values as; its zero value, nn.KVAuto, goes with the weights: bf16, or f32 where they are F32 or F16.
+	// KV is what caches store keys and values as; its zero value, nn.KVAuto, goes with the weights:
+	// bf16, or f32 where they are F32 or F16.
 	KV nn.KVType
 
 	Progress func(done, total int64) // called as weights load, in bytes; may be nil

@@ -25,7 +25,8 @@ type Loader struct {
 	dry      bool            // matrices are counted and get no memory
 }
 
-// NewGGUFLoader returns the weights of a GGUF file that is no model, such as a drafter's head; arch is what errors call it.
+// NewGGUFLoader returns the weights of a GGUF file that is no model, such as a drafter's head; arch
+// is what errors call it.
 func NewGGUFLoader(f *gguf.File, arch string) *Loader {
 	return &Loader{src: &ggufSource{Config{Arch: arch}, f}, arch: arch}
 }
@@ -157,7 +158,8 @@ func (l *Loader) Pack(pool *par.Pool) error {
 	for _, j := range l.jobs {
 		total += int64(j.t.Rows() * j.t.RowBytes())
 	}
-	p := &packJob{buffers: make([][]byte, pool.Threads()), recoded: make([][]byte, pool.Threads()), errs: make([]error, pool.Threads())}
+	p := &packJob{buffers: make([][]byte, pool.Threads()), recoded: make([][]byte, pool.Threads()),
+		errs: make([]error, pool.Threads())}
 	for _, j := range l.jobs {
 		p.start(j)
 		pool.Run((p.t.Rows()+p.step-1)/p.step, p)

@@ -62,7 +62,8 @@ func readMambaKeys(k *keys, c *Config) {
 		m.HeadDim = n / m.Heads
 	}
 	if m.inner() != n {
-		k.refuse("ssm.inner_size", fmt.Sprintf("is %d, and key %q %d: no whole heads", n, k.name("ssm.time_step_rank"), m.Heads))
+		k.refuse("ssm.inner_size", fmt.Sprintf("is %d, and key %q %d: no whole heads", n,
+			k.name("ssm.time_step_rank"), m.Heads))
 	}
 }
 
@@ -81,7 +82,8 @@ func mambaParts(prefix string, when func(c *Config, layer int) bool) []part {
 		part{name: "ssm_in", folder: prefix + "in_proj", out: mambaIn, in: hidden},
 		part{name: "ssm_conv1d", folder: prefix + "conv1d", out: mambaChannels, in: kernel, conv: true},
 		part{name: "ssm_dt", ending: ".bias", folder: prefix + "dt_bias", out: mambaHeads, bare: true, param: true},
-		part{name: "ssm_a", whole: true, folder: prefix + "A_log", out: mambaHeads, in: one, bare: true, flat: true, decay: true},
+		part{name: "ssm_a", whole: true, folder: prefix + "A_log", out: mambaHeads, in: one, bare: true,
+			flat: true, decay: true},
 		part{name: "ssm_d", whole: true, folder: prefix + "D", out: mambaHeads, in: one, bare: true, flat: true},
 		part{name: "ssm_norm", folder: prefix + "norm", out: mambaGroups, in: mambaGroup, flat: true},
 		part{name: "ssm_out", folder: prefix + "out_proj", out: hidden, in: mambaInner})
@@ -95,8 +97,9 @@ func (b *builder) mamba(name func(part string) string) (nn.Recurrent, nn.Linear)
 	layer := &nn.Mamba{
 		In: b.linear(name("ssm_in"), c.size(mambaIn, 0), c.Hidden), Conv: conv,
 		A: slices.Concat(b.vectors(name("ssm_a"), m.Heads, 1)...), Bias: b.vector(name("ssm_dt.bias"), m.Heads),
-		Skip:  slices.Concat(b.vectors(name("ssm_d"), m.Heads, 1)...),
-		Norm:  nn.Norm{Weight: slices.Concat(b.vectors(name("ssm_norm.weight"), m.Groups, m.inner()/m.Groups)...), Eps: c.NormEps},
+		Skip: slices.Concat(b.vectors(name("ssm_d"), m.Heads, 1)...),
+		Norm: nn.Norm{Weight: slices.Concat(b.vectors(name("ssm_norm.weight"), m.Groups, m.inner()/m.Groups)...),
+			Eps: c.NormEps},
 		Heads: m.Heads, Groups: m.Groups, HeadDim: m.HeadDim, StateDim: m.StateDim,
 	}
 	return layer, b.linear(name("ssm_out"), c.Hidden, m.inner())

@@ -127,7 +127,7 @@ func TestMemoryOfTypes(t *testing.T) {
 
 // A tensor of several matrices, as of experts, counts as one.
 func TestMemoryCountsTensors(t *testing.T) {
-	for _, s := range keyShapes {
+	for _, s := range synth.Small() {
 		path := filepath.Join(t.TempDir(), "m.gguf")
 		if err := synth.Write(context.Background(), path, s, synth.Options{Type: tensor.F16}); err != nil {
 			t.Fatal(err)

@@ -41,7 +41,8 @@ var headArch = architecture{
 // RouterName is how the names of matrices that choose experts end. Files have them in F32.
 const RouterName = ".ffn_gate_inp.weight"
 
-// InF32 reports whether files have a matrix in F32 whatever their type: one that chooses experts, or that is of no product.
+// InF32 reports whether files have a matrix in F32 whatever their type: one that chooses experts,
+// or that is of no product.
 func InF32(name string) bool {
 	return slices.ContainsFunc(
 		[]string{

@@ -61,7 +61,8 @@ func NewNetwork(c Config, w Weights) (*Network, error) {
 	return n, b.err
 }
 
-// NewBlocks builds the blocks alone of the network that c describes, for a drafter's head whose rows come from elsewhere.
+// NewBlocks builds the blocks alone of the network that c describes, for a drafter's head whose
+// rows come from elsewhere.
 func NewBlocks(c *Config, w Weights) ([]nn.Block, error) {
 	b, err := newBuilder(c, w)
 	if err != nil {
@@ -88,15 +89,16 @@ type Observer interface {
 	Layer(i int, x nn.Mat) error
 }
 
-// Planner is an Observer that uses x in operations of the pass's Exec alone, so that it may be told of a layer before it is computed.
+// Planner is an Observer that uses x in operations of the pass's Exec alone, so that it may be told
+// of a layer before it is computed.
 type Planner interface {
 	Observer
 	Plans()
 }
 
-// Trunk runs the rows of a forest, whose tokens are given, through the embedding and every
+// RunLayers runs the rows of a forest, whose tokens are given, through the embedding and every
 // block, leaving the residual stream before the final norm in x (rows × Hidden). o may be nil.
-func (n *Network) Trunk(e *nn.Exec, f *nn.Forest, tokens []int32, x nn.Mat, m *nn.BlockBuffers, o Observer) error {
+func (n *Network) RunLayers(e *nn.Exec, f *nn.Forest, tokens []int32, x nn.Mat, m *nn.BlockBuffers, o Observer) error {
 	_, plans := o.(Planner)
 	plans = plans || o == nil
 	together := n.together(len(tokens))
@@ -166,7 +168,8 @@ func newBuilder(c *Config, w Weights) (*builder, error) {
 func (b *builder) perLayer() *nn.PerLayerTable {
 	c := b.c
 	all := c.size(perLayers, 0)
-	t := &nn.PerLayerTable{Project: b.linear("per_layer_model_proj", all, c.Hidden), Norm: b.norm("per_layer_proj_norm", c.PerLayer),
+	t := &nn.PerLayerTable{Project: b.linear("per_layer_model_proj", all, c.Hidden),
+		Norm:  b.norm("per_layer_proj_norm", c.PerLayer),
 		Scale: float32(1 / math.Sqrt2)}
 	t.Project.Scale = float32(1 / math.Sqrt(float64(c.Hidden)))
 	t.Table = &scaledTable{b.table("per_layer_token_embd.weight", c.Vocab, all), float32(math.Sqrt(float64(c.PerLayer)))}

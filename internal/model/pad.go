@@ -6,8 +6,8 @@ import (
 )
 
 // Cost padding. The text of a small model is real, but verifying it is cheap, which hides what speculation is for. A
-// padded model computes the same logits to the bit, and its passes read and multiply as many weights as those of a model
-// of the size asked for:
+// padded model computes the same logits to the bit, and its passes read and multiply as many
+// weights as those of a model of the size asked for:
 //
 //   - layers are added at the end whose output projections are zero: whatever they compute, what they add to the
 //     residual stream is zero;
@@ -18,8 +18,9 @@ import (
 // PaddingKey is the key of a GGUF file that says how many of its parameters are padding.
 const PaddingKey = "grove.padding.parameters"
 
-// Padding layers have about paddedLayer parameters, as a model of half a billion has them, unless the model's own are larger;
-// and where that would make fewer than paddedLayers layers, they are smaller.
+// Padding layers have about paddedLayer parameters, as a model of half a billion has them, unless
+// the model's own are larger; and where that would make fewer than paddedLayers layers, they are
+// smaller.
 const (
 	paddedLayer  = 10_000_000
 	paddedLayers = 48
@@ -92,8 +93,9 @@ func (c *Config) Products() int {
 	return n + c.size(perLayers, 0)*c.Hidden
 }
 
-// AttentionProducts is how many multiplications the attention of a row takes that sees so many positions, its own included: for each
-// layer and head those of a query by keys, and as many of weights by values. Of a layer with a window it sees the window.
+// AttentionProducts is how many multiplications the attention of a row takes that sees so many
+// positions, its own included: for each layer and head those of a query by keys, and as many of
+// weights by values. Of a layer with a window it sees the window.
 func (c *Config) AttentionProducts(positions int) int {
 	seen := 0
 	for i := range c.Layers {
@@ -120,8 +122,8 @@ func extended(list []bool, n int) []bool {
 	return append(slices.Clone(list), make([]bool, n-len(list))...)
 }
 
-// padded is the shape that c has after padding: about total parameters, to within a layer. The feed-forward width grows to a multiple
-// of unit.
+// padded is the shape that c has after padding: about total parameters, to within a layer. The
+// feed-forward width grows to a multiple of unit.
 func (c Config) padded(total int64, unit int) (Config, error) {
 	if err := c.Validate(); err != nil {
 		return c, err

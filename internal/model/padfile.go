@@ -11,8 +11,8 @@ import (
 	"github.com/grovellm/grove/internal/files/ggufkeys"
 )
 
-// WritePadded writes the GGUF file at from as a padded one, of Options' Pad, PadType and Progress. Metadata and tokenizer
-// are copied; PaddingKey says that it is padded. Other engines run it too.
+// WritePadded writes the GGUF file at from as a padded one, of Options' Pad, PadType and Progress.
+// Metadata and tokenizer are copied; PaddingKey says that it is padded. Other engines run it too.
 func WritePadded(ctx context.Context, from, to string, o Options) (Config, error) {
 	f, err := gguf.Open(from)
 	if err != nil {
@@ -50,7 +50,8 @@ func WritePadded(ctx context.Context, from, to string, o Options) (Config, error
 		set(windowPattern, c.Windowed)
 	}
 	p.w.Set(PaddingKey, uint64(c.Padded))
-	p.w.Set("general.description", fmt.Sprintf("padded by grove: %d of its %d parameters change nothing but what a pass costs", c.Padded, c.Parameters()))
+	p.w.Set("general.description", fmt.Sprintf("padded by grove: %d of its %d parameters change nothing but what a pass costs",
+		c.Padded, c.Parameters()))
 	var parts []string // of a layer
 	last := 0
 	for _, t := range f.Tensors {
@@ -80,8 +81,8 @@ type padWriter struct {
 	tell        func(done, total int64)
 }
 
-// add plans a tensor, which is made once for its type and shape and again when it is written: the file may be far larger
-// than memory.
+// add plans a tensor, which is made once for its type and shape and again when it is written: the
+// file may be far larger than memory.
 func (p *padWriter) add(name string) error {
 	t, ok, err := p.src.tensor(name)
 	if err != nil {

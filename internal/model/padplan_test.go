@@ -8,7 +8,8 @@ import (
 
 // The shapes that padding makes look like those of models of that size: tens of layers, none a giant.
 func TestPaddedShapes(t *testing.T) {
-	small := Config{Arch: "qwen3", Vocab: 16384, Hidden: 256, Layers: 6, Heads: 4, KVHeads: 2, HeadDim: 64, FFN: 704, Context: 2048,
+	small := Config{Arch: "qwen3", Vocab: 16384, Hidden: 256, Layers: 6, Heads: 4, KVHeads: 2, HeadDim: 64,
+		FFN: 704, Context: 2048,
 		NormEps: 1e-6, Rope: RopeConfig{Base: 1e4, Dims: 64, Scale: 1}, Tied: true}
 	large := small
 	large.Hidden = 2048

@@ -49,7 +49,8 @@ func pad(src source, total int64, kind tensor.Type) (source, error) {
 func (p *padding) unit() (int, error) {
 	unit := gemm.Group
 	for layer := range p.from.Layers {
-		t, _, err := p.source.tensor(fmt.Sprintf("blk.%d.ffn_down.weight", layer)) // which the network misses, if it is not there
+		// which the network misses, if it is not there
+		t, _, err := p.source.tensor(fmt.Sprintf("blk.%d.ffn_down.weight", layer))
 		if err != nil {
 			return 0, err
 		}
@@ -149,7 +150,8 @@ func (p *padding) added(name, part string) (tensor.Tensor, bool, error) {
 	}
 	var err error
 	switch part {
-	case "attn_output.weight", "shortconv.out_proj.weight", "ssm_a", "ssm_out.weight", "ffn_down.weight", "ffn_down_exps.weight":
+	case "attn_output.weight", "shortconv.out_proj.weight", "ssm_a", "ssm_out.weight", "ffn_down.weight",
+		"ffn_down_exps.weight":
 		t.Data, err = p.zero(t.Type, n)
 	default:
 		t.Data, err = p.random(part, t.Type, t.Rows(), t.Cols())

@@ -119,8 +119,9 @@ type Part struct {
 // Weight is its name in GGUF files, with its ending.
 func (p *Part) Weight() string { return p.Name + p.Ending }
 
-// Parts lists the tensors of a model in the order of a GGUF file, with those of layers behind it that are of its kind. An
-// output matrix that is tied is left out, and so are biases and tensors of rotation.
+// Parts lists the tensors of a model in the order of a GGUF file, with those of layers behind it
+// that are of its kind. An output matrix that is tied is left out, and so are biases and tensors of
+// rotation.
 func (c *Config) Parts() (list []Part) {
 	a := c.layout()
 	if a == nil {
@@ -344,7 +345,8 @@ func (b *builder) block(i int) nn.Block {
 		x.MLPPost = norm("post_ffw_norm_1")
 	}
 	if has("inp_gate") {
-		p := &nn.PerLayer{Gate: b.linear(name("inp_gate"), c.PerLayer, c.Hidden), Proj: b.linear(name("proj"), c.Hidden, c.PerLayer),
+		p := &nn.PerLayer{Gate: b.linear(name("inp_gate"), c.PerLayer, c.Hidden),
+			Proj: b.linear(name("proj"), c.Hidden, c.PerLayer),
 			Norm: b.norm(name("post_norm"), c.Hidden)}
 		block.PerLayer = p
 	}
@@ -462,7 +464,8 @@ func (b *builder) attention(i int) nn.Attention {
 	if !c.attends(i) {
 		return nn.Attention{}
 	}
-	a := nn.Attention{Heads: c.Heads, KVHeads: c.kvHeads(i), Dim: c.headDim(i), Rope: b.rope, Reads: c.reads(i), Gated: b.arch.gated,
+	a := nn.Attention{Heads: c.Heads, KVHeads: c.kvHeads(i), Dim: c.headDim(i), Rope: b.rope,
+		Reads: c.reads(i), Gated: b.arch.gated,
 		Scale: float32(c.AttnScale), Cap: float32(c.AttnCap), Temper: c.Temper, NormLast: b.arch.normLast}
 	if b.arch.latent {
 		a.Latent, a.Scale = c.Latent.Rank, c.latentScale()

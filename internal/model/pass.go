@@ -15,8 +15,8 @@ type Rows struct {
 	Tree   *tree.Tree // new rows; the root follows the last committed row
 	Logits []int32    // the nodes whose logits are wanted
 
-	// Shortlists are, of each of Logits, the tokens whose logits are wanted, rows of the model's head in another order; nil:
-	// all tokens.
+	// Shortlists are, of each of Logits, the tokens whose logits are wanted, rows of the model's head
+	// in another order; nil: all tokens.
 	Shortlists []*output.Shortlist
 
 	// From is the first node to compute. Those before it are pending in the cache, from the last passes over the
@@ -88,7 +88,7 @@ func (p *Pass) Run(ctx context.Context, rows []Rows, taps []int) error {
 	p.ctx = ctx
 	p.wanted = taps
 	p.expertsBefore = p.exec.ExpertsRead()
-	if err := p.m.Trunk(p.exec, &p.forest, p.tokens, x, &p.bufs, (*observer)(p)); err != nil {
+	if err := p.m.RunLayers(p.exec, &p.forest, p.tokens, x, &p.bufs, (*observer)(p)); err != nil {
 		return err
 	}
 	p.head(rows, x)
@@ -162,7 +162,8 @@ func (p *Pass) check(rows []Rows, taps []int) error {
 			}
 		}
 		if r.From < 0 || r.From >= r.Tree.Len() || r.From > r.Cache.Pending() {
-			return fmt.Errorf("model: sequence %d starts at node %d of %d, and %d are pending: want a node that follows those", s, r.From, r.Tree.Len(), r.Cache.Pending())
+			return fmt.Errorf("model: sequence %d starts at node %d of %d, and %d are pending: want a node that follows those", s, r.From,
+				r.Tree.Len(), r.Cache.Pending())
 		}
 		for i, id := range r.Tree.Token {
 			if id < 0 || int(id) >= m.Config.Vocab {

@@ -17,8 +17,8 @@ import (
 )
 
 // logitSums has a hash of the logits of trees of random models: the same on every processor. A comparison of one
-// processor's levels cannot see that; compilers for some fuse products with sums, and functions of package math differ. Keys and values are
-// f32 where nothing else is said.
+// processor's levels cannot see that; compilers for some fuse products with sums, and functions of
+// package math differ. Keys and values are f32 where nothing else is said.
 var logitSums = map[string]uint64{
 	"tiny-llama2 F16":             0x16a6db763ee0c16b,
 	"tiny-llama3 F32":             0x4e4791e79854f731,
@@ -70,11 +70,14 @@ func TestEveryProcessorSameLogits(t *testing.T) {
 		shape synth.Shape
 		typ   tensor.Type
 	}{
-		{of("tiny-llama2"), tensor.F16}, {of("tiny-llama3"), tensor.F32}, {of("tiny-llama3"), tensor.Q8_0}, {of("tiny-qwen2"), tensor.BF16},
-		{of("tiny-qwen3"), tensor.Q8_0}, {of("tiny-llama3"), tensor.Q4_0}, {of("tiny-llama3"), tensor.Q4_1}, {of("tiny-qwen3"), tensor.Q5_0},
+		{of("tiny-llama2"), tensor.F16}, {of("tiny-llama3"), tensor.F32}, {of("tiny-llama3"),
+			tensor.Q8_0}, {of("tiny-qwen2"), tensor.BF16},
+		{of("tiny-qwen3"), tensor.Q8_0}, {of("tiny-llama3"), tensor.Q4_0}, {of("tiny-llama3"),
+			tensor.Q4_1}, {of("tiny-qwen3"), tensor.Q5_0},
 		{of("tiny-qwen3"), tensor.Q5_1}, {of("tiny-gptneox"), tensor.BF16}, {of("tiny-gptneox-sequential"), tensor.F32},
 		{of("tiny-llama3"), tensor.IQ4_NL}, {of("tiny-gpt-oss"), tensor.MXFP4},
-		{accuracyShape, tensor.Q4_K}, {accuracyShape, tensor.Q5_K}, {accuracyShape, tensor.Q6_K}, // rows of whole blocks of 256
+		// rows of whole blocks of 256
+		{accuracyShape, tensor.Q4_K}, {accuracyShape, tensor.Q5_K}, {accuracyShape, tensor.Q6_K},
 	} {
 		for _, kv := range []nn.KVType{nn.KVF32, nn.KVBF16, nn.KVQ8} {
 			if kv == nn.KVQ8 && c.typ != tensor.Q8_0 {

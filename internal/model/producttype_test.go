@@ -16,7 +16,8 @@ import (
 
 // Whatever bits a file of any type holds, what is multiplied are the numbers that they encode, to the bit.
 func TestLoadingLosesNothing(t *testing.T) {
-	types := []tensor.Type{tensor.F32, tensor.F16, tensor.BF16, tensor.Q4_0, tensor.Q4_1, tensor.Q5_0, tensor.Q5_1, tensor.Q8_0, tensor.Q4_K, tensor.Q5_K, tensor.Q6_K,
+	types := []tensor.Type{tensor.F32, tensor.F16, tensor.BF16, tensor.Q4_0, tensor.Q4_1, tensor.Q5_0, tensor.Q5_1,
+		tensor.Q8_0, tensor.Q4_K, tensor.Q5_K, tensor.Q6_K,
 		tensor.IQ1_S, tensor.IQ1_M, tensor.IQ2_XXS, tensor.IQ2_XS, tensor.IQ2_S, tensor.IQ3_XXS, tensor.IQ3_S,
 		tensor.TQ1_0, tensor.TQ2_0, tensor.Q1_0, tensor.Q2_0}
 	pool := par.New(2)
@@ -36,7 +37,8 @@ func TestLoadingLosesNothing(t *testing.T) {
 		}
 		code, coded := codebook.Named(typ.String())
 		for b := 0; b < len(x.Data); b += bytes { // scales that are numbers: zero, subnormal, ordinary, negative
-			for _, at := range map[tensor.Type][]int{tensor.F16: {0}, tensor.BF16: {0}, tensor.Q4_0: {0}, tensor.Q5_0: {0}, tensor.Q8_0: {0}, tensor.Q4_1: {0, 2},
+			for _, at := range map[tensor.Type][]int{tensor.F16: {0}, tensor.BF16: {0}, tensor.Q4_0: {0}, tensor.Q5_0: {0},
+				tensor.Q8_0: {0}, tensor.Q4_1: {0, 2},
 				tensor.Q5_1: {0, 2}, tensor.Q4_K: {0, 2}, tensor.Q5_K: {0, 2}, tensor.Q6_K: {208}}[typ] {
 				binary.LittleEndian.PutUint16(x.Data[b+at:], num.ToF16(float32(r.NormFloat64()*math.Ldexp(1, r.IntN(40)-28))))
 			}

@@ -9,7 +9,8 @@ import (
 )
 
 // towers are the beginnings of names of tensors that are no part of the text model.
-var towers = []string{"model.visual.", "model.vision_tower.", "model.audio_tower.", "model.embed_vision.", "model.embed_audio."}
+var towers = []string{"model.visual.", "model.vision_tower.", "model.audio_tower.", "model.embed_vision.",
+	"model.embed_audio."}
 
 // OfTower reports whether a tensor of a folder is of a vision or audio tower, which grove leaves out.
 func OfTower(name string) bool {
@@ -63,4 +64,5 @@ func (c *Config) Spare(name string) bool {
 	})
 }
 
-var spareParts = []string{"attn_k.", "attn_v.", "attn_k_norm.", "self_attn.k_proj.", "self_attn.v_proj.", "self_attn.k_norm."}
+var spareParts = []string{"attn_k.", "attn_v.", "attn_k_norm.", "self_attn.k_proj.",
+	"self_attn.v_proj.", "self_attn.k_norm."}

@@ -10,13 +10,14 @@ import (
 	"github.com/grovellm/grove/internal/nn"
 )
 
-// TargetWeightsKey is the key of a head's GGUF file that holds Network.WeightsID of the target that the head was made for.
-// It is grove's own.
+// TargetWeightsKey is the key of a head's GGUF file that holds Network.WeightsID of the target that
+// the head was made for. It is grove's own.
 const TargetWeightsKey = "grove.target.weights"
 
 // WeightsID tells the weights of a network apart from others', whatever type of file they come from: quantising and
 // converting change matrices, but norms are stored in F32, or in BF16 as they were published. So it is a hash of the
-// architecture, the widths, and the last norm and those of the first layer, rounded to BF16. Padding does not change it.
+// architecture, the widths, and the last norm and those of the first layer, rounded to BF16.
+// Padding does not change it.
 func (n *Network) WeightsID() string {
 	h := sha256.New()
 	fmt.Fprintln(h, n.Config.Arch, n.Config.Hidden, n.Config.Vocab)

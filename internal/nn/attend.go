@@ -13,8 +13,8 @@ import "github.com/grovellm/grove/internal/kernels/gemm"
 // over 8,192 and 32,768 tokens 6 % more time (Zen 4); with more, workers have fewer ranges to share.
 var rangePages = 32
 
-// UseRanges makes ranges so many pages long, until restore is called: so that tests see many ranges in short texts. No pass
-// may be under way, and caches keep nothing of ranges.
+// UseRanges makes ranges so many pages long, until restore is called: so that tests see many ranges
+// in short texts. No pass may be under way, and caches keep nothing of ranges.
 func UseRanges(pages int) (restore func()) {
 	old := rangePages
 	rangePages = pages
@@ -136,7 +136,8 @@ type attendTask struct {
 	products gemm.PanelProduct // of panels
 	res      rangeResult       // of the range at hand
 
-	at, last, stride int       // the range's first position; slots that rows see come before last; the width of a row of weights
+	// the range's first position; slots that rows see come before last; the width of a row of weights
+	at, last, stride int
 	pages            []int32   // those that some row sees, ascending
 	w                []float32 // weights, n × stride: the slots of pages side by side
 }
@@ -145,7 +146,8 @@ type attendTask struct {
 func (j *attendJob) task(worker, head int, b attendBlock) attendTask {
 	g := &j.f.segs[b.seg]
 	t := attendTask{
-		attendJob: j, attendBlock: b, s: &j.e.scratch[worker], g: g, row: g.Row + b.from, rows: j.f.rows[g.Row+b.from : g.Row+b.to],
+		attendJob: j, attendBlock: b, s: &j.e.scratch[worker], g: g, row: g.Row +
+			b.from, rows: j.f.rows[g.Row+b.from : g.Row+b.to],
 		head: head, kv: g.Cache.mem.KV, group: j.a.Heads / j.a.KVHeads,
 	}
 	t.n = len(t.rows) * t.group

@@ -37,12 +37,12 @@ func (t *attendTask) attendRange(r int) {
 func (t *attendTask) look() {
 	base := t.g.Base
 	t.last = 0
-	trunk, trunkEnd := t.g.Slots(), 0
+	first, ended := t.g.Slots(), 0
 	for _, r := range t.rows {
 		from, to := t.sees(r)
 		ordered := base + r.prefix
 		if end := min(to, ordered); from < end {
-			trunk, trunkEnd = min(trunk, from), max(trunkEnd, end)
+			first, ended = min(first, from), max(ended, end)
 		}
 		for _, v := range t.f.restWithin(r, from-ordered, to-ordered) {
 			slot := base + int(v)
@@ -50,10 +50,10 @@ func (t *attendTask) look() {
 			t.s.seen[slot/PageRows] = true
 		}
 	}
-	t.last = max(t.last, trunkEnd)
+	t.last = max(t.last, ended)
 	t.pages = t.s.pages[:0]
 	for p := min(t.at, t.last) / PageRows; p < pagesFor(t.last); p++ {
-		if p >= trunk/PageRows && p < pagesFor(trunkEnd) || t.s.seen[p] {
+		if p >= first/PageRows && p < pagesFor(ended) || t.s.seen[p] {
 			t.s.column[p] = int32(len(t.pages) * PageRows)
 			t.pages = append(t.pages, int32(p))
 		}
@@ -210,8 +210,8 @@ func (t *attendTask) mixHalf(products *gemm.PanelProduct, i int, o []float32, va
 	}
 }
 
-// mixApart is mix row by row, of pages without the values that the row does not see. Those weigh 0, but 0 times an infinity or a NaN
-// is not 0: a row must not suffer from what a sibling came to.
+// mixApart is mix row by row, of pages without the values that the row does not see. Those weigh 0,
+// but 0 times an infinity or a NaN is not 0: a row must not suffer from what a sibling came to.
 func (t *attendTask) mixApart() {
 	d, o := t.width(), t.res.o
 	for i, r := range t.rows {

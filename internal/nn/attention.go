@@ -16,12 +16,15 @@ type Attention struct {
 	Rope                *Rope // nil: positions are not rotated in
 	Reads               bool  // keys and values are another layer's (Pages.Sources): rows have queries alone
 
-	Scale  float32   // of scores; 0: 1/√Dim
-	Cap    float32   // a scaled score s becomes Cap·tanh(s/Cap) (Gemma 2); 0: none
-	Window int       // a row sees so many positions, its own included; 0: all before it
-	Temper Temper    // of queries
-	Gated  bool      // the rows of queries are each head's and then its gate's: the head's results are multiplied by σ of that (Qwen 3.5)
-	Latent int       // values are so many of the key's dimensions, the first ones, and the others are rotated: rows have queries and keys alone; 0: values of their own
+	Scale  float32 // of scores; 0: 1/√Dim
+	Cap    float32 // a scaled score s becomes Cap·tanh(s/Cap) (Gemma 2); 0: none
+	Window int     // a row sees so many positions, its own included; 0: all before it
+	Temper Temper  // of queries
+	// the rows of queries are each head's and then its gate's: the head's results are multiplied by σ of that (Qwen 3.5)
+	Gated bool
+	// values are so many of the key's dimensions, the first ones, and the others are rotated: rows
+	// have queries and keys alone; 0: values of their own
+	Latent int
 	Sinks  []float32 // of each head: a score that every row's weights are shared with (gpt-oss); nil: none
 }
 
@@ -75,9 +78,11 @@ func (a *Attention) QKVCols() int {
 // n × (Heads+2·KVHeads)·Dim; queries and keys in it are normalised and rotated in place, keys
 // and values go to the caches as pending rows. out is n × Heads·Dim.
 //
-// A row's scores are weighed in position order wherever its keys are stored: committed rows, then its ancestors. Values are summed in
-// the order of slots, which is that of positions too; those between that the row does not see weigh 0, and a product with 0 changes no sum.
-// Both go by ranges of positions (attend.go). The result is therefore the same to the bit for any tree, chunking or batch around the row.
+// A row's scores are weighed in position order wherever its keys are stored: committed rows, then
+// its ancestors. Values are summed in the order of slots, which is that of positions too; those
+// between that the row does not see weigh 0, and a product with 0 changes no sum. Both go by ranges
+// of positions (attend.go). The result is therefore the same to the bit for any tree, chunking or
+// batch around the row.
 func (e *Exec) Attend(a *Attention, layer int, f *Forest, qkv, out Mat) {
 	if e.records != nil {
 		e.records.Attend(a, layer, f, qkv, out)
@@ -123,13 +128,15 @@ func (e *Exec) attending(a *Attention, layer int, f *Forest, qkv, out Mat) *atte
 		dims = max(dims, g.Cache.mem.shapeOf(layer).resultWidth())
 	}
 	n := j.block * group
-	e.grow(scratchSizes{queries: n, results: n * dims, scores: n * width, gather: rest, slots: slots + 32*PageRows}) // texts grow
+	// texts grow
+	e.grow(scratchSizes{queries: n, results: n * dims, scores: n * width, gather: rest, slots: slots + 32*PageRows})
 	return j
 }
 
-// Keys puts keys and values of rows that are never queries into their caches, as pending rows: kv is n × 2·KVHeads·Dim, keys
-// before values; keys in it are normalised and rotated in place. So a block head reads what a target made of the text (JetSpec
-// §2.2). Rows of a later Attend over the same caches see them as nodes of their trees before From.
+// Keys puts keys and values of rows that are never queries into their caches, as pending rows: kv
+// is n × 2·KVHeads·Dim, keys before values; keys in it are normalised and rotated in place. So a
+// block head reads what a target made of the text (JetSpec §2.2). Rows of a later Attend over the
+// same caches see them as nodes of their trees before From.
 func (e *Exec) Keys(a *Attention, layer int, f *Forest, kv Mat) {
 	if e.records != nil {
 		e.records.Keys(a, layer, f, kv)

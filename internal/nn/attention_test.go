@@ -29,8 +29,8 @@ func randomMat(r *rand.Rand, rows, cols int) Mat {
 
 func randomRope(dim int) *Rope { return NewRope(Frequencies(10000, dim, nil), dim%4 == 0) }
 
-// reference computes the last row's attention over a text in f64, from the definition. Queries, keys and values are rounded as
-// the cache rounds.
+// reference computes the last row's attention over a text in f64, from the definition. Queries,
+// keys and values are rounded as the cache rounds.
 func reference(a *Attention, rows [][]float32, kv KVType) []float32 {
 	d, n := a.Dim, len(rows)
 	if a.Rope != nil {
@@ -107,7 +107,8 @@ func drawParts(t *rapid.T, a *Attention) {
 		a.Rope = NewScaledRope(Frequencies(10000, a.Dim, nil), false, 1.3)
 	}
 	if rapid.Bool().Draw(t, "window") {
-		a.Window = rapid.OneOf(rapid.IntRange(1, 4), rapid.IntRange(1, 90)).Draw(t, "width") // a short one excludes ancestors of a tree
+		// a short one excludes ancestors of a tree
+		a.Window = rapid.OneOf(rapid.IntRange(1, 4), rapid.IntRange(1, 90)).Draw(t, "width")
 	}
 	if rapid.IntRange(0, 2).Draw(t, "cap") == 0 {
 		a.Cap = 2
@@ -145,9 +146,9 @@ func attend(e *Exec, a *Attention, caches []*Cache, trees []*tree.Tree, rows [][
 
 func chain(n int) *tree.Tree { return tree.Chain(make([]int32, n)) }
 
-// Every node of a random tree over a random text, beside another sequence, with keys and values of either type, on any number of
-// workers, at every level and with ranges of any length, gets the bits it would get were its path run row by row; and
-// those are near the definition's.
+// Every node of a random tree over a random text, beside another sequence, with keys and values of
+// either type, on any number of workers, at every level and with ranges of any length, gets the
+// bits it would get were its path run row by row; and those are near the definition's.
 func TestAttentionSeesItsPathAlone(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))

@@ -293,7 +293,8 @@ func (e *Exec) mlp(b *Block, x Mat, down Proj, m *BlockBuffers) {
 		return
 	}
 	if !e.projectInner(src, mlp.act(), down, mlp.Gate, &mlp.Up) {
-		gate, up := e.mat(&m.gate, x.Rows, mlp.Gate.W.Out(), m.widest.inner), e.mat(&m.up, x.Rows, mlp.Up.W.Out(), m.widest.inner)
+		gate, up := e.mat(&m.gate, x.Rows, mlp.Gate.W.Out(), m.widest.inner), e.mat(&m.up, x.Rows,
+			mlp.Up.W.Out(), m.widest.inner)
 		e.Linear(src, Proj{Linear: mlp.Gate, Dst: gate}, Proj{Linear: &mlp.Up, Dst: up})
 		e.Linear(Source{X: gate, Act: mlp.act(), Up: up}, down)
 	}

@@ -74,8 +74,8 @@ const (
 type place struct{ pool, layer int }
 
 // page holds, for each layer of a pool and head, PageRows keys transposed (Dim × PageRows: scores of
-// neighbouring rows are computed side by side, in lanes), then PageRows values (PageRows × Dim). Of bf16 it is laid out as halfpage.go says, of Q8_0 as
-// blockpage.go does.
+// neighbouring rows are computed side by side, in lanes), then PageRows values (PageRows × Dim). Of
+// bf16 it is laid out as halfpage.go says, of Q8_0 as blockpage.go does.
 type page struct {
 	pool  int
 	refs  atomic.Int32
@@ -131,8 +131,8 @@ func (p *Pages) attentionBytes() (size int) {
 	return size
 }
 
-// ReadBytes is the keys and values that the next row's attention reads of a text of so many rows: of a layer with a window, those of
-// the pages that the window touches.
+// ReadBytes is the keys and values that the next row's attention reads of a text of so many rows:
+// of a layer with a window, those of the pages that the window touches.
 func (p *Pages) ReadBytes(rows int) int {
 	p.prepare()
 	size := p.StateBytes()
@@ -149,8 +149,9 @@ func (p *Pages) ReadBytes(rows int) int {
 	return size
 }
 
-// TextBytes is the memory of a text of so many rows, at most and but for a page, where passes compute so many at once. Of layers with
-// windows it does not grow beyond those, since caches free pages.
+// TextBytes is the memory of a text of so many rows, at most and but for a page, where passes
+// compute so many at once. Of layers with windows it does not grow beyond those, since caches free
+// pages.
 func (p *Pages) TextBytes(rows, pass int) int64 {
 	p.prepare()
 	n := [recurrentRows]int{wholeText: rows, windowed: min(rows, p.window+keptRows+pass+PageRows)}
@@ -271,8 +272,9 @@ func sharePages(pages []*page) []*page {
 	return pages
 }
 
-// keptRows is how many rows are kept, at least, before those that the next row sees: so many can be truncated, as where a
-// drafter wants rows to be computed again, or where another sequence goes on from a prompt of which the last chunk differs.
+// keptRows is how many rows are kept, at least, before those that the next row sees: so many can be
+// truncated, as where a drafter wants rows to be computed again, or where another sequence goes on
+// from a prompt of which the last chunk differs.
 var keptRows = 18 * PageRows
 
 // freeUnseen frees pages of layers with windows that no row will see, even after Truncate of the last keptRows rows.
@@ -287,8 +289,9 @@ func (c *Cache) freeUnseen() {
 	}
 }
 
-// Reach is the most rows, n at most, that Truncate can keep: it is less than n where the next row would see rows, or need a state, that
-// were freed. The rows from there on are to be computed again.
+// Reach is the most rows, n at most, that Truncate can keep: it is less than n where the next row
+// would see rows, or need a state, that were freed. The rows from there on are to be computed
+// again.
 func (c *Cache) Reach(n int) int {
 	n = c.reachState(min(n, c.len))
 	if c.freed > 0 && n < c.freed*PageRows+c.mem.window-1 {
@@ -450,8 +453,9 @@ func (c *Cache) Values(layer, head, i int) []float32 {
 	return g.data[o : o+size]
 }
 
-// storeKeys writes one head's keys of a layer, n numbers Dim wide and stride apart, into rows of the cache, from slot on. They go dimension by
-// dimension: neighbouring rows share cache lines, for which workers with rows of their own contend.
+// storeKeys writes one head's keys of a layer, n numbers Dim wide and stride apart, into rows of
+// the cache, from slot on. They go dimension by dimension: neighbouring rows share cache lines, for
+// which workers with rows of their own contend.
 func (c *Cache) storeKeys(layer, head, slot, n int, k []float32, stride int) {
 	dim := c.mem.shapeOf(layer).dim
 	for n > 0 {

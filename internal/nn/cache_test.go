@@ -192,8 +192,8 @@ func TestCacheHoldsItsRows(t *testing.T) {
 	})
 }
 
-// A text takes no more memory than TextBytes says, whose part for layers with windows does not grow with it; and the last rows can be
-// truncated.
+// A text takes no more memory than TextBytes says, whose part for layers with windows does not grow
+// with it; and the last rows can be truncated.
 func TestWindowsFreePages(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		mem := &Pages{Layers: 3, Heads: 2, Dim: 4, KV: rapid.SampledFrom([]KVType{KVF32, KVBF16, KVQ8}).Draw(t, "type")}
@@ -210,7 +210,8 @@ func TestWindowsFreePages(t *testing.T) {
 				t.Fatalf("of %d rows %d cannot be kept, but %d", c.Len(), n, c.Reach(n))
 			}
 		}
-		if n := mem.TextBytes(6000, pass) - mem.TextBytes(3000, pass); n != 3000*int64(mem.RowBytes())*int64(mem.pools[wholeText].layers)/3 {
+		if n := mem.TextBytes(6000, pass) - mem.TextBytes(3000, pass); n != 3000*int64(mem.RowBytes())*int64(
+			mem.pools[wholeText].layers)/3 {
 			t.Fatalf("3000 more rows take %d bytes more, where %d layers of 3 see all", n, mem.pools[wholeText].layers)
 		}
 		fork := c.Fork()

@@ -20,10 +20,11 @@ import (
 // and the page behind it begins with e^G·S + Σ_i e^(G−G_i)·k_i·u_iᵀ. Sums go by position.
 type DeltaNet struct {
 	QKV, Z, Alpha, Beta Linear
-	BetaAlpha           *Linear     // in place of Alpha and Beta: of each key head, β of its value heads, then α (Qwen 3 Next)
-	Conv                Convolution // of queries, keys and values, then SiLU
-	A, Bias             []float32   // of each value head
-	Norm                Norm        // of a value head's results
+	// in place of Alpha and Beta: of each key head, β of its value heads, then α (Qwen 3 Next)
+	BetaAlpha *Linear
+	Conv      Convolution // of queries, keys and values, then SiLU
+	A, Bias   []float32   // of each value head
+	Norm      Norm        // of a value head's results
 
 	KeyHeads, ValueHeads, KeyDim, ValueDim int
 
@@ -59,7 +60,8 @@ func (d *DeltaNet) mix(e *Exec, layer int, f *Forest, src Source, out Proj, m *B
 	z, gates := e.Mat(&b.z, n, d.values()), e.Mat(&b.gates, n, 2*d.ValueHeads)
 	y := e.Mat(&b.out, n, d.values())
 	j := e.plan.deltas.next()
-	*j = deltaJob{d: d, z: z, outerJob: outerJob{e: e, outerHeads: d.heads(), layer: layer, f: f, mixed: mixed, gates: gates, y: y}}
+	*j = deltaJob{d: d, z: z, outerJob: outerJob{e: e, outerHeads: d.heads(), layer: layer, f: f,
+		mixed: mixed, gates: gates, y: y}}
 	qkv, gate := Proj{Linear: &d.QKV, Dst: in}, Proj{Linear: &d.Z, Dst: z}
 	if d.BetaAlpha != nil {
 		j.both = e.Mat(&b.both, n, 2*d.ValueHeads)

@@ -84,7 +84,8 @@ func newRandomDelta(t *testing.T, rng *rand.Rand, hidden, keyHeads, valueHeads, 
 	t.Helper()
 	matrix := func(out, in int) ([][]float32, Linear) { return randomMatrix(t, rng, out, in) }
 	vector := func(n int, mean, std float64) []float32 { return normalVector(rng, n, mean, std) }
-	r := &randomDelta{hidden: hidden, DeltaNet: &DeltaNet{KeyHeads: keyHeads, ValueHeads: valueHeads, KeyDim: dim, ValueDim: dim, Grouped: grouped}}
+	r := &randomDelta{hidden: hidden, DeltaNet: &DeltaNet{KeyHeads: keyHeads, ValueHeads: valueHeads, KeyDim: dim,
+		ValueDim: dim, Grouped: grouped}}
 	d := r.DeltaNet
 	r.qkv, d.QKV = matrix(d.channels(), hidden)
 	r.z, d.Z = matrix(d.values(), hidden)

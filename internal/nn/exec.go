@@ -64,7 +64,8 @@ func (e *Exec) grow(n scratchSizes) {
 		g.kept = n.kept
 		e.kept = grow(e.kept, g.kept)
 	}
-	if n.row <= g.row && n.queries <= g.queries && n.results <= g.results && n.scores <= g.scores && n.gather <= g.gather && n.slots <= g.slots && n.sums <= g.sums {
+	if n.row <= g.row && n.queries <= g.queries && n.results <= g.results && n.scores <= g.scores &&
+		n.gather <= g.gather && n.slots <= g.slots && n.sums <= g.sums {
 		return
 	}
 	g.row = max(g.row, n.row)

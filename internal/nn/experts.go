@@ -191,7 +191,8 @@ type expertUnit struct {
 func (j *expertJob) Do(worker, t int) {
 	s, u := &j.intake.e.scratch[worker], &j.units[t]
 	w := u.linear.W
-	a := gemm.Part{X: j.intake.Input(worker, w.Type()), From: u.from, To: u.to, P0: u.p0, P1: u.p1, Told: s.next, Scratch: &s.products}
+	a := gemm.Part{X: j.intake.Input(worker, w.Type()), From: u.from, To: u.to, P0: u.p0, P1: u.p1, Fetched: s.next,
+		Scratch: &s.products}
 	if t+1 < len(j.units) {
 		a.Next = gemm.Place{M: j.units[t+1].linear.W, Panel: j.units[t+1].p0}
 	}

@@ -102,8 +102,8 @@ func (f *Forest) Row(i int) (position, prefix int, rest []int32) {
 // before them, which are pending there.
 func (f *Forest) Add(c *Cache, t *tree.Tree, from int) { f.add(c, t, from, nil) }
 
-// AddAt is Add of nodes whose positions are not those of their places in the text, as where several rows stand for one token:
-// positions[i] is node i's.
+// AddAt is Add of nodes whose positions are not those of their places in the text, as where several
+// rows stand for one token: positions[i] is node i's.
 func (f *Forest) AddAt(c *Cache, t *tree.Tree, from int, positions []int32) {
 	f.add(c, t, from, positions)
 }
@@ -126,9 +126,10 @@ func (f *Forest) add(c *Cache, t *tree.Tree, from int, positions []int32) {
 	}
 }
 
-// AddReaders appends rows, so many, of another network's layers, which have queries alone (Attention.Reads): they see the committed
-// rows of c, none of each other, and leave nothing in it. c has at least one. Their position is that of the row that follows,
-// so a window ends one row before theirs: they see the last row in any case.
+// AddReaders appends rows, so many, of another network's layers, which have queries alone
+// (Attention.Reads): they see the committed rows of c, none of each other, and leave nothing in it.
+// c has at least one. Their position is that of the row that follows, so a window ends one row
+// before theirs: they see the last row in any case.
 func (f *Forest) AddReaders(c *Cache, rows int) {
 	f.segs = append(f.segs, Segment{Cache: c, Base: c.Len(), Row: len(f.rows), Rows: rows, readers: true})
 	for range rows {

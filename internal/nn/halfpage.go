@@ -6,15 +6,17 @@ import (
 	"github.com/grovellm/grove/internal/kernels/gemm"
 )
 
-// A page of bf16 holds for each layer and head what gemm multiplies as panels: keys, whose outputs are the page's rows and whose inputs
-// are dimensions, then values, whose outputs are dimensions, a panel for every 32, and whose inputs are rows.
+// A page of bf16 holds for each layer and head what gemm multiplies as panels: keys, whose outputs
+// are the page's rows and whose inputs are dimensions, then values, whose outputs are dimensions, a
+// panel for every 32, and whose inputs are rows.
 //
 //	keys    [Dim/2][32 rows][2]bf16
 //	values  [Dim/32][32/2 rows][32 dimensions][2]bf16
 //
-// Of the two rows in a pair the later lies first: VDPBF16PS adds the product of the higher half first, so values are summed
-// in the order of rows, one by one, and one that weighs 0 changes nothing, wherever it stands. Keys lie in that order too, which brings
-// scores and weights into it: row r is number r^halfFlip.
+// Of the two rows in a pair the later lies first: VDPBF16PS adds the product of the higher half
+// first, so values are summed in the order of rows, one by one, and one that weighs 0 changes
+// nothing, wherever it stands. Keys lie in that order too, which brings scores and weights into it:
+// row r is number r^halfFlip.
 
 // halfFlip is what a row's place within its pair is turned by.
 const halfFlip = 1

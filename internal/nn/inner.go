@@ -2,8 +2,9 @@ package nn
 
 import "github.com/grovellm/grove/internal/kernels/gemm"
 
-// innerRows is what becomes of the first products of an MLP: act of their results, handed to the last product's intake by the worker
-// that has them at hand, so that they are stored nowhere and take no phase of their own.
+// innerRows is what becomes of the first products of an MLP: act of their results, handed to the
+// last product's intake by the worker that has them at hand, so that they are stored nowhere and
+// take no phase of their own.
 type innerRows struct {
 	act    Activation
 	xielu  *XIELU
@@ -63,7 +64,8 @@ func (j *linearJob) computeInner(worker, r0, r1, from, to int, next gemm.Place) 
 	sums := s.sums
 	for i := range j.projs {
 		l := j.projs[i].Linear
-		a := gemm.Part{X: j.intake.Input(worker, l.W.Type()), From: r0, To: r1, P0: from, P1: to, Told: s.next, Next: next, Scratch: &s.products}
+		a := gemm.Part{X: j.intake.Input(worker, l.W.Type()), From: r0, To: r1, P0: from, P1: to, Fetched: s.next, Next: next,
+			Scratch: &s.products}
 		if i+1 < len(j.projs) {
 			a.Next = gemm.Place{M: j.projs[i+1].Linear.W, Panel: from}
 		}

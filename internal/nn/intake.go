@@ -30,11 +30,12 @@ type Source struct {
 
 	XIELU *XIELU // for XIELUOf
 
-	// Copies are the rows that each row of X becomes, as many of each: k of row 0, then k of row 1. Nil: row i becomes row i. Not while
-	// there is a Recorder, nor with At.
+	// Copies are the rows that each row of X becomes, as many of each: k of row 0, then k of row 1.
+	// Nil: row i becomes row i. Not while there is a Recorder, nor with At.
 	Copies []int32
 
-	// With is a second matrix whose columns follow X's, normalised by a norm of its own when WithNorm is set. There is no Act then.
+	// With is a second matrix whose columns follow X's, normalised by a norm of its own when WithNorm
+	// is set. There is no Act then.
 	With     Mat
 	WithNorm *Norm
 }

@@ -36,8 +36,8 @@ func ParseKVType(name string) (KVType, error) {
 	return 0, fmt.Errorf("%q is no type of keys and values: want auto, f32, bf16 or q8_0", name)
 }
 
-// Of is t, or, where it is KVAuto, the type for a network of such blocks: f32 where their weights are f32 or f16, which hold more than
-// bf16 does, else bf16.
+// Of is t, or, where it is KVAuto, the type for a network of such blocks: f32 where their weights
+// are f32 or f16, which hold more than bf16 does, else bf16.
 func (t KVType) Of(blocks []Block) KVType {
 	if t != KVAuto {
 		return t

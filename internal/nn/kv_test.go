@@ -15,7 +15,8 @@ func TestKVType(t *testing.T) {
 	if _, err := ParseKVType("q4_0"); err == nil {
 		t.Error("q4_0: no error")
 	}
-	for typ, want := range map[gemm.Type]KVType{gemm.F32: KVF32, gemm.F16: KVF32, gemm.BF16: KVBF16, gemm.Q8_0: KVBF16, gemm.Q4_K: KVBF16} {
+	for typ, want := range map[gemm.Type]KVType{gemm.F32: KVF32, gemm.F16: KVF32, gemm.BF16: KVBF16,
+		gemm.Q8_0: KVBF16, gemm.Q4_K: KVBF16} {
 		w, err := gemm.New(typ, 1, 256)
 		if err != nil {
 			t.Fatal(err)

@@ -32,7 +32,8 @@ func TestLatentAttention(t *testing.T) {
 			text.Append(parent, int32(i), 0)
 		}
 		qkv := randomMat(r, rows, latent.QKVCols())
-		caches := [2]*Cache{(&Pages{Layers: 1, Heads: 1, Dim: dim, KV: kv, Latent: rank}).NewCache(), (&Pages{Layers: 1, Heads: 1, Dim: dim, KV: kv}).NewCache()}
+		caches := [2]*Cache{(&Pages{Layers: 1, Heads: 1, Dim: dim, KV: kv, Latent: rank}).NewCache(),
+			(&Pages{Layers: 1, Heads: 1, Dim: dim, KV: kv}).NewCache()}
 		var out [2]Mat
 		pool := par.New(rapid.IntRange(1, 3).Draw(t, "threads"))
 		defer pool.Close()

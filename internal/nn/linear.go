@@ -86,7 +86,8 @@ func (e *Exec) projectHeads(src Source, projs []Proj, store *storeJob) {
 	e.plan.product(j)
 }
 
-// headRows is about how many rows a task of projectHeads has: with more, one of four panels were too long to be evened out.
+// headRows is about how many rows a task of projectHeads has: with more, one of four panels were
+// too long to be evened out.
 const headRows = 32
 
 // linearJob is products of one intake.
@@ -96,8 +97,9 @@ type linearJob struct {
 	add    bool // into To
 	rows   int
 
-	// A task is a chunk of the panels, counted through the projections one after another; or, where what is made of the results goes on
-	// at once, a part of the rows and the panels of a head, or of as many columns of an MLP's inner rows as are quantised together.
+	// A task is a chunk of the panels, counted through the projections one after another; or, where
+	// what is made of the results goes on at once, a part of the rows and the panels of a head, or of
+	// as many columns of an MLP's inner rows as are quantised together.
 	panels, chunk int
 	store         *storeJob
 	inner         innerRows // if it has units
@@ -184,8 +186,8 @@ func (j *linearJob) span(t int) (from, to int) {
 	return t * j.chunk, min((t+1)*j.chunk, j.panels)
 }
 
-// after is where a worker probably goes on multiplying after task t: at the next of its share, or the first of its share of the next
-// product.
+// after is where a worker probably goes on multiplying after task t: at the next of its share, or
+// the first of its share of the next product.
 func (j *linearJob) after(worker, t int) gemm.Place {
 	workers := len(j.intake.e.scratch)
 	if from, to := par.Share(worker, workers, j.tasks()); t < from || t >= to {
@@ -223,7 +225,8 @@ func (j *linearJob) compute(worker, r0, r1, from, to int, next gemm.Place) {
 		w := p.Linear.W
 		n := w.Panels()
 		if from < n && to > 0 {
-			a := gemm.Part{X: j.intake.Input(worker, w.Type()), From: r0, To: r1, P0: max(from, 0), P1: min(to, n), Told: s.next, Next: next, Scratch: &s.products}
+			a := gemm.Part{X: j.intake.Input(worker, w.Type()), From: r0, To: r1, P0: max(from, 0), P1: min(to, n),
+				Fetched: s.next, Next: next, Scratch: &s.products}
 			if to > n {
 				a.Next = gemm.Place{M: j.projs[i+1].Linear.W}
 			}

@@ -63,7 +63,8 @@ func TestLSTM(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 9))
 		in, width := rapid.IntRange(1, 20).Draw(t, "in"), rapid.IntRange(1, 18).Draw(t, "width")
-		l := LSTM{In: *randomHead(r, gemm.F32, 4*width, in, true), State: *randomHead(r, gemm.F32, 4*width, width, rapid.Bool().Draw(t, "bias"))}
+		l := LSTM{In: *randomHead(r, gemm.F32, 4*width, in, true), State: *randomHead(r, gemm.F32, 4*width, width,
+			rapid.Bool().Draw(t, "bias"))}
 		for _, part := range []*Linear{&l.In, &l.State} {
 			part.Scale, part.Cap = 0, 0
 		}

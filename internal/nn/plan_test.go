@@ -15,7 +15,8 @@ import (
 
 // randomHead is a product of random weights.
 func randomHead(r *rand.Rand, t gemm.Type, out, in int, bias bool) *Linear {
-	types := map[gemm.Type]tensor.Type{gemm.F32: tensor.F32, gemm.F16: tensor.F16, gemm.BF16: tensor.BF16, gemm.Q8_0: tensor.Q8_0}
+	types := map[gemm.Type]tensor.Type{gemm.F32: tensor.F32, gemm.F16: tensor.F16, gemm.BF16: tensor.BF16,
+		gemm.Q8_0: tensor.Q8_0}
 	weights, err := tensor.FromFloat32s("head", types[t], []int{out, in}, randomRow(r, out*in))
 	if err != nil {
 		panic(err)
@@ -41,7 +42,8 @@ func randomHead(r *rand.Rand, t gemm.Type, out, in int, bias bool) *Linear {
 // randomBlock is a layer whose heads are whole panels or not, and its hidden size.
 func randomBlock(t *rapid.T, r *rand.Rand, typ gemm.Type) (b Block, hidden int) {
 	hidden = 32 * rapid.IntRange(1, 5).Draw(t, "hidden")
-	a := Attention{KVHeads: rapid.IntRange(1, 3).Draw(t, "kv heads"), Dim: rapid.SampledFrom([]int{16, 32, 64, 128}).Draw(t, "dim")}
+	a := Attention{KVHeads: rapid.IntRange(1, 3).Draw(t, "kv heads"),
+		Dim: rapid.SampledFrom([]int{16, 32, 64, 128}).Draw(t, "dim")}
 	a.Heads, a.Rope = 2*a.KVHeads*rapid.IntRange(1, 2).Draw(t, "group"), randomRope(a.Dim)
 	if rapid.Bool().Draw(t, "normed heads") {
 		a.QNorm, a.KNorm = &Norm{Weight: randomRow(r, a.Dim), Eps: 1e-5}, &Norm{Weight: randomRow(r, a.Dim), Eps: 1e-5}
@@ -100,7 +102,8 @@ func byOperations(e *Exec, b *Block, layer int, f *Forest, x Mat) {
 	e.Add(x, down)
 }
 
-// Layers planned together compute what their operations do one after another, to the bit, for any number of rows and workers.
+// Layers planned together compute what their operations do one after another, to the bit, for any
+// number of rows and workers.
 func TestLayersAreTheirOperations(t *testing.T) {
 	pools := []*par.Pool{par.New(1), par.New(3), par.New(4)}
 	defer func() {
@@ -163,7 +166,8 @@ func TestLayersAreTheirOperations(t *testing.T) {
 	})
 }
 
-// Rows that are asked for again are made anew: a worker that keeps its own does not take them for those of the next product.
+// Rows that are asked for again are made anew: a worker that keeps its own does not take them for
+// those of the next product.
 func TestProductsTogetherReadTheirOwnRows(t *testing.T) {
 	pool := par.New(4)
 	defer pool.Close()
@@ -198,8 +202,8 @@ func TestProductsTogetherReadTheirOwnRows(t *testing.T) {
 	})
 }
 
-// Of a small network every layer is one strip from attention to attention; of a large one, or with fewer rows than workers, or of
-// training, none is.
+// Of a small network every layer is one strip from attention to attention; of a large one, or with
+// fewer rows than workers, or of training, none is.
 func TestStrips(t *testing.T) {
 	pool := par.New(3)
 	defer pool.Close()
@@ -209,7 +213,8 @@ func TestStrips(t *testing.T) {
 	ones := Norm{Weight: randomRow(r, hidden), Eps: 1e-5}
 	b := Block{
 		AttnNorm: ones, MLPNorm: ones, Attn: Attention{Heads: heads, KVHeads: heads, Dim: dim, Rope: randomRope(dim)},
-		QKV: []Linear{linear(3*heads*dim, hidden)}, Out: linear(hidden, heads*dim), MLP: MLP{Up: linear(96, hidden), Down: linear(hidden, 96)},
+		QKV: []Linear{linear(3*heads*dim, hidden)}, Out: linear(hidden, heads*dim), MLP: MLP{Up: linear(96, hidden),
+			Down: linear(hidden, 96)},
 	}
 	phases := func(rows, layers int) (strips, others int) {
 		e := NewExec(pool)
@@ -248,8 +253,10 @@ func TestStrips(t *testing.T) {
 		rows, bytes int
 		want        bool
 	}{
-		{3, stripTiny, true}, {2, stripTiny, false}, {3, stripTiny + 1, false}, {8, stripSmall, true}, {7, stripSmall, false}, {9, stripSmall + 1, false},
-		{60, 20 * stripRowBytes, true}, {60, 20*stripRowBytes + 1, false}, {6000, stripMost, true}, {6000, stripMost + 1, false},
+		{3, stripTiny, true}, {2, stripTiny, false}, {3, stripTiny + 1, false}, {8, stripSmall, true}, {7, stripSmall,
+			false}, {9, stripSmall + 1, false},
+		{60, 20 * stripRowBytes, true}, {60, 20*stripRowBytes + 1, false}, {6000, stripMost, true}, {6000,
+			stripMost + 1, false},
 	} {
 		if got := e.strips(c.rows, c.bytes); got != c.want {
 			t.Errorf("%d rows by %d bytes: strips %t, want %t", c.rows, c.bytes, got, c.want)

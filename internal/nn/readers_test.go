@@ -10,8 +10,8 @@ import (
 	"github.com/grovellm/grove/internal/kernels/par"
 )
 
-// Readers see the committed rows, or the last of them that a window has, and nothing that is pending; they leave the cache as it is,
-// and are the same beside others.
+// Readers see the committed rows, or the last of them that a window has, and nothing that is
+// pending; they leave the cache as it is, and are the same beside others.
 func TestReaders(t *testing.T) {
 	pool := par.New(2)
 	defer pool.Close()
@@ -55,7 +55,7 @@ func TestReaders(t *testing.T) {
 			e.Attend(&reading, 0, &f, all, out)
 			return out.Slice(before, before+3)
 		}
-		got, beside := attend(0), attend(5)
+		got, together := attend(0), attend(5)
 		if c.Len() != n || c.Pending() != pending {
 			t.Fatalf("%d rows and %d pending, were %d and %d", c.Len(), c.Pending(), n, pending)
 		}
@@ -84,7 +84,7 @@ func TestReaders(t *testing.T) {
 					if !(math.Abs(float64(x)-want[i]/sum) < 1e-4) {
 						t.Fatalf("row %d, head %d: element %d is %g, want %g", row, head, i, x, want[i]/sum)
 					}
-					if y := beside.Row(row)[head*dim+i]; y != x {
+					if y := together.Row(row)[head*dim+i]; y != x {
 						t.Fatalf("row %d, head %d: element %d is %g alone, and %g beside others", row, head, i, x, y)
 					}
 				}

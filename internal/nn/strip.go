@@ -6,13 +6,15 @@ import (
 	"github.com/grovellm/grove/internal/kernels/gemm"
 )
 
-// The products of a large network are shared out by their weights: each worker reads its part of them, once, for all rows. What one
-// made, the others fetch from its cache before they go on, and all wait for the last, several times a layer. For a small network
-// that is most of the time. There the rows are shared out: a worker takes its own through everything up to the next attention, which alone
-// sees other rows. Each reads all the weights then, but those are in a cache.
+// The products of a large network are shared out by their weights: each worker reads its part of
+// them, once, for all rows. What one made, the others fetch from its cache before they go on, and
+// all wait for the last, several times a layer. For a small network that is most of the time. There
+// the rows are shared out: a worker takes its own through everything up to the next attention,
+// which alone sees other rows. Each reads all the weights then, but those are in a cache.
 
-// strip is a phase in which each worker takes some of the rows through several operations. Within one plan a buffer has one shape, so
-// that rows of one operation lie apart from other rows of the next.
+// strip is a phase in which each worker takes some of the rows through several operations. Within
+// one plan a buffer has one shape, so that rows of one operation lie apart from other rows of the
+// next.
 type strip struct {
 	n, parts int
 	ops      []stripOp
@@ -40,23 +42,27 @@ const (
 
 var noStrips atomic.Bool
 
-// UseStrips says whether rows may be shared out at all, until restore is called: so that tests see both ways, which give the same bits.
+// UseStrips says whether rows may be shared out at all, until restore is called: so that tests see
+// both ways, which give the same bits.
 func UseStrips(on bool) (restore func()) {
 	old := noStrips.Swap(!on)
 	return func() { noStrips.Store(old) }
 }
 
-// strips says whether rows of operations by so many bytes of weights are shared out: of the weights of a layer, where it is one.
+// strips says whether rows of operations by so many bytes of weights are shared out: of the weights
+// of a layer, where it is one.
 func (e *Exec) strips(rows, bytes int) bool {
 	threads := e.Threads()
 	if e.records != nil || e.plan.held == 0 || noStrips.Load() || threads == 1 || rows < threads {
 		return false
 	}
 	each := rows / threads
-	return bytes <= stripTiny || bytes <= stripSmall && rows >= stripRows && each >= stripShare || bytes <= min(stripMost, each*stripRowBytes)
+	return bytes <= stripTiny || bytes <= stripSmall && rows >= stripRows && each >= stripShare ||
+		bytes <= min(stripMost, each*stripRowBytes)
 }
 
-// strip is the plan's last phase, where that is a strip of n rows, or a new one, which takes in what was planned row by row before it.
+// strip is the plan's last phase, where that is a strip of n rows, or a new one, which takes in
+// what was planned row by row before it.
 func (e *Exec) strip(n int) *strip {
 	p := &e.plan
 	if s := p.openStrip(n); s != nil {
@@ -148,7 +154,8 @@ func (j *productJob) span(worker, from, to int) {
 	}
 	for i, p := range j.projs {
 		w := p.Linear.W
-		a := gemm.Part{X: &s.inputs[w.Type().Activations()], To: to - from, P1: w.Panels(), Told: s.next, Next: j.then, Scratch: &s.products}
+		a := gemm.Part{X: &s.inputs[w.Type().Activations()], To: to - from, P1: w.Panels(), Fetched: s.next, Next: j.then,
+			Scratch: &s.products}
 		if i+1 < len(j.projs) {
 			a.Next.M = j.projs[i+1].Linear.W
 		}

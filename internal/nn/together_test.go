@@ -10,8 +10,9 @@ import (
 	"github.com/grovellm/grove/internal/kernels/par"
 )
 
-// Layers with windows of any length, planned together, attend as each does alone, to the bit: for texts of any length, by
-// any number of workers. A layer that is planned later may see less of a text than one before it, or more.
+// Layers with windows of any length, planned together, attend as each does alone, to the bit: for
+// texts of any length, by any number of workers. A layer that is planned later may see less of a
+// text than one before it, or more.
 func TestLayersWithWindowsTogether(t *testing.T) {
 	pools := []*par.Pool{par.New(2), par.New(3), par.New(4)}
 	defer func() {
@@ -27,7 +28,8 @@ func TestLayersWithWindowsTogether(t *testing.T) {
 		for i := range windows {
 			windows[i] = max(0, r.IntN(900)-300) // 0, none, for a third of them
 		}
-		pages := &Pages{Layers: len(windows), Heads: heads, Dim: dim, KV: rapid.SampledFrom([]KVType{KVF32, KVBF16, KVQ8}).Draw(t, "kv")}
+		pages := &Pages{Layers: len(windows), Heads: heads, Dim: dim,
+			KV: rapid.SampledFrom([]KVType{KVF32, KVBF16, KVQ8}).Draw(t, "kv")}
 		var layers []Attention
 		for _, w := range windows {
 			layers = append(layers, Attention{Heads: 2 * heads, KVHeads: heads, Dim: dim, Rope: randomRope(dim), Window: w})

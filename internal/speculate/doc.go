@@ -13,8 +13,8 @@
 // The tokens are those of plain decoding, whatever is proposed and decided, because a token is a function of its
 // context alone: the same logits to the bit for the same context (docs/design.md, law 1), and a sampler whose
 // noise depends on the seed, the position and the token (package sample). That is the acceptance rule "coupled"; under
-// "rejection" they have the same distribution (see rejection). So a sequence may be closed at any step and started again
-// with its text as the prompt: its text goes on as it would have.
+// "rejection" they have the same distribution (see rejection). So a sequence may be closed at any
+// step and started again with its text as the prompt: its text goes on as it would have.
 //
 // The package never asks which drafter it has.
 //

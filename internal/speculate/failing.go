@@ -65,8 +65,8 @@ func (l *Loop) tryPass(ctx context.Context) (err error) {
 	return l.pass.Run(ctx, l.rows, l.taps)
 }
 
-// failGroup takes an error of a drafter in the step: the drafter's part in the sequences that it had to do with ends, and
-// with it those whose texts are not complete.
+// failGroup takes an error of a drafter in the step: the drafter's part in the sequences that it
+// had to do with ends, and with it those whose texts are not complete.
 func (l *Loop) failGroup(g *group, err error) {
 	l.blame(g.drafter, err)
 	g.proposals = g.proposals[:0]

@@ -26,8 +26,8 @@ type stateless struct{}
 
 func (stateless) Close() {}
 
-// Where the drafter of all sequences of a pass fails, they fail with its error, and the others go on: here one whose drafter is told of
-// rows that came with a cache.
+// Where the drafter of all sequences of a pass fails, they fail with its error, and the others go
+// on: here one whose drafter is told of rows that came with a cache.
 func TestDrafterOfAllFails(t *testing.T) {
 	m := drafttest.OpenTarget(t, 64)
 	loop := drafttest.Must(speculate.New(speculate.Model(m), nil, speculate.Options{Chunk: 5, Uncontrolled: true}))(t)

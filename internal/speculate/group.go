@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/drafters/sequence"
 	"github.com/grovellm/grove/internal/kernels/par"
 	"github.com/grovellm/grove/internal/speculate/control"
 )
@@ -23,7 +24,7 @@ type group struct {
 	requests  []draft.Request
 	proposals []draft.Proposal
 	commits   []draft.Rows
-	view      draft.PassOf
+	view      sequence.PassOf
 
 	proposing, committing time.Duration
 }
@@ -73,7 +74,7 @@ func (g *group) begin(pass draft.Pass) {
 	g.commits = g.commits[:0]
 	g.proposing = 0
 	g.committing = 0
-	g.view = draft.PassOf{Pass: pass, Taps: g.taps}
+	g.view = sequence.PassOf{Pass: pass, Taps: g.taps}
 }
 
 // propose asks the drafter for the trees of all requests.

@@ -34,8 +34,8 @@ func (s *Sequence) Keep() (k *Kept, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("speculate: the drafter's new sequence: %w", err)
 	}
-	d.Resume(state, s.told, s.state, s.told)
-	return &Kept{s.loop, d, state, slices.Clone(s.text[:s.told])}, nil
+	d.Resume(state, s.committed, s.state, s.committed)
+	return &Kept{s.loop, d, state, slices.Clone(s.text[:s.committed])}, nil
 }
 
 // Close gives back what k holds. k may be nil.
@@ -83,7 +83,7 @@ func (s *Sequence) resume() (err error) {
 }
 
 // behind reports whether there are rows in the cache that the drafter has not been told of.
-func (s *Sequence) behind() bool { return s.state != nil && s.told < s.cache.Len() }
+func (s *Sequence) behind() bool { return s.state != nil && s.committed < s.cache.Len() }
 
 // tell tells the drafters of rows that came with a cache, a chunk of each sequence's. Sequences
 // that have more such rows stay behind, and take no further part in the step.
@@ -94,9 +94,9 @@ func (l *Loop) tell(ctx context.Context, sequences []*Sequence) error {
 			all = all && s.finish != Running
 			continue
 		}
-		to := min(s.cache.Len(), s.told+l.o.Chunk)
+		to := min(s.cache.Len(), s.committed+l.o.Chunk)
 		all = all && to < s.cache.Len()
-		s.group.commits = append(s.group.commits, draft.Rows{State: s.state, Tokens: s.text[s.told:to], Next: -1,
+		s.group.commits = append(s.group.commits, draft.Rows{State: s.state, Tokens: s.text[s.committed:to], Next: -1,
 			Skip: s.skipped})
 	}
 	for _, g := range l.groups {
@@ -113,7 +113,7 @@ func (l *Loop) tell(ctx context.Context, sequences []*Sequence) error {
 				continue
 			}
 			s.fail(err)
-			s.told = min(s.cache.Len(), s.told+l.o.Chunk)
+			s.committed = min(s.cache.Len(), s.committed+l.o.Chunk)
 			if s.behind() {
 				s.stats.Prefill += g.committing
 			}

@@ -79,7 +79,7 @@ func TestConversation(t *testing.T) {
 
 // Start tells a drafter nothing of a prefix. Steps do, a chunk at a time, and end with their
 // context; meanwhile other sequences go on.
-func TestPrefixIsToldInSteps(t *testing.T) {
+func TestPrefixIsCommittedInSteps(t *testing.T) {
 	target := &toy{vocab: 40, context: 200, salt: 3}
 	d := &counting{}
 	l, err := New(target, d, Options{Chunk: 10, Uncontrolled: true})
@@ -95,17 +95,17 @@ func TestPrefixIsToldInSteps(t *testing.T) {
 		return s
 	}
 	s := start(Request{Cache: &toyCache{rows: prompt[:95]}, MaxTokens: 5})
-	if d.told != 0 {
-		t.Fatalf("Start told the drafter of %d rows", d.told)
+	if d.rows != 0 {
+		t.Fatalf("Start told the drafter of %d rows", d.rows)
 	}
-	for told := 10; told < 95; told += 10 {
+	for rows := 10; rows < 95; rows += 10 {
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel()
-		if err := l.Step(ctx, []*Sequence{s}); !errors.Is(err, context.Canceled) || d.told != told-10 {
-			t.Fatalf("a step that was cancelled: %v, %d rows told", err, d.told)
+		if err := l.Step(ctx, []*Sequence{s}); !errors.Is(err, context.Canceled) || d.rows != rows-10 {
+			t.Fatalf("a step that was cancelled: %v, %d rows told", err, d.rows)
 		}
-		if err := l.Step(context.Background(), []*Sequence{s}); err != nil || d.told != told || target.runs > 0 {
-			t.Fatalf("%v; %d rows told after %d passes: want %d after none", err, d.told, target.runs, told)
+		if err := l.Step(context.Background(), []*Sequence{s}); err != nil || d.rows != rows || target.runs > 0 {
+			t.Fatalf("%v; %d rows told after %d passes: want %d after none", err, d.rows, target.runs, rows)
 		}
 	}
 	finish(t, l, s)
@@ -127,13 +127,13 @@ func TestPrefixIsToldInSteps(t *testing.T) {
 // counting is a drafter that counts the rows of prompts.
 type counting struct {
 	oracle
-	told int
+	rows int
 }
 
 func (d *counting) Commit(rows []draft.Rows) error {
 	for _, r := range rows {
 		if r.Next < 0 {
-			d.told += len(r.Tokens)
+			d.rows += len(r.Tokens)
 		}
 	}
 	return d.oracle.Commit(rows)

@@ -80,7 +80,7 @@ func TestBestBudgetIsFound(t *testing.T) {
 						const n = 800
 						run := func(o Options) float64 {
 							target := newSim(cost)
-							d := &simDrafter{clock: target.clock, draftCost: price, right: right, beside: .5,
+							d := &simDrafter{clock: target.clock, draftCost: price, right: right, siblingRight: .5,
 								confidence: right, width: 3, deepest: 12}
 							drafter, p := as(d)
 							o.Accept = p.Accept
@@ -125,9 +125,9 @@ func TestBothRulesSpeculateAlike(t *testing.T) {
 	for name, d := range map[string]simDrafter{
 		"chain":    {right: .8, confidence: .8, width: 1, deepest: 8},
 		"long":     {right: .95, confidence: .9, width: 1, deepest: 30},
-		"wide":     {right: .7, beside: .6, confidence: .7, width: 3, deepest: 8},
-		"humble":   {right: .8, beside: .5, confidence: .3, width: 2, deepest: 8},
-		"boastful": {right: .6, beside: .3, confidence: .98, width: 2, deepest: 12},
+		"wide":     {right: .7, siblingRight: .6, confidence: .7, width: 3, deepest: 8},
+		"humble":   {right: .8, siblingRight: .5, confidence: .3, width: 2, deepest: 8},
+		"boastful": {right: .6, siblingRight: .3, confidence: .98, width: 2, deepest: 12},
 		"late": {confidence: .8, width: 1, deepest: 12,
 			turns: func(at int) float64 { return .9 * float64(min(at/300, 1)) }},
 		"turning": {confidence: .8, width: 1, deepest: 12,
@@ -171,7 +171,7 @@ func TestTurningDrafterIsFollowed(t *testing.T) {
 		run := func(d simDrafter, o Options) float64 {
 			target := newSim(passCosts[passes])
 			d.clock, d.draftCost = target.clock, draftCosts["cheap"]
-			d.beside = .5
+			d.siblingRight = .5
 			d.confidence = .8
 			d.width = 2
 			d.deepest = 12
@@ -267,7 +267,7 @@ func TestTheBetterIsAsked(t *testing.T) {
 				run := func(drafter, text float64) float64 {
 					target := newSim(cost)
 					of := func(right float64) simDrafter {
-						return simDrafter{clock: target.clock, right: right, beside: .5, confidence: max(right, .5),
+						return simDrafter{clock: target.clock, right: right, siblingRight: .5, confidence: max(right, .5),
 							width: 2, deepest: 12}
 					}
 					one, two := of(drafter), of(text)
@@ -282,7 +282,8 @@ func TestTheBetterIsAsked(t *testing.T) {
 					least -= .12
 				}
 				if speed := run(right.drafter, right.text); speed < least*best {
-					t.Errorf("passes %s, drafting %s, drafter right %g, text %g: %.3f of the speed with the better alone", passes, drafting, right.drafter, right.text, speed/best)
+					t.Errorf("passes %s, drafting %s, drafter right %g, text %g: %.3f of the speed with the better alone", passes, drafting, right.drafter,
+						right.text, speed/best)
 				}
 			}
 		}

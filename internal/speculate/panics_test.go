@@ -71,12 +71,13 @@ func TestFailedCommitLosesNoText(t *testing.T) {
 			const most = 9
 			reports := 0
 			d := &lateFault{drafttest.Must(registry.New("lookup", registry.Target{Vocab: m.Config.Vocab}))(t), commits, panics, 0}
-			loop := drafttest.Must(speculate.New(speculate.Model(m), d, speculate.Options{Uncontrolled: true, Report: func(err error) {
-				reports++
-				if !errors.Is(err, errLate) {
-					t.Errorf("reported: %v", err)
-				}
-			}}))(t)
+			loop := drafttest.Must(speculate.New(speculate.Model(m), d, speculate.Options{Uncontrolled: true,
+				Report: func(err error) {
+					reports++
+					if !errors.Is(err, errLate) {
+						t.Errorf("reported: %v", err)
+					}
+				}}))(t)
 			run := func(d draft.Drafter, budget int) *speculate.Sequence {
 				s := drafttest.Must(loop.Start(prompt, speculate.Request{Drafter: d, MaxTokens: most, Budget: budget}))(t)
 				for s.Finish() == speculate.Running {

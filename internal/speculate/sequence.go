@@ -79,13 +79,13 @@ type Sequence struct {
 	rule    rule
 	form    form // of its grammar
 
-	text   []int32 // prompt and output
-	prompt int     // length of the prompt
-	fresh  int     // how many of text's last tokens came with the last step
-	told   int     // rows that the drafter has been told of
-	finish Finish
-	err    error
-	stats  Stats
+	text      []int32 // prompt and output
+	prompt    int     // length of the prompt
+	fresh     int     // how many of text's last tokens came with the last step
+	committed int     // rows that the drafter has been told of
+	finish    Finish
+	err       error
+	stats     Stats
 
 	step       int  // the loop's last step that it was listed in
 	prefilling bool // that step computed rows of the prompt

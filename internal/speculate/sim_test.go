@@ -82,14 +82,14 @@ type simDrafter struct {
 	draft.Base
 	*clock
 	draftCost
-	right, beside, confidence float64
-	width, deepest            int
-	catchUp                   float64 // seconds to read a token
-	rng                       uint64
-	turns                     func(position int) float64 // overrides right, where given
-	drawn                     draft.Distributions        // of its proposals
-	proposals                 []draft.Proposal
-	first                     textrank.FirstPass
+	right, siblingRight, confidence float64
+	width, deepest                  int
+	catchUp                         float64 // seconds to read a token
+	rng                             uint64
+	turns                           func(position int) float64 // overrides right, where given
+	drawn                           draft.Distributions        // of its proposals
+	proposals                       []draft.Proposal
+	first                           textrank.FirstPass
 }
 
 type simState struct{ at, read int }
@@ -190,7 +190,7 @@ func (d *simDrafter) grow(q draft.Request, byText float32, asks, withText bool) 
 		chain := q.Tree.Append(node, token, float32(math.Log(d.confidence)))
 		for k := 1; k < d.width && q.Tree.Len() < q.Budget; k++ {
 			sibling := (next + 1 + int32(d.random()*(world64-2))) % world64
-			if !hit && k == 1 && d.random() < d.beside {
+			if !hit && k == 1 && d.random() < d.siblingRight {
 				sibling = next
 			}
 			q.Tree.Append(node, sibling, d.sibling(k))

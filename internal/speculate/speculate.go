@@ -14,9 +14,10 @@ import (
 	"github.com/grovellm/grove/internal/speculate/control"
 )
 
-// Controller decides, step by step, how much to speculate, by what it learns of the target and its drafters. It never changes a
-// token, but for the rule Rejection. It belongs to one target on one machine. Loops of that target may share it, at the same time
-// too: one generation begins with what another learned.
+// Controller decides, step by step, how much to speculate, by what it learns of the target and its
+// drafters. It never changes a token, but for the rule Rejection. It belongs to one target on one
+// machine. Loops of that target may share it, at the same time too: one generation begins with what
+// another learned.
 type Controller = control.Controller
 
 // NewController returns a controller that knows nothing yet.
@@ -43,8 +44,8 @@ const (
 	DefaultChunk  = 512 // enough rows for products to run at their peak
 )
 
-// logitMemory bounds the logits of a step in bytes, those of roots apart. A vocabulary of 152,000 tokens has 220 rows in it, four
-// times the nodes of a usual tree.
+// logitMemory bounds the logits of a step in bytes, those of roots apart. A vocabulary of 152,000
+// tokens has 220 rows in it, four times the nodes of a usual tree.
 const logitMemory = 128 << 20
 
 // Loop runs sequences over one target. One goroutine uses it, and its sequences, at a time.
@@ -87,7 +88,8 @@ func New(target Target, drafter draft.Drafter, o Options) (*Loop, error) {
 	}
 	l := &Loop{
 		target: target, drafter: drafter, o: o, pass: target.NewPass(), control: o.Controller, now: time.Now,
-		coupled: coupledRule{}, rejection: newRejection(target.Vocab()), typical: &typical{probs: make([]float32, target.Vocab())},
+		coupled: coupledRule{}, rejection: newRejection(target.Vocab()), typical: &typical{
+			probs: make([]float32, target.Vocab())},
 	}
 	if l.control == nil {
 		l.control = NewController()
@@ -132,17 +134,19 @@ type Limits struct {
 // sequence that has more such rows has no part in the pass. Sequence.Fresh has the tokens this yielded.
 // No sequence may be listed twice.
 //
-// When Step fails because ctx ended, or in verifying, nothing has changed, and the next Step goes on from there. What is
-// wrong with one sequence or its drafter fails that sequence alone: see Sequence.Err. A panic is such an error: in the
-// pass it fails the sequences of the pass, in a drafter those of the drafter, in what a sequence's request brought that
-// sequence. A drafter that panicked is not used again: sequences that it was to draft for later are decoded plainly. A
+// When Step fails because ctx ended, or in verifying, nothing has changed, and the next Step goes
+// on from there. What is wrong with one sequence or its drafter fails that sequence alone: see
+// Sequence.Err. A panic is such an error: in the pass it fails the sequences of the pass, in a
+// drafter those of the drafter, in what a sequence's request brought that sequence. A drafter that
+// panicked is not used again: sequences that it was to draft for later are decoded plainly. A
 // sequence whose text is complete does not fail by its drafter.
 func (l *Loop) Step(ctx context.Context, sequences []*Sequence) error {
 	return l.StepWithin(ctx, sequences, Limits{})
 }
 
-// StepWithin is Step within limits. Every sequence that decodes takes part with its root at least; prompts share the rows
-// that are left, see prepareChunks. Those that get none wait for a later step.
+// StepWithin is Step within limits. Every sequence that decodes takes part with its root at least;
+// prompts share the rows that are left, see prepareChunks. Those that get none wait for a later
+// step.
 func (l *Loop) StepWithin(ctx context.Context, sequences []*Sequence, limits Limits) error {
 	err := l.takeStep(ctx, sequences, limits)
 	if l.panicked(err) {
@@ -192,7 +196,7 @@ func (l *Loop) takeStep(ctx context.Context, sequences []*Sequence, limits Limit
 		drafting += g.committing
 	}
 	for _, s := range l.live {
-		s.told = s.cache.Len()
+		s.committed = s.cache.Len()
 	}
 	l.learn(verified.Sub(verifying), l.now().Sub(verified))
 	l.time(drafting, verified.Sub(verifying), began)

@@ -98,7 +98,7 @@ func BenchmarkRound(b *testing.B) {
 	for _, free := range []bool{true, false} {
 		b.Run(map[bool]string{true: "uncontrolled", false: "controlled"}[free], func(b *testing.B) {
 			target := newSim(func(n int, _ float64) float64 { return ms * (1 + .002*float64(n-1)) })
-			d := &simDrafter{clock: target.clock, right: .95, beside: .5, confidence: .95, width: 3, deepest: 24}
+			d := &simDrafter{clock: target.clock, right: .95, siblingRight: .5, confidence: .95, width: 3, deepest: 24}
 			l, err := New(target, d, Options{Uncontrolled: free})
 			if err != nil {
 				b.Fatal(err)

@@ -29,9 +29,10 @@ type answered struct {
 	Talk   []Conversation `json:"talk"`
 }
 
-// Answer makes the job's text of n conversations: many at a time, kept in DIR/answers-SOURCE.jsonl as they come, so that an
-// interrupted call goes on, and one for more of them too. source tells apart what they are made of, who answers, and
-// with what settings: those of another are in a file of their own.
+// Answer makes the job's text of n conversations: many at a time, kept in DIR/answers-SOURCE.jsonl
+// as they come, so that an interrupted call goes on, and one for more of them too. source tells
+// apart what they are made of, who answers, and with what settings: those of another are in a file
+// of their own.
 func (j *Job) Answer(ctx context.Context, n, atOnce int, source string, answer Answerer) error {
 	path := filepath.Join(j.Dir, "answers-"+Fingerprint("conversations", source)+".jsonl")
 	answers, at, err := readAnswers(path)
@@ -164,12 +165,14 @@ type Server struct {
 }
 
 // Continue asks the server to continue a prompt, and reports whether it came to an end by itself.
-func (s *Server) Continue(ctx context.Context, prompt []int32, most int, temperature float32, seed uint64) (answer []int32, ended bool, err error) {
+func (s *Server) Continue(ctx context.Context, prompt []int32, most int, temperature float32,
+	seed uint64) (answer []int32, ended bool, err error) {
 	s.once.Do(func() { s.model, s.err = s.firstModel(ctx) })
 	if s.err != nil {
 		return nil, false, s.err
 	}
-	request := map[string]any{"model": s.model, "prompt": prompt, "max_tokens": most, "temperature": temperature, "seed": seed}
+	request := map[string]any{"model": s.model, "prompt": prompt, "max_tokens": most,
+		"temperature": temperature, "seed": seed}
 	var reply struct {
 		Choices []struct {
 			Text   string `json:"text"`

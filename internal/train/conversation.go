@@ -25,7 +25,8 @@ func (c *Conversation) Places() (first, last int) { return max(c.From-1, 1), len
 // least.
 func (c *Conversation) Draw(seed uint64, number, least, block, n int, share float64) []int {
 	first, last := c.Places()
-	return DrawAnchors(seed<<32+uint64(len(c.Tokens)), uint64(number), c.Tokens, max(first, min(least, last)), last, block, n, share)
+	return DrawAnchors(seed<<32+uint64(len(c.Tokens)), uint64(number), c.Tokens, max(first, min(least, last)),
+		last, block, n, share)
 }
 
 // TokensOf are the tokens of some texts.

@@ -98,7 +98,8 @@ func TestHoldOut(t *testing.T) {
 
 // The table of a card counts every answer and every token once.
 func TestDescribeConversations(t *testing.T) {
-	all := []Conversation{{Tokens: make([]int32, 10), From: 4}, {Tokens: make([]int32, 7), From: 1, Greedy: true}, {Tokens: make([]int32, 20), From: 9}}
+	all := []Conversation{{Tokens: make([]int32, 10), From: 4}, {Tokens: make([]int32, 7), From: 1, Greedy: true},
+		{Tokens: make([]int32, 20), From: 9}}
 	got := describeConversations(all)
 	for _, line := range []string{"| sampled | 2 | 13 | 17 |", "| greedy | 1 | 1 | 6 |"} {
 		if !strings.Contains(got, line) {

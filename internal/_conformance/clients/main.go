@@ -134,7 +134,8 @@ func (c *client) note(result string) error {
 	if err != nil {
 		return err
 	}
-	row := fmt.Sprintf("| %s | %s | %s | %s, %s |", c.name, strings.Join(c.versions(), ", "), c.task, result, time.Now().Format("2 January 2006"))
+	row := fmt.Sprintf("| %s | %s | %s | %s, %s |", c.name, strings.Join(c.versions(), ", "), c.task, result,
+		time.Now().Format("2 January 2006"))
 	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
 	i := slices.IndexFunc(lines, func(l string) bool { return strings.HasPrefix(l, "| "+c.name+" |") })
 	if i < 0 {

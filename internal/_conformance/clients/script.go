@@ -207,9 +207,11 @@ func writeModel(path, messages string, answers []answer, context uint32) error {
 func addWeights(w *gguf.Writer, v *vocabulary, width int, context uint32) {
 	const head, inner = 32, 32
 	for key, value := range map[string]uint32{
-		"block_count": 1, "context_length": context, "embedding_length": uint32(width), "feed_forward_length": inner, "attention.head_count": 1,
-		"attention.head_count_kv": 1, "attention.key_length": head, "attention.value_length": head, "rope.dimension_count": head,
-		"vocab_size": uint32(len(v.tokens)),
+		"block_count": 1, "context_length": context, "embedding_length": uint32(width), "feed_forward_length": inner,
+		"attention.head_count":    1,
+		"attention.head_count_kv": 1, "attention.key_length": head, "attention.value_length": head,
+		"rope.dimension_count": head,
+		"vocab_size":           uint32(len(v.tokens)),
 	} {
 		w.Set("llama."+key, value)
 	}

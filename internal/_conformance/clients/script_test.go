@@ -19,7 +19,8 @@ func TestScript(t *testing.T) {
 	const arguments = `{"path":"a b.go","text":"x, y: \"z\"\n"}`
 	for name, messages := range map[string]string{"with tools": withTools, "without": withoutTools} {
 		path := filepath.Join(t.TempDir(), "scripted.gguf")
-		answers := []answer{call(offers("edit", 0), "edit", arguments), say("s.result == '' or 'written' in s.result", "It is done: well."), bystander}
+		answers := []answer{call(offers("edit", 0), "edit", arguments), say("s.result == '' or 'written' in s.result",
+			"It is done: well."), bystander}
 		if err := writeModel(path, messages, answers, 4096); err != nil {
 			t.Fatal(err)
 		}

@@ -17,15 +17,16 @@ import (
 
 // client is a program with a task.
 type client struct {
-	name     string
-	npm      []string // packages to install, with versions
-	pypi     []string
-	folder   string // where they are installed, if not under the program's name: programs share some
-	torch    bool   // it needs torch, which takes gigabytes
-	task     string
-	model    func(s *session) []answer // what the scripted model says; nil: grove's own model answers
-	template string                    // of the scripted model; empty: withTools. Of grove's own: a file; empty: template.jinja
-	flags    []string                  // of grove serve
+	name   string
+	npm    []string // packages to install, with versions
+	pypi   []string
+	folder string // where they are installed, if not under the program's name: programs share some
+	torch  bool   // it needs torch, which takes gigabytes
+	task   string
+	model  func(s *session) []answer // what the scripted model says; nil: grove's own model answers
+	// of the scripted model; empty: withTools. Of grove's own: a file; empty: template.jinja
+	template string
+	flags    []string // of grove serve
 	run      func(s *session) error
 }
 
@@ -102,12 +103,14 @@ func (c *client) install(ctx context.Context, folder, uv string) error {
 		// Some packages fetch their program in a script of theirs, which new versions of npm do not run.
 		steps = append(steps, append([]string{"npm", "install", "--no-audit", "--no-fund", "--prefix", folder}, c.npm...))
 		for _, script := range []string{"@anthropic-ai/claude-code/install.cjs", "opencode-ai/postinstall.mjs"} {
-			steps = append(steps, []string{"sh", "-c", `if [ -f "$0" ]; then node "$0"; fi`, filepath.Join(folder, "node_modules", script)})
+			steps = append(steps, []string{"sh", "-c", `if [ -f "$0" ]; then node "$0"; fi`,
+				filepath.Join(folder, "node_modules", script)})
 		}
 	}
 	if len(c.pypi) > 0 {
 		if _, err := os.Stat(filepath.Join(uv, "bin", "uv")); err != nil {
-			steps = append(steps, []string{"python3", "-m", "venv", uv}, []string{filepath.Join(uv, "bin", "pip"), "install", "-q", uvVersion})
+			steps = append(steps, []string{"python3", "-m", "venv", uv}, []string{filepath.Join(uv, "bin", "pip"),
+				"install", "-q", uvVersion})
 		}
 		without := filepath.Join(folder, "without.txt")
 		var left string
@@ -177,7 +180,8 @@ func (s *session) do(env []string, name string, args ...string) (string, error) 
 	}
 	program := exec.CommandContext(s, path, args...)
 	program.Dir = s.dir
-	program.Env = append([]string{"PATH=" + filepath.Join(s.programs, "node_modules/.bin") + ":" + os.Getenv("PATH"), "HOME=" + s.dir, "LANG=C.UTF-8", "TERM=dumb", "CI=1", "GROVE_URL=" + s.url}, env...)
+	program.Env = append([]string{"PATH=" + filepath.Join(s.programs, "node_modules/.bin") + ":" + os.Getenv("PATH"),
+		"HOME=" + s.dir, "LANG=C.UTF-8", "TERM=dumb", "CI=1", "GROVE_URL=" + s.url}, env...)
 	program.WaitDelay = 5 * time.Second
 	var out bytes.Buffer
 	program.Stdout = &out
@@ -210,7 +214,8 @@ func (s *session) program(file string, args ...string) (string, error) {
 	interpreter := "node"
 	if strings.HasSuffix(file, ".py") {
 		interpreter = "python"
-	} else if err := os.Symlink(filepath.Join(s.programs, "node_modules"), filepath.Join(s.dir, "..", "node_modules")); err != nil {
+	} else if err := os.Symlink(filepath.Join(s.programs, "node_modules"),
+		filepath.Join(s.dir, "..", "node_modules")); err != nil {
 		return "", err
 	}
 	return s.do(nil, interpreter, append([]string{path}, args...)...)

@@ -174,7 +174,8 @@ func TestRun(t *testing.T) {
 	m := open(t, "tiny-qwen2")
 	ctx := context.Background()
 	doc := func(parts ...data.Part) data.Document { return data.Document{Name: "d", Parts: parts} }
-	plain := []data.Document{doc(data.Part{Text: strings.Repeat("some text to read. ", 12)}), doc(data.Part{Text: "naïve 東京"})}
+	plain := []data.Document{doc(data.Part{Text: strings.Repeat("some text to read. ", 12)}),
+		doc(data.Part{Text: "naïve 東京"})}
 	last := int64(0)
 	r, err := Run(ctx, m, plain, Options{Context: 64, Progress: func(done, total int64) { last = total - done }})
 	if err != nil {
@@ -205,7 +206,8 @@ func TestErrors(t *testing.T) {
 		docs []data.Document
 		o    Options
 	}{
-		"no document": {nil, Options{}}, "no text": {[]data.Document{{}}, Options{}}, "context": {docs, Options{Context: 1 << 20}},
+		"no document": {nil, Options{}}, "no text": {[]data.Document{{}}, Options{}}, "context": {docs,
+			Options{Context: 1 << 20}},
 		"stride": {docs, Options{Context: 8, Stride: 9}}, "limit": {docs, Options{Limit: -1}},
 		"control": {[]data.Document{{Parts: []data.Part{{Text: "<|no|>", Control: true}}}}, Options{}},
 	} {

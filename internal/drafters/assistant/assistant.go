@@ -51,9 +51,10 @@ type drafter struct{ *grow.Drafter }
 // Pages is empty: keys and values are the target's.
 func (drafter) Pages() []draft.Pages { return nil }
 
-// New returns a drafter that grows trees of a shape with an assistant for the target. The logits are those of lists; nil: of the
-// assistant's clusters, or where it has none of all tokens.
-func New(n *Network, shape grow.Shape, mods registry.Modifiers, lists shortlist.Method, of registry.Target) (draft.Drafter, error) {
+// New returns a drafter that grows trees of a shape with an assistant for the target. The logits
+// are those of lists; nil: of the assistant's clusters, or where it has none of all tokens.
+func New(n *Network, shape grow.Shape, mods registry.Modifiers, lists shortlist.Method,
+	of registry.Target) (draft.Drafter, error) {
 	if of.Model == nil {
 		return nil, errTarget
 	}
@@ -61,7 +62,8 @@ func New(n *Network, shape grow.Shape, mods registry.Modifiers, lists shortlist.
 		return nil, err
 	}
 	pool := of.Model.Pool()
-	c := grow.Config{Shape: shape, Model: newRows(n, pool, of.Model.NewCache().Pages()), Pool: pool, Vocab: n.Vocab, Target: of.Vocab, Lists: lists}
+	c := grow.Config{Shape: shape, Model: newRows(n, pool, of.Model.NewCache().Pages()), Pool: pool, Vocab: n.Vocab,
+		Target: of.Vocab, Lists: lists}
 	var err error
 	if lists == nil && n.Config.Centroids > 0 {
 		if c.Lists, err = n.lists(pool, of.Shared); err != nil {

@@ -76,8 +76,8 @@ func TestSameTokens(t *testing.T) {
 	}
 }
 
-// told is a sequence as the target knows it: its cache has the text, and rows of trees besides.
-type told struct {
+// sequence is a sequence as the target knows it: its cache has the text, and rows of trees besides.
+type sequence struct {
 	draft.State
 	cache *nn.Cache
 	pass  *model.Pass
@@ -85,7 +85,7 @@ type told struct {
 }
 
 // take runs a tree and commits some of its nodes, and tells the drafter.
-func (s *told) take(t Fataler, d draft.Drafter, tr *tree.Tree, nodes []int32, next int32) {
+func (s *sequence) take(t Fataler, d draft.Drafter, tr *tree.Tree, nodes []int32, next int32) {
 	t.Helper()
 	if err := s.pass.Run(context.Background(), []model.Rows{{Cache: s.cache, Tree: tr}}, d.Taps()); err != nil {
 		t.Fatal(err)
@@ -100,7 +100,7 @@ func (s *told) take(t Fataler, d draft.Drafter, tr *tree.Tree, nodes []int32, ne
 	Commit(t, d, r)
 }
 
-func (s *told) request() draft.Request {
+func (s *sequence) request() draft.Request {
 	return draft.Request{State: s.State, Tree: tree.New(s.root), Budget: 30, Depth: 8, Cache: s.cache}
 }
 
@@ -111,8 +111,9 @@ func upTo(n int) (list []int32) {
 	return list
 }
 
-// A tree is of the committed text alone: whatever trees were drafted, verified and rejected before, in whatever batch, and whether the
-// text was read at once, in chunks, or came with a cache that was filled earlier, of which the last row is computed again.
+// A tree is of the committed text alone: whatever trees were drafted, verified and rejected before,
+// in whatever batch, and whether the text was read at once, in chunks, or came with a cache that
+// was filled earlier, of which the last row is computed again.
 func TestTreesAreOfTheCommittedText(t *testing.T) {
 	m := openTarget(t, nn.KVF32)
 	all := shapes()
@@ -122,8 +123,8 @@ func TestTreesAreOfTheCommittedText(t *testing.T) {
 		token := rapid.Int32Range(0, int32(m.Config.Vocab-1))
 		p := sample.Params{Temperature: rapid.SampledFrom([]float32{0, 1}).Draw(r, "temperature"), Seed: 5}
 		o := draft.Options{Sampling: p, Sampled: rapid.Bool().Draw(r, "sampled"), Seed: 6}
-		begin := func() *told {
-			s := &told{State: Must(d.Begin(o))(r), cache: m.NewCache(), pass: m.NewPass(), root: token.Draw(r, "root")}
+		begin := func() *sequence {
+			s := &sequence{State: Must(d.Begin(o))(r), cache: m.NewCache(), pass: m.NewPass(), root: token.Draw(r, "root")}
 			return s
 		}
 		s, other := begin(), begin()
@@ -157,7 +158,7 @@ func TestTreesAreOfTheCommittedText(t *testing.T) {
 		got := s.request()
 		Propose(r, d, got)
 
-		fresh := &told{State: Must(d.Begin(o))(r), cache: m.NewCache(), pass: m.NewPass(), root: s.root}
+		fresh := &sequence{State: Must(d.Begin(o))(r), cache: m.NewCache(), pass: m.NewPass(), root: s.root}
 		defer func() {
 			fresh.Close()
 			fresh.cache.Free()
@@ -205,12 +206,14 @@ func TestTreesAreOfTheCommittedText(t *testing.T) {
 	})
 }
 
-// Sequences that end while others go on, and begin over what those left, decode as each does alone: freed rows are not read.
+// Sequences that end while others go on, and begin over what those left, decode as each does alone:
+// freed rows are not read.
 func TestSequencesComeAndGo(t *testing.T) {
 	m := openTarget(t, nn.KVBF16)
 	n := head(t, m, 3)
 	best := grow.DefaultBestFirst()
-	l := Must(speculate.New(speculate.Model(m), newDrafter(t, &best, false, n, m), speculate.Options{Budget: 24, Uncontrolled: true}))(t)
+	l := Must(speculate.New(speculate.Model(m), newDrafter(t, &best, false, n, m),
+		speculate.Options{Budget: 24, Uncontrolled: true}))(t)
 	prompt := slices.Repeat([]int32{9, 8, 7, 6}, 30)
 	request := speculate.Request{MaxTokens: 40}
 	plain, _ := Generate(t, m, nil, speculate.Options{}, sample.Params{}, [][]int32{prompt})
@@ -247,7 +250,8 @@ func TestSequencesComeAndGo(t *testing.T) {
 	}
 }
 
-// Heads come back from GGUF files as they were, under their drafter's name; for other targets they are refused by what differs.
+// Heads come back from GGUF files as they were, under their drafter's name; for other targets they
+// are refused by what differs.
 func TestFiles(t *testing.T) {
 	m := openTarget(t, nn.KVF32)
 	for seed := range uint64(6) {
@@ -302,7 +306,8 @@ func TestCatalogue(t *testing.T) {
 	var names []string
 	for _, path := range list[0].Heads {
 		text := Must(heads.Describe(registry.Head{Name: path}))(t)
-		if !strings.Contains(text, "Gemma 4 assistant: 3 layers, 32 wide") || !strings.Contains(text, "hidden size 48 and 64 tokens") {
+		if !strings.Contains(text, "Gemma 4 assistant: 3 layers, 32 wide") ||
+			!strings.Contains(text, "hidden size 48 and 64 tokens") {
 			t.Errorf("%s: %s", path, text)
 		}
 		names = append(names, filepath.Base(path))

@@ -16,7 +16,8 @@ var kind = headfile.Kind{
 	Name: "Gemma 4 assistant", Drafters: []string{arch}, Archs: []string{arch}, Target: target,
 	New: func() headfile.Shape { return new(Config) },
 	Examples: []string{
-		arch + ":k=10,depth=7,n=60", arch + ":tree=best-first,width=6,branch=4,depth=10", arch + ":tree=linear,k=6", arch + ":tree=fixed,d=4,b=3",
+		arch + ":k=10,depth=7,n=60", arch + ":tree=best-first,width=6,branch=4,depth=10", arch + ":tree=linear,k=6", arch +
+			":tree=fixed,d=4,b=3",
 	},
 }
 
@@ -42,8 +43,8 @@ func Open(h registry.Head, of registry.Target) (*Network, error) {
 // FileArch is the architecture that a GGUF file names.
 func (*Config) FileArch() string { return arch }
 
-// Keys goes through the keys of a GGUF file. Those of the target's layers and of the clusters are grove's own: llama.cpp computes
-// logits of all tokens.
+// Keys goes through the keys of a GGUF file. Those of the target's layers and of the clusters are
+// grove's own: llama.cpp computes logits of all tokens.
 func (c *Config) Keys(k *headfile.Keys) {
 	layers := c.Layers
 	k.Int(".nextn_predict_layers", &layers, 0)

@@ -34,9 +34,9 @@ type golden struct {
 	}
 }
 
-// Published folders draft here what the reference drafts, with logits of all tokens and of clusters: along a chain, and in a tree whose
-// levels are each one pass; also from the GGUF files that grove and
-// llama.cpp make of them.
+// Published folders draft here what the reference drafts, with logits of all tokens and of
+// clusters: along a chain, and in a tree whose levels are each one pass; also from the GGUF files
+// that grove and llama.cpp make of them.
 func TestAsReference(t *testing.T) {
 	for _, name := range []string{"dense", "ordered"} {
 		dir := filepath.Join("testdata", "heads", name)
@@ -191,8 +191,8 @@ func (p *passes) run(t *testing.T, rows int) {
 	}
 }
 
-// compare compares the k-th row's logits with the reference's, and returns the likeliest token. Tokens that are not listed have there
-// a logit below all others.
+// compare compares the k-th row's logits with the reference's, and returns the likeliest token.
+// Tokens that are not listed have there a logit below all others.
 func (p *passes) compare(t *testing.T, path string, k int, want []float32) int32 {
 	t.Helper()
 	logits := p.r.Logits(0, k)

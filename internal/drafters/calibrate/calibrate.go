@@ -9,9 +9,10 @@ import (
 // Drafters are over-confident, at larger depths more so, and some are plainly wrong.
 //
 // Over p the estimate is given at a few centres, and is linear between them; an observation counts for the two centres
-// beside it, in proportion. Centres are powers of two of p below one half and of 1 − p above: 1/128, 1/64, … 1/2, 3/4, …
-// 127/128. A centre starts at its own p, so that a calibration without observations changes nothing. The estimate of a
-// class of depths starts from that of all depths together.
+// beside it, in proportion. Centres are powers of two of p below one half and of 1 − p above:
+// 1/128, 1/64, … 1/2, 3/4, … 127/128. A centre starts at its own p, so that a calibration without
+// observations changes nothing. The estimate of a class of depths starts from that of all depths
+// together.
 type Table struct {
 	tries, hits [1 + DepthClasses][centres]float32 // row 0: all depths
 	chances     Chances
@@ -25,15 +26,18 @@ const (
 	octaves = 7
 	centres = 2*octaves - 1
 
-	PriorWeight = 4  // observations that p itself counts as; those of all depths count as twice as many for a class of depths
+	// observations that p itself counts as; those of all depths count as twice as many for a class of depths
+	PriorWeight = 4
 	Remember    = 96 // observations after which old ones count half
 )
 
 // What drafters and the controller predict of a pass.
 const (
-	Memory      = 16   // trees or passes that a mean is of
-	FirstChance = 0.5  // the chance of a first candidate, and what a level brings over the one before, until they are learned
-	RowCost     = 0.03 // of a row, as a share of a pass, until it is measured: a row that brings fewer tokens is not worth it
+	Memory = 16 // trees or passes that a mean is of
+	// the chance of a first candidate, and what a level brings over the one before, until they are learned
+	FirstChance = 0.5
+	// of a row, as a share of a pass, until it is measured: a row that brings fewer tokens is not worth it
+	RowCost = 0.03
 )
 
 // New returns a table without observations.

@@ -33,9 +33,11 @@ func TestCalibration(t *testing.T) {
 			r.Fatalf("of %g, accepted at a rate of %g, it makes %g", p, rate, v)
 		}
 		for range 50 {
-			c.Observe(rapid.IntRange(-1, 99).Draw(r, "any depth"), float32(rapid.Float64().Draw(r, "any")), rapid.Bool().Draw(r, "accepted"))
+			c.Observe(rapid.IntRange(-1, 99).Draw(r, "any depth"), float32(rapid.Float64().Draw(r, "any")),
+				rapid.Bool().Draw(r, "accepted"))
 		}
-		for _, odd := range []float32{0, 5, -1e30, float32(math.Inf(-1)), float32(math.NaN()), float32(rapid.Float64().Draw(r, "odd"))} {
+		for _, odd := range []float32{0, 5, -1e30, float32(math.Inf(-1)), float32(math.NaN()),
+			float32(rapid.Float64().Draw(r, "odd"))} {
 			c.Observe(depth, odd, true)
 			c.Fit()
 			if v := c.Chances().Of(depth, odd); !(v >= 0 && v <= 1) {

@@ -29,9 +29,11 @@ func FileTarget(t testing.TB) (*model.Model, *gguf.File) {
 	return m, f
 }
 
-// FuzzHead changes bytes of a head's file, in the first few thousand, where keys and places of tensors are: opening it ends in an
-// error that names the file, or in a head that drafts, for which use is called.
-func FuzzHead[H any](f *testing.F, m *model.Model, data []byte, open func(registry.Head, registry.Target) (H, error), use func(*testing.T, H)) {
+// FuzzHead changes bytes of a head's file, in the first few thousand, where keys and places of
+// tensors are: opening it ends in an error that names the file, or in a head that drafts, for which
+// use is called.
+func FuzzHead[H any](f *testing.F, m *model.Model, data []byte, open func(registry.Head, registry.Target) (H, error),
+	use func(*testing.T, H)) {
 	const head = 4000
 	rng := rand.New(rand.NewPCG(6, 6))
 	f.Add(uint32(0), byte(0))
@@ -52,8 +54,8 @@ func FuzzHead[H any](f *testing.F, m *model.Model, data []byte, open func(regist
 	})
 }
 
-// TakesTheFirst checks that drafters run the first of the target's heads that choose wants, which is number wanted of heads, and
-// share one copy of it.
+// TakesTheFirst checks that drafters run the first of the target's heads that choose wants, which
+// is number wanted of heads, and share one copy of it.
 func TakesTheFirst[H comparable](t *testing.T, target registry.Target, heads []registry.Head, wanted int,
 	choose func(registry.Target) (H, error), open func(registry.Head, registry.Target) (H, error)) {
 	t.Helper()

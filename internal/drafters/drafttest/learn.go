@@ -27,8 +27,9 @@ type given struct {
 	p            float32
 }
 
-// example has a drafter draft for a few rounds after a prompt, of whose trees any node is accepted, or, where accepted is negative, what the
-// target says. It collects what they teach, and what the drafter gave to tokens below the node where at most so many were accepted.
+// example has a drafter draft for a few rounds after a prompt, of whose trees any node is accepted,
+// or, where accepted is negative, what the target says. It collects what they teach, and what the
+// drafter gave to tokens below the node where at most so many were accepted.
 func example(t Fataler, rng *rand.Rand, d learn.Learner, hidden, rounds, accepted int) (*learn.Example, []given) {
 	c := Must(learn.NewCollector(len(d.Taps()), Vocab))(t)
 	s := Begin(t, d, draft.Options{}, int(rng.Int32N(Vocab)))
@@ -83,8 +84,9 @@ func whole(l *learn.Example) *learn.Batch {
 	return b
 }
 
-// Replays checks that the rows which a head computes to learn from a round are those that the drafter drafted with in that round, to the
-// bit of their probabilities, where at most so many nodes were accepted.
+// Replays checks that the rows which a head computes to learn from a round are those that the
+// drafter drafted with in that round, to the bit of their probabilities, where at most so many
+// nodes were accepted.
 func Replays(t *testing.T, hidden, accepted int, drafter func(r *rapid.T) learn.Learner) {
 	checked := 0
 	rapid.Check(t, func(r *rapid.T) {
@@ -124,8 +126,9 @@ func Replays(t *testing.T, hidden, accepted int, drafter func(r *rapid.T) learn.
 	}
 }
 
-// Learns checks that a copy of a head learns what the target says, as a whole and in its last part alone, that the head itself stays as
-// it is, and that the copy can be saved, put back and packed to draft with.
+// Learns checks that a copy of a head learns what the target says, as a whole and in its last part
+// alone, that the head itself stays as it is, and that the copy can be saved, put back and packed
+// to draft with.
 func Learns(t *testing.T, hidden int, d learn.Learner) {
 	rng := rand.New(rand.NewPCG(5, 5))
 	var examples []*learn.Example

@@ -10,15 +10,17 @@ import (
 	"github.com/grovellm/grove/sample"
 )
 
-// Case is a drafter to be tested. Finds says that it looks at all tokens: where the noise decides between three, it finds some.
+// Case is a drafter to be tested. Finds says that it looks at all tokens: where the noise decides
+// between three, it finds some.
 type Case struct {
 	Name  string
 	New   func() draft.Drafter
 	Finds bool
 }
 
-// SameTokens checks law 2 in a loop: a batch decodes to the tokens of each text alone and plainly, under a controller and without
-// one, whether heads are right or wrong. They are right where a bias leaves the choice to the noise.
+// SameTokens checks law 2 in a loop: a batch decodes to the tokens of each text alone and plainly,
+// under a controller and without one, whether heads are right or wrong. They are right where a bias
+// leaves the choice to the noise.
 func SameTokens(t *testing.T, m *model.Model, cases []Case) {
 	t.Helper()
 	prompts := [][]int32{{1, 2, 3}, make([]int32, 70), {9}, {400, 401, 402, 403}}

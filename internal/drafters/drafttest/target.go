@@ -1,5 +1,5 @@
-// Package drafttest is what the tests of drafters with heads share: a small target, a target's part of a sequence's life, told by
-// rule and not computed, and generators of what a caller may ask for.
+// Package drafttest is what the tests of drafters with heads share: a small target, a target's part
+// of a sequence's life, told by rule and not computed, and generators of what a caller may ask for.
 package drafttest
 
 import (
@@ -61,7 +61,8 @@ func As(m *model.Model) registry.Target {
 	return registry.Target{Vocab: m.Config.Vocab, Context: m.Context(), Model: m}
 }
 
-// Pass is a target pass over the next rows of a text, whose taps are numbers that only the row's place in the text decides.
+// Pass is a target pass over the next rows of a text, whose taps are numbers that only the row's
+// place in the text decides.
 type Pass struct {
 	Text, At, Hidden int
 	Tree             *tree.Tree
@@ -97,7 +98,8 @@ func GenText(r *rapid.T, least, most int) []int32 {
 
 // GenParams are ways to choose tokens.
 func GenParams(r *rapid.T) sample.Params {
-	p := sample.Params{Temperature: rapid.SampledFrom([]float32{0, 0, .7, 1}).Draw(r, "temperature"), Seed: rapid.Uint64().Draw(r, "seed")}
+	p := sample.Params{Temperature: rapid.SampledFrom([]float32{0, 0, .7, 1}).Draw(r, "temperature"),
+		Seed: rapid.Uint64().Draw(r, "seed")}
 	p.TopK = rapid.SampledFrom([]int{0, 0, 1, 3, 50}).Draw(r, "top-k")
 	p.TopP = rapid.SampledFrom([]float32{0, 0, .9}).Draw(r, "top-p")
 	p.MinP = rapid.SampledFrom([]float32{0, 0, .05}).Draw(r, "min-p")

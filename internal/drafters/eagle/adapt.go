@@ -39,8 +39,8 @@ func (h trainable) Rebuild(w model.Weights) (learn.Head, error) {
 	return trainable{twin}, nil
 }
 
-// Last is the feed-forward half of the layer and the norm after it; of a head with more layers the norm alone, unless it is
-// part of the states: such a head has no last part.
+// Last is the feed-forward half of the layer and the norm after it; of a head with more layers the
+// norm alone, unless it is part of the states: such a head has no last part.
 func (h trainable) Last(name string) bool {
 	switch {
 	case h.Layers == 1:
@@ -62,8 +62,9 @@ func (h trainable) Shape() headfile.Shape {
 	return &c
 }
 
-// Run computes the entries of the texts in one pass, and then, pass by pass, the chains that drafting would grow along the text: each row
-// has the state of the one before for its feature, as in the training-time test.
+// Run computes the entries of the texts in one pass, and then, pass by pass, the chains that
+// drafting would grow along the text: each row has the state of the one before for its feature, as
+// in the training-time test.
 func (h trainable) Run(e *nn.Exec, b *learn.Batch) (x nn.Mat, rows []learn.Row) {
 	n := h.Network
 	p := replay{b: b}
@@ -73,7 +74,7 @@ func (h trainable) Run(e *nn.Exec, b *learn.Batch) (x nn.Mat, rows []learn.Row) 
 
 	var parts []part
 	pages := n.Pages()
-	for tokens := p.trunk(&pages); len(tokens) > 0; tokens = p.branches() {
+	for tokens := p.runTexts(&pages); len(tokens) > 0; tokens = p.branches() {
 		in, states := g, e.Mat(new(nn.Buffer), len(tokens), n.Hidden)
 		if len(parts) > 0 {
 			in = e.Mat(new(nn.Buffer), len(tokens), n.Hidden)
@@ -104,7 +105,8 @@ type part struct {
 	wanted         []int32
 }
 
-// collect brings the wanted rows of all passes together. Where the last part alone learns, it is computed once more, under the tape.
+// collect brings the wanted rows of all passes together. Where the last part alone learns, it is
+// computed once more, under the tape.
 func (h trainable) collect(e *nn.Exec, b *learn.Batch, parts []part, total int) nn.Mat {
 	x := e.Mat(new(nn.Buffer), total, h.Hidden)
 	at := 0
@@ -143,8 +145,8 @@ type chain struct {
 	row            int32 // its last, in the pass
 }
 
-// trunk is the pass of the entries: entry i of an example is of token i+1, and the taps of row i.
-func (p *replay) trunk(pages *nn.Pages) (tokens []int32) {
+// runTexts lays out the pass of the entries: entry i of an example is of token i+1, and the taps of row i.
+func (p *replay) runTexts(pages *nn.Pages) (tokens []int32) {
 	var texts [][]int32
 	var caches []*nn.Cache // new ones: a tape reads them until it has gone back
 	at := 0

@@ -36,7 +36,7 @@ func BenchmarkRound(b *testing.B) {
 }
 
 func benchmark(b *testing.B, n *eagle.Network, d draft.Drafter, temperature float32) {
-	var s *Told
+	var s *Sequence
 	rng := rand.New(rand.NewPCG(2, 2))
 	begin := func() { // keep the text short
 		if s != nil {

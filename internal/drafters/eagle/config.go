@@ -8,16 +8,18 @@ import (
 	"github.com/grovellm/grove/internal/model"
 )
 
-// Config is the shape of an EAGLE head, as in the code of its authors (SafeAILab/EAGLE): one decoder layer over the embedding of a token
-// and the feature of the place before it. Of the model.Config Arch is "llama" or "qwen3" (with norms of queries and keys), and Vocab
-// and Hidden are the target's. Layers is 1, or more where ordinary layers follow the first.
+// Config is the shape of an EAGLE head, as in the code of its authors (SafeAILab/EAGLE): one
+// decoder layer over the embedding of a token and the feature of the place before it. Of the
+// model.Config Arch is "llama" or "qwen3" (with norms of queries and keys), and Vocab and Hidden
+// are the target's. Layers is 1, or more where ordinary layers follow the first.
 type Config struct {
 	model.Config
 
 	Version int // 3; 2: EAGLE-1 and EAGLE-2, whose feature is the target's last hidden state; or Native
 
-	// Taps are the layers of the target that the feature is made of, in order: 0 is the embedding, i what block i puts out, which llama.cpp
-	// and vLLM call the input of layer i. Of EAGLE-2 it is the last alone.
+	// Taps are the layers of the target that the feature is made of, in order: 0 is the embedding, i
+	// what block i puts out, which llama.cpp and vLLM call the input of layer i. Of EAGLE-2 it is the
+	// last alone.
 	Taps []int
 
 	DraftVocab int // tokens of the head's own output; Vocab where it has none

@@ -27,7 +27,7 @@ func TestContextIsItsText(t *testing.T) {
 		n.Config.Context = GenWindow(r)
 		lists := genLists(r, n)
 		d, other := newDrafter(r, n, shape, lists, m), newDrafter(r, n, shape, lists, m)
-		var all []*Told
+		var all []*Sequence
 		var options []draft.Options
 		for id := range rapid.IntRange(1, 3).Draw(r, "sequences") {
 			options = append(options, draft.Options{Sampling: GenParams(r),
@@ -117,7 +117,7 @@ type oneByOne struct {
 }
 
 // newOneByOne reads so many tokens of a sequence's text.
-func newOneByOne(n *eagle.Network, s *Told, read int, e *nn.Exec) *oneByOne {
+func newOneByOne(n *eagle.Network, s *Sequence, read int, e *nn.Exec) *oneByOne {
 	pages := n.Pages()
 	o := &oneByOne{n: n, e: e, cache: pages.NewCache(), tokens: n.Tokens,
 		pass: Pass{Text: s.ID, Hidden: n.Hidden, Tree: tree.Chain(s.Text)}}

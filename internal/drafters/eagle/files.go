@@ -39,7 +39,8 @@ func (*Config) Kind() *headfile.Kind { return &kind }
 
 // Common points at what heads of all kinds have.
 func (c *Config) Common() headfile.Common {
-	return headfile.Common{Layers: &c.Config, Taps: &c.Taps, TargetLayers: &c.TargetLayers, TargetWeights: &c.TargetWeights, DraftVocab: &c.DraftVocab,
+	return headfile.Common{Layers: &c.Config, Taps: &c.Taps, TargetLayers: &c.TargetLayers,
+		TargetWeights: &c.TargetWeights, DraftVocab: &c.DraftVocab,
 		TextWeights: &c.TextWeights}
 }
 

@@ -235,7 +235,10 @@ func TestTakesRowsOfTheTarget(t *testing.T) {
 	c := synthetic.Config[eagle.Config](rand.New(rand.NewPCG(3, 3)), "eagle3", m.Config, tensor.F32)
 	c.DraftVocab = 50
 	weights, tokens := Must(synthetic.Tensors(&c, tensor.F32, 1))(t), synthetic.Tokens(&c, 1)
-	weights = slices.DeleteFunc(weights, func(w tensor.Tensor) bool { return w.Name == "output.weight" || w.Name == "output.bias" })
+	weights = slices.DeleteFunc(weights, func(w tensor.Tensor) bool {
+		return w.Name == "output.weight" ||
+			w.Name == "output.bias"
+	})
 	path := filepath.Join(t.TempDir(), "head.gguf")
 	if err := headfile.WriteGGUF(path, "x", &c, weights, tokens, nil, tensor.F32); err != nil {
 		t.Fatal(err)

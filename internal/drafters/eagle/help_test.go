@@ -29,7 +29,8 @@ func head(t Fataler, m *model.Model, version int, seed uint64) *eagle.Network {
 }
 
 func genHead(r *rapid.T, m *model.Model) *eagle.Network {
-	return head(r, m, rapid.SampledFrom([]int{2, 3, 3, eagle.Native}).Draw(r, "version"), rapid.Uint64Range(0, 60).Draw(r, "head"))
+	return head(r, m, rapid.SampledFrom([]int{2, 3, 3, eagle.Native}).Draw(r, "version"),
+		rapid.Uint64Range(0, 60).Draw(r, "head"))
 }
 
 // genShape draws a tree that the text alone decides: nothing of earlier rounds has a part in it.

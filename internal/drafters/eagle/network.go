@@ -11,9 +11,10 @@ import (
 
 // Network is the layers of an EAGLE head, over loaded weights to serve or trained ones to train.
 //
-// Its text is entries: of the token at place p its embedding, and the feature of place p−1, made of the target's taps there. The row
-// of an entry predicts the token at p+1. Where the target has not been, a drafted token takes the state of the row that
-// drafted it for its feature: so a head continues its own drafts.
+// Its text is entries: of the token at place p its embedding, and the feature of place p−1, made of
+// the target's taps there. The row of an entry predicts the token at p+1. Where the target has not
+// been, a drafted token takes the state of the row that drafted it for its feature: so a head
+// continues its own drafts.
 //
 //	EAGLE-3   g = fc(taps)             x = g + attention([norm(embedding) | norm(g)])   x += MLP(norm(x))   logits = Head·norm(x)
 //	EAGLE-2   g = norm(last layer)     x = fc([embedding | g])   x += attention(x)      x += MLP(norm(x))   logits = Head·x
@@ -38,8 +39,9 @@ type Network struct {
 	As func(c Config) headfile.Shape
 }
 
-// NewNetwork builds the head that c describes, for a target of which it uses what it has not of its own. Weights bear the names of
-// llama.cpp's eagle3 files; tokens are those of a draft vocabulary, nil where it is the whole one.
+// NewNetwork builds the head that c describes, for a target of which it uses what it has not of its
+// own. Weights bear the names of llama.cpp's eagle3 files; tokens are those of a draft vocabulary,
+// nil where it is the whole one.
 func NewNetwork(c Config, w model.Weights, tokens []int32, target *model.Network) (*Network, error) {
 	if err := headfile.CheckWeights(&c, w, tokens); err != nil {
 		return nil, err
@@ -108,7 +110,8 @@ func (n *Network) Tensors() headfile.Parts {
 	switch c.Version {
 	case Native:
 		list = append(list, headfile.Linear(NativeFuse, &n.Fuse, c.Hidden, 2*c.Hidden, false),
-			headfile.Norm("blk.0.nextn.enorm", &n.InNorms[0], c.Hidden), headfile.Norm("blk.0.nextn.hnorm", &n.InNorms[1], c.Hidden),
+			headfile.Norm("blk.0.nextn.enorm", &n.InNorms[0], c.Hidden), headfile.Norm("blk.0.nextn.hnorm",
+				&n.InNorms[1], c.Hidden),
 			headfile.Norm(NativeNorm, n.outNorm, c.Hidden))
 	case 2:
 		list = append(list, headfile.Linear("fc", &n.Fuse, c.Hidden, 2*c.Hidden, true))
@@ -122,5 +125,6 @@ func (n *Network) Tensors() headfile.Parts {
 	for i := range n.TapNorms {
 		list = append(list, headfile.Norm(fmt.Sprintf("fc_norm.%d", i), &n.TapNorms[i], c.Hidden))
 	}
-	return append(list, &headfile.Blocks{Of: &c.Config, To: &n.Blocks, Biases: true, Wide: c.Version == 3, Bare: c.Version == 2})
+	return append(list, &headfile.Blocks{Of: &c.Config, To: &n.Blocks, Biases: true, Wide: c.Version == 3,
+		Bare: c.Version == 2})
 }

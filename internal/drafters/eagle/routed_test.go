@@ -42,7 +42,7 @@ func TestRoutedDraftsAreTheTexts(t *testing.T) {
 			Own: rapid.Bool().Draw(r, "own"),
 		}
 		d, other := newDrafter(r, n, shape, o, m), newDrafter(r, n, shape, o, m)
-		var all []*Told
+		var all []*Sequence
 		var options []draft.Options
 		for id := range rapid.IntRange(1, 3).Draw(r, "sequences") {
 			options = append(options, draft.Options{Sampling: GenParams(r)})

@@ -4,7 +4,8 @@ package eagle
 
 import "github.com/grovellm/grove/internal/nn"
 
-// Pages is the memory of caches for the network's rows. They hold f32, as a tape wants: a head learns from what it drafted.
+// Pages is the memory of caches for the network's rows. They hold f32, as a tape wants: a head
+// learns from what it drafted.
 func (n *Network) Pages() nn.Pages {
 	return nn.Pages{Layers: n.Layers, Heads: n.KVHeads, Dim: n.HeadDim, Latent: n.Latent.Rank, Rope: n.Blocks[0].Attn.Rope}
 }
@@ -40,11 +41,13 @@ func (n *Network) Features(e *nn.Exec, taps, g nn.Mat, m *Buffers) {
 	e.Linear(nn.Source{X: taps, Norm: n.InputNorm}, nn.Proj{Linear: &n.Fuse, Dst: g})
 }
 
-// Run computes rows of a forest: of each its token and its feature are given, g (rows × Hidden), and its state is left in x (rows ×
-// Hidden), not g itself. The states are the features of the rows' children; Head of Output(x) are their logits.
+// Run computes rows of a forest: of each its token and its feature are given, g (rows × Hidden),
+// and its state is left in x (rows × Hidden), not g itself. The states are the features of the
+// rows' children; Head of Output(x) are their logits.
 //
-// Depth is all that tells a row its position, and ancestors what it sees. So the training-time test (EAGLE-3, arXiv 2503.01840) is a forest
-// whose trunk is the text's entries, and in which what an entry drafts j tokens on is a chain of j rows below it.
+// Depth is all that tells a row its position, and ancestors what it sees. So the training-time test
+// (EAGLE-3, arXiv 2503.01840) is a forest whose beginning is the text's entries, and in which what
+// an entry drafts j tokens on is a chain of j rows below it.
 func (n *Network) Run(e *nn.Exec, f *nn.Forest, tokens []int32, g, x nn.Mat, m *Buffers) {
 	n.RunInputs(e, f, n.embed(e, tokens, m), g, x, m)
 }
@@ -62,8 +65,8 @@ func (n *Network) embed(e *nn.Exec, tokens []int32, m *Buffers) nn.Mat {
 	return embed
 }
 
-// Keep leaves in the forest's caches what Run does, for rows of whose states nothing is wanted: of a head of one layer that is
-// keys and values alone.
+// Keep leaves in the forest's caches what Run does, for rows of whose states nothing is wanted: of
+// a head of one layer that is keys and values alone.
 func (n *Network) Keep(e *nn.Exec, f *nn.Forest, tokens []int32, g nn.Mat, m *Buffers) {
 	if n.Layers > 1 {
 		n.Run(e, f, tokens, g, e.Mat(&m.x, g.Rows, g.Cols), m)
@@ -76,7 +79,8 @@ func (n *Network) Keep(e *nn.Exec, f *nn.Forest, tokens []int32, g nn.Mat, m *Bu
 	}
 	half := first.Attn.KVHeads * first.Attn.Dim
 	kv := e.Mat(&m.x, g.Rows, 2*half)
-	m.projs = [2]nn.Proj{{Linear: &first.QKV[1], Dst: kv.Columns(0, half)}, {Linear: &first.QKV[2], Dst: kv.Columns(half, 2*half)}}
+	m.projs = [2]nn.Proj{{Linear: &first.QKV[1], Dst: kv.Columns(0, half)},
+		{Linear: &first.QKV[2], Dst: kv.Columns(half, 2*half)}}
 	e.Linear(n.source(e, n.embed(e, tokens, m), g, m), m.projs[:]...)
 	e.Keys(&first.Attn, 0, f, kv)
 }

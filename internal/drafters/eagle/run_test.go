@@ -17,7 +17,7 @@ func TestTrainingTestIsDrafting(t *testing.T) {
 	m := OpenTarget(t, 400)
 	rapid.Check(t, func(r *rapid.T) {
 		n := genHead(r, m)
-		s := &Told{ID: 1, Text: GenText(r, 3, 24)}
+		s := &Sequence{ID: 1, Text: GenText(r, 3, 24)}
 		steps := rapid.IntRange(1, 4).Draw(r, "steps")
 		e := nn.NewExec(m.Pool())
 		one := newOneByOne(n, s, 1, e)

@@ -30,7 +30,7 @@ func TestContextIsItsText(t *testing.T) {
 		n.Config.Context = GenWindow(r)
 		lists := genLists(r, n)
 		d, other := newDrafter(r, n, shape, lists, m), newDrafter(r, n, shape, lists, m)
-		var all []*Told
+		var all []*Sequence
 		var options []draft.Options
 		for id := range rapid.IntRange(1, 3).Draw(r, "sequences") {
 			options = append(options, draft.Options{Sampling: GenParams(r),
@@ -90,7 +90,7 @@ func TestResume(t *testing.T) {
 		if err := Same(got.Tree, want.Tree); err != nil {
 			r.Fatal(err)
 		}
-		for _, s := range []*Told{a, b, twin} {
+		for _, s := range []*Sequence{a, b, twin} {
 			s.Close()
 		}
 	})

@@ -33,7 +33,8 @@ func (*Config) Kind() *headfile.Kind { return &kind }
 
 // Common points at what heads of all kinds have.
 func (c *Config) Common() headfile.Common {
-	return headfile.Common{Layers: &c.Config, Taps: &c.Taps, TargetLayers: &c.TargetLayers, TargetWeights: &c.TargetWeights, TextWeights: &c.TextWeights}
+	return headfile.Common{Layers: &c.Config, Taps: &c.Taps, TargetLayers: &c.TargetLayers,
+		TargetWeights: &c.TargetWeights, TextWeights: &c.TextWeights}
 }
 
 // Open loads a head for a target, whose embedding, norm and output matrix it uses, once for all

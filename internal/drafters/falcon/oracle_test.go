@@ -177,7 +177,7 @@ func (o oracle) turn(x []float64, n *nn.Norm, place int) {
 
 // text is the rows of a text whose last token is the root: in blocks of k, the last k rows a block
 // by themselves.
-func (o oracle) text(s *drafttest.Told) (lines []line) {
+func (o oracle) text(s *drafttest.Sequence) (lines []line) {
 	k, all := o.n.Block, append(append([]int32(nil), s.Text...), s.Root)
 	n := len(s.Text)
 	pass := drafttest.Pass{Text: s.ID, Hidden: o.n.Hidden, Tree: tree.Chain(s.Text)}

@@ -13,7 +13,8 @@ import (
 func genTree(r *rapid.T, name string) *tree.Tree {
 	t := tree.New(1)
 	for i := range rapid.IntRange(0, 20).Draw(r, name) {
-		t.Append(rapid.IntRange(0, t.Len()-1).Draw(r, fmt.Sprintf("%s %d", name, i)), rapid.Int32Range(1, 3).Draw(r, "token"), 0)
+		t.Append(rapid.IntRange(0, t.Len()-1).Draw(r, fmt.Sprintf("%s %d", name, i)), rapid.Int32Range(1, 3).Draw(r, "token"),
+			0)
 	}
 	return t
 }

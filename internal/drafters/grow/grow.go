@@ -1,15 +1,19 @@
-// Package grow drafts trees that grow step by step: each step computes rows of some nodes, for all sequences in one batched pass, and
-// their candidates become nodes. A tree has a shape: a chain (Linear), fixed breadth (Fixed), DynaTree's, EAGLE-2's dynamic
-// tree (Dynamic), or the most probable nodes (BestFirst). Where rows come from, a draft model or a head on the target, is a Model's affair.
+// Package grow drafts trees that grow step by step: each step computes rows of some nodes, for all
+// sequences in one batched pass, and their candidates become nodes. A tree has a shape: a chain
+// (Linear), fixed breadth (Fixed), DynaTree's, EAGLE-2's dynamic tree (Dynamic), or the most
+// probable nodes (BestFirst). Where rows come from, a draft model or a head on the target, is a
+// Model's affair.
 //
-// The drafter keeps a cache over the committed text. A node is computed once, leaves never; the target's choice is then walked
-// down the tree, and where drafted rows are what the text's own would be those of the path stay in the cache. What was committed
-// without a row (a leaf, the bonus token, text that was decoded plainly) is computed at the beginning of the next tree, so a
+// The drafter keeps a cache over the committed text. A node is computed once, leaves never; the
+// target's choice is then walked down the tree, and where drafted rows are what the text's own
+// would be those of the path stay in the cache. What was committed without a row (a leaf, the bonus
+// token, text that was decoded plainly) is computed at the beginning of the next tree, so a
 // sequence that is not drafted for costs nothing beyond its prompt.
 //
-// At temperature 0 candidates are ranked by their logits. Above, they are drawn from the drafter's distribution without replacement,
-// with the noise that the target's own choice will meet (sample.Sampler.Top): the papers draw with noise of their own, or
-// take the most probable. The acceptance rule rejection draws as the papers do.
+// At temperature 0 candidates are ranked by their logits. Above, they are drawn from the drafter's
+// distribution without replacement, with the noise that the target's own choice will meet
+// (sample.Sampler.Top): the papers draw with noise of their own, or take the most probable. The
+// acceptance rule rejection draws as the papers do.
 //
 // With the modifier +text candidates are ranked by n-grams and off-path logits too (package textrank).
 package grow
@@ -35,7 +39,8 @@ type Model interface {
 	Keeps() bool    // a drafted row is the row that the committed text would have
 	NewText() *Text // of a sequence
 
-	// Prepare lays out the rows of a pass, one Rows for each sequence. They and what they point to stay as they are until Run.
+	// Prepare lays out the rows of a pass, one Rows for each sequence. They and what they point to
+	// stay as they are until Run.
 	Prepare(rows []Rows)
 	// RouterInput is what a router reads of the k-th asked row of the i-th sequence: its output, which
 	// Run computes, or what it is made of besides its token. nil: no router can be used.
@@ -67,8 +72,9 @@ type Text struct {
 	More   any         // for the Model: what else it keeps of a text
 }
 
-// Rows are those of one sequence in a pass: nodes of Tree from number From on. The first Known nodes are text: what was committed and
-// not read, and in a draft the root after it. Those beyond are drafted.
+// Rows are those of one sequence in a pass: nodes of Tree from number From on. The first Known
+// nodes are text: what was committed and not read, and in a draft the root after it. Those beyond
+// are drafted.
 type Rows struct {
 	Text  *Text
 	Tree  *tree.Tree

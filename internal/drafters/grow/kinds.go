@@ -73,8 +73,8 @@ func kind[O any](k Kind, defaults func() O, of func(*O) Parsed) Kind {
 	return k
 }
 
-// Parse reads a text in which key=NAME names one of Kinds or of more, or without it the one that is usual, and everything else is
-// that kind's options.
+// Parse reads a text in which key=NAME names one of Kinds or of more, or without it the one that is
+// usual, and everything else is that kind's options.
 func Parse(text, key, usual string, more ...Kind) (Parsed, error) {
 	name := usual
 	var rest []string

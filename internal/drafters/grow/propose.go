@@ -60,7 +60,8 @@ func (d *Drafter) Propose(ctx context.Context, requests []draft.Request) ([]draf
 func (d *Drafter) run(ctx context.Context) error {
 	d.rows = d.rows[:0]
 	for _, s := range d.live {
-		d.rows = append(d.rows, Rows{Text: s.read, Tree: &s.run, From: s.from, Known: int(s.shift) + 1, Asked: s.asked, Cache: s.request.Cache})
+		d.rows = append(d.rows, Rows{Text: s.read, Tree: &s.run, From: s.from, Known: int(s.shift) + 1, Asked: s.asked,
+			Cache: s.request.Cache})
 	}
 	d.Model.Prepare(d.rows)
 	d.list()

@@ -40,11 +40,11 @@ func (h trainable) Shape() headfile.Shape {
 	return &c
 }
 
-// Run lays the texts out as trunks, as training does, with a block under the root of each round.
+// Run lays the texts out as chains, as training does, with a block under the root of each round.
 // Rows of a causal block end where the drafter did not look on.
 func (h trainable) Run(e *nn.Exec, b *learn.Batch) (x nn.Mat, rows []learn.Row) {
 	n := h.Network
-	var trunks, branches nn.Forest
+	var chains, branches nn.Forest
 	var bufs Buffers
 	var tokens []int32
 	pages := n.Pages()
@@ -52,7 +52,7 @@ func (h trainable) Run(e *nn.Exec, b *learn.Batch) (x nn.Mat, rows []learn.Row) 
 		t, cache := new(tree.Tree), pages.NewCache() // a tape reads them until it has gone back
 		text := l.Tokens[:len(l.Tokens)-1]
 		t.ResetChain(text)
-		trunks.Add(cache, t, 0)
+		chains.Add(cache, t, 0)
 		for _, number := range b.Rounds[i] {
 			r := &l.Rounds[number]
 			shape := n.Config
@@ -75,7 +75,7 @@ func (h trainable) Run(e *nn.Exec, b *learn.Batch) (x nn.Mat, rows []learn.Row) 
 		branches.Add(cache, t, len(text))
 		tokens = append(tokens, t.Token[len(text):]...)
 	}
-	n.Context(e, &trunks, b.Taps(), &bufs)
+	n.Context(e, &chains, b.Taps(), &bufs)
 	var first nn.Buffer
 	x = e.Mat(&first, len(tokens), n.Hidden)
 	e.Embed(n.Embed, tokens, x)

@@ -114,8 +114,8 @@ func (c *Config) LayOut(t *tree.Tree, anchor int32, rows int) {
 	c.fill(t, 0, rows)
 }
 
-// Branch appends a whole block to t, below a node of the trunk: so many blocks of one text are
-// computed in one pass, each with the trunk up to its parent as its context. It returns the node of
+// Branch appends a whole block to t, below a node of the text: so many blocks of one text are
+// computed in one pass, each with the text up to its parent as its context. It returns the node of
 // the anchor.
 func (c *Config) Branch(t *tree.Tree, parent int, anchor int32) int {
 	first := t.AppendApart(parent, anchor)

@@ -315,6 +315,7 @@ func (c *Config) FolderFields(m map[string]any, typ tensor.Type, _ []tensor.Tens
 	m["mask_token_id"] = c.Mask
 	m["aux_hidden_state_layer_ids"] = c.Taps
 	m["draft_vocab_size"], m["sample_from_anchor"] = cmp.Or(c.DraftVocab, c.Vocab), false
-	m["sliding_window_non_causal"] = !c.WindowCausal // without it speculators take false, vLLM true, and that of all layers
+	// without it speculators take false, vLLM true, and that of all layers
+	m["sliding_window_non_causal"] = !c.WindowCausal
 	return m, "", nil
 }

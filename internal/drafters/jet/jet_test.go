@@ -29,7 +29,7 @@ func TestContextIsItsText(t *testing.T) {
 		n.Config.Context = GenWindow(r)
 		o := genOptions(r, n)
 		d := newDrafter(r, o, n, m)
-		var all []*Told
+		var all []*Sequence
 		var params []draft.Options
 		// where a context begins: after the last rows without a pass
 		start := make([]int, rapid.IntRange(1, 3).Draw(r, "sequences"))
@@ -57,7 +57,7 @@ func TestContextIsItsText(t *testing.T) {
 			}
 			Propose(r, d, requests...)
 			for _, q := range requests {
-				id := slices.IndexFunc(all, func(s *Told) bool { return s.State == q.State })
+				id := slices.IndexFunc(all, func(s *Sequence) bool { return s.State == q.State })
 				node := rapid.IntRange(0, q.Tree.Len()-1).Draw(r, "accepted")
 				rows = append(rows, all[id].Accept(q.Tree, node, rapid.Int32Range(0, Vocab-1).Draw(r, "next"),
 					n.Hidden))

@@ -9,23 +9,23 @@ import (
 	"github.com/grovellm/grove/tree"
 )
 
-// A block's rows see the trunk up to the anchor's parent and, of the block, what its mask says;
-// blocks of one trunk do not see each other.
+// A block's rows see the text up to the anchor's parent and, of the block, what its mask says;
+// blocks of one text do not see each other.
 func TestBranchSees(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := Config{Config: model.Config{Vocab: 50}, Block: rapid.IntRange(2, 9).Draw(t, "block"),
 			Causal: rapid.Bool().Draw(t, "causal"), Mask: 7}
-		trunk := rapid.SliceOfN(rapid.Int32Range(0, 49), 1, 30).Draw(t, "trunk")
+		chain := rapid.SliceOfN(rapid.Int32Range(0, 49), 1, 30).Draw(t, "text")
 		var b tree.Tree
-		b.ResetChain(trunk)
+		b.ResetChain(chain)
 		type block struct{ first, parent int }
 		var blocks []block
 		for range rapid.IntRange(1, 5).Draw(t, "blocks") {
-			parent := rapid.IntRange(0, len(trunk)-1).Draw(t, "parent")
+			parent := rapid.IntRange(0, len(chain)-1).Draw(t, "parent")
 			blocks = append(blocks, block{c.Branch(&b, parent, rapid.Int32Range(0, 49).Draw(t, "anchor")), parent})
 		}
-		if b.Len() != len(trunk)+len(blocks)*c.Block {
-			t.Fatalf("%d nodes for a trunk of %d and %d blocks of %d", b.Len(), len(trunk), len(blocks), c.Block)
+		if b.Len() != len(chain)+len(blocks)*c.Block {
+			t.Fatalf("%d nodes for a text of %d and %d blocks of %d", b.Len(), len(chain), len(blocks), c.Block)
 		}
 		for _, k := range blocks {
 			for i := range c.Block {

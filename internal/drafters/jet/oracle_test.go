@@ -83,14 +83,14 @@ func TestBlockCachedAndShortened(t *testing.T) {
 // The chain that is proposed is what a target would choose that had the head's logits: with the
 // same processors, the same noise at the same positions, and row k for the token k places after the
 // anchor.
-func TestChainMeetsTheNoise(t *testing.T) {
+func TestChainTakesTheNoise(t *testing.T) {
 	m := OpenTarget(t, 400)
 	rapid.Check(t, func(r *rapid.T) {
 		n := genHead(r, m)
 		d := newDrafter(r, jet.Options{Tree: onepass.Chain}, n, m)
 		var requests []draft.Request
 		var rows []draft.Rows
-		var all []*Told
+		var all []*Sequence
 		var params []sample.Params
 		for id := range 2 {
 			p := GenParams(r)

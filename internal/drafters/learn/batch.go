@@ -17,8 +17,8 @@ type Batch struct {
 	tape   *autograd.Tape // nil: nothing is recorded
 }
 
-// Draw draws so many rounds from the examples, as many of each as can be. Those of an example are consecutive, and of its text
-// no more is kept than leads up to them.
+// Draw draws so many rounds from the examples, as many of each as can be. Those of an example are
+// consecutive, and of its text no more is kept than leads up to them.
 func Draw(rng *rand.Rand, examples []*Example, rounds int) *Batch {
 	b := new(Batch)
 	for _, i := range rng.Perm(len(examples)) {
@@ -48,7 +48,8 @@ const leadUp = 96
 func (l *Example) around(from, to int) *Example {
 	last := l.Rounds[to-1]
 	first, end := max(l.Rounds[from].Root-leadUp, 0), min(last.Root+last.Looked+1, len(l.Tokens))
-	p := &Example{Tokens: l.Tokens[first:end], Taps: l.Taps[first*l.Width : (end-1)*l.Width], Width: l.Width, Drafted: l.Drafted}
+	p := &Example{Tokens: l.Tokens[first:end], Taps: l.Taps[first*l.Width : (end-1)*l.Width],
+		Width: l.Width, Drafted: l.Drafted}
 	p.From = max(l.From-first, 0)
 	p.Said = l.Said[max(first-l.From, 0)*Places : (end-1-l.From)*Places]
 	for _, r := range l.Rounds[from:to] {
@@ -94,8 +95,8 @@ func (b *Batch) Learns() bool { return b.learns }
 // Alone says that the last part alone learns.
 func (b *Batch) Alone() bool { return b.tape != nil && b.last }
 
-// Part is called by a Head's Run with the states that enter its last part, and returns them for that part to read. Where it alone
-// learns, the tape begins here.
+// Part is called by a Head's Run with the states that enter its last part, and returns them for
+// that part to read. Where it alone learns, the tape begins here.
 func (b *Batch) Part(e *nn.Exec, x nn.Mat) nn.Mat {
 	if !b.Alone() {
 		return x

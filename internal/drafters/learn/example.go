@@ -10,13 +10,15 @@ import (
 	"github.com/grovellm/grove/sample"
 )
 
-// Example is a stretch of text with what the target made of it. It does not change once it is finished, so that any goroutine reads it.
+// Example is a stretch of text with what the target made of it. It does not change once it is
+// finished, so that any goroutine reads it.
 type Example struct {
 	Tokens []int32   // the last one, whose row the target has not computed, included
 	Taps   []float32 // of all rows but the last token's: (len(Tokens) − 1) × Width
 	Width  int       // of a row's taps, one after the other
 
-	// Said is what the target thought likely after row From and the rows that follow it, Places of each, the likeliest first.
+	// Said is what the target thought likely after row From and the rows that follow it, Places of
+	// each, the likeliest first.
 	From int
 	Said []sample.Candidate
 
@@ -32,11 +34,12 @@ type Round struct {
 	Looked   int  // places below the root that the drafter looked at
 }
 
-// Places is how many of the target's likeliest tokens are kept of a row. What all others have together is less than a hundredth nearly
-// everywhere.
+// Places is how many of the target's likeliest tokens are kept of a row. What all others have
+// together is less than a hundredth nearly everywhere.
 const Places = 16
 
-// Examples have at most mostRows rows; of a text that goes on, and of prompts, the last before rows are kept in front of the first round.
+// Examples have at most mostRows rows; of a text that goes on, and of prompts, the last before rows
+// are kept in front of the first round.
 const (
 	mostRows = 384
 	before   = 128
@@ -66,8 +69,8 @@ func NewCollector(taps, vocab int) (*Collector, error) {
 	return &Collector{taps: taps, vocab: vocab, sampler: s, example: new(Example)}, err
 }
 
-// Take takes in rows that were committed. round is how their tree came out, nil where nothing was drafted. It returns an example
-// where one became full; the next begins with its last rows.
+// Take takes in rows that were committed. round is how their tree came out, nil where nothing was
+// drafted. It returns an example where one became full; the next begins with its last rows.
 func (c *Collector) Take(r *draft.Rows, round *Round) (full *Example) {
 	if r.Pass == nil { // without taps: nothing before can be read
 		c.example = new(Example)
@@ -126,7 +129,8 @@ func (c *Collector) Take(r *draft.Rows, round *Round) (full *Example) {
 	return full
 }
 
-// Finish returns the example of what was taken in since the last, nil where there is nothing to learn. The collector is not used again.
+// Finish returns the example of what was taken in since the last, nil where there is nothing to
+// learn. The collector is not used again.
 func (c *Collector) Finish() *Example {
 	if len(c.example.Rounds) == 0 {
 		return nil

@@ -1,6 +1,6 @@
-// Learning computes the logits of a few hundred tokens in place of all: those that the target thought likely somewhere in the
-// batch, and those that the drafter guessed. Most of what a step would cost is saved, and the tokens left out are those that neither of
-// the two would say.
+// Learning computes the logits of a few hundred tokens in place of all: those that the target
+// thought likely somewhere in the batch, and those that the drafter guessed. Most of what a step
+// would cost is saved, and the tokens left out are those that neither of the two would say.
 
 package learn
 
@@ -176,9 +176,10 @@ func (b *Batch) place(r Row) (*Round, bool) {
 // half is the probability at which a token is drafted in every second tree, about.
 const half = 0.1
 
-// lengths are, of every round of the batch in order, how many of the places below its root are expected to be accepted before the first
-// that is not: a place of which the head gives the target's token the probability p counts p/(p + half). Rows of a round come in the
-// order of their places.
+// lengths are, of every round of the batch in order, how many of the places below its root are
+// expected to be accepted before the first that is not: a place of which the head gives the
+// target's token the probability p counts p/(p + half). Rows of a round come in the order of their
+// places.
 func (l *list) lengths(e *nn.Exec, src nn.Source, b *Batch, rows []Row) []float64 {
 	out := l.logits.Mat(len(rows), len(l.tokens))
 	e.Linear(src, nn.Proj{Linear: &l.head, Dst: out})

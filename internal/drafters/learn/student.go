@@ -11,8 +11,8 @@ import (
 	"github.com/grovellm/grove/internal/nn"
 )
 
-// Student is a second copy of a head's weights, which learns while the first drafts. It computes on workers of its own. One
-// goroutine uses it at a time.
+// Student is a second copy of a head's weights, which learns while the first drafts. It computes on
+// workers of its own. One goroutine uses it at a time.
 type Student struct {
 	head   Head // over params
 	first  Head // as it was at first
@@ -38,11 +38,14 @@ type slot struct {
 
 // Study says how a batch is learned.
 type Study struct {
-	Last     bool    // the last part alone
-	Rejected bool    // from rejected places alone; otherwise from all places that the drafter looked at, and is known what follows
+	Last bool // the last part alone
+	// from rejected places alone; otherwise from all places that the drafter looked at, and is known what follows
+	Rejected bool
 	Keep     float32 // weight of the divergence from the head as it was at first: KL(now ‖ first), SpecBlock §3.4
 	Gamma    float64 // the k-th place below a root counts exp(−(k−1)/Gamma); 0: all alike
-	Mean     float32 // what is drafted with is the mean of the weights after each step, the k-th before the last counting Mean^k; 0: the last
+	// what is drafted with is the mean of the weights after each step, the k-th before the last
+	// counting Mean^k; 0: the last
+	Mean float32
 	autograd.AdamW
 }
 
@@ -51,7 +54,8 @@ const clip = 1
 
 // NewStudent makes a student of a head, with so many workers.
 func NewStudent(h Head, threads int) (*Student, error) {
-	s := &Student{first: h, kinds: kindsOf(h), params: autograd.NewParams(gemm.F32), byName: map[string]*autograd.Param{}, pool: par.New(threads)}
+	s := &Student{first: h, kinds: kindsOf(h), params: autograd.NewParams(gemm.F32), byName: map[string]*autograd.Param{},
+		pool: par.New(threads)}
 	if err := s.begin(); err != nil {
 		s.pool.Close()
 		return nil, fmt.Errorf("a second copy of the head: %w", err)
@@ -70,7 +74,8 @@ func (s *Student) begin() error {
 	}
 	for _, p := range s.params.All() {
 		s.byName[p.Name] = p
-		s.slots = append(s.slots, &slot{Param: p, m: make([]float32, len(p.Data)), v: make([]float32, len(p.Data)), mean: make([]float32, len(p.Data)), last: h.Last(p.Name)})
+		s.slots = append(s.slots, &slot{Param: p, m: make([]float32, len(p.Data)), v: make([]float32, len(p.Data)),
+			mean: make([]float32, len(p.Data)), last: h.Last(p.Name)})
 	}
 	if err := s.fill(); err != nil {
 		return err
@@ -135,8 +140,8 @@ func (s *Student) Learn(b *Batch, o Study) error {
 	return nil
 }
 
-// gradient runs the batch under the tape: forward divergence from what the target said, and reverse divergence from what the head said
-// at first, both over the tokens of a list.
+// gradient runs the batch under the tape: forward divergence from what the target said, and reverse
+// divergence from what the head said at first, both over the tokens of a list.
 func (s *Student) gradient(b *Batch, o Study) error {
 	b.learns = true
 	s.list.reset(s.first, b)
@@ -178,9 +183,10 @@ func (s *Student) gradient(b *Batch, o Study) error {
 	return nil
 }
 
-// Score is, for every round of the batch, the number of tokens that it may be expected to commit with a head, bonus token included: it
-// grows with the probabilities that the head gives to the target's tokens, and so shows small changes that the acceptance of a few
-// rounds would not. Two heads are compared on one batch, where most of what rounds differ in is the same for both.
+// Score is, for every round of the batch, the number of tokens that it may be expected to commit
+// with a head, bonus token included: it grows with the probabilities that the head gives to the
+// target's tokens, and so shows small changes that the acceptance of a few rounds would not. Two
+// heads are compared on one batch, where most of what rounds differ in is the same for both.
 func (s *Student) Score(h Head, b *Batch) ([]float64, error) {
 	if b.Len() == 0 {
 		return nil, nil

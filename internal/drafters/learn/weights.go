@@ -118,8 +118,8 @@ func fill(params map[string]*autograd.Param, h Head) error {
 	return err
 }
 
-// Write writes a head as a GGUF file of its family: matrices in the types that it drafts with. A head opened from that file drafts
-// the same to the bit.
+// Write writes a head as a GGUF file of its family: matrices in the types that it drafts with. A
+// head opened from that file drafts the same to the bit.
 func Write(path, name string, h Head) error {
 	weights, err := Tensors(h)
 	if err != nil {

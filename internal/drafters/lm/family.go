@@ -28,7 +28,8 @@ func init() {
 }
 
 // family makes drafters of texts.
-func family(parse func(text string) (grow.Parsed, error)) func(string, registry.Modifiers, registry.Target) (draft.Drafter,
+func family(parse func(text string) (grow.Parsed, error)) func(string, registry.Modifiers,
+	registry.Target) (draft.Drafter,
 	error) {
 	return func(text string, mods registry.Modifiers, target registry.Target) (draft.Drafter, error) {
 		p, err := parse(text)

@@ -16,7 +16,8 @@ Candidates are put together to a tree of a fixed shape, a template: that of the 
 release for 7B models. tree=best-first takes the most probable paths instead.`,
 		Paper:   "Medusa: Simple LLM Inference Acceleration Framework with Multiple Decoding Heads, arXiv 2401.10774",
 		Needs:   "Medusa heads",
-		Options: &o, Modifiers: registry.HeadModifiers, Auto: arch + ":tree=best-first+text", Rank: 8, PaperOptions: "tree=" + Paper,
+		Options: &o, Modifiers: registry.HeadModifiers, Auto: arch + ":tree=best-first+text", Rank: 8, PaperOptions: "tree=" +
+			Paper,
 		New: func(text string, mods registry.Modifiers, target registry.Target) (draft.Drafter, error) {
 			o := o
 			o.Modifiers = mods

@@ -35,7 +35,8 @@ func (*Config) Kind() *headfile.Kind { return &kind }
 // Common points at what heads of all kinds have.
 func (c *Config) Common() headfile.Common {
 	return headfile.Common{
-		Layers: &c.Config, Taps: &c.Taps, TargetLayers: &c.TargetLayers, TargetWeights: &c.TargetWeights, DraftVocab: &c.DraftVocab,
+		Layers: &c.Config, Taps: &c.Taps, TargetLayers: &c.TargetLayers, TargetWeights: &c.TargetWeights,
+		DraftVocab:  &c.DraftVocab,
 		TextWeights: &c.TextWeights, OwnOutput: c.OwnOutputs,
 	}
 }

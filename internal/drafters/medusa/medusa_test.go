@@ -26,7 +26,7 @@ func TestProposalsAreTheTexts(t *testing.T) {
 		n := genHeads(r, m)
 		o := genOptions(r, n)
 		d, other := newDrafter(r, o, n, m), newDrafter(r, o, n, m)
-		var all []*Told
+		var all []*Sequence
 		var params []draft.Options
 		for id := range rapid.IntRange(1, 3).Draw(r, "sequences") {
 			params = append(params, draft.Options{Sampling: GenParams(r)})
@@ -120,7 +120,7 @@ func oracle(n *medusa.Network, m *model.Model, head int, tap []float32) []float6
 // The chain that is proposed is what a target would choose that had the heads' logits: with the
 // same processors, the same noise at the same positions, and head i for the token i+2 places after
 // the row that the heads read.
-func TestChainMeetsTheNoise(t *testing.T) {
+func TestChainTakesTheNoise(t *testing.T) {
 	m := OpenTarget(t, 400)
 	rapid.Check(t, func(r *rapid.T) {
 		n := heads(r, m, rapid.SampledFrom(exact(t, m)).Draw(r, "heads"))

@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/drafters/sequence"
 )
 
 // Commit tells every part, also when one fails: the others go on with the text (section 7).
@@ -19,7 +20,7 @@ func (d *drafter) Commit(rows []draft.Rows) error {
 		p := &d.parts[k]
 		p.rows = append(p.rows[:0], rows...)
 		for len(p.passes) < len(rows) {
-			p.passes = append(p.passes, draft.PassOf{Taps: p.taps})
+			p.passes = append(p.passes, sequence.PassOf{Taps: p.taps})
 		}
 		for i := range p.rows {
 			r := &p.rows[i]

@@ -138,7 +138,7 @@ func (g *game) round(ctx context.Context, budget, depth int) (accepted int) {
 func (g *game) inStep() {
 	for _, s := range g.seqs {
 		for _, p := range s.state.(*state).parts {
-			if got, want := p.(*told).text, s.text[:len(s.text)-1]; !slices.Equal(got, want) {
+			if got, want := p.(*listener).text, s.text[:len(s.text)-1]; !slices.Equal(got, want) {
 				g.t.Fatal(fmt.Sprintf("a part was told %v, the text is %v", got, want))
 			}
 		}

@@ -181,7 +181,7 @@ type silentTeller struct{ *teller }
 
 func (d *silentTeller) Commit(rows []draft.Rows) error {
 	for _, r := range rows {
-		s := r.State.(*told)
+		s := r.State.(*listener)
 		if s.next >= 0 && r.Tokens[0] != s.next {
 			return fmt.Errorf("rows start with %d, want %d", r.Tokens[0], s.next)
 		}

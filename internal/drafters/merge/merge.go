@@ -30,6 +30,7 @@ import (
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/internal/drafters/calibrate"
 	"github.com/grovellm/grove/internal/drafters/registry"
+	"github.com/grovellm/grove/internal/drafters/sequence"
 	"github.com/grovellm/grove/internal/drafters/shortlist"
 	"github.com/grovellm/grove/tree"
 )
@@ -137,7 +138,7 @@ type part struct {
 
 	requests []draft.Request
 	rows     []draft.Rows
-	passes   []draft.PassOf
+	passes   []sequence.PassOf
 }
 
 // state is one sequence.

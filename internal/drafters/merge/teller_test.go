@@ -58,13 +58,13 @@ type teller struct {
 	batch  int
 }
 
-type told struct {
+type listener struct {
 	t    *teller
 	text []int32
 	next int32
 }
 
-func (s *told) Close() { s.t.open-- }
+func (s *listener) Close() { s.t.open-- }
 
 func (d *teller) Taps() []int { return d.taps }
 
@@ -74,13 +74,13 @@ func (d *teller) Begin(o draft.Options) (draft.State, error) {
 		return nil, d.refuse
 	}
 	d.open++
-	return &told{t: d, next: -1}, nil
+	return &listener{t: d, next: -1}, nil
 }
 
 func (d *teller) Propose(ctx context.Context, requests []draft.Request) ([]draft.Proposal, error) {
 	d.guides, d.batch = d.guides[:0], len(requests)
 	for _, r := range requests {
-		s := r.State.(*told)
+		s := r.State.(*listener)
 		d.guides = append(d.guides, r.Guide)
 		if r.Tree.Len() != 1 || s.next >= 0 && r.Tree.Token[0] != s.next {
 			return nil, fmt.Errorf("a request of %d nodes with root %d where %d was to come", r.Tree.Len(),
@@ -104,7 +104,7 @@ func (d *teller) Propose(ctx context.Context, requests []draft.Request) ([]draft
 	return make([]draft.Proposal, len(requests)), nil
 }
 
-func (d *teller) grow(s *told, r draft.Request) {
+func (d *teller) grow(s *listener, r draft.Request) {
 	rng := rand.New(rand.NewPCG(d.seed, hashText(1, append(slices.Clone(s.text), r.Tree.Token[0]))))
 	if rng.Float64() < d.quiet || d.width == 0 {
 		return
@@ -125,7 +125,7 @@ func (d *teller) grow(s *told, r draft.Request) {
 	d.fill(t, s, rng, n, r.Budget, r.Depth)
 }
 
-func (d *teller) fill(t *tree.Tree, s *told, rng *rand.Rand, n, budget, depth int) {
+func (d *teller) fill(t *tree.Tree, s *listener, rng *rand.Rand, n, budget, depth int) {
 	for range n {
 		parent := rng.IntN(t.Len())
 		if d.rank || rng.IntN(2) == 0 {
@@ -152,7 +152,7 @@ func (d *teller) fill(t *tree.Tree, s *told, rng *rand.Rand, n, budget, depth in
 
 func (d *teller) Commit(rows []draft.Rows) error {
 	for _, r := range rows {
-		s := r.State.(*told)
+		s := r.State.(*listener)
 		if s.next >= 0 && r.Tokens[0] != s.next {
 			return fmt.Errorf("rows start with %d, want %d", r.Tokens[0], s.next)
 		}

@@ -93,8 +93,8 @@ func (*Config) Place(name, layout string) headfile.Place {
 	if layout == model.MiMoAhead.Start {
 		names = model.MiMoAhead
 	}
-	if beside, ok := besides(names)[name]; ok {
-		return headfile.Place{Name: layout + beside + ".weight"}
+	if part, ok := besides(names)[name]; ok {
+		return headfile.Place{Name: layout + part + ".weight"}
 	}
 	hf, _ := model.HFName(model.Head, name)
 	if layout == model.MiMoAhead.Start {
@@ -141,7 +141,8 @@ func (c *Config) ReadFolder(x *headfile.File) (layout string, err error) {
 func (*Config) Folders() (authors, speculators bool) { return true, false }
 
 // FolderFields is config.json.
-func (c *Config) FolderFields(m map[string]any, _ tensor.Type, _ []tensor.Tensor, _ *model.Config) (map[string]any, string, error) {
+func (c *Config) FolderFields(m map[string]any, _ tensor.Type, _ []tensor.Tensor,
+	_ *model.Config) (map[string]any, string, error) {
 	if model.Alike(c.Arch) {
 		return nil, "", fmt.Errorf("a folder has a layer of a %s model beside the model alone: convert the model's file", c.Arch)
 	}

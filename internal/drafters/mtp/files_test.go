@@ -43,11 +43,16 @@ var golden = []struct {
 	{"blk.0.nextn.hnorm.weight", "mtp.pre_fc_norm_hidden.weight", "model.mtp_layers.0.hidden_layernorm.weight", []int{32}},
 	{"blk.0.nextn.shared_head_norm.weight", "mtp.norm.weight", "model.mtp_layers.0.final_layernorm.weight", []int{32}},
 	{"blk.0.attn_norm.weight", "mtp.layers.0.input_layernorm.weight", "model.mtp_layers.0.input_layernorm.weight", []int{32}},
-	{"blk.0.attn_q.weight", "mtp.layers.0.self_attn.q_proj.weight", "model.mtp_layers.0.self_attn.q_proj.weight", []int{32, 32}},
-	{"blk.0.attn_k.weight", "mtp.layers.0.self_attn.k_proj.weight", "model.mtp_layers.0.self_attn.k_proj.weight", []int{16, 32}},
-	{"blk.0.attn_v.weight", "mtp.layers.0.self_attn.v_proj.weight", "model.mtp_layers.0.self_attn.v_proj.weight", []int{16, 32}},
-	{"blk.0.attn_output.weight", "mtp.layers.0.self_attn.o_proj.weight", "model.mtp_layers.0.self_attn.o_proj.weight", []int{32, 32}},
-	{"blk.0.ffn_norm.weight", "mtp.layers.0.post_attention_layernorm.weight", "model.mtp_layers.0.post_attention_layernorm.weight", []int{32}},
+	{"blk.0.attn_q.weight", "mtp.layers.0.self_attn.q_proj.weight", "model.mtp_layers.0.self_attn.q_proj.weight",
+		[]int{32, 32}},
+	{"blk.0.attn_k.weight", "mtp.layers.0.self_attn.k_proj.weight", "model.mtp_layers.0.self_attn.k_proj.weight",
+		[]int{16, 32}},
+	{"blk.0.attn_v.weight", "mtp.layers.0.self_attn.v_proj.weight", "model.mtp_layers.0.self_attn.v_proj.weight",
+		[]int{16, 32}},
+	{"blk.0.attn_output.weight", "mtp.layers.0.self_attn.o_proj.weight", "model.mtp_layers.0.self_attn.o_proj.weight",
+		[]int{32, 32}},
+	{"blk.0.ffn_norm.weight", "mtp.layers.0.post_attention_layernorm.weight",
+		"model.mtp_layers.0.post_attention_layernorm.weight", []int{32}},
 	{"blk.0.ffn_gate.weight", "mtp.layers.0.mlp.gate_proj.weight", "model.mtp_layers.0.mlp.gate_proj.weight", []int{64, 32}},
 	{"blk.0.ffn_up.weight", "mtp.layers.0.mlp.up_proj.weight", "model.mtp_layers.0.mlp.up_proj.weight", []int{64, 32}},
 	{"blk.0.ffn_down.weight", "mtp.layers.0.mlp.down_proj.weight", "model.mtp_layers.0.mlp.down_proj.weight", []int{32, 64}},
@@ -60,9 +65,11 @@ var golden = []struct {
 
 // layer is the layer that golden lists, of MiMo's kind with biases or of Qwen's with norms of
 // queries and keys, for a target whose layers are alike: its shape, its weights and its network.
-func layer(t Fataler, target model.Config, mimo bool, seed uint64) (*mtp.Config, []tensor.Tensor, func(m *model.Network) *eagle.Network) {
+func layer(t Fataler, target model.Config, mimo bool, seed uint64) (*mtp.Config, []tensor.Tensor,
+	func(m *model.Network) *eagle.Network) {
 	t.Helper()
-	c := &mtp.Config{Config: eagle.Config{Config: target, Version: eagle.Native, Taps: []int{target.Layers}, DraftVocab: target.Vocab, StateFirst: mimo}}
+	c := &mtp.Config{Config: eagle.Config{Config: target, Version: eagle.Native, Taps: []int{target.Layers},
+		DraftVocab: target.Vocab, StateFirst: mimo}}
 	c.Arch = "qwen3"
 	c.Layers = 1
 	c.Tied = false
@@ -90,7 +97,8 @@ func TestFiles(t *testing.T) {
 		c, weights, made := layer(t, m.Config, mimo, 5)
 		dir := t.TempDir()
 		file, folder := filepath.Join(dir, "head.gguf"), filepath.Join(dir, "head")
-		if err := errors.Join(headfile.WriteGGUF(file, "", c, weights, nil, nil, tensor.F32), headfile.WriteFolder(folder, c, weights, nil)); err != nil {
+		if err := errors.Join(headfile.WriteGGUF(file, "", c, weights, nil, nil, tensor.F32),
+			headfile.WriteFolder(folder, c, weights, nil)); err != nil {
 			t.Fatal(err)
 		}
 		wantFile := map[string][]int{}
@@ -232,7 +240,8 @@ func TestInsideTheTarget(t *testing.T) {
 		dir, shape := t.TempDir(), target(mimo)
 		at := func(name string) string { return filepath.Join(dir, name) }
 		o := synth.Options{Type: tensor.F32, Seed: 3}
-		if err := errors.Join(synth.Write(t.Context(), at("bare.gguf"), shape, o), synth.WriteHF(t.Context(), at("bare"), shape, o)); err != nil {
+		if err := errors.Join(synth.Write(t.Context(), at("bare.gguf"), shape, o), synth.WriteHF(t.Context(), at("bare"),
+			shape, o)); err != nil {
 			t.Fatal(err)
 		}
 		bare := Must(grove.Open(at("bare.gguf"), grove.Options{Threads: 1}))(t)
@@ -250,8 +259,10 @@ func TestInsideTheTarget(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer g.Close()
-			if g.Target().Layers != 3 || inside.Target(g).Model.Config.Ahead != 1 || !slices.Equal(lastLogits(t, inside.Target(g).Model), logits) {
-				t.Errorf("%s: %d layers and %d behind them, or other logits", path, g.Target().Layers, inside.Target(g).Model.Config.Ahead)
+			if g.Target().Layers != 3 || inside.Target(g).Model.Config.Ahead != 1 ||
+				!slices.Equal(lastLogits(t, inside.Target(g).Model), logits) {
+				t.Errorf("%s: %d layers and %d behind them, or other logits", path, g.Target().Layers,
+					inside.Target(g).Model.Config.Ahead)
 			}
 			h := inside.Target(g).Heads
 			if len(h) != 1 || !h[0].Inside {
@@ -272,10 +283,12 @@ func TestInsideTheTarget(t *testing.T) {
 				t.Errorf("%s: a model is taken for a head", path)
 			}
 		}
-		if got := drafted(t, Must(mtp.Open(registry.Head{Name: at("layer.gguf")}, inside.Target(bare)))(t), m); !slices.Equal(got, want) {
+		if got := drafted(t, Must(mtp.Open(registry.Head{Name: at("layer.gguf")}, inside.Target(bare)))(t),
+			m); !slices.Equal(got, want) {
 			t.Errorf("the layer alone drafts %v, want %v", got, want)
 		}
-		if _, err := model.Open(at("layer.gguf"), model.Options{}); !errors.Is(err, model.ErrHead) || !heads.Is(registry.Head{Name: at("layer.gguf")}) {
+		if _, err := model.Open(at("layer.gguf"), model.Options{}); !errors.Is(err, model.ErrHead) ||
+			!heads.Is(registry.Head{Name: at("layer.gguf")}) {
 			t.Errorf("the layer alone opens as a model: %v", err)
 		}
 		if _, err := registry.New("mtp", inside.Target(bare)); err == nil || !strings.Contains(err.Error(), "no MTP head") {
@@ -284,12 +297,14 @@ func TestInsideTheTarget(t *testing.T) {
 
 		// What is missing, or more than grove computes, is said by name.
 		inGGUF(t, at("bare.gguf"), at("broken.gguf"), 3, nil, func(string) bool { return true })
-		if _, err := model.Open(at("broken.gguf"), model.Options{}); err == nil || !strings.Contains(err.Error(), "nextn_predict_layers") {
+		if _, err := model.Open(at("broken.gguf"), model.Options{}); err == nil ||
+			!strings.Contains(err.Error(), "nextn_predict_layers") {
 			t.Errorf("a file without the layer that it names: %v", err)
 		}
 		gate := Must(tensor.FromFloat32s("blk.0.attn_gate.weight", tensor.F32, []int{32, 32}, make([]float32, 1024)))(t)
 		inGGUF(t, at("bare.gguf"), at("gated.gguf"), 3, append(weights, gate), func(string) bool { return true })
-		if _, err := mtp.Open(registry.Head{Name: at("gated.gguf"), Inside: true}, inside.Target(bare)); err == nil || !strings.Contains(err.Error(), "attn_gate") {
+		if _, err := mtp.Open(registry.Head{Name: at("gated.gguf"), Inside: true}, inside.Target(bare)); err == nil ||
+			!strings.Contains(err.Error(), "attn_gate") {
 			t.Errorf("a layer with a tensor that grove does not compute: %v", err)
 		}
 	}
@@ -319,17 +334,21 @@ func TestRefusedHeads(t *testing.T) {
 	} {
 		c, _, _ := layer(t, m.Config, false, 1)
 		change(c)
-		if err := headfile.WriteGGUF(path, "x", c, Must(synthetic.Tensors(c, tensor.F32, 1))(t), nil, nil, tensor.F32); err != nil {
+		if err := headfile.WriteGGUF(path, "x", c, Must(synthetic.Tensors(c, tensor.F32, 1))(t), nil, nil,
+			tensor.F32); err != nil {
 			t.Fatal(err)
 		}
 		_, err := mtp.Open(registry.Head{Name: path}, As(m))
-		if want == "" != (err == nil) || err != nil && (!strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), path)) {
+		if want == "" != (err == nil) || err != nil && (!strings.Contains(err.Error(), want) ||
+			!strings.Contains(err.Error(), path)) {
 			t.Errorf("%q: %v", want, err)
 		}
 	}
 	for want, change := range map[string]func(c *mtp.Config){
 		"2 layers": func(c *mtp.Config) { c.Layers = 2 }, "EAGLE version is 3": func(c *mtp.Config) { c.Version = 3 },
-		"8 experts": func(c *mtp.Config) { c.Experts, c.Used = 8, 2 }, "want llama or qwen3": func(c *mtp.Config) { c.Arch = "gptneox" },
+		"8 experts": func(c *mtp.Config) { c.Experts, c.Used = 8, 2 }, "want llama or qwen3": func(c *mtp.Config) {
+			c.Arch = "gptneox"
+		},
 	} {
 		c, _, _ := layer(t, m.Config, false, 1)
 		change(c)

@@ -27,7 +27,8 @@ import (
 // file that llama.cpp's converter makes of it, draft what testdata/golden.py computes; and what is
 // generated with them is what is generated without.
 func TestPublishedLayers(t *testing.T) {
-	for _, name := range []string{"tiny-qwen35-mtp", "tiny-qwen3next-mtp", "tiny-glm4moe-mtp", "tiny-glm4lite-mtp", "tiny-deepseek3-mtp"} {
+	for _, name := range []string{"tiny-qwen35-mtp", "tiny-qwen3next-mtp", "tiny-glm4moe-mtp", "tiny-glm4lite-mtp",
+		"tiny-deepseek3-mtp"} {
 		var want struct {
 			Text, Tokens []int32
 			LogProbs     []float64 `json:"log_probs"`
@@ -77,7 +78,8 @@ func TestPublishedLayers(t *testing.T) {
 				plain = append(plain, out[0])
 			}
 			shape := grow.DefaultDynamic()
-			out, _ := Generate(t, m, newDrafter(t, n, &shape, m), speculate.Options{Budget: 24, Uncontrolled: true}, sample.Params{}, prompts)
+			out, _ := Generate(t, m, newDrafter(t, n, &shape, m), speculate.Options{Budget: 24, Uncontrolled: true},
+				sample.Params{}, prompts)
 			for i := range plain {
 				if !slices.Equal(out[i], plain[i]) {
 					t.Errorf("%s: text %d is %v with drafts, want %v", path, i, out[i], plain[i])

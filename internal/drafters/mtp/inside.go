@@ -1,4 +1,5 @@
-// Heads in the files of their targets: GGUF with llama.cpp's nextn tensors, and folders with Qwen's, MiMo's or DeepSeek's names.
+// Heads in the files of their targets: GGUF with llama.cpp's nextn tensors, and folders with
+// Qwen's, MiMo's or DeepSeek's names.
 
 package mtp
 
@@ -14,8 +15,8 @@ import (
 	"github.com/grovellm/grove/tensor"
 )
 
-// ReadInside reads the layer behind a target's. A GGUF file does not say the order of its inputs: it is MiMo's where the
-// layers are Qwen 2's, as MiMo's are, and else Qwen's.
+// ReadInside reads the layer behind a target's. A GGUF file does not say the order of its inputs:
+// it is MiMo's where the layers are Qwen 2's, as MiMo's are, and else Qwen's.
 func (c *Config) ReadInside(x *headfile.File) (weights []tensor.Tensor, err error) {
 	var target model.Config
 	stateFirst := false
@@ -131,7 +132,8 @@ func fromFolder(x *headfile.File) (weights []tensor.Tensor, stateFirst bool, err
 	}
 	for _, name := range x.Names() {
 		if strings.HasPrefix(name, names.Start) && !used[name] {
-			return nil, false, fmt.Errorf("tensor %s has no place in a %s of this shape: this is another kind of head", tensor.Quote(name), kind.Name)
+			return nil, false, fmt.Errorf("tensor %s has no place in a %s of this shape: this is another kind of head",
+				tensor.Quote(name), kind.Name)
 		}
 	}
 	return weights, names == model.MiMoAhead, nil
@@ -139,7 +141,8 @@ func fromFolder(x *headfile.File) (weights []tensor.Tensor, stateFirst bool, err
 
 // add adds a tensor of the layer, unless it is a copy of the target's.
 func add(weights []tensor.Tensor, x *headfile.File, t tensor.Tensor, part string) ([]tensor.Tensor, error) {
-	own := map[string]string{model.AheadEmbed + ".weight": "token_embd.weight", model.AheadHead + ".weight": "output.weight"}
+	own := map[string]string{model.AheadEmbed + ".weight": "token_embd.weight", model.AheadHead +
+		".weight": "output.weight"}
 	name, ok := own[part]
 	if !ok {
 		t.Name = "blk.0." + part
@@ -158,8 +161,8 @@ func add(weights []tensor.Tensor, x *headfile.File, t tensor.Tensor, part string
 	return append(weights, t), nil
 }
 
-// alike reports whether two tables are one, by some of their rows. Published layers have copies of their target's; those
-// that were trained apart differ in all rows.
+// alike reports whether two tables are one, by some of their rows. Published layers have copies of
+// their target's; those that were trained apart differ in all rows.
 func alike(a, b tensor.Tensor) (bool, error) {
 	const rows = 64
 	if a.Type != b.Type || a.Rows() != b.Rows() || a.RowBytes() != b.RowBytes() {

@@ -39,8 +39,9 @@ func rewrite(t *testing.T, from string, keep func(name string) bool, more string
 	return to
 }
 
-// A folder without the layer that config.json tells of, as transformers saves it, is a model without one. A layer that lacks
-// a tensor, or has one that grove does not compute, is refused by its name, and the model runs.
+// A folder without the layer that config.json tells of, as transformers saves it, is a model
+// without one. A layer that lacks a tensor, or has one that grove does not compute, is refused by
+// its name, and the model runs.
 func TestPartsOfLayers(t *testing.T) {
 	const layer = "model.layers.2."
 	from := filepath.Join("testdata", "tiny-glm4moe-mtp")

@@ -117,7 +117,7 @@ func TestNodesAreTheLayers(t *testing.T) {
 }
 
 // commitPrompt commits a prompt, and returns the pass that computed it.
-func commitPrompt(t Fataler, d draft.Drafter, s *Told, text []int32, hidden int) draft.Pass {
+func commitPrompt(t Fataler, d draft.Drafter, s *Sequence, text []int32, hidden int) draft.Pass {
 	t.Helper()
 	rows := s.Prompt(text, hidden, true)
 	Commit(t, d, rows)
@@ -143,10 +143,12 @@ func TestSameTokens(t *testing.T) {
 			n := Must(mtp.NewNetwork(c, synthetic.Head(&c, tensor.F32, 3), nil, &m.Network))(t)
 			for _, shape := range []grow.Shape{&dynamic, &best, &grow.Linear{K: 3}} {
 				for _, free := range []bool{false, true} {
-					out, stats := Generate(t, m, newDrafter(t, n, shape, m), speculate.Options{Budget: 24, Chunk: 33, Uncontrolled: free}, p, prompts)
+					out, stats := Generate(t, m, newDrafter(t, n, shape, m), speculate.Options{Budget: 24, Chunk: 33,
+						Uncontrolled: free}, p, prompts)
 					for text := range want {
 						if !slices.Equal(out[text], want[text]) {
-							t.Errorf("state first %v, %T, uncontrolled %v, text %d: %v, want %v", first, shape, free, text, out[text], want[text])
+							t.Errorf("state first %v, %T, uncontrolled %v, text %d: %v, want %v", first, shape, free, text,
+								out[text], want[text])
 						}
 					}
 					if free && p.Temperature == 1 && shape == &dynamic && stats.Tau() < 1.15 {
@@ -167,7 +169,8 @@ func TestExports(t *testing.T) {
 		c := config(m, seed, kind)
 		c.Rope.Neighbours = c.Arch == "llama" // as files have it: another order is other bits
 		drafter := func(n *eagle.Network) learn.Learner { return newDrafter(r, n, shape, m).(learn.Learner) }
-		return drafter(Must(mtp.NewNetwork(c, synthetic.Head(&c, kind, seed), nil, &m.Network))(r)), func(path string) learn.Learner {
+		return drafter(Must(mtp.NewNetwork(c, synthetic.Head(&c, kind, seed), nil, &m.Network))(r)), func(
+			path string) learn.Learner {
 			return drafter(Must(mtp.Open(registry.Head{Name: path}, As(m)))(r))
 		}
 	})

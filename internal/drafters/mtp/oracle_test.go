@@ -13,7 +13,8 @@ import (
 	"github.com/grovellm/grove/internal/nn"
 )
 
-// oracle is a layer by its definition, in f64 and one row after another, from a folder with the names of MiMo or of Qwen. It shares no code with the network.
+// oracle is a layer by its definition, in f64 and one row after another, from a folder with the
+// names of MiMo or of Qwen. It shares no code with the network.
 type oracle struct {
 	Heads   int     `json:"num_attention_heads"`
 	KVHeads int     `json:"num_key_value_heads"`

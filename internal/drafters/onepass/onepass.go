@@ -72,7 +72,8 @@ type Corrector interface {
 	// Follow adds to the scores of tokens of a row and depth what they owe to the path before them,
 	// whose last token is given. before is the state of the path without that token, nil at the root.
 	// It returns the state with it, and whether the row is worth any children there.
-	Follow(e *nn.Exec, row, depth int, token int32, before []float32, tokens []int32, scores []float32) (after []float32, ok bool)
+	Follow(e *nn.Exec, row, depth int, token int32, before []float32, tokens []int32,
+		scores []float32) (after []float32, ok bool)
 }
 
 // Block is the layout of a Model's blocks.

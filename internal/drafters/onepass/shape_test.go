@@ -197,7 +197,7 @@ func TestExpansionIsAlgorithm1(t *testing.T) {
 }
 
 // With one child a node, accum-logp and ddtree are the chain.
-func TestShapesMeet(t *testing.T) {
+func TestShapesIntersect(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		levels := genLevels(r, 6, 5)
 		budget := rapid.IntRange(1, 60).Draw(r, "budget")

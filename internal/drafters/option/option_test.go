@@ -62,7 +62,8 @@ func TestCheckGoesByHelp(t *testing.T) {
 			Count int     `draft:"count" help:"from a to b (2 to 16); 2: few"`
 			Share float64 `draft:"share" help:"of all (0 to 1)"`
 			Free  int     `draft:"free" help:"any number (1 or more)"`
-		}{rapid.IntRange(-3, 30).Draw(t, "count"), rapid.SampledFrom([]float64{-0.1, 0, 0.5, 1, 1.1, math.NaN()}).Draw(t, "share"),
+		}{rapid.IntRange(-3, 30).Draw(t, "count"), rapid.SampledFrom([]float64{-0.1, 0, 0.5, 1, 1.1, math.NaN()}).Draw(t,
+			"share"),
 			rapid.Int().Draw(t, "free")}
 		want := o.Count >= 2 && o.Count <= 16 && o.Share >= 0 && o.Share <= 1
 		if err := Check(&o); (err == nil) != want {

@@ -40,7 +40,7 @@ func (h trainable) Shape() headfile.Shape {
 	return &c
 }
 
-// Run lays the texts out as trunks of entries, with the mask rows of each round below the entry of
+// Run lays the texts out as chains of entries, with the mask rows of each round below the entry of
 // its root.
 func (h trainable) Run(e *nn.Exec, b *learn.Batch) (x nn.Mat, rows []learn.Row) {
 	n, taps := h.Network, b.Taps()
@@ -49,10 +49,10 @@ func (h trainable) Run(e *nn.Exec, b *learn.Batch) (x nn.Mat, rows []learn.Row) 
 	pages := n.Base.Pages()
 	for i, l := range b.Examples {
 		t, cache := new(tree.Tree), pages.NewCache() // a tape reads them until it has gone back
-		text, trunk := l.Tokens[1:], len(from)
+		text, start := l.Tokens[1:], len(from)
 		t.ResetChain(text)
 		for range text {
-			from = append(from, int32(len(entries)+len(from)-trunk))
+			from = append(from, int32(len(entries)+len(from)-start))
 		}
 		entries = append(entries, text...)
 		for _, number := range b.Rounds[i] {
@@ -60,7 +60,7 @@ func (h trainable) Run(e *nn.Exec, b *learn.Batch) (x nn.Mat, rows []learn.Row) 
 			if r.Root == 0 {
 				continue // there is no entry of the root
 			}
-			row := trunk + r.Root - 1
+			row := start + r.Root - 1
 			for step := 1; step <= min(r.Looked, n.Depths); step++ {
 				if step > 1 {
 					row, from = len(from), append(from, int32(taps.Rows+step-2))

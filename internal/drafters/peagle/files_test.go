@@ -162,13 +162,14 @@ func TestRefusedFolders(t *testing.T) {
 		change map[string]any
 		list   map[string][]int
 	}{
-		"mask_token_id\" is missing":    {map[string]any{"mask_token_id": nil}, shapes()},
-		"mask token is 20":              {map[string]any{"mask_token_id": 20}, shapes()},
-		"mask_hidden is missing":        {nil, with("mask_hidden")},
-		"mask_hidden\" has shape":       {nil, with("mask_hidden", 1, 2, 12)},
-		"has no tensor mask_hidden":     {map[string]any{"speculators_model_type": nil}, with("mask_hidden")},
-		"speculators_model_type is":     {map[string]any{"speculators_model_type": "eagle3"}, shapes()},
-		"depths are 99999":              {map[string]any{"speculators_config": map[string]any{"proposal_methods": []any{map[string]any{"speculative_tokens": 99999}}}}, shapes()},
+		"mask_token_id\" is missing": {map[string]any{"mask_token_id": nil}, shapes()},
+		"mask token is 20":           {map[string]any{"mask_token_id": 20}, shapes()},
+		"mask_hidden is missing":     {nil, with("mask_hidden")},
+		"mask_hidden\" has shape":    {nil, with("mask_hidden", 1, 2, 12)},
+		"has no tensor mask_hidden":  {map[string]any{"speculators_model_type": nil}, with("mask_hidden")},
+		"speculators_model_type is":  {map[string]any{"speculators_model_type": "eagle3"}, shapes()},
+		"depths are 99999": {map[string]any{"speculators_config": map[string]any{
+			"proposal_methods": []any{map[string]any{"speculative_tokens": 99999}}}}, shapes()},
 		"mask_embd\" has no place":      {nil, with("mask_embd", 3, 8)},
 		"embed_tokens.weight\" has sha": {nil, with("embed_tokens.weight", 19, 8)},
 	} {

@@ -24,7 +24,7 @@ func TestContextIsItsText(t *testing.T) {
 		n.Config.Context = GenWindow(r)
 		o := genOptions(r, n)
 		d, other := newDrafter(r, o, n, m), newDrafter(r, o, n, m)
-		var all []*Told
+		var all []*Sequence
 		var options []draft.Options
 		for id := range rapid.IntRange(1, 3).Draw(r, "sequences") {
 			options = append(options, draft.Options{Sampling: GenParams(r)})

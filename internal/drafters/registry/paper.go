@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// AsPaper is a drafter's text with the options of its method as it was published, and of its modifiers. Options that the
-// text has stay, and so do the parts of a merge.
+// AsPaper is a drafter's text with the options of its method as it was published, and of its
+// modifiers. Options that the text has stay, and so do the parts of a merge.
 func AsPaper(text string) string {
 	name, options, modifiers := Split(text)
 	for _, f := range all() {

@@ -1,5 +1,5 @@
-// Package registry has grove's own drafters by name, and makes drafters of text: of a name, options and modifiers. Drafters of
-// programs, which package draft registers, are among them.
+// Package registry has grove's own drafters by name, and makes drafters of text: of a name, options
+// and modifiers. Drafters of programs, which package draft registers, are among them.
 package registry
 
 import (

@@ -128,10 +128,11 @@ func TestResolve(t *testing.T) {
 // A program's family is made like grove's own, and knows the target.
 func TestFamilyOfAProgram(t *testing.T) {
 	var got draft.Target
-	draft.Register(draft.Family{Name: "zz-own", Help: "a program's", New: func(options string, t draft.Target) (draft.Drafter, error) {
-		got = t
-		return nil, errors.New("got " + options)
-	}})
+	draft.Register(draft.Family{Name: "zz-own", Help: "a program's",
+		New: func(options string, t draft.Target) (draft.Drafter, error) {
+			got = t
+			return nil, errors.New("got " + options)
+		}})
 	if _, err := New("zz-own:n=3", Target{Vocab: 7, Context: 9}); err == nil || !strings.Contains(err.Error(), "got n=3") {
 		t.Errorf("%v, want the error of a program's family", err)
 	}

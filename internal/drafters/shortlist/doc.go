@@ -1,5 +1,6 @@
-// Package shortlist chooses the tokens that a drafter's output head computes: part of the vocabulary, as verification is over
-// all of it in any case. The head is most of a small drafter's work.
+// Package shortlist chooses the tokens that a drafter's output head computes: part of the
+// vocabulary, as verification is over all of it in any case. The head is most of a small drafter's
+// work.
 //
 //	freq     the most frequent tokens (FR-Spec), as many at every step of a draft
 //	freq-pa  fewer of them the deeper the step (DynaSpec, appendix A.1)
@@ -9,13 +10,14 @@
 //
 // Above temperature 0 context and dynaspec also list what noise may choose next.
 //
-// All lie in heads of their own order (output.OrderedHead), so that a list is a few runs of panels, for the kernel to walk.
+// All lie in heads of their own order (output.OrderedHead), so that a list is a few runs of panels,
+// for the kernel to walk.
 //
 // # Scores over lists
 //
-// A probability over a list alone is too high by what the list leaves out, here a little and there nearly all. So that scores over
-// different lists, or over none, compare, each row estimates the mass outside from a panel or two of numbers computed beside
-// its logits: see tail.
+// A probability over a list alone is too high by what the list leaves out, here a little and there
+// nearly all. So that scores over different lists, or over none, compare, each row estimates the
+// mass outside from a panel or two of numbers computed beside its logits: see tail.
 package shortlist
 
 import (
@@ -28,8 +30,8 @@ import (
 type Method interface {
 	// Begin makes the state of a new sequence, whose tokens are chosen with p.
 	Begin(p *sample.Params) State
-	// Choose writes the list of every query to lists. Each lasts until its state is asked for a list of step 0 again, or for one
-	// after its next Commit or Alternatives.
+	// Choose writes the list of every query to lists. Each lasts until its state is asked for a list
+	// of step 0 again, or for one after its next Commit or Alternatives.
 	Choose(queries []Query, lists []*List)
 	// Fork is the method for another goroutine. What does not change is shared.
 	Fork() Method
@@ -61,8 +63,9 @@ type Rows interface{ Row(i int) []float32 }
 
 // Query is a row whose logits are to be computed. Those of a state come one after the other.
 type Query struct {
-	State  State
-	Step   int       // of the draft: 0 gives the first drafted token. A state's step 0 comes before its others, and begins a draft
+	State State
+	// of the draft: 0 gives the first drafted token. A state's step 0 comes before its others, and begins a draft
+	Step   int
 	Token  int32     // the row's
 	Hidden []float32 // for a router: see Phased.ReadsOutput
 }
@@ -77,7 +80,7 @@ type List struct {
 // end completes the list. Of the tokens that t sums up so many are listed, the likeliest.
 func (l *List) end(t *tail, listed int) {
 	l.tail, l.cut = t, cutAbove(float64(listed)/float64(max(t.tokens, 1)))
-	l.Beside(t.head)
+	l.AddExtra(t.head)
 }
 
 // LogOutside estimates, from what the drafter computed for a row with the list, the logarithm of the sum of

@@ -1,5 +1,5 @@
 // Clusters of as many tokens each, by halving: balanced 2-means, again and again. Where the size is
-// that of whole panels no row of a head is in vain, and of as many rows the best clusters have as
+// that of whole panels no row of a head is unused, and of as many rows the best clusters have as
 // much of the target's probability as k-means', or more (docs/training.md).
 
 package shortlist

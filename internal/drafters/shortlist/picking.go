@@ -34,7 +34,8 @@ func (d *Routed) Start(queries []Query, lists []*List) []par.Phase {
 	return p.plan()
 }
 
-// picking is a Choose under way: the router's inputs are gathered and every row's clusters scored, then the lists are laid out.
+// picking is a Choose under way: the router's inputs are gathered and every row's clusters scored,
+// then the lists are laid out.
 type picking struct {
 	d       *Routed
 	exec    *nn.Exec
@@ -76,7 +77,8 @@ func (p *picking) plan() []par.Phase {
 	p.exec.Hold()
 	p.exec.OwnRows(n, r.Embed, (*gathering)(p))
 	r.Scores(p.exec, p.embed, p.hidden, p.scores, &p.router)
-	p.phases = append(append(p.phases[:0], p.exec.Planned()...), par.Phase{Tasks: len(p.lists) + len(p.stale), Job: (*laying)(p)})
+	p.phases = append(append(p.phases[:0], p.exec.Planned()...),
+		par.Phase{Tasks: len(p.lists) + len(p.stale), Job: (*laying)(p)})
 	return p.phases
 }
 
@@ -91,8 +93,8 @@ func (p *gathering) Do(_, task int) {
 	copy(p.hidden.Row(task), q.Hidden)
 }
 
-// laying is the phase of picking that lays out the lists, the clusters with the highest scores for any of a list's rows, and fills rows that
-// they have.
+// laying is the phase of picking that lays out the lists, the clusters with the highest scores for
+// any of a list's rows, and fills rows that they have.
 type laying picking
 
 func (p *laying) Do(worker, task int) {

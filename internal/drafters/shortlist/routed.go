@@ -1,8 +1,10 @@
 // dynaspec: the clusters that a router picks (DynaSpec §4, Algorithm 1).
 //
-// In the paper every prefix has a list of its own (RoutedOptions.Own). Else rows of a sequence in one pass share one, if their budgets are
-// the same: the clusters with the highest score for any of them. Of as many clusters a shared list costs a third: a panel of the head is
-// read and multiplied for all rows at once; and rows of one pass, the likeliest continuations of one text, mostly want the same.
+// In the paper every prefix has a list of its own (RoutedOptions.Own). Else rows of a sequence in
+// one pass share one, if their budgets are the same: the clusters with the highest score for any of
+// them. Of as many clusters a shared list costs a third: a panel of the head is read and multiplied
+// for all rows at once; and rows of one pass, the likeliest continuations of one text, mostly want
+// the same.
 //
 // A router that reads a token and a feature does not know what the drafter's attention looks back at:
 // names that occur again. So lists have also what context lists have, the text's latest tokens and the
@@ -77,7 +79,8 @@ func (d *Routed) ready(pool *par.Pool) *Routed {
 	return d
 }
 
-// Always are the tokens that every routed list holds: those that ranks keep, and the most frequent up to a whole panel. Cluster the others.
+// Always are the tokens that every routed list holds: those that ranks keep, and the most frequent
+// up to a whole panel. Cluster the others.
 func Always(r *Ranks) (always, others []int32) {
 	n := (max(r.Kept, 1) + gemm.Panel - 1) / gemm.Panel * gemm.Panel
 	always = r.First(n)
@@ -88,7 +91,8 @@ func Always(r *Ranks) (always, others []int32) {
 func NewRouted(pool *par.Pool, head *Head, embed nn.Table, r *Routing, o RoutedOptions) (*Routed, error) {
 	switch n := len(r.Clusters); {
 	case r.Router.Clusters != n || r.Router.Hidden != head.W.In():
-		return nil, fmt.Errorf("shortlist: a router of %d clusters by features of %d, for %d clusters and features of %d", r.Router.Clusters, r.Router.Hidden, n, head.W.In())
+		return nil, fmt.Errorf("shortlist: a router of %d clusters by features of %d, for %d clusters and features of %d", r.Router.Clusters,
+			r.Router.Hidden, n, head.W.In())
 	case o.Clusters < 1 || o.Clusters > n:
 		return nil, fmt.Errorf("shortlist: %d clusters a list: want 1 to %d", o.Clusters, n)
 	}
@@ -153,9 +157,9 @@ func (s *routedState) list() *List {
 	return s.lists[s.used-1]
 }
 
-// pure is the share of a list's clusters that count as the likeliest tokens, for the tail: the others are there because they are like
-// those. With it the mean error of the logarithm of all tokens' mass is below 0.02 for lists of 3 to 13 % of grove's target's, at
-// temperatures 1 and 0.5.
+// pure is the share of a list's clusters that count as the likeliest tokens, for the tail: the
+// others are there because they are like those. With it the mean error of the logarithm of all
+// tokens' mass is below 0.02 for lists of 3 to 13 % of grove's target's, at temperatures 1 and 0.5.
 const pure = 0.5
 
 // lay lists what a sequence has and the clusters that were picked, which are in ascending order.

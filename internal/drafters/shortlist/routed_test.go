@@ -62,7 +62,8 @@ func TestRoutedListsTheBestClusters(t *testing.T) {
 		}
 		router, _ := randomRouter(r, pool, RouterConfig{Embed: 8, Hidden: 8, Width: 12, Clusters: m})
 		o := RoutedOptions{Clusters: rapid.IntRange(1, m).Draw(t, "listed"),
-			Own: rapid.Bool().Draw(t, "own"), PositionAware: rapid.Bool().Draw(t, "position-aware"), Extra: rapid.IntRange(0, 70).Draw(t, "extra")}
+			Own: rapid.Bool().Draw(t, "own"), PositionAware: rapid.Bool().Draw(t, "position-aware"), Extra: rapid.IntRange(0,
+				70).Draw(t, "extra")}
 		d, err := NewRouted(pool, head, head.W, &Routing{Router: router, Always: always, Clusters: clusters}, o)
 		if err != nil {
 			t.Fatal(err)

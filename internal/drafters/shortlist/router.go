@@ -63,13 +63,15 @@ func NewRouter(c RouterConfig, w model.Weights) (*Router, error) {
 // RouterBuffers is memory of a router's passes.
 type RouterBuffers struct{ inner nn.Buffer }
 
-// Scores fills dst, a row a query and a column a cluster, from the rows' embeddings and features. Under a tape it is recorded.
+// Scores fills dst, a row a query and a column a cluster, from the rows' embeddings and features.
+// Under a tape it is recorded.
 func (r *Router) Scores(e *nn.Exec, embed, hidden, dst nn.Mat, m *RouterBuffers) {
 	if r.In.W == nil { // the clusters' centres alone: s = W·norm(h)
 		e.Linear(nn.Source{X: hidden, Norm: &r.HiddenNorm}, nn.Proj{Linear: &r.Out, Dst: dst})
 		return
 	}
 	inner := e.Mat(&m.inner, dst.Rows, r.Width)
-	e.Linear(nn.Source{X: embed, Norm: &r.EmbedNorm, With: hidden, WithNorm: &r.HiddenNorm}, nn.Proj{Linear: &r.In, Dst: inner})
+	e.Linear(nn.Source{X: embed, Norm: &r.EmbedNorm, With: hidden, WithNorm: &r.HiddenNorm},
+		nn.Proj{Linear: &r.In, Dst: inner})
 	e.Linear(nn.Source{X: inner, Act: nn.GELU}, nn.Proj{Linear: &r.Out, Dst: dst})
 }

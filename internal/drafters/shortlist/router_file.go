@@ -150,7 +150,8 @@ func (r *RouterFile) Fits(vocab, embed, hidden int) error {
 	case r.Vocab != vocab:
 		return fmt.Errorf("the router's clusters are of %d tokens, the vocabulary has %d: want a router trained with this head", r.Vocab, vocab)
 	case r.Config.Embed != embed || r.Config.Hidden != hidden:
-		return fmt.Errorf("the router reads embeddings of %d and features of %d, the head's are %d and %d wide: want a router trained with this head", r.Config.Embed, r.Config.Hidden, embed, hidden)
+		return fmt.Errorf("the router reads embeddings of %d and features of %d, the head's are %d and %d wide: want a router trained with this head", r.Config.Embed,
+			r.Config.Hidden, embed, hidden)
 	}
 	return nil
 }

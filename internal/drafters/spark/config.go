@@ -1,6 +1,7 @@
-// Package spark drafts with a DSpark, DFlash 2 or Domino head: DFlash's block (package jet), and a small network that scores
-// the tokens of a row anew by those before it in the block. So a tree's nodes have candidates of their own, scored for the
-// path to each (onepass.Corrector). The three differ in that network:
+// Package spark drafts with a DSpark, DFlash 2 or Domino head: DFlash's block (package jet), and a
+// small network that scores the tokens of a row anew by those before it in the block. So a tree's
+// nodes have candidates of their own, scored for the path to each (onepass.Corrector). The three
+// differ in that network:
 //
 //	DSpark    W2·e, e a row of W1 for the token before; gated by the row's state; or by a recurrent state of the path
 //	DFlash 2  ⟨A[before] ⊙ H·x, S[token]⟩ for the row's best tokens; and convolutions around the layers of the block
@@ -95,7 +96,8 @@ func (c *Config) Validate() error {
 
 // Describe says what is the head's own.
 func (c *Config) Describe(own bool) string {
-	name := map[string]string{dspark: "DSpark head, " + c.Markov, dflash2: "DFlash 2 head", domino: "Domino head"}[c.Variant]
+	name := map[string]string{dspark: "DSpark head, " + c.Markov, dflash2: "DFlash 2 head",
+		domino: "Domino head"}[c.Variant]
 	return fmt.Sprintf("%s, rank %d, over a %s", name, c.Rank, c.Config.Describe(own))
 }
 

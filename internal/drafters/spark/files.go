@@ -16,7 +16,8 @@ import (
 )
 
 var kind = headfile.Kind{
-	Name: "DSpark, DFlash 2 or Domino head", Drafters: []string{dspark, dflash2, domino}, Archs: []string{dspark, dflash2, domino},
+	Name: "DSpark, DFlash 2 or Domino head", Drafters: []string{dspark, dflash2, domino}, Archs: []string{
+		dspark, dflash2, domino},
 	New:         func() headfile.Shape { return new(Config) },
 	Speculators: []string{dspark, dflash2},
 	Examples:    []string{"dspark", "dspark:tree=chain", "dflash2:width=4", "domino", "domino:tree=accum-logp,width=3"},
@@ -253,9 +254,10 @@ var places = map[string]string{
 	"markov.gate.weight": "markov_head.gate_proj.weight", "markov.gate.bias": "markov_head.gate_proj.bias",
 	"markov.joint.weight": "markov_head.joint_proj.weight", "markov.joint.bias": "markov_head.joint_proj.bias",
 	"confidence.weight": "confidence_head.proj.weight", "confidence.bias": "confidence_head.proj.bias",
-	"selector.before.weight": "candidate_selector.predecessor_codebook", "selector.token.weight": "candidate_selector.successor_codebook",
-	"selector.state.weight": "candidate_selector.hidden_projection.weight",
-	"gru.input.weight":      "prefix_gru.weight_ih_l0", "gru.state.weight": "prefix_gru.weight_hh_l0",
+	"selector.before.weight": "candidate_selector.predecessor_codebook",
+	"selector.token.weight":  "candidate_selector.successor_codebook",
+	"selector.state.weight":  "candidate_selector.hidden_projection.weight",
+	"gru.input.weight":       "prefix_gru.weight_ih_l0", "gru.state.weight": "prefix_gru.weight_hh_l0",
 	"domino.state.weight": "embed_proj.0.weight", "domino.token.weight": "embed_proj.2.weight",
 }
 

@@ -36,7 +36,8 @@ of probabilities is the largest, each node's candidates scored after its own pat
 		defaults := Options{Tree: onepass.DDTree}
 		family := registry.Family{
 			Name: f.name, Help: fmt.Sprintf("a %s head: a tree of one pass, scored along its paths", f.called), About: f.about,
-			Paper: f.paper, Needs: "a " + f.called + " head", Options: &defaults, Auto: f.name, Rank: 4, PaperOptions: "tree=chain",
+			Paper: f.paper, Needs: "a " + f.called + " head", Options: &defaults, Auto: f.name, Rank: 4,
+			PaperOptions: "tree=chain",
 		}
 		family.New = func(text string, _ registry.Modifiers, target registry.Target) (draft.Drafter, error) {
 			o := defaults

@@ -38,9 +38,12 @@ func TestSameTokens(t *testing.T) {
 	var cases []Case
 	for _, name := range []string{"dspark", "dflash2", "domino"} {
 		for seed := range uint64(3) {
-			o := spark.Options{Tree: []string{onepass.DDTree, onepass.AccumLogP, onepass.Chain}[seed], Confidence: float64(seed) / 4}
+			o := spark.Options{Tree: []string{onepass.DDTree, onepass.AccumLogP, onepass.Chain}[seed],
+				Confidence: float64(seed) / 4}
 			n := head(t, m, name, seed)
-			cases = append(cases, Case{Name: fmt.Sprintf("%s %+v", name, o), New: func() draft.Drafter { return newDrafter(t, o, n, m) }})
+			cases = append(cases, Case{Name: fmt.Sprintf("%s %+v", name, o), New: func() draft.Drafter {
+				return newDrafter(t, o, n, m)
+			}})
 		}
 	}
 	SameTokens(t, m, cases)
@@ -76,8 +79,8 @@ func TestChainIsTheFirstPath(t *testing.T) {
 	}
 }
 
-// Heads come back from GGUF files as they were, under their drafters' names; what a folder may say that is not built here is
-// refused by its name.
+// Heads come back from GGUF files as they were, under their drafters' names; what a folder may say
+// that is not built here is refused by its name.
 func TestFiles(t *testing.T) {
 	m, _ := FileTarget(t)
 	for _, name := range []string{"dspark", "dflash2", "domino"} {
@@ -117,12 +120,14 @@ func TestFiles(t *testing.T) {
 			t.Fatalf("%s has no %s", from, change[1])
 		}
 		weights := Must(os.ReadFile(filepath.Join(from, "model.safetensors")))(t)
-		for name, data := range map[string][]byte{"config.json": []byte(strings.Replace(config, change[1], change[2], 1)), "model.safetensors": weights} {
+		for name, data := range map[string][]byte{"config.json": []byte(strings.Replace(config, change[1], change[2], 1)),
+			"model.safetensors": weights} {
 			if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if _, err := headfile.ReadConfig[spark.Config](registry.Head{Name: dir}, nil); err == nil || !strings.Contains(err.Error(), want) ||
+		if _, err := headfile.ReadConfig[spark.Config](registry.Head{Name: dir}, nil); err == nil ||
+			!strings.Contains(err.Error(), want) ||
 			!strings.Contains(err.Error(), dir) {
 			t.Errorf("%v: %v, want %q", change, err, want)
 		}

@@ -138,7 +138,8 @@ func TestFilesRoundTrip(t *testing.T) {
 func TestReleasedFolder(t *testing.T) {
 	c := specblock.Config{Config: model.Config{Arch: "llama", Vocab: 5, Hidden: 8, Layers: 2, Heads: 2, KVHeads: 1,
 		HeadDim: 4, FFN: 24, Context: 2048, NormEps: 1e-5,
-		Rope: model.RopeConfig{Base: 1e4, Dims: 4, Scale: 1}}, Block: 4, RankWidth: 16, Shift: true, Broadcast: true, SamePosition: true, RankNormed: true, DraftVocab: 3,
+		Rope: model.RopeConfig{Base: 1e4, Dims: 4, Scale: 1}}, Block: 4, RankWidth: 16, Shift: true, Broadcast: true,
+		SamePosition: true, RankNormed: true, DraftVocab: 3,
 		Taps: []int{2, 6, 9}}
 	weights := drafttest.Must(synthetic.Tensors(&c, tensor.F32, 1))(t)
 	dir := t.TempDir()

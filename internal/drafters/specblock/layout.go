@@ -10,7 +10,7 @@ import (
 // Layout is rows of blocks and where they stand, as one tree: a row sees its ancestors (figure 3).
 // Its buffers are kept.
 //
-// The trunk is the first blocks of the text's entries, one after the other, all their rows: so slot
+// The main chain is the first blocks of the text's entries, one after the other, all their rows: so slot
 // k of an entry sees all rows of the entries before it, and of its own those up to k. Entry i is
 // the taps of token i, counted from 0, and token i + 1; its slot k stands at position i + 1 + k,
 // where the text has token i + 1 + k, and is to say the token after that. A later block is a chain
@@ -21,7 +21,7 @@ type Layout struct {
 	Slot     []int32 // of each row in its block
 }
 
-// Text makes l the trunk of the entries of some tokens; the first of them is entry number first of
+// Text makes l the main chain of the entries of some tokens; the first of them is entry number first of
 // the text.
 func (c *Config) Text(l *Layout, first int, tokens []int32) {
 	c.text(l, first, tokens, c.Block, c.Block)

@@ -83,7 +83,7 @@ func TestTreesFollowTheRules(t *testing.T) {
 // The first block's greedy path is what a target would choose that had the head's logits: with the
 // same processors, the same noise at the same positions, slot k for the token k + 1 places after
 // the root. Penalties are those of the text up to the root.
-func TestFirstBlockMeetsTheNoise(t *testing.T) {
+func TestFirstBlockTakesTheNoise(t *testing.T) {
 	m := drafttest.OpenTarget(t, 400)
 	rapid.Check(t, func(r *rapid.T) {
 		n := genHead(r, m)

@@ -29,7 +29,7 @@ func TestEntriesAreTheText(t *testing.T) {
 			o.List.Method = ""
 		}
 		d := newDrafter(r, o, n, m)
-		var all []*drafttest.Told
+		var all []*drafttest.Sequence
 		var params []draft.Options
 		for id := range rapid.IntRange(1, 2).Draw(r, "sequences") {
 			params = append(params, draft.Options{Sampling: drafttest.GenParams(r)})

@@ -39,7 +39,8 @@ type state struct {
 	expected float32 // tokens that the blocks of the pass under way may bring
 
 	grown tree.Tree // all nodes found so far; with +text: the paths to blocks
-	below []int32   // of each node of grown, the row of its candidates, -1: none; with +text: of nodes alone that a block starts from
+	// of each node of grown, the row of its candidates, -1: none; with +text: of nodes alone that a block starts from
+	below []int32
 	draft tree.Tree // the nodes that would be proposed
 	worth []float32 // of each node of grown, or with +text of draft: the chance that the target's text goes through it
 	sum   float32   // of the worths of the nodes that would be proposed

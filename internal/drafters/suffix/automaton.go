@@ -1,4 +1,5 @@
-// Package suffix knows where the strings of a text occurred in it, and what followed: a suffix automaton that grows with the text.
+// Package suffix knows where the strings of a text occurred in it, and what followed: a suffix
+// automaton that grows with the text.
 package suffix
 
 import (
@@ -60,8 +61,9 @@ func (a *Automaton) Count(s int32) int32 { return a.count[s] }
 // Last is where they end latest, as the length of the text up to there, and before that: 0 where they do not.
 func (a *Automaton) Last(s int32) (last, before int32) { return a.last[s], a.before[s] }
 
-// After goes through the edges of a state, the one made last first, and looks at no more than most. It leaves out the tokens that
-// follow the strings of another state too, of a longer match; -1: there is none.
+// After goes through the edges of a state, the one made last first, and looks at no more than most.
+// It leaves out the tokens that follow the strings of another state too, of a longer match; -1:
+// there is none.
 func (a *Automaton) After(s, longer int32, most int) iter.Seq[Edge] {
 	return func(yield func(Edge) bool) {
 		e := a.head[s]

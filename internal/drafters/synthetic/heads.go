@@ -10,9 +10,11 @@ import (
 	"github.com/grovellm/grove/tensor"
 )
 
-// Heads of random numbers fit any target and agree with none, which is all that a law needs that holds whatever a head says.
+// Heads of random numbers fit any target and agree with none, which is all that a law needs that
+// holds whatever a head says.
 
-// Shape draws the shape of a small head of a kind for a target, as one of its drafters runs it. Its weights are to be of type t.
+// Shape draws the shape of a small head of a kind for a target, as one of its drafters runs it. Its
+// weights are to be of type t.
 func Shape(rng *rand.Rand, kind *headfile.Kind, drafter string, target model.Config, t tensor.Type) headfile.Shape {
 	unit, dims := 1, []int{8, 18, 32, 48}
 	if t == tensor.Q8_0 {
@@ -55,7 +57,8 @@ func Config[C any, S interface {
 	return *Shape(rng, S(new(C)).Kind(), drafter, target, t).(S)
 }
 
-// Tokens draws those of the target that the rows of a head's own output stand for, in ascending order; nil: it has none.
+// Tokens draws those of the target that the rows of a head's own output stand for, in ascending
+// order; nil: it has none.
 func Tokens(s headfile.Shape, seed uint64) []int32 {
 	c := s.Common()
 	n, vocab := c.Output(), c.Layers.Vocab
@@ -70,8 +73,8 @@ func Tokens(s headfile.Shape, seed uint64) []int32 {
 	return tokens
 }
 
-// Head makes the weights of a head as its network asks for them. The seed decides whether it has an output, an embedding and
-// biases of its own; with a draft vocabulary it mostly has an output.
+// Head makes the weights of a head as its network asks for them. The seed decides whether it has an
+// output, an embedding and biases of its own; with a draft vocabulary it mostly has an output.
 func Head(s headfile.Shape, t tensor.Type, seed uint64) *Weights {
 	c := s.Common()
 	shapes := s.Parts().Shapes()

@@ -12,8 +12,9 @@ import (
 	"testing"
 )
 
-// A text that cannot be written whole, as on a full disk, is refused. The texts that are added after it, when there is room again, are
-// there when the store is opened again. (In a process of its own, with a limit on the size of files: writes fail in the middle.)
+// A text that cannot be written whole, as on a full disk, is refused. The texts that are added
+// after it, when there is room again, are there when the store is opened again. (In a process of
+// its own, with a limit on the size of files: writes fail in the middle.)
 func TestDiskFull(t *testing.T) {
 	const variable = "MEMORY_FULL_DIR"
 	text := func(i int32) []int32 { return []int32{i, i + 1, i + 2, i + 3} }

@@ -23,7 +23,8 @@ func TestRecalled(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var all listed
 		for range rapid.IntRange(0, 20).Draw(t, "matches") {
-			all = append(all, draft.Match{Length: rapid.IntRange(3, 32).Draw(t, "length"), Next: rapid.SliceOfN(token, 0, 6).Draw(t, "next")})
+			all = append(all, draft.Match{Length: rapid.IntRange(3, 32).Draw(t, "length"),
+				Next: rapid.SliceOfN(token, 0, 6).Draw(t, "next")})
 		}
 		slices.SortStableFunc(all, func(a, b draft.Match) int { return b.Length - a.Length })
 		var r Recalled

@@ -33,7 +33,8 @@ const end = -1
 
 // newSegment sorts one text. The first context tokens of it are there to be matched only.
 func newSegment(number int64, text []int32, context int) *segment {
-	s := &segment{from: number, to: number + 1, tokens: append(slices.Clip(text), end), order: make([]uint32, len(text)-context)}
+	s := &segment{from: number, to: number + 1, tokens: append(slices.Clip(text), end),
+		order: make([]uint32, len(text)-context)}
 	for i := range s.order {
 		s.order[i] = uint32(context + i)
 	}

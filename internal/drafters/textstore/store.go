@@ -41,14 +41,16 @@ const (
 	// DefaultTokens is how many tokens a store keeps: about 80 MB of memory and as much of a disk.
 	DefaultTokens = 10_000_000
 
-	// A segment of so many tokens, or more, is a file, in a small store also one of largestShare. The others are in the log.
+	// A segment of so many tokens, or more, is a file, in a small store also one of largestShare. The
+	// others are in the log.
 	fileTokens = 1 << 16
 
 	// Segments are not merged to more than this share of the store, so that little is lost when the oldest goes.
 	largestShare = 8
 
-	// tokenWords is the size of a token in words of 4 bytes: the token, and its place in the order. The sizes of stores and
-	// segments are compared in words, since the tokens before a text take some too.
+	// tokenWords is the size of a token in words of 4 bytes: the token, and its place in the order.
+	// The sizes of stores and segments are compared in words, since the tokens before a text take some
+	// too.
 	tokenWords = 2
 )
 

@@ -151,7 +151,8 @@ func TestOldestGo(t *testing.T) {
 	if n := s.Tokens(); n > most || n < most*3/4 {
 		t.Errorf("%d tokens are kept, want at most %d and about as many", n, most)
 	}
-	if m := s.Matches(nil, last[:each/2], 1, 1); len(m) != 1 || m[0].Length != MatchMost || !slices.Equal(m[0].Next, last[each/2:][:NextMost]) {
+	if m := s.Matches(nil, last[:each/2], 1, 1); len(m) != 1 || m[0].Length != MatchMost ||
+		!slices.Equal(m[0].Next, last[each/2:][:NextMost]) {
 		t.Errorf("the last text is not found: %v", m)
 	}
 	size := int64(0)
@@ -269,7 +270,8 @@ func TestKilled(t *testing.T) {
 		s := must(Open(dir, 0))(t)
 		for i := range last + 1 {
 			text := make(i)
-			if m := s.Matches(nil, text[:MatchMost], MatchMost, 1); len(m) != 1 || !slices.Equal(m[0].Next, text[MatchMost:][:NextMost]) {
+			if m := s.Matches(nil, text[:MatchMost], MatchMost, 1); len(m) != 1 ||
+				!slices.Equal(m[0].Next, text[MatchMost:][:NextMost]) {
 				t.Fatalf("kill %d: text %d of %d is lost", kill, i, last)
 			}
 		}

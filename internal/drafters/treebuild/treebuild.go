@@ -1,13 +1,15 @@
-// Package treebuild builds draft trees best first. A Source says what may follow a node; the Builder takes the nodes of the most
-// probable paths, as many as the budget allows. The shapes that papers define are settings of it:
+// Package treebuild builds draft trees best first. A Source says what may follow a node; the
+// Builder takes the nodes of the most probable paths, as many as the budget allows. The shapes that
+// papers define are settings of it:
 //
 //   - The most probable prefixes, one node at a time (DDTree, arXiv 2604.12989): the zero Builder.
 //   - All children of the best node at once (JetSpec's Algorithm 1): Whole, with a Width.
 //   - A chain: a Width of 1.
 //   - A static tree (Medusa, arXiv 2401.10774): a Template.
 //
-// A path is less probable than its beginning, and than the path whose last token ranks before its own. So the next node of all is
-// always the next child of a node in the tree, or the first child of the node that was added last: one heap holds them.
+// A path is less probable than its beginning, and than the path whose last token ranks before its
+// own. So the next node of all is always the next child of a node in the tree, or the first child
+// of the node that was added last: one heap holds them.
 package treebuild
 
 import (
@@ -20,9 +22,9 @@ import (
 
 // Source has the candidates below the nodes of a tree.
 type Source interface {
-	// Below is called once for every node, the root first, when it has been added. It returns what may follow the node, the most
-	// probable first; LogProb is the logarithm of the probability given the node. The list lasts until the tree is built, and
-	// the Builder sets its Scores.
+	// Below is called once for every node, the root first, when it has been added. It returns what may
+	// follow the node, the most probable first; LogProb is the logarithm of the probability given the
+	// node. The list lasts until the tree is built, and the Builder sets its Scores.
 	Below(t *tree.Tree, node int) []sample.Candidate
 }
 
@@ -32,8 +34,8 @@ type Builder struct {
 	Least float64     // probability of a path at least; 0: any
 	Guide draft.Guide // corrects probabilities by the acceptance measured; nil: they are taken as they are
 
-	// Whole adds all children of the best node at once. Nodes then come in the order of Order, given the log-probability of the path
-	// to a node and its depth; nil: of the log-probability.
+	// Whole adds all children of the best node at once. Nodes then come in the order of Order, given
+	// the log-probability of the path to a node and its depth; nil: of the log-probability.
 	Whole bool
 	Order func(path float64, depth int) float64
 
@@ -98,7 +100,8 @@ func (b *Builder) fill(t *tree.Tree, from Source, budget int) {
 	}
 }
 
-// offer puts the child of a rank below a node on the heap, if there is one. path is the log-probability of the path to the node.
+// offer puts the child of a rank below a node on the heap, if there is one. path is the
+// log-probability of the path to the node.
 func (b *Builder) offer(t *tree.Tree, node, rank int, path float64) {
 	if !b.has(t, node, rank) {
 		return
@@ -115,8 +118,8 @@ func (b *Builder) offer(t *tree.Tree, node, rank int, path float64) {
 	}
 }
 
-// has reports whether a node has a child of a rank that is possible, and sets its Score. A later rank is not worth more,
-// whatever the guide measured.
+// has reports whether a node has a child of a rank that is possible, and sets its Score. A later
+// rank is not worth more, whatever the guide measured.
 func (b *Builder) has(t *tree.Tree, node, rank int) bool {
 	list := b.lists[node]
 	if rank >= len(list) || b.Width > 0 && rank >= b.Width {
@@ -143,8 +146,8 @@ func (b *Builder) FirstChance(node int) float64 {
 	return math.Exp(b.lists[node][0].Score)
 }
 
-// Chance is the probability that a node is accepted if its parent is: as a guide has measured it, or without one as the drafter has
-// it. It is 0 where the drafter's number is none.
+// Chance is the probability that a node is accepted if its parent is: as a guide has measured it,
+// or without one as the drafter has it. It is 0 where the drafter's number is none.
 func Chance(g draft.Guide, depth int, logProb float32) float32 {
 	p := float32(math.Exp(float64(logProb)))
 	if g != nil {

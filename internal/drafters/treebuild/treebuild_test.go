@@ -31,7 +31,8 @@ func (b *byPath) of(path []int32) (list []sample.Candidate) {
 	rng := rand.New(rand.NewPCG(h, 0))
 	for token := range int32(rng.IntN(5)) {
 		logProb := -float32(rng.IntN(40)) / 8 // often equal
-		list = append(list, sample.Candidate{Token: token, LogProb: logProb, Score: math.Log(float64(float32(math.Exp(float64(logProb)))))})
+		list = append(list, sample.Candidate{Token: token, LogProb: logProb,
+			Score: math.Log(float64(float32(math.Exp(float64(logProb)))))})
 	}
 	slices.SortFunc(list, func(a, b sample.Candidate) int { return cmp.Compare(b.Score, a.Score) })
 	return list
@@ -46,8 +47,8 @@ func (b *byPath) Below(t *tree.Tree, node int) []sample.Candidate {
 	return b.of(path)
 }
 
-// Trees are built best first whatever candidates a node has: of all paths that there are, the likeliest, in order; and every node is asked
-// for its candidates once.
+// Trees are built best first whatever candidates a node has: of all paths that there are, the
+// likeliest, in order; and every node is asked for its candidates once.
 func TestBestFirst(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		from := &byPath{seed: rapid.Uint64().Draw(r, "seed"), deep: rapid.IntRange(1, 4).Draw(r, "deep")}

@@ -1,8 +1,10 @@
-// Package pagestore keeps blocks of a cache's pages in files. A block is found by a key, which is a hash of the tokens from the
-// beginning of the text to the block's end and of all else that its contents depend on.
+// Package pagestore keeps blocks of a cache's pages in files. A block is found by a key, which is a
+// hash of the tokens from the beginning of the text to the block's end and of all else that its
+// contents depend on.
 //
 // A file gets its name when it is whole and on the disk, and its checksum is compared when it is read: after a crash at
-// any moment a block is as it was written, or not there. The folder has a bound, beyond which the files not used for longest go.
+// any moment a block is as it was written, or not there. The folder has a bound, beyond which the
+// files not used for longest go.
 package pagestore
 
 import (
@@ -101,7 +103,8 @@ type file struct {
 	used time.Time
 }
 
-// Open opens a folder, which it makes where there is none, for blocks of at most limit bytes together. One process at a time may have it.
+// Open opens a folder, which it makes where there is none, for blocks of at most limit bytes
+// together. One process at a time may have it.
 func Open(dir string, limit int64) (*Store, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil { // blocks tell what was said
 		return nil, err
@@ -205,8 +208,9 @@ func (s *Store) Write(k Key, size int64, fill func(io.Writer) error) error {
 	return nil
 }
 
-// Read gives a block of size bytes to take, which reads all of it. An error says that the block is not there or not as it was
-// written, so that what take made of it must not be used; such a file is removed.
+// Read gives a block of size bytes to take, which reads all of it. An error says that the block is
+// not there or not as it was written, so that what take made of it must not be used; such a file is
+// removed.
 func (s *Store) Read(k Key, size int64, take func(io.Reader) error) error {
 	f, err := os.Open(s.path(k))
 	if err == nil {

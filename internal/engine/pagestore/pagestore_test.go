@@ -120,7 +120,8 @@ func TestDamagedBlocks(t *testing.T) {
 	}
 }
 
-// The folder stays within its limit. What was not used for longest goes first, of a chain its end, also after the store was opened again.
+// The folder stays within its limit. What was not used for longest goes first, of a chain its end,
+// also after the store was opened again.
 func TestLimit(t *testing.T) {
 	dir := t.TempDir()
 	limit := int64(4 * (headerSize + blockSize + 4))

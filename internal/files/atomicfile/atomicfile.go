@@ -1,5 +1,5 @@
-// Package atomicfile writes a file whole or not at all: whoever opens the path, at any moment and after any crash, finds
-// the old content or the new one, never a part.
+// Package atomicfile writes a file whole or not at all: whoever opens the path, at any moment and
+// after any crash, finds the old content or the new one, never a part.
 package atomicfile
 
 import (

@@ -28,9 +28,11 @@ func openWith(t *testing.T, meta map[string]any) *gguf.File {
 
 // Keys keeps the first error, gives defaults for what is missing only, and names file and key.
 func TestKeys(t *testing.T) {
-	f := openWith(t, map[string]any{"n": uint32(3), "neg": int32(-1), "s": "x", "inf": float32(math.Inf(1)), "ss": []string{"a"}})
+	f := openWith(t, map[string]any{"n": uint32(3), "neg": int32(-1), "s": "x", "inf": float32(math.Inf(1)),
+		"ss": []string{"a"}})
 	k := Of(f)
-	if k.Int("n") != 3 || k.Int("m", 5) != 5 || k.String("s") != "x" || k.Float("n") != 3 || !k.Bool("b", true) || len(k.Strings("ss")) != 1 ||
+	if k.Int("n") != 3 || k.Int("m", 5) != 5 || k.String("s") != "x" || k.Float("n") != 3 || !k.Bool("b", true) ||
+		len(k.Strings("ss")) != 1 ||
 		k.Ints("is", nil) != nil || k.Floats("fs", nil) != nil || !k.Has("n") || k.Has("m") || k.Err() != nil {
 		t.Error(k.Err())
 	}

@@ -9,7 +9,9 @@ import (
 )
 
 // fileTypes are llama.cpp's numbers for "mostly this type".
-var fileTypes = map[tensor.Type]uint32{tensor.F32: 0, tensor.F16: 1, tensor.Q4_0: 2, tensor.Q4_1: 3, tensor.Q8_0: 7, tensor.Q5_0: 8, tensor.Q5_1: 9, tensor.Q4_K: 14, tensor.Q5_K: 16, tensor.Q6_K: 18, tensor.IQ4_NL: 25, tensor.BF16: 32, tensor.MXFP4: 38}
+var fileTypes = map[tensor.Type]uint32{tensor.F32: 0, tensor.F16: 1, tensor.Q4_0: 2, tensor.Q4_1: 3, tensor.Q8_0: 7,
+	tensor.Q5_0: 8, tensor.Q5_1: 9, tensor.Q4_K: 14, tensor.Q5_K: 16, tensor.Q6_K: 18, tensor.IQ4_NL: 25,
+	tensor.BF16: 32, tensor.MXFP4: 38}
 
 // SetFileType says what type most of the file's matrices have, where llama.cpp has a number for it.
 func SetFileType(w *gguf.Writer, t tensor.Type) {
@@ -38,7 +40,8 @@ func SetTokenizer(w *gguf.Writer, f *gguf.File) error {
 		}
 	}
 	if !found {
-		return fault(f, "keys tokenizer.*", "take the file of a model with its tokenizer", errors.New("are missing: the file has no vocabulary"))
+		return fault(f, "keys tokenizer.*", "take the file of a model with its tokenizer",
+			errors.New("are missing: the file has no vocabulary"))
 	}
 	return nil
 }

@@ -9,9 +9,11 @@
 // tensors to; OpenFolder reads both, and the shards appear as one File. The bytes of a Tensor are
 // read when they are asked for; those of a file that changed since it was opened are an error.
 //
-// The rules of the format are all checked, before anything is allocated for what the header claims: its length, names that
-// occur twice, shapes that do not take the bytes given, data that overlaps, leaves gaps or ends elsewhere than the file,
-// shard names that leave the folder. F32, F16 and BF16 are numbers to grove; other dtypes are listed, their bytes can be had,
-// and Load makes an error of them. PyTorch's pytorch_model.bin, which older models and many drafters' heads are published as, is
-// read too where a folder has no safetensors; nothing in it is run. Every error is a *tensor.FileError: file, field, what is wrong, what to do.
+// The rules of the format are all checked, before anything is allocated for what the header claims:
+// its length, names that occur twice, shapes that do not take the bytes given, data that overlaps,
+// leaves gaps or ends elsewhere than the file, shard names that leave the folder. F32, F16 and BF16
+// are numbers to grove; other dtypes are listed, their bytes can be had, and Load makes an error of
+// them. PyTorch's pytorch_model.bin, which older models and many drafters' heads are published as,
+// is read too where a folder has no safetensors; nothing in it is run. Every error is a
+// *tensor.FileError: file, field, what is wrong, what to do.
 package safetensors

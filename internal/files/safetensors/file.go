@@ -25,7 +25,7 @@ type File struct {
 	Tensors  []Info            // in the order of their data
 
 	parts  []*infile.File
-	beside []*infile.File // of a folder, the other files that a model is read from
+	others []*infile.File // of a folder, the other files that a model is read from
 	byName map[string]int
 }
 
@@ -65,7 +65,7 @@ func Open(path string) (*File, error) {
 }
 
 // besideNames are the other files of a folder that a model is read from.
-var besideNames = []string{
+var otherNames = []string{
 	"config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json",
 	"special_tokens_map.json", "chat_template.jinja", singleName + indexEnd, torchName + indexEnd,
 }
@@ -83,7 +83,7 @@ func OpenFolder(dir string, other ...string) (*File, error) {
 }
 
 func (f *File) openFolder(other []string) error {
-	for _, name := range besideNames {
+	for _, name := range otherNames {
 		path := filepath.Join(f.Path, name)
 		p, err := infile.Open(path)
 		if errors.Is(err, fs.ErrNotExist) {
@@ -92,7 +92,7 @@ func (f *File) openFolder(other []string) error {
 		if err != nil {
 			return tensor.OpenError("safetensors", path, err)
 		}
-		f.beside = append(f.beside, p)
+		f.others = append(f.others, p)
 	}
 	for _, name := range []string{singleName, torchName} {
 		single := filepath.Join(f.Path, name)
@@ -114,7 +114,8 @@ func (f *File) openFolder(other []string) error {
 			return f.addPart(single)
 		}
 	}
-	return fault(f.Path, "", "give the folder of a model with its weights", "holds neither %s nor %s, nor an index of such files (%s)", singleName, torchName, indexEnd)
+	return fault(f.Path, "", "give the folder of a model with its weights",
+		"holds neither %s nor %s, nor an index of such files (%s)", singleName, torchName, indexEnd)
 }
 
 func newFile(path string) *File { return &File{Path: path, byName: map[string]int{}} }
@@ -127,7 +128,8 @@ func (f *File) openShards(index string) error {
 	}
 	for _, shard := range slices.Sorted(maps.Values(weights)) {
 		if !plainName(shard) {
-			return fault(index, `field "weight_map"`, "do not use this download", "the shard name %s leaves the model's folder", tensor.Quote(shard))
+			return fault(index, `field "weight_map"`, "do not use this download", "the shard name %s leaves the model's folder",
+				tensor.Quote(shard))
 		}
 		path := filepath.Join(f.Path, shard)
 		if len(f.parts) > 0 && f.parts[len(f.parts)-1].Path == path {
@@ -140,7 +142,8 @@ func (f *File) openShards(index string) error {
 	for name, shard := range weights {
 		i, ok := f.byName[name]
 		if !ok || f.parts[f.Tensors[i].Part].Path != filepath.Join(f.Path, shard) {
-			return fault(index, "tensor "+tensor.Quote(name), "take the index and all shards from one download", "is not in %s as the index says", tensor.Quote(shard))
+			return fault(index, "tensor "+tensor.Quote(name), "take the index and all shards from one download",
+				"is not in %s as the index says", tensor.Quote(shard))
 		}
 	}
 	return nil
@@ -208,7 +211,8 @@ func (f *File) addPart(path string) error {
 	}
 	for _, t := range h.tensors {
 		if j, twice := f.byName[t.Name]; twice {
-			return fault(path, "tensor "+tensor.Quote(t.Name), "take the index and all shards from one download", "is also in %s", f.parts[f.Tensors[j].Part].Path)
+			return fault(path, "tensor "+tensor.Quote(t.Name), "take the index and all shards from one download",
+				"is also in %s", f.parts[f.Tensors[j].Part].Path)
 		}
 		t.Part = n
 		f.byName[t.Name] = len(f.Tensors)
@@ -277,7 +281,7 @@ func (f *File) Drop(drop func(name string) bool) {
 // another file has taken its place: they are then of different versions. Of a folder they are the
 // weights and all JSON and template files.
 func (f *File) CheckInPlace() error {
-	for _, p := range slices.Concat(f.beside, f.parts) {
+	for _, p := range slices.Concat(f.others, f.parts) {
 		if err := p.CheckInPlace(); err != nil {
 			return fault(p.Path, "", "", "%w", err)
 		}
@@ -288,10 +292,10 @@ func (f *File) CheckInPlace() error {
 // Close closes the files.
 func (f *File) Close() error {
 	var errs []error
-	for _, p := range slices.Concat(f.beside, f.parts) {
+	for _, p := range slices.Concat(f.others, f.parts) {
 		errs = append(errs, p.Close())
 	}
-	f.parts, f.beside = nil, nil
+	f.parts, f.others = nil, nil
 	return errors.Join(errs...)
 }
 
@@ -336,7 +340,8 @@ func (f *File) Load(name string) (tensor.Tensor, error) {
 		return t, fault(f.Path, field, "the weights do not belong to this config.json: fetch the model again", "is not in the file")
 	}
 	if info := f.Tensors[f.byName[name]]; !t.Type.Decodes() {
-		return t, fault(f.parts[info.Part].Path, field, "convert the model to F32, F16 or BF16", "is of dtype %s, which grove cannot compute with", tensor.Quote(info.DType))
+		return t, fault(f.parts[info.Part].Path, field, "convert the model to F32, F16 or BF16",
+			"is of dtype %s, which grove cannot compute with", tensor.Quote(info.DType))
 	}
 	return t, nil
 }
@@ -349,7 +354,8 @@ func (f *File) LoadElements(name string) (tensor.Tensor, error) {
 		return t, err
 	}
 	if info := f.Tensors[f.byName[name]]; info.read != nil {
-		return t, fault(f.parts[info.Part].Path, "tensor "+tensor.Quote(name), "take a folder of the model in BF16, or a GGUF file",
+		return t, fault(f.parts[info.Part].Path, "tensor "+tensor.Quote(name),
+			"take a folder of the model in BF16, or a GGUF file",
 			"is a matrix of %v whose transpose is wanted", info.stored)
 	}
 	t.Shape = []int{t.Elements(), 1}

@@ -85,7 +85,8 @@ func TestShardsFail(t *testing.T) {
 	if _, err := OpenFolder(dir); err == nil || !strings.Contains(err.Error(), "JSON") {
 		t.Error(err)
 	}
-	if _, err := OpenFolder(t.TempDir()); err == nil || !strings.Contains(err.Error(), "holds neither model.safetensors nor") {
+	if _, err := OpenFolder(t.TempDir()); err == nil || !strings.Contains(err.Error(),
+		"holds neither model.safetensors nor") {
 		t.Error(err)
 	}
 	if _, err := Open(filepath.Join(dir, "none")); !errors.Is(err, fs.ErrNotExist) {
@@ -93,10 +94,12 @@ func TestShardsFail(t *testing.T) {
 	}
 }
 
-// A folder without safetensors is read from PyTorch's file, whose tensors are there as any others; safetensors come first.
+// A folder without safetensors is read from PyTorch's file, whose tensors are there as any others;
+// safetensors come first.
 func TestTorch(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, torchName), must(os.ReadFile("../torch/testdata/protocol2.pt")), 0o666); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, torchName), must(os.ReadFile("../torch/testdata/protocol2.pt")),
+		0o666); err != nil {
 		t.Fatal(err)
 	}
 	f, err := OpenFolder(dir)

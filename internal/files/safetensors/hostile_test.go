@@ -51,17 +51,19 @@ func TestHostile(t *testing.T) {
 		"dtype a number":      {file(one(`"dtype":3,"shape":[1],"data_offsets":[0,4]`), 4), "where a string"},
 		"dtype twice":         {file(one(`"dtype":"F32","dtype":"F32","shape":[1],"data_offsets":[0,4]`), 4), `"dtype" occurs twice`},
 		"shape overflows":     {file(one(`"dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,4]`), 4), "overflows"},
-		"shape not bytes":     {file(one(`"dtype":"F32","shape":[2],"data_offsets":[0,4]`), 4), "takes 8 bytes, its data_offsets span 4"},
-		"beyond file":         {file(one(`"dtype":"F32","shape":[2],"data_offsets":[0,8]`), 4), "beyond the end of the file"},
-		"gap at start":        {file(one(`"dtype":"F32","shape":[1],"data_offsets":[4,8]`), 8), "the tensors before it end at 0"},
-		"bytes at end":        {file(one(`"dtype":"F32","shape":[1],"data_offsets":[0,4]`), 5), "1 bytes at the end"},
+		"shape not bytes": {file(one(`"dtype":"F32","shape":[2],"data_offsets":[0,4]`), 4),
+			"takes 8 bytes, its data_offsets span 4"},
+		"beyond file":  {file(one(`"dtype":"F32","shape":[2],"data_offsets":[0,8]`), 4), "beyond the end of the file"},
+		"gap at start": {file(one(`"dtype":"F32","shape":[1],"data_offsets":[4,8]`), 8), "the tensors before it end at 0"},
+		"bytes at end": {file(one(`"dtype":"F32","shape":[1],"data_offsets":[0,4]`), 5), "1 bytes at the end"},
 		"overlap": {file(`{"x":{"dtype":"U8","shape":[4],"data_offsets":[0,4]},"y":{"dtype":"U8","shape":[4],"data_offsets":[2,6]}}`, 6),
 			`tensor "y": its data at 2 overlaps`},
 		"name twice": {file(`{"x":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"x":{"dtype":"U8","shape":[1],"data_offsets":[1,2]}}`, 2), `"x": occurs twice`},
 		"metadata":   {file(`{"__metadata__":{"a":1}}`, 0), "__metadata__: want an object of strings"},
 		"metadata 2": {file(`{"__metadata__":{"a":"1","a":"2"}}`, 0), `"a" occurs twice`},
 		"deep":       {file(one(`"more":`+strings.Repeat("[", 20000)), 0), "depth"},
-		"many dims":  {file(one(`"dtype":"F32","shape":[`+strings.Repeat("1,", 100)+`1],"data_offsets":[0,4]`), 4), "more than 64"},
+		"many dims": {file(one(`"dtype":"F32","shape":[`+strings.Repeat("1,", 100)+`1],"data_offsets":[0,4]`), 4),
+			"more than 64"},
 	} {
 		path := filepath.Join(t.TempDir(), "bad.safetensors")
 		if err := os.WriteFile(path, c.data, 0o666); err != nil {
@@ -69,7 +71,8 @@ func TestHostile(t *testing.T) {
 		}
 		_, err := Open(path)
 		var fe *tensor.FileError
-		if !errors.As(err, &fe) || fe.File != path || fe.Field == "" || fe.Remedy == "" || !strings.Contains(err.Error(), c.want) {
+		if !errors.As(err, &fe) || fe.File != path || fe.Field == "" || fe.Remedy == "" ||
+			!strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
 		}
 	}
@@ -94,7 +97,8 @@ func TestOddities(t *testing.T) {
 	if x := must(must(f.Load("x")).ReadAll()); len(x.Data) != 2 || x.Elements() != 1 {
 		t.Errorf("a scalar is %v", x)
 	}
-	for name, want := range map[string]string{"f4": `tensor "f4": is of dtype "F4"`, "i": `tensor "i": is of dtype "I64"`, "zz": `tensor "zz": is not in the file`} {
+	for name, want := range map[string]string{"f4": `tensor "f4": is of dtype "F4"`, "i": `tensor "i": is of dtype "I64"`,
+		"zz": `tensor "zz": is not in the file`} {
 		if _, err := f.Load(name); err == nil || !strings.HasPrefix(err.Error(), "safetensors: "+path+": "+want) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -148,7 +152,8 @@ func FuzzSafetensors(f *testing.F) {
 	add(file(`{"__metadata__":{"format":"pt"},"x":{"dtype":"BF16","shape":[2,3],"data_offsets":[0,12]},"y":{"dtype":"F32","shape":[],"data_offsets":[12,16]}} `, 16))
 	add(file(`{"x":{"dtype":"F4","shape":[2],"data_offsets":[0,1],"more":[{}]}}`, 1))
 	add(file(`{}`, 0))
-	for _, bad := range []string{`{"x":{"dtype":"F32","shape":[18446744073709551615],"data_offsets":[0,4]}}`, `{"x":{"shape":[1],}}`, `{"a":{},"a":{}}`, `{"\ud800":{}}`} {
+	for _, bad := range []string{`{"x":{"dtype":"F32","shape":[18446744073709551615],"data_offsets":[0,4]}}`, `{"x":{"shape":[1],}}`,
+		`{"a":{},"a":{}}`, `{"\ud800":{}}`} {
 		add(file(bad, 4))
 	}
 	for _, r := range []string{"[", "[],", `"x",`, `{"a":`, `"a":1,`} {
@@ -195,8 +200,10 @@ func FuzzIndex(f *testing.F) {
 	write("b", file(`{"y":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"z":{"dtype":"U8","shape":[1],"data_offsets":[1,2]}}`, 2))
 	write("c", []byte("no shard"))
 	for _, s := range []string{
-		`{"metadata":{"total_size":3},"weight_map":{"x":"a","y":"b","z":"b"}}`, `{"weight_map":{"x":"a"}}`, `{"weight_map":{"x":"b","y":"a"}}`,
-		`{"weight_map":{"x":"c"}}`, `{"weight_map":{"x":"../a"}}`, `{"weight_map":{"x":"nowhere"}}`, `{"weight_map":{}}`, `{"weight_map":[]}`, `{`, `[]`,
+		`{"metadata":{"total_size":3},"weight_map":{"x":"a","y":"b","z":"b"}}`, `{"weight_map":{"x":"a"}}`,
+		`{"weight_map":{"x":"b","y":"a"}}`,
+		`{"weight_map":{"x":"c"}}`, `{"weight_map":{"x":"../a"}}`, `{"weight_map":{"x":"nowhere"}}`, `{"weight_map":{}}`,
+		`{"weight_map":[]}`, `{`, `[]`,
 		`{"weight_map":{"x":"a"},"weight_map":{"y":"b"}}`,
 	} {
 		f.Add([]byte(s), uint16(0), uint16(0), uint16(0))

@@ -47,7 +47,8 @@ type header struct {
 
 // fault makes the package's error.
 func fault(file, field, remedy, format string, args ...any) *tensor.FileError {
-	return &tensor.FileError{Format: "safetensors", File: file, Field: field, Remedy: remedy, Err: fmt.Errorf(format, args...)}
+	return &tensor.FileError{Format: "safetensors", File: file, Field: field, Remedy: remedy,
+		Err: fmt.Errorf(format, args...)}
 }
 
 // parseFile reads the header of a file: 8 bytes of length, JSON, then the tensors' data without
@@ -64,7 +65,8 @@ func parseFile(file *infile.File) (*header, error) {
 	n := binary.LittleEndian.Uint64(text)
 	switch {
 	case n > maxHeader:
-		return nil, fault("", "header", "give a .safetensors file", "a header of %d bytes is beyond the format's limit of %d: this is not a safetensors file", n, maxHeader)
+		return nil, fault("", "header", "give a .safetensors file",
+			"a header of %d bytes is beyond the format's limit of %d: this is not a safetensors file", n, maxHeader)
 	case n > uint64(size-8):
 		return nil, fault("", "header", remedyCut, "its %d bytes go beyond the end of the file", n)
 	}
@@ -299,8 +301,8 @@ func (p *parser) metadata() error {
 	return nil
 }
 
-// place sorts the tensors by offset, checks that together they cover the data exactly, as the format demands, and turns offsets
-// into positions in the file.
+// place sorts the tensors by offset, checks that together they cover the data exactly, as the
+// format demands, and turns offsets into positions in the file.
 func (h *header) place(start, fileSize int64) error {
 	slices.SortFunc(h.tensors, func(a, b Info) int {
 		return cmp.Or(cmp.Compare(a.Offset, b.Offset), cmp.Compare(a.Size, b.Size), cmp.Compare(a.Name, b.Name))
@@ -315,7 +317,8 @@ func (h *header) place(start, fileSize int64) error {
 		case t.Offset > end:
 			return fault("", field, remedyWrong, "its data begins at %d, but the tensors before it end at %d", t.Offset, end)
 		case t.Size > fileSize-start-end:
-			return fault("", field, remedyCut, "its %d bytes at %d+%d go beyond the end of the file at %d", t.Size, start, t.Offset, fileSize)
+			return fault("", field, remedyCut, "its %d bytes at %d+%d go beyond the end of the file at %d", t.Size,
+				start, t.Offset, fileSize)
 		}
 		end += t.Size
 		t.Offset += start

@@ -38,7 +38,8 @@ func drawTensor(t *rapid.T, name string) tensor.Tensor {
 func TestRoundTrip(t *testing.T) {
 	dir := t.TempDir()
 	rapid.Check(t, func(t *rapid.T) {
-		names := rapid.SliceOfNDistinct(rapid.StringN(1, 20, -1).Filter(func(s string) bool { return s != metadataName }), 0, 8, rapid.ID).Draw(t, "names")
+		names := rapid.SliceOfNDistinct(rapid.StringN(1, 20, -1).Filter(func(s string) bool { return s != metadataName }), 0,
+			8, rapid.ID).Draw(t, "names")
 		meta := rapid.MapOfN(rapid.String(), rapid.String(), 0, 4).Draw(t, "metadata")
 		tensors := make([]tensor.Tensor, len(names))
 		for i, name := range names {

@@ -16,7 +16,8 @@ func parseTorch(file *infile.File) (*header, error) {
 	h := &header{}
 	for _, t := range list {
 		dtype, _ := dtypeOf(t.Type)
-		h.tensors = append(h.tensors, Info{Name: t.Name, DType: dtype, Type: t.Type, Shape: t.Shape, Offset: t.Offset, Size: t.Size})
+		h.tensors = append(h.tensors, Info{Name: t.Name, DType: dtype, Type: t.Type, Shape: t.Shape,
+			Offset: t.Offset, Size: t.Size})
 	}
 	return h, nil
 }

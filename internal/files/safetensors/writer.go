@@ -19,9 +19,10 @@ import (
 )
 
 // Writer collects a file's description and writes it in one go. Tensor data is asked for when its turn comes, so that
-// a file of any size is written in little memory. What is written depends only on what was added, not on the order: tensors lie
-// by size of element, largest first, so that each is aligned to its elements, then by name. The first mistake made with
-// SetMetadata or Add is kept and returned by WriteTo and WriteFile.
+// a file of any size is written in little memory. What is written depends only on what was added,
+// not on the order: tensors lie by size of element, largest first, so that each is aligned to its
+// elements, then by name. The first mistake made with SetMetadata or Add is kept and returned by
+// WriteTo and WriteFile.
 type Writer struct {
 	metadata map[string]string
 	tensors  []pending
@@ -84,7 +85,8 @@ func (w *Writer) Add(name string, t tensor.Type, shape []int, fill func(w io.Wri
 		return
 	}
 	w.names[name] = true
-	w.tensors = append(w.tensors, pending{Info{Name: name, DType: dtype, Type: t, Shape: slices.Clone(shape), Size: int64(size)}, fill})
+	w.tensors = append(w.tensors, pending{Info{Name: name, DType: dtype, Type: t, Shape: slices.Clone(shape),
+		Size: int64(size)}, fill})
 }
 
 func dtypeOf(t tensor.Type) (string, bool) {
@@ -138,7 +140,8 @@ func (w *Writer) WriteTo(out io.Writer) (int64, error) {
 	})
 	h := w.header()
 	if len(h) > maxHeader {
-		return 0, fault("", "header", "write several files", "its %d bytes are beyond the format's limit of %d", len(h), maxHeader)
+		return 0, fault("", "header", "write several files", "its %d bytes are beyond the format's limit of %d", len(h),
+			maxHeader)
 	}
 	n := int64(8 + len(h))
 	if _, err := out.Write(append(binary.LittleEndian.AppendUint64(nil, uint64(len(h))), h...)); err != nil {

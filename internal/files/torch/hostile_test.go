@@ -56,7 +56,8 @@ var instructions = []func(p *picklings, n byte){
 	func(p *picklings, n byte) { p.write("\x95" + strings.Repeat(string([]byte{n}), 8)) },
 	func(p *picklings, n byte) { p.write(string([]byte{n})) }, // any byte
 	func(p *picklings, n byte) { // a whole tensor, and its name
-		view := pickled(view{names[int(n)%len(names)], "FloatStorage", "0", int(n % 4), []int{2, int(n / 4 % 4)}, []int{int(n / 4 % 4), 1}})
+		view := pickled(view{names[int(n)%len(names)], "FloatStorage", "0", int(n % 4), []int{2, int(n / 4 % 4)},
+			[]int{int(n / 4 % 4), 1}})
 		p.write(string(view[4 : len(view)-2]))
 	},
 	func(p *picklings, n byte) { // the last 1 to 16 instructions, up to 2^15 times more
@@ -67,7 +68,8 @@ var instructions = []func(p *picklings, n byte){
 }
 
 var names = []string{
-	"storage", "0", "1", "cpu", "w", "torch", "FloatStorage", "BoolStorage", "torch._utils", "_rebuild_tensor_v2", "_rebuild_parameter",
+	"storage", "0", "1", "cpu", "w", "torch", "FloatStorage", "BoolStorage", "torch._utils", "_rebuild_tensor_v2",
+	"_rebuild_parameter",
 	"collections", "OrderedDict", "builtins", "list", "",
 }
 
@@ -144,7 +146,8 @@ func FuzzFile(f *testing.F) {
 	good := string(pickled(view{"a", "FloatStorage", "0", 0, []int{2, 2}, []int{2, 1}}))
 	f.Add(zipped(f, zip.Store, "x/data.pkl", good, "x/data/0", strings.Repeat("1234", 4)))
 	f.Add(zipped(f, zip.Deflate, "x/data.pkl", good+strings.Repeat(" ", 1<<20), "x/data/0", strings.Repeat("1234", 4)))
-	f.Add(zipped(f, zip.Store, "x/data.pkl", good, "x/data/0", strings.Repeat("1234", 4), "x/data/0", "", "x/byteorder", "little"))
+	f.Add(zipped(f, zip.Store, "x/data.pkl", good, "x/data/0", strings.Repeat("1234", 4), "x/data/0", "",
+		"x/byteorder", "little"))
 	f.Fuzz(func(t *testing.T, data []byte) { checkFile(t, data) })
 }
 
@@ -156,10 +159,12 @@ func TestMemory(t *testing.T) {
 	long := strings.Repeat("x", 1<<17)
 	tensors := func(n int, shape string) string {
 		var b strings.Builder
-		b.WriteString("}" + text("storage") + "\x94ctorch\nFloatStorage\n\x94" + text("0") + "\x94" + text("cpu") + "\x94" + shape +
+		b.WriteString("}" + text("storage") + "\x94ctorch\nFloatStorage\n\x94" + text("0") + "\x94" +
+			text("cpu") + "\x94" + shape +
 			"\x94ctorch._utils\n_rebuild_tensor_v2\n\x94000000(h\x00h\x01h\x02h\x03K\x00tQ\x940(")
 		for i := range n {
-			b.WriteString("\x8c\x04" + string([]byte{byte('a' + i%26), byte('a' + i/26%26), byte('a' + i/676%26), byte('a' + i/17576%26)}) +
+			b.WriteString("\x8c\x04" + string([]byte{byte('a' + i%26), byte('a' + i/26%26), byte('a' + i/676%26),
+				byte('a' + i/17576%26)}) +
 				"h\x05(h\x06K\x00h\x04h\x04tR")
 		}
 		return b.String() + "u."

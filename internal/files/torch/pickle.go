@@ -1,5 +1,5 @@
-// The pickle machine, as far as PyTorch's files need it: a stack of values, made by one opcode after the other. What would be
-// run in Python is kept as its name and arguments.
+// The pickle machine, as far as PyTorch's files need it: a stack of values, made by one opcode
+// after the other. What would be run in Python is kept as its name and arguments.
 
 package torch
 
@@ -139,7 +139,8 @@ func (u *unpickler) last(n int) ([]any, error) {
 var sized = map[byte]struct {
 	length uint64
 	text   bool
-}{'X': {4, true}, 0x8c: {1, true}, 0x8d: {8, true}, 'U': {1, true}, 'T': {4, true}, 'B': {4, false}, 'C': {1, false}, 0x8e: {8, false}}
+}{'X': {4, true}, 0x8c: {1, true}, 0x8d: {8, true}, 'U': {1, true}, 'T': {4, true}, 'B': {4, false},
+	'C': {1, false}, 0x8e: {8, false}}
 
 func (u *unpickler) step(op byte) error {
 	if s, ok := sized[op]; ok {

@@ -1,9 +1,10 @@
-// Package torch reads where PyTorch's checkpoint files (pytorch_model.bin, .pt) keep their tensors: what many drafters' heads are
-// published as.
+// Package torch reads where PyTorch's checkpoint files (pytorch_model.bin, .pt) keep their tensors:
+// what many drafters' heads are published as.
 //
-// A file is a zip archive of stored entries: data.pkl, a pickle of a dictionary by name whose tensors refer to storages, and one
-// entry data/KEY for each storage, the numbers as they are. The pickle is read as data: nothing that it names is run, and
-// whatever is not a tensor is passed over.
+// A file is a zip archive of stored entries: data.pkl, a pickle of a dictionary by name whose
+// tensors refer to storages, and one entry data/KEY for each storage, the numbers as they are. The
+// pickle is read as data: nothing that it names is run, and whatever is not a tensor is passed
+// over.
 package torch
 
 import (
@@ -32,7 +33,8 @@ type Info struct {
 // types of numbers, by the class of a storage.
 var types = map[string]tensor.Type{
 	"FloatStorage": tensor.F32, "HalfStorage": tensor.F16, "BFloat16Storage": tensor.BF16, "DoubleStorage": tensor.F64,
-	"LongStorage": tensor.I64, "IntStorage": tensor.I32, "ShortStorage": tensor.I16, "CharStorage": tensor.I8, "ByteStorage": tensor.U8,
+	"LongStorage": tensor.I64, "IntStorage": tensor.I32, "ShortStorage": tensor.I16, "CharStorage": tensor.I8,
+	"ByteStorage": tensor.U8,
 	"BoolStorage": tensor.Bool,
 }
 
@@ -205,7 +207,8 @@ func (a *archive) tensor(name string, t *built) (Info, error) {
 	}
 	f := a.storages[s.key]
 	if f == nil {
-		return info, fmt.Errorf("its storage %s is not in the archive: the file is incomplete", tensor.Quote("data/"+s.key[:min(len(s.key), 97)]))
+		return info, fmt.Errorf("its storage %s is not in the archive: the file is incomplete",
+			tensor.Quote("data/"+s.key[:min(len(s.key), 97)]))
 	}
 	at, have, err := a.place(f)
 	if err != nil {

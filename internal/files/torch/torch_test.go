@@ -14,8 +14,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// What Python's pickle writes of a state dictionary, in PyTorch's protocol and in a newer one: every kind of number, a parameter, views of
-// one storage, and things that are no tensors.
+// What Python's pickle writes of a state dictionary, in PyTorch's protocol and in a newer one:
+// every kind of number, a parameter, views of one storage, and things that are no tensors.
 func TestPythonsFiles(t *testing.T) {
 	for _, name := range []string{"protocol2", "protocol4"} {
 		data, err := os.ReadFile("testdata/" + name + ".pt")
@@ -32,13 +32,15 @@ func TestPythonsFiles(t *testing.T) {
 			got[i].Offset = 0
 		}
 		want := []Info{
-			{"layers.0.weight", tensor.F32, []int{2, 4}, 0, 32}, {"layers.0.bias", tensor.F32, []int{4}, 0, 16}, {"one", tensor.F16, []int{1, 1}, 0, 2},
+			{"layers.0.weight", tensor.F32, []int{2, 4}, 0, 32}, {"layers.0.bias", tensor.F32, []int{4}, 0, 16}, {"one",
+				tensor.F16, []int{1, 1}, 0, 2},
 			{"d2t", tensor.I64, []int{3}, 0, 24}, {"t2d", tensor.Bool, []int{5}, 0, 5},
 		}
 		if d := cmp.Diff(want, got); d != "" {
 			t.Errorf("%s: %s", name, d)
 		}
-		for tensor, want := range map[string]string{"layers.0.bias": "00 00 00 41 00 00 10 41 00 00 20 41 00 00 30 41", "one": "00 c0", "t2d": "01 00 00 01 01",
+		for tensor, want := range map[string]string{"layers.0.bias": "00 00 00 41 00 00 10 41 00 00 20 41 00 00 30 41",
+			"one": "00 c0", "t2d": "01 00 00 01 01",
 			"d2t": "07 00 00 00 00 00 00 00 ff ff ff ff ff ff ff ff 00 00 00 00 00 01 00 00"} {
 			if bytes[tensor] != want {
 				t.Errorf("%s: %s has bytes %s, want %s", name, tensor, bytes[tensor], want)

@@ -20,7 +20,8 @@ import (
 // leastAccepted is the share of schemas that are to be accepted.
 const leastAccepted = 0.95
 
-// Each schema of the suite's required cases is accepted, or refused by a keyword; texts of its grammar are values that it accepts.
+// Each schema of the suite's required cases is accepted, or refused by a keyword; texts of its
+// grammar are values that it accepts.
 func TestSuite(t *testing.T) {
 	folder := os.Getenv("JSON_SCHEMA_SUITE")
 	if folder == "" {

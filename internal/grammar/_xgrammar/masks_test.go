@@ -171,14 +171,19 @@ type explanation struct {
 
 // explanations are all reasons that there are.
 var explanations = []explanation{
-	{"xgrammar allows bytes that are no UTF-8", func(_, text, token string, ours bool) bool { return !ours && !beginsUTF8(text+token) }},
+	{"xgrammar allows bytes that are no UTF-8", func(_, text, token string, ours bool) bool {
+		return !ours &&
+			!beginsUTF8(text+token)
+	}},
 	{"xgrammar allows an escape of a half of a surrogate pair alone", func(_, text, token string, ours bool) bool {
 		return !ours && surrogate.MatchString(text+token)
 	}},
 	{"a number has more digits than grove allows: 18, 15 of a fraction, 2 of an exponent", func(_, text, token string, ours bool) bool {
 		return !ours && longNumber.MatchString(text+token)
 	}},
-	{"xgrammar writes a constant object without spaces", func(schema, _, _ string, _ bool) bool { return strings.Contains(schema, `"const": {`) }},
+	{"xgrammar writes a constant object without spaces", func(schema, _, _ string, _ bool) bool {
+		return strings.Contains(schema, `"const": {`)
+	}},
 	{"xgrammar allows escapes in names of additional properties", func(schema, _, token string, ours bool) bool {
 		return !ours && strings.Contains(schema, "additionalProperties") && strings.Contains(token, `\`)
 	}},

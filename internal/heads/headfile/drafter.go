@@ -10,8 +10,8 @@ import (
 	"github.com/grovellm/grove/internal/drafters/textrank"
 )
 
-// Choose opens the head in the file that the option model names, or without it the first of the target's heads: one of a kind
-// whose shape is wanted. called is what errors call such a head.
+// Choose opens the head in the file that the option model names, or without it the first of the
+// target's heads: one of a kind whose shape is wanted. called is what errors call such a head.
 func Choose[H any](model string, target registry.Target, kind *Kind, called string, wanted func(s Shape) bool,
 	open func(registry.Head, registry.Target) (H, error)) (none H, err error) {
 	h := registry.Head{Name: model}
@@ -39,8 +39,8 @@ func Choose[H any](model string, target registry.Target, kind *Kind, called stri
 // AnyShape wants heads of every shape.
 func AnyShape(Shape) bool { return true }
 
-// Lists is the shortlist of a head's output that modifiers name; nil: they name none. Of d there are the output matrix, its norm,
-// its tokens, and for a router the embedding.
+// Lists is the shortlist of a head's output that modifiers name; nil: they name none. Of d there
+// are the output matrix, its norm, its tokens, and for a router the embedding.
 func Lists(mods registry.Modifiers, d shortlist.Drafter, target registry.Target) (shortlist.Method, error) {
 	d.Pool = target.Model.Pool()
 	d.Vocab = target.Model.Config.Vocab

@@ -74,7 +74,9 @@ func refuseForeign(config map[string]any, tensors []string) error {
 			}
 		}
 	}
-	if speculator != "" && !slices.ContainsFunc(kinds, func(k *Kind) bool { return slices.Contains(k.Speculators, speculator) }) {
+	if speculator != "" && !slices.ContainsFunc(kinds, func(k *Kind) bool {
+		return slices.Contains(k.Speculators, speculator)
+	}) {
 		return refuse("another head of vLLM's speculators", "field \"speculators_model_type\" is %s",
 			tensor.Quote(speculator))
 	}

@@ -1,5 +1,6 @@
-// Package headfile is what the files of drafters' heads of all kinds have in common: that they are GGUF or a Hugging Face folder, how
-// tensors come out of either and go into it, and how a head is opened for a target.
+// Package headfile is what the files of drafters' heads of all kinds have in common: that they are
+// GGUF or a Hugging Face folder, how tensors come out of either and go into it, and how a head is
+// opened for a target.
 package headfile
 
 import (

@@ -37,14 +37,16 @@ func TestTokens(t *testing.T) {
 			t.Fatalf("GGUF: %v, %v; want %v", got, err, want)
 		}
 		list[1].Data[tokens[0]] = 0
-		if _, err := readTokens(list[0].Tensor, list[1].Tensor, true, vocab); err == nil || !strings.Contains(err.Error(), "disagree") {
+		if _, err := readTokens(list[0].Tensor, list[1].Tensor, true, vocab); err == nil ||
+			!strings.Contains(err.Error(), "disagree") {
 			t.Fatalf("a token that the other list has not: %v", err)
 		}
 		if _, err := readTokens(numbers(tokens, 0), tensor.Tensor{}, false, int(slices.Max(tokens))); err == nil {
 			t.Fatal("a token beyond the vocabulary is no error")
 		}
 	})
-	if _, err := readTokens(tensor.Tensor{Name: "d2t", Type: tensor.F32, Shape: []int{1}, Data: make([]byte, 4)}, tensor.Tensor{}, false, 5); err == nil {
+	if _, err := readTokens(tensor.Tensor{Name: "d2t", Type: tensor.F32, Shape: []int{1}, Data: make([]byte, 4)},
+		tensor.Tensor{}, false, 5); err == nil {
 		t.Error("a list of numbers that are not whole is no error")
 	}
 }
@@ -79,7 +81,8 @@ func TestWritten(t *testing.T) {
 		x    tensor.Tensor
 		want tensor.Type
 	}{
-		{ones("matrix", tensor.F32, 2, 64), tensor.Q8_0}, {ones("odd", tensor.F32, 2, 15), tensor.F32}, {ones("vector", tensor.BF16, 64), tensor.F32},
+		{ones("matrix", tensor.F32, 2, 64), tensor.Q8_0}, {ones("odd", tensor.F32, 2, 15),
+			tensor.F32}, {ones("vector", tensor.BF16, 64), tensor.F32},
 		{ones("wide", tensor.F16, 2, 32), tensor.Q8_0}, {numbers([]int32{1, 2}, 0), tensor.I64},
 	} {
 		o := Out{Tensor: c.x}
@@ -92,7 +95,8 @@ func TestWritten(t *testing.T) {
 		t.Errorf("%v of shape %v, %v", joined.Type, joined.Shape, err)
 	}
 	dir := t.TempDir()
-	if err := writeOuts(dir, "model.safetensors", map[string]any{"x": 1}, append([]Out{{Tensor: ones("m", tensor.Q8_0, 2, 32)}}, FolderTokens([]int32{1}, 3)...)); err != nil {
+	if err := writeOuts(dir, "model.safetensors", map[string]any{"x": 1},
+		append([]Out{{Tensor: ones("m", tensor.Q8_0, 2, 32)}}, FolderTokens([]int32{1}, 3)...)); err != nil {
 		t.Fatal(err)
 	}
 	f, err := safetensors.OpenFolder(dir)

@@ -10,8 +10,9 @@ import (
 	"github.com/grovellm/grove/tensor"
 )
 
-// Keys goes through the keys of a head's GGUF file. A shape names each of them once, with the number that it is of; Keys
-// lists the names, reads the numbers or writes them. A name that begins with a dot comes after the architecture.
+// Keys goes through the keys of a head's GGUF file. A shape names each of them once, with the
+// number that it is of; Keys lists the names, reads the numbers or writes them. A name that begins
+// with a dot comes after the architecture.
 type Keys struct {
 	Arch string
 

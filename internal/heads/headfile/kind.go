@@ -60,10 +60,12 @@ type Shape interface {
 	FileArch() string // general.architecture of its GGUF file
 	Keys(k *Keys)     // keys of a GGUF file beyond those of the layers
 
-	// ReadFolder reads the shape from config.json of an open folder, and FolderFields is its inverse: layer has the fields of the
-	// layers, target is nil except for vLLM's speculators. Both say which layout the folder has, which Place is told.
+	// ReadFolder reads the shape from config.json of an open folder, and FolderFields is its inverse:
+	// layer has the fields of the layers, target is nil except for vLLM's speculators. Both say which
+	// layout the folder has, which Place is told.
 	ReadFolder(f *File) (layout string, err error)
-	FolderFields(layer map[string]any, typ tensor.Type, weights []tensor.Tensor, target *model.Config) (m map[string]any, layout string, err error)
+	FolderFields(layer map[string]any, typ tensor.Type, weights []tensor.Tensor, target *model.Config) (m map[string]any,
+		layout string, err error)
 	Folders() (authors, speculators bool) // which folders can be written: in its authors' layout, for vLLM's speculators
 	Place(name, layout string) Place      // where a folder has a tensor, by GGUF name
 

@@ -27,8 +27,8 @@ func Named(h registry.Head, err error) error {
 	return fmt.Errorf("%s: %w", h.Name, err)
 }
 
-// Head is an open file of a head: what it says, with the data of its tensors as they are. Taps of its Shape are nil where
-// the file leaves them to the target's depth; see For.
+// Head is an open file of a head: what it says, with the data of its tensors as they are. Taps of
+// its Shape are nil where the file leaves them to the target's depth; see For.
 type Head struct {
 	*File
 	Shape   Shape
@@ -192,7 +192,8 @@ func (x *Head) readFolder() (err error) {
 	}
 	for _, name := range x.Names() {
 		if !used[name] {
-			return fmt.Errorf("tensor %s has no place in a %s of this shape: this is another kind of head", tensor.Quote(name), x.Shape.Kind().Name)
+			return fmt.Errorf("tensor %s has no place in a %s of this shape: this is another kind of head",
+				tensor.Quote(name), x.Shape.Kind().Name)
 		}
 	}
 	return nil
@@ -289,8 +290,8 @@ func Load[H any](h registry.Head, kind *Kind, target registry.Target,
 	return v.(H), nil
 }
 
-// Find returns the first of a target's heads that is of a kind and whose shape is wanted; called is what errors call such
-// a head.
+// Find returns the first of a target's heads that is of a kind and whose shape is wanted; called is
+// what errors call such a head.
 func Find(target registry.Target, kind *Kind, called string, wanted func(s Shape) bool) (registry.Head, error) {
 	for _, h := range target.Heads {
 		f, err := Read(h, kind)

@@ -210,10 +210,12 @@ func (p *numbersPart) weights(yield func(Weight)) {
 	yield(Weight{Name: p.name, Vector: values, Fixed: true})
 }
 
-// LSTM is a layer of width numbers over rows of in. Its gates have biases. Without recurs each row begins with zeros: matrices for
-// the state before, which files may have all the same, are not read, and its biases are added to those of the input.
+// LSTM is a layer of width numbers over rows of in. Its gates have biases. Without recurs each row
+// begins with zeros: matrices for the state before, which files may have all the same, are not
+// read, and its biases are added to those of the input.
 func LSTM(name string, l *nn.LSTM, width, in int, recurs bool) Part {
-	return &lstm{l, recurs, [2]*linear{{name + ".input", &l.In, 4 * width, in, true}, {name + ".state", &l.State, 4 * width, width, true}}}
+	return &lstm{l, recurs, [2]*linear{{name + ".input", &l.In, 4 * width, in, true},
+		{name + ".state", &l.State, 4 * width, width, true}}}
 }
 
 type lstm struct {

@@ -1,4 +1,5 @@
-// A head and its target: which layers the head taps, whether the two go together, and what the head takes of the target.
+// A head and its target: which layers the head taps, whether the two go together, and what the head
+// takes of the target.
 
 package headfile
 
@@ -56,8 +57,8 @@ func Stated(taps []int) []int {
 	return taps
 }
 
-// TapsFor are the layers that a head taps: its file's, or where that leaves them to the target those that are usual in one of so many
-// layers, as the file says or else the target has.
+// TapsFor are the layers that a head taps: its file's, or where that leaves them to the target
+// those that are usual in one of so many layers, as the file says or else the target has.
 func TapsFor(target *model.Config, taps []int, layers int, usual func(layers int) []int) ([]int, error) {
 	switch {
 	case taps != nil:
@@ -70,7 +71,8 @@ func TapsFor(target *model.Config, taps []int, layers int, usual func(layers int
 	return usual(target.Layers), nil
 }
 
-// DefaultTaps are the layers of a target of so many that heads tap where nothing is said: the inputs of layers 2, n/2 and n−3.
+// DefaultTaps are the layers of a target of so many that heads tap where nothing is said: the
+// inputs of layers 2, n/2 and n−3.
 func DefaultTaps(layers int) []int { return []int{min(2, layers), layers / 2, max(layers-3, 0)} }
 
 // tapsKey is the key of the tapped layers, after the architecture.

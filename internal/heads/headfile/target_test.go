@@ -48,8 +48,8 @@ func TestTapsInFiles(t *testing.T) {
 	}
 }
 
-// A head's taps are its file's. Where that says none they are of the depth that the file or the target has, and a target has them all;
-// padding hides its depth.
+// A head's taps are its file's. Where that says none they are of the depth that the file or the
+// target has, and a target has them all; padding hides its depth.
 func TestTapsFor(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		target := &model.Config{Layers: rapid.IntRange(1, 90).Draw(t, "layers")}
@@ -67,7 +67,8 @@ func TestTapsFor(t *testing.T) {
 			t.Fatalf("of %d layers %v, %v", depth, taps, err)
 		}
 		target.Padded = 1
-		if _, err := TapsFor(target, nil, made, DefaultTaps); made == 0 && (err == nil || !strings.Contains(err.Error(), "--target")) || made > 0 && err != nil {
+		if _, err := TapsFor(target, nil, made, DefaultTaps); made == 0 &&
+			(err == nil || !strings.Contains(err.Error(), "--target")) || made > 0 && err != nil {
 			t.Fatalf("padded, made for %d: %v", made, err)
 		}
 	})

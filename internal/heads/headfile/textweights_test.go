@@ -44,7 +44,8 @@ func TestWriteTextWeights(t *testing.T) {
 			t.Errorf("head %d: the weights are %v, want %v", i, got, want)
 		}
 		for _, kv := range a.Meta {
-			if at := slices.IndexFunc(b.Meta, func(o gguf.KV) bool { return o.Key == kv.Key }); kv.Key != key && (at < 0 || b.Meta[at].Value != kv.Value) {
+			if at := slices.IndexFunc(b.Meta, func(o gguf.KV) bool { return o.Key == kv.Key }); kv.Key != key &&
+				(at < 0 || b.Meta[at].Value != kv.Value) {
 				t.Errorf("head %d: key %s is lost", i, kv.Key)
 			}
 		}

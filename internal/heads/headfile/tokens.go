@@ -8,8 +8,9 @@ import (
 	"github.com/grovellm/grove/tensor"
 )
 
-// The tensors that say which tokens a draft vocabulary has: of each of its entries the token, in GGUF its id, in folders the id less its
-// own place; and of each token whether it is in it, which only folders have.
+// The tensors that say which tokens a draft vocabulary has: of each of its entries the token, in
+// GGUF its id, in folders the id less its own place; and of each token whether it is in it, which
+// only folders have.
 const (
 	TokensName = "d2t"
 	MemberName = "t2d"

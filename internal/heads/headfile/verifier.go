@@ -58,7 +58,8 @@ func isRepository(text string) bool {
 // another.
 func madeFrom(f *gguf.File) string {
 	k := ggufkeys.Of(f)
-	for _, key := range []string{"general.source.huggingface.repository", "general.source.repo_url", "general.source.url", "general.repo_url"} {
+	for _, key := range []string{"general.source.huggingface.repository", "general.source.repo_url", "general.source.url",
+		"general.repo_url"} {
 		if repository := repositoryOf(k.String(key, "")); repository != "" {
 			return repository
 		}

@@ -23,7 +23,8 @@ type Out struct {
 	Order func(row int) int // the tensor's row that row i of the file is, or of a vector the element; nil for the same
 }
 
-// encode is the tensor as the file has it: matrices as t, vectors as F32; numbers that are no weights stay what they are.
+// encode is the tensor as the file has it: matrices as t, vectors as F32; numbers that are no
+// weights stay what they are.
 func (o *Out) encode(t tensor.Type) (tensor.Tensor, error) {
 	x := o.Tensor
 	if len(x.Shape) < 2 {
@@ -65,10 +66,12 @@ func GGUF(s Shape, weights []tensor.Tensor, tokens []int32) ([]Out, error) {
 	return list, nil
 }
 
-// WriteGGUF writes a head that has the weights. The arguments are GGUF's. vocabulary is an open file of its target, whose
-// tokenizer llama.cpp wants in the head's; nil: the file has none, and is the smaller for it. Matrices are encoded as t
-// (F32, F16, BF16 or Q8_0; Unknown: each stays as it is), vectors as F32.
-func WriteGGUF(path, name string, s Shape, weights []tensor.Tensor, tokens []int32, vocabulary *gguf.File, t tensor.Type) error {
+// WriteGGUF writes a head that has the weights. The arguments are GGUF's. vocabulary is an open
+// file of its target, whose tokenizer llama.cpp wants in the head's; nil: the file has none, and is
+// the smaller for it. Matrices are encoded as t (F32, F16, BF16 or Q8_0; Unknown: each stays as it
+// is), vectors as F32.
+func WriteGGUF(path, name string, s Shape, weights []tensor.Tensor, tokens []int32, vocabulary *gguf.File,
+	t tensor.Type) error {
 	list, err := GGUF(s, weights, tokens)
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
@@ -93,9 +96,11 @@ func WriteGGUF(path, name string, s Shape, weights []tensor.Tensor, tokens []int
 	return w.WriteFile(path)
 }
 
-// Folder is config.json and the tensors of a folder whose matrices are to be of type typ. target is nil for the layout of
-// the kind's authors; else the folder is one of vLLM's speculators for that target. The rest is as GGUF has it.
-func Folder(s Shape, weights []tensor.Tensor, tokens []int32, typ tensor.Type, target *model.Config) (fields map[string]any, list []Out, err error) {
+// Folder is config.json and the tensors of a folder whose matrices are to be of type typ. target is
+// nil for the layout of the kind's authors; else the folder is one of vLLM's speculators for that
+// target. The rest is as GGUF has it.
+func Folder(s Shape, weights []tensor.Tensor, tokens []int32, typ tensor.Type,
+	target *model.Config) (fields map[string]any, list []Out, err error) {
 	if _, speculators := s.Folders(); target != nil && !speculators {
 		return nil, nil, fmt.Errorf("a %s of this shape: vLLM's speculators have none", s.Kind().Name)
 	}
@@ -131,7 +136,8 @@ func Folder(s Shape, weights []tensor.Tensor, tokens []int32, typ tensor.Type, t
 
 // Speculator is config.json of one of vLLM's speculators for a target, around the fields of the
 // head's layers: its type and class there, and the tokens that it drafts.
-func Speculator(kind, class string, tokens int, layers map[string]any, typ tensor.Type, target *model.Config) (map[string]any, error) {
+func Speculator(kind, class string, tokens int, layers map[string]any, typ tensor.Type,
+	target *model.Config) (map[string]any, error) {
 	verifier, err := target.Fields(typ)
 	if err != nil {
 		return nil, err
@@ -141,8 +147,9 @@ func Speculator(kind, class string, tokens int, layers map[string]any, typ tenso
 		"torch_dtype": layers["torch_dtype"], "tie_word_embeddings": false, "transformer_layer_config": layers,
 		"speculators_config": map[string]any{
 			"algorithm": kind, "default_proposal_method": "greedy",
-			"proposal_methods": []any{map[string]any{"proposal_type": "greedy", "speculative_tokens": tokens, "verifier_accept_k": 1, "accept_tolerance": 0.0}},
-			"verifier":         map[string]any{"name_or_path": target.Name, "architectures": verifier["architectures"]},
+			"proposal_methods": []any{map[string]any{"proposal_type": "greedy", "speculative_tokens": tokens,
+				"verifier_accept_k": 1, "accept_tolerance": 0.0}},
+			"verifier": map[string]any{"name_or_path": target.Name, "architectures": verifier["architectures"]},
 		},
 	}, nil
 }
@@ -212,8 +219,8 @@ func writeFolder(dir string, s Shape, weights []tensor.Tensor, tokens []int32, t
 	return writeOuts(dir, s.Kind().FileName(), fields, list)
 }
 
-// Missing lists what other programs want in a folder of such a head and the weights lack: its target's output matrix, its
-// embedding. speculators: the folder is to be one of vLLM's.
+// Missing lists what other programs want in a folder of such a head and the weights lack: its
+// target's output matrix, its embedding. speculators: the folder is to be one of vLLM's.
 func (k *Kind) Missing(weights []tensor.Tensor, speculators bool) (names []string) {
 	has := func(name string) bool {
 		return slices.ContainsFunc(weights, func(t tensor.Tensor) bool { return t.Name == name })
@@ -285,8 +292,9 @@ func rowOrder(s Shape, pairs bool) (func(name string) func(int) int, error) {
 	}, nil
 }
 
-// Pairs is the order of rows of a rotated projection that brings the two of each rotated pair together, as GGUF files of the llama
-// family have them: from (i, i+dim/2) of each head to (2i, 2i+1). Halves is its inverse.
+// Pairs is the order of rows of a rotated projection that brings the two of each rotated pair
+// together, as GGUF files of the llama family have them: from (i, i+dim/2) of each head to (2i,
+// 2i+1). Halves is its inverse.
 func Pairs(dim int) func(row int) int {
 	return func(i int) int { return i/dim*dim + i%dim%2*(dim/2) + i%dim/2 }
 }

@@ -140,9 +140,12 @@ func TestManifest(t *testing.T) {
 	}{
 		{`{}`, a, "heads [] draft  drafter ", 0},
 		{`{"heads": [":` + head + `"], "drafts": [":` + b + `"]}`, a, "heads [" + head + "] draft " + b + " drafter ", 0},
-		{`{"heads": [":` + head + `"], "drafts": [":` + b + `"]}`, b, "heads [" + head + "] draft  drafter ", 0}, // it does not draft for itself
-		{`{"heads": [":` + head + `"], "models": {"` + b + `": {"heads": [], "drafter": "lookup"}}}`, b, "heads [] draft  drafter lookup", 0},
-		{`{"drafter": "lookup", "models": {"` + a + `": {"drafts": [":` + b + `"]}}}`, a, "heads [] draft " + b + " drafter lookup", 0},
+		// it does not draft for itself
+		{`{"heads": [":` + head + `"], "drafts": [":` + b + `"]}`, b, "heads [" + head + "] draft  drafter ", 0},
+		{`{"heads": [":` + head + `"], "models": {"` + b + `": {"heads": [], "drafter": "lookup"}}}`, b,
+			"heads [] draft  drafter lookup", 0},
+		{`{"drafter": "lookup", "models": {"` + a + `": {"drafts": [":` + b + `"]}}}`, a, "heads [] draft " + b +
+			" drafter lookup", 0},
 		{`{"heads": [":no.gguf", ":../x", "org/none", "?"]}`, a, "heads [] draft  drafter ", 4},
 		{`{"models": {"no.gguf": {}}}`, a, "heads [] draft  drafter ", 1},
 	} {
@@ -154,7 +157,8 @@ func TestManifest(t *testing.T) {
 			t.Fatal(c.manifest, list, err)
 		}
 		m := list[0]
-		got := strings.ReplaceAll(fmt.Sprintf("heads %v draft %s drafter %s", m.Heads, m.Draft, m.Drafter), f.dir+string(filepath.Separator), "")
+		got := strings.ReplaceAll(fmt.Sprintf("heads %v draft %s drafter %s", m.Heads, m.Draft, m.Drafter),
+			f.dir+string(filepath.Separator), "")
 		if got != c.want || len(notes) != c.notes {
 			t.Errorf("%s: %s, %q; want %s", c.manifest, got, notes, c.want)
 		}

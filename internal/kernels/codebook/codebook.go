@@ -1,6 +1,6 @@
 // Package codebook reads weights of one to three bits: llama.cpp's types whose elements are entries of a codebook (the
-// IQ types), or one of two to four integers (TQ1_0, TQ2_0, Q1_0, Q2_0). An element is a factor times a small integer, so
-// products of all of them are those of bytes.
+// IQ types), or one of two to four integers (TQ1_0, TQ2_0, Q1_0, Q2_0). An element is a factor
+// times a small integer, so products of all of them are those of bytes.
 //
 // With d the half-precision scale of a block, s a scale of 3 or 4 bits, v the integers of an entry:
 //

@@ -1,6 +1,6 @@
-// Package cpu says which implementation of the kernels runs. Each architecture has a list of levels in order, of which a
-// processor may lack some; at start the highest it has is chosen. The environment variable GROVE_CPU names a lower one, for
-// tests and for finding a fault.
+// Package cpu says which implementation of the kernels runs. Each architecture has a list of levels
+// in order, of which a processor may lack some; at start the highest it has is chosen. The
+// environment variable GROVE_CPU names a lower one, for tests and for finding a fault.
 //
 // A level is declared where its architecture is: code for all of them knows Portable, and that more is higher.
 //

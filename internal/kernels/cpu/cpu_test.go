@@ -8,7 +8,8 @@ import (
 
 // The levels are those of this architecture, and no other's names are taken.
 func TestLevels(t *testing.T) {
-	mine := map[string][]string{"amd64": {"portable", "avx2", "avxvnni", "avx512", "avx512bf16"}, "arm64": {"portable", "neon", "i8mm"}}[runtime.GOARCH]
+	mine := map[string][]string{"amd64": {"portable", "avx2", "avxvnni", "avx512", "avx512bf16"},
+		"arm64": {"portable", "neon", "i8mm"}}[runtime.GOARCH]
 	if mine == nil {
 		mine = []string{"portable"}
 	}
@@ -17,7 +18,8 @@ func TestLevels(t *testing.T) {
 			t.Errorf("%q is level %v, %v; want the %d-th", name, l, err, i)
 		}
 	}
-	for _, name := range []string{"", "neon", "i8mm", "avx2", "avxvnni", "avx512", "avx512bf16", "warp", Level(len(mine)).String()} {
+	for _, name := range []string{"", "neon", "i8mm", "avx2", "avxvnni", "avx512", "avx512bf16", "warp",
+		Level(len(mine)).String()} {
 		known := false
 		for _, m := range mine {
 			known = known || m == name

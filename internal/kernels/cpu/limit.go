@@ -8,11 +8,13 @@ import (
 	"sync"
 )
 
-// Limit is how many processors' time the container (control group) grants the program, rounded up; 0: it sets no limit, or the
-// system has no control groups. Go's GOMAXPROCS follows a limit too, but is never less than 2.
+// Limit is how many processors' time the container (control group) grants the program, rounded up;
+// 0: it sets no limit, or the system has no control groups. Go's GOMAXPROCS follows a limit too,
+// but is never less than 2.
 var Limit = sync.OnceValue(func() int { return limitIn("/proc", "/sys/fs/cgroup") })
 
-// limitIn reads the files of a system whose folders are given. The limit is the least of the program's group and those around it.
+// limitIn reads the files of a system whose folders are given. The limit is the least of the
+// program's group and those around it.
 func limitIn(proc, cgroup string) (n int) {
 	groups, _ := os.ReadFile(path.Join(proc, "self/cgroup"))
 	for line := range strings.Lines(string(groups)) {

@@ -18,10 +18,12 @@ func TestLimit(t *testing.T) {
 		{"a group", map[string]string{"proc/self/cgroup": "0::/a/b\n", "cgroup/a/b/cpu.max": "100000 100000\n"}, 1},
 		{"part of a processor", map[string]string{"proc/self/cgroup": "0::/a\n", "cgroup/a/cpu.max": "50000 100000\n"}, 1},
 		{"rounded up", map[string]string{"proc/self/cgroup": "0::/a\n", "cgroup/a/cpu.max": "250001 100000\n"}, 3},
-		{"a group in a group", map[string]string{"proc/self/cgroup": "0::/a/b\n", "cgroup/a/b/cpu.max": "400000 100000\n", "cgroup/a/cpu.max": "150000 50000\n"}, 3},
+		{"a group in a group", map[string]string{"proc/self/cgroup": "0::/a/b\n", "cgroup/a/b/cpu.max": "400000 100000\n",
+			"cgroup/a/cpu.max": "150000 50000\n"}, 3},
 		{"a container", map[string]string{"proc/self/cgroup": "0::/../a\n", "cgroup/cpu.max": "200000 100000\n"}, 2},
 		{"damaged", map[string]string{"proc/self/cgroup": "0::/a\n", "cgroup/a/cpu.max": "100000 0\n"}, 0},
-		{"version 1", map[string]string{"proc/self/cgroup": "3:memory:/x\n2:cpu,cpuacct:/x\n", "cgroup/cpu,cpuacct/x/cpu.cfs_quota_us": "-1\n", "cgroup/cpu,cpuacct/x/cpu.cfs_period_us": "100000\n",
+		{"version 1", map[string]string{"proc/self/cgroup": "3:memory:/x\n2:cpu,cpuacct:/x\n",
+			"cgroup/cpu,cpuacct/x/cpu.cfs_quota_us": "-1\n", "cgroup/cpu,cpuacct/x/cpu.cfs_period_us": "100000\n",
 			"cgroup/cpu,cpuacct/cpu.cfs_quota_us": "300000\n", "cgroup/cpu,cpuacct/cpu.cfs_period_us": "100000\n"}, 3},
 	} {
 		dir := t.TempDir()

@@ -71,8 +71,10 @@ func (s *pass) check(b *Band, p0, p1 int) {
 		if s.m.out < r.To*Panel {
 			end -= r.To*Panel - s.m.out
 		}
-		if r.From < last || r.To > s.m.Panels() || r.At < 0 || b.From < b.To && (s.stride < end || len(s.dst) < (b.To-1)*s.stride+end) {
-			panic(fmt.Sprintf("gemm: run %+v after panel %d of %d, with %d results of stride %d for rows up to %d", r, last, s.m.Panels(), len(s.dst), s.stride, b.To))
+		if r.From < last || r.To > s.m.Panels() || r.At < 0 || b.From < b.To &&
+			(s.stride < end || len(s.dst) < (b.To-1)*s.stride+end) {
+			panic(fmt.Sprintf("gemm: run %+v after panel %d of %d, with %d results of stride %d for rows up to %d", r, last, s.m.Panels(),
+				len(s.dst), s.stride, b.To))
 		}
 		last = r.To
 	}

@@ -51,7 +51,8 @@ func TestMulBandsIsMul(t *testing.T) {
 			}
 			for i := range want {
 				if !same(got[i], want[i]) {
-					t.Fatalf("%v at %v: row %d column %d is %x (%#08x), want %x", typ, l, i/stride, i%stride, got[i], math.Float32bits(got[i]), want[i])
+					t.Fatalf("%v at %v: row %d column %d is %x (%#08x), want %x", typ, l, i/stride, i%stride, got[i],
+						math.Float32bits(got[i]), want[i])
 				}
 			}
 		})

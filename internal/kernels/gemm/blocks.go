@@ -6,8 +6,8 @@ import (
 	"github.com/grovellm/grove/internal/kernels/num"
 )
 
-// The types of llama.cpp whose blocks are 32 elements. With q an element's bits, x the int8 of an activation, d and m a block's
-// scale and minimum, and dx the scale of the activations,
+// The types of llama.cpp whose blocks are 32 elements. With q an element's bits, x the int8 of an
+// activation, d and m a block's scale and minimum, and dx the scale of the activations,
 //
 //	Q8_0, Q4_0, Q5_0  w = d·(q − zero), zero the middle of q's range: acc = fma(Σ (q−zero)·x, d·dx, acc)
 //	Q4_1, Q5_1        w = d·q + m: acc = fma(Σ q·x, d·dx, acc), then acc = fma(Σx·dx, m, acc)
@@ -20,9 +20,9 @@ import (
 //	else: [4][Panel][4]u8   byte [i][o][j]: the low 4 bits of output o at element 4i+j, and at 16+4i+j in its high half
 //	Q5_0, Q5_1: [Panel][4]u8   bit i of byte [o][j]: the fifth bit of output o at element 4i+j
 //
-// which is the size of the blocks in the file, but of MXFP4: there d is 2^(e−128), and e one byte. Bytes of Q8_0 are weight+128:
-// VPDPBUSD wants one operand unsigned. Products of it, Q4_0 and Q5_0 start from −zero·Σx. So do those of IQ4_NL and MXFP4, in
-// whose tables zero is added to v.
+// which is the size of the blocks in the file, but of MXFP4: there d is 2^(e−128), and e one byte.
+// Bytes of Q8_0 are weight+128: VPDPBUSD wants one operand unsigned. Products of it, Q4_0 and Q5_0
+// start from −zero·Σx. So do those of IQ4_NL and MXFP4, in whose tables zero is added to v.
 
 // blockType is where a type of blocks of 32 keeps things, in bytes.
 type blockType struct {

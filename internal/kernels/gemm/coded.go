@@ -8,12 +8,14 @@ import (
 	"github.com/grovellm/grove/internal/kernels/num"
 )
 
-// The types of package codebook: a factor f for every 16 elements, and an integer v for each. Groups of activations are those of the
-// K types, and a block of 32 is, of each half in turn, part = fma(Σ v·x, f, part), as in Q6_K.
+// The types of package codebook: a factor f for every 16 elements, and an integer v for each.
+// Groups of activations are those of the K types, and a block of 32 is, of each half in turn, part
+// = fma(Σ v·x, f, part), as in Q6_K.
 //
-// A packed panel has blocks of 256 as they lie in the file: [K/256][Panel] of them. A slice of it is unpacked in the cache whenever it
-// is multiplied, even by one row, into the form in which kernels of Q6_K read unpacked blocks: v + codebook.Zero in a byte. So weights
-// take in memory what they take in the file. Products start from −Zero·Σx, twice what those of Q6_K start from.
+// A packed panel has blocks of 256 as they lie in the file: [K/256][Panel] of them. A slice of it
+// is unpacked in the cache whenever it is multiplied, even by one row, into the form in which
+// kernels of Q6_K read unpacked blocks: v + codebook.Zero in a byte. So weights take in memory what
+// they take in the file. Products start from −Zero·Σx, twice what those of Q6_K start from.
 
 // coded says that package codebook has the type.
 func (t Type) coded() bool { return t >= IQ1_S }

@@ -9,8 +9,8 @@ import (
 	"github.com/grovellm/grove/internal/kernels/num"
 )
 
-// The processor flushes a result that is subnormal before it is rounded, the definition one that is afterwards. So the kernels
-// of bf16 say whether any was flushed, and have then written nothing.
+// The processor flushes a result that is subnormal before it is rounded, the definition one that is
+// afterwards. So the kernels of bf16 say whether any was flushed, and have then written nothing.
 
 // mulBF16 calls the kernel, and reports whether it wrote its results.
 func (e *engine) mulBF16(t *tile) bool {
@@ -23,8 +23,9 @@ func (e *engine) mulBF16(t *tile) bool {
 	return mulPackedBF16NEON(t) == 0
 }
 
-// bf16 multiplies a tile, some steps of it in plain Go where the kernel flushed a result: the first ones, as it is there that
-// sums are smaller than 2^-126, then the kernel has another try from there; and more of them each time it fails.
+// bf16 multiplies a tile, some steps of it in plain Go where the kernel flushed a result: the first
+// ones, as it is there that sums are smaller than 2^-126, then the kernel has another try from
+// there; and more of them each time it fails.
 func (e *engine) bf16(t *tile) {
 	if e.mulBF16(t) {
 		return
@@ -55,8 +56,8 @@ func (e *engine) bf16(t *tile) {
 	}
 }
 
-// steps multiplies a tile of bf16 in plain Go. Activations are pairs of f32, or of bf16 in a packed panel, where rows lie side by
-// side.
+// steps multiplies a tile of bf16 in plain Go. Activations are pairs of f32, or of bf16 in a packed
+// panel, where rows lie side by side.
 func (t *tile) steps(lanes int, apart uintptr) {
 	for r := range t.rows {
 		out := unsafe.Slice((*float32)(unsafe.Add(t.out, r*t.outs)), lanes)

@@ -71,7 +71,8 @@ func (t Type) String() string {
 	if t.coded() {
 		return strings.ToLower(t.code().String())
 	}
-	return [...]string{"f32", "f16", "bf16", "q8_0", "q4_0", "q4_1", "q5_0", "q5_1", "iq4_nl", "mxfp4", "q4_k", "q5_k", "q6_k"}[t]
+	return [...]string{"f32", "f16", "bf16", "q8_0", "q4_0", "q4_1", "q5_0", "q5_1", "iq4_nl", "mxfp4",
+		"q4_k", "q5_k", "q6_k"}[t]
 }
 
 // Activations is the type whose input products with weights of type t read: types that share one share its rows.

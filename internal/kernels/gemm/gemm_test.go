@@ -54,7 +54,8 @@ func TestMulIsTheDefinition(t *testing.T) {
 func TestMulTilings(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		typ := rapid.SampledFrom(allTypes).Draw(t, "type")
-		c := newCase(t, typ, rapid.IntRange(1, 200).Draw(t, "out"), rapid.IntRange(1, 1500).Draw(t, "in"), rapid.IntRange(1, 70).Draw(t, "n"))
+		c := newCase(t, typ, rapid.IntRange(1, 200).Draw(t, "out"), rapid.IntRange(1, 1500).Draw(t, "in"),
+			rapid.IntRange(1, 70).Draw(t, "n"))
 		one := make([]float32, c.n*c.out)
 		var x Input
 		func() {
@@ -448,8 +449,8 @@ func fitted(g []float32) (q []int, scale float32) {
 	return q, native(row[xScale:])
 }
 
-// The integers and the scale of a block of Q8_0 come no less near to it than those for steps of its largest magnitude / 127, or / 126,
-// and no other scale would bring the integers nearer.
+// The integers and the scale of a block of Q8_0 come no less near to it than those for steps of its
+// largest magnitude / 127, or / 126, and no other scale would bring the integers nearer.
 func TestScaleIsFitted(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
@@ -497,7 +498,8 @@ func TestScaleIsFitted(t *testing.T) {
 // superElement is element k of a block of 256 as a file holds it: its integer, its scale and its minimum.
 func superElement(t Type, b []byte, k int) (q int, scale, minimum float32) {
 	half := func(b []byte) float32 { return num.F16(binary.LittleEndian.Uint16(b)) }
-	if t == Q6_K { // as llama.cpp's dequantize_row_q6_K walks it: halves of 128, of which element l, l+32, l+64 and l+96 go together
+	// as llama.cpp's dequantize_row_q6_K walks it: halves of 128, of which element l, l+32, l+64 and l+96 go together
+	if t == Q6_K {
 		n, l := k/128, k%32
 		ql, qh := b[n*64:], b[128+n*32:]
 		switch k % 128 / 32 {

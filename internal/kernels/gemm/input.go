@@ -75,8 +75,8 @@ func (x *Input) SetRow(i int, v []float32) {
 	x.set(x.buf[i*x.stride:][:x.stride], v)
 }
 
-// setPanel makes the outputs of panel q of m, an F32 or BF16 matrix of as many inputs, the first rows: as SetRow of each, a
-// cache line of a row at a time.
+// setPanel makes the outputs of panel q of m, an F32 or BF16 matrix of as many inputs, the first
+// rows: as SetRow of each, a cache line of a row at a time.
 func (x *Input) setPanel(m *Matrix, q int) {
 	ne, le := binary.NativeEndian, binary.LittleEndian
 	panel := m.data[q*m.panel:][:m.panel]
@@ -108,7 +108,8 @@ func (x *Input) CopyRow(to, from int) {
 	copy(x.buf[to*x.stride:][:x.stride], x.buf[from*x.stride:])
 }
 
-// SetPart is SetRow of the elements from at on, a multiple of Group, as many as v has: a multiple of it too, or up to the row's end.
+// SetPart is SetRow of the elements from at on, a multiple of Group, as many as v has: a multiple
+// of it too, or up to the row's end.
 func (x *Input) SetPart(i, at int, v []float32) {
 	if end := at + len(v); i < 0 || i >= x.n || at < 0 || end > x.in || at%Group != 0 || end%Group != 0 && end != x.in {
 		panic(fmt.Sprintf("gemm: elements [%d, %d) of row %d for an input of %d rows × %d", at, end, i, x.n, x.in))
@@ -159,9 +160,9 @@ func toBF16(f float32) uint16 {
 	return num.ToBF16(f)
 }
 
-// quantizeRow writes v as groups of int8. A group's scale is its largest magnitude / 127; that of Q8_0 is fitted (fitScale).
-// A group with an infinity or a NaN gets the scale NaN, so that what was lost shows; one so
-// small that 127/max overflows is zero.
+// quantizeRow writes v as groups of int8. A group's scale is its largest magnitude / 127; that of
+// Q8_0 is fitted (fitScale). A group with an infinity or a NaN gets the scale NaN, so that what was
+// lost shows; one so small that 127/max overflows is zero.
 func quantizeRow(row []byte, v []float32, t Type) {
 	ne := binary.NativeEndian
 	size, group := xBlock, block
@@ -213,10 +214,12 @@ func quantizeRow(row []byte, v []float32, t Type) {
 	}
 }
 
-// fitScale chooses the integers of a block and their scale. The integers are of steps of the largest magnitude / 127 or / 126, whichever
-// fit v better: a scale s of integers q leaves the least square of v − s·q where s = Σvq / Σq², and the least is the less, the
-// larger (Σvq)² / Σq² is. It returns the scale and what v·inv is multiplied by before it is rounded. Sums are of sixteen lanes, element i
-// in lane i%16, folded in halves, then in pairs. Beside the first steps alone the error is 5 % less for Gaussian activations.
+// fitScale chooses the integers of a block and their scale. The integers are of steps of the
+// largest magnitude / 127 or / 126, whichever fit v better: a scale s of integers q leaves the
+// least square of v − s·q where s = Σvq / Σq², and the least is the less, the larger (Σvq)² / Σq²
+// is. It returns the scale and what v·inv is multiplied by before it is rounded. Sums are of
+// sixteen lanes, element i in lane i%16, folded in halves, then in pairs. Beside the first steps
+// alone the error is 5 % less for Gaussian activations.
 func fitScale(v []float32, scale, inv float32) (fitted, narrow float32) {
 	var sums [2][2]float32 // of steps of / 127 and of / 126: Σvq, in units of scale, and Σq²
 	for c, narrow := range [2]float32{1, narrower} {

@@ -134,14 +134,18 @@ func engineFor(t Type, l cpu.Level, pairs bool) (e engine, ok bool) {
 	id := 0
 	switch {
 	case l >= cpu.AVX512:
-		id = [...]int{F32: idF32AVX512, F16: idF16AVX512, BF16: idBF16AVX512, Q8_0: idQ8AVX512, Q4_0: idQ40AVX512, Q4_1: idQ41AVX512,
-			Q5_0: idQ50AVX512, Q5_1: idQ51AVX512, IQ4_NL: idIQ4NLAVX512, MXFP4: idMXFP4AVX512, Q4_K: idQ4KAVX512, Q5_K: idQ5KAVX512, Q6_K: idQ6KAVX512}[t]
+		id = [...]int{F32: idF32AVX512, F16: idF16AVX512, BF16: idBF16AVX512, Q8_0: idQ8AVX512,
+			Q4_0: idQ40AVX512, Q4_1: idQ41AVX512,
+			Q5_0: idQ50AVX512, Q5_1: idQ51AVX512, IQ4_NL: idIQ4NLAVX512, MXFP4: idMXFP4AVX512, Q4_K: idQ4KAVX512,
+			Q5_K: idQ5KAVX512, Q6_K: idQ6KAVX512}[t]
 	case l >= cpu.AVXVNNI && t.integer():
 		id = [...]int{Q8_0: idQ8AVXVNNI, Q4_0: idQ40AVXVNNI, Q4_1: idQ41AVXVNNI,
-			Q5_0: idQ50AVXVNNI, Q5_1: idQ51AVXVNNI, IQ4_NL: idIQ4NLAVXVNNI, MXFP4: idMXFP4AVXVNNI, Q4_K: idQ4KAVXVNNI, Q5_K: idQ5KAVXVNNI, Q6_K: idQ6KAVXVNNI}[t]
+			Q5_0: idQ50AVXVNNI, Q5_1: idQ51AVXVNNI, IQ4_NL: idIQ4NLAVXVNNI, MXFP4: idMXFP4AVXVNNI, Q4_K: idQ4KAVXVNNI,
+			Q5_K: idQ5KAVXVNNI, Q6_K: idQ6KAVXVNNI}[t]
 	case l >= cpu.AVX2:
 		id = [...]int{F32: idF32AVX2, F16: idF16AVX2, BF16: idBF16AVX2, Q8_0: idQ8AVX2, Q4_0: idQ40AVX2, Q4_1: idQ41AVX2,
-			Q5_0: idQ50AVX2, Q5_1: idQ51AVX2, IQ4_NL: idIQ4NLAVX2, MXFP4: idMXFP4AVX2, Q4_K: idQ4KAVX2, Q5_K: idQ5KAVX2, Q6_K: idQ6KAVX2}[t]
+			Q5_0: idQ50AVX2, Q5_1: idQ51AVX2, IQ4_NL: idIQ4NLAVX2, MXFP4: idMXFP4AVX2, Q4_K: idQ4KAVX2,
+			Q5_K: idQ5KAVX2, Q6_K: idQ6KAVX2}[t]
 	default:
 		return engine{}, false
 	}
@@ -272,8 +276,9 @@ func (e *engine) run(t *tile) {
 	}
 }
 
-// Unpacked, a block of 32 of a K type is [2][Panel]f32, the products of its scales and minimums (of Q6_K the halves' scales) with d and
-// dmin, and its elements, [8][Panel][4]u8. One of Q5_0 is as in Q8_0.
+// Unpacked, a block of 32 of a K type is [2][Panel]f32, the products of its scales and minimums (of
+// Q6_K the halves' scales) with d and dmin, and its elements, [8][Panel][4]u8. One of Q5_0 is as in
+// Q8_0.
 const wideStep = super / block * (2*Panel*4 + Panel*block)
 
 // unpack makes bytes of so many steps of a panel, for one of the kernels that multiply those.

@@ -74,8 +74,8 @@ const (
 	idPackedBF16
 )
 
-// Costs are the vector instructions of the loops, two in a cycle; some processors do four. Prefetches are always all done: one
-// for 128 bytes of a call's share of the weights.
+// Costs are the vector instructions of the loops, two in a cycle; some processors do four.
+// Prefetches are always all done: one for 128 bytes of a call's share of the weights.
 var engines = [...]engine{
 	idF32Few:  {lanes: 32, rows: 3, turn: 4, dense: 4, sparse: 4, cost: 4},
 	idF32:     {lanes: 16, rows: 6, turn: 4, dense: 2, sparse: 2, cost: 4, few: 3, fewer: idF32Few},
@@ -89,7 +89,8 @@ var engines = [...]engine{
 	idQ8:    {lanes: 8, rows: 6, turn: 1, dense: 2, sparse: 2, cost: 50, wide: idWideQ8, many: 12, few: 3, fewer: idQ8Few},
 
 	idQ8FewI8MM: {lanes: 16, rows: 2, turn: 1, dense: 4, sparse: 4, cost: 50, few: 1, fewer: idQ8One},
-	idQ8I8MM:    {lanes: 8, rows: 6, even: true, turn: 1, dense: 2, sparse: 2, cost: 42, wide: idWideQ8I8MM, many: 12, few: 2, fewer: idQ8FewI8MM},
+	idQ8I8MM: {lanes: 8, rows: 6, even: true, turn: 1, dense: 2, sparse: 2, cost: 42, wide: idWideQ8I8MM, many: 12,
+		few: 2, fewer: idQ8FewI8MM},
 
 	idQ40One: {lanes: 32, rows: 1, turn: 1, dense: 8, sparse: 8, cost: 80},
 	idQ40Few: {lanes: 16, rows: 3, turn: 1, dense: 4, sparse: 4, cost: 56, few: 1, fewer: idQ40One},
@@ -109,11 +110,13 @@ var engines = [...]engine{
 
 	idIQ4NLOne: {lanes: 32, rows: 1, turn: 1, dense: 8, sparse: 8, cost: 100},
 	idIQ4NLFew: {lanes: 16, rows: 3, turn: 1, dense: 4, sparse: 4, cost: 64, few: 1, fewer: idIQ4NLOne},
-	idIQ4NL:    {lanes: 8, rows: 5, turn: 1, dense: 2, sparse: 2, cost: 54, wide: idWideIQ4NL, many: 8, few: 3, fewer: idIQ4NLFew},
+	idIQ4NL: {lanes: 8, rows: 5, turn: 1, dense: 2, sparse: 2, cost: 54, wide: idWideIQ4NL, many: 8,
+		few: 3, fewer: idIQ4NLFew},
 
 	idMXFP4One: {lanes: 32, rows: 1, turn: 1, dense: 8, sparse: 8, cost: 100},
 	idMXFP4Few: {lanes: 16, rows: 3, turn: 1, dense: 4, sparse: 4, cost: 64, few: 1, fewer: idMXFP4One},
-	idMXFP4:    {lanes: 8, rows: 5, turn: 1, dense: 2, sparse: 2, cost: 54, wide: idWideMXFP4, many: 8, few: 3, fewer: idMXFP4Few},
+	idMXFP4: {lanes: 8, rows: 5, turn: 1, dense: 2, sparse: 2, cost: 54, wide: idWideMXFP4, many: 8,
+		few: 3, fewer: idMXFP4Few},
 
 	idQ4KOne: {lanes: 32, rows: 1, turn: 1, dense: 40, sparse: 40, cost: 930},
 	idQ4KFew: {lanes: 16, rows: 3, turn: 1, dense: 16, sparse: 16, cost: 570, few: 1, fewer: idQ4KOne},
@@ -177,8 +180,9 @@ func engineFor(t Type, l cpu.Level, _ bool) (e engine, ok bool) {
 	return e, true
 }
 
-// unpackedI8MM is how many rows of types smaller than Q8_0 are multiplied by SMMLA, which wants two turns of the weights interleaved.
-// By a count of instructions this pays where it is done once for two calls of the kernels of SDOT.
+// unpackedI8MM is how many rows of types smaller than Q8_0 are multiplied by SMMLA, which wants two
+// turns of the weights interleaved. By a count of instructions this pays where it is done once for
+// two calls of the kernels of SDOT.
 const unpackedI8MM = 6
 
 // packedEngine picks the assembly for products of two packed matrices; where there is none, the rows of
@@ -193,7 +197,8 @@ func packedEngine(t Type, l cpu.Level) (e engine, ok bool) {
 	return engineOf(idPackedBF16), true
 }
 
-// run multiplies the blocks of a tile. What is moved on is a copy: pointers that are stored through t would be taken to escape.
+// run multiplies the blocks of a tile. What is moved on is a copy: pointers that are stored through
+// t would be taken to escape.
 func (e *engine) run(t *tile) {
 	for u := *t; ; u.blocks-- {
 		e.call(&u)
@@ -306,9 +311,10 @@ func (e *engine) call(t *tile) {
 	}
 }
 
-// Unpacked, a block of 32 is [2][Panel]f32, the products of its scales and minimums (of Q6_K the halves' scales) with d and
-// dmin, and its elements, [8][Panel][4]u8; of the types whose blocks are 32 elements it is [Panel]f32 of
-// scales, [Panel]f32 of minimums where there are any, and [8][Panel][4]int8.
+// Unpacked, a block of 32 is [2][Panel]f32, the products of its scales and minimums (of Q6_K the
+// halves' scales) with d and dmin, and its elements, [8][Panel][4]u8; of the types whose blocks are
+// 32 elements it is [Panel]f32 of scales, [Panel]f32 of minimums where there are any, and
+// [8][Panel][4]int8.
 const wideStep = super / block * (2*Panel*4 + Panel*block)
 
 // unpack makes bytes of so many steps of a panel, for one of the kernels that multiply those.

@@ -6,16 +6,17 @@ import (
 	"github.com/grovellm/grove/internal/kernels/num"
 )
 
-// The K types of llama.cpp: blocks of 256 elements in sub-blocks whose scales are integers themselves. With q an element's bits
-// and x the int8 of an activation,
+// The K types of llama.cpp: blocks of 256 elements in sub-blocks whose scales are integers
+// themselves. With q an element's bits and x the int8 of an activation,
 //
 //	Q4_K, Q5_K  w = d·scale·q − dmin·min, for 32 elements each; a block of 32 is
 //	            part = fma(Σ q·x, d·scale, part), then part = fma(−Σ x, dmin·min, part)
 //	Q6_K        w = d·scale·(q − 32), for 16 elements each; a block of 32 is, of each half in turn,
 //	            part = fma(Σ (q−32)·x, d·scale, part)
 //
-// The products d·scale and dmin·min are exact in f32, and so are the sums, which are of integers. Groups of activations are
-// Group elements, so a block of 256 is two of them: acc = fma(part, dx, acc).
+// The products d·scale and dmin·min are exact in f32, and so are the sums, which are of integers.
+// Groups of activations are Group elements, so a block of 256 is two of them: acc = fma(part, dx,
+// acc).
 //
 // A packed panel is, for every 256 elements (little endian),
 //
@@ -27,7 +28,8 @@ import (
 //	  Q6_K: [2][Panel][4]u8                      bits 2i, 2i+1 of byte [h][o][j]: the upper two of output o at element 16h+4i+j
 //	}
 //
-// so that a load and a shift are four elements of the outputs in a register. No two outputs share a byte: rows may be copied side by side.
+// so that a load and a shift are four elements of the outputs in a register. No two outputs share a
+// byte: rows may be copied side by side.
 const (
 	super = 256 // elements of a block of a K type
 
@@ -166,7 +168,8 @@ func packedElements(w []byte, bits, i, o int) uint32 {
 	return q
 }
 
-// scales are what products with the sums of a packed block of 32 are scaled by for output o: Q6_K's halves, or scale and min.
+// scales are what products with the sums of a packed block of 32 are scaled by for output o: Q6_K's
+// halves, or scale and min.
 func (k *kType) scales(head, w []byte, o int) (a, b float32) {
 	d := num.F16(binary.LittleEndian.Uint16(head[o*2:]))
 	if k.bits == 6 {

@@ -23,11 +23,11 @@ const (
 	xBlock = block + 8
 	xScale = block + 4
 
-	// Group is the number of activations under one int8 scale in a product of a K type. For the other types it is a block. Each scale
-	// costs multiplications per output and row on top of the 8 + 1 that a block of 32 costs:
-	// of the unit's peak, groups of 32, 64, 128 and 256 leave 80, 84, 86 and 88 % to a product of Q8_0. And the
-	// wider the group, the coarser the steps beside an outlier. Relative error of a dot
-	// product of 3072 (its activations rounded, the weights exact):
+	// Group is the number of activations under one int8 scale in a product of a K type. For the other
+	// types it is a block. Each scale costs multiplications per output and row on top of the 8 + 1
+	// that a block of 32 costs: of the unit's peak, groups of 32, 64, 128 and 256 leave 80, 84, 86 and
+	// 88 % to a product of Q8_0. And the wider the group, the coarser the steps beside an outlier.
+	// Relative error of a dot product of 3072 (its activations rounded, the weights exact):
 	//
 	//	activations                      32      64     128     256    whole row
 	//	Gaussian                      0.55 %  0.59 %  0.64 %  0.69 %   0.8 %

@@ -10,8 +10,8 @@ import (
 	"github.com/grovellm/grove/internal/kernels/cpu"
 )
 
-// Where the processor has the level, every type runs its kernels, and every kernel is some number of rows'. Otherwise every
-// other test here passes by testing less.
+// Where the processor has the level, every type runs its kernels, and every kernel is some number
+// of rows'. Otherwise every other test here passes by testing less.
 func TestEveryKernelIsReached(t *testing.T) {
 	if cpu.Best() < cpu.NEON {
 		t.Skip("this processor has no SDOT")
@@ -49,8 +49,8 @@ func TestEveryKernelIsReached(t *testing.T) {
 	}
 }
 
-// Every kernel multiplies any number of rows it may be given, and goes on from sums that were put by, whether or not a product
-// now asks it to.
+// Every kernel multiplies any number of rows it may be given, and goes on from sums that were put
+// by, whether or not a product now asks it to.
 func TestKernelsAlone(t *testing.T) {
 	if cpu.Best() < cpu.NEON {
 		t.Skip("this processor has no SDOT")
@@ -58,11 +58,14 @@ func TestKernelsAlone(t *testing.T) {
 	r := rand.New(rand.NewPCG(15, 16))
 	const out = 2*Panel + 5
 	for typ, ids := range map[Type][]int{
-		F32: {idF32Few, idF32}, F16: {idF16Few, idF16}, BF16: {idBF16Few, idBF16}, Q8_0: {idQ8One, idQ8Few, idQ8, idWideQ8, idQ8FewI8MM, idQ8I8MM, idWideQ8I8MM},
+		F32: {idF32Few, idF32}, F16: {idF16Few, idF16}, BF16: {idBF16Few, idBF16}, Q8_0: {idQ8One, idQ8Few, idQ8, idWideQ8,
+			idQ8FewI8MM, idQ8I8MM, idWideQ8I8MM},
 		Q4_0: {idQ40One, idQ40Few, idQ40, idWide40, idWide40I8MM}, Q4_1: {idQ41One, idQ41Few, idQ41, idWide41, idWide41I8MM},
 		Q5_0: {idQ50One, idQ50Few, idQ50, idWide50, idWide50I8MM}, Q5_1: {idQ51One, idQ51Few, idQ51, idWide51, idWide51I8MM},
-		IQ4_NL: {idIQ4NLOne, idIQ4NLFew, idIQ4NL, idWideIQ4NL, idWideIQ4NLI8MM}, MXFP4: {idMXFP4One, idMXFP4Few, idMXFP4, idWideMXFP4, idWideMXFP4I8MM},
-		Q4_K: {idQ4KOne, idQ4KFew, idQ4K, idWide4K, idWide4KI8MM}, Q5_K: {idQ5KOne, idQ5KFew, idQ5K, idWide5K, idWide5KI8MM}, Q6_K: {idQ6KOne, idQ6KFew, idQ6K, idWide6K, idWide6KI8MM},
+		IQ4_NL: {idIQ4NLOne, idIQ4NLFew, idIQ4NL, idWideIQ4NL, idWideIQ4NLI8MM}, MXFP4: {idMXFP4One, idMXFP4Few, idMXFP4,
+			idWideMXFP4, idWideMXFP4I8MM},
+		Q4_K: {idQ4KOne, idQ4KFew, idQ4K, idWide4K, idWide4KI8MM}, Q5_K: {idQ5KOne, idQ5KFew, idQ5K, idWide5K,
+			idWide5KI8MM}, Q6_K: {idQ6KOne, idQ6KFew, idQ6K, idWide6K, idWide6KI8MM},
 	} {
 		for _, in := range []int{2*super - 2, sliceBytes/stepBytes[typ]*stepK[typ]*5/4 + 7} { // one slice, and two
 			in = (in + typ.whole() - 1) / typ.whole() * typ.whole()
@@ -93,7 +96,8 @@ func TestKernelsAlone(t *testing.T) {
 					pass{e: e, m: m, dst: got, stride: out, x: &x, r1: rows}.run(0, m.Panels())
 					for i := range rows * out {
 						if !same(got[i], want[i]) {
-							t.Fatalf("%v × %d, kernel %d, %d rows: row %d output %d is %x, want %x", typ, in, id, rows, i/out, i%out, got[i], want[i])
+							t.Fatalf("%v × %d, kernel %d, %d rows: row %d output %d is %x, want %x", typ, in, id, rows, i/out,
+								i%out, got[i], want[i])
 						}
 					}
 					if rows > e.rows {
@@ -112,8 +116,8 @@ func TestKernelsAlone(t *testing.T) {
 	}
 }
 
-// inTwo multiplies the first panel by so many rows in one call of a kernel, or one for each part of the panel, up to somewhere,
-// and another from there on.
+// inTwo multiplies the first panel by so many rows in one call of a kernel, or one for each part of
+// the panel, up to somewhere, and another from there on.
 func inTwo(e *engine, m *Matrix, x *Input, rows int, dst []float32, stride int) {
 	var sums [8 * Panel]float32
 	total := steps(m.t, m.in)
@@ -130,8 +134,10 @@ func inTwo(e *engine, m *Matrix, x *Input, rows int, dst []float32, stride int) 
 	}
 	for i := range Panel / e.lanes {
 		t := tile{
-			w: unsafe.Add(w, i*partBytes(m.t, e.lanes)), scale: unsafe.Add(w, i*e.lanes*2), x: unsafe.Pointer(&x.buf[0]), xs: uintptr(x.stride),
-			n: uintptr(mid), rows: uintptr(rows), first: 1, out: unsafe.Pointer(&sums[i*e.lanes]), outs: Panel * 4, pf: uintptr(w), pfs: 64,
+			w: unsafe.Add(w, i*partBytes(m.t, e.lanes)), scale: unsafe.Add(w, i*e.lanes*2), x: unsafe.Pointer(&x.buf[0]),
+			xs: uintptr(x.stride),
+			n:  uintptr(mid), rows: uintptr(rows), first: 1, out: unsafe.Pointer(&sums[i*e.lanes]), outs: Panel * 4,
+			pf: uintptr(w), pfs: 64,
 		}
 		e.run(&t)
 		t.w, t.scale = unsafe.Add(t.w, mid*bytes), unsafe.Add(t.scale, mid*bytes)

@@ -72,7 +72,8 @@ func TestFMAFlush(t *testing.T) {
 		c := math.Float32frombits(r.Uint32())
 		if r.IntN(4) > 0 { // products and sums about 2^-126
 			a = math.Float32frombits(math.Float32bits(a)&0x807f0000 | uint32(30+r.IntN(70))<<23)
-			b = math.Float32frombits(math.Float32bits(b)&0x807f0000 | 128<<23 - math.Float32bits(a)&0x7f800000 + uint32(r.IntN(6)-3)<<23)
+			b = math.Float32frombits(math.Float32bits(b)&0x807f0000 | 128<<23 - math.Float32bits(a)&0x7f800000 +
+				uint32(r.IntN(6)-3)<<23)
 			c = math.Float32frombits(math.Float32bits(c)&0x807fffff | uint32(r.IntN(4))<<23)
 		}
 		if r.IntN(4) == 0 {
@@ -210,7 +211,8 @@ func TestNewRefuses(t *testing.T) {
 	for _, c := range []struct {
 		t       Type
 		out, in int
-	}{{NumTypes, 1, 1}, {F32, 0, 1}, {F32, 1, 0}, {F32, -1, 1}, {F32, 1, -1}, {Q8_0, 1, 33}, {Q5_1, 1, 80}, {Q4_K, 1, 128}, {Q6_K, 1, 288}, {F32, huge, 1}, {F32, 1, huge}, {F32, huge/2 + 1, huge/2 + 1}, {Q8_0, huge / 64, 64}} {
+	}{{NumTypes, 1, 1}, {F32, 0, 1}, {F32, 1, 0}, {F32, -1, 1}, {F32, 1, -1}, {Q8_0, 1, 33}, {Q5_1, 1, 80}, {Q4_K, 1, 128},
+		{Q6_K, 1, 288}, {F32, huge, 1}, {F32, 1, huge}, {F32, huge/2 + 1, huge/2 + 1}, {Q8_0, huge / 64, 64}} {
 		if m, err := New(c.t, c.out, c.in); err == nil {
 			t.Errorf("New(%v, %d, %d) = %d bytes, want an error", c.t, c.out, c.in, m.Bytes())
 		}
@@ -222,7 +224,8 @@ func TestNewRefuses(t *testing.T) {
 func FuzzMul(f *testing.F) {
 	f.Add(uint8(0), uint8(3), uint8(40), []byte{0, 0, 0x80, 0x7f, 1, 0, 0, 0}, []byte{0, 0, 0x80, 0x7f, 0, 0, 0xc0, 0xff})
 	f.Add(uint8(1), uint8(9), uint8(33), []byte{1, 0, 0xff, 0x83, 0, 0x7c}, []byte{1, 2, 3})
-	f.Add(uint8(2), uint8(17), uint8(65), []byte{0x40, 0x20, 0x80, 0, 0x80, 0x80}, []byte{0, 0, 0, 0x20, 0xff, 0xff, 0x7f, 0})
+	f.Add(uint8(2), uint8(17), uint8(65), []byte{0x40, 0x20, 0x80, 0, 0x80, 0x80},
+		[]byte{0, 0, 0, 0x20, 0xff, 0xff, 0x7f, 0})
 	f.Add(uint8(3), uint8(5), uint8(3), []byte{0, 0x7c, 0x80, 0x80, 0x80, 0x7f}, []byte{0xff, 0xff, 0x7f, 0x7f})
 	f.Add(uint8(4), uint8(5), uint8(3), []byte{0, 0x3c, 0x80, 0x80, 0x80, 0x7f}, []byte{0xff, 0xff, 0x7f, 0x7f})
 	f.Add(uint8(5), uint8(6), uint8(9), []byte{0, 0x7c, 1, 0x80, 0x80, 0x7f}, []byte{0, 1, 0x80, 0x3f, 9, 8, 0x7f, 0x40})

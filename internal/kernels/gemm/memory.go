@@ -2,8 +2,8 @@ package gemm
 
 import "unsafe"
 
-// Memory returns n zero bytes on a page boundary of the system, as weights have: for keys and values, which are streamed as they are. They
-// live as long as owner.
+// Memory returns n zero bytes on a page boundary of the system, as weights have: for keys and
+// values, which are streamed as they are. They live as long as owner.
 func Memory(n int) (data []byte, owner any) {
 	data, owner, err := allocate(n)
 	if err != nil {

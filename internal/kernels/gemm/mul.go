@@ -134,7 +134,8 @@ func (s pass) walkWhole(p0, p1 int) {
 	e := &s.e
 	n := s.r1 - s.r0
 	t := tile{
-		n: uintptr(steps(m.t, m.in)), x: unsafe.Add(unsafe.Pointer(unsafe.SliceData(s.x.buf)), s.r0*s.x.stride), xs: uintptr(s.x.stride),
+		n: uintptr(steps(m.t, m.in)), x: unsafe.Add(unsafe.Pointer(unsafe.SliceData(s.x.buf)),
+			s.r0*s.x.stride), xs: uintptr(s.x.stride),
 		rows: uintptr(n), first: 1, outs: uintptr(s.stride * 4),
 	}
 	if e.inMemory {
@@ -151,8 +152,9 @@ func (s pass) walkWhole(p0, p1 int) {
 	}
 }
 
-// Scratch is memory that products of one worker work in. Without it they work on the stack, which takes a while to clear: of a product
-// of 16 rows by one panel some three percent. The zero value is ready.
+// Scratch is memory that products of one worker work in. Without it they work on the stack, which
+// takes a while to clear: of a product of 16 rows by one panel some three percent. The zero value
+// is ready.
 type Scratch struct {
 	memory [cacheLine + sumsSize + wideSteps*wideStep]byte
 }
@@ -339,7 +341,8 @@ func (e *engine) runBlocks(t *tile, count int) {
 	t.pf = pf
 }
 
-// splitRows splits n rows into blocks, the larger ones first. It returns the rows of block b, and how many blocks from there on have as many.
+// splitRows splits n rows into blocks, the larger ones first. It returns the rows of block b, and
+// how many blocks from there on have as many.
 func (e *engine) splitRows(n, b, blocks int) (rows, count int) {
 	unit := 1
 	if e.even {
@@ -360,7 +363,8 @@ func (e *engine) splitRows(n, b, blocks int) (rows, count int) {
 	return rows, count
 }
 
-// prefetch sets the tile for so many calls that are to prefetch so many bytes among them. Each block of rows counts as a call.
+// prefetch sets the tile for so many calls that are to prefetch so many bytes among them. Each
+// block of rows counts as a call.
 func (t *tile) prefetch(e *engine, from uintptr, bytes, calls int) {
 	turns := max(1, int(t.n)/e.turn)
 	count := turns * e.sparse
@@ -382,9 +386,10 @@ func (t *tile) prefetch(e *engine, from uintptr, bytes, calls int) {
 //
 // Elsewhere the processor's own prefetcher wants no more than its gaps filled while a cache line
 // takes few cycles; beyond, loads come slowly enough that everything can be asked for well in time.
-// Measured on one core of a Zen 4, in turn, with layers of 3072 × 1024: the far distance costs 4 rows of bf16 a third more
-// than the near one, 3 of Q8_0 a quarter, one of Q4_K a seventh; the near one costs 5 rows of Q8_0 a fifth more. On two cores,
-// which share the memory, it is a quarter of that.
+// Measured on one core of a Zen 4, in turn, with layers of 3072 × 1024: the far distance costs 4
+// rows of bf16 a third more than the near one, 3 of Q8_0 a quarter, one of Q4_K a seventh; the near
+// one costs 5 rows of Q8_0 a fifth more. On two cores, which share the memory, it is a quarter of
+// that.
 func streamAhead(t Type, cycles int) uintptr {
 	const near, page, far = 512, 4 << 10, 8 << 10
 	few := 5 // cycles for a line

@@ -65,7 +65,8 @@ func (m *Matrix) MulPacked(dst []float32, stride int, a *Matrix, a0, a1, p0, p1 
 		return
 	}
 	if end := min(p1*Panel, m.out); stride < end || len(dst) < (min(a1*Panel, a.out)-1)*stride+end {
-		panic(fmt.Sprintf("gemm: %d results with stride %d cannot hold %d rows of outputs up to %d", len(dst), stride, min(a1*Panel, a.out), end))
+		panic(fmt.Sprintf("gemm: %d results with stride %d cannot hold %d rows of outputs up to %d", len(dst), stride,
+			min(a1*Panel, a.out), end))
 	}
 	b := packedProduct{m: m, dst: dst, stride: stride, add: add}
 	l := cpu.Active()

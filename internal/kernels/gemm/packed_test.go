@@ -10,8 +10,8 @@ import (
 	"github.com/grovellm/grove/internal/kernels/num"
 )
 
-// A matrix packed from its transpose is the one packed from its file encoding, and its products with another are those of
-// Mul, or go on from there; at every level.
+// A matrix packed from its transpose is the one packed from its file encoding, and its products
+// with another are those of Mul, or go on from there; at every level.
 func TestPacked(t *testing.T) {
 	levels(t, func(t *testing.T, l cpu.Level) {
 		r := rand.New(rand.NewPCG(uint64(l), 7))

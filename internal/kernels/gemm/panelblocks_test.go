@@ -9,8 +9,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Rows that are quantised and stored as outputs of a panel are there what they are quantised to, within a step of what they were,
-// at every level the same; and they stay when other outputs are stored or copied.
+// Rows that are quantised and stored as outputs of a panel are there what they are quantised to,
+// within a step of what they were, at every level the same; and they stay when other outputs are
+// stored or copied.
 func TestLanesHoldTheirRows(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 7))

@@ -7,9 +7,10 @@ import (
 	"github.com/grovellm/grove/internal/kernels/cpu"
 )
 
-// A product may also be with panels of bf16 or Q8_0 that lie in memory of the caller, who writes them element by element: the
-// keys and values of attention, whose positions are outputs of one product and inputs of the next. Panels are small there, so what
-// their products have in common is made ready once.
+// A product may also be with panels of bf16 or Q8_0 that lie in memory of the caller, who writes
+// them element by element: the keys and values of attention, whose positions are outputs of one
+// product and inputs of the next. Panels are small there, so what their products have in common is
+// made ready once.
 
 // PanelProduct is products of rows of an input by panels in the caller's memory.
 type PanelProduct struct {
@@ -40,10 +41,11 @@ func (x *Input) ByPanels(from, to int) PanelProduct {
 	return l
 }
 
-// Mul multiplies elements at, at+1, … of the rows by as many inputs of a panel, w, as Matrix packs them: of BF16 [inputs/2][Panel][2]bf16,
-// of Q8_0 blocks (blocks.go). at is a multiple of 2, or of 32.
-// The results of the r-th row go to dst[r·stride:]; with add, whose stride must be Panel, each sum goes on from what is there. It is the
-// chain of a Matrix of the type. next is fetched into the cache meanwhile. Nothing is allocated.
+// Mul multiplies elements at, at+1, … of the rows by as many inputs of a panel, w, as Matrix packs
+// them: of BF16 [inputs/2][Panel][2]bf16, of Q8_0 blocks (blocks.go). at is a multiple of 2, or of
+// 32. The results of the r-th row go to dst[r·stride:]; with add, whose stride must be Panel, each
+// sum goes on from what is there. It is the chain of a Matrix of the type. next is fetched into the
+// cache meanwhile. Nothing is allocated.
 func (l *PanelProduct) Mul(dst []float32, stride, at int, w, next []byte, add bool) {
 	x := l.x
 	step, k := stepBytes[x.t], stepK[x.t]
@@ -126,7 +128,8 @@ const (
 	fewPairs  = 2 // rows of pairs
 )
 
-// MulAll is Mul of several panels of one size. The i-th's results go to dst[i·apart:]; nexts, as many, are fetched meanwhile.
+// MulAll is Mul of several panels of one size. The i-th's results go to dst[i·apart:]; nexts, as
+// many, are fetched meanwhile.
 func (l *PanelProduct) MulAll(dst []float32, apart, stride, at int, ws, nexts [][]byte, add bool) {
 	i := 0
 	if l.x.pairs && l.asm && l.rows > 0 && l.rows <= fewPairs {
@@ -145,11 +148,13 @@ func (l *PanelProduct) few(dst []float32, apart, stride, at int, ws, nexts [][]b
 	x, size := l.x, len(ws[0])
 	if at < 0 || at%2 != 0 || size == 0 || size%step != 0 || at/2+size/step > (x.in+1)/2 || apart < 0 || stride < Panel ||
 		len(dst) < (fewPanels-1)*apart+(l.rows-1)*stride+Panel {
-		panic(fmt.Sprintf("gemm: elements from %d of %d by panels of %d bytes, with %d results, %d and %d apart", at, x.in, size, len(dst), apart, stride))
+		panic(fmt.Sprintf("gemm: elements from %d of %d by panels of %d bytes, with %d results, %d and %d apart", at, x.in, size,
+			len(dst), apart, stride))
 	}
 	t := fewTile{
 		x:  unsafe.Pointer(&x.buf[l.from*x.stride+xOffset(BF16, at/2, true)]),
-		xs: uintptr(x.stride), n: uintptr(size / step), out: unsafe.Pointer(&dst[0]), outs: uintptr(stride * 4), apart: uintptr(apart * 4), rows: uintptr(l.rows),
+		xs: uintptr(x.stride), n: uintptr(size / step), out: unsafe.Pointer(&dst[0]), outs: uintptr(stride * 4),
+		apart: uintptr(apart * 4), rows: uintptr(l.rows),
 	}
 	if add {
 		t.add = 1

@@ -9,8 +9,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// A product by a panel in the caller's memory, its inputs in pieces, is that of the matrix it is a panel of, for any rows of it, and
-// nothing else is written.
+// A product by a panel in the caller's memory, its inputs in pieces, is that of the matrix it is a
+// panel of, for any rows of it, and nothing else is written.
 func TestPanelProductsAreTheMatrix(t *testing.T) {
 	levels(t, func(t *testing.T, l cpu.Level) {
 		rapid.Check(t, func(t *rapid.T) {

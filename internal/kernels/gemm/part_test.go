@@ -8,13 +8,14 @@ import (
 	"pgregory.net/rapid"
 )
 
-// A product in parts, of rows and of panels, is the product, to the bit, wherever the results of a part lie and whatever the worker was
-// told of what comes next; and nothing else is written.
+// A product in parts, of rows and of panels, is the product, to the bit, wherever the results of a
+// part lie and whatever the worker was told of what comes next; and nothing else is written.
 func TestPartsAreTheProduct(t *testing.T) {
 	levels(t, func(t *testing.T, l cpu.Level) {
 		rapid.Check(t, func(t *rapid.T) {
 			typ := rapid.SampledFrom(allTypes).Draw(t, "type")
-			c := newCase(t, typ, rapid.IntRange(1, 300).Draw(t, "out"), rapid.IntRange(1, 700).Draw(t, "in"), rapid.IntRange(1, 90).Draw(t, "n"))
+			c := newCase(t, typ, rapid.IntRange(1, 300).Draw(t, "out"), rapid.IntRange(1, 700).Draw(t, "in"),
+				rapid.IntRange(1, 90).Draw(t, "n"))
 			panels := c.m.Panels()
 			var x Input
 			x.Reset(typ, c.n, c.in)
@@ -24,7 +25,7 @@ func TestPartsAreTheProduct(t *testing.T) {
 			want := make([]float32, c.n*c.out)
 			c.m.Mul(want, c.out, &x, 0, panels)
 
-			var told Place
+			var fetched Place
 			scratch := []*Scratch{nil, new(Scratch)}
 			for r := 0; r < c.n; {
 				to := rapid.IntRange(r+1, c.n).Draw(t, "rows")
@@ -32,10 +33,11 @@ func TestPartsAreTheProduct(t *testing.T) {
 					next := rapid.IntRange(p+1, panels).Draw(t, "panels")
 					base := rapid.IntRange(0, p).Draw(t, "base")
 					from, end := (p-base)*Panel, min(next*Panel, c.out)-base*Panel
-					a := Part{X: &x, From: r, To: to, P0: p, P1: next, Base: base, Stride: end + rapid.IntRange(0, 40).Draw(t, "gap"), Told: told}
+					a := Part{X: &x, From: r, To: to, P0: p, P1: next, Base: base, Stride: end + rapid.IntRange(0, 40).Draw(t, "gap"),
+						Fetched: fetched}
 					a.Scratch = rapid.SampledFrom(scratch).Draw(t, "scratch")
-					told = rapid.SampledFrom([]Place{{}, {c.m, next}, {c.m, p}}).Draw(t, "next")
-					a.Next = told
+					fetched = rapid.SampledFrom([]Place{{}, {c.m, next}, {c.m, p}}).Draw(t, "next")
+					a.Next = fetched
 					const guard = 12345
 					a.Dst = make([]float32, (to-r)*a.Stride)
 					for i := range a.Dst {
@@ -48,7 +50,8 @@ func TestPartsAreTheProduct(t *testing.T) {
 							w = want[(r+i/a.Stride)*c.out+base*Panel+o]
 						}
 						if !same(got, w) {
-							t.Fatalf("%v at %v: rows from %d, panels [%d, %d) from %d: result %d is %x (%#08x), want %x", typ, l, r, p, next, base, i, got, math.Float32bits(got), w)
+							t.Fatalf("%v at %v: rows from %d, panels [%d, %d) from %d: result %d is %x (%#08x), want %x", typ, l, r, p, next, base, i, got,
+								math.Float32bits(got), w)
 						}
 					}
 					p = next

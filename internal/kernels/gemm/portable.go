@@ -7,8 +7,8 @@ import (
 	"github.com/grovellm/grove/internal/kernels/num"
 )
 
-// mulPortable is the product of rows [r0, r1) in plain Go, and the definition the assembly is tested against. Results lie
-// shift panels beyond their own, those of row base first.
+// mulPortable is the product of rows [r0, r1) in plain Go, and the definition the assembly is
+// tested against. Results lie shift panels beyond their own, those of row base first.
 func mulPortable(m *Matrix, dst []float32, stride, shift int, x *Input, r0, r1, base, p0, p1 int) {
 	for p := p0; p < p1; p++ {
 		w := m.data[p*m.panel:][:m.panel]

@@ -26,7 +26,8 @@ func availableIn(proc, cgroup string) (n int64) {
 		case f[1] == "": // version 2
 			n = left(n, cgroup, f[2], groupFiles{"memory.max", "memory.current", "inactive_file"})
 		case f[1] == "memory":
-			n = left(n, path.Join(cgroup, "memory"), f[2], groupFiles{"memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"})
+			n = left(n, path.Join(cgroup, "memory"), f[2], groupFiles{"memory.limit_in_bytes", "memory.usage_in_bytes",
+				"total_inactive_file"})
 		}
 	}
 	return n
@@ -36,8 +37,8 @@ func availableIn(proc, cgroup string) (n int64) {
 // the file cache that it gives up first.
 type groupFiles struct{ limit, usage, cache string }
 
-// left lowers n to the least of what a group and those it is in leave of their limits. A container sees its own group as
-// the root.
+// left lowers n to the least of what a group and those it is in leave of their limits. A container
+// sees its own group as the root.
 func left(n int64, root, group string, f groupFiles) int64 {
 	for group = path.Clean("/" + group); ; group = path.Dir(group) {
 		dir := path.Join(root, group)

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// It is the least of what the machine has free and of what the program's control group and those around it leave of their
-// limits.
+// It is the least of what the machine has free and of what the program's control group and those
+// around it leave of their limits.
 func TestAvailable(t *testing.T) {
 	const meminfo = "MemTotal:       8000 kB\nMemFree:        1000 kB\nMemAvailable:   4000 kB\n"
 	for _, c := range []struct {
@@ -17,19 +17,28 @@ func TestAvailable(t *testing.T) {
 	}{
 		{"nothing", nil, 0},
 		{"a machine", map[string]string{"proc/meminfo": meminfo}, 4000 << 10},
-		{"no limit", map[string]string{"proc/meminfo": meminfo, "proc/self/cgroup": "0::/a/b\n", "cgroup/a/b/memory.max": "max\n"}, 4000 << 10},
-		{"a group", map[string]string{"proc/meminfo": meminfo, "proc/self/cgroup": "0::/a/b\n", "cgroup/a/b/memory.max": "1000000\n"}, 1000000},
-		{"a group in a group", map[string]string{"proc/meminfo": meminfo, "proc/self/cgroup": "0::/a/b\n", "cgroup/a/b/memory.max": "2000000\n",
-			"cgroup/a/memory.max": "1500000\n"}, 1500000},
-		{"a container", map[string]string{"proc/meminfo": meminfo, "proc/self/cgroup": "0::/../a\n", "cgroup/memory.max": "3000000\n"}, 3000000},
-		{"a group in use", map[string]string{"proc/meminfo": meminfo, "proc/self/cgroup": "0::/a/b\n", "cgroup/a/b/memory.max": "1000000\n",
+		{"no limit", map[string]string{"proc/meminfo": meminfo, "proc/self/cgroup": "0::/a/b\n",
+			"cgroup/a/b/memory.max": "max\n"}, 4000 << 10},
+		{"a group", map[string]string{"proc/meminfo": meminfo, "proc/self/cgroup": "0::/a/b\n",
+			"cgroup/a/b/memory.max": "1000000\n"}, 1000000},
+		{"a group in a group", map[string]string{"proc/meminfo": meminfo, "proc/self/cgroup": "0::/a/b\n",
+			"cgroup/a/b/memory.max": "2000000\n",
+			"cgroup/a/memory.max":   "1500000\n"}, 1500000},
+		{"a container", map[string]string{"proc/meminfo": meminfo, "proc/self/cgroup": "0::/../a\n",
+			"cgroup/memory.max": "3000000\n"}, 3000000},
+		{"a group in use", map[string]string{"proc/meminfo": meminfo, "proc/self/cgroup": "0::/a/b\n",
+			"cgroup/a/b/memory.max":     "1000000\n",
 			"cgroup/a/b/memory.current": "700000\n", "cgroup/a/b/memory.stat": "anon 5\ninactive_file 200000\n"}, 500000},
-		{"a group that is full", map[string]string{"proc/meminfo": meminfo, "proc/self/cgroup": "0::/a\n", "cgroup/a/memory.max": "1000\n",
+		{"a group that is full", map[string]string{"proc/meminfo": meminfo, "proc/self/cgroup": "0::/a\n",
+			"cgroup/a/memory.max":     "1000\n",
 			"cgroup/a/memory.current": "1500\n"}, 0},
-		{"version 1 in use", map[string]string{"proc/meminfo": meminfo, "proc/self/cgroup": "3:memory:/x\n", "cgroup/memory/x/memory.limit_in_bytes": "700000\n",
-			"cgroup/memory/x/memory.usage_in_bytes": "300000\n", "cgroup/memory/x/memory.stat": "total_inactive_file 100000\n"}, 500000},
-		{"version 1", map[string]string{"proc/meminfo": meminfo, "proc/self/cgroup": "4:cpu:/x\n3:memory:/x\n", "cgroup/memory/x/memory.limit_in_bytes": "9223372036854771712\n",
-			"cgroup/memory/memory.limit_in_bytes": "700000\n"}, 700000},
+		{"version 1 in use", map[string]string{"proc/meminfo": meminfo, "proc/self/cgroup": "3:memory:/x\n",
+			"cgroup/memory/x/memory.limit_in_bytes": "700000\n",
+			"cgroup/memory/x/memory.usage_in_bytes": "300000\n", "cgroup/memory/x/memory.stat": "total_inactive_file 100000\n"},
+			500000},
+		{"version 1", map[string]string{"proc/meminfo": meminfo, "proc/self/cgroup": "4:cpu:/x\n3:memory:/x\n",
+			"cgroup/memory/x/memory.limit_in_bytes": "9223372036854771712\n",
+			"cgroup/memory/memory.limit_in_bytes":   "700000\n"}, 700000},
 	} {
 		dir := t.TempDir()
 		for name, text := range c.files {

@@ -34,10 +34,13 @@ func Sincos(x float64) (sin, cos float64) {
 	return sin, cos
 }
 
-// The terms of sin r / r and of cos r beyond the first, in powers of r², the highest first; those left out are below 2^-55 for |r| ≤ π/4.
+// The terms of sin r / r and of cos r beyond the first, in powers of r², the highest first; those
+// left out are below 2^-55 for |r| ≤ π/4.
 var (
-	sinSeries = [...]float64{1. / 355687428096000, -1. / 1307674368000, 1. / 6227020800, -1. / 39916800, 1. / 362880, -1. / 5040, 1. / 120, -1. / 6}
-	cosSeries = [...]float64{1. / 20922789888000, -1. / 87178291200, 1. / 479001600, -1. / 3628800, 1. / 40320, -1. / 720, 1. / 24, -1. / 2}
+	sinSeries = [...]float64{1. / 355687428096000, -1. / 1307674368000, 1. / 6227020800, -1. / 39916800, 1. / 362880,
+		-1. / 5040, 1. / 120, -1. / 6}
+	cosSeries = [...]float64{1. / 20922789888000, -1. / 87178291200, 1. / 479001600, -1. / 3628800, 1. / 40320,
+		-1. / 720, 1. / 24, -1. / 2}
 )
 
 // InversePowers is base^(−i/n) for i from 0 to n−1, each rounded once; base is positive and finite.

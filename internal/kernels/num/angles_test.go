@@ -39,7 +39,8 @@ func TestInversePowers(t *testing.T) {
 		}
 	}
 	// Squares have exact roots, and what is no number of ours must not be computed as if it were one.
-	for _, f := range [][2]float64{{4, 0.5}, {1 << 40, 1. / (1 << 20)}, {0x1p-80, 1 << 40}, {math.SmallestNonzeroFloat64, 0x1p537}, {math.MaxFloat64, 0x1p-512}} {
+	for _, f := range [][2]float64{{4, 0.5}, {1 << 40, 1. / (1 << 20)}, {0x1p-80, 1 << 40},
+		{math.SmallestNonzeroFloat64, 0x1p537}, {math.MaxFloat64, 0x1p-512}} {
 		if got := InversePowers(f[0], 2)[1]; got != f[1] {
 			t.Errorf("the root of 1/%v is %v, want %v", f[0], got, f[1])
 		}

@@ -4,10 +4,11 @@
 // A decoding pass is some two hundred phases of 2 to 200 µs, while waking a parked goroutine costs 25 to
 // 50 µs and even a fork and join of workers that spin costs 1 to 2. So phases that depend on each other and on
 // nothing else make one region: whoever does the last task of a phase begins the next, and the others,
-// which spin on one cache line, go on at once. A worker parks only when no phase has come for about as long as the waking
-// would cost. Workers beyond the processors there are (GOMAXPROCS, the cores of the machine, or the limit of the container) stay
-// parked: a spinning worker must never hold the core that a working one needs. And nobody waits for a worker
-// that holds no task: the system may have taken its core away, and others do its share.
+// which spin on one cache line, go on at once. A worker parks only when no phase has come for about
+// as long as the waking would cost. Workers beyond the processors there are (GOMAXPROCS, the cores
+// of the machine, or the limit of the container) stay parked: a spinning worker must never hold the
+// core that a working one needs. And nobody waits for a worker that holds no task: the system may
+// have taken its core away, and others do its share.
 package par
 
 import (
@@ -108,7 +109,8 @@ func New(threads int) *Pool {
 // Threads is the number of workers, the caller included.
 func (p *Pool) Threads() int { return p.threads }
 
-// processors is how many workers can run at once. Beyond the limit of a container, workers that wait would take the time of those that work.
+// processors is how many workers can run at once. Beyond the limit of a container, workers that
+// wait would take the time of those that work.
 func processors() int {
 	n := min(runtime.GOMAXPROCS(0), runtime.NumCPU())
 	if limit := cpu.Limit(); limit > 0 {
@@ -123,8 +125,8 @@ func (p *Pool) count() {
 	p.usable.Store(max(min(int32(p.threads), n), 1))
 }
 
-// Spare leaves n more of the processors to others, or takes −n back: so many workers fewer take part in regions, but one always
-// does. It may be called at any time.
+// Spare leaves n more of the processors to others, or takes −n back: so many workers fewer take
+// part in regions, but one always does. It may be called at any time.
 func (p *Pool) Spare(n int) {
 	p.spared.Add(int32(n))
 	p.count()

@@ -8,7 +8,8 @@ import "runtime/debug"
 // in it and how many claims there are. A region that is over is a phase without claims. Each worker's own claims
 // are a word too: the number of the phase, and which are left of its share. So a claim counts only
 // in the phase it was meant for, nobody has to clear the words, and a worker that slept through
-// the end of a phase claims nothing by mistake. What a phase says beside (its Job) holds still while a claim of it is not done.
+// the end of a phase claims nothing by mistake. What a phase says beside (its Job) holds still
+// while a claim of it is not done.
 const (
 	halfBits = 16
 	maxShare = 1<<halfBits - 1 // of claims in a phase, and of workers
@@ -95,8 +96,9 @@ func (p *Pool) next(n uint32) {
 	}
 }
 
-// publish makes a word the phase's. What follows looks who is parked, while who parks looks at the phase: one of the two sees the
-// other. Both swap, and do not store: under an emulator of arm64, which seems to let a look pass an ordered store, workers slept on.
+// publish makes a word the phase's. What follows looks who is parked, while who parks looks at the
+// phase: one of the two sees the other. Both swap, and do not store: under an emulator of arm64,
+// which seems to let a look pass an ordered store, workers slept on.
 func (p *Pool) publish(word uint64) { p.phase.Swap(word) }
 
 // finish counts n claims of a phase as done.
@@ -158,8 +160,8 @@ func (p *Pool) attempt(id int, phase uint64) (over bool) {
 	return true
 }
 
-// patient gives the others a moment to end the phase, and says whether they did: most do, and looking for what they have left
-// would take their words from them.
+// patient gives the others a moment to end the phase, and says whether they did: most do, and
+// looking for what they have left would take their words from them.
 func (p *Pool) patient(phase uint64) (over bool) {
 	for range moment {
 		if p.phase.Load() != phase {

@@ -1,7 +1,8 @@
 package simd
 
-// FirstHash returns the first i in [0, n) whose hash is at least least, n if there is none: the hash of i is number i of the
-// SplitMix64 sequence that starts at key. A race of noise spends its time on these (package sample, whose mix this is).
+// FirstHash returns the first i in [0, n) whose hash is at least least, n if there is none: the
+// hash of i is number i of the SplitMix64 sequence that starts at key. A race of noise spends its
+// time on these (package sample, whose mix this is).
 func FirstHash(key uint64, n int, least uint64) int {
 	whole := n &^ 15
 	i := firstHash(key, whole, least)
@@ -11,8 +12,9 @@ func FirstHash(key uint64, n int, least uint64) int {
 	return whole + firstHashGeneric(key+uint64(whole)*golden, n-whole, least)
 }
 
-// FirstHashOf returns the first i whose number tokens[i] has a hash that is at least least, len(tokens) if there is none: the hash of
-// number t is number t of the sequence that starts at key.
+// FirstHashOf returns the first i whose number tokens[i] has a hash that is at least least,
+// len(tokens) if there is none: the hash of number t is number t of the sequence that starts at
+// key.
 func FirstHashOf(key uint64, tokens []int32, least uint64) int {
 	key += golden
 	whole := len(tokens) &^ 15

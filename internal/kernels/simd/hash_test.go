@@ -11,7 +11,8 @@ import (
 func TestFirstHash(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		key, n := rapid.Uint64().Draw(r, "key"), rapid.IntRange(0, 300).Draw(r, "n")
-		least := rapid.OneOf(rapid.Uint64(), rapid.Uint64Range(1<<63-5, 1<<63+5), rapid.Uint64Range(0, 3), rapid.Uint64Range(1<<64-1<<58, 1<<64-1)).Draw(r, "least")
+		least := rapid.OneOf(rapid.Uint64(), rapid.Uint64Range(1<<63-5, 1<<63+5), rapid.Uint64Range(0, 3),
+			rapid.Uint64Range(1<<64-1<<58, 1<<64-1)).Draw(r, "least")
 		if n > 0 && rapid.Bool().Draw(r, "exact") { // a hash that is there
 			least = hash(key + uint64(rapid.IntRange(1, n).Draw(r, "which"))*golden)
 		}
@@ -32,7 +33,8 @@ func TestFirstHashOf(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		key := rapid.Uint64().Draw(r, "key")
 		tokens := rapid.SliceOfN(rapid.Int32(), 0, 200).Draw(r, "tokens")
-		least := rapid.OneOf(rapid.Uint64(), rapid.Uint64Range(1<<63-5, 1<<63+5), rapid.Uint64Range(1<<64-1<<58, 1<<64-1)).Draw(r, "least")
+		least := rapid.OneOf(rapid.Uint64(), rapid.Uint64Range(1<<63-5, 1<<63+5),
+			rapid.Uint64Range(1<<64-1<<58, 1<<64-1)).Draw(r, "least")
 		if len(tokens) > 0 && rapid.Bool().Draw(r, "exact") { // a hash that is there
 			least = hash(key + uint64(int64(rapid.SampledFrom(tokens).Draw(r, "which"))+1)*golden)
 		}

@@ -7,7 +7,8 @@ import (
 	"github.com/grovellm/grove/internal/kernels/num"
 )
 
-// Elements of a cache of Q8_0: values are int8 under f16 scales, and products with them are of bf16. They come as bytes, little endian.
+// Elements of a cache of Q8_0: values are int8 under f16 scales, and products with them are of
+// bf16. They come as bytes, little endian.
 
 // IntsToBF16 computes dst, of bf16, from x, of int8. bf16 holds every int8 exactly.
 func IntsToBF16(dst, x []byte) {
@@ -25,8 +26,8 @@ func MulF16(dst, x []float32, h []byte) {
 	mulF16Generic(dst[n:], x[n:], h[2*n:])
 }
 
-// BlendRows makes each row of dst, cols elements of it for every element of a, a times itself and b times that row of x:
-// FMA(b, x, a·dst).
+// BlendRows makes each row of dst, cols elements of it for every element of a, a times itself and b
+// times that row of x: FMA(b, x, a·dst).
 func BlendRows(dst, x, a, b []float32, cols int) {
 	dst = dst[:len(a)*cols]
 	x = x[:len(a)*cols]

@@ -153,7 +153,8 @@ func TestLogSumExpOfSpecials(t *testing.T) {
 			x    []float32
 			want float32
 		}{{nil, negInf}, {[]float32{negInf, negInf}, negInf}, {[]float32{negInf, 3}, 3}, {[]float32{1, inf}, inf},
-			{[]float32{-1e30}, -1e30}, {[]float32{0}, 0}, {[]float32{1, nan}, nan}, {[]float32{negInf, nan}, nan}, {[]float32{nan}, nan}} {
+			{[]float32{-1e30}, -1e30}, {[]float32{0}, 0}, {[]float32{1, nan}, nan}, {[]float32{negInf, nan},
+				nan}, {[]float32{nan}, nan}} {
 			if got := LogSumExp(c.x); got != c.want && (got == got || c.want == c.want) {
 				t.Errorf("LogSumExp(%v) = %g, want %g", c.x, got, c.want)
 			}

@@ -56,7 +56,8 @@ func TestDispatchReachesEveryNEONKernel(t *testing.T) {
 			t.Errorf("%s is not one choice of two", name)
 			continue
 		}
-		if cmp, ok := choice.Cond.(*ast.BinaryExpr); !ok || cmp.Op != token.GEQ || cmp.Y.(*ast.SelectorExpr).Sel.Name != "NEON" {
+		if cmp, ok := choice.Cond.(*ast.BinaryExpr); !ok || cmp.Op != token.GEQ ||
+			cmp.Y.(*ast.SelectorExpr).Sel.Name != "NEON" {
 			t.Errorf("%s does not ask for NEON", name)
 		}
 		if last, ok := choice.Body.List[len(choice.Body.List)-1].(*ast.ReturnStmt); !ok || last == nil {

@@ -77,7 +77,8 @@ func TestExpAccuracy(t *testing.T) {
 	if worst > 1 {
 		t.Errorf("exp(%g): off by %.3f ulp", at, worst)
 	}
-	for _, c := range []struct{ x, want float32 }{{0, 1}, {float32(math.Copysign(0, -1)), 1}, {inf, inf}, {negInf, 0}, {-104, 0}, {89, inf}} {
+	for _, c := range []struct{ x, want float32 }{{0, 1}, {float32(math.Copysign(0, -1)), 1}, {inf, inf}, {negInf, 0},
+		{-104, 0}, {89, inf}} {
 		Exp(dst[:1], []float32{c.x})
 		if dst[0] != c.want {
 			t.Errorf("exp(%g) = %g, want %g", c.x, dst[0], c.want)

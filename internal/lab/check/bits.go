@@ -14,9 +14,10 @@ import (
 // Bits checks law 1, same bits: the logits of a context do not depend on how it was reached.
 //
 // A case is a text, a tree under its end, and a random model of one of the architectures, six
-// types and two types of keys and values. The reference reads text and tree one token a pass, on one thread. Then the same
-// context is reached in other ways (see way), each at a kernel level and a number of threads of its
-// own, and every logit of every node must be equal to the bit. A random head then reads the same text in two ways.
+// types and two types of keys and values. The reference reads text and tree one token a pass, on
+// one thread. Then the same context is reached in other ways (see way), each at a kernel level and
+// a number of threads of its own, and every logit of every node must be equal to the bit. A random
+// head then reads the same text in two ways.
 func Bits(ctx context.Context, o Options) (Report, error) {
 	var r Report
 	err := run(ctx, o, &r, func(ctx context.Context, s *models, n int, rng *rand.Rand) error {

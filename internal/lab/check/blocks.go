@@ -15,8 +15,9 @@ import (
 	"github.com/grovellm/grove/tree"
 )
 
-// blockCase checks law 1 for a head: what its block says does not depend on how the context was read (in what chunks, at what
-// kernel level, by how many threads, beside which others), nor, if it is causal, on how many rows the block has.
+// blockCase checks law 1 for a head: what its block says does not depend on how the context was
+// read (in what chunks, at what kernel level, by how many threads, beside which others), nor, if it
+// is causal, on how many rows the block has.
 func blockCase(ctx context.Context, v *variant, rng *rand.Rand, text []int32, anchor int32, level cpu.Level) error {
 	first := rng.Int()
 	rows := 0 // all
@@ -62,8 +63,8 @@ func blockCase(ctx context.Context, v *variant, rng *rand.Rand, text []int32, an
 	return nil
 }
 
-// openBlocks is the network of a head that drafts a block in one pass, over a context that is made of taps alone: the first such
-// head from number first on, of the drafters that heads have.
+// openBlocks is the network of a head that drafts a block in one pass, over a context that is made
+// of taps alone: the first such head from number first on, of the drafters that heads have.
 func openBlocks(first int, target registry.Target) (onepass.Model, error) {
 	var names []string
 	for _, kind := range kindsFor(target.Model.Config.Arch) {
@@ -90,9 +91,10 @@ type block struct {
 	f     nn.Forest
 }
 
-// run reads the text in chunks, in the target and in the head, and returns the logits of so many rows of a block after it. Another
-// sequence, which gets a row a chunk, shares the head's passes.
-func (b *block) run(ctx context.Context, rng *rand.Rand, text []int32, anchor int32, chunk func(left int) int, rows int) ([][]float32, error) {
+// run reads the text in chunks, in the target and in the head, and returns the logits of so many
+// rows of a block after it. Another sequence, which gets a row a chunk, shares the head's passes.
+func (b *block) run(ctx context.Context, rng *rand.Rand, text []int32, anchor int32, chunk func(left int) int,
+	rows int) ([][]float32, error) {
 	cache := b.o.m.NewCache()
 	defer cache.Free()
 	norm, head, _ := b.h.Output()

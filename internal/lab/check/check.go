@@ -2,8 +2,8 @@
 // texts, trees and ways to run them. The same code serves the command (grove-lab check) and, with
 // few cases, the test suite.
 //
-// Attention goes over ranges of positions, each of 1,024 in service. A case draws their length, so that short texts have
-// several; and a few texts are longer than two of service.
+// Attention goes over ranges of positions, each of 1,024 in service. A case draws their length, so
+// that short texts have several; and a few texts are longer than two of service.
 //
 // A case is a pure function of the seed and its number, so that a mismatch found among a million
 // cases can be run again alone (Options.Only).
@@ -49,9 +49,10 @@ func (m mismatch) Error() string { return m.text }
 
 func mismatchf(format string, args ...any) error { return mismatch{fmt.Sprintf(format, args...)} }
 
-// run runs cases one after another, in an order that keeps one model open: levels are switched for the whole program, so no two may
-// overlap. It returns what it has when ctx ends, with ctx's error.
-func run(ctx context.Context, o Options, r *Report, one func(ctx context.Context, s *models, n int, rng *rand.Rand) error) error {
+// run runs cases one after another, in an order that keeps one model open: levels are switched for
+// the whole program, so no two may overlap. It returns what it has when ctx ends, with ctx's error.
+func run(ctx context.Context, o Options, r *Report, one func(ctx context.Context, s *models, n int,
+	rng *rand.Rand) error) error {
 	if o.Cases < 1 {
 		return fmt.Errorf("check: %d cases: want at least 1", o.Cases)
 	}

@@ -35,17 +35,22 @@ func TestBits(t *testing.T) {
 // other error ends the check.
 func TestMismatchesAreCounted(t *testing.T) {
 	var r Report
-	err := run(context.Background(), Options{Cases: 10, Only: -1}, &r, func(_ context.Context, _ *models, n int, _ *rand.Rand) error {
+	err := run(context.Background(), Options{Cases: 10, Only: -1}, &r, func(_ context.Context, _ *models, n int,
+		_ *rand.Rand) error {
 		if n%3 == 0 {
 			return mismatchf("planted")
 		}
 		return nil
 	})
-	if err != nil || r.Cases != 10 || r.Mismatches != 4 || len(r.Failures) != 4 || !strings.Contains(r.Failures[1], "case 3 (seed 0): planted") {
+	if err != nil || r.Cases != 10 || r.Mismatches != 4 || len(r.Failures) != 4 ||
+		!strings.Contains(r.Failures[1], "case 3 (seed 0): planted") {
 		t.Errorf("got %+v, %v", r, err)
 	}
 	fault := errors.New("a fault")
-	err = run(context.Background(), Options{Cases: 10, Only: -1}, new(Report), func(context.Context, *models, int, *rand.Rand) error { return fault })
+	err = run(context.Background(), Options{Cases: 10, Only: -1}, new(Report), func(context.Context, *models, int,
+		*rand.Rand) error {
+		return fault
+	})
 	if !errors.Is(err, fault) {
 		t.Errorf("got %v, want the fault", err)
 	}

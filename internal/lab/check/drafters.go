@@ -20,8 +20,10 @@ import (
 	"github.com/grovellm/grove/internal/heads/headfile"
 )
 
-// drafter makes the drafter of a name for a target: a registered one, or one of those below. Its head may be one of the learners.
-func drafter(ctx context.Context, name string, rng *rand.Rand, scripts []script, v *variant, l *learners) (draft.Drafter, error) {
+// drafter makes the drafter of a name for a target: a registered one, or one of those below. Its
+// head may be one of the learners.
+func drafter(ctx context.Context, name string, rng *rand.Rand, scripts []script, v *variant,
+	l *learners) (draft.Drafter, error) {
 	t := &teller{rng: rand.New(rand.NewPCG(rng.Uint64(), 0)), vocab: v.shape.Vocab, scripts: scripts}
 	switch name {
 	case "oracle":
@@ -127,7 +129,8 @@ func randomTrees(rng *rand.Rand) string {
 	return fmt.Sprintf("best-first,width=%d,branch=%d,depth=%d", 1+rng.IntN(12), 1+rng.IntN(8), 1+rng.IntN(20))
 }
 
-// randomMerge describes two drafters whose trees are verified as one: lookup, a draft model's, a head's, any two of them.
+// randomMerge describes two drafters whose trees are verified as one: lookup, a draft model's, a
+// head's, any two of them.
 func randomMerge(rng *rand.Rand, v *variant) string {
 	vocab := v.shape.Vocab
 	mode, first := "", "lookup"
@@ -156,24 +159,24 @@ type teller struct {
 	begun   int
 }
 
-// told is a sequence as the teller knows it.
-type told struct {
+// answerState is a sequence as the teller knows it.
+type answerState struct {
 	answer []int32 // prompt and output
 	at     int     // rows committed
 }
 
-func (s *told) Close() {}
+func (s *answerState) Close() {}
 
 // Begin takes the scripts in order, which is the order they start in.
 func (t *teller) Begin(draft.Options) (draft.State, error) {
 	s := &t.scripts[t.begun]
 	t.begun++
-	return &told{answer: append(append([]int32(nil), s.prompt...), s.want...)}, nil
+	return &answerState{answer: append(append([]int32(nil), s.prompt...), s.want...)}, nil
 }
 
 func (t *teller) Propose(_ context.Context, requests []draft.Request) ([]draft.Proposal, error) {
 	for _, r := range requests {
-		s, n := r.State.(*told), 1+t.rng.IntN(r.Budget)
+		s, n := r.State.(*answerState), 1+t.rng.IntN(r.Budget)
 		if t.over {
 			n = 2 * r.Budget
 		}
@@ -188,7 +191,7 @@ func (t *teller) Propose(_ context.Context, requests []draft.Request) ([]draft.P
 }
 
 // grow adds a node, or falls on one that is there.
-func (t *teller) grow(r draft.Request, s *told, path *int, deep float64) {
+func (t *teller) grow(r draft.Request, s *answerState, path *int, deep float64) {
 	parent := t.rng.IntN(r.Tree.Len())
 	if t.rng.Float64() < deep {
 		parent = r.Tree.Len() - 1
@@ -210,7 +213,7 @@ func (t *teller) grow(r draft.Request, s *told, path *int, deep float64) {
 
 func (t *teller) Commit(rows []draft.Rows) error {
 	for _, r := range rows {
-		r.State.(*told).at += len(r.Tokens)
+		r.State.(*answerState).at += len(r.Tokens)
 	}
 	return nil
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/grovellm/grove/tree"
 )
 
-// draftCase: what a head proposes first after a prompt does not depend on how that was read: in what chunks, at what kernel level, by how
-// many threads.
+// draftCase: what a head proposes first after a prompt does not depend on how that was read: in
+// what chunks, at what kernel level, by how many threads.
 func draftCase(ctx context.Context, v *variant, rng *rand.Rand, text []int32, root int32, level cpu.Level) error {
 	name := randomHead(rng, randomKind(rng, v))
 	params := sample.Params{Temperature: float32(rng.IntN(2)), Seed: rng.Uint64()}
@@ -46,7 +46,8 @@ func draftCase(ctx context.Context, v *variant, rng *rand.Rand, text []int32, ro
 		return err
 	}
 	for i := range max(got.Len(), want.Len()) {
-		if i >= got.Len() || i >= want.Len() || got.Token[i] != want.Token[i] || got.Parent[i] != want.Parent[i] || math.Float32bits(got.LogProb[i]) != math.Float32bits(want.LogProb[i]) {
+		if i >= got.Len() || i >= want.Len() || got.Token[i] != want.Token[i] || got.Parent[i] != want.Parent[i] ||
+			math.Float32bits(got.LogProb[i]) != math.Float32bits(want.LogProb[i]) {
 			return mismatchf("%v, %s, %+v, %d threads at %v: after %d tokens, node %d differs: of\n%sa row a pass at %v made\n%s",
 				v, name, params, threads, other, len(text), i, got, level, want)
 		}
@@ -54,8 +55,10 @@ func draftCase(ctx context.Context, v *variant, rng *rand.Rand, text []int32, ro
 	return nil
 }
 
-// readAndPropose reads a text in chunks, in the target and so in the drafter, and returns the drafter's tree below the root after it.
-func readAndPropose(ctx context.Context, o *opened, d draft.Drafter, p sample.Params, text []int32, root int32, chunk func(left int) int) (*tree.Tree, error) {
+// readAndPropose reads a text in chunks, in the target and so in the drafter, and returns the
+// drafter's tree below the root after it.
+func readAndPropose(ctx context.Context, o *opened, d draft.Drafter, p sample.Params, text []int32, root int32,
+	chunk func(left int) int) (*tree.Tree, error) {
 	s, err := d.Begin(draft.Options{Sampling: p})
 	if err != nil {
 		return nil, err

@@ -87,5 +87,6 @@ func (v *variant) removeHeads() {
 // headed is o as the target of drafters.
 func (v *variant) headed(o *opened) (registry.Target, error) {
 	files, err := v.heads(o.m.Config)
-	return registry.Target{Vocab: v.shape.Vocab, Context: o.m.Context(), Model: o.m, Draft: o.m, Heads: files, Shared: &o.shared}, err
+	return registry.Target{Vocab: v.shape.Vocab, Context: o.m.Context(), Model: o.m, Draft: o.m, Heads: files,
+		Shared: &o.shared}, err
 }

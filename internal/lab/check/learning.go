@@ -30,8 +30,8 @@ type learners struct {
 	all   []*adapt.Adapter
 }
 
-// learn is registry.Target.Adapt: the head learns from every sequence that ends, at rates that make its weights anything. A head that
-// cannot learn stays as it is.
+// learn is registry.Target.Adapt: the head learns from every sequence that ends, at rates that make
+// its weights anything. A head that cannot learn stays as it is.
 func (l *learners) learn(d draft.Drafter) (draft.Drafter, error) {
 	head, ok := d.(learn.Learner)
 	if !ok {
@@ -44,7 +44,8 @@ func (l *learners) learn(d draft.Drafter) (draft.Drafter, error) {
 	}
 	policies := []adapt.Policy{adapt.Judged, adapt.Always, adapt.Always}
 	a, err := adapt.New(head.Head(), l.vocab, adapt.Options{
-		Policy: policies[l.rng.IntN(len(policies))], Seed: l.rng.Uint64(), Wait: l.rng.IntN(2) == 0, Workers: l.o.m.Pool(), Tuning: wild,
+		Policy: policies[l.rng.IntN(len(policies))], Seed: l.rng.Uint64(), Wait: l.rng.IntN(2) == 0,
+		Workers: l.o.m.Pool(), Tuning: wild,
 	})
 	if err != nil {
 		return nil, err

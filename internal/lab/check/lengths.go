@@ -63,9 +63,10 @@ type lengthCase struct {
 	lengths []int
 }
 
-// Lengths checks that prompts of every length give the tokens of plain decoding on one thread, a row a pass: on any number
-// of threads, alone and beside others in the pass, with drafters. What a prompt shares with a shorter one is mostly taken
-// from its cache, as from a server's; every fourth case reads it in the chunks of a prompt that is read alone.
+// Lengths checks that prompts of every length give the tokens of plain decoding on one thread, a
+// row a pass: on any number of threads, alone and beside others in the pass, with drafters. What a
+// prompt shares with a shorter one is mostly taken from its cache, as from a server's; every fourth
+// case reads it in the chunks of a prompt that is read alone.
 func Lengths(ctx context.Context, o LengthOptions) (r LengthReport, err error) {
 	if len(o.Drafters) == 0 {
 		o.Drafters = headless()
@@ -125,9 +126,9 @@ func headless() (names []string) {
 	return append(names, "merge:(lookup)+(lookup:min=2)")
 }
 
-// cases lists one of Step groups of sequences, drawn at random: for every number of threads and of callers, each length is
-// in one group. Lengths of a group are far apart. The order mixes all of them, so that a check that is interrupted has seen
-// something of each.
+// cases lists one of Step groups of sequences, drawn at random: for every number of threads and of
+// callers, each length is in one group. Lengths of a group are far apart. The order mixes all of
+// them, so that a check that is interrupted has seen something of each.
 func (l *lengths) cases() (list []lengthCase) {
 	o := &l.o
 	count := o.To - o.From + 1
@@ -152,7 +153,8 @@ func (l *lengths) random(n int) *rand.Rand { return rand.New(rand.NewPCG(l.o.See
 
 // request is how a prompt of n tokens goes on.
 func (l *lengths) request(n int) speculate.Request {
-	return speculate.Request{MaxTokens: l.o.Tokens, Budget: 2 + n%15, Sampling: sample.Params{Temperature: float32(n % 2), Seed: uint64(n)}}
+	return speculate.Request{MaxTokens: l.o.Tokens, Budget: 2 + n%15, Sampling: sample.Params{
+		Temperature: float32(n % 2), Seed: uint64(n)}}
 }
 
 // draw makes a text that repeats itself, as text does.

@@ -17,11 +17,13 @@ import (
 	"github.com/grovellm/grove/internal/speculate"
 )
 
-// Serve checks law 2 for many requests at once: whatever runs beside a request, it gets the tokens of plain decoding alone.
+// Serve checks law 2 for many requests at once: whatever runs beside a request, it gets the tokens
+// of plain decoding alone.
 //
 // A case is a random model, drafters of a few kinds, and an engine with a random number of places and a random limit of
-// memory. Requests with prompts that begin alike, drafters, tenants, priorities and sampling options of their own come while others
-// are under way; some are cancelled. Their order depends on the clock, so a case that is run again may go another way.
+// memory. Requests with prompts that begin alike, drafters, tenants, priorities and sampling
+// options of their own come while others are under way; some are cancelled. Their order depends on
+// the clock, so a case that is run again may go another way.
 func Serve(ctx context.Context, o Options) (Report, error) {
 	var r Report
 	err := run(ctx, o, &r, func(ctx context.Context, s *models, n int, rng *rand.Rand) error {
@@ -57,7 +59,8 @@ func serveCase(ctx context.Context, v *variant, rng *rand.Rand, tokens *int) (en
 	}
 	drafters, learning := map[string]draft.Drafter{}, &learners{rng: rng, vocab: vocab, o: opened}
 	defer func() { ended = errors.Join(ended, learning.Close()) }()
-	for _, name := range append(randomHeads(rng, v), "lookup", "hostile", randomModelDrafter(rng, vocab), randomMerge(rng, v)) {
+	for _, name := range append(randomHeads(rng, v), "lookup", "hostile", randomModelDrafter(rng, vocab),
+		randomMerge(rng, v)) {
 		if rng.IntN(2) == 0 {
 			if drafters[name], err = drafter(ctx, name, rng, scripts, v, learning); err != nil {
 				return err
@@ -96,7 +99,8 @@ func serveCase(ctx context.Context, v *variant, rng *rand.Rand, tokens *int) (en
 	var all sync.WaitGroup
 	for range 2 + skewed(rng, 40, 300) {
 		s := &scripts[rng.IntN(len(scripts))]
-		r := engine.Request{Request: s.request, Prompt: s.prompt, Priority: rng.IntN(3), Tenant: []string{"", "other"}[rng.IntN(2)], Fresh: rng.IntN(8) == 0}
+		r := engine.Request{Request: s.request, Prompt: s.prompt, Priority: rng.IntN(3),
+			Tenant: []string{"", "other"}[rng.IntN(2)], Fresh: rng.IntN(8) == 0}
 		r.Name = names[rng.IntN(len(names))]
 		r.Drafter = drafters[r.Name]
 		own, cancel := context.WithCancel(ctx)
@@ -123,9 +127,11 @@ func serveCase(ctx context.Context, v *variant, rng *rand.Rand, tokens *int) (en
 			switch {
 			case err != nil && !left:
 				failed = append(failed, err)
-			case !slices.Equal(got, s.want[:min(len(got), len(s.want))]) || !left && (len(got) != len(s.want) || finish != s.finish):
+			case !slices.Equal(got, s.want[:min(len(got), len(s.want))]) || !left &&
+				(len(got) != len(s.want) || finish != s.finish):
 				failed = append(failed, mismatchf("%v, drafter %s of %s, %+v, %d places, %d bytes: %v, ended by %s; alone: %v, ended by %s",
-					v, r.Name, strings.Join(names, " and "), s.request.Sampling, o.Parallel, o.CacheMemory, got, finish, s.want, s.finish))
+					v, r.Name, strings.Join(names, " and "), s.request.Sampling, o.Parallel, o.CacheMemory, got,
+					finish, s.want, s.finish))
 			}
 		}
 		if err := e.Submit(own, r); err != nil {

@@ -11,7 +11,8 @@ import (
 	"github.com/grovellm/grove/tensor"
 )
 
-// swap gives a drafter that learns while it serves other weights under way, sometimes: random ones, which nothing could have taught.
+// swap gives a drafter that learns while it serves other weights under way, sometimes: random ones,
+// which nothing could have taught.
 func swap(d draft.Drafter, rng *rand.Rand) error {
 	l, ok := d.(learn.Learner)
 	if !ok || rng.IntN(8) > 0 {

@@ -87,7 +87,8 @@ func randomScript(rng *rand.Rand, v *variant) script {
 	return s
 }
 
-// randomGrammar draws a grammar and texts of the tokens; nil where the grammar has no text. Tokens that end a text have none.
+// randomGrammar draws a grammar and texts of the tokens; nil where the grammar has no text. Tokens
+// that end a text have none.
 func randomGrammar(rng *rand.Rand, vocab int, end func(int32) bool) *grammar.Constraint {
 	g, err := grammar.GBNF(grammar.Random(rng.IntN))
 	if err != nil {
@@ -170,7 +171,8 @@ func (s *script) decodePlainly(ctx context.Context, v *variant, level cpu.Level)
 // compareTokens decodes all scripts in one loop, some of them twice, the later ones starting while others are
 // under way. Some take over the beginning of another's text: rows of the target, and what the drafter
 // computed of them.
-func compareTokens(ctx context.Context, v *variant, rng *rand.Rand, scripts []script, name string, plainLevel cpu.Level, tokens *int) (failed error) {
+func compareTokens(ctx context.Context, v *variant, rng *rand.Rand, scripts []script, name string, plainLevel cpu.Level,
+	tokens *int) (failed error) {
 	level := randomLevel(rng)
 	defer cpu.Use(level)()
 	o, err := v.threads(1 + rng.IntN(maxThreads))
@@ -189,7 +191,8 @@ func compareTokens(ctx context.Context, v *variant, rng *rand.Rand, scripts []sc
 	}
 	defer func() { failed = errors.Join(failed, learning.Close()) }()
 	// A controller goes by the clock, so that a case without one is the surer to be run again as it was.
-	loop, err := speculate.New(speculate.Model(o.m), d, speculate.Options{Chunk: 1 + rng.IntN(64), Uncontrolled: rng.IntN(4) > 0})
+	loop, err := speculate.New(speculate.Model(o.m), d, speculate.Options{Chunk: 1 + rng.IntN(64),
+		Uncontrolled: rng.IntN(4) > 0})
 	if err != nil {
 		return err
 	}
@@ -257,14 +260,17 @@ func compareTokens(ctx context.Context, v *variant, rng *rand.Rand, scripts []sc
 	for i, seq := range seqs {
 		s := &scripts[i]
 		*tokens += len(seq.Output())
-		where := fmt.Sprintf("%v, drafter %s, budget %d, %d threads at %v, %+v, sequence %d of %d", v, name, s.request.Budget, o.m.Threads(), level, s.request.Sampling, i, len(seqs))
+		where := fmt.Sprintf("%v, drafter %s, budget %d, %d threads at %v, %+v, sequence %d of %d", v, name, s.request.Budget,
+			o.m.Threads(), level, s.request.Sampling, i, len(seqs))
 		for t, token := range seq.Output() {
 			if t >= len(s.want) || token != s.want[t] {
-				return mismatchf("%s: token %d is %d; plain decoding at %v made it %v", where, t, token, plainLevel, s.want[min(t, len(s.want)):min(t+1, len(s.want))])
+				return mismatchf("%s: token %d is %d; plain decoding at %v made it %v", where, t, token, plainLevel,
+					s.want[min(t, len(s.want)):min(t+1, len(s.want))])
 			}
 		}
 		if len(seq.Output()) != len(s.want) || seq.Finish() != s.finish {
-			return mismatchf("%s: %d tokens, ended by %s; plain decoding at %v: %d tokens, ended by %s", where, len(seq.Output()), seq.Finish(), plainLevel, len(s.want), s.finish)
+			return mismatchf("%s: %d tokens, ended by %s; plain decoding at %v: %d tokens, ended by %s", where, len(seq.Output()),
+				seq.Finish(), plainLevel, len(s.want), s.finish)
 		}
 	}
 	return nil

@@ -64,8 +64,8 @@ func randomTokens(rng *rand.Rand, vocab, n int) []int32 {
 	return ids
 }
 
-// textLength draws the length of a text for a model: mostly a few times its window, sometimes below most, rarely beyond two
-// ranges of attention as they are in service.
+// textLength draws the length of a text for a model: mostly a few times its window, sometimes below
+// most, rarely beyond two ranges of attention as they are in service.
 func textLength(rng *rand.Rand, v *variant, most int) int {
 	if rng.IntN(40) == 0 {
 		return rng.IntN(3000)

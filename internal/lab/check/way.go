@@ -14,7 +14,8 @@ import (
 
 // way is one way of many to reach a context: the text enters the cache in chunks, as paths of
 // trees that are committed, with detours that are truncated and forks that are written to; the
-// tree is run whole in another node order, grown over some passes, or committed in between; other sequences share the passes.
+// tree is run whole in another node order, grown over some passes, or committed in between; other
+// sequences share the passes.
 type way struct {
 	ctx   context.Context
 	rng   *rand.Rand

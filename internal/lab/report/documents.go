@@ -23,9 +23,9 @@ const (
 
 var marks = regexp.MustCompile(`(?s)` + markBegin + `([\w-]+) -->\n.*?` + markEnd)
 
-// Documents writes what stands between the marks of the pages anew, from the results that are kept below the folder docs. The pages
-// are those of docs/benchmarks and BENCHMARKS.md beside docs. It returns their texts by path; with write, files that differ are
-// replaced.
+// Documents writes what stands between the marks of the pages anew, from the results that are kept
+// below the folder docs. The pages are those of docs/benchmarks and BENCHMARKS.md beside docs. It
+// returns their texts by path; with write, files that differ are replaced.
 func Documents(docs string, list []Measurement, write bool) (map[string]string, error) {
 	tables := map[string]string{}
 	for i := range list {
@@ -56,7 +56,10 @@ func Documents(docs string, list []Measurement, write bool) (map[string]string, 
 		}
 		pages[file] = page
 		if write && page != string(b) {
-			if err := atomicfile.Write(file, func(w io.Writer) error { _, err := io.WriteString(w, page); return err }); err != nil {
+			if err := atomicfile.Write(file, func(w io.Writer) error {
+				_, err := io.WriteString(w, page)
+				return err
+			}); err != nil {
 				return nil, err
 			}
 		}
@@ -66,7 +69,8 @@ func Documents(docs string, list []Measurement, write bool) (map[string]string, 
 
 // fill puts the tables between their marks.
 func fill(page string, tables map[string]string) (string, error) {
-	if begun, ended := strings.Count(page, markBegin), len(marks.FindAllString(page, -1)); begun != ended || begun != strings.Count(page, markEnd) {
+	if begun, ended := strings.Count(page, markBegin), len(marks.FindAllString(page, -1)); begun != ended ||
+		begun != strings.Count(page, markEnd) {
 		return "", fmt.Errorf("%d marks begin tables and %d are complete: want %sNAME --> before each table and %s after it", begun, ended, markBegin, markEnd)
 	}
 	var missing error
@@ -119,7 +123,8 @@ func (v *View) markdown(b *strings.Builder, r *Measured) error {
 	if len(differ) > 0 {
 		fmt.Fprintf(b, "Medians of %d runs, which differ by %.1f %% in the median of all figures and by %.0f %% at most. ", r.Runs, median(differ), slices.Max(differ))
 	}
-	fmt.Fprintf(b, "%s; `--threads %d`. %s, commit %s, %s.\n", r.Machine, r.Threads, r.Date.Format("2 January 2006"), r.Commit, r.Go)
+	fmt.Fprintf(b, "%s; `--threads %d`. %s, commit %s, %s.\n", r.Machine, r.Threads,
+		r.Date.Format("2 January 2006"), r.Commit, r.Go)
 	return nil
 }
 

@@ -71,7 +71,8 @@ func TestStored(t *testing.T) {
 			for _, row := range table.Rows {
 				for c, values := range row.Values {
 					if len(values) != 0 && len(values) != r.Runs {
-						t.Errorf("%s: table %s, %v, %s: %d runs of %d", file, table.Name, row.Labels, table.Columns[c], len(values), r.Runs)
+						t.Errorf("%s: table %s, %v, %s: %d runs of %d", file, table.Name, row.Labels,
+							table.Columns[c], len(values), r.Runs)
 					}
 				}
 			}
@@ -86,7 +87,8 @@ var (
 	commit   = regexp.MustCompile(`[Cc]ommits? [0-9a-f]{7}`)
 )
 
-// Every table of docs/benchmarks is between marks, or below a heading that says it was recorded once, with a date and a commit.
+// Every table of docs/benchmarks is between marks, or below a heading that says it was recorded
+// once, with a date and a commit.
 func TestTablesAreMarked(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(docs, "benchmarks", "*.md"))
 	if err != nil || len(files) == 0 {

@@ -1,5 +1,6 @@
-// Package report runs the papers' experiments on a model and writes what came of them, beside the papers' own figures, as one
-// HTML page and as JSON. It also measures the tables of docs/benchmarks anew.
+// Package report runs the papers' experiments on a model and writes what came of them, beside the
+// papers' own figures, as one HTML page and as JSON. It also measures the tables of docs/benchmarks
+// anew.
 package report
 
 import (
@@ -26,7 +27,8 @@ type Experiment struct {
 	Clients      []int     `json:"clients,omitempty"`  // of serve
 
 	Columns []string `json:"columns,omitempty"` // of the table; see bench.SpecReport.Cells
-	Figures []string `json:"figures,omitempty"` // that the page shows, without their suites' names; see bench.SpecReport.Figures
+	// that the page shows, without their suites' names; see bench.SpecReport.Figures
+	Figures []string `json:"figures,omitempty"`
 
 	Paper  *Published `json:"paper,omitempty"`
 	Orders []Order    `json:"orders,omitempty"`

@@ -79,15 +79,19 @@ func (r *Result) show(dir string) (shown, error) {
 						updates += n
 					}
 				}
-				t.Rows = append(t.Rows, []string{p.Name, fmt.Sprintf("%.2f", p.Tau), fmt.Sprintf("%.2f", p.TauGain), fmt.Sprintf("%.1f", p.TokensPerS),
+				t.Rows = append(t.Rows, []string{p.Name, fmt.Sprintf("%.2f", p.Tau), fmt.Sprintf("%.2f", p.TauGain),
+					fmt.Sprintf("%.1f", p.TokensPerS),
 					fmt.Sprintf("%.2f", p.SpeedGain), fmt.Sprint(updates), fmt.Sprint(p.Mismatches)})
 			}
 		}
 	case r.Serve != nil:
-		t.Head = []string{"drafter", "callers", "tokens/s", "over one caller", "over plain", "τ", "between chunks, ms", "99th percentile", "texts that differ"}
+		t.Head = []string{"drafter", "callers", "tokens/s", "over one caller", "over plain", "τ", "between chunks, ms",
+			"99th percentile", "texts that differ"}
 		for _, row := range r.Serve.Rows {
-			t.Rows = append(t.Rows, []string{row.Drafter, fmt.Sprint(row.Clients), fmt.Sprintf("%.1f", row.PerSecond), fmt.Sprintf("%.2f", row.OverOne),
-				fmt.Sprintf("%.2f", row.OverPlain), fmt.Sprintf("%.2f", row.Tau), fmt.Sprintf("%.1f", row.GapMS), fmt.Sprintf("%.1f", row.GapP99MS), fmt.Sprint(row.Different)})
+			t.Rows = append(t.Rows, []string{row.Drafter, fmt.Sprint(row.Clients), fmt.Sprintf("%.1f", row.PerSecond),
+				fmt.Sprintf("%.2f", row.OverOne),
+				fmt.Sprintf("%.2f", row.OverPlain), fmt.Sprintf("%.2f", row.Tau), fmt.Sprintf("%.1f",
+					row.GapMS), fmt.Sprintf("%.1f", row.GapP99MS), fmt.Sprint(row.Different)})
 		}
 	}
 	if err != nil {

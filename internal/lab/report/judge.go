@@ -18,10 +18,14 @@ type metric struct {
 }
 
 var metrics = map[string]metric{
-	"tau":          {"τ", "%.2f", 0.02, func(m *bench.MethodReport) float64 { return m.Tau }},
-	"speedup":      {"speed-up", "%.2f", 0.05, func(m *bench.MethodReport) float64 { return m.Speedup }},
-	"draft":        {"share of the time that drafting takes", "%.3f", 0.05, func(m *bench.MethodReport) float64 { return m.DraftShare }},
-	"accept":       {"share of the drafted nodes that are accepted", "%.2f", 0.02, func(m *bench.MethodReport) float64 { return m.AcceptRate }},
+	"tau":     {"τ", "%.2f", 0.02, func(m *bench.MethodReport) float64 { return m.Tau }},
+	"speedup": {"speed-up", "%.2f", 0.05, func(m *bench.MethodReport) float64 { return m.Speedup }},
+	"draft": {"share of the time that drafting takes", "%.3f", 0.05, func(m *bench.MethodReport) float64 {
+		return m.DraftShare
+	}},
+	"accept": {"share of the drafted nodes that are accepted", "%.2f", 0.02, func(m *bench.MethodReport) float64 {
+		return m.AcceptRate
+	}},
 	"tokens_per_s": {"tokens/s", "%.1f", 0.05, func(m *bench.MethodReport) float64 { return m.TokensPerS }},
 }
 
@@ -38,7 +42,8 @@ type group struct {
 	values map[string]float64 // by method
 }
 
-// groups are the comparisons of an experiment by a metric. Methods that were run with several budgets are compared at each.
+// groups are the comparisons of an experiment by a metric. Methods that were run with several
+// budgets are compared at each.
 func (r *Result) groups(name string) (all []group) {
 	of := metrics[name].of
 	add := func(name string) map[string]float64 {

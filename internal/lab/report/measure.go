@@ -1,4 +1,5 @@
-// The measurements behind the tables of docs/benchmarks: commands of grove, run again and again until each has all of its runs.
+// The measurements behind the tables of docs/benchmarks: commands of grove, run again and again
+// until each has all of its runs.
 
 package report
 
@@ -134,9 +135,10 @@ type kept struct {
 	Output  json.RawMessage `json:"output"`
 }
 
-// Measure runs the commands. Every command runs once before one runs again, so that a slow quarter of an hour is part of all
-// tables. Runs that are in the folder already, of the same program, machine and command, are taken as they are. Where commands
-// fail or ctx ends, the measurements that are complete come with the error.
+// Measure runs the commands. Every command runs once before one runs again, so that a slow quarter
+// of an hour is part of all tables. Runs that are in the folder already, of the same program,
+// machine and command, are taken as they are. Where commands fail or ctx ends, the measurements
+// that are complete come with the error.
 func Measure(ctx context.Context, o MeasureOptions, list []Measurement) (all []*Measured, failed error) {
 	var tasks []task
 	left := 0.0

@@ -16,8 +16,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Measurements have names of their own, tables of their own, formats for numbers, and take less than an hour. Those of one run have
-// no figure of time.
+// Measurements have names of their own, tables of their own, formats for numbers, and take less
+// than an hour. Those of one run have no figure of time.
 func TestMeasurements(t *testing.T) {
 	names := map[string]bool{}
 	tables := map[string]bool{}
@@ -61,7 +61,8 @@ func TestMeasurements(t *testing.T) {
 	}
 }
 
-// However often measuring is interrupted, each run of each command is finished once, and the results have all of them in order.
+// However often measuring is interrupted, each run of each command is finished once, and the
+// results have all of them in order.
 func TestMeasureGoesOn(t *testing.T) {
 	for seed := range uint64(20) { // few, since every run is synced to the disk
 		rng := rand.New(rand.NewPCG(seed, 0))
@@ -86,7 +87,8 @@ func TestMeasureGoesOn(t *testing.T) {
 		measure := func() ([]*Measured, error) {
 			ctx, cancel := context.WithCancel(context.Background())
 			defer cancel()
-			return Measure(ctx, MeasureOptions{Dir: dir, Run: func(_ context.Context, program string, args []string) ([]byte, error) {
+			return Measure(ctx, MeasureOptions{Dir: dir, Run: func(_ context.Context, program string,
+				args []string) ([]byte, error) {
 				if rng.IntN(4) == 0 {
 					cancel()
 					return []byte(`{}`), ctx.Err()
@@ -123,7 +125,8 @@ func TestMeasureFails(t *testing.T) {
 		{Name: "other", Commands: []Command{{[]string{"a"}, "other"}}, Tables: table},
 	}
 	calls := 0
-	o := MeasureOptions{Dir: t.TempDir(), Commit: "one", Run: func(_ context.Context, program string, args []string) ([]byte, error) {
+	o := MeasureOptions{Dir: t.TempDir(), Commit: "one", Run: func(_ context.Context, program string,
+		args []string) ([]byte, error) {
 		calls++
 		switch args[0] {
 		case "bad":
@@ -136,7 +139,8 @@ func TestMeasureFails(t *testing.T) {
 	for _, want := range []int{5, 1, 5} { // the second time, the bad command alone; the third time it is another program
 		calls = 0
 		results, err := Measure(t.Context(), o, list)
-		if err == nil || !strings.Contains(err.Error(), "bad: grove bad --json: it broke") || !strings.Contains(err.Error(), "other: table t: no row has a number in field x") {
+		if err == nil || !strings.Contains(err.Error(), "bad: grove bad --json: it broke") ||
+			!strings.Contains(err.Error(), "other: table t: no row has a number in field x") {
 			t.Errorf("error %v", err)
 		}
 		if len(results) != 1 || results[0].Name != "good" || calls != want {
@@ -151,8 +155,10 @@ func TestMeasureFails(t *testing.T) {
 // Rows are objects of nested lists. Fields are looked for from the inside out; shares are of the row named.
 func TestReadAndShow(t *testing.T) {
 	m := &Measurement{Name: "m", Runs: 2, Commands: []Command{{Args: "bench spec"}}, Tables: []View{
-		{Name: "t", Labels: []string{"suite", "method"}, Rows: []string{"suites.name", "methods.name"}, Across: true, Columns: []Column{
-			{Head: "τ", Field: "tau", Format: "%.2f"}, {Head: "", Field: "tau", Format: "%.2f", Over: "full"}, {Head: "GB/s", Field: "memory.gbs", Format: "%.0f"}, {Head: "p", Field: "p", Format: "%.0f %%", Scale: 100}}}}}
+		{Name: "t", Labels: []string{"suite", "method"}, Rows: []string{"suites.name", "methods.name"},
+			Across: true, Columns: []Column{
+				{Head: "τ", Field: "tau", Format: "%.2f"}, {Head: "", Field: "tau", Format: "%.2f", Over: "full"}, {Head: "GB/s",
+					Field: "memory.gbs", Format: "%.0f"}, {Head: "p", Field: "p", Format: "%.0f %%", Scale: 100}}}}}
 	output := func(tau float64) kept {
 		return kept{Output: fmt.Appendf(nil, `{"memory": {"gbs": 40}, "suites": [
 			{"name": "go", "p": 0.25, "methods": [{"name": "full", "tau": 4}, {"name": "half", "tau": %v, "p": 0.5}]},
@@ -164,13 +170,15 @@ func TestReadAndShow(t *testing.T) {
 	}
 	head, rows := m.Tables[0].cells(&r.Tables[0])
 	want := [][]string{{"method", "go: τ", "go", "go: GB/s", "go: p", "math: τ", "math", "math: GB/s", "math: p"},
-		{"full", "4.00", "1.00", "40", "25 %", "–", "–", "–", "–"}, {"half", "2.50", "0.62", "40", "50 %", "3.00", "–", "40", "–"}}
+		{"full", "4.00", "1.00", "40", "25 %", "–", "–", "–", "–"}, {"half", "2.50", "0.62", "40", "50 %",
+			"3.00", "–", "40", "–"}}
 	if d := cmp.Diff(want, append([][]string{head}, rows...)); d != "" {
 		t.Error(d)
 	}
 	m.Tables[0].Across = false
 	head, rows = m.Tables[0].cells(&r.Tables[0])
-	if d := cmp.Diff([][]string{{"suite", "method", "τ", "", "GB/s", "p"}, {"math", "half", "3.00", "–", "40", "–"}}, [][]string{head, rows[2]}); d != "" {
+	if d := cmp.Diff([][]string{{"suite", "method", "τ", "", "GB/s", "p"}, {"math", "half", "3.00", "–", "40", "–"}},
+		[][]string{head, rows[2]}); d != "" {
 		t.Error(d)
 	}
 	r.Machine = "Z80"
@@ -186,7 +194,8 @@ func TestReadAndShow(t *testing.T) {
 		t.Errorf("%v: without a result: %s", err, text)
 	}
 	m.Tables[0].Columns[0].Head = "another"
-	if text, err := m.markdown(&m.Tables[0], r); err == nil || !strings.Contains(err.Error(), "grove-lab tables --only m --write") {
+	if text, err := m.markdown(&m.Tables[0], r); err == nil || !strings.Contains(err.Error(),
+		"grove-lab tables --only m --write") {
 		t.Errorf("%v: a result with other columns: %s", err, text)
 	}
 	for _, bad := range []string{`[]`, `{}`, `{"suites": [{"methods": []}]}`, `{"suites": [1]}`} {
@@ -207,8 +216,8 @@ func TestReadAndShow(t *testing.T) {
 	}
 }
 
-// A figure changed if its medians differ by more than the runs of either do, and than the least noise. Which of the two is older does
-// not matter.
+// A figure changed if its medians differ by more than the runs of either do, and than the least
+// noise. Which of the two is older does not matter.
 func TestCompare(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		runs := rapid.IntRange(1, 3).Draw(t, "runs")
@@ -283,7 +292,8 @@ func TestFill(t *testing.T) {
 			t.Fatalf("%v: the second time it is\n%s", err, again)
 		}
 	})
-	for _, page := range []string{"<!-- table a -->\n", "<!-- table no -->\n<!-- end -->", "<!-- end -->", "<!-- table a -->\n<!-- table a -->\n<!-- end -->"} {
+	for _, page := range []string{"<!-- table a -->\n", "<!-- table no -->\n<!-- end -->", "<!-- end -->",
+		"<!-- table a -->\n<!-- table a -->\n<!-- end -->"} {
 		if _, err := fill(page, tables); err == nil {
 			t.Errorf("%q is filled without an error", page)
 		}

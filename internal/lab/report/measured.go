@@ -244,8 +244,9 @@ func (c Change) String() string {
 	return text
 }
 
-// leastNoise is the least share by which figures of time must differ, however close the runs of one hour are to one another: that
-// of the papers' orders by speed. Memory that other guests use changes within minutes.
+// leastNoise is the least share by which figures of time must differ, however close the runs of one
+// hour are to one another: that of the papers' orders by speed. Memory that other guests use
+// changes within minutes.
 var leastNoise = metrics["speedup"].tolerance
 
 // Compare lists the figures of both that differ by more than the noise: the larger spread of the runs of either, and

@@ -18,7 +18,8 @@ import (
 	"github.com/grovellm/grove/models"
 )
 
-// Experiments can be read, and have names of their own, known kinds and metrics, methods that can be read, and full tables.
+// Experiments can be read, and have names of their own, known kinds and metrics, methods that can
+// be read, and full tables.
 func TestExperiments(t *testing.T) {
 	seen := map[string]bool{}
 	for _, e := range Experiments() {
@@ -28,7 +29,8 @@ func TestExperiments(t *testing.T) {
 		seen[e.Name] = true
 		switch e.Kind {
 		case "":
-			if _, err := bench.ParseMethods(e.Methods, bench.Method{}); err != nil || len(e.Budgets) == 0 || len(e.Temperatures) == 0 {
+			if _, err := bench.ParseMethods(e.Methods, bench.Method{}); err != nil || len(e.Budgets) == 0 ||
+				len(e.Temperatures) == 0 {
 				t.Errorf("%s: budgets %v, temperatures %v, methods: %v", e.Name, e.Budgets, e.Temperatures, err)
 			}
 			if _, _, err := new(bench.SpecReport).Cells(e.Columns); err != nil {
@@ -99,19 +101,24 @@ func TestRun(t *testing.T) {
 	}
 	defer m.Close()
 	prompts := filepath.Join(t.TempDir(), "questions.jsonl")
-	if err := os.WriteFile(prompts, []byte(`{"prompt": "func main() {"}`+"\n"+`{"prompt": "one two one two"}`+"\n"), 0o666); err != nil {
+	if err := os.WriteFile(prompts, []byte(`{"prompt": "func main() {"}`+"\n"+`{"prompt": "one two one two"}`+"\n"),
+		0o666); err != nil {
 		t.Fatal(err)
 	}
 	experiments := []Experiment{
-		{Name: "trees", Title: "Trees", About: "Trees <b>of</b> heads.", Suites: []string{prompts, "no-such-suite"}, Methods: []string{"plain", "jetspec", "fixed"}, Budgets: []int{4, 8},
+		{Name: "trees", Title: "Trees", About: "Trees <b>of</b> heads.", Suites: []string{prompts, "no-such-suite"},
+			Methods: []string{"plain", "jetspec", "fixed"}, Budgets: []int{4, 8},
 			Temperatures: []float32{0}, Columns: []string{"tau", "times"}, Figures: []string{"tau-by-budget"},
 			Orders: []Order{{Metric: "tau", Methods: []string{"plain", "jetspec"}}}},
-		{Name: "callers", Title: "Callers", Kind: kindServe, Suites: []string{prompts}, Methods: []string{"plain"}, Clients: []int{1, 2}},
+		{Name: "callers", Title: "Callers", Kind: kindServe, Suites: []string{prompts}, Methods: []string{"plain"},
+			Clients: []int{1, 2}},
 	}
-	quickSize, fullSize = size{Prompts: 2, Tokens: 8, Requests: 1, Rounds: 1, Length: 8}, size{Prompts: 1, Tokens: 6, Requests: 1, Rounds: 1, Length: 8}
+	quickSize, fullSize = size{Prompts: 2, Tokens: 8, Requests: 1, Rounds: 1, Length: 8}, size{Prompts: 1, Tokens: 6,
+		Requests: 1, Rounds: 1, Length: 8}
 	var taken []string
-	o := Options{Model: m, ModelName: `<script>"a"</script>`, Version: "test", Dir: filepath.Join(t.TempDir(), "report"), Quick: true,
-		Log: func(format string, args ...any) { taken = append(taken, fmt.Sprintf(format, args...)) }}
+	o := Options{Model: m, ModelName: `<script>"a"</script>`, Version: "test", Dir: filepath.Join(t.TempDir(), "report"),
+		Quick: true,
+		Log:   func(format string, args ...any) { taken = append(taken, fmt.Sprintf(format, args...)) }}
 	run := func() *Report {
 		t.Helper()
 		taken = nil
@@ -132,7 +139,8 @@ func TestRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"suite no-such-suite: ", "fixed: ", "jetspec@budget=8", "Trees &lt;b&gt;of", "<svg", "&lt;script&gt;", `id="callers"`} {
+	for _, want := range []string{"suite no-such-suite: ", "fixed: ", "jetspec@budget=8", "Trees &lt;b&gt;of", "<svg",
+		"&lt;script&gt;", `id="callers"`} {
 		if !strings.Contains(string(page), want) {
 			t.Errorf("the page has no %q", want)
 		}
@@ -161,7 +169,8 @@ func TestRun(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	o.Quick = true
-	if r, err := Run(ctx, o, append(slices.Clone(experiments), Experiment{Name: "third", Suites: []string{prompts}, Methods: []string{"plain", "jetspec"},
+	if r, err := Run(ctx, o, append(slices.Clone(experiments), Experiment{Name: "third", Suites: []string{prompts},
+		Methods: []string{"plain", "jetspec"},
 		Budgets: []int{4}, Temperatures: []float32{0}})); !errors.Is(err, context.Canceled) || len(r.Results) != 0 {
 		t.Errorf("a cancelled run: %d results, %v", len(r.Results), err)
 	}

@@ -68,15 +68,17 @@ type Result struct {
 	Findings []Finding `json:"findings"`
 }
 
-// Run runs the experiments and writes report.html and report.json into the folder, and a folder for each experiment. Results that
-// are there already, of the same program, model and experiment, are taken as they are. When ctx ends, the page has the experiments that were
-// finished, and comes with the error.
+// Run runs the experiments and writes report.html and report.json into the folder, and a folder for
+// each experiment. Results that are there already, of the same program, model and experiment, are
+// taken as they are. When ctx ends, the page has the experiments that were finished, and comes with
+// the error.
 func Run(ctx context.Context, o Options, experiments []Experiment) (*Report, error) {
 	s := fullSize
 	if o.Quick {
 		s = quickSize
 	}
-	r := &Report{Setting: bench.NewSetting(inside.Target(o.Model).Model, "", o.ModelName), Version: o.Version, Quick: o.Quick}
+	r := &Report{Setting: bench.NewSetting(inside.Target(o.Model).Model, "", o.ModelName),
+		Version: o.Version, Quick: o.Quick}
 	total, before := 0, 0
 	for i := range experiments {
 		total += experiments[i].work(&s)
@@ -155,8 +157,8 @@ func (o *Options) result(ctx context.Context, e Experiment, s *size, progress fu
 	})
 }
 
-// once returns the value that an earlier call with the same key wrote into the file. Where there is none it calls measure, and
-// writes what that returns.
+// once returns the value that an earlier call with the same key wrote into the file. Where there is
+// none it calls measure, and writes what that returns.
 func once[T any](file, key string, log func(format string, args ...any), measure func() (T, error)) (T, error) {
 	var kept struct {
 		Key   string `json:"key"` // of everything that the value depends on
@@ -188,7 +190,8 @@ func (o *Options) key(e *Experiment, s *size) string {
 		heads = append(heads, head.Name)
 	}
 	_ = json.NewEncoder(h).Encode([]any{e, s, heads, target.Draft != nil, o.Data}) // a hash takes everything
-	return fmt.Sprintf("%s, %s, %d parameters, %d threads, %s, %x", o.Version, o.ModelName, target.Model.Config.Parameters(), o.Model.Threads(), bench.Machine(), h.Sum64())
+	return fmt.Sprintf("%s, %s, %d parameters, %d threads, %s, %x", o.Version, o.ModelName,
+		target.Model.Config.Parameters(), o.Model.Threads(), bench.Machine(), h.Sum64())
 }
 
 // suites opens those that there are.
@@ -244,7 +247,8 @@ func (o *Options) spec(ctx context.Context, r *Result, s *size, progress func(do
 		return err
 	}
 	spec := bench.SpecOptions{
-		Target: inside.Target(o.Model), ModelName: o.ModelName, Title: r.Title, Temperatures: r.Temperatures, MaxTokens: s.Tokens,
+		Target: inside.Target(o.Model), ModelName: o.ModelName, Title: r.Title,
+		Temperatures: r.Temperatures, MaxTokens: s.Tokens,
 		Progress: func(p bench.SpecProgress) { progress(p.Done, p.Total) },
 	}
 	for _, suite := range o.suites(r, s) {
@@ -268,7 +272,8 @@ func (o *Options) adapt(ctx context.Context, r *Result, s *size, progress func(d
 		return nil
 	}
 	r.Adapt, err = bench.Adapt(ctx, bench.AdaptOptions{
-		Target: inside.Target(o.Model), ModelName: o.ModelName, Title: r.Title, Drafter: r.Methods[0], Streams: []bench.Stream{stream}, Policies: r.Policies,
+		Target: inside.Target(o.Model), ModelName: o.ModelName, Title: r.Title, Drafter: r.Methods[0],
+		Streams: []bench.Stream{stream}, Policies: r.Policies,
 		MaxTokens: s.Tokens, Adapt: adapt.Options{Threads: 1, Tuning: adapt.DefaultTuning()}, Progress: progress,
 	})
 	return err
@@ -280,7 +285,8 @@ func (o *Options) serve(ctx context.Context, r *Result, s *size, progress func(d
 		return nil
 	}
 	load := bench.ServeOptions{
-		Model: o.Model, ModelName: o.ModelName, Drafters: r.Methods, Clients: r.Clients, Requests: s.Requests, Rounds: s.Rounds,
+		Model: o.Model, ModelName: o.ModelName, Drafters: r.Methods, Clients: r.Clients,
+		Requests: s.Requests, Rounds: s.Rounds,
 		Request: grove.Request{MaxTokens: s.Tokens, IgnoreEnd: true, Sampling: grove.Sampling{Seed: 1}}, Progress: progress,
 	}
 	for _, prompt := range suites[0].Prompts {

@@ -1,8 +1,9 @@
-// Package reference computes the logits of Llama, Qwen2 and Qwen3 models with plain loops, to be read and to compare with.
+// Package reference computes the logits of Llama, Qwen2 and Qwen3 models with plain loops, to be
+// read and to compare with.
 //
-// In comes a GGUF file and a text as tokens, out come logits. There is no cache, no batch, no kernel and no thread: each
-// position of a text is computed from scratch, in float64, in the order in which the papers write it. Package model
-// computes the same from the same files, fast.
+// In comes a GGUF file and a text as tokens, out come logits. There is no cache, no batch, no
+// kernel and no thread: each position of a text is computed from scratch, in float64, in the order
+// in which the papers write it. Package model computes the same from the same files, fast.
 package reference
 
 import (
@@ -15,7 +16,8 @@ import (
 
 // Model is a model's sizes and weights. A matrix is a list of rows, one for each output.
 type Model struct {
-	heads, kvHeads, headDim, rotated int     // heads of queries; of keys and values; width of a head; part of it that is rotated
+	// heads of queries; of keys and values; width of a head; part of it that is rotated
+	heads, kvHeads, headDim, rotated int
 	epsilon, base                    float64 // of the norms; of the angles
 	neighbours                       bool    // a rotated pair is dimensions 2i and 2i+1, and not i and i+rotated/2
 	embedding, output                [][]float32
@@ -80,7 +82,8 @@ func Load(f *gguf.File) (*Model, error) {
 		m.layers = append(m.layers, layer{
 			attnNorm: vector(b+"attn_norm.weight", false), ffnNorm: vector(b+"ffn_norm.weight", false),
 			qNorm: vector(b+"attn_q_norm.weight", true), kNorm: vector(b+"attn_k_norm.weight", true),
-			q: matrix(b + "attn_q.weight"), k: matrix(b + "attn_k.weight"), v: matrix(b + "attn_v.weight"), o: matrix(b + "attn_output.weight"),
+			q: matrix(b + "attn_q.weight"), k: matrix(b + "attn_k.weight"), v: matrix(b + "attn_v.weight"), o: matrix(b +
+				"attn_output.weight"),
 			gate: matrix(b + "ffn_gate.weight"), up: matrix(b + "ffn_up.weight"), down: matrix(b + "ffn_down.weight"),
 			qBias: vector(b+"attn_q.bias", true), kBias: vector(b+"attn_k.bias", true), vBias: vector(b+"attn_v.bias", true),
 		})
@@ -123,7 +126,8 @@ func (m *Model) Logits(tokens []int32) (logits [][]float64) {
 	return logits
 }
 
-// attend is softmax(q·k/√headDim)·v for each head, over all positions given. Several heads share one of keys and values.
+// attend is softmax(q·k/√headDim)·v for each head, over all positions given. Several heads share
+// one of keys and values.
 func (m *Model) attend(q []float64, keys, values [][]float64) []float64 {
 	out := make([]float64, len(q))
 	for head := range m.heads {

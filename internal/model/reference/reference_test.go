@@ -17,8 +17,8 @@ import (
 	"github.com/grovellm/grove/tree"
 )
 
-// compare wants the log-probabilities of package model, which computes in float32, within most of the reference's, for every
-// token after every position.
+// compare wants the log-probabilities of package model, which computes in float32, within most of
+// the reference's, for every token after every position.
 func compare(t *testing.T, path string, tokens []int32, most float64) {
 	t.Helper()
 	f, err := gguf.Open(path)

@@ -19,7 +19,8 @@ func (v *vocab) tokenizerJSON(kind Tokens) object {
 	}
 	added := make([]object, len(v.special))
 	for i, p := range v.special {
-		added[i] = object{"id": ids[p], "content": p, "single_word": false, "lstrip": false, "rstrip": false, "normalized": false, "special": true}
+		added[i] = object{"id": ids[p], "content": p, "single_word": false, "lstrip": false, "rstrip": false,
+			"normalized": false, "special": true}
 	}
 	words := make(map[string]int32, len(ids))
 	for i, p := range v.pieces {
@@ -27,9 +28,11 @@ func (v *vocab) tokenizerJSON(kind Tokens) object {
 			words[p] = int32(i)
 		}
 	}
-	model := object{"type": "BPE", "dropout": nil, "unk_token": nil, "continuing_subword_prefix": nil, "end_of_word_suffix": nil,
-		"fuse_unk": false, "byte_fallback": false, "ignore_merges": kind == Llama3, "vocab": words}
-	t := object{"version": "1.0", "truncation": nil, "padding": nil, "added_tokens": added, "normalizer": nil, "post_processor": nil, "model": model}
+	model := object{"type": "BPE", "dropout": nil, "unk_token": nil, "continuing_subword_prefix": nil,
+		"end_of_word_suffix": nil,
+		"fuse_unk":           false, "byte_fallback": false, "ignore_merges": kind == Llama3, "vocab": words}
+	t := object{"version": "1.0", "truncation": nil, "padding": nil, "added_tokens": added, "normalizer": nil,
+		"post_processor": nil, "model": model}
 
 	merges := v.merges
 	if kind == SPM {
@@ -71,8 +74,9 @@ func sequence(field string, parts ...object) object {
 	return object{"type": "Sequence", field: parts}
 }
 
-// allMerges lists every pair of pieces that makes a piece. SentencePiece merges whichever two neighbours make the piece of
-// the best score; tokenizer.json says the same as merges in that order.
+// allMerges lists every pair of pieces that makes a piece. SentencePiece merges whichever two
+// neighbours make the piece of the best score; tokenizer.json says the same as merges in that
+// order.
 func (v *vocab) allMerges(ids map[string]int32) [][2]string {
 	type merge struct {
 		made, left, right int32
@@ -104,7 +108,8 @@ func (v *vocab) allMerges(ids map[string]int32) [][2]string {
 // tokenizerConfig is tokenizer_config.json.
 func (v *vocab) tokenizerConfig(kind Tokens) object {
 	c := object{"add_bos_token": v.addBOS, "add_eos_token": false, "eos_token": v.pieces[v.eos],
-		"tokenizer_class": map[Tokens]string{SPM: "LlamaTokenizer", Llama3: "PreTrainedTokenizerFast", Qwen2: "Qwen2Tokenizer", GPT2: "GPT2Tokenizer"}[kind]}
+		"tokenizer_class": map[Tokens]string{SPM: "LlamaTokenizer", Llama3: "PreTrainedTokenizerFast",
+			Qwen2: "Qwen2Tokenizer", GPT2: "GPT2Tokenizer"}[kind]}
 	if v.bos >= 0 && kind != Qwen2 {
 		c["bos_token"] = v.pieces[v.bos]
 	}

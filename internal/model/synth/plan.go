@@ -104,7 +104,8 @@ func (s Shape) plan() []planned {
 	std["attn_gate"], std["ssm_conv1d"] = inv, std["shortconv.conv"]
 	std["ssm_alpha"], std["ssm_beta"] = inv, inv
 	std["ssm_ba"] = inv
-	std["ssm_out"] = block / act / math.Sqrt(float64(max(1, c.Delta.ValueHeads*c.Delta.ValueDim+c.Mamba.Heads*c.Mamba.HeadDim)))
+	std["ssm_out"] = block / act / math.Sqrt(float64(max(1, c.Delta.ValueHeads*c.Delta.ValueDim+
+		c.Mamba.Heads*c.Mamba.HeadDim)))
 	std["ssm_in"] = inv
 	if l := c.Latent; l.Rank > 0 {
 		root := func(n int) float64 { return 1 / math.Sqrt(float64(max(n, 1))) }
@@ -175,7 +176,8 @@ func (s Shape) plan() []planned {
 			}
 		}
 		ts = append(ts, t)
-		if field, ok := model.BiasField(s.Arch, p.Name); ok && (field == "" || part == "ssm_conv1d" || s.Arch == "gptneox" || s.Biases && field == "attention_bias") {
+		if field, ok := model.BiasField(s.Arch, p.Name); ok && (field == "" || part == "ssm_conv1d" || s.Arch == "gptneox" ||
+			s.Biases && field == "attention_bias") {
 			b := planned{gguf: p.Name + ".bias", hf: p.InFolder(".bias"), rows: p.Rows, cols: 1, std: 0.1, order: p.ToGGUF,
 				half: p.Half, param: p.Param}
 			if x := biases[part]; x != 0 {
@@ -226,7 +228,8 @@ func (s Shape) ropeFactors() []float32 {
 	}
 	f := make([]float32, s.RopeDims/2)
 	for i := range f {
-		turns := float64(r.Original) / (2 * math.Pi * math.Pow(s.RopeBase, 2*float64(i)/float64(s.RopeDims))) // within the original context
+		// within the original context
+		turns := float64(r.Original) / (2 * math.Pi * math.Pow(s.RopeBase, 2*float64(i)/float64(s.RopeDims)))
 		blend := (turns - r.Low) / (r.High - r.Low)
 		f[i] = float32(1 / (float64((1-blend)/r.Factor) + blend))
 		switch {

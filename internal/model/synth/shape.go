@@ -42,7 +42,8 @@ type Shape struct {
 
 // Config is the configuration.
 func (s Shape) Config() model.Config {
-	c := model.Config{Arch: s.Arch, Name: s.Name, Vocab: s.Vocab, Hidden: s.Hidden, Layers: s.Layers, Heads: s.Heads, KVHeads: s.KVHeads,
+	c := model.Config{Arch: s.Arch, Name: s.Name, Vocab: s.Vocab, Hidden: s.Hidden, Layers: s.Layers,
+		Heads: s.Heads, KVHeads: s.KVHeads,
 		HeadDim: s.HeadDim, FFN: s.FFN, Context: s.Context, NormEps: float32(s.NormEps), Parallel: s.Parallel, Tied: s.Tied,
 		Rope: model.RopeConfig{Base: s.RopeBase, Dims: s.RopeDims, Scale: 1, Factors: s.ropeFactors()}}
 	c.Imply()
@@ -121,7 +122,8 @@ func (s Shape) Validate() error {
 		return fail("norm epsilon is %g: want a small positive number", s.NormEps)
 	case !(s.RopeBase > 1):
 		return fail("rope base is %g: want more than 1", s.RopeBase)
-	case s.Llama3 != nil && !(s.Llama3.Factor >= 1 && s.Llama3.Low > 0 && s.Llama3.High > s.Llama3.Low && s.Llama3.Original > 0):
+	case s.Llama3 != nil && !(s.Llama3.Factor >= 1 && s.Llama3.Low > 0 && s.Llama3.High > s.Llama3.Low &&
+		s.Llama3.Original > 0):
 		return fail("rope scaling %+v: want factor ≥ 1, 0 < low < high, a positive original context", *s.Llama3)
 	}
 	c := s.Config()

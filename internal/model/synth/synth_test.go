@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -63,7 +64,8 @@ func get(t testing.TB, f interface {
 // writable are the types that a shape is written in. Some have rows that are no whole blocks of Q8_0.
 func writable(s Shape) []tensor.Type {
 	types := []tensor.Type{tensor.F32, tensor.F16, tensor.BF16}
-	if !slices.Contains([]string{"tiny-gemma4", "tiny-gemma4-experts", "tiny-glm4moe", "tiny-deepseek2", "tiny-glm4lite"}, s.Name) {
+	if !slices.Contains([]string{"tiny-gemma4", "tiny-gemma4-experts", "tiny-glm4moe", "tiny-deepseek2", "tiny-glm4lite"},
+		s.Name) {
 		types = append(types, tensor.Q8_0)
 	}
 	return types
@@ -91,6 +93,35 @@ func TestNamedShapes(t *testing.T) {
 	}
 	if _, err := Lookup("qwen3-0.5b"); err == nil {
 		t.Error("a shape that does not exist is found")
+	}
+}
+
+// Every architecture that grove runs has random models.
+func TestFamilies(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for _, arch := range model.Architectures() {
+		f := familyOf(arch)
+		if f == nil {
+			t.Errorf("%s has no random models: add it to families", arch)
+			continue
+		}
+		if !slices.ContainsFunc(f.named, func(s Shape) bool { return strings.HasPrefix(s.Name, "tiny-") }) {
+			t.Errorf("%s has no tiny shape", arch)
+		}
+		for n := range 300 {
+			typ := []tensor.Type{tensor.F32, tensor.Q8_0, tensor.Q4_K}[n%3]
+			layers := n / 3 % 3
+			s := Random(r, arch, typ, layers)
+			if err := s.check(typ); err != nil {
+				t.Error(err)
+			}
+			if layers > 0 && s.Layers > max(layers, f.fewest) {
+				t.Errorf("%s: %d layers, want %d at most", arch, s.Layers, layers)
+			}
+		}
+	}
+	if len(families) != len(model.Architectures()) {
+		t.Errorf("%d families of %d architectures", len(families), len(model.Architectures()))
 	}
 }
 
@@ -184,7 +215,8 @@ func TestThreadsDoNotMatter(t *testing.T) {
 func TestTypesRoundTheSameNumbers(t *testing.T) {
 	for _, s := range tiny() {
 		exact := write(t, s, Options{Seed: 5})
-		if x, y := get(t, exact, "token_embd.weight"), get(t, write(t, s, Options{Seed: 6}), "token_embd.weight"); string(x.Data) == string(y.Data) {
+		if x, y := get(t, exact, "token_embd.weight"), get(t, write(t, s, Options{Seed: 6}),
+			"token_embd.weight"); string(x.Data) == string(y.Data) {
 			t.Errorf("%s: seeds 5 and 6 give the same embedding", s.Name)
 		}
 		for _, typ := range writable(s)[1:] {
@@ -286,13 +318,14 @@ func unmixed(x tensor.Tensor, p planned, rows []int) tensor.Tensor {
 // tile brings value heads of a folder's tensor into the order of GGUF files: those of one key head are
 // neighbours in folders alone.
 func tile(s *Shape, p planned, x *tensor.Tensor) {
-	if s.Arch != "qwen35moe" {
+	if !familyOf(s.Arch).tiled {
 		return
 	}
 	d := s.Config().Delta
 	_, name, _ := strings.Cut(p.hf, ".linear_attn.")
 	before := map[string]int{"in_proj_qkv": 2 * d.KeyHeads * d.KeyDim, "conv1d": 2 * d.KeyHeads * d.KeyDim}
-	width := map[string]int{"in_proj_qkv": d.ValueDim, "conv1d": d.ValueDim, "in_proj_z": d.ValueDim, "out_proj": d.ValueDim,
+	width := map[string]int{"in_proj_qkv": d.ValueDim, "conv1d": d.ValueDim, "in_proj_z": d.ValueDim,
+		"out_proj":  d.ValueDim,
 		"in_proj_a": 1, "in_proj_b": 1, "dt_bias": 1, "A_log": 1}
 	name = strings.TrimSuffix(name, ".weight")
 	if width[name] == 0 {
@@ -378,7 +411,8 @@ func TestHuggingFaceHoldsTheSameModel(t *testing.T) {
 			}
 			perm := make([]int, 0, p.rows) // perm[GGUF row] = Hugging Face row
 			switch {
-			case slices.Contains([]string{"llama", "mistral3", "smollm3", "granite", "granitehybrid", "granitemoe", "arcee", "minicpm", "nemotron_h", "nemotron_h_moe"}, s.Arch) && (filepath.Ext(p.hf[:len(p.hf)-len(".weight")]) == ".q_proj" || filepath.Ext(p.hf[:len(p.hf)-len(".weight")]) == ".k_proj"):
+			case familyOf(s.Arch).pairs && (filepath.Ext(p.hf[:len(p.hf)-len(".weight")]) == ".q_proj" ||
+				filepath.Ext(p.hf[:len(p.hf)-len(".weight")]) == ".k_proj"):
 				for head := range p.rows / s.HeadDim { // [head, 2, half] -> [head, half, 2]
 					for i := range s.HeadDim / 2 {
 						perm = append(perm, head*s.HeadDim+i, head*s.HeadDim+s.HeadDim/2+i)

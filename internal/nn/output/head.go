@@ -69,15 +69,15 @@ func (h *TokenHead) Row(token int32) int {
 // OrderedHead is rows of an output head in an order of our choosing, in whole panels.
 type OrderedHead struct {
 	nn.Linear
-	Tokens []int32 // of each row; a panel's last may be NoToken. nil: the rows are of no tokens, see Shortlist.Beside
+	Tokens []int32 // of each row; a panel's last may be NoToken. nil: the rows are of no tokens, see Shortlist.AddExtra
 
 	from   *TokenHead
 	rows   []int32 // of each token, its row; noRow where it has none
 	filled []int   // of each panel, how many rows have a token
 }
 
-// NewOrderedHead makes a head of the rows of the tokens given, copied from head. Where a panel is to begin anew, the one
-// before is filled up with NoToken. All may be NoToken, and Set later.
+// NewOrderedHead makes a head of the rows of the tokens given, copied from head. Where a panel is
+// to begin anew, the one before is filled up with NoToken. All may be NoToken, and Set later.
 func NewOrderedHead(pool *par.Pool, head *TokenHead, tokens []int32) (*OrderedHead, error) {
 	n := (len(tokens) + gemm.Panel - 1) / gemm.Panel * gemm.Panel
 	for i, token := range tokens {
@@ -89,7 +89,8 @@ func NewOrderedHead(pool *par.Pool, head *TokenHead, tokens []int32) (*OrderedHe
 	if err != nil {
 		return nil, err
 	}
-	h := &OrderedHead{Linear: nn.Linear{W: w, Scale: head.Scale, Cap: head.Cap}, Tokens: make([]int32, n), from: head, rows: noRows(head.Vocab()), filled: make([]int, n/gemm.Panel)}
+	h := &OrderedHead{Linear: nn.Linear{W: w, Scale: head.Scale, Cap: head.Cap}, Tokens: make([]int32, n), from: head,
+		rows: noRows(head.Vocab()), filled: make([]int, n/gemm.Panel)}
 	for i := range h.Tokens {
 		h.Tokens[i] = NoToken
 		if i < len(tokens) && tokens[i] != NoToken {

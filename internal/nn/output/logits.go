@@ -4,7 +4,8 @@ import "github.com/grovellm/grove/internal/nn"
 
 // Logits are those of some rows of a pass, of all tokens or of a shortlist.
 type Logits struct {
-	at             []int32 // of each row added: its number among those of all tokens, or -1 less its number among those with a list
+	// of each row added: its number among those of all tokens, or -1 less its number among those with a list
+	at             []int32
 	all, some      []int32 // rows of x
 	lists          []*Shortlist
 	out, few       nn.Buffer

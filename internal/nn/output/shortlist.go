@@ -15,7 +15,7 @@ type Shortlist struct {
 	parts  []listPart
 	tokens []int32
 	count  int // of tokens, NoToken left out
-	beside int // numbers beyond the logits
+	extra  int // numbers beyond the logits
 }
 
 type listPart struct {
@@ -28,7 +28,7 @@ func (s *Shortlist) Reset() {
 	s.parts = s.parts[:0]
 	s.tokens = s.tokens[:0]
 	s.count = 0
-	s.beside = 0
+	s.extra = 0
 }
 
 // Add appends panels [from, to) of h. Those of one head are added one after the other and in ascending order.
@@ -42,10 +42,10 @@ func (s *Shortlist) Add(h *OrderedHead, from, to int) {
 	}
 }
 
-// Beside appends what all rows of h give, numbers that are no logits. They come after those, so it is called last.
-func (s *Shortlist) Beside(h *OrderedHead) {
+// AddExtra appends what all rows of h give, numbers that are no logits. They come after those, so it is called last.
+func (s *Shortlist) AddExtra(h *OrderedHead) {
 	s.add(h, 0, h.Panels(), len(s.tokens)/gemm.Panel)
-	s.beside = h.W.Out()
+	s.extra = h.W.Out()
 }
 
 func (s *Shortlist) add(h *OrderedHead, from, to, at int) {
@@ -80,10 +80,10 @@ func (s *Shortlist) Tokens() []int32 { return s.tokens }
 
 // Len is the number of logits, and Width of those and the numbers beside them.
 func (s *Shortlist) Len() int   { return len(s.tokens) }
-func (s *Shortlist) Width() int { return len(s.tokens) + s.beside }
+func (s *Shortlist) Width() int { return len(s.tokens) + s.extra }
 
-// Find is the place of a token's logit among those of the list, -1 where it has none. Of a token that has several rows in a head
-// only the last is looked for.
+// Find is the place of a token's logit among those of the list, -1 where it has none. Of a token
+// that has several rows in a head only the last is looked for.
 func (s *Shortlist) Find(token int32) int {
 	for i := range s.parts {
 		p := &s.parts[i]
@@ -94,7 +94,8 @@ func (s *Shortlist) Find(token int32) int {
 		panel := row / gemm.Panel
 		at := sort.Search(len(p.runs), func(i int) bool { return p.runs[i].To > panel })
 		if at < len(p.runs) && p.runs[at].From <= panel {
-			if place := (p.runs[at].At+panel-p.runs[at].From)*gemm.Panel + row%gemm.Panel; s.tokens[place] == token { // not muted
+			// not muted
+			if place := (p.runs[at].At+panel-p.runs[at].From)*gemm.Panel + row%gemm.Panel; s.tokens[place] == token {
 				return place
 			}
 		}
@@ -267,7 +268,8 @@ func (h *OrderedHead) finish(dst nn.Mat, r gemm.Run, tokens []int32) {
 			h.Linear.Finish(dst.Data[i*dst.Stride+r.At*gemm.Panel:][:n])
 		}
 	}
-	for at := r.At * gemm.Panel; at < min((r.At+r.To-r.From)*gemm.Panel, len(tokens)); at++ { // beyond them are numbers beside the logits
+	// beyond them are numbers beside the logits
+	for at := r.At * gemm.Panel; at < min((r.At+r.To-r.From)*gemm.Panel, len(tokens)); at++ {
 		if tokens[at] == NoToken {
 			for i := range dst.Rows {
 				dst.Data[i*dst.Stride+at] = negInf

@@ -16,7 +16,8 @@ import (
 
 // randomHead is a head of random weights.
 func randomHead(r *rand.Rand, t gemm.Type, out, in int, bias bool) *nn.Linear {
-	types := map[gemm.Type]tensor.Type{gemm.F32: tensor.F32, gemm.F16: tensor.F16, gemm.BF16: tensor.BF16, gemm.Q8_0: tensor.Q8_0}
+	types := map[gemm.Type]tensor.Type{gemm.F32: tensor.F32, gemm.F16: tensor.F16, gemm.BF16: tensor.BF16,
+		gemm.Q8_0: tensor.Q8_0}
 	weights, err := tensor.FromFloat32s("head", types[t], []int{out, in}, randomRow(r, out*in))
 	if err != nil {
 		panic(err)
@@ -68,8 +69,8 @@ func randomOrder(r *rand.Rand, vocab int) (order []int32) {
 	return append(order, NoToken)
 }
 
-// The law of shortlists: the logits are those of the whole head, to the bit, whatever the order of the rows, the lists of
-// the other rows and the threads; minus infinity where there is no token.
+// The law of shortlists: the logits are those of the whole head, to the bit, whatever the order of
+// the rows, the lists of the other rows and the threads; minus infinity where there is no token.
 func TestShortlistIsTheHead(t *testing.T) {
 	pools := []*par.Pool{par.New(1), par.New(3)}
 	defer pools[0].Close()
@@ -102,7 +103,7 @@ func TestShortlistIsTheHead(t *testing.T) {
 			}
 			ordered = append(ordered, h)
 		}
-		beside := &OrderedHead{Linear: *randomHead(r, gemm.F32, 1+r.IntN(70), in, false)}
+		extra := &OrderedHead{Linear: *randomHead(r, gemm.F32, 1+r.IntN(70), in, false)}
 		lists := make([]*Shortlist, n)
 		width := 0
 		for i := range lists {
@@ -121,7 +122,7 @@ func TestShortlistIsTheHead(t *testing.T) {
 				}
 			}
 			if r.IntN(2) == 0 {
-				l.Beside(beside)
+				l.AddExtra(extra)
 			}
 			for range r.IntN(4) {
 				if l.Len() > 0 {
@@ -136,8 +137,8 @@ func TestShortlistIsTheHead(t *testing.T) {
 		copy(x.Data, randomRow(r, n*in))
 		norm := &nn.Norm{Weight: randomRow(r, in), Eps: 1e-6}
 		all, short := nn.NewMat(n, vocab), nn.NewMat(n, width+r.IntN(9))
-		other := nn.NewMat(n, beside.W.Out())
-		e.Linear(nn.Source{X: x, Norm: norm}, nn.Proj{Linear: head, Dst: all}, nn.Proj{Linear: &beside.Linear, Dst: other})
+		other := nn.NewMat(n, extra.W.Out())
+		e.Linear(nn.Source{X: x, Norm: norm}, nn.Proj{Linear: head, Dst: all}, nn.Proj{Linear: &extra.Linear, Dst: other})
 		new(Lists).Run(e, nn.Source{X: x, Norm: norm}, lists, short)
 		for i, l := range lists {
 			if l.Len() > 0 && l.In() != in {
@@ -150,11 +151,14 @@ func TestShortlistIsTheHead(t *testing.T) {
 			}
 			for range 20 {
 				token := int32(r.IntN(vocab+2) - 1)
-				if at := l.Find(token); at < 0 && token >= 0 && slices.Contains(l.Tokens(), token) || at >= 0 && l.Tokens()[at] != token {
+				if at := l.Find(token); at < 0 && token >= 0 && slices.Contains(l.Tokens(), token) || at >= 0 &&
+					l.Tokens()[at] != token {
 					t.Fatalf("row %d: token %d is found at %d of %v", i, token, at, l.Tokens())
 				}
 			}
-			if n := l.Len() - l.Count(); n != len(slices.DeleteFunc(slices.Clone(l.Tokens()), func(token int32) bool { return token != NoToken })) {
+			if n := l.Len() - l.Count(); n != len(slices.DeleteFunc(slices.Clone(l.Tokens()), func(token int32) bool {
+				return token != NoToken
+			})) {
 				t.Fatalf("row %d: %d of %d are no tokens: %v", i, n, l.Len(), l.Tokens())
 			}
 			for k, token := range l.Tokens() {

@@ -103,7 +103,8 @@ func (t *Turn) kind() int {
 // watches reports whether the proposal is only compared with the target's choice: the first ones by
 // text are, as that costs nothing, and their chances are a guess.
 func (t *Turn) watches() bool {
-	return t.Class != Rejecting && t.kind() == byText && t.Forced == t.Tree.Len() && t.class().kinds[byText].seen < majority
+	return t.Class != Rejecting && t.kind() == byText && t.Forced == t.Tree.Len() &&
+		t.class().kinds[byText].seen < majority
 }
 
 // offers reports whether there is a tree to verify, of the drafter or of a grammar, that the

@@ -22,7 +22,8 @@ func each(call string) string { return "{% for c in m.tool_calls %}" + call + "{
 
 // pairs writes arguments one by one; KEY and VALUE stand for theirs.
 func pairs(text, other string) string {
-	return "{% for k, v in ARGUMENTS.items() %}{% if v is string %}" + text + "{% else %}" + other + "{% endif %}{% endfor %}"
+	return "{% for k, v in ARGUMENTS.items() %}{% if v is string %}" + text + "{% else %}" + other +
+		"{% endif %}{% endfor %}"
 }
 
 func comma(separator string) string {
@@ -46,16 +47,21 @@ func init() {
 		"qwen-words": each("{{ '\\n' }}<tool_call>\n<function=NAME>\n" + pairs("<parameter=KEY>\nVALUE\n</parameter>\n",
 			"<parameter=KEY>\n{% if v is mapping or v is sequence %}JSON VALUE{% else %}{{ 'None' if v is none else 'True' if v is true else 'False' if v is false else v }}{% endif %}{{ '\\n' }}</parameter>\n") +
 			"</function>\n</tool_call>"),
-		"glm": each("{{ '\\n' }}<tool_call>NAME\n" + tagged("<arg_key>KEY</arg_key>\n<arg_value>", "</arg_value>\n") + "</tool_call>"),
-		"minimax": "\n<calls>\n" + each(`<invoke name="NAME">`+"\n"+tagged(`<parameter name="KEY">`, "</parameter>\n")+"</invoke>\n") +
+		"glm": each("{{ '\\n' }}<tool_call>NAME\n" + tagged("<arg_key>KEY</arg_key>\n<arg_value>",
+			"</arg_value>\n") + "</tool_call>"),
+		"minimax": "\n<calls>\n" + each(`<invoke name="NAME">`+"\n"+tagged(`<parameter name="KEY">`,
+			"</parameter>\n")+"</invoke>\n") +
 			"</calls>",
-		"dsml": "\n\n<｜DSML｜calls>\n" + each(`<｜DSML｜invoke name="NAME">`+"\n"+pairs(`<｜DSML｜parameter name="KEY" string="true">VALUE</｜DSML｜parameter>`+"\n",
-			`<｜DSML｜parameter name="KEY" string="false">JSON VALUE</｜DSML｜parameter>`+"\n")+"</｜DSML｜invoke>\n") + "</｜DSML｜calls>",
+		"dsml": "\n\n<｜DSML｜calls>\n" + each(`<｜DSML｜invoke name="NAME">`+"\n"+
+			pairs(`<｜DSML｜parameter name="KEY" string="true">VALUE</｜DSML｜parameter>`+"\n",
+				`<｜DSML｜parameter name="KEY" string="false">JSON VALUE</｜DSML｜parameter>`+"\n")+"</｜DSML｜invoke>\n") + "</｜DSML｜calls>",
 		"cdata": each(`<function name="NAME">` + pairs(`<param name="KEY">{% if '"' in v or '<' in v or '\n' in v %}<![CDATA[VALUE]]>{% else %}VALUE{% endif %}</param>`,
 			`<param name="KEY">JSON VALUE</param>`) + "</function>"),
-		"gptoss":      strings.ReplaceAll(each(" to=functions.NAME<|channel|>commentary json<|message|>JSON<|call|>"), "m.tool_calls", "m.tool_calls[:1]"),
-		"deepseek-r1": "<｜calls▁begin｜>" + each("<｜call▁begin｜>function<｜sep｜>NAME\n```json\nJSON\n```<｜call▁end｜>"+comma("\\n")) + "<｜calls▁end｜>",
-		"deepseek":    "<｜calls▁begin｜>" + each("<｜call▁begin｜>NAME<｜sep｜>JSON<｜call▁end｜>") + "<｜calls▁end｜>",
+		"gptoss": strings.ReplaceAll(each(" to=functions.NAME<|channel|>commentary json<|message|>JSON<|call|>"),
+			"m.tool_calls", "m.tool_calls[:1]"),
+		"deepseek-r1": "<｜calls▁begin｜>" + each("<｜call▁begin｜>function<｜sep｜>NAME\n```json\nJSON\n```<｜call▁end｜>"+comma("\\n")) +
+			"<｜calls▁end｜>",
+		"deepseek": "<｜calls▁begin｜>" + each("<｜call▁begin｜>NAME<｜sep｜>JSON<｜call▁end｜>") + "<｜calls▁end｜>",
 		"kimi": "<|calls_begin|>" + each("<|call_begin|>functions.NAME:{{ loop.index0 }}<|argument_begin|>JSON<|call_end|>") +
 			"<|calls_end|>",
 		"kimi-ids":      "<|calls_begin|>" + each("<|call_begin|>ID<|argument_begin|>JSON<|call_end|>") + "<|calls_end|>",
@@ -63,12 +69,15 @@ func init() {
 		"functionary-2": each(">>>NAME\nJSON"),
 		"cohere": "<|START_ACTION|>[\n" + each(`    {"tool_call_id": "{{ loop.index0 }}", "tool_name": "NAME", "parameters": JSON}`+comma(",\\n")) +
 			"\n]<|END_ACTION|>",
-		"nemotron":    "<TOOLCALL>[" + each(object+comma(", ")) + "]</TOOLCALL>",
-		"apertus":     "<|tools_prefix|>[" + each(`{"NAME": JSON}`+comma(", ")) + "]<|tools_suffix|>",
-		"firefunc":    " functools[" + each(object+comma(", ")) + "]",
-		"command-r":   "Action: ```json\n[\n" + each("    {\n"+`        "tool_name": "NAME",`+"\n"+`        "parameters": JSON`+"\n    }"+comma(",\\n")) + "\n]```",
-		"lfm":         "<|calls_start|>[" + each("NAME("+pairs("KEY='VALUE'"+comma(", "), "KEY=JSON VALUE"+comma(", "))+")"+comma(", ")) + "]<|calls_end|>",
-		"gemma":       each("<|tool_call>call:NAME{{ '{' }}" + pairs(`KEY:<|"|>VALUE<|"|>`+comma(","), "KEY:{{ bare(v) }}"+comma(",")) + "}<tool_call|>"),
+		"nemotron": "<TOOLCALL>[" + each(object+comma(", ")) + "]</TOOLCALL>",
+		"apertus":  "<|tools_prefix|>[" + each(`{"NAME": JSON}`+comma(", ")) + "]<|tools_suffix|>",
+		"firefunc": " functools[" + each(object+comma(", ")) + "]",
+		"command-r": "Action: ```json\n[\n" + each("    {\n"+`        "tool_name": "NAME",`+"\n"+`        "parameters": JSON`+
+			"\n    }"+comma(",\\n")) + "\n]```",
+		"lfm": "<|calls_start|>[" + each("NAME("+pairs("KEY='VALUE'"+comma(", "), "KEY=JSON VALUE"+comma(", "))+")"+
+			comma(", ")) + "]<|calls_end|>",
+		"gemma": each("<|tool_call>call:NAME{{ '{' }}" + pairs(`KEY:<|"|>VALUE<|"|>`+comma(","), "KEY:{{ bare(v) }}"+
+			comma(",")) + "}<tool_call|>"),
 		"solar":       "<|tool_calls|>" + each("<|call:begin|>ID<|call:name|>NAME<|call:args|>JSON<|call:end|>"),
 		"json-string": each("<tool_call>{{ {'name': c.function.name, 'arguments': c.function.arguments} | tojson }}</tool_call>"),
 	} {
@@ -76,7 +85,8 @@ func init() {
 		text = strings.Replace(around, "TEXT", text, 1)
 		switch name {
 		case "functionary-2":
-			text = strings.NewReplacer("{{ m.content or '' }}", "{% if m.content %}{% if m.role == 'assistant' %}>>>all\n{% endif %}{{ m.content }}{% endif %}").Replace(text)
+			text = strings.NewReplacer("{{ m.content or '' }}",
+				"{% if m.content %}{% if m.role == 'assistant' %}>>>all\n{% endif %}{{ m.content }}{% endif %}").Replace(text)
 			text = strings.Replace(text, "<|assistant|>{% endif %}", "<|assistant|>>>>{% endif %}", 1)
 		case "gptoss":
 			text = strings.Replace(text, "<|im_end|>", "<|return|>", 1)
@@ -84,16 +94,20 @@ func init() {
 				"<|channel|>analysis<|message|>{{ m.content }}<|end|><|assistant|>{% else %}<|channel|>final<|message|>{{ m.content }}{% endif %}{% endif %}", 1)
 		case "gemma":
 			text = `{% macro bare(v) %}{% if v is string %}<|"|>{{ v }}<|"|>{% elif v is none %}null{% elif v is mapping %}{{ '{' }}` +
-				"{% for k, w in v.items() %}{{ k }}:{{ bare(w) }}" + comma(",") + "{% endfor %}}{% elif v is boolean or v is number %}{{ v | tojson }}" +
+				"{% for k, w in v.items() %}{{ k }}:{{ bare(w) }}" + comma(",") +
+				"{% endfor %}}{% elif v is boolean or v is number %}{{ v | tojson }}" +
 				"{% else %}[{% for w in v %}{{ bare(w) }}" + comma(",") + "{% endfor %}]{% endif %}{% endmacro %}" + text
 		}
-		Templates[name] = strings.NewReplacer("JSON VALUE", "{{ v | tojson }}", "VALUE", "{{ v }}", "KEY", "{{ k }}", "NAME", "{{ c.function.name }}",
-			"JSON", "{{ c.function.arguments | tojson }}", "ARGUMENTS", "c.function.arguments", "\"ID\"", `"{{ c.id }}"`, "]ID[", "]{{ c.id }}[",
+		Templates[name] = strings.NewReplacer("JSON VALUE", "{{ v | tojson }}", "VALUE", "{{ v }}", "KEY", "{{ k }}", "NAME",
+			"{{ c.function.name }}",
+			"JSON", "{{ c.function.arguments | tojson }}", "ARGUMENTS", "c.function.arguments", "\"ID\"", `"{{ c.id }}"`,
+			"]ID[", "]{{ c.id }}[",
 			">ID<", ">{{ c.id }}<").Replace(strings.Replace(text, "CALLS", calls, 1))
 	}
 }
 
-// Plain are chat templates that write no calls, or write them in no form that can be read: some are strict about the order of messages.
+// Plain are chat templates that write no calls, or write them in no form that can be read: some are
+// strict about the order of messages.
 var Plain = map[string]string{
 	"chatml": "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}" +
 		"{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}",
@@ -150,7 +164,8 @@ func Tokenizer(t testing.TB, template string, control bool) *tokenizer.Tokenizer
 	if err != nil {
 		t.Fatal(err)
 	}
-	tok, err := tokenizer.Parse(tokenizer.Files{Name: "bytes", Tokenizer: b, Config: []byte(`{"bos_token": "<s>", "eos_token": "</s>"}`)})
+	tok, err := tokenizer.Parse(tokenizer.Files{Name: "bytes", Tokenizer: b,
+		Config: []byte(`{"bos_token": "<s>", "eos_token": "</s>"}`)})
 	if err != nil {
 		t.Fatal(err)
 	}

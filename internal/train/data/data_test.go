@@ -78,7 +78,8 @@ func TestText(t *testing.T) {
 }
 
 func TestJSONL(t *testing.T) {
-	dir := files(t, map[string]string{"x.jsonl": `{"question":"1 <|mask|> 1?","answer":"2","at":{"page":"7"}}` + "\n\n" + `{"question":"q","answer":"a","at":{"page":"8"},"n":3}`})
+	dir := files(t, map[string]string{"x.jsonl": `{"question":"1 <|mask|> 1?","answer":"2","at":{"page":"7"}}` + "\n\n" +
+		`{"question":"q","answer":"a","at":{"page":"8"},"n":3}`})
 	s := Source{Name: "x", Path: filepath.Join(dir, "x.jsonl"),
 		Template: "<|im_start|>{question}\n{answer} ({at.page})<|im_end|>\n"}
 	docs, _, err := s.Documents()
@@ -160,7 +161,8 @@ func TestBadData(t *testing.T) {
 	dir := files(t, map[string]string{
 		"empty.txt": " \n", "binary.txt": "text\nmore\x00", "latin.txt": "a\nb\ncaf\xe9\n",
 		"long.txt":    "a\n" + strings.Repeat("x", maxTextLine+1),
-		"field.jsonl": `{"text":"a"}` + "\n" + `{"txt":"b"}`, "number.jsonl": `{"text":3}`, "broken.jsonl": `{"text":"a"}` + "\n{", "list.jsonl": `["a"]`, "none.jsonl": "\n",
+		"field.jsonl": `{"text":"a"}` + "\n" + `{"txt":"b"}`, "number.jsonl": `{"text":3}`, "broken.jsonl": `{"text":"a"}` +
+			"\n{", "list.jsonl": `["a"]`, "none.jsonl": "\n",
 		"cut.jsonl.gz": "\x1f\x8b", "go/readme.txt": "x", "nest.jsonl": `{"text":{"a":"b"}}`,
 	})
 	tok := byteTokenizer(t)

@@ -97,7 +97,8 @@ func ParseSource(spec string) (Source, error) {
 // nameOf is the name of a source: its file's or folder's, of a pattern the folder's that it is in.
 func nameOf(path string) string {
 	base := filepath.Base(path)
-	if dir := filepath.Base(filepath.Dir(path)); strings.ContainsAny(base, "*?[") && dir != "." && dir != string(filepath.Separator) {
+	if dir := filepath.Base(filepath.Dir(path)); strings.ContainsAny(base, "*?[") && dir != "." &&
+		dir != string(filepath.Separator) {
 		return dir
 	}
 	return strings.TrimSuffix(base, filepath.Ext(base))

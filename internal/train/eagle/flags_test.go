@@ -31,7 +31,8 @@ func TestFlags(t *testing.T) {
 				r.DraftVocab = 3
 				r.Only = "go"
 			}},
-		{Flags{TextFlags: train.TextFlags{GreedyFlag: train.GreedyFlag{Greedy: &half}}}, func(r *Recipe) { r.Short.Greedy, r.Long.Greedy = 0.25, 0.25 }},
+		{Flags{TextFlags: train.TextFlags{GreedyFlag: train.GreedyFlag{Greedy: &half}}},
+			func(r *Recipe) { r.Short.Greedy, r.Long.Greedy = 0.25, 0.25 }},
 		{Flags{Start: &source}, func(r *Recipe) { r.Start, r.FFN = "go", 0 }},
 		{Flags{Start: &source, FFN: &wide}, func(r *Recipe) { r.Start, r.FFN = "go", 96 }},
 	} {

@@ -20,7 +20,8 @@ type learner struct {
 }
 
 // open makes the head of a recipe, and the texts that are not there yet. as is the shape whose files are written.
-func open(ctx context.Context, j *train.Job, r *Recipe, text *train.Corpus, as func(eagle.Config) headfile.Shape) (*learner, error) {
+func open(ctx context.Context, j *train.Job, r *Recipe, text *train.Corpus,
+	as func(eagle.Config) headfile.Shape) (*learner, error) {
 	l := &learner{r: r}
 	var warm func() error
 	switch {

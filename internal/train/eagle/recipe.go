@@ -16,8 +16,9 @@ type Recipe struct {
 	Heads, KVHeads, HeadDim, FFN int
 	RopeBase                     float64
 	Taps                         []int
-	DraftVocab                   int   // so many of the most frequent tokens; 0: all
-	From                         []int // the target's blocks as whose MLPs the layer's begins (warm.go); empty: random weights
+	DraftVocab                   int // so many of the most frequent tokens; 0: all
+	// the target's blocks as whose MLPs the layer's begins (warm.go); empty: random weights
+	From []int
 	// The file of an EAGLE-3 head with whose shape and weights it begins, in place of From, and the
 	// file's fingerprint. FFN may be larger than that head's; 0 is as large.
 	Start     string `json:"-"`
@@ -38,8 +39,10 @@ type Recipe struct {
 // NewRecipe is the recipe of the shipped head, EAGLE-3; of another version that of a head of the same size.
 func NewRecipe(version int) Recipe {
 	r := Recipe{
-		Version: version, Heads: 8, KVHeads: 4, HeadDim: 64, FFN: 768, RopeBase: 10000, Taps: []int{1, 3, 5}, From: []int{5}, Seed: 5, Precision: "bf16",
-		Course:   train.Course{Steps: 1300, Schedule: train.Plateau(0.02), Optimizer: train.DefaultOptimizer(), Clip: 1, ValidateEvery: 200},
+		Version: version, Heads: 8, KVHeads: 4, HeadDim: 64, FFN: 768, RopeBase: 10000, Taps: []int{1, 3, 5}, From: []int{
+			5}, Seed: 5, Precision: "bf16",
+		Course: train.Course{Steps: 1300, Schedule: train.Plateau(0.02), Optimizer: train.DefaultOptimizer(),
+			Clip: 1, ValidateEvery: 200},
 		HeadText: train.DefaultHeadText(),
 		Places:   320, TestSteps: 7, Later: 96, Decay: 0.8,
 	}
@@ -95,7 +98,8 @@ func (r Recipe) AsPaper(m *model.Model) Recipe {
 // Basis is what recipes of all heads have.
 func (r *Recipe) Basis() train.Basis {
 	return train.Basis{Text: r.HeadText, Seed: r.Seed, Precision: r.Precision, Course: r.Course,
-		Layers: train.Layering{Layers: 1, Heads: r.Heads, KVHeads: r.KVHeads, HeadDim: r.HeadDim, FFN: r.FFN, RopeBase: r.RopeBase}}
+		Layers: train.Layering{Layers: 1, Heads: r.Heads, KVHeads: r.KVHeads, HeadDim: r.HeadDim, FFN: r.FFN,
+			RopeBase: r.RopeBase}}
 }
 
 // Check refuses a recipe that cannot be followed to its end for a target.
@@ -111,9 +115,11 @@ func (r *Recipe) Check(target *model.Config) error {
 	case !(r.Decay > 0 && r.Decay <= 1):
 		return fmt.Errorf("decay %g: want above 0 and up to 1", r.Decay)
 	case r.Short.Length-1-r.TestSteps < r.Short.Prompt:
-		return fmt.Errorf("%d test steps: texts of %d tokens have no room for them after the %d that are given", r.TestSteps, r.Short.Length, r.Short.Prompt)
+		return fmt.Errorf("%d test steps: texts of %d tokens have no room for them after the %d that are given", r.TestSteps,
+			r.Short.Length, r.Short.Prompt)
 	case r.Held.Length-heldDepth <= r.Held.Prompt:
-		return fmt.Errorf("held-out texts of %d tokens have no room for %d after the %d that are given", r.Held.Length, heldDepth, r.Held.Prompt)
+		return fmt.Errorf("held-out texts of %d tokens have no room for %d after the %d that are given", r.Held.Length,
+			heldDepth, r.Held.Prompt)
 	case r.DraftVocab < 0 || r.DraftVocab > target.Vocab:
 		return fmt.Errorf("a draft vocabulary of %d tokens: want up to %d, or 0 for all", r.DraftVocab, target.Vocab)
 	}
@@ -124,9 +130,11 @@ func (r *Recipe) Check(target *model.Config) error {
 	return train.CheckBlocks(r.From, target)
 }
 
-// config is the head's shape over a target. An EAGLE head's attention has no norms of queries and keys: llama.cpp's eagle3 knows none.
+// config is the head's shape over a target. An EAGLE head's attention has no norms of queries and
+// keys: llama.cpp's eagle3 knows none.
 func (r *Recipe) config(target *model.Config) eagle.Config {
-	c := eagle.Config{Config: r.Basis().Layers.Config(target), Version: r.Version, Taps: r.Taps, DraftVocab: target.Vocab, TargetLayers: target.Layers}
+	c := eagle.Config{Config: r.Basis().Layers.Config(target), Version: r.Version, Taps: r.Taps, DraftVocab: target.Vocab,
+		TargetLayers: target.Layers}
 	if r.DraftVocab > 0 {
 		c.DraftVocab = r.DraftVocab
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/grovellm/grove/tree"
 )
 
-// drafts is an EAGLE head at work after text of its target's, as it serves: what a router sees of it, and what it should have listed
-// (DynaSpec, appendix A.2).
+// drafts is an EAGLE head at work after text of its target's, as it serves: what a router sees of
+// it, and what it should have listed (DynaSpec, appendix A.2).
 type drafts struct {
 	target *model.Model
 	head   *eagle.Network
@@ -35,7 +35,8 @@ type drafts struct {
 
 func newDrafts(target *model.Model, head *eagle.Network, top int, output bool) *drafts {
 	pages := head.Pages()
-	return &drafts{target: target, head: head, top: top, output: output, pass: target.NewPass(), exec: nn.NewExec(target.Pool()), text: target.NewCache(), own: pages.NewCache()}
+	return &drafts{target: target, head: head, top: top, output: output, pass: target.NewPass(),
+		exec: nn.NewExec(target.Pool()), text: target.NewCache(), own: pages.NewCache()}
 }
 
 // draftRows are rows of drafts.
@@ -55,8 +56,9 @@ func (s *draftRows) reset() {
 	s.chance = s.chance[:0]
 }
 
-// see drafts after tokens of a text: rows of the text at places, and below some of those, later, chains of the head's own, so many
-// steps in all. A chain's tokens are drawn from the head's likeliest by their probability, as most nodes of trees are taken.
+// see drafts after tokens of a text: rows of the text at places, and below some of those, later,
+// chains of the head's own, so many steps in all. A chain's tokens are drawn from the head's
+// likeliest by their probability, as most nodes of trees are taken.
 func (d *drafts) see(text []int32, places, later []int, steps int, r *rand.Rand, into *draftRows) error {
 	g, x, err := d.read(text)
 	if err != nil {
@@ -97,7 +99,8 @@ func (d *drafts) see(text []int32, places, later []int, steps int, r *rand.Rand,
 	return nil
 }
 
-// read runs a text through the target and the head: features and states of its entries, which are of all tokens but the first.
+// read runs a text through the target and the head: features and states of its entries, which are
+// of all tokens but the first.
 func (d *drafts) read(text []int32) (g, x nn.Mat, err error) {
 	n, rows := d.head, len(text)-1
 	d.chain.ResetChain(text[:rows])

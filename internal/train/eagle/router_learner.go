@@ -28,7 +28,8 @@ type routerLearner struct {
 }
 
 // newRouterLearner opens a head of the job's target and makes the texts that are not there yet.
-func newRouterLearner(ctx context.Context, j *train.Job, r *RouterRecipe, head string, text *train.Corpus) (*routerLearner, error) {
+func newRouterLearner(ctx context.Context, j *train.Job, r *RouterRecipe, head string,
+	text *train.Corpus) (*routerLearner, error) {
 	l := &routerLearner{r: r}
 	var err error
 	if l.HeadTexts, err = j.OpenTexts(ctx, r.HeadText, r.Steps, r.Seed, text); err != nil {
@@ -63,8 +64,10 @@ func (l *routerLearner) begin() error {
 	if l.routing, err = l.r.cluster(l.target, net, train.TokensOf(l.Sample(256))); err != nil {
 		return err
 	}
-	c := shortlist.RouterConfig{Embed: net.Hidden, Hidden: net.Hidden, Width: l.r.Width, Clusters: len(l.routing.Clusters), Output: l.r.Output}
-	if l.router, err = NewRouter(c, l.routing.Clusters, vocab, net.Embed, l.target.Pool(), train.KindOf(l.r.Precision)); err != nil {
+	c := shortlist.RouterConfig{Embed: net.Hidden, Hidden: net.Hidden, Width: l.r.Width,
+		Clusters: len(l.routing.Clusters), Output: l.r.Output}
+	if l.router, err = NewRouter(c, l.routing.Clusters, vocab, net.Embed, l.target.Pool(),
+		train.KindOf(l.r.Precision)); err != nil {
 		return err
 	}
 	for step := range 4 { // how often clusters are right

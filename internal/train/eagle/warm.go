@@ -10,12 +10,14 @@ import (
 	"github.com/grovellm/grove/internal/train"
 )
 
-// Begun as random numbers an EAGLE head stays for long at the frequencies of tokens. But its target is known: the state that it is to
-// find after a token is nearly, in seven parts of ten, a linear function of the token's embedding and of the state before. So the
-// head begins as that function, solved for on examples: fc finds the state of a place in its taps; one query head of each group
-// looks at its own row, whose values are what embedding and feature say of the next state; and the MLP is that of the target's last
-// block, which turns nearly such rows into such states. Of an EAGLE-2 head, or a native one, fc reads embedding and state, and is that
-// function by itself; what comes after it begins small.
+// Begun as random numbers an EAGLE head stays for long at the frequencies of tokens. But its target
+// is known: the state that it is to find after a token is nearly, in seven parts of ten, a linear
+// function of the token's embedding and of the state before. So the head begins as that function,
+// solved for on examples: fc finds the state of a place in its taps; one query head of each group
+// looks at its own row, whose values are what embedding and feature say of the next state; and the
+// MLP is that of the target's last block, which turns nearly such rows into such states. Of an
+// EAGLE-2 head, or a native one, fc reads embedding and state, and is that function by itself; what
+// comes after it begins small.
 
 // warmStart is a head whose layer is to begin as something.
 type warmStart struct {
@@ -23,8 +25,8 @@ type warmStart struct {
 	net *eagle.Network
 }
 
-// Warm makes the first layer of a head over a target begin as the linear function, and its MLP as the longest units of those of some blocks.
-// What the target said in the texts are the examples.
+// Warm makes the first layer of a head over a target begin as the linear function, and its MLP as
+// the longest units of those of some blocks. What the target said in the texts are the examples.
 func Warm(over *train.OverTarget, net *eagle.Network, from []int, seed uint64, texts []train.Conversation) error {
 	h := &warmStart{over, net}
 	w := h.Begin()
@@ -43,8 +45,9 @@ func Warm(over *train.OverTarget, net *eagle.Network, from []int, seed uint64, t
 	return w.Err
 }
 
-// warm2 solves for fc of an EAGLE-2 head, whose features and outputs are states after the target's last norm; a native one has norms
-// before fc, which begin as ones, and the target's last norm after the layer.
+// warm2 solves for fc of an EAGLE-2 head, whose features and outputs are states after the target's
+// last norm; a native one has norms before fc, which begin as ones, and the target's last norm
+// after the layer.
 func (h *warmStart) warm2(w *train.WarmStart, s *samples, _ *rand.Rand) error {
 	norm := func(v []float32) []float32 { // as the target's last leaves it
 		u := train.Unit(v)
@@ -83,7 +86,8 @@ func (h *warmStart) warm3(w *train.WarmStart, s *samples, r *rand.Rand) error {
 	return h.lookAtSelf(w, s, w.Head["fc.weight"].Data, r)
 }
 
-// samples are rows of text: the taps and the target's last state at the token before, the embedding of the token, and the state there.
+// samples are rows of text: the taps and the target's last state at the token before, the embedding
+// of the token, and the state there.
 type samples struct{ taps, before, embed, here [][]float32 }
 
 func (h *warmStart) samples(texts []train.Conversation) *samples {
@@ -108,11 +112,13 @@ func (h *warmStart) samples(texts []train.Conversation) *samples {
 	return s
 }
 
-// A query that is the key of its own row scores about 8·sharpness there, and elsewhere about 0: enough to find it among a few hundred.
+// A query that is the key of its own row scores about 8·sharpness there, and elsewhere about 0:
+// enough to find it among a few hundred.
 const sharpness = 1.25
 
-// lookAtSelf makes the first query head of every group read its own row, and its values what is missing of the next state in the
-// feature. The other queries begin as they were drawn, and put out less.
+// lookAtSelf makes the first query head of every group read its own row, and its values what is
+// missing of the next state in the feature. The other queries begin as they were drawn, and put out
+// less.
 func (h *warmStart) lookAtSelf(w *train.WarmStart, s *samples, fc []float32, r *rand.Rand) error {
 	hidden, dim := h.net.Hidden, h.net.HeadDim
 	var rows, missing, said [][]float32
@@ -139,7 +145,8 @@ func (h *warmStart) lookAtSelf(w *train.WarmStart, s *samples, fc []float32, r *
 		}
 		said = append(said, y)
 	}
-	basis, err := train.Principal(hidden, said) // the values of all heads may be fewer than its directions: they take the main ones
+	// the values of all heads may be fewer than its directions: they take the main ones
+	basis, err := train.Principal(hidden, said)
 	if err != nil {
 		return err
 	}

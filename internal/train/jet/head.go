@@ -30,7 +30,7 @@ type Head struct {
 	skip       int          // rows of a block that draft nothing: the anchor's, but of DSpark
 	trees      []*tree.Tree // of texts
 
-	trunks, branches nn.Forest
+	chains, branches nn.Forest
 	x                nn.Buffer
 	bufs             jet.Buffers
 	tokens           []int32 // of the blocks
@@ -113,7 +113,7 @@ func (h *Head) forward(texts [][]int32, anchors [][]int, block int, o objective)
 	}
 	h.teach(texts, anchors, block, o)
 	h.layOut(texts, anchors, block)
-	h.net.Context(h.Exec, &h.trunks, h.Target.Taps, &h.bufs)
+	h.net.Context(h.Exec, &h.chains, h.Target.Taps, &h.bufs)
 	x := h.Exec.Mat(&h.x, len(h.tokens), h.net.Hidden)
 	if h.correction != nil {
 		h.correction.run(h, texts, anchors, block, x)
@@ -167,10 +167,10 @@ func (h *Head) teach(texts [][]int32, anchors [][]int, block int, o objective) {
 	}
 }
 
-// layOut makes a trunk of every text, and hangs a block of so many rows under the token before each
+// layOut makes a chain of every text, and hangs a block of so many rows under the token before each
 // of its anchors.
 func (h *Head) layOut(texts [][]int32, anchors [][]int, block int) {
-	h.trunks.Reset()
+	h.chains.Reset()
 	h.branches.Reset()
 	h.tokens = h.tokens[:0]
 	shape := h.net.Config
@@ -181,7 +181,7 @@ func (h *Head) layOut(texts [][]int32, anchors [][]int, block int) {
 		}
 		t, cache := h.trees[i], h.Cache(i)
 		t.ResetChain(text)
-		h.trunks.Add(cache, t, 0)
+		h.chains.Add(cache, t, 0)
 		for _, a := range anchors[i] {
 			shape.Branch(t, a-1, text[a])
 		}

@@ -24,7 +24,8 @@ func tiny(steps int) eagle.Recipe {
 	r.From = nil
 	r.Seed = 3
 	r.Precision = "f32"
-	r.Course = train.Course{Steps: steps, Schedule: train.Schedule{Warmup: 0.1, Cooldown: 0.5}, Optimizer: train.DefaultOptimizer(), Clip: 1, ValidateEvery: 10}
+	r.Course = train.Course{Steps: steps, Schedule: train.Schedule{Warmup: 0.1, Cooldown: 0.5},
+		Optimizer: train.DefaultOptimizer(), Clip: 1, ValidateEvery: 10}
 	r.HeadText = traintest.HeadText()
 	r.Places = 12
 	r.TestSteps = 4
@@ -44,9 +45,10 @@ func TestTrain(t *testing.T) {
 	if last.Step != r.Steps || last.Validation["held"] > 0.9*first.Validation["held"] || last.Figures["held chain"] <= 1 {
 		t.Errorf("held out %v at first, %v %v at step %d", first.Validation, last.Validation, last.Figures, last.Step)
 	}
-	traintest.Interrupted(t, j, "mtp", []int{13}, traintest.WholeFile, []string{"hf/model.safetensors"}, func(ctx context.Context, j train.Job, name string) error {
-		return Train(ctx, j, name, r)
-	})
+	traintest.Interrupted(t, j, "mtp", []int{13}, traintest.WholeFile, []string{"hf/model.safetensors"},
+		func(ctx context.Context, j train.Job, name string) error {
+			return Train(ctx, j, name, r)
+		})
 	for _, file := range []string{"model-f32.gguf", "model-q8_0.gguf", "hf"} {
 		h := traintest.Opened(t, &j, "mtp", file, j.Target, layer.Open)
 		if h.StateFirst || h.Arch != "qwen3" || !slices.Equal(h.Taps, []int{2}) {

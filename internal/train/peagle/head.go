@@ -96,7 +96,7 @@ func (h *Head) forward(texts [][]int32, groups []group) nn.Mat {
 	return x
 }
 
-// layOut makes a trunk of every text's entries, hangs the mask rows of its group below them, and
+// layOut makes a chain of every text's entries, hangs the mask rows of its group below them, and
 // returns the taps of the entries.
 func (h *Head) layOut(texts [][]int32, groups []group) nn.Mat {
 	length, width := len(texts[0]), h.net.Width()
@@ -111,7 +111,7 @@ func (h *Head) layOut(texts [][]int32, groups []group) nn.Mat {
 		}
 		t := h.trees[i]
 		cache := h.Cache(i)
-		trunk := len(h.from)
+		start := len(h.from)
 		copy(taps.Data[i*(length-1)*width:], h.Target.Taps.Data[i*length*width:][:(length-1)*width])
 		t.ResetChain(text[1:])
 		for _, token := range text[1:] {
@@ -119,7 +119,7 @@ func (h *Head) layOut(texts [][]int32, groups []group) nn.Mat {
 			h.entries = append(h.entries, token)
 		}
 		for n, p := range groups[i].places {
-			h.wanted = append(h.wanted, int32(trunk+p-1))
+			h.wanted = append(h.wanted, int32(start+p-1))
 			for d := range groups[i].depths[n] - 1 {
 				h.wanted = append(h.wanted, int32(len(h.from)))
 				h.from = append(h.from, int32(taps.Rows+d))

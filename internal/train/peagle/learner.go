@@ -70,7 +70,8 @@ func (l *learner) Gradient(step int) (autograd.Loss, error) {
 	for i := range texts {
 		length := len(texts[i].Tokens)
 		places := texts[i].Draw(r.Seed, first+i, 0, r.Depths, r.Places, r.Repeats)
-		groups = append(groups, drop(r.Seed<<32+uint64(length)+1, uint64(first+i), places, r.Depths, length-2, r.Keep, r.KeepLeast))
+		groups = append(groups, drop(r.Seed<<32+uint64(length)+1, uint64(first+i), places, r.Depths, length-2,
+			r.Keep, r.KeepLeast))
 		rows += groups[i].rows()
 	}
 	var total autograd.Loss

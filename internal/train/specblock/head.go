@@ -108,14 +108,14 @@ func (h *Head) forward(texts [][]int32, starts [][]start, rounds int, onPath boo
 	for _, r := range h.rounds {
 		r.blocks, r.said = r.blocks[:0], r.said[:0]
 	}
-	h.trunk(starts)
+	h.runFirst(starts)
 	for b := 1; b < rounds && h.goOn(b, starts, onPath); b++ {
 	}
 	return nil
 }
 
-// trunk runs the first blocks. The last token of a text has no entry: nothing comes after it.
-func (h *Head) trunk(starts [][]start) {
+// runFirst runs the first blocks. The last token of a text has no entry: nothing comes after it.
+func (h *Head) runFirst(starts [][]start) {
 	n, entries := h.net, len(h.texts[0])-1
 	read := make([][]int32, len(h.texts))
 	for i, text := range h.texts {

@@ -15,16 +15,16 @@ import (
 	"github.com/grovellm/grove/internal/train"
 )
 
-// The rank head learns beside the trunk, whose distributions change until the end, and mostly from
-// the same few texts of a step. So when the trunk is finished a rank head is fitted to it from new:
-// the rows of many texts that the trunk has not learned from are kept with their buckets, and dealt
+// The rank head learns together with the rest of the head, whose distributions change until the end, and mostly from
+// the same few texts of a step. So when the rest is finished a rank head is fitted to it from new:
+// the rows of many texts that the head has not learned from are kept with their buckets, and dealt
 // in any order. It learns by plain cross-entropy, so that its scores are chances, with which trees
 // are weighed; what is added to them where one bucket is chosen is fitted apart, on rows of other
 // texts (specblock_offsets.go).
 
-// RankFit is how a finished trunk gets its rank head.
+// RankFit is how a finished head gets its rank head.
 type RankFit struct {
-	// as many steps of the trunk's are texts read of; 0: the rank head stays as it was trained beside the trunk
+	// as many steps of the head's are texts read of; 0: the rank head stays as it was trained with the rest
 	Texts int
 	Apart int // and of as many more for the offsets
 	Rows  int // of a step
@@ -51,14 +51,14 @@ func (f *RankFit) check() error {
 	return nil
 }
 
-// Finish fits the rank head to the finished trunk, in DIR/ranks.
+// Finish fits the rank head to the finished head, in DIR/ranks.
 func (l *learner) Finish(ctx context.Context, dir string) error {
 	f := &l.r.Ranks
 	if f.Texts == 0 || l.r.RankWidth == 0 {
 		return nil
 	}
 	l.Job.Notef("reading %d steps of text for the rank head", f.Apart)
-	first := l.r.Steps // of the steps that the trunk has not seen
+	first := l.r.Steps // of the steps that the head has not seen
 	apart, err := l.readRanks(ctx, first, first+f.Apart)
 	if err != nil {
 		return err
@@ -86,7 +86,7 @@ type rankRows struct {
 	bucket           []int8
 }
 
-// readRanks runs the trunk over the texts of some steps, and keeps the rows that drafting comes to:
+// readRanks runs the head over the texts of some steps, and keeps the rows that drafting comes to:
 // those that only right ones of their blocks come before, of blocks that start from such rows.
 func (l *learner) readRanks(ctx context.Context, from, to int) (*rankRows, error) {
 	h, rows := l.head, new(rankRows)
@@ -116,11 +116,11 @@ func (l *learner) readRanks(ctx context.Context, from, to int) (*rankRows, error
 	return rows, nil
 }
 
-// rankLearner is a rank head, over a trunk that stays as it is, as a learner. Its parameters are
+// rankLearner is a rank head, over a head that stays as it is, as a learner. Its parameters are
 // those of a head that reads states and features of size one: install takes that into the weights.
 type rankLearner struct {
-	trunk  *learner
-	of     string // what tells the trunk apart
+	base   *learner
+	of     string // what tells the base apart
 	read   func() (*rankRows, error)
 	rows   *rankRows // of which it learns; nil before the first step
 	order  []int     // in which they are dealt
@@ -138,10 +138,10 @@ type rankLearner struct {
 	features [specblock.Features]float32
 }
 
-// newRankLearner makes the learner of a rank head over l's trunk. Sizes are those of apart; read
+// newRankLearner makes the learner of a rank head over l's head. Sizes are those of apart; read
 // gets the rows to learn from.
 func newRankLearner(l *learner, apart *rankRows, read func() (*rankRows, error)) (*rankLearner, error) {
-	k := &rankLearner{trunk: l, read: read, params: autograd.NewParams(gemm.F32), exec: nn.NewExec(l.Job.Target.Pool())}
+	k := &rankLearner{base: l, read: read, params: autograd.NewParams(gemm.F32), exec: nn.NewExec(l.Job.Target.Pool())}
 	c := &l.head.net.Config
 	k.ranks.RankWidth = c.RankWidth
 	for _, p := range []struct {
@@ -177,20 +177,20 @@ func newRankLearner(l *learner, apart *rankRows, read func() (*rankRows, error))
 func (k *rankLearner) Params() *autograd.Params { return k.params }
 func (k *rankLearner) Pack()                    { k.params.Pack(k.tape.Products()) }
 
-// Fingerprint is of the recipe, the trunk and what that was made of.
+// Fingerprint is of the recipe, the base and what that was made of.
 func (k *rankLearner) Fingerprint() string {
-	return train.Fingerprint(&k.trunk.r.Ranks, k.trunk.Fingerprint(), k.of)
+	return train.Fingerprint(&k.base.r.Ranks, k.base.Fingerprint(), k.of)
 }
 
 // Work counts the rank head's products alone.
 func (k *rankLearner) Work() (tokens int, operations float64) {
-	return k.trunk.r.Ranks.Rows, 6 * float64(k.params.Count())
+	return k.base.r.Ranks.Rows, 6 * float64(k.params.Count())
 }
 
 // Validate measures the head as it is on held-out text.
 func (k *rankLearner) Validate() (losses, figures map[string]float64, err error) {
 	k.install()
-	return k.trunk.Validate()
+	return k.base.Validate()
 }
 
 // Gradient is that of a step's rows.
@@ -201,7 +201,7 @@ func (k *rankLearner) Gradient(step int) (autograd.Loss, error) {
 			return autograd.Loss{}, err
 		}
 	}
-	n := k.trunk.r.Ranks.Rows
+	n := k.base.r.Ranks.Rows
 	at := make([]int, n)
 	for i := range at {
 		at[i] = k.deal(step*n + i)
@@ -227,14 +227,14 @@ func (k *rankLearner) Gradient(step int) (autograd.Loss, error) {
 func (k *rankLearner) deal(i int) int {
 	n := len(k.rows.bucket)
 	if epoch := i / n; k.order == nil || epoch != k.epoch {
-		k.epoch, k.order = epoch, rand.New(rand.NewPCG(k.trunk.r.Seed, uint64(epoch))).Perm(n)
+		k.epoch, k.order = epoch, rand.New(rand.NewPCG(k.base.r.Seed, uint64(epoch))).Perm(n)
 	}
 	return k.order[i%n]
 }
 
 // run computes the scores of some rows.
 func (k *rankLearner) run(rows *rankRows, at []int) nn.Mat {
-	hidden := k.trunk.head.net.Hidden
+	hidden := k.base.head.net.Hidden
 	in, said := k.in.Mat(len(at), hidden), k.said.Mat(len(at), specblock.Features)
 	for i, row := range at {
 		for c, v := range rows.states[row*hidden : (row+1)*hidden] {
@@ -249,9 +249,9 @@ func (k *rankLearner) run(rows *rankRows, at []int) nn.Mat {
 	return out
 }
 
-// install makes the trunk's head have the rank head as it is.
+// install gives the base the rank head as it is.
 func (k *rankLearner) install() {
-	head := train.ByName(k.trunk.head.Params)
+	head := train.ByName(k.base.head.Params)
 	for _, p := range k.params.All() {
 		to := head[p.Name]
 		for i, v := range p.Data {
@@ -264,5 +264,5 @@ func (k *rankLearner) install() {
 			to.Data[i] = v
 		}
 	}
-	k.trunk.head.Pack()
+	k.base.head.Pack()
 }

@@ -21,7 +21,7 @@ import (
 )
 
 // ranksComeAfter: a head that was trained without a last stage gets its rank head when that is
-// asked for, without a further step of the trunk, and is then the head that was trained with it;
+// asked for, without a further step of the head, and is then the head that was trained with it;
 // nothing but the rank head is another.
 func ranksComeAfter(t *testing.T, j train.Job, r Recipe) {
 	without := r
@@ -57,7 +57,7 @@ func ranksComeAfter(t *testing.T, j train.Job, r Recipe) {
 	}
 	j.Report = func(p train.Progress) {
 		if p.Steps == r.Steps {
-			t.Errorf("step %d of a trunk that was finished", p.Step)
+			t.Errorf("step %d of a head that was finished", p.Step)
 		}
 	}
 	if err := Train(context.Background(), j, "later", r); err != nil {
@@ -114,7 +114,7 @@ func TestInstall(t *testing.T) {
 func TestDeal(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 50).Draw(t, "rows")
-		k := &rankLearner{trunk: &learner{r: &Recipe{Seed: 3}}, rows: &rankRows{bucket: make([]int8, n)}}
+		k := &rankLearner{base: &learner{r: &Recipe{Seed: 3}}, rows: &rankRows{bucket: make([]int8, n)}}
 		var epochs [3][]int
 		for i := range 3 * n {
 			epochs[i/n] = append(epochs[i/n], k.deal(i))

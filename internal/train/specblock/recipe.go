@@ -16,18 +16,19 @@ type Recipe struct {
 	RankWidth                            int // of the rank head; 0: none
 	RopeBase                             float64
 	Taps                                 []int
-	From                                 []int   // the target's blocks that the layers begin as; empty: random weights
-	Shift, Broadcast                     bool    // see specblock.Config; off for comparison
-	Slots                                float64 `json:",omitempty"` // size of the slots' queries at the start: see Head.warm
-	RankNormed                           bool
-	Seed                                 uint64
-	Precision                            string // of products: f32 or bf16
+	From                                 []int // the target's blocks that the layers begin as; empty: random weights
+	Shift, Broadcast                     bool  // see specblock.Config; off for comparison
+	// size of the slots' queries at the start: see Head.warm
+	Slots      float64 `json:",omitempty"`
+	RankNormed bool
+	Seed       uint64
+	Precision  string // of products: f32 or bf16
 	train.Course
 
 	train.HeadText
 	Anchors int // of a text: places where blocks are trained
 
-	// blocks that are trained one after the other, the first included, and the rank head with them, once the trunk has
+	// blocks that are trained one after the other, the first included, and the rank head with them, once the rest has
 	Rounds int
 	Settle float64 // settled, after this share of the steps: until then first blocks alone, as many more of them
 
@@ -43,7 +44,7 @@ type Recipe struct {
 	RankFull   bool `json:",omitempty"` // see specblock.Config
 	PlaceMeans bool `json:",omitempty"`
 
-	Ranks RankFit `json:"-"` // comes after the trunk, on which it has no influence
+	Ranks RankFit `json:"-"` // comes after the rest, on which it has no influence
 }
 
 // NewRecipe is the recipe of the shipped SpecBlock head.
@@ -59,7 +60,7 @@ func NewRecipe() Recipe {
 		Ranks:  newRankFit(),
 	}
 	r.Optimizer.MuonRate, r.Optimizer.Rate = 0.003, 0.002
-	r.Rows, r.MicroRows = 2, 1 // many places of few texts: most of the work is the trunks'
+	r.Rows, r.MicroRows = 2, 1 // many places of few texts: most of the work is the first blocks'
 	return r
 }
 
@@ -120,7 +121,7 @@ func (r *Recipe) Check(target *model.Config) error {
 	case r.Rounds < 1:
 		return fmt.Errorf("%d blocks one after the other: want 1 or more", r.Rounds)
 	case !(r.Settle >= 0 && r.Settle <= 1):
-		return fmt.Errorf("the trunk settles in the share %g of the steps: want 0 to 1", r.Settle)
+		return fmt.Errorf("the head settles in the share %g of the steps: want 0 to 1", r.Settle)
 	case !(r.Decay > 0 && r.Decay <= 1):
 		return fmt.Errorf("decay %g: want a number above 0, at most 1 (rows count alike)", r.Decay)
 	case !(r.Balance >= 0 && r.Balance <= 1):
@@ -132,7 +133,8 @@ func (r *Recipe) Check(target *model.Config) error {
 	case r.DraftVocab < 0 || r.DraftVocab > target.Vocab:
 		return fmt.Errorf("a draft vocabulary of %d tokens: want up to %d, or 0 for all", r.DraftVocab, target.Vocab)
 	case r.Held.Length-r.Rounds*r.Block <= r.Held.Prompt:
-		return fmt.Errorf("%d blocks of %d rows: held-out texts of %d tokens have no room for them after the %d that are given", r.Rounds, r.Block, r.Held.Length, r.Held.Prompt)
+		return fmt.Errorf("%d blocks of %d rows: held-out texts of %d tokens have no room for them after the %d that are given", r.Rounds, r.Block,
+			r.Held.Length, r.Held.Prompt)
 	}
 	if err := r.Ranks.check(); err != nil {
 		return err

@@ -146,8 +146,8 @@ func tinySpecBlockHead(t *testing.T) (*Head, Recipe, *model.Model) {
 }
 
 // Judging finds the target's token by its rank among a row's, and the rank head learns it and
-// leaves the trunk alone.
-func TestRanksLeaveTheTrunkAlone(t *testing.T) {
+// leaves the rest of the head alone.
+func TestRanksLeaveTheHeadAlone(t *testing.T) {
 	h, _, _ := tinySpecBlockHead(t)
 	text := make([]int32, 30)
 	for i := range text {

@@ -1,6 +1,7 @@
-// Package hostile is a drafter at its worst: random tokens, of which it is nearly certain, as many as it may propose. It takes no
-// advice. Nothing it drafts is any use, so what it costs is what a controller fails to save: it is there to test docs/design.md's law 3,
-// never slower, as `grove bench spec --methods plain,hostile` does.
+// Package hostile is a drafter at its worst: random tokens, of which it is nearly certain, as many
+// as it may propose. It takes no advice. Nothing it drafts is any use, so what it costs is what a
+// controller fails to save: it is there to test docs/design.md's law 3, never slower, as `grove
+// bench spec --methods plain,hostile` does.
 package hostile
 
 import (
@@ -78,8 +79,9 @@ func (d *drafter) Commit(rows []draft.Rows) error {
 	return nil
 }
 
-// Propose fills the budget: of two nodes about one goes on from the last, the other starts anywhere. Tokens that fall on a
-// node that is there already are lost, so a tiny vocabulary may leave some of the budget.
+// Propose fills the budget: of two nodes about one goes on from the last, the other starts
+// anywhere. Tokens that fall on a node that is there already are lost, so a tiny vocabulary may
+// leave some of the budget.
 func (d *drafter) Propose(ctx context.Context, requests []draft.Request) ([]draft.Proposal, error) {
 	for _, r := range requests {
 		if err := ctx.Err(); err != nil {

@@ -22,7 +22,8 @@ func TestProposals(t *testing.T) {
 		budget, depth := rapid.IntRange(2, 80).Draw(r, "budget"), rapid.IntRange(1, 12).Draw(r, "depth")
 		propose := func(s draft.State) *tree.Tree {
 			tr := tree.New(0)
-			if _, err := d.Propose(context.Background(), []draft.Request{{State: s, Tree: tr, Budget: budget, Depth: depth}}); err != nil {
+			if _, err := d.Propose(context.Background(), []draft.Request{
+				{State: s, Tree: tr, Budget: budget, Depth: depth}}); err != nil {
 				r.Fatal(err)
 			}
 			return tr
@@ -57,7 +58,8 @@ func TestProposals(t *testing.T) {
 }
 
 func TestOptionsAreChecked(t *testing.T) {
-	for _, text := range []string{"hostile:confidence=0", "hostile:confidence=2", "hostile:confidence=NaN", "hostile:depth=3"} {
+	for _, text := range []string{"hostile:confidence=0", "hostile:confidence=2",
+		"hostile:confidence=NaN", "hostile:depth=3"} {
 		if _, err := registry.New(text, registry.Target{Vocab: 10}); err == nil {
 			t.Errorf("%s was accepted", text)
 		}

@@ -9,8 +9,8 @@ import (
 	"github.com/grovellm/grove/tensor"
 )
 
-// Write writes a random router for heads of a hidden size over a vocabulary, its matrices of type t: clusters of all tokens but some that
-// are always listed.
+// Write writes a random router for heads of a hidden size over a vocabulary, its matrices of type
+// t: clusters of all tokens but some that are always listed.
 func Write(path string, rng *rand.Rand, vocab, hidden int, t tensor.Type) error {
 	width := 1 + rng.IntN(40)
 	if t == tensor.Q8_0 {
@@ -29,7 +29,8 @@ func Write(path string, rng *rand.Rand, vocab, hidden int, t tensor.Type) error 
 		}
 	}
 	w := &synthetic.Weights{Type: t, Seed: rng.Uint64()}
-	router, err := shortlist.NewRouter(shortlist.RouterConfig{Embed: hidden, Hidden: hidden, Width: width, Clusters: n, Output: rng.IntN(2) == 0}, w)
+	router, err := shortlist.NewRouter(shortlist.RouterConfig{Embed: hidden, Hidden: hidden, Width: width, Clusters: n,
+		Output: rng.IntN(2) == 0}, w)
 	if err != nil {
 		return err
 	}

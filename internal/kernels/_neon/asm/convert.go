@@ -14,7 +14,8 @@ func (f *File) IntToFloat(d, n int)   { f.one(0x4e21d800, "scvtf", "4s", "4s", d
 func (f *File) UintToFloat(d, n int)  { f.one(0x6e21d800, "ucvtf", "4s", "4s", d, n) }
 func (f *File) IntFromFloat(d, n int) { f.one(0x4e21a800, "fcvtns", "4s", "4s", d, n) }
 
-// Sxtl widens integers with their sign: those in the lower half of n, Sxtl2 those in the upper half. B are bytes, H halfwords.
+// Sxtl widens integers with their sign: those in the lower half of n, Sxtl2 those in the upper
+// half. B are bytes, H halfwords.
 func (f *File) SxtlB(d, n int)  { f.one(0x0f08a400, "sxtl", "8h", "8b", d, n) }
 func (f *File) SxtlH(d, n int)  { f.one(0x0f10a400, "sxtl", "4s", "4h", d, n) }
 func (f *File) Sxtl2H(d, n int) { f.one(0x4f10a400, "sxtl2", "4s", "8h", d, n) }

@@ -2,9 +2,10 @@ package main
 
 import "github.com/grovellm/grove/internal/kernels/_neon/asm"
 
-// The kernels of the types whose blocks are 32 elements (blocks.go of package gemm has their layout). A step is a block; a row of
-// activations is blocks { 32 int8, int32 −128·Σ of them, f32 scale } (input.go of package gemm). The whole sums stay in registers.
-// Bytes of Q8_0 are weight+128, which SDOT wants signed: sums start from zero. USMMLA takes them as they are.
+// The kernels of the types whose blocks are 32 elements (blocks.go of package gemm has their
+// layout). A step is a block; a row of activations is blocks { 32 int8, int32 −128·Σ of them, f32
+// scale } (input.go of package gemm). The whole sums stay in registers. Bytes of Q8_0 are
+// weight+128, which SDOT wants signed: sums start from zero. USMMLA takes them as they are.
 const (
 	q8X     = 32 + 8
 	q8Start = 32
@@ -63,7 +64,8 @@ func blockKernels(f *asm.File) {
 	}
 	for i := range 4 {
 		min, mmla := i%2 == 1, i >= 2
-		k := blockQuant{kQuant{intKernel: intKernel{kernel: kernel{File: f}, xBlock: q8X, mmla: mmla}, bits: 8, wide: true}, min, false}
+		k := blockQuant{kQuant{intKernel: intKernel{kernel: kernel{File: f}, xBlock: q8X, mmla: mmla}, bits: 8, wide: true},
+			min, false}
 		k.describe(len(shapes)-1, map[bool]string{false: "WideQ8", true: "WideMin"}[min], ", unpacked,")
 		k.generate()
 	}
@@ -208,7 +210,8 @@ func (k *blockQuant) begins(r int) {
 	}
 }
 
-// loadScales loads the scales of the v-th vector of outputs, and of the next; or, the second of a block's, the minimums.
+// loadScales loads the scales of the v-th vector of outputs, and of the next; or, the second of a
+// block's, the minimums.
 func (k *blockQuant) loadScales(which, v, a, b int) {
 	if k.wide {
 		k.load(w, which*accRow-k.before()+v*16, a, b)

@@ -12,8 +12,9 @@ func convertKernels(f *asm.File) {
 	quantize(f, "quantizeKNEON", kX, blocks)
 }
 
-// rounding is f32 to bf16 in the f32 format: u + 0x7fff + (bit 16 of u), the low half cleared. A subnormal is zero before
-// rounding; a NaN is made quiet and not rounded, as the carry might make it an infinity or a zero.
+// rounding is f32 to bf16 in the f32 format: u + 0x7fff + (bit 16 of u), the low half cleared. A
+// subnormal is zero before rounding; a NaN is made quiet and not rounded, as the carry might make
+// it an infinity or a zero.
 type rounding struct {
 	*asm.File
 	exp, sign, half, high, one, quiet int
@@ -64,8 +65,8 @@ func round(f *asm.File) {
 	f.I("RET")
 }
 
-// quantize is quantizeRow, for blocks of so many bytes, so many in a group. The largest magnitude is found on the bits as integers, which puts
-// infinities and NaNs on top.
+// quantize is quantizeRow, for blocks of so many bytes, so many in a group. The largest magnitude
+// is found on the bits as integers, which puts infinities and NaNs on top.
 func quantize(f *asm.File, name string, size, blocks int) {
 	f.Func(name, name+" quantises n f32, a multiple of 32, to groups of int8.", 24)
 	const (
@@ -208,7 +209,8 @@ func (f fitting) constants(tmp string) {
 	}
 }
 
-// scale fits the scale of a block in V0 to V7, in units of it, and multiplies the block by what integers are then rounded from.
+// scale fits the scale of a block in V0 to V7, in units of it, and multiplies the block by what
+// integers are then rounded from.
 func (f fitting) scale(scale string) {
 	const lanes, t, sums = 8, 16, 17
 	for c := range 2 { // Σvq and Σq² of steps of / 127, then of / 126: sixteen lanes each

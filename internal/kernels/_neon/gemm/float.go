@@ -10,13 +10,15 @@ type floatKernel struct {
 	load2                   func(k *floatKernel, at int, v, t int) (a, b int)
 }
 
-// floatKernels emits those of F32, F16 and BF16: for a few rows of a whole panel, and for more of half a one. 3·8 sums, or
-// 6·4, leave room for the activations of a turn, a vector for each row, and weights.
+// floatKernels emits those of F32, F16 and BF16: for a few rows of a whole panel, and for more of
+// half a one. 3·8 sums, or 6·4, leave room for the activations of a turn, a vector for each row,
+// and weights.
 func floatKernels(f *asm.File) {
 	for _, k := range []floatKernel{
 		{kernel: kernel{name: "mulF32", doc: "an f32 panel by f32."}, wStep: 128, turn: 4, load2: loadF32},
 		{kernel: kernel{name: "mulF16", doc: "an f16 panel by f32."}, wStep: 64, turn: 4, load2: loadF16},
-		{kernel: kernel{name: "mulBF16", doc: "a bf16 panel by f32 rounded to bf16. It leaves what it should have written, and returns 1, if a sum was flushed to zero.", args: 16}, wStep: 128, turn: 2, pairs: true},
+		{kernel: kernel{name: "mulBF16", doc: "a bf16 panel by f32 rounded to bf16. It leaves what it should have written, and returns 1, if a sum was flushed to zero.", args: 16},
+			wStep: 128, turn: 2, pairs: true},
 	} {
 		k.File = f
 		few := k
@@ -56,8 +58,9 @@ func loadF16(k *floatKernel, at, v, t int) (a, b int) {
 	return t, t + 1
 }
 
-// step multiplies the weights at an offset by element e of every row's activations; of bf16 by e+1, then e: the odd weight of
-// each pair is the word, its low half cleared, the even one is shifted up.
+// step multiplies the weights at an offset by element e of every row's activations; of bf16 by e+1,
+// then e: the odd weight of each pair is the word, its low half cleared, the even one is shifted
+// up.
 func (k *floatKernel) step(r, at, e int) {
 	fma := func(v, a, b, e int) {
 		for row := range r {
@@ -163,8 +166,9 @@ const (
 	fpsr = "R22"
 )
 
-// flushBegin has subnormal operands taken as zero, and results too. The definition asks whether a result is subnormal after
-// it is rounded, this mode before that: a difference for results just under 2^-126, so that whether any was flushed is noted.
+// flushBegin has subnormal operands taken as zero, and results too. The definition asks whether a
+// result is subnormal after it is rounded, this mode before that: a difference for results just
+// under 2^-126, so that whether any was flushed is noted.
 func (k *kernel) flushBegin() {
 	k.I("MRS FPCR, %s", fpcr)
 	k.I("MRS FPSR, %s", fpsr)

@@ -2,17 +2,18 @@ package main
 
 import "fmt"
 
-// What kernels of Q8_0 and of the K types have in common: blocks of 32 elements in turns, four elements of every output; sums
-// of a block in integers, parts (of a group; of Q8_0, the whole sums) and the weights' scales in f32. The whole sums of the K types
-// stay where the results go, for a group touches them once.
+// What kernels of Q8_0 and of the K types have in common: blocks of 32 elements in turns, four
+// elements of every output; sums of a block in integers, parts (of a group; of Q8_0, the whole
+// sums) and the weights' scales in f32. The whole sums of the K types stay where the results go,
+// for a group touches them once.
 const (
 	words  = 128 // bytes of four elements of a panel's outputs
 	turns  = 8   // in a block
 	blocks = 4   // in a group
 )
 
-// shapes are the kernels of a type: for one row of a whole panel, for few of half a one, and for more of a quarter: 6, or 5
-// where elements want more registers.
+// shapes are the kernels of a type: for one row of a whole panel, for few of half a one, and for
+// more of a quarter: 6, or 5 where elements want more registers.
 var shapes = []struct {
 	suffix, part string
 	vecs, rows   int
@@ -24,11 +25,13 @@ var shapes = []struct {
 
 // intKernel is a kernel of integers.
 //
-// With mmla its products are SMMLA's: of two rows of activations and two outputs, eight elements of each. Eight elements of two
-// outputs are half of two turns, a and b: VZIP1 of a and b has the first two outputs of four, VZIP2 the others. These are the
-// elements of an even turn and of the odd one after it. The activations of two rows are x(row) and x(row+1), eight elements
-// of both in each. While they are summed, sum(row) has the first two outputs of both rows, in the order of d =
-// { o0·r0, o0·r1, o1·r0, o1·r1 }, and sum(row+1) the other two. An odd row at the end is multiplied twice.
+// With mmla its products are SMMLA's: of two rows of activations and two outputs, eight elements of
+// each. Eight elements of two outputs are half of two turns, a and b: VZIP1 of a and b has the
+// first two outputs of four, VZIP2 the others. These are the elements of an even turn and of the
+// odd one after it. The activations of two rows are x(row) and x(row+1), eight elements of both in
+// each. While they are summed, sum(row) has the first two outputs of both rows, in the order of d =
+// { o0·r0, o0·r1, o1·r0, o1·r1 }, and sum(row+1) the other two. An odd row at the end is multiplied
+// twice.
 type intKernel struct {
 	kernel
 	xBlock int // bytes of a block of activations
@@ -149,7 +152,8 @@ func (k *intKernel) dot(r, v, turn int, ws ...int) {
 	}
 }
 
-// float makes f32 of a row's sums of the v-th vector of outputs, and of the next; those of two rows at the first of both.
+// float makes f32 of a row's sums of the v-th vector of outputs, and of the next; those of two rows
+// at the first of both.
 func (k *intKernel) float(r, row, v int) {
 	for i := v; i < v+2; i++ {
 		a := k.sum(row, i)
@@ -223,5 +227,6 @@ func (k *intKernel) describe(shape int, typ, how string) {
 	k.doc = fmt.Sprintf("%s multiplies %sa %s panel%s by int8.", k.name, s.part, map[string]string{
 		"Q8": "Q8_0", "Q40": "Q4_0", "Q41": "Q4_1", "Q50": "Q5_0", "Q51": "Q5_1",
 		"IQ4NL": "IQ4_NL", "MXFP4": "MXFP4",
-		"WideQ8": "Q8_0, Q4_0, Q5_0, IQ4_NL or MXFP4", "WideMin": "Q4_1 or Q5_1", "Q4K": "Q4_K", "Q5K": "Q5_K", "Q6K": "Q6_K", "Wide": "Q4_K or Q5_K", "Wide6K": "Q6_K"}[typ], how)
+		"WideQ8": "Q8_0, Q4_0, Q5_0, IQ4_NL or MXFP4", "WideMin": "Q4_1 or Q5_1", "Q4K": "Q4_K", "Q5K": "Q5_K", "Q6K": "Q6_K",
+		"Wide": "Q4_K or Q5_K", "Wide6K": "Q6_K"}[typ], how)
 }

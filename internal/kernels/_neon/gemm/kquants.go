@@ -6,7 +6,8 @@ import (
 	"github.com/grovellm/grove/internal/kernels/_neon/asm"
 )
 
-// The kernels of the K types (kquants.go of package gemm has their layout). A step is 256 elements: two groups of four blocks.
+// The kernels of the K types (kquants.go of package gemm has their layout). A step is 256 elements:
+// two groups of four blocks.
 const (
 	kX      = 32 + 12 // bytes of a block of activations
 	kHalves = 32      // −32·Σ of its halves
@@ -20,7 +21,8 @@ type kQuant struct {
 	intKernel
 	bits   int
 	values *[16]int8 // what elements stand for; nil: themselves
-	wide   bool      // unpacked: a block is [2][Panel]f32, what sums and minimums or the halves' sums are scaled by, and [8][Panel][4]u8
+	// unpacked: a block is [2][Panel]f32, what sums and minimums or the halves' sums are scaled by, and [8][Panel][4]u8
+	wide bool
 }
 
 // head is the bytes of a step's d and dmin, high those of a block's bits above the low four.
@@ -48,7 +50,8 @@ func kKernels(f *asm.File) {
 			if t.wide && shapes[i].suffix != "" { // of many rows alone
 				continue
 			}
-			k := kQuant{intKernel: intKernel{kernel: kernel{File: f}, xBlock: kX, masks: 2, mmla: t.mmla}, bits: t.bits, wide: t.wide}
+			k := kQuant{intKernel: intKernel{kernel: kernel{File: f}, xBlock: kX, masks: 2, mmla: t.mmla},
+				bits: t.bits, wide: t.wide}
 			k.describe(i, t.name, t.how)
 			if t.wide {
 				k.masks = 0
@@ -168,8 +171,8 @@ func (k *kQuant) temps(v int) (a, b, t int) {
 	return k.temp(0), k.temp(1), k.temp(2)
 }
 
-// begins starts the sums of a block, or of Q6_K's half h: there from −32·Σ, as elements are packed without their −32. For SMMLA
-// they are unpacked with it.
+// begins starts the sums of a block, or of Q6_K's half h: there from −32·Σ, as elements are packed
+// without their −32. For SMMLA they are unpacked with it.
 func (k *kQuant) begins(r, h int) {
 	for row := range k.sums(r) {
 		if k.bits == 6 && !k.mmla {
@@ -276,8 +279,8 @@ func (k *kQuant) minimums(r int) {
 	}
 }
 
-// storeElements stores the elements of a block as bytes. For SMMLA those of an odd turn change places with half of the even one's
-// before it.
+// storeElements stores the elements of a block as bytes. For SMMLA those of an odd turn change
+// places with half of the even one's before it.
 func (k *kQuant) storeElements(dst string, elements func(turn, v, a, b, t int)) {
 	for turn := range turns {
 		for v := 0; v < k.vecs; v += 2 {
@@ -299,8 +302,8 @@ func (k *kQuant) storeElements(dst string, elements func(turn, v, a, b, t int)) 
 	}
 }
 
-// unpack emits the function that makes bytes of a panel's elements, and f32 of its scales: for many rows that is less work than
-// every few of them doing it anew.
+// unpack emits the function that makes bytes of a panel's elements, and f32 of its scales: for many
+// rows that is less work than every few of them doing it anew.
 func (k *kQuant) unpack() {
 	k.name = fmt.Sprintf("unpackQ%dK%s", k.bits, k.level())
 	k.Func(k.name, k.name+" unpacks n blocks of 256 of a panel.", 24)

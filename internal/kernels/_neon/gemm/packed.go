@@ -7,7 +7,8 @@ import "github.com/grovellm/grove/internal/kernels/_neon/asm"
 func packedKernels(f *asm.File) {
 	for _, k := range []floatKernel{
 		{kernel: kernel{name: "mulPackedF32NEON", doc: "half an f32 panel by rows of another."}, load2: loadF32},
-		{kernel: kernel{name: "mulPackedBF16NEON", doc: "half a bf16 panel by rows of another. It leaves what it should have written, and returns 1, if a sum was flushed to zero.", args: 16}, pairs: true},
+		{kernel: kernel{name: "mulPackedBF16NEON", doc: "half a bf16 panel by rows of another. It leaves what it should have written, and returns 1, if a sum was flushed to zero.",
+			args: 16}, pairs: true},
 	} {
 		k.File = f
 		k.vecs = 4
@@ -71,8 +72,8 @@ func (k *floatKernel) generatePacked() {
 	k.flushed()
 }
 
-// packPairs rounds two rows of 32 f32 at a time to bf16 and interleaves them: a step of a bf16 panel out of rows k and k+1 of
-// the transposed matrix.
+// packPairs rounds two rows of 32 f32 at a time to bf16 and interleaves them: a step of a bf16
+// panel out of rows k and k+1 of the transposed matrix.
 func packPairs(f *asm.File) {
 	f.Func("packPairsNEON", "packPairsNEON packs so many pairs of rows, stride bytes apart, as steps of a bf16 panel.", 32)
 	f.I("MOVD dst+0(FP), R0")

@@ -45,9 +45,10 @@ const (
 // x is the register that points to a row's activations: R2 to R7.
 func x(row int) string { return fmt.Sprintf("R%d", 2+row) }
 
-// kernel is a function that multiplies 4·vecs outputs by up to maxRows rows. There is a straight-line body for each number
-// of rows. 16 sums or more keep four multipliers of latency 4 busy; beyond that, the more of both there are, the fewer loads
-// and conversions a multiplication costs.
+// kernel is a function that multiplies 4·vecs outputs by up to maxRows rows. There is a
+// straight-line body for each number of rows. 16 sums or more keep four multipliers of latency 4
+// busy; beyond that, the more of both there are, the fewer loads and conversions a multiplication
+// costs.
 type kernel struct {
 	*asm.File
 	name, doc     string

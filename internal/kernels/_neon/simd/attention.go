@@ -2,9 +2,10 @@ package main
 
 import "fmt"
 
-// Both kernels keep a block of results in registers, some rows by some vectors, and walk the chain of each: four links at
-// a time, whose factors of a row are the elements of one register. A row alone has no more than the 8 vectors of its scores to
-// hide a latency with; else blocks have 12 to 24 results in flight, and a load serves two to four of them.
+// Both kernels keep a block of results in registers, some rows by some vectors, and walk the chain
+// of each: four links at a time, whose factors of a row are the elements of one register. A row
+// alone has no more than the 8 vectors of its scores to hide a latency with; else blocks have 12 to
+// 24 results in flight, and a load serves two to four of them.
 
 func attentionKernels(g *gen) {
 	scores(g)
@@ -12,8 +13,8 @@ func attentionKernels(g *gen) {
 }
 
 // chain is a block of rows × vectors of results, in registers from 0 on: result (r, c) = FMA(x[r], y[c], result), for
-// count links. Row pointers of x are in xRow(r), and walk along the rows; yPtr walks from row to row of y by yStep, which is that of
-// a row less what reading its vectors has moved it (see step).
+// count links. Row pointers of x are in xRow(r), and walk along the rows; yPtr walks from row to
+// row of y by yStep, which is that of a row less what reading its vectors has moved it (see step).
 type chain struct {
 	rows, vectors int
 	lane          bool // a vector has but one lane
@@ -135,7 +136,8 @@ func (g *gen) move(c chain, base, stride string, out bool) {
 func scores(g *gen) {
 	const dst, dstStride, q, qStride, rows, hd, page, at = "R0", "R1", "R2", "R3", "R4", "R5", "R6", "R7"
 	g.fn("scores", "func(dst []float32, dstStride int, q []float32, qStride, rows, hd int, kPage []float32)")
-	g.params("dst_base", dst, "dstStride", dstStride, "q_base", q, "qStride", qStride, "rows", rows, "hd", hd, "kPage_base", page)
+	g.params("dst_base", dst, "dstStride", dstStride, "q_base", q, "qStride", qStride, "rows", rows, "hd",
+		hd, "kPage_base", page)
 	g.I("LSL $2, %s, %s", dstStride, dstStride)
 	g.I("LSL $2, %s, %s", qStride, qStride)
 	for _, c := range []chain{newChain(4, 4), newChain(3, 8), newChain(2, 8), newChain(1, 8)} {
@@ -169,7 +171,8 @@ func mix(g *gen) {
 	const at, lanes, rowBytes, mixed = "R7", "R19", "R20", "R21" // mixed: where the page's part of the tile is
 	const row = "R22"
 	g.fn("mix", "func(o []float32, oStride int, p []float32, pStride, rows, hd, count int, vPage []float32)")
-	g.params("o_base", o, "oStride", oStride, "p_base", p, "pStride", pStride, "rows", rows, "hd", hd, "count", count, "vPage_base", page)
+	g.params("o_base", o, "oStride", oStride, "p_base", p, "pStride", pStride, "rows", rows, "hd", hd, "count",
+		count, "vPage_base", page)
 	g.I("LSL $2, %s, %s", oStride, oStride)
 	g.I("LSL $2, %s, %s", pStride, pStride)
 	g.I("LSL $2, %s, %s", hd, rowBytes)

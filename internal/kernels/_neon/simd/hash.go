@@ -16,8 +16,9 @@ func hashKernels(g *gen) {
 	hashSearch(g, true)
 }
 
-// hashSearch takes four numbers a turn, with one branch for them all. It keeps to the general registers: NEON has no product
-// of 64 bits, and making it of narrower ones takes as many instructions as it saves.
+// hashSearch takes four numbers a turn, with one branch for them all. It keeps to the general
+// registers: NEON has no product of 64 bits, and making it of narrower ones takes as many
+// instructions as it saves.
 func hashSearch(g *gen, listed bool) {
 	const key, n, least, tokens, i = "R0", "R1", "R2", "R3", "R4"
 	const f1, f2, step = "R5", "R6", "R7"

@@ -8,8 +8,9 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// The kernels of the types whose blocks are 32 elements (blocks.go of package gemm has their layout). A step is a block; a row of
-// activations is blocks { 32 int8, int32 −128·Σ of them, f32 scale } (input.go).
+// The kernels of the types whose blocks are 32 elements (blocks.go of package gemm has their
+// layout). A step is a block; a row of activations is blocks { 32 int8, int32 −128·Σ of them, f32
+// scale } (input.go).
 const (
 	q8X      = 32 + 8
 	q8Start  = 32
@@ -131,10 +132,10 @@ func (k *blockQuant) starts(r int) {
 
 // avx512 keeps few rows in registers: the integer sums of a block and the whole sums; of more the whole sums are in
 // memory, which a block touches once. A block costs the multiply
-// unit 8 VPDPBUSD, the product of the two scales and 1 FMA per vector of outputs: 80 % of the unit's peak is left for the products.
-// (Conversions and prefetches go elsewhere and are free.) Four activations are broadcast
-// once for both vectors: where the unit takes two products a cycle (Zen 5), loads would
-// otherwise be what there is too little of.
+// unit 8 VPDPBUSD, the product of the two scales and 1 FMA per vector of outputs: 80 % of the
+// unit's peak is left for the products. (Conversions and prefetches go elsewhere and are free.)
+// Four activations are broadcast once for both vectors: where the unit takes two products a cycle
+// (Zen 5), loads would otherwise be what there is too little of.
 func (k *blockQuant) avx512(low, fifth Mem) {
 	lowMask, fifthMask := Z(27), Z(28)
 	k.setup = func() {
@@ -259,8 +260,10 @@ func (k *blockQuant) minimum(row int, sum, scale, m0, m1 reg.VecPhysical, whole 
 
 // avx2 takes half a panel: 16 outputs.
 func (k *blockQuant) avx2(low, fifth, ones Mem) {
-	sum := func(row, v int) reg.VecPhysical { return Y(row*vecs + v) }              // without AVX-VNNI of 16 bits, then of 32
-	wide := func(row, v int) reg.VecPhysical { return Y((k.maxRows+row)*vecs + v) } // of 32 bits, where 16 do not do for a block
+	// without AVX-VNNI of 16 bits, then of 32
+	sum := func(row, v int) reg.VecPhysical { return Y(row*vecs + v) }
+	// of 32 bits, where 16 do not do for a block
+	wide := func(row, v int) reg.VecPhysical { return Y((k.maxRows+row)*vecs + v) }
 	whole, sums := wide, sum
 	if !k.vnni && k.spread < kTurns {
 		whole = func(row, v int) reg.VecPhysical { return Y((2*k.maxRows+row)*vecs + v) }
@@ -328,8 +331,9 @@ func (k *blockQuant) avx2(low, fifth, ones Mem) {
 	k.end()
 }
 
-// unpack emits the function that makes a panel of Q8_0 of one of Q5_0. With AVX-VNNI that is less work for many rows than every
-// few of them unpacking it anew; elsewhere it is not, nor is it of Q4_0.
+// unpack emits the function that makes a panel of Q8_0 of one of Q5_0. With AVX-VNNI that is less
+// work for many rows than every few of them unpacking it anew; elsewhere it is not, nor is it of
+// Q4_0.
 func (k *blockQuant) unpack(low, fifth Mem) {
 	TEXT("unpackQ50AVX2", NOSPLIT, "func(dst, src *byte, n int)")
 	Doc("unpackQ50AVX2 unpacks n blocks of 32 of a Q5_0 panel to those of Q8_0.")

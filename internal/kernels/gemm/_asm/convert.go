@@ -99,13 +99,15 @@ func pairsAVX512BF16() {
 // packOrder puts the dwords right again that VPACKSSDW and VPACKSSWB leave, which work within 128 bits.
 var packOrder Mem
 
-// quantizeQ8 is quantizeRow for Q8_0, four blocks at a time: what is of a block alone is then an element of a vector. Each step waits for
-// the one before. So two fours take turns step by step: one goes on while the other waits.
+// quantizeQ8 is quantizeRow for Q8_0, four blocks at a time: what is of a block alone is then an
+// element of a vector. Each step waits for the one before. So two fours take turns step by step:
+// one goes on while the other waits.
 type quantizeQ8 struct {
-	dst, src              reg.GPPhysical
-	at                    int // of the first block
-	invs, keeps           Mem // of each block: 127/top, and whether it can be quantised
-	narrows, scales, lost Mem // what it is multiplied by before it is rounded; its scale; NaN, or zero where there is no NaN
+	dst, src    reg.GPPhysical
+	at          int // of the first block
+	invs, keeps Mem // of each block: 127/top, and whether it can be quantised
+	// what it is multiplied by before it is rounded; its scale; NaN, or zero where there is no NaN
+	narrows, scales, lost Mem
 }
 
 func quantizeQ8Kernel() {
@@ -124,7 +126,8 @@ func quantizeQ8Kernel() {
 		abs: constant("quantAbs", 0x7fffffff), steps: constant("quantSteps", math.Float32bits(127)),
 		narrower: constant("quantNarrower", math.Float32bits(float32(126)/127)), one: constant("quantOne", math.Float32bits(1)),
 		belowFloor: constant("quantBelowFloor", (127-100)<<23-1), belowInf: constant("quantBelowInf", 0x7f800000-1),
-		nan: constant("quantNaN", 0x7fc00000), ones: constant("quantOnes", 0x01010101), words: constant("quantWords", 0x00010001),
+		nan: constant("quantNaN", 0x7fc00000), ones: constant("quantOnes", 0x01010101), words: constant("quantWords",
+			0x00010001),
 	}
 	quantizeQ8Body(&c)
 }
@@ -198,7 +201,8 @@ func quantizeFours(fours []quantizeQ8, c *quantConstants) {
 	SUBQ(imm(blocks*32), n)
 }
 
-// tops finds the largest magnitude of each block, on the bits as integers, which puts infinities and NaNs on top, and what follows from it.
+// tops finds the largest magnitude of each block, on the bits as integers, which puts infinities
+// and NaNs on top, and what follows from it.
 func (k *quantizeQ8) tops(c *quantConstants) {
 	mask, t := Y(6), Y(7)
 	VMOVUPS(c.abs, mask)

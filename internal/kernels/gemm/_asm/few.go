@@ -22,8 +22,8 @@ const (
 	fewRows  = 120
 )
 
-// fewBF16 emits the product of one or two rows of pairs and four panels in the caller's memory. The chains of one panel would wait for
-// each other: with two rows they are four.
+// fewBF16 emits the product of one or two rows of pairs and four panels in the caller's memory. The
+// chains of one panel would wait for each other: with two rows they are four.
 func fewBF16() {
 	const panels, most = 4, 2
 	TEXT("mulFewBF16AVX512BF16", NOSPLIT, "func(t *byte)")

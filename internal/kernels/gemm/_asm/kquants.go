@@ -129,8 +129,8 @@ func (k *kQuant) block() int {
 	return k.before + kLow + k.high()
 }
 
-// unpack emits the function that makes bytes of a panel's elements, and f32 of its factors: for many rows that is less work than every
-// few of them doing it anew.
+// unpack emits the function that makes bytes of a panel's elements, and f32 of its factors: for
+// many rows that is less work than every few of them doing it anew.
 func (k *kQuant) unpack(low, upper Mem) {
 	TEXT(k.name, NOSPLIT, "func(dst, src *byte, n int)")
 	Doc(fmt.Sprintf("%s unpacks n blocks of 256 of a Q%d_K panel.", k.name, k.bits))
@@ -166,7 +166,8 @@ func copyBytes(dst reg.Register, size int) {
 	}
 }
 
-// unpackElements makes bytes of a packed block's elements, more by what add has, after so many others, and goes on to the next.
+// unpackElements makes bytes of a packed block's elements, more by what add has, after so many
+// others, and goes on to the next.
 func (k *kQuant) unpackElements(dst reg.Register, before int, low, upper Mem, add Op) {
 	for i := range kTurns {
 		ws := []reg.VecPhysical{Y(0), Y(1), Y(2), Y(3)}
@@ -290,7 +291,8 @@ func (k *kQuant) upper2(i int, mask Op, t reg.VecPhysical, ws []reg.VecPhysical)
 	}
 }
 
-// factor is the i-th of a block, of the v-th vector of outputs: the product of its integers at scales and of the halves at head.
+// factor is the i-th of a block, of the v-th vector of outputs: the product of its integers at
+// scales and of the halves at head.
 func (k *kQuant) factor(i, v int, scales, head reg.Register, to, t reg.VecPhysical) {
 	if k.wide {
 		VMOVUPS(Mem{Base: scales, Disp: i*kFactor + v*k.width()}, to)
@@ -309,7 +311,8 @@ func (k *kQuant) factor(i, v int, scales, head reg.Register, to, t reg.VecPhysic
 }
 
 // scale adds the sums of a block, or of Q6_K's half h, to the parts.
-func (k *kQuant) scale(r, h int, scales, head reg.Register, to, t reg.VecPhysical, sum, part func(row, v int) reg.VecPhysical) {
+func (k *kQuant) scale(r, h int, scales, head reg.Register, to, t reg.VecPhysical, sum,
+	part func(row, v int) reg.VecPhysical) {
 	for v := range vecs {
 		k.factor(h, v, scales, head, to, t)
 		for row := range r {

@@ -116,7 +116,8 @@ func (k *kQuant) avx2(low, upper, ones Mem) {
 }
 
 // turnAVX2 adds the products of turn i to sums of 16 bits, and those to sums of 32 where they are full.
-func (k *kQuant) turnAVX2(r, i int, low, upper, ones Mem, sum, wide func(row, v int) reg.VecPhysical, w0, w1, b, t reg.VecPhysical) {
+func (k *kQuant) turnAVX2(r, i int, low, upper, ones Mem, sum, wide func(row, v int) reg.VecPhysical, w0, w1,
+	b, t reg.VecPhysical) {
 	half := kTurns / 2
 	k.elements(i, low, upper, t, w0, w1)
 	for row := range r {

@@ -8,9 +8,10 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// avx512 keeps the sums of its rows' blocks and groups in registers, and the masks; of few rows the whole sums too. A block costs the
-// multiply unit 8 VPDPBUSD and 2 FMA per vector of outputs, a group one more: 78 % of its peak is left for the products. The more
-// rows, the fewer operations on weights there are for each.
+// avx512 keeps the sums of its rows' blocks and groups in registers, and the masks; of few rows the
+// whole sums too. A block costs the multiply unit 8 VPDPBUSD and 2 FMA per vector of outputs, a
+// group one more: 78 % of its peak is left for the products. The more rows, the fewer operations on
+// weights there are for each.
 func (k *kQuant) avx512(low, upper Mem) {
 	lowMask, upperMask := Z(24), Z(25)
 	k.setup = func() {

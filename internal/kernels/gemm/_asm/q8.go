@@ -34,8 +34,8 @@ func q8AVX2() {
 
 // signedAVX2 takes a quarter of a panel: 8 outputs in a register, 6 rows. VPMADDUBSW multiplies
 // u8 by s8 and adds pairs in 16 bits, saturating, so it is given |w| and x·sign(w): at most
-// 2·128·127, which fits. The sums are then of the signed weights, which elements loads four of each output, and start from zero.
-// A packed block has so many bytes for an output.
+// 2·128·127, which fits. The sums are then of the signed weights, which elements loads four of each
+// output, and start from zero. A packed block has so many bytes for an output.
 func signedAVX2(name, typ string, bytes int, elements func(i int, to, t reg.VecPhysical)) {
 	k := &kernel{wStep: q8Scales + 32*bytes, xStep: q8X, name: "mul" + name + "AVX2", maxRows: 6}
 	k.doc = fmt.Sprintf("%s multiplies a quarter of a %s panel by blocks of int8.", k.name, typ)

@@ -248,7 +248,8 @@ func prefetch(count int) {
 	}
 }
 
-// prefetchTurn does turn i's share of a block's prefetches: of the sparse ones, and of the others where the tile asks for all.
+// prefetchTurn does turn i's share of a block's prefetches: of the sparse ones, and of the others
+// where the tile asks for all.
 func prefetchTurn(name string, i, sparse, all int) {
 	share := func(count, of, i int) int { return (i+1)*count/of - i*count/of }
 	prefetch(share(sparse, kTurns, i))

@@ -76,8 +76,9 @@ func (g *gen) step(acc [][]reg.VecVirtual, x rowPtr, y func(c int) reg.VecVirtua
 	}
 }
 
-// choose begins a turn over what is left of the rows: it goes to label rows1, rows2 and so on, for so many at once. What is left of two
-// blocks goes in halves, for a small block would wait for its chains.
+// choose begins a turn over what is left of the rows: it goes to label rows1, rows2 and so on, for
+// so many at once. What is left of two blocks goes in halves, for a small block would wait for its
+// chains.
 func (g *gen) choose(rows reg.Register, most int) {
 	block := g.GP64()
 	g.Label("next")

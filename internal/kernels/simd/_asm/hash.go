@@ -23,8 +23,8 @@ func hashKernels(g *gen) {
 	g.hashSearch(true)
 }
 
-// hashSearch takes 16 numbers a turn: two registers of 8, or four of 4, which hide the latency of the products. There is a
-// multiple of 16 of them.
+// hashSearch takes 16 numbers a turn: two registers of 8, or four of 4, which hide the latency of
+// the products. There is a multiple of 16 of them.
 func (g *gen) hashSearch(listed bool) {
 	lanes := 4
 	if g.level.zmm {

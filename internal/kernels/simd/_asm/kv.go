@@ -5,7 +5,8 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// kvKernels emits conversions of a cache of Q8_0, and the fold of ranges of attention. Lengths are multiples of the vectors.
+// kvKernels emits conversions of a cache of Q8_0, and the fold of ranges of attention. Lengths are
+// multiples of the vectors.
 func kvKernels(g *gen) {
 	// Two neighbouring elements are one lane: x in the lower half of dst's, the next in the higher.
 	g.fn("intsToBF16", "func(dst, x []byte)")

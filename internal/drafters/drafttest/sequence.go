@@ -14,8 +14,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Told is a sequence as its target sees it: the rows committed, and the last token, whose row is not.
-type Told struct {
+// Sequence is a sequence as its target sees it: the rows committed, and the last token, whose row is not.
+type Sequence struct {
 	draft.State
 	Text  []int32
 	Root  int32
@@ -24,13 +24,13 @@ type Told struct {
 }
 
 // Begin makes a sequence.
-func Begin(t Fataler, d draft.Drafter, o draft.Options, id int) *Told {
+func Begin(t Fataler, d draft.Drafter, o draft.Options, id int) *Sequence {
 	t.Helper()
-	return &Told{State: Must(d.Begin(o))(t), ID: id, Root: int32(id)}
+	return &Sequence{State: Must(d.Begin(o))(t), ID: id, Root: int32(id)}
 }
 
 // Prompt is the rows of a chain that are committed as a prompt's; without a pass they came with a cache.
-func (s *Told) Prompt(tokens []int32, hidden int, computed bool) draft.Rows {
+func (s *Sequence) Prompt(tokens []int32, hidden int, computed bool) draft.Rows {
 	r := draft.Rows{State: s.State, Tokens: tokens, Next: -1}
 	if computed {
 		r.Tree = tree.Chain(tokens)
@@ -47,7 +47,7 @@ func (s *Told) Prompt(tokens []int32, hidden int, computed bool) draft.Rows {
 }
 
 // Accept is the rows of a path of the tree down to node, and the token that follows.
-func (s *Told) Accept(t *tree.Tree, node int, next int32, hidden int) draft.Rows {
+func (s *Sequence) Accept(t *tree.Tree, node int, next int32, hidden int) draft.Rows {
 	r := draft.Rows{State: s.State, Tree: t, Nodes: t.Path(node, nil), Next: next, Pass: &Pass{s.ID, len(s.Text), hidden, t}}
 	for _, i := range r.Nodes {
 		r.Tokens = append(r.Tokens, t.Token[i])
@@ -58,12 +58,12 @@ func (s *Told) Accept(t *tree.Tree, node int, next int32, hidden int) draft.Rows
 }
 
 // Request asks for a tree.
-func (s *Told) Request(budget, depth int, g draft.Guide) draft.Request {
+func (s *Sequence) Request(budget, depth int, g draft.Guide) draft.Request {
 	return draft.Request{State: s.State, Tree: tree.New(s.Root), Budget: budget, Depth: depth, Guide: g}
 }
 
 // Fresh is another sequence, of d, that was told of s's text at once.
-func (s *Told) Fresh(t Fataler, d draft.Drafter, o draft.Options, hidden int) *Told {
+func (s *Sequence) Fresh(t Fataler, d draft.Drafter, o draft.Options, hidden int) *Sequence {
 	t.Helper()
 	f := Begin(t, d, o, s.ID)
 	if s.Start > 0 {
@@ -76,9 +76,9 @@ func (s *Told) Fresh(t Fataler, d draft.Drafter, o draft.Options, hidden int) *T
 	return f
 }
 
-// Live makes rounds of a few sequences' lives: chunks of prompts, rows without a pass, trees of which any number of nodes is accepted,
-// plain decoding, some of all in each round.
-func Live(r *rapid.T, d draft.Drafter, hidden, rounds int, all ...*Told) {
+// Live makes rounds of a few sequences' lives: chunks of prompts, rows without a pass, trees of
+// which any number of nodes is accepted, plain decoding, some of all in each round.
+func Live(r *rapid.T, d draft.Drafter, hidden, rounds int, all ...*Sequence) {
 	for range rounds {
 		var rows []draft.Rows
 		var requests []draft.Request
@@ -95,7 +95,7 @@ func Live(r *rapid.T, d draft.Drafter, hidden, rounds int, all ...*Told) {
 		}
 		Propose(r, d, requests...)
 		for _, q := range requests {
-			s := all[slices.IndexFunc(all, func(s *Told) bool { return s.State == q.State })]
+			s := all[slices.IndexFunc(all, func(s *Sequence) bool { return s.State == q.State })]
 			rows = append(rows, s.Accept(q.Tree, rapid.IntRange(0, q.Tree.Len()-1).Draw(r, "accepted"), next(), hidden))
 		}
 		Commit(r, d, rows...)
@@ -138,7 +138,8 @@ func (g *Judge) Deeper(float32, float32) bool {
 func (g *Judge) Part(int) draft.Guide { return g }
 
 // Generate decodes prompts in one loop.
-func Generate(t Fataler, m *model.Model, d draft.Drafter, o speculate.Options, p sample.Params, prompts [][]int32) ([][]int32, *speculate.Stats) {
+func Generate(t Fataler, m *model.Model, d draft.Drafter, o speculate.Options, p sample.Params,
+	prompts [][]int32) ([][]int32, *speculate.Stats) {
 	t.Helper()
 	l := Must(speculate.New(speculate.Model(m), d, o))(t)
 	var batch []*speculate.Sequence

@@ -1,4 +1,4 @@
-package chat
+package callform
 
 import (
 	"encoding/json"
@@ -86,7 +86,7 @@ func quotedLength(text, quote string) (n int, ok bool) {
 }
 
 // readLiteral turns a value in a form's notation, in Python's or in JSON into JSON.
-func readLiteral(text string, a *ArgumentForm) (value string, ok bool) {
+func readLiteral(text string, a *Arguments) (value string, ok bool) {
 	p := literalReader{text: strings.Trim(text, space), a: a}
 	p.value(0)
 	return string(p.out), !p.wrong && p.text == ""
@@ -94,7 +94,7 @@ func readLiteral(text string, a *ArgumentForm) (value string, ok bool) {
 
 type literalReader struct {
 	text  string
-	a     *ArgumentForm
+	a     *Arguments
 	out   []byte
 	wrong bool
 }

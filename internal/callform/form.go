@@ -1,31 +1,30 @@
-package chat
+package callform
 
 import (
 	"slices"
 	"strings"
 )
 
-// CallForm is how a model writes calls of tools: what Layout.CallForm finds by rendering calls through the chat template. A turn with
-// calls is
+// Form is how a model writes calls of tools. A turn with calls is
 //
 //	First NAME arguments (Next NAME arguments)* Last
 //
 // and before First, or before After where that differs, there may be text.
-type CallForm struct {
-	First  CallText // from the beginning of the turn to the name of the first call
-	After  CallText // the same behind text
-	Next   CallText // from the end of a call's arguments to the next name; empty where a turn has one call at most
-	Last   CallText // from the end of the last call's arguments to the end of the turn
-	Closes CallText // what may follow that: some templates write it behind several calls alone
-	Text   CallText // what stands before text at the beginning of the turn
+type Form struct {
+	First  Text // from the beginning of the turn to the name of the first call
+	After  Text // the same behind text
+	Next   Text // from the end of a call's arguments to the next name; empty where a turn has one call at most
+	Last   Text // from the end of the last call's arguments to the end of the turn
+	Closes Text // what may follow that: some templates write it behind several calls alone
+	Text   Text // what stands before text at the beginning of the turn
 
 	// Thought is what stands around text before calls where that is marked as reasoning, as in gpt-oss's channels.
-	Thought ValueForm
+	Thought Value
 
-	Arguments ArgumentForm
+	Arguments Arguments
 
-	// Generic says that the chat template writes no calls in a form that is known: Layout tells the model of tools, earlier calls
-	// and their results in grove's own form.
+	// Generic says that the chat template writes no calls in a form that is known: the model is told
+	// of tools, earlier calls and their results in grove's own form.
 	Generic bool
 
 	// How the template wants earlier calls.
@@ -35,23 +34,23 @@ type CallForm struct {
 	NamesInIDs    bool // their ids as functions.NAME:INDEX, for the template writes the id alone
 }
 
-// ArgumentForm is how a call's arguments are written: as a JSON object behind Open, or one by one:
+// Arguments is how a call's arguments are written: as a JSON object behind Open, or one by one:
 //
 //	Open NAME Assign value Close (Between NAME Assign value Close)*
-type ArgumentForm struct {
+type Arguments struct {
 	Object  bool
-	Open    CallText // behind the name of the call
-	None    CallText // the same where there are no arguments
-	Between CallText
+	Open    Text // behind the name of the call
+	None    Text // the same where there are no arguments
+	Between Text
 
-	Strings []ValueForm // the ways to write a string, as it is
-	Other   ValueForm   // of another value
-	Words   Words       // of values that are not within others
-	Nested  Notation    // of lists and objects
+	Strings []Value  // the ways to write a string, as it is
+	Other   Value    // of another value
+	Words   Words    // of values that are not within others
+	Nested  Notation // of lists and objects
 }
 
-// ValueForm is what stands around the value of an argument.
-type ValueForm struct{ Assign, Close CallText }
+// Value is what stands around the value of an argument.
+type Value struct{ Assign, Close Text }
 
 // Words are true, false and null.
 type Words struct{ True, False, Null string }
@@ -66,42 +65,42 @@ type Notation struct {
 // JSON is the notation of JSON, with spaces as Python writes it.
 var JSON = Notation{Quote: `"`, Key: `"`, Colon: ": ", Comma: ", ", Words: Words{"true", "false", "null"}}
 
-// CallText is a part of the text of calls.
-type CallText []CallPart
+// Text is a part of the text of calls.
+type Text []Part
 
-// CallPart is a piece of such a text.
-type CallPart struct {
-	Kind CallPartKind
+// Part is a piece of such a text.
+type Part struct {
+	Kind PartKind
 	Text string // of a literal or a token
 }
 
-// CallPartKind says what a CallPart is.
-type CallPartKind int
+// CallPartKind says what a Part is.
+type PartKind int
 
 const (
-	CallLiteral CallPartKind = iota // text
-	CallToken                       // a control token, by its name
-	CallID                          // the id of the call
-	CallIndex                       // the number of the call in its turn, from 0
+	Literal PartKind = iota // text
+	Token                   // a control token, by its name
+	ID                      // the id of the call
+	Index                   // the number of the call in its turn, from 0
 )
 
 // IDLength is the length of the ids that calls have in their text: Mistral's.
 const IDLength = 9
 
 // String is the text, with ID and INDEX in their places.
-func (t CallText) String() string {
+func (t Text) String() string {
 	var b strings.Builder
 	for _, p := range t {
-		b.WriteString(p.Text + map[CallPartKind]string{CallID: "ID", CallIndex: "INDEX"}[p.Kind])
+		b.WriteString(p.Text + map[PartKind]string{ID: "ID", Index: "INDEX"}[p.Kind])
 	}
 	return b.String()
 }
 
 // hasID reports whether calls have ids in their text.
-func (f *CallForm) hasID() bool {
-	for _, t := range []CallText{f.First, f.Next, f.Last, f.Arguments.Open} {
+func (f *Form) hasID() bool {
+	for _, t := range []Text{f.First, f.Next, f.Last, f.Arguments.Open} {
 		for _, p := range t {
-			if p.Kind == CallID {
+			if p.Kind == ID {
 				return true
 			}
 		}
@@ -110,34 +109,35 @@ func (f *CallForm) hasID() bool {
 }
 
 // Behind are the texts that may follow an argument where arguments are written one by one.
-func (f *CallForm) Behind() []CallText {
-	return slices.DeleteFunc([]CallText{f.Arguments.Between, f.Next, f.Last}, func(t CallText) bool { return len(t) == 0 })
+func (f *Form) Behind() []Text {
+	return slices.DeleteFunc([]Text{f.Arguments.Between, f.Next, f.Last}, func(t Text) bool { return len(t) == 0 })
 }
 
 // trimmed is the text without white space at its beginning.
-func (t CallText) trimmed() CallText {
-	if len(t) == 0 || t[0].Kind != CallLiteral {
+func (t Text) trimmed() Text {
+	if len(t) == 0 || t[0].Kind != Literal {
 		return t
 	}
-	first := CallPart{CallLiteral, strings.TrimLeft(t[0].Text, " \t\r\n")}
+	first := Part{Literal, strings.TrimLeft(t[0].Text, " \t\r\n")}
 	if first.Text == "" {
 		return t[1:]
 	}
-	return append(CallText{first}, t[1:]...)
+	return append(Text{first}, t[1:]...)
 }
 
-// Mark is the beginning of the text by which calls are told from text before them: a token, a tag, or a word in brackets. It
-// is empty where nothing tells them but that they begin the turn, as an object of JSON.
-func (t CallText) Mark() string {
+// Mark is the beginning of the text by which calls are told from text before them: a token, a tag,
+// or a word in brackets. It is empty where nothing tells them but that they begin the turn, as an
+// object of JSON.
+func (t Text) Mark() string {
 	t = t.trimmed()
 	if len(t) == 0 {
 		return ""
 	}
 	text := t[0].Text
 	switch {
-	case t[0].Kind == CallToken:
+	case t[0].Kind == Token:
 		return text
-	case t[0].Kind != CallLiteral:
+	case t[0].Kind != Literal:
 		return ""
 	case strings.HasPrefix(text, "<"):
 		if end := strings.IndexByte(text, '>'); end > 0 {
@@ -167,11 +167,11 @@ const (
 )
 
 // match matches the beginning of a text, n bytes of it.
-func (t CallText) match(text string) (n int, id string, m matching) {
+func (t Text) match(text string) (n int, id string, m matching) {
 	for _, p := range t {
 		rest := text[n:]
 		switch p.Kind {
-		case CallLiteral, CallToken:
+		case Literal, Token:
 			switch {
 			case strings.HasPrefix(rest, p.Text):
 				n += len(p.Text)
@@ -182,7 +182,7 @@ func (t CallText) match(text string) (n int, id string, m matching) {
 			}
 		default:
 			k := 0
-			for k < len(rest) && (rest[k] >= '0' && rest[k] <= '9' || p.Kind == CallID && inName(rest[k])) {
+			for k < len(rest) && (rest[k] >= '0' && rest[k] <= '9' || p.Kind == ID && inName(rest[k])) {
 				k++
 			}
 			switch {
@@ -190,7 +190,7 @@ func (t CallText) match(text string) (n int, id string, m matching) {
 				return n, id, matchPart
 			case k == 0:
 				return n, id, matchNone
-			case p.Kind == CallID:
+			case p.Kind == ID:
 				id = rest[:k]
 			}
 			n += k

@@ -1,0 +1,63 @@
+package chat
+
+import (
+	"encoding/json"
+
+	"github.com/grovellm/grove/internal/callform"
+)
+
+// CallForm is how a model writes calls of tools. Its zero value is of no use: Layout.CallForm returns one.
+type CallForm struct{ form *callform.Form }
+
+func init() {
+	callform.Of = func(form any) *callform.Form { return form.(*CallForm).form }
+}
+
+// CallReader takes the text of an assistant's turn apart as it comes.
+type CallReader = callform.Reader
+
+// CallDelta is a part of a call, as it comes.
+type CallDelta = callform.Delta
+
+// NewReader returns a reader of calls in the form. kinds says of an argument of a tool whether its
+// schema allows text, and whether it allows other values; both where nothing is known.
+func (f *CallForm) NewReader(kinds func(tool, argument string) (text, other bool)) *CallReader {
+	return f.form.NewReader(kinds)
+}
+
+// CallForm finds out how the model writes calls, by rendering conversations with calls through its
+// chat template. Where the template leaves them out, or writes them in a form that grove does not
+// know, the form is generic. The error says what keeps the template from that as well.
+func (l *Layout) CallForm() (*CallForm, error) {
+	l.calls.Do(func() { l.callForm, l.callErr = l.findCallForm() })
+	return l.callForm, l.callErr
+}
+
+// findCallForm finds the form that the template writes, or else that of the generic text within the template.
+func (l *Layout) findCallForm() (*CallForm, error) {
+	form, err := callform.Find(l.callTemplate(nil))
+	if err == nil {
+		return &CallForm{form}, nil
+	}
+	g := l.newGeneric()
+	form, failed := callform.Find(l.callTemplate(g))
+	if failed != nil {
+		return nil, err
+	}
+	l.generic = g
+	form.Generic = true
+	return &CallForm{form}, nil
+}
+
+// callTemplate is the layout as package callform looks at it. g writes the calls; nil: the template.
+func (l *Layout) callTemplate(g *generic) *callform.Template {
+	return &callform.Template{Tokenizer: l.tok, Control: l.control, Render: func(user string, assistant,
+		tools []byte) (string, error) {
+		messages := []Message{{Role: "user", Content: user}}
+		if assistant != nil {
+			messages = append(messages, Message{Role: "assistant", Extra: json.RawMessage(assistant)})
+		}
+		o := Options{Prompt: assistant == nil, Tools: json.RawMessage(tools)}
+		return l.renderAs(func() *generic { return g }, messages, o, false)
+	}}
+}

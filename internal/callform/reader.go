@@ -1,0 +1,293 @@
+package callform
+
+import "strings"
+
+// Delta is a part of a call. Name and ID come with its first part; ID is empty where the text has
+// none before the arguments.
+type Delta struct {
+	Index     int
+	Name, ID  string
+	Arguments string // JSON
+}
+
+// Kinds says of an argument of a tool whether it may be a string, and whether it may be something
+// else. Forms that write strings without quotes need it.
+type Kinds func(tool, argument string) (text, other bool)
+
+// Reader parts the text of a turn, as it comes, into reasoning, content and calls.
+type Reader struct {
+	form  *Form
+	kinds Kinds
+	state callState
+	held  string
+	taken string // of a call, as long as it may turn out to be text
+
+	index int
+	name  string
+	id    string
+	scan  objectScan
+	given bool // the call has an argument
+	value Value
+	both  bool // the value may be a string or not: its whole text decides
+	out   []Delta
+}
+
+type callState int
+
+const (
+	callStart callState = iota
+	callThought
+	callContent
+	callName
+	callObject
+	callKey
+	callString
+	callOther
+	callNext
+	callDone
+)
+
+// NewReader makes a reader of a turn. A nil kinds takes values for what they look like.
+func (f *Form) NewReader(kinds Kinds) *Reader {
+	if kinds == nil {
+		kinds = func(string, string) (bool, bool) { return true, true }
+	}
+	return &Reader{form: f, kinds: kinds}
+}
+
+// Add takes a piece of the text. done says that it is the last.
+func (r *Reader) Add(text string, done bool) (reasoning, content string, calls []Delta) {
+	r.held += text
+	r.out = nil
+	var thought, b strings.Builder
+	for r.step(&thought, &b, done) {
+	}
+	return thought.String(), b.String(), r.out
+}
+
+// step takes what it can of the text held. It returns true if a further step may take more.
+func (r *Reader) step(thought, content *strings.Builder, done bool) bool {
+	switch r.state {
+	case callStart:
+		return r.start(done)
+	case callThought:
+		return r.thought(thought, done)
+	case callContent:
+		return r.content(content, done)
+	case callName:
+		return r.readName(content, done)
+	case callObject:
+		n, ended := r.scan.add(r.held)
+		r.put(r.held[:n])
+		r.held = r.held[n:]
+		if ended {
+			r.state = callNext
+		}
+		return ended
+	case callKey:
+		return r.key(done)
+	case callString:
+		return r.string(done)
+	case callOther:
+		return r.other(done)
+	case callNext:
+		return r.next(done)
+	}
+	r.held = ""
+	return false
+}
+
+const space = " \t\r\n"
+
+// start finds out whether the turn begins with a call.
+func (r *Reader) start(done bool) bool {
+	text := strings.TrimLeft(r.held, space)
+	if text == "" && !done {
+		return false
+	}
+	for state, begin := range map[callState]Text{callContent: r.form.Text, callThought: r.form.Thought.Assign} {
+		n, _, m := begin.trimmed().match(text)
+		if m == matchPart && !done {
+			return false
+		}
+		if m == matchWhole && len(begin) > 0 {
+			r.held, r.state = text[n:], state
+			return true
+		}
+	}
+	n, id, m := r.form.First.trimmed().match(text)
+	switch {
+	case m == matchPart && !done:
+		return false
+	case m == matchWhole && text != "":
+		r.begin(text, n, id)
+	default:
+		r.state = callContent
+	}
+	return true
+}
+
+// begin goes on with the name of a call behind n bytes of a text.
+func (r *Reader) begin(text string, n int, id string) {
+	r.taken = text[:n]
+	r.held = text[n:]
+	r.id = id
+	r.state = callName
+}
+
+// thought takes reasoning up to its end.
+func (r *Reader) thought(out *strings.Builder, done bool) bool {
+	text, rest, found := strings.Cut(r.held, r.form.Thought.Close.String())
+	if !found {
+		keep := len(r.held)
+		if !done {
+			keep -= overlap(r.held, r.form.Thought.Close.String())
+		}
+		text, rest = r.held[:keep], r.held[keep:]
+	} else {
+		r.state = callStart
+	}
+	out.WriteString(text)
+	r.held = rest
+	return found
+}
+
+// content takes text up to the mark of calls. White space before calls is left out, so it is held back.
+func (r *Reader) content(out *strings.Builder, done bool) bool {
+	mark := r.form.After.Mark()
+	if mark == "" {
+		out.WriteString(r.held)
+		r.held = ""
+		return false
+	}
+	at := strings.Index(r.held, mark)
+	if at < 0 {
+		keep := len(r.held)
+		if !done {
+			keep -= overlap(r.held, mark)
+			keep = len(strings.TrimRight(r.held[:keep], space))
+		}
+		out.WriteString(r.held[:keep])
+		r.held = r.held[keep:]
+		return false
+	}
+	n, id, m := r.form.After.trimmed().match(r.held[at:])
+	switch {
+	case m == matchPart && !done:
+		keep := len(strings.TrimRight(r.held[:at], space))
+		out.WriteString(r.held[:keep])
+		r.held = r.held[keep:]
+		return false
+	case m == matchWhole:
+		out.WriteString(strings.TrimRight(r.held[:at], space))
+		r.begin(r.held[at:], n, id)
+	default: // a mark that no call follows is text
+		out.WriteString(r.held[:at+len(mark)])
+		r.held = r.held[at+len(mark):]
+	}
+	return true
+}
+
+// overlap is how many bytes at the end of a text may begin a word.
+func overlap(text, word string) int {
+	for n := min(len(word)-1, len(text)); n > 0; n-- {
+		if strings.HasSuffix(text, word[:n]) {
+			return n
+		}
+	}
+	return 0
+}
+
+// readName takes the name of a call, and what stands between it and the arguments.
+func (r *Reader) readName(content *strings.Builder, done bool) bool {
+	n := 0
+	for n < len(r.held) && inName(r.held[n]) {
+		n++
+	}
+	if n == len(r.held) {
+		if done {
+			r.noCall(content)
+		}
+		return false
+	}
+	a := &r.form.Arguments
+	rest := r.held[n:]
+	open, id, m := r.withoutArguments(rest, done)
+	empty := m == matchWhole
+	if m == matchNone {
+		open, id, m = a.Open.match(rest)
+	}
+	if m == matchPart && !done {
+		return false
+	}
+	if n == 0 || m != matchWhole {
+		r.noCall(content)
+		return true
+	}
+	if id != "" {
+		r.id = id
+	}
+	r.name = r.held[:n]
+	r.out = append(r.out, Delta{Index: r.index, Name: r.name, ID: r.id})
+	r.held = rest[open:]
+	r.given = false
+	r.scan = objectScan{}
+	switch {
+	case a.Object:
+		r.state = callObject
+	case empty:
+		r.put("{}")
+		r.state = callNext
+	default:
+		r.state = callKey
+	}
+	return true
+}
+
+// withoutArguments matches what stands behind the name of a call that has no arguments. What begins
+// arguments may begin alike, so that what stands behind counts as well.
+func (r *Reader) withoutArguments(text string, done bool) (n int, id string, m matching) {
+	a := &r.form.Arguments
+	if a.Object {
+		return 0, "", matchNone
+	}
+	n, id, m = a.None.match(text)
+	if m != matchWhole {
+		return n, id, m
+	}
+	m = matchNone
+	if len(r.form.Last) == 0 && text[n:] == "" {
+		m = matchPart
+	}
+	for _, t := range []Text{r.form.Next, r.form.Last} {
+		if len(t) > 0 {
+			_, _, behind := t.match(text[n:])
+			m = max(m, behind)
+		}
+	}
+	if done && m == matchPart {
+		m = matchWhole
+	}
+	return n, id, m
+}
+
+// noCall takes what looked like the beginning of the first call for text.
+func (r *Reader) noCall(content *strings.Builder) {
+	r.state = callDone
+	if r.index == 0 {
+		content.WriteString(r.taken)
+		r.taken, r.state = "", callContent
+	}
+}
+
+// put adds to the arguments of the call.
+func (r *Reader) put(text string) {
+	if text == "" {
+		return
+	}
+	if last := len(r.out) - 1; last >= 0 && r.out[last].Index == r.index {
+		r.out[last].Arguments += text
+		return
+	}
+	r.out = append(r.out, Delta{Index: r.index, Arguments: text})
+}

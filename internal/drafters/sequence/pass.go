@@ -1,0 +1,13 @@
+package sequence
+
+import "github.com/grovellm/grove/draft"
+
+// PassOf is a pass as a drafter sees it that asked for some of its taps, in an order of its own:
+// which of the pass's each is.
+type PassOf struct {
+	draft.Pass
+	Taps []int
+}
+
+// Tap is Pass.Tap.
+func (p *PassOf) Tap(t, sequence, node int) []float32 { return p.Pass.Tap(p.Taps[t], sequence, node) }

@@ -1,0 +1,194 @@
+package model_test
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/grovellm/grove/internal/model/synth"
+)
+
+// expectations are what the files of a small shape may have, and which parts of them are obeyed, where it is not what
+// most architectures do: see usual.
+type expectations struct {
+	obeyedKeys string // of the keys that change nothing in most models
+	inertKeys  string // that change nothing, beside those that change nothing anywhere
+	looseKeys  string // that are obeyed, and may yet change nothing
+	structural string // a key that tensors contradict
+
+	tensors string // that change the logits where files have them
+	own     string // tensors of a layer that it has, and most do not
+
+	foreign string // fields of config.json that transformers' class does not read
+	window  bool   // the field sliding_window is enough for windows
+
+	// The fields of config.json that give the parts of a layer biases. "": it refuses them. "-": it has one anyway.
+	queryBias, outputBias, downBias, denseBias string
+}
+
+// Names of tensors that many architectures may have.
+const (
+	topTensors    = "output.weight output.bias rope_freqs.weight "
+	untiedTensors = "output.bias rope_freqs.weight "
+	queryBiases   = "blk.0.attn_q.bias blk.0.attn_k.bias blk.0.attn_v.bias "
+	outputBias    = "blk.1.attn_output.bias "
+	mlpBiases     = "blk.0.ffn_gate.bias blk.1.ffn_down.bias blk.0.ffn_up.bias"
+	routerBiases  = queryBiases + outputBias + "blk.0.ffn_gate_inp.bias"
+)
+
+// Keys of windows and of experts.
+const (
+	windowKeys = "attention.sliding_window_pattern attention.sliding_window "
+	expertKeys = "expert_count expert_used_count "
+	groupKeys  = expertKeys + "expert_group_count expert_group_used_count expert_weights_norm expert_weights_scale expert_gating_func "
+)
+
+// Fields of config.json that one class reads and others do not.
+const (
+	rotaryFields = "use_parallel_residual rotary_pct rotary_emb_base "
+	rmsFields    = "layer_norm_eps " + rotaryFields
+)
+
+// usual is what most architectures do.
+var usual = expectations{
+	inertKeys: "attention.layer_norm_epsilon use_parallel_residual",
+	tensors:   topTensors + queryBiases + outputBias + mlpBiases,
+	foreign:   rmsFields,
+}
+
+var unusual = map[string]expectations{
+	"llama": {queryBias: "attention_bias", outputBias: "attention_bias", downBias: "mlp_bias", foreign: rmsFields +
+		"use_sliding_window"},
+	"qwen2": {queryBias: "-", tensors: topTensors + outputBias + mlpBiases},
+	"qwen3": {queryBias: "attention_bias", outputBias: "attention_bias",
+		tensors: untiedTensors + queryBiases + outputBias + mlpBiases},
+	"gptneox": {inertKeys: "attention.layer_norm_rms_epsilon", tensors: untiedTensors, foreign: "rms_norm_eps",
+		denseBias: "attention_bias"},
+	"smollm3": {queryBias: "attention_bias", outputBias: "attention_bias", downBias: "mlp_bias"},
+	"granite": {
+		obeyedKeys: "rope.scaling.finetuned expert_shared_feed_forward_length",
+		inertKeys: usual.inertKeys + // files of Granite 4 have the keys of others of its family
+			" ssm.conv_kernel ssm.state_size ssm.group_count ssm.time_step_rank ssm.inner_size",
+		queryBias: "attention_bias", outputBias: "attention_bias", downBias: "mlp_bias",
+	},
+	"olmo2": {
+		obeyedKeys: windowKeys, window: true, queryBias: "attention_bias", outputBias: "attention_bias",
+		tensors: untiedTensors + queryBiases + outputBias + mlpBiases, foreign: rmsFields + "use_sliding_window",
+	},
+	"phi3": {
+		window: true, foreign: rmsFields + "use_sliding_window",
+		tensors: topTensors + outputBias + "blk.1.ffn_down.bias blk.0.attn_qkv.bias",
+	},
+	"stablelm": {
+		inertKeys: "attention.layer_norm_rms_epsilon use_parallel_residual", queryBias: "use_qkv_bias", own: "model.norm.bias",
+		tensors: untiedTensors + queryBiases + outputBias + mlpBiases, foreign: "rms_norm_eps " + rotaryFields,
+	},
+	"mixtral": {obeyedKeys: expertKeys, window: true, tensors: topTensors + routerBiases, foreign: rmsFields +
+		"use_sliding_window"},
+	"qwen3moe": {
+		obeyedKeys: expertKeys, looseKeys: "feed_forward_length", // experts have a width of their own
+		tensors: topTensors + routerBiases, own: "mlp.gate.weight", foreign: rmsFields + "intermediate_size",
+		queryBias: "attention_bias", outputBias: "attention_bias",
+	},
+	"granitemoe": {
+		obeyedKeys: expertKeys + "rope.scaling.finetuned", tensors: topTensors + routerBiases,
+		queryBias: "attention_bias", outputBias: "attention_bias",
+	},
+	"olmoe": {
+		obeyedKeys: expertKeys, tensors: untiedTensors + routerBiases, own: "mlp.gate.weight",
+		queryBias: "attention_bias", outputBias: "attention_bias",
+	},
+	"gpt-oss": {
+		obeyedKeys: windowKeys + expertKeys, looseKeys: "feed_forward_length", window: true,
+		tensors: untiedTensors, own: "self_attn.sinks", foreign: rmsFields + "use_sliding_window",
+		queryBias: "-", outputBias: "-",
+	},
+	"gemma2": {
+		obeyedKeys: windowKeys + "final_logit_softcapping", window: true, foreign: rmsFields + "use_sliding_window",
+		queryBias: "attention_bias", outputBias: "attention_bias",
+	},
+	"gemma3": {
+		obeyedKeys: windowKeys, window: true, foreign: rmsFields + "use_sliding_window",
+		queryBias: "attention_bias", outputBias: "attention_bias",
+	},
+	"gemma4": {
+		obeyedKeys: windowKeys + "final_logit_softcapping", structural: "attention.sliding_window_pattern", window: true,
+		tensors: "output.weight output.bias blk.2.attn_q.bias " + queryBiases + outputBias + mlpBiases, // it has rope_freqs
+		foreign: rmsFields + "rope_theta partial_rotary_factor use_sliding_window",
+	},
+	"gemma4-experts": {
+		obeyedKeys: windowKeys + expertKeys + "final_logit_softcapping", structural: "attention.sliding_window_pattern",
+		window:  true,
+		tensors: "output.weight output.bias " + routerBiases + " " + mlpBiases,
+		foreign: rmsFields + "rope_theta partial_rotary_factor use_sliding_window",
+	},
+	"glm4": {queryBias: "attention_bias", tensors: topTensors + queryBiases + outputBias + "blk.1.ffn_down.bias"},
+	"glm4moe": {
+		obeyedKeys: groupKeys + "expert_shared_count leading_dense_block_count", own: "mlp.gate.weight",
+		queryBias: "attention_bias",
+		tensors:   topTensors + queryBiases + outputBias + "blk.0.ffn_gate.bias blk.0.ffn_up.bias",
+	},
+	"deepseek2": {
+		obeyedKeys: groupKeys + "expert_shared_count leading_dense_block_count attention.key_length_mla attention.value_length_mla",
+		tensors:    topTensors + "blk.0.attn_q.bias " + outputBias + "blk.0.ffn_gate.bias blk.0.ffn_up.bias",
+		own:        "mlp.gate.weight",
+	},
+	"minicpm": {
+		obeyedKeys: "embedding_scale residual_scale logit_scale", queryBias: "attention_bias", outputBias: "attention_bias",
+	},
+	"apertus": {
+		queryBias: "attention_bias", outputBias: "attention_bias",
+		tensors: topTensors + queryBiases + outputBias + "blk.1.ffn_down.bias blk.0.ffn_up.bias",
+	},
+	"seed_oss":      {queryBias: "attention_bias", outputBias: "attention_out_bias", downBias: "mlp_bias"},
+	"exaone4":       {obeyedKeys: windowKeys, window: true, foreign: rmsFields + "use_sliding_window"},
+	"hunyuan-dense": {queryBias: "attention_bias", outputBias: "attention_bias"},
+	"ernie4_5":      {queryBias: "use_bias", outputBias: "use_bias", downBias: "use_bias"},
+	"cohere2": {
+		obeyedKeys: "attention.sliding_window logit_scale",
+		inertKeys:  "attention.layer_norm_rms_epsilon use_parallel_residual",
+		window:     true, foreign: "rms_norm_eps " + rotaryFields + "use_sliding_window",
+		queryBias: "attention_bias", outputBias: "attention_bias",
+	},
+	"arcee": {
+		queryBias: "attention_bias", outputBias: "attention_bias", downBias: "mlp_bias",
+		tensors: topTensors + queryBiases + outputBias + "blk.1.ffn_down.bias blk.0.ffn_up.bias",
+	},
+	"granitehybrid": {
+		obeyedKeys: "rope.scaling.finetuned expert_shared_feed_forward_length", tensors: topTensors + outputBias + mlpBiases,
+		foreign: rmsFields + "use_sliding_window", queryBias: "attention_bias", outputBias: "attention_bias",
+	},
+	"granitehybrid-experts": {
+		obeyedKeys: expertKeys + "rope.scaling.finetuned",
+		tensors:    topTensors + outputBias + "blk.0.ffn_gate_inp.bias blk.0.ffn_up_shexp.bias",
+		foreign:    rmsFields + "use_sliding_window", queryBias: "attention_bias", outputBias: "attention_bias",
+	},
+	"nemotron_h": {inertKeys: usual.inertKeys + unrotated, tensors: "output.weight output.bias " + outputBias},
+	"nemotron_h_moe": {
+		obeyedKeys: groupKeys + "moe_latent_size", inertKeys: usual.inertKeys + unrotated + " expert_shared_count",
+		tensors: "output.weight output.bias " + outputBias,
+	},
+}
+
+// unrotated are the keys of rotations, of models that rotate no positions in.
+const unrotated = " rope.dimension_count rope.freq_base rope.scale_linear rope.scaling.factor rope.scaling.attn_factor"
+
+// expectationsOf are those of a small shape.
+func expectationsOf(s synth.Shape) expectations {
+	e := unusual[s.Name]
+	if e.inertKeys == "" {
+		e.inertKeys = usual.inertKeys
+	}
+	if e.tensors == "" {
+		e.tensors = usual.tensors
+	}
+	if e.foreign == "" {
+		e.foreign = usual.foreign
+	}
+	e.tensors = strings.TrimSpace(e.tensors)
+	return e
+}
+
+// obeys reports whether a key is obeyed that changes nothing in most models.
+func (e expectations) obeys(key string) bool {
+	return slices.Contains(strings.Fields(e.obeyedKeys), key)
+}

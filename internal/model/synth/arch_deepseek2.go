@@ -1,0 +1,87 @@
+package synth
+
+import (
+	"github.com/grovellm/grove/internal/model"
+)
+
+var deepseek2 = family{
+	arch: "deepseek2",
+	named: []Shape{
+		{Name: "tiny-deepseek2", Vocab: 416, Hidden: 160, Layers: 3, Heads: 5, KVHeads: 1, HeadDim: 48, FFN: 416,
+			Context: 2560, NormEps: 1e-6, RopeBase: 1e4, RopeDims: 16, Tokens: Qwen2, Tune: func(c *model.Config) {
+				c.SetLatent(model.LatentConfig{Rank: 32, PlainDim: 32, ValueDim: 24})
+				c.Rope.Scale = 40
+				c.Rope.Original = 64
+				c.Rope.Yarn = &model.Yarn{Fast: 32, Slow: 1, LogMul: 0.707, Plain: true}
+				tuneExperts(c)
+				c.Rule.Scale = 1.5
+			}},
+		{Name: "tiny-glm4lite", Vocab: 416, Hidden: 160, Layers: 4, Heads: 5, KVHeads: 1, HeadDim: 80, FFN: 416,
+			Context: 1024, NormEps: 1e-5, RopeBase: 1e6, RopeDims: 16, Tokens: Qwen2, Tune: func(c *model.Config) {
+				c.SetLatent(model.LatentConfig{Rank: 64, QueryRank: 96, PlainDim: 32, ValueDim: 56})
+				tuneExperts(c)
+				c.Rule.All, c.Rule.Sigmoid = false, true
+				c.Rule.Norm = true
+				c.Rule.Scale = 1.8
+				c.Rule.Groups = 4
+				c.Rule.Chosen = 2
+			}},
+	},
+	small: []Shape{
+		{Name: "deepseek2", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 56, FFN: 96,
+			Context: 64, NormEps: 1e-6, RopeBase: 1e4, RopeDims: 24, Tied: true, Tokens: Qwen2, Tune: func(c *model.Config) {
+				c.SetLatent(model.LatentConfig{Rank: 32, PlainDim: 16, ValueDim: 24})
+				c.Experts = 6
+				c.Used = 2
+				c.ExpertFFN = 40
+				c.SharedFFN = 40
+				c.Dense = 1
+				c.Rule.Scale = 2.5
+				c.Rule.All, c.Rule.Sigmoid = false, true
+				c.Rule.Groups = 3
+				c.Rule.Chosen = 2
+			}},
+	},
+	random: drawLatent,
+}
+
+// drawLatent draws the widths of latent attention, and experts in groups, chosen by either rule.
+func drawLatent(d *drawing) {
+	d.groups()
+	width := func(most int) int { return d.unit * (1 + d.IntN(max(1, most/d.unit))) }
+	l := model.LatentConfig{Rank: width(80), PlainDim: width(40), ValueDim: width(40)}
+	if d.IntN(2) == 0 {
+		l.QueryRank = width(60)
+	}
+	if l.Rank == 1 {
+		l.Rank = 2
+	}
+	d.s.RopeDims = 2 * (1 + d.IntN(16))
+	d.s.KVHeads = 1
+	d.s.HeadDim = l.Rank + d.s.RopeDims
+	sigma, yarn := d.IntN(2) == 0, d.IntN(3) == 0
+	d.tune(func(c *model.Config) {
+		c.SetLatent(l)
+		c.HeadNorms = false
+		c.Rule.Sigmoid, c.Rule.All = sigma, !sigma
+		if !sigma {
+			c.Rule.Norm = false
+			c.Rule.Groups = 0
+			c.Rule.Chosen = 0
+		}
+		if yarn {
+			c.Rope.Scale = 4
+			c.Rope.Original = 64
+			c.Rope.Yarn = &model.Yarn{Fast: 32, Slow: 1, LogMul: 0.7, Plain: true}
+		}
+	})
+}
+
+// tuneExperts gives layers but the first experts, beside two that all rows have.
+func tuneExperts(c *model.Config) {
+	c.Experts = 8
+	c.Used = 3
+	c.ExpertFFN = 56
+	c.SharedFFN = 112
+	c.Dense = 1
+}

@@ -1,0 +1,96 @@
+package synth
+
+import (
+	"slices"
+
+	"github.com/grovellm/grove/internal/model"
+)
+
+var gemma4 = family{
+	arch: "gemma4", fewest: 2, mixed: true,
+	named: []Shape{
+		{Name: "tiny-gemma4", Vocab: 416, Hidden: 96, Layers: 6, Heads: 4, KVHeads: 2, HeadDim: 48, FFN: 160,
+			Context: 1024, NormEps: 1e-6, RopeBase: 1e6, RopeDims: 48, Tied: true, Tokens: SPM, Tune: func(c *model.Config) {
+				c.SetGemma4Layers(24, 2)
+				c.Windowed = []bool{true, true, false, true, true, false}
+				c.Window = 70
+				c.Sharing = 3
+				c.WideSharing = true
+				c.PerLayer = 16
+				c.LogitCap = 9
+			}},
+		{Name: "tiny-gemma4-experts", Vocab: 416, Hidden: 96, Layers: 3, Heads: 4, KVHeads: 1, HeadDim: 48, FFN: 160,
+			Context: 1024, NormEps: 1e-6, RopeBase: 1e6, RopeDims: 48, Tied: true, Tokens: SPM, Tune: func(c *model.Config) {
+				c.SetGemma4Layers(24, 4)
+				c.Windowed = []bool{true, true, false}
+				c.Window = 70
+				c.KeyValues = true
+				c.Experts = 6
+				c.Used = 2
+				c.ExpertFFN = 56
+				c.LogitCap = 9
+			}},
+	},
+	small: []Shape{
+		{Name: "gemma4", Vocab: 400, Hidden: 64, Layers: 4, Heads: 2, KVHeads: 1, HeadDim: 48, FFN: 96,
+			Context: 64, NormEps: 1e-6, RopeBase: 1e6, RopeDims: 48, Tied: true, Tokens: Qwen2, Tune: func(c *model.Config) {
+				c.SetGemma4Layers(32, 1)
+				c.Window, c.Windowed = 4, []bool{true, false, true, false}
+				c.Sharing = 2
+				c.WideSharing = true
+				c.PerLayer = 8
+			}},
+		{Name: "gemma4-experts", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 48, FFN: 96,
+			Context: 64, NormEps: 1e-6, RopeBase: 1e6, RopeDims: 48, Tied: true, Tokens: Qwen2, Tune: func(c *model.Config) {
+				c.SetGemma4Layers(32, 2)
+				c.Window, c.Windowed = 4, []bool{true, false}
+				c.KeyValues = true
+				c.Experts = 5
+				c.Used = 2
+				c.ExpertFFN = 40
+			}},
+	},
+	random: drawGemma4,
+}
+
+// drawGemma4 draws layers with a window and without, of other heads, layers that read others' keys and values, and
+// experts or tables.
+func drawGemma4(d *drawing) {
+	s := d.s
+	windowed := make([]bool, s.Layers)
+	for i := range windowed[:s.Layers-1] {
+		windowed[i] = i == 0 || d.IntN(3) > 0
+	}
+	size, experts := 1+d.skewed(90, 900), d.IntN(6)
+	used, width := 1+d.IntN(max(1, experts)), d.width(90)
+	heads, dim := s.KVHeads, s.HeadDim
+	values := d.IntN(2) == 0
+	if values {
+		heads = s.Heads
+	}
+	if d.unit < 256 && s.HeadDim%4 == 0 && d.unit*s.Heads <= s.HeadDim*s.Heads/2 {
+		dim = s.HeadDim / 2
+	}
+	sharing := d.IntN(s.Layers)
+	wide := d.IntN(2) == 0
+	perLayer := d.IntN(2) * d.width(30)
+	d.tune(func(c *model.Config) {
+		c.SetGemma4Layers(dim, heads)
+		c.Window = size
+		c.Windowed = windowed
+		c.KeyValues = values
+		c.PerLayer = perLayer
+		if experts > 0 {
+			c.Experts = experts
+			c.Used = used
+			c.ExpertFFN = width
+			return
+		}
+		for n := c.Layers - sharing; n < c.Layers; n++ { // what remains has both kinds
+			if slices.Contains(windowed[:n], true) && slices.Contains(windowed[:n], false) {
+				c.Sharing, c.WideSharing = c.Layers-n, wide
+				return
+			}
+		}
+	})
+}

@@ -1,0 +1,89 @@
+package synth
+
+import (
+	"slices"
+
+	"github.com/grovellm/grove/internal/model"
+)
+
+var graniteHybrid = family{
+	arch: "granitehybrid", pairs: true, fewest: 2, mixed: true,
+	named: []Shape{
+		{Name: "tiny-granite-hybrid", Vocab: 416, Hidden: 192, Layers: 5, Heads: 6, KVHeads: 2, HeadDim: 32, FFN: 416,
+			Context: 1024, NormEps: 1e-5, RopeBase: 1e4, RopeDims: 32, Tied: true, Tokens: GPT2, Tune: func(c *model.Config) {
+				mambaLayers(c, model.MambaConfig{Heads: 12, Groups: 1, HeadDim: 32, StateDim: 48})
+			}},
+		{Name: "tiny-granite-hybrid-experts", Vocab: 416, Hidden: 192, Layers: 5, Heads: 6, KVHeads: 2, HeadDim: 32, FFN: 96,
+			Context: 1024, NormEps: 1e-5, RopeBase: 1e4, RopeDims: 32, Tied: true, Tokens: GPT2, Tune: func(c *model.Config) {
+				mambaLayers(c, model.MambaConfig{Heads: 12, Groups: 2, HeadDim: 32, StateDim: 48})
+				c.Experts, c.Used = 7, 3
+				c.SharedFFN = 160
+			}},
+	},
+	small: []Shape{
+		{Name: "granitehybrid", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 32, FFN: 96,
+			Context: 64, NormEps: 1e-6, RopeBase: 1e4, RopeDims: 32, Tied: true, Tokens: Qwen2, Tune: mambaFirst(0)},
+		{Name: "granitehybrid-experts", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 32, FFN: 96,
+			Context: 64, NormEps: 1e-6, RopeBase: 1e4, RopeDims: 32, Tied: true, Tokens: Qwen2, Tune: mambaFirst(5)},
+	},
+	random: drawGraniteHybrid,
+}
+
+// drawGraniteHybrid draws layers of Mamba-2, experts or none, and multipliers.
+func drawGraniteHybrid(d *drawing) {
+	s := d.s
+	s.Hidden = s.Heads * s.HeadDim
+	recurrent := make([]bool, s.Layers)
+	for i := range recurrent {
+		recurrent[i] = i == 0 || i < s.Layers-1 && d.IntN(3) > 0
+	}
+	var dims []int
+	for n := 2; n <= 32; n++ { // heads are twice the width together
+		if 2*s.Hidden%n == 0 && (d.unit == 1 || n >= 16) {
+			dims = append(dims, n)
+		}
+	}
+	m := model.MambaConfig{HeadDim: dims[d.IntN(len(dims))], StateDim: 1 + d.IntN(40)}
+	m.Heads = 2 * s.Hidden / m.HeadDim
+	m.Groups = 1
+	if n := 2 + d.IntN(2); m.Heads%n == 0 {
+		m.Groups = n
+	}
+	kernel, still := 1+d.IntN(6), d.IntN(3) > 0
+	d.tune(func(c *model.Config) {
+		c.Kernel, c.Recurrent = kernel, recurrent
+		c.Mamba = m
+		if still {
+			c.NoRope = slices.Repeat([]bool{true}, c.Layers)
+		}
+	})
+	d.multipliers()
+	if d.IntN(6) > 0 {
+		d.experts()
+		shared := d.width(90)
+		d.tune(func(c *model.Config) { c.SharedFFN = shared })
+	}
+}
+
+// mambaLayers makes layers of Mamba-2 of three of five, and sets Granite's multipliers.
+func mambaLayers(c *model.Config, m model.MambaConfig) {
+	c.Kernel, c.Recurrent = 4, []bool{true, true, false, true, false}
+	c.Mamba = m
+	c.NoRope = slices.Repeat([]bool{true}, c.Layers)
+	c.AttnScale = 0.3
+	c.EmbedScale = 3
+	c.ResidualScale = 0.7
+	c.LogitScale = 2.5
+}
+
+// mambaFirst makes the first of two layers one of Mamba-2.
+func mambaFirst(experts int) func(c *model.Config) {
+	return func(c *model.Config) {
+		c.Kernel, c.Recurrent = 3, []bool{true, false}
+		c.Mamba = model.MambaConfig{Heads: 8, Groups: 2, HeadDim: 16, StateDim: 12}
+		if experts > 0 {
+			c.Experts, c.Used = experts, 2
+			c.SharedFFN = 40
+		}
+	}
+}

@@ -1,0 +1,252 @@
+package synth
+
+import (
+	"math/rand/v2"
+	"slices"
+	"strings"
+
+	"github.com/grovellm/grove/internal/model"
+	"github.com/grovellm/grove/tensor"
+)
+
+// families are the random models of all architectures. Each is a value in a file of its own, arch_*.go.
+var families []*family
+
+// shapes are the named shapes, the tiny ones first.
+var shapes []Shape
+
+func init() {
+	families = []*family{
+		&llama, &mistral3, &qwen2, &qwen3, &qwen3MoE, &olmoe, &smollm3, &granite, &graniteMoE,
+		&graniteHybrid, &nemotronH, &nemotronHMoE, &olmo2, &gptOSS, &phi3, &gemma2, &gemma3, &gemma4,
+		&stablelm, &gptneox, &glm4, &glm4MoE, &seedOSS, &hunyuan, &ernie45, &arcee, &cohere2, &exaone4,
+		&deepseek2, &minicpm, &apertus, &lfm2, &lfm2MoE, &qwen35, &qwen35MoE, &qwen3next,
+	}
+	var large []Shape
+	for _, f := range families {
+		for i := range f.small {
+			f.small[i].Arch = f.arch
+		}
+		for _, s := range f.named {
+			s.Arch = f.arch
+			if strings.HasPrefix(s.Name, "tiny-") {
+				shapes = append(shapes, s)
+			} else {
+				large = append(large, s)
+			}
+		}
+	}
+	shapes = append(shapes, large...)
+}
+
+// family is the random models of an architecture.
+type family struct {
+	arch string
+
+	// named are the shapes that commands know by name: of published models, and tiny ones. These have one of
+	// everything that can go wrong: widths that are not powers of two, heads that do not add up to the hidden
+	// size, every sharing of key/value heads, and rotations whose scaling starts within a test's reach.
+	named []Shape
+
+	small []Shape // of two layers and narrow: tests read their files thousands of times
+
+	random func(d *drawing) // what Random draws, beyond widths
+	fewest int              // layers that one has, 0 for 1
+	mixed  bool             // layers are of different kinds: it takes many to see them together
+
+	pairs bool // GGUF files rotate dimensions (2i, 2i+1) together, folders (i, i+dims/2)
+	tiled bool // GGUF files have value heads in another order than folders
+}
+
+// familyOf is the random models of an architecture, nil of one that grove does not run.
+func familyOf(arch string) *family {
+	i := slices.IndexFunc(families, func(f *family) bool { return f.arch == arch })
+	if i < 0 {
+		return nil
+	}
+	return families[i]
+}
+
+// Small lists the smallest shapes, of nearly every architecture one.
+func Small() (list []Shape) {
+	for _, f := range families {
+		list = append(list, f.small...)
+	}
+	return list
+}
+
+// Random draws a shape of an architecture that is small enough for thousands of passes a second, with widths that
+// panels and vectors do not divide wherever the type allows it, and with what the architecture leaves open: windows,
+// scales, soft caps, experts, recurrent layers. It has at most so many layers, if the architecture can have so few;
+// 0: any number.
+func Random(rng *rand.Rand, arch string, typ tensor.Type, layers int) Shape {
+	f := familyOf(arch)
+	s := Shape{
+		Name: "random", Arch: arch, Vocab: 400 + rng.IntN(60), Layers: max(f.fewest, 1+rng.IntN(2)), Context: 4096,
+		NormEps: 1e-5, RopeBase: 1e4, Tokens: Qwen2, Tied: rng.IntN(2) == 0,
+	}
+	if f.mixed && rng.IntN(4) > 0 {
+		s.Layers = 3 + rng.IntN(7)
+	}
+	if layers > 0 {
+		s.Layers = max(f.fewest, min(s.Layers, layers))
+	}
+	s.KVHeads = 1 + rng.IntN(2)
+	s.Heads = s.KVHeads * (1 + rng.IntN(3))
+	d := &drawing{Rand: rng, s: &s, unit: 1}
+	dims := []int{8, 18, 20, 32, 48, 64}
+	switch n, _ := typ.Block(); n { // rows are whole blocks
+	case 32:
+		d.unit = 32
+		dims = []int{32, 64}
+	case 64, 128, 256:
+		d.unit = 256
+		s.Heads = s.KVHeads * []int{2, 4}[rng.IntN(2)]
+		dims = []int{256 / s.Heads}
+	}
+	s.HeadDim = dims[rng.IntN(len(dims))]
+	s.Hidden = d.unit * max(1, (32+rng.IntN(90))/d.unit)
+	s.FFN = d.unit * max(1, (32+rng.IntN(130))/d.unit)
+	s.Tokens = []Tokens{SPM, Llama3, Qwen2, GPT2}[rng.IntN(4)]
+	s.RopeDims = s.HeadDim
+	f.random(d)
+	if s.Validate() != nil { // the architecture wants heads of another width, or its own output matrix
+		s.Hidden = s.Heads * s.HeadDim
+	}
+	if s.Validate() != nil {
+		s.Tied = !s.Tied
+	}
+	return s
+}
+
+// drawing is a shape that is being drawn.
+type drawing struct {
+	*rand.Rand
+	s    *Shape
+	unit int // what rows of matrices are multiples of
+}
+
+// tune sets more of the configuration, after what was set before.
+func (d *drawing) tune(set func(c *model.Config)) {
+	before := d.s.Tune
+	d.s.Tune = func(c *model.Config) {
+		if before != nil {
+			before(c)
+		}
+		set(c)
+	}
+}
+
+// factor draws a scale.
+func (d *drawing) factor() float64 { return 0.4 + d.Float64() }
+
+// width draws the width of a matrix, below most if rows can be so short.
+func (d *drawing) width(most int) int { return d.unit * max(1, d.IntN(most)/d.unit) }
+
+// skewed draws a number below usual, now and then one below most.
+func (d *drawing) skewed(usual, most int) int {
+	if d.IntN(8) == 0 {
+		return d.IntN(most)
+	}
+	return d.IntN(usual)
+}
+
+// scalePositions draws YaRN for some models, unless their rotation has factors.
+func (d *drawing) scalePositions() {
+	if d.IntN(3) > 0 {
+		return
+	}
+	d.tune(func(c *model.Config) {
+		if c.Rope.Factors == nil {
+			c.Rope.Scale = 4
+			c.Rope.Original = 64
+			c.Rope.Yarn = &model.Yarn{Fast: 32, Slow: 1}
+		}
+	})
+}
+
+// rotatePart draws how many dimensions of a head are rotated.
+func (d *drawing) rotatePart() { d.s.RopeDims = 2 * (1 + d.IntN(d.s.HeadDim/2)) }
+
+// window draws a window that texts outgrow, if there is to be one.
+func (d *drawing) window(has bool) {
+	if size := 1 + d.skewed(90, 900); has {
+		d.tune(func(c *model.Config) { c.SetWindow(size) })
+	}
+}
+
+// multipliers draws Granite's four scales.
+func (d *drawing) multipliers() {
+	scales := [4]float64{d.factor(), d.factor(), d.factor(), d.factor()}
+	d.tune(func(c *model.Config) {
+		c.AttnScale = scales[0]
+		c.EmbedScale = scales[1]
+		c.ResidualScale = scales[2]
+		c.LogitScale = scales[3]
+	})
+}
+
+// experts draws experts, of which rows have some.
+func (d *drawing) experts() {
+	experts := 1 + d.IntN(9)
+	d.tune(sparse(experts, 1+d.IntN(experts)))
+}
+
+// groups draws experts in groups after layers without, beside experts that all rows have.
+func (d *drawing) groups() {
+	groups, size := 1+d.IntN(3), 1+d.IntN(3)
+	chosen := 1 + d.IntN(groups)
+	used := 1 + d.IntN(chosen*size)
+	width, shared := d.width(90), 1+d.IntN(2)
+	dense := d.IntN(d.s.Layers + 1)
+	norms := d.IntN(2) == 0
+	norm := d.IntN(2) == 0
+	scaled := d.IntN(2) == 0
+	d.tune(func(c *model.Config) {
+		c.Experts = groups * size
+		c.Used = used
+		c.ExpertFFN = width
+		c.SharedFFN = width * shared
+		c.Dense, c.HeadNorms = dense, norms
+		c.Rule.Norm = norm
+		c.Rule.Groups = groups
+		c.Rule.Chosen = chosen
+		if scaled {
+			c.Rule.Scale = 1.75
+		}
+	})
+}
+
+// recurrent draws which layers are recurrent: never the last, and the taps of their convolutions.
+func (d *drawing) recurrent() {
+	kernel, list := 1+d.IntN(6), make([]bool, d.s.Layers)
+	for i := range list[1:] {
+		list[i] = d.IntN(2) == 0
+	}
+	d.tune(func(c *model.Config) { c.Kernel, c.Recurrent = kernel, list })
+}
+
+// delta draws recurrent layers with states of the gated delta rule.
+func (d *drawing) delta(grouped bool) {
+	d.recurrent()
+	keyHeads, shared := 1+d.IntN(3), 1+d.IntN(3)
+	dim := []int{8, 20, 32}[d.IntN(3)]
+	if d.unit > 1 { // rows are whole blocks
+		keyHeads, shared = 2, 1+d.IntN(2)
+		dim = d.unit / 2
+	}
+	heads := model.DeltaConfig{KeyHeads: keyHeads, ValueHeads: keyHeads * shared, KeyDim: dim,
+		ValueDim: dim, Grouped: grouped}
+	d.tune(func(c *model.Config) { c.Delta = heads })
+}
+
+// sparse gives layers experts, and rows some of them.
+func sparse(experts, used int) func(c *model.Config) {
+	return func(c *model.Config) { c.Experts, c.Used = experts, used }
+}
+
+// windowFirst gives the first of two layers a window.
+func windowFirst(c *model.Config) {
+	c.SetWindow(4)
+	c.Windowed = []bool{true, false}
+}
