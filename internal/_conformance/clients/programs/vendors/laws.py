@@ -33,7 +33,14 @@ def whole_json(text):
 # OpenAI's completions of chats and texts.
 
 
-def openai_usage(usage, cached=True):
+def choices_asked(body):
+    """The numbers of the choices of a request: n for each prompt."""
+    prompt = body.get("prompt")
+    prompts = len(prompt) if isinstance(prompt, list) and not isinstance(prompt[0], int) else 1
+    return list(range(prompts * (body.get("n") or 1)))
+
+
+def openai_usage(usage):
     law(usage["total_tokens"] == usage["prompt_tokens"] + usage["completion_tokens"], "the usage does not add up:", usage)
     law(usage["prompt_tokens_details"]["cached_tokens"] <= usage["prompt_tokens"], "more is cached than there is:", usage)
     law(usage["completion_tokens_details"]["reasoning_tokens"] <= usage["completion_tokens"], "more is reasoned than said:", usage)
@@ -75,7 +82,7 @@ def chat_choice(body, message, finish):
 
 
 def chat(body, answer):
-    law([c["index"] for c in answer["choices"]] == list(range(body.get("n") or 1)), "choices:", answer["choices"])
+    law([c["index"] for c in answer["choices"]] == choices_asked(body), "choices:", answer["choices"])
     for c in answer["choices"]:
         chat_logprobs(body, c["logprobs"])
         chat_choice(body, c["message"], c["finish_reason"])
@@ -99,8 +106,7 @@ def openai_stream(body, events, merge):
         law(chunk.get("usage") is None and ("usage" in chunk) == wanted, "usage:", chunk)
         c = chunk["choices"][0]
         merge(choices, c)
-    law(sorted(choices) == list(range(body.get("n") or 1) if not isinstance(body.get("prompt"), list) or isinstance(body["prompt"][0], int)
-                              else range((body.get("n") or 1) * len(body["prompt"]))), "choices:", sorted(choices))
+    law(sorted(choices) == choices_asked(body), "choices:", sorted(choices))
     law(all(c["finish"] for c in choices.values()), "a choice does not end:", choices)
     return choices
 
@@ -148,9 +154,7 @@ def text_choice(body, c):
 
 
 def completion(body, answer):
-    prompt = body["prompt"]
-    prompts = len(prompt) if isinstance(prompt, list) and not isinstance(prompt[0], int) else 1
-    law([c["index"] for c in answer["choices"]] == list(range(prompts * (body.get("n") or 1))), "choices:", answer["choices"])
+    law([c["index"] for c in answer["choices"]] == choices_asked(body), "choices:", answer["choices"])
     for c in answer["choices"]:
         law(c["finish_reason"], "a choice does not end:", c)
         text_choice(body, c)
