@@ -22,6 +22,7 @@ class Ask:
     headers: dict = dataclasses.field(default_factory=dict)
     then: typing.Callable | None = None  # makes further requests of the answer
 
+    said: typing.Any = None  # of the answer, once it came, by its law
     anthropics: bool = False  # of a path that is OpenAI's too
 
     @property

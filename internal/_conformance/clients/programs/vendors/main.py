@@ -2,6 +2,7 @@
 
 import argparse
 import collections
+import dataclasses
 import http.client
 import json
 import os
@@ -68,6 +69,18 @@ def call(ask, show=False):
     return wrong or broken(ask.stream_law, ask, events), unknown, last.get("response")
 
 
+def without_stream(ask):
+    """The same request without a stream, which must say the same."""
+    said = ask.said
+
+    def law(body, answer):
+        whole = ask.law(body, answer)
+        laws.law(whole == said, "the whole answer is not the stream's:", whole, said)
+
+    body = {k: v for k, v in ask.body.items() if k != "stream_options"} | {"stream": False}
+    return dataclasses.replace(ask, body=body, law=law, then=None, said=None)
+
+
 def sent_events(text):
     """Server-sent events: a name or none, and the data."""
     if not text.endswith("\n\n"):
@@ -89,7 +102,7 @@ def refusal(ask, answer, kind, raw):
 
 def broken(law, ask, answer):
     try:
-        law(ask.body or {}, answer)
+        ask.said = law(ask.body or {}, answer)
     except laws.Broken as e:
         return [str(e)]
     except (KeyError, TypeError, IndexError):  # a law looks for what is not there
@@ -125,6 +138,8 @@ class Run:
                     self.unknown[kind, name] += 1
                 if wrong:
                     self.failed.append(f"request {number}: {ask.method} {ask.path} {json.dumps(ask.body)[:400]}\n  " + "\n  ".join(sorted(set(wrong))[:8]))
+            if ask.streams and ask.said is not None and not wrong:
+                waiting.append(without_stream(ask))
             if ask.then and answer and not wrong:
                 waiting += ask.then(ask.body, answer)
 
