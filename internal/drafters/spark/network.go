@@ -31,7 +31,7 @@ func NewNetwork(c Config, w model.Weights, tokens []int32, target *model.Network
 	}
 	n := layOut(c)
 	n.Base.Tokens, n.Base.Ends = tokens, headfile.EndsOf(target, tokens)
-	return n, n.tensors().Load(w)
+	return n, n.Tensors().Load(w)
 }
 
 func layOut(c Config) *Network {
@@ -43,10 +43,10 @@ func layOut(c Config) *Network {
 }
 
 // Parts lists the tensors of a head.
-func (c *Config) Parts() headfile.Parts { return layOut(*c).tensors() }
+func (c *Config) Parts() headfile.Parts { return layOut(*c).Tensors() }
 
-// tensors lists the network's, in the order in which random weights are drawn.
-func (n *Network) tensors() headfile.Parts {
+// Tensors lists the network's, in the order in which random weights are drawn.
+func (n *Network) Tensors() headfile.Parts {
 	c := &n.Config
 	list := n.Base.Tensors()
 	switch c.Variant {

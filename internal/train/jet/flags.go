@@ -16,15 +16,29 @@ type Flags struct {
 	Name string `recipe:"-" help:"Folder below --dir for this head; default: jet or dflash." placeholder:"NAME"`
 
 	train.TextFlags
+	LossFlags
+	CourseFlags
+	ShapeFlags
+}
+
+// LossFlags say what the block's own logits learn.
+type LossFlags struct {
 	Loss      *string  `enum:"kl,reverse-kl,ce" help:"Loss: divergence from the target (kl, reverse-kl), or cross-entropy of the text (ce)." placeholder:"kl|reverse-kl|ce" group:"Training"`
 	Softening *float32 `needs:"Loss!=ce" recipe:"Temperature" help:"Temperature of both distributions in the divergence." placeholder:"T" group:"Training"`
+}
+
+// CourseFlags are those of the training of any block head.
+type CourseFlags struct {
 	Gamma     *float64 `help:"Row k of a block has weight exp(-(k-1)/G); 0 means equal weights." placeholder:"G" group:"Training"`
 	Anchors   *int     `help:"Blocks of a text; twice as many if they are half as long." placeholder:"N" group:"Training"`
 	Optimizer *string  `recipe:"-" enum:"muon,adamw" help:"Optimiser of the matrices: Muon, or AdamW, which the paper uses for all." placeholder:"muon|adamw" group:"Training"`
 	AdamRate  *float32 `recipe:"Optimizer.Rate" help:"Peak learning rate of AdamW." placeholder:"R" group:"Training"`
 	ShortTime *float64 `recipe:"ShortUntil" name:"curriculum" help:"Share of the steps, at first, with blocks half as long; 0 means none." placeholder:"S" group:"Training"`
 	Rate      *float32 `recipe:"-" help:"Peak learning rate of the matrices' optimiser." placeholder:"R" group:"Training"`
+}
 
+// ShapeFlags are the shape of a block head.
+type ShapeFlags struct {
 	Block    *int     `help:"Rows of a block, the anchor's included." placeholder:"N" group:"Shape"`
 	Layers   *int     `help:"Layers of the head; default: as many as --from lists." placeholder:"N" group:"Shape"`
 	From     []int    `recipe:"-" help:"Layer of the target, from 0, that each layer is copied from; -1 passes the anchor on, -1 alone is random." placeholder:"N" group:"Shape"`
@@ -34,6 +48,36 @@ type Flags struct {
 	HeadDim  *int     `name:"head-dim" help:"Dimensions of an attention head." placeholder:"N" group:"Shape"`
 	RopeBase *float64 `help:"Base of the rotary position encoding." placeholder:"B" group:"Shape"`
 	Taps     []int    `help:"Layers of the target to read: 0 is the embedding (then hf/ is not written), i the output of layer i." placeholder:"N" group:"Shape"`
+}
+
+// setOptimizer sets what the flags say of the optimiser.
+func (f *CourseFlags) setOptimizer(r *Recipe) {
+	if f.Optimizer != nil {
+		r.Optimizer.Muon = *f.Optimizer == "muon"
+	}
+	switch {
+	case f.Rate == nil:
+	case r.Optimizer.Muon:
+		r.Optimizer.MuonRate = *f.Rate
+	default:
+		r.Optimizer.Rate = *f.Rate
+	}
+}
+
+// check refuses two flags for one rate.
+func (f *CourseFlags) check(r *Recipe) error {
+	if !r.Optimizer.Muon && f.Rate != nil && f.AdamRate != nil {
+		return fmt.Errorf("--rate and --adam-rate with --optimizer adamw, which has one rate: give one of them")
+	}
+	return nil
+}
+
+// setLayers sets what follows from the flags of the shape, after the rest.
+func (f *ShapeFlags) setLayers(r *Recipe) {
+	r.ShortBlock = min(r.ShortBlock, r.Block)
+	if train.SetFrom(&r.From, f.From) && f.Layers == nil {
+		r.Layers = len(r.From)
+	}
 }
 
 // Help explains the command.
@@ -60,20 +104,8 @@ Examples:
 func (f *Flags) Recipe(target *model.Model) Recipe {
 	r := NewRecipe(f.Head == "causal").For(target)
 	train.SetFlags(&r, f)
-	if f.Optimizer != nil {
-		r.Optimizer.Muon = *f.Optimizer == "muon"
-	}
-	switch {
-	case f.Rate == nil:
-	case r.Optimizer.Muon:
-		r.Optimizer.MuonRate = *f.Rate
-	default:
-		r.Optimizer.Rate = *f.Rate
-	}
-	r.ShortBlock = min(r.ShortBlock, r.Block)
-	if train.SetFrom(&r.From, f.From) && f.Layers == nil {
-		r.Layers = len(r.From)
-	}
+	f.setOptimizer(&r)
+	f.setLayers(&r)
 	return r
 }
 
@@ -88,8 +120,8 @@ func (f *Flags) Folder() string {
 // Train trains the head in DIR/name.
 func (f *Flags) Train(ctx context.Context, j train.Job, name string) error {
 	r := f.Recipe(j.Target)
-	if !r.Optimizer.Muon && f.Rate != nil && f.AdamRate != nil {
-		return fmt.Errorf("--rate and --adam-rate with --optimizer adamw, which has one rate: give one of them")
+	if err := f.check(&r); err != nil {
+		return err
 	}
 	if err := j.CheckFlags(&r, f); err != nil {
 		return err
