@@ -56,7 +56,8 @@ func TestCorrectedAsReference(t *testing.T) {
 		params.Pack(tape.Products())
 
 		mat := func(cols int) nn.Mat { return e.Mat(new(nn.Buffer), golden.Rows, cols) }
-		x, embed, latent := mat(golden.Hidden), mat(golden.Rank), mat(golden.Rank)
+		x := mat(golden.Hidden)
+		embed, latent := mat(golden.Rank), mat(golden.Rank)
 		all := make([]int32, golden.Rows)
 		targets := Targets{Weight: golden.Weight, Soft: &Soft{Temperature: 1}, Share: 1, Rows: make([]RowLoss, golden.Rows)}
 		for i := range all {

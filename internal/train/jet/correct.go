@@ -158,7 +158,8 @@ func (c *correction) loss(h *Head, src nn.Source, scale float32) autograd.Loss {
 func (c *correction) measure(h *Head, t *train.HeldText, o objective, figure func(string, float64)) (autograd.Loss, error) {
 	h.Tape.Detach()
 	var loss autograd.Loss
-	block, depths, places := h.net.Block, c.net.Depths(), 0
+	block, depths := h.net.Block, c.net.Depths()
+	places := 0
 	right := make([]int, depths)
 	names := [2]string{"chain", train.HeldTree}
 	var rounds, tokens [len(names)]float64

@@ -77,7 +77,8 @@ func (r CorrectedRecipe) For(m *model.Model) (CorrectedRecipe, error) {
 	}
 	r.Block, r.ShortBlock = n.Block, min(r.ShortBlock, n.Block)
 	r.Layers = n.Layers
-	r.Heads, r.KVHeads, r.HeadDim = n.Config.Heads, n.KVHeads, n.HeadDim
+	r.Heads, r.KVHeads = n.Config.Heads, n.KVHeads
+	r.HeadDim = n.HeadDim
 	r.FFN = n.FFN
 	r.RopeBase = n.Config.Rope.Base
 	r.Taps = n.Taps

@@ -25,7 +25,8 @@ func tinyCorrected(head string, steps int) CorrectedRecipe {
 		r.Hard = 0.1
 		return r
 	}
-	r.Kernel, r.Group, r.Top = 2, 4, 60
+	r.Kernel, r.Group = 2, 4
+	r.Top = 60
 	return r
 }
 
