@@ -133,8 +133,7 @@ type Place struct {
 	Name     string
 	From, To int
 	Ones     int
-	Flat     bool    // the folder's has more dimensions, which are one here
-	Shift    float32 // what GGUF files have more than the folder, of a vector
+	Flat     bool // the folder's has more dimensions, which are one here
 }
 
 // ErrKind is the error of a file that is no head of the kinds asked for.
