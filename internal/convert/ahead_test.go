@@ -25,31 +25,15 @@ func TestLayersAhead(t *testing.T) {
 			published := filepath.Join("..", "drafters", "mtp", "testdata", name)
 			dir := t.TempDir()
 			made, back := filepath.Join(dir, "made.gguf"), filepath.Join(dir, "back")
-			withoutTokens(t, published, made)
+			if _, err := ToGGUF(ctx, published, made, Options{Type: Keep}); err != nil {
+				t.Fatal(err)
+			}
 			sameNumbers(t, ggufNumbers(t, made), ggufNumbers(t, published+".gguf"))
 			if _, err := ToHF(ctx, made, back, Options{Type: Keep}); err != nil {
 				t.Fatal(err)
 			}
 			sameNumbers(t, folderNumbers(t, back), folderNumbers(t, published))
 		})
-	}
-}
-
-// withoutTokens is ToGGUF of a folder without a tokenizer.
-func withoutTokens(t *testing.T, folder, path string) {
-	t.Helper()
-	config, f, err := model.OpenFolder(folder)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	c, w := &layout{config}, gguf.NewWriter()
-	c.SetGGUF(w, c.Arch, "made", tensor.F32)
-	if _, err = c.addGGUF(context.Background(), w, f, Options{Type: Keep}); err == nil {
-		err = w.WriteFile(path)
-	}
-	if err != nil {
-		t.Fatal(err)
 	}
 }
 

@@ -48,10 +48,10 @@ func (c *Config) AheadNames(i int) AheadNames {
 	return numberedAhead(c.Layers + i)
 }
 
-// AheadIn finds the names that a folder has for layer i behind the model's; ok is false where it has no such layer.
-func (c *Config) AheadIn(f *safetensors.File, i int) (names AheadNames, ok bool) {
-	for _, names = range []AheadNames{QwenAhead, MiMoAhead, numberedAhead(c.Layers + i)} {
-		if _, found := f.Tensor(names.Start + names.Fuse + ".weight"); found {
+// AheadIn finds the names that a folder has for the first layer behind the model's; ok is false where it has none.
+func (c *Config) AheadIn(f *safetensors.File) (_ AheadNames, ok bool) {
+	for _, names := range []AheadNames{QwenAhead, MiMoAhead, numberedAhead(c.Layers)} {
+		if _, ok := f.Tensor(names.Start + names.Fuse + ".weight"); ok {
 			return names, true
 		}
 	}
@@ -139,7 +139,7 @@ func (c *Config) ahead(name string) bool {
 // config.json of Qwen 3 Next does not say it, and transformers leaves the layers of GLM and DeepSeek
 // out and their number in.
 func (c *Config) countAhead(f *safetensors.File) {
-	if _, ok := c.AheadIn(f, 0); ok && c.arch().gated {
+	if _, ok := c.AheadIn(f); ok && c.arch().gated {
 		c.Ahead = max(c.Ahead, 1)
 	}
 	if !slices.ContainsFunc(f.Tensors, func(t safetensors.Info) bool { return c.ahead(t.Name) }) {

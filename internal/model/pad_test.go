@@ -295,3 +295,39 @@ func testPadScalars(t *testing.T, path string) {
 		}
 	}
 }
+
+// A padded file leaves out the layer that drafts, behind the model's.
+func TestWritePaddedWithoutLayerAhead(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 6))
+	shape := synth.Random(r, "qwen35", tensor.F16, 2)
+	tune := shape.Tune
+	shape.Tune = func(c *model.Config) {
+		if tune != nil {
+			tune(c)
+		}
+		c.Ahead = 1
+	}
+	path := filepath.Join(t.TempDir(), "ahead.gguf")
+	if err := synth.Write(context.Background(), path, shape, synth.Options{Type: tensor.F16, Seed: 1}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := model.WritePadded(context.Background(), path, path+".padded", model.Options{Pad: 3_000_000, PadType: tensor.F16}); err != nil {
+		t.Fatal(err)
+	}
+	var list []*model.Model
+	for i, name := range []string{path, path + ".padded"} {
+		m, err := model.Open(name, model.Options{Threads: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer m.Close()
+		list = append(list, m)
+		if m.Config.Ahead != 1-i {
+			t.Errorf("%s: %d layers draft, want %d", name, m.Config.Ahead, 1-i)
+		}
+	}
+	if list[1].Config.Layers <= shape.Layers {
+		t.Errorf("%d layers are padded to %d", shape.Layers, list[1].Config.Layers)
+	}
+	sameLogits(t, r, list[0], list[1])
+}

@@ -28,7 +28,10 @@ func WritePadded(ctx context.Context, from, to string, o Options) (Config, error
 			return Config{}, fmt.Errorf("%s: reading and writing the same file: choose another name", to)
 		}
 	}
-	src, err = pad(src, o.Pad, o.PadType)
+	bare, err := src.config()
+	if err == nil {
+		src, err = pad(src, o.Pad, o.PadType)
+	}
 	if err != nil {
 		return Config{}, named(from, err)
 	}
@@ -39,6 +42,10 @@ func WritePadded(ctx context.Context, from, to string, o Options) (Config, error
 	p := &padWriter{ctx: ctx, src: src, w: gguf.NewWriter(), tell: o.Progress}
 	ggufkeys.SetAll(p.w, f)
 	p.w.Set(c.Arch+".block_count", uint32(c.Layers))
+	if c.Ahead > 0 { // their places are those of added layers
+		c.Ahead = 0
+		p.w.Set(c.Arch+"."+aheadKey, uint32(0))
+	}
 	p.w.Set(c.Arch+".feed_forward_length", uint32(c.FFN))
 	a, set := c.arch(), func(key string, v any) { p.w.Set(c.Arch+"."+key, v) }
 	c.setFeatures(a, set)
@@ -56,6 +63,9 @@ func WritePadded(ctx context.Context, from, to string, o Options) (Config, error
 	last := 0
 	for _, t := range f.Tensors {
 		layer, part := layerPart(t.Name)
+		if layer >= bare.Layers {
+			continue
+		}
 		if layer == 0 {
 			parts = append(parts, part)
 		}

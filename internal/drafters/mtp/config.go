@@ -12,6 +12,17 @@ import (
 // EAGLE head of version eagle.Native. StateFirst tells MiMo's layers from Qwen's, GLM's and DeepSeek's.
 type Config struct{ eagle.Config }
 
+// behind is the shape of the layers behind a model's, whose kind is m's.
+func behind(m model.Config) Config {
+	c := Config{eagle.Config{Config: m, Version: eagle.Native, DraftVocab: m.Vocab, TargetLayers: m.Layers}}
+	c.Layers = m.Ahead
+	c.Dense = 0
+	c.Recurrent, c.Delta = nil, model.DeltaConfig{}
+	c.Ahead = 0
+	c.Tied = false
+	return c
+}
+
 // Validate checks that the numbers make such a layer.
 func (c *Config) Validate() error {
 	switch {

@@ -147,7 +147,7 @@ func drafted(t *testing.T, n *eagle.Network, m *model.Model) []float32 {
 	d := newDrafter(t, n, &grow.Linear{K: 6}, m)
 	s := Begin(t, d, draft.Options{}, 1)
 	defer s.Close()
-	Commit(t, d, s.Prompt([]int32{5, 9, 77, 3, 200}, n.Hidden, true))
+	Commit(t, d, s.Prompt([]int32{5, 9, 77, 3, 90}, n.Hidden, true))
 	q := s.Request(7, 6, nil)
 	Propose(t, d, q)
 	x := slices.Clone(q.Tree.LogProb)

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/grovellm/grove/internal/drafters/eagle"
 	"github.com/grovellm/grove/internal/heads/headfile"
 	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/tensor"
@@ -62,17 +61,6 @@ func readTarget(x *headfile.File) (target model.Config, err error) {
 	return target, err
 }
 
-// behind is the shape of the layers behind a model's, whose kind is m's.
-func behind(m model.Config) Config {
-	c := Config{eagle.Config{Config: m, Version: eagle.Native, DraftVocab: m.Vocab, TargetLayers: m.Layers}}
-	c.Layers = m.Ahead
-	c.Dense = 0
-	c.Recurrent, c.Delta = nil, model.DeltaConfig{}
-	c.Ahead = 0
-	c.Tied = false
-	return c
-}
-
 // fromGGUF is the tensors of layer from, as layer 0.
 func fromGGUF(x *headfile.File, from int) (weights []tensor.Tensor, err error) {
 	for _, info := range x.GGUF.Tensors {
@@ -96,7 +84,7 @@ func fromGGUF(x *headfile.File, from int) (weights []tensor.Tensor, err error) {
 
 // fromFolder is the tensors of the first layer behind the target's.
 func fromFolder(x *headfile.File) (weights []tensor.Tensor, stateFirst bool, err error) {
-	names, ok := x.Target.AheadIn(x.Folder, 0)
+	names, ok := x.Target.AheadIn(x.Folder)
 	if !ok {
 		return nil, false, kind.Refuse("the folder has no layer behind the model's")
 	}

@@ -3,6 +3,7 @@ package mtp_test
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -10,6 +11,8 @@ import (
 	"github.com/grovellm/grove/internal/drafters/mtp"
 	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/files/safetensors"
+	"github.com/grovellm/grove/internal/heads"
+	"github.com/grovellm/grove/internal/heads/headfile"
 	"github.com/grovellm/grove/internal/model"
 )
 
@@ -67,6 +70,28 @@ func TestPartsOfLayers(t *testing.T) {
 		_, err := mtp.Open(registry.Head{Name: path, Inside: true}, As(m))
 		if x.err == "" != (err == nil) || err != nil && !strings.Contains(err.Error(), x.err) {
 			t.Errorf("without %q, with %q: %v", x.lacks, x.more, err)
+		}
+	}
+}
+
+// A GGUF file of the layer alone drafts what it drafts in its model's file, and cannot become a folder, which no one reads.
+func TestLayerOfModelsKindAlone(t *testing.T) {
+	for _, name := range []string{"tiny-glm4lite-mtp", "tiny-qwen35-mtp"} {
+		both, alone := filepath.Join("testdata", name+".gguf"), filepath.Join(t.TempDir(), "alone.gguf")
+		inGGUF(t, both, alone, 2, nil, func(name string) bool {
+			return strings.HasPrefix(name, "blk.2.") || name == "token_embd.weight"
+		})
+		m := Must(model.Open(both, model.Options{Threads: 1}))(t)
+		defer m.Close()
+		want := drafted(t, Must(mtp.Open(registry.Head{Name: both, Inside: true}, As(m)))(t), m)
+		n := Must(mtp.Open(registry.Head{Name: alone}, As(m)))(t)
+		if got := drafted(t, n, m); !slices.Equal(got, want) || !heads.Is(registry.Head{Name: alone}) {
+			t.Errorf("%s: the layer alone drafts %v, want %v", name, got, want)
+		}
+		f := Must(headfile.Read(registry.Head{Name: alone}, n.As(n.Config).Kind()))(t)
+		defer f.Close()
+		if err := headfile.WriteFolder(filepath.Join(t.TempDir(), "folder"), f.Shape, f.Weights, nil); err == nil || !strings.Contains(err.Error(), "convert the model's file") {
+			t.Errorf("%s: a folder of the layer: %v", name, err)
 		}
 	}
 }

@@ -135,8 +135,7 @@ type Place struct {
 	Name     string
 	From, To int
 	Ones     int
-	Dims     []int   // the folder's, of a tensor that is one vector here; nil: those that it has here
-	Shift    float32 // what GGUF files have more than the folder, of a vector
+	Dims     []int // the folder's, of a tensor that is one vector here; nil: those that it has here
 }
 
 // ErrKind is the error of a file that is no head of the kinds asked for.

@@ -174,11 +174,6 @@ func (x *Head) readFolder() (err error) {
 			return err
 		}
 		used[p.Name] = true
-		if p.Shift != 0 {
-			if t, err = t.Shifted(p.Shift); err != nil {
-				return err
-			}
-		}
 		t.Name = name
 		if p.Dims != nil {
 			t.Shape = []int{t.Elements()}
