@@ -34,18 +34,18 @@ Examples:
 }
 
 type exportVLLMCmd struct {
-	Head     string `arg:"" hub:"" help:"EAGLE-3, P-EAGLE, DFlash or JetSpec head: GGUF file or folder."`
+	Head     string `arg:"" hub:"" help:"EAGLE-3, P-EAGLE, DFlash, DFlash 2, DSpark or JetSpec head: GGUF file or folder."`
 	To       string `arg:"" help:"Folder to write."`
 	Target   string `hub:"" required:"" help:"The model that the head drafts for." placeholder:"FILE"`
 	Verifier string `help:"What vLLM is to serve as the target, ORG/REPO or a folder; default: --target, if that is one, or what its file says it was made from." placeholder:"NAME"`
-	Tokens   int    `help:"Tokens that a draft has; 0 means 5 of an EAGLE-3 or P-EAGLE head, and the block less its anchor of others." default:"0" placeholder:"N"`
+	Tokens   int    `help:"Tokens that a draft has; 0 means 5 of an EAGLE-3 or P-EAGLE head, and as many as a block drafts of others." default:"0" placeholder:"N"`
 	Type     string `help:"Type of the matrices: bf16, f16 or f32." enum:"bf16,f16,f32" default:"bf16" placeholder:"TYPE"`
 	Image    string `help:"Image of the manifest's container (${default})." default:"vllm/vllm-openai:latest" placeholder:"IMAGE"`
 }
 
 func (exportVLLMCmd) Help() string {
 	return `Writes a draft head as vLLM reads it, and kubernetes.yaml beside it, and prints the command that serves the target
-with it. EAGLE-3, P-EAGLE and DFlash heads have the format of vLLM's speculators. That has no causal block heads,
+with it. EAGLE-3, P-EAGLE, DFlash, DFlash 2 and DSpark heads have the format of vLLM's speculators. That has no causal block heads,
 so JetSpec's have the format of DFlash's authors with the field dflash_config.causal, which vLLM reads.
 
 vLLM drafts chains: of each head the most probable line of tokens, and no tree. It brings less there than in grove.
@@ -138,7 +138,7 @@ func (cmd *exportVLLMCmd) serving() (s *vllmServing, speculators bool, err error
 	}
 	h, err := heads.Read(registry.Head{Name: cmd.Head})
 	if errors.Is(err, headfile.ErrKind) {
-		err = fmt.Errorf("%s: want an EAGLE-3, P-EAGLE, DFlash or JetSpec head", cmd.Head)
+		err = fmt.Errorf("%s: want an EAGLE-3, P-EAGLE, DFlash, DFlash 2, DSpark or JetSpec head", cmd.Head)
 	}
 	if err != nil {
 		return nil, false, err

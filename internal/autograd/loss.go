@@ -13,6 +13,16 @@ type Targets struct {
 	Teacher func(from, to int, q nn.Mat)
 	Soft    *Soft
 	Share   float32
+
+	Plus     *Plus     // more is added to the logits; nil: nothing
+	Selector *Selector // scores the likeliest tokens anew, which adds to the loss; nil: none
+	Rows     []RowLoss // what became of each row, if there is room for it
+}
+
+// Plus is a product that is added to a head's logits: rows of X, by By.
+type Plus struct {
+	X  nn.Mat
+	By *nn.Linear
 }
 
 // Loss is the outcome of a loss over some rows.
@@ -42,7 +52,7 @@ const lossRows = 256
 // to the source, a few rows at a time.
 func (t *Tape) CrossEntropy(src nn.Source, head *nn.Linear, targets Targets, scale float32) Loss {
 	n := src.X.Rows
-	l := &lossPass{t: t, head: head, targets: targets, scale: scale, outcome: make([]rowLoss, n), scratch: make([][]float32, t.exec.Threads())}
+	l := &lossPass{t: t, head: head, targets: targets, scale: scale, outcome: make([]RowLoss, n), scratch: make([][]float32, t.exec.Threads())}
 	if t.attached {
 		l.record = &lossRecord{t.newLinear(src, nil), t.plain(n, src.Cols())}
 		t.record(l.record)
@@ -56,14 +66,15 @@ func (t *Tape) CrossEntropy(src nn.Source, head *nn.Linear, targets Targets, sca
 			continue
 		}
 		w := float64(targets.weight(i))
-		out.Sum += w * r.loss
+		out.Sum += w * r.Loss
 		out.Hard += w * r.hard
 		out.Weight += w
 		out.Rows++
-		if r.correct {
+		if r.Correct {
 			out.Correct++
 		}
 	}
+	copy(targets.Rows, l.outcome)
 	return out
 }
 
@@ -93,14 +104,17 @@ type lossPass struct {
 	targets Targets
 	scale   float32
 	record  *lossRecord // while the tape is attached
-	outcome []rowLoss
+	outcome []RowLoss
 	scratch [][]float32 // per worker
 }
 
-// rowLoss is the outcome of a row.
-type rowLoss struct {
-	loss, hard float64
-	correct    bool
+// RowLoss is the outcome of a row.
+type RowLoss struct {
+	Loss       float64
+	Divergence float64 // from the teacher's distribution, where there is one
+	Correct    bool    // the most likely token, or the one that the selector puts first, is the right one
+
+	hard float64
 }
 
 // part computes rows [from, to).
@@ -129,12 +143,14 @@ func (l *lossPass) part(src nn.Source, from, to int) {
 	}
 	t.Detach() // the gradient of this product is taken below
 	e.Linear(src, nn.Proj{Linear: l.head, Dst: logits})
+	capped := l.plus(logits, from, to, attached)
 	if attached {
 		t.Attach()
 	}
 	if l.targets.Teacher != nil {
 		l.targets.Teacher(from, to, teacher)
 	}
+	chosen := l.targets.Selector.room(to - from)
 	each(e.Pool(), to-from, func(worker, i int) {
 		r := lossRow{p: logits.Row(i), target: l.targets.Token[from+i], weight: l.targets.weight(from + i), share: l.targets.Share, scale: l.scale}
 		l.scratch[worker] = grow(l.scratch[worker], vocab)
@@ -147,18 +163,24 @@ func (l *lossPass) part(src nn.Source, from, to int) {
 			r.soft, r.q = &plainSoft, teacher.Row(i)
 			r.self = distribution(r.q, r.t)
 		}
-		var logit []float32 // before its gradient takes its place
-		if attached && l.head.Cap != 0 {
-			logit = append(logit, logits.Row(i)...)
+		if chosen != nil && r.target >= 0 {
+			chosen[i].choose(l.targets.Selector, from+i, r.p, r.target)
 		}
 		r.run(attached)
-		if attached {
-			finishBackward(l.head, logits.Row(i), logit)
+		if chosen != nil && r.target >= 0 {
+			chosen[i].add(&r, l.targets.Selector.Weight)
 		}
-		l.outcome[from+i] = r.rowLoss
+		l.outcome[from+i] = r.RowLoss
 	})
 	if !attached {
 		return
+	}
+	if chosen != nil {
+		l.targets.Selector.backward(t, from, chosen)
+	}
+	l.plusBackward(logits, from, to)
+	if l.head.Scale != 0 || l.head.Cap != 0 {
+		t.perRow(to-from, func(i int) { finishBackward(l.head, logits.Row(i), capped.Row(i)) })
 	}
 	in := l.record.head.in.Slice(from, to)
 	if l.record.head.madeInput() {
@@ -172,5 +194,35 @@ func (l *lossPass) part(src nn.Source, from, to int) {
 	}
 	if l.record.head.needsInput() {
 		t.products.mul(l.record.din.Slice(from, to), t.transposed(l.head.W), logits)
+	}
+}
+
+// plus adds the targets' product to the logits. Where a gradient goes back through the head's cap, it returns what they were before.
+func (l *lossPass) plus(logits nn.Mat, from, to int, attached bool) (capped nn.Mat) {
+	capped = logits
+	if attached && l.head.Cap != 0 {
+		capped = l.t.plain(logits.Rows, logits.Cols)
+		l.t.copyRows(capped, logits)
+	}
+	if p := l.targets.Plus; p != nil {
+		l.t.exec.Linear(nn.Source{X: p.X.Slice(from, to)}, nn.Proj{Linear: p.By, Dst: logits, To: logits})
+	}
+	return capped
+}
+
+// plusBackward takes the logits' gradient to the product that was added to them.
+func (l *lossPass) plusBackward(logits nn.Mat, from, to int) {
+	p, t := l.targets.Plus, l.t
+	if p == nil {
+		return
+	}
+	x := p.X.Slice(from, to)
+	if w := t.params.Of(p.By.W); w != nil {
+		t.products.AddTMul(x, [2]nn.Mat{w.GradMat(), logits})
+	}
+	if dx, ok := Grad(x); ok {
+		d := t.plain(x.Rows, x.Cols)
+		t.products.mul(d, t.transposed(p.By.W), logits)
+		t.add(dx, d)
 	}
 }

@@ -18,6 +18,28 @@ type lossCheck struct {
 	head        nn.Linear
 	targets     Targets
 	scale       float32
+
+	plus, latent func() nn.Mat // of Targets.Plus and Targets.Selector; nil: there is none
+	by, words    nn.Linear
+}
+
+// loss is the loss of the source.
+func (c *lossCheck) loss() Loss {
+	x := c.source()
+	if c.plus != nil {
+		c.targets.Plus = &Plus{c.plus(), &c.by}
+	}
+	if c.latent != nil {
+		c.targets.Selector = &Selector{c.latent(), &c.words, c.vocab, 0.7}
+	}
+	return c.tape.CrossEntropy(x, &c.head, c.targets, c.scale)
+}
+
+// product is rows of src by l, while the tape is detached.
+func (c *lossCheck) product(src nn.Source, l *nn.Linear) nn.Mat {
+	m := c.exec.Mat(new(nn.Buffer), c.rows, c.vocab)
+	c.exec.Linear(src, nn.Proj{Linear: l, Dst: m})
+	return m
 }
 
 func drawLossCheck(t *rapid.T, r *rand.Rand) *lossCheck {
@@ -48,16 +70,30 @@ func drawLossCheck(t *rapid.T, r *rand.Rand) *lossCheck {
 // differences. size is about the largest term of a row.
 func (c *lossCheck) check(t *rapid.T, r *rand.Rand, define func(row int, logits []float32) float64, size float64) {
 	t.Helper()
-	loss := func() Loss { return c.tape.CrossEntropy(c.source(), &c.head, c.targets, c.scale) }
 	c.draw(r)
 
 	c.tape.Detach()
-	got, want := loss(), 0.0
-	logits := c.exec.Mat(new(nn.Buffer), c.rows, c.vocab)
-	c.exec.Linear(c.source(), nn.Proj{Linear: &c.head, Dst: logits})
+	got, want := c.loss(), 0.0
+	logits := c.product(c.source(), &c.head)
+	if c.plus != nil {
+		more := c.product(nn.Source{X: c.plus()}, &c.by)
+		for i := range c.rows {
+			for j, v := range more.Row(i) {
+				logits.Row(i)[j] += v
+			}
+		}
+	}
 	for i, target := range c.targets.Token {
-		if target >= 0 {
-			want += float64(c.targets.weight(i)) * define(i, logits.Row(i))
+		if target < 0 {
+			continue
+		}
+		want += float64(c.targets.weight(i)) * define(i, logits.Row(i))
+		if c.latent != nil {
+			scores := c.product(nn.Source{X: c.latent()}, &c.words).Row(i)
+			for j, v := range logits.Row(i) {
+				scores[j] += v
+			}
+			want += float64(c.targets.weight(i)) * 0.7 * defineLoss(scores, nil, int(target), 0, nil)
 		}
 	}
 	size *= float64(c.rows)
@@ -68,11 +104,11 @@ func (c *lossCheck) check(t *rapid.T, r *rand.Rand, define func(row int, logits 
 	c.params.ZeroGrad()
 	c.tape.Reset()
 	c.tape.Attach()
-	if again := loss(); again != got {
+	if again := c.loss(); again != got {
 		t.Fatalf("loss %v under a tape, %v without", again, got)
 	}
 	c.tape.Backward()
-	c.differences(t, r, func() float64 { return loss().Sum * float64(c.scale) }, size)
+	c.differences(t, r, func() float64 { return c.loss().Sum * float64(c.scale) }, size)
 }
 
 // The fused loss against its definition in f64, with label masks, weights and a teacher; and its gradient by the source,
@@ -99,12 +135,40 @@ func TestCrossEntropyGradient(t *testing.T) {
 	})
 }
 
-// The same of distributions that rows share, with both divergences and at any temperature.
+// The same with another product beside the head's, and a selector of all tokens.
+func TestCorrectedGradient(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 7))
+		c := drawLossCheck(t, r)
+		if rapid.Bool().Draw(t, "cap") {
+			c.head.Cap = 3
+		}
+		selects := rapid.Bool().Draw(t, "selects")
+		if !selects || rapid.Bool().Draw(t, "plus") {
+			rank := rapid.IntRange(1, 9).Draw(t, "rank")
+			c.plus = c.gradCheck.source(t, r, "plus", c.rows, rank)
+			c.by = c.linear(t, r, "by", c.vocab, rank, false)
+		}
+		if selects {
+			rank := rapid.IntRange(1, 9).Draw(t, "selector's rank")
+			c.latent = c.gradCheck.source(t, r, "latent", c.rows, rank)
+			c.words = c.linear(t, r, "words", c.vocab, rank, false)
+		}
+		c.check(t, r, func(row int, logits []float32) float64 {
+			return defineLoss(logits, nil, int(c.targets.Token[row]), 0, nil)
+		}, 2)
+	})
+}
+
+// The same of distributions that rows share, with all divergences and at any temperature.
 func TestSoftGradient(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 6))
 		c := drawLossCheck(t, r)
-		s := &Soft{Divergence: rapid.SampledFrom([]Divergence{ForwardKL, ReverseKL}).Draw(t, "divergence"), Temperature: 1}
+		s := &Soft{Divergence: rapid.SampledFrom([]Divergence{ForwardKL, ReverseKL, TotalVariation}).Draw(t, "divergence"), Temperature: 1}
+		if s.Divergence == TotalVariation {
+			c.step /= 4 // it bends where the distributions cross
+		}
 		if rapid.Bool().Draw(t, "softened") {
 			s.Temperature = 0.5 + 2.5*r.Float32()
 		}
@@ -161,9 +225,13 @@ func defineLoss(logits, teacher []float32, target int, share float64, s *Soft) f
 	if s.Divergence == ReverseKL {
 		from, to = to, from
 	}
-	kl := 0.0
+	divergence := 0.0
 	for i, p := range from {
-		kl += p * math.Log(p/to[i])
+		if s.Divergence == TotalVariation {
+			divergence += math.Abs(p-to[i]) / 2
+		} else {
+			divergence += p * math.Log(p/to[i])
+		}
 	}
-	return (1-share)*hard + share*temperature*temperature*kl
+	return (1-share)*hard + share*temperature*temperature*divergence
 }

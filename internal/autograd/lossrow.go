@@ -1,6 +1,8 @@
 package autograd
 
 import (
+	"math"
+
 	"github.com/grovellm/grove/internal/kernels/simd"
 	"github.com/grovellm/grove/internal/nn"
 )
@@ -9,8 +11,9 @@ import (
 type Divergence uint8
 
 const (
-	ForwardKL Divergence = iota // KL(q ‖ p): p covers all that q may say
-	ReverseKL                   // KL(p ‖ q): p keeps to what q would say
+	ForwardKL      Divergence = iota // KL(q ‖ p): p covers all that q may say
+	ReverseKL                        // KL(p ‖ q): p keeps to what q would say
+	TotalVariation                   // ½ Σ|p − q|: how often a draft of p is not taken by q
 )
 
 // Soft is distributions to learn from. Several rows may share one: those of different blocks that predict the same place of a
@@ -20,7 +23,7 @@ type Soft struct {
 	Temperature float32 // of both distributions; the divergence counts Temperature² times, so that its gradient stays as large
 	Row         []int32 // of each row of the loss, the number of its distribution
 
-	dist nn.Mat    // ForwardKL: probabilities; ReverseKL: their logarithms
+	dist nn.Mat    // probabilities; with ReverseKL their logarithms
 	self []float64 // ForwardKL: Σ q·log q
 }
 
@@ -87,7 +90,7 @@ type lossRow struct {
 	weight  float32
 	share   float32
 	scale   float32
-	rowLoss
+	RowLoss
 }
 
 // run computes the loss and, when wanted, turns the logits into its gradient,
@@ -98,9 +101,9 @@ func (l *lossRow) run(gradient bool) {
 		return
 	}
 	lse := float64(simd.LogSumExp(l.p))
-	l.correct = simd.ArgMax(l.p) == int(l.target)
+	l.Correct = simd.ArgMax(l.p) == int(l.target)
 	l.hard = lse - float64(l.p[l.target])
-	l.loss = l.hard
+	l.Loss = l.hard
 	w := l.weight * l.scale
 	hard := w
 	if l.soft != nil {
@@ -110,7 +113,8 @@ func (l *lossRow) run(gradient bool) {
 			return
 		}
 		// KL(q ‖ p) = Σ q·log q − Σ q·logits + lse. Its gradient p − q shares p with the cross-entropy's.
-		l.loss = float64(1-l.share)*l.hard + float64(l.share)*(l.self-dot(l.q, l.p)+lse)
+		l.Divergence = l.self - dot(l.q, l.p) + lse
+		l.Loss = float64(1-l.share)*l.hard + float64(l.share)*l.Divergence
 	}
 	if !gradient {
 		return
@@ -131,17 +135,19 @@ func (l *lossRow) apart(soft, hard float32, gradient bool) {
 	if temperature != 1 {
 		simd.Scale(l.t, 1/temperature)
 	}
-	var divergence float64
-	if l.soft.Divergence == ForwardKL {
-		divergence = l.self - dot(l.q, l.t) + float64(simd.LogSumExp(l.t))
+	switch l.soft.Divergence {
+	case ForwardKL:
+		l.Divergence = l.self - dot(l.q, l.t) + float64(simd.LogSumExp(l.t))
 		simd.Softmax(l.t, 1)
 		if gradient {
 			simd.Axpy(l.t, -1, l.q)
 		}
-	} else {
-		divergence = reverseKL(l.t, l.q)
+	case ReverseKL:
+		l.Divergence = reverseKL(l.t, l.q)
+	case TotalVariation:
+		l.Divergence = totalVariation(l.t, l.q)
 	}
-	l.loss = float64(1-l.share)*l.hard + float64(l.share)*divergence*float64(temperature)*float64(temperature)
+	l.Loss = float64(1-l.share)*l.hard + float64(l.share)*l.Divergence*float64(temperature)*float64(temperature)
 	if !gradient {
 		return
 	}
@@ -170,6 +176,28 @@ func reverseKL(p, logq []float32) float64 {
 		p[i] *= d[i] - float32(kl)
 	}
 	return kl
+}
+
+// totalVariation returns ½ Σ|p − q| of logits p, and turns them into its gradient ½ p·(s − Σ p·s), s the sign of p − q.
+func totalVariation(p, q []float32) float64 {
+	simd.Softmax(p, 1)
+	var distance, mean float64
+	for i, v := range p {
+		d := float64(v - q[i])
+		distance += math.Abs(d)
+		mean += float64(v) * sign(d)
+	}
+	for i, v := range p {
+		p[i] = v * float32((sign(float64(v-q[i]))-mean)/2)
+	}
+	return distance / 2
+}
+
+func sign(d float64) float64 {
+	if d < 0 {
+		return -1
+	}
+	return 1
 }
 
 // dot is Σ a·b: f32 within a part, f64 over all.

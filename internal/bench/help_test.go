@@ -18,6 +18,7 @@ import (
 	_ "github.com/grovellm/grove/internal/drafters/merge"
 	"github.com/grovellm/grove/internal/drafters/peagle"
 	"github.com/grovellm/grove/internal/drafters/registry"
+	"github.com/grovellm/grove/internal/drafters/spark"
 	"github.com/grovellm/grove/internal/drafters/specblock"
 	"github.com/grovellm/grove/internal/drafters/synthetic"
 	randomlist "github.com/grovellm/grove/internal/drafters/synthetic/shortlist"
@@ -97,7 +98,7 @@ func pairOf(t *testing.T, shape synth.Shape) registry.Target {
 	target.Heads = append(target.Heads, registry.Head{Name: path}, registry.Head{Name: block}, registry.Head{Name: router})
 	for drafter, kind := range map[string]*headfile.Kind{
 		"medusa": (&medusa.Config{}).Kind(), "peagle": (&peagle.Config{}).Kind(), "parallelspec": (&peagle.Config{}).Kind(),
-		"falcon": (&falcon.Config{}).Kind(),
+		"falcon": (&falcon.Config{}).Kind(), "dspark": (&spark.Config{}).Kind(), "dflash2": (&spark.Config{}).Kind(),
 	} {
 		s := synthetic.Shape(rand.New(rand.NewPCG(9, 10)), kind, drafter, m.Config, tensor.F32)
 		if weights, err = synthetic.Tensors(s, tensor.F32, 5); err != nil {

@@ -46,6 +46,10 @@ func trainedFiles(t *testing.T, target registry.Target) string {
 					link(target.Heads[1].Name, dir+at)
 				case strings.HasPrefix(m, "eagle3"):
 					link(target.Heads[2].Name, dir+at)
+				case strings.HasPrefix(m, "dspark"), strings.HasPrefix(m, "dflash2"):
+					drafter, _, _ := strings.Cut(m, ":")
+					head := slices.IndexFunc(target.Heads, func(h registry.Head) bool { return filepath.Base(h.Name) == drafter+".gguf" })
+					link(target.Heads[head].Name, dir+at)
 				case strings.HasPrefix(m, "specblock"):
 					link(target.Heads[3].Name, dir+at)
 				default:

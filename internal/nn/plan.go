@@ -37,6 +37,8 @@ type plan struct {
 	latents   slots[latentJob]
 	heads     slots[headJob]
 	rowGates  slots[rowGateJob]
+
+	blockConvolutions slots[blockConvolveJob]
 }
 
 // slots are jobs that are used again in the next region.
@@ -95,6 +97,7 @@ func (p *plan) take() []par.Phase {
 	p.sigmoids.used = 0
 	p.latents.used, p.heads.used = 0, 0
 	p.rowGates.used = 0
+	p.blockConvolutions.used = 0
 	return phases
 }
 

@@ -20,6 +20,7 @@ type Recorder interface {
 	Cell(gates, before, h, c Mat) // of an LSTM
 	Attend(a *Attention, layer int, f *Forest, qkv, out Mat)
 	Keys(a *Attention, layer int, f *Forest, kv Mat)
+	ConvolveBlock(c *BlockConvolution, after int, before []int32, x, added, dst Mat)
 }
 
 // Record has r told of what e does from now on; nil tells nobody.

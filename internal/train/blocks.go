@@ -11,11 +11,11 @@ import (
 	"github.com/grovellm/grove/tree"
 )
 
-// heldBudget is the nodes of a tree that held-out text is drafted with, the root included.
-const heldBudget = 64
+// HeldBudget is the nodes of a tree that held-out text is drafted with, the root included.
+const HeldBudget = 64
 
 // HeldTree is what measures on the way call that tree.
-var HeldTree = fmt.Sprintf("tree of %d", heldBudget)
+var HeldTree = fmt.Sprintf("tree of %d", HeldBudget)
 
 // Blocks is what a head that drafts all depths in one pass makes of held-out text.
 type Blocks struct {
@@ -52,7 +52,7 @@ func NewBlocks(depths int) (*Blocks, error) {
 func (m *Blocks) Rank(e *nn.Exec, src nn.Source, head *nn.Linear, tokens []int32, vocab int) [][]sample.Candidate {
 	n := 1
 	for _, s := range m.shapes {
-		n = max(n, s.Ranked(heldBudget))
+		n = max(n, s.Ranked(HeldBudget))
 	}
 	x := src.X
 	ranked := make([][]sample.Candidate, x.Rows)
@@ -94,7 +94,7 @@ func (m *Blocks) Add(text []int32, first int, levels [][][]sample.Candidate) {
 	for s, shape := range m.shapes {
 		for n := 0; n < len(levels); {
 			t.Reset(text[first+n])
-			shape.Build(&t, levels[n], heldBudget, nil)
+			shape.Build(&t, levels[n], HeldBudget, nil)
 			node, k := 0, 1
 			for ; k <= len(m.right); k++ {
 				node = t.Child(node, text[first+n+k])

@@ -46,11 +46,23 @@ func shorten(t *train.HeadText) {
 	*t = short
 }
 
+// tinyBlock is the shape of a block head for the tiny target.
+var tinyBlock = given{"From": []int{-1}, "Layers": 1, "Anchors": 4, "Block": 4, "FFN": 64, "Heads": 2, "KVHeads": 1, "HeadDim": 16,
+	"Taps": []int{1, 2}}
+
+func trainCorrected(j train.Job, name string, r jet.CorrectedRecipe, f train.HeadFlags, err error) error {
+	if err != nil {
+		return err
+	}
+	shorten(&r.HeadText)
+	r.ShortBlock = 2
+	return checked(j, &r, f, func() error { return jet.TrainCorrected(context.Background(), j, name, r) })
+}
+
 var allTrained = map[string]trained{
 	"jet": {
 		func() train.HeadFlags { return &jet.Flags{Head: "causal"} },
-		given{"From": []int{-1}, "Layers": 1, "Anchors": 4, "Block": 4, "FFN": 64, "Heads": 2, "KVHeads": 1,
-			"HeadDim": 16, "Taps": []int{1, 2}},
+		tinyBlock,
 		given{"Loss": "ce", "Softening": float32(2), "Gamma": 1., "Anchors": 3,
 			"ShortTime": 0., "Block": 3, "Layers": 2, "FFN": 32,
 			"RopeBase": 100., "Taps": []int{1}},
@@ -60,6 +72,28 @@ var allTrained = map[string]trained{
 			shorten(&r.HeadText)
 			r.ShortBlock = 2
 			return checked(j, &r, f, func() error { return jet.Train(context.Background(), j, name, r) })
+		},
+	},
+	"dspark": {
+		func() train.HeadFlags { return new(jet.DSparkFlags) },
+		tinyBlock,
+		given{"Hard": float32(.5), "Confidence": float32(.1), "Markov": "gated", "Rank": 24, "Gamma": 1., "Anchors": 3,
+			"ShortTime": 0., "Block": 3, "Layers": 2, "FFN": 32, "Taps": []int{1}},
+		[]given{{"Confidence": float32(0)}},
+		func(j train.Job, name string, f train.HeadFlags) error {
+			r, err := f.(*jet.DSparkFlags).Recipe(j.Target)
+			return trainCorrected(j, name, r, f, err)
+		},
+	},
+	"dflash2": {
+		func() train.HeadFlags { return new(jet.DFlash2Flags) },
+		tinyBlock,
+		given{"Loss": "ce", "Softening": float32(2), "Selection": float32(.1), "Rank": 24, "Kernel": 3, "Group": 8, "Top": 5, "Gamma": 1., "Anchors": 3,
+			"Block": 3, "RopeBase": 100.},
+		nil,
+		func(j train.Job, name string, f train.HeadFlags) error {
+			r, err := f.(*jet.DFlash2Flags).Recipe(j.Target)
+			return trainCorrected(j, name, r, f, err)
 		},
 	},
 	"eagle": {

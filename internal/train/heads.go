@@ -347,14 +347,17 @@ func rowsOf(name string, t nn.Table, rows, cols int) (tensor.Tensor, error) {
 type Trained struct {
 	*autograd.Params
 	Output *gemm.Matrix // nil: the head has none of its own
+	Biases []string     // that there are, of those that there need not be
 }
 
-// Has reports whether there is a tensor of those that there need not be: there are no biases.
-func (t Trained) Has(name string) bool { return name == "output.weight" && t.Output != nil }
+// Has reports whether there is a tensor of those that there need not be.
+func (t Trained) Has(name string) bool {
+	return name == "output.weight" && t.Output != nil || slices.Contains(t.Biases, name)
+}
 
 // Matrix is the output matrix, or a parameter.
 func (t Trained) Matrix(name string, rows, cols int) (*gemm.Matrix, error) {
-	if t.Has(name) {
+	if name == "output.weight" && t.Output != nil {
 		return t.Output, nil
 	}
 	return t.Params.Matrix(name, rows, cols)

@@ -9,7 +9,7 @@ import (
 	"github.com/grovellm/grove/internal/nn"
 )
 
-// Optimizer is AdamW (Loshchilov and Hutter, 2019) for embeddings and vectors and, where Muon is
+// Optimizer is AdamW (Loshchilov and Hutter, 2019) for embeddings, other tables of tokens and vectors and, where Muon is
 // set, Muon (Jordan et al., 2024) for the matrices between: the momentum of the gradient, made
 // orthogonal, so that every direction of a matrix learns at one pace. Weight decay is decoupled,
 // and norms and biases have none.
@@ -57,7 +57,7 @@ func newOptimizer(o Optimizer, pool *par.Pool, params []*autograd.Param) *optimi
 	opt := &optimizer{Optimizer: o, pool: pool, ortho: make([]*orthogonalizer, pool.Threads())}
 	for _, p := range params {
 		s := &slot{p: p, m: make([]float32, len(p.Data))}
-		s.muon = o.Muon && !p.Vector && p.Name != embedding
+		s.muon = o.Muon && !p.Vector && !hasAdamW(p.Name)
 		opt.slots = append(opt.slots, s)
 		if s.muon {
 			opt.tasks = append(opt.tasks, optTask{s, 0, len(s.m)})

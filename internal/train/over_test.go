@@ -25,6 +25,7 @@ import (
 	_ "github.com/grovellm/grove/internal/drafters/lookup" // the drafter that heads are compared with
 	mtphead "github.com/grovellm/grove/internal/drafters/mtp"
 	"github.com/grovellm/grove/internal/drafters/registry"
+	sparkhead "github.com/grovellm/grove/internal/drafters/spark"
 	specblockhead "github.com/grovellm/grove/internal/drafters/specblock"
 	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/internal/model/synth"
@@ -132,6 +133,19 @@ func TestHeadsForAnyTarget(t *testing.T) {
 			r.Ranks.Texts = 0
 			return specblock.Train(context.Background(), j, "specblock", r)
 		}, opens(specblockhead.Open)},
+		{"dspark", func(j train.Job) error {
+			r, err := jet.NewCorrectedRecipe(jet.DSpark).For(j.Target)
+			if err != nil {
+				return err
+			}
+			r.HeadText = traintest.HeadText()
+			r.Steps = 2
+			r.ValidateEvery = 2
+			r.Anchors = 4
+			r.Block = 4
+			r.ShortBlock = 4
+			return jet.TrainCorrected(context.Background(), j, "dspark", r)
+		}, opens(sparkhead.Open)},
 	}
 	for i, s := range tinyShapes(t) {
 		if testing.Short() && i > 2 {

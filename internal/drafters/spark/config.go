@@ -37,7 +37,7 @@ const (
 const (
 	noConfidence   = iota
 	stateConfident // the row's state
-	tokenConfident // and the row of W1 for the token before
+	TokenConfident // and the row of W1 for the token before
 )
 
 // Config is the shape of a head.
@@ -78,7 +78,7 @@ func (c *Config) Validate() error {
 		return fmt.Errorf("rank of the correction is %d: want 1 to %d", c.Rank, most)
 	case c.Variant == dspark && c.Markov != vanilla && c.Markov != gated && c.Markov != rnn:
 		return fmt.Errorf("markov_head_type is %q: want vanilla, gated or rnn", c.Markov)
-	case c.Variant == dspark && (c.Confidence < noConfidence || c.Confidence > tokenConfident):
+	case c.Variant == dspark && (c.Confidence < noConfidence || c.Confidence > TokenConfident):
 		return fmt.Errorf("kind of confidence head is %d: want 0 to 2", c.Confidence)
 	case c.Variant != dspark && c.DraftVocab > 0:
 		return fmt.Errorf("draft_vocab_size is %d of a %s head: want all of the vocabulary's %d", c.DraftVocab, c.Variant, c.Vocab)

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"strings"
 
 	"github.com/grovellm/grove/internal/drafters/registry"
@@ -173,7 +174,7 @@ func (c *Config) read(f *correction, anchor *bool, x *headfile.File) error {
 			c.Markov = *f.Markov
 		}
 		if x.Has("confidence_head.proj.weight") {
-			c.Confidence = tokenConfident
+			c.Confidence = TokenConfident
 			if f.WithMarkov != nil && !*f.WithMarkov {
 				c.Confidence = stateConfident
 			}
@@ -239,7 +240,7 @@ func (c *Config) Place(name, layout string) headfile.Place {
 		for _, half := range []string{"attention", "mlp"} {
 			switch part {
 			case half + "_conv.base.weight":
-				return headfile.Place{Name: "layers." + layer + "." + half + "_conv.base_kernel", Flat: true}
+				return headfile.Place{Name: "layers." + layer + "." + half + "_conv.base_kernel", Dims: []int{2, c.Kernel, c.Hidden}}
 			case half + "_conv.kernel.weight":
 				return headfile.Place{Name: "layers." + layer + "." + half + "_conv.kernel_projection.weight"}
 			}
@@ -260,13 +261,56 @@ var places = map[string]string{
 	"domino.state.weight": "embed_proj.0.weight", "domino.token.weight": "embed_proj.2.weight",
 }
 
-// Folders says that none can be written.
-func (*Config) Folders() (authors, speculators bool) { return false, false }
+// Folders says which folders can be written: none of a Domino head.
+func (c *Config) Folders() (authors, speculators bool) {
+	if c.Variant == domino {
+		return false, false
+	}
+	return c.Config.Folders()
+}
 
-// VLLM is none: no folder is written.
-func (*Config) VLLM() (method string, tokens, most int) { return "", 0, 0 }
+// VLLM is headfile.VLLM's. vLLM has the vanilla correction alone.
+func (c *Config) VLLM() (method string, tokens, most int) {
+	if c.Variant == domino || c.Variant == dspark && c.Markov != vanilla {
+		return "", 0, 0
+	}
+	return c.Variant, c.Depths(), c.Depths()
+}
 
-// FolderFields has none.
-func (c *Config) FolderFields(map[string]any, tensor.Type, []tensor.Tensor, *model.Config) (map[string]any, string, error) {
-	return nil, "", fmt.Errorf("a %s is written as a GGUF file alone", kind.Name)
+// FolderFields is config.json: what the block's would be, and what is said of the correction.
+func (c *Config) FolderFields(layers map[string]any, typ tensor.Type, weights []tensor.Tensor,
+	target *model.Config) (m map[string]any, layout string, err error) {
+	if c.Variant == domino {
+		return nil, "", fmt.Errorf("a Domino head is written as a GGUF file alone")
+	}
+	if m, layout, err = c.Config.FolderFields(layers, typ, weights, target); err != nil {
+		return nil, "", err
+	}
+	said := map[string]any{"sample_from_anchor": c.Anchor}
+	if c.Variant == dspark {
+		said["markov_rank"] = c.Rank
+		said["markov_head_type"] = c.Markov
+		said["enable_confidence_head"] = c.Confidence != noConfidence
+		said["confidence_head_with_markov"] = c.Confidence == TokenConfident
+	} else {
+		said["conv_kernel_size"] = c.Kernel
+		said["conv_group_size"] = c.Group
+		said["selector_rank"] = c.Rank
+		said["selector_top_k"] = c.Top
+	}
+	m["architectures"] = []string{map[string]string{dspark: "DSparkDraftModel", dflash2: "DFlash2DraftModel"}[c.Variant]}
+	if target == nil {
+		d := m["dflash_config"].(map[string]any)
+		if c.Variant == dspark {
+			d["projector_type"] = dspark
+		}
+		maps.Copy(d, said)
+		return m, layout, nil
+	}
+	m["speculators_model_type"] = c.Variant
+	described := m["speculators_config"].(map[string]any)
+	described["algorithm"] = c.Variant
+	described["proposal_methods"].([]any)[0].(map[string]any)["speculative_tokens"] = c.Depths()
+	maps.Copy(m, said)
+	return m, layout, nil
 }

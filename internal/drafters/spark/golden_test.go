@@ -2,13 +2,17 @@ package spark
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/drafters/textrank"
+	"github.com/grovellm/grove/internal/files/safetensors"
 	"github.com/grovellm/grove/internal/heads/headfile"
 	"github.com/grovellm/grove/internal/kernels/par"
 	"github.com/grovellm/grove/internal/model"
@@ -19,7 +23,7 @@ import (
 
 // Published layouts of each kind compute here what the reference does along a path
 // (testdata/golden.py): the block's rows, the correction of each row by the tokens before, and
-// DSpark's confidence; also from the GGUF files that grove makes of them.
+// DSpark's confidence; also from the GGUF files and folders that grove makes of them, which have the published tensors.
 func TestAsReference(t *testing.T) {
 	for name, variant := range map[string]string{"vanilla": dspark, "gated": dspark, "rnn": dspark, "not-anchor": dspark,
 		"deepspec": dspark, "dflash2": dflash2, "domino": domino, "domino-shifted": domino} {
@@ -39,11 +43,46 @@ func TestAsReference(t *testing.T) {
 		if err := headfile.WriteGGUF(file, "x", h.Shape, h.Weights, h.Tokens, nil, tensor.F32); err != nil {
 			t.Fatal(err)
 		}
+		if variant != domino {
+			target := h.Shape.(*Config).Config.Config
+			target.Name = "org/target"
+			authors, speculators := t.TempDir(), t.TempDir()
+			if err := headfile.WriteFolder(authors, h.Shape, h.Weights, h.Tokens); err != nil {
+				t.Fatal(err)
+			}
+			if err := headfile.WriteSpeculators(speculators, h.Shape, h.Weights, h.Tokens, target); err != nil {
+				t.Fatal(err)
+			}
+			for _, written := range []string{authors, speculators} {
+				if c := asGolden(t, dir, written); fmt.Sprint(c) != fmt.Sprint(f) {
+					t.Errorf("%s: written as\n%+v, was\n%+v", name, c, f)
+				}
+				if got, want := tensorsIn(t, written), tensorsIn(t, dir); got != want {
+					t.Errorf("%s: written with the tensors\n%s\nwas\n%s", name, got, want)
+				}
+			}
+		}
 		if err := h.Close(); err != nil {
 			t.Fatal(err)
 		}
 		asGolden(t, dir, file)
 	}
+}
+
+// tensorsIn lists the names and shapes of a folder's tensors.
+func tensorsIn(t *testing.T, dir string) string {
+	t.Helper()
+	f, err := safetensors.OpenFolder(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	var list []string
+	for _, x := range f.Tensors {
+		list = append(list, fmt.Sprintf("%s %v", x.Name, x.Shape))
+	}
+	slices.Sort(list)
+	return strings.Join(list, "\n")
 }
 
 // asGolden compares the head at path with a golden.

@@ -31,7 +31,7 @@ func NewNetwork(c Config, w model.Weights, tokens []int32, target *model.Network
 	}
 	n := layOut(c)
 	n.Base.Tokens, n.Base.Ends = tokens, headfile.EndsOf(target, tokens)
-	return n, n.tensors().Load(w)
+	return n, n.Tensors().Load(w)
 }
 
 func layOut(c Config) *Network {
@@ -43,10 +43,10 @@ func layOut(c Config) *Network {
 }
 
 // Parts lists the tensors of a head.
-func (c *Config) Parts() headfile.Parts { return layOut(*c).tensors() }
+func (c *Config) Parts() headfile.Parts { return layOut(*c).Tensors() }
 
-// tensors lists the network's, in the order in which random weights are drawn.
-func (n *Network) tensors() headfile.Parts {
+// Tensors lists the network's, in the order in which random weights are drawn.
+func (n *Network) Tensors() headfile.Parts {
 	c := &n.Config
 	list := n.Base.Tensors()
 	switch c.Variant {
@@ -68,8 +68,8 @@ func (n *Network) tensors() headfile.Parts {
 			headfile.Linear("selector.state", &n.mix, c.Rank, c.Hidden, false))
 		for i := range n.convs {
 			name := fmt.Sprintf("blk.%d.%s_conv", i/2, []string{"attention", "mlp"}[i%2])
-			n.convs[i].c = c
-			list = append(list, headfile.Vector(name+".base", &n.convs[i].base, 2*c.Kernel*c.Hidden),
+			n.convs[i].Taps, n.convs[i].Group = c.Kernel, c.Group
+			list = append(list, headfile.Vector(name+".base", &n.convs[i].Base, 2*c.Kernel*c.Hidden),
 				headfile.Linear(name+".kernel", &n.convs[i].kernel, 2*c.Kernel*c.Hidden/c.Group, c.Hidden, false))
 		}
 	case domino:
@@ -94,15 +94,16 @@ func (n *Network) Run(e *nn.Exec, f *nn.Forest, tokens []int32, x nn.Mat, m *Buf
 		return
 	}
 	e.Embed(n.Base.Embed, tokens, x)
+	before := m.rowsBefore(f)
 	windows := n.Base.Windows(f, &m.Buffers)
 	for i := range n.Base.Blocks {
 		b := &n.Base.Blocks[i]
-		n.convs[2*i].around(e, f, &b.AttnNorm, x, m, func(y, u nn.Mat) {
+		n.convs[2*i].around(e, before, &b.AttnNorm, x, m, func(y, u nn.Mat) {
 			clear(u.Data[:u.Rows*u.Stride])
 			e.Attention(b, i, n.Base.Forest(i, f, windows), nn.Source{X: y}, u, &m.layer)
 		})
-		n.convs[2*i+1].around(e, f, &b.MLPNorm, x, m, func(y, u nn.Mat) {
-			gate, up := m.gate.Mat(y.Rows, n.FFN), m.up.Mat(y.Rows, n.FFN)
+		n.convs[2*i+1].around(e, before, &b.MLPNorm, x, m, func(y, u nn.Mat) {
+			gate, up := e.Mat(&m.gate, y.Rows, n.FFN), e.Mat(&m.up, y.Rows, n.FFN)
 			e.Linear(nn.Source{X: y}, nn.Proj{Linear: b.MLP.Gate, Dst: gate}, nn.Proj{Linear: &b.MLP.Up, Dst: up})
 			e.Linear(nn.Source{X: gate, Act: nn.SiLUMul, Up: up}, nn.Proj{Linear: &b.MLP.Down, Dst: u})
 		})
@@ -112,8 +113,26 @@ func (n *Network) Run(e *nn.Exec, f *nn.Forest, tokens []int32, x nn.Mat, m *Buf
 // Buffers is the activation memory of a head.
 type Buffers struct {
 	jet.Buffers
+	Rows int // of each block, where a sequence of the forest has several; 0: it has one
+
 	layer                              nn.BlockBuffers
 	normed, kernels, in, out, gate, up nn.Buffer
+	convolved                          nn.Buffer
+	before                             []int32   // rows of its block before each
 	states                             nn.Buffer // of the rows that are wanted, normalised
 	mixed                              nn.Buffer // DFlash 2's projection of them
+}
+
+// rowsBefore is how many rows of its block are before each row.
+func (m *Buffers) rowsBefore(f *nn.Forest) []int32 {
+	m.before = m.before[:0]
+	for _, s := range f.Segments() {
+		for r := range s.Rows {
+			if m.Rows > 0 {
+				r %= m.Rows
+			}
+			m.before = append(m.before, int32(r))
+		}
+	}
+	return m.before
 }

@@ -135,7 +135,7 @@ type Place struct {
 	Name     string
 	From, To int
 	Ones     int
-	Flat     bool    // the folder's has more dimensions, which are one here
+	Dims     []int   // the folder's, of a tensor that is one vector here; nil: those that it has here
 	Shift    float32 // what GGUF files have more than the folder, of a vector
 }
 

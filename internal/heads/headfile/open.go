@@ -180,7 +180,7 @@ func (x *Head) readFolder() (err error) {
 			}
 		}
 		t.Name = name
-		if p.Flat {
+		if p.Dims != nil {
 			t.Shape = []int{t.Elements()}
 		}
 		for range p.Ones {

@@ -189,6 +189,9 @@ func folderTensors(s Shape, weights []tensor.Tensor, layout string) ([]Out, erro
 		}
 		o.Name = name
 		o.Shape = append(slices.Repeat([]int{1}, of[0].Ones), o.Shape...)
+		if of[0].Dims != nil {
+			o.Shape = of[0].Dims
+		}
 		list = append(list, o)
 	}
 	return list, nil

@@ -17,12 +17,26 @@ type Flags struct {
 
 	train.TextFlags
 	train.CourseFlags
+	LossFlags
+	BlockFlags
+	ShapeFlags
+}
+
+// LossFlags say what the block's own logits learn.
+type LossFlags struct {
 	Loss      *string  `enum:"kl,reverse-kl,ce" help:"Loss: divergence from the target (kl, reverse-kl), or cross-entropy of the text (ce)." placeholder:"kl|reverse-kl|ce" group:"Training"`
 	Softening *float32 `needs:"Loss!=ce" recipe:"Temperature" help:"Temperature of both distributions in the divergence." placeholder:"T" group:"Training"`
+}
+
+// BlockFlags are those of the blocks that any block head learns from.
+type BlockFlags struct {
 	Gamma     *float64 `help:"Row k of a block has weight exp(-(k-1)/G); 0 means equal weights." placeholder:"G" group:"Training"`
 	Anchors   *int     `help:"Blocks of a text; twice as many if they are half as long." placeholder:"N" group:"Training"`
 	ShortTime *float64 `recipe:"ShortUntil" name:"curriculum" help:"Share of the steps, at first, with blocks half as long; 0 means none." placeholder:"S" group:"Training"`
+}
 
+// ShapeFlags are the shape of a block head.
+type ShapeFlags struct {
 	Block    *int     `help:"Rows of a block, the anchor's included." placeholder:"N" group:"Shape"`
 	Layers   *int     `help:"Layers of the head; default: as many as --from lists." placeholder:"N" group:"Shape"`
 	From     []int    `recipe:"-" help:"Layer of the target, from 0, that each layer is copied from; -1 passes the anchor on, -1 alone is random." placeholder:"N" group:"Shape"`
@@ -32,6 +46,14 @@ type Flags struct {
 	HeadDim  *int     `name:"head-dim" help:"Dimensions of an attention head." placeholder:"N" group:"Shape"`
 	RopeBase *float64 `help:"Base of the rotary position encoding." placeholder:"B" group:"Shape"`
 	Taps     []int    `help:"Layers of the target to read: 0 is the embedding (then hf/ is not written), i the output of layer i." placeholder:"N" group:"Shape"`
+}
+
+// setLayers sets what follows from the flags of the shape, after the rest.
+func (f *ShapeFlags) setLayers(r *Recipe) {
+	r.ShortBlock = min(r.ShortBlock, r.Block)
+	if train.SetFrom(&r.From, f.From) && f.Layers == nil {
+		r.Layers = len(r.From)
+	}
 }
 
 // Help explains the command.
@@ -62,10 +84,7 @@ func (f *Flags) Recipe(target *model.Model) Recipe {
 	}
 	train.SetFlags(&r, f)
 	f.SetCourse(&r.Course)
-	r.ShortBlock = min(r.ShortBlock, r.Block)
-	if train.SetFrom(&r.From, f.From) && f.Layers == nil {
-		r.Layers = len(r.From)
-	}
+	f.setLayers(&r)
 	return r
 }
 

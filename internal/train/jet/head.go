@@ -1,4 +1,4 @@
-// Package jet trains block heads: JetSpec's and DFlash's.
+// Package jet trains block heads: JetSpec's, DFlash's, DFlash 2's and DSpark's.
 package jet
 
 import (
@@ -20,13 +20,15 @@ import (
 // Of every text the target makes the taps of all tokens, and the distributions of the places from
 // the first anchor on, once. Anchors are drawn at random; each gets a block that hangs off the text
 // just before its anchor, and all blocks of some texts run in one pass. Row k of a block learns
-// what the target says at the place k−1 after the anchor. Row 0, and rows beyond the text, have no
-// loss.
+// what the target says at the place k−1 after the anchor, of DSpark at the place k after it. Row 0,
+// unless it is DSpark's, and rows beyond the text have no loss.
 type Head struct {
 	train.OverTarget
 
-	net   *jet.Network
-	trees []*tree.Tree // of texts
+	net        *jet.Network
+	correction *correction  // of DFlash 2 and DSpark; nil: there is none
+	skip       int          // rows of a block that draft nothing: the anchor's, but of DSpark
+	trees      []*tree.Tree // of texts
 
 	chains, branches nn.Forest
 	x                nn.Buffer
@@ -38,7 +40,7 @@ type Head struct {
 
 // NewHead returns a head of zeros over a target, whose products run as kind (F32 or BF16).
 func NewHead(c jet.Config, target *model.Model, kind gemm.Type) (*Head, error) {
-	h := &Head{OverTarget: train.NewOverTarget(target, c.Taps, kind)}
+	h := &Head{OverTarget: train.NewOverTarget(target, c.Taps, kind), skip: 1}
 	var err error
 	if h.net, err = jet.NewNetwork(c, train.Trained{Params: h.Params}, nil, &target.Network); err != nil {
 		return nil, err
@@ -55,10 +57,10 @@ type objective struct {
 	share       float32 // of the divergence; the rest is cross-entropy against the text
 	divergence  autograd.Divergence
 	temperature float32
-	gamma       float64 // row k counts exp(−(k−1)/gamma); 0: all rows alike
+	gamma       float64 // depth k counts exp(−(k−1)/gamma); 0: all alike
 }
 
-// weight is that of row k of a block.
+// weight is that of depth k, counted from 1.
 func (o *objective) weight(k int) float32 {
 	if o.gamma == 0 {
 		return 1
@@ -66,11 +68,11 @@ func (o *objective) weight(k int) float32 {
 	return float32(math.Exp(-float64(k-1) / o.gamma))
 }
 
-// total is the weight of all rows of the blocks of one text.
-func (o *objective) total(anchors []int, block, length int) float64 {
+// total is the weight of all rows of the blocks of one text, which draft so many tokens.
+func (o *objective) total(anchors []int, depths, length int) float64 {
 	sum := 0.0
 	for _, a := range anchors {
-		for k := 1; k < block && a+k < length; k++ {
+		for k := 1; k <= depths && a+k < length; k++ {
 			sum += float64(o.weight(k))
 		}
 	}
@@ -86,9 +88,18 @@ func (h *Head) gradient(texts [][]int32, anchors [][]int, block int, o objective
 	if err != nil {
 		return autograd.Loss{}, err
 	}
-	l := h.Tape.CrossEntropy(nn.Source{X: x, Norm: &h.net.Norm}, &h.net.Head, h.targets, scale)
+	l := h.loss(x, scale)
 	h.Tape.Backward()
 	return l, nil
+}
+
+// loss is that of the rows that forward made.
+func (h *Head) loss(x nn.Mat, scale float32) autograd.Loss {
+	src := nn.Source{X: x, Norm: &h.net.Norm}
+	if h.correction != nil {
+		return h.correction.loss(h, src, scale)
+	}
+	return h.Tape.CrossEntropy(src, &h.net.Head, h.targets, scale)
 }
 
 // forward runs the blocks up to the last norm's input: the rows of a block for each anchor, in the
@@ -104,18 +115,22 @@ func (h *Head) forward(texts [][]int32, anchors [][]int, block int, o objective)
 	h.layOut(texts, anchors, block)
 	h.net.Context(h.Exec, &h.chains, h.Target.Taps, &h.bufs)
 	x := h.Exec.Mat(&h.x, len(h.tokens), h.net.Hidden)
-	h.net.Run(h.Exec, &h.branches, h.tokens, x, &h.bufs)
+	if h.correction != nil {
+		h.correction.run(h, texts, anchors, block, x)
+	} else {
+		h.net.Run(h.Exec, &h.branches, h.tokens, x, &h.bufs)
+	}
 
 	t := &h.targets
 	t.Token, t.Weight = t.Token[:0], t.Weight[:0]
 	for i, text := range texts {
 		for _, a := range anchors[i] {
 			for k := range block {
-				id := int32(-1)
-				if k > 0 && a+k < length {
-					id = text[a+k]
+				id, depth := int32(-1), k+1-h.skip
+				if depth > 0 && a+depth < length {
+					id = text[a+depth]
 				}
-				t.Token, t.Weight = append(t.Token, id), append(t.Weight, o.weight(k))
+				t.Token, t.Weight = append(t.Token, id), append(t.Weight, o.weight(depth))
 			}
 		}
 	}
@@ -146,7 +161,7 @@ func (h *Head) teach(texts [][]int32, anchors [][]int, block int, o objective) {
 	for i := range texts {
 		for _, a := range anchors[i] {
 			for k := range block {
-				s.Row = append(s.Row, int32(i*places+min(max(a+k-1-first, 0), places-1)))
+				s.Row = append(s.Row, int32(i*places+min(max(a+k-h.skip-first, 0), places-1)))
 			}
 		}
 	}

@@ -101,6 +101,12 @@ func TestBlocksAreIndependent(t *testing.T) {
 		r.Block = rapid.IntRange(2, 6).Draw(t, "block")
 		r.Taps = []int{rapid.IntRange(0, 2).Draw(t, "tap"), 2}
 		h, err := NewHead(r.config(&target.Config, 59), target, gemm.F32)
+		if kind := rapid.SampledFrom([]string{"", DSpark, DFlash2}).Draw(t, "correction"); kind != "" && err == nil {
+			c := tinyCorrected(kind, 1)
+			c.Recipe = r
+			c.Causal = false
+			h, err = NewCorrectedHead(c.config(&target.Config, 59), target, gemm.F32, 0.5)
+		}
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -127,9 +133,9 @@ func TestBlocksAreIndependent(t *testing.T) {
 		var want autograd.Loss
 		weight := 0.0
 		for i, text := range texts {
-			weight += o.total(anchors[i], block, length)
+			weight += o.total(anchors[i], block-h.skip, length)
 			for _, a := range anchors[i] {
-				l, err := h.gradient([][]int32{text[:min(length, a+block)]}, [][]int{{a}}, block, o, 1)
+				l, err := h.gradient([][]int32{text[:min(length, a+block+1-h.skip)]}, [][]int{{a}}, block, o, 1)
 				if err != nil {
 					t.Fatal(err)
 				}

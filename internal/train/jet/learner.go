@@ -10,14 +10,15 @@ import (
 // learner is a block head as a learner.
 type learner struct {
 	train.Heads
-	r       *Recipe
-	head    *Head
-	anchors [][]int // of a step
+	r         *Recipe
+	objective objective
+	head      *Head
+	anchors   [][]int // of a step
 }
 
 // open makes the head of a recipe, and the texts that are not there yet.
 func open(ctx context.Context, j *train.Job, r *Recipe, text *train.Corpus) (*learner, error) {
-	l, mask := &learner{r: r}, train.MaskToken(text.Tok)
+	l, mask := &learner{r: r, objective: r.objective()}, train.MaskToken(text.Tok)
 	var warm func() error
 	if len(r.From) > 0 {
 		warm = func() error { return l.head.warm(r.From, l.Examples()) }
@@ -28,6 +29,21 @@ func open(ctx context.Context, j *train.Job, r *Recipe, text *train.Corpus) (*le
 		}
 		return train.Made{Over: &l.head.OverTarget, Shape: l.head.Config(), Output: &l.head.net.Head}, nil
 	}, warm)
+}
+
+// openCorrected is open for a head with a correction.
+func openCorrected(ctx context.Context, j *train.Job, r *CorrectedRecipe, text *train.Corpus) (*learner, error) {
+	l, mask := &learner{r: &r.Recipe, objective: r.objective()}, train.MaskToken(text.Tok)
+	if r.start != nil {
+		mask = r.start.Mask
+	}
+	return l, l.Open(ctx, j, r, r.Basis(), text, func() (m train.Made, err error) {
+		l.head, err = NewCorrectedHead(r.config(&j.Target.Config, mask), j.Target, train.KindOf(r.Precision), r.Weight)
+		if err != nil {
+			return m, err
+		}
+		return train.Made{Over: &l.head.OverTarget, Shape: &l.head.correction.net.Config, Output: &l.head.net.Head}, nil
+	}, func() error { return l.head.begin(r, l.Examples()) })
 }
 
 // Work counts the target's distributions, the context's products and the blocks.
@@ -43,7 +59,7 @@ func (l *learner) Work() (tokens int, operations float64) {
 
 // Gradient is that of a step's texts.
 func (l *learner) Gradient(step int) (autograd.Loss, error) {
-	r, o := l.r, l.r.objective()
+	r, o := l.r, l.objective
 	first, texts := l.Step(step)
 	block, anchors := r.Block, r.Anchors
 	if float64(step) < r.ShortUntil*float64(r.Steps) {
@@ -53,7 +69,7 @@ func (l *learner) Gradient(step int) (autograd.Loss, error) {
 	weight := 0.0
 	for i := range texts {
 		l.anchors = append(l.anchors, texts[i].Draw(r.Seed, first+i, 0, block, anchors, r.Repeats))
-		weight += o.total(l.anchors[i], block, len(texts[i].Tokens))
+		weight += o.total(l.anchors[i], block-l.head.skip, len(texts[i].Tokens))
 	}
 	tokens := train.TokensOf(texts)
 	var total autograd.Loss

@@ -11,7 +11,10 @@ import (
 // and τ: the tokens that a verified chain, or tree, of the head's brings per round.
 func (l *learner) Validate() (losses, figures map[string]float64, err error) {
 	return l.Heads.Validate(func(t *train.HeldText, figure func(string, float64)) (autograd.Loss, error) {
-		m, err := l.head.measure(t, l.r.objective())
+		if c := l.head.correction; c != nil {
+			return c.measure(l.head, t, l.objective, figure)
+		}
+		m, err := l.head.measure(t, l.objective)
 		if err != nil {
 			return autograd.Loss{}, err
 		}

@@ -1,0 +1,152 @@
+// Recipes of DSpark and DFlash 2.
+
+package jet
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/grovellm/grove/internal/autograd"
+	jethead "github.com/grovellm/grove/internal/drafters/jet"
+	"github.com/grovellm/grove/internal/drafters/registry"
+	"github.com/grovellm/grove/internal/drafters/spark"
+	"github.com/grovellm/grove/internal/model"
+	"github.com/grovellm/grove/internal/train"
+)
+
+// Heads with a correction, and DSpark's corrections, by their names in files.
+const (
+	DSpark  = "dspark"
+	DFlash2 = "dflash2"
+	Vanilla = "vanilla"
+	Gated   = "gated"
+)
+
+// CorrectedRecipe is what the weights of a DSpark or DFlash 2 head are a function of, with the target and the text: the recipe of
+// its block, and that of its correction.
+type CorrectedRecipe struct {
+	Recipe
+	Head string // DSpark or DFlash2
+
+	// Start is the file of a DFlash head that the block begins as, and which says its shape. Started is its fingerprint.
+	Start   string `json:"-"`
+	Started string `json:",omitempty"`
+
+	Rank   int
+	Weight float32 // of the confidence's loss, or the selector's, beside the rest
+
+	Anchor bool    // of DSpark: the anchor's row drafts too
+	Markov string  // of DSpark: vanilla or gated
+	Hard   float32 // of DSpark: share of cross-entropy with the text; the rest is total variation
+
+	Kernel, Group, Top int // of DFlash 2: see spark.Config
+
+	start *jethead.Network
+}
+
+// NewCorrectedRecipe is the papers' for a kind of head, with the rest of grove's DFlash head's.
+func NewCorrectedRecipe(head string) CorrectedRecipe {
+	r := CorrectedRecipe{Recipe: NewRecipe(false), Head: head, Rank: 64, Weight: 1}
+	if head == DSpark {
+		r.Loss = "tv"
+		r.Anchor = true
+		r.Markov = Vanilla
+		r.Hard = 0.1
+		return r
+	}
+	r.Kernel, r.Group = 2, 16
+	r.Top = 16
+	return r
+}
+
+// For is the recipe for another target, or for the DFlash head of it that Start names.
+func (r CorrectedRecipe) For(m *model.Model) (CorrectedRecipe, error) {
+	r.Recipe = r.Recipe.For(m)
+	for r.Group > 1 && m.Config.Hidden%r.Group != 0 {
+		r.Group /= 2
+	}
+	if r.Start == "" {
+		return r, nil
+	}
+	n, err := jethead.Open(registry.Head{Name: r.Start}, registry.Target{Vocab: m.Config.Vocab, Context: m.Context(), Model: m})
+	if err != nil {
+		return r, err
+	}
+	if n.Causal || n.Window > 0 || n.DraftVocab > 0 {
+		return r, fmt.Errorf("%s is no DFlash head of all of the vocabulary without windows, as which a head can start: %s", r.Start, n.Describe(false))
+	}
+	r.Block, r.ShortBlock = n.Block, min(r.ShortBlock, n.Block)
+	r.Layers = n.Layers
+	r.Heads, r.KVHeads = n.Config.Heads, n.KVHeads
+	r.HeadDim = n.HeadDim
+	r.FFN = n.FFN
+	r.RopeBase = n.Config.Rope.Base
+	r.Taps = n.Taps
+	r.From = nil
+	r.Anchor = false // a row of the DFlash head drafts its own place
+	r.start = n
+	r.Started, err = train.FingerprintFile(r.Start)
+	return r, err
+}
+
+// AsPaper is the recipe with what the trainers that are published have in place of grove's own: for the block DFlash's course
+// (Recipe.AsPaper), for DSpark with gamma 4 and its own loss.
+func (r CorrectedRecipe) AsPaper() CorrectedRecipe {
+	loss := r.Loss
+	r.Recipe = r.Recipe.AsPaper()
+	if r.Head == DSpark {
+		r.Loss = loss
+		r.Gamma = 4
+	}
+	return r
+}
+
+// Check refuses a recipe that cannot be followed to its end for a target.
+func (r *CorrectedRecipe) Check(target *model.Config) error {
+	plain := r.Recipe
+	if r.Head == DSpark {
+		plain.Loss = "kl" // it has its own
+	}
+	if err := plain.Check(target); err != nil {
+		return err
+	}
+	switch {
+	case r.Head == DSpark && (r.Markov != Vanilla && r.Markov != Gated):
+		return fmt.Errorf("correction %q: want vanilla or gated", r.Markov)
+	case !(r.Hard >= 0 && r.Hard < 1):
+		return fmt.Errorf("share %g of cross-entropy: want 0 or more, and less than 1", r.Hard)
+	case !(r.Weight >= 0):
+		return fmt.Errorf("weight %g of the correction's loss: want 0 or more", r.Weight)
+	}
+	c := r.config(target, 0)
+	return c.Validate()
+}
+
+func (r *CorrectedRecipe) objective() objective {
+	o := r.Recipe.objective()
+	if r.Head == DSpark {
+		o.share = 1 - r.Hard
+		o.divergence = autograd.TotalVariation
+	}
+	return o
+}
+
+// config is the head's shape over a target.
+func (r *CorrectedRecipe) config(target *model.Config, mask int32) spark.Config {
+	c := spark.Config{Config: r.Recipe.config(target, mask), Variant: r.Head, Anchor: r.Anchor, Rank: r.Rank, Markov: r.Markov,
+		Kernel: r.Kernel, Group: r.Group, Top: r.Top}
+	if r.Head == DSpark && r.Weight > 0 {
+		c.Confidence = spark.TokenConfident
+	}
+	return c
+}
+
+// TrainCorrected is Train for a head with a correction.
+func TrainCorrected(ctx context.Context, j train.Job, name string, r CorrectedRecipe) error {
+	if err := r.Check(&j.Target.Config); err != nil {
+		return err
+	}
+	return j.TrainHead(ctx, name, r.Course, func(text *train.Corpus) (train.HeadTrainer, error) {
+		return openCorrected(ctx, &j, &r, text)
+	})
+}
