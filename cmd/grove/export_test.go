@@ -75,14 +75,17 @@ func TestExportVLLM(t *testing.T) {
 	parallel := peagle.Config{Config: e3, Depths: 4, Mask: 7}
 	e2 := synthetic.Config[eagle.Config](rng, "eagle2", m, tensor.F32)
 	block := synthetic.Config[specblock.Config](rng, "specblock", m, tensor.F32)
-	dspark := spark.Config{Config: flash, Variant: "dspark", Anchor: true, Rank: 8, Markov: "vanilla", Confidence: spark.TokenConfident}
+	dspark := spark.Config{Config: flash, Variant: "dspark", Anchor: true, Rank: 8, Markov: "vanilla",
+		Confidence: spark.TokenConfident}
 	gated := dspark
 	gated.Markov = "gated"
 	flash2 := spark.Config{Config: flash, Variant: "dflash2", Rank: 8, Kernel: 2, Group: 4, Top: 5}
-	for name, s := range map[string]headfile.Shape{"dspark": &dspark, "gated": &gated, "flash2": &flash2, "eagle3": &e3, "flash": &flash, "jet": &causal, "peagle": &parallel, "eagle2": &e2, "block": &block} {
+	for name, s := range map[string]headfile.Shape{"dspark": &dspark, "gated": &gated, "flash2": &flash2, "eagle3": &e3,
+		"flash": &flash, "jet": &causal, "peagle": &parallel, "eagle2": &e2, "block": &block} {
 		writeHead(t, at(name+".gguf"), s)
 	}
-	layer := []string{"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj", "mlp.gate_proj", "mlp.up_proj", "mlp.down_proj",
+	layer := []string{"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj", "mlp.gate_proj",
+		"mlp.up_proj", "mlp.down_proj",
 		"input_layernorm", "post_attention_layernorm"}
 	names := func(layer []string, more ...string) (all []string) {
 		for _, l := range layer {
@@ -124,28 +127,40 @@ func TestExportVLLM(t *testing.T) {
 		}, true, names(append([]string{"hidden_norm"}, layer...), "embed_tokens.weight", "fc.weight", "mask_hidden",
 			"norm.weight", "lm_head.weight", "d2t", "t2d")},
 		{"flash", "dflash", "3", []string{"--tokens", "3"}, map[string]any{
-			"architectures": []any{"DFlashSpeculator"}, "speculators_model_type": "dflash", "speculators_config": config("dflash", 7), "torch_dtype": "bfloat16",
-			"block_size": 8.0, "mask_token_id": float64(flash.Mask), "aux_hidden_state_layer_ids": []any{1.0, 2.0, 4.0}, "draft_vocab_size": float64(m.Vocab),
+			"architectures": []any{"DFlashSpeculator"}, "speculators_model_type": "dflash", "speculators_config": config(
+				"dflash", 7), "torch_dtype": "bfloat16",
+			"block_size": 8.0, "mask_token_id": float64(flash.Mask), "aux_hidden_state_layer_ids": []any{
+				1.0, 2.0, 4.0}, "draft_vocab_size": float64(m.Vocab),
 			"sample_from_anchor": false, "sliding_window_non_causal": true, "dflash_config": nil,
 		}, true, names(normed, "fc.weight", "hidden_norm.weight", "norm.weight")},
 		{"dspark", "dspark", "8", nil, map[string]any{
-			"architectures": []any{"DSparkDraftModel"}, "speculators_model_type": "dspark", "speculators_config": config("dspark", 8), "torch_dtype": "bfloat16",
-			"block_size": 8.0, "mask_token_id": float64(flash.Mask), "aux_hidden_state_layer_ids": []any{1.0, 2.0, 4.0}, "draft_vocab_size": float64(m.Vocab),
+			"architectures": []any{"DSparkDraftModel"}, "speculators_model_type": "dspark", "speculators_config": config(
+				"dspark", 8), "torch_dtype": "bfloat16",
+			"block_size": 8.0, "mask_token_id": float64(flash.Mask), "aux_hidden_state_layer_ids": []any{
+				1.0, 2.0, 4.0}, "draft_vocab_size": float64(m.Vocab),
 			"sample_from_anchor": true, "sliding_window_non_causal": true, "markov_rank": 8.0, "markov_head_type": "vanilla",
 			"enable_confidence_head": true, "confidence_head_with_markov": true,
-		}, true, names(normed, "fc.weight", "hidden_norm.weight", "norm.weight", "markov_head.markov_w1.weight", "markov_head.markov_w2.weight",
+		}, true, names(normed, "fc.weight", "hidden_norm.weight", "norm.weight", "markov_head.markov_w1.weight",
+			"markov_head.markov_w2.weight",
 			"confidence_head.proj.weight")},
 		{"flash2", "dflash2", "7", nil, map[string]any{
-			"architectures": []any{"DFlash2DraftModel"}, "speculators_model_type": "dflash2", "speculators_config": config("dflash2", 7), "torch_dtype": "bfloat16",
-			"block_size": 8.0, "mask_token_id": float64(flash.Mask), "aux_hidden_state_layer_ids": []any{1.0, 2.0, 4.0}, "draft_vocab_size": float64(m.Vocab),
-			"sample_from_anchor": false, "sliding_window_non_causal": true, "conv_kernel_size": 2.0, "conv_group_size": 4.0, "selector_rank": 8.0,
+			"architectures": []any{"DFlash2DraftModel"}, "speculators_model_type": "dflash2", "speculators_config": config(
+				"dflash2", 7), "torch_dtype": "bfloat16",
+			"block_size": 8.0, "mask_token_id": float64(flash.Mask), "aux_hidden_state_layer_ids": []any{
+				1.0, 2.0, 4.0}, "draft_vocab_size": float64(m.Vocab),
+			"sample_from_anchor": false, "sliding_window_non_causal": true, "conv_kernel_size": 2.0, "conv_group_size": 4.0,
+			"selector_rank":  8.0,
 			"selector_top_k": 5.0,
-		}, true, names(append([]string{"attention_conv.kernel_projection", "mlp_conv.kernel_projection"}, normed...), "fc.weight", "hidden_norm.weight",
-			"norm.weight", "layers.0.attention_conv.base_kernel", "layers.0.mlp_conv.base_kernel", "candidate_selector.predecessor_codebook",
+		}, true, names(append([]string{"attention_conv.kernel_projection", "mlp_conv.kernel_projection"}, normed...),
+			"fc.weight", "hidden_norm.weight",
+			"norm.weight", "layers.0.attention_conv.base_kernel", "layers.0.mlp_conv.base_kernel",
+			"candidate_selector.predecessor_codebook",
 			"candidate_selector.successor_codebook", "candidate_selector.hidden_projection.weight")},
 		{"jet", "dflash", "7", nil, map[string]any{
-			"architectures": []any{"DFlashDraftModel"}, "speculators_model_type": nil, "block_size": 8.0, "transformer_layer_config": nil,
-			"dflash_config": map[string]any{"mask_token_id": float64(flash.Mask), "target_layer_ids": []any{0.0, 1.0, 3.0}, "causal": true, "causal_head": true},
+			"architectures": []any{"DFlashDraftModel"}, "speculators_model_type": nil, "block_size": 8.0,
+			"transformer_layer_config": nil,
+			"dflash_config": map[string]any{"mask_token_id": float64(flash.Mask), "target_layer_ids": []any{0.0, 1.0, 3.0},
+				"causal": true, "causal_head": true},
 		}, false, names(normed, "fc.weight", "hidden_norm.weight", "norm.weight")},
 	} {
 		to := at("for-" + c.head)
@@ -176,8 +191,10 @@ func TestExportVLLM(t *testing.T) {
 		if c.layers {
 			fields, _ = fields["transformer_layer_config"].(map[string]any)
 		}
-		for name, want := range map[string]any{"hidden_size": float64(m.Hidden), "vocab_size": float64(m.Vocab), "num_hidden_layers": 1.0,
-			"model_type": map[string]any{"eagle3": "llama", "peagle": "llama", "flash": "qwen3", "jet": "qwen3", "dspark": "qwen3", "flash2": "qwen3"}[c.head]} {
+		for name, want := range map[string]any{"hidden_size": float64(m.Hidden), "vocab_size": float64(m.Vocab),
+			"num_hidden_layers": 1.0,
+			"model_type": map[string]any{"eagle3": "llama", "peagle": "llama", "flash": "qwen3", "jet": "qwen3",
+				"dspark": "qwen3", "flash2": "qwen3"}[c.head]} {
 			if fields[name] != want {
 				t.Errorf("%s: field %s of the layers is %v, want %v", c.head, name, fields[name], want)
 			}

@@ -69,8 +69,8 @@ func (r *gateRecord) backward(t *Tape) {
 
 func sigmoid(x float32) float32 { return float32(1 / (1 + math.Exp(-float64(x)))) }
 
-// BinaryCrossEntropy is that of σ(x), x a number a row, against shares of 0 to 1. A row's weight may be 0. scale multiplies
-// the gradient.
+// BinaryCrossEntropy is that of σ(x), x a number a row, against shares of 0 to 1. A row's weight
+// may be 0. scale multiplies the gradient.
 func (t *Tape) BinaryCrossEntropy(x nn.Mat, shares, weights []float32, scale float32) Loss {
 	var l Loss
 	for i := range x.Rows {

@@ -69,8 +69,8 @@ func TestBinaryCrossEntropy(t *testing.T) {
 	})
 }
 
-// Convolutions over blocks of several lengths, before a half of a layer and after it, against their definition, and their
-// gradient by rows, weights and what rows add to these.
+// Convolutions over blocks of several lengths, before a half of a layer and after it, against their
+// definition, and their gradient by rows, weights and what rows add to these.
 func TestConvolveBlockGradient(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 13))

@@ -52,7 +52,8 @@ const lossRows = 256
 // to the source, a few rows at a time.
 func (t *Tape) CrossEntropy(src nn.Source, head *nn.Linear, targets Targets, scale float32) Loss {
 	n := src.X.Rows
-	l := &lossPass{t: t, head: head, targets: targets, scale: scale, outcome: make([]RowLoss, n), scratch: make([][]float32, t.exec.Threads())}
+	l := &lossPass{t: t, head: head, targets: targets, scale: scale, outcome: make([]RowLoss, n),
+		scratch: make([][]float32, t.exec.Threads())}
 	if t.attached {
 		l.record = &lossRecord{t.newLinear(src, nil), t.plain(n, src.Cols())}
 		t.record(l.record)
@@ -152,7 +153,8 @@ func (l *lossPass) part(src nn.Source, from, to int) {
 	}
 	chosen := l.targets.Selector.room(to - from)
 	each(e.Pool(), to-from, func(worker, i int) {
-		r := lossRow{p: logits.Row(i), target: l.targets.Token[from+i], weight: l.targets.weight(from + i), share: l.targets.Share, scale: l.scale}
+		r := lossRow{p: logits.Row(i), target: l.targets.Token[from+i], weight: l.targets.weight(from + i),
+			share: l.targets.Share, scale: l.scale}
 		l.scratch[worker] = grow(l.scratch[worker], vocab)
 		r.t = l.scratch[worker][:vocab]
 		switch soft := l.targets.Soft; {
@@ -197,7 +199,8 @@ func (l *lossPass) part(src nn.Source, from, to int) {
 	}
 }
 
-// plus adds the targets' product to the logits. Where a gradient goes back through the head's cap, it returns what they were before.
+// plus adds the targets' product to the logits. Where a gradient goes back through the head's cap,
+// it returns what they were before.
 func (l *lossPass) plus(logits nn.Mat, from, to int, attached bool) (capped nn.Mat) {
 	capped = logits
 	if attached && l.head.Cap != 0 {

@@ -66,8 +66,8 @@ func drawLossCheck(t *rapid.T, r *rand.Rand) *lossCheck {
 	return c
 }
 
-// check compares the loss with its definition, which is given a row's logits, and the gradients by the source, the head and the norm with
-// differences. size is about the largest term of a row.
+// check compares the loss with its definition, which is given a row's logits, and the gradients by
+// the source, the head and the norm with differences. size is about the largest term of a row.
 func (c *lossCheck) check(t *rapid.T, r *rand.Rand, define func(row int, logits []float32) float64, size float64) {
 	t.Helper()
 	c.draw(r)
@@ -111,8 +111,8 @@ func (c *lossCheck) check(t *rapid.T, r *rand.Rand, define func(row int, logits 
 	c.differences(t, r, func() float64 { return c.loss().Sum * float64(c.scale) }, size)
 }
 
-// The fused loss against its definition in f64, with label masks, weights and a teacher; and its gradient by the source,
-// the head and the norm against differences.
+// The fused loss against its definition in f64, with label masks, weights and a teacher; and its
+// gradient by the source, the head and the norm against differences.
 func TestCrossEntropyGradient(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 5))
@@ -165,7 +165,8 @@ func TestSoftGradient(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 6))
 		c := drawLossCheck(t, r)
-		s := &Soft{Divergence: rapid.SampledFrom([]Divergence{ForwardKL, ReverseKL, TotalVariation}).Draw(t, "divergence"), Temperature: 1}
+		s := &Soft{Divergence: rapid.SampledFrom([]Divergence{ForwardKL, ReverseKL, TotalVariation}).Draw(t, "divergence"),
+			Temperature: 1}
 		if s.Divergence == TotalVariation {
 			c.step /= 4 // it bends where the distributions cross
 		}

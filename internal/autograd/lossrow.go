@@ -16,11 +16,12 @@ const (
 	TotalVariation                   // ½ Σ|p − q|: how often a draft of p is not taken by q
 )
 
-// Soft is distributions to learn from. Several rows may share one: those of different blocks that predict the same place of a
-// text, whose distribution is then made once.
+// Soft is distributions to learn from. Several rows may share one: those of different blocks that
+// predict the same place of a text, whose distribution is then made once.
 type Soft struct {
-	Divergence  Divergence
-	Temperature float32 // of both distributions; the divergence counts Temperature² times, so that its gradient stays as large
+	Divergence Divergence
+	// of both distributions; the divergence counts Temperature² times, so that its gradient stays as large
+	Temperature float32
 	Row         []int32 // of each row of the loss, the number of its distribution
 
 	dist nn.Mat    // probabilities; with ReverseKL their logarithms

@@ -5,8 +5,9 @@ import (
 	"github.com/grovellm/grove/internal/nn"
 )
 
-// Selector scores the likeliest tokens of a row anew, as DFlash 2 does: the score of a token is its logit and ⟨latent, S[token]⟩.
-// It adds the cross-entropy over these tokens to the loss. Where the right token is not among them, it takes the place of the last.
+// Selector scores the likeliest tokens of a row anew, as DFlash 2 does: the score of a token is its
+// logit and ⟨latent, S[token]⟩. It adds the cross-entropy over these tokens to the loss. Where the
+// right token is not among them, it takes the place of the last.
 type Selector struct {
 	Latent nn.Mat     // of each row
 	Token  *nn.Linear // S, a row for each token
@@ -14,7 +15,8 @@ type Selector struct {
 	Weight float32    // of the cross-entropy beside the rest of the loss
 }
 
-// choice is the tokens of a row that are scored, the likeliest first, and their scores: afterwards the loss's gradient by these.
+// choice is the tokens of a row that are scored, the likeliest first, and their scores: afterwards
+// the loss's gradient by these.
 type choice struct {
 	tokens []int32
 	scores []float32

@@ -47,7 +47,8 @@ func shorten(t *train.HeadText) {
 }
 
 // tinyBlock is the shape of a block head for the tiny target.
-var tinyBlock = given{"From": []int{-1}, "Layers": 1, "Anchors": 4, "Block": 4, "FFN": 64, "Heads": 2, "KVHeads": 1, "HeadDim": 16,
+var tinyBlock = given{"From": []int{-1}, "Layers": 1, "Anchors": 4, "Block": 4, "FFN": 64, "Heads": 2,
+	"KVHeads": 1, "HeadDim": 16,
 	"Taps": []int{1, 2}}
 
 func trainCorrected(j train.Job, name string, r jet.CorrectedRecipe, f train.HeadFlags, err error) error {
@@ -88,7 +89,8 @@ var allTrained = map[string]trained{
 	"dflash2": {
 		func() train.HeadFlags { return new(jet.DFlash2Flags) },
 		tinyBlock,
-		given{"Loss": "ce", "Softening": float32(2), "Selection": float32(.1), "Rank": 24, "Kernel": 3, "Group": 8, "Top": 5, "Gamma": 1., "Anchors": 3,
+		given{"Loss": "ce", "Softening": float32(2), "Selection": float32(.1), "Rank": 24, "Kernel": 3, "Group": 8, "Top": 5,
+			"Gamma": 1., "Anchors": 3,
 			"Block": 3, "RopeBase": 100.},
 		nil,
 		func(j train.Job, name string, f train.HeadFlags) error {

@@ -9,11 +9,12 @@ import (
 // embedding is the parameter that is also the head.
 const embedding = "token_embd.weight"
 
-// hasAdamW tells the matrices that AdamW trains in any case: those with a row for each token, of which a step sees few, and the one
-// row of a confidence head.
+// hasAdamW tells the matrices that AdamW trains in any case: those with a row for each token, of
+// which a step sees few, and the one row of a confidence head.
 func hasAdamW(name string) bool {
 	switch name {
-	case embedding, "markov.before.weight", "markov.token.weight", "selector.before.weight", "selector.token.weight", "confidence.weight":
+	case embedding, "markov.before.weight", "markov.token.weight", "selector.before.weight",
+		"selector.token.weight", "confidence.weight":
 		return true
 	}
 	return false

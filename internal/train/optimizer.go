@@ -9,10 +9,10 @@ import (
 	"github.com/grovellm/grove/internal/nn"
 )
 
-// Optimizer is AdamW (Loshchilov and Hutter, 2019) for embeddings, other tables of tokens and vectors and, where Muon is
-// set, Muon (Jordan et al., 2024) for the matrices between: the momentum of the gradient, made
-// orthogonal, so that every direction of a matrix learns at one pace. Weight decay is decoupled,
-// and norms and biases have none.
+// Optimizer is AdamW (Loshchilov and Hutter, 2019) for embeddings, other tables of tokens and
+// vectors and, where Muon is set, Muon (Jordan et al., 2024) for the matrices between: the momentum
+// of the gradient, made orthogonal, so that every direction of a matrix learns at one pace. Weight
+// decay is decoupled, and norms and biases have none.
 type Optimizer struct {
 	autograd.AdamW // its Rate is that at the schedule's peak
 

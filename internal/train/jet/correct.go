@@ -18,8 +18,8 @@ import (
 	"github.com/grovellm/grove/internal/train"
 )
 
-// correction scores the tokens of a row by the token before, which is the text's: what a drafter sees as long as its drafts are
-// right.
+// correction scores the tokens of a row by the token before, which is the text's: what a drafter
+// sees as long as its drafts are right.
 //
 //	DSpark    the loss is that of the block's logits and W2·e; and the confidence head's, which learns the overlap of a row's
 //	          distribution with the target's, 1 − ½‖p − q‖₁: how often a draft of the row is taken
@@ -35,13 +35,15 @@ type correction struct {
 	shares, weights            []float32          // of rows, for the confidence
 }
 
-// NewCorrectedHead returns a head of zeros over a target, as NewHead does. weight is that of what the correction adds to the loss.
+// NewCorrectedHead returns a head of zeros over a target, as NewHead does. weight is that of what
+// the correction adds to the loss.
 func NewCorrectedHead(c spark.Config, target *model.Model, kind gemm.Type, weight float32) (*Head, error) {
 	h := &Head{OverTarget: train.NewOverTarget(target, c.Taps, kind), skip: 1}
 	if c.Anchor {
 		h.skip = 0
 	}
-	n, err := spark.NewNetwork(c, train.Trained{Params: h.Params, Biases: []string{"markov.gate.bias", "confidence.bias"}}, nil, &target.Network)
+	n, err := spark.NewNetwork(c, train.Trained{Params: h.Params, Biases: []string{"markov.gate.bias", "confidence.bias"}},
+		nil, &target.Network)
 	if err != nil {
 		return nil, err
 	}
@@ -51,7 +53,8 @@ func NewCorrectedHead(c spark.Config, target *model.Model, kind gemm.Type, weigh
 	return h, c.Fits(target.Config)
 }
 
-// begin makes the head begin as a DFlash head: that of the recipe, or one that begins as JetSpec's do. The correction adds nothing.
+// begin makes the head begin as a DFlash head: that of the recipe, or one that begins as JetSpec's
+// do. The correction adds nothing.
 func (h *Head) begin(r *CorrectedRecipe, texts [][]int32) error {
 	for _, p := range h.Params.All() {
 		switch {
@@ -62,7 +65,8 @@ func (h *Head) begin(r *CorrectedRecipe, texts [][]int32) error {
 					p.Data[half*len(p.Data)/2+i] = 1
 				}
 			}
-		case strings.HasSuffix(p.Name, "_conv.kernel.weight"), strings.HasSuffix(p.Name, ".bias"), p.Name == "markov.token.weight",
+		case strings.HasSuffix(p.Name, "_conv.kernel.weight"), strings.HasSuffix(p.Name,
+			".bias"), p.Name == "markov.token.weight",
 			p.Name == "selector.token.weight", p.Name == "confidence.weight":
 			clear(p.Data)
 		}
@@ -153,9 +157,11 @@ func (c *correction) loss(h *Head, src nn.Source, scale float32) autograd.Loss {
 	return l
 }
 
-// measure has the head draft at every token that the target said: the share of first guesses that are right by depth, where those
-// before are; and τ of decoding the text with chains and trees of the drafter that serves.
-func (c *correction) measure(h *Head, t *train.HeldText, o objective, figure func(string, float64)) (autograd.Loss, error) {
+// measure has the head draft at every token that the target said: the share of first guesses that
+// are right by depth, where those before are; and τ of decoding the text with chains and trees of
+// the drafter that serves.
+func (c *correction) measure(h *Head, t *train.HeldText, o objective, figure func(string, float64)) (autograd.Loss,
+	error) {
 	h.Tape.Detach()
 	var loss autograd.Loss
 	block, depths := h.net.Block, c.net.Depths()
@@ -178,7 +184,8 @@ func (c *correction) measure(h *Head, t *train.HeldText, o objective, figure fun
 			}
 		}
 		for i, tree := range []string{onepass.Chain, onepass.DDTree} {
-			d, err := spark.New(spark.Options{Tree: tree}, c.net, registry.Target{Vocab: h.net.Vocab, Context: h.net.Config.Context, Model: h.Target.Model})
+			d, err := spark.New(spark.Options{Tree: tree}, c.net, registry.Target{Vocab: h.net.Vocab,
+				Context: h.net.Config.Context, Model: h.Target.Model})
 			if err != nil {
 				return err
 			}

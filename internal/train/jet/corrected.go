@@ -22,8 +22,8 @@ const (
 	Gated   = "gated"
 )
 
-// CorrectedRecipe is what the weights of a DSpark or DFlash 2 head are a function of, with the target and the text: the recipe of
-// its block, and that of its correction.
+// CorrectedRecipe is what the weights of a DSpark or DFlash 2 head are a function of, with the
+// target and the text: the recipe of its block, and that of its correction.
 type CorrectedRecipe struct {
 	Recipe
 	Head string // DSpark or DFlash2
@@ -68,7 +68,8 @@ func (r CorrectedRecipe) For(m *model.Model) (CorrectedRecipe, error) {
 	if r.Start == "" {
 		return r, nil
 	}
-	n, err := jethead.Open(registry.Head{Name: r.Start}, registry.Target{Vocab: m.Config.Vocab, Context: m.Context(), Model: m})
+	n, err := jethead.Open(registry.Head{Name: r.Start}, registry.Target{Vocab: m.Config.Vocab,
+		Context: m.Context(), Model: m})
 	if err != nil {
 		return r, err
 	}
@@ -89,8 +90,8 @@ func (r CorrectedRecipe) For(m *model.Model) (CorrectedRecipe, error) {
 	return r, err
 }
 
-// AsPaper is the recipe with what the trainers that are published have in place of grove's own: for the block DFlash's course
-// (Recipe.AsPaper), for DSpark with gamma 4 and its own loss.
+// AsPaper is the recipe with what the trainers that are published have in place of grove's own: for
+// the block DFlash's course (Recipe.AsPaper), for DSpark with gamma 4 and its own loss.
 func (r CorrectedRecipe) AsPaper() CorrectedRecipe {
 	loss := r.Loss
 	r.Recipe = r.Recipe.AsPaper()
@@ -133,7 +134,8 @@ func (r *CorrectedRecipe) objective() objective {
 
 // config is the head's shape over a target.
 func (r *CorrectedRecipe) config(target *model.Config, mask int32) spark.Config {
-	c := spark.Config{Config: r.Recipe.config(target, mask), Variant: r.Head, Anchor: r.Anchor, Rank: r.Rank, Markov: r.Markov,
+	c := spark.Config{Config: r.Recipe.config(target, mask), Variant: r.Head, Anchor: r.Anchor,
+		Rank: r.Rank, Markov: r.Markov,
 		Kernel: r.Kernel, Group: r.Group, Top: r.Top}
 	if r.Head == DSpark && r.Weight > 0 {
 		c.Confidence = spark.TokenConfident

@@ -30,9 +30,9 @@ func tinyCorrected(head string, steps int) CorrectedRecipe {
 	return r
 }
 
-// DSpark and DFlash 2 heads learn what the target says; what is exported opens as a drafter of its kind, of the same shape, and
-// folders have the weights of the file. Those that start as a DFlash head have its shape, and draft as well as it before they
-// have learned.
+// DSpark and DFlash 2 heads learn what the target says; what is exported opens as a drafter of its
+// kind, of the same shape, and folders have the weights of the file. Those that start as a DFlash
+// head have its shape, and draft as well as it before they have learned.
 func TestCorrected(t *testing.T) {
 	j := traintest.JobWithTarget(t)
 	j.Verifier = "org/target"
@@ -40,7 +40,8 @@ func TestCorrected(t *testing.T) {
 		t.Fatal(err)
 	}
 	start := filepath.Join(j.Dir, "dflash", "model-f32.gguf")
-	for name, r := range map[string]CorrectedRecipe{DSpark: tinyCorrected(DSpark, 40), DFlash2: tinyCorrected(DFlash2, 40), "started": tinyCorrected(DFlash2, 1)} {
+	for name, r := range map[string]CorrectedRecipe{DSpark: tinyCorrected(DSpark, 40), DFlash2: tinyCorrected(DFlash2, 40),
+		"started": tinyCorrected(DFlash2, 1)} {
 		switch name {
 		case DSpark:
 			r.Markov = Gated
@@ -57,15 +58,19 @@ func TestCorrected(t *testing.T) {
 			t.Fatal(err)
 		}
 		if last.Step != r.Steps || name != "started" && last.Loss > 0.8*first.Loss || last.Figures["held chain"] < 1 ||
-			name == "started" && last.Figures["held chain"] < 1.2 || last.Figures["held "+train.HeldTree] < last.Figures["held chain"] {
-			t.Errorf("%s: loss %.3f at first, %.3f at step %d; held out %v %v", name, first.Loss, last.Loss, last.Step, last.Validation, last.Figures)
+			name == "started" && last.Figures["held chain"] < 1.2 || last.Figures["held "+
+			train.HeldTree] < last.Figures["held chain"] {
+			t.Errorf("%s: loss %.3f at first, %.3f at step %d; held out %v %v", name, first.Loss, last.Loss, last.Step,
+				last.Validation, last.Figures)
 		}
 		want := r.config(&j.Target.Config, 0)
 		var weights [][]float32
 		for _, file := range []string{"model-f32.gguf", "hf", "speculators", "model-q8_0.gguf"} {
 			h := traintest.Opened(t, &j, name, file, j.Target, spark.Open)
-			if h.Variant != r.Head || h.Anchor != want.Anchor || h.Rank != 8 || h.Markov != want.Markov || h.Confidence != want.Confidence ||
-				h.Kernel != want.Kernel || h.Group != want.Group || h.Top != want.Top || !slices.Equal(h.Taps, []int{1, 2}) || h.Layers != 2 {
+			if h.Variant != r.Head || h.Anchor != want.Anchor || h.Rank != 8 || h.Markov != want.Markov ||
+				h.Confidence != want.Confidence ||
+				h.Kernel != want.Kernel || h.Group != want.Group || h.Top != want.Top ||
+				!slices.Equal(h.Taps, []int{1, 2}) || h.Layers != 2 {
 				t.Errorf("%s/%s: the head opens as %+v", name, file, h.Config)
 			}
 			var all []float32
@@ -146,7 +151,8 @@ func TestCorrectedGradient(t *testing.T) {
 			got := (4*short - long) / 3
 			copy(p.Data, was)
 			if length == 0 || math.Abs(got-want) > 0.02*(math.Sqrt(length)+math.Abs(want))+0.02 {
-				t.Errorf("%s %s: %s is %g along a direction, by differences %g (gradient's length %g)", r.Head, r.Markov, p.Name, want, got, math.Sqrt(length))
+				t.Errorf("%s %s: %s is %g along a direction, by differences %g (gradient's length %g)", r.Head, r.Markov, p.Name, want,
+					got, math.Sqrt(length))
 			}
 		}
 	}
@@ -156,7 +162,9 @@ func TestCorrectedGradient(t *testing.T) {
 func TestCorrectedRecipeRefuses(t *testing.T) {
 	tiny := traintest.Shape()
 	shape := tiny.Config()
-	traintest.Refuses(t, func() CorrectedRecipe { return tinyCorrected(DSpark, 1) }, func(r *CorrectedRecipe) error { return r.Check(&shape) },
+	traintest.Refuses(t, func() CorrectedRecipe { return tinyCorrected(DSpark, 1) }, func(r *CorrectedRecipe) error {
+		return r.Check(&shape)
+	},
 		map[string]func(r *CorrectedRecipe){
 			"correction \"rnn\"": func(r *CorrectedRecipe) { r.Markov = "rnn" },
 			"rank":               func(r *CorrectedRecipe) { r.Rank = 0 },

@@ -92,7 +92,8 @@ func (f *DFlash2Flags) Recipe(target *model.Model) (CorrectedRecipe, error) {
 	return correctedRecipe(DFlash2, target, f, &f.StartFlags, &f.CourseFlags, &f.ShapeFlags)
 }
 
-func correctedRecipe(head string, target *model.Model, flags any, start *StartFlags, course *train.CourseFlags, shape *ShapeFlags) (CorrectedRecipe, error) {
+func correctedRecipe(head string, target *model.Model, flags any, start *StartFlags, course *train.CourseFlags,
+	shape *ShapeFlags) (CorrectedRecipe, error) {
 	r := NewCorrectedRecipe(head)
 	if start.Start != nil {
 		r.Start = *start.Start

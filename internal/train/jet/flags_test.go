@@ -24,7 +24,8 @@ func TestFlags(t *testing.T) {
 	}{
 		{Flags{Head: "causal"}, func(r *Recipe) {}},
 		{Flags{Head: "bidirectional"}, func(r *Recipe) { r.Causal = false }},
-		{Flags{Head: "causal", BlockFlags: BlockFlags{Gamma: &half}, LossFlags: LossFlags{Loss: &ce}}, func(r *Recipe) { r.Gamma, r.Loss = 0.5, "ce" }},
+		{Flags{Head: "causal", BlockFlags: BlockFlags{Gamma: &half}, LossFlags: LossFlags{Loss: &ce}},
+			func(r *Recipe) { r.Gamma, r.Loss = 0.5, "ce" }},
 		{Flags{Head: "causal", CourseFlags: train.CourseFlags{Optimizer: &adamw, Rate: &rate},
 			BlockFlags: BlockFlags{ShortTime: &none, Gamma: &none}}, func(r *Recipe) {
 			r.Optimizer.Muon = false
@@ -32,10 +33,14 @@ func TestFlags(t *testing.T) {
 			r.ShortUntil = 0
 			r.Gamma = 0
 		}},
-		{Flags{Head: "causal", ShapeFlags: ShapeFlags{From: []int{-1}, Layers: &three}}, func(r *Recipe) { r.From, r.Layers = nil, 3 }},
-		{Flags{Head: "causal", ShapeFlags: ShapeFlags{From: []int{-1, 5}}}, func(r *Recipe) { r.From, r.Layers = []int{-1, 5}, 2 }},
-		{Flags{Head: "causal", ShapeFlags: ShapeFlags{Taps: []int{0, 6}}, TextFlags: train.TextFlags{Steps: &three}}, func(r *Recipe) { r.Taps, r.Steps = []int{0, 6}, 3 }},
-		{Flags{Head: "causal", ShapeFlags: ShapeFlags{Block: &three}}, func(r *Recipe) { r.Block, r.ShortBlock = 3, 3 }}, // none are longer
+		{Flags{Head: "causal", ShapeFlags: ShapeFlags{From: []int{-1}, Layers: &three}},
+			func(r *Recipe) { r.From, r.Layers = nil, 3 }},
+		{Flags{Head: "causal", ShapeFlags: ShapeFlags{From: []int{-1, 5}}},
+			func(r *Recipe) { r.From, r.Layers = []int{-1, 5}, 2 }},
+		{Flags{Head: "causal", ShapeFlags: ShapeFlags{Taps: []int{0, 6}}, TextFlags: train.TextFlags{Steps: &three}},
+			func(r *Recipe) { r.Taps, r.Steps = []int{0, 6}, 3 }},
+		// none are longer
+		{Flags{Head: "causal", ShapeFlags: ShapeFlags{Block: &three}}, func(r *Recipe) { r.Block, r.ShortBlock = 3, 3 }},
 	} {
 		want := NewRecipe(true)
 		c.change(&want)
