@@ -2,7 +2,8 @@
 // parameters that has read Go's standard library, novels and grade-school arithmetic, a draft model
 // for it with the same tokenizer, and heads that draft from its hidden states. All are Q8_0 GGUF
 // files; docs/training.md says how they were made, and target.md, draft.md, jet.md, dflash.md,
-// eagle.md, specblock.md, medusa.md, peagle.md and falcon.md beside this file are their cards.
+// eagle.md, specblock.md, medusa.md, peagle.md and falcon.md beside this file are their cards. A
+// head for a model that others published lies beside them (smollm2.md).
 //
 //	m, err := grove.OpenGGUF("target", models.Target(), grove.Options{DraftGGUF: models.Draft(), HeadGGUF: models.Heads()})
 //
@@ -45,6 +46,9 @@ var (
 
 	//go:embed falcon-q8_0.gguf
 	falcon []byte
+
+	//go:embed smollm2-135m-eagle3-q8_0.gguf
+	smollm2 []byte
 )
 
 // Target is the contents of the target's GGUF file; they must not be changed.
@@ -60,3 +64,8 @@ func Draft() []byte { return draft }
 func Heads() [][]byte {
 	return [][]byte{jet, dflash, eagle, router, specblock, medusa, parallelspec, peagle, falcon}
 }
+
+// PublishedHeads are the contents of the GGUF files of heads for models that others published,
+// which must not be changed: an EAGLE-3 head for SmolLM2-135M-Instruct. A model takes those made
+// for its weights where it is opened with them as grove.Options.OfferedHeads.
+func PublishedHeads() [][]byte { return [][]byte{smollm2} }

@@ -77,7 +77,7 @@ func (cmd *benchServeCmd) Run(p *command.Program) error {
 		Request: grove.Request{MaxTokens: cmd.MaxTokens, IgnoreEnd: true, Sampling: grove.Sampling{
 			Temperature: cmd.Temperature, Seed: 1}},
 	}
-	if o.Prompts, err = tokenize(m, suite, cmd.Length); err != nil {
+	if o.Prompts, err = tokenize(m, suite, cmd.Length, false); err != nil {
 		return err
 	}
 	if cmd.JSONSchema != "" {
@@ -130,9 +130,15 @@ func openSuite(name, data string, n int) (bench.Suite, error) {
 }
 
 // tokenize returns the first tokens of the suite's prompts: most at most, and half of the context.
-func tokenize(m *grove.Model, suite bench.Suite, most int) (prompts [][]int32, err error) {
+// With templated, questions stand in the model's chat template.
+func tokenize(m *grove.Model, suite bench.Suite, most int, templated bool) (prompts [][]int32, err error) {
 	for _, prompt := range suite.Prompts {
-		tokens, err := m.Tokenize(prompt.Text)
+		var tokens []int32
+		if templated && prompt.Question {
+			tokens, err = m.TokenizeChat([]grove.Message{{Role: "user", Content: prompt.Text}})
+		} else {
+			tokens, err = m.Tokenize(prompt.Text)
+		}
 		if err != nil {
 			return nil, err
 		}

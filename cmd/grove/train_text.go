@@ -18,6 +18,7 @@ type trainTextCmd struct {
 	Suite     string `help:"Suite of prompts, or a JSONL file (see grove bench spec --list)." default:"go" placeholder:"NAME"`
 	Data      string `help:"Folder of the suites' data (${default})." env:"GROVE_DATA" default:"../shared/data" placeholder:"DIR"`
 	Prompts   int    `help:"Prompts of the suite, 1 to 10000 (${default})." default:"200" placeholder:"N"`
+	Chat      bool   `help:"Put questions into the model's chat template."`
 	MaxTokens int    `short:"n" help:"Tokens to generate after each prompt, 1 to 4096 (${default})." default:"128" placeholder:"N"`
 	Drafter   string `short:"d" help:"Drafter that runs the head; default: the one that auto stands for." placeholder:"NAME"`
 
@@ -33,7 +34,7 @@ writes the head's file anew with the weights learned meanwhile. +text then begin
 Take prompts like those that the head will serve, and not those that it is measured on.
 
 Examples:
-    grove train text --suite prompts.jsonl -m FILE --head HEAD HEAD fitted.gguf
+    grove train text --suite prompts.jsonl --chat -m FILE --head HEAD HEAD fitted.gguf
     grove train text --suite prompts.jsonl models/eagle-q8_0.gguf fitted.gguf`
 }
 
@@ -62,7 +63,7 @@ func (cmd *trainTextCmd) Run(p *command.Program) error {
 		}
 	}
 	j := train.TextJob{Drafter: drafter, Target: inside.Target(m), Tokens: cmd.MaxTokens}
-	if j.Prompts, err = tokenize(m, suite, m.Context()); err != nil {
+	if j.Prompts, err = tokenize(m, suite, m.Context(), cmd.Chat); err != nil {
 		return err
 	}
 	ctx, stop := p.Context()

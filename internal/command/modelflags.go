@@ -109,6 +109,7 @@ func (f *OpenFlags) OpenAt(p *Program, name string, o grove.Options) (*grove.Mod
 		}
 		m, err = grove.OpenGGUF(name, models.Target(), o)
 	} else {
+		o.OfferedHeads = models.PublishedHeads()
 		m, err = grove.Open(name, o)
 	}
 	if err != nil {

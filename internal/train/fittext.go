@@ -21,6 +21,9 @@ type TextJob struct {
 	Progress func(done, total int) // called after each text; may be nil
 }
 
+// fitBudget is the nodes of the trees that are verified: as many as processors can pay for.
+const fitBudget = 16
+
 // FitText generates text after every prompt, at temperature 0 and then at 1, with a drafter whose
 // +text learns meanwhile, and returns the weights that it has learned.
 func FitText(ctx context.Context, j TextJob) ([]float32, error) {
@@ -39,7 +42,7 @@ func FitText(ctx context.Context, j TextJob) ([]float32, error) {
 	for _, temperature := range []float32{0, 1} {
 		for i, prompt := range j.Prompts {
 			r := speculate.Request{Sampling: sample.Params{Temperature: temperature, Seed: uint64(i)},
-				MaxTokens: j.Tokens}
+				MaxTokens: j.Tokens, Budget: fitBudget}
 			s, err := loop.Start(prompt, r)
 			if err != nil {
 				return nil, fmt.Errorf("prompt %d: %w", i+1, err)
