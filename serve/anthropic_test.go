@@ -118,9 +118,8 @@ func TestAnthropicModels(t *testing.T) {
 		list["object"] != nil {
 		t.Errorf("the list is %v", list)
 	}
-	loaded := at(list, "data.1")
 	_, one := get("/v1/models/m1", "anthropic-version", "2023-06-01")
-	if jsonOf(one) != jsonOf(loaded) {
+	if loaded := at(list, "data.1"); jsonOf(one) != jsonOf(loaded) {
 		t.Errorf("one model is %v, and %v in the list", one, loaded)
 	}
 	if one["type"] != "model" || one["display_name"] != "m1" || one["max_input_tokens"] != 256.0 ||

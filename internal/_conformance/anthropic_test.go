@@ -149,3 +149,24 @@ func TestAnthropicErrors(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// The client lists the models that are served, on one page, and finds one by its name.
+func TestAnthropicModels(t *testing.T) {
+	c := anthropicClient(start(t, serve.Options{}), "secret")
+	var listed []anthropic.ModelInfo
+	pages := c.Models.ListAutoPaging(t.Context(), anthropic.ModelListParams{})
+	for pages.Next() {
+		listed = append(listed, pages.Current())
+	}
+	if err := pages.Err(); err != nil || len(listed) != 1 || listed[0].MaxInputTokens != 2048 || listed[0].CreatedAt.IsZero() {
+		t.Fatalf("models %+v, %v", listed, err)
+	}
+	one, err := c.Models.Get(t.Context(), listed[0].ID, anthropic.ModelGetParams{})
+	if err != nil || one.ID != listed[0].ID || one.DisplayName != one.ID {
+		t.Errorf("one model is %+v, %v", one, err)
+	}
+	var failed *anthropic.Error
+	if _, err := c.Models.Get(t.Context(), "none", anthropic.ModelGetParams{}); !errors.As(err, &failed) || failed.StatusCode != 404 {
+		t.Errorf("a model that is not there: %v", err)
+	}
+}

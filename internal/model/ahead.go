@@ -51,7 +51,7 @@ func (c *Config) AheadNames(i int) AheadNames {
 // AheadIn finds the names that a folder has for layer i behind the model's; ok is false where it has no such layer.
 func (c *Config) AheadIn(f *safetensors.File, i int) (names AheadNames, ok bool) {
 	for _, names = range []AheadNames{QwenAhead, MiMoAhead, numberedAhead(c.Layers + i)} {
-		if _, has := f.Tensor(names.Start + names.Fuse + ".weight"); has {
+		if _, found := f.Tensor(names.Start + names.Fuse + ".weight"); found {
 			return names, true
 		}
 	}
@@ -136,8 +136,8 @@ func (c *Config) ahead(name string) bool {
 }
 
 // countAhead corrects how many layers there are behind the model's by the tensors of its folder:
-// config.json of Qwen 3 Next does not say it, and transformers leaves the layers of GLM and
-// DeepSeek out and their number in.
+// config.json of Qwen 3 Next does not say it, and transformers leaves the layers of GLM and DeepSeek
+// out and their number in.
 func (c *Config) countAhead(f *safetensors.File) {
 	if _, ok := c.AheadIn(f, 0); ok && c.arch().gated {
 		c.Ahead = max(c.Ahead, 1)

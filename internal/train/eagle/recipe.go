@@ -70,8 +70,15 @@ func (r Recipe) For(m *model.Model) Recipe {
 	if !train.CanCopy(m, c.Layers-1, false) {
 		r.From = nil
 	}
-	if most := 1 << 16; c.Vocab > most {
+	most := 1 << 16
+	if c.Hidden < 1024 { // the output matrix is several times as large as the layer
+		most = 1 << 14
+	}
+	if c.Vocab > most {
 		r.DraftVocab = most / 2
+	}
+	if r.Version == 3 && c.Vocab > 1<<14 { // a test step costs the output matrix
+		r.TestSteps = 3
 	}
 	return r
 }
@@ -86,8 +93,8 @@ func (r Recipe) AsPaper(m *model.Model) Recipe {
 	}
 	r.Course = train.PaperCourse(r.Course, rate, 0.95, 0.015, false, 0.5)
 	r.Places = r.Short.Length
-	if r.TestSteps > 1 {
-		r.Later = r.Places
+	if r.Version == 3 {
+		r.TestSteps, r.Later = 7, r.Places
 	}
 	r.Repeats = 1
 	r.From = nil

@@ -1,4 +1,6 @@
-"""What holds of an answer beyond its types: of its parts together, and of the order of a stream's events."""
+"""What holds of an answer beyond its types: of its parts together, and of the order of a stream's events.
+
+The laws of whole answers and of streams return what was said, without ids and times: it must be the same in both."""
 
 import collections
 import json
@@ -33,7 +35,14 @@ def whole_json(text):
 # OpenAI's completions of chats and texts.
 
 
-def openai_usage(usage, cached=True):
+def choices_asked(body):
+    """The numbers of the choices of a request: n for each prompt."""
+    prompt = body.get("prompt")
+    prompts = len(prompt) if isinstance(prompt, list) and not isinstance(prompt[0], int) else 1
+    return list(range(prompts * (body.get("n") or 1)))
+
+
+def openai_usage(usage):
     law(usage["total_tokens"] == usage["prompt_tokens"] + usage["completion_tokens"], "the usage does not add up:", usage)
     law(usage["prompt_tokens_details"]["cached_tokens"] <= usage["prompt_tokens"], "more is cached than there is:", usage)
     law(usage["completion_tokens_details"]["reasoning_tokens"] <= usage["completion_tokens"], "more is reasoned than said:", usage)
@@ -72,14 +81,16 @@ def chat_choice(body, message, finish):
     if shape in ("json_object", "json_schema") and finish == "stop" and not body.get("stop"):
         law(whole_json(message["content"] or ""), "the content is no JSON:", message)
         seen["chat JSON"] += 1
+    called = [call[call["type"]] for call in calls]
+    return message["content"] or "", message.get("reasoning_content") or "", called, message.get("function_call"), finish
 
 
 def chat(body, answer):
-    law([c["index"] for c in answer["choices"]] == list(range(body.get("n") or 1)), "choices:", answer["choices"])
+    law([c["index"] for c in answer["choices"]] == choices_asked(body), "choices:", answer["choices"])
     for c in answer["choices"]:
         chat_logprobs(body, c["logprobs"])
-        chat_choice(body, c["message"], c["finish_reason"])
     openai_usage(answer["usage"])
+    return [chat_choice(body, c["message"], c["finish_reason"]) for c in answer["choices"]]
 
 
 def openai_stream(body, events, merge):
@@ -99,10 +110,9 @@ def openai_stream(body, events, merge):
         law(chunk.get("usage") is None and ("usage" in chunk) == wanted, "usage:", chunk)
         c = chunk["choices"][0]
         merge(choices, c)
-    law(sorted(choices) == list(range(body.get("n") or 1) if not isinstance(body.get("prompt"), list) or isinstance(body["prompt"][0], int)
-                              else range((body.get("n") or 1) * len(body["prompt"]))), "choices:", sorted(choices))
+    law(sorted(choices) == choices_asked(body), "choices:", sorted(choices))
     law(all(c["finish"] for c in choices.values()), "a choice does not end:", choices)
-    return choices
+    return [c for _, c in sorted(choices.items())]
 
 
 def chat_stream(body, events):
@@ -133,8 +143,7 @@ def chat_stream(body, events):
             whole["function_call"]["arguments"] += old.get("arguments") or ""
         chat_logprobs(body, c["logprobs"])
 
-    for c in openai_stream(body, events, merge).values():
-        chat_choice(body, c, c["finish"])
+    return [chat_choice(body, c, c["finish"]) for c in openai_stream(body, events, merge)]
 
 
 def text_choice(body, c):
@@ -148,13 +157,12 @@ def text_choice(body, c):
 
 
 def completion(body, answer):
-    prompt = body["prompt"]
-    prompts = len(prompt) if isinstance(prompt, list) and not isinstance(prompt[0], int) else 1
-    law([c["index"] for c in answer["choices"]] == list(range(prompts * (body.get("n") or 1))), "choices:", answer["choices"])
+    law([c["index"] for c in answer["choices"]] == choices_asked(body), "choices:", answer["choices"])
     for c in answer["choices"]:
         law(c["finish_reason"], "a choice does not end:", c)
         text_choice(body, c)
     openai_usage(answer["usage"])
+    return [(c["text"], c["finish_reason"]) for c in answer["choices"]]
 
 
 def completion_stream(body, events):
@@ -165,7 +173,7 @@ def completion_stream(body, events):
         whole["text"] += c["text"]
         text_choice(body, c)
 
-    openai_stream(body, events, merge)
+    return [(c["text"], c["finish"]) for c in openai_stream(body, events, merge)]
 
 
 # OpenAI's responses.
@@ -274,6 +282,7 @@ def message(body, answer):
     law(not calls or body.get("tool_choice", {}).get("type") != "none", "calls without tools:", answer)
     usage = answer["usage"]
     law(usage["output_tokens"] <= body["max_tokens"], "more tokens than asked for:", usage)
+    return [{k: v for k, v in block.items() if k != "id"} for block in answer["content"]], reason, answer["stop_sequence"], usage["output_tokens"]
 
 
 BLOCKS = {"text": ("text_delta", "text"), "thinking": ("thinking_delta", "thinking"), "tool_use": ("input_json_delta", "partial_json")}
@@ -309,7 +318,7 @@ def message_stream(body, events):
             blocks.append(block | {{"tool_use": "input"}.get(block["type"], block["type"]): text})
             block = None
     law(block is None, "a block does not end:", block)
-    message(body, start | end["delta"] | {"content": blocks, "usage": start["usage"] | end["usage"]})
+    return message(body, start | end["delta"] | {"content": blocks, "usage": start["usage"] | end["usage"]})
 
 
 # Ollama's answers.
@@ -337,11 +346,13 @@ def ollama_said(body, lines):
     if body.get("format") and lines[-1]["done_reason"] == "stop" and "stop" not in body["options"]:
         law(whole_json(text) or calls, "the content is no JSON:", text)
         seen["ollama JSON"] += 1
+    thought = "".join(one.get("thinking") or "" for one in said)
+    return text, thought, [call["function"] for call in calls], lines[-1]["done_reason"], lines[-1].get("eval_count")
 
 
 def ollama_whole(body, answer):
     ollama_end(answer)
-    ollama_said(body, [answer])
+    return ollama_said(body, [answer])
 
 
 def ollama_stream(body, events):
@@ -351,4 +362,4 @@ def ollama_stream(body, events):
     law(all(l["done"] is False and "done_reason" not in l and "eval_count" not in l for l in lines[:-1]), "a line before the last has an end")
     ollama_end(lines[-1])
     law(len({l["model"] for l in lines}) == 1, "several models")
-    ollama_said(body, lines)
+    return ollama_said(body, lines)

@@ -1,15 +1,17 @@
-"""Random requests of every protocol: each answer and each event of a stream is held to its vendor's types and to the laws of its order.
+"""Random requests of every protocol to the server at GROVE_URL: each answer and each event of a stream is held to its vendor's types and to the laws of its order."""
 
-GROVE_URL=http://… main.py [REQUESTS [SEED [ONLY]]]: ONLY is the number of one request, which is then shown."""
-
+import argparse
 import collections
+import dataclasses
 import http.client
 import json
 import os
 import random
 import sys
 import threading
+import traceback
 import urllib.parse
+from concurrent import futures
 
 import asks
 import laws
@@ -52,7 +54,7 @@ def call(ask, show=False):
     lines = ask.path.startswith("/api/")
     if kind != ("application/x-ndjson" if lines else "text/event-stream"):
         return [f"the stream is of type {kind}"], [], None
-    events = [(None, line) for line in raw.decode().splitlines()] if lines else list(sent_events(raw.decode()))
+    events = [(None, line) for line in raw.decode().rstrip("\n").split("\n")] if lines else list(sent_events(raw.decode()))
     wrong, unknown = [], []
     if ask.hurried and (fault := json.loads(events[-1][1]) if events[-1][1] != "[DONE]" else {}) and ("error" in fault or fault.get("type") == "error"):
         if ask.path != "/v1/responses":
@@ -65,6 +67,18 @@ def call(ask, show=False):
             unknown += more
     last = json.loads(events[-1][1]) if events and events[-1][1] != "[DONE]" else {}
     return wrong or broken(ask.stream_law, ask, events), unknown, last.get("response")
+
+
+def without_stream(ask):
+    """The same request without a stream, which must say the same."""
+    said = ask.said
+
+    def law(body, answer):
+        whole = ask.law(body, answer)
+        laws.law(whole == said, "the whole answer is not the stream's:", whole, said)
+
+    body = {k: v for k, v in ask.body.items() if k != "stream_options"} | {"stream": False}
+    return dataclasses.replace(ask, body=body, law=law, then=None, said=None)
 
 
 def sent_events(text):
@@ -88,30 +102,21 @@ def refusal(ask, answer, kind, raw):
 
 def broken(law, ask, answer):
     try:
-        law(ask.body or {}, answer)
+        ask.said = law(ask.body or {}, answer)
     except laws.Broken as e:
         return [str(e)]
-    except (KeyError, TypeError, IndexError) as e:
-        return [f"{type(e).__name__} {e} at line {e.__traceback__.tb_next.tb_lineno if e.__traceback__.tb_next else '?'} of the laws"]
+    except (KeyError, TypeError, IndexError):  # a law looks for what is not there
+        return [traceback.format_exc(limit=-1)]
     return []
 
 
 class Run:
-    """So many random requests, and those that they lead to, by some threads."""
+    """What came of a run's requests."""
 
-    def __init__(self, count, seed):
-        self.count, self.seed, self.begun, self.done = count, seed, 0, 0
+    def __init__(self, seed):
+        self.seed, self.done = seed, 0
         self.lock = threading.Lock()
         self.failed, self.unknown, self.asked = [], collections.Counter(), collections.Counter()
-
-    def work(self):
-        while True:
-            with self.lock:
-                if self.begun >= self.count:
-                    return
-                number = self.begun
-                self.begun += 1
-            self.one(number)
 
     def one(self, number, show=False):
         """A random request, and those that it leads to."""
@@ -133,21 +138,24 @@ class Run:
                     self.unknown[kind, name] += 1
                 if wrong:
                     self.failed.append(f"request {number}: {ask.method} {ask.path} {json.dumps(ask.body)[:400]}\n  " + "\n  ".join(sorted(set(wrong))[:8]))
+            if ask.streams and ask.said is not None and not wrong:
+                waiting.append(without_stream(ask))
             if ask.then and answer and not wrong:
                 waiting += ask.then(ask.body, answer)
 
 
 def main():
-    count, seed = [int(a) for a in sys.argv[1:3]] + [1000, 48][len(sys.argv) - 1:][:2]
-    run = Run(count, seed)
-    if len(sys.argv) > 3:
-        run.one(int(sys.argv[3]), show=True)
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--requests", type=int, default=1000)
+    parser.add_argument("--seed", type=int, default=48)
+    parser.add_argument("--only", type=int, help="the number of one request, which is made again and shown")
+    options = parser.parse_args()
+    run = Run(options.seed)
+    if options.only is not None:
+        run.one(options.only, show=True)
     else:
-        threads = [threading.Thread(target=run.work) for _ in range(THREADS)]
-        for t in threads:
-            t.start()
-        for t in threads:
-            t.join()
+        with futures.ThreadPoolExecutor(THREADS) as pool:
+            collections.deque(pool.map(run.one, range(options.requests)), 0)
     for (what, streams), n in sorted(run.asked.items()):
         print(f"{n:5} {what}{', streamed' if streams else ''}")
     for (kind, name), n in sorted(run.unknown.items()):
@@ -158,7 +166,7 @@ def main():
     print(f"{len(run.failed)} of {run.done} requests have violations")
     for failure in run.failed[:40]:
         print(failure)
-    if count >= 1000 and missing:
+    if missing and options.only is None and options.requests >= 1000:
         sys.exit(f"no answer has {', '.join(missing)}: the requests test too little")
     sys.exit(bool(run.failed))
 
