@@ -156,6 +156,8 @@ func TestHeadFamiliesStayApart(t *testing.T) {
 		switch family {
 		case "eagle": // whose layers they have
 			also = []string{"peagle", "mtp"}
+		case "spark": // heads with a correction learn as block heads do
+			also = []string{"jet"}
 		case "jet": // whose layers they have; and a tree that P-EAGLE takes too has the name of a drafter
 			also = []string{"spark", "onepass"}
 		case "spark": // which is trained as they are

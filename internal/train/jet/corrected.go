@@ -59,7 +59,7 @@ func NewCorrectedRecipe(head string) CorrectedRecipe {
 	return r
 }
 
-// For is the recipe for another target, or for the DFlash head of it that Start names.
+// For is the recipe for another target, or for the DFlash head of it that Start names, with a tenth of the rates.
 func (r CorrectedRecipe) For(m *model.Model) (CorrectedRecipe, error) {
 	r.Recipe = r.Recipe.For(m)
 	for r.Group > 1 && m.Config.Hidden%r.Group != 0 {
@@ -85,6 +85,10 @@ func (r CorrectedRecipe) For(m *model.Model) (CorrectedRecipe, error) {
 	r.Taps = n.Taps
 	r.From = nil
 	r.Anchor = false // a row of the DFlash head drafts its own place
+	// The block has learned: it is to follow the correction, not to begin anew. Other rates were not measured.
+	r.Optimizer.MuonRate = 0.001
+	r.Optimizer.Rate = 0.002
+	r.ShortUntil = 0
 	r.start = n
 	r.Started, err = train.FingerprintFile(r.Start)
 	return r, err
