@@ -160,8 +160,6 @@ func TestHeadFamiliesStayApart(t *testing.T) {
 			also = []string{"jet"}
 		case "jet": // whose layers they have; and a tree that P-EAGLE takes too has the name of a drafter
 			also = []string{"spark", "onepass"}
-		case "spark": // which is trained as they are
-			also = []string{"jet"}
 		case "falcon": // language models of that name have a tokenizer
 			also = []string{"tokenizer"}
 		}
