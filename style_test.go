@@ -21,7 +21,6 @@ import (
 // field. Lines fit a screen.
 func TestStyle(t *testing.T) {
 	files := 0
-	var long []string
 	err := filepath.WalkDir(".", func(path string, e fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
@@ -42,30 +41,22 @@ func TestStyle(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		for _, fault := range findFaults(f) {
-			t.Errorf("%s: %s", set.Position(fault.at), fault.what)
-		}
+		list := findFaults(f)
 		if !ast.IsGenerated(f) {
-			for _, fault := range findLong(set.File(f.Pos()), src) {
-				long = append(long, set.Position(fault.at).String())
-			}
+			list = append(list, findLong(set.File(f.Pos()), src)...)
+		}
+		for _, fault := range list {
+			t.Errorf("%s: %s", set.Position(fault.at), fault.what)
 		}
 		return nil
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(long) > longLines {
-		t.Errorf("%d lines of more than %d columns, of at most %d:\n%s", len(long), columns, longLines,
-			strings.Join(long, "\n"))
-	}
 	if files < 500 {
 		t.Errorf("read %d files alone", files)
 	}
 }
-
-// At most this many lines of more than 120 columns: lower the number where some go.
-const longLines = 16
 
 // fault is code against the rules of TestStyle.
 type fault struct {

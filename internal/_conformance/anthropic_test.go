@@ -158,7 +158,8 @@ func TestAnthropicModels(t *testing.T) {
 	for pages.Next() {
 		listed = append(listed, pages.Current())
 	}
-	if err := pages.Err(); err != nil || len(listed) != 1 || listed[0].MaxInputTokens != 2048 || listed[0].CreatedAt.IsZero() {
+	if err := pages.Err(); err != nil || len(listed) != 1 || listed[0].MaxInputTokens != 2048 ||
+		listed[0].CreatedAt.IsZero() {
 		t.Fatalf("models %+v, %v", listed, err)
 	}
 	one, err := c.Models.Get(t.Context(), listed[0].ID, anthropic.ModelGetParams{})
@@ -166,7 +167,8 @@ func TestAnthropicModels(t *testing.T) {
 		t.Errorf("one model is %+v, %v", one, err)
 	}
 	var failed *anthropic.Error
-	if _, err := c.Models.Get(t.Context(), "none", anthropic.ModelGetParams{}); !errors.As(err, &failed) || failed.StatusCode != 404 {
+	if _, err := c.Models.Get(t.Context(), "none", anthropic.ModelGetParams{}); !errors.As(err, &failed) ||
+		failed.StatusCode != 404 {
 		t.Errorf("a model that is not there: %v", err)
 	}
 }
