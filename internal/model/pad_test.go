@@ -311,7 +311,8 @@ func TestWritePaddedWithoutLayerAhead(t *testing.T) {
 	if err := synth.Write(context.Background(), path, shape, synth.Options{Type: tensor.F16, Seed: 1}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := model.WritePadded(context.Background(), path, path+".padded", model.Options{Pad: 3_000_000, PadType: tensor.F16}); err != nil {
+	if _, err := model.WritePadded(context.Background(), path, path+".padded",
+		model.Options{Pad: 3_000_000, PadType: tensor.F16}); err != nil {
 		t.Fatal(err)
 	}
 	var list []*model.Model

@@ -74,7 +74,8 @@ func TestPartsOfLayers(t *testing.T) {
 	}
 }
 
-// A GGUF file of the layer alone drafts what it drafts in its model's file, and cannot become a folder, which no one reads.
+// A GGUF file of the layer alone drafts what it drafts in its model's file, and cannot become a
+// folder, which no one reads.
 func TestLayerOfModelsKindAlone(t *testing.T) {
 	for _, name := range []string{"tiny-glm4lite-mtp", "tiny-qwen35-mtp"} {
 		both, alone := filepath.Join("testdata", name+".gguf"), filepath.Join(t.TempDir(), "alone.gguf")
@@ -90,7 +91,8 @@ func TestLayerOfModelsKindAlone(t *testing.T) {
 		}
 		f := Must(headfile.Read(registry.Head{Name: alone}, n.As(n.Config).Kind()))(t)
 		defer f.Close()
-		if err := headfile.WriteFolder(filepath.Join(t.TempDir(), "folder"), f.Shape, f.Weights, nil); err == nil || !strings.Contains(err.Error(), "convert the model's file") {
+		if err := headfile.WriteFolder(filepath.Join(t.TempDir(), "folder"), f.Shape, f.Weights, nil); err == nil ||
+			!strings.Contains(err.Error(), "convert the model's file") {
 			t.Errorf("%s: a folder of the layer: %v", name, err)
 		}
 	}
