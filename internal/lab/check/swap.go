@@ -12,7 +12,7 @@ import (
 )
 
 // swap gives a drafter that learns while it serves other weights under way, sometimes: random ones,
-// which nothing could have taught.
+// which none learned from text.
 func swap(d draft.Drafter, rng *rand.Rand) error {
 	l, ok := d.(learn.Learner)
 	if !ok || rng.IntN(8) > 0 {
