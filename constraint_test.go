@@ -139,8 +139,8 @@ func BenchmarkConstrained(b *testing.B) {
 		b.Run(drafter, func(b *testing.B) {
 			var speeds, taus []float64
 			for i := range b.N + 1 {
-				r := grove.Request{Drafter: drafter, MaxTokens: 160, IgnoreEnd: true, Sampling: grove.Sampling{
-					Temperature: 1, Seed: uint64(i)}}
+				r := grove.Request{Drafter: drafter, MaxTokens: 160, IgnoreEnd: true,
+					Sampling: grove.Sampling{Temperature: 1, Seed: uint64(i)}}
 				free := collect(b, m, "The largest cities, as JSON:\n", r)
 				r.JSONSchema = `{"type": "array", "minItems": 20, "items": ` + city + `}`
 				bound := collect(b, m, "The largest cities, as JSON:\n", r)

@@ -80,8 +80,8 @@ func TestStopInAnAcceptedBlock(t *testing.T) {
 // The chunks' texts and tokens are the result's, cut into pieces.
 func TestChunksAddUp(t *testing.T) {
 	m := open(t, "tiny-qwen3", grove.Options{Threads: 2})
-	r := grove.Request{MaxTokens: 50, Drafter: "lookup", Budget: 8, Stop: []string{"zz"}, Sampling: grove.Sampling{
-		Temperature: 0.7, Seed: 2}}
+	r := grove.Request{MaxTokens: 50, Drafter: "lookup", Budget: 8, Stop: []string{"zz"},
+		Sampling: grove.Sampling{Temperature: 0.7, Seed: 2}}
 	var text strings.Builder
 	var tokens []int32
 	var result *grove.Result
@@ -188,8 +188,8 @@ func TestChat(t *testing.T) {
 func TestConcurrentGenerations(t *testing.T) {
 	m := open(t, "tiny-qwen2", grove.Options{Threads: 2})
 	request := func(i int) grove.Request {
-		return grove.Request{MaxTokens: 20, Drafter: []string{"", "lookup"}[i%2], Sampling: grove.Sampling{
-			Temperature: 1, Seed: uint64(i)}}
+		return grove.Request{MaxTokens: 20, Drafter: []string{"", "lookup"}[i%2],
+			Sampling: grove.Sampling{Temperature: 1, Seed: uint64(i)}}
 	}
 	var want []string
 	for i := range 6 {

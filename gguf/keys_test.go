@@ -28,8 +28,8 @@ func openWith(t *testing.T, meta map[string]any) *File {
 func TestGetters(t *testing.T) {
 	f := openWith(t, map[string]any{
 		"u8": uint8(7), "i16": int16(-7), "u64": uint64(math.MaxUint64), "f32": float32(0.5), "f64": 2.5, "s": "x", "b": true,
-		"u32s": []uint32{1, 2}, "u64s": []uint64{math.MaxUint64}, "f64s": []float64{1.5}, "bs": []bool{
-			true, false}, "ss": []string{"a", ""}, "none": []uint8{},
+		"u32s": []uint32{1, 2}, "u64s": []uint64{math.MaxUint64}, "f64s": []float64{1.5}, "bs": []bool{true, false},
+		"ss": []string{"a", ""}, "none": []uint8{},
 	})
 	if n, ok := f.Uint("u8"); n != 7 || !ok {
 		t.Error(n, ok)

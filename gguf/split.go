@@ -28,8 +28,8 @@ func (f *File) openSplit() error {
 		return f.fault(0, fail(field, remedyWrong, "a model in %d parts", count))
 	}
 	if no, ok := f.Uint(splitNo); !ok || no != 0 {
-		return f.fault(0, fail("key "+tensor.Quote(splitNo), fmt.Sprintf(
-			"open the part whose name ends in -00001-of-%05d.gguf", count),
+		return f.fault(0, fail("key "+tensor.Quote(splitNo),
+			fmt.Sprintf("open the part whose name ends in -00001-of-%05d.gguf", count),
 			"this is part %d of %d of a split model", no+1, count))
 	}
 	suffix := fmt.Sprintf("-%05d-of-%05d.gguf", 1, count)

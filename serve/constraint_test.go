@@ -71,8 +71,8 @@ func TestStructure(t *testing.T) {
 		}
 	}
 	// Any object: it need not end within so many tokens.
-	a := s.post("/v1/completions", map[string]any{"prompt": "{", "max_tokens": 30, "response_format": map[string]any{
-		"type": "json_object"}})
+	a := s.post("/v1/completions",
+		map[string]any{"prompt": "{", "max_tokens": 30, "response_format": map[string]any{"type": "json_object"}})
 	if text := at(a, "choices.0.text").(string); text == "" || text[0] != '{' {
 		t.Errorf("%q", text)
 	}

@@ -199,8 +199,8 @@ func TestAllowedTools(t *testing.T) {
 		chosen := []any{map[string]any{"type": "function", "function": map[string]any{"name": "f2"}}}
 		a = s.post("/v1/chat/completions", map[string]any{"messages": []any{map[string]any{"role": "user", "content": "x"}},
 			"tools": wrapped, "seed": seed, "max_tokens": 60,
-			"tool_choice": map[string]any{"type": "allowed_tools", "allowed_tools": map[string]any{
-				"mode": "required", "tools": chosen}}})
+			"tool_choice": map[string]any{"type": "allowed_tools",
+				"allowed_tools": map[string]any{"mode": "required", "tools": chosen}}})
 		if name := at(a, "choices.0.message.tool_calls.0.function.name"); name != "f2" {
 			t.Errorf("called %v", name)
 		}

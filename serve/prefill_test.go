@@ -36,8 +36,8 @@ func TestPrefill(t *testing.T) {
 		chat := map[string]any{"messages": messages, "temperature": 0, "max_tokens": 12}
 		ollama := map[string]any{"messages": messages, "stream": false, "options": map[string]any{"temperature": 0,
 			"num_predict": 12, "repeat_last_n": 0}}
-		parts := with(chat, "messages", []any{messages[0], map[string]any{"role": "assistant", "content": []any{
-			map[string]any{"type": "text", "text": begun + space}}}})
+		parts := with(chat, "messages", []any{messages[0], map[string]any{"role": "assistant",
+			"content": []any{map[string]any{"type": "text", "text": begun + space}}}})
 		for name, got := range map[string]struct{ prompt, text any }{
 			"continue_final_message": {open, at(s.post("/v1/chat/completions", with(chat, "continue_final_message", true,
 				"add_generation_prompt", false)), "choices.0.message.content")},

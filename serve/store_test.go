@@ -150,10 +150,10 @@ func TestResponseItems(t *testing.T) {
 	s := withTurns(t, serve.Options{})
 	a := s.post("/v1/responses", map[string]any{"truncation": "auto", "max_output_tokens": 2, "input": []any{
 		map[string]any{"role": "user", "content": "x"},
-		map[string]any{"type": "reasoning", "id": "rs_1", "summary": []any{
-			map[string]any{"type": "summary_text", "text": "s"}}, "encrypted_content": nil},
-		map[string]any{"type": "message", "role": "assistant", "content": []any{
-			map[string]any{"type": "refusal", "refusal": "I will not."}}},
+		map[string]any{"type": "reasoning", "id": "rs_1",
+			"summary": []any{map[string]any{"type": "summary_text", "text": "s"}}, "encrypted_content": nil},
+		map[string]any{"type": "message", "role": "assistant",
+			"content": []any{map[string]any{"type": "refusal", "refusal": "I will not."}}},
 		map[string]any{"role": "user", "content": "y"}}})
 	if a["truncation"] != "auto" {
 		t.Error(a)

@@ -74,8 +74,8 @@ func TestCutLines(t *testing.T) {
 		return s.post("/v1/messages/count_tokens", map[string]any{
 			"system": []any{map[string]any{"type": "text", "text": "x-anthropic-billing-header: v=" + session},
 				map[string]any{"type": "text", "text": "You are kind.\nDo not say x-anthropic-billing-header: v."}},
-			"messages": []any{
-				map[string]any{"role": "user", "content": "x-anthropic-billing-header: is kept in what users say"}}})["input_tokens"]
+			"messages": []any{map[string]any{"role": "user",
+				"content": "x-anthropic-billing-header: is kept in what users say"}}})["input_tokens"]
 	}
 	if a, b := prompt("1"), prompt("2.1.37.0d9; and more of that"); a != b {
 		t.Errorf("%v tokens and %v", a, b)

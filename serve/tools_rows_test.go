@@ -70,8 +70,8 @@ func TestCallsThatTheTemplateLeavesOut(t *testing.T) {
 // With tools and a response format, an answer is a call or matches the schema.
 func TestToolsWithSchema(t *testing.T) {
 	s := start(t, withHeads(t, grove.Options{ChatTemplate: toolTemplates["hermes"]}), serve.Options{})
-	tool := map[string]any{"type": "function", "function": map[string]any{"name": "f", "parameters": map[string]any{
-		"type": "object", "properties": map[string]any{}}}}
+	tool := map[string]any{"type": "function", "function": map[string]any{"name": "f",
+		"parameters": map[string]any{"type": "object", "properties": map[string]any{}}}}
 	format := map[string]any{"type": "json_schema", "json_schema": map[string]any{"name": "n", "schema": map[string]any{
 		"enum": []any{"yes", "no"}}}}
 	for seed := range 6 {
@@ -104,8 +104,8 @@ func TestRelaxedTools(t *testing.T) {
 	}
 	for length, want := range map[int]int{128: 200, 129: 400} {
 		body := jsonOf(map[string]any{"messages": []any{map[string]any{"role": "user", "content": "x"}},
-			"max_tokens": 2, "tools": []any{
-				map[string]any{"name": strings.Repeat("n", length), "input_schema": map[string]any{"type": "object"}}}})
+			"max_tokens": 2, "tools": []any{map[string]any{"name": strings.Repeat("n", length),
+				"input_schema": map[string]any{"type": "object"}}}})
 		if status, _, text := s.send("POST", "/v1/messages", body); status != want {
 			t.Errorf("a name of %d: status %d: %s", length, status, text)
 		}

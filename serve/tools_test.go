@@ -19,8 +19,8 @@ func TestTools(t *testing.T) {
 	tool := func(name, property string) map[string]any {
 		return map[string]any{"type": "function", "function": map[string]any{"name": name, "description": "Does " + name,
 			"parameters": map[string]any{
-				"type": "object", "properties": map[string]any{property: map[string]any{"type": "integer"}}, "required": []string{
-					property}, "additionalProperties": false}}}
+				"type": "object", "properties": map[string]any{property: map[string]any{"type": "integer"}},
+				"required": []string{property}, "additionalProperties": false}}}
 	}
 	families := []string{"hermes", "generic", "qwen-coder", "mistral", "llama", "lfm"}
 	if testing.Short() {

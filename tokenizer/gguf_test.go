@@ -46,8 +46,8 @@ func byteMeta() meta {
 		"tokenizer.ggml.model": "gpt2", "tokenizer.ggml.pre": "gpt-2", "tokenizer.ggml.tokens": s.tokens,
 		"tokenizer.ggml.token_type": types, "tokenizer.ggml.merges": merges,
 		"tokenizer.ggml.eos_token_id": uint32(len(types) - 2),
-		"tokenizer.chat_template":     "T", "tokenizer.chat_templates": []string{
-			"tool_use"}, "tokenizer.chat_template.tool_use": "U",
+		"tokenizer.chat_template":     "T", "tokenizer.chat_templates": []string{"tool_use"},
+		"tokenizer.chat_template.tool_use": "U",
 	}
 }
 

@@ -197,8 +197,8 @@ func (r *recipe) json() []byte {
 	} else {
 		file["pre_tokenizer"] = r.steps("pretokenizers", "Metaspace", "Split", "Digits", "Punctuation")
 		file["decoder"] = obj{"type": "Sequence", "decoders": []any{
-			obj{"type": "Replace", "pattern": obj{"String": "▁"}, "content": " "}, obj{
-				"type": "ByteFallback"}, obj{"type": "Fuse"},
+			obj{"type": "Replace", "pattern": obj{"String": "▁"}, "content": " "}, obj{"type": "ByteFallback"},
+			obj{"type": "Fuse"},
 			obj{"type": "Strip", "content": " ", "start": 1, "stop": 0},
 		}}
 	}
@@ -290,8 +290,8 @@ func (r *recipe) gguf() []byte {
 		w.Set("tokenizer.ggml.remove_extra_whitespaces", r.next()%2 == 0)
 		w.Set("tokenizer.ggml.unknown_token_id", uint32(0))
 		from := "a" + r.text()
-		w.Set("tokenizer.ggml.precompiled_charsmap", makeCharsmap(map[string]string{
-			from[:min(len(from), 8)]: r.text(), "é": " "}))
+		w.Set("tokenizer.ggml.precompiled_charsmap",
+			makeCharsmap(map[string]string{from[:min(len(from), 8)]: r.text(), "é": " "}))
 	}
 	for _, name := range []string{"bos", "eos", "unknown", "eot"} {
 		if n := r.next(); n%2 == 0 && !(kind == "t5" && name == "unknown") {
@@ -353,8 +353,8 @@ func TestUnbounded(t *testing.T) {
 		{"normalizer", obj{"normalizer": obj{"type": "Sequence", "normalizers": repeat(9, replace)}}},
 		{"normalizer", obj{"normalizer": obj{"type": "Replace", "pattern": obj{"String": "a"},
 			"content": strings.Repeat("a", 1000)}}},
-		{"normalizer", obj{"normalizer": obj{"type": "Prepend", "prepend": strings.Repeat("a", 1000)}, "added_tokens": []any{
-			obj{"id": 400, "content": " "}}}},
+		{"normalizer", obj{"normalizer": obj{"type": "Prepend", "prepend": strings.Repeat("a", 1000)},
+			"added_tokens": []any{obj{"id": 400, "content": " "}}}},
 		{"normalizer", obj{"normalizer": obj{"type": "Sequence", "normalizers": repeat(5000, obj{"type": "NFC"})}}},
 		{"post_processor", obj{"post_processor": obj{"type": "TemplateProcessing",
 			"single":         append(repeat(2000, obj{"SpecialToken": obj{"id": "s"}}), obj{"Sequence": obj{"id": "A"}}),

@@ -74,8 +74,8 @@ func (cmd *benchServeCmd) Run(p *command.Program) error {
 	o := bench.ServeOptions{
 		Model: m, ModelName: command.ModelName(m, cmd.Model), Drafters: cmd.Drafters, Clients: cmd.Clients,
 		Requests: cmd.Requests, Rounds: cmd.Rounds,
-		Request: grove.Request{MaxTokens: cmd.MaxTokens, IgnoreEnd: true, Sampling: grove.Sampling{
-			Temperature: cmd.Temperature, Seed: 1}},
+		Request: grove.Request{MaxTokens: cmd.MaxTokens, IgnoreEnd: true,
+			Sampling: grove.Sampling{Temperature: cmd.Temperature, Seed: 1}},
 	}
 	if o.Prompts, err = tokenize(m, suite, cmd.Length, false); err != nil {
 		return err

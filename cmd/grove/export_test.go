@@ -110,44 +110,44 @@ func TestExportVLLM(t *testing.T) {
 		tensors              []string
 	}{
 		{"eagle3", "eagle3", "5", nil, map[string]any{
-			"architectures": []any{"Eagle3Speculator"}, "speculators_model_type": "eagle3", "speculators_config": config(
-				"eagle3", 5), "torch_dtype": "bfloat16",
-			"draft_vocab_size": 40.0, "eagle_aux_hidden_state_layer_ids": []any{
-				1.0, 2.0, 3.0}, "norm_before_residual": e3.NormBeforeResidual,
-			"norm_before_fc": false, "fc_norm": false, "norm_output": e3.NormOutput, "target_hidden_size": float64(m.Hidden),
+			"architectures": []any{"Eagle3Speculator"}, "speculators_model_type": "eagle3",
+			"speculators_config": config("eagle3", 5), "torch_dtype": "bfloat16",
+			"draft_vocab_size": 40.0, "eagle_aux_hidden_state_layer_ids": []any{1.0, 2.0, 3.0},
+			"norm_before_residual": e3.NormBeforeResidual,
+			"norm_before_fc":       false, "fc_norm": false, "norm_output": e3.NormOutput, "target_hidden_size": float64(m.Hidden),
 			"tie_word_embeddings": false,
 		}, true, names(append([]string{"hidden_norm"}, layer...), "embed_tokens.weight", "fc.weight", "norm.weight",
 			"lm_head.weight", "d2t", "t2d")},
 		{"peagle", "eagle3", `4,"parallel_drafting":true`, nil, map[string]any{
-			"architectures": []any{"PEagleSpeculator"}, "speculators_model_type": "peagle", "speculators_config": config(
-				"peagle", 4), "torch_dtype": "bfloat16",
-			"draft_vocab_size": 40.0, "eagle_aux_hidden_state_layer_ids": []any{
-				1.0, 2.0, 3.0}, "norm_before_residual": e3.NormBeforeResidual,
-			"norm_before_fc": false, "fc_norm": false, "norm_output": e3.NormOutput, "mask_token_id": 7.0,
+			"architectures": []any{"PEagleSpeculator"}, "speculators_model_type": "peagle",
+			"speculators_config": config("peagle", 4), "torch_dtype": "bfloat16",
+			"draft_vocab_size": 40.0, "eagle_aux_hidden_state_layer_ids": []any{1.0, 2.0, 3.0},
+			"norm_before_residual": e3.NormBeforeResidual,
+			"norm_before_fc":       false, "fc_norm": false, "norm_output": e3.NormOutput, "mask_token_id": 7.0,
 		}, true, names(append([]string{"hidden_norm"}, layer...), "embed_tokens.weight", "fc.weight", "mask_hidden",
 			"norm.weight", "lm_head.weight", "d2t", "t2d")},
 		{"flash", "dflash", "3", []string{"--tokens", "3"}, map[string]any{
-			"architectures": []any{"DFlashSpeculator"}, "speculators_model_type": "dflash", "speculators_config": config(
-				"dflash", 7), "torch_dtype": "bfloat16",
-			"block_size": 8.0, "mask_token_id": float64(flash.Mask), "aux_hidden_state_layer_ids": []any{
-				1.0, 2.0, 4.0}, "draft_vocab_size": float64(m.Vocab),
+			"architectures": []any{"DFlashSpeculator"}, "speculators_model_type": "dflash",
+			"speculators_config": config("dflash", 7), "torch_dtype": "bfloat16",
+			"block_size": 8.0, "mask_token_id": float64(flash.Mask),
+			"aux_hidden_state_layer_ids": []any{1.0, 2.0, 4.0}, "draft_vocab_size": float64(m.Vocab),
 			"sample_from_anchor": false, "sliding_window_non_causal": true, "dflash_config": nil,
 		}, true, names(normed, "fc.weight", "hidden_norm.weight", "norm.weight")},
 		{"dspark", "dspark", "8", nil, map[string]any{
-			"architectures": []any{"DSparkDraftModel"}, "speculators_model_type": "dspark", "speculators_config": config(
-				"dspark", 8), "torch_dtype": "bfloat16",
-			"block_size": 8.0, "mask_token_id": float64(flash.Mask), "aux_hidden_state_layer_ids": []any{
-				1.0, 2.0, 4.0}, "draft_vocab_size": float64(m.Vocab),
+			"architectures": []any{"DSparkDraftModel"}, "speculators_model_type": "dspark",
+			"speculators_config": config("dspark", 8), "torch_dtype": "bfloat16",
+			"block_size": 8.0, "mask_token_id": float64(flash.Mask),
+			"aux_hidden_state_layer_ids": []any{1.0, 2.0, 4.0}, "draft_vocab_size": float64(m.Vocab),
 			"sample_from_anchor": true, "sliding_window_non_causal": true, "markov_rank": 8.0, "markov_head_type": "vanilla",
 			"enable_confidence_head": true, "confidence_head_with_markov": true,
 		}, true, names(normed, "fc.weight", "hidden_norm.weight", "norm.weight", "markov_head.markov_w1.weight",
 			"markov_head.markov_w2.weight",
 			"confidence_head.proj.weight")},
 		{"flash2", "dflash2", "7", nil, map[string]any{
-			"architectures": []any{"DFlash2DraftModel"}, "speculators_model_type": "dflash2", "speculators_config": config(
-				"dflash2", 7), "torch_dtype": "bfloat16",
-			"block_size": 8.0, "mask_token_id": float64(flash.Mask), "aux_hidden_state_layer_ids": []any{
-				1.0, 2.0, 4.0}, "draft_vocab_size": float64(m.Vocab),
+			"architectures": []any{"DFlash2DraftModel"}, "speculators_model_type": "dflash2",
+			"speculators_config": config("dflash2", 7), "torch_dtype": "bfloat16",
+			"block_size": 8.0, "mask_token_id": float64(flash.Mask),
+			"aux_hidden_state_layer_ids": []any{1.0, 2.0, 4.0}, "draft_vocab_size": float64(m.Vocab),
 			"sample_from_anchor": false, "sliding_window_non_causal": true, "conv_kernel_size": 2.0, "conv_group_size": 4.0,
 			"selector_rank":  8.0,
 			"selector_top_k": 5.0,

@@ -46,8 +46,8 @@ func TestTalk(t *testing.T) {
 			}
 			prompts = append(prompts, list)
 		}
-		tt := &talker{m: m, layout: layout, prompts: prompts, ownShare: rapid.SampledFrom([]float64{
-			0, 0.5, 1}).Draw(t, "own share"),
+		tt := &talker{m: m, layout: layout, prompts: prompts,
+			ownShare: rapid.SampledFrom([]float64{0, 0.5, 1}).Draw(t, "own share"),
 			ownTurns: 2, temperatures: []float64{0, 1}, longest: 40, longestAsk: 40}
 		var asked [][]int32
 		tt.say = func(_ context.Context, prompt []int32, most int, _ float32, _ uint64) ([]int32, bool, error) {

@@ -120,8 +120,8 @@ func (f *OpenFlags) OpenAt(p *Program, name string, o grove.Options) (*grove.Mod
 			p.Name, f.Context, limit)
 	}
 	p.Logf("%s: %s, %d layers, vocabulary %d, context %d, %s of weights, %d threads, kernels %s",
-		name, inside.Target(m).Model.Config.Arch, m.Target().Layers, m.Target().Vocab, m.Context(), Size(
-			int64(m.WeightBytes())), m.Threads(), cpu.Active())
+		name, inside.Target(m).Model.Config.Arch, m.Target().Layers, m.Target().Vocab, m.Context(),
+		Size(int64(m.WeightBytes())), m.Threads(), cpu.Active())
 	if t := m.Tokenizer(); t != nil {
 		for _, note := range t.Notes() {
 			p.Logf("%s", note)

@@ -38,8 +38,8 @@ func TestUnigram(t *testing.T) {
 	}{
 		{false, fields{}, ""},
 		{true, fields{}, ""},
-		{true, fields{"normalizer": fields{"type": "Sequence", "normalizers": []any{
-			fields{"type": "Prepend", "prepend": "▁"}, spaces}},
+		{true, fields{"normalizer": fields{"type": "Sequence",
+			"normalizers": []any{fields{"type": "Prepend", "prepend": "▁"}, spaces}},
 			"pre_tokenizer": nil}, ""},
 		{false, fields{"normalizer": spaces, "pre_tokenizer": nil, "decoder": metaspace("never")}, ""},
 		{false, fields{"pre_tokenizer": metaspace("first")}, "the converted tokenizer differs"},

@@ -60,8 +60,8 @@ func TestTools(t *testing.T) {
 			"<think>[TOOL_CALLS]</think>\n[TOOL_CALLS]now[ARGS]{}"},
 			[]string{"<think></think>", "a"}},
 		{"qwen-coder", Source{Must: true}, []string{"<tool_call>\n<function=add>\n<parameter=a>\n1\n</parameter>\n<parameter=b>\n2\n</parameter>\n</function>\n</tool_call>",
-			"<tool_call>\n<function=now>\n</function>\n</tool_call>"}, []string{
-			hermes(now), "<tool_call>\n<function=add>\n</function>\n</tool_call>"}},
+			"<tool_call>\n<function=now>\n</function>\n</tool_call>"},
+			[]string{hermes(now), "<tool_call>\n<function=add>\n</function>\n</tool_call>"}},
 		{"gptoss", Source{}, []string{"\xff<|channel|>\xffanalysis\xff<|message|>\xffHm\xff<|end|>\xff\xff<|assistant|>\xff to=functions.now\xff<|channel|>\xffcommentary json\xff<|message|>\xff{}",
 			"<|channel|>final<|message|>Hi"}, []string{"Hi"}},
 		{"", Source{Regex: "a+", Thinking: true, ThinkingNow: true}, []string{"Hm</think>\n\na", "</thin</think>aa"},

@@ -70,11 +70,11 @@ func TestKinds(t *testing.T) {
 		headfile.WriteGGUF(at("peagle.gguf"), "x", &p, wp, synthetic.Tokens(&p, 1), nil,
 			tensor.F32), headfile.WriteSpeculators(at("peagle"), &p, wp, synthetic.Tokens(&p, 1), target),
 		headfile.WriteGGUF(at("jet.gguf"), "x", &j, jw, nil, nil, tensor.F32), headfile.WriteFolder(at("jet"), &j, jw, nil),
-		headfile.WriteGGUF(at("eagle.gguf"), "x", &e3, w3, synthetic.Tokens(&e3, 1), nil, tensor.F32), headfile.WriteFolder(
-			at("eagle"), &e3, w3, synthetic.Tokens(&e3, 1)),
+		headfile.WriteGGUF(at("eagle.gguf"), "x", &e3, w3, synthetic.Tokens(&e3, 1), nil, tensor.F32),
+		headfile.WriteFolder(at("eagle"), &e3, w3, synthetic.Tokens(&e3, 1)),
 		headfile.WriteFolder(at("second"), &e2, w2, nil),
-		headfile.WriteGGUF(at("block.gguf"), "x", &b, bw, synthetic.Tokens(&b, 1), nil, tensor.F32), headfile.WriteFolder(
-			at("block"), &b, bw, synthetic.Tokens(&b, 1)),
+		headfile.WriteGGUF(at("block.gguf"), "x", &b, bw, synthetic.Tokens(&b, 1), nil, tensor.F32),
+		headfile.WriteFolder(at("block"), &b, bw, synthetic.Tokens(&b, 1)),
 		headfile.WriteGGUF(at("falcon.gguf"), "x", &fc, fw, nil, nil, tensor.F32), headfile.WriteFolder(at("falcon"), &fc, fw,
 			nil),
 		routersynth.Write(at("router.gguf"), rng, target.Vocab, target.Hidden, tensor.F32),

@@ -100,8 +100,8 @@ func (h *fakeHub) serveHub(w http.ResponseWriter, r *http.Request) {
 			}
 			list = append(list, f)
 		}
-		v := map[string]any{"id": testRepo, "sha": testCommit, "siblings": list, "gguf": map[string]any{
-			"architecture": "llama"}}
+		v := map[string]any{"id": testRepo, "sha": testCommit, "siblings": list,
+			"gguf": map[string]any{"architecture": "llama"}}
 		if h.answer != nil {
 			h.answer(v)
 		}

@@ -428,8 +428,8 @@ func TestGemma4Fields(t *testing.T) {
 			"final_logit_softcapping":     2.5,
 			"use_bidirectional_attention": "all", "hidden_activation": "relu",
 			"enable_moe_block": f.fields["enable_moe_block"] == false,
-			"top_k_experts":    1, "moe_intermediate_size": 24, "num_experts": 3, "per_layer_config": object{
-				"1": object{"head_dim": 16}},
+			"top_k_experts":    1, "moe_intermediate_size": 24, "num_experts": 3,
+			"per_layer_config": object{"1": object{"head_dim": 16}},
 			"rope_parameters": object{"full_attention": object{"rope_type": "proportional", "rope_theta": 500,
 				"partial_rotary_factor": 0.5},
 				"sliding_attention": object{"rope_type": "default", "rope_theta": 1e4}},

@@ -71,8 +71,8 @@ func TestMambaFields(t *testing.T) {
 		}
 		for _, same := range append(sameFields, map[string]any{"time_step_limit": []any{0, nil}},
 			map[string]any{"time_step_limit": nil},
-			map[string]any{"time_step_limit": []any{0, map[string]any{"__float__": "Infinity"}}}, map[string]any{
-				"mamba_proj_bias": false}) {
+			map[string]any{"time_step_limit": []any{0, map[string]any{"__float__": "Infinity"}}},
+			map[string]any{"mamba_proj_bias": false}) {
 			if got, err := f.logits(same); err != nil || !sameBits(got, base) {
 				t.Errorf("%s: %v is another model: %v", s.Name, same, err)
 			}

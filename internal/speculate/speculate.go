@@ -88,8 +88,8 @@ func New(target Target, drafter draft.Drafter, o Options) (*Loop, error) {
 	}
 	l := &Loop{
 		target: target, drafter: drafter, o: o, pass: target.NewPass(), control: o.Controller, now: time.Now,
-		coupled: coupledRule{}, rejection: newRejection(target.Vocab()), typical: &typical{
-			probs: make([]float32, target.Vocab())},
+		coupled: coupledRule{}, rejection: newRejection(target.Vocab()),
+		typical: &typical{probs: make([]float32, target.Vocab())},
 	}
 	if l.control == nil {
 		l.control = NewController()

@@ -38,8 +38,8 @@ func offers(tool string, results int) string {
 var bystander = say("", "A greeting")
 
 var codex = &client{
-	name: "codex", npm: []string{
-		"@openai/codex@0.171.0"}, task: "Responses: an agent reads and edits a file with its shell",
+	name: "codex", npm: []string{"@openai/codex@0.171.0"},
+	task: "Responses: an agent reads and edits a file with its shell",
 	model: func(s *session) []answer {
 		return []answer{
 			call(offers("exec_command", 0), "exec_command", `{"cmd":"cat greeting.txt"}`),
@@ -85,8 +85,8 @@ var claudeCode = &client{
 }
 
 var opencode = &client{
-	name: "opencode", npm: []string{
-		"opencode-ai@1.18.33"}, task: "chat completions: an agent reads and edits a file with its tools",
+	name: "opencode", npm: []string{"opencode-ai@1.18.33"},
+	task: "chat completions: an agent reads and edits a file with its tools",
 	model: func(s *session) []answer {
 		path := filepath.Join(s.dir, "greeting.txt")
 		return []answer{

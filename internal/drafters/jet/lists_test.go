@@ -132,8 +132,8 @@ func TestSteadyStateOverListsAllocatesNothing(t *testing.T) {
 	m := OpenTarget(t, 400)
 	n := head(t, m, 1)
 	for _, method := range listMethods {
-		d := newDrafter(t, jet.Options{Tree: withText, Modifiers: registry.Modifiers{
-			List: shortlist.Options{Method: method, Size: 64, Extra: 32}}}, n, m)
+		d := newDrafter(t, jet.Options{Tree: withText,
+			Modifiers: registry.Modifiers{List: shortlist.Options{Method: method, Size: 64, Extra: 32}}}, n, m)
 		s := Begin(t, d, draft.Options{}, 1)
 		text := make([]int32, 40)
 		rows := s.Prompt(text, n.Hidden, true)

@@ -169,9 +169,9 @@ func TestExports(t *testing.T) {
 		c := config(m, seed, kind)
 		c.Rope.Neighbours = c.Arch == "llama" // as files have it: another order is other bits
 		drafter := func(n *eagle.Network) learn.Learner { return newDrafter(r, n, shape, m).(learn.Learner) }
-		return drafter(Must(mtp.NewNetwork(c, synthetic.Head(&c, kind, seed), nil, &m.Network))(r)), func(
-			path string) learn.Learner {
-			return drafter(Must(mtp.Open(registry.Head{Name: path}, As(m)))(r))
-		}
+		return drafter(Must(mtp.NewNetwork(c, synthetic.Head(&c, kind, seed), nil, &m.Network))(r)),
+			func(path string) learn.Learner {
+				return drafter(Must(mtp.Open(registry.Head{Name: path}, As(m)))(r))
+			}
 	})
 }

@@ -16,8 +16,8 @@ import (
 )
 
 var kind = headfile.Kind{
-	Name: "DSpark, DFlash 2 or Domino head", Drafters: []string{dspark, dflash2, domino}, Archs: []string{
-		dspark, dflash2, domino},
+	Name: "DSpark, DFlash 2 or Domino head", Drafters: []string{dspark, dflash2, domino},
+	Archs:       []string{dspark, dflash2, domino},
 	New:         func() headfile.Shape { return new(Config) },
 	Speculators: []string{dspark, dflash2},
 	Examples:    []string{"dspark", "dspark:tree=chain", "dflash2:width=4", "domino", "domino:tree=accum-logp,width=3"},

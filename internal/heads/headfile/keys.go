@@ -182,9 +182,8 @@ func WriteTextWeights(from, to string, weights []float32) error {
 	ggufkeys.SetAll(w, f)
 	w.Set(textWeights, weights)
 	for _, t := range f.Tensors {
-		if x, ok := f.Tensor(t.Name); ok { // of any type: lists of tokens are whole numbers
-			w.AddTensor(x)
-		}
+		x, _ := f.Tensor(t.Name) // of any type: lists of tokens are whole numbers
+		w.AddTensor(x)
 	}
 	return w.WriteFile(to)
 }

@@ -153,8 +153,8 @@ func (l *lengths) random(n int) *rand.Rand { return rand.New(rand.NewPCG(l.o.See
 
 // request is how a prompt of n tokens goes on.
 func (l *lengths) request(n int) speculate.Request {
-	return speculate.Request{MaxTokens: l.o.Tokens, Budget: 2 + n%15, Sampling: sample.Params{
-		Temperature: float32(n % 2), Seed: uint64(n)}}
+	return speculate.Request{MaxTokens: l.o.Tokens, Budget: 2 + n%15,
+		Sampling: sample.Params{Temperature: float32(n % 2), Seed: uint64(n)}}
 }
 
 // draw makes a text that repeats itself, as text does.

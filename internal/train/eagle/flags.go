@@ -36,7 +36,7 @@ func (*Flags) Help() string {
 	r := NewRecipe(3)
 	return fmt.Sprintf(`An EAGLE head is one layer that reads hidden states of a model, the target, and drafts on from its own states. It is
 trained for any model that grove runs. The flags change the usual recipe: the head's width follows the target's, %d
-steps, a training-time test of %d steps. docs/train-a-head.md walks through it.
+steps, a training-time test of %d steps (3 with more than 16,384 tokens). docs/train-a-head.md walks through it.
 
 What it learns is what the model says: in conversations that it makes up by itself, as answers to --prompts, or
 after passages of --text; --teacher asks a server of the same model for it. An interrupted command continues when it is given again, and ends in the same

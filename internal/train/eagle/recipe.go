@@ -39,8 +39,8 @@ type Recipe struct {
 // NewRecipe is the recipe of the shipped head, EAGLE-3; of another version that of a head of the same size.
 func NewRecipe(version int) Recipe {
 	r := Recipe{
-		Version: version, Heads: 8, KVHeads: 4, HeadDim: 64, FFN: 768, RopeBase: 10000, Taps: []int{1, 3, 5}, From: []int{
-			5}, Seed: 5, Precision: "bf16",
+		Version: version, Heads: 8, KVHeads: 4, HeadDim: 64, FFN: 768, RopeBase: 10000, Taps: []int{1, 3, 5},
+		From: []int{5}, Seed: 5, Precision: "bf16",
 		Course: train.Course{Steps: 1300, Schedule: train.Plateau(0.02), Optimizer: train.DefaultOptimizer(),
 			Clip: 1, ValidateEvery: 200},
 		HeadText: train.DefaultHeadText(),

@@ -65,9 +65,8 @@ func (h *Head) begin(r *CorrectedRecipe, texts [][]int32) error {
 					p.Data[half*len(p.Data)/2+i] = 1
 				}
 			}
-		case strings.HasSuffix(p.Name, "_conv.kernel.weight"), strings.HasSuffix(p.Name,
-			".bias"), p.Name == "markov.token.weight",
-			p.Name == "selector.token.weight", p.Name == "confidence.weight":
+		case strings.HasSuffix(p.Name, "_conv.kernel.weight"), strings.HasSuffix(p.Name, ".bias"),
+			p.Name == "markov.token.weight", p.Name == "selector.token.weight", p.Name == "confidence.weight":
 			clear(p.Data)
 		}
 	}
