@@ -62,15 +62,15 @@ func blockQuants(low, fifth, ones Mem) {
 
 		k = t
 		k.describe("AVXVNNI", "half a")
-		k.maxRows, k.vnni = vnniRows, true
+		k.maxRows, k.inRegisters, k.vnni = vnniRows, vnniRows, true
 		k.avx2(low, fifth, ones)
 
 		k = t
 		switch k.offsetBits { // as many turns as fit: see kQuants
 		case 4:
-			k.maxRows, k.spread = 3, 8
+			k.maxRows, k.inRegisters, k.spread = 6, 3, 8
 		case 5:
-			k.maxRows, k.spread = 2, 4
+			k.maxRows, k.inRegisters, k.spread = 3, 2, 4
 		default: // q8.go
 			continue
 		}
@@ -258,17 +258,9 @@ func (k *blockQuant) minimum(row int, sum, scale, m0, m1 reg.VecPhysical, whole 
 	VFNMADD231PS(sum, m1, whole(row, 1))
 }
 
-// avx2 takes half a panel: 16 outputs.
+// avx2 takes half a panel: 16 outputs. Of few rows the whole sums are in registers. Of more they are in memory, which a
+// block touches once, so that more rows share the work of unpacking the elements.
 func (k *blockQuant) avx2(low, fifth, ones Mem) {
-	// without AVX-VNNI of 16 bits, then of 32
-	sum := func(row, v int) reg.VecPhysical { return Y(row*vecs + v) }
-	// of 32 bits, where 16 do not do for a block
-	wide := func(row, v int) reg.VecPhysical { return Y((k.maxRows+row)*vecs + v) }
-	whole, sums := wide, sum
-	if !k.vnni && k.spread < kTurns {
-		whole = func(row, v int) reg.VecPhysical { return Y((2*k.maxRows+row)*vecs + v) }
-		sums = wide
-	}
 	w0 := Y(12)
 	w1 := Y(13)
 	b := Y(14)
@@ -278,8 +270,19 @@ func (k *blockQuant) avx2(low, fifth, ones Mem) {
 	k.begin()
 	for r := 1; r <= k.maxRows; r++ {
 		lab := func(s string) string { return fmt.Sprintf("%s%d", s, r) }
+		sum := registers(r, 0)  // without AVX-VNNI of 16 bits, then of 32
+		wide := registers(r, 1) // where 16 do not do for a block: of 32 bits
+		sums, whole := sum, registers(r, 1)
+		if !k.vnni && k.spread < kTurns {
+			sums, whole = wide, registers(r, 2)
+		}
+		kept := r <= k.inRegisters
 		Label(lab("rows"))
-		k.resume(r, whole)
+		if kept {
+			k.resume(r, whole)
+		} else {
+			k.beginWhole(r, lab("block"), t)
+		}
 		Label(lab("block"))
 		for row := range r {
 			switch {
@@ -312,8 +315,15 @@ func (k *blockQuant) avx2(low, fifth, ones Mem) {
 			for v, scale := range []reg.VecPhysical{w0, w1} {
 				VMULPS(scale, b, t)
 				VCVTDQ2PS(sums(row, v), sums(row, v))
-				VFMADD231PS(t, sums(row, v), whole(row, v))
+				if kept {
+					VFMADD231PS(t, sums(row, v), whole(row, v))
+				} else {
+					VFMADD213PS(k.accMem(row, v), t, sums(row, v))
+				}
 			}
+		}
+		if !kept {
+			whole = sums
 		}
 		if k.min {
 			VCVTPH2PS(Mem{Base: scales, Disp: 64}, w0)
@@ -322,11 +332,18 @@ func (k *blockQuant) avx2(low, fifth, ones Mem) {
 				k.minimum(row, b, t, w0, w1, whole)
 			}
 		}
+		if !kept {
+			each(r, func(row, v int) { VMOVUPS(whole(row, v), k.accMem(row, v)) })
+		}
 		k.advance(r, 1)
 		ADDQ(imm(k.block()), scales)
 		DECQ(n)
 		JNZ(LabelRef(lab("block")))
-		k.store(r, whole)
+		if kept {
+			k.store(r, whole)
+		} else {
+			k.storeWhole(r, t)
+		}
 	}
 	k.end()
 }

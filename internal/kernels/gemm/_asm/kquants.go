@@ -33,6 +33,8 @@ type kQuant struct {
 	wide   bool // blocks were unpacked: [2][Panel]f32 of factors, [8][Panel][4]u8 of elements
 	vnni   bool // AVX2 with AVX-VNNI
 	table  bool // the elements are numbers of values in a table, which takes the place of the upper bits' mask
+
+	inRegisters int // AVX2: of so many rows the sums of a group, or the whole ones of a block type, are in registers
 }
 
 // head is the bytes of a step's d and dmin, high those of a block's bits above the low four.
@@ -65,19 +67,20 @@ func kQuants() {
 	}
 	// Sums of so many products of two fit into 16 bits: 2·127·15·8, 2·127·31·4, 2·127·63·2, 2·127·127.
 	for _, k := range []kQuant{
-		{kernel: kernel{name: "mulQ4KAVX2", maxRows: 3}, bits: 4, spread: 8},
-		{kernel: kernel{name: "mulQ5KAVX2", maxRows: 2}, bits: 5, spread: 4},
-		{kernel: kernel{name: "mulQ6KAVX2", maxRows: 2}, bits: 6, spread: 2},
-		{kernel: kernel{name: "mulWide4KAVX2", maxRows: 3}, bits: 4, spread: 8, wide: true},
-		{kernel: kernel{name: "mulWide5KAVX2", maxRows: 2}, bits: 5, spread: 4, wide: true},
-		{kernel: kernel{name: "mulWide6KAVX2", maxRows: 2}, bits: 6, spread: 2, wide: true},
-		{kernel: kernel{name: "mulWide7KAVX2", maxRows: 2}, bits: 6, spread: 1, wide: true}, // elements up to 127
-		{kernel: kernel{name: "mulQ4KAVXVNNI", maxRows: vnniRows}, bits: 4, vnni: true},
-		{kernel: kernel{name: "mulQ5KAVXVNNI", maxRows: vnniRows}, bits: 5, vnni: true},
-		{kernel: kernel{name: "mulQ6KAVXVNNI", maxRows: vnniRows}, bits: 6, vnni: true},
-		{kernel: kernel{name: "mulWide4KAVXVNNI", maxRows: vnniRows}, bits: 4, vnni: true, wide: true},
-		{kernel: kernel{name: "mulWide5KAVXVNNI", maxRows: vnniRows}, bits: 5, vnni: true, wide: true},
-		{kernel: kernel{name: "mulWide6KAVXVNNI", maxRows: vnniRows}, bits: 6, vnni: true, wide: true},
+		{kernel: kernel{name: "mulQ4KAVX2", maxRows: 6}, inRegisters: 3, bits: 4, spread: 8},
+		{kernel: kernel{name: "mulQ5KAVX2", maxRows: 3}, inRegisters: 2, bits: 5, spread: 4},
+		{kernel: kernel{name: "mulQ6KAVX2", maxRows: 3}, inRegisters: 2, bits: 6, spread: 2},
+		{kernel: kernel{name: "mulWide4KAVX2", maxRows: 6}, inRegisters: 3, bits: 4, spread: 8, wide: true},
+		{kernel: kernel{name: "mulWide5KAVX2", maxRows: 3}, inRegisters: 2, bits: 5, spread: 4, wide: true},
+		{kernel: kernel{name: "mulWide6KAVX2", maxRows: 3}, inRegisters: 2, bits: 6, spread: 2, wide: true},
+		// elements up to 127
+		{kernel: kernel{name: "mulWide7KAVX2", maxRows: 3}, inRegisters: 2, bits: 6, spread: 1, wide: true},
+		{kernel: kernel{name: "mulQ4KAVXVNNI", maxRows: vnniRows}, inRegisters: vnniRows, bits: 4, vnni: true},
+		{kernel: kernel{name: "mulQ5KAVXVNNI", maxRows: vnniRows}, inRegisters: vnniRows, bits: 5, vnni: true},
+		{kernel: kernel{name: "mulQ6KAVXVNNI", maxRows: vnniRows}, inRegisters: vnniRows, bits: 6, vnni: true},
+		{kernel: kernel{name: "mulWide4KAVXVNNI", maxRows: vnniRows}, inRegisters: vnniRows, bits: 4, vnni: true, wide: true},
+		{kernel: kernel{name: "mulWide5KAVXVNNI", maxRows: vnniRows}, inRegisters: vnniRows, bits: 5, vnni: true, wide: true},
+		{kernel: kernel{name: "mulWide6KAVXVNNI", maxRows: vnniRows}, inRegisters: vnniRows, bits: 6, vnni: true, wide: true},
 	} {
 		k.doc = k.describe("half a")
 		k.avx2(low, map[int]Mem{5: fifth, 6: upper}[k.bits], ones)

@@ -10,19 +10,14 @@ import (
 
 // avx2 takes half a panel: 16 outputs. VPMADDUBSW adds pairs in 16 bits,
 // where spread turns fit, before they are widened; VPDPBUSD, where there is AVX-VNNI, fours in 32.
-// The whole sums stay in memory: a group touches them once.
+// The whole sums stay in memory: a group touches them once. Of few rows a group's sums are in registers. Of more they
+// are in memory too, which a block touches once, so that more rows share the work of unpacking the elements.
 func (k *kQuant) avx2(low, upper, ones Mem) {
-	sum := func(row, v int) reg.VecPhysical { return Y(row*vecs + v) }              // of 16 bits, then of 32
-	wide := func(row, v int) reg.VecPhysical { return Y((k.maxRows+row)*vecs + v) } // Q5_K, Q6_K: of 32 bits
-	part := func(row, v int) reg.VecPhysical { return Y((2*k.maxRows+row)*vecs + v) }
-	if k.spread == kTurns || k.vnni {
-		part = wide
-	}
 	w0 := Y(12)
 	w1 := Y(13)
 	b := Y(14)
 	t := Y(15)
-	head := x4
+	head := reg.R8
 	scales := dense
 	second := args
 	if k.wide {
@@ -42,64 +37,104 @@ func (k *kQuant) avx2(low, upper, ones Mem) {
 		ADDQ(imm(k.head()), w)
 		ADDQ(imm(k.head()), scales)
 	}
+	var parts Mem
 	k.begin()
+	if k.maxRows > k.inRegisters {
+		parts = AllocLocal(k.maxRows * vecs * 32)
+	}
 	for r := 1; r <= k.maxRows; r++ {
 		lab := func(s string) string { return fmt.Sprintf("%s%d", s, r) }
+		sum := registers(r, 0)  // of 16 bits, then of 32
+		wide := registers(r, 1) // where 16 do not do for a block: of 32 bits
+		sums, part := wide, registers(r, 2)
+		if k.spread == kTurns || k.vnni {
+			sums, part = sum, registers(r, 1)
+		}
+		partMem := func(row, v int) Mem { return parts.Offset((row*vecs + v) * 32) }
+		kept := r <= k.inRegisters
 
 		Label(lab("rows"))
 		k.beginWhole(r, lab("step"), t)
 		Label(lab("step"))
 		XORL(second.As32(), second.As32())
 		Label(lab("group"))
-		each(r, func(row, v int) { k.zero(part(row, v)) })
+		if kept {
+			each(r, func(row, v int) { k.zero(part(row, v)) })
+		} else {
+			k.zero(t)
+			each(r, func(row, v int) { VMOVUPS(t, partMem(row, v)) })
+		}
 		MOVL(U32(kBlocks), left.As32())
 
 		Label(lab("block"))
 		prefetch(map[int]int{4: 5, 5: 6, 6: 7}[k.bits])
+		scale := func(h int) {
+			for v := range vecs {
+				k.factor(h, v, scales, head, w0, w1)
+				for row := range r {
+					VCVTDQ2PS(sums(row, v), sums(row, v))
+					if kept {
+						VFMADD231PS(w0, sums(row, v), part(row, v))
+					} else {
+						VFMADD213PS(partMem(row, v), w0, sums(row, v))
+					}
+				}
+			}
+			if k.bits < 6 { // the minimums
+				to := part
+				if !kept {
+					to = sums
+				}
+				for v := range vecs {
+					k.factor(1, v, scales, head, w0, w1)
+					for row := range r {
+						VBROADCASTSS(x(row, kSum), b)
+						VFMADD231PS(b, w0, to(row, v))
+					}
+				}
+			}
+			if !kept {
+				each(r, func(row, v int) { VMOVUPS(sums(row, v), partMem(row, v)) })
+			}
+		}
 		for i := range kTurns {
 			half := kTurns / 2
 			if k.vnni {
 				k.turnVNNI(r, i, low, upper, sum, w0, w1, b, t)
-				if k.bits == 6 && i%half == half-1 {
-					k.scale(r, i/half, scales, head, w0, w1, sum, part)
-				}
+			} else {
+				k.turnAVX2(r, i, low, upper, ones, sum, wide, w0, w1, b, t)
+			}
+			if k.bits < 6 || i%half != half-1 {
 				continue
 			}
-			k.turnAVX2(r, i, low, upper, ones, sum, wide, w0, w1, b, t)
-			if k.bits == 6 && i%half == half-1 {
+			if !k.vnni {
 				for row := range r {
 					VPBROADCASTD(x(row, kHalves+i/half*4), b)
 					for v := range vecs {
 						VPADDD(b, wide(row, v), wide(row, v))
 					}
 				}
-				k.scale(r, i/half, scales, head, w0, w1, wide, part)
 			}
+			scale(i / half)
 		}
 		if k.bits < 6 {
-			sums := wide
-			if k.spread == kTurns || k.vnni {
-				sums = sum
-			}
-			k.scale(r, 0, scales, head, w0, w1, sums, part)
-			for v := range vecs { // the minimums
-				k.factor(1, v, scales, head, w0, w1)
-				for row := range r {
-					VBROADCASTSS(x(row, kSum), b)
-					VFMADD231PS(b, w0, part(row, v))
-				}
-			}
+			scale(0)
 		}
 		ADDQ(imm(k.block()), w)
 		if !k.wide {
 			ADDQ(imm(k.block()), scales)
 		}
-		ADDQ(imm(kX), x0)
+		skip(r, kX)
 		DECQ(left)
 		JNZ(LabelRef(lab("block")))
 
-		k.addWhole(r, part, b, t)
-		ADDQ(imm(4), x0)
+		k.addWhole(r, func(row, v int) Op {
+			if kept {
+				return part(row, v)
+			}
+			return partMem(row, v)
+		}, b, t)
+		skip(r, 4)
 		XORL(U8(1), second.As32())
 		JNZ(LabelRef(lab("group")))
 		if !k.wide {
@@ -113,6 +148,11 @@ func (k *kQuant) avx2(low, upper, ones Mem) {
 		k.storeWhole(r, t)
 	}
 	k.end()
+}
+
+// registers are those of a number among equal parts of the sums of r rows.
+func registers(r, number int) func(row, v int) reg.VecPhysical {
+	return func(row, v int) reg.VecPhysical { return Y((number*r+row)*vecs + v) }
 }
 
 // turnAVX2 adds the products of turn i to sums of 16 bits, and those to sums of 32 where they are full.

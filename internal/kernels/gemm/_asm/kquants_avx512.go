@@ -92,7 +92,7 @@ func (k *kQuant) rows512(r int, name string, low, upper Op) {
 	JNZ(LabelRef(name + "block"))
 
 	if r > kKept {
-		k.addWhole(r, part, Z(26), Z(27))
+		k.addWhole(r, func(row, v int) Op { return part(row, v) }, Z(26), Z(27))
 	} else {
 		each(r, func(row, v int) { VFMADD231PS_BCST(x(row, 0), part(row, v), kWhole(r, row, v)) })
 	}

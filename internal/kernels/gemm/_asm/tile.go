@@ -35,7 +35,7 @@ const (
 var (
 	w     = reg.RSI
 	x0    = reg.RDI // row 0
-	x4    = reg.R8  // row 4
+	x4    = reg.R14 // row 4
 	x8    = reg.RAX // row 8, where a kernel has so many
 	xs    = reg.R9  // bytes between rows
 	xs3   = reg.R10 // three times that
@@ -333,12 +333,12 @@ func (k *kernel) beginWhole(r int, resume string, t reg.VecPhysical) {
 }
 
 // addWhole adds the parts of a group, times its scales.
-func (k *kernel) addWhole(r int, part func(row, v int) reg.VecPhysical, b, t reg.VecPhysical) {
+func (k *kernel) addWhole(r int, part func(row, v int) Op, b, t reg.VecPhysical) {
 	for row := range r {
 		VBROADCASTSS(x(row, 0), b)
 		for v := range vecs {
 			VMOVUPS(k.accMem(row, v), t)
-			VFMADD231PS(b, part(row, v), t)
+			VFMADD231PS(part(row, v), b, t)
 			VMOVUPS(t, k.accMem(row, v))
 		}
 	}
