@@ -62,15 +62,18 @@ func blockQuants(low, fifth, ones Mem) {
 
 		k = t
 		k.describe("AVXVNNI", "half a")
-		k.maxRows, k.inRegisters, k.vnni = vnniRows, vnniRows, true
+		k.vnni = true
+		k.maxRows, k.inRegisters = vnniRows, vnniRows
 		k.avx2(low, fifth, ones)
 
 		k = t
 		switch k.offsetBits { // as many turns as fit: see kQuants
 		case 4:
-			k.maxRows, k.inRegisters, k.spread = 6, 3, 8
+			k.spread = 8
+			k.maxRows, k.inRegisters = 6, 3
 		case 5:
-			k.maxRows, k.inRegisters, k.spread = 3, 2, 4
+			k.spread = 4
+			k.maxRows, k.inRegisters = 3, 2
 		default: // q8.go
 			continue
 		}
