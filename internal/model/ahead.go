@@ -26,12 +26,14 @@ type AheadNames struct {
 	Embed, Head string
 }
 
-// The names of Qwen 3.5 and Qwen 3 Next, and of MiMo.
+// The names of Qwen 3.5 and Qwen 3 Next, of MiMo, and of vLLM's speculators, where the layer is alone in a folder.
 var (
 	QwenAhead = AheadNames{Start: "mtp.", layer: "layers.0.",
 		Fuse: "fc", Embedding: "pre_fc_norm_embedding", State: "pre_fc_norm_hidden", Output: "norm"}
 	MiMoAhead = AheadNames{Start: "model.mtp_layers.0.",
 		Fuse: "input_proj", Embedding: "token_layernorm", State: "hidden_layernorm", Output: "final_layernorm"}
+	SpeculatorsAhead = AheadNames{Start: "mtp_layers.0.", Fuse: MiMoAhead.Fuse, Embedding: MiMoAhead.Embedding,
+		State: MiMoAhead.State, Output: MiMoAhead.Output}
 )
 
 // numberedAhead is the names of DeepSeek and GLM, whose layers are numbered after the model's.
@@ -50,7 +52,7 @@ func (c *Config) AheadNames(i int) AheadNames {
 
 // AheadIn finds the names that a folder has for the first layer behind the model's; ok is false where it has none.
 func (c *Config) AheadIn(f *safetensors.File) (_ AheadNames, ok bool) {
-	for _, names := range []AheadNames{QwenAhead, MiMoAhead, numberedAhead(c.Layers)} {
+	for _, names := range []AheadNames{QwenAhead, MiMoAhead, SpeculatorsAhead, numberedAhead(c.Layers)} {
 		if _, ok := f.Tensor(names.Start + names.Fuse + ".weight"); ok {
 			return names, true
 		}
@@ -81,7 +83,30 @@ func (c *Config) AheadParts(i int, names AheadNames) []Part {
 			list = append(list, x)
 		}
 	}
+	if names == SpeculatorsAhead {
+		for i := range list {
+			list[i].fuseExperts()
+		}
+	}
 	return list
+}
+
+// fuseExperts makes a part of experts that folders have one by one the part of a folder that has all in one tensor,
+// gate and up together, as transformers' modules do.
+func (p *Part) fuseExperts() {
+	start, matrix, each := strings.Cut(p.Folder, "*.")
+	if !each {
+		return
+	}
+	p.Apart = p.Folder
+	p.Bare = true
+	switch matrix {
+	case "gate_proj":
+		matrix, p.Half = "gate_up_proj", 1
+	case "up_proj":
+		matrix, p.Half = "gate_up_proj", 2
+	}
+	p.Folder = start + matrix
 }
 
 // The names in GGUF files, in a layer, of the embedding and the output matrix that the layer may have.
