@@ -8,6 +8,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/grovellm/grove/internal/heads/headfile"
@@ -132,8 +133,11 @@ func fromFolder(x *headfile.File, target *model.Config) (weights []tensor.Tensor
 					return nil, false, err
 				}
 			}
-			_, part, _ := strings.Cut(strings.TrimPrefix(p.Name, "blk."), ".")
-			if weights, err = add(weights, x, t, part+ending); err != nil {
+			layer, part, _ := strings.Cut(strings.TrimPrefix(p.Name, "blk."), ".")
+			if layer != strconv.Itoa(target.Layers) {
+				t.Name = "blk.1." + part + ending // Nemotron's second
+				weights = append(weights, t)
+			} else if weights, err = add(weights, x, t, part+ending); err != nil {
 				return nil, false, err
 			}
 		}
