@@ -7,7 +7,8 @@ import "github.com/grovellm/grove/internal/nn"
 // Pages is the memory of caches for the network's rows. They hold f32, as a tape wants: a head
 // learns from what it drafted.
 func (n *Network) Pages() nn.Pages {
-	return nn.Pages{Layers: n.keeping(), Heads: n.KVHeads, Dim: n.HeadDim, Latent: n.Latent.Rank, Rope: n.Blocks[0].Attn.Rope}
+	return nn.Pages{Layers: n.keeping(), Heads: n.KVHeads, Dim: n.HeadDim, Latent: n.Latent.Rank,
+		Rope: n.Blocks[0].Attn.Rope}
 }
 
 // keeping is how many layers, from the first on, have keys and values.
