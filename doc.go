@@ -19,15 +19,13 @@
 // (Options.Heads), or "lookup", which needs neither. A controller measures what passes
 // cost and what drafts are worth, and speculates as far as it pays.
 //
-// Models are GGUF files or Hugging Face folders: Llama, Mistral, Mixtral, Qwen, SmolLM3, Granite,
-// OLMo, Phi, Gemma, gpt-oss, StableLM or GPT-NeoX. There is no cgo and nothing to install:
-// everything is in the binary. Package models has a small target with its draft model and heads,
-// for programs that want to bring them along.
+// Models are GGUF files or Hugging Face folders; docs/models.md lists their architectures. There is
+// no cgo and nothing to install: everything is in the binary. Package models has a small target with
+// its draft model and heads, for programs that want to bring them along.
 //
 // Generations of one model that run at the same time share its passes, so goroutines
 // gain without a change. Package serve is the HTTP server.
 //
-// The packages below this one are open to use on their own: model runs passes over forests of token
-// trees, tree builds those, speculate is the loop, draft the interface a drafter implements, tokenizer
-// and gguf read the files.
+// Other packages are of use on their own: draft has the interface of a drafter, tree its trees, sample
+// the choice of tokens, tokenizer, chat, gguf and tensor what model files need.
 package grove

@@ -26,7 +26,8 @@ import (
 // come without a Propose (the sequence was decoded plainly for a while).
 //
 // Every capability is a method, and Base has the answers of a drafter without the optional ones. A
-// drafter embeds Base; a wrapper embeds the Drafter that it wraps, and so loses no capability.
+// drafter embeds Base; a wrapper embeds the Drafter that it wraps, and so loses no capability. A
+// wrapper whose states hold the part's hands those on in every method, Resume included.
 type Drafter interface {
 	// Taps lists the layers whose residual stream Commit wants of every committed row: 0 is the
 	// embedding, i the output of block i. It does not change.
@@ -217,8 +218,8 @@ type Rows struct {
 
 	// Tree is the tree that was verified and Nodes the node of each of Tokens in it, the root
 	// first; Next is the token that the target chose after the last of them. For rows of the prompt
-	// Tree is their chain, and Next is -1. For rows that came with a cache filled earlier Tree is
-	// nil, and there is no Pass; see Drafter.Resume.
+	// Tree is their chain, and Next is -1. For rows that came with a cache filled earlier Tree and
+	// Pass are nil as well; see Drafter.Resume.
 	Tree  *tree.Tree
 	Nodes []int32
 	Next  int32

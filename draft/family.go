@@ -4,6 +4,7 @@ package draft
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -20,6 +21,10 @@ type Target struct {
 	Hidden  int // numbers of a tap
 
 	Tokenizer *tokenizer.Tokenizer // nil where the model has none
+
+	// New makes another drafter for this model, of grove's own or of a program, for one that wraps it:
+	// text is what Request.Drafter of package grove would say, such as "lookup:min=3".
+	New func(text string) (Drafter, error)
 }
 
 // Family is a kind of drafter.
@@ -33,7 +38,7 @@ type Family struct {
 
 	// New makes a drafter, which outlives a request and drafts for many. options is what follows
 	// "Name:" in the request, and empty where nothing does; Parse reads a list of key=value. Nil, in
-	// the list of Families, for grove's own.
+	// the list of Families, for grove's own: Target.New makes those.
 	New func(options string, target Target) (Drafter, error)
 }
 
@@ -42,19 +47,25 @@ var (
 	families   []Family // by name
 )
 
-// Register adds a family; packages do so in init. It panics on a second family of one name, a
-// programmer's mistake. Names of grove's own drafters (docs/drafters.md) are taken.
+// Register adds a family; packages do so in init. It panics on a name that no request could have, and on
+// a second family of one name: programmers' mistakes. Names of grove's own drafters (docs/drafters.md)
+// are taken.
 func Register(f Family) {
+	if !familyName.MatchString(f.Name) || f.Name == "auto" || f.Name == "plain" {
+		panic(fmt.Sprintf("draft: a family is named %q: want letters, digits and -, neither auto nor plain", f.Name))
+	}
 	familiesMu.Lock()
 	defer familiesMu.Unlock()
 	at, found := slices.BinarySearchFunc(families, f.Name, func(f Family, name string) int {
 		return strings.Compare(f.Name, name)
 	})
 	if found {
-		panic(fmt.Sprintf("draft: two families are named %q", f.Name))
+		panic(fmt.Sprintf("draft: two families are named %q: give this one another name", f.Name))
 	}
 	families = slices.Insert(families, at, f)
 }
+
+var familyName = regexp.MustCompile("^[A-Za-z0-9-]+$")
 
 // Families lists the families by name, grove's own among them.
 func Families() []Family {

@@ -11,7 +11,9 @@ import (
 	"testing"
 
 	"github.com/grovellm/grove"
+	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/models"
+	"github.com/grovellm/grove/tree"
 )
 
 func open(t *testing.T) *grove.Model {
@@ -28,32 +30,62 @@ func open(t *testing.T) *grove.Model {
 	return m
 }
 
-// The drafter's text is that of plain decoding, in fewer passes.
-func TestDrafter(t *testing.T) {
+// The drafters' texts are those of plain decoding, in fewer passes. A second time the prompt comes from the cache.
+func TestDrafters(t *testing.T) {
 	m := open(t)
 	for _, temperature := range []float32{0, 1} {
-		var results []*grove.Result
-		for _, name := range []string{"plain", drafter} {
-			r, err := grove.Collect(m.Generate(context.Background(), "func main() {", grove.Request{
-				MaxTokens: 128, Drafter: name, Uncontrolled: true, Sampling: grove.Sampling{Temperature: temperature, Seed: 5},
-			}))
-			if err != nil {
-				t.Fatal(err)
+		request := grove.Request{MaxTokens: 128, Uncontrolled: true,
+			Sampling: grove.Sampling{Temperature: temperature, Seed: 5}}
+		plain := collect(t, m, request)
+		for _, name := range []string{drafter, "joined:lookup,runners-up", "joined:lookup,runners-up"} {
+			request.Drafter = name
+			drafted := collect(t, m, request)
+			if plain.Text != drafted.Text {
+				t.Errorf("temperature %g: %q with %s, %q without", temperature, drafted.Text, name, plain.Text)
 			}
-			results = append(results, r)
-		}
-		plain, drafted := results[0], results[1]
-		if plain.Text != drafted.Text {
-			t.Errorf("temperature %g: %q with the drafter, %q without", temperature, drafted.Text, plain.Text)
-		}
-		if drafted.Stats.Accepted == 0 || drafted.Stats.Rounds >= plain.Stats.Rounds {
-			t.Errorf("temperature %g: %d rounds with the drafter, %d without", temperature,
-				drafted.Stats.Rounds, plain.Stats.Rounds)
+			if drafted.Stats.Accepted == 0 || drafted.Stats.Rounds >= plain.Stats.Rounds {
+				t.Errorf("temperature %g: %d rounds with %s, %d without", temperature,
+					drafted.Stats.Rounds, name, plain.Stats.Rounds)
+			}
 		}
 	}
-	if _, err := generate(context.Background(), m, "runners-up:width=99"); err == nil ||
-		!strings.Contains(err.Error(), "1 to 16") {
-		t.Errorf("an option out of bounds: %v", err)
+	for name, want := range map[string]string{"runners-up:width=99": "1 to 16", "joined:lookup,no-such": `no "no-such"`} {
+		if _, err := generate(context.Background(), m, name); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want an error that says %q", name, err, want)
+		}
+	}
+}
+
+func collect(t *testing.T, m *grove.Model, request grove.Request) *grove.Result {
+	t.Helper()
+	r, err := grove.Collect(m.Generate(context.Background(), "func main() {", request))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// A drafter called by hand, as the loop calls it: both parts' continuations are in the tree.
+func TestProposal(t *testing.T) {
+	d, err := open(t).Target().New("joined:lookup,lookup:min=1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := d.Begin(draft.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if err := d.Commit([]draft.Rows{{State: s, Tokens: []int32{1, 2, 3, 4, 5, 6, 7, 1, 2, 3}, Next: -1}}); err != nil {
+		t.Fatal(err)
+	}
+	proposed := tree.New(4) // the last token of the text
+	request := draft.Request{State: s, Tree: proposed, Budget: 16, Depth: 8}
+	if _, err := d.Propose(context.Background(), []draft.Request{request}); err != nil {
+		t.Fatal(err)
+	}
+	if proposed.Child(0, 5) < 0 || proposed.MaxDepth() < 2 {
+		t.Errorf("proposed\n%vwant what followed 4 before", proposed)
 	}
 }
 
@@ -90,14 +122,16 @@ func TestServe(t *testing.T) {
 	}
 }
 
-// The drafter has at most 60 lines.
-func TestDrafterIsShort(t *testing.T) {
-	source, err := os.ReadFile("drafter.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, code, found := bytes.Cut(source, []byte("// runnersUp drafts"))
-	if n := bytes.Count(code, []byte("\n")); !found || n > 60 {
-		t.Errorf("the drafter has %d lines, want 60 at most", n)
+// The drafters have at most 60 lines each.
+func TestDraftersAreShort(t *testing.T) {
+	for file, first := range map[string]string{"drafter.go": "// runnersUp drafts", "joined.go": "// joined runs"} {
+		source, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, code, found := bytes.Cut(source, []byte(first))
+		if n := bytes.Count(code, []byte("\n")); !found || n > 60 {
+			t.Errorf("%s: the drafter has %d lines, want 60 at most", file, n)
+		}
 	}
 }

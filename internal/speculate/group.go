@@ -90,7 +90,7 @@ func (g *group) propose(ctx context.Context, now func() time.Time) (err error) {
 	case err != nil:
 		return fmt.Errorf("speculate: the drafter's proposal: %w", err)
 	case len(g.proposals) != len(g.requests):
-		return fmt.Errorf("speculate: the drafter made %d proposals for %d requests", len(g.proposals), len(g.requests))
+		return fmt.Errorf("speculate: the drafter made %d proposals for %d requests: want one for each", len(g.proposals), len(g.requests))
 	}
 	return nil
 }

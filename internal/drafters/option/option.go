@@ -28,6 +28,9 @@ func Parse(text string, into any) error {
 				field = o.value
 			}
 		}
+		if len(options) == 0 {
+			return fmt.Errorf("option %q: it has no options", key)
+		}
 		if !field.IsValid() {
 			return fmt.Errorf("option %q: there is no such option: want some of %s", key, strings.Join(keys, ", "))
 		}

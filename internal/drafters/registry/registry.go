@@ -3,6 +3,7 @@
 package registry
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -40,7 +41,8 @@ type Target struct {
 
 // Public is the part of t that drafters of programs know.
 func (t *Target) Public() draft.Target {
-	p := draft.Target{Vocab: t.Vocab, Context: t.Context}
+	p := draft.Target{Vocab: t.Vocab, Context: t.Context,
+		New: func(text string) (draft.Drafter, error) { return New(text, *t) }}
 	if t.Model != nil {
 		p.Layers, p.Hidden = t.Model.Config.Layers, t.Model.Config.Hidden
 		p.Tokenizer = t.Model.Tokenizer
@@ -118,7 +120,13 @@ func all() []Family {
 	for _, f := range draft.Families() {
 		if f.New != nil {
 			list = append(list, Family{Name: f.Name, Help: f.Help, Options: f.Options,
-				New: func(options string, _ Modifiers, t Target) (draft.Drafter, error) { return f.New(options, t.Public()) }})
+				New: func(options string, _ Modifiers, t Target) (draft.Drafter, error) {
+					d, err := f.New(options, t.Public())
+					if d == nil && err == nil {
+						return nil, errors.New("its family's New returned neither a drafter nor an error: want one of them")
+					}
+					return d, err
+				}})
 		}
 	}
 	slices.SortStableFunc(list, func(a, b Family) int { return strings.Compare(a.Name, b.Name) })

@@ -2,6 +2,7 @@ package registry
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -136,8 +137,11 @@ func TestFamilyOfAProgram(t *testing.T) {
 	if _, err := New("zz-own:n=3", Target{Vocab: 7, Context: 9}); err == nil || !strings.Contains(err.Error(), "got n=3") {
 		t.Errorf("%v, want the error of a program's family", err)
 	}
-	if want := (draft.Target{Vocab: 7, Context: 9}); got != want {
-		t.Errorf("the target is %+v, want %+v", got, want)
+	if got.Vocab != 7 || got.Context != 9 {
+		t.Errorf("the target is %+v, want a vocabulary of 7 and a context of 9", got)
+	}
+	if _, err := got.New("zz-own:n=4"); err == nil || !strings.Contains(err.Error(), "got n=4") {
+		t.Errorf("another drafter for the target: %v, want the error of its family", err)
 	}
 	if _, err := New("zz-own+text", Target{}); err == nil || !strings.Contains(err.Error(), "takes no modifiers") {
 		t.Errorf("with a modifier: %v", err)
@@ -146,6 +150,29 @@ func TestFamilyOfAProgram(t *testing.T) {
 		if !slices.Contains(list, "zz-own") || !slices.Contains(list, "zz-test") || slices.Contains(list, "zz-hidden") {
 			t.Errorf("the families are %v", list)
 		}
+	}
+}
+
+// A family that cannot be used is refused with the remedy.
+func TestWrongFamilies(t *testing.T) {
+	draft.Register(draft.Family{Name: "zz-nothing", Help: "a program's",
+		New: func(string, draft.Target) (draft.Drafter, error) { return nil, nil }})
+	if _, err := New("zz-nothing", Target{}); err == nil || !strings.Contains(err.Error(), "neither a drafter nor an error") {
+		t.Errorf("a family without a drafter: %v", err)
+	}
+	for name, want := range map[string]string{"": "want letters", "a+b": "want letters", "a:b": "want letters",
+		"auto": "neither auto", "plain": "neither auto", "zz-nothing": "another name"} {
+		func() {
+			defer func() {
+				if p := recover(); !strings.Contains(fmt.Sprint(p), want) {
+					t.Errorf("a family named %q: %v, want a panic that says %q", name, p, want)
+				}
+			}()
+			draft.Register(draft.Family{Name: name})
+		}()
+	}
+	if err := draft.Parse("n=3", &struct{}{}); err == nil || !strings.Contains(err.Error(), "it has no options") {
+		t.Errorf("options of a family without any: %v", err)
 	}
 }
 
