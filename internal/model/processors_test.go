@@ -79,6 +79,7 @@ func TestEveryProcessorSameLogits(t *testing.T) {
 		// rows of whole blocks of 256
 		{accuracyShape, tensor.Q4_K}, {accuracyShape, tensor.Q5_K}, {accuracyShape, tensor.Q6_K},
 	} {
+		path := writeShape(t, c.shape, c.typ)
 		for _, kv := range []nn.KVType{nn.KVF32, nn.KVBF16, nn.KVQ8} {
 			if kv == nn.KVQ8 && c.typ != tensor.Q8_0 {
 				continue
@@ -87,7 +88,7 @@ func TestEveryProcessorSameLogits(t *testing.T) {
 			if kv != nn.KVF32 {
 				name += " " + kv.String()
 			}
-			everyLevelSameLogits(t, name, openShape(t, c.shape, c.typ, model.Options{Threads: 2, KV: kv}))
+			everyLevelSameLogits(t, name, openFile(t, path, model.Options{Threads: 2, KV: kv}))
 		}
 	}
 }
