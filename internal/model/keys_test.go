@@ -38,6 +38,9 @@ func keyFile(t *testing.T, s synth.Shape) *gguf.File {
 	return f
 }
 
+// changed has the file that lastLogits opens.
+var changed bytes.Buffer
+
 // lastLogits are those of a short text by the model of a file that change has changed.
 func lastLogits(t *testing.T, f *gguf.File, change func(w *gguf.Writer)) ([]float32, error) {
 	t.Helper()
@@ -48,11 +51,11 @@ func lastLogits(t *testing.T, f *gguf.File, change func(w *gguf.Writer)) ([]floa
 		w.AddTensor(x)
 	}
 	change(w)
-	var b bytes.Buffer
-	if _, err := w.WriteTo(&b); err != nil {
+	changed.Reset()
+	if _, err := w.WriteTo(&changed); err != nil {
 		t.Fatal(err)
 	}
-	m, err := model.OpenGGUF("changed.gguf", b.Bytes(), model.Options{Threads: 1})
+	m, err := model.OpenGGUF("changed.gguf", changed.Bytes(), model.Options{Threads: 1})
 	if err != nil {
 		if !strings.Contains(err.Error(), "changed.gguf") {
 			t.Errorf("an error that does not name the file: %v", err)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/testing/cases"
 	"github.com/grovellm/grove/sample"
 	"github.com/grovellm/grove/tree"
 	"pgregory.net/rapid"
@@ -56,7 +57,7 @@ func toySampler(t interface{ Fatal(...any) }, temperature float32) *sample.Sampl
 // forgotten.
 func TestOffPathPredicts(t *testing.T) {
 	found := 0
-	rapid.Check(t, func(r *rapid.T) {
+	cases.Check(t, 40, func(r *rapid.T) {
 		s := toySampler(r, rapid.SampledFrom([]float32{0, 1}).Draw(r, "temperature"))
 		token := rapid.Int32Range(0, 3)
 		text := rapid.SliceOfN(token, 4, 6).Draw(r, "prompt")
@@ -120,7 +121,7 @@ func TestOffPathPredicts(t *testing.T) {
 // The entry for a node makes its tokens candidates and, with weights that have learned to follow
 // entries, its first more probable; without one nothing changes.
 func TestOffPathRanks(t *testing.T) {
-	rapid.Check(t, func(r *rapid.T) {
+	cases.Check(t, 40, func(r *rapid.T) {
 		s := toySampler(r, 1)
 		text := []int32{1, 2, 3}
 		p := sample.Params{Temperature: 1, Seed: 3}
