@@ -57,7 +57,7 @@ func toySampler(t interface{ Fatal(...any) }, temperature float32) *sample.Sampl
 // forgotten.
 func TestOffPathPredicts(t *testing.T) {
 	found := 0
-	cases.Check(t, 40, func(r *rapid.T) {
+	rapid.Check(t, func(r *rapid.T) {
 		s := toySampler(r, rapid.SampledFrom([]float32{0, 1}).Draw(r, "temperature"))
 		token := rapid.Int32Range(0, 3)
 		text := rapid.SliceOfN(token, 4, 6).Draw(r, "prompt")
