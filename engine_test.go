@@ -13,12 +13,14 @@ import (
 
 	"github.com/grovellm/grove"
 	"github.com/grovellm/grove/internal/inside"
+	"github.com/grovellm/grove/internal/testing/cases"
 )
 
 // Requests of any kind that run together give the text that each gives alone, whatever memory there
 // is, whoever leaves, and whichever prefixes they share; and nothing is lost.
 func TestTogetherAsAlone(t *testing.T) {
-	alone := open(t, "tiny-qwen2", grove.Options{Threads: 1})
+	path := write(t, "tiny-qwen2")
+	alone := openFile(t, path, grove.Options{Threads: 1})
 	prompts := []string{"go go go", "go go gone and more of the same, and more of the same, and more", "x",
 		"go go gone and more of the same, and then something else"}
 	type answer struct {
@@ -37,11 +39,14 @@ func TestTogetherAsAlone(t *testing.T) {
 		a.want = collect(t, alone, a.prompt, a.r)
 		answers = append(answers, a)
 	}
-	rapid.Check(t, func(rt *rapid.T) {
+	cases.Check(t, 20, func(rt *rapid.T) {
 		// The longest text has about 145 tokens; a token takes 512 bytes in this model at most.
 		o := grove.Options{Threads: 1, Parallel: rapid.IntRange(1, 6).Draw(rt, "parallel"),
 			CacheMemory: rapid.SampledFrom([]int64{0, 400 << 10, 1 << 20}).Draw(rt, "memory")}
-		m := open(t, "tiny-qwen2", o)
+		m, err := grove.Open(path, o)
+		if err != nil {
+			rt.Fatal(err)
+		}
 		defer m.Close()
 		seed := rapid.Uint64().Draw(rt, "seed")
 		var wg sync.WaitGroup

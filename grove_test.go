@@ -13,23 +13,35 @@ import (
 
 	"github.com/grovellm/grove"
 	"github.com/grovellm/grove/internal/model/synth"
+	"github.com/grovellm/grove/internal/testing/cases"
 	"github.com/grovellm/grove/internal/testing/testdata"
 	"github.com/grovellm/grove/tensor"
 )
 
 var ctx = context.Background()
 
-// open opens a seeded random model of the named shape.
-func open(t testing.TB, shape string, o grove.Options) *grove.Model {
+// write writes a seeded random model of the named shape.
+func write(t testing.TB, shape string) (path string) {
 	t.Helper()
 	s, err := synth.Lookup(shape)
 	if err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join(t.TempDir(), shape+".gguf")
+	path = filepath.Join(t.TempDir(), shape+".gguf")
 	if err := synth.Write(ctx, path, s, synth.Options{Type: tensor.Q8_0, Seed: 3}); err != nil {
 		t.Fatal(err)
 	}
+	return path
+}
+
+// open opens a seeded random model of the named shape.
+func open(t testing.TB, shape string, o grove.Options) *grove.Model {
+	t.Helper()
+	return openFile(t, write(t, shape), o)
+}
+
+func openFile(t testing.TB, path string, o grove.Options) *grove.Model {
+	t.Helper()
 	m, err := grove.Open(path, o)
 	if err != nil {
 		t.Fatal(err)
@@ -56,7 +68,7 @@ func TestStopInAnAcceptedBlock(t *testing.T) {
 	m := open(t, "tiny-llama2", grove.Options{Threads: 1})
 	free := grove.Request{MaxTokens: 40, Sampling: grove.Sampling{Temperature: 1, Seed: 5}, IgnoreEnd: true}
 	whole := collect(t, m, "a tale", free)
-	rapid.Check(t, func(rt *rapid.T) {
+	cases.Check(t, 30, func(rt *rapid.T) {
 		from := rapid.IntRange(0, len(whole.Text)-1).Draw(rt, "from")
 		stop := whole.Text[from:min(len(whole.Text), from+rapid.IntRange(1, 6).Draw(rt, "length"))]
 		r := free
@@ -106,7 +118,7 @@ func TestChunksAddUp(t *testing.T) {
 // that were abandoned, contexts that ended.
 func TestSessionIsAsIfAlone(t *testing.T) {
 	m := open(t, "tiny-gptneox", grove.Options{Threads: 2})
-	rapid.Check(t, func(rt *rapid.T) {
+	cases.Check(t, 30, func(rt *rapid.T) {
 		s := m.NewSession()
 		defer s.Close()
 		prompt := "one"

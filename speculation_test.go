@@ -17,14 +17,13 @@ func TestNearTemperatureZeroAsMuchIsAccepted(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer m.Close()
-	prompts := []string{"package sort\n\nimport \"fmt\"\n\n", "func (r *Reader) Read(p []byte) (n int, err error) {\n",
-		"// A Buffer is a variable-sized buffer of bytes\ntype Buffer struct {\n"}
+	prompts := []string{"package sort\n\nimport \"fmt\"\n\n", "func (r *Reader) Read(p []byte) (n int, err error) {\n"}
 	for _, drafter := range []string{"dynatree", "dynamic", "eagle3", "medusa", "jetspec", "peagle", "falcon", "specblock",
 		"lookup"} {
 		tau := func(temperature float32) float64 {
 			var rounds, tokens int
 			for _, prompt := range prompts {
-				r, err := grove.Collect(m.Generate(context.Background(), prompt, grove.Request{MaxTokens: 64,
+				r, err := grove.Collect(m.Generate(context.Background(), prompt, grove.Request{MaxTokens: 48,
 					Drafter: drafter, Uncontrolled: true, Sampling: grove.Sampling{Temperature: temperature}}))
 				if err != nil {
 					t.Fatalf("%s: %v", drafter, err)

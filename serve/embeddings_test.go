@@ -10,6 +10,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/grovellm/grove/internal/testing/cases"
 	"github.com/grovellm/grove/serve"
 )
 
@@ -18,7 +19,7 @@ import (
 func TestEmbeddings(t *testing.T) {
 	m := tiny(t, "tiny-qwen3", 64)
 	s := start(t, m, serve.Options{})
-	rapid.Check(t, func(rt *rapid.T) {
+	cases.Check(t, 30, func(rt *rapid.T) {
 		texts := rapid.SliceOfN(rapid.StringMatching(`[a-d ä]{1,9}`), 1, 3).Draw(rt, "texts")
 		pooling := rapid.SampledFrom([]string{"mean", "last"}).Draw(rt, "pooling")
 		width := rapid.SampledFrom([]int{0, 1, 5}).Draw(rt, "width")
@@ -106,7 +107,7 @@ func TestInfill(t *testing.T) {
 		list = append(append(append(list, of(extra)...), f.Prefix), of(prefix)...)
 		return append(append(append(append(list, f.Suffix), of(suffix)...), f.Middle), of(begun)...)
 	}
-	rapid.Check(t, func(rt *rapid.T) {
+	cases.Check(t, 20, func(rt *rapid.T) {
 		text := rapid.StringMatching(`[a-z(){} <|>_\n]{1,12}`)
 		prefix, suffix := text.Draw(rt, "prefix")+"<|fim_middle|>", text.Draw(rt, "suffix")
 		more := map[string]any{"temperature": 0, "max_tokens": 5, "ignore_eos": true}

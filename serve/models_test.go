@@ -19,6 +19,7 @@ import (
 
 	"github.com/grovellm/grove"
 	"github.com/grovellm/grove/internal/model/synth"
+	"github.com/grovellm/grove/internal/testing/cases"
 	"github.com/grovellm/grove/serve"
 	"github.com/grovellm/grove/tensor"
 )
@@ -125,7 +126,7 @@ func TestManyModels(t *testing.T) {
 		alone.CloseModels()
 	}
 	transport := http.DefaultTransport.(*http.Transport)
-	rapid.Check(t, func(rt *rapid.T) {
+	cases.Check(t, 20, func(rt *rapid.T) {
 		sizes := rapid.SliceOfN(rapid.Int64Range(1, 4), models, models).Draw(rt, "sizes")
 		memory := rapid.Int64Range(0, 9).Draw(rt, "memory")
 		keep := rapid.SampledFrom([]time.Duration{1, time.Millisecond, time.Hour, -1}).Draw(rt, "keep alive")

@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/grovellm/grove"
+	"github.com/grovellm/grove/internal/testing/cases"
 	"github.com/grovellm/grove/serve"
 )
 
@@ -21,7 +22,7 @@ const turnsTemplate = "{% for m in messages %}<{{ m.role }}>{{ m.content | trim 
 func TestPrefill(t *testing.T) {
 	m := withHeads(t, grove.Options{ChatTemplate: turnsTemplate})
 	s := start(t, m, serve.Options{})
-	rapid.Check(t, func(rt *rapid.T) {
+	cases.Check(t, 8, func(rt *rapid.T) {
 		question, begun := rapid.StringMatching(`[a-z]{1,8}`).Draw(rt, "question"), rapid.StringMatching(
 			` ?[a-zé{" ]{0,7}[a-z]`).Draw(rt, "begun")
 		space := rapid.SampledFrom([]string{"", " ", "\n"}).Draw(rt, "space")
@@ -90,7 +91,7 @@ func TestPrefillReasoning(t *testing.T) {
 // A budget ends reasoning that stays in the content where it ends reasoning that stands apart.
 func TestReasoningInContent(t *testing.T) {
 	s := start(t, tinyWith(t, "tiny-qwen3", 512, grove.Options{Threads: 1, ChatTemplate: dialectReasoning}), serve.Options{})
-	rapid.Check(t, func(rt *rapid.T) {
+	cases.Check(t, 20, func(rt *rapid.T) {
 		body := map[string]any{"messages": []any{map[string]any{"role": "user",
 			"content": rapid.StringMatching(`[a-z é語]{1,12}`).Draw(rt, "text")}},
 			"temperature": 1.5, "seed": rapid.IntRange(0, 1000).Draw(rt, "seed"), "max_tokens": 40,
@@ -119,7 +120,7 @@ func TestReasoningInContent(t *testing.T) {
 // content they end that.
 func TestStopsAndReasoning(t *testing.T) {
 	s := start(t, tinyWith(t, "tiny-qwen3", 512, grove.Options{Threads: 1, ChatTemplate: dialectReasoning}), serve.Options{})
-	rapid.Check(t, func(rt *rapid.T) {
+	cases.Check(t, 20, func(rt *rapid.T) {
 		body := map[string]any{"messages": []any{map[string]any{"role": "user",
 			"content": rapid.StringMatching(`[a-z]{1,12}`).Draw(rt, "text")}},
 			"seed": rapid.IntRange(0, 1000).Draw(rt, "seed"), "max_tokens": 30, "reasoning_budget": 10, "ignore_eos": true,

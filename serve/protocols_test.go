@@ -12,6 +12,7 @@ import (
 
 	"github.com/grovellm/grove"
 	"github.com/grovellm/grove/internal/testing/calltest"
+	"github.com/grovellm/grove/internal/testing/cases"
 	"github.com/grovellm/grove/serve"
 )
 
@@ -42,7 +43,7 @@ func TestDialects(t *testing.T) {
 	plain := start(t, withHeads(t, grove.Options{ChatTemplate: dialectTemplate}), serve.Options{})
 	reasoning := start(t, withHeads(t, grove.Options{ChatTemplate: dialectReasoning}), serve.Options{})
 	generic := start(t, withHeads(t, grove.Options{ChatTemplate: calltest.Plain["chatml"]}), serve.Options{})
-	rapid.Check(t, func(rt *rapid.T) {
+	cases.Check(t, 20, func(rt *rapid.T) {
 		q := &question{max: rapid.IntRange(1, 60).Draw(rt, "max"), seed: rapid.IntRange(0, 1000).Draw(rt, "seed"),
 			temperature: rapid.SampledFrom([]float64{0, 1}).Draw(rt, "temperature")}
 		if rapid.Bool().Draw(rt, "system") {

@@ -9,6 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/grovellm/grove/internal/testing/cases"
 	"github.com/grovellm/grove/serve"
 )
 
@@ -89,7 +90,7 @@ var endOfText = regexp.MustCompile(`<\|\w+\|>$`)
 // The rounds of a stream give its text and tokens again, choice by choice, and change neither.
 func TestRounds(t *testing.T) {
 	s := start(t, nil, serve.Options{})
-	rapid.Check(t, func(rt *rapid.T) {
+	cases.Check(t, 25, func(rt *rapid.T) {
 		n := rapid.IntRange(1, 2).Draw(rt, "n")
 		drafter := rapid.SampledFrom([]string{"plain", "lookup", "eagle3", "best-first"}).Draw(rt, "drafter")
 		body := map[string]any{"prompt": rapid.SampledFrom([]string{"a b a b", "// Close closes the", "ü€ü€"}).Draw(rt,

@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/grovellm/grove/internal/testing/cases"
 	"github.com/grovellm/grove/serve"
 )
 
@@ -137,7 +138,7 @@ func TestWholeNumbers(t *testing.T) {
 		}
 		return json.RawMessage(text)
 	}
-	rapid.Check(t, func(rt *rapid.T) {
+	cases.Check(t, 25, func(rt *rapid.T) {
 		ask := func(write func(n int) json.RawMessage, n [6]int) []any {
 			sampling := map[string]any{"top_k": write(n[0]), "seed": write(n[1]), "repeat_last_n": write(n[2])}
 			openAI := with(sampling, "max_tokens", write(n[3]), "prompt", []any{write(n[4]), write(n[5])}, "n", write(2),

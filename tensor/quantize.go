@@ -124,13 +124,8 @@ func encodeQ8_0(src []float32, dst []byte) (bad int) {
 // roundAway rounds to the nearest integer, halves away from zero; |x| is at most 127 and a little.
 func roundAway(x float32) int32 {
 	n := int32(x)
-	switch f := x - float32(n); { // exact: x and n share the exponent or n is 0
-	case f >= 0.5:
-		n++
-	case f <= -0.5:
-		n--
-	}
-	return n
+	f := x - float32(n)            // exact: x and n share the exponent or n is 0
+	return n + int32(float32(2*f)) // 2f is -1 or less, or 1 or more, from halves on
 }
 
 func isInf(x float32) bool { return math.IsInf(float64(x), 0) }

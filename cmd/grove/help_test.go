@@ -48,8 +48,10 @@ func TestHelp(t *testing.T) {
 			if code != 0 || stderr != "" || !strings.HasPrefix(out, "Usage: "+name) {
 				t.Errorf("%s --help: status %d\n%s%s", name, code, out, stderr)
 			}
-			if help := must(t, "", append([]string{"help"}, words...)...); help != out {
-				t.Errorf("grove help %s is not %s --help:\n%s", strings.Join(words, " "), name, help)
+			if width == 80 {
+				if help := must(t, "", append([]string{"help"}, words...)...); help != out {
+					t.Errorf("grove help %s is not %s --help:\n%s", strings.Join(words, " "), name, help)
+				}
 			}
 			if len(words) > 0 && !strings.Contains(out, "Example") {
 				t.Errorf("%s --help has no example", name)

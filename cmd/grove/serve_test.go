@@ -174,7 +174,7 @@ func TestParseSize(t *testing.T) {
 // It starts again, gives the same texts, and has what its head learned before.
 func TestServeKilled(t *testing.T) {
 	if testing.Short() {
-		t.Skip("it opens the embedded model four times")
+		t.Skip("it opens the embedded model three times")
 	}
 	if runtime.GOOS == "windows" {
 		t.Skip("processes cannot be interrupted there")
@@ -184,7 +184,7 @@ func TestServeKilled(t *testing.T) {
 		"--cache-memory", "64M"}
 	texts := make([]string, 6) // of the first server, by client
 	var rng = rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 1))
-	for kill := range 4 {
+	for kill := range 3 {
 		p := startServe(t, args...)
 		ask := func(client int) (string, error) {
 			body := fmt.Sprintf(`{"prompt":"func f%d(","max_tokens":48,"ignore_eos":true,"temperature":%d,"seed":7}`, client, client%2)
@@ -216,7 +216,7 @@ func TestServeKilled(t *testing.T) {
 			})
 		}
 		first.Wait()
-		time.Sleep(time.Duration(rng.IntN(1000)) * time.Millisecond)
+		time.Sleep(time.Duration(rng.IntN(400)) * time.Millisecond)
 		end := os.Kill
 		if kill == 0 {
 			end = syscall.SIGTERM

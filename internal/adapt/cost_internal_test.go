@@ -9,13 +9,14 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/testing/cases"
 	"github.com/grovellm/grove/tree"
 )
 
 // Rounds that are slower beside an update by some share of their time, whatever their rows: that
 // share is found; before any was seen it is what was taken for it.
 func TestSlowdownIsMeasured(t *testing.T) {
-	rapid.Check(t, func(r *rapid.T) {
+	cases.Check(t, 30, func(r *rapid.T) {
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(r, "seed"), 1))
 		share, noise := rapid.Float64Range(0, .5).Draw(r, "share"), rapid.Float64Range(0, .05).Draw(r, "noise")
 		pass := rapid.Float64Range(.001, .1).Draw(r, "seconds")

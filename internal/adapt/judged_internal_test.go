@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/grovellm/grove/internal/drafters/learn"
+	"github.com/grovellm/grove/internal/testing/cases"
 	"pgregory.net/rapid"
 )
 
@@ -23,7 +24,7 @@ func drafts(rng *rand.Rand, gain, spread float64) (one, other []float64) {
 // The standard error of a comparison is that of its gain over many streams. Nothing is certain
 // from fewer than three queries.
 func TestComparison(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	cases.Check(t, 30, func(t *rapid.T) {
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
 		gain, spread := rapid.Float64Range(-.2, .3).Draw(t, "gain"), rapid.Float64Range(.01, .1).Draw(t, "spread")
 		var sum, squares, errors float64

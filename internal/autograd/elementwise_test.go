@@ -8,11 +8,12 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/grovellm/grove/internal/nn"
+	"github.com/grovellm/grove/internal/testing/cases"
 )
 
 // Products and gates of rows, which may be the same rows, and their gradient.
 func TestElementwiseGradient(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	cases.Check(t, 40, func(t *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 11))
 		g := newGradCheck(rapid.IntRange(1, 3).Draw(t, "threads"))
 		n, cols := rapid.IntRange(1, 90).Draw(t, "rows"), rapid.IntRange(1, 20).Draw(t, "columns")
@@ -39,7 +40,7 @@ func TestElementwiseGradient(t *testing.T) {
 
 // The loss of shares, and its gradient by what made the scores.
 func TestBinaryCrossEntropy(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	cases.Check(t, 40, func(t *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 12))
 		g := newGradCheck(2)
 		n := rapid.IntRange(1, 60).Draw(t, "rows")
@@ -72,7 +73,7 @@ func TestBinaryCrossEntropy(t *testing.T) {
 // Convolutions over blocks of several lengths, before a half of a layer and after it, against their
 // definition, and their gradient by rows, weights and what rows add to these.
 func TestConvolveBlockGradient(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	cases.Check(t, 40, func(t *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 13))
 		g := newGradCheck(rapid.IntRange(1, 3).Draw(t, "threads"))
 		group := rapid.IntRange(1, 4).Draw(t, "group")

@@ -8,11 +8,12 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/grovellm/grove/internal/nn"
+	"github.com/grovellm/grove/internal/testing/cases"
 )
 
 // Residual blocks x + SiLU(W·x + b), one after the other, of rows wider than a part.
 func TestAddSiLUGradient(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	cases.Check(t, 40, func(t *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 6))
 		g := newGradCheck(rapid.IntRange(1, 3).Draw(t, "threads"))
 		n, cols := rapid.IntRange(1, 40).Draw(t, "rows"), rapid.SampledFrom([]int{1, 7, 32, 300}).Draw(t, "columns")
@@ -42,7 +43,7 @@ func TestAddSiLUGradient(t *testing.T) {
 
 // Rows gathered from an earlier result, some twice and some not at all, which later operations read.
 func TestGatherGradient(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	cases.Check(t, 40, func(t *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 5))
 		g := newGradCheck(rapid.IntRange(1, 3).Draw(t, "threads"))
 		n, cols := rapid.IntRange(1, 40).Draw(t, "rows"), rapid.IntRange(1, 30).Draw(t, "columns")

@@ -10,6 +10,7 @@ import (
 	"github.com/grovellm/grove/internal/kernels/gemm"
 	"github.com/grovellm/grove/internal/kernels/par"
 	"github.com/grovellm/grove/internal/nn"
+	"github.com/grovellm/grove/internal/testing/cases"
 	"github.com/grovellm/grove/tree"
 )
 
@@ -176,7 +177,7 @@ func (g *gradCheck) norm(name string, n int, center bool) *nn.Norm {
 }
 
 func TestLinearGradient(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	cases.Check(t, 40, func(t *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 2))
 		g := newGradCheck(rapid.IntRange(1, 3).Draw(t, "threads"))
 		n, in := rapid.IntRange(1, 150).Draw(t, "rows"), rapid.IntRange(1, 70).Draw(t, "in")
@@ -230,7 +231,7 @@ func TestLinearGradient(t *testing.T) {
 
 // Attention over random forests: chunks of a text, trees, and blocks of branches that hang off a text.
 func TestAttentionGradient(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	cases.Check(t, 40, func(t *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 3))
 		g := newGradCheck(rapid.IntRange(1, 3).Draw(t, "threads"))
 		kv := rapid.IntRange(1, 2).Draw(t, "kv heads")
@@ -315,7 +316,7 @@ func TestAttentionGradient(t *testing.T) {
 
 // A whole block, whose residual stream is overwritten and read again, in both layouts.
 func TestBlockGradient(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	cases.Check(t, 40, func(t *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 4))
 		g := newGradCheck(2)
 		g.step = 1.0 / 512 // two blocks bend more than one operation

@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/grovellm/grove/internal/nn"
+	"github.com/grovellm/grove/internal/testing/cases"
 )
 
 // lossCheck is a head over a source, and random targets for its rows.
@@ -114,7 +115,7 @@ func (c *lossCheck) check(t *rapid.T, r *rand.Rand, define func(row int, logits 
 // The fused loss against its definition in f64, with label masks, weights and a teacher; and its
 // gradient by the source, the head and the norm against differences.
 func TestCrossEntropyGradient(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	cases.Check(t, 40, func(t *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 5))
 		c := drawLossCheck(t, r)
 		teacher := make([][]float32, c.rows)
@@ -137,7 +138,7 @@ func TestCrossEntropyGradient(t *testing.T) {
 
 // The same with another product beside the head's, and a selector of all tokens.
 func TestCorrectedGradient(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	cases.Check(t, 40, func(t *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 7))
 		c := drawLossCheck(t, r)
 		if rapid.Bool().Draw(t, "cap") {
@@ -162,7 +163,7 @@ func TestCorrectedGradient(t *testing.T) {
 
 // The same of distributions that rows share, with all divergences and at any temperature.
 func TestSoftGradient(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	cases.Check(t, 40, func(t *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 6))
 		c := drawLossCheck(t, r)
 		s := &Soft{Divergence: rapid.SampledFrom([]Divergence{ForwardKL, ReverseKL, TotalVariation}).Draw(t, "divergence"),

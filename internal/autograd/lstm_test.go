@@ -7,11 +7,12 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/grovellm/grove/internal/nn"
+	"github.com/grovellm/grove/internal/testing/cases"
 )
 
 // Two layers, over rows that begin with zeros and over rows that go on from one another.
 func TestLSTMGradient(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	cases.Check(t, 40, func(t *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 9))
 		g := newGradCheck(rapid.IntRange(1, 3).Draw(t, "threads"))
 		in, width := rapid.IntRange(1, 20).Draw(t, "in"), rapid.IntRange(1, 18).Draw(t, "width")

@@ -11,6 +11,7 @@ import (
 	"github.com/grovellm/grove/internal/kernels/num"
 	"github.com/grovellm/grove/internal/kernels/par"
 	"github.com/grovellm/grove/internal/nn"
+	"github.com/grovellm/grove/internal/testing/cases"
 )
 
 func randomMat(r *rand.Rand, rows, cols int) nn.Mat {
@@ -22,7 +23,7 @@ func randomMat(r *rand.Rand, rows, cols int) nn.Mat {
 // The three orientations against sums in f64, of operands rounded to bf16 where products are; and the same bits from
 // any number of workers.
 func TestProducts(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	cases.Check(t, 40, func(t *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 6))
 		kind := rapid.SampledFrom([]gemm.Type{gemm.F32, gemm.BF16}).Draw(t, "type")
 		n := rapid.IntRange(1, 300).Draw(t, "rows")

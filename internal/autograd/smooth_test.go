@@ -8,11 +8,12 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/grovellm/grove/internal/nn"
+	"github.com/grovellm/grove/internal/testing/cases"
 )
 
 // The loss of states near and far from where they should be, and its gradient by what made them.
 func TestSmoothL1(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	cases.Check(t, 40, func(t *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 6))
 		g := newGradCheck(rapid.IntRange(1, 3).Draw(t, "threads"))
 		n, cols := rapid.IntRange(1, 40).Draw(t, "rows"), rapid.IntRange(1, 30).Draw(t, "columns")

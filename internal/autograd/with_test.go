@@ -8,13 +8,14 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/grovellm/grove/internal/nn"
+	"github.com/grovellm/grove/internal/testing/cases"
 )
 
 // A product over two matrices side by side, each with its own norm or none, is that over one matrix
 // of both, to the bit; and its gradient goes back to both, though they are overwritten once they
 // are read.
 func TestWith(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	cases.Check(t, 40, func(t *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 7))
 		g := newGradCheck(rapid.IntRange(1, 3).Draw(t, "threads"))
 		n := rapid.IntRange(1, 90).Draw(t, "rows")
@@ -56,7 +57,7 @@ func TestWith(t *testing.T) {
 }
 
 func TestNormaliseGradient(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	cases.Check(t, 40, func(t *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 8))
 		g := newGradCheck(rapid.IntRange(1, 3).Draw(t, "threads"))
 		n, cols := rapid.IntRange(1, 150).Draw(t, "rows"), rapid.IntRange(1, 40).Draw(t, "cols")

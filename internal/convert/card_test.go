@@ -12,6 +12,7 @@ import (
 	"github.com/grovellm/grove/gguf"
 	"github.com/grovellm/grove/internal/files/ggufkeys"
 	"github.com/grovellm/grove/internal/model/synth"
+	"github.com/grovellm/grove/internal/testing/cases"
 	"github.com/grovellm/grove/tensor"
 	"pgregory.net/rapid"
 )
@@ -31,7 +32,7 @@ func TestSameMetadata(t *testing.T) {
 	defer source.Close()
 	about := regexp.MustCompile(`^general\.|^tokenizer\.ggml\..*_token_ids?$`)
 	words := rapid.StringMatching(`[A-Za-z0-9:#'"\\ \-/.é東|>{\[]{1,20}`)
-	rapid.Check(t, func(r *rapid.T) {
+	cases.Check(t, 20, func(r *rapid.T) {
 		w := gguf.NewWriter()
 		roles := []string{"unknown", "mask", "padding", "cls", "eot"}
 		for _, kv := range source.Meta {

@@ -20,6 +20,7 @@ import (
 	"github.com/grovellm/grove/internal/model/synth"
 	"github.com/grovellm/grove/internal/nn"
 	"github.com/grovellm/grove/internal/speculate"
+	"github.com/grovellm/grove/internal/testing/cases"
 )
 
 // open returns a small random model.
@@ -126,7 +127,7 @@ func TestOrder(t *testing.T) {
 // without one in the order in which they came; a deadline changes nothing between priorities.
 func TestDeadlines(t *testing.T) {
 	now, e := time.Now(), start(t, open(t), engine.Options{Parallel: 1})
-	rapid.Check(t, func(rt *rapid.T) {
+	cases.Check(t, 40, func(rt *rapid.T) {
 		type asked struct{ priority, deadline, number int }
 		var list []engine.Request
 		var want []asked

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/grovellm/grove/internal/testing/cases"
 )
 
 // Of two requests that waited equally long, the one of the higher priority starts first, and of two
@@ -20,7 +22,7 @@ func TestPriorities(t *testing.T) {
 			began: time.Now().Add(-time.Duration(steps)*ageing - ageing/2)}
 	}
 	e := &Engine{}
-	rapid.Check(t, func(rt *rapid.T) {
+	cases.Check(t, 40, func(rt *rapid.T) {
 		p, q := priority.Draw(rt, "priority"), priority.Draw(rt, "other priority")
 		waited, longer := rapid.IntRange(0, 1000).Draw(rt, "steps waited"), rapid.IntRange(0, 3).Draw(rt, "steps more")
 		if got := e.order(submitted(p, waited, 1), submitted(q, waited, 1)); got != cmp.Compare(q, p) {

@@ -19,6 +19,7 @@ import (
 	"github.com/grovellm/grove/internal/kernels/par"
 	"github.com/grovellm/grove/internal/nn"
 	"github.com/grovellm/grove/internal/speculate"
+	"github.com/grovellm/grove/internal/testing/cases"
 )
 
 var errPlanted = errors.New("planted")
@@ -139,7 +140,7 @@ func TestPanicsEndRequests(t *testing.T) {
 	pool := par.New(2)
 	defer pool.Close()
 	var want [][]int32
-	rapid.Check(t, func(rt *rapid.T) {
+	cases.Check(t, 40, func(rt *rapid.T) {
 		f := &fault{
 			at: rapid.SampledFrom([]string{"pass", "begin", "resume", "propose", "commit", "commit", "close", "step",
 				"stop"}).Draw(rt, "at"),

@@ -12,6 +12,7 @@ import (
 	"github.com/grovellm/grove/internal/model/synth"
 	"github.com/grovellm/grove/internal/nn"
 	"github.com/grovellm/grove/internal/speculate"
+	"github.com/grovellm/grove/internal/testing/cases"
 )
 
 // The newest text of every conversation is kept as long as memory allows: half of what is still available, or what
@@ -33,7 +34,7 @@ func TestPrefixMemoryGrowsWithTheMachine(t *testing.T) {
 	defer m.Close()
 	pages := m.NewCache().Pages()
 	row := int64(pages.RowBytes())
-	rapid.Check(t, func(t *rapid.T) {
+	cases.Check(t, 40, func(t *rapid.T) {
 		least, available := row*rapid.Int64Range(0, 500).Draw(t, "least"), row*rapid.Int64Range(0, 4000).Draw(t, "available")
 		e, err := New(speculate.Model(m), Options{Pages: []*nn.Pages{pages}, Available: func() int64 { return available }})
 		if err != nil {

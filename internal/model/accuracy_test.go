@@ -135,6 +135,9 @@ func TestAccuracyOfCaches(t *testing.T) {
 	}
 }
 
+// accuracyBases are the models that writeOutliers changes, by seed. It writes each once.
+var accuracyBases [accuracySeeds]*gguf.File
+
 // writeOutliers writes a seeded random model to model.gguf and the same weights in F32 to f32.gguf,
 // and returns a text of random tokens, which it writes too. A few channels of every matrix's input
 // are factor times the others. The columns of the matrix are that much smaller, so that the
@@ -147,11 +150,15 @@ func writeOutliers(t *testing.T, dir string, seed int, factor float32, typ tenso
 			t.Fatal(err)
 		}
 	}
-	base := filepath.Join(t.TempDir(), "base.gguf")
-	check(synth.Write(context.Background(), base, accuracyShape, synth.Options{Type: tensor.F32, Seed: uint64(seed)}))
-	f, err := gguf.Open(base)
-	check(err)
-	defer f.Close()
+	if accuracyBases[seed] == nil {
+		base := filepath.Join(t.TempDir(), "base.gguf")
+		check(synth.Write(context.Background(), base, accuracyShape, synth.Options{Type: tensor.F32, Seed: uint64(seed)}))
+		data, err := os.ReadFile(base)
+		check(err)
+		accuracyBases[seed], err = gguf.Parse("base.gguf", data)
+		check(err)
+	}
+	f := accuracyBases[seed]
 	w, exact := gguf.NewWriter(), gguf.NewWriter()
 	ggufkeys.SetAll(w, f)
 	ggufkeys.SetFileType(w, typ)

@@ -25,6 +25,7 @@ import (
 	"github.com/grovellm/grove/internal/files/safetensors"
 	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/internal/model/synth"
+	"github.com/grovellm/grove/internal/testing/cases"
 	"github.com/grovellm/grove/internal/testing/testdata"
 	"github.com/grovellm/grove/tensor"
 	"github.com/grovellm/grove/tokenizer"
@@ -235,7 +236,7 @@ func TestFilesChangeWhileLoading(t *testing.T) {
 				names = append(names, e.Name())
 			}
 			process := startLoader(t)
-			rapid.Check(t, func(t *rapid.T) {
+			cases.Check(t, 30, func(t *rapid.T) {
 				dir, from := copyFolder(t, before), copyFolder(t, after)
 				defer os.RemoveAll(dir)
 				defer os.RemoveAll(from)

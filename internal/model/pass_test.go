@@ -28,10 +28,20 @@ func open(t testing.TB, shape string, typ tensor.Type, o model.Options) *model.M
 
 func openShape(t testing.TB, s synth.Shape, typ tensor.Type, o model.Options) *model.Model {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), s.Name+".gguf")
+	return openFile(t, writeShape(t, s, typ), o)
+}
+
+func writeShape(t testing.TB, s synth.Shape, typ tensor.Type) (path string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), s.Name+".gguf")
 	if err := synth.Write(context.Background(), path, s, synth.Options{Type: typ, Seed: 7}); err != nil {
 		t.Fatal(err)
 	}
+	return path
+}
+
+func openFile(t testing.TB, path string, o model.Options) *model.Model {
+	t.Helper()
 	m, err := model.Open(path, o)
 	if err != nil {
 		t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/grovellm/grove/internal/kernels/gemm"
 	"github.com/grovellm/grove/internal/kernels/num"
+	"github.com/grovellm/grove/internal/testing/cases"
 )
 
 // rowModel is what a cache should hold: one number per committed row.
@@ -126,7 +127,7 @@ func (m *rowModel) verify(t *rapid.T) {
 // Whatever forks, passes, commits and truncations happen, in whatever order, each cache
 // holds the rows it should, of layers with windows those that the next row sees: none sees another's writes.
 func TestCacheHoldsItsRows(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	cases.Check(t, 40, func(t *rapid.T) {
 		mem := &Pages{
 			Layers: 2, Heads: 2, Dim: rapid.SampledFrom([]int{4, 7, 40}).Draw(t, "dim"),
 			KV: rapid.SampledFrom([]KVType{KVAuto, KVBF16, KVQ8}).Draw(t, "type"),
@@ -195,7 +196,7 @@ func TestCacheHoldsItsRows(t *testing.T) {
 // A text takes no more memory than TextBytes says, whose part for layers with windows does not grow
 // with it; and the last rows can be truncated.
 func TestWindowsFreePages(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	cases.Check(t, 40, func(t *rapid.T) {
 		mem := &Pages{Layers: 3, Heads: 2, Dim: 4, KV: rapid.SampledFrom([]KVType{KVF32, KVBF16, KVQ8}).Draw(t, "type")}
 		mem.Windows = rapid.SliceOfN(rapid.SampledFrom([]int{0, 1, 33, 100}), 3, 3).Draw(t, "windows")
 		pass := rapid.IntRange(1, 200).Draw(t, "pass")
@@ -225,7 +226,7 @@ func TestWindowsFreePages(t *testing.T) {
 
 // A row is counted to read, of each layer, the committed rows of the pages in which it sees one.
 func TestReadBytesAreOfThePagesSeen(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	cases.Check(t, 40, func(t *rapid.T) {
 		mem := &Pages{Layers: 3, Heads: 2, Dim: 4, KV: rapid.SampledFrom([]KVType{KVF32, KVBF16, KVQ8}).Draw(t, "type")}
 		mem.Windows = rapid.SliceOfN(rapid.SampledFrom([]int{0, 1, 2, 31, 32, 33, 100}), 3, 3).Draw(t, "windows")
 		committed := rapid.IntRange(0, 300).Draw(t, "committed")

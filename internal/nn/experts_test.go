@@ -11,6 +11,7 @@ import (
 	"github.com/grovellm/grove/internal/kernels/gemm"
 	"github.com/grovellm/grove/internal/kernels/par"
 	"github.com/grovellm/grove/internal/kernels/simd"
+	"github.com/grovellm/grove/internal/testing/cases"
 )
 
 // randomExperts is a block whose feed-forward half has experts.
@@ -105,7 +106,7 @@ func TestExpertsAreTheirMLPs(t *testing.T) {
 	pools := []*par.Pool{par.New(1), par.New(3)}
 	defer pools[0].Close()
 	defer pools[1].Close()
-	rapid.Check(t, func(t *rapid.T) {
+	cases.Check(t, 40, func(t *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 22))
 		b, hidden := randomExperts(t, r, rapid.SampledFrom([]gemm.Type{gemm.F32, gemm.BF16, gemm.Q8_0}).Draw(t, "type"))
 		e := NewExec(rapid.SampledFrom(pools).Draw(t, "pool"))

@@ -7,13 +7,14 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/grovellm/grove/internal/kernels/par"
+	"github.com/grovellm/grove/internal/testing/cases"
 	"github.com/grovellm/grove/tree"
 )
 
 // Attention to latent vectors is attention whose values repeat the first dimensions of keys, to the bit, whatever
 // pages hold.
 func TestLatentAttention(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	cases.Check(t, 40, func(t *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
 		heads, rank := rapid.IntRange(1, 5).Draw(t, "heads"), rapid.IntRange(2, 90).Draw(t, "rank")
 		rotated := 2 * rapid.IntRange(1, 20).Draw(t, "rotated")

@@ -10,6 +10,7 @@ import (
 	"github.com/grovellm/grove/internal/kernels/cpu"
 	"github.com/grovellm/grove/internal/kernels/gemm"
 	"github.com/grovellm/grove/internal/kernels/par"
+	"github.com/grovellm/grove/internal/testing/cases"
 )
 
 // drawRecurrence draws rows in the order of their steps, each after a row of the step before or
@@ -60,7 +61,7 @@ func lstmRow(row func(w *gemm.Matrix, i int) []float32, l *LSTM, x, h, c []float
 // A layer over rows that begin with zeros and over rows that go on from one another computes what the
 // definition says.
 func TestLSTM(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	cases.Check(t, 40, func(t *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 9))
 		in, width := rapid.IntRange(1, 20).Draw(t, "in"), rapid.IntRange(1, 18).Draw(t, "width")
 		l := LSTM{In: *randomHead(r, gemm.F32, 4*width, in, true), State: *randomHead(r, gemm.F32, 4*width, width,
@@ -102,7 +103,7 @@ func TestLSTM(t *testing.T) {
 // A row's bits are the same in a pass of its own and among others, on any number of threads and at
 // every level of the kernels.
 func TestLSTMSameBits(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	cases.Check(t, 40, func(t *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 10))
 		in, width := rapid.IntRange(1, 90).Draw(t, "in"), rapid.IntRange(1, 70).Draw(t, "width")
 		typ := rapid.SampledFrom([]gemm.Type{gemm.F32, gemm.BF16}).Draw(t, "type")

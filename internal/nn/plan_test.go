@@ -9,6 +9,7 @@ import (
 
 	"github.com/grovellm/grove/internal/kernels/gemm"
 	"github.com/grovellm/grove/internal/kernels/par"
+	"github.com/grovellm/grove/internal/testing/cases"
 	"github.com/grovellm/grove/tensor"
 	"github.com/grovellm/grove/tree"
 )
@@ -111,7 +112,7 @@ func TestLayersAreTheirOperations(t *testing.T) {
 			p.Close()
 		}
 	}()
-	rapid.Check(t, func(t *rapid.T) {
+	cases.Check(t, 40, func(t *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 21))
 		b, hidden := randomBlock(t, r, rapid.SampledFrom([]gemm.Type{gemm.F32, gemm.BF16, gemm.Q8_0}).Draw(t, "type"))
 		pages := &Pages{Layers: 3, Heads: b.Attn.KVHeads, Dim: b.Attn.Dim}
@@ -171,7 +172,7 @@ func TestLayersAreTheirOperations(t *testing.T) {
 func TestProductsTogetherReadTheirOwnRows(t *testing.T) {
 	pool := par.New(4)
 	defer pool.Close()
-	rapid.Check(t, func(t *rapid.T) {
+	cases.Check(t, 40, func(t *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 22))
 		e, width := NewExec(pool), 32*rapid.IntRange(1, 8).Draw(t, "width")
 		var layers []*Linear

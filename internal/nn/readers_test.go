@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/grovellm/grove/internal/kernels/par"
+	"github.com/grovellm/grove/internal/testing/cases"
 )
 
 // Readers see the committed rows, or the last of them that a window has, and nothing that is
@@ -15,7 +16,7 @@ import (
 func TestReaders(t *testing.T) {
 	pool := par.New(2)
 	defer pool.Close()
-	rapid.Check(t, func(t *rapid.T) {
+	cases.Check(t, 40, func(t *rapid.T) {
 		defer UseRanges(rapid.IntRange(1, 2).Draw(t, "pages of a range"))()
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 6))
 		const dim, heads = 16, 2

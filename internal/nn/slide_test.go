@@ -6,12 +6,14 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/grovellm/grove/internal/testing/cases"
 )
 
 // A cache that slid holds the rows that are left: those behind the dropped ones as they were, and
 // the first ones with keys of positions right before them. A fork holds what it held.
 func TestSlide(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	cases.Check(t, 40, func(t *rapid.T) {
 		mem := &Pages{
 			Layers: 2, Heads: 2, Dim: rapid.SampledFrom([]int{4, 8, 40}).Draw(t, "dim"),
 			KV: rapid.SampledFrom([]KVType{KVAuto, KVBF16, KVQ8}).Draw(t, "type"),

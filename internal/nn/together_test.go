@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/grovellm/grove/internal/kernels/par"
+	"github.com/grovellm/grove/internal/testing/cases"
 )
 
 // Layers with windows of any length, planned together, attend as each does alone, to the bit: for
@@ -20,7 +21,7 @@ func TestLayersWithWindowsTogether(t *testing.T) {
 			p.Close()
 		}
 	}()
-	rapid.Check(t, func(t *rapid.T) {
+	cases.Check(t, 40, func(t *rapid.T) {
 		defer UseRanges(rapid.IntRange(1, 3).Draw(t, "pages of a range"))()
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 5))
 		heads, dim := rapid.IntRange(1, 3).Draw(t, "kv heads"), 16

@@ -26,7 +26,7 @@ func TestBadLuckIsForgotten(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a long simulation on one goroutine")
 	}
-	const trials, texts, prompt, output = 300, 6, 50, 160
+	const trials, texts, prompt, output = 100, 6, 50, 160
 	// of a plain pass; how often something is held up
 	for _, c := range []struct{ pass, held float64 }{{20 * ms, 0}, {20 * ms, .02}, {.15 * ms, .002}} {
 		all, worst := 0.0, 0.0

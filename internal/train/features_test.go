@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/grovellm/grove/internal/nn"
+	"github.com/grovellm/grove/internal/testing/cases"
 	"github.com/grovellm/grove/internal/train"
 	"github.com/grovellm/grove/tensor"
 )
@@ -19,7 +20,7 @@ import (
 func TestFeatures(t *testing.T) {
 	s := tinyShapes(t)[0]
 	m := randomTarget(t, s, tensor.Q8_0)
-	rapid.Check(t, func(r *rapid.T) {
+	cases.Check(t, 25, func(r *rapid.T) {
 		dir, err := os.MkdirTemp("", "features")
 		if err != nil {
 			r.Fatal(err)

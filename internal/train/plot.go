@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"image/color"
+	"image/png"
 	"io"
 	"maps"
 	"os"
@@ -14,13 +15,15 @@ import (
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/plotutil"
 	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+	"gonum.org/v1/plot/vg/vgimg"
 
 	"github.com/grovellm/grove/internal/files/atomicfile"
 )
 
 // PlotLoss draws the metrics of a run, a file that Run wrote, as a PNG: the loss of every step, its
 // running mean, and the validation losses.
-func PlotLoss(metrics, png string) error {
+func PlotLoss(metrics, path string) error {
 	f, err := os.Open(metrics)
 	if err != nil {
 		return err
@@ -80,12 +83,8 @@ func PlotLoss(metrics, png string) error {
 	}
 	// A rare bad step must not flatten the rest.
 	p.Y.Max = min(p.Y.Max, steps[0].Y*1.05)
-	w, err := p.WriterTo(18*vg.Centimeter, 11*vg.Centimeter, "png")
-	if err != nil {
-		return err
-	}
-	return atomicfile.Write(png, func(out io.Writer) error {
-		_, err := w.WriteTo(out)
-		return err
-	})
+	canvas := vgimg.New(18*vg.Centimeter, 11*vg.Centimeter)
+	p.Draw(draw.New(canvas))
+	encoder := png.Encoder{CompressionLevel: png.BestSpeed}
+	return atomicfile.Write(path, func(out io.Writer) error { return encoder.Encode(out, canvas.Image()) })
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/grovellm/grove/internal/model/synth"
 	"github.com/grovellm/grove/internal/nn"
 	"github.com/grovellm/grove/internal/speculate"
+	"github.com/grovellm/grove/internal/testing/cases"
 	"github.com/grovellm/grove/sample"
 	"github.com/grovellm/grove/tensor"
 	"github.com/grovellm/grove/tree"
@@ -117,7 +118,7 @@ func upTo(n int) (list []int32) {
 func TestTreesAreOfTheCommittedText(t *testing.T) {
 	m := openTarget(t, nn.KVF32)
 	all := shapes()
-	rapid.Check(t, func(r *rapid.T) {
+	cases.Check(t, 40, func(r *rapid.T) {
 		n := head(r, m, rapid.Uint64Range(0, 40).Draw(r, "head"))
 		d := newDrafter(r, all[rapid.IntRange(0, len(all)-1).Draw(r, "shape")], false, n, m)
 		token := rapid.Int32Range(0, int32(m.Config.Vocab-1))

@@ -11,6 +11,7 @@ import (
 	"github.com/grovellm/grove/internal/drafters/grow"
 	"github.com/grovellm/grove/internal/drafters/shortlist"
 	"github.com/grovellm/grove/internal/nn"
+	"github.com/grovellm/grove/internal/testing/cases"
 	"github.com/grovellm/grove/sample"
 	"github.com/grovellm/grove/tree"
 	"pgregory.net/rapid"
@@ -22,7 +23,7 @@ import (
 // before them but their number. The head's window may be shorter than the text.
 func TestContextIsItsText(t *testing.T) {
 	m := OpenTarget(t, 400)
-	rapid.Check(t, func(r *rapid.T) {
+	cases.Check(t, 40, func(r *rapid.T) {
 		n, shape := genHead(r, m), genShape(r)
 		n.Config.Context = GenWindow(r)
 		lists := genLists(r, n)
@@ -58,7 +59,7 @@ func TestContextIsItsText(t *testing.T) {
 
 func TestResume(t *testing.T) {
 	m := OpenTarget(t, 400)
-	rapid.Check(t, func(r *rapid.T) {
+	cases.Check(t, 40, func(r *rapid.T) {
 		n, shape := genHead(r, m), genShape(r)
 		n.Config.Context = GenWindow(r)
 		d, other := newDrafter(r, n, shape, shortlist.Options{}, m), newDrafter(r, n, shape, shortlist.Options{}, m)
@@ -71,7 +72,7 @@ func TestResume(t *testing.T) {
 // cache of its own.
 func TestNodesAreTheHeads(t *testing.T) {
 	m := OpenTarget(t, 400)
-	rapid.Check(t, func(r *rapid.T) {
+	cases.Check(t, 40, func(r *rapid.T) {
 		n, shape := genHead(r, m), genShape(r)
 		d := newDrafter(r, n, shape, shortlist.Options{}, m)
 		s := Begin(r, d, draft.Options{}, 1)
@@ -160,7 +161,7 @@ func (o *oneByOne) row(token int32, g []float32) (state, logits []float32) {
 // Trees keep to what was asked for, and to the shape's and the guide's limits.
 func TestTreesKeepToTheRequest(t *testing.T) {
 	m := OpenTarget(t, 400)
-	rapid.Check(t, func(r *rapid.T) {
+	cases.Check(t, 40, func(r *rapid.T) {
 		n := genHead(r, m)
 		d := newDrafter(r, n, genShape(r), genLists(r, n), m)
 		s := Begin(r, d, draft.Options{Sampling: GenParams(r)}, 1)

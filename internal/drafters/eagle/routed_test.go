@@ -11,6 +11,7 @@ import (
 	"github.com/grovellm/grove/internal/drafters/grow"
 	"github.com/grovellm/grove/internal/drafters/shortlist"
 	listsynth "github.com/grovellm/grove/internal/drafters/synthetic/shortlist"
+	"github.com/grovellm/grove/internal/testing/cases"
 	"github.com/grovellm/grove/tensor"
 	"pgregory.net/rapid"
 )
@@ -34,7 +35,7 @@ func routers(t *testing.T, hidden int) (paths []string) {
 func TestRoutedDraftsAreTheTexts(t *testing.T) {
 	m := OpenTarget(t, 400)
 	files := routers(t, m.Config.Hidden)
-	rapid.Check(t, func(r *rapid.T) {
+	cases.Check(t, 40, func(r *rapid.T) {
 		n, shape := genHead(r, m), genShape(r)
 		o := shortlist.Options{
 			Method: rapid.SampledFrom([]string{"dynaspec", "dynaspec-fixed"}).Draw(r, "shortlist"),

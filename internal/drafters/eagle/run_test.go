@@ -6,6 +6,7 @@ import (
 
 	. "github.com/grovellm/grove/internal/drafters/drafttest"
 	"github.com/grovellm/grove/internal/nn"
+	"github.com/grovellm/grove/internal/testing/cases"
 	"github.com/grovellm/grove/tree"
 	"pgregory.net/rapid"
 )
@@ -15,7 +16,7 @@ import (
 // that of a head which read the text up to its entry and drafted j tokens.
 func TestTrainingTestIsDrafting(t *testing.T) {
 	m := OpenTarget(t, 400)
-	rapid.Check(t, func(r *rapid.T) {
+	cases.Check(t, 40, func(r *rapid.T) {
 		n := genHead(r, m)
 		s := &Sequence{ID: 1, Text: GenText(r, 3, 24)}
 		steps := rapid.IntRange(1, 4).Draw(r, "steps")

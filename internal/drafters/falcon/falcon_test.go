@@ -14,6 +14,7 @@ import (
 	"github.com/grovellm/grove/internal/drafters/sequence"
 	"github.com/grovellm/grove/internal/drafters/shortlist"
 	"github.com/grovellm/grove/internal/drafters/synthetic"
+	"github.com/grovellm/grove/internal/testing/cases"
 	"github.com/grovellm/grove/sample"
 	"github.com/grovellm/grove/tensor"
 	"pgregory.net/rapid"
@@ -25,7 +26,7 @@ import (
 // before them but their number. The head's window may be shorter than the text.
 func TestContextIsItsText(t *testing.T) {
 	m := OpenTarget(t, 400)
-	rapid.Check(t, func(r *rapid.T) {
+	cases.Check(t, 40, func(r *rapid.T) {
 		n, shape := genHead(r, m), genShape(r)
 		n.Config.Context = GenWindow(r)
 		lists := genLists(r, n)
@@ -63,7 +64,7 @@ func TestContextIsItsText(t *testing.T) {
 // is not in the cache.
 func TestResume(t *testing.T) {
 	m := OpenTarget(t, 400)
-	rapid.Check(t, func(r *rapid.T) {
+	cases.Check(t, 40, func(r *rapid.T) {
 		n, shape := genHead(r, m), genShape(r)
 		n.Config.Context = GenWindow(r)
 		d, other := newDrafter(r, n, shape, shortlist.Options{}, m), newDrafter(r, n, shape, shortlist.Options{}, m)
@@ -100,7 +101,7 @@ func TestResume(t *testing.T) {
 // below them over blocks of the path, each with the states of the block before as features.
 func TestNodesAreTheHeads(t *testing.T) {
 	m := OpenTarget(t, 400)
-	rapid.Check(t, func(r *rapid.T) {
+	cases.Check(t, 40, func(r *rapid.T) {
 		seed := rapid.Uint64Range(0, 60).Draw(r, "head")
 		c := synthetic.Config[falcon.Config](rand.New(rand.NewPCG(seed, 2)), "falcon", m.Config, tensor.F32)
 		n, shape := Must(falcon.NewNetwork(c, synthetic.Head(&c, tensor.F32, seed), &m.Network))(r), genShape(r)
@@ -161,7 +162,7 @@ func TestNodesAreTheHeads(t *testing.T) {
 // Trees keep to what was asked for, and to the shape's and the guide's limits.
 func TestTreesKeepToTheRequest(t *testing.T) {
 	m := OpenTarget(t, 400)
-	rapid.Check(t, func(r *rapid.T) {
+	cases.Check(t, 40, func(r *rapid.T) {
 		n := genHead(r, m)
 		d := newDrafter(r, n, genShape(r), genLists(r, n), m)
 		s := Begin(r, d, draft.Options{Sampling: GenParams(r)}, 1)

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/grovellm/grove/internal/testing/cases"
 	"github.com/grovellm/grove/tree"
 	"pgregory.net/rapid"
 )
@@ -22,7 +23,7 @@ func genTree(r *rapid.T, name string) *tree.Tree {
 // The acceptance that adapts DynaTree's parameters is taken over nodes that were drafted and
 // verified: neither pruned ones nor those of other drafters count.
 func TestAcceptanceIsOfVerifiedNodes(t *testing.T) {
-	rapid.Check(t, func(r *rapid.T) {
+	cases.Check(t, 40, func(r *rapid.T) {
 		own, verified := genTree(r, "own"), genTree(r, "verified")
 		leaf := rapid.IntRange(0, verified.Len()-1).Draw(r, "accepted")
 		nodes := verified.Path(leaf, nil)
@@ -66,7 +67,7 @@ func TestAcceptanceIsOfVerifiedNodes(t *testing.T) {
 // A node is expanded where the paper's gate has it, with the D0 that the history gave, a fraction of
 // a level included: d(u) < D0, or p(u) > rho-deep.
 func TestGateTakesD0AsItIs(t *testing.T) {
-	rapid.Check(t, func(r *rapid.T) {
+	cases.Check(t, 40, func(r *rapid.T) {
 		o := DefaultDynaTree()
 		s := &state{growth: growth{most: maxNodes, deepest: maxNodes}}
 		o.begin(s)

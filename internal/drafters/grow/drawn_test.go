@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/testing/cases"
 	"github.com/grovellm/grove/sample"
 	"pgregory.net/rapid"
 )
@@ -17,7 +18,7 @@ func TestDrawn(t *testing.T) {
 	m := openModels(t)
 	wider := m.as()
 	wider.Vocab, wider.Model = vocab, nil
-	rapid.Check(t, func(r *rapid.T) {
+	cases.Check(t, 40, func(r *rapid.T) {
 		shape := genShape(r)
 		dm := m.draws(r)
 		d := must(ofModel(shape, dm, wider))(r)

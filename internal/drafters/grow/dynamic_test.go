@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/testing/cases"
 	"github.com/grovellm/grove/tree"
 	"pgregory.net/rapid"
 )
@@ -56,7 +57,7 @@ func (o *oracle) dynamic(t fataler, s *Dynamic, text []int32, budget, depth int)
 // The dynamic tree, of which what cannot be kept is not computed, is that of EAGLE-2's loop.
 func TestDynamicIsTheLoop(t *testing.T) {
 	m := openModels(t)
-	rapid.Check(t, func(r *rapid.T) {
+	cases.Check(t, 40, func(r *rapid.T) {
 		shape := &Dynamic{K: rapid.IntRange(1, 7).Draw(r, "k"), Depth: rapid.IntRange(0, 7).Draw(r, "depth"),
 			N: rapid.IntRange(2, 70).Draw(r, "n")}
 		dm := m.draws(r)

@@ -9,6 +9,7 @@ import (
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/internal/drafters/shortlist"
 	"github.com/grovellm/grove/internal/model"
+	"github.com/grovellm/grove/internal/testing/cases"
 	"github.com/grovellm/grove/sample"
 	"github.com/grovellm/grove/tensor"
 	"github.com/grovellm/grove/tree"
@@ -20,7 +21,7 @@ import (
 // to the bit.
 func TestOwnDraftIsAccepted(t *testing.T) {
 	m := openModels(t)
-	rapid.Check(t, func(r *rapid.T) {
+	cases.Check(t, 40, func(r *rapid.T) {
 		p := genParams(r)
 		k := rapid.IntRange(1, 9).Draw(r, "k")
 		prompt := genText(r, "prompt", 1, 60)
@@ -48,7 +49,7 @@ func TestOwnDraftIsAccepted(t *testing.T) {
 // run that leads to nothing.
 func TestProposalsAreOfTheTextAlone(t *testing.T) {
 	m := openModels(t)
-	rapid.Check(t, func(r *rapid.T) {
+	cases.Check(t, 40, func(r *rapid.T) {
 		shape := genShape(r)
 		if x, ok := shape.(withText); ok { // it learns from round to round
 			shape = x.Shape
@@ -214,28 +215,27 @@ func ptr[T any](v T) *T { return &v }
 // Once buffers have grown a round allocates nothing.
 func TestSteadyStateAllocatesNothing(t *testing.T) {
 	m := openModels(t)
-	for _, shape := range []Shape{ptr(DefaultLinear()), ptr(DefaultFixed()), ptr(DefaultDynaTree()),
-		ptr(DefaultDynamic()), ptr(DefaultBestFirst()), &BestFirst{Width: 8, Branch: 8, Depth: 20}} {
-		for _, o := range []draft.Options{
-			{},
-			{Sampling: sample.Params{Temperature: 1}},
-			{Sampling: sample.Params{Temperature: 1, TopP: .9, PresencePenalty: .1}},
-			{Sampling: sample.Params{Temperature: 1}, Sampled: true},
-		} {
-			method := "context"
-			if o.Sampling.Temperature == 0 {
-				method = ""
-			}
+	for _, o := range []draft.Options{
+		{},
+		{Sampling: sample.Params{Temperature: 1}},
+		{Sampling: sample.Params{Temperature: 1, TopP: .9, PresencePenalty: .1}},
+		{Sampling: sample.Params{Temperature: 1}, Sampled: true},
+	} {
+		method := "context"
+		if o.Sampling.Temperature == 0 {
+			method = ""
+		}
+		prompts := [][]int32{{0, 3, 4}, {1, 3, 4}}
+		texts := [][]int32{plain(t, m.target, prompts[0], o.Sampling, 300), plain(t, m.target, prompts[1], o.Sampling, 300)}
+		for _, shape := range []Shape{ptr(DefaultLinear()), ptr(DefaultFixed()), ptr(DefaultDynaTree()),
+			ptr(DefaultDynamic()), ptr(DefaultBestFirst()), &BestFirst{Width: 8, Branch: 8, Depth: 20}} {
 			t.Run(fmt.Sprintf("%T %g %v %s", shape, o.Sampling.Temperature, o.Sampled, method), func(t *testing.T) {
 				d := must(listed(shape, shortlist.Options{Method: method, Size: 64, Extra: 64}, m.rounded, m.as()))(t)
 				ctx := context.Background()
 				var requests []draft.Request
 				rows := make([]draft.Rows, 2)
-				var texts [2][]int32
 				for i := range rows {
-					prompt := []int32{int32(i), 3, 4}
-					texts[i] = plain(t, m.target, prompt, o.Sampling, 300)
-					s := prompted(t, d, o, prompt)
+					s := prompted(t, d, o, prompts[i])
 					defer s.Close()
 					requests = append(requests, draft.Request{State: s, Tree: tree.New(0), Budget: 30, Depth: 20})
 					rows[i] = draft.Rows{State: s, Next: 1, Nodes: make([]int32, 2)}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/internal/drafters/shortlist"
+	"github.com/grovellm/grove/internal/testing/cases"
 	"github.com/grovellm/grove/sample"
 	"github.com/grovellm/grove/tree"
 	"pgregory.net/rapid"
@@ -21,7 +22,7 @@ func short(t fataler, m models, shape Shape, o shortlist.Options) draft.Drafter 
 // tokens that it lists, special ones among them.
 func TestShortlists(t *testing.T) {
 	m := openModels(t)
-	rapid.Check(t, func(r *rapid.T) {
+	cases.Check(t, 40, func(r *rapid.T) {
 		p := genParams(r)
 		prompt := genText(r, "prompt", 1, 60)
 		text := plain(r, m.target, prompt, p, 20)

@@ -7,6 +7,7 @@ import (
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/internal/drafters/textrank"
 	"github.com/grovellm/grove/internal/drafters/treebuild"
+	"github.com/grovellm/grove/internal/testing/cases"
 	"github.com/grovellm/grove/sample"
 	"github.com/grovellm/grove/tree"
 	"pgregory.net/rapid"
@@ -49,7 +50,7 @@ func (k *textSource) Below(tr *tree.Tree, node int) []sample.Candidate {
 // parents have one.
 func TestBestFirstByText(t *testing.T) {
 	m := openModels(t)
-	rapid.Check(t, func(r *rapid.T) {
+	cases.Check(t, 40, func(r *rapid.T) {
 		shape := &BestFirst{Width: rapid.IntRange(1, 9).Draw(r, "width"),
 			Branch: rapid.IntRange(1, 6).Draw(r, "branch"), Depth: rapid.IntRange(1, 8).Draw(r, "depth")}
 		dm := m.draws(r)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/internal/drafters/treebuild"
+	"github.com/grovellm/grove/internal/testing/cases"
 	"github.com/grovellm/grove/sample"
 	"github.com/grovellm/grove/tree"
 	"pgregory.net/rapid"
@@ -116,7 +117,7 @@ func (o *oracle) levels(t fataler, shape Shape, text []int32, budget, depth int)
 // from confidence, depth gates, pruning, and the three budgets.
 func TestShapesAreTheRules(t *testing.T) {
 	m := openModels(t)
-	rapid.Check(t, func(r *rapid.T) {
+	cases.Check(t, 40, func(r *rapid.T) {
 		shape := genShape(r)
 		switch shape.(type) {
 		case *BestFirst, *Dynamic, withText:
@@ -173,7 +174,7 @@ func (g *guide) Part(int) draft.Guide { return g }
 // more than one that is in it, and the budget is used up where there are candidates.
 func TestBestFirstIsTheBest(t *testing.T) {
 	m := openModels(t)
-	rapid.Check(t, func(r *rapid.T) {
+	cases.Check(t, 40, func(r *rapid.T) {
 		shape := &BestFirst{Width: rapid.IntRange(1, 9).Draw(r, "width"),
 			Branch: rapid.IntRange(1, 6).Draw(r, "branch"), Depth: rapid.IntRange(1, 8).Draw(r, "d")}
 		dm := m.draws(r)
@@ -218,7 +219,7 @@ func TestBestFirstIsTheBest(t *testing.T) {
 // its worth.
 func TestGuideStops(t *testing.T) {
 	m := openModels(t)
-	rapid.Check(t, func(r *rapid.T) {
+	cases.Check(t, 40, func(r *rapid.T) {
 		shape := genShape(r)
 		g := &guide{power: 1, levels: rapid.IntRange(1, 5).Draw(r, "levels")}
 		d := must(ofModel(shape, m.draws(r), m.as()))(r)

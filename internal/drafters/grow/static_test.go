@@ -7,13 +7,14 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/grovellm/grove/internal/testing/cases"
 	"github.com/grovellm/grove/tree"
 )
 
 // A node of a whole static tree has the children that its place in the lists says, whatever the
 // order in which nodes came.
 func TestStaticChildren(t *testing.T) {
-	rapid.Check(t, func(r *rapid.T) {
+	cases.Check(t, 40, func(r *rapid.T) {
 		o, width := Static{}, 1
 		for range rapid.IntRange(1, 4).Draw(r, "depth") {
 			level := rapid.SliceOfN(rapid.IntRange(0, 4), 1, width).Draw(r, "level")

@@ -13,6 +13,7 @@ import (
 	"github.com/grovellm/grove/internal/drafters/onepass"
 	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/heads/headfile"
+	"github.com/grovellm/grove/internal/testing/cases"
 	"github.com/grovellm/grove/models"
 	"github.com/grovellm/grove/tree"
 	"pgregory.net/rapid"
@@ -24,7 +25,7 @@ import (
 // before them but their number. The head's window may be shorter than the text.
 func TestContextIsItsText(t *testing.T) {
 	m := OpenTarget(t, 400)
-	rapid.Check(t, func(r *rapid.T) {
+	cases.Check(t, 40, func(r *rapid.T) {
 		n := genHead(r, m)
 		n.Config.Context = GenWindow(r)
 		o := genOptions(r, n)
@@ -96,7 +97,7 @@ func TestContextIsItsText(t *testing.T) {
 // ways is drafted whole without a question.
 func TestTreesKeepToTheRequest(t *testing.T) {
 	m := OpenTarget(t, 400)
-	rapid.Check(t, func(r *rapid.T) {
+	cases.Check(t, 40, func(r *rapid.T) {
 		n := genHead(r, m)
 		o := genOptions(r, n)
 		if rapid.Bool().Draw(r, "with text") {
@@ -151,7 +152,7 @@ func TestTreesKeepToTheRequest(t *testing.T) {
 
 func TestResume(t *testing.T) {
 	m := OpenTarget(t, 400)
-	rapid.Check(t, func(r *rapid.T) {
+	cases.Check(t, 40, func(r *rapid.T) {
 		n := genHead(r, m)
 		n.Config.Context = GenWindow(r)
 		o := genOptions(r, n)

@@ -15,6 +15,7 @@ import (
 	"github.com/grovellm/grove/internal/drafters/shortlist"
 	"github.com/grovellm/grove/internal/kernels/gemm"
 	"github.com/grovellm/grove/internal/speculate"
+	"github.com/grovellm/grove/internal/testing/cases"
 	"github.com/grovellm/grove/sample"
 	"github.com/grovellm/grove/tree"
 	"pgregory.net/rapid"
@@ -26,7 +27,7 @@ var listMethods = []string{"freq", "freq-pa", "context"}
 // round.
 func TestListOfAllTokens(t *testing.T) {
 	m := OpenTarget(t, 400)
-	rapid.Check(t, func(r *rapid.T) {
+	cases.Check(t, 40, func(r *rapid.T) {
 		n := genHead(r, m)
 		o := genOptions(r, n)
 		if rapid.Bool().Draw(r, "with text") {
@@ -76,7 +77,7 @@ func TestListOfAllTokens(t *testing.T) {
 func TestListedTokens(t *testing.T) {
 	m := OpenTarget(t, 400)
 	order := shortlist.Rank(make([]int64, Vocab), m.Tokenizer, "")
-	rapid.Check(t, func(r *rapid.T) {
+	cases.Check(t, 40, func(r *rapid.T) {
 		n := genHead(r, m)
 		o := genOptions(r, n)
 		o.List.Method, o.List.Size = rapid.SampledFrom([]string{"freq", "freq-pa"}).Draw(r, "method"),

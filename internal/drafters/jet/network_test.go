@@ -6,13 +6,14 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/grovellm/grove/internal/model"
+	"github.com/grovellm/grove/internal/testing/cases"
 	"github.com/grovellm/grove/tree"
 )
 
 // A block's rows see the text up to the anchor's parent and, of the block, what its mask says;
 // blocks of one text do not see each other.
 func TestBranchSees(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	cases.Check(t, 40, func(t *rapid.T) {
 		c := Config{Config: model.Config{Vocab: 50}, Block: rapid.IntRange(2, 9).Draw(t, "block"),
 			Causal: rapid.Bool().Draw(t, "causal"), Mask: 7}
 		chain := rapid.SliceOfN(rapid.Int32Range(0, 49), 1, 30).Draw(t, "text")

@@ -11,6 +11,7 @@ import (
 	"github.com/grovellm/grove/internal/drafters/onepass"
 	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/internal/nn"
+	"github.com/grovellm/grove/internal/testing/cases"
 	"github.com/grovellm/grove/sample"
 	"github.com/grovellm/grove/tree"
 	"pgregory.net/rapid"
@@ -64,7 +65,7 @@ func sameBits(a, b []float32) bool {
 // when the block is shortened: to the bit. (Those of a block that looks both ways do.)
 func TestBlockCachedAndShortened(t *testing.T) {
 	m := OpenTarget(t, 400)
-	rapid.Check(t, func(r *rapid.T) {
+	cases.Check(t, 40, func(r *rapid.T) {
 		n := genHead(r, m)
 		text, root := GenText(r, 1, 70), rapid.Int32Range(0, Vocab-1).Draw(r, "root")
 		want := oracle(n, m, 1, text, root, 1, n.Block)
@@ -85,7 +86,7 @@ func TestBlockCachedAndShortened(t *testing.T) {
 // anchor.
 func TestChainTakesTheNoise(t *testing.T) {
 	m := OpenTarget(t, 400)
-	rapid.Check(t, func(r *rapid.T) {
+	cases.Check(t, 40, func(r *rapid.T) {
 		n := genHead(r, m)
 		d := newDrafter(r, jet.Options{Tree: onepass.Chain}, n, m)
 		var requests []draft.Request

@@ -8,6 +8,7 @@ import (
 	"github.com/grovellm/grove/internal/drafters/grow"
 	"github.com/grovellm/grove/internal/drafters/lm"
 	"github.com/grovellm/grove/internal/drafters/registry"
+	"github.com/grovellm/grove/internal/testing/cases"
 	"pgregory.net/rapid"
 )
 
@@ -17,7 +18,7 @@ func TestResume(t *testing.T) {
 	target := drafttest.OpenTarget(t, 4000)
 	for _, context := range []int{40, 350, 4000} {
 		m := drafttest.OpenTarget(t, context)
-		rapid.Check(t, func(r *rapid.T) {
+		cases.Check(t, 40, func(r *rapid.T) {
 			shape := &grow.Dynamic{N: 20}
 			shape.K, shape.Depth = rapid.IntRange(1, 5).Draw(r, "k"), rapid.IntRange(0, 5).Draw(r, "depth")
 			drafter := func() draft.Drafter {

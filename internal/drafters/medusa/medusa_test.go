@@ -12,6 +12,7 @@ import (
 	"github.com/grovellm/grove/internal/drafters/shortlist"
 	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/internal/nn"
+	"github.com/grovellm/grove/internal/testing/cases"
 	"github.com/grovellm/grove/sample"
 	"github.com/grovellm/grove/tree"
 	"pgregory.net/rapid"
@@ -22,7 +23,7 @@ import (
 // them, among other sequences or alone, over rows that came without a pass.
 func TestProposalsAreTheTexts(t *testing.T) {
 	m := OpenTarget(t, 400)
-	rapid.Check(t, func(r *rapid.T) {
+	cases.Check(t, 40, func(r *rapid.T) {
 		n := genHeads(r, m)
 		o := genOptions(r, n)
 		d, other := newDrafter(r, o, n, m), newDrafter(r, o, n, m)
@@ -56,7 +57,7 @@ func TestProposalsAreTheTexts(t *testing.T) {
 
 func TestResume(t *testing.T) {
 	m := OpenTarget(t, 400)
-	rapid.Check(t, func(r *rapid.T) {
+	cases.Check(t, 40, func(r *rapid.T) {
 		n := genHeads(r, m)
 		o := genOptions(r, n)
 		Resumes(r, newDrafter(r, o, n, m), newDrafter(r, o, n, m), draft.Options{Sampling: GenParams(r)}, n.Hidden,
@@ -68,7 +69,7 @@ func TestResume(t *testing.T) {
 // pay, and are those of so many heads.
 func TestTreesKeepToTheRequest(t *testing.T) {
 	m := OpenTarget(t, 400)
-	rapid.Check(t, func(r *rapid.T) {
+	cases.Check(t, 40, func(r *rapid.T) {
 		n := genHeads(r, m)
 		o := genOptions(r, n)
 		if rapid.Bool().Draw(r, "with text") {
@@ -122,7 +123,7 @@ func oracle(n *medusa.Network, m *model.Model, head int, tap []float32) []float6
 // the row that the heads read.
 func TestChainTakesTheNoise(t *testing.T) {
 	m := OpenTarget(t, 400)
-	rapid.Check(t, func(r *rapid.T) {
+	cases.Check(t, 40, func(r *rapid.T) {
 		n := heads(r, m, rapid.SampledFrom(exact(t, m)).Draw(r, "heads"))
 		p := GenParams(r)
 		d := newDrafter(r, medusa.Options{Tree: medusa.Chain}, n, m)

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/grovellm/grove/internal/testing/cases"
 )
 
 // The tree of Medusa's release has the counts that its authors' list has (FasterDecoding/Medusa),
@@ -36,7 +38,7 @@ func genTemplate(r *rapid.T, nodes int) (t Template) {
 
 // Paths are another form of a template.
 func TestPaths(t *testing.T) {
-	rapid.Check(t, func(r *rapid.T) {
+	cases.Check(t, 40, func(r *rapid.T) {
 		want := genTemplate(r, rapid.IntRange(0, 80).Draw(r, "nodes"))
 		got, err := templateOf(want.paths())
 		if err != nil || !slices.Equal(got, want) {

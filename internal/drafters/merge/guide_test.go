@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/testing/cases"
 	"github.com/grovellm/grove/tree"
 	"pgregory.net/rapid"
 )
@@ -71,7 +72,7 @@ func (l *line) Propose(_ context.Context, requests []draft.Request) ([]draft.Pro
 // The second part's levels are asked for in view of the first part's tree: it is expected to bring
 // at least as much, and a level adds nothing where the first part is right that deep.
 func TestGuideKnowsTheOtherParts(t *testing.T) {
-	rapid.Check(t, func(r *rapid.T) {
+	cases.Check(t, 40, func(r *rapid.T) {
 		p, q := rapid.Float32Range(.05, .95).Draw(r, "p"), rapid.Float32Range(.05, .95).Draw(r, "q")
 		m, n := rapid.IntRange(0, 6).Draw(r, "m"), rapid.IntRange(1, 6).Draw(r, "n")
 		first := &line{circle: circle{step: 1}, p: p, depth: m}

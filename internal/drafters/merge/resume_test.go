@@ -11,6 +11,7 @@ import (
 	"github.com/grovellm/grove/internal/drafters/merge"
 	"github.com/grovellm/grove/internal/drafters/onepass"
 	"github.com/grovellm/grove/internal/drafters/synthetic"
+	"github.com/grovellm/grove/internal/testing/cases"
 	"github.com/grovellm/grove/tensor"
 	"pgregory.net/rapid"
 )
@@ -18,7 +19,7 @@ import (
 // See drafttest.Resumes: every part of a merge takes over its own.
 func TestResume(t *testing.T) {
 	m := drafttest.OpenTarget(t, 400)
-	rapid.Check(t, func(r *rapid.T) {
+	cases.Check(t, 40, func(r *rapid.T) {
 		rng := rand.New(rand.NewPCG(rapid.Uint64Range(0, 20).Draw(r, "head"), 1))
 		c := synthetic.Config[jet.Config](rng, "", m.Config, tensor.F32)
 		n := drafttest.Must(jet.NewNetwork(c, synthetic.Head(&c, tensor.F32, 1), nil, &m.Network))(r)

@@ -12,6 +12,7 @@ import (
 	"github.com/grovellm/grove/draft"
 	_ "github.com/grovellm/grove/internal/drafters/lookup"
 	"github.com/grovellm/grove/internal/drafters/registry"
+	"github.com/grovellm/grove/internal/testing/cases"
 )
 
 func TestSplit(t *testing.T) {
@@ -52,7 +53,7 @@ func TestSplit(t *testing.T) {
 // Whatever a drafter is, with a part added it has that part once, and all that it had; with the part
 // added again it is the same.
 func TestAdding(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	cases.Check(t, 40, func(t *rapid.T) {
 		one := rapid.SampledFrom([]string{"lookup", "lookup:min=2,levels=1", "eagle3", "eagle3:tree=best-first+text", "auto",
 			"lm:model=c++.gguf", "jetspec+lookup", "lm:model=lookup.gguf", "best-first:a=1,b=2"})
 		parts := []string{one.Draw(t, "drafter")}

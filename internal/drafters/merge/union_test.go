@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/grovellm/grove/internal/testing/cases"
 	"github.com/grovellm/grove/tree"
 	"pgregory.net/rapid"
 )
@@ -31,7 +32,7 @@ func candidate(t *tree.Tree, node int) string {
 // disjoint is tree.Splice of the proposals node for node; spliced has the same candidates once
 // each; both accept as many tokens, which is as many as the best of the parts alone.
 func TestUnion(t *testing.T) {
-	rapid.Check(t, func(r *rapid.T) {
+	cases.Check(t, 40, func(r *rapid.T) {
 		g := genGame(r, Disjoint)
 		var parts []*teller
 		for _, p := range g.parts {

@@ -24,6 +24,7 @@ import (
 	"github.com/grovellm/grove/internal/files/safetensors"
 	"github.com/grovellm/grove/internal/heads/headfile"
 	"github.com/grovellm/grove/internal/model"
+	"github.com/grovellm/grove/internal/testing/cases"
 	"github.com/grovellm/grove/tensor"
 	"pgregory.net/rapid"
 )
@@ -225,7 +226,7 @@ func TestNames(t *testing.T) {
 func TestForms(t *testing.T) {
 	m := OpenTarget(t, 400)
 	dir := t.TempDir()
-	rapid.Check(t, func(r *rapid.T) {
+	cases.Check(t, 40, func(r *rapid.T) {
 		seed := rapid.Uint64Range(0, 99).Draw(r, "head")
 		c := synthetic.Config[peagle.Config](rand.New(rand.NewPCG(seed, 9)), "", m.Config, tensor.F32)
 		weights, tokens := Must(synthetic.Tensors(&c, tensor.F32, 3*seed))(r), synthetic.Tokens(&c, seed)

@@ -10,6 +10,7 @@ import (
 	"github.com/grovellm/grove/internal/drafters/onepass"
 	"github.com/grovellm/grove/internal/drafters/peagle"
 	"github.com/grovellm/grove/internal/drafters/registry"
+	"github.com/grovellm/grove/internal/testing/cases"
 	"pgregory.net/rapid"
 )
 
@@ -19,7 +20,7 @@ import (
 // before them but their number. The head's window may be shorter than the text.
 func TestContextIsItsText(t *testing.T) {
 	m := OpenTarget(t, 400)
-	rapid.Check(t, func(r *rapid.T) {
+	cases.Check(t, 40, func(r *rapid.T) {
 		n := genHead(r, m)
 		n.Config.Context = GenWindow(r)
 		o := genOptions(r, n)
@@ -51,7 +52,7 @@ func TestContextIsItsText(t *testing.T) {
 
 func TestResume(t *testing.T) {
 	m := OpenTarget(t, 400)
-	rapid.Check(t, func(r *rapid.T) {
+	cases.Check(t, 40, func(r *rapid.T) {
 		n := genHead(r, m)
 		n.Config.Context = GenWindow(r)
 		o := genOptions(r, n)
@@ -63,7 +64,7 @@ func TestResume(t *testing.T) {
 // Trees keep to what was asked for, to the levels that pay, and to the draft vocabulary.
 func TestTreesKeepToTheRequest(t *testing.T) {
 	m := OpenTarget(t, 400)
-	rapid.Check(t, func(r *rapid.T) {
+	cases.Check(t, 40, func(r *rapid.T) {
 		n := genHead(r, m)
 		o := genOptions(r, n)
 		o.Text = rapid.IntRange(0, 3).Draw(r, "with text") == 0

@@ -19,6 +19,7 @@ import (
 	"github.com/grovellm/grove/internal/files/safetensors"
 	"github.com/grovellm/grove/internal/heads/headfile"
 	"github.com/grovellm/grove/internal/nn"
+	"github.com/grovellm/grove/internal/testing/cases"
 	"github.com/grovellm/grove/tensor"
 	"github.com/grovellm/grove/tree"
 	"pgregory.net/rapid"
@@ -217,7 +218,7 @@ func (ref *reference) logits(rows []refRow) (out [][]float64) {
 func TestReference(t *testing.T) {
 	m := OpenTarget(t, 400)
 	dir := t.TempDir()
-	rapid.Check(t, func(r *rapid.T) {
+	cases.Check(t, 40, func(r *rapid.T) {
 		seed := rapid.Uint64Range(0, 60).Draw(r, "head")
 		c := synthetic.Config[peagle.Config](rand.New(rand.NewPCG(seed, 3)), "peagle", m.Config, tensor.F32)
 		c.FCNorm = c.FCNorm && !c.NormBeforeFC

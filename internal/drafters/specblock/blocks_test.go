@@ -10,6 +10,7 @@ import (
 	"github.com/grovellm/grove/internal/drafters/synthetic"
 	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/internal/nn"
+	"github.com/grovellm/grove/internal/testing/cases"
 	"github.com/grovellm/grove/tensor"
 	"github.com/grovellm/grove/tree"
 	"pgregory.net/rapid"
@@ -88,7 +89,7 @@ func alone(n *Network, s *state, text []int32, taps func(at int) []float32, of *
 // starts there, or the nearest above it.
 func TestBlocksOfAProposal(t *testing.T) {
 	m := drafttest.OpenTarget(t, 400)
-	rapid.Check(t, func(r *rapid.T) {
+	cases.Check(t, 40, func(r *rapid.T) {
 		n := smallHead(r, m, rapid.IntRange(1, 4).Draw(r, "block"), 8, rapid.Uint64Range(0, 30).Draw(r, "head"))
 		o := Options{Modifiers: registry.Modifiers{Text: rapid.Bool().Draw(r, "text")}, Widths: "2/4/6/4",
 			Blocks: rapid.IntRange(1, 4).Draw(r, "blocks"), Starts: rapid.IntRange(0, 6).Draw(r, "starts"), Nodes: 40}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/grovellm/grove/internal/drafters/specblock"
 	"github.com/grovellm/grove/internal/model"
+	"github.com/grovellm/grove/internal/testing/cases"
 	"pgregory.net/rapid"
 )
 
@@ -12,7 +13,7 @@ import (
 // slots of the entries before, and its own up to itself. A row of a later block sees what the row
 // that it started from sees, and its own block up to itself.
 func TestWhatRowsSee(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	cases.Check(t, 40, func(t *rapid.T) {
 		c := specblock.Config{Config: model.Config{Vocab: 50}, Block: rapid.IntRange(1, 5).Draw(t, "block"),
 			SamePosition: rapid.Bool().Draw(t, "same position")}
 		k := c.Block

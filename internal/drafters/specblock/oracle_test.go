@@ -9,6 +9,7 @@ import (
 	"github.com/grovellm/grove/internal/drafters/specblock"
 	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/internal/nn"
+	"github.com/grovellm/grove/internal/testing/cases"
 	"github.com/grovellm/grove/tree"
 	"pgregory.net/rapid"
 )
@@ -102,7 +103,7 @@ func sameBits(a, b []float32) bool {
 // the head, and however many blocks go on from each other.
 func TestBlocksTogetherAndAlone(t *testing.T) {
 	m := drafttest.OpenTarget(t, 400)
-	rapid.Check(t, func(r *rapid.T) {
+	cases.Check(t, 40, func(r *rapid.T) {
 		n := genHead(r, m)
 		text, root := drafttest.GenText(r, 1, 40), rapid.Int32Range(0, vocab-1).Draw(r, "root")
 		size := rapid.IntRange(1, 40).Draw(r, "chunk")

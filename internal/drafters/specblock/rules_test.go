@@ -10,6 +10,7 @@ import (
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/internal/drafters/drafttest"
 	"github.com/grovellm/grove/internal/drafters/specblock"
+	"github.com/grovellm/grove/internal/testing/cases"
 	"github.com/grovellm/grove/sample"
 	"pgregory.net/rapid"
 )
@@ -18,7 +19,7 @@ import (
 // allowed, the nodes of the likeliest paths of it.
 func TestTreesFollowTheRules(t *testing.T) {
 	m := drafttest.OpenTarget(t, 400)
-	rapid.Check(t, func(r *rapid.T) {
+	cases.Check(t, 40, func(r *rapid.T) {
 		n := genHead(r, m)
 		o := specblock.Options{Blocks: rapid.IntRange(1, max(2, 5-n.Block)).Draw(r, "blocks"),
 			Widths: "2/3/4/0", Nodes: 4096}
@@ -85,7 +86,7 @@ func TestTreesFollowTheRules(t *testing.T) {
 // the root. Penalties are those of the text up to the root.
 func TestFirstBlockTakesTheNoise(t *testing.T) {
 	m := drafttest.OpenTarget(t, 400)
-	rapid.Check(t, func(r *rapid.T) {
+	cases.Check(t, 40, func(r *rapid.T) {
 		n := genHead(r, m)
 		d := newDrafter(r, specblock.Options{Blocks: 1, Widths: "1/1/1/1", Nodes: 60}, n, m)
 		p := drafttest.GenParams(r)
@@ -131,7 +132,7 @@ func TestFirstBlockTakesTheNoise(t *testing.T) {
 
 // The features of a distribution, anew.
 func TestFeatures(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	cases.Check(t, 40, func(t *rapid.T) {
 		logits := rapid.SliceOfN(rapid.Float32Range(-20, 20), 1, 60).Draw(t, "logits")
 		slices.SortFunc(logits, func(a, b float32) int { return cmp.Compare(b, a) })
 		top := logits[:min(len(logits), specblock.FeatureLogits)]

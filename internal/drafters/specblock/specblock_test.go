@@ -11,6 +11,7 @@ import (
 	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/drafters/shortlist"
 	"github.com/grovellm/grove/internal/drafters/specblock"
+	"github.com/grovellm/grove/internal/testing/cases"
 	"pgregory.net/rapid"
 )
 
@@ -20,7 +21,7 @@ import (
 // on nothing before them but their number. The head's window may be shorter than the text.
 func TestEntriesAreTheText(t *testing.T) {
 	m := drafttest.OpenTarget(t, 400)
-	rapid.Check(t, func(r *rapid.T) {
+	cases.Check(t, 40, func(r *rapid.T) {
 		n := genHead(r, m)
 		n.Config.Context = drafttest.GenWindow(r)
 		o := genOptions(r, n)
@@ -59,7 +60,7 @@ func TestEntriesAreTheText(t *testing.T) {
 // each but the first.
 func TestTreesKeepToTheRequest(t *testing.T) {
 	m := drafttest.OpenTarget(t, 400)
-	rapid.Check(t, func(r *rapid.T) {
+	cases.Check(t, 40, func(r *rapid.T) {
 		n := genHead(r, m)
 		o := genOptions(r, n)
 		d := newDrafter(r, o, n, m)
@@ -103,7 +104,7 @@ func TestTreesKeepToTheRequest(t *testing.T) {
 
 func TestResume(t *testing.T) {
 	m := drafttest.OpenTarget(t, 400)
-	rapid.Check(t, func(r *rapid.T) {
+	cases.Check(t, 40, func(r *rapid.T) {
 		n := genHead(r, m)
 		n.Config.Context = drafttest.GenWindow(r)
 		o := genOptions(r, n)

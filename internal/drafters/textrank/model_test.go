@@ -8,6 +8,7 @@ import (
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/internal/drafters/shortlist"
 	"github.com/grovellm/grove/internal/kernels/simd"
+	"github.com/grovellm/grove/internal/testing/cases"
 	"github.com/grovellm/grove/sample"
 	"github.com/grovellm/grove/tree"
 	"pgregory.net/rapid"
@@ -42,7 +43,7 @@ func (w *Weights) loss(n *nodeFeatures, list []features, choice int32) float64 {
 
 // The gradient is that of the loss, by differences.
 func TestGradient(t *testing.T) {
-	rapid.Check(t, func(r *rapid.T) {
+	cases.Check(t, 40, func(r *rapid.T) {
 		n, list := example(r)
 		choice := rapid.Int32Range(0, int32(len(list))).Draw(r, "choice")
 		m := &NewModel().sets[1]

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/testing/cases"
 	"github.com/grovellm/grove/sample"
 	"github.com/grovellm/grove/tree"
 	"pgregory.net/rapid"
@@ -120,7 +121,7 @@ func TestOffPathPredicts(t *testing.T) {
 // The entry for a node makes its tokens candidates and, with weights that have learned to follow
 // entries, its first more probable; without one nothing changes.
 func TestOffPathRanks(t *testing.T) {
-	rapid.Check(t, func(r *rapid.T) {
+	cases.Check(t, 40, func(r *rapid.T) {
 		s := toySampler(r, 1)
 		text := []int32{1, 2, 3}
 		p := sample.Params{Temperature: 1, Seed: 3}

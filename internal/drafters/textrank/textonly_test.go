@@ -6,6 +6,7 @@ import (
 
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/internal/drafters/calibrate"
+	"github.com/grovellm/grove/internal/testing/cases"
 	"github.com/grovellm/grove/sample"
 	"github.com/grovellm/grove/tree"
 	"pgregory.net/rapid"
@@ -14,7 +15,7 @@ import (
 // The tree of the text alone is the probable part of the tree without rows: all of its paths that
 // are probable enough, and no others.
 func TestByTextIsTheLikelyPart(t *testing.T) {
-	rapid.Check(t, func(r *rapid.T) {
+	cases.Check(t, 40, func(r *rapid.T) {
 		token := rapid.Int32Range(0, int32(rapid.IntRange(0, 3).Draw(r, "alphabet")))
 		n := rapid.IntRange(0, 60).Draw(r, "length")
 		p := sample.Params{Temperature: rapid.SampledFrom([]float32{0, 1}).Draw(r, "temperature"), Seed: 3}

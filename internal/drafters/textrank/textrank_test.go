@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/grovellm/grove/internal/testing/cases"
 	"github.com/grovellm/grove/sample"
 	"pgregory.net/rapid"
 )
@@ -23,7 +24,7 @@ func followers(text, sub []int32, root int32) (out []int32) {
 // What the text says of a node, against brute force: the longest suffix of text and path that the
 // text holds, what followed the latest occurrences of it, and how often what followed.
 func TestFeaturesOfTheText(t *testing.T) {
-	rapid.Check(t, func(r *rapid.T) {
+	cases.Check(t, 40, func(r *rapid.T) {
 		token := rapid.Int32Range(0, int32(rapid.IntRange(0, 3).Draw(r, "alphabet")))
 		n := rapid.IntRange(1, 40).Draw(r, "length")
 		text := rapid.SliceOfN(token, n, n).Draw(r, "text")
@@ -87,7 +88,7 @@ func TestFeaturesOfTheText(t *testing.T) {
 // Probabilities come in order, add up to less than 1, and are those of the most probable of all
 // tokens with features.
 func TestProbabilities(t *testing.T) {
-	rapid.Check(t, func(r *rapid.T) {
+	cases.Check(t, 40, func(r *rapid.T) {
 		w := neutral(rapid.Bool().Draw(r, "warm"))
 		x := nodeFeatures{depth: rapid.IntRange(1, 30).Draw(r, "depth"), hasRow: rapid.Bool().Draw(r, "headed"),
 			offTop: rapid.Bool().Draw(r, "off top"),

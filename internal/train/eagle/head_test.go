@@ -13,6 +13,7 @@ import (
 	"github.com/grovellm/grove/internal/drafters/grow"
 	"github.com/grovellm/grove/internal/heads/headfile"
 	"github.com/grovellm/grove/internal/kernels/gemm"
+	"github.com/grovellm/grove/internal/testing/cases"
 	"github.com/grovellm/grove/internal/train"
 	"github.com/grovellm/grove/internal/train/traintest"
 )
@@ -124,7 +125,7 @@ func TestEagleWarm(t *testing.T) {
 // entries that it sees, with the states before it made along the way.
 func TestTrainingTimeTest(t *testing.T) {
 	target := traintest.Target(t, 5)
-	rapid.Check(t, func(t *rapid.T) {
+	cases.Check(t, 40, func(t *rapid.T) {
 		r := tinyEagle(rapid.SampledFrom([]int{2, 3, eagle.Native}).Draw(t, "version"), 1)
 		r.HeadDim, r.FFN = 8, 24
 		r.TestSteps = rapid.IntRange(1, 5).Draw(t, "test steps")
@@ -184,7 +185,7 @@ func TestTrainingTimeTest(t *testing.T) {
 // with the drafter's takes as many rounds. And each is of its place alone.
 func TestEagleChains(t *testing.T) {
 	target := traintest.Target(t, 6)
-	rapid.Check(t, func(t *rapid.T) {
+	cases.Check(t, 40, func(t *rapid.T) {
 		r := tinyEagle(3, 1)
 		r.HeadDim, r.FFN = 8, 24
 		h, err := NewHead(r.config(&target.Config), nil, target, gemm.F32)

@@ -22,6 +22,7 @@ import (
 	"github.com/grovellm/grove/internal/kernels/gemm"
 	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/internal/nn"
+	"github.com/grovellm/grove/internal/testing/cases"
 	"github.com/grovellm/grove/internal/train"
 	"github.com/grovellm/grove/internal/train/traintest"
 	"github.com/grovellm/grove/tensor"
@@ -107,7 +108,7 @@ func TestRouter(t *testing.T) {
 func TestDraftRowsAreDrafts(t *testing.T) {
 	j := traintest.JobWithTarget(t)
 	m := j.Target
-	rapid.Check(t, func(t *rapid.T) {
+	cases.Check(t, 40, func(t *rapid.T) {
 		seed := rapid.Uint64Range(0, 30).Draw(t, "head")
 		rng := rand.New(rand.NewPCG(seed, 1))
 		c := synthetic.Config[eagle.Config](rng, "eagle3", m.Config, tensor.F32)
@@ -203,7 +204,7 @@ func firstDraft(t *rapid.T, m *model.Model, d draft.Drafter, text []int32) int32
 // The loss and its gradient are those of binary cross-entropy over all clusters, whatever is right.
 func TestRouterLoss(t *testing.T) {
 	pool := traintest.Pool(t)
-	rapid.Check(t, func(t *rapid.T) {
+	cases.Check(t, 40, func(t *rapid.T) {
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
 		const vocab, hidden, top = 20, 6, 3
 		embed := randomTable(rng, vocab, hidden)

@@ -16,6 +16,7 @@ import (
 	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/kernels/gemm"
 	"github.com/grovellm/grove/internal/nn"
+	"github.com/grovellm/grove/internal/testing/cases"
 	"github.com/grovellm/grove/internal/train"
 	"github.com/grovellm/grove/internal/train/traintest"
 	"github.com/grovellm/grove/tree"
@@ -83,7 +84,7 @@ func TestFalcon(t *testing.T) {
 // and a loss for each row.
 func TestGradient(t *testing.T) {
 	target := traintest.Target(t, 5)
-	rapid.Check(t, func(t *rapid.T) {
+	cases.Check(t, 40, func(t *rapid.T) {
 		r := tiny(1)
 		r.Heads = 2
 		r.KVHeads = 2
@@ -203,7 +204,7 @@ func alone(h *Head, text []int32, places []int, glances func(row int) bool, o ob
 // never a whole block.
 func TestGlance(t *testing.T) {
 	target := traintest.Target(t, 5)
-	rapid.Check(t, func(t *rapid.T) {
+	cases.Check(t, 40, func(t *rapid.T) {
 		r := tiny(1)
 		r.Heads = 2
 		r.KVHeads = 2
@@ -307,7 +308,7 @@ func (taps) Logits(int, int) []float32      { return nil }
 // log-probabilities.
 func TestDraftsAsTrained(t *testing.T) {
 	target := traintest.Target(t, 5)
-	rapid.Check(t, func(t *rapid.T) {
+	cases.Check(t, 40, func(t *rapid.T) {
 		r := tiny(1)
 		r.Heads = 2
 		r.KVHeads = 2

@@ -16,6 +16,7 @@ import (
 	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/heads/headfile"
 	"github.com/grovellm/grove/internal/kernels/gemm"
+	"github.com/grovellm/grove/internal/testing/cases"
 	"github.com/grovellm/grove/internal/train"
 	"github.com/grovellm/grove/internal/train/traintest"
 )
@@ -96,7 +97,7 @@ func TestJet(t *testing.T) {
 // anchors on.
 func TestBlocksAreIndependent(t *testing.T) {
 	target := traintest.Target(t, 5)
-	rapid.Check(t, func(t *rapid.T) {
+	cases.Check(t, 40, func(t *rapid.T) {
 		r := tinyHead(rapid.Bool().Draw(t, "causal"), 1)
 		r.Block = rapid.IntRange(2, 6).Draw(t, "block")
 		r.Taps = []int{rapid.IntRange(0, 2).Draw(t, "tap"), 2}

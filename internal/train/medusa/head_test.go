@@ -11,6 +11,7 @@ import (
 	"github.com/grovellm/grove/internal/autograd"
 	"github.com/grovellm/grove/internal/drafters/medusa"
 	"github.com/grovellm/grove/internal/kernels/gemm"
+	"github.com/grovellm/grove/internal/testing/cases"
 	"github.com/grovellm/grove/internal/train"
 	"github.com/grovellm/grove/internal/train/traintest"
 )
@@ -116,7 +117,7 @@ func TestBegin(t *testing.T) {
 // its weight.
 func TestPlacesAreIndependent(t *testing.T) {
 	target := traintest.Target(t, 5)
-	rapid.Check(t, func(t *rapid.T) {
+	cases.Check(t, 40, func(t *rapid.T) {
 		r := tiny(1)
 		r.Depths, r.ResBlocks = rapid.IntRange(1, 4).Draw(t, "heads"), rapid.IntRange(1, 2).Draw(t, "blocks")
 		r.OwnOutputs = rapid.Bool().Draw(t, "own")

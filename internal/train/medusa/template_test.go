@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/grovellm/grove/internal/drafters/medusa"
+	"github.com/grovellm/grove/internal/testing/cases"
 	"pgregory.net/rapid"
 )
 
@@ -62,7 +63,7 @@ func sortRanks(places [][]int, depth int) {
 
 // No template of as many nodes is accepted more often than the one that is fitted.
 func TestFit(t *testing.T) {
-	rapid.Check(t, func(r *rapid.T) {
+	cases.Check(t, 40, func(r *rapid.T) {
 		depths := rapid.IntRange(1, 4).Draw(r, "depths")
 		ranks := make([][]int, rapid.IntRange(1, 60).Draw(r, "places"))
 		for i := range ranks {
@@ -88,7 +89,7 @@ func TestFit(t *testing.T) {
 // A template of enough nodes has every path that was right anywhere, whatever ranks before it were
 // right nowhere.
 func TestFitGoesOnBehindGaps(t *testing.T) {
-	rapid.Check(t, func(r *rapid.T) {
+	cases.Check(t, 40, func(r *rapid.T) {
 		depths := rapid.IntRange(1, 3).Draw(r, "depths")
 		ranks := make([][]int, rapid.IntRange(1, 20).Draw(r, "places"))
 		all := 0
@@ -110,7 +111,7 @@ func TestFitGoesOnBehindGaps(t *testing.T) {
 
 // Levelled numbers fall, add up to what they did, and stay where they fell already.
 func TestLevel(t *testing.T) {
-	rapid.Check(t, func(r *rapid.T) {
+	cases.Check(t, 40, func(r *rapid.T) {
 		count := rapid.SliceOfN(rapid.Float64Range(0, 9), 0, 12).Draw(r, "count")
 		got := slices.Clone(count)
 		level(got)

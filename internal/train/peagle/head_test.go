@@ -13,6 +13,7 @@ import (
 	"github.com/grovellm/grove/internal/drafters/eagle"
 	"github.com/grovellm/grove/internal/drafters/peagle"
 	"github.com/grovellm/grove/internal/kernels/gemm"
+	"github.com/grovellm/grove/internal/testing/cases"
 	"github.com/grovellm/grove/internal/train"
 	traineagle "github.com/grovellm/grove/internal/train/eagle"
 	"github.com/grovellm/grove/internal/train/traintest"
@@ -178,7 +179,7 @@ func TestStart(t *testing.T) {
 // The drop keeps blocks without gaps, within the text, and of every depth the share that the paper
 // names, as far as there are places.
 func TestDrop(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	cases.Check(t, 40, func(t *rapid.T) {
 		last := rapid.IntRange(1, 60).Draw(t, "last")
 		places := rapid.SliceOfNDistinct(rapid.IntRange(1, last), 1, 40, rapid.ID[int]).Draw(t, "places")
 		slices.Sort(places)
@@ -219,7 +220,7 @@ func TestDrop(t *testing.T) {
 // row alone, in a block of its own after the entries that it sees.
 func TestBlocksAreIndependent(t *testing.T) {
 	target := traintest.Target(t, 5)
-	rapid.Check(t, func(t *rapid.T) {
+	cases.Check(t, 40, func(t *rapid.T) {
 		r := tiny(1)
 		r.HeadDim, r.FFN = 8, 24
 		r.Layers, r.Masks = rapid.IntRange(1, 2).Draw(t, "layers"), rapid.Bool().Draw(t, "masks")

@@ -17,6 +17,7 @@ import (
 	"github.com/grovellm/grove/internal/drafters/specblock"
 	"github.com/grovellm/grove/internal/files/safetensors"
 	"github.com/grovellm/grove/internal/nn"
+	"github.com/grovellm/grove/internal/testing/cases"
 	"github.com/grovellm/grove/internal/train"
 )
 
@@ -79,7 +80,7 @@ func TestInstall(t *testing.T) {
 	h, r, target := tinySpecBlockHead(t)
 	h.Tape.Detach()
 	l := &learner{Heads: train.Heads{Job: &train.Job{Target: target}}, r: &r, head: h}
-	rapid.Check(t, func(t *rapid.T) {
+	cases.Check(t, 40, func(t *rapid.T) {
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
 		n := rapid.IntRange(2, 40).Draw(t, "rows")
 		rows := &rankRows{bucket: make([]int8, n)}
@@ -112,7 +113,7 @@ func TestInstall(t *testing.T) {
 
 // Every epoch deals every row once, each epoch in its own order.
 func TestDeal(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	cases.Check(t, 40, func(t *rapid.T) {
 		n := rapid.IntRange(1, 50).Draw(t, "rows")
 		k := &rankLearner{base: &learner{r: &Recipe{Seed: 3}}, rows: &rankRows{bucket: make([]int8, n)}}
 		var epochs [3][]int
@@ -140,7 +141,7 @@ func TestDeal(t *testing.T) {
 
 // Offsets make the mean F1 no worse, and find those that scores of a sure judge were shifted by.
 func TestBestOffsets(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	cases.Check(t, 40, func(t *rapid.T) {
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
 		noise := rapid.SampledFrom([]float64{0, 0.5, 3}).Draw(t, "noise")
 		var shift [specblock.RankBuckets]float64

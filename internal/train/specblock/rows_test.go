@@ -13,6 +13,7 @@ import (
 	"github.com/grovellm/grove/internal/drafters/specblock"
 	"github.com/grovellm/grove/internal/kernels/gemm"
 	"github.com/grovellm/grove/internal/model"
+	"github.com/grovellm/grove/internal/testing/cases"
 	"github.com/grovellm/grove/internal/train"
 	"github.com/grovellm/grove/internal/train/traintest"
 )
@@ -22,7 +23,7 @@ import (
 // text before their start, the rows they start from, and nothing else.
 func TestStartsAreIndependent(t *testing.T) {
 	target := traintest.Target(t, 5)
-	rapid.Check(t, func(t *rapid.T) {
+	cases.Check(t, 40, func(t *rapid.T) {
 		r := tinySpecBlock(1)
 		r.Block, r.Layers = rapid.IntRange(1, 4).Draw(t, "block"), rapid.IntRange(1, 3).Draw(t, "layers")
 		r.Taps = []int{rapid.IntRange(0, 2).Draw(t, "tap"), 2}
