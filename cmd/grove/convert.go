@@ -19,7 +19,7 @@ type convertCmd struct {
 	To          string `arg:"" help:"GGUF file or folder to write."`
 	Type        string `help:"Type of the matrices: keep, f32, f16, bf16; in GGUF files also q8_0, q6_k, q5_k, q4_k, q5_1, q5_0, q4_1, q4_0, iq4_nl or mxfp4." default:"keep" placeholder:"TYPE"`
 	Target      string `hub:"" help:"For a draft head: the model that it drafts for, whose tokenizer and output matrix are added." placeholder:"FILE"`
-	Speculators bool   `help:"Write an EAGLE-3, P-EAGLE or DFlash head in the format of vLLM's speculators; needs --target."`
+	Speculators bool   `help:"Write a head in the format of vLLM's speculators, of a kind that they have; needs --target."`
 	Verifier    string `help:"With --speculators: what vLLM serves as the target, ORG/REPO or a folder; default: --target, if that is one, or what its file says it was made from." placeholder:"NAME"`
 	Force       bool   `short:"f" help:"Replace an existing file."`
 }

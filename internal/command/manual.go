@@ -32,11 +32,13 @@ func PagesOf(app *kong.Application, n *kong.Node) []page {
 	return list
 }
 
-// markdownPage is the reference of the command.
+// markdownPage is the reference of the command. Flags that several commands have alike come once, after all commands.
 func markdownPage(app *kong.Application) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# The command %s\n\n`go generate ./cmd/%[1]s` writes this page from the help texts.\n", app.Name)
-	for i, p := range PagesOf(app, app.Node) {
+	pages := PagesOf(app, app.Node)
+	shared := findShared(pages)
+	for i, p := range pages {
 		fmt.Fprintf(&b, "\n## %s\n\n%s\n\n    %s\n", p.Name, markdownText(p.summary), p.usage)
 		for _, block := range blocksOf(p.detail) {
 			b.WriteByte('\n')
@@ -52,12 +54,114 @@ func markdownPage(app *kong.Application) string {
 				continue // once, with the program itself
 			}
 			fmt.Fprintf(&b, "\n| %s | |\n|---|---|\n", s.Title)
+			listed := map[*sharedFlags]bool{}
 			for _, row := range s.Rows {
-				fmt.Fprintf(&b, "| `%s` | %s |\n", markdownCell(strings.TrimSpace(row[0])), markdownCell(markdownText(row[1])))
+				group := shared[sharedRow{s.Title, row}]
+				switch {
+				case group == nil:
+					b.WriteString(markdownRow(row))
+				case !listed[group]:
+					listed[group] = true
+					fmt.Fprintf(&b, "| [%s](#%s) | %s |\n", group.name, strings.ToLower(strings.ReplaceAll(group.name, " ", "-")),
+						markdownCell(group.list()))
+				}
+			}
+		}
+	}
+	listed := map[*sharedFlags]bool{}
+	for _, p := range pages {
+		for _, s := range p.sections {
+			for _, row := range s.Rows {
+				group := shared[sharedRow{s.Title, row}]
+				if group == nil || listed[group] {
+					continue
+				}
+				if len(listed) == 0 {
+					b.WriteString("\n## Flags of several commands\n")
+				}
+				listed[group] = true
+				fmt.Fprintf(&b, "\n### %s\n\n%s.\n\n| Flags | |\n|---|---|\n", group.name, strings.Join(group.commands, ", "))
+				for _, row := range group.rows {
+					b.WriteString(markdownRow(row))
+				}
 			}
 		}
 	}
 	return b.String()
+}
+
+func markdownRow(row [2]string) string {
+	return fmt.Sprintf("| `%s` | %s |\n", markdownCell(strings.TrimSpace(row[0])), markdownCell(markdownText(row[1])))
+}
+
+// sharedRow is a flag below a title, as commands have it.
+type sharedRow struct {
+	title string
+	row   [2]string
+}
+
+// sharedFlags are flags of one title that the same commands have.
+type sharedFlags struct {
+	name     string
+	commands []string
+	rows     [][2]string
+}
+
+// list names them.
+func (s *sharedFlags) list() string {
+	var names []string
+	for _, row := range s.rows {
+		_, long, _ := strings.Cut(row[0], "--")
+		name, _, _ := strings.Cut(long, "=")
+		names = append(names, "`--"+name+"`")
+	}
+	return strings.Join(names, ", ")
+}
+
+// findShared are the flags that three commands or more have alike, where these are three or more.
+func findShared(pages []page) map[sharedRow]*sharedFlags {
+	commands := map[sharedRow][]string{}
+	var order []sharedRow
+	for _, p := range pages {
+		for _, s := range p.sections {
+			for _, row := range s.Rows {
+				key := sharedRow{s.Title, row}
+				if s.common || !strings.Contains(row[0], "--") {
+					continue
+				}
+				if commands[key] == nil {
+					order = append(order, key)
+				}
+				commands[key] = append(commands[key], p.Name)
+			}
+		}
+	}
+	groups := map[string]*sharedFlags{}
+	shared := map[sharedRow]*sharedFlags{}
+	for _, key := range order {
+		if len(commands[key]) < 3 {
+			continue
+		}
+		id := key.title + "\n" + strings.Join(commands[key], "\n")
+		if groups[id] == nil {
+			groups[id] = &sharedFlags{commands: commands[key]}
+		}
+		groups[id].rows = append(groups[id].rows, key.row)
+		shared[key] = groups[id]
+	}
+	numbers := map[string]int{}
+	for _, key := range order {
+		group := shared[key]
+		switch {
+		case group == nil || group.name != "":
+		case len(group.rows) < 3:
+			delete(shared, key)
+		default:
+			numbers[key.title]++
+			group.name = fmt.Sprintf("%s %d", key.title, numbers[key.title])
+		}
+	}
+	return shared
 }
 
 // markdownText escapes what Markdown would take for emphasis, code or HTML.

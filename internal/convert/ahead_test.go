@@ -2,9 +2,11 @@ package convert
 
 import (
 	"context"
+	"maps"
 	"math"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -103,6 +105,25 @@ func sameNumbers(t *testing.T, got, want numbers) {
 		if !slices.EqualFunc(got.values[name], values, near) {
 			t.Errorf("tensor %s differs", name)
 		}
+	}
+}
+
+// Nemotron's layers that draft are left out, as llama.cpp's converter leaves them out, and the rest comes back.
+func TestLayersAheadLeftOut(t *testing.T) {
+	published := filepath.Join("..", "drafters", "mtp", "testdata", "tiny-nemotron-mtp")
+	dir := t.TempDir()
+	made, back := filepath.Join(dir, "made.gguf"), filepath.Join(dir, "back")
+	notes, err := ToGGUF(context.Background(), published, made, Options{Type: Keep})
+	if err != nil || !slices.ContainsFunc(notes, func(n string) bool { return strings.Contains(n, "mtp.*") }) {
+		t.Fatal(notes, err)
+	}
+	if _, err := ToHF(context.Background(), made, back, Options{Type: Keep}); err != nil {
+		t.Fatal(err)
+	}
+	got, want := folderNumbers(t, back), folderNumbers(t, published)
+	maps.DeleteFunc(want.shapes, func(name string, _ []int) bool { return strings.HasPrefix(name, "mtp.") })
+	if d := cmp.Diff(want.shapes, got.shapes); d != "" || got.layers != want.layers || got.behind != 0 || want.behind != 1 {
+		t.Errorf("%d layers and %d behind, want %d and 0 (of %d); %s", got.layers, got.behind, want.layers, want.behind, d)
 	}
 }
 

@@ -39,7 +39,12 @@ func ToGGUF(ctx context.Context, dir, path string, o Options) (notes []string, e
 	if err := c.CheckFiles(); err != nil {
 		return nil, fmt.Errorf("%s: %w", dir, err)
 	}
-	c.SetGGUF(w, c.Arch, modelName(dir), main)
+	written := config
+	if slices.ContainsFunc(f.Tensors, func(t safetensors.Info) bool { return c.InFoldersAlone(t.Name) }) {
+		written.Ahead = 0
+		notes = append(notes, "the layers that draft (mtp.*) are left out: GGUF files of this architecture have none, and the folder drafts with them")
+	}
+	written.SetGGUF(w, c.Arch, modelName(dir), main)
 	if err := setCard(w, dir); err != nil {
 		return nil, err
 	}
@@ -156,7 +161,8 @@ func (c *layout) addGGUF(ctx context.Context, w *gguf.Writer, f *safetensors.Fil
 		notes = append(notes, fmt.Sprintf("%d tensors of vision and audio towers are left out: the file has the text model alone", n))
 	}
 	for _, t := range f.Tensors {
-		if !used[t.Name] && !model.Follows(t.Name) && !c.Spare(t.Name) && !c.OfActivation(t.Name) {
+		if !used[t.Name] && !model.Follows(t.Name) && !c.Spare(t.Name) && !c.OfActivation(t.Name) &&
+			!c.InFoldersAlone(t.Name) {
 			return nil, fmt.Errorf("%s: tensor %s has no place in a model of architecture %s: this is another kind of model", f.Path, t.Name, c.Arch)
 		}
 	}

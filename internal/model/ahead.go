@@ -26,13 +26,19 @@ type AheadNames struct {
 	Embed, Head string
 }
 
-// The names of Qwen 3.5 and Qwen 3 Next, and of MiMo.
+// The names of Qwen 3.5 and Qwen 3 Next, of MiMo, and of vLLM's speculators, where the layer is alone in a folder.
 var (
 	QwenAhead = AheadNames{Start: "mtp.", layer: "layers.0.",
 		Fuse: "fc", Embedding: "pre_fc_norm_embedding", State: "pre_fc_norm_hidden", Output: "norm"}
 	MiMoAhead = AheadNames{Start: "model.mtp_layers.0.",
 		Fuse: "input_proj", Embedding: "token_layernorm", State: "hidden_layernorm", Output: "final_layernorm"}
+	SpeculatorsAhead = AheadNames{Start: "mtp_layers.0.", Fuse: MiMoAhead.Fuse, Embedding: MiMoAhead.Embedding,
+		State: MiMoAhead.State, Output: MiMoAhead.Output}
 )
+
+// nemotronAhead is the names of Nemotron 3, which has two layers of its kind for one.
+var nemotronAhead = AheadNames{Start: "mtp.", layer: "layers.0.", Fuse: "layers.0.eh_proj", Embedding: "layers.0.enorm",
+	State: "layers.0.hnorm", Output: "layers.1.final_layernorm"}
 
 // numberedAhead is the names of DeepSeek and GLM, whose layers are numbered after the model's.
 func numberedAhead(layer int) AheadNames {
@@ -50,7 +56,7 @@ func (c *Config) AheadNames(i int) AheadNames {
 
 // AheadIn finds the names that a folder has for the first layer behind the model's; ok is false where it has none.
 func (c *Config) AheadIn(f *safetensors.File) (_ AheadNames, ok bool) {
-	for _, names := range []AheadNames{QwenAhead, MiMoAhead, numberedAhead(c.Layers)} {
+	for _, names := range []AheadNames{QwenAhead, MiMoAhead, SpeculatorsAhead, nemotronAhead, numberedAhead(c.Layers)} {
 		if _, ok := f.Tensor(names.Start + names.Fuse + ".weight"); ok {
 			return names, true
 		}
@@ -63,6 +69,10 @@ func (c *Config) AheadParts(i int, names AheadNames) []Part {
 	a := c.layout()
 	prefix := fmt.Sprintf("blk.%d.", c.Layers+i)
 	list := c.layerParts(a, c.Layers+i, prefix, names.Start+names.layer)
+	if a.aheadTwo {
+		behind := c.Behind()
+		list = append(list, behind.layerParts(a, 1, fmt.Sprintf("blk.%d.", c.Layers+i+1), names.Start+"layers.1.")...)
+	}
 	for _, p := range []part{
 		{name: "nextn.eh_proj", folder: names.Fuse, out: hidden, in: hidden2},
 		{name: "nextn.enorm", folder: names.Embedding, out: hidden},
@@ -81,7 +91,30 @@ func (c *Config) AheadParts(i int, names AheadNames) []Part {
 			list = append(list, x)
 		}
 	}
+	if names == SpeculatorsAhead {
+		for i := range list {
+			list[i].fuseExperts()
+		}
+	}
 	return list
+}
+
+// fuseExperts makes a part of experts that folders have one by one the part of a folder that has all in one tensor,
+// gate and up together, as transformers' modules do.
+func (p *Part) fuseExperts() {
+	start, matrix, each := strings.Cut(p.Folder, "*.")
+	if !each {
+		return
+	}
+	p.Apart = p.Folder
+	p.Bare = true
+	switch matrix {
+	case "gate_proj":
+		matrix, p.Half = "gate_up_proj", 1
+	case "up_proj":
+		matrix, p.Half = "gate_up_proj", 2
+	}
+	p.Folder = start + matrix
 }
 
 // The names in GGUF files, in a layer, of the embedding and the output matrix that the layer may have.
@@ -118,10 +151,37 @@ func (c *Config) readLayers(f *gguf.File, k *keys, model bool) error {
 
 // Alike reports whether layers behind a model's are of its own kind, by the name that GGUF files give its architecture.
 // Others are Llama's or Qwen 3's.
-func Alike(arch string) bool { a := archNamed(arch); return a != nil && a.alike }
+func Alike(arch string) bool { a := archNamed(arch); return a != nil && (a.alike || a.aheadTwo) }
 
-// LayerParts are the tensors of a head's layer of such a kind, by the names of layer 0 in GGUF files.
-func (c *Config) LayerParts() []Part { return c.layerParts(c.layout(), 0, "blk.0.", "") }
+// Behind is the shape of the layers behind the model's, whose kind is the model's.
+func (c *Config) Behind() Config {
+	b := *c
+	b.Layers = c.Ahead
+	b.Dense = 0
+	b.Recurrent, b.Delta = nil, DeltaConfig{}
+	b.Ahead = 0
+	b.Tied = false
+	if c.arch().aheadTwo {
+		b.Layers = 2 * c.Ahead
+		b.Bare, b.Mamba = []bool{false, true}, MambaConfig{}
+		b.NoRope = everyNth(b.Layers, 1)
+	}
+	return b
+}
+
+// InFoldersAlone reports whether a tensor of a folder is of a layer behind the model's that GGUF files do not have.
+func (c *Config) InFoldersAlone(name string) bool { return c.arch().aheadTwo && c.ahead(name) }
+
+// OneAhead reports whether the layers behind a model's are what one layer is there.
+func (c *Config) OneAhead() bool { return c.Layers == 1 || c.Layers == 2 && c.arch().aheadTwo }
+
+// LayerParts are the tensors of a head's layers of such a kind, by the names of layers from 0 on in GGUF files.
+func (c *Config) LayerParts() (list []Part) {
+	for i := range c.Layers {
+		list = append(list, c.layerParts(c.layout(), i, fmt.Sprintf("blk.%d.", i), "")...)
+	}
+	return list
+}
 
 // ahead reports whether a tensor of a folder is of a layer behind the model's.
 func (c *Config) ahead(name string) bool {
@@ -139,7 +199,7 @@ func (c *Config) ahead(name string) bool {
 // config.json of Qwen 3 Next does not say it, and transformers leaves the layers of GLM and DeepSeek
 // out and their number in.
 func (c *Config) countAhead(f *safetensors.File) {
-	if _, ok := c.AheadIn(f); ok && c.arch().gated {
+	if _, ok := c.AheadIn(f); ok && (c.arch().gated || c.arch().aheadTwo) {
 		c.Ahead = max(c.Ahead, 1)
 	}
 	if !slices.ContainsFunc(f.Tensors, func(t safetensors.Info) bool { return c.ahead(t.Name) }) {

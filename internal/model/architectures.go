@@ -76,6 +76,7 @@ type architecture struct {
 	nested    string // the object of config.json that has the text model's fields; "": they stand alone
 	gated     bool   // attention's results are multiplied by σ of gates, which attn_q gives with the queries
 	alike     bool   // layers behind the model's (Config.Ahead) are of its kind, and draft
+	aheadTwo  bool   // and so are they here, but each is two, of attention and of experts, and folders alone have them
 	recurrent func(b *builder, name func(part string) string) (nn.Recurrent, nn.Linear)
 
 	// of says which folders are of this one, where several architectures have one modelType; nil: all others.

@@ -7,7 +7,17 @@ import "github.com/grovellm/grove/internal/nn"
 // Pages is the memory of caches for the network's rows. They hold f32, as a tape wants: a head
 // learns from what it drafted.
 func (n *Network) Pages() nn.Pages {
-	return nn.Pages{Layers: n.Layers, Heads: n.KVHeads, Dim: n.HeadDim, Latent: n.Latent.Rank, Rope: n.Blocks[0].Attn.Rope}
+	return nn.Pages{Layers: n.keeping(), Heads: n.KVHeads, Dim: n.HeadDim, Latent: n.Latent.Rank,
+		Rope: n.Blocks[0].Attn.Rope}
+}
+
+// keeping is how many layers, from the first on, have keys and values.
+func (n *Network) keeping() int {
+	last := len(n.Blocks) - 1
+	for n.Blocks[last].Out.W == nil {
+		last--
+	}
+	return last + 1
 }
 
 // Buffers is the activation memory of a head.
@@ -66,9 +76,9 @@ func (n *Network) embed(e *nn.Exec, tokens []int32, m *Buffers) nn.Mat {
 }
 
 // Keep leaves in the forest's caches what Run does, for rows of whose states nothing is wanted: of
-// a head of one layer that is keys and values alone.
+// a head whose first layer alone has attention that is keys and values alone.
 func (n *Network) Keep(e *nn.Exec, f *nn.Forest, tokens []int32, g nn.Mat, m *Buffers) {
-	if n.Layers > 1 {
+	if n.keeping() > 1 {
 		n.Run(e, f, tokens, g, e.Mat(&m.x, g.Rows, g.Cols), m)
 		return
 	}
@@ -107,6 +117,7 @@ func (n *Network) source(e *nn.Exec, embed, g nn.Mat, m *Buffers) nn.Source {
 // attend is Run up to the end of the first layer's attention.
 func (n *Network) attend(e *nn.Exec, f *nn.Forest, embed, g, x nn.Mat, m *Buffers) {
 	src := n.source(e, embed, g, m)
+	m.block.Fit(n.Blocks)
 	switch {
 	case n.Version != 3:
 		e.Normalise(nil, src.X, x)

@@ -14,13 +14,7 @@ type Config struct{ eagle.Config }
 
 // behind is the shape of the layers behind a model's, whose kind is m's.
 func behind(m model.Config) Config {
-	c := Config{eagle.Config{Config: m, Version: eagle.Native, DraftVocab: m.Vocab, TargetLayers: m.Layers}}
-	c.Layers = m.Ahead
-	c.Dense = 0
-	c.Recurrent, c.Delta = nil, model.DeltaConfig{}
-	c.Ahead = 0
-	c.Tied = false
-	return c
+	return Config{eagle.Config{Config: m.Behind(), Version: eagle.Native, DraftVocab: m.Vocab, TargetLayers: m.Layers}}
 }
 
 // Validate checks that the numbers make such a layer.
@@ -28,7 +22,7 @@ func (c *Config) Validate() error {
 	switch {
 	case c.Version != eagle.Native:
 		return fmt.Errorf("EAGLE version is %d: want the one of layers for multi-token prediction", c.Version)
-	case c.Layers != 1:
+	case !c.OneAhead():
 		return fmt.Errorf("%d layers for multi-token prediction: want one, which is used at every depth", c.Layers)
 	case c.Experts > 0 && !model.Alike(c.Arch):
 		return fmt.Errorf("a layer for multi-token prediction with %d experts: want one MLP", c.Experts)

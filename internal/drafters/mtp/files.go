@@ -1,9 +1,11 @@
 // Heads in files of their own: GGUF of architecture mtp, which is grove's, and folders with Qwen's or MiMo's names.
+// Folders of vLLM's speculators are read as the target's: see inside.go.
 
 package mtp
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/grovellm/grove/internal/drafters/eagle"
@@ -19,11 +21,7 @@ const arch = "mtp"
 var kind = headfile.Kind{
 	Name: "MTP head", Drafters: []string{arch}, Archs: []string{arch},
 	New: func() headfile.Shape { return &Config{eagle.Config{Version: eagle.Native}} }, Pairs: true,
-	Foreign: []headfile.Foreign{{
-		Name:  "an MTP head of vLLM's speculators",
-		Types: []string{"fast_mtp", "MTPDraftModel", "MTPSpeculator"}, Fields: []string{"mtp_loss_step_weights"},
-		Tensors: []string{"mtp_layers."},
-	}},
+	Speculators: []string{"mtp"},
 	Examples: []string{
 		"mtp:k=10,depth=7,n=60", "mtp:tree=best-first,width=6,branch=4,depth=10", "mtp:tree=linear,k=3",
 		"mtp:tree=fixed,d=4,b=3", "mtp:tree=dynatree,window=5,n-max=40",
@@ -87,17 +85,17 @@ func besides(names model.AheadNames) map[string]string {
 	}
 }
 
-// Place is where a folder of a head alone has a tensor; layout is how its names begin: Qwen's, MiMo's.
+// Place is where a folder of a head alone has a tensor; layout is how its names begin: Qwen's, MiMo's, speculators'.
 func (*Config) Place(name, layout string) headfile.Place {
-	names := model.QwenAhead
-	if layout == model.MiMoAhead.Start {
-		names = model.MiMoAhead
+	names := model.MiMoAhead
+	if layout == model.QwenAhead.Start {
+		names = model.QwenAhead
 	}
 	if part, ok := besides(names)[name]; ok {
 		return headfile.Place{Name: layout + part + ".weight"}
 	}
 	hf, _ := model.HFName(model.Head, name)
-	if layout == model.MiMoAhead.Start {
+	if layout != model.QwenAhead.Start {
 		hf = strings.TrimPrefix(hf, "layers.0.")
 	}
 	return headfile.Place{Name: layout + hf}
@@ -137,14 +135,27 @@ func (c *Config) ReadFolder(x *headfile.File) (layout string, err error) {
 	return layout, nil
 }
 
-// Folders says which folders can be written: with Qwen's names, or MiMo's.
-func (*Config) Folders() (authors, speculators bool) { return true, false }
+// Folders says which folders can be written: with Qwen's names or MiMo's, and for speculators of Qwen 3's layers alone.
+func (c *Config) Folders() (authors, speculators bool) {
+	return true, c.Arch == "qwen3" && !c.StateFirst && c.DraftVocab == c.Vocab
+}
 
 // FolderFields is config.json.
-func (c *Config) FolderFields(m map[string]any, _ tensor.Type, _ []tensor.Tensor,
-	_ *model.Config) (map[string]any, string, error) {
-	if model.Alike(c.Arch) {
+func (c *Config) FolderFields(m map[string]any, typ tensor.Type, weights []tensor.Tensor,
+	target *model.Config) (map[string]any, string, error) {
+	own := func(w tensor.Tensor) bool { return w.Name == "token_embd.weight" || w.Name == "output.weight" }
+	switch {
+	case model.Alike(c.Arch):
 		return nil, "", fmt.Errorf("a folder has a layer of a %s model beside the model alone: convert the model's file", c.Arch)
+	case target != nil && slices.ContainsFunc(weights, own):
+		return nil, "", fmt.Errorf("vLLM's speculators take the target's embedding and output matrix for an MTP head: this one has its own")
+	case target != nil:
+		m["num_hidden_layers"], m["model_type"] = target.Layers, "qwen3"
+		fields, err := headfile.Speculator("mtp", "MTPDraftModel", 3, m, typ, target)
+		if err == nil {
+			fields["num_nextn_predict_layers"] = 1
+		}
+		return fields, model.SpeculatorsAhead.Start, err
 	}
 	layout, class := model.QwenAhead.Start, "Qwen3NextMTP"
 	if c.StateFirst {

@@ -1,5 +1,6 @@
 // Heads in the files of their targets: GGUF with llama.cpp's nextn tensors, and folders with
-// Qwen's, MiMo's or DeepSeek's names.
+// Qwen's, MiMo's or DeepSeek's names. Folders of vLLM's speculators have the layer alone (FastMTP), and the target's
+// configuration.
 
 package mtp
 
@@ -7,6 +8,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/grovellm/grove/internal/heads/headfile"
@@ -20,8 +22,9 @@ func (c *Config) ReadInside(x *headfile.File) (weights []tensor.Tensor, err erro
 	var target model.Config
 	stateFirst := false
 	if x.GGUF == nil {
-		target = *x.Target
-		weights, stateFirst, err = fromFolder(x)
+		if target, err = folderTarget(x); err == nil {
+			weights, stateFirst, err = fromFolder(x, &target)
+		}
 	} else if target, err = readTarget(x); err == nil {
 		weights, err = fromGGUF(x, target.Layers)
 		stateFirst = target.Arch == "qwen2"
@@ -43,6 +46,24 @@ func (c *Config) ReadInside(x *headfile.File) (weights []tensor.Tensor, err erro
 	*c = behind(target)
 	c.Taps, c.StateFirst = []int{target.Layers}, stateFirst
 	return weights, nil
+}
+
+// Like reports whether a file has the layer alone, as its target's would have it.
+func (*Config) Like(x *headfile.File) bool {
+	if x.GGUF != nil {
+		return model.AheadAlone(x.GGUF)
+	}
+	return x.Has(model.SpeculatorsAhead.Start + model.SpeculatorsAhead.Fuse + ".weight")
+}
+
+// folderTarget is the target of a folder, or what a folder of the layer alone says of it.
+func folderTarget(x *headfile.File) (target model.Config, err error) {
+	if x.Target != nil {
+		return *x.Target, nil
+	}
+	target, err = model.ParseFolder(x.JSON, &struct{}{})
+	target.Ahead = 1
+	return target, err
 }
 
 // readTarget is what a GGUF file says of the target. It may have the layer alone.
@@ -83,13 +104,13 @@ func fromGGUF(x *headfile.File, from int) (weights []tensor.Tensor, err error) {
 }
 
 // fromFolder is the tensors of the first layer behind the target's.
-func fromFolder(x *headfile.File) (weights []tensor.Tensor, stateFirst bool, err error) {
-	names, ok := x.Target.AheadIn(x.Folder)
+func fromFolder(x *headfile.File, target *model.Config) (weights []tensor.Tensor, stateFirst bool, err error) {
+	names, ok := target.AheadIn(x.Folder)
 	if !ok {
 		return nil, false, kind.Refuse("the folder has no layer behind the model's")
 	}
-	used := map[string]bool{}
-	for _, p := range x.Target.AheadParts(0, names) {
+	used := map[string]bool{"verifier_lm_head.weight": true} // of the target, for training
+	for _, p := range target.AheadParts(0, names) {
 		endings := []string{p.Ending}
 		if !p.Bare {
 			endings = append(endings, ".bias")
@@ -112,14 +133,17 @@ func fromFolder(x *headfile.File) (weights []tensor.Tensor, stateFirst bool, err
 					return nil, false, err
 				}
 			}
-			_, part, _ := strings.Cut(strings.TrimPrefix(p.Name, "blk."), ".")
-			if weights, err = add(weights, x, t, part+ending); err != nil {
+			layer, part, _ := strings.Cut(strings.TrimPrefix(p.Name, "blk."), ".")
+			if layer != strconv.Itoa(target.Layers) {
+				t.Name = "blk.1." + part + ending // Nemotron's second
+				weights = append(weights, t)
+			} else if weights, err = add(weights, x, t, part+ending); err != nil {
 				return nil, false, err
 			}
 		}
 	}
 	for _, name := range x.Names() {
-		if strings.HasPrefix(name, names.Start) && !used[name] {
+		if (x.Target == nil || strings.HasPrefix(name, names.Start)) && !used[name] {
 			return nil, false, fmt.Errorf("tensor %s has no place in a %s of this shape: this is another kind of head",
 				tensor.Quote(name), kind.Name)
 		}
@@ -137,7 +161,7 @@ func add(weights []tensor.Tensor, x *headfile.File, t tensor.Tensor, part string
 		return append(weights, t), nil
 	}
 	called := name
-	if x.GGUF == nil {
+	if x.GGUF == nil && x.Target != nil {
 		called, _ = model.HFName(x.Target.Arch, name)
 	}
 	if targets, ok := x.Tensor(called); ok {

@@ -23,8 +23,7 @@ func TestForeignKinds(t *testing.T) {
 		"max_position_embeddings": 64`
 	for i, c := range []struct{ config, tensor, kind string }{
 		{`{"hydra_num_heads": 4, "hydra_num_layers": 4}`, "", "a Hydra head"},
-		{`{"speculators_model_type": "mtp", "mtp_loss_step_weights": [1]}`, "mtp_layers.0.input_proj.weight",
-			"an MTP head of vLLM's speculators"},
+		{`{"speculators_model_type": "fast_mtp"}`, "mtp_layers.0.input_proj.weight", "another head of vLLM's speculators"},
 		{`{"architectures": ["Gemma4DSparkModel"], ` + layer + `}`, "fc.weight", "a DSpark head of another family"},
 		{`{"architectures": ["Other"], ` + layer + `}`, "markov_w1.weight", "a DSpark head of another family or of llama.cpp"},
 		{`{"speculators_model_type": "xpress"}`, "fc.weight", "another head of vLLM's speculators"},

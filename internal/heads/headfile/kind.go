@@ -101,9 +101,12 @@ type Completer interface {
 
 // Inside is a Shape whose heads may be layers in their target's own file or folder (registry.Head.Inside).
 type Inside interface {
-	// ReadInside reads the shape from a file of the target, and returns the head's tensors by the
-	// names that a file of the head alone has.
+	// ReadInside reads the shape from a file of the target, or one that is like it, and returns the head's tensors by
+	// the names that a file of the head alone has.
 	ReadInside(f *File) ([]tensor.Tensor, error)
+
+	// Like reports whether a file has the head alone, and describes it as the target's file does.
+	Like(f *File) bool
 }
 
 // Common points at what the shapes of all kinds have.

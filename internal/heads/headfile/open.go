@@ -38,6 +38,9 @@ type Head struct {
 	layout string // of a folder
 }
 
+// insideLayout is the layout of a folder that Inside.ReadInside reads.
+const insideLayout = "inside"
+
 // Own reports whether the head has an output matrix of its own.
 func (x *Head) Own() bool { return hasOutput(x.Weights) }
 
@@ -61,7 +64,8 @@ func Read(h registry.Head, kinds ...*Kind) (*Head, error) {
 
 // read reads the file as its shape's kind.
 func (x *Head) read() (err error) {
-	if s, ok := x.Shape.(Inside); ok && (x.Inside || x.GGUF != nil && model.AheadAlone(x.GGUF)) {
+	if s, ok := x.Shape.(Inside); ok && (x.Inside || s.Like(x.File)) {
+		x.layout = insideLayout
 		if x.Weights, err = s.ReadInside(x.File); err == nil {
 			err = x.Shape.Validate()
 		}
@@ -80,7 +84,7 @@ func (x *Head) read() (err error) {
 
 // called is what the file calls a tensor.
 func (x *Head) called(name string) string {
-	if x.GGUF != nil || x.Inside {
+	if x.GGUF != nil || x.layout == insideLayout {
 		return name
 	}
 	return x.Shape.Place(name, x.layout).Name

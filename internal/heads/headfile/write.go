@@ -52,6 +52,9 @@ func GGUF(s Shape, weights []tensor.Tensor, tokens []int32) ([]Out, error) {
 	if err := Check(s, weights, tokens, nil); err != nil {
 		return nil, err
 	}
+	if arch := s.Common().Layers.Arch; model.Alike(arch) {
+		return nil, fmt.Errorf("a GGUF file of a head alone has layers of Llama's or Qwen 3's kinds, and this head one of a %s model: take its folder as it is", arch)
+	}
 	order, err := rowOrder(s, s.Kind().Pairs)
 	if err != nil {
 		return nil, err

@@ -100,37 +100,78 @@ func (t Type) Bytes() int { return Elements / kinds[t].elements * kinds[t].bytes
 func (t Type) Read(b *Block, src []byte) {
 	k := &kinds[t]
 	for e := 0; e < Elements; e += k.elements {
-		t.read(b.Q[e/8:], b.F[e/16:], src)
+		t.factors(b.F[e/16:][:k.elements/16], src)
+		t.elements(b.Q[e/8:], src)
 		src = src[k.bytes:]
 	}
 }
 
-// read reads one block of a file into the beginning of q and f. It is a switch and no table of functions because
+// elements reads those of one block of a file into the beginning of q. It is a switch and no table of functions because
 // Blocks would be allocated.
-func (t Type) read(q []uint64, f []float32, src []byte) {
+func (t Type) elements(q []uint64, src []byte) {
 	switch t {
 	case IQ1_S:
-		readIQ1S(q, f, src)
+		readIQ1S(q, src)
 	case IQ1_M:
-		readIQ1M(q, f, src)
+		readIQ1M(q, src)
 	case IQ2_XXS:
-		readIQ2XXS(q, f, src)
+		readIQ2XXS(q, src)
 	case IQ2_XS:
-		readIQ2XS(q, f, src)
+		readIQ2XS(q, src)
 	case IQ2_S:
-		readIQ2S(q, f, src)
+		readIQ2S(q, src)
 	case IQ3_XXS:
-		readIQ3XXS(q, f, src)
+		readIQ3XXS(q, src)
 	case IQ3_S:
-		readIQ3S(q, f, src)
+		readIQ3S(q, src)
 	case TQ1_0:
-		readTQ1(q, f, src)
+		readTQ1(q, src)
 	case TQ2_0:
-		readTQ2(q, f, src)
+		readTQ2(q, src)
 	case Q1_0:
-		readQ1(q, f, src)
+		readQ1(q, src)
 	default:
-		readQ2(q, f, src)
+		readQ2(q, src)
+	}
+}
+
+// factors reads those of one block of a file.
+func (t Type) factors(f []float32, src []byte) {
+	le := binary.LittleEndian
+	if t == IQ1_M {
+		scales := le.Uint64(src[48:56])
+		d := num.F16(uint16(scales>>12&15|scales>>24&0xf0|scales>>36&0xf00|scales>>48&0xf000)) / 8
+		for i := range f {
+			f[i] = d * float32(scales>>(i/4*16+i%4*3)&7*2+1)
+		}
+		return
+	}
+	d := half(src[kinds[t].scale:])
+	switch t {
+	case IQ1_S:
+		for i := range f {
+			f[i] = d / 8 * float32(le.Uint16(src[34+i/2*2:])>>12&7*2+1)
+		}
+	case IQ2_XXS:
+		for i := range f {
+			f[i] = d / 8 * float32(src[9+i/2*8]>>4*2+1)
+		}
+	case IQ2_XS:
+		scales4(f, d/8, src[66:74])
+	case IQ2_S:
+		scales4(f, d/8, src[74:82])
+	case IQ3_XXS:
+		for i := range f {
+			f[i] = d / 4 * float32(src[69+i/2*4]>>4*2+1)
+		}
+	case IQ3_S:
+		for i := range f {
+			f[i] = d * float32(src[106+i/4]>>(i/2%2*4)&15*2+1)
+		}
+	default:
+		for i := range f {
+			f[i] = d
+		}
 	}
 }
 
@@ -138,7 +179,8 @@ func (t Type) read(q []uint64, f []float32, src []byte) {
 func (t Type) Decode(dst []float32, src []byte) {
 	var b Block
 	k := &kinds[t]
-	t.read(b.Q[:], b.F[:], src[:k.bytes])
+	t.factors(b.F[:k.elements/16], src[:k.bytes])
+	t.elements(b.Q[:], src[:k.bytes])
 	b.widen(dst[:k.elements])
 }
 
@@ -163,53 +205,32 @@ func negate(q, mask uint64) uint64 { return (q ^ mask) + mask&ones }
 
 // IQ1_S: d; 32 low bytes of the entries' numbers; for each 32 elements, 16 bits: three more of the four numbers each,
 // s of 3, and the sign of 1.
-func readIQ1S(q []uint64, f []float32, src []byte) {
-	q, f = q[:32], f[:16]
-	d := half(src) / 8
+func readIQ1S(q []uint64, src []byte) {
+	q = q[:32]
 	low, high := src[2:34], src[34:50]
-	for i := range 8 {
-		h := uint(binary.LittleEndian.Uint16(high[2*i:]))
-		scale := d * float32(h>>12&7*2+1)
-		f[2*i], f[2*i+1] = scale, scale
-		shift := uint64(ones)
-		if h&0x8000 != 0 {
-			shift = -shift
-		}
-		for j := range 4 {
-			q[4*i+j] = grid1[uint(low[4*i+j])|h>>(3*j)&7<<8] + shift
-		}
+	for i := range q {
+		h := uint(binary.LittleEndian.Uint16(high[i/4*2:]))
+		q[i] = grid1[uint(low[i])|h>>(i%4*3)&7<<8] + shifts[h>>12&8]
 	}
 }
 
 // IQ1_M: 32 low bytes of the entries' numbers; 4 bits for each: three more, and the sign of 1; 16 s of 3 bits, four in
 // 16 bits, whose upper four bits are d's.
-func readIQ1M(q []uint64, f []float32, src []byte) {
-	q, f = q[:32], f[:16]
+func readIQ1M(q []uint64, src []byte) {
+	q = q[:32]
 	low, high := src[:32], src[32:48]
-	scales := binary.LittleEndian.Uint64(src[48:56])
-	d := num.F16(uint16(scales>>12&15|scales>>24&0xf0|scales>>36&0xf00|scales>>48&0xf000)) / 8
-	for i := range f {
-		f[i] = d * float32(scales>>(i/4*16+i%4*3)&7*2+1)
-	}
 	for i := range q {
-		h := uint(high[i/2] >> (i % 2 * 4))
-		shift := uint64(ones)
-		if h&8 != 0 {
-			shift = -shift
-		}
-		q[i] = grid1[uint(low[i])|h&7<<8] + shift
+		h := uint(high[i/2]>>(i%2*4)) & 15
+		q[i] = grid1[uint(low[i])|h&7<<8] + shifts[h]
 	}
 }
 
 // IQ2_XXS: d; for each 32 elements, four bytes of entries' numbers, four times 7 bits of signs, s of 4.
-func readIQ2XXS(q []uint64, f []float32, src []byte) {
-	q, f = q[:32], f[:16]
-	d := half(src) / 8
+func readIQ2XXS(q []uint64, src []byte) {
+	q = q[:32]
 	for i := range 8 {
 		entries := src[2+8*i:][:4]
 		signs := binary.LittleEndian.Uint32(src[6+8*i:])
-		scale := d * float32(signs>>28*2+1)
-		f[2*i], f[2*i+1] = scale, scale
 		for j, entry := range entries {
 			q[4*i+j] = negate(grid2XXS[entry], sevenSigns[signs>>(7*j)&127])
 		}
@@ -217,14 +238,12 @@ func readIQ2XXS(q []uint64, f []float32, src []byte) {
 }
 
 // IQ2_XS: d; for each 8 elements, 9 bits of the entry's number and 7 of signs; for each 16, s of 4 bits.
-func readIQ2XS(q []uint64, f []float32, src []byte) {
-	q, f = q[:32], f[:16]
-	d := half(src) / 8
+func readIQ2XS(q []uint64, src []byte) {
+	q = q[:32]
 	for i := range q {
 		code := binary.LittleEndian.Uint16(src[2+2*i:])
 		q[i] = negate(grid2XS[code&511], sevenSigns[code>>9])
 	}
-	scales4(f, d, src[66:74])
 }
 
 // scales4 makes factors of d/8 or alike and two scales of 4 bits in a byte.
@@ -235,26 +254,21 @@ func scales4(f []float32, d float32, scales []byte) {
 }
 
 // IQ2_S: d; 32 low bytes of the entries' numbers; 32 bytes of signs; two more bits for each number; s as in IQ2_XS.
-func readIQ2S(q []uint64, f []float32, src []byte) {
-	q, f = q[:32], f[:16]
-	d := half(src) / 8
+func readIQ2S(q []uint64, src []byte) {
+	q = q[:32]
 	low, high := src[2:34], src[66:74]
 	signs := src[34:66]
 	for i := range q {
 		q[i] = negate(grid2S[uint(low[i])|uint(high[i/4])>>(i%4*2)&3<<8], eightSigns[signs[i]])
 	}
-	scales4(f, d, src[74:82])
 }
 
 // IQ3_XXS: d; 64 entries' numbers; for each 32 elements, four times 7 bits of signs and s of 4.
-func readIQ3XXS(q []uint64, f []float32, src []byte) {
-	q, f = q[:32], f[:16]
-	d := half(src) / 4
+func readIQ3XXS(q []uint64, src []byte) {
+	q = q[:32]
 	for i := range 8 {
 		entries := src[2+8*i:][:8]
 		signs := binary.LittleEndian.Uint32(src[66+4*i:])
-		scale := d * float32(signs>>28*2+1)
-		f[2*i], f[2*i+1] = scale, scale
 		for j := range 4 {
 			v := uint64(grid3XXS[entries[2*j]]) | uint64(grid3XXS[entries[2*j+1]])<<32
 			q[4*i+j] = negate(v, sevenSigns[signs>>(7*j)&127])
@@ -264,30 +278,21 @@ func readIQ3XXS(q []uint64, f []float32, src []byte) {
 
 // IQ3_S: d; 64 low bytes of the entries' numbers; one more bit for each; 32 bytes of signs; for each 32 elements, s of
 // 4 bits.
-func readIQ3S(q []uint64, f []float32, src []byte) {
-	q, f = q[:32], f[:16]
-	d := half(src)
+func readIQ3S(q []uint64, src []byte) {
+	q = q[:32]
 	low, high := src[2:66], src[66:74]
-	signs, scales := src[74:106], src[106:110]
+	signs := src[74:106]
 	for i := range q {
 		h := uint(high[i/4]) >> (i % 4 * 2)
 		v := uint64(grid3S[uint(low[2*i])|h&1<<8]) | uint64(grid3S[uint(low[2*i+1])|h>>1&1<<8])<<32
 		q[i] = negate(v, eightSigns[signs[i]])
 	}
-	for i := range 8 {
-		scale := d * float32(scales[i/2]>>(i%2*4)&15*2+1)
-		f[2*i], f[2*i+1] = scale, scale
-	}
 }
 
 // TQ1_0: 32 bytes of five elements each, 32 apart; 16 of five, 16 apart; 4 of four, 4 apart; d. A byte is a fraction of
 // 256 whose digits to base 3 are v + 1.
-func readTQ1(q []uint64, f []float32, src []byte) {
+func readTQ1(q []uint64, src []byte) {
 	q = q[:32]
-	d := half(src[52:])
-	for i := range f[:16] {
-		f[i] = d
-	}
 	for i := range 4 {
 		digits(q[i:], src[8*i:], 4)
 	}
@@ -315,12 +320,8 @@ func digits(q []uint64, src []byte, apart int) {
 }
 
 // TQ2_0: for each 128 elements, 32 bytes of four, 32 apart, of 2 bits: v + 1; d.
-func readTQ2(q []uint64, f []float32, src []byte) {
+func readTQ2(q []uint64, src []byte) {
 	q = q[:32]
-	d := half(src[64:])
-	for i := range f[:16] {
-		f[i] = d
-	}
 	for i := range 8 {
 		x := binary.LittleEndian.Uint64(src[8*i:])
 		for n := range 4 {
@@ -330,22 +331,14 @@ func readTQ2(q []uint64, f []float32, src []byte) {
 }
 
 // Q1_0: d; a bit for each of 128 elements, 1 for d and 0 for −d.
-func readQ1(q []uint64, f []float32, src []byte) {
-	d := half(src)
-	for i := range f[:8] {
-		f[i] = d
-	}
+func readQ1(q []uint64, src []byte) {
 	for i, bits := range src[2:18] {
 		q[i] = eightSigns[bits]&(2*ones) + (zeros - ones)
 	}
 }
 
 // Q2_0: d; 2 bits for each of 64 elements: v + 1.
-func readQ2(q []uint64, f []float32, src []byte) {
-	d := half(src)
-	for i := range f[:4] {
-		f[i] = d
-	}
+func readQ2(q []uint64, src []byte) {
 	for i := range q[:8] {
 		q[i] = pairs[src[2+2*i]] | pairs[src[3+2*i]]<<32
 	}

@@ -4,6 +4,7 @@ import (
 	_ "embed"
 	"encoding/binary"
 	"math/bits"
+	"unsafe"
 )
 
 // The codebooks are facts of the format. grids.py wrote them, and says how they lie in the file.
@@ -22,12 +23,39 @@ var (
 )
 
 // Masks of the elements that are negative, for negate: of eight bits, and of seven, to which the eighth makes an even
-// number of ones. And 2 bits of four elements, v + 1, as bytes.
+// number of ones. 2 bits of four elements, v + 1, as bytes. And what IQ1 adds to eight elements, by four bits of which
+// the last is the sign.
 var (
 	eightSigns [256]uint64
 	sevenSigns [128]uint64
 	pairs      [256]uint64
+	shifts     [16]uint64
 )
+
+// Tables are, for kernels that read elements, the entries of a type's codebook (of IQ3_XXS and IQ3_S four bytes each,
+// of others eight) and by the bits of their signs what is done to them: masks of those that are negative, or what is
+// added. Of Q1_0 the entries are the masks, of Q2_0 four elements each. Other types have none.
+func (t Type) Tables() (entries, signs unsafe.Pointer) {
+	switch t {
+	case IQ1_S, IQ1_M:
+		return unsafe.Pointer(&grid1), unsafe.Pointer(&shifts)
+	case IQ2_XXS:
+		return unsafe.Pointer(&grid2XXS), unsafe.Pointer(&sevenSigns)
+	case IQ2_XS:
+		return unsafe.Pointer(&grid2XS), unsafe.Pointer(&sevenSigns)
+	case IQ2_S:
+		return unsafe.Pointer(&grid2S), unsafe.Pointer(&eightSigns)
+	case IQ3_XXS:
+		return unsafe.Pointer(&grid3XXS), unsafe.Pointer(&sevenSigns)
+	case IQ3_S:
+		return unsafe.Pointer(&grid3S), unsafe.Pointer(&eightSigns)
+	case Q1_0:
+		return unsafe.Pointer(&eightSigns), nil
+	case Q2_0:
+		return unsafe.Pointer(&pairs), nil
+	}
+	return nil, nil
+}
 
 func init() {
 	rest := grids
@@ -60,6 +88,12 @@ func init() {
 		}
 		for e := range 4 {
 			pairs[i] |= uint64(i>>(2*e)&3+Zero-1) << (8 * e)
+		}
+	}
+	for i := range shifts {
+		shifts[i] = ones
+		if i >= 8 {
+			shifts[i] = -shifts[i]
 		}
 	}
 	for i := range sevenSigns {

@@ -101,13 +101,19 @@ const wideWords = 2*Panel + Panel*block/4
 
 // expandCoded unpacks so many steps of a panel for a kernel of unpacked blocks.
 func expandCoded(t Type, dst, src unsafe.Pointer, steps int) {
-	size := t.code().Bytes()
+	code := t.code()
+	size := code.Bytes()
 	var b codebook.Block
 	for range steps {
 		words := (*[super / block * wideWords]uint32)(dst)
 		factors := (*[super / block * wideWords]float32)(dst)
+		dst = unsafe.Add(dst, len(words)*4)
+		if expandAsm(t, words, src) {
+			src = unsafe.Add(src, Panel*size)
+			continue
+		}
 		for o := range Panel {
-			t.code().Read(&b, unsafe.Slice((*byte)(src), size))
+			code.Read(&b, unsafe.Slice((*byte)(src), size))
 			src = unsafe.Add(src, size)
 			for n := range super / block {
 				at := n*wideWords + o
@@ -117,6 +123,5 @@ func expandCoded(t Type, dst, src unsafe.Pointer, steps int) {
 				}
 			}
 		}
-		dst = unsafe.Add(dst, len(words)*4)
 	}
 }

@@ -300,6 +300,41 @@ func (e *engine) unpack(dst, src unsafe.Pointer, steps int) {
 	}
 }
 
+// expandAsm unpacks a step of a panel, or is false where the level or the type has no function for it.
+func expandAsm(t Type, dst *[super / block * wideWords]uint32, src unsafe.Pointer) bool {
+	if cpu.Active() < cpu.AVX2 {
+		return false
+	}
+	entries, signs := t.code().Tables()
+	d, s := (*byte)(unsafe.Pointer(dst)), (*byte)(src)
+	e, m := (*byte)(entries), (*byte)(signs)
+	switch t {
+	case IQ1_S:
+		expandIQ1SAVX2(d, s, e, m)
+	case IQ1_M:
+		expandIQ1MAVX2(d, s, e, m)
+	case IQ2_XXS:
+		expandIQ2XXSAVX2(d, s, e, m)
+	case IQ2_XS:
+		expandIQ2XSAVX2(d, s, e, m)
+	case IQ2_S:
+		expandIQ2SAVX2(d, s, e, m)
+	case IQ3_XXS:
+		expandIQ3XXSAVX2(d, s, e, m)
+	case IQ3_S:
+		expandIQ3SAVX2(d, s, e, m)
+	case TQ2_0:
+		expandTQ2AVX2(d, s, e, m)
+	case Q1_0:
+		expandQ1AVX2(d, s, e, m)
+	case Q2_0:
+		expandQ2AVX2(d, s, e, m)
+	default:
+		return false
+	}
+	return true
+}
+
 // roundRow rounds what it can of v to bf16 kept as f32, and returns how many elements.
 func roundRow(dst []byte, v []float32, l cpu.Level) int {
 	n := len(v) &^ 7

@@ -87969,6 +87969,5454 @@ return:
 	VZEROUPPER
 	RET
 
+DATA codedOnes<>+0(SB)/4, $0x01010101
+DATA codedOnes<>+4(SB)/4, $0x01010101
+DATA codedOnes<>+8(SB)/4, $0x01010101
+DATA codedOnes<>+12(SB)/4, $0x01010101
+DATA codedOnes<>+16(SB)/4, $0x01010101
+DATA codedOnes<>+20(SB)/4, $0x01010101
+DATA codedOnes<>+24(SB)/4, $0x01010101
+DATA codedOnes<>+28(SB)/4, $0x01010101
+GLOBL codedOnes<>(SB), RODATA|NOPTR, $32
+
+DATA codedTwos<>+0(SB)/4, $0x02020202
+DATA codedTwos<>+4(SB)/4, $0x02020202
+DATA codedTwos<>+8(SB)/4, $0x02020202
+DATA codedTwos<>+12(SB)/4, $0x02020202
+DATA codedTwos<>+16(SB)/4, $0x02020202
+DATA codedTwos<>+20(SB)/4, $0x02020202
+DATA codedTwos<>+24(SB)/4, $0x02020202
+DATA codedTwos<>+28(SB)/4, $0x02020202
+GLOBL codedTwos<>(SB), RODATA|NOPTR, $32
+
+DATA codedThrees<>+0(SB)/4, $0x03030303
+DATA codedThrees<>+4(SB)/4, $0x03030303
+DATA codedThrees<>+8(SB)/4, $0x03030303
+DATA codedThrees<>+12(SB)/4, $0x03030303
+DATA codedThrees<>+16(SB)/4, $0x03030303
+DATA codedThrees<>+20(SB)/4, $0x03030303
+DATA codedThrees<>+24(SB)/4, $0x03030303
+DATA codedThrees<>+28(SB)/4, $0x03030303
+GLOBL codedThrees<>(SB), RODATA|NOPTR, $32
+
+DATA codedLess<>+0(SB)/4, $0x3f3f3f3f
+DATA codedLess<>+4(SB)/4, $0x3f3f3f3f
+DATA codedLess<>+8(SB)/4, $0x3f3f3f3f
+DATA codedLess<>+12(SB)/4, $0x3f3f3f3f
+DATA codedLess<>+16(SB)/4, $0x3f3f3f3f
+DATA codedLess<>+20(SB)/4, $0x3f3f3f3f
+DATA codedLess<>+24(SB)/4, $0x3f3f3f3f
+DATA codedLess<>+28(SB)/4, $0x3f3f3f3f
+GLOBL codedLess<>(SB), RODATA|NOPTR, $32
+
+DATA codedNibbles<>+0(SB)/4, $0x00000000
+DATA codedNibbles<>+4(SB)/4, $0x00000004
+DATA codedNibbles<>+8(SB)/4, $0x00000008
+DATA codedNibbles<>+12(SB)/4, $0x0000000c
+DATA codedNibbles<>+16(SB)/4, $0x00000010
+DATA codedNibbles<>+20(SB)/4, $0x00000014
+DATA codedNibbles<>+24(SB)/4, $0x00000018
+DATA codedNibbles<>+28(SB)/4, $0x0000001c
+GLOBL codedNibbles<>(SB), RODATA|NOPTR, $32
+
+DATA codedBits<>+0(SB)/4, $0x00000000
+DATA codedBits<>+4(SB)/4, $0x00000003
+DATA codedBits<>+8(SB)/4, $0x00000006
+DATA codedBits<>+12(SB)/4, $0x00000009
+DATA codedBits<>+16(SB)/4, $0x00000010
+DATA codedBits<>+20(SB)/4, $0x00000013
+DATA codedBits<>+24(SB)/4, $0x00000016
+DATA codedBits<>+28(SB)/4, $0x00000019
+GLOBL codedBits<>(SB), RODATA|NOPTR, $32
+
+DATA codedSeven<>+0(SB)/4, $0x00000007
+DATA codedSeven<>+4(SB)/4, $0x00000007
+DATA codedSeven<>+8(SB)/4, $0x00000007
+DATA codedSeven<>+12(SB)/4, $0x00000007
+DATA codedSeven<>+16(SB)/4, $0x00000007
+DATA codedSeven<>+20(SB)/4, $0x00000007
+DATA codedSeven<>+24(SB)/4, $0x00000007
+DATA codedSeven<>+28(SB)/4, $0x00000007
+GLOBL codedSeven<>(SB), RODATA|NOPTR, $32
+
+DATA codedFifteen<>+0(SB)/4, $0x0000000f
+DATA codedFifteen<>+4(SB)/4, $0x0000000f
+DATA codedFifteen<>+8(SB)/4, $0x0000000f
+DATA codedFifteen<>+12(SB)/4, $0x0000000f
+DATA codedFifteen<>+16(SB)/4, $0x0000000f
+DATA codedFifteen<>+20(SB)/4, $0x0000000f
+DATA codedFifteen<>+24(SB)/4, $0x0000000f
+DATA codedFifteen<>+28(SB)/4, $0x0000000f
+GLOBL codedFifteen<>(SB), RODATA|NOPTR, $32
+
+DATA codedQuarter<>+0(SB)/4, $0x3e800000
+GLOBL codedQuarter<>(SB), RODATA|NOPTR, $4
+
+DATA codedEighth<>+0(SB)/4, $0x3e000000
+GLOBL codedEighth<>(SB), RODATA|NOPTR, $4
+
+DATA codedUnit<>+0(SB)/4, $0x00000001
+DATA codedUnit<>+4(SB)/4, $0x00000001
+DATA codedUnit<>+8(SB)/4, $0x00000001
+DATA codedUnit<>+12(SB)/4, $0x00000001
+DATA codedUnit<>+16(SB)/4, $0x00000001
+DATA codedUnit<>+20(SB)/4, $0x00000001
+DATA codedUnit<>+24(SB)/4, $0x00000001
+DATA codedUnit<>+28(SB)/4, $0x00000001
+GLOBL codedUnit<>(SB), RODATA|NOPTR, $32
+
+// func expandIQ1SAVX2(dst *byte, src *byte, entries *byte, signs *byte)
+// Requires: AVX, AVX2, F16C
+TEXT ·expandIQ1SAVX2(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), DI
+	MOVQ src+8(FP), SI
+	MOVQ entries+16(FP), R8
+	MOVQ signs+24(FP), R9
+	MOVL $0x00000004, R11
+
+group:
+	VPBROADCASTW (SI), X8
+	VCVTPH2PS    X8, Y8
+	VPMOVZXWD    34(SI), Y0
+	VPSRLD       $0x0c, Y0, Y0
+	VPAND        codedSeven<>+0(SB), Y0, Y0
+	VPADDD       Y0, Y0, Y0
+	VPADDD       codedUnit<>+0(SB), Y0, Y0
+	VCVTDQ2PS    Y0, Y0
+	VMULPS       Y8, Y0, Y0
+	VPBROADCASTW 50(SI), X8
+	VCVTPH2PS    X8, Y8
+	VPMOVZXWD    84(SI), Y1
+	VPSRLD       $0x0c, Y1, Y1
+	VPAND        codedSeven<>+0(SB), Y1, Y1
+	VPADDD       Y1, Y1, Y1
+	VPADDD       codedUnit<>+0(SB), Y1, Y1
+	VCVTDQ2PS    Y1, Y1
+	VMULPS       Y8, Y1, Y1
+	VPBROADCASTW 100(SI), X8
+	VCVTPH2PS    X8, Y8
+	VPMOVZXWD    134(SI), Y2
+	VPSRLD       $0x0c, Y2, Y2
+	VPAND        codedSeven<>+0(SB), Y2, Y2
+	VPADDD       Y2, Y2, Y2
+	VPADDD       codedUnit<>+0(SB), Y2, Y2
+	VCVTDQ2PS    Y2, Y2
+	VMULPS       Y8, Y2, Y2
+	VPBROADCASTW 150(SI), X8
+	VCVTPH2PS    X8, Y8
+	VPMOVZXWD    184(SI), Y3
+	VPSRLD       $0x0c, Y3, Y3
+	VPAND        codedSeven<>+0(SB), Y3, Y3
+	VPADDD       Y3, Y3, Y3
+	VPADDD       codedUnit<>+0(SB), Y3, Y3
+	VCVTDQ2PS    Y3, Y3
+	VMULPS       Y8, Y3, Y3
+	VPBROADCASTW 200(SI), X8
+	VCVTPH2PS    X8, Y8
+	VPMOVZXWD    234(SI), Y4
+	VPSRLD       $0x0c, Y4, Y4
+	VPAND        codedSeven<>+0(SB), Y4, Y4
+	VPADDD       Y4, Y4, Y4
+	VPADDD       codedUnit<>+0(SB), Y4, Y4
+	VCVTDQ2PS    Y4, Y4
+	VMULPS       Y8, Y4, Y4
+	VPBROADCASTW 250(SI), X8
+	VCVTPH2PS    X8, Y8
+	VPMOVZXWD    284(SI), Y5
+	VPSRLD       $0x0c, Y5, Y5
+	VPAND        codedSeven<>+0(SB), Y5, Y5
+	VPADDD       Y5, Y5, Y5
+	VPADDD       codedUnit<>+0(SB), Y5, Y5
+	VCVTDQ2PS    Y5, Y5
+	VMULPS       Y8, Y5, Y5
+	VPBROADCASTW 300(SI), X8
+	VCVTPH2PS    X8, Y8
+	VPMOVZXWD    334(SI), Y6
+	VPSRLD       $0x0c, Y6, Y6
+	VPAND        codedSeven<>+0(SB), Y6, Y6
+	VPADDD       Y6, Y6, Y6
+	VPADDD       codedUnit<>+0(SB), Y6, Y6
+	VCVTDQ2PS    Y6, Y6
+	VMULPS       Y8, Y6, Y6
+	VPBROADCASTW 350(SI), X8
+	VCVTPH2PS    X8, Y8
+	VPMOVZXWD    384(SI), Y7
+	VPSRLD       $0x0c, Y7, Y7
+	VPAND        codedSeven<>+0(SB), Y7, Y7
+	VPADDD       Y7, Y7, Y7
+	VPADDD       codedUnit<>+0(SB), Y7, Y7
+	VCVTDQ2PS    Y7, Y7
+	VMULPS       Y8, Y7, Y7
+	VBROADCASTSS codedEighth<>+0(SB), Y8
+	VMULPS       Y8, Y0, Y0
+	VMULPS       Y8, Y1, Y1
+	VMULPS       Y8, Y2, Y2
+	VMULPS       Y8, Y3, Y3
+	VMULPS       Y8, Y4, Y4
+	VMULPS       Y8, Y5, Y5
+	VMULPS       Y8, Y6, Y6
+	VMULPS       Y8, Y7, Y7
+	VPUNPCKLDQ   Y1, Y0, Y8
+	VPUNPCKHDQ   Y1, Y0, Y9
+	VPUNPCKLDQ   Y3, Y2, Y10
+	VPUNPCKHDQ   Y3, Y2, Y11
+	VPUNPCKLDQ   Y5, Y4, Y12
+	VPUNPCKHDQ   Y5, Y4, Y13
+	VPUNPCKLDQ   Y7, Y6, Y14
+	VPUNPCKHDQ   Y7, Y6, Y15
+	VPUNPCKLQDQ  Y10, Y8, Y0
+	VPUNPCKHQDQ  Y10, Y8, Y1
+	VPUNPCKLQDQ  Y11, Y9, Y2
+	VPUNPCKHQDQ  Y11, Y9, Y3
+	VPUNPCKLQDQ  Y14, Y12, Y4
+	VPUNPCKHQDQ  Y14, Y12, Y5
+	VPUNPCKLQDQ  Y15, Y13, Y6
+	VPUNPCKHQDQ  Y15, Y13, Y7
+	VPERM2I128   $0x20, Y4, Y0, Y8
+	VPERM2I128   $0x31, Y4, Y0, Y12
+	VPERM2I128   $0x20, Y5, Y1, Y9
+	VPERM2I128   $0x31, Y5, Y1, Y13
+	VPERM2I128   $0x20, Y6, Y2, Y10
+	VPERM2I128   $0x31, Y6, Y2, Y14
+	VPERM2I128   $0x20, Y7, Y3, Y11
+	VPERM2I128   $0x31, Y7, Y3, Y15
+	VMOVUPS      Y8, (DI)
+	VMOVUPS      Y8, 128(DI)
+	VMOVUPS      Y9, 1280(DI)
+	VMOVUPS      Y9, 1408(DI)
+	VMOVUPS      Y10, 2560(DI)
+	VMOVUPS      Y10, 2688(DI)
+	VMOVUPS      Y11, 3840(DI)
+	VMOVUPS      Y11, 3968(DI)
+	VMOVUPS      Y12, 5120(DI)
+	VMOVUPS      Y12, 5248(DI)
+	VMOVUPS      Y13, 6400(DI)
+	VMOVUPS      Y13, 6528(DI)
+	VMOVUPS      Y14, 7680(DI)
+	VMOVUPS      Y14, 7808(DI)
+	VMOVUPS      Y15, 8960(DI)
+	VMOVUPS      Y15, 9088(DI)
+	XORL         CX, CX
+
+block:
+	MOVL         2(SI)(CX*4), AX
+	MOVWLZX      34(SI)(CX*2), BX
+	MOVBLZX      AL, R12
+	MOVL         BX, R13
+	SHLL         $0x08, R13
+	ANDL         $0x00000700, R13
+	ORL          R13, R12
+	VMOVQ        (R8)(R12*8), X8
+	SHRQ         $0x08, AX
+	MOVBLZX      AL, R12
+	MOVL         BX, R13
+	SHLL         $0x05, R13
+	ANDL         $0x00000700, R13
+	ORL          R13, R12
+	VPINSRQ      $0x01, (R8)(R12*8), X8, X8
+	SHRQ         $0x08, AX
+	MOVBLZX      AL, R12
+	MOVL         BX, R13
+	SHLL         $0x02, R13
+	ANDL         $0x00000700, R13
+	ORL          R13, R12
+	VMOVQ        (R8)(R12*8), X9
+	SHRQ         $0x08, AX
+	MOVBLZX      AL, R12
+	MOVL         BX, R13
+	SHRL         $0x01, R13
+	ANDL         $0x00000700, R13
+	ORL          R13, R12
+	VPINSRQ      $0x01, (R8)(R12*8), X9, X9
+	VINSERTI128  $0x01, X9, Y8, Y0
+	SHRL         $0x0c, BX
+	ANDL         $0x08, BX
+	VPBROADCASTQ (R9)(BX*8), Y8
+	VPADDQ       Y8, Y0, Y0
+	MOVL         52(SI)(CX*4), AX
+	MOVWLZX      84(SI)(CX*2), BX
+	MOVBLZX      AL, R12
+	MOVL         BX, R13
+	SHLL         $0x08, R13
+	ANDL         $0x00000700, R13
+	ORL          R13, R12
+	VMOVQ        (R8)(R12*8), X8
+	SHRQ         $0x08, AX
+	MOVBLZX      AL, R12
+	MOVL         BX, R13
+	SHLL         $0x05, R13
+	ANDL         $0x00000700, R13
+	ORL          R13, R12
+	VPINSRQ      $0x01, (R8)(R12*8), X8, X8
+	SHRQ         $0x08, AX
+	MOVBLZX      AL, R12
+	MOVL         BX, R13
+	SHLL         $0x02, R13
+	ANDL         $0x00000700, R13
+	ORL          R13, R12
+	VMOVQ        (R8)(R12*8), X9
+	SHRQ         $0x08, AX
+	MOVBLZX      AL, R12
+	MOVL         BX, R13
+	SHRL         $0x01, R13
+	ANDL         $0x00000700, R13
+	ORL          R13, R12
+	VPINSRQ      $0x01, (R8)(R12*8), X9, X9
+	VINSERTI128  $0x01, X9, Y8, Y1
+	SHRL         $0x0c, BX
+	ANDL         $0x08, BX
+	VPBROADCASTQ (R9)(BX*8), Y8
+	VPADDQ       Y8, Y1, Y1
+	MOVL         102(SI)(CX*4), AX
+	MOVWLZX      134(SI)(CX*2), BX
+	MOVBLZX      AL, R12
+	MOVL         BX, R13
+	SHLL         $0x08, R13
+	ANDL         $0x00000700, R13
+	ORL          R13, R12
+	VMOVQ        (R8)(R12*8), X8
+	SHRQ         $0x08, AX
+	MOVBLZX      AL, R12
+	MOVL         BX, R13
+	SHLL         $0x05, R13
+	ANDL         $0x00000700, R13
+	ORL          R13, R12
+	VPINSRQ      $0x01, (R8)(R12*8), X8, X8
+	SHRQ         $0x08, AX
+	MOVBLZX      AL, R12
+	MOVL         BX, R13
+	SHLL         $0x02, R13
+	ANDL         $0x00000700, R13
+	ORL          R13, R12
+	VMOVQ        (R8)(R12*8), X9
+	SHRQ         $0x08, AX
+	MOVBLZX      AL, R12
+	MOVL         BX, R13
+	SHRL         $0x01, R13
+	ANDL         $0x00000700, R13
+	ORL          R13, R12
+	VPINSRQ      $0x01, (R8)(R12*8), X9, X9
+	VINSERTI128  $0x01, X9, Y8, Y2
+	SHRL         $0x0c, BX
+	ANDL         $0x08, BX
+	VPBROADCASTQ (R9)(BX*8), Y8
+	VPADDQ       Y8, Y2, Y2
+	MOVL         152(SI)(CX*4), AX
+	MOVWLZX      184(SI)(CX*2), BX
+	MOVBLZX      AL, R12
+	MOVL         BX, R13
+	SHLL         $0x08, R13
+	ANDL         $0x00000700, R13
+	ORL          R13, R12
+	VMOVQ        (R8)(R12*8), X8
+	SHRQ         $0x08, AX
+	MOVBLZX      AL, R12
+	MOVL         BX, R13
+	SHLL         $0x05, R13
+	ANDL         $0x00000700, R13
+	ORL          R13, R12
+	VPINSRQ      $0x01, (R8)(R12*8), X8, X8
+	SHRQ         $0x08, AX
+	MOVBLZX      AL, R12
+	MOVL         BX, R13
+	SHLL         $0x02, R13
+	ANDL         $0x00000700, R13
+	ORL          R13, R12
+	VMOVQ        (R8)(R12*8), X9
+	SHRQ         $0x08, AX
+	MOVBLZX      AL, R12
+	MOVL         BX, R13
+	SHRL         $0x01, R13
+	ANDL         $0x00000700, R13
+	ORL          R13, R12
+	VPINSRQ      $0x01, (R8)(R12*8), X9, X9
+	VINSERTI128  $0x01, X9, Y8, Y3
+	SHRL         $0x0c, BX
+	ANDL         $0x08, BX
+	VPBROADCASTQ (R9)(BX*8), Y8
+	VPADDQ       Y8, Y3, Y3
+	MOVL         202(SI)(CX*4), AX
+	MOVWLZX      234(SI)(CX*2), BX
+	MOVBLZX      AL, R12
+	MOVL         BX, R13
+	SHLL         $0x08, R13
+	ANDL         $0x00000700, R13
+	ORL          R13, R12
+	VMOVQ        (R8)(R12*8), X8
+	SHRQ         $0x08, AX
+	MOVBLZX      AL, R12
+	MOVL         BX, R13
+	SHLL         $0x05, R13
+	ANDL         $0x00000700, R13
+	ORL          R13, R12
+	VPINSRQ      $0x01, (R8)(R12*8), X8, X8
+	SHRQ         $0x08, AX
+	MOVBLZX      AL, R12
+	MOVL         BX, R13
+	SHLL         $0x02, R13
+	ANDL         $0x00000700, R13
+	ORL          R13, R12
+	VMOVQ        (R8)(R12*8), X9
+	SHRQ         $0x08, AX
+	MOVBLZX      AL, R12
+	MOVL         BX, R13
+	SHRL         $0x01, R13
+	ANDL         $0x00000700, R13
+	ORL          R13, R12
+	VPINSRQ      $0x01, (R8)(R12*8), X9, X9
+	VINSERTI128  $0x01, X9, Y8, Y4
+	SHRL         $0x0c, BX
+	ANDL         $0x08, BX
+	VPBROADCASTQ (R9)(BX*8), Y8
+	VPADDQ       Y8, Y4, Y4
+	MOVL         252(SI)(CX*4), AX
+	MOVWLZX      284(SI)(CX*2), BX
+	MOVBLZX      AL, R12
+	MOVL         BX, R13
+	SHLL         $0x08, R13
+	ANDL         $0x00000700, R13
+	ORL          R13, R12
+	VMOVQ        (R8)(R12*8), X8
+	SHRQ         $0x08, AX
+	MOVBLZX      AL, R12
+	MOVL         BX, R13
+	SHLL         $0x05, R13
+	ANDL         $0x00000700, R13
+	ORL          R13, R12
+	VPINSRQ      $0x01, (R8)(R12*8), X8, X8
+	SHRQ         $0x08, AX
+	MOVBLZX      AL, R12
+	MOVL         BX, R13
+	SHLL         $0x02, R13
+	ANDL         $0x00000700, R13
+	ORL          R13, R12
+	VMOVQ        (R8)(R12*8), X9
+	SHRQ         $0x08, AX
+	MOVBLZX      AL, R12
+	MOVL         BX, R13
+	SHRL         $0x01, R13
+	ANDL         $0x00000700, R13
+	ORL          R13, R12
+	VPINSRQ      $0x01, (R8)(R12*8), X9, X9
+	VINSERTI128  $0x01, X9, Y8, Y5
+	SHRL         $0x0c, BX
+	ANDL         $0x08, BX
+	VPBROADCASTQ (R9)(BX*8), Y8
+	VPADDQ       Y8, Y5, Y5
+	MOVL         302(SI)(CX*4), AX
+	MOVWLZX      334(SI)(CX*2), BX
+	MOVBLZX      AL, R12
+	MOVL         BX, R13
+	SHLL         $0x08, R13
+	ANDL         $0x00000700, R13
+	ORL          R13, R12
+	VMOVQ        (R8)(R12*8), X8
+	SHRQ         $0x08, AX
+	MOVBLZX      AL, R12
+	MOVL         BX, R13
+	SHLL         $0x05, R13
+	ANDL         $0x00000700, R13
+	ORL          R13, R12
+	VPINSRQ      $0x01, (R8)(R12*8), X8, X8
+	SHRQ         $0x08, AX
+	MOVBLZX      AL, R12
+	MOVL         BX, R13
+	SHLL         $0x02, R13
+	ANDL         $0x00000700, R13
+	ORL          R13, R12
+	VMOVQ        (R8)(R12*8), X9
+	SHRQ         $0x08, AX
+	MOVBLZX      AL, R12
+	MOVL         BX, R13
+	SHRL         $0x01, R13
+	ANDL         $0x00000700, R13
+	ORL          R13, R12
+	VPINSRQ      $0x01, (R8)(R12*8), X9, X9
+	VINSERTI128  $0x01, X9, Y8, Y6
+	SHRL         $0x0c, BX
+	ANDL         $0x08, BX
+	VPBROADCASTQ (R9)(BX*8), Y8
+	VPADDQ       Y8, Y6, Y6
+	MOVL         352(SI)(CX*4), AX
+	MOVWLZX      384(SI)(CX*2), BX
+	MOVBLZX      AL, R12
+	MOVL         BX, R13
+	SHLL         $0x08, R13
+	ANDL         $0x00000700, R13
+	ORL          R13, R12
+	VMOVQ        (R8)(R12*8), X8
+	SHRQ         $0x08, AX
+	MOVBLZX      AL, R12
+	MOVL         BX, R13
+	SHLL         $0x05, R13
+	ANDL         $0x00000700, R13
+	ORL          R13, R12
+	VPINSRQ      $0x01, (R8)(R12*8), X8, X8
+	SHRQ         $0x08, AX
+	MOVBLZX      AL, R12
+	MOVL         BX, R13
+	SHLL         $0x02, R13
+	ANDL         $0x00000700, R13
+	ORL          R13, R12
+	VMOVQ        (R8)(R12*8), X9
+	SHRQ         $0x08, AX
+	MOVBLZX      AL, R12
+	MOVL         BX, R13
+	SHRL         $0x01, R13
+	ANDL         $0x00000700, R13
+	ORL          R13, R12
+	VPINSRQ      $0x01, (R8)(R12*8), X9, X9
+	VINSERTI128  $0x01, X9, Y8, Y7
+	SHRL         $0x0c, BX
+	ANDL         $0x08, BX
+	VPBROADCASTQ (R9)(BX*8), Y8
+	VPADDQ       Y8, Y7, Y7
+	VPUNPCKLDQ   Y1, Y0, Y8
+	VPUNPCKHDQ   Y1, Y0, Y9
+	VPUNPCKLDQ   Y3, Y2, Y10
+	VPUNPCKHDQ   Y3, Y2, Y11
+	VPUNPCKLDQ   Y5, Y4, Y12
+	VPUNPCKHDQ   Y5, Y4, Y13
+	VPUNPCKLDQ   Y7, Y6, Y14
+	VPUNPCKHDQ   Y7, Y6, Y15
+	VPUNPCKLQDQ  Y10, Y8, Y0
+	VPUNPCKHQDQ  Y10, Y8, Y1
+	VPUNPCKLQDQ  Y11, Y9, Y2
+	VPUNPCKHQDQ  Y11, Y9, Y3
+	VPUNPCKLQDQ  Y14, Y12, Y4
+	VPUNPCKHQDQ  Y14, Y12, Y5
+	VPUNPCKLQDQ  Y15, Y13, Y6
+	VPUNPCKHQDQ  Y15, Y13, Y7
+	VPERM2I128   $0x20, Y4, Y0, Y8
+	VPERM2I128   $0x31, Y4, Y0, Y12
+	VPERM2I128   $0x20, Y5, Y1, Y9
+	VPERM2I128   $0x31, Y5, Y1, Y13
+	VPERM2I128   $0x20, Y6, Y2, Y10
+	VPERM2I128   $0x31, Y6, Y2, Y14
+	VPERM2I128   $0x20, Y7, Y3, Y11
+	VPERM2I128   $0x31, Y7, Y3, Y15
+	VMOVDQU      Y8, 256(DI)
+	VMOVDQU      Y9, 384(DI)
+	VMOVDQU      Y10, 512(DI)
+	VMOVDQU      Y11, 640(DI)
+	VMOVDQU      Y12, 768(DI)
+	VMOVDQU      Y13, 896(DI)
+	VMOVDQU      Y14, 1024(DI)
+	VMOVDQU      Y15, 1152(DI)
+	ADDQ         $0x00000500, DI
+	INCQ         CX
+	CMPQ         CX, $0x08
+	JNE          block
+	SUBQ         $0x000027e0, DI
+	ADDQ         $0x00000190, SI
+	DECL         R11
+	JNZ          group
+	VZEROUPPER
+	RET
+
+// func expandIQ1MAVX2(dst *byte, src *byte, entries *byte, signs *byte)
+// Requires: AVX, AVX2, F16C
+TEXT ·expandIQ1MAVX2(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), DI
+	MOVQ src+8(FP), SI
+	MOVQ entries+16(FP), R8
+	MOVQ signs+24(FP), R9
+	MOVL $0x00000004, R11
+
+group:
+	MOVQ         48(SI), AX
+	XORL         BX, BX
+	MOVQ         AX, R13
+	SHRQ         $0x0c, R13
+	ANDL         $0x0000000f, R13
+	ORL          R13, BX
+	MOVQ         AX, R13
+	SHRQ         $0x18, R13
+	ANDL         $0x000000f0, R13
+	ORL          R13, BX
+	MOVQ         AX, R13
+	SHRQ         $0x24, R13
+	ANDL         $0x00000f00, R13
+	ORL          R13, BX
+	MOVQ         AX, R13
+	SHRQ         $0x30, R13
+	ANDL         $0x0000f000, R13
+	ORL          R13, BX
+	VMOVD        BX, X8
+	VPBROADCASTW X8, X8
+	VCVTPH2PS    X8, Y8
+	VPBROADCASTD 48(SI), Y0
+	VPSRLVD      codedBits<>+0(SB), Y0, Y0
+	VPAND        codedSeven<>+0(SB), Y0, Y0
+	VPADDD       Y0, Y0, Y0
+	VPADDD       codedUnit<>+0(SB), Y0, Y0
+	VCVTDQ2PS    Y0, Y0
+	VMULPS       Y8, Y0, Y0
+	MOVQ         104(SI), AX
+	XORL         BX, BX
+	MOVQ         AX, R13
+	SHRQ         $0x0c, R13
+	ANDL         $0x0000000f, R13
+	ORL          R13, BX
+	MOVQ         AX, R13
+	SHRQ         $0x18, R13
+	ANDL         $0x000000f0, R13
+	ORL          R13, BX
+	MOVQ         AX, R13
+	SHRQ         $0x24, R13
+	ANDL         $0x00000f00, R13
+	ORL          R13, BX
+	MOVQ         AX, R13
+	SHRQ         $0x30, R13
+	ANDL         $0x0000f000, R13
+	ORL          R13, BX
+	VMOVD        BX, X8
+	VPBROADCASTW X8, X8
+	VCVTPH2PS    X8, Y8
+	VPBROADCASTD 104(SI), Y1
+	VPSRLVD      codedBits<>+0(SB), Y1, Y1
+	VPAND        codedSeven<>+0(SB), Y1, Y1
+	VPADDD       Y1, Y1, Y1
+	VPADDD       codedUnit<>+0(SB), Y1, Y1
+	VCVTDQ2PS    Y1, Y1
+	VMULPS       Y8, Y1, Y1
+	MOVQ         160(SI), AX
+	XORL         BX, BX
+	MOVQ         AX, R13
+	SHRQ         $0x0c, R13
+	ANDL         $0x0000000f, R13
+	ORL          R13, BX
+	MOVQ         AX, R13
+	SHRQ         $0x18, R13
+	ANDL         $0x000000f0, R13
+	ORL          R13, BX
+	MOVQ         AX, R13
+	SHRQ         $0x24, R13
+	ANDL         $0x00000f00, R13
+	ORL          R13, BX
+	MOVQ         AX, R13
+	SHRQ         $0x30, R13
+	ANDL         $0x0000f000, R13
+	ORL          R13, BX
+	VMOVD        BX, X8
+	VPBROADCASTW X8, X8
+	VCVTPH2PS    X8, Y8
+	VPBROADCASTD 160(SI), Y2
+	VPSRLVD      codedBits<>+0(SB), Y2, Y2
+	VPAND        codedSeven<>+0(SB), Y2, Y2
+	VPADDD       Y2, Y2, Y2
+	VPADDD       codedUnit<>+0(SB), Y2, Y2
+	VCVTDQ2PS    Y2, Y2
+	VMULPS       Y8, Y2, Y2
+	MOVQ         216(SI), AX
+	XORL         BX, BX
+	MOVQ         AX, R13
+	SHRQ         $0x0c, R13
+	ANDL         $0x0000000f, R13
+	ORL          R13, BX
+	MOVQ         AX, R13
+	SHRQ         $0x18, R13
+	ANDL         $0x000000f0, R13
+	ORL          R13, BX
+	MOVQ         AX, R13
+	SHRQ         $0x24, R13
+	ANDL         $0x00000f00, R13
+	ORL          R13, BX
+	MOVQ         AX, R13
+	SHRQ         $0x30, R13
+	ANDL         $0x0000f000, R13
+	ORL          R13, BX
+	VMOVD        BX, X8
+	VPBROADCASTW X8, X8
+	VCVTPH2PS    X8, Y8
+	VPBROADCASTD 216(SI), Y3
+	VPSRLVD      codedBits<>+0(SB), Y3, Y3
+	VPAND        codedSeven<>+0(SB), Y3, Y3
+	VPADDD       Y3, Y3, Y3
+	VPADDD       codedUnit<>+0(SB), Y3, Y3
+	VCVTDQ2PS    Y3, Y3
+	VMULPS       Y8, Y3, Y3
+	MOVQ         272(SI), AX
+	XORL         BX, BX
+	MOVQ         AX, R13
+	SHRQ         $0x0c, R13
+	ANDL         $0x0000000f, R13
+	ORL          R13, BX
+	MOVQ         AX, R13
+	SHRQ         $0x18, R13
+	ANDL         $0x000000f0, R13
+	ORL          R13, BX
+	MOVQ         AX, R13
+	SHRQ         $0x24, R13
+	ANDL         $0x00000f00, R13
+	ORL          R13, BX
+	MOVQ         AX, R13
+	SHRQ         $0x30, R13
+	ANDL         $0x0000f000, R13
+	ORL          R13, BX
+	VMOVD        BX, X8
+	VPBROADCASTW X8, X8
+	VCVTPH2PS    X8, Y8
+	VPBROADCASTD 272(SI), Y4
+	VPSRLVD      codedBits<>+0(SB), Y4, Y4
+	VPAND        codedSeven<>+0(SB), Y4, Y4
+	VPADDD       Y4, Y4, Y4
+	VPADDD       codedUnit<>+0(SB), Y4, Y4
+	VCVTDQ2PS    Y4, Y4
+	VMULPS       Y8, Y4, Y4
+	MOVQ         328(SI), AX
+	XORL         BX, BX
+	MOVQ         AX, R13
+	SHRQ         $0x0c, R13
+	ANDL         $0x0000000f, R13
+	ORL          R13, BX
+	MOVQ         AX, R13
+	SHRQ         $0x18, R13
+	ANDL         $0x000000f0, R13
+	ORL          R13, BX
+	MOVQ         AX, R13
+	SHRQ         $0x24, R13
+	ANDL         $0x00000f00, R13
+	ORL          R13, BX
+	MOVQ         AX, R13
+	SHRQ         $0x30, R13
+	ANDL         $0x0000f000, R13
+	ORL          R13, BX
+	VMOVD        BX, X8
+	VPBROADCASTW X8, X8
+	VCVTPH2PS    X8, Y8
+	VPBROADCASTD 328(SI), Y5
+	VPSRLVD      codedBits<>+0(SB), Y5, Y5
+	VPAND        codedSeven<>+0(SB), Y5, Y5
+	VPADDD       Y5, Y5, Y5
+	VPADDD       codedUnit<>+0(SB), Y5, Y5
+	VCVTDQ2PS    Y5, Y5
+	VMULPS       Y8, Y5, Y5
+	MOVQ         384(SI), AX
+	XORL         BX, BX
+	MOVQ         AX, R13
+	SHRQ         $0x0c, R13
+	ANDL         $0x0000000f, R13
+	ORL          R13, BX
+	MOVQ         AX, R13
+	SHRQ         $0x18, R13
+	ANDL         $0x000000f0, R13
+	ORL          R13, BX
+	MOVQ         AX, R13
+	SHRQ         $0x24, R13
+	ANDL         $0x00000f00, R13
+	ORL          R13, BX
+	MOVQ         AX, R13
+	SHRQ         $0x30, R13
+	ANDL         $0x0000f000, R13
+	ORL          R13, BX
+	VMOVD        BX, X8
+	VPBROADCASTW X8, X8
+	VCVTPH2PS    X8, Y8
+	VPBROADCASTD 384(SI), Y6
+	VPSRLVD      codedBits<>+0(SB), Y6, Y6
+	VPAND        codedSeven<>+0(SB), Y6, Y6
+	VPADDD       Y6, Y6, Y6
+	VPADDD       codedUnit<>+0(SB), Y6, Y6
+	VCVTDQ2PS    Y6, Y6
+	VMULPS       Y8, Y6, Y6
+	MOVQ         440(SI), AX
+	XORL         BX, BX
+	MOVQ         AX, R13
+	SHRQ         $0x0c, R13
+	ANDL         $0x0000000f, R13
+	ORL          R13, BX
+	MOVQ         AX, R13
+	SHRQ         $0x18, R13
+	ANDL         $0x000000f0, R13
+	ORL          R13, BX
+	MOVQ         AX, R13
+	SHRQ         $0x24, R13
+	ANDL         $0x00000f00, R13
+	ORL          R13, BX
+	MOVQ         AX, R13
+	SHRQ         $0x30, R13
+	ANDL         $0x0000f000, R13
+	ORL          R13, BX
+	VMOVD        BX, X8
+	VPBROADCASTW X8, X8
+	VCVTPH2PS    X8, Y8
+	VPBROADCASTD 440(SI), Y7
+	VPSRLVD      codedBits<>+0(SB), Y7, Y7
+	VPAND        codedSeven<>+0(SB), Y7, Y7
+	VPADDD       Y7, Y7, Y7
+	VPADDD       codedUnit<>+0(SB), Y7, Y7
+	VCVTDQ2PS    Y7, Y7
+	VMULPS       Y8, Y7, Y7
+	VBROADCASTSS codedEighth<>+0(SB), Y8
+	VMULPS       Y8, Y0, Y0
+	VMULPS       Y8, Y1, Y1
+	VMULPS       Y8, Y2, Y2
+	VMULPS       Y8, Y3, Y3
+	VMULPS       Y8, Y4, Y4
+	VMULPS       Y8, Y5, Y5
+	VMULPS       Y8, Y6, Y6
+	VMULPS       Y8, Y7, Y7
+	VPUNPCKLDQ   Y1, Y0, Y8
+	VPUNPCKHDQ   Y1, Y0, Y9
+	VPUNPCKLDQ   Y3, Y2, Y10
+	VPUNPCKHDQ   Y3, Y2, Y11
+	VPUNPCKLDQ   Y5, Y4, Y12
+	VPUNPCKHDQ   Y5, Y4, Y13
+	VPUNPCKLDQ   Y7, Y6, Y14
+	VPUNPCKHDQ   Y7, Y6, Y15
+	VPUNPCKLQDQ  Y10, Y8, Y0
+	VPUNPCKHQDQ  Y10, Y8, Y1
+	VPUNPCKLQDQ  Y11, Y9, Y2
+	VPUNPCKHQDQ  Y11, Y9, Y3
+	VPUNPCKLQDQ  Y14, Y12, Y4
+	VPUNPCKHQDQ  Y14, Y12, Y5
+	VPUNPCKLQDQ  Y15, Y13, Y6
+	VPUNPCKHQDQ  Y15, Y13, Y7
+	VPERM2I128   $0x20, Y4, Y0, Y8
+	VPERM2I128   $0x31, Y4, Y0, Y12
+	VPERM2I128   $0x20, Y5, Y1, Y9
+	VPERM2I128   $0x31, Y5, Y1, Y13
+	VPERM2I128   $0x20, Y6, Y2, Y10
+	VPERM2I128   $0x31, Y6, Y2, Y14
+	VPERM2I128   $0x20, Y7, Y3, Y11
+	VPERM2I128   $0x31, Y7, Y3, Y15
+	VMOVUPS      Y8, (DI)
+	VMOVUPS      Y9, 128(DI)
+	VMOVUPS      Y10, 1280(DI)
+	VMOVUPS      Y11, 1408(DI)
+	VMOVUPS      Y12, 2560(DI)
+	VMOVUPS      Y13, 2688(DI)
+	VMOVUPS      Y14, 3840(DI)
+	VMOVUPS      Y15, 3968(DI)
+	MOVQ         48(SI), AX
+	XORL         BX, BX
+	MOVQ         AX, R13
+	SHRQ         $0x0c, R13
+	ANDL         $0x0000000f, R13
+	ORL          R13, BX
+	MOVQ         AX, R13
+	SHRQ         $0x18, R13
+	ANDL         $0x000000f0, R13
+	ORL          R13, BX
+	MOVQ         AX, R13
+	SHRQ         $0x24, R13
+	ANDL         $0x00000f00, R13
+	ORL          R13, BX
+	MOVQ         AX, R13
+	SHRQ         $0x30, R13
+	ANDL         $0x0000f000, R13
+	ORL          R13, BX
+	VMOVD        BX, X8
+	VPBROADCASTW X8, X8
+	VCVTPH2PS    X8, Y8
+	VPBROADCASTD 52(SI), Y0
+	VPSRLVD      codedBits<>+0(SB), Y0, Y0
+	VPAND        codedSeven<>+0(SB), Y0, Y0
+	VPADDD       Y0, Y0, Y0
+	VPADDD       codedUnit<>+0(SB), Y0, Y0
+	VCVTDQ2PS    Y0, Y0
+	VMULPS       Y8, Y0, Y0
+	MOVQ         104(SI), AX
+	XORL         BX, BX
+	MOVQ         AX, R13
+	SHRQ         $0x0c, R13
+	ANDL         $0x0000000f, R13
+	ORL          R13, BX
+	MOVQ         AX, R13
+	SHRQ         $0x18, R13
+	ANDL         $0x000000f0, R13
+	ORL          R13, BX
+	MOVQ         AX, R13
+	SHRQ         $0x24, R13
+	ANDL         $0x00000f00, R13
+	ORL          R13, BX
+	MOVQ         AX, R13
+	SHRQ         $0x30, R13
+	ANDL         $0x0000f000, R13
+	ORL          R13, BX
+	VMOVD        BX, X8
+	VPBROADCASTW X8, X8
+	VCVTPH2PS    X8, Y8
+	VPBROADCASTD 108(SI), Y1
+	VPSRLVD      codedBits<>+0(SB), Y1, Y1
+	VPAND        codedSeven<>+0(SB), Y1, Y1
+	VPADDD       Y1, Y1, Y1
+	VPADDD       codedUnit<>+0(SB), Y1, Y1
+	VCVTDQ2PS    Y1, Y1
+	VMULPS       Y8, Y1, Y1
+	MOVQ         160(SI), AX
+	XORL         BX, BX
+	MOVQ         AX, R13
+	SHRQ         $0x0c, R13
+	ANDL         $0x0000000f, R13
+	ORL          R13, BX
+	MOVQ         AX, R13
+	SHRQ         $0x18, R13
+	ANDL         $0x000000f0, R13
+	ORL          R13, BX
+	MOVQ         AX, R13
+	SHRQ         $0x24, R13
+	ANDL         $0x00000f00, R13
+	ORL          R13, BX
+	MOVQ         AX, R13
+	SHRQ         $0x30, R13
+	ANDL         $0x0000f000, R13
+	ORL          R13, BX
+	VMOVD        BX, X8
+	VPBROADCASTW X8, X8
+	VCVTPH2PS    X8, Y8
+	VPBROADCASTD 164(SI), Y2
+	VPSRLVD      codedBits<>+0(SB), Y2, Y2
+	VPAND        codedSeven<>+0(SB), Y2, Y2
+	VPADDD       Y2, Y2, Y2
+	VPADDD       codedUnit<>+0(SB), Y2, Y2
+	VCVTDQ2PS    Y2, Y2
+	VMULPS       Y8, Y2, Y2
+	MOVQ         216(SI), AX
+	XORL         BX, BX
+	MOVQ         AX, R13
+	SHRQ         $0x0c, R13
+	ANDL         $0x0000000f, R13
+	ORL          R13, BX
+	MOVQ         AX, R13
+	SHRQ         $0x18, R13
+	ANDL         $0x000000f0, R13
+	ORL          R13, BX
+	MOVQ         AX, R13
+	SHRQ         $0x24, R13
+	ANDL         $0x00000f00, R13
+	ORL          R13, BX
+	MOVQ         AX, R13
+	SHRQ         $0x30, R13
+	ANDL         $0x0000f000, R13
+	ORL          R13, BX
+	VMOVD        BX, X8
+	VPBROADCASTW X8, X8
+	VCVTPH2PS    X8, Y8
+	VPBROADCASTD 220(SI), Y3
+	VPSRLVD      codedBits<>+0(SB), Y3, Y3
+	VPAND        codedSeven<>+0(SB), Y3, Y3
+	VPADDD       Y3, Y3, Y3
+	VPADDD       codedUnit<>+0(SB), Y3, Y3
+	VCVTDQ2PS    Y3, Y3
+	VMULPS       Y8, Y3, Y3
+	MOVQ         272(SI), AX
+	XORL         BX, BX
+	MOVQ         AX, R13
+	SHRQ         $0x0c, R13
+	ANDL         $0x0000000f, R13
+	ORL          R13, BX
+	MOVQ         AX, R13
+	SHRQ         $0x18, R13
+	ANDL         $0x000000f0, R13
+	ORL          R13, BX
+	MOVQ         AX, R13
+	SHRQ         $0x24, R13
+	ANDL         $0x00000f00, R13
+	ORL          R13, BX
+	MOVQ         AX, R13
+	SHRQ         $0x30, R13
+	ANDL         $0x0000f000, R13
+	ORL          R13, BX
+	VMOVD        BX, X8
+	VPBROADCASTW X8, X8
+	VCVTPH2PS    X8, Y8
+	VPBROADCASTD 276(SI), Y4
+	VPSRLVD      codedBits<>+0(SB), Y4, Y4
+	VPAND        codedSeven<>+0(SB), Y4, Y4
+	VPADDD       Y4, Y4, Y4
+	VPADDD       codedUnit<>+0(SB), Y4, Y4
+	VCVTDQ2PS    Y4, Y4
+	VMULPS       Y8, Y4, Y4
+	MOVQ         328(SI), AX
+	XORL         BX, BX
+	MOVQ         AX, R13
+	SHRQ         $0x0c, R13
+	ANDL         $0x0000000f, R13
+	ORL          R13, BX
+	MOVQ         AX, R13
+	SHRQ         $0x18, R13
+	ANDL         $0x000000f0, R13
+	ORL          R13, BX
+	MOVQ         AX, R13
+	SHRQ         $0x24, R13
+	ANDL         $0x00000f00, R13
+	ORL          R13, BX
+	MOVQ         AX, R13
+	SHRQ         $0x30, R13
+	ANDL         $0x0000f000, R13
+	ORL          R13, BX
+	VMOVD        BX, X8
+	VPBROADCASTW X8, X8
+	VCVTPH2PS    X8, Y8
+	VPBROADCASTD 332(SI), Y5
+	VPSRLVD      codedBits<>+0(SB), Y5, Y5
+	VPAND        codedSeven<>+0(SB), Y5, Y5
+	VPADDD       Y5, Y5, Y5
+	VPADDD       codedUnit<>+0(SB), Y5, Y5
+	VCVTDQ2PS    Y5, Y5
+	VMULPS       Y8, Y5, Y5
+	MOVQ         384(SI), AX
+	XORL         BX, BX
+	MOVQ         AX, R13
+	SHRQ         $0x0c, R13
+	ANDL         $0x0000000f, R13
+	ORL          R13, BX
+	MOVQ         AX, R13
+	SHRQ         $0x18, R13
+	ANDL         $0x000000f0, R13
+	ORL          R13, BX
+	MOVQ         AX, R13
+	SHRQ         $0x24, R13
+	ANDL         $0x00000f00, R13
+	ORL          R13, BX
+	MOVQ         AX, R13
+	SHRQ         $0x30, R13
+	ANDL         $0x0000f000, R13
+	ORL          R13, BX
+	VMOVD        BX, X8
+	VPBROADCASTW X8, X8
+	VCVTPH2PS    X8, Y8
+	VPBROADCASTD 388(SI), Y6
+	VPSRLVD      codedBits<>+0(SB), Y6, Y6
+	VPAND        codedSeven<>+0(SB), Y6, Y6
+	VPADDD       Y6, Y6, Y6
+	VPADDD       codedUnit<>+0(SB), Y6, Y6
+	VCVTDQ2PS    Y6, Y6
+	VMULPS       Y8, Y6, Y6
+	MOVQ         440(SI), AX
+	XORL         BX, BX
+	MOVQ         AX, R13
+	SHRQ         $0x0c, R13
+	ANDL         $0x0000000f, R13
+	ORL          R13, BX
+	MOVQ         AX, R13
+	SHRQ         $0x18, R13
+	ANDL         $0x000000f0, R13
+	ORL          R13, BX
+	MOVQ         AX, R13
+	SHRQ         $0x24, R13
+	ANDL         $0x00000f00, R13
+	ORL          R13, BX
+	MOVQ         AX, R13
+	SHRQ         $0x30, R13
+	ANDL         $0x0000f000, R13
+	ORL          R13, BX
+	VMOVD        BX, X8
+	VPBROADCASTW X8, X8
+	VCVTPH2PS    X8, Y8
+	VPBROADCASTD 444(SI), Y7
+	VPSRLVD      codedBits<>+0(SB), Y7, Y7
+	VPAND        codedSeven<>+0(SB), Y7, Y7
+	VPADDD       Y7, Y7, Y7
+	VPADDD       codedUnit<>+0(SB), Y7, Y7
+	VCVTDQ2PS    Y7, Y7
+	VMULPS       Y8, Y7, Y7
+	VBROADCASTSS codedEighth<>+0(SB), Y8
+	VMULPS       Y8, Y0, Y0
+	VMULPS       Y8, Y1, Y1
+	VMULPS       Y8, Y2, Y2
+	VMULPS       Y8, Y3, Y3
+	VMULPS       Y8, Y4, Y4
+	VMULPS       Y8, Y5, Y5
+	VMULPS       Y8, Y6, Y6
+	VMULPS       Y8, Y7, Y7
+	VPUNPCKLDQ   Y1, Y0, Y8
+	VPUNPCKHDQ   Y1, Y0, Y9
+	VPUNPCKLDQ   Y3, Y2, Y10
+	VPUNPCKHDQ   Y3, Y2, Y11
+	VPUNPCKLDQ   Y5, Y4, Y12
+	VPUNPCKHDQ   Y5, Y4, Y13
+	VPUNPCKLDQ   Y7, Y6, Y14
+	VPUNPCKHDQ   Y7, Y6, Y15
+	VPUNPCKLQDQ  Y10, Y8, Y0
+	VPUNPCKHQDQ  Y10, Y8, Y1
+	VPUNPCKLQDQ  Y11, Y9, Y2
+	VPUNPCKHQDQ  Y11, Y9, Y3
+	VPUNPCKLQDQ  Y14, Y12, Y4
+	VPUNPCKHQDQ  Y14, Y12, Y5
+	VPUNPCKLQDQ  Y15, Y13, Y6
+	VPUNPCKHQDQ  Y15, Y13, Y7
+	VPERM2I128   $0x20, Y4, Y0, Y8
+	VPERM2I128   $0x31, Y4, Y0, Y12
+	VPERM2I128   $0x20, Y5, Y1, Y9
+	VPERM2I128   $0x31, Y5, Y1, Y13
+	VPERM2I128   $0x20, Y6, Y2, Y10
+	VPERM2I128   $0x31, Y6, Y2, Y14
+	VPERM2I128   $0x20, Y7, Y3, Y11
+	VPERM2I128   $0x31, Y7, Y3, Y15
+	VMOVUPS      Y8, 5120(DI)
+	VMOVUPS      Y9, 5248(DI)
+	VMOVUPS      Y10, 6400(DI)
+	VMOVUPS      Y11, 6528(DI)
+	VMOVUPS      Y12, 7680(DI)
+	VMOVUPS      Y13, 7808(DI)
+	VMOVUPS      Y14, 8960(DI)
+	VMOVUPS      Y15, 9088(DI)
+	XORL         CX, CX
+
+block:
+	MOVL        (SI)(CX*4), AX
+	MOVWLZX     32(SI)(CX*2), BX
+	MOVBLZX     AL, R12
+	MOVL        BX, R13
+	SHLL        $0x08, R13
+	ANDL        $0x00000700, R13
+	ORL         R13, R12
+	VMOVQ       (R8)(R12*8), X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	MOVL        BX, R13
+	SHLL        $0x04, R13
+	ANDL        $0x00000700, R13
+	ORL         R13, R12
+	VPINSRQ     $0x01, (R8)(R12*8), X8, X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	MOVL        BX, R13
+	ANDL        $0x00000700, R13
+	ORL         R13, R12
+	VMOVQ       (R8)(R12*8), X9
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	MOVL        BX, R13
+	SHRL        $0x04, R13
+	ANDL        $0x00000700, R13
+	ORL         R13, R12
+	VPINSRQ     $0x01, (R8)(R12*8), X9, X9
+	VINSERTI128 $0x01, X9, Y8, Y0
+	MOVQ        BX, R13
+	ANDL        $0x0000000f, R13
+	VMOVQ       (R9)(R13*8), X10
+	MOVQ        BX, R13
+	SHRQ        $0x04, R13
+	ANDL        $0x0000000f, R13
+	VPINSRQ     $0x01, (R9)(R13*8), X10, X10
+	MOVQ        BX, R13
+	SHRQ        $0x08, R13
+	ANDL        $0x0000000f, R13
+	VMOVQ       (R9)(R13*8), X11
+	MOVQ        BX, R13
+	SHRQ        $0x0c, R13
+	ANDL        $0x0000000f, R13
+	VPINSRQ     $0x01, (R9)(R13*8), X11, X11
+	VINSERTI128 $0x01, X11, Y10, Y10
+	VPADDQ      Y10, Y0, Y0
+	MOVL        56(SI)(CX*4), AX
+	MOVWLZX     88(SI)(CX*2), BX
+	MOVBLZX     AL, R12
+	MOVL        BX, R13
+	SHLL        $0x08, R13
+	ANDL        $0x00000700, R13
+	ORL         R13, R12
+	VMOVQ       (R8)(R12*8), X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	MOVL        BX, R13
+	SHLL        $0x04, R13
+	ANDL        $0x00000700, R13
+	ORL         R13, R12
+	VPINSRQ     $0x01, (R8)(R12*8), X8, X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	MOVL        BX, R13
+	ANDL        $0x00000700, R13
+	ORL         R13, R12
+	VMOVQ       (R8)(R12*8), X9
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	MOVL        BX, R13
+	SHRL        $0x04, R13
+	ANDL        $0x00000700, R13
+	ORL         R13, R12
+	VPINSRQ     $0x01, (R8)(R12*8), X9, X9
+	VINSERTI128 $0x01, X9, Y8, Y1
+	MOVQ        BX, R13
+	ANDL        $0x0000000f, R13
+	VMOVQ       (R9)(R13*8), X10
+	MOVQ        BX, R13
+	SHRQ        $0x04, R13
+	ANDL        $0x0000000f, R13
+	VPINSRQ     $0x01, (R9)(R13*8), X10, X10
+	MOVQ        BX, R13
+	SHRQ        $0x08, R13
+	ANDL        $0x0000000f, R13
+	VMOVQ       (R9)(R13*8), X11
+	MOVQ        BX, R13
+	SHRQ        $0x0c, R13
+	ANDL        $0x0000000f, R13
+	VPINSRQ     $0x01, (R9)(R13*8), X11, X11
+	VINSERTI128 $0x01, X11, Y10, Y10
+	VPADDQ      Y10, Y1, Y1
+	MOVL        112(SI)(CX*4), AX
+	MOVWLZX     144(SI)(CX*2), BX
+	MOVBLZX     AL, R12
+	MOVL        BX, R13
+	SHLL        $0x08, R13
+	ANDL        $0x00000700, R13
+	ORL         R13, R12
+	VMOVQ       (R8)(R12*8), X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	MOVL        BX, R13
+	SHLL        $0x04, R13
+	ANDL        $0x00000700, R13
+	ORL         R13, R12
+	VPINSRQ     $0x01, (R8)(R12*8), X8, X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	MOVL        BX, R13
+	ANDL        $0x00000700, R13
+	ORL         R13, R12
+	VMOVQ       (R8)(R12*8), X9
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	MOVL        BX, R13
+	SHRL        $0x04, R13
+	ANDL        $0x00000700, R13
+	ORL         R13, R12
+	VPINSRQ     $0x01, (R8)(R12*8), X9, X9
+	VINSERTI128 $0x01, X9, Y8, Y2
+	MOVQ        BX, R13
+	ANDL        $0x0000000f, R13
+	VMOVQ       (R9)(R13*8), X10
+	MOVQ        BX, R13
+	SHRQ        $0x04, R13
+	ANDL        $0x0000000f, R13
+	VPINSRQ     $0x01, (R9)(R13*8), X10, X10
+	MOVQ        BX, R13
+	SHRQ        $0x08, R13
+	ANDL        $0x0000000f, R13
+	VMOVQ       (R9)(R13*8), X11
+	MOVQ        BX, R13
+	SHRQ        $0x0c, R13
+	ANDL        $0x0000000f, R13
+	VPINSRQ     $0x01, (R9)(R13*8), X11, X11
+	VINSERTI128 $0x01, X11, Y10, Y10
+	VPADDQ      Y10, Y2, Y2
+	MOVL        168(SI)(CX*4), AX
+	MOVWLZX     200(SI)(CX*2), BX
+	MOVBLZX     AL, R12
+	MOVL        BX, R13
+	SHLL        $0x08, R13
+	ANDL        $0x00000700, R13
+	ORL         R13, R12
+	VMOVQ       (R8)(R12*8), X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	MOVL        BX, R13
+	SHLL        $0x04, R13
+	ANDL        $0x00000700, R13
+	ORL         R13, R12
+	VPINSRQ     $0x01, (R8)(R12*8), X8, X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	MOVL        BX, R13
+	ANDL        $0x00000700, R13
+	ORL         R13, R12
+	VMOVQ       (R8)(R12*8), X9
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	MOVL        BX, R13
+	SHRL        $0x04, R13
+	ANDL        $0x00000700, R13
+	ORL         R13, R12
+	VPINSRQ     $0x01, (R8)(R12*8), X9, X9
+	VINSERTI128 $0x01, X9, Y8, Y3
+	MOVQ        BX, R13
+	ANDL        $0x0000000f, R13
+	VMOVQ       (R9)(R13*8), X10
+	MOVQ        BX, R13
+	SHRQ        $0x04, R13
+	ANDL        $0x0000000f, R13
+	VPINSRQ     $0x01, (R9)(R13*8), X10, X10
+	MOVQ        BX, R13
+	SHRQ        $0x08, R13
+	ANDL        $0x0000000f, R13
+	VMOVQ       (R9)(R13*8), X11
+	MOVQ        BX, R13
+	SHRQ        $0x0c, R13
+	ANDL        $0x0000000f, R13
+	VPINSRQ     $0x01, (R9)(R13*8), X11, X11
+	VINSERTI128 $0x01, X11, Y10, Y10
+	VPADDQ      Y10, Y3, Y3
+	MOVL        224(SI)(CX*4), AX
+	MOVWLZX     256(SI)(CX*2), BX
+	MOVBLZX     AL, R12
+	MOVL        BX, R13
+	SHLL        $0x08, R13
+	ANDL        $0x00000700, R13
+	ORL         R13, R12
+	VMOVQ       (R8)(R12*8), X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	MOVL        BX, R13
+	SHLL        $0x04, R13
+	ANDL        $0x00000700, R13
+	ORL         R13, R12
+	VPINSRQ     $0x01, (R8)(R12*8), X8, X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	MOVL        BX, R13
+	ANDL        $0x00000700, R13
+	ORL         R13, R12
+	VMOVQ       (R8)(R12*8), X9
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	MOVL        BX, R13
+	SHRL        $0x04, R13
+	ANDL        $0x00000700, R13
+	ORL         R13, R12
+	VPINSRQ     $0x01, (R8)(R12*8), X9, X9
+	VINSERTI128 $0x01, X9, Y8, Y4
+	MOVQ        BX, R13
+	ANDL        $0x0000000f, R13
+	VMOVQ       (R9)(R13*8), X10
+	MOVQ        BX, R13
+	SHRQ        $0x04, R13
+	ANDL        $0x0000000f, R13
+	VPINSRQ     $0x01, (R9)(R13*8), X10, X10
+	MOVQ        BX, R13
+	SHRQ        $0x08, R13
+	ANDL        $0x0000000f, R13
+	VMOVQ       (R9)(R13*8), X11
+	MOVQ        BX, R13
+	SHRQ        $0x0c, R13
+	ANDL        $0x0000000f, R13
+	VPINSRQ     $0x01, (R9)(R13*8), X11, X11
+	VINSERTI128 $0x01, X11, Y10, Y10
+	VPADDQ      Y10, Y4, Y4
+	MOVL        280(SI)(CX*4), AX
+	MOVWLZX     312(SI)(CX*2), BX
+	MOVBLZX     AL, R12
+	MOVL        BX, R13
+	SHLL        $0x08, R13
+	ANDL        $0x00000700, R13
+	ORL         R13, R12
+	VMOVQ       (R8)(R12*8), X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	MOVL        BX, R13
+	SHLL        $0x04, R13
+	ANDL        $0x00000700, R13
+	ORL         R13, R12
+	VPINSRQ     $0x01, (R8)(R12*8), X8, X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	MOVL        BX, R13
+	ANDL        $0x00000700, R13
+	ORL         R13, R12
+	VMOVQ       (R8)(R12*8), X9
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	MOVL        BX, R13
+	SHRL        $0x04, R13
+	ANDL        $0x00000700, R13
+	ORL         R13, R12
+	VPINSRQ     $0x01, (R8)(R12*8), X9, X9
+	VINSERTI128 $0x01, X9, Y8, Y5
+	MOVQ        BX, R13
+	ANDL        $0x0000000f, R13
+	VMOVQ       (R9)(R13*8), X10
+	MOVQ        BX, R13
+	SHRQ        $0x04, R13
+	ANDL        $0x0000000f, R13
+	VPINSRQ     $0x01, (R9)(R13*8), X10, X10
+	MOVQ        BX, R13
+	SHRQ        $0x08, R13
+	ANDL        $0x0000000f, R13
+	VMOVQ       (R9)(R13*8), X11
+	MOVQ        BX, R13
+	SHRQ        $0x0c, R13
+	ANDL        $0x0000000f, R13
+	VPINSRQ     $0x01, (R9)(R13*8), X11, X11
+	VINSERTI128 $0x01, X11, Y10, Y10
+	VPADDQ      Y10, Y5, Y5
+	MOVL        336(SI)(CX*4), AX
+	MOVWLZX     368(SI)(CX*2), BX
+	MOVBLZX     AL, R12
+	MOVL        BX, R13
+	SHLL        $0x08, R13
+	ANDL        $0x00000700, R13
+	ORL         R13, R12
+	VMOVQ       (R8)(R12*8), X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	MOVL        BX, R13
+	SHLL        $0x04, R13
+	ANDL        $0x00000700, R13
+	ORL         R13, R12
+	VPINSRQ     $0x01, (R8)(R12*8), X8, X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	MOVL        BX, R13
+	ANDL        $0x00000700, R13
+	ORL         R13, R12
+	VMOVQ       (R8)(R12*8), X9
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	MOVL        BX, R13
+	SHRL        $0x04, R13
+	ANDL        $0x00000700, R13
+	ORL         R13, R12
+	VPINSRQ     $0x01, (R8)(R12*8), X9, X9
+	VINSERTI128 $0x01, X9, Y8, Y6
+	MOVQ        BX, R13
+	ANDL        $0x0000000f, R13
+	VMOVQ       (R9)(R13*8), X10
+	MOVQ        BX, R13
+	SHRQ        $0x04, R13
+	ANDL        $0x0000000f, R13
+	VPINSRQ     $0x01, (R9)(R13*8), X10, X10
+	MOVQ        BX, R13
+	SHRQ        $0x08, R13
+	ANDL        $0x0000000f, R13
+	VMOVQ       (R9)(R13*8), X11
+	MOVQ        BX, R13
+	SHRQ        $0x0c, R13
+	ANDL        $0x0000000f, R13
+	VPINSRQ     $0x01, (R9)(R13*8), X11, X11
+	VINSERTI128 $0x01, X11, Y10, Y10
+	VPADDQ      Y10, Y6, Y6
+	MOVL        392(SI)(CX*4), AX
+	MOVWLZX     424(SI)(CX*2), BX
+	MOVBLZX     AL, R12
+	MOVL        BX, R13
+	SHLL        $0x08, R13
+	ANDL        $0x00000700, R13
+	ORL         R13, R12
+	VMOVQ       (R8)(R12*8), X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	MOVL        BX, R13
+	SHLL        $0x04, R13
+	ANDL        $0x00000700, R13
+	ORL         R13, R12
+	VPINSRQ     $0x01, (R8)(R12*8), X8, X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	MOVL        BX, R13
+	ANDL        $0x00000700, R13
+	ORL         R13, R12
+	VMOVQ       (R8)(R12*8), X9
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	MOVL        BX, R13
+	SHRL        $0x04, R13
+	ANDL        $0x00000700, R13
+	ORL         R13, R12
+	VPINSRQ     $0x01, (R8)(R12*8), X9, X9
+	VINSERTI128 $0x01, X9, Y8, Y7
+	MOVQ        BX, R13
+	ANDL        $0x0000000f, R13
+	VMOVQ       (R9)(R13*8), X10
+	MOVQ        BX, R13
+	SHRQ        $0x04, R13
+	ANDL        $0x0000000f, R13
+	VPINSRQ     $0x01, (R9)(R13*8), X10, X10
+	MOVQ        BX, R13
+	SHRQ        $0x08, R13
+	ANDL        $0x0000000f, R13
+	VMOVQ       (R9)(R13*8), X11
+	MOVQ        BX, R13
+	SHRQ        $0x0c, R13
+	ANDL        $0x0000000f, R13
+	VPINSRQ     $0x01, (R9)(R13*8), X11, X11
+	VINSERTI128 $0x01, X11, Y10, Y10
+	VPADDQ      Y10, Y7, Y7
+	VPUNPCKLDQ  Y1, Y0, Y8
+	VPUNPCKHDQ  Y1, Y0, Y9
+	VPUNPCKLDQ  Y3, Y2, Y10
+	VPUNPCKHDQ  Y3, Y2, Y11
+	VPUNPCKLDQ  Y5, Y4, Y12
+	VPUNPCKHDQ  Y5, Y4, Y13
+	VPUNPCKLDQ  Y7, Y6, Y14
+	VPUNPCKHDQ  Y7, Y6, Y15
+	VPUNPCKLQDQ Y10, Y8, Y0
+	VPUNPCKHQDQ Y10, Y8, Y1
+	VPUNPCKLQDQ Y11, Y9, Y2
+	VPUNPCKHQDQ Y11, Y9, Y3
+	VPUNPCKLQDQ Y14, Y12, Y4
+	VPUNPCKHQDQ Y14, Y12, Y5
+	VPUNPCKLQDQ Y15, Y13, Y6
+	VPUNPCKHQDQ Y15, Y13, Y7
+	VPERM2I128  $0x20, Y4, Y0, Y8
+	VPERM2I128  $0x31, Y4, Y0, Y12
+	VPERM2I128  $0x20, Y5, Y1, Y9
+	VPERM2I128  $0x31, Y5, Y1, Y13
+	VPERM2I128  $0x20, Y6, Y2, Y10
+	VPERM2I128  $0x31, Y6, Y2, Y14
+	VPERM2I128  $0x20, Y7, Y3, Y11
+	VPERM2I128  $0x31, Y7, Y3, Y15
+	VMOVDQU     Y8, 256(DI)
+	VMOVDQU     Y9, 384(DI)
+	VMOVDQU     Y10, 512(DI)
+	VMOVDQU     Y11, 640(DI)
+	VMOVDQU     Y12, 768(DI)
+	VMOVDQU     Y13, 896(DI)
+	VMOVDQU     Y14, 1024(DI)
+	VMOVDQU     Y15, 1152(DI)
+	ADDQ        $0x00000500, DI
+	INCQ        CX
+	CMPQ        CX, $0x08
+	JNE         block
+	SUBQ        $0x000027e0, DI
+	ADDQ        $0x000001c0, SI
+	DECL        R11
+	JNZ         group
+	VZEROUPPER
+	RET
+
+// func expandIQ2XXSAVX2(dst *byte, src *byte, entries *byte, signs *byte)
+// Requires: AVX, AVX2, F16C
+TEXT ·expandIQ2XXSAVX2(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), DI
+	MOVQ src+8(FP), SI
+	MOVQ entries+16(FP), R8
+	MOVQ signs+24(FP), R9
+	MOVL $0x00000004, R11
+
+group:
+	VPBROADCASTW (SI), X8
+	VCVTPH2PS    X8, Y8
+	VMOVUPS      2(SI), Y0
+	VSHUFPS      $0xdd, 34(SI), Y0, Y0
+	VPERMQ       $0xd8, Y0, Y0
+	VPSRLD       $0x1c, Y0, Y0
+	VPADDD       Y0, Y0, Y0
+	VPADDD       codedUnit<>+0(SB), Y0, Y0
+	VCVTDQ2PS    Y0, Y0
+	VMULPS       Y8, Y0, Y0
+	VPBROADCASTW 66(SI), X8
+	VCVTPH2PS    X8, Y8
+	VMOVUPS      68(SI), Y1
+	VSHUFPS      $0xdd, 100(SI), Y1, Y1
+	VPERMQ       $0xd8, Y1, Y1
+	VPSRLD       $0x1c, Y1, Y1
+	VPADDD       Y1, Y1, Y1
+	VPADDD       codedUnit<>+0(SB), Y1, Y1
+	VCVTDQ2PS    Y1, Y1
+	VMULPS       Y8, Y1, Y1
+	VPBROADCASTW 132(SI), X8
+	VCVTPH2PS    X8, Y8
+	VMOVUPS      134(SI), Y2
+	VSHUFPS      $0xdd, 166(SI), Y2, Y2
+	VPERMQ       $0xd8, Y2, Y2
+	VPSRLD       $0x1c, Y2, Y2
+	VPADDD       Y2, Y2, Y2
+	VPADDD       codedUnit<>+0(SB), Y2, Y2
+	VCVTDQ2PS    Y2, Y2
+	VMULPS       Y8, Y2, Y2
+	VPBROADCASTW 198(SI), X8
+	VCVTPH2PS    X8, Y8
+	VMOVUPS      200(SI), Y3
+	VSHUFPS      $0xdd, 232(SI), Y3, Y3
+	VPERMQ       $0xd8, Y3, Y3
+	VPSRLD       $0x1c, Y3, Y3
+	VPADDD       Y3, Y3, Y3
+	VPADDD       codedUnit<>+0(SB), Y3, Y3
+	VCVTDQ2PS    Y3, Y3
+	VMULPS       Y8, Y3, Y3
+	VPBROADCASTW 264(SI), X8
+	VCVTPH2PS    X8, Y8
+	VMOVUPS      266(SI), Y4
+	VSHUFPS      $0xdd, 298(SI), Y4, Y4
+	VPERMQ       $0xd8, Y4, Y4
+	VPSRLD       $0x1c, Y4, Y4
+	VPADDD       Y4, Y4, Y4
+	VPADDD       codedUnit<>+0(SB), Y4, Y4
+	VCVTDQ2PS    Y4, Y4
+	VMULPS       Y8, Y4, Y4
+	VPBROADCASTW 330(SI), X8
+	VCVTPH2PS    X8, Y8
+	VMOVUPS      332(SI), Y5
+	VSHUFPS      $0xdd, 364(SI), Y5, Y5
+	VPERMQ       $0xd8, Y5, Y5
+	VPSRLD       $0x1c, Y5, Y5
+	VPADDD       Y5, Y5, Y5
+	VPADDD       codedUnit<>+0(SB), Y5, Y5
+	VCVTDQ2PS    Y5, Y5
+	VMULPS       Y8, Y5, Y5
+	VPBROADCASTW 396(SI), X8
+	VCVTPH2PS    X8, Y8
+	VMOVUPS      398(SI), Y6
+	VSHUFPS      $0xdd, 430(SI), Y6, Y6
+	VPERMQ       $0xd8, Y6, Y6
+	VPSRLD       $0x1c, Y6, Y6
+	VPADDD       Y6, Y6, Y6
+	VPADDD       codedUnit<>+0(SB), Y6, Y6
+	VCVTDQ2PS    Y6, Y6
+	VMULPS       Y8, Y6, Y6
+	VPBROADCASTW 462(SI), X8
+	VCVTPH2PS    X8, Y8
+	VMOVUPS      464(SI), Y7
+	VSHUFPS      $0xdd, 496(SI), Y7, Y7
+	VPERMQ       $0xd8, Y7, Y7
+	VPSRLD       $0x1c, Y7, Y7
+	VPADDD       Y7, Y7, Y7
+	VPADDD       codedUnit<>+0(SB), Y7, Y7
+	VCVTDQ2PS    Y7, Y7
+	VMULPS       Y8, Y7, Y7
+	VBROADCASTSS codedEighth<>+0(SB), Y8
+	VMULPS       Y8, Y0, Y0
+	VMULPS       Y8, Y1, Y1
+	VMULPS       Y8, Y2, Y2
+	VMULPS       Y8, Y3, Y3
+	VMULPS       Y8, Y4, Y4
+	VMULPS       Y8, Y5, Y5
+	VMULPS       Y8, Y6, Y6
+	VMULPS       Y8, Y7, Y7
+	VPUNPCKLDQ   Y1, Y0, Y8
+	VPUNPCKHDQ   Y1, Y0, Y9
+	VPUNPCKLDQ   Y3, Y2, Y10
+	VPUNPCKHDQ   Y3, Y2, Y11
+	VPUNPCKLDQ   Y5, Y4, Y12
+	VPUNPCKHDQ   Y5, Y4, Y13
+	VPUNPCKLDQ   Y7, Y6, Y14
+	VPUNPCKHDQ   Y7, Y6, Y15
+	VPUNPCKLQDQ  Y10, Y8, Y0
+	VPUNPCKHQDQ  Y10, Y8, Y1
+	VPUNPCKLQDQ  Y11, Y9, Y2
+	VPUNPCKHQDQ  Y11, Y9, Y3
+	VPUNPCKLQDQ  Y14, Y12, Y4
+	VPUNPCKHQDQ  Y14, Y12, Y5
+	VPUNPCKLQDQ  Y15, Y13, Y6
+	VPUNPCKHQDQ  Y15, Y13, Y7
+	VPERM2I128   $0x20, Y4, Y0, Y8
+	VPERM2I128   $0x31, Y4, Y0, Y12
+	VPERM2I128   $0x20, Y5, Y1, Y9
+	VPERM2I128   $0x31, Y5, Y1, Y13
+	VPERM2I128   $0x20, Y6, Y2, Y10
+	VPERM2I128   $0x31, Y6, Y2, Y14
+	VPERM2I128   $0x20, Y7, Y3, Y11
+	VPERM2I128   $0x31, Y7, Y3, Y15
+	VMOVUPS      Y8, (DI)
+	VMOVUPS      Y8, 128(DI)
+	VMOVUPS      Y9, 1280(DI)
+	VMOVUPS      Y9, 1408(DI)
+	VMOVUPS      Y10, 2560(DI)
+	VMOVUPS      Y10, 2688(DI)
+	VMOVUPS      Y11, 3840(DI)
+	VMOVUPS      Y11, 3968(DI)
+	VMOVUPS      Y12, 5120(DI)
+	VMOVUPS      Y12, 5248(DI)
+	VMOVUPS      Y13, 6400(DI)
+	VMOVUPS      Y13, 6528(DI)
+	VMOVUPS      Y14, 7680(DI)
+	VMOVUPS      Y14, 7808(DI)
+	VMOVUPS      Y15, 8960(DI)
+	VMOVUPS      Y15, 9088(DI)
+	XORL         CX, CX
+
+block:
+	MOVL        2(SI)(CX*8), AX
+	MOVL        6(SI)(CX*8), DX
+	MOVBLZX     AL, R12
+	VMOVQ       (R8)(R12*8), X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VPINSRQ     $0x01, (R8)(R12*8), X8, X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VMOVQ       (R8)(R12*8), X9
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VPINSRQ     $0x01, (R8)(R12*8), X9, X9
+	VINSERTI128 $0x01, X9, Y8, Y0
+	MOVQ        DX, R13
+	ANDL        $0x0000007f, R13
+	VMOVQ       (R9)(R13*8), X10
+	MOVQ        DX, R13
+	SHRQ        $0x07, R13
+	ANDL        $0x0000007f, R13
+	VPINSRQ     $0x01, (R9)(R13*8), X10, X10
+	MOVQ        DX, R13
+	SHRQ        $0x0e, R13
+	ANDL        $0x0000007f, R13
+	VMOVQ       (R9)(R13*8), X11
+	MOVQ        DX, R13
+	SHRQ        $0x15, R13
+	ANDL        $0x0000007f, R13
+	VPINSRQ     $0x01, (R9)(R13*8), X11, X11
+	VINSERTI128 $0x01, X11, Y10, Y10
+	VPXOR       Y10, Y0, Y0
+	VPAND       codedOnes<>+0(SB), Y10, Y10
+	VPADDB      Y10, Y0, Y0
+	MOVL        68(SI)(CX*8), AX
+	MOVL        72(SI)(CX*8), DX
+	MOVBLZX     AL, R12
+	VMOVQ       (R8)(R12*8), X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VPINSRQ     $0x01, (R8)(R12*8), X8, X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VMOVQ       (R8)(R12*8), X9
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VPINSRQ     $0x01, (R8)(R12*8), X9, X9
+	VINSERTI128 $0x01, X9, Y8, Y1
+	MOVQ        DX, R13
+	ANDL        $0x0000007f, R13
+	VMOVQ       (R9)(R13*8), X10
+	MOVQ        DX, R13
+	SHRQ        $0x07, R13
+	ANDL        $0x0000007f, R13
+	VPINSRQ     $0x01, (R9)(R13*8), X10, X10
+	MOVQ        DX, R13
+	SHRQ        $0x0e, R13
+	ANDL        $0x0000007f, R13
+	VMOVQ       (R9)(R13*8), X11
+	MOVQ        DX, R13
+	SHRQ        $0x15, R13
+	ANDL        $0x0000007f, R13
+	VPINSRQ     $0x01, (R9)(R13*8), X11, X11
+	VINSERTI128 $0x01, X11, Y10, Y10
+	VPXOR       Y10, Y1, Y1
+	VPAND       codedOnes<>+0(SB), Y10, Y10
+	VPADDB      Y10, Y1, Y1
+	MOVL        134(SI)(CX*8), AX
+	MOVL        138(SI)(CX*8), DX
+	MOVBLZX     AL, R12
+	VMOVQ       (R8)(R12*8), X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VPINSRQ     $0x01, (R8)(R12*8), X8, X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VMOVQ       (R8)(R12*8), X9
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VPINSRQ     $0x01, (R8)(R12*8), X9, X9
+	VINSERTI128 $0x01, X9, Y8, Y2
+	MOVQ        DX, R13
+	ANDL        $0x0000007f, R13
+	VMOVQ       (R9)(R13*8), X10
+	MOVQ        DX, R13
+	SHRQ        $0x07, R13
+	ANDL        $0x0000007f, R13
+	VPINSRQ     $0x01, (R9)(R13*8), X10, X10
+	MOVQ        DX, R13
+	SHRQ        $0x0e, R13
+	ANDL        $0x0000007f, R13
+	VMOVQ       (R9)(R13*8), X11
+	MOVQ        DX, R13
+	SHRQ        $0x15, R13
+	ANDL        $0x0000007f, R13
+	VPINSRQ     $0x01, (R9)(R13*8), X11, X11
+	VINSERTI128 $0x01, X11, Y10, Y10
+	VPXOR       Y10, Y2, Y2
+	VPAND       codedOnes<>+0(SB), Y10, Y10
+	VPADDB      Y10, Y2, Y2
+	MOVL        200(SI)(CX*8), AX
+	MOVL        204(SI)(CX*8), DX
+	MOVBLZX     AL, R12
+	VMOVQ       (R8)(R12*8), X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VPINSRQ     $0x01, (R8)(R12*8), X8, X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VMOVQ       (R8)(R12*8), X9
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VPINSRQ     $0x01, (R8)(R12*8), X9, X9
+	VINSERTI128 $0x01, X9, Y8, Y3
+	MOVQ        DX, R13
+	ANDL        $0x0000007f, R13
+	VMOVQ       (R9)(R13*8), X10
+	MOVQ        DX, R13
+	SHRQ        $0x07, R13
+	ANDL        $0x0000007f, R13
+	VPINSRQ     $0x01, (R9)(R13*8), X10, X10
+	MOVQ        DX, R13
+	SHRQ        $0x0e, R13
+	ANDL        $0x0000007f, R13
+	VMOVQ       (R9)(R13*8), X11
+	MOVQ        DX, R13
+	SHRQ        $0x15, R13
+	ANDL        $0x0000007f, R13
+	VPINSRQ     $0x01, (R9)(R13*8), X11, X11
+	VINSERTI128 $0x01, X11, Y10, Y10
+	VPXOR       Y10, Y3, Y3
+	VPAND       codedOnes<>+0(SB), Y10, Y10
+	VPADDB      Y10, Y3, Y3
+	MOVL        266(SI)(CX*8), AX
+	MOVL        270(SI)(CX*8), DX
+	MOVBLZX     AL, R12
+	VMOVQ       (R8)(R12*8), X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VPINSRQ     $0x01, (R8)(R12*8), X8, X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VMOVQ       (R8)(R12*8), X9
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VPINSRQ     $0x01, (R8)(R12*8), X9, X9
+	VINSERTI128 $0x01, X9, Y8, Y4
+	MOVQ        DX, R13
+	ANDL        $0x0000007f, R13
+	VMOVQ       (R9)(R13*8), X10
+	MOVQ        DX, R13
+	SHRQ        $0x07, R13
+	ANDL        $0x0000007f, R13
+	VPINSRQ     $0x01, (R9)(R13*8), X10, X10
+	MOVQ        DX, R13
+	SHRQ        $0x0e, R13
+	ANDL        $0x0000007f, R13
+	VMOVQ       (R9)(R13*8), X11
+	MOVQ        DX, R13
+	SHRQ        $0x15, R13
+	ANDL        $0x0000007f, R13
+	VPINSRQ     $0x01, (R9)(R13*8), X11, X11
+	VINSERTI128 $0x01, X11, Y10, Y10
+	VPXOR       Y10, Y4, Y4
+	VPAND       codedOnes<>+0(SB), Y10, Y10
+	VPADDB      Y10, Y4, Y4
+	MOVL        332(SI)(CX*8), AX
+	MOVL        336(SI)(CX*8), DX
+	MOVBLZX     AL, R12
+	VMOVQ       (R8)(R12*8), X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VPINSRQ     $0x01, (R8)(R12*8), X8, X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VMOVQ       (R8)(R12*8), X9
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VPINSRQ     $0x01, (R8)(R12*8), X9, X9
+	VINSERTI128 $0x01, X9, Y8, Y5
+	MOVQ        DX, R13
+	ANDL        $0x0000007f, R13
+	VMOVQ       (R9)(R13*8), X10
+	MOVQ        DX, R13
+	SHRQ        $0x07, R13
+	ANDL        $0x0000007f, R13
+	VPINSRQ     $0x01, (R9)(R13*8), X10, X10
+	MOVQ        DX, R13
+	SHRQ        $0x0e, R13
+	ANDL        $0x0000007f, R13
+	VMOVQ       (R9)(R13*8), X11
+	MOVQ        DX, R13
+	SHRQ        $0x15, R13
+	ANDL        $0x0000007f, R13
+	VPINSRQ     $0x01, (R9)(R13*8), X11, X11
+	VINSERTI128 $0x01, X11, Y10, Y10
+	VPXOR       Y10, Y5, Y5
+	VPAND       codedOnes<>+0(SB), Y10, Y10
+	VPADDB      Y10, Y5, Y5
+	MOVL        398(SI)(CX*8), AX
+	MOVL        402(SI)(CX*8), DX
+	MOVBLZX     AL, R12
+	VMOVQ       (R8)(R12*8), X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VPINSRQ     $0x01, (R8)(R12*8), X8, X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VMOVQ       (R8)(R12*8), X9
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VPINSRQ     $0x01, (R8)(R12*8), X9, X9
+	VINSERTI128 $0x01, X9, Y8, Y6
+	MOVQ        DX, R13
+	ANDL        $0x0000007f, R13
+	VMOVQ       (R9)(R13*8), X10
+	MOVQ        DX, R13
+	SHRQ        $0x07, R13
+	ANDL        $0x0000007f, R13
+	VPINSRQ     $0x01, (R9)(R13*8), X10, X10
+	MOVQ        DX, R13
+	SHRQ        $0x0e, R13
+	ANDL        $0x0000007f, R13
+	VMOVQ       (R9)(R13*8), X11
+	MOVQ        DX, R13
+	SHRQ        $0x15, R13
+	ANDL        $0x0000007f, R13
+	VPINSRQ     $0x01, (R9)(R13*8), X11, X11
+	VINSERTI128 $0x01, X11, Y10, Y10
+	VPXOR       Y10, Y6, Y6
+	VPAND       codedOnes<>+0(SB), Y10, Y10
+	VPADDB      Y10, Y6, Y6
+	MOVL        464(SI)(CX*8), AX
+	MOVL        468(SI)(CX*8), DX
+	MOVBLZX     AL, R12
+	VMOVQ       (R8)(R12*8), X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VPINSRQ     $0x01, (R8)(R12*8), X8, X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VMOVQ       (R8)(R12*8), X9
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VPINSRQ     $0x01, (R8)(R12*8), X9, X9
+	VINSERTI128 $0x01, X9, Y8, Y7
+	MOVQ        DX, R13
+	ANDL        $0x0000007f, R13
+	VMOVQ       (R9)(R13*8), X10
+	MOVQ        DX, R13
+	SHRQ        $0x07, R13
+	ANDL        $0x0000007f, R13
+	VPINSRQ     $0x01, (R9)(R13*8), X10, X10
+	MOVQ        DX, R13
+	SHRQ        $0x0e, R13
+	ANDL        $0x0000007f, R13
+	VMOVQ       (R9)(R13*8), X11
+	MOVQ        DX, R13
+	SHRQ        $0x15, R13
+	ANDL        $0x0000007f, R13
+	VPINSRQ     $0x01, (R9)(R13*8), X11, X11
+	VINSERTI128 $0x01, X11, Y10, Y10
+	VPXOR       Y10, Y7, Y7
+	VPAND       codedOnes<>+0(SB), Y10, Y10
+	VPADDB      Y10, Y7, Y7
+	VPUNPCKLDQ  Y1, Y0, Y8
+	VPUNPCKHDQ  Y1, Y0, Y9
+	VPUNPCKLDQ  Y3, Y2, Y10
+	VPUNPCKHDQ  Y3, Y2, Y11
+	VPUNPCKLDQ  Y5, Y4, Y12
+	VPUNPCKHDQ  Y5, Y4, Y13
+	VPUNPCKLDQ  Y7, Y6, Y14
+	VPUNPCKHDQ  Y7, Y6, Y15
+	VPUNPCKLQDQ Y10, Y8, Y0
+	VPUNPCKHQDQ Y10, Y8, Y1
+	VPUNPCKLQDQ Y11, Y9, Y2
+	VPUNPCKHQDQ Y11, Y9, Y3
+	VPUNPCKLQDQ Y14, Y12, Y4
+	VPUNPCKHQDQ Y14, Y12, Y5
+	VPUNPCKLQDQ Y15, Y13, Y6
+	VPUNPCKHQDQ Y15, Y13, Y7
+	VPERM2I128  $0x20, Y4, Y0, Y8
+	VPERM2I128  $0x31, Y4, Y0, Y12
+	VPERM2I128  $0x20, Y5, Y1, Y9
+	VPERM2I128  $0x31, Y5, Y1, Y13
+	VPERM2I128  $0x20, Y6, Y2, Y10
+	VPERM2I128  $0x31, Y6, Y2, Y14
+	VPERM2I128  $0x20, Y7, Y3, Y11
+	VPERM2I128  $0x31, Y7, Y3, Y15
+	VMOVDQU     Y8, 256(DI)
+	VMOVDQU     Y9, 384(DI)
+	VMOVDQU     Y10, 512(DI)
+	VMOVDQU     Y11, 640(DI)
+	VMOVDQU     Y12, 768(DI)
+	VMOVDQU     Y13, 896(DI)
+	VMOVDQU     Y14, 1024(DI)
+	VMOVDQU     Y15, 1152(DI)
+	ADDQ        $0x00000500, DI
+	INCQ        CX
+	CMPQ        CX, $0x08
+	JNE         block
+	SUBQ        $0x000027e0, DI
+	ADDQ        $0x00000210, SI
+	DECL        R11
+	JNZ         group
+	VZEROUPPER
+	RET
+
+// func expandIQ2XSAVX2(dst *byte, src *byte, entries *byte, signs *byte)
+// Requires: AVX, AVX2, F16C
+TEXT ·expandIQ2XSAVX2(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), DI
+	MOVQ src+8(FP), SI
+	MOVQ entries+16(FP), R8
+	MOVQ signs+24(FP), R9
+	MOVL $0x00000004, R11
+
+group:
+	VPBROADCASTW (SI), X8
+	VCVTPH2PS    X8, Y8
+	VPBROADCASTD 66(SI), Y0
+	VPSRLVD      codedNibbles<>+0(SB), Y0, Y0
+	VPAND        codedFifteen<>+0(SB), Y0, Y0
+	VPADDD       Y0, Y0, Y0
+	VPADDD       codedUnit<>+0(SB), Y0, Y0
+	VCVTDQ2PS    Y0, Y0
+	VMULPS       Y8, Y0, Y0
+	VPBROADCASTW 74(SI), X8
+	VCVTPH2PS    X8, Y8
+	VPBROADCASTD 140(SI), Y1
+	VPSRLVD      codedNibbles<>+0(SB), Y1, Y1
+	VPAND        codedFifteen<>+0(SB), Y1, Y1
+	VPADDD       Y1, Y1, Y1
+	VPADDD       codedUnit<>+0(SB), Y1, Y1
+	VCVTDQ2PS    Y1, Y1
+	VMULPS       Y8, Y1, Y1
+	VPBROADCASTW 148(SI), X8
+	VCVTPH2PS    X8, Y8
+	VPBROADCASTD 214(SI), Y2
+	VPSRLVD      codedNibbles<>+0(SB), Y2, Y2
+	VPAND        codedFifteen<>+0(SB), Y2, Y2
+	VPADDD       Y2, Y2, Y2
+	VPADDD       codedUnit<>+0(SB), Y2, Y2
+	VCVTDQ2PS    Y2, Y2
+	VMULPS       Y8, Y2, Y2
+	VPBROADCASTW 222(SI), X8
+	VCVTPH2PS    X8, Y8
+	VPBROADCASTD 288(SI), Y3
+	VPSRLVD      codedNibbles<>+0(SB), Y3, Y3
+	VPAND        codedFifteen<>+0(SB), Y3, Y3
+	VPADDD       Y3, Y3, Y3
+	VPADDD       codedUnit<>+0(SB), Y3, Y3
+	VCVTDQ2PS    Y3, Y3
+	VMULPS       Y8, Y3, Y3
+	VPBROADCASTW 296(SI), X8
+	VCVTPH2PS    X8, Y8
+	VPBROADCASTD 362(SI), Y4
+	VPSRLVD      codedNibbles<>+0(SB), Y4, Y4
+	VPAND        codedFifteen<>+0(SB), Y4, Y4
+	VPADDD       Y4, Y4, Y4
+	VPADDD       codedUnit<>+0(SB), Y4, Y4
+	VCVTDQ2PS    Y4, Y4
+	VMULPS       Y8, Y4, Y4
+	VPBROADCASTW 370(SI), X8
+	VCVTPH2PS    X8, Y8
+	VPBROADCASTD 436(SI), Y5
+	VPSRLVD      codedNibbles<>+0(SB), Y5, Y5
+	VPAND        codedFifteen<>+0(SB), Y5, Y5
+	VPADDD       Y5, Y5, Y5
+	VPADDD       codedUnit<>+0(SB), Y5, Y5
+	VCVTDQ2PS    Y5, Y5
+	VMULPS       Y8, Y5, Y5
+	VPBROADCASTW 444(SI), X8
+	VCVTPH2PS    X8, Y8
+	VPBROADCASTD 510(SI), Y6
+	VPSRLVD      codedNibbles<>+0(SB), Y6, Y6
+	VPAND        codedFifteen<>+0(SB), Y6, Y6
+	VPADDD       Y6, Y6, Y6
+	VPADDD       codedUnit<>+0(SB), Y6, Y6
+	VCVTDQ2PS    Y6, Y6
+	VMULPS       Y8, Y6, Y6
+	VPBROADCASTW 518(SI), X8
+	VCVTPH2PS    X8, Y8
+	VPBROADCASTD 584(SI), Y7
+	VPSRLVD      codedNibbles<>+0(SB), Y7, Y7
+	VPAND        codedFifteen<>+0(SB), Y7, Y7
+	VPADDD       Y7, Y7, Y7
+	VPADDD       codedUnit<>+0(SB), Y7, Y7
+	VCVTDQ2PS    Y7, Y7
+	VMULPS       Y8, Y7, Y7
+	VBROADCASTSS codedEighth<>+0(SB), Y8
+	VMULPS       Y8, Y0, Y0
+	VMULPS       Y8, Y1, Y1
+	VMULPS       Y8, Y2, Y2
+	VMULPS       Y8, Y3, Y3
+	VMULPS       Y8, Y4, Y4
+	VMULPS       Y8, Y5, Y5
+	VMULPS       Y8, Y6, Y6
+	VMULPS       Y8, Y7, Y7
+	VPUNPCKLDQ   Y1, Y0, Y8
+	VPUNPCKHDQ   Y1, Y0, Y9
+	VPUNPCKLDQ   Y3, Y2, Y10
+	VPUNPCKHDQ   Y3, Y2, Y11
+	VPUNPCKLDQ   Y5, Y4, Y12
+	VPUNPCKHDQ   Y5, Y4, Y13
+	VPUNPCKLDQ   Y7, Y6, Y14
+	VPUNPCKHDQ   Y7, Y6, Y15
+	VPUNPCKLQDQ  Y10, Y8, Y0
+	VPUNPCKHQDQ  Y10, Y8, Y1
+	VPUNPCKLQDQ  Y11, Y9, Y2
+	VPUNPCKHQDQ  Y11, Y9, Y3
+	VPUNPCKLQDQ  Y14, Y12, Y4
+	VPUNPCKHQDQ  Y14, Y12, Y5
+	VPUNPCKLQDQ  Y15, Y13, Y6
+	VPUNPCKHQDQ  Y15, Y13, Y7
+	VPERM2I128   $0x20, Y4, Y0, Y8
+	VPERM2I128   $0x31, Y4, Y0, Y12
+	VPERM2I128   $0x20, Y5, Y1, Y9
+	VPERM2I128   $0x31, Y5, Y1, Y13
+	VPERM2I128   $0x20, Y6, Y2, Y10
+	VPERM2I128   $0x31, Y6, Y2, Y14
+	VPERM2I128   $0x20, Y7, Y3, Y11
+	VPERM2I128   $0x31, Y7, Y3, Y15
+	VMOVUPS      Y8, (DI)
+	VMOVUPS      Y9, 128(DI)
+	VMOVUPS      Y10, 1280(DI)
+	VMOVUPS      Y11, 1408(DI)
+	VMOVUPS      Y12, 2560(DI)
+	VMOVUPS      Y13, 2688(DI)
+	VMOVUPS      Y14, 3840(DI)
+	VMOVUPS      Y15, 3968(DI)
+	VPBROADCASTW (SI), X8
+	VCVTPH2PS    X8, Y8
+	VPBROADCASTD 70(SI), Y0
+	VPSRLVD      codedNibbles<>+0(SB), Y0, Y0
+	VPAND        codedFifteen<>+0(SB), Y0, Y0
+	VPADDD       Y0, Y0, Y0
+	VPADDD       codedUnit<>+0(SB), Y0, Y0
+	VCVTDQ2PS    Y0, Y0
+	VMULPS       Y8, Y0, Y0
+	VPBROADCASTW 74(SI), X8
+	VCVTPH2PS    X8, Y8
+	VPBROADCASTD 144(SI), Y1
+	VPSRLVD      codedNibbles<>+0(SB), Y1, Y1
+	VPAND        codedFifteen<>+0(SB), Y1, Y1
+	VPADDD       Y1, Y1, Y1
+	VPADDD       codedUnit<>+0(SB), Y1, Y1
+	VCVTDQ2PS    Y1, Y1
+	VMULPS       Y8, Y1, Y1
+	VPBROADCASTW 148(SI), X8
+	VCVTPH2PS    X8, Y8
+	VPBROADCASTD 218(SI), Y2
+	VPSRLVD      codedNibbles<>+0(SB), Y2, Y2
+	VPAND        codedFifteen<>+0(SB), Y2, Y2
+	VPADDD       Y2, Y2, Y2
+	VPADDD       codedUnit<>+0(SB), Y2, Y2
+	VCVTDQ2PS    Y2, Y2
+	VMULPS       Y8, Y2, Y2
+	VPBROADCASTW 222(SI), X8
+	VCVTPH2PS    X8, Y8
+	VPBROADCASTD 292(SI), Y3
+	VPSRLVD      codedNibbles<>+0(SB), Y3, Y3
+	VPAND        codedFifteen<>+0(SB), Y3, Y3
+	VPADDD       Y3, Y3, Y3
+	VPADDD       codedUnit<>+0(SB), Y3, Y3
+	VCVTDQ2PS    Y3, Y3
+	VMULPS       Y8, Y3, Y3
+	VPBROADCASTW 296(SI), X8
+	VCVTPH2PS    X8, Y8
+	VPBROADCASTD 366(SI), Y4
+	VPSRLVD      codedNibbles<>+0(SB), Y4, Y4
+	VPAND        codedFifteen<>+0(SB), Y4, Y4
+	VPADDD       Y4, Y4, Y4
+	VPADDD       codedUnit<>+0(SB), Y4, Y4
+	VCVTDQ2PS    Y4, Y4
+	VMULPS       Y8, Y4, Y4
+	VPBROADCASTW 370(SI), X8
+	VCVTPH2PS    X8, Y8
+	VPBROADCASTD 440(SI), Y5
+	VPSRLVD      codedNibbles<>+0(SB), Y5, Y5
+	VPAND        codedFifteen<>+0(SB), Y5, Y5
+	VPADDD       Y5, Y5, Y5
+	VPADDD       codedUnit<>+0(SB), Y5, Y5
+	VCVTDQ2PS    Y5, Y5
+	VMULPS       Y8, Y5, Y5
+	VPBROADCASTW 444(SI), X8
+	VCVTPH2PS    X8, Y8
+	VPBROADCASTD 514(SI), Y6
+	VPSRLVD      codedNibbles<>+0(SB), Y6, Y6
+	VPAND        codedFifteen<>+0(SB), Y6, Y6
+	VPADDD       Y6, Y6, Y6
+	VPADDD       codedUnit<>+0(SB), Y6, Y6
+	VCVTDQ2PS    Y6, Y6
+	VMULPS       Y8, Y6, Y6
+	VPBROADCASTW 518(SI), X8
+	VCVTPH2PS    X8, Y8
+	VPBROADCASTD 588(SI), Y7
+	VPSRLVD      codedNibbles<>+0(SB), Y7, Y7
+	VPAND        codedFifteen<>+0(SB), Y7, Y7
+	VPADDD       Y7, Y7, Y7
+	VPADDD       codedUnit<>+0(SB), Y7, Y7
+	VCVTDQ2PS    Y7, Y7
+	VMULPS       Y8, Y7, Y7
+	VBROADCASTSS codedEighth<>+0(SB), Y8
+	VMULPS       Y8, Y0, Y0
+	VMULPS       Y8, Y1, Y1
+	VMULPS       Y8, Y2, Y2
+	VMULPS       Y8, Y3, Y3
+	VMULPS       Y8, Y4, Y4
+	VMULPS       Y8, Y5, Y5
+	VMULPS       Y8, Y6, Y6
+	VMULPS       Y8, Y7, Y7
+	VPUNPCKLDQ   Y1, Y0, Y8
+	VPUNPCKHDQ   Y1, Y0, Y9
+	VPUNPCKLDQ   Y3, Y2, Y10
+	VPUNPCKHDQ   Y3, Y2, Y11
+	VPUNPCKLDQ   Y5, Y4, Y12
+	VPUNPCKHDQ   Y5, Y4, Y13
+	VPUNPCKLDQ   Y7, Y6, Y14
+	VPUNPCKHDQ   Y7, Y6, Y15
+	VPUNPCKLQDQ  Y10, Y8, Y0
+	VPUNPCKHQDQ  Y10, Y8, Y1
+	VPUNPCKLQDQ  Y11, Y9, Y2
+	VPUNPCKHQDQ  Y11, Y9, Y3
+	VPUNPCKLQDQ  Y14, Y12, Y4
+	VPUNPCKHQDQ  Y14, Y12, Y5
+	VPUNPCKLQDQ  Y15, Y13, Y6
+	VPUNPCKHQDQ  Y15, Y13, Y7
+	VPERM2I128   $0x20, Y4, Y0, Y8
+	VPERM2I128   $0x31, Y4, Y0, Y12
+	VPERM2I128   $0x20, Y5, Y1, Y9
+	VPERM2I128   $0x31, Y5, Y1, Y13
+	VPERM2I128   $0x20, Y6, Y2, Y10
+	VPERM2I128   $0x31, Y6, Y2, Y14
+	VPERM2I128   $0x20, Y7, Y3, Y11
+	VPERM2I128   $0x31, Y7, Y3, Y15
+	VMOVUPS      Y8, 5120(DI)
+	VMOVUPS      Y9, 5248(DI)
+	VMOVUPS      Y10, 6400(DI)
+	VMOVUPS      Y11, 6528(DI)
+	VMOVUPS      Y12, 7680(DI)
+	VMOVUPS      Y13, 7808(DI)
+	VMOVUPS      Y14, 8960(DI)
+	VMOVUPS      Y15, 9088(DI)
+	XORL         CX, CX
+
+block:
+	MOVQ        2(SI)(CX*8), AX
+	MOVQ        AX, R12
+	ANDL        $0x000001ff, R12
+	VMOVQ       (R8)(R12*8), X8
+	MOVQ        AX, R12
+	SHRQ        $0x10, R12
+	ANDL        $0x000001ff, R12
+	VPINSRQ     $0x01, (R8)(R12*8), X8, X8
+	MOVQ        AX, R12
+	SHRQ        $0x20, R12
+	ANDL        $0x000001ff, R12
+	VMOVQ       (R8)(R12*8), X9
+	MOVQ        AX, R12
+	SHRQ        $0x30, R12
+	ANDL        $0x000001ff, R12
+	VPINSRQ     $0x01, (R8)(R12*8), X9, X9
+	VINSERTI128 $0x01, X9, Y8, Y0
+	MOVQ        AX, R13
+	SHRQ        $0x09, R13
+	ANDL        $0x0000007f, R13
+	VMOVQ       (R9)(R13*8), X10
+	MOVQ        AX, R13
+	SHRQ        $0x19, R13
+	ANDL        $0x0000007f, R13
+	VPINSRQ     $0x01, (R9)(R13*8), X10, X10
+	MOVQ        AX, R13
+	SHRQ        $0x29, R13
+	ANDL        $0x0000007f, R13
+	VMOVQ       (R9)(R13*8), X11
+	MOVQ        AX, R13
+	SHRQ        $0x39, R13
+	ANDL        $0x0000007f, R13
+	VPINSRQ     $0x01, (R9)(R13*8), X11, X11
+	VINSERTI128 $0x01, X11, Y10, Y10
+	VPXOR       Y10, Y0, Y0
+	VPAND       codedOnes<>+0(SB), Y10, Y10
+	VPADDB      Y10, Y0, Y0
+	MOVQ        76(SI)(CX*8), AX
+	MOVQ        AX, R12
+	ANDL        $0x000001ff, R12
+	VMOVQ       (R8)(R12*8), X8
+	MOVQ        AX, R12
+	SHRQ        $0x10, R12
+	ANDL        $0x000001ff, R12
+	VPINSRQ     $0x01, (R8)(R12*8), X8, X8
+	MOVQ        AX, R12
+	SHRQ        $0x20, R12
+	ANDL        $0x000001ff, R12
+	VMOVQ       (R8)(R12*8), X9
+	MOVQ        AX, R12
+	SHRQ        $0x30, R12
+	ANDL        $0x000001ff, R12
+	VPINSRQ     $0x01, (R8)(R12*8), X9, X9
+	VINSERTI128 $0x01, X9, Y8, Y1
+	MOVQ        AX, R13
+	SHRQ        $0x09, R13
+	ANDL        $0x0000007f, R13
+	VMOVQ       (R9)(R13*8), X10
+	MOVQ        AX, R13
+	SHRQ        $0x19, R13
+	ANDL        $0x0000007f, R13
+	VPINSRQ     $0x01, (R9)(R13*8), X10, X10
+	MOVQ        AX, R13
+	SHRQ        $0x29, R13
+	ANDL        $0x0000007f, R13
+	VMOVQ       (R9)(R13*8), X11
+	MOVQ        AX, R13
+	SHRQ        $0x39, R13
+	ANDL        $0x0000007f, R13
+	VPINSRQ     $0x01, (R9)(R13*8), X11, X11
+	VINSERTI128 $0x01, X11, Y10, Y10
+	VPXOR       Y10, Y1, Y1
+	VPAND       codedOnes<>+0(SB), Y10, Y10
+	VPADDB      Y10, Y1, Y1
+	MOVQ        150(SI)(CX*8), AX
+	MOVQ        AX, R12
+	ANDL        $0x000001ff, R12
+	VMOVQ       (R8)(R12*8), X8
+	MOVQ        AX, R12
+	SHRQ        $0x10, R12
+	ANDL        $0x000001ff, R12
+	VPINSRQ     $0x01, (R8)(R12*8), X8, X8
+	MOVQ        AX, R12
+	SHRQ        $0x20, R12
+	ANDL        $0x000001ff, R12
+	VMOVQ       (R8)(R12*8), X9
+	MOVQ        AX, R12
+	SHRQ        $0x30, R12
+	ANDL        $0x000001ff, R12
+	VPINSRQ     $0x01, (R8)(R12*8), X9, X9
+	VINSERTI128 $0x01, X9, Y8, Y2
+	MOVQ        AX, R13
+	SHRQ        $0x09, R13
+	ANDL        $0x0000007f, R13
+	VMOVQ       (R9)(R13*8), X10
+	MOVQ        AX, R13
+	SHRQ        $0x19, R13
+	ANDL        $0x0000007f, R13
+	VPINSRQ     $0x01, (R9)(R13*8), X10, X10
+	MOVQ        AX, R13
+	SHRQ        $0x29, R13
+	ANDL        $0x0000007f, R13
+	VMOVQ       (R9)(R13*8), X11
+	MOVQ        AX, R13
+	SHRQ        $0x39, R13
+	ANDL        $0x0000007f, R13
+	VPINSRQ     $0x01, (R9)(R13*8), X11, X11
+	VINSERTI128 $0x01, X11, Y10, Y10
+	VPXOR       Y10, Y2, Y2
+	VPAND       codedOnes<>+0(SB), Y10, Y10
+	VPADDB      Y10, Y2, Y2
+	MOVQ        224(SI)(CX*8), AX
+	MOVQ        AX, R12
+	ANDL        $0x000001ff, R12
+	VMOVQ       (R8)(R12*8), X8
+	MOVQ        AX, R12
+	SHRQ        $0x10, R12
+	ANDL        $0x000001ff, R12
+	VPINSRQ     $0x01, (R8)(R12*8), X8, X8
+	MOVQ        AX, R12
+	SHRQ        $0x20, R12
+	ANDL        $0x000001ff, R12
+	VMOVQ       (R8)(R12*8), X9
+	MOVQ        AX, R12
+	SHRQ        $0x30, R12
+	ANDL        $0x000001ff, R12
+	VPINSRQ     $0x01, (R8)(R12*8), X9, X9
+	VINSERTI128 $0x01, X9, Y8, Y3
+	MOVQ        AX, R13
+	SHRQ        $0x09, R13
+	ANDL        $0x0000007f, R13
+	VMOVQ       (R9)(R13*8), X10
+	MOVQ        AX, R13
+	SHRQ        $0x19, R13
+	ANDL        $0x0000007f, R13
+	VPINSRQ     $0x01, (R9)(R13*8), X10, X10
+	MOVQ        AX, R13
+	SHRQ        $0x29, R13
+	ANDL        $0x0000007f, R13
+	VMOVQ       (R9)(R13*8), X11
+	MOVQ        AX, R13
+	SHRQ        $0x39, R13
+	ANDL        $0x0000007f, R13
+	VPINSRQ     $0x01, (R9)(R13*8), X11, X11
+	VINSERTI128 $0x01, X11, Y10, Y10
+	VPXOR       Y10, Y3, Y3
+	VPAND       codedOnes<>+0(SB), Y10, Y10
+	VPADDB      Y10, Y3, Y3
+	MOVQ        298(SI)(CX*8), AX
+	MOVQ        AX, R12
+	ANDL        $0x000001ff, R12
+	VMOVQ       (R8)(R12*8), X8
+	MOVQ        AX, R12
+	SHRQ        $0x10, R12
+	ANDL        $0x000001ff, R12
+	VPINSRQ     $0x01, (R8)(R12*8), X8, X8
+	MOVQ        AX, R12
+	SHRQ        $0x20, R12
+	ANDL        $0x000001ff, R12
+	VMOVQ       (R8)(R12*8), X9
+	MOVQ        AX, R12
+	SHRQ        $0x30, R12
+	ANDL        $0x000001ff, R12
+	VPINSRQ     $0x01, (R8)(R12*8), X9, X9
+	VINSERTI128 $0x01, X9, Y8, Y4
+	MOVQ        AX, R13
+	SHRQ        $0x09, R13
+	ANDL        $0x0000007f, R13
+	VMOVQ       (R9)(R13*8), X10
+	MOVQ        AX, R13
+	SHRQ        $0x19, R13
+	ANDL        $0x0000007f, R13
+	VPINSRQ     $0x01, (R9)(R13*8), X10, X10
+	MOVQ        AX, R13
+	SHRQ        $0x29, R13
+	ANDL        $0x0000007f, R13
+	VMOVQ       (R9)(R13*8), X11
+	MOVQ        AX, R13
+	SHRQ        $0x39, R13
+	ANDL        $0x0000007f, R13
+	VPINSRQ     $0x01, (R9)(R13*8), X11, X11
+	VINSERTI128 $0x01, X11, Y10, Y10
+	VPXOR       Y10, Y4, Y4
+	VPAND       codedOnes<>+0(SB), Y10, Y10
+	VPADDB      Y10, Y4, Y4
+	MOVQ        372(SI)(CX*8), AX
+	MOVQ        AX, R12
+	ANDL        $0x000001ff, R12
+	VMOVQ       (R8)(R12*8), X8
+	MOVQ        AX, R12
+	SHRQ        $0x10, R12
+	ANDL        $0x000001ff, R12
+	VPINSRQ     $0x01, (R8)(R12*8), X8, X8
+	MOVQ        AX, R12
+	SHRQ        $0x20, R12
+	ANDL        $0x000001ff, R12
+	VMOVQ       (R8)(R12*8), X9
+	MOVQ        AX, R12
+	SHRQ        $0x30, R12
+	ANDL        $0x000001ff, R12
+	VPINSRQ     $0x01, (R8)(R12*8), X9, X9
+	VINSERTI128 $0x01, X9, Y8, Y5
+	MOVQ        AX, R13
+	SHRQ        $0x09, R13
+	ANDL        $0x0000007f, R13
+	VMOVQ       (R9)(R13*8), X10
+	MOVQ        AX, R13
+	SHRQ        $0x19, R13
+	ANDL        $0x0000007f, R13
+	VPINSRQ     $0x01, (R9)(R13*8), X10, X10
+	MOVQ        AX, R13
+	SHRQ        $0x29, R13
+	ANDL        $0x0000007f, R13
+	VMOVQ       (R9)(R13*8), X11
+	MOVQ        AX, R13
+	SHRQ        $0x39, R13
+	ANDL        $0x0000007f, R13
+	VPINSRQ     $0x01, (R9)(R13*8), X11, X11
+	VINSERTI128 $0x01, X11, Y10, Y10
+	VPXOR       Y10, Y5, Y5
+	VPAND       codedOnes<>+0(SB), Y10, Y10
+	VPADDB      Y10, Y5, Y5
+	MOVQ        446(SI)(CX*8), AX
+	MOVQ        AX, R12
+	ANDL        $0x000001ff, R12
+	VMOVQ       (R8)(R12*8), X8
+	MOVQ        AX, R12
+	SHRQ        $0x10, R12
+	ANDL        $0x000001ff, R12
+	VPINSRQ     $0x01, (R8)(R12*8), X8, X8
+	MOVQ        AX, R12
+	SHRQ        $0x20, R12
+	ANDL        $0x000001ff, R12
+	VMOVQ       (R8)(R12*8), X9
+	MOVQ        AX, R12
+	SHRQ        $0x30, R12
+	ANDL        $0x000001ff, R12
+	VPINSRQ     $0x01, (R8)(R12*8), X9, X9
+	VINSERTI128 $0x01, X9, Y8, Y6
+	MOVQ        AX, R13
+	SHRQ        $0x09, R13
+	ANDL        $0x0000007f, R13
+	VMOVQ       (R9)(R13*8), X10
+	MOVQ        AX, R13
+	SHRQ        $0x19, R13
+	ANDL        $0x0000007f, R13
+	VPINSRQ     $0x01, (R9)(R13*8), X10, X10
+	MOVQ        AX, R13
+	SHRQ        $0x29, R13
+	ANDL        $0x0000007f, R13
+	VMOVQ       (R9)(R13*8), X11
+	MOVQ        AX, R13
+	SHRQ        $0x39, R13
+	ANDL        $0x0000007f, R13
+	VPINSRQ     $0x01, (R9)(R13*8), X11, X11
+	VINSERTI128 $0x01, X11, Y10, Y10
+	VPXOR       Y10, Y6, Y6
+	VPAND       codedOnes<>+0(SB), Y10, Y10
+	VPADDB      Y10, Y6, Y6
+	MOVQ        520(SI)(CX*8), AX
+	MOVQ        AX, R12
+	ANDL        $0x000001ff, R12
+	VMOVQ       (R8)(R12*8), X8
+	MOVQ        AX, R12
+	SHRQ        $0x10, R12
+	ANDL        $0x000001ff, R12
+	VPINSRQ     $0x01, (R8)(R12*8), X8, X8
+	MOVQ        AX, R12
+	SHRQ        $0x20, R12
+	ANDL        $0x000001ff, R12
+	VMOVQ       (R8)(R12*8), X9
+	MOVQ        AX, R12
+	SHRQ        $0x30, R12
+	ANDL        $0x000001ff, R12
+	VPINSRQ     $0x01, (R8)(R12*8), X9, X9
+	VINSERTI128 $0x01, X9, Y8, Y7
+	MOVQ        AX, R13
+	SHRQ        $0x09, R13
+	ANDL        $0x0000007f, R13
+	VMOVQ       (R9)(R13*8), X10
+	MOVQ        AX, R13
+	SHRQ        $0x19, R13
+	ANDL        $0x0000007f, R13
+	VPINSRQ     $0x01, (R9)(R13*8), X10, X10
+	MOVQ        AX, R13
+	SHRQ        $0x29, R13
+	ANDL        $0x0000007f, R13
+	VMOVQ       (R9)(R13*8), X11
+	MOVQ        AX, R13
+	SHRQ        $0x39, R13
+	ANDL        $0x0000007f, R13
+	VPINSRQ     $0x01, (R9)(R13*8), X11, X11
+	VINSERTI128 $0x01, X11, Y10, Y10
+	VPXOR       Y10, Y7, Y7
+	VPAND       codedOnes<>+0(SB), Y10, Y10
+	VPADDB      Y10, Y7, Y7
+	VPUNPCKLDQ  Y1, Y0, Y8
+	VPUNPCKHDQ  Y1, Y0, Y9
+	VPUNPCKLDQ  Y3, Y2, Y10
+	VPUNPCKHDQ  Y3, Y2, Y11
+	VPUNPCKLDQ  Y5, Y4, Y12
+	VPUNPCKHDQ  Y5, Y4, Y13
+	VPUNPCKLDQ  Y7, Y6, Y14
+	VPUNPCKHDQ  Y7, Y6, Y15
+	VPUNPCKLQDQ Y10, Y8, Y0
+	VPUNPCKHQDQ Y10, Y8, Y1
+	VPUNPCKLQDQ Y11, Y9, Y2
+	VPUNPCKHQDQ Y11, Y9, Y3
+	VPUNPCKLQDQ Y14, Y12, Y4
+	VPUNPCKHQDQ Y14, Y12, Y5
+	VPUNPCKLQDQ Y15, Y13, Y6
+	VPUNPCKHQDQ Y15, Y13, Y7
+	VPERM2I128  $0x20, Y4, Y0, Y8
+	VPERM2I128  $0x31, Y4, Y0, Y12
+	VPERM2I128  $0x20, Y5, Y1, Y9
+	VPERM2I128  $0x31, Y5, Y1, Y13
+	VPERM2I128  $0x20, Y6, Y2, Y10
+	VPERM2I128  $0x31, Y6, Y2, Y14
+	VPERM2I128  $0x20, Y7, Y3, Y11
+	VPERM2I128  $0x31, Y7, Y3, Y15
+	VMOVDQU     Y8, 256(DI)
+	VMOVDQU     Y9, 384(DI)
+	VMOVDQU     Y10, 512(DI)
+	VMOVDQU     Y11, 640(DI)
+	VMOVDQU     Y12, 768(DI)
+	VMOVDQU     Y13, 896(DI)
+	VMOVDQU     Y14, 1024(DI)
+	VMOVDQU     Y15, 1152(DI)
+	ADDQ        $0x00000500, DI
+	INCQ        CX
+	CMPQ        CX, $0x08
+	JNE         block
+	SUBQ        $0x000027e0, DI
+	ADDQ        $0x00000250, SI
+	DECL        R11
+	JNZ         group
+	VZEROUPPER
+	RET
+
+// func expandIQ2SAVX2(dst *byte, src *byte, entries *byte, signs *byte)
+// Requires: AVX, AVX2, F16C
+TEXT ·expandIQ2SAVX2(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), DI
+	MOVQ src+8(FP), SI
+	MOVQ entries+16(FP), R8
+	MOVQ signs+24(FP), R9
+	MOVL $0x00000004, R11
+
+group:
+	VPBROADCASTW (SI), X8
+	VCVTPH2PS    X8, Y8
+	VPBROADCASTD 74(SI), Y0
+	VPSRLVD      codedNibbles<>+0(SB), Y0, Y0
+	VPAND        codedFifteen<>+0(SB), Y0, Y0
+	VPADDD       Y0, Y0, Y0
+	VPADDD       codedUnit<>+0(SB), Y0, Y0
+	VCVTDQ2PS    Y0, Y0
+	VMULPS       Y8, Y0, Y0
+	VPBROADCASTW 82(SI), X8
+	VCVTPH2PS    X8, Y8
+	VPBROADCASTD 156(SI), Y1
+	VPSRLVD      codedNibbles<>+0(SB), Y1, Y1
+	VPAND        codedFifteen<>+0(SB), Y1, Y1
+	VPADDD       Y1, Y1, Y1
+	VPADDD       codedUnit<>+0(SB), Y1, Y1
+	VCVTDQ2PS    Y1, Y1
+	VMULPS       Y8, Y1, Y1
+	VPBROADCASTW 164(SI), X8
+	VCVTPH2PS    X8, Y8
+	VPBROADCASTD 238(SI), Y2
+	VPSRLVD      codedNibbles<>+0(SB), Y2, Y2
+	VPAND        codedFifteen<>+0(SB), Y2, Y2
+	VPADDD       Y2, Y2, Y2
+	VPADDD       codedUnit<>+0(SB), Y2, Y2
+	VCVTDQ2PS    Y2, Y2
+	VMULPS       Y8, Y2, Y2
+	VPBROADCASTW 246(SI), X8
+	VCVTPH2PS    X8, Y8
+	VPBROADCASTD 320(SI), Y3
+	VPSRLVD      codedNibbles<>+0(SB), Y3, Y3
+	VPAND        codedFifteen<>+0(SB), Y3, Y3
+	VPADDD       Y3, Y3, Y3
+	VPADDD       codedUnit<>+0(SB), Y3, Y3
+	VCVTDQ2PS    Y3, Y3
+	VMULPS       Y8, Y3, Y3
+	VPBROADCASTW 328(SI), X8
+	VCVTPH2PS    X8, Y8
+	VPBROADCASTD 402(SI), Y4
+	VPSRLVD      codedNibbles<>+0(SB), Y4, Y4
+	VPAND        codedFifteen<>+0(SB), Y4, Y4
+	VPADDD       Y4, Y4, Y4
+	VPADDD       codedUnit<>+0(SB), Y4, Y4
+	VCVTDQ2PS    Y4, Y4
+	VMULPS       Y8, Y4, Y4
+	VPBROADCASTW 410(SI), X8
+	VCVTPH2PS    X8, Y8
+	VPBROADCASTD 484(SI), Y5
+	VPSRLVD      codedNibbles<>+0(SB), Y5, Y5
+	VPAND        codedFifteen<>+0(SB), Y5, Y5
+	VPADDD       Y5, Y5, Y5
+	VPADDD       codedUnit<>+0(SB), Y5, Y5
+	VCVTDQ2PS    Y5, Y5
+	VMULPS       Y8, Y5, Y5
+	VPBROADCASTW 492(SI), X8
+	VCVTPH2PS    X8, Y8
+	VPBROADCASTD 566(SI), Y6
+	VPSRLVD      codedNibbles<>+0(SB), Y6, Y6
+	VPAND        codedFifteen<>+0(SB), Y6, Y6
+	VPADDD       Y6, Y6, Y6
+	VPADDD       codedUnit<>+0(SB), Y6, Y6
+	VCVTDQ2PS    Y6, Y6
+	VMULPS       Y8, Y6, Y6
+	VPBROADCASTW 574(SI), X8
+	VCVTPH2PS    X8, Y8
+	VPBROADCASTD 648(SI), Y7
+	VPSRLVD      codedNibbles<>+0(SB), Y7, Y7
+	VPAND        codedFifteen<>+0(SB), Y7, Y7
+	VPADDD       Y7, Y7, Y7
+	VPADDD       codedUnit<>+0(SB), Y7, Y7
+	VCVTDQ2PS    Y7, Y7
+	VMULPS       Y8, Y7, Y7
+	VBROADCASTSS codedEighth<>+0(SB), Y8
+	VMULPS       Y8, Y0, Y0
+	VMULPS       Y8, Y1, Y1
+	VMULPS       Y8, Y2, Y2
+	VMULPS       Y8, Y3, Y3
+	VMULPS       Y8, Y4, Y4
+	VMULPS       Y8, Y5, Y5
+	VMULPS       Y8, Y6, Y6
+	VMULPS       Y8, Y7, Y7
+	VPUNPCKLDQ   Y1, Y0, Y8
+	VPUNPCKHDQ   Y1, Y0, Y9
+	VPUNPCKLDQ   Y3, Y2, Y10
+	VPUNPCKHDQ   Y3, Y2, Y11
+	VPUNPCKLDQ   Y5, Y4, Y12
+	VPUNPCKHDQ   Y5, Y4, Y13
+	VPUNPCKLDQ   Y7, Y6, Y14
+	VPUNPCKHDQ   Y7, Y6, Y15
+	VPUNPCKLQDQ  Y10, Y8, Y0
+	VPUNPCKHQDQ  Y10, Y8, Y1
+	VPUNPCKLQDQ  Y11, Y9, Y2
+	VPUNPCKHQDQ  Y11, Y9, Y3
+	VPUNPCKLQDQ  Y14, Y12, Y4
+	VPUNPCKHQDQ  Y14, Y12, Y5
+	VPUNPCKLQDQ  Y15, Y13, Y6
+	VPUNPCKHQDQ  Y15, Y13, Y7
+	VPERM2I128   $0x20, Y4, Y0, Y8
+	VPERM2I128   $0x31, Y4, Y0, Y12
+	VPERM2I128   $0x20, Y5, Y1, Y9
+	VPERM2I128   $0x31, Y5, Y1, Y13
+	VPERM2I128   $0x20, Y6, Y2, Y10
+	VPERM2I128   $0x31, Y6, Y2, Y14
+	VPERM2I128   $0x20, Y7, Y3, Y11
+	VPERM2I128   $0x31, Y7, Y3, Y15
+	VMOVUPS      Y8, (DI)
+	VMOVUPS      Y9, 128(DI)
+	VMOVUPS      Y10, 1280(DI)
+	VMOVUPS      Y11, 1408(DI)
+	VMOVUPS      Y12, 2560(DI)
+	VMOVUPS      Y13, 2688(DI)
+	VMOVUPS      Y14, 3840(DI)
+	VMOVUPS      Y15, 3968(DI)
+	VPBROADCASTW (SI), X8
+	VCVTPH2PS    X8, Y8
+	VPBROADCASTD 78(SI), Y0
+	VPSRLVD      codedNibbles<>+0(SB), Y0, Y0
+	VPAND        codedFifteen<>+0(SB), Y0, Y0
+	VPADDD       Y0, Y0, Y0
+	VPADDD       codedUnit<>+0(SB), Y0, Y0
+	VCVTDQ2PS    Y0, Y0
+	VMULPS       Y8, Y0, Y0
+	VPBROADCASTW 82(SI), X8
+	VCVTPH2PS    X8, Y8
+	VPBROADCASTD 160(SI), Y1
+	VPSRLVD      codedNibbles<>+0(SB), Y1, Y1
+	VPAND        codedFifteen<>+0(SB), Y1, Y1
+	VPADDD       Y1, Y1, Y1
+	VPADDD       codedUnit<>+0(SB), Y1, Y1
+	VCVTDQ2PS    Y1, Y1
+	VMULPS       Y8, Y1, Y1
+	VPBROADCASTW 164(SI), X8
+	VCVTPH2PS    X8, Y8
+	VPBROADCASTD 242(SI), Y2
+	VPSRLVD      codedNibbles<>+0(SB), Y2, Y2
+	VPAND        codedFifteen<>+0(SB), Y2, Y2
+	VPADDD       Y2, Y2, Y2
+	VPADDD       codedUnit<>+0(SB), Y2, Y2
+	VCVTDQ2PS    Y2, Y2
+	VMULPS       Y8, Y2, Y2
+	VPBROADCASTW 246(SI), X8
+	VCVTPH2PS    X8, Y8
+	VPBROADCASTD 324(SI), Y3
+	VPSRLVD      codedNibbles<>+0(SB), Y3, Y3
+	VPAND        codedFifteen<>+0(SB), Y3, Y3
+	VPADDD       Y3, Y3, Y3
+	VPADDD       codedUnit<>+0(SB), Y3, Y3
+	VCVTDQ2PS    Y3, Y3
+	VMULPS       Y8, Y3, Y3
+	VPBROADCASTW 328(SI), X8
+	VCVTPH2PS    X8, Y8
+	VPBROADCASTD 406(SI), Y4
+	VPSRLVD      codedNibbles<>+0(SB), Y4, Y4
+	VPAND        codedFifteen<>+0(SB), Y4, Y4
+	VPADDD       Y4, Y4, Y4
+	VPADDD       codedUnit<>+0(SB), Y4, Y4
+	VCVTDQ2PS    Y4, Y4
+	VMULPS       Y8, Y4, Y4
+	VPBROADCASTW 410(SI), X8
+	VCVTPH2PS    X8, Y8
+	VPBROADCASTD 488(SI), Y5
+	VPSRLVD      codedNibbles<>+0(SB), Y5, Y5
+	VPAND        codedFifteen<>+0(SB), Y5, Y5
+	VPADDD       Y5, Y5, Y5
+	VPADDD       codedUnit<>+0(SB), Y5, Y5
+	VCVTDQ2PS    Y5, Y5
+	VMULPS       Y8, Y5, Y5
+	VPBROADCASTW 492(SI), X8
+	VCVTPH2PS    X8, Y8
+	VPBROADCASTD 570(SI), Y6
+	VPSRLVD      codedNibbles<>+0(SB), Y6, Y6
+	VPAND        codedFifteen<>+0(SB), Y6, Y6
+	VPADDD       Y6, Y6, Y6
+	VPADDD       codedUnit<>+0(SB), Y6, Y6
+	VCVTDQ2PS    Y6, Y6
+	VMULPS       Y8, Y6, Y6
+	VPBROADCASTW 574(SI), X8
+	VCVTPH2PS    X8, Y8
+	VPBROADCASTD 652(SI), Y7
+	VPSRLVD      codedNibbles<>+0(SB), Y7, Y7
+	VPAND        codedFifteen<>+0(SB), Y7, Y7
+	VPADDD       Y7, Y7, Y7
+	VPADDD       codedUnit<>+0(SB), Y7, Y7
+	VCVTDQ2PS    Y7, Y7
+	VMULPS       Y8, Y7, Y7
+	VBROADCASTSS codedEighth<>+0(SB), Y8
+	VMULPS       Y8, Y0, Y0
+	VMULPS       Y8, Y1, Y1
+	VMULPS       Y8, Y2, Y2
+	VMULPS       Y8, Y3, Y3
+	VMULPS       Y8, Y4, Y4
+	VMULPS       Y8, Y5, Y5
+	VMULPS       Y8, Y6, Y6
+	VMULPS       Y8, Y7, Y7
+	VPUNPCKLDQ   Y1, Y0, Y8
+	VPUNPCKHDQ   Y1, Y0, Y9
+	VPUNPCKLDQ   Y3, Y2, Y10
+	VPUNPCKHDQ   Y3, Y2, Y11
+	VPUNPCKLDQ   Y5, Y4, Y12
+	VPUNPCKHDQ   Y5, Y4, Y13
+	VPUNPCKLDQ   Y7, Y6, Y14
+	VPUNPCKHDQ   Y7, Y6, Y15
+	VPUNPCKLQDQ  Y10, Y8, Y0
+	VPUNPCKHQDQ  Y10, Y8, Y1
+	VPUNPCKLQDQ  Y11, Y9, Y2
+	VPUNPCKHQDQ  Y11, Y9, Y3
+	VPUNPCKLQDQ  Y14, Y12, Y4
+	VPUNPCKHQDQ  Y14, Y12, Y5
+	VPUNPCKLQDQ  Y15, Y13, Y6
+	VPUNPCKHQDQ  Y15, Y13, Y7
+	VPERM2I128   $0x20, Y4, Y0, Y8
+	VPERM2I128   $0x31, Y4, Y0, Y12
+	VPERM2I128   $0x20, Y5, Y1, Y9
+	VPERM2I128   $0x31, Y5, Y1, Y13
+	VPERM2I128   $0x20, Y6, Y2, Y10
+	VPERM2I128   $0x31, Y6, Y2, Y14
+	VPERM2I128   $0x20, Y7, Y3, Y11
+	VPERM2I128   $0x31, Y7, Y3, Y15
+	VMOVUPS      Y8, 5120(DI)
+	VMOVUPS      Y9, 5248(DI)
+	VMOVUPS      Y10, 6400(DI)
+	VMOVUPS      Y11, 6528(DI)
+	VMOVUPS      Y12, 7680(DI)
+	VMOVUPS      Y13, 7808(DI)
+	VMOVUPS      Y14, 8960(DI)
+	VMOVUPS      Y15, 9088(DI)
+	XORL         CX, CX
+
+block:
+	MOVL        2(SI)(CX*4), AX
+	MOVBLZX     66(SI)(CX*1), BX
+	MOVL        34(SI)(CX*4), DX
+	MOVBLZX     AL, R12
+	MOVL        BX, R13
+	SHLL        $0x08, R13
+	ANDL        $0x00000300, R13
+	ORL         R13, R12
+	VMOVQ       (R8)(R12*8), X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	MOVL        BX, R13
+	SHLL        $0x06, R13
+	ANDL        $0x00000300, R13
+	ORL         R13, R12
+	VPINSRQ     $0x01, (R8)(R12*8), X8, X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	MOVL        BX, R13
+	SHLL        $0x04, R13
+	ANDL        $0x00000300, R13
+	ORL         R13, R12
+	VMOVQ       (R8)(R12*8), X9
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	MOVL        BX, R13
+	SHLL        $0x02, R13
+	ANDL        $0x00000300, R13
+	ORL         R13, R12
+	VPINSRQ     $0x01, (R8)(R12*8), X9, X9
+	VINSERTI128 $0x01, X9, Y8, Y0
+	MOVQ        DX, R13
+	ANDL        $0x000000ff, R13
+	VMOVQ       (R9)(R13*8), X10
+	MOVQ        DX, R13
+	SHRQ        $0x08, R13
+	ANDL        $0x000000ff, R13
+	VPINSRQ     $0x01, (R9)(R13*8), X10, X10
+	MOVQ        DX, R13
+	SHRQ        $0x10, R13
+	ANDL        $0x000000ff, R13
+	VMOVQ       (R9)(R13*8), X11
+	MOVQ        DX, R13
+	SHRQ        $0x18, R13
+	ANDL        $0x000000ff, R13
+	VPINSRQ     $0x01, (R9)(R13*8), X11, X11
+	VINSERTI128 $0x01, X11, Y10, Y10
+	VPXOR       Y10, Y0, Y0
+	VPAND       codedOnes<>+0(SB), Y10, Y10
+	VPADDB      Y10, Y0, Y0
+	MOVL        84(SI)(CX*4), AX
+	MOVBLZX     148(SI)(CX*1), BX
+	MOVL        116(SI)(CX*4), DX
+	MOVBLZX     AL, R12
+	MOVL        BX, R13
+	SHLL        $0x08, R13
+	ANDL        $0x00000300, R13
+	ORL         R13, R12
+	VMOVQ       (R8)(R12*8), X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	MOVL        BX, R13
+	SHLL        $0x06, R13
+	ANDL        $0x00000300, R13
+	ORL         R13, R12
+	VPINSRQ     $0x01, (R8)(R12*8), X8, X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	MOVL        BX, R13
+	SHLL        $0x04, R13
+	ANDL        $0x00000300, R13
+	ORL         R13, R12
+	VMOVQ       (R8)(R12*8), X9
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	MOVL        BX, R13
+	SHLL        $0x02, R13
+	ANDL        $0x00000300, R13
+	ORL         R13, R12
+	VPINSRQ     $0x01, (R8)(R12*8), X9, X9
+	VINSERTI128 $0x01, X9, Y8, Y1
+	MOVQ        DX, R13
+	ANDL        $0x000000ff, R13
+	VMOVQ       (R9)(R13*8), X10
+	MOVQ        DX, R13
+	SHRQ        $0x08, R13
+	ANDL        $0x000000ff, R13
+	VPINSRQ     $0x01, (R9)(R13*8), X10, X10
+	MOVQ        DX, R13
+	SHRQ        $0x10, R13
+	ANDL        $0x000000ff, R13
+	VMOVQ       (R9)(R13*8), X11
+	MOVQ        DX, R13
+	SHRQ        $0x18, R13
+	ANDL        $0x000000ff, R13
+	VPINSRQ     $0x01, (R9)(R13*8), X11, X11
+	VINSERTI128 $0x01, X11, Y10, Y10
+	VPXOR       Y10, Y1, Y1
+	VPAND       codedOnes<>+0(SB), Y10, Y10
+	VPADDB      Y10, Y1, Y1
+	MOVL        166(SI)(CX*4), AX
+	MOVBLZX     230(SI)(CX*1), BX
+	MOVL        198(SI)(CX*4), DX
+	MOVBLZX     AL, R12
+	MOVL        BX, R13
+	SHLL        $0x08, R13
+	ANDL        $0x00000300, R13
+	ORL         R13, R12
+	VMOVQ       (R8)(R12*8), X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	MOVL        BX, R13
+	SHLL        $0x06, R13
+	ANDL        $0x00000300, R13
+	ORL         R13, R12
+	VPINSRQ     $0x01, (R8)(R12*8), X8, X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	MOVL        BX, R13
+	SHLL        $0x04, R13
+	ANDL        $0x00000300, R13
+	ORL         R13, R12
+	VMOVQ       (R8)(R12*8), X9
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	MOVL        BX, R13
+	SHLL        $0x02, R13
+	ANDL        $0x00000300, R13
+	ORL         R13, R12
+	VPINSRQ     $0x01, (R8)(R12*8), X9, X9
+	VINSERTI128 $0x01, X9, Y8, Y2
+	MOVQ        DX, R13
+	ANDL        $0x000000ff, R13
+	VMOVQ       (R9)(R13*8), X10
+	MOVQ        DX, R13
+	SHRQ        $0x08, R13
+	ANDL        $0x000000ff, R13
+	VPINSRQ     $0x01, (R9)(R13*8), X10, X10
+	MOVQ        DX, R13
+	SHRQ        $0x10, R13
+	ANDL        $0x000000ff, R13
+	VMOVQ       (R9)(R13*8), X11
+	MOVQ        DX, R13
+	SHRQ        $0x18, R13
+	ANDL        $0x000000ff, R13
+	VPINSRQ     $0x01, (R9)(R13*8), X11, X11
+	VINSERTI128 $0x01, X11, Y10, Y10
+	VPXOR       Y10, Y2, Y2
+	VPAND       codedOnes<>+0(SB), Y10, Y10
+	VPADDB      Y10, Y2, Y2
+	MOVL        248(SI)(CX*4), AX
+	MOVBLZX     312(SI)(CX*1), BX
+	MOVL        280(SI)(CX*4), DX
+	MOVBLZX     AL, R12
+	MOVL        BX, R13
+	SHLL        $0x08, R13
+	ANDL        $0x00000300, R13
+	ORL         R13, R12
+	VMOVQ       (R8)(R12*8), X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	MOVL        BX, R13
+	SHLL        $0x06, R13
+	ANDL        $0x00000300, R13
+	ORL         R13, R12
+	VPINSRQ     $0x01, (R8)(R12*8), X8, X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	MOVL        BX, R13
+	SHLL        $0x04, R13
+	ANDL        $0x00000300, R13
+	ORL         R13, R12
+	VMOVQ       (R8)(R12*8), X9
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	MOVL        BX, R13
+	SHLL        $0x02, R13
+	ANDL        $0x00000300, R13
+	ORL         R13, R12
+	VPINSRQ     $0x01, (R8)(R12*8), X9, X9
+	VINSERTI128 $0x01, X9, Y8, Y3
+	MOVQ        DX, R13
+	ANDL        $0x000000ff, R13
+	VMOVQ       (R9)(R13*8), X10
+	MOVQ        DX, R13
+	SHRQ        $0x08, R13
+	ANDL        $0x000000ff, R13
+	VPINSRQ     $0x01, (R9)(R13*8), X10, X10
+	MOVQ        DX, R13
+	SHRQ        $0x10, R13
+	ANDL        $0x000000ff, R13
+	VMOVQ       (R9)(R13*8), X11
+	MOVQ        DX, R13
+	SHRQ        $0x18, R13
+	ANDL        $0x000000ff, R13
+	VPINSRQ     $0x01, (R9)(R13*8), X11, X11
+	VINSERTI128 $0x01, X11, Y10, Y10
+	VPXOR       Y10, Y3, Y3
+	VPAND       codedOnes<>+0(SB), Y10, Y10
+	VPADDB      Y10, Y3, Y3
+	MOVL        330(SI)(CX*4), AX
+	MOVBLZX     394(SI)(CX*1), BX
+	MOVL        362(SI)(CX*4), DX
+	MOVBLZX     AL, R12
+	MOVL        BX, R13
+	SHLL        $0x08, R13
+	ANDL        $0x00000300, R13
+	ORL         R13, R12
+	VMOVQ       (R8)(R12*8), X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	MOVL        BX, R13
+	SHLL        $0x06, R13
+	ANDL        $0x00000300, R13
+	ORL         R13, R12
+	VPINSRQ     $0x01, (R8)(R12*8), X8, X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	MOVL        BX, R13
+	SHLL        $0x04, R13
+	ANDL        $0x00000300, R13
+	ORL         R13, R12
+	VMOVQ       (R8)(R12*8), X9
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	MOVL        BX, R13
+	SHLL        $0x02, R13
+	ANDL        $0x00000300, R13
+	ORL         R13, R12
+	VPINSRQ     $0x01, (R8)(R12*8), X9, X9
+	VINSERTI128 $0x01, X9, Y8, Y4
+	MOVQ        DX, R13
+	ANDL        $0x000000ff, R13
+	VMOVQ       (R9)(R13*8), X10
+	MOVQ        DX, R13
+	SHRQ        $0x08, R13
+	ANDL        $0x000000ff, R13
+	VPINSRQ     $0x01, (R9)(R13*8), X10, X10
+	MOVQ        DX, R13
+	SHRQ        $0x10, R13
+	ANDL        $0x000000ff, R13
+	VMOVQ       (R9)(R13*8), X11
+	MOVQ        DX, R13
+	SHRQ        $0x18, R13
+	ANDL        $0x000000ff, R13
+	VPINSRQ     $0x01, (R9)(R13*8), X11, X11
+	VINSERTI128 $0x01, X11, Y10, Y10
+	VPXOR       Y10, Y4, Y4
+	VPAND       codedOnes<>+0(SB), Y10, Y10
+	VPADDB      Y10, Y4, Y4
+	MOVL        412(SI)(CX*4), AX
+	MOVBLZX     476(SI)(CX*1), BX
+	MOVL        444(SI)(CX*4), DX
+	MOVBLZX     AL, R12
+	MOVL        BX, R13
+	SHLL        $0x08, R13
+	ANDL        $0x00000300, R13
+	ORL         R13, R12
+	VMOVQ       (R8)(R12*8), X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	MOVL        BX, R13
+	SHLL        $0x06, R13
+	ANDL        $0x00000300, R13
+	ORL         R13, R12
+	VPINSRQ     $0x01, (R8)(R12*8), X8, X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	MOVL        BX, R13
+	SHLL        $0x04, R13
+	ANDL        $0x00000300, R13
+	ORL         R13, R12
+	VMOVQ       (R8)(R12*8), X9
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	MOVL        BX, R13
+	SHLL        $0x02, R13
+	ANDL        $0x00000300, R13
+	ORL         R13, R12
+	VPINSRQ     $0x01, (R8)(R12*8), X9, X9
+	VINSERTI128 $0x01, X9, Y8, Y5
+	MOVQ        DX, R13
+	ANDL        $0x000000ff, R13
+	VMOVQ       (R9)(R13*8), X10
+	MOVQ        DX, R13
+	SHRQ        $0x08, R13
+	ANDL        $0x000000ff, R13
+	VPINSRQ     $0x01, (R9)(R13*8), X10, X10
+	MOVQ        DX, R13
+	SHRQ        $0x10, R13
+	ANDL        $0x000000ff, R13
+	VMOVQ       (R9)(R13*8), X11
+	MOVQ        DX, R13
+	SHRQ        $0x18, R13
+	ANDL        $0x000000ff, R13
+	VPINSRQ     $0x01, (R9)(R13*8), X11, X11
+	VINSERTI128 $0x01, X11, Y10, Y10
+	VPXOR       Y10, Y5, Y5
+	VPAND       codedOnes<>+0(SB), Y10, Y10
+	VPADDB      Y10, Y5, Y5
+	MOVL        494(SI)(CX*4), AX
+	MOVBLZX     558(SI)(CX*1), BX
+	MOVL        526(SI)(CX*4), DX
+	MOVBLZX     AL, R12
+	MOVL        BX, R13
+	SHLL        $0x08, R13
+	ANDL        $0x00000300, R13
+	ORL         R13, R12
+	VMOVQ       (R8)(R12*8), X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	MOVL        BX, R13
+	SHLL        $0x06, R13
+	ANDL        $0x00000300, R13
+	ORL         R13, R12
+	VPINSRQ     $0x01, (R8)(R12*8), X8, X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	MOVL        BX, R13
+	SHLL        $0x04, R13
+	ANDL        $0x00000300, R13
+	ORL         R13, R12
+	VMOVQ       (R8)(R12*8), X9
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	MOVL        BX, R13
+	SHLL        $0x02, R13
+	ANDL        $0x00000300, R13
+	ORL         R13, R12
+	VPINSRQ     $0x01, (R8)(R12*8), X9, X9
+	VINSERTI128 $0x01, X9, Y8, Y6
+	MOVQ        DX, R13
+	ANDL        $0x000000ff, R13
+	VMOVQ       (R9)(R13*8), X10
+	MOVQ        DX, R13
+	SHRQ        $0x08, R13
+	ANDL        $0x000000ff, R13
+	VPINSRQ     $0x01, (R9)(R13*8), X10, X10
+	MOVQ        DX, R13
+	SHRQ        $0x10, R13
+	ANDL        $0x000000ff, R13
+	VMOVQ       (R9)(R13*8), X11
+	MOVQ        DX, R13
+	SHRQ        $0x18, R13
+	ANDL        $0x000000ff, R13
+	VPINSRQ     $0x01, (R9)(R13*8), X11, X11
+	VINSERTI128 $0x01, X11, Y10, Y10
+	VPXOR       Y10, Y6, Y6
+	VPAND       codedOnes<>+0(SB), Y10, Y10
+	VPADDB      Y10, Y6, Y6
+	MOVL        576(SI)(CX*4), AX
+	MOVBLZX     640(SI)(CX*1), BX
+	MOVL        608(SI)(CX*4), DX
+	MOVBLZX     AL, R12
+	MOVL        BX, R13
+	SHLL        $0x08, R13
+	ANDL        $0x00000300, R13
+	ORL         R13, R12
+	VMOVQ       (R8)(R12*8), X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	MOVL        BX, R13
+	SHLL        $0x06, R13
+	ANDL        $0x00000300, R13
+	ORL         R13, R12
+	VPINSRQ     $0x01, (R8)(R12*8), X8, X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	MOVL        BX, R13
+	SHLL        $0x04, R13
+	ANDL        $0x00000300, R13
+	ORL         R13, R12
+	VMOVQ       (R8)(R12*8), X9
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	MOVL        BX, R13
+	SHLL        $0x02, R13
+	ANDL        $0x00000300, R13
+	ORL         R13, R12
+	VPINSRQ     $0x01, (R8)(R12*8), X9, X9
+	VINSERTI128 $0x01, X9, Y8, Y7
+	MOVQ        DX, R13
+	ANDL        $0x000000ff, R13
+	VMOVQ       (R9)(R13*8), X10
+	MOVQ        DX, R13
+	SHRQ        $0x08, R13
+	ANDL        $0x000000ff, R13
+	VPINSRQ     $0x01, (R9)(R13*8), X10, X10
+	MOVQ        DX, R13
+	SHRQ        $0x10, R13
+	ANDL        $0x000000ff, R13
+	VMOVQ       (R9)(R13*8), X11
+	MOVQ        DX, R13
+	SHRQ        $0x18, R13
+	ANDL        $0x000000ff, R13
+	VPINSRQ     $0x01, (R9)(R13*8), X11, X11
+	VINSERTI128 $0x01, X11, Y10, Y10
+	VPXOR       Y10, Y7, Y7
+	VPAND       codedOnes<>+0(SB), Y10, Y10
+	VPADDB      Y10, Y7, Y7
+	VPUNPCKLDQ  Y1, Y0, Y8
+	VPUNPCKHDQ  Y1, Y0, Y9
+	VPUNPCKLDQ  Y3, Y2, Y10
+	VPUNPCKHDQ  Y3, Y2, Y11
+	VPUNPCKLDQ  Y5, Y4, Y12
+	VPUNPCKHDQ  Y5, Y4, Y13
+	VPUNPCKLDQ  Y7, Y6, Y14
+	VPUNPCKHDQ  Y7, Y6, Y15
+	VPUNPCKLQDQ Y10, Y8, Y0
+	VPUNPCKHQDQ Y10, Y8, Y1
+	VPUNPCKLQDQ Y11, Y9, Y2
+	VPUNPCKHQDQ Y11, Y9, Y3
+	VPUNPCKLQDQ Y14, Y12, Y4
+	VPUNPCKHQDQ Y14, Y12, Y5
+	VPUNPCKLQDQ Y15, Y13, Y6
+	VPUNPCKHQDQ Y15, Y13, Y7
+	VPERM2I128  $0x20, Y4, Y0, Y8
+	VPERM2I128  $0x31, Y4, Y0, Y12
+	VPERM2I128  $0x20, Y5, Y1, Y9
+	VPERM2I128  $0x31, Y5, Y1, Y13
+	VPERM2I128  $0x20, Y6, Y2, Y10
+	VPERM2I128  $0x31, Y6, Y2, Y14
+	VPERM2I128  $0x20, Y7, Y3, Y11
+	VPERM2I128  $0x31, Y7, Y3, Y15
+	VMOVDQU     Y8, 256(DI)
+	VMOVDQU     Y9, 384(DI)
+	VMOVDQU     Y10, 512(DI)
+	VMOVDQU     Y11, 640(DI)
+	VMOVDQU     Y12, 768(DI)
+	VMOVDQU     Y13, 896(DI)
+	VMOVDQU     Y14, 1024(DI)
+	VMOVDQU     Y15, 1152(DI)
+	ADDQ        $0x00000500, DI
+	INCQ        CX
+	CMPQ        CX, $0x08
+	JNE         block
+	SUBQ        $0x000027e0, DI
+	ADDQ        $0x00000290, SI
+	DECL        R11
+	JNZ         group
+	VZEROUPPER
+	RET
+
+// func expandIQ3XXSAVX2(dst *byte, src *byte, entries *byte, signs *byte)
+// Requires: AVX, AVX2, F16C
+TEXT ·expandIQ3XXSAVX2(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), DI
+	MOVQ src+8(FP), SI
+	MOVQ entries+16(FP), R8
+	MOVQ signs+24(FP), R9
+	MOVL $0x00000004, R11
+
+group:
+	VPBROADCASTW (SI), X8
+	VCVTPH2PS    X8, Y8
+	VMOVUPS      66(SI), Y0
+	VPSRLD       $0x1c, Y0, Y0
+	VPADDD       Y0, Y0, Y0
+	VPADDD       codedUnit<>+0(SB), Y0, Y0
+	VCVTDQ2PS    Y0, Y0
+	VMULPS       Y8, Y0, Y0
+	VPBROADCASTW 98(SI), X8
+	VCVTPH2PS    X8, Y8
+	VMOVUPS      164(SI), Y1
+	VPSRLD       $0x1c, Y1, Y1
+	VPADDD       Y1, Y1, Y1
+	VPADDD       codedUnit<>+0(SB), Y1, Y1
+	VCVTDQ2PS    Y1, Y1
+	VMULPS       Y8, Y1, Y1
+	VPBROADCASTW 196(SI), X8
+	VCVTPH2PS    X8, Y8
+	VMOVUPS      262(SI), Y2
+	VPSRLD       $0x1c, Y2, Y2
+	VPADDD       Y2, Y2, Y2
+	VPADDD       codedUnit<>+0(SB), Y2, Y2
+	VCVTDQ2PS    Y2, Y2
+	VMULPS       Y8, Y2, Y2
+	VPBROADCASTW 294(SI), X8
+	VCVTPH2PS    X8, Y8
+	VMOVUPS      360(SI), Y3
+	VPSRLD       $0x1c, Y3, Y3
+	VPADDD       Y3, Y3, Y3
+	VPADDD       codedUnit<>+0(SB), Y3, Y3
+	VCVTDQ2PS    Y3, Y3
+	VMULPS       Y8, Y3, Y3
+	VPBROADCASTW 392(SI), X8
+	VCVTPH2PS    X8, Y8
+	VMOVUPS      458(SI), Y4
+	VPSRLD       $0x1c, Y4, Y4
+	VPADDD       Y4, Y4, Y4
+	VPADDD       codedUnit<>+0(SB), Y4, Y4
+	VCVTDQ2PS    Y4, Y4
+	VMULPS       Y8, Y4, Y4
+	VPBROADCASTW 490(SI), X8
+	VCVTPH2PS    X8, Y8
+	VMOVUPS      556(SI), Y5
+	VPSRLD       $0x1c, Y5, Y5
+	VPADDD       Y5, Y5, Y5
+	VPADDD       codedUnit<>+0(SB), Y5, Y5
+	VCVTDQ2PS    Y5, Y5
+	VMULPS       Y8, Y5, Y5
+	VPBROADCASTW 588(SI), X8
+	VCVTPH2PS    X8, Y8
+	VMOVUPS      654(SI), Y6
+	VPSRLD       $0x1c, Y6, Y6
+	VPADDD       Y6, Y6, Y6
+	VPADDD       codedUnit<>+0(SB), Y6, Y6
+	VCVTDQ2PS    Y6, Y6
+	VMULPS       Y8, Y6, Y6
+	VPBROADCASTW 686(SI), X8
+	VCVTPH2PS    X8, Y8
+	VMOVUPS      752(SI), Y7
+	VPSRLD       $0x1c, Y7, Y7
+	VPADDD       Y7, Y7, Y7
+	VPADDD       codedUnit<>+0(SB), Y7, Y7
+	VCVTDQ2PS    Y7, Y7
+	VMULPS       Y8, Y7, Y7
+	VBROADCASTSS codedQuarter<>+0(SB), Y8
+	VMULPS       Y8, Y0, Y0
+	VMULPS       Y8, Y1, Y1
+	VMULPS       Y8, Y2, Y2
+	VMULPS       Y8, Y3, Y3
+	VMULPS       Y8, Y4, Y4
+	VMULPS       Y8, Y5, Y5
+	VMULPS       Y8, Y6, Y6
+	VMULPS       Y8, Y7, Y7
+	VPUNPCKLDQ   Y1, Y0, Y8
+	VPUNPCKHDQ   Y1, Y0, Y9
+	VPUNPCKLDQ   Y3, Y2, Y10
+	VPUNPCKHDQ   Y3, Y2, Y11
+	VPUNPCKLDQ   Y5, Y4, Y12
+	VPUNPCKHDQ   Y5, Y4, Y13
+	VPUNPCKLDQ   Y7, Y6, Y14
+	VPUNPCKHDQ   Y7, Y6, Y15
+	VPUNPCKLQDQ  Y10, Y8, Y0
+	VPUNPCKHQDQ  Y10, Y8, Y1
+	VPUNPCKLQDQ  Y11, Y9, Y2
+	VPUNPCKHQDQ  Y11, Y9, Y3
+	VPUNPCKLQDQ  Y14, Y12, Y4
+	VPUNPCKHQDQ  Y14, Y12, Y5
+	VPUNPCKLQDQ  Y15, Y13, Y6
+	VPUNPCKHQDQ  Y15, Y13, Y7
+	VPERM2I128   $0x20, Y4, Y0, Y8
+	VPERM2I128   $0x31, Y4, Y0, Y12
+	VPERM2I128   $0x20, Y5, Y1, Y9
+	VPERM2I128   $0x31, Y5, Y1, Y13
+	VPERM2I128   $0x20, Y6, Y2, Y10
+	VPERM2I128   $0x31, Y6, Y2, Y14
+	VPERM2I128   $0x20, Y7, Y3, Y11
+	VPERM2I128   $0x31, Y7, Y3, Y15
+	VMOVUPS      Y8, (DI)
+	VMOVUPS      Y8, 128(DI)
+	VMOVUPS      Y9, 1280(DI)
+	VMOVUPS      Y9, 1408(DI)
+	VMOVUPS      Y10, 2560(DI)
+	VMOVUPS      Y10, 2688(DI)
+	VMOVUPS      Y11, 3840(DI)
+	VMOVUPS      Y11, 3968(DI)
+	VMOVUPS      Y12, 5120(DI)
+	VMOVUPS      Y12, 5248(DI)
+	VMOVUPS      Y13, 6400(DI)
+	VMOVUPS      Y13, 6528(DI)
+	VMOVUPS      Y14, 7680(DI)
+	VMOVUPS      Y14, 7808(DI)
+	VMOVUPS      Y15, 8960(DI)
+	VMOVUPS      Y15, 9088(DI)
+	XORL         CX, CX
+
+block:
+	MOVQ        2(SI)(CX*8), AX
+	MOVL        66(SI)(CX*4), DX
+	MOVBLZX     AL, R12
+	VMOVD       (R8)(R12*4), X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VPINSRD     $0x01, (R8)(R12*4), X8, X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VPINSRD     $0x02, (R8)(R12*4), X8, X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VPINSRD     $0x03, (R8)(R12*4), X8, X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VMOVD       (R8)(R12*4), X9
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VPINSRD     $0x01, (R8)(R12*4), X9, X9
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VPINSRD     $0x02, (R8)(R12*4), X9, X9
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VPINSRD     $0x03, (R8)(R12*4), X9, X9
+	VINSERTI128 $0x01, X9, Y8, Y0
+	MOVQ        DX, R13
+	ANDL        $0x0000007f, R13
+	VMOVQ       (R9)(R13*8), X10
+	MOVQ        DX, R13
+	SHRQ        $0x07, R13
+	ANDL        $0x0000007f, R13
+	VPINSRQ     $0x01, (R9)(R13*8), X10, X10
+	MOVQ        DX, R13
+	SHRQ        $0x0e, R13
+	ANDL        $0x0000007f, R13
+	VMOVQ       (R9)(R13*8), X11
+	MOVQ        DX, R13
+	SHRQ        $0x15, R13
+	ANDL        $0x0000007f, R13
+	VPINSRQ     $0x01, (R9)(R13*8), X11, X11
+	VINSERTI128 $0x01, X11, Y10, Y10
+	VPXOR       Y10, Y0, Y0
+	VPAND       codedOnes<>+0(SB), Y10, Y10
+	VPADDB      Y10, Y0, Y0
+	MOVQ        100(SI)(CX*8), AX
+	MOVL        164(SI)(CX*4), DX
+	MOVBLZX     AL, R12
+	VMOVD       (R8)(R12*4), X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VPINSRD     $0x01, (R8)(R12*4), X8, X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VPINSRD     $0x02, (R8)(R12*4), X8, X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VPINSRD     $0x03, (R8)(R12*4), X8, X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VMOVD       (R8)(R12*4), X9
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VPINSRD     $0x01, (R8)(R12*4), X9, X9
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VPINSRD     $0x02, (R8)(R12*4), X9, X9
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VPINSRD     $0x03, (R8)(R12*4), X9, X9
+	VINSERTI128 $0x01, X9, Y8, Y1
+	MOVQ        DX, R13
+	ANDL        $0x0000007f, R13
+	VMOVQ       (R9)(R13*8), X10
+	MOVQ        DX, R13
+	SHRQ        $0x07, R13
+	ANDL        $0x0000007f, R13
+	VPINSRQ     $0x01, (R9)(R13*8), X10, X10
+	MOVQ        DX, R13
+	SHRQ        $0x0e, R13
+	ANDL        $0x0000007f, R13
+	VMOVQ       (R9)(R13*8), X11
+	MOVQ        DX, R13
+	SHRQ        $0x15, R13
+	ANDL        $0x0000007f, R13
+	VPINSRQ     $0x01, (R9)(R13*8), X11, X11
+	VINSERTI128 $0x01, X11, Y10, Y10
+	VPXOR       Y10, Y1, Y1
+	VPAND       codedOnes<>+0(SB), Y10, Y10
+	VPADDB      Y10, Y1, Y1
+	MOVQ        198(SI)(CX*8), AX
+	MOVL        262(SI)(CX*4), DX
+	MOVBLZX     AL, R12
+	VMOVD       (R8)(R12*4), X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VPINSRD     $0x01, (R8)(R12*4), X8, X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VPINSRD     $0x02, (R8)(R12*4), X8, X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VPINSRD     $0x03, (R8)(R12*4), X8, X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VMOVD       (R8)(R12*4), X9
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VPINSRD     $0x01, (R8)(R12*4), X9, X9
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VPINSRD     $0x02, (R8)(R12*4), X9, X9
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VPINSRD     $0x03, (R8)(R12*4), X9, X9
+	VINSERTI128 $0x01, X9, Y8, Y2
+	MOVQ        DX, R13
+	ANDL        $0x0000007f, R13
+	VMOVQ       (R9)(R13*8), X10
+	MOVQ        DX, R13
+	SHRQ        $0x07, R13
+	ANDL        $0x0000007f, R13
+	VPINSRQ     $0x01, (R9)(R13*8), X10, X10
+	MOVQ        DX, R13
+	SHRQ        $0x0e, R13
+	ANDL        $0x0000007f, R13
+	VMOVQ       (R9)(R13*8), X11
+	MOVQ        DX, R13
+	SHRQ        $0x15, R13
+	ANDL        $0x0000007f, R13
+	VPINSRQ     $0x01, (R9)(R13*8), X11, X11
+	VINSERTI128 $0x01, X11, Y10, Y10
+	VPXOR       Y10, Y2, Y2
+	VPAND       codedOnes<>+0(SB), Y10, Y10
+	VPADDB      Y10, Y2, Y2
+	MOVQ        296(SI)(CX*8), AX
+	MOVL        360(SI)(CX*4), DX
+	MOVBLZX     AL, R12
+	VMOVD       (R8)(R12*4), X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VPINSRD     $0x01, (R8)(R12*4), X8, X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VPINSRD     $0x02, (R8)(R12*4), X8, X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VPINSRD     $0x03, (R8)(R12*4), X8, X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VMOVD       (R8)(R12*4), X9
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VPINSRD     $0x01, (R8)(R12*4), X9, X9
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VPINSRD     $0x02, (R8)(R12*4), X9, X9
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VPINSRD     $0x03, (R8)(R12*4), X9, X9
+	VINSERTI128 $0x01, X9, Y8, Y3
+	MOVQ        DX, R13
+	ANDL        $0x0000007f, R13
+	VMOVQ       (R9)(R13*8), X10
+	MOVQ        DX, R13
+	SHRQ        $0x07, R13
+	ANDL        $0x0000007f, R13
+	VPINSRQ     $0x01, (R9)(R13*8), X10, X10
+	MOVQ        DX, R13
+	SHRQ        $0x0e, R13
+	ANDL        $0x0000007f, R13
+	VMOVQ       (R9)(R13*8), X11
+	MOVQ        DX, R13
+	SHRQ        $0x15, R13
+	ANDL        $0x0000007f, R13
+	VPINSRQ     $0x01, (R9)(R13*8), X11, X11
+	VINSERTI128 $0x01, X11, Y10, Y10
+	VPXOR       Y10, Y3, Y3
+	VPAND       codedOnes<>+0(SB), Y10, Y10
+	VPADDB      Y10, Y3, Y3
+	MOVQ        394(SI)(CX*8), AX
+	MOVL        458(SI)(CX*4), DX
+	MOVBLZX     AL, R12
+	VMOVD       (R8)(R12*4), X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VPINSRD     $0x01, (R8)(R12*4), X8, X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VPINSRD     $0x02, (R8)(R12*4), X8, X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VPINSRD     $0x03, (R8)(R12*4), X8, X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VMOVD       (R8)(R12*4), X9
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VPINSRD     $0x01, (R8)(R12*4), X9, X9
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VPINSRD     $0x02, (R8)(R12*4), X9, X9
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VPINSRD     $0x03, (R8)(R12*4), X9, X9
+	VINSERTI128 $0x01, X9, Y8, Y4
+	MOVQ        DX, R13
+	ANDL        $0x0000007f, R13
+	VMOVQ       (R9)(R13*8), X10
+	MOVQ        DX, R13
+	SHRQ        $0x07, R13
+	ANDL        $0x0000007f, R13
+	VPINSRQ     $0x01, (R9)(R13*8), X10, X10
+	MOVQ        DX, R13
+	SHRQ        $0x0e, R13
+	ANDL        $0x0000007f, R13
+	VMOVQ       (R9)(R13*8), X11
+	MOVQ        DX, R13
+	SHRQ        $0x15, R13
+	ANDL        $0x0000007f, R13
+	VPINSRQ     $0x01, (R9)(R13*8), X11, X11
+	VINSERTI128 $0x01, X11, Y10, Y10
+	VPXOR       Y10, Y4, Y4
+	VPAND       codedOnes<>+0(SB), Y10, Y10
+	VPADDB      Y10, Y4, Y4
+	MOVQ        492(SI)(CX*8), AX
+	MOVL        556(SI)(CX*4), DX
+	MOVBLZX     AL, R12
+	VMOVD       (R8)(R12*4), X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VPINSRD     $0x01, (R8)(R12*4), X8, X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VPINSRD     $0x02, (R8)(R12*4), X8, X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VPINSRD     $0x03, (R8)(R12*4), X8, X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VMOVD       (R8)(R12*4), X9
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VPINSRD     $0x01, (R8)(R12*4), X9, X9
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VPINSRD     $0x02, (R8)(R12*4), X9, X9
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VPINSRD     $0x03, (R8)(R12*4), X9, X9
+	VINSERTI128 $0x01, X9, Y8, Y5
+	MOVQ        DX, R13
+	ANDL        $0x0000007f, R13
+	VMOVQ       (R9)(R13*8), X10
+	MOVQ        DX, R13
+	SHRQ        $0x07, R13
+	ANDL        $0x0000007f, R13
+	VPINSRQ     $0x01, (R9)(R13*8), X10, X10
+	MOVQ        DX, R13
+	SHRQ        $0x0e, R13
+	ANDL        $0x0000007f, R13
+	VMOVQ       (R9)(R13*8), X11
+	MOVQ        DX, R13
+	SHRQ        $0x15, R13
+	ANDL        $0x0000007f, R13
+	VPINSRQ     $0x01, (R9)(R13*8), X11, X11
+	VINSERTI128 $0x01, X11, Y10, Y10
+	VPXOR       Y10, Y5, Y5
+	VPAND       codedOnes<>+0(SB), Y10, Y10
+	VPADDB      Y10, Y5, Y5
+	MOVQ        590(SI)(CX*8), AX
+	MOVL        654(SI)(CX*4), DX
+	MOVBLZX     AL, R12
+	VMOVD       (R8)(R12*4), X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VPINSRD     $0x01, (R8)(R12*4), X8, X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VPINSRD     $0x02, (R8)(R12*4), X8, X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VPINSRD     $0x03, (R8)(R12*4), X8, X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VMOVD       (R8)(R12*4), X9
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VPINSRD     $0x01, (R8)(R12*4), X9, X9
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VPINSRD     $0x02, (R8)(R12*4), X9, X9
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VPINSRD     $0x03, (R8)(R12*4), X9, X9
+	VINSERTI128 $0x01, X9, Y8, Y6
+	MOVQ        DX, R13
+	ANDL        $0x0000007f, R13
+	VMOVQ       (R9)(R13*8), X10
+	MOVQ        DX, R13
+	SHRQ        $0x07, R13
+	ANDL        $0x0000007f, R13
+	VPINSRQ     $0x01, (R9)(R13*8), X10, X10
+	MOVQ        DX, R13
+	SHRQ        $0x0e, R13
+	ANDL        $0x0000007f, R13
+	VMOVQ       (R9)(R13*8), X11
+	MOVQ        DX, R13
+	SHRQ        $0x15, R13
+	ANDL        $0x0000007f, R13
+	VPINSRQ     $0x01, (R9)(R13*8), X11, X11
+	VINSERTI128 $0x01, X11, Y10, Y10
+	VPXOR       Y10, Y6, Y6
+	VPAND       codedOnes<>+0(SB), Y10, Y10
+	VPADDB      Y10, Y6, Y6
+	MOVQ        688(SI)(CX*8), AX
+	MOVL        752(SI)(CX*4), DX
+	MOVBLZX     AL, R12
+	VMOVD       (R8)(R12*4), X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VPINSRD     $0x01, (R8)(R12*4), X8, X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VPINSRD     $0x02, (R8)(R12*4), X8, X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VPINSRD     $0x03, (R8)(R12*4), X8, X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VMOVD       (R8)(R12*4), X9
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VPINSRD     $0x01, (R8)(R12*4), X9, X9
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VPINSRD     $0x02, (R8)(R12*4), X9, X9
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VPINSRD     $0x03, (R8)(R12*4), X9, X9
+	VINSERTI128 $0x01, X9, Y8, Y7
+	MOVQ        DX, R13
+	ANDL        $0x0000007f, R13
+	VMOVQ       (R9)(R13*8), X10
+	MOVQ        DX, R13
+	SHRQ        $0x07, R13
+	ANDL        $0x0000007f, R13
+	VPINSRQ     $0x01, (R9)(R13*8), X10, X10
+	MOVQ        DX, R13
+	SHRQ        $0x0e, R13
+	ANDL        $0x0000007f, R13
+	VMOVQ       (R9)(R13*8), X11
+	MOVQ        DX, R13
+	SHRQ        $0x15, R13
+	ANDL        $0x0000007f, R13
+	VPINSRQ     $0x01, (R9)(R13*8), X11, X11
+	VINSERTI128 $0x01, X11, Y10, Y10
+	VPXOR       Y10, Y7, Y7
+	VPAND       codedOnes<>+0(SB), Y10, Y10
+	VPADDB      Y10, Y7, Y7
+	VPUNPCKLDQ  Y1, Y0, Y8
+	VPUNPCKHDQ  Y1, Y0, Y9
+	VPUNPCKLDQ  Y3, Y2, Y10
+	VPUNPCKHDQ  Y3, Y2, Y11
+	VPUNPCKLDQ  Y5, Y4, Y12
+	VPUNPCKHDQ  Y5, Y4, Y13
+	VPUNPCKLDQ  Y7, Y6, Y14
+	VPUNPCKHDQ  Y7, Y6, Y15
+	VPUNPCKLQDQ Y10, Y8, Y0
+	VPUNPCKHQDQ Y10, Y8, Y1
+	VPUNPCKLQDQ Y11, Y9, Y2
+	VPUNPCKHQDQ Y11, Y9, Y3
+	VPUNPCKLQDQ Y14, Y12, Y4
+	VPUNPCKHQDQ Y14, Y12, Y5
+	VPUNPCKLQDQ Y15, Y13, Y6
+	VPUNPCKHQDQ Y15, Y13, Y7
+	VPERM2I128  $0x20, Y4, Y0, Y8
+	VPERM2I128  $0x31, Y4, Y0, Y12
+	VPERM2I128  $0x20, Y5, Y1, Y9
+	VPERM2I128  $0x31, Y5, Y1, Y13
+	VPERM2I128  $0x20, Y6, Y2, Y10
+	VPERM2I128  $0x31, Y6, Y2, Y14
+	VPERM2I128  $0x20, Y7, Y3, Y11
+	VPERM2I128  $0x31, Y7, Y3, Y15
+	VMOVDQU     Y8, 256(DI)
+	VMOVDQU     Y9, 384(DI)
+	VMOVDQU     Y10, 512(DI)
+	VMOVDQU     Y11, 640(DI)
+	VMOVDQU     Y12, 768(DI)
+	VMOVDQU     Y13, 896(DI)
+	VMOVDQU     Y14, 1024(DI)
+	VMOVDQU     Y15, 1152(DI)
+	ADDQ        $0x00000500, DI
+	INCQ        CX
+	CMPQ        CX, $0x08
+	JNE         block
+	SUBQ        $0x000027e0, DI
+	ADDQ        $0x00000310, SI
+	DECL        R11
+	JNZ         group
+	VZEROUPPER
+	RET
+
+// func expandIQ3SAVX2(dst *byte, src *byte, entries *byte, signs *byte)
+// Requires: AVX, AVX2, F16C
+TEXT ·expandIQ3SAVX2(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), DI
+	MOVQ src+8(FP), SI
+	MOVQ entries+16(FP), R8
+	MOVQ signs+24(FP), R9
+	MOVL $0x00000004, R11
+
+group:
+	VPBROADCASTW (SI), X8
+	VCVTPH2PS    X8, Y8
+	VPBROADCASTD 106(SI), Y0
+	VPSRLVD      codedNibbles<>+0(SB), Y0, Y0
+	VPAND        codedFifteen<>+0(SB), Y0, Y0
+	VPADDD       Y0, Y0, Y0
+	VPADDD       codedUnit<>+0(SB), Y0, Y0
+	VCVTDQ2PS    Y0, Y0
+	VMULPS       Y8, Y0, Y0
+	VPBROADCASTW 110(SI), X8
+	VCVTPH2PS    X8, Y8
+	VPBROADCASTD 216(SI), Y1
+	VPSRLVD      codedNibbles<>+0(SB), Y1, Y1
+	VPAND        codedFifteen<>+0(SB), Y1, Y1
+	VPADDD       Y1, Y1, Y1
+	VPADDD       codedUnit<>+0(SB), Y1, Y1
+	VCVTDQ2PS    Y1, Y1
+	VMULPS       Y8, Y1, Y1
+	VPBROADCASTW 220(SI), X8
+	VCVTPH2PS    X8, Y8
+	VPBROADCASTD 326(SI), Y2
+	VPSRLVD      codedNibbles<>+0(SB), Y2, Y2
+	VPAND        codedFifteen<>+0(SB), Y2, Y2
+	VPADDD       Y2, Y2, Y2
+	VPADDD       codedUnit<>+0(SB), Y2, Y2
+	VCVTDQ2PS    Y2, Y2
+	VMULPS       Y8, Y2, Y2
+	VPBROADCASTW 330(SI), X8
+	VCVTPH2PS    X8, Y8
+	VPBROADCASTD 436(SI), Y3
+	VPSRLVD      codedNibbles<>+0(SB), Y3, Y3
+	VPAND        codedFifteen<>+0(SB), Y3, Y3
+	VPADDD       Y3, Y3, Y3
+	VPADDD       codedUnit<>+0(SB), Y3, Y3
+	VCVTDQ2PS    Y3, Y3
+	VMULPS       Y8, Y3, Y3
+	VPBROADCASTW 440(SI), X8
+	VCVTPH2PS    X8, Y8
+	VPBROADCASTD 546(SI), Y4
+	VPSRLVD      codedNibbles<>+0(SB), Y4, Y4
+	VPAND        codedFifteen<>+0(SB), Y4, Y4
+	VPADDD       Y4, Y4, Y4
+	VPADDD       codedUnit<>+0(SB), Y4, Y4
+	VCVTDQ2PS    Y4, Y4
+	VMULPS       Y8, Y4, Y4
+	VPBROADCASTW 550(SI), X8
+	VCVTPH2PS    X8, Y8
+	VPBROADCASTD 656(SI), Y5
+	VPSRLVD      codedNibbles<>+0(SB), Y5, Y5
+	VPAND        codedFifteen<>+0(SB), Y5, Y5
+	VPADDD       Y5, Y5, Y5
+	VPADDD       codedUnit<>+0(SB), Y5, Y5
+	VCVTDQ2PS    Y5, Y5
+	VMULPS       Y8, Y5, Y5
+	VPBROADCASTW 660(SI), X8
+	VCVTPH2PS    X8, Y8
+	VPBROADCASTD 766(SI), Y6
+	VPSRLVD      codedNibbles<>+0(SB), Y6, Y6
+	VPAND        codedFifteen<>+0(SB), Y6, Y6
+	VPADDD       Y6, Y6, Y6
+	VPADDD       codedUnit<>+0(SB), Y6, Y6
+	VCVTDQ2PS    Y6, Y6
+	VMULPS       Y8, Y6, Y6
+	VPBROADCASTW 770(SI), X8
+	VCVTPH2PS    X8, Y8
+	VPBROADCASTD 876(SI), Y7
+	VPSRLVD      codedNibbles<>+0(SB), Y7, Y7
+	VPAND        codedFifteen<>+0(SB), Y7, Y7
+	VPADDD       Y7, Y7, Y7
+	VPADDD       codedUnit<>+0(SB), Y7, Y7
+	VCVTDQ2PS    Y7, Y7
+	VMULPS       Y8, Y7, Y7
+	VPUNPCKLDQ   Y1, Y0, Y8
+	VPUNPCKHDQ   Y1, Y0, Y9
+	VPUNPCKLDQ   Y3, Y2, Y10
+	VPUNPCKHDQ   Y3, Y2, Y11
+	VPUNPCKLDQ   Y5, Y4, Y12
+	VPUNPCKHDQ   Y5, Y4, Y13
+	VPUNPCKLDQ   Y7, Y6, Y14
+	VPUNPCKHDQ   Y7, Y6, Y15
+	VPUNPCKLQDQ  Y10, Y8, Y0
+	VPUNPCKHQDQ  Y10, Y8, Y1
+	VPUNPCKLQDQ  Y11, Y9, Y2
+	VPUNPCKHQDQ  Y11, Y9, Y3
+	VPUNPCKLQDQ  Y14, Y12, Y4
+	VPUNPCKHQDQ  Y14, Y12, Y5
+	VPUNPCKLQDQ  Y15, Y13, Y6
+	VPUNPCKHQDQ  Y15, Y13, Y7
+	VPERM2I128   $0x20, Y4, Y0, Y8
+	VPERM2I128   $0x31, Y4, Y0, Y12
+	VPERM2I128   $0x20, Y5, Y1, Y9
+	VPERM2I128   $0x31, Y5, Y1, Y13
+	VPERM2I128   $0x20, Y6, Y2, Y10
+	VPERM2I128   $0x31, Y6, Y2, Y14
+	VPERM2I128   $0x20, Y7, Y3, Y11
+	VPERM2I128   $0x31, Y7, Y3, Y15
+	VMOVUPS      Y8, (DI)
+	VMOVUPS      Y8, 128(DI)
+	VMOVUPS      Y9, 1280(DI)
+	VMOVUPS      Y9, 1408(DI)
+	VMOVUPS      Y10, 2560(DI)
+	VMOVUPS      Y10, 2688(DI)
+	VMOVUPS      Y11, 3840(DI)
+	VMOVUPS      Y11, 3968(DI)
+	VMOVUPS      Y12, 5120(DI)
+	VMOVUPS      Y12, 5248(DI)
+	VMOVUPS      Y13, 6400(DI)
+	VMOVUPS      Y13, 6528(DI)
+	VMOVUPS      Y14, 7680(DI)
+	VMOVUPS      Y14, 7808(DI)
+	VMOVUPS      Y15, 8960(DI)
+	VMOVUPS      Y15, 9088(DI)
+	XORL         CX, CX
+
+block:
+	MOVQ        2(SI)(CX*8), AX
+	MOVBLZX     66(SI)(CX*1), BX
+	MOVL        74(SI)(CX*4), DX
+	MOVBLZX     AL, R12
+	MOVL        BX, R13
+	SHLL        $0x08, R13
+	ANDL        $0x00000100, R13
+	ORL         R13, R12
+	VMOVD       (R8)(R12*4), X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	MOVL        BX, R13
+	SHLL        $0x07, R13
+	ANDL        $0x00000100, R13
+	ORL         R13, R12
+	VPINSRD     $0x01, (R8)(R12*4), X8, X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	MOVL        BX, R13
+	SHLL        $0x06, R13
+	ANDL        $0x00000100, R13
+	ORL         R13, R12
+	VPINSRD     $0x02, (R8)(R12*4), X8, X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	MOVL        BX, R13
+	SHLL        $0x05, R13
+	ANDL        $0x00000100, R13
+	ORL         R13, R12
+	VPINSRD     $0x03, (R8)(R12*4), X8, X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	MOVL        BX, R13
+	SHLL        $0x04, R13
+	ANDL        $0x00000100, R13
+	ORL         R13, R12
+	VMOVD       (R8)(R12*4), X9
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	MOVL        BX, R13
+	SHLL        $0x03, R13
+	ANDL        $0x00000100, R13
+	ORL         R13, R12
+	VPINSRD     $0x01, (R8)(R12*4), X9, X9
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	MOVL        BX, R13
+	SHLL        $0x02, R13
+	ANDL        $0x00000100, R13
+	ORL         R13, R12
+	VPINSRD     $0x02, (R8)(R12*4), X9, X9
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	MOVL        BX, R13
+	SHLL        $0x01, R13
+	ANDL        $0x00000100, R13
+	ORL         R13, R12
+	VPINSRD     $0x03, (R8)(R12*4), X9, X9
+	VINSERTI128 $0x01, X9, Y8, Y0
+	MOVQ        DX, R13
+	ANDL        $0x000000ff, R13
+	VMOVQ       (R9)(R13*8), X10
+	MOVQ        DX, R13
+	SHRQ        $0x08, R13
+	ANDL        $0x000000ff, R13
+	VPINSRQ     $0x01, (R9)(R13*8), X10, X10
+	MOVQ        DX, R13
+	SHRQ        $0x10, R13
+	ANDL        $0x000000ff, R13
+	VMOVQ       (R9)(R13*8), X11
+	MOVQ        DX, R13
+	SHRQ        $0x18, R13
+	ANDL        $0x000000ff, R13
+	VPINSRQ     $0x01, (R9)(R13*8), X11, X11
+	VINSERTI128 $0x01, X11, Y10, Y10
+	VPXOR       Y10, Y0, Y0
+	VPAND       codedOnes<>+0(SB), Y10, Y10
+	VPADDB      Y10, Y0, Y0
+	MOVQ        112(SI)(CX*8), AX
+	MOVBLZX     176(SI)(CX*1), BX
+	MOVL        184(SI)(CX*4), DX
+	MOVBLZX     AL, R12
+	MOVL        BX, R13
+	SHLL        $0x08, R13
+	ANDL        $0x00000100, R13
+	ORL         R13, R12
+	VMOVD       (R8)(R12*4), X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	MOVL        BX, R13
+	SHLL        $0x07, R13
+	ANDL        $0x00000100, R13
+	ORL         R13, R12
+	VPINSRD     $0x01, (R8)(R12*4), X8, X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	MOVL        BX, R13
+	SHLL        $0x06, R13
+	ANDL        $0x00000100, R13
+	ORL         R13, R12
+	VPINSRD     $0x02, (R8)(R12*4), X8, X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	MOVL        BX, R13
+	SHLL        $0x05, R13
+	ANDL        $0x00000100, R13
+	ORL         R13, R12
+	VPINSRD     $0x03, (R8)(R12*4), X8, X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	MOVL        BX, R13
+	SHLL        $0x04, R13
+	ANDL        $0x00000100, R13
+	ORL         R13, R12
+	VMOVD       (R8)(R12*4), X9
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	MOVL        BX, R13
+	SHLL        $0x03, R13
+	ANDL        $0x00000100, R13
+	ORL         R13, R12
+	VPINSRD     $0x01, (R8)(R12*4), X9, X9
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	MOVL        BX, R13
+	SHLL        $0x02, R13
+	ANDL        $0x00000100, R13
+	ORL         R13, R12
+	VPINSRD     $0x02, (R8)(R12*4), X9, X9
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	MOVL        BX, R13
+	SHLL        $0x01, R13
+	ANDL        $0x00000100, R13
+	ORL         R13, R12
+	VPINSRD     $0x03, (R8)(R12*4), X9, X9
+	VINSERTI128 $0x01, X9, Y8, Y1
+	MOVQ        DX, R13
+	ANDL        $0x000000ff, R13
+	VMOVQ       (R9)(R13*8), X10
+	MOVQ        DX, R13
+	SHRQ        $0x08, R13
+	ANDL        $0x000000ff, R13
+	VPINSRQ     $0x01, (R9)(R13*8), X10, X10
+	MOVQ        DX, R13
+	SHRQ        $0x10, R13
+	ANDL        $0x000000ff, R13
+	VMOVQ       (R9)(R13*8), X11
+	MOVQ        DX, R13
+	SHRQ        $0x18, R13
+	ANDL        $0x000000ff, R13
+	VPINSRQ     $0x01, (R9)(R13*8), X11, X11
+	VINSERTI128 $0x01, X11, Y10, Y10
+	VPXOR       Y10, Y1, Y1
+	VPAND       codedOnes<>+0(SB), Y10, Y10
+	VPADDB      Y10, Y1, Y1
+	MOVQ        222(SI)(CX*8), AX
+	MOVBLZX     286(SI)(CX*1), BX
+	MOVL        294(SI)(CX*4), DX
+	MOVBLZX     AL, R12
+	MOVL        BX, R13
+	SHLL        $0x08, R13
+	ANDL        $0x00000100, R13
+	ORL         R13, R12
+	VMOVD       (R8)(R12*4), X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	MOVL        BX, R13
+	SHLL        $0x07, R13
+	ANDL        $0x00000100, R13
+	ORL         R13, R12
+	VPINSRD     $0x01, (R8)(R12*4), X8, X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	MOVL        BX, R13
+	SHLL        $0x06, R13
+	ANDL        $0x00000100, R13
+	ORL         R13, R12
+	VPINSRD     $0x02, (R8)(R12*4), X8, X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	MOVL        BX, R13
+	SHLL        $0x05, R13
+	ANDL        $0x00000100, R13
+	ORL         R13, R12
+	VPINSRD     $0x03, (R8)(R12*4), X8, X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	MOVL        BX, R13
+	SHLL        $0x04, R13
+	ANDL        $0x00000100, R13
+	ORL         R13, R12
+	VMOVD       (R8)(R12*4), X9
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	MOVL        BX, R13
+	SHLL        $0x03, R13
+	ANDL        $0x00000100, R13
+	ORL         R13, R12
+	VPINSRD     $0x01, (R8)(R12*4), X9, X9
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	MOVL        BX, R13
+	SHLL        $0x02, R13
+	ANDL        $0x00000100, R13
+	ORL         R13, R12
+	VPINSRD     $0x02, (R8)(R12*4), X9, X9
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	MOVL        BX, R13
+	SHLL        $0x01, R13
+	ANDL        $0x00000100, R13
+	ORL         R13, R12
+	VPINSRD     $0x03, (R8)(R12*4), X9, X9
+	VINSERTI128 $0x01, X9, Y8, Y2
+	MOVQ        DX, R13
+	ANDL        $0x000000ff, R13
+	VMOVQ       (R9)(R13*8), X10
+	MOVQ        DX, R13
+	SHRQ        $0x08, R13
+	ANDL        $0x000000ff, R13
+	VPINSRQ     $0x01, (R9)(R13*8), X10, X10
+	MOVQ        DX, R13
+	SHRQ        $0x10, R13
+	ANDL        $0x000000ff, R13
+	VMOVQ       (R9)(R13*8), X11
+	MOVQ        DX, R13
+	SHRQ        $0x18, R13
+	ANDL        $0x000000ff, R13
+	VPINSRQ     $0x01, (R9)(R13*8), X11, X11
+	VINSERTI128 $0x01, X11, Y10, Y10
+	VPXOR       Y10, Y2, Y2
+	VPAND       codedOnes<>+0(SB), Y10, Y10
+	VPADDB      Y10, Y2, Y2
+	MOVQ        332(SI)(CX*8), AX
+	MOVBLZX     396(SI)(CX*1), BX
+	MOVL        404(SI)(CX*4), DX
+	MOVBLZX     AL, R12
+	MOVL        BX, R13
+	SHLL        $0x08, R13
+	ANDL        $0x00000100, R13
+	ORL         R13, R12
+	VMOVD       (R8)(R12*4), X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	MOVL        BX, R13
+	SHLL        $0x07, R13
+	ANDL        $0x00000100, R13
+	ORL         R13, R12
+	VPINSRD     $0x01, (R8)(R12*4), X8, X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	MOVL        BX, R13
+	SHLL        $0x06, R13
+	ANDL        $0x00000100, R13
+	ORL         R13, R12
+	VPINSRD     $0x02, (R8)(R12*4), X8, X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	MOVL        BX, R13
+	SHLL        $0x05, R13
+	ANDL        $0x00000100, R13
+	ORL         R13, R12
+	VPINSRD     $0x03, (R8)(R12*4), X8, X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	MOVL        BX, R13
+	SHLL        $0x04, R13
+	ANDL        $0x00000100, R13
+	ORL         R13, R12
+	VMOVD       (R8)(R12*4), X9
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	MOVL        BX, R13
+	SHLL        $0x03, R13
+	ANDL        $0x00000100, R13
+	ORL         R13, R12
+	VPINSRD     $0x01, (R8)(R12*4), X9, X9
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	MOVL        BX, R13
+	SHLL        $0x02, R13
+	ANDL        $0x00000100, R13
+	ORL         R13, R12
+	VPINSRD     $0x02, (R8)(R12*4), X9, X9
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	MOVL        BX, R13
+	SHLL        $0x01, R13
+	ANDL        $0x00000100, R13
+	ORL         R13, R12
+	VPINSRD     $0x03, (R8)(R12*4), X9, X9
+	VINSERTI128 $0x01, X9, Y8, Y3
+	MOVQ        DX, R13
+	ANDL        $0x000000ff, R13
+	VMOVQ       (R9)(R13*8), X10
+	MOVQ        DX, R13
+	SHRQ        $0x08, R13
+	ANDL        $0x000000ff, R13
+	VPINSRQ     $0x01, (R9)(R13*8), X10, X10
+	MOVQ        DX, R13
+	SHRQ        $0x10, R13
+	ANDL        $0x000000ff, R13
+	VMOVQ       (R9)(R13*8), X11
+	MOVQ        DX, R13
+	SHRQ        $0x18, R13
+	ANDL        $0x000000ff, R13
+	VPINSRQ     $0x01, (R9)(R13*8), X11, X11
+	VINSERTI128 $0x01, X11, Y10, Y10
+	VPXOR       Y10, Y3, Y3
+	VPAND       codedOnes<>+0(SB), Y10, Y10
+	VPADDB      Y10, Y3, Y3
+	MOVQ        442(SI)(CX*8), AX
+	MOVBLZX     506(SI)(CX*1), BX
+	MOVL        514(SI)(CX*4), DX
+	MOVBLZX     AL, R12
+	MOVL        BX, R13
+	SHLL        $0x08, R13
+	ANDL        $0x00000100, R13
+	ORL         R13, R12
+	VMOVD       (R8)(R12*4), X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	MOVL        BX, R13
+	SHLL        $0x07, R13
+	ANDL        $0x00000100, R13
+	ORL         R13, R12
+	VPINSRD     $0x01, (R8)(R12*4), X8, X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	MOVL        BX, R13
+	SHLL        $0x06, R13
+	ANDL        $0x00000100, R13
+	ORL         R13, R12
+	VPINSRD     $0x02, (R8)(R12*4), X8, X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	MOVL        BX, R13
+	SHLL        $0x05, R13
+	ANDL        $0x00000100, R13
+	ORL         R13, R12
+	VPINSRD     $0x03, (R8)(R12*4), X8, X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	MOVL        BX, R13
+	SHLL        $0x04, R13
+	ANDL        $0x00000100, R13
+	ORL         R13, R12
+	VMOVD       (R8)(R12*4), X9
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	MOVL        BX, R13
+	SHLL        $0x03, R13
+	ANDL        $0x00000100, R13
+	ORL         R13, R12
+	VPINSRD     $0x01, (R8)(R12*4), X9, X9
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	MOVL        BX, R13
+	SHLL        $0x02, R13
+	ANDL        $0x00000100, R13
+	ORL         R13, R12
+	VPINSRD     $0x02, (R8)(R12*4), X9, X9
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	MOVL        BX, R13
+	SHLL        $0x01, R13
+	ANDL        $0x00000100, R13
+	ORL         R13, R12
+	VPINSRD     $0x03, (R8)(R12*4), X9, X9
+	VINSERTI128 $0x01, X9, Y8, Y4
+	MOVQ        DX, R13
+	ANDL        $0x000000ff, R13
+	VMOVQ       (R9)(R13*8), X10
+	MOVQ        DX, R13
+	SHRQ        $0x08, R13
+	ANDL        $0x000000ff, R13
+	VPINSRQ     $0x01, (R9)(R13*8), X10, X10
+	MOVQ        DX, R13
+	SHRQ        $0x10, R13
+	ANDL        $0x000000ff, R13
+	VMOVQ       (R9)(R13*8), X11
+	MOVQ        DX, R13
+	SHRQ        $0x18, R13
+	ANDL        $0x000000ff, R13
+	VPINSRQ     $0x01, (R9)(R13*8), X11, X11
+	VINSERTI128 $0x01, X11, Y10, Y10
+	VPXOR       Y10, Y4, Y4
+	VPAND       codedOnes<>+0(SB), Y10, Y10
+	VPADDB      Y10, Y4, Y4
+	MOVQ        552(SI)(CX*8), AX
+	MOVBLZX     616(SI)(CX*1), BX
+	MOVL        624(SI)(CX*4), DX
+	MOVBLZX     AL, R12
+	MOVL        BX, R13
+	SHLL        $0x08, R13
+	ANDL        $0x00000100, R13
+	ORL         R13, R12
+	VMOVD       (R8)(R12*4), X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	MOVL        BX, R13
+	SHLL        $0x07, R13
+	ANDL        $0x00000100, R13
+	ORL         R13, R12
+	VPINSRD     $0x01, (R8)(R12*4), X8, X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	MOVL        BX, R13
+	SHLL        $0x06, R13
+	ANDL        $0x00000100, R13
+	ORL         R13, R12
+	VPINSRD     $0x02, (R8)(R12*4), X8, X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	MOVL        BX, R13
+	SHLL        $0x05, R13
+	ANDL        $0x00000100, R13
+	ORL         R13, R12
+	VPINSRD     $0x03, (R8)(R12*4), X8, X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	MOVL        BX, R13
+	SHLL        $0x04, R13
+	ANDL        $0x00000100, R13
+	ORL         R13, R12
+	VMOVD       (R8)(R12*4), X9
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	MOVL        BX, R13
+	SHLL        $0x03, R13
+	ANDL        $0x00000100, R13
+	ORL         R13, R12
+	VPINSRD     $0x01, (R8)(R12*4), X9, X9
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	MOVL        BX, R13
+	SHLL        $0x02, R13
+	ANDL        $0x00000100, R13
+	ORL         R13, R12
+	VPINSRD     $0x02, (R8)(R12*4), X9, X9
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	MOVL        BX, R13
+	SHLL        $0x01, R13
+	ANDL        $0x00000100, R13
+	ORL         R13, R12
+	VPINSRD     $0x03, (R8)(R12*4), X9, X9
+	VINSERTI128 $0x01, X9, Y8, Y5
+	MOVQ        DX, R13
+	ANDL        $0x000000ff, R13
+	VMOVQ       (R9)(R13*8), X10
+	MOVQ        DX, R13
+	SHRQ        $0x08, R13
+	ANDL        $0x000000ff, R13
+	VPINSRQ     $0x01, (R9)(R13*8), X10, X10
+	MOVQ        DX, R13
+	SHRQ        $0x10, R13
+	ANDL        $0x000000ff, R13
+	VMOVQ       (R9)(R13*8), X11
+	MOVQ        DX, R13
+	SHRQ        $0x18, R13
+	ANDL        $0x000000ff, R13
+	VPINSRQ     $0x01, (R9)(R13*8), X11, X11
+	VINSERTI128 $0x01, X11, Y10, Y10
+	VPXOR       Y10, Y5, Y5
+	VPAND       codedOnes<>+0(SB), Y10, Y10
+	VPADDB      Y10, Y5, Y5
+	MOVQ        662(SI)(CX*8), AX
+	MOVBLZX     726(SI)(CX*1), BX
+	MOVL        734(SI)(CX*4), DX
+	MOVBLZX     AL, R12
+	MOVL        BX, R13
+	SHLL        $0x08, R13
+	ANDL        $0x00000100, R13
+	ORL         R13, R12
+	VMOVD       (R8)(R12*4), X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	MOVL        BX, R13
+	SHLL        $0x07, R13
+	ANDL        $0x00000100, R13
+	ORL         R13, R12
+	VPINSRD     $0x01, (R8)(R12*4), X8, X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	MOVL        BX, R13
+	SHLL        $0x06, R13
+	ANDL        $0x00000100, R13
+	ORL         R13, R12
+	VPINSRD     $0x02, (R8)(R12*4), X8, X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	MOVL        BX, R13
+	SHLL        $0x05, R13
+	ANDL        $0x00000100, R13
+	ORL         R13, R12
+	VPINSRD     $0x03, (R8)(R12*4), X8, X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	MOVL        BX, R13
+	SHLL        $0x04, R13
+	ANDL        $0x00000100, R13
+	ORL         R13, R12
+	VMOVD       (R8)(R12*4), X9
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	MOVL        BX, R13
+	SHLL        $0x03, R13
+	ANDL        $0x00000100, R13
+	ORL         R13, R12
+	VPINSRD     $0x01, (R8)(R12*4), X9, X9
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	MOVL        BX, R13
+	SHLL        $0x02, R13
+	ANDL        $0x00000100, R13
+	ORL         R13, R12
+	VPINSRD     $0x02, (R8)(R12*4), X9, X9
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	MOVL        BX, R13
+	SHLL        $0x01, R13
+	ANDL        $0x00000100, R13
+	ORL         R13, R12
+	VPINSRD     $0x03, (R8)(R12*4), X9, X9
+	VINSERTI128 $0x01, X9, Y8, Y6
+	MOVQ        DX, R13
+	ANDL        $0x000000ff, R13
+	VMOVQ       (R9)(R13*8), X10
+	MOVQ        DX, R13
+	SHRQ        $0x08, R13
+	ANDL        $0x000000ff, R13
+	VPINSRQ     $0x01, (R9)(R13*8), X10, X10
+	MOVQ        DX, R13
+	SHRQ        $0x10, R13
+	ANDL        $0x000000ff, R13
+	VMOVQ       (R9)(R13*8), X11
+	MOVQ        DX, R13
+	SHRQ        $0x18, R13
+	ANDL        $0x000000ff, R13
+	VPINSRQ     $0x01, (R9)(R13*8), X11, X11
+	VINSERTI128 $0x01, X11, Y10, Y10
+	VPXOR       Y10, Y6, Y6
+	VPAND       codedOnes<>+0(SB), Y10, Y10
+	VPADDB      Y10, Y6, Y6
+	MOVQ        772(SI)(CX*8), AX
+	MOVBLZX     836(SI)(CX*1), BX
+	MOVL        844(SI)(CX*4), DX
+	MOVBLZX     AL, R12
+	MOVL        BX, R13
+	SHLL        $0x08, R13
+	ANDL        $0x00000100, R13
+	ORL         R13, R12
+	VMOVD       (R8)(R12*4), X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	MOVL        BX, R13
+	SHLL        $0x07, R13
+	ANDL        $0x00000100, R13
+	ORL         R13, R12
+	VPINSRD     $0x01, (R8)(R12*4), X8, X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	MOVL        BX, R13
+	SHLL        $0x06, R13
+	ANDL        $0x00000100, R13
+	ORL         R13, R12
+	VPINSRD     $0x02, (R8)(R12*4), X8, X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	MOVL        BX, R13
+	SHLL        $0x05, R13
+	ANDL        $0x00000100, R13
+	ORL         R13, R12
+	VPINSRD     $0x03, (R8)(R12*4), X8, X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	MOVL        BX, R13
+	SHLL        $0x04, R13
+	ANDL        $0x00000100, R13
+	ORL         R13, R12
+	VMOVD       (R8)(R12*4), X9
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	MOVL        BX, R13
+	SHLL        $0x03, R13
+	ANDL        $0x00000100, R13
+	ORL         R13, R12
+	VPINSRD     $0x01, (R8)(R12*4), X9, X9
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	MOVL        BX, R13
+	SHLL        $0x02, R13
+	ANDL        $0x00000100, R13
+	ORL         R13, R12
+	VPINSRD     $0x02, (R8)(R12*4), X9, X9
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	MOVL        BX, R13
+	SHLL        $0x01, R13
+	ANDL        $0x00000100, R13
+	ORL         R13, R12
+	VPINSRD     $0x03, (R8)(R12*4), X9, X9
+	VINSERTI128 $0x01, X9, Y8, Y7
+	MOVQ        DX, R13
+	ANDL        $0x000000ff, R13
+	VMOVQ       (R9)(R13*8), X10
+	MOVQ        DX, R13
+	SHRQ        $0x08, R13
+	ANDL        $0x000000ff, R13
+	VPINSRQ     $0x01, (R9)(R13*8), X10, X10
+	MOVQ        DX, R13
+	SHRQ        $0x10, R13
+	ANDL        $0x000000ff, R13
+	VMOVQ       (R9)(R13*8), X11
+	MOVQ        DX, R13
+	SHRQ        $0x18, R13
+	ANDL        $0x000000ff, R13
+	VPINSRQ     $0x01, (R9)(R13*8), X11, X11
+	VINSERTI128 $0x01, X11, Y10, Y10
+	VPXOR       Y10, Y7, Y7
+	VPAND       codedOnes<>+0(SB), Y10, Y10
+	VPADDB      Y10, Y7, Y7
+	VPUNPCKLDQ  Y1, Y0, Y8
+	VPUNPCKHDQ  Y1, Y0, Y9
+	VPUNPCKLDQ  Y3, Y2, Y10
+	VPUNPCKHDQ  Y3, Y2, Y11
+	VPUNPCKLDQ  Y5, Y4, Y12
+	VPUNPCKHDQ  Y5, Y4, Y13
+	VPUNPCKLDQ  Y7, Y6, Y14
+	VPUNPCKHDQ  Y7, Y6, Y15
+	VPUNPCKLQDQ Y10, Y8, Y0
+	VPUNPCKHQDQ Y10, Y8, Y1
+	VPUNPCKLQDQ Y11, Y9, Y2
+	VPUNPCKHQDQ Y11, Y9, Y3
+	VPUNPCKLQDQ Y14, Y12, Y4
+	VPUNPCKHQDQ Y14, Y12, Y5
+	VPUNPCKLQDQ Y15, Y13, Y6
+	VPUNPCKHQDQ Y15, Y13, Y7
+	VPERM2I128  $0x20, Y4, Y0, Y8
+	VPERM2I128  $0x31, Y4, Y0, Y12
+	VPERM2I128  $0x20, Y5, Y1, Y9
+	VPERM2I128  $0x31, Y5, Y1, Y13
+	VPERM2I128  $0x20, Y6, Y2, Y10
+	VPERM2I128  $0x31, Y6, Y2, Y14
+	VPERM2I128  $0x20, Y7, Y3, Y11
+	VPERM2I128  $0x31, Y7, Y3, Y15
+	VMOVDQU     Y8, 256(DI)
+	VMOVDQU     Y9, 384(DI)
+	VMOVDQU     Y10, 512(DI)
+	VMOVDQU     Y11, 640(DI)
+	VMOVDQU     Y12, 768(DI)
+	VMOVDQU     Y13, 896(DI)
+	VMOVDQU     Y14, 1024(DI)
+	VMOVDQU     Y15, 1152(DI)
+	ADDQ        $0x00000500, DI
+	INCQ        CX
+	CMPQ        CX, $0x08
+	JNE         block
+	SUBQ        $0x000027e0, DI
+	ADDQ        $0x00000370, SI
+	DECL        R11
+	JNZ         group
+	VZEROUPPER
+	RET
+
+// func expandTQ2AVX2(dst *byte, src *byte, entries *byte, signs *byte)
+// Requires: AVX, AVX2, F16C
+TEXT ·expandTQ2AVX2(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), DI
+	MOVQ src+8(FP), SI
+	MOVQ entries+16(FP), R8
+	MOVQ signs+24(FP), R9
+	MOVL $0x00000004, R11
+
+group:
+	VPBROADCASTW 64(SI), X8
+	VCVTPH2PS    X8, Y8
+	VMOVAPS      Y8, Y0
+	VPBROADCASTW 130(SI), X8
+	VCVTPH2PS    X8, Y8
+	VMOVAPS      Y8, Y1
+	VPBROADCASTW 196(SI), X8
+	VCVTPH2PS    X8, Y8
+	VMOVAPS      Y8, Y2
+	VPBROADCASTW 262(SI), X8
+	VCVTPH2PS    X8, Y8
+	VMOVAPS      Y8, Y3
+	VPBROADCASTW 328(SI), X8
+	VCVTPH2PS    X8, Y8
+	VMOVAPS      Y8, Y4
+	VPBROADCASTW 394(SI), X8
+	VCVTPH2PS    X8, Y8
+	VMOVAPS      Y8, Y5
+	VPBROADCASTW 460(SI), X8
+	VCVTPH2PS    X8, Y8
+	VMOVAPS      Y8, Y6
+	VPBROADCASTW 526(SI), X8
+	VCVTPH2PS    X8, Y8
+	VMOVAPS      Y8, Y7
+	VPUNPCKLDQ   Y1, Y0, Y8
+	VPUNPCKHDQ   Y1, Y0, Y9
+	VPUNPCKLDQ   Y3, Y2, Y10
+	VPUNPCKHDQ   Y3, Y2, Y11
+	VPUNPCKLDQ   Y5, Y4, Y12
+	VPUNPCKHDQ   Y5, Y4, Y13
+	VPUNPCKLDQ   Y7, Y6, Y14
+	VPUNPCKHDQ   Y7, Y6, Y15
+	VPUNPCKLQDQ  Y10, Y8, Y0
+	VPUNPCKHQDQ  Y10, Y8, Y1
+	VPUNPCKLQDQ  Y11, Y9, Y2
+	VPUNPCKHQDQ  Y11, Y9, Y3
+	VPUNPCKLQDQ  Y14, Y12, Y4
+	VPUNPCKHQDQ  Y14, Y12, Y5
+	VPUNPCKLQDQ  Y15, Y13, Y6
+	VPUNPCKHQDQ  Y15, Y13, Y7
+	VPERM2I128   $0x20, Y4, Y0, Y8
+	VPERM2I128   $0x31, Y4, Y0, Y12
+	VPERM2I128   $0x20, Y5, Y1, Y9
+	VPERM2I128   $0x31, Y5, Y1, Y13
+	VPERM2I128   $0x20, Y6, Y2, Y10
+	VPERM2I128   $0x31, Y6, Y2, Y14
+	VPERM2I128   $0x20, Y7, Y3, Y11
+	VPERM2I128   $0x31, Y7, Y3, Y15
+	VMOVUPS      Y8, (DI)
+	VMOVUPS      Y8, 128(DI)
+	VMOVUPS      Y9, 1280(DI)
+	VMOVUPS      Y9, 1408(DI)
+	VMOVUPS      Y10, 2560(DI)
+	VMOVUPS      Y10, 2688(DI)
+	VMOVUPS      Y11, 3840(DI)
+	VMOVUPS      Y11, 3968(DI)
+	VMOVUPS      Y12, 5120(DI)
+	VMOVUPS      Y12, 5248(DI)
+	VMOVUPS      Y13, 6400(DI)
+	VMOVUPS      Y13, 6528(DI)
+	VMOVUPS      Y14, 7680(DI)
+	VMOVUPS      Y14, 7808(DI)
+	VMOVUPS      Y15, 8960(DI)
+	VMOVUPS      Y15, 9088(DI)
+	XORL         CX, CX
+
+block:
+	MOVQ        CX, R10
+	MOVL        CX, AX
+	SHRQ        $0x02, R10
+	SHLQ        $0x05, R10
+	ANDL        $0x03, AX
+	SHLL        $0x01, AX
+	VMOVD       AX, X12
+	VMOVDQU     (SI)(R10*1), Y0
+	VPSRLW      X12, Y0, Y0
+	VPAND       codedThrees<>+0(SB), Y0, Y0
+	VPADDB      codedLess<>+0(SB), Y0, Y0
+	VMOVDQU     66(SI)(R10*1), Y1
+	VPSRLW      X12, Y1, Y1
+	VPAND       codedThrees<>+0(SB), Y1, Y1
+	VPADDB      codedLess<>+0(SB), Y1, Y1
+	VMOVDQU     132(SI)(R10*1), Y2
+	VPSRLW      X12, Y2, Y2
+	VPAND       codedThrees<>+0(SB), Y2, Y2
+	VPADDB      codedLess<>+0(SB), Y2, Y2
+	VMOVDQU     198(SI)(R10*1), Y3
+	VPSRLW      X12, Y3, Y3
+	VPAND       codedThrees<>+0(SB), Y3, Y3
+	VPADDB      codedLess<>+0(SB), Y3, Y3
+	VMOVDQU     264(SI)(R10*1), Y4
+	VPSRLW      X12, Y4, Y4
+	VPAND       codedThrees<>+0(SB), Y4, Y4
+	VPADDB      codedLess<>+0(SB), Y4, Y4
+	VMOVDQU     330(SI)(R10*1), Y5
+	VPSRLW      X12, Y5, Y5
+	VPAND       codedThrees<>+0(SB), Y5, Y5
+	VPADDB      codedLess<>+0(SB), Y5, Y5
+	VMOVDQU     396(SI)(R10*1), Y6
+	VPSRLW      X12, Y6, Y6
+	VPAND       codedThrees<>+0(SB), Y6, Y6
+	VPADDB      codedLess<>+0(SB), Y6, Y6
+	VMOVDQU     462(SI)(R10*1), Y7
+	VPSRLW      X12, Y7, Y7
+	VPAND       codedThrees<>+0(SB), Y7, Y7
+	VPADDB      codedLess<>+0(SB), Y7, Y7
+	VPUNPCKLDQ  Y1, Y0, Y8
+	VPUNPCKHDQ  Y1, Y0, Y9
+	VPUNPCKLDQ  Y3, Y2, Y10
+	VPUNPCKHDQ  Y3, Y2, Y11
+	VPUNPCKLDQ  Y5, Y4, Y12
+	VPUNPCKHDQ  Y5, Y4, Y13
+	VPUNPCKLDQ  Y7, Y6, Y14
+	VPUNPCKHDQ  Y7, Y6, Y15
+	VPUNPCKLQDQ Y10, Y8, Y0
+	VPUNPCKHQDQ Y10, Y8, Y1
+	VPUNPCKLQDQ Y11, Y9, Y2
+	VPUNPCKHQDQ Y11, Y9, Y3
+	VPUNPCKLQDQ Y14, Y12, Y4
+	VPUNPCKHQDQ Y14, Y12, Y5
+	VPUNPCKLQDQ Y15, Y13, Y6
+	VPUNPCKHQDQ Y15, Y13, Y7
+	VPERM2I128  $0x20, Y4, Y0, Y8
+	VPERM2I128  $0x31, Y4, Y0, Y12
+	VPERM2I128  $0x20, Y5, Y1, Y9
+	VPERM2I128  $0x31, Y5, Y1, Y13
+	VPERM2I128  $0x20, Y6, Y2, Y10
+	VPERM2I128  $0x31, Y6, Y2, Y14
+	VPERM2I128  $0x20, Y7, Y3, Y11
+	VPERM2I128  $0x31, Y7, Y3, Y15
+	VMOVDQU     Y8, 256(DI)
+	VMOVDQU     Y9, 384(DI)
+	VMOVDQU     Y10, 512(DI)
+	VMOVDQU     Y11, 640(DI)
+	VMOVDQU     Y12, 768(DI)
+	VMOVDQU     Y13, 896(DI)
+	VMOVDQU     Y14, 1024(DI)
+	VMOVDQU     Y15, 1152(DI)
+	ADDQ        $0x00000500, DI
+	INCQ        CX
+	CMPQ        CX, $0x08
+	JNE         block
+	SUBQ        $0x000027e0, DI
+	ADDQ        $0x00000210, SI
+	DECL        R11
+	JNZ         group
+	VZEROUPPER
+	RET
+
+// func expandQ1AVX2(dst *byte, src *byte, entries *byte, signs *byte)
+// Requires: AVX, AVX2, F16C
+TEXT ·expandQ1AVX2(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), DI
+	MOVQ src+8(FP), SI
+	MOVQ entries+16(FP), R8
+	MOVQ signs+24(FP), R9
+	MOVL $0x00000004, R11
+
+group:
+	VPBROADCASTW (SI), X8
+	VCVTPH2PS    X8, Y8
+	VMOVAPS      Y8, Y0
+	VPBROADCASTW 36(SI), X8
+	VCVTPH2PS    X8, Y8
+	VMOVAPS      Y8, Y1
+	VPBROADCASTW 72(SI), X8
+	VCVTPH2PS    X8, Y8
+	VMOVAPS      Y8, Y2
+	VPBROADCASTW 108(SI), X8
+	VCVTPH2PS    X8, Y8
+	VMOVAPS      Y8, Y3
+	VPBROADCASTW 144(SI), X8
+	VCVTPH2PS    X8, Y8
+	VMOVAPS      Y8, Y4
+	VPBROADCASTW 180(SI), X8
+	VCVTPH2PS    X8, Y8
+	VMOVAPS      Y8, Y5
+	VPBROADCASTW 216(SI), X8
+	VCVTPH2PS    X8, Y8
+	VMOVAPS      Y8, Y6
+	VPBROADCASTW 252(SI), X8
+	VCVTPH2PS    X8, Y8
+	VMOVAPS      Y8, Y7
+	VPUNPCKLDQ   Y1, Y0, Y8
+	VPUNPCKHDQ   Y1, Y0, Y9
+	VPUNPCKLDQ   Y3, Y2, Y10
+	VPUNPCKHDQ   Y3, Y2, Y11
+	VPUNPCKLDQ   Y5, Y4, Y12
+	VPUNPCKHDQ   Y5, Y4, Y13
+	VPUNPCKLDQ   Y7, Y6, Y14
+	VPUNPCKHDQ   Y7, Y6, Y15
+	VPUNPCKLQDQ  Y10, Y8, Y0
+	VPUNPCKHQDQ  Y10, Y8, Y1
+	VPUNPCKLQDQ  Y11, Y9, Y2
+	VPUNPCKHQDQ  Y11, Y9, Y3
+	VPUNPCKLQDQ  Y14, Y12, Y4
+	VPUNPCKHQDQ  Y14, Y12, Y5
+	VPUNPCKLQDQ  Y15, Y13, Y6
+	VPUNPCKHQDQ  Y15, Y13, Y7
+	VPERM2I128   $0x20, Y4, Y0, Y8
+	VPERM2I128   $0x31, Y4, Y0, Y12
+	VPERM2I128   $0x20, Y5, Y1, Y9
+	VPERM2I128   $0x31, Y5, Y1, Y13
+	VPERM2I128   $0x20, Y6, Y2, Y10
+	VPERM2I128   $0x31, Y6, Y2, Y14
+	VPERM2I128   $0x20, Y7, Y3, Y11
+	VPERM2I128   $0x31, Y7, Y3, Y15
+	VMOVUPS      Y8, (DI)
+	VMOVUPS      Y9, 128(DI)
+	VMOVUPS      Y10, 1280(DI)
+	VMOVUPS      Y11, 1408(DI)
+	VMOVUPS      Y12, 2560(DI)
+	VMOVUPS      Y13, 2688(DI)
+	VMOVUPS      Y14, 3840(DI)
+	VMOVUPS      Y15, 3968(DI)
+	VPBROADCASTW 18(SI), X8
+	VCVTPH2PS    X8, Y8
+	VMOVAPS      Y8, Y0
+	VPBROADCASTW 54(SI), X8
+	VCVTPH2PS    X8, Y8
+	VMOVAPS      Y8, Y1
+	VPBROADCASTW 90(SI), X8
+	VCVTPH2PS    X8, Y8
+	VMOVAPS      Y8, Y2
+	VPBROADCASTW 126(SI), X8
+	VCVTPH2PS    X8, Y8
+	VMOVAPS      Y8, Y3
+	VPBROADCASTW 162(SI), X8
+	VCVTPH2PS    X8, Y8
+	VMOVAPS      Y8, Y4
+	VPBROADCASTW 198(SI), X8
+	VCVTPH2PS    X8, Y8
+	VMOVAPS      Y8, Y5
+	VPBROADCASTW 234(SI), X8
+	VCVTPH2PS    X8, Y8
+	VMOVAPS      Y8, Y6
+	VPBROADCASTW 270(SI), X8
+	VCVTPH2PS    X8, Y8
+	VMOVAPS      Y8, Y7
+	VPUNPCKLDQ   Y1, Y0, Y8
+	VPUNPCKHDQ   Y1, Y0, Y9
+	VPUNPCKLDQ   Y3, Y2, Y10
+	VPUNPCKHDQ   Y3, Y2, Y11
+	VPUNPCKLDQ   Y5, Y4, Y12
+	VPUNPCKHDQ   Y5, Y4, Y13
+	VPUNPCKLDQ   Y7, Y6, Y14
+	VPUNPCKHDQ   Y7, Y6, Y15
+	VPUNPCKLQDQ  Y10, Y8, Y0
+	VPUNPCKHQDQ  Y10, Y8, Y1
+	VPUNPCKLQDQ  Y11, Y9, Y2
+	VPUNPCKHQDQ  Y11, Y9, Y3
+	VPUNPCKLQDQ  Y14, Y12, Y4
+	VPUNPCKHQDQ  Y14, Y12, Y5
+	VPUNPCKLQDQ  Y15, Y13, Y6
+	VPUNPCKHQDQ  Y15, Y13, Y7
+	VPERM2I128   $0x20, Y4, Y0, Y8
+	VPERM2I128   $0x31, Y4, Y0, Y12
+	VPERM2I128   $0x20, Y5, Y1, Y9
+	VPERM2I128   $0x31, Y5, Y1, Y13
+	VPERM2I128   $0x20, Y6, Y2, Y10
+	VPERM2I128   $0x31, Y6, Y2, Y14
+	VPERM2I128   $0x20, Y7, Y3, Y11
+	VPERM2I128   $0x31, Y7, Y3, Y15
+	VMOVUPS      Y8, 5120(DI)
+	VMOVUPS      Y9, 5248(DI)
+	VMOVUPS      Y10, 6400(DI)
+	VMOVUPS      Y11, 6528(DI)
+	VMOVUPS      Y12, 7680(DI)
+	VMOVUPS      Y13, 7808(DI)
+	VMOVUPS      Y14, 8960(DI)
+	VMOVUPS      Y15, 9088(DI)
+	XORL         CX, CX
+
+block:
+	MOVQ        CX, R10
+	SHRQ        $0x02, R10
+	ADDQ        R10, R10
+	LEAQ        (R10)(CX*4), R10
+	MOVL        2(SI)(R10*1), AX
+	MOVBLZX     AL, R12
+	VMOVQ       (R8)(R12*8), X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VPINSRQ     $0x01, (R8)(R12*8), X8, X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VMOVQ       (R8)(R12*8), X9
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VPINSRQ     $0x01, (R8)(R12*8), X9, X9
+	VINSERTI128 $0x01, X9, Y8, Y0
+	VPAND       codedTwos<>+0(SB), Y0, Y0
+	VPADDB      codedLess<>+0(SB), Y0, Y0
+	MOVL        38(SI)(R10*1), AX
+	MOVBLZX     AL, R12
+	VMOVQ       (R8)(R12*8), X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VPINSRQ     $0x01, (R8)(R12*8), X8, X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VMOVQ       (R8)(R12*8), X9
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VPINSRQ     $0x01, (R8)(R12*8), X9, X9
+	VINSERTI128 $0x01, X9, Y8, Y1
+	VPAND       codedTwos<>+0(SB), Y1, Y1
+	VPADDB      codedLess<>+0(SB), Y1, Y1
+	MOVL        74(SI)(R10*1), AX
+	MOVBLZX     AL, R12
+	VMOVQ       (R8)(R12*8), X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VPINSRQ     $0x01, (R8)(R12*8), X8, X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VMOVQ       (R8)(R12*8), X9
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VPINSRQ     $0x01, (R8)(R12*8), X9, X9
+	VINSERTI128 $0x01, X9, Y8, Y2
+	VPAND       codedTwos<>+0(SB), Y2, Y2
+	VPADDB      codedLess<>+0(SB), Y2, Y2
+	MOVL        110(SI)(R10*1), AX
+	MOVBLZX     AL, R12
+	VMOVQ       (R8)(R12*8), X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VPINSRQ     $0x01, (R8)(R12*8), X8, X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VMOVQ       (R8)(R12*8), X9
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VPINSRQ     $0x01, (R8)(R12*8), X9, X9
+	VINSERTI128 $0x01, X9, Y8, Y3
+	VPAND       codedTwos<>+0(SB), Y3, Y3
+	VPADDB      codedLess<>+0(SB), Y3, Y3
+	MOVL        146(SI)(R10*1), AX
+	MOVBLZX     AL, R12
+	VMOVQ       (R8)(R12*8), X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VPINSRQ     $0x01, (R8)(R12*8), X8, X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VMOVQ       (R8)(R12*8), X9
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VPINSRQ     $0x01, (R8)(R12*8), X9, X9
+	VINSERTI128 $0x01, X9, Y8, Y4
+	VPAND       codedTwos<>+0(SB), Y4, Y4
+	VPADDB      codedLess<>+0(SB), Y4, Y4
+	MOVL        182(SI)(R10*1), AX
+	MOVBLZX     AL, R12
+	VMOVQ       (R8)(R12*8), X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VPINSRQ     $0x01, (R8)(R12*8), X8, X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VMOVQ       (R8)(R12*8), X9
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VPINSRQ     $0x01, (R8)(R12*8), X9, X9
+	VINSERTI128 $0x01, X9, Y8, Y5
+	VPAND       codedTwos<>+0(SB), Y5, Y5
+	VPADDB      codedLess<>+0(SB), Y5, Y5
+	MOVL        218(SI)(R10*1), AX
+	MOVBLZX     AL, R12
+	VMOVQ       (R8)(R12*8), X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VPINSRQ     $0x01, (R8)(R12*8), X8, X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VMOVQ       (R8)(R12*8), X9
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VPINSRQ     $0x01, (R8)(R12*8), X9, X9
+	VINSERTI128 $0x01, X9, Y8, Y6
+	VPAND       codedTwos<>+0(SB), Y6, Y6
+	VPADDB      codedLess<>+0(SB), Y6, Y6
+	MOVL        254(SI)(R10*1), AX
+	MOVBLZX     AL, R12
+	VMOVQ       (R8)(R12*8), X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VPINSRQ     $0x01, (R8)(R12*8), X8, X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VMOVQ       (R8)(R12*8), X9
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VPINSRQ     $0x01, (R8)(R12*8), X9, X9
+	VINSERTI128 $0x01, X9, Y8, Y7
+	VPAND       codedTwos<>+0(SB), Y7, Y7
+	VPADDB      codedLess<>+0(SB), Y7, Y7
+	VPUNPCKLDQ  Y1, Y0, Y8
+	VPUNPCKHDQ  Y1, Y0, Y9
+	VPUNPCKLDQ  Y3, Y2, Y10
+	VPUNPCKHDQ  Y3, Y2, Y11
+	VPUNPCKLDQ  Y5, Y4, Y12
+	VPUNPCKHDQ  Y5, Y4, Y13
+	VPUNPCKLDQ  Y7, Y6, Y14
+	VPUNPCKHDQ  Y7, Y6, Y15
+	VPUNPCKLQDQ Y10, Y8, Y0
+	VPUNPCKHQDQ Y10, Y8, Y1
+	VPUNPCKLQDQ Y11, Y9, Y2
+	VPUNPCKHQDQ Y11, Y9, Y3
+	VPUNPCKLQDQ Y14, Y12, Y4
+	VPUNPCKHQDQ Y14, Y12, Y5
+	VPUNPCKLQDQ Y15, Y13, Y6
+	VPUNPCKHQDQ Y15, Y13, Y7
+	VPERM2I128  $0x20, Y4, Y0, Y8
+	VPERM2I128  $0x31, Y4, Y0, Y12
+	VPERM2I128  $0x20, Y5, Y1, Y9
+	VPERM2I128  $0x31, Y5, Y1, Y13
+	VPERM2I128  $0x20, Y6, Y2, Y10
+	VPERM2I128  $0x31, Y6, Y2, Y14
+	VPERM2I128  $0x20, Y7, Y3, Y11
+	VPERM2I128  $0x31, Y7, Y3, Y15
+	VMOVDQU     Y8, 256(DI)
+	VMOVDQU     Y9, 384(DI)
+	VMOVDQU     Y10, 512(DI)
+	VMOVDQU     Y11, 640(DI)
+	VMOVDQU     Y12, 768(DI)
+	VMOVDQU     Y13, 896(DI)
+	VMOVDQU     Y14, 1024(DI)
+	VMOVDQU     Y15, 1152(DI)
+	ADDQ        $0x00000500, DI
+	INCQ        CX
+	CMPQ        CX, $0x08
+	JNE         block
+	SUBQ        $0x000027e0, DI
+	ADDQ        $0x00000120, SI
+	DECL        R11
+	JNZ         group
+	VZEROUPPER
+	RET
+
+// func expandQ2AVX2(dst *byte, src *byte, entries *byte, signs *byte)
+// Requires: AVX, AVX2, F16C
+TEXT ·expandQ2AVX2(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), DI
+	MOVQ src+8(FP), SI
+	MOVQ entries+16(FP), R8
+	MOVQ signs+24(FP), R9
+	MOVL $0x00000004, R11
+
+group:
+	VPBROADCASTW (SI), X8
+	VCVTPH2PS    X8, Y8
+	VMOVAPS      Y8, Y0
+	VPBROADCASTW 72(SI), X8
+	VCVTPH2PS    X8, Y8
+	VMOVAPS      Y8, Y1
+	VPBROADCASTW 144(SI), X8
+	VCVTPH2PS    X8, Y8
+	VMOVAPS      Y8, Y2
+	VPBROADCASTW 216(SI), X8
+	VCVTPH2PS    X8, Y8
+	VMOVAPS      Y8, Y3
+	VPBROADCASTW 288(SI), X8
+	VCVTPH2PS    X8, Y8
+	VMOVAPS      Y8, Y4
+	VPBROADCASTW 360(SI), X8
+	VCVTPH2PS    X8, Y8
+	VMOVAPS      Y8, Y5
+	VPBROADCASTW 432(SI), X8
+	VCVTPH2PS    X8, Y8
+	VMOVAPS      Y8, Y6
+	VPBROADCASTW 504(SI), X8
+	VCVTPH2PS    X8, Y8
+	VMOVAPS      Y8, Y7
+	VPUNPCKLDQ   Y1, Y0, Y8
+	VPUNPCKHDQ   Y1, Y0, Y9
+	VPUNPCKLDQ   Y3, Y2, Y10
+	VPUNPCKHDQ   Y3, Y2, Y11
+	VPUNPCKLDQ   Y5, Y4, Y12
+	VPUNPCKHDQ   Y5, Y4, Y13
+	VPUNPCKLDQ   Y7, Y6, Y14
+	VPUNPCKHDQ   Y7, Y6, Y15
+	VPUNPCKLQDQ  Y10, Y8, Y0
+	VPUNPCKHQDQ  Y10, Y8, Y1
+	VPUNPCKLQDQ  Y11, Y9, Y2
+	VPUNPCKHQDQ  Y11, Y9, Y3
+	VPUNPCKLQDQ  Y14, Y12, Y4
+	VPUNPCKHQDQ  Y14, Y12, Y5
+	VPUNPCKLQDQ  Y15, Y13, Y6
+	VPUNPCKHQDQ  Y15, Y13, Y7
+	VPERM2I128   $0x20, Y4, Y0, Y8
+	VPERM2I128   $0x31, Y4, Y0, Y12
+	VPERM2I128   $0x20, Y5, Y1, Y9
+	VPERM2I128   $0x31, Y5, Y1, Y13
+	VPERM2I128   $0x20, Y6, Y2, Y10
+	VPERM2I128   $0x31, Y6, Y2, Y14
+	VPERM2I128   $0x20, Y7, Y3, Y11
+	VPERM2I128   $0x31, Y7, Y3, Y15
+	VMOVUPS      Y8, (DI)
+	VMOVUPS      Y9, 128(DI)
+	VMOVUPS      Y10, 1280(DI)
+	VMOVUPS      Y11, 1408(DI)
+	VPBROADCASTW 18(SI), X8
+	VCVTPH2PS    X8, Y8
+	VMOVAPS      Y8, Y0
+	VPBROADCASTW 90(SI), X8
+	VCVTPH2PS    X8, Y8
+	VMOVAPS      Y8, Y1
+	VPBROADCASTW 162(SI), X8
+	VCVTPH2PS    X8, Y8
+	VMOVAPS      Y8, Y2
+	VPBROADCASTW 234(SI), X8
+	VCVTPH2PS    X8, Y8
+	VMOVAPS      Y8, Y3
+	VPBROADCASTW 306(SI), X8
+	VCVTPH2PS    X8, Y8
+	VMOVAPS      Y8, Y4
+	VPBROADCASTW 378(SI), X8
+	VCVTPH2PS    X8, Y8
+	VMOVAPS      Y8, Y5
+	VPBROADCASTW 450(SI), X8
+	VCVTPH2PS    X8, Y8
+	VMOVAPS      Y8, Y6
+	VPBROADCASTW 522(SI), X8
+	VCVTPH2PS    X8, Y8
+	VMOVAPS      Y8, Y7
+	VPUNPCKLDQ   Y1, Y0, Y8
+	VPUNPCKHDQ   Y1, Y0, Y9
+	VPUNPCKLDQ   Y3, Y2, Y10
+	VPUNPCKHDQ   Y3, Y2, Y11
+	VPUNPCKLDQ   Y5, Y4, Y12
+	VPUNPCKHDQ   Y5, Y4, Y13
+	VPUNPCKLDQ   Y7, Y6, Y14
+	VPUNPCKHDQ   Y7, Y6, Y15
+	VPUNPCKLQDQ  Y10, Y8, Y0
+	VPUNPCKHQDQ  Y10, Y8, Y1
+	VPUNPCKLQDQ  Y11, Y9, Y2
+	VPUNPCKHQDQ  Y11, Y9, Y3
+	VPUNPCKLQDQ  Y14, Y12, Y4
+	VPUNPCKHQDQ  Y14, Y12, Y5
+	VPUNPCKLQDQ  Y15, Y13, Y6
+	VPUNPCKHQDQ  Y15, Y13, Y7
+	VPERM2I128   $0x20, Y4, Y0, Y8
+	VPERM2I128   $0x31, Y4, Y0, Y12
+	VPERM2I128   $0x20, Y5, Y1, Y9
+	VPERM2I128   $0x31, Y5, Y1, Y13
+	VPERM2I128   $0x20, Y6, Y2, Y10
+	VPERM2I128   $0x31, Y6, Y2, Y14
+	VPERM2I128   $0x20, Y7, Y3, Y11
+	VPERM2I128   $0x31, Y7, Y3, Y15
+	VMOVUPS      Y8, 2560(DI)
+	VMOVUPS      Y9, 2688(DI)
+	VMOVUPS      Y10, 3840(DI)
+	VMOVUPS      Y11, 3968(DI)
+	VPBROADCASTW 36(SI), X8
+	VCVTPH2PS    X8, Y8
+	VMOVAPS      Y8, Y0
+	VPBROADCASTW 108(SI), X8
+	VCVTPH2PS    X8, Y8
+	VMOVAPS      Y8, Y1
+	VPBROADCASTW 180(SI), X8
+	VCVTPH2PS    X8, Y8
+	VMOVAPS      Y8, Y2
+	VPBROADCASTW 252(SI), X8
+	VCVTPH2PS    X8, Y8
+	VMOVAPS      Y8, Y3
+	VPBROADCASTW 324(SI), X8
+	VCVTPH2PS    X8, Y8
+	VMOVAPS      Y8, Y4
+	VPBROADCASTW 396(SI), X8
+	VCVTPH2PS    X8, Y8
+	VMOVAPS      Y8, Y5
+	VPBROADCASTW 468(SI), X8
+	VCVTPH2PS    X8, Y8
+	VMOVAPS      Y8, Y6
+	VPBROADCASTW 540(SI), X8
+	VCVTPH2PS    X8, Y8
+	VMOVAPS      Y8, Y7
+	VPUNPCKLDQ   Y1, Y0, Y8
+	VPUNPCKHDQ   Y1, Y0, Y9
+	VPUNPCKLDQ   Y3, Y2, Y10
+	VPUNPCKHDQ   Y3, Y2, Y11
+	VPUNPCKLDQ   Y5, Y4, Y12
+	VPUNPCKHDQ   Y5, Y4, Y13
+	VPUNPCKLDQ   Y7, Y6, Y14
+	VPUNPCKHDQ   Y7, Y6, Y15
+	VPUNPCKLQDQ  Y10, Y8, Y0
+	VPUNPCKHQDQ  Y10, Y8, Y1
+	VPUNPCKLQDQ  Y11, Y9, Y2
+	VPUNPCKHQDQ  Y11, Y9, Y3
+	VPUNPCKLQDQ  Y14, Y12, Y4
+	VPUNPCKHQDQ  Y14, Y12, Y5
+	VPUNPCKLQDQ  Y15, Y13, Y6
+	VPUNPCKHQDQ  Y15, Y13, Y7
+	VPERM2I128   $0x20, Y4, Y0, Y8
+	VPERM2I128   $0x31, Y4, Y0, Y12
+	VPERM2I128   $0x20, Y5, Y1, Y9
+	VPERM2I128   $0x31, Y5, Y1, Y13
+	VPERM2I128   $0x20, Y6, Y2, Y10
+	VPERM2I128   $0x31, Y6, Y2, Y14
+	VPERM2I128   $0x20, Y7, Y3, Y11
+	VPERM2I128   $0x31, Y7, Y3, Y15
+	VMOVUPS      Y8, 5120(DI)
+	VMOVUPS      Y9, 5248(DI)
+	VMOVUPS      Y10, 6400(DI)
+	VMOVUPS      Y11, 6528(DI)
+	VPBROADCASTW 54(SI), X8
+	VCVTPH2PS    X8, Y8
+	VMOVAPS      Y8, Y0
+	VPBROADCASTW 126(SI), X8
+	VCVTPH2PS    X8, Y8
+	VMOVAPS      Y8, Y1
+	VPBROADCASTW 198(SI), X8
+	VCVTPH2PS    X8, Y8
+	VMOVAPS      Y8, Y2
+	VPBROADCASTW 270(SI), X8
+	VCVTPH2PS    X8, Y8
+	VMOVAPS      Y8, Y3
+	VPBROADCASTW 342(SI), X8
+	VCVTPH2PS    X8, Y8
+	VMOVAPS      Y8, Y4
+	VPBROADCASTW 414(SI), X8
+	VCVTPH2PS    X8, Y8
+	VMOVAPS      Y8, Y5
+	VPBROADCASTW 486(SI), X8
+	VCVTPH2PS    X8, Y8
+	VMOVAPS      Y8, Y6
+	VPBROADCASTW 558(SI), X8
+	VCVTPH2PS    X8, Y8
+	VMOVAPS      Y8, Y7
+	VPUNPCKLDQ   Y1, Y0, Y8
+	VPUNPCKHDQ   Y1, Y0, Y9
+	VPUNPCKLDQ   Y3, Y2, Y10
+	VPUNPCKHDQ   Y3, Y2, Y11
+	VPUNPCKLDQ   Y5, Y4, Y12
+	VPUNPCKHDQ   Y5, Y4, Y13
+	VPUNPCKLDQ   Y7, Y6, Y14
+	VPUNPCKHDQ   Y7, Y6, Y15
+	VPUNPCKLQDQ  Y10, Y8, Y0
+	VPUNPCKHQDQ  Y10, Y8, Y1
+	VPUNPCKLQDQ  Y11, Y9, Y2
+	VPUNPCKHQDQ  Y11, Y9, Y3
+	VPUNPCKLQDQ  Y14, Y12, Y4
+	VPUNPCKHQDQ  Y14, Y12, Y5
+	VPUNPCKLQDQ  Y15, Y13, Y6
+	VPUNPCKHQDQ  Y15, Y13, Y7
+	VPERM2I128   $0x20, Y4, Y0, Y8
+	VPERM2I128   $0x31, Y4, Y0, Y12
+	VPERM2I128   $0x20, Y5, Y1, Y9
+	VPERM2I128   $0x31, Y5, Y1, Y13
+	VPERM2I128   $0x20, Y6, Y2, Y10
+	VPERM2I128   $0x31, Y6, Y2, Y14
+	VPERM2I128   $0x20, Y7, Y3, Y11
+	VPERM2I128   $0x31, Y7, Y3, Y15
+	VMOVUPS      Y8, 7680(DI)
+	VMOVUPS      Y9, 7808(DI)
+	VMOVUPS      Y10, 8960(DI)
+	VMOVUPS      Y11, 9088(DI)
+	XORL         CX, CX
+
+block:
+	MOVQ        CX, R10
+	SHRQ        $0x01, R10
+	ADDQ        R10, R10
+	LEAQ        (R10)(CX*8), R10
+	MOVQ        2(SI)(R10*1), AX
+	MOVBLZX     AL, R12
+	VMOVD       (R8)(R12*8), X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VPINSRD     $0x01, (R8)(R12*8), X8, X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VPINSRD     $0x02, (R8)(R12*8), X8, X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VPINSRD     $0x03, (R8)(R12*8), X8, X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VMOVD       (R8)(R12*8), X9
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VPINSRD     $0x01, (R8)(R12*8), X9, X9
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VPINSRD     $0x02, (R8)(R12*8), X9, X9
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VPINSRD     $0x03, (R8)(R12*8), X9, X9
+	VINSERTI128 $0x01, X9, Y8, Y0
+	MOVQ        74(SI)(R10*1), AX
+	MOVBLZX     AL, R12
+	VMOVD       (R8)(R12*8), X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VPINSRD     $0x01, (R8)(R12*8), X8, X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VPINSRD     $0x02, (R8)(R12*8), X8, X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VPINSRD     $0x03, (R8)(R12*8), X8, X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VMOVD       (R8)(R12*8), X9
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VPINSRD     $0x01, (R8)(R12*8), X9, X9
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VPINSRD     $0x02, (R8)(R12*8), X9, X9
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VPINSRD     $0x03, (R8)(R12*8), X9, X9
+	VINSERTI128 $0x01, X9, Y8, Y1
+	MOVQ        146(SI)(R10*1), AX
+	MOVBLZX     AL, R12
+	VMOVD       (R8)(R12*8), X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VPINSRD     $0x01, (R8)(R12*8), X8, X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VPINSRD     $0x02, (R8)(R12*8), X8, X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VPINSRD     $0x03, (R8)(R12*8), X8, X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VMOVD       (R8)(R12*8), X9
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VPINSRD     $0x01, (R8)(R12*8), X9, X9
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VPINSRD     $0x02, (R8)(R12*8), X9, X9
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VPINSRD     $0x03, (R8)(R12*8), X9, X9
+	VINSERTI128 $0x01, X9, Y8, Y2
+	MOVQ        218(SI)(R10*1), AX
+	MOVBLZX     AL, R12
+	VMOVD       (R8)(R12*8), X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VPINSRD     $0x01, (R8)(R12*8), X8, X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VPINSRD     $0x02, (R8)(R12*8), X8, X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VPINSRD     $0x03, (R8)(R12*8), X8, X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VMOVD       (R8)(R12*8), X9
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VPINSRD     $0x01, (R8)(R12*8), X9, X9
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VPINSRD     $0x02, (R8)(R12*8), X9, X9
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VPINSRD     $0x03, (R8)(R12*8), X9, X9
+	VINSERTI128 $0x01, X9, Y8, Y3
+	MOVQ        290(SI)(R10*1), AX
+	MOVBLZX     AL, R12
+	VMOVD       (R8)(R12*8), X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VPINSRD     $0x01, (R8)(R12*8), X8, X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VPINSRD     $0x02, (R8)(R12*8), X8, X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VPINSRD     $0x03, (R8)(R12*8), X8, X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VMOVD       (R8)(R12*8), X9
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VPINSRD     $0x01, (R8)(R12*8), X9, X9
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VPINSRD     $0x02, (R8)(R12*8), X9, X9
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VPINSRD     $0x03, (R8)(R12*8), X9, X9
+	VINSERTI128 $0x01, X9, Y8, Y4
+	MOVQ        362(SI)(R10*1), AX
+	MOVBLZX     AL, R12
+	VMOVD       (R8)(R12*8), X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VPINSRD     $0x01, (R8)(R12*8), X8, X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VPINSRD     $0x02, (R8)(R12*8), X8, X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VPINSRD     $0x03, (R8)(R12*8), X8, X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VMOVD       (R8)(R12*8), X9
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VPINSRD     $0x01, (R8)(R12*8), X9, X9
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VPINSRD     $0x02, (R8)(R12*8), X9, X9
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VPINSRD     $0x03, (R8)(R12*8), X9, X9
+	VINSERTI128 $0x01, X9, Y8, Y5
+	MOVQ        434(SI)(R10*1), AX
+	MOVBLZX     AL, R12
+	VMOVD       (R8)(R12*8), X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VPINSRD     $0x01, (R8)(R12*8), X8, X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VPINSRD     $0x02, (R8)(R12*8), X8, X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VPINSRD     $0x03, (R8)(R12*8), X8, X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VMOVD       (R8)(R12*8), X9
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VPINSRD     $0x01, (R8)(R12*8), X9, X9
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VPINSRD     $0x02, (R8)(R12*8), X9, X9
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VPINSRD     $0x03, (R8)(R12*8), X9, X9
+	VINSERTI128 $0x01, X9, Y8, Y6
+	MOVQ        506(SI)(R10*1), AX
+	MOVBLZX     AL, R12
+	VMOVD       (R8)(R12*8), X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VPINSRD     $0x01, (R8)(R12*8), X8, X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VPINSRD     $0x02, (R8)(R12*8), X8, X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VPINSRD     $0x03, (R8)(R12*8), X8, X8
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VMOVD       (R8)(R12*8), X9
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VPINSRD     $0x01, (R8)(R12*8), X9, X9
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VPINSRD     $0x02, (R8)(R12*8), X9, X9
+	SHRQ        $0x08, AX
+	MOVBLZX     AL, R12
+	VPINSRD     $0x03, (R8)(R12*8), X9, X9
+	VINSERTI128 $0x01, X9, Y8, Y7
+	VPUNPCKLDQ  Y1, Y0, Y8
+	VPUNPCKHDQ  Y1, Y0, Y9
+	VPUNPCKLDQ  Y3, Y2, Y10
+	VPUNPCKHDQ  Y3, Y2, Y11
+	VPUNPCKLDQ  Y5, Y4, Y12
+	VPUNPCKHDQ  Y5, Y4, Y13
+	VPUNPCKLDQ  Y7, Y6, Y14
+	VPUNPCKHDQ  Y7, Y6, Y15
+	VPUNPCKLQDQ Y10, Y8, Y0
+	VPUNPCKHQDQ Y10, Y8, Y1
+	VPUNPCKLQDQ Y11, Y9, Y2
+	VPUNPCKHQDQ Y11, Y9, Y3
+	VPUNPCKLQDQ Y14, Y12, Y4
+	VPUNPCKHQDQ Y14, Y12, Y5
+	VPUNPCKLQDQ Y15, Y13, Y6
+	VPUNPCKHQDQ Y15, Y13, Y7
+	VPERM2I128  $0x20, Y4, Y0, Y8
+	VPERM2I128  $0x31, Y4, Y0, Y12
+	VPERM2I128  $0x20, Y5, Y1, Y9
+	VPERM2I128  $0x31, Y5, Y1, Y13
+	VPERM2I128  $0x20, Y6, Y2, Y10
+	VPERM2I128  $0x31, Y6, Y2, Y14
+	VPERM2I128  $0x20, Y7, Y3, Y11
+	VPERM2I128  $0x31, Y7, Y3, Y15
+	VMOVDQU     Y8, 256(DI)
+	VMOVDQU     Y9, 384(DI)
+	VMOVDQU     Y10, 512(DI)
+	VMOVDQU     Y11, 640(DI)
+	VMOVDQU     Y12, 768(DI)
+	VMOVDQU     Y13, 896(DI)
+	VMOVDQU     Y14, 1024(DI)
+	VMOVDQU     Y15, 1152(DI)
+	ADDQ        $0x00000500, DI
+	INCQ        CX
+	CMPQ        CX, $0x08
+	JNE         block
+	SUBQ        $0x000027e0, DI
+	ADDQ        $0x00000240, SI
+	DECL        R11
+	JNZ         group
+	VZEROUPPER
+	RET
+
 // func mulPackedF32AVX512(t *byte)
 // Requires: AVX, AVX512F, MMX+
 TEXT ·mulPackedF32AVX512(SB), NOSPLIT, $0-8

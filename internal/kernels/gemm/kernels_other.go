@@ -37,3 +37,6 @@ func peakAsm(Type, cpu.Level, int) int { return 0 }
 func packedEngine(Type, cpu.Level) (engine, bool) { return engine{}, false }
 
 func packPairs([]byte, []float32, int, int) int { return 0 }
+
+// expandAsm: panels are unpacked in Go.
+func expandAsm(Type, *[super / block * wideWords]uint32, unsafe.Pointer) bool { return false }

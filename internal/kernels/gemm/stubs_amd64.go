@@ -179,6 +179,36 @@ func readAVX2(p *byte, n int) uint64
 //go:noescape
 func readAVX512(p *byte, n int) uint64
 
+//go:noescape
+func expandIQ1SAVX2(dst, src, entries, signs *byte)
+
+//go:noescape
+func expandIQ1MAVX2(dst, src, entries, signs *byte)
+
+//go:noescape
+func expandIQ2XXSAVX2(dst, src, entries, signs *byte)
+
+//go:noescape
+func expandIQ2XSAVX2(dst, src, entries, signs *byte)
+
+//go:noescape
+func expandIQ2SAVX2(dst, src, entries, signs *byte)
+
+//go:noescape
+func expandIQ3XXSAVX2(dst, src, entries, signs *byte)
+
+//go:noescape
+func expandIQ3SAVX2(dst, src, entries, signs *byte)
+
+//go:noescape
+func expandTQ2AVX2(dst, src, entries, signs *byte)
+
+//go:noescape
+func expandQ1AVX2(dst, src, entries, signs *byte)
+
+//go:noescape
+func expandQ2AVX2(dst, src, entries, signs *byte)
+
 func peakFMAAVX2(iters int)
 func peakQ8AVX2(iters int)
 func peakQ8AVXVNNI(iters int)

@@ -5,7 +5,8 @@
 The layer's equations are here: z = fc[norm(E x_{p+1}); norm(h_p)], a decoder layer of the model's kind at position p+1,
 and a norm, whose output is the head's input and the next draft's h. h_p is the model's state after its last norm.
 LLAMA_CPP is a checkout of llama.cpp, whose converter makes the GGUF files. It drops DeepSeek-V3's layer, and keeps that
-of GLM-4.7-Flash, which is the same model otherwise: so it is told that DeepSeek's is GLM's.
+of GLM-4.7-Flash, which is the same model otherwise: so it is told that DeepSeek's is GLM's. It drops Nemotron 3's, which
+is two layers, of attention and of experts, and has a folder alone.
 """
 import json, os, pathlib, sys
 
@@ -18,6 +19,7 @@ from safetensors.torch import load_file, save_file
 from transformers.models.deepseek_v3 import modeling_deepseek_v3 as v3
 from transformers.models.glm4_moe import modeling_glm4_moe as glm
 from transformers.models.glm4_moe_lite import modeling_glm4_moe_lite as lite
+from transformers.models.nemotron_h import modeling_nemotron_h as nemotron
 from transformers.models.qwen3_5 import modeling_qwen3_5 as q35
 from transformers.models.qwen3_next import modeling_qwen3_next as next_
 
@@ -36,6 +38,20 @@ latent = dict(grouped, num_key_value_heads=4, q_lora_rank=20, kv_lora_rank=16, q
 plain = dict(rope_type="default", rope_theta=10000.0)
 yarn = dict(rope_type="yarn", rope_theta=10000.0, factor=8.0, original_max_position_embeddings=64, beta_fast=32.0, beta_slow=1.0,
             mscale=1.0, mscale_all_dim=1.0)
+class Pair(torch.nn.Module):
+    """Nemotron 3's: two of its model's layers."""
+
+    def __init__(self, config, _):
+        super().__init__()
+        kinds = config.layers_block_type
+        self.layers = torch.nn.ModuleList(nemotron.NemotronHBlock(config, kinds.index(k)) for k in ["full_attention", "moe"])
+
+    def forward(self, x, position_embeddings, **kwargs):
+        for layer in self.layers:
+            x = layer(x, **kwargs)
+        return x
+
+
 MODELS = {
     "tiny-qwen35-mtp": (transformers.Qwen3_5ForCausalLM, q35.Qwen3_5DecoderLayer, q35.Qwen3_5RMSNorm, transformers.Qwen3_5TextConfig(
         **common, intermediate_size=48, rope_parameters=dict(rope, mrope_section=[2, 1, 1], mrope_interleaved=True), mtp_num_hidden_layers=1)),
@@ -50,6 +66,12 @@ MODELS = {
         rope_parameters=plain)),
     "tiny-deepseek3-mtp": (transformers.DeepseekV3ForCausalLM, v3.DeepseekV3DecoderLayer, v3.DeepseekV3RMSNorm,
         transformers.DeepseekV3Config(**latent, rms_norm_eps=1e-6, n_group=4, topk_group=2, first_k_dense_replace=1, rope_parameters=yarn)),
+    "tiny-nemotron-mtp": (transformers.NemotronHForCausalLM, Pair, nemotron.NemotronHRMSNorm, transformers.NemotronHConfig(
+        vocab_size=96, hidden_size=32, layer_types=["linear_attention", "full_attention", "moe"], num_attention_heads=4,
+        num_key_value_heads=2, head_dim=16, intermediate_size=48, mamba_num_heads=4, mamba_head_dim=16, ssm_state_size=16, n_groups=2,
+        conv_kernel=4, n_routed_experts=8, num_experts_per_tok=3, moe_intermediate_size=16, moe_shared_expert_intermediate_size=24,
+        moe_latent_size=24, n_shared_experts=1, routed_scaling_factor=2.5, norm_topk_prob=True, max_position_embeddings=512,
+        tie_word_embeddings=False, num_nextn_predict_layers=1)),
 }
 QWEN = {"tiny-qwen35-mtp", "tiny-qwen3next-mtp"}  # whose norms are 1 + w, and whose layer has names of its own
 OWN = {"tiny-glm4lite-mtp"}  # whose layer has an embedding and an output matrix that are not the model's
@@ -78,7 +100,9 @@ def draft(model, layer, norms, fc, text, count, embedding, head):
         n = x.shape[1]
         places = torch.arange(1, n + 1)[None]
         mask = torch.full((1, 1, n, n), float("-inf")).triu(1)
-        turns = model.model.rotary_emb(x, places[None].expand(3, -1, -1) if "mrope_section" in model.config.rope_parameters else places)
+        turns = None
+        if hasattr(model.model, "rotary_emb"):
+            turns = model.model.rotary_emb(x, places[None].expand(3, -1, -1) if "mrope_section" in model.config.rope_parameters else places)
         x = layer(x, position_embeddings=turns, attention_mask=mask, position_ids=places)
         state = out((x[0] if isinstance(x, tuple) else x)[0, -1])
         p = torch.log_softmax((head @ state).double(), -1)
@@ -104,11 +128,12 @@ for seed, (name, (kind, layer_kind, norm_kind, config)) in enumerate(MODELS.item
     torch.manual_seed(seed + 1)
     config._attn_implementation = "eager"
     model = kind(config).eval()
-    layer, norms = layer_kind(config, 1).eval(), [norm_kind(32, eps=config.rms_norm_eps) for _ in range(3)]
+    eps = getattr(config, "rms_norm_eps", None) or config.layer_norm_epsilon
+    layer, norms = layer_kind(config, 1).eval(), [norm_kind(32, eps=eps) for _ in range(3)]
     fc = torch.nn.Linear(64, 32, bias=False)
     for m in [model, layer, fc, *norms]:
         randomise(m, name not in QWEN)
-    ends = [model.model.embed_tokens.weight, model.lm_head.weight]
+    ends = [model.get_input_embeddings().weight, model.lm_head.weight]
     if name in OWN:
         ends = [torch.randn(96, 32), torch.randn(96, 32) * 2 / 32**0.5]
     text = torch.randint(3, 96, (71,)).tolist()
@@ -116,7 +141,10 @@ for seed, (name, (kind, layer_kind, norm_kind, config)) in enumerate(MODELS.item
     model.save_pretrained(name)
     weights = load_file(f"{name}/model.safetensors")
     start, own, parts = "mtp.", "mtp.layers.0.", ["pre_fc_norm_embedding", "pre_fc_norm_hidden", "norm", "fc"]
-    if name not in QWEN:
+    if name == "tiny-nemotron-mtp":
+        start, own = "mtp.layers.", "mtp."
+        parts = ["0.enorm", "0.hnorm", "1.final_layernorm", "0.eh_proj"]
+    elif name not in QWEN:
         start = own = f"model.layers.{config.num_hidden_layers}."
         parts = ["enorm", "hnorm", "shared_head.norm", "eh_proj"]
         weights[start + "embed_tokens.weight"], weights[start + "shared_head.head.weight"] = (w.clone() for w in ends)
@@ -129,18 +157,18 @@ for seed, (name, (kind, layer_kind, norm_kind, config)) in enumerate(MODELS.item
     for part, module in zip(parts, [*norms, fc]):
         weights[f"{start}{part}.weight"] = module.weight.data
     for part, w in layer.state_dict().items():
-        if part.startswith("mlp.experts."):
+        if ".experts." in part:
+            before, matrix = part.rsplit(".", 1)
+            names = ["gate_proj", "up_proj"] if matrix == "gate_up_proj" else [matrix]
             for i in range(len(w)):  # as published
-                if part.endswith("down_proj"):
-                    weights[f"{own}mlp.experts.{i}.down_proj.weight"] = w[i].clone()
-                else:
-                    for half, rows in zip(["gate_proj", "up_proj"], w[i].chunk(2)):
-                        weights[f"{own}mlp.experts.{i}.{half}.weight"] = rows.clone()
+                for each, rows in zip(names, w[i].chunk(len(names))):
+                    weights[f"{own}{before}.{i}.{each}.weight"] = rows.clone()
         else:
             weights[own + part] = w
     save_file(weights, f"{name}/model.safetensors", {"format": "pt"})
     os.remove(f"{name}/generation_config.json")
-    convert(name, config, kind)
+    if name != "tiny-nemotron-mtp":
+        convert(name, config, kind)
     json.dump({"text": text, "tokens": tokens, "log_probs": logs,
                "made_with": f"transformers {transformers.__version__}, torch {torch.__version__}, float32; testdata/golden.py"},
               open(f"golden_{name}.json", "w"))

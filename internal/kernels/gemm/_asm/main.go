@@ -16,6 +16,7 @@ func main() {
 	floatKernels()
 	q8AVX2()
 	kQuants()
+	codedKernels()
 	packedKernels()
 	fewBF16()
 	convertKernels()
