@@ -41,6 +41,9 @@ type benchCostCmd struct {
 
 	Committed int `help:"Tokens in the cache before a pass (${default})." default:"128" placeholder:"N"`
 
+	Heads    []string `help:"Measure drafts with random heads of these drafters instead, beside plain passes; all means those that there are for the model." placeholder:"NAME"`
+	HeadType string   `help:"With --heads: type of the heads' matrices, f32, bf16 or q8_0 (${default})." default:"q8_0" placeholder:"TYPE"`
+
 	command.KVFlag
 }
 
@@ -54,11 +57,15 @@ some; "expected" is how many the controller expects, over that. Random weights g
 
 The shape of an EAGLE-3 head is measured by its drafts, with the whole output matrix and with shortlists.
 
+With --heads it measures drafts of trees, each with the drafter's usual options and a random head of the numbers that
+published ones have, and a plain pass in the same rounds. "share" is the time of a draft over that of a pass.
+
 Examples:
     grove bench cost --shape qwen3-0.6b --type bf16
     grove bench cost --shape pythia-410m --type q8_0 --rows 1,16,64 --json
     grove bench cost -m qwen3-0.6b-q8_0.gguf --threads 2
-    grove bench cost --shape eagle3-llama3-8b --type q8_0`
+    grove bench cost --shape eagle3-llama3-8b --type q8_0
+    grove bench cost --shape qwen3.5-4b --type q4_k --heads all`
 }
 
 func (cmd *benchCostCmd) Run(p *command.Program) error {
@@ -78,11 +85,17 @@ func (cmd *benchCostCmd) Run(p *command.Program) error {
 	if kind, target := bench.HeadTarget(cmd.Shape); kind != nil && cmd.Model == "" {
 		return cmd.drafts(ctx, p, kind, target)
 	}
-	m, o, err := cmd.open(ctx, p)
+	m, path, o, err := cmd.open(ctx, p)
+	if path != "" && path != cmd.Model {
+		defer os.RemoveAll(filepath.Dir(path))
+	}
 	if err != nil {
 		return err
 	}
 	defer m.Close()
+	if cmd.Heads != nil {
+		return cmd.heads(ctx, p, m, path, o.Shape)
+	}
 	o.Rows = cmd.Rows
 	o.Rounds = cmd.Rounds
 	o.Committed = cmd.Committed
@@ -109,37 +122,36 @@ func (cmd *benchCostCmd) Run(p *command.Program) error {
 	return t.Flush()
 }
 
-// open opens the model to measure and says what it is.
-func (cmd *benchCostCmd) open(ctx context.Context, p *command.Program) (*model.Model, bench.CostOptions, error) {
-	var o bench.CostOptions
+// open opens the model to measure and says what it is, and where: a file of random weights is in a folder of its own.
+func (cmd *benchCostCmd) open(ctx context.Context, p *command.Program) (m *model.Model, path string, o bench.CostOptions,
+	err error) {
 	if cmd.Model != "" {
 		c, err := readContents(cmd.Model, false, false)
 		if err != nil {
-			return nil, o, err
+			return nil, "", o, err
 		}
 		o.Shape, o.Type = filepath.Base(hub.Shown(cmd.Model)), kernelType(c.mainType())
 		m, err := p.OpenWeights(cmd.Model, cmd.KVFlag)
-		return m, o, err
+		return m, cmd.Model, o, err
 	}
 	shape, typ, err := command.ShapeAndType(cmd.Shape, cmd.Type)
 	if err != nil {
-		return nil, o, err
+		return nil, "", o, err
 	}
 	o.Shape, o.Type = shape.Name, kernelType(typ.String())
 	dir, err := os.MkdirTemp("", "grove-bench-")
 	if err != nil {
-		return nil, o, err
+		return nil, "", o, err
 	}
-	defer os.RemoveAll(dir)
-	path := filepath.Join(dir, "random.gguf")
+	path = filepath.Join(dir, "random.gguf")
 	bar := p.Progress("making weights", true)
-	err = synth.Write(ctx, path, shape, synth.Options{Type: typ, Seed: 1, Progress: bar.Set})
+	err = synth.Write(ctx, path, shape, synth.Options{Type: typ, Seed: 1, Repeat: cmd.Heads != nil,
+		Progress: bar.Set})
 	bar.End()
-	if err != nil {
-		return nil, o, err
+	if err == nil {
+		m, err = p.OpenWeights(path, cmd.KVFlag)
 	}
-	m, err := p.OpenWeights(path, cmd.KVFlag)
-	return m, o, err
+	return m, path, o, err
 }
 
 // kernelType is the type that tensors of the named one are multiplied in.

@@ -167,8 +167,12 @@ func (r *DraftCostReport) drafts(t *headfile.Timed, w model.Weights, pool *par.P
 		name   string
 		method shortlist.Method
 	}{{"full", nil}, {fmt.Sprintf("dynaspec, k_max 1/%d", listShare), routed}, {"one panel", panel}} {
-		d, err := r.newTimedDraft(t, l.method)
+		drafter, err := t.New(l.method)
 		if err != nil {
+			return drafts, fmt.Errorf("%s: %w", l.name, err)
+		}
+		d := &timedDraft{drafter: drafter, vocab: r.Vocab, hidden: r.Hidden, budget: t.Budget, depth: t.Depth, least: t.Least}
+		if err := d.begin(draftText); err != nil {
 			return drafts, fmt.Errorf("%s: %w", l.name, err)
 		}
 		drafts = append(drafts, d)
@@ -183,27 +187,28 @@ type timedDraft struct {
 	state   draft.State
 	rng     *rand.Rand
 	vocab   int
-	head    *headfile.Timed
+	hidden  int
+	budget  int // of a draft: nodes and depth to ask for, and nodes that it has at least
+	depth   int
+	least   int
+	cache   draft.Cache // of the target; nil: there is no target
 	taps    [][]float32
 	logits  []float32
 	chain   tree.Tree
 	tree    tree.Tree
 }
 
-func (r *DraftCostReport) newTimedDraft(t *headfile.Timed, lists shortlist.Method) (*timedDraft, error) {
-	d := &timedDraft{vocab: r.Vocab, rng: rand.New(rand.NewPCG(1, 1)), head: t}
-	d.logits = d.normal(r.Vocab)
+// begin begins a text of so many tokens.
+func (d *timedDraft) begin(text int) (err error) {
+	d.rng = rand.New(rand.NewPCG(1, 1))
+	d.logits = d.normal(d.vocab)
 	for range 64 {
-		d.taps = append(d.taps, d.normal(r.Hidden))
-	}
-	var err error
-	if d.drafter, err = t.New(lists); err != nil {
-		return nil, err
+		d.taps = append(d.taps, d.normal(d.hidden))
 	}
 	if d.state, err = d.drafter.Begin(draft.Options{}); err != nil {
-		return nil, err
+		return err
 	}
-	return d, d.commit(draftText, -1)
+	return d.commit(text, -1)
 }
 
 func (d *timedDraft) normal(n int) []float32 {
@@ -236,13 +241,13 @@ func (d *timedDraft) time(ctx context.Context) (time.Duration, error) {
 		return 0, err
 	}
 	d.tree.Reset(root)
-	if _, err := d.drafter.Propose(ctx, []draft.Request{{State: d.state, Tree: &d.tree, Budget: d.head.Budget,
-		Depth: d.head.Depth}}); err != nil {
+	if _, err := d.drafter.Propose(ctx, []draft.Request{{State: d.state, Tree: &d.tree, Budget: d.budget,
+		Depth: d.depth, Cache: d.cache}}); err != nil {
 		return 0, err
 	}
 	t := time.Since(start)
-	if d.tree.Len() < d.head.Least {
-		return 0, fmt.Errorf("bench: a draft of %d nodes: want %d", d.tree.Len(), d.head.Least)
+	if d.tree.Len() < d.least {
+		return 0, fmt.Errorf("bench: a draft of %d nodes: want %d", d.tree.Len(), d.least)
 	}
 	return t, nil
 }

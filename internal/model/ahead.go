@@ -153,6 +153,9 @@ func (c *Config) readLayers(f *gguf.File, k *keys, model bool) error {
 // Others are Llama's or Qwen 3's.
 func Alike(arch string) bool { a := archNamed(arch); return a != nil && (a.alike || a.aheadTwo) }
 
+// KeepsAhead reports whether GGUF files have such layers too.
+func KeepsAhead(arch string) bool { a := archNamed(arch); return a != nil && a.alike }
+
 // Behind is the shape of the layers behind the model's, whose kind is the model's.
 func (c *Config) Behind() Config {
 	b := *c

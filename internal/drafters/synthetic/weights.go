@@ -19,6 +19,9 @@ type Weights struct {
 	Seed  uint64
 	Extra []string        // names of tensors that there are, of those that there need not be
 	Made  []tensor.Tensor // in the order asked for
+
+	// Repeat says that numbers of a tensor repeat after 65,536, for weights that are only timed.
+	Repeat bool
 }
 
 func (w *Weights) Has(name string) bool { return slices.Contains(w.Extra, name) }
@@ -29,8 +32,15 @@ func (w *Weights) numbers(name string, n int, mean, std float64) []float32 {
 	h.Write([]byte(name)) // which cannot fail
 	rng := rand.New(rand.NewPCG(w.Seed, h.Sum64()))
 	x := make([]float32, n)
-	for i := range x {
+	drawn := n
+	if w.Repeat {
+		drawn = min(n, 1<<16)
+	}
+	for i := range drawn {
 		x[i] = float32(mean + std*rng.NormFloat64())
+	}
+	for i := drawn; i < n; i += drawn {
+		copy(x[i:], x[:drawn])
 	}
 	return x
 }

@@ -107,7 +107,7 @@ func (s *models) get(ctx context.Context, n int) (*variant, error) {
 		seed:  rng.Uint64(),
 		kv:    randomKV(rng),
 	}
-	if model.Alike(v.shape.Arch) && rng.IntN(2) == 0 {
+	if model.KeepsAhead(v.shape.Arch) && rng.IntN(2) == 0 {
 		v.shape.Tune = draftAhead(v.shape.Tune)
 	}
 	if err := synth.Write(ctx, v.path, v.shape, synth.Options{Type: v.typ, Seed: v.seed}); err != nil {

@@ -23,7 +23,8 @@ import (
 // hostile one, a draft model and heads of every kind with trees of random shapes, and a merge of
 // two. Each sequence is decoded plainly and alone, at one kernel level; then all of them together,
 // with each drafter, at another level and number of threads, some of them with texts of the past,
-// while the weights of heads that can learn change under way, by the modifier +adapt too.
+// while the weights of heads that can learn change under way, by the modifier +adapt too. By rejection, heads of every
+// kind get the tokens that each sequence gets alone, and at temperature 0 those of plain decoding.
 func Tokens(ctx context.Context, o Options) (Report, error) {
 	var r Report
 	err := run(ctx, o, &r, func(ctx context.Context, s *models, n int, rng *rand.Rand) error {
@@ -54,8 +55,12 @@ func tokensCase(ctx context.Context, v *variant, rng *rand.Rand, tokens *int) er
 			return err
 		}
 	}
-	names := append(randomHeads(rng, v), randomHeads(rng, v)...)
-	names = append(names, "lookup", "oracle", "beyond", "hostile", randomModelDrafter(rng, vocab), randomMerge(rng, v))
+	for _, name := range randomHeads(rng, v) {
+		if err := compareRejection(ctx, v, rng, scripts, name, level, tokens); err != nil {
+			return err
+		}
+	}
+	names := append(randomHeads(rng, v), "lookup", "oracle", "beyond", "hostile", randomModelDrafter(rng, vocab), randomMerge(rng, v))
 	for _, name := range names {
 		if err := compareTokens(ctx, v, rng, scripts, name, level, tokens); err != nil {
 			return err

@@ -30,6 +30,15 @@ var gemma4 = family{
 				c.ExpertFFN = 56
 				c.LogitCap = 9
 			}},
+		{Name: "gemma4-e4b", Vocab: 262144, Hidden: 2560, Layers: 42, Heads: 8, KVHeads: 2, HeadDim: 512, FFN: 10240,
+			Context: 131072, NormEps: 1e-6, RopeBase: 1e6, RopeDims: 512, Tied: true, Tokens: SPM, Tune: func(c *model.Config) {
+				c.SetGemma4Layers(256, 2)
+				c.Windowed = slices.Repeat([]bool{true, true, true, true, true, false}, 7)
+				c.Window = 512
+				c.Sharing = 18
+				c.PerLayer = 256
+				c.LogitCap = 30
+			}},
 	},
 	small: []Shape{
 		{Name: "gemma4", Vocab: 400, Hidden: 64, Layers: 4, Heads: 2, KVHeads: 1, HeadDim: 48, FFN: 96,

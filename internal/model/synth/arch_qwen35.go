@@ -20,6 +20,13 @@ var qwen35 = family{
 				c.Recurrent = slices.Repeat([]bool{true, true, true, false}, 6)
 				c.Delta = model.DeltaConfig{KeyHeads: 16, ValueHeads: 16, KeyDim: 128, ValueDim: 128}
 			}},
+		{Name: "qwen3.5-4b", Vocab: 248320, Hidden: 2560, Layers: 32, Heads: 16, KVHeads: 4, HeadDim: 256, FFN: 9216,
+			Context: 262144, NormEps: 1e-6, RopeBase: 1e7, RopeDims: 64, Tied: true, Tokens: Qwen2, Tune: func(c *model.Config) {
+				c.Kernel = 4
+				c.Recurrent = slices.Repeat([]bool{true, true, true, false}, 8)
+				c.Delta = model.DeltaConfig{KeyHeads: 16, ValueHeads: 32, KeyDim: 128, ValueDim: 128}
+				c.Ahead = 1
+			}},
 	},
 	random: func(d *drawing) {
 		d.rotatePart()

@@ -18,6 +18,10 @@ type Options struct {
 	Type tensor.Type // of the matrices: one that tensor writes, or one of package codebook; vectors are F32 in GGUF
 	Seed uint64
 
+	// Repeat says that rows of a matrix repeat the first ones, so that a large model, which is only timed, is written
+	// in a moment.
+	Repeat bool
+
 	// Progress, if set, is called now and then with the bytes of tensor data written so far and in all.
 	Progress func(done, total int64)
 }
@@ -26,11 +30,15 @@ type Options struct {
 // enough that a small model keeps every worker busy.
 const chunkElements = 1 << 18
 
+// distinctRows is how many rows of a chunk differ where rows repeat.
+const distinctRows = 4
+
 // chunk is a run of rows of one tensor, encoded.
 type chunk struct {
 	t      *planned
 	typ    tensor.Type
 	r0, r1 int
+	repeat bool // its rows from distinctRows on
 	data   []byte
 	err    error
 	ready  chan struct{}
@@ -77,7 +85,7 @@ func start(ctx context.Context, ts []planned, o Options, gguf bool) *maker {
 	todo := make(chan *chunk)
 	m.wg.Go(func() {
 		defer close(todo)
-		m.cut(ts, o.Type, todo)
+		m.cut(ts, o, todo)
 	})
 	for range workers {
 		m.wg.Go(func() {
@@ -95,12 +103,13 @@ func start(ctx context.Context, ts []planned, o Options, gguf bool) *maker {
 }
 
 // cut queues every chunk for the writer and then for the workers, so that a chunk the writer waits for is on its way.
-func (m *maker) cut(ts []planned, typ tensor.Type, todo chan<- *chunk) {
+func (m *maker) cut(ts []planned, o Options, todo chan<- *chunk) {
 	for i := range ts {
 		t := &ts[i]
 		step := max(1, chunkElements/t.cols)
 		for r := 0; r < t.rows; r += step {
-			c := &chunk{t: t, typ: t.encoding(typ), r0: r, r1: min(r+step, t.rows), ready: make(chan struct{})}
+			c := &chunk{t: t, typ: t.encoding(o.Type), r0: r, r1: min(r+step, t.rows), ready: make(chan struct{})}
+			c.repeat = o.Repeat && t.matrix && !t.plain && c.r1-r > distinctRows
 			select {
 			case m.queue <- c:
 			case <-m.ctx.Done():
@@ -160,13 +169,17 @@ func (m *maker) write(t *planned, out io.Writer) error {
 
 // make fills and encodes the chunk, with f as room for its numbers.
 func (c *chunk) make(f []float32, seed uint64, gguf bool) ([]float32, error) {
-	n := (c.r1 - c.r0) * c.t.cols
+	rows := c.r1 - c.r0
+	if c.repeat {
+		rows = distinctRows
+	}
+	n := rows * c.t.cols
 	if cap(f) < n {
 		f = make([]float32, n)
 	}
 	f = f[:n]
-	c.t.fill(f, seed, gguf, c.r0, c.r1)
-	size, err := c.typ.Size(n)
+	c.t.fill(f, seed, gguf, c.r0, c.r0+rows)
+	size, err := c.typ.Size((c.r1 - c.r0) * c.t.cols)
 	if err != nil {
 		return f, err
 	}
@@ -174,10 +187,16 @@ func (c *chunk) make(f []float32, seed uint64, gguf bool) ([]float32, error) {
 		c.data = make([]byte, size)
 	}
 	c.data = c.data[:size]
+	made := c.data[:size/(c.r1-c.r0)*rows]
 	if code, ok := codebook.Named(c.typ.String()); ok {
-		return f, fillBlocks(c.typ, code, f, c.data)
+		err = fillBlocks(c.typ, code, f, made)
+	} else {
+		err = tensor.Quantize(c.typ, f, made)
 	}
-	return f, tensor.Quantize(c.typ, f, c.data)
+	for at := len(made); at < size; at += len(made) {
+		copy(c.data[at:], made)
+	}
+	return f, err
 }
 
 // fillBlocks fills dst with blocks of a type that tensor does not write: of random bits, that the numbers in f choose,
