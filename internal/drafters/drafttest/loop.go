@@ -76,7 +76,8 @@ func SteadyState(t *testing.T, name string, d draft.Drafter, hidden int, tempera
 	}
 	got := 0.0
 	for range 11 { // until buffers have their sizes, which follow what is learned; pages of the cache grow with the text
-		if got = testing.AllocsPerRun(40, round); got <= 0.5 {
+		got = testing.AllocsPerRun(40, round)
+		if got <= 0.5 {
 			return
 		}
 	}

@@ -155,10 +155,7 @@ func TestServe(t *testing.T) {
 
 // Law 2 on a few cases; grove-lab check tokens runs as many as wanted.
 func TestTokens(t *testing.T) {
-	cases := 16
-	if testing.Short() {
-		cases = 12
-	}
+	const cases = 8
 	r, err := Tokens(context.Background(), Options{Cases: cases, Seed: 1, Only: -1})
 	if err != nil {
 		t.Fatal(err)
