@@ -12,7 +12,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"testing"
 	"time"
 )
 
@@ -40,7 +39,7 @@ func Write(path string, fill func(w io.Writer) error) error {
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	if err := flush(f); err != nil { // the content must be on the disk before the name is
+	if err := f.Sync(); err != nil { // the content must be on the disk before the name is
 		return err
 	}
 	if err := f.Close(); err != nil {
@@ -89,17 +88,9 @@ func WriteJSON(path string, v any) error {
 // come back after a crash, whole.
 func syncFolder(dir string) {
 	if d, err := os.Open(dir); err == nil {
-		_ = flush(d)
+		_ = d.Sync()
 		d.Close()
 	}
-}
-
-// flush has a file on the disk. Tests write many files, and outlive no power failure: they do not wait.
-func flush(f *os.File) error {
-	if testing.Testing() {
-		return nil
-	}
-	return f.Sync()
 }
 
 // Exactly calls fill with a writer that takes n bytes, and fails when fill writes fewer or more.
