@@ -60,7 +60,8 @@ func tokensCase(ctx context.Context, v *variant, rng *rand.Rand, tokens *int) er
 			return err
 		}
 	}
-	names := append(randomHeads(rng, v), "lookup", "oracle", "beyond", "hostile", randomModelDrafter(rng, vocab), randomMerge(rng, v))
+	names := append(randomHeads(rng, v), "lookup", "oracle", "beyond", "hostile", randomModelDrafter(rng, vocab),
+		randomMerge(rng, v))
 	for _, name := range names {
 		if err := compareTokens(ctx, v, rng, scripts, name, level, tokens); err != nil {
 			return err
