@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/grovellm/grove/tensor"
+	"github.com/grovellm/grove/internal/files/fileerr"
 )
 
 var errShort = errors.New("goes beyond the end of the file")
@@ -89,7 +89,7 @@ func (c *cursor) str() (span, error) {
 
 // text is a string for messages.
 func (c *cursor) text(s span) string {
-	return tensor.Quote(string(c.data[s.from:min(s.to, s.from+128)]))
+	return fileerr.Quote(string(c.data[s.from:min(s.to, s.from+128)]))
 }
 
 // value finds the end of a value of type t, and goes there.

@@ -15,8 +15,7 @@
 // A file is input from a stranger. Every length, count, dimension and offset is compared with the file's size before
 // it is believed; names that occur twice, data that overlaps, is misaligned or lies outside the
 // file, and big-endian files are refused. A tensor of a type that grove cannot read is listed, and
-// is an error only for whoever loads it. Every error is a *tensor.FileError: file, field, what is
-// wrong, what to do.
+// is an error only for whoever loads it. Every error says file, field, what is wrong, and what to do.
 //
 // Models split into NAME-00001-of-00003.gguf and so on are opened by their first part.
 //

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/grovellm/grove/internal/files/fileerr"
+	"github.com/grovellm/grove/internal/files/numtype"
 	"github.com/grovellm/grove/internal/testing/hostile"
 	"github.com/grovellm/grove/tensor"
 )
@@ -111,7 +113,7 @@ func TestHostile(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err := Open(path)
-		var fe *tensor.FileError
+		var fe *fileerr.Error
 		if !errors.As(err, &fe) || fe.File != path || fe.Field == "" || fe.Remedy == "" ||
 			!strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
@@ -178,7 +180,7 @@ func walk(data []byte) (*header, error) {
 // A tensor of an unknown type is in the list, and an error when it is loaded; so is one that cannot be computed with.
 func TestUnknownType(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.gguf")
-	data := head(3, 0).tensor("x", 99, 0, 7).tensor("y", tensor.F32, 0, 1).tensor("z", tensor.NVFP4, 32, 64)
+	data := head(3, 0).tensor("x", 99, 0, 7).tensor("y", tensor.F32, 0, 1).tensor("z", numtype.NVFP4, 32, 64)
 	data = data.zeros(32 - len(data)%32 + 96)
 	if err := os.WriteFile(path, data, 0o666); err != nil {
 		t.Fatal(err)

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/grovellm/grove/internal/files/fileerr"
+	"github.com/grovellm/grove/internal/files/numtype"
 	"github.com/grovellm/grove/tensor"
 )
 
@@ -117,7 +119,7 @@ func (c *cursor) header() (*header, error) {
 	for i, kv := range kvs {
 		key := text[kv.key.from:kv.key.to]
 		if seen[key] {
-			return nil, fail("key "+tensor.Quote(key), remedyWrong, "occurs twice")
+			return nil, fail("key "+fileerr.Quote(key), remedyWrong, "occurs twice")
 		}
 		seen[key] = true
 		h.meta[i] = KV{key, Value{kv.typ, text[kv.value.from:kv.value.to]}}
@@ -201,7 +203,7 @@ func readTensor(c *cursor, i, n uint64) (name span, t Info, err error) {
 	if err == nil {
 		t.Type = tensor.Type(typ)
 		if t.Type >= 1<<16 {
-			t.Type = tensor.Unknown // not to be taken for one of the types that only safetensors has
+			t.Type = numtype.Unknown // not to be taken for one of the types that only safetensors has
 		}
 		var off uint64
 		if off, err = c.u64(); err == nil && off > math.MaxInt64 {
@@ -212,7 +214,7 @@ func readTensor(c *cursor, i, n uint64) (name span, t Info, err error) {
 	if err != nil {
 		return name, t, fail(field, remedyCut, "its type and offset %w", err)
 	}
-	elements, err := tensor.Elements(t.Shape)
+	elements, err := numtype.CountElements(t.Shape)
 	if err != nil {
 		return name, t, &fault{field, remedyWrong, err}
 	}

@@ -5,7 +5,7 @@ import (
 	"math/bits"
 	"slices"
 
-	"github.com/grovellm/grove/tensor"
+	"github.com/grovellm/grove/internal/files/fileerr"
 )
 
 // place turns the tensors' offsets into positions in the file and checks that each lies in it,
@@ -19,7 +19,7 @@ func (h *header) place(headerEnd, fileSize uint64) error {
 		}
 		a, ok := kv.Value.Uint()
 		if !ok || bits.OnesCount64(a) != 1 || a > maxAlignment {
-			return fail("key "+tensor.Quote(alignmentKey), remedyWrong, "is %v (%v), want a power of two",
+			return fail("key "+fileerr.Quote(alignmentKey), remedyWrong, "is %v (%v), want a power of two",
 				kv.Value, kv.Value.Type())
 		}
 		h.alignment = a
@@ -31,7 +31,7 @@ func (h *header) place(headerEnd, fileSize uint64) error {
 	for i := range h.tensors {
 		t := &h.tensors[i]
 		order[i] = i
-		field := "tensor " + tensor.Quote(t.Name)
+		field := "tensor " + fileerr.Quote(t.Name)
 		if seen[t.Name] {
 			return fail(field, remedyWrong, "occurs twice")
 		}
@@ -54,8 +54,8 @@ func (h *header) place(headerEnd, fileSize uint64) error {
 			continue // of unknown type, and so of unknown size
 		}
 		if last >= 0 && t.Offset < h.tensors[last].Offset+h.tensors[last].Size {
-			return fail("tensor "+tensor.Quote(t.Name), remedyWrong, "its data overlaps that of tensor %s",
-				tensor.Quote(h.tensors[last].Name))
+			return fail("tensor "+fileerr.Quote(t.Name), remedyWrong, "its data overlaps that of tensor %s",
+				fileerr.Quote(h.tensors[last].Name))
 		}
 		last = i
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/grovellm/grove/internal/files/numtype"
 	"github.com/grovellm/grove/tensor"
 )
 
@@ -126,12 +127,12 @@ func goValue(v Value) any {
 }
 
 func drawTensor(t *rapid.T, i int) tensor.Tensor {
-	typ := rapid.SampledFrom([]tensor.Type{tensor.F32, tensor.F16, tensor.BF16, tensor.Q8_0, tensor.Q4_K, tensor.Q2_K,
-		tensor.I8, tensor.I64}).Draw(t, "type")
+	typ := rapid.SampledFrom([]tensor.Type{tensor.F32, tensor.F16, tensor.BF16, tensor.Q8_0, tensor.Q4_K, numtype.Q2_K,
+		numtype.I8, numtype.I64}).Draw(t, "type")
 	n, _ := typ.Block()
 	shape := rapid.SliceOfN(rapid.IntRange(1, 3), 0, 3).Draw(t, "shape")
 	shape = append(shape, n*rapid.IntRange(1, 3).Draw(t, "blocks"))
-	size := must(typ.Size(must(tensor.Elements(shape))))
+	size := must(typ.Size(must(numtype.CountElements(shape))))
 	return tensor.Tensor{Name: fmt.Sprintf("t%d.weight", i), Type: typ, Shape: shape,
 		Data: bytes.Repeat([]byte{byte(i), 7, 9}, size)[:size]}
 }
@@ -234,7 +235,7 @@ func TestWriteFails(t *testing.T) {
 		"part block":     {`whole blocks`, func(w *Writer) { w.Add("x", tensor.Q8_0, []int{32, 2}, bytesOf(68)) }},
 		"no dimension":   {`below 1`, func(w *Writer) { w.Add("x", f32, []int{0}, bytesOf(0)) }},
 		"5 dimensions":   {`more than 4`, func(w *Writer) { w.Add("x", f32, []int{1, 1, 1, 1, 1}, bytesOf(4)) }},
-		"no ggml type":   {`no place for BOOL`, func(w *Writer) { w.Add("x", tensor.Bool, []int{1}, bytesOf(1)) }},
+		"no ggml type":   {`no place for BOOL`, func(w *Writer) { w.Add("x", numtype.Bool, []int{1}, bytesOf(1)) }},
 		"int":            {`uint32`, func(w *Writer) { w.Set("k", 3) }},
 		"no key":         {`65535`, func(w *Writer) { w.Set("", true) }},
 		"mixed array":    {`one type`, func(w *Writer) { w.Set("k", []Value{must(ValueOf(true)), must(ValueOf("x"))}) }},

@@ -5,7 +5,7 @@ import (
 	"math"
 	"strings"
 
-	"github.com/grovellm/grove/tensor"
+	"github.com/grovellm/grove/internal/files/fileerr"
 )
 
 // ValueType is the type of a metadata value, numbered as in the file.
@@ -272,7 +272,7 @@ func (v Value) String() string {
 	switch v.typ {
 	case String:
 		s, _ := v.Str()
-		return tensor.Quote(s)
+		return fileerr.Quote(s)
 	case Bool:
 		b, _ := v.Bool()
 		return fmt.Sprint(b)

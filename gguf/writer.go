@@ -9,6 +9,8 @@ import (
 	"slices"
 
 	"github.com/grovellm/grove/internal/files/atomicfile"
+	"github.com/grovellm/grove/internal/files/fileerr"
+	"github.com/grovellm/grove/internal/files/numtype"
 	"github.com/grovellm/grove/tensor"
 )
 
@@ -45,10 +47,10 @@ func (w *Writer) Set(key string, value any) {
 	v, err := ValueOf(value)
 	switch {
 	case err != nil:
-		w.fail("key "+tensor.Quote(key), "", "%w", err)
+		w.fail("key "+fileerr.Quote(key), "", "%w", err)
 		return
 	case key == "" || len(key) > 65535:
-		w.fail("key "+tensor.Quote(key), "", "want 1 to 65535 bytes, it has %d", len(key))
+		w.fail("key "+fileerr.Quote(key), "", "want 1 to 65535 bytes, it has %d", len(key))
 		return
 	}
 	if i := slices.IndexFunc(w.meta, func(kv KV) bool { return kv.Key == key }); i >= 0 {
@@ -60,8 +62,8 @@ func (w *Writer) Set(key string, value any) {
 
 // Add adds a tensor whose encoded bytes fill will write when the file is written.
 func (w *Writer) Add(name string, t tensor.Type, shape []int, fill func(w io.Writer) error) {
-	field := "tensor " + tensor.Quote(name)
-	elements, err := tensor.Elements(shape)
+	field := "tensor " + fileerr.Quote(name)
+	elements, err := numtype.CountElements(shape)
 	switch {
 	case err != nil:
 		w.fail(field, "", "%w", err)
@@ -117,7 +119,7 @@ func (w *Writer) WriteFile(path string) error {
 	if err == nil {
 		return nil
 	}
-	e := &tensor.FileError{Format: "gguf", File: path, Err: err}
+	e := &fileerr.Error{Format: "gguf", File: path, Err: err}
 	if p := (*fault)(nil); errors.As(err, &p) {
 		e.Field = p.field
 		e.Remedy = p.remedy
@@ -137,7 +139,7 @@ func (w *Writer) WriteTo(out io.Writer) (int64, error) {
 			var ok bool
 			a, ok = kv.Value.Uint()
 			if !ok || kv.Value.typ != Uint32 || bits.OnesCount64(a) != 1 || a > maxAlignment {
-				return 0, fail("key "+tensor.Quote(alignmentKey), "", "is %v (%v), want a u32 that is a power of two",
+				return 0, fail("key "+fileerr.Quote(alignmentKey), "", "is %v (%v), want a u32 that is a power of two",
 					kv.Value, kv.Value.Type())
 			}
 		}
@@ -150,7 +152,7 @@ func (w *Writer) WriteTo(out io.Writer) (int64, error) {
 	pad := make([]byte, a)
 	for _, t := range w.tensors {
 		if err := atomicfile.Exactly(out, t.Size, t.fill); err != nil {
-			return n, fail("tensor "+tensor.Quote(t.Name), "", "%w", err)
+			return n, fail("tensor "+fileerr.Quote(t.Name), "", "%w", err)
 		}
 		gap := align(uint64(t.Size), a) - uint64(t.Size)
 		if _, err := out.Write(pad[:gap]); err != nil {

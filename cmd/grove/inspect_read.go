@@ -17,13 +17,13 @@ import (
 	"github.com/grovellm/grove/gguf"
 	"github.com/grovellm/grove/internal/command"
 	"github.com/grovellm/grove/internal/drafters/registry"
+	"github.com/grovellm/grove/internal/files/fileerr"
 	"github.com/grovellm/grove/internal/files/infile"
 	"github.com/grovellm/grove/internal/files/safetensors"
 	"github.com/grovellm/grove/internal/files/torch"
 	"github.com/grovellm/grove/internal/heads"
 	"github.com/grovellm/grove/internal/heads/headfile"
 	"github.com/grovellm/grove/internal/model"
-	"github.com/grovellm/grove/tensor"
 )
 
 // readContents describes the file or folder at path. tensors lists each of them, full keeps
@@ -91,7 +91,7 @@ func readGGUF(path string, tensors, full bool) (*contents, error) {
 		c.Parts = max(c.Parts, t.Part+1)
 		c.addTensor(tensorEntry{t.Name, t.Type.String(), t.Shape, t.Size, t.Part}, tensors)
 		if !t.Type.Decodes() && !isList(t.Name) {
-			c.note("%s is of type %v, which grove does not run", tensor.Quote(t.Name), t.Type)
+			c.note("%s is of type %v, which grove does not run", fileerr.Quote(t.Name), t.Type)
 		}
 	}
 	if c.Bytes, err = fileBytes(path, c.Parts); err == nil && !model.IsHead(c.Architecture) {
@@ -186,7 +186,7 @@ func (c *contents) addSafetensors(f *safetensors.File, tensors, full bool) error
 func (c *contents) noteTypes(f *safetensors.File) {
 	for _, t := range f.Tensors {
 		if !t.Type.Decodes() && !isList(t.Name) {
-			c.note("%s is of type %s, which grove does not run", tensor.Quote(t.Name), t.DType)
+			c.note("%s is of type %s, which grove does not run", fileerr.Quote(t.Name), t.DType)
 		}
 	}
 }

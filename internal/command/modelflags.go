@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/grovellm/grove"
+	"github.com/grovellm/grove/internal/files/recode"
 	"github.com/grovellm/grove/internal/hub"
 	"github.com/grovellm/grove/internal/inside"
 	"github.com/grovellm/grove/internal/kernels/cpu"
@@ -153,7 +154,7 @@ func (f *padFlags) padding(o *grove.Options) (err error) {
 
 func PadType(name string) (tensor.Type, error) {
 	t, err := tensor.ParseType(name)
-	if err != nil || !t.Writable() || t == tensor.F32 {
+	if err != nil || recode.CheckWritable(t) != nil || t == tensor.F32 {
 		return 0, fmt.Errorf("want bf16, f16, q8_0, q6_k, q5_k, q4_k, q5_1, q5_0, q4_1 or q4_0")
 	}
 	return t, nil

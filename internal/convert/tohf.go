@@ -13,6 +13,7 @@ import (
 
 	"github.com/grovellm/grove/gguf"
 	"github.com/grovellm/grove/internal/files/atomicfile"
+	"github.com/grovellm/grove/internal/files/reshape"
 	"github.com/grovellm/grove/internal/files/safetensors"
 	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/tensor"
@@ -186,12 +187,12 @@ func (c *layout) addHF(ctx context.Context, w *safetensors.Writer, f *gguf.File,
 		}
 		used[name] = true
 		if e.Decay {
-			if t, err = t.Mapped(func(x float32) float32 { return float32(math.Log(-float64(x))) }); err != nil {
+			if t, err = reshape.Mapped(t, func(x float32) float32 { return float32(math.Log(-float64(x))) }); err != nil {
 				return err
 			}
 		}
 		if e.Shift != 0 {
-			if t, err = t.Shifted(-e.Shift); err != nil {
+			if t, err = reshape.Shifted(t, -e.Shift); err != nil {
 				return err
 			}
 		}

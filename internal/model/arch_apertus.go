@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/grovellm/grove/internal/files/fileerr"
 	"github.com/grovellm/grove/internal/files/safetensors"
 	"github.com/grovellm/grove/internal/nn"
 	"github.com/grovellm/grove/tensor"
@@ -97,7 +98,7 @@ func (c *Config) readXIELU(f *safetensors.File) error {
 				return err
 			}
 			if len(v) != 1 || math.IsNaN(float64(v[0])) || math.IsInf(float64(v[0]), 0) {
-				return fmt.Errorf("tensor %s is %v: want one number", tensor.Quote(t.Name), t.Shape)
+				return fmt.Errorf("tensor %s is %v: want one number", fileerr.Quote(t.Name), t.Shape)
 			}
 			x[at] = v[0]
 		}

@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/grovellm/grove/internal/files/fileerr"
+	"github.com/grovellm/grove/internal/files/reshape"
 	"github.com/grovellm/grove/internal/heads/headfile"
 	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/tensor"
@@ -108,7 +110,7 @@ func fromFolder(x *headfile.File) (weights []tensor.Tensor, stateFirst bool, err
 				used[name] = true
 			}
 			if p.Shift != 0 {
-				if t, err = t.Shifted(p.Shift); err != nil {
+				if t, err = reshape.Shifted(t, p.Shift); err != nil {
 					return nil, false, err
 				}
 			}
@@ -121,7 +123,7 @@ func fromFolder(x *headfile.File) (weights []tensor.Tensor, stateFirst bool, err
 	for _, name := range x.Names() {
 		if strings.HasPrefix(name, names.Start) && !used[name] {
 			return nil, false, fmt.Errorf("tensor %s has no place in a %s of this shape: this is another kind of head",
-				tensor.Quote(name), kind.Name)
+				fileerr.Quote(name), kind.Name)
 		}
 	}
 	return weights, names == model.MiMoAhead, nil

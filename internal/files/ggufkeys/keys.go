@@ -7,7 +7,7 @@ import (
 	"math"
 
 	"github.com/grovellm/grove/gguf"
-	"github.com/grovellm/grove/tensor"
+	"github.com/grovellm/grove/internal/files/fileerr"
 )
 
 // Keys reads a series of keys and keeps the first error, so that a configuration is read line by line and checked once:
@@ -105,12 +105,12 @@ func read[T any](k *Keys, key, want string, def []T, as func(gguf.Value) (T, boo
 
 func (k *Keys) fail(key string, err error, remedy string) {
 	if k.err == nil {
-		k.err = fault(k.f, "key "+tensor.Quote(key), remedy, err)
+		k.err = fault(k.f, "key "+fileerr.Quote(key), remedy, err)
 	}
 }
 
 const remedyWrong = "the file is damaged or was written wrongly: fetch or convert it again"
 
 func fault(f *gguf.File, field, remedy string, err error) error {
-	return &tensor.FileError{Format: "gguf", File: f.Path, Field: field, Err: err, Remedy: remedy}
+	return &fileerr.Error{Format: "gguf", File: f.Path, Field: field, Err: err, Remedy: remedy}
 }

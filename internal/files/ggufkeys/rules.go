@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/grovellm/grove/gguf"
-	"github.com/grovellm/grove/tensor"
+	"github.com/grovellm/grove/internal/files/fileerr"
 )
 
 // Rules say what a reader does with the keys that follow a prefix, such as an architecture's name.
@@ -43,7 +43,7 @@ func Check(f *gguf.File, prefix string, rules ...Rules) error {
 			}
 		}
 		if problem != "" {
-			return fault(f, "key "+tensor.Quote(kv.Key), remedy, errors.New(problem))
+			return fault(f, "key "+fileerr.Quote(kv.Key), remedy, errors.New(problem))
 		}
 	}
 	return nil
