@@ -19,8 +19,7 @@
 //
 // Models split into NAME-00001-of-00003.gguf and so on are opened by their first part.
 //
-// To read a model's configuration, where a key of the wrong kind must not pass for a missing one, use File.Keys.
-// To write a file, describe it and say how each tensor's bytes are produced:
+// Get and As read metadata as Go values. To write a file, describe it and say how each tensor's bytes are produced:
 //
 //	w := gguf.NewWriter()
 //	w.Set("general.architecture", "qwen3")

@@ -15,22 +15,23 @@ import (
 type File struct {
 	Path    string
 	Version uint32
-	Meta    []KV   // in the file's order
 	Tensors []Info // in the file's order
 
 	parts []*infile.File
-	meta  map[string]int
+	list  []keyValue     // the metadata, in the file's order
+	meta  map[string]int // key → index in list
 	byKey map[string]int // tensor name → index
 }
 
 // Info describes a tensor without touching its data.
 type Info struct {
-	Name   string
-	Type   tensor.Type
-	Shape  []int // outermost first
-	Offset int64 // of its data in its part of the file
-	Size   int64 // bytes of its data; 0 where the type is not known
-	Part   int   // which file of a split model, 0 being the one opened
+	Name  string
+	Type  tensor.Type
+	Shape []int // outermost first
+	Size  int64 // bytes of its data; 0 where the type is not known
+	Part  int   // which file of a split model, 0 being the one opened
+
+	offset int64 // of its data in its part of the file
 }
 
 // Open opens the file at path and reads its metadata. Given the first part of a split model
@@ -70,11 +71,11 @@ func (f *File) read(first *infile.File) error {
 		return err
 	}
 	f.Version = h.version
-	f.Meta = h.meta
+	f.list = h.meta
 	f.Tensors = h.tensors
-	f.meta = make(map[string]int, len(f.Meta))
-	for i, kv := range f.Meta {
-		f.meta[kv.Key] = i
+	f.meta = make(map[string]int, len(f.list))
+	for i, kv := range f.list {
+		f.meta[kv.key] = i
 	}
 	if err := f.openSplit(); err != nil {
 		return err
@@ -150,11 +151,11 @@ func (f *File) Tensor(name string) (t tensor.Tensor, ok bool) {
 	p := f.parts[info.Part]
 	t = tensor.Tensor{Name: info.Name, Type: info.Type, Shape: info.Shape}
 	if p.Data != nil {
-		t.Data = p.Data[info.Offset : info.Offset+info.Size : info.Offset+info.Size]
+		t.Data = p.Data[info.offset : info.offset+info.Size : info.offset+info.Size]
 	} else if info.Size > 0 {
 		row := int64(t.RowBytes())
 		t.Reader = func(dst []byte, r0, _ int) error {
-			if _, err := p.ReadAt(dst, info.Offset+int64(r0)*row); err != nil {
+			if _, err := p.ReadAt(dst, info.offset+int64(r0)*row); err != nil {
 				return &fileerr.Error{Format: "gguf", File: p.Path, Field: "tensor " + fileerr.Quote(name), Err: err}
 			}
 			return nil

@@ -84,7 +84,7 @@ func (c *layout) writeHF(ctx context.Context, f *gguf.File, dir string, o Option
 	}
 	var special map[string]int32
 	var tok *tokenizer.Tokenizer
-	if _, ok := f.String("tokenizer.ggml.model"); ok {
+	if _, ok := gguf.Get[string](f, "tokenizer.ggml.model"); ok {
 		if tok, err = tokenizer.FromGGUF(f); err != nil {
 			return nil, err
 		}
@@ -121,7 +121,7 @@ func (c *layout) writeHF(ctx context.Context, f *gguf.File, dir string, o Option
 	if tok != nil {
 		made, err := tokenizer.FromJSON(dir)
 		if err == nil {
-			kind, _ := f.String("tokenizer.ggml.model")
+			kind, _ := gguf.Get[string](f, "tokenizer.ggml.model")
 			err = sameTokens(tok, made, kind == "t5")
 		}
 		if err != nil {

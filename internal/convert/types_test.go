@@ -41,7 +41,8 @@ func TestTypes(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if n, _ := f.Uint("general.file_type"); uint32(n) != map[tensor.Type]uint32{tensor.F16: 1, tensor.Q8_0: 7,
+			if n, _ := gguf.Get[uint64](f, "general.file_type"); uint32(n) != map[tensor.Type]uint32{tensor.F16: 1,
+				tensor.Q8_0: 7,
 				tensor.BF16: 32}[typ] {
 				t.Errorf("%s in %v: file type %d", name, typ, n)
 			}

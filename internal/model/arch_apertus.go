@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/grovellm/grove/gguf"
 	"github.com/grovellm/grove/internal/files/fileerr"
 	"github.com/grovellm/grove/internal/files/safetensors"
 	"github.com/grovellm/grove/internal/nn"
@@ -36,8 +37,8 @@ var apertus = architecture{
 	readKeys: func(k *keys, c *Config) {
 		for at, name := range xieluNames {
 			v, _ := k.file.Lookup(xieluKey + name)
-			list, ok := v.Floats()
-			if one, is := v.Float(); is {
+			list, ok := gguf.As[[]float32](v)
+			if one, is := gguf.As[float64](v); is {
 				list, ok = slices.Repeat([]float32{float32(one)}, len(c.XIELU)), true
 			}
 			if !ok || len(list) != len(c.XIELU) || len(list) != c.Layers {

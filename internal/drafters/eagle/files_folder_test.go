@@ -253,8 +253,8 @@ func TestNames(t *testing.T) {
 	for _, x := range f.Tensors {
 		got["gguf"] += fmt.Sprintf(" %s", x.Name)
 	}
-	for _, kv := range f.Meta {
-		if rest, ok := strings.CutPrefix(kv.Key, "eagle3."); ok {
+	for key := range f.Meta() {
+		if rest, ok := strings.CutPrefix(key, "eagle3."); ok {
 			got["keys"] += " " + rest
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/grovellm/grove/gguf"
 	"github.com/grovellm/grove/internal/files/fileerr"
 	"github.com/grovellm/grove/internal/files/reshape"
 	"github.com/grovellm/grove/internal/heads/headfile"
@@ -49,7 +50,7 @@ func (c *Config) ReadInside(x *headfile.File) (weights []tensor.Tensor, err erro
 
 // readTarget is what a GGUF file says of the target. It may have the layer alone.
 func readTarget(x *headfile.File) (target model.Config, err error) {
-	name, _ := x.GGUF.String("general.architecture")
+	name, _ := gguf.Get[string](x.GGUF, "general.architecture")
 	if !model.Runs(name) {
 		return target, kind.Refuse("general.architecture is %q: want a model's", name)
 	}
