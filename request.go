@@ -9,6 +9,7 @@ import (
 	"github.com/grovellm/grove/chat"
 	"github.com/grovellm/grove/internal/inside"
 	"github.com/grovellm/grove/internal/speculate"
+	"github.com/grovellm/grove/internal/speculate/badfield"
 	"github.com/grovellm/grove/sample"
 )
 
@@ -146,7 +147,7 @@ func (r *Request) validate() error {
 			return optionf("Stop", "%q is not valid UTF-8, so no text can contain it", s)
 		}
 	}
-	var wrong *sample.RangeError
+	var wrong *badfield.Error
 	if errors.As(r.Sampling.Validate(), &wrong) {
 		return &OptionError{"Sampling." + wrong.Field, wrong.Reason}
 	}

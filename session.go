@@ -109,7 +109,7 @@ func (m *Model) generate(ctx context.Context, prompt []int32, r Request) iter.Se
 		q.Name = name
 		q.Grammar = constraint
 		if memory != nil {
-			q.Memory = memory
+			q.Memory = memory.Matches
 		}
 		if r.Paced {
 			q.Hold = g.holds
