@@ -32,7 +32,7 @@ func (o *Options) setStore(e *engine.Options, file registry.Head, m *model.Model
 		build = b.String()
 	}
 	e.Model = fmt.Sprint(contents, "\n", m.NewCache().Pages().Layout(), "\n", m.Config.Parameters(), cpu.Active(),
-		o.PadType, o.PadExperts, o.PadUsed, "\n", build)
+		o.more.PadType, o.more.PadExperts, o.more.PadUsed, "\n", build)
 	size := o.CacheDirSize
 	if size == 0 {
 		size = defaultCacheDirSize

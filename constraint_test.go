@@ -129,8 +129,8 @@ func TestConstraintErrors(t *testing.T) {
 // What a schema costs and brings: tokens/s and tokens a pass under it, over those of free text from
 // the same prompt, in turn.
 func BenchmarkConstrained(b *testing.B) {
-	m, err := grove.OpenGGUF("embedded", models.Target(), grove.Options{Threads: 2, DraftGGUF: models.Draft(),
-		HeadGGUF: models.Heads(), Pad: 100e6})
+	m, err := grove.OpenGGUF("embedded", models.Target(), padded(grove.Options{Threads: 2, DraftGGUF: models.Draft(),
+		HeadGGUF: models.Heads()}, 100e6))
 	if err != nil {
 		b.Fatal(err)
 	}

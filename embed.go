@@ -10,19 +10,10 @@ import (
 	"github.com/grovellm/grove/internal/speculate"
 )
 
-// Pooling is how the hidden states of a text's tokens become one vector.
-type Pooling int
-
-// Poolings.
-const (
-	MeanPooling Pooling = iota // their mean
-	LastPooling                // the last token's
-)
-
 // EmbedOptions say what an embedding is like.
 type EmbedOptions struct {
-	Pooling Pooling
-	Width   int // how many numbers it keeps, from the first; 0: all, Config().Hidden
+	Last  bool // the hidden state of the last token, and not the mean of all tokens'
+	Width int  // how many numbers it keeps, from the first; 0: all
 }
 
 // Embed returns the embedding of a text of tokens: the last hidden states of its tokens, after the
@@ -36,8 +27,6 @@ func (m *Model) Embed(ctx context.Context, tokens []int32, o EmbedOptions) ([]fl
 	switch {
 	case o.Width < 0 || o.Width > m.m.Config.Hidden:
 		return nil, optionf("Width", "%d: want 1 to %d, or 0 for all numbers", o.Width, m.m.Config.Hidden)
-	case o.Pooling != MeanPooling && o.Pooling != LastPooling:
-		return nil, optionf("Pooling", "%d: want MeanPooling or LastPooling", o.Pooling)
 	case len(tokens) == 0:
 		return nil, optionf("Prompt", "it has no tokens: give some text")
 	case len(tokens) > m.Context():
@@ -51,7 +40,7 @@ func (m *Model) Embed(ctx context.Context, tokens []int32, o EmbedOptions) ([]fl
 		sum := make([]float64, m.m.Config.Hidden)
 		err := tryHidden(ctx, pass, tokens, func(state []float32) {
 			for i, x := range state {
-				if o.Pooling == LastPooling {
+				if o.Last {
 					sum[i] = 0
 				}
 				sum[i] += float64(x)

@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/grovellm/grove"
+	"github.com/grovellm/grove/internal/inside"
 )
 
 // Embeddings have length 1 and are the same each time. The mean is the last token's where there is
@@ -16,7 +17,7 @@ import (
 func TestEmbed(t *testing.T) {
 	m := open(t, "tiny-qwen3", grove.Options{Threads: 2})
 	rapid.Check(t, func(rt *rapid.T) {
-		tokens := rapid.SliceOfNDistinct(rapid.Int32Range(0, int32(m.Target().Vocab-1)), 1, 8,
+		tokens := rapid.SliceOfNDistinct(rapid.Int32Range(0, int32(inside.Target(m).Vocab-1)), 1, 8,
 			rapid.ID[int32]).Draw(rt, "tokens")
 		mean, err := m.Embed(ctx, tokens, grove.EmbedOptions{})
 		if err != nil {
@@ -26,10 +27,10 @@ func TestEmbed(t *testing.T) {
 		for _, x := range mean {
 			length += float64(x) * float64(x)
 		}
-		if math.Abs(length-1) > 1e-5 || len(mean) != m.Target().Hidden {
+		if math.Abs(length-1) > 1e-5 || len(mean) != inside.Target(m).Model.Config.Hidden {
 			rt.Fatalf("%d numbers of length² %v", len(mean), length)
 		}
-		last := grove.EmbedOptions{Pooling: grove.LastPooling}
+		last := grove.EmbedOptions{Last: true}
 		end, err := m.Embed(ctx, tokens, last)
 		if err != nil {
 			rt.Fatal(err)
@@ -41,7 +42,7 @@ func TestEmbed(t *testing.T) {
 		if equal := same(mean, end); equal != (len(tokens) == 1) {
 			rt.Fatalf("of %d tokens the mean and the last are equal: %v", len(tokens), equal)
 		}
-		if more, err := m.Embed(ctx, append(tokens[:len(tokens):len(tokens)], (tokens[0]+1)%int32(m.Target().Vocab)),
+		if more, err := m.Embed(ctx, append(tokens[:len(tokens):len(tokens)], (tokens[0]+1)%int32(inside.Target(m).Vocab)),
 			last); err != nil || same(more, end) {
 			rt.Fatalf("a token more changes nothing: %v", err)
 		}
@@ -58,10 +59,6 @@ func TestEmbed(t *testing.T) {
 	if _, err := m.Embed(ctx, []int32{5}, grove.EmbedOptions{Width: 1 << 20}); !errors.As(err, &option) ||
 		option.Field != "Width" {
 		t.Errorf("a width beyond the model's: %v", err)
-	}
-	if _, err := m.Embed(ctx, []int32{5}, grove.EmbedOptions{Pooling: 7}); !errors.As(err, &option) ||
-		option.Field != "Pooling" {
-		t.Errorf("a pooling that there is not: %v", err)
 	}
 	for _, tokens := range [][]int32{nil, {-1}, {1 << 30}} {
 		if _, err := m.Embed(ctx, tokens, grove.EmbedOptions{}); !errors.As(err, &option) || option.Field != "Prompt" {

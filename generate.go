@@ -5,10 +5,10 @@ import (
 	"errors"
 	"iter"
 	"strings"
+	"time"
 
 	"github.com/grovellm/grove/internal/speculate"
 	"github.com/grovellm/grove/tokenizer"
-	"github.com/grovellm/grove/tree"
 )
 
 // Chunk is what one round of a generation brought.
@@ -49,15 +49,32 @@ type Result struct {
 	Finish Finish
 	Stop   string // the stop string that ended it, if one did
 	Stats  Stats
+
+	all speculate.Stats
 }
 
-// Stats say what a generation cost and what speculation brought: tokens (Prompt, Reused, Tokens),
-// rounds (Rounds, Plain, Committed), drafted nodes (Proposed, Drafted, Accepted, and Depths by
-// depth) and times (Prefill, Draft, Verify, Rest, First, Decode).
-type Stats = speculate.Stats
+// Stats say what a generation cost and what speculation brought.
+type Stats struct {
+	Prompt int // tokens of the prompt
+	Reused int // of those, how many an earlier generation had computed
+	Tokens int // tokens generated: one after the prompt, then those of the rounds
 
-// DepthStats count the drafted nodes at one depth of the trees: Offered rounds had one, Drafted and Accepted are nodes.
-type DepthStats = speculate.Depth
+	Rounds   int // passes of the model after the prompt's
+	Drafted  int // drafted tokens that they verified
+	Accepted int // of those, how many the model chose
+
+	Prefill time.Duration // passes of the prompt
+	First   time.Duration // from the start to the first token
+	Decode  time.Duration // from the first token to the last
+}
+
+// Tau is τ, the mean number of tokens that a pass brought; 1 in plain decoding.
+func (s *Stats) Tau() float64 {
+	if s.Rounds == 0 {
+		return 0
+	}
+	return float64(s.Tokens-1) / float64(s.Rounds)
+}
 
 // Finish says why a generation ended: FinishEnd and so on.
 type Finish = speculate.Finish
@@ -69,16 +86,6 @@ const (
 	FinishLength  = speculate.Length  // MaxTokens
 	FinishContext = speculate.Context // the context is full
 )
-
-// Round is one round of speculation.
-type Round struct {
-	Tree *tree.Tree // what was verified, the last committed token at its root; used again for the next round
-	Path []int32    // its nodes that were accepted, the root first
-	Next int32      // the token after the path: the bonus token, or the last of the text
-
-	Budget int    // nodes that the tree might have, root included
-	Stats  *Stats // of the generation so far, this round included
-}
 
 var (
 	errNoTokenizer = errors.New("the model's file has no tokenizer: use tokens in place of text, or a file that has one (a folder's tokenizer.json, a GGUF file's tokenizer.ggml keys)")

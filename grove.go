@@ -18,7 +18,6 @@ import (
 	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/internal/nn"
 	"github.com/grovellm/grove/internal/speculate"
-	"github.com/grovellm/grove/tensor"
 	"github.com/grovellm/grove/tokenizer"
 )
 
@@ -44,10 +43,6 @@ type Options struct {
 	// from.
 	OfferedHeads [][]byte
 
-	// Auto is what the drafter "auto" stands for, in the same syntax; empty: the best of what the
-	// model was opened with, by registry.Resolve.
-	Auto string
-
 	// Adapt, where it is set, lets all drafters with trained heads learn from what is generated;
 	// nil: those with the modifier +adapt do.
 	Adapt *AdaptOptions
@@ -62,16 +57,6 @@ type Options struct {
 	KV string
 
 	ChatTemplate string // a Jinja template for Chat, in place of the one in the model's files
-
-	// Pad, where it is not 0, pads the model to about so many parameters: its text stays the same, its
-	// passes cost what those of a model of that size cost. PadType is the type of the weights added,
-	// BF16 where it is 0.
-	Pad     int64
-	PadType tensor.Type
-
-	// PadExperts, where it is not 0, makes each MLP of the model into so many experts. They are
-	// copies of it, and a row uses PadUsed of them. The text stays the same but for rounding.
-	PadExperts, PadUsed int
 
 	// Generations share one engine. Parallel is how many it runs at the same time, 0: 64; Queue how many
 	// more may wait, 0: no limit. CacheMemory bounds the memory of keys and values in bytes, 0: no limit. What finished
@@ -90,6 +75,8 @@ type Options struct {
 	Memory *MemoryOptions
 
 	Progress func(done, total int64) // called as weights load, in bytes; may be nil
+
+	more inside.OpenOptions
 }
 
 // maxThreads is far beyond what a pass can use.
@@ -132,10 +119,10 @@ func open(o Options, file registry.Head, target func(model.Options) (*model.Mode
 		return nil, optionf("Threads", "%d: want 0 (one for each processor) to %d", o.Threads, maxThreads)
 	case o.Context < 0:
 		return nil, optionf("Context", "%d: want 0 (what the model was made for) or more", o.Context)
-	case o.Pad < 0:
-		return nil, optionf("Pad", "%d: want the parameters to reach, or 0 for no padding", o.Pad)
-	case o.PadExperts < 0:
-		return nil, optionf("PadExperts", "%d: want a number of experts, or 0 for none", o.PadExperts)
+	case o.more.Pad < 0:
+		return nil, optionf("Pad", "%d: want the parameters to reach, or 0 for no padding", o.more.Pad)
+	case o.more.PadExperts < 0:
+		return nil, optionf("PadExperts", "%d: want a number of experts, or 0 for none", o.more.PadExperts)
 	case o.Adapt != nil && (o.Adapt.Threads < 0 || o.Adapt.Threads > maxThreads):
 		return nil, optionf("Adapt", "Threads is %d: want 0 (one) to %d", o.Adapt.Threads, maxThreads)
 	case o.Parallel < 0:
@@ -156,9 +143,8 @@ func open(o Options, file registry.Head, target func(model.Options) (*model.Mode
 	if err != nil {
 		return nil, optionf("KV", "%v", err)
 	}
-	m, err := target(model.Options{Threads: o.Threads, Context: o.Context, Pad: o.Pad, PadType: o.PadType,
-		PadExperts: o.PadExperts,
-		PadUsed:    o.PadUsed, KV: kv, Progress: o.Progress})
+	m, err := target(model.Options{Threads: o.Threads, Context: o.Context, KV: kv, Progress: o.Progress,
+		Pad: o.more.Pad, PadType: o.more.PadType, PadExperts: o.more.PadExperts, PadUsed: o.more.PadUsed})
 	if err != nil {
 		return nil, err
 	}
@@ -170,7 +156,7 @@ func open(o Options, file registry.Head, target func(model.Options) (*model.Mode
 	if err != nil {
 		return nil, errors.Join(err, e.Disk.Close(), m.Close())
 	}
-	g.drafting.adapt, g.drafting.auto = o.Adapt, o.Auto
+	g.drafting.adapt, g.drafting.auto = o.Adapt, o.more.Auto
 	if o.Memory != nil {
 		g.memories = &memories{o: *o.Memory, open: map[string]*memoryUse{}}
 		_, leave, err := g.remembered("") // an error is for now, and not for every request
@@ -242,7 +228,7 @@ func (m *Model) Close() error {
 	return errors.Join(m.store.Close(), m.memories.close(), m.drafting.close(), m.m.Close())
 }
 
-// Target is the model's shape and tokenizer, as drafters know them.
+// Target is the model's shape and tokenizer, as drafters know them, and makes drafters for it.
 func (m *Model) Target() draft.Target {
 	t := m.target()
 	return t.Public()
@@ -268,6 +254,9 @@ func (m *Model) engineStats() engine.Stats { return m.engine.Stats() }
 func init() {
 	inside.Target = func(m any) registry.Target { return m.(insides).target() }
 	inside.EngineStats = func(m any) engine.Stats { return m.(insides).engineStats() }
+	inside.SetOpenOptions = func(o any, more inside.OpenOptions) { o.(*Options).more = more }
+	inside.SetOnRound = func(r any, f func(inside.Round)) { r.(*Request).onRound = f }
+	inside.Stats = func(r any) *speculate.Stats { return &r.(*Result).all }
 	inside.Adapter = func(m any, drafter string) (*adapt.Adapter, error) { return m.(insides).adapterOf(drafter) }
 }
 
@@ -275,27 +264,8 @@ func init() {
 // if some are left.
 func (m *Model) Drain(ctx context.Context) error { return m.engine.Drain(ctx) }
 
-// HasDraft reports whether the model was opened with a draft model.
-func (m *Model) HasDraft() bool { return m.drafting.model != nil }
-
-// Heads are the names of the heads that the model was opened with; the model's file itself is one
-// of them where it has layers for multi-token prediction.
-func (m *Model) Heads() []string {
-	var names []string
-	for _, h := range m.drafting.heads {
-		names = append(names, h.Name)
-	}
-	return names
-}
-
 // Context is the most tokens that prompt and output may have together.
 func (m *Model) Context() int { return m.m.Context() }
-
-// Threads is the number of workers of a pass.
-func (m *Model) Threads() int { return m.m.Threads() }
-
-// WeightBytes is the size of the weights that every pass reads.
-func (m *Model) WeightBytes() int { return m.m.WeightBytes() }
 
 // Tokenizer is the model's own; nil where its file has none.
 func (m *Model) Tokenizer() *tokenizer.Tokenizer { return m.m.Tokenizer }

@@ -47,8 +47,17 @@ func (m *Model) openLearned(o *Options) error {
 		return nil
 	}
 	c := m.m.Config
-	sum := sha256.Sum256(fmt.Append(nil, c.Name, c.Arch, c.Vocab, c.Hidden, c.Layers, m.WeightBytes(), m.Heads(), o.Draft))
+	sum := sha256.Sum256(fmt.Append(nil, c.Name, c.Arch, c.Vocab, c.Hidden, c.Layers, m.m.WeightBytes(), m.headNames(),
+		o.Draft))
 	return m.drafting.learned.open(dir, "drafting-"+hex.EncodeToString(sum[:8])+".json")
+}
+
+// headNames are the names of the heads that the model was opened with.
+func (m *Model) headNames() (names []string) {
+	for _, h := range m.drafting.heads {
+		names = append(names, h.Name)
+	}
+	return names
 }
 
 // open reads the file in a folder.

@@ -7,7 +7,9 @@ import (
 	"unicode/utf8"
 
 	"github.com/grovellm/grove/chat"
+	"github.com/grovellm/grove/internal/inside"
 	"github.com/grovellm/grove/internal/speculate"
+	"github.com/grovellm/grove/internal/speculate/badfield"
 	"github.com/grovellm/grove/sample"
 )
 
@@ -27,7 +29,7 @@ type Request struct {
 	// "eagle3:tree=best-first+text"; see draft.Families. Empty or "plain" decodes plainly. The text is
 	// the same with each.
 	Drafter string
-	Budget  int // nodes of a draft tree at most, root included; 0: DefaultBudget
+	Budget  int // nodes of a draft tree at most, root included; 0: a default
 
 	// Accept is the rule by which drafted tokens are accepted. Under "coupled", the default, target
 	// and drafter share their noise, and the text is that of plain decoding. "rejection" is the rule
@@ -91,8 +93,7 @@ type Request struct {
 
 	IgnoreEnd bool // go on after the model's end-of-text token, for measurements
 
-	// OnRound, when set, is called after every round of speculation, before its text is yielded.
-	OnRound func(Round)
+	onRound func(inside.Round) // see inside.SetOnRound
 }
 
 // Tools are functions that the model may call. A call's arguments match the function's schema.
@@ -108,9 +109,6 @@ type Tool struct {
 	Name       string
 	Parameters string // JSON schema of its arguments; empty for any object
 }
-
-// DefaultBudget is the budget of a Request that names none.
-const DefaultBudget = speculate.DefaultBudget
 
 // maxTopLogprobs is the most that Request.TopLogprobs may be.
 const maxTopLogprobs = 20
@@ -130,7 +128,8 @@ func (r *Request) validate() error {
 	case r.MaxTokens < 0:
 		return optionf("MaxTokens", "%d: want 0 (until the context is full) or more", r.MaxTokens)
 	case r.Budget != 0 && (r.Budget < 2 || r.Budget > maxBudget):
-		return optionf("Budget", "%d: want 2 to %d nodes, or 0 for the default of %d", r.Budget, maxBudget, DefaultBudget)
+		return optionf("Budget", "%d: want 2 to %d nodes, or 0 for the default of %d", r.Budget, maxBudget,
+			speculate.DefaultBudget)
 	case r.Accept != "" && r.Accept != "coupled" && r.Accept != "rejection":
 		return optionf("Accept", "%q: want coupled or rejection", r.Accept)
 	case r.TopLogprobs < 0 || r.TopLogprobs > maxTopLogprobs:
@@ -148,7 +147,7 @@ func (r *Request) validate() error {
 			return optionf("Stop", "%q is not valid UTF-8, so no text can contain it", s)
 		}
 	}
-	var wrong *sample.RangeError
+	var wrong *badfield.Error
 	if errors.As(r.Sampling.Validate(), &wrong) {
 		return &OptionError{"Sampling." + wrong.Field, wrong.Reason}
 	}

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	"github.com/grovellm/grove/internal/engine"
+	"github.com/grovellm/grove/internal/inside"
 	"github.com/grovellm/grove/internal/speculate"
 	"github.com/grovellm/grove/tokenizer"
 	"github.com/grovellm/grove/tree"
@@ -108,7 +109,7 @@ func (m *Model) generate(ctx context.Context, prompt []int32, r Request) iter.Se
 		q.Name = name
 		q.Grammar = constraint
 		if memory != nil {
-			q.Memory = memory
+			q.Memory = memory.Matches
 		}
 		if r.Paced {
 			q.Hold = g.holds
@@ -149,7 +150,7 @@ type generation struct {
 // delivery is a chunk, and the round it comes from where the caller wants to see that.
 type delivery struct {
 	chunk Chunk
-	round *Round
+	round *inside.Round
 }
 
 // step takes what the engine's step brought.
@@ -159,10 +160,10 @@ func (g *generation) step(u *engine.Update) {
 	c.Tokens = slices.Clone(u.Tokens)
 	if u.Tree != nil {
 		c.Drafted = len(u.Path) - 1
-		if g.r.OnRound != nil {
+		if g.r.onRound != nil {
 			stats := *u.Stats
 			stats.Depths = slices.Clone(stats.Depths)
-			d.round = &Round{Tree: tree.New(0), Path: slices.Clone(u.Path), Next: c.Tokens[len(c.Tokens)-1],
+			d.round = &inside.Round{Tree: tree.New(0), Path: slices.Clone(u.Path), Next: c.Tokens[len(c.Tokens)-1],
 				Budget: u.Budget, Stats: &stats}
 			d.round.Tree.Copy(u.Tree)
 		}
@@ -245,7 +246,7 @@ func (g *generation) deliver(ctx context.Context, yield func(Chunk, error) bool)
 				break
 			}
 			if d.round != nil {
-				g.r.OnRound(*d.round)
+				g.r.onRound(*d.round)
 			}
 			g.delivered = d.chunk.Result
 			if !yield(d.chunk, nil) || d.chunk.Result != nil {
@@ -336,8 +337,11 @@ func (g *generation) request() speculate.Request {
 
 // result is what the generation came to.
 func (g *generation) result(u *engine.Update) *Result {
-	r := &Result{Tokens: g.all, Finish: u.Finish, Stats: *u.Stats}
-	r.Stats.Depths = slices.Clone(r.Stats.Depths)
+	r := &Result{Tokens: g.all, Finish: u.Finish, all: *u.Stats}
+	r.all.Depths = slices.Clone(r.all.Depths)
+	r.Stats = Stats{Prompt: u.Stats.Prompt, Reused: u.Stats.Reused, Tokens: u.Stats.Tokens, Rounds: u.Stats.Rounds,
+		Drafted: u.Stats.Drafted, Accepted: u.Stats.Accepted, Prefill: u.Stats.Prefill, First: u.Stats.First,
+		Decode: u.Stats.Decode}
 	cut := u.Finish == FinishLength || u.Finish == FinishContext
 	if g.out.stopper.found == "" && g.out.flush(cut) {
 		r.Finish = FinishStop

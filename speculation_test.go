@@ -28,7 +28,7 @@ func TestNearTemperatureZeroAsMuchIsAccepted(t *testing.T) {
 				if err != nil {
 					t.Fatalf("%s: %v", drafter, err)
 				}
-				rounds, tokens = rounds+r.Stats.Rounds, tokens+r.Stats.Committed
+				rounds, tokens = rounds+r.Stats.Rounds, tokens+r.Stats.Tokens-1
 			}
 			return float64(tokens) / float64(rounds)
 		}

@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -68,8 +69,9 @@ type named struct {
 // vocabulary has its tokens, and else a plain transcript; About says which.
 func New(tok *tokenizer.Tokenizer) (*Layout, error) {
 	l := layout(tok, "the model's own chat template")
-	for _, t := range tok.Templates() {
-		if err := l.add(t.Name, t.Text); err != nil {
+	templates := tok.Templates()
+	for _, name := range slices.Sorted(maps.Keys(templates)) {
+		if err := l.add(name, templates[name]); err != nil {
 			return nil, fmt.Errorf("%s: %w", tok.Source(), err)
 		}
 	}
@@ -110,8 +112,8 @@ func (l *Layout) About() string { return l.about }
 // Stop are texts that end the assistant's turn where no token does.
 func (l *Layout) Stop() []string { return append([]string(nil), l.stop...) }
 
-// Names are the templates to choose from.
-func (l *Layout) Names() []string {
+// names are the templates to choose from.
+func (l *Layout) names() []string {
 	names := make([]string, len(l.templates))
 	for i, t := range l.templates {
 		names[i] = t.name
@@ -140,7 +142,7 @@ func (l *Layout) pick(o Options) (*jinja.Template, error) {
 			}
 		}
 	}
-	return nil, fmt.Errorf("the model has no chat template %q, only %s", o.Template, strings.Join(l.Names(), ", "))
+	return nil, fmt.Errorf("the model has no chat template %q, only %s", o.Template, strings.Join(l.names(), ", "))
 }
 
 // Render returns the conversation as text.

@@ -38,7 +38,7 @@ func toy(t testing.TB, config string, special ...string) *tokenizer.Tokenizer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tok, err := tokenizer.Parse(tokenizer.Files{Name: "toy", Tokenizer: b, Config: []byte(config)})
+	tok, err := tokenizer.Parse("toy", map[string][]byte{"tokenizer.json": b, "tokenizer_config.json": []byte(config)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -207,11 +207,11 @@ func TestNamedTemplates(t *testing.T) {
 		}
 	}
 	if _, err := l.Render(nil, Options{Template: "none"}); err == nil ||
-		!strings.Contains(err.Error(), "default, tool_use, rag") {
+		!strings.Contains(err.Error(), "default, rag, tool_use") {
 		t.Error(err)
 	}
-	if !slices.Equal(l.Names(), []string{"default", "tool_use", "rag"}) {
-		t.Error(l.Names())
+	if !slices.Equal(l.names(), []string{"default", "rag", "tool_use"}) {
+		t.Error(l.names())
 	}
 }
 

@@ -91,9 +91,11 @@ type Proposal struct {
 	// text alone, or is empty. The loop learns from it what a level costs.
 	Levels int
 
-	// Drawn knows the distributions that the tree's nodes were drawn from, where Options.Sampled
-	// asked for a drawn tree and the drafter can draw; nil: the nodes were chosen.
-	Drawn Distributions
+	// Drawn is the distribution, over the target's vocabulary, that a node's children were drawn from,
+	// without replacement and in the order of the tree; nil for a node without children. It lasts until
+	// the next Propose or Commit. The field is set where Options.Sampled asked for a drawn tree and the
+	// drafter can draw; nil: the nodes were chosen.
+	Drawn func(node int) []float32
 
 	// Parts has what each part of a drafter of several parts spent on the whole batch of requests;
 	// nil for others. It is the same for all proposals of a batch.
@@ -111,14 +113,6 @@ func Proposals(p []Proposal, n int) []Proposal {
 type Part struct {
 	Levels int           // the most of any request
 	Time   time.Duration // of the part's Propose
-}
-
-// Distributions of a drawn tree.
-type Distributions interface {
-	// Drawn is the distribution, over the target's vocabulary, that a node's children were drawn
-	// from, without replacement and in the order of the tree; nil for a node without children. It
-	// lasts until the next Propose or Commit.
-	Drawn(node int) []float32
 }
 
 // State is what a drafter keeps of one sequence.
@@ -158,12 +152,10 @@ func (o *Options) Ranking() sample.Params {
 	return p
 }
 
-// Memory finds what followed the end of a text in texts of the past. It is used by many goroutines.
-type Memory interface {
-	// Matches appends to dst the places where the last tokens of text occurred, of least tokens or
-	// more: the longest matches first, of equal ones the newest first, most at most.
-	Matches(dst []Match, text []int32, least, most int) []Match
-}
+// Memory finds what followed the end of a text in texts of the past. It appends to dst the places where
+// the last tokens of text occurred, of least tokens or more: the longest matches first, of equal ones the
+// newest first, most at most. It is used by many goroutines.
+type Memory func(dst []Match, text []int32, least, most int) []Match
 
 // MemoryTokens is how much of a text's end a Memory needs at most.
 const MemoryTokens = 32
@@ -184,12 +176,7 @@ type Request struct {
 
 	// Cache is what the target's layers keep of the text before the root, for drafters of grove's own
 	// that read it. Its rows stay as they are until Propose returns. Nil: there is nothing to read.
-	Cache Cache
-}
-
-// Cache is the target's keys and values of a text.
-type Cache interface {
-	Len() int // rows: tokens of the text
+	Cache any
 }
 
 // Guide knows how often nodes like one were accepted, and what a pass costs. A drafter asks it

@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/grovellm/grove/tensor"
+	"github.com/grovellm/grove/internal/files/fileerr"
 )
 
 var errShort = errors.New("goes beyond the end of the file")
@@ -89,11 +89,11 @@ func (c *cursor) str() (span, error) {
 
 // text is a string for messages.
 func (c *cursor) text(s span) string {
-	return tensor.Quote(string(c.data[s.from:min(s.to, s.from+128)]))
+	return fileerr.Quote(string(c.data[s.from:min(s.to, s.from+128)]))
 }
 
 // value finds the end of a value of type t, and goes there.
-func (c *cursor) value(t ValueType) (span, error) {
+func (c *cursor) value(t valueType) (span, error) {
 	for {
 		n, err := valueEnd(c.data[c.pos:], t, 0)
 		if errors.Is(err, errShort) && c.more() {
@@ -106,7 +106,7 @@ func (c *cursor) value(t ValueType) (span, error) {
 }
 
 // valueEnd returns how many bytes of b a value of type t takes, having checked that it lies within.
-func valueEnd[B []byte | string](b B, t ValueType, depth int) (int, error) {
+func valueEnd[B []byte | string](b B, t valueType, depth int) (int, error) {
 	if !t.known() {
 		return 0, fmt.Errorf("has %v, which GGUF version %d does not know", t, version)
 	}
@@ -115,20 +115,20 @@ func valueEnd[B []byte | string](b B, t ValueType, depth int) (int, error) {
 		return 0, errShort
 	}
 	switch t {
-	case String:
+	case typeString:
 		n := u64at(b, 0)
 		if n > uint64(len(b)-8) {
 			return 0, fmt.Errorf("a string of %d bytes %w", n, errShort)
 		}
 		return 8 + int(n), nil
-	case Array:
+	case typeArray:
 		return arrayEnd(b, depth)
 	}
 	return size, nil
 }
 
 func arrayEnd[B []byte | string](b B, depth int) (int, error) {
-	t, n := ValueType(uint32(u64at(b, 0))), u64at(b, 4)
+	t, n := valueType(uint32(u64at(b, 0))), u64at(b, 4)
 	if !t.known() {
 		return 0, fmt.Errorf("is an array of %v, which GGUF version %d does not know", t, version)
 	}
@@ -139,7 +139,7 @@ func arrayEnd[B []byte | string](b B, depth int) (int, error) {
 	if n > uint64(len(b)-12)/uint64(size) {
 		return 0, fmt.Errorf("an array of %d × %v %w", n, t, errShort)
 	}
-	if t != String && t != Array {
+	if t != typeString && t != typeArray {
 		return 12 + int(n)*size, nil
 	}
 	pos := 12

@@ -15,13 +15,11 @@
 // A file is input from a stranger. Every length, count, dimension and offset is compared with the file's size before
 // it is believed; names that occur twice, data that overlaps, is misaligned or lies outside the
 // file, and big-endian files are refused. A tensor of a type that grove cannot read is listed, and
-// is an error only for whoever loads it. Every error is a *tensor.FileError: file, field, what is
-// wrong, what to do.
+// is an error only for whoever loads it. Every error says file, field, what is wrong, and what to do.
 //
 // Models split into NAME-00001-of-00003.gguf and so on are opened by their first part.
 //
-// To read a model's configuration, where a key of the wrong kind must not pass for a missing one, use File.Keys.
-// To write a file, describe it and say how each tensor's bytes are produced:
+// Get and As read metadata as Go values. To write a file, describe it and say how each tensor's bytes are produced:
 //
 //	w := gguf.NewWriter()
 //	w.Set("general.architecture", "qwen3")

@@ -36,14 +36,14 @@ func Example() {
 		log.Fatal(err)
 	}
 	defer f.Close()
-	for _, kv := range f.Meta {
-		fmt.Println(kv.Key, kv.Value.Type(), kv.Value)
+	for key, value := range f.Meta() {
+		fmt.Println(key, value.Type(), value)
 	}
 	for _, t := range f.Tensors {
 		fmt.Println(t.Name, t.Type, t.Shape, t.Size, "bytes")
 	}
 
-	layers, ok := f.Uint("qwen3.block_count") // false where the key is missing, or no such number
+	layers, ok := gguf.Get[uint64](f, "qwen3.block_count") // false where the key is missing, or no such number
 	x, err := f.Load("output_norm.weight")
 	if err != nil {
 		log.Fatal(err)

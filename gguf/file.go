@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 
+	"github.com/grovellm/grove/internal/files/fileerr"
 	"github.com/grovellm/grove/internal/files/infile"
 	"github.com/grovellm/grove/tensor"
 )
@@ -14,22 +15,23 @@ import (
 type File struct {
 	Path    string
 	Version uint32
-	Meta    []KV   // in the file's order
 	Tensors []Info // in the file's order
 
 	parts []*infile.File
-	meta  map[string]int
+	list  []keyValue     // the metadata, in the file's order
+	meta  map[string]int // key → index in list
 	byKey map[string]int // tensor name → index
 }
 
 // Info describes a tensor without touching its data.
 type Info struct {
-	Name   string
-	Type   tensor.Type
-	Shape  []int // outermost first
-	Offset int64 // of its data in its part of the file
-	Size   int64 // bytes of its data; 0 where the type is not known
-	Part   int   // which file of a split model, 0 being the one opened
+	Name  string
+	Type  tensor.Type
+	Shape []int // outermost first
+	Size  int64 // bytes of its data; 0 where the type is not known
+	Part  int   // which file of a split model, 0 being the one opened
+
+	offset int64 // of its data in its part of the file
 }
 
 // Open opens the file at path and reads its metadata. Given the first part of a split model
@@ -57,7 +59,7 @@ func Parse(name string, data []byte) (*File, error) {
 func (f *File) open(path string) error {
 	p, err := infile.Open(path)
 	if err != nil {
-		return tensor.OpenError("gguf", path, err)
+		return fileerr.Opening("gguf", path, err)
 	}
 	return f.read(p)
 }
@@ -69,11 +71,11 @@ func (f *File) read(first *infile.File) error {
 		return err
 	}
 	f.Version = h.version
-	f.Meta = h.meta
+	f.list = h.meta
 	f.Tensors = h.tensors
-	f.meta = make(map[string]int, len(f.Meta))
-	for i, kv := range f.Meta {
-		f.meta[kv.Key] = i
+	f.meta = make(map[string]int, len(f.list))
+	for i, kv := range f.list {
+		f.meta[kv.key] = i
 	}
 	if err := f.openSplit(); err != nil {
 		return err
@@ -81,7 +83,7 @@ func (f *File) read(first *infile.File) error {
 	f.byKey = make(map[string]int, len(f.Tensors))
 	for i, t := range f.Tensors {
 		if j, twice := f.byKey[t.Name]; twice {
-			return f.fault(t.Part, fail("tensor "+tensor.Quote(t.Name), "take all parts from one download",
+			return f.fault(t.Part, fail("tensor "+fileerr.Quote(t.Name), "take all parts from one download",
 				"occurs in this part and in %s", f.parts[f.Tensors[j].Part].Path))
 		}
 		f.byKey[t.Name] = i
@@ -101,7 +103,7 @@ func (f *File) addPart(p *infile.File) (*header, error) {
 
 // fault gives a parse error its file.
 func (f *File) fault(part int, err error) error {
-	e := &tensor.FileError{Format: "gguf", File: f.Path, Err: err}
+	e := &fileerr.Error{Format: "gguf", File: f.Path, Err: err}
 	if part < len(f.parts) {
 		e.File = f.parts[part].Path
 	}
@@ -149,12 +151,12 @@ func (f *File) Tensor(name string) (t tensor.Tensor, ok bool) {
 	p := f.parts[info.Part]
 	t = tensor.Tensor{Name: info.Name, Type: info.Type, Shape: info.Shape}
 	if p.Data != nil {
-		t.Data = p.Data[info.Offset : info.Offset+info.Size : info.Offset+info.Size]
+		t.Data = p.Data[info.offset : info.offset+info.Size : info.offset+info.Size]
 	} else if info.Size > 0 {
 		row := int64(t.RowBytes())
 		t.Reader = func(dst []byte, r0, _ int) error {
-			if _, err := p.ReadAt(dst, info.Offset+int64(r0)*row); err != nil {
-				return &tensor.FileError{Format: "gguf", File: p.Path, Field: "tensor " + tensor.Quote(name), Err: err}
+			if _, err := p.ReadAt(dst, info.offset+int64(r0)*row); err != nil {
+				return &fileerr.Error{Format: "gguf", File: p.Path, Field: "tensor " + fileerr.Quote(name), Err: err}
 			}
 			return nil
 		}
@@ -163,13 +165,16 @@ func (f *File) Tensor(name string) (t tensor.Tensor, ok bool) {
 }
 
 // storable reports whether a GGUF file may hold a type.
-func storable(t tensor.Type) bool { return t < 1<<16 && t.Known() }
+func storable(t tensor.Type) bool {
+	elements, _ := t.Block()
+	return t < 1<<16 && elements > 0
+}
 
 // decoded names the types that grove reads from GGUF files.
 func decoded() string {
 	var names []string
-	for _, t := range tensor.Decoded() {
-		if storable(t) {
+	for t := range tensor.Type(1 << 8) {
+		if t.Decodes() {
 			names = append(names, t.String())
 		}
 	}
@@ -178,7 +183,7 @@ func decoded() string {
 
 // Load is Tensor with an error, naming file and tensor, for one that is missing or of a type that cannot be read.
 func (f *File) Load(name string) (tensor.Tensor, error) {
-	field := "tensor " + tensor.Quote(name)
+	field := "tensor " + fileerr.Quote(name)
 	t, ok := f.Tensor(name)
 	if !ok {
 		return t, f.fault(0, fail(field, "the file does not hold the model that its metadata describes: convert it again", "is not in the file"))

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/grovellm/grove/internal/files/fileerr"
+	"github.com/grovellm/grove/internal/files/numtype"
 	"github.com/grovellm/grove/internal/testing/hostile"
 	"github.com/grovellm/grove/tensor"
 )
@@ -23,7 +25,7 @@ func small() []byte {
 	w.Set("general.alignment", uint32(32))
 	w.Set("tokens", []string{"a", "", "é"})
 	w.Set("scores", []float32{1, -2})
-	w.Set("nested", []Value{must(ValueOf([]int32{1, 2})), must(ValueOf([]int32{}))})
+	w.Set("nested", []Value{must(valueOf([]int32{1, 2})), must(valueOf([]int32{}))})
 	w.Set("flag", true)
 	w.AddTensor(tensor.Tensor{Name: "a.weight", Type: tensor.Q8_0, Shape: []int{2, 32}, Data: make([]byte, 68)})
 	w.AddTensor(tensor.Tensor{Name: "b.weight", Type: tensor.F32, Shape: []int{3}, Data: make([]byte, 12)})
@@ -52,10 +54,10 @@ func (r raw) zeros(n int) raw { return append(r, make([]byte, n)...) }
 // Every kind of damage has its own message.
 func TestHostile(t *testing.T) {
 	f32 := tensor.F32
-	key := func(typ ValueType) raw { return head(0, 1).str("k").u32(uint32(typ)) }
-	nest := key(Array)
+	key := func(typ valueType) raw { return head(0, 1).str("k").u32(uint32(typ)) }
+	nest := key(typeArray)
 	for range maxDepth {
-		nest = nest.u32(uint32(Array)).u64(1)
+		nest = nest.u32(uint32(typeArray)).u64(1)
 	}
 	for name, c := range map[string]struct {
 		data raw
@@ -75,18 +77,18 @@ func TestHostile(t *testing.T) {
 		"no key name":          {head(0, 1).str("").u32(0).zeros(32), "has no name"},
 		"key twice":            {head(0, 2).str("k").u32(0).zeros(1).str("k").u32(0).zeros(1), `key "k": occurs twice`},
 		"value type":           {key(13).zeros(8), "value type 13"},
-		"value cut":            {key(Uint64).zeros(7), `key "k": goes beyond`},
-		"string beyond file":   {key(String).u64(1 << 40).zeros(8), "a string of 1099511627776 bytes"},
-		"array beyond file":    {key(Array).u32(uint32(Uint8)).u64(1 << 40), "an array of 1099511627776 × u8"},
-		"array overflows":      {key(Array).u32(uint32(Uint64)).u64(1 << 61).zeros(8), "goes beyond"},
-		"strings beyond file":  {key(Array).u32(uint32(String)).u64(1 << 61).zeros(8), "goes beyond"},
-		"array element type":   {key(Array).u32(99).u64(1).zeros(8), "array of value type 99"},
-		"element cut":          {key(Array).u32(uint32(String)).u64(1).u64(9).zeros(8), "element 0 a string of 9 bytes"},
-		"nested too deep":      {nest.u32(uint32(Uint8)).u64(0), "nested more than 8 deep"},
-		"alignment 0":          {head(0, 1).str(alignmentKey).u32(uint32(Uint32)).u32(0), "power of two"},
-		"alignment 48":         {head(0, 1).str(alignmentKey).u32(uint32(Uint32)).u32(48), "power of two"},
-		"alignment huge":       {head(0, 1).str(alignmentKey).u32(uint32(Uint64)).u64(1 << 63), "power of two"},
-		"alignment a string":   {head(0, 1).str(alignmentKey).u32(uint32(String)).str("32"), "power of two"},
+		"value cut":            {key(typeUint64).zeros(7), `key "k": goes beyond`},
+		"string beyond file":   {key(typeString).u64(1 << 40).zeros(8), "a string of 1099511627776 bytes"},
+		"array beyond file":    {key(typeArray).u32(uint32(typeUint8)).u64(1 << 40), "an array of 1099511627776 × u8"},
+		"array overflows":      {key(typeArray).u32(uint32(typeUint64)).u64(1 << 61).zeros(8), "goes beyond"},
+		"strings beyond file":  {key(typeArray).u32(uint32(typeString)).u64(1 << 61).zeros(8), "goes beyond"},
+		"array element type":   {key(typeArray).u32(99).u64(1).zeros(8), "array of value type 99"},
+		"element cut":          {key(typeArray).u32(uint32(typeString)).u64(1).u64(9).zeros(8), "element 0 a string of 9 bytes"},
+		"nested too deep":      {nest.u32(uint32(typeUint8)).u64(0), "nested more than 8 deep"},
+		"alignment 0":          {head(0, 1).str(alignmentKey).u32(uint32(typeUint32)).u32(0), "power of two"},
+		"alignment 48":         {head(0, 1).str(alignmentKey).u32(uint32(typeUint32)).u32(48), "power of two"},
+		"alignment huge":       {head(0, 1).str(alignmentKey).u32(uint32(typeUint64)).u64(1 << 63), "power of two"},
+		"alignment a string":   {head(0, 1).str(alignmentKey).u32(uint32(typeString)).str("32"), "power of two"},
 		"no tensor name":       {head(1, 0).tensor("", f32, 0, 1).zeros(64), "has no name"},
 		"tensor twice":         {head(2, 0).tensor("x", f32, 0, 1).tensor("x", f32, 32, 1).zeros(96), `tensor "x": occurs twice`},
 		"5 dimensions":         {head(1, 0).tensor("x", f32, 0, 1, 1, 1, 1, 1).zeros(64), "5 dimensions"},
@@ -111,7 +113,7 @@ func TestHostile(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err := Open(path)
-		var fe *tensor.FileError
+		var fe *fileerr.Error
 		if !errors.As(err, &fe) || fe.File != path || fe.Field == "" || fe.Remedy == "" ||
 			!strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
@@ -128,7 +130,7 @@ func TestCut(t *testing.T) {
 	}
 	last := h.tensors[len(h.tensors)-1]
 	for n := range data {
-		if _, err := parse(data[:n:n]); (err == nil) != (int64(n) >= last.Offset+last.Size) {
+		if _, err := parse(data[:n:n]); (err == nil) != (int64(n) >= last.offset+last.Size) {
 			t.Fatalf("cut to %d of %d bytes: %v", n, len(data), err)
 		}
 	}
@@ -154,15 +156,15 @@ func walk(data []byte) (*header, error) {
 		return nil, err
 	}
 	for _, kv := range h.meta {
-		v := kv.Value
+		v := kv.value
 		_ = v.String()
 		goValue(v)
-		v.Floats()
-		v.Ints()
-		v.Values()
+		As[[]float32](v)
+		As[[]int64](v)
+		As[[]Value](v)
 	}
 	for _, t := range h.tensors {
-		x := tensor.Tensor{Name: t.Name, Type: t.Type, Shape: t.Shape, Data: data[t.Offset : t.Offset+t.Size]}
+		x := tensor.Tensor{Name: t.Name, Type: t.Type, Shape: t.Shape, Data: data[t.offset : t.offset+t.Size]}
 		if storable(t.Type) {
 			if err := x.Check(); err != nil {
 				panic(err)
@@ -178,7 +180,7 @@ func walk(data []byte) (*header, error) {
 // A tensor of an unknown type is in the list, and an error when it is loaded; so is one that cannot be computed with.
 func TestUnknownType(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.gguf")
-	data := head(3, 0).tensor("x", 99, 0, 7).tensor("y", tensor.F32, 0, 1).tensor("z", tensor.NVFP4, 32, 64)
+	data := head(3, 0).tensor("x", 99, 0, 7).tensor("y", tensor.F32, 0, 1).tensor("z", numtype.NVFP4, 32, 64)
 	data = data.zeros(32 - len(data)%32 + 96)
 	if err := os.WriteFile(path, data, 0o666); err != nil {
 		t.Fatal(err)
@@ -230,14 +232,14 @@ func readAll(data []byte) error {
 	if err != nil {
 		return err
 	}
-	for _, kv := range f.Meta {
-		_ = kv.Value.String()
-		f.Strings(kv.Key)
-		kv.Value.Ints()
-		kv.Value.Floats()
-		kv.Value.Bools()
-		_, _ = kv.Value.Int()
-		_, _ = kv.Value.Float()
+	for _, kv := range f.list {
+		_ = kv.value.String()
+		Get[[]string](f, kv.key)
+		As[[]int64](kv.value)
+		As[[]float32](kv.value)
+		As[[]bool](kv.value)
+		_, _ = As[int64](kv.value)
+		_, _ = As[float64](kv.value)
 	}
 	for _, t := range f.Tensors {
 		_, _ = f.Load(t.Name)
@@ -250,10 +252,12 @@ func readAll(data []byte) error {
 func FuzzGGUF(f *testing.F) {
 	f.Add(small(), 0, uint16(0))
 	f.Add([]byte(head(2, 0).tensor("x", 99, 0, 7).tensor("y", tensor.Q4_K, 0, 256).zeros(200)), 0, uint16(0))
-	f.Add([]byte(head(0, 1).str("k").u32(uint32(Array)).u32(uint32(Array)).u64(1).u32(uint32(String)).u64(1).str("x")), 0,
+	f.Add([]byte(head(0,
+		1).str("k").u32(uint32(typeArray)).u32(uint32(typeArray)).u64(1).u32(uint32(typeString)).u64(1).str("x")), 0,
 		uint16(0))
-	f.Add([]byte(head(0, 1).str("k").u32(uint32(Array)).u32(uint32(String)).u64(1<<16).u64(0)), 8, uint16(1<<16-1))
-	f.Add([]byte(head(0, 1).str("k").u32(uint32(Array)).u32(uint32(Array)).u64(1<<15).u32(uint32(Uint8)).u64(0)), 12,
+	f.Add([]byte(head(0, 1).str("k").u32(uint32(typeArray)).u32(uint32(typeString)).u64(1<<16).u64(0)), 8, uint16(1<<16-1))
+	f.Add([]byte(head(0,
+		1).str("k").u32(uint32(typeArray)).u32(uint32(typeArray)).u64(1<<15).u32(uint32(typeUint8)).u64(0)), 12,
 		uint16(1<<15-1))
 	for i := 4; i < len(small()); i += 37 {
 		b := small()
@@ -274,7 +278,7 @@ func FuzzGGUF(f *testing.F) {
 		}
 		w := NewWriter()
 		for _, kv := range h.meta {
-			w.Set(kv.Key, kv.Value)
+			w.Set(kv.key, kv.value)
 		}
 		b := &bytes.Buffer{}
 		if _, err := w.WriteTo(b); err != nil {
@@ -295,8 +299,8 @@ func FuzzGGUF(f *testing.F) {
 // The files that take the most memory for each of their bytes.
 func TestMemory(t *testing.T) {
 	const n = 4 << 20
-	array := func(of ValueType, n int) raw {
-		return head(0, 1).str("k").u32(uint32(Array)).u32(uint32(of)).u64(uint64(n))
+	array := func(of valueType, n int) raw {
+		return head(0, 1).str("k").u32(uint32(typeArray)).u32(uint32(of)).u64(uint64(n))
 	}
 	many := func(n uint64, one func(r raw, name string) raw, r raw) raw {
 		for i := range n {
@@ -304,17 +308,17 @@ func TestMemory(t *testing.T) {
 		}
 		return r
 	}
-	key := func(r raw, name string) raw { return append(r.str(name).u32(uint32(Uint8)), 0) }
+	key := func(r raw, name string) raw { return append(r.str(name).u32(uint32(typeUint8)), 0) }
 	info := func(r raw, name string) raw { return r.tensor(name, tensor.Type(99), 0) }
 	for name, data := range map[string]raw{
 		"keys":            many(maxCount, key, head(0, maxCount)),
 		"too many keys":   many(8*maxCount, key, head(0, 8*maxCount)),
 		"tensors":         many(maxCount, info, head(maxCount, 0)).zeros(64),
 		"more tensors":    many(8*maxCount, info, head(8*maxCount, 0)).zeros(64),
-		"empty strings":   array(String, n).zeros(8 * n),
-		"bytes":           array(Uint8, 4*n).zeros(4 * n),
-		"arrays":          append(array(Array, n), bytes.Repeat(make([]byte, 12), n)...),
-		"one long string": head(0, 1).str("k").u32(uint32(String)).str(strings.Repeat("x", 4*n)),
+		"empty strings":   array(typeString, n).zeros(8 * n),
+		"bytes":           array(typeUint8, 4*n).zeros(4 * n),
+		"arrays":          append(array(typeArray, n), bytes.Repeat(make([]byte, 12), n)...),
+		"one long string": head(0, 1).str("k").u32(uint32(typeString)).str(strings.Repeat("x", 4*n)),
 	} {
 		t.Run(name, func(t *testing.T) {
 			hostile.Check(t, len(data), func() { _ = readAll(data) })

@@ -1,31 +1,65 @@
 package gguf
 
+import "iter"
+
+// Meta ranges over the metadata, in the file's order.
+func (f *File) Meta() iter.Seq2[string, Value] {
+	return func(yield func(string, Value) bool) {
+		for _, kv := range f.list {
+			if !yield(kv.key, kv.value) {
+				return
+			}
+		}
+	}
+}
+
 // Lookup returns a metadata value.
 func (f *File) Lookup(key string) (Value, bool) {
 	i, ok := f.meta[key]
 	if !ok {
 		return Value{}, false
 	}
-	return f.Meta[i].Value, true
+	return f.list[i].value, true
 }
 
-func get[T any](f *File, key string, as func(Value) (T, bool)) (T, bool) {
+// Get returns a metadata value as a T; see As. ok is false where the key is missing or its value is of another
+// kind. To tell those two apart use Lookup.
+func Get[T string | bool | int64 | uint64 | float64 | []string | []bool | []int64 | []float32 | []Value](
+	f *File, key string) (x T, ok bool) {
 	v, ok := f.Lookup(key)
 	if !ok {
-		var zero T
-		return zero, false
+		return x, false
 	}
-	return as(v)
+	return As[T](v)
 }
 
-// The getters below return ok false where the key is missing or its value is of another kind. To tell
-// those two apart use Lookup.
-
-// String returns a string.
-func (f *File) String(key string) (string, bool) { return get(f, key, Value.Str) }
-
-// Uint returns an integer of any width that is not negative.
-func (f *File) Uint(key string) (uint64, bool) { return get(f, key, Value.Uint) }
-
-// Strings returns an array of strings.
-func (f *File) Strings(key string) ([]string, bool) { return get(f, key, Value.Strings) }
+// As returns a value as a T, and whether it is one. An integer of any width is an int64, a uint64 or a float64 that
+// holds it exactly, and so are the elements of an array of integers an int64 each. Arrays of f64 are narrowed to
+// float32. Strings share the file's memory copy of the metadata. []Value takes the elements of any array, nested
+// ones included. There is no []int64 of more than 2^22 bytes or 16-bit integers.
+func As[T string | bool | int64 | uint64 | float64 | []string | []bool | []int64 | []float32 | []Value](
+	v Value) (x T, ok bool) {
+	switch p := any(&x).(type) {
+	case *string:
+		*p, ok = v.str()
+	case *bool:
+		*p, ok = v.bool()
+	case *int64:
+		*p, ok = v.int()
+	case *uint64:
+		*p, ok = v.uint()
+	case *float64:
+		*p, ok = v.float()
+	case *[]string:
+		*p, ok = v.strings()
+	case *[]bool:
+		*p, ok = v.bools()
+	case *[]int64:
+		*p, ok = v.ints()
+	case *[]float32:
+		*p, ok = v.floats()
+	case *[]Value:
+		*p, ok = v.values()
+	}
+	return x, ok
+}

@@ -31,55 +31,55 @@ func TestGetters(t *testing.T) {
 		"u32s": []uint32{1, 2}, "u64s": []uint64{math.MaxUint64}, "f64s": []float64{1.5}, "bs": []bool{true, false},
 		"ss": []string{"a", ""}, "none": []uint8{},
 	})
-	if n, ok := f.Uint("u8"); n != 7 || !ok {
+	if n, ok := Get[uint64](f, "u8"); n != 7 || !ok {
 		t.Error(n, ok)
 	}
-	if n, ok := value(t, f, "i16").Int(); n != -7 || !ok {
+	if n, ok := As[int64](value(t, f, "i16")); n != -7 || !ok {
 		t.Error(n, ok)
 	}
-	if n, ok := f.Uint("u64"); n != math.MaxUint64 || !ok {
+	if n, ok := Get[uint64](f, "u64"); n != math.MaxUint64 || !ok {
 		t.Error(n, ok)
 	}
-	if x, ok := value(t, f, "f32").Float(); x != 0.5 || !ok {
+	if x, ok := As[float64](value(t, f, "f32")); x != 0.5 || !ok {
 		t.Error(x, ok)
 	}
-	if x, ok := value(t, f, "u8").Float(); x != 7 || !ok {
+	if x, ok := As[float64](value(t, f, "u8")); x != 7 || !ok {
 		t.Error(x, ok)
 	}
-	if x, ok := value(t, f, "f64s").Floats(); !ok || !slices.Equal(x, []float32{1.5}) {
+	if x, ok := As[[]float32](value(t, f, "f64s")); !ok || !slices.Equal(x, []float32{1.5}) {
 		t.Error(x, ok)
 	}
-	if x, ok := value(t, f, "u32s").Ints(); !ok || !slices.Equal(x, []int64{1, 2}) {
+	if x, ok := As[[]int64](value(t, f, "u32s")); !ok || !slices.Equal(x, []int64{1, 2}) {
 		t.Error(x, ok)
 	}
-	if x, ok := value(t, f, "bs").Bools(); !ok || !slices.Equal(x, []bool{true, false}) {
+	if x, ok := As[[]bool](value(t, f, "bs")); !ok || !slices.Equal(x, []bool{true, false}) {
 		t.Error(x, ok)
 	}
-	if x, ok := value(t, f, "none").Ints(); !ok || len(x) != 0 {
+	if x, ok := As[[]int64](value(t, f, "none")); !ok || len(x) != 0 {
 		t.Error(x, ok)
 	}
 	refused := map[string]bool{}
-	_, refused["negative uint"] = f.Uint("i16")
-	_, refused["large int"] = value(t, f, "u64").Int()
-	_, refused["large ints"] = value(t, f, "u64s").Ints()
-	_, refused["large float"] = value(t, f, "u64").Float()
-	_, refused["float as int"] = value(t, f, "f64").Int()
-	_, refused["string as bool"] = value(t, f, "s").Bool()
-	_, refused["bool as int"] = value(t, f, "b").Int()
-	_, refused["bools as ints"] = value(t, f, "bs").Ints()
-	_, refused["strings as floats"] = value(t, f, "ss").Floats()
-	_, refused["scalar as array"] = f.Strings("s")
-	_, refused["array as scalar"] = f.String("ss")
-	_, refused["missing"] = f.String("missing")
+	_, refused["negative uint"] = Get[uint64](f, "i16")
+	_, refused["large int"] = As[int64](value(t, f, "u64"))
+	_, refused["large ints"] = As[[]int64](value(t, f, "u64s"))
+	_, refused["large float"] = As[float64](value(t, f, "u64"))
+	_, refused["float as int"] = As[int64](value(t, f, "f64"))
+	_, refused["string as bool"] = As[bool](value(t, f, "s"))
+	_, refused["bool as int"] = As[int64](value(t, f, "b"))
+	_, refused["bools as ints"] = As[[]int64](value(t, f, "bs"))
+	_, refused["strings as floats"] = As[[]float32](value(t, f, "ss"))
+	_, refused["scalar as array"] = Get[[]string](f, "s")
+	_, refused["array as scalar"] = Get[string](f, "ss")
+	_, refused["missing"] = Get[string](f, "missing")
 	for name, ok := range refused {
 		if ok {
 			t.Errorf("%s is taken", name)
 		}
 	}
-	for _, v := range []Value{{}, {typ: Array}} {
+	for _, v := range []Value{{}, {typ: typeArray}} {
 		_ = v.Len()
-		v.Strings()
-		v.Values()
+		As[[]string](v)
+		As[[]Value](v)
 		_ = v.String()
 	}
 }

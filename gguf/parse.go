@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/grovellm/grove/internal/files/fileerr"
+	"github.com/grovellm/grove/internal/files/numtype"
 	"github.com/grovellm/grove/tensor"
 )
 
@@ -31,7 +33,7 @@ const (
 // header is a parsed file without its tensor data. All its strings share one copy of the header's bytes.
 type header struct {
 	version   uint32
-	meta      []KV
+	meta      []keyValue
 	tensors   []Info // Offset counts from the start of the file
 	alignment uint64
 }
@@ -71,7 +73,7 @@ func (c *cursor) header() (*header, error) {
 
 	type rawKV struct {
 		key, value span
-		typ        ValueType
+		typ        valueType
 	}
 	var kvs []rawKV // grown by what is there, not by what the header claims
 	for i := range nKV {
@@ -87,7 +89,7 @@ func (c *cursor) header() (*header, error) {
 		if err != nil {
 			return nil, fail("key "+c.text(key), remedyCut, "its type %w", err)
 		}
-		value, err := c.value(ValueType(typ))
+		value, err := c.value(valueType(typ))
 		if err != nil {
 			remedy := remedyWrong
 			if errors.Is(err, errShort) {
@@ -95,7 +97,7 @@ func (c *cursor) header() (*header, error) {
 			}
 			return nil, &fault{"key " + c.text(key), remedy, err}
 		}
-		kvs = append(kvs, rawKV{key, value, ValueType(typ)})
+		kvs = append(kvs, rawKV{key, value, valueType(typ)})
 	}
 
 	type rawTensor struct {
@@ -112,15 +114,15 @@ func (c *cursor) header() (*header, error) {
 	}
 
 	text := string(c.data[:c.pos]) // the one copy, of which all strings are parts
-	h.meta = make([]KV, len(kvs))
+	h.meta = make([]keyValue, len(kvs))
 	seen := make(map[string]bool, len(kvs))
 	for i, kv := range kvs {
 		key := text[kv.key.from:kv.key.to]
 		if seen[key] {
-			return nil, fail("key "+tensor.Quote(key), remedyWrong, "occurs twice")
+			return nil, fail("key "+fileerr.Quote(key), remedyWrong, "occurs twice")
 		}
 		seen[key] = true
-		h.meta[i] = KV{key, Value{kv.typ, text[kv.value.from:kv.value.to]}}
+		h.meta[i] = keyValue{key, Value{kv.typ, text[kv.value.from:kv.value.to]}}
 	}
 	h.tensors = make([]Info, len(tensors))
 	for i, t := range tensors {
@@ -201,18 +203,18 @@ func readTensor(c *cursor, i, n uint64) (name span, t Info, err error) {
 	if err == nil {
 		t.Type = tensor.Type(typ)
 		if t.Type >= 1<<16 {
-			t.Type = tensor.Unknown // not to be taken for one of the types that only safetensors has
+			t.Type = numtype.Unknown // not to be taken for one of the types that only safetensors has
 		}
 		var off uint64
 		if off, err = c.u64(); err == nil && off > math.MaxInt64 {
 			return name, t, fail(field, remedyWrong, "its offset %d overflows", off)
 		}
-		t.Offset = int64(off)
+		t.offset = int64(off)
 	}
 	if err != nil {
 		return name, t, fail(field, remedyCut, "its type and offset %w", err)
 	}
-	elements, err := tensor.Elements(t.Shape)
+	elements, err := numtype.CountElements(t.Shape)
 	if err != nil {
 		return name, t, &fault{field, remedyWrong, err}
 	}

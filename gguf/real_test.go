@@ -82,7 +82,7 @@ func TestVocabulary(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, _ = f.Strings("tokenizer.ggml.tokens")
+		got, _ = Get[[]string](f, "tokenizer.ggml.tokens")
 		f.Close()
 	})
 	if !slices.Equal(got, tokens) {

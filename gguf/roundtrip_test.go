@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/grovellm/grove/internal/files/numtype"
 	"github.com/grovellm/grove/tensor"
 )
 
@@ -56,7 +57,7 @@ func drawValue(t *rapid.T, depth int) any {
 	case 14:
 		return rapid.SliceOf(rapid.Bool()).Draw(t, "bools")
 	}
-	elem := rapid.Custom(func(t *rapid.T) Value { return must(ValueOf(drawValue(t, depth-1))) })
+	elem := rapid.Custom(func(t *rapid.T) Value { return must(valueOf(drawValue(t, depth-1))) })
 	first := elem.Draw(t, "first")
 	out := []Value{first}
 	for range rapid.IntRange(0, 3).Draw(t, "more") {
@@ -75,63 +76,63 @@ func goValue(v Value) any {
 		}
 		return x
 	}
-	n, _ := v.Int()
-	x, _ := v.Float()
-	u, _ := v.Uint()
-	switch v.Type() {
-	case Uint8:
+	n, _ := As[int64](v)
+	x, _ := As[float64](v)
+	u, _ := As[uint64](v)
+	switch v.typ {
+	case typeUint8:
 		return uint8(n)
-	case Int8:
+	case typeInt8:
 		return int8(n)
-	case Uint16:
+	case typeUint16:
 		return uint16(n)
-	case Int16:
+	case typeInt16:
 		return int16(n)
-	case Uint32:
+	case typeUint32:
 		return uint32(n)
-	case Int32:
+	case typeInt32:
 		return int32(n)
-	case Uint64:
+	case typeUint64:
 		return u
-	case Int64:
+	case typeInt64:
 		return n
-	case Float32:
+	case typeFloat32:
 		return float32(x)
-	case Float64:
+	case typeFloat64:
 		return x
-	case Bool:
-		b, ok := v.Bool()
+	case typeBool:
+		b, ok := As[bool](v)
 		return pick(b, ok)
-	case String:
-		s, ok := v.Str()
+	case typeString:
+		s, ok := As[string](v)
 		return pick(s, ok)
 	}
-	switch v.Elem() {
-	case String:
-		s, ok := v.Strings()
+	switch v.elem() {
+	case typeString:
+		s, ok := As[[]string](v)
 		return pick(s, ok)
-	case Bool:
-		b, ok := v.Bools()
+	case typeBool:
+		b, ok := As[[]bool](v)
 		return pick(b, ok)
-	case Int32:
-		ns, ok := v.Ints()
+	case typeInt32:
+		ns, ok := As[[]int64](v)
 		out := make([]int32, len(ns))
 		for i, n := range ns {
 			out[i] = int32(n)
 		}
 		return pick(out, ok)
 	}
-	vs, ok := v.Values()
+	vs, ok := As[[]Value](v)
 	return pick(vs, ok)
 }
 
 func drawTensor(t *rapid.T, i int) tensor.Tensor {
-	typ := rapid.SampledFrom([]tensor.Type{tensor.F32, tensor.F16, tensor.BF16, tensor.Q8_0, tensor.Q4_K, tensor.Q2_K,
-		tensor.I8, tensor.I64}).Draw(t, "type")
+	typ := rapid.SampledFrom([]tensor.Type{tensor.F32, tensor.F16, tensor.BF16, tensor.Q8_0, tensor.Q4_K, numtype.Q2_K,
+		numtype.I8, numtype.I64}).Draw(t, "type")
 	n, _ := typ.Block()
 	shape := rapid.SliceOfN(rapid.IntRange(1, 3), 0, 3).Draw(t, "shape")
 	shape = append(shape, n*rapid.IntRange(1, 3).Draw(t, "blocks"))
-	size := must(typ.Size(must(tensor.Elements(shape))))
+	size := must(typ.Size(must(numtype.CountElements(shape))))
 	return tensor.Tensor{Name: fmt.Sprintf("t%d.weight", i), Type: typ, Shape: shape,
 		Data: bytes.Repeat([]byte{byte(i), 7, 9}, size)[:size]}
 }
@@ -175,18 +176,18 @@ func TestRoundTrip(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer f.Close()
-		if f.Version != 3 || len(f.Meta) != len(keys) || len(f.Tensors) != len(tensors) {
-			t.Fatalf("version %d, %d keys, %d tensors", f.Version, len(f.Meta), len(f.Tensors))
+		if f.Version != 3 || len(f.list) != len(keys) || len(f.Tensors) != len(tensors) {
+			t.Fatalf("version %d, %d keys, %d tensors", f.Version, len(f.list), len(f.Tensors))
 		}
-		for i, kv := range f.Meta {
-			got := goValue(kv.Value)
+		for i, kv := range f.list {
+			got := goValue(kv.value)
 			if _, nested := values[i].([]Value); nested {
-				got, _ = kv.Value.Values()
+				got, _ = As[[]Value](kv.value)
 			}
-			if kv.Key != keys[i] || !cmp.Equal(got, values[i], cmp.Comparer(func(a, b Value) bool { return a == b })) {
-				t.Fatalf("%q = %v, want %q = %v", kv.Key, got, keys[i], values[i])
+			if kv.key != keys[i] || !cmp.Equal(got, values[i], cmp.Comparer(func(a, b Value) bool { return a == b })) {
+				t.Fatalf("%q = %v, want %q = %v", kv.key, got, keys[i], values[i])
 			}
-			_ = kv.Value.String()
+			_ = kv.value.String()
 		}
 		for i, want := range tensors {
 			got, ok := f.Tensor(want.Name)
@@ -234,10 +235,10 @@ func TestWriteFails(t *testing.T) {
 		"part block":     {`whole blocks`, func(w *Writer) { w.Add("x", tensor.Q8_0, []int{32, 2}, bytesOf(68)) }},
 		"no dimension":   {`below 1`, func(w *Writer) { w.Add("x", f32, []int{0}, bytesOf(0)) }},
 		"5 dimensions":   {`more than 4`, func(w *Writer) { w.Add("x", f32, []int{1, 1, 1, 1, 1}, bytesOf(4)) }},
-		"no ggml type":   {`no place for BOOL`, func(w *Writer) { w.Add("x", tensor.Bool, []int{1}, bytesOf(1)) }},
+		"no ggml type":   {`no place for BOOL`, func(w *Writer) { w.Add("x", numtype.Bool, []int{1}, bytesOf(1)) }},
 		"int":            {`uint32`, func(w *Writer) { w.Set("k", 3) }},
 		"no key":         {`65535`, func(w *Writer) { w.Set("", true) }},
-		"mixed array":    {`one type`, func(w *Writer) { w.Set("k", []Value{must(ValueOf(true)), must(ValueOf("x"))}) }},
+		"mixed array":    {`one type`, func(w *Writer) { w.Set("k", []Value{must(valueOf(true)), must(valueOf("x"))}) }},
 		"alignment":      {`power of two`, func(w *Writer) { w.Set(alignmentKey, uint32(24)) }},
 	} {
 		w := NewWriter()
@@ -263,9 +264,9 @@ func TestWriteFails(t *testing.T) {
 
 // copyMeta copies the metadata of an open file but for what says how it was split.
 func copyMeta(w *Writer, f *File) {
-	for _, kv := range f.Meta {
-		if !strings.HasPrefix(kv.Key, "split.") {
-			w.Set(kv.Key, kv.Value)
+	for _, kv := range f.list {
+		if !strings.HasPrefix(kv.key, "split.") {
+			w.Set(kv.key, kv.value)
 		}
 	}
 }

@@ -5,8 +5,8 @@ import (
 	"math"
 	"strings"
 
+	"github.com/grovellm/grove/internal/files/fileerr"
 	"github.com/grovellm/grove/internal/files/infile"
-	"github.com/grovellm/grove/tensor"
 )
 
 // A model can be split into files NAME-00001-of-00003.gguf and so on. Each says which it is, from 0, and of how many;
@@ -19,16 +19,16 @@ const (
 
 // openSplit opens the other parts when the file opened is the first of several.
 func (f *File) openSplit() error {
-	count, split := f.Uint(splitCount)
+	count, split := Get[uint64](f, splitCount)
 	if !split || count <= 1 {
 		return nil
 	}
-	field := "key " + tensor.Quote(splitCount)
+	field := "key " + fileerr.Quote(splitCount)
 	if count > math.MaxUint16 {
 		return f.fault(0, fail(field, remedyWrong, "a model in %d parts", count))
 	}
-	if no, ok := f.Uint(splitNo); !ok || no != 0 {
-		return f.fault(0, fail("key "+tensor.Quote(splitNo),
+	if no, ok := Get[uint64](f, splitNo); !ok || no != 0 {
+		return f.fault(0, fail("key "+fileerr.Quote(splitNo),
 			fmt.Sprintf("open the part whose name ends in -00001-of-%05d.gguf", count),
 			"this is part %d of %d of a split model", no+1, count))
 	}
@@ -42,15 +42,15 @@ func (f *File) openSplit() error {
 		path := fmt.Sprintf("%s-%05d-of-%05d.gguf", base, i+1, count)
 		p, err := infile.Open(path)
 		if err != nil {
-			return tensor.OpenError("gguf", path, err)
+			return fileerr.Opening("gguf", path, err)
 		}
 		h, err := f.addPart(p)
 		if err != nil {
 			return err
 		}
 		for _, kv := range h.meta {
-			if n, _ := kv.Value.Uint(); kv.Key == splitNo && n != uint64(i) || kv.Key == splitCount && n != count {
-				return f.fault(i, fail("key "+tensor.Quote(kv.Key), "take all parts from one download",
+			if n, _ := As[uint64](kv.value); kv.key == splitNo && n != uint64(i) || kv.key == splitCount && n != count {
+				return f.fault(i, fail("key "+fileerr.Quote(kv.key), "take all parts from one download",
 					"is %d in part %d of %d", n, i+1, count))
 			}
 		}
@@ -59,8 +59,8 @@ func (f *File) openSplit() error {
 			f.Tensors = append(f.Tensors, t)
 		}
 	}
-	if want, ok := f.Uint(splitTensors); ok && want != uint64(len(f.Tensors)) {
-		return f.fault(0, fail("key "+tensor.Quote(splitTensors), "take all parts from one download",
+	if want, ok := Get[uint64](f, splitTensors); ok && want != uint64(len(f.Tensors)) {
+		return f.fault(0, fail("key "+fileerr.Quote(splitTensors), "take all parts from one download",
 			"promises %d tensors, the parts hold %d", want, len(f.Tensors)))
 	}
 	return nil

@@ -41,7 +41,7 @@ func TestSplit(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	if arch, _ := f.String("general.architecture"); arch != "llama" || len(f.Tensors) != 3 {
+	if arch, _ := Get[string](f, "general.architecture"); arch != "llama" || len(f.Tensors) != 3 {
 		t.Errorf("%q with %d tensors", arch, len(f.Tensors))
 	}
 	for name, want := range map[string]float32{"a": 0, "b": 2, "c": 2} {

@@ -5,76 +5,86 @@ import (
 	"math"
 	"strings"
 
-	"github.com/grovellm/grove/tensor"
+	"github.com/grovellm/grove/internal/files/fileerr"
 )
 
-// ValueType is the type of a metadata value, numbered as in the file.
-type ValueType uint32
+// valueType is the type of a metadata value, numbered as in the file.
+type valueType uint32
 
 // The types of metadata values.
 const (
-	Uint8   ValueType = 0
-	Int8    ValueType = 1
-	Uint16  ValueType = 2
-	Int16   ValueType = 3
-	Uint32  ValueType = 4
-	Int32   ValueType = 5
-	Float32 ValueType = 6
-	Bool    ValueType = 7
-	String  ValueType = 8
-	Array   ValueType = 9
-	Uint64  ValueType = 10
-	Int64   ValueType = 11
-	Float64 ValueType = 12
+	typeUint8   valueType = 0
+	typeInt8    valueType = 1
+	typeUint16  valueType = 2
+	typeInt16   valueType = 3
+	typeUint32  valueType = 4
+	typeInt32   valueType = 5
+	typeFloat32 valueType = 6
+	typeBool    valueType = 7
+	typeString  valueType = 8
+	typeArray   valueType = 9
+	typeUint64  valueType = 10
+	typeInt64   valueType = 11
+	typeFloat64 valueType = 12
 )
 
 var valueTypes = [...]struct {
 	name  string
 	bytes int // the fixed size of a scalar; the least size of a string or an array
 }{
-	Uint8: {"u8", 1}, Int8: {"i8", 1}, Uint16: {"u16", 2}, Int16: {"i16", 2}, Uint32: {"u32", 4}, Int32: {"i32", 4},
-	Float32: {"f32", 4}, Bool: {"bool", 1}, String: {"str", 8}, Array: {"arr", 12}, Uint64: {"u64", 8}, Int64: {"i64",
-		8}, Float64: {"f64", 8},
+	typeUint8: {"u8", 1}, typeInt8: {"i8", 1}, typeUint16: {"u16", 2}, typeInt16: {"i16", 2},
+	typeUint32: {"u32", 4}, typeInt32: {"i32", 4}, typeUint64: {"u64", 8}, typeInt64: {"i64", 8},
+	typeFloat32: {"f32", 4}, typeFloat64: {"f64", 8}, typeBool: {"bool", 1}, typeString: {"str", 8}, typeArray: {"arr", 12},
 }
 
-func (t ValueType) known() bool { return int(t) < len(valueTypes) }
+func (t valueType) known() bool { return int(t) < len(valueTypes) }
 
 // String is the type's short name: u8, i32, f32, bool, str, arr and so on.
-func (t ValueType) String() string {
+func (t valueType) String() string {
 	if t.known() {
 		return valueTypes[t].name
 	}
 	return fmt.Sprintf("value type %d", uint32(t))
 }
 
-// KV is one metadata entry.
-type KV struct {
-	Key   string
-	Value Value
+// keyValue is one metadata entry.
+type keyValue struct {
+	key   string
+	value Value
 }
 
-// Value is a metadata value: its type and its bytes as the file has them, checked. Getters decode on
+// Value is a metadata value: its type and its bytes as the file has them, checked. As decodes on
 // demand, so that a vocabulary of 150k strings costs nothing until asked for, and a value copied
 // from one file to another stays the same to the bit. Values can be compared with ==.
 type Value struct {
-	typ ValueType
+	typ valueType
 	raw string // for an array: element type (4 bytes), count (8), elements
 }
 
-// Type is the value's type.
-func (v Value) Type() ValueType { return v.typ }
+// Type names the value's type: u8 to u64, i8 to i64, f32, f64, bool, str; [] and the type of its elements for an array.
+func (v Value) Type() string {
+	if v.typ != typeArray || v.raw == "" {
+		return v.typ.String()
+	}
+	elem := v.elem()
+	if elem != typeArray || v.Len() == 0 {
+		return "[]" + elem.String()
+	}
+	first, _ := v.first(1)
+	return "[]" + first[0].Type()
+}
 
-// Elem is the type of an array's elements, and the type itself of anything else.
-func (v Value) Elem() ValueType {
-	if v.typ != Array || v.raw == "" {
+// elem is the type of an array's elements, and the type itself of anything else.
+func (v Value) elem() valueType {
+	if v.typ != typeArray || v.raw == "" {
 		return v.typ
 	}
-	return ValueType(le32(v.raw))
+	return valueType(le32(v.raw))
 }
 
 // Len is the number of an array's elements, 1 for anything else.
 func (v Value) Len() int {
-	if v.typ != Array || v.raw == "" {
+	if v.typ != typeArray || v.raw == "" {
 		return 1
 	}
 	return int(le64(v.raw[4:]))
@@ -86,75 +96,75 @@ func le32(s string) uint32 {
 
 func le64(s string) uint64 { return uint64(le32(s)) | uint64(le32(s[4:]))<<32 }
 
-// Str returns a string value.
-func (v Value) Str() (string, bool) {
-	if v.typ != String || v.raw == "" {
+// str returns a string value.
+func (v Value) str() (string, bool) {
+	if v.typ != typeString || v.raw == "" {
 		return "", false
 	}
 	return v.raw[8:], true
 }
 
-// Bool returns a truth value.
-func (v Value) Bool() (b, ok bool) {
-	if v.typ != Bool || v.raw == "" {
+// bool returns a truth value.
+func (v Value) bool() (b, ok bool) {
+	if v.typ != typeBool || v.raw == "" {
 		return false, false
 	}
 	return v.raw[0] != 0, true
 }
 
-// Int returns an integer of any width that an int64 can hold.
-func (v Value) Int() (int64, bool) {
+// int returns an integer of any width that an int64 can hold.
+func (v Value) int() (int64, bool) {
 	if v.raw == "" {
 		return 0, false
 	}
 	return scalarInt(v.typ, v.raw)
 }
 
-// Uint returns an integer of any width that is not negative.
-func (v Value) Uint() (uint64, bool) {
-	if v.typ == Uint64 && v.raw != "" {
+// uint returns an integer of any width that is not negative.
+func (v Value) uint() (uint64, bool) {
+	if v.typ == typeUint64 && v.raw != "" {
 		return le64(v.raw), true
 	}
-	n, ok := v.Int()
+	n, ok := As[int64](v)
 	return uint64(n), ok && n >= 0
 }
 
-// Float returns a floating-point value, or an integer that a float64 holds exactly.
-func (v Value) Float() (float64, bool) {
+// float returns a floating-point value, or an integer that a float64 holds exactly.
+func (v Value) float() (float64, bool) {
 	if v.raw == "" {
 		return 0, false
 	}
 	return scalarFloat(v.typ, v.raw)
 }
 
-func scalarInt(t ValueType, raw string) (int64, bool) {
+func scalarInt(t valueType, raw string) (int64, bool) {
 	switch t {
-	case Uint8:
+	case typeUint8:
 		return int64(raw[0]), true
-	case Int8:
+	case typeInt8:
 		return int64(int8(raw[0])), true
-	case Uint16:
+	case typeUint16:
 		return int64(uint16(raw[0]) | uint16(raw[1])<<8), true
-	case Int16:
+	case typeInt16:
 		return int64(int16(uint16(raw[0]) | uint16(raw[1])<<8)), true
-	case Uint32:
+	case typeUint32:
 		return int64(le32(raw)), true
-	case Int32:
+	case typeInt32:
 		return int64(int32(le32(raw))), true
-	case Int64:
+	case typeInt64:
 		return int64(le64(raw)), true
-	case Uint64:
+	case typeUint64:
 		n := le64(raw)
 		return int64(n), n <= math.MaxInt64
 	}
 	return 0, false
 }
 
-func scalarFloat(t ValueType, raw string) (float64, bool) {
+func scalarFloat(t valueType, raw string) (float64, bool) {
 	switch t {
-	case Float32:
+	case typeFloat32:
 		return float64(math.Float32frombits(le32(raw))), true
-	case Float64:
+	case typeFloat64:
 		return math.Float64frombits(le64(raw)), true
 	}
 	n, ok := scalarInt(t, raw)
@@ -163,14 +173,14 @@ func scalarFloat(t ValueType, raw string) (float64, bool) {
 }
 
 // elements calls f for each element of a flat array of scalars; it reports false for any other value or when f does.
-func (v Value) elements(f func(t ValueType, i int, raw string) bool) bool {
-	if v.typ != Array || v.raw == "" {
+func (v Value) elements(f func(t valueType, i int, raw string) bool) bool {
+	if v.typ != typeArray || v.raw == "" {
 		return false
 	}
-	t := v.Elem()
+	t := v.elem()
 	n := v.Len()
 	raw := v.raw[12:]
-	if t == String || t == Array {
+	if t == typeString || t == typeArray {
 		return false
 	}
 	size := valueTypes[t].bytes
@@ -182,9 +192,9 @@ func (v Value) elements(f func(t ValueType, i int, raw string) bool) bool {
 	return true
 }
 
-// Strings returns an array of strings. They share the file's memory copy of the metadata: no string is copied.
-func (v Value) Strings() ([]string, bool) {
-	if v.Elem() != String || v.typ != Array {
+// strings returns an array of strings. They share the file's memory copy of the metadata: no string is copied.
+func (v Value) strings() ([]string, bool) {
+	if v.elem() != typeString || v.typ != typeArray {
 		return nil, false
 	}
 	out := make([]string, v.Len())
@@ -200,28 +210,28 @@ func (v Value) Strings() ([]string, bool) {
 // model has longer ones that are read as numbers.
 const maxNarrow = 1 << 22
 
-// Ints returns an array of integers that int64 can hold. It takes no array of more than 2^22 bytes or
+// ints returns an array of integers that int64 can hold. It takes no array of more than 2^22 bytes or
 // 16-bit integers.
-func (v Value) Ints() ([]int64, bool) {
-	if !v.arrayOf(func(t ValueType) bool { return t <= Int32 || t == Uint64 || t == Int64 }) ||
-		v.Len() > maxNarrow && valueTypes[v.Elem()].bytes < 4 {
+func (v Value) ints() ([]int64, bool) {
+	if !v.arrayOf(func(t valueType) bool { return t <= typeInt32 || t == typeUint64 || t == typeInt64 }) ||
+		v.Len() > maxNarrow && valueTypes[v.elem()].bytes < 4 {
 		return nil, false
 	}
 	out := make([]int64, v.Len())
-	ok := v.elements(func(t ValueType, i int, raw string) (ok bool) {
+	ok := v.elements(func(t valueType, i int, raw string) (ok bool) {
 		out[i], ok = scalarInt(t, raw)
 		return ok
 	})
 	return out, ok
 }
 
-// Floats returns an array of f32, or of f64 narrowed.
-func (v Value) Floats() ([]float32, bool) {
-	if !v.arrayOf(func(t ValueType) bool { return t == Float32 || t == Float64 }) {
+// floats returns an array of f32, or of f64 narrowed.
+func (v Value) floats() ([]float32, bool) {
+	if !v.arrayOf(func(t valueType) bool { return t == typeFloat32 || t == typeFloat64 }) {
 		return nil, false
 	}
 	out := make([]float32, v.Len())
-	ok := v.elements(func(t ValueType, i int, raw string) bool {
+	ok := v.elements(func(t valueType, i int, raw string) bool {
 		f, ok := scalarFloat(t, raw)
 		out[i] = float32(f)
 		return ok
@@ -229,28 +239,28 @@ func (v Value) Floats() ([]float32, bool) {
 	return out, ok
 }
 
-// Bools returns an array of truth values.
-func (v Value) Bools() ([]bool, bool) {
-	if !v.arrayOf(func(t ValueType) bool { return t == Bool }) {
+// bools returns an array of truth values.
+func (v Value) bools() ([]bool, bool) {
+	if !v.arrayOf(func(t valueType) bool { return t == typeBool }) {
 		return nil, false
 	}
 	out := make([]bool, v.Len())
-	ok := v.elements(func(_ ValueType, i int, raw string) bool {
+	ok := v.elements(func(_ valueType, i int, raw string) bool {
 		out[i] = raw[0] != 0
 		return true
 	})
 	return out, ok
 }
 
-// Values returns the elements of any array, nested ones included.
-func (v Value) Values() ([]Value, bool) { return v.First(v.Len()) }
+// values returns the elements of any array, nested ones included.
+func (v Value) values() ([]Value, bool) { return v.first(v.Len()) }
 
-// First returns the first n elements of an array, or all if it has fewer.
-func (v Value) First(n int) ([]Value, bool) {
-	if v.typ != Array || v.raw == "" {
+// first returns the first n elements of an array, or all if it has fewer.
+func (v Value) first(n int) ([]Value, bool) {
+	if v.typ != typeArray || v.raw == "" {
 		return nil, false
 	}
-	t, raw := v.Elem(), v.raw[12:]
+	t, raw := v.elem(), v.raw[12:]
 	out := make([]Value, min(n, v.Len()))
 	for i := range out {
 		end, _ := valueEnd(raw, t, 0) // checked when the value was made
@@ -259,8 +269,8 @@ func (v Value) First(n int) ([]Value, bool) {
 	return out, true
 }
 
-func (v Value) arrayOf(want func(ValueType) bool) bool {
-	return v.typ == Array && v.raw != "" && want(v.Elem())
+func (v Value) arrayOf(want func(valueType) bool) bool {
+	return v.typ == typeArray && v.raw != "" && want(v.elem())
 }
 
 // String prints the value for a person, long arrays and strings shortened.
@@ -270,26 +280,26 @@ func (v Value) String() string {
 		return "no value"
 	}
 	switch v.typ {
-	case String:
-		s, _ := v.Str()
-		return tensor.Quote(s)
-	case Bool:
-		b, _ := v.Bool()
+	case typeString:
+		s, _ := As[string](v)
+		return fileerr.Quote(s)
+	case typeBool:
+		b, _ := As[bool](v)
 		return fmt.Sprint(b)
-	case Uint64:
-		n, _ := v.Uint()
+	case typeUint64:
+		n, _ := As[uint64](v)
 		return fmt.Sprint(n)
-	case Float32:
-		f, _ := v.Float()
+	case typeFloat32:
+		f, _ := As[float64](v)
 		return fmt.Sprint(float32(f))
-	case Float64:
-		f, _ := v.Float()
+	case typeFloat64:
+		f, _ := As[float64](v)
 		return fmt.Sprint(f)
-	case Array:
+	case typeArray:
 		var b strings.Builder
 		b.WriteByte('[')
 		raw := v.raw[12:]
-		t := v.Elem()
+		t := v.elem()
 		n := v.Len()
 		for i := range min(n, few) {
 			if i > 0 {
@@ -304,6 +314,6 @@ func (v Value) String() string {
 		}
 		return b.String() + "]"
 	}
-	n, _ := v.Int()
+	n, _ := As[int64](v)
 	return fmt.Sprint(n)
 }

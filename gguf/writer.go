@@ -9,6 +9,8 @@ import (
 	"slices"
 
 	"github.com/grovellm/grove/internal/files/atomicfile"
+	"github.com/grovellm/grove/internal/files/fileerr"
+	"github.com/grovellm/grove/internal/files/numtype"
 	"github.com/grovellm/grove/tensor"
 )
 
@@ -19,7 +21,7 @@ const maxName = 63
 // turn comes, so that a file of any size is written in little memory. The first mistake made with Set or Add is kept
 // and returned by WriteTo and WriteFile.
 type Writer struct {
-	meta    []KV
+	meta    []keyValue
 	tensors []pending
 	names   map[string]bool
 	total   uint64 // bytes of data, padding left out
@@ -40,28 +42,30 @@ func (w *Writer) fail(field, remedy, format string, args ...any) {
 	}
 }
 
-// Set sets a metadata key to anything ValueOf takes. A key set before keeps its place.
+// Set sets a metadata key to a Go scalar of fixed size, a string, a slice of those, a Value, or a []Value of one
+// type (which may be arrays). A plain int is refused, as its width in the file would be a guess. A key set before
+// keeps its place.
 func (w *Writer) Set(key string, value any) {
-	v, err := ValueOf(value)
+	v, err := valueOf(value)
 	switch {
 	case err != nil:
-		w.fail("key "+tensor.Quote(key), "", "%w", err)
+		w.fail("key "+fileerr.Quote(key), "", "%w", err)
 		return
 	case key == "" || len(key) > 65535:
-		w.fail("key "+tensor.Quote(key), "", "want 1 to 65535 bytes, it has %d", len(key))
+		w.fail("key "+fileerr.Quote(key), "", "want 1 to 65535 bytes, it has %d", len(key))
 		return
 	}
-	if i := slices.IndexFunc(w.meta, func(kv KV) bool { return kv.Key == key }); i >= 0 {
-		w.meta[i].Value = v
+	if i := slices.IndexFunc(w.meta, func(kv keyValue) bool { return kv.key == key }); i >= 0 {
+		w.meta[i].value = v
 		return
 	}
-	w.meta = append(w.meta, KV{key, v})
+	w.meta = append(w.meta, keyValue{key, v})
 }
 
 // Add adds a tensor whose encoded bytes fill will write when the file is written.
 func (w *Writer) Add(name string, t tensor.Type, shape []int, fill func(w io.Writer) error) {
-	field := "tensor " + tensor.Quote(name)
-	elements, err := tensor.Elements(shape)
+	field := "tensor " + fileerr.Quote(name)
+	elements, err := numtype.CountElements(shape)
 	switch {
 	case err != nil:
 		w.fail(field, "", "%w", err)
@@ -117,7 +121,7 @@ func (w *Writer) WriteFile(path string) error {
 	if err == nil {
 		return nil
 	}
-	e := &tensor.FileError{Format: "gguf", File: path, Err: err}
+	e := &fileerr.Error{Format: "gguf", File: path, Err: err}
 	if p := (*fault)(nil); errors.As(err, &p) {
 		e.Field = p.field
 		e.Remedy = p.remedy
@@ -133,12 +137,12 @@ func (w *Writer) WriteTo(out io.Writer) (int64, error) {
 	}
 	a := uint64(defaultAlignment)
 	for _, kv := range w.meta {
-		if kv.Key == alignmentKey {
+		if kv.key == alignmentKey {
 			var ok bool
-			a, ok = kv.Value.Uint()
-			if !ok || kv.Value.typ != Uint32 || bits.OnesCount64(a) != 1 || a > maxAlignment {
-				return 0, fail("key "+tensor.Quote(alignmentKey), "", "is %v (%v), want a u32 that is a power of two",
-					kv.Value, kv.Value.Type())
+			a, ok = As[uint64](kv.value)
+			if !ok || kv.value.typ != typeUint32 || bits.OnesCount64(a) != 1 || a > maxAlignment {
+				return 0, fail("key "+fileerr.Quote(alignmentKey), "", "is %v (%v), want a u32 that is a power of two",
+					kv.value, kv.value.Type())
 			}
 		}
 	}
@@ -150,7 +154,7 @@ func (w *Writer) WriteTo(out io.Writer) (int64, error) {
 	pad := make([]byte, a)
 	for _, t := range w.tensors {
 		if err := atomicfile.Exactly(out, t.Size, t.fill); err != nil {
-			return n, fail("tensor "+tensor.Quote(t.Name), "", "%w", err)
+			return n, fail("tensor "+fileerr.Quote(t.Name), "", "%w", err)
 		}
 		gap := align(uint64(t.Size), a) - uint64(t.Size)
 		if _, err := out.Write(pad[:gap]); err != nil {
@@ -168,9 +172,9 @@ func (w *Writer) header(a uint64) []byte {
 	b = le.AppendUint64(b, uint64(len(w.tensors)))
 	b = le.AppendUint64(b, uint64(len(w.meta)))
 	for _, kv := range w.meta {
-		b = appendString(b, kv.Key)
-		b = le.AppendUint32(b, uint32(kv.Value.typ))
-		b = append(b, kv.Value.raw...)
+		b = appendString(b, kv.key)
+		b = le.AppendUint32(b, uint32(kv.value.typ))
+		b = append(b, kv.value.raw...)
 	}
 	off := uint64(0)
 	for _, t := range w.tensors {

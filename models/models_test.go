@@ -13,6 +13,7 @@ import (
 	"github.com/grovellm/grove/gguf"
 	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/heads"
+	"github.com/grovellm/grove/internal/inside"
 	"github.com/grovellm/grove/models"
 )
 
@@ -41,12 +42,12 @@ func TestPair(t *testing.T) {
 		}
 		files = append(files, f)
 	}
-	for _, kv := range files[0].Meta {
-		if !strings.HasPrefix(kv.Key, "tokenizer.") {
+	for key, want := range files[0].Meta() {
+		if !strings.HasPrefix(key, "tokenizer.") {
 			continue
 		}
-		if v, ok := files[1].Lookup(kv.Key); !ok || v != kv.Value {
-			t.Errorf("the models' tokenizers differ in %s", kv.Key)
+		if v, ok := files[1].Lookup(key); !ok || v != want {
+			t.Errorf("the models' tokenizers differ in %s", key)
 		}
 	}
 }
@@ -115,7 +116,7 @@ func TestTargetWritesGo(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer m.Close()
-	if !m.HasDraft() {
+	if inside.Target(m).Draft == nil {
 		t.Error("opened without its draft model")
 	}
 	const prompt = "package list\n\n// Len returns the number of elements in the list.\nfunc (l *List) Len() int {\n\treturn l.len\n}\n\n"

@@ -18,21 +18,6 @@ type History struct {
 // NewHistory returns an empty history with a window of last tokens (Params.PenaltyLast), 0 for the whole text.
 func NewHistory(last int) *History { return &History{last: last, index: make([]int32, 64)} }
 
-// Reset empties h for another text, keeping its memory.
-func (h *History) Reset(last int) {
-	h.last = last
-	h.text = h.text[:0]
-	h.tokens = h.tokens[:0]
-	h.counts = h.counts[:0]
-	if h.index == nil {
-		h.index = make([]int32, 64)
-	}
-	clear(h.index)
-}
-
-// Len is the number of tokens pushed.
-func (h *History) Len() int { return len(h.text) }
-
 // Push adds a token to the end of the text.
 func (h *History) Push(token int32) {
 	h.text = append(h.text, token)
@@ -50,14 +35,6 @@ func (h *History) Pop() {
 		h.add(h.text[in], 1)
 	}
 	h.text = h.text[:n]
-}
-
-// Count is how often token occurs in the window.
-func (h *History) Count(token int32) int {
-	if at := h.index[h.find(token)]; at > 0 {
-		return int(h.counts[at-1])
-	}
-	return 0
 }
 
 // find is the place of token in index, or the empty one where it belongs.

@@ -23,7 +23,7 @@ func (s *Sampler) TopOf(dst []Candidate, logits []float32, tokens []int32, outsi
 		return dst
 	}
 	p := &s.p
-	chosen := p.Narrows()
+	chosen := p.narrows()
 	if !chosen && len(s.bias) == 0 && (h == nil || !p.Penalised()) {
 		return s.topListed(dst, logits, tokens, position, outside)
 	}

@@ -4,6 +4,7 @@ package sample
 
 import (
 	"fmt"
+	"github.com/grovellm/grove/internal/speculate/badfield"
 	"math"
 )
 
@@ -30,19 +31,11 @@ const (
 	maxPenalty     = 1000
 )
 
-// RangeError says that a field of Params has a value it cannot have.
-type RangeError struct {
-	Field  string // as Go spells it
-	Reason string // the value, and what to give instead
-}
-
-func (e *RangeError) Error() string { return "sample: " + e.Field + ": " + e.Reason }
-
 func rangef(field, format string, args ...any) error {
-	return &RangeError{field, fmt.Sprintf(format, args...)}
+	return &badfield.Error{Field: field, Reason: fmt.Sprintf(format, args...)}
 }
 
-// Validate reports the first field out of range, as a RangeError.
+// Validate reports the first field out of range: its name, its value, and what to give instead.
 func (p *Params) Validate() error {
 	for _, f := range []struct {
 		name     string
@@ -87,9 +80,9 @@ func (p *Params) Validate() error {
 // minTemperature is the least temperature that is not 0: below it logit/temperature could overflow.
 const minTemperature = 1e-4
 
-// Narrows reports whether top-k, top-p or min-p leave tokens out, so that the choice of one token
+// narrows reports whether top-k, top-p or min-p leave tokens out, so that the choice of one token
 // depends on others' logits.
-func (p *Params) Narrows() bool {
+func (p *Params) narrows() bool {
 	return p.Temperature > 0 && (p.TopK > 0 || p.TopP > 0 && p.TopP < 1 || p.MinP > 0)
 }
 

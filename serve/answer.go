@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/grovellm/grove"
+	"github.com/grovellm/grove/internal/inside"
 )
 
 // form is how an endpoint shows an answer.
@@ -207,7 +208,8 @@ func (a *answering) finished(index int, r *grove.Result) {
 	f.tokens += r.Stats.Tokens
 	f.finish = string(r.Finish)
 	a.s.metrics.finished(a.model, r)
-	a.s.pace.add(r.Stats.Prefill + r.Stats.Decode)
+	s := inside.Stats(r)
+	a.s.pace.add(s.Prefill + s.Decode)
 }
 
 // finishReason is OpenAI's word for why a generation ended; empty while it goes on. It is

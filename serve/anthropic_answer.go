@@ -20,7 +20,7 @@ type anthropicFault struct {
 	Message string `json:"message"`
 }
 
-func anthropicError(x *exchange, e *Error) any {
+func anthropicError(x *exchange, e *apiError) any {
 	return anthropicFailure{"error", anthropicFault{anthropicType(e.Status), e.Message}, x.id}
 }
 

@@ -87,7 +87,7 @@ func (x *exchange) embed(m *Model, o *embedOptions, truncate bool) (vectors [][]
 	switch how := o.Pooling.or("mean"); how {
 	case "mean":
 	case "last":
-		options.Pooling = grove.LastPooling
+		options.Last = true
 	default:
 		return nil, 0, o.Pooling.fail("%q: want mean or last", how)
 	}

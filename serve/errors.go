@@ -11,8 +11,8 @@ import (
 	"github.com/grovellm/grove/internal/speculate"
 )
 
-// Error is an error in OpenAI's form.
-type Error struct {
+// apiError is an error in OpenAI's form.
+type apiError struct {
 	Status int `json:"-"` // of HTTP
 
 	Message string  `json:"message"`
@@ -21,10 +21,10 @@ type Error struct {
 	Code    *string `json:"code"`
 }
 
-func (e *Error) Error() string { return e.Message }
+func (e *apiError) Error() string { return e.Message }
 
-func newError(status int, kind, code, format string, args ...any) *Error {
-	e := &Error{Status: status, Type: kind, Message: fmt.Sprintf(format, args...)}
+func newError(status int, kind, code, format string, args ...any) *apiError {
+	e := &apiError{Status: status, Type: kind, Message: fmt.Sprintf(format, args...)}
 	if code != "" {
 		e.Code = &code
 	}
@@ -32,7 +32,7 @@ func newError(status int, kind, code, format string, args ...any) *Error {
 }
 
 // fieldError says that a field of the body has a value that it cannot have.
-func fieldError(field, format string, args ...any) *Error {
+func fieldError(field, format string, args ...any) *apiError {
 	e := newError(http.StatusBadRequest, "invalid_request_error", "", "%s: %s", field, fmt.Sprintf(format, args...))
 	e.Param = &field
 	return e
@@ -58,8 +58,8 @@ const statusGone = 499
 
 // errorOf is err as the client sees it, an overflow of the context in the words of its protocol.
 // What is not the client's fault is not told in detail.
-func errorOf(err error, param func(field string) string, overflow string) *Error {
-	var known *Error
+func errorOf(err error, param func(field string) string, overflow string) *apiError {
+	var known *apiError
 	var option *grove.OptionError
 	var long *grove.ContextError
 	var large *engine.TooLargeError
@@ -87,7 +87,7 @@ func errorOf(err error, param func(field string) string, overflow string) *Error
 		"the server failed: its log has the error, under the request's id")
 }
 
-func overflowError(field, format string, tokens, most int) *Error {
+func overflowError(field, format string, tokens, most int) *apiError {
 	e := newError(http.StatusBadRequest, "invalid_request_error", "context_length_exceeded", format, tokens, most)
 	e.Param = &field
 	return e

@@ -238,7 +238,7 @@ func (x *exchange) fail(err error) {
 }
 
 // errorOf is err as the client sees it.
-func (x *exchange) errorOf(err error) *Error { return errorOf(err, x.param, x.protocol.overflow) }
+func (x *exchange) errorOf(err error) *apiError { return errorOf(err, x.param, x.protocol.overflow) }
 
 func (x *exchange) writeJSON(status int, v any) error {
 	data, err := marshal(v)

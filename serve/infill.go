@@ -49,7 +49,7 @@ func (m *Model) fill(prefix, suffix string, before []infillFile) ([]int32, error
 	if t == nil {
 		return nil, errNoTokenizer
 	}
-	f, ok := t.FIM()
+	gap, ok := t.Infill(prefix, suffix)
 	if !ok {
 		return nil, newError(http.StatusBadRequest, "invalid_request_error", "no_infill",
 			"the model has no tokens that mark a gap to fill (such as <|fim_prefix|>): use a code model that does")
@@ -59,21 +59,28 @@ func (m *Model) fill(prefix, suffix string, before []infillFile) ([]int32, error
 	if t.AddBOS() {
 		tokens = append(tokens, t.BOS())
 	}
+	separator, separates := fileSeparator(t)
 	for _, file := range before {
-		if f.File >= 0 {
-			tokens = append(tokens, f.File)
+		if separates {
+			tokens = append(tokens, separator)
 			text(file.Name + "\n" + file.Text.text())
 		} else {
 			text(file.Text.text() + "\n\n")
 		}
 	}
-	if len(before) > 0 && f.File >= 0 {
-		tokens = append(tokens, f.File)
+	if len(before) > 0 && separates {
+		tokens = append(tokens, separator)
 		text("\n")
 	}
-	tokens = append(tokens, f.Prefix)
-	text(prefix)
-	tokens = append(tokens, f.Suffix)
-	text(suffix)
-	return append(tokens, f.Middle), nil
+	return append(tokens, gap...), nil
+}
+
+// fileSeparator is the token that begins a further file.
+func fileSeparator(t *tokenizer.Tokenizer) (id int32, ok bool) {
+	for _, name := range []string{"<|file_sep|>", "<file_sep>"} {
+		if id, ok := t.Find(name); ok && t.IsSpecial(id) {
+			return id, true
+		}
+	}
+	return 0, false
 }

@@ -89,7 +89,7 @@ func (m *Model) piece(token int32) string {
 	if t.IsSpecial(token) {
 		return t.Text(token)
 	}
-	return string(t.Piece(token))
+	return t.Piece(token)
 }
 
 // tokenName is a token as text completions show it. Bytes that are no whole characters are written

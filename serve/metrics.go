@@ -68,7 +68,7 @@ func (m *metrics) request(endpoint string, status int, took time.Duration) {
 // finished counts a choice that ended.
 func (m *metrics) finished(model string, r *grove.Result) {
 	m.finishes.WithLabelValues(model, string(r.Finish)).Inc()
-	if t := r.Stats.PerToken(); t > 0 {
+	if t := inside.Stats(r).PerToken(); t > 0 {
 		m.perToken.WithLabelValues(model).Observe(t.Seconds())
 	}
 }

@@ -12,7 +12,7 @@ type ollamaFailure struct {
 	Error string `json:"error"`
 }
 
-func ollamaError(_ *exchange, e *Error) any { return ollamaFailure{e.Message} }
+func ollamaError(_ *exchange, e *apiError) any { return ollamaFailure{e.Message} }
 
 // ollamaForm is the form of Ollama's chats and generations.
 type ollamaForm struct {

@@ -95,12 +95,13 @@ func (s *Server) describe(m *Model) *ollamaShown {
 		}
 	}
 	if t := m.Tokenizer(); t != nil {
-		if _, ok := t.FIM(); ok {
+		if _, ok := t.Infill("", ""); ok {
 			can = append(can, "insert")
 		}
 	}
-	return &ollamaShown{model: s.newOllamaModel(m.Name, m.WeightBytes(), d), Modelfile: "FROM " + m.Name + "\n",
-		Template: m.template(), Details: d, Info: info, Capabilities: can, Modified: s.began}
+	return &ollamaShown{model: s.newOllamaModel(m.Name, inside.Target(m).Model.WeightBytes(), d),
+		Modelfile: "FROM " + m.Name + "\n",
+		Template:  m.template(), Details: d, Info: info, Capabilities: can, Modified: s.began}
 }
 
 // described returns the description of an entry; nil where its model was not loaded yet. The models

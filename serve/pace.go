@@ -65,7 +65,7 @@ const (
 // retryAfter is in how many seconds a client should ask again after an error: when the queue will
 // have emptied, if requests take as long as the last ones did; and while the server loads its
 // model, after as long again as that has taken.
-func (x *exchange) retryAfter(e *Error) string {
+func (x *exchange) retryAfter(e *apiError) string {
 	wait := leastRetry
 	switch {
 	case e == errLoading:

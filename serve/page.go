@@ -11,9 +11,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/grovellm/grove"
 	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/inside"
+	"github.com/grovellm/grove/internal/speculate"
 )
 
 //go:embed page/dist
@@ -92,7 +92,7 @@ func (s *Server) status(x *exchange) error {
 			}
 		}
 	})
-	a := status{m.Name, true, m.Context(), grove.DefaultBudget, m.Drafter, m.ready}
+	a := status{m.Name, true, m.Context(), speculate.DefaultBudget, m.Drafter, m.ready}
 	if a.Drafter == "" {
 		a.Drafter = registry.Plain
 	} else if name, err := registry.Resolve(a.Drafter, inside.Target(m)); err == nil {

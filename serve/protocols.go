@@ -14,7 +14,7 @@ type protocol struct {
 	ping, done string // what a stream sends while nothing comes, and at its end
 	idHeader   string // that has the request's id beside X-Request-Id
 	errorEvent string // the name of an error's event
-	errorBody  func(x *exchange, e *Error) any
+	errorBody  func(x *exchange, e *apiError) any
 	overflow   string // says that a prompt has %[1]d tokens, where %[2]d are the most: clients know the words
 }
 
@@ -72,8 +72,8 @@ func protocolOf(r *http.Request) *protocol {
 }
 
 // openAIError is an error in OpenAI's form.
-func openAIError(_ *exchange, e *Error) any {
+func openAIError(_ *exchange, e *apiError) any {
 	return struct {
-		Error *Error `json:"error"`
+		Error *apiError `json:"error"`
 	}{e}
 }

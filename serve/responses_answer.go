@@ -39,7 +39,7 @@ type responseObject struct {
 	Created    int64               `json:"created_at"`
 	Status     string              `json:"status"`
 	Model      string              `json:"model"`
-	Error      *Error              `json:"error"`
+	Error      *apiError           `json:"error"`
 	Incomplete *responseIncomplete `json:"incomplete_details"`
 	Output     []any               `json:"output"` // items
 	Usage      *responseUsage      `json:"usage,omitempty"`

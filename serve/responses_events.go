@@ -99,7 +99,7 @@ func (f *responseForm) head(name string) eventHead {
 }
 
 // failed is the event of an error.
-func (f *responseForm) failed(e *Error) event {
+func (f *responseForm) failed(e *apiError) event {
 	return event{"error", errorEvent{f.head("error"), e.Code, e.Message, e.Param}}
 }
 

@@ -10,6 +10,8 @@ import (
 
 	"github.com/grovellm/grove"
 	"github.com/grovellm/grove/internal/drafters/registry"
+	"github.com/grovellm/grove/internal/inside"
+	"github.com/grovellm/grove/internal/speculate"
 )
 
 // round is what a stream says of a round of speculation, for clients that show trees.
@@ -48,7 +50,7 @@ type generation struct {
 	index    int
 	next     func() (grove.Chunk, error, bool)
 	verified *verified // by the round of the next chunk
-	stats    grove.Stats
+	stats    speculate.Stats
 	clock    time.Duration // after the first token
 }
 
@@ -67,7 +69,7 @@ func (c *call) start(ctx context.Context, i int) (g *generation, stop func()) {
 	}
 	r.Paced, r.FreshPrompt = c.race, c.race
 	if c.rounds {
-		r.OnRound = func(q grove.Round) { g.verified = c.verified(&q, &g.stats) }
+		inside.SetOnRound(&r, func(q inside.Round) { g.verified = c.verified(&q, &g.stats) })
 	}
 	g.next, stop = iter.Pull2(c.model.GenerateTokens(ctx, c.prompts[i/c.n].tokens, r))
 	return g, stop
@@ -104,7 +106,7 @@ func (c *call) run(ctx context.Context, parts chan<- part, first, count int) {
 			g.clock = ended
 		}
 		if c.race && chunk.Result != nil {
-			chunk.Result.Stats.Decode = p.clock
+			inside.Stats(chunk.Result).Decode = p.clock
 		}
 		select {
 		case parts <- p:
@@ -115,7 +117,7 @@ func (c *call) run(ctx context.Context, parts chan<- part, first, count int) {
 }
 
 // verified copies a round. before are the statistics of the rounds before it.
-func (c *call) verified(q *grove.Round, before *grove.Stats) *verified {
+func (c *call) verified(q *inside.Round, before *speculate.Stats) *verified {
 	t := roundTree{Tokens: q.Tree.Token, Parents: q.Tree.Parent}
 	for i, token := range q.Tree.Token {
 		t.Texts, t.Logprobs = append(t.Texts, c.model.piece(token)), append(t.Logprobs, finite(q.Tree.LogProb[i]))

@@ -52,7 +52,7 @@ func (a *answering) stream(parts <-chan part) error {
 }
 
 // failing is a form that has an event for errors.
-type failing interface{ failed(e *Error) event }
+type failing interface{ failed(e *apiError) event }
 
 // abort tells the client of an error: as an answer where none has begun, as an event otherwise.
 func (a *answering) abort(err error) error {

@@ -144,7 +144,7 @@ func (s *Server) detokenize(x *exchange) error {
 		return b.Tokens.fail("want a list of tokens, not nothing")
 	}
 	for i, token := range b.Tokens.value {
-		if vocab := m.Target().Vocab; token < 0 || int(token) >= vocab {
+		if vocab := inside.Target(m).Vocab; token < 0 || int(token) >= vocab {
 			return fieldError(fmt.Sprintf("%s[%d]", b.Tokens.path, i), "token %d: this model's go from 0 to %d", token, vocab-1)
 		}
 	}
@@ -202,8 +202,8 @@ func (m *Model) tokenNamed(token int32) string {
 
 // template is the chat template in the model's files; empty where they have none.
 func (m *Model) template() string {
-	if t := m.Tokenizer(); t != nil && len(t.Templates()) > 0 {
-		return t.Templates()[0].Text
+	if t := m.Tokenizer(); t != nil {
+		return t.Templates()["default"]
 	}
 	return ""
 }
@@ -232,7 +232,7 @@ func (s *Server) card(e *entry) modelCard {
 	c := modelCard{ID: e.Name, Object: "model", Created: s.began.Unix(), Owner: "grove", Status: e.state()}
 	if m := e.model; m != nil {
 		config := inside.Target(m).Model.Config
-		e.meta = &modelMeta{m.Context(), config.Vocab, config.Parameters(), m.WeightBytes()}
+		e.meta = &modelMeta{m.Context(), config.Vocab, config.Parameters(), inside.Target(m).Model.WeightBytes()}
 	}
 	c.Meta = e.meta
 	if c.Meta != nil {

@@ -4,8 +4,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/grovellm/grove"
 	"github.com/grovellm/grove/internal/drafters/registry"
+	"github.com/grovellm/grove/internal/inside"
+	"github.com/grovellm/grove/internal/speculate"
 	"github.com/grovellm/grove/tokenizer"
 )
 
@@ -123,9 +124,9 @@ func common(a, b []int32) int {
 }
 
 // stats are those of all choices.
-func (a *answering) stats() (all grove.Stats) {
+func (a *answering) stats() (all speculate.Stats) {
 	for i := range a.choices {
-		s := &a.choices[i].result.Stats
+		s := inside.Stats(a.choices[i].result)
 		all.Add(s)
 		all.Decode += s.Decode
 	}

@@ -170,7 +170,7 @@ func TestLogprobBytes(t *testing.T) {
 	s := start(t, nil, serve.Options{})
 	tok, wide := m.Tokenizer(), 0
 	for id := range int32(tok.VocabSize()) { // 20 at a time: those that a bias makes the likeliest
-		piece := tok.Piece(id)
+		piece := []byte(tok.Piece(id))
 		if tok.IsSpecial(id) || len(piece) == len([]rune(string(piece))) {
 			continue
 		}

@@ -6,6 +6,7 @@ import (
 	"math"
 	"unsafe"
 
+	"github.com/grovellm/grove/internal/files/numtype"
 	"github.com/grovellm/grove/internal/kernels/codebook"
 	"github.com/grovellm/grove/internal/kernels/num"
 )
@@ -74,7 +75,7 @@ var blockDecoder = map[Type]func(src []byte, dst []float32){
 	Q5_K: decodeQ5K,
 	Q6_K: decodeQ6K,
 
-	MXFP4: decodeMXFP4, IQ4_NL: decodeIQ4NL, IQ4_XS: decodeIQ4XS, Q3_K: decodeQ3K, Q2_K: decodeQ2K,
+	MXFP4: decodeMXFP4, IQ4_NL: decodeIQ4NL, numtype.IQ4_XS: decodeIQ4XS, numtype.Q3_K: decodeQ3K, numtype.Q2_K: decodeQ2K,
 }
 
 // code is the type in package codebook, which decodes it.

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"math"
 
+	"github.com/grovellm/grove/internal/files/numtype"
 	"github.com/grovellm/grove/internal/kernels/num"
 )
 
@@ -125,29 +126,16 @@ func nearestIQ4(x float64) byte {
 // x = d·(s−32)·v[q]
 func decodeIQ4XS(src []byte, dst []float32) {
 	for b := range 8 {
-		decodeIQ4(half(src)*float32(iq4Scale(src, b)), src[8+16*b:][:16], dst[32*b:])
+		decodeIQ4(half(src)*float32(numtype.IQ4Scale(src, b)), src[8+16*b:][:16], dst[32*b:])
 	}
-}
-
-func iq4Scale(src []byte, b int) int {
-	return int(src[4+b/2]>>(4*(b%2))&15|byte(binary.LittleEndian.Uint16(src[2:])>>(2*b)&3)<<4) - 32
 }
 
 // Q3_K: 256 third bits, 256 times two bits, 16 scales of 6 bits, d (half). x = d·(s−32)·(q−4)
 func decodeQ3K(src []byte, dst []float32) {
 	d := half(src[108:])
 	for e := range dst {
-		dst[e] = d * float32(q3Scale(src, e/16)) * float32(q3Element(src, e))
+		dst[e] = d * float32(numtype.Q3Scale(src, e/16)) * float32(numtype.Q3Element(src, e))
 	}
-}
-
-func q3Element(src []byte, e int) int {
-	return int(src[32+e/128*32+e%32]>>(e/32%4*2)&3|src[e%32]>>(e/32)&1<<2) - 4
-}
-
-func q3Scale(src []byte, b int) int {
-	s := src[96:108]
-	return int(s[b%8]>>(b/8*4)&15|s[8+b%4]>>(b/4*2)&3<<4) - 32
 }
 
 // Q2_K: 16 scales and minimums of 4 bits, 256 times two bits, d and dmin (halves).

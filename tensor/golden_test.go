@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"fmt"
+	"github.com/grovellm/grove/internal/files/numtype"
 	"hash/fnv"
 	"math"
 	"slices"
@@ -38,15 +39,17 @@ func input() []float32 {
 
 // goldenTypes is the order of the file, which seeds the random blocks.
 var goldenTypes = []Type{F32, F16, BF16, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q4_K, Q5_K, Q6_K, MXFP4,
-	IQ4_NL, IQ4_XS, Q3_K, Q2_K,
-	IQ1_S, IQ1_M, IQ2_XXS, IQ2_XS, IQ2_S, IQ3_XXS, IQ3_S, TQ1_0, TQ2_0, Q1_0, Q2_0}
+	IQ4_NL, numtype.IQ4_XS, numtype.Q3_K, numtype.Q2_K,
+	numtype.IQ1_S, numtype.IQ1_M, numtype.IQ2_XXS, numtype.IQ2_XS, numtype.IQ2_S, numtype.IQ3_XXS, numtype.IQ3_S,
+	numtype.TQ1_0, numtype.TQ2_0, numtype.Q1_0, numtype.Q2_0}
 
 // halfAt is where a block keeps its half-precision numbers.
 var halfAt = map[Type][]int{Q4_0: {0}, Q5_0: {0}, Q8_0: {0}, Q4_1: {0, 2}, Q5_1: {0, 2}, Q4_K: {0, 2}, Q5_K: {0, 2},
 	Q6_K: {208}, F32: {2}, F16: {0}, BF16: {0},
-	IQ4_NL: {0}, IQ4_XS: {0}, Q3_K: {108}, Q2_K: {80, 82},
-	IQ1_S: {0}, IQ1_M: {54}, IQ2_XXS: {0}, IQ2_XS: {0}, IQ2_S: {0}, IQ3_XXS: {0}, IQ3_S: {0}, TQ1_0: {52}, TQ2_0: {64},
-	Q1_0: {0}, Q2_0: {0}}
+	IQ4_NL: {0}, numtype.IQ4_XS: {0}, numtype.Q3_K: {108}, numtype.Q2_K: {80, 82},
+	numtype.IQ1_S: {0}, numtype.IQ1_M: {54}, numtype.IQ2_XXS: {0}, numtype.IQ2_XS: {0}, numtype.IQ2_S: {0},
+	numtype.IQ3_XXS: {0}, numtype.IQ3_S: {0}, numtype.TQ1_0: {52}, numtype.TQ2_0: {64},
+	numtype.Q1_0: {0}, numtype.Q2_0: {0}}
 
 // randomBlocks is random bits, with one exponent bit of each scale cleared to keep it finite.
 func randomBlocks(t Type, blocks int) []byte {

@@ -8,7 +8,8 @@ import (
 	"github.com/grovellm/grove/internal/kernels/num"
 )
 
-// Quantize encodes src as one of Writable's types into dst, whose length must be t.Size(len(src)).
+// Quantize encodes src as a type that has a constant here into dst, whose length must be t.Size(len(src)). For other
+// types it is an error, even without elements.
 //
 // Types of blocks of 32 have the bytes that llama.cpp's quantiser gives; the K types come about as
 // close to the numbers as its do. A finite value that the type has no room for is an error, not an
@@ -63,20 +64,13 @@ func Quantize(t Type, src []float32, dst []byte) error {
 			}
 		}
 	default:
-		return fmt.Errorf("%v cannot be written: use "+WritableNames, t)
+		return fmt.Errorf("%v cannot be written: use "+writable, t)
 	}
 	return nil
 }
 
-// Writable reports whether Quantize writes the type.
-func (t Type) Writable() bool {
-	_, coded := t.code()
-	_, recoded := runsAs[t]
-	return t.Decodes() && !coded && !recoded
-}
-
-// WritableNames names, in errors, what Quantize writes.
-const WritableNames = "F32, F16, BF16, Q8_0, Q6_K, Q5_K, Q4_K, Q5_1, Q5_0, Q4_1, Q4_0, IQ4_NL or MXFP4"
+// writable names, in errors, what Quantize writes.
+const writable = "F32, F16, BF16, Q8_0, Q6_K, Q5_K, Q4_K, Q5_1, Q5_0, Q4_1, Q4_0, IQ4_NL or MXFP4"
 
 func encodeK(t Type, src []float32, dst []byte) (bad int) {
 	switch t {

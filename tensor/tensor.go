@@ -1,9 +1,9 @@
 package tensor
 
 import (
-	"bytes"
-	"errors"
 	"fmt"
+	"github.com/grovellm/grove/internal/files/fileerr"
+	"github.com/grovellm/grove/internal/files/numtype"
 	"slices"
 )
 
@@ -24,7 +24,7 @@ type Tensor struct {
 
 // Elements is the number of elements, 0 for an impossible shape.
 func (t Tensor) Elements() int {
-	n, err := Elements(t.Shape)
+	n, err := numtype.CountElements(t.Shape)
 	if err != nil {
 		return 0
 	}
@@ -58,19 +58,19 @@ func (t Tensor) RowBytes() int {
 
 // Check reports whether shape, type and data fit each other. The files' readers have checked it already.
 func (t Tensor) Check() error {
-	n, err := Elements(t.Shape)
+	n, err := numtype.CountElements(t.Shape)
 	if err != nil {
-		return fmt.Errorf("tensor %s: %w", Quote(t.Name), err)
+		return fmt.Errorf("tensor %s: %w", fileerr.Quote(t.Name), err)
 	}
 	if _, err := t.Type.Size(t.Cols()); err != nil {
-		return fmt.Errorf("tensor %s: a row: %w", Quote(t.Name), err)
+		return fmt.Errorf("tensor %s: a row: %w", fileerr.Quote(t.Name), err)
 	}
 	size, err := t.Type.Size(n)
 	if err != nil {
-		return fmt.Errorf("tensor %s: %w", Quote(t.Name), err)
+		return fmt.Errorf("tensor %s: %w", fileerr.Quote(t.Name), err)
 	}
 	if size != len(t.Data) && t.Reader == nil {
-		return fmt.Errorf("tensor %s: shape %v of %v takes %d bytes, there are %d", Quote(t.Name), t.Shape,
+		return fmt.Errorf("tensor %s: shape %v of %v takes %d bytes, there are %d", fileerr.Quote(t.Name), t.Shape,
 			t.Type, size, len(t.Data))
 	}
 	return nil
@@ -85,28 +85,6 @@ func (t Tensor) ReadRows(dst []byte, r0, r1 int) error {
 	n := t.RowBytes()
 	copy(dst, t.Data[r0*n:r1*n])
 	return nil
-}
-
-// Equal reports whether two tensors have one type, shape and bytes. It reads tensors that are in a
-// file a few rows at a time.
-func (t Tensor) Equal(o Tensor) (bool, error) {
-	if t.Type != o.Type || !slices.Equal(t.Shape, o.Shape) {
-		return false, nil
-	}
-	const most = 1 << 20 // bytes at once
-	rows, size := t.Rows(), t.RowBytes()
-	step := max(most/max(size, 1), 1)
-	a, b := make([]byte, min(step, rows)*size), make([]byte, min(step, rows)*size)
-	for r := 0; r < rows; r += step {
-		n := min(step, rows-r)
-		if err := errors.Join(t.ReadRows(a[:n*size], r, r+n), o.ReadRows(b[:n*size], r, r+n)); err != nil {
-			return false, err
-		}
-		if !bytes.Equal(a[:n*size], b[:n*size]) {
-			return false, nil
-		}
-	}
-	return true, nil
 }
 
 // ReadAll returns t with its bytes in Data.
@@ -127,7 +105,7 @@ func (t Tensor) DequantizeRows(dst []float32, r0, r1 int) error {
 		return err
 	}
 	if r0 < 0 || r1 < r0 || r1 > t.Rows() {
-		return fmt.Errorf("tensor %s: rows %d to %d of %d", Quote(t.Name), r0, r1, t.Rows())
+		return fmt.Errorf("tensor %s: rows %d to %d of %d", fileerr.Quote(t.Name), r0, r1, t.Rows())
 	}
 	n, data := t.RowBytes(), t.Data
 	if t.Reader != nil {
@@ -139,7 +117,7 @@ func (t Tensor) DequantizeRows(dst []float32, r0, r1 int) error {
 		data = data[r0*n : r1*n]
 	}
 	if err := Dequantize(t.Type, data, dst); err != nil {
-		return fmt.Errorf("tensor %s: %w", Quote(t.Name), err)
+		return fmt.Errorf("tensor %s: %w", fileerr.Quote(t.Name), err)
 	}
 	return nil
 }
@@ -156,24 +134,24 @@ func (t Tensor) Float32s() ([]float32, error) {
 // FromFloat32s encodes values as a tensor of type F32, F16, BF16 or Q8_0.
 func FromFloat32s(name string, t Type, shape []int, values []float32) (Tensor, error) {
 	out := Tensor{Name: name, Type: t, Shape: slices.Clone(shape)}
-	n, err := Elements(shape)
+	n, err := numtype.CountElements(shape)
 	if err != nil {
-		return Tensor{}, fmt.Errorf("tensor %s: %w", Quote(name), err)
+		return Tensor{}, fmt.Errorf("tensor %s: %w", fileerr.Quote(name), err)
 	}
 	if n != len(values) {
-		return Tensor{}, fmt.Errorf("tensor %s: shape %v holds %d elements, there are %d values", Quote(name),
+		return Tensor{}, fmt.Errorf("tensor %s: shape %v holds %d elements, there are %d values", fileerr.Quote(name),
 			shape, n, len(values))
 	}
 	if _, err := t.Size(out.Cols()); err != nil {
-		return Tensor{}, fmt.Errorf("tensor %s: a row: %w", Quote(name), err)
+		return Tensor{}, fmt.Errorf("tensor %s: a row: %w", fileerr.Quote(name), err)
 	}
 	size, err := t.Size(n)
 	if err != nil {
-		return Tensor{}, fmt.Errorf("tensor %s: %w", Quote(name), err)
+		return Tensor{}, fmt.Errorf("tensor %s: %w", fileerr.Quote(name), err)
 	}
 	out.Data = make([]byte, size)
 	if err := Quantize(t, values, out.Data); err != nil {
-		return Tensor{}, fmt.Errorf("tensor %s: %w", Quote(name), err)
+		return Tensor{}, fmt.Errorf("tensor %s: %w", fileerr.Quote(name), err)
 	}
 	return out, nil
 }

@@ -26,7 +26,7 @@ func BenchmarkEncode(b *testing.B) {
 		ids := tok.Encode(string(raw), EncodeOptions{})
 		b.SetBytes(1 << 20)
 		for b.Loop() {
-			ids = tok.AppendTokens(ids[:0], string(raw), EncodeOptions{})
+			ids = tok.appendTokens(ids[:0], string(raw), EncodeOptions{})
 		}
 	})
 	b.Run("one-word", func(b *testing.B) { // a megabyte of one letter
@@ -45,7 +45,7 @@ func BenchmarkEncode(b *testing.B) {
 			b.SetBytes(int64(len(prose)))
 			b.ReportAllocs()
 			for b.Loop() {
-				ids = tok.AppendTokens(ids[:0], prose, EncodeOptions{})
+				ids = tok.appendTokens(ids[:0], prose, EncodeOptions{})
 			}
 		})
 	}

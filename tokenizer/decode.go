@@ -1,6 +1,7 @@
 package tokenizer
 
 import (
+	"github.com/grovellm/grove/internal/files/tokenkind"
 	"strings"
 	"unicode/utf8"
 )
@@ -34,8 +35,8 @@ func (t *Tokenizer) pieceAt(id int32, special bool, start *bool) string {
 		return ""
 	}
 	p, ty := t.piece[id], t.types[id]
-	if ty == Normal || ty == Byte {
-		if *start && t.space != spaceNever && ty == Normal {
+	if ty == tokenkind.Normal || ty == tokenkind.Byte {
+		if *start && t.space != spaceNever && ty == tokenkind.Normal {
 			p = strings.TrimPrefix(p, " ")
 		}
 		*start = false
@@ -45,7 +46,7 @@ func (t *Tokenizer) pieceAt(id int32, special bool, start *bool) string {
 		return ""
 	}
 	// Without byte tokens, the unknown token stands within text.
-	*start = t.space == spaceSegments && !(ty == Unknown && t.byteTok[0] == none)
+	*start = t.space == spaceSegments && !(ty == tokenkind.Unknown && t.byteTok[0] == none)
 	return p
 }
 
@@ -63,11 +64,6 @@ type Decoder struct {
 // NewDecoder starts a text.
 func (t *Tokenizer) NewDecoder(o DecodeOptions) *Decoder {
 	return &Decoder{t: t, o: o, start: !o.Continue}
-}
-
-// Reset starts a new text.
-func (d *Decoder) Reset() {
-	d.start, d.pending = !d.o.Continue, d.pending[:0]
 }
 
 // Push takes the next id and returns the text that is now certain, often none.

@@ -18,12 +18,12 @@ type EncodeOptions struct {
 
 // Encode returns the ids of text.
 func (t *Tokenizer) Encode(text string, o EncodeOptions) []int32 {
-	return t.AppendTokens(make([]int32, 0, len(text)/3+4), text, o)
+	return t.appendTokens(make([]int32, 0, len(text)/3+4), text, o)
 }
 
-// AppendTokens appends the ids of text to dst. Once dst is large enough and the tokenizer warm,
+// appendTokens appends the ids of text to dst. Once dst is large enough and the tokenizer warm,
 // byte-level models allocate nothing.
-func (t *Tokenizer) AppendTokens(dst []int32, text string, o EncodeOptions) []int32 {
+func (t *Tokenizer) appendTokens(dst []int32, text string, o EncodeOptions) []int32 {
 	sc := t.pool.Get().(*scratch)
 	defer func() {
 		sc.trim()

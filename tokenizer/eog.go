@@ -1,6 +1,7 @@
 package tokenizer
 
 import (
+	"github.com/grovellm/grove/internal/files/tokenkind"
 	"slices"
 	"strings"
 )
@@ -32,23 +33,23 @@ var fimNames = []string{
 // file that calls one a plain word says nothing by that; a tokenizer.json (exact set) does.
 func (t *Tokenizer) findEOG(declared []int32, exact bool) {
 	declared = append(slices.Clone(declared), t.eos)
-	typed := slices.Contains(t.types, Control)
+	typed := slices.Contains(t.types, tokenkind.Control)
 	isEnd := func(id int32) bool {
 		switch ty := t.types[id]; {
-		case ty == Byte || exact && ty == Normal:
+		case ty == tokenkind.Byte || exact && ty == tokenkind.Normal:
 			return false
-		case ty != UserDefined || !typed || slices.Contains(declared, id):
+		case ty != tokenkind.UserDefined || !typed || slices.Contains(declared, id):
 			return true
 		}
-		return slices.ContainsFunc(t.templates, func(c Template) bool { return strings.Contains(c.Text, t.text[id]) })
+		return slices.ContainsFunc(t.templates, func(c template) bool { return strings.Contains(c.text, t.text[id]) })
 	}
 	named := map[string]int32{}
 	for i, text := range t.text {
 		if slices.Contains(eogNames, text) && isEnd(int32(i)) {
 			named[text] = int32(i)
 		}
-		if !exact && t.types[i] != Byte && slices.Contains(fimNames, text) {
-			t.types[i] = Control
+		if !exact && t.types[i] != tokenkind.Byte && slices.Contains(fimNames, text) {
+			t.types[i] = tokenkind.Control
 		}
 	}
 	has := func(names ...string) bool {
@@ -69,7 +70,7 @@ func (t *Tokenizer) findEOG(declared []int32, exact bool) {
 	}
 	ids := declared
 	for _, id := range named {
-		t.types[id] = Control
+		t.types[id] = tokenkind.Control
 		ids = append(ids, id)
 	}
 	slices.Sort(ids)

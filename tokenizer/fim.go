@@ -1,22 +1,28 @@
 package tokenizer
 
-// FIM are the tokens around the parts of a file in fill-in-the-middle prompts: what comes before
-// the gap, what comes after it, and what fills it. File begins a further file; -1 where the model
-// has no such token.
-type FIM struct{ Prefix, Suffix, Middle, File int32 }
-
-// FIM returns those tokens. ok is false where the model has not all of the first three.
-func (t *Tokenizer) FIM() (f FIM, ok bool) {
-	find := func(names []string) int32 {
-		for _, name := range names {
-			if id, ok := t.Find(name); ok && t.IsSpecial(id) {
-				return id
-			}
-		}
-		return -1
-	}
+// Infill returns a fill-in-the-middle prompt: after it the model writes what stands between prefix and suffix. It
+// lacks the tokens that EncodeOptions.AddSpecial puts around a text. ok is false where the model has no tokens that
+// mark a gap.
+func (t *Tokenizer) Infill(prefix, suffix string) (tokens []int32, ok bool) {
 	n := len(fimNames) / 3
-	f = FIM{Prefix: find(fimNames[:n]), Suffix: find(fimNames[n : 2*n]), Middle: find(fimNames[2*n:]),
-		File: find([]string{"<|file_sep|>", "<file_sep>"})}
-	return f, f.Prefix >= 0 && f.Suffix >= 0 && f.Middle >= 0
+	marks := [3]int32{}
+	for i := range marks {
+		marks[i], ok = t.findSpecial(fimNames[i*n : (i+1)*n])
+		if !ok {
+			return nil, false
+		}
+	}
+	tokens = t.appendTokens([]int32{marks[0]}, prefix, EncodeOptions{})
+	tokens = t.appendTokens(append(tokens, marks[1]), suffix, EncodeOptions{})
+	return append(tokens, marks[2]), true
+}
+
+// findSpecial finds the first special token of these names.
+func (t *Tokenizer) findSpecial(names []string) (id int32, ok bool) {
+	for _, name := range names {
+		if id, ok := t.Find(name); ok && t.IsSpecial(id) {
+			return id, true
+		}
+	}
+	return none, false
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/grovellm/grove/gguf"
 	"github.com/grovellm/grove/internal/files/ggufkeys"
+	"github.com/grovellm/grove/internal/files/tokenkind"
 )
 
 // ggufKeys are the metadata keys that messages about a spec's fields name.
@@ -41,7 +42,7 @@ var unigramRules = ggufkeys.Rules{Obeyed: []string{"precompiled_charsmap", "remo
 // llama.cpp's defaults for missing ones.
 func FromGGUF(f *gguf.File) (*Tokenizer, error) {
 	rules := []ggufkeys.Rules{keyRules}
-	if kind, _ := f.String("tokenizer.ggml.model"); kind == "t5" {
+	if kind, _ := gguf.Get[string](f, "tokenizer.ggml.model"); kind == "t5" {
 		rules = append(rules, unigramRules)
 	}
 	if err := ggufkeys.Check(f, "tokenizer.ggml.", rules...); err != nil {
@@ -74,10 +75,10 @@ func FromGGUF(f *gguf.File) (*Tokenizer, error) {
 		return nil, s.errorf("tokens", "the vocabulary is empty")
 	}
 	for i, ty := range types {
-		if ty < 0 || ty > int64(Byte) {
+		if ty < 0 || ty > int64(tokenkind.Byte) {
 			return nil, s.errorf("types", "entry %d is %d, which is no token type", i, ty)
 		}
-		s.types = append(s.types, max(Type(ty), Normal))
+		s.types = append(s.types, max(int32(ty), tokenkind.Normal))
 	}
 
 	addBOS, addEOS := false, false
@@ -213,7 +214,7 @@ func (s *spec) ggufID(f *gguf.File, name string, def int32) (int32, error) {
 		}
 		return none, nil
 	}
-	id, ok := v.Int()
+	id, ok := gguf.As[int64](v)
 	switch {
 	case ok && id >= 0 && id < int64(len(s.tokens)):
 		return int32(id), nil
@@ -224,13 +225,13 @@ func (s *spec) ggufID(f *gguf.File, name string, def int32) (int32, error) {
 }
 
 func (s *spec) ggufTemplates(f *gguf.File) {
-	if text, ok := f.String("tokenizer.chat_template"); ok {
-		s.templates = append(s.templates, Template{"default", text})
+	if text, ok := gguf.Get[string](f, "tokenizer.chat_template"); ok {
+		s.templates = append(s.templates, template{"default", text})
 	}
-	names, _ := f.Strings("tokenizer.chat_templates")
+	names, _ := gguf.Get[[]string](f, "tokenizer.chat_templates")
 	for _, n := range names {
-		if text, ok := f.String("tokenizer.chat_template." + n); ok {
-			s.templates = append(s.templates, Template{n, text})
+		if text, ok := gguf.Get[string](f, "tokenizer.chat_template."+n); ok {
+			s.templates = append(s.templates, template{n, text})
 		}
 	}
 }
@@ -238,7 +239,8 @@ func (s *spec) ggufTemplates(f *gguf.File) {
 func phi3Attrs(s *spec) map[int32]attr {
 	m := map[int32]attr{}
 	for i, text := range s.tokens {
-		special := i < len(s.types) && (s.types[i] == Control || s.types[i] == UserDefined || s.types[i] == Unknown)
+		special := i < len(s.types) &&
+			(s.types[i] == tokenkind.Control || s.types[i] == tokenkind.UserDefined || s.types[i] == tokenkind.Unknown)
 		if special && text != "<unk>" && text != "<s>" && text != "<|endoftext|>" {
 			m[int32(i)] = attrRight
 		}

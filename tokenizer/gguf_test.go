@@ -2,12 +2,14 @@ package tokenizer
 
 import (
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/grovellm/grove/gguf"
+	"github.com/grovellm/grove/internal/files/tokenkind"
 )
 
 type meta map[string]any
@@ -32,8 +34,8 @@ func writeGGUF(t *testing.T, m meta) *gguf.File {
 
 func byteMeta() meta {
 	s := bytesSpec(someMerges...)
-	s.addToken("<|im_end|>", Control, 0)
-	s.addToken("<|endoftext|>", Normal, 0)
+	s.addToken("<|im_end|>", tokenkind.Control, 0)
+	s.addToken("<|endoftext|>", tokenkind.Normal, 0)
 	types := make([]int32, len(s.types))
 	for i, ty := range s.types {
 		types[i] = int32(ty)
@@ -57,17 +59,18 @@ func TestFromGGUF(t *testing.T) {
 		t.Fatal(err)
 	}
 	n := int32(tok.VocabSize())
-	if tok.EOS() != n-2 || tok.BOS() != -1 || tok.AddBOS() || !slices.Equal(tok.EOG(), []int32{n - 2, n - 1}) {
-		t.Error(tok.EOS(), tok.BOS(), tok.AddBOS(), tok.EOG())
+	if tok.EOS() != n-2 || tok.BOS() != -1 || tok.AddBOS() || !slices.Equal(tok.eog, []int32{n - 2, n - 1}) {
+		t.Error(tok.EOS(), tok.BOS(), tok.AddBOS(), tok.eog)
 	}
 	// <|endoftext|> was marked as plain text; by its name it is not.
-	if tok.Type(n-1) != Control || !tok.IsSpecial(n-1) || tok.Type(n) != 0 || tok.Piece(n) != nil || tok.Text(-1) != "" {
+	if tok.Type(n-1) != tokenkind.Control || !tok.IsSpecial(n-1) || tok.Type(n) != 0 || tok.Piece(n) != "" ||
+		tok.Text(-1) != "" {
 		t.Error(tok.Type(n-1), tok.Type(n))
 	}
-	if got := tok.Templates(); !slices.Equal(got, []Template{{"default", "T"}, {"tool_use", "U"}}) {
+	if got := tok.Templates(); !maps.Equal(got, map[string]string{"default": "T", "tool_use": "U"}) {
 		t.Error(got)
 	}
-	if id, ok := tok.Find(" the"); !ok || string(tok.Piece(id)) != " the" || tok.Text(id) != "Ġthe" {
+	if id, ok := tok.Find(" the"); !ok || tok.Piece(id) != " the" || tok.Text(id) != "Ġthe" {
 		t.Error(id, ok, tok.Text(id))
 	}
 	if id, ok := tok.Find("<|im_end|>"); !ok || id != n-2 {
@@ -129,7 +132,7 @@ func TestGGUFSentencePiece(t *testing.T) {
 	scores := make([]float32, len(spm.types))
 	for i, ty := range spm.types {
 		types[i] = int32(ty)
-		if ty == Normal {
+		if ty == tokenkind.Normal {
 			scores[i] = -float32(i)
 		}
 	}
@@ -195,7 +198,7 @@ func TestTokenizerKeysAreObeyedOrRefused(t *testing.T) {
 		tok, err := FromGGUF(writeGGUF(t, m))
 		refused := err != nil && strings.Contains(err.Error(), "tokenizer.ggml."+name)
 		same := err == nil && slices.Equal(tok.Encode(text, special), plain.Encode(text, special)) &&
-			slices.Equal(tok.EOG(), plain.EOG()) &&
+			slices.Equal(tok.eog, plain.eog) &&
 			tok.BOS() == plain.BOS()
 		switch {
 		case slices.Contains(inert, name):

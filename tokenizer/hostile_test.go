@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/grovellm/grove/gguf"
+	"github.com/grovellm/grove/internal/files/tokenkind"
 	"github.com/grovellm/grove/internal/testing/hostile"
 )
 
@@ -57,7 +58,7 @@ func FuzzFromJSON(f *testing.F) {
 		"pre_tokenizer":{"type":"Metaspace","replacement":"▁"},"decoder":{"type":"Metaspace","replacement":"▁"},
 		"model":{"type":"BPE","vocab":{"x":0,"y":1},"merges":[],"unk_token":"y","fuse_unk":true}}`), "the \xff 中文 e\u0301 x ▁x")
 	f.Fuzz(func(t *testing.T, b []byte, text string) {
-		checkUse(t, len(b), text, func() (*Tokenizer, error) { return Parse(Files{Name: "fuzz", Tokenizer: b}) })
+		checkUse(t, len(b), text, func() (*Tokenizer, error) { return parse(files{Name: "fuzz", Tokenizer: b}) })
 	})
 }
 
@@ -230,7 +231,7 @@ func FuzzPipeline(f *testing.F) {
 		if len(file) > maxFile {
 			return
 		}
-		checkUse(t, len(file), text, func() (*Tokenizer, error) { return Parse(Files{Name: "fuzz", Tokenizer: file}) })
+		checkUse(t, len(file), text, func() (*Tokenizer, error) { return parse(files{Name: "fuzz", Tokenizer: file}) })
 	})
 }
 
@@ -251,12 +252,12 @@ func (r *recipe) gguf() []byte {
 	}
 	types := make([]int32, len(tokens))
 	for i := range types {
-		types[i] = int32(Normal)
+		types[i] = int32(tokenkind.Normal)
 		if kind != "gpt2" {
-			types[i] = int32(Byte)
+			types[i] = int32(tokenkind.Byte)
 		}
 	}
-	types[0] = int32(Unknown)
+	types[0] = int32(tokenkind.Unknown)
 	seen := map[string]bool{}
 	r.list(40, func() any {
 		text := r.text()
@@ -362,7 +363,7 @@ func TestUnbounded(t *testing.T) {
 		{"model.vocab", obj{"added_tokens": []any{obj{"id": 400, "content": long, "special": true}}}},
 	} {
 		file := patched(t, base, c.patch)
-		read := func() (*Tokenizer, error) { return Parse(Files{Name: "x", Tokenizer: file}) }
+		read := func() (*Tokenizer, error) { return parse(files{Name: "x", Tokenizer: file}) }
 		checkUse(t, len(file), text, read)
 		if _, err := read(); err == nil || !strings.Contains(err.Error(), "json: "+c.field) || len(err.Error()) > 2*maxMessage {
 			t.Errorf("%s: %.200v", c.field, err)

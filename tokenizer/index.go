@@ -5,6 +5,7 @@ package tokenizer
 
 import (
 	"fmt"
+	"github.com/grovellm/grove/internal/files/tokenkind"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -21,22 +22,22 @@ func (t *Tokenizer) indexTokens() {
 	inWords := make([]bool, len(t.text))
 	for i, w := range t.text {
 		switch {
-		case t.types[i] == Byte:
+		case t.types[i] == tokenkind.Byte:
 			if b, ok := fallbackByte(w); ok {
 				arena = append(arena, b)
 			}
-		case t.types[i] == Normal && t.model == byteBPE:
+		case t.types[i] == tokenkind.Normal && t.model == byteBPE:
 			start := len(arena)
 			arena, inWords[i] = alphabetBytes(arena, w)
 			if !inWords[i] {
 				arena = append(arena[:start], w...)
 			}
-		case t.types[i] == Normal:
+		case t.types[i] == tokenkind.Normal:
 			arena = append(arena, strings.ReplaceAll(w, "▁", " ")...)
 			inWords[i] = true
-		case t.types[i] != Unused:
+		case t.types[i] != tokenkind.Unused:
 			arena = append(arena, w...)
-			inWords[i] = t.types[i] == UserDefined && t.model != byteBPE
+			inWords[i] = t.types[i] == tokenkind.UserDefined && t.model != byteBPE
 		}
 		ends[i] = len(arena)
 	}
@@ -227,7 +228,7 @@ func (t *Tokenizer) indexBytes(s *spec) error {
 			if id := t.byteSym[b]; int(id) < len(t.text) {
 				t.byteTok[b] = id
 			}
-		} else if id, ok := t.names[fmt.Sprintf("<0x%02X>", b)]; ok && t.types[id] == Byte {
+		} else if id, ok := t.names[fmt.Sprintf("<0x%02X>", b)]; ok && t.types[id] == tokenkind.Byte {
 			t.byteTok[b] = id
 		}
 	}
@@ -251,7 +252,7 @@ func (t *Tokenizer) indexSpecial(attrs map[int32]attr) {
 	}
 	for i, text := range t.text {
 		id, ty := int32(i), t.types[i]
-		if ty != Control && ty != UserDefined && ty != Unknown {
+		if ty != tokenkind.Control && ty != tokenkind.UserDefined && ty != tokenkind.Unknown {
 			continue
 		}
 		stage := 0
@@ -260,7 +261,7 @@ func (t *Tokenizer) indexSpecial(attrs map[int32]attr) {
 			text = apply(t.normalize, text, false)
 		}
 		t.match[2*stage+1].add(text, id)
-		if ty == UserDefined {
+		if ty == tokenkind.UserDefined {
 			t.match[2*stage].add(text, id)
 		}
 	}

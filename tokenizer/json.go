@@ -9,21 +9,31 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/grovellm/grove/internal/files/infile"
 )
 
-// Files are the contents of a Hugging Face folder's files. Only Tokenizer must be there.
-type Files struct {
+// files are the contents of a Hugging Face folder's files. Only Tokenizer must be there.
+type files struct {
 	Name          string // of the folder, for messages
-	Tokenizer     []byte // tokenizer.json
-	Config        []byte // tokenizer_config.json
-	SpecialTokens []byte // special_tokens_map.json
-	Model         []byte // config.json
-	Generation    []byte // generation_config.json
-	ChatTemplate  []byte // chat_template.jinja
+	Tokenizer     []byte
+	Config        []byte
+	SpecialTokens []byte
+	Model         []byte
+	Generation    []byte
+	ChatTemplate  []byte
+}
+
+// contents are where files keeps each file of the folder.
+func (f *files) contents() map[string]*[]byte {
+	return map[string]*[]byte{
+		"tokenizer.json": &f.Tokenizer, "tokenizer_config.json": &f.Config, "special_tokens_map.json": &f.SpecialTokens,
+		"config.json": &f.Model, "generation_config.json": &f.Generation, "chat_template.jinja": &f.ChatTemplate,
+	}
 }
 
 // maxJSON bounds the files read; the largest tokenizers in use are under 40 MB.
@@ -39,33 +49,38 @@ func FromJSON(path string) (*Tokenizer, error) {
 	} else {
 		path = filepath.Join(path, "tokenizer.json")
 	}
-	f := Files{Name: dir}
-	for _, r := range []struct {
-		to   *[]byte
-		path string
-	}{
-		{&f.Tokenizer, path}, {&f.Config, filepath.Join(dir, "tokenizer_config.json")},
-		{&f.SpecialTokens, filepath.Join(dir, "special_tokens_map.json")}, {&f.Model, filepath.Join(dir, "config.json")},
-		{&f.Generation, filepath.Join(dir, "generation_config.json")}, {&f.ChatTemplate,
-			filepath.Join(dir, "chat_template.jinja")},
-	} {
-		b, err := infile.ReadFile(r.path, maxJSON)
-		if errors.Is(err, fs.ErrNotExist) && r.to != &f.Tokenizer {
+	f := files{Name: dir}
+	contents := f.contents()
+	for _, name := range slices.Sorted(maps.Keys(contents)) {
+		at, to := filepath.Join(dir, name), contents[name]
+		if to == &f.Tokenizer {
+			at = path
+		}
+		b, err := infile.ReadFile(at, maxJSON)
+		if errors.Is(err, fs.ErrNotExist) && to != &f.Tokenizer {
 			continue
 		}
 		if err != nil {
 			return nil, err
 		}
-		*r.to = b
-		if r.to == &f.Model {
-			*r.to = infile.PlainJSON(b)
-		}
+		*to = b
 	}
-	return Parse(f)
+	return parse(f)
 }
 
-// Parse makes the tokenizer that the files describe.
-func Parse(f Files) (*Tokenizer, error) {
+// Parse makes the tokenizer that a Hugging Face folder's files describe: their contents by name, "tokenizer.json"
+// and the files beside it, such as "tokenizer_config.json" and "chat_template.jinja". dir stands for the folder's
+// path in errors.
+func Parse(dir string, contents map[string][]byte) (*Tokenizer, error) {
+	f := files{Name: dir}
+	for name, to := range f.contents() {
+		*to = contents[name]
+	}
+	return parse(f)
+}
+
+func parse(f files) (*Tokenizer, error) {
+	f.Model = infile.PlainJSON(f.Model)
 	s := &spec{
 		source: filepath.Join(f.Name, "tokenizer.json"), exactTypes: true,
 		bos: none, eos: none, unk: none, pad: none,
@@ -151,7 +166,7 @@ type modelConfigJSON struct {
 }
 
 // readConfig reads the special tokens and the chat template from the files beside tokenizer.json.
-func (s *spec) readConfig(f Files) error {
+func (s *spec) readConfig(f files) error {
 	decode := func(name string, b []byte, to any) error {
 		if len(b) == 0 {
 			return nil
@@ -236,9 +251,9 @@ func (s *spec) overrideEnds(c *configJSON) {
 
 // readTemplates takes the chat template from its own file, or from tokenizer_config.json, which has
 // one text or a list of named ones.
-func (s *spec) readTemplates(f Files, raw json.RawMessage) error {
+func (s *spec) readTemplates(f files, raw json.RawMessage) error {
 	if len(f.ChatTemplate) > 0 {
-		s.templates = []Template{{"default", string(f.ChatTemplate)}}
+		s.templates = []template{{"default", string(f.ChatTemplate)}}
 		return nil
 	}
 	if len(raw) == 0 || string(raw) == "null" {
@@ -246,7 +261,7 @@ func (s *spec) readTemplates(f Files, raw json.RawMessage) error {
 	}
 	var text string
 	if json.Unmarshal(raw, &text) == nil {
-		s.templates = []Template{{"default", text}}
+		s.templates = []template{{"default", text}}
 		return nil
 	}
 	var list []struct{ Name, Template string }
@@ -254,7 +269,7 @@ func (s *spec) readTemplates(f Files, raw json.RawMessage) error {
 		return fmt.Errorf("%s: chat_template: %w", filepath.Join(f.Name, "tokenizer_config.json"), err)
 	}
 	for _, e := range list {
-		s.templates = append(s.templates, Template{e.Name, e.Template})
+		s.templates = append(s.templates, template{e.Name, e.Template})
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"github.com/grovellm/grove/internal/files/tokenkind"
 	"math"
 	"slices"
 )
@@ -120,7 +121,7 @@ func (s *spec) readModel(file *tokenizerJSON) error {
 			return s.errorf("model.unk_token", "%q is not in the vocabulary", *m.Unk)
 		}
 		s.unk = int32(id)
-		s.types[id] = Unknown
+		s.types[id] = tokenkind.Unknown
 	}
 	return nil
 }
@@ -128,8 +129,8 @@ func (s *spec) readModel(file *tokenizerJSON) error {
 // markBytes gives the tokens that are named as bytes their type.
 func (s *spec) markBytes() {
 	for id, text := range s.tokens {
-		if _, ok := fallbackByte(text); ok && s.types[id] == Normal {
-			s.types[id] = Byte
+		if _, ok := fallbackByte(text); ok && s.types[id] == tokenkind.Normal {
+			s.types[id] = tokenkind.Byte
 		}
 	}
 }
@@ -189,7 +190,7 @@ func (s *spec) readUnigram(file *tokenizerJSON) error {
 		return s.errorf("unknown", "%d is outside the vocabulary of %d tokens", *m.Unk, len(m.Vocab))
 	}
 	s.unk = int32(*m.Unk)
-	s.types[s.unk] = Unknown
+	s.types[s.unk] = tokenkind.Unknown
 	return nil
 }
 
@@ -207,9 +208,9 @@ func (s *spec) numberTokens(vocab map[string]int64, added []addedToken) error {
 		return s.errorf("tokens", "the highest id is %d, with only %d tokens", top, n)
 	}
 	s.tokens = make([]string, top+1)
-	s.types = make([]Type, top+1)
+	s.types = make([]int32, top+1)
 	s.attrs = map[int32]attr{}
-	put := func(field, text string, id int64, ty Type) error {
+	put := func(field, text string, id int64, ty int32) error {
 		switch {
 		case id < 0:
 			return s.errorf(field, "%q has the id %d", text, id)
@@ -220,7 +221,7 @@ func (s *spec) numberTokens(vocab map[string]int64, added []addedToken) error {
 		return nil
 	}
 	for text, id := range vocab {
-		if err := put("tokens", text, id, Normal); err != nil {
+		if err := put("tokens", text, id, tokenkind.Normal); err != nil {
 			return err
 		}
 	}
@@ -228,9 +229,9 @@ func (s *spec) numberTokens(vocab map[string]int64, added []addedToken) error {
 		if id, ok := vocab[a.Content]; ok && id != a.ID {
 			return s.errorf("added_tokens", "%q has the id %d, and %d in model.vocab", a.Content, a.ID, id)
 		}
-		ty := UserDefined
+		ty := tokenkind.UserDefined
 		if a.Special {
-			ty = Control
+			ty = tokenkind.Control
 		}
 		if err := put("added_tokens", a.Content, a.ID, ty); err != nil {
 			return err
@@ -250,7 +251,7 @@ func (s *spec) numberTokens(vocab map[string]int64, added []addedToken) error {
 	}
 	for i := range s.types {
 		if s.types[i] == 0 {
-			s.types[i] = Unused
+			s.types[i] = tokenkind.Unused
 		}
 	}
 	return nil

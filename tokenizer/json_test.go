@@ -3,6 +3,7 @@ package tokenizer
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -62,7 +63,7 @@ func TestHuggingFace(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			tok, err := Parse(Files{Name: c.Name, Tokenizer: patched(t, base, c.Patch)})
+			tok, err := parse(files{Name: c.Name, Tokenizer: patched(t, base, c.Patch)})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -131,25 +132,25 @@ func TestJSONErrors(t *testing.T) {
 		{obj{"decoder": obj{"type": "WordPiece"}}, `decoder: "WordPiece"`},
 		{obj{"decoder": obj{"type": "Strip", "content": " ", "start": 0, "stop": 1}}, `decoder: "Strip"`},
 	} {
-		_, err := Parse(Files{Name: "folder", Tokenizer: patched(t, base, c.patch)})
+		_, err := parse(files{Name: "folder", Tokenizer: patched(t, base, c.patch)})
 		if err == nil || !strings.Contains(err.Error(), c.want) ||
 			!strings.Contains(err.Error(), filepath.Join("folder", "tokenizer.json")) {
 			t.Errorf("%v\n got error %v\nwant %s", c.patch, err, c.want)
 		}
 	}
 	for _, c := range []struct {
-		files Files
+		files files
 		want  string
 	}{
-		{Files{Tokenizer: []byte(`{"model": `)}, "at byte"},
-		{Files{Tokenizer: nil}, "unexpected end"},
-		{Files{Tokenizer: base, Config: []byte(`{"bos_token": "<begin>"}`)},
+		{files{Tokenizer: []byte(`{"model": `)}, "at byte"},
+		{files{Tokenizer: nil}, "unexpected end"},
+		{files{Tokenizer: base, Config: []byte(`{"bos_token": "<begin>"}`)},
 			`"<begin>" of the files beside it is not in the vocabulary`},
-		{Files{Tokenizer: base, Config: []byte(`{"chat_template": 7}`)}, "chat_template"},
-		{Files{Tokenizer: base, Config: []byte(`[]`)}, "tokenizer_config.json"},
-		{Files{Tokenizer: base, Model: []byte(`{"eos_token_id": [2, 70000]}`)}, "eos_token_id 70000"},
+		{files{Tokenizer: base, Config: []byte(`{"chat_template": 7}`)}, "chat_template"},
+		{files{Tokenizer: base, Config: []byte(`[]`)}, "tokenizer_config.json"},
+		{files{Tokenizer: base, Model: []byte(`{"eos_token_id": [2, 70000]}`)}, "eos_token_id 70000"},
 	} {
-		if _, err := Parse(c.files); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := parse(c.files); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("got error %v, want %s", err, c.want)
 		}
 	}
@@ -168,7 +169,7 @@ func nest(n int) obj {
 // The files beside tokenizer.json say what begins and ends a text and a generation.
 func TestConfigFiles(t *testing.T) {
 	base := charJSON(t)
-	tok, err := Parse(Files{
+	tok, err := parse(files{
 		Tokenizer: base, Config: []byte(`{"bos_token": {"content": "<s>", "lstrip": false}, "eos_token": null, "add_bos_token": true,
 			"add_eos_token": true, "chat_template": [{"name": "default", "template": "A"}, {"name": "tool_use", "template": "B"}]}`),
 		SpecialTokens: []byte(`{"eos_token": "</s>"}`), Model: []byte(`{"eos_token_id": 2}`), Generation: []byte(
@@ -180,10 +181,10 @@ func TestConfigFiles(t *testing.T) {
 	if tok.BOS() != 1 || tok.EOS() != 2 || tok.UNK() != 0 || tok.PAD() != -1 || !tok.AddBOS() || !tok.AddEOS() {
 		t.Error(tok.BOS(), tok.EOS(), tok.UNK(), tok.PAD(), tok.AddBOS(), tok.AddEOS())
 	}
-	if got := tok.EOG(); !slices.Equal(got, []int32{2, 262}) || !tok.IsEOG(262) || tok.IsEOG(1) || tok.IsEOG(-1) {
+	if got := tok.eog; !slices.Equal(got, []int32{2, 262}) || !tok.IsEOG(262) || tok.IsEOG(1) || tok.IsEOG(-1) {
 		t.Error(got)
 	}
-	if got := tok.Templates(); len(got) != 2 || got[1] != (Template{"tool_use", "B"}) {
+	if got := tok.Templates(); !maps.Equal(got, map[string]string{"default": "A", "tool_use": "B"}) {
 		t.Error(got)
 	}
 	ids := tok.Encode("in", EncodeOptions{AddSpecial: true})
@@ -195,7 +196,7 @@ func TestConfigFiles(t *testing.T) {
 		obj{"Sequence": obj{"id": "A"}}},
 		"special_tokens": obj{"<s>": obj{"id": "<s>", "ids": []any{1}}}}
 	for class, want := range map[string]bool{"LlamaTokenizerFast": false, "PreTrainedTokenizerFast": true} {
-		tok, err := Parse(Files{Tokenizer: patched(t, base, obj{"post_processor": around}),
+		tok, err := parse(files{Tokenizer: patched(t, base, obj{"post_processor": around}),
 			Config:       []byte(`{"tokenizer_class": "` + class + `", "bos_token": "<s>", "add_bos_token": false}`),
 			ChatTemplate: []byte("C")})
 		if err != nil {
@@ -204,7 +205,7 @@ func TestConfigFiles(t *testing.T) {
 		if tok.AddBOS() != want {
 			t.Errorf("%s: BOS added %v", class, tok.AddBOS())
 		}
-		if got := tok.Templates(); len(got) != 1 || got[0].Text != "C" {
+		if got := tok.Templates(); !maps.Equal(got, map[string]string{"default": "C"}) {
 			t.Error(got)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/grovellm/grove/internal/files/tokenkind"
 	"pgregory.net/rapid"
 )
 
@@ -15,7 +16,7 @@ import (
 func TestEndsThatFilesName(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		name := rapid.SampledFrom(eogNames).Draw(r, "name")
-		ty := rapid.SampledFrom([]Type{Normal, Control, UserDefined}).Draw(r, "type")
+		ty := rapid.SampledFrom([]int32{tokenkind.Normal, tokenkind.Control, tokenkind.UserDefined}).Draw(r, "type")
 		json := rapid.Bool().Draw(r, "from tokenizer.json")
 		byID := rapid.Bool().Draw(r, "named by its id")
 		byTemplate := rapid.Bool().Draw(r, "in the template")
@@ -24,30 +25,31 @@ func TestEndsThatFilesName(t *testing.T) {
 		s.exactTypes = json
 		id := s.addToken(name, ty, 0)
 		if others {
-			s.addToken("<start>", Control, 0)
+			s.addToken("<start>", tokenkind.Control, 0)
 		}
 		if byID {
 			s.eog = []int32{id}
 		}
 		if byTemplate {
-			s.templates = []Template{{"default", "{{ x }}" + name + "{{ y }}"}}
+			s.templates = []template{{"default", "{{ x }}" + name + "{{ y }}"}}
 		}
 		tok, err := build(s)
 		if err != nil {
 			r.Fatal(err)
 		}
-		isText := ty == UserDefined && others && !byID && !byTemplate || ty == Normal && json && !byID
+		isText := ty == tokenkind.UserDefined && others && !byID && !byTemplate || ty == tokenkind.Normal && json && !byID
 		if tok.IsEOG(id) == isText {
 			r.Fatalf("ends a text: %v", tok.IsEOG(id))
 		}
 		wantType := ty
-		if !isText && !(json && ty == Normal) {
-			wantType = Control
+		if !isText && !(json && ty == tokenkind.Normal) {
+			wantType = tokenkind.Control
 		}
 		if name := s.tokens[id]; !slices.Contains(fimNames, name) && tok.Type(id) != wantType {
 			r.Fatalf("type %d, want %d", tok.Type(id), wantType)
 		}
-		if text := "a" + name + "b"; isText && ty == UserDefined && tok.Decode(tok.Encode(text, EncodeOptions{})) != text {
+		if text := "a" + name + "b"; isText && ty == tokenkind.UserDefined && tok.Decode(tok.Encode(text,
+			EncodeOptions{})) != text {
 			r.Fatal("the token is hidden")
 		}
 	})
@@ -60,7 +62,7 @@ func TestBytesThatAreMissing(t *testing.T) {
 		s := bytesSpec()
 		for i, text := range s.tokens {
 			if b, ok := alphabetBytes(nil, text); ok && len(b) == 1 && slices.Contains(lacking, int(b[0])) {
-				s.tokens[i], s.types[i] = fmt.Sprintf("<gone%d>", i), Control
+				s.tokens[i], s.types[i] = fmt.Sprintf("<gone%d>", i), tokenkind.Control
 			}
 		}
 		tok, err := build(s)

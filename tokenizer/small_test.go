@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/grovellm/grove/internal/files/tokenkind"
 	"pgregory.net/rapid"
 )
 
@@ -54,11 +55,11 @@ func bytesSpec(merges ...string) *spec {
 			s.tokens = append(s.tokens, a+b)
 		}
 	}
-	s.types = slices.Repeat([]Type{Normal}, len(s.tokens))
+	s.types = slices.Repeat([]int32{tokenkind.Normal}, len(s.tokens))
 	return s
 }
 
-func (s *spec) addToken(text string, ty Type, a attr) int32 {
+func (s *spec) addToken(text string, ty int32, a attr) int32 {
 	id := int32(len(s.tokens))
 	s.tokens, s.types = append(s.tokens, text), append(s.types, ty)
 	if s.scores != nil {
@@ -77,9 +78,9 @@ var someMerges = []string{"t|h", "th|e", "i|n", "in|g", " |the", " |t", "e|e", "
 func smallBytes(t testing.TB) *Tokenizer {
 	t.Helper()
 	s := bytesSpec(someMerges...)
-	s.addToken("<|im_end|>", Control, 0)
-	s.addToken("<s>", Control, 0)
-	s.addToken("  word", UserDefined, 0)
+	s.addToken("<|im_end|>", tokenkind.Control, 0)
+	s.addToken("<s>", tokenkind.Control, 0)
+	s.addToken("  word", tokenkind.UserDefined, 0)
 	return mustBuild(t, s)
 }
 
@@ -93,16 +94,16 @@ func smallSPM(t testing.TB) *Tokenizer {
 	s.space, s.fuseUnk = spaceSegments, true
 	s.escape = []normalizer{escapeSpaces(true)}
 	s.scores = []float64{}
-	s.unk = s.addToken("<unk>", Unknown, 0)
-	s.addToken("<s>", Control, 0)
-	s.addToken("</s>", Control, 0)
+	s.unk = s.addToken("<unk>", tokenkind.Unknown, 0)
+	s.addToken("<s>", tokenkind.Control, 0)
+	s.addToken("</s>", tokenkind.Control, 0)
 	for b := range 256 {
-		s.addToken(fmt.Sprintf("<0x%02X>", b), Byte, 0)
+		s.addToken(fmt.Sprintf("<0x%02X>", b), tokenkind.Byte, 0)
 	}
 	score := 0.0
 	add := func(text string) {
 		if !slices.Contains(s.tokens, text) {
-			s.addToken(text, Normal, 0)
+			s.addToken(text, tokenkind.Normal, 0)
 			s.scores[len(s.scores)-1] = score
 			score--
 		}
@@ -122,7 +123,7 @@ func smallSPM(t testing.TB) *Tokenizer {
 // fallback. In it a merge reaches across a space.
 func smallChar(t testing.TB) *Tokenizer {
 	t.Helper()
-	tok, err := Parse(Files{Name: "small", Tokenizer: charJSON(t)})
+	tok, err := parse(files{Name: "small", Tokenizer: charJSON(t)})
 	if err != nil {
 		t.Fatal(err)
 	}

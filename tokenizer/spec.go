@@ -4,6 +4,7 @@ package tokenizer
 
 import (
 	"fmt"
+	"github.com/grovellm/grove/internal/files/tokenkind"
 	"math"
 	"slices"
 	"strings"
@@ -16,18 +17,6 @@ const (
 	charBPE                    // merges over characters, bytes as fallback
 	sentencePiece              // the same by scores
 	unigram                    // the pieces whose scores have the highest sum
-)
-
-// Type says what a token is for. The numbers are GGUF's.
-type Type int32
-
-const (
-	Normal      Type = 1
-	Unknown     Type = 2 // stands for text that has no token
-	Control     Type = 3 // steers the model; never comes from plain text
-	UserDefined Type = 4 // added to the vocabulary; found in text before everything else
-	Unused      Type = 5
-	Byte        Type = 6 // <0xXX>
 )
 
 // none is the id of a token that the model does not have.
@@ -63,7 +52,7 @@ type spec struct {
 	space        spaceRule
 
 	tokens []string
-	types  []Type    // nil: all Normal
+	types  []int32   // nil: all Normal
 	scores []float64 // sentencePiece, unigram
 	lowest float64   // score of a piece (unigram)
 	merges [][2]string
@@ -72,7 +61,7 @@ type spec struct {
 	bos, eos, unk, pad int32
 	eog                []int32
 	prefix, suffix     []int32 // what EncodeOptions.AddSpecial puts around the text
-	templates          []Template
+	templates          []template
 	notes              []string
 }
 
@@ -105,7 +94,8 @@ func (s *spec) check() error {
 		}
 	}
 	for i, ty := range s.types {
-		if special := ty == Control || ty == UserDefined || ty == Unknown; special && len(s.tokens[i]) > maxSpecial {
+		if special := ty == tokenkind.Control || ty == tokenkind.UserDefined || ty == tokenkind.Unknown; special &&
+			len(s.tokens[i]) > maxSpecial {
 			return s.errorf("tokens", "the special token %d has %d bytes: want at most %d", i, len(s.tokens[i]), maxSpecial)
 		}
 	}
@@ -122,7 +112,7 @@ func build(s *spec) (*Tokenizer, error) {
 		return nil, err
 	}
 	if s.types == nil {
-		s.types = slices.Repeat([]Type{Normal}, len(s.tokens))
+		s.types = slices.Repeat([]int32{tokenkind.Normal}, len(s.tokens))
 	}
 	t := &Tokenizer{
 		source: s.source, model: s.model, stages: s.stages, normalize: s.normalize, escape: s.escape, space: s.space,
@@ -134,7 +124,7 @@ func build(s *spec) (*Tokenizer, error) {
 	}
 	t.pool.New = newScratch
 	t.findEOG(s.eog, s.exactTypes)
-	if t.unk != none && t.types[t.unk] != Unknown {
+	if t.unk != none && t.types[t.unk] != tokenkind.Unknown {
 		t.unk = none // GPT-2's relatives name <|endoftext|> here: not what unknown text should become
 	}
 	t.indexTokens()

@@ -1,6 +1,7 @@
 package tokenizer
 
 import (
+	"github.com/grovellm/grove/internal/files/tokenkind"
 	"strings"
 	"sync"
 )
@@ -19,7 +20,7 @@ type Tokenizer struct {
 
 	text  []string // as the file writes it
 	piece []string // the bytes it stands for
-	types []Type
+	types []int32
 	words map[string]int32 // tokens that text is made of: bytes (byteBPE) or text
 	names map[string]int32 // all other tokens by their text
 
@@ -35,14 +36,14 @@ type Tokenizer struct {
 	bos, eos, unk, pad int32
 	eog                []int32 // sorted
 	prefix, suffix     []int32
-	templates          []Template
+	templates          []template
 	notes              []string
 
 	pool sync.Pool // *scratch
 }
 
-// A Template is a chat template as the file has it. Most models have one, named "default".
-type Template struct{ Name, Text string }
+// template is a chat template as the file has it.
+type template struct{ name, text string }
 
 // VocabSize is the number of ids, 0 … VocabSize()−1. A model's embedding may have more rows, never fewer.
 func (t *Tokenizer) VocabSize() int { return len(t.text) }
@@ -65,10 +66,7 @@ func (t *Tokenizer) UNK() int32 { return t.unk }
 // PAD fills batches.
 func (t *Tokenizer) PAD() int32 { return t.pad }
 
-// EOG returns the ids that end a generation: the model's end of text and of turn.
-func (t *Tokenizer) EOG() []int32 { return append([]int32(nil), t.eog...) }
-
-// IsEOG reports whether a generation ends at id.
+// IsEOG reports whether a generation ends at id: the model's end of text or of turn.
 func (t *Tokenizer) IsEOG(id int32) bool {
 	for _, e := range t.eog {
 		if e == id {
@@ -84,13 +82,20 @@ func (t *Tokenizer) AddBOS() bool { return len(t.prefix) > 0 }
 // AddEOS reports whether AddSpecial ends the text with a token.
 func (t *Tokenizer) AddEOS() bool { return len(t.suffix) > 0 }
 
-// Templates are the file's chat templates; package chat renders them.
-func (t *Tokenizer) Templates() []Template { return append([]Template(nil), t.templates...) }
+// Templates are the file's chat templates by name. Most models have one, named "default". Package chat renders them.
+func (t *Tokenizer) Templates() map[string]string {
+	m := make(map[string]string, len(t.templates))
+	for _, c := range t.templates {
+		m[c.name] = c.text
+	}
+	return m
+}
 
 func (t *Tokenizer) has(id int32) bool { return id >= 0 && int(id) < len(t.text) }
 
-// Type says what the token is for; 0 for an id outside the vocabulary.
-func (t *Tokenizer) Type(id int32) Type {
+// Type says what the token is for, in GGUF's numbers: 1 normal, 2 unknown, 3 control, 4 user-defined, 5 unused, 6 a
+// byte; 0 for an id outside the vocabulary.
+func (t *Tokenizer) Type(id int32) int32 {
 	if !t.has(id) {
 		return 0
 	}
@@ -99,19 +104,16 @@ func (t *Tokenizer) Type(id int32) Type {
 
 // IsSpecial reports whether id is a control token or the unknown token: one that Decode leaves out.
 func (t *Tokenizer) IsSpecial(id int32) bool {
-	return t.has(id) && (t.types[id] == Control || t.types[id] == Unknown)
+	return t.has(id) && (t.types[id] == tokenkind.Control || t.types[id] == tokenkind.Unknown)
 }
 
 // Piece returns the bytes that id stands for, which need not be whole characters. It is empty for an
 // id outside the vocabulary. Special tokens have their name.
-func (t *Tokenizer) Piece(id int32) []byte { return t.AppendPiece(nil, id) }
-
-// AppendPiece appends Piece(id) to dst.
-func (t *Tokenizer) AppendPiece(dst []byte, id int32) []byte {
+func (t *Tokenizer) Piece(id int32) string {
 	if !t.has(id) {
-		return dst
+		return ""
 	}
-	return append(dst, t.piece[id]...)
+	return t.piece[id]
 }
 
 // Text returns the token as the file writes it (Ġthe, ▁the, <0x0A>), for tables and messages.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/grovellm/grove/gguf"
 	"github.com/grovellm/grove/internal/files/ggufkeys"
+	"github.com/grovellm/grove/internal/files/tokenkind"
 )
 
 // unknownPenalty is how far below the lowest score that of an unknown character lies, in SentencePiece
@@ -33,7 +34,7 @@ func (t *Tokenizer) indexPieces(s *spec) error {
 	for id := int32(len(t.text)) - 1; id >= 0; id-- {
 		text := t.text[id]
 		switch ty := t.types[id]; {
-		case ty != Normal && ty != UserDefined || math.IsInf(s.scores[id], -1) || text == "":
+		case ty != tokenkind.Normal && ty != tokenkind.UserDefined || math.IsInf(s.scores[id], -1) || text == "":
 		case len(text) > maxPiece:
 			return s.errorf("tokens", "entry %d has %d bytes: want at most %d", id, len(text), maxPiece)
 		case t.words[text] != id:
@@ -119,9 +120,9 @@ func (s *spec) ggufUnigram(f *gguf.File, k *ggufkeys.Keys) error {
 	s.lowest = math.Inf(1)
 	for i, ty := range s.types[:min(len(s.types), len(s.scores))] {
 		switch {
-		case ty == Normal && !math.IsInf(s.scores[i], -1):
+		case ty == tokenkind.Normal && !math.IsInf(s.scores[i], -1):
 			s.lowest = min(s.lowest, s.scores[i])
-		case ty == UserDefined: // preferred to its parts where the normaliser makes it
+		case ty == tokenkind.UserDefined: // preferred to its parts where the normaliser makes it
 			s.scores[i] = 0
 		}
 	}
@@ -129,10 +130,10 @@ func (s *spec) ggufUnigram(f *gguf.File, k *ggufkeys.Keys) error {
 	if !ok || v.Len() == 0 {
 		return nil
 	}
-	if e := v.Elem(); e != gguf.Uint8 && e != gguf.Int8 || v.Len() > maxCharsmap {
+	if t := v.Type(); t != "[]u8" && t != "[]i8" || v.Len() > maxCharsmap {
 		return s.errorf(key, "%v: want an array of at most %d bytes", v, maxCharsmap)
 	}
-	numbers, _ := v.Ints()
+	numbers, _ := gguf.As[[]int64](v)
 	blob := make([]byte, len(numbers))
 	for i, b := range numbers {
 		blob[i] = byte(b)

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/grovellm/grove/internal/files/tokenkind"
 	"pgregory.net/rapid"
 )
 
@@ -56,12 +57,12 @@ func unigramMeta(vocab []any) meta {
 	var types []int32
 	for i, p := range vocab {
 		text := p.([]any)[0].(string)
-		ty := Normal
+		ty := tokenkind.Normal
 		if _, ok := fallbackByte(text); ok {
-			ty = Byte
+			ty = tokenkind.Byte
 		}
 		if i < 3 {
-			ty = []Type{Control, Control, Unknown}[i]
+			ty = []int32{tokenkind.Control, tokenkind.Control, tokenkind.Unknown}[i]
 		}
 		tokens = append(tokens, text)
 		scores = append(scores, float32(p.([]any)[1].(float64)))
@@ -103,14 +104,14 @@ func TestUnigramGolden(t *testing.T) {
 			var tok *Tokenizer
 			if c.Patch != nil {
 				c.Patch["model"] = map[string]any{"vocab": vocab, "byte_fallback": c.Bytes}
-				tok, err = Parse(Files{Name: c.Name, Tokenizer: patched(t, unigramJSONFile(t), c.Patch)})
+				tok, err = parse(files{Name: c.Name, Tokenizer: patched(t, unigramJSONFile(t), c.Patch)})
 			} else {
 				m := unigramMeta(vocab)
 				if c.Charsmap {
 					m["tokenizer.ggml.precompiled_charsmap"] = charsmap
 				}
 				for _, id := range c.User {
-					m["tokenizer.ggml.token_type"].([]int32)[id] = int32(UserDefined)
+					m["tokenizer.ggml.token_type"].([]int32)[id] = int32(tokenkind.UserDefined)
 				}
 				for k, v := range c.Keys {
 					m["tokenizer.ggml."+k] = v
@@ -139,7 +140,7 @@ func parseUnigram(t testing.TB, withBytes bool, patch obj) *Tokenizer {
 	t.Helper()
 	vocab, _ := unigramVocab(t, withBytes)
 	patch["model"] = map[string]any{"vocab": vocab, "byte_fallback": withBytes}
-	tok, err := Parse(Files{Name: "small", Tokenizer: patched(t, unigramJSONFile(t), patch)})
+	tok, err := parse(files{Name: "small", Tokenizer: patched(t, unigramJSONFile(t), patch)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -164,15 +165,15 @@ func plainDecoder(scheme string) obj {
 func randomUnigram(t *rapid.T) (pieces map[string]float64, s *spec) {
 	s = testSpec(unigram)
 	s.scores = []float64{}
-	s.unk = s.addToken("<unk>", Unknown, 0)
+	s.unk = s.addToken("<unk>", tokenkind.Unknown, 0)
 	for b := range 256 {
-		s.addToken(fmt.Sprintf("<0x%02X>", b), Byte, 0)
+		s.addToken(fmt.Sprintf("<0x%02X>", b), tokenkind.Byte, 0)
 	}
 	pieces = rapid.MapOfN(rapid.StringMatching(`a|b|▁|é|[ab▁éx]{2}|ax|[ab▁éx]{3}`), rapid.Custom(func(t *rapid.T) float64 {
 		return float64(rapid.IntRange(-40, 40).Draw(t, "score")) / 4
 	}), 1, 10).Draw(t, "pieces")
 	for _, text := range slices.Sorted(maps.Keys(pieces)) {
-		s.addToken(text, Normal, 0)
+		s.addToken(text, tokenkind.Normal, 0)
 		s.scores[len(s.scores)-1] = pieces[text]
 		s.lowest = min(s.lowest, pieces[text])
 	}
@@ -213,13 +214,13 @@ func TestUnigramBestSum(t *testing.T) {
 			sum, rest := 0.0, word
 			for _, id := range ids {
 				piece, score := s.tokens[id], s.scores[id]
-				if tok.Type(id) == Byte {
+				if tok.Type(id) == tokenkind.Byte {
 					piece, score = rest[:1], 0
 					if utf8.RuneStart(rest[0]) {
 						score = s.lowest - unknownPenalty // of the character
 					}
 				}
-				if string(tok.Piece(id)) != strings.ReplaceAll(piece, "▁", " ") || !strings.HasPrefix(rest, piece) {
+				if tok.Piece(id) != strings.ReplaceAll(piece, "▁", " ") || !strings.HasPrefix(rest, piece) {
 					t.Fatalf("%q gives %v, and %q is not where token %d is", word, ids, tok.Piece(id), id)
 				}
 				sum, rest = sum+score, rest[len(piece):]
@@ -351,7 +352,7 @@ func TestUnigramErrors(t *testing.T) {
 		{obj{"normalizer": obj{"type": "Replace", "pattern": obj{"Regex": "a+"}, "content": "b"}}, "normalizer: Replace: only"},
 		{obj{"decoder": nil}, "decoder: missing"},
 	} {
-		if _, err := Parse(Files{Name: "x", Tokenizer: patched(t, unigramJSONFile(t), c.patch)}); err == nil ||
+		if _, err := parse(files{Name: "x", Tokenizer: patched(t, unigramJSONFile(t), c.patch)}); err == nil ||
 			!strings.Contains(err.Error(), c.want) {
 			t.Errorf("got error %v, want %s", err, c.want)
 		}

@@ -1,4 +1,4 @@
-// Paths of a tree: from the root to a node, and the walk down the path that a target's own tokens choose.
+// Paths of a tree, from the root to a node.
 
 package tree
 
@@ -12,39 +12,4 @@ func (t *Tree) Path(i int, dst []int32) []int32 {
 	}
 	slices.Reverse(dst[start:])
 	return dst
-}
-
-// Walk follows a string of tokens down a tree. Where siblings carry the same token, as the two halves
-// of a spliced tree may, it follows all of them, so it ends on the longest matching path
-// of the whole tree (Merged-Tree Dual Drafting §6.1: the candidate with the largest a).
-type Walk struct {
-	t        *Tree
-	at, then []int32 // the nodes that spell the tokens followed so far, ascending
-}
-
-// Start puts the walk at the root of t.
-func (w *Walk) Start(t *Tree) { w.t, w.at = t, append(w.at[:0], 0) }
-
-// Node is where the walk stands: of several nodes that spell the same tokens, the first.
-func (w *Walk) Node() int { return int(w.at[0]) }
-
-// Nodes are all the nodes that spell the tokens followed so far, ascending. They change with the next Follow.
-func (w *Walk) Nodes() []int32 { return w.at }
-
-// Follow moves to the child that carries token; without one it stays and returns false.
-func (w *Walk) Follow(token int32) bool {
-	w.then = w.then[:0]
-	for _, i := range w.at {
-		for c := w.t.first[i]; c >= 0; c = w.t.next[c] {
-			if w.t.Token[c] == token {
-				w.then = append(w.then, c)
-			}
-		}
-	}
-	if len(w.then) == 0 {
-		return false
-	}
-	slices.Sort(w.then)
-	w.at, w.then = w.then, w.at
-	return true
 }

@@ -8,8 +8,8 @@ import "fmt"
 // them, no link between the two. It returns φ, the index in dst of each node of b:
 // φ(0) = 0, φ(i) = n₁ + i, where n₁ is the number of a's nodes below the root. phi's memory is used for it.
 //
-// The same candidate may come from both; it then has a node in each half, as the paper has it
-// (Walk knows). Both trees must have the same root token; dst must be neither of them.
+// The same candidate may come from both; it then has a node in each half, as the paper has it.
+// Both trees must have the same root token; dst must be neither of them.
 func Splice(dst, a, b *Tree, phi []int32) ([]int32, error) {
 	switch {
 	case dst == a || dst == b:

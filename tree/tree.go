@@ -158,10 +158,6 @@ func (t *Tree) Children(i int, dst []int32) []int32 {
 // Leaf reports whether i has no children.
 func (t *Tree) Leaf(i int) bool { return t.first[i] < 0 }
 
-// Position is the absolute position of node i when committed rows come before the root
-// (Merged-Tree Dual Drafting §4.3: abspos(i) = t + pos(i), pos the depth).
-func (t *Tree) Position(i, committed int) int { return committed + int(t.Depth[i]) }
-
 // PathLogProb is the log-probability of the whole path from the root to i.
 func (t *Tree) PathLogProb(i int) float32 {
 	var s float32

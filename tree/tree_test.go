@@ -58,16 +58,15 @@ func TestTreeInvariants(t *testing.T) {
 	})
 }
 
-// pos(0) = 0, pos(i) = pos(π(i)) + 1, abspos(i) = t + pos(i) (Merged-Tree Dual Drafting §4.3).
-func TestPositions(t *testing.T) {
+// pos(0) = 0, pos(i) = pos(π(i)) + 1 (Merged-Tree Dual Drafting §4.3).
+func TestDepths(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		tr := genTree(1, 60).Draw(r, "tree")
-		committed := rapid.IntRange(0, 1<<20).Draw(r, "committed")
-		if tr.Position(0, committed) != committed {
-			r.Fatal("the root is not at the committed length")
+		if tr.Depth[0] != 0 {
+			r.Fatal("the root has a depth")
 		}
 		for i := 1; i < tr.Len(); i++ {
-			if tr.Position(i, committed) != tr.Position(int(tr.Parent[i]), committed)+1 {
+			if tr.Depth[i] != tr.Depth[tr.Parent[i]]+1 {
 				r.Fatalf("node %d is not one after its parent", i)
 			}
 		}
@@ -196,7 +195,6 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 	c := New(1)
 	d := New(1)
 	var phi, index, row []int32
-	var w Walk
 	build := func() {
 		a.Reset(1)
 		b.Reset(1)
@@ -210,8 +208,6 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 		for i := range d.Token {
 			row = d.Visible(i, row[:0])
 		}
-		w.Start(d)
-		w.Follow(0)
 		d.ResetChain(row)
 	}
 	build()

@@ -110,7 +110,7 @@ func (cmd *benchSpecCmd) Run(p *command.Program) error {
 	}
 	if cmd.Bandwidth {
 		o.Between = func(r *bench.SpecReport) {
-			if b, err := bench.Bandwidth(m.Threads()); err == nil {
+			if b, err := bench.Bandwidth(inside.Target(m).Model.Threads()); err == nil {
 				r.Bandwidth = append(r.Bandwidth, b/1e9)
 			}
 		}

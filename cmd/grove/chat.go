@@ -11,6 +11,7 @@ import (
 
 	"github.com/grovellm/grove"
 	"github.com/grovellm/grove/internal/command"
+	"github.com/grovellm/grove/internal/inside"
 )
 
 type chatCmd struct {
@@ -271,7 +272,7 @@ func (c *chat) turn(r *grove.Result, text string) turnJSON {
 	if r != nil {
 		t.Finish = r.Finish
 		if c.stats {
-			t.Stats = figures(&r.Stats)
+			t.Stats = figures(inside.Stats(r))
 		}
 	}
 	return t

@@ -11,6 +11,7 @@ import (
 
 	"github.com/grovellm/grove/internal/command"
 	"github.com/grovellm/grove/internal/convert"
+	"github.com/grovellm/grove/internal/files/recode"
 	"github.com/grovellm/grove/tensor"
 )
 
@@ -129,7 +130,7 @@ func fileType(p *command.Program, name string) (tensor.Type, error) {
 		name = m[1]
 	}
 	t, err := tensor.ParseType(name)
-	if err != nil || !t.Writable() {
+	if err != nil || recode.CheckWritable(t) != nil {
 		return t, command.Usagef("--type %q: want keep, f32, f16, bf16, q8_0, q6_k, q5_k, q4_k, q5_1, q5_0, q4_1, q4_0, iq4_nl or mxfp4", name)
 	}
 	return t, nil

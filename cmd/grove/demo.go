@@ -109,7 +109,8 @@ func (cmd *demoCmd) show(p *command.Program, r grove.Request) error {
 	if cmd.All {
 		return d.compareAll(ctx)
 	}
-	d.say("%s, %d threads. The prompt:\n\n%s", d.name, m.Threads(), p.Style(p.Stdout).Rejected(cmd.Prompt))
+	d.say("%s, %d threads. The prompt:\n\n%s", d.name, inside.Target(m).Model.Threads(),
+		p.Style(p.Stdout).Rejected(cmd.Prompt))
 	return d.run(ctx)
 }
 
@@ -137,14 +138,14 @@ func (d *demo) lane(ctx context.Context, title, drafter string) *lane {
 	r.Paced = true
 	r.FreshPrompt = true
 	if drafter == registry.Plain {
-		r.OnRound = nil
+		inside.SetOnRound(&r, nil)
 	}
 	return &lane{title: title, chunks: d.m.GenerateTokens(ctx, d.prompt, r)}
 }
 
 // run shows plain decoding and the drafter.
 func (d *demo) run(ctx context.Context) error {
-	d.r.OnRound = d.best.round
+	inside.SetOnRound(&d.r, d.best.round)
 	lanes := []*lane{
 		d.lane(ctx, "plain decoding", registry.Plain),
 		d.lane(ctx, "tree speculation ("+d.r.Drafter+")", d.r.Drafter),
@@ -199,7 +200,7 @@ func (d *demo) report(c *comparison) error {
 		name string
 		r    *grove.Result
 	}{{registry.Plain, c.Plain}, {d.r.Drafter, c.Drafted}} {
-		s := &row.r.Stats
+		s := inside.Stats(row.r)
 		d.say("%-16s %10.1f %8d %15.2f", row.name, perSecond(s), s.Rounds, s.Tau())
 	}
 	same := fmt.Sprintf("the same %d tokens", len(c.Plain.Tokens))
@@ -247,7 +248,7 @@ func (d *demo) compareAll(ctx context.Context) error {
 		if at := differ(plain.result.Tokens, l.result.Tokens); at >= 0 && different < 0 {
 			different = at
 		}
-		s := &l.result.Stats
+		s := inside.Stats(l.result)
 		speedup := plain.clock.Seconds() / max(l.clock.Seconds(), 1e-9)
 		if d.p.JSON {
 			line := map[string]any{"drafter": l.title, "padding": inside.Target(d.m).Model.Config.Padded,
@@ -285,7 +286,7 @@ type bestRound struct {
 	next int32
 }
 
-func (b *bestRound) round(r grove.Round) {
+func (b *bestRound) round(r inside.Round) {
 	rank := func(t *tree.Tree, path []int32) []int {
 		branches := 0
 		for i := range t.Len() {

@@ -7,7 +7,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/grovellm/grove/internal/command"
-	"github.com/grovellm/grove/tensor"
+	"github.com/grovellm/grove/internal/files/numtype"
 )
 
 type inspectCmd struct {
@@ -67,7 +67,7 @@ type typeTotal struct {
 
 // addTensor counts a tensor and keeps its entry when keep is set.
 func (c *contents) addTensor(t tensorEntry, keep bool) {
-	n, err := tensor.Elements(t.Shape)
+	n, err := numtype.CountElements(t.Shape)
 	if err == nil {
 		c.Parameters += int64(n)
 	}

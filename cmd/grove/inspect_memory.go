@@ -6,8 +6,8 @@ import (
 	"text/tabwriter"
 
 	"github.com/grovellm/grove/internal/command"
+	"github.com/grovellm/grove/internal/files/numtype"
 	"github.com/grovellm/grove/internal/model"
-	"github.com/grovellm/grove/tensor"
 )
 
 // memoryUse is what a model's weights take when it is open.
@@ -36,7 +36,7 @@ func (c *contents) addMemory(path string) {
 	for _, t := range types {
 		m.Types = append(m.Types, typeMemory{t.Type.String(), t.As.String(), t.Tensors, t.File, t.Memory})
 		m.Bytes += t.Memory
-		if t.Type == tensor.F8_E4M3 || t.Type == tensor.NVFP4 {
+		if t.Type == numtype.F8_E4M3 || t.Type == numtype.NVFP4 {
 			c.note("%d tensors of %v become %v when the model is opened: grove convert --type q8_0 makes a file of it that takes less memory",
 				t.Tensors, t.Type, t.As)
 		}

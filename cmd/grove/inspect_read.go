@@ -17,13 +17,13 @@ import (
 	"github.com/grovellm/grove/gguf"
 	"github.com/grovellm/grove/internal/command"
 	"github.com/grovellm/grove/internal/drafters/registry"
+	"github.com/grovellm/grove/internal/files/fileerr"
 	"github.com/grovellm/grove/internal/files/infile"
 	"github.com/grovellm/grove/internal/files/safetensors"
 	"github.com/grovellm/grove/internal/files/torch"
 	"github.com/grovellm/grove/internal/heads"
 	"github.com/grovellm/grove/internal/heads/headfile"
 	"github.com/grovellm/grove/internal/model"
-	"github.com/grovellm/grove/tensor"
 )
 
 // readContents describes the file or folder at path. tensors lists each of them, full keeps
@@ -65,15 +65,14 @@ func readGGUF(path string, tensors, full bool) (*contents, error) {
 	}
 	defer f.Close()
 	c := &contents{File: path, Format: fmt.Sprintf("GGUF v%d", f.Version), Metadata: []metaEntry{}}
-	c.Architecture, _ = f.String("general.architecture")
-	c.Name, _ = f.String("general.name")
-	for _, kv := range f.Meta {
-		v := kv.Value
-		e := metaEntry{Key: kv.Key, Type: v.Type().String(), Value: plainValue(v, full), text: v.String()}
-		if v.Type() == gguf.Array {
-			e.Type = fmt.Sprintf("%v[%d]", v.Elem(), v.Len())
+	c.Architecture, _ = gguf.Get[string](f, "general.architecture")
+	c.Name, _ = gguf.Get[string](f, "general.name")
+	for key, v := range f.Meta() {
+		e := metaEntry{Key: key, Type: v.Type(), Value: plainValue(v, full), text: v.String()}
+		if elem, array := strings.CutPrefix(v.Type(), "[]"); array {
+			e.Type = fmt.Sprintf("%s[%d]", elem, v.Len())
 		}
-		if text, ok := v.Str(); ok {
+		if text, ok := gguf.As[string](v); ok {
 			e.text = shorten(text, full)
 		} else if full {
 			e.text = compactJSON(e.Value)
@@ -83,7 +82,7 @@ func readGGUF(path string, tensors, full bool) (*contents, error) {
 	if model.IsHead(c.Architecture) {
 		c.noteHead(path)
 	}
-	if n, ok := f.Uint(model.PaddingKey); ok {
+	if n, ok := gguf.Get[uint64](f, model.PaddingKey); ok {
 		c.Padding = int64(n)
 		c.note("padded: %s of its parameters change nothing but what a pass costs", command.Count(c.Padding))
 	}
@@ -91,7 +90,7 @@ func readGGUF(path string, tensors, full bool) (*contents, error) {
 		c.Parts = max(c.Parts, t.Part+1)
 		c.addTensor(tensorEntry{t.Name, t.Type.String(), t.Shape, t.Size, t.Part}, tensors)
 		if !t.Type.Decodes() && !isList(t.Name) {
-			c.note("%s is of type %v, which grove does not run", tensor.Quote(t.Name), t.Type)
+			c.note("%s is of type %v, which grove does not run", fileerr.Quote(t.Name), t.Type)
 		}
 	}
 	if c.Bytes, err = fileBytes(path, c.Parts); err == nil && !model.IsHead(c.Architecture) {
@@ -111,15 +110,14 @@ const few = 6
 // plainValue makes a metadata value one that encodes as JSON. A long array that is not wanted
 // whole becomes its length and first elements.
 func plainValue(v gguf.Value, full bool) any {
-	if v.Type() == gguf.Array {
-		n := v.Len()
+	if vs, ok := gguf.As[[]gguf.Value](v); ok {
+		n := len(vs)
 		show := n
 		if !full && n > 2*few {
 			show = few
 		}
-		vs, _ := v.First(show)
-		out := make([]any, len(vs))
-		for i := range vs {
+		out := make([]any, show)
+		for i := range out {
 			out[i] = plainValue(vs[i], full)
 		}
 		if len(out) < n {
@@ -127,23 +125,23 @@ func plainValue(v gguf.Value, full bool) any {
 		}
 		return out
 	}
-	if b, ok := v.Bool(); ok {
+	if b, ok := gguf.As[bool](v); ok {
 		return b
 	}
-	if s, ok := v.Str(); ok {
+	if s, ok := gguf.As[string](v); ok {
 		return s
 	}
-	if n, ok := v.Int(); ok {
+	if n, ok := gguf.As[int64](v); ok {
 		return n
 	}
-	if n, ok := v.Uint(); ok {
+	if n, ok := gguf.As[uint64](v); ok {
 		return n
 	}
-	f, _ := v.Float()
+	f, _ := gguf.As[float64](v)
 	if math.IsNaN(f) || math.IsInf(f, 0) {
 		return fmt.Sprint(f) // JSON has no number for it
 	}
-	if v.Type() == gguf.Float32 {
+	if v.Type() == "f32" {
 		return float32(f)
 	}
 	return f
@@ -186,7 +184,7 @@ func (c *contents) addSafetensors(f *safetensors.File, tensors, full bool) error
 func (c *contents) noteTypes(f *safetensors.File) {
 	for _, t := range f.Tensors {
 		if !t.Type.Decodes() && !isList(t.Name) {
-			c.note("%s is of type %s, which grove does not run", tensor.Quote(t.Name), t.DType)
+			c.note("%s is of type %s, which grove does not run", fileerr.Quote(t.Name), t.DType)
 		}
 	}
 }

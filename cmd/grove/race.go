@@ -11,6 +11,7 @@ import (
 
 	"github.com/grovellm/grove"
 	"github.com/grovellm/grove/internal/command"
+	"github.com/grovellm/grove/internal/inside"
 )
 
 // lane is one of several generations that take turns.
@@ -78,7 +79,7 @@ func race(lanes []*lane, after func()) error {
 		l.pieces = append(l.pieces, c.Pieces...)
 		l.result = c.Result
 		if l.result != nil {
-			l.result.Stats.Decode = l.clock
+			inside.Stats(l.result).Decode = l.clock
 		}
 		after()
 	}

@@ -64,7 +64,7 @@ func (cmd *runCmd) Run(p *command.Program) error {
 	out := &printer{p: p, name: command.ModelName(m, cmd.Model), padded: inside.Target(m).Model.Config.Padded}
 	if cmd.Show != nil {
 		view := newTreeView(p, m)
-		request.OnRound = view.round
+		inside.SetOnRound(&request, view.round)
 		out.late = !p.JSON
 	}
 	result, err := out.stream(generate(ctx, request))
@@ -198,11 +198,11 @@ func (o *printer) finish(r *grove.Result, c *comparison, stats bool) error {
 		return printStats(o.p.Stderr, o.name, r, c)
 	case command.IsTerminal(o.p.Stderr) || o.p.Verbose || o.padded > 0:
 		green := ""
-		if o.p.Style(o.p.Stdout).On && r.Stats.Accepted > 0 {
+		if o.p.Style(o.p.Stdout).On && inside.Stats(r).Accepted > 0 {
 			green = fmt.Sprintf(", %s was drafted", o.p.Style(o.p.Stderr).Drafted("green"))
 		}
-		fmt.Fprintf(o.p.Stderr, "\n[%s: %s, %.1f tokens/s, τ %.2f, %s%s]\n", o.name, several(r.Stats.Tokens, "token"),
-			perSecond(&r.Stats), r.Stats.Tau(), r.Finish, green)
+		fmt.Fprintf(o.p.Stderr, "\n[%s: %s, %.1f tokens/s, τ %.2f, %s%s]\n", o.name, several(inside.Stats(r).Tokens, "token"),
+			perSecond(inside.Stats(r)), inside.Stats(r).Tau(), r.Finish, green)
 	}
 	return nil
 }

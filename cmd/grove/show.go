@@ -9,6 +9,7 @@ import (
 
 	"github.com/grovellm/grove"
 	"github.com/grovellm/grove/internal/command"
+	"github.com/grovellm/grove/internal/inside"
 	"github.com/grovellm/grove/tree"
 )
 
@@ -31,11 +32,11 @@ func tokenText(m *grove.Model) func(int32) string {
 	if t == nil {
 		return func(token int32) string { return fmt.Sprint(token) }
 	}
-	return func(token int32) string { return strings.ToValidUTF8(string(t.Piece(token)), "\uFFFD") }
+	return func(token int32) string { return strings.ToValidUTF8(t.Piece(token), "\uFFFD") }
 }
 
 // round draws one.
-func (v *treeView) round(r grove.Round) {
+func (v *treeView) round(r inside.Round) {
 	title := v.style.Title(fmt.Sprintf("round %d:", r.Stats.Rounds))
 	if r.Tree.Len() == 1 {
 		fmt.Fprintf(v.w, "%s decoded plainly, %q, τ %.2f so far\n\n", title, v.text(r.Next), r.Stats.Tau())

@@ -12,6 +12,8 @@ import (
 	"github.com/grovellm/grove"
 	"github.com/grovellm/grove/internal/command"
 	"github.com/grovellm/grove/internal/drafters/registry"
+	"github.com/grovellm/grove/internal/inside"
+	"github.com/grovellm/grove/internal/speculate"
 )
 
 // comparison is a request decoded with its drafter and plainly, in turn.
@@ -26,10 +28,10 @@ type comparison struct {
 
 // speedup compares the time from one token to the next; it is 0 where there was none.
 func (c *comparison) speedup() float64 {
-	if c.Drafted.Stats.PerToken() == 0 {
+	if inside.Stats(c.Drafted).PerToken() == 0 {
 		return 0
 	}
-	return c.Plain.Stats.PerToken().Seconds() / c.Drafted.Stats.PerToken().Seconds()
+	return inside.Stats(c.Plain).PerToken().Seconds() / inside.Stats(c.Drafted).PerToken().Seconds()
 }
 
 // comparing is about how long a comparison may take: short runs vary much, so they are repeated within it.
@@ -46,12 +48,13 @@ type generator func(context.Context, grove.Request) iter.Seq2[grove.Chunk, error
 func compare(ctx context.Context, p *command.Program, generate generator, r grove.Request,
 	first *grove.Result) (*comparison, error) {
 	c := &comparison{Runs: mostRuns, Different: -1, Sampled: r.Accept == "rejection" && r.Sampling.Temperature > 0}
-	if one := first.Stats.Prefill + first.Stats.Decode; one > 0 {
+	if one := inside.Stats(first).Prefill + inside.Stats(first).Decode; one > 0 {
 		c.Runs = min(max(int(comparing/(2*one)), 1), mostRuns)
 	}
 	bar := p.Progress("comparing with plain decoding", false)
 	defer bar.End()
-	r.OnRound, r.FreshPrompt = nil, true
+	inside.SetOnRound(&r, nil)
+	r.FreshPrompt = true
 	plainly := r
 	plainly.Drafter = registry.Plain
 	plainly.Predict = ""
@@ -95,12 +98,12 @@ func differ(a, b []int32) int {
 }
 
 func medianRun(rs []*grove.Result) *grove.Result {
-	slices.SortFunc(rs, func(a, b *grove.Result) int { return int(a.Stats.Decode - b.Stats.Decode) })
+	slices.SortFunc(rs, func(a, b *grove.Result) int { return int(inside.Stats(a).Decode - inside.Stats(b).Decode) })
 	return rs[len(rs)/2]
 }
 
 // perSecond is the speed of decoding, reading the prompt left out.
-func perSecond(s *grove.Stats) float64 {
+func perSecond(s *speculate.Stats) float64 {
 	if s.PerToken() == 0 {
 		return 0
 	}
@@ -111,9 +114,9 @@ func perSecond(s *grove.Stats) float64 {
 func printStats(w io.Writer, name string, r *grove.Result, c *comparison) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	line := func(name, format string, args ...any) { fmt.Fprintf(t, name+"\t"+format+"\n", args...) }
-	s := &r.Stats
+	s := inside.Stats(r)
 	if c != nil {
-		s = &c.Drafted.Stats
+		s = inside.Stats(c.Drafted)
 	}
 	reused := ""
 	if s.Reused > 0 {
@@ -147,8 +150,8 @@ func printStats(w io.Writer, name string, r *grove.Result, c *comparison) error 
 		line("time", "%.1f%% drafting, %.1f%% verifying, %.1f%% the rest", share(s.Draft), share(s.Verify), share(s.Rest))
 	}
 	if c != nil {
-		if c.Plain.Stats.PerToken() > 0 {
-			line("plain decoding", "%.1f tokens/s", perSecond(&c.Plain.Stats))
+		if inside.Stats(c.Plain).PerToken() > 0 {
+			line("plain decoding", "%.1f tokens/s", perSecond(inside.Stats(c.Plain)))
 		}
 		same := "the same tokens"
 		switch {
@@ -159,7 +162,7 @@ func printStats(w io.Writer, name string, r *grove.Result, c *comparison) error 
 		}
 		speedup := fmt.Sprintf("%.2f × plain decoding", c.speedup())
 		if c.speedup() == 0 {
-			speedup = "none to measure in " + several(c.Drafted.Stats.Tokens, "token")
+			speedup = "none to measure in " + several(inside.Stats(c.Drafted).Tokens, "token")
 		}
 		line("speed-up", "%s, %s%s", speedup, same, runsText(c.Runs))
 	}
@@ -170,7 +173,7 @@ func printStats(w io.Writer, name string, r *grove.Result, c *comparison) error 
 }
 
 // printDepths writes what became of nodes by their depth.
-func printDepths(w io.Writer, s *grove.Stats) error {
+func printDepths(w io.Writer, s *speculate.Stats) error {
 	if s.Drafted == 0 {
 		return nil
 	}
@@ -240,7 +243,7 @@ type depthJSON struct {
 	Accepted int `json:"accepted"`
 }
 
-func figures(s *grove.Stats) *statsJSON {
+func figures(s *speculate.Stats) *statsJSON {
 	f := &statsJSON{
 		PromptTokens: s.Prompt, Reused: s.Reused, Tokens: s.Tokens, Rounds: s.Rounds, PlainRounds: s.Plain, Tau: s.Tau(),
 		Proposed: s.Proposed, Drafted: s.Drafted, Accepted: s.Accepted, AcceptRate: s.AcceptRate(), TokensPerS: perSecond(s),
@@ -270,11 +273,11 @@ type done struct {
 func doneLine(r *grove.Result, c *comparison, stats bool, padding int64) done {
 	d := done{Done: true, Finish: r.Finish, Stop: r.Stop, Padding: padding}
 	if stats {
-		d.Stats = figures(&r.Stats)
+		d.Stats = figures(inside.Stats(r))
 	}
 	if c != nil {
-		d.Stats = figures(&c.Drafted.Stats)
-		d.Plain = figures(&c.Plain.Stats)
+		d.Stats = figures(inside.Stats(c.Drafted))
+		d.Plain = figures(inside.Stats(c.Plain))
 		d.Speedup = c.speedup()
 		if same := c.Different < 0; !c.Sampled {
 			d.SameTokens = &same

@@ -15,6 +15,7 @@ import (
 	"github.com/grovellm/grove"
 	"github.com/grovellm/grove/internal/command"
 	"github.com/grovellm/grove/internal/drafters/registry"
+	"github.com/grovellm/grove/internal/inside"
 	"github.com/grovellm/grove/tree"
 )
 
@@ -63,11 +64,11 @@ func (cmd *demoCmd) picture(p *command.Program, r grove.Request) error {
 	}
 	r.Uncontrolled, r.MaxTokens = true, 256
 	var rounds []*drawnRound
-	r.OnRound = func(q grove.Round) {
+	inside.SetOnRound(&r, func(q inside.Round) {
 		d := &drawnRound{path: append([]int32(nil), q.Path...), next: q.Next}
 		d.tree.Copy(q.Tree)
 		rounds = append(rounds, d)
-	}
+	})
 	prompt, err := m.Tokenize(cmd.Prompt)
 	if err != nil {
 		return err

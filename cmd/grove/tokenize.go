@@ -50,7 +50,7 @@ func (cmd *tokenizeCmd) Run(p *command.Program) error {
 	}
 	pieces := make([]string, len(ids))
 	for i, id := range ids {
-		pieces[i] = string(tok.Piece(id))
+		pieces[i] = tok.Piece(id)
 	}
 	switch {
 	case p.JSON:

@@ -191,7 +191,7 @@ type timedDraft struct {
 	budget  int // of a draft: nodes and depth to ask for, and nodes that it has at least
 	depth   int
 	least   int
-	cache   draft.Cache // of the target; nil: there is no target
+	cache   any // of the target; nil: there is no target
 	taps    [][]float32
 	logits  []float32
 	chain   tree.Tree

@@ -11,6 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/grovellm/grove/internal/speculate/walk"
 	"github.com/grovellm/grove/tree"
 )
 
@@ -76,7 +77,7 @@ func TestJudge(t *testing.T) {
 		if !tr.Leaf(node) {
 			t.Fatalf("the likeliest path ends at node %d, which has children", node)
 		}
-		var w tree.Walk
+		var w walk.Walk
 		accepted := 1
 		for w.Start(tr); w.Follow(argmax(rows[w.Node()])); accepted++ {
 		}

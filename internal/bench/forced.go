@@ -63,7 +63,7 @@ func (p *forcedPass) Logits(sequence, i int) []float32 {
 // next is the place in the text of the token behind a node, -1 if it is outside, or if the node's
 // path is not the text's.
 func (t *forcedTarget) next(in *tree.Tree, node int32, committed int) int {
-	next := in.Position(int(node), committed) + 1 - t.from
+	next := committed + int(in.Depth[node]) + 1 - t.from
 	if next < 0 || next >= len(t.text) {
 		return -1
 	}

@@ -90,7 +90,7 @@ func (l *lane) generate(ctx context.Context, p encoded, seed uint64) (*generatio
 		defer r.Kept.Close()
 	}
 	if l.memory != nil {
-		r.Memory = l.memory
+		r.Memory = l.memory.Matches
 	}
 	g := &generation{rounds: make([]round, 0, r.MaxTokens)}
 	if l.drafter != nil {

@@ -181,8 +181,8 @@ func (o *ServeOptions) load(ctx context.Context, drafter string, n int, texts []
 				mu.Lock()
 				l.first, l.gaps = append(l.first, first), append(l.gaps, gaps...)
 				tokens += len(result.Tokens)
-				decoded, decoding = decoded+len(result.Tokens)-1, decoding+result.Stats.Decode
-				l.committed, l.rounds = l.committed+result.Stats.Committed, l.rounds+result.Stats.Rounds
+				decoded, decoding = decoded+len(result.Tokens)-1, decoding+inside.Stats(result).Decode
+				l.committed, l.rounds = l.committed+inside.Stats(result).Committed, l.rounds+inside.Stats(result).Rounds
 				switch {
 				case texts[p] == nil:
 					texts[p] = result.Tokens

@@ -192,7 +192,10 @@ var markup = regexp.MustCompile(`<[^<>\s]+>|\[/?[A-Z_]+\]`)
 // between turns.
 func (e turnEnds) cut(tail string) string {
 	end := len(tail)
-	for _, id := range e.t.Tokenizer.EOG() {
+	for id := range int32(e.t.Tokenizer.VocabSize()) {
+		if !e.t.Tokenizer.IsEOG(id) {
+			continue
+		}
 		if at := strings.Index(tail, e.t.Tokenizer.Text(id)); at >= 0 {
 			end = min(end, at)
 		}

@@ -14,8 +14,8 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"github.com/grovellm/grove"
 	"github.com/grovellm/grove/internal/kernels/cpu"
+	"github.com/grovellm/grove/internal/speculate"
 )
 
 // App is a program: its name, its commands, and the page that lists them.
@@ -109,7 +109,7 @@ func (p *Program) Parse(args []string) (k *kong.Context, c CommandLine, err erro
 	parser, err := kong.New(c.Grammar,
 		kong.Name(p.Name),
 		kong.Description(p.Description),
-		kong.Vars{"name": p.Name, "budget": fmt.Sprint(grove.DefaultBudget)},
+		kong.Vars{"name": p.Name, "budget": fmt.Sprint(speculate.DefaultBudget)},
 		p.Vars,
 		kong.Writers(p.Stdout, p.Stderr),
 		kong.Bind(p),

@@ -13,7 +13,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/grovellm/grove"
-	"github.com/grovellm/grove/sample"
+	"github.com/grovellm/grove/internal/speculate/badfield"
 )
 
 // Exit codes.
@@ -43,7 +43,7 @@ func (p *Program) report(k *kong.Context, err error) int {
 	}
 	var usage UsageError
 	var option *grove.OptionError
-	var sampling *sample.RangeError
+	var sampling *badfield.Error
 	switch {
 	case err == nil:
 		return ExitOK
@@ -135,7 +135,7 @@ var FlagOf = map[string]string{
 // InFlags is the message of an error about a field of the library, about the flag that sets it.
 func InFlags(err error) string {
 	var option *grove.OptionError
-	var sampling *sample.RangeError
+	var sampling *badfield.Error
 	switch {
 	case errors.As(err, &option):
 		field, _, _ := strings.Cut(option.Field, "[") // Messages[0].Content

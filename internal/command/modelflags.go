@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/grovellm/grove"
+	"github.com/grovellm/grove/internal/files/recode"
 	"github.com/grovellm/grove/internal/hub"
 	"github.com/grovellm/grove/internal/inside"
 	"github.com/grovellm/grove/internal/kernels/cpu"
@@ -82,16 +83,18 @@ func (f *OpenFlags) OpenAt(p *Program, name string, o grove.Options) (*grove.Mod
 	if f.Memory != "" {
 		o.Memory = &grove.MemoryOptions{Dir: f.Memory}
 	}
+	var more inside.OpenOptions
 	switch {
 	case f.DraftModel != "" && len(f.Head) == 0:
-		o.Auto = "best-first+text"
+		more.Auto = "best-first+text"
 	case name == "" && (f.Pad == "" || f.Pad == "0") && len(f.Head) == 0 && f.Adapt == "":
-		o.Auto = "lookup" // beside a pass of the small model a pass of a drafter hardly pays
+		more.Auto = "lookup" // beside a pass of the small model a pass of a drafter hardly pays
 	}
 	var err error
-	if err = f.padding(&o); err != nil {
+	if err = f.padding(&more); err != nil {
 		return nil, err
 	}
+	inside.SetOpenOptions(&o, more)
 	o.KV = f.KV
 	if o.Progress == nil {
 		bar := p.Progress("loading", true)
@@ -120,8 +123,8 @@ func (f *OpenFlags) OpenAt(p *Program, name string, o grove.Options) (*grove.Mod
 			p.Name, f.Context, limit)
 	}
 	p.Logf("%s: %s, %d layers, vocabulary %d, context %d, %s of weights, %d threads, kernels %s",
-		name, inside.Target(m).Model.Config.Arch, m.Target().Layers, m.Target().Vocab, m.Context(),
-		Size(int64(m.WeightBytes())), m.Threads(), cpu.Active())
+		name, inside.Target(m).Model.Config.Arch, inside.Target(m).Model.Config.Layers, inside.Target(m).Vocab, m.Context(),
+		Size(int64(inside.Target(m).Model.WeightBytes())), inside.Target(m).Model.Threads(), cpu.Active())
 	if t := m.Tokenizer(); t != nil {
 		for _, note := range t.Notes() {
 			p.Logf("%s", note)
@@ -131,7 +134,7 @@ func (f *OpenFlags) OpenAt(p *Program, name string, o grove.Options) (*grove.Mod
 }
 
 // padding reads the flags.
-func (f *padFlags) padding(o *grove.Options) (err error) {
+func (f *padFlags) padding(o *inside.OpenOptions) (err error) {
 	if f.PadExperts != "" {
 		experts, used, _ := strings.Cut(f.PadExperts, ",")
 		o.PadExperts, _ = strconv.Atoi(experts)
@@ -153,7 +156,7 @@ func (f *padFlags) padding(o *grove.Options) (err error) {
 
 func PadType(name string) (tensor.Type, error) {
 	t, err := tensor.ParseType(name)
-	if err != nil || !t.Writable() || t == tensor.F32 {
+	if err != nil || recode.CheckWritable(t) != nil || t == tensor.F32 {
 		return 0, fmt.Errorf("want bf16, f16, q8_0, q6_k, q5_k, q4_k, q5_1, q5_0, q4_1 or q4_0")
 	}
 	return t, nil

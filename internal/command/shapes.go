@@ -7,6 +7,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"github.com/grovellm/grove/internal/files/recode"
 	"github.com/grovellm/grove/internal/model/synth"
 	"github.com/grovellm/grove/tensor"
 )
@@ -26,7 +27,7 @@ func ShapeAndType(shape, typ string) (synth.Shape, tensor.Type, error) {
 		return s, 0, Usagef("no shape is named %q: use one of %s", shape, strings.Join(ShapeNames(), ", "))
 	}
 	t, err := tensor.ParseType(typ)
-	if err != nil || !t.Writable() {
+	if err != nil || recode.CheckWritable(t) != nil {
 		return s, 0, Usagef("--type %q: want f32, f16, bf16, q8_0, q6_k, q5_k, q4_k, q5_1, q5_0, q4_1, q4_0, iq4_nl or mxfp4", typ)
 	}
 	return s, t, nil

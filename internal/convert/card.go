@@ -40,27 +40,27 @@ var ofFile = regexp.MustCompile(`^(architecture|type|alignment|file_type|quantiz
 func cardOf(f *gguf.File) string {
 	var b strings.Builder
 	name := modelName(f.Path)
-	for _, kv := range f.Meta {
-		key, ok := strings.CutPrefix(kv.Key, "general.")
+	for full, v := range f.Meta() {
+		key, ok := strings.CutPrefix(full, "general.")
 		if !ok || ofFile.MatchString(key) {
 			continue
 		}
-		field := kv.Key
+		field := full
 		for _, c := range cardFields {
 			if c.key == key {
 				field = c.field
 			}
 		}
 		var value any
-		text, isText := kv.Value.Str()
-		list, isList := kv.Value.Strings()
-		number, isNumber := kv.Value.Uint()
+		text, isText := gguf.As[string](v)
+		list, isList := gguf.As[[]string](v)
+		number, isNumber := gguf.As[uint64](v)
 		switch {
 		case isText:
 			value = text
 		case isList:
 			value = list
-		case isNumber && kv.Value.Type() == gguf.Uint32:
+		case isNumber && v.Type() == "u32":
 			value = number
 		default: // settings of sampling, which are no words about the model
 			continue

@@ -35,10 +35,10 @@ func TestSameMetadata(t *testing.T) {
 	cases.Check(t, 20, func(r *rapid.T) {
 		w := gguf.NewWriter()
 		roles := []string{"unknown", "mask", "padding", "cls", "eot"}
-		for _, kv := range source.Meta {
-			key, special := strings.CutPrefix(strings.TrimSuffix(kv.Key, "_token_id"), "tokenizer.ggml.")
-			if kv.Key != "general.name" && kv.Key != "general.description" && !(special && slices.Contains(roles, key)) {
-				w.Set(kv.Key, kv.Value)
+		for name, value := range source.Meta() {
+			key, special := strings.CutPrefix(strings.TrimSuffix(name, "_token_id"), "tokenizer.ggml.")
+			if name != "general.name" && name != "general.description" && !(special && slices.Contains(roles, key)) {
+				w.Set(name, value)
 			}
 		}
 		for _, key := range []string{"name", "author", "organization", "finetune", "basename", "size_label",
@@ -103,9 +103,9 @@ func keysOf(r *rapid.T, path string, which *regexp.Regexp) map[string]string {
 	}
 	defer f.Close()
 	m := map[string]string{}
-	for _, kv := range f.Meta {
-		if which.MatchString(kv.Key) {
-			m[kv.Key] = kv.Value.String()
+	for name, value := range f.Meta() {
+		if which.MatchString(name) {
+			m[name] = value.String()
 		}
 	}
 	return m

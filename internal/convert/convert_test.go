@@ -127,14 +127,14 @@ func sameMeta(t *testing.T, a, b string) {
 		t.Fatal(err)
 	}
 	defer y.Close()
-	for _, kv := range x.Meta {
-		if strings.HasPrefix(kv.Key, "general.") || kv.Key == "tokenizer.ggml.scores" ||
-			kv.Key == "tokenizer.ggml.eot_token_id" {
+	for key, want := range x.Meta() {
+		if strings.HasPrefix(key, "general.") || key == "tokenizer.ggml.scores" ||
+			key == "tokenizer.ggml.eot_token_id" {
 			continue
 		}
-		v, ok := y.Lookup(kv.Key)
-		if !ok || v.String() != kv.Value.String() {
-			t.Errorf("key %s is %v after both ways, %v before", kv.Key, v, kv.Value)
+		v, ok := y.Lookup(key)
+		if !ok || v.String() != want.String() {
+			t.Errorf("key %s is %v after both ways, %v before", key, v, want)
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/grovellm/grove/internal/files/numtype"
 	"github.com/grovellm/grove/internal/model/synth"
 	"github.com/grovellm/grove/tensor"
 )
@@ -76,7 +77,7 @@ func TestErrors(t *testing.T) {
 	if _, err := ToHF(ctx, at("a.gguf"), at("new"), Options{Type: tensor.Q4_K}); err == nil {
 		t.Error("Q4_K in a folder is no error")
 	}
-	if _, err := Quantize(ctx, at("a.gguf"), at("b.gguf"), Options{Type: tensor.Q2_K}); err == nil {
+	if _, err := Quantize(ctx, at("a.gguf"), at("b.gguf"), Options{Type: numtype.Q2_K}); err == nil {
 		t.Error("Q2_K is no error")
 	}
 	done, cancel := context.WithCancel(ctx)

@@ -116,6 +116,6 @@ func checkTokens(set func(*gguf.Writer) error, tok *tokenizer.Tokenizer) error {
 	if err != nil {
 		return err
 	}
-	kind, _ := f.String("tokenizer.ggml.model")
+	kind, _ := gguf.Get[string](f, "tokenizer.ggml.model")
 	return sameTokens(tok, made, kind == "t5")
 }

@@ -3,11 +3,13 @@ package convert
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
 	"github.com/grovellm/grove/gguf"
 	"github.com/grovellm/grove/internal/files/ggufkeys"
+	"github.com/grovellm/grove/internal/files/tokenkind"
 	"github.com/grovellm/grove/tokenizer"
 )
 
@@ -90,7 +92,7 @@ func vocabulary(tok *tokenizer.Tokenizer) (vocab map[string]int32, added []field
 	vocab = map[string]int32{}
 	for id := range int32(tok.VocabSize()) {
 		text, kind := tok.Text(id), tok.Type(id)
-		if kind == tokenizer.Unused || text == "" {
+		if kind == tokenkind.Unused || text == "" {
 			continue
 		}
 		if first, ok := vocab[text]; ok {
@@ -98,9 +100,9 @@ func vocabulary(tok *tokenizer.Tokenizer) (vocab map[string]int32, added []field
 				first, id, text)
 		}
 		vocab[text] = id
-		if kind == tokenizer.Control || kind == tokenizer.UserDefined || kind == tokenizer.Unknown {
+		if kind == tokenkind.Control || kind == tokenkind.UserDefined || kind == tokenkind.Unknown {
 			added = append(added, fields{"id": id, "content": text, "single_word": false, "lstrip": false, "rstrip": false,
-				"normalized": false, "special": kind != tokenizer.UserDefined})
+				"normalized": false, "special": kind != tokenkind.UserDefined})
 		}
 	}
 	return vocab, added, nil
@@ -110,7 +112,7 @@ func vocabulary(tok *tokenizer.Tokenizer) (vocab map[string]int32, added []field
 // merges whichever neighbours make the piece of the best score; a list of merges in that order says the same.
 func mergesOf(tok *tokenizer.Tokenizer, scores []float32) []string {
 	ids := map[string]int32{}
-	normal := func(id int32) bool { return tok.Type(id) == tokenizer.Normal && int(id) < len(scores) }
+	normal := func(id int32) bool { return tok.Type(id) == tokenkind.Normal && int(id) < len(scores) }
 	for id := range int32(tok.VocabSize()) {
 		if normal(id) {
 			ids[tok.Text(id)] = id
@@ -176,13 +178,15 @@ func settingsOf(f *gguf.File, tok *tokenizer.Tokenizer) fields {
 	for name, text := range namedTokens(f, tok) {
 		c[name] = text
 	}
-	switch t := tok.Templates(); {
-	case len(t) == 1 && t[0].Name == "default":
-		c["chat_template"] = t[0].Text
-	case len(t) > 0:
+	templates := tok.Templates()
+	text, alone := templates["default"]
+	switch n := len(templates); {
+	case n == 1 && alone:
+		c["chat_template"] = text
+	case n > 0:
 		var list []fields
-		for _, x := range t {
-			list = append(list, fields{"name": x.Name, "template": x.Text})
+		for _, name := range slices.Sorted(maps.Keys(templates)) {
+			list = append(list, fields{"name": name, "template": templates[name]})
 		}
 		c["chat_template"] = list
 	}

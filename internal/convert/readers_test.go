@@ -15,6 +15,7 @@ import (
 	"github.com/grovellm/grove/gguf"
 	"github.com/grovellm/grove/internal/files/atomicfile"
 	"github.com/grovellm/grove/internal/files/ggufkeys"
+	"github.com/grovellm/grove/internal/files/tokenkind"
 	"github.com/grovellm/grove/internal/model/synth"
 	"github.com/grovellm/grove/internal/testing/testdata"
 	"github.com/grovellm/grove/tensor"
@@ -26,12 +27,12 @@ var keepFolders = flag.String("folders", "", "write the folders of TestReaders h
 // added are tokens that a vocabulary gets at a place among its others, as published files have them there.
 var added = []struct {
 	text string
-	kind tokenizer.Type
+	kind int32
 }{
-	{"<|im_start|>", tokenizer.Control}, {"<|im_end|>", tokenizer.Control}, {"\n\n", tokenizer.UserDefined}, {"</b>",
-		tokenizer.UserDefined},
-	{"<table>", tokenizer.UserDefined}, {"[multimodal]", tokenizer.UserDefined}, {"<mask>", tokenizer.Control},
-	{"[PAD]", tokenizer.Unused}, {"<end_of_turn>", tokenizer.Control}, {"\n\n\n", tokenizer.UserDefined},
+	{"<|im_start|>", tokenkind.Control}, {"<|im_end|>", tokenkind.Control}, {"\n\n", tokenkind.UserDefined}, {"</b>",
+		tokenkind.UserDefined},
+	{"<table>", tokenkind.UserDefined}, {"[multimodal]", tokenkind.UserDefined}, {"<mask>", tokenkind.Control},
+	{"[PAD]", tokenkind.Unused}, {"<end_of_turn>", tokenkind.Control}, {"\n\n\n", tokenkind.UserDefined},
 }
 
 // kindOfVocabulary is a tokenizer that grove writes into a folder.
@@ -81,7 +82,7 @@ func (k kindOfVocabulary) file(t *testing.T, dir string) *gguf.File {
 	}
 	for _, a := range added {
 		// a Unigram folder cannot leave one out
-		if k.from == "" && a.kind == tokenizer.Unused || slices.Contains(texts, a.text) {
+		if k.from == "" && a.kind == tokenkind.Unused || slices.Contains(texts, a.text) {
 			continue
 		}
 		texts, kinds = slices.Insert(texts, k.at, a.text), slices.Insert(kinds, k.at, int32(a.kind))
@@ -90,9 +91,9 @@ func (k kindOfVocabulary) file(t *testing.T, dir string) *gguf.File {
 		}
 	}
 	shift := uint64(len(texts) - len(types))
-	for _, kv := range f.Meta {
-		if id, ok := kv.Value.Uint(); ok && strings.HasSuffix(kv.Key, "_token_id") && id >= uint64(k.at) {
-			w.Set(kv.Key, uint32(id+shift))
+	for key, value := range f.Meta() {
+		if id, ok := gguf.As[uint64](value); ok && strings.HasSuffix(key, "_token_id") && id >= uint64(k.at) {
+			w.Set(key, uint32(id+shift))
 		}
 	}
 	w.Set("tokenizer.ggml.tokens", texts)

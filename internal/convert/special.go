@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"path/filepath"
 	"slices"
 
@@ -41,7 +42,7 @@ func namedTokens(f *gguf.File, tok *tokenizer.Tokenizer) map[string]string {
 
 func tokenID(f *gguf.File, key string, tok *tokenizer.Tokenizer) (int32, bool) {
 	v, _ := f.Lookup("tokenizer.ggml." + key + "_token_id")
-	id, ok := v.Int()
+	id, ok := gguf.As[int64](v)
 	return int32(id), ok && id >= 0 && id < int64(tok.VocabSize())
 }
 
@@ -54,7 +55,7 @@ func declaredEnds(f *gguf.File, tok *tokenizer.Tokenizer) []int32 {
 		}
 	}
 	v, _ := f.Lookup("tokenizer.ggml.eos_token_ids")
-	ids, _ := v.Ints()
+	ids, _ := gguf.As[[]int64](v)
 	for _, id := range ids {
 		ends = append(ends, int32(id)) // package tokenizer has checked it
 	}
@@ -157,12 +158,13 @@ func setSpecial(w *gguf.Writer, tok *tokenizer.Tokenizer, s specialFields) {
 	w.Set("tokenizer.ggml.add_bos_token", tok.AddBOS())
 	w.Set("tokenizer.ggml.add_eos_token", tok.AddEOS())
 	var names []string
-	for _, t := range tok.Templates() {
-		if t.Name == "default" {
-			w.Set("tokenizer.chat_template", t.Text)
+	templates := tok.Templates()
+	for _, name := range slices.Sorted(maps.Keys(templates)) {
+		if name == "default" {
+			w.Set("tokenizer.chat_template", templates[name])
 		} else {
-			names = append(names, t.Name)
-			w.Set("tokenizer.chat_template."+t.Name, t.Text)
+			names = append(names, name)
+			w.Set("tokenizer.chat_template."+name, templates[name])
 		}
 	}
 	if names != nil {

@@ -9,12 +9,15 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/grovellm/grove/internal/files/numtype"
+	"github.com/grovellm/grove/internal/files/recode"
+	"github.com/grovellm/grove/internal/files/reshape"
 	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/tensor"
 )
 
 // Keep, as a type, leaves the matrices as they are encoded.
-const Keep = tensor.Unknown
+const Keep = numtype.Unknown
 
 // Options says how to write.
 type Options struct {
@@ -33,11 +36,13 @@ type Options struct {
 
 func (o *Options) check(hf bool) error {
 	n, _ := o.Type.Block()
-	switch {
-	case o.Type == Keep:
-	case !o.Type.Writable():
-		return fmt.Errorf("type %v cannot be written: use "+tensor.WritableNames, o.Type)
-	case hf && n > 1:
+	if o.Type == Keep {
+		return nil
+	}
+	if err := recode.CheckWritable(o.Type); err != nil {
+		return fmt.Errorf("type %w", err)
+	}
+	if hf && n > 1 {
 		return fmt.Errorf("type %v has no place in a safetensors file: use F32, F16 or BF16", o.Type)
 	}
 	return nil
@@ -148,7 +153,7 @@ const streamElements = 1 << 18
 
 // write converts the tensor in runs of rows, as many at a time as there are processors, and writes them in order.
 func (s *stream) write(w io.Writer) error {
-	t, err := s.t.Reordered(s.order)
+	t, err := reshape.Reordered(s.t, s.order)
 	if err == nil && isVector(t) { // in pieces too
 		if t, err = t.ReadAll(); err == nil {
 			t.Shape = []int{t.Cols(), 1}

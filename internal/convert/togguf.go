@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/grovellm/grove/gguf"
+	"github.com/grovellm/grove/internal/files/reshape"
 	"github.com/grovellm/grove/internal/files/safetensors"
 	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/tensor"
@@ -99,12 +100,12 @@ func (c *layout) addGGUF(ctx context.Context, w *gguf.Writer, f *safetensors.Fil
 			used[n] = true
 		}
 		if e.Decay {
-			if t, err = t.Mapped(func(x float32) float32 { return float32(-math.Exp(float64(x))) }); err != nil {
+			if t, err = reshape.Mapped(t, func(x float32) float32 { return float32(-math.Exp(float64(x))) }); err != nil {
 				return false, err
 			}
 		}
 		if e.Shift != 0 {
-			if t, err = t.Shifted(e.Shift); err != nil {
+			if t, err = reshape.Shifted(t, e.Shift); err != nil {
 				return false, err
 			}
 		}

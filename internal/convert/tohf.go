@@ -13,6 +13,7 @@ import (
 
 	"github.com/grovellm/grove/gguf"
 	"github.com/grovellm/grove/internal/files/atomicfile"
+	"github.com/grovellm/grove/internal/files/reshape"
 	"github.com/grovellm/grove/internal/files/safetensors"
 	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/tensor"
@@ -83,7 +84,7 @@ func (c *layout) writeHF(ctx context.Context, f *gguf.File, dir string, o Option
 	}
 	var special map[string]int32
 	var tok *tokenizer.Tokenizer
-	if _, ok := f.String("tokenizer.ggml.model"); ok {
+	if _, ok := gguf.Get[string](f, "tokenizer.ggml.model"); ok {
 		if tok, err = tokenizer.FromGGUF(f); err != nil {
 			return nil, err
 		}
@@ -120,7 +121,7 @@ func (c *layout) writeHF(ctx context.Context, f *gguf.File, dir string, o Option
 	if tok != nil {
 		made, err := tokenizer.FromJSON(dir)
 		if err == nil {
-			kind, _ := f.String("tokenizer.ggml.model")
+			kind, _ := gguf.Get[string](f, "tokenizer.ggml.model")
 			err = sameTokens(tok, made, kind == "t5")
 		}
 		if err != nil {
@@ -186,12 +187,12 @@ func (c *layout) addHF(ctx context.Context, w *safetensors.Writer, f *gguf.File,
 		}
 		used[name] = true
 		if e.Decay {
-			if t, err = t.Mapped(func(x float32) float32 { return float32(math.Log(-float64(x))) }); err != nil {
+			if t, err = reshape.Mapped(t, func(x float32) float32 { return float32(math.Log(-float64(x))) }); err != nil {
 				return err
 			}
 		}
 		if e.Shift != 0 {
-			if t, err = t.Shifted(-e.Shift); err != nil {
+			if t, err = reshape.Shifted(t, -e.Shift); err != nil {
 				return err
 			}
 		}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/grovellm/grove/gguf"
+	"github.com/grovellm/grove/internal/files/tokenkind"
 	"github.com/grovellm/grove/tokenizer"
 	"golang.org/x/text/unicode/norm"
 )
@@ -179,8 +180,8 @@ func (f *hfTokens) pre() (name string, bytes bool, err error) {
 func tokenTexts(tok *tokenizer.Tokenizer, vocab int) (texts []string, kinds []int32) {
 	for id := range int32(vocab) {
 		text, kind := tok.Text(id), tok.Type(id)
-		if text == "" || kind == tokenizer.Unused || kind == 0 {
-			text, kind = fmt.Sprintf("[PAD%d]", id), tokenizer.Unused
+		if text == "" || kind == tokenkind.Unused || kind == 0 {
+			text, kind = fmt.Sprintf("[PAD%d]", id), tokenkind.Unused
 		}
 		texts, kinds = append(texts, text), append(kinds, int32(kind))
 	}
@@ -199,7 +200,7 @@ func scores(texts []string, kinds []int32, merges [][2]string) []float32 {
 	}
 	out := make([]float32, len(texts))
 	for i, t := range texts {
-		if kinds[i] != int32(tokenizer.Normal) {
+		if kinds[i] != int32(tokenkind.Normal) {
 			continue
 		}
 		r, ok := rank[t]

@@ -5,6 +5,7 @@ import (
 	"io"
 	"slices"
 
+	"github.com/grovellm/grove/internal/files/fileerr"
 	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/tensor"
 )
@@ -26,7 +27,7 @@ func newTransposed(e model.Part, t tensor.Tensor, other *tensor.Tensor) (*transp
 	}
 	for _, t := range x.halves {
 		if want := []int{e.Experts, e.Rows, e.Cols}; !slices.Equal(t.Shape, want) {
-			return nil, fmt.Errorf("tensor %s has shape %v: want %v for this model", tensor.Quote(t.Name), t.Shape, want)
+			return nil, fmt.Errorf("tensor %s has shape %v: want %v for this model", fileerr.Quote(t.Name), t.Shape, want)
 		}
 	}
 	x.Tensor = tensor.Tensor{Name: e.InFolder(".weight"), Type: t.Type,

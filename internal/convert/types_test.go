@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/grovellm/grove/gguf"
+	"github.com/grovellm/grove/internal/files/numtype"
 	"github.com/grovellm/grove/internal/files/safetensors"
 	"github.com/grovellm/grove/internal/model/synth"
 	"github.com/grovellm/grove/tensor"
@@ -40,7 +41,8 @@ func TestTypes(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if n, _ := f.Uint("general.file_type"); uint32(n) != map[tensor.Type]uint32{tensor.F16: 1, tensor.Q8_0: 7,
+			if n, _ := gguf.Get[uint64](f, "general.file_type"); uint32(n) != map[tensor.Type]uint32{tensor.F16: 1,
+				tensor.Q8_0: 7,
 				tensor.BF16: 32}[typ] {
 				t.Errorf("%s in %v: file type %d", name, typ, n)
 			}
@@ -184,7 +186,7 @@ func TestQuantizeNotes(t *testing.T) {
 		typ   tensor.Type
 		shape []int
 	}{{"odd", tensor.F32, []int{2, 33}}, {"even", tensor.F32, []int{2, 64}}, {"norm", tensor.F16, []int{64}},
-		{"again", tensor.Q8_0, []int{2, 64}}, {"ids", tensor.I32, []int{5}}} {
+		{"again", tensor.Q8_0, []int{2, 64}}, {"ids", numtype.I32, []int{5}}} {
 		size, err := x.typ.Size(tensor.Tensor{Shape: x.shape}.Elements())
 		if err != nil {
 			t.Fatal(err)
@@ -205,7 +207,7 @@ func TestQuantizeNotes(t *testing.T) {
 	}
 	defer f.Close()
 	for name, want := range map[string]tensor.Type{"odd": tensor.F16, "even": tensor.Q8_0, "norm": tensor.F32,
-		"again": tensor.Q8_0, "ids": tensor.I32} {
+		"again": tensor.Q8_0, "ids": numtype.I32} {
 		if x, _ := f.Tensor(name); x.Type != want {
 			t.Errorf("%s is %v, want %v", name, x.Type, want)
 		}

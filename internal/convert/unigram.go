@@ -9,6 +9,7 @@ import (
 
 	"github.com/grovellm/grove/gguf"
 	"github.com/grovellm/grove/internal/files/ggufkeys"
+	"github.com/grovellm/grove/internal/files/tokenkind"
 	"github.com/grovellm/grove/tokenizer"
 )
 
@@ -103,22 +104,22 @@ func unigramFields(f *gguf.File, tok *tokenizer.Tokenizer, file fields) error {
 	}
 	lowest := math.Inf(1)
 	for id, x := range scores {
-		if tok.Type(int32(id)) == tokenizer.Normal {
+		if tok.Type(int32(id)) == tokenkind.Normal {
 			lowest = min(lowest, float64(x))
 		}
 	}
 	n := int32(tok.VocabSize())
-	for n > 0 && tok.Type(n-1) == tokenizer.Unused {
+	for n > 0 && tok.Type(n-1) == tokenkind.Unused {
 		n--
 	}
 	vocab, withBytes := make([]any, n), false
 	for id := range n {
 		score := max(float64(scores[id]), lowest) // a lower one would change that of unknown characters
-		if tok.Type(id) == tokenizer.Unused || math.IsInf(score, 0) {
+		if tok.Type(id) == tokenkind.Unused || math.IsInf(score, 0) {
 			return fmt.Errorf("%s: key \"tokenizer.ggml.tokens\": token %d is no piece, and tokenizer.json cannot leave it out", f.Path, id)
 		}
 		vocab[id] = []any{tok.Text(id), score}
-		withBytes = withBytes || tok.Type(id) == tokenizer.Byte
+		withBytes = withBytes || tok.Type(id) == tokenkind.Byte
 	}
 	file["model"] = fields{"type": "Unigram", "unk_id": tok.UNK(), "vocab": vocab, "byte_fallback": withBytes}
 	var steps []fields

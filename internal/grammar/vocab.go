@@ -5,6 +5,7 @@ package grammar
 import (
 	"bytes"
 
+	"github.com/grovellm/grove/internal/files/tokenkind"
 	"github.com/grovellm/grove/tokenizer"
 )
 
@@ -25,18 +26,20 @@ func pieces(t *tokenizer.Tokenizer, vocab int) [][]byte {
 			list[id] = ControlPiece(t.Text(id))
 			continue
 		}
-		list[id] = t.Piece(id)
+		if piece := t.Piece(id); piece != "" {
+			list[id] = []byte(piece)
+		}
 		if bytes.IndexByte(list[id], special) >= 0 { // which begins the names of control tokens
 			list[id] = nil
 			continue
 		}
-		if kind := t.Type(id); spaced < 0 && kind == tokenizer.Normal && len(list[id]) > 1 && list[id][0] == ' ' {
+		if kind := t.Type(id); spaced < 0 && kind == tokenkind.Normal && len(list[id]) > 1 && list[id][0] == ' ' {
 			spaced = id
 		}
 	}
 	for id, piece := range list {
 		kind := t.Type(int32(id))
-		if spaced < 0 || kind == tokenizer.Normal || kind == tokenizer.Byte || piece == nil || t.IsSpecial(int32(id)) {
+		if spaced < 0 || kind == tokenkind.Normal || kind == tokenkind.Byte || piece == nil || t.IsSpecial(int32(id)) {
 			continue
 		}
 		text := t.DecodeWith([]int32{int32(id), spaced}, tokenizer.DecodeOptions{Continue: true})

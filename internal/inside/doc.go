@@ -10,6 +10,9 @@ import (
 	"github.com/grovellm/grove/internal/adapt"
 	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/engine"
+	"github.com/grovellm/grove/internal/speculate"
+	"github.com/grovellm/grove/tensor"
+	"github.com/grovellm/grove/tree"
 )
 
 // Target is the model as grove's own drafters know it. It and what it opens last until the model is
@@ -21,3 +24,40 @@ var EngineStats func(m any) engine.Stats
 
 // Adapter is the adapter of the head that a drafter runs, which has the modifier +adapt.
 var Adapter func(m any, drafter string) (*adapt.Adapter, error)
+
+// OpenOptions are how measurements and commands open a model.
+type OpenOptions struct {
+	// Auto is what the drafter "auto" stands for, in the same syntax; empty: the best of what the
+	// model was opened with, by registry.Resolve.
+	Auto string
+
+	// Pad, where it is not 0, pads the model to about so many parameters: its text stays the same, its
+	// passes cost what those of a model of that size cost. PadType is the type of the weights added,
+	// BF16 where it is 0.
+	Pad     int64
+	PadType tensor.Type
+
+	// PadExperts, where it is not 0, makes each MLP of the model into so many experts. They are
+	// copies of it, and a row uses PadUsed of them. The text stays the same but for rounding.
+	PadExperts, PadUsed int
+}
+
+// SetOpenOptions adds to options, which are a *grove.Options.
+var SetOpenOptions func(options any, more OpenOptions)
+
+// Round is one round of speculation.
+type Round struct {
+	Tree *tree.Tree // what was verified, the last committed token at its root; used again for the next round
+	Path []int32    // its nodes that were accepted, the root first
+	Next int32      // the token after the path: the bonus token, or the last of the text
+
+	Budget int              // nodes that the tree might have, root included
+	Stats  *speculate.Stats // of the generation so far, this round included
+}
+
+// SetOnRound has f called after every round of speculation of a request, before its text is yielded.
+// request is a *grove.Request; nil calls nothing.
+var SetOnRound func(request any, f func(Round))
+
+// Stats are all figures of a result, which is a *grove.Result.
+var Stats func(result any) *speculate.Stats

@@ -123,8 +123,8 @@ const AheadEmbed, AheadHead = "nextn.embed_tokens", "nextn.shared_head_head"
 // AheadAlone reports whether a GGUF file of an architecture of models has such layers and not the
 // model.
 func AheadAlone(f *gguf.File) bool {
-	arch, _ := f.String("general.architecture")
-	n, _ := f.Uint(arch + "." + aheadKey)
+	arch, _ := gguf.Get[string](f, "general.architecture")
+	n, _ := gguf.Get[uint64](f, arch+"."+aheadKey)
 	_, attention := f.Tensor("blk.0.attn_output.weight")
 	_, recurrent := f.Tensor("blk.0.ssm_out.weight")
 	return Runs(arch) && n > 0 && !attention && !recurrent

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/grovellm/grove/gguf"
+	"github.com/grovellm/grove/internal/files/fileerr"
 	"github.com/grovellm/grove/internal/files/safetensors"
 	"github.com/grovellm/grove/internal/nn"
 	"github.com/grovellm/grove/tensor"
@@ -35,8 +37,8 @@ var apertus = architecture{
 	readKeys: func(k *keys, c *Config) {
 		for at, name := range xieluNames {
 			v, _ := k.file.Lookup(xieluKey + name)
-			list, ok := v.Floats()
-			if one, is := v.Float(); is {
+			list, ok := gguf.As[[]float32](v)
+			if one, is := gguf.As[float64](v); is {
 				list, ok = slices.Repeat([]float32{float32(one)}, len(c.XIELU)), true
 			}
 			if !ok || len(list) != len(c.XIELU) || len(list) != c.Layers {
@@ -97,7 +99,7 @@ func (c *Config) readXIELU(f *safetensors.File) error {
 				return err
 			}
 			if len(v) != 1 || math.IsNaN(float64(v[0])) || math.IsInf(float64(v[0]), 0) {
-				return fmt.Errorf("tensor %s is %v: want one number", tensor.Quote(t.Name), t.Shape)
+				return fmt.Errorf("tensor %s is %v: want one number", fileerr.Quote(t.Name), t.Shape)
 			}
 			x[at] = v[0]
 		}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/grovellm/grove/internal/files/fileerr"
+	"github.com/grovellm/grove/internal/files/numtype"
 	"github.com/grovellm/grove/internal/files/safetensors"
 	"github.com/grovellm/grove/tensor"
 )
@@ -81,7 +83,7 @@ func (p *Part) fromParam(f *safetensors.File, ending string) (t tensor.Tensor, n
 // wantShape returns an error where a folder's tensor has another shape.
 func wantShape(t tensor.Tensor, shape ...int) error {
 	if !slices.Equal(t.Shape, shape) {
-		return fmt.Errorf("tensor %s has shape %v: want %v for this model", tensor.Quote(t.Name), t.Shape, shape)
+		return fmt.Errorf("tensor %s has shape %v: want %v for this model", fileerr.Quote(t.Name), t.Shape, shape)
 	}
 	return nil
 }
@@ -154,13 +156,13 @@ func (p *Part) fromMXFP4(f *safetensors.File, name string) (t tensor.Tensor, nam
 	elements, size := tensor.MXFP4.Block()
 	rows, n := p.Rows*p.halves(), p.Cols/elements
 	for _, x := range []tensor.Tensor{blocks, scales} {
-		if x.Type != tensor.U8 {
-			return t, nil, fmt.Errorf("tensor %s is %v: want U8, bytes of MXFP4", tensor.Quote(x.Name), x.Type)
+		if x.Type != numtype.U8 {
+			return t, nil, fmt.Errorf("tensor %s is %v: want U8, bytes of MXFP4", fileerr.Quote(x.Name), x.Type)
 		}
 	}
 	if p.Cols%elements != 0 {
 		return t, nil, fmt.Errorf("tensor %s: rows of %d are no whole blocks of MXFP4, which hold %d",
-			tensor.Quote(blocks.Name), p.Cols, elements)
+			fileerr.Quote(blocks.Name), p.Cols, elements)
 	}
 	if err := wantShape(blocks, p.Experts, rows, n, elements/2); err != nil {
 		return t, nil, err
@@ -220,13 +222,13 @@ func (p *Part) intoParam(ending string, halves []tensor.Tensor) ([]tensor.Tensor
 		return []tensor.Tensor{x}, err
 	}
 	if t.Type != tensor.MXFP4 {
-		return nil, fmt.Errorf("tensor %s is %v: want MXFP4", tensor.Quote(t.Name), t.Type)
+		return nil, fmt.Errorf("tensor %s is %v: want MXFP4", fileerr.Quote(t.Name), t.Type)
 	}
 	all := takeTurns(name, halves)
 	elements, size := t.Type.Block()
 	n := p.Cols / elements
-	blocks := tensor.Tensor{Name: name + mxfp4Blocks, Type: tensor.U8, Shape: []int{p.Experts, rows, n, elements / 2}}
-	scales := tensor.Tensor{Name: name + mxfp4Scales, Type: tensor.U8, Shape: []int{p.Experts, rows, n}}
+	blocks := tensor.Tensor{Name: name + mxfp4Blocks, Type: numtype.U8, Shape: []int{p.Experts, rows, n, elements / 2}}
+	scales := tensor.Tensor{Name: name + mxfp4Scales, Type: numtype.U8, Shape: []int{p.Experts, rows, n}}
 	read := func(r0, r1 int) ([]byte, error) {
 		data := make([]byte, (r1-r0)*n*size)
 		return data, all.ReadRows(data, r0, r1)

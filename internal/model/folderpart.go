@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/grovellm/grove/internal/files/fileerr"
 	"github.com/grovellm/grove/internal/files/safetensors"
 	"github.com/grovellm/grove/tensor"
 )
@@ -71,7 +72,7 @@ func (p *Part) half(t tensor.Tensor) (tensor.Tensor, error) {
 	shape := slices.Clone(t.Shape)
 	at := len(shape) - 2
 	if want := 2 + min(p.Experts, 1); len(shape) != want || shape[at] != 2*p.Rows {
-		return t, fmt.Errorf("tensor %s has shape %v: want %d rows for this model", tensor.Quote(t.Name), t.Shape, 2*p.Rows)
+		return t, fmt.Errorf("tensor %s has shape %v: want %d rows for this model", fileerr.Quote(t.Name), t.Shape, 2*p.Rows)
 	}
 	shape[at] = p.Rows
 	x := tensor.Tensor{Name: t.Name, Type: t.Type, Shape: shape}
@@ -85,7 +86,7 @@ func join(list []tensor.Tensor) (tensor.Tensor, error) {
 	for _, t := range list {
 		if t.Type != first.Type || !slices.Equal(t.Shape, first.Shape) {
 			return t, fmt.Errorf("tensor %s is %v of shape %v, and %s %v of shape %v: want experts of one type and shape",
-				tensor.Quote(t.Name), t.Type, t.Shape, tensor.Quote(first.Name), first.Type, first.Shape)
+				fileerr.Quote(t.Name), t.Type, t.Shape, fileerr.Quote(first.Name), first.Type, first.Shape)
 		}
 	}
 	x := tensor.Tensor{Name: first.Name, Type: first.Type, Shape: append([]int{len(list)}, first.Shape...)}
@@ -136,13 +137,13 @@ func (p *Part) IntoFolder(ending string, t tensor.Tensor, other *tensor.Tensor) 
 	n := len(shape) - 1 // but for biases
 	if len(t.Shape) < n || !slices.Equal(t.Shape[:n], shape[:n]) || other != nil && !slices.Equal(other.Shape, t.Shape) {
 		return nil, fmt.Errorf("tensor %s has shape %v: want %d experts of %d rows for this model",
-			tensor.Quote(t.Name), t.Shape, p.Experts, p.Rows)
+			fileerr.Quote(t.Name), t.Shape, p.Experts, p.Rows)
 	}
 	halves := []tensor.Tensor{t}
 	if other != nil {
 		if other.Type != t.Type {
 			return nil, fmt.Errorf("tensor %s is %v and tensor %s %v: config.json has one tensor for both",
-				tensor.Quote(t.Name), t.Type, tensor.Quote(other.Name), other.Type)
+				fileerr.Quote(t.Name), t.Type, fileerr.Quote(other.Name), other.Type)
 		}
 		halves = append(halves, *other)
 	}

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/grovellm/grove/internal/files/fileerr"
+	"github.com/grovellm/grove/internal/files/numtype"
 	"github.com/grovellm/grove/internal/files/safetensors"
 	"github.com/grovellm/grove/internal/kernels/num"
 	"github.com/grovellm/grove/tensor"
@@ -125,7 +127,7 @@ func decodeFolder(f *safetensors.File, q *quantization) error {
 	for _, info := range f.Tensors {
 		name := info.Name
 		_, scaled := f.Tensor(name + "_scale")
-		if info.Type == tensor.F8_E4M3 && !strings.HasSuffix(name, "_scale") || info.Type == tensor.U8 && scaled ||
+		if info.Type == numtype.F8_E4M3 && !strings.HasSuffix(name, "_scale") || info.Type == numtype.U8 && scaled ||
 			strings.HasSuffix(name, ".weight_packed") {
 			found = append(found, info)
 		}
@@ -136,9 +138,9 @@ func decodeFolder(f *safetensors.File, q *quantization) error {
 		var scales []string
 		var err error
 		stem := strings.TrimSuffix(info.Name, "_packed")
-		stored := tensor.NVFP4
-		if info.Type == tensor.F8_E4M3 {
-			stored = tensor.F8_E4M3
+		stored := tensor.Type(numtype.NVFP4)
+		if info.Type == numtype.F8_E4M3 {
+			stored = numtype.F8_E4M3
 			scales, err = d.openFP8(f, info.Name, q.block())
 		} else {
 			scales, err = d.openNVFP4(f, info.Name, stem)
@@ -182,7 +184,7 @@ func scaling(f *safetensors.File, weights string, names ...string) (t tensor.Ten
 		}
 	}
 	return t, fmt.Errorf("tensor %s is quantized, and tensor %s, which scales it, is missing: the folder is incomplete, "+
-		"or its quantization is one that grove does not read: take a GGUF file of the model", tensor.Quote(weights), names[0])
+		"or its quantization is one that grove does not read: take a GGUF file of the model", fileerr.Quote(weights), names[0])
 }
 
 func (d *decoded) openFP8(f *safetensors.File, name string, block [2]int) (scales []string, err error) {
@@ -197,8 +199,8 @@ func (d *decoded) openFP8(f *safetensors.File, name string, block [2]int) (scale
 func (d *decoded) openNVFP4(f *safetensors.File, name, stem string) (scales []string, err error) {
 	d.codes, _ = f.Tensor(name)
 	d.perByte = 2
-	if d.codes.Type != tensor.U8 {
-		return nil, fmt.Errorf("tensor %s is %v: want U8, codes of NVFP4: take a GGUF file of the model", tensor.Quote(name), d.codes.Type)
+	if d.codes.Type != numtype.U8 {
+		return nil, fmt.Errorf("tensor %s is %v: want U8, codes of NVFP4: take a GGUF file of the model", fileerr.Quote(name), d.codes.Type)
 	}
 	if d.scales, err = scaling(f, name, stem+"_scale"); err != nil {
 		return nil, err
@@ -207,9 +209,9 @@ func (d *decoded) openNVFP4(f *safetensors.File, name, stem string) (scales []st
 	if err != nil {
 		return nil, err
 	}
-	if d.scales.Type != tensor.F8_E4M3 || global.Type != tensor.F32 || global.Elements() != 1 {
+	if d.scales.Type != numtype.F8_E4M3 || global.Type != tensor.F32 || global.Elements() != 1 {
 		return nil, fmt.Errorf("tensor %s is %v and %s %v of shape %v: want F8_E4M3, and one number of F32: take a GGUF file of the model",
-			tensor.Quote(d.scales.Name), d.scales.Type, tensor.Quote(global.Name), global.Type, global.Shape)
+			fileerr.Quote(d.scales.Name), d.scales.Type, fileerr.Quote(global.Name), global.Type, global.Shape)
 	}
 	one, err := global.Float32s()
 	if err != nil {
@@ -223,11 +225,11 @@ func (d *decoded) openNVFP4(f *safetensors.File, name, stem string) (scales []st
 func (d *decoded) arrange(block [2]int) error {
 	wrong := func() error {
 		return fmt.Errorf("tensor %s of shape %v does not fit tensor %s of shape %v, with a scale for all, each row, or each %d × %d",
-			tensor.Quote(d.scales.Name), d.scales.Shape, tensor.Quote(d.codes.Name), d.codes.Shape, block[0], block[1])
+			fileerr.Quote(d.scales.Name), d.scales.Shape, fileerr.Quote(d.codes.Name), d.codes.Shape, block[0], block[1])
 	}
-	if d.codes.Type == tensor.F8_E4M3 && !d.scales.Type.Decodes() {
+	if d.codes.Type == numtype.F8_E4M3 && !d.scales.Type.Decodes() {
 		return fmt.Errorf("tensor %s is %v: want F32, BF16 or F16: take a GGUF file of the model",
-			tensor.Quote(d.scales.Name), d.scales.Type)
+			fileerr.Quote(d.scales.Name), d.scales.Type)
 	}
 	shape := slices.Clone(d.codes.Shape)
 	n := len(shape)
@@ -303,7 +305,7 @@ func (d *decoded) read(dst []byte, r0, r1 int) error {
 
 // readScales reads a row of scales.
 func (d *decoded) readScales(dst []float32, row int) error {
-	if d.scales.Type != tensor.F8_E4M3 {
+	if d.scales.Type != numtype.F8_E4M3 {
 		return d.scales.DequantizeRows(dst, row, row+1)
 	}
 	codes := make([]byte, len(dst))

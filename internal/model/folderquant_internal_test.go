@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/grovellm/grove/internal/files/numtype"
 	"github.com/grovellm/grove/internal/files/safetensors"
 	"github.com/grovellm/grove/tensor"
 )
@@ -48,9 +49,9 @@ func TestQuantizedWeightsAgainstTorch(t *testing.T) {
 			t.Errorf("%s: the numbers have the sum %s, want %s", info.Name, got, f.Metadata[info.Name])
 		}
 		stored, ok := f.Stored(info.Name)
-		want := tensor.F8_E4M3
+		want := tensor.Type(numtype.F8_E4M3)
 		if info.Name == "packed.weight" || info.Name == "modelopt.weight" {
-			want = tensor.NVFP4
+			want = numtype.NVFP4
 		}
 		if !ok || stored != want || x.Type != tensor.F32 {
 			t.Errorf("%s is stored as %v and read as %v, want %v and F32", info.Name, stored, x.Type, want)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/grovellm/grove/internal/files/numtype"
 	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/internal/model/synth"
 	"github.com/grovellm/grove/tensor"
@@ -30,7 +31,7 @@ func TestFP8Folder(t *testing.T) {
 		bytes = append(bytes, code)
 	}
 	r := rand.New(rand.NewPCG(1, 2))
-	weight := tensor.Tensor{Name: name, Type: tensor.F8_E4M3, Shape: []int{rows, cols}}
+	weight := tensor.Tensor{Name: name, Type: numtype.F8_E4M3, Shape: []int{rows, cols}}
 	scales := tensor.Tensor{Name: name + "_scale_inv", Type: tensor.F32, Shape: []int{(rows + block - 1) / block, across}}
 	for range scales.Shape[0] * across {
 		scales.Data = binary.LittleEndian.AppendUint32(scales.Data, math.Float32bits(r.Float32()/100))
@@ -59,7 +60,7 @@ func TestFP8Folder(t *testing.T) {
 	}
 	found := false
 	for _, m := range memory {
-		found = found || m.Type == tensor.F8_E4M3 && m.As == tensor.F32 && m.Tensors == 1 && m.File == int64(rows*cols)
+		found = found || m.Type == numtype.F8_E4M3 && m.As == tensor.F32 && m.Tensors == 1 && m.File == int64(rows*cols)
 	}
 	if !found {
 		t.Errorf("memory is %+v: want a tensor of F8_E4M3 as F32", memory)

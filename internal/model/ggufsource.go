@@ -104,7 +104,7 @@ func ReadGGUFKeys(f *gguf.File, prefix, arch string, obeyed ...string) (Config, 
 	_, untied := f.Tensor("output.weight")
 	c.Tied = !untied
 	if k.Has(PaddingKey) {
-		n, ok := f.Uint(PaddingKey)
+		n, ok := gguf.Get[uint64](f, PaddingKey)
 		if !ok || n > math.MaxInt64 {
 			return c, fmt.Errorf("key %q: want a number of parameters", PaddingKey)
 		}
@@ -213,7 +213,7 @@ func (k *keys) list(key string) (list []int, ok bool) {
 	if !ok {
 		return nil, false
 	}
-	all, ok := v.Ints()
+	all, ok := gguf.As[[]int64](v)
 	if !ok || len(all) == 0 {
 		return nil, false
 	}
@@ -350,7 +350,7 @@ func (s *ggufSource) names() (list []string) {
 }
 
 func (s *ggufSource) tokenizer() (*tokenizer.Tokenizer, error) {
-	if _, ok := s.String("tokenizer.ggml.model"); !ok {
+	if _, ok := gguf.Get[string](s.File, "tokenizer.ggml.model"); !ok {
 		return nil, nil
 	}
 	return tokenizer.FromGGUF(s.File)

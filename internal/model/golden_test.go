@@ -192,9 +192,9 @@ func withKeys(t *testing.T, path, arch string, keys map[string][2]any) *model.Mo
 	}
 	defer f.Close()
 	w := gguf.NewWriter()
-	for _, kv := range f.Meta {
-		if !strings.HasPrefix(kv.Key, arch+".") && !strings.HasPrefix(kv.Key, "xielu.") {
-			w.Set(kv.Key, kv.Value)
+	for name, value := range f.Meta() {
+		if !strings.HasPrefix(name, arch+".") && !strings.HasPrefix(name, "xielu.") {
+			w.Set(name, value)
 		}
 	}
 	for key, v := range keys {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/grovellm/grove/gguf"
 	"github.com/grovellm/grove/internal/files/ggufkeys"
+	"github.com/grovellm/grove/internal/files/numtype"
 	"github.com/grovellm/grove/internal/files/safetensors"
 	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/internal/model/synth"
@@ -49,8 +50,8 @@ func (x *codes) file(name string) tensor.Tensor {
 func folderPair(name string, list ...*codes) []tensor.Tensor {
 	x := list[0]
 	shape := []int{x.experts, len(list) * x.rows, x.cols / 32}
-	blocks := tensor.Tensor{Name: name + "_blocks", Type: tensor.U8, Shape: append(slices.Clone(shape), 16)}
-	scales := tensor.Tensor{Name: name + "_scales", Type: tensor.U8, Shape: shape}
+	blocks := tensor.Tensor{Name: name + "_blocks", Type: numtype.U8, Shape: append(slices.Clone(shape), 16)}
+	scales := tensor.Tensor{Name: name + "_scales", Type: numtype.U8, Shape: shape}
 	for row := range x.experts * x.rows {
 		for _, y := range list {
 			for b := row * x.cols / 32; b < (row+1)*x.cols/32; b++ {
@@ -180,8 +181,8 @@ func TestMXFP4FolderRefusals(t *testing.T) {
 	const prefix = "model.layers.1.mlp.experts."
 	for _, x := range []tensor.Tensor{
 		filled(t, prefix+"down_proj_scales", 1, 2, 3), filled(t, prefix+"down_proj_blocks", 1, 2, 3),
-		{Name: prefix + "down_proj_blocks", Type: tensor.U8, Shape: []int{1, 2, 3}, Data: make([]byte, 6)},
-		{Name: prefix + "gate_up_proj_scales", Type: tensor.U8, Shape: []int{1, 2, 3}, Data: make([]byte, 6)},
+		{Name: prefix + "down_proj_blocks", Type: numtype.U8, Shape: []int{1, 2, 3}, Data: make([]byte, 6)},
+		{Name: prefix + "gate_up_proj_scales", Type: numtype.U8, Shape: []int{1, 2, 3}, Data: make([]byte, 6)},
 		filled(t, prefix+"gate_up_proj", 1, 2, 3), filled(t, prefix+"down_proj_bias", 1, 2, 3),
 		filled(t, prefix+"gate_up_proj_bias", 1, 2, 3), filled(t, prefix+"gate_up_proj.weight", 1, 2, 3),
 	} {

@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/grovellm/grove/internal/files/fileerr"
+	"github.com/grovellm/grove/internal/files/reshape"
 	"github.com/grovellm/grove/internal/files/safetensors"
 	"github.com/grovellm/grove/tensor"
 	"github.com/grovellm/grove/tokenizer"
@@ -76,7 +78,7 @@ func checkTied(c *Config, f *safetensors.File) error {
 	if err != nil {
 		return err
 	}
-	same, err := x.Equal(y)
+	same, err := reshape.Equal(x, y)
 	if err != nil {
 		return err
 	}
@@ -101,10 +103,10 @@ func (h *hfConfig) checkBiases(c *Config, f *safetensors.File) error {
 		switch {
 		case !ok:
 			return fmt.Errorf("tensor %s: %s models do not have this bias: take a model without it",
-				tensor.Quote(t.Name), h.ModelType)
+				fileerr.Quote(t.Name), h.ModelType)
 		case !given[field]:
 			return fmt.Errorf("tensor %s: config.json does not give the model this bias: "+
-				"set %q to true if the model has it", tensor.Quote(t.Name), field)
+				"set %q to true if the model has it", fileerr.Quote(t.Name), field)
 		}
 	}
 	return nil
@@ -168,7 +170,7 @@ func (s *hfSource) tensor(name string) (tensor.Tensor, bool, error) {
 		s.joined[name] = true
 	}
 	if p.tiled && err == nil {
-		if t, err = t.Reordered(x.ToGGUF); err == nil {
+		if t, err = reshape.Reordered(t, x.ToGGUF); err == nil {
 			t, err = ReorderColumns(t, x.ColsToGGUF)
 		}
 	}
@@ -177,9 +179,9 @@ func (s *hfSource) tensor(name string) (tensor.Tensor, bool, error) {
 	case p.fused:
 		t, err = s.splitHeads(t)
 	case p.decay:
-		t, err = t.Mapped(func(x float32) float32 { return float32(-math.Exp(float64(x))) })
+		t, err = reshape.Mapped(t, func(x float32) float32 { return float32(-math.Exp(float64(x))) })
 	case a.shifted && p.in == none && !p.plain && ending == ".weight":
-		t, err = t.Shifted(1)
+		t, err = reshape.Shifted(t, 1)
 	}
 	return t, err == nil, err
 }
@@ -191,7 +193,7 @@ func (s *hfSource) splitHeads(t tensor.Tensor) (tensor.Tensor, error) {
 	if len(t.Shape) == 0 || t.Shape[0] != 3*h*d {
 		return t, fmt.Errorf("%s: tensor %q has shape %v: want %d rows, 3 for each dimension of %d heads", s.dir, t.Name, t.Shape, 3*h*d, h)
 	}
-	return t.Reordered(s.c.unfuse)
+	return reshape.Reordered(t, s.c.unfuse)
 }
 
 func (s *hfSource) tokenizer() (*tokenizer.Tokenizer, error) {

@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 
+	"github.com/grovellm/grove/internal/files/fileerr"
+	"github.com/grovellm/grove/internal/files/reshape"
 	"github.com/grovellm/grove/internal/nn"
 	"github.com/grovellm/grove/tensor"
 )
@@ -138,7 +140,7 @@ func (p *Part) fromHeads(t tensor.Tensor) (tensor.Tensor, error) {
 		return x, x.Check()
 	}
 	if block, _ := t.Type.Block(); block > 1 {
-		return t, fmt.Errorf("tensor %s is %v: want numbers that stand alone, F32, F16 or BF16", tensor.Quote(t.Name), t.Type)
+		return t, fmt.Errorf("tensor %s is %v: want numbers that stand alone, F32, F16 or BF16", fileerr.Quote(t.Name), t.Type)
 	}
 	x.Reader = func(dst []byte, r0, r1 int) error {
 		head, data := -1, make([]byte, plain*size)
@@ -177,7 +179,7 @@ func (p *Part) intoHeads(ending string, keys, values tensor.Tensor) (list []tens
 	}
 	for _, t := range both {
 		if block, _ := t.Type.Block(); block > 1 || keys.Type != values.Type {
-			if *t, err = t.Mapped(func(x float32) float32 { return x }); err != nil {
+			if *t, err = reshape.Mapped(*t, func(x float32) float32 { return x }); err != nil {
 				return nil, err
 			}
 		}

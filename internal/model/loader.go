@@ -7,6 +7,8 @@ import (
 	"slices"
 
 	"github.com/grovellm/grove/gguf"
+	"github.com/grovellm/grove/internal/files/fileerr"
+	"github.com/grovellm/grove/internal/files/recode"
 	"github.com/grovellm/grove/internal/kernels/gemm"
 	"github.com/grovellm/grove/internal/kernels/par"
 	"github.com/grovellm/grove/tensor"
@@ -57,7 +59,7 @@ func (l *Loader) refuseUnused(names []string) error {
 	for _, name := range names {
 		if !l.used[name] {
 			return fmt.Errorf("tensor %s: grove does not compute %s models with it: "+
-				"run the model with a program that does", tensor.Quote(name), l.arch)
+				"run the model with a program that does", fileerr.Quote(name), l.arch)
 		}
 	}
 	return nil
@@ -210,9 +212,9 @@ func (p *packJob) Do(worker, task int) {
 	}
 	rows := p.buffers[worker][:n]
 	err := p.t.ReadRows(rows, r0, r1)
-	if err == nil && p.t.Type.RunsAs(p.t.Cols()) != p.t.Type {
-		if rows, err = tensor.Recode(p.t.Type, rows, p.recoded[worker][:0]); err != nil {
-			err = fmt.Errorf("tensor %s: %w", tensor.Quote(p.t.Name), err)
+	if err == nil && recode.RunsAs(p.t.Type, p.t.Cols()) != p.t.Type {
+		if rows, err = recode.Append(p.t.Type, rows, p.recoded[worker][:0]); err != nil {
+			err = fmt.Errorf("tensor %s: %w", fileerr.Quote(p.t.Name), err)
 		}
 		p.recoded[worker] = rows
 	}

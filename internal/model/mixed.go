@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/grovellm/grove/internal/files/fileerr"
+	"github.com/grovellm/grove/internal/files/reshape"
 	"github.com/grovellm/grove/tensor"
 )
 
@@ -66,19 +68,19 @@ func (p *Part) mix(ending string, parts [2]tensor.Tensor) (tensor.Tensor, error)
 	rows := 0
 	for i, t := range parts {
 		if len(t.Shape) != 2 || t.Shape[1] != p.Cols {
-			return t, fmt.Errorf("tensor %s has shape %v: want rows of %d for this model", tensor.Quote(t.Name), t.Shape, p.Cols)
+			return t, fmt.Errorf("tensor %s has shape %v: want rows of %d for this model", fileerr.Quote(t.Name), t.Shape, p.Cols)
 		}
 		rows += t.Shape[0]
 		if parts[0].Type != parts[1].Type {
 			var err error
-			if parts[i], err = t.Mapped(func(x float32) float32 { return x }); err != nil {
+			if parts[i], err = reshape.Mapped(t, func(x float32) float32 { return x }); err != nil {
 				return t, err
 			}
 		}
 	}
 	if rows != p.Mixed.Rows {
-		return parts[0], fmt.Errorf("tensors %s and %s have %d rows: want %d for this model", tensor.Quote(parts[0].Name),
-			tensor.Quote(parts[1].Name), rows, p.Mixed.Rows)
+		return parts[0], fmt.Errorf("tensors %s and %s have %d rows: want %d for this model", fileerr.Quote(parts[0].Name),
+			fileerr.Quote(parts[1].Name), rows, p.Mixed.Rows)
 	}
 	x := tensor.Tensor{Name: p.InFolder(ending), Type: parts[0].Type, Shape: []int{p.Mixed.Rows, p.Cols}}
 	x.Reader = runs(x.RowBytes(), 1, func(row int) (tensor.Tensor, int) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/grovellm/grove/gguf"
 	"github.com/grovellm/grove/internal/files/ggufkeys"
+	"github.com/grovellm/grove/internal/files/numtype"
 	"github.com/grovellm/grove/internal/kernels/cpu"
 	"github.com/grovellm/grove/internal/kernels/gemm"
 	"github.com/grovellm/grove/internal/model"
@@ -243,7 +244,7 @@ func TestPaddingRefuses(t *testing.T) {
 		"has":                  {Pad: 1000},
 		"want more":            {Pad: -1},
 		"layer count":          {Pad: 1 << 50},
-		"padding of":           {Pad: 1e6, PadType: tensor.Q2_K},
+		"padding of":           {Pad: 1e6, PadType: numtype.Q2_K},
 		"whole blocks of Q8_0": {Pad: 1e6, PadType: tensor.Q8_0},
 		"whole blocks of Q6_K": {Pad: 1e6, PadType: tensor.Q6_K},
 		"at least one":         {PadExperts: 4},

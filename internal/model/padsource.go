@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/grovellm/grove/internal/files/recode"
 	"github.com/grovellm/grove/internal/kernels/gemm"
 	"github.com/grovellm/grove/tensor"
 )
@@ -29,8 +30,8 @@ func pad(src source, total int64, kind tensor.Type) (source, error) {
 	if kind == tensor.F32 {
 		kind = tensor.BF16
 	}
-	if !kind.Writable() {
-		return nil, fmt.Errorf("padding of type %v: want "+tensor.WritableNames, kind)
+	if err := recode.CheckWritable(kind); err != nil {
+		return nil, fmt.Errorf("padding: type %w", err)
 	}
 	p := &padding{source: src, kind: kind, shapes: map[string][]int{}, weights: map[string][]byte{}}
 	var err error

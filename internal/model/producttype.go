@@ -3,12 +3,14 @@
 package model
 
 import (
+	"github.com/grovellm/grove/internal/files/numtype"
+	"github.com/grovellm/grove/internal/files/recode"
 	"github.com/grovellm/grove/internal/kernels/gemm"
 	"github.com/grovellm/grove/tensor"
 )
 
 // productTypes are the types that tensors are multiplied in: the file's blocks, packed, perhaps after
-// tensor.Recode.
+// recode.Append.
 var productTypes = map[tensor.Type]gemm.Type{
 	tensor.F32:    gemm.F32,
 	tensor.F16:    gemm.F16,
@@ -24,25 +26,25 @@ var productTypes = map[tensor.Type]gemm.Type{
 	tensor.Q5_K:   gemm.Q5_K,
 	tensor.Q6_K:   gemm.Q6_K,
 
-	tensor.IQ1_S:   gemm.IQ1_S,
-	tensor.IQ1_M:   gemm.IQ1_M,
-	tensor.IQ2_XXS: gemm.IQ2_XXS,
-	tensor.IQ2_XS:  gemm.IQ2_XS,
-	tensor.IQ2_S:   gemm.IQ2_S,
-	tensor.IQ3_XXS: gemm.IQ3_XXS,
-	tensor.IQ3_S:   gemm.IQ3_S,
-	tensor.TQ1_0:   gemm.TQ1_0,
-	tensor.TQ2_0:   gemm.TQ2_0,
-	tensor.Q1_0:    gemm.Q1_0,
-	tensor.Q2_0:    gemm.Q2_0,
+	numtype.IQ1_S:   gemm.IQ1_S,
+	numtype.IQ1_M:   gemm.IQ1_M,
+	numtype.IQ2_XXS: gemm.IQ2_XXS,
+	numtype.IQ2_XS:  gemm.IQ2_XS,
+	numtype.IQ2_S:   gemm.IQ2_S,
+	numtype.IQ3_XXS: gemm.IQ3_XXS,
+	numtype.IQ3_S:   gemm.IQ3_S,
+	numtype.TQ1_0:   gemm.TQ1_0,
+	numtype.TQ2_0:   gemm.TQ2_0,
+	numtype.Q1_0:    gemm.Q1_0,
+	numtype.Q2_0:    gemm.Q2_0,
 }
 
 // ProductType is the type that rows of so many weights of one type are multiplied in.
-func ProductType(t tensor.Type, cols int) gemm.Type { return productTypes[t.RunsAs(cols)] }
+func ProductType(t tensor.Type, cols int) gemm.Type { return productTypes[recode.RunsAs(t, cols)] }
 
 // Encodable is t, or Q8_0 where numbers are not encoded as t.
 func Encodable(t gemm.Type) gemm.Type {
-	if FileType(t).Writable() {
+	if recode.CheckWritable(FileType(t)) == nil {
 		return t
 	}
 	return gemm.Q8_0
@@ -55,5 +57,5 @@ func FileType(t gemm.Type) tensor.Type {
 			return file
 		}
 	}
-	return tensor.Unknown
+	return numtype.Unknown
 }

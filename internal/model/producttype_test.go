@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/grovellm/grove/internal/files/numtype"
 	"github.com/grovellm/grove/internal/kernels/codebook"
 	"github.com/grovellm/grove/internal/kernels/num"
 	"github.com/grovellm/grove/internal/kernels/par"
@@ -18,8 +19,8 @@ import (
 func TestLoadingLosesNothing(t *testing.T) {
 	types := []tensor.Type{tensor.F32, tensor.F16, tensor.BF16, tensor.Q4_0, tensor.Q4_1, tensor.Q5_0, tensor.Q5_1,
 		tensor.Q8_0, tensor.Q4_K, tensor.Q5_K, tensor.Q6_K,
-		tensor.IQ1_S, tensor.IQ1_M, tensor.IQ2_XXS, tensor.IQ2_XS, tensor.IQ2_S, tensor.IQ3_XXS, tensor.IQ3_S,
-		tensor.TQ1_0, tensor.TQ2_0, tensor.Q1_0, tensor.Q2_0}
+		numtype.IQ1_S, numtype.IQ1_M, numtype.IQ2_XXS, numtype.IQ2_XS, numtype.IQ2_S, numtype.IQ3_XXS, numtype.IQ3_S,
+		numtype.TQ1_0, numtype.TQ2_0, numtype.Q1_0, numtype.Q2_0}
 	pool := par.New(2)
 	rapid.Check(t, func(t *rapid.T) {
 		typ := rapid.SampledFrom(types).Draw(t, "type")

@@ -49,7 +49,7 @@ func (p *recitedPass) Run(_ context.Context, rows []Rows, _ []int) error {
 func (p *recitedPass) Logits(s, i int) []float32 {
 	r, t := p.rows[s], p.t
 	t.logits[t.last] = 0
-	t.last = t.text[min(r.Tree.Position(int(r.Logits[i]), p.at[s])+1, len(t.text)-1)]
+	t.last = t.text[min(p.at[s]+int(r.Tree.Depth[r.Logits[i]])+1, len(t.text)-1)]
 	t.logits[t.last] = 60
 	return t.logits
 }

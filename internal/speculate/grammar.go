@@ -6,6 +6,7 @@ package speculate
 import (
 	"github.com/grovellm/grove/internal/drafters/calibrate"
 	"github.com/grovellm/grove/internal/grammar"
+	"github.com/grovellm/grove/sample"
 )
 
 // form is what a sequence keeps of its grammar.
@@ -35,7 +36,7 @@ func (s *Sequence) beginGrammar() (err error) {
 // mask is needed in the other cases alone.
 func (s *Sequence) chooseAllowed(logits []float32, nodes []int32) (int32, error) {
 	l := s.loop
-	if s.rule == l.coupled && !s.r.Sampling.Narrows() {
+	if s.rule == l.coupled && !narrows(&s.r.Sampling) {
 		token, err := s.rule.next(s, logits, nodes)
 		if err != nil {
 			return 0, err
@@ -94,4 +95,10 @@ func (s *Sequence) countForced() {
 			}
 		}
 	}
+}
+
+// narrows reports whether top-k, top-p or min-p leave tokens out, so that the choice of one token
+// depends on others' logits.
+func narrows(p *sample.Params) bool {
+	return p.Temperature > 0 && (p.TopK > 0 || p.TopP > 0 && p.TopP < 1 || p.MinP > 0)
 }

@@ -16,7 +16,7 @@ import (
 var rules = map[string]func(*simDrafter) (draft.Drafter, Options){
 	"coupled": func(d *simDrafter) (draft.Drafter, Options) { return d, Options{} },
 	"rejection": func(d *simDrafter) (draft.Drafter, Options) {
-		d.drawn = evenly{}
+		d.drawn = evenly{}.of
 		return d, Options{Accept: Rejection}
 	},
 }

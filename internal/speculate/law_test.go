@@ -77,7 +77,7 @@ func (p *lawPass) Run(_ context.Context, rows []Rows, _ []int) error {
 func (p *lawPass) Logits(s, i int) []float32 {
 	r := p.rows[s]
 	node := int(r.Logits[i])
-	return p.t.logits[r.Tree.Position(node, p.at[s])][r.Tree.Token[node]]
+	return p.t.logits[p.at[s]+int(r.Tree.Depth[node])][r.Tree.Token[node]]
 }
 
 // law is the exact distribution of the first n tokens after a prompt of one token: by plain
@@ -175,7 +175,7 @@ func (d *drawer) Propose(_ context.Context, requests []draft.Request) ([]draft.P
 	for i, r := range requests {
 		s := r.State.(*drawerState)
 		if !d.silent {
-			proposals[i].Drawn = drawnFrom{d, s}
+			proposals[i].Drawn = drawnFrom{d, s}.of
 		}
 		if d.heads < 2 {
 			d.drawn[s] = d.grow(s, r.Tree, 0, r.Budget, r.Depth)
@@ -263,7 +263,7 @@ type drawnFrom struct {
 	s draft.State
 }
 
-func (d drawnFrom) Drawn(node int) []float32 {
+func (d drawnFrom) of(node int) []float32 {
 	q := d.d.drawn[d.s][node]
 	if d.d.fault == "short" && q != nil {
 		q = q[:lawVocab-1]

@@ -60,7 +60,7 @@ func (r *rejection) drawn(s *Sequence, node int32) (bool, error) {
 	if len(s.origin) > 0 {
 		node = s.origin[node]
 	}
-	q := s.group.proposals[s.request].Drawn.Drawn(int(node))
+	q := s.group.proposals[s.request].Drawn(int(node))
 	if q == nil {
 		return false, nil
 	}

@@ -17,7 +17,7 @@ func (r keptP) next(s *Sequence, logits []float32, nodes []int32) (int32, error)
 	s.sampler.Probs(r.probs, logits, s.history)
 	for i, node := range nodes {
 		for k, kid := range s.tree.Children(int(node), nil) {
-			q := s.group.proposals[s.request].Drawn.Drawn(int(node))
+			q := s.group.proposals[s.request].Drawn(int(node))
 			x := s.tree.Token[kid]
 			if uniform(s.r.Sampling.Seed, len(s.text), 1+10*i+k)*float64(q[x]) < float64(r.probs[x]) {
 				return x, nil

@@ -9,6 +9,7 @@ import (
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/internal/grammar"
 	"github.com/grovellm/grove/internal/speculate/control"
+	"github.com/grovellm/grove/internal/speculate/walk"
 	"github.com/grovellm/grove/sample"
 	"github.com/grovellm/grove/tree"
 )
@@ -94,7 +95,7 @@ type Sequence struct {
 	tree, cut  *tree.Tree
 	index      []int32
 	asked      []int32 // nodes whose logits are wanted
-	walk       tree.Walk
+	walk       walk.Walk
 	path       []int32 // nodes of the last round that were accepted, the root first
 	origin     []int32 // of a drawn tree that was cut: its nodes' numbers in the drafter's
 

@@ -69,7 +69,7 @@ func (p *simPass) Run(_ context.Context, rows []Rows, _ []int) error {
 
 func (p *simPass) Logits(s, i int) []float32 {
 	r := p.rows[s]
-	return p.t.logits[truth(r.Tree.Position(int(r.Logits[i]), p.at[s])+1)]
+	return p.t.logits[truth(p.at[s]+int(r.Tree.Depth[r.Logits[i]])+1)]
 }
 
 type draftCost struct{ base, level float64 }
@@ -87,7 +87,7 @@ type simDrafter struct {
 	catchUp                         float64 // seconds to read a token
 	rng                             uint64
 	turns                           func(position int) float64 // overrides right, where given
-	drawn                           draft.Distributions        // of its proposals
+	drawn                           func(int) []float32        // of its proposals
 	proposals                       []draft.Proposal
 	first                           textrank.FirstPass
 }
@@ -297,7 +297,7 @@ func finish(t interface{ Fatal(...any) }, l *Loop, s *Sequence) {
 // evenly says that candidates were drawn evenly.
 type evenly struct{}
 
-func (evenly) Drawn(int) []float32 { return even }
+func (evenly) of(int) []float32 { return even }
 
 var even = slices.Repeat([]float32{1}, world64)
 

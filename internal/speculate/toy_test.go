@@ -153,7 +153,7 @@ func (p *toyPass) Run(ctx context.Context, rows []Rows, taps []int) error {
 		var texts [][]int32
 		var logits [][]float32
 		for i := range r.Tree.Token {
-			if at := r.Tree.Position(i, c.Len()); at >= p.t.context {
+			if at := c.Len() + int(r.Tree.Depth[i]); at >= p.t.context {
 				return fmt.Errorf("sequence %d: node %d is at position %d of a context of %d", s, i, at, p.t.context)
 			}
 			text := slices.Clone(c.rows)

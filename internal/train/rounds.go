@@ -66,7 +66,7 @@ type heldPass struct {
 }
 
 func (p *heldPass) Tap(t, _, node int) []float32 {
-	return p.taps.Row(p.tree.Position(node, p.at))[t*p.width : (t+1)*p.width]
+	return p.taps.Row(p.at + int(p.tree.Depth[node]))[t*p.width : (t+1)*p.width]
 }
 
 // of which nobody asks whose shape takes the drafter at its word

@@ -166,23 +166,23 @@ func writeModel(path, messages string, answers []answer, context uint32) error {
 	w := gguf.NewWriter()
 	v := vocabulary{known: map[string]bool{}}
 	var end int32
-	for _, kv := range own.Meta {
-		switch kv.Key {
+	for key, value := range own.Meta() {
+		switch key {
 		case "tokenizer.ggml.tokens":
-			v.tokens, _ = kv.Value.Strings()
+			v.tokens, _ = gguf.As[[]string](value)
 		case "tokenizer.ggml.token_type":
-			kinds, _ := kv.Value.Ints()
+			kinds, _ := gguf.As[[]int64](value)
 			for _, k := range kinds {
 				v.kinds = append(v.kinds, int32(k))
 			}
 		case "tokenizer.ggml.eot_token_id":
-			id, _ := kv.Value.Uint()
+			id, _ := gguf.As[uint64](value)
 			end = int32(id)
-			w.Set(kv.Key, kv.Value)
+			w.Set(key, value)
 		case "tokenizer.chat_template":
 		default:
-			if strings.HasPrefix(kv.Key, "tokenizer.") {
-				w.Set(kv.Key, kv.Value)
+			if strings.HasPrefix(key, "tokenizer.") {
+				w.Set(key, value)
 			}
 		}
 	}

@@ -196,9 +196,12 @@ func TestTreesAreOfTheCommittedText(t *testing.T) {
 		}
 
 		// Where there is no such cache, or one that has not the text, nothing is read.
-		for _, cache := range []draft.Cache{nil, other.cache} {
+		for _, cache := range []*nn.Cache{nil, other.cache} {
 			q := fresh.request()
-			q.Cache = cache
+			q.Cache = nil
+			if cache != nil {
+				q.Cache = cache
+			}
 			Propose(r, d, q)
 			if q.Tree.Len() > 1 && (cache == nil || cache.Len() != len(text)) {
 				r.Fatalf("a tree of %d nodes over %v", q.Tree.Len(), cache)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"math"
 
-	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/internal/drafters/grow"
 	"github.com/grovellm/grove/internal/drafters/sequence"
 	"github.com/grovellm/grove/internal/kernels/par"
@@ -44,7 +43,7 @@ func (r *rows) NewText() *grow.Text {
 }
 
 // Reads reports whether a cache is one of the target's, and has a row for every token of the text.
-func (r *rows) Reads(c draft.Cache, tokens int) bool {
+func (r *rows) Reads(c any, tokens int) bool {
 	cache, ok := c.(*nn.Cache)
 	return ok && cache.Pages() == r.read && cache.Len() == tokens && tokens > 0
 }

@@ -74,12 +74,12 @@ const liked = 5
 // Logits are those of a target that likes what its row's place and token decide.
 func (p *Pass) Logits(_, node int) []float32 {
 	x := make([]float32, Vocab)
-	x[(p.Tree.Position(node, p.At)*7+int(p.Tree.Token[node]))%Vocab] = liked
+	x[((p.At+int(p.Tree.Depth[node]))*7+int(p.Tree.Token[node]))%Vocab] = liked
 	return x
 }
 
 func (p *Pass) Tap(t, _, node int) []float32 {
-	rng := rand.New(rand.NewPCG(uint64(p.Text), uint64(p.Tree.Position(node, p.At)<<8+t)))
+	rng := rand.New(rand.NewPCG(uint64(p.Text), uint64((p.At+int(p.Tree.Depth[node]))<<8+t)))
 	x := make([]float32, p.Hidden)
 	for i := range x {
 		x[i] = float32(rng.NormFloat64())

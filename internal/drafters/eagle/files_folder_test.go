@@ -20,6 +20,7 @@ import (
 	"github.com/grovellm/grove/internal/drafters/eagle"
 	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/drafters/synthetic"
+	"github.com/grovellm/grove/internal/files/numtype"
 	"github.com/grovellm/grove/internal/files/safetensors"
 	"github.com/grovellm/grove/internal/heads/headfile"
 	"github.com/grovellm/grove/internal/model"
@@ -101,7 +102,7 @@ func folder(t testing.TB, config string, change map[string]any, list map[string]
 	dir, w := t.TempDir(), safetensors.NewWriter()
 	for name, shape := range list {
 		w.AddTensor(Must(tensor.FromFloat32s(name, tensor.F16, shape,
-			make([]float32, Must(tensor.Elements(shape))(t))))(t))
+			make([]float32, Must(numtype.CountElements(shape))(t))))(t))
 	}
 	if tokens != nil {
 		d2t, t2d := []byte{}, make([]byte, vocab)
@@ -109,8 +110,8 @@ func folder(t testing.TB, config string, change map[string]any, list map[string]
 			d2t = binary.LittleEndian.AppendUint64(d2t, uint64(int64(id)-int64(i)))
 			t2d[int(id)%vocab] = 1
 		}
-		w.AddTensor(tensor.Tensor{Name: "d2t", Type: tensor.I64, Shape: []int{len(tokens)}, Data: d2t})
-		w.AddTensor(tensor.Tensor{Name: "t2d", Type: tensor.Bool, Shape: []int{vocab}, Data: t2d})
+		w.AddTensor(tensor.Tensor{Name: "d2t", Type: numtype.I64, Shape: []int{len(tokens)}, Data: d2t})
+		w.AddTensor(tensor.Tensor{Name: "t2d", Type: numtype.Bool, Shape: []int{vocab}, Data: t2d})
 	}
 	if err := errors.Join(w.WriteFile(filepath.Join(dir, "model.safetensors")),
 		os.WriteFile(filepath.Join(dir, "config.json"), Must(json.Marshal(m))(t), 0o666)); err != nil {
@@ -252,8 +253,8 @@ func TestNames(t *testing.T) {
 	for _, x := range f.Tensors {
 		got["gguf"] += fmt.Sprintf(" %s", x.Name)
 	}
-	for _, kv := range f.Meta {
-		if rest, ok := strings.CutPrefix(kv.Key, "eagle3."); ok {
+	for key := range f.Meta() {
+		if rest, ok := strings.CutPrefix(key, "eagle3."); ok {
 			got["keys"] += " " + rest
 		}
 	}

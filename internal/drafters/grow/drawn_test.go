@@ -34,7 +34,7 @@ func TestDrawn(t *testing.T) {
 		}
 		one := newOne(dm)
 		for node := range tr.Token {
-			p := s.(*state).Drawn(node)
+			p := s.(*state).drawn(node)
 			if (p == nil) != tr.Leaf(node) {
 				r.Fatalf("node %d, a leaf %v: distribution %v", node, tr.Leaf(node), p != nil)
 			}
@@ -79,7 +79,7 @@ func TestDrawn(t *testing.T) {
 	s := prompted(t, d, draft.Options{}, []int32{1})
 	defer s.Close()
 	propose(t, d, s, 2, 10, 5, nil)
-	if s.(*state).Drawn(0) != nil {
+	if s.(*state).drawn(0) != nil {
 		t.Error("a distribution of a tree that was not drawn")
 	}
 }
@@ -100,7 +100,7 @@ func TestDrawsAreFair(t *testing.T) {
 	for seed := range uint64(n) {
 		s := prompted(t, d, draft.Options{Sampling: p, Sampled: true, Seed: seed}, prompt)
 		tr := propose(t, d, s, 6, 7, 2, nil)
-		q := s.(*state).Drawn(0)
+		q := s.(*state).drawn(0)
 		kids := tr.Children(0, nil)
 		siblings[pair{tr.Token[kids[0]], tr.Token[kids[1]]}]++
 		if wantSiblings == nil {
@@ -123,8 +123,8 @@ func TestDrawsAreFair(t *testing.T) {
 			cousins[pair{tr.Token[u[0]], tr.Token[v[0]]}]++
 			if wantCousins == nil {
 				wantCousins = map[pair]float64{}
-				for a, x := range s.(*state).Drawn(int(kids[0])) {
-					for b, y := range s.(*state).Drawn(int(kids[1])) {
+				for a, x := range s.(*state).drawn(int(kids[0])) {
+					for b, y := range s.(*state).drawn(int(kids[1])) {
 						if x*y > 0 {
 							wantCousins[pair{int32(a), int32(b)}] = float64(x) * float64(y)
 						}

@@ -62,7 +62,7 @@ type Blocks interface {
 // Reader is a Model whose rows read the target's cache.
 type Reader interface {
 	// Reads reports whether a cache has what rows below a text of so many tokens read.
-	Reads(c draft.Cache, tokens int) bool
+	Reads(c any, tokens int) bool
 }
 
 // Text is a sequence's committed text.
@@ -82,7 +82,7 @@ type Rows struct {
 	Known int
 	Asked []int32             // whose logits are wanted
 	Lists []*output.Shortlist // of each of them; nil: all tokens
-	Cache draft.Cache         // of drafts: the target's
+	Cache any                 // of drafts: the target's
 }
 
 // Config is a drafter to be made.

@@ -295,9 +295,9 @@ func (s *state) open(node int) bool { return s.row[node] < 0 && int(s.tree.Depth
 // room is how many nodes the tree may still get.
 func (s *state) room() int { return s.most - s.tree.Len() }
 
-// Drawn is the distribution of a node's children in the tree proposed last; see
-// draft.Distributions.
-func (s *state) Drawn(node int) []float32 {
+// drawn is the distribution of a node's children in the tree proposed last; see
+// draft.Proposal.
+func (s *state) drawn(node int) []float32 {
 	if !s.ready || !s.drawing || node < 0 || node >= s.tree.Len() || s.tree.Leaf(node) {
 		return nil
 	}

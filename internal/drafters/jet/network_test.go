@@ -31,8 +31,8 @@ func TestBranchSees(t *testing.T) {
 		for _, k := range blocks {
 			for i := range c.Block {
 				row := k.first + i
-				if b.Position(row, 0) != k.parent+1+i {
-					t.Fatalf("row %d of a block below %d is at position %d", i, k.parent, b.Position(row, 0))
+				if int(b.Depth[row]) != k.parent+1+i {
+					t.Fatalf("row %d of a block below %d is at position %d", i, k.parent, int(b.Depth[row]))
 				}
 				if want := i > 0; (b.Token[row] == c.Mask) != want && b.Token[k.first] != c.Mask {
 					t.Fatalf("row %d has token %d", i, b.Token[row])

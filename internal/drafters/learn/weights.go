@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/grovellm/grove/internal/autograd"
+	"github.com/grovellm/grove/internal/files/numtype"
 	"github.com/grovellm/grove/internal/heads/headfile"
 	"github.com/grovellm/grove/internal/kernels/gemm"
 	"github.com/grovellm/grove/internal/model"
@@ -126,7 +127,7 @@ func Write(path, name string, h Head) error {
 		return err
 	}
 	_, _, tokens := h.Output()
-	return headfile.WriteGGUF(path, name, h.Shape(), weights, tokens, nil, tensor.Unknown)
+	return headfile.WriteGGUF(path, name, h.Shape(), weights, tokens, nil, numtype.Unknown)
 }
 
 // Tensors returns all tensors of a head for a file: matrices in the types that the head drafts

@@ -3,10 +3,10 @@
 package lm
 
 import (
-	"bytes"
 	"fmt"
 
 	"github.com/grovellm/grove/internal/drafters/registry"
+	"github.com/grovellm/grove/internal/files/tokenkind"
 	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/tokenizer"
 )
@@ -30,16 +30,14 @@ func Compatible(m *model.Model, target registry.Target) error {
 	shared := min(own.VocabSize(), of.VocabSize())
 	for _, t := range []*tokenizer.Tokenizer{own, of} {
 		for id := shared; id < t.VocabSize(); id++ {
-			if t.Type(int32(id)) != tokenizer.Unused {
+			if t.Type(int32(id)) != tokenkind.Unused {
 				return fmt.Errorf("the draft model's tokenizer has %d tokens and the target's %d: %s",
 					own.VocabSize(), of.VocabSize(), need)
 			}
 		}
 	}
-	var a, b []byte
 	for id := range int32(shared) {
-		a, b = own.AppendPiece(a[:0], id), of.AppendPiece(b[:0], id)
-		if !bytes.Equal(a, b) {
+		if a, b := own.Piece(id), of.Piece(id); a != b {
 			return fmt.Errorf("token %d is %q in the draft model and %q in the target: %s", id, a, b, need)
 		}
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/drafters/synthetic"
 	"github.com/grovellm/grove/internal/files/ggufkeys"
+	"github.com/grovellm/grove/internal/files/numtype"
 	"github.com/grovellm/grove/internal/files/safetensors"
 	kinds "github.com/grovellm/grove/internal/heads"
 	"github.com/grovellm/grove/internal/heads/headfile"
@@ -166,7 +167,7 @@ func (l *layout) write(t *testing.T) string {
 		}
 		x := Must(tensor.FromFloat32s(name, tensor.F32, shape, make([]float32, n)))(t)
 		if name == "token_map" {
-			x = tensor.Tensor{Name: name, Type: tensor.I64, Shape: shape, Data: make([]byte, 8*n)}
+			x = tensor.Tensor{Name: name, Type: numtype.I64, Shape: shape, Data: make([]byte, 8*n)}
 			for i := range n {
 				x.Data[8*i] = byte(3*i + 1)
 			}

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/speculate/walk"
 	"github.com/grovellm/grove/sample"
 	"github.com/grovellm/grove/tree"
 )
@@ -101,7 +102,7 @@ func (g *game) commit(which ...int) error {
 		s := g.seqs[n]
 		base := len(s.text) - 1
 		p.texts, p.trees = append(p.texts, slices.Clone(s.text[:base])), append(p.trees, s.tree)
-		var w tree.Walk
+		var w walk.Walk
 		w.Start(s.tree)
 		next := g.truth(s.text)
 		for w.Follow(next) {

@@ -32,6 +32,7 @@ import (
 	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/drafters/sequence"
 	"github.com/grovellm/grove/internal/drafters/shortlist"
+	"github.com/grovellm/grove/internal/speculate/walk"
 	"github.com/grovellm/grove/tree"
 )
 
@@ -116,7 +117,7 @@ type drafter struct {
 	// Memory of a call.
 	proposals    []draft.Proposal
 	union, spare *tree.Tree
-	walk         tree.Walk
+	walk         walk.Walk
 	children     []int32
 	index        []int32
 	path         []float32 // by node: chance of the path to it

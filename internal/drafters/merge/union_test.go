@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/grovellm/grove/internal/speculate/walk"
 	"github.com/grovellm/grove/internal/testing/cases"
 	"github.com/grovellm/grove/tree"
 	"pgregory.net/rapid"
@@ -100,7 +101,7 @@ func TestUnion(t *testing.T) {
 			for i, a := range all { // the parts alone verify their own trees, then go on as far as the merge
 				before := len(a.seqs[0].text)
 				if i >= 2 {
-					var w tree.Walk
+					var w walk.Walk
 					w.Start(a.seqs[0].tree)
 					n := 0
 					for w.Follow(g.seqs[0].text[before+n]) {

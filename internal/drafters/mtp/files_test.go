@@ -177,7 +177,7 @@ func inGGUF(t *testing.T, from, to string, layers int, weights []tensor.Tensor, 
 	defer f.Close()
 	w := gguf.NewWriter()
 	ggufkeys.SetAll(w, f)
-	arch, _ := f.String("general.architecture")
+	arch, _ := gguf.Get[string](f, "general.architecture")
 	w.Set(arch+".block_count", uint32(layers+1))
 	w.Set(arch+".nextn_predict_layers", uint32(1))
 	for _, info := range f.Tensors {
@@ -259,9 +259,9 @@ func TestInsideTheTarget(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer g.Close()
-			if g.Target().Layers != 3 || inside.Target(g).Model.Config.Ahead != 1 ||
+			if inside.Target(g).Model.Config.Layers != 3 || inside.Target(g).Model.Config.Ahead != 1 ||
 				!slices.Equal(lastLogits(t, inside.Target(g).Model), logits) {
-				t.Errorf("%s: %d layers and %d behind them, or other logits", path, g.Target().Layers,
+				t.Errorf("%s: %d layers and %d behind them, or other logits", path, inside.Target(g).Model.Config.Layers,
 					inside.Target(g).Model.Config.Ahead)
 			}
 			h := inside.Target(g).Heads

@@ -11,6 +11,9 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/grovellm/grove/gguf"
+	"github.com/grovellm/grove/internal/files/fileerr"
+	"github.com/grovellm/grove/internal/files/reshape"
 	"github.com/grovellm/grove/internal/heads/headfile"
 	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/tensor"
@@ -68,7 +71,7 @@ func folderTarget(x *headfile.File) (target model.Config, err error) {
 
 // readTarget is what a GGUF file says of the target. It may have the layer alone.
 func readTarget(x *headfile.File) (target model.Config, err error) {
-	name, _ := x.GGUF.String("general.architecture")
+	name, _ := gguf.Get[string](x.GGUF, "general.architecture")
 	if !model.Runs(name) {
 		return target, kind.Refuse("general.architecture is %q: want a model's", name)
 	}
@@ -129,7 +132,7 @@ func fromFolder(x *headfile.File, target *model.Config) (weights []tensor.Tensor
 				used[name] = true
 			}
 			if p.Shift != 0 {
-				if t, err = t.Shifted(p.Shift); err != nil {
+				if t, err = reshape.Shifted(t, p.Shift); err != nil {
 					return nil, false, err
 				}
 			}
@@ -145,7 +148,7 @@ func fromFolder(x *headfile.File, target *model.Config) (weights []tensor.Tensor
 	for _, name := range x.Names() {
 		if (x.Target == nil || strings.HasPrefix(name, names.Start)) && !used[name] {
 			return nil, false, fmt.Errorf("tensor %s has no place in a %s of this shape: this is another kind of head",
-				tensor.Quote(name), kind.Name)
+				fileerr.Quote(name), kind.Name)
 		}
 	}
 	return weights, names == model.MiMoAhead, nil

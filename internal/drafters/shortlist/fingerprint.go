@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 
+	"github.com/grovellm/grove/internal/files/tokenkind"
 	"github.com/grovellm/grove/tokenizer"
 )
 
@@ -15,13 +16,13 @@ func Fingerprint(t *tokenizer.Tokenizer) string {
 		return ""
 	}
 	n := int32(t.VocabSize())
-	for n > 0 && t.Type(n-1) == tokenizer.Unused {
+	for n > 0 && t.Type(n-1) == tokenkind.Unused {
 		n--
 	}
 	h := sha256.New()
 	var b []byte
 	for id := range n {
-		b = t.AppendPiece(append(b[:0], 0, 0, 0, 0), id)
+		b = append(append(b[:0], 0, 0, 0, 0), t.Piece(id)...)
 		binary.LittleEndian.PutUint32(b, uint32(len(b)-4))
 		h.Write(b)
 	}

@@ -8,8 +8,8 @@ import (
 	"slices"
 
 	"github.com/grovellm/grove/gguf"
+	"github.com/grovellm/grove/internal/files/fileerr"
 	"github.com/grovellm/grove/internal/files/ggufkeys"
-	"github.com/grovellm/grove/tensor"
 	"github.com/grovellm/grove/tokenizer"
 )
 
@@ -101,7 +101,7 @@ func OpenRanks(path string) (*Ranks, error) {
 
 func readRanks(f *gguf.File, path string) (*Ranks, error) {
 	wrong := func(field, remedy, format string, args ...any) error {
-		return &tensor.FileError{Format: "gguf", File: path, Field: "key " + tensor.Quote(field), Remedy: remedy,
+		return &fileerr.Error{Format: "gguf", File: path, Field: "key " + fileerr.Quote(field), Remedy: remedy,
 			Err: fmt.Errorf(format, args...)}
 	}
 	const remedy = "count the tokens again"

@@ -9,6 +9,7 @@ import (
 	"math"
 
 	"github.com/grovellm/grove/gguf"
+	"github.com/grovellm/grove/internal/files/fileerr"
 	"github.com/grovellm/grove/internal/files/ggufkeys"
 	"github.com/grovellm/grove/internal/kernels/par"
 	"github.com/grovellm/grove/internal/model"
@@ -68,7 +69,7 @@ type RouterFile struct {
 // ReadRouter reads the shape of a router, and not its weights.
 func ReadRouter(f *gguf.File) (*RouterFile, error) {
 	wrong := func(field, format string, args ...any) error {
-		return &tensor.FileError{Format: "gguf", File: f.Path, Field: "key " + tensor.Quote(field),
+		return &fileerr.Error{Format: "gguf", File: f.Path, Field: "key " + fileerr.Quote(field),
 			Remedy: "train the router again", Err: fmt.Errorf(format, args...)}
 	}
 	k := ggufkeys.Of(f)
@@ -86,7 +87,7 @@ func ReadRouter(f *gguf.File) (*RouterFile, error) {
 		return nil, err
 	}
 	if input != inputFeature && input != inputOutput {
-		return nil, wrong(keyInput, "is %s: want %s or %s", tensor.Quote(input), inputFeature, inputOutput)
+		return nil, wrong(keyInput, "is %s: want %s or %s", fileerr.Quote(input), inputFeature, inputOutput)
 	}
 	r.Config.Output = input == inputOutput
 	for token, c := range of {
@@ -161,7 +162,7 @@ func (r *RouterFile) Fits(vocab, embed, hidden int) error {
 func (r *RouterFile) Reads(t *tokenizer.Tokenizer) error {
 	if key := Fingerprint(t); key != "" && r.Vocabulary != "" && key != r.Vocabulary {
 		return fmt.Errorf("key %s is %s, and the target's vocabulary %s: want a router trained with this target",
-			tensor.Quote(keyVocabulary), r.Vocabulary, key)
+			fileerr.Quote(keyVocabulary), r.Vocabulary, key)
 	}
 	return nil
 }

@@ -129,9 +129,9 @@ func TestRouterFilesRefused(t *testing.T) {
 	defer good.Close()
 	changed := func(key string, value any) error {
 		w := gguf.NewWriter()
-		for _, kv := range good.Meta {
-			if kv.Key != key {
-				w.Set(kv.Key, kv.Value)
+		for name, v := range good.Meta() {
+			if name != key {
+				w.Set(name, v)
 			} else if value != nil {
 				w.Set(key, value)
 			}

@@ -22,7 +22,7 @@ const (
 func (r *Recalled) Find(m draft.Memory, text []int32) Alive {
 	r.matches = r.matches[:0]
 	if m != nil {
-		r.matches = m.Matches(r.matches, text, recalledLeast, recalledMost)
+		r.matches = m(r.matches, text, recalledLeast, recalledMost)
 	}
 	return Alive(1<<len(r.matches) - 1)
 }

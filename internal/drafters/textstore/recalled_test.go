@@ -12,7 +12,7 @@ import (
 // listed is a memory of given matches.
 type listed []draft.Match
 
-func (l listed) Matches(dst []draft.Match, _ []int32, _, most int) []draft.Match {
+func (l listed) matches(dst []draft.Match, _ []int32, _, most int) []draft.Match {
 	return append(dst, l[:min(len(l), most)]...)
 }
 
@@ -28,7 +28,7 @@ func TestRecalled(t *testing.T) {
 		}
 		slices.SortStableFunc(all, func(a, b draft.Match) int { return b.Length - a.Length })
 		var r Recalled
-		alive := r.Find(all, nil)
+		alive := r.Find(all.matches, nil)
 		path := rapid.SliceOfN(token, 0, 5).Draw(t, "path")
 		for i, x := range path {
 			alive = r.Follow(alive, i+1, x)

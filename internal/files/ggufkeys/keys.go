@@ -7,7 +7,7 @@ import (
 	"math"
 
 	"github.com/grovellm/grove/gguf"
-	"github.com/grovellm/grove/tensor"
+	"github.com/grovellm/grove/internal/files/fileerr"
 )
 
 // Keys reads a series of keys and keeps the first error, so that a configuration is read line by line and checked once:
@@ -35,7 +35,7 @@ func (k *Keys) Has(key string) bool { _, ok := k.f.Lookup(key); return ok }
 // Int returns an integer from 0 to 2^31−1.
 func (k *Keys) Int(key string, def ...int) int {
 	return read(k, key, "an integer from 0 to 2147483647", def, func(v gguf.Value) (int, bool) {
-		n, ok := v.Uint()
+		n, ok := gguf.As[uint64](v)
 		return int(n), ok && n <= math.MaxInt32
 	})
 }
@@ -43,46 +43,46 @@ func (k *Keys) Int(key string, def ...int) int {
 // Float returns a finite number.
 func (k *Keys) Float(key string, def ...float64) float64 {
 	return read(k, key, "a finite number", def, func(v gguf.Value) (float64, bool) {
-		x, ok := v.Float()
+		x, ok := gguf.As[float64](v)
 		return x, ok && !math.IsInf(x, 0) && !math.IsNaN(x)
 	})
 }
 
 // String returns a string.
 func (k *Keys) String(key string, def ...string) string {
-	return read(k, key, "a string", def, gguf.Value.Str)
+	return read(k, key, "a string", def, gguf.As[string])
 }
 
 // Bool returns a truth value.
 func (k *Keys) Bool(key string, def ...bool) bool {
-	return read(k, key, "a bool", def, gguf.Value.Bool)
+	return read(k, key, "a bool", def, gguf.As[bool])
 }
 
 // Strings returns an array of strings.
 func (k *Keys) Strings(key string, def ...[]string) []string {
-	return read(k, key, "an array of strings", def, gguf.Value.Strings)
+	return read(k, key, "an array of strings", def, gguf.As[[]string])
 }
 
 // Ints returns an array of integers.
 func (k *Keys) Ints(key string, def ...[]int64) []int64 {
-	return read(k, key, "an array of integers", def, gguf.Value.Ints)
+	return read(k, key, "an array of integers", def, gguf.As[[]int64])
 }
 
 // Bools returns an array of truth values; ok is false where the value is no array.
 func (k *Keys) Bools(key string) (list []bool, ok bool) {
 	v, _ := k.f.Lookup(key)
-	return v.Bools()
+	return gguf.As[[]bool](v)
 }
 
 // IntList returns an array of integers; ok is false where the value is no array.
 func (k *Keys) IntList(key string) (list []int64, ok bool) {
 	v, _ := k.f.Lookup(key)
-	return v.Ints()
+	return gguf.As[[]int64](v)
 }
 
 // Floats returns an array of floating-point numbers.
 func (k *Keys) Floats(key string, def ...[]float32) []float32 {
-	return read(k, key, "an array of floating-point numbers", def, gguf.Value.Floats)
+	return read(k, key, "an array of floating-point numbers", def, gguf.As[[]float32])
 }
 
 func read[T any](k *Keys, key, want string, def []T, as func(gguf.Value) (T, bool)) T {
@@ -105,12 +105,12 @@ func read[T any](k *Keys, key, want string, def []T, as func(gguf.Value) (T, boo
 
 func (k *Keys) fail(key string, err error, remedy string) {
 	if k.err == nil {
-		k.err = fault(k.f, "key "+tensor.Quote(key), remedy, err)
+		k.err = fault(k.f, "key "+fileerr.Quote(key), remedy, err)
 	}
 }
 
 const remedyWrong = "the file is damaged or was written wrongly: fetch or convert it again"
 
 func fault(f *gguf.File, field, remedy string, err error) error {
-	return &tensor.FileError{Format: "gguf", File: f.Path, Field: field, Err: err, Remedy: remedy}
+	return &fileerr.Error{Format: "gguf", File: f.Path, Field: field, Err: err, Remedy: remedy}
 }

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/grovellm/grove/gguf"
-	"github.com/grovellm/grove/tensor"
+	"github.com/grovellm/grove/internal/files/fileerr"
 )
 
 // Rules say what a reader does with the keys that follow a prefix, such as an architecture's name.
@@ -25,8 +25,8 @@ func (r *Rules) allows(key string) bool {
 // Check returns an error that names the first key with the prefix that the rules do not allow.
 // It refuses a key that is in none of them.
 func Check(f *gguf.File, prefix string, rules ...Rules) error {
-	for _, kv := range f.Meta {
-		key, ok := strings.CutPrefix(kv.Key, prefix)
+	for name, value := range f.Meta() {
+		key, ok := strings.CutPrefix(name, prefix)
 		if !ok || slices.ContainsFunc(rules, func(r Rules) bool { return r.allows(key) }) {
 			continue
 		}
@@ -35,15 +35,15 @@ func Check(f *gguf.File, prefix string, rules ...Rules) error {
 			"(gguf-new-metadata --remove-metadata)"
 		for _, r := range rules {
 			neutral, known := r.Neutral[key]
-			if known && isOneOf(kv.Value, neutral) {
+			if known && isOneOf(value, neutral) {
 				problem = ""
 			} else if known {
-				problem = fmt.Sprintf("is %v, and grove does not compute models with that value", kv.Value)
+				problem = fmt.Sprintf("is %v, and grove does not compute models with that value", value)
 				remedy = "run the model with a program that does"
 			}
 		}
 		if problem != "" {
-			return fault(f, "key "+tensor.Quote(kv.Key), remedy, errors.New(problem))
+			return fault(f, "key "+fileerr.Quote(name), remedy, errors.New(problem))
 		}
 	}
 	return nil
@@ -54,11 +54,10 @@ const maxNeutral = 1 << 16
 
 // isOneOf reports whether the value, or each element of an array, is in a list.
 func isOneOf(v gguf.Value, list []any) bool {
-	if v.Type() == gguf.Array {
-		if v.Len() > maxNeutral {
-			return false
-		}
-		elements, _ := v.Values()
+	if v.Len() > maxNeutral {
+		return false
+	}
+	if elements, ok := gguf.As[[]gguf.Value](v); ok {
 		return !slices.ContainsFunc(elements, func(e gguf.Value) bool { return !isOneOf(e, list) })
 	}
 	return slices.ContainsFunc(list, func(want any) bool {
@@ -66,12 +65,12 @@ func isOneOf(v gguf.Value, list []any) bool {
 		ok := false
 		switch w := want.(type) {
 		case bool:
-			got, ok = v.Bool()
+			got, ok = gguf.As[bool](v)
 		case string:
-			got, ok = v.Str()
+			got, ok = gguf.As[string](v)
 		case int:
 			want = float64(w)
-			got, ok = v.Float()
+			got, ok = gguf.As[float64](v)
 		}
 		return ok && got == want
 	})

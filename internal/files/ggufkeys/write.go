@@ -23,9 +23,9 @@ func SetFileType(w *gguf.Writer, t tensor.Type) {
 
 // SetAll copies the metadata of an open file, bit for bit, leaving out what says how that file was split.
 func SetAll(w *gguf.Writer, f *gguf.File) {
-	for _, kv := range f.Meta {
-		if !strings.HasPrefix(kv.Key, "split.") {
-			w.Set(kv.Key, kv.Value)
+	for key, value := range f.Meta() {
+		if !strings.HasPrefix(key, "split.") {
+			w.Set(key, value)
 		}
 	}
 }
@@ -33,9 +33,9 @@ func SetAll(w *gguf.Writer, f *gguf.File) {
 // SetTokenizer copies the tokenizer of an open file.
 func SetTokenizer(w *gguf.Writer, f *gguf.File) error {
 	found := false
-	for _, kv := range f.Meta {
-		if strings.HasPrefix(kv.Key, "tokenizer.") {
-			w.Set(kv.Key, kv.Value)
+	for key, value := range f.Meta() {
+		if strings.HasPrefix(key, "tokenizer.") {
+			w.Set(key, value)
 			found = true
 		}
 	}

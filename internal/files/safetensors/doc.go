@@ -15,5 +15,5 @@
 // are numbers to grove; other dtypes are listed, their bytes can be had, and Load makes an error of
 // them. PyTorch's pytorch_model.bin, which older models and many drafters' heads are published as,
 // is read too where a folder has no safetensors; nothing in it is run. Every error is a
-// *tensor.FileError: file, field, what is wrong, what to do.
+// *fileerr.Error: file, field, what is wrong, what to do.
 package safetensors

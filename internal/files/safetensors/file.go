@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/grovellm/grove/internal/files/fileerr"
 	"github.com/grovellm/grove/internal/files/infile"
 	"github.com/grovellm/grove/internal/files/torch"
 	"github.com/grovellm/grove/tensor"
@@ -90,7 +91,7 @@ func (f *File) openFolder(other []string) error {
 			continue
 		}
 		if err != nil {
-			return tensor.OpenError("safetensors", path, err)
+			return fileerr.Opening("safetensors", path, err)
 		}
 		f.others = append(f.others, p)
 	}
@@ -104,7 +105,7 @@ func (f *File) openFolder(other []string) error {
 		if _, err := os.Stat(index); err == nil {
 			return f.openShards(index)
 		} else if !errors.Is(err, fs.ErrNotExist) {
-			return tensor.OpenError("safetensors", index, err)
+			return fileerr.Opening("safetensors", index, err)
 		}
 	}
 	for _, name := range other {
@@ -129,7 +130,7 @@ func (f *File) openShards(index string) error {
 	for _, shard := range slices.Sorted(maps.Values(weights)) {
 		if !plainName(shard) {
 			return fault(index, `field "weight_map"`, "do not use this download", "the shard name %s leaves the model's folder",
-				tensor.Quote(shard))
+				fileerr.Quote(shard))
 		}
 		path := filepath.Join(f.Path, shard)
 		if len(f.parts) > 0 && f.parts[len(f.parts)-1].Path == path {
@@ -142,8 +143,8 @@ func (f *File) openShards(index string) error {
 	for name, shard := range weights {
 		i, ok := f.byName[name]
 		if !ok || f.parts[f.Tensors[i].Part].Path != filepath.Join(f.Path, shard) {
-			return fault(index, "tensor "+tensor.Quote(name), "take the index and all shards from one download",
-				"is not in %s as the index says", tensor.Quote(shard))
+			return fault(index, "tensor "+fileerr.Quote(name), "take the index and all shards from one download",
+				"is not in %s as the index says", fileerr.Quote(shard))
 		}
 	}
 	return nil
@@ -156,7 +157,7 @@ const maxIndex = 100 << 20
 func readIndex(index string) (map[string]string, error) {
 	f, err := infile.Open(index)
 	if err != nil {
-		return nil, tensor.OpenError("safetensors", index, err)
+		return nil, fileerr.Opening("safetensors", index, err)
 	}
 	defer f.Close()
 	if f.Size() > maxIndex {
@@ -195,13 +196,13 @@ func plainName(s string) bool {
 func (f *File) addPart(path string) error {
 	p, err := infile.Open(path)
 	if err != nil {
-		return tensor.OpenError("safetensors", path, err)
+		return fileerr.Opening("safetensors", path, err)
 	}
 	n := len(f.parts)
 	f.parts = append(f.parts, p)
 	h, err := parseAny(p)
 	if err != nil {
-		if e := (*tensor.FileError)(nil); errors.As(err, &e) {
+		if e := (*fileerr.Error)(nil); errors.As(err, &e) {
 			e.File = path
 		}
 		return err
@@ -211,7 +212,7 @@ func (f *File) addPart(path string) error {
 	}
 	for _, t := range h.tensors {
 		if j, twice := f.byName[t.Name]; twice {
-			return fault(path, "tensor "+tensor.Quote(t.Name), "take the index and all shards from one download",
+			return fault(path, "tensor "+fileerr.Quote(t.Name), "take the index and all shards from one download",
 				"is also in %s", f.parts[f.Tensors[j].Part].Path)
 		}
 		t.Part = n
@@ -326,7 +327,7 @@ func (f *File) reader(info *Info, row int) func(dst []byte, r0, r1 int) error {
 	at, name := info.Offset, info.Name // and not info, which Drop moves
 	return func(dst []byte, r0, _ int) error {
 		if _, err := p.ReadAt(dst, at+int64(r0)*int64(row)); err != nil {
-			return fault(p.Path, "tensor "+tensor.Quote(name), "", "%w", err)
+			return fault(p.Path, "tensor "+fileerr.Quote(name), "", "%w", err)
 		}
 		return nil
 	}
@@ -334,14 +335,14 @@ func (f *File) reader(info *Info, row int) func(dst []byte, r0, r1 int) error {
 
 // Load is Tensor with an error, naming file and tensor, for one that is missing or of a type that cannot be read.
 func (f *File) Load(name string) (tensor.Tensor, error) {
-	field := "tensor " + tensor.Quote(name)
+	field := "tensor " + fileerr.Quote(name)
 	t, ok := f.Tensor(name)
 	if !ok {
 		return t, fault(f.Path, field, "the weights do not belong to this config.json: fetch the model again", "is not in the file")
 	}
 	if info := f.Tensors[f.byName[name]]; !t.Type.Decodes() {
 		return t, fault(f.parts[info.Part].Path, field, "convert the model to F32, F16 or BF16",
-			"is of dtype %s, which grove cannot compute with", tensor.Quote(info.DType))
+			"is of dtype %s, which grove cannot compute with", fileerr.Quote(info.DType))
 	}
 	return t, nil
 }
@@ -354,7 +355,7 @@ func (f *File) LoadElements(name string) (tensor.Tensor, error) {
 		return t, err
 	}
 	if info := f.Tensors[f.byName[name]]; info.read != nil {
-		return t, fault(f.parts[info.Part].Path, "tensor "+tensor.Quote(name),
+		return t, fault(f.parts[info.Part].Path, "tensor "+fileerr.Quote(name),
 			"take a folder of the model in BF16, or a GGUF file",
 			"is a matrix of %v whose transpose is wanted", info.stored)
 	}

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/grovellm/grove/internal/files/fileerr"
+	"github.com/grovellm/grove/internal/files/numtype"
 	"github.com/grovellm/grove/tensor"
 )
 
@@ -68,7 +70,7 @@ func TestShardsFail(t *testing.T) {
 		`"C:x.safetensors" leaves`:   {"a": `C:x.safetensors`},
 	} {
 		_, err := OpenFolder(shards(t, m))
-		if fe := (*tensor.FileError)(nil); !errors.As(err, &fe) || fe.Remedy == "" || !strings.Contains(err.Error(), want) {
+		if fe := (*fileerr.Error)(nil); !errors.As(err, &fe) || fe.Remedy == "" || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)
 		}
 	}
@@ -114,7 +116,7 @@ func TestTorch(t *testing.T) {
 	if _, err := f.Load("d2t"); err == nil || !strings.Contains(err.Error(), `dtype "I64"`) {
 		t.Errorf("whole numbers as weights: %v", err)
 	}
-	if y, ok := f.Tensor("t2d"); !ok || y.Type != tensor.Bool || string(must(y.ReadAll()).Data) != "\x01\x00\x00\x01\x01" {
+	if y, ok := f.Tensor("t2d"); !ok || y.Type != numtype.Bool || string(must(y.ReadAll()).Data) != "\x01\x00\x00\x01\x01" {
 		t.Errorf("t2d is %v", y)
 	}
 	bad := filepath.Join(dir, "bad.bin")

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/grovellm/grove/internal/files/fileerr"
 	"github.com/grovellm/grove/internal/files/infile"
 	"github.com/grovellm/grove/internal/testing/hostile"
 	"github.com/grovellm/grove/tensor"
@@ -70,7 +71,7 @@ func TestHostile(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err := Open(path)
-		var fe *tensor.FileError
+		var fe *fileerr.Error
 		if !errors.As(err, &fe) || fe.File != path || fe.Field == "" || fe.Remedy == "" ||
 			!strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
@@ -170,7 +171,7 @@ func FuzzSafetensors(f *testing.F) {
 		hostile.Check(t, len(data), func() { _, _ = parseAny(infile.OpenMemory("", data)) })
 		h, err := walk(data)
 		if err != nil {
-			if e := (*tensor.FileError)(nil); !errors.As(err, &e) || e.Field == "" || e.Remedy == "" {
+			if e := (*fileerr.Error)(nil); !errors.As(err, &e) || e.Field == "" || e.Remedy == "" {
 				t.Fatalf("an error without field or remedy: %v", err)
 			}
 			return
@@ -218,7 +219,7 @@ func FuzzIndex(f *testing.F) {
 		hostile.Check(t, len(index), func() {
 			s, err := Open(dir)
 			if err != nil {
-				if e := (*tensor.FileError)(nil); !errors.As(err, &e) || e.File == "" || e.Remedy == "" {
+				if e := (*fileerr.Error)(nil); !errors.As(err, &e) || e.File == "" || e.Remedy == "" {
 					t.Fatalf("an error without file or remedy: %v", err)
 				}
 				return

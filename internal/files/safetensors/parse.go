@@ -12,7 +12,9 @@ import (
 	"strconv"
 	"unicode/utf8"
 
+	"github.com/grovellm/grove/internal/files/fileerr"
 	"github.com/grovellm/grove/internal/files/infile"
+	"github.com/grovellm/grove/internal/files/numtype"
 	"github.com/grovellm/grove/tensor"
 )
 
@@ -34,10 +36,10 @@ const (
 )
 
 var dtypes = map[string]tensor.Type{
-	"F64": tensor.F64, "F32": tensor.F32, "F16": tensor.F16, "BF16": tensor.BF16,
-	"F8_E4M3": tensor.F8_E4M3, "F8_E5M2": tensor.F8_E5M2,
-	"I64": tensor.I64, "I32": tensor.I32, "I16": tensor.I16, "I8": tensor.I8,
-	"U64": tensor.U64, "U32": tensor.U32, "U16": tensor.U16, "U8": tensor.U8, "BOOL": tensor.Bool,
+	"F64": numtype.F64, "F32": tensor.F32, "F16": tensor.F16, "BF16": tensor.BF16,
+	"F8_E4M3": numtype.F8_E4M3, "F8_E5M2": numtype.F8_E5M2,
+	"I64": numtype.I64, "I32": numtype.I32, "I16": numtype.I16, "I8": numtype.I8,
+	"U64": numtype.U64, "U32": numtype.U32, "U16": numtype.U16, "U8": numtype.U8, "BOOL": numtype.Bool,
 }
 
 type header struct {
@@ -46,8 +48,8 @@ type header struct {
 }
 
 // fault makes the package's error.
-func fault(file, field, remedy, format string, args ...any) *tensor.FileError {
-	return &tensor.FileError{Format: "safetensors", File: file, Field: field, Remedy: remedy,
+func fault(file, field, remedy, format string, args ...any) *fileerr.Error {
+	return &fileerr.Error{Format: "safetensors", File: file, Field: field, Remedy: remedy,
 		Err: fmt.Errorf(format, args...)}
 }
 
@@ -102,7 +104,7 @@ type parser struct {
 }
 
 func (p *parser) wrap(err error) error {
-	if _, ok := err.(*tensor.FileError); ok {
+	if _, ok := err.(*fileerr.Error); ok {
 		return err
 	}
 	return fault("", "header", remedyWrong, "is not valid JSON: %w", err)
@@ -203,7 +205,7 @@ func (p *parser) ints(atMost int) ([]int, error) {
 
 // entry reads a top-level entry: the metadata or a tensor.
 func (p *parser) entry(name string) error {
-	field := "tensor " + tensor.Quote(name)
+	field := "tensor " + fileerr.Quote(name)
 	if p.seen[name] {
 		return fault("", field, remedyWrong, "occurs twice")
 	}
@@ -261,14 +263,14 @@ func (p *parser) entry(name string) error {
 func (t *Info) setType() error {
 	typ, ok := dtypes[t.DType]
 	if !ok {
-		t.Type = tensor.Unknown // listed; an error for whoever asks for it
+		t.Type = numtype.Unknown // listed; an error for whoever asks for it
 		return nil
 	}
 	t.Type = typ
 	elements := 0
 	if !slices.Contains(t.Shape, 0) {
 		var err error
-		if elements, err = tensor.Elements(t.Shape); err != nil {
+		if elements, err = numtype.CountElements(t.Shape); err != nil {
 			return err
 		}
 	}
@@ -310,7 +312,7 @@ func (h *header) place(start, fileSize int64) error {
 	end := int64(0)
 	for i := range h.tensors {
 		t := &h.tensors[i]
-		field := "tensor " + tensor.Quote(t.Name)
+		field := "tensor " + fileerr.Quote(t.Name)
 		switch {
 		case t.Offset < end:
 			return fault("", field, remedyWrong, "its data at %d overlaps that of another tensor, which ends at %d", t.Offset, end)

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/grovellm/grove/internal/files/numtype"
 	"github.com/grovellm/grove/tensor"
 )
 
@@ -30,7 +31,7 @@ func drawTensor(t *rapid.T, name string) tensor.Tensor {
 	if len(shape) == 0 {
 		shape = []int{}
 	}
-	size := must(typ.Size(must(tensor.Elements(shape))))
+	size := must(typ.Size(must(numtype.CountElements(shape))))
 	return tensor.Tensor{Name: name, Type: typ, Shape: shape, Data: bytes.Repeat([]byte{byte(len(name)), 7, 9}, size)[:size]}
 }
 

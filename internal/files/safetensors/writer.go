@@ -15,6 +15,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/grovellm/grove/internal/files/atomicfile"
+	"github.com/grovellm/grove/internal/files/fileerr"
+	"github.com/grovellm/grove/internal/files/numtype"
 	"github.com/grovellm/grove/tensor"
 )
 
@@ -50,7 +52,7 @@ func (w *Writer) fail(field, remedy, format string, args ...any) {
 // SetMetadata sets an entry of __metadata__. PyTorch's loader wants "format" set to "pt".
 func (w *Writer) SetMetadata(key, value string) {
 	if !utf8.ValidString(key) || !utf8.ValidString(value) {
-		w.fail(metadataName+" "+tensor.Quote(key), "", "is not valid UTF-8")
+		w.fail(metadataName+" "+fileerr.Quote(key), "", "is not valid UTF-8")
 		return
 	}
 	w.metadata[key] = value
@@ -58,9 +60,9 @@ func (w *Writer) SetMetadata(key, value string) {
 
 // Add adds a tensor whose bytes fill will write when the file is written.
 func (w *Writer) Add(name string, t tensor.Type, shape []int, fill func(w io.Writer) error) {
-	field := "tensor " + tensor.Quote(name)
+	field := "tensor " + fileerr.Quote(name)
 	dtype, ok := dtypeOf(t)
-	elements, err := tensor.Elements(shape)
+	elements, err := numtype.CountElements(shape)
 	switch {
 	case err != nil:
 		w.fail(field, "", "%w", err)
@@ -120,7 +122,7 @@ func (w *Writer) WriteFile(path string) error {
 	if err == nil {
 		return nil
 	}
-	if e := (*tensor.FileError)(nil); errors.As(err, &e) {
+	if e := (*fileerr.Error)(nil); errors.As(err, &e) {
 		named := *e
 		named.File = path
 		return &named
@@ -149,7 +151,7 @@ func (w *Writer) WriteTo(out io.Writer) (int64, error) {
 	}
 	for _, t := range w.tensors {
 		if err := atomicfile.Exactly(out, t.Size, t.fill); err != nil {
-			return n, fault("", "tensor "+tensor.Quote(t.Name), "", "%w", err)
+			return n, fault("", "tensor "+fileerr.Quote(t.Name), "", "%w", err)
 		}
 		n += t.Size
 	}

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/grovellm/grove/tensor"
+	"github.com/grovellm/grove/internal/files/fileerr"
 )
 
 func (u *unpickler) scalar(op byte) error {
@@ -185,6 +185,6 @@ func describe(v any) string {
 
 // quote names the global in a message.
 func (g global) quote() string {
-	const most = 96 // more than tensor.Quote shows
-	return tensor.Quote(g.module[:min(len(g.module), most)] + "." + g.name[:min(len(g.name), most)])
+	const most = 96 // more than fileerr.Quote shows
+	return fileerr.Quote(g.module[:min(len(g.module), most)] + "." + g.name[:min(len(g.name), most)])
 }

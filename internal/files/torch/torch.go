@@ -16,6 +16,8 @@ import (
 	"path"
 	"slices"
 
+	"github.com/grovellm/grove/internal/files/fileerr"
+	"github.com/grovellm/grove/internal/files/numtype"
 	"github.com/grovellm/grove/tensor"
 )
 
@@ -32,10 +34,10 @@ type Info struct {
 
 // types of numbers, by the class of a storage.
 var types = map[string]tensor.Type{
-	"FloatStorage": tensor.F32, "HalfStorage": tensor.F16, "BFloat16Storage": tensor.BF16, "DoubleStorage": tensor.F64,
-	"LongStorage": tensor.I64, "IntStorage": tensor.I32, "ShortStorage": tensor.I16, "CharStorage": tensor.I8,
-	"ByteStorage": tensor.U8,
-	"BoolStorage": tensor.Bool,
+	"FloatStorage": tensor.F32, "HalfStorage": tensor.F16, "BFloat16Storage": tensor.BF16, "DoubleStorage": numtype.F64,
+	"LongStorage": numtype.I64, "IntStorage": numtype.I32, "ShortStorage": numtype.I16, "CharStorage": numtype.I8,
+	"ByteStorage": numtype.U8,
+	"BoolStorage": numtype.Bool,
 }
 
 const (
@@ -70,7 +72,7 @@ func Parse(file io.ReaderAt, size int64) ([]Info, error) {
 	}
 	if a.order != nil {
 		if text, err := a.read(a.order); err != nil || string(text) != "little" {
-			return nil, fmt.Errorf("byteorder is %s (%v): want little", tensor.Quote(string(text[:min(len(text), 97)])), err)
+			return nil, fmt.Errorf("byteorder is %s (%v): want little", fileerr.Quote(string(text[:min(len(text), 97)])), err)
 		}
 	}
 	text, err := a.read(a.pickle)
@@ -151,12 +153,12 @@ func (a *archive) list(top any) ([]Info, error) {
 			continue // an optimizer's state, an epoch
 		}
 		if seen[name] {
-			return nil, fmt.Errorf("tensor %s occurs twice", tensor.Quote(name))
+			return nil, fmt.Errorf("tensor %s occurs twice", fileerr.Quote(name))
 		}
 		seen[name] = true
 		info, err := a.tensor(name, t)
 		if err != nil {
-			return nil, fmt.Errorf("tensor %s: %w", tensor.Quote(name), err)
+			return nil, fmt.Errorf("tensor %s: %w", fileerr.Quote(name), err)
 		}
 		list = append(list, info)
 	}
@@ -194,7 +196,7 @@ func (a *archive) tensor(name string, t *built) (Info, error) {
 	n := 0
 	if !slices.Contains(shape, 0) {
 		var err error
-		if n, err = tensor.Elements(shape); err != nil {
+		if n, err = numtype.CountElements(shape); err != nil {
 			return info, err
 		}
 	}
@@ -208,7 +210,7 @@ func (a *archive) tensor(name string, t *built) (Info, error) {
 	f := a.storages[s.key]
 	if f == nil {
 		return info, fmt.Errorf("its storage %s is not in the archive: the file is incomplete",
-			tensor.Quote("data/"+s.key[:min(len(s.key), 97)]))
+			fileerr.Quote("data/"+s.key[:min(len(s.key), 97)]))
 	}
 	at, have, err := a.place(f)
 	if err != nil {

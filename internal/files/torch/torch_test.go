@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/grovellm/grove/internal/files/numtype"
 	"github.com/grovellm/grove/tensor"
 	"pgregory.net/rapid"
 )
@@ -34,7 +35,7 @@ func TestPythonsFiles(t *testing.T) {
 		want := []Info{
 			{"layers.0.weight", tensor.F32, []int{2, 4}, 0, 32}, {"layers.0.bias", tensor.F32, []int{4}, 0, 16}, {"one",
 				tensor.F16, []int{1, 1}, 0, 2},
-			{"d2t", tensor.I64, []int{3}, 0, 24}, {"t2d", tensor.Bool, []int{5}, 0, 5},
+			{"d2t", numtype.I64, []int{3}, 0, 24}, {"t2d", numtype.Bool, []int{5}, 0, 5},
 		}
 		if d := cmp.Diff(want, got); d != "" {
 			t.Errorf("%s: %s", name, d)

@@ -101,7 +101,7 @@ func vocabulary(t *testing.T) (pieces [][]byte, texts []string, stop []int32) {
 		if tok.IsEOG(id) {
 			stop = append(stop, id)
 		} else if !tok.IsSpecial(id) {
-			piece = tok.Piece(id)
+			piece = []byte(tok.Piece(id))
 		}
 		pieces, texts = append(pieces, piece), append(texts, byteLevel(piece))
 	}

@@ -10,8 +10,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/grovellm/grove/internal/files/fileerr"
 	"github.com/grovellm/grove/internal/model"
-	"github.com/grovellm/grove/tensor"
 )
 
 // Foreign is a kind of published head that grove does not run, and what shows it in a folder.
@@ -70,7 +70,7 @@ func refuseForeign(config map[string]any, tensors []string) error {
 		}
 		for _, name := range tensors {
 			if slices.ContainsFunc(f.Tensors, func(start string) bool { return strings.HasPrefix(name, start) }) {
-				return refuse(f.Name, "tensor %s", tensor.Quote(name))
+				return refuse(f.Name, "tensor %s", fileerr.Quote(name))
 			}
 		}
 	}
@@ -78,7 +78,7 @@ func refuseForeign(config map[string]any, tensors []string) error {
 		return slices.Contains(k.Speculators, speculator)
 	}) {
 		return refuse("another head of vLLM's speculators", "field \"speculators_model_type\" is %s",
-			tensor.Quote(speculator))
+			fileerr.Quote(speculator))
 	}
 	return nil
 }

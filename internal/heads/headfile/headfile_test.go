@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/grovellm/grove/internal/drafters/registry"
+	"github.com/grovellm/grove/internal/files/numtype"
 	"github.com/grovellm/grove/internal/files/safetensors"
 	"github.com/grovellm/grove/tensor"
 )
@@ -67,7 +68,7 @@ func TestOrders(t *testing.T) {
 // What is written has the types asked for, where they can be had, and parts of several types are joined in F32.
 func TestWritten(t *testing.T) {
 	ones := func(name string, typ tensor.Type, shape ...int) tensor.Tensor {
-		n, err := tensor.Elements(shape)
+		n, err := numtype.CountElements(shape)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -83,7 +84,7 @@ func TestWritten(t *testing.T) {
 	}{
 		{ones("matrix", tensor.F32, 2, 64), tensor.Q8_0}, {ones("odd", tensor.F32, 2, 15),
 			tensor.F32}, {ones("vector", tensor.BF16, 64), tensor.F32},
-		{ones("wide", tensor.F16, 2, 32), tensor.Q8_0}, {numbers([]int32{1, 2}, 0), tensor.I64},
+		{ones("wide", tensor.F16, 2, 32), tensor.Q8_0}, {numbers([]int32{1, 2}, 0), numtype.I64},
 	} {
 		o := Out{Tensor: c.x}
 		if got, err := o.encode(tensor.Q8_0); err != nil || got.Type != c.want {
@@ -104,7 +105,7 @@ func TestWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	for name, want := range map[string]tensor.Type{"m": tensor.F32, "d2t": tensor.I64, "t2d": tensor.Bool} {
+	for name, want := range map[string]tensor.Type{"m": tensor.F32, "d2t": numtype.I64, "t2d": numtype.Bool} {
 		if x, ok := f.Tensor(name); !ok || x.Type != want {
 			t.Errorf("%s is %v, want %v", name, x.Type, want)
 		}

@@ -13,7 +13,9 @@ import (
 	"strings"
 
 	"github.com/grovellm/grove/internal/drafters/registry"
+	"github.com/grovellm/grove/internal/files/fileerr"
 	"github.com/grovellm/grove/internal/files/ggufkeys"
+	"github.com/grovellm/grove/internal/files/reshape"
 	"github.com/grovellm/grove/internal/files/safetensors"
 	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/tensor"
@@ -172,7 +174,7 @@ func (x *Head) readFolder() (err error) {
 		}
 		t, err := x.load(p.Name)
 		if err == nil && p.To > 0 {
-			t, err = t.Columns(p.From, p.To)
+			t, err = reshape.Columns(t, p.From, p.To)
 		}
 		if err != nil {
 			return err
@@ -192,7 +194,7 @@ func (x *Head) readFolder() (err error) {
 	for _, name := range x.Names() {
 		if !used[name] {
 			return fmt.Errorf("tensor %s has no place in a %s of this shape: this is another kind of head",
-				tensor.Quote(name), x.Shape.Kind().Name)
+				fileerr.Quote(name), x.Shape.Kind().Name)
 		}
 	}
 	return nil

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/grovellm/grove/internal/files/fileerr"
 	"github.com/grovellm/grove/tensor"
 )
 
@@ -33,7 +34,7 @@ func (s Shapes) Check(weights []tensor.Tensor, called func(name string) string) 
 	seen := map[string]bool{}
 	for _, w := range weights {
 		want, ok := s[w.Name]
-		name := tensor.Quote(called(w.Name))
+		name := fileerr.Quote(called(w.Name))
 		switch {
 		case !ok:
 			return fmt.Errorf("tensor %s is not one of a head of this shape: this is another kind of head", name)

@@ -43,10 +43,9 @@ func TestWriteTextWeights(t *testing.T) {
 		if got := ggufkeys.Of(b).Floats(key, nil); !slices.Equal(got, want) {
 			t.Errorf("head %d: the weights are %v, want %v", i, got, want)
 		}
-		for _, kv := range a.Meta {
-			if at := slices.IndexFunc(b.Meta, func(o gguf.KV) bool { return o.Key == kv.Key }); kv.Key != key &&
-				(at < 0 || b.Meta[at].Value != kv.Value) {
-				t.Errorf("head %d: key %s is lost", i, kv.Key)
+		for name, value := range a.Meta() {
+			if got, ok := b.Lookup(name); name != key && (!ok || got != value) {
+				t.Errorf("head %d: key %s is lost", i, name)
 			}
 		}
 		for _, info := range a.Tensors {

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/grovellm/grove/internal/files/fileerr"
+	"github.com/grovellm/grove/internal/files/numtype"
 	"github.com/grovellm/grove/tensor"
 )
 
@@ -46,7 +48,7 @@ func (f *File) Tokens(vocab int) ([]int32, error) {
 // load is Load, of whole numbers as F32: see Numbers.
 func (f *File) load(name string) (tensor.Tensor, error) {
 	t, ok := f.Tensor(name)
-	if !ok || t.Type != tensor.I64 && t.Type != tensor.I32 {
+	if !ok || t.Type != numtype.I64 && t.Type != numtype.I32 {
 		return f.Load(name)
 	}
 	t, err := t.ReadAll()
@@ -61,7 +63,7 @@ func (f *File) load(name string) (tensor.Tensor, error) {
 		v := whole(t, i)
 		wide[i] = float32(v)
 		if int64(wide[i]) != v {
-			return t, fmt.Errorf("tensor %s: entry %d is %d: want less than %d", tensor.Quote(name), i, v, 1<<24)
+			return t, fmt.Errorf("tensor %s: entry %d is %d: want less than %d", fileerr.Quote(name), i, v, 1<<24)
 		}
 	}
 	return tensor.FromFloat32s(name, tensor.F32, t.Shape, wide)
@@ -71,7 +73,7 @@ func readTokens(t, member tensor.Tensor, offset bool, vocab int) ([]int32, error
 	if err := t.Check(); err != nil {
 		return nil, err
 	}
-	if len(t.Shape) != 1 || t.Type != tensor.I64 && t.Type != tensor.I32 {
+	if len(t.Shape) != 1 || t.Type != numtype.I64 && t.Type != numtype.I32 {
 		return nil, fmt.Errorf("tensor %s has shape %v and type %v: want a list of I64", t.Name, t.Shape, t.Type)
 	}
 	list, all := make([]int32, t.Shape[0]), t.Shape[0] == vocab
@@ -85,7 +87,7 @@ func readTokens(t, member tensor.Tensor, offset bool, vocab int) ([]int32, error
 		}
 		all = all && n == int64(i)
 		list[i] = int32(n)
-		if member.Type == tensor.Bool && len(member.Data) == vocab && member.Data[n] == 0 {
+		if member.Type == numtype.Bool && len(member.Data) == vocab && member.Data[n] == 0 {
 			return nil, fmt.Errorf("tensors %s and %s disagree: entry %d of the first is of token %d, which the second has not", t.Name, member.Name, i, n)
 		}
 	}
@@ -97,7 +99,7 @@ func readTokens(t, member tensor.Tensor, offset bool, vocab int) ([]int32, error
 
 // whole is element i of an I64 or I32.
 func whole(t tensor.Tensor, i int) int64 {
-	if t.Type == tensor.I64 {
+	if t.Type == numtype.I64 {
 		return int64(binary.LittleEndian.Uint64(t.Data[8*i:]))
 	}
 	return int64(int32(binary.LittleEndian.Uint32(t.Data[4*i:])))
@@ -108,7 +110,7 @@ func FolderTokens(tokens []int32, vocab int) []Out {
 	if tokens == nil {
 		return nil
 	}
-	member := tensor.Tensor{Name: MemberName, Type: tensor.Bool, Shape: []int{vocab}, Data: make([]byte, vocab)}
+	member := tensor.Tensor{Name: MemberName, Type: numtype.Bool, Shape: []int{vocab}, Data: make([]byte, vocab)}
 	for _, t := range tokens {
 		member.Data[t] = 1
 	}
@@ -121,5 +123,5 @@ func numbers(list []int32, step int64) tensor.Tensor {
 	for i, n := range list {
 		data = binary.LittleEndian.AppendUint64(data, uint64(int64(n)-step*int64(i)))
 	}
-	return tensor.Tensor{Name: TokensName, Type: tensor.I64, Shape: []int{len(list)}, Data: data}
+	return tensor.Tensor{Name: TokensName, Type: numtype.I64, Shape: []int{len(list)}, Data: data}
 }

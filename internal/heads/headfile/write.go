@@ -12,6 +12,8 @@ import (
 	"github.com/grovellm/grove/gguf"
 	"github.com/grovellm/grove/internal/files/atomicfile"
 	"github.com/grovellm/grove/internal/files/ggufkeys"
+	"github.com/grovellm/grove/internal/files/numtype"
+	"github.com/grovellm/grove/internal/files/reshape"
 	"github.com/grovellm/grove/internal/files/safetensors"
 	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/tensor"
@@ -29,7 +31,7 @@ func (o *Out) encode(t tensor.Type) (tensor.Tensor, error) {
 	x := o.Tensor
 	if len(x.Shape) < 2 {
 		t = tensor.F32
-	} else if t == tensor.Unknown {
+	} else if t == numtype.Unknown {
 		t = x.Type
 	} else if _, err := t.Size(x.Cols()); err != nil {
 		t = tensor.F32 // its rows are not whole blocks
@@ -43,7 +45,7 @@ func (o *Out) encode(t tensor.Type) (tensor.Tensor, error) {
 			return x, err
 		}
 	}
-	return x.Reordered(o.Order)
+	return reshape.Reordered(x, o.Order)
 }
 
 // GGUF is the tensors of a GGUF file with the weights, which have GGUF names and rows in the order that Rope.Neighbours
@@ -333,8 +335,8 @@ func Join(name string, parts []tensor.Tensor) (tensor.Tensor, error) {
 					return tensor.Tensor{}, err
 				}
 			}
-			return tensor.Join(name, wide...)
+			return reshape.Join(name, wide...)
 		}
 	}
-	return tensor.Join(name, parts...)
+	return reshape.Join(name, parts...)
 }

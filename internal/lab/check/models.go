@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/grovellm/grove/internal/drafters/registry"
+	"github.com/grovellm/grove/internal/files/numtype"
 	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/internal/model/synth"
 	"github.com/grovellm/grove/internal/nn"
@@ -27,8 +28,8 @@ var (
 	// turns are types that take turns as one. Rows of the K types are long, which makes such models slow.
 	turns = map[tensor.Type][]tensor.Type{
 		tensor.Q4_0: {tensor.Q4_0, tensor.Q4_1, tensor.Q5_0, tensor.Q5_1, tensor.IQ4_NL, tensor.MXFP4},
-		tensor.Q4_K: {tensor.Q4_K, tensor.IQ3_S, tensor.TQ2_0, tensor.IQ1_M, tensor.Q5_K, tensor.IQ2_XXS, tensor.Q1_0,
-			tensor.IQ2_S, tensor.Q6_K, tensor.IQ1_S, tensor.IQ3_XXS, tensor.TQ1_0, tensor.IQ2_XS, tensor.Q2_0},
+		tensor.Q4_K: {tensor.Q4_K, numtype.IQ3_S, numtype.TQ2_0, numtype.IQ1_M, tensor.Q5_K, numtype.IQ2_XXS, numtype.Q1_0,
+			numtype.IQ2_S, tensor.Q6_K, numtype.IQ1_S, numtype.IQ3_XXS, numtype.TQ1_0, numtype.IQ2_XS, numtype.Q2_0},
 	}
 )
 

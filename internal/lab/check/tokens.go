@@ -225,7 +225,7 @@ func compareTokens(ctx context.Context, v *variant, rng *rand.Rand, scripts []sc
 				r.Predicted = append(r.Predicted, randomTokens(rng, v.shape.Vocab, rng.IntN(10))...)
 			}
 			if rng.IntN(2) == 0 {
-				r.Memory = memory
+				r.Memory = memory.Matches
 			}
 			if len(seqs) > 0 && rng.IntN(2) == 0 {
 				from := seqs[rng.IntN(len(seqs))]

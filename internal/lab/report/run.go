@@ -191,7 +191,7 @@ func (o *Options) key(e *Experiment, s *size) string {
 	}
 	_ = json.NewEncoder(h).Encode([]any{e, s, heads, target.Draft != nil, o.Data}) // a hash takes everything
 	return fmt.Sprintf("%s, %s, %d parameters, %d threads, %s, %x", o.Version, o.ModelName,
-		target.Model.Config.Parameters(), o.Model.Threads(), bench.Machine(), h.Sum64())
+		target.Model.Config.Parameters(), inside.Target(o.Model).Model.Threads(), bench.Machine(), h.Sum64())
 }
 
 // suites opens those that there are.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/grovellm/grove/internal/files/recode"
 	"github.com/grovellm/grove/internal/kernels/codebook"
 	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/tensor"
@@ -138,8 +139,10 @@ func (s Shape) check(typ tensor.Type) error {
 	if err := s.Validate(); err != nil {
 		return err
 	}
-	if _, coded := codebook.Named(typ.String()); !typ.Writable() && !coded {
-		return fmt.Errorf("synth: type %v cannot be written: use "+tensor.WritableNames, typ)
+	if err := recode.CheckWritable(typ); err != nil {
+		if _, coded := codebook.Named(typ.String()); !coded {
+			return fmt.Errorf("synth: type %w", err)
+		}
 	}
 	block, _ := typ.Block()
 	for _, t := range s.plan() {

@@ -565,7 +565,7 @@ func TestAnyShape(t *testing.T) {
 		if n := len(s.plan()); n != len(f.Tensors) {
 			t.Fatalf("%d tensors, want %d", len(f.Tensors), n)
 		}
-		if v, _ := f.Strings("tokenizer.ggml.tokens"); len(v) != s.Vocab {
+		if v, _ := gguf.Get[[]string](f, "tokenizer.ggml.tokens"); len(v) != s.Vocab {
 			t.Fatalf("%d tokens, want %d", len(v), s.Vocab)
 		}
 	})

@@ -164,8 +164,8 @@ func Tokenizer(t testing.TB, template string, control bool) *tokenizer.Tokenizer
 	if err != nil {
 		t.Fatal(err)
 	}
-	tok, err := tokenizer.Parse(tokenizer.Files{Name: "bytes", Tokenizer: b,
-		Config: []byte(`{"bos_token": "<s>", "eos_token": "</s>"}`)})
+	tok, err := tokenizer.Parse("bytes", map[string][]byte{"tokenizer.json": b,
+		"tokenizer_config.json": []byte(`{"bos_token": "<s>", "eos_token": "</s>"}`)})
 	if err != nil {
 		t.Fatal(err)
 	}

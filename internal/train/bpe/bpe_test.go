@@ -168,12 +168,12 @@ func TestRoundTrip(t *testing.T) {
 		if !slices.Equal(ids, same.Encode(text, tokenizer.EncodeOptions{})) {
 			t.Fatal("tokenizer.json and GGUF encode differently")
 		}
-		var b []byte
+		var b strings.Builder
 		for _, id := range ids {
-			b = tok.AppendPiece(b, id)
+			b.WriteString(tok.Piece(id))
 		}
-		if string(b) != text {
-			t.Fatalf("%q came back as %q", text, b)
+		if b.String() != text {
+			t.Fatalf("%q came back as %q", text, b.String())
 		}
 	})
 }

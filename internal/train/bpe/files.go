@@ -101,7 +101,7 @@ func (v *Vocabulary) Tokenizer() (*tokenizer.Tokenizer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return tokenizer.Parse(tokenizer.Files{Name: "vocabulary", Tokenizer: t, Config: c})
+	return tokenizer.Parse("vocabulary", map[string][]byte{"tokenizer.json": t, "tokenizer_config.json": c})
 }
 
 // WriteFolder writes tokenizer.json and tokenizer_config.json into a folder, which is made where it

@@ -35,13 +35,13 @@ func TestSetTokenizer(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer g.Close()
-	for _, kv := range f.Meta {
-		if got, ok := g.Lookup(kv.Key); strings.HasPrefix(kv.Key, "tokenizer.") &&
-			(!ok || got.String() != kv.Value.String()) {
-			t.Errorf("key %s is %v, want %v", kv.Key, got, kv.Value)
+	for key, want := range f.Meta() {
+		if got, ok := g.Lookup(key); strings.HasPrefix(key, "tokenizer.") &&
+			(!ok || got.String() != want.String()) {
+			t.Errorf("key %s is %v, want %v", key, got, want)
 		}
 	}
-	if id, ok := g.Uint("tokenizer.ggml.mask_token_id"); !ok || id != uint64(v.SpecialID(Mask)) {
+	if id, ok := gguf.Get[uint64](g, "tokenizer.ggml.mask_token_id"); !ok || id != uint64(v.SpecialID(Mask)) {
 		t.Errorf("mask token %d, want %d", id, v.SpecialID(Mask))
 	}
 	empty := filepath.Join(dir, "c.gguf")

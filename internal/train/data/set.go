@@ -221,7 +221,7 @@ func (s *Set) encode(ids []int32) []byte {
 func Encode(dst []int32, d *Document, tok *tokenizer.Tokenizer) ([]int32, error) {
 	for _, p := range d.Parts {
 		if !p.Control {
-			dst = tok.AppendTokens(dst, p.Text, tokenizer.EncodeOptions{})
+			dst = append(dst, tok.Encode(p.Text, tokenizer.EncodeOptions{})...)
 			continue
 		}
 		id, ok := tok.Find(p.Text)

@@ -1,29 +1,36 @@
-package tensor
+package reshape
 
 import (
 	"bytes"
+	"math"
 	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/grovellm/grove/internal/files/numtype"
+	"github.com/grovellm/grove/tensor"
 )
+
+var types = []tensor.Type{tensor.F32, tensor.F16, tensor.BF16, tensor.Q4_0, tensor.Q4_1, tensor.Q5_0, tensor.Q5_1,
+	tensor.Q8_0, tensor.Q4_K, tensor.Q5_K, tensor.Q6_K}
 
 // A matrix cut into columns and joined again is what it was, and every cut holds the numbers of its columns.
 func TestColumnsAndJoin(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		typ := rapid.SampledFrom(decoded).Draw(t, "type")
+		typ := rapid.SampledFrom(types).Draw(t, "type")
 		n, size := typ.Block()
 		rows, blocks := rapid.IntRange(1, 6).Draw(t, "rows"), rapid.IntRange(1, 5).Draw(t, "blocks")
-		x := Tensor{Name: "x", Type: typ, Shape: []int{rows, blocks * n}}
+		x := tensor.Tensor{Name: "x", Type: typ, Shape: []int{rows, blocks * n}}
 		x.Data = rapid.SliceOfN(rapid.Byte(), rows*blocks*size, rows*blocks*size).Draw(t, "data")
 		all, err := x.Float32s()
 		if err != nil {
 			t.Fatal(err)
 		}
-		var parts []Tensor
+		var parts []tensor.Tensor
 		for from := 0; from < blocks; {
 			to := rapid.IntRange(from+1, blocks).Draw(t, "to")
-			p, err := x.Columns(from*n, to*n)
+			p, err := Columns(x, from*n, to*n)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -32,8 +39,8 @@ func TestColumnsAndJoin(t *testing.T) {
 				t.Fatal(err)
 			}
 			for r := range rows {
-				if want := all[r*blocks*n+from*n : r*blocks*n+to*n]; !bytes.Equal(f32Bytes(values[r*p.Cols():(r+1)*p.Cols()]),
-					f32Bytes(want)) {
+				got, want := values[r*p.Cols():(r+1)*p.Cols()], all[r*blocks*n+from*n:r*blocks*n+to*n]
+				if !slices.EqualFunc(got, want, sameBits) {
 					t.Fatalf("row %d of columns %d to %d", r, from*n, to*n)
 				}
 			}
@@ -44,13 +51,14 @@ func TestColumnsAndJoin(t *testing.T) {
 			t.Fatalf("joined: %v of shape %v, %v", y.Type, y.Shape, err)
 		}
 		for _, cut := range [][2]int{{0, 0}, {-n, n}, {0, (blocks + 1) * n}, {0, 1}} {
-			if _, err := x.Columns(cut[0], cut[1]); err == nil && n > 1 {
+			if _, err := Columns(x, cut[0], cut[1]); err == nil && n > 1 {
 				t.Fatalf("columns %v of %v are no error", cut, x.Shape)
 			}
 		}
 	})
-	a, b := Tensor{Name: "a", Type: I8, Shape: []int{2, 1}, Data: make([]byte, 2)}, Tensor{Name: "b", Type: I8,
-		Shape: []int{3, 1}, Data: make([]byte, 3)}
+	a, b := tensor.Tensor{Name: "a", Type: numtype.I8, Shape: []int{2, 1}, Data: make([]byte, 2)},
+		tensor.Tensor{Name: "b", Type: numtype.I8,
+			Shape: []int{3, 1}, Data: make([]byte, 3)}
 	if _, err := Join("x", a, b); err == nil {
 		t.Error("2 rows beside 3 are no error")
 	}
@@ -68,11 +76,12 @@ func TestReordered(t *testing.T) {
 		for i, r := range there {
 			back[r] = i
 		}
-		for _, x := range []Tensor{
-			{Name: "matrix", Type: Q8_0, Shape: []int{n, 32}, Data: rapid.SliceOfN(rapid.Byte(), n*34, n*34).Draw(t, "matrix")},
-			{Name: "vector", Type: F32, Shape: []int{n}, Data: rapid.SliceOfN(rapid.Byte(), n*4, n*4).Draw(t, "vector")},
+		for _, x := range []tensor.Tensor{
+			{Name: "matrix", Type: tensor.Q8_0, Shape: []int{n, 32}, Data: rapid.SliceOfN(rapid.Byte(), n*34,
+				n*34).Draw(t, "matrix")},
+			{Name: "vector", Type: tensor.F32, Shape: []int{n}, Data: rapid.SliceOfN(rapid.Byte(), n*4, n*4).Draw(t, "vector")},
 		} {
-			y, err := x.Reordered(func(i int) int { return there[i] })
+			y, err := Reordered(x, func(i int) int { return there[i] })
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -82,16 +91,19 @@ func TestReordered(t *testing.T) {
 					t.Fatalf("%s: row %d is not row %d", x.Name, i, r)
 				}
 			}
-			z, err := y.Reordered(func(i int) int { return back[i] })
+			z, err := Reordered(y, func(i int) int { return back[i] })
 			if err != nil || !bytes.Equal(z.Data, x.Data) {
 				t.Fatalf("%s does not come back, %v", x.Name, err)
 			}
-			if _, err := x.Reordered(func(i int) int { return i + 1 }); err == nil {
+			if _, err := Reordered(x, func(i int) int { return i + 1 }); err == nil {
 				t.Fatalf("%s: a row that is not there is no error", x.Name)
 			}
 		}
 	})
 }
+
+// sameBits holds for numbers that are not any too.
+func sameBits(a, b float32) bool { return math.Float32bits(a) == math.Float32bits(b) }
 
 func indexes(n int) (list []int) {
 	for i := range n {

@@ -1,23 +1,28 @@
-// Matrices side by side: what one format keeps as one matrix and another as several.
-
-package tensor
+// Package reshape makes tensors of other tensors: what one format keeps as one matrix and another as several, or in
+// another order.
+package reshape
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
 	"slices"
+
+	"github.com/grovellm/grove/internal/files/fileerr"
+	"github.com/grovellm/grove/tensor"
 )
 
 // Columns is a matrix of columns [from, to) of t, which must be whole blocks of its type. The data are a copy.
-func (t Tensor) Columns(from, to int) (Tensor, error) {
+func Columns(t tensor.Tensor, from, to int) (tensor.Tensor, error) {
 	if err := t.Check(); err != nil {
 		return t, err
 	}
 	elements, bytes := t.Type.Block()
 	switch {
 	case len(t.Shape) != 2 || from < 0 || to <= from || to > t.Cols():
-		return t, fmt.Errorf("tensor %s: columns %d to %d of shape %v", Quote(t.Name), from, to, t.Shape)
+		return t, fmt.Errorf("tensor %s: columns %d to %d of shape %v", fileerr.Quote(t.Name), from, to, t.Shape)
 	case from%elements != 0 || to%elements != 0:
-		return t, fmt.Errorf("tensor %s: columns %d to %d are not whole blocks of %v, which hold %d: convert it to F32, F16 or BF16", Quote(t.Name), from,
+		return t, fmt.Errorf("tensor %s: columns %d to %d are not whole blocks of %v, which hold %d: convert it to F32, F16 or BF16", fileerr.Quote(t.Name), from,
 			to, t.Type, elements)
 	}
 	t, err := t.ReadAll()
@@ -36,18 +41,19 @@ func (t Tensor) Columns(from, to int) (Tensor, error) {
 }
 
 // Join is the matrix of parts side by side, which must have as many rows, and one type.
-func Join(name string, parts ...Tensor) (Tensor, error) {
+func Join(name string, parts ...tensor.Tensor) (tensor.Tensor, error) {
 	if len(parts) == 0 {
-		return Tensor{}, fmt.Errorf("tensor %s: no parts", Quote(name))
+		return tensor.Tensor{}, fmt.Errorf("tensor %s: no parts", fileerr.Quote(name))
 	}
-	joined := Tensor{Name: name, Type: parts[0].Type, Shape: []int{parts[0].Rows(), 0}}
+	joined := tensor.Tensor{Name: name, Type: parts[0].Type, Shape: []int{parts[0].Rows(), 0}}
 	for _, p := range parts {
 		if err := p.Check(); err != nil {
 			return joined, err
 		}
 		if len(p.Shape) != 2 || p.Type != joined.Type || p.Rows() != joined.Shape[0] {
 			return joined, fmt.Errorf("tensor %s: %s of shape %v and type %v does not go beside %s of shape %v and type %v",
-				Quote(name), Quote(p.Name), p.Shape, p.Type, Quote(parts[0].Name), parts[0].Shape, parts[0].Type)
+				fileerr.Quote(name), fileerr.Quote(p.Name), p.Shape, p.Type, fileerr.Quote(parts[0].Name),
+				parts[0].Shape, parts[0].Type)
 		}
 		joined.Shape[1] += p.Cols()
 	}
@@ -69,7 +75,7 @@ func Join(name string, parts ...Tensor) (Tensor, error) {
 
 // Reordered is t with its rows in another order, or a vector with its elements: row i is row
 // order(i) of t. nil: t itself.
-func (t Tensor) Reordered(order func(i int) int) (Tensor, error) {
+func Reordered(t tensor.Tensor, order func(i int) int) (tensor.Tensor, error) {
 	if err := t.Check(); err != nil || order == nil {
 		return t, err
 	}
@@ -77,13 +83,13 @@ func (t Tensor) Reordered(order func(i int) int) (Tensor, error) {
 	if len(t.Shape) == 1 {
 		elements, bytes := t.Type.Block()
 		if elements != 1 {
-			return t, fmt.Errorf("tensor %s: the elements of a vector of %v do not stand alone", Quote(t.Name), t.Type)
+			return t, fmt.Errorf("tensor %s: the elements of a vector of %v do not stand alone", fileerr.Quote(t.Name), t.Type)
 		}
 		rows, n = t.Shape[0], bytes
 	}
 	for i := range rows {
 		if r := order(i); r < 0 || r >= rows {
-			return t, fmt.Errorf("tensor %s: row %d of %d", Quote(t.Name), r, rows)
+			return t, fmt.Errorf("tensor %s: row %d of %d", fileerr.Quote(t.Name), r, rows)
 		}
 	}
 	t.Shape = slices.Clone(t.Shape)
@@ -117,12 +123,12 @@ func (t Tensor) Reordered(order func(i int) int) (Tensor, error) {
 }
 
 // Shifted is a vector with a number added to each element, in F32.
-func (t Tensor) Shifted(by float32) (Tensor, error) {
-	return t.Mapped(func(x float32) float32 { return x + by })
+func Shifted(t tensor.Tensor, by float32) (tensor.Tensor, error) {
+	return Mapped(t, func(x float32) float32 { return x + by })
 }
 
 // Mapped is a vector with a function of each element in its place, in F32.
-func (t Tensor) Mapped(f func(x float32) float32) (Tensor, error) {
+func Mapped(t tensor.Tensor, f func(x float32) float32) (tensor.Tensor, error) {
 	x, err := t.Float32s()
 	if err != nil {
 		return t, err
@@ -131,5 +137,27 @@ func (t Tensor) Mapped(f func(x float32) float32) (Tensor, error) {
 	for i, v := range x {
 		y[i] = f(v)
 	}
-	return FromFloat32s(t.Name, F32, t.Shape, y)
+	return tensor.FromFloat32s(t.Name, tensor.F32, t.Shape, y)
+}
+
+// Equal reports whether two tensors have one type, shape and bytes. It reads tensors that are in a
+// file a few rows at a time.
+func Equal(t, o tensor.Tensor) (bool, error) {
+	if t.Type != o.Type || !slices.Equal(t.Shape, o.Shape) {
+		return false, nil
+	}
+	const most = 1 << 20 // bytes at once
+	rows, size := t.Rows(), t.RowBytes()
+	step := max(most/max(size, 1), 1)
+	a, b := make([]byte, min(step, rows)*size), make([]byte, min(step, rows)*size)
+	for r := 0; r < rows; r += step {
+		n := min(step, rows-r)
+		if err := errors.Join(t.ReadRows(a[:n*size], r, r+n), o.ReadRows(b[:n*size], r, r+n)); err != nil {
+			return false, err
+		}
+		if !bytes.Equal(a[:n*size], b[:n*size]) {
+			return false, nil
+		}
+	}
+	return true, nil
 }

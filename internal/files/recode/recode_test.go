@@ -1,4 +1,4 @@
-package tensor
+package recode
 
 import (
 	"encoding/binary"
@@ -6,11 +6,19 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/grovellm/grove/internal/files/numtype"
+	"github.com/grovellm/grove/tensor"
 )
+
+// halfAt is where a block keeps its half-precision numbers.
+var halfAt = map[tensor.Type][]int{
+	numtype.IQ4_XS: {0}, numtype.Q3_K: {108}, numtype.Q2_K: {80, 82}, numtype.Q1_0: {0}, numtype.Q2_0: {0},
+}
 
 // Blocks that run as another type say there what they said; scales and elements that are rounded to a
 // half are off by a half's rounding at most.
-func TestRecodeKeepsNumbers(t *testing.T) {
+func TestKeepsNumbers(t *testing.T) {
 	for from, to := range runsAs {
 		rapid.Check(t, func(t *rapid.T) {
 			n, size := from.Block()
@@ -22,27 +30,27 @@ func TestRecodeKeepsNumbers(t *testing.T) {
 				for _, h := range halfAt[from] {
 					src[b+h+1] &= 0xbf
 				}
-				if from == IQ4_XS {
+				if from == numtype.IQ4_XS {
 					src[b+1] &= 0xdf // a scale that stays a half when multiplied by 31
 				}
 			}
-			got, err := Recode(from, src, []byte{7})
+			got, err := Append(from, src, []byte{7})
 			if err != nil || got[0] != 7 {
 				t.Fatal(err)
 			}
 			want, have := make([]float32, len(src)/size*n), make([]float32, len(src)/size*n)
-			if err := Dequantize(from, src, want); err != nil {
+			if err := tensor.Dequantize(from, src, want); err != nil {
 				t.Fatal(err)
 			}
-			if err := Dequantize(to, got[1:], have); err != nil {
+			if err := tensor.Dequantize(to, got[1:], have); err != nil {
 				t.Fatal(err)
 			}
 			for i, w := range want {
 				slack := 0.0
 				switch {
-				case from == IQ4_XS:
+				case from == numtype.IQ4_XS:
 					slack = math.Abs(float64(w))/2048 + math.Ldexp(127, -25)
-				case from == Q2_K:
+				case from == numtype.Q2_K:
 					slack = math.Abs(float64(w))/2048 + math.Ldexp(1, -25)
 				}
 				if d := math.Abs(float64(have[i]) - float64(w)); d > slack {
@@ -54,15 +62,15 @@ func TestRecodeKeepsNumbers(t *testing.T) {
 }
 
 // A scale of IQ4_XS beyond half precision is refused, and so is a type that runs as itself.
-func TestRecodeRefusals(t *testing.T) {
+func TestRefusals(t *testing.T) {
 	block := make([]byte, 136)
 	binary.LittleEndian.PutUint16(block, 0x7bff) // the largest half, times −32
-	if _, err := Recode(IQ4_XS, block, nil); err == nil {
+	if _, err := Append(numtype.IQ4_XS, block, nil); err == nil {
 		t.Error("a scale beyond half precision is not refused")
 	}
-	for _, typ := range []Type{Q8_0, IQ4_NL, MXFP4} {
+	for _, typ := range []tensor.Type{tensor.Q8_0, tensor.IQ4_NL, tensor.MXFP4} {
 		_, size := typ.Block()
-		if _, err := Recode(typ, make([]byte, size), nil); err == nil {
+		if _, err := Append(typ, make([]byte, size), nil); err == nil {
 			t.Errorf("%v is recoded", typ)
 		}
 	}

@@ -1,4 +1,5 @@
-package tensor
+// Package fileerr is how errors about files are told: which file, what in it, what is wrong, what to do.
+package fileerr
 
 import (
 	"errors"
@@ -7,9 +8,9 @@ import (
 	"strings"
 )
 
-// FileError is what every reader of a model file returns: which file, what in it, what is wrong, what to do.
-// It prints as "gguf: model.gguf: tensor "x": what is wrong: what to do".
-type FileError struct {
+// Error is what every reader of a model file returns. It prints as
+// "gguf: model.gguf: tensor "x": what is wrong: what to do".
+type Error struct {
 	Format string // gguf, safetensors
 	File   string
 	Field  string // e.g. `tensor "x"`, `key "general.alignment"`, `header`
@@ -17,7 +18,7 @@ type FileError struct {
 	Remedy string
 }
 
-func (e *FileError) Error() string {
+func (e *Error) Error() string {
 	parts := make([]string, 0, 5)
 	for _, s := range []string{e.Format, e.File, e.Field, e.Err.Error(), e.Remedy} {
 		if s != "" {
@@ -27,11 +28,11 @@ func (e *FileError) Error() string {
 	return strings.Join(parts, ": ")
 }
 
-func (e *FileError) Unwrap() error { return e.Err }
+func (e *Error) Unwrap() error { return e.Err }
 
-// OpenError is the FileError of a file that cannot be opened; errors.Is still finds fs.ErrNotExist and the like in it.
-func OpenError(format, file string, err error) *FileError {
-	e := &FileError{Format: format, File: file, Err: err}
+// Opening is the Error of a file that cannot be opened; errors.Is still finds fs.ErrNotExist and the like in it.
+func Opening(format, file string, err error) *Error {
+	e := &Error{Format: format, File: file, Err: err}
 	if p := (*fs.PathError)(nil); errors.As(err, &p) {
 		e.Err = p.Err // it would name the file a second time
 	}
@@ -45,11 +46,12 @@ func OpenError(format, file string, err error) *FileError {
 }
 
 // Quote quotes a name read from a file for a message: control characters escaped, length bounded.
-func Quote(name string) string { return strconv.Quote(clip(name)) }
+func Quote(name string) string { return strconv.Quote(Clip(name)) }
 
-func clip(s string) string {
-	if len(s) > 96 {
-		return s[:80] + "…"
+// Clip bounds the length of a name.
+func Clip(name string) string {
+	if len(name) > 96 {
+		return name[:80] + "…"
 	}
-	return s
+	return name
 }
