@@ -68,14 +68,19 @@ func HeadCosts(ctx context.Context, m *model.Model, o HeadCostOptions) (r *HeadC
 	}
 	r = &HeadCostReport{Model: o.Model, Weights: m.WeightBytes(), Type: o.Type.String(), CPU: cpu.Active().String(),
 		Threads: m.Threads(), Committed: o.Committed, Rounds: o.Rounds}
-	list := publishedHeads(&m.Config)
+	var list []headfile.Published
+	for _, k := range headfile.Kinds() {
+		if k.Published != nil {
+			list = append(list, k.Published(&m.Config)...)
+		}
+	}
 	for _, name := range o.Drafters {
-		if !slices.ContainsFunc(list, func(h publishedHead) bool { return h.drafter == name }) {
+		if !slices.ContainsFunc(list, func(h headfile.Published) bool { return h.Drafter == name }) {
 			return nil, fmt.Errorf("bench: no head to time for %q and a %s model", name, m.Config.Arch)
 		}
 	}
 	if o.Drafters != nil {
-		list = slices.DeleteFunc(list, func(h publishedHead) bool { return !slices.Contains(o.Drafters, h.drafter) })
+		list = slices.DeleteFunc(list, func(h headfile.Published) bool { return !slices.Contains(o.Drafters, h.Drafter) })
 	}
 	dir, err := os.MkdirTemp("", "grove-bench-")
 	if err != nil {
@@ -85,7 +90,7 @@ func HeadCosts(ctx context.Context, m *model.Model, o HeadCostOptions) (r *HeadC
 	for i, h := range list {
 		cost, err := r.time(ctx, m, h, o, filepath.Join(dir, fmt.Sprint(i)))
 		if err != nil {
-			return nil, fmt.Errorf("bench: %s (%s): %w", h.drafter, h.about, err)
+			return nil, fmt.Errorf("bench: %s (%s): %w", h.Drafter, h.About, err)
 		}
 		r.Heads = append(r.Heads, cost)
 		if o.Progress != nil {
@@ -96,12 +101,12 @@ func HeadCosts(ctx context.Context, m *model.Model, o HeadCostOptions) (r *HeadC
 }
 
 // time times one head, whose file is written to path.
-func (r *HeadCostReport) time(ctx context.Context, m *model.Model, h publishedHead, o HeadCostOptions,
+func (r *HeadCostReport) time(ctx context.Context, m *model.Model, h headfile.Published, o HeadCostOptions,
 	path string) (HeadCost, error) {
-	cost := HeadCost{Drafter: h.drafter, Shape: h.about}
+	cost := HeadCost{Drafter: h.Drafter, Shape: h.About}
 	head := registry.Head{Name: o.Path, Inside: true}
-	if h.shape != nil {
-		if err := h.write(path, &m.Config, o.Type); err != nil {
+	if h.Shape != nil {
+		if err := writeHead(path, h, &m.Config, o.Type); err != nil {
 			return cost, err
 		}
 		defer os.Remove(path)
@@ -112,7 +117,7 @@ func (r *HeadCostReport) time(ctx context.Context, m *model.Model, h publishedHe
 		cost.Bytes = info.Size()
 		head = registry.Head{Name: path}
 	}
-	d, err := registry.New(h.drafter, registry.Target{Vocab: m.Config.Vocab, Context: m.Context(), Model: m,
+	d, err := registry.New(h.Drafter, registry.Target{Vocab: m.Config.Vocab, Context: m.Context(), Model: m,
 		Heads: []registry.Head{head}, Shared: new(registry.Shared)})
 	if err != nil {
 		return cost, err
@@ -152,9 +157,9 @@ func (r *HeadCostReport) time(ctx context.Context, m *model.Model, h publishedHe
 	return cost, nil
 }
 
-// write writes a file of the head with random weights.
-func (h *publishedHead) write(path string, target *model.Config, typ tensor.Type) error {
-	s := h.shape
+// writeHead writes a file of the head with random weights.
+func writeHead(path string, h headfile.Published, target *model.Config, typ tensor.Type) error {
+	s := h.Shape
 	c := s.Common()
 	*c.Taps = s.DefaultTaps(target.Layers)
 	*c.TargetLayers = target.Layers
@@ -165,5 +170,5 @@ func (h *publishedHead) write(path string, target *model.Config, typ tensor.Type
 	if err := s.Parts().Load(w); err != nil {
 		return err
 	}
-	return headfile.WriteGGUF(path, h.drafter, s, w.Made, synthetic.Tokens(s, 1), nil, typ)
+	return headfile.WriteGGUF(path, h.Drafter, s, w.Made, synthetic.Tokens(s, 1), nil, typ)
 }

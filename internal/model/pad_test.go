@@ -244,7 +244,7 @@ func TestPaddingRefuses(t *testing.T) {
 		"has":                  {Pad: 1000},
 		"want more":            {Pad: -1},
 		"layer count":          {Pad: 1 << 50},
-		"padding of":           {Pad: 1e6, PadType: numtype.Q2_K},
+		"cannot be written":    {Pad: 1e6, PadType: numtype.Q2_K},
 		"whole blocks of Q8_0": {Pad: 1e6, PadType: tensor.Q8_0},
 		"whole blocks of Q6_K": {Pad: 1e6, PadType: tensor.Q6_K},
 		"at least one":         {PadExperts: 4},

@@ -14,7 +14,8 @@ import (
 
 var kind = headfile.Kind{
 	Name: "Gemma 4 assistant", Drafters: []string{arch}, Archs: []string{arch}, Target: target,
-	New: func() headfile.Shape { return new(Config) },
+	New:       func() headfile.Shape { return new(Config) },
+	Published: published,
 	Examples: []string{
 		arch + ":k=10,depth=7,n=60", arch + ":tree=best-first,width=6,branch=4,depth=10", arch + ":tree=linear,k=6", arch +
 			":tree=fixed,d=4,b=3",

@@ -25,6 +25,7 @@ var kind = headfile.Kind{
 	Name: "EAGLE head", Drafters: []string{"eagle3", "eagle2"}, Archs: []string{arch3, arch2},
 	New: func() headfile.Shape { return new(Config) }, Pairs: true, Output: true, SpeculatorsEmbedding: true, Timed: timed,
 	Speculators: []string{"eagle", "eagle3"},
+	Published:   published,
 	Examples: []string{
 		"eagle3:k=10,depth=7,n=60", "eagle3:tree=best-first,width=6,branch=4,depth=10",
 		"eagle2:tree=best-first,width=3,branch=8,depth=4",

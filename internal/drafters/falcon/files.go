@@ -20,6 +20,7 @@ const arch = "falcon-head"
 var kind = headfile.Kind{
 	Name: "Falcon head", Drafters: []string{"falcon"}, Archs: []string{arch},
 	New: func() headfile.Shape { return new(Config) }, Embedding: true,
+	Published: published,
 	Examples: []string{
 		"falcon:k=10,depth=7,n=60", "falcon:tree=best-first,width=6,branch=4,depth=10", "falcon:tree=static",
 		"falcon:tree=linear,k=6", "falcon:tree=fixed,d=4,b=3",

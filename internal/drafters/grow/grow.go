@@ -193,6 +193,7 @@ func (d *Drafter) Begin(o draft.Options) (draft.State, error) {
 		return nil, err
 	}
 	s := &state{d: d, sampler: sampler, read: d.Model.NewText(), drawing: o.Sampled, scarce: o.Sampled}
+	s.distribution = s.drawn
 	if p.Temperature > 0 {
 		s.warm = 1
 		s.scarce = p.TopK > 0 || p.TopP > 0 || p.MinP > 0

@@ -48,7 +48,7 @@ func (d *Drafter) Propose(ctx context.Context, requests []draft.Request) ([]draf
 		s.finish()
 		d.proposals[i].Levels = s.steps
 		if s.drawing {
-			d.proposals[i].Drawn = s.drawn
+			d.proposals[i].Drawn = s.distribution
 		}
 		s.ready = true
 		s.request = nil

@@ -21,6 +21,8 @@ type state struct {
 	scarce  bool            // few tokens may be choosable at a node, fewer than it is to have children
 	drawing bool            // children are drawn from the drafter's distribution: draft.Options.Sampled
 
+	distribution func(node int) []float32 // drawn of this state, made once
+
 	text    *textrank.Text   // for +text; nil without it, and when drawing
 	places  []textrank.Place // for +text: of each node of the tree, its longest n-gram
 	rebuilt *rebuilt         // of best-first trees with +text; else nil

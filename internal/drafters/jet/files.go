@@ -26,6 +26,7 @@ var kind = headfile.Kind{
 	Foreign: []headfile.Foreign{
 		{Name: "a causal block head of vLLM's speculators", Types: []string{"jetspec"}},
 	},
+	Published: published,
 	Examples: []string{
 		"jetspec:width=4,depth=1", "ddtree:width=4", "dflash", "jetspec:tree=hybrid,lambda=2",
 		"ddtree:tree=entropy,width=4",

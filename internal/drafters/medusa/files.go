@@ -22,6 +22,7 @@ var kind = headfile.Kind{
 	Name: "Medusa head", Drafters: []string{arch}, Archs: []string{arch},
 	New:  func() headfile.Shape { return new(Config) },
 	File: "medusa_lm_head", Bare: true,
+	Published: published,
 	Examples: []string{
 		"medusa", "medusa:tree=mc_sim_7b_63,depth=1", "medusa:tree=best-first,width=8", "medusa:tree=chain",
 	},

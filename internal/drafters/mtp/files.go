@@ -22,6 +22,7 @@ var kind = headfile.Kind{
 	Name: "MTP head", Drafters: []string{arch}, Archs: []string{arch},
 	New: func() headfile.Shape { return &Config{eagle.Config{Version: eagle.Native}} }, Pairs: true,
 	Speculators: []string{"mtp"},
+	Published:   published,
 	Examples: []string{
 		"mtp:k=10,depth=7,n=60", "mtp:tree=best-first,width=6,branch=4,depth=10", "mtp:tree=linear,k=3",
 		"mtp:tree=fixed,d=4,b=3", "mtp:tree=dynatree,window=5,n-max=40",

@@ -28,6 +28,7 @@ var kind = headfile.Kind{
 	Name: "P-EAGLE head", Drafters: []string{pEagle, parallelSpec}, Archs: []string{arch},
 	New: func() headfile.Shape { return new(Config) }, Pairs: true, Output: true, SpeculatorsEmbedding: true,
 	Speculators: []string{"peagle"},
+	Published:   published,
 	Examples: []string{
 		"peagle:width=4", "peagle:tree=chain,depth=1", "parallelspec", "parallelspec:tree=accum-logp,width=3",
 	},

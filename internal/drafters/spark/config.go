@@ -131,3 +131,20 @@ func (c *Config) Draw(rng *rand.Rand, drafter string, unit int) {
 		c.Prefix = rng.IntN(3)
 	}
 }
+
+// published: see headfile.Kind.
+func published(t *model.Config) (list []headfile.Published) {
+	block := func(rows int) jet.Config {
+		return jet.Config{Config: headfile.PublishedLayers(t, "qwen3", 5), Block: rows}
+	}
+	add := func(about string, c Config) {
+		list = append(list, headfile.Published{Drafter: c.Variant, About: about, Shape: &c})
+	}
+	add("5 layers, blocks of 7, rank 256", Config{Config: block(7), Variant: dspark, Anchor: true, Rank: 256,
+		Markov: "vanilla", Confidence: TokenConfident})
+	add("5 layers, blocks of 8, rank 256", Config{Config: block(8), Variant: dflash2, Kernel: 2, Group: 16, Rank: 256,
+		Top: 16})
+	add("5 layers, blocks of 16, GRU of 1,024", Config{Config: block(16), Variant: domino, Rank: 256, Width: 1024,
+		Prefix: 1})
+	return list
+}

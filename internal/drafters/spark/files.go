@@ -20,6 +20,7 @@ var kind = headfile.Kind{
 	Archs:       []string{dspark, dflash2, domino},
 	New:         func() headfile.Shape { return new(Config) },
 	Speculators: []string{dspark, dflash2},
+	Published:   published,
 	Examples:    []string{"dspark", "dspark:tree=chain", "dflash2:width=4", "domino", "domino:tree=accum-logp,width=3"},
 }
 

@@ -30,6 +30,9 @@ type Kind struct {
 	// Timed makes a head of random weights for the first of the drafters and a target of a shape; nil: none is timed.
 	Timed func(target model.Config, w model.Weights, pool *par.Pool) (*Timed, error)
 
+	// Published are shapes for a target with the numbers that published heads of the kind have; nil: there are none.
+	Published func(target *model.Config) []Published
+
 	// File is what the weights in folders of such heads are called, "FILE.safetensors" or
 	// "FILE.pt"; empty: as those of models are.
 	File string
