@@ -24,7 +24,7 @@ func TestExpandCoded(t *testing.T) {
 		}
 		expand := func(l cpu.Level) []byte {
 			defer cpu.Use(l)()
-			dst := make([]uint32, steps*wideStep/4)
+			dst := make([]uint32, steps*super/block*wideWords)
 			expandCoded(typ, unsafe.Pointer(&dst[0]), unsafe.Pointer(&src[0]), steps)
 			for i, w := range dst {
 				if f := math.Float32frombits(w); f != f && i%wideWords < 2*Panel {
