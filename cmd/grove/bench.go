@@ -36,13 +36,13 @@ type benchCostCmd struct {
 	Shape  string `help:"Shape of a random model (see grove-lab synth --list), or eagle3-SHAPE for its EAGLE-3 head (${default})." default:"qwen3-0.6b" placeholder:"SHAPE"`
 	Type   string `help:"Type of its matrices: f32, f16, bf16, q8_0, q6_k, q5_k, q4_k, q5_1, q5_0, q4_1, q4_0, iq4_nl or mxfp4 (${default})." default:"bf16" placeholder:"TYPE"`
 	Model  string `short:"m" hub:"" help:"Measure this GGUF file or Hugging Face folder instead." placeholder:"FILE"`
-	Rows   []int  `help:"Rows of the passes, 1 to 4096 each (${default})." default:"1,2,4,8,16,32,64,512" placeholder:"N"`
+	Rows   []int  `help:"Rows of the passes, 1 to 4096 each (1,2,4,8,16,32,64,512)." placeholder:"N"`
 	Rounds int    `help:"Measurements of each pass, 1 to 10000 (${default})." default:"15" placeholder:"N"`
 
 	Committed int `help:"Tokens in the cache before a pass (${default})." default:"128" placeholder:"N"`
 
 	Heads    []string `help:"Measure drafts with random heads of these drafters instead, beside plain passes; all means those that there are for the model." placeholder:"NAME"`
-	HeadType string   `help:"With --heads: type of the heads' matrices, f32, bf16 or q8_0 (${default})." default:"q8_0" placeholder:"TYPE"`
+	HeadType string   `help:"With --heads: type of the heads' matrices, f32, bf16 or q8_0 (q8_0)." placeholder:"TYPE"`
 
 	command.KVFlag
 }
@@ -80,9 +80,21 @@ func (cmd *benchCostCmd) Run(p *command.Program) error {
 	if cmd.Rounds < 1 || cmd.Rounds > 10_000 {
 		return command.Usagef("--rounds %d: want 1 to 10000", cmd.Rounds)
 	}
+	kind, target := bench.HeadTarget(cmd.Shape)
+	ofHead := kind != nil && cmd.Model == ""
+	switch {
+	case cmd.Rows != nil && (ofHead || cmd.Heads != nil):
+		return command.Usagef("--rows %d: drafts are measured, and have as many rows as their trees: leave it out", cmd.Rows)
+	case cmd.Heads != nil && ofHead:
+		return command.Usagef("--heads %v: --shape %s is a head: name its target's shape", cmd.Heads, cmd.Shape)
+	case cmd.HeadType != "" && cmd.Heads == nil:
+		return command.Usagef("--head-type %s: is of the heads that --heads names", cmd.HeadType)
+	case cmd.Rows == nil:
+		cmd.Rows = []int{1, 2, 4, 8, 16, 32, 64, 512}
+	}
 	ctx, stop := p.Context()
 	defer stop()
-	if kind, target := bench.HeadTarget(cmd.Shape); kind != nil && cmd.Model == "" {
+	if ofHead {
 		return cmd.drafts(ctx, p, kind, target)
 	}
 	m, path, o, err := cmd.open(ctx, p)

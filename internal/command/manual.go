@@ -37,7 +37,7 @@ func markdownPage(app *kong.Application) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# The command %s\n\n`go generate ./cmd/%[1]s` writes this page from the help texts.\n", app.Name)
 	pages := PagesOf(app, app.Node)
-	shared := findShared(pages)
+	shared, groups := findShared(pages)
 	for i, p := range pages {
 		fmt.Fprintf(&b, "\n## %s\n\n%s\n\n    %s\n", p.Name, markdownText(p.summary), p.usage)
 		for _, block := range blocksOf(p.detail) {
@@ -68,23 +68,13 @@ func markdownPage(app *kong.Application) string {
 			}
 		}
 	}
-	listed := map[*sharedFlags]bool{}
-	for _, p := range pages {
-		for _, s := range p.sections {
-			for _, row := range s.Rows {
-				group := shared[sharedRow{s.Title, row}]
-				if group == nil || listed[group] {
-					continue
-				}
-				if len(listed) == 0 {
-					b.WriteString("\n## Flags of several commands\n")
-				}
-				listed[group] = true
-				fmt.Fprintf(&b, "\n### %s\n\n%s.\n\n| Flags | |\n|---|---|\n", group.name, strings.Join(group.commands, ", "))
-				for _, row := range group.rows {
-					b.WriteString(markdownRow(row))
-				}
-			}
+	if len(groups) > 0 {
+		b.WriteString("\n## Flags of several commands\n")
+	}
+	for _, group := range groups {
+		fmt.Fprintf(&b, "\n### %s\n\n%s.\n\n| Flags | |\n|---|---|\n", group.name, strings.Join(group.commands, ", "))
+		for _, row := range group.rows {
+			b.WriteString(markdownRow(row))
 		}
 	}
 	return b.String()
@@ -118,8 +108,9 @@ func (s *sharedFlags) list() string {
 	return strings.Join(names, ", ")
 }
 
-// findShared are the flags that three commands or more have alike, where these are three or more.
-func findShared(pages []page) map[sharedRow]*sharedFlags {
+// findShared are the flags that three commands or more have alike, where these are three or more, and their groups in
+// order.
+func findShared(pages []page) (shared map[sharedRow]*sharedFlags, list []*sharedFlags) {
 	commands := map[sharedRow][]string{}
 	var order []sharedRow
 	for _, p := range pages {
@@ -137,7 +128,7 @@ func findShared(pages []page) map[sharedRow]*sharedFlags {
 		}
 	}
 	groups := map[string]*sharedFlags{}
-	shared := map[sharedRow]*sharedFlags{}
+	shared = map[sharedRow]*sharedFlags{}
 	for _, key := range order {
 		if len(commands[key]) < 3 {
 			continue
@@ -159,9 +150,10 @@ func findShared(pages []page) map[sharedRow]*sharedFlags {
 		default:
 			numbers[key.title]++
 			group.name = fmt.Sprintf("%s %d", key.title, numbers[key.title])
+			list = append(list, group)
 		}
 	}
-	return shared
+	return shared, list
 }
 
 // markdownText escapes what Markdown would take for emphasis, code or HTML.

@@ -132,14 +132,7 @@ func asSpeculators(t *testing.T, dir, path string, m *model.Model) {
 	s.Root = want.Text[len(text)]
 	q := s.Request(len(want.Tokens)+1, len(want.Tokens), nil)
 	Propose(t, d, q)
-	if !slices.Equal(q.Tree.Token[1:], want.Tokens) {
-		t.Errorf("%s drafts %v, want %v", path, q.Tree.Token[1:], want.Tokens)
-	}
-	for i, log := range want.LogProbs {
-		if got := float64(q.Tree.LogProb[i+1]); math.Abs(got-log) > 1e-4 {
-			t.Errorf("%s: draft %d has log-probability %g, want %g", path, i, got, log)
-		}
-	}
+	checkChain(t, path, q.Tree, want.Tokens, want.LogProbs)
 
 	prompts := [][]int32{want.Text}
 	plain, _ := Generate(t, m, nil, speculate.Options{}, sample.Params{}, prompts)

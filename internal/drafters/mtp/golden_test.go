@@ -67,14 +67,7 @@ func TestPublishedLayers(t *testing.T) {
 			s.Root = want.Text[len(text)]
 			q := s.Request(len(want.Tokens)+1, len(want.Tokens), nil)
 			Propose(t, d, q)
-			if !slices.Equal(q.Tree.Token[1:], want.Tokens) {
-				t.Errorf("%s drafts %v, want %v", path, q.Tree.Token[1:], want.Tokens)
-			}
-			for i, log := range want.LogProbs {
-				if got := float64(q.Tree.LogProb[i+1]); math.Abs(got-log) > 1e-4 {
-					t.Errorf("%s: draft %d has log-probability %g, want %g", path, i, got, log)
-				}
-			}
+			checkChain(t, path, q.Tree, want.Tokens, want.LogProbs)
 
 			prompts := [][]int32{want.Text, want.Text[:3]}
 			var plain [][]int32
@@ -96,6 +89,19 @@ func TestPublishedLayers(t *testing.T) {
 				t.Errorf("%s: auto is %s", path, auto)
 			}
 			g.Close()
+		}
+	}
+}
+
+// checkChain compares a drafted chain with a reference's tokens and their log-probabilities.
+func checkChain(t *testing.T, path string, chain *tree.Tree, tokens []int32, logProbs []float64) {
+	t.Helper()
+	if !slices.Equal(chain.Token[1:], tokens) {
+		t.Errorf("%s drafts %v, want %v", path, chain.Token[1:], tokens)
+	}
+	for i, want := range logProbs {
+		if got := float64(chain.LogProb[i+1]); math.Abs(got-want) > 1e-4 {
+			t.Errorf("%s: draft %d has log-probability %g, want %g", path, i, got, want)
 		}
 	}
 }

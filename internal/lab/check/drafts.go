@@ -8,7 +8,6 @@ import (
 	"math/rand/v2"
 
 	"github.com/grovellm/grove/draft"
-	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/kernels/cpu"
 	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/sample"
@@ -22,15 +21,7 @@ func draftCase(ctx context.Context, v *variant, rng *rand.Rand, text []int32, ro
 	params := sample.Params{Temperature: float32(rng.IntN(2)), Seed: rng.Uint64()}
 	propose := func(level cpu.Level, threads int, chunk func(left int) int) (*tree.Tree, error) {
 		defer cpu.Use(level)()
-		o, err := v.threads(threads)
-		if err != nil {
-			return nil, err
-		}
-		target, err := v.headed(o)
-		if err != nil {
-			return nil, err
-		}
-		d, err := registry.New(name, target)
+		o, d, err := v.drafter(name, threads)
 		if err != nil {
 			return nil, err
 		}

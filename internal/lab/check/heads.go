@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 
+	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/gguf"
 	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/drafters/synthetic"
@@ -89,4 +90,18 @@ func (v *variant) headed(o *opened) (registry.Target, error) {
 	files, err := v.heads(o.m.Config)
 	return registry.Target{Vocab: v.shape.Vocab, Context: o.m.Context(), Model: o.m, Draft: o.m, Heads: files,
 		Shared: &o.shared}, err
+}
+
+// drafter makes a drafter for the model on so many threads.
+func (v *variant) drafter(name string, threads int) (*opened, draft.Drafter, error) {
+	o, err := v.threads(threads)
+	if err != nil {
+		return nil, nil, err
+	}
+	target, err := v.headed(o)
+	if err != nil {
+		return nil, nil, err
+	}
+	d, err := registry.New(name, target)
+	return o, d, err
 }

@@ -49,15 +49,7 @@ func compareRejection(ctx context.Context, v *variant, rng *rand.Rand, scripts [
 func decodeByRejection(ctx context.Context, v *variant, scripts []script, name string, level cpu.Level,
 	threads int) (outputs [][]int32, err error) {
 	defer cpu.Use(level)()
-	o, err := v.threads(threads)
-	if err != nil {
-		return nil, err
-	}
-	target, err := v.headed(o)
-	if err != nil {
-		return nil, err
-	}
-	d, err := registry.New(name, target)
+	o, d, err := v.drafter(name, threads)
 	if err != nil {
 		return nil, err
 	}

@@ -82,8 +82,17 @@ func codedKernels() {
 		VPAND(one, masks, masks)
 		VPADDB(masks, to, to)
 	}
+	first := func(int) int { return 0 }
+	// packed makes the scales of a half of four bytes, from so many on, whose bits begin at shifts.
+	packed := func(from int, shifts, mask Mem) func(c *coded, output, half int, to reg.VecPhysical) {
+		return func(c *coded, output, half int, to reg.VecPhysical) {
+			VPBROADCASTD(c.plain(output, from+4*half), to)
+			VPSRLVD(shifts, to, to)
+			VPAND(mask, to, to)
+		}
+	}
 	for _, c := range []coded{
-		{name: "IQ1S", bytes: 50, over: 8, halves: 1, scale: func(int) int { return 0 },
+		{name: "IQ1S", bytes: 50, over: 8, halves: 1, scale: first,
 			scales: func(c *coded, o, _ int, to reg.VecPhysical) {
 				VPMOVZXWD(c.plain(o, 34), to)
 				VPSRLD(U8(12), to, to)
@@ -102,11 +111,7 @@ func codedKernels() {
 				VPADDQ(Y(8), to, to) // not by bytes: −1 is eight of them with what they carry
 			}},
 		{name: "IQ1M", bytes: 56, over: 8, halves: 2,
-			scales: func(c *coded, o, half int, to reg.VecPhysical) {
-				VPBROADCASTD(c.plain(o, 48+4*half), to)
-				VPSRLVD(threes, to, to)
-				VPAND(seven, to, to)
-			},
+			scales: packed(48, threes, seven),
 			read: func(c *coded, o int, to reg.VecPhysical) {
 				MOVL(c.at(o, 0, 4), reg.EAX)
 				MOVWLZX(c.at(o, 32, 2), reg.EBX)
@@ -117,7 +122,7 @@ func codedKernels() {
 				masks8(func(i int) { bitsOf(reg.RBX, sign, 4*i, 4) })
 				VPADDQ(Y(10), to, to)
 			}},
-		{name: "IQ2XXS", bytes: 66, over: 8, halves: 1, scale: func(int) int { return 0 },
+		{name: "IQ2XXS", bytes: 66, over: 8, halves: 1, scale: first,
 			scales: func(c *coded, o, _ int, to reg.VecPhysical) {
 				VMOVUPS(c.plain(o, 2), to)
 				VSHUFPS(U8(0xdd), c.plain(o, 34), to, to) // every other four bytes
@@ -131,24 +136,16 @@ func codedKernels() {
 				masks8(func(i int) { bitsOf(reg.RDX, sign, 7*i, 7) })
 				negate(Y(10), to)
 			}},
-		{name: "IQ2XS", bytes: 74, over: 8, halves: 2, scale: func(int) int { return 0 },
-			scales: func(c *coded, o, half int, to reg.VecPhysical) {
-				VPBROADCASTD(c.plain(o, 66+4*half), to)
-				VPSRLVD(nibbles, to, to)
-				VPAND(fifteen, to, to)
-			},
+		{name: "IQ2XS", bytes: 74, over: 8, halves: 2, scale: first,
+			scales: packed(66, nibbles, fifteen),
 			read: func(c *coded, o int, to reg.VecPhysical) {
 				MOVQ(c.at(o, 2, 8), reg.RAX)
 				entries8(to, func(i int) { bitsOf(reg.RAX, entry, 16*i, 9) })
 				masks8(func(i int) { bitsOf(reg.RAX, sign, 16*i+9, 7) })
 				negate(Y(10), to)
 			}},
-		{name: "IQ2S", bytes: 82, over: 8, halves: 2, scale: func(int) int { return 0 },
-			scales: func(c *coded, o, half int, to reg.VecPhysical) {
-				VPBROADCASTD(c.plain(o, 74+4*half), to)
-				VPSRLVD(nibbles, to, to)
-				VPAND(fifteen, to, to)
-			},
+		{name: "IQ2S", bytes: 82, over: 8, halves: 2, scale: first,
+			scales: packed(74, nibbles, fifteen),
 			read: func(c *coded, o int, to reg.VecPhysical) {
 				MOVL(c.at(o, 2, 4), reg.EAX)
 				MOVBLZX(c.at(o, 66, 1), reg.EBX)
@@ -160,7 +157,7 @@ func codedKernels() {
 				masks8(func(i int) { bitsOf(reg.RDX, sign, 8*i, 8) })
 				negate(Y(10), to)
 			}},
-		{name: "IQ3XXS", bytes: 98, over: 4, halves: 1, scale: func(int) int { return 0 },
+		{name: "IQ3XXS", bytes: 98, over: 4, halves: 1, scale: first,
 			scales: func(c *coded, o, _ int, to reg.VecPhysical) {
 				VMOVUPS(c.plain(o, 66), to)
 				VPSRLD(U8(28), to, to)
@@ -172,12 +169,8 @@ func codedKernels() {
 				masks8(func(i int) { bitsOf(reg.RDX, sign, 7*i, 7) })
 				negate(Y(10), to)
 			}},
-		{name: "IQ3S", bytes: 110, halves: 1, scale: func(int) int { return 0 },
-			scales: func(c *coded, o, half int, to reg.VecPhysical) {
-				VPBROADCASTD(c.plain(o, 106+4*half), to)
-				VPSRLVD(nibbles, to, to)
-				VPAND(fifteen, to, to)
-			},
+		{name: "IQ3S", bytes: 110, halves: 1, scale: first,
+			scales: packed(106, nibbles, fifteen),
 			read: func(c *coded, o int, to reg.VecPhysical) {
 				MOVQ(c.at(o, 2, 8), reg.RAX)
 				MOVBLZX(c.at(o, 66, 1), reg.EBX)
