@@ -84,9 +84,10 @@ func (l *List) end(t *tail, listed int) {
 }
 
 // LogOutside estimates, from what the drafter computed for a row with the list, the logarithm of the sum of
-// exp(logit / temperature) of all tokens left out; temperature 0 is taken for 1, as in ranking.
+// exp(logit / temperature) of all tokens left out; temperature 0 is taken for 1, as in ranking. The row may be longer
+// than the list is wide, for longer lists beside it.
 func (l *List) LogOutside(row []float32, temperature float32) float64 {
-	return l.tail.logMass(row[l.Len():], temperature, l.cut)
+	return l.tail.logMass(row[l.Len():l.Width()], temperature, l.cut)
 }
 
 // stateless is a state for methods that keep nothing of a sequence.
