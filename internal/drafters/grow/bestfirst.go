@@ -1,8 +1,8 @@
 package grow
 
 import (
-	"github.com/grovellm/grove/internal/drafters/calibrate"
 	"github.com/grovellm/grove/internal/drafters/option"
+	"github.com/grovellm/grove/internal/drafters/treebuild"
 	"github.com/grovellm/grove/tree"
 )
 
@@ -59,18 +59,12 @@ func (o *BestFirst) choose(s *state) {
 	}
 }
 
-// breadth: a pool takes what belongs to the best. A drawn tree must say before it draws: as many as
-// are likely to be tried and accepted, each where those before it were rejected.
+// breadth: a pool takes what belongs to the best.
 func (o *BestFirst) breadth(s *state, _ int32, confidence float32) int {
 	if s.pooled {
 		return o.Branch
 	}
-	n, a := 1, (1+confidence)/2 // as drawnChances has it
-	rest := 1 - a
-	for a /= 2; n < o.Branch && rest*a > calibrate.RowCost; rest *= 1 - a {
-		n++
-	}
-	return n
+	return treebuild.DrawnBreadth(o.Branch, confidence)
 }
 
 func (o *BestFirst) floor() float32                    { return negInf }

@@ -2,6 +2,7 @@ package grow
 
 import (
 	"github.com/grovellm/grove/internal/drafters/option"
+	"github.com/grovellm/grove/internal/drafters/treebuild"
 	"github.com/grovellm/grove/tree"
 )
 
@@ -39,6 +40,13 @@ func (o *Dynamic) choose(s *state) {
 	}
 }
 
-func (o *Dynamic) breadth(*state, int32, float32) int { return o.K }
-func (o *Dynamic) floor() float32                     { return negInf }
-func (o *Dynamic) learn(*state, *tree.Tree, []int32)  {}
+// breadth is K of a pool, as the paper has it. K drawn children of every node would be nearly the whole tree.
+func (o *Dynamic) breadth(s *state, _ int32, confidence float32) int {
+	if s.pooled {
+		return o.K
+	}
+	return treebuild.DrawnBreadth(o.K, confidence)
+}
+
+func (o *Dynamic) floor() float32                    { return negInf }
+func (o *Dynamic) learn(*state, *tree.Tree, []int32) {}

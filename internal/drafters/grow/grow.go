@@ -25,6 +25,7 @@ import (
 	"github.com/grovellm/grove/internal/drafters/sequence"
 	"github.com/grovellm/grove/internal/drafters/shortlist"
 	"github.com/grovellm/grove/internal/drafters/textrank"
+	"github.com/grovellm/grove/internal/drafters/treebuild"
 	"github.com/grovellm/grove/internal/kernels/par"
 	"github.com/grovellm/grove/internal/nn"
 	"github.com/grovellm/grove/internal/nn/output"
@@ -174,13 +175,10 @@ func (d *Drafter) Resume(s draft.State, n int, from draft.State, common int) int
 // ListStats are what shortlists made of the drafts.
 func (d *Drafter) ListStats() shortlist.Stats { return d.stats.OfHead() }
 
-// drawSeed parts the noise of drawn trees from the coupled noise, whatever the seeds.
-const drawSeed = 0x6c6d2d647261776e
-
 func (d *Drafter) Begin(o draft.Options) (draft.State, error) {
 	p := o.Sampling
 	if o.Sampled {
-		p.Seed = o.Seed ^ drawSeed
+		p.Seed = o.Seed ^ treebuild.DrawSeed
 	}
 	for token := range p.LogitBias {
 		if int(token) >= d.Vocab { // of the target alone: nothing that could be drafted

@@ -79,7 +79,7 @@ func (s *state) rank(sampler *sample.Sampler, i int, logits []float32, m *ranker
 	if s.drawing {
 		// A stream of its own for every node that is ever drawn below: the root's position tells
 		// trees apart.
-		position = s.at*maxNodes + int(s.row[node]-s.shift)
+		position = treebuild.DrawPosition(s.at, int(s.row[node]-s.shift))
 	}
 	c := s.cands[i*k : i*k : i*k+s.d.asked]
 	m.output.Logits, m.output.List = logits, nil
@@ -114,7 +114,7 @@ func (s *state) rank(sampler *sample.Sampler, i int, logits []float32, m *ranker
 		for len(c) > 0 && !(p[c[len(c)-1].Token] > 0) { // at temperature 0 only one can be drawn
 			c = c[:len(c)-1]
 		}
-		drawnChances(c)
+		treebuild.DrawnChances(c)
 	case s.warm > 0:
 		treebuild.CoupledChances(c, s.d.asked, s.sampler.Params().Temperature)
 	}
@@ -139,17 +139,3 @@ func (d *Drafter) wide(worker int, logits []float32) []float32 {
 }
 
 func exp(x float32) float32 { return float32(math.Exp(float64(x))) }
-
-// drawnChances turns the probabilities with which candidates were drawn into estimates of being
-// accepted by rejection sampling, for two distributions that overlap by half: a token that was sure
-// to be drawn nearly always is; one of many equal ones in half of all cases; and those after the
-// first only where the others were rejected, which shows that the models disagree. The controller's
-// calibration corrects them.
-func drawnChances(c []sample.Candidate) {
-	rest, share := 1.0, 1.0
-	for i := range c {
-		a := share * (1 + math.Exp(float64(c[i].LogProb))) / 2
-		c[i].LogProb = float32(math.Log(rest * a))
-		rest, share = max(rest*(1-a), 1e-6), 0.5
-	}
-}

@@ -5,7 +5,8 @@
 // candidates anew at every node (package textrank), and goes on by the text beyond the block.
 //
 // Above temperature 0 candidates are drawn with the noise of the target's own choice instead of
-// being the most probable, which is what they are at temperature 0.
+// being the most probable, which is what they are at temperature 0. For rejection sampling they are
+// drawn with noise of their own, below every node anew.
 //
 // The drafter keeps, for each sequence, the keys and values that the network makes of committed
 // rows (the context), and computes of every row only what is new. The block's own rows last for one
@@ -194,11 +195,15 @@ func (d *Drafter) Blocks() Model { return d.Model }
 
 // Begin is a new sequence; see draft.Drafter.
 func (d *Drafter) Begin(o draft.Options) (draft.State, error) {
+	draw, err := d.drawer(&o)
+	if err != nil {
+		return nil, err
+	}
 	s, err := d.Shared.Begin(o)
 	if err != nil {
 		return nil, err
 	}
-	return &state{d: d, Sequence: s}, nil
+	return &state{d: d, Sequence: s, drawing: drawing{draw: draw}}, nil
 }
 
 // Commit takes the rows' taps.
@@ -221,6 +226,9 @@ func (d *Drafter) Commit(rows []draft.Rows) error {
 // learn.Learner.
 func (d *Drafter) Chance(r *draft.Rows) (p float32, ok bool) {
 	s, depth := r.State.(*state), len(r.Nodes)
+	if s.draw != nil && depth <= len(s.probs) && r.Next >= 0 {
+		return s.probs[depth-1][r.Next], true
+	}
 	if depth > len(s.levels) {
 		return 0, false
 	}

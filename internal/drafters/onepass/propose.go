@@ -54,6 +54,9 @@ func (d *Drafter) Propose(ctx context.Context, requests []draft.Request) ([]draf
 	for i := range requests {
 		s := requests[i].State.(*state)
 		d.proposals[i].Levels = s.depth
+		if s.draw != nil && s.depth > 0 {
+			d.proposals[i].Drawn = s.drawn
+		}
 		s.request = nil
 	}
 	return d.proposals, nil
@@ -162,6 +165,7 @@ func (d *Drafter) rank() {
 		s.cands = slices.Grow(s.cands[:0], s.depth*s.ranked)[:s.depth*s.ranked]
 		s.levels = slices.Grow(s.levels[:0], s.depth)[:s.depth]
 		s.outputs = slices.Grow(s.outputs[:0], s.depth)[:s.depth]
+		s.ready()
 		if s.History != nil {
 			s.History.Push(s.request.Tree.Token[0])
 		}
@@ -189,6 +193,10 @@ func (d *ranking) Do(worker, number int) {
 	sampler := d.Samplers[worker]
 	sampler.Like(s.Sampler)
 	s.outputs[i] = s.output(t.depth)
+	if s.draw != nil {
+		s.distribute(sampler, i)
+		return
+	}
 	if d.corrector != nil { // which ranks them anew below every node
 		sampler.Like(d.greedy)
 		s.levels[i] = s.outputs[i].Top(sampler, s.cands[i*s.ranked:i*s.ranked:(i+1)*s.ranked], s.At+t.depth, nil)
@@ -205,7 +213,9 @@ func (d *ranking) Do(worker, number int) {
 // most.
 func (d *Drafter) grow(s *state) {
 	g, t := s.request.Guide, s.request.Tree
-	if d.corrector != nil {
+	if s.draw != nil {
+		s.drawTree()
+	} else if d.corrector != nil {
 		d.Shape.BuildFrom(t, (*corrected)(s), s.budget, g)
 	} else if s.Text != nil {
 		deepest := s.request.Depth

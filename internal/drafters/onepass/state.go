@@ -20,6 +20,7 @@ type state struct {
 	offTop []bool            // with +text, of each node: its path left the head's first candidates
 	paths  [][]float32       // of each node, the state of the path to it, where scores depend on it
 	growth
+	drawing
 }
 
 // commit takes in rows of the target; they wait to be read.

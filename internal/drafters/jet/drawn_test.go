@@ -1,0 +1,104 @@
+package jet_test
+
+import (
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/grovellm/grove/draft"
+	. "github.com/grovellm/grove/internal/drafters/drafttest"
+	"github.com/grovellm/grove/internal/drafters/jet"
+	"github.com/grovellm/grove/internal/drafters/onepass"
+	"github.com/grovellm/grove/internal/testing/cases"
+	"github.com/grovellm/grove/sample"
+	"pgregory.net/rapid"
+)
+
+// Of a drawn tree: what Drawn says is the distribution of the block's row, processed as asked for; children are
+// distinct, can be drawn, and depend on the drawing seed alone, not on the coupled noise.
+func TestDrawn(t *testing.T) {
+	m := OpenTarget(t, 400)
+	cases.Check(t, 40, func(r *rapid.T) {
+		n := genHead(r, m)
+		tree := rapid.SampledFrom([]string{onepass.DDTree, onepass.AccumLogP, onepass.Chain}).Draw(r, "tree")
+		d := newDrafter(r, jet.Options{Tree: tree}, n, m)
+		p := GenParams(r)
+		text := GenText(r, 1, 70)
+		o := draft.Options{Sampling: p, Sampled: true, Seed: rapid.Uint64().Draw(r, "draws")}
+		budget := rapid.IntRange(2, 40).Draw(r, "budget")
+		propose := func() (draft.Request, func(node int) []float32) {
+			s := Begin(r, d, o, 1)
+			defer s.State.Close()
+			Commit(r, d, s.Prompt(text, n.Hidden, true))
+			request := s.Request(budget, 100, nil)
+			return request, Propose(r, d, request)[0].Drawn
+		}
+		request, drawn := propose()
+		logits, h := oracle(n, m, 1, text, 1, 400, n.Block), sample.NewHistory(p.PenaltyLast)
+		for _, token := range append(slices.Clone(text), 1) {
+			h.Push(token)
+		}
+		tr := request.Tree
+		for node := range tr.Token {
+			q := drawn(node)
+			if (q == nil) != tr.Leaf(node) {
+				r.Fatalf("node %d, a leaf %v: distribution %v", node, tr.Leaf(node), q != nil)
+			}
+			if q == nil {
+				continue
+			}
+			want := make([]float32, Vocab)
+			Must(sample.New(p, Vocab))(r).Probs(want, logits[tr.Depth[node]+1], h)
+			if !slices.Equal(q, want) {
+				r.Fatalf("node %d: not the distribution of its row", node)
+			}
+			kids := tr.Children(node, nil)
+			for i, a := range kids {
+				if !(q[tr.Token[a]] > 0) || slices.ContainsFunc(kids[:i], func(b int32) bool { return tr.Token[a] == tr.Token[b] }) {
+					r.Fatalf("node %d: token %d cannot be drawn, or was before", node, tr.Token[a])
+				}
+			}
+		}
+		o.Sampling.Seed++
+		if again, _ := propose(); sameShape(again.Tree, tr) != nil {
+			r.Fatal("the coupled noise has a part in what is drawn")
+		}
+	})
+}
+
+// The first children below two nodes of a depth are drawn each by itself: rejection sampling may try either.
+func TestDrawsAreFair(t *testing.T) {
+	m := OpenTarget(t, 400)
+	n := head(t, m, 1)
+	for seed := uint64(2); n.Block < 3; seed++ {
+		n = head(t, m, seed)
+	}
+	d := newDrafter(t, jet.Options{Tree: onepass.DDTree}, n, m)
+	type pair struct{ a, b int32 }
+	seen, rounds := map[pair]float64{}, 0
+	var q []float32
+	for seed := range uint64(6000) {
+		s := Begin(t, d, draft.Options{Sampling: sample.Params{Temperature: 1, TopK: 3}, Sampled: true, Seed: seed}, 1)
+		Commit(t, d, s.Prompt([]int32{5, 6, 7}, n.Hidden, true))
+		r := s.Request(40, 2, nil)
+		drawn := Propose(t, d, r)[0].Drawn
+		if kids := r.Tree.Children(0, nil); len(kids) > 1 && !r.Tree.Leaf(int(kids[0])) && !r.Tree.Leaf(int(kids[1])) {
+			q = slices.Clone(drawn(int(kids[0])))
+			seen[pair{r.Tree.Token[r.Tree.Children(int(kids[0]), nil)[0]], r.Tree.Token[r.Tree.Children(int(kids[1]), nil)[0]]}]++
+			rounds++
+		}
+		s.State.Close()
+	}
+	if rounds < 2000 {
+		t.Fatalf("%d trees of 6000 have two nodes with children", rounds)
+	}
+	for a, x := range q {
+		for b, y := range q {
+			p := float64(x) * float64(y)
+			got := seen[pair{int32(a), int32(b)}]
+			if d := math.Abs(got - p*float64(rounds)); d > 5*math.Sqrt(p*float64(rounds))+1 {
+				t.Errorf("tokens %d and %d: %g times of %d, want %.1f", a, b, got, rounds, p*float64(rounds))
+			}
+		}
+	}
+}
