@@ -133,7 +133,8 @@ func (v *View) markdown(lines, source *strings.Builder, r *Measured) error {
 		}
 	}
 	if len(differ) > 0 {
-		fmt.Fprintf(source, "Medians of %d runs, which differ by %.1f %% in the median of all figures and by %.0f %% at most. ", r.Runs, median(differ), slices.Max(differ))
+		fmt.Fprintf(source, "Medians of %d runs, which differ by %.1f %% in the median of all figures and by %.0f %% at most. ",
+			r.Runs, median(differ), slices.Max(differ))
 	}
 	fmt.Fprintf(source, "%s; `--threads %d`. %s, commit %s, %s.\n", r.Machine, r.Threads,
 		r.Date.Format("2 January 2006"), r.Commit, r.Go)

@@ -202,7 +202,8 @@ func TestReadAndShow(t *testing.T) {
 		t.Errorf("%v: rows and columns chosen:\n%s\nwant\n%s", err, table.rows, want)
 	}
 	m.Tables[0].Columns[0].Head = "another"
-	if _, err := m.markdown(&m.Tables[0], r); err == nil || !strings.Contains(err.Error(), "grove-lab tables --only m --write") {
+	if _, err := m.markdown(&m.Tables[0], r); err == nil || !strings.Contains(err.Error(),
+		"grove-lab tables --only m --write") {
 		t.Errorf("a result with other columns: %v", err)
 	}
 	for _, bad := range []string{`[]`, `{}`, `{"suites": [{"methods": []}]}`, `{"suites": [1]}`} {
@@ -282,7 +283,8 @@ func TestCompare(t *testing.T) {
 // What stands between the marks is the table, and all else stays; marks without a table or an end are errors. Of the
 // tables of a measurement, the first has the source.
 func TestFill(t *testing.T) {
-	tables := map[string]filled{"a": {"| A |\n", "of m\n", "m"}, "a-2": {"| A2 |\n", "of m\n", "m"}, "b": {"B\n", "of n\n", "n"}}
+	tables := map[string]filled{"a": {"| A |\n", "of m\n", "m"}, "a-2": {"| A2 |\n", "of m\n", "m"},
+		"b": {"B\n", "of n\n", "n"}}
 	rapid.Check(t, func(t *rapid.T) {
 		var page, want strings.Builder
 		named := map[string]bool{}
