@@ -120,7 +120,8 @@ func (v *View) markdown(lines, source *strings.Builder, r *Measured) error {
 	}
 	view, shown := v.choose(&r.Tables[i])
 	head, rows := view.cells(&shown)
-	for _, row := range append([][]string{head, slices.Repeat([]string{"---"}, len(head))}, rows...) {
+	fmt.Fprintf(lines, "| %s |\n%s|\n", strings.Join(head, " | "), strings.Repeat("|---", len(head)))
+	for _, row := range rows {
 		fmt.Fprintf(lines, "| %s |\n", strings.Join(row, " | "))
 	}
 	lines.WriteString("\n")
@@ -133,8 +134,8 @@ func (v *View) markdown(lines, source *strings.Builder, r *Measured) error {
 		}
 	}
 	if len(differ) > 0 {
-		fmt.Fprintf(source, "Medians of %d runs, which differ by %.1f %% in the median of all figures and by %.0f %% at most. ",
-			r.Runs, median(differ), slices.Max(differ))
+		fmt.Fprintf(source, "Medians of %d runs, which differ by %.1f %% (median) and %.0f %% (most). ", r.Runs, median(differ),
+			slices.Max(differ))
 	}
 	fmt.Fprintf(source, "%s; `--threads %d`. %s, commit %s, %s.\n", r.Machine, r.Threads,
 		r.Date.Format("2 January 2006"), r.Commit, r.Go)
@@ -147,7 +148,7 @@ func (v *View) choose(t *Table) (view View, shown Table) {
 	view.Columns = slices.DeleteFunc(slices.Clone(v.Columns), func(c Column) bool { return c.Stored })
 	shown = Table{Name: t.Name, Columns: view.heads()}
 	for _, r := range t.Rows {
-		if len(v.Only) > 0 && !slices.Contains(v.Only, r.Labels[len(r.Labels)-1]) {
+		if slices.Contains(v.Without, r.Labels[len(r.Labels)-1]) {
 			continue
 		}
 		row := Row{Labels: r.Labels}

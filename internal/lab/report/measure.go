@@ -39,8 +39,8 @@ type View struct {
 	Labels  []string `json:"labels"` // above the rows' labels, those of the command included
 	Rows    []string `json:"rows"`   // LIST.FIELD... from the outermost list to the innermost; each FIELD is a label
 	Columns []Column `json:"columns"`
-	Across  bool     `json:"across,omitempty"` // the first label is part of the columns
-	Only    []string `json:"only,omitempty"`   // last labels of the rows that documents show; none: all rows
+	Across  bool     `json:"across,omitempty"`  // the first label is part of the columns
+	Without []string `json:"without,omitempty"` // last labels of rows that documents do not show
 }
 
 // Column is a column of a view.

@@ -187,7 +187,7 @@ func TestReadAndShow(t *testing.T) {
 	r.Go = "go1.26"
 	table, err := m.markdown(&m.Tables[0], r)
 	text := table.rows + table.source
-	footer := "Medians of 2 runs, which differ by 0.0 % in the median of all figures and by 40 % at most. Z80; `--threads 1`. 1 January 0001, commit e1698b9017a0, go1.26.\n\n```sh\ngrove bench spec --json\n```\n"
+	footer := "Medians of 2 runs, which differ by 0.0 % (median) and 40 % (most). Z80; `--threads 1`. 1 January 0001, commit e1698b9017a0, go1.26.\n\n```sh\ngrove bench spec --json\n```\n"
 	if err != nil || !strings.Contains(text, footer) || !strings.Contains(text, "| go | half | 2.50 | 0.62 | 40 | 50 % |\n") {
 		t.Errorf("%v: %s\nwant %s", err, text, footer)
 	}
@@ -195,9 +195,9 @@ func TestReadAndShow(t *testing.T) {
 		t.Errorf("%v: without a result: %s", err, table.source)
 	}
 	m.Tables[0].Columns[2].Stored = true
-	m.Tables[0].Only = []string{"half"}
+	m.Tables[0].Without = []string{"full"}
 	table, err = m.markdown(&m.Tables[0], r)
-	if want := "| suite | method | τ |  | p |\n| --- | --- | --- | --- | --- |\n| go | half | 2.50 | 0.62 | 50 % |\n" +
+	if want := "| suite | method | τ |  | p |\n|---|---|---|---|---|\n| go | half | 2.50 | 0.62 | 50 % |\n" +
 		"| math | half | 3.00 | – | – |\n\n"; err != nil || table.rows != want {
 		t.Errorf("%v: rows and columns chosen:\n%s\nwant\n%s", err, table.rows, want)
 	}
