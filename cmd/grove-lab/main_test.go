@@ -46,10 +46,14 @@ func object(t *testing.T, args ...string) (o map[string]any) {
 	return o
 }
 
-// Every command explains itself, and docs/lab.md and docs/grove-lab.1 say the same.
+// Every command explains itself; docs/lab.md lists it, and docs/grove-lab.1 says the same.
 func TestHelp(t *testing.T) {
 	p := command.NewProgram(&lab, t.Context(), nil, new(strings.Builder), new(strings.Builder))
 	k, _, err := p.Parse([]string{"version"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := os.ReadFile(filepath.Join("..", "..", "docs", "lab.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,6 +62,10 @@ func TestHelp(t *testing.T) {
 		if out := must(t, append(words, "--help")...); !strings.HasPrefix(out, "Usage: "+page.Name) || len(words) > 0 &&
 			!strings.Contains(out, "Example") {
 			t.Errorf("%s --help:\n%s", page.Name, out)
+		}
+		if row := "\n| `" + strings.Join(words, " "); len(words) > 0 && !bytes.Contains(list, []byte(row+"`")) &&
+			!bytes.Contains(list, []byte(row+" ")) {
+			t.Errorf("docs/lab.md does not list %s", page.Name)
 		}
 	}
 	dir := t.TempDir()

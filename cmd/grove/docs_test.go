@@ -66,6 +66,20 @@ func TestDocsLinks(t *testing.T) {
 	}
 }
 
+// The pages of docs have 35,000 words at most, as wc -w counts them: rules and bars of tables too.
+func TestDocsLength(t *testing.T) {
+	const most = 35000
+	words := 0
+	for name, page := range pages.All(t, "../..") {
+		if strings.HasPrefix(name, "docs/") {
+			words += len(strings.Fields(page))
+		}
+	}
+	if words > most {
+		t.Errorf("docs has %d words, want %d at most: say what is new in place of something, not beside it", words, most)
+	}
+}
+
 // README.md gives no figure of speed that BENCHMARKS.md does not have, to as many digits.
 func TestDocsFigures(t *testing.T) {
 	all := pages.All(t, "../..")

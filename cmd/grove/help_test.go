@@ -87,7 +87,7 @@ func TestHelp(t *testing.T) {
 	}
 }
 
-// The pages in docs/ are what go generate ./cmd/grove makes.
+// The pages in docs/ are what go generate ./cmd/grove makes, and name every command.
 func TestDocsAreCurrent(t *testing.T) {
 	dir := t.TempDir()
 	must(t, "", "help", "--write", dir)
@@ -101,11 +101,23 @@ func TestDocsAreCurrent(t *testing.T) {
 			t.Errorf("docs/%s is not current: run go generate ./cmd/grove (%v)", name, err)
 		}
 	}
+	page, err := os.ReadFile(filepath.Join(dir, "cli.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
 	man := must(t, "", "help", "--man")
-	for _, want := range []string{".SS grove bench cost", `\-\-max\-tokens=N`} {
-		if !strings.Contains(man, want) {
-			t.Errorf("the manual page has no %q:\n%.2000s", want, man)
+	_, list := commands(t)
+	for _, words := range list[1:] {
+		name := strings.Join(words, " ")
+		if row := regexp.MustCompile("(?m)^\\| `" + name + "[` ].* \\| .*\\. \\|$"); !row.Match(page) {
+			t.Errorf("docs/cli.md does not list grove %s", name)
 		}
+		if !strings.Contains(man, ".SS grove "+name+"\n") {
+			t.Errorf("the manual page has no section grove %s", name)
+		}
+	}
+	if !strings.Contains(man, `\-\-max\-tokens=N`) {
+		t.Errorf("the manual page has no flags:\n%.2000s", man)
 	}
 }
 

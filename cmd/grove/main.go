@@ -74,7 +74,5 @@ Start with:
 
 FILE is a GGUF file or a Hugging Face folder: Llama, Mistral, Mixtral, Qwen, SmolLM3, Granite, OLMo, Phi, Gemma,
 gpt-oss, StableLM or GPT-NeoX (docs/models.md); or the name of a model that grove pull fetched, such as ORG/REPO.
-Without -m, grove runs the small model that is part of it.
-
-grove COMMAND --help explains a command. The exit status is 0 for done, 1 for failed or a mismatch found, 2 for
-wrong usage and 130 for interrupted.`
+Without -m, grove runs the small model that is part of it. A file grove.json in a folder of models says what drafts for
+each (docs/pull.md); there is no other configuration file.`

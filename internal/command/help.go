@@ -1,5 +1,5 @@
 // Help texts: what kong knows of a command, as a page, and the page as text for a terminal.
-// manual.go writes pages as Markdown and as a manual page.
+// manual.go lists all commands as Markdown, and writes all pages as a manual page.
 
 package command
 
@@ -86,6 +86,10 @@ type Section struct {
 	common bool // flags of all commands
 }
 
+// onCommands ends the help of each program.
+const onCommands = `${name} COMMAND --help explains a command. The exit status is 0 for done, 1 for failed or a mismatch
+found, 2 for wrong usage and 130 for interrupted.`
+
 // pageOf is the page of a command, or of the program itself where n is nil. Commands that several programs have
 // write ${name} for the program.
 func pageOf(app *kong.Application, n *kong.Node) page {
@@ -96,6 +100,7 @@ func pageOf(app *kong.Application, n *kong.Node) page {
 	if n == app.Node {
 		p.Name, p.usage = app.Name, app.Name+" <command> [flags]"
 		p.summary, p.detail, _ = strings.Cut(n.Help, "\n\n")
+		p.detail += "\n\n" + onCommands
 	}
 	p.detail = strings.ReplaceAll(p.detail, "${name}", app.Name)
 	add := func(title string, row [2]string) {

@@ -1,4 +1,4 @@
-// The pages of all commands as Markdown (docs/cli.md) and as a manual page (docs/grove.1).
+// The list of all commands as Markdown (docs/cli.md), and their pages as a manual page (docs/grove.1).
 
 package command
 
@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/alecthomas/kong"
@@ -32,128 +33,54 @@ func PagesOf(app *kong.Application, n *kong.Node) []page {
 	return list
 }
 
-// markdownPage is the reference of the command. Flags that several commands have alike come once, after all commands.
+// markdownPage lists the commands and the environment. The help of a command and the manual page have the flags.
 func markdownPage(app *kong.Application) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "# The command %s\n\n`go generate ./cmd/%[1]s` writes this page from the help texts.\n", app.Name)
-	pages := PagesOf(app, app.Node)
-	shared, groups := findShared(pages)
-	for i, p := range pages {
-		fmt.Fprintf(&b, "\n## %s\n\n%s\n\n    %s\n", p.Name, markdownText(p.summary), p.usage)
-		for _, block := range blocksOf(p.detail) {
-			b.WriteByte('\n')
-			for _, line := range block.lines {
-				if !block.literal {
-					line = markdownText(line)
-				}
-				b.WriteString(line + "\n")
+	fmt.Fprintf(&b, "# The command %s\n\n`go generate ./cmd/%[1]s` writes this page from the help texts. ", app.Name)
+	fmt.Fprintf(&b, "`%s COMMAND --help` has all flags of a command, `man ./docs/%[1]s.1` those of all.\n", app.Name)
+	first := pageOf(app, nil)
+	fmt.Fprintf(&b, "\n%s\n", markdownText(first.summary))
+	for _, block := range blocksOf(first.detail) {
+		b.WriteByte('\n')
+		for _, line := range block.lines {
+			if !block.literal {
+				line = markdownText(line)
 			}
+			b.WriteString(line + "\n")
 		}
-		for _, s := range p.sections {
-			if s.common && i > 0 {
-				continue // once, with the program itself
-			}
-			fmt.Fprintf(&b, "\n| %s | |\n|---|---|\n", s.Title)
-			listed := map[*sharedFlags]bool{}
-			for _, row := range s.Rows {
-				group := shared[sharedRow{s.Title, row}]
-				switch {
-				case group == nil:
-					b.WriteString(markdownRow(row))
-				case !listed[group]:
-					listed[group] = true
-					fmt.Fprintf(&b, "| [%s](#%s) | %s |\n", group.name, strings.ToLower(strings.ReplaceAll(group.name, " ", "-")),
-						markdownCell(group.list()))
-				}
+	}
+	for _, s := range first.sections {
+		if s.common {
+			continue
+		}
+		fmt.Fprintf(&b, "\n| %s | |\n|---|---|\n", s.Title)
+		for _, row := range s.Rows {
+			for _, p := range PagesOf(app, Child(app.Node, row[0])) {
+				usage := strings.TrimSuffix(strings.TrimPrefix(p.usage, app.Name+" "), " [flags]")
+				fmt.Fprintf(&b, "| `%s` | %s |\n", markdownCell(usage), markdownCell(markdownText(p.summary)))
 			}
 		}
 	}
-	if len(groups) > 0 {
-		b.WriteString("\n## Flags of several commands\n")
+	fmt.Fprintf(&b, "\nVariables of the environment, in place of flags: `GROVE_CPU` (`--cpu`)")
+	for _, f := range flagsOfEnvironment(app.Node) {
+		fmt.Fprintf(&b, ", `%s` (`--%s`)", f.Envs[0], f.Name)
 	}
-	for _, group := range groups {
-		fmt.Fprintf(&b, "\n### %s\n\n%s.\n\n| Flags | |\n|---|---|\n", group.name, strings.Join(group.commands, ", "))
-		for _, row := range group.rows {
-			b.WriteString(markdownRow(row))
-		}
-	}
+	b.WriteString(". [Others](pull.md#the-cache) are those of the hub.\n")
 	return b.String()
 }
 
-func markdownRow(row [2]string) string {
-	return fmt.Sprintf("| `%s` | %s |\n", markdownCell(strings.TrimSpace(row[0])), markdownCell(markdownText(row[1])))
-}
-
-// sharedRow is a flag below a title, as commands have it.
-type sharedRow struct {
-	title string
-	row   [2]string
-}
-
-// sharedFlags are flags of one title that the same commands have.
-type sharedFlags struct {
-	name     string
-	commands []string
-	rows     [][2]string
-}
-
-// list names them.
-func (s *sharedFlags) list() string {
-	var names []string
-	for _, row := range s.rows {
-		_, long, _ := strings.Cut(row[0], "--")
-		name, _, _ := strings.Cut(long, "=")
-		names = append(names, "`--"+name+"`")
+// flagsOfEnvironment lists the first flag of each variable of the environment, below a node.
+func flagsOfEnvironment(n *kong.Node) (list []*kong.Flag) {
+	all := n.Flags
+	for _, c := range n.Children {
+		all = slices.Concat(all, flagsOfEnvironment(c))
 	}
-	return strings.Join(names, ", ")
-}
-
-// findShared are the flags that three commands or more have alike, where these are three or more, and their groups in
-// order.
-func findShared(pages []page) (shared map[sharedRow]*sharedFlags, list []*sharedFlags) {
-	commands := map[sharedRow][]string{}
-	var order []sharedRow
-	for _, p := range pages {
-		for _, s := range p.sections {
-			for _, row := range s.Rows {
-				key := sharedRow{s.Title, row}
-				if s.common || !strings.Contains(row[0], "--") {
-					continue
-				}
-				if commands[key] == nil {
-					order = append(order, key)
-				}
-				commands[key] = append(commands[key], p.Name)
-			}
+	for _, f := range all {
+		if len(f.Envs) > 0 && !slices.ContainsFunc(list, func(g *kong.Flag) bool { return g.Envs[0] == f.Envs[0] }) {
+			list = append(list, f)
 		}
 	}
-	groups := map[string]*sharedFlags{}
-	shared = map[sharedRow]*sharedFlags{}
-	for _, key := range order {
-		if len(commands[key]) < 3 {
-			continue
-		}
-		id := key.title + "\n" + strings.Join(commands[key], "\n")
-		if groups[id] == nil {
-			groups[id] = &sharedFlags{commands: commands[key]}
-		}
-		groups[id].rows = append(groups[id].rows, key.row)
-		shared[key] = groups[id]
-	}
-	numbers := map[string]int{}
-	for _, key := range order {
-		group := shared[key]
-		switch {
-		case group == nil || group.name != "":
-		case len(group.rows) < 3:
-			delete(shared, key)
-		default:
-			numbers[key.title]++
-			group.name = fmt.Sprintf("%s %d", key.title, numbers[key.title])
-			list = append(list, group)
-		}
-	}
-	return shared, list
+	return list
 }
 
 // markdownText escapes what Markdown would take for emphasis, code or HTML.

@@ -27,7 +27,7 @@ var marks = regexp.MustCompile(`(?s)` + markBegin + `([\w-]+) -->\n.*?` + markEn
 // below the folder docs. The pages are those of docs/benchmarks and BENCHMARKS.md beside docs. It
 // returns their texts by path; with write, files that differ are replaced.
 func Documents(docs string, list []Measurement, write bool) (map[string]string, error) {
-	tables := map[string]string{}
+	tables := map[string]filled{}
 	for i := range list {
 		m := &list[i]
 		r, err := Stored(docs, m.Name)
@@ -67,53 +67,66 @@ func Documents(docs string, list []Measurement, write bool) (map[string]string, 
 	return pages, nil
 }
 
-// fill puts the tables between their marks.
-func fill(page string, tables map[string]string) (string, error) {
+// filled is a table as documents have it, and below it what it was measured on and by which commands.
+type filled struct {
+	rows, source string
+	measurement  string
+}
+
+// fill puts the tables between their marks. Of several tables of a measurement the first has the source.
+func fill(page string, tables map[string]filled) (string, error) {
 	if begun, ended := strings.Count(page, markBegin), len(marks.FindAllString(page, -1)); begun != ended ||
 		begun != strings.Count(page, markEnd) {
 		return "", fmt.Errorf("%d marks begin tables and %d are complete: want %sNAME --> before each table and %s after it", begun, ended, markBegin, markEnd)
 	}
 	var missing error
+	named := map[string]bool{}
 	page = marks.ReplaceAllStringFunc(page, func(whole string) string {
 		name := marks.FindStringSubmatch(whole)[1]
 		table, ok := tables[name]
 		if !ok {
 			missing = errors.Join(missing, fmt.Errorf("no measurement has a table %q", name))
 		}
-		return fmt.Sprintf("%s%s -->\n%s%s", markBegin, name, table, markEnd)
+		source := table.source
+		if named[table.measurement] {
+			source = "Of the same runs.\n"
+		}
+		named[table.measurement] = true
+		return fmt.Sprintf("%s%s -->\n\n%s%s\n%s", markBegin, name, table.rows, source, markEnd)
 	})
 	return page, missing
 }
 
-// markdown is the view's table with what it was measured on and by which commands; r is nil where it was not measured.
-func (m *Measurement) markdown(v *View, r *Measured) (string, error) {
-	var b strings.Builder
-	b.WriteString("\n")
+// markdown is the view's table and its source; r is nil where it was not measured.
+func (m *Measurement) markdown(v *View, r *Measured) (filled, error) {
+	var rows, source strings.Builder
 	if r == nil {
-		b.WriteString("Not measured yet.\n")
-	} else if err := v.markdown(&b, r); err != nil {
-		return "", err
+		source.WriteString("Not measured yet.\n")
+	} else if err := v.markdown(&rows, &source, r); err != nil {
+		return filled{}, err
 	}
-	b.WriteString("\n```sh\n")
+	source.WriteString("\n```sh\n")
 	for i := range m.Commands {
-		fmt.Fprintln(&b, m.Commands[i].line())
+		fmt.Fprintln(&source, m.Commands[i].line())
 	}
-	b.WriteString("```\n\n")
-	return b.String(), nil
+	source.WriteString("```\n")
+	return filled{rows.String(), source.String(), m.Name}, nil
 }
 
-func (v *View) markdown(b *strings.Builder, r *Measured) error {
+func (v *View) markdown(lines, source *strings.Builder, r *Measured) error {
 	i := slices.IndexFunc(r.Tables, func(t Table) bool { return t.Name == v.Name })
 	if i < 0 || !slices.Equal(r.Tables[i].Columns, v.heads()) {
 		return fmt.Errorf("the stored result of %s has no table %q with the columns of measurements.json: measure it again (grove-lab tables --only %s --write)", r.Name, v.Name, r.Name)
 	}
-	head, rows := v.cells(&r.Tables[i])
-	for _, row := range append([][]string{head, slices.Repeat([]string{"---"}, len(head))}, rows...) {
-		fmt.Fprintf(b, "| %s |\n", strings.Join(row, " | "))
+	view, shown := v.choose(&r.Tables[i])
+	head, rows := view.cells(&shown)
+	fmt.Fprintf(lines, "| %s |\n%s|\n", strings.Join(head, " | "), strings.Repeat("|---", len(head)))
+	for _, row := range rows {
+		fmt.Fprintf(lines, "| %s |\n", strings.Join(row, " | "))
 	}
-	b.WriteString("\n")
+	lines.WriteString("\n")
 	var differ []float64
-	for _, row := range r.Tables[i].Rows {
+	for _, row := range shown.Rows {
 		for _, values := range row.Values {
 			if len(values) > 1 && median(values) != 0 {
 				differ = append(differ, 100*spread(values)/math.Abs(median(values)))
@@ -121,11 +134,32 @@ func (v *View) markdown(b *strings.Builder, r *Measured) error {
 		}
 	}
 	if len(differ) > 0 {
-		fmt.Fprintf(b, "Medians of %d runs, which differ by %.1f %% in the median of all figures and by %.0f %% at most. ", r.Runs, median(differ), slices.Max(differ))
+		fmt.Fprintf(source, "Medians of %d runs, which differ by %.1f %% (median) and %.0f %% (most). ", r.Runs, median(differ),
+			slices.Max(differ))
 	}
-	fmt.Fprintf(b, "%s; `--threads %d`. %s, commit %s, %s.\n", r.Machine, r.Threads,
+	fmt.Fprintf(source, "%s; `--threads %d`. %s, commit %s, %s.\n", r.Machine, r.Threads,
 		r.Date.Format("2 January 2006"), r.Commit, r.Go)
 	return nil
+}
+
+// choose returns the columns and rows that documents show.
+func (v *View) choose(t *Table) (view View, shown Table) {
+	view = *v
+	view.Columns = slices.DeleteFunc(slices.Clone(v.Columns), func(c Column) bool { return c.Stored })
+	shown = Table{Name: t.Name, Columns: view.heads()}
+	for _, r := range t.Rows {
+		if slices.Contains(v.Without, r.Labels[len(r.Labels)-1]) {
+			continue
+		}
+		row := Row{Labels: r.Labels}
+		for c, values := range r.Values {
+			if !v.Columns[c].Stored {
+				row.Values = append(row.Values, values)
+			}
+		}
+		shown.Rows = append(shown.Rows, row)
+	}
+	return view, shown
 }
 
 // cells are the table's, medians of the runs. With Across, the first label is put before the heads of columns.

@@ -39,16 +39,18 @@ type View struct {
 	Labels  []string `json:"labels"` // above the rows' labels, those of the command included
 	Rows    []string `json:"rows"`   // LIST.FIELD... from the outermost list to the innermost; each FIELD is a label
 	Columns []Column `json:"columns"`
-	Across  bool     `json:"across,omitempty"` // the first label is part of the columns
+	Across  bool     `json:"across,omitempty"`  // the first label is part of the columns
+	Without []string `json:"without,omitempty"` // last labels of rows that documents do not show
 }
 
 // Column is a column of a view.
 type Column struct {
 	Head   string  `json:"head"`
-	Field  string  `json:"field"`           // of the row's object or of one around it; A.B is field B of object A
-	Format string  `json:"format"`          // as fmt has it
-	Scale  float64 `json:"scale,omitempty"` // a factor; 0: 1
-	Over   string  `json:"over,omitempty"`  // divided by the figure of the row whose last label this is
+	Field  string  `json:"field"`            // of the row's object or of one around it; A.B is field B of object A
+	Format string  `json:"format"`           // as fmt has it
+	Scale  float64 `json:"scale,omitempty"`  // a factor; 0: 1
+	Over   string  `json:"over,omitempty"`   // divided by the figure of the row whose last label this is
+	Stored bool    `json:"stored,omitempty"` // only in the stored result, not in documents
 }
 
 //go:embed measurements.json

@@ -185,18 +185,26 @@ func TestReadAndShow(t *testing.T) {
 	r.Threads = 1
 	r.Commit = "e1698b9017a0"
 	r.Go = "go1.26"
-	text, err := m.markdown(&m.Tables[0], r)
-	footer := "Medians of 2 runs, which differ by 0.0 % in the median of all figures and by 40 % at most. Z80; `--threads 1`. 1 January 0001, commit e1698b9017a0, go1.26.\n\n```sh\ngrove bench spec --json\n```\n"
+	table, err := m.markdown(&m.Tables[0], r)
+	text := table.rows + table.source
+	footer := "Medians of 2 runs, which differ by 0.0 % (median) and 40 % (most). Z80; `--threads 1`. 1 January 0001, commit e1698b9017a0, go1.26.\n\n```sh\ngrove bench spec --json\n```\n"
 	if err != nil || !strings.Contains(text, footer) || !strings.Contains(text, "| go | half | 2.50 | 0.62 | 40 | 50 % |\n") {
 		t.Errorf("%v: %s\nwant %s", err, text, footer)
 	}
-	if text, err := m.markdown(&m.Tables[0], nil); err != nil || !strings.Contains(text, "Not measured yet.") {
-		t.Errorf("%v: without a result: %s", err, text)
+	if table, err := m.markdown(&m.Tables[0], nil); err != nil || !strings.Contains(table.source, "Not measured yet.") {
+		t.Errorf("%v: without a result: %s", err, table.source)
+	}
+	m.Tables[0].Columns[2].Stored = true
+	m.Tables[0].Without = []string{"full"}
+	table, err = m.markdown(&m.Tables[0], r)
+	if want := "| suite | method | τ |  | p |\n|---|---|---|---|---|\n| go | half | 2.50 | 0.62 | 50 % |\n" +
+		"| math | half | 3.00 | – | – |\n\n"; err != nil || table.rows != want {
+		t.Errorf("%v: rows and columns chosen:\n%s\nwant\n%s", err, table.rows, want)
 	}
 	m.Tables[0].Columns[0].Head = "another"
-	if text, err := m.markdown(&m.Tables[0], r); err == nil || !strings.Contains(err.Error(),
+	if _, err := m.markdown(&m.Tables[0], r); err == nil || !strings.Contains(err.Error(),
 		"grove-lab tables --only m --write") {
-		t.Errorf("%v: a result with other columns: %s", err, text)
+		t.Errorf("a result with other columns: %v", err)
 	}
 	for _, bad := range []string{`[]`, `{}`, `{"suites": [{"methods": []}]}`, `{"suites": [1]}`} {
 		if _, err := m.read([]kept{{Output: json.RawMessage(bad)}, {Output: json.RawMessage(bad)}}); err == nil {
@@ -272,17 +280,25 @@ func TestCompare(t *testing.T) {
 	})
 }
 
-// What stands between the marks is the table, and all else stays; marks without a table or an end are errors.
+// What stands between the marks is the table, and all else stays; marks without a table or an end are errors. Of the
+// tables of a measurement, the first has the source.
 func TestFill(t *testing.T) {
-	tables := map[string]string{"a": "\n| A |\n", "b-1": "\nB\n"}
+	tables := map[string]filled{"a": {"| A |\n", "of m\n", "m"}, "a-2": {"| A2 |\n", "of m\n", "m"},
+		"b": {"B\n", "of n\n", "n"}}
 	rapid.Check(t, func(t *rapid.T) {
 		var page, want strings.Builder
+		named := map[string]bool{}
 		for range rapid.IntRange(0, 5).Draw(t, "parts") {
 			text := rapid.SampledFrom([]string{"text\n", "| x |\n|---|\n", "# Head\n", "<!-- note -->\n", ""}).Draw(t, "text")
-			name := rapid.SampledFrom([]string{"a", "b-1"}).Draw(t, "name")
-			old := rapid.SampledFrom([]string{"", "\nold\n", tables["a"]}).Draw(t, "old")
+			name := rapid.SampledFrom([]string{"a", "a-2", "b"}).Draw(t, "name")
+			old := rapid.SampledFrom([]string{"", "\nold\n"}).Draw(t, "old")
 			fmt.Fprintf(&page, "%s<!-- table %s -->\n%s<!-- end -->\n", text, name, old)
-			fmt.Fprintf(&want, "%s<!-- table %s -->\n%s<!-- end -->\n", text, name, tables[name])
+			source := tables[name].source
+			if named[tables[name].measurement] {
+				source = "Of the same runs.\n"
+			}
+			named[tables[name].measurement] = true
+			fmt.Fprintf(&want, "%s<!-- table %s -->\n\n%s%s\n<!-- end -->\n", text, name, tables[name].rows, source)
 		}
 		got, err := fill(page.String(), tables)
 		if err != nil || got != want.String() {
