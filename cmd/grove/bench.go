@@ -124,6 +124,10 @@ func (cmd *benchCostCmd) Run(p *command.Program) error {
 	fmt.Fprintf(p.Stdout, "%s %s, %s of weights, %d threads, %s; %d tokens in the cache, %s each as %s, of which a pass reads %s\n",
 		r.Shape, r.Type, command.Size(int64(r.Weights)), r.Threads, r.CPU, r.Committed, command.Size(int64(r.Cache)), r.KV,
 		command.Size(int64(r.CacheRead)))
+	if r.States > 0 {
+		fmt.Fprintf(p.Stdout, "the sequence and its largest pass take %s, of which %d states of recurrent layers %s each\n",
+			command.Size(r.Sequence), r.States, command.Size(int64(r.State)))
+	}
 	fmt.Fprintf(p.Stdout, "read bandwidth %.1f GB/s, multiply peak %.1f Gop/s; plain decoding reads at %.2f of the bandwidth\n\n", r.Bandwidth, r.Peak, r.ReadShare)
 	t := tabwriter.NewWriter(p.Stdout, 0, 0, 3, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, "rows\tms\tover 1 row\troof ms\tover roof\tpredicted\texperts\texpected\t")

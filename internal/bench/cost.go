@@ -35,9 +35,12 @@ type CostReport struct {
 	Threads   int     `json:"threads"`
 	Weights   int     `json:"weight_bytes"`
 	Committed int     `json:"committed"`
-	KV        string  `json:"kv"`               // what keys and values are stored as
-	Cache     int     `json:"cache_bytes"`      // of a token's
-	CacheRead int     `json:"cache_read_bytes"` // by a pass: a layer with a window reads the window's pages alone
+	KV        string  `json:"kv"`                    // what keys and values are stored as
+	Cache     int     `json:"cache_bytes"`           // of a token's
+	CacheRead int     `json:"cache_read_bytes"`      // by a pass: a layer with a window reads the window's pages alone
+	Sequence  int64   `json:"sequence_bytes"`        // pages of the sequence with the largest pass's rows
+	States    int     `json:"states,omitempty"`      // of these, states of all recurrent layers, and the memory of one
+	State     int     `json:"state_bytes,omitempty"` // in bytes
 	Rounds    int     `json:"rounds"`
 	Bandwidth float64 `json:"bandwidth_gbs"` // 10⁹ bytes read a second, by all threads
 	ReadShare float64 `json:"read_share"`    // of that, what plain decoding reads weights, keys and values at
@@ -117,6 +120,9 @@ func Cost(ctx context.Context, m *model.Model, o CostOptions) (CostReport, error
 		}
 	}
 
+	r.Sequence = passes.cache.Pages().InUse()
+	r.States = passes.cache.States()
+	r.State = passes.cache.Pages().StateBytes()
 	target := speculate.Model(m)
 	experts := target.(interface{ Experts() control.Experts }).Experts()
 	predict := control.NewPassTimes(experts)

@@ -11,6 +11,7 @@ import (
 	"github.com/grovellm/grove/internal/kernels/gemm"
 	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/internal/model/synth"
+	"github.com/grovellm/grove/internal/nn"
 )
 
 func open(t *testing.T, shape string) *model.Model {
@@ -52,6 +53,22 @@ func TestDraftTree(t *testing.T) {
 			if err := tr.Check(vocab); err != nil {
 				t.Error(err)
 			}
+		}
+	}
+}
+
+// A sequence has the state that its next row begins with, and the one that KeepState chose, however long it is.
+func TestCostStates(t *testing.T) {
+	m := open(t, "tiny-qwen35")
+	for _, committed := range []int{20, 200} {
+		r, err := Cost(context.Background(), m, CostOptions{Shape: "tiny-qwen35", Type: gemm.F32, Rows: []int{64}, Rounds: 1,
+			Committed: committed})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if most := min(committed/nn.PageRows, 2); r.States > most || committed > nn.PageRows && r.States < 1 ||
+			r.Sequence < int64(r.States*r.State+64*r.Cache) {
+			t.Errorf("%d tokens: %d states of %d bytes in %d bytes, want 1 to %d states", committed, r.States, r.State, r.Sequence, most)
 		}
 	}
 }

@@ -101,6 +101,16 @@ func (c *Cache) firstPage() int {
 // another text can go on from about here.
 func (c *Cache) KeepState() { c.states.mark = max(0, c.len-1) / PageRows }
 
+// States is how many states of all recurrent layers the cache has.
+func (c *Cache) States() (n int) {
+	for _, state := range c.states.at {
+		if state != nil {
+			n++
+		}
+	}
+	return n + len(c.states.making)
+}
+
 // keeps says that the state before a page is kept when texts go on.
 func (c *Cache) keeps(page int) bool { return page%c.mem.spacing == 0 || page == c.states.mark }
 
