@@ -84,7 +84,8 @@ func TestDrawsAreFair(t *testing.T) {
 		drawn := Propose(t, d, r)[0].Drawn
 		if kids := r.Tree.Children(0, nil); len(kids) > 1 && !r.Tree.Leaf(int(kids[0])) && !r.Tree.Leaf(int(kids[1])) {
 			q = slices.Clone(drawn(int(kids[0])))
-			seen[pair{r.Tree.Token[r.Tree.Children(int(kids[0]), nil)[0]], r.Tree.Token[r.Tree.Children(int(kids[1]), nil)[0]]}]++
+			first := func(node int32) int32 { return r.Tree.Token[r.Tree.Children(int(node), nil)[0]] }
+			seen[pair{first(kids[0]), first(kids[1])}]++
 			rounds++
 		}
 		s.State.Close()

@@ -43,7 +43,8 @@ func (s *state) ready() {
 
 // distribute computes the distribution of depth i+1.
 func (s *state) distribute(sampler *sample.Sampler, i int) {
-	p, logs, logits := s.probs[i], s.logs[i], s.outputs[i].Logits
+	p, logs := s.probs[i], s.logs[i]
+	logits := s.outputs[i].Logits
 	if tokens := s.outputs[i].Tokens; tokens != nil {
 		for t := range logs {
 			logs[t] = float32(math.Inf(-1))
@@ -66,7 +67,7 @@ func (s *state) distribute(sampler *sample.Sampler, i int) {
 // drawTree draws the children of the node that is likeliest to be accepted, until the budget is spent. Which node that
 // is, what was drawn may decide; how many children a node gets, it may not.
 func (s *state) drawTree() {
-	t, k, g := s.request.Tree, s.d.Shape.Ranked(s.budget), s.request.Guide
+	t, k := s.request.Tree, s.d.Shape.Ranked(s.budget)
 	s.worth, s.below = append(s.worth[:0], 1), append(s.below[:0], nil)
 	drawn := make([]bool, s.budget)
 	for t.Len() < s.budget {
@@ -89,7 +90,7 @@ func (s *state) drawTree() {
 		treebuild.DrawnChances(c)
 		for _, x := range c {
 			t.Append(node, x.Token, x.LogProb)
-			s.worth = append(s.worth, s.worth[node]*treebuild.Chance(g, depth+1, x.LogProb))
+			s.worth = append(s.worth, s.worth[node]*treebuild.Chance(s.request.Guide, depth+1, x.LogProb))
 			s.below = append(s.below, nil)
 			s.below[node] = s.probs[depth]
 		}
