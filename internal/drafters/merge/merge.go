@@ -9,6 +9,9 @@
 // mode=spliced is grove's form. Every part drafts with the whole budget, trees share common
 // prefixes, and the most probable nodes of the union are kept.
 //
+// mode=routed is the paper's section 8: every part drafts with the whole budget, and one tree is
+// verified, that of which most tokens are expected to be accepted.
+//
 // Deviation from the paper: nodes that a part leaves unused go to the parts after it.
 //
 // Probabilities of two drafters are not comparable: one may be over-confident, another not. So
@@ -38,13 +41,14 @@ import (
 
 // Options of the drafter.
 type Options struct {
-	Mode string `draft:"mode" help:"disjoint: each part's tree keeps its own nodes, and a share of the budget; spliced: trees share common prefixes"`
+	Mode string `draft:"mode" help:"disjoint: each part's tree keeps its own nodes, and a share of the budget; spliced: trees share common prefixes; routed: one part's tree"`
 }
 
 // The modes.
 const (
 	Disjoint = "disjoint"
 	Spliced  = "spliced"
+	Routed   = "routed"
 )
 
 // Default are the options that are used unless others are given.
@@ -59,7 +63,8 @@ func init() {
 		Help: "two or more drafters: the union of their trees",
 		About: `merge:lookup+eagle3 verifies both trees in one pass. Each part may have options, as in
 merge:lookup:min=2+best-first, and stands in (round brackets) if it contains a +. List the cheapest part first.
-The parts divide the budget. With mode=spliced each has all of it, and the nodes with the largest measured chances are kept.`,
+The parts divide the budget. With mode=spliced each has all of it, and the nodes with the largest measured chances are kept.
+With mode=routed only the tree is verified of which most tokens are expected to be accepted.`,
 		Paper:   "Merged-Tree Dual Drafting",
 		Needs:   "what its parts need",
 		Options: &o,
@@ -77,8 +82,8 @@ type Part struct {
 // New merges drafters for a target with so many tokens in its vocabulary.
 func New(o Options, vocab int, parts ...Part) (draft.Drafter, error) {
 	switch {
-	case o.Mode != Spliced && o.Mode != Disjoint:
-		return nil, fmt.Errorf("merge: mode is %q: want %s or %s", o.Mode, Disjoint, Spliced)
+	case o.Mode != Disjoint && o.Mode != Spliced && o.Mode != Routed:
+		return nil, fmt.Errorf("merge: mode is %q: want %s, %s or %s", o.Mode, Disjoint, Spliced, Routed)
 	case vocab < 1:
 		return nil, fmt.Errorf("merge: the target's vocabulary has %d tokens: want at least 1", vocab)
 	case len(parts) < 2 || len(parts) > mostParts:

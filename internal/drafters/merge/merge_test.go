@@ -2,6 +2,7 @@ package merge
 
 import (
 	"context"
+	"math"
 	"slices"
 	"testing"
 
@@ -33,14 +34,40 @@ func genGame(r *rapid.T, mode string) *game {
 const unbounded = 1 << 20
 
 func modes(t *testing.T, law func(r *rapid.T, mode string)) {
-	for _, mode := range []string{Spliced, Disjoint} {
+	for _, mode := range []string{Spliced, Disjoint, Routed} {
 		t.Run(mode, rapid.MakeCheck(func(r *rapid.T) { law(r, mode) }))
 	}
 }
 
+// checkRouted says how many nodes the tree has of the part to which it belongs.
+func checkRouted(t *rapid.T, kept *tree.Tree, parts []*tree.Tree) int {
+	expected := func(of *tree.Tree) (sum float64) {
+		for i := 1; i < of.Len(); i++ {
+			p := 1.0
+			for _, node := range of.Path(i, nil)[1:] {
+				p *= math.Exp(float64(of.LogProb[node]))
+			}
+			sum += p
+		}
+		return sum
+	}
+	for _, part := range parts {
+		if expected(part) > expected(kept)*(1+1e-5)+1e-6 {
+			t.Fatalf("another part's tree is expected to bring more:\n%sthan\n%s", part, kept)
+		}
+	}
+	for _, part := range parts {
+		if part.String() == kept.String() {
+			return part.Len()
+		}
+	}
+	t.Fatalf("the tree is no part's:\n%s", kept)
+	return 0
+}
+
 // Budget and depth are kept whatever the parts make of them. Disjoint, the tree is what the parts
 // proposed of their shares; spliced, the budget is used up if there are nodes for it, and the nodes
-// kept have the most probable paths.
+// kept have the most probable paths; routed, it is the tree of a part, of which most is expected.
 func TestBudget(t *testing.T) {
 	modes(t, func(r *rapid.T, mode string) {
 		g := genGame(r, mode)
@@ -70,6 +97,8 @@ func TestBudget(t *testing.T) {
 				}
 				if mode == Spliced {
 					offered = u.Len()
+				} else if mode == Routed {
+					offered = checkRouted(r, kept, s.state.(*state).trees)
 				} else if offered > budget {
 					r.Fatalf("the parts proposed %d nodes for %d", offered, budget)
 				}

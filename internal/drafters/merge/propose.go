@@ -3,6 +3,7 @@ package merge
 import (
 	"context"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/grovellm/grove/draft"
@@ -93,7 +94,7 @@ func (d *drafter) ask(ctx context.Context, k int, requests []draft.Request) erro
 // share is the budget of part k. In the paper's form the parts divide the nodes below the root
 // evenly; nodes that a part leaves unused go to those after it.
 func (d *drafter) share(s *state, k, budget int) int {
-	if d.o.Mode == Spliced {
+	if d.o.Mode != Disjoint {
 		return budget
 	}
 	left := budget - 1
@@ -104,8 +105,29 @@ func (d *drafter) share(s *state, k, budget int) int {
 	return 1 + (left+parts-1)/parts
 }
 
-// merge makes d.union the union of the parts' trees.
+// route is the tree of which most tokens are expected to be accepted (section 8).
+func (d *drafter) route(trees []*tree.Tree) (best *tree.Tree) {
+	most := float32(-1)
+	for _, t := range trees {
+		d.path = append(d.path[:0], 1)
+		expected := float32(0)
+		for i := 1; i < t.Len(); i++ {
+			d.path = append(d.path, d.path[t.Parent[i]]*float32(math.Exp(float64(t.LogProb[i]))))
+			expected += d.path[i]
+		}
+		if expected > most {
+			best, most = t, expected
+		}
+	}
+	return best
+}
+
+// merge makes d.union the union of the parts' trees, or one of them.
 func (d *drafter) merge(trees []*tree.Tree) (err error) {
+	if d.o.Mode == Routed {
+		d.union.Copy(d.route(trees))
+		return nil
+	}
 	d.union.Reset(trees[0].Token[0])
 	for _, t := range trees {
 		if d.o.Mode == Disjoint { // section 4.1: φ

@@ -9,7 +9,7 @@ import (
 )
 
 func TestSteadyStateAllocatesNothing(t *testing.T) {
-	for _, mode := range []string{Spliced, Disjoint} {
+	for _, mode := range []string{Spliced, Disjoint, Routed} {
 		d, err := New(Options{Mode: mode}, 16, Part{"a", &circle{step: 1, taps: []int{1}}},
 			Part{"b", &circle{step: 2, taps: []int{0, 1}}}, Part{"c", &circle{step: 1}})
 		if err != nil {
@@ -82,7 +82,7 @@ func (c *circle) Propose(_ context.Context, q []draft.Request) ([]draft.Proposal
 }
 
 func BenchmarkRound(b *testing.B) {
-	for _, mode := range []string{Spliced, Disjoint} {
+	for _, mode := range []string{Spliced, Disjoint, Routed} {
 		b.Run(mode, func(b *testing.B) {
 			g := newGame(b, mode, 40, 3, &teller{luck: .6, width: 200}, &teller{luck: .6, width: 200})
 			g.begin(1)

@@ -113,7 +113,7 @@ func TestOpen(t *testing.T) {
 		"merge:lookup+nobody":                "part 2: drafter \"nobody\"",
 		"merge:lookup+lookup:min=0":          "part 2: drafter \"lookup:min=0\"",
 		"merge:lookup:min=0+lookup":          "part 1: drafter \"lookup:min=0\"",
-		"merge:mode=both,lookup+lookup":      "mode is \"both\": want disjoint or spliced",
+		"merge:mode=both,lookup+lookup":      "mode is \"both\": want disjoint, spliced or routed",
 		"merge:shape=wide,lookup+lookup":     "\"shape\": there is no such option: want some of mode",
 		"merge:lookup+merge:lookup+lookup":   "part 2, merge:lookup, is a merge itself",
 		"merge:(merge:lookup+lookup)+lookup": "part 1, merge:lookup+lookup, is a merge itself",
@@ -191,7 +191,7 @@ func TestBegin(t *testing.T) {
 // An error of a part is the merge's and says whose; the next round goes on.
 func TestErrorsOfParts(t *testing.T) {
 	ctx := context.Background()
-	for _, mode := range []string{Spliced, Disjoint} {
+	for _, mode := range []string{Spliced, Disjoint, Routed} {
 		g := newGame(t, mode, 20, 3, &teller{luck: .5, width: 9}, &teller{luck: .5, width: 9})
 		g.guide = &fakeGuide{chance: func(_ int, p float32) float32 { return p }}
 		g.begin(2)
