@@ -45,6 +45,9 @@ func compareRejection(ctx context.Context, v *variant, rng *rand.Rand, scripts [
 	return nil
 }
 
+// failed stands after the tokens of a sequence that failed.
+const failed = -1
+
 // decodeByRejection decodes scripts in one loop, which begin at once.
 func decodeByRejection(ctx context.Context, v *variant, scripts []script, name string, level cpu.Level,
 	threads int) (outputs [][]int32, err error) {
@@ -71,11 +74,15 @@ func decodeByRejection(ctx context.Context, v *variant, scripts []script, name s
 			return nil, err
 		}
 	}
-	for _, seq := range seqs {
+	for i, seq := range seqs {
+		output := slices.Clone(seq.Output())
 		if err := seq.Err(); err != nil {
-			return nil, fmt.Errorf("%s by rejection: %w", name, err)
+			if scripts[i].request.Grammar == nil {
+				return nil, fmt.Errorf("%s by rejection: %w", name, err)
+			}
+			output = append(output, failed) // the grammar is too ambiguous for another text than plain decoding's
 		}
-		outputs = append(outputs, seq.Output())
+		outputs = append(outputs, output)
 	}
 	return outputs, nil
 }
