@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/drafters/batch"
 	"github.com/grovellm/grove/internal/drafters/treebuild"
 	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/sample"
@@ -39,7 +40,7 @@ func (d *Drafter) Propose(ctx context.Context, requests []draft.Request) ([]draf
 		}
 		d.live = d.live[:n]
 	}
-	d.proposals = draft.Proposals(d.proposals, len(requests))
+	d.proposals = batch.Proposals(d.proposals, len(requests))
 	for i := range requests {
 		s := requests[i].State.(*state)
 		if s.steps == 0 {

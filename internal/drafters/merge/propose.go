@@ -6,13 +6,14 @@ import (
 	"time"
 
 	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/drafters/batch"
 	"github.com/grovellm/grove/tree"
 )
 
 // Propose asks the parts one after the other, and merges their trees. When a part fails it fails,
 // and the trees are roots.
 func (d *drafter) Propose(ctx context.Context, requests []draft.Request) ([]draft.Proposal, error) {
-	d.proposals = draft.Proposals(d.proposals, len(requests))
+	d.proposals = batch.Proposals(d.proposals, len(requests))
 	for i := range requests {
 		s := requests[i].State.(*state)
 		s.root, s.proposed = requests[i].Tree.Token[0], false
@@ -36,7 +37,6 @@ func (d *drafter) Propose(ctx context.Context, requests []draft.Request) ([]draf
 		}
 		d.index = d.union.Sub(r.Tree, r.Budget, r.Depth, d.index)
 		s.proposed = true
-		d.proposals[i].Parts = d.spent
 	}
 	return d.proposals, nil
 }

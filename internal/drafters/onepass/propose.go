@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/drafters/batch"
 	"github.com/grovellm/grove/internal/drafters/textrank"
 	"github.com/grovellm/grove/internal/drafters/treebuild"
 	"github.com/grovellm/grove/sample"
@@ -41,7 +42,7 @@ func (d *Drafter) Propose(ctx context.Context, requests []draft.Request) ([]draf
 			d.live = append(d.live, s)
 		}
 	}
-	d.proposals = draft.Proposals(d.proposals, len(requests))
+	d.proposals = batch.Proposals(d.proposals, len(requests))
 	if len(d.live) == 0 {
 		return d.proposals, nil
 	}
