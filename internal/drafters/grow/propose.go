@@ -178,7 +178,7 @@ func (s *state) finish() {
 		to.Copy(&s.rebuilt.tree)
 		return
 	case s.pooled:
-		s.index = s.tree.Best(to, s.worth, s.most, s.deepest, s.index)
+		s.index = s.tree.Sub(to, s.worth, s.most, s.deepest, s.index)
 		return
 	case s.drawing:
 		floor = negInf // a drawn child that were dropped would bias what is accepted

@@ -10,6 +10,7 @@ import (
 	"github.com/grovellm/grove/internal/drafters/batch"
 	"github.com/grovellm/grove/internal/drafters/textrank"
 	"github.com/grovellm/grove/internal/drafters/treebuild"
+	"github.com/grovellm/grove/internal/inside/lower"
 	"github.com/grovellm/grove/sample"
 	"github.com/grovellm/grove/tree"
 )
@@ -188,10 +189,10 @@ func (d *ranking) Do(worker, number int) {
 	t := &d.tasks[number]
 	s, i := t.s, t.depth-1
 	sampler := d.Samplers[worker]
-	sampler.Like(s.Sampler)
+	lower.SetLike(sampler, s.Sampler)
 	s.outputs[i] = s.output(t.depth)
 	if d.corrector != nil { // which ranks them anew below every node
-		sampler.Like(d.greedy)
+		lower.SetLike(sampler, d.greedy)
 		s.levels[i] = s.outputs[i].Top(sampler, s.cands[i*s.ranked:i*s.ranked:(i+1)*s.ranked], s.At+t.depth, nil)
 		return
 	}
