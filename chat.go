@@ -24,7 +24,7 @@ func (s *Session) Chat(ctx context.Context, messages []Message, r Request) iter.
 
 func (m *Model) chat(ctx context.Context, messages []Message, r Request) iter.Seq2[Chunk, error] {
 	return func(yield func(Chunk, error) bool) {
-		tokens, err := m.TokenizeChat(messages)
+		tokens, err := m.tokenizeChat(messages)
 		if err != nil {
 			yield(Chunk{}, err)
 			return
@@ -42,8 +42,8 @@ func (m *Model) chat(ctx context.Context, messages []Message, r Request) iter.Se
 // Layout is how the model's conversations are laid out; chat.Layout has more options than Chat takes.
 func (m *Model) Layout() (*chat.Layout, error) { return m.layout() }
 
-// TokenizeChat returns the tokens of a conversation as Chat reads it, up to where the answer begins.
-func (m *Model) TokenizeChat(messages []Message) ([]int32, error) {
+// tokenizeChat returns the tokens of a conversation as Chat reads it, up to where the answer begins.
+func (m *Model) tokenizeChat(messages []Message) ([]int32, error) {
 	layout, err := m.Layout()
 	if err != nil {
 		return nil, err

@@ -6,6 +6,7 @@ import (
 
 	"github.com/grovellm/grove"
 	"github.com/grovellm/grove/models"
+	"github.com/grovellm/grove/tokenizer"
 )
 
 // The text of n tokens is a beginning of the text of more: where the last character lacks its end, it is left out.
@@ -39,7 +40,7 @@ func TestTextCutWithinCharacters(t *testing.T) {
 		if streamed != r.Text {
 			t.Errorf("%d tokens: streamed %q, whole %q", n, streamed, r.Text)
 		}
-		if len(r.Tokens) > 0 && m.Tokenizer().Decode(r.Tokens) != r.Text {
+		if len(r.Tokens) > 0 && m.Tokenizer().Decode(r.Tokens, tokenizer.DecodeOptions{}) != r.Text {
 			cut++
 		}
 	}

@@ -14,10 +14,7 @@ import (
 )
 
 // bigram drafts the token that followed the last one earlier in the text, then the one that followed that, and so on.
-type bigram struct {
-	draft.Base
-	proposals []draft.Proposal
-}
+type bigram struct{ draft.Base }
 
 // bigramState is what it knows of one text.
 type bigramState struct {
@@ -57,8 +54,7 @@ func (d *bigram) Propose(ctx context.Context, requests []draft.Request) ([]draft
 			node = r.Tree.Append(node, token, -0.7) // its own probability: e^-0.7, about a half
 		}
 	}
-	d.proposals = draft.Proposals(d.proposals, len(requests))
-	return d.proposals, ctx.Err()
+	return make([]draft.Proposal, len(requests)), ctx.Err()
 }
 
 func init() {

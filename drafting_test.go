@@ -16,6 +16,7 @@ import (
 	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/internal/model/synth"
 	"github.com/grovellm/grove/tensor"
+	"github.com/grovellm/grove/tokenizer"
 )
 
 // spy is a drafter that proposes nothing and keeps what it was told of its target.
@@ -187,7 +188,7 @@ func TestPieces(t *testing.T) {
 				t.Errorf("pieces %+v of %q", c.Pieces, c.Text)
 			}
 			all.WriteString(text)
-			want.WriteString(tok.Decode(c.Tokens[:c.Drafted]))
+			want.WriteString(tok.Decode(c.Tokens[:c.Drafted], tokenizer.DecodeOptions{}))
 		}
 		if all.String() != whole.Text {
 			t.Errorf("pieces add up to %q, the text is %q", all.String(), whole.Text)

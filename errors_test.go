@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/grovellm/grove"
+	"github.com/grovellm/grove/internal/inside"
 	"github.com/grovellm/grove/internal/model/synth"
 )
 
@@ -16,6 +17,8 @@ import (
 func TestBadRequests(t *testing.T) {
 	m := open(t, "tiny-qwen3", grove.Options{Threads: 1, Context: 64})
 	long := strings.Repeat("word ", 200)
+	var greedily grove.Request
+	inside.RequestOptionsOf(&greedily).Accept = "greedily"
 	for _, c := range []struct {
 		name, prompt string
 		r            grove.Request
@@ -34,7 +37,7 @@ func TestBadRequests(t *testing.T) {
 			[]string{"LogitBias", "1048576"}},
 		{"drafter", "a", grove.Request{Drafter: "oracle"}, []string{"Drafter", "oracle", "lookup", "plain"}},
 		{"drafter option", "a", grove.Request{Drafter: "lookup:mn=3"}, []string{"Drafter", "mn", "min"}},
-		{"accept", "a", grove.Request{Accept: "greedily"}, []string{"Accept", "greedily", "coupled or rejection"}},
+		{"accept", "a", greedily, []string{"Accept", "greedily", "coupled or rejection"}},
 		{"no draft model", "a", grove.Request{Drafter: "best-first"}, []string{"Drafter", "best-first", "draft model"}},
 		{"draft model", "a", grove.Request{Drafter: "linear:model=none.gguf"}, []string{"Drafter", "none.gguf"}},
 		{"predicted text", "a", grove.Request{Predict: "\xc3"}, []string{"Predict", "UTF-8"}},

@@ -255,7 +255,7 @@ func init() {
 	inside.Target = func(m any) registry.Target { return m.(insides).target() }
 	inside.EngineStats = func(m any) engine.Stats { return m.(insides).engineStats() }
 	inside.SetOpenOptions = func(o any, more inside.OpenOptions) { o.(*Options).more = more }
-	inside.SetOnRound = func(r any, f func(inside.Round)) { r.(*Request).onRound = f }
+	inside.RequestOptionsOf = func(r any) *inside.RequestOptions { return &r.(*Request).more }
 	inside.Stats = func(r any) *speculate.Stats { return &r.(*Result).all }
 	inside.Adapter = func(m any, drafter string) (*adapt.Adapter, error) { return m.(insides).adapterOf(drafter) }
 }

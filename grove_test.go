@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/grovellm/grove"
+	"github.com/grovellm/grove/internal/inside"
 	"github.com/grovellm/grove/internal/model/synth"
 	"github.com/grovellm/grove/internal/testing/cases"
 	"github.com/grovellm/grove/internal/testing/testdata"
@@ -177,7 +178,7 @@ func TestChat(t *testing.T) {
 			t.Fatal(err)
 		}
 		alone := r
-		alone.FreshPrompt = true
+		inside.RequestOptionsOf(&alone).FreshPrompt = true
 		want, err := grove.Collect(m.Chat(ctx, talk, alone))
 		if err != nil {
 			t.Fatal(err)

@@ -103,7 +103,6 @@ type offsetsDrafter struct {
 	head      *offsetsHead
 	exec      *nn.Exec
 	y, logits nn.Mat
-	proposals []draft.Proposal
 }
 
 // offsetsState is the target's row of the last committed token.
@@ -139,13 +138,13 @@ func (d *offsetsDrafter) Commit(rows []draft.Rows) error {
 
 // Propose appends a chain: the most probable token of each offset, with the noise that the target's choice will meet.
 func (d *offsetsDrafter) Propose(ctx context.Context, requests []draft.Request) ([]draft.Proposal, error) {
-	d.proposals = draft.Proposals(d.proposals, len(requests))
+	proposals := make([]draft.Proposal, len(requests))
 	for i, r := range requests {
 		s, node := r.State.(*offsetsState), 0
 		if !s.known || r.Guide != nil && !r.Guide.Deeper(0, 1) {
 			continue
 		}
-		d.proposals[i].Levels = 1
+		proposals[i].Levels = 1
 		for k := 0; k < min(d.head.Ahead, r.Depth, r.Budget-1); k++ {
 			d.head.state(d.exec, k, s.row, d.y)
 			d.head.logits(d.exec, d.y, d.logits)
@@ -154,7 +153,7 @@ func (d *offsetsDrafter) Propose(ctx context.Context, requests []draft.Request) 
 			}
 		}
 	}
-	return d.proposals, ctx.Err()
+	return proposals, ctx.Err()
 }
 
 func init() {

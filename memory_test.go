@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/grovellm/grove"
+	"github.com/grovellm/grove/internal/inside"
 	"github.com/grovellm/grove/models"
 	"github.com/grovellm/grove/sample"
 )
@@ -44,7 +45,8 @@ func TestMemory(t *testing.T) {
 		dir = t.TempDir()
 		ask := func(m *grove.Model, tenant string) *grove.Result {
 			r := grove.Request{MaxTokens: 60, Sampling: sample.Params{Temperature: 1, Seed: 5}, Drafter: drafter, Tenant: tenant,
-				Uncontrolled: true, FreshPrompt: true}
+				Uncontrolled: true}
+			inside.RequestOptionsOf(&r).FreshPrompt = true
 			result, err := grove.Collect(m.Generate(context.Background(), "Once upon a time there was", r))
 			if err != nil {
 				t.Fatal(err)

@@ -31,7 +31,7 @@ func (d *panicker) Propose(_ context.Context, requests []draft.Request) ([]draft
 	if d.proposals == 3 {
 		panic(errPlanted)
 	}
-	return draft.Proposals(nil, len(requests)), nil
+	return make([]draft.Proposal, len(requests)), nil
 }
 
 func init() {

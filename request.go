@@ -31,13 +31,6 @@ type Request struct {
 	Drafter string
 	Budget  int // nodes of a draft tree at most, root included; 0: a default
 
-	// Accept is the rule by which drafted tokens are accepted. Under "coupled", the default, target
-	// and drafter share their noise, and the text is that of plain decoding. "rejection" is the rule
-	// of the papers, for comparison: drafters draw their candidates at random, and the text is another
-	// sample of the same distribution, which a seed repeats with Uncontrolled alone; at temperature 0
-	// the two are one.
-	Accept string
-
 	// Uncontrolled speculates in every round, with whole budgets. Otherwise a controller, which learns with every
 	// generation what passes cost and what drafts are worth, takes as much of a tree as pays, and decodes plainly where
 	// nothing does.
@@ -79,21 +72,15 @@ type Request struct {
 
 	// Requests of a higher Priority start first. Those of one Tenant share the beginnings of their
 	// prompts, and tenants share the machine evenly. Of a tenant's requests, the one whose first
-	// token has the earliest Deadline starts first; nothing ends at a deadline. FreshPrompt
-	// computes the whole prompt and shares nothing.
-	Priority    int
-	Tenant      string
-	Deadline    time.Time
-	FreshPrompt bool
-	session     string // name of the session, which takes the tenant's place there
-
-	// Paced computes a chunk only when the caller asks for it, so that several generations can be
-	// compared in turn. Otherwise the engine goes on while the caller is busy.
-	Paced bool
+	// token has the earliest Deadline starts first; nothing ends at a deadline.
+	Priority int
+	Tenant   string
+	Deadline time.Time
+	session  string // name of the session, which takes the tenant's place there
 
 	IgnoreEnd bool // go on after the model's end-of-text token, for measurements
 
-	onRound func(inside.Round) // see inside.SetOnRound
+	more inside.RequestOptions
 }
 
 // Tools are functions that the model may call. A call's arguments match the function's schema.
@@ -130,8 +117,8 @@ func (r *Request) validate() error {
 	case r.Budget != 0 && (r.Budget < 2 || r.Budget > maxBudget):
 		return optionf("Budget", "%d: want 2 to %d nodes, or 0 for the default of %d", r.Budget, maxBudget,
 			speculate.DefaultBudget)
-	case r.Accept != "" && r.Accept != "coupled" && r.Accept != "rejection":
-		return optionf("Accept", "%q: want coupled or rejection", r.Accept)
+	case r.more.Accept != "" && r.more.Accept != "coupled" && r.more.Accept != "rejection":
+		return optionf("Accept", "%q: want coupled or rejection", r.more.Accept)
 	case r.TopLogprobs < 0 || r.TopLogprobs > maxTopLogprobs:
 		return optionf("TopLogprobs", "%d: want 0 to %d", r.TopLogprobs, maxTopLogprobs)
 	case len(r.Stop) > maxStops:

@@ -102,7 +102,7 @@ func (m *Model) generate(ctx context.Context, prompt []int32, r Request) iter.Se
 		g := &generation{m: m, r: &r, prompt: prompt, came: make(chan struct{}, 1)}
 		q := engine.Request{
 			Request: g.request(), Prompt: prompt, Priority: r.Priority, Tenant: cmp.Or(r.session,
-				r.Tenant), Deadline: r.Deadline, Fresh: r.FreshPrompt,
+				r.Tenant), Deadline: r.Deadline, Fresh: r.more.FreshPrompt,
 			Step: g.step, Done: g.done,
 		}
 		q.Drafter = d
@@ -111,7 +111,7 @@ func (m *Model) generate(ctx context.Context, prompt []int32, r Request) iter.Se
 		if memory != nil {
 			q.Memory = memory.Matches
 		}
-		if r.Paced {
+		if r.more.Paced {
 			q.Hold = g.holds
 		}
 		if err := m.engine.Submit(ctx, q); err != nil {
@@ -160,7 +160,7 @@ func (g *generation) step(u *engine.Update) {
 	c.Tokens = slices.Clone(u.Tokens)
 	if u.Tree != nil {
 		c.Drafted = len(u.Path) - 1
-		if g.r.onRound != nil {
+		if g.r.more.OnRound != nil {
 			stats := *u.Stats
 			stats.Depths = slices.Clone(stats.Depths)
 			d.round = &inside.Round{Tree: tree.New(0), Path: slices.Clone(u.Path), Next: c.Tokens[len(c.Tokens)-1],
@@ -225,7 +225,7 @@ func (g *generation) put(change func()) {
 // deliver yields what comes until the end.
 func (g *generation) deliver(ctx context.Context, yield func(Chunk, error) bool) {
 	for {
-		if g.r.Paced {
+		if g.r.more.Paced {
 			g.mu.Lock()
 			g.asked = true
 			g.mu.Unlock()
@@ -246,7 +246,7 @@ func (g *generation) deliver(ctx context.Context, yield func(Chunk, error) bool)
 				break
 			}
 			if d.round != nil {
-				g.r.onRound(*d.round)
+				g.r.more.OnRound(*d.round)
 			}
 			g.delivered = d.chunk.Result
 			if !yield(d.chunk, nil) || d.chunk.Result != nil {
@@ -316,7 +316,7 @@ func (g *generation) request() speculate.Request {
 		g.out.thought.state = mayReason
 	}
 	q := speculate.Request{
-		Sampling: r.Sampling, MaxTokens: r.MaxTokens, Budget: r.Budget, Accept: r.Accept, Uncontrolled: r.Uncontrolled,
+		Sampling: r.Sampling, MaxTokens: r.MaxTokens, Budget: r.Budget, Accept: r.more.Accept, Uncontrolled: r.Uncontrolled,
 		Stop: g.out.push, Predicted: r.PredictTokens,
 	}
 	if t := g.m.m.Tokenizer; t != nil {

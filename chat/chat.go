@@ -16,6 +16,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/grovellm/grove/internal/inside/lower"
 	"github.com/grovellm/grove/internal/jinja"
 	"github.com/grovellm/grove/tokenizer"
 )
@@ -42,7 +43,6 @@ type Options struct {
 
 	Template string    // which of several templates; "" for the one that fits
 	Now      time.Time // the date that a template prints; zero for today
-	Trust    bool      // let messages, tools and documents name control tokens
 }
 
 // A Layout lays out conversations for one model. It may be used from any number of goroutines.
@@ -72,7 +72,7 @@ func New(tok *tokenizer.Tokenizer) (*Layout, error) {
 	templates := tok.Templates()
 	for _, name := range slices.Sorted(maps.Keys(templates)) {
 		if err := l.add(name, templates[name]); err != nil {
-			return nil, fmt.Errorf("%s: %w", tok.Source(), err)
+			return nil, fmt.Errorf("%s: %w", lower.SourceOf(tok), err)
 		}
 	}
 	if len(l.templates) == 0 {
@@ -121,9 +121,10 @@ func (l *Layout) names() []string {
 	return names
 }
 
-// Mentions reports whether a template has a text, such as the one that the model writes before a call of a tool.
-func (l *Layout) Mentions(text string) bool {
-	return slices.ContainsFunc(l.templates, func(t named) bool { return strings.Contains(t.source, text) })
+func init() {
+	lower.Mentions = func(layout any, text string) bool {
+		return slices.ContainsFunc(layout.(*Layout).templates, func(t named) bool { return strings.Contains(t.source, text) })
+	}
 }
 
 // pick finds a template by name; with none asked for, tool_use where there are tools, or the default.
@@ -145,18 +146,19 @@ func (l *Layout) pick(o Options) (*jinja.Template, error) {
 	return nil, fmt.Errorf("the model has no chat template %q, only %s", o.Template, strings.Join(l.names(), ", "))
 }
 
-// Render returns the conversation as text.
+// Render returns the conversation as text. Encoded with EncodeOptions.ParseSpecial, it lets messages, tools and
+// documents name control tokens, which Encode does not.
 func (l *Layout) Render(messages []Message, o Options) (string, error) {
 	return l.renderOpen(messages, o, false)
 }
 
 // Encode returns the conversation as tokens, beginning with BOS where the model wants one.
 func (l *Layout) Encode(messages []Message, o Options) ([]int32, error) {
-	text, err := l.renderOpen(messages, o, !o.Trust)
+	text, err := l.renderOpen(messages, o, true)
 	if err != nil {
 		return nil, err
 	}
-	ids := l.tok.Encode(text, tokenizer.EncodeOptions{ParseSpecial: true, Shield: shield})
+	ids := lower.EncodeShielded(l.tok, text, shield)
 	if bos := l.tok.BOS(); l.tok.AddBOS() && bos >= 0 && (len(ids) == 0 || ids[0] != bos) {
 		ids = append([]int32{bos}, ids...)
 	}
@@ -215,8 +217,9 @@ func (l *Layout) renderAs(find func() *generic, messages []Message, o Options, g
 	vars := map[string]jinja.Value{
 		"messages": list, "add_generation_prompt": o.Prompt, "tools": tools, "documents": documents,
 	}
-	for name, id := range map[string]int32{"bos_token": l.tok.BOS(), "eos_token": l.tok.EOS(), "unk_token": l.tok.UNK(),
-		"pad_token": l.tok.PAD()} {
+	special := lower.SpecialsOf(l.tok)
+	for name, id := range map[string]int32{"bos_token": l.tok.BOS(), "eos_token": l.tok.EOS(), "unk_token": special.UNK,
+		"pad_token": special.PAD} {
 		if id >= 0 {
 			vars[name] = l.tok.Text(id)
 		}

@@ -172,13 +172,8 @@ func TestMessagesAreText(t *testing.T) {
 	if !slices.Equal(special, []int32{256, 257}) || ids[0] != 256 {
 		t.Errorf("special tokens %v", special)
 	}
-	if back := tok.DecodeWith(ids, tokenizer.DecodeOptions{Special: true}); back != want {
+	if back := tok.Decode(ids, tokenizer.DecodeOptions{Special: true}); back != want {
 		t.Errorf("decodes to %q", back)
-	}
-	o.Trust = true
-	if ids, err = l.Encode(messages, o); err != nil || !slices.Equal(ids,
-		tok.Encode(want, tokenizer.EncodeOptions{ParseSpecial: true})) {
-		t.Errorf("trusted: %v %v", ids, err)
 	}
 }
 

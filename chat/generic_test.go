@@ -172,7 +172,7 @@ func TestGenericMarksOfMessages(t *testing.T) {
 		}
 	}
 	if !slices.Equal(special, []int32{258, 259}) {
-		t.Errorf("control tokens %v of %q", special, tok.DecodeWith(ids, tokenizer.DecodeOptions{Special: true}))
+		t.Errorf("control tokens %v of %q", special, tok.Decode(ids, tokenizer.DecodeOptions{Special: true}))
 	}
 }
 

@@ -8,8 +8,6 @@ package draft
 
 import (
 	"context"
-	"slices"
-	"time"
 
 	"github.com/grovellm/grove/sample"
 	"github.com/grovellm/grove/tree"
@@ -96,23 +94,6 @@ type Proposal struct {
 	// the next Propose or Commit. The field is set where Options.Sampled asked for a drawn tree and the
 	// drafter can draw; nil: the nodes were chosen.
 	Drawn func(node int) []float32
-
-	// Parts has what each part of a drafter of several parts spent on the whole batch of requests;
-	// nil for others. It is the same for all proposals of a batch.
-	Parts []Part
-}
-
-// Proposals makes room for n proposals, all empty, in the memory of p.
-func Proposals(p []Proposal, n int) []Proposal {
-	p = slices.Grow(p[:0], n)[:n]
-	clear(p)
-	return p
-}
-
-// Part is one part's share of a batch of proposals.
-type Part struct {
-	Levels int           // the most of any request
-	Time   time.Duration // of the part's Propose
 }
 
 // State is what a drafter keeps of one sequence.
@@ -154,15 +135,13 @@ func (o *Options) Ranking() sample.Params {
 
 // Memory finds what followed the end of a text in texts of the past. It appends to dst the places where
 // the last tokens of text occurred, of least tokens or more: the longest matches first, of equal ones the
-// newest first, most at most. It is used by many goroutines.
+// newest first, most at most. It needs no more than the last 32 tokens of text. It is used by many
+// goroutines.
 type Memory func(dst []Match, text []int32, least, most int) []Match
-
-// MemoryTokens is how much of a text's end a Memory needs at most.
-const MemoryTokens = 32
 
 // Match is a place where the end of a text occurred.
 type Match struct {
-	Length int     // tokens that are the same, at most MemoryTokens
+	Length int     // tokens that are the same, at most 32
 	Next   []int32 // what followed there; not to be changed
 }
 
@@ -192,10 +171,6 @@ type Guide interface {
 	// the level would add. A drafter asks before each level, the first included, and before it does
 	// any work for that level. A drafter without a network does not ask.
 	Deeper(expected, more float32) bool
-
-	// Part is the guide of one part of a drafter of several, which has levels and costs apart from
-	// the others'.
-	Part(i int) Guide
 }
 
 // Rows are the rows of one sequence that the target has just committed.

@@ -21,7 +21,7 @@
 //
 // Get and As read metadata as Go values. To write a file, describe it and say how each tensor's bytes are produced:
 //
-//	w := gguf.NewWriter()
+//	w := new(gguf.Writer)
 //	w.Set("general.architecture", "qwen3")
 //	w.Set("qwen3.block_count", uint32(28))
 //	w.Add("output_norm.weight", tensor.F32, []int{1024}, func(out io.Writer) error { … })

@@ -23,7 +23,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	w := gguf.NewWriter()
+	w := new(gguf.Writer)
 	w.Set("general.architecture", "qwen3")
 	w.Set("qwen3.block_count", uint32(28))
 	w.AddTensor(norm)

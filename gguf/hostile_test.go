@@ -20,7 +20,7 @@ import (
 
 // small is a file with a bit of everything.
 func small() []byte {
-	w, b := NewWriter(), &bytes.Buffer{}
+	w, b := new(Writer), &bytes.Buffer{}
 	w.Set("general.architecture", "qwen3")
 	w.Set("general.alignment", uint32(32))
 	w.Set("tokens", []string{"a", "", "é"})
@@ -276,7 +276,7 @@ func FuzzGGUF(f *testing.F) {
 			}
 			return
 		}
-		w := NewWriter()
+		w := new(Writer)
 		for _, kv := range h.meta {
 			w.Set(kv.key, kv.value)
 		}

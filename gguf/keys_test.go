@@ -9,7 +9,7 @@ import (
 
 func openWith(t *testing.T, meta map[string]any) *File {
 	t.Helper()
-	w, path := NewWriter(), filepath.Join(t.TempDir(), "k.gguf")
+	w, path := new(Writer), filepath.Join(t.TempDir(), "k.gguf")
 	for k, v := range meta {
 		w.Set(k, v)
 	}

@@ -54,7 +54,7 @@ func TestRealModel(t *testing.T) {
 				t.Errorf("%s: %s differs", name, got.Name)
 			}
 		}
-		w, b := NewWriter(), &bytes.Buffer{}
+		w, b := new(Writer), &bytes.Buffer{}
 		copyMeta(w, f)
 		for _, info := range f.Tensors {
 			w.AddTensor(must(f.Load(info.Name)))
@@ -71,7 +71,7 @@ func TestVocabulary(t *testing.T) {
 	for i := range tokens {
 		tokens[i] = fmt.Sprintf("token %d", i)
 	}
-	w, path := NewWriter(), filepath.Join(t.TempDir(), "v.gguf")
+	w, path := new(Writer), filepath.Join(t.TempDir(), "v.gguf")
 	w.Set("tokenizer.ggml.tokens", tokens)
 	if err := w.WriteFile(path); err != nil {
 		t.Fatal(err)

@@ -148,7 +148,7 @@ func must[T any](v T, err error) T {
 func TestRoundTrip(t *testing.T) {
 	dir := t.TempDir()
 	rapid.Check(t, func(t *rapid.T) {
-		w, path := NewWriter(), filepath.Join(dir, "a.gguf")
+		w, path := new(Writer), filepath.Join(dir, "a.gguf")
 		keys := rapid.SliceOfNDistinct(rapid.StringN(1, 20, -1), 0, 8, rapid.ID).Draw(t, "keys")
 		values := make([]any, len(keys))
 		for i, k := range keys {
@@ -199,7 +199,7 @@ func TestRoundTrip(t *testing.T) {
 			}
 		}
 
-		again, b := NewWriter(), &bytes.Buffer{}
+		again, b := new(Writer), &bytes.Buffer{}
 		copyMeta(again, f)
 		for _, x := range tensors {
 			again.AddTensor(x)
@@ -241,7 +241,7 @@ func TestWriteFails(t *testing.T) {
 		"mixed array":    {`one type`, func(w *Writer) { w.Set("k", []Value{must(valueOf(true)), must(valueOf("x"))}) }},
 		"alignment":      {`power of two`, func(w *Writer) { w.Set(alignmentKey, uint32(24)) }},
 	} {
-		w := NewWriter()
+		w := new(Writer)
 		c.do(w)
 		err := w.WriteFile(path)
 		if err == nil || !strings.HasPrefix(err.Error(), "gguf: "+path+": ") || !strings.Contains(err.Error(), c.want) {
@@ -254,10 +254,10 @@ func TestWriteFails(t *testing.T) {
 			t.Fatalf("%s: the folder now has %v", name, left)
 		}
 	}
-	if err := NewWriter().WriteFile(dir); err == nil {
+	if err := new(Writer).WriteFile(dir); err == nil {
 		t.Error("a folder is overwritten")
 	}
-	if err := NewWriter().WriteFile(filepath.Join(dir, "none", "a.gguf")); err == nil {
+	if err := new(Writer).WriteFile(filepath.Join(dir, "none", "a.gguf")); err == nil {
 		t.Error("a file is written into a folder that is not there")
 	}
 }

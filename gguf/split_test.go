@@ -13,7 +13,7 @@ import (
 // writePart writes part i of n with the given tensors, each an F32 scalar holding i.
 func writePart(t *testing.T, dir string, i, n, total int, names ...string) {
 	t.Helper()
-	w := NewWriter()
+	w := new(Writer)
 	if i == 0 {
 		w.Set("general.architecture", "llama")
 	}

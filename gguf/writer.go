@@ -19,7 +19,7 @@ const maxName = 63
 
 // Writer collects a file's description and writes it, version 3, in one go. Tensor data is asked for when its
 // turn comes, so that a file of any size is written in little memory. The first mistake made with Set or Add is kept
-// and returned by WriteTo and WriteFile.
+// and returned by WriteTo and WriteFile. The zero value is a writer of an empty file.
 type Writer struct {
 	meta    []keyValue
 	tensors []pending
@@ -32,9 +32,6 @@ type pending struct {
 	Info
 	fill func(io.Writer) error
 }
-
-// NewWriter returns a writer of an empty file.
-func NewWriter() *Writer { return &Writer{names: map[string]bool{}} }
 
 func (w *Writer) fail(field, remedy, format string, args ...any) {
 	if w.err == nil {
@@ -94,6 +91,9 @@ func (w *Writer) Add(name string, t tensor.Type, shape []int, fill func(w io.Wri
 	if w.total > math.MaxInt64/2 {
 		w.fail(field, "", "makes the file larger than any can be")
 		return
+	}
+	if w.names == nil {
+		w.names = map[string]bool{}
 	}
 	w.names[name] = true
 	w.tensors = append(w.tensors, pending{Info{Name: name, Type: t, Shape: slices.Clone(shape), Size: int64(size)}, fill})

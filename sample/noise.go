@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/bits"
 
+	"github.com/grovellm/grove/internal/inside/lower"
 	"github.com/grovellm/grove/internal/kernels/simd"
 )
 
@@ -28,15 +29,20 @@ func stream(seed uint64, position int) uint64 {
 // draw is the token's 64 random bits: number token of the SplitMix64 sequence that starts at key.
 func draw(key uint64, token int32) uint64 { return mix(key + (uint64(token)+1)*golden) }
 
+func init() {
+	lower.AppendHighNoise = appendHighNoise
+	lower.SetLike = func(s, o any) { s.(*Sampler).setLike(o.(*Sampler)) }
+}
+
 // Noise is the standard Gumbel variable g = −log(−log u) of a token at an absolute position,
 // u one of the 2⁵² midpoints between 0 and 1 that are 2⁻⁵² apart. It lies between −3.61 and 36.74.
 func Noise(seed uint64, position int, token int32) float64 {
 	return gumbel(draw(stream(seed, position), token))
 }
 
-// HighNoise appends the tokens of a vocabulary with the highest noise at a position, about n of
+// appendHighNoise appends the tokens of a vocabulary with the highest noise at a position, about n of
 // them: so many are expected.
-func HighNoise(dst []int32, seed uint64, position, vocab, n int) []int32 {
+func appendHighNoise(dst []int32, seed uint64, position, vocab, n int) []int32 {
 	if n <= 0 {
 		return dst
 	}

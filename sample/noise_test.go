@@ -178,12 +178,12 @@ func TestSampleDistribution(t *testing.T) {
 	}
 }
 
-// Tokens of HighNoise have the highest noise of all, and are as many as asked for on average.
+// Tokens of appendHighNoise have the highest noise of all, and are as many as asked for on average.
 func TestLoudTokensHaveTheHighestNoise(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		seed, position := rapid.Uint64().Draw(t, "seed"), rapid.IntRange(0, 1<<20).Draw(t, "position")
 		vocab := rapid.IntRange(1, 3000).Draw(t, "vocab")
-		high := HighNoise(nil, seed, position, vocab, rapid.IntRange(1, 200).Draw(t, "n"))
+		high := appendHighNoise(nil, seed, position, vocab, rapid.IntRange(1, 200).Draw(t, "n"))
 		if !slices.IsSorted(high) {
 			t.Fatalf("%v", high)
 		}
@@ -203,12 +203,12 @@ func TestLoudTokensHaveTheHighestNoise(t *testing.T) {
 	const n, positions, vocab = 48, 400, 16384
 	var high []int32
 	for position := range positions {
-		high = HighNoise(high, 7, position, vocab, n)
+		high = appendHighNoise(high, 7, position, vocab, n)
 	}
 	if mean := float64(len(high)) / positions; math.Abs(mean-n) > 2 { // six standard deviations
 		t.Errorf("%g tokens on average, want %d", mean, n)
 	}
-	if all := HighNoise(nil, 1, 1, 50, 80); len(all) != 50 {
+	if all := appendHighNoise(nil, 1, 1, 50, 80); len(all) != 50 {
 		t.Errorf("%d of 50 tokens", len(all))
 	}
 }
@@ -216,7 +216,7 @@ func TestLoudTokensHaveTheHighestNoise(t *testing.T) {
 // None of the tokens is asked for: there is none.
 func TestNoHighNoise(t *testing.T) {
 	for _, n := range []int{0, -1} {
-		if got := HighNoise([]int32{7}, 1, 2, 1000, n); len(got) != 1 {
+		if got := appendHighNoise([]int32{7}, 1, 2, 1000, n); len(got) != 1 {
 			t.Errorf("%d tokens where %d are asked for", len(got)-1, n)
 		}
 	}

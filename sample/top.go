@@ -202,9 +202,8 @@ func tooLow(x, best float64, h uint64) bool {
 	return float64(bits.Len64(^h>>12)-53)*math.Ln2 > d
 }
 
-// Like makes s choose as o does, with scratch of its own: so a few samplers serve many Params on many goroutines.
-// Both must be for vocabularies of one size.
-func (s *Sampler) Like(o *Sampler) {
+// setLike makes s choose as o does, with scratch of its own: see lower.SetLike.
+func (s *Sampler) setLike(o *Sampler) {
 	s.p = o.p
 	s.vocab = o.vocab
 	s.inv = o.inv

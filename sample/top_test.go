@@ -133,7 +133,7 @@ func TestLike(t *testing.T) {
 		h := NewHistory(0)
 		h.Push(1)
 		b.Sample(logits, 0, h)
-		b.Like(a)
+		b.setLike(a)
 		for position := range 5 {
 			if x, y := a.Sample(logits, position, h), b.Sample(logits, position, h); x != y {
 				r.Fatalf("position %d: %d and %d", position, x, y)

@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/grovellm/grove"
+	layouts "github.com/grovellm/grove/chat"
 	"github.com/grovellm/grove/internal/testing/cases"
 	"github.com/grovellm/grove/serve"
 )
@@ -205,7 +206,11 @@ func TestTokenize(t *testing.T) {
 		t.Errorf("tokens %v, want %v", a, want)
 	}
 	chat := []any{map[string]any{"role": "user", "content": "one"}}
-	tokens, err := m.TokenizeChat([]grove.Message{{Role: "user", Content: "one"}})
+	layout, err := m.Layout()
+	if err != nil {
+		t.Fatal(err)
+	}
+	tokens, err := layout.Encode([]grove.Message{{Role: "user", Content: "one"}}, layouts.Options{Prompt: true})
 	if err != nil {
 		t.Fatal(err)
 	}

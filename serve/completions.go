@@ -3,6 +3,8 @@ package serve
 import (
 	"encoding/json"
 	"net/http"
+
+	"github.com/grovellm/grove/tokenizer"
 )
 
 // completionBody is the body of POST /v1/completions.
@@ -103,7 +105,7 @@ func (c *call) setPrompts(f *field[promptList], limit int) error {
 	for _, tokens := range lists {
 		p := prompt{tokens: tokens}
 		if t := c.model.Tokenizer(); t != nil && c.echo {
-			p.text = t.Decode(tokens)
+			p.text = t.Decode(tokens, tokenizer.DecodeOptions{})
 		}
 		c.prompts = append(c.prompts, p)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/grovellm/grove"
 	"github.com/grovellm/grove/chat"
+	"github.com/grovellm/grove/internal/inside/lower"
 	"github.com/grovellm/grove/tokenizer"
 )
 
@@ -247,7 +248,7 @@ func (c *call) setConversation(v *conversation, cut []*regexp.Regexp) (warnings 
 func (c *call) setReasoning(o *chatOptions, layout *chat.Layout, begun string) {
 	budget := o.ReasoningBudget.or(-1)
 	open := strings.LastIndex(begun, thinkBegin) > strings.LastIndex(begun, thinkEnd)
-	if !layout.Mentions(thinkEnd) || strings.TrimSpace(begun) != "" && !open {
+	if !lower.Mentions(layout, thinkEnd) || strings.TrimSpace(begun) != "" && !open {
 		return
 	}
 	r := &c.request
@@ -264,6 +265,6 @@ func (c *call) setReasoning(o *chatOptions, layout *chat.Layout, begun string) {
 		r.ReasoningBudget = budget
 	}
 	tokens := c.prompts[0].tokens
-	text := c.model.Tokenizer().DecodeWith(tokens[max(0, len(tokens)-8):], tokenizer.DecodeOptions{Special: true})
+	text := c.model.Tokenizer().Decode(tokens[max(0, len(tokens)-8):], tokenizer.DecodeOptions{Special: true})
 	r.ReasoningOpen = open || strings.HasSuffix(strings.TrimSpace(text), thinkBegin)
 }

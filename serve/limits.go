@@ -16,7 +16,6 @@ type Limits struct {
 	Time  time.Duration // of one request, waiting included; 1 hour
 	Read  time.Duration // for a client to send a request's headers, and then its body; 30 seconds
 	Write time.Duration // for a client to take a piece of an answer; 30 seconds
-	Idle  time.Duration // of a connection without a request; 2 minutes
 	Ping  time.Duration // a stream without text sends a comment so often; 15 seconds
 }
 
@@ -33,7 +32,6 @@ func (l *Limits) setDefaults() {
 	setDefault(&l.Time, time.Hour)
 	setDefault(&l.Read, 30*time.Second)
 	setDefault(&l.Write, 30*time.Second)
-	setDefault(&l.Idle, 2*time.Minute)
 	setDefault(&l.Ping, 15*time.Second)
 }
 

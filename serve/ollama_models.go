@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/grovellm/grove/internal/inside"
+	"github.com/grovellm/grove/internal/inside/lower"
 	"github.com/grovellm/grove/internal/model"
 )
 
@@ -90,7 +91,7 @@ func (s *Server) describe(m *Model) *ollamaShown {
 		if _, err := layout.CallForm(); err == nil {
 			can = append(can, "tools")
 		}
-		if layout.Mentions(thinkEnd) {
+		if lower.Mentions(layout, thinkEnd) {
 			can = append(can, "thinking")
 		}
 	}

@@ -67,9 +67,10 @@ func (c *call) start(ctx context.Context, i int) (g *generation, stop func()) {
 	case i%c.n == 0:
 		r.Drafter = registry.Plain
 	}
-	r.Paced, r.FreshPrompt = c.race, c.race
+	more := inside.RequestOptionsOf(&r)
+	more.Paced, more.FreshPrompt = c.race, c.race
 	if c.rounds {
-		inside.SetOnRound(&r, func(q inside.Round) { g.verified = c.verified(&q, &g.stats) })
+		more.OnRound = func(q inside.Round) { g.verified = c.verified(&q, &g.stats) }
 	}
 	g.next, stop = iter.Pull2(c.model.GenerateTokens(ctx, c.prompts[i/c.n].tokens, r))
 	return g, stop

@@ -177,7 +177,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener, drain time.Duration)
 		Handler:           s,
 		TLSConfig:         s.o.TLS,
 		ReadHeaderTimeout: s.o.Read,
-		IdleTimeout:       s.o.Idle,
+		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    64 << 10,
 		ErrorLog:          slog.NewLogLogger(s.o.Log.Handler(), slog.LevelDebug),
 	}

@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/grovellm/grove/internal/inside"
+	"github.com/grovellm/grove/internal/inside/lower"
 	"github.com/grovellm/grove/tokenizer"
 )
 
@@ -148,7 +149,7 @@ func (s *Server) detokenize(x *exchange) error {
 			return fieldError(fmt.Sprintf("%s[%d]", b.Tokens.path, i), "token %d: this model's go from 0 to %d", token, vocab-1)
 		}
 	}
-	text := strings.ToValidUTF8(t.DecodeWith(b.Tokens.value, tokenizer.DecodeOptions{Special: true}), "\ufffd")
+	text := strings.ToValidUTF8(t.Decode(b.Tokens.value, tokenizer.DecodeOptions{Special: true}), "\ufffd")
 	return x.writeJSON(http.StatusOK, detokenized{text, text})
 }
 
@@ -187,8 +188,9 @@ func (s *Server) tokenizerInfo(x *exchange) error {
 	if t == nil {
 		return errNoTokenizer
 	}
+	special := lower.SpecialsOf(t)
 	return x.writeJSON(http.StatusOK, &tokenizerInfo{BOS: orNil(m.tokenNamed(t.BOS())), EOS: orNil(m.tokenNamed(t.EOS())),
-		PAD: orNil(m.tokenNamed(t.PAD())), UNK: orNil(m.tokenNamed(t.UNK())), AddBOS: t.AddBOS(),
+		PAD: orNil(m.tokenNamed(special.PAD)), UNK: orNil(m.tokenNamed(special.UNK)), AddBOS: t.AddBOS(),
 		Template: orNil(m.template()), Length: m.Context()})
 }
 

@@ -63,7 +63,7 @@ func BenchmarkDecode(b *testing.B) {
 	ids := tok.Encode(string(text), EncodeOptions{})
 	b.SetBytes(int64(len(text)))
 	for b.Loop() {
-		tok.Decode(ids)
+		tok.Decode(ids, DecodeOptions{})
 	}
 }
 

@@ -12,12 +12,9 @@ type DecodeOptions struct {
 	Continue bool // the ids continue a text, so a leading space of SentencePiece models belongs to it
 }
 
-// Decode returns the exact bytes that the ids stand for, special tokens left out. Ids cut in the
-// middle of a character give text that is not valid UTF-8; a Decoder never does.
-func (t *Tokenizer) Decode(ids []int32) string { return t.DecodeWith(ids, DecodeOptions{}) }
-
-// DecodeWith is Decode with options.
-func (t *Tokenizer) DecodeWith(ids []int32, o DecodeOptions) string {
+// Decode returns the exact bytes that the ids stand for. Ids cut in the middle of a character give text
+// that is not valid UTF-8; a Decoder never does.
+func (t *Tokenizer) Decode(ids []int32, o DecodeOptions) string {
 	var b strings.Builder
 	start := !o.Continue
 	for _, id := range ids {

@@ -11,9 +11,7 @@ type EncodeOptions struct {
 	AddSpecial   bool // put the tokens around the text that the model expects (BOS, EOS)
 	ParseSpecial bool // let text name control tokens, as the output of a chat template does
 
-	// Shield is a text that, put inside the name of a token, keeps it from being found; it is taken
-	// out before the rest is encoded. Package chat shields what users wrote with it.
-	Shield string
+	shield string // see lower.EncodeShielded
 }
 
 // Encode returns the ids of text.
@@ -50,8 +48,8 @@ func (t *Tokenizer) encode(dst []int32, text string, o EncodeOptions, sc *scratc
 		// Some files want added tokens found in the normalised text.
 		text = apply(t.normalize, text, first)
 		return cutAt(after, dst, text, func(dst []int32, text string, start bool) []int32 {
-			if o.Shield != "" {
-				text = strings.ReplaceAll(text, o.Shield, "")
+			if o.shield != "" {
+				text = strings.ReplaceAll(text, o.shield, "")
 			}
 			text = apply(t.escape, text, first && start)
 			return t.split(dst, text, t.stages, len(dst), sc)

@@ -16,7 +16,7 @@ type meta map[string]any
 
 func writeGGUF(t *testing.T, m meta) *gguf.File {
 	t.Helper()
-	w := gguf.NewWriter()
+	w := new(gguf.Writer)
 	for k, v := range m {
 		w.Set(k, v)
 	}
@@ -63,9 +63,9 @@ func TestFromGGUF(t *testing.T) {
 		t.Error(tok.EOS(), tok.BOS(), tok.AddBOS(), tok.eog)
 	}
 	// <|endoftext|> was marked as plain text; by its name it is not.
-	if tok.Type(n-1) != tokenkind.Control || !tok.IsSpecial(n-1) || tok.Type(n) != 0 || tok.Piece(n) != "" ||
+	if tok.kind(n-1) != tokenkind.Control || !tok.IsSpecial(n-1) || tok.kind(n) != 0 || tok.Piece(n) != "" ||
 		tok.Text(-1) != "" {
-		t.Error(tok.Type(n-1), tok.Type(n))
+		t.Error(tok.kind(n-1), tok.kind(n))
 	}
 	if got := tok.Templates(); !maps.Equal(got, map[string]string{"default": "T", "tool_use": "U"}) {
 		t.Error(got)
@@ -86,7 +86,7 @@ func TestFromGGUF(t *testing.T) {
 	m["tokenizer.ggml.bos_token_id"] = uint32(n - 1)
 	m["tokenizer.ggml.padding_token_id"] = uint32(1<<32 - 1)
 	if tok, err = FromGGUF(writeGGUF(t, m)); err != nil || !tok.AddBOS() ||
-		tok.Encode("", EncodeOptions{AddSpecial: true})[0] != n-1 || tok.PAD() != -1 {
+		tok.Encode("", EncodeOptions{AddSpecial: true})[0] != n-1 || tok.pad != -1 {
 		t.Error("BOS is not added:", err)
 	}
 }
@@ -145,17 +145,19 @@ func TestGGUFSentencePiece(t *testing.T) {
 	for _, text := range []string{"the word", "  in the  中文 </s>", "é\xff"} {
 		ids, want := tok.Encode(text, EncodeOptions{AddSpecial: true}), append([]int32{1},
 			spm.Encode(text, EncodeOptions{})...)
-		if !slices.Equal(ids, want) || tok.Decode(ids) != text {
-			t.Errorf("%q gives %v, want %v, and decodes to %q", text, ids, want, tok.Decode(ids))
+		if !slices.Equal(ids, want) || tok.Decode(ids, DecodeOptions{}) != text {
+			t.Errorf("%q gives %v, want %v, and decodes to %q", text, ids, want, tok.Decode(ids, DecodeOptions{}))
 		}
 	}
 	// A text that goes on keeps its first space; one that starts does not.
 	id, _ := tok.Find("▁the")
-	if tok.Decode([]int32{id}) != "the" || tok.DecodeWith([]int32{id}, DecodeOptions{Continue: true}) != " the" {
+	if tok.Decode([]int32{id}, DecodeOptions{}) != "the" ||
+		tok.Decode([]int32{id}, DecodeOptions{Continue: true}) != " the" {
 		t.Error("leading space")
 	}
 	m["tokenizer.ggml.add_space_prefix"] = false
-	if tok, err = FromGGUF(writeGGUF(t, m)); err != nil || tok.Decode(tok.Encode(" the", EncodeOptions{})) != " the" {
+	if tok, err = FromGGUF(writeGGUF(t, m)); err != nil ||
+		tok.Decode(tok.Encode(" the", EncodeOptions{}), DecodeOptions{}) != " the" {
 		t.Error("add_space_prefix:", err)
 	}
 	for key, bad := range map[string]any{"tokenizer.ggml.scores": []float32{1}, "tokenizer.ggml.token_type": []int32{1}} {
@@ -243,7 +245,7 @@ func TestGemma4Tokens(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("tokens %v, want %v", got, want)
 	}
-	if text := tok.Decode(want[1 : len(want)-1]); text != "ab ab a\n\n\né" {
+	if text := tok.Decode(want[1:len(want)-1], DecodeOptions{}); text != "ab ab a\n\n\né" {
 		t.Errorf("decoded as %q", text)
 	}
 	if !tok.IsEOG(11) || !tok.IsEOG(1) {

@@ -28,7 +28,7 @@ func checkUse(t testing.TB, size int, text string, read func() (*Tokenizer, erro
 		if err != nil {
 			return
 		}
-		for _, o := range []EncodeOptions{{}, {AddSpecial: true, ParseSpecial: true, Shield: "\ufdd0"}} {
+		for _, o := range []EncodeOptions{{}, {AddSpecial: true, ParseSpecial: true, shield: "\ufdd0"}} {
 			ids := tok.Encode(text, o)
 			if len(ids) > maxGrowth*(len(text)+1)+2*maxAround {
 				t.Fatalf("%d bytes give %d ids", len(text), len(ids))
@@ -38,7 +38,7 @@ func checkUse(t testing.TB, size int, text string, read func() (*Tokenizer, erro
 					t.Fatalf("%.60q gives the id %d of %d", text, id, tok.VocabSize())
 				}
 			}
-			tok.DecodeWith(ids[:min(len(ids), maxText)], DecodeOptions{Special: true})
+			tok.Decode(ids[:min(len(ids), maxText)], DecodeOptions{Special: true})
 		}
 	})
 }
@@ -237,7 +237,7 @@ func FuzzPipeline(f *testing.F) {
 
 // gguf is a GGUF file with a tokenizer's keys.
 func (r *recipe) gguf() []byte {
-	w := gguf.NewWriter()
+	w := new(gguf.Writer)
 	kind := []string{"llama", "gpt2", "t5"}[r.next()%3]
 	w.Set("tokenizer.ggml.model", kind)
 	w.Set("tokenizer.ggml.pre", []string{"gpt-2", "llama-bpe", "deepseek-llm", "falcon", "viking", "tekken",

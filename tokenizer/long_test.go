@@ -110,7 +110,7 @@ func TestLongTexts(t *testing.T) {
 					if got := digestOf(ids); got != want[k] {
 						t.Errorf("%d ids with sum %s, llama.cpp has %d with %s", got.n, got.sum, want[k].n, want[k].sum)
 					}
-					if tok.Decode(ids) != text {
+					if tok.Decode(ids, DecodeOptions{}) != text {
 						t.Error("the ids do not decode to the text")
 					}
 				})

@@ -54,9 +54,9 @@ func TestGolden(t *testing.T) {
 		for _, r := range rows {
 			ids := tok.Encode(r.Text, EncodeOptions{ParseSpecial: r.Special})
 			if !slices.Equal(ids, r.IDs) {
-				t.Errorf("%s, special %v: %q\n got %v\nwant %v", tok.Source(), r.Special, r.Text, ids, r.IDs)
+				t.Errorf("%s, special %v: %q\n got %v\nwant %v", tok.source, r.Special, r.Text, ids, r.IDs)
 			}
-			if back := tok.DecodeWith(ids, DecodeOptions{Special: true}); back != r.Text {
+			if back := tok.Decode(ids, DecodeOptions{Special: true}); back != r.Text {
 				t.Errorf("%q decodes to %q", r.Text, back)
 			}
 		}
@@ -118,7 +118,7 @@ func TestRoundTrip(t *testing.T) {
 					text = strings.ReplaceAll(text, "▁", "_") // stands for a space in these models
 				}
 				ids := tok.Encode(text, EncodeOptions{})
-				if back := tok.Decode(ids); back != text {
+				if back := tok.Decode(ids, DecodeOptions{}); back != text {
 					t.Fatalf("%q decodes to %q by %v", text, back, ids)
 				}
 				for _, id := range ids {
@@ -127,7 +127,7 @@ func TestRoundTrip(t *testing.T) {
 					}
 				}
 				parsed := tok.Encode(text, EncodeOptions{ParseSpecial: true})
-				if back := tok.DecodeWith(parsed, DecodeOptions{Special: true}); back != text {
+				if back := tok.Decode(parsed, DecodeOptions{Special: true}); back != text {
 					t.Fatalf("%q decodes to %q by %v", text, back, parsed)
 				}
 			})
@@ -151,7 +151,7 @@ func checkDecoder(t interface{ Fatalf(string, ...any) }, tok *Tokenizer, ids []i
 		got.WriteString(s)
 	}
 	got.WriteString(d.Flush())
-	if want := string([]rune(tok.DecodeWith(ids, o))); got.String() != want {
+	if want := string([]rune(tok.Decode(ids, o))); got.String() != want {
 		t.Fatalf("%v: %q in pieces, %q at once", ids, got.String(), want)
 	}
 }
@@ -196,7 +196,7 @@ func FuzzEncodeDecode(f *testing.F) {
 			}
 			for _, o := range []EncodeOptions{{}, {ParseSpecial: true}} {
 				ids := tok.Encode(text, o)
-				if back := tok.DecodeWith(ids, DecodeOptions{Special: true}); back != text {
+				if back := tok.Decode(ids, DecodeOptions{Special: true}); back != text {
 					t.Fatalf("%s: %q decodes to %q by %v", name, text, back, ids)
 				}
 				checkDecoder(t, tok, ids, DecodeOptions{})
@@ -236,7 +236,7 @@ func TestShield(t *testing.T) {
 				continue
 			}
 			in := "a " + text[:1] + shield + text[1:] + " b"
-			got := tok.Encode(in, EncodeOptions{ParseSpecial: true, Shield: shield})
+			got := tok.Encode(in, EncodeOptions{ParseSpecial: true, shield: shield})
 			if want := tok.Encode("a "+text+" b", EncodeOptions{}); !slices.Equal(got, want) {
 				t.Errorf("%s: %q gives %v, want %v", name, in, got, want)
 			}

@@ -121,10 +121,10 @@ func scannerFor(pattern string) (scanner, error) {
 	return nil, fmt.Errorf("the split pattern %q is not one that grove has a scanner for", pattern)
 }
 
-// Splitter returns what cuts text into words for the pre-tokenizer of a name: a function that gives
+// findSplitter returns what cuts text into words for the pre-tokenizer of a name: a function that gives
 // the length in bytes of the first word of a text that is not empty. Pre-tokenizers that cut in
 // several stages have none.
-func Splitter(pre string) (func(string) int, error) {
+func findSplitter(pre string) (func(string) int, error) {
 	p, err := presetFor(pre)
 	if err != nil {
 		return nil, err

@@ -45,11 +45,11 @@ func TestEndsThatFilesName(t *testing.T) {
 		if !isText && !(json && ty == tokenkind.Normal) {
 			wantType = tokenkind.Control
 		}
-		if name := s.tokens[id]; !slices.Contains(fimNames, name) && tok.Type(id) != wantType {
-			r.Fatalf("type %d, want %d", tok.Type(id), wantType)
+		if name := s.tokens[id]; !slices.Contains(fimNames, name) && tok.kind(id) != wantType {
+			r.Fatalf("type %d, want %d", tok.kind(id), wantType)
 		}
 		if text := "a" + name + "b"; isText && ty == tokenkind.UserDefined && tok.Decode(tok.Encode(text,
-			EncodeOptions{})) != text {
+			EncodeOptions{}), DecodeOptions{}) != text {
 			r.Fatal("the token is hidden")
 		}
 	})
@@ -76,7 +76,7 @@ func TestBytesThatAreMissing(t *testing.T) {
 				want.WriteByte(text[i])
 			}
 		}
-		if got := tok.Decode(tok.Encode(text, EncodeOptions{})); got != want.String() {
+		if got := tok.Decode(tok.Encode(text, EncodeOptions{}), DecodeOptions{}); got != want.String() {
 			r.Fatalf("%q became %q, want %q", text, got, want.String())
 		}
 	})

@@ -2,6 +2,7 @@ package tokenizer
 
 import (
 	"github.com/grovellm/grove/internal/files/tokenkind"
+	"github.com/grovellm/grove/internal/inside/lower"
 	"strings"
 	"sync"
 )
@@ -45,26 +46,30 @@ type Tokenizer struct {
 // template is a chat template as the file has it.
 type template struct{ name, text string }
 
+func init() {
+	lower.TokenKind = func(tok any, id int32) int32 { return tok.(*Tokenizer).kind(id) }
+	lower.SourceOf = func(tok any) string { return tok.(*Tokenizer).source }
+	lower.SpecialsOf = func(tok any) lower.Specials {
+		t := tok.(*Tokenizer)
+		return lower.Specials{UNK: t.unk, PAD: t.pad, AddEOS: len(t.suffix) > 0}
+	}
+	lower.EncodeShielded = func(tok any, text, shield string) []int32 {
+		return tok.(*Tokenizer).Encode(text, EncodeOptions{ParseSpecial: true, shield: shield})
+	}
+	lower.FindSplitter = findSplitter
+}
+
 // VocabSize is the number of ids, 0 … VocabSize()−1. A model's embedding may have more rows, never fewer.
 func (t *Tokenizer) VocabSize() int { return len(t.text) }
-
-// Source is the file that the tokenizer was read from.
-func (t *Tokenizer) Source() string { return t.source }
 
 // Notes are remarks about the file for its user: what it leaves out, and what was taken instead.
 func (t *Tokenizer) Notes() []string { return t.notes }
 
-// BOS, EOS, UNK and PAD return the ids of the model's special tokens, −1 for those it does not have.
+// BOS is the token that begins a text, −1 where the model has none.
 func (t *Tokenizer) BOS() int32 { return t.bos }
 
-// EOS is the token that ends a text.
+// EOS is the token that ends a text, −1 where the model has none.
 func (t *Tokenizer) EOS() int32 { return t.eos }
-
-// UNK stands for text that has no token.
-func (t *Tokenizer) UNK() int32 { return t.unk }
-
-// PAD fills batches.
-func (t *Tokenizer) PAD() int32 { return t.pad }
 
 // IsEOG reports whether a generation ends at id: the model's end of text or of turn.
 func (t *Tokenizer) IsEOG(id int32) bool {
@@ -76,11 +81,8 @@ func (t *Tokenizer) IsEOG(id int32) bool {
 	return false
 }
 
-// AddBOS and AddEOS report what EncodeOptions.AddSpecial adds.
+// AddBOS reports whether EncodeOptions.AddSpecial begins the text with a token.
 func (t *Tokenizer) AddBOS() bool { return len(t.prefix) > 0 }
-
-// AddEOS reports whether AddSpecial ends the text with a token.
-func (t *Tokenizer) AddEOS() bool { return len(t.suffix) > 0 }
 
 // Templates are the file's chat templates by name. Most models have one, named "default". Package chat renders them.
 func (t *Tokenizer) Templates() map[string]string {
@@ -93,9 +95,8 @@ func (t *Tokenizer) Templates() map[string]string {
 
 func (t *Tokenizer) has(id int32) bool { return id >= 0 && int(id) < len(t.text) }
 
-// Type says what the token is for, in GGUF's numbers: 1 normal, 2 unknown, 3 control, 4 user-defined, 5 unused, 6 a
-// byte; 0 for an id outside the vocabulary.
-func (t *Tokenizer) Type(id int32) int32 {
+// kind says what the token is for; 0 for an id outside the vocabulary.
+func (t *Tokenizer) kind(id int32) int32 {
 	if !t.has(id) {
 		return 0
 	}

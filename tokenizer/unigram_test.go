@@ -214,7 +214,7 @@ func TestUnigramBestSum(t *testing.T) {
 			sum, rest := 0.0, word
 			for _, id := range ids {
 				piece, score := s.tokens[id], s.scores[id]
-				if tok.Type(id) == tokenkind.Byte {
+				if tok.kind(id) == tokenkind.Byte {
 					piece, score = rest[:1], 0
 					if utf8.RuneStart(rest[0]) {
 						score = s.lowest - unknownPenalty // of the character
@@ -275,7 +275,7 @@ func TestUnigramSameInBothFormats(t *testing.T) {
 					}
 					// ▁ stands for a space, and a text that begins with a token has no space before it.
 					if withBytes && !c.merge && !o.ParseSpecial && !strings.Contains(text, "▁") {
-						if x, y := fromGGUF.Decode(a), fromJSON.Decode(b); x != text || y != text {
+						if x, y := fromGGUF.Decode(a, DecodeOptions{}), fromJSON.Decode(b, DecodeOptions{}); x != text || y != text {
 							t.Fatalf("%s: %q decodes to %q and %q", name, text, x, y)
 						}
 					}

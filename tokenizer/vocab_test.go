@@ -72,7 +72,7 @@ func TestLlamaCppVocabularies(t *testing.T) {
 				} else {
 					passed++
 				}
-				if back := tok.Decode(tok.Encode(texts[i], EncodeOptions{})); back != texts[i] {
+				if back := tok.Decode(tok.Encode(texts[i], EncodeOptions{}), DecodeOptions{}); back != texts[i] {
 					t.Errorf("%q decodes to %q", texts[i], back)
 				}
 			}

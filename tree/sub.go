@@ -8,27 +8,24 @@ import (
 )
 
 // Sub makes dst the best connected sub-tree of t with at most budget nodes (root included, which
-// always stays) and no node deeper than depth: the nodes with the largest path log-probability, ties to
-// the lower index. A path is never likelier than its beginning, so those nodes form a tree, and no other
+// always stays) and no node deeper than depth: the nodes with the largest score, ties to the lower
+// index. Each node has a score, and none a larger one than its parent; nil stands for path
+// log-probabilities. A path is never likelier than its beginning, so those nodes form a tree, and no other
 // tree of that size has a larger sum of path probabilities, which is the number of tokens it is expected
 // to get accepted. Kept nodes stay in their order. It returns the new index of each node of t, -1 where it was
 // dropped, in index's memory. dst must not be t.
-func (t *Tree) Sub(dst *Tree, budget, depth int, index []int32) []int32 {
-	score := dst.score[:0]
-	for i, p := range t.Parent {
-		s := t.LogProb[i]
-		if p >= 0 {
-			s = score[p] + min(s, 0)
+func (t *Tree) Sub(dst *Tree, score []float32, budget, depth int, index []int32) []int32 {
+	if score == nil {
+		score = dst.score[:0]
+		for i, p := range t.Parent {
+			s := t.LogProb[i]
+			if p >= 0 {
+				s = score[p] + min(s, 0)
+			}
+			score = append(score, s)
 		}
-		score = append(score, s)
+		dst.score = score
 	}
-	dst.score = score
-	return t.Best(dst, score, budget, depth, index)
-}
-
-// Best makes dst the sub-tree of t that Sub describes, by other scores than path log-probabilities.
-// Each node has one, and none has a larger one than its parent.
-func (t *Tree) Best(dst *Tree, score []float32, budget, depth int, index []int32) []int32 {
 	order := dst.order[:0]
 	for i := range t.Token {
 		if int(t.Depth[i]) <= depth || i == 0 {

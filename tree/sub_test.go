@@ -15,7 +15,7 @@ func TestSubIsTheBest(t *testing.T) {
 		budget := rapid.IntRange(0, 13).Draw(r, "budget")
 		depth := rapid.IntRange(0, 12).Draw(r, "depth")
 		sub := New(0)
-		index := tr.Sub(sub, budget, depth, nil)
+		index := tr.Sub(sub, nil, budget, depth, nil)
 
 		gain := func(mask int) (sum float64) {
 			for i := range tr.Token {
@@ -67,7 +67,7 @@ func TestSubKeepsStructure(t *testing.T) {
 		}
 		budget := rapid.IntRange(1, 90).Draw(r, "budget")
 		sub := New(0)
-		index := tr.Sub(sub, budget, tr.MaxDepth(), nil)
+		index := tr.Sub(sub, nil, budget, tr.MaxDepth(), nil)
 		if err := sub.Check(6); err != nil {
 			r.Fatal(err)
 		}
@@ -138,7 +138,7 @@ func TestPick(t *testing.T) {
 
 		sub := New(0)
 		nodes = nodes[:0]
-		for i, n := range tr.Sub(sub, rapid.IntRange(1, 40).Draw(r, "budget"), 9, nil) {
+		for i, n := range tr.Sub(sub, nil, rapid.IntRange(1, 40).Draw(r, "budget"), 9, nil) {
 			if n >= 0 {
 				nodes = append(nodes, int32(i))
 			}

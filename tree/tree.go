@@ -1,6 +1,6 @@
 // Package tree holds the unit of work of a pass: a tree of token rows under the last
-// committed token. What the papers call the tree mask, position ids, the retrieval
-// matrix and index remapping are methods of Tree (Merged-Tree Dual Drafting, sections 3 and 4).
+// committed token. What the papers call the tree mask, position ids and the retrieval
+// matrix are methods of Tree (Merged-Tree Dual Drafting, sections 3 and 4).
 //
 // A Tree keeps its buffers through Reset, so a loop that builds one tree a round
 // allocates nothing once it has seen its largest.
@@ -154,9 +154,6 @@ func (t *Tree) Children(i int, dst []int32) []int32 {
 	}
 	return dst
 }
-
-// Leaf reports whether i has no children.
-func (t *Tree) Leaf(i int) bool { return t.first[i] < 0 }
 
 // PathLogProb is the log-probability of the whole path from the root to i.
 func (t *Tree) PathLogProb(i int) float32 {

@@ -35,8 +35,8 @@ func TestFlagOfFields(t *testing.T) {
 	help := must(t, "", "help", "chat") + must(t, "", "help", "run") + must(t, "", "help", "serve")
 	inside := map[string]bool{"Progress": true, "DraftGGUF": true, "HeadGGUF": true, "OfferedHeads": true,
 		"PredictTokens": true, "Sampling": true,
-		"Logprobs": true, "TopLogprobs": true, "PromptLogprobs": true, "Priority": true, "Tenant": true, "FreshPrompt": true,
-		"Paced": true, "Tools": true, "Reasoning": true, "Deadline": true, "ReasoningOpen": true, "StopInReasoning": true,
+		"Logprobs": true, "TopLogprobs": true, "PromptLogprobs": true, "Priority": true, "Tenant": true,
+		"Tools": true, "Reasoning": true, "Deadline": true, "ReasoningOpen": true, "StopInReasoning": true,
 		"ReasoningBudget": true}
 	for prefix, v := range map[string]any{"": grove.Request{}, " ": grove.Options{}, "Sampling.": grove.Sampling{}} {
 		for i := range reflect.TypeOf(v).NumField() {

@@ -7,6 +7,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/grovellm/grove"
+	layouts "github.com/grovellm/grove/chat"
 	"github.com/grovellm/grove/internal/bench"
 	"github.com/grovellm/grove/internal/command"
 	"github.com/grovellm/grove/internal/drafters/registry"
@@ -135,7 +136,7 @@ func tokenize(m *grove.Model, suite bench.Suite, most int, templated bool) (prom
 	for _, prompt := range suite.Prompts {
 		var tokens []int32
 		if templated && prompt.Question {
-			tokens, err = m.TokenizeChat([]grove.Message{{Role: "user", Content: prompt.Text}})
+			tokens, err = encodeQuestion(m, prompt.Text)
 		} else {
 			tokens, err = m.Tokenize(prompt.Text)
 		}
@@ -145,4 +146,13 @@ func tokenize(m *grove.Model, suite bench.Suite, most int, templated bool) (prom
 		prompts = append(prompts, tokens[:min(len(tokens), most, m.Context()/2)])
 	}
 	return prompts, nil
+}
+
+// encodeQuestion puts a question in the model's chat template.
+func encodeQuestion(m *grove.Model, text string) ([]int32, error) {
+	layout, err := m.Layout()
+	if err != nil {
+		return nil, err
+	}
+	return layout.Encode([]grove.Message{{Role: "user", Content: text}}, layouts.Options{Prompt: true})
 }

@@ -135,17 +135,17 @@ func (d *demo) say(format string, args ...any) {
 func (d *demo) lane(ctx context.Context, title, drafter string) *lane {
 	r := d.r
 	r.Drafter = drafter
-	r.Paced = true
-	r.FreshPrompt = true
+	more := inside.RequestOptionsOf(&r)
+	more.Paced, more.FreshPrompt = true, true
 	if drafter == registry.Plain {
-		inside.SetOnRound(&r, nil)
+		more.OnRound = nil
 	}
 	return &lane{title: title, chunks: d.m.GenerateTokens(ctx, d.prompt, r)}
 }
 
 // run shows plain decoding and the drafter.
 func (d *demo) run(ctx context.Context) error {
-	inside.SetOnRound(&d.r, d.best.round)
+	inside.RequestOptionsOf(&d.r).OnRound = d.best.round
 	lanes := []*lane{
 		d.lane(ctx, "plain decoding", registry.Plain),
 		d.lane(ctx, "tree speculation ("+d.r.Drafter+")", d.r.Drafter),

@@ -64,7 +64,7 @@ func (cmd *runCmd) Run(p *command.Program) error {
 	out := &printer{p: p, name: command.ModelName(m, cmd.Model), padded: inside.Target(m).Model.Config.Padded}
 	if cmd.Show != nil {
 		view := newTreeView(p, m)
-		inside.SetOnRound(&request, view.round)
+		inside.RequestOptionsOf(&request).OnRound = view.round
 		out.late = !p.JSON
 	}
 	result, err := out.stream(generate(ctx, request))

@@ -47,18 +47,19 @@ type generator func(context.Context, grove.Request) iter.Seq2[grove.Chunk, error
 // in turn. first is the drafted run that the user saw.
 func compare(ctx context.Context, p *command.Program, generate generator, r grove.Request,
 	first *grove.Result) (*comparison, error) {
-	c := &comparison{Runs: mostRuns, Different: -1, Sampled: r.Accept == "rejection" && r.Sampling.Temperature > 0}
+	c := &comparison{Runs: mostRuns, Different: -1}
+	c.Sampled = inside.RequestOptionsOf(&r).Accept == "rejection" && r.Sampling.Temperature > 0
 	if one := inside.Stats(first).Prefill + inside.Stats(first).Decode; one > 0 {
 		c.Runs = min(max(int(comparing/(2*one)), 1), mostRuns)
 	}
 	bar := p.Progress("comparing with plain decoding", false)
 	defer bar.End()
-	inside.SetOnRound(&r, nil)
-	r.FreshPrompt = true
+	more := inside.RequestOptionsOf(&r)
+	more.OnRound, more.FreshPrompt = nil, true
 	plainly := r
 	plainly.Drafter = registry.Plain
 	plainly.Predict = ""
-	plainly.Accept = ""
+	inside.RequestOptionsOf(&plainly).Accept = ""
 	drafted, plain := []*grove.Result{first}, []*grove.Result(nil)
 	for i := range c.Runs {
 		result, err := grove.Collect(generate(ctx, plainly))

@@ -64,11 +64,11 @@ func (cmd *demoCmd) picture(p *command.Program, r grove.Request) error {
 	}
 	r.Uncontrolled, r.MaxTokens = true, 256
 	var rounds []*drawnRound
-	inside.SetOnRound(&r, func(q inside.Round) {
+	inside.RequestOptionsOf(&r).OnRound = func(q inside.Round) {
 		d := &drawnRound{path: append([]int32(nil), q.Path...), next: q.Next}
 		d.tree.Copy(q.Tree)
 		rounds = append(rounds, d)
-	})
+	}
 	prompt, err := m.Tokenize(cmd.Prompt)
 	if err != nil {
 		return err

@@ -44,7 +44,7 @@ func (cmd *tokenizeCmd) Run(p *command.Program) error {
 		if ids, err = parseIDs(text, tok.VocabSize()); err != nil {
 			return err
 		}
-		text = tok.DecodeWith(ids, tokenizer.DecodeOptions{Special: true})
+		text = tok.Decode(ids, tokenizer.DecodeOptions{Special: true})
 	} else {
 		ids = tok.Encode(text, tokenizer.EncodeOptions{AddSpecial: !cmd.Plain, ParseSpecial: !cmd.Plain})
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/grovellm/grove/internal/inside"
 	"github.com/grovellm/grove/internal/train"
 	"github.com/grovellm/grove/internal/train/data"
+	"github.com/grovellm/grove/tokenizer"
 )
 
 // overFlags say which model a head or a router is trained for, and on what text.
@@ -170,7 +171,8 @@ func (f *overFlags) answer(ctx context.Context, m *grove.Model, j *train.Job) er
 		}
 		t.layout = nil
 		for _, tokens := range beginnings {
-			t.prompts = append(t.prompts, []grove.Message{{Role: "user", Content: m.Tokenizer().Decode(tokens)}})
+			begun := m.Tokenizer().Decode(tokens, tokenizer.DecodeOptions{})
+			t.prompts = append(t.prompts, []grove.Message{{Role: "user", Content: begun}})
 		}
 	default:
 		t.ownShare = 1

@@ -13,6 +13,7 @@ import (
 	layouts "github.com/grovellm/grove/chat"
 	"github.com/grovellm/grove/internal/train"
 	"github.com/grovellm/grove/sample"
+	"github.com/grovellm/grove/tokenizer"
 )
 
 // talker holds conversations.
@@ -77,7 +78,7 @@ func (t *talker) talk(ctx context.Context, number int) (talk []train.Conversatio
 		if err != nil || len(answer) < 2 {
 			return talk, err
 		}
-		text := t.m.Tokenizer().Decode(answer)
+		text := t.m.Tokenizer().Decode(answer, tokenizer.DecodeOptions{})
 		if end := t.end(); ended && end >= 0 && answer[len(answer)-1] != end {
 			answer = append(answer, end)
 		}
@@ -111,7 +112,7 @@ func (t *talker) ask(ctx context.Context, messages []grove.Message, seed uint64)
 	if err != nil || !ended {
 		return "", err
 	}
-	text := strings.TrimSpace(t.m.Tokenizer().Decode(tokens))
+	text := strings.TrimSpace(t.m.Tokenizer().Decode(tokens, tokenizer.DecodeOptions{}))
 	if len(strings.Fields(text)) < 2 || strings.IndexFunc(text, unicode.IsLetter) < 0 ||
 		strings.ContainsRune(text, unicode.ReplacementChar) {
 		return "", nil

@@ -14,6 +14,7 @@ import (
 	layouts "github.com/grovellm/grove/chat"
 	"github.com/grovellm/grove/internal/command"
 	"github.com/grovellm/grove/models"
+	"github.com/grovellm/grove/tokenizer"
 )
 
 // Templates in which the user's turn stands in different places.
@@ -77,7 +78,8 @@ func TestTalk(t *testing.T) {
 			header := asked[0]
 			other, err := layout.Encode([]grove.Message{{Role: "user", Content: words.Draw(t, "other")}}, layouts.Options{})
 			if err != nil || len(header) >= len(other) || !slices.Equal(header, other[:len(header)]) {
-				t.Fatalf("a prompt stands behind %q, in %q", m.Tokenizer().Decode(header), m.Tokenizer().Decode(other))
+				tok, o := m.Tokenizer(), tokenizer.DecodeOptions{}
+				t.Fatalf("a prompt stands behind %q, in %q", tok.Decode(header, o), tok.Decode(other, o))
 			}
 		}
 	})

@@ -11,9 +11,8 @@ import (
 // same token: a tree with a few branches at each node.
 type runnersUp struct {
 	draft.Base
-	sampler   *sample.Sampler
-	width     int // branches
-	proposals []draft.Proposal
+	sampler *sample.Sampler
+	width   int // branches
 }
 
 // likely is what it knows of one text: for a token the candidates after it, the likeliest first.
@@ -46,8 +45,7 @@ func (d *runnersUp) Propose(ctx context.Context, requests []draft.Request) ([]dr
 			}
 		}
 	}
-	d.proposals = draft.Proposals(d.proposals, len(requests))
-	return d.proposals, ctx.Err()
+	return make([]draft.Proposal, len(requests)), ctx.Err()
 }
 
 func init() {

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"github.com/grovellm/grove/tokenizer"
 )
 
 // FaithfulReport says how far drafters' trees were to be believed. A gap is what the drafter says
@@ -173,7 +175,10 @@ func (p *places) example() *FaithfulExample {
 	if at < 0 {
 		return nil
 	}
-	f, decode := &p.found[at], p.o.Target.Model.Tokenizer.Decode
+	f := &p.found[at]
+	decode := func(tokens []int32) string {
+		return p.o.Target.Model.Tokenizer.Decode(tokens, tokenizer.DecodeOptions{})
+	}
 	e := &FaithfulExample{Prompt: f.prompt, At: f.at, Root: decode([]int32{f.root})}
 	for m := range p.looks {
 		x := ExampleBranches{Name: p.looks[m].method.Name, Accepted: f.trees[m].accepted}

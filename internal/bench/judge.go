@@ -65,7 +65,7 @@ func judge(t *tree.Tree, logits func(node int) []float32) (j judged) {
 
 	var leaves []int
 	for i := 1; i < t.Len(); i++ {
-		if t.Leaf(i) {
+		if !slices.Contains(t.Parent, int32(i)) {
 			leaves = append(leaves, i)
 		}
 	}

@@ -67,7 +67,7 @@ type ServeLoop struct {
 func Serve(ctx context.Context, o ServeOptions) (*ServeReport, error) {
 	o.Drafters = withFirst(o.Drafters, registry.Plain)
 	o.Clients = withFirst(o.Clients, 1)
-	o.Request.FreshPrompt = true
+	inside.RequestOptionsOf(&o.Request).FreshPrompt = true
 	r := &ServeReport{Setting: NewSetting(inside.Target(o.Model).Model, "", o.ModelName),
 		Tokens: o.Request.MaxTokens, Rounds: o.Rounds}
 	texts := make([][]int32, len(o.Prompts)) // of one caller without a drafter

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/grovellm/grove"
+	"github.com/grovellm/grove/internal/inside"
 )
 
 // SampleFlags are those of a request's Sampling.
@@ -66,7 +67,8 @@ type GenerateFlags struct {
 
 func (f *GenerateFlags) Request() (grove.Request, error) {
 	r := grove.Request{MaxTokens: f.MaxTokens, Stop: f.Stop, IgnoreEnd: f.IgnoreEnd, Drafter: f.Drafter, Budget: f.Budget,
-		Accept: f.Accept, Uncontrolled: f.Uncontrolled, Regex: f.Regex}
+		Uncontrolled: f.Uncontrolled, Regex: f.Regex}
+	inside.RequestOptionsOf(&r).Accept = f.Accept
 	var err error
 	if r.Sampling, err = f.Sampling(); err != nil {
 		return r, err

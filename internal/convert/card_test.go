@@ -33,7 +33,7 @@ func TestSameMetadata(t *testing.T) {
 	about := regexp.MustCompile(`^general\.|^tokenizer\.ggml\..*_token_ids?$`)
 	words := rapid.StringMatching(`[A-Za-z0-9:#'"\\ \-/.é東|>{\[]{1,20}`)
 	cases.Check(t, 20, func(r *rapid.T) {
-		w := gguf.NewWriter()
+		w := new(gguf.Writer)
 		roles := []string{"unknown", "mask", "padding", "cls", "eot"}
 		for name, value := range source.Meta() {
 			key, special := strings.CutPrefix(strings.TrimSuffix(name, "_token_id"), "tokenizer.ggml.")

@@ -99,7 +99,7 @@ func checkTokens(set func(*gguf.Writer) error, tok *tokenizer.Tokenizer) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	w := gguf.NewWriter()
+	w := new(gguf.Writer)
 	if err := set(w); err != nil {
 		return err
 	}

@@ -74,7 +74,7 @@ func (x *head) toGGUF(ctx context.Context, dir, path string, o Options, err erro
 		return nil, err
 	}
 	defer x.Close()
-	w := gguf.NewWriter()
+	w := new(gguf.Writer)
 	c := x.Shape.Common()
 	v := &tokenSource{dir: dir, vocab: c.Layers.Vocab, fits: x.fits}
 	if notes, err = v.add(w, o.Target); err != nil {

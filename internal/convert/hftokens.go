@@ -10,6 +10,7 @@ import (
 	"github.com/grovellm/grove/gguf"
 	"github.com/grovellm/grove/internal/files/ggufkeys"
 	"github.com/grovellm/grove/internal/files/tokenkind"
+	"github.com/grovellm/grove/internal/inside/lower"
 	"github.com/grovellm/grove/tokenizer"
 )
 
@@ -47,7 +48,7 @@ func tokenizerFiles(f *gguf.File, tok *tokenizer.Tokenizer) (tokens, settings fi
 		model["fuse_unk"] = true
 		model["byte_fallback"] = true
 		model["merges"] = mergesOf(tok, values)
-		if id := tok.UNK(); id >= 0 {
+		if id := lower.SpecialsOf(tok).UNK; id >= 0 {
 			model["unk_token"] = tok.Text(id)
 		}
 		spaces := fields{"type": "Replace", "pattern": fields{"String": " "}, "content": "▁"}
@@ -91,7 +92,7 @@ func (s *splitting) steps() (pre, decoder fields) {
 func vocabulary(tok *tokenizer.Tokenizer) (vocab map[string]int32, added []fields, err error) {
 	vocab = map[string]int32{}
 	for id := range int32(tok.VocabSize()) {
-		text, kind := tok.Text(id), tok.Type(id)
+		text, kind := tok.Text(id), lower.TokenKind(tok, id)
 		if kind == tokenkind.Unused || text == "" {
 			continue
 		}
@@ -112,7 +113,7 @@ func vocabulary(tok *tokenizer.Tokenizer) (vocab map[string]int32, added []field
 // merges whichever neighbours make the piece of the best score; a list of merges in that order says the same.
 func mergesOf(tok *tokenizer.Tokenizer, scores []float32) []string {
 	ids := map[string]int32{}
-	normal := func(id int32) bool { return tok.Type(id) == tokenkind.Normal && int(id) < len(scores) }
+	normal := func(id int32) bool { return lower.TokenKind(tok, id) == tokenkind.Normal && int(id) < len(scores) }
 	for id := range int32(tok.VocabSize()) {
 		if normal(id) {
 			ids[tok.Text(id)] = id
@@ -146,7 +147,8 @@ func mergesOf(tok *tokenizer.Tokenizer, scores []float32) []string {
 
 // postProcessor puts the tokens around a text that the model expects.
 func postProcessor(tok *tokenizer.Tokenizer) any {
-	if !tok.AddBOS() && !tok.AddEOS() {
+	addEOS := lower.SpecialsOf(tok).AddEOS
+	if !tok.AddBOS() && !addEOS {
 		return nil
 	}
 	special := fields{}
@@ -161,7 +163,7 @@ func postProcessor(tok *tokenizer.Tokenizer) any {
 			out = append(out, token(tok.BOS(), side))
 		}
 		out = append(out, fields{"Sequence": fields{"id": name, "type_id": side}})
-		if tok.AddEOS() {
+		if addEOS {
 			out = append(out, token(tok.EOS(), side))
 		}
 		return out
@@ -173,7 +175,8 @@ func postProcessor(tok *tokenizer.Tokenizer) any {
 // settingsOf is tokenizer_config.json. The class is the one that reads tokenizer.json as it is: classes of
 // families make some of its steps anew.
 func settingsOf(f *gguf.File, tok *tokenizer.Tokenizer) fields {
-	c := fields{"add_bos_token": tok.AddBOS(), "add_eos_token": tok.AddEOS(), "tokenizer_class": "PreTrainedTokenizerFast",
+	c := fields{"add_bos_token": tok.AddBOS(), "add_eos_token": lower.SpecialsOf(tok).AddEOS,
+		"tokenizer_class":              "PreTrainedTokenizerFast",
 		"clean_up_tokenization_spaces": false}
 	for name, text := range namedTokens(f, tok) {
 		c[name] = text
@@ -196,7 +199,8 @@ func settingsOf(f *gguf.File, tok *tokenizer.Tokenizer) fields {
 // specialIDs are the fields of config.json that name tokens.
 func specialIDs(tok *tokenizer.Tokenizer) map[string]int32 {
 	m := map[string]int32{}
-	for name, id := range map[string]int32{"bos_token_id": tok.BOS(), "eos_token_id": tok.EOS(), "pad_token_id": tok.PAD()} {
+	for name, id := range map[string]int32{"bos_token_id": tok.BOS(), "eos_token_id": tok.EOS(),
+		"pad_token_id": lower.SpecialsOf(tok).PAD} {
 		if id >= 0 {
 			m[name] = id
 		}

@@ -53,7 +53,7 @@ func TestToHFKeepsOrRefuses(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w := gguf.NewWriter()
+		w := new(gguf.Writer)
 		ggufkeys.SetAll(w, f)
 		for key, v := range c.keys {
 			w.Set(key, v)

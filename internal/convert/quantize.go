@@ -32,7 +32,7 @@ func Quantize(ctx context.Context, from, to string, o Options) (notes []string, 
 	if same(from, to) {
 		return nil, fmt.Errorf("%s: reading and writing the same file: choose another name", to)
 	}
-	w := gguf.NewWriter()
+	w := new(gguf.Writer)
 	ggufkeys.SetAll(w, f)
 	if o.Type != Keep {
 		ggufkeys.SetFileType(w, o.Type)

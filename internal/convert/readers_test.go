@@ -69,7 +69,7 @@ func (k kindOfVocabulary) file(t *testing.T, dir string) *gguf.File {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	w := gguf.NewWriter()
+	w := new(gguf.Writer)
 	if err := ggufkeys.SetTokenizer(w, f); err != nil {
 		t.Fatal(err)
 	}
@@ -132,7 +132,7 @@ func (k kindOfVocabulary) unigram(t *testing.T, path string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := gguf.NewWriter()
+	w := new(gguf.Writer)
 	if _, err := setTokenizer(w, dir, tok, tok.VocabSize()); err != nil {
 		t.Fatal(err)
 	}

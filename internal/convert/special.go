@@ -11,6 +11,7 @@ import (
 
 	"github.com/grovellm/grove/gguf"
 	"github.com/grovellm/grove/internal/files/infile"
+	"github.com/grovellm/grove/internal/inside/lower"
 	"github.com/grovellm/grove/tokenizer"
 )
 
@@ -27,7 +28,8 @@ var endKeys = []string{"eot", "eom", "fim_pad", "fim_rep", "fim_sep"}
 // namedTokens are the special tokens that a GGUF file names, by their field of tokenizer_config.json.
 func namedTokens(f *gguf.File, tok *tokenizer.Tokenizer) map[string]string {
 	m := map[string]string{}
-	known := map[string]int32{"bos": tok.BOS(), "eos": tok.EOS(), "unk": tok.UNK(), "pad": tok.PAD()}
+	special := lower.SpecialsOf(tok)
+	known := map[string]int32{"bos": tok.BOS(), "eos": tok.EOS(), "unk": special.UNK, "pad": special.PAD}
 	for _, r := range roles {
 		id, ok := known[r.field]
 		if v, found := tokenID(f, r.key, tok); found {
@@ -91,7 +93,8 @@ func readSpecial(dir string, tok *tokenizer.Tokenizer) (s specialFields, err err
 		return s, err
 	}
 	s.named = map[string]int32{}
-	known := map[string]int32{"bos": tok.BOS(), "eos": tok.EOS(), "unknown": tok.UNK(), "padding": tok.PAD()}
+	others := lower.SpecialsOf(tok)
+	known := map[string]int32{"bos": tok.BOS(), "eos": tok.EOS(), "unknown": others.UNK, "padding": others.PAD}
 	for _, r := range roles {
 		if id, ok := known[r.key]; ok && id >= 0 {
 			s.named[r.key] = id
@@ -156,7 +159,7 @@ func setSpecial(w *gguf.Writer, tok *tokenizer.Tokenizer, s specialFields) {
 		w.Set("tokenizer.ggml.eos_token_ids", s.ends)
 	}
 	w.Set("tokenizer.ggml.add_bos_token", tok.AddBOS())
-	w.Set("tokenizer.ggml.add_eos_token", tok.AddEOS())
+	w.Set("tokenizer.ggml.add_eos_token", lower.SpecialsOf(tok).AddEOS)
 	var names []string
 	templates := tok.Templates()
 	for _, name := range slices.Sorted(maps.Keys(templates)) {

@@ -27,7 +27,7 @@ func ToGGUF(ctx context.Context, dir, path string, o Options) (notes []string, e
 	}
 	defer f.Close()
 	c := &layout{config}
-	w := gguf.NewWriter()
+	w := new(gguf.Writer)
 	main := o.Type
 	if main == Keep {
 		if t, ok := f.Tensor(c.plan()[0].Folder + ".weight"); ok {

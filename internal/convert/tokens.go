@@ -10,6 +10,7 @@ import (
 
 	"github.com/grovellm/grove/gguf"
 	"github.com/grovellm/grove/internal/files/tokenkind"
+	"github.com/grovellm/grove/internal/inside/lower"
 	"github.com/grovellm/grove/tokenizer"
 	"golang.org/x/text/unicode/norm"
 )
@@ -179,7 +180,7 @@ func (f *hfTokens) pre() (name string, bytes bool, err error) {
 // tokenTexts lists the tokens as GGUF does, with unused ones up to the embedding's size.
 func tokenTexts(tok *tokenizer.Tokenizer, vocab int) (texts []string, kinds []int32) {
 	for id := range int32(vocab) {
-		text, kind := tok.Text(id), tok.Type(id)
+		text, kind := tok.Text(id), lower.TokenKind(tok, id)
 		if text == "" || kind == tokenkind.Unused || kind == 0 {
 			text, kind = fmt.Sprintf("[PAD%d]", id), tokenkind.Unused
 		}

@@ -151,7 +151,7 @@ func relative(t *testing.T, x, y tensor.Tensor) float64 {
 
 // A layer behind the model's, which drafts, keeps 8 bits.
 func TestQuantizeKeepsDraftLayers(t *testing.T) {
-	dir, w := t.TempDir(), gguf.NewWriter()
+	dir, w := t.TempDir(), new(gguf.Writer)
 	w.Set("general.architecture", "qwen3")
 	want := map[string]tensor.Type{"blk.3.nextn.eh_proj.weight": tensor.Q8_0, "blk.3.attn_q.weight": tensor.Q8_0,
 		"blk.2.attn_q.weight": tensor.Q4_0}
@@ -179,7 +179,7 @@ func TestQuantizeKeepsDraftLayers(t *testing.T) {
 
 func TestQuantizeNotes(t *testing.T) {
 	ctx, dir := context.Background(), t.TempDir()
-	w := gguf.NewWriter()
+	w := new(gguf.Writer)
 	w.Set("general.architecture", "other")
 	for _, x := range []struct {
 		name  string

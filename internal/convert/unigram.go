@@ -10,6 +10,7 @@ import (
 	"github.com/grovellm/grove/gguf"
 	"github.com/grovellm/grove/internal/files/ggufkeys"
 	"github.com/grovellm/grove/internal/files/tokenkind"
+	"github.com/grovellm/grove/internal/inside/lower"
 	"github.com/grovellm/grove/tokenizer"
 )
 
@@ -104,24 +105,25 @@ func unigramFields(f *gguf.File, tok *tokenizer.Tokenizer, file fields) error {
 	}
 	lowest := math.Inf(1)
 	for id, x := range scores {
-		if tok.Type(int32(id)) == tokenkind.Normal {
+		if lower.TokenKind(tok, int32(id)) == tokenkind.Normal {
 			lowest = min(lowest, float64(x))
 		}
 	}
 	n := int32(tok.VocabSize())
-	for n > 0 && tok.Type(n-1) == tokenkind.Unused {
+	for n > 0 && lower.TokenKind(tok, n-1) == tokenkind.Unused {
 		n--
 	}
 	vocab, withBytes := make([]any, n), false
 	for id := range n {
 		score := max(float64(scores[id]), lowest) // a lower one would change that of unknown characters
-		if tok.Type(id) == tokenkind.Unused || math.IsInf(score, 0) {
+		if lower.TokenKind(tok, id) == tokenkind.Unused || math.IsInf(score, 0) {
 			return fmt.Errorf("%s: key \"tokenizer.ggml.tokens\": token %d is no piece, and tokenizer.json cannot leave it out", f.Path, id)
 		}
 		vocab[id] = []any{tok.Text(id), score}
-		withBytes = withBytes || tok.Type(id) == tokenkind.Byte
+		withBytes = withBytes || lower.TokenKind(tok, id) == tokenkind.Byte
 	}
-	file["model"] = fields{"type": "Unigram", "unk_id": tok.UNK(), "vocab": vocab, "byte_fallback": withBytes}
+	file["model"] = fields{"type": "Unigram", "unk_id": lower.SpecialsOf(tok).UNK, "vocab": vocab,
+		"byte_fallback": withBytes}
 	var steps []fields
 	if len(charsmap) > 0 {
 		blob := make([]byte, len(charsmap))

@@ -3,6 +3,7 @@ package grammar
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/grovellm/grove/tree"
 )
@@ -136,7 +137,7 @@ func (p *Path) Allowed(t *tree.Tree) []int32 {
 // that Allowed listed and no others: up to so many nodes and so deep.
 func (p *Path) Force(t *tree.Tree, budget, depth int) {
 	for i, n := 0, t.Len(); i < n; i++ {
-		if p.places[i] != nil && (i == 0 || t.Leaf(i)) {
+		if p.places[i] != nil && (i == 0 || !slices.Contains(t.Parent, int32(i))) {
 			p.force(t, i, budget, depth)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"bytes"
 
 	"github.com/grovellm/grove/internal/files/tokenkind"
+	"github.com/grovellm/grove/internal/inside/lower"
 	"github.com/grovellm/grove/tokenizer"
 )
 
@@ -33,16 +34,16 @@ func pieces(t *tokenizer.Tokenizer, vocab int) [][]byte {
 			list[id] = nil
 			continue
 		}
-		if kind := t.Type(id); spaced < 0 && kind == tokenkind.Normal && len(list[id]) > 1 && list[id][0] == ' ' {
+		if kind := lower.TokenKind(t, id); spaced < 0 && kind == tokenkind.Normal && len(list[id]) > 1 && list[id][0] == ' ' {
 			spaced = id
 		}
 	}
 	for id, piece := range list {
-		kind := t.Type(int32(id))
+		kind := lower.TokenKind(t, int32(id))
 		if spaced < 0 || kind == tokenkind.Normal || kind == tokenkind.Byte || piece == nil || t.IsSpecial(int32(id)) {
 			continue
 		}
-		text := t.DecodeWith([]int32{int32(id), spaced}, tokenizer.DecodeOptions{Continue: true})
+		text := t.Decode([]int32{int32(id), spaced}, tokenizer.DecodeOptions{Continue: true})
 		if text != string(piece)+string(list[spaced]) {
 			list[id] = nil
 		}

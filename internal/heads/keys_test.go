@@ -64,7 +64,7 @@ func TestKeysAndTensors(t *testing.T) {
 		}
 		defer f.Close()
 		changed := func(change func(w *gguf.Writer)) registry.Head {
-			w := gguf.NewWriter()
+			w := new(gguf.Writer)
 			ggufkeys.SetAll(w, f)
 			for _, info := range f.Tensors {
 				x, _ := f.Tensor(info.Name)

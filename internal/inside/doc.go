@@ -55,9 +55,28 @@ type Round struct {
 	Stats  *speculate.Stats // of the generation so far, this round included
 }
 
-// SetOnRound has f called after every round of speculation of a request, before its text is yielded.
-// request is a *grove.Request; nil calls nothing.
-var SetOnRound func(request any, f func(Round))
+// RequestOptions are what measurements, commands and the server ask of a request beside.
+type RequestOptions struct {
+	// Accept is the rule by which drafted tokens are accepted. Under "coupled", the default, target
+	// and drafter share their noise, and the text is that of plain decoding. "rejection" is the rule
+	// of the papers, for comparison: drafters draw their candidates at random, and the text is another
+	// sample of the same distribution, which a seed repeats with Uncontrolled alone; at temperature 0
+	// the two are one.
+	Accept string
+
+	// FreshPrompt computes the whole prompt and shares nothing of it.
+	FreshPrompt bool
+
+	// Paced computes a chunk only when the caller asks for it, so that several generations can be
+	// compared in turn. Otherwise the engine goes on while the caller is busy.
+	Paced bool
+
+	// OnRound is called after every round of speculation, before its text is yielded; nil: nothing is.
+	OnRound func(Round)
+}
+
+// RequestOptionsOf are those of a request, which is a *grove.Request, to be set.
+var RequestOptionsOf func(request any) *RequestOptions
 
 // Stats are all figures of a result, which is a *grove.Result.
 var Stats func(result any) *speculate.Stats

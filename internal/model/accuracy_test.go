@@ -159,7 +159,7 @@ func writeOutliers(t *testing.T, dir string, seed int, factor float32, typ tenso
 		check(err)
 	}
 	f := accuracyBases[seed]
-	w, exact := gguf.NewWriter(), gguf.NewWriter()
+	w, exact := new(gguf.Writer), new(gguf.Writer)
 	ggufkeys.SetAll(w, f)
 	ggufkeys.SetFileType(w, typ)
 	ggufkeys.SetAll(exact, f)

@@ -340,7 +340,7 @@ func splitGGUF(t testing.TB, dir string) {
 	path := filepath.Join(dir, "m.gguf")
 	f := must(gguf.Open(path))
 	for part := range 2 {
-		w := gguf.NewWriter()
+		w := new(gguf.Writer)
 		if part == 0 {
 			ggufkeys.SetAll(w, f)
 		}

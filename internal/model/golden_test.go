@@ -191,7 +191,7 @@ func withKeys(t *testing.T, path, arch string, keys map[string][2]any) *model.Mo
 		t.Fatal(err)
 	}
 	defer f.Close()
-	w := gguf.NewWriter()
+	w := new(gguf.Writer)
 	for name, value := range f.Meta() {
 		if !strings.HasPrefix(name, arch+".") && !strings.HasPrefix(name, "xielu.") {
 			w.Set(name, value)

@@ -124,7 +124,7 @@ func mxfp4Folder(t *testing.T, r *rand.Rand) (f *folder, path string) {
 	for _, info := range file.Tensors {
 		names = append(names, info.Name)
 	}
-	g := gguf.NewWriter()
+	g := new(gguf.Writer)
 	ggufkeys.SetAll(g, file)
 	for _, x := range replaced(names, file.Tensor, func(name string) bool {
 		return strings.HasSuffix(name, "_exps.weight")

@@ -44,7 +44,7 @@ var changed bytes.Buffer
 // lastLogits are those of a short text by the model of a file that change has changed.
 func lastLogits(t *testing.T, f *gguf.File, change func(w *gguf.Writer)) ([]float32, error) {
 	t.Helper()
-	w := gguf.NewWriter()
+	w := new(gguf.Writer)
 	ggufkeys.SetAll(w, f)
 	for _, info := range f.Tensors {
 		x, _ := f.Tensor(info.Name)

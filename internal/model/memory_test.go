@@ -43,7 +43,7 @@ func writeTyped(t testing.TB, path string, s synth.Shape, typ tensor.Type) int64
 	f := must(gguf.Open(path + ".f16"))
 	defer os.Remove(path + ".f16")
 	defer f.Close()
-	w := gguf.NewWriter()
+	w := new(gguf.Writer)
 	ggufkeys.SetAll(w, f)
 	w.Set(s.Arch+".block_count", uint32(s.Layers))
 	zeros := make([]byte, 1<<20)

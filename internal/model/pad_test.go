@@ -278,7 +278,7 @@ func testPadScalars(t *testing.T, path string) {
 	}
 	defer f.Close()
 	for _, scalar := range []string{"blk.0.ffn_up.weight", "blk.0.ffn_down.weight", "blk.0.attn_q.weight"} {
-		w := gguf.NewWriter()
+		w := new(gguf.Writer)
 		ggufkeys.SetAll(w, f)
 		for _, info := range f.Tensors {
 			x, err := f.Load(info.Name)

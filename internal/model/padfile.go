@@ -39,7 +39,7 @@ func WritePadded(ctx context.Context, from, to string, o Options) (Config, error
 	if err != nil {
 		return c, err
 	}
-	p := &padWriter{ctx: ctx, src: src, w: gguf.NewWriter(), tell: o.Progress}
+	p := &padWriter{ctx: ctx, src: src, w: new(gguf.Writer), tell: o.Progress}
 	ggufkeys.SetAll(p.w, f)
 	p.w.Set(c.Arch+".block_count", uint32(c.Layers))
 	if c.Ahead > 0 { // their places are those of added layers

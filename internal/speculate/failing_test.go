@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/drafters/batch"
 	"github.com/grovellm/grove/internal/drafters/drafttest"
 	"github.com/grovellm/grove/internal/speculate"
 )
@@ -19,7 +20,7 @@ type failing struct {
 func (*failing) Begin(draft.Options) (draft.State, error) { return stateless{}, nil }
 func (*failing) Commit([]draft.Rows) error                { return nil }
 func (d *failing) Propose(_ context.Context, requests []draft.Request) ([]draft.Proposal, error) {
-	return draft.Proposals(nil, len(requests)), d.err
+	return batch.Proposals(nil, len(requests)), d.err
 }
 
 type stateless struct{}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/drafters/batch"
 	"github.com/grovellm/grove/internal/drafters/sequence"
 	"github.com/grovellm/grove/internal/kernels/par"
 	"github.com/grovellm/grove/internal/speculate/control"
@@ -122,7 +123,7 @@ func (g *group) measure() {
 			c.Read += len(r.Tokens)
 		}
 	}
-	if len(g.requests) > 0 && len(g.proposals) > 0 {
-		c.Parts = g.proposals[0].Parts
+	if d, has := g.drafter.(batch.Shared); has && len(g.requests) > 0 && len(g.proposals) > 0 {
+		c.Parts = d.Shares()
 	}
 }

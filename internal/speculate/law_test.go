@@ -183,9 +183,7 @@ func (d *drawer) Propose(_ context.Context, requests []draft.Request) ([]draft.P
 		}
 		one, two := tree.New(r.Tree.Token[0]), tree.New(r.Tree.Token[0])
 		drawn, more := d.grow(s, one, 0, r.Budget, r.Depth), d.grow(s, two, 1, r.Budget, r.Depth)
-		if _, err := tree.Splice(r.Tree, one, two, nil); err != nil {
-			return nil, err
-		}
+		splice(r.Tree, one, two)
 		drawn[0] = nil // the root's children are from both
 		d.drawn[s] = append(drawn, more[1:]...)
 		if d.fault == "drops duplicates" {

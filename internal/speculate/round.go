@@ -92,7 +92,7 @@ func (s *Sequence) settle() error {
 			}
 			s.pick(s.asked)
 		} else {
-			s.index = s.tree.Sub(s.cut, r.Budget, r.Depth, s.index)
+			s.index = s.tree.Sub(s.cut, nil, r.Budget, r.Depth, s.index)
 			s.tree, s.cut = s.cut, s.tree
 		}
 	}

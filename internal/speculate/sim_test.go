@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/drafters/batch"
 	"github.com/grovellm/grove/internal/drafters/textrank"
 	"github.com/grovellm/grove/sample"
 )
@@ -124,7 +125,7 @@ func (d *simDrafter) sibling(k int) float32 {
 
 func (d *simDrafter) Propose(_ context.Context, requests []draft.Request) ([]draft.Proposal, error) {
 	levels := 0
-	d.proposals = draft.Proposals(d.proposals, len(requests))
+	d.proposals = batch.Proposals(d.proposals, len(requests))
 	for i, q := range requests {
 		d.proposals[i].Levels = d.grow(q, 0, true, false)
 		if d.proposals[i].Levels > 0 {
@@ -210,7 +211,7 @@ type simWithText struct {
 }
 
 func (d *simWithText) Propose(_ context.Context, requests []draft.Request) ([]draft.Proposal, error) {
-	d.proposals = draft.Proposals(d.proposals, len(requests))
+	d.proposals = batch.Proposals(d.proposals, len(requests))
 	levels := 0
 	for i, q := range requests {
 		d.text.grow(q, 0, false, false)

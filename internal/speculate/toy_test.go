@@ -365,13 +365,19 @@ func (h *hostile) Propose(_ context.Context, requests []draft.Request) ([]draft.
 			}
 		}
 		// A splice has duplicate siblings under the root, and may be twice the budget.
-		var both tree.Tree
-		if _, err := tree.Splice(&both, one, two, nil); err != nil {
-			return nil, err
-		}
-		q.Tree.Copy(&both)
+		splice(q.Tree, one, two)
 	}
 	return proposals, nil
+}
+
+// splice makes dst one tree of two, which share their root alone.
+func splice(dst, one, two *tree.Tree) {
+	dst.Copy(one)
+	at := []int{0}
+	for i := 1; i < two.Len(); i++ {
+		at = append(at, dst.AppendApart(at[two.Parent[i]], two.Token[i]))
+		dst.LogProb[at[i]] = two.LogProb[i]
+	}
 }
 
 func (h *hostile) Commit(rows []draft.Rows) error {

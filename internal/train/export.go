@@ -22,7 +22,7 @@ var exported = []struct {
 // WriteGGUF writes the network with the vocabulary of an open file as GGUF, under llama.cpp's
 // names. Matrices are encoded as t (F32, F16, BF16 or Q8_0), vectors as F32.
 func (n *Network) WriteGGUF(path, name string, vocabulary *gguf.File, t tensor.Type) error {
-	w := gguf.NewWriter()
+	w := new(gguf.Writer)
 	c := n.Shape.Config()
 	c.SetGGUF(w, arch, name, t)
 	if err := ggufkeys.SetTokenizer(w, vocabulary); err != nil {

@@ -215,7 +215,7 @@ func documents(name string, tokens []int32, tok *tokenizer.Tokenizer) []data.Doc
 	var plain []int32
 	doc := data.Document{Name: name}
 	text := func() {
-		if s := strings.ToValidUTF8(tok.Decode(plain), ""); s != "" {
+		if s := strings.ToValidUTF8(tok.Decode(plain, tokenizer.DecodeOptions{}), ""); s != "" {
 			doc.Parts = append(doc.Parts, data.Part{Text: s})
 		}
 		plain = plain[:0]

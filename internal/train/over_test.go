@@ -40,6 +40,7 @@ import (
 	"github.com/grovellm/grove/internal/train/traintest"
 	"github.com/grovellm/grove/sample"
 	"github.com/grovellm/grove/tensor"
+	"github.com/grovellm/grove/tokenizer"
 )
 
 // randomTarget is a model of random weights and of a named shape.
@@ -348,7 +349,7 @@ func TestServer(t *testing.T) {
 	defer s.Close()
 	server := &train.Server{URL: s.URL + "/v1", Key: "key", Tokenizer: m.Tokenizer}
 	got, ended, err := server.Continue(context.Background(), []int32{1, 2}, 9, 1, 3)
-	if err != nil || m.Tokenizer.Decode(got) != " func main" || !ended {
+	if err != nil || m.Tokenizer.Decode(got, tokenizer.DecodeOptions{}) != " func main" || !ended {
 		t.Errorf("tokens %v, ended %v, %v", got, ended, err)
 	}
 	want := map[string]any{"model": "some", "prompt": []any{1., 2.}, "max_tokens": 9., "temperature": 1., "seed": 3.}

@@ -163,7 +163,7 @@ func writeModel(path, messages string, answers []answer, context uint32) error {
 	if err != nil {
 		return err
 	}
-	w := gguf.NewWriter()
+	w := new(gguf.Writer)
 	v := vocabulary{known: map[string]bool{}}
 	var end int32
 	for key, value := range own.Meta() {

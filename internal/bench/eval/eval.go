@@ -20,6 +20,7 @@ import (
 	"math"
 
 	"github.com/grovellm/grove/internal/files/tokenkind"
+	"github.com/grovellm/grove/internal/inside/lower"
 	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/internal/train/data"
 	"github.com/grovellm/grove/tokenizer"
@@ -131,7 +132,7 @@ func (r *Result) encode(tok *tokenizer.Tokenizer, docs []data.Document, limit in
 		bytes, tokens := docs[i].Bytes(), 0
 		for j := skip; j < len(t.ids); j++ {
 			switch {
-			case tok.Type(t.ids[j]) == tokenkind.Control:
+			case lower.TokenKind(tok, t.ids[j]) == tokenkind.Control:
 			case j == 0:
 				bytes -= len(tok.Piece(t.ids[0]))
 			default:

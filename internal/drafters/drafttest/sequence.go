@@ -134,9 +134,6 @@ func (g *Judge) Deeper(float32, float32) bool {
 	return g.Asked <= g.Levels
 }
 
-// Part is the guide itself.
-func (g *Judge) Part(int) draft.Guide { return g }
-
 // Generate decodes prompts in one loop.
 func Generate(t Fataler, m *model.Model, d draft.Drafter, o speculate.Options, p sample.Params,
 	prompts [][]int32) ([][]int32, *speculate.Stats) {

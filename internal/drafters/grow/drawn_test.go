@@ -35,8 +35,8 @@ func TestDrawn(t *testing.T) {
 		one := newOne(dm)
 		for node := range tr.Token {
 			p := s.(*state).drawn(node)
-			if (p == nil) != tr.Leaf(node) {
-				r.Fatalf("node %d, a leaf %v: distribution %v", node, tr.Leaf(node), p != nil)
+			if leaf := !slices.Contains(tr.Parent, int32(node)); (p == nil) != leaf {
+				r.Fatalf("node %d, a leaf %v: distribution %v", node, leaf, p != nil)
 			}
 			if p == nil {
 				continue

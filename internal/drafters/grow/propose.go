@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/drafters/batch"
 	"github.com/grovellm/grove/internal/drafters/treebuild"
 	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/sample"
@@ -39,7 +40,7 @@ func (d *Drafter) Propose(ctx context.Context, requests []draft.Request) ([]draf
 		}
 		d.live = d.live[:n]
 	}
-	d.proposals = draft.Proposals(d.proposals, len(requests))
+	d.proposals = batch.Proposals(d.proposals, len(requests))
 	for i := range requests {
 		s := requests[i].State.(*state)
 		if s.steps == 0 {
@@ -177,7 +178,7 @@ func (s *state) finish() {
 		to.Copy(&s.rebuilt.tree)
 		return
 	case s.pooled:
-		s.index = s.tree.Best(to, s.worth, s.most, s.deepest, s.index)
+		s.index = s.tree.Sub(to, s.worth, s.most, s.deepest, s.index)
 		return
 	case s.drawing:
 		floor = negInf // a drawn child that were dropped would bias what is accepted

@@ -8,6 +8,7 @@ import (
 
 	"github.com/grovellm/grove/internal/drafters/textrank"
 	"github.com/grovellm/grove/internal/drafters/treebuild"
+	"github.com/grovellm/grove/internal/inside/lower"
 	"github.com/grovellm/grove/internal/kernels/simd"
 	"github.com/grovellm/grove/sample"
 )
@@ -56,7 +57,7 @@ type ranking Drafter
 func (d *ranking) Do(worker, number int) {
 	t := &d.tasks[number]
 	sampler := d.workers[worker]
-	sampler.Like(t.s.sampler)
+	lower.SetLike(sampler, t.s.sampler)
 	for i := t.from; i < t.to; i++ {
 		logits := d.Model.Logits(t.slot, i)
 		if t.s.drawing && d.Tokens != nil {

@@ -300,7 +300,7 @@ func (s *state) room() int { return s.most - s.tree.Len() }
 // drawn is the distribution of a node's children in the tree proposed last; see
 // draft.Proposal.
 func (s *state) drawn(node int) []float32 {
-	if !s.ready || !s.drawing || node < 0 || node >= s.tree.Len() || s.tree.Leaf(node) {
+	if !s.ready || !s.drawing || node < 0 || node >= s.tree.Len() || !slices.Contains(s.tree.Parent, int32(node)) {
 		return nil
 	}
 	return s.probs[s.row[node]-s.shift]

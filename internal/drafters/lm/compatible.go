@@ -7,6 +7,7 @@ import (
 
 	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/files/tokenkind"
+	"github.com/grovellm/grove/internal/inside/lower"
 	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/tokenizer"
 )
@@ -30,7 +31,7 @@ func Compatible(m *model.Model, target registry.Target) error {
 	shared := min(own.VocabSize(), of.VocabSize())
 	for _, t := range []*tokenizer.Tokenizer{own, of} {
 		for id := shared; id < t.VocabSize(); id++ {
-			if t.Type(int32(id)) != tokenkind.Unused {
+			if lower.TokenKind(t, int32(id)) != tokenkind.Unused {
 				return fmt.Errorf("the draft model's tokenizer has %d tokens and the target's %d: %s",
 					own.VocabSize(), of.VocabSize(), need)
 			}

@@ -5,7 +5,6 @@ import (
 	"math"
 	"slices"
 
-	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/internal/drafters/suffix"
 	"github.com/grovellm/grove/internal/drafters/textstore"
 	"github.com/grovellm/grove/internal/drafters/treebuild"
@@ -31,7 +30,7 @@ func (d *drafter) Below(t *tree.Tree, node int) []sample.Candidate {
 		at = d.nodes[parent]
 		at.alive = s.recalled.Follow(at.alive, depth, token)
 	} else if s.memory != nil {
-		at.alive = s.recalled.Find(s.memory, append(s.tokens[max(0, len(s.tokens)-draft.MemoryTokens):], token))
+		at.alive = s.recalled.Find(s.memory, append(s.tokens[max(0, len(s.tokens)-textstore.MatchMost):], token))
 	}
 	at.kept = s.keep(at.kept, token)
 	at.Place = s.text.Match(at.Place, token)

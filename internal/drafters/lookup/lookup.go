@@ -16,6 +16,7 @@ import (
 	"slices"
 
 	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/drafters/batch"
 	"github.com/grovellm/grove/internal/drafters/option"
 	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/drafters/suffix"
@@ -146,6 +147,6 @@ func (d *drafter) Propose(ctx context.Context, requests []draft.Request) ([]draf
 		d.builder.Build(r.Tree, d, r.Budget)
 	}
 	d.s = nil
-	d.proposals = draft.Proposals(d.proposals, len(requests))
+	d.proposals = batch.Proposals(d.proposals, len(requests))
 	return d.proposals, nil
 }

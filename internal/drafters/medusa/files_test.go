@@ -321,7 +321,7 @@ func TestRefusedGGUF(t *testing.T) {
 			w.AddTensor(Must(tensor.FromFloat32s("token_embd.weight", tensor.F32, []int{c.Vocab, c.Hidden}, x))(t))
 		},
 	} {
-		w := gguf.NewWriter()
+		w := new(gguf.Writer)
 		ggufkeys.SetAll(w, f)
 		for _, x := range weights {
 			w.AddTensor(x)

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/drafters/batch"
 	"github.com/grovellm/grove/tree"
 )
 
@@ -21,9 +22,6 @@ func (g *partGuide) Chance(depth int, logProb float32) float32 {
 	return g.loop.Chance(depth, g.d.logChance(g.s, g.part, depth, logProb))
 }
 
-// Part is the guide itself: a part's own parts are not told apart.
-func (g *partGuide) Part(int) draft.Guide { return g }
-
 // Deeper asks what the level brings to the merged tree. That tree is expected to get as much
 // accepted as the best of the parts asked before. The level adds tokens only where none of those
 // parts is right as deep: with probability 1 − reach at most. Both numbers favour another level, so
@@ -36,7 +34,7 @@ func (g *partGuide) Deeper(expected, more float32) bool {
 	if level < len(g.s.reach) {
 		more = min(more, 1-g.s.reach[level])
 	}
-	return g.loop.Part(g.part).Deeper(max(expected, g.s.expected), more)
+	return batch.Part(g.loop, g.part).Deeper(max(expected, g.s.expected), more)
 }
 
 // expect notes what a part's tree is expected to get accepted, for the guides of the parts after

@@ -36,8 +36,6 @@ func (g *fakeGuide) Deeper(expected, more float32) bool {
 	return true
 }
 
-func (g *fakeGuide) Part(int) draft.Guide { return g }
-
 // line drafts chains of nodes of probability p, and asks before each level.
 type line struct {
 	circle

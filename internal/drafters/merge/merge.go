@@ -31,6 +31,7 @@ import (
 	"slices"
 
 	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/drafters/batch"
 	"github.com/grovellm/grove/internal/drafters/calibrate"
 	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/drafters/sequence"
@@ -89,7 +90,7 @@ func New(o Options, vocab int, parts ...Part) (draft.Drafter, error) {
 	case len(parts) < 2 || len(parts) > mostParts:
 		return nil, fmt.Errorf("merge: %d parts: want 2 to %d, as in merge:lookup+best-first", len(parts), mostParts)
 	}
-	d := &drafter{o: o, vocab: vocab, spent: make([]draft.Part, len(parts)), union: tree.New(0), spare: tree.New(0)}
+	d := &drafter{o: o, vocab: vocab, spent: make([]batch.Share, len(parts)), union: tree.New(0), spare: tree.New(0)}
 	for i, p := range parts {
 		if p.Drafter == nil {
 			return nil, fmt.Errorf("merge: part %d, %s, has no drafter", i+1, p.Name)
@@ -115,7 +116,7 @@ type drafter struct {
 	o      Options
 	vocab  int
 	parts  []part
-	spent  []draft.Part
+	spent  []batch.Share              // of the last batch
 	taps   []int                      // all that the parts want, each once
 	tables [classes][]calibrate.Table // of each part
 
@@ -186,6 +187,9 @@ func (d *drafter) ListStats() (sum shortlist.Stats) {
 	}
 	return sum
 }
+
+// Shares are what the parts took of the last batch.
+func (d *drafter) Shares() []batch.Share { return d.spent }
 
 // Learned is the calibrations, and what the parts learn.
 func (d *drafter) Learned() (all [][]float32) {

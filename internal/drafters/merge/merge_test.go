@@ -165,7 +165,7 @@ func TestPartsKeepInStep(t *testing.T) {
 					s.tree.Reset(s.root())
 				}
 				cut := tree.New(0)
-				s.tree.Sub(cut, rapid.IntRange(1, 20).Draw(r, "cut"), unbounded, nil)
+				s.tree.Sub(cut, nil, rapid.IntRange(1, 20).Draw(r, "cut"), unbounded, nil)
 				s.tree = cut
 			}
 			if err := g.commit(which...); err != nil {

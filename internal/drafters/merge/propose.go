@@ -7,13 +7,14 @@ import (
 	"time"
 
 	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/drafters/batch"
 	"github.com/grovellm/grove/tree"
 )
 
 // Propose asks the parts one after the other, and merges their trees. When a part fails it fails,
 // and the trees are roots.
 func (d *drafter) Propose(ctx context.Context, requests []draft.Request) ([]draft.Proposal, error) {
-	d.proposals = draft.Proposals(d.proposals, len(requests))
+	d.proposals = batch.Proposals(d.proposals, len(requests))
 	for i := range requests {
 		s := requests[i].State.(*state)
 		s.root, s.proposed = requests[i].Tree.Token[0], false
@@ -32,12 +33,9 @@ func (d *drafter) Propose(ctx context.Context, requests []draft.Request) ([]draf
 	for i := range requests {
 		r := &requests[i]
 		s := r.State.(*state)
-		if err := d.merge(s.trees); err != nil {
-			return nil, err
-		}
-		d.index = d.union.Sub(r.Tree, r.Budget, r.Depth, d.index)
+		d.merge(s.trees)
+		d.index = d.union.Sub(r.Tree, nil, r.Budget, r.Depth, d.index)
 		s.proposed = true
-		d.proposals[i].Parts = d.spent
 	}
 	return d.proposals, nil
 }
@@ -77,7 +75,7 @@ func (d *drafter) ask(ctx context.Context, k int, requests []draft.Request) erro
 			return fmt.Errorf("the root of its tree is token %d: want %d, the last of the text", t.Token[0], s.root)
 		}
 		if t.Len() > max(r.Budget, 1) || t.MaxDepth() > r.Depth {
-			d.index = t.Sub(d.spare, r.Budget, r.Depth, d.index)
+			d.index = t.Sub(d.spare, nil, r.Budget, r.Depth, d.index)
 			t.Copy(d.spare)
 		}
 		s.claims[k] = append(s.claims[k][:0], t.LogProb...)
@@ -123,17 +121,15 @@ func (d *drafter) route(trees []*tree.Tree) (best *tree.Tree) {
 }
 
 // merge makes d.union the union of the parts' trees, or one of them.
-func (d *drafter) merge(trees []*tree.Tree) (err error) {
+func (d *drafter) merge(trees []*tree.Tree) {
 	if d.o.Mode == Routed {
 		d.union.Copy(d.route(trees))
-		return nil
+		return
 	}
 	d.union.Reset(trees[0].Token[0])
 	for _, t := range trees {
 		if d.o.Mode == Disjoint { // section 4.1: φ
-			if d.index, err = tree.Splice(d.spare, d.union, t, d.index); err != nil {
-				return err
-			}
+			d.index = splice(d.spare, d.union, t, d.index)
 			d.union, d.spare = d.spare, d.union
 			continue
 		}
@@ -142,5 +138,19 @@ func (d *drafter) merge(trees []*tree.Tree) (err error) {
 			d.index = append(d.index, int32(d.union.Append(int(d.index[t.Parent[i]]), t.Token[i], t.LogProb[i])))
 		}
 	}
-	return nil
+}
+
+// splice makes dst the union of a and b under their root: a's nodes at their own indices, b's after them, no
+// link between the two. It returns φ, the index in dst of each node of b: φ(0) = 0, φ(i) = n₁ + i, where n₁ is
+// the number of a's nodes below the root. phi's memory is used for it. The same candidate may come from both;
+// it then has a node in each half.
+func splice(dst, a, b *tree.Tree, phi []int32) []int32 {
+	dst.Copy(a)
+	phi = append(phi[:0], 0)
+	for i := 1; i < b.Len(); i++ { // π∪(j) = φ(π₂(j − n₁))
+		n := dst.AppendApart(int(phi[b.Parent[i]]), b.Token[i])
+		dst.LogProb[n] = b.LogProb[i]
+		phi = append(phi, int32(n))
+	}
+	return phi
 }

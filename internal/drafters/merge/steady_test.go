@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/drafters/batch"
 	"github.com/grovellm/grove/tree"
 )
 
@@ -66,7 +67,7 @@ func (c *circle) Taps() []int                              { return c.taps }
 func (c *circle) Begin(draft.Options) (draft.State, error) { return circleState{}, nil }
 func (c *circle) Commit([]draft.Rows) error                { return nil }
 func (c *circle) Propose(_ context.Context, q []draft.Request) ([]draft.Proposal, error) {
-	c.proposals = draft.Proposals(c.proposals, len(q))
+	c.proposals = batch.Proposals(c.proposals, len(q))
 	for _, r := range q {
 		at := 0
 		for r.Tree.Len()+1 < r.Budget && int(r.Tree.Depth[at]) < r.Depth {
@@ -93,10 +94,8 @@ func BenchmarkRound(b *testing.B) {
 			r := draft.Request{State: s, Tree: tree.New(0), Budget: 64, Depth: 16}
 			b.ReportAllocs()
 			for b.Loop() { // without the parts' own work
-				if err := d.merge(s.trees); err != nil {
-					b.Fatal(err)
-				}
-				d.index = d.union.Sub(r.Tree, r.Budget, r.Depth, d.index)
+				d.merge(s.trees)
+				d.index = d.union.Sub(r.Tree, nil, r.Budget, r.Depth, d.index)
 			}
 		})
 	}

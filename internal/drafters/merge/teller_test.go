@@ -116,9 +116,7 @@ func (d *teller) grow(s *listener, r draft.Request) {
 		d.fill(other, s, rng, n, math.MaxInt, math.MaxInt)
 		d.fill(t, s, rng, n, math.MaxInt, math.MaxInt)
 		both := tree.New(0)
-		if _, err := tree.Splice(both, other, t, nil); err != nil {
-			panic(err)
-		}
+		splice(both, other, t, nil)
 		t.Copy(both)
 		return
 	}

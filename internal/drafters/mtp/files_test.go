@@ -175,7 +175,7 @@ func inGGUF(t *testing.T, from, to string, layers int, weights []tensor.Tensor, 
 	t.Helper()
 	f := Must(gguf.Open(from))(t)
 	defer f.Close()
-	w := gguf.NewWriter()
+	w := new(gguf.Writer)
 	ggufkeys.SetAll(w, f)
 	arch, _ := gguf.Get[string](f, "general.architecture")
 	w.Set(arch+".block_count", uint32(layers+1))

@@ -7,6 +7,7 @@ import (
 
 	"github.com/grovellm/grove/internal/drafters/textrank"
 	"github.com/grovellm/grove/internal/drafters/treebuild"
+	"github.com/grovellm/grove/internal/inside/lower"
 	"github.com/grovellm/grove/sample"
 	"github.com/grovellm/grove/tree"
 )
@@ -41,7 +42,7 @@ func (s *corrected) Below(t *tree.Tree, node int) []sample.Candidate {
 		defer s.History.Pop()
 	}
 	sampler := d.Samplers[0]
-	sampler.Like(s.Sampler)
+	lower.SetLike(sampler, s.Sampler)
 	out := textrank.Output{Logits: scores, Tokens: tokens}
 	list := out.Top(sampler, make([]sample.Candidate, 0, len(tokens)), s.At+depth+1, s.History)
 	if s.Warm > 0 {

@@ -7,8 +7,10 @@ import (
 	"slices"
 
 	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/drafters/batch"
 	"github.com/grovellm/grove/internal/drafters/textrank"
 	"github.com/grovellm/grove/internal/drafters/treebuild"
+	"github.com/grovellm/grove/internal/inside/lower"
 	"github.com/grovellm/grove/sample"
 	"github.com/grovellm/grove/tree"
 )
@@ -41,7 +43,7 @@ func (d *Drafter) Propose(ctx context.Context, requests []draft.Request) ([]draf
 			d.live = append(d.live, s)
 		}
 	}
-	d.proposals = draft.Proposals(d.proposals, len(requests))
+	d.proposals = batch.Proposals(d.proposals, len(requests))
 	if len(d.live) == 0 {
 		return d.proposals, nil
 	}
@@ -191,14 +193,14 @@ func (d *ranking) Do(worker, number int) {
 	t := &d.tasks[number]
 	s, i := t.s, t.depth-1
 	sampler := d.Samplers[worker]
-	sampler.Like(s.Sampler)
+	lower.SetLike(sampler, s.Sampler)
 	s.outputs[i] = s.output(t.depth)
 	if s.draw != nil {
 		s.distribute(sampler, i)
 		return
 	}
 	if d.corrector != nil { // which ranks them anew below every node
-		sampler.Like(d.greedy)
+		lower.SetLike(sampler, d.greedy)
 		s.levels[i] = s.outputs[i].Top(sampler, s.cands[i*s.ranked:i*s.ranked:(i+1)*s.ranked], s.At+t.depth, nil)
 		return
 	}

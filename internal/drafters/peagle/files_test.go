@@ -356,7 +356,7 @@ func TestRefusedFiles(t *testing.T) {
 		"mask_embd.weight\" is":    func(w *gguf.Writer) { w.Set("peagle.mask_embeddings", false) },
 		"peagle.a_key_of_tomorrow": func(w *gguf.Writer) { w.Set("peagle.a_key_of_tomorrow", true) },
 	} {
-		w := gguf.NewWriter()
+		w := new(gguf.Writer)
 		ggufkeys.SetAll(w, f)
 		for _, info := range f.Tensors {
 			x, _ := f.Tensor(info.Name)

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 
 	"github.com/grovellm/grove/internal/files/tokenkind"
+	"github.com/grovellm/grove/internal/inside/lower"
 	"github.com/grovellm/grove/tokenizer"
 )
 
@@ -16,7 +17,7 @@ func Fingerprint(t *tokenizer.Tokenizer) string {
 		return ""
 	}
 	n := int32(t.VocabSize())
-	for n > 0 && t.Type(n-1) == tokenkind.Unused {
+	for n > 0 && lower.TokenKind(t, n-1) == tokenkind.Unused {
 		n--
 	}
 	h := sha256.New()

@@ -6,9 +6,9 @@
 package shortlist
 
 import (
+	"github.com/grovellm/grove/internal/inside/lower"
 	"github.com/grovellm/grove/internal/kernels/gemm"
 	"github.com/grovellm/grove/internal/nn/output"
-	"github.com/grovellm/grove/sample"
 )
 
 const (
@@ -35,7 +35,7 @@ func (o *textRows) addNoiseRows(seed uint64, at int) (changed bool) {
 		first := o.c.extra + number*noiseRows
 		n := 0
 		if b.position != position {
-			b.position, b.tokens = position, sample.HighNoise(b.tokens[:0], seed, position, o.c.head.Vocab(),
+			b.position, b.tokens = position, lower.AppendHighNoise(b.tokens[:0], seed, position, o.c.head.Vocab(),
 				noiseTokens)
 		}
 		for _, token := range b.tokens {

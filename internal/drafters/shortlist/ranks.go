@@ -80,7 +80,7 @@ const (
 
 // WriteFile writes the ranks to a GGUF file.
 func (r *Ranks) WriteFile(path string) error {
-	w := gguf.NewWriter()
+	w := new(gguf.Writer)
 	w.Set(keyArch, arch)
 	w.Set(keySource, r.Source)
 	w.Set(keyVocab, r.Key)

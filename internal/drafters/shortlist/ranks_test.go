@@ -108,7 +108,7 @@ func TestRanksFileRefuses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(dir, "f.gguf")
-			w := gguf.NewWriter()
+			w := new(gguf.Writer)
 			for k, v := range c.keys {
 				w.Set(k, v)
 			}

@@ -182,7 +182,7 @@ func (r *Routing) Write(path string, file RouterFile, weights []tensor.Tensor) e
 			of[token] = int32(c)
 		}
 	}
-	w := gguf.NewWriter()
+	w := new(gguf.Writer)
 	w.Set(keyArch, archRouter)
 	w.Set(keyName, file.Name)
 	w.Set(keyEmbed, uint32(file.Config.Embed))

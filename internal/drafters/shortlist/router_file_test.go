@@ -128,7 +128,7 @@ func TestRouterFilesRefused(t *testing.T) {
 	}
 	defer good.Close()
 	changed := func(key string, value any) error {
-		w := gguf.NewWriter()
+		w := new(gguf.Writer)
 		for name, v := range good.Meta() {
 			if name != key {
 				w.Set(name, v)

@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/grovellm/grove/internal/inside/lower"
 	"github.com/grovellm/grove/internal/kernels/gemm"
 	"github.com/grovellm/grove/internal/kernels/par"
 	"github.com/grovellm/grove/internal/nn"
@@ -151,7 +152,7 @@ func TestContextListsWhatCameUp(t *testing.T) {
 				for position := at + 1; position <= at+ahead && p.Temperature > 0 && p.TopK == 0 &&
 					c.extra > 0; position++ {
 					n := 0
-					for _, token := range sample.HighNoise(nil, p.Seed, position, vocab, noiseTokens) {
+					for _, token := range lower.AppendHighNoise(nil, p.Seed, position, vocab, noiseTokens) {
 						if !want[token] && n < noiseRows {
 							want[token] = true
 							n++

@@ -6,6 +6,7 @@ import (
 	"context"
 
 	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/drafters/batch"
 	"github.com/grovellm/grove/internal/drafters/calibrate"
 	"github.com/grovellm/grove/internal/drafters/sequence"
 	"github.com/grovellm/grove/internal/nn"
@@ -45,7 +46,7 @@ func (d *drafter) Propose(ctx context.Context, requests []draft.Request) ([]draf
 			return nil, err
 		}
 	}
-	d.proposals = draft.Proposals(d.proposals, len(requests))
+	d.proposals = batch.Proposals(d.proposals, len(requests))
 	for i := range requests {
 		if s := requests[i].State.(*state); s.request != nil {
 			d.proposals[i].Levels = s.passes

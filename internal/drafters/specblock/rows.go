@@ -11,6 +11,7 @@ import (
 	"github.com/grovellm/grove/internal/drafters/shortlist"
 	"github.com/grovellm/grove/internal/drafters/textrank"
 	"github.com/grovellm/grove/internal/drafters/treebuild"
+	"github.com/grovellm/grove/internal/inside/lower"
 	"github.com/grovellm/grove/internal/kernels/simd"
 	"github.com/grovellm/grove/internal/nn"
 	"github.com/grovellm/grove/internal/nn/output"
@@ -127,7 +128,7 @@ type ranking drafter
 func (d *ranking) Do(worker, i int) {
 	r, sampler := d.fresh[i], d.Samplers[worker]
 	s := r.s
-	sampler.Like(d.plain)
+	lower.SetLike(sampler, d.plain)
 	r.top = r.output.Top(sampler, r.top[:0], 0, nil)
 	if d.judged {
 		d.describe(r, d.features.Row(i))
@@ -135,7 +136,7 @@ func (d *ranking) Do(worker, i int) {
 	if p := s.Sampler.Params(); s.Warm == 0 && s.History == nil && len(p.LogitBias) == 0 && d.ranked <= FeatureLogits {
 		r.level = append(r.level[:0], r.top[:min(len(r.top), d.ranked)]...)
 	} else {
-		sampler.Like(s.Sampler)
+		lower.SetLike(sampler, s.Sampler)
 		r.level = r.output.Top(sampler, r.level[:0], s.At+int(r.depth)+1, s.History)
 	}
 	if s.Warm > 0 && s.Text == nil {

@@ -175,7 +175,7 @@ func (s *state) weigh() {
 		}
 	}
 	_, s.worth = textrank.Expected(t, s.request.Guide, s.worth)
-	s.index = t.Best(&s.draft, s.worth, s.budget, s.depth, s.index)
+	s.index = t.Sub(&s.draft, s.worth, s.budget, s.depth, s.index)
 	s.sum = 0
 	for i := 1; i < t.Len(); i++ {
 		if s.index[i] >= 0 {

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/inside/lower"
 	"github.com/grovellm/grove/internal/kernels/par"
 	"github.com/grovellm/grove/sample"
 	"github.com/grovellm/grove/tree"
@@ -198,6 +199,6 @@ type commitJob Commits
 func (c *commitJob) Do(worker, i int) {
 	x := &c.tasks[i]
 	sampler := c.samplers[worker]
-	sampler.Like(x.like)
+	lower.SetLike(sampler, x.like)
 	x.offPath.Rank(x.number, x.rows, sampler, c.vocab, x.history)
 }

@@ -70,7 +70,7 @@ func (x *Text) Match(from Place, token int32) Place {
 	if from.depth > 0 {
 		to.alive = x.recalled.Follow(from.alive, int(from.depth), token)
 	} else if x.memory != nil {
-		var room [draft.MemoryTokens]int32
+		var room [textstore.MatchMost]int32
 		tail := append(room[:0], x.tokens[max(0, len(x.tokens)-len(room)+1):]...)
 		to.alive = x.recalled.Find(x.memory, append(tail, token))
 	}

@@ -33,7 +33,7 @@ import (
 
 const (
 	// MatchMost is the length of the longest match that is told from longer ones, in tokens.
-	MatchMost = draft.MemoryTokens
+	MatchMost = 32
 
 	// NextMost is how many tokens after a match are returned.
 	NextMost = 64

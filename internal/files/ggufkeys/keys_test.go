@@ -11,7 +11,7 @@ import (
 
 func openWith(t *testing.T, meta map[string]any) *gguf.File {
 	t.Helper()
-	w, path := gguf.NewWriter(), filepath.Join(t.TempDir(), "k.gguf")
+	w, path := new(gguf.Writer), filepath.Join(t.TempDir(), "k.gguf")
 	for k, v := range meta {
 		w.Set(k, v)
 	}

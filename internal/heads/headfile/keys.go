@@ -178,7 +178,7 @@ func WriteTextWeights(from, to string, weights []float32) error {
 		return err
 	}
 	defer f.Close()
-	w := gguf.NewWriter()
+	w := new(gguf.Writer)
 	ggufkeys.SetAll(w, f)
 	w.Set(textWeights, weights)
 	for _, t := range f.Tensors {

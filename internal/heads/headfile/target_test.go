@@ -17,7 +17,7 @@ import (
 // The taps that a file says come back from it; one that says none is refused, naming the key.
 func TestTapsInFiles(t *testing.T) {
 	read := func(set func(w *gguf.Writer)) (taps []int, layers int, err error) {
-		w := gguf.NewWriter()
+		w := new(gguf.Writer)
 		w.Set("general.architecture", "head")
 		set(w)
 		var b bytes.Buffer

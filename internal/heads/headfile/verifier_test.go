@@ -39,7 +39,7 @@ func TestVerifier(t *testing.T) {
 		path := cached
 		if c.keys != nil {
 			path = filepath.Join(t.TempDir(), "m.gguf")
-			w := gguf.NewWriter()
+			w := new(gguf.Writer)
 			w.Set("general.architecture", "llama")
 			for key, v := range c.keys {
 				w.Set(key, v)

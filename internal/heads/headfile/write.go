@@ -81,7 +81,7 @@ func WriteGGUF(path, name string, s Shape, weights []tensor.Tensor, tokens []int
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
-	w := gguf.NewWriter()
+	w := new(gguf.Writer)
 	if vocabulary != nil {
 		if err := ggufkeys.SetTokenizer(w, vocabulary); err != nil {
 			return err

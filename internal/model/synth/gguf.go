@@ -13,7 +13,7 @@ func Write(ctx context.Context, path string, s Shape, o Options) error {
 	if err := s.check(o.Type); err != nil {
 		return err
 	}
-	w := gguf.NewWriter()
+	w := new(gguf.Writer)
 	s.setMeta(w, o.Type)
 	if err := s.setTokenizer(w); err != nil {
 		return err

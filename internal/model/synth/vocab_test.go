@@ -53,7 +53,7 @@ func TestTokenizers(t *testing.T) {
 			if !slices.Equal(x, y) {
 				t.Errorf("%s: %q is %v in GGUF, %v in tokenizer.json", s.Name, text, x, y)
 			}
-			if got := a.Decode(a.Encode(text, tokenizer.EncodeOptions{})); got != text {
+			if got := a.Decode(a.Encode(text, tokenizer.EncodeOptions{}), tokenizer.DecodeOptions{}); got != text {
 				t.Errorf("%s: %q comes back as %q", s.Name, text, got)
 			}
 		}

@@ -92,6 +92,7 @@ func (g *guide) Chance(depth int, logProb float32) float32 {
 
 func (g *guide) Deeper(expected, more float32) bool { return g.parts[0].Deeper(expected, more) }
 
+// Part is the guide of one part of a drafter of several.
 func (g *guide) Part(i int) draft.Guide {
 	for len(g.parts) <= i {
 		g.parts = append(g.parts, partGuide{guide: g, part: len(g.parts)})

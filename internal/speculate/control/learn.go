@@ -1,7 +1,7 @@
 package control
 
 import (
-	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/drafters/batch"
 	"github.com/grovellm/grove/internal/drafters/calibrate"
 	"github.com/grovellm/grove/internal/drafters/sequence"
 )
@@ -159,7 +159,7 @@ func (d *record) learnLevels(g *Group, levels int, drafted float64, behind int) 
 }
 
 // drafting is what a batch of proposals takes, in seconds.
-func (d *record) drafting(parts []draft.Part, levels int) (seconds float64) {
+func (d *record) drafting(parts []batch.Share, levels int) (seconds float64) {
 	if len(parts) == 0 {
 		return d.parts[0].at(levels)
 	}

@@ -2,6 +2,7 @@ package control
 
 import (
 	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/drafters/batch"
 	"github.com/grovellm/grove/internal/drafters/sequence"
 	"github.com/grovellm/grove/tree"
 )
@@ -15,7 +16,7 @@ type Group struct {
 	// commits read, and the parts of a drafter of several.
 	Drafting, Reading float64
 	Read              int
-	Parts             []draft.Part
+	Parts             []batch.Share
 }
 
 // Turn is a sequence in a loop: what the loop says of it, step by step, and what is decided.

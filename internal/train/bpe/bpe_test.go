@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/grovellm/grove/gguf"
+	"github.com/grovellm/grove/internal/inside/lower"
 	"github.com/grovellm/grove/tokenizer"
 	"pgregory.net/rapid"
 )
@@ -204,7 +205,7 @@ func TestDeterministic(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w := gguf.NewWriter()
+		w := new(gguf.Writer)
 		v.SetGGUF(w)
 		var b bytes.Buffer
 		if _, err := w.WriteTo(&b); err != nil {
@@ -245,7 +246,7 @@ func TestWordsAreTheTokenizers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cut, err := tokenizer.Splitter("qwen2")
+	cut, err := lower.FindSplitter("qwen2")
 	if err != nil {
 		t.Fatal(err)
 	}

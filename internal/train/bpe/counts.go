@@ -7,7 +7,8 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/grovellm/grove/tokenizer"
+	"github.com/grovellm/grove/internal/inside/lower"
+	_ "github.com/grovellm/grove/tokenizer" // sets lower.FindSplitter
 )
 
 // Counter counts the words of a corpus.
@@ -24,7 +25,7 @@ func NewCounter(o Options) (*Counter, error) {
 	if err := o.fill(); err != nil {
 		return nil, err
 	}
-	cut, err := tokenizer.Splitter(o.Pre)
+	cut, err := lower.FindSplitter(o.Pre)
 	if err != nil {
 		return nil, err
 	}

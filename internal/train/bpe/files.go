@@ -166,7 +166,7 @@ func (v *Vocabulary) SetGGUF(w *gguf.Writer) {
 
 // WriteGGUF writes a file of the vocabulary alone, whole or not at all. llama.cpp loads it as such.
 func (v *Vocabulary) WriteGGUF(path string) error {
-	w := gguf.NewWriter()
+	w := new(gguf.Writer)
 	w.Set("general.architecture", "llama")
 	w.Set("general.type", "vocab")
 	w.Set("general.name", "vocabulary")

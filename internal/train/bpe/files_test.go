@@ -22,7 +22,7 @@ func TestSetTokenizer(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	w := gguf.NewWriter()
+	w := new(gguf.Writer)
 	w.Set("general.architecture", "qwen3")
 	if err := ggufkeys.SetTokenizer(w, f); err != nil {
 		t.Fatal(err)
@@ -45,7 +45,7 @@ func TestSetTokenizer(t *testing.T) {
 		t.Errorf("mask token %d, want %d", id, v.SpecialID(Mask))
 	}
 	empty := filepath.Join(dir, "c.gguf")
-	e := gguf.NewWriter()
+	e := new(gguf.Writer)
 	e.Set("general.architecture", "qwen3")
 	if err := e.WriteFile(empty); err != nil {
 		t.Fatal(err)
@@ -55,7 +55,7 @@ func TestSetTokenizer(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer h.Close()
-	if err := ggufkeys.SetTokenizer(gguf.NewWriter(), h); err == nil || !strings.Contains(err.Error(), empty) {
+	if err := ggufkeys.SetTokenizer(new(gguf.Writer), h); err == nil || !strings.Contains(err.Error(), empty) {
 		t.Errorf("a file without a vocabulary: %v", err)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/grovellm/grove/internal/files/atomicfile"
+	"github.com/grovellm/grove/internal/inside/lower"
 	"github.com/grovellm/grove/tokenizer"
 )
 
@@ -44,7 +45,7 @@ func setKey(docs []Document, tok *tokenizer.Tokenizer) [32]byte {
 	number(tok.VocabSize())
 	for id := range int32(tok.VocabSize()) {
 		text(tok.Text(id))
-		number(int(tok.Type(id)))
+		number(int(lower.TokenKind(tok, id)))
 	}
 	number(int(tok.EOS()))
 	sample := 64 << 10

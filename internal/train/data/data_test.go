@@ -99,7 +99,7 @@ func TestJSONL(t *testing.T) {
 	if ids[0] != start || slices.Contains(ids, mask) {
 		t.Error("a template's control token must be one, a field's must not")
 	}
-	if got := tok.DecodeWith(ids, tokenizer.DecodeOptions{Special: true}); got != docs[0].Text() {
+	if got := tok.Decode(ids, tokenizer.DecodeOptions{Special: true}); got != docs[0].Text() {
 		t.Errorf("decoded %q, want %q", got, docs[0].Text())
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/drafters/batch"
 	"github.com/grovellm/grove/internal/drafters/option"
 	"github.com/grovellm/grove/internal/drafters/registry"
 )
@@ -99,6 +100,6 @@ func (d *drafter) Propose(ctx context.Context, requests []draft.Request) ([]draf
 			r.Tree.Append(parent, d.rng.Int32N(d.vocab), d.logProb)
 		}
 	}
-	d.proposals = draft.Proposals(d.proposals, len(requests))
+	d.proposals = batch.Proposals(d.proposals, len(requests))
 	return d.proposals, nil
 }
