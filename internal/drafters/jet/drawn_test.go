@@ -41,8 +41,9 @@ func TestDrawn(t *testing.T) {
 		tr := request.Tree
 		for node := range tr.Token {
 			q := drawn(node)
-			if (q == nil) != tr.Leaf(node) {
-				r.Fatalf("node %d, a leaf %v: distribution %v", node, tr.Leaf(node), q != nil)
+			kids := tr.Children(node, nil)
+			if (q != nil) != (len(kids) > 0) {
+				r.Fatalf("node %d of %d children: distribution %v", node, len(kids), q != nil)
 			}
 			if q == nil {
 				continue
@@ -52,7 +53,6 @@ func TestDrawn(t *testing.T) {
 			if !slices.Equal(q, want) {
 				r.Fatalf("node %d: not the distribution of its row", node)
 			}
-			kids := tr.Children(node, nil)
 			for i, a := range kids {
 				if !(q[tr.Token[a]] > 0) || slices.ContainsFunc(kids[:i], func(b int32) bool { return tr.Token[a] == tr.Token[b] }) {
 					r.Fatalf("node %d: token %d cannot be drawn, or was before", node, tr.Token[a])
@@ -82,9 +82,10 @@ func TestDrawsAreFair(t *testing.T) {
 		Commit(t, d, s.Prompt([]int32{5, 6, 7}, n.Hidden, true))
 		r := s.Request(40, 2, nil)
 		drawn := Propose(t, d, r)[0].Drawn
-		if kids := r.Tree.Children(0, nil); len(kids) > 1 && !r.Tree.Leaf(int(kids[0])) && !r.Tree.Leaf(int(kids[1])) {
+		below := func(node int32) []int32 { return r.Tree.Children(int(node), nil) }
+		if kids := below(0); len(kids) > 1 && len(below(kids[0])) > 0 && len(below(kids[1])) > 0 {
 			q = slices.Clone(drawn(int(kids[0])))
-			first := func(node int32) int32 { return r.Tree.Token[r.Tree.Children(int(node), nil)[0]] }
+			first := func(node int32) int32 { return r.Tree.Token[below(node)[0]] }
 			seen[pair{first(kids[0]), first(kids[1])}]++
 			rounds++
 		}
