@@ -133,10 +133,16 @@ func openSuite(name, data string, n int) (bench.Suite, error) {
 // tokenize returns the first tokens of the suite's prompts: most at most, and half of the context.
 // With templated, questions stand in the model's chat template.
 func tokenize(m *grove.Model, suite bench.Suite, most int, templated bool) (prompts [][]int32, err error) {
+	var layout *layouts.Layout
+	if templated {
+		if layout, err = m.Layout(); err != nil {
+			return nil, err
+		}
+	}
 	for _, prompt := range suite.Prompts {
 		var tokens []int32
-		if templated && prompt.Question {
-			tokens, err = encodeQuestion(m, prompt.Text)
+		if layout != nil && prompt.Question {
+			tokens, err = bench.EncodeQuestion(layout, prompt.Text)
 		} else {
 			tokens, err = m.Tokenize(prompt.Text)
 		}
@@ -146,13 +152,4 @@ func tokenize(m *grove.Model, suite bench.Suite, most int, templated bool) (prom
 		prompts = append(prompts, tokens[:min(len(tokens), most, m.Context()/2)])
 	}
 	return prompts, nil
-}
-
-// encodeQuestion puts a question in the model's chat template.
-func encodeQuestion(m *grove.Model, text string) ([]int32, error) {
-	layout, err := m.Layout()
-	if err != nil {
-		return nil, err
-	}
-	return layout.Encode([]grove.Message{{Role: "user", Content: text}}, layouts.Options{Prompt: true})
 }

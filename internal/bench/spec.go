@@ -186,6 +186,11 @@ func (b *bench) prepare(run *SpecRun, temperature float32) (*suiteRun, error) {
 	return s, nil
 }
 
+// EncodeQuestion lays out a question as a conversation, up to where the answer begins.
+func EncodeQuestion(layout *chat.Layout, text string) ([]int32, error) {
+	return layout.Encode([]chat.Message{{Role: "user", Content: text}}, chat.Options{Prompt: true})
+}
+
 // encoder turns prompts into tokens. Of a prompt that leaves no room for the output the end is
 // kept, and at least a quarter of the context.
 func (b *bench) encoder() (func(Prompt) (encoded, bool, error), error) {
@@ -204,7 +209,7 @@ func (b *bench) encoder() (func(Prompt) (encoded, bool, error), error) {
 	return func(p Prompt) (e encoded, shortened bool, err error) {
 		var tokens []int32
 		if layout != nil && p.Question {
-			tokens, err = layout.Encode([]chat.Message{{Role: "user", Content: p.Text}}, chat.Options{Prompt: true})
+			tokens, err = EncodeQuestion(layout, p.Text)
 		} else {
 			tokens = m.Tokenizer.Encode(p.Text, tokenizer.EncodeOptions{AddSpecial: true})
 		}

@@ -3,11 +3,11 @@ package merge
 import (
 	"context"
 	"fmt"
-	"math"
 	"time"
 
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/internal/drafters/batch"
+	"github.com/grovellm/grove/internal/drafters/textrank"
 	"github.com/grovellm/grove/tree"
 )
 
@@ -107,12 +107,8 @@ func (d *drafter) share(s *state, k, budget int) int {
 func (d *drafter) route(trees []*tree.Tree) (best *tree.Tree) {
 	most := float32(-1)
 	for _, t := range trees {
-		d.path = append(d.path[:0], 1)
-		expected := float32(0)
-		for i := 1; i < t.Len(); i++ {
-			d.path = append(d.path, d.path[t.Parent[i]]*float32(math.Exp(float64(t.LogProb[i]))))
-			expected += d.path[i]
-		}
+		var expected float32
+		expected, d.path = textrank.Expected(t, nil, d.path) // by the measured chances that it has
 		if expected > most {
 			best, most = t, expected
 		}
