@@ -129,6 +129,8 @@ func (p *Plan) Cut(c *Controller, turns []*Turn, drafting float64) {
 	p.product = p.product[:0]
 	p.sum = p.sum[:0]
 	p.order = p.order[:0]
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	for _, t := range turns {
 		if t.offers() {
 			p.weigh(t)
@@ -138,8 +140,6 @@ func (p *Plan) Cut(c *Controller, turns []*Turn, drafting float64) {
 		return
 	}
 	slices.Sort(p.order)
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	credit := 0.0
 	for _, t := range turns {
 		if t.offers() {
