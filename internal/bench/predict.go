@@ -2,6 +2,11 @@
 
 package bench
 
+import (
+	"regexp"
+	"strconv"
+)
+
 // predict fills in the speed-ups that SpecBlock's model of the throughput gives: Φ = τ/(T_M + T_D),
 // with one T_M for all drafters, as it finds the verifier's time "essentially constant across these
 // methods". It is the mean over the suite's drafters. Plain decoding has τ = 1, no T_D and a T_M of
@@ -27,4 +32,49 @@ func (s *SuiteReport) predict() {
 			m.Predicted = m.Tau * share(plain, verify+m.DraftMS)
 		}
 	}
+}
+
+// model fills in the figures of speculative decoding's usual model, which JetSpec's Equations 1 and 2
+// state: α, the chance that a node is accepted at each depth alike; γc, the time of drafting as a
+// share of a plain pass; and the speed-up that follows if a pass takes as long for a tree as for one
+// row, (1 + α + … + α^γ)/(γc + 1). A tree of depth γ counts as γ drafts, so that α is that of any of
+// a node's children. The speed-up measured is less by what the rows of trees cost.
+func (s *SuiteReport) model() {
+	plain := s.plain()
+	if plain == nil {
+		return
+	}
+	for i := range s.Methods {
+		m := &s.Methods[i]
+		if m.Drafter == "" || m.Rounds == 0 {
+			continue
+		}
+		accepted, tried := m.acceptance(1, len(m.Depths))
+		m.Alpha = share(float64(accepted), float64(tried))
+		m.DraftCost = share(m.DraftMS, plain.VerifyMS)
+		tokens, power := 1.0, 1.0
+		for _, at := range m.Depths {
+			power *= m.Alpha
+			tokens += power * share(float64(at.Rounds), float64(m.Rounds))
+		}
+		m.Modelled = tokens / (m.DraftCost + 1)
+	}
+}
+
+// publishedDivisor matches the option by which DynaTree's Table 3 divides the tokens of a round.
+var publishedDivisor = regexp.MustCompile(`^(dynatree|fixed|linear):(?:.*,)?(d0|d|k)=(\d+)`)
+
+// publishedAccept is the acceptance of DynaTree's Table 3 as its code computes it: tokens of a round over
+// D₀ + 2, over the fixed tree's depth + 2, or over a chain's length. It may exceed 1, and methods
+// are not comparable by it; 0 for other drafters.
+func (m *MethodReport) publishedAccept() float64 {
+	match := publishedDivisor.FindStringSubmatch(m.Drafter)
+	if match == nil {
+		return 0
+	}
+	by, _ := strconv.Atoi(match[3])
+	if match[1] != "linear" {
+		by += 2
+	}
+	return share(m.Tau, float64(by))
 }

@@ -71,6 +71,9 @@ type MethodReport struct {
 	VerifyMS   float64 `json:"verify_ms"`       // of the target's pass: T_M
 	RestMS     float64 `json:"rest_ms"`         // of all else
 	Predicted  float64 `json:"predicted"`       // speed-up by SpecBlock's Φ; see predict
+	Alpha      float64 `json:"alpha"`           // chance that a depth's node is accepted; see model
+	DraftCost  float64 `json:"draft_cost"`      // of a round, the time of drafting over that of a plain pass: γc
+	Modelled   float64 `json:"modelled"`        // speed-up by JetSpec's Equation 2; see model
 	ListSize   float64 `json:"shortlist_size"`  // tokens that the drafter's head computed for a row, mean; 0: not known
 	// of the target's choices below drafted rows, those on the row's shortlist
 	Coverage float64 `json:"shortlist_coverage"`

@@ -120,7 +120,7 @@ func TestReport(t *testing.T) {
 	if err := r.Markdown(&text, []TableView{
 		{Title: "Table 1", Columns: []string{"speed", "speedup", "over fixed", "peak"}},
 		{Title: "Prediction", Columns: []string{"tau", "draft_ms", "verify_ms", "rest_ms", "predicted", "total",
-			"tau over fixed", "draft over fixed", "draft over none"}},
+			"alpha", "cost", "modelled", "published", "tau over fixed", "draft over fixed", "draft over none"}},
 		{Title: "By depth", Depths: 5},
 	}); err != nil {
 		t.Fatal(err)
@@ -138,6 +138,18 @@ func TestReport(t *testing.T) {
 	if math.Abs(fixed.Predicted-fixed.Tau/0.95) > 1e-9 || r.Suite("go").Method("plain").Predicted != 1 ||
 		math.Abs(fixed.DraftMS+fixed.VerifyMS+fixed.RestMS-1) > 1e-9 {
 		t.Errorf("predicted %+v", fixed)
+	}
+	// Of 12 children of accepted nodes that could be accepted 9 were; 6 of 109 rounds had trees of two levels.
+	if want := (1 + 6./109*(.75+.75*.75)) / 1.25; fixed.Alpha != .75 || fixed.DraftCost != .25 ||
+		math.Abs(fixed.Modelled-want) > 1e-9 {
+		t.Errorf("α %g, γc %g, by Equation 2 %g, want %g", fixed.Alpha, fixed.DraftCost, fixed.Modelled, want)
+	}
+	for drafter, by := range map[string]float64{"dynatree:d0=5,d-max=8": 7, "fixed:b=3,d=8,tau=0.1": 10, "linear:k=5": 5,
+		"lookup:d=3": 0, "dynatree": 0} {
+		m := MethodReport{Tau: 7, Drafter: drafter}
+		if got := m.publishedAccept(); by == 0 && got != 0 || by > 0 && got != 7/by {
+			t.Errorf("the published acceptance of %s is %g", drafter, got)
+		}
 	}
 	if fixed.ListSize != 1000 || fixed.Coverage != 0.9 {
 		t.Errorf("shortlists of %g tokens that cover %g", fixed.ListSize, fixed.Coverage)

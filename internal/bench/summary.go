@@ -28,6 +28,7 @@ func (s *suiteRun) report(o *SpecOptions) SuiteReport {
 		r.Runs += len(c[s.plain])
 	}
 	r.predict()
+	r.model()
 	return r
 }
 

@@ -37,20 +37,25 @@ func (r *SpecReport) depthTable(b *strings.Builder, t TableView) {
 	}
 }
 
-// held is the share of rounds that accepted a node at depths from to to, of those that accepted the
-// one before it: of all rounds with a tree at depth 1.
+// held is the share of rounds that accepted a node at depths from to to.
 func held(m *MethodReport, from, to int) string {
-	accepted, before := 0, 0
+	accepted, tried := m.acceptance(from, to)
+	if tried == 0 {
+		return "–"
+	}
+	return fmt.Sprintf("%.3f", share(float64(accepted), float64(tried)))
+}
+
+// acceptance counts the rounds that accepted a node at depths from to to, and those that accepted the
+// one before it: all rounds with a tree at depth 1.
+func (m *MethodReport) acceptance(from, to int) (accepted, tried int) {
 	for d := from; d <= min(to, len(m.Depths)); d++ {
 		accepted += m.Depths[d-1].Accepted
 		if d == 1 {
-			before += m.Depths[0].Rounds
+			tried += m.Depths[0].Rounds
 		} else {
-			before += m.Depths[d-2].Accepted
+			tried += m.Depths[d-2].Accepted
 		}
 	}
-	if before == 0 {
-		return "–"
-	}
-	return fmt.Sprintf("%.3f", share(float64(accepted), float64(before)))
+	return accepted, tried
 }
