@@ -2,7 +2,11 @@
 
 package sample
 
-import "math"
+import (
+	"math"
+
+	"github.com/grovellm/grove/internal/kernels/simd"
+)
 
 // Probs writes into dst the probability with which Sample chooses each token, over seeds: the
 // softmax of the processed logits over the kept tokens, at temperature 0 all on one token. dst has the
@@ -17,6 +21,13 @@ func (s *Sampler) Probs(dst, logits []float32, h *History) {
 		return
 	}
 	list, cut := s.support(logits, l)
+	if list == nil && cut == 0 {
+		copy(dst, logits)
+		if simd.Softmax(dst, float32(s.inv)); dst[top] == dst[top] { // no logit is NaN
+			return
+		}
+		clear(dst)
+	}
 	if list != nil {
 		last := list[len(list)-1]
 		cut = orderKey(logits[last], int(last))

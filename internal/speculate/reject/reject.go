@@ -22,7 +22,7 @@ import "math"
 
 // Sampler samples one token at a time. Neither p nor q is normalised.
 type Sampler struct {
-	p, q       []float64
+	p, q, rest []float64
 	mass, left float64 // of p and of q
 	random     func() float64
 }
@@ -32,7 +32,7 @@ const noMass = 1e-12
 
 // New returns a sampler for distributions over so many tokens.
 func New(vocab int) *Sampler {
-	return &Sampler{p: make([]float64, vocab), q: make([]float64, vocab)}
+	return &Sampler{p: make([]float64, vocab), q: make([]float64, vocab), rest: make([]float64, vocab)}
 }
 
 // Begin takes the target's distribution, and the numbers between 0 and 1 that chance goes by.
@@ -74,10 +74,11 @@ func (s *Sampler) Drawn(x int32) bool {
 		return true
 	}
 	rest := s.residual()
-	if rest <= noMass && s.p[x] > 0 { // p is q: x was certain but for rounding
+	if rest <= noMass*s.mass && s.p[x] > 0 { // p is q: x was certain but for rounding
 		return true
 	}
-	if rest > noMass {
+	if rest > noMass*s.mass {
+		s.p, s.rest = s.rest, s.p
 		s.mass = rest
 	}
 	s.q[x] = 0
@@ -100,35 +101,43 @@ func (s *Sampler) Rest() int32 {
 	return int32(last)
 }
 
-// residual makes p what is left of it after q: max(0, p − q), both taken normalised. It returns the
-// mass of that, and leaves p alone if there is none.
-func (s *Sampler) residual() (sum float64) {
-	for i, p := range s.p {
-		sum += max(p/s.mass-s.q[i]/s.left, 0)
-	}
-	if sum > noMass {
-		for i, p := range s.p {
-			s.p[i] = max(p/s.mass-s.q[i]/s.left, 0)
+// residual is the mass of what is left of p after q, max(0, p − q) with q scaled to the mass of p,
+// which it leaves in s.rest.
+func (s *Sampler) residual() float64 {
+	scale := s.mass / s.left
+	rest := s.rest[:len(s.p)]
+	for i, q := range s.q[:len(s.p)] {
+		v := s.p[i] - float64(q*scale) // never fused
+		if v < 0 {
+			v = 0
 		}
+		rest[i] = v
 	}
-	return sum
+	return total(rest)
 }
 
 // load copies probabilities and returns their sum; what is no positive number counts as 0.
-func load(dst []float64, src []float32) (sum float64) {
+func load(dst []float64, src []float32) float64 {
 	for i, v := range src {
-		dst[i] = 0
-		if v > 0 && !math.IsInf(float64(v), 0) {
-			dst[i] = float64(v)
-			sum += float64(v)
+		if !(v > 0 && v <= math.MaxFloat32) {
+			v = 0
 		}
+		dst[i] = float64(v)
 	}
-	return sum
+	return total(dst)
 }
 
-func total(p []float64) (sum float64) {
-	for _, v := range p {
-		sum += v
+// total is the sum of p: four sums, as additions wait for one another.
+func total(p []float64) float64 {
+	var sum [4]float64
+	for ; len(p) >= 4; p = p[4:] {
+		sum[0] += p[0]
+		sum[1] += p[1]
+		sum[2] += p[2]
+		sum[3] += p[3]
 	}
-	return sum
+	for _, v := range p {
+		sum[0] += v
+	}
+	return sum[0] + sum[1] + (sum[2] + sum[3])
 }
