@@ -37,13 +37,13 @@ func bitsCase(ctx context.Context, v *variant, rng *rand.Rand) error {
 	vocab := v.shape.Vocab
 	text := randomTokens(rng, vocab, textLength(rng, v, 260))
 	t := randomTree(rng, vocab, 1+skewed(rng, 16, 80))
-	level := randomLevel(rng)
+	level := randomLevel(rng, 10)
 	want, err := oneByOne(ctx, v, level, text, t)
 	if err != nil {
 		return err
 	}
 	for range waysPerCase {
-		w := &way{ctx: ctx, rng: rng, text: text, level: randomLevel(rng)}
+		w := &way{ctx: ctx, rng: rng, text: text, level: randomLevel(rng, 10)}
 		if w.opened, err = v.threads(1 + rng.IntN(maxThreads)); err != nil {
 			return err
 		}
@@ -66,10 +66,10 @@ func bitsCase(ctx context.Context, v *variant, rng *rand.Rand) error {
 	return draftCase(ctx, v, rng, text, t.Token[0], level)
 }
 
-// randomLevel draws a level, the portable one less often: it takes many times as long as the others.
-func randomLevel(rng *rand.Rand) cpu.Level {
+// randomLevel draws a level of the kernels: the portable one once in so many times, as it is slow.
+func randomLevel(rng *rand.Rand, portable int) cpu.Level {
 	ls := cpu.Levels()
-	if rng.IntN(10) == 0 || len(ls) == 1 {
+	if rng.IntN(portable) == 0 || len(ls) == 1 {
 		return cpu.Portable
 	}
 	return ls[1+rng.IntN(len(ls)-1)]

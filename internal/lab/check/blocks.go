@@ -49,7 +49,7 @@ func blockCase(ctx context.Context, v *variant, rng *rand.Rand, text []int32, an
 		return err
 	}
 	rows = 1 + rng.IntN(len(want))
-	other, threads := randomLevel(rng), 1+rng.IntN(maxThreads)
+	other, threads := randomLevel(rng, 10), 1+rng.IntN(maxThreads)
 	got, err := read(other, threads, func(left int) int { return 1 + rng.IntN(left) })
 	if err != nil {
 		return err

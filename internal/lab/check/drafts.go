@@ -31,7 +31,7 @@ func draftCase(ctx context.Context, v *variant, rng *rand.Rand, text []int32, ro
 	if err != nil {
 		return err
 	}
-	other, threads := randomLevel(rng), 1+rng.IntN(maxThreads)
+	other, threads := randomLevel(rng, 10), 1+rng.IntN(maxThreads)
 	got, err := propose(other, threads, func(left int) int { return 1 + rng.IntN(left) })
 	if err != nil {
 		return err

@@ -20,7 +20,7 @@ import (
 func compareRejection(ctx context.Context, v *variant, rng *rand.Rand, scripts []script, name string,
 	plainLevel cpu.Level, tokens *int) error {
 	name = strings.NewReplacer("+"+registry.AdaptModifier, "", "+text", "").Replace(name) // which learn from all sequences
-	level := randomLevel(rng)
+	level := randomLevel(rng, 40)
 	threads := 1 + rng.IntN(maxThreads)
 	together, err := decodeByRejection(ctx, v, scripts, name, level, threads)
 	if err != nil {

@@ -38,7 +38,7 @@ func Serve(ctx context.Context, o Options) (Report, error) {
 
 func serveCase(ctx context.Context, v *variant, rng *rand.Rand, tokens *int) (ended error) {
 	vocab := v.shape.Vocab
-	level := randomLevel(rng)
+	level := randomLevel(rng, 40)
 	scripts := make([]script, 3+rng.IntN(6))
 	for i := range scripts {
 		s := &scripts[i]
@@ -52,7 +52,7 @@ func serveCase(ctx context.Context, v *variant, rng *rand.Rand, tokens *int) (en
 			return err
 		}
 	}
-	defer cpu.Use(randomLevel(rng))()
+	defer cpu.Use(randomLevel(rng, 40))()
 	opened, err := v.threads(1 + rng.IntN(maxThreads))
 	if err != nil {
 		return err

@@ -47,7 +47,7 @@ type script struct {
 
 func tokensCase(ctx context.Context, v *variant, rng *rand.Rand, tokens *int) error {
 	vocab := v.shape.Vocab
-	level := randomLevel(rng)
+	level := randomLevel(rng, 40)
 	scripts := make([]script, 1+skewed(rng, 2, 8))
 	for i := range scripts {
 		scripts[i] = randomScript(rng, v)
@@ -179,7 +179,7 @@ func (s *script) decodePlainly(ctx context.Context, v *variant, level cpu.Level)
 // computed of them.
 func compareTokens(ctx context.Context, v *variant, rng *rand.Rand, scripts []script, name string, plainLevel cpu.Level,
 	tokens *int) (failed error) {
-	level := randomLevel(rng)
+	level := randomLevel(rng, 40)
 	defer cpu.Use(level)()
 	o, err := v.threads(1 + rng.IntN(maxThreads))
 	if err != nil {
