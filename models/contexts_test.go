@@ -85,23 +85,33 @@ func (x *reader) read(to int, cached bool) {
 	}
 }
 
-// tau is the mean number of tokens that a round commits whose root is at a place of the text, taken at
-// every third place.
-func (x *reader) tau(from, to int) float64 {
-	sum, rounds := 0, 0
-	for at := from; at < to; at += 3 {
+// every is the distance between the places of a text at which drafters are asked.
+const every = 3
+
+// accepted is how many tokens rounds commit whose roots are at places of the text.
+func (x *reader) accepted(from, to int) (counts []int) {
+	for at := from; at < to; at += every {
 		x.read(at, false)
-		q := draft.Request{State: x.state, Tree: tree.New(x.text[at]), Budget: 24, Depth: 12}
+		q := draft.Request{State: x.state, Tree: tree.New(x.text[at]), Budget: 16, Depth: 6}
 		if _, err := x.d.Propose(context.Background(), []draft.Request{q}); err != nil {
 			x.t.Fatal(err)
 		}
-		for node, depth := 0, 0; node >= 0; depth++ {
-			node = q.Tree.Child(node, x.text[at+depth+1])
-			sum++
+		n := 0
+		for node := 0; node >= 0; n++ {
+			node = q.Tree.Child(node, x.text[at+n+1])
 		}
-		rounds++
+		counts = append(counts, n)
 	}
-	return float64(sum) / float64(rounds)
+	return counts
+}
+
+// tau is the mean number of tokens that a round commits.
+func tau(counts []int) float64 {
+	sum := 0
+	for _, n := range counts {
+		sum += n
+	}
+	return float64(sum) / float64(len(counts))
 }
 
 // check compares acceptance with that of a drafter that has the whole text.
@@ -159,18 +169,17 @@ func TestAcceptanceLasts(t *testing.T) {
 			t.Cleanup(func() { s.Close(); x.cache.Free() })
 			return x
 		}
-		check(t, "beyond the context", drafter, begin(short).tau(window, end), begin(m).tau(window, end))
+		whole := begin(m).accepted(window, end)
+		check(t, "beyond the context", drafter, tau(begin(short).accepted(window, end)), tau(whole))
 
-		var got, want, hits float64
-		whole := begin(m)
-		for n := 300; n+after < end; n += 2 * after {
+		var got, want []int
+		for n := window + 36*every; n+after < end; n += 2 * after {
 			hit := begin(m)
 			hit.read(hit.d.Resume(hit.state, n, nil, 0), true)
-			got += hit.tau(n, n+after)
-			want += whole.tau(n, n+after)
-			hits++
+			got = append(got, hit.accepted(n, n+after)...)
+			want = append(want, whole[(n-window)/every:][:after/every]...)
 		}
-		check(t, "after a prefix hit", drafter, got/hits, want/hits)
+		check(t, "after a prefix hit", drafter, tau(got), tau(want))
 
 		s := m.NewSession()
 		defer s.Close()

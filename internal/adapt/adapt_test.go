@@ -156,6 +156,7 @@ func TestDecodingDoesNotWait(t *testing.T) {
 // An attacker's prompts, then normal traffic: learning from the attack is taken back, and
 // acceptance is again what it was.
 func TestPoisonedStream(t *testing.T) {
+	t.Parallel()
 	m := drafttest.OpenTarget(t, 512)
 	d := newLearner(t, m, 1)
 	taught := adapter(t, d, adapt.Options{Tuning: eager(), Wait: true})

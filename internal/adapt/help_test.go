@@ -27,7 +27,7 @@ func newLearner(t *testing.T, m *model.Model, seed uint64) learn.Learner {
 	c.Block = 5
 	c.Causal = true
 	c.FFN = 64
-	c.Layers = 2
+	c.Layers = 1
 	n, err := jet.NewNetwork(c, synthetic.Head(&c, tensor.F32, seed), nil, &m.Network)
 	if err != nil {
 		t.Fatal(err)

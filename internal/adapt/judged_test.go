@@ -47,14 +47,15 @@ func TestNothingServesUnjudged(t *testing.T) {
 // Each time that weights are given up the rate is halved, down to a sixteenth.
 func TestRateFollowsJudgements(t *testing.T) {
 	m := drafttest.OpenTarget(t, 512)
-	d := newLearner(t, m, 1)
-	a := adapter(t, d, adapt.Options{Tuning: wild(), Wait: true})
+	d, tuning := newLearner(t, m, 1), wild()
+	tuning.Rate[adapt.Full] = 3
+	a := adapter(t, d, adapt.Options{Tuning: tuning, Wait: true})
 	s := serve(t, m, a.Wrap(d))
 	rng := rand.New(rand.NewPCG(4, 4))
 	for range 40 {
 		s.query(traffic(rng, normal), sample.Params{}, 16)
 		returned := a.Stats().Returned
-		if want := wild().Rate[adapt.Full] / float32(int(1)<<min(returned, 4)); a.FullRate() != want {
+		if want := tuning.Rate[adapt.Full] / float32(int(1)<<min(returned, 4)); a.FullRate() != want {
 			t.Fatalf("rate %g after weights were given up %d times, want %g", a.FullRate(), returned, want)
 		}
 	}

@@ -376,6 +376,7 @@ func spoil(v any) (all []any) {
 // Whatever a state's metadata says, it is refused by its name, or the adapter learns on from it and
 // what it then saves is a state.
 func TestDamagedState(t *testing.T) {
+	t.Parallel() // it waits for the disk
 	m := drafttest.OpenTarget(t, 512)
 	quick := wild()
 	quick.Steps, quick.Rounds = [3]int{adapt.Head: 1, adapt.Full: 1}, 4

@@ -302,8 +302,8 @@ func (j *Job) OpenTarget() (*model.Model, error) {
 	return m, nil
 }
 
-// exportRun writes the plot of a run's loss, and a card: what was made, of what text, and what the
-// last measures of held-out text say.
+// exportRun writes a card: what was made, of what text, and what the last measures of held-out text say. It plots the
+// loss of a run that measured any.
 func exportRun(dir, name, about string, text *Corpus) error {
 	last, err := lastMeasures(filepath.Join(dir, "metrics.jsonl"))
 	if err != nil {
@@ -322,6 +322,9 @@ func exportRun(dir, name, about string, text *Corpus) error {
 	}
 	if err := os.WriteFile(filepath.Join(dir, "card.md"), []byte(b.String()), 0o666); err != nil {
 		return err
+	}
+	if len(last.Validation) == 0 {
+		return nil
 	}
 	return PlotLoss(filepath.Join(dir, "metrics.jsonl"), filepath.Join(dir, "loss.png"))
 }
