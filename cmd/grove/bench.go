@@ -33,11 +33,12 @@ Examples:
 }
 
 type benchCostCmd struct {
-	Shape  string `help:"Shape of a random model (see grove-lab synth --list), or eagle3-SHAPE for its EAGLE-3 head (${default})." default:"qwen3-0.6b" placeholder:"SHAPE"`
-	Type   string `help:"Type of its matrices: f32, f16, bf16, q8_0, q6_k, q5_k, q4_k, q5_1, q5_0, q4_1, q4_0, iq4_nl or mxfp4 (${default})." default:"bf16" placeholder:"TYPE"`
-	Model  string `short:"m" hub:"" help:"Measure this GGUF file or Hugging Face folder instead." placeholder:"FILE"`
-	Rows   []int  `help:"Rows of the passes, 1 to 4096 each (1,2,4,8,16,32,64,512)." placeholder:"N"`
-	Rounds int    `help:"Measurements of each pass, 1 to 10000 (${default})." default:"15" placeholder:"N"`
+	Shape   string `help:"Shape of a random model (see grove-lab synth --list), or eagle3-SHAPE for its EAGLE-3 head (${default})." default:"qwen3-0.6b" placeholder:"SHAPE"`
+	Type    string `help:"Type of its matrices: f32, f16, bf16, q8_0, q6_k, q5_k, q4_k, q5_1, q5_0, q4_1, q4_0, iq4_nl or mxfp4 (${default})." default:"bf16" placeholder:"TYPE"`
+	Model   string `short:"m" hub:"" help:"Measure this GGUF file or Hugging Face folder instead." placeholder:"FILE"`
+	Rows    []int  `help:"Rows of the passes, 1 to 4096 each (1,2,4,8,16,32,64,512)." placeholder:"N"`
+	Prompts []int  `help:"Lengths of prompts to read too, each into an empty cache and with the logits of its last token alone." placeholder:"N"`
+	Rounds  int    `help:"Measurements of each pass, 1 to 10000 (${default})." default:"15" placeholder:"N"`
 
 	Committed int `help:"Tokens in the cache before a pass (${default})." default:"128" placeholder:"N"`
 
@@ -63,7 +64,7 @@ published ones have, and a plain pass in the same rounds. "share" is the time of
 Examples:
     grove bench cost --shape qwen3-0.6b --type bf16
     grove bench cost --shape pythia-410m --type q8_0 --rows 1,16,64 --json
-    grove bench cost -m qwen3-0.6b-q8_0.gguf --threads 2
+    grove bench cost -m qwen3-0.6b-q8_0.gguf --rows 1 --prompts 512
     grove bench cost --shape eagle3-llama3-8b --type q8_0
     grove bench cost --shape qwen3.5-4b --type q4_k --heads all`
 }
@@ -80,11 +81,18 @@ func (cmd *benchCostCmd) Run(p *command.Program) error {
 	if cmd.Rounds < 1 || cmd.Rounds > 10_000 {
 		return command.Usagef("--rounds %d: want 1 to 10000", cmd.Rounds)
 	}
+	for _, n := range cmd.Prompts {
+		if n < 1 {
+			return command.Usagef("--prompts %d: want 1 or more", n)
+		}
+	}
 	kind, target := bench.HeadTarget(cmd.Shape)
 	ofHead := kind != nil && cmd.Model == ""
 	switch {
 	case cmd.Rows != nil && (ofHead || cmd.Heads != nil):
 		return command.Usagef("--rows %d: drafts are measured, and have as many rows as their trees: leave it out", cmd.Rows)
+	case cmd.Prompts != nil && (ofHead || cmd.Heads != nil):
+		return command.Usagef("--prompts %d: drafts are measured: leave it out", cmd.Prompts)
 	case cmd.Heads != nil && ofHead:
 		return command.Usagef("--heads %v: --shape %s is a head: name its target's shape", cmd.Heads, cmd.Shape)
 	case cmd.HeadType != "" && cmd.Heads == nil:
@@ -109,6 +117,7 @@ func (cmd *benchCostCmd) Run(p *command.Program) error {
 		return cmd.heads(ctx, p, m, path, o.Shape)
 	}
 	o.Rows = cmd.Rows
+	o.Prompts = cmd.Prompts
 	o.Rounds = cmd.Rounds
 	o.Committed = cmd.Committed
 	bar := p.Progress("measuring", false)
@@ -135,7 +144,13 @@ func (cmd *benchCostCmd) Run(p *command.Program) error {
 		fmt.Fprintf(t, "%d\t%.2f\t%.2f\t%.2f\t%.2f\t%.2f\t%d\t%.2f\t\n", row.N, row.MS, row.Ratio, row.RoofMS, row.OverRoof,
 			row.Predicted, row.Experts, row.Expected)
 	}
-	return t.Flush()
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	for _, x := range r.Prompts {
+		fmt.Fprintf(p.Stdout, "a prompt of %d tokens takes %.0f ms, %.1f tokens/s\n", x.N, x.MS, x.TokensPerS)
+	}
+	return nil
 }
 
 // open opens the model to measure and says what it is, and where: a file of random weights is in a folder of its own.

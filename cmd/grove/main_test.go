@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"math"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -236,10 +237,15 @@ func TestBenchCost(t *testing.T) {
 		t.Skip("reads half a gigabyte several times")
 	}
 	r := lines(t, must(t, "", "bench", "cost", "--shape", "tiny-llama2", "--type", "f32", "--rows", "4,2",
-		"--rounds", "2", "--json"))[0]
+		"--prompts", "9", "--rounds", "2", "--json"))[0]
 	rows := r["rows"].([]any)
 	if len(rows) != 3 || rows[2].(map[string]any)["n"] != 4.0 || r["shape"] != "tiny-llama2" || r["type"] != "f32" {
 		t.Errorf("%v", r)
+	}
+	prompt := r["prompts"].([]any)[0].(map[string]any)
+	if ms, speed := prompt["ms"].(float64), prompt["tokens_per_s"].(float64); prompt["n"] != 9.0 || ms <= 0 ||
+		math.Abs(ms*speed/9000-1) > 1e-9 {
+		t.Errorf("a prompt of 9 tokens: %v", prompt)
 	}
 	for _, key := range []string{"bandwidth_gbs", "read_share", "peak_gops"} {
 		if v, ok := r[key].(float64); !ok || v <= 0 {

@@ -22,6 +22,7 @@ type CostOptions struct {
 
 	Rows      []int // sizes of the passes; 1 is always among them
 	Committed int   // tokens in the cache before each pass
+	Prompts   []int // lengths of prompts to read too
 	Rounds    int   // 0: 15
 
 	Progress func(done, total int) // called after each round; may be nil
@@ -46,8 +47,17 @@ type CostReport struct {
 	ReadShare float64 `json:"read_share"`    // of that, what plain decoding reads weights, keys and values at
 	Peak      float64 `json:"peak_gops"`     // 10⁹ operations a second; a multiplication and its addition are two
 	// the same of products in attention, in the type that keys and values are multiplied in
-	Attention float64   `json:"attention_peak_gops"`
-	Rows      []RowCost `json:"rows"`
+	Attention float64      `json:"attention_peak_gops"`
+	Rows      []RowCost    `json:"rows"`
+	Prompts   []PromptCost `json:"prompts,omitempty"`
+}
+
+// PromptCost is the cost of reading a prompt of N tokens into an empty cache, with the logits of the
+// last alone.
+type PromptCost struct {
+	N          int     `json:"n"`
+	MS         float64 `json:"ms"`
+	TokensPerS float64 `json:"tokens_per_s"`
 }
 
 // RowCost is the cost of a pass of N rows.
@@ -68,7 +78,7 @@ type RowCost struct {
 }
 
 // Cost times passes of m: each a tree of n nodes over a cache of committed tokens, with logits for
-// all n. Every round measures bandwidth, peak and each size once, in turn.
+// all n. Every round measures bandwidth, peak and each size and prompt once, in turn.
 func Cost(ctx context.Context, m *model.Model, o CostOptions) (CostReport, error) {
 	if o.Rounds == 0 {
 		o.Rounds = 15
@@ -89,6 +99,10 @@ func Cost(ctx context.Context, m *model.Model, o CostOptions) (CostReport, error
 		return r, fmt.Errorf("bench: %d committed tokens, %d rounds: want no negative number", o.Committed, o.Rounds)
 	}
 
+	if len(o.Prompts) > 0 && slices.Min(o.Prompts) < 1 {
+		return r, fmt.Errorf("bench: a prompt of %d tokens: want at least 1", slices.Min(o.Prompts))
+	}
+
 	machine, err := newMachine(m.Threads())
 	if err != nil {
 		return r, err
@@ -105,6 +119,7 @@ func Cost(ctx context.Context, m *model.Model, o CostOptions) (CostReport, error
 	peak := make([]float64, o.Rounds)
 	attentionPeak := make([]float64, o.Rounds)
 	times := make([][]time.Duration, len(sizes))
+	reading := make([][]time.Duration, len(o.Prompts))
 	for round := range o.Rounds {
 		bandwidth[round] = machine.bandwidth()
 		peak[round], attentionPeak[round] = weights.peak(), attention.peak()
@@ -114,6 +129,13 @@ func Cost(ctx context.Context, m *model.Model, o CostOptions) (CostReport, error
 				return r, err
 			}
 			times[i] = append(times[i], ts...)
+		}
+		for i, n := range o.Prompts {
+			t, err := passes.read(ctx, m, n)
+			if err != nil {
+				return r, err
+			}
+			reading[i] = append(reading[i], t)
 		}
 		if o.Progress != nil {
 			o.Progress(round+1, o.Rounds)
@@ -155,6 +177,10 @@ func Cost(ctx context.Context, m *model.Model, o CostOptions) (CostReport, error
 		}
 		r.Rows = append(r.Rows, x)
 	}
+	for i, n := range o.Prompts {
+		t := median(reading[i]).Seconds()
+		r.Prompts = append(r.Prompts, PromptCost{n, 1e3 * t, float64(n) / t})
+	}
 	return r, nil
 }
 
@@ -192,10 +218,7 @@ type passes struct {
 
 func newPasses(ctx context.Context, m *model.Model, committed int, sizes []int) (*passes, error) {
 	p := &passes{pass: m.NewPass(), cache: m.NewCache()}
-	tokens := make([]int32, committed)
-	for i := range tokens {
-		tokens[i] = int32(i * 7919 % m.Config.Vocab)
-	}
+	tokens := textOf(committed, m.Config.Vocab)
 	// The last token is decoded: as in a text that goes on, no state of a recurrent layer is behind by a page.
 	for _, part := range [][]int32{tokens[:max(committed-1, 0)], tokens[max(committed-1, 0):]} {
 		if err := p.pass.Prefill(ctx, p.cache, part, false); err != nil {
@@ -214,6 +237,25 @@ func newPasses(ctx context.Context, m *model.Model, committed int, sizes []int) 
 		p.experts = append(p.experts, p.pass.ExpertsRead())
 	}
 	return p, nil
+}
+
+// textOf is a text of n tokens.
+func textOf(n, vocab int) []int32 {
+	tokens := make([]int32, n)
+	for i := range tokens {
+		tokens[i] = int32(i * 7919 % vocab)
+	}
+	return tokens
+}
+
+// read reads a prompt of n tokens and returns what that took.
+func (p *passes) read(ctx context.Context, m *model.Model, n int) (time.Duration, error) {
+	cache := m.NewCache()
+	defer cache.Free()
+	tokens := textOf(n, m.Config.Vocab)
+	start := time.Now()
+	err := p.pass.Prefill(ctx, cache, tokens, true)
+	return time.Since(start), err
 }
 
 // draftTree is a tree as a drafter makes them: three branches at each of the first levels, then sixteen chains.
