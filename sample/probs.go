@@ -23,7 +23,8 @@ func (s *Sampler) Probs(dst, logits []float32, h *History) {
 	list, cut := s.support(logits, l)
 	if list == nil && cut == 0 {
 		copy(dst, logits)
-		if simd.Softmax(dst, float32(s.inv)); dst[top] == dst[top] { // no logit is NaN
+		simd.Softmax(dst, float32(s.inv))
+		if dst[top] == dst[top] { // no logit is NaN
 			return
 		}
 		clear(dst)
