@@ -134,7 +134,7 @@ func (cmd *benchCostCmd) Run(p *command.Program) error {
 		r.Shape, r.Type, command.Size(int64(r.Weights)), r.Threads, r.CPU, r.Committed, command.Size(int64(r.Cache)), r.KV,
 		command.Size(int64(r.CacheRead)))
 	if r.States > 0 {
-		fmt.Fprintf(p.Stdout, "the sequence and its largest pass take %s, of which %d states of recurrent layers %s each\n",
+		fmt.Fprintf(p.Stdout, "rows of recurrent layers are freed once a state has them: the sequence and its largest pass take %s, of which %d states %s each\n",
 			command.Size(r.Sequence), r.States, command.Size(int64(r.State)))
 	}
 	fmt.Fprintf(p.Stdout, "read bandwidth %.1f GB/s, multiply peak %.1f Gop/s; plain decoding reads at %.2f of the bandwidth\n\n", r.Bandwidth, r.Peak, r.ReadShare)
