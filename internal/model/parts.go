@@ -320,7 +320,7 @@ func (b *builder) block(i int) nn.Block {
 		block.Recurrent, block.Out = a.recurrent(b, name)
 	case a.latent:
 		block.Latent = b.latent(i, name)
-	case has("attn_qkv") || b.w.Has(name("attn_qkv.weight")):
+	case has("attn_qkv") || b.has(name("attn_qkv.weight")):
 		block.QKV = []nn.Linear{b.linear(name("attn_qkv"), size(qkv), c.Hidden)}
 	default:
 		block.QKV = b.projections(i, name)
