@@ -60,7 +60,8 @@ func (d *Draft) begin(from []int) {
 // scale where the tape is attached: soft times the divergence from what the target says there, and 1-soft times the
 // cross-entropy of what comes next.
 func (d *Draft) loss(texts [][]int32, places [][]int, soft, scale float32) autograd.Loss {
-	n, length, first := &d.model.Network, len(texts[0]), len(texts[0])
+	n, length := &d.model.Network, len(texts[0])
+	first := length
 	for _, of := range places {
 		first = min(first, of[0])
 	}

@@ -257,7 +257,8 @@ func TestRecipeRefuses(t *testing.T) {
 // Flags change what they name in the recipe, and nothing else.
 func TestFlags(t *testing.T) {
 	m := traintest.Shipped(t)
-	three, half, rate := 3, float32(0.5), float32(2e-3)
+	three := 3
+	half, rate := float32(0.5), float32(2e-3)
 	for _, c := range []struct {
 		cmd    Flags
 		change func(r *Recipe)

@@ -70,7 +70,8 @@ func (r *Recipe) Check(j *train.Job) error {
 				i, c.Arch, what)
 		}
 	}
-	if slices.ContainsFunc(c.Parts(), func(p model.Part) bool { return strings.HasSuffix(p.Name, "ffn_up") && p.Rows > c.FFN }) {
+	joined := func(p model.Part) bool { return strings.HasSuffix(p.Name, "ffn_up") && p.Rows > c.FFN }
+	if slices.ContainsFunc(c.Parts(), joined) {
 		return fmt.Errorf("the target, of architecture %s, has gates and MLPs in one tensor, which grove does not train", c.Arch)
 	}
 	return train.CheckBlocks(r.From, c)
