@@ -308,7 +308,7 @@ func (b *builder) block(i int) nn.Block {
 			*n.to = *n.norm
 		}
 	}
-	if (c.Parallel || c.bare(i)) && norm("ffn_norm") == nil {
+	if (c.Parallel || c.bare(i)) && block.MLPNorm.Weight == nil {
 		block.MLPNorm = block.AttnNorm
 	}
 	block.AttnPost, block.MLPPost = norm("post_attention_norm"), norm("post_ffw_norm")

@@ -82,14 +82,46 @@ func TestTrain(t *testing.T) {
 			t.Errorf("%s: another recipe goes on with its checkpoint", name)
 		}
 		for _, file := range []string{"model-f32.gguf", "model-q8_0.gguf"} {
-			drafts(t, j.Target, j.Vocabulary, filepath.Join(j.Dir, name, file))
+			drafts(t, &j, filepath.Join(j.Dir, name, file), 1.1)
 		}
 	}
 }
 
-// drafts wants a file to be a draft model of a target, of one layer.
-func drafts(t *testing.T, target *model.Model, targetFile, file string) {
+// What a draft model takes from its target as it is comes from files of any type, with biases, norms of another kind,
+// an output matrix of its own and factors of rotation.
+func TestTargets(t *testing.T) {
+	of := traintest.Job(t)
+	for i, name := range []string{"tiny-llama3", "tiny-gptneox", "tiny-qwen2", "tiny-minicpm", "tiny-qwen3"} {
+		s, err := synth.Lookup(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		j := train.Job{Dir: t.TempDir(), Sources: of.Sources, Threads: 2, Vocabulary: filepath.Join(t.TempDir(), "m.gguf")}
+		o := synth.Options{Type: []tensor.Type{tensor.Q4_0, tensor.F32, tensor.BF16}[i%3], Seed: 5}
+		if err := synth.Write(context.Background(), j.Vocabulary, s, o); err != nil {
+			t.Fatal(err)
+		}
+		if j.Target, err = model.Open(j.Vocabulary, model.Options{Threads: 2}); err != nil {
+			t.Fatal(err)
+		}
+		r := tiny(1)
+		r.ValidateEvery = 1
+		if err := Train(context.Background(), j, "draft-model", r); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		for _, file := range []string{"model-f32.gguf", "model-q8_0.gguf"} {
+			drafts(t, &j, filepath.Join(j.Dir, "draft-model", file), 1)
+		}
+		if err := j.Target.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// drafts wants a file to be a draft model of a job's target, of one layer, with which a round has so many tokens.
+func drafts(t *testing.T, j *train.Job, file string, tau float64) {
 	t.Helper()
+	target := j.Target
 	m, err := model.Open(file, model.Options{Threads: 2})
 	if err != nil {
 		t.Fatal(err)
@@ -102,7 +134,7 @@ func drafts(t *testing.T, target *model.Model, targetFile, file string) {
 		t.Errorf("%s is of the shape %+v, want %+v", file, m.Config, want)
 	}
 	var metas [2]*gguf.File
-	for i, path := range []string{targetFile, file} {
+	for i, path := range []string{j.Vocabulary, file} {
 		if metas[i], err = gguf.Open(path); err != nil {
 			t.Fatal(err)
 		}
@@ -113,12 +145,20 @@ func drafts(t *testing.T, target *model.Model, targetFile, file string) {
 			t.Errorf("%s: %s is %v, the target's %v", file, key, got, value)
 		}
 	}
-	if n := ggufkeys.Of(metas[1]).Int("qwen3.block_count"); n != 1 {
+	if n := ggufkeys.Of(metas[1]).Int(want.Arch + ".block_count"); n != 1 {
 		t.Errorf("%s has %d blocks", file, n)
 	}
 	with := drafttest.As(target)
 	with.Draft = m
 	prompts := [][]int32{target.Tokenizer.Encode("the sum of 3 and 4", tokenizer.EncodeOptions{}), {1, 5, 9}}
+	for _, w := range metas[0].Tensors {
+		if strings.HasPrefix(w.Name, "blk.") {
+			continue
+		}
+		if got, ok := metas[1].Tensor(w.Name); !ok || got.Type != w.Type || !slices.Equal(got.Shape, w.Shape) {
+			t.Errorf("%s has %s as %v, the target as %v", file, w.Name, got, w)
+		}
+	}
 	for _, p := range []sample.Params{{}, {Temperature: 1, Seed: 3}} {
 		var texts [][][]int32
 		for _, name := range []string{"lookup", "linear:k=3", "dynamic:k=4", "dynatree"} {
@@ -131,7 +171,7 @@ func drafts(t *testing.T, target *model.Model, targetFile, file string) {
 			if !reflect.DeepEqual(out, texts[0]) {
 				t.Errorf("%s, %s, temperature %g: %v, without the draft model %v", file, name, p.Temperature, out, texts[0])
 			}
-			if name != "lookup" && stats.Tau() < 1.1 {
+			if name != "lookup" && stats.Tau() < tau {
 				t.Errorf("%s, %s, temperature %g: %.2f tokens a round", file, name, p.Temperature, stats.Tau())
 			}
 		}
