@@ -19,7 +19,7 @@ type Flags struct {
 	Soft   *float32 `help:"Share of the divergence from the target's distributions in the loss; the rest is cross-entropy of the text." placeholder:"S" group:"Training"`
 	Places *int     `help:"Positions of a text to train on." placeholder:"N" group:"Training"`
 
-	From []int `help:"Layers of the target, from 0, that are copied; default: the first two and the last." placeholder:"N" group:"Shape"`
+	From []int `help:"Layers of the target, from 0, that are copied; default: the first three." placeholder:"N" group:"Shape"`
 }
 
 // Help explains the command.
@@ -40,7 +40,7 @@ models, with the target's tokenizer and chat template.
 Examples:
     grove train draft -m model.gguf
     grove train draft -m model.gguf --text 'texts/*.txt' --steps 500
-    grove train draft -m model.gguf --from 0,1,2,29 --name four`, r.Steps)
+    grove train draft -m model.gguf --from 0,1,2,3 --name four`, r.Steps)
 }
 
 // Recipe is the one that the flags describe.

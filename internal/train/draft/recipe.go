@@ -23,19 +23,18 @@ type Recipe struct {
 	Soft   float32 // share of the divergence from the target in the loss; the rest is cross-entropy of the text
 }
 
-// NewRecipe is the recipe for a target: its first two layers and its last.
+// NewRecipe is the recipe for a target: its first three layers. Those of SmolLM2-135M begin at 16 nats a token with 4 %
+// of first guesses right, the first two and the last at 38 with none (28 November 2026, five of its own answers). After
+// 30 steps over 31 answers the loss is 4.6 at rate 0.01, and 6.6 at 0.003.
 func NewRecipe(target *model.Config) Recipe {
 	r := Recipe{
-		From: []int{0, 1, target.Layers - 1}, Seed: 10, Precision: "bf16",
+		From: []int{0, 1, 2}[:min(3, max(0, target.Layers-1))], Seed: 10, Precision: "bf16",
 		Course: train.Course{Steps: 1000, Schedule: train.Plateau(0.02), Optimizer: train.DefaultOptimizer(), Clip: 1,
 			ValidateEvery: 200},
 		HeadText: train.DefaultHeadText(),
 		Places:   320, Soft: 1,
 	}
-	r.Optimizer.MuonRate, r.Optimizer.Rate = 0.003, 0.002
-	if target.Layers <= len(r.From) {
-		r.From = r.From[:1]
-	}
+	r.Optimizer.MuonRate, r.Optimizer.Rate = 0.01, 0.002
 	return r
 }
 
