@@ -9,6 +9,7 @@ import (
 	"github.com/grovellm/grove/internal/command"
 	"github.com/grovellm/grove/internal/heads/headfile"
 	"github.com/grovellm/grove/internal/train"
+	"github.com/grovellm/grove/internal/train/draft"
 	"github.com/grovellm/grove/internal/train/eagle"
 	"github.com/grovellm/grove/internal/train/falcon"
 	"github.com/grovellm/grove/internal/train/jet"
@@ -29,6 +30,7 @@ type trainHeadCmds struct {
 	MTP       trainHeadCmd[mtp.Flags, *mtp.Flags]               `cmd:"" name:"mtp" help:"Train a layer for multi-token prediction, as some models come with."`
 	Falcon    trainHeadCmd[falcon.Flags, *falcon.Flags]         `cmd:"" help:"Train a Falcon head, an LSTM and one layer that draft two tokens a pass."`
 	SpecBlock trainHeadCmd[specblock.Flags, *specblock.Flags]   `cmd:"" name:"specblock" help:"Train a SpecBlock head, which drafts block by block."`
+	Draft     trainHeadCmd[draft.Flags, *draft.Flags]           `cmd:"" help:"Train a draft model, a few layers of the model."`
 }
 
 // trainHeadCmd trains a head of a kind.
@@ -53,7 +55,11 @@ func (c *trainHeadCmd[F, P]) Run(p *command.Program) error {
 			return command.Usagef("%v", err)
 		}
 	}
-	return c.run(p, func(ctx context.Context, j train.Job) error {
+	var check func(j train.Job) error
+	if kind, ok := any(P(&c.Flags)).(interface{ Check(j train.Job) error }); ok {
+		check = kind.Check
+	}
+	return c.run(p, check, func(ctx context.Context, j train.Job) error {
 		j.Verifier, _ = headfile.Verifier(c.Verifier, c.Model) // empty where no file says: a note tells
 		return P(&c.Flags).Train(ctx, j, name)
 	})
@@ -113,7 +119,7 @@ func (c *trainRouterCmd) Run(p *command.Program) error {
 	} else if _, err := os.Stat(head); err != nil {
 		return command.Usagef("--head %s: there is neither a finished head of that name below %s nor such a file: grove train eagle makes one", c.Head, c.dir())
 	}
-	return c.run(p, func(ctx context.Context, j train.Job) error {
+	return c.run(p, nil, func(ctx context.Context, j train.Job) error {
 		r := c.recipe()
 		if err := j.CheckFlags(&r, c); err != nil {
 			return err

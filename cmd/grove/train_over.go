@@ -36,8 +36,10 @@ type overFlags struct {
 	Save         time.Duration `help:"Time between checkpoints." default:"2m"`
 }
 
-// run opens the model, and runs a stage of a job for it.
-func (f *overFlags) run(p *command.Program, stage func(ctx context.Context, j train.Job) error) error {
+// run opens the model, and runs a stage of a job for it. check, which may be nil, refuses a job before the model makes
+// any text.
+func (f *overFlags) run(p *command.Program, check func(j train.Job) error,
+	stage func(ctx context.Context, j train.Job) error) error {
 	limit, err := parseSize(f.Features)
 	if err != nil {
 		return command.Usagef("--features %q: %v", f.Features, err)
@@ -67,6 +69,11 @@ func (f *overFlags) run(p *command.Program, stage func(ctx context.Context, j tr
 			return command.Usagef("--text: %v", err)
 		}
 		j.Sources = append(j.Sources, s)
+	}
+	if check != nil {
+		if err := check(j); err != nil {
+			return err
+		}
 	}
 	return p.RunTraining(func(ctx context.Context) error {
 		if err := f.answer(ctx, m, &j); err != nil {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,7 +12,9 @@ import (
 	"github.com/grovellm/grove/internal/command"
 	"github.com/grovellm/grove/internal/files/ggufkeys"
 	"github.com/grovellm/grove/internal/heads/headfile"
+	"github.com/grovellm/grove/internal/model/synth"
 	"github.com/grovellm/grove/models"
+	"github.com/grovellm/grove/tensor"
 )
 
 // What cannot be trained is refused at once, with what to do about it.
@@ -27,6 +30,32 @@ func TestTrainRefuses(t *testing.T) {
 		code, _, err := runGrove("", args...)
 		if code != command.ExitUsage || !strings.Contains(err, want) {
 			t.Errorf("grove %q: status %d, %q; want status 2 and an error with %q", args, code, err, want)
+		}
+	}
+}
+
+// A model of whose layers no draft model can be made is refused before it makes up any text.
+func TestTrainDraftRefuses(t *testing.T) {
+	dir := t.TempDir()
+	shape, err := synth.Lookup("tiny-qwen3moe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	experts := filepath.Join(dir, "experts.gguf")
+	if err := synth.Write(context.Background(), experts, shape, synth.Options{Type: tensor.F32, Seed: 1}); err != nil {
+		t.Fatal(err)
+	}
+	for want, args := range map[string][]string{
+		"it has experts": {"-m", experts},
+		"grove convert":  nil, // grove's small model, which is no file
+	} {
+		job := filepath.Join(dir, "job")
+		code, out, errors := runGrove("", append([]string{"train", "draft", "--dir", job}, args...)...)
+		if code == 0 || !strings.Contains(errors, want) || out != "" {
+			t.Errorf("with %q: status %d, %q, %q; want an error with %q", args, code, out, errors, want)
+		}
+		if _, err := os.Stat(job); err == nil {
+			t.Errorf("with %q: something was made in --dir", args)
 		}
 	}
 }

@@ -18,9 +18,8 @@ type attendRecord struct {
 }
 
 func (t recorder) Attend(a *nn.Attention, layer int, f *nn.Forest, qkv, out nn.Mat) {
-	if a.Rope == nil || a.Scale != 0 || a.Cap != 0 || a.Window != 0 || a.Temper.Scale != 0 || a.Sinks != nil ||
-		a.QNorm != nil && len(a.QNorm.Weight) > a.Dim {
-		panic("autograd: attention with a window, a cap, sinks, a scale of its own, norms of all heads or without rotation has no gradient")
+	if what := attentionWithout(a); what != "" {
+		panic("autograd: no gradient of " + what)
 	}
 	segments := f.Segments()
 	r := &attendRecord{stored: stored{rotated: t.keepRotated(a, f, qkv, a.Heads)}, layer: layer, out: out,
@@ -30,6 +29,50 @@ func (t recorder) Attend(a *nn.Attention, layer int, f *nn.Forest, qkv, out nn.M
 	}
 	t.store(&r.stored, layer)
 	t.record(r)
+}
+
+// Without names what of a layer has no gradient; it is empty where all has.
+func Without(b *nn.Block) string {
+	switch {
+	case b.Recurrent != nil:
+		return "recurrent layers"
+	case b.Experts != nil:
+		return "experts"
+	case b.Latent != nil:
+		return "latent attention"
+	case b.Attn.Gated:
+		return "attention with gates"
+	case b.Out.W == nil || b.MLP.Up.W == nil:
+		return "layers of attention or an MLP alone"
+	case b.PerLayer != nil || b.OutScale != 0:
+		return "layers that scale what they put out, or read a table of their own"
+	case b.MLP.Act != nn.None:
+		return "MLPs with an activation other than SiLU with a gate and GELU without"
+	}
+	return attentionWithout(&b.Attn)
+}
+
+// attentionWithout is Without of attention.
+func attentionWithout(a *nn.Attention) string {
+	switch {
+	case a.Rope == nil:
+		return "attention without rotation"
+	case a.Window != 0:
+		return "attention with a window"
+	case a.Cap != 0:
+		return "attention with a cap of its scores"
+	case a.Scale != 0:
+		return "attention with a scale of its own"
+	case a.Temper.Scale != 0:
+		return "attention with a temperature by position"
+	case a.Sinks != nil:
+		return "attention with sinks"
+	case a.NormLast || a.VNorm != nil:
+		return "attention with norms of values, or after rotation"
+	case a.QNorm != nil && len(a.QNorm.Weight) > a.Dim:
+		return "attention with norms of all heads together"
+	}
+	return ""
 }
 
 // backward computes, per head and with P the weights, S the scores and s the scale,

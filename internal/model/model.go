@@ -18,6 +18,19 @@ type Model struct {
 	pages nn.Pages
 }
 
+// Shallow is m with so many layers over w in place of its own: embedding, last norm, output and workers are m's, which
+// must outlive it. Layers of m are to be alike.
+func (m *Model) Shallow(layers int, w Weights) (*Model, error) {
+	s := &Model{Network: m.Network, Tokenizer: m.Tokenizer, limit: m.limit, pool: m.pool, guest: true}
+	s.Config.Layers, s.Config.Ahead = layers, 0
+	var err error
+	if s.Blocks, err = NewBlocks(&s.Config, w); err != nil {
+		return nil, err
+	}
+	s.Config.layOutPages(&s.pages, s.Blocks, nn.KVAuto)
+	return s, nil
+}
+
 // Context is the most tokens a sequence may have.
 func (m *Model) Context() int { return m.limit }
 

@@ -26,6 +26,8 @@ type Network struct {
 
 	PerLayer *nn.PerLayerTable // what each token has for each layer; nil: nothing
 
+	Optional []string // the tensors that there are, of those that there need not be
+
 	layerBytes int // of the packed weights of a layer
 }
 
@@ -58,6 +60,7 @@ func NewNetwork(c Config, w Weights) (*Network, error) {
 	if b.err == nil {
 		n.layerBytes = (n.WeightBytes() - n.Head.W.Bytes()) / len(n.Blocks)
 	}
+	n.Optional = b.optional
 	return n, b.err
 }
 
@@ -147,6 +150,7 @@ type builder struct {
 	arch        *architecture
 	w           Weights
 	rope, local *nn.Rope // of all layers; of those with a window, if it differs
+	optional    []string // see Network
 	err         error
 }
 
@@ -208,10 +212,19 @@ func (b *builder) linear(name string, out, in int) nn.Linear {
 
 // bias is that of the product called name; nil where there is none.
 func (b *builder) bias(name string, out int) []float32 {
-	if !b.w.Has(name + ".bias") {
+	if !b.has(name + ".bias") {
 		return nil
 	}
 	return b.vector(name+".bias", out)
+}
+
+// has reports whether there is a tensor of those that there need not be.
+func (b *builder) has(name string) bool {
+	if !b.w.Has(name) {
+		return false
+	}
+	b.optional = append(b.optional, name)
+	return true
 }
 
 // norm is the normalisation called name: RMSNorm, or LayerNorm.

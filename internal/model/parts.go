@@ -308,7 +308,7 @@ func (b *builder) block(i int) nn.Block {
 			*n.to = *n.norm
 		}
 	}
-	if (c.Parallel || c.bare(i)) && norm("ffn_norm") == nil {
+	if (c.Parallel || c.bare(i)) && block.MLPNorm.Weight == nil {
 		block.MLPNorm = block.AttnNorm
 	}
 	block.AttnPost, block.MLPPost = norm("post_attention_norm"), norm("post_ffw_norm")
@@ -320,7 +320,7 @@ func (b *builder) block(i int) nn.Block {
 		block.Recurrent, block.Out = a.recurrent(b, name)
 	case a.latent:
 		block.Latent = b.latent(i, name)
-	case has("attn_qkv") || b.w.Has(name("attn_qkv.weight")):
+	case has("attn_qkv") || b.has(name("attn_qkv.weight")):
 		block.QKV = []nn.Linear{b.linear(name("attn_qkv"), size(qkv), c.Hidden)}
 	default:
 		block.QKV = b.projections(i, name)

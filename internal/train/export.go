@@ -5,11 +5,14 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/grovellm/grove/gguf"
+	"github.com/grovellm/grove/internal/autograd"
 	"github.com/grovellm/grove/internal/files/atomicfile"
 	"github.com/grovellm/grove/internal/files/ggufkeys"
 	"github.com/grovellm/grove/internal/files/safetensors"
+	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/tensor"
 )
 
@@ -22,15 +25,42 @@ var exported = []struct {
 // WriteGGUF writes the network with the vocabulary of an open file as GGUF, under llama.cpp's
 // names. Matrices are encoded as t (F32, F16, BF16 or Q8_0), vectors as F32.
 func (n *Network) WriteGGUF(path, name string, vocabulary *gguf.File, t tensor.Type) error {
-	w := new(gguf.Writer)
 	c := n.Shape.Config()
-	c.SetGGUF(w, arch, name, t)
+	return writeGGUF(path, name, &c, nil, n.Params, vocabulary, t)
+}
+
+// ExportModel is Export of a model of a shape whose layers are params: all else is as the target's file has it.
+func (c *Corpus) ExportModel(dir, name, about string, shape *model.Config, params *autograd.Params) error {
+	var rest []tensor.Tensor
+	for _, t := range c.vocabulary.Tensors {
+		if strings.HasPrefix(t.Name, "blk.") {
+			continue
+		}
+		t, err := c.vocabulary.Load(t.Name)
+		if err != nil {
+			return err
+		}
+		rest = append(rest, t)
+	}
+	return c.Export(dir, name, about, func(path string, t tensor.Type) error {
+		return writeGGUF(path, name, shape, rest, params, c.vocabulary, t)
+	})
+}
+
+// writeGGUF writes a model as GGUF: tensors that are as they are, and parameters, as Network.WriteGGUF does.
+func writeGGUF(path, name string, c *model.Config, rest []tensor.Tensor, params *autograd.Params,
+	vocabulary *gguf.File, t tensor.Type) error {
+	w := new(gguf.Writer)
+	c.SetGGUF(w, c.Arch, name, t)
 	if err := ggufkeys.SetTokenizer(w, vocabulary); err != nil {
 		return err
 	}
-	for _, p := range n.Params.All() {
+	for _, x := range rest {
+		w.AddTensor(x)
+	}
+	for _, p := range params.All() {
 		kind := t
-		if p.Vector {
+		if _, err := t.Size(p.Cols); p.Vector || err != nil { // its rows are not whole blocks
 			kind = tensor.F32
 		}
 		data, err := tensor.FromFloat32s(p.Name, kind, p.Shape(), p.Data)

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/grovellm/grove/internal/train"
+	"github.com/grovellm/grove/internal/train/draft"
 	"github.com/grovellm/grove/internal/train/eagle"
 	"github.com/grovellm/grove/internal/train/falcon"
 	"github.com/grovellm/grove/internal/train/jet"
@@ -165,6 +166,18 @@ var allTrained = map[string]trained{
 			return checked(j, &r, f, func() error { return peagle.Train(context.Background(), j, name, r) })
 		},
 	},
+	"draft": {
+		func() train.HeadFlags { return new(draft.Flags) },
+		given{"From": []int{1}, "Places": 6},
+		given{"From": []int{0}, "Places": 5, "Soft": float32(.5)},
+		nil,
+		func(j train.Job, name string, f train.HeadFlags) error {
+			r := f.(*draft.Flags).Recipe(j.Target)
+			shorten(&r.HeadText)
+			r.Held.Length = 32
+			return checked(j, &r, f, func() error { return draft.Train(context.Background(), j, name, r) })
+		},
+	},
 	"specblock": {
 		func() train.HeadFlags { return new(specblock.Flags) },
 		given{"From": []int{-1}, "Layers": 1, "Anchors": 4, "Blocks": 2, "Block": 3, "FFN": 64,
@@ -186,6 +199,9 @@ func TestPaperRecipes(t *testing.T) {
 	m := traintest.JobWithTarget(t).Target
 	for name, c := range allTrained {
 		f := reflect.ValueOf(c.flags())
+		if !hasPaper(c) {
+			continue
+		}
 		f.Elem().FieldByName("Paper").SetBool(true)
 		out := f.MethodByName("Recipe").Call([]reflect.Value{reflect.ValueOf(m)})
 		r := reflect.New(out[0].Type())
@@ -200,6 +216,11 @@ func TestPaperRecipes(t *testing.T) {
 			t.Errorf("%s: the paper's head begins as the target's layers %v", name, from)
 		}
 	}
+}
+
+// hasPaper reports whether a command can begin with a paper's recipe.
+func hasPaper(c trained) bool {
+	return reflect.ValueOf(c.flags()).Elem().FieldByName("Paper").IsValid()
 }
 
 // checked trains where the flags are taken, and measures nothing on the way.
@@ -261,6 +282,9 @@ func TestFlagsAreObeyedOrRefused(t *testing.T) {
 				maps.Copy(others, course)
 			}
 			maps.Copy(others, c.others)
+			if !hasPaper(c) {
+				delete(others, "Paper")
+			}
 			without, err := head(b)
 			if err != nil {
 				t.Errorf("%s with %v: %v", name, b, err)

@@ -2,7 +2,12 @@ package train
 
 // CourseFlags are the flags of all kinds of heads for the way that weights change.
 type CourseFlags struct {
-	Paper     bool     `recipe:"-" help:"Begin with the recipe of the head's paper and its authors' code, in place of grove's own. Other flags change it." group:"Training"`
+	Paper bool `recipe:"-" help:"Begin with the recipe of the head's paper and its authors' code, in place of grove's own. Other flags change it." group:"Training"`
+	OptimizerFlags
+}
+
+// OptimizerFlags are those of all that is trained.
+type OptimizerFlags struct {
 	Optimizer *string  `recipe:"-" enum:"muon,adamw" help:"Optimiser of the matrices: Muon, or AdamW for all weights, as in the papers." placeholder:"muon|adamw" group:"Training"`
 	Rate      *float32 `recipe:"-" help:"Peak learning rate of the matrices." placeholder:"R" group:"Training"`
 	AdamRate  *float32 `recipe:"Optimizer.Rate" needs:"Optimizer.Muon=true" help:"Peak learning rate of all else, beside Muon." placeholder:"R" group:"Training"`
@@ -12,7 +17,7 @@ type CourseFlags struct {
 }
 
 // SetCourse sets in a course what SetFlags leaves: optimiser, rate and schedule.
-func (f *CourseFlags) SetCourse(c *Course) {
+func (f *OptimizerFlags) SetCourse(c *Course) {
 	if f.Optimizer != nil {
 		c.Optimizer.Muon = *f.Optimizer == "muon"
 		if c.Optimizer.Muon && c.Optimizer.MuonRate == 0 {

@@ -41,7 +41,8 @@ type Job struct {
 	Features *Features      // where the target's rows of texts are kept for the next head; nil: nowhere
 	Answers  []Conversation // what the target said (see Answer), which takes the place of the sources; nil: none
 	Sparing  bool           // the target generates only as much text as a head's steps read
-	// GGUF file with its tokenizer, which exported heads take for programs that want one; "": none
+	// The target's GGUF file: exported heads take its tokenizer, for programs that want one, and draft models all but
+	// their layers; "": it has none.
 	Vocabulary string
 
 	// Verifier is what a folder for vLLM's speculators calls the target, as headfile.Verifier has it;
@@ -294,12 +295,10 @@ func TrainDraft(ctx context.Context, j Job, r Recipe, target Shape) error {
 
 // OpenTarget makes the target that the job has trained the one that heads learn from. It is to be closed.
 func (j *Job) OpenTarget() (*model.Model, error) {
-	m, err := model.Open(filepath.Join(j.Dir, "target", "model-q8_0.gguf"), model.Options{Threads: j.Threads})
-	if err != nil {
-		return nil, err
-	}
-	j.Target, j.Vocabulary = m, j.tokenizerPath()
-	return m, nil
+	j.Vocabulary = filepath.Join(j.Dir, "target", "model-q8_0.gguf")
+	m, err := model.Open(j.Vocabulary, model.Options{Threads: j.Threads})
+	j.Target = m
+	return m, err
 }
 
 // exportRun writes a card: what was made, of what text, and what the last measures of held-out text say. It plots the

@@ -2,8 +2,10 @@ package train
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/drafters/grow"
 	"github.com/grovellm/grove/internal/nn"
 	"github.com/grovellm/grove/tree"
 )
@@ -71,3 +73,36 @@ func (p *heldPass) Tap(t, _, node int) []float32 {
 
 // of which nobody asks whose shape takes the drafter at its word
 func (p *heldPass) Logits(int, int) []float32 { return nil }
+
+// HeldDepth is the depth to which held-out text is drafted token by token.
+const HeldDepth = 8
+
+// Grown is what drafters that grow trees make of held-out text: of chains, and of EAGLE-2's trees with its authors'
+// numbers.
+type Grown [2]struct{ rounds, tokens int }
+
+// Add decodes a text as Rounds does, with a drafter of each shape that open makes.
+func (g *Grown) Add(open func(grow.Shape) (draft.Drafter, error), taps nn.Mat, width int, text []int32,
+	first, most int) error {
+	tree := grow.DefaultDynamic()
+	for i, shape := range []grow.Shape{&grow.Linear{K: HeldDepth}, &tree} {
+		d, err := open(shape)
+		if err != nil {
+			return err
+		}
+		rounds, tokens, err := Rounds(d, taps, width, text, first, most, []int{HeldDepth + 1, tree.N}[i])
+		if err != nil {
+			return err
+		}
+		g[i].rounds += rounds
+		g[i].tokens += tokens
+	}
+	return nil
+}
+
+// Figures are τ of both shapes.
+func (g *Grown) Figures(figure func(name string, v float64)) {
+	for i, name := range []string{"chain", fmt.Sprintf("tree of %d", grow.DefaultDynamic().N)} {
+		figure(name, float64(g[i].tokens)/float64(g[i].rounds))
+	}
+}

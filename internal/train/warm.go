@@ -11,6 +11,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/grovellm/grove/internal/autograd"
+	"github.com/grovellm/grove/internal/nn"
 )
 
 // Regress finds the matrix whose products with the rows of x, x·M, are nearest to those of y; a
@@ -171,6 +172,28 @@ func (w *WarmStart) Block(layer, b int) {
 		w.Copy(name(part))
 	}
 	w.MLP(layer, b)
+}
+
+// CopyBlock makes the parameters that a block is built of what those of another of the same shape are.
+func CopyBlock(params *autograd.Params, to, from *nn.Block) {
+	products, norms := linears(from), normsOf(from)
+	for i, l := range linears(to) {
+		p := params.Of(l.W).Mat()
+		for r := range p.Rows {
+			products[i].W.Row(p.Row(r), r)
+		}
+		copy(l.Bias, products[i].Bias)
+	}
+	for i, n := range normsOf(to) {
+		copy(n.Weight, norms[i].Weight)
+		copy(n.Bias, norms[i].Bias)
+	}
+}
+
+// normsOf are the norms of a block.
+func normsOf(b *nn.Block) []*nn.Norm {
+	list := []*nn.Norm{&b.AttnNorm, &b.MLPNorm, b.AttnPost, b.MLPPost, b.Attn.QNorm, b.Attn.KNorm}
+	return slices.DeleteFunc(list, func(n *nn.Norm) bool { return n == nil })
 }
 
 // MLP makes the MLP of a layer that of some blocks, of whose units it takes those whose weights are

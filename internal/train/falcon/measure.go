@@ -3,18 +3,13 @@ package falcon
 import (
 	"fmt"
 
+	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/internal/autograd"
 	"github.com/grovellm/grove/internal/drafters/falcon"
 	"github.com/grovellm/grove/internal/drafters/grow"
 	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/train"
 )
-
-// heldDepth is the depth to which held-out text is drafted with chains.
-const heldDepth = 8
-
-// heldTree is EAGLE-2's, with its authors' numbers.
-var heldTree = grow.DefaultDynamic()
 
 // Validate measures on every held-out source the loss; the share of right first guesses by their
 // number in a block, where the target has been in all places before the block; and τ, the tokens
@@ -25,9 +20,7 @@ func (l *learner) Validate() (losses, figures map[string]float64, err error) {
 		if err != nil {
 			return autograd.Loss{}, err
 		}
-		for _, s := range m.shapes {
-			figure(s.name, float64(s.tokens)/float64(s.rounds))
-		}
+		m.grown.Figures(figure)
 		for d, l := range m.slots {
 			figure(fmt.Sprintf("depth %02d", d+1), float64(l.Correct)/float64(l.Rows))
 		}
@@ -37,24 +30,19 @@ func (l *learner) Validate() (losses, figures map[string]float64, err error) {
 
 // measure is what a head makes of held-out text.
 type measure struct {
-	loss   autograd.Loss
-	slots  []autograd.Loss // by the number in a block
-	shapes []*shape
-}
-
-type shape struct {
-	name string
-	grow.Shape
-	nodes, rounds, tokens int
+	loss  autograd.Loss
+	slots []autograd.Loss // by the number in a block
+	grown train.Grown
 }
 
 // measure has the head draft after every token that the target said.
 func (h *Head) measure(t *train.HeldText, o objective) (*measure, error) {
-	m := &measure{slots: make([]autograd.Loss, h.net.Block), shapes: []*shape{
-		{name: "chain", Shape: &grow.Linear{K: heldDepth}, nodes: heldDepth + 1},
-		{name: fmt.Sprintf("tree of %d", heldTree.N), Shape: &heldTree, nodes: heldTree.N},
-	}}
-	err := t.Each(train.HeldTexts, train.HeldTokens, heldDepth, func(text []int32, places []int) error {
+	m := &measure{slots: make([]autograd.Loss, h.net.Block)}
+	target := registry.Target{Vocab: h.net.Vocab, Context: h.net.Context}
+	open := func(s grow.Shape) (draft.Drafter, error) {
+		return falcon.New(h.net, s, false, nil, h.Exec.Pool(), target)
+	}
+	err := t.Each(train.HeldTexts, train.HeldTokens, train.HeldDepth, func(text []int32, places []int) error {
 		all := texts{list: [][]int32{text}, places: [][]int{places}}
 		h.read(&all, o.temperature)
 		x := h.run(&all, nil)
@@ -63,19 +51,7 @@ func (h *Head) measure(t *train.HeldText, o objective) (*measure, error) {
 			m.slots[slot].Add(l)
 			m.loss.Add(l)
 		}
-		for _, s := range m.shapes {
-			target := registry.Target{Vocab: h.net.Vocab, Context: h.net.Context}
-			d, err := falcon.New(h.net, s.Shape, false, nil, h.Exec.Pool(), target)
-			if err != nil {
-				return err
-			}
-			rounds, tokens, err := train.Rounds(d, h.Target.Taps, h.net.Hidden, text, places[0], len(places), s.nodes)
-			if err != nil {
-				return err
-			}
-			s.rounds, s.tokens = s.rounds+rounds, s.tokens+tokens
-		}
-		return nil
+		return m.grown.Add(open, h.Target.Taps, h.net.Hidden, text, places[0], len(places))
 	})
 	return m, err
 }

@@ -99,9 +99,9 @@ func (r *Recipe) Check(target *model.Config) error {
 	case r.Short.Length-r.Block-1 <= r.Short.Prompt:
 		return fmt.Errorf("%d tokens a pass: texts of %d tokens have no room for them after the %d that are given",
 			r.Block, r.Short.Length, r.Short.Prompt)
-	case r.Held.Length-heldDepth <= r.Held.Prompt:
+	case r.Held.Length-train.HeldDepth <= r.Held.Prompt:
 		return fmt.Errorf("held-out texts of %d tokens have no room for %d after the %d that are given",
-			r.Held.Length, heldDepth, r.Held.Prompt)
+			r.Held.Length, train.HeldDepth, r.Held.Prompt)
 	}
 	c := r.config(target)
 	if err := c.Validate(); err != nil {

@@ -26,8 +26,9 @@ func TestFlags(t *testing.T) {
 		{Flags{Head: "bidirectional"}, func(r *Recipe) { r.Causal = false }},
 		{Flags{Head: "causal", BlockFlags: BlockFlags{Gamma: &half}, LossFlags: LossFlags{Loss: &ce}},
 			func(r *Recipe) { r.Gamma, r.Loss = 0.5, "ce" }},
-		{Flags{Head: "causal", CourseFlags: train.CourseFlags{Optimizer: &adamw, Rate: &rate},
-			BlockFlags: BlockFlags{ShortTime: &none, Gamma: &none}}, func(r *Recipe) {
+		{Flags{Head: "causal",
+			CourseFlags: train.CourseFlags{OptimizerFlags: train.OptimizerFlags{Optimizer: &adamw, Rate: &rate}},
+			BlockFlags:  BlockFlags{ShortTime: &none, Gamma: &none}}, func(r *Recipe) {
 			r.Optimizer.Muon = false
 			r.Optimizer.Rate = 1e-3
 			r.ShortUntil = 0

@@ -214,7 +214,8 @@ func TestFlags(t *testing.T) {
 				r.ResBlocks = 3
 				r.OwnOutputs = true
 			}},
-		{Flags{Decay: &decay, Loss: &kl, CourseFlags: train.CourseFlags{Rate: &rate}}, func(r *Recipe) {
+		{Flags{Decay: &decay, Loss: &kl,
+			CourseFlags: train.CourseFlags{OptimizerFlags: train.OptimizerFlags{Rate: &rate}}}, func(r *Recipe) {
 			r.Decay = 0.8
 			r.Loss = "kl"
 			r.Optimizer.Rate = 2e-3
