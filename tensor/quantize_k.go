@@ -32,9 +32,12 @@ func affine(x []float32, most int) (s, m float32) {
 	}
 	root := math.Sqrt(square / float64(len(x)))
 	var sw, sx, sxx float64 // of the weights, and with them of x and x²
-	for _, v := range x {
+	var wide, weight [32]float64
+	for i, v := range x {
 		v := float64(v)
 		w := root + math.Abs(v)
+		wide[i] = v
+		weight[i] = w
 		sw = sw + w
 		sx = sx + float64(w*v)
 		sxx = sxx + float64(w*v*v)
@@ -43,10 +46,9 @@ func affine(x []float32, most int) (s, m float32) {
 	fit := func(scale, low float64) (_, _, err float64) {
 		var sq, sqq, sqx float64
 		inverse, top := 1/scale, float64(most)
-		for _, v := range x {
-			v := float64(v)
-			q := min(max(math.RoundToEven((v-low)*inverse), 0), top)
-			w := (root + math.Abs(v)) * q
+		for i, v := range wide[:len(x)] {
+			q := roundWithin((v-low)*inverse, 0, top)
+			w := float64(weight[i] * q)
 			sq = sq + w
 			sqq = sqq + float64(w*q)
 			sqx = sqx + float64(w*v)
@@ -101,7 +103,7 @@ func signed(x []float32, most int) float32 {
 		var sxq, sqq float64
 		for _, v := range x {
 			v := float64(v)
-			q := min(max(math.RoundToEven(v*inverse), least), greatest)
+			q := roundWithin(v*inverse, least, greatest)
 			w := v * v * q
 			sxq, sqq = sxq+float64(w*v), sqq+float64(w*q)
 		}
@@ -114,8 +116,18 @@ func signed(x []float32, most int) float32 {
 
 func abs(x float32) float32 { return float32(math.Abs(float64(x))) }
 
-func clampRound(x float64, lo, hi int) float64 {
-	return min(max(math.RoundToEven(x), float64(lo)), float64(hi))
+func clampRound(x float64, lo, hi int) float64 { return roundWithin(x, float64(lo), float64(hi)) }
+
+// roundWithin rounds a number to the nearest integer from lo to hi, halves to the even one.
+func roundWithin(x, lo, hi float64) float64 {
+	const ones = 3 << 51 // sums with it have no room for fractions
+	if x <= lo {
+		return lo
+	}
+	if x >= hi {
+		return hi
+	}
+	return float64(x) + ones - ones // a conversion: what x is of is not to be fused with the sum
 }
 
 // halfOf is x as a half, and what that is; ok is false if there is none as large.

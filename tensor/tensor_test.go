@@ -385,6 +385,20 @@ func TestKTypesOddBlocks(t *testing.T) {
 	})
 }
 
+// Rounding within bounds is math.RoundToEven, and then the bounds.
+func TestRoundWithin(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 3))
+	for i := range 10000 {
+		x := float64(i%301-150) / 4
+		if i > 301 {
+			x = r.NormFloat64() * 30
+		}
+		if got, want := roundWithin(x, -32, 31), min(max(math.RoundToEven(x), -32), 31); got != want {
+			t.Fatalf("%g becomes %g, want %g", x, got, want)
+		}
+	}
+}
+
 func BenchmarkQuantize(b *testing.B) {
 	r := rand.New(rand.NewPCG(1, 2))
 	x := make([]float32, 256*64)
