@@ -31,8 +31,8 @@ Llama's and Qwen's kind, in GGUF; layers with experts, recurrence, latent attent
 change the usual recipe of %d steps. docs/train-a-head.md walks through it.
 
 What it learns is what the target says: in conversations that it makes up by itself, as answers to --prompts, or
-after passages of --text; --teacher asks a server of the same model for it. An interrupted command continues when it is given again, and ends in the same
-weights. Each folder holds one recipe: give another recipe another --name.
+after passages of --text; --teacher asks a server of the same model for it. An interrupted command continues when it
+is given again, and ends in the same weights. Each folder holds one recipe: give another recipe another --name.
 
 Below --dir, in NAME: model-q8_0.gguf for --draft-model, model-f32.gguf, loss.png, metrics.jsonl. Both are whole
 models, with the target's tokenizer and chat template.
