@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -55,11 +56,7 @@ func (c *trainHeadCmd[F, P]) Run(p *command.Program) error {
 			return command.Usagef("%v", err)
 		}
 	}
-	var check func(j train.Job) error
-	if kind, ok := any(P(&c.Flags)).(interface{ Check(j train.Job) error }); ok {
-		check = kind.Check
-	}
-	return c.run(p, check, func(ctx context.Context, j train.Job) error {
+	return c.run(p, P(&c.Flags).Check, func(ctx context.Context, j train.Job) error {
 		j.Verifier, _ = headfile.Verifier(c.Verifier, c.Model) // empty where no file says: a note tells
 		return P(&c.Flags).Train(ctx, j, name)
 	})
@@ -119,11 +116,9 @@ func (c *trainRouterCmd) Run(p *command.Program) error {
 	} else if _, err := os.Stat(head); err != nil {
 		return command.Usagef("--head %s: there is neither a finished head of that name below %s nor such a file: grove train eagle makes one", c.Head, c.dir())
 	}
-	return c.run(p, nil, func(ctx context.Context, j train.Job) error {
-		r := c.recipe()
-		if err := j.CheckFlags(&r, c); err != nil {
-			return err
-		}
+	r := c.recipe()
+	check := func(j train.Job) error { return cmp.Or(j.CheckFlags(&r, c), r.Check()) }
+	return c.run(p, check, func(ctx context.Context, j train.Job) error {
 		return eagle.TrainRouter(ctx, j, c.Name, head, r)
 	})
 }

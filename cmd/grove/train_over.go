@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -27,6 +28,7 @@ type overFlags struct {
 	Raw          bool          `help:"Continue prompts as they are, not through the model's chat template."`
 	Teacher      string        `help:"OpenAI-compatible server of the same model, which generates the text instead." placeholder:"URL"`
 	Answers      int           `help:"Conversations to hold, at most (${default})." default:"4096" placeholder:"N"`
+	Skip         int           `help:"Conversations to leave out before the first, so that a head that has learned from those learns from others (${default})." default:"0" placeholder:"N"`
 	Length       int           `help:"Tokens of an answer, at most (${default})." default:"320" placeholder:"N"`
 	Temperatures []float64     `help:"Temperatures of answers, taken in turn (${default})." default:"0,1" placeholder:"T,..."`
 	Requests     int           `help:"Conversations to hold at the same time (${default})." default:"32" placeholder:"N"`
@@ -36,8 +38,7 @@ type overFlags struct {
 	Save         time.Duration `help:"Time between checkpoints." default:"2m"`
 }
 
-// run opens the model, and runs a stage of a job for it. check, which may be nil, refuses a job before the model makes
-// any text.
+// run opens the model, and runs a stage of a job for it. check refuses a job before the model makes any text.
 func (f *overFlags) run(p *command.Program, check func(j train.Job) error,
 	stage func(ctx context.Context, j train.Job) error) error {
 	limit, err := parseSize(f.Features)
@@ -45,7 +46,7 @@ func (f *overFlags) run(p *command.Program, check func(j train.Job) error,
 		return command.Usagef("--features %q: %v", f.Features, err)
 	}
 	if f.Data != "" {
-		return f.runOwn(p, limit, stage)
+		return f.runOwn(p, limit, check, stage)
 	}
 	if err := f.check(); err != nil {
 		return err
@@ -70,10 +71,12 @@ func (f *overFlags) run(p *command.Program, check func(j train.Job) error,
 		}
 		j.Sources = append(j.Sources, s)
 	}
-	if check != nil {
-		if err := check(j); err != nil {
-			return err
-		}
+	asked := j
+	if f.answers() {
+		asked.Answers = []train.Conversation{} // none yet
+	}
+	if err := check(asked); err != nil {
+		return err
 	}
 	return p.RunTraining(func(ctx context.Context) error {
 		if err := f.answer(ctx, m, &j); err != nil {
@@ -87,7 +90,8 @@ func (f *overFlags) run(p *command.Program, check func(j train.Job) error,
 }
 
 // runOwn runs a stage for the target of --dir, which is trained where it is not there yet.
-func (f *overFlags) runOwn(p *command.Program, features int64, stage func(ctx context.Context, j train.Job) error) error {
+func (f *overFlags) runOwn(p *command.Program, features int64, check func(j train.Job) error,
+	stage func(ctx context.Context, j train.Job) error) error {
 	if f.Model != "" || len(f.Text) > 0 || f.Prompts != "" || f.Teacher != "" {
 		return command.Usagef("--data trains grove's own models: want no --model, --text, --prompts or --teacher beside it")
 	}
@@ -103,7 +107,7 @@ func (f *overFlags) runOwn(p *command.Program, features int64, stage func(ctx co
 		if err != nil {
 			return err
 		}
-		if err := openFeatures(&j, features); err != nil {
+		if err := cmp.Or(check(j), openFeatures(&j, features)); err != nil {
 			return errors.Join(err, m.Close())
 		}
 		return errors.Join(stage(ctx, j), m.Close())
@@ -126,8 +130,8 @@ func (f *overFlags) check() error {
 		return command.Usagef("--temperatures %v: want one or more, each 0 to 100", f.Temperatures)
 	case !(f.OwnShare >= 0 && f.OwnShare <= 1) || f.OwnShare > 0 && f.Prompts == "":
 		return command.Usagef("--own-share %g: want 0 to 1, with --prompts", f.OwnShare)
-	case f.Answers < 1 || f.Length < 2 || f.Requests < 1:
-		return command.Usagef("--answers %d, --length %d, --requests %d: want positive numbers, and answers of 2 tokens or more", f.Answers, f.Length, f.Requests)
+	case f.Answers < 1 || f.Skip < 0 || f.Length < 2 || f.Requests < 1:
+		return command.Usagef("--answers %d, --skip %d, --length %d, --requests %d: want positive numbers, --skip 0 or more, and answers of 2 tokens or more", f.Answers, f.Skip, f.Length, f.Requests)
 	}
 	return nil
 }
@@ -144,9 +148,12 @@ func (f *overFlags) dir() string {
 	return name + "-heads"
 }
 
+// answers reports whether a model or a server is to write the job's text before training.
+func (f *overFlags) answers() bool { return len(f.Text) == 0 || f.Teacher != "" }
+
 // answer makes the job's text of conversations, where the model, or a server of it, is to answer prompts.
 func (f *overFlags) answer(ctx context.Context, m *grove.Model, j *train.Job) error {
-	if len(f.Text) > 0 && f.Teacher == "" {
+	if !f.answers() {
 		return nil
 	}
 	t := &talker{m: m, temperatures: f.Temperatures, longest: f.Length, longestAsk: min(256, m.Context()/4), ownTurns: 2}
@@ -163,7 +170,7 @@ func (f *overFlags) answer(ctx context.Context, m *grove.Model, j *train.Job) er
 	switch {
 	case f.Prompts != "":
 		var err error
-		if t.prompts, err = readPrompts(f.Prompts, f.Answers); err != nil {
+		if t.prompts, err = readPrompts(f.Prompts, f.Skip+f.Answers); err != nil {
 			return err
 		}
 		t.ownShare = f.OwnShare
@@ -172,7 +179,7 @@ func (f *overFlags) answer(ctx context.Context, m *grove.Model, j *train.Job) er
 		if err != nil {
 			return err
 		}
-		beginnings, err := text.Beginnings(f.Answers)
+		beginnings, err := text.Beginnings(f.Skip + f.Answers)
 		if err := errors.Join(err, text.Close()); err != nil {
 			return err
 		}
@@ -189,7 +196,10 @@ func (f *overFlags) answer(ctx context.Context, m *grove.Model, j *train.Job) er
 	}
 	n := f.Answers
 	if t.ownShare == 0 {
-		n = min(n, len(t.prompts))
+		n = min(n, len(t.prompts)-f.Skip)
+	}
+	if n < 1 {
+		return command.Usagef("--skip %d: want less than the %d prompts", f.Skip, len(t.prompts))
 	}
 	who := "the model"
 	t.say = t.sayItself
@@ -198,5 +208,5 @@ func (f *overFlags) answer(ctx context.Context, m *grove.Model, j *train.Job) er
 		who = f.Teacher
 		t.say = s.Continue
 	}
-	return j.Answer(ctx, n, f.Requests, t.source(train.FingerprintModel(j.Target), who), t.talk)
+	return j.Answer(ctx, f.Skip, n, f.Requests, t.source(train.FingerprintModel(j.Target), who), t.talk)
 }

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -56,6 +58,40 @@ func TestTrainDraftRefuses(t *testing.T) {
 		}
 		if _, err := os.Stat(job); err == nil {
 			t.Errorf("with %q: something was made in --dir", args)
+		}
+	}
+}
+
+// What no head of any kind can be trained with is refused before the model writes any text.
+func TestTrainRefusesBeforeText(t *testing.T) {
+	dir := t.TempDir()
+	prompts := filepath.Join(dir, "prompts.jsonl")
+	if err := os.WriteFile(prompts, []byte(`{"prompt":"func main() {"}`+"\n"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	kinds := reflect.TypeFor[trainHeadCmds]()
+	for i := range kinds.NumField() {
+		f := kinds.Field(i)
+		kind := cmp.Or(f.Tag.Get("name"), strings.ToLower(f.Name))
+		if kind == "draft" {
+			continue // of a model in a file alone: see TestTrainDraftRefuses
+		}
+		for want, bad := range map[string][]string{
+			"steps":           {"--steps=0"},
+			"changes nothing": {"--greedy", "0.5"},
+		} {
+			job := filepath.Join(dir, "job")
+			args := append([]string{"train", kind, "--dir", job, "--prompts", prompts, "--raw"}, bad...)
+			if kind == "jet" {
+				args = append(args, "--head", "causal")
+			}
+			code, out, errors := runGrove("", args...)
+			if code == 0 || !strings.Contains(errors, want) || out != "" {
+				t.Errorf("grove %q: status %d, %q, %q; want an error with %q", args, code, out, errors, want)
+			}
+			if _, err := os.Stat(job); err == nil {
+				t.Fatalf("grove %q: something was made in --dir", args)
+			}
 		}
 	}
 }

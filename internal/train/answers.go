@@ -29,11 +29,11 @@ type answered struct {
 	Talk   []Conversation `json:"talk"`
 }
 
-// Answer makes the job's text of n conversations: many at a time, kept in DIR/answers-SOURCE.jsonl
-// as they come, so that an interrupted call goes on, and one for more of them too. source tells
-// apart what they are made of, who answers, and with what settings: those of another are in a file
-// of their own.
-func (j *Job) Answer(ctx context.Context, n, atOnce int, source string, answer Answerer) error {
+// Answer makes the job's text of n conversations from number first on: many at a time, kept in
+// DIR/answers-SOURCE.jsonl as they come, so that an interrupted call goes on, and one for more of
+// them too. source tells apart what they are made of, who answers, and with what settings: those of
+// another are in a file of their own.
+func (j *Job) Answer(ctx context.Context, first, n, atOnce int, source string, answer Answerer) error {
 	path := filepath.Join(j.Dir, "answers-"+Fingerprint("conversations", source)+".jsonl")
 	answers, at, err := readAnswers(path)
 	if err != nil {
@@ -53,14 +53,14 @@ func (j *Job) Answer(ctx context.Context, n, atOnce int, source string, answer A
 	if _, err := f.Seek(at, io.SeekStart); err != nil {
 		return err
 	}
-	if err := j.ask(ctx, n, answers, atOnce, answer, f); err != nil {
+	if err := j.ask(ctx, first, n, answers, atOnce, answer, f); err != nil {
 		return err
 	}
 	j.Answers = []Conversation{} // there is such text, and no other
 	none := 0
 	said := 0
 	seen := map[string]bool{}
-	for i := range n {
+	for i := first; i < first+n; i++ {
 		for _, c := range answers[i] {
 			key := Fingerprint(c.Tokens)
 			if seen[key] {
@@ -99,10 +99,10 @@ func readAnswers(path string) (map[int][]Conversation, int64, error) {
 }
 
 // ask gets the answers that are missing, and appends them to a file.
-func (j *Job) ask(ctx context.Context, n int, answers map[int][]Conversation, atOnce int, answer Answerer,
+func (j *Job) ask(ctx context.Context, first, n int, answers map[int][]Conversation, atOnce int, answer Answerer,
 	f *os.File) error {
 	var missing []int
-	for i := range n {
+	for i := first; i < first+n; i++ {
 		if _, ok := answers[i]; !ok {
 			missing = append(missing, i)
 		}

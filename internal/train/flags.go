@@ -11,7 +11,8 @@ import (
 // the kind's own recipe.
 type HeadFlags interface {
 	Help() string
-	Folder() string // below the job's
+	Folder() string    // below the job's
+	Check(j Job) error // refuses flags and targets, before there is any text
 	Train(ctx context.Context, j Job, name string) error
 }
 

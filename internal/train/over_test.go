@@ -245,6 +245,7 @@ func TestAnswers(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer os.RemoveAll(dir)
+		first := rapid.IntRange(0, 9).Draw(t, "first")
 		n := rapid.IntRange(1, 30).Draw(t, "conversations")
 		talk := func(number int) (list []train.Conversation) {
 			for turn := range number % 3 { // none of every third
@@ -259,7 +260,7 @@ func TestAnswers(t *testing.T) {
 		run := func(stopAt int, source string) error {
 			ctx, stop := context.WithCancel(context.Background())
 			defer stop()
-			return j.Answer(ctx, n, rapid.IntRange(1, 5).Draw(t, "at once"), source,
+			return j.Answer(ctx, first, n, rapid.IntRange(1, 5).Draw(t, "at once"), source,
 				func(ctx context.Context, number int) ([]train.Conversation, error) {
 					mu.Lock()
 					defer mu.Unlock()
@@ -292,7 +293,7 @@ func TestAnswers(t *testing.T) {
 			t.Fatal(err)
 		}
 		var want []train.Conversation
-		for i := range n {
+		for i := first; i < first+n; i++ {
 			for _, c := range talk(i) {
 				if !slices.ContainsFunc(want, func(w train.Conversation) bool { return slices.Equal(w.Tokens, c.Tokens) }) {
 					want = append(want, c)

@@ -50,7 +50,7 @@ func NewRouterRecipe() RouterRecipe {
 	return r
 }
 
-func (r *RouterRecipe) check() error {
+func (r *RouterRecipe) Check() error {
 	// Of the layers, which are the EAGLE head's, nothing is refused.
 	if err := (train.Basis{Text: r.HeadText, Seed: r.Seed, Precision: r.Precision,
 		Course: r.Course}).Check(); err != nil {
@@ -92,7 +92,7 @@ func (r *RouterRecipe) cluster(m *model.Model, head *eagle.Network, texts [][]in
 // TrainRouter trains a router for a head of the target of the job, in DIR/NAME, on text that is in
 // DIR/generated for all heads. head is the file of an EAGLE head.
 func TrainRouter(ctx context.Context, j train.Job, name, head string, r RouterRecipe) error {
-	if err := r.check(); err != nil {
+	if err := r.Check(); err != nil {
 		return err
 	}
 	return j.TrainHead(ctx, name, r.Course, func(text *train.Corpus) (train.HeadTrainer, error) {

@@ -277,7 +277,7 @@ func randomTable(rng *rand.Rand, rows, cols int) nn.Table {
 }
 
 func TestRouterRecipeRefuses(t *testing.T) {
-	traintest.Refuses(t, NewRouterRecipe, (*RouterRecipe).check, map[string]func(r *RouterRecipe){
+	traintest.Refuses(t, NewRouterRecipe, (*RouterRecipe).Check, map[string]func(r *RouterRecipe){
 		"0 tokens each":        func(r *RouterRecipe) { r.Size = 0 },
 		"0 clusters of a list": func(r *RouterRecipe) { r.Listed = 0 },
 		"0 tokens of a row":    func(r *RouterRecipe) { r.Top = 0 },

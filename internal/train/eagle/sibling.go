@@ -41,7 +41,7 @@ func (r *SiblingRecipe) SetText(short, long int) {
 // its router in DIR/router.
 func Sibling(ctx context.Context, j train.Job, r SiblingRecipe) error {
 	target := r.Target.Shape.Config()
-	if err := errors.Join(r.Head.Check(&target), r.Router.check()); err != nil {
+	if err := errors.Join(r.Head.Check(&target), r.Router.Check()); err != nil {
 		return err
 	}
 	if err := train.TrainTarget(ctx, j, r.Target); err != nil {

@@ -3,6 +3,7 @@
 package falcon
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -72,12 +73,15 @@ func (f *Flags) Recipe(target *model.Model) (Recipe, error) {
 // Folder is the folder below --dir.
 func (f *Flags) Folder() string { return f.Name }
 
+// Check refuses flags and targets before there is any text.
+func (f *Flags) Check(j train.Job) error {
+	r, err := f.Recipe(j.Target)
+	return cmp.Or(err, j.CheckFlags(&r, f), r.Check(&j.Target.Config))
+}
+
 // Train trains the head in DIR/name.
 func (f *Flags) Train(ctx context.Context, j train.Job, name string) error {
 	r, err := f.Recipe(j.Target)
-	if err == nil {
-		err = j.CheckFlags(&r, f)
-	}
 	if err != nil {
 		return err
 	}

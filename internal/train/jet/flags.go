@@ -3,6 +3,7 @@
 package jet
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -96,11 +97,13 @@ func (f *Flags) Folder() string {
 	return map[string]string{"causal": "jet", "bidirectional": "dflash"}[f.Head]
 }
 
+// Check refuses flags and targets before there is any text.
+func (f *Flags) Check(j train.Job) error {
+	r := f.Recipe(j.Target)
+	return cmp.Or(j.CheckFlags(&r, f), r.Check(&j.Target.Config))
+}
+
 // Train trains the head in DIR/name.
 func (f *Flags) Train(ctx context.Context, j train.Job, name string) error {
-	r := f.Recipe(j.Target)
-	if err := j.CheckFlags(&r, f); err != nil {
-		return err
-	}
-	return Train(ctx, j, name, r)
+	return Train(ctx, j, name, f.Recipe(j.Target))
 }

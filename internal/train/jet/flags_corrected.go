@@ -111,23 +111,38 @@ func correctedRecipe(head string, target *model.Model, flags any, start *StartFl
 	return r, nil
 }
 
+// Check refuses flags and targets before there is any text.
+func (f *DSparkFlags) Check(j train.Job) error {
+	r, err := f.Recipe(j.Target)
+	return checkCorrected(j, r, f, err)
+}
+
+// Check refuses flags and targets before there is any text.
+func (f *DFlash2Flags) Check(j train.Job) error {
+	r, err := f.Recipe(j.Target)
+	return checkCorrected(j, r, f, err)
+}
+
+func checkCorrected(j train.Job, r CorrectedRecipe, flags any, err error) error {
+	if err != nil {
+		return err
+	}
+	return cmp.Or(j.CheckFlags(&r, flags), r.Check(&j.Target.Config))
+}
+
 // Train trains the head in DIR/name.
 func (f *DSparkFlags) Train(ctx context.Context, j train.Job, name string) error {
 	r, err := f.Recipe(j.Target)
-	return trainCorrected(ctx, j, name, r, f, err)
+	if err != nil {
+		return err
+	}
+	return TrainCorrected(ctx, j, name, r)
 }
 
 // Train trains the head in DIR/name.
 func (f *DFlash2Flags) Train(ctx context.Context, j train.Job, name string) error {
 	r, err := f.Recipe(j.Target)
-	return trainCorrected(ctx, j, name, r, f, err)
-}
-
-func trainCorrected(ctx context.Context, j train.Job, name string, r CorrectedRecipe, flags any, err error) error {
 	if err != nil {
-		return err
-	}
-	if err := j.CheckFlags(&r, flags); err != nil {
 		return err
 	}
 	return TrainCorrected(ctx, j, name, r)

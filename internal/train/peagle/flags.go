@@ -3,6 +3,7 @@
 package peagle
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -68,11 +69,13 @@ func (f *Flags) Recipe(target *model.Model) Recipe {
 // Folder is the folder below --dir.
 func (f *Flags) Folder() string { return f.Name }
 
+// Check refuses flags and targets before there is any text.
+func (f *Flags) Check(j train.Job) error {
+	r := f.Recipe(j.Target)
+	return cmp.Or(j.CheckFlags(&r, f), r.Check(&j.Target.Config))
+}
+
 // Train trains the head in DIR/name.
 func (f *Flags) Train(ctx context.Context, j train.Job, name string) error {
-	r := f.Recipe(j.Target)
-	if err := j.CheckFlags(&r, f); err != nil {
-		return err
-	}
-	return Train(ctx, j, name, r)
+	return Train(ctx, j, name, f.Recipe(j.Target))
 }
