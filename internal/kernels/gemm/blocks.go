@@ -201,7 +201,7 @@ func (b *blockType) row(acc *[Panel]float32, w, x []byte) {
 			d, m := b.scales(w, o)
 			acc[o] = num.FMA(float32(sum), float32(d*scale), acc[o])
 			if b.minimum() {
-				acc[o] = num.FMA(-float32(float32(-all)*scale), m, acc[o])
+				acc[o] = num.FMA(-native(x[xSum:]), m, acc[o])
 			}
 		}
 	}

@@ -14,7 +14,7 @@ import (
 //
 //	F32, F16  [K]f32
 //	BF16      [K/2][2]bf16 for VDPBF16PS, else [K]f32 already rounded to bf16; K padded to even
-//	Q8_0      blocks { [32]int8; int32 = −128·Σ of them; f32 scale }
+//	Q8_0      blocks { [32]int8; int32 = −128·Σ of them; f32 scale; f32 = −Σ·scale }
 //	K types   groups { 4 × { [32]int8; int32 = −32·Σ of the first 16; int32 = −32·Σ of the others; f32 = −Σ }; f32 scale }
 //	IQ1_S     the same with −64·Σ; so for all types of package codebook
 //
@@ -201,6 +201,7 @@ func quantizeRow(row []byte, v []float32, t Type) {
 			if t == Q8_0 {
 				ne.PutUint32(row[block:], uint32(-128*sum))
 				ne.PutUint32(row[xScale:], math.Float32bits(scale))
+				ne.PutUint32(row[xSum:], math.Float32bits(float32(float32(-sum)*scale)))
 				continue
 			}
 			ne.PutUint32(row[kHalves:], uint32(-32*sums[0]))

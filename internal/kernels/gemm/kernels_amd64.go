@@ -28,6 +28,12 @@ const (
 	idQ51AVX512
 	idIQ4NLAVX512
 	idMXFP4AVX512
+	idWide40AVX512
+	idWide41AVX512
+	idWide50AVX512
+	idWide51AVX512
+	idWideIQ4NLAVX512
+	idWideMXFP4AVX512
 	idQ4KAVX512
 	idQ5KAVX512
 	idQ6KAVX512
@@ -68,40 +74,49 @@ const (
 	idPackedF32AVX2
 )
 
+// The kernels of unpacked types of blocks of 32, each with several functions that unpack.
+var (
+	wideQ8AVX512  = engine{lanes: 32, rows: 5, turn: 1, dense: 18, sparse: 3, cost: 20}
+	wideMinAVX512 = engine{lanes: 32, rows: 5, turn: 1, dense: 20, sparse: 3, cost: 20}
+)
+
 var engines = [...]engine{
 	idF32AVX512:      {lanes: 32, rows: 12, turn: 4, dense: 8, sparse: 2, cost: 2},
 	idF16AVX512:      {lanes: 32, rows: 12, turn: 4, dense: 5, sparse: 2, cost: 2},
 	idBF16AVX512:     {lanes: 32, rows: 12, turn: 4, dense: 8, sparse: 2, cost: 4},
 	idBF16AVX512BF16: {lanes: 32, rows: 12, turn: 4, dense: 8, sparse: 2, cost: 2},
 	idQ8AVX512:       {lanes: 32, rows: 5, tall: 12, turn: 1, dense: 17, sparse: 3, cost: 20},
-	idQ40AVX512:      {lanes: 32, rows: 5, tall: 12, turn: 1, dense: 9, sparse: 3, cost: 22},
-	idQ41AVX512:      {lanes: 32, rows: 5, tall: 12, turn: 1, dense: 10, sparse: 3, cost: 22},
-	idQ50AVX512:      {lanes: 32, rows: 5, tall: 12, turn: 1, dense: 11, sparse: 3, cost: 22},
-	idQ51AVX512:      {lanes: 32, rows: 5, tall: 12, turn: 1, dense: 12, sparse: 3, cost: 22},
-	idIQ4NLAVX512:    {lanes: 32, rows: 5, tall: 12, turn: 1, dense: 9, sparse: 3, cost: 22},
-	idMXFP4AVX512:    {lanes: 32, rows: 5, tall: 12, turn: 1, dense: 9, sparse: 3, cost: 22},
-	idQ4KAVX512:      {lanes: 32, rows: 6, kept: 4, turn: 1, dense: 80, sparse: 16, cost: 168},
-	idQ5KAVX512:      {lanes: 32, rows: 6, kept: 4, turn: 1, dense: 96, sparse: 16, cost: 168, wide: idWide5KAVX512, many: 33},
-	idQ6KAVX512:      {lanes: 32, rows: 6, kept: 4, turn: 1, dense: 112, sparse: 16, cost: 168, wide: idWide6KAVX512, many: 33},
-	idWide5KAVX512:   {lanes: 32, rows: 6, kept: 4, turn: 1, dense: 96, sparse: 16, cost: 168},
-	idWide6KAVX512:   {lanes: 32, rows: 6, kept: 4, turn: 1, dense: 112, sparse: 16, cost: 168},
-	idF32AVX2:        {lanes: 16, rows: 6, turn: 2, dense: 4, sparse: 2, cost: 2},
-	idF16AVX2:        {lanes: 16, rows: 6, turn: 2, dense: 4, sparse: 2, cost: 2},
-	idBF16AVX2:       {lanes: 16, rows: 6, turn: 2, dense: 4, sparse: 2, cost: 4},
-	idQ8AVX2:         {lanes: 8, rows: 6, turn: 1, dense: 4, sparse: 4, cost: 64},
-	idQ40AVX2:        {lanes: 16, rows: 6, turn: 1, dense: 5, sparse: 5, cost: 40},
-	idQ41AVX2:        {lanes: 16, rows: 6, turn: 1, dense: 5, sparse: 5, cost: 40},
-	idQ50AVX2:        {lanes: 16, rows: 3, turn: 1, dense: 6, sparse: 6, cost: 40},
-	idQ51AVX2:        {lanes: 16, rows: 3, turn: 1, dense: 6, sparse: 6, cost: 40},
-	idIQ4NLAVX2:      {lanes: 8, rows: 6, turn: 1, dense: 2, sparse: 2, cost: 64},
-	idMXFP4AVX2:      {lanes: 16, rows: 3, turn: 1, dense: 5, sparse: 5, cost: 40},
-	idQ4KAVX2:        {lanes: 16, rows: 6, turn: 1, dense: 40, sparse: 40, cost: 320, wide: idWide4KAVX2, many: 13},
-	idQ5KAVX2:        {lanes: 16, rows: 3, turn: 1, dense: 48, sparse: 48, cost: 320, wide: idWide5KAVX2, many: 4},
-	idQ6KAVX2:        {lanes: 16, rows: 3, turn: 1, dense: 56, sparse: 56, cost: 320, wide: idWide6KAVX2, many: 4},
-	idWide4KAVX2:     {lanes: 16, rows: 6, turn: 1, dense: 40, sparse: 40, cost: 320},
-	idWide5KAVX2:     {lanes: 16, rows: 3, turn: 1, dense: 48, sparse: 48, cost: 320},
-	idWide6KAVX2:     {lanes: 16, rows: 3, turn: 1, dense: 56, sparse: 56, cost: 320},
-	idWide7KAVX2:     {lanes: 16, rows: 3, turn: 1, dense: 56, sparse: 56, cost: 320},
+	idQ40AVX512:      {lanes: 32, rows: 8, kept: 5, tall: 12, turn: 1, dense: 9, sparse: 3, cost: 22, wide: idWide40AVX512, many: 33},
+	idQ41AVX512:      {lanes: 32, rows: 8, kept: 5, tall: 12, turn: 1, dense: 10, sparse: 3, cost: 22, wide: idWide41AVX512, many: 33},
+	idQ50AVX512:      {lanes: 32, rows: 8, kept: 5, tall: 12, turn: 1, dense: 11, sparse: 3, cost: 22, wide: idWide50AVX512, many: 33},
+	idQ51AVX512:      {lanes: 32, rows: 8, kept: 5, tall: 12, turn: 1, dense: 12, sparse: 3, cost: 22, wide: idWide51AVX512, many: 33},
+	idIQ4NLAVX512:    {lanes: 32, rows: 8, kept: 5, tall: 12, turn: 1, dense: 9, sparse: 3, cost: 22, wide: idWideIQ4NLAVX512, many: 33},
+	idMXFP4AVX512:    {lanes: 32, rows: 8, kept: 5, tall: 12, turn: 1, dense: 9, sparse: 3, cost: 22, wide: idWideMXFP4AVX512, many: 33},
+	idWide40AVX512:   wideQ8AVX512, idWide50AVX512: wideQ8AVX512, idWideIQ4NLAVX512: wideQ8AVX512,
+	idWideMXFP4AVX512: wideQ8AVX512,
+	idWide41AVX512:    wideMinAVX512, idWide51AVX512: wideMinAVX512,
+	idQ4KAVX512:    {lanes: 32, rows: 6, kept: 4, turn: 1, dense: 80, sparse: 16, cost: 168},
+	idQ5KAVX512:    {lanes: 32, rows: 6, kept: 4, turn: 1, dense: 96, sparse: 16, cost: 168, wide: idWide5KAVX512, many: 33},
+	idQ6KAVX512:    {lanes: 32, rows: 6, kept: 4, turn: 1, dense: 112, sparse: 16, cost: 168, wide: idWide6KAVX512, many: 33},
+	idWide5KAVX512: {lanes: 32, rows: 6, kept: 4, turn: 1, dense: 96, sparse: 16, cost: 168},
+	idWide6KAVX512: {lanes: 32, rows: 6, kept: 4, turn: 1, dense: 112, sparse: 16, cost: 168},
+	idF32AVX2:      {lanes: 16, rows: 6, turn: 2, dense: 4, sparse: 2, cost: 2},
+	idF16AVX2:      {lanes: 16, rows: 6, turn: 2, dense: 4, sparse: 2, cost: 2},
+	idBF16AVX2:     {lanes: 16, rows: 6, turn: 2, dense: 4, sparse: 2, cost: 4},
+	idQ8AVX2:       {lanes: 8, rows: 6, turn: 1, dense: 4, sparse: 4, cost: 64},
+	idQ40AVX2:      {lanes: 16, rows: 6, turn: 1, dense: 5, sparse: 5, cost: 40},
+	idQ41AVX2:      {lanes: 16, rows: 6, turn: 1, dense: 5, sparse: 5, cost: 40},
+	idQ50AVX2:      {lanes: 16, rows: 3, turn: 1, dense: 6, sparse: 6, cost: 40},
+	idQ51AVX2:      {lanes: 16, rows: 3, turn: 1, dense: 6, sparse: 6, cost: 40},
+	idIQ4NLAVX2:    {lanes: 8, rows: 6, turn: 1, dense: 2, sparse: 2, cost: 64},
+	idMXFP4AVX2:    {lanes: 16, rows: 3, turn: 1, dense: 5, sparse: 5, cost: 40},
+	idQ4KAVX2:      {lanes: 16, rows: 6, turn: 1, dense: 40, sparse: 40, cost: 320, wide: idWide4KAVX2, many: 13},
+	idQ5KAVX2:      {lanes: 16, rows: 3, turn: 1, dense: 48, sparse: 48, cost: 320, wide: idWide5KAVX2, many: 4},
+	idQ6KAVX2:      {lanes: 16, rows: 3, turn: 1, dense: 56, sparse: 56, cost: 320, wide: idWide6KAVX2, many: 4},
+	idWide4KAVX2:   {lanes: 16, rows: 6, turn: 1, dense: 40, sparse: 40, cost: 320},
+	idWide5KAVX2:   {lanes: 16, rows: 3, turn: 1, dense: 48, sparse: 48, cost: 320},
+	idWide6KAVX2:   {lanes: 16, rows: 3, turn: 1, dense: 56, sparse: 56, cost: 320},
+	idWide7KAVX2:   {lanes: 16, rows: 3, turn: 1, dense: 56, sparse: 56, cost: 320},
 
 	idQ8AVXVNNI:     {lanes: 16, rows: 3, turn: 1, dense: 8, sparse: 8, cost: 32},
 	idQ40AVXVNNI:    {lanes: 16, rows: 3, turn: 1, dense: 5, sparse: 5, cost: 32},
@@ -197,6 +212,10 @@ func (e *engine) run(t *tile) {
 		mulIQ4NLAVX512(t)
 	case idMXFP4AVX512:
 		mulMXFP4AVX512(t)
+	case idWide40AVX512, idWide50AVX512, idWideIQ4NLAVX512, idWideMXFP4AVX512:
+		mulWideQ8AVX512(t)
+	case idWide41AVX512, idWide51AVX512:
+		mulWideMinAVX512(t)
 	case idWide5KAVX512:
 		mulWide5KAVX512(t)
 	case idWide6KAVX512:
@@ -277,8 +296,9 @@ func (e *engine) run(t *tile) {
 }
 
 // Unpacked, a block of 32 of a K type is [2][Panel]f32, the products of its scales and minimums (of
-// Q6_K the halves' scales) with d and dmin, and its elements, [8][Panel][4]u8. One of Q5_0 is as in
-// Q8_0.
+// Q6_K the halves' scales) with d and dmin, and its elements, [8][Panel][4]u8. One of a type of such
+// blocks is [Panel]f32 of scales, as many of minimums if there are some, and such elements, which
+// without minimums are more by 128; AVX-VNNI has Q5_0 as in Q8_0.
 const wideStep = super / block * (2*Panel*4 + Panel*block)
 
 // unpack makes bytes of so many steps of a panel, for one of the kernels that multiply those.
@@ -287,6 +307,18 @@ func (e *engine) unpack(dst, src unsafe.Pointer, steps int) {
 	switch e.id {
 	case idQ8AVXVNNI: // of Q5_0
 		unpackQ50AVX2(d, s, steps)
+	case idWide40AVX512:
+		unpackQ40AVX512(d, s, steps)
+	case idWide41AVX512:
+		unpackQ41AVX512(d, s, steps)
+	case idWide50AVX512:
+		unpackQ50AVX512(d, s, steps)
+	case idWide51AVX512:
+		unpackQ51AVX512(d, s, steps)
+	case idWideIQ4NLAVX512:
+		unpackIQ4NLAVX512(d, s, steps)
+	case idWideMXFP4AVX512:
+		unpackMXFP4AVX512(d, s, steps)
 	case idWide5KAVX512:
 		unpackQ5KAVX512(d, s, steps)
 	case idWide6KAVX512:

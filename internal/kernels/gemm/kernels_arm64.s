@@ -4862,7 +4862,7 @@ block1:
 	VFMLA V22.S4, V7.S4, V15.S4
 	ADD $1088, R1
 	ADD $1088, R19
-	ADD $40, R2
+	ADD $44, R2
 	SUBS $1, R23
 	BNE block1
 	FSTPQ (F8, F9), 0(R10)
@@ -5139,9 +5139,9 @@ block3:
 	VFMLA V24.S4, V11.S4, V23.S4
 	ADD $1088, R1
 	ADD $1088, R19
-	ADD $40, R2
-	ADD $40, R3
-	ADD $40, R4
+	ADD $44, R2
+	ADD $44, R3
+	ADD $44, R4
 	SUBS $1, R23
 	BNE block3
 	FSTPQ (F12, F13), 0(R10)
@@ -5341,8 +5341,8 @@ block2:
 	VFMLA V24.S4, V7.S4, V19.S4
 	ADD $1088, R1
 	ADD $1088, R19
-	ADD $40, R2
-	ADD $40, R3
+	ADD $44, R2
+	ADD $44, R3
 	SUBS $1, R23
 	BNE block2
 	FSTPQ (F12, F13), 0(R10)
@@ -5481,7 +5481,7 @@ block1:
 	VFMLA V24.S4, V3.S4, V15.S4
 	ADD $1088, R1
 	ADD $1088, R19
-	ADD $40, R2
+	ADD $44, R2
 	SUBS $1, R23
 	BNE block1
 	FSTPQ (F12, F13), 0(R10)
@@ -5748,12 +5748,12 @@ block6:
 	VFMLA V27.S4, V11.S4, V23.S4
 	ADD $1088, R1
 	ADD $1088, R19
-	ADD $40, R2
-	ADD $40, R3
-	ADD $40, R4
-	ADD $40, R5
-	ADD $40, R6
-	ADD $40, R7
+	ADD $44, R2
+	ADD $44, R3
+	ADD $44, R4
+	ADD $44, R5
+	ADD $44, R6
+	ADD $44, R7
 	SUBS $1, R23
 	BNE block6
 	FSTPQ (F12, F13), 0(R10)
@@ -5967,11 +5967,11 @@ block5:
 	VFMLA V27.S4, V9.S4, V21.S4
 	ADD $1088, R1
 	ADD $1088, R19
-	ADD $40, R2
-	ADD $40, R3
-	ADD $40, R4
-	ADD $40, R5
-	ADD $40, R6
+	ADD $44, R2
+	ADD $44, R3
+	ADD $44, R4
+	ADD $44, R5
+	ADD $44, R6
 	SUBS $1, R23
 	BNE block5
 	FSTPQ (F12, F13), 0(R10)
@@ -6153,10 +6153,10 @@ block4:
 	VFMLA V27.S4, V7.S4, V19.S4
 	ADD $1088, R1
 	ADD $1088, R19
-	ADD $40, R2
-	ADD $40, R3
-	ADD $40, R4
-	ADD $40, R5
+	ADD $44, R2
+	ADD $44, R3
+	ADD $44, R4
+	ADD $44, R5
 	SUBS $1, R23
 	BNE block4
 	FSTPQ (F12, F13), 0(R10)
@@ -6306,9 +6306,9 @@ block3:
 	VFMLA V27.S4, V5.S4, V17.S4
 	ADD $1088, R1
 	ADD $1088, R19
-	ADD $40, R2
-	ADD $40, R3
-	ADD $40, R4
+	ADD $44, R2
+	ADD $44, R3
+	ADD $44, R4
 	SUBS $1, R23
 	BNE block3
 	FSTPQ (F12, F13), 0(R10)
@@ -6426,8 +6426,8 @@ block2:
 	VFMLA V27.S4, V3.S4, V15.S4
 	ADD $1088, R1
 	ADD $1088, R19
-	ADD $40, R2
-	ADD $40, R3
+	ADD $44, R2
+	ADD $44, R3
 	SUBS $1, R23
 	BNE block2
 	FSTPQ (F12, F13), 0(R10)
@@ -6513,7 +6513,7 @@ block1:
 	VFMLA V27.S4, V1.S4, V13.S4
 	ADD $1088, R1
 	ADD $1088, R19
-	ADD $40, R2
+	ADD $44, R2
 	SUBS $1, R23
 	BNE block1
 	FSTPQ (F12, F13), 0(R10)
@@ -7138,8 +7138,8 @@ block2:
 	VFMLA V22.S4, V7.S4, V15.S4
 	ADD $1088, R1
 	ADD $1088, R19
-	ADD $40, R2
-	ADD $40, R3
+	ADD $44, R2
+	ADD $44, R3
 	SUBS $1, R23
 	BNE block2
 	FSTPQ (F8, F9), 0(R10)
@@ -7340,7 +7340,7 @@ block1:
 	VFMLA V22.S4, V3.S4, V11.S4
 	ADD $1088, R1
 	ADD $1088, R19
-	ADD $40, R2
+	ADD $44, R2
 	SUBS $1, R23
 	BNE block1
 	FSTPQ (F8, F9), 0(R10)
@@ -7607,12 +7607,12 @@ block6:
 	VFMLA V26.S4, V11.S4, V23.S4
 	ADD $1088, R1
 	ADD $1088, R19
-	ADD $40, R2
-	ADD $40, R3
-	ADD $40, R4
-	ADD $40, R5
-	ADD $40, R6
-	ADD $40, R7
+	ADD $44, R2
+	ADD $44, R3
+	ADD $44, R4
+	ADD $44, R5
+	ADD $44, R6
+	ADD $44, R7
 	SUBS $1, R23
 	BNE block6
 	FSTPQ (F12, F13), 0(R10)
@@ -7842,11 +7842,11 @@ block5:
 	VFMLA V26.S4, V9.S4, V21.S4
 	ADD $1088, R1
 	ADD $1088, R19
-	ADD $40, R2
-	ADD $40, R3
-	ADD $40, R4
-	ADD $40, R5
-	ADD $40, R6
+	ADD $44, R2
+	ADD $44, R3
+	ADD $44, R4
+	ADD $44, R5
+	ADD $44, R6
 	SUBS $1, R23
 	BNE block5
 	FSTPQ (F12, F13), 0(R10)
@@ -8034,10 +8034,10 @@ block4:
 	VFMLA V26.S4, V7.S4, V19.S4
 	ADD $1088, R1
 	ADD $1088, R19
-	ADD $40, R2
-	ADD $40, R3
-	ADD $40, R4
-	ADD $40, R5
+	ADD $44, R2
+	ADD $44, R3
+	ADD $44, R4
+	ADD $44, R5
 	SUBS $1, R23
 	BNE block4
 	FSTPQ (F12, F13), 0(R10)
@@ -8208,9 +8208,9 @@ block3:
 	VFMLA V26.S4, V5.S4, V17.S4
 	ADD $1088, R1
 	ADD $1088, R19
-	ADD $40, R2
-	ADD $40, R3
-	ADD $40, R4
+	ADD $44, R2
+	ADD $44, R3
+	ADD $44, R4
 	SUBS $1, R23
 	BNE block3
 	FSTPQ (F12, F13), 0(R10)
@@ -8339,8 +8339,8 @@ block2:
 	VFMLA V26.S4, V3.S4, V15.S4
 	ADD $1088, R1
 	ADD $1088, R19
-	ADD $40, R2
-	ADD $40, R3
+	ADD $44, R2
+	ADD $44, R3
 	SUBS $1, R23
 	BNE block2
 	FSTPQ (F12, F13), 0(R10)
@@ -8452,7 +8452,7 @@ block1:
 	VFMLA V26.S4, V1.S4, V13.S4
 	ADD $1088, R1
 	ADD $1088, R19
-	ADD $40, R2
+	ADD $44, R2
 	SUBS $1, R23
 	BNE block1
 	FSTPQ (F12, F13), 0(R10)
@@ -8723,7 +8723,7 @@ block1:
 	VFMLA V23.S4, V7.S4, V15.S4
 	ADD $576, R1
 	ADD $576, R19
-	ADD $40, R2
+	ADD $44, R2
 	SUBS $1, R23
 	BNE block1
 	FSTPQ (F8, F9), 0(R10)
@@ -9006,9 +9006,9 @@ block3:
 	VFMLA V25.S4, V11.S4, V23.S4
 	ADD $576, R1
 	ADD $576, R19
-	ADD $40, R2
-	ADD $40, R3
-	ADD $40, R4
+	ADD $44, R2
+	ADD $44, R3
+	ADD $44, R4
 	SUBS $1, R23
 	BNE block3
 	FSTPQ (F12, F13), 0(R10)
@@ -9212,8 +9212,8 @@ block2:
 	VFMLA V25.S4, V7.S4, V19.S4
 	ADD $576, R1
 	ADD $576, R19
-	ADD $40, R2
-	ADD $40, R3
+	ADD $44, R2
+	ADD $44, R3
 	SUBS $1, R23
 	BNE block2
 	FSTPQ (F12, F13), 0(R10)
@@ -9354,7 +9354,7 @@ block1:
 	VFMLA V25.S4, V3.S4, V15.S4
 	ADD $576, R1
 	ADD $576, R19
-	ADD $40, R2
+	ADD $44, R2
 	SUBS $1, R23
 	BNE block1
 	FSTPQ (F12, F13), 0(R10)
@@ -9590,11 +9590,11 @@ block5:
 	VFMLA V31.S4, V9.S4, V19.S4
 	ADD $576, R1
 	ADD $576, R19
-	ADD $40, R2
-	ADD $40, R3
-	ADD $40, R4
-	ADD $40, R5
-	ADD $40, R6
+	ADD $44, R2
+	ADD $44, R3
+	ADD $44, R4
+	ADD $44, R5
+	ADD $44, R6
 	SUBS $1, R23
 	BNE block5
 	FSTPQ (F10, F11), 0(R10)
@@ -9776,10 +9776,10 @@ block4:
 	VFMLA V31.S4, V7.S4, V17.S4
 	ADD $576, R1
 	ADD $576, R19
-	ADD $40, R2
-	ADD $40, R3
-	ADD $40, R4
-	ADD $40, R5
+	ADD $44, R2
+	ADD $44, R3
+	ADD $44, R4
+	ADD $44, R5
 	SUBS $1, R23
 	BNE block4
 	FSTPQ (F10, F11), 0(R10)
@@ -9927,9 +9927,9 @@ block3:
 	VFMLA V31.S4, V5.S4, V15.S4
 	ADD $576, R1
 	ADD $576, R19
-	ADD $40, R2
-	ADD $40, R3
-	ADD $40, R4
+	ADD $44, R2
+	ADD $44, R3
+	ADD $44, R4
 	SUBS $1, R23
 	BNE block3
 	FSTPQ (F10, F11), 0(R10)
@@ -10043,8 +10043,8 @@ block2:
 	VFMLA V31.S4, V3.S4, V13.S4
 	ADD $576, R1
 	ADD $576, R19
-	ADD $40, R2
-	ADD $40, R3
+	ADD $44, R2
+	ADD $44, R3
 	SUBS $1, R23
 	BNE block2
 	FSTPQ (F10, F11), 0(R10)
@@ -10124,7 +10124,7 @@ block1:
 	VFMLA V31.S4, V1.S4, V11.S4
 	ADD $576, R1
 	ADD $576, R19
-	ADD $40, R2
+	ADD $44, R2
 	SUBS $1, R23
 	BNE block1
 	FSTPQ (F10, F11), 0(R10)
@@ -10876,11 +10876,7 @@ block1:
 	FMOVQ 64(R19), F19
 	WORD $0x4e217a74 // fcvtl2 v20.4s, v19.8h
 	WORD $0x0e217a73 // fcvtl v19.4s, v19.4h
-	MOVW 32(R2), R12
-	ASR $7, R12, R12
-	SCVTFWS R12, F22
-	FMOVS 36(R2), F21
-	FMULS F21, F22, F22
+	FMOVS 40(R2), F22
 	WORD $0x4f965268 // fmls v8.4s, v19.4s, v22.s[0]
 	WORD $0x4f965289 // fmls v9.4s, v20.4s, v22.s[0]
 	FMOVQ 16(R19), F19
@@ -10896,11 +10892,7 @@ block1:
 	FMOVQ 80(R19), F19
 	WORD $0x4e217a74 // fcvtl2 v20.4s, v19.8h
 	WORD $0x0e217a73 // fcvtl v19.4s, v19.4h
-	MOVW 32(R2), R12
-	ASR $7, R12, R12
-	SCVTFWS R12, F22
-	FMOVS 36(R2), F21
-	FMULS F21, F22, F22
+	FMOVS 40(R2), F22
 	WORD $0x4f96526a // fmls v10.4s, v19.4s, v22.s[0]
 	WORD $0x4f96528b // fmls v11.4s, v20.4s, v22.s[0]
 	FMOVQ 32(R19), F19
@@ -10916,11 +10908,7 @@ block1:
 	FMOVQ 96(R19), F19
 	WORD $0x4e217a74 // fcvtl2 v20.4s, v19.8h
 	WORD $0x0e217a73 // fcvtl v19.4s, v19.4h
-	MOVW 32(R2), R12
-	ASR $7, R12, R12
-	SCVTFWS R12, F22
-	FMOVS 36(R2), F21
-	FMULS F21, F22, F22
+	FMOVS 40(R2), F22
 	WORD $0x4f96526c // fmls v12.4s, v19.4s, v22.s[0]
 	WORD $0x4f96528d // fmls v13.4s, v20.4s, v22.s[0]
 	FMOVQ 48(R19), F19
@@ -10936,16 +10924,12 @@ block1:
 	FMOVQ 112(R19), F19
 	WORD $0x4e217a74 // fcvtl2 v20.4s, v19.8h
 	WORD $0x0e217a73 // fcvtl v19.4s, v19.4h
-	MOVW 32(R2), R12
-	ASR $7, R12, R12
-	SCVTFWS R12, F22
-	FMOVS 36(R2), F21
-	FMULS F21, F22, F22
+	FMOVS 40(R2), F22
 	WORD $0x4f96526e // fmls v14.4s, v19.4s, v22.s[0]
 	WORD $0x4f96528f // fmls v15.4s, v20.4s, v22.s[0]
 	ADD $640, R1
 	ADD $640, R19
-	ADD $40, R2
+	ADD $44, R2
 	SUBS $1, R23
 	BNE block1
 	FSTPQ (F8, F9), 0(R10)
@@ -11199,25 +11183,13 @@ block3:
 	FMOVQ 64(R19), F29
 	WORD $0x4e217bbe // fcvtl2 v30.4s, v29.8h
 	WORD $0x0e217bbd // fcvtl v29.4s, v29.4h
-	MOVW 32(R2), R12
-	ASR $7, R12, R12
-	SCVTFWS R12, F24
-	FMOVS 36(R2), F31
-	FMULS F31, F24, F24
+	FMOVS 40(R2), F24
 	WORD $0x4f9853ac // fmls v12.4s, v29.4s, v24.s[0]
 	WORD $0x4f9853cd // fmls v13.4s, v30.4s, v24.s[0]
-	MOVW 32(R3), R12
-	ASR $7, R12, R12
-	SCVTFWS R12, F24
-	FMOVS 36(R3), F31
-	FMULS F31, F24, F24
+	FMOVS 40(R3), F24
 	WORD $0x4f9853b0 // fmls v16.4s, v29.4s, v24.s[0]
 	WORD $0x4f9853d1 // fmls v17.4s, v30.4s, v24.s[0]
-	MOVW 32(R4), R12
-	ASR $7, R12, R12
-	SCVTFWS R12, F24
-	FMOVS 36(R4), F31
-	FMULS F31, F24, F24
+	FMOVS 40(R4), F24
 	WORD $0x4f9853b4 // fmls v20.4s, v29.4s, v24.s[0]
 	WORD $0x4f9853d5 // fmls v21.4s, v30.4s, v24.s[0]
 	FMOVQ 16(R19), F29
@@ -11247,32 +11219,20 @@ block3:
 	FMOVQ 80(R19), F29
 	WORD $0x4e217bbe // fcvtl2 v30.4s, v29.8h
 	WORD $0x0e217bbd // fcvtl v29.4s, v29.4h
-	MOVW 32(R2), R12
-	ASR $7, R12, R12
-	SCVTFWS R12, F24
-	FMOVS 36(R2), F31
-	FMULS F31, F24, F24
+	FMOVS 40(R2), F24
 	WORD $0x4f9853ae // fmls v14.4s, v29.4s, v24.s[0]
 	WORD $0x4f9853cf // fmls v15.4s, v30.4s, v24.s[0]
-	MOVW 32(R3), R12
-	ASR $7, R12, R12
-	SCVTFWS R12, F24
-	FMOVS 36(R3), F31
-	FMULS F31, F24, F24
+	FMOVS 40(R3), F24
 	WORD $0x4f9853b2 // fmls v18.4s, v29.4s, v24.s[0]
 	WORD $0x4f9853d3 // fmls v19.4s, v30.4s, v24.s[0]
-	MOVW 32(R4), R12
-	ASR $7, R12, R12
-	SCVTFWS R12, F24
-	FMOVS 36(R4), F31
-	FMULS F31, F24, F24
+	FMOVS 40(R4), F24
 	WORD $0x4f9853b6 // fmls v22.4s, v29.4s, v24.s[0]
 	WORD $0x4f9853d7 // fmls v23.4s, v30.4s, v24.s[0]
 	ADD $640, R1
 	ADD $640, R19
-	ADD $40, R2
-	ADD $40, R3
-	ADD $40, R4
+	ADD $44, R2
+	ADD $44, R3
+	ADD $44, R4
 	SUBS $1, R23
 	BNE block3
 	FSTPQ (F12, F13), 0(R10)
@@ -11456,18 +11416,10 @@ block2:
 	FMOVQ 64(R19), F29
 	WORD $0x4e217bbe // fcvtl2 v30.4s, v29.8h
 	WORD $0x0e217bbd // fcvtl v29.4s, v29.4h
-	MOVW 32(R2), R12
-	ASR $7, R12, R12
-	SCVTFWS R12, F24
-	FMOVS 36(R2), F31
-	FMULS F31, F24, F24
+	FMOVS 40(R2), F24
 	WORD $0x4f9853ac // fmls v12.4s, v29.4s, v24.s[0]
 	WORD $0x4f9853cd // fmls v13.4s, v30.4s, v24.s[0]
-	MOVW 32(R3), R12
-	ASR $7, R12, R12
-	SCVTFWS R12, F24
-	FMOVS 36(R3), F31
-	FMULS F31, F24, F24
+	FMOVS 40(R3), F24
 	WORD $0x4f9853b0 // fmls v16.4s, v29.4s, v24.s[0]
 	WORD $0x4f9853d1 // fmls v17.4s, v30.4s, v24.s[0]
 	FMOVQ 16(R19), F29
@@ -11490,24 +11442,16 @@ block2:
 	FMOVQ 80(R19), F29
 	WORD $0x4e217bbe // fcvtl2 v30.4s, v29.8h
 	WORD $0x0e217bbd // fcvtl v29.4s, v29.4h
-	MOVW 32(R2), R12
-	ASR $7, R12, R12
-	SCVTFWS R12, F24
-	FMOVS 36(R2), F31
-	FMULS F31, F24, F24
+	FMOVS 40(R2), F24
 	WORD $0x4f9853ae // fmls v14.4s, v29.4s, v24.s[0]
 	WORD $0x4f9853cf // fmls v15.4s, v30.4s, v24.s[0]
-	MOVW 32(R3), R12
-	ASR $7, R12, R12
-	SCVTFWS R12, F24
-	FMOVS 36(R3), F31
-	FMULS F31, F24, F24
+	FMOVS 40(R3), F24
 	WORD $0x4f9853b2 // fmls v18.4s, v29.4s, v24.s[0]
 	WORD $0x4f9853d3 // fmls v19.4s, v30.4s, v24.s[0]
 	ADD $640, R1
 	ADD $640, R19
-	ADD $40, R2
-	ADD $40, R3
+	ADD $44, R2
+	ADD $44, R3
 	SUBS $1, R23
 	BNE block2
 	FSTPQ (F12, F13), 0(R10)
@@ -11637,11 +11581,7 @@ block1:
 	FMOVQ 64(R19), F29
 	WORD $0x4e217bbe // fcvtl2 v30.4s, v29.8h
 	WORD $0x0e217bbd // fcvtl v29.4s, v29.4h
-	MOVW 32(R2), R12
-	ASR $7, R12, R12
-	SCVTFWS R12, F24
-	FMOVS 36(R2), F31
-	FMULS F31, F24, F24
+	FMOVS 40(R2), F24
 	WORD $0x4f9853ac // fmls v12.4s, v29.4s, v24.s[0]
 	WORD $0x4f9853cd // fmls v13.4s, v30.4s, v24.s[0]
 	FMOVQ 16(R19), F29
@@ -11657,16 +11597,12 @@ block1:
 	FMOVQ 80(R19), F29
 	WORD $0x4e217bbe // fcvtl2 v30.4s, v29.8h
 	WORD $0x0e217bbd // fcvtl v29.4s, v29.4h
-	MOVW 32(R2), R12
-	ASR $7, R12, R12
-	SCVTFWS R12, F24
-	FMOVS 36(R2), F31
-	FMULS F31, F24, F24
+	FMOVS 40(R2), F24
 	WORD $0x4f9853ae // fmls v14.4s, v29.4s, v24.s[0]
 	WORD $0x4f9853cf // fmls v15.4s, v30.4s, v24.s[0]
 	ADD $640, R1
 	ADD $640, R19
-	ADD $40, R2
+	ADD $44, R2
 	SUBS $1, R23
 	BNE block1
 	FSTPQ (F12, F13), 0(R10)
@@ -11893,48 +11829,28 @@ block5:
 	FMOVQ 64(R19), F27
 	WORD $0x4e217b7c // fcvtl2 v28.4s, v27.8h
 	WORD $0x0e217b7b // fcvtl v27.4s, v27.4h
-	MOVW 32(R2), R12
-	ASR $7, R12, R12
-	SCVTFWS R12, F30
-	FMOVS 36(R2), F29
-	FMULS F29, F30, F30
+	FMOVS 40(R2), F30
 	WORD $0x4f9e536a // fmls v10.4s, v27.4s, v30.s[0]
 	WORD $0x4f9e538b // fmls v11.4s, v28.4s, v30.s[0]
-	MOVW 32(R3), R12
-	ASR $7, R12, R12
-	SCVTFWS R12, F30
-	FMOVS 36(R3), F29
-	FMULS F29, F30, F30
+	FMOVS 40(R3), F30
 	WORD $0x4f9e536c // fmls v12.4s, v27.4s, v30.s[0]
 	WORD $0x4f9e538d // fmls v13.4s, v28.4s, v30.s[0]
-	MOVW 32(R4), R12
-	ASR $7, R12, R12
-	SCVTFWS R12, F30
-	FMOVS 36(R4), F29
-	FMULS F29, F30, F30
+	FMOVS 40(R4), F30
 	WORD $0x4f9e536e // fmls v14.4s, v27.4s, v30.s[0]
 	WORD $0x4f9e538f // fmls v15.4s, v28.4s, v30.s[0]
-	MOVW 32(R5), R12
-	ASR $7, R12, R12
-	SCVTFWS R12, F30
-	FMOVS 36(R5), F29
-	FMULS F29, F30, F30
+	FMOVS 40(R5), F30
 	WORD $0x4f9e5370 // fmls v16.4s, v27.4s, v30.s[0]
 	WORD $0x4f9e5391 // fmls v17.4s, v28.4s, v30.s[0]
-	MOVW 32(R6), R12
-	ASR $7, R12, R12
-	SCVTFWS R12, F30
-	FMOVS 36(R6), F29
-	FMULS F29, F30, F30
+	FMOVS 40(R6), F30
 	WORD $0x4f9e5372 // fmls v18.4s, v27.4s, v30.s[0]
 	WORD $0x4f9e5393 // fmls v19.4s, v28.4s, v30.s[0]
 	ADD $640, R1
 	ADD $640, R19
-	ADD $40, R2
-	ADD $40, R3
-	ADD $40, R4
-	ADD $40, R5
-	ADD $40, R6
+	ADD $44, R2
+	ADD $44, R3
+	ADD $44, R4
+	ADD $44, R5
+	ADD $44, R6
 	SUBS $1, R23
 	BNE block5
 	FSTPQ (F10, F11), 0(R10)
@@ -12109,40 +12025,24 @@ block4:
 	FMOVQ 64(R19), F27
 	WORD $0x4e217b7c // fcvtl2 v28.4s, v27.8h
 	WORD $0x0e217b7b // fcvtl v27.4s, v27.4h
-	MOVW 32(R2), R12
-	ASR $7, R12, R12
-	SCVTFWS R12, F30
-	FMOVS 36(R2), F29
-	FMULS F29, F30, F30
+	FMOVS 40(R2), F30
 	WORD $0x4f9e536a // fmls v10.4s, v27.4s, v30.s[0]
 	WORD $0x4f9e538b // fmls v11.4s, v28.4s, v30.s[0]
-	MOVW 32(R3), R12
-	ASR $7, R12, R12
-	SCVTFWS R12, F30
-	FMOVS 36(R3), F29
-	FMULS F29, F30, F30
+	FMOVS 40(R3), F30
 	WORD $0x4f9e536c // fmls v12.4s, v27.4s, v30.s[0]
 	WORD $0x4f9e538d // fmls v13.4s, v28.4s, v30.s[0]
-	MOVW 32(R4), R12
-	ASR $7, R12, R12
-	SCVTFWS R12, F30
-	FMOVS 36(R4), F29
-	FMULS F29, F30, F30
+	FMOVS 40(R4), F30
 	WORD $0x4f9e536e // fmls v14.4s, v27.4s, v30.s[0]
 	WORD $0x4f9e538f // fmls v15.4s, v28.4s, v30.s[0]
-	MOVW 32(R5), R12
-	ASR $7, R12, R12
-	SCVTFWS R12, F30
-	FMOVS 36(R5), F29
-	FMULS F29, F30, F30
+	FMOVS 40(R5), F30
 	WORD $0x4f9e5370 // fmls v16.4s, v27.4s, v30.s[0]
 	WORD $0x4f9e5391 // fmls v17.4s, v28.4s, v30.s[0]
 	ADD $640, R1
 	ADD $640, R19
-	ADD $40, R2
-	ADD $40, R3
-	ADD $40, R4
-	ADD $40, R5
+	ADD $44, R2
+	ADD $44, R3
+	ADD $44, R4
+	ADD $44, R5
 	SUBS $1, R23
 	BNE block4
 	FSTPQ (F10, F11), 0(R10)
@@ -12285,32 +12185,20 @@ block3:
 	FMOVQ 64(R19), F27
 	WORD $0x4e217b7c // fcvtl2 v28.4s, v27.8h
 	WORD $0x0e217b7b // fcvtl v27.4s, v27.4h
-	MOVW 32(R2), R12
-	ASR $7, R12, R12
-	SCVTFWS R12, F30
-	FMOVS 36(R2), F29
-	FMULS F29, F30, F30
+	FMOVS 40(R2), F30
 	WORD $0x4f9e536a // fmls v10.4s, v27.4s, v30.s[0]
 	WORD $0x4f9e538b // fmls v11.4s, v28.4s, v30.s[0]
-	MOVW 32(R3), R12
-	ASR $7, R12, R12
-	SCVTFWS R12, F30
-	FMOVS 36(R3), F29
-	FMULS F29, F30, F30
+	FMOVS 40(R3), F30
 	WORD $0x4f9e536c // fmls v12.4s, v27.4s, v30.s[0]
 	WORD $0x4f9e538d // fmls v13.4s, v28.4s, v30.s[0]
-	MOVW 32(R4), R12
-	ASR $7, R12, R12
-	SCVTFWS R12, F30
-	FMOVS 36(R4), F29
-	FMULS F29, F30, F30
+	FMOVS 40(R4), F30
 	WORD $0x4f9e536e // fmls v14.4s, v27.4s, v30.s[0]
 	WORD $0x4f9e538f // fmls v15.4s, v28.4s, v30.s[0]
 	ADD $640, R1
 	ADD $640, R19
-	ADD $40, R2
-	ADD $40, R3
-	ADD $40, R4
+	ADD $44, R2
+	ADD $44, R3
+	ADD $44, R4
 	SUBS $1, R23
 	BNE block3
 	FSTPQ (F10, F11), 0(R10)
@@ -12421,24 +12309,16 @@ block2:
 	FMOVQ 64(R19), F27
 	WORD $0x4e217b7c // fcvtl2 v28.4s, v27.8h
 	WORD $0x0e217b7b // fcvtl v27.4s, v27.4h
-	MOVW 32(R2), R12
-	ASR $7, R12, R12
-	SCVTFWS R12, F30
-	FMOVS 36(R2), F29
-	FMULS F29, F30, F30
+	FMOVS 40(R2), F30
 	WORD $0x4f9e536a // fmls v10.4s, v27.4s, v30.s[0]
 	WORD $0x4f9e538b // fmls v11.4s, v28.4s, v30.s[0]
-	MOVW 32(R3), R12
-	ASR $7, R12, R12
-	SCVTFWS R12, F30
-	FMOVS 36(R3), F29
-	FMULS F29, F30, F30
+	FMOVS 40(R3), F30
 	WORD $0x4f9e536c // fmls v12.4s, v27.4s, v30.s[0]
 	WORD $0x4f9e538d // fmls v13.4s, v28.4s, v30.s[0]
 	ADD $640, R1
 	ADD $640, R19
-	ADD $40, R2
-	ADD $40, R3
+	ADD $44, R2
+	ADD $44, R3
 	SUBS $1, R23
 	BNE block2
 	FSTPQ (F10, F11), 0(R10)
@@ -12517,16 +12397,12 @@ block1:
 	FMOVQ 64(R19), F27
 	WORD $0x4e217b7c // fcvtl2 v28.4s, v27.8h
 	WORD $0x0e217b7b // fcvtl v27.4s, v27.4h
-	MOVW 32(R2), R12
-	ASR $7, R12, R12
-	SCVTFWS R12, F30
-	FMOVS 36(R2), F29
-	FMULS F29, F30, F30
+	FMOVS 40(R2), F30
 	WORD $0x4f9e536a // fmls v10.4s, v27.4s, v30.s[0]
 	WORD $0x4f9e538b // fmls v11.4s, v28.4s, v30.s[0]
 	ADD $640, R1
 	ADD $640, R19
-	ADD $40, R2
+	ADD $44, R2
 	SUBS $1, R23
 	BNE block1
 	FSTPQ (F10, F11), 0(R10)
@@ -13398,7 +13274,7 @@ block1:
 	VFMLA V23.S4, V7.S4, V15.S4
 	ADD $704, R1
 	ADD $704, R19
-	ADD $40, R2
+	ADD $44, R2
 	SUBS $1, R23
 	BNE block1
 	FSTPQ (F8, F9), 0(R10)
@@ -13774,9 +13650,9 @@ block3:
 	VFMLA V25.S4, V11.S4, V23.S4
 	ADD $704, R1
 	ADD $704, R19
-	ADD $40, R2
-	ADD $40, R3
-	ADD $40, R4
+	ADD $44, R2
+	ADD $44, R3
+	ADD $44, R4
 	SUBS $1, R23
 	BNE block3
 	FSTPQ (F12, F13), 0(R10)
@@ -14072,8 +13948,8 @@ block2:
 	VFMLA V25.S4, V7.S4, V19.S4
 	ADD $704, R1
 	ADD $704, R19
-	ADD $40, R2
-	ADD $40, R3
+	ADD $44, R2
+	ADD $44, R3
 	SUBS $1, R23
 	BNE block2
 	FSTPQ (F12, F13), 0(R10)
@@ -14306,7 +14182,7 @@ block1:
 	VFMLA V25.S4, V3.S4, V15.S4
 	ADD $704, R1
 	ADD $704, R19
-	ADD $40, R2
+	ADD $44, R2
 	SUBS $1, R23
 	BNE block1
 	FSTPQ (F12, F13), 0(R10)
@@ -14589,11 +14465,11 @@ block5:
 	VFMLA V31.S4, V9.S4, V19.S4
 	ADD $704, R1
 	ADD $704, R19
-	ADD $40, R2
-	ADD $40, R3
-	ADD $40, R4
-	ADD $40, R5
-	ADD $40, R6
+	ADD $44, R2
+	ADD $44, R3
+	ADD $44, R4
+	ADD $44, R5
+	ADD $44, R6
 	SUBS $1, R23
 	BNE block5
 	FSTPQ (F10, F11), 0(R10)
@@ -14821,10 +14697,10 @@ block4:
 	VFMLA V31.S4, V7.S4, V17.S4
 	ADD $704, R1
 	ADD $704, R19
-	ADD $40, R2
-	ADD $40, R3
-	ADD $40, R4
-	ADD $40, R5
+	ADD $44, R2
+	ADD $44, R3
+	ADD $44, R4
+	ADD $44, R5
 	SUBS $1, R23
 	BNE block4
 	FSTPQ (F10, F11), 0(R10)
@@ -15018,9 +14894,9 @@ block3:
 	VFMLA V31.S4, V5.S4, V15.S4
 	ADD $704, R1
 	ADD $704, R19
-	ADD $40, R2
-	ADD $40, R3
-	ADD $40, R4
+	ADD $44, R2
+	ADD $44, R3
+	ADD $44, R4
 	SUBS $1, R23
 	BNE block3
 	FSTPQ (F10, F11), 0(R10)
@@ -15180,8 +15056,8 @@ block2:
 	VFMLA V31.S4, V3.S4, V13.S4
 	ADD $704, R1
 	ADD $704, R19
-	ADD $40, R2
-	ADD $40, R3
+	ADD $44, R2
+	ADD $44, R3
 	SUBS $1, R23
 	BNE block2
 	FSTPQ (F10, F11), 0(R10)
@@ -15307,7 +15183,7 @@ block1:
 	VFMLA V31.S4, V1.S4, V11.S4
 	ADD $704, R1
 	ADD $704, R19
-	ADD $40, R2
+	ADD $44, R2
 	SUBS $1, R23
 	BNE block1
 	FSTPQ (F10, F11), 0(R10)
@@ -16614,11 +16490,7 @@ block1:
 	FMOVQ 64(R19), F19
 	WORD $0x4e217a74 // fcvtl2 v20.4s, v19.8h
 	WORD $0x0e217a73 // fcvtl v19.4s, v19.4h
-	MOVW 32(R2), R12
-	ASR $7, R12, R12
-	SCVTFWS R12, F22
-	FMOVS 36(R2), F21
-	FMULS F21, F22, F22
+	FMOVS 40(R2), F22
 	WORD $0x4f965268 // fmls v8.4s, v19.4s, v22.s[0]
 	WORD $0x4f965289 // fmls v9.4s, v20.4s, v22.s[0]
 	FMOVQ 16(R19), F19
@@ -16634,11 +16506,7 @@ block1:
 	FMOVQ 80(R19), F19
 	WORD $0x4e217a74 // fcvtl2 v20.4s, v19.8h
 	WORD $0x0e217a73 // fcvtl v19.4s, v19.4h
-	MOVW 32(R2), R12
-	ASR $7, R12, R12
-	SCVTFWS R12, F22
-	FMOVS 36(R2), F21
-	FMULS F21, F22, F22
+	FMOVS 40(R2), F22
 	WORD $0x4f96526a // fmls v10.4s, v19.4s, v22.s[0]
 	WORD $0x4f96528b // fmls v11.4s, v20.4s, v22.s[0]
 	FMOVQ 32(R19), F19
@@ -16654,11 +16522,7 @@ block1:
 	FMOVQ 96(R19), F19
 	WORD $0x4e217a74 // fcvtl2 v20.4s, v19.8h
 	WORD $0x0e217a73 // fcvtl v19.4s, v19.4h
-	MOVW 32(R2), R12
-	ASR $7, R12, R12
-	SCVTFWS R12, F22
-	FMOVS 36(R2), F21
-	FMULS F21, F22, F22
+	FMOVS 40(R2), F22
 	WORD $0x4f96526c // fmls v12.4s, v19.4s, v22.s[0]
 	WORD $0x4f96528d // fmls v13.4s, v20.4s, v22.s[0]
 	FMOVQ 48(R19), F19
@@ -16674,16 +16538,12 @@ block1:
 	FMOVQ 112(R19), F19
 	WORD $0x4e217a74 // fcvtl2 v20.4s, v19.8h
 	WORD $0x0e217a73 // fcvtl v19.4s, v19.4h
-	MOVW 32(R2), R12
-	ASR $7, R12, R12
-	SCVTFWS R12, F22
-	FMOVS 36(R2), F21
-	FMULS F21, F22, F22
+	FMOVS 40(R2), F22
 	WORD $0x4f96526e // fmls v14.4s, v19.4s, v22.s[0]
 	WORD $0x4f96528f // fmls v15.4s, v20.4s, v22.s[0]
 	ADD $768, R1
 	ADD $768, R19
-	ADD $40, R2
+	ADD $44, R2
 	SUBS $1, R23
 	BNE block1
 	FSTPQ (F8, F9), 0(R10)
@@ -17030,25 +16890,13 @@ block3:
 	FMOVQ 64(R19), F29
 	WORD $0x4e217bbe // fcvtl2 v30.4s, v29.8h
 	WORD $0x0e217bbd // fcvtl v29.4s, v29.4h
-	MOVW 32(R2), R12
-	ASR $7, R12, R12
-	SCVTFWS R12, F24
-	FMOVS 36(R2), F31
-	FMULS F31, F24, F24
+	FMOVS 40(R2), F24
 	WORD $0x4f9853ac // fmls v12.4s, v29.4s, v24.s[0]
 	WORD $0x4f9853cd // fmls v13.4s, v30.4s, v24.s[0]
-	MOVW 32(R3), R12
-	ASR $7, R12, R12
-	SCVTFWS R12, F24
-	FMOVS 36(R3), F31
-	FMULS F31, F24, F24
+	FMOVS 40(R3), F24
 	WORD $0x4f9853b0 // fmls v16.4s, v29.4s, v24.s[0]
 	WORD $0x4f9853d1 // fmls v17.4s, v30.4s, v24.s[0]
-	MOVW 32(R4), R12
-	ASR $7, R12, R12
-	SCVTFWS R12, F24
-	FMOVS 36(R4), F31
-	FMULS F31, F24, F24
+	FMOVS 40(R4), F24
 	WORD $0x4f9853b4 // fmls v20.4s, v29.4s, v24.s[0]
 	WORD $0x4f9853d5 // fmls v21.4s, v30.4s, v24.s[0]
 	FMOVQ 16(R19), F29
@@ -17078,32 +16926,20 @@ block3:
 	FMOVQ 80(R19), F29
 	WORD $0x4e217bbe // fcvtl2 v30.4s, v29.8h
 	WORD $0x0e217bbd // fcvtl v29.4s, v29.4h
-	MOVW 32(R2), R12
-	ASR $7, R12, R12
-	SCVTFWS R12, F24
-	FMOVS 36(R2), F31
-	FMULS F31, F24, F24
+	FMOVS 40(R2), F24
 	WORD $0x4f9853ae // fmls v14.4s, v29.4s, v24.s[0]
 	WORD $0x4f9853cf // fmls v15.4s, v30.4s, v24.s[0]
-	MOVW 32(R3), R12
-	ASR $7, R12, R12
-	SCVTFWS R12, F24
-	FMOVS 36(R3), F31
-	FMULS F31, F24, F24
+	FMOVS 40(R3), F24
 	WORD $0x4f9853b2 // fmls v18.4s, v29.4s, v24.s[0]
 	WORD $0x4f9853d3 // fmls v19.4s, v30.4s, v24.s[0]
-	MOVW 32(R4), R12
-	ASR $7, R12, R12
-	SCVTFWS R12, F24
-	FMOVS 36(R4), F31
-	FMULS F31, F24, F24
+	FMOVS 40(R4), F24
 	WORD $0x4f9853b6 // fmls v22.4s, v29.4s, v24.s[0]
 	WORD $0x4f9853d7 // fmls v23.4s, v30.4s, v24.s[0]
 	ADD $768, R1
 	ADD $768, R19
-	ADD $40, R2
-	ADD $40, R3
-	ADD $40, R4
+	ADD $44, R2
+	ADD $44, R3
+	ADD $44, R4
 	SUBS $1, R23
 	BNE block3
 	FSTPQ (F12, F13), 0(R10)
@@ -17379,18 +17215,10 @@ block2:
 	FMOVQ 64(R19), F29
 	WORD $0x4e217bbe // fcvtl2 v30.4s, v29.8h
 	WORD $0x0e217bbd // fcvtl v29.4s, v29.4h
-	MOVW 32(R2), R12
-	ASR $7, R12, R12
-	SCVTFWS R12, F24
-	FMOVS 36(R2), F31
-	FMULS F31, F24, F24
+	FMOVS 40(R2), F24
 	WORD $0x4f9853ac // fmls v12.4s, v29.4s, v24.s[0]
 	WORD $0x4f9853cd // fmls v13.4s, v30.4s, v24.s[0]
-	MOVW 32(R3), R12
-	ASR $7, R12, R12
-	SCVTFWS R12, F24
-	FMOVS 36(R3), F31
-	FMULS F31, F24, F24
+	FMOVS 40(R3), F24
 	WORD $0x4f9853b0 // fmls v16.4s, v29.4s, v24.s[0]
 	WORD $0x4f9853d1 // fmls v17.4s, v30.4s, v24.s[0]
 	FMOVQ 16(R19), F29
@@ -17413,24 +17241,16 @@ block2:
 	FMOVQ 80(R19), F29
 	WORD $0x4e217bbe // fcvtl2 v30.4s, v29.8h
 	WORD $0x0e217bbd // fcvtl v29.4s, v29.4h
-	MOVW 32(R2), R12
-	ASR $7, R12, R12
-	SCVTFWS R12, F24
-	FMOVS 36(R2), F31
-	FMULS F31, F24, F24
+	FMOVS 40(R2), F24
 	WORD $0x4f9853ae // fmls v14.4s, v29.4s, v24.s[0]
 	WORD $0x4f9853cf // fmls v15.4s, v30.4s, v24.s[0]
-	MOVW 32(R3), R12
-	ASR $7, R12, R12
-	SCVTFWS R12, F24
-	FMOVS 36(R3), F31
-	FMULS F31, F24, F24
+	FMOVS 40(R3), F24
 	WORD $0x4f9853b2 // fmls v18.4s, v29.4s, v24.s[0]
 	WORD $0x4f9853d3 // fmls v19.4s, v30.4s, v24.s[0]
 	ADD $768, R1
 	ADD $768, R19
-	ADD $40, R2
-	ADD $40, R3
+	ADD $44, R2
+	ADD $44, R3
 	SUBS $1, R23
 	BNE block2
 	FSTPQ (F12, F13), 0(R10)
@@ -17652,11 +17472,7 @@ block1:
 	FMOVQ 64(R19), F29
 	WORD $0x4e217bbe // fcvtl2 v30.4s, v29.8h
 	WORD $0x0e217bbd // fcvtl v29.4s, v29.4h
-	MOVW 32(R2), R12
-	ASR $7, R12, R12
-	SCVTFWS R12, F24
-	FMOVS 36(R2), F31
-	FMULS F31, F24, F24
+	FMOVS 40(R2), F24
 	WORD $0x4f9853ac // fmls v12.4s, v29.4s, v24.s[0]
 	WORD $0x4f9853cd // fmls v13.4s, v30.4s, v24.s[0]
 	FMOVQ 16(R19), F29
@@ -17672,16 +17488,12 @@ block1:
 	FMOVQ 80(R19), F29
 	WORD $0x4e217bbe // fcvtl2 v30.4s, v29.8h
 	WORD $0x0e217bbd // fcvtl v29.4s, v29.4h
-	MOVW 32(R2), R12
-	ASR $7, R12, R12
-	SCVTFWS R12, F24
-	FMOVS 36(R2), F31
-	FMULS F31, F24, F24
+	FMOVS 40(R2), F24
 	WORD $0x4f9853ae // fmls v14.4s, v29.4s, v24.s[0]
 	WORD $0x4f9853cf // fmls v15.4s, v30.4s, v24.s[0]
 	ADD $768, R1
 	ADD $768, R19
-	ADD $40, R2
+	ADD $44, R2
 	SUBS $1, R23
 	BNE block1
 	FSTPQ (F12, F13), 0(R10)
@@ -17955,48 +17767,28 @@ block5:
 	FMOVQ 64(R19), F27
 	WORD $0x4e217b7c // fcvtl2 v28.4s, v27.8h
 	WORD $0x0e217b7b // fcvtl v27.4s, v27.4h
-	MOVW 32(R2), R12
-	ASR $7, R12, R12
-	SCVTFWS R12, F30
-	FMOVS 36(R2), F29
-	FMULS F29, F30, F30
+	FMOVS 40(R2), F30
 	WORD $0x4f9e536a // fmls v10.4s, v27.4s, v30.s[0]
 	WORD $0x4f9e538b // fmls v11.4s, v28.4s, v30.s[0]
-	MOVW 32(R3), R12
-	ASR $7, R12, R12
-	SCVTFWS R12, F30
-	FMOVS 36(R3), F29
-	FMULS F29, F30, F30
+	FMOVS 40(R3), F30
 	WORD $0x4f9e536c // fmls v12.4s, v27.4s, v30.s[0]
 	WORD $0x4f9e538d // fmls v13.4s, v28.4s, v30.s[0]
-	MOVW 32(R4), R12
-	ASR $7, R12, R12
-	SCVTFWS R12, F30
-	FMOVS 36(R4), F29
-	FMULS F29, F30, F30
+	FMOVS 40(R4), F30
 	WORD $0x4f9e536e // fmls v14.4s, v27.4s, v30.s[0]
 	WORD $0x4f9e538f // fmls v15.4s, v28.4s, v30.s[0]
-	MOVW 32(R5), R12
-	ASR $7, R12, R12
-	SCVTFWS R12, F30
-	FMOVS 36(R5), F29
-	FMULS F29, F30, F30
+	FMOVS 40(R5), F30
 	WORD $0x4f9e5370 // fmls v16.4s, v27.4s, v30.s[0]
 	WORD $0x4f9e5391 // fmls v17.4s, v28.4s, v30.s[0]
-	MOVW 32(R6), R12
-	ASR $7, R12, R12
-	SCVTFWS R12, F30
-	FMOVS 36(R6), F29
-	FMULS F29, F30, F30
+	FMOVS 40(R6), F30
 	WORD $0x4f9e5372 // fmls v18.4s, v27.4s, v30.s[0]
 	WORD $0x4f9e5393 // fmls v19.4s, v28.4s, v30.s[0]
 	ADD $768, R1
 	ADD $768, R19
-	ADD $40, R2
-	ADD $40, R3
-	ADD $40, R4
-	ADD $40, R5
-	ADD $40, R6
+	ADD $44, R2
+	ADD $44, R3
+	ADD $44, R4
+	ADD $44, R5
+	ADD $44, R6
 	SUBS $1, R23
 	BNE block5
 	FSTPQ (F10, F11), 0(R10)
@@ -18217,40 +18009,24 @@ block4:
 	FMOVQ 64(R19), F27
 	WORD $0x4e217b7c // fcvtl2 v28.4s, v27.8h
 	WORD $0x0e217b7b // fcvtl v27.4s, v27.4h
-	MOVW 32(R2), R12
-	ASR $7, R12, R12
-	SCVTFWS R12, F30
-	FMOVS 36(R2), F29
-	FMULS F29, F30, F30
+	FMOVS 40(R2), F30
 	WORD $0x4f9e536a // fmls v10.4s, v27.4s, v30.s[0]
 	WORD $0x4f9e538b // fmls v11.4s, v28.4s, v30.s[0]
-	MOVW 32(R3), R12
-	ASR $7, R12, R12
-	SCVTFWS R12, F30
-	FMOVS 36(R3), F29
-	FMULS F29, F30, F30
+	FMOVS 40(R3), F30
 	WORD $0x4f9e536c // fmls v12.4s, v27.4s, v30.s[0]
 	WORD $0x4f9e538d // fmls v13.4s, v28.4s, v30.s[0]
-	MOVW 32(R4), R12
-	ASR $7, R12, R12
-	SCVTFWS R12, F30
-	FMOVS 36(R4), F29
-	FMULS F29, F30, F30
+	FMOVS 40(R4), F30
 	WORD $0x4f9e536e // fmls v14.4s, v27.4s, v30.s[0]
 	WORD $0x4f9e538f // fmls v15.4s, v28.4s, v30.s[0]
-	MOVW 32(R5), R12
-	ASR $7, R12, R12
-	SCVTFWS R12, F30
-	FMOVS 36(R5), F29
-	FMULS F29, F30, F30
+	FMOVS 40(R5), F30
 	WORD $0x4f9e5370 // fmls v16.4s, v27.4s, v30.s[0]
 	WORD $0x4f9e5391 // fmls v17.4s, v28.4s, v30.s[0]
 	ADD $768, R1
 	ADD $768, R19
-	ADD $40, R2
-	ADD $40, R3
-	ADD $40, R4
-	ADD $40, R5
+	ADD $44, R2
+	ADD $44, R3
+	ADD $44, R4
+	ADD $44, R5
 	SUBS $1, R23
 	BNE block4
 	FSTPQ (F10, F11), 0(R10)
@@ -18439,32 +18215,20 @@ block3:
 	FMOVQ 64(R19), F27
 	WORD $0x4e217b7c // fcvtl2 v28.4s, v27.8h
 	WORD $0x0e217b7b // fcvtl v27.4s, v27.4h
-	MOVW 32(R2), R12
-	ASR $7, R12, R12
-	SCVTFWS R12, F30
-	FMOVS 36(R2), F29
-	FMULS F29, F30, F30
+	FMOVS 40(R2), F30
 	WORD $0x4f9e536a // fmls v10.4s, v27.4s, v30.s[0]
 	WORD $0x4f9e538b // fmls v11.4s, v28.4s, v30.s[0]
-	MOVW 32(R3), R12
-	ASR $7, R12, R12
-	SCVTFWS R12, F30
-	FMOVS 36(R3), F29
-	FMULS F29, F30, F30
+	FMOVS 40(R3), F30
 	WORD $0x4f9e536c // fmls v12.4s, v27.4s, v30.s[0]
 	WORD $0x4f9e538d // fmls v13.4s, v28.4s, v30.s[0]
-	MOVW 32(R4), R12
-	ASR $7, R12, R12
-	SCVTFWS R12, F30
-	FMOVS 36(R4), F29
-	FMULS F29, F30, F30
+	FMOVS 40(R4), F30
 	WORD $0x4f9e536e // fmls v14.4s, v27.4s, v30.s[0]
 	WORD $0x4f9e538f // fmls v15.4s, v28.4s, v30.s[0]
 	ADD $768, R1
 	ADD $768, R19
-	ADD $40, R2
-	ADD $40, R3
-	ADD $40, R4
+	ADD $44, R2
+	ADD $44, R3
+	ADD $44, R4
 	SUBS $1, R23
 	BNE block3
 	FSTPQ (F10, F11), 0(R10)
@@ -18621,24 +18385,16 @@ block2:
 	FMOVQ 64(R19), F27
 	WORD $0x4e217b7c // fcvtl2 v28.4s, v27.8h
 	WORD $0x0e217b7b // fcvtl v27.4s, v27.4h
-	MOVW 32(R2), R12
-	ASR $7, R12, R12
-	SCVTFWS R12, F30
-	FMOVS 36(R2), F29
-	FMULS F29, F30, F30
+	FMOVS 40(R2), F30
 	WORD $0x4f9e536a // fmls v10.4s, v27.4s, v30.s[0]
 	WORD $0x4f9e538b // fmls v11.4s, v28.4s, v30.s[0]
-	MOVW 32(R3), R12
-	ASR $7, R12, R12
-	SCVTFWS R12, F30
-	FMOVS 36(R3), F29
-	FMULS F29, F30, F30
+	FMOVS 40(R3), F30
 	WORD $0x4f9e536c // fmls v12.4s, v27.4s, v30.s[0]
 	WORD $0x4f9e538d // fmls v13.4s, v28.4s, v30.s[0]
 	ADD $768, R1
 	ADD $768, R19
-	ADD $40, R2
-	ADD $40, R3
+	ADD $44, R2
+	ADD $44, R3
 	SUBS $1, R23
 	BNE block2
 	FSTPQ (F10, F11), 0(R10)
@@ -18763,16 +18519,12 @@ block1:
 	FMOVQ 64(R19), F27
 	WORD $0x4e217b7c // fcvtl2 v28.4s, v27.8h
 	WORD $0x0e217b7b // fcvtl v27.4s, v27.4h
-	MOVW 32(R2), R12
-	ASR $7, R12, R12
-	SCVTFWS R12, F30
-	FMOVS 36(R2), F29
-	FMULS F29, F30, F30
+	FMOVS 40(R2), F30
 	WORD $0x4f9e536a // fmls v10.4s, v27.4s, v30.s[0]
 	WORD $0x4f9e538b // fmls v11.4s, v28.4s, v30.s[0]
 	ADD $768, R1
 	ADD $768, R19
-	ADD $40, R2
+	ADD $44, R2
 	SUBS $1, R23
 	BNE block1
 	FSTPQ (F10, F11), 0(R10)
@@ -19895,7 +19647,7 @@ block1:
 	VFMLA V23.S4, V7.S4, V15.S4
 	ADD $576, R1
 	ADD $576, R19
-	ADD $40, R2
+	ADD $44, R2
 	SUBS $1, R23
 	BNE block1
 	FSTPQ (F8, F9), 0(R10)
@@ -20208,9 +19960,9 @@ block3:
 	VFMLA V25.S4, V11.S4, V23.S4
 	ADD $576, R1
 	ADD $576, R19
-	ADD $40, R2
-	ADD $40, R3
-	ADD $40, R4
+	ADD $44, R2
+	ADD $44, R3
+	ADD $44, R4
 	SUBS $1, R23
 	BNE block3
 	FSTPQ (F12, F13), 0(R10)
@@ -20442,8 +20194,8 @@ block2:
 	VFMLA V25.S4, V7.S4, V19.S4
 	ADD $576, R1
 	ADD $576, R19
-	ADD $40, R2
-	ADD $40, R3
+	ADD $44, R2
+	ADD $44, R3
 	SUBS $1, R23
 	BNE block2
 	FSTPQ (F12, F13), 0(R10)
@@ -20614,7 +20366,7 @@ block1:
 	VFMLA V25.S4, V3.S4, V15.S4
 	ADD $576, R1
 	ADD $576, R19
-	ADD $40, R2
+	ADD $44, R2
 	SUBS $1, R23
 	BNE block1
 	FSTPQ (F12, F13), 0(R10)
@@ -20860,11 +20612,11 @@ block5:
 	VFMLA V31.S4, V9.S4, V19.S4
 	ADD $576, R1
 	ADD $576, R19
-	ADD $40, R2
-	ADD $40, R3
-	ADD $40, R4
-	ADD $40, R5
-	ADD $40, R6
+	ADD $44, R2
+	ADD $44, R3
+	ADD $44, R4
+	ADD $44, R5
+	ADD $44, R6
 	SUBS $1, R23
 	BNE block5
 	FSTPQ (F10, F11), 0(R10)
@@ -21054,10 +20806,10 @@ block4:
 	VFMLA V31.S4, V7.S4, V17.S4
 	ADD $576, R1
 	ADD $576, R19
-	ADD $40, R2
-	ADD $40, R3
-	ADD $40, R4
-	ADD $40, R5
+	ADD $44, R2
+	ADD $44, R3
+	ADD $44, R4
+	ADD $44, R5
 	SUBS $1, R23
 	BNE block4
 	FSTPQ (F10, F11), 0(R10)
@@ -21215,9 +20967,9 @@ block3:
 	VFMLA V31.S4, V5.S4, V15.S4
 	ADD $576, R1
 	ADD $576, R19
-	ADD $40, R2
-	ADD $40, R3
-	ADD $40, R4
+	ADD $44, R2
+	ADD $44, R3
+	ADD $44, R4
 	SUBS $1, R23
 	BNE block3
 	FSTPQ (F10, F11), 0(R10)
@@ -21343,8 +21095,8 @@ block2:
 	VFMLA V31.S4, V3.S4, V13.S4
 	ADD $576, R1
 	ADD $576, R19
-	ADD $40, R2
-	ADD $40, R3
+	ADD $44, R2
+	ADD $44, R3
 	SUBS $1, R23
 	BNE block2
 	FSTPQ (F10, F11), 0(R10)
@@ -21438,7 +21190,7 @@ block1:
 	VFMLA V31.S4, V1.S4, V11.S4
 	ADD $576, R1
 	ADD $576, R19
-	ADD $40, R2
+	ADD $44, R2
 	SUBS $1, R23
 	BNE block1
 	FSTPQ (F10, F11), 0(R10)
@@ -22301,7 +22053,7 @@ block1:
 	VFMLA V23.S4, V7.S4, V15.S4
 	ADD $576, R1
 	ADD $576, R19
-	ADD $40, R2
+	ADD $44, R2
 	SUBS $1, R23
 	BNE block1
 	FSTPQ (F8, F9), 0(R10)
@@ -22618,9 +22370,9 @@ block3:
 	VFMLA V25.S4, V11.S4, V23.S4
 	ADD $576, R1
 	ADD $576, R19
-	ADD $40, R2
-	ADD $40, R3
-	ADD $40, R4
+	ADD $44, R2
+	ADD $44, R3
+	ADD $44, R4
 	SUBS $1, R23
 	BNE block3
 	FSTPQ (F12, F13), 0(R10)
@@ -22856,8 +22608,8 @@ block2:
 	VFMLA V25.S4, V7.S4, V19.S4
 	ADD $576, R1
 	ADD $576, R19
-	ADD $40, R2
-	ADD $40, R3
+	ADD $44, R2
+	ADD $44, R3
 	SUBS $1, R23
 	BNE block2
 	FSTPQ (F12, F13), 0(R10)
@@ -23032,7 +22784,7 @@ block1:
 	VFMLA V25.S4, V3.S4, V15.S4
 	ADD $576, R1
 	ADD $576, R19
-	ADD $40, R2
+	ADD $44, R2
 	SUBS $1, R23
 	BNE block1
 	FSTPQ (F12, F13), 0(R10)
@@ -23280,11 +23032,11 @@ block5:
 	VFMLA V31.S4, V9.S4, V19.S4
 	ADD $576, R1
 	ADD $576, R19
-	ADD $40, R2
-	ADD $40, R3
-	ADD $40, R4
-	ADD $40, R5
-	ADD $40, R6
+	ADD $44, R2
+	ADD $44, R3
+	ADD $44, R4
+	ADD $44, R5
+	ADD $44, R6
 	SUBS $1, R23
 	BNE block5
 	FSTPQ (F10, F11), 0(R10)
@@ -23476,10 +23228,10 @@ block4:
 	VFMLA V31.S4, V7.S4, V17.S4
 	ADD $576, R1
 	ADD $576, R19
-	ADD $40, R2
-	ADD $40, R3
-	ADD $40, R4
-	ADD $40, R5
+	ADD $44, R2
+	ADD $44, R3
+	ADD $44, R4
+	ADD $44, R5
 	SUBS $1, R23
 	BNE block4
 	FSTPQ (F10, F11), 0(R10)
@@ -23639,9 +23391,9 @@ block3:
 	VFMLA V31.S4, V5.S4, V15.S4
 	ADD $576, R1
 	ADD $576, R19
-	ADD $40, R2
-	ADD $40, R3
-	ADD $40, R4
+	ADD $44, R2
+	ADD $44, R3
+	ADD $44, R4
 	SUBS $1, R23
 	BNE block3
 	FSTPQ (F10, F11), 0(R10)
@@ -23769,8 +23521,8 @@ block2:
 	VFMLA V31.S4, V3.S4, V13.S4
 	ADD $576, R1
 	ADD $576, R19
-	ADD $40, R2
-	ADD $40, R3
+	ADD $44, R2
+	ADD $44, R3
 	SUBS $1, R23
 	BNE block2
 	FSTPQ (F10, F11), 0(R10)
@@ -23866,7 +23618,7 @@ block1:
 	VFMLA V31.S4, V1.S4, V11.S4
 	ADD $576, R1
 	ADD $576, R19
-	ADD $40, R2
+	ADD $44, R2
 	SUBS $1, R23
 	BNE block1
 	FSTPQ (F10, F11), 0(R10)
@@ -24637,12 +24389,12 @@ block6:
 	VFMLA V25.S4, V10.S4, V22.S4
 	VFMLA V26.S4, V11.S4, V23.S4
 	ADD $1152, R1
-	ADD $40, R2
-	ADD $40, R3
-	ADD $40, R4
-	ADD $40, R5
-	ADD $40, R6
-	ADD $40, R7
+	ADD $44, R2
+	ADD $44, R3
+	ADD $44, R4
+	ADD $44, R5
+	ADD $44, R6
+	ADD $44, R7
 	SUBS $1, R23
 	BNE block6
 	FSTPQ (F12, F13), 0(R10)
@@ -24829,11 +24581,11 @@ block5:
 	VFMLA V25.S4, V8.S4, V20.S4
 	VFMLA V26.S4, V9.S4, V21.S4
 	ADD $1152, R1
-	ADD $40, R2
-	ADD $40, R3
-	ADD $40, R4
-	ADD $40, R5
-	ADD $40, R6
+	ADD $44, R2
+	ADD $44, R3
+	ADD $44, R4
+	ADD $44, R5
+	ADD $44, R6
 	SUBS $1, R23
 	BNE block5
 	FSTPQ (F12, F13), 0(R10)
@@ -24988,10 +24740,10 @@ block4:
 	VFMLA V25.S4, V6.S4, V18.S4
 	VFMLA V26.S4, V7.S4, V19.S4
 	ADD $1152, R1
-	ADD $40, R2
-	ADD $40, R3
-	ADD $40, R4
-	ADD $40, R5
+	ADD $44, R2
+	ADD $44, R3
+	ADD $44, R4
+	ADD $44, R5
 	SUBS $1, R23
 	BNE block4
 	FSTPQ (F12, F13), 0(R10)
@@ -25114,9 +24866,9 @@ block3:
 	VFMLA V25.S4, V4.S4, V16.S4
 	VFMLA V26.S4, V5.S4, V17.S4
 	ADD $1152, R1
-	ADD $40, R2
-	ADD $40, R3
-	ADD $40, R4
+	ADD $44, R2
+	ADD $44, R3
+	ADD $44, R4
 	SUBS $1, R23
 	BNE block3
 	FSTPQ (F12, F13), 0(R10)
@@ -25207,8 +24959,8 @@ block2:
 	VFMLA V25.S4, V2.S4, V14.S4
 	VFMLA V26.S4, V3.S4, V15.S4
 	ADD $1152, R1
-	ADD $40, R2
-	ADD $40, R3
+	ADD $44, R2
+	ADD $44, R3
 	SUBS $1, R23
 	BNE block2
 	FSTPQ (F12, F13), 0(R10)
@@ -25267,7 +25019,7 @@ block1:
 	VFMLA V25.S4, V0.S4, V12.S4
 	VFMLA V26.S4, V1.S4, V13.S4
 	ADD $1152, R1
-	ADD $40, R2
+	ADD $44, R2
 	SUBS $1, R23
 	BNE block1
 	FSTPQ (F12, F13), 0(R10)
@@ -25504,55 +25256,31 @@ block6:
 	VFMLA V25.S4, V10.S4, V22.S4
 	VFMLA V26.S4, V11.S4, V23.S4
 	FLDPQ -128(R1), (F30, F31)
-	MOVW 32(R2), R12
-	ASR $7, R12, R12
-	SCVTFWS R12, F25
-	FMOVS 36(R2), F24
-	FMULS F24, F25, F25
+	FMOVS 40(R2), F25
 	WORD $0x4f9953cc // fmls v12.4s, v30.4s, v25.s[0]
 	WORD $0x4f9953ed // fmls v13.4s, v31.4s, v25.s[0]
-	MOVW 32(R3), R12
-	ASR $7, R12, R12
-	SCVTFWS R12, F25
-	FMOVS 36(R3), F24
-	FMULS F24, F25, F25
+	FMOVS 40(R3), F25
 	WORD $0x4f9953ce // fmls v14.4s, v30.4s, v25.s[0]
 	WORD $0x4f9953ef // fmls v15.4s, v31.4s, v25.s[0]
-	MOVW 32(R4), R12
-	ASR $7, R12, R12
-	SCVTFWS R12, F25
-	FMOVS 36(R4), F24
-	FMULS F24, F25, F25
+	FMOVS 40(R4), F25
 	WORD $0x4f9953d0 // fmls v16.4s, v30.4s, v25.s[0]
 	WORD $0x4f9953f1 // fmls v17.4s, v31.4s, v25.s[0]
-	MOVW 32(R5), R12
-	ASR $7, R12, R12
-	SCVTFWS R12, F25
-	FMOVS 36(R5), F24
-	FMULS F24, F25, F25
+	FMOVS 40(R5), F25
 	WORD $0x4f9953d2 // fmls v18.4s, v30.4s, v25.s[0]
 	WORD $0x4f9953f3 // fmls v19.4s, v31.4s, v25.s[0]
-	MOVW 32(R6), R12
-	ASR $7, R12, R12
-	SCVTFWS R12, F25
-	FMOVS 36(R6), F24
-	FMULS F24, F25, F25
+	FMOVS 40(R6), F25
 	WORD $0x4f9953d4 // fmls v20.4s, v30.4s, v25.s[0]
 	WORD $0x4f9953f5 // fmls v21.4s, v31.4s, v25.s[0]
-	MOVW 32(R7), R12
-	ASR $7, R12, R12
-	SCVTFWS R12, F25
-	FMOVS 36(R7), F24
-	FMULS F24, F25, F25
+	FMOVS 40(R7), F25
 	WORD $0x4f9953d6 // fmls v22.4s, v30.4s, v25.s[0]
 	WORD $0x4f9953f7 // fmls v23.4s, v31.4s, v25.s[0]
 	ADD $1280, R1
-	ADD $40, R2
-	ADD $40, R3
-	ADD $40, R4
-	ADD $40, R5
-	ADD $40, R6
-	ADD $40, R7
+	ADD $44, R2
+	ADD $44, R3
+	ADD $44, R4
+	ADD $44, R5
+	ADD $44, R6
+	ADD $44, R7
 	SUBS $1, R23
 	BNE block6
 	FSTPQ (F12, F13), 0(R10)
@@ -25739,47 +25467,27 @@ block5:
 	VFMLA V25.S4, V8.S4, V20.S4
 	VFMLA V26.S4, V9.S4, V21.S4
 	FLDPQ -128(R1), (F30, F31)
-	MOVW 32(R2), R12
-	ASR $7, R12, R12
-	SCVTFWS R12, F25
-	FMOVS 36(R2), F24
-	FMULS F24, F25, F25
+	FMOVS 40(R2), F25
 	WORD $0x4f9953cc // fmls v12.4s, v30.4s, v25.s[0]
 	WORD $0x4f9953ed // fmls v13.4s, v31.4s, v25.s[0]
-	MOVW 32(R3), R12
-	ASR $7, R12, R12
-	SCVTFWS R12, F25
-	FMOVS 36(R3), F24
-	FMULS F24, F25, F25
+	FMOVS 40(R3), F25
 	WORD $0x4f9953ce // fmls v14.4s, v30.4s, v25.s[0]
 	WORD $0x4f9953ef // fmls v15.4s, v31.4s, v25.s[0]
-	MOVW 32(R4), R12
-	ASR $7, R12, R12
-	SCVTFWS R12, F25
-	FMOVS 36(R4), F24
-	FMULS F24, F25, F25
+	FMOVS 40(R4), F25
 	WORD $0x4f9953d0 // fmls v16.4s, v30.4s, v25.s[0]
 	WORD $0x4f9953f1 // fmls v17.4s, v31.4s, v25.s[0]
-	MOVW 32(R5), R12
-	ASR $7, R12, R12
-	SCVTFWS R12, F25
-	FMOVS 36(R5), F24
-	FMULS F24, F25, F25
+	FMOVS 40(R5), F25
 	WORD $0x4f9953d2 // fmls v18.4s, v30.4s, v25.s[0]
 	WORD $0x4f9953f3 // fmls v19.4s, v31.4s, v25.s[0]
-	MOVW 32(R6), R12
-	ASR $7, R12, R12
-	SCVTFWS R12, F25
-	FMOVS 36(R6), F24
-	FMULS F24, F25, F25
+	FMOVS 40(R6), F25
 	WORD $0x4f9953d4 // fmls v20.4s, v30.4s, v25.s[0]
 	WORD $0x4f9953f5 // fmls v21.4s, v31.4s, v25.s[0]
 	ADD $1280, R1
-	ADD $40, R2
-	ADD $40, R3
-	ADD $40, R4
-	ADD $40, R5
-	ADD $40, R6
+	ADD $44, R2
+	ADD $44, R3
+	ADD $44, R4
+	ADD $44, R5
+	ADD $44, R6
 	SUBS $1, R23
 	BNE block5
 	FSTPQ (F12, F13), 0(R10)
@@ -25934,39 +25642,23 @@ block4:
 	VFMLA V25.S4, V6.S4, V18.S4
 	VFMLA V26.S4, V7.S4, V19.S4
 	FLDPQ -128(R1), (F30, F31)
-	MOVW 32(R2), R12
-	ASR $7, R12, R12
-	SCVTFWS R12, F25
-	FMOVS 36(R2), F24
-	FMULS F24, F25, F25
+	FMOVS 40(R2), F25
 	WORD $0x4f9953cc // fmls v12.4s, v30.4s, v25.s[0]
 	WORD $0x4f9953ed // fmls v13.4s, v31.4s, v25.s[0]
-	MOVW 32(R3), R12
-	ASR $7, R12, R12
-	SCVTFWS R12, F25
-	FMOVS 36(R3), F24
-	FMULS F24, F25, F25
+	FMOVS 40(R3), F25
 	WORD $0x4f9953ce // fmls v14.4s, v30.4s, v25.s[0]
 	WORD $0x4f9953ef // fmls v15.4s, v31.4s, v25.s[0]
-	MOVW 32(R4), R12
-	ASR $7, R12, R12
-	SCVTFWS R12, F25
-	FMOVS 36(R4), F24
-	FMULS F24, F25, F25
+	FMOVS 40(R4), F25
 	WORD $0x4f9953d0 // fmls v16.4s, v30.4s, v25.s[0]
 	WORD $0x4f9953f1 // fmls v17.4s, v31.4s, v25.s[0]
-	MOVW 32(R5), R12
-	ASR $7, R12, R12
-	SCVTFWS R12, F25
-	FMOVS 36(R5), F24
-	FMULS F24, F25, F25
+	FMOVS 40(R5), F25
 	WORD $0x4f9953d2 // fmls v18.4s, v30.4s, v25.s[0]
 	WORD $0x4f9953f3 // fmls v19.4s, v31.4s, v25.s[0]
 	ADD $1280, R1
-	ADD $40, R2
-	ADD $40, R3
-	ADD $40, R4
-	ADD $40, R5
+	ADD $44, R2
+	ADD $44, R3
+	ADD $44, R4
+	ADD $44, R5
 	SUBS $1, R23
 	BNE block4
 	FSTPQ (F12, F13), 0(R10)
@@ -26089,31 +25781,19 @@ block3:
 	VFMLA V25.S4, V4.S4, V16.S4
 	VFMLA V26.S4, V5.S4, V17.S4
 	FLDPQ -128(R1), (F30, F31)
-	MOVW 32(R2), R12
-	ASR $7, R12, R12
-	SCVTFWS R12, F25
-	FMOVS 36(R2), F24
-	FMULS F24, F25, F25
+	FMOVS 40(R2), F25
 	WORD $0x4f9953cc // fmls v12.4s, v30.4s, v25.s[0]
 	WORD $0x4f9953ed // fmls v13.4s, v31.4s, v25.s[0]
-	MOVW 32(R3), R12
-	ASR $7, R12, R12
-	SCVTFWS R12, F25
-	FMOVS 36(R3), F24
-	FMULS F24, F25, F25
+	FMOVS 40(R3), F25
 	WORD $0x4f9953ce // fmls v14.4s, v30.4s, v25.s[0]
 	WORD $0x4f9953ef // fmls v15.4s, v31.4s, v25.s[0]
-	MOVW 32(R4), R12
-	ASR $7, R12, R12
-	SCVTFWS R12, F25
-	FMOVS 36(R4), F24
-	FMULS F24, F25, F25
+	FMOVS 40(R4), F25
 	WORD $0x4f9953d0 // fmls v16.4s, v30.4s, v25.s[0]
 	WORD $0x4f9953f1 // fmls v17.4s, v31.4s, v25.s[0]
 	ADD $1280, R1
-	ADD $40, R2
-	ADD $40, R3
-	ADD $40, R4
+	ADD $44, R2
+	ADD $44, R3
+	ADD $44, R4
 	SUBS $1, R23
 	BNE block3
 	FSTPQ (F12, F13), 0(R10)
@@ -26204,23 +25884,15 @@ block2:
 	VFMLA V25.S4, V2.S4, V14.S4
 	VFMLA V26.S4, V3.S4, V15.S4
 	FLDPQ -128(R1), (F30, F31)
-	MOVW 32(R2), R12
-	ASR $7, R12, R12
-	SCVTFWS R12, F25
-	FMOVS 36(R2), F24
-	FMULS F24, F25, F25
+	FMOVS 40(R2), F25
 	WORD $0x4f9953cc // fmls v12.4s, v30.4s, v25.s[0]
 	WORD $0x4f9953ed // fmls v13.4s, v31.4s, v25.s[0]
-	MOVW 32(R3), R12
-	ASR $7, R12, R12
-	SCVTFWS R12, F25
-	FMOVS 36(R3), F24
-	FMULS F24, F25, F25
+	FMOVS 40(R3), F25
 	WORD $0x4f9953ce // fmls v14.4s, v30.4s, v25.s[0]
 	WORD $0x4f9953ef // fmls v15.4s, v31.4s, v25.s[0]
 	ADD $1280, R1
-	ADD $40, R2
-	ADD $40, R3
+	ADD $44, R2
+	ADD $44, R3
 	SUBS $1, R23
 	BNE block2
 	FSTPQ (F12, F13), 0(R10)
@@ -26279,15 +25951,11 @@ block1:
 	VFMLA V25.S4, V0.S4, V12.S4
 	VFMLA V26.S4, V1.S4, V13.S4
 	FLDPQ -128(R1), (F30, F31)
-	MOVW 32(R2), R12
-	ASR $7, R12, R12
-	SCVTFWS R12, F25
-	FMOVS 36(R2), F24
-	FMULS F24, F25, F25
+	FMOVS 40(R2), F25
 	WORD $0x4f9953cc // fmls v12.4s, v30.4s, v25.s[0]
 	WORD $0x4f9953ed // fmls v13.4s, v31.4s, v25.s[0]
 	ADD $1280, R1
-	ADD $40, R2
+	ADD $44, R2
 	SUBS $1, R23
 	BNE block1
 	FSTPQ (F12, F13), 0(R10)
@@ -26500,12 +26168,12 @@ block6:
 	VFMLA V25.S4, V10.S4, V22.S4
 	VFMLA V26.S4, V11.S4, V23.S4
 	ADD $1152, R1
-	ADD $40, R2
-	ADD $40, R3
-	ADD $40, R4
-	ADD $40, R5
-	ADD $40, R6
-	ADD $40, R7
+	ADD $44, R2
+	ADD $44, R3
+	ADD $44, R4
+	ADD $44, R5
+	ADD $44, R6
+	ADD $44, R7
 	SUBS $1, R23
 	BNE block6
 	FSTPQ (F12, F13), 0(R10)
@@ -26684,11 +26352,11 @@ block5:
 	VFMLA V25.S4, V8.S4, V20.S4
 	VFMLA V26.S4, V9.S4, V21.S4
 	ADD $1152, R1
-	ADD $40, R2
-	ADD $40, R3
-	ADD $40, R4
-	ADD $40, R5
-	ADD $40, R6
+	ADD $44, R2
+	ADD $44, R3
+	ADD $44, R4
+	ADD $44, R5
+	ADD $44, R6
 	SUBS $1, R23
 	BNE block5
 	FSTPQ (F12, F13), 0(R10)
@@ -26827,10 +26495,10 @@ block4:
 	VFMLA V25.S4, V6.S4, V18.S4
 	VFMLA V26.S4, V7.S4, V19.S4
 	ADD $1152, R1
-	ADD $40, R2
-	ADD $40, R3
-	ADD $40, R4
-	ADD $40, R5
+	ADD $44, R2
+	ADD $44, R3
+	ADD $44, R4
+	ADD $44, R5
 	SUBS $1, R23
 	BNE block4
 	FSTPQ (F12, F13), 0(R10)
@@ -26953,9 +26621,9 @@ block3:
 	VFMLA V25.S4, V4.S4, V16.S4
 	VFMLA V26.S4, V5.S4, V17.S4
 	ADD $1152, R1
-	ADD $40, R2
-	ADD $40, R3
-	ADD $40, R4
+	ADD $44, R2
+	ADD $44, R3
+	ADD $44, R4
 	SUBS $1, R23
 	BNE block3
 	FSTPQ (F12, F13), 0(R10)
@@ -27038,8 +26706,8 @@ block2:
 	VFMLA V25.S4, V2.S4, V14.S4
 	VFMLA V26.S4, V3.S4, V15.S4
 	ADD $1152, R1
-	ADD $40, R2
-	ADD $40, R3
+	ADD $44, R2
+	ADD $44, R3
 	SUBS $1, R23
 	BNE block2
 	FSTPQ (F12, F13), 0(R10)
@@ -27106,7 +26774,7 @@ block1:
 	VFMLA V25.S4, V0.S4, V12.S4
 	VFMLA V26.S4, V1.S4, V13.S4
 	ADD $1152, R1
-	ADD $40, R2
+	ADD $44, R2
 	SUBS $1, R23
 	BNE block1
 	FSTPQ (F12, F13), 0(R10)
@@ -27319,55 +26987,31 @@ block6:
 	VFMLA V25.S4, V10.S4, V22.S4
 	VFMLA V26.S4, V11.S4, V23.S4
 	FLDPQ -128(R1), (F30, F31)
-	MOVW 32(R2), R12
-	ASR $7, R12, R12
-	SCVTFWS R12, F25
-	FMOVS 36(R2), F24
-	FMULS F24, F25, F25
+	FMOVS 40(R2), F25
 	WORD $0x4f9953cc // fmls v12.4s, v30.4s, v25.s[0]
 	WORD $0x4f9953ed // fmls v13.4s, v31.4s, v25.s[0]
-	MOVW 32(R3), R12
-	ASR $7, R12, R12
-	SCVTFWS R12, F25
-	FMOVS 36(R3), F24
-	FMULS F24, F25, F25
+	FMOVS 40(R3), F25
 	WORD $0x4f9953ce // fmls v14.4s, v30.4s, v25.s[0]
 	WORD $0x4f9953ef // fmls v15.4s, v31.4s, v25.s[0]
-	MOVW 32(R4), R12
-	ASR $7, R12, R12
-	SCVTFWS R12, F25
-	FMOVS 36(R4), F24
-	FMULS F24, F25, F25
+	FMOVS 40(R4), F25
 	WORD $0x4f9953d0 // fmls v16.4s, v30.4s, v25.s[0]
 	WORD $0x4f9953f1 // fmls v17.4s, v31.4s, v25.s[0]
-	MOVW 32(R5), R12
-	ASR $7, R12, R12
-	SCVTFWS R12, F25
-	FMOVS 36(R5), F24
-	FMULS F24, F25, F25
+	FMOVS 40(R5), F25
 	WORD $0x4f9953d2 // fmls v18.4s, v30.4s, v25.s[0]
 	WORD $0x4f9953f3 // fmls v19.4s, v31.4s, v25.s[0]
-	MOVW 32(R6), R12
-	ASR $7, R12, R12
-	SCVTFWS R12, F25
-	FMOVS 36(R6), F24
-	FMULS F24, F25, F25
+	FMOVS 40(R6), F25
 	WORD $0x4f9953d4 // fmls v20.4s, v30.4s, v25.s[0]
 	WORD $0x4f9953f5 // fmls v21.4s, v31.4s, v25.s[0]
-	MOVW 32(R7), R12
-	ASR $7, R12, R12
-	SCVTFWS R12, F25
-	FMOVS 36(R7), F24
-	FMULS F24, F25, F25
+	FMOVS 40(R7), F25
 	WORD $0x4f9953d6 // fmls v22.4s, v30.4s, v25.s[0]
 	WORD $0x4f9953f7 // fmls v23.4s, v31.4s, v25.s[0]
 	ADD $1280, R1
-	ADD $40, R2
-	ADD $40, R3
-	ADD $40, R4
-	ADD $40, R5
-	ADD $40, R6
-	ADD $40, R7
+	ADD $44, R2
+	ADD $44, R3
+	ADD $44, R4
+	ADD $44, R5
+	ADD $44, R6
+	ADD $44, R7
 	SUBS $1, R23
 	BNE block6
 	FSTPQ (F12, F13), 0(R10)
@@ -27546,47 +27190,27 @@ block5:
 	VFMLA V25.S4, V8.S4, V20.S4
 	VFMLA V26.S4, V9.S4, V21.S4
 	FLDPQ -128(R1), (F30, F31)
-	MOVW 32(R2), R12
-	ASR $7, R12, R12
-	SCVTFWS R12, F25
-	FMOVS 36(R2), F24
-	FMULS F24, F25, F25
+	FMOVS 40(R2), F25
 	WORD $0x4f9953cc // fmls v12.4s, v30.4s, v25.s[0]
 	WORD $0x4f9953ed // fmls v13.4s, v31.4s, v25.s[0]
-	MOVW 32(R3), R12
-	ASR $7, R12, R12
-	SCVTFWS R12, F25
-	FMOVS 36(R3), F24
-	FMULS F24, F25, F25
+	FMOVS 40(R3), F25
 	WORD $0x4f9953ce // fmls v14.4s, v30.4s, v25.s[0]
 	WORD $0x4f9953ef // fmls v15.4s, v31.4s, v25.s[0]
-	MOVW 32(R4), R12
-	ASR $7, R12, R12
-	SCVTFWS R12, F25
-	FMOVS 36(R4), F24
-	FMULS F24, F25, F25
+	FMOVS 40(R4), F25
 	WORD $0x4f9953d0 // fmls v16.4s, v30.4s, v25.s[0]
 	WORD $0x4f9953f1 // fmls v17.4s, v31.4s, v25.s[0]
-	MOVW 32(R5), R12
-	ASR $7, R12, R12
-	SCVTFWS R12, F25
-	FMOVS 36(R5), F24
-	FMULS F24, F25, F25
+	FMOVS 40(R5), F25
 	WORD $0x4f9953d2 // fmls v18.4s, v30.4s, v25.s[0]
 	WORD $0x4f9953f3 // fmls v19.4s, v31.4s, v25.s[0]
-	MOVW 32(R6), R12
-	ASR $7, R12, R12
-	SCVTFWS R12, F25
-	FMOVS 36(R6), F24
-	FMULS F24, F25, F25
+	FMOVS 40(R6), F25
 	WORD $0x4f9953d4 // fmls v20.4s, v30.4s, v25.s[0]
 	WORD $0x4f9953f5 // fmls v21.4s, v31.4s, v25.s[0]
 	ADD $1280, R1
-	ADD $40, R2
-	ADD $40, R3
-	ADD $40, R4
-	ADD $40, R5
-	ADD $40, R6
+	ADD $44, R2
+	ADD $44, R3
+	ADD $44, R4
+	ADD $44, R5
+	ADD $44, R6
 	SUBS $1, R23
 	BNE block5
 	FSTPQ (F12, F13), 0(R10)
@@ -27725,39 +27349,23 @@ block4:
 	VFMLA V25.S4, V6.S4, V18.S4
 	VFMLA V26.S4, V7.S4, V19.S4
 	FLDPQ -128(R1), (F30, F31)
-	MOVW 32(R2), R12
-	ASR $7, R12, R12
-	SCVTFWS R12, F25
-	FMOVS 36(R2), F24
-	FMULS F24, F25, F25
+	FMOVS 40(R2), F25
 	WORD $0x4f9953cc // fmls v12.4s, v30.4s, v25.s[0]
 	WORD $0x4f9953ed // fmls v13.4s, v31.4s, v25.s[0]
-	MOVW 32(R3), R12
-	ASR $7, R12, R12
-	SCVTFWS R12, F25
-	FMOVS 36(R3), F24
-	FMULS F24, F25, F25
+	FMOVS 40(R3), F25
 	WORD $0x4f9953ce // fmls v14.4s, v30.4s, v25.s[0]
 	WORD $0x4f9953ef // fmls v15.4s, v31.4s, v25.s[0]
-	MOVW 32(R4), R12
-	ASR $7, R12, R12
-	SCVTFWS R12, F25
-	FMOVS 36(R4), F24
-	FMULS F24, F25, F25
+	FMOVS 40(R4), F25
 	WORD $0x4f9953d0 // fmls v16.4s, v30.4s, v25.s[0]
 	WORD $0x4f9953f1 // fmls v17.4s, v31.4s, v25.s[0]
-	MOVW 32(R5), R12
-	ASR $7, R12, R12
-	SCVTFWS R12, F25
-	FMOVS 36(R5), F24
-	FMULS F24, F25, F25
+	FMOVS 40(R5), F25
 	WORD $0x4f9953d2 // fmls v18.4s, v30.4s, v25.s[0]
 	WORD $0x4f9953f3 // fmls v19.4s, v31.4s, v25.s[0]
 	ADD $1280, R1
-	ADD $40, R2
-	ADD $40, R3
-	ADD $40, R4
-	ADD $40, R5
+	ADD $44, R2
+	ADD $44, R3
+	ADD $44, R4
+	ADD $44, R5
 	SUBS $1, R23
 	BNE block4
 	FSTPQ (F12, F13), 0(R10)
@@ -27880,31 +27488,19 @@ block3:
 	VFMLA V25.S4, V4.S4, V16.S4
 	VFMLA V26.S4, V5.S4, V17.S4
 	FLDPQ -128(R1), (F30, F31)
-	MOVW 32(R2), R12
-	ASR $7, R12, R12
-	SCVTFWS R12, F25
-	FMOVS 36(R2), F24
-	FMULS F24, F25, F25
+	FMOVS 40(R2), F25
 	WORD $0x4f9953cc // fmls v12.4s, v30.4s, v25.s[0]
 	WORD $0x4f9953ed // fmls v13.4s, v31.4s, v25.s[0]
-	MOVW 32(R3), R12
-	ASR $7, R12, R12
-	SCVTFWS R12, F25
-	FMOVS 36(R3), F24
-	FMULS F24, F25, F25
+	FMOVS 40(R3), F25
 	WORD $0x4f9953ce // fmls v14.4s, v30.4s, v25.s[0]
 	WORD $0x4f9953ef // fmls v15.4s, v31.4s, v25.s[0]
-	MOVW 32(R4), R12
-	ASR $7, R12, R12
-	SCVTFWS R12, F25
-	FMOVS 36(R4), F24
-	FMULS F24, F25, F25
+	FMOVS 40(R4), F25
 	WORD $0x4f9953d0 // fmls v16.4s, v30.4s, v25.s[0]
 	WORD $0x4f9953f1 // fmls v17.4s, v31.4s, v25.s[0]
 	ADD $1280, R1
-	ADD $40, R2
-	ADD $40, R3
-	ADD $40, R4
+	ADD $44, R2
+	ADD $44, R3
+	ADD $44, R4
 	SUBS $1, R23
 	BNE block3
 	FSTPQ (F12, F13), 0(R10)
@@ -27987,23 +27583,15 @@ block2:
 	VFMLA V25.S4, V2.S4, V14.S4
 	VFMLA V26.S4, V3.S4, V15.S4
 	FLDPQ -128(R1), (F30, F31)
-	MOVW 32(R2), R12
-	ASR $7, R12, R12
-	SCVTFWS R12, F25
-	FMOVS 36(R2), F24
-	FMULS F24, F25, F25
+	FMOVS 40(R2), F25
 	WORD $0x4f9953cc // fmls v12.4s, v30.4s, v25.s[0]
 	WORD $0x4f9953ed // fmls v13.4s, v31.4s, v25.s[0]
-	MOVW 32(R3), R12
-	ASR $7, R12, R12
-	SCVTFWS R12, F25
-	FMOVS 36(R3), F24
-	FMULS F24, F25, F25
+	FMOVS 40(R3), F25
 	WORD $0x4f9953ce // fmls v14.4s, v30.4s, v25.s[0]
 	WORD $0x4f9953ef // fmls v15.4s, v31.4s, v25.s[0]
 	ADD $1280, R1
-	ADD $40, R2
-	ADD $40, R3
+	ADD $44, R2
+	ADD $44, R3
 	SUBS $1, R23
 	BNE block2
 	FSTPQ (F12, F13), 0(R10)
@@ -28070,15 +27658,11 @@ block1:
 	VFMLA V25.S4, V0.S4, V12.S4
 	VFMLA V26.S4, V1.S4, V13.S4
 	FLDPQ -128(R1), (F30, F31)
-	MOVW 32(R2), R12
-	ASR $7, R12, R12
-	SCVTFWS R12, F25
-	FMOVS 36(R2), F24
-	FMULS F24, F25, F25
+	FMOVS 40(R2), F25
 	WORD $0x4f9953cc // fmls v12.4s, v30.4s, v25.s[0]
 	WORD $0x4f9953ed // fmls v13.4s, v31.4s, v25.s[0]
 	ADD $1280, R1
-	ADD $40, R2
+	ADD $44, R2
 	SUBS $1, R23
 	BNE block1
 	FSTPQ (F12, F13), 0(R10)
@@ -44256,10 +43840,15 @@ fitted:
 	WORD $0x4e9c9488 // sdot v8.4s, v4.16b, v28.16b
 	WORD $0x4eb1b908 // addv s8, v8.4s
 	FMOVS F8, R9
-	NEG R9<<7, R9
+	NEG R9, R9
+	SCVTFWS R9, F8
+	FMOVS R7, F9
+	FMULS F9, F8, F8
+	FMOVS F8, 40(R0)
+	LSL $7, R9, R9
 	MOVW R9, 32(R0)
 	MOVW R7, 36(R0)
-	ADD $40, R0
+	ADD $44, R0
 	SUBS $1, R3
 	BNE block
 	SUBS $32, R2

@@ -19,9 +19,10 @@ const Panel = 32
 const (
 	block = 32 // elements under one scale
 
-	// xBlock is the bytes of a quantised block of activations, the start of its sum and its scale.
-	xBlock = block + 8
+	// xBlock is the bytes of a quantised block of activations, the start of its sum, its scale and its sum.
+	xBlock = block + 12
 	xScale = block + 4
+	xSum   = block + 8
 
 	// Group is the number of activations under one int8 scale in a product of a K type. For the other
 	// types it is a block. Each scale costs multiplications per output and row on top of the 8 + 1

@@ -39,6 +39,12 @@ func mulIQ4NLAVX512(t *tile)
 func mulMXFP4AVX512(t *tile)
 
 //go:noescape
+func mulWideQ8AVX512(t *tile)
+
+//go:noescape
+func mulWideMinAVX512(t *tile)
+
+//go:noescape
 func mulQ4KAVX512(t *tile)
 
 //go:noescape
@@ -157,6 +163,24 @@ func unpackQ5KAVX2(dst, src *byte, n int)
 
 //go:noescape
 func unpackQ6KAVX2(dst, src *byte, n int)
+
+//go:noescape
+func unpackQ40AVX512(dst, src *byte, n int)
+
+//go:noescape
+func unpackQ41AVX512(dst, src *byte, n int)
+
+//go:noescape
+func unpackQ50AVX512(dst, src *byte, n int)
+
+//go:noescape
+func unpackQ51AVX512(dst, src *byte, n int)
+
+//go:noescape
+func unpackIQ4NLAVX512(dst, src *byte, n int)
+
+//go:noescape
+func unpackMXFP4AVX512(dst, src *byte, n int)
 
 //go:noescape
 func unpackQ50AVX2(dst, src *byte, n int)

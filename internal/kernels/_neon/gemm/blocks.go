@@ -4,12 +4,13 @@ import "github.com/grovellm/grove/internal/kernels/_neon/asm"
 
 // The kernels of the types whose blocks are 32 elements (blocks.go of package gemm has their
 // layout). A step is a block; a row of activations is blocks { 32 int8, int32 −128·Σ of them, f32
-// scale } (input.go of package gemm). The whole sums stay in registers. Bytes of Q8_0 are
+// scale, f32 −Σ·scale } (input.go of package gemm). The whole sums stay in registers. Bytes of Q8_0 are
 // weight+128, which SDOT wants signed: sums start from zero. USMMLA takes them as they are.
 const (
-	q8X     = 32 + 8
+	q8X     = 32 + 12
 	q8Start = 32
 	q8Scale = 36
+	q8Sum   = 40
 )
 
 // blockQuant is a kernel of one of them. Unpacked, a block has f32 for scales and minimums, and signed bytes.
@@ -251,13 +252,9 @@ func (k *blockQuant) scaleBlock(r, v, a, b int) {
 
 // minimums adds a and b, times the sum of the row's block, to the whole sums.
 func (k *blockQuant) minimums(r, v, a, b int) {
-	d, t := k.temp(2), k.temp(3)
+	t := k.temp(3)
 	for row := range r {
-		k.I("MOVW %d(%s), %s", q8Start, x(row), tmp)
-		k.I("ASR $7, %s, %s", tmp, tmp)
-		k.I("SCVTFWS %s, F%d", tmp, t)
-		k.I("FMOVS %d(%s), F%d", q8Scale, x(row), d)
-		k.I("FMULS F%d, F%d, F%d", d, t, t)
+		k.I("FMOVS %d(%s), F%d", q8Sum, x(row), t)
 		k.FmlsElem(k.part(row, v), a, t, 0) // the sum is negative
 		k.FmlsElem(k.part(row, v+1), b, t, 0)
 	}

@@ -161,11 +161,16 @@ func quantize(f *asm.File, name string, size, blocks int) {
 	f.I("FSTPQ (F0, F4), (%s)", dst)
 	f.Zero(8)
 	f.Sdot(8, 0, ones)
-	if size == q8X {
+	if blocks == 1 {
 		f.Sdot(8, 4, ones)
 		f.Addv(8, 8)
 		f.I("FMOVS F8, %s", first)
-		f.I("NEG %s<<7, %s", first, first)
+		f.I("NEG %s, %s", first, first)
+		f.I("SCVTFWS %s, F8", first)
+		f.I("FMOVS %s, F9", scale)
+		f.I("FMULS F9, F8, F8")
+		f.I("FMOVS F8, %d(%s)", q8Sum, dst)
+		f.I("LSL $7, %s, %s", first, first)
 		f.I("MOVW %s, 32(%s)", first, dst)
 		f.I("MOVW %s, %d(%s)", scale, q8Scale, dst)
 	} else { // of the halves, and all

@@ -10,21 +10,24 @@ import (
 
 // The kernels of the types whose blocks are 32 elements (blocks.go of package gemm has their
 // layout). A step is a block; a row of activations is blocks { 32 int8, int32 −128·Σ of them, f32
-// scale } (input.go).
+// scale, f32 −Σ·scale } (input.go).
 const (
-	q8X      = 32 + 8
+	q8X      = 32 + 12
 	q8Start  = 32
 	q8Scale  = 36
+	q8Sum    = 40
 	q8Rows   = 5 // AVX-512: more leave too few registers for activations
 	q8Sparse = 3 // prefetches of a block where many calls share them
 )
 
-// blockQuant is a kernel of one of them.
+// blockQuant is a kernel of one of them. Unpacked, a block is [Panel]f32 of scales, as many of minimums if there are
+// some, and bytes as Q8_0 has.
 type blockQuant struct {
 	kQuant
 	typ        string
 	min        bool // there is a minimum
 	bfloat     bool // the scales are bf16
+	unpacked   bool // the scales are f32
 	offsetBits int  // without a minimum, elements are weights and half of what so many bits hold; 0: k.bits
 }
 
@@ -59,6 +62,9 @@ func blockQuants(low, fifth, ones Mem) {
 		k.describe("AVX512", "a")
 		k.maxRows, k.zmm = tallRows, true
 		k.avx512(low, fifth)
+		if k.bits < 8 {
+			k.unpackAVX512(low, fifth)
+		}
 
 		k = t
 		k.describe("AVXVNNI", "half a")
@@ -80,15 +86,27 @@ func blockQuants(low, fifth, ones Mem) {
 		k.describe("AVX2", "half a")
 		k.avx2(low, fifth, ones)
 		if t.typ == "Q50" {
-			k.unpack(low, fifth)
+			k.unpackAVX2(low, fifth)
 		}
+	}
+	for _, min := range []bool{false, true} {
+		k := blockQuant{typ: "WideQ8", kQuant: kQuant{bits: 8, wide: true, before: kFactor}, offsetBits: 8, min: min}
+		if min {
+			k.typ, k.before = "WideMin", 2*kFactor
+		}
+		k.unpacked = true
+		k.xStep, k.wStep = q8X, k.block()
+		k.describe("AVX512", "a")
+		k.maxRows, k.zmm = q8Rows, true
+		k.avx512(low, fifth)
 	}
 }
 
 func (k *blockQuant) describe(level, part string) {
 	k.name = "mul" + k.typ + level
 	k.doc = fmt.Sprintf("%s multiplies %s %s panel by blocks of int8.", k.name, part, map[string]string{
-		"Q8": "Q8_0", "Q40": "Q4_0", "Q41": "Q4_1", "Q50": "Q5_0", "Q51": "Q5_1", "IQ4NL": "IQ4_NL", "MXFP4": "MXFP4"}[k.typ])
+		"Q8": "Q8_0", "Q40": "Q4_0", "Q41": "Q4_1", "Q50": "Q5_0", "Q51": "Q5_1", "IQ4NL": "IQ4_NL", "MXFP4": "MXFP4",
+		"WideQ8": "unpacked", "WideMin": "unpacked"}[k.typ])
 }
 
 // prefetches spreads so many over the turns of a block.
@@ -120,16 +138,25 @@ func (k *blockQuant) scale(at Mem, to reg.VecPhysical) {
 	}
 }
 
+// factor loads the scales of the v-th vector of outputs, or, the second of a block's, the minimums.
+func (k *blockQuant) factor(i, v int, to reg.VecPhysical) {
+	if k.unpacked {
+		VMOVUPS(Mem{Base: w, Disp: i*kFactor + v*k.width()}, to)
+		return
+	}
+	k.scale(Mem{Base: w, Disp: i*64 + v*k.width()/2}, to)
+}
+
 // starts begins the sums of r rows.
 func (k *blockQuant) starts(r int) {
 	for row := range r {
 		if k.min {
-			k.zero(q8Sum(row, 0))
-			k.zero(q8Sum(row, 1))
+			k.zero(q8Part(row, 0))
+			k.zero(q8Part(row, 1))
 			continue
 		}
-		k.start(row, q8Sum(row, 0))
-		VMOVDQA64(q8Sum(row, 0), q8Sum(row, 1))
+		k.start(row, q8Part(row, 0))
+		VMOVDQA64(q8Part(row, 0), q8Part(row, 1))
 	}
 }
 
@@ -163,7 +190,7 @@ func (k *blockQuant) avx512(low, fifth Mem) {
 	k.end()
 }
 
-func q8Sum(row, v int) reg.VecPhysical      { return Z(row*vecs + v) }
+func q8Part(row, v int) reg.VecPhysical     { return Z(row*vecs + v) }
 func q8Whole(r, row, v int) reg.VecPhysical { return Z((r+row)*vecs + v) }
 
 // kept is of how many of r rows the whole sums are in registers.
@@ -187,7 +214,7 @@ func (k *blockQuant) body512(r int, name string, low, fifth Op) {
 		if row < kept {
 			return q8Whole(r, row, v)
 		}
-		return q8Sum(row, v)
+		return q8Part(row, v)
 	}
 	w0, w1 := Z(30), Z(31)
 	temps := 30 - free
@@ -204,31 +231,31 @@ func (k *blockQuant) body512(r int, name string, low, fifth Op) {
 		for row := range r {
 			b := temp(row)
 			VPBROADCASTD(x(row, i*4), b)
-			VPDPBUSD(b, w0, q8Sum(row, 0))
-			VPDPBUSD(b, w1, q8Sum(row, 1))
+			VPDPBUSD(b, w0, q8Part(row, 0))
+			VPDPBUSD(b, w1, q8Part(row, 1))
 		}
 	}
-	k.scale(Mem{Base: w}, w0)
-	k.scale(Mem{Base: w, Disp: 32}, w1)
+	k.factor(0, 0, w0)
+	k.factor(0, 1, w1)
 	for row := range r {
 		d, t := temp(2*row), temp(2*row+1)
 		VBROADCASTSS(x(row, q8Scale), d)
 		VMULPS(w1, d, t)
 		VMULPS(w0, d, d)
 		for v, f := range []reg.VecPhysical{d, t} {
-			VCVTDQ2PS(q8Sum(row, v), q8Sum(row, v))
+			VCVTDQ2PS(q8Part(row, v), q8Part(row, v))
 			if row < kept {
-				VFMADD231PS(f, q8Sum(row, v), whole(row, v))
+				VFMADD231PS(f, q8Part(row, v), whole(row, v))
 			} else {
-				VFMADD213PS(k.accMem(row, v), f, q8Sum(row, v))
+				VFMADD213PS(k.accMem(row, v), f, q8Part(row, v))
 			}
 		}
 	}
 	if k.min {
-		VCVTPH2PS(Mem{Base: w, Disp: 64}, w0)
-		VCVTPH2PS(Mem{Base: w, Disp: 96}, w1)
+		k.factor(1, 0, w0)
+		k.factor(1, 1, w1)
 		for row := range r {
-			k.minimum(row, temp(2*row), temp(2*row+1), w0, w1, whole)
+			minimum(row, temp(row), w0, w1, whole)
 		}
 	}
 	inMemory := func(from, to int) {
@@ -251,12 +278,8 @@ func (k *blockQuant) body512(r int, name string, low, fifth Op) {
 }
 
 // minimum adds the minimums, times the sum of a row's block.
-func (k *blockQuant) minimum(row int, sum, scale, m0, m1 reg.VecPhysical, whole func(row, v int) reg.VecPhysical) {
-	VPBROADCASTD(x(row, q8Start), sum)
-	VPSRAD(U8(7), sum, sum)
-	VCVTDQ2PS(sum, sum)
-	VBROADCASTSS(x(row, q8Scale), scale)
-	VMULPS(scale, sum, sum) // the sum is negative
+func minimum(row int, sum, m0, m1 reg.VecPhysical, whole func(row, v int) reg.VecPhysical) {
+	VBROADCASTSS(x(row, q8Sum), sum) // negative
 	VFNMADD231PS(sum, m0, whole(row, 0))
 	VFNMADD231PS(sum, m1, whole(row, 1))
 }
@@ -332,7 +355,7 @@ func (k *blockQuant) avx2(low, fifth, ones Mem) {
 			VCVTPH2PS(Mem{Base: scales, Disp: 64}, w0)
 			VCVTPH2PS(Mem{Base: scales, Disp: 80}, w1)
 			for row := range r {
-				k.minimum(row, b, t, w0, w1, whole)
+				minimum(row, b, w0, w1, whole)
 			}
 		}
 		if !kept {
@@ -351,10 +374,44 @@ func (k *blockQuant) avx2(low, fifth, ones Mem) {
 	k.end()
 }
 
-// unpack emits the function that makes a panel of Q8_0 of one of Q5_0. With AVX-VNNI that is less
+// unpackAVX512 emits the function that makes bytes of a panel's elements, and f32 of its scales, for many rows.
+func (k *blockQuant) unpackAVX512(low, fifth Mem) {
+	name := "unpack" + k.typ + "AVX512"
+	TEXT(name, NOSPLIT, "func(dst, src *byte, n int)")
+	Doc(fmt.Sprintf("%s unpacks n blocks of 32 of a panel.", name))
+	dst, table := reg.RDI, Z(28)
+	Load(Param("dst"), dst)
+	Load(Param("src"), w)
+	Load(Param("n"), n)
+	var more Op
+	if !k.min && k.offsetBits < 8 {
+		MOVL(U32(0x01010101*(128-1<<(k.offsetBits-1))), tmp.As32())
+		more = Z(5)
+		VPBROADCASTD(tmp.As32(), more)
+	}
+	VMOVUPS(fifth, table)
+	Label("block")
+	factors := 1
+	if k.min {
+		factors = 2
+	}
+	for i := range factors {
+		for v := range vecs {
+			k.factor(i, v, Z(0))
+			VMOVUPS(Z(0), Mem{Base: dst, Disp: i*kFactor + v*64})
+		}
+	}
+	k.unpackElements(dst, factors*kFactor, low, table, more)
+	DECQ(n)
+	JNZ(LabelRef("block"))
+	VZEROUPPER()
+	RET()
+}
+
+// unpackAVX2 emits the function that makes a panel of Q8_0 of one of Q5_0. With AVX-VNNI that is less
 // work for many rows than every few of them unpacking it anew; elsewhere it is not, nor is it of
 // Q4_0.
-func (k *blockQuant) unpack(low, fifth Mem) {
+func (k *blockQuant) unpackAVX2(low, fifth Mem) {
 	TEXT("unpackQ50AVX2", NOSPLIT, "func(dst, src *byte, n int)")
 	Doc("unpackQ50AVX2 unpacks n blocks of 32 of a Q5_0 panel to those of Q8_0.")
 	dst, more := reg.RDI, Y(5)

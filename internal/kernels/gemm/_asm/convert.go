@@ -317,13 +317,16 @@ func (k *quantizeQ8) integers(c *quantConstants) {
 	VPHADDD(Y(2), Y(0), Y(0))
 	VEXTRACTI128(U8(1), Y(0), X(1))
 	VPADDD(X(1), X(0), X(0))
-	VPSLLD(U8(7), X(0), X(0))
 	VPXOR(X(1), X(1), X(1))
 	VPSUBD(X(0), X(1), X(0))
 	VMOVUPS(k.scales, X(1))
+	VCVTDQ2PS(X(0), X(2))
+	VMULPS(X(1), X(2), X(2))
+	VPSLLD(U8(7), X(0), X(0))
 	for b := range 4 {
 		VPEXTRD(U8(b), X(0), k.to(b, q8Start))
 		VPEXTRD(U8(b), X(1), k.to(b, q8Scale))
+		VPEXTRD(U8(b), X(2), k.to(b, q8Sum))
 	}
 }
 

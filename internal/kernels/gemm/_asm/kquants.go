@@ -171,7 +171,7 @@ func copyBytes(dst reg.Register, size int) {
 
 // unpackElements makes bytes of a packed block's elements, more by what add has, after so many
 // others, and goes on to the next.
-func (k *kQuant) unpackElements(dst reg.Register, before int, low, upper Mem, add Op) {
+func (k *kQuant) unpackElements(dst reg.Register, after int, low, upper, add Op) {
 	for i := range kTurns {
 		ws := []reg.VecPhysical{Y(0), Y(1), Y(2), Y(3)}
 		if k.zmm {
@@ -182,11 +182,11 @@ func (k *kQuant) unpackElements(dst reg.Register, before int, low, upper Mem, ad
 			if add != nil {
 				VPADDB(add, wv, wv)
 			}
-			VMOVUPS(wv, Mem{Base: dst, Disp: before + i*kWords + v*k.width()})
+			VMOVUPS(wv, Mem{Base: dst, Disp: after + i*kWords + v*k.width()})
 		}
 	}
 	ADDQ(imm(k.block()), w)
-	ADDQ(imm(before+kTurns*kWords), dst)
+	ADDQ(imm(after+kTurns*kWords), dst)
 }
 
 // elements loads turn i into neighbouring registers. t is for AVX2.
