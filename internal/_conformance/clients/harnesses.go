@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -74,7 +75,11 @@ var lmEval = &client{
 func evaluate(s *session) error {
 	var lines strings.Builder
 	for i, q := range questions {
-		line, err := json.Marshal(map[string]any{"question": q.question, "right": q.right, "likely": i < len(questions)-1})
+		choices := []string{"<|im_end|>", "."}
+		if i == len(questions)-1 {
+			slices.Reverse(choices)
+		}
+		line, err := json.Marshal(map[string]any{"question": q.question, "right": q.right, "choices": choices})
 		if err != nil {
 			return err
 		}
@@ -89,7 +94,7 @@ func evaluate(s *session) error {
 			"filter_list:\n- name: trimmed\n  filter:\n  - function: remove_whitespace\n  - function: take_first\n"),
 		s.write("tasks/chosen.yaml", "task: chosen\n"+common+"output_type: multiple_choice\ndoc_to_text: '{{question}}"+
 			mark(len(questions)+1)+"'\n"+
-			"doc_to_choice: ['{% if likely %}<|im_end|>{% else %}.{% endif %}', '{% if likely %}.{% else %}<|im_end|>{% endif %}']\ndoc_to_target: 0\nmetric_list:\n- metric: acc\n  aggregation: mean\n  higher_is_better: true\n"),
+			"target_delimiter: ''\ndoc_to_choice: choices\ndoc_to_target: 0\nmetric_list:\n- metric: acc\n  aggregation: mean\n  higher_is_better: true\n"),
 	)
 	if err != nil {
 		return err
