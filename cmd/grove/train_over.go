@@ -131,7 +131,8 @@ func (f *overFlags) check() error {
 	case !(f.OwnShare >= 0 && f.OwnShare <= 1) || f.OwnShare > 0 && f.Prompts == "":
 		return command.Usagef("--own-share %g: want 0 to 1, with --prompts", f.OwnShare)
 	case f.Answers < 1 || f.Skip < 0 || f.Length < 2 || f.Requests < 1:
-		return command.Usagef("--answers %d, --skip %d, --length %d, --requests %d: want positive numbers, --skip 0 or more, and answers of 2 tokens or more", f.Answers, f.Skip, f.Length, f.Requests)
+		return command.Usagef("--answers %d, --skip %d, --length %d, --requests %d: want positive numbers, --skip 0 or more, and answers of 2 tokens or more",
+			f.Answers, f.Skip, f.Length, f.Requests)
 	}
 	return nil
 }
