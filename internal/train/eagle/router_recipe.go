@@ -50,6 +50,7 @@ func NewRouterRecipe() RouterRecipe {
 	return r
 }
 
+// Check refuses a recipe that cannot be followed to its end.
 func (r *RouterRecipe) Check() error {
 	// Of the layers, which are the EAGLE head's, nothing is refused.
 	if err := (train.Basis{Text: r.HeadText, Seed: r.Seed, Precision: r.Precision,

@@ -96,7 +96,7 @@ func blockQuants(low, fifth, ones Mem) {
 		}
 		k.unpacked = true
 		k.xStep, k.wStep = q8X, k.block()
-		k.describe("AVX512", "a")
+		k.describe("AVX512", "an")
 		k.maxRows, k.zmm = q8Rows, true
 		k.avx512(low, fifth)
 	}
