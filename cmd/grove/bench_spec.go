@@ -199,6 +199,7 @@ func (cmd *benchSpecCmd) settle(preset *bench.Preset) error {
 	}
 	cmd.NoController = cmd.NoController || preset.NoController
 	cmd.PeakMemory = cmd.PeakMemory || preset.Memory
+	cmd.Chat = cmd.Chat || preset.Chat
 	return nil
 }
 

@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"fmt"
 	"image/color"
 	"io"
@@ -28,7 +29,7 @@ type chart struct {
 // newChart is an empty chart. Its title says what the target is: a padded model must not pass for another.
 func (s *Setting) newChart(about, x, y string) *chart {
 	c := &chart{Plot: plot.New(), legend: plot.NewLegend()}
-	model := or(s.Model, "unnamed model")
+	model := cmp.Or(s.Model, "unnamed model")
 	if s.Pad > 0 {
 		model += fmt.Sprintf(", padded to %.0f M parameters", float64(s.Pad)/1e6)
 	}

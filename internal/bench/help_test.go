@@ -16,6 +16,7 @@ import (
 	_ "github.com/grovellm/grove/internal/drafters/lookup"
 	"github.com/grovellm/grove/internal/drafters/medusa"
 	_ "github.com/grovellm/grove/internal/drafters/merge"
+	"github.com/grovellm/grove/internal/drafters/mtp"
 	"github.com/grovellm/grove/internal/drafters/peagle"
 	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/drafters/spark"
@@ -57,7 +58,8 @@ func pairOf(t *testing.T, shape synth.Shape) registry.Target {
 	}
 	m := open(1, model.Options{Threads: 2, Context: 256})
 	target := registry.Target{Vocab: m.Config.Vocab, Context: m.Context(), Model: m,
-		Draft: open(2, model.Options{Workers: m}), Shared: new(registry.Shared)}
+		Draft: open(2, model.Options{Workers: m}), Shared: new(registry.Shared),
+		Open: func(path string) (*model.Model, error) { return model.Open(path, model.Options{Workers: m}) }}
 	for _, causal := range []bool{true, false} {
 		c := synthetic.Config[jet.Config](rand.New(rand.NewPCG(1, 2)), "", m.Config, tensor.F32)
 		c.Causal, c.Block = causal, 8
@@ -99,6 +101,7 @@ func pairOf(t *testing.T, shape synth.Shape) registry.Target {
 	for drafter, kind := range map[string]*headfile.Kind{
 		"medusa": (&medusa.Config{}).Kind(), "peagle": (&peagle.Config{}).Kind(), "parallelspec": (&peagle.Config{}).Kind(),
 		"falcon": (&falcon.Config{}).Kind(), "dspark": (&spark.Config{}).Kind(), "dflash2": (&spark.Config{}).Kind(),
+		"mtp": (&mtp.Config{}).Kind(), "eagle2": (&eagle.Config{}).Kind(),
 	} {
 		s := synthetic.Shape(rand.New(rand.NewPCG(9, 10)), kind, drafter, m.Config, tensor.F32)
 		if weights, err = synthetic.Tensors(s, tensor.F32, 5); err != nil {

@@ -3,6 +3,7 @@
 package bench
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -142,7 +143,7 @@ func ParseMethod(text string, base Method) (Method, error) {
 		}
 		shown, settings = append(shown, "@"+strings.TrimSpace(setting)), true
 	}
-	m.Name = or(m.Name, named) + strings.Join(shown, "")
+	m.Name = cmp.Or(m.Name, named) + strings.Join(shown, "")
 	switch m.Drafter {
 	case "":
 		return m, fmt.Errorf("no drafter: want %s", MethodUsage)

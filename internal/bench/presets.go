@@ -4,6 +4,7 @@ package bench
 
 import (
 	"bytes"
+	"cmp"
 	"embed"
 	"encoding/json"
 	"fmt"
@@ -26,6 +27,7 @@ type Preset struct {
 	Budgets      []int       `json:"budgets"`
 	Temperatures []float32   `json:"temperatures"`
 	NoController bool        `json:"no_controller"`
+	Chat         bool        `json:"chat"` // questions stand in the model's chat template
 
 	Measure string       `json:"measure"` // nothing for methods on prompts (Spec), or MeasureFaithful
 	Memory  bool         `json:"memory"`
@@ -103,36 +105,26 @@ func readPresets(file string) (all []Preset, err error) {
 
 // inherit takes from o what p has not.
 func (p *Preset) inherit(o Preset) {
-	if p.Runs == nil {
-		p.Runs = o.Runs
-	}
-	if p.Prompts == 0 {
-		p.Prompts = o.Prompts
-	}
-	if p.WarmUp == nil {
-		p.WarmUp = o.WarmUp
-	}
-	if p.MaxTokens == 0 {
-		p.MaxTokens = o.MaxTokens
-	}
-	if p.Budgets == nil {
-		p.Budgets = o.Budgets
-	}
-	if p.Temperatures == nil {
-		p.Temperatures = o.Temperatures
-	}
-	if p.Lengths == nil {
-		p.Lengths = o.Lengths
-	}
-	if p.Tables == nil {
-		p.Tables = o.Tables
-	}
-	if p.Figures == nil {
-		p.Figures = o.Figures
-	}
-	p.Measure = or(p.Measure, o.Measure)
+	fill(&p.Runs, o.Runs)
+	fill(&p.Budgets, o.Budgets)
+	fill(&p.Temperatures, o.Temperatures)
+	fill(&p.Lengths, o.Lengths)
+	fill(&p.Tables, o.Tables)
+	fill(&p.Figures, o.Figures)
+	p.Prompts = cmp.Or(p.Prompts, o.Prompts)
+	p.WarmUp = cmp.Or(p.WarmUp, o.WarmUp)
+	p.MaxTokens = cmp.Or(p.MaxTokens, o.MaxTokens)
+	p.Measure = cmp.Or(p.Measure, o.Measure)
 	p.NoController = p.NoController || o.NoController
 	p.Memory = p.Memory || o.Memory
+	p.Chat = p.Chat || o.Chat
+}
+
+// fill makes a list that there is not another one.
+func fill[T any](list *[]T, other []T) {
+	if *list == nil {
+		*list = other
+	}
 }
 
 // Presets lists the experiments there are.
@@ -176,13 +168,15 @@ func (p *Preset) FindHeads(dir string) (missing []string, err error) {
 		var methods []string
 		for _, m := range p.Runs[i].Methods {
 			if _, at, ok := strings.Cut(m, heads); ok {
-				end := strings.IndexAny(at, "@,")
+				end := strings.IndexAny(at, "@,)")
 				if end < 0 {
 					end = len(at)
 				}
 				file := dir + at[:end]
 				if _, err := os.Stat(file); dir == "" || err != nil {
-					missing = append(missing, file)
+					if !slices.Contains(missing, file) {
+						missing = append(missing, file)
+					}
 					continue
 				}
 				m = strings.ReplaceAll(m, heads, dir)

@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,7 +17,7 @@ import (
 )
 
 // trainedFiles is a folder with the files that presets name: each stands for the target's head of the drafter's family.
-func trainedFiles(t *testing.T, target registry.Target) string {
+func trainedFiles(t *testing.T, target registry.Target, shape synth.Shape) string {
 	t.Helper()
 	dir := t.TempDir()
 	link := func(from, to string) {
@@ -31,6 +32,10 @@ func trainedFiles(t *testing.T, target registry.Target) string {
 	if err := shortlist.Rank(make([]int64, target.Vocab), target.Model.Tokenizer, "nothing").WriteFile(ranks); err != nil {
 		t.Fatal(err)
 	}
+	draft := filepath.Join(dir, "draft.gguf")
+	if err := synth.Write(context.Background(), draft, shape, synth.Options{Seed: 3}); err != nil {
+		t.Fatal(err)
+	}
 	for _, p := range Presets() {
 		for _, r := range p.Runs {
 			for _, m := range r.Methods {
@@ -42,18 +47,18 @@ func trainedFiles(t *testing.T, target registry.Target) string {
 				switch {
 				case strings.HasPrefix(at, "/ranks-"):
 					link(ranks, dir+at)
+				case strings.HasPrefix(at, "/draft-model"):
+					link(draft, dir+at)
 				case strings.HasPrefix(at, "/bidirectional"):
 					link(target.Heads[1].Name, dir+at)
-				case strings.HasPrefix(m, "eagle3"):
+				case strings.Contains(m, "eagle3"):
 					link(target.Heads[2].Name, dir+at)
-				case strings.HasPrefix(m, "dspark"), strings.HasPrefix(m, "dflash2"):
-					drafter, _, _ := strings.Cut(m, ":")
-					head := slices.IndexFunc(target.Heads, func(h registry.Head) bool { return filepath.Base(h.Name) == drafter+".gguf" })
-					link(target.Heads[head].Name, dir+at)
 				case strings.HasPrefix(m, "specblock"):
 					link(target.Heads[3].Name, dir+at)
 				default:
-					link(target.Heads[0].Name, dir+at)
+					drafter, _, _ := strings.Cut(m, ":")
+					named := func(h registry.Head) bool { return filepath.Base(h.Name) == drafter+".gguf" }
+					link(target.Heads[max(0, slices.IndexFunc(target.Heads, named))].Name, dir+at) // or a causal head
 				}
 			}
 		}
@@ -64,13 +69,14 @@ func trainedFiles(t *testing.T, target registry.Target) string {
 // Presets are data: every one of them names methods, columns and suites that exist.
 func TestPresets(t *testing.T) {
 	// with a vocabulary as large as the embedded target's: presets have sizes of shortlists
-	target := pairOf(t, synth.Shape{
+	shape := synth.Shape{
 		Name: "wide", Arch: "qwen3", Vocab: 1 << 14, Hidden: 32, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 16, FFN: 64,
 		Context: 1024, NormEps: 1e-6, RopeBase: 1e6, RopeDims: 16, Tied: true, Tokens: synth.Qwen2,
-	})
-	trained := trainedFiles(t, target)
+	}
+	target := pairOf(t, shape)
+	trained := trainedFiles(t, target, shape)
 	b := &bench{o: SpecOptions{Target: target}}
-	known := []string{"go", "edit", "math", "prose", "wikitext", "wikitext-articles"}
+	known := strings.Fields("go edit math prose wikitext wikitext-articles mt_bench gsm8k humaneval alpaca qa sum")
 	for _, p := range Presets() {
 		if p.Help == "" {
 			t.Errorf("%+v", p)

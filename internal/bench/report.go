@@ -2,6 +2,8 @@
 
 package bench
 
+import "cmp"
+
 // SpecReport is what Spec found.
 type SpecReport struct {
 	Setting
@@ -123,7 +125,7 @@ func newSpecReport(o *SpecOptions) *SpecReport {
 		Chat: o.Chat, IgnoreEnd: o.IgnoreEnd,
 	}
 	if d := o.Target.Draft; d != nil {
-		r.Draft, r.DraftSize = or(o.DraftName, d.Config.Name), d.Config.Parameters()
+		r.Draft, r.DraftSize = cmp.Or(o.DraftName, d.Config.Name), d.Config.Parameters()
 	}
 	return r
 }

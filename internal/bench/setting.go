@@ -3,6 +3,7 @@
 package bench
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -31,7 +32,7 @@ type Setting struct {
 func NewSetting(m *model.Model, title, name string) Setting {
 	c := &m.Config
 	s := Setting{
-		Machine: Machine(), Title: title, Model: or(name, c.Name), Parameters: c.Parameters(), WeightBytes: m.WeightBytes(),
+		Machine: Machine(), Title: title, Model: cmp.Or(name, c.Name), Parameters: c.Parameters(), WeightBytes: m.WeightBytes(),
 		Context: m.Context(),
 		Threads: m.Threads(), Kernels: cpu.Active().String(), Date: time.Now().UTC().Truncate(time.Second),
 	}
@@ -50,8 +51,8 @@ func line(b *strings.Builder, name, format string, args ...any) {
 
 // head writes the title and the first entries.
 func (s *Setting) head(b *strings.Builder, title string) {
-	fmt.Fprintf(b, "# %s\n\n", or(s.Title, title))
-	line(b, "model", "%s, %.1f M parameters, %.1f MB of weights a pass", or(s.Model, "unnamed"), float64(s.Parameters)/1e6,
+	fmt.Fprintf(b, "# %s\n\n", cmp.Or(s.Title, title))
+	line(b, "model", "%s, %.1f M parameters, %.1f MB of weights a pass", cmp.Or(s.Model, "unnamed"), float64(s.Parameters)/1e6,
 		float64(s.WeightBytes)/1e6)
 	if s.Pad > 0 {
 		line(b, "**padded**", "%s; the text is that of the model without padding, the cost that of the larger one", s.Padding)

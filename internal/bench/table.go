@@ -3,6 +3,7 @@
 package bench
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -43,7 +44,7 @@ func (r *SpecReport) Markdown(w io.Writer, tables []TableView) error {
 func (r *SpecReport) head(b *strings.Builder) {
 	r.Setting.head(b, "Speculation, methods by suites")
 	if r.DraftSize > 0 {
-		line(b, "draft model", "%s, %.1f M parameters", or(r.Draft, "unnamed"), float64(r.DraftSize)/1e6)
+		line(b, "draft model", "%s, %.1f M parameters", cmp.Or(r.Draft, "unnamed"), float64(r.DraftSize)/1e6)
 	} else {
 		line(b, "draft model", "none")
 	}
@@ -96,7 +97,7 @@ func (s *SuiteReport) markdown(b *strings.Builder) {
 		m := &s.Methods[i]
 		row := []string{m.Name, "–", "–"}
 		if m.Drafter != "" {
-			row[1], row[2] = or(m.Accept, "coupled"), yes(m.Controller)
+			row[1], row[2] = cmp.Or(m.Accept, "coupled"), yes(m.Controller)
 		}
 		for _, n := range names {
 			row = append(row, columns[n].cell(s, m))
@@ -176,13 +177,6 @@ func writeRow(b *strings.Builder, cells []string) {
 
 func writeRule(b *strings.Builder, n int) {
 	b.WriteString("|---" + strings.Repeat("|---:", n-1) + "|\n")
-}
-
-func or(text, other string) string {
-	if text == "" {
-		return other
-	}
-	return text
 }
 
 func yes(is bool) string {
