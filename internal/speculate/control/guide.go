@@ -10,7 +10,7 @@ import (
 type knowledge struct {
 	chances [Classes][2]calibrate.Chances
 	parts   [][maxLevels]float64 // seconds of drafting, by levels, of each part
-	pass    float64              // seconds of a pass like the last ones
+	pass    float64              // seconds of a pass like the last ones, without prompts
 	// seconds that one more row of each sequence adds, on average from a plain pass to twice the rows
 	row float64
 }
@@ -32,7 +32,7 @@ func (k *knowledge) read(c *Controller, d *record, rounds, plain, rows int) {
 		}
 		k.parts = append(k.parts, levels)
 	}
-	k.pass = c.verify.at(rows)
+	k.pass = c.verify.at(rows) - c.verify.at(plain) + c.verify.at(rounds)
 	k.row = float64(rounds) * (c.verify.at(2*rows) - c.verify.at(plain)) / float64(2*rows-plain)
 }
 

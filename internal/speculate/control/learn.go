@@ -40,7 +40,10 @@ func (p *Plan) Learn(c *Controller, turns []*Turn, groups []*Group, pass Pass) {
 	c.passed(rows, pass.Verify, p.Refresh)
 	plain, now := c.verify.at(p.rows), c.verify.at(rows)
 	o := times{verify: max(now-plain, 0)}
-	took := times{verify: max(min(pass.Verify, outlier*now)-plain, 0)}
+	took := o
+	if p.rows == p.rounds { // else it is rows of prompts that took more or less than foreseen
+		took.verify = max(min(pass.Verify, outlier*now)-plain, 0)
+	}
 	certain := c.verify.measuredTwice(rows) // else it may be an accident
 	if !drafted {
 		if rows == p.rounds {
@@ -51,7 +54,7 @@ func (p *Plan) Learn(c *Controller, turns []*Turn, groups []*Group, pass Pass) {
 		took.rest = min(pass.Rest, outlier*usual) - usual
 	}
 	for _, g := range groups {
-		p.learnGroup(turns, g, o, took, rows-p.rows, plain/float64(p.rounds), certain)
+		p.learnGroup(turns, g, o, took, rows-p.rows, p.unit(c), certain)
 	}
 }
 

@@ -68,7 +68,7 @@ func (p *Plan) Begin(c *Controller, turns []*Turn, groups []*Group) {
 			rows += int(t.class().want)
 		}
 	}
-	unit := c.verify.at(p.rows) / float64(p.rounds)
+	unit := p.unit(c)
 	for _, g := range groups {
 		g.know.read(c, g.record, p.rounds, p.rows, rows)
 	}
@@ -193,10 +193,12 @@ func (p *Plan) weigh(turn *Turn) {
 // the credit, in tokens, could pay for.
 func (p *Plan) mostNodes(c *Controller, credit float64) int {
 	top := max(c.verify.top(), p.rows)
-	unit := c.verify.at(p.rows) / float64(p.rounds)
-	bearable := int(float64(top) * (c.verify.at(p.rows) + credit*unit) / c.verify.at(top))
+	bearable := int(float64(top) * (c.verify.at(p.rows) + credit*p.unit(c)) / c.verify.at(top))
 	return max(min(max(min(2*top, bearable), top)-p.rows, p.LogitRows-p.rounds), 0)
 }
+
+// unit is the time of a plain token in a pass that reads no prompts: those are read in any case.
+func (p *Plan) unit(c *Controller) float64 { return c.verify.at(p.rounds) / float64(p.rounds) }
 
 // worthwhile is how much better than plain decoding speculation must look.
 const worthwhile = 1.05
