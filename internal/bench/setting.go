@@ -52,8 +52,8 @@ func line(b *strings.Builder, name, format string, args ...any) {
 // head writes the title and the first entries.
 func (s *Setting) head(b *strings.Builder, title string) {
 	fmt.Fprintf(b, "# %s\n\n", cmp.Or(s.Title, title))
-	line(b, "model", "%s, %.1f M parameters, %.1f MB of weights a pass", cmp.Or(s.Model, "unnamed"), float64(s.Parameters)/1e6,
-		float64(s.WeightBytes)/1e6)
+	line(b, "model", "%s, %.1f M parameters, %.1f MB of weights a pass", cmp.Or(s.Model, "unnamed"),
+		float64(s.Parameters)/1e6, float64(s.WeightBytes)/1e6)
 	if s.Pad > 0 {
 		line(b, "**padded**", "%s; the text is that of the model without padding, the cost that of the larger one", s.Padding)
 	} else {

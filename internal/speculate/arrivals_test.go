@@ -10,7 +10,7 @@ import (
 )
 
 // Law 3 holds where texts end and others begin, whose prompts are read beside rounds.
-func TestPromptsBesideDraftsCostLittle(t *testing.T) {
+func TestDraftingAmongPromptsCostsLittle(t *testing.T) {
 	for _, row := range []float64{.04, .08, .12} {
 		target := func() *simTarget {
 			s := newSim(func(n int, _ float64) float64 { return ms * (1 + row*float64(n-1)) })

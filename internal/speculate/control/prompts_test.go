@@ -26,7 +26,8 @@ func TestPromptsAreNoCostOfNodes(t *testing.T) {
 		plan.Begin(c, turns, groups)
 		pair := tree.New(1)
 		pair.Append(0, 2, 0)
-		round.Tree, round.Forced, round.Path, round.Emitted = pair, 2, []int32{0}, []int32{3}
+		round.Tree, round.Forced = pair, 2
+		round.Path, round.Emitted = []int32{0}, []int32{3}
 		if prompt > 0 {
 			turns[1].Tree = tree.New(1)
 			for range prompt - 1 {
