@@ -81,8 +81,7 @@ func attentionWithout(a *nn.Attention) string {
 //
 // then takes dQ and dK back through rotation and norms. P is computed anew from the scores.
 func (r *attendRecord) backward(t *Tape) {
-	slab, used := t.arena.mark()
-	defer t.arena.release(slab, used)
+	defer t.arena.release(t.arena.mark())
 	a := r.a
 	d := t.plain(r.rows.Rows, r.rows.Cols) // the gradient by rotated queries, keys, and values
 	heads := make([]attendGrad, t.exec.Threads())

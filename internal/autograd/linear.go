@@ -61,8 +61,7 @@ func (r *linearRecord) needsInput() bool {
 }
 
 func (r *linearRecord) backward(t *Tape) {
-	slab, used := t.arena.mark()
-	defer t.arena.release(slab, used)
+	defer t.arena.release(t.arena.mark())
 	needIn := r.needsInput()
 	din := t.plain(r.in.Rows, r.in.Cols)
 	var weights [][2]nn.Mat

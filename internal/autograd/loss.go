@@ -135,8 +135,7 @@ func (l *lossPass) part(src nn.Source, from, to int) {
 			teacher = t.teacher.Mat(to-from, vocab)
 		}
 	} else {
-		slab, used := t.arena.mark()
-		defer t.arena.release(slab, used)
+		defer t.arena.release(t.arena.mark())
 		logits = t.plain(to-from, vocab)
 		if l.targets.Teacher != nil {
 			teacher = t.plain(to-from, vocab)

@@ -93,8 +93,7 @@ func (r *normRecord) backward(t *Tape) {
 		return
 	}
 	if dx, _ := Grad(r.x); len(dx.Data) > 0 && &dx.Data[0] == &d.Data[0] { // in place: what came out is no more
-		slab, used := t.arena.mark()
-		defer t.arena.release(slab, used)
+		defer t.arena.release(t.arena.mark())
 		kept := t.plain(d.Rows, d.Cols)
 		t.copyRows(kept, d)
 		for i := range d.Rows {
@@ -117,8 +116,7 @@ func (t *Tape) rowsInto(n int, sums [][]float32, f func(from, to int, part [][]f
 	for _, s := range sums {
 		width += len(s)
 	}
-	slab, used := t.arena.mark()
-	defer t.arena.release(slab, used)
+	defer t.arena.release(t.arena.mark())
 	shares := t.arena.take(chunks * width)
 	clear(shares)
 	each(t.pool(), chunks, func(_, c int) {

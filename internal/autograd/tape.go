@@ -102,32 +102,45 @@ func (t *Tape) plain(rows, cols int) nn.Mat {
 	return nn.Mat{Rows: rows, Cols: cols, Stride: cols, Data: t.arena.take(rows * cols)}
 }
 
-// arena hands out memory that is given back all at once. Steps of the same shape take the
-// same memory, so that a run allocates in its first step alone.
+// arena hands out memory that is given back all at once. Steps of the same shape take the same memory, so that a run
+// allocates in its first steps alone. It holds little more than the step took that took most.
 type arena struct {
 	slabs [][]float32
-	slab  int // the one being handed out
-	used  int // of it
+	place arenaPlace
+	most  int // elements taken at a time, since the first step
 }
+
+// arenaPlace is what comes next: from a slab on, of which some elements are used. Taken are the elements before it.
+type arenaPlace struct{ slab, used, taken int }
 
 const slabSize = 4 << 20 // elements
 
-func (a *arena) reset() { a.slab, a.used = 0, 0 }
+// reset takes all memory back. In place of several slabs it makes one that all fits in: steps that differ would each
+// leave some out, as too small, and add others.
+func (a *arena) reset() {
+	a.place = arenaPlace{}
+	if len(a.slabs) > 1 {
+		a.slabs = [][]float32{make([]float32, a.most+a.most/8)}
+	}
+}
 
 func (a *arena) take(n int) []float32 {
 	n16 := (n + 15) &^ 15
-	for a.slab < len(a.slabs) && a.used+n16 > len(a.slabs[a.slab]) {
-		a.slab, a.used = a.slab+1, 0
+	p := &a.place
+	for ; p.slab < len(a.slabs) && p.used+n16 > len(a.slabs[p.slab]); p.slab++ {
+		p.used = 0
 	}
-	if a.slab == len(a.slabs) {
+	if p.slab == len(a.slabs) {
 		a.slabs = append(a.slabs, make([]float32, max(n16, slabSize)))
 	}
-	s := a.slabs[a.slab][a.used : a.used+n : a.used+n]
-	a.used += n16
+	s := a.slabs[p.slab][p.used : p.used+n : p.used+n]
+	p.used += n16
+	p.taken += n16
+	a.most = max(a.most, p.taken)
 	return s
 }
 
 // mark and release bracket scratch of one operation.
-func (a *arena) mark() (slab, used int) { return a.slab, a.used }
+func (a *arena) mark() arenaPlace { return a.place }
 
-func (a *arena) release(slab, used int) { a.slab, a.used = slab, used }
+func (a *arena) release(p arenaPlace) { a.place = p }
