@@ -16,8 +16,8 @@ func TestArenaHoldsWhatAStepTakes(t *testing.T) {
 			a.reset()
 			total := 0
 			var pieces [][]float32
-			for i := range rapid.IntRange(1, 12).Draw(r, "pieces") {
-				n := rapid.OneOf(rapid.IntRange(0, 40), rapid.IntRange(0, 3*slabSize)).Draw(r, "n")
+			for i := range rapid.IntRange(1, 6).Draw(r, "pieces") {
+				n := rapid.OneOf(rapid.IntRange(0, 40), rapid.IntRange(0, slabSize+slabSize/4)).Draw(r, "n")
 				if rapid.Bool().Draw(r, "scratch") {
 					p := a.mark()
 					scratch := a.take(n)

@@ -170,7 +170,8 @@ func TestFindHeads(t *testing.T) {
 		}
 	}
 	// Where other drafters are left, files that are not there are none's loss.
-	p = Preset{Runs: []PresetRun{{Methods: []string{"plain", "lookup", "linear:ranks=$heads/ranks.gguf,k=3@name=ranked"}}}}
+	p = Preset{Runs: []PresetRun{{Methods: []string{"plain", "lookup", "linear:ranks=$heads/ranks.gguf,k=3@name=ranked",
+		"merge:lookup+(linear:ranks=$heads/ranks.gguf)@name=both"}}}}
 	for _, dir := range []string{"", dir} {
 		q := p
 		if missing, err := q.FindHeads(dir); err != nil || !slices.Equal(missing, []string{dir + "/ranks.gguf"}) ||

@@ -14,7 +14,7 @@ func TestDraftingAmongPromptsCostsLittle(t *testing.T) {
 	for _, row := range []float64{.04, .08, .12} {
 		target := func() *simTarget {
 			s := newSim(func(n int, _ float64) float64 { return ms * (1 + row*float64(n-1)) })
-			s.unread = .3
+			s.output = .3
 			return s
 		}
 		for _, prompt := range []int{60, 200} {
@@ -25,7 +25,9 @@ func TestDraftingAmongPromptsCostsLittle(t *testing.T) {
 					d := &simDrafter{clock: s.clock, draftCost: draftCosts["cheap"], right: right, confidence: .5, width: 1, deepest: 4}
 					var drafter draft.Drafter = d
 					if withText {
-						drafter = &simWithText{d, simDrafter{clock: s.clock, right: right, confidence: .5, width: 1, deepest: 4}}
+						text := *d
+						text.draftCost = draftCosts["free"]
+						drafter = &simWithText{d, text}
 					}
 					if speed := streamTexts(t, s, drafter, prompt); speed < .97*plain {
 						t.Errorf("rows of %g, prompts of %d, right %g, by text %v: %.3f of the speed of plain decoding", row, prompt, right,
@@ -45,10 +47,11 @@ func streamTexts(t *testing.T, target *simTarget, d draft.Drafter, prompt int) f
 		t.Fatal(err)
 	}
 	l.now = target.now
+	const texts = 80
 	var live []*Sequence
 	tokens := 0
-	for begun := 0; begun < 80 || len(live) > 0; {
-		for len(live) < 4 && begun < 80 {
+	for begun := 0; begun < texts || len(live) > 0; {
+		for len(live) < 4 && begun < texts {
 			s, err := l.Start(make([]int32, prompt), Request{MaxTokens: 60 + begun})
 			if err != nil {
 				t.Fatal(err)

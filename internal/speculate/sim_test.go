@@ -33,7 +33,7 @@ func truth(position int) int32 { return int32(hash(99, uint64(position)) % world
 type simTarget struct {
 	*clock
 	cost   func(rows int, at float64) float64 // seconds; at: the time
-	unread float64                            // share of a row that one without logits saves
+	output float64                            // share of a row's time that its logits take
 	logits [world64][]float32
 }
 
@@ -60,17 +60,14 @@ type simPass struct {
 func (p *simPass) Tap(_, _, _ int) []float32 { return nil }
 func (p *simPass) Run(_ context.Context, rows []Rows, _ []int) error {
 	p.rows, p.at = rows, p.at[:0]
-	n, unread := 0, 0
+	n, without := 0, 0 // rows, and those without logits
 	for _, r := range rows {
 		p.at = append(p.at, r.Cache.Len())
 		n += r.Tree.Len()
-		unread += r.Tree.Len() - len(r.Logits)
+		without += r.Tree.Len() - len(r.Logits)
 	}
-	took := p.t.cost(n, p.t.seconds())
-	if p.t.unread > 0 {
-		took -= p.t.unread * (took - p.t.cost(n-unread, p.t.seconds()))
-	}
-	p.t.spend(took)
+	all := p.t.cost(n, p.t.seconds())
+	p.t.spend(all - p.t.output*(all-p.t.cost(n-without, p.t.seconds())))
 	return nil
 }
 
