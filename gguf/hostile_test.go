@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io/fs"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -15,6 +14,7 @@ import (
 	"github.com/grovellm/grove/internal/files/fileerr"
 	"github.com/grovellm/grove/internal/files/numtype"
 	"github.com/grovellm/grove/internal/testing/hostile"
+	"github.com/grovellm/grove/internal/testing/testfile"
 	"github.com/grovellm/grove/tensor"
 )
 
@@ -109,9 +109,7 @@ func TestHostile(t *testing.T) {
 		"info cut":             {head(1, 0).str("x").u32(1).u64(1).u32(0).u32(0), "type and offset"},
 	} {
 		path := filepath.Join(t.TempDir(), "bad.gguf")
-		if err := os.WriteFile(path, c.data, 0o666); err != nil {
-			t.Fatal(err)
-		}
+		testfile.Write(t, path, c.data)
 		_, err := Open(path)
 		var fe *fileerr.Error
 		if !errors.As(err, &fe) || fe.File != path || fe.Field == "" || fe.Remedy == "" ||
@@ -182,9 +180,7 @@ func TestUnknownType(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.gguf")
 	data := head(3, 0).tensor("x", 99, 0, 7).tensor("y", tensor.F32, 0, 1).tensor("z", numtype.NVFP4, 32, 64)
 	data = data.zeros(32 - len(data)%32 + 96)
-	if err := os.WriteFile(path, data, 0o666); err != nil {
-		t.Fatal(err)
-	}
+	testfile.Write(t, path, data)
 	f, err := Open(path)
 	if err != nil {
 		t.Fatal(err)

@@ -15,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/grovellm/grove/internal/files/numtype"
+	"github.com/grovellm/grove/internal/testing/testfile"
 	"github.com/grovellm/grove/tensor"
 )
 
@@ -168,9 +169,7 @@ func TestRoundTrip(t *testing.T) {
 		if _, err := w.WriteTo(written); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(path, written.Bytes(), 0o666); err != nil {
-			t.Fatal(err)
-		}
+		testfile.Write(t, path, written.Bytes())
 		f, err := Open(path)
 		if err != nil {
 			t.Fatal(err)
@@ -215,9 +214,7 @@ func TestRoundTrip(t *testing.T) {
 func TestWriteFails(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "a.gguf")
-	if err := os.WriteFile(path, []byte("old"), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	testfile.Write(t, path, []byte("old"))
 	boom := errors.New("boom")
 	bytesOf := func(n int) func(io.Writer) error {
 		return func(w io.Writer) error { _, err := w.Write(make([]byte, n)); return err }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/grovellm/grove/internal/testing/testfile"
 	"github.com/grovellm/grove/tensor"
 )
 
@@ -64,9 +65,7 @@ func TestSplitFails(t *testing.T) {
 		"other part": {`key "split.no": is 0 in part 2 of 2`, func(dir string) {
 			writePart(t, dir, 0, 2, 2, "a")
 			data := must(os.ReadFile(filepath.Join(dir, partName(0, 2))))
-			if err := os.WriteFile(filepath.Join(dir, partName(1, 2)), data, 0o666); err != nil {
-				t.Fatal(err)
-			}
+			testfile.Write(t, filepath.Join(dir, partName(1, 2)), data)
 		}},
 		"not the first": {"part 2 of 2 of a split model: open the part whose name ends in -00001-of-00002.gguf", func(dir string) {
 			writePart(t, dir, 1, 2, 1, "a")

@@ -10,6 +10,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -257,33 +258,43 @@ func TestQueuedStream(t *testing.T) {
 	s := start(t, m, serve.Options{Limits: serve.Limits{Ping: time.Hour}})
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	ask := func(path, body string) *http.Response {
+	ask := func(path, body string) (*http.Response, error) {
 		r, err := http.NewRequestWithContext(ctx, "POST", s.url+path, strings.NewReader(body))
 		if err != nil {
-			t.Fatal(err)
+			return nil, err
 		}
 		a, err := http.DefaultClient.Do(r)
-		if err != nil {
-			t.Fatal(err)
+		if err == nil {
+			t.Cleanup(func() { a.Body.Close() })
 		}
-		t.Cleanup(func() { a.Body.Close() })
-		return a
+		return a, err
 	}
-	first := ask("/v1/completions", endless)
+	first, err := ask("/v1/completions", endless)
+	if err != nil {
+		t.Fatal(err)
+	}
 	_, _ = first.Body.Read(make([]byte, 1))
 	const chat = `{"messages":[{"role":"user","content":"x"}],"stream":true}`
+	var all sync.WaitGroup
 	for path, want := range map[string]string{"/v1/completions": ": ", "/v1/chat/completions": ": ",
 		"/v1/messages": "event: ping", "/api/chat": ""} {
 		body := chat
 		if path == "/v1/completions" {
 			body = endless
 		}
-		a := ask(path, body) // while the first one has the engine
-		text := make([]byte, len(want))
-		if _, err := io.ReadFull(a.Body, text); a.StatusCode != 200 || err != nil || string(text) != want {
-			t.Errorf("%s: status %d, %q, %v", path, a.StatusCode, text, err)
-		}
+		all.Go(func() { // while the first one has the engine
+			a, err := ask(path, body)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			text := make([]byte, len(want))
+			if _, err := io.ReadFull(a.Body, text); a.StatusCode != 200 || err != nil || string(text) != want {
+				t.Errorf("%s: status %d, %q, %v", path, a.StatusCode, text, err)
+			}
+		})
 	}
+	all.Wait()
 	if e := inside.EngineStats(m); e.Running != 1 || e.Waiting != 4 {
 		t.Errorf("%d run, %d wait", e.Running, e.Waiting)
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/grovellm/grove/internal/heads/headfile"
 	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/internal/speculate"
+	"github.com/grovellm/grove/internal/testing/testfile"
 	"github.com/grovellm/grove/sample"
 	"pgregory.net/rapid"
 )
@@ -260,9 +261,7 @@ func TestRestart(t *testing.T) {
 		"an older version's": drafttest.Must(os.ReadFile(old))(t),
 	}
 	for name, b := range bad {
-		if err := os.WriteFile(file(other), b, 0o666); err != nil {
-			t.Fatal(err)
-		}
+		testfile.Write(t, file(other), b)
 		_, err := adapt.New(other, drafttest.Vocab, o)
 		if err == nil || strings.Count(err.Error(), file(other)) != 1 ||
 			!strings.Contains(err.Error(), "delete the file") ||

@@ -27,6 +27,7 @@ import (
 	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/internal/speculate"
 	"github.com/grovellm/grove/internal/testing/cases"
+	"github.com/grovellm/grove/internal/testing/testfile"
 	"github.com/grovellm/grove/sample"
 	"github.com/grovellm/grove/tree"
 )
@@ -329,17 +330,13 @@ func TestUnsoundState(t *testing.T) {
 		b := slices.Clone(whole)
 		bad := []float32{float32(math.NaN()), float32(math.Inf(1)), float32(math.Inf(-1))}[rng.IntN(3)]
 		binary.LittleEndian.PutUint32(b[x.Offset+4*rng.Int64N(x.Size/4):], math.Float32bits(bad))
-		if err := os.WriteFile(path, b, 0o666); err != nil {
-			t.Fatal(err)
-		}
+		testfile.Write(t, path, b)
 		_, err := adapt.New(first, drafttest.Vocab, o)
 		if err == nil || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "delete the file") {
 			t.Errorf("a state with %g in %s: %v", bad, x.Name, err)
 		}
 	}
-	if err := os.WriteFile(path, whole, 0o666); err != nil {
-		t.Fatal(err)
-	}
+	testfile.Write(t, path, whole)
 	if err := drafttest.Must(adapt.New(first, drafttest.Vocab, o))(t).Close(); err != nil {
 		t.Errorf("the state as it was: %v", err)
 	}
@@ -419,9 +416,7 @@ func TestDamagedState(t *testing.T) {
 	for i, bad := range spoil(state) {
 		o.Policy = []adapt.Policy{adapt.Bandit, adapt.Judged}[i%2]
 		said := string(drafttest.Must(json.Marshal(bad))(t))
-		if err := os.WriteFile(path, withMetadata(t, whole, key, said), 0o666); err != nil {
-			t.Fatal(err)
-		}
+		testfile.Write(t, path, withMetadata(t, whole, key, said))
 		if err := served(); err != nil {
 			refused++
 			if !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "delete the file") {
@@ -478,9 +473,7 @@ func TestOneAtATime(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := os.WriteFile(filepath.Join(o.Dir, "file"), nil, 0o666); err != nil {
-		t.Fatal(err)
-	}
+	testfile.Write(t, filepath.Join(o.Dir, "file"), nil)
 	o.Dir = filepath.Join(o.Dir, "file")
 	if _, err := adapt.New(d.Head(), drafttest.Vocab, o); err == nil || !strings.Contains(err.Error(), o.Dir) {
 		t.Errorf("a file for a folder: %v", err)

@@ -26,6 +26,7 @@ import (
 	"github.com/grovellm/grove/internal/heads/headfile"
 	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/internal/model/synth"
+	_ "github.com/grovellm/grove/internal/testing/testfile" // no waiting for the disk
 	"github.com/grovellm/grove/tensor"
 )
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/grovellm/grove/internal/files/numtype"
 	"github.com/grovellm/grove/internal/model/synth"
+	"github.com/grovellm/grove/internal/testing/testfile"
 	"github.com/grovellm/grove/tensor"
 )
 
@@ -38,9 +39,7 @@ func TestErrors(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(at("hf/config.json"), b2, 0o666); err != nil {
-			t.Fatal(err)
-		}
+		testfile.Write(t, at("hf/config.json"), b2)
 		_, err = ToGGUF(ctx, at("hf"), at("x.gguf"), Options{})
 		return err
 	}

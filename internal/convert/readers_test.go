@@ -18,6 +18,7 @@ import (
 	"github.com/grovellm/grove/internal/files/tokenkind"
 	"github.com/grovellm/grove/internal/model/synth"
 	"github.com/grovellm/grove/internal/testing/testdata"
+	"github.com/grovellm/grove/internal/testing/testfile"
 	"github.com/grovellm/grove/tensor"
 	"github.com/grovellm/grove/tokenizer"
 )
@@ -125,9 +126,7 @@ func (k kindOfVocabulary) unigram(t *testing.T, path string) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "tokenizer.json"), base, 0o666); err != nil {
-		t.Fatal(err)
-	}
+	testfile.Write(t, filepath.Join(dir, "tokenizer.json"), base)
 	tok, err := tokenizer.FromJSON(dir)
 	if err != nil {
 		t.Fatal(err)

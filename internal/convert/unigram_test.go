@@ -12,6 +12,7 @@ import (
 
 	"github.com/grovellm/grove/gguf"
 	"github.com/grovellm/grove/internal/model/synth"
+	"github.com/grovellm/grove/internal/testing/testfile"
 	"github.com/grovellm/grove/tokenizer"
 )
 
@@ -65,9 +66,7 @@ func TestUnigram(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(at("a/tokenizer.json"), b, 0o666); err != nil {
-			t.Fatal(err)
-		}
+		testfile.Write(t, at("a/tokenizer.json"), b)
 		if err := os.WriteFile(at("a/tokenizer_config.json"), []byte(`{"eos_token":"</s>","pad_token":"<pad>"}`),
 			0o666); err != nil {
 			t.Fatal(err)

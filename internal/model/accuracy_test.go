@@ -1,7 +1,9 @@
 package model_test
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"math"
@@ -73,19 +75,23 @@ const (
 // The error of logits against f32 on the same weights is at most llama.cpp's on the same file, for
 // models of random weights, and for those whose activations have outliers, as trained models' have.
 func TestAccuracy(t *testing.T) {
-	dir := *accuracyFiles
-	if dir == "" {
-		dir = t.TempDir()
-	}
 	for _, c := range accuracyCases {
 		for factor, llama := range c.llama {
 			t.Run(fmt.Sprintf("%v/%v/%g", c.weights, c.cache, factor), func(t *testing.T) {
 				square := 0.0
 				for seed := range accuracySeeds {
-					sub := filepath.Join(dir, fmt.Sprintf("%v-%g-%d", c.weights, factor, seed))
-					ids := writeOutliers(t, sub, seed, factor, c.weights)
-					want := textLogits(t, filepath.Join(sub, "f32.gguf"), nn.KVF32, ids)
-					for i, got := range textLogits(t, filepath.Join(sub, "model.gguf"), c.cache, ids) {
+					file, exact, ids := withOutliers(t, seed, factor, c.weights)
+					if *accuracyFiles != "" {
+						dir := filepath.Join(*accuracyFiles, fmt.Sprintf("%v-%g-%d", c.weights, factor, seed))
+						text := strings.Trim(fmt.Sprint(ids), "[]")
+						if err := errors.Join(os.MkdirAll(dir, 0o777), os.WriteFile(filepath.Join(dir, "model.gguf"), file, 0o666),
+							os.WriteFile(filepath.Join(dir, "f32.gguf"), exact, 0o666),
+							os.WriteFile(filepath.Join(dir, "tokens"), []byte(text), 0o666)); err != nil {
+							t.Fatal(err)
+						}
+					}
+					want := textLogits(t, exact, nn.KVF32, ids)
+					for i, got := range textLogits(t, file, c.cache, ids) {
 						d := float64(got - want[i])
 						square += d * d / float64(len(want))
 					}
@@ -112,14 +118,13 @@ func TestAccuracyOfCaches(t *testing.T) {
 	for _, factor := range []float32{1, 10, 40} {
 		square, errors := 0.0, map[nn.KVType]float64{}
 		for seed := range accuracySeeds {
-			dir := t.TempDir()
-			ids := writeOutliers(t, dir, seed, factor, tensor.F32)
-			want := textLogits(t, filepath.Join(dir, "f32.gguf"), nn.KVF32, ids)
+			_, exact, ids := withOutliers(t, seed, factor, tensor.F32)
+			want := textLogits(t, exact, nn.KVF32, ids)
 			for _, x := range want {
 				square += float64(x) * float64(x)
 			}
 			for kv := range cacheErrors {
-				for i, got := range textLogits(t, filepath.Join(dir, "f32.gguf"), kv, ids) {
+				for i, got := range textLogits(t, exact, kv, ids) {
 					d := float64(got - want[i])
 					errors[kv] += d * d
 				}
@@ -135,14 +140,13 @@ func TestAccuracyOfCaches(t *testing.T) {
 	}
 }
 
-// accuracyBases are the models that writeOutliers changes, by seed. It writes each once.
+// accuracyBases are the models that withOutliers changes, by seed. It writes each once.
 var accuracyBases [accuracySeeds]*gguf.File
 
-// writeOutliers writes a seeded random model to model.gguf and the same weights in F32 to f32.gguf,
-// and returns a text of random tokens, which it writes too. A few channels of every matrix's input
-// are factor times the others. The columns of the matrix are that much smaller, so that the
-// function is that of factor 1.
-func writeOutliers(t *testing.T, dir string, seed int, factor float32, typ tensor.Type) []int32 {
+// withOutliers returns a seeded random model and the same weights in F32, as GGUF files, and a text of
+// random tokens. A few channels of every matrix's input are factor times the others. The columns of
+// the matrix are that much smaller, so that the function is that of factor 1.
+func withOutliers(t *testing.T, seed int, factor float32, typ tensor.Type) (file, exact []byte, ids []int32) {
 	t.Helper()
 	check := func(err error) {
 		t.Helper()
@@ -159,10 +163,10 @@ func writeOutliers(t *testing.T, dir string, seed int, factor float32, typ tenso
 		check(err)
 	}
 	f := accuracyBases[seed]
-	w, exact := new(gguf.Writer), new(gguf.Writer)
+	w, x := new(gguf.Writer), new(gguf.Writer)
 	ggufkeys.SetAll(w, f)
 	ggufkeys.SetFileType(w, typ)
-	ggufkeys.SetAll(exact, f)
+	ggufkeys.SetAll(x, f)
 	for _, info := range f.Tensors {
 		from, err := f.Load(info.Name)
 		check(err)
@@ -179,18 +183,19 @@ func writeOutliers(t *testing.T, dir string, seed int, factor float32, typ tenso
 		wide, err := tensor.FromFloat32s(info.Name, tensor.F32, from.Shape, v)
 		check(err)
 		w.AddTensor(encoded)
-		exact.AddTensor(wide)
+		x.AddTensor(wide)
 	}
-	check(os.MkdirAll(dir, 0o777))
-	check(w.WriteFile(filepath.Join(dir, "model.gguf")))
-	check(exact.WriteFile(filepath.Join(dir, "f32.gguf")))
+	var files [2]bytes.Buffer
+	for i, w := range []*gguf.Writer{w, x} {
+		_, err := w.WriteTo(&files[i])
+		check(err)
+	}
 	r := rand.New(rand.NewPCG(uint64(seed), 3))
-	ids := make([]int32, accuracyTokens)
+	ids = make([]int32, accuracyTokens)
 	for i := range ids {
 		ids[i] = r.Int32N(int32(accuracyShape.Vocab))
 	}
-	check(os.WriteFile(filepath.Join(dir, "tokens"), []byte(strings.Trim(fmt.Sprint(ids), "[]")), 0o666))
-	return ids
+	return files[0].Bytes(), files[1].Bytes(), ids
 }
 
 // scaleOutliers makes some channels of every matrix's input larger, in what makes them: a norm, or
@@ -224,9 +229,9 @@ func scaleOutliers(name string, v []float32, cols int, factor float32) {
 }
 
 // textLogits is the logits of every position of a text.
-func textLogits(t *testing.T, path string, cache nn.KVType, ids []int32) []float32 {
+func textLogits(t *testing.T, file []byte, cache nn.KVType, ids []int32) []float32 {
 	t.Helper()
-	m, err := model.Open(path, model.Options{Threads: 2, KV: cache})
+	m, err := model.OpenGGUF("model.gguf", file, model.Options{Threads: 2, KV: cache})
 	if err != nil {
 		t.Fatal(err)
 	}

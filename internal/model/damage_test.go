@@ -11,6 +11,7 @@ import (
 
 	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/internal/model/synth"
+	"github.com/grovellm/grove/internal/testing/testfile"
 	"github.com/grovellm/grove/tensor"
 	"github.com/grovellm/grove/tree"
 )
@@ -36,9 +37,7 @@ func tinyFile(t testing.TB, shape string) []byte {
 // tryOpen opens a damaged file. Opening may fail, saying which file; what opens must run.
 func tryOpen(t testing.TB, data []byte) {
 	path := filepath.Join(t.TempDir(), "damaged.gguf")
-	if err := os.WriteFile(path, data, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testfile.Write(t, path, data)
 	m, err := model.Open(path, model.Options{Threads: 1})
 	if err != nil {
 		if !strings.Contains(err.Error(), path) {
@@ -138,9 +137,7 @@ func TestConfigRefusals(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(path, bad, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testfile.Write(t, path, bad)
 		if _, err := model.Open(dir, model.Options{Threads: 1}); err == nil || !strings.Contains(err.Error(), c.want) ||
 			!strings.Contains(err.Error(), dir) {
 			t.Errorf("%s = %v: error %v, want one with %q and the path", c.field, c.value, err, c.want)

@@ -10,6 +10,7 @@ import (
 	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/internal/model/synth"
+	_ "github.com/grovellm/grove/internal/testing/testfile" // no waiting for the disk
 	"github.com/grovellm/grove/sample"
 	"github.com/grovellm/grove/tensor"
 	"github.com/grovellm/grove/tree"

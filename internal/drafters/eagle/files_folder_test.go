@@ -24,6 +24,7 @@ import (
 	"github.com/grovellm/grove/internal/files/safetensors"
 	"github.com/grovellm/grove/internal/heads/headfile"
 	"github.com/grovellm/grove/internal/model"
+	"github.com/grovellm/grove/internal/testing/testfile"
 	"github.com/grovellm/grove/tensor"
 )
 
@@ -297,9 +298,7 @@ func FuzzConfig(f *testing.F) {
 	f.Add([]byte(strings.ReplaceAll(vllm, `[2, 6, 9]`, `[-1, null, 1e99]`)))
 	f.Add([]byte(`{"transformer_layer_config": [], "draft_vocab_size": -5}`))
 	f.Fuzz(func(t *testing.T, config []byte) {
-		if err := os.WriteFile(filepath.Join(dir, "config.json"), config, 0o666); err != nil {
-			t.Fatal(err)
-		}
+		testfile.Write(t, filepath.Join(dir, "config.json"), config)
 		c, err := headfile.ReadConfig[eagle.Config](registry.Head{Name: dir},
 			&model.Config{Hidden: 8, Vocab: 20, Layers: 12})
 		if err != nil && !strings.Contains(err.Error(), dir) {

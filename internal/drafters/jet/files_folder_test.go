@@ -3,7 +3,6 @@ package jet_test
 import (
 	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -16,6 +15,7 @@ import (
 	"github.com/grovellm/grove/internal/files/safetensors"
 	"github.com/grovellm/grove/internal/heads/headfile"
 	"github.com/grovellm/grove/internal/model"
+	"github.com/grovellm/grove/internal/testing/testfile"
 	"github.com/grovellm/grove/tensor"
 )
 
@@ -52,9 +52,7 @@ func writeConfig(t testing.TB, change map[string]any) string {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "config.json"), data, 0o666); err != nil {
-		t.Fatal(err)
-	}
+	testfile.Write(t, filepath.Join(dir, "config.json"), data)
 	return dir
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/grovellm/grove/internal/drafters/synthetic"
 	"github.com/grovellm/grove/internal/heads"
 	"github.com/grovellm/grove/internal/heads/headfile"
+	"github.com/grovellm/grove/internal/testing/testfile"
 	"github.com/grovellm/grove/tensor"
 )
 
@@ -70,9 +71,7 @@ func TestSpeculators(t *testing.T) {
 				delete(config, name)
 			}
 		}
-		if err := os.WriteFile(path, Must(json.Marshal(config))(t), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testfile.Write(t, path, Must(json.Marshal(config))(t))
 	}
 	for _, change := range []map[string]any{nil, {"architectures": []string{"DFlashDraftModel"}},
 		{"block_size": "gone"}, {"draft_vocab_size": "gone"}, {"layers.model_type": "qwen3"}} {

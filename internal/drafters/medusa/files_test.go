@@ -24,6 +24,7 @@ import (
 	kinds "github.com/grovellm/grove/internal/heads"
 	"github.com/grovellm/grove/internal/heads/headfile"
 	"github.com/grovellm/grove/internal/model"
+	"github.com/grovellm/grove/internal/testing/testfile"
 	"github.com/grovellm/grove/tensor"
 	"github.com/grovellm/grove/tree"
 )
@@ -177,9 +178,7 @@ func (l *layout) write(t *testing.T) string {
 	if err := w.WriteFile(filepath.Join(dir, l.file)); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "config.json"), []byte(l.config), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	testfile.Write(t, filepath.Join(dir, "config.json"), []byte(l.config))
 	return dir
 }
 

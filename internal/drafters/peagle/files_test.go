@@ -27,6 +27,7 @@ import (
 	"github.com/grovellm/grove/internal/heads/headfile"
 	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/internal/testing/cases"
+	"github.com/grovellm/grove/internal/testing/testfile"
 	"github.com/grovellm/grove/tensor"
 	"pgregory.net/rapid"
 )
@@ -325,9 +326,7 @@ func FuzzConfig(f *testing.F) {
 	f.Add([]byte(strings.ReplaceAll(speculators, `[2, 6, 9]`, `[]`)))
 	f.Add([]byte(`{"speculators_model_type": "peagle", "dflash_config": 3}`))
 	f.Fuzz(func(t *testing.T, config []byte) {
-		if err := os.WriteFile(filepath.Join(dir, "config.json"), config, 0o666); err != nil {
-			t.Fatal(err)
-		}
+		testfile.Write(t, filepath.Join(dir, "config.json"), config)
 		c, err := headfile.ReadConfig[peagle.Config](registry.Head{Name: dir},
 			&model.Config{Hidden: 8, Vocab: 20, Layers: 12})
 		if err != nil && !strings.Contains(err.Error(), dir) {

@@ -17,6 +17,7 @@ import (
 	"github.com/grovellm/grove/internal/drafters/synthetic"
 	"github.com/grovellm/grove/internal/heads/headfile"
 	"github.com/grovellm/grove/internal/model"
+	"github.com/grovellm/grove/internal/testing/testfile"
 	"github.com/grovellm/grove/tensor"
 )
 
@@ -122,9 +123,7 @@ func TestFiles(t *testing.T) {
 		weights := Must(os.ReadFile(filepath.Join(from, "model.safetensors")))(t)
 		for name, data := range map[string][]byte{"config.json": []byte(strings.Replace(config, change[1], change[2], 1)),
 			"model.safetensors": weights} {
-			if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			testfile.Write(t, filepath.Join(dir, name), data)
 		}
 		if _, err := headfile.ReadConfig[spark.Config](registry.Head{Name: dir}, nil); err == nil ||
 			!strings.Contains(err.Error(), want) ||

@@ -21,6 +21,7 @@ import (
 	"github.com/grovellm/grove/internal/heads/headfile"
 	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/internal/nn"
+	"github.com/grovellm/grove/internal/testing/testfile"
 	"github.com/grovellm/grove/tensor"
 )
 
@@ -182,9 +183,7 @@ func TestReleasedFolder(t *testing.T) {
 		"max_position_embeddings": 2048, "diffspec_draft_token_num": 4, "rank_classes": 4, "tie_word_embeddings": false}`
 	read := func(change ...string) (specblock.Config, error) {
 		text := strings.NewReplacer(change...).Replace(released)
-		if err := os.WriteFile(filepath.Join(dir, "config.json"), []byte(text), 0o666); err != nil {
-			t.Fatal(err)
-		}
+		testfile.Write(t, filepath.Join(dir, "config.json"), []byte(text))
 		return headfile.ReadConfig[specblock.Config](registry.Head{Name: dir},
 			&model.Config{Hidden: 8, Vocab: 5, Layers: 12})
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/grovellm/grove/internal/files/fileerr"
 	"github.com/grovellm/grove/internal/files/numtype"
+	"github.com/grovellm/grove/internal/testing/testfile"
 	"github.com/grovellm/grove/tensor"
 )
 
@@ -31,9 +32,7 @@ func shards(t *testing.T, weightMap map[string]string) string {
 		}
 	}
 	index := must(json.Marshal(map[string]any{"metadata": map[string]int{"total_size": 6}, "weight_map": weightMap}))
-	if err := os.WriteFile(filepath.Join(dir, singleName+indexEnd), index, 0o666); err != nil {
-		t.Fatal(err)
-	}
+	testfile.Write(t, filepath.Join(dir, singleName+indexEnd), index)
 	return dir
 }
 
@@ -75,15 +74,11 @@ func TestShardsFail(t *testing.T) {
 		}
 	}
 	dir := shards(t, map[string]string{"a": first, "b": first, "c": second})
-	if err := os.WriteFile(filepath.Join(dir, second), must(os.ReadFile(filepath.Join(dir, first))), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	testfile.Write(t, filepath.Join(dir, second), must(os.ReadFile(filepath.Join(dir, first))))
 	if _, err := OpenFolder(dir); err == nil || !strings.Contains(err.Error(), "is also in") {
 		t.Error(err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, singleName+indexEnd), []byte("{"), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	testfile.Write(t, filepath.Join(dir, singleName+indexEnd), []byte("{"))
 	if _, err := OpenFolder(dir); err == nil || !strings.Contains(err.Error(), "JSON") {
 		t.Error(err)
 	}
@@ -120,9 +115,7 @@ func TestTorch(t *testing.T) {
 		t.Errorf("t2d is %v", y)
 	}
 	bad := filepath.Join(dir, "bad.bin")
-	if err := os.WriteFile(bad, []byte("PK\x03\x04"), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	testfile.Write(t, bad, []byte("PK\x03\x04"))
 	if _, err := Open(bad); err == nil || !strings.Contains(err.Error(), bad) {
 		t.Errorf("a damaged file: %v", err)
 	}

@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -14,6 +13,7 @@ import (
 	"github.com/grovellm/grove/internal/files/fileerr"
 	"github.com/grovellm/grove/internal/files/infile"
 	"github.com/grovellm/grove/internal/testing/hostile"
+	"github.com/grovellm/grove/internal/testing/testfile"
 	"github.com/grovellm/grove/tensor"
 )
 
@@ -67,9 +67,7 @@ func TestHostile(t *testing.T) {
 			"more than 64"},
 	} {
 		path := filepath.Join(t.TempDir(), "bad.safetensors")
-		if err := os.WriteFile(path, c.data, 0o666); err != nil {
-			t.Fatal(err)
-		}
+		testfile.Write(t, path, c.data)
 		_, err := Open(path)
 		var fe *fileerr.Error
 		if !errors.As(err, &fe) || fe.File != path || fe.Field == "" || fe.Remedy == "" ||
@@ -84,9 +82,7 @@ func TestOddities(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "odd.safetensors")
 	header := `{ "f4":{"dtype":"F4","shape":[2],"data_offsets":[0,1]}, "x":{"dtype":"BF16","shape":[],"data_offsets":[1,3],"note":{"a":[1,2]}},
 		"none":{"dtype":"F32","shape":[0,9223372036854775807],"data_offsets":[3,3]}, "i":{"dtype":"I64","shape":[1],"data_offsets":[3,11]}}   `
-	if err := os.WriteFile(path, file(header, 11), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	testfile.Write(t, path, file(header, 11))
 	f, err := Open(path)
 	if err != nil {
 		t.Fatal(err)
@@ -192,14 +188,13 @@ func FuzzSafetensors(f *testing.F) {
 // FuzzIndex: the same of the index of a folder of shards, beside two good ones and one that is not.
 func FuzzIndex(f *testing.F) {
 	dir := f.TempDir()
-	write := func(name string, data []byte) {
-		if err := os.WriteFile(filepath.Join(dir, name), data, 0o666); err != nil {
-			f.Fatal(err)
-		}
+	write := func(t testfile.Test, name string, data []byte) {
+		t.Helper()
+		testfile.Write(t, filepath.Join(dir, name), data)
 	}
-	write("a", file(`{"x":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}}`, 1))
-	write("b", file(`{"y":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"z":{"dtype":"U8","shape":[1],"data_offsets":[1,2]}}`, 2))
-	write("c", []byte("no shard"))
+	write(f, "a", file(`{"x":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}}`, 1))
+	write(f, "b", file(`{"y":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"z":{"dtype":"U8","shape":[1],"data_offsets":[1,2]}}`, 2))
+	write(f, "c", []byte("no shard"))
 	for _, s := range []string{
 		`{"metadata":{"total_size":3},"weight_map":{"x":"a","y":"b","z":"b"}}`, `{"weight_map":{"x":"a"}}`,
 		`{"weight_map":{"x":"b","y":"a"}}`,
@@ -215,7 +210,7 @@ func FuzzIndex(f *testing.F) {
 		if end := int(from) + int(n); n > 0 && end <= len(index) && int(n)*int(times) <= 1<<20 {
 			index = slices.Concat(index[:end], bytes.Repeat(index[from:end], int(times)), index[end:])
 		}
-		write(singleName+indexEnd, index)
+		write(t, singleName+indexEnd, index)
 		hostile.Check(t, len(index), func() {
 			s, err := Open(dir)
 			if err != nil {
@@ -268,9 +263,7 @@ func TestMemory(t *testing.T) {
 	t.Run("index", func(t *testing.T) {
 		index := filepath.Join(t.TempDir(), "index.json")
 		data := many(`{"weight_map":{`, `"%x":""`, "}}", 150_000)
-		if err := os.WriteFile(index, data, 0o666); err != nil {
-			t.Fatal(err)
-		}
+		testfile.Write(t, index, data)
 		hostile.Check(t, len(data), func() { _, _ = readIndex(index) })
 	})
 }

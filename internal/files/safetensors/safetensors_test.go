@@ -15,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/grovellm/grove/internal/files/numtype"
+	"github.com/grovellm/grove/internal/testing/testfile"
 	"github.com/grovellm/grove/tensor"
 )
 
@@ -63,9 +64,7 @@ func TestRoundTrip(t *testing.T) {
 		if !bytes.Equal(data, write(rapid.Permutation(tensors).Draw(t, "order"))) {
 			t.Fatal("the order of adding shows")
 		}
-		if err := os.WriteFile(path, data, 0o666); err != nil {
-			t.Fatal(err)
-		}
+		testfile.Write(t, path, data)
 		f, err := Open(path)
 		if err != nil {
 			t.Fatal(err)

@@ -12,6 +12,7 @@ import (
 	"github.com/grovellm/grove/internal/heads"
 	"github.com/grovellm/grove/internal/heads/headfile"
 	"github.com/grovellm/grove/internal/model"
+	"github.com/grovellm/grove/internal/testing/testfile"
 	"github.com/grovellm/grove/tensor"
 )
 
@@ -43,9 +44,7 @@ func TestForeignKinds(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := os.WriteFile(filepath.Join(dir, "config.json"), []byte(c.config), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testfile.Write(t, filepath.Join(dir, "config.json"), []byte(c.config))
 		h := registry.Head{Name: dir}
 		_, shown := heads.Describe(h)
 		for _, err := range []error{shown, heads.Check(h, model.Config{Hidden: 8, Vocab: 20, Layers: 4})} {

@@ -2,7 +2,6 @@ package headfile_test
 
 import (
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -12,6 +11,7 @@ import (
 	"github.com/grovellm/grove/internal/files/ggufkeys"
 	"github.com/grovellm/grove/internal/heads"
 	"github.com/grovellm/grove/internal/heads/headfile"
+	"github.com/grovellm/grove/internal/testing/testfile"
 	"github.com/grovellm/grove/models"
 )
 
@@ -19,9 +19,7 @@ import (
 func TestWriteTextWeights(t *testing.T) {
 	for i, data := range append(models.Heads(), models.PublishedHeads()...) {
 		from, to := filepath.Join(t.TempDir(), "from.gguf"), filepath.Join(t.TempDir(), "to.gguf")
-		if err := os.WriteFile(from, data, 0o666); err != nil {
-			t.Fatal(err)
-		}
+		testfile.Write(t, from, data)
 		want := make([]float32, 5)
 		for k := range want {
 			want[k] = rand.Float32()

@@ -20,6 +20,7 @@ import (
 	"github.com/grovellm/grove/internal/hub/catalog"
 	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/internal/model/synth"
+	"github.com/grovellm/grove/internal/testing/testfile"
 	"github.com/grovellm/grove/tensor"
 )
 
@@ -93,9 +94,7 @@ func TestFolder(t *testing.T) {
 		}
 		broken := rapid.Bool().Draw(rt, "a broken file")
 		if broken {
-			if err := os.WriteFile(filepath.Join(dir, "broken.gguf"), []byte("GGUF"), 0o666); err != nil {
-				rt.Fatal(err)
-			}
+			testfile.Write(rt, filepath.Join(dir, "broken.gguf"), []byte("GGUF"))
 		}
 		for name := range want {
 			for _, head := range heads {
@@ -149,9 +148,7 @@ func TestManifest(t *testing.T) {
 		{`{"heads": [":no.gguf", ":../x", "org/none", "?"]}`, a, "heads [] draft  drafter ", 4},
 		{`{"models": {"no.gguf": {}}}`, a, "heads [] draft  drafter ", 1},
 	} {
-		if err := os.WriteFile(filepath.Join(f.dir, "grove.json"), []byte(c.manifest), 0o666); err != nil {
-			t.Fatal(err)
-		}
+		testfile.Write(t, filepath.Join(f.dir, "grove.json"), []byte(c.manifest))
 		list, notes, err := catalog.Find(filepath.Join(f.dir, c.file))
 		if err != nil || len(list) != 1 {
 			t.Fatal(c.manifest, list, err)
@@ -169,9 +166,7 @@ func TestManifest(t *testing.T) {
 		}
 	}
 	for _, bad := range []string{"", "[]", `{"heads": 1}`} {
-		if err := os.WriteFile(filepath.Join(f.dir, "grove.json"), []byte(bad), 0o666); err != nil {
-			t.Fatal(err)
-		}
+		testfile.Write(t, filepath.Join(f.dir, "grove.json"), []byte(bad))
 		if _, _, err := catalog.Find(filepath.Join(f.dir, a)); err == nil || !strings.Contains(err.Error(), "grove.json") {
 			t.Errorf("manifest %q: %v", bad, err)
 		}

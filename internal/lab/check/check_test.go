@@ -13,6 +13,7 @@ import (
 
 	"github.com/grovellm/grove/internal/model/synth"
 	"github.com/grovellm/grove/internal/nn"
+	_ "github.com/grovellm/grove/internal/testing/testfile" // no waiting for the disk
 	"github.com/grovellm/grove/tree"
 )
 

@@ -19,6 +19,7 @@ import (
 	"github.com/grovellm/grove/internal/files/safetensors"
 	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/internal/testing/cases"
+	_ "github.com/grovellm/grove/internal/testing/testfile" // no waiting for the disk
 	"github.com/grovellm/grove/tensor"
 	"pgregory.net/rapid"
 )

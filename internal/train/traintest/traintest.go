@@ -21,6 +21,7 @@ import (
 	"github.com/grovellm/grove/internal/kernels/gemm"
 	"github.com/grovellm/grove/internal/kernels/par"
 	"github.com/grovellm/grove/internal/model"
+	_ "github.com/grovellm/grove/internal/testing/testfile" // no waiting for the disk
 	"github.com/grovellm/grove/internal/train"
 	"github.com/grovellm/grove/internal/train/data"
 	"github.com/grovellm/grove/models"

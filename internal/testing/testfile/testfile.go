@@ -1,0 +1,30 @@
+// Package testfile keeps tests from waiting for files. A package of tests that imports it syncs none of the files
+// that it writes: they outlive a killed process, and need not outlive the machine.
+package testfile
+
+import (
+	"os"
+	"time"
+
+	"github.com/grovellm/grove/internal/files/atomicfile"
+)
+
+func init() { atomicfile.SkipSync() }
+
+// Test is a test of the packages testing and rapid.
+type Test interface {
+	Helper()
+	Fatal(args ...any)
+}
+
+// Write writes a file that is old enough to be opened at once (see package infile).
+func Write(t Test, path string, data []byte) {
+	t.Helper()
+	if err := os.WriteFile(path, data, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	old := time.Now().Add(-time.Hour)
+	if err := os.Chtimes(path, old, old); err != nil {
+		t.Fatal(err)
+	}
+}
