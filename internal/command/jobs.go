@@ -62,8 +62,7 @@ func (p *Program) Prepare(j *train.Job, save time.Duration) error {
 func (p *Program) reportTraining(q train.Progress) {
 	if p.JSON {
 		_ = p.PrintJSON(map[string]any{"step": q.Step, "steps": q.Steps, "loss": q.Loss, "tokens": q.Tokens,
-			"tokens_per_s": q.PerSecond,
-			"peak_share":   q.Peak, "seconds_left": q.Left.Seconds(), "validation": q.Validation, "figures": q.Figures})
+			"tokens_per_s": q.PerSecond, "seconds_left": q.Left.Seconds(), "validation": q.Validation, "figures": q.Figures})
 		return
 	}
 	if q.Step%10 == 0 || q.Step == q.Steps || len(q.Validation) > 0 {

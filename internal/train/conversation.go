@@ -111,13 +111,13 @@ func (d *deck) shuffle(epoch int) {
 // fingerprint tells what is dealt apart from what other conversations or seeds give.
 func (d *deck) fingerprint() string { return Fingerprint(d.list, fmt.Sprint(d.together, d.seed)) }
 
-// meanLength is that of the conversations, and of what was said in them.
-func (d *deck) meanLength() (tokens, said float64) {
+// meanLength is the mean number of tokens of the conversations.
+func (d *deck) meanLength() int {
+	tokens := 0
 	for _, c := range d.list {
-		tokens += float64(len(c.Tokens)) / float64(len(d.list))
-		said += float64(len(c.Tokens)-c.From) / float64(len(d.list))
+		tokens += len(c.Tokens)
 	}
-	return tokens, said
+	return tokens / len(d.list)
 }
 
 // holdOut takes some conversations of each temperature out of a list, to measure on, and returns them by a name for the

@@ -169,20 +169,6 @@ func KindOf(precision string) gemm.Type {
 	return gemm.F32
 }
 
-// operations is the arithmetic of a target's pass for each token of texts of a length, two
-// operations per weight.
-func (f *Frozen) operations(length int) float64 {
-	weights := f.Head.W.Out() * f.Head.W.In()
-	for i := range f.Blocks {
-		for _, l := range linears(&f.Blocks[i]) {
-			weights += l.W.Out() * l.W.In()
-		}
-	}
-	// 2 products, 2 operations, length/2 positions
-	attention := f.Config.Layers * f.Config.Heads * f.Config.HeadDim * length
-	return 2*float64(weights) + 2*float64(attention)
-}
-
 // linears are the products of a block, of experts as many as a row has.
 func linears(b *nn.Block) []*nn.Linear {
 	list, mlps := []*nn.Linear{&b.Out}, []nn.MLP{b.MLP}

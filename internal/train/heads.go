@@ -231,12 +231,8 @@ func (l *Heads) Title(name string) string {
 	return fmt.Sprintf("the head %s: %d parameters", name, l.over.Params.Count())
 }
 
-// Work is the tokens of a step's texts, and the operations for each of them: the target's pass, and
-// head more.
-func (l *Heads) Work(head float64) (tokens int, operations float64) {
-	length, _ := l.TextLength()
-	return l.Rows * int(length), l.over.Target.operations(int(length)) + head
-}
+// StepTokens is the tokens of a step's texts.
+func (l *Heads) StepTokens() int { return l.Rows * l.TextLength() }
 
 // Validate measures the head on every held-out source: measure returns its loss there, and sets
 // figures, whose names the source's comes before.

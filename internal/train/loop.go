@@ -11,11 +11,9 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/grovellm/grove/internal/autograd"
-	"github.com/grovellm/grove/internal/kernels/gemm"
 	"github.com/grovellm/grove/internal/kernels/par"
 )
 
@@ -43,9 +41,8 @@ type Learner interface {
 	// Validate measures held-out text: losses, and what else is worth a line.
 	Validate() (losses, figures map[string]float64, err error)
 
-	// Work is the tokens of text that a step reads, and the arithmetic of the models for each of
-	// them.
-	Work() (tokens int, operations float64)
+	// StepTokens is the tokens of text that a step reads.
+	StepTokens() int
 
 	// Fingerprint tells apart all that the outcome depends on: recipe, course and data.
 	Fingerprint() string
@@ -68,16 +65,14 @@ type Progress struct {
 	Norm        float64 // of the gradient
 	Tokens      int64
 	PerSecond   float64 // tokens, since the run began or went on
-	Peak        float64 // share of the machine's f32 peak that model arithmetic takes
 	Left        time.Duration
 	Validation  map[string]float64 // loss by source, where measured
 	Figures     map[string]float64 // other measures of held-out text, where there are any
 }
 
 func (p Progress) String() string {
-	s := fmt.Sprintf("step %d/%d  loss %.4f  norm %.2f  rate %.3f  %.0f tokens/s  %.0f%% of f32 peak  %v left",
-		p.Step, p.Steps, p.Loss, p.Norm, p.Rate,
-		p.PerSecond, p.Peak*100, p.Left.Round(time.Second))
+	s := fmt.Sprintf("step %d/%d  loss %.4f  norm %.2f  rate %.3f  %.0f tokens/s  %v left",
+		p.Step, p.Steps, p.Loss, p.Norm, p.Rate, p.PerSecond, p.Left.Round(time.Second))
 	return s
 }
 
@@ -88,9 +83,7 @@ type running struct {
 	opt     *optimizer
 	st      state
 	log     *metrics
-
-	tokens     int // of a step
-	operations float64
+	tokens  int // of a step
 }
 
 // Run trains until the course's last step, going on from the last checkpoint in l.Dir. When ctx
@@ -100,7 +93,7 @@ func (l Loop) Run(ctx context.Context, learner Learner) error {
 		return err
 	}
 	r := &running{Loop: l, learner: learner, opt: newOptimizer(l.Optimizer, l.Pool, learner.Params().All())}
-	r.tokens, r.operations = learner.Work()
+	r.tokens = learner.StepTokens()
 	recipe := learner.Fingerprint()
 	ok := false
 	var err error
@@ -119,7 +112,6 @@ func (l Loop) Run(ctx context.Context, learner Learner) error {
 }
 
 func (r *running) run(ctx context.Context) error {
-	peak := peakF32(r.Pool.Threads())
 	began := time.Now()
 	first := r.st.Step
 	saved := time.Now()
@@ -131,7 +123,6 @@ func (r *running) run(ctx context.Context) error {
 		}
 		r.st.Seconds += time.Since(start).Seconds()
 		p.PerSecond = float64((r.st.Step-first)*r.tokens) / time.Since(began).Seconds()
-		p.Peak = p.PerSecond * r.operations / peak
 		p.Left = time.Duration(float64((r.Steps-r.st.Step)*r.tokens) / p.PerSecond * float64(time.Second))
 		if r.ValidateEvery > 0 && (r.st.Step%r.ValidateEvery == 0 || r.st.Step == r.Steps) {
 			if err := r.validate(&p); err != nil {
@@ -219,36 +210,3 @@ type Tasks func(worker, task int)
 
 // Do does one.
 func (t Tasks) Do(worker, task int) { t(worker, task) }
-
-// peaks are the rates that peakF32 measured in this process, by threads.
-var peaks sync.Map
-
-// peakF32 is the machine's f32 multiply-add rate on so many threads, in operations a second. It is measured once.
-func peakF32(threads int) float64 {
-	if peak, ok := peaks.Load(threads); ok {
-		return peak.(float64)
-	}
-	peak := measurePeak(threads)
-	peaks.Store(threads, peak)
-	return peak
-}
-
-func measurePeak(threads int) float64 {
-	pool := par.New(threads)
-	defer pool.Close()
-	best := 0.0
-	for iters := 1 << 16; ; iters *= 4 {
-		ops := make([]int, pool.Threads())
-		start := time.Now()
-		pool.Run(len(ops), Tasks(func(_, i int) { ops[i] = gemm.PeakKernel(gemm.F32, iters) }))
-		d := time.Since(start)
-		total := 0
-		for _, n := range ops {
-			total += n
-		}
-		best = max(best, float64(total)/d.Seconds())
-		if d > 50*time.Millisecond {
-			return best
-		}
-	}
-}

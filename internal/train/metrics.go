@@ -21,7 +21,6 @@ type metricsLine struct {
 	Rate       float32            `json:"rate"`
 	Norm       float64            `json:"norm"`
 	PerSecond  float64            `json:"tokens_per_second"`
-	Peak       float64            `json:"peak_share"`
 	Seconds    float64            `json:"seconds"`
 	Validation map[string]float64 `json:"validation,omitempty"`
 	Figures    map[string]float64 `json:"figures,omitempty"`
@@ -77,8 +76,8 @@ func openMetrics(path string, step int) (*metrics, error) {
 }
 
 func (m *metrics) write(p Progress, seconds float64) error {
-	b, err := json.Marshal(metricsLine{p.Step, p.Tokens, p.Loss, p.Rate, p.Norm, p.PerSecond, p.Peak, seconds,
-		p.Validation, p.Figures})
+	b, err := json.Marshal(metricsLine{p.Step, p.Tokens, p.Loss, p.Rate, p.Norm, p.PerSecond, seconds, p.Validation,
+		p.Figures})
 	if err != nil {
 		return err
 	}

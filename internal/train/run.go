@@ -128,14 +128,8 @@ func (l *language) Fingerprint() string {
 	return Fingerprint(l.r, deals...)
 }
 
-// Work counts the teacher's arithmetic too.
-func (l *language) Work() (tokens int, operations float64) {
-	operations = l.Shape.operations(l.r.Length)
-	if l.teacher != nil {
-		operations += l.teacher.Net.Shape.operations(l.r.Length) / 3 // it only runs forward
-	}
-	return l.r.Rows * l.r.Length, operations
-}
+// StepTokens is the tokens of a step's rows.
+func (l *language) StepTokens() int { return l.r.Rows * l.r.Length }
 
 // phase is where the rows of a step come from, and how many they are.
 func (l *language) phase(step int) (mix *data.Mix, rows int) {
@@ -198,14 +192,4 @@ func (n *Network) Evaluate(s *data.Set, length, together, limit int) autograd.Lo
 		}
 	}
 	return total
-}
-
-// operations is the arithmetic of the model per token of training: six operations per weight of a
-// product (two forward, four backward), and attention over half a row on average.
-func (s *Shape) operations(length int) float64 {
-	q, kv := s.Heads*s.HeadDim, s.KVHeads*s.HeadDim
-	layer := s.Hidden*(q+2*kv) + q*s.Hidden + 3*s.Hidden*s.FFN
-	weights := s.Layers*layer + s.Vocab*s.Hidden
-	attention := s.Layers * q * length // 2 products · 2 operations · length/2 · q, forward; twice that backward
-	return 6*float64(weights) + 6*float64(attention)
 }

@@ -313,13 +313,12 @@ func (t *HeadTexts) Examples() (texts [][]int32) {
 	return texts
 }
 
-// TextLength is the number of tokens of a text, of conversations their mean; said is those of them that a head may
-// learn.
-func (t *HeadTexts) TextLength() (tokens, said float64) {
+// TextLength is the number of tokens of a text, of conversations their mean.
+func (t *HeadTexts) TextLength() int {
 	if t.deck != nil {
 		return t.deck.meanLength()
 	}
-	return float64(t.short.length), float64(t.short.length - t.short.from + 1)
+	return t.short.length
 }
 
 // Sample is the first n texts that the head will read.

@@ -39,16 +39,6 @@ func (l *learner) Title(name string) string {
 	return fmt.Sprintf("the draft model %s: %d parameters of %d layers", name, l.Params().Count(), len(l.r.From))
 }
 
-// Work counts the target's distributions, and the draft model's rows.
-func (l *learner) Work() (tokens int, operations float64) {
-	c := &l.Job.Target.Config
-	q, kv := c.Heads*c.HeadDim, c.KVHeads*c.HeadDim
-	layer := c.Hidden*(q+2*kv) + q*c.Hidden + 3*c.Hidden*c.FFN
-	length, said := l.TextLength()
-	learn := min(float64(l.r.Places), said) / length
-	return l.Heads.Work(6*float64(len(l.r.From)*layer) + (learn*4+said/length*2)*float64(c.Vocab*c.Hidden))
-}
-
 // Gradient is that of a step's texts.
 func (l *learner) Gradient(step int) (total autograd.Loss, err error) {
 	r := l.r

@@ -48,19 +48,6 @@ func open(ctx context.Context, j *train.Job, r *Recipe, text *train.Corpus,
 	}, warm)
 }
 
-// Work counts the target's distributions, and the head's rows.
-func (l *learner) Work() (tokens int, operations float64) {
-	c, r := l.head.Config(), l.r
-	q, kv := c.Heads*c.HeadDim, c.KVHeads*c.HeadDim
-	layer := 2*c.Hidden*(q+2*kv) + q*c.Hidden + 3*c.Hidden*c.FFN
-	length, said := l.TextLength()
-	later := min(float64(r.Later), said) * float64(r.TestSteps-1) / length // rows per token of text
-	learn := min(float64(r.Places), said)/length + later
-	said /= length
-	return l.Heads.Work(6*float64(len(c.Taps)*c.Hidden*c.Hidden) + (1+later)*6*float64(layer) +
-		(learn*4+said*2)*float64(c.DraftVocab*c.Hidden))
-}
-
 // goal weighs the test steps of an example: each the mean of its rows, times Decay^step, of all such
 // means the mean.
 func (r *Recipe) goal(l *example) goal {

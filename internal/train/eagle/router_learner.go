@@ -111,20 +111,8 @@ func (l *routerLearner) Fingerprint() string {
 	return train.Fingerprint(l.r, append([]string{l.source}, l.TextFingerprints()...)...)
 }
 
-// Work counts the target's pass, the head's rows and distributions, and the router's gradient.
-func (l *routerLearner) Work() (tokens int, operations float64) {
-	r, c := l.r, &l.drafts.head.Config
-	later := float64(r.Later * (r.DraftSteps - 1))
-	length, _ := l.TextLength()
-	rows := (float64(r.Places) + later) / length // per token of text
-	layer := 2*c.Hidden*(c.Heads+2*c.KVHeads)*c.HeadDim + c.Heads*c.HeadDim*c.Hidden + 3*c.Hidden*c.FFN
-	router := l.r.Width * (2*c.Hidden + l.router.net.Clusters)
-	t := &l.target.Config
-	q, kv := t.Heads*t.HeadDim, t.KVHeads*t.HeadDim
-	target := t.Layers * (t.Hidden*(q+2*kv) + q*t.Hidden + 3*t.Hidden*t.FFN)
-	operations = 2*float64(target+layer) + 2*rows*float64(layer+c.DraftVocab*c.Hidden) + 6*rows*float64(router)
-	return r.Rows * int(length), operations
-}
+// StepTokens is the tokens of a step's texts.
+func (l *routerLearner) StepTokens() int { return l.r.Rows * l.TextLength() }
 
 // Gradient is that of the drafts of a step's texts.
 func (l *routerLearner) Gradient(step int) (autograd.Loss, error) {

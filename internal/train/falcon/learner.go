@@ -30,17 +30,6 @@ func open(ctx context.Context, j *train.Job, r *Recipe, text *train.Corpus) (*le
 	}, func() error { return l.head.warm(r.From, l.Sample(32)) })
 }
 
-// Work counts the target's distributions, and the head's rows: of the pass that counts wrong rows
-// and of the one that learns.
-func (l *learner) Work() (tokens int, operations float64) {
-	c := l.head.Config()
-	q, kv := c.Heads*c.HeadDim, c.KVHeads*c.HeadDim
-	layer := 12*c.Hidden*c.Hidden + 2*c.Hidden*(q+kv) + 3*c.Hidden*c.FFN
-	length, said := l.TextLength()
-	said /= length
-	return l.Heads.Work(8*float64(layer) + said*(2+6+2./counted)*float64(c.Vocab*c.Hidden))
-}
-
 // Gradient is that of a step's texts.
 func (l *learner) Gradient(step int) (autograd.Loss, error) {
 	r := l.r

@@ -46,17 +46,6 @@ func openCorrected(ctx context.Context, j *train.Job, r *CorrectedRecipe, text *
 	}, func() error { return l.head.begin(r, l.Examples()) })
 }
 
-// Work counts the target's distributions, the context's products and the blocks.
-func (l *learner) Work() (tokens int, operations float64) {
-	c := l.head.Config()
-	q, kv := c.Heads*c.HeadDim, c.KVHeads*c.HeadDim
-	layer := c.Hidden*(q+2*kv) + q*c.Hidden + 3*c.Hidden*c.FFN
-	context := len(c.Taps)*c.Hidden*c.Hidden + c.Layers*c.Hidden*2*kv
-	length, said := l.TextLength()
-	blocks := min(float64(l.r.Anchors), said) * float64(c.Block) / length // block rows per token of text
-	return l.Heads.Work(6*float64(context) + blocks*(6*float64(c.Layers*layer)+4*float64(c.Vocab*c.Hidden)))
-}
-
 // Gradient is that of a step's texts.
 func (l *learner) Gradient(step int) (autograd.Loss, error) {
 	r, o := l.r, l.objective

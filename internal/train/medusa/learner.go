@@ -33,18 +33,6 @@ func open(ctx context.Context, j *train.Job, r *Recipe, text *train.Corpus) (*le
 // goal is the recipe's.
 func (r *Recipe) goal() goal { return goal{r.Loss == "kl", r.Decay} }
 
-// Work counts the residual blocks, and the products with output matrices.
-func (l *learner) Work() (tokens int, operations float64) {
-	c := &l.heads.net.Config
-	outputs := 4.0
-	if c.OwnOutputs {
-		outputs = 6
-	}
-	length, said := l.TextLength()
-	rows := min(float64(l.r.Places), said) * float64(c.Depths) / length // per token of text
-	return l.Heads.Work(rows * (6*float64(c.ResBlocks*c.Hidden*c.Hidden) + outputs*float64(c.Vocab*c.Hidden)))
-}
-
 // Gradient is that of a step's texts: of the sum over the heads, each the mean of its rows.
 func (l *learner) Gradient(step int) (total autograd.Loss, err error) {
 	r := l.r

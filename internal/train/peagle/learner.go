@@ -45,22 +45,6 @@ func open(ctx context.Context, j *train.Job, r *Recipe, text *train.Corpus, toke
 	}, warm)
 }
 
-// Work counts the target's distributions, and the head's rows.
-func (l *learner) Work() (tokens int, operations float64) {
-	c, r := l.head.Config(), l.r
-	q, kv := c.Heads*c.HeadDim, c.KVHeads*c.HeadDim
-	layer := c.Hidden*(q+2*kv) + q*c.Hidden + 3*c.Hidden*c.FFN
-	places := make([]int, r.Places)
-	g := drop(r.Seed, 0, places, r.Depths, r.Depths, r.Keep, r.KeepLeast)
-	text, said := l.TextLength()
-	learn := float64(g.rows()) / text                // rows per token of text that learn
-	rows := 1 + float64(g.rows()-len(g.places))/text // and all
-	said /= text                                     // distributions
-	fuse := float64(len(c.Taps) * c.Hidden * c.Hidden)
-	return l.Heads.Work(6*fuse + rows*6*float64(c.Layers*layer+c.Hidden*(q+2*kv)) +
-		(learn*4+said*2)*float64(c.DraftVocab*c.Hidden))
-}
-
 // Gradient is that of a step's texts: the mean over all rows of all groups.
 func (l *learner) Gradient(step int) (autograd.Loss, error) {
 	r := l.r

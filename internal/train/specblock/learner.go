@@ -44,19 +44,6 @@ func (l *learner) Export(dir, name string, text *train.Corpus) error {
 	return l.report(dir)
 }
 
-// Work counts the target's distributions, the rows of first and later blocks, and their logits:
-// forward for all of them, and for those that are trained on, of which half is assumed, once more
-// and back.
-func (l *learner) Work() (tokens int, operations float64) {
-	c, r := l.head.Config(), l.r
-	q, kv := c.Heads*c.HeadDim, c.KVHeads*c.HeadDim
-	layer := c.Hidden*(q+2*kv) + q*c.Hidden + 3*c.Hidden*c.FFN + 2*c.Hidden*c.Hidden
-	length, said := l.TextLength()
-	trained := min(float64(r.Anchors), said) * float64(c.Block*r.Rounds) / length // rows per token of text
-	rows := float64(c.Block) + trained*float64(r.Rounds-1)/float64(r.Rounds)
-	return l.Heads.Work(6*rows*float64(c.Layers*layer) + trained*4*float64(c.Output()*c.Hidden))
-}
-
 // settled says that later blocks and the rank head are trained too.
 func (l *learner) settled(step int) bool {
 	return float64(step) >= l.r.Settle*float64(l.r.Steps)

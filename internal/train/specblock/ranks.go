@@ -182,10 +182,8 @@ func (k *rankLearner) Fingerprint() string {
 	return train.Fingerprint(&k.base.r.Ranks, k.base.Fingerprint(), k.of)
 }
 
-// Work counts the rank head's products alone.
-func (k *rankLearner) Work() (tokens int, operations float64) {
-	return k.base.r.Ranks.Rows, 6 * float64(k.params.Count())
-}
+// StepTokens is the rows of a step.
+func (k *rankLearner) StepTokens() int { return k.base.r.Ranks.Rows }
 
 // Validate measures the head as it is on held-out text.
 func (k *rankLearner) Validate() (losses, figures map[string]float64, err error) {
