@@ -158,12 +158,7 @@ func Train(ctx context.Context, j train.Job, name string, r Recipe) error {
 
 // TrainAs is Train of a head whose files are those of another shape.
 func TrainAs(ctx context.Context, j train.Job, name string, r Recipe, as func(c eagle.Config) headfile.Shape) error {
-	if r.Start != "" {
-		if err := r.follow(j.Target); err != nil {
-			return err
-		}
-	}
-	if err := r.Check(&j.Target.Config); err != nil {
+	if err := r.settle(j.Target); err != nil {
 		return err
 	}
 	return j.TrainHead(ctx, name, r.Course, func(text *train.Corpus) (train.HeadTrainer, error) {

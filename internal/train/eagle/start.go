@@ -28,6 +28,16 @@ func OpenStart(path string, m *model.Model) (h *eagle.Network, fingerprint strin
 	return h, fingerprint, err
 }
 
+// settle gives a recipe the shape of the head that it starts as, if any, and checks it.
+func (r *Recipe) settle(m *model.Model) error {
+	if r.Start != "" {
+		if err := r.follow(m); err != nil {
+			return err
+		}
+	}
+	return r.Check(&m.Config)
+}
+
 // follow gives a recipe that starts as an EAGLE-3 head the shape of that head, but for a wider MLP.
 func (r *Recipe) follow(m *model.Model) error {
 	h, started, err := OpenStart(r.Start, m)

@@ -36,7 +36,14 @@ func TestStart(t *testing.T) {
 		r.DraftVocab = 0
 		r.FFN = ffn
 		r.Start = filepath.Join(j.Dir, "eagle", "model-f32.gguf")
-		if err := r.follow(j.Target); err != nil {
+		f := Flags{Start: &r.Start}
+		if ffn > 0 {
+			f.FFN = &ffn
+		}
+		if err := f.Check(j); err != nil {
+			t.Errorf("a head that starts as another is refused before there is text: %v", err)
+		}
+		if err := r.settle(j.Target); err != nil {
 			t.Fatal(err)
 		}
 		l, err := open(context.Background(), &j, &r, text, func(c eagle.Config) headfile.Shape { return &c })
@@ -74,7 +81,7 @@ func TestStart(t *testing.T) {
 	} {
 		r := tinyEagle(c.version, 1)
 		r.Start, r.FFN = filepath.Join(j.Dir, filepath.FromSlash(c.start)), c.ffn
-		if err := Train(context.Background(), j, "refused", r); err == nil || !strings.Contains(err.Error(), c.why) {
+		if err := r.settle(j.Target); err == nil || !strings.Contains(err.Error(), c.why) {
 			t.Errorf("%s, an MLP of width %d: error %v, want %q", c.start, c.ffn, err, c.why)
 		}
 	}

@@ -72,7 +72,7 @@ func (f *Flags) Folder() string { return f.Name }
 // Check refuses flags and targets before there is any text.
 func (f *Flags) Check(j train.Job) error {
 	r := f.Recipe(j.Target)
-	return cmp.Or(j.CheckFlags(&r, f), r.Check(&j.Target.Config))
+	return cmp.Or(j.CheckFlags(&r, f), r.settle(j.Target))
 }
 
 // Train trains the head in DIR/name.

@@ -95,7 +95,7 @@ func TestWarm(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer text.Close()
-		l, err := open(context.Background(), &j, &r, text, nil)
+		l, err := open(context.Background(), &j, &r, text)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -134,8 +134,7 @@ func TestStart(t *testing.T) {
 	begin := func(layers int) (*learner, map[string]float64) {
 		r := tiny(1)
 		r.Layers, r.Start = layers, file
-		tokens, err := r.follow(j.Target)
-		if err != nil {
+		if err := r.settle(j.Target); err != nil {
 			t.Fatal(err)
 		}
 		text, err := j.OpenCorpus(context.Background())
@@ -143,7 +142,7 @@ func TestStart(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer text.Close()
-		l, err := open(context.Background(), &j, &r, text, tokens)
+		l, err := open(context.Background(), &j, &r, text)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -169,9 +168,11 @@ func TestStart(t *testing.T) {
 	if !slices.Equal(h.Tokens, one.head.net.Base.Tokens) {
 		t.Errorf("a draft vocabulary of %d tokens, the EAGLE-3 head's has %d", len(one.head.net.Base.Tokens), len(h.Tokens))
 	}
-	r := tiny(1)
-	r.Start = filepath.Join(j.Dir, "eagle", "model.gguf")
-	if Train(context.Background(), j, "missing", r) == nil {
+	if err := (&Flags{Start: &file}).Check(j); err != nil {
+		t.Errorf("a head that starts as another is refused before there is text: %v", err)
+	}
+	missing := filepath.Join(j.Dir, "eagle", "model.gguf")
+	if (&Flags{Start: &missing}).Check(j) == nil {
 		t.Error("a head starts as one that is not there")
 	}
 }

@@ -16,21 +16,20 @@ type learner struct {
 	head *Head
 }
 
-// open makes the head of a recipe, and the texts that are not there yet. tokens is the draft
-// vocabulary of the head that it starts as.
-func open(ctx context.Context, j *train.Job, r *Recipe, text *train.Corpus, tokens []int32) (*learner, error) {
+// open makes the head of a recipe, and the texts that are not there yet.
+func open(ctx context.Context, j *train.Job, r *Recipe, text *train.Corpus) (*learner, error) {
 	l, mask := &learner{r: r}, train.MaskToken(text.Tok)
 	var warm func() error
 	switch {
 	case r.Start != "":
-		warm = func() error { return traineagle.Start(&l.head.OverTarget, r.Layers, tokens, r.Start) }
+		warm = func() error { return traineagle.Start(&l.head.OverTarget, r.Layers, r.tokens, r.Start) }
 	case len(r.From) > 0:
 		warm = func() error {
 			return traineagle.Warm(&l.head.OverTarget, l.head.net.Base, r.From, r.Seed, l.Sample(32))
 		}
 	}
 	return l, l.Open(ctx, j, r, r.Basis(), text, func() (m train.Made, err error) {
-		m.Tokens = tokens
+		m.Tokens = r.tokens
 		if r.Start == "" {
 			m.Tokens = l.FrequentTokens(r.DraftVocab, text)
 		}

@@ -32,6 +32,8 @@ type Recipe struct {
 	Places    int     // entries of a text that learn
 	Keep      float64 // depth d learns at a share Keep^d of them
 	KeepLeast float64 // and at least at this share
+
+	tokens []int32 // of the draft vocabulary of Start
 }
 
 // NewRecipe is the recipe of a head for the embedded target.
@@ -105,12 +107,14 @@ func (r *Recipe) Check(target *model.Config) error {
 	return train.CheckBlocks(r.From, target)
 }
 
-// follow gives a recipe that starts as an EAGLE-3 head the shape of that head, and returns the tokens
-// of its draft vocabulary.
-func (r *Recipe) follow(m *model.Model) (tokens []int32, err error) {
+// settle gives a recipe the shape of the EAGLE-3 head that it starts as, if any, and checks it.
+func (r *Recipe) settle(m *model.Model) error {
+	if r.Start == "" {
+		return r.Check(&m.Config)
+	}
 	h, started, err := traineagle.OpenStart(r.Start, m)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	r.Heads = h.Heads
 	r.KVHeads = h.KVHeads
@@ -121,7 +125,8 @@ func (r *Recipe) follow(m *model.Model) (tokens []int32, err error) {
 	r.From = nil
 	r.DraftVocab = len(h.Tokens)
 	r.Started = started
-	return h.Tokens, nil
+	r.tokens = h.Tokens
+	return r.Check(&m.Config)
 }
 
 // config is the head's shape over a target. Its attention has no norms of queries and keys, as
@@ -145,17 +150,10 @@ func (r *Recipe) config(target *model.Config, mask int32) peagle.Config {
 // Train trains a P-EAGLE head for the target of the job, in DIR/NAME, on text that is in
 // DIR/generated for all heads.
 func Train(ctx context.Context, j train.Job, name string, r Recipe) error {
-	var tokens []int32
-	if r.Start != "" {
-		var err error
-		if tokens, err = r.follow(j.Target); err != nil {
-			return err
-		}
-	}
-	if err := r.Check(&j.Target.Config); err != nil {
+	if err := r.settle(j.Target); err != nil {
 		return err
 	}
 	return j.TrainHead(ctx, name, r.Course, func(text *train.Corpus) (train.HeadTrainer, error) {
-		return open(ctx, &j, &r, text, tokens)
+		return open(ctx, &j, &r, text)
 	})
 }
