@@ -67,10 +67,7 @@ func TestUnigram(t *testing.T) {
 			t.Fatal(err)
 		}
 		testfile.Write(t, at("a/tokenizer.json"), b)
-		if err := os.WriteFile(at("a/tokenizer_config.json"), []byte(`{"eos_token":"</s>","pad_token":"<pad>"}`),
-			0o666); err != nil {
-			t.Fatal(err)
-		}
+		testfile.Write(t, at("a/tokenizer_config.json"), []byte(`{"eos_token":"</s>","pad_token":"<pad>"}`))
 		made, back := at(fmt.Sprint(i, ".gguf")), at(fmt.Sprint(i))
 		_, err = ToGGUF(ctx, at("a"), made, Options{})
 		if c.want != "" {

@@ -140,7 +140,7 @@ func TestAccuracyOfCaches(t *testing.T) {
 	}
 }
 
-// accuracyBases are the models that withOutliers changes, by seed. It writes each once.
+// accuracyBases are the models that withOutliers changes, by seed. It makes each once.
 var accuracyBases [accuracySeeds]*gguf.File
 
 // withOutliers returns a seeded random model and the same weights in F32, as GGUF files, and a text of

@@ -71,9 +71,8 @@ type Progress struct {
 }
 
 func (p Progress) String() string {
-	s := fmt.Sprintf("step %d/%d  loss %.4f  norm %.2f  rate %.3f  %.0f tokens/s  %v left",
+	return fmt.Sprintf("step %d/%d  loss %.4f  norm %.2f  rate %.3f  %.0f tokens/s  %v left",
 		p.Step, p.Steps, p.Loss, p.Norm, p.Rate, p.PerSecond, p.Left.Round(time.Second))
-	return s
 }
 
 // running is a loop under way.

@@ -114,10 +114,10 @@ func folder(t testing.TB, config string, change map[string]any, list map[string]
 		w.AddTensor(tensor.Tensor{Name: "d2t", Type: numtype.I64, Shape: []int{len(tokens)}, Data: d2t})
 		w.AddTensor(tensor.Tensor{Name: "t2d", Type: numtype.Bool, Shape: []int{vocab}, Data: t2d})
 	}
-	if err := errors.Join(w.WriteFile(filepath.Join(dir, "model.safetensors")),
-		os.WriteFile(filepath.Join(dir, "config.json"), Must(json.Marshal(m))(t), 0o666)); err != nil {
+	if err := w.WriteFile(filepath.Join(dir, "model.safetensors")); err != nil {
 		t.Fatal(err)
 	}
+	testfile.Write(t, filepath.Join(dir, "config.json"), Must(json.Marshal(m))(t))
 	return dir
 }
 
@@ -377,10 +377,10 @@ func TestFirstSpeculators(t *testing.T) {
 			"speculators_model_type":         "eagle",
 			"transformer_layer_architecture": "LlamaDecoderLayer", "transformer_layer_config": layers,
 			"layernorms": norms, "fusion_bias": false}))(t)
-		if err := errors.Join(w.WriteFile(filepath.Join(dir, "model.safetensors")),
-			os.WriteFile(filepath.Join(dir, "config.json"), config, 0o600)); err != nil {
+		if err := w.WriteFile(filepath.Join(dir, "model.safetensors")); err != nil {
 			t.Fatal(err)
 		}
+		testfile.Write(t, filepath.Join(dir, "config.json"), config)
 		got, err := eagle.Open(registry.Head{Name: dir}, As(m))
 		switch {
 		case norms:

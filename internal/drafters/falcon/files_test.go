@@ -8,7 +8,6 @@ import (
 	"maps"
 	"math"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -27,6 +26,7 @@ import (
 	"github.com/grovellm/grove/internal/heads/headfile"
 	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/internal/testing/testdata"
+	"github.com/grovellm/grove/internal/testing/testfile"
 	"github.com/grovellm/grove/tensor"
 )
 
@@ -80,10 +80,8 @@ func published(t *testing.T, trained bool, change map[string]any) string {
 		arrays[name] = testdata.Array{Shape: list[name], Data: data}
 	}
 	dir := t.TempDir()
-	if err := errors.Join(os.WriteFile(filepath.Join(dir, "pytorch_model.bin"), testdata.Torch(t, arrays), 0o666),
-		os.WriteFile(filepath.Join(dir, "config.json"), Must(json.Marshal(m))(t), 0o666)); err != nil {
-		t.Fatal(err)
-	}
+	testfile.Write(t, filepath.Join(dir, "pytorch_model.bin"), testdata.Torch(t, arrays))
+	testfile.Write(t, filepath.Join(dir, "config.json"), Must(json.Marshal(m))(t))
 	return dir
 }
 

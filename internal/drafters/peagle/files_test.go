@@ -94,10 +94,10 @@ func folder(t testing.TB, config string, change map[string]any, list map[string]
 	}
 	w.AddTensor(tensor.Tensor{Name: "d2t", Type: numtype.I64, Shape: []int{6}, Data: d2t})
 	w.AddTensor(tensor.Tensor{Name: "t2d", Type: numtype.Bool, Shape: []int{20}, Data: t2d})
-	if err := errors.Join(w.WriteFile(filepath.Join(dir, "model.safetensors")),
-		os.WriteFile(filepath.Join(dir, "config.json"), Must(json.Marshal(m))(t), 0o666)); err != nil {
+	if err := w.WriteFile(filepath.Join(dir, "model.safetensors")); err != nil {
 		t.Fatal(err)
 	}
+	testfile.Write(t, filepath.Join(dir, "config.json"), Must(json.Marshal(m))(t))
 	return dir
 }
 

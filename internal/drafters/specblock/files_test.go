@@ -197,10 +197,7 @@ func TestReleasedFolder(t *testing.T) {
 	if _, err := read(); err == nil || !strings.Contains(err.Error(), "vocab_mapping.pt") {
 		t.Errorf("no list of the draft vocabulary: %v", err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "vocab_mapping.pt"),
-		drafttest.Must(os.ReadFile("testdata/vocab_mapping.pt"))(t), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	testfile.Write(t, filepath.Join(dir, "vocab_mapping.pt"), drafttest.Must(os.ReadFile("testdata/vocab_mapping.pt"))(t))
 	x := drafttest.Must(headfile.Read(registry.Head{Name: dir}, (&specblock.Config{}).Kind()))(t)
 	if !slices.Equal(x.Tokens, []int32{0, 2, 4}) {
 		t.Errorf("the draft vocabulary is %v", x.Tokens)

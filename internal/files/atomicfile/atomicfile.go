@@ -15,11 +15,11 @@ import (
 	"time"
 )
 
-// sync makes a file or a folder outlive a power cut.
-var sync = (*os.File).Sync
+// syncFile makes a file or a folder outlive a power cut.
+var syncFile = (*os.File).Sync
 
 // SkipSync leaves it to the system when files get to the disk, in all of the program. It is for tests.
-func SkipSync() { sync = func(*os.File) error { return nil } }
+func SkipSync() { syncFile = func(*os.File) error { return nil } }
 
 // Write calls fill with a buffered writer to a temporary file beside path, flushes it to the disk, and renames it to
 // path. When fill fails or panics the temporary file is removed and path is untouched.
@@ -45,7 +45,7 @@ func Write(path string, fill func(w io.Writer) error) error {
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	if err := sync(f); err != nil { // the content must be on the disk before the name is
+	if err := syncFile(f); err != nil { // the content must be on the disk before the name is
 		return err
 	}
 	if err := f.Close(); err != nil {
@@ -94,7 +94,7 @@ func WriteJSON(path string, v any) error {
 // come back after a crash, whole.
 func syncFolder(dir string) {
 	if d, err := os.Open(dir); err == nil {
-		_ = sync(d)
+		_ = syncFile(d)
 		d.Close()
 	}
 }
