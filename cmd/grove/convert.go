@@ -70,12 +70,14 @@ func (quantizeCmd) Help() string {
 	return `Writes a GGUF file with matrices of another type. Norms and biases stay F32.
 
 Bits per weight: q8_0 8.5, q6_k 6.6, q5_1 6, q5_k and q5_0 5.5, q4_1 5, q4_k, q4_0 and iq4_nl 4.5, mxfp4 4.25. With fewer
-than q6_k has, the output matrix is q6_k. Where rows are no multiple of 256, a K type becomes the next type of blocks of
-32, as in llama.cpp's files: q4_k q5_0, q5_k q5_1, q6_k (and so the output matrix) q8_0.
+than q6_k has, a model's output matrix is q6_k; a draft head's, which only ranks guesses, is what the others are. Where
+rows are no multiple of 256, a K type becomes the next type of blocks of 32, as in llama.cpp's files: q4_k q5_0, q5_k
+q5_1, q6_k (and so the output matrix) q8_0.
 
 Examples:
     grove quantize model-bf16.gguf model-q8_0.gguf
-    grove quantize model-bf16.gguf model-q4_k.gguf --type q4_k`
+    grove quantize model-bf16.gguf model-q4_k.gguf --type q4_k
+    grove quantize heads/eagle/model-f32.gguf eagle-q4_0.gguf --type q4_0`
 }
 
 func (cmd *quantizeCmd) Run(p *command.Program) error {

@@ -100,7 +100,7 @@ func (x *head) toGGUF(ctx context.Context, dir, path string, o Options, err erro
 	for _, t := range list {
 		typ, reason := t.Type, ""
 		if typ.Decodes() { // and is no list of tokens
-			typ, reason = encoding(t.Name, t.Tensor, o.Type, t.Name == outputMatrix)
+			typ, reason = encoding(t.Name, t.Tensor, o.Type, false) // its logits only rank guesses
 		}
 		said.add(t.Name, typ, reason)
 		fill, err := count.stream(ctx, t, typ)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/grovellm/grove/gguf"
 	"github.com/grovellm/grove/internal/files/ggufkeys"
+	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/tensor"
 )
 
@@ -40,8 +41,13 @@ func Quantize(ctx context.Context, from, to string, o Options) (notes []string, 
 	count := &counter{tell: o.Progress}
 	lossy := false
 	var said remarks
-	_, untied := f.Tensor(outputMatrix)
-	tied := !untied
+	output := outputMatrix
+	if _, ok := f.Tensor(output); !ok { // tied
+		output = embedding
+	}
+	if model.IsHead(ggufkeys.Of(f).String("general.architecture", "")) {
+		output = "" // a head's logits only rank guesses
+	}
 	drafting := map[string]bool{} // layers behind the model's
 	for _, info := range f.Tensors {
 		if layer, ok := strings.CutSuffix(info.Name, ".nextn.eh_proj.weight"); ok {
@@ -57,7 +63,7 @@ func Quantize(ctx context.Context, from, to string, o Options) (notes []string, 
 		if drafting[layerOf(t.Name)] {
 			want = behindType(want)
 		}
-		typ, reason := encoding(t.Name, t, want, t.Name == outputMatrix || tied && t.Name == embedding)
+		typ, reason := encoding(t.Name, t, want, t.Name == output)
 		if isVector(t) && !slices.Contains([]tensor.Type{tensor.F16, tensor.BF16}, t.Type) {
 			typ = t.Type // what is not a number of the model stays what it is
 		}

@@ -55,7 +55,7 @@ func isVector(t tensor.Tensor) bool { return len(t.Shape) < 2 }
 var finer = map[tensor.Type]tensor.Type{tensor.Q4_K: tensor.Q5_0, tensor.Q5_K: tensor.Q5_1, tensor.Q6_K: tensor.Q8_0}
 
 // encoding chooses the type a tensor gets in a GGUF file, with the reason where that is not the one
-// asked for. The output matrix, from which all logits come, is no coarser than Q6_K, as in
+// asked for. A model's output matrix, from which all logits come, is no coarser than Q6_K, as in
 // llama.cpp's files; rows that are not whole blocks get the next type that fits. The matrix that
 // chooses experts is F32, as in those files. name is the tensor's in GGUF files.
 func encoding(name string, t tensor.Tensor, want tensor.Type, output bool) (_ tensor.Type, reason string) {

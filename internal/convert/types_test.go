@@ -149,12 +149,22 @@ func relative(t *testing.T, x, y tensor.Tensor) float64 {
 	return math.Sqrt(d / n)
 }
 
-// A layer behind the model's, which drafts, keeps 8 bits.
-func TestQuantizeKeepsDraftLayers(t *testing.T) {
+// A layer behind the model's, which drafts, keeps 8 bits, and a model's output matrix those of Q6_K or, in short rows,
+// of Q8_0; a head's output matrix only ranks guesses.
+func TestQuantizeKeepsBits(t *testing.T) {
+	for arch, want := range map[string]map[string]tensor.Type{
+		"qwen3": {"blk.3.nextn.eh_proj.weight": tensor.Q8_0, "blk.3.attn_q.weight": tensor.Q8_0,
+			"blk.2.attn_q.weight": tensor.Q4_0, "output.weight": tensor.Q8_0, "token_embd.weight": tensor.Q4_0},
+		"llama":  {"blk.2.attn_q.weight": tensor.Q4_0, "token_embd.weight": tensor.Q8_0},
+		"eagle3": {"fc.weight": tensor.Q4_0, "output.weight": tensor.Q4_0},
+	} {
+		t.Run(arch, func(t *testing.T) { testBits(t, arch, want) })
+	}
+}
+
+func testBits(t *testing.T, arch string, want map[string]tensor.Type) {
 	dir, w := t.TempDir(), new(gguf.Writer)
-	w.Set("general.architecture", "qwen3")
-	want := map[string]tensor.Type{"blk.3.nextn.eh_proj.weight": tensor.Q8_0, "blk.3.attn_q.weight": tensor.Q8_0,
-		"blk.2.attn_q.weight": tensor.Q4_0}
+	w.Set("general.architecture", arch)
 	for name := range want {
 		w.AddTensor(tensor.Tensor{Name: name, Type: tensor.F32, Shape: []int{2, 32}, Data: make([]byte, 256)})
 	}
