@@ -20,14 +20,14 @@ import (
 type Products struct {
 	pool    *par.Pool
 	kind    gemm.Type
-	packs   map[[3]int]*gemm.Matrix // operands packed on the way, by place in a product and shape
+	packs   [2]*gemm.Matrix // operands packed on the way, by place in a product
 	inputs  []gemm.Input
 	columns []float32 // an operand transposed on its way into panels
 }
 
 // NewProducts returns products of operands of type t (F32 or BF16) on the pool's workers.
 func NewProducts(pool *par.Pool, t gemm.Type) *Products {
-	return &Products{pool: pool, kind: t, packs: map[[3]int]*gemm.Matrix{}}
+	return &Products{pool: pool, kind: t}
 }
 
 // Pool is where the products run.
@@ -74,15 +74,18 @@ func (m *Products) transposedMul(b nn.Mat, add bool, pairs ...[2]nn.Mat) {
 	}
 }
 
-// scratch returns a matrix to pack an operand in; one of each shape and place in a product is kept.
+// scratch returns a matrix to pack an operand in: that of a place in a product, in another shape.
 func (m *Products) scratch(place, out, in int) *gemm.Matrix {
-	w := m.packs[[3]int{place, out, in}]
+	w := m.packs[place]
+	var err error
 	if w == nil {
-		var err error
-		if w, err = gemm.New(m.kind, out, in); err != nil {
-			panic(fmt.Sprintf("autograd: operand of %d × %d: %v", out, in, err)) // no memory
-		}
-		m.packs[[3]int{place, out, in}] = w
+		w, err = gemm.New(m.kind, out, in)
+		m.packs[place] = w
+	} else {
+		err = w.Resize(out, in)
+	}
+	if err != nil {
+		panic(fmt.Sprintf("autograd: operand of %d × %d: %v", out, in, err)) // no memory
 	}
 	return w
 }

@@ -20,6 +20,26 @@ func randomMat(r *rand.Rand, rows, cols int) nn.Mat {
 	return m
 }
 
+// Operands are packed in the memory of the largest: steps over texts of a thousand lengths hold no more than one does.
+func TestProductsHoldOneOperandEach(t *testing.T) {
+	pool := par.New(1)
+	defer pool.Close()
+	m, r, most := NewProducts(pool, gemm.BF16), rand.New(rand.NewPCG(1, 1)), 0
+	for n := range 60 {
+		a, b := randomMat(r, n+1, 40), randomMat(r, n+1, 70)
+		m.TMul(randomMat(r, 40, 70), a, b)
+		m.MulT(randomMat(r, n+1, n+1), a, a)
+		most = max(most, gemm.PackedBytes(gemm.BF16, 70, n+1), gemm.PackedBytes(gemm.BF16, n+1, 40))
+	}
+	held := 0
+	for _, w := range m.packs {
+		held += w.Bytes()
+	}
+	if held > 2*most {
+		t.Errorf("operands hold %d bytes, want %d at most", held, 2*most)
+	}
+}
+
 // The three orientations against sums in f64, of operands rounded to bf16 where products are; and the same bits from
 // any number of workers.
 func TestProducts(t *testing.T) {
@@ -48,10 +68,14 @@ func TestProducts(t *testing.T) {
 			left = func(i, j int) float64 { return at(a, j, i) }
 		}
 		start := randomMat(r, n, o)
+		// Before it, one of another shape, whose operands lay in the same memory.
+		other := []nn.Mat{randomMat(r, 33, 70), randomMat(r, 90, 33), randomMat(r, 90, 70)}
+		other[2].Data[r.IntN(len(other[2].Data))] = float32(math.NaN())
 		run := func(threads int) nn.Mat {
 			pool := par.New(threads)
 			defer pool.Close()
 			m := NewProducts(pool, kind)
+			m.TMul(other[0], other[1], other[2])
 			dst := start
 			dst.Data = append([]float32(nil), start.Data...)
 			switch orientation {

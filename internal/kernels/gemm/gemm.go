@@ -129,21 +129,39 @@ type Matrix struct {
 // New makes room for a matrix; PackPanels fills it. The memory is given back once the
 // matrix is unreachable.
 func New(t Type, out, in int) (*Matrix, error) {
-	const limit = math.MaxInt / 64 // of elements: no size below overflows
-	switch {
-	case t >= NumTypes:
-		return nil, fmt.Errorf("gemm: unknown weight type %d", uint8(t))
-	case out <= 0 || in <= 0 || in > limit/(out+Panel):
-		return nil, fmt.Errorf("gemm: a matrix of %d × %d cannot be", out, in)
-	case in%t.whole() != 0:
-		return nil, fmt.Errorf("gemm: %v rows hold a multiple of %d elements, not %d", t, t.whole(), in)
-	}
-	m := &Matrix{t: t, out: out, in: in, panel: panelBytes(t, in)}
-	var err error
-	if m.data, m.owner, err = allocate(m.Panels() * m.panel); err != nil {
-		return nil, fmt.Errorf("gemm: %d × %d %v: %w", out, in, t, err)
+	m := &Matrix{t: t}
+	if err := m.Resize(out, in); err != nil {
+		return nil, err
 	}
 	return m, nil
+}
+
+// Resize gives a matrix that is to be packed anew another shape, in the memory that it has where that is enough: operands
+// that are packed in training have as many rows as a text has tokens. What it held is lost.
+func (m *Matrix) Resize(out, in int) error {
+	const limit = math.MaxInt / 64 // of elements: no size below overflows
+	switch {
+	case m.t >= NumTypes:
+		return fmt.Errorf("gemm: unknown weight type %d", uint8(m.t))
+	case out <= 0 || in <= 0 || in > limit/(out+Panel):
+		return fmt.Errorf("gemm: a matrix of %d × %d cannot be", out, in)
+	case in%m.t.whole() != 0:
+		return fmt.Errorf("gemm: %v rows hold a multiple of %d elements, not %d", m.t, m.t.whole(), in)
+	}
+	size := PackedBytes(m.t, out, in)
+	if size > cap(m.data) {
+		data, owner, err := allocate(size)
+		if err != nil {
+			return fmt.Errorf("gemm: %d × %d %v: %w", out, in, m.t, err)
+		}
+		m.data = data
+		m.owner = owner
+	}
+	m.data = m.data[:size]
+	m.out = out
+	m.in = in
+	m.panel = panelBytes(m.t, in)
+	return nil
 }
 
 func (m *Matrix) Type() Type { return m.t }
