@@ -136,8 +136,8 @@ func New(t Type, out, in int) (*Matrix, error) {
 	return m, nil
 }
 
-// Resize gives a matrix that is to be packed anew another shape, in the memory that it has where that is enough: operands
-// that are packed in training have as many rows as a text has tokens. What it held is lost.
+// Resize gives a matrix that is to be packed anew another shape, in the memory that it has where that is enough:
+// operands that are packed in training have as many rows as a text has tokens. What it held is lost.
 func (m *Matrix) Resize(out, in int) error {
 	const limit = math.MaxInt / 64 // of elements: no size below overflows
 	switch {
