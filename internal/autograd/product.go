@@ -27,7 +27,7 @@ type Products struct {
 
 // NewProducts returns products of operands of type t (F32 or BF16) on the pool's workers.
 func NewProducts(pool *par.Pool, t gemm.Type) *Products {
-	return &Products{pool: pool, kind: t}
+	return &Products{pool: pool, kind: t, packs: [2]*gemm.Matrix{gemm.Empty(t), gemm.Empty(t)}}
 }
 
 // Pool is where the products run.
@@ -77,14 +77,7 @@ func (m *Products) transposedMul(b nn.Mat, add bool, pairs ...[2]nn.Mat) {
 // scratch returns a matrix to pack an operand in: that of a place in a product, in another shape.
 func (m *Products) scratch(place, out, in int) *gemm.Matrix {
 	w := m.packs[place]
-	var err error
-	if w == nil {
-		w, err = gemm.New(m.kind, out, in)
-		m.packs[place] = w
-	} else {
-		err = w.Resize(out, in)
-	}
-	if err != nil {
+	if err := w.Resize(out, in); err != nil {
 		panic(fmt.Sprintf("autograd: operand of %d × %d: %v", out, in, err)) // no memory
 	}
 	return w

@@ -24,7 +24,8 @@ func randomMat(r *rand.Rand, rows, cols int) nn.Mat {
 func TestProductsHoldOneOperandEach(t *testing.T) {
 	pool := par.New(1)
 	defer pool.Close()
-	m, r, most := NewProducts(pool, gemm.BF16), rand.New(rand.NewPCG(1, 1)), 0
+	m, r := NewProducts(pool, gemm.BF16), rand.New(rand.NewPCG(1, 1))
+	most := 0
 	for n := range 60 {
 		a, b := randomMat(r, n+1, 40), randomMat(r, n+1, 70)
 		m.TMul(randomMat(r, 40, 70), a, b)

@@ -41,14 +41,9 @@ func Quantize(ctx context.Context, from, to string, o Options) (notes []string, 
 	count := &counter{tell: o.Progress}
 	lossy := false
 	var said remarks
-	output := outputMatrix
-	if _, ok := f.Tensor(output); !ok { // tied
-		output = embedding
-	}
-	if model.IsHead(ggufkeys.Of(f).String("general.architecture", "")) {
-		output = "" // a head's logits only rank guesses
-	}
-	drafting := map[string]bool{} // layers behind the model's
+	_, untied := f.Tensor(outputMatrix)
+	head := model.IsHead(ggufkeys.Of(f).String("general.architecture", "")) // its logits only rank guesses
+	drafting := map[string]bool{}                                           // layers behind the model's
 	for _, info := range f.Tensors {
 		if layer, ok := strings.CutSuffix(info.Name, ".nextn.eh_proj.weight"); ok {
 			drafting[layer] = true
@@ -63,7 +58,7 @@ func Quantize(ctx context.Context, from, to string, o Options) (notes []string, 
 		if drafting[layerOf(t.Name)] {
 			want = behindType(want)
 		}
-		typ, reason := encoding(t.Name, t, want, t.Name == output)
+		typ, reason := encoding(t.Name, t, want, !head && (t.Name == outputMatrix || !untied && t.Name == embedding))
 		if isVector(t) && !slices.Contains([]tensor.Type{tensor.F16, tensor.BF16}, t.Type) {
 			typ = t.Type // what is not a number of the model stays what it is
 		}

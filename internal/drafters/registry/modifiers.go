@@ -154,12 +154,3 @@ func (f *Family) wanted() string {
 	}
 	return fmt.Sprintf("%s takes +%s", f.Name, strings.Join(f.Modifiers, ", +"))
 }
-
-// ShortlistOf is the shortlist that a drafter's text names; its Method is empty where it names
-// none.
-func ShortlistOf(text string) (shortlist.Options, error) {
-	_, _, texts := Split(text)
-	f := Family{Name: text, Modifiers: RoutedModifiers}
-	m, err := f.modifiers(texts)
-	return m.List, err
-}

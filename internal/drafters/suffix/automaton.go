@@ -49,9 +49,6 @@ func (a *Automaton) Len() int { return int(a.n) }
 // End is the whole text, as a match.
 func (a *Automaton) End() Place { return Place{a.tail, a.n} }
 
-// Link is the state of the longest suffix of s's strings that occurred at more places; of state 0 it is -1.
-func (a *Automaton) Link(s int32) int32 { return a.link[s] }
-
 // Length is that of the longest string of a state.
 func (a *Automaton) Length(s int32) int32 { return a.length[s] }
 

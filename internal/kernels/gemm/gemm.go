@@ -129,16 +129,16 @@ type Matrix struct {
 // New makes room for a matrix; PackPanels fills it. The memory is given back once the
 // matrix is unreachable.
 func New(t Type, out, in int) (*Matrix, error) {
-	m := &Matrix{t: t}
-	if err := m.Resize(out, in); err != nil {
-		return nil, err
-	}
-	return m, nil
+	m := Empty(t)
+	return m, m.Resize(out, in)
 }
+
+// Empty is a matrix without elements, to be resized.
+func Empty(t Type) *Matrix { return &Matrix{t: t} }
 
 // Resize gives a matrix that is to be packed anew another shape, in the memory that it has where that is enough:
 // operands that are packed in training have as many rows as a text has tokens. What it held is lost.
-func (m *Matrix) Resize(out, in int) error {
+func (m *Matrix) Resize(out, in int) (err error) {
 	const limit = math.MaxInt / 64 // of elements: no size below overflows
 	switch {
 	case m.t >= NumTypes:
@@ -148,19 +148,13 @@ func (m *Matrix) Resize(out, in int) error {
 	case in%m.t.whole() != 0:
 		return fmt.Errorf("gemm: %v rows hold a multiple of %d elements, not %d", m.t, m.t.whole(), in)
 	}
-	size := PackedBytes(m.t, out, in)
-	if size > cap(m.data) {
-		data, owner, err := allocate(size)
-		if err != nil {
-			return fmt.Errorf("gemm: %d × %d %v: %w", out, in, m.t, err)
-		}
-		m.data = data
-		m.owner = owner
-	}
-	m.data = m.data[:size]
-	m.out = out
-	m.in = in
+	m.out, m.in = out, in
 	m.panel = panelBytes(m.t, in)
+	if size := m.Panels() * m.panel; size <= cap(m.data) {
+		m.data = m.data[:size]
+	} else if m.data, m.owner, err = allocate(size); err != nil {
+		return fmt.Errorf("gemm: %d × %d %v: %w", out, in, m.t, err)
+	}
 	return nil
 }
 
