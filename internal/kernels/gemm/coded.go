@@ -104,17 +104,14 @@ func expandCoded(t Type, dst, src unsafe.Pointer, steps int) {
 	code := t.code()
 	size := code.Bytes()
 	var b codebook.Block
-	for range steps {
-		words := (*[super / block * wideWords]uint32)(dst)
-		factors := (*[super / block * wideWords]float32)(dst)
-		dst = unsafe.Add(dst, len(words)*4)
-		if expandAsm(t, words, src) {
-			src = unsafe.Add(src, Panel*size)
+	for step := range steps {
+		to, from := unsafe.Add(dst, step*super/block*wideWords*4), unsafe.Add(src, step*Panel*size)
+		words, factors := (*[super / block * wideWords]uint32)(to), (*[super / block * wideWords]float32)(to)
+		if expandAsm(t, words, from) {
 			continue
 		}
 		for o := range Panel {
-			code.Read(&b, unsafe.Slice((*byte)(src), size))
-			src = unsafe.Add(src, size)
+			code.Read(&b, unsafe.Slice((*byte)(unsafe.Add(from, o*size)), size))
 			for n := range super / block {
 				at := n*wideWords + o
 				factors[at], factors[at+Panel] = b.F[2*n], b.F[2*n+1]
