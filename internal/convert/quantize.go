@@ -41,9 +41,9 @@ func Quantize(ctx context.Context, from, to string, o Options) (notes []string, 
 	count := &counter{tell: o.Progress}
 	lossy := false
 	var said remarks
-	_, untied := f.Tensor(outputMatrix)
 	head := model.IsHead(ggufkeys.Of(f).String("general.architecture", "")) // its logits only rank guesses
-	drafting := map[string]bool{}                                           // layers behind the model's
+	_, untied := f.Tensor(outputMatrix)
+	drafting := map[string]bool{} // layers behind the model's; some heads are one
 	for _, info := range f.Tensors {
 		if layer, ok := strings.CutSuffix(info.Name, ".nextn.eh_proj.weight"); ok {
 			drafting[layer] = true
@@ -55,7 +55,7 @@ func Quantize(ctx context.Context, from, to string, o Options) (notes []string, 
 			continue
 		}
 		want := o.Type
-		if drafting[layerOf(t.Name)] {
+		if drafting[layerOf(t.Name)] || head && len(drafting) > 0 {
 			want = behindType(want)
 		}
 		typ, reason := encoding(t.Name, t, want, !head && (t.Name == outputMatrix || !untied && t.Name == embedding))

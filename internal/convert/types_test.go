@@ -157,6 +157,7 @@ func TestQuantizeKeepsBits(t *testing.T) {
 			"blk.2.attn_q.weight": tensor.Q4_0, "output.weight": tensor.Q8_0, "token_embd.weight": tensor.Q4_0},
 		"llama":  {"blk.2.attn_q.weight": tensor.Q4_0, "token_embd.weight": tensor.Q8_0},
 		"eagle3": {"fc.weight": tensor.Q4_0, "output.weight": tensor.Q4_0},
+		"eagle2": {"blk.0.nextn.eh_proj.weight": tensor.Q8_0, "output.weight": tensor.Q8_0},
 	} {
 		t.Run(arch, func(t *testing.T) { testBits(t, arch, want) })
 	}

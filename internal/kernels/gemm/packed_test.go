@@ -55,6 +55,30 @@ func TestPacked(t *testing.T) {
 	})
 }
 
+// A matrix in another shape has the memory that it had, where that is enough, and no more where it is not.
+func TestResize(t *testing.T) {
+	m, most := Empty(BF16), 0
+	for _, shape := range [][2]int{{70, 90}, {33, 40}, {1, 3}, {90, 70}, {200, 90}, {70, 90}, {90, 200}} {
+		before := m.data[:cap(m.data)]
+		if err := m.Resize(shape[0], shape[1]); err != nil {
+			t.Fatal(err)
+		}
+		size := PackedBytes(BF16, shape[0], shape[1])
+		if m.Out() != shape[0] || m.In() != shape[1] || m.Bytes() != size {
+			t.Errorf("%d × %d of %d bytes, want %v of %d", m.Out(), m.In(), m.Bytes(), shape, size)
+		}
+		if size <= len(before) && &m.data[0] != &before[0] {
+			t.Errorf("%v has other memory", shape)
+		}
+		if most = max(most, size); cap(m.data) != most {
+			t.Errorf("%v holds %d bytes, want %d", shape, cap(m.data), most)
+		}
+	}
+	if m.Resize(0, 3) == nil {
+		t.Error("a matrix without outputs is no error")
+	}
+}
+
 // transposedPack draws a matrix and packs it from its transpose. It returns its elements too, as packed.
 func transposedPack(t *testing.T, r *rand.Rand, typ Type, out, in int, wild bool) (*Matrix, []float32) {
 	t.Helper()
