@@ -70,7 +70,8 @@ func TestResize(t *testing.T) {
 		if size <= len(before) && &m.data[0] != &before[0] {
 			t.Errorf("%v has other memory", shape)
 		}
-		if most = max(most, size); cap(m.data) != most {
+		most = max(most, size)
+		if cap(m.data) != most {
 			t.Errorf("%v holds %d bytes, want %d", shape, cap(m.data), most)
 		}
 	}
