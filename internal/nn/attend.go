@@ -1,6 +1,10 @@
 package nn
 
-import "github.com/grovellm/grove/internal/kernels/gemm"
+import (
+	"math"
+
+	"github.com/grovellm/grove/internal/kernels/gemm"
+)
 
 // Attention goes over a text in ranges of positions: [0, rangeRows), [rangeRows, 2·rangeRows) and so
 // on. A range has a softmax of its own, so a block of queries needs scores for one range only, which
@@ -54,7 +58,7 @@ type attendJob struct {
 // plan makes the blocks and parts, of which each worker gets some, and plans their phases.
 func (j *attendJob) plan() {
 	threads, heads := j.e.Threads(), j.a.KVHeads
-	j.block = max(1, min(j.block, (len(j.f.rows)*heads+threads-1)/threads)) // a block for each worker
+	j.block = blockRows(len(j.f.rows), heads, threads, j.block)
 	j.blocks = j.blocks[:0]
 	j.parts = j.parts[:0]
 	j.split = j.split[:0]
@@ -89,6 +93,23 @@ func (j *attendJob) plan() {
 		j.e.plan.phase(len(j.split)*heads, (*foldJob)(j))
 	}
 }
+
+// blockRows is how many rows make a block, at most so many, that the busiest worker is done soonest.
+func blockRows(rows, heads, threads, most int) int {
+	best, least := most, math.MaxInt
+	for size := min(rows, most); size > 0; size-- {
+		tasks := (rows + size - 1) / size * heads
+		if time := (tasks + threads - 1) / threads * (size + rowsToRead); time < least {
+			best, least = size, time
+		}
+	}
+	return best
+}
+
+// rowsToRead is how many rows take as long as what a task does once for all: it reads the keys and values. (SmolLM2
+// over 128 tokens, two cores of a Zen 5: of 8 to 16 rows by 3 heads, a pass takes .98 to .97 of the time that it takes
+// with as few blocks as there can be.)
+const rowsToRead = 3
 
 // blockOf is rows [from, to) of a sequence.
 func (j *attendJob) blockOf(seg, from, to int) attendBlock {

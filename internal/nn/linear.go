@@ -53,7 +53,8 @@ func (e *Exec) Linear(src Source, projs ...Proj) {
 		for _, p := range projs {
 			size += p.Linear.W.Bytes()
 		}
-		if n := src.rows(); src.At == nil && e.strips(n, size) {
+		// Few rows are made by each worker for itself: to share the weights out takes no phase more.
+		if n := src.rows(); src.At == nil && n*src.Cols() > fewElements && e.strips(n, size) {
 			e.product(e.strip(n), src, projs...)
 		} else {
 			e.project(src, Mat{}, projs)
@@ -134,12 +135,26 @@ func (j *linearJob) ready(e *Exec, projs ...Proj) (uses [inputTypes]bool) {
 
 // taskPanels is how many panels of products make a task. Several tasks a worker even out cores that are slower or
 // interrupted, and the shorter the last, the shorter the others wait for it; but each starts a new stream, whose first
-// misses should not count, and of a small network a worker's whole share is too short to be parted.
+// misses should not count, and of a small network a worker's whole share is too short to be parted. Tasks are a little
+// longer where that evens the shares out.
 func taskPanels(panels, bytes, rows, threads int) int {
 	share := (panels + threads - 1) / threads
 	long := max(1, taskBytes*panels/(bytes*(1+rows/8)))
 	tasks := min((share+long-1)/long, mostTasks)
-	return (share + tasks - 1) / tasks
+	chunk := (share + tasks - 1) / tasks
+	best := chunk
+	for c := chunk + 1; c <= min(share, 2*chunk); c++ {
+		if longestShare(panels, c, threads) < longestShare(panels, best, threads) {
+			best = c
+		}
+	}
+	return best
+}
+
+// longestShare is how many panels the busiest worker multiplies, of tasks of chunk panels.
+func longestShare(panels, chunk, threads int) int {
+	tasks := (panels + chunk - 1) / chunk
+	return (tasks + threads - 1) / threads * chunk
 }
 
 const (

@@ -268,3 +268,29 @@ func TestStrips(t *testing.T) {
 		t.Error("strips while there is a Recorder")
 	}
 }
+
+// Shares are even where they can be: of 18 panels that two workers multiply, none is the busier.
+func TestTaskPanels(t *testing.T) {
+	if got := taskPanels(18, 18*18<<10, 8, 2); longestShare(18, got, 2) != 9 {
+		t.Errorf("18 panels, 2 workers: tasks of %d, so that one multiplies %d", got, longestShare(18, got, 2))
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		panels, threads := rapid.IntRange(1, 3000).Draw(t, "panels"), rapid.IntRange(1, 64).Draw(t, "threads")
+		rows, each := rapid.IntRange(1, 600).Draw(t, "rows"), rapid.IntRange(1, 1<<18).Draw(t, "bytes of a panel")
+		chunk, share := taskPanels(panels, panels*each, rows, threads), (panels+threads-1)/threads
+		if chunk < 1 || chunk > share {
+			t.Fatalf("tasks of %d panels, %d of %d to a worker", chunk, share, panels)
+		}
+	})
+}
+
+// Blocks are as large as may be, but where smaller ones give the busiest worker less to do.
+func TestBlockRows(t *testing.T) {
+	for _, c := range []struct{ rows, heads, threads, most, want int }{
+		{1, 3, 2, 21, 1}, {4, 3, 2, 21, 4}, {8, 3, 2, 21, 4}, {16, 3, 2, 21, 8}, {8, 8, 2, 64, 8}, {8, 8, 16, 64, 4}, {0, 3, 2, 21, 21},
+	} {
+		if got := blockRows(c.rows, c.heads, c.threads, c.most); got != c.want {
+			t.Errorf("%d rows, %d heads, %d workers: blocks of %d rows, want %d", c.rows, c.heads, c.threads, got, c.want)
+		}
+	}
+}

@@ -403,16 +403,18 @@ func quantizeRowAsm(dst []byte, v []float32, t Type, l cpu.Level) bool {
 		return true
 	}
 	const four = 4 * block
-	n := len(v) / four * four
-	if n > 0 {
-		quantizeAVX2(&dst[0], &v[0], n)
-	}
-	if n < len(v) { // fewer blocks than four
-		var rest [four]float32
+	if len(v) < four {
+		var whole [four]float32
 		var quantized [4 * xBlock]byte
-		copy(rest[:], v[n:])
-		quantizeAVX2(&quantized[0], &rest[0], four)
-		copy(dst[n/block*xBlock:], quantized[:])
+		copy(whole[:], v)
+		quantizeAVX2(&quantized[0], &whole[0], four)
+		copy(dst, quantized[:])
+		return true
+	}
+	n := len(v) / four * four
+	quantizeAVX2(&dst[0], &v[0], n)
+	if at := len(v) - four; n < len(v) { // the last four blocks, some of them again
+		quantizeAVX2(&dst[at/block*xBlock], &v[at], four)
 	}
 	return true
 }
