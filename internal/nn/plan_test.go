@@ -287,7 +287,8 @@ func TestTaskPanels(t *testing.T) {
 // Blocks are as large as may be, but where smaller ones give the busiest worker less to do.
 func TestBlockRows(t *testing.T) {
 	for _, c := range []struct{ rows, heads, threads, most, want int }{
-		{1, 3, 2, 21, 1}, {4, 3, 2, 21, 4}, {8, 3, 2, 21, 4}, {16, 3, 2, 21, 8}, {8, 8, 2, 64, 8}, {8, 8, 16, 64, 4}, {0, 3, 2, 21, 21},
+		{1, 3, 2, 21, 1}, {4, 3, 2, 21, 4}, {8, 3, 2, 21, 4}, {16, 3, 2, 21, 8}, {8, 8, 2, 64, 8}, {8, 8, 16, 64, 4},
+		{0, 3, 2, 21, 21},
 	} {
 		if got := blockRows(c.rows, c.heads, c.threads, c.most); got != c.want {
 			t.Errorf("%d rows, %d heads, %d workers: blocks of %d rows, want %d", c.rows, c.heads, c.threads, got, c.want)
