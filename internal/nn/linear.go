@@ -49,17 +49,8 @@ type Proj struct {
 // Linear computes every projection of the source: Dst[i] = W·source(X[i]) + b for each row i.
 func (e *Exec) Linear(src Source, projs ...Proj) {
 	if e.records == nil {
-		size := 0
-		for _, p := range projs {
-			size += p.Linear.W.Bytes()
-		}
-		// Few rows are made by each worker for itself: to share the weights out takes no phase more.
-		if n := src.rows(); src.At == nil && n*src.Cols() > fewElements && e.strips(n, size) {
-			e.product(e.strip(n), src, projs...)
-		} else {
-			e.project(src, Mat{}, projs)
-			e.run()
-		}
+		e.project(src, Mat{}, projs)
+		e.run()
 		return
 	}
 	e.project(src, e.records.Linear(src, slices.Clone(projs)), projs)

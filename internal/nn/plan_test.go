@@ -254,17 +254,15 @@ func TestStrips(t *testing.T) {
 		rows, bytes int
 		want        bool
 	}{
-		{3, stripTiny, true}, {2, stripTiny, false}, {3, stripTiny + 1, false}, {8, stripSmall, true}, {7, stripSmall,
-			false}, {9, stripSmall + 1, false},
-		{60, 20 * stripRowBytes, true}, {60, 20*stripRowBytes + 1, false}, {6000, stripMost, true}, {6000,
-			stripMost + 1, false},
+		{3, stripRowBytes, true}, {2, stripRowBytes, false}, {3, stripRowBytes + 1, false}, {8, 2 * stripRowBytes, true},
+		{60, 20 * stripRowBytes, true}, {60, 20*stripRowBytes + 1, false}, {6000, stripMost, true}, {6000, stripMost + 1, false},
 	} {
 		if got := e.strips(c.rows, c.bytes); got != c.want {
 			t.Errorf("%d rows by %d bytes: strips %t, want %t", c.rows, c.bytes, got, c.want)
 		}
 	}
 	e.Record(struct{ Recorder }{})
-	if e.strips(3, stripTiny) {
+	if e.strips(3, stripRowBytes) {
 		t.Error("strips while there is a Recorder")
 	}
 }

@@ -32,12 +32,8 @@ func (s *strip) Do(worker, part int) {
 }
 
 const (
-	stripTiny     = 256 << 10 // of weights, that stay near a core from pass to pass
-	stripSmall    = 1 << 20   // of weights, that come from the cache that cores share, with
-	stripRows     = 8         // so many rows and
-	stripShare    = 2         // so many of each worker's
-	stripMost     = 8 << 20   // of weights, with rows enough:
-	stripRowBytes = 256 << 10 // a row of a worker's takes as long as so many bytes take to come
+	stripMost     = 8 << 20   // of weights, of which
+	stripRowBytes = 384 << 10 // so many take as long to come as a row of a worker's (SmolLM2, two cores of a Zen 5)
 )
 
 var noStrips atomic.Bool
@@ -49,16 +45,13 @@ func UseStrips(on bool) (restore func()) {
 	return func() { noStrips.Store(old) }
 }
 
-// strips says whether rows of operations by so many bytes of weights are shared out: of the weights
-// of a layer, where it is one.
+// strips says whether the rows are shared out of a layer with so many bytes of weights.
 func (e *Exec) strips(rows, bytes int) bool {
 	threads := e.Threads()
 	if e.records != nil || e.plan.held == 0 || noStrips.Load() || threads == 1 || rows < threads {
 		return false
 	}
-	each := rows / threads
-	return bytes <= stripTiny || bytes <= stripSmall && rows >= stripRows && each >= stripShare ||
-		bytes <= min(stripMost, each*stripRowBytes)
+	return bytes <= min(stripMost, rows/threads*stripRowBytes)
 }
 
 // strip is the plan's last phase, where that is a strip of n rows, or a new one, which takes in
