@@ -165,10 +165,14 @@ type Guide interface {
 	// the parent, where the drafter's own estimate is exp(logProb).
 	Chance(depth int, logProb float32) float32
 
+	// Value is what a node adds to a round, in tokens, whose path (the product of chances along it) is
+	// accepted with a chance: that chance less what the node's row in the target's pass costs, or 0
+	// where the node is not worth its row.
+	Value(chance float32) float32
+
 	// Deeper reports whether drafting another level pays, which takes a pass of the drafter's
-	// network: expected is the number of tokens that the tree so far is expected to get accepted
-	// (the sum over its nodes of the products of chances along their paths), more the number that
-	// the level would add. A drafter asks before each level, the first included, and before it does
+	// network: expected is the sum of the values of the tree so far, more what the level would
+	// add to it. A drafter asks before each level, the first included, and before it does
 	// any work for that level. A drafter without a network does not ask.
 	Deeper(expected, more float32) bool
 }

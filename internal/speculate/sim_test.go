@@ -154,11 +154,16 @@ func (d *simDrafter) grow(q draft.Request, byText float32, asks, withText bool) 
 		if q.Guide != nil {
 			believed := func() (chance, more float32) {
 				chance = q.Guide.Chance(depth+1, float32(math.Log(d.confidence)))
-				more = chance
+				all := chance
 				for k := 1; k < d.width; k++ {
-					more += q.Guide.Chance(depth+1, d.sibling(k))
+					all += q.Guide.Chance(depth+1, d.sibling(k))
 				}
-				return chance, path * min(more, 1)
+				share := path / max(all, 1)
+				more = q.Guide.Value(share * chance)
+				for k := 1; k < d.width; k++ {
+					more += q.Guide.Value(share * q.Guide.Chance(depth+1, d.sibling(k)))
+				}
+				return chance, more
 			}
 			chance, more := believed()
 			if depth == 0 {

@@ -129,6 +129,8 @@ type Judge struct{ Levels, Asked int }
 
 func (g *Judge) Chance(_ int, logProb float32) float32 { return float32(math.Exp(float64(logProb))) }
 
+func (g *Judge) Value(chance float32) float32 { return chance }
+
 func (g *Judge) Deeper(float32, float32) bool {
 	g.Asked++
 	return g.Asked <= g.Levels

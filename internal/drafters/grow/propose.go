@@ -148,10 +148,8 @@ func (s *state) add(parent int32, c sample.Candidate, worth float32) {
 	switch {
 	case s.pooled && !(worth > 0 && s.best.add(worth)), !s.pooled && s.room() <= 0:
 		return
-	case s.pooled:
-		s.expected = s.best.sum
 	default:
-		s.expected += worth
+		s.expected += treebuild.Value(s.request.Guide, worth)
 	}
 	node := s.tree.Append(int(parent), c.Token, c.LogProb)
 	s.row = append(s.row, -1)

@@ -64,7 +64,7 @@ func (b *rebuilt) choose(s *state, width, depth int) {
 	}
 }
 
-// build builds the tree, and returns the sum of its nodes' worth, the root left out.
+// build builds the tree, and returns the sum of its nodes' values, the root left out.
 func (b *rebuilt) build(s *state) (sum float32) {
 	for i, node := range s.expand {
 		for len(b.lists) <= int(node) {
@@ -85,7 +85,7 @@ func (b *rebuilt) build(s *state) (sum float32) {
 		w := float32(1)
 		if v > 0 {
 			w = b.worth[b.tree.Parent[v]] * s.chance(int(b.tree.Depth[v]), b.tree.LogProb[v])
-			sum += w
+			sum += treebuild.Value(s.request.Guide, w)
 		}
 		b.worth = append(b.worth, w)
 		b.least = min(b.least, w)

@@ -164,6 +164,8 @@ func (g *guide) Chance(depth int, logProb float32) float32 {
 	}
 	return float32(math.Exp(float64(logProb) * g.power * (1 + float64(depth)/10)))
 }
+func (g *guide) Value(chance float32) float32 { return chance }
+
 func (g *guide) Deeper(expected, more float32) bool {
 	g.asked++
 	return g.asked <= g.levels
@@ -305,4 +307,25 @@ func TestHistoryAdapts(t *testing.T) {
 	if a := other.(*state).adapted; a.rounds != 0 {
 		t.Errorf("after a plain round: %+v", a)
 	}
+}
+
+// What another level is expected to bring is the chances of its nodes less what their rows cost: many that are not
+// worth their rows bring nothing.
+func TestGainIsOfNodesWorthTheirRows(t *testing.T) {
+	cases.Check(t, 100, func(r *rapid.T) {
+		y := newYield(rapid.IntRange(1, 12).Draw(r, "children"))
+		g := &growth{}
+		for i := range rapid.IntRange(1, 8).Draw(r, "nodes") {
+			g.expand, g.worth = append(g.expand, int32(i)), append(g.worth, rapid.Float32Range(0, 1).Draw(r, "worth"))
+		}
+		row, want := rapid.Float32Range(0, .5).Draw(r, "row"), float32(0)
+		for _, node := range g.expand {
+			for _, chance := range y.chance {
+				want += max(g.worth[node]*chance-row, 0)
+			}
+		}
+		if got := y.gain(g, row); math.Abs(float64(got-want)) > 1e-5 {
+			r.Fatalf("%d nodes of %v, children of %v, rows of %g tokens: %g, want %g", len(g.expand), g.worth, y.chance, row, got, want)
+		}
+	})
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/internal/drafters/shortlist"
 	"github.com/grovellm/grove/internal/drafters/textrank"
+	"github.com/grovellm/grove/internal/drafters/treebuild"
 	"github.com/grovellm/grove/internal/nn/output"
 	"github.com/grovellm/grove/sample"
 	"github.com/grovellm/grove/tree"
@@ -162,7 +163,7 @@ type growth struct {
 
 	expectedByText float32 // what the tree of the text alone is expected to bring
 
-	expected float32 // sum of worth over the nodes that count, the root left out
+	expected float32 // sum of the values of the nodes that count, the root left out
 	pooled   bool    // the tree may have more nodes than are proposed: the best of them are; see best
 	best     least   // where pooled: the worth of the most-1 best nodes, the root left out
 
@@ -285,7 +286,7 @@ func (s *state) gain() float32 {
 	if s.rebuilt != nil {
 		return s.d.yield[s.warm].ofRows(&s.growth)
 	}
-	return s.d.yield[s.warm].gain(&s.growth)
+	return s.d.yield[s.warm].gain(&s.growth, 1-treebuild.Value(s.request.Guide, 1))
 }
 
 // position is that of a node's token.

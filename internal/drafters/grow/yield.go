@@ -38,11 +38,11 @@ func (y *yield) learn(seen *yield) {
 	}
 }
 
-// gain is what expanding the chosen nodes of g is expected to add to it.
-func (y *yield) gain(g *growth) (sum float32) {
-	floor := float32(0)
+// gain is what expanding the chosen nodes of g is expected to add to it, where a row costs so many tokens.
+func (y *yield) gain(g *growth, row float32) (sum float32) {
+	floor := row
 	if g.pooled && g.best.full() {
-		floor = g.best.least() // what comes in pushes out the least
+		floor = max(row, g.best.least()) // what comes in pushes out the least
 	}
 	for _, node := range g.expand {
 		for _, chance := range y.chance {
@@ -68,13 +68,11 @@ func (y *yield) ofRows(g *growth) (sum float32) {
 type least struct {
 	n    int
 	heap []float32
-	sum  float32
 }
 
 func (l *least) reset(n int) {
 	l.n = n
 	l.heap = l.heap[:0]
-	l.sum = 0
 }
 
 func (l *least) full() bool { return len(l.heap) == l.n }
@@ -93,7 +91,6 @@ func (l *least) add(v float32) bool {
 	if len(h) < l.n {
 		h = append(h, v)
 		l.heap = h
-		l.sum += v
 		for i := len(h) - 1; i > 0 && h[(i-1)/2] > h[i]; i = (i - 1) / 2 {
 			h[i], h[(i-1)/2] = h[(i-1)/2], h[i]
 		}
@@ -102,7 +99,6 @@ func (l *least) add(v float32) bool {
 	if len(h) == 0 || !(v > h[0]) {
 		return false
 	}
-	l.sum += v - h[0]
 	h[0] = v
 	for i := 0; ; {
 		c := 2*i + 1

@@ -22,6 +22,9 @@ func (g *partGuide) Chance(depth int, logProb float32) float32 {
 	return g.loop.Chance(depth, g.d.logChance(g.s, g.part, depth, logProb))
 }
 
+// Value is the loop's.
+func (g *partGuide) Value(chance float32) float32 { return g.loop.Value(chance) }
+
 // Deeper asks what the level brings to the merged tree. That tree is expected to get as much
 // accepted as the best of the parts asked before. The level adds tokens only where none of those
 // parts is right as deep: with probability 1 − reach at most. Both numbers favour another level, so
@@ -58,7 +61,7 @@ func (d *drafter) expect(s *state, t *tree.Tree, g draft.Guide) {
 		s.reach[depth] = max(s.reach[depth], min(p, 1))
 	}
 	for _, p := range s.reach[1:] {
-		s.expected += p
+		s.expected += g.Value(p)
 	}
 }
 

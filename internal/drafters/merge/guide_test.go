@@ -29,6 +29,8 @@ func (g *fakeGuide) Chance(depth int, logProb float32) float32 {
 
 func log(x float32) float32 { return float32(math.Log(float64(x))) }
 
+func (g *fakeGuide) Value(chance float32) float32 { return chance }
+
 func (g *fakeGuide) Deeper(expected, more float32) bool {
 	if g.tree != nil {
 		g.asked = append(g.asked, question{expected, more, g.tree.MaxDepth()})

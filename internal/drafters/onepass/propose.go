@@ -83,7 +83,7 @@ func (s *state) begin(r *draft.Request) bool {
 		}
 		return !blind
 	}
-	more := d.reach[s.Warm].ratio[0]
+	more := r.Guide.Value(d.reach[s.Warm].ratio[0])
 	if s.Text != nil {
 		s.expectedByText = d.byText.BuildByText(r, s.Text, d.Shape.Builder.Width)
 		more = d.First[s.Warm].Gain(s.expectedByText)

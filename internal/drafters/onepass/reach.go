@@ -24,13 +24,14 @@ func newReach(depths int) reach {
 // most most.
 func (r *reach) deepen(g draft.Guide, most int) int {
 	level := r.ratio[0]
-	expected := level
+	expected := g.Value(level)
 	for depth := 1; depth < most; depth++ {
 		level *= r.ratio[depth]
-		if !g.Deeper(expected, level) {
+		more := g.Value(level)
+		if !g.Deeper(expected, more) {
 			return depth
 		}
-		expected += level
+		expected += more
 	}
 	return most
 }

@@ -18,6 +18,8 @@ type budget struct {
 
 func (g *budget) Chance(_ int, logProb float32) float32 { return float32(math.Exp(float64(logProb))) }
 
+func (g *budget) Value(chance float32) float32 { return chance }
+
 func (g *budget) Deeper(expected, more float32) bool {
 	g.expected = append(g.expected, expected)
 	return more >= g.least

@@ -12,6 +12,7 @@ import (
 	"github.com/grovellm/grove/internal/drafters/calibrate"
 	"github.com/grovellm/grove/internal/drafters/sequence"
 	"github.com/grovellm/grove/internal/drafters/textrank"
+	"github.com/grovellm/grove/internal/drafters/treebuild"
 	"github.com/grovellm/grove/tree"
 )
 
@@ -179,7 +180,7 @@ func (s *state) weigh() {
 	s.sum = 0
 	for i := 1; i < t.Len(); i++ {
 		if s.index[i] >= 0 {
-			s.sum += s.worth[i]
+			s.sum += treebuild.Value(s.request.Guide, s.worth[i])
 		}
 	}
 }

@@ -165,15 +165,15 @@ func (b *source) Below(t *tree.Tree, node int) []sample.Candidate {
 	return list
 }
 
-// Expected is the number of tokens that a tree is expected to get accepted, by a guide's
-// measurements, or without one by the drafter's probabilities. chances are, of each node, that the
+// Expected is the sum of the values of a tree's nodes, by a guide's measurements, or without one the number of
+// tokens that it is expected to get accepted by the drafter's probabilities. chances are, of each node, that the
 // target's text goes through it, in the memory of chance.
 func Expected(t *tree.Tree, guide draft.Guide, chance []float32) (sum float32, chances []float32) {
 	chance = append(chance[:0], 1)
 	for i := 1; i < t.Len(); i++ {
 		p := chance[t.Parent[i]] * treebuild.Chance(guide, int(t.Depth[i]), t.LogProb[i])
 		chance = append(chance, p)
-		sum += p
+		sum += treebuild.Value(guide, p)
 	}
 	return sum, chance
 }

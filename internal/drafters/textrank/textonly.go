@@ -15,7 +15,7 @@ type noRows struct{}
 func (noRows) Row(*tree.Tree, int) (Row, bool) { return Row{}, false }
 
 // BuildByText builds the tree of a request by the text and the off-path logits alone, and returns
-// the number of tokens that it is expected to get accepted; 0 where the request has no guide. Most
+// what it is expected to bring (Expected); 0 where the request has no guide. Most
 // of what the text holds is never worth a row, and finding it would be most of the time.
 func (b *Builder) BuildByText(r *draft.Request, text *Text, width int) (expected float32) {
 	if r.Depth < 1 {

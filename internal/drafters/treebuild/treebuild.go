@@ -159,6 +159,14 @@ func Chance(g draft.Guide, depth int, logProb float32) float32 {
 	return min(p, 1)
 }
 
+// Value is a guide's of a chance, or without a guide the chance.
+func Value(g draft.Guide, chance float32) float32 {
+	if g == nil {
+		return chance
+	}
+	return g.Value(chance)
+}
+
 // entry is a node whose child of a rank may be added.
 type entry struct {
 	score float64

@@ -119,3 +119,56 @@ func TestSpeedLeavesNoTrace(t *testing.T) {
 		}
 	}
 }
+
+// What a level costs is learned of rounds that drafted often, and not of those that had to read long texts first,
+// whose time is a guess: a drafter that is tried now and then looks no dearer for it.
+func TestTriesLeaveTheLevelsCost(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		const level, row = 1e-3, 1e-4
+		d, g := New().drafter(""), &Group{}
+		d.read.add(row)
+		for range majority {
+			d.learnLevels(g, 1, 1, level+row, 1)
+		}
+		before := d.parts[0].at(1)
+		for range rapid.IntRange(1, 40).Draw(r, "tries") {
+			behind := rapid.IntRange(50, 300).Draw(r, "behind")
+			slower := rapid.Float64Range(1, 2).Draw(r, "slower") // reading few rows costs more for each than many
+			d.learnLevels(g, 1, 1, level+slower*row*float64(behind), behind)
+		}
+		if after := d.parts[0].at(1); after != before {
+			r.Fatalf("a level took %g s, and after the tries %g s", before, after)
+		}
+	})
+}
+
+// A node is worth its chance less what a row adds to a pass, whatever passes cost, and never less than nothing. A level
+// of nodes that are not worth their rows is refused, however many they are.
+func TestNodesAreWorthTheirRows(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		c := New()
+		pass, row := rapid.Float64Range(1e-3, 1).Draw(r, "pass"), rapid.Float64Range(0, .5).Draw(r, "row")
+		for _, n := range rowAxis.knots {
+			for range majority {
+				c.verify.observe(int(n), pass*(1+row*float64(n-1)))
+			}
+		}
+		d := c.drafter("")
+		for range majority {
+			d.parts[0].observe(1, pass*rapid.Float64Range(0, .1).Draw(r, "level"))
+		}
+		var know knowledge
+		rounds := rapid.IntRange(1, 4).Draw(r, "sequences")
+		know.read(c, d, rounds, rounds, rounds+rapid.IntRange(0, 6).Draw(r, "nodes"))
+		want := row * float64(rounds) / (1 + row*float64(rounds-1)) // in tokens, of which a pass brings one for each sequence
+		var g guide
+		g.begin(&know, Greedy, true, false, 0)
+		chance := rapid.Float64Range(0, 1).Draw(r, "chance")
+		if got, want := float64(g.Value(float32(chance))), max(chance-want, 0); math.Abs(got-want) > 1e-5 {
+			r.Fatalf("a chance of %g is worth %g tokens, want %g", chance, got, want)
+		}
+		if unlikely := g.Value(float32(want) * .99); g.Deeper(0, 100*unlikely) {
+			r.Fatalf("a level of nodes that are worth %g is drafted", unlikely)
+		}
+	})
+}

@@ -10,8 +10,8 @@ import (
 type knowledge struct {
 	chances [Classes][2]calibrate.Chances
 	parts   [][maxLevels]float64 // seconds of drafting, by levels, of each part
-	pass    float64              // seconds of a pass like the last ones, without prompts
-	// seconds that one more row of each sequence adds, on average from a plain pass to twice the rows
+	pass    float64              // seconds of a plain pass without prompts
+	// tokens that a row costs, on average from a plain pass to one like the last with two rows more of each sequence
 	row float64
 }
 
@@ -32,8 +32,12 @@ func (k *knowledge) read(c *Controller, d *record, rounds, plain, rows int) {
 		}
 		k.parts = append(k.parts, levels)
 	}
-	k.pass = c.verify.at(rows) - c.verify.at(plain) + c.verify.at(rounds)
-	k.row = float64(rounds) * (c.verify.at(2*rows) - c.verify.at(plain)) / float64(2*rows-plain)
+	k.pass = c.verify.at(rounds)
+	k.row = 0
+	rows += 2 * rounds
+	if k.pass > 0 {
+		k.row = float64(rounds) * (c.verify.at(rows) - c.verify.at(plain)) / float64(rows-plain) / k.pass
+	}
 }
 
 // levels is the time of so many levels of a part. A part that was never measured is taken to cost
@@ -90,6 +94,9 @@ func (g *guide) Chance(depth int, logProb float32) float32 {
 	return g.know.chances[g.class][kind].Of(depth, logProb)
 }
 
+// Value is the chance less what a row costs.
+func (g *guide) Value(chance float32) float32 { return max(chance-float32(g.know.row), 0) }
+
 func (g *guide) Deeper(expected, more float32) bool { return g.parts[0].Deeper(expected, more) }
 
 // Part is the guide of one part of a drafter of several.
@@ -107,8 +114,8 @@ type partGuide struct {
 	levels int // drafted
 }
 
-// Deeper compares the tokens that the level adds to those of the round, 1 + expected, with the time
-// that it adds: of the level and a row. Other sequences of the step are taken to be like this one.
+// Deeper compares what the level adds to the round's tokens, 1 + expected, with the time that it adds to drafting
+// and a plain pass: what rows take is in the values. Other sequences of the step are taken to be like this one.
 // A tree that is not worthwhile with the level either would not be verified.
 // A first level that pays is refused now and then, to learn what the text alone brings: as often as
 // allowanceRate bears its predicted gain.
@@ -119,7 +126,7 @@ func (g *partGuide) Deeper(expected, more float32) bool {
 	}
 	know := g.know
 	soFar := g.drafting() + know.pass
-	extra := know.levels(g.part, g.levels+1) + know.row
+	extra := know.levels(g.part, g.levels+1)
 	if g.levels > 0 {
 		extra -= know.levels(g.part, g.levels)
 	}

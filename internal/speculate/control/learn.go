@@ -89,7 +89,7 @@ func (p *Plan) learnGroup(turns []*Turn, g *Group, foreseen, took times, nodes i
 	}
 	drafted = max(drafted-d.text.median()*float64(texts), 0)
 	if networks > 0 {
-		d.learnLevels(g, levels, drafted, behind)
+		d.learnLevels(g, networks, levels, drafted, behind)
 		took.draft, foreseen.draft = drafted, d.drafting(g.Parts, levels)
 		certain = certain && d.parts[0].measuredTwice(levels)
 	}
@@ -137,15 +137,18 @@ func (p *Plan) learnGroup(turns []*Turn, g *Group, foreseen, took times, nodes i
 	}
 }
 
-// learnLevels takes the time of a batch of proposals, less that of the text that the drafter had to
-// read first.
-func (d *record) learnLevels(g *Group, levels int, drafted float64, behind int) {
-	switch {
-	case d.read.n > 0:
-		drafted = max(drafted-d.read.median()*float64(behind), 0)
-	case behind >= sequence.Recall && d.parts[0].known: // all prompts were short
-		d.read.add(max(drafted-d.drafting(g.Parts, levels), 0) / float64(behind))
+// learnLevels takes the time of a batch of so many proposals, less that of the text that the drafter had to
+// read first. Where that was long, what is left says nothing: a drafter that is tried now and then would look
+// dearer each time.
+func (d *record) learnLevels(g *Group, networks, levels int, drafted float64, behind int) {
+	if d.parts[0].known && behind > calibrate.Memory*networks { // most of the time was the text's
+		if d.read.n == 0 && behind >= sequence.Recall { // all prompts were short
+			d.read.add(max(drafted-d.drafting(g.Parts, levels), 0) / float64(behind))
+		}
 		return
+	}
+	if d.read.n > 0 {
+		drafted = max(drafted-d.read.median()*float64(behind), 0)
 	}
 	if len(g.Parts) == 0 {
 		d.parts[0].observe(levels, drafted)

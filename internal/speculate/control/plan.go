@@ -85,7 +85,7 @@ func (p *Plan) ask(c *Controller, t *Turn, unit float64) {
 	nodes := t.Budget
 	if !t.Uncontrolled {
 		k, know := &t.class().kinds, &t.Group.know
-		level := max((know.levels(0, 1)+know.row)/unit, k[byNetwork].cost)
+		level := max(know.levels(0, 1)/unit+know.row, k[byNetwork].cost)
 		network := k[byNetwork].open() && !t.skips
 		t.try = network && k[byNetwork].due(level)
 		if !k[byText].open() && !(network && (k[byNetwork].mean > 0 || t.try)) {
