@@ -325,7 +325,7 @@ func TestGainIsOfNodesWorthTheirRows(t *testing.T) {
 			}
 		}
 		if got := y.gain(g, row); math.Abs(float64(got-want)) > 1e-5 {
-			r.Fatalf("%d nodes of %v, children of %v, rows of %g tokens: %g, want %g", len(g.expand), g.worth, y.chance, row, got, want)
+			r.Fatalf("nodes of %v, children of %v, rows of %g tokens: %g, want %g", g.worth, y.chance, row, got, want)
 		}
 	})
 }
