@@ -7,8 +7,10 @@ import (
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/json"
 	"encoding/pem"
 	"errors"
+	"fmt"
 	"log/slog"
 	"math/big"
 	"net/http/httptest"
@@ -352,4 +354,29 @@ func TestPredictionWithAnyDrafter(t *testing.T) {
 			}
 		}
 	}
+}
+
+// Responses that are kept take no more than their bytes, and what is used stays longest.
+func TestStoreHoldsItsBytes(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		most := rapid.Int64Range(1, 4000).Draw(r, "bytes")
+		s := newResponseStore(1000, most)
+		for i := range rapid.IntRange(1, 40).Draw(r, "responses") {
+			size := rapid.IntRange(0, 1000).Draw(r, "size")
+			s.add(&storedResponse{id: fmt.Sprint(i), answer: make(json.RawMessage, size)})
+			sum := int64(0)
+			for _, kept := range s.byID {
+				sum += int64(len(kept.answer))
+			}
+			if sum != s.bytes || sum > most || len(s.byID) != s.order.Len() {
+				r.Fatalf("%d bytes in %d responses, counted as %d in %d, of %d", sum, len(s.byID), s.bytes, s.order.Len(), most)
+			}
+			if last := s.find("", fmt.Sprint(i)); (last != nil) != (int64(size) <= most) {
+				r.Fatalf("of %d bytes the last, of %d, is kept: %t", most, size, last != nil)
+			}
+			if i > 0 && s.find("", "0") != nil && s.order.Front().Value != s.byID["0"] {
+				r.Fatal("what was used last does not stay longest")
+			}
+		}
+	})
 }

@@ -8,10 +8,8 @@ type Limits struct {
 	Prompts   int   // prompts of one request; 64
 	N         int   // choices for each prompt; 16
 	Stops     int   // stop strings; 16
-	Stored    int   // responses of /v1/responses that are kept; 1,000
+	Stored    int   // responses of /v1/responses that are kept, of 64 MiB together at most; 1,000
 	MaxTokens int   // tokens of one choice; 0: as many as the context holds
-
-	StoredBytes int64 // of those responses together; 64 MiB
 
 	Time  time.Duration // of one request, waiting included; 1 hour
 	Read  time.Duration // for a client to send a request's headers, and then its body; 30 seconds
@@ -28,7 +26,6 @@ func (l *Limits) setDefaults() {
 	setDefault(&l.N, 16)
 	setDefault(&l.Stops, 16)
 	setDefault(&l.Stored, 1000)
-	setDefault(&l.StoredBytes, 64<<20)
 	setDefault(&l.Time, time.Hour)
 	setDefault(&l.Read, 30*time.Second)
 	setDefault(&l.Write, 30*time.Second)
