@@ -35,7 +35,7 @@ func (b *Builder) BuildByText(r *draft.Request, text *Text, width int) (expected
 // FirstPass learns how many tokens a drafter's passes add to the tree of the text alone, by the
 // number that this tree is expected to get accepted.
 type FirstPass struct {
-	gain  [len(firstBounds) + 1]float32 // tokens
+	gain  [len(firstBounds) + 1]float32 // tokens, less 1
 	trees [len(firstBounds) + 1]int
 }
 
@@ -49,19 +49,14 @@ func firstClass(expected float32) (i int) {
 	return i
 }
 
-// Gain is what a first pass is expected to add to a tree of the text alone, in tokens; 1 for a
-// class without trees.
-func (f *FirstPass) Gain(expected float32) float32 {
-	if i := firstClass(expected); f.trees[i] > 0 {
-		return f.gain[i]
-	}
-	return 1
-}
+// Gain is what a first pass is expected to bring beside a tree of the text alone, in tokens. A guess of 1 counts as
+// calibrate.PriorWeight trees: the first ones are small, and a class whose gain looks too small is seldom seen again.
+func (f *FirstPass) Gain(expected float32) float32 { return 1 + f.gain[firstClass(expected)] }
 
 // Learn takes the tokens that a tree was expected to get accepted by the text alone, and with the
 // drafter's passes.
 func (f *FirstPass) Learn(before, after float32) {
 	i := firstClass(before)
 	f.trees[i]++
-	f.gain[i] += (after - before - f.gain[i]) / float32(min(f.trees[i], calibrate.Memory))
+	f.gain[i] += (after - before - 1 - f.gain[i]) / float32(min(f.trees[i]+calibrate.PriorWeight, 4*calibrate.Memory))
 }

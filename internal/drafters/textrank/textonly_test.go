@@ -51,3 +51,25 @@ func TestByTextIsTheLikelyPart(t *testing.T) {
 		}
 	})
 }
+
+// What a first pass brings is a guess at first, which a few small trees do not overturn, and then what it brought.
+func TestFirstPassTakesItsTime(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var f FirstPass
+		before, brings := rapid.Float32Range(0, 5).Draw(t, "before"), rapid.Float32Range(0, 3).Draw(t, "brings")
+		if got := f.Gain(before); got != 1 {
+			t.Fatalf("%g tokens before there are trees, want 1", got)
+		}
+		f.Learn(before, before+brings)
+		least, most := min(1, brings), max(1, brings)
+		if got := f.Gain(before); math.Abs(float64(got-1)) > .3*float64(most-least) {
+			t.Fatalf("%g tokens after one tree that brought %g", got, brings)
+		}
+		for range 400 {
+			f.Learn(before, before+brings)
+		}
+		if got := f.Gain(before); math.Abs(float64(got-brings)) > .01 {
+			t.Fatalf("%g tokens after many trees that brought %g", got, brings)
+		}
+	})
+}

@@ -201,7 +201,7 @@ func (p *Plan) mostNodes(c *Controller, credit float64) int {
 func (p *Plan) unit(c *Controller) float64 { return c.verify.at(p.rounds) / float64(p.rounds) }
 
 // worthwhile is how much better than plain decoding speculation must look.
-const worthwhile = 1.05
+const worthwhile = 1.02
 
 // best is how many nodes to keep. The time that prompts take in the pass does not count: they have to be
 // read in any case, and a node that delays them is worth no more for it.
