@@ -121,7 +121,7 @@ func New(o Options) (*Server, error) {
 	s.models.o, s.models.draining = &s.o, s.draining.Done()
 	s.metrics = newMetrics(s)
 	if !o.NoStore {
-		s.stored = newResponseStore(s.o.Stored, storedBytes)
+		s.stored = newResponseStore(s.o.Stored, 64<<20)
 	}
 	for pattern, h := range map[string]func(*exchange) error{
 		"POST /v1/completions":            s.completions,

@@ -33,8 +33,6 @@ type storedItem struct {
 	raw json.RawMessage
 }
 
-const storedBytes = 64 << 20 // of all responses that are kept
-
 func newResponseStore(most int, mostBytes int64) *responseStore {
 	return &responseStore{most: most, mostBytes: mostBytes, order: list.New(), byID: map[string]*storedResponse{},
 		items: map[string]*storedResponse{}}

@@ -133,10 +133,10 @@ func taskPanels(panels, bytes, rows, threads int) int {
 	long := max(1, taskBytes*panels/(bytes*(1+rows/8)))
 	tasks := min((share+long-1)/long, mostTasks)
 	chunk := (share + tasks - 1) / tasks
-	best := chunk
-	for c := chunk + 1; c <= min(share, 2*chunk); c++ {
-		if longestShare(panels, c, threads) < longestShare(panels, best, threads) {
-			best = c
+	best, least := chunk, longestShare(panels, chunk, threads)
+	for c := chunk + 1; least > share && c <= min(share, 2*chunk); c++ {
+		if n := longestShare(panels, c, threads); n < least {
+			best, least = c, n
 		}
 	}
 	return best

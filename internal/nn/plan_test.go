@@ -270,7 +270,7 @@ func TestStrips(t *testing.T) {
 
 // Shares are even where they can be: of 18 panels that two workers multiply, none is the busier.
 func TestTaskPanels(t *testing.T) {
-	if got := taskPanels(18, 18*18<<10, 8, 2); longestShare(18, got, 2) != 9 {
+	if got := taskPanels(18, 18*30<<10, 8, 2); longestShare(18, got, 2) != 9 {
 		t.Errorf("18 panels, 2 workers: tasks of %d, so that one multiplies %d", got, longestShare(18, got, 2))
 	}
 	rapid.Check(t, func(t *rapid.T) {

@@ -32,8 +32,8 @@ func (s *strip) Do(worker, part int) {
 }
 
 const (
-	stripMost     = 8 << 20   // of weights, of which
-	stripRowBytes = 384 << 10 // so many take as long to come as a row of a worker's (SmolLM2, two cores of a Zen 5)
+	stripMost     = 8 << 20   // bytes of weights
+	stripRowBytes = 384 << 10 // that come while a worker multiplies one of its rows (SmolLM2, two cores of a Zen 5)
 )
 
 var noStrips atomic.Bool

@@ -129,6 +129,12 @@ func (s *state) attach() {
 			s.add(node, c, w)
 		}
 	}
+	if s.pooled { // some were pushed out
+		s.expected = 0
+		for _, w := range s.best.heap {
+			s.expected += treebuild.Value(s.request.Guide, w)
+		}
+	}
 }
 
 // rebuild builds a best-first tree anew, by the text and all its rows.
@@ -145,12 +151,10 @@ func (s *state) rebuild() {
 
 // add makes a candidate of a worth a node, if it has a place.
 func (s *state) add(parent int32, c sample.Candidate, worth float32) {
-	switch {
-	case s.pooled && !(worth > 0 && s.best.add(worth)), !s.pooled && s.room() <= 0:
+	if s.pooled && !(worth > 0 && s.best.add(worth)) || !s.pooled && s.room() <= 0 {
 		return
-	default:
-		s.expected += treebuild.Value(s.request.Guide, worth)
 	}
+	s.expected += treebuild.Value(s.request.Guide, worth)
 	node := s.tree.Append(int(parent), c.Token, c.LogProb)
 	s.row = append(s.row, -1)
 	s.path = append(s.path, s.path[parent]+s.tree.LogProb[node])

@@ -137,9 +137,8 @@ func (p *Plan) learnGroup(turns []*Turn, g *Group, foreseen, took times, nodes i
 	}
 }
 
-// learnLevels takes the time of a batch of so many proposals, less that of the text that the drafter had to
-// read first. Where that was long, what is left says nothing: a drafter that is tried now and then would look
-// dearer each time.
+// learnLevels takes the time of a batch of so many proposals, less that of the text that the drafter had to read first.
+// Where that was long, what is left says nothing: a drafter that is tried now and then would look dearer each time.
 func (d *record) learnLevels(g *Group, networks, levels int, drafted float64, behind int) {
 	if d.parts[0].known && behind > calibrate.Memory*networks { // most of the time was the text's
 		if d.read.n == 0 && behind >= sequence.Recall { // all prompts were short
