@@ -3,7 +3,7 @@
 // for it with the same tokenizer, and heads that draft from its hidden states. All are Q8_0 GGUF
 // files; docs/training.md says how they were made, and target.md, draft.md, jet.md, dflash.md,
 // eagle.md, specblock.md, medusa.md, peagle.md and falcon.md beside this file are their cards. A
-// head for a model that others published lies beside them (smollm2.md).
+// head for a model that others published lies beside them, in IQ4_NL (smollm2.md).
 //
 //	m, err := grove.OpenGGUF("target", models.Target(), grove.Options{DraftGGUF: models.Draft(), HeadGGUF: models.Heads()})
 //
@@ -47,7 +47,7 @@ var (
 	//go:embed falcon-q8_0.gguf
 	falcon []byte
 
-	//go:embed smollm2-135m-eagle3-q8_0.gguf
+	//go:embed smollm2-135m-eagle3-iq4_nl.gguf
 	smollm2 []byte
 )
 

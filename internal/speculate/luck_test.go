@@ -76,3 +76,60 @@ func TestBadLuckIsForgotten(t *testing.T) {
 		}
 	}
 }
+
+// wavering is a drafter that says before each draft how sure it is, and is right as often.
+type wavering struct {
+	*simWithText
+	sure func() float64
+}
+
+func (d *wavering) Propose(ctx context.Context, requests []draft.Request) ([]draft.Proposal, error) {
+	d.right = d.sure()
+	d.confidence = d.right
+	return d.simWithText.Propose(ctx, requests)
+}
+
+// A drafter that gains a seventh or a twelfth is not given up for a run of bad luck, on a machine
+// whose passes differ by more than that.
+func TestSmallGainsAreKept(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a long simulation on one goroutine")
+	}
+	const trials, texts, prompt, output = 300, 4, 40, 128
+	const pass = 2 * ms
+	for _, c := range []struct{ level, sure, most float64 }{{.11, 1, .05}, {.12, .9, .15}} {
+		plainly := 0.0 // share of rounds
+		for trial := range uint64(trials) {
+			machine, drafts := rand.New(rand.NewPCG(trial, 5)), rand.New(rand.NewPCG(trial, 7))
+			pace := 1.0
+			target := newSim(func(n int, _ float64) float64 {
+				if machine.Float64() < .004 {
+					pace = .9 + .25*machine.Float64()
+				}
+				seconds := pace * pass * (1 + .08*float64(n-1)) * (1 + .04*machine.NormFloat64())
+				if machine.Float64() < .01 {
+					seconds *= 1 + 2*machine.Float64()
+				}
+				return seconds
+			})
+			d := &wavering{
+				&simWithText{&simDrafter{clock: target.clock, siblingRight: .15, width: 2, deepest: 8, rng: 1000 * trial,
+					draftCost: draftCost{.02 * pass, c.level * pass}, catchUp: .001 * pass}, simDrafter{clock: target.clock}},
+				func() float64 { return c.sure * []float64{.1, .2, .3, .5, .65}[drafts.IntN(5)] },
+			}
+			l, err := New(target, d, Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			l.now = target.now
+			for range texts {
+				stats := writeText(t, l, prompt, output)
+				plainly += float64(stats.Plain) / float64(stats.Rounds) / trials / texts
+			}
+		}
+		t.Logf("a level of %.2f, sure by %.1f: %.3f of the rounds are plain", c.level, c.sure, plainly)
+		if plainly > c.most {
+			t.Errorf("a level of %.2f, sure by %.1f: %.3f of the rounds are plain, want %.2f", c.level, c.sure, plainly, c.most)
+		}
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/drafters/calibrate"
 	"github.com/grovellm/grove/internal/drafters/treebuild"
 	"github.com/grovellm/grove/internal/testing/cases"
 	"github.com/grovellm/grove/sample"
@@ -326,6 +327,22 @@ func TestGainIsOfNodesWorthTheirRows(t *testing.T) {
 		}
 		if got := y.gain(g, row); math.Abs(float64(got-want)) > 1e-5 {
 			r.Fatalf("nodes of %v, children of %v, rows of %g tokens: %g, want %g", g.worth, y.chance, row, got, want)
+		}
+	})
+}
+
+// What expanding a node gives is soon learned: the guess counts as a few trees.
+func TestYieldIsSoonLearned(t *testing.T) {
+	cases.Check(t, 100, func(r *rapid.T) {
+		y, brings := newYield(1), rapid.Float32Range(0, 1).Draw(r, "brings")
+		guess, trees := y.chance[0], float32(rapid.IntRange(1, calibrate.Memory-calibrate.PriorWeight).Draw(r, "trees"))
+		for range int(trees) {
+			weight := rapid.Float32Range(.1, 4).Draw(r, "weight")
+			y.learn(&yield{chance: []float32{brings * weight}, weight: weight})
+		}
+		want := (guess*calibrate.PriorWeight + brings*trees) / (calibrate.PriorWeight + trees)
+		if got := y.chance[0]; math.Abs(float64(got-want)) > 1e-5 {
+			r.Fatalf("after %g trees that bring %g: %g, want %g", trees, brings, got, want)
 		}
 	})
 }

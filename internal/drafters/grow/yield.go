@@ -7,11 +7,12 @@ import "github.com/grovellm/grove/internal/drafters/calibrate"
 type yield struct {
 	chance []float32
 	weight float32
+	trees  float32 // that the chances count as
 }
 
 // newYield is a guess that the first trees settle.
 func newYield(children int) yield {
-	y := yield{chance: make([]float32, children)}
+	y := yield{chance: make([]float32, children), trees: calibrate.PriorWeight}
 	p := float32(calibrate.FirstChance)
 	for i := range y.chance {
 		y.chance[i] = p
@@ -33,8 +34,9 @@ func (y *yield) learn(seen *yield) {
 	if !(seen.weight > 0) {
 		return
 	}
+	y.trees = min(y.trees+1, calibrate.Memory)
 	for i := range y.chance {
-		y.chance[i] += (seen.chance[i]/seen.weight - y.chance[i]) / calibrate.Memory
+		y.chance[i] += (seen.chance[i]/seen.weight - y.chance[i]) / y.trees
 	}
 }
 

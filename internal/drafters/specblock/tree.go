@@ -194,12 +194,7 @@ func (s *state) build() {
 		s.below[b.node] = b.rows
 	}
 	b, t := &s.d.builder, &s.draft
-	b.Width = 0
-	b.Least = 0
-	b.Guide = s.request.Guide
-	if b.Guide != nil {
-		b.Least = calibrate.RowCost
-	}
+	b.Width, b.Guide = 0, s.request.Guide
 	t.Reset(s.root)
 	b.Build(t, s.Text, s, s.budget, s.depth)
 	s.sum, s.worth = textrank.Expected(t, s.request.Guide, s.worth)

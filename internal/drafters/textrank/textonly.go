@@ -14,20 +14,11 @@ type noRows struct{}
 
 func (noRows) Row(*tree.Tree, int) (Row, bool) { return Row{}, false }
 
-// BuildByText builds the tree of a request by the text and the off-path logits alone, and returns
-// what it is expected to bring (Expected); 0 where the request has no guide. Most
-// of what the text holds is never worth a row, and finding it would be most of the time.
+// BuildByText builds the tree of a request with a guide by the text and the off-path logits alone, and returns what it
+// is expected to bring (Expected).
 func (b *Builder) BuildByText(r *draft.Request, text *Text, width int) (expected float32) {
-	if r.Depth < 1 {
-		return 0
-	}
-	b.Builder.Width = width
-	b.Least = calibrate.RowCost
-	b.Guide = r.Guide
+	b.Builder.Width, b.Guide = width, r.Guide
 	b.Build(r.Tree, text, noRows{}, r.Budget, r.Depth)
-	if r.Guide == nil {
-		return 0
-	}
 	expected, b.chance = Expected(r.Tree, r.Guide, b.chance)
 	return expected
 }

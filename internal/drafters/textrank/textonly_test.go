@@ -5,12 +5,18 @@ import (
 	"testing"
 
 	"github.com/grovellm/grove/draft"
-	"github.com/grovellm/grove/internal/drafters/calibrate"
 	"github.com/grovellm/grove/internal/testing/cases"
 	"github.com/grovellm/grove/sample"
 	"github.com/grovellm/grove/tree"
 	"pgregory.net/rapid"
 )
+
+// rowCost is a guide that believes in probabilities, and for which a row costs so many tokens.
+type rowCost float32
+
+func (rowCost) Chance(_ int, logProb float32) float32 { return float32(math.Exp(float64(logProb))) }
+func (c rowCost) Value(chance float32) float32        { return max(chance-float32(c), 0) }
+func (rowCost) Deeper(_, _ float32) bool              { return true }
 
 // The tree of the text alone is the probable part of the tree without rows: all of its paths that
 // are probable enough, and no others.
@@ -28,8 +34,9 @@ func TestByTextIsTheLikelyPart(t *testing.T) {
 
 		var b Builder
 		got, all := tree.New(root), tree.New(root)
-		b.BuildByText(&draft.Request{Tree: got, Budget: budget, Depth: depth}, text, width)
-		b.Builder.Width, b.Least = width, 0
+		cost := rowCost(rapid.IntRange(0, 8).Draw(r, "row")) / 16
+		b.BuildByText(&draft.Request{Tree: got, Budget: budget, Depth: depth, Guide: cost}, text, width)
+		b.Builder.Width = width
 		b.Build(all, text, noRows{}, budget, depth)
 		sums, want := []float64{0}, tree.New(root)
 		for i := 1; i < all.Len(); i++ {
@@ -42,7 +49,7 @@ func TestByTextIsTheLikelyPart(t *testing.T) {
 			}
 			score := math.Log(float64(float32(math.Exp(float64(all.LogProb[i])))))
 			sums = append(sums, sums[parent]+min(score, last))
-			if sums[i] >= math.Log(calibrate.RowCost) {
+			if sums[i] >= math.Log(float64(cost)/2) {
 				want.Append(parent, all.Token[i], all.LogProb[i])
 			}
 		}

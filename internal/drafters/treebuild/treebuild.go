@@ -30,9 +30,11 @@ type Source interface {
 
 // Builder builds trees, one at a time. It keeps its memory.
 type Builder struct {
-	Width int         // children of a node at most; 0: any number
-	Least float64     // probability of a path at least; 0: any
-	Guide draft.Guide // corrects probabilities by the acceptance measured; nil: they are taken as they are
+	Width int     // children of a node at most; 0: any number
+	Least float64 // probability of a path at least; 0: any
+	// Guide corrects probabilities by the acceptance measured, and paths that are worth less than half of what a row
+	// costs end there; nil: they are taken as they are.
+	Guide draft.Guide
 
 	// Whole adds all children of the best node at once. Nodes then come in the order of Order, given
 	// the log-probability of the path to a node and its depth; nil: of the log-probability.
@@ -59,7 +61,7 @@ func (b *Builder) Build(t *tree.Tree, from Source, budget int) {
 		return
 	}
 	b.heap.entries, b.heap.pushed = b.heap.entries[:0], 0
-	b.least = math.Log(b.Least)
+	b.least = math.Log(max(b.Least, float64(1-Value(b.Guide, 1))/2))
 	b.offer(t, 0, 0, 0)
 	for len(b.heap.entries) > 0 && t.Len() < budget {
 		e := b.heap.pop()

@@ -47,19 +47,35 @@ func (b *byPath) Below(t *tree.Tree, node int) []sample.Candidate {
 	return b.of(path)
 }
 
+// rowCost is a guide that believes in probabilities, and for which a row costs so many tokens.
+type rowCost float32
+
+func (rowCost) Chance(_ int, logProb float32) float32 { return float32(math.Exp(float64(logProb))) }
+func (c rowCost) Value(chance float32) float32        { return max(chance-float32(c), 0) }
+func (rowCost) Deeper(_, _ float32) bool              { return true }
+
 // Trees are built best first whatever candidates a node has: of all paths that there are, the
-// likeliest, in order; and every node is asked for its candidates once.
+// likeliest, in order, and with a guide none that is worth less than half a row; and every node is asked for its
+// candidates once.
 func TestBestFirst(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		from := &byPath{seed: rapid.Uint64().Draw(r, "seed"), deep: rapid.IntRange(1, 4).Draw(r, "deep")}
 		budget := rapid.IntRange(1, 60).Draw(r, "budget")
+		cost := rowCost(rapid.IntRange(0, 16).Draw(r, "row")) / 16
 		tr := tree.New(9)
-		new(treebuild.Builder).Build(tr, from, budget)
+		var b treebuild.Builder
+		if cost > 0 {
+			b.Guide = cost
+		}
+		b.Build(tr, from, budget)
 
 		var want []float64
 		var walk func(path []int32, sum float64)
 		walk = func(path []int32, sum float64) {
 			for _, c := range from.of(path) {
+				if sum+c.Score < math.Log(float64(cost)/2) {
+					continue
+				}
 				want = append(want, sum+c.Score)
 				walk(append(slices.Clone(path), c.Token), sum+c.Score)
 			}

@@ -31,9 +31,12 @@ type allowance struct {
 const (
 	allowanceRate = 0.004 // tokens that tries may cost for each token emitted
 	mostCredit    = 4     // tokens: a drafter that turns bad is stopped soon
+	firstTrust    = 8     // tokens, predicted and accepted, that a drafter begins with
 )
 
-func newAllowance() allowance { return allowance{credit: 1, accepted: 1, predicted: 1} }
+func newAllowance() allowance {
+	return allowance{credit: 1, accepted: firstTrust, predicted: firstTrust}
+}
 
 // outcome is what came of one proposal, in tokens.
 type outcome struct {
@@ -48,6 +51,10 @@ type outcome struct {
 
 // open reports whether a proposal may be asked for.
 func (a *allowance) open() bool { return a.credit >= 0 }
+
+// hope is how much more than predicted a proposal is taken to bring, in tokens: errors of a prediction are corrected
+// while there are proposals only. Where nothing comes of it, the credit lasts calibrate.Memory proposals or more.
+func (a *allowance) hope() float64 { return a.credit / calibrate.Memory }
 
 // due reports whether a proposal of a cost in tokens is to be tried, though it is not predicted to
 // pay: such tries take no larger share of the time than the allowance. The first proposals are

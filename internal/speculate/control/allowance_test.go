@@ -7,7 +7,7 @@ import (
 )
 
 // A drafter that always loses, whatever is predicted of it, loses about the first credit, a few
-// proposals and the rate.
+// proposals, as long as it is trusted, and the rate.
 func TestAllowanceBoundsLosses(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		loss := rapid.Float64Range(.02, 10).Draw(r, "loss")
@@ -26,7 +26,7 @@ func TestAllowanceBoundsLosses(t *testing.T) {
 			lost += loss + behind
 			behind = 0
 		}
-		if most := 2 + 8*loss + 1.3*allowanceRate*rounds; lost > most {
+		if most := 2 + firstTrust + 8*loss + 1.3*allowanceRate*rounds; lost > most {
 			r.Fatalf("a drafter that loses %g tokens a round and promises %g cost %g tokens in %d rounds, want at most %g", loss, promise, lost, rounds, most)
 		}
 	})

@@ -162,7 +162,7 @@ func TestNodesAreWorthTheirRows(t *testing.T) {
 		know.read(c, d, rounds, rounds, rounds+rapid.IntRange(0, 6).Draw(r, "nodes"))
 		want := row * float64(rounds) / (1 + row*float64(rounds-1)) // in tokens, of which a pass brings one for each sequence
 		var g guide
-		g.begin(&know, Greedy, true, false, 0)
+		g.begin(&know, Greedy, true, false, 0, 0)
 		chance := rapid.Float64Range(0, 1).Draw(r, "chance")
 		if got, want := float64(g.Value(float32(chance))), max(chance-want, 0); math.Abs(got-want) > 1e-5 {
 			r.Fatalf("a chance of %g is worth %g tokens, want %g", chance, got, want)

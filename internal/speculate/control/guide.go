@@ -53,16 +53,18 @@ type guide struct {
 	network bool    // levels may be drafted
 	try     bool    // the first level is drafted whatever is predicted
 	idle    float64 // tokens emitted since the last proposal by the text
+	hope    float64 // tokens that the first level is taken to bring beyond what is predicted
 	asked   bool    // the drafter has levels: it asked for one
 	parts   []partGuide
 }
 
-func (g *guide) begin(know *knowledge, class Class, network, try bool, idle float64) {
+func (g *guide) begin(know *knowledge, class Class, network, try bool, idle, hope float64) {
 	g.know = know
 	g.class = class
 	g.network = network
 	g.try = try
 	g.idle = idle
+	g.hope = hope
 	g.asked = false
 	g.parts = append(g.parts[:0], partGuide{guide: g})
 }
@@ -131,7 +133,7 @@ func (g *partGuide) Deeper(expected, more float32) bool {
 		extra -= know.levels(g.part, g.levels)
 	}
 	tokens := 1 + float64(expected)
-	gain := tokens + float64(more) - max(tokens, worthwhile)*(1+extra/soFar)
+	gain := tokens + float64(more) - max(tokens, worthwhile)*(1+extra/soFar) + g.hope
 	first := g.guide.levels() == 0
 	switch {
 	case first && g.try:
@@ -141,5 +143,6 @@ func (g *partGuide) Deeper(expected, more float32) bool {
 		return false
 	}
 	g.levels++
+	g.hope = 0
 	return true
 }

@@ -88,7 +88,7 @@ func (p *Plan) ask(c *Controller, t *Turn, unit float64) {
 		level := max(know.levels(0, 1)/unit+know.row, k[byNetwork].cost)
 		network := k[byNetwork].open() && !t.skips
 		t.try = network && k[byNetwork].due(level)
-		if !k[byText].open() && !(network && (k[byNetwork].mean > 0 || t.try)) {
+		if !k[byText].open() && !(network && (k[byNetwork].mean+k[byNetwork].hope() > 0 || t.try)) {
 			return
 		}
 		// A drafter's first tree has one node; later ones twice as many, with every batch that was
@@ -102,7 +102,7 @@ func (p *Plan) ask(c *Controller, t *Turn, unit float64) {
 				nodes = t.size + 1
 			}
 		}
-		t.guide.begin(know, t.Class, network, t.try, k[byText].idle)
+		t.guide.begin(know, t.Class, network, t.try, k[byText].idle, k[byNetwork].hope())
 	}
 	t.Asked, t.Nodes = true, nodes
 }
