@@ -59,8 +59,8 @@ func (a *OffPath) Learn(r *draft.Rows, root int) (fresh int) {
 		t := r.Tree
 		for node := range t.Token {
 			at := root + int(t.Depth[node])
-			if at < end {
-				continue // nodes of the path among them
+			if at < end || at == end && t.Token[node] != r.Next {
+				continue // nodes of the path among them; or it says what follows another token than the next
 			}
 			s := offPathEntry{position: at, node: int32(node)}
 			up := int32(node)

@@ -67,8 +67,10 @@ func TestOffPathPredicts(t *testing.T) {
 		if n := a.Learn(&draft.Rows{Tokens: text, Next: -1}, 0); n != 0 {
 			r.Fatalf("a prompt has %d entries", n)
 		}
+		next := token.Draw(r, "first")
 		for range rapid.IntRange(1, 6).Draw(r, "rounds") {
-			root := token.Draw(r, "root")
+			root := next
+			next = token.Draw(r, "next")
 			tr := tree.New(root)
 			for range rapid.IntRange(0, 12).Draw(r, "nodes") {
 				tr.Append(rapid.IntRange(0, tr.Len()-1).Draw(r, "parent"), token.Draw(r, "token"), 0)
@@ -91,7 +93,7 @@ func TestOffPathPredicts(t *testing.T) {
 				}
 			}
 			// Accept any path.
-			rows := draft.Rows{Tree: tr, Tokens: []int32{root}, Nodes: []int32{0}, Next: 0, Pass: &toyPass{text, tr}}
+			rows := draft.Rows{Tree: tr, Tokens: []int32{root}, Nodes: []int32{0}, Next: next, Pass: &toyPass{text, tr}}
 			for node := 0; rapid.Bool().Draw(r, "further"); {
 				kids := tr.Children(node, nil)
 				if len(kids) == 0 {
@@ -103,12 +105,16 @@ func TestOffPathPredicts(t *testing.T) {
 			before := len(text)
 			text = append(text, rows.Tokens...)
 			x.learn(rows.Tokens)
-			for i := range a.Learn(&rows, before) {
+			fresh := a.Learn(&rows, before)
+			for i := range fresh {
 				a.Rank(i, &rows, s, toyVocab, nil)
 			}
-			for _, x := range a.entries {
+			for i, x := range a.entries {
 				if x.position < len(text) {
 					r.Fatalf("an entry of position %d is kept, the text has %d tokens", x.position, len(text))
+				}
+				if i >= len(a.entries)-fresh && x.position == len(text) && x.token[0] != rows.Next {
+					r.Fatalf("what follows %d is ranked, the next token is %d", x.token[0], rows.Next)
 				}
 			}
 		}
