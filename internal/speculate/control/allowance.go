@@ -5,14 +5,14 @@ import "github.com/grovellm/grove/internal/drafters/calibrate"
 // allowance bounds what speculation may lose, whatever is predicted. It keeps a credit in tokens:
 // what proposals of one kind have gained over plain decoding, at most mostCredit, and allowanceRate
 // for every token emitted. While the credit is negative, no such proposal is asked for. So a
-// drafter that never pays costs the first credit, one token, and a share of allowanceRate of the
-// time, and one that costs more is asked less often.
+// drafter that never pays costs the first credit, one token, up to firstTrust tokens where it promises
+// them, and a share of allowanceRate of the time, and one that costs more is asked less often.
 //
 // A gain is booked as predicted, by the share of late predictions that came true, less the
 // predicted cost and what costs exceeded predictions by lately. That is the same on average as the
 // gain itself, and most of its luck is left out.
 //
-// Worked example: drafting and verifying costs 0.5 tokens, and nothing is accepted. The first two
+// Worked example: drafting and verifying costs 0.5 tokens, and nothing is promised. The first two
 // proposals use up the first credit; then one proposal is asked for in every 0.5/0.004 = 125
 // rounds.
 type allowance struct {
