@@ -1,6 +1,8 @@
 package models_test
 
 import (
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -25,6 +27,28 @@ func TestPublishedHeads(t *testing.T) {
 		}
 		if text, err := heads.Describe(h); err != nil {
 			t.Errorf("head %d: %s, %v", i, text, err)
+		}
+	}
+}
+
+// Each file of a model is named by a card that lies beside it.
+func TestCardsNameTheirFiles(t *testing.T) {
+	files, err := filepath.Glob("*.gguf")
+	cards, cardsErr := filepath.Glob("*.md")
+	if err != nil || cardsErr != nil || len(files) == 0 {
+		t.Fatal(err, cardsErr, len(files))
+	}
+	text := ""
+	for _, card := range cards {
+		data, err := os.ReadFile(card)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text += string(data)
+	}
+	for _, file := range files {
+		if !strings.Contains(text, file) {
+			t.Errorf("no card names %s", file)
 		}
 	}
 }

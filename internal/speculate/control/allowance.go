@@ -52,8 +52,8 @@ type outcome struct {
 // open reports whether a proposal may be asked for.
 func (a *allowance) open() bool { return a.credit >= 0 }
 
-// hope is how much more than predicted a proposal is taken to bring, in tokens: errors of a prediction are corrected
-// while there are proposals only. Where nothing comes of it, the credit lasts calibrate.Memory proposals or more.
+// hope is how much more than predicted a proposal is taken to bring, in tokens, for without proposals nothing corrects
+// a prediction. Where nothing comes of it, the credit lasts calibrate.Memory proposals or more.
 func (a *allowance) hope() float64 { return a.credit / calibrate.Memory }
 
 // due reports whether a proposal of a cost in tokens is to be tried, though it is not predicted to

@@ -26,7 +26,7 @@ func TestAllowanceBoundsLosses(t *testing.T) {
 			lost += loss + behind
 			behind = 0
 		}
-		if most := 2 + firstTrust + 8*loss + 1.3*allowanceRate*rounds; lost > most {
+		if most := 2 + .75*firstTrust + 8*loss + 1.3*allowanceRate*rounds; lost > most {
 			r.Fatalf("a drafter that loses %g tokens a round and promises %g cost %g tokens in %d rounds, want at most %g", loss, promise, lost, rounds, most)
 		}
 	})
