@@ -82,6 +82,10 @@ type Options struct {
 // maxThreads is far beyond what a pass can use.
 const maxThreads = 1024
 
+// readyMemory is how much memory for keys and values is taken from the system ahead: half of what prefixes
+// get in any case.
+const readyMemory = engine.DefaultPrefixMemory / 2
+
 // Model is an open model. Any number of goroutines may generate with it at the same time: weights
 // are shared, each generation has a cache and memory of its own, and their passes take turns
 // on the model's workers. Close it after the last of them has ended.
@@ -205,7 +209,9 @@ func open(o Options, file registry.Head, target func(model.Options) (*model.Mode
 }
 
 func newModel(m *model.Model, o engine.Options) (*Model, error) {
-	o.Pages = []*nn.Pages{m.NewCache().Pages()}
+	pages := m.NewCache().Pages()
+	o.Pages = []*nn.Pages{pages}
+	o.Ready = min(m.Config.Context, readyMemory/max(pages.RowBytes(), 1))
 	o.Loop.Controller = speculate.NewController()
 	e, err := engine.New(speculate.Model(m), o)
 	if err != nil {

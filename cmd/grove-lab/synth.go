@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"text/tabwriter"
 
 	"github.com/grovellm/grove/internal/command"
 	"github.com/grovellm/grove/internal/model/synth"
@@ -30,7 +31,7 @@ Examples:
 
 func (cmd *synthCmd) Run(p *command.Program) error {
 	if cmd.List {
-		return command.ListShapes(p)
+		return listShapes(p)
 	}
 	if cmd.Shape == "" {
 		return command.Usagef("which shape? Name one of: %s", strings.Join(command.ShapeNames(), ", "))
@@ -64,4 +65,30 @@ func (cmd *synthCmd) Run(p *command.Program) error {
 	fmt.Fprintf(p.Stdout, "%s: %s in %v, %s parameters, %s\n", cmd.Out, shape.Name, typ, command.Count(shape.Parameters()),
 		command.Size(info.Size()))
 	return nil
+}
+
+func listShapes(p *command.Program) error {
+	if p.JSON {
+		type entry struct {
+			Name       string `json:"name"`
+			Arch       string `json:"architecture"`
+			Parameters int64  `json:"parameters"`
+			Vocab      int    `json:"vocab"`
+			Hidden     int    `json:"hidden"`
+			Layers     int    `json:"layers"`
+			Context    int    `json:"context"`
+		}
+		list := []entry{}
+		for _, s := range synth.Shapes() {
+			list = append(list, entry{s.Name, s.Arch, s.Parameters(), s.Vocab, s.Hidden, s.Layers, s.Context})
+		}
+		return p.PrintJSON(list)
+	}
+	t := tabwriter.NewWriter(p.Stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "shape\tarchitecture\tparameters\tvocabulary\thidden\tlayers\tcontext")
+	for _, s := range synth.Shapes() {
+		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%d\t%d\t%d\n", s.Name, s.Arch, command.Count(s.Parameters()), s.Vocab,
+			s.Hidden, s.Layers, s.Context)
+	}
+	return t.Flush()
 }

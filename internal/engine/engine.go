@@ -30,6 +30,7 @@ type Options struct {
 	Available   func() int64 // memory that the program can take yet, in bytes, 0: not known; nil: what the system says
 
 	Pages []*nn.Pages // where the target keeps keys and values
+	Ready int         // rows of them for which memory is taken from the system while nothing is to do
 
 	// Disk keeps prefixes in files; nil: none are. Model names what their rows depend on beside the
 	// text. Close does not close it.
@@ -167,6 +168,10 @@ func New(target speculate.Target, o Options) (*Engine, error) {
 		e.disk = newDisk(o.Disk, o.Model, o.Loop.Report)
 	}
 	e.wake.L = &e.mu
+	if o.Ready > 0 {
+		e.working = true
+		go e.work()
+	}
 	return e, nil
 }
 
@@ -335,6 +340,7 @@ func (j *job) reading() bool { return len(j.seq.Output()) == 0 }
 func (e *Engine) choose() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	ready := false
 	for {
 		for _, j := range slices.Concat(e.running, e.queue) {
 			if j.ctx.Err() != nil {
@@ -352,18 +358,33 @@ func (e *Engine) choose() bool {
 		if len(e.step) > 0 {
 			return true
 		}
-		if len(e.running)+len(e.queue) == 0 {
-			break
+		switch {
+		case len(e.running)+len(e.queue) > 0:
+			e.wake.Wait()
+		case e.closed || ready:
+			e.rest()
+			return false
+		default:
+			ready = !e.readyMemory()
 		}
-		e.wake.Wait()
 	}
+}
+
+// readyMemory takes memory for some rows, without the lock, if more is to be ready.
+func (e *Engine) readyMemory() bool {
+	e.mu.Unlock()
+	defer e.mu.Lock()
+	return slices.ContainsFunc(e.o.Pages, func(p *nn.Pages) bool { return p.Ready(e.o.Ready) })
+}
+
+// rest notes that nothing is left to do.
+func (e *Engine) rest() {
 	e.working = false
 	clear(e.served)
 	if e.idle != nil {
 		close(e.idle)
 		e.idle = nil
 	}
-	return false
 }
 
 // deliver tells the callers what a step brought.

@@ -2,7 +2,10 @@
 
 package gemm
 
-import "unsafe"
+import (
+	"sync"
+	"unsafe"
+)
 
 // engine is an assembly kernel and what the tiling must know of it.
 type engine struct {
@@ -114,17 +117,14 @@ func (s pass) run(p0, p1 int) {
 	n := s.r1 - s.r0
 	s.e.forRows(n)
 	wide := s.e.wide != 0 && n >= s.e.many
-	switch {
-	case !wide && s.calls(n) == 1 && p1*Panel <= s.m.out && (!s.e.inMemory || s.scratch != nil):
+	if s.scratch == nil {
+		s.scratch = scratches.Get().(*Scratch)
+		defer scratches.Put(s.scratch)
+	}
+	if !wide && s.calls(n) == 1 && p1*Panel <= s.m.out {
 		s.walkWhole(p0, p1)
-	case s.scratch != nil:
-		s.walkIn(s.scratch, wide, p0, p1)
-	case wide:
-		s.walkWide(p0, p1)
-	case n <= fewRows:
-		s.walkFewRows(p0, p1)
-	default:
-		s.walkPiecewise(p0, p1)
+	} else {
+		s.workingIn(s.scratch, wide).walk(p0, p1)
 	}
 }
 
@@ -152,29 +152,22 @@ func (s pass) walkWhole(p0, p1 int) {
 	}
 }
 
-// Scratch is memory that products of one worker work in. Without it they work on the stack, which
-// takes a while to clear: of a product of 16 rows by one panel some three percent. The zero value
-// is ready.
+// Scratch is memory that products of one worker work in. The zero value is ready.
 type Scratch struct {
 	memory [cacheLine + sumsSize + wideSteps*wideStep]byte
 }
 
+// scratches are for products whose caller has none.
+var scratches = sync.Pool{New: func() any { return new(Scratch) }}
+
 const (
 	cacheLine = 64
 	sumsSize  = chunkRows * Panel * 4
-
-	// fewRows need little room for accumulators, which counts on the stack: a small matrix makes short calls.
-	fewRows = 8
 )
 
 // line is the first cache line that begins in memory.
 func line(memory unsafe.Pointer) unsafe.Pointer {
 	return unsafe.Add(memory, -uintptr(memory)&(cacheLine-1))
-}
-
-// walkIn is walk in memory of the caller's.
-func (s pass) walkIn(m *Scratch, wide bool, p0, p1 int) {
-	s.workingIn(m, wide).walk(p0, p1)
 }
 
 // workingIn is the pass in memory of the caller's.
@@ -184,32 +177,6 @@ func (s pass) workingIn(m *Scratch, wide bool) pass {
 		s.bytes, s.e = unsafe.Add(s.work, sumsSize), engineOf(s.e.wide)
 	}
 	return s
-}
-
-// walkFewRows is walk on the stack, with room for the accumulators of few rows.
-//
-//go:noinline
-func (s pass) walkFewRows(p0, p1 int) {
-	var memory [cacheLine + fewRows*Panel*4]byte
-	s.work = line(unsafe.Pointer(&memory))
-	s.walk(p0, p1)
-}
-
-// walkPiecewise is walk on the stack, with room for the accumulators of a chunk.
-//
-//go:noinline
-func (s pass) walkPiecewise(p0, p1 int) {
-	var memory [cacheLine + sumsSize]byte
-	s.work = line(unsafe.Pointer(&memory))
-	s.walk(p0, p1)
-}
-
-// walkWide is walk on the stack, with room for a slice of elements unpacked to bytes too.
-//
-//go:noinline
-func (s pass) walkWide(p0, p1 int) {
-	var m Scratch
-	s.walkIn(&m, true, p0, p1)
 }
 
 func (s pass) walk(p0, p1 int) {
