@@ -17,6 +17,7 @@ const (
 	q8Scale  = 36
 	q8Sum    = 40
 	q8Rows   = 5 // AVX-512: more leave too few registers for activations
+	q8Most   = 8 // in a call: of more, two calls take less time
 	q8Sparse = 3 // prefetches of a block where many calls share them
 )
 
@@ -60,7 +61,7 @@ func blockQuants(low, fifth, ones Mem) {
 
 		k := t
 		k.describe("AVX512", "a")
-		k.maxRows, k.zmm = tallRows, true
+		k.maxRows, k.zmm = q8Most, true
 		k.avx512(low, fifth)
 		if k.bits < 8 {
 			k.unpackAVX512(low, fifth)

@@ -28,7 +28,7 @@ const (
 
 const (
 	accRow   = 128 // bytes of a row at tileAcc
-	tallRows = 12  // in a call with AVX-512: so many leave registers for the sums of floats, or of a block of integers
+	tallRows = 12  // in a call with AVX-512: so many leave registers for the sums of floats
 )
 
 // Registers of every product kernel.
