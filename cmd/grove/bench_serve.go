@@ -20,7 +20,8 @@ type benchServeCmd struct {
 	Data      string   `help:"Folder of the suites' data (${default})." env:"GROVE_DATA" default:"../shared/data" placeholder:"DIR"`
 	Prompts   int      `help:"Prompts of the suite, 1 to 10000 (${default})." default:"16" placeholder:"N"`
 	Length    int      `name:"prompt-tokens" help:"Tokens of a prompt at most, 1 to 1048576 (${default})." default:"64" placeholder:"N"`
-	Drafters  []string `help:"Drafters to compare with plain decoding; default: auto." sep:"none" placeholder:"NAME"`
+	Chat      bool     `help:"Ask questions through the model's chat template."`
+	Drafters  []string `help:"Drafters to compare with plain decoding, with settings as methods of grove bench spec have (@no-controller, @budget=N); default: auto." sep:"none" placeholder:"NAME"`
 	Clients   []int    `help:"Callers at the same time, 1 to 1024 each (${default})." default:"1,4,8,16" placeholder:"N"`
 	Requests  int      `help:"Requests of each caller, 1 to 1000 (${default})." default:"2" placeholder:"N"`
 	MaxTokens int      `short:"n" help:"Generate at most N tokens (${default})." default:"128" placeholder:"N"`
@@ -42,6 +43,7 @@ allows texts of --max-tokens.
 Examples:
     grove bench serve --pad 500M --clients 1,8
     grove-lab synth qwen3-0.6b random.gguf --type q8_0 && grove bench serve -m random.gguf --drafters plain --json
+    grove bench serve -m model.gguf --suite mt_bench --chat --drafters 'eagle3@no-controller@budget={4,16,64}'
     grove bench serve --pad 500M --clients 1,4 --json-schema schema.json`
 }
 
@@ -70,15 +72,24 @@ func (cmd *benchServeCmd) Run(p *command.Program) error {
 	}
 	defer p.Close(m)
 	if len(cmd.Drafters) == 0 {
-		cmd.Drafters = []string{registry.Plain, registry.Auto}
+		cmd.Drafters = []string{registry.Auto}
+	}
+	methods, err := bench.ParseMethods(cmd.Drafters, bench.Method{})
+	if err != nil {
+		return command.Usagef("--drafters: %w", err)
+	}
+	for _, k := range methods {
+		if k.Prefix != "" || k.Memory {
+			return command.Usagef("--drafters %s: callers have no prefixes and no memory: leave @cached, @resumed and @memory out", k.Name)
+		}
 	}
 	o := bench.ServeOptions{
-		Model: m, ModelName: command.ModelName(m, cmd.Model), Drafters: cmd.Drafters, Clients: cmd.Clients,
+		Model: m, ModelName: command.ModelName(m, cmd.Model), Methods: methods, Clients: cmd.Clients,
 		Requests: cmd.Requests, Rounds: cmd.Rounds,
 		Request: grove.Request{MaxTokens: cmd.MaxTokens, IgnoreEnd: true,
 			Sampling: grove.Sampling{Temperature: cmd.Temperature, Seed: 1}},
 	}
-	if o.Prompts, err = tokenize(m, suite, cmd.Length, false); err != nil {
+	if o.Prompts, err = tokenize(m, suite, cmd.Length, cmd.Chat); err != nil {
 		return err
 	}
 	if cmd.JSONSchema != "" {

@@ -49,3 +49,41 @@ func TestBenchServeSchema(t *testing.T) {
 		t.Errorf("a schema that is not there was taken: %s", stderr)
 	}
 }
+
+// Methods have budgets of their own and no controller, and texts stay the same. Settings that callers cannot have are
+// refused.
+func TestBenchServeMethods(t *testing.T) {
+	prompts := filepath.Join(t.TempDir(), "prompts.jsonl")
+	text := `{"prompt": "one two three one two three one two three one"}` + "\n"
+	if err := os.WriteFile(prompts, []byte(text), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	serve := func(drafters string) (code int, out, stderr string) {
+		return runGrove("", "bench", "serve", "--suite", prompts, "--prompts", "1", "--clients", "2", "--requests", "1",
+			"--rounds", "1", "-n", "40", "--drafters", drafters, "--json")
+	}
+	code, out, stderr := serve("lookup@no-controller@budget={2,6}")
+	if code != 0 {
+		t.Fatalf("status %d\n%s", code, stderr)
+	}
+	var r bench.ServeReport
+	if err := json.Unmarshal([]byte(out), &r); err != nil {
+		t.Fatal(err)
+	}
+	tau := map[string]float64{}
+	for _, row := range r.Rows {
+		tau[row.Drafter] = row.Tau
+		if row.Different > 0 {
+			t.Errorf("%s, %d callers: %d texts differ", row.Drafter, row.Clients, row.Different)
+		}
+	}
+	small, large := tau["lookup@no-controller@budget=2"], tau["lookup@no-controller@budget=6"]
+	if small <= 1 || small > 2 || large <= small || large > 6 {
+		t.Errorf("%v tokens a round with 2 and 6 nodes: want more than 1 and at most as many, more with more", tau)
+	}
+	for _, drafters := range []string{"lookup@cached", "lookup@memory", "lookup@budget=1", "lookup@none"} {
+		if code, _, stderr := serve(drafters); code != 2 {
+			t.Errorf("%s: status %d, want 2: %s", drafters, code, stderr)
+		}
+	}
+}

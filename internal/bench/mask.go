@@ -6,8 +6,6 @@ import (
 	"context"
 	"slices"
 
-	"github.com/grovellm/grove/draft"
-	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/grammar"
 	"github.com/grovellm/grove/internal/inside"
 	"github.com/grovellm/grove/internal/speculate"
@@ -48,24 +46,17 @@ func (o *ServeOptions) newMasks() (map[string]*masks, error) {
 		Encode: func(text string) []int32 { return t.Encode(text, tokenizer.EncodeOptions{}) },
 	}
 	all := map[string]*masks{}
-	for _, drafter := range o.Drafters {
+	for i := range o.Methods {
 		m := &masks{}
-		for i := range m.loop {
-			var d draft.Drafter
-			if drafter != registry.Plain {
-				if d, err = registry.New(drafter, target); err != nil {
-					return nil, err
-				}
-			}
-			m.target[i] = &forcedTarget{Target: speculate.Model(target.Model)}
-			if m.loop[i], err = speculate.New(m.target[i], d, speculate.Options{}); err != nil {
+		for k := range m.loop {
+			m.target[k] = &forcedTarget{Target: speculate.Model(target.Model)}
+			if m.loop[k], err = o.loop(m.target[k], &o.Methods[i]); err != nil {
 				return nil, err
 			}
-			m.request[i] = speculate.Request{Sampling: o.Request.Sampling, MaxTokens: o.Request.MaxTokens,
-				Budget: o.Request.Budget}
+			m.request[k] = speculate.Request{Sampling: o.Request.Sampling, MaxTokens: o.Request.MaxTokens}
 		}
 		m.request[0].Grammar, m.request[0].End = schema, t.IsEOG
-		all[drafter] = m
+		all[o.Methods[i].Name] = m
 	}
 	return all, nil
 }

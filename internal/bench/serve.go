@@ -23,7 +23,7 @@ type ServeOptions struct {
 	Model     *grove.Model
 	ModelName string    // for the report, where the model has none
 	Prompts   [][]int32 // callers take them in turn
-	Drafters  []string  // "plain" is always among them
+	Methods   []Method  // plain decoding is among them, and none has a Prefix or Memory
 	Clients   []int     // callers at the same time; 1 is always among them
 	Requests  int       // of each measurement, for each caller
 	Request   grove.Request
@@ -65,8 +65,7 @@ type ServeLoop struct {
 
 // Serve measures callers of one model.
 func Serve(ctx context.Context, o ServeOptions) (*ServeReport, error) {
-	o.Drafters = withFirst(o.Drafters, registry.Plain)
-	o.Clients = withFirst(o.Clients, 1)
+	o.Clients = append([]int{1}, slices.DeleteFunc(slices.Clone(o.Clients), func(n int) bool { return n == 1 })...)
 	inside.RequestOptionsOf(&o.Request).FreshPrompt = true
 	r := &ServeReport{Setting: NewSetting(inside.Target(o.Model).Model, "", o.ModelName),
 		Tokens: o.Request.MaxTokens, Rounds: o.Rounds}
@@ -79,56 +78,52 @@ func Serve(ctx context.Context, o ServeOptions) (*ServeReport, error) {
 	}
 	done := 0
 	for range o.Rounds {
-		for _, drafter := range o.Drafters {
-			alone, err := o.loopSpeed(ctx, drafter)
+		for i := range o.Methods {
+			m := &o.Methods[i]
+			alone, err := o.loopSpeed(ctx, m)
 			if err != nil {
 				return nil, err
 			}
-			if err := masks[drafter].measure(ctx, o.Prompts, o.Requests); err != nil {
+			if err := masks[m.Name].measure(ctx, o.Prompts, o.Requests); err != nil {
 				return nil, err
 			}
 			for _, n := range o.Clients {
-				l, err := o.load(ctx, drafter, n, texts)
+				l, err := o.load(ctx, m, n, texts)
 				if err != nil {
 					return nil, err
 				}
 				if n == 1 {
-					ratios[drafter] = append(ratios[drafter], l.decoding/alone)
+					ratios[m.Name] = append(ratios[m.Name], l.decoding/alone)
 				}
-				key := fmt.Sprint(drafter, " ", n)
+				key := fmt.Sprint(m.Name, " ", n)
 				if measured[key] == nil {
 					measured[key] = new([]load)
 				}
 				*measured[key] = append(*measured[key], l)
 				done++
 				if o.Progress != nil {
-					o.Progress(done, o.Rounds*len(o.Drafters)*len(o.Clients))
+					o.Progress(done, o.Rounds*len(o.Methods)*len(o.Clients))
 				}
 			}
 		}
 	}
 	speeds := map[string]float64{}
-	for _, drafter := range o.Drafters {
+	for _, m := range o.Methods {
 		for _, n := range o.Clients {
-			key := fmt.Sprint(drafter, " ", n)
+			key := fmt.Sprint(m.Name, " ", n)
 			row := summarise(*measured[key])
-			row.Drafter, row.Clients = drafter, n
+			row.Drafter, row.Clients = m.Name, n
 			speeds[key] = row.PerSecond
-			row.OverOne = row.PerSecond / speeds[fmt.Sprint(drafter, " ", 1)]
-			row.OverPlain = row.PerSecond / speeds[fmt.Sprint(registry.Plain, " ", n)]
+			row.OverOne = row.PerSecond / speeds[fmt.Sprint(m.Name, " ", 1)]
+			row.OverPlain = row.PerSecond / speeds[fmt.Sprint(Plain, " ", n)]
 			r.Rows = append(r.Rows, row)
 		}
-		r.Loop = append(r.Loop, ServeLoop{drafter, median(ratios[drafter])})
-		if m := masks[drafter]; m != nil {
-			r.Masks = append(r.Masks, m.cost(drafter))
+		r.Loop = append(r.Loop, ServeLoop{m.Name, median(ratios[m.Name])})
+		if k := masks[m.Name]; k != nil {
+			r.Masks = append(r.Masks, k.cost(m.Name))
 		}
 	}
 	return r, nil
-}
-
-// withFirst returns list with first at its beginning, once.
-func withFirst[T comparable](list []T, first T) []T {
-	return append([]T{first}, slices.DeleteFunc(slices.Clone(list), func(x T) bool { return x == first })...)
 }
 
 // load is one measurement.
@@ -143,7 +138,7 @@ type load struct {
 }
 
 // load runs n callers, each of which makes its requests one after the other.
-func (o *ServeOptions) load(ctx context.Context, drafter string, n int, texts [][]int32) (load, error) {
+func (o *ServeOptions) load(ctx context.Context, m *Method, n int, texts [][]int32) (load, error) {
 	var mu sync.Mutex
 	var l load
 	var failed error
@@ -157,7 +152,9 @@ func (o *ServeOptions) load(ctx context.Context, drafter string, n int, texts []
 			for i := range o.Requests {
 				p := (c*o.Requests + i) % len(o.Prompts)
 				r := o.Request
-				r.Drafter = drafter
+				r.Drafter, r.Budget = cmp.Or(m.Drafter, Plain), m.Budget
+				r.Uncontrolled = m.Uncontrolled
+				inside.RequestOptionsOf(&r).Accept = m.Accept
 				start := time.Now()
 				last := start
 				var first float64
@@ -199,24 +196,28 @@ func (o *ServeOptions) load(ctx context.Context, drafter string, n int, texts []
 	return l, failed
 }
 
-// loopSpeed is how many tokens a second the loop alone decodes, after the first, of what one caller asks for.
-func (o *ServeOptions) loopSpeed(ctx context.Context, drafter string) (float64, error) {
+// loop decodes as a method does, without the engine.
+func (o *ServeOptions) loop(target speculate.Target, m *Method) (*speculate.Loop, error) {
 	var d draft.Drafter
-	var err error
-	if drafter != registry.Plain {
-		if d, err = registry.New(drafter, inside.Target(o.Model)); err != nil {
-			return 0, err
+	if m.Drafter != "" {
+		var err error
+		if d, err = registry.New(m.Drafter, inside.Target(o.Model)); err != nil {
+			return nil, err
 		}
 	}
-	loop, err := speculate.New(speculate.Model(inside.Target(o.Model).Model), d, speculate.Options{})
+	return speculate.New(target, d, speculate.Options{Budget: m.Budget, Accept: m.Accept, Uncontrolled: m.Uncontrolled})
+}
+
+// loopSpeed is how many tokens a second the loop alone decodes, after the first, of what one caller asks for.
+func (o *ServeOptions) loopSpeed(ctx context.Context, m *Method) (float64, error) {
+	loop, err := o.loop(speculate.Model(inside.Target(o.Model).Model), m)
 	if err != nil {
 		return 0, err
 	}
+	r := speculate.Request{Sampling: o.Request.Sampling, MaxTokens: o.Request.MaxTokens}
 	decoded, decoding := 0, time.Duration(0)
 	for i := range o.Requests {
-		s, err := finish(ctx, loop, o.Prompts[i%len(o.Prompts)], speculate.Request{
-			Sampling: o.Request.Sampling, MaxTokens: o.Request.MaxTokens, Budget: o.Request.Budget,
-		})
+		s, err := finish(ctx, loop, o.Prompts[i%len(o.Prompts)], r)
 		if err != nil {
 			return 0, err
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -282,6 +283,7 @@ func (e *Engine) takeStep() (more bool, err error) {
 		e.keepPace(limits.Time.Seconds(), seconds)
 	}
 	e.deliver(err)
+	runtime.Gosched() // callers take what came: workers that never wait would keep them from it for 10 to 20 ms
 	return true, nil
 }
 
@@ -362,7 +364,12 @@ func (e *Engine) choose() bool {
 		case len(e.running)+len(e.queue) > 0:
 			e.wake.Wait()
 		case e.closed || ready:
-			e.rest()
+			e.working = false
+			clear(e.served)
+			if e.idle != nil {
+				close(e.idle)
+				e.idle = nil
+			}
 			return false
 		default:
 			ready = !e.readyMemory()
@@ -375,16 +382,6 @@ func (e *Engine) readyMemory() bool {
 	e.mu.Unlock()
 	defer e.mu.Lock()
 	return slices.ContainsFunc(e.o.Pages, func(p *nn.Pages) bool { return p.Ready(e.o.Ready) })
-}
-
-// rest notes that nothing is left to do.
-func (e *Engine) rest() {
-	e.working = false
-	clear(e.served)
-	if e.idle != nil {
-		close(e.idle)
-		e.idle = nil
-	}
 }
 
 // deliver tells the callers what a step brought.

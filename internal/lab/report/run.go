@@ -284,8 +284,12 @@ func (o *Options) serve(ctx context.Context, r *Result, s *size, progress func(d
 	if len(suites) == 0 {
 		return nil
 	}
+	methods, err := bench.ParseMethods(r.Methods, bench.Method{})
+	if err != nil {
+		return err
+	}
 	load := bench.ServeOptions{
-		Model: o.Model, ModelName: o.ModelName, Drafters: r.Methods, Clients: r.Clients,
+		Model: o.Model, ModelName: o.ModelName, Methods: methods, Clients: r.Clients,
 		Requests: s.Requests, Rounds: s.Rounds,
 		Request: grove.Request{MaxTokens: s.Tokens, IgnoreEnd: true, Sampling: grove.Sampling{Seed: 1}}, Progress: progress,
 	}
@@ -296,7 +300,6 @@ func (o *Options) serve(ctx context.Context, r *Result, s *size, progress func(d
 		}
 		load.Prompts = append(load.Prompts, tokens[:min(len(tokens), s.Length)])
 	}
-	var err error
 	r.Serve, err = bench.Serve(ctx, load)
 	return err
 }
