@@ -200,21 +200,16 @@ func (p *Pages) newPage(k int) *page {
 // hands out memory when it is written to, and takes a while: a virtual machine, 4 ms for 2 MB (Firecracker).
 func (p *Pages) Ready(rows int) bool {
 	p.prepare()
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	for k := range rowPools {
-		q := &p.pools[k]
-		p.mu.Lock()
-		ready := len(q.free) * PageRows
-		p.mu.Unlock()
-		if q.bytes == 0 || ready >= rows {
-			continue
+		if q := &p.pools[k]; q.bytes > 0 && len(q.free)*PageRows < rows {
+			g := p.newPage(k)
+			clear(g.data)
+			clear(g.bytes)
+			q.free = append(q.free, g)
+			return true
 		}
-		g := p.newPage(k)
-		clear(g.data)
-		clear(g.bytes)
-		p.mu.Lock()
-		q.free = append(q.free, g)
-		p.mu.Unlock()
-		return true
 	}
 	return false
 }

@@ -133,3 +133,41 @@ func TestSmallGainsAreKept(t *testing.T) {
 		}
 	}
 }
+
+// A drafter that gains where a text is decoded alone is asked there, though many texts at the same time, to which rows
+// are dear, were not worth drafting for, again and again.
+func TestManyTextsDoNotSpoilADrafter(t *testing.T) {
+	const many, texts, prompt, output = 8, 4, 30, 200
+	for _, right := range []float64{.5, .7} {
+		target := newSim(func(n int, _ float64) float64 { return 2 * ms * max(1, .4+.12*float64(n)) })
+		d := &simDrafter{clock: target.clock, right: right, siblingRight: .2, confidence: right, width: 2, deepest: 4,
+			draftCost: draftCost{.02 * ms, .3 * ms}, catchUp: .02 * ms}
+		l, err := New(target, d, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.now = target.now
+		for range texts {
+			var all []*Sequence
+			for range many {
+				s, err := l.Start(make([]int32, prompt), Request{MaxTokens: output})
+				if err != nil {
+					t.Fatal(err)
+				}
+				all = append(all, s)
+			}
+			for all[0].Finish() == Running {
+				if err := l.Step(context.Background(), all); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for _, s := range all {
+				s.Close()
+			}
+			alone := writeText(t, l, prompt, output)
+			if share := float64(alone.Plain) / float64(alone.Rounds); share > .1 {
+				t.Errorf("right %g: %.2f of the rounds of a text alone are plain after %d at the same time", right, share, many)
+			}
+		}
+	}
+}

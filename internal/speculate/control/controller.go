@@ -45,10 +45,10 @@ type class struct {
 	mass  masses  // of drawn trees
 }
 
-// kind is one kind of proposals: byText or byNetwork.
+// kind is one kind of proposals: byText or byNetwork. What pays for a sequence alone may not pay among several.
 type kind struct {
 	calibrate.Table
-	allowance
+	alone, among allowance
 }
 
 // Class is a way of choosing tokens.
@@ -110,7 +110,7 @@ func (c *Controller) drafter(name string) *record {
 		d = &record{parts: []costCurve{newCostCurve(levelAxis)}}
 		for i := range d.classes {
 			for k := range d.classes[i].kinds {
-				d.classes[i].kinds[k] = kind{calibrate.New(), newAllowance()}
+				d.classes[i].kinds[k] = kind{calibrate.New(), newAllowance(), newAllowance()}
 			}
 		}
 		c.drafters[name] = d

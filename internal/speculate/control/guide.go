@@ -11,6 +11,7 @@ type knowledge struct {
 	chances [Classes][2]calibrate.Chances
 	parts   [][maxLevels]float64 // seconds of drafting, by levels, of each part
 	pass    float64              // seconds of a plain pass without prompts
+	rounds  int                  // sequences that decoded in it
 	// tokens that a row costs, on average from a plain pass to one like the last with two rows more of each sequence
 	row float64
 }
@@ -33,6 +34,7 @@ func (k *knowledge) read(c *Controller, d *record, rounds, plain, rows int) {
 		k.parts = append(k.parts, levels)
 	}
 	k.pass = c.verify.at(rounds)
+	k.rounds = rounds
 	k.row = 0
 	rows += 2 * rounds
 	if k.pass > 0 {

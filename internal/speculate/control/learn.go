@@ -103,13 +103,12 @@ func (p *Plan) learnGroup(turns []*Turn, g *Group, foreseen, took times, nodes i
 		if t.Uncontrolled {
 			continue
 		}
-		k := &t.class().kinds
 		if !t.Asked {
-			k[byText].skip(emitted)
-			k[byNetwork].skip(emitted)
+			t.allowance(byText).skip(emitted)
+			t.allowance(byNetwork).skip(emitted)
 			continue
 		}
-		p.calibrate(&k[t.kind()].Table, t)
+		p.calibrate(&t.class().kinds[t.kind()].Table, t)
 		n := t.Tree.Len() - 1
 		o := outcome{accepted: float64(emitted - 1), predicted: float64(t.mass), seen: n+len(t.cut) > 0, certain: certain}
 		drafting := d.text.median()
@@ -127,8 +126,8 @@ func (p *Plan) learnGroup(turns []*Turn, g *Group, foreseen, took times, nodes i
 		}
 		o.cost = (took.verify*share + drafting + took.rest/float64(asked)) / unit
 		o.foreseen = (foreseen.verify*share + drafting) / unit
-		k[t.kind()].book(&o)
-		k[1-t.kind()].skip(emitted)
+		t.allowance(t.kind()).book(&o)
+		t.allowance(1 - t.kind()).skip(emitted)
 	}
 	for i := range d.classes {
 		for j := range d.classes[i].kinds {

@@ -84,11 +84,12 @@ func (p *Plan) Begin(c *Controller, turns []*Turn, groups []*Group) {
 func (p *Plan) ask(c *Controller, t *Turn, unit float64) {
 	nodes := t.Budget
 	if !t.Uncontrolled {
-		k, know := &t.class().kinds, &t.Group.know
-		level := max(know.levels(0, 1)/unit+know.row, k[byNetwork].cost)
-		network := k[byNetwork].open() && !t.skips
-		t.try = network && k[byNetwork].due(level)
-		if !k[byText].open() && !(network && (k[byNetwork].mean+k[byNetwork].hope() > 0 || t.try)) {
+		text, net := t.allowance(byText), t.allowance(byNetwork)
+		know := &t.Group.know
+		level := max(know.levels(0, 1)/unit+know.row, net.cost)
+		network := net.open() && !t.skips
+		t.try = network && net.due(level)
+		if !text.open() && !(network && (net.mean+net.hope() > 0 || t.try)) {
 			return
 		}
 		// A drafter's first tree has one node; later ones twice as many, with every batch that was
@@ -96,20 +97,20 @@ func (p *Plan) ask(c *Controller, t *Turn, unit float64) {
 		// drafting costs.
 		nodes = min(nodes, 2<<min(t.Group.record.batches, 16))
 		if t.Class == Rejecting {
-			t.size = min(p.drawnSize(c, t), nodes-1, p.mostNodes(c, k[byNetwork].credit))
+			t.size = min(p.drawnSize(c, t), nodes-1, p.mostNodes(c, net.credit))
 			network = network && t.size > 0
 			if network && t.Group.record.draws {
 				nodes = t.size + 1
 			}
 		}
-		t.guide.begin(know, t.Class, network, t.try, k[byText].idle, k[byNetwork].hope())
+		t.guide.begin(know, t.Class, network, t.try, text.idle, net.hope())
 	}
 	t.Asked, t.Nodes = true, nodes
 }
 
 // drawnSize is how many nodes below the root are verified if the tree is a drawn one.
 func (p *Plan) drawnSize(c *Controller, t *Turn) int {
-	m, k := &t.class().mass, &t.class().kinds[byNetwork]
+	m, k := &t.class().mass, t.allowance(byNetwork)
 	size := m.size(&c.verify, p.rounds, float64(p.rounds), t.Group.know.levels(0, 1))
 	switch {
 	// so it is learned whether a larger tree pays
@@ -143,7 +144,7 @@ func (p *Plan) Cut(c *Controller, turns []*Turn, drafting float64) {
 	credit := 0.0
 	for _, t := range turns {
 		if t.offers() {
-			credit = max(credit, t.class().kinds[t.kind()].credit)
+			credit = max(credit, t.allowance(t.kind()).credit)
 		}
 	}
 	n := p.best(c, drafting, credit)

@@ -35,7 +35,7 @@ func TestPromptsAreNoCostOfNodes(t *testing.T) {
 			}
 		}
 		plan.Learn(c, turns, groups, Pass{Verify: slower * (1 + row*float64(1+prompt))})
-		k := &round.class().kinds[byText]
+		k := round.allowance(byText)
 		if k.proposals != 1 {
 			t.Fatalf("%d proposals were booked, want 1", k.proposals)
 		}

@@ -85,13 +85,22 @@ func (t *Turn) Skips(c *Controller) bool {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	a := &t.class().kinds[byNetwork].allowance
+	a := t.allowance(byNetwork)
 	t.skips = a.mean < 0 && (t.Prompt || a.wait(0) >= sequence.Recall) && c.costlyToRead(t.Group.record)
 	return t.skips
 }
 
 // class is what is known of the sequence's drafter and way of choosing tokens.
 func (t *Turn) class() *class { return &t.Group.record.classes[t.Class] }
+
+// allowance is what proposals of a kind may lose.
+func (t *Turn) allowance(kind int) *allowance {
+	k := &t.class().kinds[kind]
+	if t.Group.know.rounds <= 1 {
+		return &k.alone
+	}
+	return &k.among
+}
 
 // kind is that of the step's proposal; by text where there is none.
 func (t *Turn) kind() int {
@@ -105,7 +114,7 @@ func (t *Turn) kind() int {
 // text are, as that costs nothing, and their chances are a guess.
 func (t *Turn) watches() bool {
 	return t.Class != Rejecting && t.kind() == byText && t.Forced == t.Tree.Len() &&
-		t.class().kinds[byText].seen < majority
+		t.allowance(byText).seen < majority
 }
 
 // offers reports whether there is a tree to verify, of the drafter or of a grammar, that the
