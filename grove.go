@@ -1,6 +1,7 @@
 package grove
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -82,8 +83,7 @@ type Options struct {
 // maxThreads is far beyond what a pass can use.
 const maxThreads = 1024
 
-// readyMemory is how much memory for keys and values is taken from the system ahead: half of what prefixes
-// get in any case.
+// readyMemory is what keys and values take from the system ahead, in bytes: half of what prefixes get in any case.
 const readyMemory = engine.DefaultPrefixMemory / 2
 
 // Model is an open model. Any number of goroutines may generate with it at the same time: weights
@@ -211,7 +211,7 @@ func open(o Options, file registry.Head, target func(model.Options) (*model.Mode
 func newModel(m *model.Model, o engine.Options) (*Model, error) {
 	pages := m.NewCache().Pages()
 	o.Pages = []*nn.Pages{pages}
-	o.Ready = min(m.Config.Context, readyMemory/max(pages.RowBytes(), 1))
+	o.Ready = min(m.Config.Context, int(min(readyMemory, cmp.Or(o.CacheMemory, readyMemory)))/max(pages.RowBytes(), 1))
 	o.Loop.Controller = speculate.NewController()
 	e, err := engine.New(speculate.Model(m), o)
 	if err != nil {
