@@ -75,6 +75,8 @@ const (
 	sliceBytes = 64 << 10
 	// chunkRows rows at most visit a slice; their accumulators take 8 KiB.
 	chunkRows = 64
+	sumsSize  = chunkRows * Panel * 4
+	cacheLine = 64
 )
 
 // pass is one Mul by an assembly kernel. It is handed down by value: what it points to must
@@ -117,11 +119,12 @@ func (s pass) run(p0, p1 int) {
 	n := s.r1 - s.r0
 	s.e.forRows(n)
 	wide := s.e.wide != 0 && n >= s.e.many
-	if s.scratch == nil {
+	whole := !wide && s.calls(n) == 1 && p1*Panel <= s.m.out
+	if s.scratch == nil && (s.e.inMemory || !whole) {
 		s.scratch = scratches.Get().(*Scratch)
 		defer scratches.Put(s.scratch)
 	}
-	if !wide && s.calls(n) == 1 && p1*Panel <= s.m.out {
+	if whole {
 		s.walkWhole(p0, p1)
 	} else {
 		s.workingIn(s.scratch, wide).walk(p0, p1)
@@ -159,11 +162,6 @@ type Scratch struct {
 
 // scratches are for products whose caller has none.
 var scratches = sync.Pool{New: func() any { return new(Scratch) }}
-
-const (
-	cacheLine = 64
-	sumsSize  = chunkRows * Panel * 4
-)
 
 // line is the first cache line that begins in memory.
 func line(memory unsafe.Pointer) unsafe.Pointer {

@@ -9,7 +9,7 @@ import (
 )
 
 // Mul computes dst[r·stride + o] = Σₖ W[o,k]·x[r,k] for every row r of x and every output o
-// of panels [p0, p1). Disjoint ranges of panels may run in parallel. It allocates nothing.
+// of panels [p0, p1). Disjoint ranges of panels may run in parallel.
 //
 // A range should be long enough, some 256 KiB of weights, for the first misses of a new
 // stream not to count; at a quarter of that they cost a pass of 16 rows some 10 %.
@@ -31,7 +31,7 @@ type Part struct {
 	// meanwhile. Fetched is the Next of its last part. Both may be wrong, or nothing.
 	Next, Fetched Place
 
-	Scratch *Scratch // the worker's; may be nil
+	Scratch *Scratch // the worker's; nil: one that is lent
 }
 
 // Place is a panel of a matrix.
@@ -40,7 +40,8 @@ type Place struct {
 	Panel int
 }
 
-// MulPart computes a part of a product. Parts without common results may run in parallel. It allocates nothing.
+// MulPart computes a part of a product. Parts without common results may run in parallel. With Scratch it allocates
+// nothing.
 func (m *Matrix) MulPart(a Part) {
 	x := a.X
 	p0 := a.P0
