@@ -31,7 +31,7 @@ type Options struct {
 	Available   func() int64 // memory that the program can take yet, in bytes, 0: not known; nil: what the system says
 
 	Pages []*nn.Pages // where the target keeps keys and values
-	Ready int         // rows of them for which memory is taken from the system while nothing is to do
+	Ready int         // rows of them for which memory is taken from the system when all requests have ended
 
 	// Disk keeps prefixes in files; nil: none are. Model names what their rows depend on beside the
 	// text. Close does not close it.
@@ -169,10 +169,6 @@ func New(target speculate.Target, o Options) (*Engine, error) {
 		e.disk = newDisk(o.Disk, o.Model, o.Loop.Report)
 	}
 	e.wake.L = &e.mu
-	if o.Ready > 0 {
-		e.working = true
-		go e.work()
-	}
 	return e, nil
 }
 

@@ -9,8 +9,7 @@ import (
 	"github.com/grovellm/grove/internal/nn"
 )
 
-// Memory is made ready from the start and again when requests have ended, and takes nothing from them: each that
-// comes meanwhile ends.
+// Memory is made ready when requests have ended, and takes nothing from them: each that comes meanwhile ends.
 func TestMemoryIsReady(t *testing.T) {
 	for _, shape := range []string{"tiny-qwen3", "tiny-gemma3", "tiny-qwen35"} {
 		m := openShape(t, shape)
@@ -50,6 +49,15 @@ func TestMemoryIsReady(t *testing.T) {
 func TestClosingDoesNotWaitForMemory(t *testing.T) {
 	m := open(t)
 	e := start(t, m, engine.Options{Ready: 1 << 40})
+	done := make(chan error, 1)
+	r := request(3, 5)
+	r.Done = func(err error) { done <- err }
+	if err := e.Submit(context.Background(), r); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
 	e.Close()
 	if n := m.NewCache().Pages().InUse(); n != 0 {
 		t.Errorf("%d bytes are in use after Close", n)
