@@ -209,9 +209,9 @@ func open(o Options, file registry.Head, target func(model.Options) (*model.Mode
 }
 
 func newModel(m *model.Model, o engine.Options) (*Model, error) {
-	pages := m.NewCache().Pages()
-	o.Pages = []*nn.Pages{pages}
-	o.Ready = min(m.Config.Context, int(min(readyMemory, cmp.Or(o.CacheMemory, readyMemory)))/max(pages.RowBytes(), 1))
+	o.Pages = []*nn.Pages{m.NewCache().Pages()}
+	ready := min(readyMemory, cmp.Or(o.CacheMemory, readyMemory))
+	o.Ready = min(m.Config.Context, int(ready)/max(o.Pages[0].RowBytes(), 1))
 	o.Loop.Controller = speculate.NewController()
 	e, err := engine.New(speculate.Model(m), o)
 	if err != nil {

@@ -21,7 +21,7 @@ type benchServeCmd struct {
 	Prompts   int      `help:"Prompts of the suite, 1 to 10000 (${default})." default:"16" placeholder:"N"`
 	Length    int      `name:"prompt-tokens" help:"Tokens of a prompt at most, 1 to 1048576 (${default})." default:"64" placeholder:"N"`
 	Chat      bool     `help:"Ask questions through the model's chat template."`
-	Drafters  []string `help:"Drafters to compare with plain decoding, with settings as methods of grove bench spec have (@no-controller, @budget=N); default: auto." sep:"none" placeholder:"NAME"`
+	Drafters  []string `help:"Drafters to compare with plain decoding, written as methods of grove bench spec (eagle3@budget=4); default: auto." sep:"none" placeholder:"NAME"`
 	Clients   []int    `help:"Callers at the same time, 1 to 1024 each (${default})." default:"1,4,8,16" placeholder:"N"`
 	Requests  int      `help:"Requests of each caller, 1 to 1000 (${default})." default:"2" placeholder:"N"`
 	MaxTokens int      `short:"n" help:"Generate at most N tokens (${default})." default:"128" placeholder:"N"`

@@ -134,8 +134,8 @@ func TestSmallGainsAreKept(t *testing.T) {
 	}
 }
 
-// A drafter that gains where a text is decoded alone is asked there, though many texts at the same time, to which rows
-// are dear, were not worth drafting for, again and again.
+// A drafter that gains where a text is decoded alone is asked there, though for many texts at the same time, whose
+// passes have no room for further rows, drafting did not pay, again and again.
 func TestManyTextsDoNotSpoilADrafter(t *testing.T) {
 	const many, texts, prompt, output = 8, 4, 30, 200
 	for _, right := range []float64{.5, .7} {

@@ -184,7 +184,8 @@ func TestPeakKernel(t *testing.T) {
 	})
 }
 
-// A product in steady state, in memory of the caller's, allocates nothing.
+// A product in steady state allocates nothing. (Under the race detector, where a pool forgets some of what it is
+// given, one in four does.)
 func TestNoAllocations(t *testing.T) {
 	levels(t, func(t *testing.T, l cpu.Level) {
 		for _, typ := range allTypes {
@@ -193,13 +194,12 @@ func TestNoAllocations(t *testing.T) {
 			var x Input
 			row, dst := make([]float32, in), make([]float32, n*out)
 			x.Reset(typ, n, in)
-			var scratch Scratch
-			if got := testing.AllocsPerRun(3, func() {
+			if got := testing.AllocsPerRun(20, func() {
 				x.Reset(typ, n-1, in)
 				for i := range n - 1 {
 					x.SetRow(i, row)
 				}
-				m.MulPart(Part{X: &x, To: x.Rows(), P1: m.Panels(), Dst: dst, Stride: out, Scratch: &scratch})
+				m.Mul(dst, out, &x, 0, m.Panels())
 			}); got != 0 {
 				t.Errorf("%v: %v allocations", typ, got)
 			}
