@@ -103,7 +103,7 @@ func (m *Model) generate(ctx context.Context, prompt []int32, r Request) iter.Se
 		q := engine.Request{
 			Request: g.request(), Prompt: prompt, Priority: r.Priority, Tenant: cmp.Or(r.session,
 				r.Tenant), Deadline: r.Deadline, Fresh: r.more.FreshPrompt,
-			Step: g.step, Done: g.done,
+			Call: r.more.Call, Step: g.step, Done: g.done,
 		}
 		q.Drafter = d
 		q.Name = name

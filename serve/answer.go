@@ -30,6 +30,7 @@ type piece struct {
 	parts       // reasoning, content and calls
 	probs  []logprob
 	finish string        // stop, length or tool_calls; empty while the choice goes on
+	cut    bool          // the choice ended within a call
 	result *grove.Result // nil while the choice goes on
 	round  *round        // where rounds are asked for
 }
@@ -156,7 +157,8 @@ func (a *answering) piece(index int, text string, probs []logprob) piece {
 	c.begun = true
 	p.parts = c.reader.add(text, c.result != nil)
 	c.custom.convert(p.calls)
-	p.finish = finishReason(c.result, c.reader.calls > 0)
+	p.cut = c.result != nil && c.reader.cut()
+	p.finish = finishReason(c.result, c.reader.calls > 0 && !p.cut)
 	return p
 }
 
@@ -213,7 +215,7 @@ func (a *answering) finished(index int, r *grove.Result) {
 }
 
 // finishReason is OpenAI's word for why a generation ended; empty while it goes on. It is
-// tool_calls where the text ended by itself and has calls.
+// tool_calls where the text has whole calls and was not cut short.
 func finishReason(r *grove.Result, calls bool) string {
 	switch {
 	case r == nil:

@@ -19,6 +19,7 @@ type messagesBody struct {
 	StopSequences field[texts]           `json:"stop_sequences"`
 	Thinking      field[thinkingBody]    `json:"thinking"`
 	OutputConfig  outputConfig           `json:"output_config"`
+	OutputFormat  field[anthropicFormat] `json:"output_format"` // where its format was before
 	Tools         field[[]anthropicTool] `json:"tools"`
 	ToolChoice    field[anthropicChoice] `json:"tool_choice"`
 	Metadata      struct {
@@ -153,7 +154,11 @@ func (b *messagesBody) conversation() (*conversation, error) {
 	if effort := &b.OutputConfig.Effort; effort.given {
 		b.setVariable("reasoning_effort", effort.value)
 	}
-	if f := &b.OutputConfig.Format.value; b.OutputConfig.Format.given {
+	format := &b.OutputConfig.Format
+	if !format.given {
+		format = &b.OutputFormat
+	}
+	if f := &format.value; format.given {
 		switch {
 		case f.Type.value != "json_schema":
 			return nil, f.Type.fail("%q: want json_schema", f.Type.value)
@@ -221,9 +226,9 @@ func (b *messagesBody) choose(v *conversation) error {
 // messages are those that a message makes, whose place is path: results of tools become messages of
 // their own.
 func (b *turnBody) messages(path string) (list []message, err error) {
-	switch {
-	case b.Role.value == "":
-		return nil, b.Role.fail("want system, user or assistant")
+	switch role := b.Role.value; {
+	case role != "system" && role != "user" && role != "assistant":
+		return nil, b.Role.fail("%q: want system, user or assistant", role)
 	case !b.Content.given:
 		return nil, b.Content.fail("it is missing")
 	}

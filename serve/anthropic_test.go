@@ -82,6 +82,8 @@ func TestAnthropicErrors(t *testing.T) {
 		hello + `,"tool_choice":{"type":"some"}}`:                                    "invalid_request_error|tool_choice.type: ",
 		hello + `,"tool_choice":{"type":"tool","name":"g"},"tools":[{"name":"f"}]}`:  "invalid_request_error|tool_choice.name: ",
 		hello + `,"output_config":{"format":{"type":"xml"}}}`:                        "invalid_request_error|output_config.format.type: ",
+		hello + `,"output_format":{"type":"xml"}}`:                                   "invalid_request_error|output_format.type: ",
+		`{"max_tokens":3,"messages":[{"role":"assisstant","content":"x"}]}`:          "invalid_request_error|messages[0].role: ",
 		hello + `,"mcp_servers":[{"url":"x"}]}`:                                      "invalid_request_error|mcp_servers: ",
 		`{"max_tokens":3,"messages":[{"role":"user","content":[{"type":"image"}]}]}`: "invalid_request_error|messages[0].content[0].type: ",
 	} {

@@ -1,12 +1,14 @@
 package serve
 
+import "slices"
+
 // block is a part of an answer, for protocols that number them: reasoning, text or a call of a
 // tool.
 type block struct {
 	kind  blockKind
 	text  string    // what came so far; of a call its arguments
 	call  toolCall  // its id and name
-	probs []logprob // of text
+	probs []logprob // of reasoning and text
 }
 
 type blockKind int
@@ -44,10 +46,17 @@ const (
 // add takes a piece, and returns the steps that it makes. In an answer reasoning comes before text,
 // and text before calls.
 func (b *blocks) add(p *piece) (steps []step) {
-	if p.reasoning != "" {
-		steps = b.append(steps, reasoningBlock, nil, p.reasoning, nil)
-	}
 	b.probs = append(b.probs, p.probs...)
+	before := slices.IndexFunc(b.probs, func(l logprob) bool { return l.end > p.begins || l.offset == p.begins })
+	if before < 0 {
+		before = len(b.probs)
+	}
+	if p.reasoning != "" {
+		steps = b.append(steps, reasoningBlock, nil, p.reasoning, slices.Clone(b.probs[:before]))
+	}
+	if p.reasoning != "" || p.content != "" {
+		b.probs = b.probs[before:]
+	}
 	if p.content != "" {
 		steps = b.append(steps, textBlock, nil, p.content, b.probs)
 		b.probs = nil

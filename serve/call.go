@@ -8,6 +8,7 @@ import (
 	"github.com/grovellm/grove"
 	"github.com/grovellm/grove/internal/drafters/merge"
 	"github.com/grovellm/grove/internal/drafters/registry"
+	"github.com/grovellm/grove/internal/engine"
 	"github.com/grovellm/grove/tokenizer"
 )
 
@@ -31,6 +32,8 @@ type call struct {
 
 	echo bool // begin with the prompt
 	none bool // generate nothing: the prompt's log-probabilities are wanted
+
+	queued engine.Call // of all choices
 
 	stream, usage bool // send pieces as they come; send the usage at the end
 	rounds        bool // send the rounds' trees with the pieces
@@ -161,6 +164,12 @@ func (c *call) predict(named bool) error {
 	return nil
 }
 
+// readOnly lets the model read the prompt, and generate nothing that is shown.
+func (c *call) readOnly() {
+	c.none = true
+	c.request.Drafter = registry.Plain
+}
+
 // setLength sets how many tokens a choice may have: as many as the first field says that is given, or
 // def, where 0 is no limit. most is the server's limit.
 func (c *call) setLength(most, def int, fields ...*field[int]) error {
@@ -173,8 +182,8 @@ func (c *call) setLength(most, def int, fields ...*field[int]) error {
 		case n < 0 || n == 0 && !c.echo:
 			return fields[at].fail("%d: want 1 or more, or -1 for no limit", n)
 		case n == 0:
-			n, c.none = 1, true
-			c.request.Drafter = registry.Plain
+			n = 1
+			c.readOnly()
 		}
 	}
 	if most > 0 && (n == 0 || n > most) {

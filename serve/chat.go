@@ -15,6 +15,7 @@ type chatBody struct {
 	Tools      field[[]toolBody]        `json:"tools"`
 	ToolChoice field[toolChoice]        `json:"tool_choice"`
 	Effort     string                   `json:"reasoning_effort"`
+	Echo       refused                  `json:"echo" neutral:"false"`
 }
 
 // chatMessageBody is a message. Fields that it does not have are for the chat template.
@@ -23,6 +24,7 @@ type chatMessageBody struct {
 	Content      field[content]    `json:"content"`
 	ToolCalls    field[[]chatCall] `json:"tool_calls"`
 	ToolCallID   string            `json:"tool_call_id"`
+	Refusal      field[string]     `json:"refusal"`
 	FunctionCall field[oldCalled]  `json:"function_call"`
 	More         unknown
 }
@@ -91,13 +93,17 @@ func (b *chatMessageBody) message(path string) (message, error) {
 	if old := &b.FunctionCall; old.given && !b.ToolCalls.given {
 		m.calls = append(m.calls, newCalledTool("", old.value.Name, argumentsOf(old.value.Arguments)))
 	}
+	_, reasoned := b.More["reasoning_content"]
+	if b.Refusal.given && !b.Content.given {
+		m.content = b.Refusal.value
+	}
 	if m.role == "function" {
 		m.role = "tool"
 	}
 	switch {
 	case m.role == "":
 		return m, b.Role.fail("want system, user or assistant")
-	case !b.Content.given && !b.ToolCalls.given && len(m.calls) == 0:
+	case !b.Content.given && !b.Refusal.given && !reasoned && !b.ToolCalls.given && len(m.calls) == 0:
 		return m, b.Content.fail("it is missing")
 	}
 	return m, nil

@@ -95,8 +95,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_ = x.control.SetWriteDeadline(time.Now().Add(s.o.Write)) // of what is left to send
 		x.release()
 		x.end(endpoint)
-		if p != nil && begun {
-			panic(http.ErrAbortHandler) // the client must not take the answer for whole
+		if p != nil && begun || x.err != nil && x.errorOf(x.err) == errGone {
+			panic(http.ErrAbortHandler) // a client that reads on must not take the answer for whole
 		}
 	}()
 	if !s.allowHost(x) || !s.allowOrigin(x) {

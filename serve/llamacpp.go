@@ -24,7 +24,11 @@ func (x *exchange) newLlamaCall(m *Model, b *llamaBody) (*call, error) {
 		return nil, err
 	}
 	c.promptPath = "prompt"
-	if b.NPredict.given && b.NPredict.value >= 0 { // below: no limit
+	switch n := b.NPredict.value; {
+	case b.NPredict.given && n == 0: // the prompt is wanted in the cache
+		c.readOnly()
+		b.MaxTokens.set(1)
+	case b.NPredict.given && n > 0: // below: no limit
 		b.MaxTokens = b.NPredict
 	}
 	return c, c.setLength(x.s.o.MaxTokens, 0, &b.MaxTokens)

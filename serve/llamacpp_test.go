@@ -72,6 +72,11 @@ func TestLlamaCompletion(t *testing.T) {
 			t.Errorf("%v: streamed %q, whole %q", prompt, streamed, whole["content"])
 		}
 	}
+	read := s.post("/completion", map[string]any{"prompt": "some text", "n_predict": 0, "logit_bias": []any{}})
+	if read["content"] != "" || read["stop"] != true || read["tokens_predicted"] != 0.0 ||
+		at(read, "timings.predicted_n") != 0.0 {
+		t.Errorf("without a token: %v", read)
+	}
 	for body, param := range map[string]string{`{}`: "prompt", `{"prompt":["a","b"]}`: "prompt",
 		`{"prompt":"x","n_probs":3}`: "n_probs", `{"prompt":"x","n":2}`: "n",
 		`{"prompt":"` + strings.Repeat("many words ", 100) + `","n_predict":1}`: "prompt"} {

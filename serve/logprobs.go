@@ -14,6 +14,7 @@ type logprob struct {
 	grove.TokenLogprobs
 	first  bool // nothing precedes it, so it has no log-probability
 	offset int  // characters of the choice's text before it
+	end    int  // and with it
 }
 
 // logprobs follows a choice's text, to know where its tokens begin. The zero value is for calls
@@ -34,7 +35,8 @@ func newLogprobs(c *call, prompt string) logprobs {
 		l.prompt = prompt
 	}
 	if t := c.model.Tokenizer(); t != nil {
-		l.decoder = t.NewDecoder(tokenizer.DecodeOptions{Continue: !c.echo})
+		marks := c.request.Tools != nil || c.request.Reasoning // the text has them, though they be special tokens
+		l.decoder = t.NewDecoder(tokenizer.DecodeOptions{Continue: !c.echo, Special: marks})
 	}
 	return l
 }
@@ -62,7 +64,7 @@ func (l *logprobs) take(chunk *grove.Chunk) (list []logprob) {
 }
 
 func (l *logprobs) at(p grove.TokenLogprobs, first bool) logprob {
-	at := logprob{p, first, l.offset}
+	at := logprob{p, first, l.offset, l.offset}
 	if l.decoder == nil {
 		return at
 	}
@@ -77,6 +79,7 @@ func (l *logprobs) at(p grove.TokenLogprobs, first bool) logprob {
 	}
 	l.offset += utf8.RuneCountInString(text)
 	l.prompt = strings.TrimPrefix(l.prompt, text)
+	at.end = l.offset
 	return at
 }
 

@@ -122,7 +122,7 @@ func (f *ollamaForm) events(p *piece, last bool) (list []event) {
 	for _, s := range f.add(p) {
 		switch {
 		case s.kind == adds && s.block.kind == reasoningBlock:
-			list = append(list, event{data: f.line("", s.text, nil)})
+			list = append(list, event{data: f.line("", s.text, s.probs)})
 		case s.kind == adds && s.block.kind == textBlock:
 			list = append(list, event{data: f.line(s.text, "", s.probs)})
 		case s.kind == closes && s.block.kind == callBlock: // calls are sent whole

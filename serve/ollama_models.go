@@ -66,9 +66,8 @@ type ollamaShown struct {
 }
 
 func (s *Server) newOllamaModel(name string, size int, d ollamaDetails) ollamaModel {
-	shown, _ := json.Marshal(d)
 	return ollamaModel{Name: name, Model: name, Modified: s.began, Size: size, Details: d,
-		Digest: fmt.Sprintf("%x", sha256.Sum256(fmt.Append(shown, name, size)))}
+		Digest: fmt.Sprintf("%x", sha256.Sum256([]byte(name)))}
 }
 
 // describe describes a model that is loaded.

@@ -2,6 +2,7 @@ package serve
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"reflect"
@@ -23,17 +24,17 @@ type options struct {
 	Priority      field[int]           `json:"priority"`
 	User          string               `json:"user"`
 
-	Temperature       field[float32]            `json:"temperature"`
-	TopP              field[float32]            `json:"top_p"`
-	TopK              field[int]                `json:"top_k"`
-	MinP              field[float32]            `json:"min_p"`
-	RepetitionPenalty field[float32]            `json:"repetition_penalty"`
-	RepeatPenalty     field[float32]            `json:"repeat_penalty"`
-	PresencePenalty   field[float32]            `json:"presence_penalty"`
-	FrequencyPenalty  field[float32]            `json:"frequency_penalty"`
-	RepeatLastN       field[int]                `json:"repeat_last_n"`
-	Seed              field[seed]               `json:"seed"`
-	LogitBias         field[map[string]float32] `json:"logit_bias"`
+	Temperature       field[float32]   `json:"temperature"`
+	TopP              field[float32]   `json:"top_p"`
+	TopK              field[int]       `json:"top_k"`
+	MinP              field[float32]   `json:"min_p"`
+	RepetitionPenalty field[float32]   `json:"repetition_penalty"`
+	RepeatPenalty     field[float32]   `json:"repeat_penalty"`
+	PresencePenalty   field[float32]   `json:"presence_penalty"`
+	FrequencyPenalty  field[float32]   `json:"frequency_penalty"`
+	RepeatLastN       field[int]       `json:"repeat_last_n"`
+	Seed              field[seed]      `json:"seed"`
+	LogitBias         field[logitBias] `json:"logit_bias"`
 
 	Drafter    field[string]     `json:"drafter"`
 	Budget     field[int]        `json:"budget"`
@@ -74,15 +75,19 @@ type notObeyed struct {
 	AllowedTokenIDs        refused `json:"allowed_token_ids"`
 	LogitsProcessors       refused `json:"logits_processors" neutral:"[]"`
 	PromptEmbeds           refused `json:"prompt_embeds"`
-	Mirostat               refused `json:"mirostat" neutral:"0"`
+	Mirostat               refused `json:"mirostat" neutral:"0 0.0"`
 	TypicalP               refused `json:"typical_p" neutral:"1 1.0"`
 	XTCProbability         refused `json:"xtc_probability" neutral:"0 0.0"`
 	DRYMultiplier          refused `json:"dry_multiplier" neutral:"0 0.0"`
 	DynatempRange          refused `json:"dynatemp_range" neutral:"0 0.0"`
-	TopNSigma              refused `json:"top_n_sigma" neutral:"-1 -1.0"`
+	TopNSigma              refused `json:"top_n_sigma" neutral:"-1 -1.0 0 0.0"`
 	ChatTemplate           refused `json:"chat_template" neutral:"\"\""`
 	Documents              refused `json:"documents" neutral:"[]"`
 	TruncatePromptTokens   refused `json:"truncate_prompt_tokens"`
+	SkipSpecialTokens      refused `json:"skip_special_tokens" neutral:"true"`
+	PromptLogprobs         refused `json:"prompt_logprobs"`
+	ReturnTokenIDs         refused `json:"return_token_ids" neutral:"false"`
+	ReturnAsTokenIDs       refused `json:"return_tokens_as_token_ids" neutral:"false"`
 }
 
 // several are the fields that make several choices, of protocols that can show them.
@@ -110,6 +115,27 @@ func (s *seed) readJSON(path string, raw json.RawMessage) error {
 		return misfit(path, raw, reflect.TypeFor[int64]())
 	}
 	*s = seed(signed)
+	return nil
+}
+
+// logitBias is what is added to the logits of tokens, by their numbers: an object, or llama.cpp's list of pairs.
+type logitBias map[string]float32
+
+func (b *logitBias) readJSON(path string, raw json.RawMessage) error {
+	if raw[0] != '[' {
+		return readJSON(path, raw, (*map[string]float32)(b))
+	}
+	var pairs [][]float32
+	if err := readJSON(path, raw, &pairs); err != nil {
+		return err
+	}
+	*b = logitBias{}
+	for i, pair := range pairs {
+		if len(pair) != 2 {
+			return fieldError(fmt.Sprintf("%s[%d]", path, i), "want a token's number, and what to add to its logit")
+		}
+		(*b)[strconv.Itoa(int(pair[0]))] = pair[1]
+	}
 	return nil
 }
 

@@ -3,6 +3,7 @@ package serve
 import (
 	"crypto/rand"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/grovellm/grove"
 	"github.com/grovellm/grove/internal/callform"
@@ -29,13 +30,17 @@ type calledFunction struct {
 type reader struct {
 	tools     *callform.Reader // nil where there are none
 	form      *callform.Form
+	calling   bool // the answer is calls alone
 	reasoning bool // the answer may begin with <think>
 	verbatim  bool // reasoning and its marks are content
 	state     readerState
 	trim      bool // spaces at the beginning of the content are left out
 	held      string
+	taken     int // characters of the text so far
 
-	calls int
+	calls  int
+	begins int  // see parts
+	said   bool // there is content
 }
 
 type readerState int
@@ -57,6 +62,7 @@ func (c *call) newReader() *reader {
 	}
 	if t := c.request.Tools; t != nil {
 		r.form = callform.Of(t.Form)
+		r.calling = t.Required
 		r.tools = r.form.NewReader(argumentKinds(t.List))
 	}
 	return r
@@ -82,15 +88,33 @@ func argumentKinds(tools []grove.Tool) callform.Kinds {
 type parts struct {
 	reasoning, content string
 	calls              []toolCall
+	begins             int // characters of the choice's text before the first content, as far as is known
 }
 
 // add takes a piece of the text. done says that it is the last.
 func (r *reader) add(text string, done bool) (p parts) {
 	r.held += text
+	r.taken += utf8.RuneCountInString(text)
 	for r.step(&p, done) {
 	}
+	if !r.said {
+		r.begins = r.taken - utf8.RuneCountInString(p.content+r.pending())
+		r.said = p.content != ""
+	}
+	p.begins = r.begins
 	return p
 }
+
+// pending is the end of the text that nothing was made of yet.
+func (r *reader) pending() string {
+	if r.tools == nil {
+		return r.held
+	}
+	return callform.Held(r.tools) + r.held
+}
+
+// cut reports whether the answer so far ends within a call.
+func (r *reader) cut() bool { return r.tools != nil && callform.Open(r.tools) }
 
 // step takes what it can of the text held. It returns true if a further step may take more.
 func (r *reader) step(p *parts, done bool) bool {
@@ -132,7 +156,9 @@ func (r *reader) content(p *parts, done bool) {
 	} else {
 		p.reasoning += thought
 	}
-	p.content += content
+	if !r.calling { // what else there is began a call that was cut short
+		p.content += content
+	}
 	for _, d := range calls {
 		index := d.Index
 		call := toolCall{Index: &index, Function: calledFunction{Name: d.Name, Arguments: d.Arguments}}

@@ -53,6 +53,9 @@ func TestReader(t *testing.T) {
 		{"gptoss", false, false, "<|channel|>analysis<|message|>Hm<|end|><|assistant|> to=functions.f<|channel|>commentary json<|message|>{}", "Hm", "", []string{"{}"}},
 		{"llama", false, false, `{"name": "f", "parameters": {"a": null}}`, "", "", []string{`{"a": null}`}},
 		{"llama", false, false, `A {"name": "f"`, "", `A {"name": "f"`, nil},
+		{"hermes", false, false, "A\n<tool_call>\n{\"na", "", "A", nil},
+		{"hermes", false, false, "<tool_call>\n" + `{"name": "f", "argu`, "", "", nil},
+		{"hermes", false, false, "A <tool_ca", "", "A <tool_ca", nil},
 		{"hermes", false, false, "<tool_call>\n" + `{"name": "f", "arguments": {"a": "cut`, "", "", []string{`{"a": "cut`}},
 	} {
 		var form *chat.CallForm

@@ -228,12 +228,12 @@ func messagesOf(items []inputItem) (list []message, err error) {
 		case "message":
 			role := in.Role.value
 			switch role {
-			case "":
-				return nil, in.Role.fail("want system, developer, user or assistant")
 			case "assistant":
 				assistant(in).content += in.Content.value.text()
-			default:
+			case "system", "developer", "user":
 				add(message{path: in.path, role: role, content: in.Content.value.text()})
+			default:
+				return nil, in.Role.fail("%q: want system, developer, user or assistant", role)
 			}
 		case "reasoning":
 			text := in.Content.value.text()

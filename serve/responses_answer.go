@@ -172,8 +172,10 @@ func (f *responseForm) response(p *piece) *responseObject {
 	}
 	r.Status = "completed"
 	if p.finish == "length" {
-		r.Status = "incomplete"
 		r.Incomplete = &responseIncomplete{"max_output_tokens"}
+	}
+	if p.incomplete() {
+		r.Status = "incomplete"
 	}
 	for i, b := range f.list {
 		r.Output = append(r.Output, f.item(i, b, f.status(i, p)))
@@ -202,9 +204,12 @@ func (f *responseForm) keep(r *responseObject) {
 	f.store.add(kept)
 }
 
+// incomplete reports whether an answer ended before its time: within a call, a stop string may end it too.
+func (p *piece) incomplete() bool { return p.finish == "length" || p.cut }
+
 // status is that of a block which has ended.
 func (f *responseForm) status(at int, p *piece) string {
-	if p.finish == "length" && at == len(f.list)-1 {
+	if p.incomplete() && at == len(f.list)-1 {
 		return "incomplete"
 	}
 	return "completed"

@@ -97,7 +97,9 @@ func (m *Model) conversationTokens(b *chatBody, cut []*regexp.Regexp) ([]int32, 
 	if err != nil {
 		return nil, err
 	}
-	options.Tools = v.tools.shown()
+	if v.tools.mode != "none" {
+		options.Tools = v.tools.shown()
+	}
 	messages, err := v.layOut(layout, cut)
 	if err != nil {
 		return nil, err

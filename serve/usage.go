@@ -151,6 +151,9 @@ type timings struct {
 
 func (a *answering) timings() *timings {
 	s := a.stats()
+	if a.call.none {
+		s.Tokens = 0
+	}
 	t := &timings{Cached: s.Reused, Prompt: s.Prompt - s.Reused, PromptTime: ms(s.Prefill), Tokens: s.Tokens,
 		Time: ms(s.Decode), Drafted: s.Drafted, Accepted: s.Accepted}
 	t.PromptPerToken, t.PromptPerSecond = over(t.PromptTime, t.Prompt), perSecond(t.Prompt, s.Prefill)

@@ -24,7 +24,7 @@ var said = map[string]string{"b": "not true", "i": "not 7", "n": "not 1.5", "s":
 // the value. Where they take lists, these have none of true.
 var wrongFields = []struct{ path, body, fields string }{
 	{"/v1/completions", `{"prompt":"x",*}`, `model s, stream b, n i, max_tokens i, temperature in, top_p in, top_k i, min_p in, presence_penalty in,
-		frequency_penalty in, repetition_penalty in, repeat_last_n i, seed i, logit_bias o, logprobs i, echo b, best_of i, stop sl, ignore_eos b,
+		frequency_penalty in, repetition_penalty in, repeat_last_n i, seed i, logit_bias ol, logprobs i, echo b, best_of i, stop sl, ignore_eos b,
 		drafter s, budget i, speculate b, prediction o, priority i, rounds b, race b, suffix s, stream_options o, response_format o,
 		structured_outputs o, grammar s, guided_regex s, guided_choice l`},
 	{"/v1/completions", `{*}`, `prompt sl`},

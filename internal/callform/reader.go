@@ -97,6 +97,12 @@ func (r *Reader) step(thought, content *strings.Builder, done bool) bool {
 	return false
 }
 
+// Open reports whether a call that r reads has begun and is not whole yet.
+func Open(r *Reader) bool { return r.state >= callName && r.state < callNext }
+
+// Held is the end of the text that r has made nothing of yet.
+func Held(r *Reader) string { return r.held }
+
 const space = " \t\r\n"
 
 // start finds out whether the turn begins with a call.
@@ -116,8 +122,9 @@ func (r *Reader) start(done bool) bool {
 		}
 	}
 	n, id, m := r.form.First.trimmed().match(text)
+	mark := r.form.First.Mark()
 	switch {
-	case m == matchPart && !done:
+	case m == matchPart && (!done || mark != "" && strings.HasPrefix(text, mark)):
 		return false
 	case m == matchWhole && text != "":
 		r.begin(text, n, id)
@@ -173,7 +180,7 @@ func (r *Reader) content(out *strings.Builder, done bool) bool {
 	}
 	n, id, m := r.form.After.trimmed().match(r.held[at:])
 	switch {
-	case m == matchPart && !done:
+	case m == matchPart: // at the end of the text the call was cut short, and is none
 		keep := len(strings.TrimRight(r.held[:at], space))
 		out.WriteString(r.held[:keep])
 		r.held = r.held[keep:]
@@ -205,10 +212,7 @@ func (r *Reader) readName(content *strings.Builder, done bool) bool {
 		n++
 	}
 	if n == len(r.held) {
-		if done {
-			r.noCall(content)
-		}
-		return false
+		return false // where the text ends here, the call was cut short, and is none
 	}
 	a := &r.form.Arguments
 	rest := r.held[n:]
@@ -217,7 +221,7 @@ func (r *Reader) readName(content *strings.Builder, done bool) bool {
 	if m == matchNone {
 		open, id, m = a.Open.match(rest)
 	}
-	if m == matchPart && !done {
+	if m == matchPart {
 		return false
 	}
 	if n == 0 || m != matchWhole {

@@ -66,6 +66,7 @@ type Request struct {
 	Tenant   string    // tenants share the machine evenly, and no prefixes with each other
 	Deadline time.Time // of the first token: of a tenant's requests the most urgent starts first, those without one last
 	Fresh    bool      // the whole prompt is computed, even where there is a prefix
+	Call     *Call     // that it belongs to, where others do too
 
 	// Step is called after every step that emitted tokens, and Done once, when the request has ended: err is nil where the
 	// text came to its end. The engine is locked meanwhile: both must not block nor call it.
@@ -76,6 +77,9 @@ type Request struct {
 	// Wake has it asked again.
 	Hold func() bool
 }
+
+// Call is what several requests belong to. Once one of them is queued all are, even where the queue is full.
+type Call struct{ queued bool }
 
 // Update is what a step brought to a request. It lasts for the call.
 type Update struct {
@@ -179,7 +183,7 @@ func (e *Engine) Submit(ctx context.Context, r Request) error {
 		return err
 	}
 	e.mu.Lock()
-	err := e.refuse()
+	err := e.refuse(&r)
 	e.mu.Unlock()
 	if err != nil {
 		return err
@@ -187,8 +191,11 @@ func (e *Engine) Submit(ctx context.Context, r Request) error {
 	e.restore(&r)
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if err := e.refuse(); err != nil {
+	if err := e.refuse(&r); err != nil {
 		return err
+	}
+	if r.Call != nil {
+		r.Call.queued = true
 	}
 	now := time.Now()
 	e.stats.Submitted++
@@ -203,12 +210,12 @@ func (e *Engine) Submit(ctx context.Context, r Request) error {
 	return nil
 }
 
-// refuse says why no further request can be queued now; nil: one can.
-func (e *Engine) refuse() error {
+// refuse says why a request cannot be queued now; nil: it can.
+func (e *Engine) refuse(r *Request) error {
 	switch {
 	case e.closed:
 		return ErrClosed
-	case e.o.Queue > 0 && len(e.queue)+len(e.running)-e.o.Parallel >= e.o.Queue:
+	case e.o.Queue > 0 && (r.Call == nil || !r.Call.queued) && len(e.queue)+len(e.running)-e.o.Parallel >= e.o.Queue:
 		return ErrFull
 	}
 	return nil

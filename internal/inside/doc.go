@@ -67,6 +67,9 @@ type RequestOptions struct {
 	// FreshPrompt computes the whole prompt and shares nothing of it.
 	FreshPrompt bool
 
+	// Call is what it belongs to as one of several choices; nil: it is alone.
+	Call *engine.Call
+
 	// Paced computes a chunk only when the caller asks for it, so that several generations can be
 	// compared in turn. Otherwise the engine goes on while the caller is busy.
 	Paced bool
