@@ -34,6 +34,7 @@ func (m *Model) chat(ctx context.Context, messages []Message, r Request) iter.Se
 			yield(Chunk{}, err)
 			return
 		}
+		r := r // each range has its own
 		r.turnEnds = layout.Stop()
 		m.generate(ctx, tokens, r)(yield)
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"sync"
 
@@ -15,6 +16,7 @@ import (
 	_ "github.com/grovellm/grove/internal/drafters/merge"  // several in one tree
 	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/heads" // and with it the drafters that run one
+	"github.com/grovellm/grove/internal/kernels/par"
 	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/internal/speculate"
 )
@@ -37,6 +39,7 @@ type drafting struct {
 	learned learned
 
 	making   sync.Mutex
+	closed   bool
 	drafters map[string]draft.Drafter // by text; a drafter outlives a generation, as does what was learned of it
 }
 
@@ -45,15 +48,22 @@ type drafting struct {
 const maxDrafters = 64
 
 // use returns the drafter that text describes, and the name under which what is learned of it is kept; nil for none.
-func (d *drafting) use(m *Model, text string) (draft.Drafter, string, error) {
+func (d *drafting) use(m *Model, text string) (made draft.Drafter, name string, err error) {
+	if text == "" || text == registry.Plain {
+		return nil, "", nil
+	}
 	d.making.Lock()
 	defer d.making.Unlock()
+	if d.closed {
+		return nil, "", ErrClosed
+	}
 	if o := d.drafters[text]; o != nil {
 		return o, text, nil
 	}
+	defer par.Recover("the drafter "+text, &err)
 	o, err := m.drafter(text)
 	switch {
-	case err != nil || o == nil:
+	case err != nil:
 		return nil, "", err
 	case len(d.drafters) >= maxDrafters:
 		return o, "other", nil
@@ -144,6 +154,9 @@ func (d *drafting) open(key string, open func() (*model.Model, error)) (*model.M
 }
 
 func (d *drafting) close() error {
+	d.making.Lock()
+	defer d.making.Unlock()
+	d.closed = true
 	for text, o := range d.drafters {
 		d.learned.note(text, o.Learned(), d.control.Learned(text))
 	}
@@ -157,13 +170,13 @@ func (d *drafting) close() error {
 	return errors.Join(errs...)
 }
 
-// drafter makes the drafter that text describes; nil for none.
+// drafter makes the drafter that text describes.
 func (m *Model) drafter(text string) (draft.Drafter, error) {
-	if text == "" || text == registry.Plain {
-		return nil, nil
-	}
 	d, err := registry.New(text, m.target())
 	if err == nil {
+		if err = m.checkDrafter(d); err != nil {
+			return nil, optionf("Drafter", "%s: %v", text, err)
+		}
 		return m.learning(d)
 	}
 	name, _, _ := registry.Split(text)
@@ -171,4 +184,22 @@ func (m *Model) drafter(text string) (draft.Drafter, error) {
 		return nil, optionf("Drafter", "%v", err)
 	}
 	return nil, optionf("Drafter", "%v, or %s", err, registry.Plain)
+}
+
+// checkDrafter refuses a drafter that the engine could not run.
+func (m *Model) checkDrafter(d draft.Drafter) error {
+	if !reflect.ValueOf(d).Comparable() {
+		return fmt.Errorf("its type %T cannot be compared: have its family's New return a pointer", d)
+	}
+	for _, p := range d.Pages() {
+		if !reflect.ValueOf(p).Comparable() {
+			return fmt.Errorf("the type %T of its pages cannot be compared: have Pages return pointers", p)
+		}
+	}
+	for _, layer := range d.Taps() {
+		if layers := m.m.Config.Layers; layer < 0 || layer > layers {
+			return fmt.Errorf("it asks for the hidden states of layer %d: this model has 0 to %d", layer, layers)
+		}
+	}
+	return nil
 }

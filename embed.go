@@ -37,6 +37,9 @@ func (m *Model) Embed(ctx context.Context, tokens []int32, o EmbedOptions) ([]fl
 		return nil, context.Cause(ctx)
 	case pass := <-m.embedding:
 		defer func() { m.embedding <- pass }()
+		if m.engine.Closed() {
+			return nil, ErrClosed
+		}
 		sum := make([]float64, m.m.Config.Hidden)
 		err := tryHidden(ctx, pass, tokens, func(state []float32) {
 			for i, x := range state {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"sync/atomic"
 
 	"github.com/grovellm/grove/chat"
 	"github.com/grovellm/grove/draft"
@@ -99,7 +98,6 @@ type Model struct {
 	constraints constraints
 	memories    *memories        // nil: texts are not kept
 	embedding   chan *model.Pass // for embeddings, one at a time
-	sessions    atomic.Int64     // made so far
 }
 
 // Open loads the model at path: a GGUF file (the first part of a split one) or a Hugging Face folder.
@@ -231,6 +229,7 @@ func newModel(m *model.Model, o engine.Options) (*Model, error) {
 // Close closes the model and its draft models. No generation may be under way.
 func (m *Model) Close() error {
 	m.engine.Close()
+	m.embedding <- <-m.embedding // the embedding under way has ended
 	return errors.Join(m.store.Close(), m.memories.close(), m.drafting.close(), m.m.Close())
 }
 

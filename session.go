@@ -3,8 +3,9 @@ package grove
 import (
 	"cmp"
 	"context"
-	"fmt"
+	"crypto/rand"
 	"iter"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -28,7 +29,7 @@ type Session struct {
 
 // NewSession returns an empty session. Close it to give its memory back to the model.
 func (m *Model) NewSession() *Session {
-	return &Session{m: m, name: fmt.Sprintf("session %d", m.sessions.Add(1))}
+	return &Session{m: m, name: "session " + rand.Text()}
 }
 
 // Close gives the session's memory back. No generation may be under way.
@@ -99,10 +100,13 @@ func (m *Model) generate(ctx context.Context, prompt []int32, r Request) iter.Se
 		defer leave()
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
+		r, prompt := r, slices.Clone(prompt) // the engine reads on for a while when the caller has gone
+		r.PredictTokens = slices.Clone(r.PredictTokens)
+		r.Sampling.LogitBias = maps.Clone(r.Sampling.LogitBias)
 		g := &generation{m: m, r: &r, prompt: prompt, came: make(chan struct{}, 1)}
 		q := engine.Request{
 			Request: g.request(), Prompt: prompt, Priority: r.Priority, Tenant: cmp.Or(r.session,
-				r.Tenant), Deadline: r.Deadline, Fresh: r.more.FreshPrompt,
+				r.Tenant), Deadline: r.Deadline, Fresh: r.more.FreshPrompt, Private: r.session != "",
 			Call: r.more.Call, Step: g.step, Done: g.done,
 		}
 		q.Drafter = d

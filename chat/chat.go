@@ -215,7 +215,7 @@ func (l *Layout) renderAs(find func() *generic, messages []Message, o Options, g
 		list.Items[i] = d
 	}
 	vars := map[string]jinja.Value{
-		"messages": list, "add_generation_prompt": o.Prompt, "tools": tools, "documents": documents,
+		"add_generation_prompt": o.Prompt, "tools": tools, "documents": documents,
 	}
 	special := lower.SpecialsOf(l.tok)
 	for name, id := range map[string]int32{"bos_token": l.tok.BOS(), "eos_token": l.tok.EOS(), "unk_token": special.UNK,
@@ -229,6 +229,7 @@ func (l *Layout) renderAs(find func() *generic, messages []Message, o Options, g
 			return "", fmt.Errorf("template variable %s: %w", name, err)
 		}
 	}
+	vars["messages"] = list // whose texts are guarded
 	now := o.Now
 	if now.IsZero() {
 		now = time.Now()

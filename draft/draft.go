@@ -31,7 +31,7 @@ type Drafter interface {
 	// embedding, i the output of block i. It does not change.
 	Taps() []int
 
-	// Begin makes the state of a new sequence.
+	// Begin makes the state of a new sequence. Requests wait meanwhile, so it must not generate with the model.
 	Begin(o Options) (State, error)
 
 	// Propose grows each request's tree. It returns a proposal for each request, in their order;
@@ -180,7 +180,7 @@ type Guide interface {
 // Rows are the rows of one sequence that the target has just committed.
 type Rows struct {
 	State  State
-	Tokens []int32 // in text order
+	Tokens []int32 // in text order, until Commit returns
 
 	// Tree is the tree that was verified and Nodes the node of each of Tokens in it, the root
 	// first; Next is the token that the target chose after the last of them. For rows of the prompt

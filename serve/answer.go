@@ -103,7 +103,14 @@ func (c *call) generate(ctx context.Context) <-chan part {
 		lanes = c.n
 	}
 	for i := 0; i < c.n*len(c.prompts); i += lanes {
-		running.Go(func() { c.run(ctx, parts, i, lanes) })
+		running.Go(func() {
+			if err := c.tryRun(ctx, parts, i, lanes); err != nil {
+				select {
+				case parts <- part{index: i, err: err}:
+				case <-ctx.Done():
+				}
+			}
+		})
 	}
 	go func() {
 		running.Wait()

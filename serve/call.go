@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/grovellm/grove"
+	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/internal/drafters/merge"
 	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/engine"
@@ -113,6 +114,20 @@ func (x *exchange) newCall(m *Model, o *options, s several) (*call, error) {
 // White space of any kind may stand around a name.
 var namesFile = regexp.MustCompile(`\b(model|ranks|router)\W*=`)
 
+// withOptions matches the names of drafters that options follow.
+var withOptions = regexp.MustCompile(`([A-Za-z0-9-]+)\s*:`)
+
+// optionsOfProgram reports whether a drafter's text has options for a drafter that a program registered, which may
+// mean anything.
+func optionsOfProgram(text string) bool {
+	for _, name := range withOptions.FindAllStringSubmatch(text, -1) {
+		if slices.ContainsFunc(draft.Families(), func(f draft.Family) bool { return f.New != nil && f.Name == name[1] }) {
+			return true
+		}
+	}
+	return false
+}
+
 // setDrafting sets how the text is drafted, which does not change it.
 func (c *call) setDrafting() error {
 	o := c.options
@@ -123,9 +138,15 @@ func (c *call) setDrafting() error {
 	if named {
 		r.Drafter = o.Drafter.value
 	}
-	if namesFile.MatchString(r.Drafter) && r.Drafter != c.model.Drafter {
-		return o.Drafter.fail("%q: its options must not name files: the server opens those that it was started with",
-			r.Drafter)
+	if r.Drafter != c.model.Drafter {
+		switch {
+		case namesFile.MatchString(r.Drafter):
+			return o.Drafter.fail("%q: its options must not name files: the server opens those that it was started with",
+				r.Drafter)
+		case optionsOfProgram(r.Drafter):
+			return o.Drafter.fail("%q: a drafter of the program that runs this server takes no options from requests",
+				r.Drafter)
+		}
 	}
 	if p := &o.Prediction.value; o.Prediction.given {
 		if kind := p.Type.or("content"); kind != "content" {

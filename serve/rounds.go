@@ -11,6 +11,7 @@ import (
 	"github.com/grovellm/grove"
 	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/inside"
+	"github.com/grovellm/grove/internal/kernels/par"
 	"github.com/grovellm/grove/internal/speculate"
 )
 
@@ -75,6 +76,13 @@ func (c *call) start(ctx context.Context, i int) (g *generation, stop func()) {
 	}
 	g.next, stop = iter.Pull2(c.model.GenerateTokens(ctx, c.prompts[i/c.n].tokens, r))
 	return g, stop
+}
+
+// tryRun is run. A panic is an error.
+func (c *call) tryRun(ctx context.Context, parts chan<- part, first, count int) (err error) {
+	defer par.Recover("the generation", &err)
+	c.run(ctx, parts, first, count)
+	return nil
 }
 
 // run generates choices from number first on, in turn: the one that has had the least time goes on. So each has

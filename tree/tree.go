@@ -189,7 +189,7 @@ func (t *Tree) Copy(src *Tree) {
 }
 
 // Check verifies what a pass relies on, for a tree that came from elsewhere: one root, parents
-// before children, depths that follow, and every token in [0, vocab).
+// before children, depths that follow, nodes that see their ancestors alone, and every token in [0, vocab).
 func (t *Tree) Check(vocab int) error {
 	n := len(t.Token)
 	if n == 0 {
@@ -198,6 +198,9 @@ func (t *Tree) Check(vocab int) error {
 	if len(t.Parent) != n || len(t.Depth) != n || len(t.LogProb) != n || len(t.first) != n || len(t.next) != n {
 		return fmt.Errorf("tree: Token, Parent, Depth, LogProb hold %d, %d, %d, %d entries: build it with New and Append",
 			n, len(t.Parent), len(t.Depth), len(t.LogProb))
+	}
+	if t.stride > 0 {
+		return fmt.Errorf("tree: SetSees changed what its nodes see: leave that out, a pass has them see their ancestors")
 	}
 	for i, p := range t.Parent {
 		switch {

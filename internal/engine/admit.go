@@ -94,7 +94,7 @@ func (e *Engine) admit() {
 			return // all wait for prefixes that are being computed
 		}
 		j := e.queue[at]
-		need := e.textBytes(&j.Request, len(j.text)+speculate.DefaultBudget)
+		need := e.textBytes(&j.Request, len(j.text)+j.nodes())
 		if len(e.running) > 0 && (j.paused > e.ended || !e.fits(need)) {
 			return
 		}
@@ -129,8 +129,10 @@ func (e *Engine) begin(j *job) error {
 	case r.PromptLogits && r.Logits != nil:
 		r.Logits = j.tellLogits // and of these some, where it was stopped
 	}
-	seq, err := e.loop.Start(j.text, r)
-	if err != nil {
+	var seq *speculate.Sequence
+	var err error
+	panicked := e.try("engine: the start of a request", func() { seq, err = e.loop.Start(j.text, r) })
+	if err := cmp.Or(panicked, err); err != nil {
 		r.Cache.Free()
 		return err
 	}
@@ -141,11 +143,9 @@ func (e *Engine) begin(j *job) error {
 		e.stats.PromptTokens += int64(seq.Stats().Prompt)
 		e.stats.CachedTokens += int64(seq.Stats().Reused)
 	}
-	if r.Drafter != nil {
-		for _, p := range r.Drafter.Pages() {
-			if !slices.Contains(e.pages, p) {
-				e.pages = append(e.pages, p)
-			}
+	for _, p := range j.pages {
+		if !slices.Contains(e.pages, p) {
+			e.pages = append(e.pages, p)
 		}
 	}
 	return nil
@@ -159,15 +159,16 @@ func (j *job) tellLogits(place int, token int32, logits []float32) {
 	}
 }
 
+// nodes is how many nodes the request's trees have at most.
+func (j *job) nodes() int { return cmp.Or(j.Budget, speculate.DefaultBudget) }
+
 // rowBytes is the memory that a token of a request's text takes, at most.
 func (e *Engine) rowBytes(r *Request) (bytes int64) {
 	for _, p := range e.o.Pages {
 		bytes += int64(p.RowBytes())
 	}
-	if r.Drafter != nil {
-		for _, p := range r.Drafter.Pages() {
-			bytes += int64(p.RowBytes())
-		}
+	for _, p := range r.pages {
+		bytes += int64(p.RowBytes())
 	}
 	return bytes
 }
@@ -178,10 +179,8 @@ func (e *Engine) textBytes(r *Request, tokens int) (bytes int64) {
 	for _, p := range e.o.Pages {
 		bytes += p.TextBytes(tokens, cmp.Or(e.o.Loop.Chunk, speculate.DefaultChunk))
 	}
-	if r.Drafter != nil {
-		for _, p := range r.Drafter.Pages() {
-			bytes += int64(p.RowBytes()) * int64(tokens)
-		}
+	for _, p := range r.pages {
+		bytes += int64(p.RowBytes()) * int64(tokens)
 	}
 	return bytes
 }
@@ -214,8 +213,8 @@ func (e *Engine) fits(bytes int64) bool {
 }
 
 // makeRoom sees to it that the next step fits into the memory. It preempts requests while it does
-// not: the one of the lowest priority that began last. The last one left goes on, unless it cannot
-// fit.
+// not: the one of the lowest priority that began last. The last one left goes on with smaller trees, unless
+// it cannot fit.
 func (e *Engine) makeRoom() {
 	if e.o.CacheMemory == 0 {
 		return
@@ -223,7 +222,8 @@ func (e *Engine) makeRoom() {
 	for {
 		need := int64(0)
 		for _, j := range e.running {
-			rows := nn.PageRows + speculate.DefaultBudget
+			j.seq.LimitTrees(j.nodes())
+			rows := nn.PageRows + j.nodes()
 			if j.reading() {
 				rows = nn.PageRows + speculate.DefaultChunk
 			}
@@ -239,7 +239,9 @@ func (e *Engine) makeRoom() {
 			j := e.running[0]
 			if e.inUse() > e.o.CacheMemory {
 				e.fail(j, &TooLargeError{len(j.text), e.inUse(), e.o.CacheMemory})
+				return
 			}
+			j.seq.LimitTrees(int((e.o.CacheMemory-e.inUse())/e.rowBytes(&j.Request)) - nn.PageRows)
 			return
 		}
 		e.preempt(slices.MinFunc(e.running, func(a, b *job) int {

@@ -153,7 +153,7 @@ func (d *disk) write(s *save) error {
 // restore reads the prefix of a request's prompt, where files have many more rows of it than memory.
 func (e *Engine) restore(r *Request) {
 	d := e.disk
-	if d == nil || r.Fresh || r.PromptLogits || len(r.Prompt) <= blockRows {
+	if d == nil || r.Private || r.Fresh || r.PromptLogits || len(r.Prompt) <= blockRows {
 		return
 	}
 	d.reading.Lock()

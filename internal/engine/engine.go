@@ -66,6 +66,7 @@ type Request struct {
 	Tenant   string    // tenants share the machine evenly, and no prefixes with each other
 	Deadline time.Time // of the first token: of a tenant's requests the most urgent starts first, those without one last
 	Fresh    bool      // the whole prompt is computed, even where there is a prefix
+	Private  bool      // what it computes is kept in memory alone
 	Call     *Call     // that it belongs to, where others do too
 
 	// Step is called after every step that emitted tokens, and Done once, when the request has ended: err is nil where the
@@ -76,6 +77,8 @@ type Request struct {
 	// Hold, where given, is asked before every step. While it returns true the request takes no part.
 	// Wake has it asked again.
 	Hold func() bool
+
+	pages []draft.Pages // the drafter's
 }
 
 // Call is what several requests belong to. Once one of them is queued all are, even where the queue is full.
@@ -179,6 +182,11 @@ func New(target speculate.Target, o Options) (*Engine, error) {
 // Submit queues a request. When ctx ends, the request does, with ctx's error. Errors of Submit itself are ErrFull,
 // ErrClosed, and requests that can never run; Done is not called then.
 func (e *Engine) Submit(ctx context.Context, r Request) error {
+	if r.Drafter != nil {
+		if err := e.try("engine: the drafter's pages", func() { r.pages = r.Drafter.Pages() }); err != nil {
+			return err
+		}
+	}
 	if err := e.check(&r); err != nil {
 		return err
 	}
@@ -543,6 +551,13 @@ func (e *Engine) Drain(ctx context.Context) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+}
+
+// Closed reports whether the engine takes no more requests.
+func (e *Engine) Closed() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.closed
 }
 
 // Stats are the engine's figures.

@@ -131,7 +131,7 @@ func (p *prefixes) add(e *Engine, j *job) {
 	}
 	q.cache = e.target.ForkCache(j.seq.Cache())
 	q.kept, _ = j.seq.Keep() // without it drafters read the prefix again
-	if e.disk != nil {
+	if e.disk != nil && !j.Private {
 		e.disk.keep(q)
 	}
 	p.put(e, q)

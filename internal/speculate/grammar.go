@@ -70,7 +70,7 @@ func (s *Sequence) restrict() {
 	if s.turn.Drawn || s.loop.plan.Refresh {
 		return
 	}
-	f.path.Force(s.tree, s.r.Budget, s.depth)
+	f.path.Force(s.tree, s.turn.Budget, s.depth)
 	s.proposed += s.tree.Len() - f.drafted
 	s.turn.Nodes = max(s.turn.Nodes, s.tree.Len())
 	// How likely the target is to spell forced text as the tokenizer does begins as if it had done so

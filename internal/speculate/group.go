@@ -19,7 +19,8 @@ type group struct {
 	name      string
 	control   *control.Group
 	sequences int
-	taps      []int // of each of the drafter's taps: its place among the loop's
+	layers    []int // the drafter's taps
+	taps      []int // of each of them: its place among the loop's
 
 	// The step under way.
 	requests  []draft.Request
@@ -35,7 +36,7 @@ func (l *Loop) join(d draft.Drafter, name string) *group {
 	at := slices.IndexFunc(l.groups, func(g *group) bool { return g.drafter == d && g.name == name })
 	if at < 0 {
 		at = len(l.groups)
-		l.groups = append(l.groups, &group{drafter: d, name: name, control: l.control.Join(name)})
+		l.groups = append(l.groups, &group{drafter: d, name: name, layers: d.Taps(), control: l.control.Join(name)})
 		l.layOut()
 	}
 	g := l.groups[at]
@@ -58,7 +59,7 @@ func (l *Loop) layOut() {
 	l.taps, l.parts = l.taps[:0], l.parts[:0]
 	for _, g := range l.groups {
 		l.parts, g.taps = append(l.parts, g.control), g.taps[:0]
-		for _, layer := range g.drafter.Taps() {
+		for _, layer := range g.layers {
 			at := slices.Index(l.taps, layer)
 			if at < 0 {
 				at = len(l.taps)

@@ -96,8 +96,8 @@ func (l *Loop) tell(ctx context.Context, sequences []*Sequence) error {
 		}
 		to := min(s.cache.Len(), s.committed+l.o.Chunk)
 		all = all && to < s.cache.Len()
-		s.group.commits = append(s.group.commits, draft.Rows{State: s.state, Tokens: s.text[s.committed:to], Next: -1,
-			Skip: s.skipped})
+		s.group.commits = append(s.group.commits, draft.Rows{State: s.state,
+			Tokens: slices.Clip(s.text[s.committed:to]), Next: -1, Skip: s.skipped})
 	}
 	for _, g := range l.groups {
 		if len(g.commits) == 0 {

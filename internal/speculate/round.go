@@ -186,7 +186,7 @@ func (s *Sequence) accept(number int) error {
 	if s.state != nil {
 		s.skipped = s.turn.Skips(l.control)
 		s.group.commits = append(s.group.commits, draft.Rows{
-			State: s.state, Tokens: s.text[from:s.cache.Len()],
+			State: s.state, Tokens: slices.Clip(s.text[from:s.cache.Len()]),
 			Tree: s.tree, Nodes: s.path, Next: next,
 			Pass: &s.group.view, Sequence: number, Skip: s.skipped,
 		})

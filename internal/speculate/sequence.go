@@ -274,6 +274,9 @@ func (s *Sequence) Stats() *Stats { return &s.stats }
 // Cache holds the rows of Text but for its last token, once the prompt has been read.
 func (s *Sequence) Cache() Cache { return s.cache }
 
+// LimitTrees bounds the nodes of trees from the next step on: 1, for plain decoding, to Request.Budget.
+func (s *Sequence) LimitTrees(nodes int) { s.turn.Budget = max(1, min(nodes, s.r.Budget)) }
+
 // Budget is how many nodes the controller allowed the last round's tree, root included: 1 where it
 // decoded plainly.
 func (s *Sequence) Budget() int { return s.turn.Nodes }
