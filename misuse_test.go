@@ -46,7 +46,8 @@ func (d *unruly) Pages() []draft.Pages {
 func (*unruly) Begin(draft.Options) (draft.State, error) { return nothing{}, nil }
 
 func (d *unruly) Commit(rows []draft.Rows) error {
-	if d.rows = rows; d.commit != nil {
+	d.rows = rows
+	if d.commit != nil {
 		d.commit(d)
 	}
 	return nil
@@ -58,7 +59,8 @@ func (d *unruly) Propose(_ context.Context, requests []draft.Request) ([]draft.P
 			requests[i].Tree.Append(node, requests[i].Tree.Token[0], -1)
 		}
 	}
-	if d.requests = requests; d.propose != nil {
+	d.requests = requests
+	if d.propose != nil {
 		d.propose(d)
 	}
 	return make([]draft.Proposal, len(requests)), nil
@@ -142,11 +144,11 @@ func TestUnrulyDrafters(t *testing.T) {
 				t.Errorf("%s: %s has %v, plain decoding %v", name, drafter, got.Tokens, want.Tokens)
 			}
 		}
-		var beside sync.WaitGroup
+		var others sync.WaitGroup
 		for range 2 {
-			beside.Go(func() { check("unruly-"+name, true) })
-			beside.Go(func() { check("plain", false) })
-			beside.Wait()
+			others.Go(func() { check("unruly-"+name, true) })
+			others.Go(func() { check("plain", false) })
+			others.Wait()
 		}
 		check("lookup", false)
 		check("plain", false)
@@ -165,7 +167,9 @@ func TestArgumentsAreTheCallers(t *testing.T) {
 			break
 		}
 		cancel()
-		prompt[i%4], r.PredictTokens[i%3], r.Sampling.LogitBias[i%40] = i%40, i%40, 0.5
+		prompt[i%4] = i % 40
+		r.PredictTokens[i%3] = i % 40
+		r.Sampling.LogitBias[i%40] = 0.5
 	}
 }
 
@@ -231,7 +235,8 @@ func TestSessionsAreApart(t *testing.T) {
 	}
 }
 
-// After Close everything that generates or embeds says that the model is closed, drafters that were not made before too.
+// After Close everything that generates or embeds says that the model is closed, also with drafters that were not made
+// before.
 func TestClosedModel(t *testing.T) {
 	m := open(t, "tiny-qwen3", grove.Options{Threads: 1})
 	if err := m.Close(); err != nil {

@@ -189,8 +189,14 @@ func (c *call) setLimits(o *chatOptions, most int) error {
 	c.logprobsPath = o.TopLogprobs.path
 	c.request.Logprobs = o.Logprobs.value
 	c.request.TopLogprobs = o.TopLogprobs.value
-	if c.request.TopLogprobs > 0 && !c.request.Logprobs {
+	budget, format := o.ReasoningBudget.value, o.ReasoningFormat.value
+	switch {
+	case c.request.TopLogprobs > 0 && !c.request.Logprobs:
 		return o.TopLogprobs.fail("it needs logprobs: true")
+	case budget < -1:
+		return o.ReasoningBudget.fail("%d: want 0 or more tokens, or -1 for no limit", budget)
+	case o.ReasoningFormat.given && !slices.Contains([]string{"", "none", "auto", "deepseek", "deepseek-legacy"}, format):
+		return o.ReasoningFormat.fail("%q: want none, auto or deepseek", format)
 	}
 	return c.setLength(most, 0, &o.MaxCompletionTokens, &o.MaxTokens)
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"os"
 
 	"github.com/grovellm/grove/internal/adapt"
 	"github.com/grovellm/grove/internal/command"
@@ -14,6 +15,7 @@ type adaptCmd struct {
 	Drafter string `short:"d" help:"The drafter (${default})." default:"auto" placeholder:"NAME"`
 	Reset   bool   `help:"Delete what was learned."`
 	Export  string `help:"Write the adapted head to this GGUF file, for --head." placeholder:"FILE"`
+	Force   bool   `short:"f" help:"Replace an existing file."`
 }
 
 func (adaptCmd) Help() string {
@@ -30,6 +32,14 @@ Examples:
 func (cmd *adaptCmd) Run(p *command.Program) error {
 	if cmd.Adapt == "" {
 		return command.Usagef("name the folder of what was learned with --adapt DIR")
+	}
+	if info, err := os.Stat(cmd.Adapt); err != nil || !info.IsDir() {
+		return command.Usagef("--adapt %s: there is no such folder, so nothing was learned in it", cmd.Adapt)
+	}
+	if cmd.Export != "" {
+		if err := command.NewFile(cmd.Export, cmd.Force); err != nil {
+			return err
+		}
 	}
 	m, err := cmd.Open(p)
 	if err != nil {

@@ -118,22 +118,31 @@ func (c *chat) talk() error {
 		}
 		text := strings.TrimSpace(line)
 		answer := text != ""
-		if strings.HasPrefix(text, "/") {
+		if strings.HasPrefix(line, "/") {
 			var leave bool
 			answer, leave = c.command(text)
 			if leave {
 				return nil
 			}
 		} else if answer {
+			if strings.HasPrefix(text, "/") {
+				line = line[1:] // the space that says that it is no command
+			}
 			c.messages = append(c.messages, grove.Message{Role: "user", Content: line})
 		}
 		if !answer {
 			continue
 		}
-		if err := c.answer(); err != nil {
-			if !c.in.interactive() {
-				return err
-			}
+		err = c.answer()
+		if full := new(grove.ContextError); errors.As(err, &full) {
+			err = fmt.Errorf("the conversation has %d tokens with this message, and the context %d: /reset begins a new one, "+
+				"/undo takes the last turn back, --context makes room", full.Need, full.Limit)
+		}
+		switch {
+		case err == nil:
+		case !c.in.interactive():
+			return err
+		default:
 			c.note("%v", err)
 		}
 	}
@@ -253,6 +262,14 @@ func (c *chat) answer() error {
 		return c.p.PrintJSON(c.turn(result, out.all.String()))
 	}
 	out.newline()
+	if result != nil && c.in.interactive() {
+		switch result.Finish {
+		case grove.FinishLength:
+			c.note("[cut off: -n is %d tokens]", c.request.MaxTokens)
+		case grove.FinishContext:
+			c.note("[cut off: the context is full]")
+		}
+	}
 	if c.stats && result != nil {
 		return printStats(c.p.Stderr, c.name, result, nil)
 	}

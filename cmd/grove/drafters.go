@@ -127,6 +127,10 @@ func (cmd *draftersCmd) explainAuto(p *command.Program, m *grove.Model) error {
 	w := command.NewHelpWriter(p.Stdout)
 	w.Paragraph(registry.Auto + ": the default drafter")
 	w.Paragraph(fmt.Sprintf("For %s it is %s.", command.ModelName(m, cmd.Model), text))
+	if inside.Target(m).Auto != "" {
+		w.Paragraph("That was chosen for this model. For others it is the first that can run of a list.")
+		return w.Flush()
+	}
 	var names []string
 	for _, f := range registry.AutoFamilies() {
 		names = append(names, f.Name)

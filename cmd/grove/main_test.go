@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"math"
 	"os"
 	"path/filepath"
@@ -256,5 +257,46 @@ func TestBenchCost(t *testing.T) {
 		if v, ok := rows[1].(map[string]any)[key].(float64); !ok || v <= 0 {
 			t.Errorf("%s is %v", key, rows[1])
 		}
+	}
+}
+
+// What is lost on its way out is a failure, whichever command wrote it and in whichever form.
+func TestLostOutput(t *testing.T) {
+	model := tiny(t)
+	text := filepath.Join(t.TempDir(), "text.txt")
+	if err := os.WriteFile(text, []byte("some text"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"version"}, {"version", "--json"}, {"eval", "-m", model, "--text", text},
+		{"drafters", "-m", model}, {"tokenize", "-m", model, "x"}, {"run", "-m", model, "-n", "3", "x"},
+		{"inspect", "-m", model}, {"help", "run"}} {
+		var err bytes.Buffer
+		code := command.NewProgram(&product, t.Context(), strings.NewReader(""), lost{}, &err).Main(args)
+		if code != 1 || !strings.Contains(err.String(), errLost.Error()) {
+			t.Errorf("%v: status %d: %s", args, code, err.String())
+		}
+	}
+}
+
+var errLost = errors.New("the disk is full")
+
+type lost struct{}
+
+func (lost) Write([]byte) (int, error) { return 0, errLost }
+
+// What was learned is not written over a file that is there.
+func TestAdaptExportsToNewFiles(t *testing.T) {
+	there := tiny(t)
+	code, _, err := runGrove("", "adapt", "-m", there, "--adapt", t.TempDir(), "--export", there)
+	if code != 1 || !strings.Contains(err, "--force") {
+		t.Errorf("status %d: %s", code, err)
+	}
+}
+
+// A line that begins with a space and a slash is a message.
+func TestChatTakesSlashes(t *testing.T) {
+	out := must(t, " /etc/hosts: what is this?\n", "chat", "-m", tiny(t), "-n", "3", "--json")
+	if !strings.Contains(out, `"role":"assistant"`) {
+		t.Errorf("%q", out)
 	}
 }

@@ -109,7 +109,11 @@ func (cmd *serveCmd) Run(p *command.Program) error {
 	if err != nil {
 		return command.Usagef("--cors, --allow-host: %v", err)
 	}
-	l, err := net.Listen("tcp", net.JoinHostPort(cmd.Host, strconv.Itoa(int(cmd.Port))))
+	network := "tcp"
+	if a, err := netip.ParseAddr(cmd.Host); err == nil && a.Is4() {
+		network = "tcp4" // 0.0.0.0 is not [::]
+	}
+	l, err := net.Listen(network, net.JoinHostPort(cmd.Host, strconv.Itoa(int(cmd.Port))))
 	if err != nil {
 		return fmt.Errorf("%w: choose another --host or --port", err)
 	}
@@ -147,7 +151,7 @@ func (cmd *serveCmd) options(log *slog.Logger) (o serve.Options, err error) {
 		Waiting: cmd.Queue, Objectives: cmd.Objective}
 	o.Limits = serve.Limits{Prompts: cmd.MaxPrompts, N: cmd.MaxN, Stops: cmd.MaxStops, MaxTokens: cmd.MaxTokens,
 		Time: cmd.MaxTime}
-	if _, err := netip.ParseAddr(cmd.Host); err != nil && cmd.Host != "" {
+	if _, err := netip.ParseAddr(cmd.Host); err != nil {
 		o.Hosts = append(o.Hosts, cmd.Host)
 	}
 	for name, n := range map[string]int{"--parallel": cmd.Parallel, "--queue": cmd.Queue,
@@ -157,7 +161,7 @@ func (cmd *serveCmd) options(log *slog.Logger) (o serve.Options, err error) {
 		}
 	}
 	for name, n := range map[string]int64{"--max-prompts": int64(cmd.MaxPrompts), "--max-n": int64(cmd.MaxN),
-		"--max-stops": int64(cmd.MaxStops), "--max-time": int64(cmd.MaxTime)} {
+		"--max-stops": int64(cmd.MaxStops), "--max-time": int64(cmd.MaxTime), "--drain": int64(cmd.Drain) + 1} {
 		if n < 1 {
 			return o, command.Usagef("%s %d: want 1 or more", name, n)
 		}
@@ -184,6 +188,8 @@ func (cmd *serveCmd) options(log *slog.Logger) (o serve.Options, err error) {
 		}
 	}
 	switch {
+	case cmd.Host == "":
+		return o, command.Usagef("--host is empty: want an address such as 127.0.0.1, or 0.0.0.0 for all of IPv4")
 	case (cmd.TLSCert == "") != (cmd.TLSKey == ""):
 		return o, command.Usagef("--tls-cert and --tls-key belong together: give both")
 	case cmd.TLSCert != "":

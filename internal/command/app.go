@@ -3,6 +3,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -69,7 +70,19 @@ type Program struct {
 
 // NewProgram returns a program that reads and writes what it is given.
 func NewProgram(a *App, base context.Context, stdin io.Reader, stdout, stderr io.Writer) *Program {
-	return &Program{App: a, Base: base, Stdin: stdin, Stdout: stdout, Stderr: stderr, Globals: new(Globals)}
+	return &Program{App: a, Base: base, Stdin: stdin, Stdout: &output{to: stdout}, Stderr: stderr, Globals: new(Globals)}
+}
+
+// output is standard output. It remembers what could not be written, which commands need not look for.
+type output struct {
+	to  io.Writer
+	err error
+}
+
+func (o *output) Write(b []byte) (n int, err error) {
+	n, err = o.to.Write(b)
+	o.err = cmp.Or(o.err, err)
+	return n, err
 }
 
 // Main parses args, runs the command and returns the exit status.
@@ -78,7 +91,10 @@ func (p *Program) Main(args []string) int {
 	if err == nil && k != nil && c.Instead != nil {
 		if other := c.Instead(p, k.Command()); other != "" {
 			at := slices.Index(args, k.Selected().Name)
-			k, _, err = p.Parse(slices.Concat(args[:at], []string{other}, args[at+1:]))
+			instead, _, err := p.Parse(slices.Concat(args[:at], []string{other}, args[at+1:]))
+			if err == nil { // the other command knows the flags
+				k = instead
+			}
 		}
 	}
 	switch {
@@ -97,7 +113,11 @@ func (p *Program) Main(args []string) int {
 	if err := findCached(k); err != nil {
 		return p.report(k, err)
 	}
-	return p.report(k, k.Run())
+	err = k.Run()
+	if out, ok := p.Stdout.(*output); ok && err == nil && out.err != nil {
+		err = fmt.Errorf("standard output: %w", out.err)
+	}
+	return p.report(k, err)
 }
 
 // Parse reads the command line. The context is nil where help or the version was asked for, and printed.
@@ -134,6 +154,11 @@ func (p *Program) Parse(args []string) (k *kong.Context, c CommandLine, err erro
 	}()
 	if len(args) == 0 {
 		args = []string{"--help"}
+	}
+	for _, arg := range args { // kong would put other bytes in place of them
+		if err := checkText(fmt.Sprintf("the argument %q", arg), arg); err != nil {
+			return nil, c, err
+		}
 	}
 	k, err = parser.Parse(modelArgument(parser, args))
 	return k, c, err

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/alecthomas/kong"
@@ -75,6 +76,8 @@ func (p *Program) report(k *kong.Context, err error) int {
 func whatIsMissing(k *kong.Context, message string) string {
 	rest, ok := strings.CutPrefix(message, "expected ")
 	switch {
+	case k != nil && strings.HasPrefix(message, "unexpected argument ") && k.Selected() != nil && takesModel(k.Selected()):
+		return message + ": quote a text of several words, and name a model with -m"
 	case !ok || k == nil:
 		return message
 	case strings.HasPrefix(rest, "one of "):
@@ -85,6 +88,11 @@ func whatIsMissing(k *kong.Context, message string) string {
 		return "name a command: " + strings.Join(childNames(node), ", ")
 	}
 	return "missing " + strings.Trim(rest, `"`)
+}
+
+// takesModel reports whether a command has -m.
+func takesModel(node *kong.Node) bool {
+	return slices.ContainsFunc(node.Flags, func(f *kong.Flag) bool { return f.Short == 'm' })
 }
 
 // FlagOf is what a user types to set a field of the library.

@@ -13,7 +13,7 @@ import (
 type SampleFlags struct {
 	Temperature       float32  `short:"t" help:"0 takes the most probable token, 1 samples as the model says; 0 to 100 (${default})." default:"${temperature=0}" placeholder:"T" group:"Sampling"`
 	TopK              int      `help:"Sample among the K most probable tokens; 0 means all." default:"0" placeholder:"K" group:"Sampling"`
-	TopP              float32  `help:"Sample among the fewest tokens of total probability P, 0 to 1 (${default})." default:"${topp=1}" placeholder:"P" group:"Sampling"`
+	TopP              float32  `help:"Sample among the fewest tokens that have P together; 0: all (${default})." default:"${topp=1}" placeholder:"P" group:"Sampling"`
 	MinP              float32  `help:"Leave out tokens less than P times as probable as the best, 0 to 1." default:"0" placeholder:"P" group:"Sampling"`
 	RepetitionPenalty float32  `help:"Divide logits of tokens in the text by R, 0 to 100; 1 means none." default:"1" placeholder:"R" group:"Sampling"`
 	PresencePenalty   float32  `help:"Subtract A from the logits of tokens in the text, -1000 to 1000." default:"0" placeholder:"A" group:"Sampling"`

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/grovellm/grove/internal/hub"
 )
 
 // modelArgument lets a model be named either way: a file right behind a command that has -m, and no
@@ -30,7 +32,7 @@ func modelArgument(parser *kong.Kong, args []string) []string {
 	flag := slices.IndexFunc(args[from:end], func(a string) bool {
 		return a == "-m" || a == "--model" || strings.HasPrefix(a, "--model=")
 	}) + from
-	hasFlag := slices.ContainsFunc(node.Flags, func(f *kong.Flag) bool { return f.Short == 'm' })
+	hasFlag := takesModel(node)
 	switch {
 	case hasFlag && flag < from && from < end && (len(node.Positional) == 0 || !node.Positional[0].Required) &&
 		isModel(args[from]):
@@ -48,8 +50,16 @@ func modelArgument(parser *kong.Kong, args []string) []string {
 	return slices.Insert(slices.Delete(slices.Clone(args), flag, flag+used), from, name)
 }
 
-// isModel reports whether a text is the path of a GGUF file, be it there or not, or of a folder with a model.
+// isModel reports whether a text is the path of a GGUF file, be it there or not, of a folder with a model, or the
+// name of a model in the hub's cache.
 func isModel(path string) bool {
+	if name, ok := hub.ParseName(path); ok {
+		if c, err := hub.FromEnv(); err == nil {
+			if _, err := c.Find(name); err == nil {
+				return true
+			}
+		}
+	}
 	if strings.HasSuffix(path, ".gguf") && !strings.ContainsAny(path, " \n") {
 		return true
 	}

@@ -97,6 +97,15 @@ func (b *Progress) End() {
 
 // IsTerminal reports whether f is a terminal.
 func IsTerminal(f any) bool {
-	file, ok := f.(*os.File)
+	file, ok := fileOf(f)
 	return ok && term.IsTerminal(int(file.Fd()))
+}
+
+// fileOf is the file that standard input or output is, if it is one.
+func fileOf(f any) (file *os.File, ok bool) {
+	if o, wrapped := f.(*output); wrapped {
+		f = o.to
+	}
+	file, ok = f.(*os.File)
+	return file, ok
 }

@@ -65,10 +65,15 @@ func readAll(r io.Reader, name string) (string, error) {
 		return "", fmt.Errorf("%s: more than %s: no model reads that much; give a part of it", name, Size(MaxPrompt))
 	}
 	text := string(data)
+	return text, checkText(name, text)
+}
+
+// checkText refuses a text that is not UTF-8.
+func checkText(name, text string) error {
 	for i, r := range text {
 		if _, n := utf8.DecodeRuneInString(text[i:]); r == utf8.RuneError && n == 1 {
-			return "", Usagef("%s: invalid UTF-8 at byte %d: convert the text to UTF-8 first", name, i)
+			return Usagef("%s: invalid UTF-8 at byte %d: convert the text to UTF-8 first", name, i)
 		}
 	}
-	return text, nil
+	return nil
 }

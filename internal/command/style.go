@@ -40,7 +40,7 @@ func (s Style) Title(text string) string { return s.paint("1", text) } // bold
 
 // TerminalSize is that of the terminal w; 0, 0 where w is none.
 func TerminalSize(w io.Writer) (width, height int) {
-	if f, ok := w.(*os.File); ok && IsTerminal(f) {
+	if f, ok := fileOf(w); ok && IsTerminal(f) {
 		if width, height, err := term.GetSize(int(f.Fd())); err == nil && width > 0 && height > 0 {
 			return width, height
 		}

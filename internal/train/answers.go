@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -196,8 +197,11 @@ func (s *Server) firstModel(ctx context.Context) (string, error) {
 			ID string `json:"id"`
 		} `json:"data"`
 	}
-	if err := s.post(ctx, "/v1/models", nil, &list); err != nil {
-		return "", err
+	if u, err := url.Parse(s.URL); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return "", fmt.Errorf("%q is no address of a server: want one such as http://localhost:8080", s.URL)
+	}
+	if _, err := s.send(ctx, s.base()+"/v1/models", nil, &list); err != nil { // it is there from the beginning
+		return "", fmt.Errorf("the server that answers: %w", err)
 	}
 	if len(list.Data) == 0 {
 		return "", fmt.Errorf("%s serves no model", s.URL)
@@ -205,15 +209,18 @@ func (s *Server) firstModel(ctx context.Context) (string, error) {
 	return list.Data[0].ID, nil
 }
 
+// base is the address without /v1.
+func (s *Server) base() string { return strings.TrimSuffix(strings.TrimSuffix(s.URL, "/"), "/v1") }
+
 // post sends a request, a GET where it is nil, again while the server is busy, and decodes the
 // reply.
 func (s *Server) post(ctx context.Context, path string, request, reply any) error {
-	url, attempts := strings.TrimSuffix(strings.TrimSuffix(s.URL, "/"), "/v1")+path, s.Attempts
+	attempts := s.Attempts
 	if attempts == 0 {
 		attempts = 8
 	}
 	for try := 1; ; try++ {
-		wait, err := s.send(ctx, url, request, reply)
+		wait, err := s.send(ctx, s.base()+path, request, reply)
 		if err == nil || wait < 0 || try == attempts || ctx.Err() != nil {
 			return err
 		}

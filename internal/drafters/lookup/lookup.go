@@ -46,7 +46,7 @@ next to nothing, and is at its best where the output repeats its input: edits, q
 		Paper:   "Prompt lookup decoding (Saxena, 2023); SAM decoding, arXiv 2411.10666, uses a suffix automaton too",
 		Options: &o,
 		Auto:    "lookup",
-		Rank:    7,
+		Rank:    9,
 		New: func(options string, _ registry.Modifiers, _ registry.Target) (draft.Drafter, error) {
 			o := Default()
 			if err := option.Parse(options, &o); err != nil {
