@@ -165,8 +165,8 @@ func init() {
 				return nil, err
 			}
 			h, err := headfile.Load(file, &offsetsKind, target,
-				func(s headfile.Shape, w model.Weights, _ []int32, m *model.Network) (*offsetsHead, error) {
-					return newOffsetsHead(*s.(*offsets), w, m)
+				func(c offsets, w model.Weights, _ []int32, m *model.Network) (*offsetsHead, error) {
+					return newOffsetsHead(c, w, m)
 				})
 			if err != nil {
 				return nil, err

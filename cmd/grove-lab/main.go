@@ -14,6 +14,7 @@ import (
 )
 
 //go:generate go run . help --write ../../docs
+//go:generate go run . picture ../../docs/tree.svg
 
 func main() {
 	os.Exit(command.NewProgram(&lab, context.Background(), os.Stdin, os.Stdout, os.Stderr).Main(os.Args[1:]))
@@ -23,12 +24,13 @@ func main() {
 type labCommands struct {
 	command.Globals
 
-	Check  checkCmd    `cmd:"" group:"measure" help:"Search for cases in which speculation changes the text."`
-	Report reportCmd   `cmd:"" group:"measure" help:"Run the papers' experiments on a model, and write a page about them."`
-	Tables tablesCmd   `cmd:"" group:"measure" help:"Measure all tables of docs/benchmarks anew."`
-	Train  trainOwnCmd `cmd:"" group:"models" help:"Train the models that are part of grove."`
-	Pad    padCmd      `cmd:"" group:"models" help:"Write a GGUF file that costs as much to run as a larger model."`
-	Synth  synthCmd    `cmd:"" group:"models" help:"Write a model of random weights."`
+	Check   checkCmd    `cmd:"" group:"measure" help:"Search for cases in which speculation changes the text."`
+	Report  reportCmd   `cmd:"" group:"measure" help:"Run the papers' experiments on a model, and write a page about them."`
+	Tables  tablesCmd   `cmd:"" group:"measure" help:"Measure all tables of docs/benchmarks anew."`
+	Picture pictureCmd  `cmd:"" group:"measure" help:"Draw tree speculation as an SVG."`
+	Train   trainOwnCmd `cmd:"" group:"models" help:"Train the models that are part of grove."`
+	Pad     padCmd      `cmd:"" group:"models" help:"Write a GGUF file that costs as much to run as a larger model."`
+	Synth   synthCmd    `cmd:"" group:"models" help:"Write a model of random weights."`
 
 	Help       command.HelpCmd       `cmd:"" group:"help" help:"Explain grove-lab, or a command."`
 	Version    command.VersionCmd    `cmd:"" group:"help" help:"Print the version."`

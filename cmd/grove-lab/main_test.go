@@ -4,9 +4,12 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"encoding/xml"
+	"io"
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -70,7 +73,8 @@ func TestHelp(t *testing.T) {
 	}
 	dir := t.TempDir()
 	must(t, "help", "--write", dir)
-	for _, name := range []string{"lab.md", "grove-lab.1"} {
+	must(t, "picture", filepath.Join(dir, "tree.svg"))
+	for _, name := range []string{"lab.md", "grove-lab.1", "tree.svg"} {
 		want, err := os.ReadFile(filepath.Join(dir, name))
 		if err != nil {
 			t.Fatal(err)
@@ -210,5 +214,25 @@ func TestBadInput(t *testing.T) {
 				t.Errorf("grove-lab %s: the message does not say %q:\n%s", c.args, want, err)
 			}
 		}
+	}
+}
+
+// The picture is XML that a browser shows by itself, and small.
+func TestPicture(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "a.svg")
+	must(t, "picture", file, "-d", "eagle3", "-t", "0.9", "--seed", "3", "x < y && \"é\" {\n\t")
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for d := xml.NewDecoder(bytes.NewReader(data)); ; {
+		if _, err := d.Token(); err == io.EOF {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if bad := regexp.MustCompile("href|<script|NaN").Find(data); len(data) > 60<<10 || bad != nil {
+		t.Errorf("a picture of %d bytes with %q:\n%.1000s", len(data), bad, data)
 	}
 }

@@ -162,7 +162,6 @@ func TestBadInput(t *testing.T) {
 		{"bench", "", 2, "name a command: cost, spec, adapt, serve, memory"},
 		{"--json", "", 2, "name a command: run, chat"},
 		{"demo -m M -d magic x", "", 2, "--drafter \"magic\": there is no|grove drafters"},
-		{"demo -m M --svg " + filepath.Join(dir, "no", "x.svg"), "", 1, "no folder"},
 		{"bench memory plain --prompt none.jsonl", "", 1, "none.jsonl|Check the name"},
 		{"inspect " + truncated, "", 1, "truncated.gguf"},
 		{"inspect " + text, "", 1, "text.txt|neither a GGUF, a safetensors nor"},

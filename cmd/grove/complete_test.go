@@ -1,9 +1,6 @@
 package main
 
 import (
-	"encoding/xml"
-	"errors"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,18 +12,6 @@ import (
 
 	"github.com/grovellm/grove/internal/command"
 )
-
-func checkXML(t *testing.T, data []byte) {
-	t.Helper()
-	d := xml.NewDecoder(strings.NewReader(string(data)))
-	for {
-		if _, err := d.Token(); errors.Is(err, io.EOF) {
-			return
-		} else if err != nil {
-			t.Fatalf("%v in\n%.2000s", err, data)
-		}
-	}
-}
 
 // A command line can be typed from its completions: every beginning of each of its words leads
 // there, and nothing is offered that does not begin as the word does.

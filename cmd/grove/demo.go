@@ -19,7 +19,6 @@ type demoCmd struct {
 	Prompt    string `arg:"" optional:"" help:"The prompt; default: the beginning of a Go test."`
 	MaxTokens int    `short:"n" help:"Generate at most N tokens (${default})." default:"128" placeholder:"N"`
 	All       bool   `help:"Compare all drafters, with grove's model padded and as it is."`
-	SVG       string `name:"svg" help:"Draw the first rounds as an animated SVG into this file." placeholder:"FILE"`
 	Drafter   string `short:"d" help:"What proposes the trees (see grove drafters)." default:"auto" placeholder:"NAME" group:"Speculation"`
 	Budget    int    `short:"b" help:"Maximum nodes of a draft tree, 2 to 4096, root included." default:"0" placeholder:"N" group:"Speculation"`
 
@@ -38,8 +37,7 @@ size. The prompt is one that is easy to continue, and the trees have 12 nodes. -
 Examples:
     grove demo
     grove demo --all
-    grove demo -m FILE --draft-model SMALL "def fibonacci(n):"
-    grove demo --svg tree.svg`
+    grove demo -m FILE --draft-model SMALL "def fibonacci(n):"`
 }
 
 // The demonstration of grove's model: its size, and its trees. Whole trees of this size pay on two
@@ -75,9 +73,6 @@ func (cmd *demoCmd) Run(p *command.Program) error {
 	}
 	if cmd.Prompt == "" {
 		cmd.Prompt = demoPrompt
-	}
-	if cmd.SVG != "" {
-		return cmd.picture(p, r)
 	}
 	if own {
 		cmd.Pad = demoPad
@@ -212,7 +207,7 @@ func (d *demo) report(c *comparison) error {
 	d.say("%.0f%% of the text repeats runs of 4 tokens, which makes drafting easier.\n", 100*repeats(c.Plain.Tokens))
 	if accepted := len(d.best.path) - 1; accepted > 0 {
 		d.say("A pass that accepted %d of %d drafted tokens (marked *); the model added %q:\n",
-			accepted, d.best.tree.Len()-1, tokenText(d.m)(d.best.next))
+			accepted, d.best.tree.Len()-1, command.TokenText(d.m)(d.best.next))
 		view := newTreeView(d.p, d.m)
 		view.w, view.style = d.p.Stdout, style
 		view.draw(&d.best.tree, d.best.path)

@@ -91,8 +91,7 @@ func TestHelp(t *testing.T) {
 func TestDocsAreCurrent(t *testing.T) {
 	dir := t.TempDir()
 	must(t, "", "help", "--write", dir)
-	must(t, "", "demo", "--svg", filepath.Join(dir, "tree.svg"))
-	for _, name := range []string{"cli.md", "grove.1", "tree.svg"} {
+	for _, name := range []string{"cli.md", "grove.1"} {
 		want, err := os.ReadFile(filepath.Join(dir, name))
 		if err != nil {
 			t.Fatal(err)
@@ -118,20 +117,6 @@ func TestDocsAreCurrent(t *testing.T) {
 	}
 	if !strings.Contains(man, `\-\-max\-tokens=N`) {
 		t.Errorf("the manual page has no flags:\n%.2000s", man)
-	}
-}
-
-// The picture is XML that a browser shows by itself, and small.
-func TestPicture(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "a.svg")
-	must(t, "", "demo", "--svg", file, "-d", "eagle3", "-t", "0.9", "--seed", "3", "x < y && \"é\" {\n\t")
-	data, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	checkXML(t, data)
-	if bad := regexp.MustCompile("href|<script|NaN").Find(data); len(data) > 60<<10 || bad != nil {
-		t.Errorf("a picture of %d bytes with %q:\n%.1000s", len(data), bad, data)
 	}
 }
 

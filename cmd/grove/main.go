@@ -12,7 +12,6 @@ import (
 )
 
 //go:generate go run . help --write ../../docs
-//go:generate go run . demo --svg ../../docs/tree.svg
 
 func main() {
 	os.Exit(command.NewProgram(&product, context.Background(), os.Stdin, os.Stdout, os.Stderr).Main(os.Args[1:]))

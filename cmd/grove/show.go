@@ -23,16 +23,7 @@ type treeView struct {
 
 func newTreeView(p *command.Program, m *grove.Model) *treeView {
 	width, _ := command.TerminalSize(p.Stderr)
-	return &treeView{w: p.Stderr, text: tokenText(m), style: p.Style(p.Stderr), width: width}
-}
-
-// tokenText returns the text of single tokens.
-func tokenText(m *grove.Model) func(int32) string {
-	t := m.Tokenizer()
-	if t == nil {
-		return func(token int32) string { return fmt.Sprint(token) }
-	}
-	return func(token int32) string { return strings.ToValidUTF8(t.Piece(token), "\uFFFD") }
+	return &treeView{w: p.Stderr, text: command.TokenText(m), style: p.Style(p.Stderr), width: width}
 }
 
 // round draws one.

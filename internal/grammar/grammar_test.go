@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/grovellm/grove/internal/lab/grammars"
 	"pgregory.net/rapid"
 )
 
@@ -29,11 +30,11 @@ func unambiguous(t *rapid.T, err error) {
 // only way on.
 func TestMaskIsEveryAllowedToken(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		g, err := GBNF(Random(draw(t)))
+		g, err := GBNF(grammars.Random(draw(t)))
 		if err != nil {
 			t.Skip(err)
 		}
-		pieces := RandomVocab(rapid.IntRange(1, 40).Draw(t, "tokens"), draw(t))
+		pieces := grammars.Vocab(rapid.IntRange(1, 40).Draw(t, "tokens"), draw(t))
 		v := NewVocab(pieces)
 		s, err := g.Start()
 		for range 12 {

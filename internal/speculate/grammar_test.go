@@ -8,13 +8,14 @@ import (
 
 	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/grammar"
+	"github.com/grovellm/grove/internal/lab/grammars"
 	"github.com/grovellm/grove/sample"
 )
 
 // Text that the grammar forces is drafted, and no tree that is verified has a node that the grammar
 // forbids. With and without a controller most tokens come without a pass of their own.
 func TestForcedTextIsDrafted(t *testing.T) {
-	pieces := grammar.RandomVocab(9, func(int) int { return 0 })
+	pieces := grammars.Vocab(9, func(int) int { return 0 })
 	g, err := grammar.GBNF(`root ::= ("abcdabcd" [ab]){12}`)
 	if err != nil {
 		t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/internal/grammar"
+	"github.com/grovellm/grove/internal/lab/grammars"
 	"github.com/grovellm/grove/sample"
 	"github.com/grovellm/grove/tree"
 	"pgregory.net/rapid"
@@ -243,11 +244,11 @@ func mask(r Request, place *grammar.State, logits []float32) (any bool, err erro
 // randomGrammar is a grammar over the toy's tokens; nil now and then.
 func randomGrammar(r *rapid.T, vocab int, end func(int32) bool) *grammar.Constraint {
 	intn := func(n int) int { return rapid.IntRange(0, n-1).Draw(r, "n") }
-	g, err := grammar.GBNF(grammar.Random(intn))
+	g, err := grammar.GBNF(grammars.Random(intn))
 	if err != nil || intn(2) == 0 {
 		return nil
 	}
-	pieces := grammar.RandomVocab(vocab, intn)
+	pieces := grammars.Vocab(vocab, intn)
 	for token := range pieces {
 		if end != nil && end(int32(token)) {
 			pieces[token] = nil

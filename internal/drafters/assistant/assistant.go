@@ -9,15 +9,6 @@ import (
 	"github.com/grovellm/grove/internal/kernels/par"
 )
 
-// usual is the tree without tree=.
-const usual = "dynamic"
-
-// options are those of the usual tree.
-type options struct {
-	Tree string `draft:"tree" help:"dynamic, best-first, linear, fixed or dynatree; each has the options of the drafter of that name"`
-	grow.Dynamic
-}
-
 func init() {
 	registry.Register(registry.Family{
 		Name: arch, Help: "an assistant of Gemma 4: dynamic trees",
@@ -25,10 +16,10 @@ func init() {
 from the target's last hidden state, and on from their own states. Trees are EAGLE-2's dynamic trees; tree= names
 others, linear the chains of other engines.`,
 		Paper: "Gemma 4 (Google, 2026)",
-		Needs: "a Gemma 4 model and its assistant", Options: &options{Tree: usual, Dynamic: grow.DefaultDynamic()},
+		Needs: "a Gemma 4 model and its assistant", Options: new(grow.DefaultHeadOptions()),
 		Modifiers: registry.NetworkModifiers, Auto: arch + ":tree=best-first+text", Rank: 4, PaperOptions: "tree=linear",
 		New: func(text string, mods registry.Modifiers, of registry.Target) (draft.Drafter, error) {
-			p, err := grow.Parse(text, "tree", usual)
+			p, err := grow.ParseHead(text)
 			if err != nil {
 				return nil, err
 			}

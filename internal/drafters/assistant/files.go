@@ -35,8 +35,8 @@ func (c *Config) Common() headfile.Common {
 
 // Open loads an assistant for a target, once for all drafters of the target.
 func Open(h registry.Head, of registry.Target) (*Network, error) {
-	build := func(s headfile.Shape, w model.Weights, _ []int32, m *model.Network) (*Network, error) {
-		return NewNetwork(*s.(*Config), w, m)
+	build := func(c Config, w model.Weights, _ []int32, m *model.Network) (*Network, error) {
+		return NewNetwork(c, w, m)
 	}
 	return headfile.Load(h, &kind, of, build)
 }

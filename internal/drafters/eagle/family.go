@@ -12,15 +12,6 @@ import (
 	"github.com/grovellm/grove/internal/heads/headfile"
 )
 
-// usual is the papers' tree.
-const usual = "dynamic"
-
-// options are those of the papers' tree.
-type options struct {
-	Tree string `draft:"tree" help:"dynamic, best-first, linear, fixed or dynatree; each has the options of the drafter of that name"`
-	grow.Dynamic
-}
-
 func init() {
 	for _, f := range []struct {
 		name, help, about, paper, needs string
@@ -36,13 +27,13 @@ states. Trees are EAGLE-2's dynamic trees; tree= names others.`,
 states. Trees are EAGLE-2's dynamic trees; tree= names others.`,
 			"EAGLE, arXiv 2401.15077; EAGLE-2, arXiv 2406.16858", "an EAGLE-1 or EAGLE-2 head", 2, 5},
 	} {
-		o := options{Tree: usual, Dynamic: grow.DefaultDynamic()}
+		o := grow.DefaultHeadOptions()
 		family := registry.Family{
 			Name: f.name, Help: f.help, About: f.about, Paper: f.paper, Needs: f.needs, Options: &o,
 			Modifiers: registry.RoutedModifiers, Auto: f.name + ":tree=best-first+text", Rank: f.rank,
 		}
 		family.New = func(text string, mods registry.Modifiers, target registry.Target) (draft.Drafter, error) {
-			p, err := grow.Parse(text, "tree", usual)
+			p, err := grow.ParseHead(text)
 			if err != nil {
 				return nil, err
 			}

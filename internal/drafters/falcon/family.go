@@ -17,9 +17,6 @@ type options struct {
 	grow.Dynamic
 }
 
-// usual is the tree without tree=.
-const usual = "dynamic"
-
 // staticTree is the authors' tree for k = 2: the most probable children of each node, by levels.
 // The release lists 166 nodes, one of them twice; the root is one more.
 var staticTree = grow.Static{Children: [][]int{
@@ -41,10 +38,10 @@ tokens. Further passes begin k levels deeper, from the head's own states: of k l
 EAGLE-2's dynamic trees; tree= names others.`,
 		Paper: "Falcon: Faster and Parallel Inference of Large Language Models Through Enhanced " +
 			"Semi-Autoregressive Drafting and Custom-Designed Decoding Tree, AAAI 2025",
-		Needs: "a Falcon head", Options: &options{Tree: usual, Dynamic: grow.DefaultDynamic()},
+		Needs: "a Falcon head", Options: &options{Tree: "dynamic", Dynamic: grow.DefaultDynamic()},
 		Modifiers: registry.NetworkModifiers, Auto: "falcon:tree=best-first+text", Rank: 9, PaperOptions: "tree=static",
 		New: func(text string, mods registry.Modifiers, target registry.Target) (draft.Drafter, error) {
-			p, err := grow.Parse(text, "tree", usual, static)
+			p, err := grow.ParseHead(text, static)
 			if err != nil {
 				return nil, err
 			}

@@ -41,8 +41,8 @@ func (c *Config) Common() headfile.Common {
 // Open loads a head for a target, whose embedding, norm and output matrix it uses, once for all
 // drafters of the target.
 func Open(h registry.Head, target registry.Target) (*Network, error) {
-	build := func(s headfile.Shape, w model.Weights, _ []int32, m *model.Network) (*Network, error) {
-		return NewNetwork(*s.(*Config), w, m)
+	build := func(c Config, w model.Weights, _ []int32, m *model.Network) (*Network, error) {
+		return NewNetwork(c, w, m)
 	}
 	return headfile.Load(h, &kind, target, build)
 }

@@ -73,13 +73,22 @@ func kind[O any](k Kind, defaults func() O, of func(*O) Parsed) Kind {
 	return k
 }
 
-// Parse reads a text in which key=NAME names one of Kinds or of more, or without it the one that is
-// usual, and everything else is that kind's options.
-func Parse(text, key, usual string, more ...Kind) (Parsed, error) {
-	name := usual
+// HeadOptions are those of drafters with a head, at their usual tree: the papers'.
+type HeadOptions struct {
+	Tree string `draft:"tree" help:"dynamic, best-first, linear, fixed or dynatree; each has the options of the drafter of that name"`
+	Dynamic
+}
+
+// DefaultHeadOptions are the options where a text names none.
+func DefaultHeadOptions() HeadOptions { return HeadOptions{Tree: "dynamic", Dynamic: DefaultDynamic()} }
+
+// ParseHead reads a text in which tree=NAME names one of Kinds or of more, or without it the usual one, and everything
+// else is that kind's options.
+func ParseHead(text string, more ...Kind) (Parsed, error) {
+	name := DefaultHeadOptions().Tree
 	var rest []string
 	for part := range strings.SplitSeq(text, ",") {
-		if k, value, _ := strings.Cut(part, "="); strings.TrimSpace(k) == key {
+		if k, value, _ := strings.Cut(part, "="); strings.TrimSpace(k) == "tree" {
 			name = strings.TrimSpace(value)
 		} else {
 			rest = append(rest, part)
@@ -92,5 +101,5 @@ func Parse(text, key, usual string, more ...Kind) (Parsed, error) {
 		}
 		names = append(names, k.Name)
 	}
-	return Parsed{}, fmt.Errorf("%s=%q: want one of %s", key, name, strings.Join(names, ", "))
+	return Parsed{}, fmt.Errorf("tree=%q: want one of %s", name, strings.Join(names, ", "))
 }

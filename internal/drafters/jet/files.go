@@ -48,10 +48,7 @@ func (c *Config) Common() headfile.Common {
 // Open loads a head for a target, whose embedding and output head it uses unless it has its own. A
 // head is loaded once for all drafters of a target.
 func Open(h registry.Head, target registry.Target) (*Network, error) {
-	build := func(s headfile.Shape, w model.Weights, tokens []int32, m *model.Network) (*Network, error) {
-		return NewNetwork(*s.(*Config), w, tokens, m)
-	}
-	return headfile.Load(h, &kind, target, build)
+	return headfile.Load(h, &kind, target, NewNetwork)
 }
 
 // FileArch is the architecture that a GGUF file names.

@@ -45,10 +45,7 @@ func (c *Config) Common() headfile.Common {
 // Open loads heads for a target, of which they use what they have not of their own, once for all
 // drafters of the target.
 func Open(h registry.Head, target registry.Target) (*Network, error) {
-	build := func(s headfile.Shape, w model.Weights, tokens []int32, m *model.Network) (*Network, error) {
-		return NewNetwork(*s.(*Config), w, tokens, m)
-	}
-	return headfile.Load(h, &kind, target, build)
+	return headfile.Load(h, &kind, target, NewNetwork)
 }
 
 // FileArch is the architecture that a GGUF file names.

@@ -14,15 +14,6 @@ import (
 	"github.com/grovellm/grove/internal/heads/headfile"
 )
 
-// usual is the tree without tree=.
-const usual = "dynamic"
-
-// options are those of the usual tree.
-type options struct {
-	Tree string `draft:"tree" help:"dynamic, best-first, linear, fixed or dynatree; each has the options of the drafter of that name"`
-	grow.Dynamic
-}
-
 func init() {
 	registry.Register(registry.Family{
 		Name: "mtp", Help: "a layer for multi-token prediction: dynamic trees",
@@ -31,10 +22,10 @@ drafts on from its own states. A target that has one in its file needs no other 
 trees; tree= names others, linear the chains of other engines.`,
 		Paper: "Better & Faster Large Language Models via Multi-token Prediction, arXiv 2404.19737; " +
 			"MiMo, arXiv 2505.07608",
-		Needs: "a target with an MTP layer, or an MTP head", Options: &options{Tree: usual, Dynamic: grow.DefaultDynamic()},
+		Needs: "a target with an MTP layer, or an MTP head", Options: new(grow.DefaultHeadOptions()),
 		Modifiers: registry.RoutedModifiers, Auto: "mtp:tree=best-first+text", Rank: 5, PaperOptions: "tree=linear",
 		New: func(text string, mods registry.Modifiers, target registry.Target) (draft.Drafter, error) {
-			p, err := grow.Parse(text, "tree", usual)
+			p, err := grow.ParseHead(text)
 			if err != nil {
 				return nil, err
 			}

@@ -53,10 +53,7 @@ func As(c eagle.Config) headfile.Shape { return &Config{c} }
 
 // Open loads a head for a target, once for all drafters of the target.
 func Open(h registry.Head, target registry.Target) (*eagle.Network, error) {
-	build := func(s headfile.Shape, w model.Weights, tokens []int32, m *model.Network) (*eagle.Network, error) {
-		return NewNetwork(*s.(*Config), w, tokens, m)
-	}
-	return headfile.Load(h, &kind, target, build)
+	return headfile.Load(h, &kind, target, NewNetwork)
 }
 
 // FileArch is the architecture that a GGUF file names.

@@ -262,9 +262,9 @@ type opened struct {
 	name string
 }
 
-// Load opens a head of a kind for a target: build makes it, once for all drafters of the target.
-func Load[H any](h registry.Head, kind *Kind, target registry.Target,
-	build func(s Shape, w model.Weights, tokens []int32, target *model.Network) (H, error)) (H, error) {
+// Load opens a head of a kind, whose shapes are *C, for a target: build makes it, once for all drafters of the target.
+func Load[C, H any](h registry.Head, kind *Kind, target registry.Target,
+	build func(c C, w model.Weights, tokens []int32, target *model.Network) (H, error)) (H, error) {
 	v, err := target.Shared.Get(opened{kind, h.Name}, func() (any, error) {
 		m := target.Model
 		if m == nil {
@@ -277,7 +277,7 @@ func Load[H any](h registry.Head, kind *Kind, target registry.Target,
 				return none, err
 			}
 			w := model.NewLoader(f.Weights, f.Shape.FileArch())
-			head, err := build(f.Shape, w, f.Tokens, &m.Network)
+			head, err := build(*any(f.Shape).(*C), w, f.Tokens, &m.Network)
 			if err != nil {
 				return none, err
 			}

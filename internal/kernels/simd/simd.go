@@ -18,12 +18,13 @@
 // # Layout
 //
 // Wrappers that check lengths, and the portable code, are in files by subject; dispatch_amd64.go,
-// dispatch_arm64.go and dispatch_noasm.go choose the level. The assembly is generated: see _asm,
-// and _neon beside this package.
+// dispatch_arm64.go and dispatch_noasm.go choose the level. These are generated (see _dispatch), and so is the
+// assembly: see _asm, and _neon beside this package.
 //
 // A destination may be the very slice that an operand is, and must not overlap it otherwise.
 package simd
 
+//go:generate go run ./_dispatch
 //go:generate go run -C _asm .
 //go:generate go run -C ../_neon ./simd
 

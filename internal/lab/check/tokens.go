@@ -10,6 +10,7 @@ import (
 	"github.com/grovellm/grove/internal/drafters/textstore"
 	"github.com/grovellm/grove/internal/grammar"
 	"github.com/grovellm/grove/internal/kernels/cpu"
+	"github.com/grovellm/grove/internal/lab/grammars"
 	"github.com/grovellm/grove/internal/nn"
 	"github.com/grovellm/grove/internal/speculate"
 	"github.com/grovellm/grove/sample"
@@ -96,11 +97,11 @@ func randomScript(rng *rand.Rand, v *variant) script {
 // randomGrammar draws a grammar and texts of the tokens; nil where the grammar has no text. Tokens
 // that end a text have none.
 func randomGrammar(rng *rand.Rand, vocab int, end func(int32) bool) *grammar.Constraint {
-	g, err := grammar.GBNF(grammar.Random(rng.IntN))
+	g, err := grammar.GBNF(grammars.Random(rng.IntN))
 	if err != nil {
 		return nil
 	}
-	pieces := grammar.RandomVocab(vocab, rng.IntN)
+	pieces := grammars.Vocab(vocab, rng.IntN)
 	first := map[string]int32{}
 	for i, piece := range pieces {
 		if end != nil && end(int32(i)) {

@@ -117,21 +117,6 @@ func (m *Mix) locate(r uint64) (set, at int) {
 	return int(c.set), int((w*uint64(m.length) + shift) % uint64(s.Len()))
 }
 
-// Epochs is how often each set has been read, by name, when rows were dealt.
-func (m *Mix) Epochs(rows uint64) map[string]float64 {
-	e := map[string]float64{}
-	for i, s := range m.sets {
-		n := rows / cycleRows * m.share[i]
-		for _, c := range m.slots[:rows%cycleRows] {
-			if int(c.set) == i {
-				n++
-			}
-		}
-		e[s.Name] += float64(n) * float64(m.length) / float64(s.Len())
-	}
-	return e
-}
-
 // Fingerprint tells what is dealt apart from what other text, weights, lengths or seeds give: a
 // checkpoint keeps it, so that no run goes on with other data unnoticed.
 func (m *Mix) Fingerprint() string {

@@ -1,4 +1,4 @@
-// An animated picture of tree speculation, drawn from a run: docs/tree.svg is what grove demo --svg
+// An animated picture of tree speculation, drawn from a run: docs/tree.svg is what grove-lab picture
 // docs/tree.svg writes.
 
 package main
@@ -19,13 +19,20 @@ import (
 	"github.com/grovellm/grove/tree"
 )
 
-// pictureRequest is what is drawn of grove's model where no prompt is given: drafts of the draft
-// model alone, which branch.
-var pictureRequest = grove.Request{
-	Sampling: grove.Sampling{Temperature: 0.6, TopP: 0.95}, Drafter: "best-first:depth=5", Budget: 14,
+type pictureCmd struct {
+	command.ModelFlags
+
+	Out     string `arg:"" help:"SVG file to write."`
+	Prompt  string `arg:"" optional:"" help:"The prompt (${default})." default:"// Close closes the"`
+	Drafter string `short:"d" help:"What proposes the trees; by default the draft model alone, whose drafts branch." default:"best-first:depth=5" placeholder:"NAME" group:"Speculation"`
+	Budget  int    `short:"b" help:"Maximum nodes of a draft tree, root included (${default})." default:"14" placeholder:"N" group:"Speculation"`
+
+	command.SampleFlags `kong:"embed,set='temperature=0.6',set='topp=0.95'"`
 }
 
-const picturePrompt = "// Close closes the"
+func (pictureCmd) Help() string {
+	return "Draws the first rounds of a text as an animated SVG: docs/tree.svg is one.\n\nExample:\n    grove-lab picture tree.svg"
+}
 
 // pictureRounds is how many rounds are drawn.
 const pictureRounds = 4
@@ -37,16 +44,14 @@ type drawnRound struct {
 	next int32
 }
 
-// picture decodes the first rounds and draws them. What the controller decides depends on the
+// Run decodes the first rounds and draws them. What the controller decides depends on the
 // clock, so it is left out: the same request makes the same picture.
-func (cmd *demoCmd) picture(p *command.Program, r grove.Request) error {
-	if cmd.Prompt == demoPrompt && cmd.Model == "" {
-		cmd.Prompt = picturePrompt
-		r.Sampling = pictureRequest.Sampling
-		r.Drafter = pictureRequest.Drafter
-		r.Budget = pictureRequest.Budget
+func (cmd *pictureCmd) Run(p *command.Program) error {
+	sampling, err := cmd.Sampling()
+	if err != nil {
+		return err
 	}
-	if err := command.NewFile(cmd.SVG, true); err != nil {
+	if err := command.NewFile(cmd.Out, true); err != nil {
 		return err
 	}
 	ctx, stop := p.Context()
@@ -56,13 +61,10 @@ func (cmd *demoCmd) picture(p *command.Program, r grove.Request) error {
 		return err
 	}
 	defer p.Close(m)
-	if r.Budget == 0 {
-		r.Budget = 14
-	}
-	if r.Drafter == registry.Plain {
+	if cmd.Drafter == registry.Plain {
 		return command.Usagef("--drafter plain drafts no trees: name another")
 	}
-	r.Uncontrolled, r.MaxTokens = true, 256
+	r := grove.Request{Sampling: sampling, Drafter: cmd.Drafter, Budget: cmd.Budget, Uncontrolled: true, MaxTokens: 256}
 	var rounds []*drawnRound
 	inside.RequestOptionsOf(&r).OnRound = func(q inside.Round) {
 		d := &drawnRound{path: append([]int32(nil), q.Path...), next: q.Next}
@@ -84,10 +86,10 @@ func (cmd *demoCmd) picture(p *command.Program, r grove.Request) error {
 	if len(rounds) == 0 {
 		return fmt.Errorf("the text ended before a tree was drafted: try another prompt or --seed")
 	}
-	if err := os.WriteFile(cmd.SVG, []byte(drawSVG(cmd.Prompt, rounds, tokenText(m))), 0o666); err != nil {
+	if err := os.WriteFile(cmd.Out, []byte(drawSVG(cmd.Prompt, rounds, command.TokenText(m))), 0o666); err != nil {
 		return err
 	}
-	fmt.Fprintln(p.Stdout, cmd.SVG)
+	fmt.Fprintln(p.Stdout, cmd.Out)
 	return nil
 }
 
