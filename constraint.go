@@ -59,6 +59,9 @@ func (m *Model) constraint(r *Request) (*grammar.Constraint, error) {
 			field = "Tools"
 		}
 		for _, tool := range r.Tools.List {
+			if !callform.IsName(tool.Name) {
+				return nil, optionf("Tools", "a tool is named %q: want letters, digits, _, - and .", tool.Name)
+			}
 			source.Tools = append(source.Tools, grammar.Tool(tool))
 		}
 		source.Form = callform.Of(r.Tools.Form)

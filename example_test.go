@@ -2,6 +2,7 @@ package grove_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"log"
 	"os"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/grovellm/grove"
+	"github.com/grovellm/grove/chat"
 	"github.com/grovellm/grove/internal/model/synth"
 	"github.com/grovellm/grove/models"
 )
@@ -125,4 +127,45 @@ func ExampleSession() {
 	// Output:
 	// false
 	// true
+}
+
+// A conversation with tools is laid out with their descriptions, generated with the form in which the model writes
+// calls, and read in that form again.
+func ExampleTools() {
+	m, err := grove.OpenGGUF("target", models.Target(), grove.Options{ChatTemplate: "{{ tools }}" +
+		"{% for m in messages %}{{ m.content }}{% for c in m.tool_calls %}" +
+		"<tool_call>{{ c.function | tojson }}</tool_call>{% endfor %}{% endfor %}"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer m.Close()
+	layout, err := m.Layout()
+	if err != nil {
+		log.Fatal(err)
+	}
+	form, err := layout.CallForm()
+	if err != nil {
+		log.Fatal(err)
+	}
+	const parameters = `{"type": "object", "properties": {"celsius": {"type": "integer", "maximum": 99}}, "required": ["celsius"]}`
+	described := `[{"type": "function", "function": {"name": "heat", "parameters": ` + parameters + `}}]`
+	prompt, err := layout.Encode([]grove.Message{{Role: "user", Content: "Heat it."}},
+		chat.Options{Prompt: true, Tools: json.RawMessage(described)})
+	if err != nil {
+		log.Fatal(err)
+	}
+	answer, err := grove.Collect(m.GenerateTokens(context.Background(), prompt, grove.Request{MaxTokens: 100,
+		Stop: layout.Stop(), // the ends of a turn
+		Tools: &grove.Tools{Form: form, Required: true, Single: true,
+			List: []grove.Tool{{Name: "heat", Parameters: parameters}}}}))
+	if err != nil {
+		log.Fatal(err)
+	}
+	_, _, calls := form.NewReader(nil).Add(answer.Text, true)
+	var arguments struct{ Celsius *int }
+	for _, c := range calls {
+		err := json.Unmarshal([]byte(c.Arguments), &arguments)
+		fmt.Println(c.Name, arguments.Celsius != nil, err)
+	}
+	// Output: heat true <nil>
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/inside"
+	"github.com/grovellm/grove/internal/testing/calltest"
 )
 
 // unruly is a drafter that proposes the newest token three times, and does one thing that it should not.
@@ -252,11 +253,27 @@ func TestClosedModel(t *testing.T) {
 	}
 }
 
+// toolForm is how a model writes calls.
+func toolForm(t *testing.T, m *grove.Model) *chat.CallForm {
+	t.Helper()
+	layout, err := m.Layout()
+	if err != nil {
+		t.Fatal(err)
+	}
+	form, err := layout.CallForm()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return form
+}
+
 // Tools that cannot be called are refused, and not left out of the constraint.
 func TestToolsAreRefused(t *testing.T) {
-	m := open(t, "tiny-qwen3", grove.Options{Threads: 1})
-	for _, tools := range []grove.Tools{{Form: nil}, {Form: &chat.CallForm{}, Required: true}} {
-		tools.List = []grove.Tool{{Name: "f"}}
+	m := open(t, "tiny-qwen3", grove.Options{Threads: 1, ChatTemplate: calltest.Templates["hermes"]})
+	for _, tools := range []grove.Tools{{Form: nil, List: []grove.Tool{{Name: "f"}}},
+		{Form: &chat.CallForm{}, Required: true, List: []grove.Tool{{Name: "f"}}},
+		{Form: toolForm(t, m), List: []grove.Tool{{Name: "a\"b\n"}}}, {Form: toolForm(t, m), List: []grove.Tool{{}}},
+		{Form: toolForm(t, m), List: []grove.Tool{{Name: "größe"}}}} {
 		_, err := grove.Collect(m.Generate(ctx, "x", grove.Request{MaxTokens: 4, Tools: &tools}))
 		if wrong := new(grove.OptionError); !errors.As(err, &wrong) || wrong.Field != "Tools" {
 			t.Errorf("%+v: %v", tools.Form, err)

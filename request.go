@@ -121,6 +121,8 @@ func (r *Request) validate() error {
 		return optionf("Accept", "%q: want coupled or rejection", r.more.Accept)
 	case r.TopLogprobs < 0 || r.TopLogprobs > maxTopLogprobs:
 		return optionf("TopLogprobs", "%d: want 0 to %d", r.TopLogprobs, maxTopLogprobs)
+	case r.TopLogprobs > 0 && !r.Logprobs && !r.PromptLogprobs:
+		return optionf("TopLogprobs", "%d: it needs Logprobs or PromptLogprobs", r.TopLogprobs)
 	case len(r.Stop) > maxStops:
 		return optionf("Stop", "%d strings: want at most %d", len(r.Stop), maxStops)
 	}

@@ -27,7 +27,11 @@ func (f *File) openSplit() error {
 	if count > math.MaxUint16 {
 		return f.fault(0, fail(field, remedyWrong, "a model in %d parts", count))
 	}
-	if no, ok := Get[uint64](f, splitNo); !ok || no != 0 {
+	no, ok := Get[uint64](f, splitNo)
+	if !ok {
+		return f.fault(0, fail("key "+fileerr.Quote(splitNo), remedyWrong, "it is not there"))
+	}
+	if no != 0 {
 		return f.fault(0, fail("key "+fileerr.Quote(splitNo),
 			fmt.Sprintf("open the part whose name ends in -00001-of-%05d.gguf", count),
 			"this is part %d of %d of a split model", no+1, count))

@@ -84,6 +84,8 @@ func (x *exchange) newCall(m *Model, o *options, s several) (*call, error) {
 	switch {
 	case c.n < 1 || c.n > limits.N:
 		return nil, s.N.fail("%d: want 1 to %d", c.n, limits.N)
+	case s.BestOf.or(c.n) != c.n:
+		return nil, s.BestOf.fail("%d: want %d, as n: this server does not rank choices", s.BestOf.value, c.n)
 	case len(r.Stop) > limits.Stops:
 		return nil, o.Stop.fail("%d strings: want at most %d", len(r.Stop), limits.Stops)
 	case (c.rounds || c.race) && !c.stream:

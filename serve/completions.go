@@ -15,7 +15,6 @@ type completionBody struct {
 	Suffix   field[string]     `json:"suffix"`
 	Echo     bool              `json:"echo"`
 	Logprobs field[int]        `json:"logprobs"`
-	BestOf   field[int]        `json:"best_of"`
 }
 
 // completions answers POST /v1/completions.
@@ -32,9 +31,6 @@ func (s *Server) completions(x *exchange) error {
 	c.promptPath = b.Prompt.path
 	c.logprobsPath = b.Logprobs.path
 	c.echo = b.Echo
-	if best := b.BestOf.or(c.n); best != c.n {
-		return b.BestOf.fail("%d: want %d, as n: this server does not rank choices", best, c.n)
-	}
 	if b.Logprobs.given {
 		c.request.Logprobs = true
 		c.request.TopLogprobs = b.Logprobs.value

@@ -92,8 +92,9 @@ type notObeyed struct {
 
 // several are the fields that make several choices, of protocols that can show them.
 type several struct {
-	N    field[int]  `json:"n"`
-	Race field[bool] `json:"race"`
+	N      field[int]  `json:"n"`
+	BestOf field[int]  `json:"best_of"`
+	Race   field[bool] `json:"race"`
 }
 
 // oneChoice is in the bodies of the other protocols.

@@ -199,6 +199,11 @@ func (t Text) match(text string) (n int, id string, m matching) {
 	return n, id, matchWhole
 }
 
+// IsName reports whether a call can name a tool so.
+func IsName(name string) bool {
+	return name != "" && strings.IndexFunc(name, func(c rune) bool { return c > '~' || !inName(byte(c)) }) < 0
+}
+
 // inName reports whether a byte may be of the name of a tool.
 func inName(b byte) bool {
 	return b == '_' || b == '-' || b == '.' || b >= '0' && b <= '9' || b|32 >= 'a' && b|32 <= 'z'

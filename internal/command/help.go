@@ -42,6 +42,9 @@ func (cmd *HelpCmd) Run(p *Program, k *kong.Kong) error {
 	for _, name := range cmd.Command {
 		parent := node
 		node = Child(parent, name)
+		if node == nil && len(childNames(parent)) == 0 {
+			return Usagef("%s has no commands of its own: leave %q out", parent.FullPath(), name)
+		}
 		if node == nil {
 			return Usagef("there is no command %q: want one of %s",
 				strings.Join(cmd.Command, " "), strings.Join(childNames(parent), ", "))

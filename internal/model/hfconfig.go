@@ -284,7 +284,8 @@ func readFields(data []byte) (*hfConfig, error) {
 	}
 	a := h.arch()
 	if a == nil {
-		return nil, fmt.Errorf("model_type %q is not one grove runs: want %s", h.ModelType, strings.Join(modelTypes(), ", "))
+		return nil, fmt.Errorf("model_type %q is not one grove runs: want %s", h.ModelType,
+			strings.Join(slices.Compact(modelTypes()), ", "))
 	}
 	h = a.defaults
 	if a.nested != "" {
