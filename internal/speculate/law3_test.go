@@ -238,6 +238,13 @@ func TestReadingForRareProposalsCounts(t *testing.T) {
 	}
 }
 
+// Drafts that cost a hundredth of a pass, and promise much, are given up too before they add up.
+func TestCheapHopelessDrafts(t *testing.T) {
+	d := &simDrafter{confidence: .99, width: 1, deepest: 1, draftCost: draftCost{.0156 * ms, .0312 * ms},
+		catchUp: .0005 * ms}
+	hopelessCostsLittle(t, passCosts["flat"], d, true, draftCost{.0312 * ms, 0})
+}
+
 // hopelessCostsLittle runs texts with a drafter that is never right, and without it. Where alone is
 // true, the drafter may also draw trees of the text alone, which cost recital.
 func hopelessCostsLittle(t interface {

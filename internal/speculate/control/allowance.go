@@ -31,7 +31,7 @@ type allowance struct {
 const (
 	allowanceRate = 0.004 // tokens that tries may cost for each token emitted
 	mostCredit    = 4     // tokens: a drafter that turns bad is stopped soon
-	firstTrust    = 8     // tokens, predicted and accepted, that a drafter begins with
+	firstTrust    = 6     // tokens, predicted and accepted, that a drafter begins with
 )
 
 func newAllowance() allowance {
