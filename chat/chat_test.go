@@ -226,3 +226,23 @@ func TestGo7m(t *testing.T) {
 		t.Errorf("%v %v, want %v", ids, err, want)
 	}
 }
+
+// A message's reasoning has the names that templates read, whichever it came with (transformers'
+// _alias_reasoning_fields), but for thinking beside content and calls, which gpt-oss's template refuses.
+func TestReasoningNames(t *testing.T) {
+	layout, err := Parse(toy(t, ""), "{% for m in messages %}[{{ m.reasoning_content }}|{{ m.thinking }}]{% endfor %}")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for extra, want := range map[string]string{
+		`{"reasoning_content":"R"}`: "[R|R]", `{"thinking":"R"}`: "[R|R]", `{"reasoning":"R"}`: "[R|R]",
+		`{"reasoning_content":null,"reasoning":"R","thinking":"T"}`: "[T|T]",
+		`{"reasoning_content":"R","thinking":"T"}`:                  "[R|T]",
+		`{"name":"x"}`: "[|]", `{"reasoning":"R","tool_calls":[]}`: "[R|]",
+	} {
+		said := Message{Role: "assistant", Content: "A", Extra: json.RawMessage(extra)}
+		if text, err := layout.Render([]Message{said}, Options{}); err != nil || text != want {
+			t.Errorf("%s: %q, %v; want %q", extra, text, err, want)
+		}
+	}
+}

@@ -32,7 +32,25 @@ func (c converter) message(m Message) (*jinja.Dict, error) {
 		return nil, errNotObject
 	}
 	d.Merge(fields)
+	nameReasoning(d)
 	return d, nil
+}
+
+// nameReasoning gives a message's reasoning the names by which templates read it, whichever it came with:
+// reasoning_content, and thinking for gpt-oss, whose template takes no content beside it where there are calls.
+func nameReasoning(message *jinja.Dict) {
+	for _, name := range []string{"reasoning_content", "thinking", "reasoning"} {
+		reasoning := message.Get(name)
+		if reasoning == nil {
+			continue
+		}
+		message.Set("reasoning_content", reasoning)
+		content, calls := message.Get("content"), message.Get("tool_calls")
+		if message.Get("thinking") == nil && (calls == nil || content == nil || content == "") {
+			message.Set("thinking", reasoning)
+		}
+		return
+	}
 }
 
 // given reads a variable of the template; without JSON it is None.

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/text/unicode/norm"
+
 	"github.com/grovellm/grove/internal/testing/testdata"
 )
 
@@ -207,6 +209,20 @@ func TestConfigFiles(t *testing.T) {
 		}
 		if got := tok.Templates(); !maps.Equal(got, map[string]string{"default": "C"}) {
 			t.Error(got)
+		}
+	}
+}
+
+// Unicode's forms put nothing into a text, however many marks a character has.
+func TestFormsOfLongRuns(t *testing.T) {
+	for _, f := range []norm.Form{norm.NFC, norm.NFD, norm.NFKC, norm.NFKD} {
+		for _, text := range []string{"a" + strings.Repeat("\u0301", 100), "x" + strings.Repeat("\u0300\u0323", 40)} {
+			if got := unicodeForm(f)(text, true); strings.Contains(got, "\u034f") {
+				t.Errorf("form %v of %q has a joiner: %q", f, text, got)
+			}
+		}
+		if text := "a\u034fb"; unicodeForm(f)(text, true) != text {
+			t.Errorf("form %v takes a joiner away", f)
 		}
 	}
 }

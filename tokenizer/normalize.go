@@ -20,7 +20,13 @@ func apply(fs []normalizer, s string, first bool) string {
 
 // unicodeForm is one of NFC, NFD, NFKC, NFKD.
 func unicodeForm(f norm.Form) normalizer {
-	return func(s string, _ bool) string { return f.String(s) }
+	const joiner = "\u034f" // which package norm puts into long runs of marks, as no form asks
+	return func(s string, _ bool) string {
+		if strings.Contains(s, joiner) {
+			return f.String(s)
+		}
+		return strings.ReplaceAll(f.String(s), joiner, "")
+	}
 }
 
 func prepend(text string) normalizer {

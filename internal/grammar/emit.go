@@ -31,6 +31,9 @@ func (c *schemas) emit(s *shape) *expr {
 func (c *schemas) emitNumber(s *shape) *expr {
 	number := s.number.effective()
 	bounded := number.low != nil || number.high != nil
+	if !s.whole && !s.broken { // numbers without bounds may have exponents
+		bounded = s.number.low != nil || s.number.high != nil
+	}
 	switch {
 	case len(s.multiple) == 0 && !bounded && s.whole:
 		return anyInteger()
@@ -224,8 +227,11 @@ func (c *schemas) emitArray(s *shape) *expr {
 			if e := c.distinct(s, prefix, most); e != nil {
 				return e
 			}
-			if s.least > 1 {
-				c.cannot("uniqueItems", "more than one item that is no member of an enum")
+			if s.least > 1 || contains(s, start) > 1 {
+				if s.least > 1 || start == starts[len(starts)-1] && len(out.kids) == 0 {
+					c.cannot("uniqueItems", "more than one item that is no member of an enum")
+				}
+				continue
 			}
 			most = 1
 		}

@@ -1,10 +1,14 @@
 package grammar
 
 import (
+	"errors"
 	"fmt"
+	"regexp"
 	"regexp/syntax"
+	"strconv"
 	"strings"
 	"unicode"
+	"unicode/utf16"
 )
 
 // Regex compiles a regular expression in Go's syntax. The whole text must match it. Anchors are
@@ -32,6 +36,9 @@ func readRegex(pattern string) (*grammar, int, error) {
 // regex is the expression of a pattern. search says that a part of the text may match.
 func regex(pattern string, search bool) (*expr, error) {
 	parsed, err := syntax.Parse(pattern, syntax.Perl)
+	if wrong := new(syntax.Error); errors.As(err, &wrong) && wrong.Code == syntax.ErrInvalidRepeatSize {
+		return nil, fmt.Errorf("%s: want repeats of 1000 at most, or minLength and maxLength in place of the pattern", wrong.Expr)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -148,16 +155,49 @@ func convert(re *syntax.Regexp, first, last, search bool) (*expr, error) {
 func beginsText(re *syntax.Regexp) bool { return re.Op == syntax.OpBeginText }
 func endsText(re *syntax.Regexp) bool   { return re.Op == syntax.OpEndText }
 
+// The ranges of ECMAScript's white space and line ends, and what lies between them.
+const (
+	ecmaSpace = `\t-\r \x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000}\x{feff}`
+	ecmaOther = `\x{0}-\x{8}\x{e}-\x{1f}!-\x{9f}\x{a1}-\x{167f}\x{1681}-\x{1fff}\x{200b}-\x{2027}` +
+		`\x{202a}-\x{202e}\x{2030}-\x{205e}\x{2060}-\x{2fff}\x{3001}-\x{fefe}\x{ff00}-\x{10ffff}`
+	ecmaLines = `\n\r\x{2028}\x{2029}`
+)
+
 // ecma rewrites a pattern of a JSON schema, in ECMAScript's syntax, for Go.
 func ecma(pattern string) string {
 	var b strings.Builder
+	class := false // within brackets
+	set := func(text string) string {
+		if class {
+			return text
+		}
+		return "[" + text + "]"
+	}
 	for i := 0; i < len(pattern); i++ {
 		if pattern[i] != '\\' || i+1 == len(pattern) {
+			switch c := pattern[i]; {
+			case c == '.' && !class:
+				b.WriteString("[^" + ecmaLines + "]")
+				continue
+			case c == '[':
+				class = true
+			case c == ']':
+				class = false
+			}
 			b.WriteByte(pattern[i])
 			continue
 		}
 		i++
 		switch c := pattern[i]; {
+		case c == 's':
+			b.WriteString(set(ecmaSpace))
+		case c == 'S':
+			b.WriteString(set(ecmaOther))
+		case c == 'u' && isPair(pattern[i-1:]):
+			high, _ := strconv.ParseUint(pattern[i+1:i+5], 16, 32)
+			low, _ := strconv.ParseUint(pattern[i+7:i+11], 16, 32)
+			fmt.Fprintf(&b, `\x{%x}`, utf16.DecodeRune(rune(high), rune(low)))
+			i += 10
 		case c == 'u' && i+4 < len(pattern) && isHex(pattern[i+1:i+5]):
 			b.WriteString(`\x{` + pattern[i+1:i+5] + `}`)
 			i += 4
@@ -170,6 +210,11 @@ func ecma(pattern string) string {
 	}
 	return b.String()
 }
+
+// isPair reports whether a pattern begins with the two escapes of a character beyond 16 bits.
+func isPair(pattern string) bool { return surrogates.MatchString(pattern) }
+
+var surrogates = regexp.MustCompile(`^\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}`)
 
 func isHex(s string) bool {
 	return strings.Trim(s, "0123456789abcdefABCDEF") == ""
