@@ -192,6 +192,9 @@ func (f *overFlags) answer(ctx context.Context, m *grove.Model, j *train.Job) er
 	default:
 		t.ownShare = 1
 	}
+	if f.Raw && t.ownShare > 0 {
+		return command.Usagef("--raw: the model makes prompts up through its chat template alone: leave it out, or name some with --prompts FILE or text with --text FILES")
+	}
 	if t.layout == nil && t.ownShare > 0 {
 		return command.Usagef("%s has no chat template, behind whose user header it could make prompts up: name some with --prompts FILE, or text with --text FILES", f.Model)
 	}

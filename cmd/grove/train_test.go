@@ -78,6 +78,10 @@ func TestTrainRefusesBeforeText(t *testing.T) {
 		}
 		for want, bad := range map[string][]string{
 			"steps":           {"--steps=0"},
+			"learning rate":   {"--rate=-1"},
+			"rate of NaN":     {"--rate=nan"},
+			"--warmup 2":      {"--warmup=2"},
+			"--clip -1":       {"--clip=-1"},
 			"changes nothing": {"--greedy", "0.5"},
 		} {
 			job := filepath.Join(dir, "job")

@@ -183,7 +183,10 @@ func (c *Client) lockPath(repo, hash string) string {
 
 // lock waits for a blob's lock.
 func (c *Client) lock(ctx context.Context, repo, hash string) (*filelock.Lock, error) {
-	path := mkdir(c.lockPath(repo, hash))
+	path := c.lockPath(repo, hash)
+	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+		return nil, fmt.Errorf("%w: name a folder for models that can be written with HF_HUB_CACHE", err)
+	}
 	for said := false; ; said = true {
 		lock, err := filelock.Take(path)
 		held := new(filelock.HeldError)

@@ -109,15 +109,15 @@ func (o *optimizer) load(dir, recipe string) (s state, ok bool, err error) {
 	for _, t := range want {
 		got, found := f.Tensor(t.name)
 		if !found {
-			return s, false, fmt.Errorf("%s: no tensor %s: the checkpoint is of another model; train in another folder", path, t.name)
+			return s, false, fmt.Errorf("%s: no tensor %s: it was made with other flags, or of another model: give the same ones, or another --name", path, t.name)
 		}
 		if !slices.Equal(got.Shape, t.shape) || got.Type != tensor.F32 {
-			return s, false, fmt.Errorf("%s: tensor %s is %v of %v, this model's is F32 of %v: the checkpoint is of another shape; train in another folder",
+			return s, false, fmt.Errorf("%s: tensor %s is %v of %v, this model's is F32 of %v: it was made with other flags: give the same ones, or another --name",
 				path, t.name, got.Type, got.Shape, t.shape)
 		}
 	}
 	if s.Recipe != recipe {
-		return s, false, fmt.Errorf("%s: made with other settings or data (%s) than this run's (%s): give the same, or train in another folder", path, s.Recipe, recipe)
+		return s, false, fmt.Errorf("%s: made with other flags, another text or another model than this command names: give the same ones, or another --name", path)
 	}
 	for _, t := range want {
 		got, err := f.Load(t.name)

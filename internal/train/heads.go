@@ -71,8 +71,19 @@ type Basis struct {
 
 // Check refuses what no head can be trained by.
 func (b Basis) Check() error {
-	if b.Course.Steps < 1 {
-		return fmt.Errorf("%d steps: want a positive number", b.Course.Steps)
+	c := &b.Course
+	for _, rate := range []float32{c.Optimizer.Rate, c.Optimizer.MuonRate} {
+		if !(rate >= 0 && rate <= 10) {
+			return fmt.Errorf("a learning rate of %g: want 0 to 10", rate)
+		}
+	}
+	switch {
+	case c.Steps < 1:
+		return fmt.Errorf("%d steps: want a positive number", c.Steps)
+	case !(c.Schedule.Warmup >= 0 && c.Schedule.Warmup <= 1):
+		return fmt.Errorf("--warmup %g: want 0 to 1, the share of the steps", c.Schedule.Warmup)
+	case !(c.Clip >= 0):
+		return fmt.Errorf("--clip %g: want more than 0, or 0 for no limit", c.Clip)
 	}
 	return errors.Join(b.Text.check(), checkPrecision(b.Precision), b.Layers.check())
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/grovellm/grove/internal/autograd"
+	"github.com/grovellm/grove/internal/files/filelock"
 	"github.com/grovellm/grove/internal/kernels/par"
 )
 
@@ -91,11 +92,15 @@ func (l Loop) Run(ctx context.Context, learner Learner) error {
 	if err := os.MkdirAll(l.Dir, 0o777); err != nil {
 		return err
 	}
+	lock, err := filelock.Take(filepath.Join(l.Dir, ".lock"))
+	if err != nil {
+		return fmt.Errorf("one command at a time trains in a folder: %w", err)
+	}
+	defer lock.Release()
 	r := &running{Loop: l, learner: learner, opt: newOptimizer(l.Optimizer, l.Pool, learner.Params().All())}
 	r.tokens = learner.StepTokens()
 	recipe := learner.Fingerprint()
 	ok := false
-	var err error
 	if r.st, ok, err = r.opt.load(l.Dir, recipe); err != nil {
 		return err
 	}

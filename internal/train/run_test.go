@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/grovellm/grove/internal/autograd"
+	"github.com/grovellm/grove/internal/files/filelock"
 	"github.com/grovellm/grove/internal/kernels/cpu"
 	"github.com/grovellm/grove/internal/train/bpe"
 	"github.com/grovellm/grove/internal/train/data"
@@ -251,13 +252,21 @@ func TestCheckpointMismatch(t *testing.T) {
 	}
 	wide := c
 	wide.Shape.FFN = 32
-	fails("wider", "another shape", wide, train)
+	fails("wider", "other flags", wide, train)
 	deep := c
 	deep.Shape.Layers = 3
-	fails("deeper", "another model", deep, train)
+	fails("deeper", "other flags", deep, train)
 	fast := c
 	fast.Optimizer.Rate *= 2
-	fails("faster", "other settings", fast, train)
+	fails("faster", "other flags", fast, train)
+	lock, err := filelock.Take(filepath.Join(dir, ".lock")) // another command trains there
+	if err != nil {
+		t.Fatal(err)
+	}
+	fails("two at once", "one command at a time", c, train)
+	if err := lock.Release(); err != nil {
+		t.Fatal(err)
+	}
 	path := checkpointPath(dir, 3)
 	whole, err := os.ReadFile(path)
 	if err != nil {

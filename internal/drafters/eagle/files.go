@@ -253,6 +253,9 @@ func (c *Config) FolderFields(m map[string]any, typ tensor.Type, weights []tenso
 		layout = layer0
 	case c.Version == 2:
 		m["bias"] = slices.ContainsFunc(weights, func(w tensor.Tensor) bool { return w.Name == "fc.bias" })
+		if c.DraftVocab != c.Vocab {
+			m["draft_vocab_size"] = c.DraftVocab
+		}
 		return m, layer0, nil
 	default:
 		m["architectures"] = []string{"LlamaForCausalLMEagle3"}

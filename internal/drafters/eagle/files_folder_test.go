@@ -394,3 +394,22 @@ func TestFirstSpeculators(t *testing.T) {
 		}
 	}
 }
+
+// A head of EAGLE-2 that drafts a part of the tokens is the same when it is read from its folder.
+func TestFolderOfFewerTokens(t *testing.T) {
+	m, _ := FileTarget(t)
+	c := synthetic.Config[eagle.Config](rand.New(rand.NewPCG(3, 3)), "eagle2", m.Config, tensor.F32)
+	c.DraftVocab = m.Config.Vocab / 2
+	weights, tokens := Must(synthetic.Tensors(&c, tensor.F32, 1))(t), synthetic.Tokens(&c, 1)
+	dir := t.TempDir()
+	folder, file := filepath.Join(dir, "hf"), filepath.Join(dir, "head.gguf")
+	if err := errors.Join(headfile.WriteFolder(folder, &c, weights, tokens),
+		headfile.WriteGGUF(file, "x", &c, weights, tokens, nil, tensor.F32)); err != nil {
+		t.Fatal(err)
+	}
+	from := Must(eagle.Open(registry.Head{Name: folder}, As(m)))(t)
+	want := Must(eagle.Open(registry.Head{Name: file}, As(m)))(t)
+	if from.DraftVocab != c.DraftVocab || apart(logits(from, m), logits(want, m)) != 0 {
+		t.Errorf("the folder has %d tokens of %d, or says something else than the file", from.DraftVocab, c.DraftVocab)
+	}
+}
