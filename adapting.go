@@ -37,6 +37,10 @@ func (m *Model) adapter(d learn.Learner) (*adapt.Adapter, error) {
 		given = *f.adapt
 	}
 	o := adapt.Options{Threads: given.Threads, Dir: cmp.Or(given.Dir, f.learned.dir), Workers: m.m.Pool()}
+	if f.learnShare > 0 {
+		o.Tuning = adapt.DefaultTuning()
+		o.Tuning.Share = f.learnShare
+	}
 	a, err := adapt.New(head, m.m.Config.Vocab, o)
 	if err != nil {
 		return nil, err

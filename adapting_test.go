@@ -43,7 +43,9 @@ func TestAdapt(t *testing.T) {
 	}
 	dir := filepath.Join(t.TempDir(), "learned")
 	open := func() *grove.Model {
-		m, err := grove.Open(path, grove.Options{Threads: 1, Heads: []string{head}, Adapt: &grove.AdaptOptions{Dir: dir}})
+		o := grove.Options{Threads: 1, Heads: []string{head}, Adapt: &grove.AdaptOptions{Dir: dir}}
+		inside.SetOpenOptions(&o, inside.OpenOptions{LearnShare: 100})
+		m, err := grove.Open(path, o)
 		if err != nil {
 			t.Fatal(err)
 		}

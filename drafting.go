@@ -32,8 +32,9 @@ type drafting struct {
 	mu     sync.Mutex
 	opened map[string]*model.Model // every draft model, by path, until the model is closed
 
-	adapt    *AdaptOptions                 // nil: heads learn with the modifier +adapt alone
-	adapters map[learn.Head]*adapt.Adapter // of the heads that do
+	adapt      *AdaptOptions                 // nil: heads learn with the modifier +adapt alone
+	adapters   map[learn.Head]*adapt.Adapter // of the heads that do
+	learnShare float64                       // of decoding time, that they may lose; 0: the usual one
 
 	control *speculate.Controller // of the engine
 	learned learned

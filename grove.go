@@ -159,6 +159,7 @@ func open(o Options, file registry.Head, target func(model.Options) (*model.Mode
 		return nil, errors.Join(err, e.Disk.Close(), m.Close())
 	}
 	g.drafting.adapt, g.drafting.auto = o.Adapt, o.more.Auto
+	g.drafting.learnShare = o.more.LearnShare
 	if o.Memory != nil {
 		g.memories = &memories{o: *o.Memory, open: map[string]*memoryUse{}}
 		_, leave, err := g.remembered("") // an error is for now, and not for every request

@@ -138,6 +138,7 @@ func TestBadInput(t *testing.T) {
 		{"run -n 5 M x", "", 2, "unexpected argument x|-m"},
 		{"run -m M --learned " + text + " x", "", 2, "--learned|text.txt|folder"},
 		{"adapt -m M --adapt " + filepath.Join(dir, "none"), "", 2, "--adapt|none|no such folder"},
+		{"train eagle -m M --text " + text + " --answers 8 --dir " + dir, "", 2, "--answers|--text|leave them out"},
 		{"train eagle -m M --prompts " + prompts + " --teacher foo --dir " + dir, "", 1, "foo|http://"},
 		{"train eagle -m M --prompts " + prompts + " --teacher http://127.0.0.1:1 --dir " + dir, "", 1, "127.0.0.1:1|refused"},
 		{"serve -m M --port 0 --host=", "", 2, "--host|127.0.0.1"},

@@ -27,11 +27,11 @@ type overFlags struct {
 	OwnShare     float64       `help:"With --prompts: share of the conversations whose prompts the model makes up (${default})." default:"0" placeholder:"S"`
 	Raw          bool          `help:"Continue prompts as they are, not through the model's chat template."`
 	Teacher      string        `help:"OpenAI-compatible server of the same model, which generates the text instead." placeholder:"URL"`
-	Answers      int           `help:"Conversations to hold, at most (${default})." default:"4096" placeholder:"N"`
+	Answers      int           `help:"Conversations to hold, at most; 0 means 4096." default:"0" placeholder:"N"`
 	Skip         int           `help:"Conversations to leave out before the first, so that a head that has learned from those learns from others (${default})." default:"0" placeholder:"N"`
-	Length       int           `help:"Tokens of an answer, at most (${default})." default:"320" placeholder:"N"`
+	Length       int           `help:"Tokens of an answer, at most; 0 means 320." default:"0" placeholder:"N"`
 	Temperatures []float64     `help:"Temperatures of answers, taken in turn (${default})." default:"0,1" placeholder:"T,..."`
-	Requests     int           `help:"Conversations to hold at the same time (${default})." default:"32" placeholder:"N"`
+	Requests     int           `help:"Conversations to hold at the same time; 0 means 32." default:"0" placeholder:"N"`
 	Data         string        `help:"Train grove's own models: folder with prose/*.txt, math/gsm8k_train.jsonl and math/gsm8k_test.jsonl." placeholder:"DIR"`
 	GoRoot       string        `name:"goroot" help:"With --data: Go toolchain whose library to read; default: the go command's." placeholder:"DIR"`
 	Features     string        `help:"Disk for what the model computes of texts, which the next head, recipe or run reads; 0: none (${default})." default:"2G" placeholder:"SIZE"`
@@ -130,10 +130,14 @@ func (f *overFlags) check() error {
 		return command.Usagef("--temperatures %v: want one or more, each 0 to 100", f.Temperatures)
 	case !(f.OwnShare >= 0 && f.OwnShare <= 1) || f.OwnShare > 0 && f.Prompts == "":
 		return command.Usagef("--own-share %g: want 0 to 1, with --prompts", f.OwnShare)
-	case f.Answers < 1 || f.Skip < 0 || f.Length < 2 || f.Requests < 1:
-		return command.Usagef("--answers %d, --skip %d, --length %d, --requests %d: want positive numbers, --skip 0 or more, and answers of 2 tokens or more",
+	case f.Answers < 0 || f.Skip < 0 || f.Length < 0 || f.Length == 1 || f.Requests < 0:
+		return command.Usagef("--answers %d, --skip %d, --length %d, --requests %d: want positive numbers, or 0 for the usual ones, and answers of 2 tokens or more",
 			f.Answers, f.Skip, f.Length, f.Requests)
+	case !f.answers() && (f.Answers > 0 || f.Skip > 0 || f.Length > 0 || f.Requests > 0 || f.Raw):
+		return command.Usagef("--answers, --skip, --length, --requests and --raw are of conversations: with --text the model continues parts of the text, so leave them out")
 	}
+	f.Answers, f.Length = cmp.Or(f.Answers, 4096), cmp.Or(f.Length, 320)
+	f.Requests = cmp.Or(f.Requests, 32)
 	return nil
 }
 

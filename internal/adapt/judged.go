@@ -2,7 +2,11 @@
 
 package adapt
 
-import "github.com/grovellm/grove/internal/drafters/learn"
+import (
+	"math/rand/v2"
+
+	"github.com/grovellm/grove/internal/drafters/learn"
+)
 
 // judged is what the default policy knows. The worker uses it.
 //
@@ -32,6 +36,9 @@ func (w *worker) judgeAndLearn(s *learn.Student, t task) error {
 	if !t.learn || j.since < j.updates || j.candidate != nil && j.trials < fewest {
 		return nil
 	}
+	if a.account.Price == 0 && a.o.Share < 1 { // the next task learns, if that can be paid
+		return w.guessPrice(s, t.texts)
+	}
 	if gain, _ := j.better.gain(); j.candidate != nil && gain <= 0 { // nor is it likely to become better at this rate
 		if err := w.returnStudent(s); err != nil {
 			return err
@@ -52,6 +59,25 @@ func (w *worker) judgeAndLearn(s *learn.Student, t task) error {
 	j.candidate, err = s.Packed()
 	return err
 }
+
+// guessPrice guesses what the first update will cost: drafting a few rounds again is measured, and learning from a
+// round takes three times as long.
+func (w *worker) guessPrice(s *learn.Student, texts []*learn.Example) error {
+	a := w.a
+	b := learn.Draw(rand.New(rand.NewPCG(0, 0)), texts, guessed)
+	began := startMeter(a)
+	if _, err := s.Score(a.now(), b); err != nil || b.Len() == 0 {
+		return err
+	}
+	_, lost := began.read(a)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.account.Price = lost * float64(3*a.o.Steps[Full]*a.o.Rounds+2*a.o.Judged) / float64(b.Len())
+	return nil
+}
+
+// guessed is how many rounds are drafted again to guess a price.
+const guessed = 8
 
 // judge compares the student with the head in use, and that with the first one. It brings the
 // better one into use.

@@ -64,7 +64,8 @@ func TestRateFollowsJudgements(t *testing.T) {
 	}
 }
 
-// With the usual account learning costs what that allows, and one task more at most.
+// With the usual account learning costs what that allows, and one task more at most; the first update too begins when
+// it can be paid, by a guess of its price.
 func TestAccountIsKept(t *testing.T) {
 	m := drafttest.OpenTarget(t, 512)
 	for _, share := range []float64{.02, .3} {
@@ -74,7 +75,7 @@ func TestAccountIsKept(t *testing.T) {
 		s := serve(t, m, a.Wrap(d))
 		rng := rand.New(rand.NewPCG(4, 4))
 		most, was := 0.0, a.Stats()
-		for n := range 60 {
+		for n := 0; n < 60 || n < 5000 && was.Updates[adapt.Full] == 0; n++ {
 			s.query(traffic(rng, normal), sample.Params{}, 16)
 			now := a.Stats()
 			most = max(most, now.Lost-was.Lost)
@@ -84,6 +85,10 @@ func TestAccountIsKept(t *testing.T) {
 			if now.Lost > now.Allowed+most {
 				t.Fatalf("share %g, query %d: %g s are lost of %g allowed; no task took more than %g", share, n,
 					now.Lost, now.Allowed, most)
+			}
+			if now.Updates[adapt.Full] > was.Updates[adapt.Full] && (was.Price == 0 || now.Allowed-was.Lost < was.Price) {
+				t.Errorf("share %g: an update began at %g s lost of %g allowed, at a price of %g", share, was.Lost,
+					now.Allowed, was.Price)
 			}
 			was = now
 		}

@@ -40,6 +40,9 @@ type OpenOptions struct {
 	// PadExperts, where it is not 0, makes each MLP of the model into so many experts. They are
 	// copies of it, and a row uses PadUsed of them. The text stays the same but for rounding.
 	PadExperts, PadUsed int
+
+	// LearnShare is the share of decoding time that heads may lose to learning; 0: adapt.DefaultTuning's.
+	LearnShare float64
 }
 
 // SetOpenOptions adds to options, which are a *grove.Options.
