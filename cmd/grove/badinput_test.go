@@ -74,6 +74,7 @@ func TestBadInput(t *testing.T) {
 	latin := write("latin.txt", "caf\xe9")
 	empty := write("empty", "")
 	prompts := write("prompts.jsonl", `{"prompt":"one"}`)
+	oddPrompts := write("odd.jsonl", `{"messages":[{"role":"user","content":7}]}`)
 	broken := filepath.Join(dir, "broken")
 	if err := os.Mkdir(broken, 0o755); err != nil {
 		t.Fatal(err)
@@ -138,6 +139,8 @@ func TestBadInput(t *testing.T) {
 		{"run -n 5 M x", "", 2, "unexpected argument x|-m"},
 		{"run -m M --learned " + text + " x", "", 2, "--learned|text.txt|folder"},
 		{"adapt -m M --adapt " + filepath.Join(dir, "none"), "", 2, "--adapt|none|no such folder"},
+		{"train eagle -m M --prompts " + oddPrompts + " --dir " + dir, "", 1, "odd.jsonl, line 1: messages.content is a"},
+		{"train eagle -m M --prompts nowhere --dir " + dir, "", 1, "--prompts nowhere: no such file|GROVE_DATA"},
 		{"train eagle -m M --text " + text + " --answers 8 --dir " + dir, "", 2, "--answers|--text|leave them out"},
 		{"train eagle -m M --prompts " + prompts + " --teacher foo --dir " + dir, "", 1, "foo|http://"},
 		{"train eagle -m M --prompts " + prompts + " --teacher http://127.0.0.1:1 --dir " + dir, "", 1, "127.0.0.1:1|refused"},

@@ -2,7 +2,9 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -69,7 +71,8 @@ func readPrompts(name string, n int) (list [][]grove.Message, err error) {
 	if err != nil {
 		suite, suiteErr := openSuite(name, os.Getenv("GROVE_DATA"), n)
 		if suiteErr != nil {
-			return nil, suiteErr
+			return nil, fmt.Errorf("--prompts %s: no such file, and as a suite of %s: %w", name,
+				cmp.Or(os.Getenv("GROVE_DATA"), "GROVE_DATA, which is not set"), suiteErr)
 		}
 		for _, p := range suite.Prompts {
 			list = append(list, []grove.Message{{Role: "user", Content: p.Text}})
@@ -85,6 +88,9 @@ func readPrompts(name string, n int) (list [][]grove.Message, err error) {
 		}
 		var p promptLine
 		if err := json.Unmarshal(lines.Bytes(), &p); err != nil {
+			if wrong := new(json.UnmarshalTypeError); errors.As(err, &wrong) {
+				err = fmt.Errorf("%s is a %s", cmp.Or(wrong.Field, "it"), wrong.Value)
+			}
 			return nil, fmt.Errorf("%s, line %d: %w: want an object with messages, conversations, turns, prompt, question or instruction", name, at, err)
 		}
 		m := p.messages()

@@ -52,8 +52,8 @@ func readFileSuite(o *SuiteOptions, q query) (about string, prompts []Prompt, er
 	for _, s := range SuiteNames(o.Data) {
 		names = append(names, s[0])
 	}
-	return "", nil, fmt.Errorf("there is no such suite: want the path of a jsonl file, or one of %s (the data folder is %s: --data or GROVE_DATA name another)",
-		strings.Join(names, ", "), o.Data)
+	return "", nil, fmt.Errorf("there is no such suite: want the path of a jsonl file, or one of %s (of the data folder, which --data or GROVE_DATA name)",
+		strings.Join(names, ", "))
 }
 
 // fileSuite is the name of the suite that a file is.

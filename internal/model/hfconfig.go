@@ -316,9 +316,14 @@ func readFields(data []byte) (*hfConfig, error) {
 // decode is json.Unmarshal with an error that says what is wrong in JSON's words.
 func decode(data []byte, into any) error {
 	var wrong *json.UnmarshalTypeError
+	var syntax *json.SyntaxError
 	err := json.Unmarshal(data, into)
-	if errors.As(err, &wrong) {
-		return fmt.Errorf("field %q is a %s: want %s", wrong.Field, wrong.Value, kindNames[wrong.Type.Kind()])
+	switch {
+	case errors.As(err, &wrong):
+		field := strings.TrimPrefix(wrong.Field, reflect.TypeFor[hfRopes]().Name()+".") // a part of hfConfig, not of the file
+		return fmt.Errorf("field %q is a %s: want %s", field, wrong.Value, kindNames[wrong.Type.Kind()])
+	case errors.As(err, &syntax):
+		return fmt.Errorf("at byte %d: %w: the file is cut or damaged, fetch it again", syntax.Offset, err)
 	}
 	return err
 }

@@ -136,7 +136,10 @@ func (f *File) openShards(index string) error {
 		if len(f.parts) > 0 && f.parts[len(f.parts)-1].Path == path {
 			continue // sorted: a shard's tensors come together
 		}
-		if err := f.addPart(path); err != nil {
+		if err := f.addPart(path); errors.Is(err, fs.ErrNotExist) {
+			return fault(index, `field "weight_map"`, "fetch that file too", "it names %s, which is not there",
+				fileerr.Quote(shard))
+		} else if err != nil {
 			return err
 		}
 	}

@@ -56,17 +56,17 @@ func TestShards(t *testing.T) {
 
 func TestShardsFail(t *testing.T) {
 	for want, m := range map[string]map[string]string{
-		`tensor "c": is not in`:      {"a": first, "b": first, "c": first},
-		`tensor "d": is not in`:      {"a": first, "d": second},
-		"no-file.safetensors: ":      {"a": first, "c": "no-file.safetensors"},
-		`"weight_map": is missing`:   {},
-		`"../x.safetensors" leaves`:  {"a": "../x.safetensors"},
-		`"/x.safetensors" leaves`:    {"a": "/x.safetensors"},
-		`"a/../model-0`:              {"a": "a/../" + first, "b": first},
-		`".." leaves`:                {"a": ".."},
-		`"" leaves`:                  {"a": ""},
-		`"..\\x.safetensors" leaves`: {"a": `..\x.safetensors`},
-		`"C:x.safetensors" leaves`:   {"a": `C:x.safetensors`},
+		`tensor "c": is not in`:                           {"a": first, "b": first, "c": first},
+		`tensor "d": is not in`:                           {"a": first, "d": second},
+		`names "no-file.safetensors", which is not there`: {"a": first, "c": "no-file.safetensors"},
+		`"weight_map": is missing`:                        {},
+		`"../x.safetensors" leaves`:                       {"a": "../x.safetensors"},
+		`"/x.safetensors" leaves`:                         {"a": "/x.safetensors"},
+		`"a/../model-0`:                                   {"a": "a/../" + first, "b": first},
+		`".." leaves`:                                     {"a": ".."},
+		`"" leaves`:                                       {"a": ""},
+		`"..\\x.safetensors" leaves`:                      {"a": `..\x.safetensors`},
+		`"C:x.safetensors" leaves`:                        {"a": `C:x.safetensors`},
 	} {
 		_, err := OpenFolder(shards(t, m))
 		if fe := (*fileerr.Error)(nil); !errors.As(err, &fe) || fe.Remedy == "" || !strings.Contains(err.Error(), want) {
