@@ -62,7 +62,7 @@ func (m *Model) headNames() (names []string) {
 
 // open reads the file in a folder.
 func (l *learned) open(dir, name string) error {
-	if err := tryFolder(dir); err != nil {
+	if err := atomicfile.TryFolder(dir); err != nil {
 		return optionf("Learned", "%v: want a folder that can be written", err)
 	}
 	l.dir, l.path = dir, filepath.Join(dir, name)
@@ -79,18 +79,6 @@ func (l *learned) open(dir, name string) error {
 		l.file = learnedFile{Format: learnedFormat}
 	}
 	return nil
-}
-
-// tryFolder makes a folder, where there is none, and writes a file in it that does not stay.
-func tryFolder(dir string) error {
-	if err := os.MkdirAll(dir, 0o777); err != nil {
-		return err
-	}
-	f, err := os.CreateTemp(dir, ".try-*")
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Close(), os.Remove(f.Name()))
 }
 
 // set gives a new drafter what one of the same text learned.

@@ -140,6 +140,7 @@ func TestBadInput(t *testing.T) {
 		{"run -m M --learned " + text + " x", "", 2, "--learned|text.txt|folder"},
 		{"adapt -m M --adapt " + filepath.Join(dir, "none"), "", 2, "--adapt|none|no such folder"},
 		{"train eagle -m M --prompts " + oddPrompts + " --dir " + dir, "", 1, "odd.jsonl, line 1: messages.content is a"},
+		{"bench spec -m M --suite " + prompts + " --out " + text, "", 1, "--out|text.txt"},
 		{"train eagle -m M --prompts nowhere --dir " + dir, "", 1, "--prompts nowhere: no such file|GROVE_DATA"},
 		{"train eagle -m M --text " + text + " --answers 8 --dir " + dir, "", 2, "--answers|--text|leave them out"},
 		{"train eagle -m M --prompts " + prompts + " --teacher foo --dir " + dir, "", 1, "foo|http://"},

@@ -91,6 +91,9 @@ func (cmd *benchAdaptCmd) Run(p *command.Program) error {
 		}
 		o.Streams = append(o.Streams, s)
 	}
+	if err := command.OutFolder(cmd.Out); err != nil {
+		return err
+	}
 	ctx, stop := p.Context()
 	defer stop()
 	m, err := cmd.Open(p)

@@ -87,6 +87,9 @@ func (cmd *benchSpecCmd) Run(p *command.Program) error {
 	}
 	ctx, stop := p.Context()
 	defer stop()
+	if err := command.OutFolder(cmd.Out); err != nil {
+		return err
+	}
 	m, err := cmd.Open(p)
 	if err != nil {
 		return err

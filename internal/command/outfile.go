@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/grovellm/grove/internal/files/atomicfile"
 )
 
 // NewFile refuses a path that a command is not to write to: a folder, or a file that is there, unless forced.
@@ -20,6 +22,17 @@ func NewFile(path string, force bool) error {
 	}
 	if info, err := os.Stat(filepath.Dir(path)); err != nil || !info.IsDir() {
 		return fmt.Errorf("%s: there is no folder %s: make it first, or choose another name", path, filepath.Dir(path))
+	}
+	return nil
+}
+
+// OutFolder makes the folder of --out, if there is one, before what is to be written there is measured.
+func OutFolder(path string) error {
+	if path == "" {
+		return nil
+	}
+	if err := atomicfile.TryFolder(path); err != nil {
+		return fmt.Errorf("--out: %w", err)
 	}
 	return nil
 }

@@ -21,6 +21,19 @@ var syncFile = (*os.File).Sync
 // SkipSync leaves it to the system when files get to the disk, in all of the program. It is for tests.
 func SkipSync() { syncFile = func(*os.File) error { return nil } }
 
+// TryFolder makes a folder, where there is none, and writes a file in it that does not stay: who writes there in the
+// end finds out at the beginning whether that can be done.
+func TryFolder(dir string) error {
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(dir, ".try-*")
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Close(), os.Remove(f.Name()))
+}
+
 // Write calls fill with a buffered writer to a temporary file beside path, flushes it to the disk, and renames it to
 // path. When fill fails or panics the temporary file is removed and path is untouched.
 func Write(path string, fill func(w io.Writer) error) error {
