@@ -65,8 +65,8 @@ type Options struct {
 	Parallel, Queue int
 	CacheMemory     int64
 
-	// CacheDir is a folder that keeps what finished generations leave as well, for the model when it
-	// is opened again; empty: nothing is kept. CacheDirSize bounds it in bytes, 0: 16 GiB. One open
+	// CacheDir is a folder that keeps what finished generations leave as well, but for those of sessions, for the
+	// model when it is opened again; empty: nothing is kept. CacheDirSize bounds it in bytes, 0: 16 GiB. One open
 	// model at a time may have the folder. Another build of the program begins anew.
 	CacheDir     string
 	CacheDirSize int64

@@ -72,6 +72,8 @@ func TestBadRequests(t *testing.T) {
 		{"completions", `{"prompt":"x","logit_bias":{"7":101}}`, "logit_bias", "100"},
 		{"completions", `{"prompt":"x","logit_bias":{"99999999":1}}`, "logit_bias", "99999999"},
 		{"completions", `{"prompt":"x","logit_bias":[1]}`, "logit_bias[0]", "list"},
+		{"completions", `{"prompt":"x","logit_bias":[["word",1]]}`, "logit_bias[0][0]", "whole number"},
+		{"completions", `{"prompt":"x","logit_bias":[[7.9,1]]}`, "logit_bias[0][0]", "whole number"},
 		{"completions", `{"prompt":"x","logit_bias":[[7,1],[7]]}`, "logit_bias[1]", "token"},
 		{"completions", `{"prompt":"x","logprobs":21}`, "logprobs", "20"},
 		{"completions", `{"prompt":"x","logprobs":true}`, "logprobs", "whole number"},

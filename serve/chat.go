@@ -2,6 +2,7 @@ package serve
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/grovellm/grove"
 )
@@ -93,7 +94,9 @@ func (b *chatMessageBody) message(path string) (message, error) {
 	if old := &b.FunctionCall; old.given && !b.ToolCalls.given {
 		m.calls = append(m.calls, newCalledTool("", old.value.Name, argumentsOf(old.value.Arguments)))
 	}
-	_, reasoned := b.More["reasoning_content"]
+	reasoned := slices.ContainsFunc([]string{"reasoning_content", "reasoning", "thinking"}, func(name string) bool {
+		return b.More[name] != nil && string(b.More[name]) != "null"
+	})
 	if b.Refusal.given && !b.Content.given {
 		m.content = b.Refusal.value
 	}

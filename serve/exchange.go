@@ -95,7 +95,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_ = x.control.SetWriteDeadline(time.Now().Add(s.o.Write)) // of what is left to send
 		x.release()
 		x.end(endpoint)
-		if p != nil && begun || x.err != nil && x.errorOf(x.err) == errGone {
+		gone := x.err != nil && x.errorOf(x.err) == errGone && r.Context().Value(http.ServerContextKey) != nil
+		if p != nil && begun || gone {
 			panic(http.ErrAbortHandler) // a client that reads on must not take the answer for whole
 		}
 	}()

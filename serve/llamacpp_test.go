@@ -72,7 +72,8 @@ func TestLlamaCompletion(t *testing.T) {
 			t.Errorf("%v: streamed %q, whole %q", prompt, streamed, whole["content"])
 		}
 	}
-	read := s.post("/completion", map[string]any{"prompt": "some text", "n_predict": 0, "logit_bias": []any{}})
+	read := s.post("/completion", map[string]any{"prompt": "some text", "n_predict": 0,
+		"logit_bias": []any{[]any{7, false}, []any{9, -0.5}}})
 	if read["content"] != "" || read["stop"] != true || read["tokens_predicted"] != 0.0 ||
 		at(read, "timings.predicted_n") != 0.0 {
 		t.Errorf("without a token: %v", read)

@@ -126,16 +126,27 @@ func (b *logitBias) readJSON(path string, raw json.RawMessage) error {
 	if raw[0] != '[' {
 		return readJSON(path, raw, (*map[string]float32)(b))
 	}
-	var pairs [][]float32
+	var pairs [][]json.RawMessage
 	if err := readJSON(path, raw, &pairs); err != nil {
 		return err
 	}
 	*b = logitBias{}
 	for i, pair := range pairs {
+		at := fmt.Sprintf("%s[%d]", path, i)
 		if len(pair) != 2 {
-			return fieldError(fmt.Sprintf("%s[%d]", path, i), "want a token's number, and what to add to its logit")
+			return fieldError(at, "want a token's number, and what to add to its logit")
 		}
-		(*b)[strconv.Itoa(int(pair[0]))] = pair[1]
+		var token int
+		if err := readJSON(at+"[0]", pair[0], &token); err != nil {
+			return err
+		}
+		add := float32(-100)
+		if string(pair[1]) != "false" { // never
+			if err := readJSON(at+"[1]", pair[1], &add); err != nil {
+				return err
+			}
+		}
+		(*b)[strconv.Itoa(token)] = add
 	}
 	return nil
 }

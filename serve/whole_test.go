@@ -1,10 +1,12 @@
 package serve_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -168,5 +170,17 @@ func TestMoreChoicesThanPlaces(t *testing.T) {
 		if list := at(a, "choices").([]any); len(list) != 9 {
 			t.Errorf("%d choices of 9", len(list))
 		}
+	}
+}
+
+// A request whose client has gone is no panic where the handler runs outside of a server, which would take it.
+func TestGoneOutsideServer(t *testing.T) {
+	s := start(t, tiny(t, "tiny-qwen3", 1<<17), serve.Options{})
+	gone, cancel := context.WithCancel(ctx)
+	cancel()
+	w := httptest.NewRecorder()
+	s.ServeHTTP(w, httptest.NewRequest("POST", "/v1/completions", strings.NewReader(endless)).WithContext(gone))
+	if w.Body.Len() > 0 && !strings.Contains(w.Body.String(), "error") {
+		t.Errorf("it is answered: %s", w.Body)
 	}
 }

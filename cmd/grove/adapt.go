@@ -33,7 +33,7 @@ func (cmd *adaptCmd) Run(p *command.Program) error {
 	if cmd.Adapt == "" {
 		return command.Usagef("name the folder of what was learned with --adapt DIR")
 	}
-	if info, err := os.Stat(cmd.Adapt); err != nil || !info.IsDir() {
+	if info, err := os.Stat(cmd.Adapt); !cmd.Reset && (err != nil || !info.IsDir()) {
 		return command.Usagef("--adapt %s: there is no such folder, so nothing was learned in it", cmd.Adapt)
 	}
 	if cmd.Export != "" {

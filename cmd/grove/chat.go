@@ -8,6 +8,7 @@ import (
 	"os"
 	"strings"
 	"syscall"
+	"unicode/utf8"
 
 	"github.com/grovellm/grove"
 	"github.com/grovellm/grove/internal/command"
@@ -126,7 +127,8 @@ func (c *chat) talk() error {
 			}
 		} else if answer {
 			if strings.HasPrefix(text, "/") {
-				line = line[1:] // the space that says that it is no command
+				_, size := utf8.DecodeRuneInString(line) // the space that says that it is no command
+				line = line[size:]
 			}
 			c.messages = append(c.messages, grove.Message{Role: "user", Content: line})
 		}

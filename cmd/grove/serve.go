@@ -109,11 +109,7 @@ func (cmd *serveCmd) Run(p *command.Program) error {
 	if err != nil {
 		return command.Usagef("--cors, --allow-host: %v", err)
 	}
-	network := "tcp"
-	if a, err := netip.ParseAddr(cmd.Host); err == nil && a.Is4() {
-		network = "tcp4" // 0.0.0.0 is not [::]
-	}
-	l, err := net.Listen(network, net.JoinHostPort(cmd.Host, strconv.Itoa(int(cmd.Port))))
+	l, err := net.Listen("tcp", net.JoinHostPort(cmd.Host, strconv.Itoa(int(cmd.Port))))
 	if err != nil {
 		return fmt.Errorf("%w: choose another --host or --port", err)
 	}
@@ -161,7 +157,7 @@ func (cmd *serveCmd) options(log *slog.Logger) (o serve.Options, err error) {
 		}
 	}
 	for name, n := range map[string]int64{"--max-prompts": int64(cmd.MaxPrompts), "--max-n": int64(cmd.MaxN),
-		"--max-stops": int64(cmd.MaxStops), "--max-time": int64(cmd.MaxTime), "--drain": int64(cmd.Drain) + 1} {
+		"--max-stops": int64(cmd.MaxStops), "--max-time": int64(cmd.MaxTime)} {
 		if n < 1 {
 			return o, command.Usagef("%s %d: want 1 or more", name, n)
 		}
@@ -188,8 +184,10 @@ func (cmd *serveCmd) options(log *slog.Logger) (o serve.Options, err error) {
 		}
 	}
 	switch {
+	case cmd.Drain < 0:
+		return o, command.Usagef("--drain %v: want 0 or more", cmd.Drain)
 	case cmd.Host == "":
-		return o, command.Usagef("--host is empty: want an address such as 127.0.0.1, or 0.0.0.0 for all of IPv4")
+		return o, command.Usagef("--host is empty: want an address such as 127.0.0.1, or 0.0.0.0 for all")
 	case (cmd.TLSCert == "") != (cmd.TLSKey == ""):
 		return o, command.Usagef("--tls-cert and --tls-key belong together: give both")
 	case cmd.TLSCert != "":

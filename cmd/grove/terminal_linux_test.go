@@ -123,6 +123,14 @@ func TestRunOpensChat(t *testing.T) {
 	}
 }
 
+// Where a chat does not know a flag of run's, run says what is missing, and the flags of all commands count.
+func TestRunWithItsOwnFlags(t *testing.T) {
+	p := onTerminal(t, 80, 24, "run", "-m", tiny(t), "--show", "tree")
+	p.await(t, "there is no prompt")
+	p = onTerminal(t, 80, 24, "run", "-m", tiny(t), "--show", "tree", "--threads", "2000")
+	p.await(t, "--threads 2000")
+}
+
 // The first chat without a model offers to fetch one, the next chat is with it, and without the
 // hub, or after a no, grove's small model stands in.
 func TestFirstChat(t *testing.T) {

@@ -14,6 +14,9 @@ type Account struct {
 	Price    float64 `json:"price"`    // of this, what the last update cost, with its judgement; 0: unknown
 }
 
+// leastPrice is that of an update that slows nothing, on a machine with processors to spare.
+const leastPrice = 1e-9
+
 // decoded takes in the time that a query took to decode. gain is that of the head in use over the
 // first one.
 func (c *Account) decoded(seconds, gain float64, t *Tuning) {

@@ -72,7 +72,8 @@ func (w *worker) guessPrice(s *learn.Student, texts []*learn.Example) error {
 	_, lost := began.read(a)
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.account.Price = lost * float64(3*a.o.Steps[Full]*a.o.Rounds+2*a.o.Judged) / float64(b.Len())
+	times := float64(3*a.o.Steps[Full]*a.o.Rounds+2*a.o.Judged) / float64(b.Len())
+	a.account.Price = max(lost*times, leastPrice)
 	return nil
 }
 

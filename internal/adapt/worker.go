@@ -132,7 +132,7 @@ func (w *worker) charge(m meter, updated bool) {
 	a.judging = j.candidate != nil && j.trials < fewest
 	a.account.Lost += lost
 	if updated {
-		a.account.Price = lost
+		a.account.Price = max(lost, leastPrice)
 	}
 	if a.o.Wait {
 		a.bandit.Before.Seconds += lost

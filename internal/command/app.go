@@ -91,9 +91,12 @@ func (p *Program) Main(args []string) int {
 	if err == nil && k != nil && c.Instead != nil {
 		if other := c.Instead(p, k.Command()); other != "" {
 			at := slices.Index(args, k.Selected().Name)
+			globals := p.Globals
 			instead, _, err := p.Parse(slices.Concat(args[:at], []string{other}, args[at+1:]))
 			if err == nil { // the other command knows the flags
 				k = instead
+			} else {
+				p.Globals = globals
 			}
 		}
 	}

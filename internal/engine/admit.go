@@ -241,7 +241,11 @@ func (e *Engine) makeRoom() {
 				e.fail(j, &TooLargeError{len(j.text), e.inUse(), e.o.CacheMemory})
 				return
 			}
-			j.seq.LimitTrees(int((e.o.CacheMemory-e.inUse())/e.rowBytes(&j.Request)) - nn.PageRows)
+			left := e.o.CacheMemory - e.inUse()
+			for _, p := range e.o.Pages {
+				left -= int64(p.StateBytes())
+			}
+			j.seq.LimitTrees(int(left/e.rowBytes(&j.Request)) - nn.PageRows)
 			return
 		}
 		e.preempt(slices.MinFunc(e.running, func(a, b *job) int {

@@ -189,10 +189,12 @@ func ecma(pattern string) string {
 		}
 		i++
 		switch c := pattern[i]; {
-		case c == 's':
-			b.WriteString(set(ecmaSpace))
-		case c == 'S':
-			b.WriteString(set(ecmaOther))
+		case c == 's' || c == 'S':
+			b.WriteString(set(map[byte]string{'s': ecmaSpace, 'S': ecmaOther}[c]))
+			if rest := pattern[i+1:]; class && len(rest) > 1 && rest[0] == '-' && rest[1] != ']' {
+				b.WriteString(`\-`) // no range begins with a class
+				i++
+			}
 		case c == 'u' && isPair(pattern[i-1:]):
 			high, _ := strconv.ParseUint(pattern[i+1:i+5], 16, 32)
 			low, _ := strconv.ParseUint(pattern[i+7:i+11], 16, 32)

@@ -45,6 +45,8 @@ func TestJSONSchema(t *testing.T) {
 			[]string{`"a b"`, "\"a\u00a0b\"", "\"\u3000\"", "\"\u2028\"", "\"\ufeff\"", `"\u000b"`, `"a\u00a0"`}},
 		{`{"type": "string", "pattern": "^[^\\s]$"}`, []string{`"a"`}, []string{`" "`, "\"\u3000\""}},
 		{`{"type": "string", "pattern": "^[\\s\\S]$"}`, []string{`"a"`, `" "`, "\"\u3000\"", `"\n"`, `"語"`}, []string{`"ab"`}},
+		{`{"type": "string", "pattern": "^[A-Za-z\\s-']+$"}`, []string{`"Jean-Luc d'A"`}, []string{`"a.b"`, `"3"`}},
+		{`{"type": "string", "pattern": "^[\\w\\s-]+$"}`, []string{`"a-b c"`}, []string{`"a.b"`}},
 		{`{"type": "string", "pattern": "^[.]\\s.$"}`, []string{`". x"`}, []string{`"x x"`, `". \r"`, `". \n"`}},
 		{`{"type": "string", "pattern": "^\\ud83d\\ude00$"}`, []string{`"😀"`}, []string{`"x"`}},
 		{`{"type": "array", "prefixItems": [{"type": "integer"}], "uniqueItems": true, "contains": {"enum": [1, 2]}}`,

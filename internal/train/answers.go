@@ -200,7 +200,11 @@ func (s *Server) firstModel(ctx context.Context) (string, error) {
 	if u, err := url.Parse(s.URL); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 		return "", fmt.Errorf("%q is no address of a server: want one such as http://localhost:8080", s.URL)
 	}
-	if _, err := s.send(ctx, s.base()+"/v1/models", nil, &list); err != nil { // it is there from the beginning
+	_, err := s.send(ctx, s.base()+"/v1/models", nil, &list)
+	if nobody := new(url.Error); err != nil && !errors.As(err, &nobody) { // the server is there, and busy or loading
+		err = s.post(ctx, "/v1/models", nil, &list)
+	}
+	if err != nil {
 		return "", fmt.Errorf("the server that answers: %w", err)
 	}
 	if len(list.Data) == 0 {

@@ -3,6 +3,7 @@ package train
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"io"
@@ -93,10 +94,12 @@ func (l Loop) Run(ctx context.Context, learner Learner) error {
 		return err
 	}
 	lock, err := filelock.Take(filepath.Join(l.Dir, ".lock"))
-	if err != nil {
+	switch held := new(filelock.HeldError); {
+	case errors.As(err, &held):
 		return fmt.Errorf("one command at a time trains in a folder: %w", err)
+	case err == nil: // some file systems have no locks
+		defer lock.Release()
 	}
-	defer lock.Release()
 	r := &running{Loop: l, learner: learner, opt: newOptimizer(l.Optimizer, l.Pool, learner.Params().All())}
 	r.tokens = learner.StepTokens()
 	recipe := learner.Fingerprint()

@@ -83,6 +83,9 @@ func (p *Plan) Begin(c *Controller, turns []*Turn, groups []*Group) {
 // token.
 func (p *Plan) ask(c *Controller, t *Turn, unit float64) {
 	nodes := t.Budget
+	if nodes < 2 { // there is no memory for a tree
+		return
+	}
 	if !t.Uncontrolled {
 		text, net := t.allowance(byText), t.allowance(byNetwork)
 		know := &t.Group.know
