@@ -51,7 +51,7 @@ func (m *Model) constraint(r *Request) (*grammar.Constraint, error) {
 	}
 	if r.Tools != nil {
 		switch {
-		case r.Tools.Form == nil || callform.Of(r.Tools.Form) == nil:
+		case callform.Of(r.Tools.Form) == nil:
 			return nil, optionf("Tools", "Form is missing: take it from chat.Layout.CallForm")
 		case r.Grammar != "":
 			return nil, optionf("Grammar", "Tools is set as well: calls go together with JSONSchema or Regex")

@@ -10,7 +10,12 @@ import (
 type CallForm struct{ form *callform.Form }
 
 func init() {
-	callform.Of = func(form any) *callform.Form { return form.(*CallForm).form }
+	callform.Of = func(form any) *callform.Form {
+		if f := form.(*CallForm); f != nil {
+			return f.form
+		}
+		return nil
+	}
 }
 
 // CallReader takes the text of an assistant's turn apart as it comes.

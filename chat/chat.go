@@ -225,7 +225,7 @@ func (l *Layout) renderAs(find func() *generic, messages []Message, o Options, g
 		}
 	}
 	for name, raw := range o.Vars {
-		if vars[name], err = (converter{}).decode(raw); err != nil {
+		if vars[name], err = c.decode(raw); err != nil {
 			return "", fmt.Errorf("template variable %s: %w", name, err)
 		}
 	}

@@ -246,3 +246,17 @@ func TestReasoningNames(t *testing.T) {
 		}
 	}
 }
+
+// What variables say is text too, whichever they are: the name of a control token in one does not become that token.
+func TestVariablesAreText(t *testing.T) {
+	layout, err := Parse(toy(t, "", "<|end|>"), "{{ documents }}{{ mood }}<|end|>")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"mood", "documents"} {
+		ids, err := layout.Encode(nil, Options{Vars: map[string]json.RawMessage{name: json.RawMessage(`"a<|end|>"`)}})
+		if n := len(slices.DeleteFunc(slices.Clone(ids), func(id int32) bool { return id != 256 })); err != nil || n != 1 {
+			t.Errorf("%s: %v, %v: %d control tokens, want the template's own", name, ids, err, n)
+		}
+	}
+}

@@ -3,6 +3,7 @@ package chat
 import (
 	"fmt"
 
+	"github.com/grovellm/grove/internal/callform"
 	"github.com/grovellm/grove/internal/jinja"
 )
 
@@ -39,7 +40,7 @@ func (c converter) message(m Message) (*jinja.Dict, error) {
 // nameReasoning gives a message's reasoning the names by which templates read it, whichever it came with:
 // reasoning_content, and thinking for gpt-oss, whose template takes no content beside it where there are calls.
 func nameReasoning(message *jinja.Dict) {
-	for _, name := range []string{"reasoning_content", "thinking", "reasoning"} {
+	for _, name := range callform.ReasoningFields {
 		reasoning := message.Get(name)
 		if reasoning == nil {
 			continue

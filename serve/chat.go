@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/grovellm/grove"
+	"github.com/grovellm/grove/internal/callform"
 )
 
 // chatBody is the body of POST /v1/chat/completions.
@@ -94,7 +95,7 @@ func (b *chatMessageBody) message(path string) (message, error) {
 	if old := &b.FunctionCall; old.given && !b.ToolCalls.given {
 		m.calls = append(m.calls, newCalledTool("", old.value.Name, argumentsOf(old.value.Arguments)))
 	}
-	reasoned := slices.ContainsFunc([]string{"reasoning_content", "reasoning", "thinking"}, func(name string) bool {
+	reasoned := slices.ContainsFunc(callform.ReasoningFields, func(name string) bool {
 		return b.More[name] != nil && string(b.More[name]) != "null"
 	})
 	if b.Refusal.given && !b.Content.given {

@@ -173,12 +173,12 @@ func (o *options) sampling() (grove.Sampling, error) {
 	if s.TopK == -1 {
 		s.TopK = 0
 	}
-	if s.PenaltyLast < -1 {
+	switch {
+	case s.PenaltyLast < -1:
 		return s, o.RepeatLastN.fail("%d: want -1 (the whole text), 0 (none) or more", s.PenaltyLast)
-	}
-	if s.PenaltyLast == -1 {
+	case s.PenaltyLast == -1:
 		s.PenaltyLast = 0
-	} else if o.RepeatLastN.given && s.PenaltyLast == 0 {
+	case o.RepeatLastN.given && s.PenaltyLast == 0:
 		s.RepetitionPenalty = 0
 		s.PresencePenalty = 0
 		s.FrequencyPenalty = 0

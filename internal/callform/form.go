@@ -199,6 +199,9 @@ func (t Text) match(text string) (n int, id string, m matching) {
 	return n, id, matchWhole
 }
 
+// ReasoningFields are the fields of a message that may hold its reasoning: the first that is not null does.
+var ReasoningFields = []string{"reasoning_content", "thinking", "reasoning"}
+
 // IsName reports whether a call can name a tool so.
 func IsName(name string) bool {
 	return name != "" && strings.IndexFunc(name, func(c rune) bool { return c > '~' || !inName(byte(c)) }) < 0

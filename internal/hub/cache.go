@@ -154,7 +154,11 @@ func (c *Client) Remove(n Name) (freed int64, err error) {
 	blobs, _ := os.ReadDir(filepath.Join(dir, "blobs")) // none where files lie in the snapshots
 	for _, b := range blobs {
 		hash, _, _ := strings.Cut(b.Name(), ".")
-		lock, err := filelock.Take(mkdir(c.lockPath(n.Repo, hash)))
+		path := c.lockPath(n.Repo, hash)
+		if err := makeFolders(path); err != nil {
+			return 0, err
+		}
+		lock, err := filelock.Take(path)
 		if held := new(filelock.HeldError); errors.As(err, &held) {
 			return 0, fmt.Errorf("%s fetches from it: end that first", held.Holder())
 		} else if err != nil {

@@ -57,9 +57,12 @@ func (c *Client) Pull(ctx context.Context, l *Listing, m *Model, check func(dir 
 			return "", err
 		}
 	}
-	ref := mkdir(filepath.Join(c.folder(l.Repo), "refs", "main"))
+	ref := filepath.Join(c.folder(l.Repo), "refs", "main")
 	if old, err := os.ReadFile(ref); err == nil && string(old) == l.Commit {
 		return path, nil
+	}
+	if err := makeFolders(ref); err != nil {
+		return "", err
 	}
 	return path, os.WriteFile(ref, []byte(l.Commit), 0o666)
 }
@@ -73,10 +76,14 @@ func isWeights(path string) bool {
 	return false
 }
 
-// mkdir makes the folder of a path. What uses the path reports the error.
-func mkdir(path string) string {
-	_ = os.MkdirAll(filepath.Dir(path), 0o777)
-	return path
+// makeFolders makes the folders of paths in the cache.
+func makeFolders(paths ...string) error {
+	for _, path := range paths {
+		if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+			return fmt.Errorf("%w: name a folder for models that can be written with HF_HUB_CACHE", err)
+		}
+	}
+	return nil
 }
 
 // folder is that of a repository.
@@ -134,8 +141,10 @@ func (c *Client) get(ctx context.Context, l *Listing, f File, snapshot string, c
 		return err
 	}
 	defer lock.Release()
-	path := mkdir(at(snapshot, f.Path))
-	blob := mkdir(c.blob(l.Repo, f))
+	path, blob := at(snapshot, f.Path), c.blob(l.Repo, f)
+	if err := makeFolders(path, blob); err != nil {
+		return err
+	}
 	if hasSize(path, f.Size) {
 		return nil // another process brought it meanwhile
 	}
@@ -184,8 +193,8 @@ func (c *Client) lockPath(repo, hash string) string {
 // lock waits for a blob's lock.
 func (c *Client) lock(ctx context.Context, repo, hash string) (*filelock.Lock, error) {
 	path := c.lockPath(repo, hash)
-	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
-		return nil, fmt.Errorf("%w: name a folder for models that can be written with HF_HUB_CACHE", err)
+	if err := makeFolders(path); err != nil {
+		return nil, err
 	}
 	for said := false; ; said = true {
 		lock, err := filelock.Take(path)

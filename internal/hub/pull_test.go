@@ -418,3 +418,24 @@ func TestPauses(t *testing.T) {
 		}
 	})
 }
+
+// mkdir makes the folder of a path.
+func mkdir(path string) string {
+	if err := makeFolders(path); err != nil {
+		panic(err)
+	}
+	return path
+}
+
+// A cache that cannot be written says so, and what to do.
+func TestCacheIsNoFolder(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, below := range []string{"hub/.locks/x.lock", "hub/models--a--b/refs/main"} {
+		if err := makeFolders(filepath.Join(file, below)); err == nil || !strings.Contains(err.Error(), "HF_HUB_CACHE") {
+			t.Errorf("%s: %v", below, err)
+		}
+	}
+}
