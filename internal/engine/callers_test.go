@@ -47,3 +47,39 @@ func TestCallersGetTokensBetweenSteps(t *testing.T) {
 		}
 	}
 }
+
+// A prompt that takes a few milliseconds is read at once beside requests that decode, whatever share of the time it
+// takes meanwhile. Here a pass of the prompt takes some twenty plain ones.
+func TestShortPromptsAreReadAtOnce(t *testing.T) {
+	e := start(t, open(t), engine.Options{})
+	ended := make(chan error, 2)
+	warm := make(chan struct{})
+	var decoded, before, steps atomic.Int64
+	a := request(3, 400)
+	a.Step = func(u *engine.Update) {
+		if decoded.Add(1) == 50 {
+			close(warm)
+		}
+	}
+	a.Done = func(err error) { ended <- err }
+	if err := e.Submit(context.Background(), a); err != nil {
+		t.Fatal(err)
+	}
+	<-warm
+	b := request(400, 1)
+	b.Prompt[0] = 49 // it begins like no other
+	b.Step = func(*engine.Update) { steps.Store(decoded.Load() - before.Load()) }
+	b.Done = func(err error) { ended <- err }
+	before.Store(decoded.Load())
+	if err := e.Submit(context.Background(), b); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := <-ended; err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := steps.Load(); n > 24 {
+		t.Errorf("%d tokens of the other request came before the prompt's first: want a few", n)
+	}
+}

@@ -3,6 +3,7 @@
 package speculate
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -56,8 +57,8 @@ func CommonPrefix(a, b []int32) int {
 
 // resume prepares the drafter for a text that begins with the rows in the cache. Rows whose taps
 // the drafter needs are dropped from the cache, and computed again with the rest of the prompt; not
-// where they are more than the tokens to come, which could not make up for the time, nor where rows
-// before them were freed.
+// where the controller says that it costs more than it brings, nor where rows before them were freed. Then the
+// drafter's text begins after the cache.
 func (s *Sequence) resume() (err error) {
 	defer par.Recover("speculate: the drafter's new sequence", &err)
 	l := s.loop
@@ -76,7 +77,11 @@ func (s *Sequence) resume() (err error) {
 		from, same = k.state, CommonPrefix(k.text, s.text)
 	}
 	first := d.Resume(s.state, n, from, same)
-	if s.r.MaxTokens > 0 && n-first > s.r.MaxTokens || s.cache.Reach(first) != first {
+	if first == n {
+		return nil
+	}
+	tokens := cmp.Or(s.r.MaxTokens, l.target.Context())
+	if s.cache.Reach(first) != first || !s.turn.Recalls(l.control, n-first, tokens, s.group.sequences) {
 		return nil
 	}
 	return s.cache.Truncate(first)

@@ -172,3 +172,33 @@ func TestNodesAreWorthTheirRows(t *testing.T) {
 		}
 	})
 }
+
+// Rows are computed again for a drafter to read where that takes less time than it saves: the more tokens follow, and
+// the less a row costs; not where many sequences share a pass, of which each pays for the row.
+func TestRecallPays(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		row := rapid.Float64Range(0, .3).Draw(t, "cost of a row, in passes")
+		rows, tokens := rapid.IntRange(1, 64).Draw(t, "rows"), rapid.IntRange(1, 1000).Draw(t, "tokens")
+		sequences := rapid.IntRange(1, 16).Draw(t, "sequences")
+		c := New()
+		turn := &Turn{Group: c.Join("drafter")}
+		if got := turn.Recalls(c, rows, tokens, sequences); got != (rows <= tokens) {
+			t.Fatalf("before a pass was measured %d rows for %d tokens: %v", rows, tokens, got)
+		}
+		for range 2 * majority {
+			for n := 96; n >= 1; n-- {
+				c.passed(n, 1+row*float64(n-1), false)
+			}
+		}
+		cost := float64(rows) * row * float64(sequences) / (1 + row*float64(sequences-1))
+		gain := recallGain * float64(min(tokens, recallTokens))
+		if got := turn.Recalls(c, rows, tokens, sequences); got != (cost <= gain) && math.Abs(cost-gain) > .05*gain {
+			t.Fatalf("%d rows for %d tokens, %d sequences, a row of %.3f passes: %v, at a cost of %.2f tokens", rows,
+				tokens, sequences, row, got, cost)
+		}
+		uncontrolled := &Turn{Group: c.Join("drafter"), Uncontrolled: true}
+		if got := uncontrolled.Recalls(c, rows, tokens, sequences); got != (rows <= tokens) {
+			t.Fatalf("without a controller %d rows for %d tokens: %v", rows, tokens, got)
+		}
+	})
+}

@@ -77,6 +77,14 @@ func (t *Turn) Guide() draft.Guide {
 	return &t.guide
 }
 
+// A drafter that has read the last sequence.Recall rows of a prompt saves recallGain of the time of the next
+// recallTokens tokens over one that has read none: by then it has read as much. Measured with SmolLM2's EAGLE-3
+// head, six suites of 8 prompts: without them τ is 0.90 of that with the whole prompt, with them 0.97.
+const (
+	recallGain   = .05
+	recallTokens = 256
+)
+
 // Skips reports whether the drafter does not read the sequence's next rows. It notes the answer for
 // the steps to come.
 func (t *Turn) Skips(c *Controller) bool {
@@ -88,6 +96,19 @@ func (t *Turn) Skips(c *Controller) bool {
 	a := t.allowance(byNetwork)
 	t.skips = a.mean < 0 && (t.Prompt || a.wait(0) >= sequence.Recall) && c.costlyToRead(t.Group.record)
 	return t.skips
+}
+
+// Recalls reports whether it pays to compute rows of a prompt once more, though they are in a cache, for the
+// drafter to read. tokens are those that may follow, and sequences how many use the drafter, this one included.
+func (t *Turn) Recalls(c *Controller, rows, tokens, sequences int) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if t.Uncontrolled || !c.verify.known {
+		return rows <= tokens
+	}
+	pass := c.verify.at(sequences)
+	cost := (c.verify.at(sequences+rows) - pass) / pass * float64(sequences)
+	return cost <= recallGain*float64(min(tokens, recallTokens))
 }
 
 // class is what is known of the sequence's drafter and way of choosing tokens.
