@@ -2,7 +2,8 @@ package grove
 
 import (
 	"math"
-	"slices"
+
+	"github.com/grovellm/grove/internal/kernels/simd"
 )
 
 // logprobs computes the log-probabilities of a generation's tokens from the logits that they are chosen from.
@@ -11,7 +12,8 @@ type logprobs struct {
 	prompt int // tokens of the prompt
 
 	ofPrompt, ofOutput []TokenLogprobs // that were not taken yet
-	likeliest          []Logprob       // scratch
+	tokens             []int32         // scratch: the likeliest tokens, and their logits
+	largest            []float32
 }
 
 // add takes the logits of the token at a place of the text. Places follow each other, from the second on.
@@ -33,25 +35,18 @@ func (l *logprobs) take() (prompt, output []TokenLogprobs) {
 // at is the log-softmax of the logits, for a token and for the likeliest ones. Of equal logits the
 // smaller token is first.
 func (l *logprobs) at(token int32, logits []float32) TokenLogprobs {
-	most := float64(slices.Max(logits))
-	sum := 0.0
-	l.likeliest = l.likeliest[:0]
-	for t, x := range logits {
-		sum += math.Exp(float64(x) - most)
-		if n := len(l.likeliest); n < l.top || n > 0 && x > l.likeliest[n-1].Logprob {
-			at, _ := slices.BinarySearchFunc(l.likeliest, x, func(p Logprob, x float32) int {
-				if p.Logprob >= x {
-					return -1
-				}
-				return 1
-			})
-			l.likeliest = slices.Insert(l.likeliest[:min(n, l.top-1)], at, Logprob{int32(t), x})
-		}
+	n := max(l.top, 1)
+	if l.tokens == nil {
+		l.tokens = make([]int32, n)
+		l.largest = make([]float32, n)
 	}
-	of := func(x float32) float32 { return float32(float64(x) - most - math.Log(sum)) }
-	p := TokenLogprobs{Logprob: Logprob{token, of(logits[token])}, Top: slices.Clone(l.likeliest)}
-	for i := range p.Top {
-		p.Top[i].Logprob = of(p.Top[i].Logprob)
+	n = simd.TopK(logits, l.tokens, l.largest)
+	most := l.largest[0]
+	log := math.Log(float64(simd.SumExp(logits, most)))
+	of := func(x float32) float32 { return float32(float64(x) - float64(most) - log) }
+	p := TokenLogprobs{Logprob: Logprob{token, of(logits[token])}}
+	for i := range min(n, l.top) {
+		p.Top = append(p.Top, Logprob{l.tokens[i], of(l.largest[i])})
 	}
 	return p
 }

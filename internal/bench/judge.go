@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/grovellm/grove/internal/kernels/simd"
 	"github.com/grovellm/grove/tree"
 )
 
@@ -49,7 +50,7 @@ func judge(t *tree.Tree, logits func(node int) []float32) (j judged) {
 		parent := int(t.Parent[node])
 		row := logits(parent)
 		if math.IsNaN(normal[parent]) {
-			normal[parent] = logSumExp(row)
+			normal[parent] = float64(simd.LogSumExp(row))
 		}
 		target[node] = path(parent) + float64(row[t.Token[node]]) - normal[parent]
 		return target[node]
@@ -92,20 +93,4 @@ func judge(t *tree.Tree, logits func(node int) []float32) (j judged) {
 }
 
 // argmax is the token of the largest logit, the first of equal ones.
-func argmax(logits []float32) int32 {
-	best := 0
-	for i, x := range logits {
-		if x > logits[best] {
-			best = i
-		}
-	}
-	return int32(best)
-}
-
-func logSumExp(logits []float32) float64 {
-	most, sum := float64(slices.Max(logits)), 0.0
-	for _, x := range logits {
-		sum += math.Exp(float64(x) - most)
-	}
-	return most + math.Log(sum)
-}
+func argmax(logits []float32) int32 { return int32(simd.ArgMax(logits)) }

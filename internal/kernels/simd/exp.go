@@ -88,6 +88,9 @@ func LogSumExp(x []float32) float32 {
 	return m + logf(sumExp(x, m))
 }
 
+// SumExp is Σ e^(x - most), where most is the largest of x, a finite number.
+func SumExp(x []float32, most float32) float32 { return sumExp(x, most) }
+
 // SiLUMul computes dst = gate / (1 + e^-gate) · up.
 func SiLUMul(dst, gate, up []float32) { siluMul(dst, gate[:len(dst)], up[:len(dst)]) }
 
