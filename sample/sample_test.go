@@ -162,7 +162,7 @@ func genLogits(r *rapid.T, vocab int) []float32 {
 // Sample is the oracle, bit for bit, and leaves the logits as they were.
 func TestSampleIsTheLaw(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
-		vocab := rapid.SampledFrom([]int{1, 2, 50, 300, 1500}).Draw(r, "vocab")
+		vocab := rapid.SampledFrom([]int{1, 2, 50, 300, 1500, 6000}).Draw(r, "vocab")
 		p := genParams(vocab).Draw(r, "params")
 		logits := genLogits(r, vocab)
 		text := rapid.SliceOfN(rapid.Int32Range(0, int32(min(vocab, 8))-1), 0, 12).Draw(r, "text")
@@ -207,6 +207,29 @@ func TestSampleIsTheLaw(t *testing.T) {
 		}
 		if math.Abs(sum-1) > 1e-4 {
 			r.Fatalf("probabilities add up to %g", sum)
+		}
+	})
+}
+
+// The bounds of the mass that top-p shares hold, on vocabularies of several blocks too, and are close.
+func TestBoundsOfTheMass(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		vocab := rapid.SampledFrom([]int{1, 300, 4096, 20_000}).Draw(r, "vocab")
+		s, err := New(Params{Temperature: rapid.Float32Range(.05, 20).Draw(r, "temperature")}, vocab)
+		if err != nil {
+			r.Fatal(err)
+		}
+		logits := genLogits(r, vocab)
+		_, top := largest(logits)
+		if math.IsInf(float64(top), 0) {
+			return
+		}
+		least, most := s.total(logits, top)
+		if all := sum(s.exps(logits, top)); all < least || all > most {
+			r.Fatalf("the mass is %d, not from %d to %d", all, least, most)
+		}
+		if width := float64(most-least) / float64(most); width > .001 && most != math.MaxUint64 {
+			r.Fatalf("the mass is from %d to %d", least, most)
 		}
 	})
 }

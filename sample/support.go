@@ -34,7 +34,7 @@ func (s *Sampler) support(logits []float32, top float32) (list []int32, cut uint
 		list, val := s.first(logits, k)
 		if topP {
 			w := s.exps(val, top)
-			list = list[:s.reach(w, s.share(w))]
+			list = list[:s.reach(w, s.share(sum(w)))]
 		}
 		return s.minP(list, logits, top), 0
 	}
@@ -42,6 +42,19 @@ func (s *Sampler) support(logits []float32, top float32) (list []int32, cut uint
 		cut = s.cutAt(logits, 0, nil, uint64(k))
 	}
 	if topP {
+		// A trained model's distribution nearly always has that share in a short list, whose end does not depend on
+		// the last digits of the sum.
+		short := true
+		if cut == 0 {
+			least, most := s.total(logits, top)
+			list, val := s.first(logits, listMax)
+			w := s.exps(val, top)
+			n := s.reach(w, s.share(least))
+			if n > 0 && n == s.reach(w, s.share(most)) {
+				return s.minP(list[:n], logits, top), 0
+			}
+			short = n > 0
+		}
 		w := s.exps(logits, top)
 		if cut > 0 {
 			for i, l := range logits {
@@ -50,15 +63,19 @@ func (s *Sampler) support(logits []float32, top float32) (list []int32, cut uint
 				}
 			}
 		}
-		target := s.share(w)
-		// A trained model's distribution nearly always has that share in a short list.
-		list, val := s.first(logits, listMax)
-		if n := s.reach(s.exps(val, top), target); n > 0 {
-			return s.minP(list[:n], logits, top), 0
+		target := s.share(sum(w))
+		if short {
+			list, val := s.first(logits, listMax)
+			if n := s.reach(s.exps(val, top), target); n > 0 {
+				return s.minP(list[:n], logits, top), 0
+			}
 		}
 		cut = s.cutAt(logits, cut, s.exps(logits, top), target)
 	}
 	if s.p.MinP > 0 {
+		if list, val := s.first(logits, listMax); !s.likely(val[len(val)-1], top) {
+			return s.minP(list, logits, top), 0
+		}
 		least := ^uint64(0)
 		for i, l := range logits {
 			if s.likely(l, top) {
@@ -100,24 +117,49 @@ const (
 )
 
 // mass turns exp((l − top) / temperature) into a whole number, so that sums do not depend on their order.
-func mass(e float32) uint64 { return uint64(float64(e) * massUnits) }
+func mass(e float32) uint64 { return uint64(int64(float64(e) * massUnits)) }
 
 // exps fills s.exp with exp((l − top) / temperature) of each logit.
 func (s *Sampler) exps(logits []float32, top float32) []float32 {
 	s.exp = slices.Grow(s.exp[:0], len(logits))[:len(logits)]
+	inv := float32(s.inv)
 	for i, l := range logits {
-		s.exp[i] = s.scaled(l, top)
+		x := (l - top) * inv
+		if !(x > nothing) {
+			x = nothing
+		}
+		s.exp[i] = x
 	}
 	simd.Exp(s.exp, s.exp)
 	return s.exp
 }
 
-// share is the mass that top-p wants of the tokens with exponentials w: between 1 and all there is.
-func (s *Sampler) share(w []float32) uint64 {
-	var all uint64
+// sum is the mass of tokens with exponentials w.
+func sum(w []float32) (all uint64) {
 	for _, e := range w {
 		all += mass(e)
 	}
+	return all
+}
+
+// total is bounds of the mass of all tokens: 0 and the most there is where they are not known.
+func (s *Sampler) total(logits []float32, top float32) (least, most uint64) {
+	// In f32 a lane adds 256 terms of a block, each off by 2⁻²⁴ of the sum at most. A term is off by the rounding of
+	// what is raised, which is below 256, and a mass by a unit.
+	const block, slack = 4096, 0x1p-13
+	m, all := top*float32(s.inv), 0.0
+	s.exp = append(s.exp[:0], logits...)
+	for lo := 0; lo < len(logits); lo += block {
+		all += float64(simd.ExpSum(s.exp[lo:min(lo+block, len(logits))], float32(s.inv), m))
+	}
+	if !(m > -256 && m < 256 && all > 0 && len(logits) < 1<<24) { // or there is a NaN
+		return 0, math.MaxUint64
+	}
+	return uint64(all * (1 - slack) * massUnits), uint64(all * (1 + slack) * massUnits)
+}
+
+// share is the mass that top-p wants of all there is: between 1 and all.
+func (s *Sampler) share(all uint64) uint64 {
 	return min(max(uint64(math.Ceil(float64(s.p.TopP)*float64(all))), 1), all)
 }
 

@@ -91,6 +91,9 @@ func LogSumExp(x []float32) float32 {
 // SumExp is Σ e^(x - most), where most is the largest of x, a finite number.
 func SumExp(x []float32, most float32) float32 { return sumExp(x, most) }
 
+// ExpSum is Σ e^(scale·x - most), where most is the largest scale·x; it leaves the terms in x.
+func ExpSum(x []float32, scale, most float32) float32 { return expSum(x, scale, most) }
+
 // SiLUMul computes dst = gate / (1 + e^-gate) · up.
 func SiLUMul(dst, gate, up []float32) { siluMul(dst, gate[:len(dst)], up[:len(dst)]) }
 
