@@ -32,14 +32,22 @@ const queryBlock = 64
 // partsPerWorker is how many parts a worker gets, at least, where blocks are cut into parts.
 const partsPerWorker = 4
 
-// attendBlock is rows [from, to) of a sequence, which see positions of ranges [lo, hi).
+// attendBlock is rows [from, to) of a sequence and those that follow it: of one sequence, or of several
+// that begin alike in memory. Their attention is in pieces [lo, hi), the first of which is of all rows.
 type attendBlock struct {
 	seg, from, to int
 	lo, hi        int
-	keptAt        int // where the results of its ranges are kept for folding; −1: they are not
+	keptAt        int // where the results of its pieces are kept for folding; −1: they are not
 }
 
-// attendPart is ranges [lo, hi) of a block.
+// attendPiece is the attention of some of a block's rows, from and to counted from its first, all of sequence seg or
+// alike to it, to one range.
+type attendPiece struct {
+	seg, from, to int
+	number        int // of the range
+}
+
+// attendPart is pieces [lo, hi) of a block.
 type attendPart struct{ block, lo, hi int }
 
 type attendJob struct {
@@ -51,6 +59,7 @@ type attendJob struct {
 	in       *Intake
 	block    int // rows of a block, at most
 	blocks   []attendBlock
+	pieces   []attendPiece
 	parts    []attendPart
 	split    []int // the blocks of several parts
 }
@@ -58,33 +67,29 @@ type attendJob struct {
 // plan makes the blocks and parts, of which each worker gets some, and plans their phases.
 func (j *attendJob) plan() {
 	threads, heads := j.e.Threads(), j.a.KVHeads
+	most := j.block
 	j.block = blockRows(len(j.f.rows), heads, threads, j.block)
-	j.blocks = j.blocks[:0]
 	j.parts = j.parts[:0]
 	j.split = j.split[:0]
-	total := 0
-	for s, g := range j.f.segs {
-		for r := 0; r < g.Rows; r += j.block {
-			b := j.blockOf(s, r, min(r+j.block, g.Rows))
-			j.blocks, total = append(j.blocks, b), total+b.hi-b.lo
-		}
-	}
-	most := max(1, total*heads/(threads*partsPerWorker))          // ranges of a part
+	j.pieces = j.pieces[:0]
+	j.blocks = j.cut(j.blocks[:0], &j.pieces, 0, len(j.f.rows), most)
+	total := len(j.pieces)
+	most = max(1, total*heads/(threads*partsPerWorker))           // pieces of a part
 	if threads == 1 || len(j.blocks) == 1 && heads%threads == 0 { // whole heads are shared out evenly
 		most = total
 	}
 	size := 0
 	for i := range j.blocks {
 		b := &j.blocks[i]
-		ranges := b.hi - b.lo
-		parts := (ranges + most - 1) / most
+		pieces := b.hi - b.lo
+		parts := (pieces + most - 1) / most
 		if parts > 1 {
 			j.split = append(j.split, i)
 			b.keptAt = size
-			size += heads * ranges * j.keptSize(b)
+			size += heads * pieces * j.keptSize(b)
 		}
 		for p := range parts {
-			j.parts = append(j.parts, attendPart{i, b.lo + ranges*p/parts, b.lo + ranges*(p+1)/parts})
+			j.parts = append(j.parts, attendPart{i, b.lo + pieces*p/parts, b.lo + pieces*(p+1)/parts})
 		}
 	}
 	j.e.plan.phase(len(j.parts)*heads, j)
@@ -110,15 +115,77 @@ func blockRows(rows, heads, threads, most int) int {
 // of a Zen 5: with fewer blocks, passes of 8 to 16 rows take 2 to 3 % longer).
 const rowsToRead = 3
 
-// blockOf is rows [from, to) of a sequence.
-func (j *attendJob) blockOf(seg, from, to int) attendBlock {
-	g := &j.f.segs[seg]
-	b := attendBlock{seg: seg, from: from, to: to, lo: g.Slots(), keptAt: -1}
-	for _, r := range j.f.rows[g.Row+from : g.Row+to] {
-		b.lo = min(b.lo, g.firstSeen(r, j.a.Window)/rangeRows())
-		b.hi = max(b.hi, (g.end(r)+rangeRows()-1)/rangeRows())
+// cut appends the blocks of rows [from, to) of the forest, and their pieces: of a sequence's rows, j.block at most, or
+// of most rows of sequences that begin alike. A range that all of a block's rows see whole, and whose pages are the
+// same in memory, is read once.
+func (j *attendJob) cut(blocks []attendBlock, pieces *[]attendPiece, from, to, most int) []attendBlock {
+	for s := 0; s < len(j.f.segs); s++ {
+		g := &j.f.segs[s]
+		first, end := max(from-g.Row, 0), min(to-g.Row, g.Rows)
+		if first >= end {
+			continue
+		}
+		run, alike := j.alike(s, first, min(g.Row+first+most, to))
+		if run > 1 {
+			b := attendBlock{seg: s, from: first, lo: len(*pieces), keptAt: -1}
+			last := &j.f.segs[s+run-1]
+			b.to = min(last.Row+last.Rows, to) - g.Row
+			for r := range alike {
+				*pieces = append(*pieces, attendPiece{s, 0, b.to - b.from, r})
+			}
+			for i := s; i < s+run; i++ {
+				o, at := &j.f.segs[i], g.Row+first
+				own := attendPiece{seg: i, from: max(o.Row-at, 0), to: min(o.Row+o.Rows, to) - at}
+				j.appendPieces(pieces, own, alike, at)
+			}
+			b.hi = len(*pieces)
+			blocks = append(blocks, b)
+			s += run - 1
+			continue
+		}
+		for r := first; r < end; r += j.block {
+			b := attendBlock{seg: s, from: r, to: min(r+j.block, end), lo: len(*pieces), keptAt: -1}
+			j.appendPieces(pieces, attendPiece{seg: s, to: b.to - r}, 0, g.Row+r)
+			b.hi = len(*pieces)
+			blocks = append(blocks, b)
+		}
 	}
-	return b
+	return blocks
+}
+
+// appendPieces appends the pieces of rows of one sequence, from range least on. Row at of the forest is the block's
+// first.
+func (j *attendJob) appendPieces(pieces *[]attendPiece, p attendPiece, least, at int) {
+	g := &j.f.segs[p.seg]
+	lo, hi := g.Slots(), 0
+	for _, r := range j.f.rows[at+p.from : at+p.to] {
+		lo = min(lo, g.firstSeen(r, j.a.Window)/rangeRows())
+		hi = max(hi, (g.end(r)+rangeRows()-1)/rangeRows())
+	}
+	for p.number = max(lo, least); p.number < hi; p.number++ {
+		*pieces = append(*pieces, p)
+	}
+}
+
+// alike is how many sequences from s on, without its first rows, make a block that ends before row to of the
+// forest, and how many ranges, from the first on, are the same for all.
+func (j *attendJob) alike(s, first, to int) (run, ranges int) {
+	run = 1
+	if j.a.Window != 0 {
+		return run, 0
+	}
+	for i := s + 1; i < len(j.f.segs) && j.f.segs[i].Row+j.f.segs[i].Rows <= to; i++ {
+		a, b := &j.f.segs[i-1], &j.f.segs[i]
+		n := min(b.alike/rangePages, a.Base/rangeRows(), b.Base/rangeRows())
+		if n == 0 || run > 1 && n < ranges {
+			break
+		}
+		if run == 1 {
+			ranges = n
+		}
+		run++
+	}
+	return run, ranges
 }
 
 func rangeRows() int { return rangePages * PageRows }
@@ -129,13 +196,14 @@ func (j *attendJob) Do(worker, task int) {
 	head, b := task/len(j.parts), j.blocks[p.block]
 	t := j.task(worker, head, b)
 	if b.keptAt < 0 {
-		t.attend()
+		t.attend(j.pieces[b.lo:b.hi])
 		return
 	}
 	t.takeQueries()
-	for r := p.lo; r < p.hi; r++ {
-		t.res = j.keptRange(&t, r)
-		t.attendRange(r)
+	for i := p.lo; i < p.hi; i++ {
+		of := t.piece(&j.pieces[i])
+		of.res = j.keptPiece(&t, &of, i)
+		of.attendPiece(&j.pieces[i])
 	}
 }
 
@@ -143,14 +211,15 @@ func (j *attendJob) Do(worker, task int) {
 type attendTask struct {
 	*attendJob
 	attendBlock
-	s     *workerScratch
-	g     *Segment
-	row   int // the first row
-	rows  []forestRow
-	head  int
-	kv    KVType
-	group int
-	n     int // queries: row r's heads are r·group … r·group+group−1
+	s      *workerScratch
+	g      *Segment
+	row    int // the first row
+	rows   []forestRow
+	head   int
+	kv     KVType
+	group  int
+	n      int // queries: row r's heads are r·group … r·group+group−1
+	before int // queries of the block before these
 
 	q        []float32         // queries, n × Dim
 	products gemm.PanelProduct // of panels
@@ -174,16 +243,38 @@ func (j *attendJob) task(worker, head int, b attendBlock) attendTask {
 	return t
 }
 
-// attend attends to all ranges.
-func (t *attendTask) attend() {
+// piece is the task of a piece, without its queries.
+func (t *attendTask) piece(p *attendPiece) attendTask {
+	of := *t
+	of.g = &t.f.segs[p.seg]
+	of.row += p.from
+	of.rows = t.rows[p.from:p.to]
+	of.before = p.from * t.group
+	of.n = len(of.rows) * t.group
+	return of
+}
+
+// attendPiece attends to a piece, with queries that its block has taken.
+func (t *attendTask) attendPiece(p *attendPiece) {
+	t.q = t.q[t.before*t.a.Dim:][:t.n*t.a.Dim]
+	if t.kv.panels() {
+		t.products = t.s.rounded[0].ByPanels(t.before, t.before+t.n)
+	}
+	t.attendRange(p.number)
+}
+
+// attend attends to all pieces.
+func (t *attendTask) attend(pieces []attendPiece) {
 	t.takeQueries()
 	all := t.folded()
 	t.res = all
-	t.attendRange(t.lo)
-	t.res = rangeResult{t.s.out[:t.n*t.width()], t.s.tops[:t.n], t.s.totals[:t.n]}
-	for r := t.lo + 1; r < t.hi; r++ {
-		t.attendRange(r)
-		t.fold(all)
+	t.attendRange(pieces[0].number)
+	for i := range pieces[1:] {
+		p := &pieces[1+i]
+		of := t.piece(p)
+		of.res = rangeResult{t.s.out[:of.n*t.width()], t.s.tops[:of.n], t.s.totals[:of.n]}
+		of.attendPiece(p)
+		of.fold(all, t.n)
 	}
 	t.give(all)
 }

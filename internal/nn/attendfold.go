@@ -10,18 +10,18 @@ import (
 // scores less that one. Where pages hold panels, o is panel by panel: [width/Panel][queries][Panel].
 type rangeResult struct{ o, tops, sums []float32 }
 
-// keptSize is the size of a block's result of one range.
+// keptSize is the size of a block's result of one piece, at most.
 func (j *attendJob) keptSize(b *attendBlock) int {
 	n := (b.to - b.from) * (j.a.Heads / j.a.KVHeads)
 	return n * (j.f.segs[b.seg].Cache.mem.shapeOf(j.layer).resultWidth() + 2)
 }
 
-// keptRange is where the result of range r of a block of several parts is kept.
-func (j *attendJob) keptRange(t *attendTask, r int) rangeResult {
+// keptPiece is where the result of piece i, task of, of a block of several parts is kept.
+func (j *attendJob) keptPiece(t, of *attendTask, i int) rangeResult {
 	size := j.keptSize(&t.attendBlock)
-	k := j.e.kept[t.keptAt+(t.head*(t.hi-t.lo)+r-t.lo)*size:][:size]
-	o := size - 2*t.n
-	return rangeResult{k[:o], k[o : o+t.n], k[o+t.n:]}
+	k := j.e.kept[t.keptAt+(t.head*(t.hi-t.lo)+i-t.lo)*size:][:size]
+	o := of.n * t.width()
+	return rangeResult{k[:o], k[o : o+of.n], k[o+of.n : o+2*of.n]}
 }
 
 // folded is room for the result of all ranges.
@@ -35,40 +35,42 @@ type foldJob attendJob
 func (f *foldJob) Do(worker, task int) {
 	j := (*attendJob)(f)
 	t := j.task(worker, task/len(j.split), j.blocks[j.split[task%len(j.split)]])
-	all, first := t.folded(), j.keptRange(&t, t.lo)
+	all, first := t.folded(), j.keptPiece(&t, &t, t.lo)
 	copy(all.o, first.o)
 	copy(all.tops, first.tops)
 	copy(all.sums, first.sums)
-	for r := t.lo + 1; r < t.hi; r++ {
-		t.res = j.keptRange(&t, r)
-		t.fold(all)
+	for i := t.lo + 1; i < t.hi; i++ {
+		of := t.piece(&j.pieces[i])
+		of.res = j.keptPiece(&t, &of, i)
+		of.fold(all, t.n)
 	}
 	t.give(all)
 }
 
-// fold adds the result of a range to that of the ranges before it. With m the larger of the two
-// largest scores, either weighs its sum times e to its largest score less m, and o becomes the mean of
+// fold adds the result of a piece to that of the pieces before it, which is of so many queries. With m the larger
+// of the two largest scores, either weighs its sum times e to its largest score less m, and o becomes the mean of
 // the two means by these weights. Where only one of the two weighs anything it is taken as it is.
-func (t *attendTask) fold(all rangeResult) {
+func (t *attendTask) fold(all rangeResult, queries int) {
 	res, both := t.res, true
 	a, b := t.s.weights[:t.n], t.s.weights[t.n:2*t.n]
 	for k := range t.n {
+		q := t.before + k
 		switch {
 		case res.sums[k] == 0: // also of a row that sees nothing of the range
 			b[k], both = leave, false
-		case all.sums[k] == 0:
+		case all.sums[q] == 0:
 			b[k], both = take, false
-			all.tops[k], all.sums[k] = res.tops[k], res.sums[k]
+			all.tops[q], all.sums[q] = res.tops[k], res.sums[k]
 		default:
-			a[k], b[k] = all.weigh(k, res.tops[k], res.sums[k])
+			a[k], b[k] = all.weigh(q, res.tops[k], res.sums[k])
 		}
 	}
-	cols, step := t.width(), len(all.o)
+	cols := t.width()
 	if t.kv.panels() {
-		cols, step = gemm.Panel, t.n*gemm.Panel
+		cols = gemm.Panel
 	}
-	for at := 0; at < len(all.o); at += step {
-		o, x := all.o[at:at+step], res.o[at:at+step]
+	for at, from := 0, t.before*cols; at < len(res.o); at, from = at+t.n*cols, from+queries*cols {
+		o, x := all.o[from:from+t.n*cols], res.o[at:at+t.n*cols]
 		if both {
 			simd.BlendRows(o, x, a, b, cols)
 			continue

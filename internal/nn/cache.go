@@ -449,6 +449,15 @@ func (p *Pages) move(to *page, dst int, from *page, src int) {
 	}
 }
 
+// alike is how many pages, from the first on, both caches have in common, of layers that see all.
+func (c *Cache) alike(o *Cache) (n int) {
+	a, b := c.pages[wholeText], o.pages[wholeText]
+	for n < len(a) && n < len(b) && a[n] == b[n] {
+		n++
+	}
+	return n
+}
+
 // at returns page i of a layer, and the layer's number in it.
 func (c *Cache) at(layer, i int) (g *page, number int) {
 	if c.mem.place == nil {

@@ -35,6 +35,8 @@ type workerScratch struct {
 	totals  []float32
 	weights []float32     // of results that are folded
 	inputs  inputs        // rows on their way into the products of a strip
+	blocks  []attendBlock // of the rows of a strip
+	pieces  []attendPiece
 	pages   []int32       // that a block sees
 	seen    []bool        // of a page, all false between blocks
 	column  []int32       // of a page that a block sees, where its scores are

@@ -19,6 +19,7 @@ type Segment struct {
 	Base      int // committed rows before the pass
 	From      int // nodes of the tree that earlier passes left pending
 	Row, Rows int // its rows are [Row, Row+Rows): the nodes from there on
+	alike     int // pages of the cache, from the first on, that are those of the sequence before too
 
 	readers bool // its rows are cached nowhere: AddReaders
 }
@@ -109,7 +110,11 @@ func (f *Forest) AddAt(c *Cache, t *tree.Tree, from int, positions []int32) {
 }
 
 func (f *Forest) add(c *Cache, t *tree.Tree, from int, positions []int32) {
-	f.segs = append(f.segs, Segment{Cache: c, Base: c.Len(), From: from, Row: len(f.rows), Rows: t.Len() - from})
+	g := Segment{Cache: c, Base: c.Len(), From: from, Row: len(f.rows), Rows: t.Len() - from}
+	if n := len(f.segs); n > 0 {
+		g.alike = c.alike(f.segs[n-1].Cache)
+	}
+	f.segs = append(f.segs, g)
 	for i := from; i < t.Len(); i++ {
 		f.vis = t.Visible(i, f.vis[:0])
 		prefix := 0

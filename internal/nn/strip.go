@@ -101,14 +101,13 @@ func (j *storeJob) span(_, from, to int) {
 }
 
 func (j *attendJob) span(worker, from, to int) {
-	for s := range j.f.segs {
-		g := &j.f.segs[s]
-		end := min(to-g.Row, g.Rows)
+	s := &j.e.scratch[worker]
+	s.pieces = s.pieces[:0]
+	s.blocks = j.cut(s.blocks[:0], &s.pieces, from, to, j.block)
+	for _, b := range s.blocks {
 		for head := range j.a.KVHeads {
-			for r := max(from-g.Row, 0); r < end; r += j.block {
-				t := j.task(worker, head, j.blockOf(s, r, min(r+j.block, end)))
-				t.attend()
-			}
+			t := j.task(worker, head, b)
+			t.attend(s.pieces[b.lo:b.hi])
 		}
 	}
 }

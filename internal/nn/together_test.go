@@ -9,6 +9,7 @@ import (
 
 	"github.com/grovellm/grove/internal/kernels/par"
 	"github.com/grovellm/grove/internal/testing/cases"
+	"github.com/grovellm/grove/tree"
 )
 
 // Layers with windows of any length, planned together, attend as each does alone, to the bit: for
@@ -39,7 +40,7 @@ func TestLayersWithWindowsTogether(t *testing.T) {
 		for i := range chunks {
 			chunks[i] = 1 + r.IntN([]int{8, 400}[r.IntN(2)])
 		}
-		together, alone := NewExec(rapid.SampledFrom(pools).Draw(t, "pool")), NewExec(pools[0])
+		together, alone := NewExec(pools[rapid.IntRange(0, len(pools)-1).Draw(t, "pool")]), NewExec(pools[0])
 		a, b := pages.NewCache(), pages.NewCache()
 		defer a.Free()
 		defer b.Free()
@@ -75,4 +76,106 @@ func TestLayersWithWindowsTogether(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Sequences that begin alike in memory read that beginning together, and each attends as it does alone, to the bit:
+// whatever their order, their trees, the type of keys and values, and the number of workers.
+func TestSequencesThatBeginAlike(t *testing.T) {
+	pools := []*par.Pool{par.New(1), par.New(2), par.New(3)}
+	defer func() {
+		for _, p := range pools {
+			p.Close()
+		}
+	}()
+	joined := 0
+	cases.Check(t, 60, func(t *rapid.T) {
+		defer UseRanges(rapid.IntRange(1, 3).Draw(t, "pages of a range"))()
+		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 6))
+		heads, dim := rapid.IntRange(1, 3).Draw(t, "kv heads"), 16<<r.IntN(3)
+		group := rapid.IntRange(1, 4).Draw(t, "group")
+		a := Attention{Heads: group * heads, KVHeads: heads, Dim: dim, Rope: randomRope(dim), Window: max(0, r.IntN(400)-300)}
+		if rapid.Bool().Draw(t, "sinks") {
+			a.Sinks = randomMat(r, 1, a.Heads).Data
+		}
+		pages := &Pages{Layers: 1, Heads: heads, Dim: dim,
+			KV: rapid.SampledFrom([]KVType{KVF32, KVBF16, KVQ8}).Draw(t, "kv")}
+		e, alone := NewExec(pools[rapid.IntRange(0, len(pools)-1).Draw(t, "pool")]), NewExec(pools[0])
+		extend := func(c *Cache, n int) {
+			var f Forest
+			f.Add(c, chain(n), 0)
+			c.Reserve(0, n)
+			alone.Attend(&a, 0, &f, randomMat(r, n, a.QKVCols()), NewMat(n, a.Heads*dim))
+			c.CommitAll()
+		}
+		caches := []*Cache{pages.NewCache()}
+		defer func() {
+			for _, c := range caches {
+				c.Free()
+			}
+		}()
+		extend(caches[0], 1+r.IntN(300))
+		for range r.IntN(9) { // each goes on from a part of another, or from nothing
+			c := caches[r.IntN(len(caches))].Fork()
+			caches = append(caches, c)
+			if n := r.IntN(c.Len() + 1); r.IntN(3) == 0 && c.Reach(n) == n {
+				if err := c.Truncate(n); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if n := r.IntN(60); n > 0 {
+				extend(c, n)
+			}
+		}
+		var f Forest
+		var trees []*tree.Tree
+		for _, c := range caches {
+			tr := tree.New(0)
+			n := []int{1, 1, 2, 9, 40}[r.IntN(5)]
+			for i := 1; i < n; i++ {
+				tr.Append(r.IntN(i), int32(i), 0)
+			}
+			trees = append(trees, tr)
+			f.Add(c, tr, 0)
+			c.Reserve(0, tr.Len())
+		}
+		for s := range f.segs {
+			if run, _ := (&attendJob{a: &a, f: &f}).alike(s, 0, f.Len()); run > 1 {
+				joined++
+			}
+		}
+		qkv, out := randomMat(r, f.Len(), a.QKVCols()), NewMat(f.Len(), a.Heads*dim)
+		rows := NewMat(qkv.Rows, qkv.Cols)
+		for i := range rows.Rows {
+			copy(rows.Row(i), qkv.Row(i))
+		}
+		if rapid.Bool().Draw(t, "strips") {
+			e.Hold()
+			s := e.strip(f.Len())
+			s.ops = append(s.ops, e.storing(&a, 0, &f, qkv, a.Heads))
+			e.plan.open = nil
+			s = e.strip(f.Len())
+			s.ops = append(s.ops, e.attending(&a, 0, &f, qkv, out))
+			e.Release()
+		} else {
+			e.Attend(&a, 0, &f, qkv, out)
+		}
+		for i, c := range caches {
+			g := f.segs[i]
+			var one Forest
+			one.Add(c, trees[i], 0)
+			c.Reserve(0, g.Rows)
+			x, y := NewMat(g.Rows, qkv.Cols), NewMat(g.Rows, out.Cols)
+			copy(x.Data, rows.Slice(g.Row, g.Row+g.Rows).Data)
+			alone.Attend(&a, 0, &one, x, y)
+			for k := range g.Rows {
+				if !slices.Equal(y.Row(k), out.Row(g.Row+k)) {
+					t.Fatalf("row %d of sequence %d of %d, %d rows over %d: it differs beside the others", k, i, len(caches),
+						g.Rows, g.Base)
+				}
+			}
+		}
+	})
+	if joined < 20 {
+		t.Errorf("sequences were joined %d times: the cases are too few", joined)
+	}
 }
