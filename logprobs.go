@@ -42,7 +42,7 @@ func (l *logprobs) at(token int32, logits []float32) TokenLogprobs {
 	}
 	n = simd.TopK(logits, l.tokens, l.largest)
 	most := l.largest[0]
-	log := math.Log(float64(simd.SumExp(logits, most)))
+	log := math.Log(simd.SumExp(logits, most))
 	of := func(x float32) float32 { return float32(float64(x) - float64(most) - log) }
 	p := TokenLogprobs{Logprob: Logprob{token, of(logits[token])}}
 	for i := range min(n, l.top) {

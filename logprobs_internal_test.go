@@ -9,6 +9,23 @@ import (
 	"pgregory.net/rapid"
 )
 
+// Of a vocabulary of 150,000 the small terms count: together they are half a percent here, and each is less than the
+// largest one's rounding.
+func TestLogprobsOfManyTokens(t *testing.T) {
+	for _, gap := range []float64{15, 16, 17, 17.5, 20} {
+		logits, sum := make([]float32, 150_000), 1.0
+		for i := range logits[1:] {
+			logits[1+i] = float32(-gap + math.Sin(float64(i))/4)
+			sum += math.Exp(float64(logits[1+i]))
+		}
+		l := logprobs{top: 1}
+		p := l.at(0, logits).Logprob.Logprob
+		if want := -math.Log(sum); math.Abs(float64(p)-want) > 3e-5 {
+			t.Errorf("%g below: %g, want %g", gap, p, want)
+		}
+	}
+}
+
 // Log-probabilities are those of the softmax in double precision, and the likeliest tokens come in its order.
 func TestLogprobsOfAnyLogits(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -144,15 +144,18 @@ func sum(w []float32) (all uint64) {
 
 // total is bounds of the mass of all tokens: 0 and the most there is where they are not known.
 func (s *Sampler) total(logits []float32, top float32) (least, most uint64) {
-	// In f32 a lane adds 256 terms of a block, each off by 2⁻²⁴ of the sum at most. A term is off by the rounding of
-	// what is raised, which is below 256, and a mass by a unit.
+	// In f32 a lane adds 256 terms of a block: the sum is off by 2⁻¹⁶ of itself at most. What is raised is below 256
+	// and off by 2⁻¹⁵, as its terms are then; a mass is off by a unit.
 	const block, slack = 4096, 0x1p-13
 	m, all := top*float32(s.inv), 0.0
+	if !(m > -256 && m < 256) || len(logits) > 1<<22 {
+		return 0, math.MaxUint64
+	}
 	s.exp = append(s.exp[:0], logits...)
 	for lo := 0; lo < len(logits); lo += block {
 		all += float64(simd.ExpSum(s.exp[lo:min(lo+block, len(logits))], float32(s.inv), m))
 	}
-	if !(m > -256 && m < 256 && all > 0 && len(logits) < 1<<24) { // or there is a NaN
+	if !(all > 0) { // there is a NaN
 		return 0, math.MaxUint64
 	}
 	return uint64(all * (1 - slack) * massUnits), uint64(all * (1 + slack) * massUnits)

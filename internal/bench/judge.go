@@ -50,7 +50,8 @@ func judge(t *tree.Tree, logits func(node int) []float32) (j judged) {
 		parent := int(t.Parent[node])
 		row := logits(parent)
 		if math.IsNaN(normal[parent]) {
-			normal[parent] = float64(simd.LogSumExp(row))
+			most := row[argmax(row)]
+			normal[parent] = float64(most) + math.Log(simd.SumExp(row, most))
 		}
 		target[node] = path(parent) + float64(row[t.Token[node]]) - normal[parent]
 		return target[node]

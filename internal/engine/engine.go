@@ -56,7 +56,6 @@ const (
 	// 1.07 times the tokens/s, and first tokens after .6 of the time; 100 ms bring no more.
 	promptSlowdown = 2
 	promptTime     = 50 * time.Millisecond
-	leastPace      = 1.0 / promptSlowdown
 	stepMemory     = 8 // steps whose time counts
 )
 
@@ -123,6 +122,7 @@ type Engine struct {
 	// These only the goroutine uses.
 	usual    float64 // seconds of late steps without prompts
 	pace     float64 // share of the limit that the loop is asked to keep, so that steps do
+	least    float64 // that share at least: the time of a step without prompts
 	stepping []*job  // of those running: that take part in the step
 	step     []*speculate.Sequence
 }
@@ -320,7 +320,9 @@ func (e *Engine) limits() speculate.Limits {
 	l := speculate.Limits{Rows: decoding + speculate.DefaultChunk}
 	if decoding > 0 {
 		usual := max(time.Duration(e.usual*float64(time.Second)), e.loop.PlainTime(decoding))
-		l.Time = time.Duration(e.pace * float64(max(promptSlowdown*usual, promptTime)))
+		most := max(promptSlowdown*usual, promptTime)
+		e.least = float64(usual) / float64(most)
+		l.Time = time.Duration(e.pace * float64(most))
 	}
 	return l
 }
@@ -329,7 +331,7 @@ func (e *Engine) limits() speculate.Limits {
 // its rows alone; rows of a long prompt take longer, as they attend to more. The limit shrinks until
 // such steps take as long as they should.
 func (e *Engine) keepPace(limit, seconds float64) {
-	e.pace = min(max(e.pace*math.Pow(limit/(e.pace*seconds), 1./stepMemory), leastPace), 1)
+	e.pace = min(max(e.pace*math.Pow(limit/(e.pace*seconds), 1./stepMemory), e.least), 1)
 }
 
 // learn takes the time of a step without prompts.

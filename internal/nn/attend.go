@@ -32,19 +32,21 @@ const queryBlock = 64
 // partsPerWorker is how many parts a worker gets, at least, where blocks are cut into parts.
 const partsPerWorker = 4
 
-// attendBlock is rows [from, to) of a sequence and those that follow it: of one sequence, or of several
-// that begin alike in memory. Their attention is in pieces [lo, hi), the first of which is of all rows.
+// attendBlock is rows that attend together. They are counted from the first of sequence seg: [from, to) are its own
+// rows, or go on into those of the sequences after it. Their attention is pieces [lo, hi), the first one of all rows.
 type attendBlock struct {
 	seg, from, to int
 	lo, hi        int
-	keptAt        int // where the results of its pieces are kept for folding; −1: they are not
+	keptAt        int // where the results of its pieces are kept for folding, head by head; −1: they are not
+	kept          int // what a head's take
 }
 
-// attendPiece is the attention of some of a block's rows, from and to counted from its first, all of sequence seg or
-// alike to it, to one range.
+// attendPiece is the attention of some rows to one range. They are counted from the block's first, and are of sequence
+// seg; of a range that several sequences share, of the others too.
 type attendPiece struct {
 	seg, from, to int
 	number        int // of the range
+	keptAt        int // where its result is among those of its block and head
 }
 
 // attendPart is pieces [lo, hi) of a block.
@@ -67,14 +69,14 @@ type attendJob struct {
 // plan makes the blocks and parts, of which each worker gets some, and plans their phases.
 func (j *attendJob) plan() {
 	threads, heads := j.e.Threads(), j.a.KVHeads
-	most := j.block
+	rows := j.block
 	j.block = blockRows(len(j.f.rows), heads, threads, j.block)
 	j.parts = j.parts[:0]
 	j.split = j.split[:0]
 	j.pieces = j.pieces[:0]
-	j.blocks = j.cut(j.blocks[:0], &j.pieces, 0, len(j.f.rows), most)
+	j.blocks = j.cut(j.blocks[:0], &j.pieces, 0, len(j.f.rows), rows)
 	total := len(j.pieces)
-	most = max(1, total*heads/(threads*partsPerWorker))           // pieces of a part
+	most := max(1, total*heads/(threads*partsPerWorker))          // pieces of a part
 	if threads == 1 || len(j.blocks) == 1 && heads%threads == 0 { // whole heads are shared out evenly
 		most = total
 	}
@@ -86,7 +88,13 @@ func (j *attendJob) plan() {
 		if parts > 1 {
 			j.split = append(j.split, i)
 			b.keptAt = size
-			size += heads * pieces * j.keptSize(b)
+			b.kept = 0
+			for p := range j.pieces[b.lo:b.hi] {
+				of := &j.pieces[b.lo+p]
+				of.keptAt = b.kept
+				b.kept += j.keptSize(of)
+			}
+			size += heads * b.kept
 		}
 		for p := range parts {
 			j.parts = append(j.parts, attendPart{i, b.lo + pieces*p/parts, b.lo + pieces*(p+1)/parts})
@@ -125,18 +133,18 @@ func (j *attendJob) cut(blocks []attendBlock, pieces *[]attendPiece, from, to, m
 		if first >= end {
 			continue
 		}
-		run, alike := j.alike(s, first, min(g.Row+first+most, to))
+		run, common := j.common(s, min(g.Row+first+most, to))
 		if run > 1 {
 			b := attendBlock{seg: s, from: first, lo: len(*pieces), keptAt: -1}
 			last := &j.f.segs[s+run-1]
 			b.to = min(last.Row+last.Rows, to) - g.Row
-			for r := range alike {
-				*pieces = append(*pieces, attendPiece{s, 0, b.to - b.from, r})
+			for r := range common {
+				*pieces = append(*pieces, attendPiece{seg: s, to: b.to - b.from, number: r})
 			}
 			for i := s; i < s+run; i++ {
 				o, at := &j.f.segs[i], g.Row+first
 				own := attendPiece{seg: i, from: max(o.Row-at, 0), to: min(o.Row+o.Rows, to) - at}
-				j.appendPieces(pieces, own, alike, at)
+				j.appendPieces(pieces, own, common, at)
 			}
 			b.hi = len(*pieces)
 			blocks = append(blocks, b)
@@ -162,21 +170,22 @@ func (j *attendJob) appendPieces(pieces *[]attendPiece, p attendPiece, least, at
 		lo = min(lo, g.firstSeen(r, j.a.Window)/rangeRows())
 		hi = max(hi, (g.end(r)+rangeRows()-1)/rangeRows())
 	}
+	hi = max(hi, lo+1) // of a row that sees nothing too
 	for p.number = max(lo, least); p.number < hi; p.number++ {
 		*pieces = append(*pieces, p)
 	}
 }
 
-// alike is how many sequences from s on, without its first rows, make a block that ends before row to of the
-// forest, and how many ranges, from the first on, are the same for all.
-func (j *attendJob) alike(s, first, to int) (run, ranges int) {
+// common is how many sequences from s on make a block, of rows before row to of the forest, and how many ranges, from
+// the first on, have the same pages in all of them.
+func (j *attendJob) common(s, to int) (run, ranges int) {
 	run = 1
 	if j.a.Window != 0 {
 		return run, 0
 	}
 	for i := s + 1; i < len(j.f.segs) && j.f.segs[i].Row+j.f.segs[i].Rows <= to; i++ {
 		a, b := &j.f.segs[i-1], &j.f.segs[i]
-		n := min(b.alike/rangePages, a.Base/rangeRows(), b.Base/rangeRows())
+		n := min(b.samePages/rangePages, a.Base/rangeRows(), b.Base/rangeRows())
 		if n == 0 || run > 1 && n < ranges {
 			break
 		}
@@ -202,7 +211,7 @@ func (j *attendJob) Do(worker, task int) {
 	t.takeQueries()
 	for i := p.lo; i < p.hi; i++ {
 		of := t.piece(&j.pieces[i])
-		of.res = j.keptPiece(&t, &of, i)
+		of.res = j.keptPiece(&of, &j.pieces[i])
 		of.attendPiece(&j.pieces[i])
 	}
 }
@@ -235,9 +244,8 @@ type attendTask struct {
 func (j *attendJob) task(worker, head int, b attendBlock) attendTask {
 	g := &j.f.segs[b.seg]
 	t := attendTask{
-		attendJob: j, attendBlock: b, s: &j.e.scratch[worker], g: g, row: g.Row +
-			b.from, rows: j.f.rows[g.Row+b.from : g.Row+b.to],
-		head: head, kv: g.Cache.mem.KV, group: j.a.Heads / j.a.KVHeads,
+		attendJob: j, attendBlock: b, s: &j.e.scratch[worker], g: g, row: g.Row + b.from,
+		rows: j.f.rows[g.Row+b.from : g.Row+b.to], head: head, kv: g.Cache.mem.KV, group: j.a.Heads / j.a.KVHeads,
 	}
 	t.n = len(t.rows) * t.group
 	return t

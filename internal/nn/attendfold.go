@@ -10,18 +10,17 @@ import (
 // scores less that one. Where pages hold panels, o is panel by panel: [width/Panel][queries][Panel].
 type rangeResult struct{ o, tops, sums []float32 }
 
-// keptSize is the size of a block's result of one piece, at most.
-func (j *attendJob) keptSize(b *attendBlock) int {
-	n := (b.to - b.from) * (j.a.Heads / j.a.KVHeads)
-	return n * (j.f.segs[b.seg].Cache.mem.shapeOf(j.layer).resultWidth() + 2)
+// keptSize is the size of a piece's result.
+func (j *attendJob) keptSize(p *attendPiece) int {
+	n := (p.to - p.from) * (j.a.Heads / j.a.KVHeads)
+	return n * (j.f.segs[p.seg].Cache.mem.shapeOf(j.layer).resultWidth() + 2)
 }
 
-// keptPiece is where the result of piece i, task of, of a block of several parts is kept.
-func (j *attendJob) keptPiece(t, of *attendTask, i int) rangeResult {
-	size := j.keptSize(&t.attendBlock)
-	k := j.e.kept[t.keptAt+(t.head*(t.hi-t.lo)+i-t.lo)*size:][:size]
-	o := of.n * t.width()
-	return rangeResult{k[:o], k[o : o+of.n], k[o+of.n : o+2*of.n]}
+// keptPiece is where the result of a piece, task of, of a block of several parts is kept.
+func (j *attendJob) keptPiece(of *attendTask, p *attendPiece) rangeResult {
+	k := j.e.kept[of.keptAt+of.head*of.kept+p.keptAt:][:j.keptSize(p)]
+	o := of.n * of.width()
+	return rangeResult{k[:o], k[o : o+of.n], k[o+of.n:]}
 }
 
 // folded is room for the result of all ranges.
@@ -35,21 +34,21 @@ type foldJob attendJob
 func (f *foldJob) Do(worker, task int) {
 	j := (*attendJob)(f)
 	t := j.task(worker, task/len(j.split), j.blocks[j.split[task%len(j.split)]])
-	all, first := t.folded(), j.keptPiece(&t, &t, t.lo)
+	all, first := t.folded(), j.keptPiece(&t, &j.pieces[t.lo])
 	copy(all.o, first.o)
 	copy(all.tops, first.tops)
 	copy(all.sums, first.sums)
 	for i := t.lo + 1; i < t.hi; i++ {
 		of := t.piece(&j.pieces[i])
-		of.res = j.keptPiece(&t, &of, i)
+		of.res = j.keptPiece(&of, &j.pieces[i])
 		of.fold(all, t.n)
 	}
 	t.give(all)
 }
 
-// fold adds the result of a piece to that of the pieces before it, which is of so many queries. With m the larger
-// of the two largest scores, either weighs its sum times e to its largest score less m, and o becomes the mean of
-// the two means by these weights. Where only one of the two weighs anything it is taken as it is.
+// fold adds the result of a piece to all, which is its block's, of so many queries. With m the larger of the two
+// largest scores, either weighs its sum times e to its largest score less m, and o becomes the mean of the two means
+// by these weights. Where only one of the two weighs anything it is taken as it is.
 func (t *attendTask) fold(all rangeResult, queries int) {
 	res, both := t.res, true
 	a, b := t.s.weights[:t.n], t.s.weights[t.n:2*t.n]

@@ -449,8 +449,8 @@ func (p *Pages) move(to *page, dst int, from *page, src int) {
 	}
 }
 
-// alike is how many pages, from the first on, both caches have in common, of layers that see all.
-func (c *Cache) alike(o *Cache) (n int) {
+// samePages is how many pages, from the first on, both caches have in common, of layers that see all.
+func (c *Cache) samePages(o *Cache) (n int) {
 	a, b := c.pages[wholeText], o.pages[wholeText]
 	for n < len(a) && n < len(b) && a[n] == b[n] {
 		n++

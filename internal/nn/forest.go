@@ -19,7 +19,7 @@ type Segment struct {
 	Base      int // committed rows before the pass
 	From      int // nodes of the tree that earlier passes left pending
 	Row, Rows int // its rows are [Row, Row+Rows): the nodes from there on
-	alike     int // pages of the cache, from the first on, that are those of the sequence before too
+	samePages int // pages of the cache, from the first on, that are those of the sequence before too; of readers 0
 
 	readers bool // its rows are cached nowhere: AddReaders
 }
@@ -112,7 +112,7 @@ func (f *Forest) AddAt(c *Cache, t *tree.Tree, from int, positions []int32) {
 func (f *Forest) add(c *Cache, t *tree.Tree, from int, positions []int32) {
 	g := Segment{Cache: c, Base: c.Len(), From: from, Row: len(f.rows), Rows: t.Len() - from}
 	if n := len(f.segs); n > 0 {
-		g.alike = c.alike(f.segs[n-1].Cache)
+		g.samePages = c.samePages(f.segs[n-1].Cache)
 	}
 	f.segs = append(f.segs, g)
 	for i := from; i < t.Len(); i++ {

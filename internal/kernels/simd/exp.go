@@ -88,8 +88,15 @@ func LogSumExp(x []float32) float32 {
 	return m + logf(sumExp(x, m))
 }
 
-// SumExp is Σ e^(x - most), where most is the largest of x, a finite number.
-func SumExp(x []float32, most float32) float32 { return sumExp(x, most) }
+// SumExp is Σ e^(x - most), where most is the largest of x, a finite number. Of a long x blocks are added in double
+// precision: beside the largest term many small ones would be lost.
+func SumExp(x []float32, most float32) (sum float64) {
+	const block = 4096
+	for ; len(x) > block; x = x[block:] {
+		sum += float64(sumExp(x[:block], most))
+	}
+	return sum + float64(sumExp(x, most))
+}
 
 // ExpSum is Σ e^(scale·x - most), where most is the largest scale·x; it leaves the terms in x.
 func ExpSum(x []float32, scale, most float32) float32 { return expSum(x, scale, most) }
