@@ -245,6 +245,15 @@ func TestCheapHopelessDrafts(t *testing.T) {
 	hopelessCostsLittle(t, passCosts["flat"], d, true, draftCost{.0312 * ms, 0})
 }
 
+// A drafter that is asked for levels alone, since trees by the text did not pay, and then drafts none pays for what the
+// text takes. Otherwise it would be asked in every round.
+func TestRefusedLevelsPayForTheText(t *testing.T) {
+	for _, text := range []float64{.03, .04, .05, .06, .08} {
+		d := &simDrafter{confidence: .99, width: 1, deepest: 1, draftCost: draftCost{.008 * ms, .02 * ms}, catchUp: .0001 * ms}
+		hopelessCostsLittle(t, passCosts["flat"], d, true, draftCost{text * ms, 0})
+	}
+}
+
 // hopelessCostsLittle runs texts with a drafter that is never right, and without it. Where alone is
 // true, the drafter may also draw trees of the text alone, which cost recital.
 func hopelessCostsLittle(t interface {

@@ -127,7 +127,11 @@ func (p *Plan) learnGroup(turns []*Turn, g *Group, foreseen, took times, nodes i
 		o.cost = (took.verify*share + drafting + took.rest/float64(asked)) / unit
 		o.foreseen = (foreseen.verify*share + drafting) / unit
 		t.allowance(t.kind()).book(&o)
-		t.allowance(1 - t.kind()).skip(emitted)
+		if n == 0 && t.kind() == byText && t.pays == byNetwork { // it was asked for levels alone, and drafted none
+			t.allowance(byNetwork).book(&outcome{cost: drafting / unit, foreseen: drafting / unit, certain: certain})
+		} else {
+			t.allowance(1 - t.kind()).skip(emitted)
+		}
 	}
 	for i := range d.classes {
 		for j := range d.classes[i].kinds {

@@ -92,8 +92,12 @@ func (p *Plan) ask(c *Controller, t *Turn, unit float64) {
 		level := max(know.levels(0, 1)/unit+know.row, net.cost)
 		network := net.open() && !t.skips
 		t.try = network && net.due(level)
-		if !text.open() && !(network && (net.mean+net.hope() > 0 || t.try)) {
-			return
+		t.pays = byText
+		if !text.open() {
+			if !network || net.mean+net.hope() <= 0 && !t.try {
+				return
+			}
+			t.pays = byNetwork
 		}
 		// A drafter's first tree has one node; later ones twice as many, with every batch that was
 		// measured. Nodes that are drafted and not verified cost little, once it is known what

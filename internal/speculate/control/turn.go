@@ -52,6 +52,7 @@ type Turn struct {
 	Path, Emitted []int32
 
 	guide   guide
+	pays    int     // the kind of proposals for which the drafter is asked, where no level is drafted
 	try     bool    // a level is drafted, and a node of it verified, whatever is predicted
 	size    int     // of a drawn tree: nodes below the root that are verified
 	mass    float32 // tokens that the verified nodes are expected to bring
