@@ -334,6 +334,7 @@ func TestServer(t *testing.T) {
 		if len(failures) > 0 {
 			status := failures[0]
 			failures = failures[1:]
+			w.Header().Set("Retry-After", "1")
 			http.Error(w, "later", status)
 			return
 		}
