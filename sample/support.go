@@ -42,35 +42,27 @@ func (s *Sampler) support(logits []float32, top float32) (list []int32, cut uint
 		cut = s.cutAt(logits, 0, nil, uint64(k))
 	}
 	if topP {
-		// A trained model's distribution nearly always has that share in a short list, whose end does not depend on
-		// the last digits of the sum.
-		short := true
 		if cut == 0 {
 			least, most := s.total(logits, top)
-			list, val := s.first(logits, listMax)
-			w := s.exps(val, top)
-			n := s.reach(w, s.share(least))
-			if n > 0 && n == s.reach(w, s.share(most)) {
-				return s.minP(list[:n], logits, top), 0
-			}
-			short = n > 0
+			list = s.listed(logits, top, least, most)
 		}
-		w := s.exps(logits, top)
-		if cut > 0 {
-			for i, l := range logits {
-				if orderKey(l, i) < cut {
-					w[i] = 0
+		var all uint64
+		if list == nil {
+			w := s.exps(logits, top)
+			if cut > 0 {
+				for i, l := range logits {
+					if orderKey(l, i) < cut {
+						w[i] = 0
+					}
 				}
 			}
+			all = sum(w)
+			list = s.listed(logits, top, all, all)
 		}
-		target := s.share(sum(w))
-		if short {
-			list, val := s.first(logits, listMax)
-			if n := s.reach(s.exps(val, top), target); n > 0 {
-				return s.minP(list[:n], logits, top), 0
-			}
+		if list != nil {
+			return s.minP(list, logits, top), 0
 		}
-		cut = s.cutAt(logits, cut, s.exps(logits, top), target)
+		cut = s.cutAt(logits, cut, s.exps(logits, top), s.share(all))
 	}
 	if s.p.MinP > 0 {
 		if list, val := s.first(logits, listMax); !s.likely(val[len(val)-1], top) {
@@ -85,6 +77,18 @@ func (s *Sampler) support(logits []float32, top float32) (list []int32, cut uint
 		cut = max(cut, least)
 	}
 	return nil, cut
+}
+
+// listed is the tokens that top-p keeps, where that is the same few for every mass of all tokens from least to most;
+// else nil. A trained model's distribution nearly always has its share in a short list, whose end does not depend on
+// the last digits of the sum.
+func (s *Sampler) listed(logits []float32, top float32, least, most uint64) []int32 {
+	list, val := s.first(logits, listMax)
+	w := s.exps(val, top)
+	if n := s.reach(w, s.share(least)); n > 0 && n == s.reach(w, s.share(most)) {
+		return list[:n]
+	}
+	return nil
 }
 
 // minP is the beginning of list that min-p keeps.
@@ -117,18 +121,13 @@ const (
 )
 
 // mass turns exp((l − top) / temperature) into a whole number, so that sums do not depend on their order.
-func mass(e float32) uint64 { return uint64(int64(float64(e) * massUnits)) }
+func mass(e float32) uint64 { return uint64(float64(e) * massUnits) }
 
 // exps fills s.exp with exp((l − top) / temperature) of each logit.
 func (s *Sampler) exps(logits []float32, top float32) []float32 {
 	s.exp = slices.Grow(s.exp[:0], len(logits))[:len(logits)]
-	inv := float32(s.inv)
 	for i, l := range logits {
-		x := (l - top) * inv
-		if !(x > nothing) {
-			x = nothing
-		}
-		s.exp[i] = x
+		s.exp[i] = s.scaled(l, top)
 	}
 	simd.Exp(s.exp, s.exp)
 	return s.exp
@@ -144,17 +143,15 @@ func sum(w []float32) (all uint64) {
 
 // total is bounds of the mass of all tokens: 0 and the most there is where they are not known.
 func (s *Sampler) total(logits []float32, top float32) (least, most uint64) {
-	// In f32 a lane adds 256 terms of a block: the sum is off by 2⁻¹⁶ of itself at most. What is raised is below 256
-	// and off by 2⁻¹⁵, as its terms are then; a mass is off by a unit.
-	const block, slack = 4096, 0x1p-13
-	m, all := top*float32(s.inv), 0.0
+	// The sum is off by 2⁻¹⁶ of itself at most. What is raised is below 256 and off by 2⁻¹⁵, as its terms are then; a
+	// mass is off by a unit.
+	const slack = 0x1p-13
+	m := top * float32(s.inv)
 	if !(m > -256 && m < 256) || len(logits) > 1<<22 {
 		return 0, math.MaxUint64
 	}
 	s.exp = append(s.exp[:0], logits...)
-	for lo := 0; lo < len(logits); lo += block {
-		all += float64(simd.ExpSum(s.exp[lo:min(lo+block, len(logits))], float32(s.inv), m))
-	}
+	all := simd.ScaledSumExp(s.exp, float32(s.inv), m)
 	if !(all > 0) { // there is a NaN
 		return 0, math.MaxUint64
 	}

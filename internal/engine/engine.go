@@ -122,7 +122,6 @@ type Engine struct {
 	// These only the goroutine uses.
 	usual    float64 // seconds of late steps without prompts
 	pace     float64 // share of the limit that the loop is asked to keep, so that steps do
-	least    float64 // that share at least: the time of a step without prompts
 	stepping []*job  // of those running: that take part in the step
 	step     []*speculate.Sequence
 }
@@ -320,18 +319,17 @@ func (e *Engine) limits() speculate.Limits {
 	l := speculate.Limits{Rows: decoding + speculate.DefaultChunk}
 	if decoding > 0 {
 		usual := max(time.Duration(e.usual*float64(time.Second)), e.loop.PlainTime(decoding))
-		most := max(promptSlowdown*usual, promptTime)
-		e.least = float64(usual) / float64(most)
-		l.Time = time.Duration(e.pace * float64(most))
+		l.Time = time.Duration(e.pace * float64(max(promptSlowdown*usual, promptTime)))
 	}
 	return l
 }
 
 // keepPace takes the time of a step that read prompts within a limit. The loop foresees a pass by
 // its rows alone; rows of a long prompt take longer, as they attend to more. The limit shrinks until
-// such steps take as long as they should.
+// such steps take as long as they should, down to the time of a step without prompts.
 func (e *Engine) keepPace(limit, seconds float64) {
-	e.pace = min(max(e.pace*math.Pow(limit/(e.pace*seconds), 1./stepMemory), e.least), 1)
+	whole := limit / e.pace
+	e.pace = min(max(e.pace*math.Pow(whole/seconds, 1./stepMemory), e.usual/whole), 1)
 }
 
 // learn takes the time of a step without prompts.

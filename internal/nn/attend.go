@@ -89,10 +89,9 @@ func (j *attendJob) plan() {
 			j.split = append(j.split, i)
 			b.keptAt = size
 			b.kept = 0
-			for p := range j.pieces[b.lo:b.hi] {
-				of := &j.pieces[b.lo+p]
-				of.keptAt = b.kept
-				b.kept += j.keptSize(of)
+			for p := b.lo; p < b.hi; p++ {
+				j.pieces[p].keptAt = b.kept
+				b.kept += j.keptSize(&j.pieces[p])
 			}
 			size += heads * b.kept
 		}
@@ -124,8 +123,7 @@ func blockRows(rows, heads, threads, most int) int {
 const rowsToRead = 3
 
 // cut appends the blocks of rows [from, to) of the forest, and their pieces: of a sequence's rows, j.block at most, or
-// of most rows of sequences that begin alike. A range that all of a block's rows see whole, and whose pages are the
-// same in memory, is read once.
+// of most rows of sequences that begin alike.
 func (j *attendJob) cut(blocks []attendBlock, pieces *[]attendPiece, from, to, most int) []attendBlock {
 	for s := 0; s < len(j.f.segs); s++ {
 		g := &j.f.segs[s]
@@ -133,21 +131,8 @@ func (j *attendJob) cut(blocks []attendBlock, pieces *[]attendPiece, from, to, m
 		if first >= end {
 			continue
 		}
-		run, common := j.common(s, min(g.Row+first+most, to))
-		if run > 1 {
-			b := attendBlock{seg: s, from: first, lo: len(*pieces), keptAt: -1}
-			last := &j.f.segs[s+run-1]
-			b.to = min(last.Row+last.Rows, to) - g.Row
-			for r := range common {
-				*pieces = append(*pieces, attendPiece{seg: s, to: b.to - b.from, number: r})
-			}
-			for i := s; i < s+run; i++ {
-				o, at := &j.f.segs[i], g.Row+first
-				own := attendPiece{seg: i, from: max(o.Row-at, 0), to: min(o.Row+o.Rows, to) - at}
-				j.appendPieces(pieces, own, common, at)
-			}
-			b.hi = len(*pieces)
-			blocks = append(blocks, b)
+		if run, ranges := j.common(s, min(g.Row+first+most, to)); run > 1 {
+			blocks = append(blocks, j.join(pieces, s, run, ranges, first))
 			s += run - 1
 			continue
 		}
@@ -159,6 +144,23 @@ func (j *attendJob) cut(blocks []attendBlock, pieces *[]attendPiece, from, to, m
 		}
 	}
 	return blocks
+}
+
+// join makes a block of so many sequences from s on, without its first rows. The ranges that they have in common, which
+// all of the rows see whole, are read once; then come each one's own.
+func (j *attendJob) join(pieces *[]attendPiece, s, run, ranges, first int) attendBlock {
+	last := &j.f.segs[s+run-1]
+	at := j.f.segs[s].Row + first
+	b := attendBlock{seg: s, from: first, to: first + last.Row + last.Rows - at, lo: len(*pieces), keptAt: -1}
+	for r := range ranges {
+		*pieces = append(*pieces, attendPiece{seg: s, to: b.to - b.from, number: r})
+	}
+	for i := s; i < s+run; i++ {
+		g := &j.f.segs[i]
+		j.appendPieces(pieces, attendPiece{seg: i, from: max(g.Row-at, 0), to: g.Row + g.Rows - at}, ranges, at)
+	}
+	b.hi = len(*pieces)
+	return b
 }
 
 // appendPieces appends the pieces of rows of one sequence, from range least on. Row at of the forest is the block's

@@ -2,6 +2,7 @@ package simd
 
 import (
 	"math"
+	"slices"
 
 	"github.com/grovellm/grove/internal/kernels/num"
 )
@@ -88,18 +89,25 @@ func LogSumExp(x []float32) float32 {
 	return m + logf(sumExp(x, m))
 }
 
-// SumExp is Σ e^(x - most), where most is the largest of x, a finite number. Of a long x blocks are added in double
-// precision: beside the largest term many small ones would be lost.
+// sumBlock is how many terms are added in single precision, 256 in each lane. Beside one large term many small ones
+// would be lost otherwise.
+const sumBlock = 4096
+
+// SumExp is Σ e^(x - most), where most is the largest of x, a finite number. The sum is off by 2⁻¹⁶ of itself at most.
 func SumExp(x []float32, most float32) (sum float64) {
-	const block = 4096
-	for ; len(x) > block; x = x[block:] {
-		sum += float64(sumExp(x[:block], most))
+	for block := range slices.Chunk(x, sumBlock) {
+		sum += float64(sumExp(block, most))
 	}
-	return sum + float64(sumExp(x, most))
+	return sum
 }
 
-// ExpSum is Σ e^(scale·x - most), where most is the largest scale·x; it leaves the terms in x.
-func ExpSum(x []float32, scale, most float32) float32 { return expSum(x, scale, most) }
+// ScaledSumExp is Σ e^(scale·x - most), where most is the largest scale·x. It is as exact, and leaves the terms in x.
+func ScaledSumExp(x []float32, scale, most float32) (sum float64) {
+	for block := range slices.Chunk(x, sumBlock) {
+		sum += float64(expSum(block, scale, most))
+	}
+	return sum
+}
 
 // SiLUMul computes dst = gate / (1 + e^-gate) · up.
 func SiLUMul(dst, gate, up []float32) { siluMul(dst, gate[:len(dst)], up[:len(dst)]) }

@@ -186,13 +186,13 @@ func TestRecallPays(t *testing.T) {
 			t.Fatalf("before a pass was measured %d rows for %d tokens: %v", rows, tokens, got)
 		}
 		for range 2 * majority {
-			for n := 96; n >= 1; n-- {
-				c.passed(n, 1+row*float64(n-1), false)
+			for _, n := range rowAxis.knots {
+				c.passed(int(n), 1+row*float64(n-1), false)
 			}
 		}
 		cost := float64(rows) * row * float64(sequences) / (1 + row*float64(sequences-1))
 		gain := recallGain * float64(min(tokens, recallTokens))
-		if got := turn.Recalls(c, rows, tokens, sequences); got != (cost <= gain) && math.Abs(cost-gain) > .2*gain {
+		if got := turn.Recalls(c, rows, tokens, sequences); got != (cost <= gain) && math.Abs(cost-gain) > .01*gain {
 			t.Fatalf("%d rows for %d tokens, %d sequences, a row of %.3f passes: %v, at a cost of %.2f tokens", rows,
 				tokens, sequences, row, got, cost)
 		}
