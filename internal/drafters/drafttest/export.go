@@ -24,7 +24,7 @@ func Exports(t *testing.T, hidden int, generate func(r *rapid.T) (learn.Learner,
 		seed := rapid.Uint64().Draw(r, "text")
 		if rapid.Bool().Draw(r, "learned") {
 			rng := rand.New(rand.NewPCG(seed, 1))
-			l, _ := example(r, rng, d, hidden, 3, -1)
+			l, _ := example(r, rng, d, 0, hidden, 3, -1)
 			s := Must(learn.NewStudent(d.Head(), 1))(r)
 			defer s.Close()
 			study := learn.Study{AdamW: autograd.AdamW{Rate: 0.05, Beta1: .9, Beta2: .99, Eps: 1e-8}}

@@ -15,6 +15,7 @@ import (
 	"github.com/grovellm/grove/internal/kernels/par"
 	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/internal/nn"
+	"github.com/grovellm/grove/sample"
 	"github.com/grovellm/grove/tensor"
 	"github.com/grovellm/grove/tree"
 	"pgregory.net/rapid"
@@ -30,9 +31,9 @@ type given struct {
 // example has a drafter draft for a few rounds after a prompt, of whose trees any node is accepted,
 // or, where accepted is negative, what the target says. It collects what they teach, and what the
 // drafter gave to tokens below the node where at most so many were accepted.
-func example(t Fataler, rng *rand.Rand, d learn.Learner, hidden, rounds, accepted int) (*learn.Example, []given) {
+func example(t Fataler, rng *rand.Rand, d learn.Learner, temperature float32, hidden, rounds, accepted int) (*learn.Example, []given) {
 	c := Must(learn.NewCollector(len(d.Taps()), Vocab))(t)
-	s := Begin(t, d, draft.Options{}, int(rng.Int32N(Vocab)))
+	s := Begin(t, d, draft.Options{Sampling: sample.Params{Temperature: temperature}}, int(rng.Int32N(Vocab)))
 	defer s.Close()
 	prompt := make([]int32, 2+rng.IntN(40))
 	for i := range prompt {
@@ -85,14 +86,15 @@ func whole(l *learn.Example) *learn.Batch {
 }
 
 // Replays checks that the rows which a head computes to learn from a round are those that the
-// drafter drafted with in that round, to the bit of their probabilities, where at most so many
-// nodes were accepted.
+// drafter drafted with in that round, by their probabilities, where at most so many
+// nodes were accepted. Above temperature 0 trees follow the noise, and probabilities do not.
 func Replays(t *testing.T, hidden, accepted int, drafter func(r *rapid.T) learn.Learner) {
 	checked := 0
 	rapid.Check(t, func(r *rapid.T) {
 		d := drafter(r)
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(r, "text"), 0))
-		l, all := example(r, rng, d, hidden, 5, accepted)
+		temperature := rapid.SampledFrom([]float32{0, .4, 1}).Draw(r, "temperature")
+		l, all := example(r, rng, d, temperature, hidden, 5, accepted)
 		e := nn.NewExec(par.New(1))
 		h := d.Head()
 		x, rows := h.Run(e, whole(l))
@@ -133,7 +135,7 @@ func Learns(t *testing.T, hidden int, d learn.Learner) {
 	rng := rand.New(rand.NewPCG(5, 5))
 	var examples []*learn.Example
 	for range 2 {
-		l, _ := example(t, rng, d, hidden, 6, -1)
+		l, _ := example(t, rng, d, 0, hidden, 6, -1)
 		examples = append(examples, l)
 	}
 	batch := func() *learn.Batch { return learn.Draw(rand.New(rand.NewPCG(1, 1)), examples, 12) }

@@ -229,8 +229,8 @@ func (d *Drafter) Chance(r *draft.Rows) (p float32, ok bool) {
 	if s.draw != nil && depth <= len(s.probs) && r.Next >= 0 {
 		return s.probs[depth-1][r.Next], true
 	}
-	if depth > len(s.levels) {
+	if depth > len(s.said) {
 		return 0, false
 	}
-	return learn.Chance(s.levels[depth-1], r.Next)
+	return learn.Chance(s.said[depth-1], r.Next)
 }

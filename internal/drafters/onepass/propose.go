@@ -25,9 +25,11 @@ type growth struct {
 	block          tree.Tree // its rows
 	first          int       // of the logits of all blocks, the row of depth 1
 
-	ranked int                  // candidates looked at in a depth
-	cands  []sample.Candidate   // depth × ranked
-	levels [][]sample.Candidate // of each depth, those there are
+	ranked  int                  // candidates looked at in a depth
+	cands   []sample.Candidate   // depth × ranked
+	said    [][]sample.Candidate // of each depth, those there are, with the head's own probabilities
+	chances []sample.Candidate   // depth × ranked: the same with the chances that the noise leaves them
+	levels  [][]sample.Candidate // of each depth, what the tree grows from: said, or those of chances
 
 	outputs []textrank.Output // of each depth, its row
 }
@@ -70,7 +72,7 @@ func (s *state) begin(r *draft.Request) bool {
 	d := s.d
 	s.request = r
 	s.budget = r.Budget
-	s.levels = s.levels[:0]
+	s.said = s.said[:0]
 	s.depth = min(r.Depth, r.Budget-1, d.block.Depths)
 	if s.depth < 1 || int(r.Tree.Token[0]) >= d.Vocab {
 		s.depth = 0
@@ -165,6 +167,8 @@ func (d *Drafter) rank() {
 			s.ranked = min(d.corrector.Candidates(), d.outputs)
 		}
 		s.cands = slices.Grow(s.cands[:0], s.depth*s.ranked)[:s.depth*s.ranked]
+		s.chances = slices.Grow(s.chances[:0], s.depth*s.ranked)
+		s.said = slices.Grow(s.said[:0], s.depth)[:s.depth]
 		s.levels = slices.Grow(s.levels[:0], s.depth)[:s.depth]
 		s.outputs = slices.Grow(s.outputs[:0], s.depth)[:s.depth]
 		s.ready()
@@ -199,16 +203,18 @@ func (d *ranking) Do(worker, number int) {
 		s.distribute(sampler, i)
 		return
 	}
+	history := s.History
 	if d.corrector != nil { // which ranks them anew below every node
 		lower.SetLike(sampler, d.greedy)
-		s.levels[i] = s.outputs[i].Top(sampler, s.cands[i*s.ranked:i*s.ranked:(i+1)*s.ranked], s.At+t.depth, nil)
-		return
+		history = nil
 	}
-	c := s.outputs[i].Top(sampler, s.cands[i*s.ranked:i*s.ranked:(i+1)*s.ranked], s.At+t.depth, s.History)
-	if s.Warm > 0 && s.Text == nil {
-		treebuild.CoupledChances(c, s.ranked, s.Sampler.Params().Temperature)
+	from, to := i*s.ranked, (i+1)*s.ranked
+	s.said[i] = s.outputs[i].Top(sampler, s.cands[from:from:to], s.At+t.depth, history)
+	s.levels[i] = s.said[i]
+	if s.Warm > 0 && s.Text == nil && d.corrector == nil {
+		s.levels[i] = append(s.chances[from:from:to], s.said[i]...)
+		treebuild.CoupledChances(s.levels[i], s.ranked, s.Sampler.Params().Temperature)
 	}
-	s.levels[i] = c
 }
 
 // grow makes the sequence's tree. Where there is a guide, its chances say which nodes are worth
