@@ -31,7 +31,9 @@ type given struct {
 // example has a drafter draft for a few rounds after a prompt, of whose trees any node is accepted,
 // or, where accepted is negative, what the target says. It collects what they teach, and what the
 // drafter gave to tokens below the node where at most so many were accepted.
-func example(t Fataler, rng *rand.Rand, d learn.Learner, temperature float32, hidden, rounds, accepted int) (*learn.Example, []given) {
+func example(
+	t Fataler, rng *rand.Rand, d learn.Learner, temperature float32, hidden, rounds, accepted int,
+) (*learn.Example, []given) {
 	c := Must(learn.NewCollector(len(d.Taps()), Vocab))(t)
 	s := Begin(t, d, draft.Options{Sampling: sample.Params{Temperature: temperature}}, int(rng.Int32N(Vocab)))
 	defer s.Close()

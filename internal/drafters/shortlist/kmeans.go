@@ -3,11 +3,11 @@
 //
 // The paper clusters the rows as they are. What all rows have in common then counts as likeness,
 // though a softmax does not see it; on grove's target, whose 16384 tokens make 256 clusters, half
-// of those had 14 tokens or fewer, and one 954. So the mean is taken from the rows first, and their
-// elements are weighed as the norm before the head weighs a state's: half of the clusters then have
-// 38 to 75 tokens, and the largest 320. Of as many tokens, the best clusters have more of the
-// target's probability (1024 tokens in clusters of the highest probability by size, the paper's
-// rows and these; and the most frequent 1024):
+// of those had 14 tokens or fewer, and one 954. For clusters of a size the mean is taken from the
+// rows first, and their elements are weighed as the norm before the head weighs a state's: half of
+// the clusters of k-means then have 38 to 75 tokens, and the largest 320. Of as many tokens, the
+// best clusters have more of the target's probability (1024 tokens in clusters of the highest
+// probability by size, the paper's rows and these; and the most frequent 1024):
 //
 //	code         0.899  0.904  0.696
 //	arithmetic   0.939  0.945  0.848
@@ -35,8 +35,8 @@ type Clustering struct {
 	Seed     uint64
 	Rounds   int // at most; 0: 25
 
-	Raw bool // rows as they are, as the paper has it
-	// tokens of each cluster, by halving (halves.go); 0: as they come. Clusters is not looked at where it is set
+	// Size is the tokens of each cluster, by halving (halves.go) of rows that are centred and weighed; Clusters and Rounds
+	// are not looked at then. 0: the paper's spherical k-means of rows as they are.
 	Size int
 }
 
@@ -58,7 +58,7 @@ func Cluster(pool *par.Pool, head *Head, tokens []int32, o Clustering) ([][]int3
 		of: make([]int32, len(tokens)), alike: make([]float32, len(tokens)), size: make([]int, o.Clusters),
 		products: autograd.NewProducts(pool, gemm.F32)}
 	pool.Run(len(tokens), task(func(i int) { head.W.Row(k.x.Row(i), head.Row(tokens[i])) }))
-	if !o.Raw {
+	if o.Size > 0 {
 		k.center(head.Norm)
 	}
 	pool.Run(len(tokens), task(func(i int) { normalise(k.x.Row(i)) }))

@@ -38,8 +38,7 @@ func TestClusterParts(t *testing.T) {
 			tokens = append(tokens, int32(token))
 		}
 		o := Clustering{Clusters: rapid.IntRange(1, len(tokens)).Draw(t, "clusters"),
-			Seed: rapid.Uint64().Draw(t, "start"), Rounds: rapid.SampledFrom([]int{0, 1, 200}).Draw(t, "rounds"),
-			Raw: rapid.Bool().Draw(t, "raw")}
+			Seed: rapid.Uint64().Draw(t, "start"), Rounds: rapid.SampledFrom([]int{0, 1, 200}).Draw(t, "rounds")}
 		clusters, err := Cluster(pools[0], head, tokens, o)
 		if err != nil {
 			t.Fatal(err)
@@ -59,7 +58,7 @@ func TestClusterParts(t *testing.T) {
 			t.Fatalf("%d clusters of %d tokens are not a partition of %d into %d", len(clusters), len(all),
 				len(tokens), o.Clusters)
 		}
-		if o.Rounds < 200 || !o.Raw {
+		if o.Rounds < 200 {
 			return
 		}
 		centers := nn.NewMat(len(clusters), d)
@@ -141,7 +140,7 @@ func TestClusterFindsPlanted(t *testing.T) {
 			tokens[i] = int32(i)
 		}
 		clusters, err := Cluster(pool, headOf(nn.Mat{Rows: n, Cols: d, Stride: d, Data: rows}), tokens,
-			Clustering{Clusters: m, Raw: true})
+			Clustering{Clusters: m})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -152,7 +151,7 @@ func TestClusterFindsPlanted(t *testing.T) {
 	})
 }
 
-// What all rows have in common makes no difference to a softmax, nor to clusters; and a norm's
+// What all rows have in common makes no difference to a softmax, nor to clusters of a size; and a norm's
 // weights act as if they were the rows'.
 func TestClustersOfTheSoftmax(t *testing.T) {
 	pool := par.New(1)
@@ -172,7 +171,7 @@ func TestClustersOfTheSoftmax(t *testing.T) {
 				a.Row(i)[j], b.Row(i)[j] = x, (x+common)*norm.Weight[j]
 			}
 		}
-		o := Clustering{Clusters: rapid.IntRange(1, n).Draw(t, "clusters"), Seed: 1}
+		o := Clustering{Size: rapid.IntRange(1, n).Draw(t, "size")}
 		want, err := Cluster(pool, headOf(b), tokens, o)
 		if err != nil {
 			t.Fatal(err)
@@ -221,7 +220,7 @@ func TestClustersOfASize(t *testing.T) {
 			tokens[i] = int32(token)
 		}
 		head := headOf(w)
-		o := Clustering{Size: size, Raw: true}
+		o := Clustering{Size: size}
 		clusters, err := Cluster(pools[0], head, tokens, o)
 		if err != nil {
 			t.Fatal(err)

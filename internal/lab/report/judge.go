@@ -23,9 +23,6 @@ var metrics = map[string]metric{
 	"draft": {"share of the time that drafting takes", "%.3f", 0.05, func(m *bench.MethodReport) float64 {
 		return m.DraftShare
 	}},
-	"accept": {"share of the drafted nodes that are accepted", "%.2f", 0.02, func(m *bench.MethodReport) float64 {
-		return m.AcceptRate
-	}},
 	"tokens_per_s": {"tokens/s", "%.1f", 0.05, func(m *bench.MethodReport) float64 { return m.TokensPerS }},
 }
 

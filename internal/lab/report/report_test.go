@@ -55,6 +55,47 @@ func TestExperiments(t *testing.T) {
 	}
 }
 
+// An experiment with the name of a preset draws the preset's trees: methods of one name have the same options. What
+// orders compare is measured.
+func TestExperimentsArePresets(t *testing.T) {
+	parse := func(texts []string) []bench.Method {
+		methods, err := bench.ParseMethods(texts, bench.Method{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return methods
+	}
+	options := map[string]bool{} // experiment, name, drafter and budget, in presets
+	named := map[string]bool{}   // experiment and name
+	for _, p := range bench.Presets() {
+		for _, run := range p.Runs {
+			for _, m := range parse(run.Methods) {
+				named[p.Name+" "+m.Name] = true
+				options[fmt.Sprint(p.Name, " ", m.Name, m.Drafter, m.Budget)] = true
+			}
+		}
+	}
+	for _, e := range Experiments() {
+		if e.Kind != "" {
+			continue
+		}
+		measured := map[string]bool{}
+		for _, m := range parse(e.Methods) {
+			measured[m.Name] = true
+			if named[e.Name+" "+m.Name] && !options[fmt.Sprint(e.Name, " ", m.Name, m.Drafter, m.Budget)] {
+				t.Errorf("%s: %s drafts with %q and %d nodes, which the preset does not", e.Name, m.Name, m.Drafter, m.Budget)
+			}
+		}
+		for _, o := range e.Orders {
+			for _, name := range o.Methods {
+				if !measured[name] {
+					t.Errorf("%s: the order of %v names %s, which is not measured", e.Name, o.Methods, name)
+				}
+			}
+		}
+	}
+}
+
 // An order holds on a suite where no figure is below its predecessor's by more than the tolerance.
 func TestJudge(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -161,7 +161,7 @@ func (h *Head) loss(t *texts, x nn.Mat, rows []int32, o objective, scale float32
 	return loss
 }
 
-// counted is of how many rows one is looked at to count those that are wrong.
+// counted is of how many blocks the rows of one are looked at to count those that are wrong.
 const counted = 4
 
 // gradient adds that of texts to the parameters', and returns the loss. share is that of the wrong
@@ -185,8 +185,10 @@ func (h *Head) glance(t *texts, share float64, r *rand.Rand) map[int]bool {
 		return nil
 	}
 	var rows []int32
-	for i := 0; i < len(all); i += counted {
-		rows = append(rows, all[i])
+	for _, row := range all {
+		if int(row)%(len(t.list[0])-1)/k%counted == 0 {
+			rows = append(rows, row)
+		}
 	}
 	l := h.loss(t, h.run(t, nil), rows, objective{logits: 1}, 1, true)
 	starts := h.rowsOf(t, 0)

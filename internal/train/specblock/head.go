@@ -35,11 +35,11 @@ type Head struct {
 }
 
 // start is where blocks are trained: the place of the token that the first is given, the last
-// committed one, and for every block after that the row of the block before it, from 1, from which
-// it starts.
+// committed one, and for every block after that how far along the rows of the block before it, from 0
+// to below 1, it starts.
 type start struct {
 	at   int
-	cuts []int
+	cuts []float64
 }
 
 // round is blocks that as many others come before.
@@ -89,14 +89,14 @@ func (h *Head) Config() *specblock.Config { return &h.net.Config }
 // its block, the block starts from an earlier one. What the text has there is that row's first
 // guess or an alternative.
 func (h *Head) forward(texts [][]int32, starts [][]start, rounds int, onPath bool) error {
-	length, block := len(texts[0]), h.net.Block
+	length := len(texts[0])
 	h.first = length
 	for i, list := range starts {
 		for _, s := range list {
 			if s.at < 1 || s.at > length-2 || len(s.cuts) < rounds-1 ||
-				slices.ContainsFunc(s.cuts, func(c int) bool { return c < 1 || c > block }) {
-				return fmt.Errorf("text %d of %d tokens: a start at %d with cuts %v: want a place after the first token and before the last, and %d cuts of 1 to %d",
-					i, length, s.at, s.cuts, rounds-1, block)
+				slices.ContainsFunc(s.cuts, func(c float64) bool { return !(c >= 0 && c < 1) }) {
+				return fmt.Errorf("text %d of %d tokens: a start at %d with cuts %v: want a place after the first token and before the last, and %d cuts from 0 to below 1",
+					i, length, s.at, s.cuts, rounds-1)
 			}
 			h.first = min(h.first, s.at)
 		}
@@ -148,6 +148,9 @@ func (h *Head) runFirst(starts [][]start) {
 	h.judge(r)
 }
 
+// cutRow is the row, from 1, of so many that a cut stands for: each with the same chance.
+func cutRow(cut float64, rows int) int { return 1 + int(cut*float64(rows)) }
+
 // goOn runs the blocks that start from those of the round before b, and reports whether there are
 // any.
 func (h *Head) goOn(b int, starts [][]start, onPath bool) bool {
@@ -162,10 +165,11 @@ func (h *Head) goOn(b int, starts [][]start, onPath bool) bool {
 	}
 	cuts := slices.Concat(starts...)
 	for i, p := range last.blocks {
-		cut := cuts[p.start].cuts[b-1]
-		if onPath { // rows with the same chance each, of those that are on it
-			cut = (cut*valid(last.said[i*n.Block:(i+1)*n.Block]) + n.Block - 1) / n.Block
+		rows := n.Block
+		if onPath {
+			rows = valid(last.said[i*n.Block : (i+1)*n.Block])
 		}
+		cut := cutRow(cuts[p.start].cuts[b-1], rows)
 		at := p.at + cut
 		if at > len(h.texts[p.text])-2 {
 			continue

@@ -125,7 +125,7 @@ func specBlockServes(t *testing.T, j *train.Job, r *Recipe, m *model.Model) {
 		text = append(text, make([]int32, r.Rounds*r.Block)...) // of what comes later nothing counts
 		var starts []start
 		for at := len(prompt); at < end; at++ {
-			starts = append(starts, start{at, slices.Repeat([]int{r.Block}, r.Rounds-1)})
+			starts = append(starts, start{at, slices.Repeat([]float64{.99}, r.Rounds-1)})
 		}
 		if err := h.forward([][]int32{text}, [][]start{starts}, r.Rounds, false); err != nil {
 			t.Fatal(err)

@@ -81,19 +81,19 @@ func (l *learner) draw(number int, text *train.Conversation, rounds, anchors int
 	r := l.r
 	seed := r.Seed<<32 + uint64(len(text.Tokens)) + 1
 	return drawCuts(seed, uint64(number), text.Draw(r.Seed, number, 0, rounds*r.Block, anchors,
-		r.Repeats), r.Block, rounds)
+		r.Repeats), rounds)
 }
 
 // drawCuts makes starts of anchors, from each of which so many rounds of blocks are trained: every
 // later block starts from any row of the one before it, each with the same chance (§3.3,
 // cross-block training).
-func drawCuts(seed, number uint64, anchors []int, block, rounds int) []start {
+func drawCuts(seed, number uint64, anchors []int, rounds int) []start {
 	r := rand.New(rand.NewPCG(seed, number))
 	starts := make([]start, len(anchors))
 	for i, a := range anchors {
 		starts[i].at = a
 		for range rounds - 1 {
-			starts[i].cuts = append(starts[i].cuts, 1+r.IntN(block))
+			starts[i].cuts = append(starts[i].cuts, r.Float64())
 		}
 	}
 	return starts

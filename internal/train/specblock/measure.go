@@ -105,7 +105,7 @@ func (h *Head) measure(t *train.HeldText, rounds, texts, tokens, least int) (*me
 		for cut := block; cut == block || cut >= least && rounds > 1; cut-- {
 			starts := make([]start, len(places))
 			for i, p := range places {
-				starts[i] = start{p, slices.Repeat([]int{cut}, rounds-1)}
+				starts[i] = start{p, slices.Repeat([]float64{(float64(cut) - .5) / float64(block)}, rounds-1)}
 			}
 			n := rounds
 			if cut < block {

@@ -39,7 +39,7 @@ func TestStartsAreIndependent(t *testing.T) {
 			texts[i] = rapid.SliceOfN(rapid.Int32Range(0, 59), length, length).Draw(t, "text")
 			anchors := train.DrawAnchors(1, uint64(i), texts[i], 1, length-2, 1,
 				rapid.IntRange(1, 5).Draw(t, "anchors"), 1)
-			starts = append(starts, drawCuts(2, uint64(i), anchors, r.Block, rounds))
+			starts = append(starts, drawCuts(2, uint64(i), anchors, rounds))
 		}
 		onPath := rapid.Bool().Draw(t, "on path")
 		type key struct{ text, at, round int } // of a start
@@ -154,7 +154,7 @@ func TestRanksLeaveTheHeadAlone(t *testing.T) {
 	for i := range text {
 		text[i] = int32(i * i % 59)
 	}
-	starts := [][]start{{{at: 3, cuts: []int{1}}, {at: 9, cuts: []int{3}}, {at: 20, cuts: []int{2}}}}
+	starts := [][]start{{{at: 3, cuts: []float64{0}}, {at: 9, cuts: []float64{.5}}, {at: 20, cuts: []float64{.25}}}}
 	opt := autograd.AdamW{Rate: 0.02, Beta1: 0.9, Beta2: 0.99, Eps: 1e-8}
 	before := map[string][]float32{}
 	m := map[string][]float32{}
@@ -236,20 +236,22 @@ func TestDrawCuts(t *testing.T) {
 	for i := range anchors {
 		anchors[i] = i + 1
 	}
-	var count [5]int
-	for _, s := range drawCuts(1, 2, anchors, 4, 3) {
-		for _, c := range s.cuts {
-			count[c]++
+	for rows := 1; rows <= 4; rows++ {
+		count := make([]int, rows+1)
+		for _, s := range drawCuts(1, 2, anchors, 3) {
+			for _, c := range s.cuts {
+				count[cutRow(c, rows)]++
+			}
 		}
-	}
-	for c := 1; c <= 4; c++ {
-		if count[0] != 0 || count[c] < 1350 || count[c] > 1650 {
-			t.Errorf("rows of 6000 cuts: %v", count[1:])
+		for _, n := range count[1:] {
+			if want := 6000 / rows; count[0] != 0 || n < want*9/10 || n > want*11/10 {
+				t.Errorf("rows of 6000 cuts: %v", count[1:])
+			}
 		}
 	}
 	key := func(s []start) string { return fmt.Sprint(s) }
-	if a := drawCuts(1, 2, anchors[:9], 4, 3); key(a) != key(drawCuts(1, 2, anchors[:9], 4, 3)) ||
-		key(a) == key(drawCuts(1, 3, anchors[:9], 4, 3)) {
+	if a := drawCuts(1, 2, anchors[:9], 3); key(a) != key(drawCuts(1, 2, anchors[:9], 3)) ||
+		key(a) == key(drawCuts(1, 3, anchors[:9], 3)) {
 		t.Error("cuts are not a function of seed and text")
 	}
 }
