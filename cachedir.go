@@ -1,6 +1,7 @@
 package grove
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/engine"
 	"github.com/grovellm/grove/internal/engine/pagestore"
+	"github.com/grovellm/grove/internal/files/filelock"
 	"github.com/grovellm/grove/internal/kernels/cpu"
 	"github.com/grovellm/grove/internal/model"
 )
@@ -38,8 +40,11 @@ func (o *Options) setStore(e *engine.Options, file registry.Head, m *model.Model
 		size = defaultCacheDirSize
 	}
 	e.Disk, err = pagestore.Open(o.CacheDir, size)
-	if err != nil {
+	switch {
+	case errors.As(err, new(*filelock.HeldError)):
 		return optionf("CacheDir", "%v: give each model of each process a folder of its own", err)
+	case err != nil:
+		return optionf("CacheDir", "%v: want a folder that can be written", err)
 	}
 	return nil
 }

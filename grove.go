@@ -162,11 +162,11 @@ func open(o Options, file registry.Head, target func(model.Options) (*model.Mode
 	g.drafting.learnShare = o.more.LearnShare
 	if o.Memory != nil {
 		g.memories = &memories{o: *o.Memory, open: map[string]*memoryUse{}}
-		_, leave, err := g.remembered("") // an error is for now, and not for every request
+		store, err := g.openMemory("") // an error is for now, and not for every request
 		if err != nil {
 			return nil, errors.Join(err, g.Close())
 		}
-		leave()
+		g.memories.open[""] = &memoryUse{Store: store}
 	}
 	if o.ChatTemplate != "" {
 		layout, err := g.parseTemplate(o.ChatTemplate)

@@ -39,12 +39,15 @@ const learnedFormat = 1
 
 // openLearned reads what drafters of the model learned before.
 func (m *Model) openLearned(o *Options) error {
-	dir := o.Learned
+	dir, field := o.Learned, "Learned"
 	if dir == "" && o.Adapt != nil {
-		dir = o.Adapt.Dir
+		dir, field = o.Adapt.Dir, "Adapt"
 	}
 	if dir == "" {
 		return nil
+	}
+	if err := atomicfile.TryFolder(dir); err != nil {
+		return optionf(field, "%v: want a folder that can be written", err)
 	}
 	c := m.m.Config
 	sum := sha256.Sum256(fmt.Append(nil, c.Name, c.Arch, c.Vocab, c.Hidden, c.Layers, m.m.WeightBytes(), m.headNames(),
@@ -60,11 +63,8 @@ func (m *Model) headNames() (names []string) {
 	return names
 }
 
-// open reads the file in a folder.
+// open reads the file in a folder, which can be written.
 func (l *learned) open(dir, name string) error {
-	if err := atomicfile.TryFolder(dir); err != nil {
-		return optionf("Learned", "%v: want a folder that can be written", err)
-	}
 	l.dir, l.path = dir, filepath.Join(dir, name)
 	data, err := os.ReadFile(l.path)
 	if err == nil {

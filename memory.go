@@ -1,11 +1,17 @@
 package grove
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"io/fs"
+	"log/slog"
+	"os"
 	"path/filepath"
+	"slices"
 	"sync"
+	"time"
 
 	"github.com/grovellm/grove/internal/drafters/shortlist"
 	"github.com/grovellm/grove/internal/drafters/textstore"
@@ -17,7 +23,7 @@ import (
 // them again.
 type MemoryOptions struct {
 	Dir    string // folder; empty: it is in memory alone
-	Tokens int    // kept of each tenant, the newest; 0: 10 million, about 80 MB
+	Tokens int    // kept of each tenant, the newest, and 16 times as many of all; 0: 10 million, about 80 MB
 }
 
 // mostMemories bounds how many tenants' texts are open. For those of another, the ones least
@@ -36,6 +42,7 @@ type memories struct {
 // memoryUse is a store, and how many generations draft from it.
 type memoryUse struct {
 	*textstore.Store
+	failed      error // why it has no folder, and is in memory alone
 	users, last int
 }
 
@@ -56,7 +63,8 @@ func (m *Model) memoryFolder(tenant string) string {
 	return filepath.Join(m.memories.o.Dir, vocabulary, name)
 }
 
-// remembered is the texts of a tenant, until leave is called; nil where the model keeps none.
+// remembered is the texts of a tenant, until leave is called; nil where the model keeps none. A folder that fails, as
+// on a full disk, fails no generation.
 func (m *Model) remembered(tenant string) (s *memoryUse, leave func(), err error) {
 	r := m.memories
 	if r == nil {
@@ -70,13 +78,17 @@ func (m *Model) remembered(tenant string) (s *memoryUse, leave func(), err error
 	u := r.open[tenant]
 	if u == nil {
 		if err := r.closeIdle(); err != nil {
-			return nil, nil, err
+			slog.Error("memory: texts of a tenant were not kept", "error", err)
 		}
-		store, err := textstore.Open(m.memoryFolder(tenant), r.o.Tokens)
-		if err != nil {
-			return nil, nil, err
+		u = &memoryUse{}
+		u.Store, u.failed = m.openMemory(tenant)
+		if u.failed != nil {
+			slog.Error("memory: a tenant's texts are kept in memory alone", "error", u.failed)
+			u.Store, err = textstore.Open("", r.o.Tokens)
+			if err != nil {
+				return nil, nil, err
+			}
 		}
-		u = &memoryUse{Store: store}
 		r.open[tenant] = u
 	}
 	u.users++
@@ -87,6 +99,64 @@ func (m *Model) remembered(tenant string) (s *memoryUse, leave func(), err error
 		defer r.mu.Unlock()
 		u.users--
 	}, nil
+}
+
+// openMemory opens the texts of a tenant. Where it is a new one, folders of others may have to go.
+func (m *Model) openMemory(tenant string) (*textstore.Store, error) {
+	folder := m.memoryFolder(tenant)
+	if folder != "" {
+		if _, err := os.Stat(folder); errors.Is(err, fs.ErrNotExist) {
+			if err := m.dropOldest(filepath.Dir(folder)); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return textstore.Open(folder, m.memories.o.Tokens)
+}
+
+// dropOldest removes folders of tenants whose texts are not open, those last written to longest ago first, until
+// the others have no more than mostMemories tenants may.
+func (m *Model) dropOldest(dir string) error {
+	type folder struct {
+		path    string
+		size    float64
+		written time.Time
+	}
+	open := map[string]bool{}
+	for tenant := range m.memories.open {
+		open[m.memoryFolder(tenant)] = true
+	}
+	var list []folder
+	room := mostMemories * textstore.TokenBytes * float64(cmp.Or(m.memories.o.Tokens, textstore.DefaultTokens))
+	tenants, _ := filepath.Glob(filepath.Join(dir, "tenant-*")) // the pattern is well formed
+	for _, path := range tenants {
+		f := folder{path: path}
+		files, err := os.ReadDir(path)
+		if err != nil {
+			return err
+		}
+		for _, file := range files {
+			if info, err := file.Info(); err == nil { // else it was removed
+				f.size += float64(info.Size())
+				f.written = slices.MaxFunc([]time.Time{f.written, info.ModTime()}, time.Time.Compare)
+			}
+		}
+		room -= f.size
+		if !open[path] {
+			list = append(list, f)
+		}
+	}
+	slices.SortFunc(list, func(a, b folder) int { return a.written.Compare(b.written) })
+	for _, f := range list {
+		if room >= 0 {
+			break
+		}
+		if err := os.RemoveAll(f.path); err != nil {
+			return err
+		}
+		room += f.size
+	}
+	return nil
 }
 
 // closeIdle makes room for another store.
@@ -137,5 +207,5 @@ func (m *Model) Remember(tenant, text string) error {
 		return err
 	}
 	defer leave()
-	return s.Add(nil, tokens)
+	return errors.Join(s.failed, s.Add(nil, tokens))
 }

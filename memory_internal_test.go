@@ -1,7 +1,12 @@
 package grove
 
 import (
+	"context"
 	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/grovellm/grove/models"
@@ -34,6 +39,71 @@ func TestMemoriesAreFew(t *testing.T) {
 		leave()
 		if err := m.memories.close(); err != nil {
 			t.Fatal(err)
+		}
+	}
+}
+
+// Where a tenant's folder fails after the model was opened, generations go on, and draft from texts in memory; who adds
+// a text is told.
+func TestMemoryFolderFails(t *testing.T) {
+	m, err := OpenGGUF("embedded", models.Target(), Options{Threads: 1, Memory: &MemoryOptions{Dir: t.TempDir()}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	folder := m.memoryFolder("a")
+	if err := os.WriteFile(folder, nil, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		r, err := Collect(m.Generate(context.Background(), "Once upon a time", Request{MaxTokens: 20, Tenant: "a"}))
+		if err != nil || len(r.Tokens) != 20 {
+			t.Fatalf("%v, %v: want 20 tokens", r, err)
+		}
+	}
+	if n := m.memories.open["a"].Tokens(); n == 0 {
+		t.Error("the texts are not in memory")
+	}
+	if err := m.Remember("a", "one two three"); err == nil || !strings.Contains(err.Error(), folder) {
+		t.Errorf("a text that is not kept: %v", err)
+	}
+}
+
+// All tenants' folders together have no more than mostMemories of them may; those written to longest ago go first.
+func TestMemoryFoldersAreBounded(t *testing.T) {
+	const tokens, tenants = 400, 6 * mostMemories
+	dir := t.TempDir()
+	m, err := OpenGGUF("embedded", models.Target(), Options{Threads: 1, Memory: &MemoryOptions{Dir: dir, Tokens: tokens}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	for i := range tenants {
+		for n := range 8 {
+			if err := m.Remember(fmt.Sprint(i), strings.Repeat(fmt.Sprint(i*n, " two three. "), 6)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	size := int64(0)
+	if err := filepath.WalkDir(dir, func(_ string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		info, err := e.Info()
+		if err == nil {
+			size += info.Size()
+		}
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if most := int64((mostMemories + 2) * tokens * 8); size > most || size < most/4 {
+		t.Errorf("%d bytes of texts: want up to %d", size, most)
+	}
+	for i, want := range map[int]bool{0: false, tenants - 1: true} {
+		if _, err := os.Stat(m.memoryFolder(fmt.Sprint(i))); (err == nil) != want {
+			t.Errorf("tenant %d's folder: %v; %d bytes", i, err, size)
 		}
 	}
 }

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"fmt"
 	"log/slog"
@@ -253,8 +251,8 @@ func readKeys(path string) (keys []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	for s := bufio.NewScanner(bytes.NewReader(data)); s.Scan(); {
-		if key := strings.TrimSpace(s.Text()); key != "" && !strings.HasPrefix(key, "#") {
+	for line := range strings.Lines(strings.TrimPrefix(string(data), "\ufeff")) {
+		if key := strings.TrimSpace(line); key != "" && !strings.HasPrefix(key, "#") {
 			keys = append(keys, key)
 		}
 	}

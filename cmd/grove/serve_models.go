@@ -14,6 +14,7 @@ import (
 	"github.com/grovellm/grove"
 	"github.com/grovellm/grove/internal/command"
 	"github.com/grovellm/grove/internal/engine"
+	"github.com/grovellm/grove/internal/hub"
 	"github.com/grovellm/grove/internal/hub/catalog"
 	"github.com/grovellm/grove/models"
 	"github.com/grovellm/grove/serve"
@@ -192,6 +193,9 @@ func (cmd *serveCmd) load(p *command.Program, m catalog.Model, open command.Open
 	}
 	if err != nil {
 		p.Close(g)
+		if m.Drafter != "" && drafter == m.Drafter {
+			err = fmt.Errorf("%s beside %s: %v", hub.Manifest, m.Path, err)
+		}
 		return nil, err
 	}
 	return &serve.Model{Model: g, Drafter: drafter}, nil

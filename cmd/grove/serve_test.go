@@ -134,11 +134,12 @@ func TestServe(t *testing.T) {
 // Keys come from a file, without its comments, and prompts are not in the log.
 func TestServeKeys(t *testing.T) {
 	keys := filepath.Join(t.TempDir(), "keys")
-	if err := os.WriteFile(keys, []byte("# keys\n\n  secret-key  \n"), 0o600); err != nil {
+	long := strings.Repeat("k", 1<<17)
+	if err := os.WriteFile(keys, []byte("\ufefffirst-key\n# keys\n"+long+"\n  secret-key  \n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	p := startServe(t, "-m", tiny(t), "--port", "0", "--keys", keys, "--alias", "some/model")
-	for key, want := range map[string]int{"": 401, "# keys": 401, "secret-key": 200} {
+	for key, want := range map[string]int{"": 401, "# keys": 401, "first-key": 200, "secret-key": 200} {
 		r, err := http.NewRequest("POST", p.url+"/v1/completions", strings.NewReader(`{"prompt":"a prompt","max_tokens":2}`))
 		if err != nil {
 			t.Fatal(err)

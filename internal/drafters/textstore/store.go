@@ -52,6 +52,7 @@ const (
 	// The sizes of stores and segments are compared in words, since the tokens before a text take some
 	// too.
 	tokenWords = 2
+	TokenBytes = 4 * tokenWords // of a token, in memory and on a disk
 )
 
 // Store keeps texts. Its methods may be called by several goroutines.

@@ -6,6 +6,7 @@
 package catalog
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
@@ -16,6 +17,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/grovellm/grove/gguf"
 	"github.com/grovellm/grove/internal/drafters/registry"
@@ -88,7 +90,9 @@ type finder struct {
 }
 
 func (f *finder) note(format string, args ...any) {
-	f.notes = append(f.notes, fmt.Sprintf(format, args...))
+	if text := fmt.Sprintf(format, args...); !slices.Contains(f.notes, text) {
+		f.notes = append(f.notes, text)
+	}
 }
 
 // scan finds models and heads in a folder, and in folders in it.
@@ -160,6 +164,8 @@ func (f *finder) add(path string, c model.Config, err error) {
 		f.heads = append(f.heads, path)
 	case err != nil:
 		f.note("%s is left out: %v", path, err)
+	case !utf8.ValidString(nameOf(path)):
+		f.note("%q is left out: its name is not UTF-8: rename it", path)
 	default:
 		f.list = append(f.list, found{Model{Name: nameOf(path), Path: path}, &c})
 	}
@@ -187,8 +193,11 @@ func (f *finder) complete(m *found) error {
 		said = all.drafters
 		if one, ok := all.Models[file]; ok {
 			said.Drafter = cmp.Or(one.Drafter, said.Drafter)
-			if one.Heads != nil || one.Drafts != nil {
-				said.Offers = one.Offers
+			if one.Heads != nil {
+				said.Heads = one.Heads
+			}
+			if one.Drafts != nil {
+				said.Drafts = one.Drafts
 			}
 		}
 	}
@@ -230,6 +239,11 @@ func (f *finder) manifest(dir string) (*manifest, error) {
 	m := &manifest{}
 	if err := json.Unmarshal(data, m); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	strict := json.NewDecoder(bytes.NewReader(data))
+	strict.DisallowUnknownFields()
+	if err := strict.Decode(&manifest{}); err != nil {
+		f.note("%s: %v: it is not looked at", path, err)
 	}
 	for file := range m.Models {
 		if !exists(filepath.Join(dir, file)) {

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -95,6 +96,12 @@ func TestFolder(t *testing.T) {
 		broken := rapid.Bool().Draw(rt, "a broken file")
 		if broken {
 			testfile.Write(rt, filepath.Join(dir, "broken.gguf"), []byte("GGUF"))
+			if runtime.GOOS == "linux" { // elsewhere names are Unicode
+				model := filepath.Join(f.dir, "tiny-qwen3.gguf")
+				if err := os.Symlink(model, filepath.Join(dir, "bad\xff.gguf")); err != nil {
+					rt.Fatal(err)
+				}
+			}
 		}
 		for name := range want {
 			for _, head := range heads {
@@ -145,6 +152,9 @@ func TestManifest(t *testing.T) {
 			"heads [] draft  drafter lookup", 0},
 		{`{"drafter": "lookup", "models": {"` + a + `": {"drafts": [":` + b + `"]}}}`, a, "heads [] draft " + b +
 			" drafter lookup", 0},
+		{`{"heads": [":` + head + `"], "models": {"` + a + `": {"drafts": [":` + b + `"]}}}`, a, // the folder's heads stay
+			"heads [" + head + "] draft " + b + " drafter ", 0},
+		{`{"head": [":` + head + `"], "heads": [":no.gguf", ":no.gguf"]}`, a, "heads [] draft  drafter ", 2},
 		{`{"heads": [":no.gguf", ":../x", "org/none", "?"]}`, a, "heads [] draft  drafter ", 4},
 		{`{"models": {"no.gguf": {}}}`, a, "heads [] draft  drafter ", 1},
 	} {
