@@ -254,7 +254,7 @@ func (s *Sequence) count() {
 	d := &l.delta
 	*d = Stats{Depths: d.Depths[:0], Rounds: 1, Tokens: s.fresh, Committed: s.fresh, Proposed: s.proposed,
 		Drafted: s.tree.Len() - 1, Accepted: len(s.path) - 1}
-	if s.turn.Drafts && d.Drafted == 0 {
+	if s.state != nil && d.Drafted == 0 {
 		d.Plain = 1
 	}
 	for _, depth := range s.tree.Depth[1:] {
