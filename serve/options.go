@@ -81,6 +81,12 @@ type notObeyed struct {
 	DRYMultiplier          refused `json:"dry_multiplier" neutral:"0 0.0"`
 	DynatempRange          refused `json:"dynatemp_range" neutral:"0 0.0"`
 	TopNSigma              refused `json:"top_n_sigma" neutral:"-1 -1.0 0 0.0"`
+	TFSZ                   refused `json:"tfs_z" neutral:"1 1.0"`
+	TopA                   refused `json:"top_a" neutral:"0 0.0"`
+	SmoothingFactor        refused `json:"smoothing_factor" neutral:"0 0.0"`
+	EpsilonCutoff          refused `json:"epsilon_cutoff" neutral:"0 0.0"`
+	EtaCutoff              refused `json:"eta_cutoff" neutral:"0 0.0"`
+	NoRepeatNgramSize      refused `json:"no_repeat_ngram_size" neutral:"0"`
 	ChatTemplate           refused `json:"chat_template" neutral:"\"\""`
 	Documents              refused `json:"documents" neutral:"[]"`
 	TruncatePromptTokens   refused `json:"truncate_prompt_tokens"`

@@ -35,7 +35,7 @@ Examples:
 type benchCostCmd struct {
 	Shape   string `help:"Shape of a random model (see grove-lab synth --list), or eagle3-SHAPE for its EAGLE-3 head (${default})." default:"qwen3-0.6b" placeholder:"SHAPE"`
 	Type    string `help:"Type of its matrices: f32, f16, bf16, q8_0, q6_k, q5_k, q4_k, q5_1, q5_0, q4_1, q4_0, iq4_nl or mxfp4 (${default})." default:"bf16" placeholder:"TYPE"`
-	Model   string `short:"m" hub:"" help:"Measure this GGUF file or Hugging Face folder instead." placeholder:"FILE"`
+	Model   string `short:"m" hub:"" help:"Measure this GGUF file, Hugging Face folder, or ORG/REPO instead." placeholder:"FILE"`
 	Rows    []int  `help:"Rows of the passes, 1 to 4096 each (1,2,4,8,16,32,64,512)." placeholder:"N"`
 	Prompts []int  `help:"Lengths of prompts to read too, each into an empty cache and with the logits of its last token alone." placeholder:"N"`
 	Rounds  int    `help:"Measurements of each pass, 1 to 10000 (${default})." default:"15" placeholder:"N"`

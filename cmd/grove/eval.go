@@ -8,7 +8,7 @@ import (
 )
 
 type evalCmd struct {
-	Model  string `short:"m" hub:"" env:"GROVE_MODEL" help:"GGUF file or Hugging Face folder; default: grove's small model." placeholder:"FILE"`
+	Model  string `short:"m" hub:"" env:"GROVE_MODEL" help:"GGUF file, Hugging Face folder, or ORG/REPO; default: grove's small model." placeholder:"FILE"`
 	Window int    `help:"Tokens of a window; 0 means 1024, or the model's context if that is less." default:"0" placeholder:"N"`
 	Stride int    `help:"Tokens between the starts of windows; 0 means half a window." default:"0" placeholder:"N"`
 	Limit  int64  `help:"Score about the first N tokens only; 0 means all." default:"0" placeholder:"N"`
