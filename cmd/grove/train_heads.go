@@ -56,9 +56,14 @@ func (c *trainHeadCmd[F, P]) Run(p *command.Program) error {
 			return command.Usagef("%v", err)
 		}
 	}
-	return c.run(p, P(&c.Flags).Check, func(ctx context.Context, j train.Job) error {
+	check := func(j train.Job) error { return j.CheckHead(P(&c.Flags)) }
+	return c.run(p, check, func(ctx context.Context, j train.Job) error {
 		j.Verifier, _ = headfile.Verifier(c.Verifier, c.Model) // empty where no file says: a note tells
-		return P(&c.Flags).Train(ctx, j, name)
+		r, err := P(&c.Flags).Recipe(j.Target)
+		if err != nil {
+			return err
+		}
+		return j.TrainHead(ctx, name, r)
 	})
 }
 
@@ -117,8 +122,9 @@ func (c *trainRouterCmd) Run(p *command.Program) error {
 		return command.Usagef("--head %s: there is neither a finished head of that name below %s nor such a file: grove train eagle makes one", c.Head, c.dir())
 	}
 	r := c.recipe()
-	check := func(j train.Job) error { return cmp.Or(j.CheckFlags(&r, c), r.Check()) }
+	r.Head = head
+	check := func(j train.Job) error { return cmp.Or(j.CheckFlags(&r, c), r.Prepare(&j)) }
 	return c.run(p, check, func(ctx context.Context, j train.Job) error {
-		return eagle.TrainRouter(ctx, j, c.Name, head, r)
+		return j.TrainHead(ctx, c.Name, &r)
 	})
 }

@@ -11,7 +11,8 @@
 // A head is made for any model that package model opens, the job's Target:
 //
 //	j := train.Job{Dir: dir, Sources: texts, Target: m}
-//	err = eagle.Train(ctx, j, "eagle", eagle.NewRecipe(3).For(m))
+//	r := eagle.NewRecipe(3).For(m)
+//	err = j.TrainHead(ctx, "eagle", &r)
 //
 // A [Loop] takes any [Learner] through its steps: a language model, or a head. A kind of head has a
 // package of its own below this one, with its recipe, its gradient and its measures; [Heads] is

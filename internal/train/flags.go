@@ -2,19 +2,33 @@ package train
 
 import (
 	"cmp"
-	"context"
 	"reflect"
 	"strings"
+
+	"github.com/grovellm/grove/internal/model"
 )
 
 // HeadFlags are the flags with which a command trains a head of a kind; what is not given is as in
 // the kind's own recipe.
 type HeadFlags interface {
 	Help() string
-	Folder() string    // below the job's
-	Check(j Job) error // refuses flags and targets, before there is any text
-	Train(ctx context.Context, j Job, name string) error
+	Folder() string                                 // below the job's
+	Recipe(target *model.Model) (HeadRecipe, error) // that the flags describe
 }
+
+// CheckHead refuses flags and targets before there is any text.
+func (j *Job) CheckHead(f HeadFlags) error {
+	r, err := f.Recipe(j.Target)
+	if err != nil {
+		return err
+	}
+	return cmp.Or(j.CheckFlags(r, f), r.Prepare(j))
+}
+
+// HelpOnText is the part of the help of a command that trains a head which says what it learns from.
+const HelpOnText = `What is learned is what the model says: in conversations that it makes up by itself, as answers to --prompts, or
+after passages of --text; --teacher asks a server of the same model for it. An interrupted command continues when it
+is given again, and ends in the same weights. Each folder holds one recipe: give another recipe another --name.`
 
 // TextFlags are the flags of all kinds of heads.
 type TextFlags struct {

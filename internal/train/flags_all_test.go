@@ -33,7 +33,7 @@ type trained struct {
 	tiny   given
 	others given
 	with   []given
-	train  func(j train.Job, name string, f train.HeadFlags) error
+	change func(r train.HeadRecipe) // of the recipe, for the tiny target; may be nil
 }
 
 // shorten gives a recipe the tiny job's texts.
@@ -53,15 +53,6 @@ var tinyBlock = given{"From": []int{-1}, "Layers": 1, "Anchors": 4, "Block": 4, 
 	"KVHeads": 1, "HeadDim": 16,
 	"Taps": []int{1, 2}}
 
-func trainCorrected(j train.Job, name string, r jet.CorrectedRecipe, f train.HeadFlags, err error) error {
-	if err != nil {
-		return err
-	}
-	shorten(&r.HeadText)
-	r.ShortBlock = 2
-	return checked(j, &r, f, func() error { return jet.TrainCorrected(context.Background(), j, name, r) })
-}
-
 var allTrained = map[string]trained{
 	"jet": {
 		func() train.HeadFlags { return &jet.Flags{Head: "causal"} },
@@ -70,12 +61,7 @@ var allTrained = map[string]trained{
 			"ShortTime": 0., "Block": 3, "Layers": 2, "FFN": 32,
 			"RopeBase": 100., "Taps": []int{1}},
 		[]given{{"Optimizer": "adamw"}, {"Loss": "ce"}, {"TrainOn": "corpus"}},
-		func(j train.Job, name string, f train.HeadFlags) error {
-			r := f.(*jet.Flags).Recipe(j.Target)
-			shorten(&r.HeadText)
-			r.ShortBlock = 2
-			return checked(j, &r, f, func() error { return jet.Train(context.Background(), j, name, r) })
-		},
+		func(r train.HeadRecipe) { r.(*jet.Recipe).ShortBlock = 2 },
 	},
 	"dspark": {
 		func() train.HeadFlags { return new(jet.DSparkFlags) },
@@ -83,10 +69,7 @@ var allTrained = map[string]trained{
 		given{"Hard": float32(.5), "Confidence": float32(.1), "Markov": "gated", "Rank": 24, "Gamma": 1., "Anchors": 3,
 			"ShortTime": 0., "Block": 3, "Layers": 2, "FFN": 32, "Taps": []int{1}},
 		[]given{{"Confidence": float32(0)}},
-		func(j train.Job, name string, f train.HeadFlags) error {
-			r, err := f.(*jet.DSparkFlags).Recipe(j.Target)
-			return trainCorrected(j, name, r, f, err)
-		},
+		func(r train.HeadRecipe) { r.(*jet.CorrectedRecipe).ShortBlock = 2 },
 	},
 	"dflash2": {
 		func() train.HeadFlags { return new(jet.DFlash2Flags) },
@@ -95,10 +78,7 @@ var allTrained = map[string]trained{
 			"Gamma": 1., "Anchors": 3,
 			"Block": 3, "RopeBase": 100.},
 		nil,
-		func(j train.Job, name string, f train.HeadFlags) error {
-			r, err := f.(*jet.DFlash2Flags).Recipe(j.Target)
-			return trainCorrected(j, name, r, f, err)
-		},
+		func(r train.HeadRecipe) { r.(*jet.CorrectedRecipe).ShortBlock = 2 },
 	},
 	"eagle": {
 		func() train.HeadFlags { return new(eagle.Flags) },
@@ -107,11 +87,7 @@ var allTrained = map[string]trained{
 		given{"TestSteps": 3, "Decay": .2, "Places": 5, "Later": 2, "FFN": 32, "RopeBase": 100.,
 			"Taps": []int{0, 1}, "DraftVocab": 64},
 		[]given{{"TestSteps": 1, "Later": nil}},
-		func(j train.Job, name string, f train.HeadFlags) error {
-			r := f.(*eagle.Flags).Recipe(j.Target)
-			shorten(&r.HeadText)
-			return checked(j, &r, f, func() error { return eagle.Train(context.Background(), j, name, r) })
-		},
+		nil,
 	},
 	"mtp": {
 		func() train.HeadFlags { return new(mtp.Flags) },
@@ -120,11 +96,7 @@ var allTrained = map[string]trained{
 		given{"TestSteps": 3, "Decay": .2, "Places": 5, "Later": 2, "FFN": 32, "RopeBase": 100.,
 			"DraftVocab": 64},
 		[]given{{"TestSteps": 1, "Later": nil}},
-		func(j train.Job, name string, f train.HeadFlags) error {
-			r := f.(*mtp.Flags).Recipe(j.Target)
-			shorten(&r.HeadText)
-			return checked(j, &r, f, func() error { return mtp.Train(context.Background(), j, name, r) })
-		},
+		nil,
 	},
 	"medusa": {
 		func() train.HeadFlags { return new(medusa.Flags) },
@@ -132,11 +104,7 @@ var allTrained = map[string]trained{
 		given{"Optimizer": "muon", "Schedule": "linear", "Loss": "kl", "Decay": .5, "Places": 5, "Nodes": 7, "Depths": 3,
 			"ResBlocks": 2, "OwnOutputs": true},
 		[]given{{"Loss": "kl"}},
-		func(j train.Job, name string, f train.HeadFlags) error {
-			r := f.(*medusa.Flags).Recipe(j.Target)
-			shorten(&r.HeadText)
-			return checked(j, &r, f, func() error { return medusa.Train(context.Background(), j, name, r) })
-		},
+		nil,
 	},
 	"falcon": {
 		func() train.HeadFlags { return new(falcon.Flags) },
@@ -144,14 +112,7 @@ var allTrained = map[string]trained{
 		given{"States": float32(.1), "Logits": float32(1), "Soft": float32(.1), "Temperature": float32(3),
 			"Glance": []float64{0, 0}, "Block": 3, "Recurrent": true, "FFN": 32, "RopeBase": 100.},
 		[]given{{"Soft": float32(0)}, {"Block": 1}},
-		func(j train.Job, name string, f train.HeadFlags) error {
-			r, err := f.(*falcon.Flags).Recipe(j.Target)
-			if err != nil {
-				return err
-			}
-			shorten(&r.HeadText)
-			return checked(j, &r, f, func() error { return falcon.Train(context.Background(), j, name, r) })
-		},
+		nil,
 	},
 	"peagle": {
 		func() train.HeadFlags { return new(peagle.Flags) },
@@ -160,23 +121,14 @@ var allTrained = map[string]trained{
 		given{"Places": 5, "Keep": .3, "KeepLeast": .9, "Depths": 2, "Masks": true, "Layers": 2,
 			"FFN": 32, "RopeBase": 100., "Taps": []int{1}, "DraftVocab": 64},
 		nil,
-		func(j train.Job, name string, f train.HeadFlags) error {
-			r := f.(*peagle.Flags).Recipe(j.Target)
-			shorten(&r.HeadText)
-			return checked(j, &r, f, func() error { return peagle.Train(context.Background(), j, name, r) })
-		},
+		nil,
 	},
 	"draft": {
 		func() train.HeadFlags { return new(draft.Flags) },
 		given{"From": []int{1}, "Places": 6},
 		given{"From": []int{0}, "Places": 5, "Soft": float32(.5)},
 		nil,
-		func(j train.Job, name string, f train.HeadFlags) error {
-			r := f.(*draft.Flags).Recipe(j.Target)
-			shorten(&r.HeadText)
-			r.Held.Length = 32
-			return checked(j, &r, f, func() error { return draft.Train(context.Background(), j, name, r) })
-		},
+		func(r train.HeadRecipe) { r.Common().Held.Length = 32 },
 	},
 	"specblock": {
 		func() train.HeadFlags { return new(specblock.Flags) },
@@ -186,11 +138,7 @@ var allTrained = map[string]trained{
 			"PlaceMeans": true, "Slots": .3, "Block": 2, "Layers": 2, "FFN": 32, "DraftVocab": 64,
 			"RankWidth": 64, "RankFull": true, "Taps": []int{1}, "Broadcast": true},
 		[]given{{"RankWidth": 0, "RankTexts": nil, "RankSteps": nil}, {"RankTexts": 0, "RankSteps": nil}},
-		func(j train.Job, name string, f train.HeadFlags) error {
-			r := f.(*specblock.Flags).Recipe(j.Target)
-			shorten(&r.HeadText)
-			return checked(j, &r, f, func() error { return specblock.Train(context.Background(), j, name, r) })
-		},
+		nil,
 	},
 }
 
@@ -198,21 +146,22 @@ var allTrained = map[string]trained{
 func TestPaperRecipes(t *testing.T) {
 	m := traintest.JobWithTarget(t).Target
 	for name, c := range allTrained {
-		f := reflect.ValueOf(c.flags())
+		f := c.flags()
 		if !hasPaper(c) {
 			continue
 		}
-		f.Elem().FieldByName("Paper").SetBool(true)
-		out := f.MethodByName("Recipe").Call([]reflect.Value{reflect.ValueOf(m)})
-		r := reflect.New(out[0].Type())
-		r.Elem().Set(out[0])
-		course := r.MethodByName("Basis").Call(nil)[0].Interface().(train.Basis).Course
+		reflect.ValueOf(f).Elem().FieldByName("Paper").SetBool(true)
+		r, err := f.Recipe(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		course := r.Common().Course
 		o := &course.Optimizer
 		if o.Muon || o.Decay != 0 || o.Rate < 3e-5 || o.Rate > 1e-3 || course.Schedule.Floor != 0 ||
 			math.Abs(course.Schedule.Warmup+course.Schedule.Cooldown-1) > 1e-9 {
 			t.Errorf("%s: the paper's course is %+v", name, course)
 		}
-		if from := r.Elem().FieldByName("From"); from.IsValid() && from.Len() != 0 {
+		if from := reflect.ValueOf(r).Elem().FieldByName("From"); from.IsValid() && from.Len() != 0 {
 			t.Errorf("%s: the paper's head begins as the target's layers %v", name, from)
 		}
 	}
@@ -223,13 +172,22 @@ func hasPaper(c trained) bool {
 	return reflect.ValueOf(c.flags()).Elem().FieldByName("Paper").IsValid()
 }
 
-// checked trains where the flags are taken, and measures nothing on the way.
-func checked(j train.Job, recipe any, f train.HeadFlags, run func() error) error {
-	if err := j.CheckFlags(recipe, f); err != nil {
+// train trains where the flags are taken, on the tiny job's texts, and measures nothing on the way.
+func (c trained) train(j train.Job, name string, f train.HeadFlags) error {
+	r, err := f.Recipe(j.Target)
+	if err != nil {
 		return err
 	}
-	reflect.ValueOf(recipe).Elem().FieldByName("ValidateEvery").SetInt(0)
-	return run()
+	b := r.Common()
+	shorten(&b.HeadText)
+	b.ValidateEvery = 0
+	if c.change != nil {
+		c.change(r)
+	}
+	if err := j.CheckFlags(r, f); err != nil {
+		return err
+	}
+	return j.TrainHead(context.Background(), name, r)
 }
 
 // course has flags of all commands, with other values.

@@ -62,15 +62,23 @@ func (h *OverTarget) Cache(i int) *nn.Cache {
 
 // Basis is what the recipes of all kinds of heads have.
 type Basis struct {
-	Text      HeadText
 	Seed      uint64
 	Precision string // of products: f32 or bf16
-	Course    Course
-	Layers    Layering
+	Course
+	HeadText
 }
 
-// Check refuses what no head can be trained by.
-func (b Basis) Check() error {
+// NewBasis is that of grove's own recipes.
+func NewBasis(seed uint64, steps int) Basis {
+	return Basis{Seed: seed, Precision: "bf16", HeadText: DefaultHeadText(), Course: Course{
+		Steps: steps, Schedule: Plateau(0.02), Optimizer: DefaultOptimizer(), Clip: 1, ValidateEvery: 200}}
+}
+
+// Common is the basis of the recipe that embeds it.
+func (b *Basis) Common() *Basis { return b }
+
+// CheckBasis refuses what no head with such layers can be trained by.
+func (b *Basis) CheckBasis(layers Layering) error {
 	c := &b.Course
 	for _, rate := range []float32{c.Optimizer.Rate, c.Optimizer.MuonRate} {
 		if !(rate >= 0 && rate <= 10) {
@@ -85,7 +93,7 @@ func (b Basis) Check() error {
 	case !(c.Clip >= 0):
 		return fmt.Errorf("--clip %g: want more than 0, or 0 for no limit", c.Clip)
 	}
-	return errors.Join(b.Text.check(), checkPrecision(b.Precision), b.Layers.check())
+	return errors.Join(b.HeadText.check(), checkPrecision(b.Precision), layers.check())
 }
 
 // Layering is the shape of a head's layers.
@@ -167,7 +175,7 @@ type Heads struct {
 	output *nn.Linear // what the head's logits are made with
 	tokens []int32    // of its draft vocabulary
 
-	recipe any
+	recipe HeadRecipe
 }
 
 // Made is a head as its kind makes it over a target.
@@ -181,10 +189,11 @@ type Made struct {
 // Open opens the texts, which are made where they are not there yet; then the head of a recipe over
 // the job's target, as build has it, with drawn weights, and with those that warm, which may be
 // nil, makes of them.
-func (l *Heads) Open(ctx context.Context, j *Job, recipe any, b Basis, text *Corpus, build func() (Made, error),
+func (l *Heads) Open(ctx context.Context, j *Job, recipe HeadRecipe, text *Corpus, build func() (Made, error),
 	warm func() error) (err error) {
 	l.Job, l.recipe = j, recipe
-	if l.HeadTexts, err = j.OpenTexts(ctx, b.Text, b.Course.Steps, b.Seed, text); err != nil {
+	b := recipe.Common()
+	if l.HeadTexts, err = j.OpenTexts(ctx, b.HeadText, b.Course.Steps, b.Seed, text); err != nil {
 		return err
 	}
 	m, err := build()
@@ -386,20 +395,35 @@ type HeadTrainer interface {
 	Export(dir, name string, text *Corpus) error
 }
 
-// TrainHead trains what open makes of the job's text in DIR/NAME, through its course, and exports
-// it.
-func (j *Job) TrainHead(ctx context.Context, name string, c Course, open func(text *Corpus) (HeadTrainer, error)) error {
+// HeadRecipe is what the weights of a head are a function of, with the target and the text.
+type HeadRecipe interface {
+	Common() *Basis
+
+	// Prepare takes over what files that the recipe names say, and refuses a recipe that cannot be followed to its end
+	// for the target of a job.
+	Prepare(j *Job) error
+
+	// Open makes the head as it begins, and the texts that are not there yet.
+	Open(ctx context.Context, j *Job, text *Corpus) (HeadTrainer, error)
+}
+
+// TrainHead trains a head for the target of the job in DIR/NAME, on text that is in DIR/generated for all heads, and
+// exports it.
+func (j *Job) TrainHead(ctx context.Context, name string, r HeadRecipe) error {
+	if err := r.Prepare(j); err != nil {
+		return err
+	}
 	text, err := j.OpenCorpus(ctx)
 	if err != nil {
 		return err
 	}
 	defer text.Close()
-	l, err := open(text)
+	l, err := r.Open(ctx, j, text)
 	if err != nil {
 		return err
 	}
 	j.Notef("training %s", l.Title(name))
-	loop := Loop{Course: c, Dir: filepath.Join(j.Dir, name), Pool: j.Target.Pool(), SaveEvery: j.SavesEvery(),
+	loop := Loop{Course: r.Common().Course, Dir: filepath.Join(j.Dir, name), Pool: j.Target.Pool(), SaveEvery: j.SavesEvery(),
 		Report: j.Report}
 	if err := loop.Run(ctx, l); err != nil {
 		return err

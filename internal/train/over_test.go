@@ -35,7 +35,6 @@ import (
 	"github.com/grovellm/grove/internal/train/eagle"
 	"github.com/grovellm/grove/internal/train/falcon"
 	"github.com/grovellm/grove/internal/train/jet"
-	"github.com/grovellm/grove/internal/train/mtp"
 	"github.com/grovellm/grove/internal/train/specblock"
 	"github.com/grovellm/grove/internal/train/traintest"
 	"github.com/grovellm/grove/sample"
@@ -95,7 +94,7 @@ func TestHeadsForAnyTarget(t *testing.T) {
 			r.Places = 6
 			r.TestSteps = 2
 			r.Later = 3
-			return eagle.Train(context.Background(), j, "eagle3", r)
+			return j.TrainHead(context.Background(), "eagle3", &r)
 		}, opens(eaglehead.Open)},
 		{"jetspec", func(j train.Job) error {
 			r := jet.NewRecipe(true).For(j.Target)
@@ -105,7 +104,7 @@ func TestHeadsForAnyTarget(t *testing.T) {
 			r.Anchors = 4
 			r.Block = 4
 			r.ShortBlock = 4
-			return jet.Train(context.Background(), j, "jetspec", r)
+			return j.TrainHead(context.Background(), "jetspec", &r)
 		}, opens(jethead.Open)},
 		{"falcon", func(j train.Job) error {
 			r := falcon.NewRecipe().For(j.Target)
@@ -113,7 +112,7 @@ func TestHeadsForAnyTarget(t *testing.T) {
 			r.Steps = 2
 			r.ValidateEvery = 2
 			r.Recurrent = j.Target.Config.Layers%2 == 0
-			return falcon.Train(context.Background(), j, "falcon", r)
+			return j.TrainHead(context.Background(), "falcon", &r)
 		}, opens(falconhead.Open)},
 		{"mtp", func(j train.Job) error {
 			r := eagle.NewRecipe(eaglehead.Native).For(j.Target)
@@ -123,7 +122,7 @@ func TestHeadsForAnyTarget(t *testing.T) {
 			r.Places = 6
 			r.TestSteps = 2
 			r.Later = 3
-			return mtp.Train(context.Background(), j, "mtp", r)
+			return j.TrainHead(context.Background(), "mtp", &r)
 		}, opens(mtphead.Open)},
 		{"specblock", func(j train.Job) error {
 			r := specblock.NewRecipe().For(j.Target)
@@ -132,7 +131,7 @@ func TestHeadsForAnyTarget(t *testing.T) {
 			r.ValidateEvery = 2
 			r.Anchors = 4
 			r.Ranks.Texts = 0
-			return specblock.Train(context.Background(), j, "specblock", r)
+			return j.TrainHead(context.Background(), "specblock", &r)
 		}, opens(specblockhead.Open)},
 		{"dspark", func(j train.Job) error {
 			r, err := jet.NewCorrectedRecipe(jet.DSpark).For(j.Target)
@@ -145,7 +144,7 @@ func TestHeadsForAnyTarget(t *testing.T) {
 			r.Anchors = 4
 			r.Block = 4
 			r.ShortBlock = 4
-			return jet.TrainCorrected(context.Background(), j, "dspark", r)
+			return j.TrainHead(context.Background(), "dspark", &r)
 		}, opens(sparkhead.Open)},
 	}
 	for i, s := range tinyShapes(t) {

@@ -53,10 +53,7 @@ func TestTrain(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		l, err := open(context.Background(), &j, &r, text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := traintest.Learner[*learner](t, &j, &r, text)
 		losses, figures, err := l.Validate()
 		if err != nil {
 			t.Fatal(err)
@@ -65,7 +62,7 @@ func TestTrain(t *testing.T) {
 			t.Fatal(err)
 		}
 		alone, first, last := traintest.Watched(j, traintest.EveryStep)
-		if err := Train(context.Background(), alone, name, r); err != nil {
+		if err := alone.TrainHead(context.Background(), name, &r); err != nil {
 			t.Fatal(err)
 		}
 		if last.Step != r.Steps || last.Loss > 0.8*first.Loss || last.Validation["held"] > 0.5*losses["held"] ||
@@ -75,10 +72,10 @@ func TestTrain(t *testing.T) {
 				last.Loss, last.Step, last.Validation, last.Figures, losses, figures)
 		}
 		traintest.Interrupted(t, j, name, []int{17}, traintest.WithoutTheName, []string{"model-f32.gguf", "model-q8_0.gguf"},
-			func(ctx context.Context, j train.Job, name string) error { return Train(ctx, j, name, r) })
+			func(ctx context.Context, j train.Job, name string) error { return j.TrainHead(ctx, name, &r) })
 		other := r
 		other.Soft = 0.5
-		if err := Train(context.Background(), j, name, other); err == nil {
+		if err := j.TrainHead(context.Background(), name, &other); err == nil {
 			t.Errorf("%s: another recipe goes on with its checkpoint", name)
 		}
 		for _, file := range []string{"model-f32.gguf", "model-q8_0.gguf"} {
@@ -106,7 +103,7 @@ func TestTargets(t *testing.T) {
 		}
 		r := tiny(1)
 		r.ValidateEvery = 1
-		if err := Train(context.Background(), j, "draft-model", r); err != nil {
+		if err := j.TrainHead(context.Background(), "draft-model", &r); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 		for _, file := range []string{"model-f32.gguf", "model-q8_0.gguf"} {
@@ -198,7 +195,7 @@ func TestArchitectures(t *testing.T) {
 		}
 		r := tiny(1)
 		r.From = []int{0}
-		err = r.Check(&train.Job{Target: m, Vocabulary: path})
+		err = r.Prepare(&train.Job{Target: m, Vocabulary: path})
 		switch want := refused[s.Name]; {
 		case err != nil && !(strings.Contains(err.Error(), s.Arch) && strings.Contains(err.Error(), want)):
 			t.Errorf("%s is refused: %v; want an error with %q", s.Name, err, want)
@@ -275,7 +272,7 @@ func learns(t *testing.T, name string, m *model.Model) {
 // A recipe that cannot be followed to its end is refused before anything is done.
 func TestRecipeRefuses(t *testing.T) {
 	j := train.Job{Target: traintest.Target(t, 3), Vocabulary: "target.gguf"}
-	traintest.Refuses(t, func() Recipe { return tiny(40) }, func(r *Recipe) error { return r.Check(&j) },
+	traintest.Refuses(t, func() Recipe { return tiny(40) }, func(r *Recipe) error { return r.Prepare(&j) },
 		map[string]func(r *Recipe){
 			"of 0 layers":   func(r *Recipe) { r.From = nil },
 			"of 2 layers":   func(r *Recipe) { r.From = []int{0, 1} },
@@ -289,7 +286,7 @@ func TestRecipeRefuses(t *testing.T) {
 		})
 	j.Vocabulary = ""
 	r := tiny(40)
-	if err := r.Check(&j); err == nil || !strings.Contains(err.Error(), "grove convert") {
+	if err := r.Prepare(&j); err == nil || !strings.Contains(err.Error(), "grove convert") {
 		t.Errorf("a target without a GGUF file: %v", err)
 	}
 }
@@ -310,10 +307,11 @@ func TestFlags(t *testing.T) {
 	} {
 		want := NewRecipe(&m.Config)
 		c.change(&want)
-		if got := c.cmd.Recipe(m); !reflect.DeepEqual(got, want) {
+		if got, err := c.cmd.Recipe(m); err != nil || !reflect.DeepEqual(got, train.HeadRecipe(&want)) {
 			t.Errorf("%+v\nmakes the recipe\n%+v\nwant\n%+v", c.cmd, got, want)
 		}
-		if err := c.cmd.Check(train.Job{Target: m, Vocabulary: "target.gguf"}); err != nil {
+		j := train.Job{Target: m, Vocabulary: "target.gguf"}
+		if err := j.CheckHead(&c.cmd); err != nil {
 			t.Error(err)
 		}
 	}

@@ -3,8 +3,6 @@
 package draft
 
 import (
-	"cmp"
-	"context"
 	"fmt"
 
 	"github.com/grovellm/grove/internal/model"
@@ -31,9 +29,7 @@ matrix. The layers learn to say what the target says, in its own text (DistillSp
 Llama's and Qwen's kind, in GGUF; layers with experts, recurrence, latent attention or windows are refused. The flags
 change the usual recipe of %d steps. docs/train-a-head.md walks through it.
 
-What it learns is what the target says: in conversations that it makes up by itself, as answers to --prompts, or
-after passages of --text; --teacher asks a server of the same model for it. An interrupted command continues when it
-is given again, and ends in the same weights. Each folder holds one recipe: give another recipe another --name.
+%s
 
 Below --dir, in NAME: model-q8_0.gguf for --draft-model, model-f32.gguf, loss.png, metrics.jsonl. Both are whole
 models, with the target's tokenizer and chat template.
@@ -41,27 +37,17 @@ models, with the target's tokenizer and chat template.
 Examples:
     grove train draft -m model.gguf
     grove train draft -m model.gguf --text 'texts/*.txt' --steps 500
-    grove train draft -m model.gguf --from 0,1,2,3 --name four`, r.Steps)
+    grove train draft -m model.gguf --from 0,1,2,3 --name four`,
+		r.Steps, train.HelpOnText)
 }
 
 // Recipe is the one that the flags describe.
-func (f *Flags) Recipe(target *model.Model) Recipe {
+func (f *Flags) Recipe(target *model.Model) (train.HeadRecipe, error) {
 	r := NewRecipe(&target.Config)
 	train.SetFlags(&r, f)
 	f.SetCourse(&r.Course)
-	return r
+	return &r, nil
 }
 
 // Folder is the folder below --dir.
 func (f *Flags) Folder() string { return f.Name }
-
-// Check refuses flags and targets before there is any text.
-func (f *Flags) Check(j train.Job) error {
-	r := f.Recipe(j.Target)
-	return cmp.Or(j.CheckFlags(&r, f), r.Check(&j))
-}
-
-// Train trains the draft model in DIR/name.
-func (f *Flags) Train(ctx context.Context, j train.Job, name string) error {
-	return Train(ctx, j, name, f.Recipe(j.Target))
-}

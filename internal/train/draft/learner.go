@@ -20,10 +20,10 @@ type learner struct {
 	draft *Draft
 }
 
-// open makes the draft model of a recipe, and the texts that are not there yet.
-func open(ctx context.Context, j *train.Job, r *Recipe, text *train.Corpus) (*learner, error) {
+// Open makes the draft model as the recipe has it, and the texts that are not there yet.
+func (r *Recipe) Open(ctx context.Context, j *train.Job, text *train.Corpus) (train.HeadTrainer, error) {
 	l := &learner{r: r}
-	return l, l.Open(ctx, j, r, r.Basis(), text, func() (m train.Made, err error) {
+	return l, l.Open(ctx, j, r, text, func() (m train.Made, err error) {
 		if l.draft, err = New(j.Target, r.From, train.KindOf(r.Precision)); err != nil {
 			return m, err
 		}

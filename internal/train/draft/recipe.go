@@ -1,7 +1,6 @@
 package draft
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,11 +12,8 @@ import (
 
 // Recipe is what a draft model's weights are a function of, with the target and the text.
 type Recipe struct {
-	From      []int // the target's blocks, as which the layers begin
-	Seed      uint64
-	Precision string // of products: f32 or bf16
-	train.Course
-	train.HeadText
+	From []int // the target's blocks, as which the layers begin
+	train.Basis
 
 	Places int     // of a text that learn
 	Soft   float32 // share of the divergence from the target in the loss; the rest is cross-entropy of the text
@@ -28,24 +24,16 @@ type Recipe struct {
 // 30 steps over 31 answers the loss is 4.6 at rate 0.01, and 6.6 at 0.003.
 func NewRecipe(target *model.Config) Recipe {
 	r := Recipe{
-		From: []int{0, 1, 2}[:min(3, max(0, target.Layers-1))], Seed: 10, Precision: "bf16",
-		Course: train.Course{Steps: 1000, Schedule: train.Plateau(0.02), Optimizer: train.DefaultOptimizer(), Clip: 1,
-			ValidateEvery: 200},
-		HeadText: train.DefaultHeadText(),
-		Places:   320, Soft: 1,
+		From: []int{0, 1, 2}[:min(3, max(0, target.Layers-1))], Basis: train.NewBasis(10, 1000),
+		Places: 320, Soft: 1,
 	}
 	r.Optimizer.MuonRate, r.Optimizer.Rate = 0.01, 0.002
 	return r
 }
 
-// Basis is what recipes of all heads have.
-func (r *Recipe) Basis() train.Basis {
-	return train.Basis{Text: r.HeadText, Seed: r.Seed, Precision: r.Precision, Course: r.Course}
-}
-
-// Check refuses a recipe that cannot be followed to its end for the target of a job.
-func (r *Recipe) Check(j *train.Job) error {
-	if err := r.Basis().Check(); err != nil {
+// Prepare refuses a recipe that cannot be followed to its end for the target of a job.
+func (r *Recipe) Prepare(j *train.Job) error {
+	if err := r.CheckBasis(train.Layering{}); err != nil {
 		return err
 	}
 	m := j.Target
@@ -74,14 +62,4 @@ func (r *Recipe) Check(j *train.Job) error {
 		return fmt.Errorf("the target, of architecture %s, has gates and MLPs in one tensor, which grove does not train", c.Arch)
 	}
 	return train.CheckBlocks(r.From, c)
-}
-
-// Train trains a draft model for the target of the job, in DIR/NAME, on text that is in DIR/generated for all heads.
-func Train(ctx context.Context, j train.Job, name string, r Recipe) error {
-	if err := r.Check(&j); err != nil {
-		return err
-	}
-	return j.TrainHead(ctx, name, r.Course, func(text *train.Corpus) (train.HeadTrainer, error) {
-		return open(ctx, &j, &r, text)
-	})
 }

@@ -3,8 +3,6 @@
 package eagle
 
 import (
-	"cmp"
-	"context"
 	"fmt"
 
 	"github.com/grovellm/grove/internal/model"
@@ -39,9 +37,7 @@ func (*Flags) Help() string {
 trained for any model that grove runs. The flags change the usual recipe: the head's width follows the target's, %d
 steps, a training-time test of %d steps (3 with more than 16,384 tokens). docs/train-a-head.md walks through it.
 
-What it learns is what the model says: in conversations that it makes up by itself, as answers to --prompts, or
-after passages of --text; --teacher asks a server of the same model for it. An interrupted command continues when it is given again, and ends in the same
-weights. Each folder holds one recipe: give another recipe another --name.
+%s
 
 Below --dir, in NAME: model-q8_0.gguf for --head, model-f32.gguf, hf/, speculators/ for vLLM (EAGLE-3), loss.png,
 metrics.jsonl.
@@ -54,11 +50,11 @@ Examples:
     grove train eagle --dir own --data DATA
     grove train eagle --dir own --data DATA --test-steps 1 --name one-step
     grove train eagle --dir own --data DATA --eagle 2 --name eagle2`,
-		r.Steps, r.TestSteps)
+		r.Steps, r.TestSteps, train.HelpOnText)
 }
 
 // Recipe is the one that the flags describe.
-func (f *Flags) Recipe(target *model.Model) Recipe {
+func (f *Flags) Recipe(target *model.Model) (train.HeadRecipe, error) {
 	version := 3
 	if f.Version != nil {
 		version = *f.Version
@@ -73,19 +69,8 @@ func (f *Flags) Recipe(target *model.Model) Recipe {
 	if f.Start != nil && f.FFN == nil {
 		r.FFN = 0
 	}
-	return r
+	return &r, nil
 }
 
 // Folder is the folder below --dir.
 func (f *Flags) Folder() string { return f.Name }
-
-// Check refuses flags and targets before there is any text.
-func (f *Flags) Check(j train.Job) error {
-	r := f.Recipe(j.Target)
-	return cmp.Or(j.CheckFlags(&r, f), r.settle(j.Target))
-}
-
-// Train trains the head in DIR/name.
-func (f *Flags) Train(ctx context.Context, j train.Job, name string) error {
-	return Train(ctx, j, name, f.Recipe(j.Target))
-}

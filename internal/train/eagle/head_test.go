@@ -11,7 +11,6 @@ import (
 	"github.com/grovellm/grove/internal/autograd"
 	"github.com/grovellm/grove/internal/drafters/eagle"
 	"github.com/grovellm/grove/internal/drafters/grow"
-	"github.com/grovellm/grove/internal/heads/headfile"
 	"github.com/grovellm/grove/internal/kernels/gemm"
 	"github.com/grovellm/grove/internal/testing/cases"
 	"github.com/grovellm/grove/internal/train"
@@ -22,10 +21,7 @@ import (
 func tinyEagle(version, steps int) Recipe {
 	r := Recipe{
 		Version: version, Heads: 4, KVHeads: 2, HeadDim: 16, FFN: 64, RopeBase: 10000, Taps: []int{0, 1, 2},
-		From: []int{1}, Seed: 3, Precision: "f32",
-		Course: train.Course{Steps: steps, Schedule: train.Schedule{Warmup: 0.1, Cooldown: 0.5},
-			Optimizer: train.DefaultOptimizer(), Clip: 1, ValidateEvery: 10},
-		HeadText: traintest.HeadText(), Places: 12, TestSteps: 4, Later: 5, Decay: 0.8,
+		From: []int{1}, Basis: traintest.Basis(steps), Places: 12, TestSteps: 4, Later: 5, Decay: 0.8,
 	}
 	r.Optimizer.MuonRate = 0.01
 	if version != 3 {
@@ -52,7 +48,7 @@ func TestEagle(t *testing.T) {
 			r.DraftVocab, r.Text = 96, "corpus"
 		}
 		alone, first, last := traintest.Watched(j, traintest.WhereMeasured)
-		if err := Train(context.Background(), alone, name, r); err != nil {
+		if err := alone.TrainHead(context.Background(), name, &r); err != nil {
 			t.Fatal(err)
 		}
 		if last.Step != r.Steps || last.Validation["held"] > 0.9*first.Validation["held"] ||
@@ -64,12 +60,12 @@ func TestEagle(t *testing.T) {
 		if name == "eagle" {
 			traintest.Interrupted(t, j, name, []int{13}, traintest.WholeFile, []string{"hf/model.safetensors"},
 				func(ctx context.Context, j train.Job, name string) error {
-					return Train(ctx, j, name, r)
+					return j.TrainHead(ctx, name, &r)
 				})
 		}
 		other := r
 		other.Decay = 0.5
-		if err := Train(context.Background(), j, name, other); err == nil {
+		if err := j.TrainHead(context.Background(), name, &other); err == nil {
 			t.Errorf("%s: another recipe goes on with its checkpoint", name)
 		}
 
@@ -93,10 +89,7 @@ func openTiny(t *testing.T, j *train.Job, r *Recipe) *learner {
 		t.Fatal(err)
 	}
 	defer text.Close()
-	l, err := open(context.Background(), j, r, text, func(c eagle.Config) headfile.Shape { return &c })
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := traintest.Learner[*learner](t, j, r, text)
 	return l
 }
 

@@ -7,7 +7,7 @@ import (
 
 	"github.com/grovellm/grove/internal/autograd"
 	"github.com/grovellm/grove/internal/drafters/eagle"
-	"github.com/grovellm/grove/internal/heads/headfile"
+	"github.com/grovellm/grove/internal/drafters/mtp"
 	"github.com/grovellm/grove/internal/nn"
 	"github.com/grovellm/grove/internal/train"
 )
@@ -19,9 +19,8 @@ type learner struct {
 	head *Head
 }
 
-// open makes the head of a recipe, and the texts that are not there yet. as is the shape whose files are written.
-func open(ctx context.Context, j *train.Job, r *Recipe, text *train.Corpus,
-	as func(eagle.Config) headfile.Shape) (*learner, error) {
+// Open makes the head as the recipe has it, and the texts that are not there yet.
+func (r *Recipe) Open(ctx context.Context, j *train.Job, text *train.Corpus) (train.HeadTrainer, error) {
 	l := &learner{r: r}
 	var warm func() error
 	switch {
@@ -32,7 +31,7 @@ func open(ctx context.Context, j *train.Job, r *Recipe, text *train.Corpus,
 			return Warm(&l.head.OverTarget, l.head.net, r.From, r.Seed, l.Sample(32))
 		}
 	}
-	return l, l.Open(ctx, j, r, r.Basis(), text, func() (m train.Made, err error) {
+	return l, l.Open(ctx, j, r, text, func() (m train.Made, err error) {
 		m.Tokens = r.tokens
 		if r.Start == "" {
 			m.Tokens = l.FrequentTokens(r.DraftVocab, text)
@@ -42,7 +41,10 @@ func open(ctx context.Context, j *train.Job, r *Recipe, text *train.Corpus,
 			return m, err
 		}
 		m.Over = &l.head.OverTarget
-		m.Shape = as(*l.head.Config())
+		m.Shape = l.head.Config()
+		if r.Version == eagle.Native {
+			m.Shape = mtp.As(*l.head.Config())
+		}
 		m.Output = &l.head.net.Head
 		return m, nil
 	}, warm)

@@ -1,11 +1,9 @@
 package eagle
 
 import (
-	"context"
 	"fmt"
 
 	"github.com/grovellm/grove/internal/drafters/eagle"
-	"github.com/grovellm/grove/internal/heads/headfile"
 	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/internal/train"
 )
@@ -21,12 +19,9 @@ type Recipe struct {
 	From []int
 	// The file of an EAGLE-3 head with whose shape and weights it begins, in place of From, and the
 	// file's fingerprint. FFN may be larger than that head's; 0 is as large.
-	Start     string `json:"-"`
-	Started   string `json:",omitempty"`
-	Seed      uint64
-	Precision string // of products: f32 or bf16
-	train.Course
-	train.HeadText
+	Start   string `json:"-"`
+	Started string `json:",omitempty"`
+	train.Basis
 
 	Places    int     // rows of a text that learn
 	TestSteps int     // of the training-time test; 1: none
@@ -40,11 +35,7 @@ type Recipe struct {
 func NewRecipe(version int) Recipe {
 	r := Recipe{
 		Version: version, Heads: 8, KVHeads: 4, HeadDim: 64, FFN: 768, RopeBase: 10000, Taps: []int{1, 3, 5},
-		From: []int{5}, Seed: 5, Precision: "bf16",
-		Course: train.Course{Steps: 1300, Schedule: train.Plateau(0.02), Optimizer: train.DefaultOptimizer(),
-			Clip: 1, ValidateEvery: 200},
-		HeadText: train.DefaultHeadText(),
-		Places:   320, TestSteps: 7, Later: 96, Decay: 0.8,
+		From: []int{5}, Basis: train.NewBasis(5, 1300), Places: 320, TestSteps: 7, Later: 96, Decay: 0.8,
 	}
 	if version != 3 {
 		r.Taps = []int{6}
@@ -102,16 +93,15 @@ func (r Recipe) AsPaper(m *model.Model) Recipe {
 	return r
 }
 
-// Basis is what recipes of all heads have.
-func (r *Recipe) Basis() train.Basis {
-	return train.Basis{Text: r.HeadText, Seed: r.Seed, Precision: r.Precision, Course: r.Course,
-		Layers: train.Layering{Layers: 1, Heads: r.Heads, KVHeads: r.KVHeads, HeadDim: r.HeadDim, FFN: r.FFN,
-			RopeBase: r.RopeBase}}
+// Layering is the shape of the head's layer.
+func (r *Recipe) Layering() train.Layering {
+	return train.Layering{Layers: 1, Heads: r.Heads, KVHeads: r.KVHeads, HeadDim: r.HeadDim, FFN: r.FFN,
+		RopeBase: r.RopeBase}
 }
 
 // Check refuses a recipe that cannot be followed to its end for a target.
 func (r *Recipe) Check(target *model.Config) error {
-	if err := r.Basis().Check(); err != nil {
+	if err := r.CheckBasis(r.Layering()); err != nil {
 		return err
 	}
 	switch {
@@ -140,7 +130,7 @@ func (r *Recipe) Check(target *model.Config) error {
 // config is the head's shape over a target. An EAGLE head's attention has no norms of queries and
 // keys: llama.cpp's eagle3 knows none.
 func (r *Recipe) config(target *model.Config) eagle.Config {
-	c := eagle.Config{Config: r.Basis().Layers.Config(target), Version: r.Version, Taps: r.Taps, DraftVocab: target.Vocab,
+	c := eagle.Config{Config: r.Layering().Config(target), Version: r.Version, Taps: r.Taps, DraftVocab: target.Vocab,
 		TargetLayers: target.Layers}
 	if r.DraftVocab > 0 {
 		c.DraftVocab = r.DraftVocab
@@ -149,19 +139,4 @@ func (r *Recipe) config(target *model.Config) eagle.Config {
 		c.Arch = "llama"
 	}
 	return c
-}
-
-// Train trains an EAGLE head for the target of the job, in DIR/NAME, on text that is in DIR/generated for all heads.
-func Train(ctx context.Context, j train.Job, name string, r Recipe) error {
-	return TrainAs(ctx, j, name, r, func(c eagle.Config) headfile.Shape { return &c })
-}
-
-// TrainAs is Train of a head whose files are those of another shape.
-func TrainAs(ctx context.Context, j train.Job, name string, r Recipe, as func(c eagle.Config) headfile.Shape) error {
-	if err := r.settle(j.Target); err != nil {
-		return err
-	}
-	return j.TrainHead(ctx, name, r.Course, func(text *train.Corpus) (train.HeadTrainer, error) {
-		return open(ctx, &j, &r, text, as)
-	})
 }

@@ -27,20 +27,19 @@ type routerLearner struct {
 	held map[string]draftRows // of held-out text, by source
 }
 
-// newRouterLearner opens a head of the job's target and makes the texts that are not there yet.
-func newRouterLearner(ctx context.Context, j *train.Job, r *RouterRecipe, head string,
-	text *train.Corpus) (*routerLearner, error) {
+// Open opens the head, and makes the texts that are not there yet.
+func (r *RouterRecipe) Open(ctx context.Context, j *train.Job, text *train.Corpus) (train.HeadTrainer, error) {
 	l := &routerLearner{r: r}
 	var err error
 	if l.HeadTexts, err = j.OpenTexts(ctx, r.HeadText, r.Steps, r.Seed, text); err != nil {
 		return nil, err
 	}
 	m := j.Target
-	h, err := eagle.Open(registry.Head{Name: head}, registry.Target{Vocab: m.Config.Vocab, Context: m.Context(), Model: m})
+	h, err := eagle.Open(registry.Head{Name: r.Head}, registry.Target{Vocab: m.Config.Vocab, Context: m.Context(), Model: m})
 	if err != nil {
 		return nil, err
 	}
-	sum, err := train.FingerprintFile(head)
+	sum, err := train.FingerprintFile(r.Head)
 	if err != nil {
 		return nil, err
 	}

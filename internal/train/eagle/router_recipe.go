@@ -1,7 +1,6 @@
 package eagle
 
 import (
-	"context"
 	"fmt"
 
 	"github.com/grovellm/grove/internal/autograd"
@@ -20,17 +19,16 @@ type RouterRecipe struct {
 	Size     int // tokens of a cluster, where Clusters is 0: a multiple of the rows of a panel wastes none
 	Listed   int // clusters of a list, where a user does not say
 
-	Width     int  // of the hidden layer
-	Output    bool `json:",omitempty"` // it reads the rows' outputs, not their features
-	Top       int  // L: the tokens of a row whose clusters are right
-	Seed      uint64
-	Precision string // of products: f32 or bf16
-	train.Course
-	train.HeadText
+	Width  int  // of the hidden layer
+	Output bool `json:",omitempty"` // it reads the rows' outputs, not their features
+	Top    int  // L: the tokens of a row whose clusters are right
+	train.Basis
 
 	Places     int // rows of a text that are looked at
 	Later      int // of them, those from which the head drafts on
 	DraftSteps int // of such a draft
+
+	Head string `json:"-"` // the file of the EAGLE head
 }
 
 // NewRouterRecipe is the recipe of the shipped router. A router of width 256 and clusters of 32
@@ -38,23 +36,21 @@ type RouterRecipe struct {
 // tokens for labels the lists have more of the probability than with 10.
 func NewRouterRecipe() RouterRecipe {
 	r := RouterRecipe{
-		Size: 2 * gemm.Panel, Listed: 24, Width: 64, Top: 4, Seed: 6, Precision: "bf16",
-		Course: train.Course{Steps: 600, Schedule: train.Schedule{Warmup: 0.02, Cooldown: 0.8, Floor: 0.02,
-			Cosine: true}, Optimizer: train.DefaultOptimizer(), Clip: 1, ValidateEvery: 100},
-		HeadText: train.DefaultHeadText(),
-		Places:   96, Later: 32, DraftSteps: 8,
+		Size: 2 * gemm.Panel, Listed: 24, Width: 64, Top: 4, Basis: train.NewBasis(6, 600),
+		Places: 96, Later: 32, DraftSteps: 8,
 	}
+	r.Schedule = train.Schedule{Warmup: 0.02, Cooldown: 0.8, Floor: 0.02, Cosine: true}
+	r.ValidateEvery = 100
 	r.Optimizer.Muon = false
 	r.Optimizer.Rate = 3e-3
 	r.Optimizer.Decay = 0.01
 	return r
 }
 
-// Check refuses a recipe that cannot be followed to its end.
-func (r *RouterRecipe) Check() error {
+// Prepare refuses a recipe that cannot be followed to its end.
+func (r *RouterRecipe) Prepare(*train.Job) error {
 	// Of the layers, which are the EAGLE head's, nothing is refused.
-	if err := (train.Basis{Text: r.HeadText, Seed: r.Seed, Precision: r.Precision,
-		Course: r.Course}).Check(); err != nil {
+	if err := r.CheckBasis(train.Layering{}); err != nil {
 		return err
 	}
 	switch {
@@ -88,17 +84,6 @@ func (r *RouterRecipe) cluster(m *model.Model, head *eagle.Network, texts [][]in
 	}
 	clusters, err := shortlist.Cluster(m.Pool(), h, others, o)
 	return &shortlist.Routing{Always: always, Clusters: clusters, Listed: min(r.Listed, len(clusters))}, err
-}
-
-// TrainRouter trains a router for a head of the target of the job, in DIR/NAME, on text that is in
-// DIR/generated for all heads. head is the file of an EAGLE head.
-func TrainRouter(ctx context.Context, j train.Job, name, head string, r RouterRecipe) error {
-	if err := r.Check(); err != nil {
-		return err
-	}
-	return j.TrainHead(ctx, name, r.Course, func(text *train.Corpus) (train.HeadTrainer, error) {
-		return newRouterLearner(ctx, &j, &r, head, text)
-	})
 }
 
 // Export writes the finished router.

@@ -31,10 +31,7 @@ import (
 
 func tinyRouter(steps int) RouterRecipe {
 	r := RouterRecipe{
-		Size: 16, Listed: 3, Width: 32, Top: 4, Seed: 3, Precision: "f32",
-		Course: train.Course{Steps: steps, Schedule: train.Schedule{Warmup: 0.1, Cooldown: 0.5},
-			Optimizer: train.DefaultOptimizer(), Clip: 1, ValidateEvery: 10},
-		HeadText: traintest.HeadText(), Places: 8, Later: 3, DraftSteps: 4,
+		Size: 16, Listed: 3, Width: 32, Top: 4, Basis: traintest.Basis(steps), Places: 8, Later: 3, DraftSteps: 4,
 	}
 	r.Optimizer.Muon, r.Optimizer.Rate = false, 1e-2
 	return r
@@ -44,11 +41,13 @@ func tinyRouter(steps int) RouterRecipe {
 // of one left alone, on another number of threads; and drafters of the head take it.
 func TestRouter(t *testing.T) {
 	j := traintest.JobWithTarget(t)
-	if err := Train(context.Background(), j, "eagle", tinyEagle(3, 10)); err != nil {
+	e := tinyEagle(3, 10)
+	if err := j.TrainHead(context.Background(), "eagle", &e); err != nil {
 		t.Fatal(err)
 	}
 	head := filepath.Join(j.Dir, "eagle", "model-q8_0.gguf")
 	for name, r := range map[string]RouterRecipe{"router": tinyRouter(40), "kmeans": tinyRouter(20)} {
+		r.Head = head
 		if name == "kmeans" {
 			r.Clusters = 12
 			r.Precision = "bf16"
@@ -56,7 +55,7 @@ func TestRouter(t *testing.T) {
 			r.Output = true
 		}
 		alone, first, last := traintest.Watched(j, traintest.WhereMeasured)
-		if err := TrainRouter(context.Background(), alone, name, head, r); err != nil {
+		if err := alone.TrainHead(context.Background(), name, &r); err != nil {
 			t.Fatal(err)
 		}
 		f := last.Figures
@@ -69,11 +68,11 @@ func TestRouter(t *testing.T) {
 
 		traintest.Interrupted(t, j, name, []int{13}, traintest.WithoutTheName, []string{"model-f32.gguf"},
 			func(ctx context.Context, j train.Job, name string) error {
-				return TrainRouter(ctx, j, name, head, r)
+				return j.TrainHead(ctx, name, &r)
 			})
 		other := r
 		other.Top++
-		if err := TrainRouter(context.Background(), j, name, head, other); err == nil {
+		if err := j.TrainHead(context.Background(), name, &other); err == nil {
 			t.Errorf("%s: another recipe goes on with its checkpoint", name)
 		}
 
@@ -277,7 +276,8 @@ func randomTable(rng *rand.Rand, rows, cols int) nn.Table {
 }
 
 func TestRouterRecipeRefuses(t *testing.T) {
-	traintest.Refuses(t, NewRouterRecipe, (*RouterRecipe).Check, map[string]func(r *RouterRecipe){
+	prepare := func(r *RouterRecipe) error { return r.Prepare(nil) }
+	traintest.Refuses(t, NewRouterRecipe, prepare, map[string]func(r *RouterRecipe){
 		"0 tokens each":        func(r *RouterRecipe) { r.Size = 0 },
 		"0 clusters of a list": func(r *RouterRecipe) { r.Listed = 0 },
 		"0 tokens of a row":    func(r *RouterRecipe) { r.Top = 0 },

@@ -41,7 +41,7 @@ func (r *SiblingRecipe) SetText(short, long int) {
 // its router in DIR/router.
 func Sibling(ctx context.Context, j train.Job, r SiblingRecipe) error {
 	target := r.Target.Shape.Config()
-	if err := errors.Join(r.Head.Check(&target), r.Router.Check()); err != nil {
+	if err := errors.Join(r.Head.Check(&target), r.Router.Prepare(&j)); err != nil {
 		return err
 	}
 	if err := train.TrainTarget(ctx, j, r.Target); err != nil {
@@ -52,8 +52,9 @@ func Sibling(ctx context.Context, j train.Job, r SiblingRecipe) error {
 		return err
 	}
 	defer m.Close()
-	if err := Train(ctx, j, "eagle", r.Head); err != nil {
+	if err := j.TrainHead(ctx, "eagle", &r.Head); err != nil {
 		return err
 	}
-	return TrainRouter(ctx, j, "router", filepath.Join(j.Dir, "eagle", "model-q8_0.gguf"), r.Router)
+	r.Router.Head = filepath.Join(j.Dir, "eagle", "model-q8_0.gguf")
+	return j.TrainHead(ctx, "router", &r.Router)
 }

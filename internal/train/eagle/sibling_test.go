@@ -19,9 +19,9 @@ import (
 func TestSibling(t *testing.T) {
 	r := NewSiblingRecipe()
 	c := r.Target.Shape.Config()
-	if r.Target.Check() != nil || r.Head.Check(&c) != nil || r.Router.Check() != nil || r.Target.Shape.Vocab != 32768 {
+	if r.Target.Check() != nil || r.Head.Check(&c) != nil || r.Router.Prepare(nil) != nil || r.Target.Shape.Vocab != 32768 {
 		t.Errorf("the recipe is no recipe: %v %v %v, or not of 32768 tokens but %d", r.Target.Check(),
-			r.Head.Check(&c), r.Router.Check(), r.Target.Shape.Vocab)
+			r.Head.Check(&c), r.Router.Prepare(nil), r.Target.Shape.Vocab)
 	}
 	j, shape := traintest.Job(t), traintest.Shape()
 	shape.Vocab = 270

@@ -28,14 +28,14 @@ func OpenStart(path string, m *model.Model) (h *eagle.Network, fingerprint strin
 	return h, fingerprint, err
 }
 
-// settle gives a recipe the shape of the head that it starts as, if any, and checks it.
-func (r *Recipe) settle(m *model.Model) error {
+// Prepare gives a recipe the shape of the head that it starts as, if any, and checks it.
+func (r *Recipe) Prepare(j *train.Job) error {
 	if r.Start != "" {
-		if err := r.follow(m); err != nil {
+		if err := r.follow(j.Target); err != nil {
 			return err
 		}
 	}
-	return r.Check(&m.Config)
+	return r.Check(&j.Target.Config)
 }
 
 // follow gives a recipe that starts as an EAGLE-3 head the shape of that head, but for a wider MLP.

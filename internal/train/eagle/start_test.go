@@ -7,8 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/grovellm/grove/internal/drafters/eagle"
-	"github.com/grovellm/grove/internal/heads/headfile"
 	"github.com/grovellm/grove/internal/train/traintest"
 )
 
@@ -18,11 +16,11 @@ func TestStart(t *testing.T) {
 	j := traintest.JobWithTarget(t)
 	r := tinyEagle(3, 20)
 	r.From, r.DraftVocab = nil, 96
-	if err := Train(context.Background(), j, "eagle", r); err != nil {
+	if err := j.TrainHead(context.Background(), "eagle", &r); err != nil {
 		t.Fatal(err)
 	}
 	older := tinyEagle(2, 1)
-	if err := Train(context.Background(), j, "eagle2", older); err != nil {
+	if err := j.TrainHead(context.Background(), "eagle2", &older); err != nil {
 		t.Fatal(err)
 	}
 	text, err := j.OpenCorpus(context.Background())
@@ -40,16 +38,13 @@ func TestStart(t *testing.T) {
 		if ffn > 0 {
 			f.FFN = &ffn
 		}
-		if err := f.Check(j); err != nil {
+		if err := j.CheckHead(&f); err != nil {
 			t.Errorf("a head that starts as another is refused before there is text: %v", err)
 		}
-		if err := r.settle(j.Target); err != nil {
+		if err := r.Prepare(&j); err != nil {
 			t.Fatal(err)
 		}
-		l, err := open(context.Background(), &j, &r, text, func(c eagle.Config) headfile.Shape { return &c })
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := traintest.Learner[*learner](t, &j, &r, text)
 		_, figures, err := l.Validate()
 		if err != nil {
 			t.Fatal(err)
@@ -81,7 +76,7 @@ func TestStart(t *testing.T) {
 	} {
 		r := tinyEagle(c.version, 1)
 		r.Start, r.FFN = filepath.Join(j.Dir, filepath.FromSlash(c.start)), c.ffn
-		if err := r.settle(j.Target); err == nil || !strings.Contains(err.Error(), c.why) {
+		if err := r.Prepare(&j); err == nil || !strings.Contains(err.Error(), c.why) {
 			t.Errorf("%s, an MLP of width %d: error %v, want %q", c.start, c.ffn, err, c.why)
 		}
 	}

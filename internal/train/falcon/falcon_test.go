@@ -30,11 +30,7 @@ func tiny(steps int) Recipe {
 	r.HeadDim = 16
 	r.FFN = 64
 	r.From = nil
-	r.Seed = 3
-	r.Precision = "f32"
-	r.Course = train.Course{Steps: steps, Schedule: train.Schedule{Warmup: 0.1, Cooldown: 0.5},
-		Optimizer: train.DefaultOptimizer(), Clip: 1, ValidateEvery: 10}
-	r.HeadText = traintest.HeadText()
+	r.Basis = traintest.Basis(steps)
 	r.Optimizer.MuonRate = 0.01
 	return r
 }
@@ -56,7 +52,7 @@ func TestFalcon(t *testing.T) {
 		r.Logits = 1 // a short course learns little by a tenth
 		change(&r)
 		alone, first, last := traintest.Watched(j, traintest.WhereMeasured)
-		if err := Train(context.Background(), alone, name, r); err != nil {
+		if err := alone.TrainHead(context.Background(), name, &r); err != nil {
 			t.Fatal(err)
 		}
 		if last.Step != r.Steps || last.Validation["held"] > 0.9*first.Validation["held"] ||
@@ -67,7 +63,7 @@ func TestFalcon(t *testing.T) {
 		if name == "falcon" {
 			traintest.Interrupted(t, j, name, []int{13}, traintest.WholeFile, []string{"hf/model.safetensors"},
 				func(ctx context.Context, j train.Job, name string) error {
-					return Train(ctx, j, name, r)
+					return j.TrainHead(ctx, name, &r)
 				})
 		}
 		for _, file := range []string{"model-f32.gguf", "model-q8_0.gguf", "hf"} {
@@ -264,10 +260,7 @@ func TestWarm(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer text.Close()
-		l, err := open(context.Background(), &j, &r, text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := traintest.Learner[*learner](t, &j, &r, text)
 		losses, _, err := l.Validate()
 		if err != nil {
 			t.Fatal(err)
@@ -283,7 +276,7 @@ func TestWarm(t *testing.T) {
 func TestRefuses(t *testing.T) {
 	shape := traintest.Shape()
 	config := shape.Config()
-	traintest.Refuses(t, func() Recipe { return tiny(10) }, func(r *Recipe) error { return r.Check(&config) },
+	traintest.Refuses(t, func() Recipe { return tiny(10) }, func(r *Recipe) error { return r.Prepare(traintest.Over(config)) },
 		map[string]func(r *Recipe){
 			"steps": func(r *Recipe) { r.Steps = 0 }, "weights": func(r *Recipe) { r.Logits = 0 },
 			"temperature": func(r *Recipe) { r.Temperature = 0 },

@@ -3,8 +3,6 @@
 package falcon
 
 import (
-	"cmp"
-	"context"
 	"fmt"
 
 	"github.com/grovellm/grove/internal/model"
@@ -37,9 +35,7 @@ a pass. It is trained for any model that grove runs, by glancing distillation: a
 to predict, fewer as the head gets better. The flags change the usual recipe of %d steps; the head's width follows the
 target's. docs/train-a-head.md walks through it.
 
-What it learns is what the model says: in conversations that it makes up by itself, as answers to --prompts, or
-after passages of --text; --teacher asks a server of the same model for it. An interrupted command continues when it is given again, and ends in the same
-weights. Each folder holds one recipe: give another recipe another --name.
+%s
 
 Below --dir, in NAME: model-q8_0.gguf for --head, model-f32.gguf, hf/, loss.png, metrics.jsonl.
 
@@ -48,11 +44,11 @@ Examples:
     grove train falcon -m model.gguf --prompts prompts.jsonl --steps 500
     grove train falcon --dir own --data DATA
     grove train falcon --dir own --data DATA --recurrent --name recurrent`,
-		r.Block, r.Steps)
+		r.Block, r.Steps, train.HelpOnText)
 }
 
 // Recipe is the one that the flags describe.
-func (f *Flags) Recipe(target *model.Model) (Recipe, error) {
+func (f *Flags) Recipe(target *model.Model) (train.HeadRecipe, error) {
 	r := NewRecipe().For(target)
 	if f.Paper {
 		r = r.AsPaper()
@@ -65,25 +61,10 @@ func (f *Flags) Recipe(target *model.Model) (Recipe, error) {
 	case 2:
 		r.Glance = [2]float64(f.Glance)
 	default:
-		return r, fmt.Errorf("--glance has %d numbers: want 2, such as 0.45,0.1", len(f.Glance))
+		return nil, fmt.Errorf("--glance has %d numbers: want 2, such as 0.45,0.1", len(f.Glance))
 	}
-	return r, nil
+	return &r, nil
 }
 
 // Folder is the folder below --dir.
 func (f *Flags) Folder() string { return f.Name }
-
-// Check refuses flags and targets before there is any text.
-func (f *Flags) Check(j train.Job) error {
-	r, err := f.Recipe(j.Target)
-	return cmp.Or(err, j.CheckFlags(&r, f), r.Check(&j.Target.Config))
-}
-
-// Train trains the head in DIR/name.
-func (f *Flags) Train(ctx context.Context, j train.Job, name string) error {
-	r, err := f.Recipe(j.Target)
-	if err != nil {
-		return err
-	}
-	return Train(ctx, j, name, r)
-}

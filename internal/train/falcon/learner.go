@@ -16,10 +16,10 @@ type learner struct {
 	head *Head
 }
 
-// open makes the head of a recipe, and the texts that are not there yet.
-func open(ctx context.Context, j *train.Job, r *Recipe, text *train.Corpus) (*learner, error) {
+// Open makes the head as the recipe has it, and the texts that are not there yet.
+func (r *Recipe) Open(ctx context.Context, j *train.Job, text *train.Corpus) (train.HeadTrainer, error) {
 	l := &learner{r: r}
-	return l, l.Open(ctx, j, r, r.Basis(), text, func() (m train.Made, err error) {
+	return l, l.Open(ctx, j, r, text, func() (m train.Made, err error) {
 		if l.head, err = NewHead(r.config(&j.Target.Config), j.Target, train.KindOf(r.Precision)); err != nil {
 			return m, err
 		}

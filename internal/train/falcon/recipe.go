@@ -1,7 +1,6 @@
 package falcon
 
 import (
-	"context"
 	"fmt"
 
 	"github.com/grovellm/grove/internal/drafters/falcon"
@@ -16,10 +15,7 @@ type Recipe struct {
 	Heads, KVHeads, HeadDim, FFN int
 	RopeBase                     float64
 	From                         []int // the target's blocks as whose MLPs the layer's begins; empty: random weights
-	Seed                         uint64
-	Precision                    string // of products: f32 or bf16
-	train.Course
-	train.HeadText
+	train.Basis
 
 	// The loss of a row is States·SmoothL1 of its state + Logits·(Soft·KL + (1-Soft)·cross-entropy)
 	// of its logits, the divergence at Temperature.
@@ -33,14 +29,9 @@ type Recipe struct {
 // NewRecipe is the recipe of a head for the embedded target, with the release's losses.
 func NewRecipe() Recipe {
 	r := Recipe{
-		Block: 2, Heads: 8, KVHeads: 8, HeadDim: 32, FFN: 768, RopeBase: 10000, From: []int{5}, Seed: 7,
-		Precision: "bf16",
-		Course: train.Course{
-			Steps: 1300, Schedule: train.Plateau(0.02),
-			Optimizer: train.DefaultOptimizer(), Clip: 1, ValidateEvery: 200,
-		},
-		HeadText: train.DefaultHeadText(),
-		States:   1, Logits: 0.1, Soft: 0.9, Temperature: 0.95, Glance: [2]float64{0.45, 0.1},
+		Block: 2, Heads: 8, KVHeads: 8, HeadDim: 32, FFN: 768, RopeBase: 10000, From: []int{5},
+		Basis:  train.NewBasis(7, 1300),
+		States: 1, Logits: 0.1, Soft: 0.9, Temperature: 0.95, Glance: [2]float64{0.45, 0.1},
 	}
 	r.Optimizer.Rate, r.Optimizer.MuonRate = 0.002, 0.005
 	return r
@@ -75,17 +66,16 @@ func (r Recipe) AsPaper() Recipe {
 	return r
 }
 
-// Basis is what recipes of all heads have.
-func (r *Recipe) Basis() train.Basis {
-	layers := train.Layering{
-		Layers: 1, Heads: r.Heads, KVHeads: r.KVHeads, HeadDim: r.HeadDim, FFN: r.FFN, RopeBase: r.RopeBase,
-	}
-	return train.Basis{Text: r.HeadText, Seed: r.Seed, Precision: r.Precision, Course: r.Course, Layers: layers}
+// layering is the shape of the head's layer.
+func (r *Recipe) layering() train.Layering {
+	return train.Layering{Layers: 1, Heads: r.Heads, KVHeads: r.KVHeads, HeadDim: r.HeadDim, FFN: r.FFN,
+		RopeBase: r.RopeBase}
 }
 
-// Check refuses a recipe that cannot be followed to its end for a target.
-func (r *Recipe) Check(target *model.Config) error {
-	if err := r.Basis().Check(); err != nil {
+// Prepare refuses a recipe that cannot be followed to its end for the target of a job.
+func (r *Recipe) Prepare(j *train.Job) error {
+	target := &j.Target.Config
+	if err := r.CheckBasis(r.layering()); err != nil {
 		return err
 	}
 	switch {
@@ -113,20 +103,9 @@ func (r *Recipe) Check(target *model.Config) error {
 // config is the head's shape over a target.
 func (r *Recipe) config(target *model.Config) falcon.Config {
 	c := falcon.Config{
-		Config: r.Basis().Layers.Config(target), Block: r.Block, Recurrent: r.Recurrent,
+		Config: r.layering().Config(target), Block: r.Block, Recurrent: r.Recurrent,
 		Taps: []int{target.Layers}, TargetLayers: target.Layers,
 	}
 	c.Arch = "llama"
 	return c
-}
-
-// Train trains a Falcon head for the target of the job, in DIR/NAME, on text that is in
-// DIR/generated for all heads.
-func Train(ctx context.Context, j train.Job, name string, r Recipe) error {
-	if err := r.Check(&j.Target.Config); err != nil {
-		return err
-	}
-	return j.TrainHead(ctx, name, r.Course, func(text *train.Corpus) (train.HeadTrainer, error) {
-		return open(ctx, &j, &r, text)
-	})
 }

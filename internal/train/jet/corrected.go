@@ -3,7 +3,6 @@
 package jet
 
 import (
-	"context"
 	"fmt"
 
 	"github.com/grovellm/grove/internal/autograd"
@@ -106,13 +105,13 @@ func (r CorrectedRecipe) AsPaper() CorrectedRecipe {
 	return r
 }
 
-// Check refuses a recipe that cannot be followed to its end for a target.
-func (r *CorrectedRecipe) Check(target *model.Config) error {
+// Prepare refuses a recipe that cannot be followed to its end for the target of a job.
+func (r *CorrectedRecipe) Prepare(j *train.Job) error {
 	plain := r.Recipe
 	if r.Head == DSpark {
 		plain.Loss = "kl" // it has its own
 	}
-	if err := plain.Check(target); err != nil {
+	if err := plain.Prepare(j); err != nil {
 		return err
 	}
 	switch {
@@ -123,7 +122,7 @@ func (r *CorrectedRecipe) Check(target *model.Config) error {
 	case !(r.Weight >= 0):
 		return fmt.Errorf("weight %g of the correction's loss: want 0 or more", r.Weight)
 	}
-	c := r.config(target, 0)
+	c := r.config(&j.Target.Config, 0)
 	return c.Validate()
 }
 
@@ -145,14 +144,4 @@ func (r *CorrectedRecipe) config(target *model.Config, mask int32) spark.Config 
 		c.Confidence = spark.TokenConfident
 	}
 	return c
-}
-
-// TrainCorrected is Train for a head with a correction.
-func TrainCorrected(ctx context.Context, j train.Job, name string, r CorrectedRecipe) error {
-	if err := r.Check(&j.Target.Config); err != nil {
-		return err
-	}
-	return j.TrainHead(ctx, name, r.Course, func(text *train.Corpus) (train.HeadTrainer, error) {
-		return openCorrected(ctx, &j, &r, text)
-	})
 }

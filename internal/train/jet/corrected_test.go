@@ -36,7 +36,8 @@ func tinyCorrected(head string, steps int) CorrectedRecipe {
 func TestCorrected(t *testing.T) {
 	j := traintest.JobWithTarget(t)
 	j.Verifier = "org/target"
-	if err := Train(context.Background(), j, "dflash", tinyHead(false, 40)); err != nil {
+	dflash := tinyHead(false, 40)
+	if err := j.TrainHead(context.Background(), "dflash", &dflash); err != nil {
 		t.Fatal(err)
 	}
 	start := filepath.Join(j.Dir, "dflash", "model-f32.gguf")
@@ -54,7 +55,7 @@ func TestCorrected(t *testing.T) {
 			}
 		}
 		alone, first, last := traintest.Watched(j, traintest.EveryStep)
-		if err := TrainCorrected(context.Background(), alone, name, r); err != nil {
+		if err := alone.TrainHead(context.Background(), name, &r); err != nil {
 			t.Fatal(err)
 		}
 		if last.Step != r.Steps || name != "started" && last.Loss > 0.8*first.Loss || last.Figures["held chain"] < 1 ||
@@ -163,7 +164,7 @@ func TestCorrectedRecipeRefuses(t *testing.T) {
 	tiny := traintest.Shape()
 	shape := tiny.Config()
 	traintest.Refuses(t, func() CorrectedRecipe { return tinyCorrected(DSpark, 1) }, func(r *CorrectedRecipe) error {
-		return r.Check(&shape)
+		return r.Prepare(traintest.Over(shape))
 	},
 		map[string]func(r *CorrectedRecipe){
 			"correction \"rnn\"": func(r *CorrectedRecipe) { r.Markov = "rnn" },
@@ -176,7 +177,7 @@ func TestCorrectedRecipeRefuses(t *testing.T) {
 		})
 	for _, head := range []string{DSpark, DFlash2} {
 		r := tinyCorrected(head, 1)
-		if err := r.Check(&shape); err != nil {
+		if err := r.Prepare(traintest.Over(shape)); err != nil {
 			t.Error(err)
 		}
 	}

@@ -3,8 +3,6 @@
 package jet
 
 import (
-	"cmp"
-	"context"
 	"fmt"
 
 	"github.com/grovellm/grove/internal/model"
@@ -64,9 +62,7 @@ func (*Flags) Help() string {
 pass. It is trained for any model that grove runs. The flags change the usual recipe: layers that begin as the
 target's, %d steps, loss %s, gamma %g. docs/train-a-head.md walks through it.
 
-What it learns is what the model says: in conversations that it makes up by itself, as answers to --prompts, or
-after passages of --text; --teacher asks a server of the same model for it. An interrupted command continues when it is given again, and ends in the same
-weights. Each folder holds one recipe: give another recipe another --name.
+%s
 
 Below --dir, in NAME: model-q8_0.gguf for --head, model-f32.gguf, hf/, loss.png, metrics.jsonl.
 
@@ -74,11 +70,11 @@ Examples:
     grove train jet -m model.gguf --text 'texts/*.txt' --head causal
     grove train jet --dir own --data DATA --head bidirectional --gamma 0 --name bidirectional
     grove train jet --dir own --data DATA --head causal --from=-1,0,1,2,5 --ffn 704 --name small`,
-		r.Block-1, r.Steps, r.Loss, r.Gamma)
+		r.Block-1, r.Steps, r.Loss, r.Gamma, train.HelpOnText)
 }
 
 // Recipe is the one that the flags describe.
-func (f *Flags) Recipe(target *model.Model) Recipe {
+func (f *Flags) Recipe(target *model.Model) (train.HeadRecipe, error) {
 	r := NewRecipe(f.Head == "causal").For(target)
 	if f.Paper {
 		r = r.AsPaper()
@@ -86,7 +82,7 @@ func (f *Flags) Recipe(target *model.Model) Recipe {
 	train.SetFlags(&r, f)
 	f.SetCourse(&r.Course)
 	f.setLayers(&r)
-	return r
+	return &r, nil
 }
 
 // Folder is the folder below --dir.
@@ -95,15 +91,4 @@ func (f *Flags) Folder() string {
 		return f.Name
 	}
 	return map[string]string{"causal": "jet", "bidirectional": "dflash"}[f.Head]
-}
-
-// Check refuses flags and targets before there is any text.
-func (f *Flags) Check(j train.Job) error {
-	r := f.Recipe(j.Target)
-	return cmp.Or(j.CheckFlags(&r, f), r.Check(&j.Target.Config))
-}
-
-// Train trains the head in DIR/name.
-func (f *Flags) Train(ctx context.Context, j train.Job, name string) error {
-	return Train(ctx, j, name, f.Recipe(j.Target))
 }

@@ -4,7 +4,6 @@ package jet
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 
 	"github.com/grovellm/grove/internal/model"
@@ -83,24 +82,24 @@ func (f *DSparkFlags) Folder() string { return cmp.Or(f.Name, DSpark) }
 func (f *DFlash2Flags) Folder() string { return cmp.Or(f.Name, DFlash2) }
 
 // Recipe is the one that the flags describe.
-func (f *DSparkFlags) Recipe(target *model.Model) (CorrectedRecipe, error) {
+func (f *DSparkFlags) Recipe(target *model.Model) (train.HeadRecipe, error) {
 	return correctedRecipe(DSpark, target, f, &f.StartFlags, &f.CourseFlags, &f.ShapeFlags)
 }
 
 // Recipe is the one that the flags describe.
-func (f *DFlash2Flags) Recipe(target *model.Model) (CorrectedRecipe, error) {
+func (f *DFlash2Flags) Recipe(target *model.Model) (train.HeadRecipe, error) {
 	return correctedRecipe(DFlash2, target, f, &f.StartFlags, &f.CourseFlags, &f.ShapeFlags)
 }
 
 func correctedRecipe(head string, target *model.Model, flags any, start *StartFlags, course *train.CourseFlags,
-	shape *ShapeFlags) (CorrectedRecipe, error) {
+	shape *ShapeFlags) (train.HeadRecipe, error) {
 	r := NewCorrectedRecipe(head)
 	if start.Start != nil {
 		r.Start = *start.Start
 	}
 	r, err := r.For(target)
 	if err != nil {
-		return r, err
+		return nil, err
 	}
 	if course.Paper {
 		r = r.AsPaper()
@@ -108,42 +107,5 @@ func correctedRecipe(head string, target *model.Model, flags any, start *StartFl
 	train.SetFlags(&r, flags)
 	course.SetCourse(&r.Course)
 	shape.setLayers(&r.Recipe)
-	return r, nil
-}
-
-// Check refuses flags and targets before there is any text.
-func (f *DSparkFlags) Check(j train.Job) error {
-	r, err := f.Recipe(j.Target)
-	return checkCorrected(j, r, f, err)
-}
-
-// Check refuses flags and targets before there is any text.
-func (f *DFlash2Flags) Check(j train.Job) error {
-	r, err := f.Recipe(j.Target)
-	return checkCorrected(j, r, f, err)
-}
-
-func checkCorrected(j train.Job, r CorrectedRecipe, flags any, err error) error {
-	if err != nil {
-		return err
-	}
-	return cmp.Or(j.CheckFlags(&r, flags), r.Check(&j.Target.Config))
-}
-
-// Train trains the head in DIR/name.
-func (f *DSparkFlags) Train(ctx context.Context, j train.Job, name string) error {
-	r, err := f.Recipe(j.Target)
-	if err != nil {
-		return err
-	}
-	return TrainCorrected(ctx, j, name, r)
-}
-
-// Train trains the head in DIR/name.
-func (f *DFlash2Flags) Train(ctx context.Context, j train.Job, name string) error {
-	r, err := f.Recipe(j.Target)
-	if err != nil {
-		return err
-	}
-	return TrainCorrected(ctx, j, name, r)
+	return &r, nil
 }

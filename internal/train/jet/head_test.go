@@ -24,11 +24,9 @@ import (
 // tinyHead is a recipe for the tiny target of tinySets.
 func tinyHead(causal bool, steps int) Recipe {
 	return Recipe{
-		Causal: causal, Block: 4, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 16, FFN: 32, RopeBase: 10000,
-		Taps: []int{1, 2}, Seed: 3, Precision: "f32",
-		Course: train.Course{Steps: steps, Schedule: train.Schedule{Warmup: 0.1, Cooldown: 0.5},
-			Optimizer: train.DefaultOptimizer(), Clip: 1, ValidateEvery: 10},
-		HeadText: traintest.HeadText(), Loss: "kl", Temperature: 1, Anchors: 5, ShortBlock: 3, ShortUntil: 0.3,
+		Causal: causal, Block: 4, Taps: []int{1, 2}, Basis: traintest.Basis(steps),
+		Layering: train.Layering{Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 16, FFN: 32, RopeBase: 10000},
+		Loss:     "kl", Temperature: 1, Anchors: 5, ShortBlock: 3, ShortUntil: 0.3,
 	}
 }
 
@@ -46,7 +44,7 @@ func TestJet(t *testing.T) {
 		}
 		name := fmt.Sprintf("causal-%v", r.Causal)
 		alone, first, last := traintest.Watched(j, traintest.EveryStep)
-		if err := Train(context.Background(), alone, name, r); err != nil {
+		if err := alone.TrainHead(context.Background(), name, &r); err != nil {
 			t.Fatal(err)
 		}
 		if last.Step != r.Steps || last.Loss > 0.8*first.Loss || last.Validation["held"] == 0 ||
@@ -58,11 +56,11 @@ func TestJet(t *testing.T) {
 
 		traintest.Interrupted(t, j, name, []int{17}, traintest.WholeFile, []string{"hf/model.safetensors"},
 			func(ctx context.Context, j train.Job, name string) error {
-				return Train(ctx, j, name, r)
+				return j.TrainHead(ctx, name, &r)
 			})
 		other := r
 		other.Gamma = 9
-		if err := Train(context.Background(), j, name, other); err == nil {
+		if err := j.TrainHead(context.Background(), name, &other); err == nil {
 			t.Errorf("%s: another recipe goes on with its checkpoint", name)
 		}
 
@@ -79,7 +77,7 @@ func TestJet(t *testing.T) {
 	// A folder has no name for the embedding as a tap.
 	r := tinyHead(true, 2)
 	r.Taps = []int{0, 2}
-	if err := Train(context.Background(), j, "embedding", r); err != nil {
+	if err := j.TrainHead(context.Background(), "embedding", &r); err != nil {
 		t.Fatal(err)
 	}
 	c, err := headfile.ReadConfig[jet.Config](registry.Head{Name: filepath.Join(j.Dir, "embedding", "model-q8_0.gguf")},
@@ -182,9 +180,6 @@ func openTiny(t *testing.T, j *train.Job, r *Recipe) *learner {
 		t.Fatal(err)
 	}
 	defer text.Close()
-	l, err := open(context.Background(), j, r, text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := traintest.Learner[*learner](t, j, r, text)
 	return l
 }

@@ -16,14 +16,14 @@ type learner struct {
 	anchors   [][]int // of a step
 }
 
-// open makes the head of a recipe, and the texts that are not there yet.
-func open(ctx context.Context, j *train.Job, r *Recipe, text *train.Corpus) (*learner, error) {
+// Open makes the head as the recipe has it, and the texts that are not there yet.
+func (r *Recipe) Open(ctx context.Context, j *train.Job, text *train.Corpus) (train.HeadTrainer, error) {
 	l, mask := &learner{r: r, objective: r.objective()}, train.MaskToken(text.Tok)
 	var warm func() error
 	if len(r.From) > 0 {
 		warm = func() error { return l.head.warm(r.From, l.Examples()) }
 	}
-	return l, l.Open(ctx, j, r, r.Basis(), text, func() (m train.Made, err error) {
+	return l, l.Open(ctx, j, r, text, func() (m train.Made, err error) {
 		if l.head, err = NewHead(r.config(&j.Target.Config, mask), j.Target, train.KindOf(r.Precision)); err != nil {
 			return m, err
 		}
@@ -31,13 +31,13 @@ func open(ctx context.Context, j *train.Job, r *Recipe, text *train.Corpus) (*le
 	}, warm)
 }
 
-// openCorrected is open for a head with a correction.
-func openCorrected(ctx context.Context, j *train.Job, r *CorrectedRecipe, text *train.Corpus) (*learner, error) {
+// Open is that of a recipe, for a head with a correction.
+func (r *CorrectedRecipe) Open(ctx context.Context, j *train.Job, text *train.Corpus) (train.HeadTrainer, error) {
 	l, mask := &learner{r: &r.Recipe, objective: r.objective()}, train.MaskToken(text.Tok)
 	if r.start != nil {
 		mask = r.start.Mask
 	}
-	return l, l.Open(ctx, j, r, r.Basis(), text, func() (m train.Made, err error) {
+	return l, l.Open(ctx, j, r, text, func() (m train.Made, err error) {
 		l.head, err = NewCorrectedHead(r.config(&j.Target.Config, mask), j.Target, train.KindOf(r.Precision), r.Weight)
 		if err != nil {
 			return m, err

@@ -1,7 +1,6 @@
 package jet
 
 import (
-	"context"
 	"fmt"
 	"slices"
 
@@ -13,18 +12,13 @@ import (
 
 // Recipe is what a block head's weights are a function of, with the target and the text.
 type Recipe struct {
-	Causal                               bool // rows of a block see those before them, else all
-	Block                                int  // rows, the anchor's included
-	Layers, Heads, KVHeads, HeadDim, FFN int
-	RopeBase                             float64
-	Taps                                 []int
+	Causal bool // rows of a block see those before them, else all
+	Block  int  // rows, the anchor's included
+	train.Layering
+	Taps []int
 	// the target's blocks that the layers begin as, or hand; empty: random weights
-	From      []int
-	Seed      uint64
-	Precision string // of products: f32 or bf16
-	train.Course
-
-	train.HeadText // anchors lie where a head learns, see there
+	From        []int
+	train.Basis // anchors lie where a head learns, see there
 
 	// For the share ShortUntil of the steps blocks have ShortBlock rows, and there are as many more
 	// of them: what the first rows learn the later ones build on.
@@ -41,12 +35,10 @@ type Recipe struct {
 // NewRecipe is the recipe of the shipped block heads, causal (JetSpec) or not (DFlash).
 func NewRecipe(causal bool) Recipe {
 	r := Recipe{
-		Causal: causal, Block: 16, Layers: 7, Heads: 4, KVHeads: 2, HeadDim: 64, FFN: 352, RopeBase: 10000,
-		Taps: []int{1, 2, 3, 4, 5},
-		From: []int{train.Hand, 0, 1, 2, 3, 4, 5}, Seed: 4, Precision: "bf16",
-		Course: train.Course{Steps: 1700, Schedule: train.Plateau(0.02),
-			Optimizer: train.DefaultOptimizer(), Clip: 1, ValidateEvery: 200},
-		HeadText:   train.DefaultHeadText(),
+		Causal: causal, Block: 16,
+		Layering: train.Layering{Layers: 7, Heads: 4, KVHeads: 2, HeadDim: 64, FFN: 352, RopeBase: 10000},
+		Taps:     []int{1, 2, 3, 4, 5}, From: []int{train.Hand, 0, 1, 2, 3, 4, 5},
+		Basis:      train.NewBasis(4, 1700),
 		ShortBlock: 8, ShortUntil: 0.5, Anchors: 64,
 		Loss: "kl", Temperature: 1, Gamma: 4,
 	}
@@ -90,16 +82,10 @@ func (r Recipe) AsPaper() Recipe {
 	return r
 }
 
-// Basis is what recipes of all heads have.
-func (r *Recipe) Basis() train.Basis {
-	return train.Basis{Text: r.HeadText, Seed: r.Seed, Precision: r.Precision, Course: r.Course,
-		Layers: train.Layering{Layers: r.Layers, Heads: r.Heads, KVHeads: r.KVHeads, HeadDim: r.HeadDim, FFN: r.FFN,
-			RopeBase: r.RopeBase}}
-}
-
-// Check refuses a recipe that cannot be followed to its end for a target.
-func (r *Recipe) Check(target *model.Config) error {
-	if err := r.Basis().Check(); err != nil {
+// Prepare refuses a recipe that cannot be followed to its end for the target of a job.
+func (r *Recipe) Prepare(j *train.Job) error {
+	target := &j.Target.Config
+	if err := r.CheckBasis(r.Layering); err != nil {
 		return err
 	}
 	switch {
@@ -137,17 +123,6 @@ func (r *Recipe) objective() objective {
 
 // config is the head's shape over a target.
 func (r *Recipe) config(target *model.Config, mask int32) jet.Config {
-	return jet.Config{Config: r.Basis().Layers.Config(target), Block: r.Block, Causal: r.Causal, Mask: mask,
+	return jet.Config{Config: r.Layering.Config(target), Block: r.Block, Causal: r.Causal, Mask: mask,
 		Taps: r.Taps, TargetLayers: target.Layers}
-}
-
-// Train trains a block head for the target of the job, in DIR/NAME. Text of the target's is in
-// DIR/generated, for all heads.
-func Train(ctx context.Context, j train.Job, name string, r Recipe) error {
-	if err := r.Check(&j.Target.Config); err != nil {
-		return err
-	}
-	return j.TrainHead(ctx, name, r.Course, func(text *train.Corpus) (train.HeadTrainer, error) {
-		return open(ctx, &j, &r, text)
-	})
 }

@@ -13,7 +13,7 @@ func TestHeadRecipeRefuses(t *testing.T) {
 	tiny := traintest.Shape()
 	shape := tiny.Config()
 	traintest.Refuses(t, func() Recipe { return tinyHead(true, 40) },
-		func(r *Recipe) error { return r.Check(&shape) }, map[string]func(r *Recipe){
+		func(r *Recipe) error { return r.Prepare(traintest.Over(shape)) }, map[string]func(r *Recipe){
 			"no block 2":           func(r *Recipe) { r.From = []int{0, 2} },
 			"as many of":           func(r *Recipe) { r.From = []int{0} },
 			"a block of":           func(r *Recipe) { r.From = []int{train.Hand, train.Hand} },
@@ -40,7 +40,7 @@ func TestHeadRecipeRefuses(t *testing.T) {
 			"key/value head count": func(r *Recipe) { r.KVHeads = 3 },
 		})
 	for _, r := range []Recipe{tinyHead(true, 40), tinyHead(false, 1)} {
-		if err := r.Check(&shape); err != nil {
+		if err := r.Prepare(traintest.Over(shape)); err != nil {
 			t.Error(err)
 		}
 	}
@@ -48,7 +48,7 @@ func TestHeadRecipeRefuses(t *testing.T) {
 	target := shipped.Config()
 	for _, causal := range []bool{true, false} {
 		r := NewRecipe(causal)
-		if err := r.Check(&target); err != nil {
+		if err := r.Prepare(traintest.Over(target)); err != nil {
 			t.Error(err)
 		}
 	}

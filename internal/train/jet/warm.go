@@ -22,7 +22,7 @@ func (r *Recipe) checkFrom(target *model.Config) error {
 	if len(r.From) == 0 {
 		return nil
 	}
-	if err := r.Basis().Layers.CheckFrom(r.From, target); err != nil {
+	if err := r.CheckFrom(r.From, target); err != nil {
 		return err
 	}
 	blocks := train.BlocksOf(r.From)

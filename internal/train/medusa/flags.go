@@ -3,8 +3,6 @@
 package medusa
 
 import (
-	"cmp"
-	"context"
 	"fmt"
 
 	"github.com/grovellm/grove/internal/model"
@@ -34,9 +32,7 @@ func (*Flags) Help() string {
 pass. They are trained for any model that grove runs. The flags change the usual recipe, Medusa-1: %d heads of %d
 residual block, %d steps, loss %s, AdamW at %g. docs/train-a-head.md walks through it.
 
-What they learn is what the model says: in conversations that it makes up by itself, as answers to --prompts, or
-after passages of --text; --teacher asks a server of the same model for it. An interrupted command continues when it is given again, and ends in the same
-weights. Each folder holds one recipe: give another recipe another --name.
+%s
 
 Below --dir, in NAME: model-q8_0.gguf for --head, model-f32.gguf, hf/ as text-generation-inference reads it (with
 --own-outputs as the authors' code does), loss.png, metrics.jsonl.
@@ -44,30 +40,19 @@ Below --dir, in NAME: model-q8_0.gguf for --head, model-f32.gguf, hf/ as text-ge
 Examples:
     grove train medusa -m model.gguf --text 'texts/*.txt'
     grove train medusa --dir own --data DATA --own-outputs --name medusa-own`,
-		r.Depths, r.ResBlocks, r.Steps, r.Loss, r.Optimizer.Rate)
+		r.Depths, r.ResBlocks, r.Steps, r.Loss, r.Optimizer.Rate, train.HelpOnText)
 }
 
 // Recipe is the one that the flags describe; it is the same for every target.
-func (f *Flags) Recipe(*model.Model) Recipe {
+func (f *Flags) Recipe(*model.Model) (train.HeadRecipe, error) {
 	r := NewRecipe()
 	if f.Paper {
 		r = r.AsPaper()
 	}
 	train.SetFlags(&r, f)
 	f.SetCourse(&r.Course)
-	return r
+	return &r, nil
 }
 
 // Folder is the folder below --dir.
 func (f *Flags) Folder() string { return f.Name }
-
-// Check refuses flags and targets before there is any text.
-func (f *Flags) Check(j train.Job) error {
-	r := f.Recipe(j.Target)
-	return cmp.Or(j.CheckFlags(&r, f), r.Check(&j.Target.Config))
-}
-
-// Train trains the heads in DIR/name.
-func (f *Flags) Train(ctx context.Context, j train.Job, name string) error {
-	return Train(ctx, j, name, f.Recipe(j.Target))
-}

@@ -48,7 +48,7 @@ func TestTrain(t *testing.T) {
 		r := tiny(40)
 		change(&r)
 		alone, first, last := traintest.Watched(j, traintest.EveryStep)
-		if err := Train(context.Background(), alone, name, r); err != nil {
+		if err := alone.TrainHead(context.Background(), name, &r); err != nil {
 			t.Fatal(err)
 		}
 		if last.Step != r.Steps || last.Loss > 0.8*first.Loss || last.Validation["held"] == 0 ||
@@ -59,10 +59,10 @@ func TestTrain(t *testing.T) {
 		}
 		traintest.Interrupted(t, j, name, []int{17}, traintest.WholeFile,
 			[]string{"hf/medusa_lm_head.safetensors", "hf/config.json"},
-			func(ctx context.Context, j train.Job, name string) error { return Train(ctx, j, name, r) })
+			func(ctx context.Context, j train.Job, name string) error { return j.TrainHead(ctx, name, &r) })
 		other := r
 		other.Decay = 0.5
-		if err := Train(context.Background(), j, name, other); err == nil {
+		if err := j.TrainHead(context.Background(), name, &other); err == nil {
 			t.Errorf("%s: another recipe goes on with its checkpoint", name)
 		}
 		for _, file := range []string{"model-f32.gguf", "model-q8_0.gguf", "hf"} {
@@ -174,7 +174,7 @@ func TestPlacesAreIndependent(t *testing.T) {
 func TestRecipeRefuses(t *testing.T) {
 	shape := traintest.Shape()
 	c := shape.Config()
-	traintest.Refuses(t, func() Recipe { return tiny(40) }, func(r *Recipe) error { return r.Check(&c) },
+	traintest.Refuses(t, func() Recipe { return tiny(40) }, func(r *Recipe) error { return r.Prepare(traintest.Over(c)) },
 		map[string]func(r *Recipe){
 			"0 Medusa heads":  func(r *Recipe) { r.Depths = 0 },
 			"0 residual":      func(r *Recipe) { r.ResBlocks = 0 },
@@ -191,7 +191,7 @@ func TestRecipeRefuses(t *testing.T) {
 		})
 	target := train.TargetRecipe().Shape
 	c, r := target.Config(), NewRecipe()
-	if err := r.Check(&c); err != nil {
+	if err := r.Prepare(traintest.Over(c)); err != nil {
 		t.Error(err)
 	}
 }
@@ -228,7 +228,7 @@ func TestFlags(t *testing.T) {
 	} {
 		want := NewRecipe()
 		c.change(&want)
-		if got := c.cmd.Recipe(nil); !reflect.DeepEqual(got, want) {
+		if got, err := c.cmd.Recipe(nil); err != nil || !reflect.DeepEqual(got, train.HeadRecipe(&want)) {
 			t.Errorf("%+v\nmakes the recipe\n%+v\nwant\n%+v", c.cmd, got, want)
 		}
 	}

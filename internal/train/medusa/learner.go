@@ -15,8 +15,8 @@ type learner struct {
 	heads *Heads
 }
 
-// open makes the heads of a recipe, and the texts that are not there yet.
-func open(ctx context.Context, j *train.Job, r *Recipe, text *train.Corpus) (*learner, error) {
+// Open makes the heads as the recipe has it, and the texts that are not there yet.
+func (r *Recipe) Open(ctx context.Context, j *train.Job, text *train.Corpus) (train.HeadTrainer, error) {
 	l := &learner{r: r}
 	build := func() (m train.Made, err error) {
 		if l.heads, err = NewHeads(r.config(&j.Target.Config), j.Target, train.KindOf(r.Precision)); err != nil {
@@ -24,7 +24,7 @@ func open(ctx context.Context, j *train.Job, r *Recipe, text *train.Corpus) (*le
 		}
 		return train.Made{Over: &l.heads.OverTarget, Shape: &l.heads.net.Config, Output: &l.heads.net.Head}, nil
 	}
-	return l, l.Open(ctx, j, r, r.Basis(), text, build, func() error {
+	return l, l.Open(ctx, j, r, text, build, func() error {
 		l.heads.begin(r.Seed)
 		return nil
 	})

@@ -1,7 +1,6 @@
 package medusa
 
 import (
-	"context"
 	"fmt"
 	"slices"
 
@@ -15,10 +14,7 @@ import (
 type Recipe struct {
 	Depths, ResBlocks int
 	OwnOutputs        bool // each head has an output matrix, which begins as the target's; else they use that
-	Seed              uint64
-	Precision         string // of products: f32 or bf16
-	train.Course
-	train.HeadText
+	train.Basis
 
 	Places int     // rows of a text that learn
 	Loss   string  // ce: cross-entropy of the text; kl: divergence from the target
@@ -33,15 +29,11 @@ type Recipe struct {
 // weights.
 func NewRecipe() Recipe {
 	r := Recipe{
-		Depths: 5, ResBlocks: 1, Seed: 8, Precision: "bf16",
-		Course: train.Course{
-			Steps: 1000, Schedule: train.Schedule{Warmup: 0.1, Cooldown: 0.9, Cosine: true}, Clip: 1,
-			ValidateEvery: 200,
-		},
-		HeadText: train.DefaultHeadText(),
-		Places:   192, Loss: "ce", Decay: 1, Nodes: len(medusa.PaperTemplate),
+		Depths: 5, ResBlocks: 1, Basis: train.NewBasis(8, 1000),
+		Places: 192, Loss: "ce", Decay: 1, Nodes: len(medusa.PaperTemplate),
 	}
-	r.Optimizer.AdamW = autograd.AdamW{Rate: 1e-3, Beta1: 0.9, Beta2: 0.999, Eps: 1e-8}
+	r.Schedule = train.Schedule{Warmup: 0.1, Cooldown: 0.9, Cosine: true}
+	r.Optimizer = train.Optimizer{AdamW: autograd.AdamW{Rate: 1e-3, Beta1: 0.9, Beta2: 0.999, Eps: 1e-8}}
 	return r
 }
 
@@ -55,14 +47,10 @@ func (r Recipe) AsPaper() Recipe {
 	return r
 }
 
-// Basis is what recipes of all heads have.
-func (r *Recipe) Basis() train.Basis {
-	return train.Basis{Text: r.HeadText, Seed: r.Seed, Precision: r.Precision, Course: r.Course}
-}
-
-// Check refuses a recipe that cannot be followed to its end for a target.
-func (r *Recipe) Check(target *model.Config) error {
-	if err := r.Basis().Check(); err != nil {
+// Prepare refuses a recipe that cannot be followed to its end for the target of a job.
+func (r *Recipe) Prepare(j *train.Job) error {
+	target := &j.Target.Config
+	if err := r.CheckBasis(train.Layering{}); err != nil {
 		return err
 	}
 	c := r.config(target)
@@ -91,15 +79,4 @@ func (r *Recipe) config(target *model.Config) medusa.Config {
 		Config: model.Config{Vocab: target.Vocab, Hidden: target.Hidden}, Depths: r.Depths, ResBlocks: r.ResBlocks,
 		OwnOutputs: r.OwnOutputs, DraftVocab: target.Vocab, Taps: []int{target.Layers}, TargetLayers: target.Layers,
 	}
-}
-
-// Train trains Medusa heads for the target of the job, in DIR/NAME, on text that is in
-// DIR/generated for all heads.
-func Train(ctx context.Context, j train.Job, name string, r Recipe) error {
-	if err := r.Check(&j.Target.Config); err != nil {
-		return err
-	}
-	return j.TrainHead(ctx, name, r.Course, func(text *train.Corpus) (train.HeadTrainer, error) {
-		return open(ctx, &j, &r, text)
-	})
 }

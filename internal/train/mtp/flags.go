@@ -4,12 +4,9 @@
 package mtp
 
 import (
-	"cmp"
-	"context"
 	"fmt"
 
 	head "github.com/grovellm/grove/internal/drafters/eagle"
-	layer "github.com/grovellm/grove/internal/drafters/mtp"
 	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/internal/train"
 	"github.com/grovellm/grove/internal/train/eagle"
@@ -39,9 +36,7 @@ and drafts on from its own states. Models such as MiMo and Qwen3.5 come with one
 model that grove runs. The flags change the usual recipe: the layer's width follows the target's, %d steps, %d depths.
 docs/train-a-head.md walks through it.
 
-What it learns is what the model says: in conversations that it makes up by itself, as answers to --prompts, or
-after passages of --text; --teacher asks a server of the same model for it. An interrupted command continues when it is given again, and ends in the same
-weights. Each folder holds one recipe: give another recipe another --name.
+%s
 
 Below --dir, in NAME: model-q8_0.gguf for --head, model-f32.gguf, hf/, loss.png, metrics.jsonl.
 
@@ -49,7 +44,7 @@ Examples:
     grove train mtp -m model.gguf --text 'texts/*.txt'
     grove train mtp -m model.gguf --prompts prompts.jsonl --steps 500
     grove train mtp --dir own --data DATA`,
-		r.Steps, r.TestSteps)
+		r.Steps, r.TestSteps, train.HelpOnText)
 }
 
 // newRecipe is the recipe of a layer for the embedded target.
@@ -76,7 +71,7 @@ func asPaper(r eagle.Recipe) eagle.Recipe {
 }
 
 // Recipe is the one that the flags describe.
-func (f *Flags) Recipe(target *model.Model) eagle.Recipe {
+func (f *Flags) Recipe(target *model.Model) (train.HeadRecipe, error) {
 	r := newRecipe().For(target)
 	if f.Paper {
 		r = asPaper(r)
@@ -84,25 +79,8 @@ func (f *Flags) Recipe(target *model.Model) eagle.Recipe {
 	train.SetFlags(&r, f)
 	f.SetCourse(&r.Course)
 	train.SetFrom(&r.From, f.From)
-	return r
+	return &r, nil
 }
 
 // Folder is the folder below --dir.
 func (f *Flags) Folder() string { return f.Name }
-
-// Check refuses flags and targets before there is any text.
-func (f *Flags) Check(j train.Job) error {
-	r := f.Recipe(j.Target)
-	return cmp.Or(j.CheckFlags(&r, f), r.Check(&j.Target.Config))
-}
-
-// Train trains the head in DIR/name.
-func (f *Flags) Train(ctx context.Context, j train.Job, name string) error {
-	return Train(ctx, j, name, f.Recipe(j.Target))
-}
-
-// Train trains a layer for the target of the job, in DIR/NAME, on text that is in DIR/generated for
-// all heads.
-func Train(ctx context.Context, j train.Job, name string, r eagle.Recipe) error {
-	return eagle.TrainAs(ctx, j, name, r, layer.As)
-}

@@ -22,11 +22,7 @@ func tiny(steps int) eagle.Recipe {
 	r.FFN = 64
 	r.Taps = []int{2}
 	r.From = nil
-	r.Seed = 3
-	r.Precision = "f32"
-	r.Course = train.Course{Steps: steps, Schedule: train.Schedule{Warmup: 0.1, Cooldown: 0.5},
-		Optimizer: train.DefaultOptimizer(), Clip: 1, ValidateEvery: 10}
-	r.HeadText = traintest.HeadText()
+	r.Basis = traintest.Basis(steps)
 	r.Places = 12
 	r.TestSteps = 4
 	r.Later = 5
@@ -39,7 +35,7 @@ func tiny(steps int) eagle.Recipe {
 func TestTrain(t *testing.T) {
 	j, r := traintest.JobWithTarget(t), tiny(30)
 	watched, first, last := traintest.Watched(j, traintest.WhereMeasured)
-	if err := Train(context.Background(), watched, "mtp", r); err != nil {
+	if err := watched.TrainHead(context.Background(), "mtp", &r); err != nil {
 		t.Fatal(err)
 	}
 	if last.Step != r.Steps || last.Validation["held"] > 0.9*first.Validation["held"] || last.Figures["held chain"] <= 1 {
@@ -47,7 +43,7 @@ func TestTrain(t *testing.T) {
 	}
 	traintest.Interrupted(t, j, "mtp", []int{13}, traintest.WholeFile, []string{"hf/model.safetensors"},
 		func(ctx context.Context, j train.Job, name string) error {
-			return Train(ctx, j, name, r)
+			return j.TrainHead(ctx, name, &r)
 		})
 	for _, file := range []string{"model-f32.gguf", "model-q8_0.gguf", "hf"} {
 		h := traintest.Opened(t, &j, "mtp", file, j.Target, layer.Open)
@@ -78,11 +74,11 @@ func TestFlags(t *testing.T) {
 	} {
 		want := newRecipe()
 		c.change(&want)
-		got := c.cmd.Recipe(m)
-		if !reflect.DeepEqual(got, want) {
+		got, err := c.cmd.Recipe(m)
+		if err != nil || !reflect.DeepEqual(got, train.HeadRecipe(&want)) {
 			t.Errorf("%+v\nmakes the recipe\n%+v\nwant\n%+v", c.cmd, got, want)
 		}
-		if err := got.Check(&m.Config); err != nil {
+		if err := got.Prepare(traintest.Over(m.Config)); err != nil {
 			t.Error(err)
 		}
 	}

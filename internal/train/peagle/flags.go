@@ -3,8 +3,6 @@
 package peagle
 
 import (
-	"cmp"
-	"context"
 	"fmt"
 
 	"github.com/grovellm/grove/internal/model"
@@ -40,9 +38,7 @@ known yet. It is trained for any model that grove runs; --start trains an EAGLE-
 target, %d steps, depths that keep %g of the positions of the depth before, and %g of all at least.
 docs/train-a-head.md walks through it.
 
-What it learns is what the model says: in conversations that it makes up by itself, as answers to --prompts, or
-after passages of --text; --teacher asks a server of the same model for it. An interrupted command continues when it is given again, and ends in the same
-weights. Each folder holds one recipe: give another recipe another --name.
+%s
 
 Below --dir, in NAME: model-q8_0.gguf for --head, model-f32.gguf, speculators/ for vLLM, loss.png, metrics.jsonl.
 
@@ -51,11 +47,11 @@ Examples:
     grove train peagle -m model.gguf --text 'texts/*.txt' --start eagle.gguf --steps 600
     grove train peagle --dir own --data DATA --layers 4 --name four-layers
     grove train peagle --dir own --data DATA --mask-embeddings --name parallelspec`,
-		r.Depths, r.Layers, r.Steps, r.Keep, r.KeepLeast)
+		r.Depths, r.Layers, r.Steps, r.Keep, r.KeepLeast, train.HelpOnText)
 }
 
 // Recipe is the one that the flags describe.
-func (f *Flags) Recipe(target *model.Model) Recipe {
+func (f *Flags) Recipe(target *model.Model) (train.HeadRecipe, error) {
 	r := NewRecipe().For(target)
 	if f.Paper {
 		r = r.AsPaper(target)
@@ -63,19 +59,8 @@ func (f *Flags) Recipe(target *model.Model) Recipe {
 	train.SetFlags(&r, f)
 	f.SetCourse(&r.Course)
 	train.SetFrom(&r.From, f.From)
-	return r
+	return &r, nil
 }
 
 // Folder is the folder below --dir.
 func (f *Flags) Folder() string { return f.Name }
-
-// Check refuses flags and targets before there is any text.
-func (f *Flags) Check(j train.Job) error {
-	r := f.Recipe(j.Target)
-	return cmp.Or(j.CheckFlags(&r, f), r.settle(j.Target))
-}
-
-// Train trains the head in DIR/name.
-func (f *Flags) Train(ctx context.Context, j train.Job, name string) error {
-	return Train(ctx, j, name, f.Recipe(j.Target))
-}

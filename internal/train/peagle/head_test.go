@@ -22,11 +22,8 @@ import (
 // tiny is a recipe for the tiny target of traintest.
 func tiny(steps int) Recipe {
 	r := Recipe{
-		Layers: 2, Heads: 4, KVHeads: 2, HeadDim: 16, FFN: 64, RopeBase: 10000, Taps: []int{0, 1, 2}, Seed: 3,
-		Precision: "f32",
-		Course: train.Course{Steps: steps, Schedule: train.Schedule{Warmup: 0.1, Cooldown: 0.5},
-			Optimizer: train.DefaultOptimizer(), Clip: 1, ValidateEvery: 10},
-		HeadText: traintest.HeadText(), Depths: 4, Places: 12, Keep: 0.7, KeepLeast: 0.2,
+		Layering: train.Layering{Layers: 2, Heads: 4, KVHeads: 2, HeadDim: 16, FFN: 64, RopeBase: 10000},
+		Taps:     []int{0, 1, 2}, Basis: traintest.Basis(steps), Depths: 4, Places: 12, Keep: 0.7, KeepLeast: 0.2,
 	}
 	r.Optimizer.MuonRate = 0.01
 	return r
@@ -49,7 +46,7 @@ func TestTrain(t *testing.T) {
 		r := tiny(30)
 		change(&r)
 		alone, first, last := traintest.Watched(j, traintest.WhereMeasured)
-		if err := Train(context.Background(), alone, name, r); err != nil {
+		if err := alone.TrainHead(context.Background(), name, &r); err != nil {
 			t.Fatal(err)
 		}
 		if last.Step != r.Steps || last.Validation["held"] > 0.9*first.Validation["held"] ||
@@ -61,12 +58,12 @@ func TestTrain(t *testing.T) {
 		if name == "peagle" {
 			traintest.Interrupted(t, j, name, []int{13}, traintest.WholeFile,
 				[]string{"speculators/model.safetensors"}, func(ctx context.Context, j train.Job, name string) error {
-					return Train(ctx, j, name, r)
+					return j.TrainHead(ctx, name, &r)
 				})
 		}
 		other := r
 		other.Keep = 0.5
-		if err := Train(context.Background(), j, name, other); err == nil {
+		if err := j.TrainHead(context.Background(), name, &other); err == nil {
 			t.Errorf("%s: another recipe goes on with its checkpoint", name)
 		}
 		files := []string{"model-f32.gguf", "model-q8_0.gguf", "speculators"}
@@ -95,10 +92,7 @@ func TestWarm(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer text.Close()
-		l, err := open(context.Background(), &j, &r, text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := traintest.Learner[*learner](t, &j, &r, text)
 		_, figures, err := l.Validate()
 		if err != nil {
 			t.Fatal(err)
@@ -127,14 +121,14 @@ func TestStart(t *testing.T) {
 	e.Places = 12
 	e.TestSteps = 2
 	e.Later = 4
-	if err := traineagle.Train(context.Background(), j, "eagle", e); err != nil {
+	if err := j.TrainHead(context.Background(), "eagle", &e); err != nil {
 		t.Fatal(err)
 	}
 	file := filepath.Join(j.Dir, "eagle", "model-f32.gguf")
 	begin := func(layers int) (*learner, map[string]float64) {
 		r := tiny(1)
 		r.Layers, r.Start = layers, file
-		if err := r.settle(j.Target); err != nil {
+		if err := r.Prepare(&j); err != nil {
 			t.Fatal(err)
 		}
 		text, err := j.OpenCorpus(context.Background())
@@ -142,10 +136,7 @@ func TestStart(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer text.Close()
-		l, err := open(context.Background(), &j, &r, text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := traintest.Learner[*learner](t, &j, &r, text)
 		_, figures, err := l.Validate()
 		if err != nil {
 			t.Fatal(err)
@@ -168,11 +159,11 @@ func TestStart(t *testing.T) {
 	if !slices.Equal(h.Tokens, one.head.net.Base.Tokens) {
 		t.Errorf("a draft vocabulary of %d tokens, the EAGLE-3 head's has %d", len(one.head.net.Base.Tokens), len(h.Tokens))
 	}
-	if err := (&Flags{Start: &file}).Check(j); err != nil {
+	if err := j.CheckHead(&Flags{Start: &file}); err != nil {
 		t.Errorf("a head that starts as another is refused before there is text: %v", err)
 	}
 	missing := filepath.Join(j.Dir, "eagle", "model.gguf")
-	if (&Flags{Start: &missing}).Check(j) == nil {
+	if j.CheckHead(&Flags{Start: &missing}) == nil {
 		t.Error("a head starts as one that is not there")
 	}
 }

@@ -16,8 +16,8 @@ type learner struct {
 	head *Head
 }
 
-// open makes the head of a recipe, and the texts that are not there yet.
-func open(ctx context.Context, j *train.Job, r *Recipe, text *train.Corpus) (*learner, error) {
+// Open makes the head as the recipe has it, and the texts that are not there yet.
+func (r *Recipe) Open(ctx context.Context, j *train.Job, text *train.Corpus) (train.HeadTrainer, error) {
 	l, mask := &learner{r: r}, train.MaskToken(text.Tok)
 	var warm func() error
 	switch {
@@ -28,7 +28,7 @@ func open(ctx context.Context, j *train.Job, r *Recipe, text *train.Corpus) (*le
 			return traineagle.Warm(&l.head.OverTarget, l.head.net.Base, r.From, r.Seed, l.Sample(32))
 		}
 	}
-	return l, l.Open(ctx, j, r, r.Basis(), text, func() (m train.Made, err error) {
+	return l, l.Open(ctx, j, r, text, func() (m train.Made, err error) {
 		m.Tokens = r.tokens
 		if r.Start == "" {
 			m.Tokens = l.FrequentTokens(r.DraftVocab, text)

@@ -1,7 +1,6 @@
 package peagle
 
 import (
-	"context"
 	"fmt"
 
 	"github.com/grovellm/grove/internal/drafters/eagle"
@@ -13,19 +12,15 @@ import (
 
 // Recipe is what a P-EAGLE head's weights are a function of, with the target and the text.
 type Recipe struct {
-	Layers, Heads, KVHeads, HeadDim, FFN int
-	RopeBase                             float64
-	Taps                                 []int
-	DraftVocab                           int // so many of the most frequent tokens; 0: all
+	train.Layering
+	Taps       []int
+	DraftVocab int // so many of the most frequent tokens; 0: all
 	// the target's blocks as whose MLPs the first layer's begins; empty: random weights
 	From []int
 	// the file of an EAGLE-3 head with whose shape and weights it begins, in place of From; its fingerprint
-	Start     string `json:"-"`
-	Started   string `json:",omitempty"`
-	Seed      uint64
-	Precision string // of products: f32 or bf16
-	train.Course
-	train.HeadText
+	Start   string `json:"-"`
+	Started string `json:",omitempty"`
+	train.Basis
 
 	Depths    int     // tokens that one pass drafts
 	Masks     bool    // each mask row has an embedding of its own (ParallelSpec)
@@ -39,25 +34,19 @@ type Recipe struct {
 // NewRecipe is the recipe of a head for the embedded target.
 func NewRecipe() Recipe {
 	return Recipe{
-		Layers: 2, Heads: 8, KVHeads: 4, HeadDim: 64, FFN: 768, RopeBase: 10000, Taps: []int{1, 3, 5}, From: []int{5},
-		Seed: 6, Precision: "bf16",
-		Course: train.Course{
-			Steps: 1300, Schedule: train.Plateau(0.02),
-			Optimizer: train.DefaultOptimizer(), Clip: 1, ValidateEvery: 200,
-		},
-		HeadText: train.DefaultHeadText(),
-		Depths:   8, Places: 256, Keep: 0.7, KeepLeast: 0.2,
+		Layering: train.Layering{Layers: 2, Heads: 8, KVHeads: 4, HeadDim: 64, FFN: 768, RopeBase: 10000},
+		Taps:     []int{1, 3, 5}, From: []int{5},
+		Basis:  train.NewBasis(6, 1300),
+		Depths: 8, Places: 256, Keep: 0.7, KeepLeast: 0.2,
 	}
 }
 
 // For is the recipe for another target: its layers are as an EAGLE-3 head's.
 func (r Recipe) For(m *model.Model) Recipe {
 	e := traineagle.NewRecipe(3).For(m)
-	r.Heads = e.Heads
-	r.KVHeads = e.KVHeads
-	r.HeadDim = e.HeadDim
-	r.FFN = e.FFN
-	r.RopeBase = e.RopeBase
+	layers := r.Layers
+	r.Layering = e.Layering()
+	r.Layers = layers
 	r.Taps = e.Taps
 	r.From = e.From
 	r.DraftVocab = e.DraftVocab
@@ -75,17 +64,9 @@ func (r Recipe) AsPaper(m *model.Model) Recipe {
 	return r
 }
 
-// Basis is what recipes of all heads have.
-func (r *Recipe) Basis() train.Basis {
-	layers := train.Layering{
-		Layers: r.Layers, Heads: r.Heads, KVHeads: r.KVHeads, HeadDim: r.HeadDim, FFN: r.FFN, RopeBase: r.RopeBase,
-	}
-	return train.Basis{Text: r.HeadText, Seed: r.Seed, Precision: r.Precision, Course: r.Course, Layers: layers}
-}
-
 // Check refuses a recipe that cannot be followed to its end for a target.
 func (r *Recipe) Check(target *model.Config) error {
-	if err := r.Basis().Check(); err != nil {
+	if err := r.CheckBasis(r.Layering); err != nil {
 		return err
 	}
 	switch {
@@ -107,8 +88,9 @@ func (r *Recipe) Check(target *model.Config) error {
 	return train.CheckBlocks(r.From, target)
 }
 
-// settle gives a recipe the shape of the EAGLE-3 head that it starts as, if any, and checks it.
-func (r *Recipe) settle(m *model.Model) error {
+// Prepare gives a recipe the shape of the EAGLE-3 head that it starts as, if any, and checks it.
+func (r *Recipe) Prepare(j *train.Job) error {
+	m := j.Target
 	if r.Start == "" {
 		return r.Check(&m.Config)
 	}
@@ -133,7 +115,7 @@ func (r *Recipe) settle(m *model.Model) error {
 // EAGLE-3's has none.
 func (r *Recipe) config(target *model.Config, mask int32) peagle.Config {
 	base := eagle.Config{
-		Config: r.Basis().Layers.Config(target), Version: 3, Taps: r.Taps, DraftVocab: target.Vocab,
+		Config: r.Layering.Config(target), Version: 3, Taps: r.Taps, DraftVocab: target.Vocab,
 		TargetLayers: target.Layers,
 	}
 	c := peagle.Config{Config: base, Depths: r.Depths, Mask: mask}
@@ -145,15 +127,4 @@ func (r *Recipe) config(target *model.Config, mask int32) peagle.Config {
 	}
 	c.Arch = "llama"
 	return c
-}
-
-// Train trains a P-EAGLE head for the target of the job, in DIR/NAME, on text that is in
-// DIR/generated for all heads.
-func Train(ctx context.Context, j train.Job, name string, r Recipe) error {
-	if err := r.settle(j.Target); err != nil {
-		return err
-	}
-	return j.TrainHead(ctx, name, r.Course, func(text *train.Corpus) (train.HeadTrainer, error) {
-		return open(ctx, &j, &r, text)
-	})
 }

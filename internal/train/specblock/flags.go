@@ -3,8 +3,6 @@
 package specblock
 
 import (
-	"cmp"
-	"context"
 	"fmt"
 
 	"github.com/grovellm/grove/internal/model"
@@ -50,9 +48,7 @@ It is trained for any model that grove runs. The flags change the usual recipe: 
 last ones, %d steps, %d blocks in a row. docs/train-a-head.md walks through it. At the end a rank head is fitted to
 the finished head, and tables of measures are written.
 
-What it learns is what the model says: in conversations that it makes up by itself, as answers to --prompts, or
-after passages of --text; --teacher asks a server of the same model for it. An interrupted command continues when it is given again, and ends in the same
-weights. Each folder holds one recipe: give another recipe another --name.
+%s
 
 Below --dir, in NAME: model-q8_0.gguf for --head, model-f32.gguf, hf/, loss.png, metrics.jsonl, measures.json, and
 ranks/, the checkpoints of the rank head.
@@ -61,11 +57,11 @@ Examples:
     grove train specblock -m model.gguf --text 'texts/*.txt'
     grove train specblock --dir own --data DATA --only go --name specblock-go
     grove train specblock --dir own --data DATA --no-shift --name no-shift`,
-		r.Block, r.Steps, r.Rounds)
+		r.Block, r.Steps, r.Rounds, train.HelpOnText)
 }
 
 // Recipe is the one that the flags describe.
-func (f *Flags) Recipe(target *model.Model) Recipe {
+func (f *Flags) Recipe(target *model.Model) (train.HeadRecipe, error) {
 	r := NewRecipe().For(target)
 	if f.Paper {
 		r = r.AsPaper(target)
@@ -75,19 +71,8 @@ func (f *Flags) Recipe(target *model.Model) Recipe {
 	if train.SetFrom(&r.From, f.From) && f.Layers == nil {
 		r.Layers = len(r.From)
 	}
-	return r
+	return &r, nil
 }
 
 // Folder is the folder below --dir.
 func (f *Flags) Folder() string { return f.Name }
-
-// Check refuses flags and targets before there is any text.
-func (f *Flags) Check(j train.Job) error {
-	r := f.Recipe(j.Target)
-	return cmp.Or(j.CheckFlags(&r, f), r.Check(&j.Target.Config))
-}
-
-// Train trains the head in DIR/name.
-func (f *Flags) Train(ctx context.Context, j train.Job, name string) error {
-	return Train(ctx, j, name, f.Recipe(j.Target))
-}

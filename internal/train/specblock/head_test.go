@@ -24,10 +24,7 @@ func tinySpecBlock(steps int) Recipe {
 	return Recipe{
 		Block: 3, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 16, FFN: 32, RankWidth: 32, RopeBase: 10000,
 		Taps: []int{0, 1, 2}, Shift: true, Broadcast: true,
-		Seed: 3, Precision: "f32",
-		Course: train.Course{Steps: steps, Schedule: train.Schedule{Warmup: 0.1, Cooldown: 0.5},
-			Optimizer: train.DefaultOptimizer(), Clip: 1, ValidateEvery: 10},
-		HeadText: traintest.HeadText(), Anchors: 5, Rounds: 2, Settle: 0.3, Decay: 0.8, ValidPrefix: true,
+		Basis: traintest.Basis(steps), Anchors: 5, Rounds: 2, Settle: 0.3, Decay: 0.8, ValidPrefix: true,
 		Ranks: RankFit{Texts: 6, Apart: 2, Rows: 64, Course: train.Course{Steps: 40,
 			Optimizer: newRankFit().Optimizer}},
 	}
@@ -42,7 +39,7 @@ func TestSpecBlock(t *testing.T) {
 	alone, first, last := traintest.Watched(j, func(p train.Progress) bool { return p.Steps == r.Steps })
 	var notes []string
 	alone.Note = func(s string) { notes = append(notes, s) }
-	if err := Train(context.Background(), alone, "specblock", r); err != nil {
+	if err := alone.TrainHead(context.Background(), "specblock", &r); err != nil {
 		t.Fatal(err)
 	}
 	if last.Step != r.Steps || last.Loss > 0.8*first.Loss || last.Validation["held"] == 0 ||
@@ -58,12 +55,12 @@ func TestSpecBlock(t *testing.T) {
 
 	traintest.Interrupted(t, j, "specblock", []int{17, 35}, traintest.WholeFile,
 		[]string{"hf/model.safetensors", "measures.json"}, func(ctx context.Context, j train.Job, name string) error {
-			return Train(ctx, j, name, r)
+			return j.TrainHead(ctx, name, &r)
 		})
 	ranksComeAfter(t, j, r)
 	other := r
 	other.ValidPrefix = false
-	if err := Train(context.Background(), j, "specblock", other); err == nil {
+	if err := j.TrainHead(context.Background(), "specblock", &other); err == nil {
 		t.Error("another recipe goes on with its checkpoint")
 	}
 
@@ -101,10 +98,7 @@ func specBlockServes(t *testing.T, j *train.Job, r *Recipe, m *model.Model) {
 		t.Fatal(err)
 	}
 	defer text.Close()
-	l, err := open(context.Background(), j, r, text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := traintest.Learner[*learner](t, j, r, text)
 	done := train.Loop{Course: r.Course, Dir: filepath.Join(j.Dir, "specblock"), Pool: j.Target.Pool()}
 	if err := done.Run(context.Background(), l); err != nil { // which only loads the weights
 		t.Fatal(err)
@@ -160,10 +154,7 @@ func specBlockWarm(t *testing.T, j *train.Job) {
 		r.From = from
 		r.FFN = 64
 		r.Taps = []int{1, 2}
-		l, err := open(context.Background(), j, &r, text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := traintest.Learner[*learner](t, j, &r, text)
 		m, err := l.head.measure(&l.Sources[0], r.Rounds, train.HeldTexts, train.HeldTokens, 1)
 		if err != nil {
 			t.Fatal(err)
@@ -189,10 +180,7 @@ func specBlockSlots(t *testing.T, j *train.Job) {
 		r.From = []int{0, 1}
 		r.FFN = 64
 		r.Slots = want
-		l, err := open(context.Background(), j, &r, text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := traintest.Learner[*learner](t, j, &r, text)
 		n, row := l.head.net, make([]float32, l.head.net.Hidden)
 		var embedded []float32
 		for _, tokens := range l.Examples() {
@@ -228,7 +216,7 @@ func specBlockVocabulary(t *testing.T, j train.Job, m *model.Model) {
 	r.PlaceMeans = true
 	r.Ranks.Texts = 0
 	alone, first, last := traintest.Watched(j, traintest.EveryStep)
-	if err := Train(context.Background(), alone, "part", r); err != nil {
+	if err := alone.TrainHead(context.Background(), "part", &r); err != nil {
 		t.Fatal(err)
 	}
 	if last.Loss > 0.9*first.Loss || last.Figures["held chain"] <= 1 {

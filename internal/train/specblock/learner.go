@@ -16,14 +16,14 @@ type learner struct {
 	starts [][]start // of a step
 }
 
-// open makes the head of a recipe, and the texts that are not there yet.
-func open(ctx context.Context, j *train.Job, r *Recipe, text *train.Corpus) (*learner, error) {
+// Open makes the head as the recipe has it, and the texts that are not there yet.
+func (r *Recipe) Open(ctx context.Context, j *train.Job, text *train.Corpus) (train.HeadTrainer, error) {
 	l := &learner{r: r}
 	var warm func() error
 	if len(r.From) > 0 {
 		warm = func() error { return l.head.warm(r.From, l.Examples(), r.Slots) }
 	}
-	return l, l.Open(ctx, j, r, r.Basis(), text, func() (m train.Made, err error) {
+	return l, l.Open(ctx, j, r, text, func() (m train.Made, err error) {
 		m.Tokens = l.FrequentTokens(r.DraftVocab, text)
 		if l.head, err = NewHead(r.config(&j.Target.Config), m.Tokens, j.Target,
 			train.KindOf(r.Precision)); err != nil {

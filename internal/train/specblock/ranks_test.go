@@ -27,7 +27,7 @@ import (
 func ranksComeAfter(t *testing.T, j train.Job, r Recipe) {
 	without := r
 	without.Ranks.Texts = 0
-	if err := Train(context.Background(), j, "later", without); err != nil {
+	if err := j.TrainHead(context.Background(), "later", &without); err != nil {
 		t.Fatal(err)
 	}
 	file := func(name string) string { return filepath.Join(j.Dir, name, "hf", "model.safetensors") }
@@ -61,7 +61,7 @@ func ranksComeAfter(t *testing.T, j train.Job, r Recipe) {
 			t.Errorf("step %d of a head that was finished", p.Step)
 		}
 	}
-	if err := Train(context.Background(), j, "later", r); err != nil {
+	if err := j.TrainHead(context.Background(), "later", &r); err != nil {
 		t.Fatal(err)
 	}
 	var whole [2][]byte
@@ -115,7 +115,7 @@ func TestInstall(t *testing.T) {
 func TestDeal(t *testing.T) {
 	cases.Check(t, 40, func(t *rapid.T) {
 		n := rapid.IntRange(1, 50).Draw(t, "rows")
-		k := &rankLearner{base: &learner{r: &Recipe{Seed: 3}}, rows: &rankRows{bucket: make([]int8, n)}}
+		k := &rankLearner{base: &learner{r: &Recipe{Basis: train.Basis{Seed: 3}}}, rows: &rankRows{bucket: make([]int8, n)}}
 		var epochs [3][]int
 		for i := range 3 * n {
 			epochs[i/n] = append(epochs[i/n], k.deal(i))

@@ -1,7 +1,6 @@
 package specblock
 
 import (
-	"context"
 	"fmt"
 
 	"github.com/grovellm/grove/internal/drafters/specblock"
@@ -21,11 +20,7 @@ type Recipe struct {
 	// size of the slots' queries at the start: see Head.warm
 	Slots      float64 `json:",omitempty"`
 	RankNormed bool
-	Seed       uint64
-	Precision  string // of products: f32 or bf16
-	train.Course
-
-	train.HeadText
+	train.Basis
 	Anchors int // of a text: places where blocks are trained
 
 	// blocks that are trained one after the other, the first included, and the rank head with them, once the rest has
@@ -52,13 +47,11 @@ func NewRecipe() Recipe {
 	r := Recipe{
 		Block: 4, Layers: 4, Heads: 4, KVHeads: 2, HeadDim: 64, FFN: 512, RankWidth: 256, RopeBase: 10000,
 		Taps: []int{1, 3, 5},
-		From: []int{2, 3, 4, 5}, Shift: true, Seed: 5, Precision: "bf16",
-		Course: train.Course{Steps: 1600, Schedule: train.Plateau(0.04),
-			Optimizer: train.DefaultOptimizer(), Clip: 1, ValidateEvery: 250},
-		HeadText: train.DefaultHeadText(), Anchors: 256, Rounds: 2, Settle: 0.15, Decay: 1, ValidPrefix: true,
-		OnPath: true,
-		Ranks:  newRankFit(),
+		From: []int{2, 3, 4, 5}, Shift: true, Basis: train.NewBasis(5, 1600),
+		Anchors: 256, Rounds: 2, Settle: 0.15, Decay: 1, ValidPrefix: true, OnPath: true, Ranks: newRankFit(),
 	}
+	r.Schedule = train.Plateau(0.04)
+	r.ValidateEvery = 250
 	r.Optimizer.MuonRate, r.Optimizer.Rate = 0.003, 0.002
 	r.Rows, r.MicroRows = 2, 1 // many places of few texts: most of the work is the first blocks'
 	return r
@@ -103,16 +96,16 @@ func (r Recipe) AsPaper(m *model.Model) Recipe {
 	return r
 }
 
-// Basis is what recipes of all heads have.
-func (r *Recipe) Basis() train.Basis {
-	return train.Basis{Text: r.HeadText, Seed: r.Seed, Precision: r.Precision, Course: r.Course,
-		Layers: train.Layering{Layers: r.Layers, Heads: r.Heads, KVHeads: r.KVHeads, HeadDim: r.HeadDim, FFN: r.FFN,
-			RopeBase: r.RopeBase}}
+// layering is the shape of the head's layers.
+func (r *Recipe) layering() train.Layering {
+	return train.Layering{Layers: r.Layers, Heads: r.Heads, KVHeads: r.KVHeads, HeadDim: r.HeadDim, FFN: r.FFN,
+		RopeBase: r.RopeBase}
 }
 
-// Check refuses a recipe that cannot be followed to its end for a target.
-func (r *Recipe) Check(target *model.Config) error {
-	if err := r.Basis().Check(); err != nil {
+// Prepare refuses a recipe that cannot be followed to its end for the target of a job.
+func (r *Recipe) Prepare(j *train.Job) error {
+	target := &j.Target.Config
+	if err := r.CheckBasis(r.layering()); err != nil {
 		return err
 	}
 	switch {
@@ -143,24 +136,13 @@ func (r *Recipe) Check(target *model.Config) error {
 	if err := c.Validate(); err != nil || len(r.From) == 0 {
 		return err
 	}
-	return r.Basis().Layers.CheckFrom(r.From, target)
+	return r.layering().CheckFrom(r.From, target)
 }
 
 // config is the head's shape over a target.
 func (r *Recipe) config(target *model.Config) specblock.Config {
-	return specblock.Config{Config: r.Basis().Layers.Config(target), Block: r.Block, RankWidth: r.RankWidth,
+	return specblock.Config{Config: r.layering().Config(target), Block: r.Block, RankWidth: r.RankWidth,
 		Shift: r.Shift, Broadcast: r.Broadcast,
 		RankNormed: r.RankNormed, RankFull: r.RankFull, DraftVocab: r.DraftVocab, Taps: r.Taps,
 		TargetLayers: target.Layers}
-}
-
-// Train trains a SpecBlock head for the target of the job, in DIR/NAME, and measures it. Text of
-// the target's is in DIR/generated, for all heads.
-func Train(ctx context.Context, j train.Job, name string, r Recipe) error {
-	if err := r.Check(&j.Target.Config); err != nil {
-		return err
-	}
-	return j.TrainHead(ctx, name, r.Course, func(text *train.Corpus) (train.HeadTrainer, error) {
-		return open(ctx, &j, &r, text)
-	})
 }

@@ -260,7 +260,8 @@ func TestDrawCuts(t *testing.T) {
 func TestSpecBlockRecipeRefuses(t *testing.T) {
 	tiny := traintest.Shape()
 	shape := tiny.Config()
-	traintest.Refuses(t, func() Recipe { return tinySpecBlock(40) }, func(r *Recipe) error { return r.Check(&shape) },
+	prepare := func(r *Recipe) error { return r.Prepare(traintest.Over(shape)) }
+	traintest.Refuses(t, func() Recipe { return tinySpecBlock(40) }, prepare,
 		map[string]func(r *Recipe){
 			"no block 2":          func(r *Recipe) { r.From = []int{0, 2} },
 			"as many of":          func(r *Recipe) { r.From = []int{0} },
@@ -284,7 +285,7 @@ func TestSpecBlockRecipeRefuses(t *testing.T) {
 		})
 	r, shipped := NewRecipe(), train.TargetRecipe().Shape
 	target := shipped.Config()
-	if err := r.Check(&target); err != nil {
+	if err := r.Prepare(traintest.Over(target)); err != nil {
 		t.Error(err)
 	}
 }

@@ -42,6 +42,27 @@ func HeadText() train.HeadText {
 	}
 }
 
+// Basis is that of recipes for the tiny target.
+func Basis(steps int) train.Basis {
+	return train.Basis{Seed: 3, Precision: "f32", HeadText: HeadText(), Course: train.Course{Steps: steps,
+		Schedule: train.Schedule{Warmup: 0.1, Cooldown: 0.5}, Optimizer: train.DefaultOptimizer(), Clip: 1,
+		ValidateEvery: 10}}
+}
+
+// Over is a job of no text for a target of no weights.
+func Over(c model.Config) *train.Job {
+	return &train.Job{Target: &model.Model{Network: model.Network{Config: c}}}
+}
+
+// Learner is what a recipe makes of a job's text.
+func Learner[L train.HeadTrainer](t *testing.T, j *train.Job, r train.HeadRecipe, text *train.Corpus) L {
+	h, err := r.Open(context.Background(), j, text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h.(L)
+}
+
 // Job is a job of the tiny text.
 func Job(t *testing.T) train.Job {
 	t.Helper()
