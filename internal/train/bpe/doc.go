@@ -1,11 +1,10 @@
-// Package bpe learns a byte-level BPE vocabulary and writes it as package tokenizer, llama.cpp and
-// Hugging Face read it.
+// Package bpe learns a byte-level BPE vocabulary and writes it as package tokenizer and llama.cpp
+// read it.
 //
 //	c, err := bpe.NewCounter(bpe.Options{Pre: "qwen2"})   // cuts text as the tokenizer will
 //	c.Add(texts, 1)                                       // in parallel; a weight makes a source count for more
 //	v, err := bpe.Train(ctx, c, bpe.Options{Size: 16384}) // bytes, merges, then the special tokens
 //	tok, err := v.Tokenizer()                             // to encode with
-//	err = v.WriteFolder(dir)                              // tokenizer.json, tokenizer_config.json
 //	v.SetGGUF(w)                                          // the keys tokenizer.* of a gguf.Writer
 //	err = v.WriteGGUF(path)                               // a file of nothing but those keys
 //

@@ -59,15 +59,3 @@ func TestSetTokenizer(t *testing.T) {
 		t.Errorf("a file without a vocabulary: %v", err)
 	}
 }
-
-func TestWriteFolder(t *testing.T) {
-	v := learn(t, []string{strings.Repeat("some words and more words\n", 5)}, Options{Size: 270})
-	dir := filepath.Join(t.TempDir(), "new")
-	if err := v.WriteFolder(dir); err != nil {
-		t.Fatal(err)
-	}
-	v.Pre = "nonsense"
-	if err := v.WriteFolder(dir); err == nil {
-		t.Error("a pre-tokenizer that tokenizer.json has no form for is no error")
-	}
-}
