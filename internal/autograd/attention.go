@@ -96,16 +96,15 @@ func (r *attendRecord) backward(t *Tape) {
 
 // attendGrad is one worker's memory for the gradient of one key/value head of one sequence.
 type attendGrad struct {
-	k, vt    []float32 // per page: keys as rows (32 × dim), values transposed (dim × 32)
-	dk, dv   []float32 // per slot
-	q, do    []float32 // a block of queries and the gradient of their outputs
-	dq       []float32
-	p, dp    []float32 // their weights and those's gradient: queries × columns
-	pt, dst  []float32 // a page of each, transposed
-	gather   []float32
-	pages    []int // those that some row of the block sees
-	column   []int // per page of the cache, its first column, or −1
-	n, width int   // queries of the block, columns
+	k, vt   []float32 // per page: keys as rows (32 × dim), values transposed (dim × 32)
+	dk, dv  []float32 // per slot
+	q, do   []float32 // a block of queries and the gradient of their outputs
+	dq      []float32
+	p, dp   []float32 // their weights and those's gradient: queries × columns
+	pt, dst []float32 // a page of each, transposed
+	gather  []float32
+	pages   []int // those that some row of the block sees
+	column  []int // per page of the cache, its first column, or −1
 }
 
 // gradQueries is the number of queries in a block of the backward pass.
@@ -161,7 +160,6 @@ func (g *attendGrad) block(r *attendRecord, s *nn.Segment, head, from, to int, d
 	clear(g.dq)
 	g.see(r.f, s, first, rows)
 	w := len(g.pages) * nn.PageRows
-	g.n, g.width = n, w
 	g.p, g.dp = grow(g.p, n*w), grow(g.dp, n*w)
 	size := dim * nn.PageRows
 	for c, p := range g.pages {

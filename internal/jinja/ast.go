@@ -84,7 +84,6 @@ type parameters struct {
 
 // target is what an assignment sets: a name, an attribute of a namespace, or several of them.
 type target struct {
-	line        int
 	name, field string
 	parts       []target
 	several     bool

@@ -89,7 +89,7 @@ func (r *run) getattr(x Value, name string) (v Value, ok bool) {
 	case string, Markup:
 		if f, ok := textMethods[name]; ok {
 			s, _ := text(x)
-			return method(name, func(r *run, a *arguments) Value { return f(r, x, s, a) }), true
+			return method(func(r *run, a *arguments) Value { return f(r, x, s, a) }), true
 		}
 	case *Dict:
 		return dictMethod(x, name)
@@ -97,7 +97,7 @@ func (r *run) getattr(x Value, name string) (v Value, ok bool) {
 		return r.listMethod(x, name)
 	case *function:
 		if name == "fromkeys" && x == globals["dict"] {
-			return method(name, fromKeys), true
+			return method(fromKeys), true
 		}
 	case *loop:
 		return x.attribute(r, name)
@@ -113,8 +113,8 @@ func (r *run) getattr(x Value, name string) (v Value, ok bool) {
 	return nil, false
 }
 
-func method(name string, call func(r *run, a *arguments) Value) *function {
-	return &function{name, func(r *run, a *arguments) Value {
+func method(call func(r *run, a *arguments) Value) *function {
+	return &function{func(r *run, a *arguments) Value {
 		r.spend(32, 0)
 		return call(r, a)
 	}}
@@ -122,7 +122,7 @@ func method(name string, call func(r *run, a *arguments) Value) *function {
 
 // unsupported is a method that Python has, and whose call is refused.
 func unsupported(name string) *function {
-	return method(name, func(r *run, _ *arguments) Value {
+	return method(func(r *run, _ *arguments) Value {
 		r.fail("%s is not supported", name)
 		return nil
 	})
@@ -131,13 +131,13 @@ func unsupported(name string) *function {
 func dictMethod(d *Dict, name string) (Value, bool) {
 	switch name {
 	case "keys", "values", "items":
-		return method(name, func(r *run, a *arguments) Value {
+		return method(func(r *run, a *arguments) Value {
 			r.take(name, a)
 			r.spend(0, 48)
 			return &view{d, name}
 		}), true
 	case "get":
-		return method(name, func(r *run, a *arguments) Value {
+		return method(func(r *run, a *arguments) Value {
 			got := r.take(name, a, "/key", "/default?")
 			v, ok := d.get(r.key(got[0]))
 			if !ok {
@@ -146,12 +146,12 @@ func dictMethod(d *Dict, name string) (Value, bool) {
 			return v
 		}), true
 	case "copy":
-		return method(name, func(r *run, a *arguments) Value {
+		return method(func(r *run, a *arguments) Value {
 			r.take(name, a)
 			return r.copied(d)
 		}), true
 	case "fromkeys":
-		return method(name, fromKeys), true
+		return method(fromKeys), true
 	}
 	return nil, false
 }
@@ -181,7 +181,7 @@ func (r *run) listMethod(x Value, name string) (Value, bool) {
 	}
 	switch _, isList := x.(*List); {
 	case name == "count":
-		return method(name, func(r *run, a *arguments) Value {
+		return method(func(r *run, a *arguments) Value {
 			got := r.take(name, a, "/value")
 			n := 0
 			for _, v := range r.elements(x) {
@@ -192,9 +192,9 @@ func (r *run) listMethod(x Value, name string) (Value, bool) {
 			return integer(n)
 		}), true
 	case name == "index":
-		return method(name, func(r *run, a *arguments) Value { return r.indexOf(x, a) }), true
+		return method(func(r *run, a *arguments) Value { return r.indexOf(x, a) }), true
 	case name == "copy" && isList:
-		return method(name, func(r *run, a *arguments) Value {
+		return method(func(r *run, a *arguments) Value {
 			r.take(name, a)
 			return r.listed(slices.Clone(x.(*List).Items))
 		}), true
@@ -250,7 +250,7 @@ func integerMethod(i *big.Int, name string) (Value, bool) {
 	case "denominator":
 		return integer(1), true
 	case "bit_length":
-		return method(name, func(r *run, a *arguments) Value {
+		return method(func(r *run, a *arguments) Value {
 			r.take(name, a)
 			return integer(i.BitLen())
 		}), true
@@ -267,7 +267,7 @@ func floatMethod(f float64, name string) (Value, bool) {
 	case "imag":
 		return 0.0, true
 	case "is_integer":
-		return method(name, func(r *run, a *arguments) Value {
+		return method(func(r *run, a *arguments) Value {
 			r.take(name, a)
 			return f == math.Trunc(f) && !math.IsInf(f, 0)
 		}), true
@@ -310,14 +310,14 @@ func (l *loop) attribute(r *run, name string) (Value, bool) {
 		}
 		return v, true
 	case "cycle":
-		return method(name, func(r *run, a *arguments) Value {
+		return method(func(r *run, a *arguments) Value {
 			if len(a.positional) == 0 || len(a.names) > 0 {
 				r.fail("cycle wants items")
 			}
 			return a.positional[l.at%len(a.positional)]
 		}), true
 	case "changed":
-		return method(name, l.change), true
+		return method(l.change), true
 	}
 	return nil, false
 }
@@ -359,14 +359,14 @@ func (c *cycler) attribute(name string) (Value, bool) {
 	case "current":
 		return c.items[c.at], true
 	case "next":
-		return method(name, func(r *run, a *arguments) Value {
+		return method(func(r *run, a *arguments) Value {
 			r.take(name, a)
 			v := c.items[c.at]
 			c.at = (c.at + 1) % len(c.items)
 			return v
 		}), true
 	case "reset":
-		return method(name, func(r *run, a *arguments) Value {
+		return method(func(r *run, a *arguments) Value {
 			r.take(name, a)
 			c.at = 0
 			return nil

@@ -14,7 +14,7 @@ func init() {
 		"raise_exception": raise, "strftime_now": strftimeNow,
 		"lipsum": func(r *run, _ *arguments) Value { r.fail("the function lipsum is not supported"); return nil },
 	} {
-		globals[name] = &function{name: name, call: f}
+		globals[name] = &function{f}
 	}
 }
 
@@ -91,7 +91,7 @@ func makeCycler(r *run, a *arguments) Value {
 func makeJoiner(r *run, a *arguments) Value {
 	sep := or(r.take("joiner", a, "sep?")[0], ", ")
 	first := true
-	return method("joiner", func(r *run, a *arguments) Value {
+	return method(func(r *run, a *arguments) Value {
 		r.take("a joiner", a)
 		if first {
 			first = false

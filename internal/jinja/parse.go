@@ -248,8 +248,7 @@ func (p *parser) set(line int) stmt {
 
 // target reads what an assignment sets.
 func (p *parser) target(attributes bool) target {
-	first := p.at()
-	t := target{line: first.line}
+	var t target
 	for {
 		t.parts = append(t.parts, p.part(attributes))
 		if !p.skip(",") {
@@ -270,7 +269,7 @@ func (p *parser) part(attributes bool) target {
 	if p.at().kind == "(" {
 		p.enter()
 		p.next()
-		t := target{line: p.at().line, several: true}
+		t := target{several: true}
 		for !p.is(")") {
 			t.parts = append(t.parts, p.part(attributes))
 			if !p.is(")") {
@@ -285,7 +284,7 @@ func (p *parser) part(attributes bool) target {
 		return t
 	}
 	name := p.expect("name")
-	t := target{line: name.line, name: name.text}
+	t := target{name: name.text}
 	if attributes && p.skip(".") {
 		t.field = p.expect("name").text
 	} else if isConstant(name.text) {

@@ -48,7 +48,6 @@ type (
 	iterator struct{ next func() (Value, bool) }
 
 	function struct {
-		name string
 		call func(r *run, a *arguments) Value
 	}
 

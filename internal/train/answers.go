@@ -158,7 +158,6 @@ type Server struct {
 	URL       string // up to and without /v1
 	Key       string // sent as a bearer token; "": none
 	Tokenizer *tokenizer.Tokenizer
-	Attempts  int // of a request that is refused for the moment; 0: 8
 
 	once  sync.Once
 	model string
@@ -219,10 +218,7 @@ func (s *Server) base() string { return strings.TrimSuffix(strings.TrimSuffix(s.
 // post sends a request, a GET where it is nil, again while the server is busy, and decodes the
 // reply.
 func (s *Server) post(ctx context.Context, path string, request, reply any) error {
-	attempts := s.Attempts
-	if attempts == 0 {
-		attempts = 8
-	}
+	const attempts = 8
 	for try := 1; ; try++ {
 		wait, err := s.send(ctx, s.base()+path, request, reply)
 		if err == nil || wait < 0 || try == attempts || ctx.Err() != nil {

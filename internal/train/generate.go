@@ -135,7 +135,7 @@ func (g Generated) missing(dir, source string, prompts []*data.Set) (tokens int,
 // generationTime is how long a model takes at least to generate so many tokens: by the time of a
 // pass of as many rows as texts grow together, of texts that have just begun.
 func generationTime(ctx context.Context, m *model.Model, tokens int) (time.Duration, error) {
-	b := &batch{m: m, pass: m.NewPass()}
+	b := &batch{pass: m.NewPass()}
 	for range generatedAtOnce {
 		s, err := sample.New(sample.Params{}, m.Config.Vocab)
 		if err != nil {
@@ -175,7 +175,7 @@ func (g Generated) file(ctx context.Context, j *Job, m *model.Model, mix *data.M
 	var out []byte
 	began, noted := time.Now(), time.Now()
 	for first := 0; first < g.Texts; first += generatedAtOnce {
-		b := &batch{m: m, pass: m.NewPass()}
+		b := &batch{pass: m.NewPass()}
 		for i := range min(generatedAtOnce, g.Texts-first) {
 			number := file*g.Texts + first + i
 			prompt := make([]int32, g.Prompt+1)
@@ -244,7 +244,6 @@ func documents(name string, tokens []int32, tok *tokenizer.Tokenizer) []data.Doc
 
 // batch is texts that grow together, a token of each in a pass.
 type batch struct {
-	m     *model.Model
 	pass  *model.Pass
 	texts []*text
 	rows  []model.Rows

@@ -30,7 +30,7 @@ func (*Config) Kind() *headfile.Kind { return &kind }
 // Common points at what heads of all kinds have.
 func (c *Config) Common() headfile.Common {
 	return headfile.Common{Layers: &c.Config, Taps: &c.Taps, TargetLayers: &c.TargetLayers, TargetWeights: &c.TargetWeights,
-		TextWeights: &c.TextWeights, TargetHidden: c.Backbone, OwnOutput: true}
+		TextWeights: &c.TextWeights, TargetHidden: c.Backbone}
 }
 
 // Open loads an assistant for a target, once for all drafters of the target.

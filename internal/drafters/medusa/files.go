@@ -38,7 +38,7 @@ func (c *Config) Common() headfile.Common {
 	return headfile.Common{
 		Layers: &c.Config, Taps: &c.Taps, TargetLayers: &c.TargetLayers, TargetWeights: &c.TargetWeights,
 		DraftVocab:  &c.DraftVocab,
-		TextWeights: &c.TextWeights, OwnOutput: c.OwnOutputs,
+		TextWeights: &c.TextWeights,
 	}
 }
 

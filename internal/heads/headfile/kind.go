@@ -120,7 +120,6 @@ type Common struct {
 	DraftVocab   *int          // tokens of the head's own output, 0 for all; nil: the kind has none
 	TextWeights  *[]float32    // of the modifier +text, fitted for the head; nil: the kind has none
 	TargetHidden int           // width of the target; 0: that of Layers
-	OwnOutput    bool          // the head has output matrices of its own that are not called output.weight
 
 	// TargetWeights is model.Network.WeightsID of the target that the head was made for, empty where it is not known; nil:
 	// files of the kind do not say.

@@ -48,9 +48,6 @@ func Train(ctx context.Context, c *Counter, o Options) (*Vocabulary, error) {
 			if err := ctx.Err(); err != nil {
 				return nil, err
 			}
-			if o.Progress != nil {
-				o.Progress(len(t.tokens)+len(o.Special), o.Size)
-			}
 		}
 		i, ok := t.next()
 		if !ok {
@@ -65,9 +62,6 @@ func Train(ctx context.Context, c *Counter, o Options) (*Vocabulary, error) {
 		t.merge(i)
 	}
 	v.Tokens = t.tokens
-	if o.Progress != nil {
-		o.Progress(o.Size, o.Size)
-	}
 	return v, nil
 }
 

@@ -102,8 +102,6 @@ type Options struct {
 	Pre     string   // how text is cut into words, by llama.cpp's name; "": qwen2
 	Special []string // control tokens, put at the end of the id space; nil: Special()
 	Threads int      // that count words; 0: GOMAXPROCS
-
-	Progress func(done, total int) // tokens so far; may be nil
 }
 
 const maxSize = 1 << 20

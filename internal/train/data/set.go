@@ -82,8 +82,6 @@ func (s *Set) Window(i int, dst []int32) { s.Read(dst, i*(len(dst)-1)) }
 type LoadOptions struct {
 	Cache   string // folder to keep tokens in between runs; "": nowhere
 	Threads int    // 0: GOMAXPROCS
-
-	Progress func(done, total int64) // bytes tokenised; may be nil
 }
 
 // Load reads and tokenises a source. With a cache the tokens of the same text and tokenizer are
@@ -160,10 +158,9 @@ func tokenise(ctx context.Context, docs []Document, tok *tokenizer.Tokenizer, o 
 		set.Bytes += int64(docs[i].Bytes())
 	}
 	parts := make([][]byte, len(docs))
-	var next, done atomic.Int64
+	var next atomic.Int64
 	var failed atomic.Pointer[error]
 	var wg sync.WaitGroup
-	var mu sync.Mutex
 	for range o.Threads {
 		wg.Go(func() {
 			var ids []int32
@@ -178,12 +175,6 @@ func tokenise(ctx context.Context, docs []Document, tok *tokenizer.Tokenizer, o 
 					return
 				}
 				parts[i] = set.encode(append(ids, eos))
-				n := done.Add(int64(docs[i].Bytes()))
-				if o.Progress != nil {
-					mu.Lock()
-					o.Progress(n, set.Bytes)
-					mu.Unlock()
-				}
 			}
 		})
 	}

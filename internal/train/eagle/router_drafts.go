@@ -17,7 +17,6 @@ import (
 // drafts is an EAGLE head at work after text of its target's, as it serves: what a router sees of
 // it, and what it should have listed (DynaSpec, appendix A.2).
 type drafts struct {
-	target *model.Model
 	head   *eagle.Network
 	top    int  // tokens of a row that are kept, the likeliest
 	output bool // a router sees the rows' outputs, not their features
@@ -35,7 +34,7 @@ type drafts struct {
 
 func newDrafts(target *model.Model, head *eagle.Network, top int, output bool) *drafts {
 	pages := head.Pages()
-	return &drafts{target: target, head: head, top: top, output: output, pass: target.NewPass(),
+	return &drafts{head: head, top: top, output: output, pass: target.NewPass(),
 		exec: nn.NewExec(target.Pool()), text: target.NewCache(), own: pages.NewCache()}
 }
 
