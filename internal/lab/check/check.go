@@ -51,13 +51,14 @@ func mismatchf(format string, args ...any) error { return mismatch{fmt.Sprintf(f
 
 // run runs cases one after another, in an order that keeps one model open: levels are switched for
 // the whole program, so no two may overlap. It returns what it has when ctx ends, with ctx's error.
-func run(ctx context.Context, o Options, r *Report, one func(ctx context.Context, s *models, n int,
-	rng *rand.Rand) error) error {
+// one checks a model, and adds the tokens that it compared.
+func run(ctx context.Context, o Options,
+	one func(ctx context.Context, v *variant, rng *rand.Rand, tokens *int) error) (r Report, err error) {
 	if o.Cases < 1 {
-		return fmt.Errorf("check: %d cases: want at least 1", o.Cases)
+		return r, fmt.Errorf("check: %d cases: want at least 1", o.Cases)
 	}
 	if o.Only >= o.Cases {
-		return fmt.Errorf("check: case %d of %d: want 0 to %d", o.Only, o.Cases, o.Cases-1)
+		return r, fmt.Errorf("check: case %d of %d: want 0 to %d", o.Only, o.Cases, o.Cases-1)
 	}
 	for _, l := range cpu.Levels() {
 		r.Levels = append(r.Levels, l.String())
@@ -65,7 +66,7 @@ func run(ctx context.Context, o Options, r *Report, one func(ctx context.Context
 	defer cpu.Use(cpu.Active())()
 	dir, err := os.MkdirTemp("", "grove-check-")
 	if err != nil {
-		return fmt.Errorf("check: its random models need a temporary folder: %w", err)
+		return r, fmt.Errorf("check: its random models need a temporary folder: %w", err)
 	}
 	defer os.RemoveAll(dir)
 	s := &models{dir: dir, seed: o.Seed}
@@ -77,11 +78,17 @@ func run(ctx context.Context, o Options, r *Report, one func(ctx context.Context
 	}
 	for _, n := range inOrder(from, to) {
 		if err := ctx.Err(); err != nil {
-			return err
+			return r, err
 		}
 		rng := rand.New(rand.NewPCG(o.Seed, uint64(n)))
 		restore := nn.UseRanges([]int{1, 2, 5, 32}[rng.IntN(4)])
-		err := runCase(s, func() error { return one(ctx, s, n, rng) })
+		err := runCase(s, func() error {
+			v, err := s.get(ctx, n)
+			if err != nil {
+				return err
+			}
+			return one(ctx, v, rng, &r.Tokens)
+		})
 		restore()
 		m, wrong := err.(mismatch)
 		switch {
@@ -91,16 +98,16 @@ func run(ctx context.Context, o Options, r *Report, one func(ctx context.Context
 				r.Failures = append(r.Failures, fmt.Sprintf("case %d (seed %d): %s", n, o.Seed, m.text))
 			}
 		case err != nil && ctx.Err() != nil:
-			return ctx.Err()
+			return r, ctx.Err()
 		case err != nil:
-			return fmt.Errorf("check: case %d (seed %d): %w", n, o.Seed, err)
+			return r, fmt.Errorf("check: case %d (seed %d): %w", n, o.Seed, err)
 		}
 		r.Cases++
 		if o.Progress != nil {
 			o.Progress(r.Cases, to-from)
 		}
 	}
-	return nil
+	return r, nil
 }
 
 // runCase runs a case. A panic is a mismatch, after which the model is opened anew.

@@ -35,9 +35,10 @@ func TestBits(t *testing.T) {
 // A case that finds a mismatch is counted and described, and the others run all the same; any
 // other error ends the check.
 func TestMismatchesAreCounted(t *testing.T) {
-	var r Report
-	err := run(context.Background(), Options{Cases: 10, Only: -1}, &r, func(_ context.Context, _ *models, n int,
-		_ *rand.Rand) error {
+	n := -1 // cases of one generation run in order
+	r, err := run(context.Background(), Options{Cases: 10, Only: -1}, func(context.Context, *variant, *rand.Rand,
+		*int) error {
+		n++
 		if n%3 == 0 {
 			return mismatchf("planted")
 		}
@@ -48,8 +49,8 @@ func TestMismatchesAreCounted(t *testing.T) {
 		t.Errorf("got %+v, %v", r, err)
 	}
 	fault := errors.New("a fault")
-	err = run(context.Background(), Options{Cases: 10, Only: -1}, new(Report), func(context.Context, *models, int,
-		*rand.Rand) error {
+	_, err = run(context.Background(), Options{Cases: 10, Only: -1}, func(context.Context, *variant, *rand.Rand,
+		*int) error {
 		return fault
 	})
 	if !errors.Is(err, fault) {
@@ -88,12 +89,11 @@ func TestInOrder(t *testing.T) {
 // An interrupted check reports what it did.
 func TestInterrupt(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
-	var r Report
-	err := run(ctx, Options{Cases: 10, Only: -1, Progress: func(done, _ int) {
+	r, err := run(ctx, Options{Cases: 10, Only: -1, Progress: func(done, _ int) {
 		if done == 4 {
 			cancel()
 		}
-	}}, &r, func(context.Context, *models, int, *rand.Rand) error { return nil })
+	}}, func(context.Context, *variant, *rand.Rand, *int) error { return nil })
 	if !errors.Is(err, context.Canceled) || r.Cases != 4 {
 		t.Errorf("got %+v, %v", r, err)
 	}

@@ -24,17 +24,7 @@ import (
 // memory. Requests with prompts that begin alike, drafters, tenants, priorities and sampling
 // options of their own come while others are under way; some are cancelled. Their order depends on
 // the clock, so a case that is run again may go another way.
-func Serve(ctx context.Context, o Options) (Report, error) {
-	var r Report
-	err := run(ctx, o, &r, func(ctx context.Context, s *models, n int, rng *rand.Rand) error {
-		v, err := s.get(ctx, n)
-		if err != nil {
-			return err
-		}
-		return serveCase(ctx, v, rng, &r.Tokens)
-	})
-	return r, err
-}
+func Serve(ctx context.Context, o Options) (Report, error) { return run(ctx, o, serveCase) }
 
 func serveCase(ctx context.Context, v *variant, rng *rand.Rand, tokens *int) (ended error) {
 	vocab := v.shape.Vocab

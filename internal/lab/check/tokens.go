@@ -26,17 +26,7 @@ import (
 // with each drafter, at another level and number of threads, some of them with texts of the past,
 // while the weights of heads that can learn change under way, by the modifier +adapt too. By rejection, heads of every
 // kind get the tokens that each sequence gets alone, and at temperature 0 those of plain decoding.
-func Tokens(ctx context.Context, o Options) (Report, error) {
-	var r Report
-	err := run(ctx, o, &r, func(ctx context.Context, s *models, n int, rng *rand.Rand) error {
-		v, err := s.get(ctx, n)
-		if err != nil {
-			return err
-		}
-		return tokensCase(ctx, v, rng, &r.Tokens)
-	})
-	return r, err
-}
+func Tokens(ctx context.Context, o Options) (Report, error) { return run(ctx, o, tokensCase) }
 
 // script is a sequence to decode, and what came of it.
 type script struct {
