@@ -94,22 +94,13 @@ func (l *learner) Gradient(step int) (autograd.Loss, error) {
 	return total, nil
 }
 
-// noise is what EAGLE-2's features are shaken with, so that a head gets used to features that are
-// its own: uniform, of width 0.2 at 512 tokens and less in longer texts, as in
-// the authors' code. EAGLE-3 has none.
+// noise is what EAGLE-2's features are shaken with, as in the authors' code. EAGLE-3 has none.
 func (r *Recipe) noise(step int) func(g nn.Mat, length int) {
 	if r.Version != 2 {
 		return nil
 	}
 	random := rand.New(rand.NewPCG(r.Seed, uint64(step)))
-	return func(g nn.Mat, length int) {
-		width := 0.2 * 512 / float64(length)
-		for i := range g.Rows {
-			for j := range g.Row(i) {
-				g.Row(i)[j] += float32((random.Float64() - 0.5) * width)
-			}
-		}
-	}
+	return func(g nn.Mat, length int) { train.AddNoise(g, length, random) }
 }
 
 // spread takes n of the places up to last, evenly.

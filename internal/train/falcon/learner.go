@@ -44,7 +44,8 @@ func (l *learner) Gradient(step int) (autograd.Loss, error) {
 	share := r.Glance[1] + (r.Glance[0]-r.Glance[1])*(1-float64(step)/float64(r.Steps))
 	var total autograd.Loss
 	for from, to := range train.PartsOf(list, r.MicroRows) {
-		part := texts{list: all.list[from:to], places: all.places[from:to], noise: noise(random, len(all.list[from]))}
+		shake := func(g nn.Mat) { train.AddNoise(g, len(all.list[from]), random) }
+		part := texts{list: all.list[from:to], places: all.places[from:to], noise: shake}
 		total.Add(l.head.gradient(&part, r.objective(), share, 1/float32(rows), random))
 	}
 	return total, nil
@@ -52,17 +53,4 @@ func (l *learner) Gradient(step int) (autograd.Loss, error) {
 
 func (r *Recipe) objective() objective {
 	return objective{states: r.States, logits: r.Logits, soft: r.Soft, temperature: r.Temperature}
-}
-
-// noise shakes the target's features, so that a head gets used to features that are its own:
-// uniform, of width 0.2 at 512 tokens and less in longer texts, as in the release.
-func noise(random *rand.Rand, length int) func(g nn.Mat) {
-	width := 0.2 * 512 / float64(length)
-	return func(g nn.Mat) {
-		for i := range g.Rows {
-			for j := range g.Row(i) {
-				g.Row(i)[j] += float32((random.Float64() - 0.5) * width)
-			}
-		}
-	}
 }
