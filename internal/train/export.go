@@ -58,18 +58,31 @@ func writeGGUF(path, name string, c *model.Config, rest []tensor.Tensor, params 
 	for _, x := range rest {
 		w.AddTensor(x)
 	}
-	for _, p := range params.All() {
-		kind := t
-		if _, err := t.Size(p.Cols); p.Vector || err != nil { // its rows are not whole blocks
-			kind = tensor.F32
-		}
-		data, err := tensor.FromFloat32s(p.Name, kind, p.Shape(), p.Data)
-		if err != nil {
-			return err
-		}
-		w.AddTensor(data)
+	weights, err := Encode(params, t)
+	if err != nil {
+		return err
+	}
+	for _, x := range weights {
+		w.AddTensor(x)
 	}
 	return w.WriteFile(path)
+}
+
+// Encode is parameters as files have them: matrices of a type, vectors and matrices whose rows are not whole blocks in
+// F32.
+func Encode(params *autograd.Params, t tensor.Type) (weights []tensor.Tensor, err error) {
+	for _, p := range params.All() {
+		kind := t
+		if _, err := t.Size(p.Cols); p.Vector || err != nil {
+			kind = tensor.F32
+		}
+		x, err := tensor.FromFloat32s(p.Name, kind, p.Shape(), p.Data)
+		if err != nil {
+			return nil, err
+		}
+		weights = append(weights, x)
+	}
+	return weights, nil
 }
 
 // WriteFolder writes the network as a Hugging Face folder: config.json and model.safetensors in

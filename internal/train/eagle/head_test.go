@@ -205,12 +205,12 @@ func TestEagleChains(t *testing.T) {
 		}
 		var m chains
 		m.add(text, places, together)
-		for d := range heldDepth - 1 {
+		for d := range train.HeldDepth - 1 {
 			if m.reached[d+1] != m.right[d] || m.right[d] > m.reached[d] {
 				t.Fatalf("of chains right up to depth %d, %d, the next looks at %d", d+1, m.right[d], m.reached[d+1])
 			}
 		}
-		rounds, tokens, err := h.rounds(text, first, most, &grow.Linear{K: heldDepth}, heldDepth+1)
+		rounds, tokens, err := h.rounds(text, first, most, &grow.Linear{K: train.HeldDepth}, train.HeldDepth+1)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -11,9 +11,6 @@ import (
 	"github.com/grovellm/grove/internal/train"
 )
 
-// heldDepth is the depth to which held-out text is drafted.
-const heldDepth = 8
-
 // heldTree is EAGLE-2's, with its authors' numbers.
 var heldTree = grow.DefaultDynamic()
 
@@ -40,8 +37,8 @@ func (l *learner) Validate() (losses, figures map[string]float64, err error) {
 // chains is what a head makes of held-out text.
 type chains struct {
 	loss           autograd.Loss
-	reached, right [heldDepth]int // by depth: chains that were right before, and those of them that are right here too
-	tokens, rounds float64        // of decoding with these chains
+	reached, right [train.HeldDepth]int // by depth: chains that were right before, and those of them right here too
+	tokens, rounds float64              // of decoding with these chains
 
 	treeTokens, treeRounds int // the same with trees
 }
@@ -50,7 +47,7 @@ type chains struct {
 func (h *Head) measure(t *train.HeldText) (*chains, error) {
 	h.Tape.Detach()
 	m := new(chains)
-	err := t.Each(train.HeldTexts, train.HeldTokens, heldDepth, func(text []int32, places []int) error {
+	err := t.Each(train.HeldTexts, train.HeldTokens, train.HeldDepth, func(text []int32, places []int) error {
 		l := example{texts: [][]int32{text}, places: [][]int{places}}
 		m.loss.Add(h.loss(&l, goal{scale: []float32{1}, hard: 1}))
 		m.add(text, places, h.draft(text, places))
@@ -71,12 +68,12 @@ func (h *Head) draft(text []int32, places []int) [][]int32 {
 	}
 	rows := h.asked.Mat(len(from), h.net.Hidden)
 	h.Exec.Gather(x, from, rows)
-	for depth := range heldDepth {
+	for depth := range train.HeldDepth {
 		next := h.likeliest(rows)
 		for i, token := range next {
 			guesses[i] = append(guesses[i], token)
 		}
-		if depth == heldDepth-1 {
+		if depth == train.HeldDepth-1 {
 			break
 		}
 		x = h.grow(x, from, next)

@@ -114,9 +114,9 @@ func (r *Recipe) Check(target *model.Config) error {
 	case r.Short.Length-1-r.TestSteps < r.Short.Prompt:
 		return fmt.Errorf("%d test steps: texts of %d tokens have no room for them after the %d that are given", r.TestSteps,
 			r.Short.Length, r.Short.Prompt)
-	case r.Held.Length-heldDepth <= r.Held.Prompt:
+	case r.Held.Length-train.HeldDepth <= r.Held.Prompt:
 		return fmt.Errorf("held-out texts of %d tokens have no room for %d after the %d that are given", r.Held.Length,
-			heldDepth, r.Held.Prompt)
+			train.HeldDepth, r.Held.Prompt)
 	case r.DraftVocab < 0 || r.DraftVocab > target.Vocab:
 		return fmt.Errorf("a draft vocabulary of %d tokens: want up to %d, or 0 for all", r.DraftVocab, target.Vocab)
 	}

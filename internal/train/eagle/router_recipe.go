@@ -3,7 +3,6 @@ package eagle
 import (
 	"fmt"
 
-	"github.com/grovellm/grove/internal/autograd"
 	"github.com/grovellm/grove/internal/drafters/eagle"
 	"github.com/grovellm/grove/internal/drafters/shortlist"
 	"github.com/grovellm/grove/internal/kernels/gemm"
@@ -92,26 +91,10 @@ func (l *routerLearner) Export(dir, name string, text *train.Corpus) error {
 		Vocabulary: shortlist.Fingerprint(text.Tok)}
 	about := fmt.Sprintf("A router of %d clusters for an EAGLE head.", l.router.net.Clusters)
 	return text.Export(dir, name, about, func(path string, t tensor.Type) error {
-		weights, err := encode(l.router.Params.All(), t)
+		weights, err := train.Encode(l.router.Params, t)
 		if err != nil {
 			return err
 		}
 		return l.routing.Write(path, f, weights)
 	})
-}
-
-// encode is parameters as files have them: matrices of a type, vectors in F32.
-func encode(params []*autograd.Param, t tensor.Type) (weights []tensor.Tensor, err error) {
-	for _, p := range params {
-		kind := t
-		if p.Vector {
-			kind = tensor.F32
-		}
-		x, err := tensor.FromFloat32s(p.Name, kind, p.Shape(), p.Data)
-		if err != nil {
-			return nil, err
-		}
-		weights = append(weights, x)
-	}
-	return weights, nil
 }
