@@ -107,7 +107,7 @@ func (m *Model) generate(ctx context.Context, prompt []int32, r Request) iter.Se
 		q := engine.Request{
 			Request: g.request(), Prompt: prompt, Priority: r.Priority, Tenant: cmp.Or(r.session,
 				r.Tenant), Deadline: r.Deadline, Fresh: r.more.FreshPrompt, Private: r.session != "",
-			Call: r.more.Call, Step: g.step, Done: g.done,
+			Key: r.more.Key, Call: r.more.Call, Step: g.step, Done: g.done,
 		}
 		q.Drafter = d
 		q.Name = name

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/grovellm/grove"
+	"github.com/grovellm/grove/internal/inside"
 )
 
 // Headers of the Gateway API Inference Extension and of llm-d's router, under their names of today
@@ -43,13 +44,14 @@ func (x *exchange) header(names []string) string {
 	return ""
 }
 
-// setOrder sets what says when a request is computed: its tenant, its priority, and the deadline of
-// its first token.
+// setOrder sets what says when a request is computed: its key and tenant, its priority, and the
+// deadline of its first token.
 func (x *exchange) setOrder(o *options, r *grove.Request) {
 	r.Priority = o.Priority.or(x.s.o.Objectives[x.header(objectiveHeaders)])
 	r.Tenant = x.tenant
 	if x.tenant != "" { // a key answers for what it says of its users
 		user := x.header(fairnessHeaders)
+		inside.RequestOptionsOf(r).Key = x.tenant
 		r.Tenant += "/" + cmp.Or(user, o.User)
 	}
 	if ms, err := strconv.ParseFloat(x.header(firstHeaders), 64); err == nil && ms > 0 && ms < math.MaxInt32 {

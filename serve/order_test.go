@@ -1,8 +1,15 @@
 package serve_test
 
 import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
 	"testing"
 
+	"github.com/grovellm/grove"
+	"github.com/grovellm/grove/internal/inside"
 	"github.com/grovellm/grove/serve"
 )
 
@@ -27,6 +34,62 @@ func TestFairnessHeader(t *testing.T) {
 			if first != 0 || again == 0 || (other == 0) != (keys != nil) {
 				t.Errorf("%s with keys %q: %v, %v and %v tokens are from the cache", header, keys, first, again, other)
 			}
+		}
+	}
+}
+
+// occupied is a server of one place, which a request of the key "first" has until it is released.
+func occupied(t *testing.T, queue int) (s *server, m *grove.Model, release func()) {
+	m = tinyWith(t, "tiny-qwen3", 1<<17, grove.Options{Threads: 1, Parallel: 1, Queue: queue})
+	s = start(t, m, serve.Options{Keys: []string{"first", "many", "one"}})
+	ctx, cancel := context.WithCancel(ctx)
+	t.Cleanup(cancel)
+	r, err := http.NewRequestWithContext(ctx, "POST", s.url+"/v1/completions", strings.NewReader(endless))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("X-Api-Key", "first")
+	a, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s, m, func() { cancel(); a.Body.Close() }
+}
+
+// A key gets no more of the machine by naming a user for each request, nor does one behind a gateway.
+func TestUsersShareTheirKeysPart(t *testing.T) {
+	for _, header := range []string{"", "X-Gateway-Inference-Fairness-Id"} {
+		const each = 12
+		s, m, release := occupied(t, 0)
+		var mu sync.Mutex
+		var order []string
+		var all sync.WaitGroup
+		for i := range 2 * each {
+			key, user := "one", "user"
+			if i%2 == 0 {
+				key, user = "many", fmt.Sprint("user", i)
+			}
+			headers := []string{"X-Api-Key", key}
+			body := `{"prompt":"x","max_tokens":20,"ignore_eos":true,"user":"` + user + `"}`
+			if header != "" {
+				headers = append(headers, header, user)
+				body = `{"prompt":"x","max_tokens":20,"ignore_eos":true}`
+			}
+			all.Go(func() {
+				if status, _, text := s.send("POST", "/v1/completions", body, headers...); status != 200 {
+					t.Error(text)
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				order = append(order, key)
+			})
+			until(t, "the request waits", func() bool { return inside.EngineStats(m).Waiting == i+1 })
+		}
+		release()
+		all.Wait()
+		many := strings.Count(strings.Join(order[:each], " "), "many")
+		if many < each/3 || many > each*2/3 {
+			t.Errorf("%q: of the first %d answers the key with many users has %d: %v", header, each, many, order)
 		}
 	}
 }

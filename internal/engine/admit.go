@@ -4,6 +4,9 @@ package engine
 
 import (
 	"cmp"
+	"hash/maphash"
+	"maps"
+	"math"
 	"math/bits"
 	"slices"
 	"time"
@@ -16,12 +19,13 @@ import (
 const ageing = 10 * time.Second
 
 // order compares waiting requests: by priority, which grows with the time waited; then by how
-// little the tenant was served; then by the deadline of the first token; then in the order of
-// Submit.
+// little the key was served, and the tenant; then by the deadline of the first token; then in the
+// order of Submit.
 func (e *Engine) order(a, b *job) int {
 	return cmp.Or(
 		comparePriorities(b, a, time.Now()),
-		cmp.Compare(e.served[a.Tenant], e.served[b.Tenant]),
+		cmp.Compare(a.share.whole.served, b.share.whole.served),
+		cmp.Compare(a.share.served, b.share.served),
 		compareDeadlines(a.Deadline, b.Deadline),
 		cmp.Compare(a.number, b.number))
 }
@@ -46,47 +50,61 @@ func compareDeadlines(a, b time.Time) int {
 	return a.Compare(b)
 }
 
-// charge notes that a tenant got so many tokens. A tenant that comes back counts from the least
-// served one, so that a pause earns nothing.
-func (e *Engine) charge(j *job, tokens int) { e.served[j.Tenant] += float64(tokens) }
-
-// register makes a tenant known.
-func (e *Engine) register(tenant string) {
-	if _, known := e.served[tenant]; known {
-		return
-	}
-	least, any := 0.0, false
-	for _, n := range e.served {
-		if !any || n < least {
-			least, any = n, true
-		}
-	}
-	e.served[tenant] = least
+// share is what requests of a key or a tenant got. The engine's has those of keys as its parts, and
+// theirs are those of tenants.
+type share struct {
+	whole  *share            // that it is a part of; nil: it is the engine's
+	parts  map[uint64]*share // by the hash of the name, which a client may make long; nil without requests
+	jobs   int               // waiting and running
+	served float64           // tokens
 }
 
-// mostTenants bounds what is remembered of tenants without requests.
-const mostTenants = 4096
+// mostParts bounds what is remembered of keys, and of tenants of a key, without requests.
+const mostParts = 4096
 
-// forgetTenants forgets tenants without requests, where there are many.
-func (e *Engine) forgetTenants() {
-	if len(e.served) <= mostTenants {
-		return
+// nameSeed is that of the hashes of names.
+var nameSeed = maphash.MakeSeed()
+
+// part returns the part of a name that a request comes for. One without requests counts from the
+// least served one that has some, so that a pause earns nothing.
+func (s *share) part(name string) *share {
+	if s.jobs == 0 {
+		s.parts = map[uint64]*share{}
 	}
-	here := map[string]float64{}
-	for _, j := range slices.Concat(e.running, e.queue) {
-		if n, known := e.served[j.Tenant]; known {
-			here[j.Tenant] = n
+	hash := maphash.String(nameSeed, name)
+	p := s.parts[hash]
+	if p == nil {
+		if len(s.parts) >= mostParts {
+			maps.DeleteFunc(s.parts, func(_ uint64, p *share) bool { return p.jobs == 0 })
+		}
+		p = &share{whole: s}
+		s.parts[hash] = p
+	}
+	if p.jobs == 0 && s.jobs > 0 {
+		least := math.Inf(1)
+		for _, other := range s.parts {
+			if other.jobs > 0 {
+				least = min(least, other.served)
+			}
+		}
+		p.served = max(p.served, least)
+	}
+	return p
+}
+
+// count notes that a request came or went, or got tokens. A share without requests forgets its parts.
+func (j *job) count(jobs, tokens int) {
+	for s := j.share; s != nil; s = s.whole {
+		s.jobs += jobs
+		s.served += float64(tokens)
+		if s.jobs == 0 {
+			s.parts = nil
 		}
 	}
-	e.served = here
 }
 
 // admit starts waiting requests while there is room for them.
 func (e *Engine) admit() {
-	e.forgetTenants()
-	for _, j := range e.queue {
-		e.register(j.Tenant)
-	}
 	for len(e.queue) > 0 && len(e.running) < e.o.Parallel {
 		slices.SortFunc(e.queue, e.order)
 		at := slices.IndexFunc(e.queue, func(j *job) bool { return !e.prefixes.comes(e, j) })
@@ -138,7 +156,7 @@ func (e *Engine) begin(j *job) error {
 	}
 	j.seq, j.start = seq, time.Now()
 	e.running = append(e.running, j)
-	e.charge(j, seq.Stats().Prompt-seq.Stats().Reused)
+	j.count(0, seq.Stats().Prompt-seq.Stats().Reused)
 	if len(j.text) == len(j.Prompt) {
 		e.stats.PromptTokens += int64(seq.Stats().Prompt)
 		e.stats.CachedTokens += int64(seq.Stats().Reused)

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -65,7 +66,8 @@ type Request struct {
 	Prompt []int32
 
 	Priority int       // higher ones start first
-	Tenant   string    // tenants share the machine evenly, and no prefixes with each other
+	Tenant   string    // tenants share their key's part of the machine evenly, and no prefixes with each other
+	Key      string    // keys share the machine evenly; empty: it is the tenant
 	Deadline time.Time // of the first token: of a tenant's requests the most urgent starts first, those without one last
 	Fresh    bool      // the whole prompt is computed, even where there is a prefix
 	Private  bool      // what it computes is kept in memory alone
@@ -110,9 +112,9 @@ type Engine struct {
 	working bool      // the goroutine runs
 	closed  bool
 	stats   Stats
-	served  map[string]float64 // tokens of each tenant that has requests
-	speeds  map[string]speed   // by drafter
-	idle    chan struct{}      // closed when nothing is left to do; nil while nobody waits for that
+	share   share            // of the keys
+	speeds  map[string]speed // by drafter
+	idle    chan struct{}    // closed when nothing is left to do; nil while nobody waits for that
 
 	// These change under mu, in the goroutine alone; but for Forget and Close, which drop prefixes.
 	running  []*job
@@ -139,6 +141,8 @@ type job struct {
 	began  time.Time           // when it was submitted
 	start  time.Time           // when it began to run; the last one that did is preempted first
 	number int64               // in the order of Submit
+
+	share *share // its tenant's
 
 	reported int // the last place of which Logits was told, with PromptLogits
 	paused   int // it waits until so many requests that ran have ended; see preempt
@@ -169,7 +173,7 @@ func New(target speculate.Target, o Options) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Engine{target: target, loop: loop, o: o, pace: 1, served: map[string]float64{}, speeds: map[string]speed{}}
+	e := &Engine{target: target, loop: loop, o: o, pace: 1, speeds: map[string]speed{}}
 	for _, p := range o.Pages {
 		e.pages = append(e.pages, p)
 	}
@@ -184,6 +188,7 @@ func New(target speculate.Target, o Options) (*Engine, error) {
 // Submit queues a request. When ctx ends, the request does, with ctx's error. Errors of Submit itself are ErrFull,
 // ErrClosed, and requests that can never run; Done is not called then.
 func (e *Engine) Submit(ctx context.Context, r Request) error {
+	r.Key = cmp.Or(r.Key, r.Tenant)
 	if r.Drafter != nil {
 		if err := e.try("engine: the drafter's pages", func() { r.pages = r.Drafter.Pages() }); err != nil {
 			return err
@@ -211,6 +216,8 @@ func (e *Engine) Submit(ctx context.Context, r Request) error {
 	e.stats.Submitted++
 	j := &job{Request: r, ctx: ctx, text: r.Prompt, began: now, number: e.stats.Submitted}
 	j.unwatch = context.AfterFunc(ctx, func() { e.cancelled(j) })
+	j.share = e.share.part(r.Key).part(r.Tenant)
+	j.count(1, 0)
 	e.queue = append(e.queue, j)
 	if !e.working {
 		e.working = true
@@ -379,7 +386,6 @@ func (e *Engine) choose() bool {
 			e.wake.Wait()
 		case e.closed || ready:
 			e.working = false
-			clear(e.served)
 			if e.idle != nil {
 				close(e.idle)
 				e.idle = nil
@@ -421,7 +427,7 @@ func (e *Engine) update(j *job) {
 	err := s.Err()
 	if fresh := s.Fresh(); len(fresh) > 0 {
 		j.text = s.Text()
-		e.charge(j, len(fresh))
+		j.count(0, len(fresh))
 		e.stats.Tokens += int64(len(fresh))
 		j.sum()
 		u := Update{Tokens: fresh, Budget: s.Budget(), Finish: s.Finish(), Stats: &j.whole}
@@ -469,6 +475,7 @@ func (e *Engine) fail(j *job, err error) {
 // end takes a request out of the engine, and keeps what it computed as a prefix.
 func (e *Engine) end(j *job, err error) {
 	j.unwatch()
+	j.count(-1, 0)
 	if j.seq != nil {
 		e.account(j)
 		e.ended++

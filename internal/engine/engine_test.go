@@ -71,12 +71,7 @@ func request(prompt, n int) engine.Request {
 // requests in the order in which they ended.
 func runInOrder(t *testing.T, e *engine.Engine, list []engine.Request, names []string) (order []string) {
 	t.Helper()
-	gate := request(3, 1)
-	closed := true
-	running := make(chan struct{})
-	var mu sync.Mutex
-	admitted := sync.OnceFunc(func() { close(running) })
-	gate.Hold = func() bool { admitted(); mu.Lock(); defer mu.Unlock(); return closed }
+	release := hold(t, e, engine.Request{})
 	var all sync.WaitGroup
 	submit := func(r engine.Request, done func(error)) {
 		all.Add(1)
@@ -85,8 +80,6 @@ func runInOrder(t *testing.T, e *engine.Engine, list []engine.Request, names []s
 			t.Fatal(err)
 		}
 	}
-	submit(gate, func(error) {})
-	<-running // before that, others could take the place
 	for i, r := range list {
 		submit(r, func(err error) {
 			if err != nil {
@@ -95,12 +88,25 @@ func runInOrder(t *testing.T, e *engine.Engine, list []engine.Request, names []s
 			order = append(order, names[i])
 		})
 	}
-	mu.Lock()
-	closed = false
-	mu.Unlock()
-	e.Wake()
+	release()
 	all.Wait()
 	return order
+}
+
+// hold submits a request of a tenant that keeps its place once it runs, which hold waits for, until it is released.
+func hold(t *testing.T, e *engine.Engine, of engine.Request) (release func()) {
+	t.Helper()
+	r := request(3, 1)
+	r.Tenant, r.Key = of.Tenant, of.Key
+	var released atomic.Bool
+	running := make(chan struct{})
+	runs := sync.OnceFunc(func() { close(running) })
+	r.Hold = func() bool { runs(); return !released.Load() }
+	if err := e.Submit(context.Background(), r); err != nil {
+		t.Fatal(err)
+	}
+	<-running // before that, others could take the place
+	return func() { released.Store(true); e.Wake() }
 }
 
 // Requests of a higher priority start first, then those of the tenant that was served least, then the first.

@@ -18,7 +18,7 @@ func TestPriorities(t *testing.T) {
 	priority := rapid.OneOf(rapid.Int(), rapid.IntRange(-3, 3), rapid.IntRange(math.MaxInt-3, math.MaxInt),
 		rapid.IntRange(math.MinInt, math.MinInt+3))
 	submitted := func(priority, steps int, number int64) *job {
-		return &job{Request: Request{Priority: priority}, number: number,
+		return &job{Request: Request{Priority: priority}, number: number, share: &share{whole: &share{}},
 			began: time.Now().Add(-time.Duration(steps)*ageing - ageing/2)}
 	}
 	e := &Engine{}
@@ -35,17 +35,34 @@ func TestPriorities(t *testing.T) {
 	})
 }
 
-// Where many tenants were served, a new one counts from the least served as ever.
-func TestNewTenantAmongMany(t *testing.T) {
-	e := &Engine{served: map[string]float64{}}
-	for i := range mostTenants + 1 {
-		e.served[fmt.Sprint(i)] = 100
+// What is remembered of tenants that are gone is bounded, whatever their names are, and ends with the last request. A
+// new one counts from the least served of those that are there.
+func TestGoneTenants(t *testing.T) {
+	e := &Engine{}
+	come := func(key, tenant string, tokens int) *job {
+		j := &job{share: e.share.part(key).part(tenant)}
+		j.count(1, tokens)
+		return j
 	}
-	e.running = []*job{{Request: Request{Tenant: "0"}}}
-	e.queue = []*job{{Request: Request{Tenant: "new"}}}
-	e.forgetTenants()
-	e.register("new")
-	if got := e.served["new"]; got != 100 || len(e.served) != 2 {
-		t.Errorf("the new one counts from %g, and %d tenants are known; want 100 and 2", got, len(e.served))
+	stays := []*job{come("stays", "a", 100), come("users", "a", 200)}
+	for i := range 2*mostParts + 10 {
+		come(fmt.Sprint(i), "", 0).count(-1, 0)
+		come("users", fmt.Sprint(i), 0).count(-1, 0)
+	}
+	if keys, users := len(e.share.parts), len(stays[1].share.whole.parts); keys > mostParts || users > mostParts {
+		t.Errorf("%d keys and %d users are remembered: want %d at most", keys, users, mostParts)
+	}
+	key, user := come("new", "", 0), come("users", "new", 0)
+	if key.share.whole.served != 100 || user.share.served != 200 {
+		t.Errorf("a new key counts from %g, a new user from %g", key.share.whole.served, user.share.served)
+	}
+	for _, j := range append(stays, key, user) {
+		j.count(-1, 0)
+		if j.share.whole.jobs == 0 && j.share.whole.parts != nil {
+			t.Error("a key without requests remembers its users")
+		}
+	}
+	if e.share.jobs != 0 || e.share.parts != nil {
+		t.Errorf("in the end %d requests are counted, and %d keys known", e.share.jobs, len(e.share.parts))
 	}
 }

@@ -73,6 +73,10 @@ type RequestOptions struct {
 	// Call is what it belongs to as one of several choices; nil: it is alone.
 	Call *engine.Call
 
+	// Key is what the request's tenant is a part of: keys share the machine evenly, and the tenants of a
+	// key its part; empty: the tenant is its own key.
+	Key string
+
 	// Paced computes a chunk only when the caller asks for it, so that several generations can be
 	// compared in turn. Otherwise the engine goes on while the caller is busy.
 	Paced bool

@@ -1,0 +1,132 @@
+package engine_test
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/grovellm/grove/internal/engine"
+	"github.com/grovellm/grove/internal/testing/cases"
+)
+
+// Keys share the machine evenly, however many tenants each has, and the tenants of a key share its part: requests that
+// are alike start in turns, as long as all have some.
+func TestKeysShareEvenly(t *testing.T) {
+	e := start(t, open(t), engine.Options{Parallel: 1})
+	cases.Check(t, 20, func(rt *rapid.T) {
+		const each = 12 // requests of a key
+		var list []engine.Request
+		var names []string
+		for key, tenants := range rapid.SliceOfN(rapid.SampledFrom([]int{1, 2, 3, each}), 2, 4).Draw(rt, "tenants of each key") {
+			for i := range each {
+				r := request(4, 3)
+				r.Fresh = true
+				r.Key = fmt.Sprint(key)
+				r.Tenant = fmt.Sprintf("%d/%d", key, i%tenants)
+				list = append(list, r)
+				names = append(names, r.Tenant)
+			}
+		}
+		left, got := map[string]int{}, map[string]int{}
+		shares := map[string][]string{} // names of parts, by that of what they share
+		count := func(tenant string, n int, counts map[string]int) {
+			key, _, _ := strings.Cut(tenant, "/")
+			counts[key] += n
+			counts[tenant] += n
+			for whole, part := range map[string]string{"": key, key: tenant} {
+				if !slices.Contains(shares[whole], part) {
+					shares[whole] = append(shares[whole], part)
+				}
+			}
+		}
+		for _, name := range names {
+			count(name, 1, left)
+		}
+		order := runInOrder(t, e, list, names)
+		for i, name := range order {
+			count(name, 1, got)
+			count(name, -1, left)
+			for _, parts := range shares {
+				for _, a := range parts {
+					for _, b := range parts {
+						if got[a] > got[b]+1 && left[b] > 0 {
+							rt.Fatalf("after %d, %q had %d turns and %q %d: %v", i+1, a, got[a], b, got[b], order)
+						}
+					}
+				}
+			}
+		}
+	})
+}
+
+// A pause earns nothing: who comes back to an engine that is never idle, after having got little before, takes turns
+// with who was there all the time, as one does who is new. Who got more before waits until the others have as much.
+func TestPauseEarnsNothing(t *testing.T) {
+	m := open(t)
+	for _, c := range []struct {
+		key, back string
+		before    int // tokens of "gone", which pauses then
+		want      string
+	}{
+		{"", "gone", 1, "takes turns"}, {"", "new", 1, "takes turns"}, {"", "gone", 500, "waits"},
+		{"key", "gone", 1, "takes turns"}, {"key", "new", 1, "takes turns"}, {"key", "gone", 500, "waits"},
+	} {
+		e := start(t, m, engine.Options{Parallel: 1})
+		of := func(tenant string, tokens int) engine.Request {
+			r := request(4, tokens)
+			r.Tenant, r.Key = tenant, c.key
+			r.Fresh = true
+			return r
+		}
+		stays := of("stays", 20)
+		ended := make(chan error, 9)
+		release := hold(t, e, stays)
+		for _, r := range []engine.Request{of("gone", c.before), stays, stays, stays, stays} {
+			r.Done = func(err error) { ended <- err }
+			if err := e.Submit(context.Background(), r); err != nil {
+				t.Fatal(err)
+			}
+		}
+		after := make(chan func(), 1)
+		go func() { after <- hold(t, e, stays) }() // so that the engine is never idle
+		for e.Stats().Waiting < 6 {
+			runtime.Gosched()
+		}
+		release()
+		for range cap(ended) - 4 {
+			if err := <-ended; err != nil {
+				t.Fatal(err)
+			}
+		}
+		release = <-after
+		var all sync.WaitGroup
+		var order []string
+		for range 4 {
+			for _, name := range []string{"stays", c.back} {
+				r := of(name, 20)
+				all.Add(1)
+				r.Done = func(error) { order = append(order, name); all.Done() }
+				if err := e.Submit(context.Background(), r); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		release()
+		all.Wait()
+		first := 0 // of the first four turns, those of who comes back
+		for _, name := range order[:4] {
+			if name == c.back {
+				first++
+			}
+		}
+		if c.want == "takes turns" && first != 2 || c.want == "waits" && first != 0 {
+			t.Errorf("key %q: %q with %d tokens before %s: %v", c.key, c.back, c.before, c.want, order)
+		}
+	}
+}
