@@ -58,10 +58,11 @@ type Options struct {
 
 	ChatTemplate string // a Jinja template for Chat, in place of the one in the model's files
 
-	// Generations share one engine. Parallel is how many it runs at the same time, 0: 64; Queue how many
-	// more may wait, 0: no limit. CacheMemory bounds the memory of keys and values in bytes, 0: no limit. What finished
-	// generations leave there, for later prompts that begin alike, is dropped first; without a limit it takes half of the
-	// machine's free memory at most, or 256 MiB if that is more.
+	// Generations share one engine. Parallel is how many it runs at the same time, 0: 64; Queue how many more may
+	// wait, 0: no limit; where one tenant has all places, others still get their share, until twice as many wait.
+	// CacheMemory bounds the memory of keys and values in bytes, 0: no limit. What finished generations leave there,
+	// for later prompts that begin alike, is dropped first; without a limit it takes half of the machine's free memory
+	// at most, or 256 MiB if that is more.
 	Parallel, Queue int
 	CacheMemory     int64
 

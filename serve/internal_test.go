@@ -287,6 +287,22 @@ func TestOrderHeaders(t *testing.T) {
 	}
 }
 
+// A key's first request starts after one of each other key, however many those have; where there are no others, its
+// next one starts after all of its own.
+func TestAhead(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		waiting := rapid.MapOf(rapid.StringN(1, 2, -1), rapid.IntRange(1, 1000)).Draw(rt, "waiting")
+		if n := ahead(waiting, ""); n != len(waiting) {
+			rt.Errorf("%d start before a key's first one", n)
+		}
+		own := rapid.IntRange(0, 1000).Draw(rt, "own")
+		waiting[""] = own
+		if n := ahead(waiting, ""); n < own || n > own+(own+1)*(len(waiting)-1) || len(waiting) == 1 && n != own {
+			rt.Errorf("%d start before a key's next one, of which %d wait", n, own)
+		}
+	})
+}
+
 // Retry-After is a whole number of 1 to 60 seconds, and about the time in which the requests that wait have started.
 func TestRetryAfter(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {

@@ -93,3 +93,29 @@ func TestUsersShareTheirKeysPart(t *testing.T) {
 		}
 	}
 }
+
+// Where one key has the whole queue, another is still let in, and may wait its turn.
+func TestQueueOfAnotherKey(t *testing.T) {
+	s, m, release := occupied(t, 2)
+	var all sync.WaitGroup
+	send := func(key string) (int, string) {
+		status, _, text := s.send("POST", "/v1/completions", `{"prompt":"x","max_tokens":5}`, "X-Api-Key", key)
+		return status, text
+	}
+	for i, key := range []string{"many", "many", "one"} {
+		all.Go(func() {
+			if status, text := send(key); status != 200 {
+				t.Errorf("%s: status %d: %s", key, status, text)
+			}
+		})
+		until(t, "the request waits", func() bool { return inside.EngineStats(m).Waiting == i+1 || t.Failed() })
+		if i == 0 {
+			continue
+		}
+		if status, text := send("many"); status != 429 {
+			t.Errorf("status %d: %s", status, text)
+		}
+	}
+	release()
+	all.Wait()
+}

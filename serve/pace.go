@@ -34,13 +34,22 @@ func (p *pace) known() bool {
 	return p.mean > 0
 }
 
-// late reports whether the requests that wait for a model take longer than this one may.
+// late reports whether the requests that start before this one take longer than it may.
 func (x *exchange) late(m *Model) bool {
 	s := inside.EngineStats(m)
-	if s.Waiting == 0 || !x.s.pace.known() {
+	before := ahead(s.Keys, x.tenant)
+	if before == 0 || !x.s.pace.known() {
 		return false
 	}
-	return time.Now().Add(x.s.pace.wait(s.Running, s.Waiting)).After(x.deadline())
+	return time.Now().Add(x.s.pace.wait(s.Running, before)).After(x.deadline())
+}
+
+// ahead estimates how many of the requests that wait start before one that comes: keys take turns.
+func ahead(waiting map[string]int, key string) (n int) {
+	for _, others := range waiting {
+		n += min(others, waiting[key]+1)
+	}
+	return n
 }
 
 // wait estimates how long it takes until requests that wait have started, of which as many run at a

@@ -23,7 +23,7 @@ import (
 // Options of an engine.
 type Options struct {
 	Parallel int // requests that run at the same time at most; 0: DefaultParallel
-	Queue    int // requests that may wait at most, beside as many as Parallel leaves free; 0: no limit
+	Queue    int // requests that may wait, beside as many as Parallel leaves free; 0: no limit. See Engine.full
 
 	// CacheMemory bounds the memory of keys and values, the drafters' included, in bytes; 0: none. Prefixes are what
 	// requests that ended leave there for prompts that begin alike. They are dropped first, and without a limit take
@@ -232,10 +232,31 @@ func (e *Engine) refuse(r *Request) error {
 	switch {
 	case e.closed:
 		return ErrClosed
-	case e.o.Queue > 0 && (r.Call == nil || !r.Call.queued) && len(e.queue)+len(e.running)-e.o.Parallel >= e.o.Queue:
+	case e.o.Queue > 0 && (r.Call == nil || !r.Call.queued) && e.full(r.Key):
 		return ErrFull
 	}
 	return nil
+}
+
+// full reports whether a request of a key finds no place in the queue. Keys that wait share its places: where others
+// have them all, twice as many may wait in all, so that the key has its share yet.
+func (e *Engine) full(key string) bool {
+	waiting := len(e.queue) + len(e.running) - e.o.Parallel
+	if waiting < e.o.Queue {
+		return false
+	}
+	keys := e.waiting()
+	keys[key]++
+	return waiting >= 2*e.o.Queue || keys[key] > max(1, e.o.Queue/len(keys))
+}
+
+// waiting is how many requests of each key wait.
+func (e *Engine) waiting() map[string]int {
+	keys := map[string]int{}
+	for _, j := range e.queue {
+		keys[j.Key]++
+	}
+	return keys
 }
 
 // cancelled takes a request out of the queue when its context has ended. One that runs is the
@@ -576,6 +597,7 @@ func (e *Engine) Stats() Stats {
 	defer e.mu.Unlock()
 	s := e.stats
 	s.Running, s.Waiting = len(e.running), len(e.queue)
+	s.Keys = e.waiting()
 	s.CacheBytes = e.inUse()
 	s.PrefixBytes = e.prefixes.bytes
 	s.CacheLimit = e.o.CacheMemory

@@ -3,6 +3,7 @@ package engine_test
 import (
 	"context"
 	"fmt"
+	"maps"
 	"runtime"
 	"slices"
 	"strings"
@@ -129,4 +130,63 @@ func TestPauseEarnsNothing(t *testing.T) {
 			t.Errorf("key %q: %q with %d tokens before %s: %v", c.key, c.back, c.before, c.want, order)
 		}
 	}
+}
+
+// One key fills the queue, with as many tenants as it likes; others have their shares yet, until twice as many wait.
+func TestQueueIsShared(t *testing.T) {
+	m := open(t)
+	cases.Check(t, 20, func(rt *rapid.T) {
+		o := engine.Options{Parallel: 1, Queue: rapid.IntRange(1, 6).Draw(rt, "queue")}
+		e := start(t, m, o)
+		defer e.Close()
+		var all sync.WaitGroup
+		defer all.Wait()
+		ctx, cancel := context.WithCancel(context.Background())
+		defer cancel()
+		total, waiting := -1, map[string]int{} // the first one runs
+		submit := func(key string, tenant int) (refused bool) {
+			r := request(4, 5)
+			r.Key, r.Tenant = key, fmt.Sprint(key, "/", tenant)
+			r.Hold = func() bool { return true }
+			r.Done = func(error) { all.Done() }
+			all.Add(1)
+			err := e.Submit(ctx, r)
+			if err != nil {
+				all.Done()
+				return true
+			}
+			total++
+			for e.Stats().Running == 0 {
+				runtime.Gosched()
+			}
+			return false
+		}
+		submit("first", 0)
+		for i := range o.Queue {
+			if submit("many", i) {
+				rt.Fatalf("place %d of %d is refused", i, o.Queue)
+			}
+			waiting["many"]++
+		}
+		if !submit("many", o.Queue) {
+			rt.Fatalf("a key has more than the %d places", o.Queue)
+		}
+		for i, key := range rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b", "c", "many"}), 1, 20).Draw(rt, "keys") {
+			keys := len(waiting)
+			if waiting[key] == 0 {
+				keys++
+			}
+			want := total == 2*o.Queue || waiting[key] > 0 && (waiting[key]+1)*keys > o.Queue
+			refused := submit(key, i)
+			if refused != want {
+				rt.Fatalf("%q, of which %d wait: refused %v, want %v; waiting %v", key, waiting[key], refused, want, waiting)
+			}
+			if !refused {
+				waiting[key]++
+			}
+		}
+		if s := e.Stats(); s.Waiting != total || !maps.Equal(s.Keys, waiting) {
+			rt.Fatalf("%d wait, %v, want %d, %v", s.Waiting, s.Keys, total, waiting)
+		}
+	})
 }

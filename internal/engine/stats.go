@@ -17,7 +17,8 @@ var (
 
 // Stats say what an engine is doing and what it did.
 type Stats struct {
-	Running, Waiting int // requests
+	Running, Waiting int            // requests
+	Keys             map[string]int // of those that wait, how many each key has
 
 	Submitted int64 // requests ever
 	Finished  int64 // requests that ended by themselves
