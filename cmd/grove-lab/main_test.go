@@ -16,9 +16,9 @@ import (
 
 	"github.com/grovellm/grove/internal/command"
 	"github.com/grovellm/grove/internal/kernels/cpu"
+	"github.com/grovellm/grove/internal/lab/sibling"
 	"github.com/grovellm/grove/internal/model/synth"
 	"github.com/grovellm/grove/internal/testing/pages"
-	"github.com/grovellm/grove/internal/train/eagle"
 )
 
 // runLab runs grove-lab in this process.
@@ -146,7 +146,7 @@ func TestCheck(t *testing.T) {
 // Flags change what they name in the recipe of the family with a larger vocabulary, and nothing else.
 func TestTrainSiblingRecipe(t *testing.T) {
 	two, three := 2, 3
-	want := eagle.NewSiblingRecipe()
+	want := sibling.NewRecipe()
 	want.Head.Steps = 2
 	want.Head.Short.Files = 3
 	want.Head.Long.Files = 0

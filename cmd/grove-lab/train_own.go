@@ -7,9 +7,9 @@ import (
 	"fmt"
 
 	"github.com/grovellm/grove/internal/command"
+	"github.com/grovellm/grove/internal/lab/sibling"
 	"github.com/grovellm/grove/internal/train"
 	"github.com/grovellm/grove/internal/train/bpe"
-	"github.com/grovellm/grove/internal/train/eagle"
 )
 
 type trainOwnCmd struct {
@@ -77,7 +77,7 @@ type trainSiblingCmd struct {
 }
 
 func (c *trainSiblingCmd) Help() string {
-	r := eagle.NewSiblingRecipe()
+	r := sibling.NewRecipe()
 	return fmt.Sprintf(`Trains a vocabulary of %d tokens, a target, an EAGLE head and its router, by shorter forms of the usual recipes (%d,
 %d and %d steps), to study what an output head costs and what shortlists save. It needs a folder for itself. An
 interrupted command continues when it is given again.
@@ -88,8 +88,8 @@ Examples:
 		r.Target.Shape.Vocab, r.Target.Steps, r.Head.Steps, r.Router.Steps)
 }
 
-func (c *trainSiblingCmd) recipe() eagle.SiblingRecipe {
-	r := eagle.NewSiblingRecipe()
+func (c *trainSiblingCmd) recipe() sibling.Recipe {
+	r := sibling.NewRecipe()
 	train.SetFlags(&r, c)
 	if c.Files != nil {
 		r.SetText(*c.Files, *c.Files/5)
@@ -98,5 +98,5 @@ func (c *trainSiblingCmd) recipe() eagle.SiblingRecipe {
 }
 
 func (c *trainSiblingCmd) Run(p *command.Program) error {
-	return c.RunStage(p, func(ctx context.Context, j train.Job) error { return eagle.Sibling(ctx, j, c.recipe()) })
+	return c.RunStage(p, func(ctx context.Context, j train.Job) error { return sibling.Train(ctx, j, c.recipe()) })
 }

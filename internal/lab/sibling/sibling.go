@@ -1,4 +1,5 @@
-package eagle
+// Package sibling trains a family of models with a larger vocabulary than the shipped one, to study output heads.
+package sibling
 
 import (
 	"context"
@@ -6,21 +7,22 @@ import (
 	"path/filepath"
 
 	"github.com/grovellm/grove/internal/train"
+	"github.com/grovellm/grove/internal/train/eagle"
 )
 
-// SiblingRecipe is a family with a larger vocabulary, made by the recipes of the shipped one: to
+// Recipe is a family with a larger vocabulary, made by the recipes of the shipped one: to
 // see what a drafter's output head costs where it is a larger part, and what shortlists of it save.
-type SiblingRecipe struct {
+type Recipe struct {
 	Target train.Recipe
-	Head   Recipe
-	Router RouterRecipe
+	Head   eagle.Recipe
+	Router eagle.RouterRecipe
 }
 
-// NewSiblingRecipe is a family of twice the vocabulary. It is made to be compared with itself, so
+// NewRecipe is a family of twice the vocabulary. It is made to be compared with itself, so
 // it takes shorter courses, and less text of the target's, than the shipped one: about half an hour
 // on four cores.
-func NewSiblingRecipe() SiblingRecipe {
-	r := SiblingRecipe{Target: train.TargetRecipe(), Head: NewRecipe(3), Router: NewRouterRecipe()}
+func NewRecipe() Recipe {
+	r := Recipe{Target: train.TargetRecipe(), Head: eagle.NewRecipe(3), Router: eagle.NewRouterRecipe()}
 	r.Target.Shape.Vocab *= 2
 	r.SetText(5, 1)
 	r.Target.Steps = 500
@@ -31,15 +33,15 @@ func NewSiblingRecipe() SiblingRecipe {
 
 // SetText makes the target write so many files of texts, of one length and of twice that, for head
 // and router.
-func (r *SiblingRecipe) SetText(short, long int) {
+func (r *Recipe) SetText(short, long int) {
 	for _, t := range []*train.HeadText{&r.Head.HeadText, &r.Router.HeadText} {
 		t.Short.Files, t.Long.Files = short, long
 	}
 }
 
-// Sibling makes the family in the job's folder: vocabulary, target, the EAGLE head in DIR/eagle and
+// Train makes the family in the job's folder: vocabulary, target, the EAGLE head in DIR/eagle and
 // its router in DIR/router.
-func Sibling(ctx context.Context, j train.Job, r SiblingRecipe) error {
+func Train(ctx context.Context, j train.Job, r Recipe) error {
 	target := r.Target.Shape.Config()
 	if err := errors.Join(r.Head.Check(&target), r.Router.Prepare(&j)); err != nil {
 		return err
