@@ -35,6 +35,7 @@ import (
 	"github.com/grovellm/grove/internal/train/eagle"
 	"github.com/grovellm/grove/internal/train/falcon"
 	"github.com/grovellm/grove/internal/train/jet"
+	"github.com/grovellm/grove/internal/train/mtp"
 	"github.com/grovellm/grove/internal/train/specblock"
 	"github.com/grovellm/grove/internal/train/traintest"
 	"github.com/grovellm/grove/sample"
@@ -122,7 +123,7 @@ func TestHeadsForAnyTarget(t *testing.T) {
 			r.Places = 6
 			r.TestSteps = 2
 			r.Later = 3
-			return j.TrainHead(context.Background(), "mtp", &r)
+			return j.TrainHead(context.Background(), "mtp", &mtp.Recipe{Recipe: r})
 		}, opens(mtphead.Open)},
 		{"specblock", func(j train.Job) error {
 			r := specblock.NewRecipe().For(j.Target)

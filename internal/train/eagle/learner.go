@@ -7,7 +7,7 @@ import (
 
 	"github.com/grovellm/grove/internal/autograd"
 	"github.com/grovellm/grove/internal/drafters/eagle"
-	"github.com/grovellm/grove/internal/drafters/mtp"
+	"github.com/grovellm/grove/internal/heads/headfile"
 	"github.com/grovellm/grove/internal/nn"
 	"github.com/grovellm/grove/internal/train"
 )
@@ -21,6 +21,12 @@ type learner struct {
 
 // Open makes the head as the recipe has it, and the texts that are not there yet.
 func (r *Recipe) Open(ctx context.Context, j *train.Job, text *train.Corpus) (train.HeadTrainer, error) {
+	return r.OpenAs(ctx, j, text, func(c eagle.Config) headfile.Shape { return &c })
+}
+
+// OpenAs is Open of a head whose files are those of another kind's shape.
+func (r *Recipe) OpenAs(ctx context.Context, j *train.Job, text *train.Corpus,
+	as func(eagle.Config) headfile.Shape) (train.HeadTrainer, error) {
 	l := &learner{r: r}
 	var warm func() error
 	switch {
@@ -41,10 +47,7 @@ func (r *Recipe) Open(ctx context.Context, j *train.Job, text *train.Corpus) (tr
 			return m, err
 		}
 		m.Over = &l.head.OverTarget
-		m.Shape = l.head.Config()
-		if r.Version == eagle.Native {
-			m.Shape = mtp.As(*l.head.Config())
-		}
+		m.Shape = as(*l.head.Config())
 		m.Output = &l.head.net.Head
 		return m, nil
 	}, warm)

@@ -4,13 +4,23 @@
 package mtp
 
 import (
+	"context"
 	"fmt"
 
 	head "github.com/grovellm/grove/internal/drafters/eagle"
+	layer "github.com/grovellm/grove/internal/drafters/mtp"
 	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/internal/train"
 	"github.com/grovellm/grove/internal/train/eagle"
 )
+
+// Recipe is an EAGLE head's whose files are those of a layer for multi-token prediction.
+type Recipe struct{ eagle.Recipe }
+
+// Open makes the head as the recipe has it, and the texts that are not there yet.
+func (r *Recipe) Open(ctx context.Context, j *train.Job, text *train.Corpus) (train.HeadTrainer, error) {
+	return r.OpenAs(ctx, j, text, layer.As)
+}
 
 // Flags vary the usual recipe: what is not given is its.
 type Flags struct {
@@ -79,7 +89,7 @@ func (f *Flags) Recipe(target *model.Model) (train.HeadRecipe, error) {
 	train.SetFlags(&r, f)
 	f.SetCourse(&r.Course)
 	train.SetFrom(&r.From, f.From)
-	return &r, nil
+	return &Recipe{r}, nil
 }
 
 // Folder is the folder below --dir.

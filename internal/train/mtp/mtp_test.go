@@ -35,7 +35,7 @@ func tiny(steps int) eagle.Recipe {
 func TestTrain(t *testing.T) {
 	j, r := traintest.JobWithTarget(t), tiny(30)
 	watched, first, last := traintest.Watched(j, traintest.WhereMeasured)
-	if err := watched.TrainHead(context.Background(), "mtp", &r); err != nil {
+	if err := watched.TrainHead(context.Background(), "mtp", &Recipe{r}); err != nil {
 		t.Fatal(err)
 	}
 	if last.Step != r.Steps || last.Validation["held"] > 0.9*first.Validation["held"] || last.Figures["held chain"] <= 1 {
@@ -43,7 +43,7 @@ func TestTrain(t *testing.T) {
 	}
 	traintest.Interrupted(t, j, "mtp", []int{13}, traintest.WholeFile, []string{"hf/model.safetensors"},
 		func(ctx context.Context, j train.Job, name string) error {
-			return j.TrainHead(ctx, name, &r)
+			return j.TrainHead(ctx, name, &Recipe{r})
 		})
 	for _, file := range []string{"model-f32.gguf", "model-q8_0.gguf", "hf"} {
 		h := traintest.Opened(t, &j, "mtp", file, j.Target, layer.Open)
@@ -75,7 +75,7 @@ func TestFlags(t *testing.T) {
 		want := newRecipe()
 		c.change(&want)
 		got, err := c.cmd.Recipe(m)
-		if err != nil || !reflect.DeepEqual(got, train.HeadRecipe(&want)) {
+		if err != nil || !reflect.DeepEqual(got, train.HeadRecipe(&Recipe{want})) {
 			t.Errorf("%+v\nmakes the recipe\n%+v\nwant\n%+v", c.cmd, got, want)
 		}
 		if err := got.Prepare(traintest.Over(m.Config)); err != nil {
