@@ -63,10 +63,14 @@ func (x *exchange) answer(c *call, makeForm func(*answering) form) error {
 	}
 	ctx, end := x.limit()
 	parts := c.generate(ctx)
+	for i := range c.prompts {
+		x.figure.prompt += len(c.prompts[i].tokens)
+	}
 	defer func() { // the generations have ended when the exchange does
 		end(nil)
 		for range parts {
 		}
+		x.figure.tokens = int(c.whole.Tokens.Load())
 	}()
 	a := &answering{exchange: x, ctx: ctx, call: c, choices: make([]choice, c.n*len(c.prompts))}
 	for i := range a.choices {
@@ -211,10 +215,8 @@ func (a *answering) take(p *part) (text string, list []logprob, err error) {
 func (a *answering) finished(index int, r *grove.Result) {
 	f := &a.figure
 	if index%a.call.n == 0 {
-		f.prompt += r.Stats.Prompt
 		f.cached += r.Stats.Reused
 	}
-	f.tokens += r.Stats.Tokens
 	f.finish = string(r.Finish)
 	a.s.metrics.finished(a.model, r)
 	s := inside.Stats(r)

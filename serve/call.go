@@ -34,7 +34,7 @@ type call struct {
 	echo bool // begin with the prompt
 	none bool // generate nothing: the prompt's log-probabilities are wanted
 
-	queued engine.Call // of all choices
+	whole engine.Call // all choices
 
 	stream, usage bool // send pieces as they come; send the usage at the end
 	rounds        bool // send the rounds' trees with the pieces

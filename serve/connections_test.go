@@ -271,6 +271,11 @@ func TestSlowClient(t *testing.T) {
 		}
 	}
 	until(t, "the end of the slow client", func() bool { return strings.Contains(s.log.String(), "i/o timeout") })
+	for line := range strings.Lines(s.log.String()) {
+		if strings.Contains(line, "i/o timeout") && (figureIn(line, "status") != 499 || figureIn(line, "tokens") < 1) {
+			t.Error(line)
+		}
+	}
 	cancel()
 	if err := <-ended; err != nil {
 		t.Error(err)

@@ -2,7 +2,6 @@ package serve
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"net/http"
 	"time"
@@ -13,7 +12,7 @@ type Ended struct {
 	Request  *http.Request // its headers name the trace that it belongs to
 	ID       string        // that of the log
 	Endpoint string        // the path's pattern, such as /v1/models/{id...}; "other" where there is none
-	Status   int           // of HTTP; 499 where the client went away first
+	Status   int           // of HTTP; of what ended the answer, if it had begun; 499: the client went away first
 	Model    string        // empty: none was used
 	Tenant   string        // of the key; empty: none
 	Began    time.Time
@@ -28,7 +27,7 @@ type Ended struct {
 // end counts the request, writes its line of the log and tells who wants to know.
 func (x *exchange) end(endpoint string) {
 	f := &x.figure
-	e := &Ended{Request: x.r, ID: x.id, Endpoint: endpoint, Status: x.status, Model: x.model,
+	e := &Ended{Request: x.r, ID: x.id, Endpoint: endpoint, Status: x.outcome(), Model: x.model,
 		Tenant: x.tenant, Began: x.began, First: f.first, Took: time.Since(x.began), Err: x.err,
 		Prompt: f.prompt, Cached: f.cached, Tokens: f.tokens, Finish: f.finish}
 	x.s.metrics.request(endpoint, e.Status, e.Took)
@@ -45,6 +44,14 @@ func (x *exchange) end(endpoint string) {
 	x.s.o.Log.Log(context.WithoutCancel(x.r.Context()), level, "request", append(line, "took_ms", ms(e.Took))...)
 }
 
+// outcome is the status that says how the request went. Another may have been sent before.
+func (x *exchange) outcome() int {
+	if x.err != nil {
+		return x.errorOf(x.err).Status
+	}
+	return x.status
+}
+
 // line is what the log says.
 func (e *Ended) line() []any {
 	line := []any{"id", e.ID, "client", e.Request.RemoteAddr, "endpoint", e.Endpoint, "status", e.Status}
@@ -55,13 +62,18 @@ func (e *Ended) line() []any {
 		line = append(line, "model", e.Model)
 	}
 	if e.Prompt > 0 {
-		line = append(line, "prompt", e.Prompt, "cached", e.Cached, "tokens", e.Tokens, "ttft_ms", ms(e.First),
-			"finish", e.Finish)
+		line = append(line, "prompt", e.Prompt, "cached", e.Cached, "tokens", e.Tokens)
+	}
+	if e.First > 0 {
+		line = append(line, "ttft_ms", ms(e.First))
+	}
+	if e.Finish != "" {
+		line = append(line, "finish", e.Finish)
 	}
 	if e.Tenant != "" {
 		line = append(line, "tenant", e.Tenant)
 	}
-	if e.Err != nil && !errors.Is(e.Err, context.Canceled) {
+	if e.Err != nil {
 		line = append(line, "error", e.Err.Error())
 	}
 	return line

@@ -50,7 +50,7 @@ var (
 		"the queue is full: try again later")
 	errLate = newError(http.StatusTooManyRequests, "rate_limit_error", "queue_full",
 		"the requests that wait take longer than this one may: try again later")
-	errGone = newError(statusGone, "server_error", "client_gone", "the client closed the connection")
+	errGone = newError(statusGone, "server_error", "client_gone", "the client went away")
 )
 
 // statusGone is the status, in logs and metrics alone, of a request whose client went away.

@@ -7,6 +7,7 @@ import (
 	"crypto/subtle"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"regexp"
@@ -35,7 +36,7 @@ type exchange struct {
 
 	body   []byte
 	figure figures
-	err    error // why it failed
+	err    error // why it failed, perhaps midway
 }
 
 // figures are what the log says of a generation.
@@ -60,7 +61,8 @@ func (x *exchange) Write(b []byte) (int, error) {
 		x.status = http.StatusOK
 	}
 	_ = x.control.SetWriteDeadline(time.Now().Add(x.s.o.Write))
-	return x.ResponseWriter.Write(b)
+	n, err := x.ResponseWriter.Write(b)
+	return n, unsent(err)
 }
 
 // flush sends what was written on its way. Until the next write there is no deadline: HTTP/2 would
@@ -68,7 +70,15 @@ func (x *exchange) Write(b []byte) (int, error) {
 func (x *exchange) flush() error {
 	err := x.control.Flush()
 	_ = x.control.SetWriteDeadline(time.Time{})
-	return err
+	return unsent(err)
+}
+
+// unsent is the error of a write: the client does not read.
+func unsent(err error) error {
+	if err == nil || errors.Is(err, errors.ErrUnsupported) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", errGone, err)
 }
 
 // ServeHTTP answers one request.
@@ -227,10 +237,7 @@ func (x *exchange) fail(err error) {
 	e := x.errorOf(err)
 	x.err = err
 	switch {
-	case x.status != 0:
-		return
-	case e == errGone:
-		x.status = e.Status
+	case x.status != 0 || e == errGone:
 		return
 	case e.Status == http.StatusTooManyRequests || e.Status == http.StatusServiceUnavailable:
 		x.Header().Set("Retry-After", x.retryAfter(e))

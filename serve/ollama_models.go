@@ -261,11 +261,13 @@ func (s *Server) pull(x *exchange, name string, stream bool) error {
 	mu.Lock()
 	defer mu.Unlock()
 	switch {
-	case err != nil && x.status == 0:
-		return newError(http.StatusBadGateway, "server_error", "pull_failed", "%v", err)
+	case err != nil && ctx.Err() != nil:
+		return context.Cause(ctx)
 	case err != nil:
-		line(pulled{Error: err.Error()})
-		return nil
+		if x.status != 0 {
+			line(pulled{Error: err.Error()})
+		}
+		return newError(http.StatusBadGateway, "server_error", "pull_failed", "%v", err)
 	case !stream:
 		return x.writeJSON(http.StatusOK, pulled{Status: "success"})
 	}

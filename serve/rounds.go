@@ -70,7 +70,7 @@ func (c *call) start(ctx context.Context, i int) (g *generation, stop func()) {
 	}
 	more := inside.RequestOptionsOf(&r)
 	more.Paced, more.FreshPrompt = c.race, c.race
-	more.Call = &c.queued
+	more.Call = &c.whole
 	if c.rounds {
 		more.OnRound = func(q inside.Round) { g.verified = c.verified(&q, &g.stats) }
 	}

@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/grovellm/grove/draft"
@@ -86,7 +87,11 @@ type Request struct {
 }
 
 // Call is what several requests belong to. Once one of them is queued all are, even where the queue is full.
-type Call struct{ queued bool }
+type Call struct {
+	Tokens atomic.Int64 // emitted so far
+
+	queued bool
+}
 
 // Update is what a step brought to a request. It lasts for the call.
 type Update struct {
@@ -449,7 +454,7 @@ func (e *Engine) update(j *job) {
 	if fresh := s.Fresh(); len(fresh) > 0 {
 		j.text = s.Text()
 		j.count(0, len(fresh))
-		e.stats.Tokens += int64(len(fresh))
+		e.count(j.Call, int64(len(fresh)))
 		j.sum()
 		u := Update{Tokens: fresh, Budget: s.Budget(), Finish: s.Finish(), Stats: &j.whole}
 		if err != nil {
@@ -467,6 +472,14 @@ func (e *Engine) update(j *job) {
 		e.stats.Finished++
 		e.end(j, nil)
 	}
+}
+
+// count counts tokens that were emitted.
+func (e *Engine) count(c *Call, n int64) {
+	if c != nil {
+		c.Tokens.Add(n)
+	}
+	e.stats.Tokens += n
 }
 
 // sum adds up what the request's sequences cost, as if there had been one.

@@ -70,8 +70,10 @@ func attributes(e *serve.Ended) []attribute.KeyValue {
 	if e.Prompt > 0 {
 		list = append(list, attribute.Int("gen_ai.usage.input_tokens", e.Prompt),
 			attribute.Int("gen_ai.usage.output_tokens", e.Tokens),
-			attribute.Int("gen_ai.usage.cache_read.input_tokens", e.Cached),
-			attribute.StringSlice("gen_ai.response.finish_reasons", []string{e.Finish}))
+			attribute.Int("gen_ai.usage.cache_read.input_tokens", e.Cached))
+	}
+	if e.Finish != "" {
+		list = append(list, attribute.StringSlice("gen_ai.response.finish_reasons", []string{e.Finish}))
 	}
 	return list
 }
