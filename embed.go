@@ -51,7 +51,7 @@ func (m *Model) Embed(ctx context.Context, tokens []int32, o EmbedOptions) ([]fl
 		})
 		var panicked *par.Panicked
 		if errors.As(err, &panicked) { // its memory may be in any state
-			speculate.LogError(err)
+			speculate.LogError("", err)
 			pass = m.m.NewPass()
 		}
 		if err != nil {

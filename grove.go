@@ -151,7 +151,7 @@ func open(o Options, file registry.Head, target func(model.Options) (*model.Mode
 	if err != nil {
 		return nil, err
 	}
-	e := engine.Options{Parallel: o.Parallel, Queue: o.Queue, CacheMemory: o.CacheMemory}
+	e := engine.Options{Parallel: o.Parallel, Queue: o.Queue, CacheMemory: o.CacheMemory, Name: o.more.Name}
 	if err := o.setStore(&e, file, m); err != nil {
 		return nil, errors.Join(err, m.Close())
 	}

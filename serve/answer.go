@@ -191,7 +191,7 @@ func (a *answering) take(p *part) (text string, list []logprob, err error) {
 	}
 	c, chunk := &a.choices[p.index], &p.chunk
 	now := time.Now()
-	if n := len(chunk.Tokens); n > 0 {
+	if n := len(chunk.Tokens); n > 0 && !a.call.none {
 		if a.figure.first == 0 {
 			a.figure.first = now.Sub(a.began)
 			a.s.metrics.first.WithLabelValues(a.model).Observe(a.figure.first.Seconds())

@@ -189,7 +189,7 @@ func (c *call) predict(named bool) error {
 
 // readOnly lets the model read the prompt, and generate nothing that is shown.
 func (c *call) readOnly() {
-	c.none = true
+	c.none, c.whole.Unseen = true, true
 	c.request.Drafter = registry.Plain
 }
 

@@ -109,7 +109,7 @@ func TestLogOfEnds(t *testing.T) {
 	}
 }
 
-// failing is a drafter that fails in its second round.
+// failing is a drafter that fails after some rounds.
 type failing struct{ draft.Base }
 
 type failingState struct{ rounds int }
@@ -121,20 +121,25 @@ func (failing) Commit([]draft.Rows) error                { return nil }
 func (failing) Propose(_ context.Context, requests []draft.Request) ([]draft.Proposal, error) {
 	for _, r := range requests {
 		s := r.State.(*failingState)
-		if s.rounds++; s.rounds > 1 {
+		s.rounds++
+		if s.rounds > 30 {
 			return nil, errors.New("it fails")
 		}
 	}
 	return make([]draft.Proposal, len(requests)), nil
 }
 
-// A stream that the server's fault ends is one in the log and the metrics, and is not for its client's eyes alone.
-func TestLogOfFailedStream(t *testing.T) {
+func init() {
 	draft.Register(draft.Family{Name: "zz-failing", Help: "fails",
 		New: func(string, draft.Target) (draft.Drafter, error) { return failing{}, nil }})
+}
+
+// The fault of the server that ends a stream is in the log and in the status there.
+func TestLogOfFailedStream(t *testing.T) {
 	s := start(t, tiny(t, "tiny-qwen3", 1<<12), serve.Options{})
 	for path, fields := range endlessOf {
-		body := with(fields, "ignore_eos", true, "stream", true, "drafter", "zz-failing", "max_tokens", 1000, "n", 1)
+		body := with(fields, "ignore_eos", true, "stream", true, "drafter", "zz-failing", "temperature", 0,
+			"max_tokens", 1000, "n", 1)
 		before := s.log.String()
 		status, _, text := s.send("POST", path, jsonOf(body))
 		var line string
@@ -172,6 +177,7 @@ func TestLogOfUsage(t *testing.T) {
 	for _, fields := range []map[string]any{
 		{"prompt": []any{"x", "y z"}, "n": 3, "max_tokens": 7, "ignore_eos": true},
 		{"prompt": "x", "max_tokens": 20, "stop": []any{"e", " "}},
+		{"prompt": "x", "max_tokens": 0, "echo": true},
 	} {
 		s := start(t, nil, serve.Options{})
 		a := s.post("/v1/completions", with(fields, "drafter", "lookup"))

@@ -199,7 +199,11 @@ func (m *metrics) Collect(to chan<- prometheus.Metric) {
 func collect(to chan<- prometheus.Metric, m *Model) {
 	s := inside.EngineStats(m)
 	for _, f := range engineFigures {
-		to <- prometheus.MustNewConstMetric(f.desc, f.kind, f.value(&s), m.Name)
+		value := f.value(&s)
+		if f.kind == prometheus.CounterValue {
+			value -= f.value(&m.before)
+		}
+		to <- prometheus.MustNewConstMetric(f.desc, f.kind, value, m.Name)
 	}
 	for _, d := range byDrafter(s.Drafters, m.Drafter) {
 		for _, f := range drafterFigures {

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/grovellm/grove/internal/inside"
 )
 
 // Source is a model that the server loads when a request names it.
@@ -262,6 +264,7 @@ type modelState struct {
 // SetModel makes the server ready with a model that is loaded. It must stay open until Serve has
 // returned.
 func (s *Server) SetModel(m *Model) {
+	m.before = inside.EngineStats(m)
 	s.models.set([]*entry{{Source: Source{Name: m.Name}, model: m, fixed: true}})
 }
 

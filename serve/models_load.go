@@ -7,6 +7,8 @@ import (
 	"runtime/debug"
 	"slices"
 	"time"
+
+	"github.com/grovellm/grove/internal/inside"
 )
 
 // busyError says that models that answer requests take the memory.
@@ -43,7 +45,8 @@ func (p *models) load(e *entry) error {
 		} else {
 			p.o.Log.Info("loaded", "model", e.Name, "drafter", m.Drafter, "context", m.Context(),
 				"took_ms", ms(time.Since(began)))
-			m.Name, e.model = e.Name, m
+			m.Name, m.before = e.Name, inside.EngineStats(m)
+			e.model = m
 			e.loads++
 		}
 		close(l.done)

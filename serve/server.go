@@ -33,6 +33,7 @@ import (
 	"time"
 
 	"github.com/grovellm/grove"
+	"github.com/grovellm/grove/internal/engine"
 )
 
 // Model is a model that is served.
@@ -41,6 +42,7 @@ type Model struct {
 	Name    string // what clients call it
 	Drafter string // of requests that name none; empty: plain decoding
 
+	before  engine.Stats // from before the server had it
 	listing sync.Once
 	ready   []string // drafters that can run
 }

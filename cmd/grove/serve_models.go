@@ -178,6 +178,7 @@ func (cmd *serveCmd) foldersOf(model string) command.OpenFlags {
 // load opens a model, and refuses a drafter that cannot run before a request does.
 func (cmd *serveCmd) load(p *command.Program, m catalog.Model, open command.OpenFlags,
 	o grove.Options) (*serve.Model, error) {
+	open.Name = m.Name
 	open.DraftModel, open.Head = m.Draft, m.Heads
 	drafter := cmd.Drafter
 	if drafter == "auto" {

@@ -282,3 +282,57 @@ func TestServePull(t *testing.T) {
 		}
 	}
 }
+
+// The figures of a fresh server are those of requests alone, not of its own trials; and what cannot be kept in files is
+// logged with the model's name.
+func TestServeFigures(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("a folder in use cannot be removed there")
+	}
+	dir := filepath.Join(t.TempDir(), "cache")
+	p := startServe(t, "-m", tiny(t), "--alias", "its-name", "--port", "0", "--threads", "1", "--cache-dir", dir,
+		"--drafter", "lookup")
+	figures := func() string {
+		a, err := http.Get(p.url + "/metrics")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer a.Body.Close()
+		text, err := io.ReadAll(a.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	want := func(finished, generated, prompt int) {
+		all := figures()
+		for name, n := range map[string]int{"generations_finished": finished, "generated_tokens": generated,
+			"prompt_tokens": prompt} {
+			if line := fmt.Sprintf("\ngrove_%s_total{model=\"its-name\"} %d\n", name, n); !strings.Contains(all, line) {
+				t.Errorf("no %q in the metrics", line)
+			}
+		}
+	}
+	want(0, 0, 0)
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	const read = 300
+	body := `{"prompt":[` + strings.Repeat("1,", read-1) + `2],"max_tokens":0,"echo":true}`
+	if a, err := http.Post(p.url+"/v1/completions", "application/json", strings.NewReader(body)); err != nil ||
+		a.StatusCode != 200 {
+		t.Fatal(a, err)
+	}
+	want(1, 0, read)
+	if err := p.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	_ = p.Wait()
+	for line := range strings.Lines(p.stderr.String()) {
+		if strings.Contains(line, "level=ERROR") && strings.Contains(line, `msg="a part of the engine failed"`) &&
+			strings.Contains(line, "model=its-name") && strings.Contains(line, dir) {
+			return
+		}
+	}
+	t.Errorf("no error of the files in\n%s", p.stderr)
+}

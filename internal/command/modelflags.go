@@ -35,6 +35,8 @@ type OpenFlags struct {
 	Memory     string   `env:"GROVE_MEMORY" help:"Keep what is generated in DIR, and draft from it later." placeholder:"DIR" group:"Model"`
 	Context    int      `help:"Maximum tokens of prompt and output; 0 means the model's limit." default:"0" placeholder:"N" group:"Model"`
 
+	Name string `kong:"-"` // in the log
+
 	KVFlag
 	padFlags
 }
@@ -83,7 +85,7 @@ func (f *OpenFlags) OpenAt(p *Program, name string, o grove.Options) (*grove.Mod
 	if f.Memory != "" {
 		o.Memory = &grove.MemoryOptions{Dir: f.Memory}
 	}
-	var more inside.OpenOptions
+	more := inside.OpenOptions{Name: f.Name}
 	switch {
 	case f.DraftModel != "" && len(f.Head) == 0:
 		more.Auto = "best-first+text"

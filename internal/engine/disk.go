@@ -4,6 +4,7 @@ package engine
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"slices"
 	"sync"
@@ -127,7 +128,7 @@ func (d *disk) work() {
 		d.writing = true
 		d.mu.Unlock()
 		if err := d.write(&s); err != nil {
-			d.report(err)
+			d.report(fmt.Errorf("engine: a prompt is not kept in files: %w", err))
 		}
 		s.cache.Free()
 		d.mu.Lock()

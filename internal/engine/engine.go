@@ -40,6 +40,7 @@ type Options struct {
 	Disk  *pagestore.Store
 	Model string
 
+	Name string // of the model, for the log; empty: not known
 	Loop speculate.Options
 }
 
@@ -89,6 +90,7 @@ type Request struct {
 // Call is what several requests belong to. Once one of them is queued all are, even where the queue is full.
 type Call struct {
 	Tokens atomic.Int64 // emitted so far
+	Unseen bool         // the prompts alone are wanted: the tokens are not counted
 
 	queued bool
 }
@@ -172,7 +174,7 @@ func New(target speculate.Target, o Options) (*Engine, error) {
 		o.Available = memory.Available
 	}
 	if o.Loop.Report == nil {
-		o.Loop.Report = speculate.LogError
+		o.Loop.Report = func(err error) { speculate.LogError(o.Name, err) }
 	}
 	loop, err := speculate.New(target, nil, o.Loop)
 	if err != nil {
@@ -454,7 +456,13 @@ func (e *Engine) update(j *job) {
 	if fresh := s.Fresh(); len(fresh) > 0 {
 		j.text = s.Text()
 		j.count(0, len(fresh))
-		e.count(j.Call, int64(len(fresh)))
+		seen := j.Call == nil || !j.Call.Unseen
+		if seen {
+			e.stats.Tokens += int64(len(fresh))
+		}
+		if seen && j.Call != nil {
+			j.Call.Tokens.Add(int64(len(fresh)))
+		}
 		j.sum()
 		u := Update{Tokens: fresh, Budget: s.Budget(), Finish: s.Finish(), Stats: &j.whole}
 		if err != nil {
@@ -472,14 +480,6 @@ func (e *Engine) update(j *job) {
 		e.stats.Finished++
 		e.end(j, nil)
 	}
-}
-
-// count counts tokens that were emitted.
-func (e *Engine) count(c *Call, n int64) {
-	if c != nil {
-		c.Tokens.Add(n)
-	}
-	e.stats.Tokens += n
 }
 
 // sum adds up what the request's sequences cost, as if there had been one.

@@ -27,6 +27,8 @@ var Adapter func(m any, drafter string) (*adapt.Adapter, error)
 
 // OpenOptions are how measurements and commands open a model.
 type OpenOptions struct {
+	Name string // of the model, for the log; empty: not known
+
 	// Auto is what the drafter "auto" stands for, in the same syntax; empty: the best of what the
 	// model was opened with, by registry.Resolve.
 	Auto string

@@ -13,13 +13,17 @@ import (
 )
 
 // LogError is Options.Report by default: it logs an error, of a panic with its stack, by package slog's default logger.
-func LogError(err error) {
+// It names the model, if its name is known.
+func LogError(model string, err error) {
+	args := []any{"error", err}
+	if model != "" {
+		args = append(args, "model", model)
+	}
 	var p *par.Panicked
 	if errors.As(err, &p) {
-		slog.Error(err.Error(), "stack", string(p.Stack))
-		return
+		args = append(args, "stack", string(p.Stack))
 	}
-	slog.Error(err.Error())
+	slog.Error("a part of the engine failed", args...)
 }
 
 // panicked reports whether an error is a panic, and reports such a one.

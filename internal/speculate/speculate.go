@@ -95,7 +95,7 @@ func New(target Target, drafter draft.Drafter, o Options) (*Loop, error) {
 		l.control = NewController()
 	}
 	if l.o.Report == nil {
-		l.o.Report = LogError
+		l.o.Report = func(err error) { LogError("", err) }
 	}
 	if t, ok := target.(readsExperts); ok {
 		l.control.ReadExperts(t.Experts())
