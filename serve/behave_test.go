@@ -130,11 +130,13 @@ func TestLog(t *testing.T) {
 			t.Errorf("id %q", id)
 		}
 		s.send("POST", "/v1/completions", `{"prompt":"very secret","max_tokens":-2}`)
+		s.send("POST", "/v1/chat/completions", `{"messages":"my secret"}`)
 		s.send("GET", "/readyz", "")
-		until(t, "three lines", func() bool { return strings.Count(s.log.String(), "\n") >= 3 })
+		until(t, "four lines", func() bool { return strings.Count(s.log.String(), "\n") >= 4 })
 		log := s.log.String()
 		for _, want := range []string{"id=its-id", "endpoint=/v1/completions", "status=200", "tokens=3", "ttft_ms=",
-			"took_ms=", "status=400", "max_tokens: -2"} {
+			"took_ms=", "status=400", "max_tokens: -2", map[bool]string{false: "messages: want a list, not a string",
+				true: "messages: want a list, not the string"}[prompts]} {
 			if !strings.Contains(log, want) {
 				t.Errorf("no %q in\n%s", want, log)
 			}

@@ -91,7 +91,9 @@ func (g *gzipReader) Close() error { return nil }
 // parseBody reads a JSON object into what to points at.
 func parseBody(data []byte, to any) error {
 	bad := func(format string, args ...any) error {
-		return newError(http.StatusBadRequest, "invalid_request_error", "invalid_json", "the body: "+format, args...)
+		e, code := fieldError("the body", format, args...), "invalid_json"
+		e.Param, e.Code = nil, &code
+		return e
 	}
 	switch {
 	case !utf8.Valid(data):

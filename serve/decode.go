@@ -3,6 +3,7 @@ package serve
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"reflect"
@@ -199,6 +200,10 @@ func readMap(path string, raw json.RawMessage, v reflect.Value) error {
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		to := reflect.New(v.Type().Elem()).Elem()
 		if err := readInto(path+"."+name, values[name], to); err != nil {
+			var e *apiError
+			if errors.As(err, &e) { // its field has a name of the client's
+				e.logged = fieldError(path, "%v", err).logged
+			}
 			return err
 		}
 		v.SetMapIndex(reflect.ValueOf(name), to)

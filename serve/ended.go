@@ -2,6 +2,7 @@ package serve
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net/http"
 	"time"
@@ -18,7 +19,7 @@ type Ended struct {
 	Began    time.Time
 	First    time.Duration // to the first token; 0: there was none
 	Took     time.Duration
-	Err      error // why it failed
+	Err      error // why it failed; its text has nothing of the body, unless prompts are logged
 
 	Prompt, Cached, Tokens int    // of prompts, of those from the cache, and generated
 	Finish                 string // why the last choice ended
@@ -28,7 +29,7 @@ type Ended struct {
 func (x *exchange) end(endpoint string) {
 	f := &x.figure
 	e := &Ended{Request: x.r, ID: x.id, Endpoint: endpoint, Status: x.outcome(), Model: x.model,
-		Tenant: x.tenant, Began: x.began, First: f.first, Took: time.Since(x.began), Err: x.err,
+		Tenant: x.tenant, Began: x.began, First: f.first, Took: time.Since(x.began), Err: x.failure(),
 		Prompt: f.prompt, Cached: f.cached, Tokens: f.tokens, Finish: f.finish}
 	x.s.metrics.request(endpoint, e.Status, e.Took)
 	level := slog.LevelInfo
@@ -50,6 +51,16 @@ func (x *exchange) outcome() int {
 		return x.errorOf(x.err).Status
 	}
 	return x.status
+}
+
+// failure is why the request failed, for the log.
+func (x *exchange) failure() error {
+	if x.err != nil && !x.s.o.LogPrompts {
+		if e := x.errorOf(x.err); e.logged != "" {
+			return errors.New(e.logged)
+		}
+	}
+	return x.err
 }
 
 // line is what the log says.

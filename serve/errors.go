@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 
 	"github.com/grovellm/grove"
@@ -13,7 +14,8 @@ import (
 
 // apiError is an error in OpenAI's form.
 type apiError struct {
-	Status int `json:"-"` // of HTTP
+	Status int    `json:"-"` // of HTTP
+	logged string // Message without what the body has; empty: it has nothing of that
 
 	Message string  `json:"message"`
 	Type    string  `json:"type"`
@@ -35,7 +37,29 @@ func newError(status int, kind, code, format string, args ...any) *apiError {
 func fieldError(field, format string, args ...any) *apiError {
 	e := newError(http.StatusBadRequest, "invalid_request_error", "", "%s: %s", field, fmt.Sprintf(format, args...))
 	e.Param = &field
+	for i, arg := range args {
+		args[i] = hidden{arg}
+	}
+	e.logged = field + ": " + fmt.Sprintf(format, args...)
 	return e
+}
+
+// hidden is an argument of an error as the log has it: in place of what may be the body's, its kind.
+type hidden struct{ arg any }
+
+func (h hidden) Format(to fmt.State, verb rune) {
+	text := fmt.Sprintf(fmt.FormatString(to, verb), h.arg)
+	switch arg := h.arg.(type) {
+	case shown:
+		text = arg.kind
+	case error:
+		text = "the answer says why"
+	default:
+		if verb == 'q' {
+			text = "a string"
+		}
+	}
+	_, _ = io.WriteString(to, text)
 }
 
 // Causes for which the server ends a request.
@@ -68,7 +92,7 @@ func errorOf(err error, param func(field string) string, overflow string) *apiEr
 	case errors.As(err, &known):
 		return known
 	case errors.As(err, &option):
-		return fieldError(param(option.Field), "%s", option.Reason)
+		return fieldError(param(option.Field), "%v", errors.New(option.Reason))
 	case errors.As(err, &long):
 		return overflowError(param("Prompt"), overflow, long.Need, long.Limit)
 	case errors.As(err, &large):

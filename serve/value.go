@@ -61,20 +61,27 @@ func wanted(raw json.RawMessage, t reflect.Type) string {
 	return kind
 }
 
+// shown is a JSON value in an error: for the client, and its kind for the log.
+type shown struct{ text, kind string }
+
+func (s shown) String() string { return s.text }
+
 // described names a JSON value in an error.
-func described(raw json.RawMessage) string {
+func described(raw json.RawMessage) shown {
 	raw = bytes.TrimSpace(raw)
 	switch text, isText := decode[string](raw); {
 	case len(raw) == 0:
-		return "nothing"
+		return shown{"nothing", "nothing"}
 	case raw[0] == '[':
-		return "a list"
+		return shown{"a list", "a list"}
 	case raw[0] == '{':
-		return "an object"
+		return shown{"an object", "an object"}
 	case isText:
-		return fmt.Sprintf("the string %q", shortened(text))
+		return shown{fmt.Sprintf("the string %q", shortened(text)), "a string"}
+	case raw[0] > '9': // true, false or null
+		return shown{string(raw), string(raw)}
 	}
-	return shortened(string(raw))
+	return shown{shortened(string(raw)), "a number"}
 }
 
 // shortened is the beginning of a long text.
