@@ -5,12 +5,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"regexp"
 	"strconv"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/internal/inside"
@@ -169,6 +172,43 @@ func TestLogOfFailedPull(t *testing.T) {
 	if status != 200 || !strings.Contains(text, `"error":"it is not there"`) || figureIn(line, "status") != 502 ||
 		!strings.Contains(line, "it is not there") {
 		t.Errorf("status %d: %s\n%s", status, text, line)
+	}
+}
+
+// exhausted is a listener that accepts nothing for some times, then connections, as where there are no more files.
+type exhausted struct {
+	net.Listener
+	left int
+}
+
+func (e *exhausted) Accept() (net.Conn, error) {
+	e.left--
+	if e.left >= 0 {
+		return nil, &net.OpError{Op: "accept", Net: "tcp", Err: syscall.EMFILE}
+	}
+	return e.Listener.Accept()
+}
+
+// That no connection can be accepted is a warning, once and not each time. What clients do is none.
+func TestLogOfListener(t *testing.T) {
+	s := start(t, tiny(t, "tiny-qwen3", 256), serve.Options{})
+	l, err := net.Listen("tcp", "localhost:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	ended := make(chan error, 1)
+	go func() { ended <- s.Serve(ctx, &exhausted{l, 3}, time.Minute) }()
+	if a, err := http.Get("http://" + l.Addr().String() + "/livez"); err != nil || a.StatusCode != 200 {
+		t.Error(a, err)
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	log := s.log.String()
+	if strings.Count(log, "Accept error") != 1 || !strings.Contains(log, `level=WARN msg="http: Accept error`) {
+		t.Error(log)
 	}
 }
 

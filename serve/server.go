@@ -25,10 +25,12 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"log"
 	"log/slog"
 	"net"
 	"net/http"
 	"regexp"
+	"strings"
 	"sync"
 	"time"
 
@@ -181,7 +183,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener, drain time.Duration)
 		ReadHeaderTimeout: s.o.Read,
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    64 << 10,
-		ErrorLog:          slog.NewLogLogger(s.o.Log.Handler(), slog.LevelDebug),
+		ErrorLog:          log.New(&connectionLog{log: s.o.Log}, "", 0),
 	}
 	defer s.CloseModels()
 	defer s.stop()
@@ -213,6 +215,25 @@ func (s *Server) Serve(ctx context.Context, l net.Listener, drain time.Duration)
 	s.o.Log.Info("stopped")
 	return nil
 }
+
+// connectionLog takes what net/http logs, a line at a time. Most of it is clients' doing, but not that connections
+// cannot be accepted.
+type connectionLog struct {
+	log    *slog.Logger
+	warned time.Time
+}
+
+func (l *connectionLog) Write(line []byte) (int, error) {
+	text, level := strings.TrimSpace(string(line)), slog.LevelDebug
+	if strings.HasPrefix(text, "http: Accept error") && time.Since(l.warned) > warnTime {
+		l.warned, level = time.Now(), slog.LevelWarn
+	}
+	l.log.Log(context.Background(), level, text)
+	return len(line), nil
+}
+
+// warnTime is the time between two warnings of the same.
+const warnTime = 10 * time.Second
 
 // cancelTime is how long cancelled requests have to send their errors.
 const cancelTime = 2 * time.Second
