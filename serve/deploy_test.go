@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -48,6 +49,31 @@ func TestDeployedMetrics(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// In a rolling update a server gets requests until the service knows that it ends, and refuses none of them; then it
+// has the time that draining takes by default.
+func TestRollingUpdate(t *testing.T) {
+	number := func(file, pattern string) (n int) {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := regexp.MustCompile(pattern).FindSubmatch(data)
+		if found == nil {
+			t.Fatalf("%s: no %s", file, pattern)
+		}
+		n, _ = strconv.Atoi(string(found[1]))
+		return n
+	}
+	const deployment = "../deploy/kubernetes.yaml"
+	sleep := number(deployment, `lifecycle:.*\n +preStop: \{sleep: \{seconds: (\d+)\}\}`)
+	grace := number(deployment, `terminationGracePeriodSeconds: (\d+)`)
+	drain := number("../cmd/grove/serve.go", `Drain .*default:"(\d+)s"`)
+	const cancelling = 2 // cancelTime
+	if sleep < 1 || grace <= sleep+drain+cancelling {
+		t.Errorf("%d s before the signal, %d s of draining, %d s of grace", sleep, drain, grace)
 	}
 }
 
