@@ -80,7 +80,7 @@ type turnBlock struct {
 	IsError   bool            `json:"is_error"`
 }
 
-func (t *turnBlocks) readJSON(path string, raw json.RawMessage) error {
+func (t *turnBlocks) readJSON(d *decoder, path string, raw json.RawMessage) error {
 	if text, isText := decode[string](raw); isText {
 		block := turnBlock{Text: content{text}}
 		block.Type.set("text")
@@ -90,7 +90,7 @@ func (t *turnBlocks) readJSON(path string, raw json.RawMessage) error {
 	if raw[0] != '[' {
 		return fieldError(path, "want a string or a list of text parts, not %s", described(raw))
 	}
-	return readJSON(path, raw, (*[]turnBlock)(t))
+	return d.read(path, raw, (*[]turnBlock)(t))
 }
 
 // messages answers POST /v1/messages.

@@ -110,7 +110,7 @@ func parseBody(data []byte, to any) error {
 	case err != nil || whole[0] != '{':
 		return bad("want a JSON object")
 	}
-	return readJSON("", data, to)
+	return new(decoder).read("", data, to)
 }
 
 // depth is how deep arrays and objects are nested.

@@ -56,27 +56,25 @@ type promptList struct {
 	lists [][]int32
 }
 
-func (p *promptList) readJSON(path string, raw json.RawMessage) error {
+func (p *promptList) readJSON(d *decoder, path string, raw json.RawMessage) error {
 	if text, ok := decode[string](raw); ok {
 		p.texts = []string{text}
 		return nil
 	}
-	items, ok := decode[[]json.RawMessage](raw)
-	switch {
-	case !ok:
+	if raw[0] != '[' {
 		return fieldError(path, "want a string, a list of strings, a list of tokens, or a list of lists of tokens, not %s",
 			described(raw))
-	case len(items) == 0:
-		return nil
 	}
-	switch first := items[0]; {
+	switch first, _ := cutValue(raw[1:]); {
+	case len(first) == 0:
+		return nil
 	case first[0] == '"':
-		return readJSON(path, raw, &p.texts)
+		return d.read(path, raw, &p.texts)
 	case first[0] == '[':
-		return readJSON(path, raw, &p.lists)
+		return d.read(path, raw, &p.lists)
 	case first[0] == '-' || first[0] >= '0' && first[0] <= '9':
 		p.lists = make([][]int32, 1)
-		return readJSON(path, raw, &p.lists[0])
+		return d.read(path, raw, &p.lists[0])
 	default:
 		return fieldError(path+"[0]", "want a string, a token or a list of tokens, not %s", described(first))
 	}

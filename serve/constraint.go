@@ -48,7 +48,7 @@ type structuredOutputs struct {
 // schema is a JSON schema, or a string that has one. An empty one asks for nothing.
 type schema string
 
-func (s *schema) readJSON(_ string, raw json.RawMessage) error {
+func (s *schema) readJSON(_ *decoder, _ string, raw json.RawMessage) error {
 	text, isText := decode[string](raw)
 	if !isText {
 		text = string(raw)

@@ -5,10 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
+	"iter"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
 )
 
 // Bodies are structs, whose tags name the fields of JSON objects. One policy holds for all of them
@@ -21,7 +23,22 @@ import (
 
 // selfReader is a type that reads its JSON value itself. path is the value's place in the body, for errors.
 type selfReader interface {
-	readJSON(path string, raw json.RawMessage) error
+	readJSON(d *decoder, path string, raw json.RawMessage) error
+}
+
+// decoder reads the values of one body, which is valid JSON. What it keeps as JSON is a part of the body, not a copy.
+type decoder struct {
+	elements int // so far of lists, and fields that are kept under their names; numbers apart
+}
+
+// count counts an element, or a field, of what stands at path.
+func (d *decoder) count(path string) error {
+	d.elements++
+	if d.elements > maxElements {
+		return fieldError(path, "the lists of a body may have %d elements together, and this one goes beyond: send fewer",
+			maxElements)
+	}
+	return nil
 }
 
 // field is a field of a body. It knows its place, so that it can be handed on under any name and
@@ -32,9 +49,9 @@ type field[T any] struct {
 	path  string // its place in the body
 }
 
-func (f *field[T]) readJSON(path string, raw json.RawMessage) error {
+func (f *field[T]) readJSON(d *decoder, path string, raw json.RawMessage) error {
 	var value T
-	if err := readJSON(path, raw, &value); err != nil {
+	if err := d.read(path, raw, &value); err != nil {
 		return err
 	}
 	*f = field[T]{value, true, path}
@@ -80,29 +97,35 @@ const unlike = "this server cannot do that: leave it out"
 // unknown has the fields of an object that its struct does not have.
 type unknown map[string]json.RawMessage
 
-// readJSON reads a JSON value into what to points at.
-func readJSON(path string, raw json.RawMessage, to any) error {
-	return readInto(path, bytes.TrimSpace(raw), reflect.ValueOf(to).Elem())
+// read reads a JSON value into what to points at.
+func (d *decoder) read(path string, raw json.RawMessage, to any) error {
+	return d.readInto(path, bytes.TrimSpace(raw), reflect.ValueOf(to).Elem())
 }
 
-func readInto(path string, raw json.RawMessage, v reflect.Value) error {
+func (d *decoder) readInto(path string, raw json.RawMessage, v reflect.Value) error {
 	switch to := v.Addr().Interface().(type) {
 	case selfReader:
-		return to.readJSON(path, raw)
+		return to.readJSON(d, path, raw)
 	case *json.RawMessage:
 		*to = raw
 		return nil
 	}
 	switch v.Kind() {
 	case reflect.Struct:
-		return readStruct(path, raw, v)
+		return d.readStruct(path, raw, v)
 	case reflect.Pointer:
 		v.Set(reflect.New(v.Type().Elem()))
-		return readInto(path, raw, v.Elem())
+		return d.readInto(path, raw, v.Elem())
 	case reflect.Slice:
-		return readList(path, raw, v)
+		return d.readList(path, raw, v)
 	case reflect.Map:
-		return readMap(path, raw, v)
+		return d.readMap(path, raw, v)
+	}
+	if v.CanInt() { // most are written plainly
+		if n, err := strconv.ParseInt(string(raw), 10, v.Type().Bits()); err == nil {
+			v.SetInt(n)
+			return nil
+		}
 	}
 	scalar := raw
 	if isInteger(v.Kind()) {
@@ -114,45 +137,88 @@ func readInto(path string, raw json.RawMessage, v reflect.Value) error {
 	return nil
 }
 
-// readStruct reads an object. Fields that are not there stay as they are.
-func readStruct(path string, raw json.RawMessage, v reflect.Value) error {
-	fields, ok := decode[map[string]json.RawMessage](raw)
-	if !ok {
-		return misfit(path, raw, v.Type())
+// structFields are those of a type that bodies have.
+type structFields struct {
+	list []structField
+	at   map[string]int // where a name stands in list
+	rest []int          // the index of its unknown; nil: it has none
+}
+
+type structField struct {
+	name  string
+	index []int
+	tag   reflect.StructTag
+}
+
+// structs are the fields of each type that was read, by its reflect.Type.
+var structs sync.Map
+
+func fieldsOf(t reflect.Type) *structFields {
+	if known, ok := structs.Load(t); ok {
+		return known.(*structFields)
 	}
-	if path != "" {
-		path += "."
-	}
-	var rest reflect.Value
-	for _, f := range reflect.VisibleFields(v.Type()) {
+	s := &structFields{at: map[string]int{}}
+	for _, f := range reflect.VisibleFields(t) {
 		name := f.Tag.Get("json")
-		to := v.FieldByIndex(f.Index)
 		if f.Type == reflect.TypeFor[unknown]() {
-			rest = to
+			s.rest = f.Index
 		}
 		if name == "" { // an embedded struct, whose fields follow
 			continue
 		}
-		value := fields[name]
-		delete(fields, name)
+		if _, twice := s.at[name]; !twice {
+			s.at[name] = len(s.list)
+		}
+		s.list = append(s.list, structField{name, f.Index, f.Tag})
+	}
+	structs.Store(t, s)
+	return s
+}
+
+// readStruct reads an object. Fields that are not there stay as they are.
+func (d *decoder) readStruct(path string, raw json.RawMessage, v reflect.Value) error {
+	if raw[0] != '{' {
+		return misfit(path, raw, v.Type())
+	}
+	fields := fieldsOf(v.Type())
+	values := make([]json.RawMessage, len(fields.list))
+	var rest unknown
+	for name, value := range members(raw) {
+		if i, ok := fields.at[string(name)]; ok {
+			values[i] = value
+		} else if fields.rest != nil {
+			if err := d.count(path); err != nil {
+				return err
+			}
+			if rest == nil {
+				rest = unknown{}
+			}
+			rest[string(name)] = value
+		}
+	}
+	if path != "" {
+		path += "."
+	}
+	for i, f := range fields.list {
+		value, to := values[i], v.FieldByIndex(f.index)
 		if value == nil || isNull(value) {
 			if known, ok := to.Addr().Interface().(interface{ absent(path string) }); ok {
-				known.absent(path + name)
+				known.absent(path + f.name)
 			}
 			continue
 		}
-		if f.Type == reflect.TypeFor[refused]() {
-			if err := refuse(path+name, value, f.Tag); err != nil {
+		if to.Type() == reflect.TypeFor[refused]() {
+			if err := refuse(path+f.name, value, f.tag); err != nil {
 				return err
 			}
 			continue
 		}
-		if err := readInto(path+name, value, to); err != nil {
+		if err := d.readInto(path+f.name, value, to); err != nil {
 			return err
 		}
 	}
-	if rest.IsValid() {
-		rest.Set(reflect.ValueOf(unknown(fields)))
+	if fields.rest != nil {
+		v.FieldByIndex(fields.rest).Set(reflect.ValueOf(rest))
 	}
 	return nil
 }
@@ -171,18 +237,27 @@ func refuse(path string, raw json.RawMessage, tag reflect.StructTag) error {
 }
 
 // readList reads a list, no item of which is null.
-func readList(path string, raw json.RawMessage, v reflect.Value) error {
-	items, ok := decode[[]json.RawMessage](raw)
-	if !ok {
+func (d *decoder) readList(path string, raw json.RawMessage, v reflect.Value) error {
+	if raw[0] != '[' {
 		return misfit(path, raw, v.Type())
 	}
-	list := reflect.MakeSlice(v.Type(), len(items), len(items))
-	for i, item := range items {
+	list := reflect.New(v.Type()).Elem()
+	list.Set(reflect.MakeSlice(v.Type(), 0, 0))
+	for item := range elements(raw) {
+		i := list.Len()
+		list.Grow(1)
+		list.SetLen(i + 1)
+		if isNumber(v.Type().Elem()) && d.readInto("", item, list.Index(i)) == nil {
+			continue
+		}
 		at := fmt.Sprintf("%s[%d]", path, i)
 		if isNull(item) {
 			return misfit(at, item, v.Type().Elem())
 		}
-		if err := readInto(at, item, list.Index(i)); err != nil {
+		if err := d.count(path); err != nil {
+			return err
+		}
+		if err := d.readInto(at, item, list.Index(i)); err != nil {
 			return err
 		}
 	}
@@ -191,24 +266,79 @@ func readList(path string, raw json.RawMessage, v reflect.Value) error {
 }
 
 // readMap reads an object of values of one type.
-func readMap(path string, raw json.RawMessage, v reflect.Value) error {
-	values, ok := decode[map[string]json.RawMessage](raw)
-	if !ok {
+func (d *decoder) readMap(path string, raw json.RawMessage, v reflect.Value) error {
+	if raw[0] != '{' {
 		return misfit(path, raw, v.Type())
 	}
 	v.Set(reflect.MakeMap(v.Type()))
-	for _, name := range slices.Sorted(maps.Keys(values)) {
+	for name, value := range members(raw) {
+		if !isNumber(v.Type().Elem()) {
+			if err := d.count(path); err != nil {
+				return err
+			}
+		}
 		to := reflect.New(v.Type().Elem()).Elem()
-		if err := readInto(path+"."+name, values[name], to); err != nil {
+		if err := d.readInto(path+"."+string(name), value, to); err != nil {
 			var e *apiError
 			if errors.As(err, &e) { // its field has a name of the client's
 				e.logged = fieldError(path, "%v", err).logged
 			}
 			return err
 		}
-		v.SetMapIndex(reflect.ValueOf(name), to)
+		v.SetMapIndex(reflect.ValueOf(string(name)), to)
 	}
 	return nil
+}
+
+// elements are those of a list, in order.
+func elements(list json.RawMessage) iter.Seq[json.RawMessage] {
+	return func(yield func(json.RawMessage) bool) {
+		item, rest := cutValue(list[1:])
+		for len(item) > 0 && yield(item) {
+			item, rest = cutValue(rest)
+		}
+	}
+}
+
+// members are the names and values of an object, in order.
+func members(object json.RawMessage) iter.Seq2[[]byte, json.RawMessage] {
+	return func(yield func([]byte, json.RawMessage) bool) {
+		name, rest := cutValue(object[1:])
+		for len(name) > 0 {
+			value, after := cutValue(rest)
+			plain := name[1 : len(name)-1]
+			if bytes.IndexByte(plain, '\\') >= 0 {
+				text, _ := decode[string](name)
+				plain = []byte(text)
+			}
+			if !yield(plain, value) {
+				return
+			}
+			name, rest = cutValue(after)
+		}
+	}
+}
+
+// cutValue splits text within a list or an object behind its first value, and behind the mark that ends that. The
+// value is empty where there is none.
+func cutValue(text json.RawMessage) (value, rest json.RawMessage) {
+	depth, quoted := 0, false
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '{' || c == '[':
+			depth++
+		case depth > 0 && (c == '}' || c == ']'):
+			depth--
+		case depth == 0 && (c == ',' || c == ':' || c == '}' || c == ']'):
+			return bytes.TrimSpace(text[:i]), text[i+1:]
+		}
+	}
+	return nil, nil
 }
 
 // misfit says that a value is none that a Go type holds.
@@ -227,7 +357,7 @@ func decode[T any](raw json.RawMessage) (v T, ok bool) {
 // texts is a string or a list of strings.
 type texts []string
 
-func (t *texts) readJSON(path string, raw json.RawMessage) error {
+func (t *texts) readJSON(d *decoder, path string, raw json.RawMessage) error {
 	if one, ok := decode[string](raw); ok {
 		*t = texts{one}
 		return nil
@@ -235,7 +365,7 @@ func (t *texts) readJSON(path string, raw json.RawMessage) error {
 	if raw[0] != '[' {
 		return fieldError(path, "want a string or a list of strings, not %s", described(raw))
 	}
-	return readJSON(path, raw, (*[]string)(t))
+	return d.read(path, raw, (*[]string)(t))
 }
 
 // content is text: a string, or a list of parts that are text.
@@ -248,7 +378,7 @@ type contentPart struct {
 	Refusal string        `json:"refusal"`
 }
 
-func (c *content) readJSON(path string, raw json.RawMessage) error {
+func (c *content) readJSON(d *decoder, path string, raw json.RawMessage) error {
 	if one, ok := decode[string](raw); ok {
 		*c = content{one}
 		return nil
@@ -257,7 +387,7 @@ func (c *content) readJSON(path string, raw json.RawMessage) error {
 		return fieldError(path, "want a string or a list of text parts, not %s", described(raw))
 	}
 	var parts []contentPart
-	if err := readJSON(path, raw, &parts); err != nil {
+	if err := d.read(path, raw, &parts); err != nil {
 		return err
 	}
 	*c = nil

@@ -25,7 +25,7 @@ func argumentsOf(text string) json.RawMessage {
 // callArguments are the arguments of an earlier call: an object, or a string that has one.
 type callArguments string
 
-func (a *callArguments) readJSON(_ string, raw json.RawMessage) error {
+func (a *callArguments) readJSON(_ *decoder, _ string, raw json.RawMessage) error {
 	text, isText := decode[string](raw)
 	if !isText {
 		text = string(raw)

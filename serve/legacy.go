@@ -17,13 +17,13 @@ type oldChoice struct {
 	Name field[string] `json:"name"`
 }
 
-func (c *oldChoice) readJSON(path string, raw json.RawMessage) error {
+func (c *oldChoice) readJSON(d *decoder, path string, raw json.RawMessage) error {
 	if word, isWord := decode[string](raw); isWord {
 		c.word = word
 		return nil
 	}
 	type object oldChoice
-	return readJSON(path, raw, (*object)(c))
+	return d.read(path, raw, (*object)(c))
 }
 
 // offerOld offers functions. The answer has one call, in the same form. Beside tools they are not

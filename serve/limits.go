@@ -20,6 +20,10 @@ type Limits struct {
 // maxDepth is the most that a body's arrays and objects may be nested.
 const maxDepth = 64
 
+// maxElements is the most that the lists of a body may have together, each list within another included. Numbers do
+// not count, nor what is read as JSON alone, such as schemas; fields for the chat template do.
+const maxElements = 1 << 14
+
 func (l *Limits) setDefaults() {
 	setDefault(&l.Body, 16<<20)
 	setDefault(&l.Prompts, 64)

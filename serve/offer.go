@@ -208,13 +208,13 @@ type toolChoice struct {
 	Allowed field[allowedTools] `json:"allowed_tools"` // chat completions have it in a field of its own
 }
 
-func (c *toolChoice) readJSON(path string, raw json.RawMessage) error {
+func (c *toolChoice) readJSON(d *decoder, path string, raw json.RawMessage) error {
 	if word, isWord := decode[string](raw); isWord {
 		c.word = word
 		return nil
 	}
 	type object toolChoice
-	return readJSON(path, raw, (*object)(c))
+	return d.read(path, raw, (*object)(c))
 }
 
 // toolReference names a tool. Its fields stand in it, as responses have it, or in a field of its

@@ -36,18 +36,18 @@ type ollamaBody struct {
 }
 
 // readJSON reads the options first: fields of the body come before them.
-func (b *ollamaBody) readJSON(path string, raw json.RawMessage) error {
+func (b *ollamaBody) readJSON(d *decoder, path string, raw json.RawMessage) error {
 	in := struct {
 		Options *ollamaSettings `json:"options"`
 	}{}
-	if err := readJSON(path, raw, &in); err != nil {
+	if err := d.read(path, raw, &in); err != nil {
 		return err
 	}
 	if in.Options != nil {
 		b.ollamaSettings = *in.Options
 	}
 	type object ollamaBody
-	return readJSON(path, raw, (*object)(b))
+	return d.read(path, raw, (*object)(b))
 }
 
 // ollamaFormat is json or a JSON schema. An empty string asks for nothing.
@@ -56,7 +56,7 @@ type ollamaFormat struct {
 	schema json.RawMessage
 }
 
-func (f *ollamaFormat) readJSON(path string, raw json.RawMessage) error {
+func (f *ollamaFormat) readJSON(_ *decoder, path string, raw json.RawMessage) error {
 	word, isWord := decode[string](raw)
 	if isWord && word != "" && word != "json" {
 		return fieldError(path, "%q: want json or a JSON schema", word)
@@ -74,7 +74,7 @@ type ollamaThink struct {
 	effort string
 }
 
-func (t *ollamaThink) readJSON(path string, raw json.RawMessage) error {
+func (t *ollamaThink) readJSON(_ *decoder, path string, raw json.RawMessage) error {
 	on, isBool := decode[bool](raw)
 	effort, isText := decode[string](raw)
 	if !isBool && !isText {

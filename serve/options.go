@@ -111,7 +111,7 @@ type oneChoice struct {
 // seed is any whole number of 64 bits with a sign or without one.
 type seed uint64
 
-func (s *seed) readJSON(path string, raw json.RawMessage) error {
+func (s *seed) readJSON(_ *decoder, path string, raw json.RawMessage) error {
 	digits := string(wholeNumber(raw))
 	if unsigned, err := strconv.ParseUint(digits, 10, 64); err == nil {
 		*s = seed(unsigned)
@@ -128,12 +128,12 @@ func (s *seed) readJSON(path string, raw json.RawMessage) error {
 // logitBias is what is added to the logits of tokens, by their numbers: an object, or llama.cpp's list of pairs.
 type logitBias map[string]float32
 
-func (b *logitBias) readJSON(path string, raw json.RawMessage) error {
+func (b *logitBias) readJSON(d *decoder, path string, raw json.RawMessage) error {
 	if raw[0] != '[' {
-		return readJSON(path, raw, (*map[string]float32)(b))
+		return d.read(path, raw, (*map[string]float32)(b))
 	}
 	var pairs [][]json.RawMessage
-	if err := readJSON(path, raw, &pairs); err != nil {
+	if err := d.read(path, raw, &pairs); err != nil {
 		return err
 	}
 	*b = logitBias{}
@@ -143,12 +143,12 @@ func (b *logitBias) readJSON(path string, raw json.RawMessage) error {
 			return fieldError(at, "want a token's number, and what to add to its logit")
 		}
 		var token int
-		if err := readJSON(at+"[0]", pair[0], &token); err != nil {
+		if err := d.read(at+"[0]", pair[0], &token); err != nil {
 			return err
 		}
 		add := float32(-100)
 		if string(pair[1]) != "false" { // never
-			if err := readJSON(at+"[1]", pair[1], &add); err != nil {
+			if err := d.read(at+"[1]", pair[1], &add); err != nil {
 				return err
 			}
 		}

@@ -45,16 +45,16 @@ type responseReasoning struct {
 // inputItems are those of the input, which may be a text.
 type inputItems []inputItem
 
-func (l *inputItems) readJSON(path string, raw json.RawMessage) error {
+func (l *inputItems) readJSON(d *decoder, path string, raw json.RawMessage) error {
 	if text, isText := decode[string](raw); isText {
 		item, _ := json.Marshal(struct {
 			Role    string `json:"role"`
 			Content string `json:"content"`
 		}{"user", text})
 		*l = make(inputItems, 1)
-		return (*l)[0].readJSON(path, item)
+		return (*l)[0].readJSON(d, path, item)
 	}
-	return readJSON(path, raw, (*[]inputItem)(l))
+	return d.read(path, raw, (*[]inputItem)(l))
 }
 
 // inputItem is an item as it came, and its fields.
@@ -78,9 +78,9 @@ type itemFields struct {
 	Output    content        `json:"output"`
 }
 
-func (i *inputItem) readJSON(path string, raw json.RawMessage) error {
+func (i *inputItem) readJSON(d *decoder, path string, raw json.RawMessage) error {
 	*i = inputItem{path: path, raw: raw}
-	return readJSON(path, raw, &i.itemFields)
+	return d.read(path, raw, &i.itemFields)
 }
 
 // isReference reports whether the item names one of an earlier response.

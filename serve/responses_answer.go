@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"bytes"
 	"crypto/rand"
 	"encoding/json"
 	"fmt"
@@ -85,7 +86,7 @@ func echoOf(body json.RawMessage) echoed {
 	e := echoed{Metadata: json.RawMessage("{}"), Parallel: json.RawMessage("true"), Temperature: json.RawMessage("1"),
 		Text: json.RawMessage(`{"format":{"type":"text"}}`), ToolChoice: json.RawMessage(`"auto"`), Tools: []echoedTool{},
 		TopP: json.RawMessage("1"), Truncation: json.RawMessage(`"disabled"`)}
-	_ = readJSON("", body, &e) // it was read before
+	_ = new(decoder).read("", body, &e) // it was read before
 	return e
 }
 
@@ -101,7 +102,7 @@ type echoedFunction struct {
 	Strict      json.RawMessage `json:"strict"`
 }
 
-func (t *echoedTool) readJSON(_ string, raw json.RawMessage) error {
+func (t *echoedTool) readJSON(_ *decoder, _ string, raw json.RawMessage) error {
 	t.raw = raw
 	return nil
 }
@@ -109,7 +110,7 @@ func (t *echoedTool) readJSON(_ string, raw json.RawMessage) error {
 // MarshalJSON writes the tool.
 func (t echoedTool) MarshalJSON() ([]byte, error) {
 	f := echoedFunction{Strict: json.RawMessage("true")}
-	if err := readJSON("tools", t.raw, &f); err != nil || f.Type != "function" {
+	if err := new(decoder).read("tools", t.raw, &f); err != nil || f.Type != "function" {
 		return t.raw, nil
 	}
 	return json.Marshal(f)
@@ -194,7 +195,7 @@ func (f *responseForm) response(p *piece) *responseObject {
 func (f *responseForm) keep(r *responseObject) {
 	kept := &storedResponse{id: r.ID, tenant: f.a.tenant, previous: f.body.Previous.value}
 	for i := range f.body.Input.value {
-		kept.input = append(kept.input, f.body.Input.value[i].raw)
+		kept.input = append(kept.input, bytes.Clone(f.body.Input.value[i].raw)) // not all of the body
 	}
 	for i, item := range r.Output {
 		raw, _ := marshal(item)

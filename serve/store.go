@@ -126,6 +126,7 @@ const unstored = "this server stores no responses: send the whole conversation a
 // items are those of the stored responses that a request goes on from, and then those of its input, in
 // which items that are named stand in the place of their names.
 func (b *responseBody) items(s *responseStore, tenant string) (list []inputItem, err error) {
+	d := &decoder{elements: len(b.Input.value)}
 	switch {
 	case b.Previous.given && s == nil:
 		return nil, b.Previous.fail(unstored)
@@ -135,17 +136,21 @@ func (b *responseBody) items(s *responseStore, tenant string) (list []inputItem,
 			return nil, b.Previous.fail("there is no response %q: this server keeps the last ones alone."+
 				" Send the whole conversation as input", missing)
 		}
-		list = make([]inputItem, len(items))
-		for i, raw := range items {
-			if err := list[i].readJSON(b.Previous.path, raw); err != nil {
+		for _, raw := range items {
+			var item inputItem
+			if err := d.count(b.Previous.path); err != nil {
 				return nil, err
 			}
+			if err := item.readJSON(d, b.Previous.path, raw); err != nil {
+				return nil, err
+			}
+			list = append(list, item)
 		}
 	}
 	for i := range b.Input.value {
 		item := &b.Input.value[i]
 		if item.isReference() {
-			err = item.resolve(s, tenant)
+			err = item.resolve(d, s, tenant)
 		}
 		if err != nil {
 			return nil, err
@@ -156,7 +161,7 @@ func (b *responseBody) items(s *responseStore, tenant string) (list []inputItem,
 }
 
 // resolve puts the item that a reference names in its place.
-func (i *inputItem) resolve(s *responseStore, tenant string) error {
+func (i *inputItem) resolve(d *decoder, s *responseStore, tenant string) error {
 	if s == nil {
 		return i.Type.fail("%q: %s", "item_reference", unstored)
 	}
@@ -164,7 +169,7 @@ func (i *inputItem) resolve(s *responseStore, tenant string) error {
 	if !ok {
 		return i.ID.fail("there is no item %q: this server keeps the last responses alone. Send the item itself", i.ID.value)
 	}
-	return i.readJSON(i.path, raw)
+	return i.readJSON(d, i.path, raw)
 }
 
 // stored returns the response that a path names.

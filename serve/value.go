@@ -13,6 +13,8 @@ import (
 
 func isInteger(k reflect.Kind) bool { return k >= reflect.Int && k <= reflect.Uint64 }
 
+func isNumber(t reflect.Type) bool { return isInteger(t.Kind()) || t.Kind() == reflect.Float32 }
+
 // mostDigits is more than any number has that a field takes.
 const mostDigits = 20
 

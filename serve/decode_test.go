@@ -1,0 +1,152 @@
+package serve
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// allocated is how many bytes f allocates.
+func allocated(f func()) int64 {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	f()
+	runtime.ReadMemStats(&after)
+	return int64(after.TotalAlloc - before.TotalAlloc)
+}
+
+// filled is a list of as many items as make some bytes.
+func filled(item string, size int) string {
+	return "[" + strings.Repeat(item+",", size/(len(item)+1)) + item + "]"
+}
+
+// A body takes memory in proportion to its bytes, whichever of its lists are long: an error names the first that has
+// too much.
+func TestListsAreBounded(t *testing.T) {
+	const size = 2 << 20
+	for _, c := range []struct {
+		body, item, param string
+		to                any
+	}{
+		{`{"input":%s}`, `{}`, "input", &responseBody{}},
+		{`{"input":[{"role":"user","content":%s}]}`, `{}`, "input[0].content", &responseBody{}},
+		{`{"input":%s}`, `{"content":[{},{},{},{}]}`, "input[", &responseBody{}},
+		{`{"tools":%s}`, `{}`, "tools", &responseBody{}},
+		{`{"tools":[{"type":"namespace","tools":%s}]}`, `{}`, "tools[0].tools", &responseBody{}},
+		{`{"tools":%s}`, `{"tools":[{},{"tools":[{}]}]}`, "tools", &responseBody{}},
+		{`{"include":%s}`, `""`, "include", &responseBody{}},
+		{`{"messages":%s}`, `{}`, "messages", &chatBody{}},
+		{`{"messages":[{"tool_calls":%s}]}`, `{}`, "messages[0].tool_calls", &chatBody{}},
+		{`{"messages":%s}`, `{"a":0,"b":0,"c":0}`, "messages", &chatBody{}},
+		{`{"tools":%s}`, `{}`, "tools", &chatBody{}},
+		{`{"functions":%s}`, `{}`, "functions", &chatBody{}},
+		{`{"tool_choice":{"tools":%s}}`, `{}`, "tool_choice.tools", &chatBody{}},
+		{`{"logit_bias":%s}`, `[]`, "logit_bias", &chatBody{}},
+		{`{"stop":%s}`, `""`, "stop", &chatBody{}},
+		{`{"messages":%s}`, `{}`, "messages", &messagesBody{}},
+		{`{"messages":%s}`, `{"content":[{},{},{},{}]}`, "messages[", &messagesBody{}},
+		{`{"system":%s}`, `{}`, "system", &messagesBody{}},
+		{`{"tools":%s}`, `{}`, "tools", &messagesBody{}},
+		{`{"messages":%s}`, `{}`, "messages", &ollamaBody{}},
+		{`{"options":{"stop":%s}}`, `""`, "options.stop", &ollamaBody{}},
+		{`{"prompt":%s}`, `[]`, "prompt", &completionBody{}},
+		{`{"prompt":%s}`, `""`, "prompt", &completionBody{}},
+		{`{"guided_choice":%s}`, `""`, "guided_choice", &completionBody{}},
+		{`{"input_extra":%s}`, `{}`, "input_extra", &infillBody{}},
+		{`{"prompt":%s}`, `0`, "", &completionBody{}},
+		{`{"tokens":%s}`, `0`, "", &detokenizeBody{}},
+	} {
+		body := fmt.Sprintf(c.body, filled(c.item, size))
+		var err error
+		if got := allocated(func() { err = parseBody([]byte(body), c.to) }); got > 128<<20 {
+			t.Errorf("%T, %.40s: %d bytes allocated for %d", c.to, body, got, len(body))
+		}
+		wrong := new(apiError)
+		if !errors.As(err, &wrong) {
+			wrong.Param = new(string)
+		}
+		if !strings.HasPrefix(*wrong.Param, c.param) || (c.param == "") != (err == nil) ||
+			err != nil && !strings.Contains(err.Error(), fmt.Sprint(maxElements)) {
+			t.Errorf("%T, %.40s: %q: %v; want %q and the bound", c.to, body, *wrong.Param, err, c.param)
+		}
+	}
+}
+
+// A list ends at its first error.
+func TestListEndsAtItsError(t *testing.T) {
+	body := `{"messages":[7,` + filled(`{"content":[{},{}]}`, 1<<20)[1:] + "}"
+	var b chatBody
+	var err error
+	got := allocated(func() { err = parseBody([]byte(body), &b) })
+	if err == nil || !strings.HasPrefix(err.Error(), "messages[0]: ") || got > 3<<20 {
+		t.Errorf("%d bytes allocated: %v", got, err)
+	}
+}
+
+// Items that a request goes on from count as its own do.
+func TestStoredItemsAreBounded(t *testing.T) {
+	s := newResponseStore(10, 1<<30)
+	previous := ""
+	for i := range 3 {
+		items := slices.Repeat([]json.RawMessage{json.RawMessage(`{"role":"user"}`)}, maxElements/2)
+		s.add(&storedResponse{id: fmt.Sprint(i), previous: previous, input: items})
+		previous = fmt.Sprint(i)
+	}
+	for i := range 3 {
+		var b responseBody
+		if err := parseBody(fmt.Appendf(nil, `{"input":"x","previous_response_id":"%d"}`, i), &b); err != nil {
+			t.Fatal(err)
+		}
+		list, err := b.items(s, "")
+		if (err == nil) != (i == 0) || err != nil && !strings.HasPrefix(err.Error(), "previous_response_id: ") {
+			t.Errorf("after %d responses: %d items, %v", i+1, len(list), err)
+		}
+	}
+}
+
+// The fields of a type are found once, not for each value of it.
+func TestFieldsAreFoundOnce(t *testing.T) {
+	if a, b := fieldsOf(reflect.TypeFor[itemFields]()), fieldsOf(reflect.TypeFor[itemFields]()); a != b {
+		t.Error("they are found again")
+	}
+	var b responseBody
+	body := `{"input":[` + strings.Repeat(`{"role":"user","content":"x"},`, 999) + `{"role":"user"}]}`
+	if n := testing.AllocsPerRun(3, func() { _ = parseBody([]byte(body), &b) }); n > 20e3 {
+		t.Errorf("%v allocations for 1,000 items", n)
+	}
+}
+
+// Lists and objects are taken apart as encoding/json does.
+func FuzzParts(f *testing.F) {
+	for _, text := range []string{`[]`, `[ ]`, `{}`, ` [1, "a,]\"" ,{"b":[2 ,{}]}, null]`, `{"a" : 1,"\u0062":"}","a":[2]}`} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		raw := json.RawMessage(strings.Trim(text, " \t\r\n"))
+		list, isList := decode[[]json.RawMessage](raw)
+		object, isObject := decode[map[string]json.RawMessage](raw)
+		switch {
+		case isList:
+			if got := slices.Collect(elements(raw)); !slices.EqualFunc(got, list, equalRaw) {
+				t.Errorf("%s: %q, want %q", raw, got, list)
+			}
+		case isObject:
+			got := map[string]json.RawMessage{}
+			for name, value := range members(raw) {
+				got[strings.ToValidUTF8(string(name), "\ufffd")] = value
+			}
+			for name, value := range object {
+				if !equalRaw(got[name], value) || len(got) != len(object) {
+					t.Errorf("%s: %q, want %q", raw, got, object)
+				}
+			}
+		}
+	})
+}
+
+func equalRaw(a, b json.RawMessage) bool { return string(a) == string(b) }
