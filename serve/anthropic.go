@@ -234,30 +234,37 @@ func (b *turnBody) messages(path string) (list []message, err error) {
 	}
 	said := message{path: path, role: b.Role.value, more: b.More}
 	given := len(b.Content.value) == 0
+	var content, reason strings.Builder
+	end := func() {
+		said.content, said.reasoning = content.String(), reason.String()
+		list = append(list, said)
+	}
 	for i := range b.Content.value {
 		switch in := &b.Content.value[i]; in.Type.value {
 		case "text":
-			said.content += in.Text.text()
+			content.WriteString(in.Text.text())
 			given = true
 		case "thinking":
-			said.reasoning += in.Thinking.text()
+			reason.WriteString(in.Thinking.text())
 		case "redacted_thinking": // nobody but its author can read it
 		case "tool_use":
 			said.calls = append(said.calls, newCalledTool(in.ID, in.Name, argumentsOf(string(in.Input))))
 			given = true
 		case "tool_result":
 			if given {
-				list = append(list, said)
+				end()
 			}
 			list = append(list, message{path: path, role: "tool", content: in.resultText(), result: in.ToolUseID})
 			said = message{path: path, role: b.Role.value}
+			content.Reset()
+			reason.Reset()
 			given = false
 		default:
 			return nil, in.Type.fail("%q: this server reads text, thinking, tool_use and tool_result", in.Type.value)
 		}
 	}
 	if given || len(list) == 0 {
-		list = append(list, said)
+		end()
 	}
 	return list, nil
 }

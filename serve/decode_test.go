@@ -102,10 +102,90 @@ func TestStoredItemsAreBounded(t *testing.T) {
 		if err := parseBody(fmt.Appendf(nil, `{"input":"x","previous_response_id":"%d"}`, i), &b); err != nil {
 			t.Fatal(err)
 		}
-		list, err := b.items(s, "")
+		list, err := b.items(s, "", 1<<30)
 		if (err == nil) != (i == 0) || err != nil && !strings.HasPrefix(err.Error(), "previous_response_id: ") {
 			t.Errorf("after %d responses: %d items, %v", i+1, len(list), err)
 		}
+	}
+}
+
+// Stored items that a request brings in take no more bytes than its body may have, in whichever way they come. One
+// that is named often is read once.
+func TestStoredItemsHaveBytes(t *testing.T) {
+	s := newResponseStore(10, 1<<30)
+	raw := json.RawMessage(`{"role":"assistant","content":"` + strings.Repeat("x", 1000) + `"}`)
+	s.add(&storedResponse{id: "a", output: []storedItem{{"i", raw}, {"j", raw}}})
+	s.add(&storedResponse{id: "b", previous: "a", input: []json.RawMessage{raw, raw, raw}})
+	for _, c := range []struct {
+		body, param string
+		items       int64 // stored ones
+	}{
+		{`{"input":"x","previous_response_id":"a"}`, "previous_response_id", 2},
+		{`{"input":"x","previous_response_id":"b"}`, "previous_response_id", 5},
+		{`{"input":[{"id":"i"},{"id":"j"},{"id":"i"}]}`, "input[2].id", 3},
+		{`{"input":` + filled(`{"type":"item_reference","id":"i"}`, 34000) + `,"previous_response_id":"b"}`,
+			"input[971].id", 977},
+	} {
+		for _, most := range []int64{c.items * int64(len(raw)), c.items*int64(len(raw)) - 1} {
+			var b responseBody
+			if err := parseBody([]byte(c.body), &b); err != nil {
+				t.Fatal(err)
+			}
+			var list []inputItem
+			var err error
+			got := allocated(func() { list, err = b.items(s, "", most) })
+			if most == c.items*int64(len(raw)) && err != nil || most < c.items*int64(len(raw)) && err == nil || got > 3<<20 {
+				t.Errorf("%.60s: %d bytes allocated for %d items: %v", c.body, got, len(list), err)
+			}
+			if err != nil && !strings.HasPrefix(err.Error(), c.param+": ") {
+				t.Errorf("%.60s: %v, want %s", c.body, err, c.param)
+			}
+		}
+	}
+}
+
+// What the assistant said in many parts is put together once, not at each part.
+func TestPartsAreJoinedOnce(t *testing.T) {
+	const parts, size = 4000, 1000
+	for _, what := range []string{"content", "reasoning"} {
+		item := fmt.Sprintf(`{"type":"%s","role":"assistant","content":"%s"}`, map[string]string{"content": "message",
+			"reasoning": "reasoning"}[what], strings.Repeat("x", size))
+		var b responseBody
+		if err := parseBody([]byte(`{"input":[`+strings.Repeat(item+",", parts-1)+item+`]}`), &b); err != nil {
+			t.Fatal(err)
+		}
+		var list []message
+		got := allocated(func() { list, _ = messagesOf(b.Input.value) })
+		if len(list) != 1 || len(list[0].content+list[0].reasoning) != parts*size || got > 10*parts*size {
+			t.Errorf("%s: %d bytes allocated for %d messages", what, got, len(list))
+		}
+		block := map[string]string{"content": `{"type":"text","text":"`,
+			"reasoning": `{"type":"thinking","thinking":"`}[what] + strings.Repeat("x", size) + `"}`
+		var m messagesBody
+		if err := parseBody([]byte(`{"messages":[{"role":"assistant","content":[`+strings.Repeat(block+",", parts)+
+			`{"type":"text","text":""}]}]}`), &m); err != nil {
+			t.Fatal(err)
+		}
+		got = allocated(func() { list, _ = m.Messages.value[0].messages("") })
+		if len(list) != 1 || len(list[0].content+list[0].reasoning) != parts*size || got > 10*parts*size {
+			t.Errorf("%s: %d bytes allocated for %d messages of Anthropic's", what, got, len(list))
+		}
+	}
+}
+
+// A namespace that is named often is allowed once.
+func TestAllowedNamespaces(t *testing.T) {
+	v := toolset{offered: map[string]offered{}}
+	for i := range 100 {
+		v.offered[fmt.Sprint("n__", i)] = offered{name: fmt.Sprint(i), namespace: "n"}
+	}
+	var a allowedTools
+	text := `{"mode":"auto","tools":` + filled(`{"type":"namespace","name":"n"}`, 3200) + `}`
+	if err := new(decoder).read("", json.RawMessage(text), &a); err != nil {
+		t.Fatal(err)
+	}
+	if err := v.chooseAllowed(&a, ""); err != nil || len(v.only) != 100 {
+		t.Errorf("%d of 100 are allowed: %v", len(v.only), err)
 	}
 }
 

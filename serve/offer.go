@@ -255,6 +255,7 @@ func (t *toolset) chooseAllowed(a *allowedTools, path string) error {
 		return a.Mode.fail("%q: want auto or required", mode)
 	}
 	t.only = []string{}
+	whole := map[string]bool{} // namespaces
 	for i := range a.Tools {
 		r := &a.Tools[i]
 		id := r.id()
@@ -262,12 +263,13 @@ func (t *toolset) chooseAllowed(a *allowedTools, path string) error {
 		case "function", "custom":
 			t.only = append(t.only, t.nameOf(id.Namespace, id.Name.value))
 		case "namespace":
-			for as, known := range t.offered {
-				if known.namespace == id.Name.value {
-					t.only = append(t.only, as)
-				}
-			}
+			whole[id.Name.value] = true
 		} // of others, which are left out, none can be called
+	}
+	for as, known := range t.offered {
+		if whole[known.namespace] {
+			t.only = append(t.only, as)
+		}
 	}
 	if len(t.only) == 0 && mode == "auto" {
 		mode = "none"

@@ -3,6 +3,7 @@ package serve
 import (
 	"encoding/json"
 	"net/http"
+	"strings"
 )
 
 // OpenAI's POST /v1/responses. store.go keeps the last responses.
@@ -120,7 +121,7 @@ func (x *exchange) readResponse(b *responseBody) (*call, error) {
 	if err != nil {
 		return nil, err
 	}
-	items, err := b.items(x.s.stored, x.tenant)
+	items, err := b.items(x.s.stored, x.tenant, x.s.o.Body)
 	if err != nil {
 		return nil, err
 	}
@@ -210,7 +211,8 @@ func (t *toolset) chooseResponse(f *field[toolChoice]) error {
 // messagesOf makes messages of items. What the assistant said, reasoned and called between two of the
 // user's messages is one message.
 func messagesOf(items []inputItem) (list []message, err error) {
-	open := false // the last message is the assistant's, and goes on
+	open := false                       // the last message is the assistant's, and goes on
+	var content, reason strings.Builder // of that message
 	assistant := func(in *inputItem) *message {
 		if !open {
 			list = append(list, message{path: in.path, role: "assistant"})
@@ -218,9 +220,18 @@ func messagesOf(items []inputItem) (list []message, err error) {
 		}
 		return &list[len(list)-1]
 	}
-	add := func(m message) {
-		list = append(list, m)
+	end := func() {
+		if open {
+			last := &list[len(list)-1]
+			last.content, last.reasoning = content.String(), reason.String()
+			content.Reset()
+			reason.Reset()
+		}
 		open = false
+	}
+	add := func(m message) {
+		end()
+		list = append(list, m)
 	}
 	for i := range items {
 		in := &items[i]
@@ -229,7 +240,8 @@ func messagesOf(items []inputItem) (list []message, err error) {
 			role := in.Role.value
 			switch role {
 			case "assistant":
-				assistant(in).content += in.Content.value.text()
+				assistant(in)
+				content.WriteString(in.Content.value.text())
 			case "system", "developer", "user":
 				add(message{path: in.path, role: role, content: in.Content.value.text()})
 			default:
@@ -240,7 +252,8 @@ func messagesOf(items []inputItem) (list []message, err error) {
 			if text == "" {
 				text = in.Summary.text()
 			}
-			assistant(in).reasoning += text
+			assistant(in)
+			reason.WriteString(text)
 		case "function_call", "custom_tool_call":
 			name := qualified(in.Namespace, in.Name)
 			call := newCalledTool(in.CallID, name, argumentsOf(in.Arguments))
@@ -256,5 +269,6 @@ func messagesOf(items []inputItem) (list []message, err error) {
 				" or its output", kind)
 		}
 	}
+	end()
 	return list, nil
 }

@@ -1,9 +1,11 @@
 package serve
 
 import (
+	"cmp"
 	"container/list"
 	"encoding/json"
 	"net/http"
+	"slices"
 	"sync"
 )
 
@@ -33,6 +35,15 @@ type storedItem struct {
 	raw json.RawMessage
 }
 
+// items are all of the response, those of its request first.
+func (r *storedResponse) items() []json.RawMessage {
+	list := slices.Clip(r.input)
+	for _, item := range r.output {
+		list = append(list, item.raw)
+	}
+	return list
+}
+
 func newResponseStore(most int, mostBytes int64) *responseStore {
 	return &responseStore{most: most, mostBytes: mostBytes, order: list.New(), byID: map[string]*storedResponse{},
 		items: map[string]*storedResponse{}}
@@ -41,10 +52,7 @@ func newResponseStore(most int, mostBytes int64) *responseStore {
 // add keeps a response, unless it is larger than all may be together.
 func (s *responseStore) add(r *storedResponse) {
 	r.bytes = int64(len(r.answer))
-	for _, item := range r.output {
-		r.bytes += int64(len(item.raw))
-	}
-	for _, raw := range r.input {
+	for _, raw := range r.items() {
 		r.bytes += int64(len(raw))
 	}
 	s.mu.Lock()
@@ -99,58 +107,58 @@ func (s *responseStore) item(tenant, id string) (json.RawMessage, bool) {
 	return nil, false
 }
 
-// conversation returns the items up to and with a response's, the first one first. missing is the
-// response that is not there; empty where all are.
-func (s *responseStore) conversation(tenant, id string) (items []json.RawMessage, missing string) {
+// chain returns a response and those that it goes on from, the first one first. missing is the one that is not
+// there; empty where all are.
+func (s *responseStore) chain(tenant, id string) (list []*storedResponse, missing string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var chain []*storedResponse
 	for id != "" {
 		r := s.use(s.byID[id], tenant)
 		if r == nil {
 			return nil, id
 		}
-		chain, id = append(chain, r), r.previous
+		list, id = append(list, r), r.previous
 	}
-	for i := len(chain) - 1; i >= 0; i-- {
-		items = append(items, chain[i].input...)
-		for _, item := range chain[i].output {
-			items = append(items, item.raw)
-		}
-	}
-	return items, ""
+	slices.Reverse(list)
+	return list, ""
 }
 
 const unstored = "this server stores no responses: send the whole conversation as input"
 
+// bringing brings stored items into a request.
+type bringing struct {
+	decoder
+	store  *responseStore
+	tenant string
+	most   int64                 // bytes of all together
+	known  map[string]*inputItem // that references named, by id
+}
+
+// add counts the bytes of an item that f has brought in.
+func (b *bringing) add(f *field[string], item json.RawMessage) error {
+	b.most -= int64(len(item))
+	if b.most < 0 {
+		return f.fail("the stored items of this request take more bytes than a body may have: bring in fewer")
+	}
+	return nil
+}
+
 // items are those of the stored responses that a request goes on from, and then those of its input, in
-// which items that are named stand in the place of their names.
-func (b *responseBody) items(s *responseStore, tenant string) (list []inputItem, err error) {
-	d := &decoder{elements: len(b.Input.value)}
+// which items that are named stand in the place of their names. Stored ones have so many bytes at most.
+func (b *responseBody) items(s *responseStore, tenant string, most int64) (list []inputItem, err error) {
+	stored := &bringing{decoder{len(b.Input.value)}, s, tenant, most, map[string]*inputItem{}}
 	switch {
 	case b.Previous.given && s == nil:
 		return nil, b.Previous.fail(unstored)
 	case b.Previous.value != "":
-		items, missing := s.conversation(tenant, b.Previous.value)
-		if missing != "" {
-			return nil, b.Previous.fail("there is no response %q: this server keeps the last ones alone."+
-				" Send the whole conversation as input", missing)
-		}
-		for _, raw := range items {
-			var item inputItem
-			if err := d.count(b.Previous.path); err != nil {
-				return nil, err
-			}
-			if err := item.readJSON(d, b.Previous.path, raw); err != nil {
-				return nil, err
-			}
-			list = append(list, item)
+		if list, err = stored.from(&b.Previous); err != nil {
+			return nil, err
 		}
 	}
 	for i := range b.Input.value {
 		item := &b.Input.value[i]
 		if item.isReference() {
-			err = item.resolve(d, s, tenant)
+			err = stored.resolve(item)
 		}
 		if err != nil {
 			return nil, err
@@ -160,16 +168,50 @@ func (b *responseBody) items(s *responseStore, tenant string) (list []inputItem,
 	return list, nil
 }
 
-// resolve puts the item that a reference names in its place.
-func (i *inputItem) resolve(d *decoder, s *responseStore, tenant string) error {
-	if s == nil {
+// from are the items up to and with those of the response that f names.
+func (b *bringing) from(f *field[string]) (list []inputItem, err error) {
+	chain, missing := b.store.chain(b.tenant, f.value)
+	if missing != "" {
+		return nil, f.fail("there is no response %q: this server keeps the last ones alone."+
+			" Send the whole conversation as input", missing)
+	}
+	for _, r := range chain {
+		for _, raw := range r.items() {
+			var item inputItem
+			err := cmp.Or(b.add(f, raw), b.count(f.path))
+			if err == nil {
+				err = item.readJSON(&b.decoder, f.path, raw)
+			}
+			if err != nil {
+				return nil, err
+			}
+			list = append(list, item)
+		}
+	}
+	return list, nil
+}
+
+// resolve puts the item that a reference names in its place. One that is named again is not read again.
+func (b *bringing) resolve(i *inputItem) error {
+	if b.store == nil {
 		return i.Type.fail("%q: %s", "item_reference", unstored)
 	}
-	raw, ok := s.item(tenant, i.ID.value)
-	if !ok {
-		return i.ID.fail("there is no item %q: this server keeps the last responses alone. Send the item itself", i.ID.value)
+	id, path := i.ID, i.path
+	item := b.known[id.value]
+	if item == nil {
+		raw, ok := b.store.item(b.tenant, id.value)
+		if !ok {
+			return id.fail("there is no item %q: this server keeps the last responses alone. Send the item itself", id.value)
+		}
+		item = new(inputItem)
+		if err := item.readJSON(&b.decoder, path, raw); err != nil {
+			return err
+		}
+		b.known[id.value] = item
 	}
-	return i.readJSON(d, i.path, raw)
+	*i = *item
+	i.path = path
+	return b.add(&id, item.raw)
 }
 
 // stored returns the response that a path names.
@@ -207,9 +249,9 @@ func (s *Server) deleteResponse(x *exchange) error {
 		return err
 	}
 	s.stored.mu.Lock()
-	defer s.stored.mu.Unlock()
 	if s.stored.byID[r.id] == r {
 		s.stored.drop(r)
 	}
+	s.stored.mu.Unlock()
 	return x.writeJSON(http.StatusOK, deletedResponse{r.id, "response", true})
 }
