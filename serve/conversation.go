@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"context"
 	"encoding/json"
 	"maps"
 	"regexp"
@@ -178,7 +179,9 @@ func (x *exchange) newChat(m *Model, v *conversation) (*call, error) {
 	if err := c.setLimits(v.chatOptions, x.s.o.MaxTokens); err != nil {
 		return nil, err
 	}
-	warnings, err := c.setConversation(v, x.s.o.CutLines)
+	ctx, end := x.limit()
+	defer end(nil)
+	warnings, err := c.setConversation(ctx, v, x.s.o.CutLines)
 	x.warn(append(v.tools.warnings, warnings...))
 	return c, err
 }
@@ -202,7 +205,8 @@ func (c *call) setLimits(o *chatOptions, most int) error {
 }
 
 // setConversation makes the prompt, by the model's chat template.
-func (c *call) setConversation(v *conversation, cut []*regexp.Regexp) (warnings []string, err error) {
+func (c *call) setConversation(ctx context.Context, v *conversation, cut []*regexp.Regexp) (warnings []string,
+	err error) {
 	if c.model.Tokenizer() == nil {
 		return nil, errNoTokenizer
 	}
@@ -218,7 +222,7 @@ func (c *call) setConversation(v *conversation, cut []*regexp.Regexp) (warnings 
 	if err != nil {
 		return nil, err
 	}
-	warnings, err = c.setTools(v, layout)
+	warnings, err = c.setTools(ctx, v, layout)
 	if err != nil {
 		return warnings, err
 	}

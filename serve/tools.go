@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/base32"
 	"encoding/json"
@@ -68,7 +69,7 @@ func (t *toolset) chooseOne(name, path string) error {
 }
 
 // setTools sets the functions that the model may call, for its output.
-func (c *call) setTools(v *conversation, layout *chat.Layout) (warnings []string, err error) {
+func (c *call) setTools(ctx context.Context, v *conversation, layout *chat.Layout) (warnings []string, err error) {
 	set := &v.tools
 	c.toolsPath = set.path
 	switch {
@@ -79,13 +80,14 @@ func (c *call) setTools(v *conversation, layout *chat.Layout) (warnings []string
 	}
 	t := &grove.Tools{Required: set.mode == "required"}
 	longest := max(set.longestName, maxToolName)
+	work := grammar.MostWork
 	for i := range set.list {
 		f := &set.list[i]
 		name := f.Name.value
 		if !toolName.MatchString(name) || len(name) > longest {
 			return warnings, f.Name.fail("%q: want 1 to %d letters, digits, _ or -", name, longest)
 		}
-		parameters, left, err := f.heldParameters()
+		parameters, left, err := f.heldParameters(ctx, &work)
 		warnings = append(warnings, left...)
 		if err != nil {
 			return warnings, err
@@ -114,51 +116,59 @@ func (c *call) setTools(v *conversation, layout *chat.Layout) (warnings []string
 }
 
 // heldParameters is the schema that a function's arguments are held to. Where the function is not
-// strict, what cannot be held is left out of it, with warnings.
-func (f *functionBody) heldParameters() (schema string, warnings []string, err error) {
+// strict, what cannot be held is left out of it, with warnings. work is what is left of it for the request.
+func (f *functionBody) heldParameters(ctx context.Context, work *int) (schema string, warnings []string, err error) {
 	schema = string(f.Parameters.value)
 	if !f.Parameters.given || f.Strict {
 		return schema, nil, nil
 	}
-	r := relaxed(schema)
-	if r.err != nil {
-		return "", nil, f.Parameters.fail("%v", r.err)
+	r, err := relaxed(ctx, schema, work)
+	switch {
+	case ctx.Err() != nil:
+		return "", nil, context.Cause(ctx)
+	case err != nil:
+		return "", nil, f.Parameters.fail("%v", err)
 	}
-	for _, place := range r.left {
+	for _, place := range r.Left {
 		warnings = append(warnings, warning(f.Parameters.path, "%s cannot be held, so that calls may violate it", place))
 	}
-	return r.schema, warnings, nil
-}
-
-// relaxation is what grammar.Relax makes of a schema.
-type relaxation struct {
-	schema string
-	left   []string
-	err    error
+	return r.Schema, warnings, nil
 }
 
 // relaxations are those of the schemas that requests had lately: clients send the same tools again and again.
 var relaxations = struct {
 	sync.Mutex
-	known map[string]relaxation
-}{known: map[string]relaxation{}}
+	known map[string]grammar.Relaxed
+}{known: map[string]grammar.Relaxed{}}
 
-// mostRelaxations bounds how many are remembered.
-const mostRelaxations = 1024
+// mostRelaxations bounds how many are remembered, and mostRelaxed the bytes of a schema that is.
+const mostRelaxations, mostRelaxed = 1024, 1 << 16
 
-func relaxed(parameters string) relaxation {
+// relaxed is what grammar.Relax makes of a schema, or any object where that takes more than the work that is left. A
+// schema that is known takes the work that it took before, so that an answer does not depend on earlier requests.
+func relaxed(ctx context.Context, parameters string, work *int) (r grammar.Relaxed, err error) {
 	relaxations.Lock()
-	defer relaxations.Unlock()
-	if r, ok := relaxations.known[parameters]; ok {
-		return r
+	r, known := relaxations.known[parameters]
+	relaxations.Unlock()
+	if !known {
+		if r, err = grammar.Relax(ctx, parameters, *work); err != nil {
+			return r, err
+		}
 	}
-	var r relaxation
-	r.schema, r.left, r.err = grammar.Relax(parameters)
-	if len(relaxations.known) == mostRelaxations || len(parameters) > 1<<16 {
-		clear(relaxations.known)
+	if r.Work > *work {
+		*work = 0
+		return grammar.Relaxed{Schema: anyObject, Left: []string{"#"}}, nil
 	}
-	relaxations.known[parameters] = r
-	return r
+	*work -= r.Work
+	if !known && len(parameters) <= mostRelaxed {
+		relaxations.Lock()
+		defer relaxations.Unlock()
+		if len(relaxations.known) == mostRelaxations {
+			clear(relaxations.known)
+		}
+		relaxations.known[parameters] = r
+	}
+	return r, nil
 }
 
 // shownTool is a tool in OpenAI's form, which chat templates know.

@@ -56,6 +56,7 @@ func (g *grammar) compile(root int) (*Grammar, error) {
 			c.thought[1] = len(c.nodes)
 		}
 	}
+	g.nodes = len(c.nodes)
 	if c.err != nil {
 		return nil, c.err
 	}

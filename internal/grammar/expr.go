@@ -33,6 +33,7 @@ type grammar struct {
 	rules   []*expr
 	names   []string
 	thought [2]int // the rules of reasoning, from the first to behind the last
+	nodes   int    // of the automaton, as far as it was made
 }
 
 func (g *grammar) add(name string, e *expr) int {

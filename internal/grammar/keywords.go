@@ -251,6 +251,8 @@ func (c *schemas) reference(p place, keyword string, v any) (term, bool) {
 	return term{place: found}, true
 }
 
+var typeNames = []string{"null", "boolean", "number", "integer", "string", "array", "object"}
+
 // types keeps the shapes of the types listed, or the others.
 func (c *schemas) types(list []*shape, p place, v any, not bool) []*shape {
 	names, ok := v.([]any)
@@ -258,8 +260,7 @@ func (c *schemas) types(list []*shape, p place, v any, not bool) []*shape {
 		names = []any{v}
 	}
 	for _, name := range names {
-		if text, _ := name.(string); !slices.Contains([]string{"null", "boolean", "number", "integer", "string",
-			"array", "object"}, text) {
+		if text, _ := name.(string); !slices.Contains(typeNames, text) {
 			c.fail(p, "type", "%v is no type", name)
 		}
 	}

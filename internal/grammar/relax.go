@@ -2,29 +2,45 @@ package grammar
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 )
 
-// Relax returns a schema of a tool's arguments that can be held, and what was left out of the one
-// given: the parts that cannot be held, each as narrow as can be. A schema that can be held stays
-// as it is.
-func Relax(parameters string) (relaxed string, left []string, err error) {
+// Relaxed is what Relax makes of a schema.
+type Relaxed struct {
+	Schema string
+	Left   []string // the places of what was left out
+	Work   int      // that it took, about 10 microseconds each
+}
+
+// MostWork is how much work the schemas of a request may take together.
+const MostWork = 1 << 18
+
+// maxTries is how much of it the parts of a schema may take. What is left is for the whole.
+const maxTries = MostWork / 4 * 3
+
+// Relax makes a schema of a tool's arguments one that can be held, by leaving out the parts that cannot be held,
+// each as narrow as can be. A schema that can be held stays as it is. Where finding out takes too long, parts keep
+// their type alone. It ends where it takes more work than most: a Schema whose Work is more is not to be used. The
+// end of ctx is an error.
+func Relax(ctx context.Context, parameters string, most int) (Relaxed, error) {
 	if parameters == "" {
-		return "", nil, nil
+		return Relaxed{}, nil
 	}
 	if err := checkSource(parameters); err != nil {
-		return "", nil, err
+		return Relaxed{}, err
 	}
 	root, err := parseJSON(parameters)
 	if err != nil {
-		return "", nil, err
+		return Relaxed{}, err
 	}
-	if holds(parameters) == nil {
-		return parameters, nil, nil
+	r := relaxer{ctx: ctx, most: most}
+	if r.holds(parameters, most, anObject) {
+		return Relaxed{parameters, nil, r.work}, nil
 	}
-	r := relaxer{}
 	if o, ok := root.(*object); ok {
 		r.root = o
 	}
@@ -33,26 +49,36 @@ func Relax(parameters string) (relaxed string, left []string, err error) {
 		o.names, o.values = append(o.names, "type"), withValue(o.values, "type", "object")
 	}
 	text := string(appendJSON(nil, root))
-	if holds(text) != nil {
-		return `{"type": "object"}`, append(r.left, "#"), nil
+	if !r.holds(text, most, anObject) {
+		text, r.left = `{"type": "object"}`, append(r.left, "#")
 	}
-	return text, r.left, nil
-}
-
-// holds says why a schema of arguments cannot be held; nil where it can.
-func holds(parameters string) error {
-	c := newSchemas()
-	rule, err := c.read(parameters, anObject)
-	if err == nil {
-		_, err = c.g.compile(rule)
-	}
-	return err
+	return Relaxed{text, r.left, r.work}, context.Cause(ctx)
 }
 
 type relaxer struct {
-	root *object
-	left []string
+	ctx        context.Context
+	root       *object
+	left       []string
+	work, most int
 }
+
+// holds reports whether a schema can be held, as far as that is found out before all work is more than most.
+func (r *relaxer) holds(text string, most int, others ...term) bool {
+	if r.ctx.Err() != nil || r.work > most {
+		return false
+	}
+	c := newSchemas()
+	c.most = min(maxApplied, most-r.work)
+	rule, err := c.read(text, others...)
+	if err == nil {
+		_, err = c.g.compile(rule)
+	}
+	r.work += 1 + c.work + 2*len(c.g.rules) + (c.g.nodes+len(text))/16
+	return err == nil && r.work <= most
+}
+
+// spent reports whether no part is to be tried any more.
+func (r *relaxer) spent() bool { return r.ctx.Err() != nil || r.work > min(maxTries, r.most) }
 
 // definitions are the keywords under which a document has schemas for others.
 var definitions = []string{"$defs", "definitions"}
@@ -70,12 +96,7 @@ func (r *relaxer) holdsPart(v any) bool {
 			alone.values[name] = r.root.values[name]
 		}
 	}
-	c := newSchemas()
-	rule, err := c.read(string(appendJSON(nil, alone)))
-	if err == nil {
-		_, err = c.g.compile(rule)
-	}
-	return err == nil
+	return r.holds(string(appendJSON(nil, alone)), min(maxTries, r.most))
 }
 
 // withValue is a copy of an object's values with one more.
@@ -96,6 +117,10 @@ func (r *relaxer) relax(v any, at string, depth int) any {
 	o, ok := v.(*object)
 	if !ok || depth > maxDepth || r.holdsPart(o) {
 		return v
+	}
+	if r.spent() {
+		r.left = append(r.left, at)
+		return o.typeAlone()
 	}
 	out := &object{slices.Clone(o.names), withValue(o.values, "", nil)}
 	for _, name := range o.names {
@@ -124,11 +149,14 @@ func (r *relaxer) relax(v any, at string, depth int) any {
 			r.root = &object{r.root.names, withValue(r.root.values, name, out.values[name])}
 		}
 	}
-	if r.holdsPart(out) {
+	if r.spent() || r.holdsPart(out) {
 		return out
 	}
 	for _, name := range slices.Backward(out.names) { // one keyword less
-		if one := out.without(name); name != "type" && r.holdsPart(one) {
+		if !slices.Contains(removable, name) || r.spent() {
+			continue
+		}
+		if one := out.without(name); r.holdsPart(one) {
 			r.left = append(r.left, at+"/"+name)
 			return one
 		}
@@ -144,8 +172,34 @@ func (r *relaxer) relax(v any, at string, depth int) any {
 		}
 	}
 	r.left = append(r.left, at)
+	if r.spent() {
+		return o.typeAlone()
+	}
 	return kept
 }
+
+// typeAlone is a schema without all but its type, which may be a list of types.
+func (o *object) typeAlone() *object {
+	kept := &object{nil, map[string]any{}}
+	list, ok := o.values["type"].([]any)
+	if !ok {
+		list = []any{o.values["type"]}
+	}
+	for _, name := range list {
+		if text, _ := name.(string); !slices.Contains(typeNames, text) {
+			return kept
+		}
+	}
+	kept.names, kept.values["type"] = []string{"type"}, o.values["type"]
+	return kept
+}
+
+// removable are the keywords but type that say something of values. To leave out another one changes nothing.
+var removable = strings.Fields("$ref $dynamicRef $recursiveRef $id $anchor $dynamicAnchor const enum allOf anyOf oneOf" +
+	" not if then else minimum exclusiveMinimum maximum exclusiveMaximum multipleOf minLength minItems minProperties" +
+	" maxLength maxItems maxProperties pattern format uniqueItems contains minContains maxContains prefixItems items" +
+	" additionalItems required propertyNames properties patternProperties additionalProperties dependentRequired" +
+	" dependentSchemas dependencies unevaluatedProperties unevaluatedItems")
 
 func (o *object) without(name string) *object {
 	out := &object{nil, withValue(o.values, "", nil)}

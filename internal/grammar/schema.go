@@ -30,7 +30,7 @@ func readSchema(source string) (*grammar, int, error) {
 }
 
 func newSchemas() *schemas {
-	return &schemas{notation: callform.JSON, shared: map[string]int{}, patterns: map[string]pattern{}}
+	return &schemas{notation: callform.JSON, most: maxApplied, shared: map[string]int{}, patterns: map[string]pattern{}}
 }
 
 // read adds the rules of a document, and returns that of its values that the other schemas accept too.
@@ -116,6 +116,7 @@ type schemas struct {
 	anchors  map[string]place // dynamic ones
 	depth    int
 	work     int  // shapes that schemas were applied to
+	most     int  // that they may be applied to
 	denying  int  // depth of negations
 	skipped  bool // a keyword was met that is not known how to violate
 	err      error
@@ -139,7 +140,7 @@ func (c *schemas) fail(p place, keyword, format string, args ...any) {
 // or something else was wrong.
 func (c *schemas) spend(keyword string, work int) bool {
 	c.work += work
-	if c.work > maxApplied && c.err == nil {
+	if c.work > c.most && c.err == nil {
 		c.err = fmt.Errorf("keyword %s: it takes too long to compile: make the schema simpler", keyword)
 	}
 	return c.err == nil

@@ -268,7 +268,7 @@ func (c *schemas) apply(list []*shape, t term) []*shape {
 	}
 	defer func() { c.depth-- }()
 	c.work += 1 + len(list)
-	if c.work > maxApplied {
+	if c.work > c.most {
 		c.fail(t.place, "allOf", "its alternatives take too long to be told apart: make the schema simpler")
 	}
 	if len(list) > maxShapes {

@@ -1,0 +1,75 @@
+package serve
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/grovellm/grove/internal/grammar"
+)
+
+// watched is a context that does something when it is asked for its end.
+type watched struct {
+	context.Context
+	do func()
+}
+
+func (w watched) Err() error {
+	w.do()
+	return w.Context.Err()
+}
+
+// A schema is relaxed while no lock is held, and what is remembered of it gives the same answers.
+func TestRelaxationsOfOthers(t *testing.T) {
+	schema := func(name string, more int) string {
+		return `{"type":"object","properties":{"` + name + `":{"type":"string","pattern":"^(?!x)"}` +
+			strings.Repeat(`,"y":{"type":"string"}`, more) + `}}`
+	}
+	asked := 0
+	work := grammar.MostWork
+	_, err := relaxed(watched{context.Background(), func() {
+		asked++
+		if !relaxations.TryLock() {
+			t.Fatal("the lock is held")
+		}
+		relaxations.Unlock()
+	}}, schema("locked", 0), &work)
+	if err != nil || asked == 0 || work == grammar.MostWork {
+		t.Errorf("asked %d times, work left %d, %v", asked, work, err)
+	}
+	for left := range 4 { // as much work as so many schemas take, less one
+		var answers [2][]grammar.Relaxed
+		for again := range answers {
+			one := grammar.MostWork - work
+			budget := left*one + one - 1
+			for i := range 4 {
+				r, err := relaxed(context.Background(), schema(fmt.Sprintf("same%d%d", left, i), 0), &budget)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if whole := i < left; whole != (r.Schema != anyObject) {
+					t.Errorf("work for %d schemas: schema %d is %s", left, i, r.Schema)
+				}
+				answers[again] = append(answers[again], r)
+			}
+		}
+		if !reflect.DeepEqual(answers[0], answers[1]) {
+			t.Errorf("%v, and the second time %v", answers[0], answers[1])
+		}
+	}
+	work = grammar.MostWork
+	long := schema("long", mostRelaxed/20)
+	if _, err := relaxed(context.Background(), long, &work); err != nil {
+		t.Fatal(err)
+	}
+	if _, kept := relaxations.known[long]; kept {
+		t.Error("a long schema is remembered")
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if _, err := relaxed(ctx, schema("gone", 0), &work); err == nil {
+		t.Error("the end of the request does not end it")
+	}
+}
