@@ -58,7 +58,7 @@ func (m *Model) memoryFolder(tenant string) string {
 	name := "everyone"
 	if tenant != "" {
 		sum := sha256.Sum256([]byte(tenant))
-		name = "tenant-" + hex.EncodeToString(sum[:8])
+		name = "tenant-" + hex.EncodeToString(sum[:16])
 	}
 	return filepath.Join(m.memories.o.Dir, vocabulary, name)
 }

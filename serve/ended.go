@@ -82,7 +82,7 @@ func (e *Ended) line() []any {
 		line = append(line, "finish", e.Finish)
 	}
 	if e.Tenant != "" {
-		line = append(line, "tenant", e.Tenant)
+		line = append(line, "tenant", e.Tenant[:min(len(e.Tenant), len("key-")+8)])
 	}
 	if e.Err != nil {
 		line = append(line, "error", e.Err.Error())

@@ -173,7 +173,7 @@ func (s *Server) authorize(x *exchange) bool {
 	if found == 0 {
 		return false
 	}
-	x.tenant = "key-" + hex.EncodeToString(sum[:4]) // which stays the same when the file of keys is sorted anew
+	x.tenant = "key-" + hex.EncodeToString(sum[:16]) // which stays the same when the file of keys is sorted anew
 	return true
 }
 

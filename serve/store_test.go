@@ -110,6 +110,21 @@ func TestStoredResponses(t *testing.T) {
 	}
 }
 
+// Keys whose hashes begin alike are tenants of their own; the log has the beginning alone.
+func TestKeysThatBeginAlike(t *testing.T) {
+	s := start(t, nil, serve.Options{Keys: []string{"sk-user-92733", "sk-user-121644"}})
+	_, _, text := s.send("POST", "/v1/responses", `{"input":"x","max_output_tokens":2}`, "X-Api-Key", "sk-user-92733")
+	id, _ := object(t, text)["id"].(string)
+	for key, want := range map[string]int{"sk-user-92733": 200, "sk-user-121644": 404} {
+		if status, _, text := s.send("GET", "/v1/responses/"+id, "", "X-Api-Key", key); status != want {
+			t.Errorf("%s: status %d, want %d: %s", key, status, want, text)
+		}
+	}
+	if log := s.log.String(); strings.Count(log, "tenant=key-b0ee66cd ") != 3 {
+		t.Error(log)
+	}
+}
+
 // The store holds its bounds, and what is used stays longest.
 func TestStoreIsBounded(t *testing.T) {
 	s := start(t, nil, serve.Options{Limits: serve.Limits{Stored: 3}})
