@@ -34,12 +34,13 @@ func (a *callArguments) readJSON(_ *decoder, _ string, raw json.RawMessage) erro
 	return nil
 }
 
-// closed ends the JSON of a text that was cut short: without a last part that has no value yet.
+// closed ends the JSON of a text that was cut short: without a last part that has no value yet. A text that is nested
+// deeper than bodies may be stays as it is.
 func closed(text string) string {
 	var open []byte // the ends that are due
 	end := 0        // of what can be kept
 	var kept []byte // the ends that are due there
-	keep := func(at int) { end, kept = at, append([]byte(nil), open...) }
+	keep := func(at int) { end, kept = at, append(kept[:0], open...) }
 	quoted, key := false, false
 	for i := 0; i < len(text); i++ {
 		switch c := text[i]; {
@@ -55,6 +56,9 @@ func closed(text string) string {
 			quoted = true
 			key = len(open) > 0 && open[len(open)-1] == '}' && strings.ContainsAny(lastByte(text[:i]), "{,")
 		case c == '{' || c == '[':
+			if len(open) == maxDepth {
+				return text
+			}
 			open = append(open, c+2) // its end in ASCII
 			keep(i + 1)
 		case (c == '}' || c == ']') && len(open) > 0:

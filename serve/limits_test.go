@@ -73,3 +73,20 @@ func TestRelaxationsOfOthers(t *testing.T) {
 		t.Error("the end of the request does not end it")
 	}
 }
+
+// The arguments of an earlier call take memory in proportion to their text, however deep it is nested.
+func TestArgumentsAreReadOnce(t *testing.T) {
+	for _, begin := range []string{"[", `{"a":`, `{"a":[`, `{"a":[0],`, `{"a":"b",`, `"`} {
+		text := strings.Repeat(begin, 1<<16/len(begin))
+		if got := allocated(func() { argumentsOf(text) }); got > 2<<20 {
+			t.Errorf("%d bytes of %s: %d bytes allocated", len(text), begin, got)
+		}
+	}
+	deep := strings.Repeat(`{"a":`, maxDepth)
+	if got, want := closed(deep+"{"), deep+"{"; got != want {
+		t.Errorf("what is nested too deep becomes %s", got)
+	}
+	if got, want := closed(deep+"1,"), deep+"1"+strings.Repeat("}", maxDepth); got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
