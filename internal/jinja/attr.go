@@ -34,7 +34,7 @@ func (r *run) element(x, key Value) Value {
 
 func missing(x, key Value) Value {
 	if name, ok := text(key); ok {
-		return &Undefined{fmt.Sprintf("a %s has no attribute or key %q", typeName(x), name)}
+		return &Undefined{fmt.Sprintf("a %s has no attribute or key %.100q", typeName(x), name)}
 	}
 	return &Undefined{fmt.Sprintf("a %s has no such element", typeName(x))}
 }
@@ -77,6 +77,7 @@ var changing = map[string][]string{
 
 // getattr is Python's, within the sandbox. ok is false where x has no such attribute.
 func (r *run) getattr(x Value, name string) (v Value, ok bool) {
+	r.spend(len(name), 0)
 	if ns, ok := x.(*namespace); ok {
 		return ns.get("s" + name)
 	}
@@ -102,7 +103,7 @@ func (r *run) getattr(x Value, name string) (v Value, ok bool) {
 	case *loop:
 		return x.attribute(r, name)
 	case *macro:
-		return x.attribute(name)
+		return x.attribute(r, name)
 	case *cycler:
 		return x.attribute(name)
 	case bool, *big.Int:
@@ -334,12 +335,13 @@ func (l *loop) change(r *run, a *arguments) Value {
 	return true
 }
 
-func (m *macro) attribute(name string) (Value, bool) {
+func (m *macro) attribute(r *run, name string) (Value, bool) {
 	switch name {
 	case "name":
 		return m.name, true
 	case "arguments":
 		var list []Value
+		r.spend(32*len(m.params.names), 32*len(m.params.names))
 		for _, n := range m.params.names {
 			list = append(list, n)
 		}

@@ -104,6 +104,7 @@ func (r *run) key(v Value) string {
 }
 
 func (r *run) variable(name string, s *scope) Value {
+	r.spend(len(name), 0)
 	if v, ok := s.get(name); ok {
 		return v
 	}
@@ -113,7 +114,7 @@ func (r *run) variable(name string, s *scope) Value {
 	if name == "self" {
 		r.fail("the variable self is not supported")
 	}
-	return &Undefined{fmt.Sprintf("the variable %s is undefined", name)}
+	return &Undefined{fmt.Sprintf("the variable %.100s is undefined", name)}
 }
 
 func (r *run) compared(e *comparison, s *scope) Value {
@@ -153,8 +154,13 @@ type arguments struct {
 
 func (r *run) arguments(sig *signature, s *scope) *arguments {
 	a := &arguments{positional: r.all(sig.positional, s), names: sig.names, named: r.all(sig.named, s)}
+	for _, n := range sig.names {
+		r.spend(len(n), 0)
+	}
 	if sig.spread != nil {
-		a.positional = append(a.positional, r.elements(r.eval(sig.spread, s))...)
+		items := r.elements(r.eval(sig.spread, s))
+		r.spend(len(items), 32*len(items))
+		a.positional = append(a.positional, items...)
 	}
 	if sig.mapped == nil {
 		return a
@@ -167,6 +173,7 @@ func (r *run) arguments(sig *signature, s *scope) *arguments {
 	a.names = append([]string(nil), a.names...)
 	for i, key := range d.keys {
 		name, ok := text(key)
+		r.spend(16+len(name)+8*len(a.names), 32) // has goes through the names
 		if !ok || a.has(name) {
 			r.fail("** has a key that is no name, or that is an argument already")
 		}

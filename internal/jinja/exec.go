@@ -120,7 +120,7 @@ func (r *run) execute(body []stmt, s *scope) ending {
 				return end
 			}
 		case *define:
-			r.spend(0, 64)
+			r.spend(len(st.name), 64)
 			s.set(st.name, &macro{st, s})
 		case *callBlock:
 			r.write(r.str(r.call(st.call, s, &macro{st.caller, s})))
@@ -196,6 +196,7 @@ func (r *run) check(t target, s *scope) {
 }
 
 func (r *run) assign(t target, v Value, s *scope) {
+	r.spend(16+len(t.name)+len(t.field), 0)
 	switch {
 	case t.several:
 		var items []Value
@@ -349,6 +350,8 @@ func (r *run) invoke(m *macro, a *arguments) Value {
 	r.enterMacro()
 	defer r.leaveMacro()
 	line := r.line
+	n := len(m.params.names) + len(a.names)
+	r.spend(64*n, 32*n)
 	in := m.scope.inner()
 	given := map[string]Value{}
 	for i, n := range a.names {
@@ -357,6 +360,7 @@ func (r *run) invoke(m *macro, a *arguments) Value {
 	rest := a.positional
 	foundCaller := false
 	for i, n := range m.params.names {
+		r.spend(len(n), 0)
 		if len(rest) > 0 {
 			in.set(n, rest[0])
 			rest = rest[1:]
@@ -372,7 +376,7 @@ func (r *run) invoke(m *macro, a *arguments) Value {
 		case k >= 0:
 			in.set(n, r.eval(m.params.defaults[k], in))
 		default:
-			in.set(n, &Undefined{fmt.Sprintf("the parameter %s was not given", n)})
+			in.set(n, &Undefined{fmt.Sprintf("the parameter %.100s was not given", n)})
 		}
 	}
 	if m.uses.caller && !foundCaller {

@@ -63,7 +63,10 @@ func absolute(r *run, x Value, a *arguments) Value {
 	if i == nil {
 		r.fail("abs wants a number, not a %s", typeName(x))
 	}
-	return new(big.Int).Abs(i)
+	if i.Sign() < 0 {
+		return r.unary("-", i)
+	}
+	return i
 }
 
 func attr(r *run, x Value, a *arguments) Value {
@@ -159,7 +162,7 @@ func toInt(r *run, x Value, a *arguments) Value {
 	got := r.take("int", a, "default?", "base?")
 	base := r.index(or(got[1], integer(10)), "int")
 	if i := whole(x); i != nil {
-		return new(big.Int).Set(i)
+		return i
 	}
 	if f, ok := x.(float64); ok {
 		switch {
@@ -212,8 +215,11 @@ func (r *run) parseInt(s string, base int) *big.Int {
 		return nil
 	}
 	i, ok := new(big.Int).SetString(s+digits, base)
-	if !ok {
+	switch {
+	case !ok:
 		return nil
+	case i.BitLen() > maxBits:
+		r.fail("int: an integer of more than %d bits is not supported", maxBits)
 	}
 	return i
 }
@@ -294,6 +300,7 @@ func round(r *run, x Value, a *arguments) Value {
 // rounded is Python's round(x, digits).
 func (r *run) rounded(x Value, digits int) Value {
 	if f, ok := x.(float64); ok {
+		r.spend(floatWork, 0)
 		switch {
 		case math.IsNaN(f) || math.IsInf(f, 0) || digits > 340:
 			return f
@@ -317,11 +324,12 @@ func (r *run) rounded(x Value, digits int) Value {
 	case i == nil:
 		r.fail("round wants a number, not a %s", typeName(x))
 	case digits >= 0:
-		return new(big.Int).Set(i)
+		return i
 	case digits < -maxDigits:
 		return integer(0)
 	}
-	ten := new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(-digits)), nil)
+	ten := r.power(big.NewInt(10), big.NewInt(int64(-digits))).(*big.Int)
+	r.spend(product(words(i), words(ten)), 8*words(i))
 	z := halfEven(i, ten)
 	return z.Mul(z, ten)
 }
@@ -344,7 +352,7 @@ func trim(r *run, x Value, a *arguments) Value {
 func titleFilter(r *run, x Value, a *arguments) Value {
 	r.take("title", a)
 	s := r.str(x)
-	r.spend(4*len(s), 0)
+	r.spend(16*len(s), 0)
 	var b strings.Builder
 	begins := true
 	for _, c := range s {
@@ -395,7 +403,7 @@ func truncate(r *run, x Value, a *arguments) Value {
 func wordCount(r *run, x Value, a *arguments) Value {
 	r.take("wordcount", a)
 	s := r.str(x)
-	r.spend(len(s), 0)
+	r.spend(8*len(s), 0)
 	return integer(len(strings.FieldsFunc(s, func(c rune) bool { return c != '_' && !isNumericOrLetter(c) })))
 }
 

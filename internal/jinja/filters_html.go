@@ -37,6 +37,7 @@ func xmlAttr(r *run, x Value, a *arguments) Value {
 		r.undefined(x)
 		r.fail("xmlattr wants a dictionary, not a %s", typeName(x))
 	}
+	r.spend(8*len(d.keys), 0)
 	var parts []string
 	for i, key := range d.keys {
 		v := d.values[i]

@@ -16,7 +16,7 @@ func (r *run) path(v Value) []Value {
 	}
 	var keys []Value
 	for part := range strings.SplitSeq(s, ".") {
-		r.spend(16, 32)
+		r.spend(16+len(part), 32)
 		if i, err := strconv.Atoi(part); err == nil && all(isDigit)(r, part, part, &arguments{}) == true {
 			keys = append(keys, integer(i))
 		} else {
@@ -56,9 +56,14 @@ func (r *run) folded(get func(Value) Value, sensitive bool) func(Value) Value {
 	}
 }
 
-func (r *run) lazy(next func() (Value, bool)) Value {
+// lazy charges each element: one may come through any number of others that are lazy.
+func (r *run) lazy(next func() (Value, bool)) *iterator {
 	r.spend(0, 64)
-	return &iterator{next}
+	return &iterator{func() (Value, bool) {
+		r.down()
+		defer r.up()
+		return next()
+	}}
 }
 
 // lateElements iterates when it is first asked.
@@ -453,6 +458,7 @@ func sum(r *run, x Value, a *arguments) Value {
 	}
 	it := r.iterate(x)
 	for v, ok := it.next(); ok; v, ok = it.next() {
+		r.spend(16, 0)
 		total = r.binary("+", total, get(v))
 	}
 	return total

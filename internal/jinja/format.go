@@ -241,7 +241,7 @@ func (r *run) floatDigits(sp spec, f float64, text string) string {
 	if precision > 5000 {
 		r.fail("format: a precision of %d digits is not supported", precision)
 	}
-	r.spend(precision, precision)
+	r.spend(floatWork+precision, precision)
 	var s string
 	switch {
 	case math.IsInf(f, 0):
@@ -333,6 +333,7 @@ func (f *formatter) format(s string, depth int) string {
 	if depth == 0 {
 		f.fail("format: fields are too deep within each other")
 	}
+	f.spend(8*len(s), 0)
 	var parts []string
 	for s != "" {
 		at := strings.IndexAny(s, "{}")

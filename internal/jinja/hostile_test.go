@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -54,10 +55,15 @@ func TestHostileTemplates(t *testing.T) {
 		"{% macro f(s) %}{{ s }}{{ s }}{% endmacro %}" + double("'x'", "f(ns.x)", ""): made,
 		"{% set ns = namespace(x='x') %}{% for i in range(60) %}{% set y %}{{ ns.x }}{{ ns.x }}{% endset %}{% set ns.x = y %}{% endfor %}":                                     made,
 		"{% set ns = namespace(x='x') %}{% for i in range(60) %}{% set y %}{% filter replace('x', 'xx') %}{{ ns.x }}{% endfilter %}{% endset %}{% set ns.x = y %}{% endfor %}": made,
-		"{{ 'x' * 999999999 }}":               made,
-		"{{ 'x' * 9223372036854775807 }}":     made,
-		"{{ 'a' | indent(999999999) }}":       made,
-		"{{ [1] | tojson(none, indent=64) }}": "",
+		"{{ 'x' * 999999999 }}":                                                                                                made,
+		"{{ 'x' * 9223372036854775807 }}":                                                                                      made,
+		"{{ ('x' * 65536) * 65536 }}":                                                                                          made,
+		"{{ ([''] * 65537) | join('x' * 65536) }}":                                                                             made,
+		"{{ ('x' * 65536) | replace('x', 'y' * 65536) }}":                                                                      made,
+		"{{ ('x' * 4000) | list | join('x' * 2147483648) }}":                                                                   made,
+		"{{ ('\\n' * 65536) | indent('x' * 65536, true, true) }}":                                                              made,
+		"{{ 'a' | indent(999999999) }}":                                                                                        made,
+		"{{ [1] | tojson(none, indent=64) }}":                                                                                  "",
 		"{{ 'aaaaaaaaaa'" + strings.Repeat("|replace('a', 'aaaaaaaaaa')", 20) + " }}":                                          made,
 		"{{ 'aaaaaaaaaa'" + strings.Repeat(".replace('a', 'aaaaaaaaaa')", 20) + " }}":                                          made,
 		"{% set x = 'y' * 4000000 %}{{ x" + strings.Repeat(" ~ x", 100) + " }}":                                                made,
@@ -75,7 +81,20 @@ func TestHostileTemplates(t *testing.T) {
 		"{% set x = range(9000) | list %}{% for i in x %}{{ x is eq(x) }}{% endfor %}":                          steps,
 		"{% set x = 'y' * 90000 %}{% for i in range(9000) %}{{ 'z' in x }}{{ x[0] }}{% endfor %}":               steps,
 		"{% for i in range(90000) %}{% if " + strings.Repeat("1 == 2 or ", 100) + "0 %}{% endif %}{% endfor %}": steps,
+		// numbers
+		"{{ ('0x1' ~ '0' * 400000) | int(0, 16) }}":                                                       "bits is not supported",
+		"{{ ('1' * 400000) | int(0, 2) }}":                                                                "bits is not supported",
+		"{{ ('1' * 14000) | int(0, 2) % 2 }}{{ ('1' * 5000) | int }}":                                     "",
+		"{% set a = (2**60-1)**4000 %}{{ 0.5 in [a] * 20000 }}":                                           steps,
+		"{% set a = (2**60-1)**4000 %}{{ [a] * 20000 == [a+0] * 20000 }}":                                 steps,
+		"{% set a = (2**60-1)**2000 %}{{ ([-a] * 20000) | map('abs') | list | length }}":                  made,
+		"{% for i in range(2000) %}{{ 1.0000001 ** 1000.5 }}{% endfor %}":                                 steps,
+		"{% set a = (2**60-1)**4000 %}{% for i in range(90) %}{% set x = a | round(-4300) %}{% endfor %}": steps,
 		// stack
+		"{% set ns = namespace(x=[1]) %}{% for i in range(9000) %}{% set ns.x = ns.x | map('string') %}{% endfor %}{{ ns.x | first }}": "within each other",
+		// each loop goes through the one before it
+		"{% set ns = namespace() %}{% for x in range(5000) %}{% if loop.first %}{% set ns.l = loop %}{% endif %}" +
+			"{% for a, b in ns.l %}{% set ns.l = loop %}{% break %}{% endfor %}{% endfor %}": steps,
 		"{% macro f(x) %}{{ f(x) }}{% endmacro %}{{ f(1) }}": "without end",
 		"{% macro f() %}{% set ns.c = caller %}{% endmacro %}{% set ns = namespace() %}{% call f() %}{{ ns.c() }}{% endcall %}{{ ns.c() }}": "without end",
 		cycle + "{{ x }}":                                   deep,
@@ -129,6 +148,148 @@ func TestHostileTemplates(t *testing.T) {
 			(err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%.200s: got error %v, want %s", source, err, want)
 		}
+	}
+}
+
+// cost is what a template's meter counts, with the error that ended it.
+func cost(t *testing.T, source string) (m meter, err error) {
+	t.Helper()
+	tmpl, err := Compile(source)
+	if err != nil {
+		t.Fatalf("%.200s: %v", source, err)
+	}
+	r := &run{now: goldenTime, line: 1, meter: meter{maxWork: maxWork, maxMade: maxMade}}
+	func() {
+		defer catch(&err)
+		r.top = &scope{vars: map[string]Value{}, parent: &scope{}}
+		r.captured(func() { r.execute(tmpl.body, r.top) })
+	}()
+	return r.meter, err
+}
+
+// Whatever goes through a value charges its size, also where little comes of it.
+func TestWorkIsCharged(t *testing.T) {
+	const n = 20_000
+	many := func(name string) string { return strings.Repeat(name, n) }
+	text := "{% set s = 'a' * 20000 %}{% set t = 'a' * 20000 %}{% set d = {s: '', 'k': none} %}"
+	items := "{% set l = ['x'] * 20000 %}{% set f = [0.5] * 20000 %}{% set e = ('',) * 20000 %}"
+	number := "{% set a = 2 ** 60000 %}{% set b = 2 ** 60000 %}" // 938 words
+	names := "{% set ns = namespace() %}{% set d = {} %}{% macro f(" + params(400) + ") %}{% endmacro %}"
+	dict := "{% set d = dict.fromkeys(range(2000) | map('string')) %}"
+	for _, c := range []struct {
+		before, source string
+		work, made     int
+	}{
+		{text, "{% set x = 'b'.strip(s) %}", n, 0},
+		{text, "{% set x = 'aaaaa'.strip('b' * 20000 ~ 'a') %}", 6 * n, 0},
+		{text, "{% set x = ('\t' * 20000).expandtabs(0) %}", 2 * n, 0},
+		{text, "{% set x = s.removeprefix(t) %}", n, 0},
+		{text, "{% set x = s.removesuffix(t) %}", n, 0},
+		{text, "{% set x = s is sameas(t) %}", n, 0},
+		{text, "{% set x = [][s] %}", n, 0},
+		{text, "{% set x = [] | join('', s) %}", n, 0},
+		{text, "{% set x = ('%.0s' | safe) % s %}", n, n},
+		{text, "{% set x = ('%' ~ ' ' * 20000 ~ 's') % '' %}", 4 * n, 0},
+		{text, "{% set x = ('%(' ~ s ~ ')s') % d %}", 4 * n, 0},
+		{text, "{% set x = ('{' ~ s ~ '}').format_map(d) %}", 4 * n, 0},
+		{text, "{% set x = s.find('a' * 1000 ~ 'b') %}", n * 500, 0},
+		{text, "{% set x = s.rfind('a' * 1000 ~ 'b') %}", n * 500, 0},
+		{text, "{% set x = ('a' * 1000 ~ 'b') in s %}", n * 500, 0},
+		{text, "{% set x = s.count('a' * 1000 ~ 'b') %}", n * 500, 0},
+		{text, "{% set x = s.split('a' * 1000 ~ 'b') %}", n * 500, 0},
+		{text, "{% set x = s.partition('a' * 1000 ~ 'b') %}", n * 500, 0},
+		{text, "{% set x = s.replace('a' * 1000 ~ 'b', '') %}", n * 500, 0},
+		{items, "{% set x = f | sum %}", 8 * n, 0},
+		{items, "{% set x = 'a'.startswith(e) %}", 8 * n, 0},
+		{items, "{% set x = cycler(*l) %}", n, 8 * n},
+		{items, "{% set " + many("a,") + "b = l + [1] %}", 8 * n, 0},
+		{number, "{% set x = 0.5 == a %}", 938, 0},
+		{number, "{% set x = 0.5 < a %}", 938, 0},
+		{number, "{% set x = a == b %}", 938, 0},
+		{number, "{% set x = a < b %}", 938, 0},
+		{number, "{% set x = a is sameas(b) %}", 938, 0},
+		{number, "{% set x = -a %}", 938, 7500},
+		{number, "{% set x = a | round(-4000) %}", 938 * 200, 0},
+		{"", "{% set x = 1.1 ** 1000.5 %}", 1_000_000, 0},
+		{"", "{% set x = '%.0f' % 5e-324 %}", 1000, 0},
+		{"", "{% set x = 1.5e300 | round(-300) %}", 1000, 0},
+		{"", "{% set x = 1e308 % 3e-308 %}", 1000, 0},
+		{names, "{% set x = f() %}", 8 * 400, 16 * 400},
+		{names, "{% set x = f.arguments %}", 400, 32 * 400},
+		{names, "{% set x = " + many("n") + " %}", n, 0},
+		{names, "{% set x = ns." + many("n") + " %}", n, 0},
+		{names, "{% set x = d." + many("n") + " %}", n, 0},
+		{names, "{% set " + many("n") + " = 1 %}", n, 0},
+		{names, "{% set x = '' | format(" + many("n") + "=1) %}", n, 0},
+		{names, "{% macro " + many("n") + "() %}{% endmacro %}", n, 0},
+		{names, "{% macro g(" + many("n") + ") %}{% endmacro %}{% set x = g() %}", n, 0},
+		{names, "{% set ns." + many("n") + " = 1 %}", n, 0},
+		{dict, "{% set x = d | xmlattr %}", 2000, 0},
+		{dict, "{% set x = dict(**d) %}", 2000 * 2000, 0},
+	} {
+		before, err := cost(t, c.before)
+		if err != nil {
+			t.Fatal(err)
+		}
+		after, err := cost(t, c.before+c.source)
+		work, made := after.work-before.work, after.made-before.made
+		if work < c.work || made < c.made {
+			t.Errorf("%.100s: %d steps and %d bytes, want at least %d and %d (%v)", c.source, work, made, c.work, c.made, err)
+		}
+	}
+	// What looks at the ends of a text alone costs no more for a large set.
+	if m, err := cost(t, "{{ ('x' * 100000).strip('b' * 1000) }}"); err != nil || m.work > 1_000_000 {
+		t.Errorf("strip at the ends takes %d steps: %v", m.work, err)
+	}
+}
+
+func params(n int) string {
+	var list []string
+	for i := range n {
+		list = append(list, fmt.Sprintf("p%d", i))
+	}
+	return strings.Join(list, ", ")
+}
+
+// Macros and calls have a bounded number of names.
+func TestManyNames(t *testing.T) {
+	for _, source := range []string{"{% macro f(" + params(600) + ") %}{% endmacro %}",
+		"{{ f(" + strings.ReplaceAll(params(600), ",", "=1,") + "=1) }}"} {
+		if _, err := Compile(source); err == nil || !strings.Contains(err.Error(), "in a row") {
+			t.Errorf("%.20s: %v", source, err)
+		}
+	}
+}
+
+// Keys are one where Python takes them for one.
+func TestKeys(t *testing.T) {
+	for source, want := range map[string]string{
+		"{{ {1: 'a', 1.0: 'b', true: 'c'} }}":                             "{1: 'c'}",
+		"{{ {('a', 'b'): 1, ('ab', ''): 2, (('a',), 'b'): 3} | length }}": "3",
+		"{{ {('a', (1, 2)): 1}[('a', (1.0, 2))] }}":                       "1",
+		"{{ {((1,), 2): 1, (1, (2,)): 2, ((1, 2),): 3} | length }}":       "3",
+		"{{ {255: 1}[255] }}{{ {'ff': 1}[255] }}{{ {-255: 2}[-255.0] }}":  "12",
+		"{{ {1e308: 1}[1e308] }}":                                         "1",
+		"{{ 'ABİC éÀ ΑΒ'.title() }}":                                      "Abi̇c Éà Αβ",
+	} {
+		if got, err := render(source, nil); err != nil || got != want {
+			t.Errorf("%s: %q, %v, want %q", source, got, err, want)
+		}
+	}
+}
+
+// A key within others is not copied at each depth.
+func TestDeepKey(t *testing.T) {
+	var key Value = strings.Repeat("a", 1<<20)
+	for range 100 {
+		key = &Tuple{Items: []Value{key}}
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	_, ok := hash(key)
+	runtime.ReadMemStats(&after)
+	if n := after.TotalAlloc - before.TotalAlloc; !ok || n > 50<<20 {
+		t.Errorf("the hash of a key of 1 MB takes %d bytes", n)
 	}
 }
 

@@ -41,10 +41,11 @@ func (r *run) iterate(v Value) *iterator {
 	case *Undefined:
 		return overList(nil)
 	case *loop:
-		return &iterator{func() (Value, bool) {
+		return r.lazy(func() (Value, bool) {
+			r.spend(32, 0)
 			item, ok := v.next()
 			return &Tuple{Items: []Value{item, v}}, ok
-		}}
+		})
 	}
 	r.fail("a %s has no elements to go through", typeName(v))
 	return nil

@@ -1,6 +1,7 @@
 package jinja
 
 import (
+	"math"
 	"math/big"
 	"strings"
 	"unicode/utf8"
@@ -13,6 +14,9 @@ const (
 
 	// maxDigits of an integer are read and printed, as Python does.
 	maxDigits = 4300
+	maxBits   = 14285 // that such an integer has
+
+	floatWork = 1000 // steps that all digits of a float take
 
 	// Rendering may make maxMade bytes of text, lists and dictionaries, and 16 for each byte of the
 	// conversation. It may take maxWork steps, and 64 for each byte: a step reads a byte.
@@ -25,6 +29,14 @@ type meter struct {
 	work, made           int
 	maxWork, maxMade     int
 	turns, level, macros int
+}
+
+// product is n*m, or a number above every limit.
+func product(n, m int) int {
+	if m > 0 && n > math.MaxInt/4/m {
+		return math.MaxInt / 4
+	}
+	return n * m
 }
 
 // spend adds steps of work and bytes that were made.
@@ -75,7 +87,7 @@ func (r *run) allow(vars map[string]Value) {
 	for _, v := range vars {
 		r.work, r.maxWork = 0, maxWork+64*input
 		elements, bytes := r.size(v, 0)
-		input += 16*elements + bytes
+		input = min(input+16*elements+bytes, math.MaxInt/512)
 	}
 	r.work, r.maxWork = 0, maxWork+64*input
 	r.maxMade += 16 * input
@@ -118,6 +130,28 @@ func (r *run) size(v Value, depth int) (elements, bytes int) {
 	return elements, bytes
 }
 
+// seek charges looking for a text in s: it is compared wherever s goes on as it begins.
+func (r *run) seek(s, part string) {
+	const head = 64
+	r.spend(len(s), 0)
+	for len(part) > head {
+		at := strings.Index(s, part[:head])
+		if at < 0 {
+			return
+		}
+		r.spend(min(len(s)-at, len(part)), 0)
+		s = s[at+1:]
+	}
+}
+
+// words is the size of an integer, 0 for what is none.
+func words(v Value) int {
+	if i, ok := v.(*big.Int); ok {
+		return len(i.Bits())
+	}
+	return 0
+}
+
 // walk charges going through a value at every depth.
 func (r *run) walk(v Value) {
 	_, bytes := r.size(v, 0)
@@ -136,7 +170,7 @@ func (r *run) len(v Value) (int, bool) {
 	return length(v)
 }
 
-// made charges a text that was made.
+// text charges a text that was made.
 func (r *run) text(s string) string {
 	r.spend(len(s), len(s)+16)
 	return s
@@ -150,9 +184,9 @@ func (r *run) listed(items []Value) Value {
 
 // joined joins texts, after it has charged them.
 func (r *run) joined(parts []string, sep string) string {
-	n := len(sep) * max(0, len(parts)-1)
+	n := product(len(sep), max(0, len(parts)-1))
 	for _, p := range parts {
-		n += len(p)
+		n = min(n+len(p), math.MaxInt/4)
 	}
 	r.spend(n+len(parts), n+16)
 	return strings.Join(parts, sep)
@@ -164,6 +198,6 @@ func (r *run) repeated(s string, n int) string {
 		return ""
 	}
 	n = min(n, r.maxMade+1) // more than there is room for
-	r.spend(n*len(s), n*len(s)+16)
+	r.spend(product(n, len(s)), product(n, len(s))+16)
 	return strings.Repeat(s, n)
 }

@@ -63,6 +63,7 @@ func (r *run) unary(op string, x Value) Value {
 		r.fail("%s is no operator of a %s", op, typeName(x))
 	}
 	if op == "-" {
+		r.spend(words(i), 8*words(i))
 		return new(big.Int).Neg(i)
 	}
 	return i
@@ -168,8 +169,8 @@ func (r *run) times(x Value, n int) (Value, bool) {
 }
 
 func (r *run) integers(op string, i, j *big.Int) Value {
-	words := len(i.Bits()) + len(j.Bits())
-	r.spend(8*words, 8*words+16)
+	size := 8 * (words(i) + words(j))
+	r.spend(size, size+16)
 	z := new(big.Int)
 	switch op {
 	case "+":
@@ -177,7 +178,7 @@ func (r *run) integers(op string, i, j *big.Int) Value {
 	case "-":
 		return z.Sub(i, j)
 	case "*":
-		r.spend(len(i.Bits())*len(j.Bits()), 0)
+		r.spend(product(words(i), words(j)), 0)
 		return z.Mul(i, j)
 	case "**":
 		return r.power(i, j)
@@ -185,7 +186,7 @@ func (r *run) integers(op string, i, j *big.Int) Value {
 	if j.Sign() == 0 {
 		r.fail("division by zero")
 	}
-	r.spend(len(i.Bits())*len(j.Bits()), 0)
+	r.spend(product(words(i), words(j)), 0)
 	if op == "/" && i.Sign() == 0 {
 		return math.Copysign(0, float64(j.Sign()))
 	}
@@ -220,9 +221,9 @@ func (r *run) power(i, j *big.Int) Value {
 		if !j.IsInt64() || j.Int64() > int64(r.maxMade) {
 			r.fail("it makes more than %d bytes of text and lists", r.maxMade)
 		}
-		bytes := i.BitLen() * int(j.Int64()) / 8
+		bytes := product(i.BitLen(), int(j.Int64())) / 8
 		r.spend(bytes, bytes)
-		r.spend(bytes/8*(bytes/8), 0) // the products of the words
+		r.spend(product(bytes/8, bytes/8), 0) // the products of the words
 	}
 	return new(big.Int).Exp(i, j, nil)
 }
@@ -236,7 +237,7 @@ func (r *run) floats(op string, f, g float64) Value {
 	case "*":
 		return f * g
 	case "**":
-		z := pow(f, g)
+		z := r.pow(f, g)
 		switch {
 		case f == 0 && g < 0:
 			r.fail("0 cannot be raised to a negative power")
@@ -253,6 +254,7 @@ func (r *run) floats(op string, f, g float64) Value {
 	if op == "/" {
 		return f / g
 	}
+	r.spend(floatWork, 0)
 	rest := math.Mod(f, g)
 	quotient := (f - rest) / g
 	switch {
@@ -276,13 +278,15 @@ func (r *run) floats(op string, f, g float64) Value {
 }
 
 // pow rounds once where the exponent is a multiple of a half, as C's does nearly always.
-func pow(f, g float64) float64 {
+func (r *run) pow(f, g float64) float64 {
 	halves := 2 * g
 	z := math.Pow(f, g)
 	if f <= 0 || math.IsInf(f, 0) || halves != math.Trunc(halves) || math.Abs(g) > 1024 || z == 0 || math.IsInf(z, 0) {
 		return z
 	}
 	const precision = 2200 // bits: a factor loses none that matters
+
+	r.spend(precision/2*(16+int(math.Abs(halves))), 0) // each product
 	exact := big.NewFloat(1).SetPrec(precision)
 	root := new(big.Float).SetPrec(precision).Sqrt(big.NewFloat(f).SetPrec(precision))
 	for range int(math.Abs(halves)) {
@@ -298,11 +302,8 @@ func pow(f, g float64) float64 {
 // equal is Python's ==.
 func (r *run) equal(x, y Value) bool {
 	r.spend(8, 0)
-	if float, ok := r.numeric(x, y); ok {
-		if !float {
-			return whole(x).Cmp(whole(y)) == 0
-		}
-		c, comparable := compareNumbers(x, y)
+	if _, ok := r.numeric(x, y); ok {
+		c, comparable := r.compareNumbers(x, y)
 		return comparable && c == 0
 	}
 	if a, ok := text(x); ok {
@@ -378,7 +379,12 @@ func (r *run) allEqual(a, b []Value) bool {
 }
 
 // compareNumbers orders two numbers exactly. comparable is false where one is NaN.
-func compareNumbers(x, y Value) (order int, comparable bool) {
+func (r *run) compareNumbers(x, y Value) (order int, comparable bool) {
+	if i, j := whole(x), whole(y); i != nil && j != nil {
+		r.spend(min(words(i), words(j)), 0)
+		return i.Cmp(j), true
+	}
+	r.spend(32+8*(words(x)+words(y)), 0)
 	exact := func(v Value) *big.Float {
 		if f, ok := v.(float64); ok {
 			return big.NewFloat(f)
@@ -415,7 +421,7 @@ func (r *run) order(x, y Value) (c int, comparable bool) {
 	r.spend(16, 0)
 	r.undefined(x, y)
 	if _, ok := r.numeric(x, y); ok {
-		return compareNumbers(x, y)
+		return r.compareNumbers(x, y)
 	}
 	a, ok := text(x)
 	if b, ok2 := text(y); ok && ok2 {
@@ -458,7 +464,7 @@ func (r *run) contains(in, x Value) bool {
 			r.undefined(x)
 			r.fail("a %s cannot be in a text", typeName(x))
 		}
-		r.spend(len(s), 0)
+		r.seek(s, part)
 		return strings.Contains(s, part)
 	}
 	switch in := in.(type) {

@@ -364,6 +364,7 @@ func (p *parser) parameters() parameters {
 	p.soft = false
 	p.expect("(")
 	for !p.is(")") {
+		p.link(len(ps.names))
 		if len(ps.names) > 0 {
 			p.expect(",")
 		}

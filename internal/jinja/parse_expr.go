@@ -187,11 +187,11 @@ func (p *parser) primary() expr {
 		p.mention(t.text)
 		return &name{t.line, t.text}
 	case "string":
-		s := t.text
+		parts := []string{t.text}
 		for p.is("string") {
-			s += p.next().text
+			parts = append(parts, p.next().text)
 		}
-		return &constant{s}
+		return &constant{strings.Join(parts, "")}
 	case "integer":
 		return &constant{integerLiteral(t)}
 	case "float":
@@ -228,11 +228,13 @@ func (p *parser) mention(name string) {
 }
 
 func integerLiteral(t token) Value {
-	i, ok := new(big.Int).SetString(strings.ReplaceAll(t.text, "_", ""), 0)
-	if !ok || len(t.text) > maxDigits {
-		fail(t.line, "an integer of %d digits is not supported", len(t.text))
+	if len(t.text) <= maxDigits {
+		if i, ok := new(big.Int).SetString(strings.ReplaceAll(t.text, "_", ""), 0); ok {
+			return i
+		}
 	}
-	return i
+	fail(t.line, "an integer of %d digits is not supported", len(t.text))
+	return nil
 }
 
 // items reads expressions with commas between them, up to a bracket.
@@ -375,6 +377,7 @@ func (p *parser) signature() *signature {
 			a.mapped = p.expression()
 		case p.is("name") && p.tokens[1].kind == "=":
 			wrong(a.mapped != nil)
+			p.link(len(a.names))
 			key := p.next().text
 			p.next()
 			if slices.Contains(a.names, key) {

@@ -16,6 +16,7 @@ func (r *run) percent(x Value, s string, v Value) Value {
 	} else {
 		p.args = []Value{v}
 	}
+	r.spend(4*len(s), 0)
 	var parts []string
 	for {
 		at := strings.IndexByte(s, '%')
@@ -161,7 +162,7 @@ func (p *percents) convert(sp spec, v Value) string {
 	text := func(s string) string {
 		if p.safe {
 			if _, ok := v.(Markup); !ok {
-				s = escape(s)
+				s = p.escaped(s)
 			}
 		}
 		return p.padded(sp, "", p.shortened(s, sp.precision))

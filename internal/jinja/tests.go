@@ -94,10 +94,10 @@ func sameAs(r *run, x Value, a *arguments) bool {
 	i, ok := x.(*big.Int)
 	j, ok2 := y.(*big.Int)
 	if ok && ok2 {
-		return i.Cmp(j) == 0
+		return r.equal(i, j)
 	}
-	if _, ok := x.(*Undefined); ok {
-		return x == y
+	if s, ok := text(x); ok {
+		r.spend(len(s), 0)
 	}
 	return x == y
 }

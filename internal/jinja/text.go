@@ -57,8 +57,10 @@ func stripping(f func(s string, cut func(rune) bool) string) textMethod {
 		cut := isSpace
 		if chars != nil {
 			set := r.string(chars, "strip")
-			r.spend(len(s)*min(len(set), 64), 0)
-			cut = func(c rune) bool { return strings.ContainsRune(set, c) }
+			cut = func(c rune) bool {
+				r.spend(len(set), 0)
+				return strings.ContainsRune(set, c)
+			}
 		}
 		r.spend(len(s), 0)
 		return likeText(x, f(s, cut))
@@ -124,8 +126,10 @@ func title(s string) string {
 	inside := false
 	for _, c := range s {
 		switch {
+		case inside && c == 'İ':
+			b.WriteString("i̇")
 		case inside:
-			b.WriteString(lower(string(c)))
+			b.WriteRune(unicode.ToLower(c))
 		default:
 			b.WriteString(firstTitle(c))
 		}
@@ -154,7 +158,7 @@ func affix(has func(s, part string) bool) textMethod {
 		found := false
 		for _, p := range parts {
 			part := r.string(p, "startswith")
-			r.spend(len(part), 0)
+			r.spend(16+len(part), 0)
 			found = found || ok && has(s, part)
 		}
 		return found
@@ -191,7 +195,7 @@ func finding(name string, index func(s, part string) int, none int) textMethod {
 	return func(r *run, _ Value, s string, a *arguments) Value {
 		got := r.take(name, a, "/part", "/start?", "/stop?")
 		part := r.string(got[0], name)
-		r.spend(len(s), 0)
+		r.seek(s, part)
 		in, ok := r.part(s, got[1], got[2])
 		at := -1
 		if ok {
@@ -212,7 +216,7 @@ func finding(name string, index func(s, part string) int, none int) textMethod {
 func countText(r *run, _ Value, s string, a *arguments) Value {
 	got := r.take("count", a, "/part", "/start?", "/stop?")
 	part := r.string(got[0], "count")
-	r.spend(len(s), 0)
+	r.seek(s, part)
 	in, ok := r.part(s, got[1], got[2])
 	if !ok {
 		return integer(0)
@@ -245,12 +249,13 @@ func (r *run) escaped(v Value) string {
 
 // replaced replaces a text, after it has charged the result.
 func (r *run) replaced(s, old, by string, count int) string {
-	r.spend(len(s), 0)
+	r.seek(s, old)
 	n := strings.Count(s, old)
 	if count >= 0 {
 		n = min(n, count)
 	}
-	r.spend(len(s)+n*len(by), len(s)+n*len(by)+16)
+	size := len(s) + product(n, len(by))
+	r.spend(size, size+16)
 	return strings.Replace(s, old, by, n)
 }
 
@@ -294,6 +299,7 @@ func splitText(right bool) textMethod {
 		if by == "" {
 			r.fail("split: the separator is empty")
 		}
+		r.seek(s, by)
 		n := strings.Count(s, by)
 		if limit >= 0 {
 			n = min(n, limit)
@@ -383,7 +389,8 @@ func partition(index func(s, part string) int) textMethod {
 		if sep == "" {
 			r.fail("partition: the separator is empty")
 		}
-		r.spend(len(s), 160)
+		r.seek(s, sep)
+		r.spend(0, 160)
 		at := index(s, sep)
 		parts := [3]string{s, "", ""}
 		switch {
@@ -398,7 +405,9 @@ func partition(index func(s, part string) int) textMethod {
 
 func remove(trim func(s, part string) string) textMethod {
 	return func(r *run, x Value, s string, a *arguments) Value {
-		return likeText(x, trim(s, r.string(r.take("removeprefix", a, "/part")[0], "removeprefix")))
+		part := r.string(r.take("removeprefix", a, "/part")[0], "removeprefix")
+		r.spend(len(part), 0)
+		return likeText(x, trim(s, part))
 	}
 }
 
@@ -441,6 +450,7 @@ func zeroFill(r *run, x Value, s string, a *arguments) Value {
 
 func expandTabs(r *run, x Value, s string, a *arguments) Value {
 	size := r.index(or(r.take("expandtabs", a, "tabsize?")[0], integer(8)), "expandtabs")
+	r.spend(len(s), 0)
 	var b strings.Builder
 	column := 0
 	for _, c := range s {

@@ -127,11 +127,11 @@ func hash(key Value) (h string, ok bool) {
 	case nil:
 		return "n", true
 	case bool, *big.Int:
-		return "i" + whole(k).String(), true
+		return "i" + whole(k).Text(16), true
 	case float64:
 		if k == math.Trunc(k) && !math.IsInf(k, 0) {
 			i, _ := big.NewFloat(k).Int(nil)
-			return "i" + i.String(), true
+			return "i" + i.Text(16), true
 		}
 		return "f" + strconv.FormatFloat(k, 'g', -1, 64), true
 	case string:
@@ -142,21 +142,34 @@ func hash(key Value) (h string, ok bool) {
 		return "u", true
 	case *Tuple:
 		var b strings.Builder
-		b.WriteString("t")
-		for _, item := range k.Items {
-			h, ok := hash(item)
-			if !ok {
-				return "", false
-			}
-			fmt.Fprintf(&b, "%d:%s", len(h), h)
-		}
-		return b.String(), true
+		ok := k.hash(&b)
+		return b.String(), ok
 	case *span:
 		return fmt.Sprintf("r%d,%d,%d", k.n, k.start*min(k.n, 1), k.step*min(max(k.n-1, 0), 1)), true
 	case *List, *Dict, *view:
 		return "", false
 	}
 	return fmt.Sprintf("p%p", key), true
+}
+
+// hash writes the items, each with its length behind it.
+func (t *Tuple) hash(b *strings.Builder) (ok bool) {
+	b.WriteString("t")
+	for _, item := range t.Items {
+		start := b.Len()
+		if sub, nested := item.(*Tuple); nested {
+			ok = sub.hash(b)
+		} else {
+			var h string
+			h, ok = hash(item)
+			b.WriteString(h)
+		}
+		if !ok {
+			return false
+		}
+		fmt.Fprintf(b, ":%016x", b.Len()-start)
+	}
+	return true
 }
 
 // small integers are shared.
