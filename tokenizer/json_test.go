@@ -97,7 +97,7 @@ func TestJSONErrors(t *testing.T) {
 		{obj{"model": obj{"new_setting": true}}, `unknown field "new_setting"`},
 		{obj{"model": obj{"unk_token": "?"}}, "model.unk_token"},
 		{obj{"model": obj{"vocab": obj{}, "unk_token": nil}, "added_tokens": []any{}}, "model.vocab: the vocabulary is empty"},
-		{obj{"model": obj{"vocab": obj{"a": 1 << 40}}}, "the highest id is"},
+		{obj{"model": obj{"vocab": obj{"a": int64(1) << 40}}}, "the highest id is"},
 		{obj{"model": obj{"vocab": obj{"a": -1}}}, "has the id -1"},
 		{obj{"model": obj{"vocab": obj{"a": 3, "b": 3}}}, "have the same id 3"},
 		{obj{"model": obj{"vocab": obj{"a": 0, "b": 1}, "unk_token": nil, "merges": []any{}}, "added_tokens": []any{}},

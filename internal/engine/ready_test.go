@@ -48,7 +48,7 @@ func TestMemoryIsReady(t *testing.T) {
 // An engine that makes memory ready can be closed at once.
 func TestClosingDoesNotWaitForMemory(t *testing.T) {
 	m := open(t)
-	e := start(t, m, engine.Options{Ready: 1 << 40})
+	e := start(t, m, engine.Options{Ready: 1 << 30})
 	done := make(chan error, 1)
 	r := request(3, 5)
 	r.Done = func(err error) { done <- err }

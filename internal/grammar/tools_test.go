@@ -155,7 +155,7 @@ func drawValue(t *rapid.T, name string) any {
 	case "unit":
 		return rapid.SampledFrom([]any{"km", "mi <x>"}).Draw(t, "unit")
 	case "count":
-		return rapid.IntRange(-1000, 1<<40).Draw(t, "count")
+		return rapid.Int64Range(-1000, 1<<40).Draw(t, "count")
 	case "ratio":
 		return float64(rapid.IntRange(-8000, 8000).Draw(t, "ratio")) / 16
 	case "sure":

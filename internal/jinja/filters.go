@@ -387,7 +387,7 @@ func truncate(r *run, x Value, a *arguments) Value {
 	switch {
 	case limit < tail || leeway < 0:
 		r.fail("truncate: the length is less than that of the end, or the leeway is negative")
-	case n <= min(limit, n)+leeway && n <= limit+min(leeway, n):
+	case n-leeway <= limit:
 		return x
 	}
 	s := r.string(x, "truncate")

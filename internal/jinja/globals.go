@@ -1,6 +1,9 @@
 package jinja
 
-import "math"
+import (
+	"math"
+	"math/bits"
+)
 
 // globals are what every template can name.
 var globals map[string]Value
@@ -25,6 +28,9 @@ func makeRange(r *run, a *arguments) Value {
 	}
 	for i, v := range a.positional {
 		bounds[i] = r.index(v, "range")
+		if whole(v).BitLen() >= bits.UintSize {
+			r.fail("range: more than %d bits of a bound are not supported", bits.UintSize-1)
+		}
 	}
 	if len(a.positional) == 1 {
 		bounds[0], bounds[1] = 0, bounds[0]

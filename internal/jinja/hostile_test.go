@@ -90,6 +90,7 @@ func TestHostileTemplates(t *testing.T) {
 		"{% set a = (2**60-1)**2000 %}{{ ([-a] * 20000) | map('abs') | list | length }}":                  made,
 		"{% for i in range(2000) %}{{ 1.0000001 ** 1000.5 }}{% endfor %}":                                 steps,
 		"{% set a = (2**60-1)**4000 %}{% for i in range(90) %}{% set x = a | round(-4300) %}{% endfor %}": steps,
+		"{{ range(0, 2 ** 70, 2 ** 70) }}":                                                                "not supported",
 		// stack
 		"{% set ns = namespace(x=[1]) %}{% for i in range(9000) %}{% set ns.x = ns.x | map('string') %}{% endfor %}{{ ns.x | first }}": "within each other",
 		// each loop goes through the one before it
@@ -257,6 +258,29 @@ func TestManyNames(t *testing.T) {
 		"{{ f(" + strings.ReplaceAll(params(600), ",", "=1,") + "=1) }}"} {
 		if _, err := Compile(source); err == nil || !strings.Contains(err.Error(), "in a row") {
 			t.Errorf("%.20s: %v", source, err)
+		}
+	}
+}
+
+// Integers beyond an int count as the nearest one, on 32 bits too.
+func TestHugeIntegers(t *testing.T) {
+	for source, want := range map[string]string{
+		"{{ [1, 2][0:9223372036854775807:2] }}":                                "[1]",
+		"{{ [1, 2, 3][-9223372036854775808:4294967297] }}":                     "[1, 2, 3]",
+		"{{ [1, 2, 3][::-4294967297] }}":                                       "[3]",
+		"{{ [1, 2][4294967296] }}":                                             "",
+		"{{ 'a b c'.split(' ', 4294967296) | length }}":                        "3",
+		"{{ 'abc'.ljust(-9223372036854775808) }}":                              "abc",
+		"{{ 'abc'.zfill(-9223372036854775808) }}":                              "abc",
+		"{{ 'abc'.find('c', -9223372036854775808) }}":                          "2",
+		"{{ ('ab ' * 100) | truncate(9, leeway=9223372036854775807) == '' }}":  "False",
+		"{{ ('a' * 300) | truncate(9, leeway=9223372036854775807) | length }}": "300",
+		"{{ 'aaa'.replace('a', 'b', 4294967296) }}":                            "bbb",
+		"{{ [] * 9223372036854775807 }}":                                       "[]",
+		"{{ 1.25 | round(4294967296) }}":                                       "1.25",
+	} {
+		if got, err := render(source, nil); err != nil || got != want {
+			t.Errorf("%s: %q, %v, want %q", source, got, err, want)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 	"math/big"
+	"math/bits"
 	"strings"
 )
 
@@ -30,7 +31,7 @@ func (r *run) index(v Value, what string) int {
 	case i == nil:
 		r.undefined(v)
 		r.fail("%s wants an integer, not a %s", what, typeName(v))
-	case i.IsInt64():
+	case i.BitLen() < bits.UintSize:
 		return int(i.Int64())
 	case i.Sign() < 0:
 		return math.MinInt

@@ -430,7 +430,7 @@ func (r *run) filling(x Value, s string, a *arguments) (n int, fill string) {
 		fill = escape(fill)
 	}
 	have, _ := r.len(s)
-	width := r.index(got[0], "ljust")
+	width := max(0, r.index(got[0], "ljust"))
 	return max(0, min(width, r.maxMade+have+1)-have), fill
 }
 
@@ -442,7 +442,7 @@ func center(r *run, x Value, s string, a *arguments) Value {
 }
 
 func zeroFill(r *run, x Value, s string, a *arguments) Value {
-	width := r.index(r.take("zfill", a, "/width")[0], "zfill")
+	width := max(0, r.index(r.take("zfill", a, "/width")[0], "zfill"))
 	have, _ := r.len(s)
 	sign := signLength(s)
 	return likeText(x, r.joined([]string{s[:sign], r.repeated("0", min(width, r.maxMade+have+1)-have), s[sign:]}, ""))

@@ -22,7 +22,7 @@ type recited struct {
 }
 
 func (t *recited) Vocab() int              { return t.vocab }
-func (t *recited) Context() int            { return 1 << 40 }
+func (t *recited) Context() int            { return 1 << 30 }
 func (t *recited) NewCache() Cache         { return new(stillCache) }
 func (t *recited) CheckCache(Cache) error  { return nil }
 func (t *recited) ForkCache(c Cache) Cache { fork := *c.(*stillCache); return &fork }

@@ -47,7 +47,7 @@ func newSim(cost func(rows int, at float64) float64) *simTarget {
 }
 
 func (t *simTarget) Vocab() int      { return world64 }
-func (t *simTarget) Context() int    { return 1 << 40 }
+func (t *simTarget) Context() int    { return 1 << 30 }
 func (t *simTarget) NewCache() Cache { return new(stillCache) }
 func (t *simTarget) NewPass() Pass   { return &simPass{t: t} }
 
