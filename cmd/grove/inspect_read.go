@@ -3,10 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"math"
 	"os"
 	"path/filepath"
@@ -36,16 +33,17 @@ func readContents(path string, tensors, full bool) (*contents, error) {
 	if info.IsDir() {
 		return readFolder(path, tensors, full)
 	}
-	f, err := os.Open(path)
+	f, err := infile.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	var head [9]byte
-	n, err := io.ReadFull(f, head[:])
+	n := int(min(f.Size(), int64(len(head))))
+	_, err = f.ReadAt(head[:n], 0)
 	f.Close()
 	switch {
-	case err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF):
-		return nil, err
+	case err != nil:
+		return nil, fmt.Errorf("%s: %w", path, err)
 	case n == 0:
 		return nil, fmt.Errorf("%s: the file is empty: download or make it again", path)
 	case bytes.HasPrefix(head[:n], []byte("GGUF")):
@@ -192,14 +190,11 @@ func (c *contents) noteTypes(f *safetensors.File) {
 func readFolder(path string, tensors, full bool) (*contents, error) {
 	c := &contents{File: path, Format: "Hugging Face folder", Metadata: []metaEntry{}}
 	name := filepath.Join(path, "config.json")
-	data, err := os.ReadFile(name)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil, fmt.Errorf("%s: not a model folder: it has no config.json: give a file, or a Hugging Face folder", path)
-	case err != nil:
+	data, err := model.ReadFolderFile(path)
+	if err != nil {
 		return nil, err
 	}
-	if err := c.addConfig(infile.PlainJSON(data), full); err != nil {
+	if err := c.addConfig(data, full); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	f, err := safetensors.OpenFolder(path, headfile.FileNames()...)

@@ -15,6 +15,7 @@ import (
 	"github.com/grovellm/grove/internal/command"
 	"github.com/grovellm/grove/internal/kernels/cpu"
 	"github.com/grovellm/grove/internal/model/synth"
+	"github.com/grovellm/grove/internal/testing/testfile"
 	"github.com/grovellm/grove/tensor"
 )
 
@@ -224,6 +225,20 @@ func TestInspect(t *testing.T) {
 	}
 	if short := must(t, "", "inspect", "--no-tensors", file); strings.Contains(short, "600 × 192") {
 		t.Errorf("inspect --no-tensors lists tensors:\n%s", short)
+	}
+}
+
+// A pipe is refused, and not waited for: as a file, and as the configuration of a folder.
+func TestInspectPipe(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "m.gguf")
+	if !testfile.Pipe(file) || !testfile.Pipe(filepath.Join(dir, "config.json")) {
+		t.Skip("no named pipe can be made here")
+	}
+	for _, path := range []string{file, dir} {
+		if code, _, said := runGrove("", "inspect", path); code == 0 || !strings.Contains(said, "is not a regular file") {
+			t.Errorf("%s: status %d, %s", path, code, said)
+		}
 	}
 }
 

@@ -3,12 +3,12 @@ package convert
 import (
 	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/grovellm/grove/gguf"
+	"github.com/grovellm/grove/internal/files/infile"
 	"github.com/grovellm/grove/internal/files/tokenkind"
 	"github.com/grovellm/grove/internal/inside/lower"
 	"github.com/grovellm/grove/tokenizer"
@@ -60,7 +60,7 @@ type hfStep struct {
 // setTokenizer sets the keys tokenizer.* from a Hugging Face folder; vocab is the embedding's rows. It reports notes.
 func setTokenizer(w *gguf.Writer, dir string, tok *tokenizer.Tokenizer, vocab int) ([]string, error) {
 	path := filepath.Join(dir, "tokenizer.json")
-	b, err := os.ReadFile(path)
+	b, err := infile.ReadFile(path, 256<<20)
 	if err != nil {
 		return nil, err
 	}

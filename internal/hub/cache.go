@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/grovellm/grove/internal/files/filelock"
+	"github.com/grovellm/grove/internal/files/infile"
 )
 
 // snapshots lists a repository's snapshot folders: that of branch main, then the others, the newest
@@ -22,7 +23,7 @@ import (
 func (c *Client) snapshots(repo string) (paths []string) {
 	dir := filepath.Join(c.folder(repo), "snapshots")
 	entries, _ := os.ReadDir(dir) // none where there is no folder
-	main, _ := os.ReadFile(filepath.Join(c.folder(repo), "refs", "main"))
+	main, _ := infile.ReadFile(filepath.Join(c.folder(repo), "refs", "main"), 1<<10)
 	time := map[string]int64{}
 	for _, e := range entries {
 		if info, err := e.Info(); err == nil && e.IsDir() {

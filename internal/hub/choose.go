@@ -41,6 +41,9 @@ func (m *Model) Bytes() (n int64) {
 // Manifest is the file in which a repository names draft heads and draft models.
 const Manifest = "grove.json"
 
+// MaxManifest bounds its bytes.
+const MaxManifest = 1 << 20
+
 // folderFiles are the files beside the weights of a folder.
 var (
 	folderFiles = strings.Fields(`config.json generation_config.json tokenizer.json tokenizer_config.json

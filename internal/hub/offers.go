@@ -4,12 +4,14 @@ package hub
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
-	"io"
-	"os"
+	"io/fs"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/grovellm/grove/internal/files/infile"
 )
 
 // Offers are the names of what drafts for a model.
@@ -61,13 +63,16 @@ var forks = []string{"", "qwen_", "meta-", "meta-llama_", "meta-llama-meta-", "g
 // list. An error says what is wrong with the manifest. In a manifest, a name that begins with a
 // colon is of its repository.
 func OffersFor(repo, snapshot string) (o Offers, err error) {
-	f, err := os.Open(filepath.Join(snapshot, Manifest))
-	if err != nil {
+	path := filepath.Join(snapshot, Manifest)
+	data, err := infile.ReadFile(path, MaxManifest)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		return knownOffers(repo), nil
+	case err != nil:
+		return Offers{}, err
 	}
-	defer f.Close()
-	if err := json.NewDecoder(io.LimitReader(f, 1<<16)).Decode(&o); err != nil {
-		return Offers{}, fmt.Errorf("%s: %w", f.Name(), err)
+	if err := json.Unmarshal(data, &o); err != nil {
+		return Offers{}, fmt.Errorf("%s: %w", path, err)
 	}
 	for _, names := range [][]string{o.Heads, o.Drafts} {
 		for i, name := range names {
@@ -75,7 +80,7 @@ func OffersFor(repo, snapshot string) (o Offers, err error) {
 				names[i] = repo + name
 			}
 			if _, ok := ParseName(names[i]); !ok {
-				return Offers{}, fmt.Errorf("%s: %q: want ORG/REPO, ORG/REPO:FILE or :FILE", f.Name(), name)
+				return Offers{}, fmt.Errorf("%s: %q: want ORG/REPO, ORG/REPO:FILE or :FILE", path, name)
 			}
 		}
 	}

@@ -1,10 +1,24 @@
 package hub
 
 import (
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/grovellm/grove/internal/testing/testfile"
 )
+
+// A manifest that is a pipe is an error, and not waited for.
+func TestOffersPipe(t *testing.T) {
+	dir := t.TempDir()
+	if !testfile.Pipe(filepath.Join(dir, Manifest)) {
+		t.Skip("no named pipe can be made here")
+	}
+	if _, err := OffersFor("org/qwen3-8b", dir); err == nil || !strings.Contains(err.Error(), "regular") {
+		t.Error(err)
+	}
+}
 
 // Every model of grove's own list is found under the names that publishers give it, as folder and
 // as GGUF, and what drafts for it can be pulled by its name.

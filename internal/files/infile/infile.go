@@ -41,19 +41,17 @@ var sleep = time.Sleep
 // Open opens the regular file at path. Where it was written to less than 50 ms ago, it waits until
 // that is past.
 func Open(path string) (*File, error) {
+	// Before it is opened too: to open a pipe is to wait for who writes to it.
+	if st, err := os.Stat(path); err == nil && readable(st) != nil {
+		return nil, &fs.PathError{Op: "open", Path: path, Err: readable(st)}
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	st, err := f.Stat()
-	switch {
-	case err != nil:
-	case st.IsDir():
-		err = errors.New("is a folder, not a file")
-	case !st.Mode().IsRegular():
-		err = errors.New("is not a regular file")
-	case uint64(st.Size()) > math.MaxInt:
-		err = fmt.Errorf("its %d bytes do not fit this machine's address space", st.Size())
+	if err == nil {
+		err = readable(st)
 	}
 	if err != nil {
 		f.Close()
@@ -68,6 +66,19 @@ func Open(path string) (*File, error) {
 		}
 	}
 	return file, nil
+}
+
+// readable says why a file cannot be read, if it cannot.
+func readable(st fs.FileInfo) error {
+	switch {
+	case st.IsDir():
+		return errors.New("is a folder, not a file")
+	case !st.Mode().IsRegular():
+		return errors.New("is not a regular file")
+	case uint64(st.Size()) > math.MaxInt:
+		return fmt.Errorf("its %d bytes do not fit this machine's address space", st.Size())
+	}
+	return nil
 }
 
 // OpenMemory returns a file of these contents, called path in errors.

@@ -15,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/grovellm/grove/internal/files/atomicfile"
+	"github.com/grovellm/grove/internal/testing/testfile"
 )
 
 // contents are bytes that differ from place to place.
@@ -185,6 +186,23 @@ func TestOpenFails(t *testing.T) {
 	}
 	if _, err := Open(os.DevNull); err == nil {
 		t.Error("a device is opened")
+	}
+}
+
+// A pipe that nobody writes to is refused, and not waited for.
+func TestOpenPipe(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "pipe")
+	if !testfile.Pipe(path) {
+		t.Skip("no named pipe can be made here")
+	}
+	link := path + "-link"
+	if err := os.Symlink(path, link); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{path, link} {
+		if _, err := Open(name); err == nil || !strings.Contains(err.Error(), name+": is not a regular file") {
+			t.Error(err)
+		}
 	}
 }
 

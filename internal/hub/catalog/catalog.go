@@ -21,6 +21,7 @@ import (
 
 	"github.com/grovellm/grove/gguf"
 	"github.com/grovellm/grove/internal/drafters/registry"
+	"github.com/grovellm/grove/internal/files/infile"
 	"github.com/grovellm/grove/internal/heads"
 	"github.com/grovellm/grove/internal/hub"
 	"github.com/grovellm/grove/internal/model"
@@ -228,7 +229,7 @@ func (f *finder) manifest(dir string) (*manifest, error) {
 		return m, nil
 	}
 	path := filepath.Join(dir, hub.Manifest)
-	data, err := os.ReadFile(path)
+	data, err := infile.ReadFile(path, hub.MaxManifest)
 	if err != nil {
 		if !errors.Is(err, fs.ErrNotExist) {
 			return nil, err

@@ -18,6 +18,7 @@ import (
 	"github.com/grovellm/grove/internal/drafters/eagle"
 	"github.com/grovellm/grove/internal/drafters/synthetic"
 	"github.com/grovellm/grove/internal/heads/headfile"
+	"github.com/grovellm/grove/internal/hub"
 	"github.com/grovellm/grove/internal/hub/catalog"
 	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/internal/model/synth"
@@ -180,5 +181,21 @@ func TestManifest(t *testing.T) {
 		if _, _, err := catalog.Find(filepath.Join(f.dir, a)); err == nil || !strings.Contains(err.Error(), "grove.json") {
 			t.Errorf("manifest %q: %v", bad, err)
 		}
+	}
+}
+
+// Pipes among models are left out with a note, and one for a manifest is an error: neither is waited for.
+func TestPipes(t *testing.T) {
+	f := write(t)
+	if !testfile.Pipe(filepath.Join(f.dir, "x.gguf")) {
+		t.Skip("no named pipe can be made here")
+	}
+	list, notes, err := catalog.Find(f.dir)
+	if err != nil || len(list) != len(f.models) || !strings.Contains(strings.Join(notes, "\n"), "x.gguf: is not a regular") {
+		t.Errorf("%d models, notes %q, error %v", len(list), notes, err)
+	}
+	testfile.Pipe(filepath.Join(f.dir, hub.Manifest))
+	if _, _, err := catalog.Find(f.dir); err == nil || !strings.Contains(err.Error(), "is not a regular file") {
+		t.Error(err)
 	}
 }

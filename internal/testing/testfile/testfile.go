@@ -4,6 +4,7 @@ package testfile
 
 import (
 	"os"
+	"os/exec"
 	"time"
 
 	"github.com/grovellm/grove/internal/files/atomicfile"
@@ -28,3 +29,6 @@ func Write(t Test, path string, data []byte) {
 		t.Fatal(err)
 	}
 }
+
+// Pipe makes a named pipe. It reports whether it could.
+func Pipe(path string) bool { return exec.Command("mkfifo", path).Run() == nil }
