@@ -35,8 +35,8 @@ type File struct {
 // of a file system's clock, which are at most 10 ms.
 const settled = 50 * time.Millisecond
 
-// sleep is replaced by tests.
-var sleep = time.Sleep
+// sleep and since are replaced by tests.
+var sleep, since = time.Sleep, time.Since
 
 // Open opens the regular file at path. Where it was written to less than 50 ms ago, it waits until
 // that is past.
@@ -58,7 +58,7 @@ func Open(path string) (*File, error) {
 		return nil, &fs.PathError{Op: "open", Path: path, Err: bare(err)}
 	}
 	file := &File{Path: path, size: st.Size(), r: f, disk: f, was: st}
-	if age := time.Since(st.ModTime()); age >= 0 && age < settled {
+	if age := since(st.ModTime()); age >= 0 && age < settled {
 		sleep(settled - age)
 		if err := file.CheckUnchanged(); err != nil {
 			f.Close()
