@@ -33,7 +33,7 @@ func heavy(more int) string {
 	var list []string
 	for i := range 70 {
 		list = append(list, fmt.Sprintf(`{"type":"object","properties":{"a%d":{"type":"integer","minimum":%d,"maximum":%d}}}`,
-			i, i, 100000000000000000+i*7))
+			i, i, int64(100000000000000000)+int64(i)*7))
 	}
 	text := `{"type":"object","properties":{"x":{"oneOf":[` + strings.Join(list, ",") + `]`
 	for i := range more {
