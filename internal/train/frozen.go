@@ -126,24 +126,34 @@ func (f *Frozen) Distributions(s *autograd.Soft, x nn.Mat, texts, from, to int, 
 	}
 }
 
+// Output is what the target says something with over the tokens of a draft vocabulary.
+type Output struct {
+	Rows OutputRows
+	W    *gemm.Matrix // the target's rows; nil: all of them, as the target has them
+	Says *nn.Linear   // those, with what the target's logits have beside products
+}
+
 // OutputOf packs the rows of some tokens of the output head, for products of a kind; without tokens
-// it returns nothing.
-func (f *Frozen) OutputOf(tokens []int32, kind gemm.Type) (OutputRows, *gemm.Matrix, error) {
+// it is the whole head.
+func (f *Frozen) OutputOf(tokens []int32, kind gemm.Type) (Output, error) {
 	if tokens == nil {
-		return nil, nil, nil
+		return Output{Says: &f.Head}, nil
 	}
 	params := autograd.NewParams(kind) // which nobody trains
 	w, err := params.Matrix("output.weight", len(tokens), f.Config.Hidden)
 	if err != nil {
-		return nil, nil, err
+		return Output{}, err
 	}
-	rows, of := params.Of(w).Mat(), OutputRows{}
+	o := Output{OutputRows{}, w, &nn.Linear{W: w, Scale: f.Head.Scale, Cap: f.Head.Cap}}
 	for i, t := range tokens {
-		f.Head.W.Row(rows.Row(i), int(t))
-		of[t] = int32(i)
+		f.Head.W.Row(params.Of(w).Mat().Row(i), int(t))
+		o.Rows[t] = int32(i)
+		if f.Head.Bias != nil {
+			o.Says.Bias = append(o.Says.Bias, f.Head.Bias[t])
+		}
 	}
 	params.Pack(autograd.NewProducts(f.Pool(), kind))
-	return of, w, nil
+	return o, nil
 }
 
 // OutputRows are the rows of a head's output by their tokens; nil: row i is of token i.

@@ -273,8 +273,9 @@ func (l *Heads) Validate(measure func(t *HeldText, figure func(name string, v fl
 
 // Export writes the finished head in every form: GGUF, a folder, and where vLLM's speculators have
 // the kind and the job says what they call the target, one for them. With a draft vocabulary, and in
-// folders of kinds that want it, the head has an output matrix, which is rows of its target's. The
-// Q8_0 file is for grove alone, which takes these rows and the vocabulary from the target.
+// folders of kinds that want it, the head has an output matrix, which is rows of its target's where it
+// has none of its own. The Q8_0 file is for grove alone, which takes these rows and the vocabulary from
+// the target.
 func (l *Heads) Export(dir, name string, text *Corpus) error {
 	if id := l.shape.Common().TargetWeights; id != nil {
 		*id = l.Job.Target.WeightsID()
@@ -284,7 +285,7 @@ func (l *Heads) Export(dir, name string, text *Corpus) error {
 		return err
 	}
 	learned := weights
-	if l.tokens != nil {
+	if l.tokens != nil && !headfile.HasOutput(weights) {
 		own, err := l.ofTarget("output.weight")
 		if err != nil {
 			return err
@@ -371,21 +372,22 @@ func AddNoise(features nn.Mat, length int, random *rand.Rand) {
 }
 
 // Trained is weights that are trained, and an output matrix of some of the target's rows, which is
-// not.
+// not, unless the head has its own.
 type Trained struct {
 	*autograd.Params
-	Output *gemm.Matrix // nil: the head has none of its own
+	Output *gemm.Matrix // nil: the head has none of the target's rows
+	Own    bool         // the head's output matrix is trained
 	Biases []string     // that there are, of those that there need not be
 }
 
 // Has reports whether there is a tensor of those that there need not be.
 func (t Trained) Has(name string) bool {
-	return name == "output.weight" && t.Output != nil || slices.Contains(t.Biases, name)
+	return name == "output.weight" && (t.Own || t.Output != nil) || slices.Contains(t.Biases, name)
 }
 
 // Matrix is the output matrix, or a parameter.
 func (t Trained) Matrix(name string, rows, cols int) (*gemm.Matrix, error) {
-	if name == "output.weight" && t.Output != nil {
+	if name == "output.weight" && !t.Own {
 		return t.Output, nil
 	}
 	return t.Params.Matrix(name, rows, cols)

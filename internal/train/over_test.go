@@ -27,6 +27,7 @@ import (
 	"github.com/grovellm/grove/internal/drafters/registry"
 	sparkhead "github.com/grovellm/grove/internal/drafters/spark"
 	specblockhead "github.com/grovellm/grove/internal/drafters/specblock"
+	"github.com/grovellm/grove/internal/kernels/gemm"
 	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/internal/model/synth"
 	"github.com/grovellm/grove/internal/nn"
@@ -205,8 +206,9 @@ func opens[H any](open func(registry.Head, registry.Target) (H, error)) func(reg
 }
 
 // What a target says to heads in training is to the bit what it says as it serves: logits of every
-// place, and taps.
+// place, and taps; and nearly that over a draft vocabulary, of targets that scale or cap their logits too.
 func TestFrozenServes(t *testing.T) {
+	changed := 0 // targets with more than products in their logits
 	for i, s := range tinyShapes(t) {
 		m := randomTarget(t, s, []tensor.Type{tensor.Q8_0, tensor.F32, tensor.BF16, tensor.Q4_0}[i%4])
 		f := train.NewFrozen(m, []int{0, s.Layers})
@@ -226,6 +228,22 @@ func TestFrozenServes(t *testing.T) {
 			if !slices.Equal(logits.Row(0), p.Logits(0, 0)) {
 				t.Errorf("%s: text %d ends in other logits than those that are served", s.Name, i)
 			}
+			tokens, some := []int32{3, 1, 7}, nn.NewMat(1, 3)
+			output, err := f.OutputOf(tokens, gemm.F32)
+			if err != nil {
+				t.Fatal(err)
+			}
+			exec.Linear(nn.Source{X: x.Slice((i+1)*len(text)-1, (i+1)*len(text)), Norm: &m.Norm},
+				nn.Proj{Linear: output.Says, Dst: some})
+			largest := slices.Max(logits.Row(0)) - slices.Min(logits.Row(0))
+			for at, token := range tokens {
+				if got, want := some.Row(0)[at], logits.Row(0)[token]; math.Abs(float64(got-want)) > .03*float64(largest) {
+					t.Errorf("%s: of a draft vocabulary token %d has logit %g, want %g", s.Name, token, got, want)
+				}
+			}
+			if m.Head.Scale != 0 && m.Head.Scale != 1 || m.Head.Cap != 0 || m.Head.Bias != nil {
+				changed++
+			}
 			embedded := make([]float32, m.Config.Hidden)
 			m.Embed.Row(embedded, int(text[2]))
 			if got := f.Taps.Row(i*len(text) + 2)[:m.Config.Hidden]; !slices.Equal(got, embedded) {
@@ -233,6 +251,9 @@ func TestFrozenServes(t *testing.T) {
 			}
 			c.Free()
 		}
+	}
+	if changed == 0 {
+		t.Error("no target scales or caps its logits")
 	}
 }
 

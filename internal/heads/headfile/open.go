@@ -44,7 +44,7 @@ type Head struct {
 const insideLayout = "inside"
 
 // Own reports whether the head has an output matrix of its own.
-func (x *Head) Own() bool { return hasOutput(x.Weights) }
+func (x *Head) Own() bool { return HasOutput(x.Weights) }
 
 // Read opens a file that is of one of some kinds. Its tensors' data last until it is closed.
 func Read(h registry.Head, kinds ...*Kind) (*Head, error) {

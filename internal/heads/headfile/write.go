@@ -214,7 +214,7 @@ func WriteSpeculators(dir string, s Shape, weights []tensor.Tensor, tokens []int
 }
 
 func writeFolder(dir string, s Shape, weights []tensor.Tensor, tokens []int32, target *model.Config) error {
-	if s.Kind().Output && !hasOutput(weights) {
+	if s.Kind().Output && !HasOutput(weights) {
 		return fmt.Errorf("%s: tensor output.weight is missing, which other engines want in a folder as lm_head.weight: add the target's", dir)
 	}
 	fields, list, err := Folder(s, weights, tokens, tensor.F32, target)
@@ -242,7 +242,8 @@ func (k *Kind) Missing(weights []tensor.Tensor, speculators bool) (names []strin
 // FileName is what the weights are called in a folder that is written.
 func (k *Kind) FileName() string { return cmp.Or(k.File, "model") + ".safetensors" }
 
-func hasOutput(weights []tensor.Tensor) bool {
+// HasOutput reports whether weights have an output matrix.
+func HasOutput(weights []tensor.Tensor) bool {
 	return slices.ContainsFunc(weights, func(t tensor.Tensor) bool { return t.Name == "output.weight" })
 }
 

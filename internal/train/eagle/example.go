@@ -58,7 +58,7 @@ func (h *Head) loss(l *example, o goal) (total autograd.Loss) {
 	}
 	last, features, x := h.begin(l.texts, l.noise)
 	h.soft.Temperature = 1
-	h.Target.Distributions(&h.soft, last, len(l.texts), first, length-1, &h.net.Head)
+	h.Target.Distributions(&h.soft, last, len(l.texts), first, length-1, h.said.Says)
 
 	for step, scale := range o.scale {
 		q := h.question(l, step, first)
@@ -104,7 +104,7 @@ func (h *Head) question(l *example, step, first int) (q question) {
 			}
 			p += step
 			q.tokens = append(q.tokens, text[p])
-			q.targets.Token = append(q.targets.Token, h.said.Row(text[p+1]))
+			q.targets.Token = append(q.targets.Token, h.said.Rows.Row(text[p+1]))
 			h.soft.Row = append(h.soft.Row, int32(i*(length-1-first)+p-first))
 			q.states = append(q.states, int32(i*length+p))
 		}

@@ -30,7 +30,7 @@ type Head struct {
 
 	features, asked, wanted, logits nn.Buffer
 
-	said train.OutputRows
+	said train.Output
 	soft autograd.Soft
 }
 
@@ -38,14 +38,14 @@ type Head struct {
 type pass struct{ input, states nn.Buffer }
 
 // NewHead returns a head of zeros over a target, whose products run as kind (F32 or BF16). tokens
-// are those of its draft vocabulary; nil: all.
-func NewHead(c eagle.Config, tokens []int32, target *model.Model, kind gemm.Type) (*Head, error) {
+// are those of its draft vocabulary; nil: all. Its output matrix is its own, and trained, or the target's.
+func NewHead(c eagle.Config, tokens []int32, own bool, target *model.Model, kind gemm.Type) (*Head, error) {
 	h := &Head{OverTarget: train.NewOverTarget(target, c.Taps, kind)}
-	w := train.Trained{Params: h.Params}
 	var err error
-	if h.said, w.Output, err = h.Target.OutputOf(tokens, kind); err != nil {
+	if h.said, err = h.Target.OutputOf(tokens, kind); err != nil {
 		return nil, err
 	}
+	w := train.Trained{Params: h.Params, Output: h.said.W, Own: own}
 	if h.net, err = eagle.NewNetwork(c, w, tokens, &target.Network); err != nil {
 		return nil, err
 	}

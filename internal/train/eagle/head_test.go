@@ -122,6 +122,7 @@ func TestTrainingTimeTest(t *testing.T) {
 		r := tinyEagle(rapid.SampledFrom([]int{2, 3, eagle.Native}).Draw(t, "version"), 1)
 		r.HeadDim, r.FFN = 8, 24
 		r.TestSteps = rapid.IntRange(1, 5).Draw(t, "test steps")
+		r.OwnOutput = r.Version == 3 && rapid.Bool().Draw(t, "own output")
 		var tokens []int32
 		if r.Version != 2 && rapid.Bool().Draw(t, "draft vocabulary") {
 			r.DraftVocab = 30
@@ -129,7 +130,7 @@ func TestTrainingTimeTest(t *testing.T) {
 				tokens = append(tokens, 59-2*i)
 			}
 		}
-		h, err := NewHead(r.config(&target.Config), tokens, target, gemm.F32)
+		h, err := NewHead(r.config(&target.Config), tokens, r.OwnOutput, target, gemm.F32)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -147,6 +148,13 @@ func TestTrainingTimeTest(t *testing.T) {
 		h.Params.ZeroGrad()
 		got := h.gradient(&l, o)
 		together := traintest.Gradients(h.Params)
+		learns := false
+		for _, p := range h.Params.All() {
+			learns = learns || p.Name == "output.weight" && slices.Max(p.Grad) > 0
+		}
+		if learns != r.OwnOutput {
+			t.Fatalf("its output matrix learns: %v, want %v", learns, r.OwnOutput)
+		}
 
 		// One row at a time: its places alone, and of the test's steps one.
 		h.Params.ZeroGrad()
@@ -181,7 +189,7 @@ func TestEagleChains(t *testing.T) {
 	cases.Check(t, 40, func(t *rapid.T) {
 		r := tinyEagle(3, 1)
 		r.HeadDim, r.FFN = 8, 24
-		h, err := NewHead(r.config(&target.Config), nil, target, gemm.F32)
+		h, err := NewHead(r.config(&target.Config), nil, r.OwnOutput, target, gemm.F32)
 		if err != nil {
 			t.Fatal(err)
 		}

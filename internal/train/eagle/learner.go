@@ -42,7 +42,7 @@ func (r *Recipe) OpenAs(ctx context.Context, j *train.Job, text *train.Corpus,
 		if r.Start == "" {
 			m.Tokens = l.FrequentTokens(r.DraftVocab, text)
 		}
-		if l.head, err = NewHead(r.config(&j.Target.Config), m.Tokens, j.Target,
+		if l.head, err = NewHead(r.config(&j.Target.Config), m.Tokens, r.OwnOutput, j.Target,
 			train.KindOf(r.Precision)); err != nil {
 			return m, err
 		}

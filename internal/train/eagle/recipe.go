@@ -15,6 +15,8 @@ type Recipe struct {
 	RopeBase                     float64
 	Taps                         []int
 	DraftVocab                   int // so many of the most frequent tokens; 0: all
+	// The output matrix is the head's own, and trained; else the target's.
+	OwnOutput bool `json:",omitempty"`
 	// the target's blocks as whose MLPs the layer's begins (warm.go); empty: random weights
 	From []int
 	// The file of an EAGLE-3 head with whose shape and weights it begins, in place of From, and the
@@ -86,6 +88,7 @@ func (r Recipe) AsPaper(m *model.Model) Recipe {
 	r.Places = r.Short.Length
 	if r.Version == 3 {
 		r.TestSteps, r.Later = 7, r.Places
+		r.OwnOutput = true
 	}
 	r.Repeats = 1
 	r.From = nil

@@ -27,7 +27,7 @@ type Head struct {
 	taps, x, asked        nn.Buffer
 	bufs                  peagle.Buffers
 
-	said    train.OutputRows
+	said    train.Output
 	soft    autograd.Soft
 	targets autograd.Targets
 }
@@ -36,11 +36,11 @@ type Head struct {
 // are those of its draft vocabulary; nil: all.
 func NewHead(c peagle.Config, tokens []int32, target *model.Model, kind gemm.Type) (*Head, error) {
 	h := &Head{OverTarget: train.NewOverTarget(target, c.Taps, kind)}
-	w := train.Trained{Params: h.Params}
 	var err error
-	if h.said, w.Output, err = h.Target.OutputOf(tokens, kind); err != nil {
+	if h.said, err = h.Target.OutputOf(tokens, kind); err != nil {
 		return nil, err
 	}
+	w := train.Trained{Params: h.Params, Output: h.said.W}
 	if h.net, err = peagle.NewNetwork(c, w, tokens, &target.Network); err != nil {
 		return nil, err
 	}
@@ -79,12 +79,12 @@ func (h *Head) forward(texts [][]int32, groups []group) nn.Mat {
 	t.Soft = &h.soft
 	t.Share = 1
 	h.soft.Temperature, h.soft.Row = 1, h.soft.Row[:0]
-	h.Target.Distributions(&h.soft, last, len(texts), first, length-1, &h.net.Base.Head)
+	h.Target.Distributions(&h.soft, last, len(texts), first, length-1, h.said.Says)
 	taps := h.layOut(texts, groups)
 	for i, text := range texts {
 		for n, p := range groups[i].places {
 			for d := range groups[i].depths[n] {
-				t.Token = append(t.Token, h.said.Row(text[p+d+1]))
+				t.Token = append(t.Token, h.said.Rows.Row(text[p+d+1]))
 				h.soft.Row = append(h.soft.Row, int32(i*(length-1-first)+p+d-first))
 			}
 		}

@@ -24,7 +24,7 @@ type Head struct {
 	train.OverTarget
 
 	net     *specblock.Network
-	outputs train.OutputRows
+	outputs train.Output
 	texts   [][]int32 // of the last pass
 	layouts []*specblock.Layout
 	rounds  []*round
@@ -62,14 +62,14 @@ type block struct {
 }
 
 // NewHead returns a head of zeros over a target, whose products run as kind (F32 or BF16). tokens
-// are those of its draft vocabulary; nil: all.
-func NewHead(c specblock.Config, tokens []int32, target *model.Model, kind gemm.Type) (*Head, error) {
+// are those of its draft vocabulary; nil: all. Its output matrix is its own, and trained, or the target's.
+func NewHead(c specblock.Config, tokens []int32, own bool, target *model.Model, kind gemm.Type) (*Head, error) {
 	h := &Head{OverTarget: train.NewOverTarget(target, c.Taps, kind), judging: newJudging(target.Pool())}
-	w := train.Trained{Params: h.Params}
 	var err error
-	if h.outputs, w.Output, err = h.Target.OutputOf(tokens, kind); err != nil {
+	if h.outputs, err = h.Target.OutputOf(tokens, kind); err != nil {
 		return nil, err
 	}
+	w := train.Trained{Params: h.Params, Output: h.outputs.W, Own: own}
 	if h.net, err = specblock.NewNetwork(c, w, tokens, &target.Network); err != nil {
 		return nil, err
 	}
@@ -123,7 +123,7 @@ func (h *Head) runFirst(starts [][]start) {
 	}
 	x := h.Target.Read(read)
 	h.soft.Temperature = 1
-	h.Target.Distributions(&h.soft, x, len(h.texts), h.first, entries, &n.Head)
+	h.Target.Distributions(&h.soft, x, len(h.texts), h.first, entries, h.outputs.Says)
 
 	r := h.rounds[0]
 	r.pass.Reset()

@@ -2,6 +2,7 @@ package specblock
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"path/filepath"
 	"slices"
@@ -74,7 +75,8 @@ func TestSpecBlock(t *testing.T) {
 		}
 	}
 	specBlockServes(t, &j, &r, m)
-	specBlockVocabulary(t, j, m)
+	specBlockVocabulary(t, j, m, false)
+	specBlockVocabulary(t, j, m, true)
 	specBlockWarm(t, &j)
 	specBlockSlots(t, &j)
 }
@@ -208,23 +210,25 @@ func rootMeanSquare(x []float32) float64 {
 	return math.Sqrt(sum / float64(len(x)))
 }
 
-// specBlockVocabulary: a head whose output has part of the vocabulary learns, by the paper's mean
-// of each place, and opens with its tokens; as it is trained, so it drafts.
-func specBlockVocabulary(t *testing.T, j train.Job, m *model.Model) {
+// specBlockVocabulary: a head whose output has part of the vocabulary, the target's rows or its own, learns, by the
+// paper's mean of each place, and opens with its tokens; as it is trained, so it drafts.
+func specBlockVocabulary(t *testing.T, j train.Job, m *model.Model, own bool) {
 	r := tinySpecBlock(20)
+	r.OwnOutput = own
+	name := fmt.Sprint("part-", own)
 	r.DraftVocab = 96
 	r.PlaceMeans = true
 	r.Ranks.Texts = 0
 	alone, first, last := traintest.Watched(j, traintest.EveryStep)
-	if err := alone.TrainHead(context.Background(), "part", &r); err != nil {
+	if err := alone.TrainHead(context.Background(), name, &r); err != nil {
 		t.Fatal(err)
 	}
 	if last.Loss > 0.9*first.Loss || last.Figures["held chain"] <= 1 {
 		t.Errorf("loss %.3f at first, %.3f at the end; held out %v", first.Loss, last.Loss, last.Figures)
 	}
 	for _, file := range []string{"model-f32.gguf", "model-q8_0.gguf", "hf"} {
-		h := traintest.Opened(t, &j, "part", file, m, specblock.Open)
-		if h.DraftVocab != 96 || len(h.Tokens) != 96 || h.OwnHead == (file == "model-q8_0.gguf") {
+		h := traintest.Opened(t, &j, name, file, m, specblock.Open)
+		if h.DraftVocab != 96 || len(h.Tokens) != 96 || h.OwnHead != (own || file != "model-q8_0.gguf") {
 			t.Errorf("%s: the head opens with %d tokens of %d, its own output %v", file, len(h.Tokens), h.DraftVocab,
 				h.OwnHead)
 		}

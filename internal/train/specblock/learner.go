@@ -25,7 +25,7 @@ func (r *Recipe) Open(ctx context.Context, j *train.Job, text *train.Corpus) (tr
 	}
 	return l, l.Open(ctx, j, r, text, func() (m train.Made, err error) {
 		m.Tokens = l.FrequentTokens(r.DraftVocab, text)
-		if l.head, err = NewHead(r.config(&j.Target.Config), m.Tokens, j.Target,
+		if l.head, err = NewHead(r.config(&j.Target.Config), m.Tokens, r.OwnOutput, j.Target,
 			train.KindOf(r.Precision)); err != nil {
 			return m, err
 		}

@@ -88,7 +88,7 @@ func (h *Head) say(s *said, worker int, logits []float32, token, best int32) {
 	top, index := j.top[worker][:], j.index[worker][:]
 	n := simd.TopK(logits, index, top)
 	s.here = true
-	s.right = index[0] == h.outputs.Row(token)
+	s.right = index[0] == h.outputs.Rows.Row(token)
 	s.rank = 1
 	for _, l := range logits {
 		if l > logits[best] {
@@ -165,7 +165,7 @@ func (h *Head) loss(r *round, rows []int32, x nn.Mat, weight []float32, scale fl
 	for _, i := range rows {
 		b := r.blocks[int(i)/n.Block]
 		place := b.at + int(i)%n.Block
-		j.token = append(j.token, h.outputs.Row(h.texts[b.text][place+1]))
+		j.token = append(j.token, h.outputs.Rows.Row(h.texts[b.text][place+1]))
 		h.soft.Row = append(h.soft.Row, int32(h.distribution(b.text, place)))
 	}
 	targets := autograd.Targets{Token: j.token, Weight: weight, Soft: &h.soft, Share: 1}

@@ -36,6 +36,7 @@ type Recipe struct {
 	// of all; each place in a block counts as the mean of its own rows (equation 6), however few
 	// are valid.
 	DraftVocab int  `json:",omitempty"`
+	OwnOutput  bool `json:",omitempty"` // the output matrix is the head's own, and trained; else the target's
 	RankFull   bool `json:",omitempty"` // see specblock.Config
 	PlaceMeans bool `json:",omitempty"`
 
@@ -91,6 +92,7 @@ func (r Recipe) AsPaper(m *model.Model) Recipe {
 	r.Repeats = 1
 	r.Broadcast, r.OnPath = true, false
 	r.PlaceMeans, r.RankFull = true, true
+	r.OwnOutput = true
 	r.Ranks.Texts = 0
 	r.DraftVocab = train.PaperVocab(m.Config.Vocab)
 	return r

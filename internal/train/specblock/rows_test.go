@@ -28,7 +28,7 @@ func TestStartsAreIndependent(t *testing.T) {
 		r.Block, r.Layers = rapid.IntRange(1, 4).Draw(t, "block"), rapid.IntRange(1, 3).Draw(t, "layers")
 		r.Taps = []int{rapid.IntRange(0, 2).Draw(t, "tap"), 2}
 		r.Shift, r.Broadcast = rapid.Bool().Draw(t, "shift"), rapid.Bool().Draw(t, "broadcast")
-		h, err := NewHead(r.config(&target.Config), nil, target, gemm.F32)
+		h, err := NewHead(r.config(&target.Config), nil, r.OwnOutput, target, gemm.F32)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -138,7 +138,7 @@ func tinySpecBlockHead(t *testing.T) (*Head, Recipe, *model.Model) {
 	target := traintest.Target(t, 5)
 	r := tinySpecBlock(1)
 	r.Taps = []int{1, 2}
-	h, err := NewHead(r.config(&target.Config), nil, target, gemm.F32)
+	h, err := NewHead(r.config(&target.Config), nil, r.OwnOutput, target, gemm.F32)
 	if err != nil {
 		t.Fatal(err)
 	}
