@@ -282,7 +282,7 @@ func (r *run) floats(op string, f, g float64) Value {
 func (r *run) pow(f, g float64) float64 {
 	halves := 2 * g
 	z := math.Pow(f, g)
-	if f <= 0 || math.IsInf(f, 0) || halves != math.Trunc(halves) || math.Abs(g) > 1024 || z == 0 || math.IsInf(z, 0) {
+	if !(f > 0) || math.IsInf(f, 0) || halves != math.Trunc(halves) || math.Abs(g) > 1024 || z == 0 || math.IsInf(z, 0) {
 		return z
 	}
 	const precision = 2200 // bits: a factor loses none that matters

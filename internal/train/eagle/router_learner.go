@@ -107,7 +107,11 @@ func (l *routerLearner) Pack()                    { l.router.Pack() }
 
 // Fingerprint is of recipe, target, head and texts.
 func (l *routerLearner) Fingerprint() string {
-	return train.Fingerprint(l.r, append([]string{l.source}, l.TextFingerprints()...)...)
+	of := append([]string{l.source}, l.TextFingerprints()...)
+	if l.r.Clusters > 0 {
+		of = append(of, "k-means of rows as they are") // they were centred once
+	}
+	return train.Fingerprint(l.r, of...)
 }
 
 // StepTokens is the tokens of a step's texts.

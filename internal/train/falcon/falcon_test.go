@@ -374,3 +374,31 @@ func TestDraftsAsTrained(t *testing.T) {
 		}
 	})
 }
+
+// Whatever rows learn, those of some blocks are looked at: rows of every place of a block alike, and of the shortest
+// answer some.
+func TestSampled(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		k, length := rapid.IntRange(2, 4).Draw(t, "block"), rapid.IntRange(20, 200).Draw(t, "length")
+		var all []int32
+		for text := range rapid.IntRange(1, 3).Draw(t, "texts") {
+			first := rapid.IntRange(0, length-1).Draw(t, "first")
+			for row := first; row < rapid.IntRange(first+1, length).Draw(t, "end"); row++ {
+				all = append(all, int32(text*length+row))
+			}
+		}
+		places, blocks := make([]int, k), map[int]bool{}
+		rows := sampled(all, length, k)
+		for _, row := range rows {
+			places[int(row)%length%k]++
+			blocks[int(row)/length*length+int(row)%length/k] = true
+		}
+		if len(all) > 0 && len(rows) == 0 || len(rows) > len(all)/counted+2*k {
+			t.Fatalf("%d rows of %d are looked at", len(rows), len(all))
+		}
+		// blocks at an end of an answer may have fewer rows
+		if slices.Max(places) > len(blocks) || slices.Min(places) < len(blocks)-6 {
+			t.Fatalf("%v rows of each place, of %d blocks", places, len(blocks))
+		}
+	})
+}

@@ -176,6 +176,21 @@ func (h *Head) gradient(t *texts, o objective, share float64, scale float32, r *
 	return loss
 }
 
+// sampled is the rows of every so many blocks of k that rows of texts of some length are in.
+func sampled(all []int32, length, k int) (rows []int32) {
+	seen, last := 0, -1
+	for _, row := range all {
+		if block := int(row)/length*length + int(row)%length/k; block != last {
+			seen++
+			last = block
+		}
+		if seen%counted == 1 {
+			rows = append(rows, row)
+		}
+	}
+	return rows
+}
+
 // glance draws the rows that read what they are to predict: of every k-th row that learns, so many
 // as share of the wrong ones. Blocks of more than two rows have runs of such rows at their
 // beginning, of any length but all; of one row none do, since nothing would learn from what it read.
@@ -184,13 +199,7 @@ func (h *Head) glance(t *texts, share float64, r *rand.Rand) map[int]bool {
 	if share == 0 || k == 1 {
 		return nil
 	}
-	var rows []int32
-	for _, row := range all {
-		if int(row)%(len(t.list[0])-1)/k%counted == 0 {
-			rows = append(rows, row)
-		}
-	}
-	l := h.loss(t, h.run(t, nil), rows, objective{logits: 1}, 1, true)
+	l := h.loss(t, h.run(t, nil), sampled(all, len(t.list[0])-1, k), objective{logits: 1}, 1, true)
 	starts := h.rowsOf(t, 0)
 	n := int(share * float64(l.Rows-l.Correct) * counted)
 	if k > 2 {

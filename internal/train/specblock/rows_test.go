@@ -72,6 +72,23 @@ func TestStartsAreIndependent(t *testing.T) {
 		}
 		h.Params.ZeroGrad()
 		got, sum := run(texts, starts)
+		for b, round := range h.rounds[1:rounds] { // a block starts from the row that its cut stands for, of those on the path
+			before := h.rounds[b]
+			from := map[int]block{} // by start: the block before, and how many of its rows are right up to there
+			rows := map[int]int{}
+			for i, k := range before.blocks {
+				from[k.start], rows[k.start] = k, r.Block
+				if onPath {
+					rows[k.start] = valid(before.said[i*r.Block : (i+1)*r.Block])
+				}
+			}
+			all := slices.Concat(starts...)
+			for _, k := range round.blocks {
+				if want := from[k.start].at + cutRow(all[k.start].cuts[b], rows[k.start]); k.at != want {
+					t.Fatalf("a block of round %d starts at %d, want %d", b+1, k.at, want)
+				}
+			}
+		}
 		together := traintest.Gradients(h.Params)
 
 		h.Params.ZeroGrad()
