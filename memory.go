@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -29,6 +30,9 @@ type MemoryOptions struct {
 // mostMemories bounds how many tenants' texts are open. For those of another, the ones least
 // recently asked for are closed: they stay in the folder, and without one they are forgotten.
 const mostMemories = 16
+
+// mostFolders bounds how many tenants have a folder.
+const mostFolders = 1000
 
 // memories are the texts of the past, by tenant.
 type memories struct {
@@ -115,7 +119,7 @@ func (m *Model) openMemory(tenant string) (*textstore.Store, error) {
 }
 
 // dropOldest removes folders of tenants whose texts are not open, those last written to longest ago first, until
-// the others have no more than mostMemories tenants may.
+// the others have no more than mostMemories tenants may, and there is place for one more of mostFolders.
 func (m *Model) dropOldest(dir string) error {
 	type folder struct {
 		path    string
@@ -126,10 +130,19 @@ func (m *Model) dropOldest(dir string) error {
 	for tenant := range m.memories.open {
 		open[m.memoryFolder(tenant)] = true
 	}
+	tenants, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
 	var list []folder
+	number := 0
 	room := mostMemories * textstore.TokenBytes * float64(cmp.Or(m.memories.o.Tokens, textstore.DefaultTokens))
-	tenants, _ := filepath.Glob(filepath.Join(dir, "tenant-*")) // the pattern is well formed
-	for _, path := range tenants {
+	for _, tenant := range tenants {
+		path := filepath.Join(dir, tenant.Name())
+		if !strings.HasPrefix(tenant.Name(), "tenant-") {
+			continue
+		}
+		number++
 		f := folder{path: path}
 		files, err := os.ReadDir(path)
 		if err != nil {
@@ -148,13 +161,14 @@ func (m *Model) dropOldest(dir string) error {
 	}
 	slices.SortFunc(list, func(a, b folder) int { return a.written.Compare(b.written) })
 	for _, f := range list {
-		if room >= 0 {
+		if room >= 0 && number < mostFolders {
 			break
 		}
 		if err := os.RemoveAll(f.path); err != nil {
 			return err
 		}
 		room += f.size
+		number--
 	}
 	return nil
 }

@@ -72,7 +72,7 @@ func TestMemoryFolderFails(t *testing.T) {
 // All tenants' folders together have no more than mostMemories of them may; those written to longest ago go first.
 func TestMemoryFoldersAreBounded(t *testing.T) {
 	const tokens, tenants = 400, 6 * mostMemories
-	dir := t.TempDir()
+	dir := filepath.Join(t.TempDir(), "m[a") // no pattern
 	m, err := OpenGGUF("embedded", models.Target(), Options{Threads: 1, Memory: &MemoryOptions{Dir: dir, Tokens: tokens}})
 	if err != nil {
 		t.Fatal(err)
@@ -105,5 +105,26 @@ func TestMemoryFoldersAreBounded(t *testing.T) {
 		if _, err := os.Stat(m.memoryFolder(fmt.Sprint(i))); (err == nil) != want {
 			t.Errorf("tenant %d's folder: %v; %d bytes", i, err, size)
 		}
+	}
+}
+
+// However little they have, few tenants have a folder.
+func TestMemoryFoldersAreFew(t *testing.T) {
+	m, err := OpenGGUF("embedded", models.Target(), Options{Threads: 1, Memory: &MemoryOptions{Dir: t.TempDir()}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	dir := filepath.Dir(m.memoryFolder("a"))
+	for i := range mostFolders + 20 {
+		if err := os.Mkdir(m.memoryFolder(fmt.Sprint(i)), 0o777); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := m.Remember("a", "one two three"); err != nil {
+		t.Fatal(err)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) > mostFolders+1 { // and everyone's
+		t.Errorf("%d folders, %v: want %d", len(left), err, mostFolders+1)
 	}
 }

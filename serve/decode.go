@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"reflect"
 	"slices"
 	"strconv"
@@ -271,21 +272,25 @@ func (d *decoder) readMap(path string, raw json.RawMessage, v reflect.Value) err
 		return misfit(path, raw, v.Type())
 	}
 	v.Set(reflect.MakeMap(v.Type()))
+	values := map[string]json.RawMessage{} // of members of one name the last counts
 	for name, value := range members(raw) {
 		if !isNumber(v.Type().Elem()) {
 			if err := d.count(path); err != nil {
 				return err
 			}
 		}
+		values[string(name)] = value
+	}
+	for _, name := range slices.Sorted(maps.Keys(values)) {
 		to := reflect.New(v.Type().Elem()).Elem()
-		if err := d.readInto(path+"."+string(name), value, to); err != nil {
+		if err := d.readInto(path+"."+name, values[name], to); err != nil {
 			var e *apiError
 			if errors.As(err, &e) { // its field has a name of the client's
 				e.logged = fieldError(path, "%v", err).logged
 			}
 			return err
 		}
-		v.SetMapIndex(reflect.ValueOf(string(name)), to)
+		v.SetMapIndex(reflect.ValueOf(name), to)
 	}
 	return nil
 }

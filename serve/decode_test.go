@@ -46,7 +46,7 @@ func TestListsAreBounded(t *testing.T) {
 		{`{"tools":%s}`, `{}`, "tools", &chatBody{}},
 		{`{"functions":%s}`, `{}`, "functions", &chatBody{}},
 		{`{"tool_choice":{"tools":%s}}`, `{}`, "tool_choice.tools", &chatBody{}},
-		{`{"logit_bias":%s}`, `[]`, "logit_bias", &chatBody{}},
+		{`{"logit_bias":%s}`, `[7,false]`, "", &chatBody{}},
 		{`{"stop":%s}`, `""`, "stop", &chatBody{}},
 		{`{"messages":%s}`, `{}`, "messages", &messagesBody{}},
 		{`{"messages":%s}`, `{"content":[{},{},{},{}]}`, "messages[", &messagesBody{}},

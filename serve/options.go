@@ -132,13 +132,21 @@ func (b *logitBias) readJSON(d *decoder, path string, raw json.RawMessage) error
 	if raw[0] != '[' {
 		return d.read(path, raw, (*map[string]float32)(b))
 	}
-	var pairs [][]json.RawMessage
-	if err := d.read(path, raw, &pairs); err != nil {
-		return err
-	}
 	*b = logitBias{}
-	for i, pair := range pairs {
+	i := 0
+	for item := range elements(raw) {
 		at := fmt.Sprintf("%s[%d]", path, i)
+		i++
+		if item[0] != '[' {
+			return misfit(at, item, reflect.TypeFor[[]json.RawMessage]())
+		}
+		var pair []json.RawMessage
+		for part := range elements(item) {
+			pair = append(pair, part)
+			if len(pair) > 2 {
+				break
+			}
+		}
 		if len(pair) != 2 {
 			return fieldError(at, "want a token's number, and what to add to its logit")
 		}

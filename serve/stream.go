@@ -48,6 +48,9 @@ func (a *answering) stream(parts <-chan part) error {
 			return err
 		}
 	}
+	if a.protocol.done == "" { // the last event was the end
+		return nil
+	}
 	return a.sendText(a.protocol.done)
 }
 

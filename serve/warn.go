@@ -22,16 +22,20 @@ func (x *exchange) warn(warnings []string) {
 	if len(warnings) == 0 {
 		return
 	}
+	var parts []string
 	for i, text := range warnings {
 		if i == maxWarnings {
-			x.Header().Add(warningHeader, fmt.Sprintf("%d more", len(warnings)-i))
+			parts = append(parts, fmt.Sprintf("%d more", len(warnings)-i))
 			break
 		}
 		text = strconv.QuoteToASCII(text)
 		if len(text) > 300 { // a client's name may hold anything
 			text = text[:300]
 		}
-		x.Header().Add(warningHeader, strings.Trim(text, `"`))
+		parts = append(parts, strings.Trim(text, `"`))
 	}
-	x.s.o.Log.Warn("a part of the request is not obeyed", "id", x.id, "parts", warnings)
+	for _, text := range parts {
+		x.Header().Add(warningHeader, text)
+	}
+	x.s.o.Log.Warn("a part of the request is not obeyed", "id", x.id, "parts", parts)
 }

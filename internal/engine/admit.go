@@ -103,6 +103,12 @@ func (j *job) count(jobs, tokens int) {
 	}
 }
 
+// leave notes once that a request has gone.
+func (j *job) leave() {
+	j.count(-1, 0)
+	j.share = nil
+}
+
 // admit starts waiting requests while there is room for them.
 func (e *Engine) admit() {
 	for len(e.queue) > 0 && len(e.running) < e.o.Parallel {
@@ -133,7 +139,12 @@ func (e *Engine) begin(j *job) error {
 	r.Written += len(j.text) - len(j.Prompt)
 	r.Cache = e.target.NewCache()
 	if !j.Fresh && !r.PromptLogits {
-		if p := e.prefixes.find(e, j); p != nil {
+		var p *found
+		if err := e.try("engine: a prefix", func() { p = e.prefixes.find(e, j) }); err != nil {
+			r.Cache.Free()
+			return err
+		}
+		if p != nil {
 			r.Cache.Free()
 			r.Cache, r.Kept = p.cache, p.kept
 			if p.made {

@@ -509,7 +509,7 @@ func (e *Engine) fail(j *job, err error) {
 // end takes a request out of the engine, and keeps what it computed as a prefix.
 func (e *Engine) end(j *job, err error) {
 	j.unwatch()
-	j.count(-1, 0)
+	j.leave()
 	if j.seq != nil {
 		e.account(j)
 		e.ended++

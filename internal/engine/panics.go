@@ -33,7 +33,7 @@ func (e *Engine) abandon(err error) {
 	for _, j := range jobs {
 		e.stats.Failed++
 		j.unwatch()
-		j.count(-1, 0)
+		j.leave()
 		if j.seq != nil {
 			_ = e.try("engine: the end of a sequence", j.free) // reported
 		}

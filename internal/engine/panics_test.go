@@ -65,6 +65,11 @@ type faultyTarget struct {
 
 func (t *faultyTarget) NewPass() speculate.Pass { return &faultyPass{t.Target.NewPass(), t.fault} }
 
+func (t *faultyTarget) ForkCache(c speculate.Cache) speculate.Cache {
+	_ = t.call("fork")
+	return t.Target.ForkCache(c)
+}
+
 type faultyPass struct {
 	speculate.Pass
 	*fault
@@ -143,7 +148,7 @@ func TestPanicsEndRequests(t *testing.T) {
 	cases.Check(t, 40, func(rt *rapid.T) {
 		f := &fault{
 			at: rapid.SampledFrom([]string{"pass", "begin", "resume", "propose", "commit", "commit", "close", "step",
-				"stop"}).Draw(rt, "at"),
+				"stop", "fork"}).Draw(rt, "at"),
 			calls: rapid.IntRange(1, 12).Draw(rt, "calls"), inWorker: rapid.Bool().Draw(rt, "in a worker"), pool: pool,
 		}
 		f.fails = slices.Contains([]string{"begin", "propose", "commit"}, f.at) && rapid.Bool().Draw(rt, "fails")
@@ -222,7 +227,7 @@ func TestPanicsEndRequests(t *testing.T) {
 					if len(got[i]) > len(want[i]) || !slices.Equal(got[i], want[i][:len(got[i])]) {
 						rt.Errorf("%s: got %v, which is no beginning of %v", what, got[i], want[i])
 					}
-					if len(got[i]) == len(want[i]) && f.at != "step" && f.at != "stop" {
+					if len(got[i]) == len(want[i]) && f.at != "step" && f.at != "stop" && f.at != "fork" {
 						rt.Errorf("%s: its text is complete, and it failed: %v", what, ends[i])
 					}
 				}

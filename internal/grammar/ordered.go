@@ -21,9 +21,9 @@ func (o *object) get(name string) (any, bool) {
 
 // parseJSON reads a value: *object, []any, string, json.Number, bool or nil. Of fields with one name the last counts.
 func parseJSON(source string) (any, error) {
-	d := json.NewDecoder(strings.NewReader(source))
+	d := ordered{Decoder: json.NewDecoder(strings.NewReader(source))}
 	d.UseNumber()
-	v, err := readValue(d, 0)
+	v, err := d.read(0, 0)
 	if err != nil {
 		return nil, fmt.Errorf("not JSON: %w", err)
 	}
@@ -33,7 +33,18 @@ func parseJSON(source string) (any, error) {
 	return v, nil
 }
 
-func readValue(d *json.Decoder, depth int) (any, error) {
+// Schemas are told apart by where they stand. So places are bounded: maxPath bytes of names lead to a value, and all
+// values of $id together have maxIDs.
+const maxPath, maxIDs = 2048, 1 << 14
+
+// ordered is a decoder of such values.
+type ordered struct {
+	*json.Decoder
+	ids int // bytes of $id so far
+}
+
+// read reads a value that depth values are around; names of path bytes lead to it.
+func (d *ordered) read(depth, path int) (any, error) {
 	t, err := d.Token()
 	if err != nil || depth > maxDepth {
 		if err == nil {
@@ -47,7 +58,7 @@ func readValue(d *json.Decoder, depth int) (any, error) {
 	case json.Delim('['):
 		list := []any{}
 		for d.More() {
-			v, err := readValue(d, depth+1)
+			v, err := d.read(depth+1, path)
 			if err != nil {
 				return nil, err
 			}
@@ -62,11 +73,20 @@ func readValue(d *json.Decoder, depth int) (any, error) {
 			if err != nil {
 				return nil, err
 			}
-			v, err := readValue(d, depth+1)
+			key := name.(string)
+			if path+len(key) > maxPath {
+				return nil, fmt.Errorf("more than %d bytes of names lead to a value: shorten them", maxPath)
+			}
+			v, err := d.read(depth+1, path+len(key))
 			if err != nil {
 				return nil, err
 			}
-			key := name.(string)
+			if id, ok := v.(string); ok && key == "$id" {
+				d.ids += len(id)
+			}
+			if d.ids > maxIDs {
+				return nil, fmt.Errorf("its $id have more than %d bytes together: shorten them", maxIDs)
+			}
 			if _, twice := o.values[key]; !twice {
 				o.names = append(o.names, key)
 			}

@@ -4,8 +4,8 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -99,6 +99,17 @@ func (r *relaxer) holdsPart(v any) bool {
 	return r.holds(string(appendJSON(nil, alone)), min(maxTries, r.most))
 }
 
+// mostPlace bounds the bytes of a place that is told.
+const mostPlace = 256
+
+// below is the place of a part of what stands at a place.
+func below(at, part string) string {
+	if len(at)+len(part) >= mostPlace {
+		return strings.TrimSuffix(at, "/...") + "/..."
+	}
+	return at + "/" + part
+}
+
 // withValue is a copy of an object's values with one more.
 func withValue(values map[string]any, name string, v any) map[string]any {
 	out := make(map[string]any, len(values)+1)
@@ -130,17 +141,18 @@ func (r *relaxer) relax(v any, at string, depth int) any {
 			case "properties", "$defs", "definitions":
 				all := &object{slices.Clone(kid.names), withValue(kid.values, "", nil)}
 				for _, property := range kid.names {
-					all.values[property] = r.relax(kid.values[property], at+"/"+name+"/"+escapePointer.Replace(property), depth+1)
+					place := below(below(at, name), escapePointer.Replace(property))
+					all.values[property] = r.relax(kid.values[property], place, depth+1)
 				}
 				out.values[name] = all
 			case "items", "additionalProperties":
-				out.values[name] = r.relax(kid, at+"/"+name, depth+1)
+				out.values[name] = r.relax(kid, below(at, name), depth+1)
 			}
 		case []any:
 			if name == "anyOf" || name == "oneOf" || name == "allOf" || name == "prefixItems" {
 				list := slices.Clone(kid)
 				for i := range list {
-					list[i] = r.relax(list[i], fmt.Sprintf("%s/%s/%d", at, name, i), depth+1)
+					list[i] = r.relax(list[i], below(below(at, name), strconv.Itoa(i)), depth+1)
 				}
 				out.values[name] = list
 			}
@@ -157,7 +169,7 @@ func (r *relaxer) relax(v any, at string, depth int) any {
 			continue
 		}
 		if one := out.without(name); r.holdsPart(one) {
-			r.left = append(r.left, at+"/"+name)
+			r.left = append(r.left, below(at, name))
 			return one
 		}
 	}

@@ -137,3 +137,34 @@ func TestRelaxEnds(t *testing.T) {
 		}
 	}
 }
+
+// Places of schemas are short: long ones are refused, or told by their beginning.
+func TestPlacesAreShort(t *testing.T) {
+	long := strings.Repeat("n", maxPath)
+	for _, source := range []string{
+		`{"properties":{"` + long + `":{"type":"string"}}}`,
+		`{"properties":{"a":{"properties":{"` + long[:maxPath/2] + `":{"properties":{"` + long[:maxPath/2] + `":{}}}}}}}`,
+		`{"allOf":[` + strings.Repeat(`{"$id":"`+long+`"},`, maxIDs/maxPath) + `{"$id":"x"}]}`,
+	} {
+		for _, err := range []error{func() error { _, err := JSONSchema(source); return err }(),
+			func() error { _, err := Relax(context.Background(), source, MostWork); return err }()} {
+			if err == nil || !strings.Contains(err.Error(), "shorten them") {
+				t.Errorf("%.60s: %v", source, err)
+			}
+		}
+	}
+	var list []string
+	for i := range 50 {
+		list = append(list, fmt.Sprintf(`"%d":{"type":"string","pattern":"^(?!x)"}`, i))
+	}
+	r, err := Relax(context.Background(),
+		`{"properties":{"`+long[:maxPath/2]+`":{"properties":{`+strings.Join(list, ",")+`}}}}`, MostWork)
+	if err != nil || len(r.Left) == 0 {
+		t.Fatalf("%v, %v", r.Left, err)
+	}
+	for _, place := range r.Left {
+		if len(place) > 2*mostPlace {
+			t.Fatalf("a place of %d bytes", len(place))
+		}
+	}
+}

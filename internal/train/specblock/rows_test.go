@@ -72,9 +72,10 @@ func TestStartsAreIndependent(t *testing.T) {
 		}
 		h.Params.ZeroGrad()
 		got, sum := run(texts, starts)
-		for b, round := range h.rounds[1:rounds] { // a block starts from the row that its cut stands for, of those on the path
+		// A block starts from the row that its cut stands for, of those on the path.
+		for b, round := range h.rounds[1:rounds] {
 			before := h.rounds[b]
-			from := map[int]block{} // by start: the block before, and how many of its rows are right up to there
+			from := map[int]block{} // by start: the block before, and how many of its rows are right
 			rows := map[int]int{}
 			for i, k := range before.blocks {
 				from[k.start], rows[k.start] = k, r.Block
