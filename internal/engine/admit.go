@@ -109,6 +109,38 @@ func (j *job) leave() {
 	j.share = nil
 }
 
+// refuse says why a request cannot be queued now; nil: it can.
+func (e *Engine) refuse(r *Request) error {
+	switch {
+	case e.closed:
+		return ErrClosed
+	case e.o.Queue > 0 && (r.Call == nil || !r.Call.queued) && e.full(r.Key):
+		return ErrFull
+	}
+	return nil
+}
+
+// full reports whether a request of a key finds no place in the queue. Keys that wait share its places: where others
+// have them all, twice as many may wait in all, so that the key has its share yet.
+func (e *Engine) full(key string) bool {
+	waiting := len(e.queue) + len(e.running) - e.o.Parallel
+	if waiting < e.o.Queue {
+		return false
+	}
+	keys := e.waiting()
+	keys[key]++
+	return waiting >= 2*e.o.Queue || keys[key] > max(1, e.o.Queue/len(keys))
+}
+
+// waiting is how many requests of each key wait.
+func (e *Engine) waiting() map[string]int {
+	keys := map[string]int{}
+	for _, j := range e.queue {
+		keys[j.Key]++
+	}
+	return keys
+}
+
 // admit starts waiting requests while there is room for them.
 func (e *Engine) admit() {
 	for len(e.queue) > 0 && len(e.running) < e.o.Parallel {

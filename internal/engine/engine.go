@@ -234,38 +234,6 @@ func (e *Engine) Submit(ctx context.Context, r Request) error {
 	return nil
 }
 
-// refuse says why a request cannot be queued now; nil: it can.
-func (e *Engine) refuse(r *Request) error {
-	switch {
-	case e.closed:
-		return ErrClosed
-	case e.o.Queue > 0 && (r.Call == nil || !r.Call.queued) && e.full(r.Key):
-		return ErrFull
-	}
-	return nil
-}
-
-// full reports whether a request of a key finds no place in the queue. Keys that wait share its places: where others
-// have them all, twice as many may wait in all, so that the key has its share yet.
-func (e *Engine) full(key string) bool {
-	waiting := len(e.queue) + len(e.running) - e.o.Parallel
-	if waiting < e.o.Queue {
-		return false
-	}
-	keys := e.waiting()
-	keys[key]++
-	return waiting >= 2*e.o.Queue || keys[key] > max(1, e.o.Queue/len(keys))
-}
-
-// waiting is how many requests of each key wait.
-func (e *Engine) waiting() map[string]int {
-	keys := map[string]int{}
-	for _, j := range e.queue {
-		keys[j.Key]++
-	}
-	return keys
-}
-
 // cancelled takes a request out of the queue when its context has ended. One that runs is the
 // goroutine's to end, before the next step.
 func (e *Engine) cancelled(j *job) {
