@@ -141,8 +141,9 @@ func TestSpeculationFigures(t *testing.T) {
 			t.Errorf("histogram %v", m)
 		}
 	}
+	mean := 1 + sum/max(rounds, 1) // the controller may find that no draft pays
 	if sum != at(m, "num_accepted_tokens") || rounds != at(m, "num_spec_steps") ||
-		at(m, "mean_acceptance_length") != 1+sum/rounds || at(a, "timings.draft_n_accepted") != sum {
+		at(m, "mean_acceptance_length") != mean || at(a, "timings.draft_n_accepted") != sum {
 		t.Errorf("metrics %v, timings %v", m, a["timings"])
 	}
 	plain := s.post("/v1/completions", with(body, "speculate", false))
