@@ -63,14 +63,14 @@ func (x *exchange) answer(c *call, makeForm func(*answering) form) error {
 	}
 	ctx, end := x.limit()
 	parts := c.generate(ctx)
-	for i := range c.prompts {
-		x.figure.prompt += len(c.prompts[i].tokens)
-	}
 	defer func() { // the generations have ended when the exchange does
 		end(nil)
 		for range parts {
 		}
 		x.figure.tokens = int(c.whole.Tokens.Load())
+		for i := 0; c.whole.Queued() && i < len(c.prompts); i++ {
+			x.figure.prompt += len(c.prompts[i].tokens)
+		}
 	}()
 	a := &answering{exchange: x, ctx: ctx, call: c, choices: make([]choice, c.n*len(c.prompts))}
 	for i := range a.choices {

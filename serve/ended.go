@@ -6,8 +6,6 @@ import (
 	"log/slog"
 	"net/http"
 	"time"
-
-	"github.com/grovellm/grove"
 )
 
 // Ended says how a request went.
@@ -33,9 +31,6 @@ func (x *exchange) end(endpoint string) {
 	e := &Ended{Request: x.r, ID: x.id, Endpoint: endpoint, Status: x.outcome(), Model: x.model,
 		Tenant: x.tenant, Began: x.began, First: f.first, Took: time.Since(x.began), Err: x.failure(),
 		Prompt: f.prompt, Cached: f.cached, Tokens: f.tokens, Finish: f.finish}
-	if errors.Is(x.err, grove.ErrFull) { // nothing was read
-		e.Prompt = 0
-	}
 	x.s.metrics.request(endpoint, e.Status, e.Took)
 	level := slog.LevelInfo
 	if probes[endpoint] {

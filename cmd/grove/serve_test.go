@@ -53,6 +53,21 @@ func startServe(t *testing.T, args ...string) *process {
 	return p
 }
 
+// whole reads an answer to its end.
+func whole(t *testing.T) func(a *http.Response, err error) (status int, text string) {
+	return func(a *http.Response, err error) (int, string) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer a.Body.Close()
+		text, err := io.ReadAll(a.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a.StatusCode, string(text)
+	}
+}
+
 // stream starts an answer of so many tokens, and returns it after its first line.
 func (p *process) stream(t *testing.T, tokens int) *bufio.Reader {
 	t.Helper()
@@ -251,16 +266,7 @@ func TestServePull(t *testing.T) {
 		}
 		p := startServe(t, args...)
 		post := func(path, body string) (int, string) {
-			a, err := http.Post(p.url+path, "application/json", strings.NewReader(body))
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer a.Body.Close()
-			text, err := io.ReadAll(a.Body)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return a.StatusCode, string(text)
+			return whole(t)(http.Post(p.url+path, "application/json", strings.NewReader(body)))
 		}
 		status, text := post("/api/pull", `{"model":"hf.co/org/gguf:latest"}`)
 		if !allowed {
@@ -293,16 +299,8 @@ func TestServeFigures(t *testing.T) {
 	p := startServe(t, "-m", tiny(t), "--alias", "its-name", "--port", "0", "--threads", "1", "--cache-dir", dir,
 		"--drafter", "lookup")
 	figures := func() string {
-		a, err := http.Get(p.url + "/metrics")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer a.Body.Close()
-		text, err := io.ReadAll(a.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return string(text)
+		_, text := whole(t)(http.Get(p.url + "/metrics"))
+		return text
 	}
 	want := func(finished, generated, prompt int) {
 		all := figures()

@@ -114,7 +114,7 @@ func (e *Engine) refuse(r *Request) error {
 	switch {
 	case e.closed:
 		return ErrClosed
-	case e.o.Queue > 0 && (r.Call == nil || !r.Call.queued) && e.full(r.Key):
+	case e.o.Queue > 0 && !r.Call.queued && e.full(r.Key):
 		return ErrFull
 	}
 	return nil

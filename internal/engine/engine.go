@@ -95,6 +95,9 @@ type Call struct {
 	queued bool
 }
 
+// Queued reports whether one of its requests was. It is asked when all have ended.
+func (c *Call) Queued() bool { return c.queued }
+
 // Update is what a step brought to a request. It lasts for the call.
 type Update struct {
 	Tokens []int32          // emitted
@@ -196,6 +199,7 @@ func New(target speculate.Target, o Options) (*Engine, error) {
 // ErrClosed, and requests that can never run; Done is not called then.
 func (e *Engine) Submit(ctx context.Context, r Request) error {
 	r.Key = cmp.Or(r.Key, r.Tenant)
+	r.Call = cmp.Or(r.Call, new(Call))
 	if r.Drafter != nil {
 		if err := e.try("engine: the drafter's pages", func() { r.pages = r.Drafter.Pages() }); err != nil {
 			return err
@@ -216,9 +220,7 @@ func (e *Engine) Submit(ctx context.Context, r Request) error {
 	if err := e.refuse(&r); err != nil {
 		return err
 	}
-	if r.Call != nil {
-		r.Call.queued = true
-	}
+	r.Call.queued = true
 	now := time.Now()
 	e.stats.Submitted++
 	j := &job{Request: r, ctx: ctx, text: r.Prompt, began: now, number: e.stats.Submitted}
@@ -424,11 +426,8 @@ func (e *Engine) update(j *job) {
 	if fresh := s.Fresh(); len(fresh) > 0 {
 		j.text = s.Text()
 		j.count(0, len(fresh))
-		seen := j.Call == nil || !j.Call.Unseen
-		if seen {
+		if !j.Call.Unseen {
 			e.stats.Tokens += int64(len(fresh))
-		}
-		if seen && j.Call != nil {
 			j.Call.Tokens.Add(int64(len(fresh)))
 		}
 		j.sum()

@@ -27,6 +27,7 @@ func byHand(t *testing.T, chunk int) *Engine {
 // submitted is a request that waits.
 func submitted(r Request) *job {
 	ctx := context.Background()
+	r.Call = new(Call)
 	return &job{Request: r, ctx: ctx, unwatch: func() bool { return true }, text: r.Prompt, began: time.Now()}
 }
 
