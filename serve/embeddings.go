@@ -108,6 +108,7 @@ func (x *exchange) embed(m *Model, o *embedOptions, truncate bool) (vectors [][]
 		if err != nil {
 			return nil, 0, err
 		}
+		m.embedded.Add(int64(len(p.tokens)))
 		vectors, tokens = append(vectors, v), tokens+len(p.tokens)
 	}
 	x.figure.prompt = tokens

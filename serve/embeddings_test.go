@@ -3,6 +3,7 @@ package serve_test
 import (
 	"encoding/base64"
 	"encoding/binary"
+	"fmt"
 	"math"
 	"reflect"
 	"strings"
@@ -85,6 +86,12 @@ func TestEmbeddings(t *testing.T) {
 	if now := at(s.post("/api/embed", map[string]any{"input": "abc"}),
 		"embeddings.0"); !reflect.DeepEqual(old["embedding"], now) {
 		t.Errorf("/api/embeddings gives %v, /api/embed %v", old["embedding"], now)
+	}
+	alone := start(t, tiny(t, "tiny-qwen3", 64), serve.Options{})
+	count := at(alone.post("/v1/embeddings", map[string]any{"input": []string{"abc", "de"}}), "usage.prompt_tokens")
+	counted := fmt.Sprintf("grove_prompt_tokens_total{model=\"test/model\"} %v\n", count)
+	if _, _, metrics := alone.send("GET", "/metrics", ""); !strings.Contains(metrics, counted) {
+		t.Errorf("the %v tokens of embeddings are not in the metrics", count)
 	}
 }
 

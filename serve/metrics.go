@@ -198,6 +198,7 @@ func (m *metrics) Collect(to chan<- prometheus.Metric) {
 // collect sends the figures of a loaded model.
 func collect(to chan<- prometheus.Metric, m *Model) {
 	s := inside.EngineStats(m)
+	s.PromptTokens += m.embedded.Load()
 	for _, f := range engineFigures {
 		value := f.value(&s)
 		if f.kind == prometheus.CounterValue {

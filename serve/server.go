@@ -32,6 +32,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/grovellm/grove"
@@ -44,9 +45,10 @@ type Model struct {
 	Name    string // what clients call it
 	Drafter string // of requests that name none; empty: plain decoding
 
-	before  engine.Stats // from before the server had it
-	listing sync.Once
-	ready   []string // drafters that can run
+	before   engine.Stats // from before the server had it
+	embedded atomic.Int64 // tokens of texts for embeddings
+	listing  sync.Once
+	ready    []string // drafters that can run
 }
 
 // Options of a server. The zero value serves everybody who can connect.

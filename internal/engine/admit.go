@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"hash/maphash"
 	"maps"
-	"math"
 	"math/bits"
 	"slices"
 	"time"
@@ -56,7 +55,9 @@ type share struct {
 	whole  *share            // that it is a part of; nil: it is the engine's
 	parts  map[uint64]*share // by the hash of the name, which a client may make long; nil without requests
 	jobs   int               // waiting and running
+	waits  int               // of those, waiting
 	served float64           // tokens
+	turn   float64           // what the least served of the parts that waited had when the last request started
 }
 
 // mostParts bounds what is remembered of keys, and of tenants of a key, without requests.
@@ -65,11 +66,12 @@ const mostParts = 4096
 // nameSeed is that of the hashes of names.
 var nameSeed = maphash.MakeSeed()
 
-// part returns the part of a name that a request comes for. One without requests counts from the
-// least served one that has some, so that a pause earns nothing.
+// part returns the part of a name that a request comes for. One of which none waits counts from the turn at least, so
+// that who asks for little, or nothing, saves nothing up.
 func (s *share) part(name string) *share {
 	if s.jobs == 0 {
 		s.parts = map[uint64]*share{}
+		s.turn = 0
 	}
 	hash := maphash.String(nameSeed, name)
 	p := s.parts[hash]
@@ -80,22 +82,18 @@ func (s *share) part(name string) *share {
 		p = &share{whole: s}
 		s.parts[hash] = p
 	}
-	if p.jobs == 0 && s.jobs > 0 {
-		least := math.Inf(1)
-		for _, other := range s.parts {
-			if other.jobs > 0 {
-				least = min(least, other.served)
-			}
-		}
-		p.served = max(p.served, least)
+	if p.waits == 0 {
+		p.served = max(p.served, s.turn)
 	}
 	return p
 }
 
-// count notes that a request came or went, or got tokens. A share without requests forgets its parts.
-func (j *job) count(jobs, tokens int) {
+// count notes that requests came or went, that they wait or started, or that they got tokens. A share without requests
+// forgets its parts.
+func (j *job) count(jobs, waits, tokens int) {
 	for s := j.share; s != nil; s = s.whole {
 		s.jobs += jobs
+		s.waits += waits
 		s.served += float64(tokens)
 		if s.jobs == 0 {
 			s.parts = nil
@@ -103,9 +101,27 @@ func (j *job) count(jobs, tokens int) {
 	}
 }
 
+// starts notes that a request which waited starts, and computes so many tokens of its prompt.
+func (j *job) starts(tokens int) {
+	for s := j.share; s.whole != nil; s = s.whole {
+		least := s.served
+		for _, p := range s.whole.parts {
+			if p.waits > 0 {
+				least = min(least, p.served)
+			}
+		}
+		s.whole.turn = max(s.whole.turn, least)
+	}
+	j.count(0, -1, tokens)
+}
+
 // leave notes once that a request has gone.
 func (j *job) leave() {
-	j.count(-1, 0)
+	waits := 0
+	if j.seq == nil {
+		waits = 1
+	}
+	j.count(-1, -waits, 0)
 	j.share = nil
 }
 
@@ -199,7 +215,7 @@ func (e *Engine) begin(j *job) error {
 	}
 	j.seq, j.start = seq, time.Now()
 	e.running = append(e.running, j)
-	j.count(0, seq.Stats().Prompt-seq.Stats().Reused)
+	j.starts(seq.Stats().Prompt - seq.Stats().Reused)
 	if len(j.text) == len(j.Prompt) {
 		e.stats.PromptTokens += int64(seq.Stats().Prompt)
 		e.stats.CachedTokens += int64(seq.Stats().Reused)
@@ -327,6 +343,7 @@ func (e *Engine) preempt(j *job) {
 	j.text = slices.Clone(j.seq.Text())
 	j.paused = e.ended + 1
 	e.release(j, false)
+	j.count(0, 1, 0)
 	e.queue = append(e.queue, j)
 }
 

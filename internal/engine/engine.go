@@ -226,7 +226,7 @@ func (e *Engine) Submit(ctx context.Context, r Request) error {
 	j := &job{Request: r, ctx: ctx, text: r.Prompt, began: now, number: e.stats.Submitted}
 	j.unwatch = context.AfterFunc(ctx, func() { e.cancelled(j) })
 	j.share = e.share.part(r.Key).part(r.Tenant)
-	j.count(1, 0)
+	j.count(1, 1, 0)
 	e.queue = append(e.queue, j)
 	if !e.working {
 		e.working = true
@@ -425,7 +425,7 @@ func (e *Engine) update(j *job) {
 	err := s.Err()
 	if fresh := s.Fresh(); len(fresh) > 0 {
 		j.text = s.Text()
-		j.count(0, len(fresh))
+		j.count(0, 0, len(fresh))
 		if !j.Call.Unseen {
 			e.stats.Tokens += int64(len(fresh))
 			j.Call.Tokens.Add(int64(len(fresh)))

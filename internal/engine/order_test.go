@@ -36,19 +36,21 @@ func TestPriorities(t *testing.T) {
 }
 
 // What is remembered of tenants that are gone is bounded, whatever their names are, and ends with the last request. A
-// new one counts from the least served of those that are there.
+// new one counts from what the least served that waited had when the last request started.
 func TestGoneTenants(t *testing.T) {
 	e := &Engine{}
 	come := func(key, tenant string, tokens int) *job {
 		j := &job{share: e.share.part(key).part(tenant)}
-		j.count(1, tokens)
+		j.count(1, 1, tokens)
 		return j
 	}
 	stays := []*job{come("stays", "a", 100), come("users", "a", 200)}
 	for i := range 2*mostParts + 10 {
-		come(fmt.Sprint(i), "", 0).count(-1, 0)
-		come("users", fmt.Sprint(i), 0).count(-1, 0)
+		come(fmt.Sprint(i), "", 0).count(-1, -1, 0)
+		come("users", fmt.Sprint(i), 0).count(-1, -1, 0)
 	}
+	stays[1].starts(0)
+	stays[0].starts(0)
 	if keys, users := len(e.share.parts), len(stays[1].share.whole.parts); keys > mostParts || users > mostParts {
 		t.Errorf("%d keys and %d users are remembered: want %d at most", keys, users, mostParts)
 	}
@@ -57,7 +59,7 @@ func TestGoneTenants(t *testing.T) {
 		t.Errorf("a new key counts from %g, a new user from %g", key.share.whole.served, user.share.served)
 	}
 	for _, j := range append(stays, key, user) {
-		j.count(-1, 0)
+		j.count(-1, 0, 0)
 		if j.share.whole.jobs == 0 && j.share.whole.parts != nil {
 			t.Error("a key without requests remembers its users")
 		}

@@ -28,7 +28,8 @@ func byHand(t *testing.T, chunk int) *Engine {
 func submitted(r Request) *job {
 	ctx := context.Background()
 	r.Call = new(Call)
-	return &job{Request: r, ctx: ctx, unwatch: func() bool { return true }, text: r.Prompt, began: time.Now()}
+	unwatch := func() bool { return true }
+	return &job{Request: r, ctx: ctx, unwatch: unwatch, text: r.Prompt, began: time.Now(), share: new(share)}
 }
 
 // run starts a request and makes so many steps.

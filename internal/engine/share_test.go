@@ -132,6 +132,52 @@ func TestPauseEarnsNothing(t *testing.T) {
 	}
 }
 
+// Who always has a request that runs, and takes little, saves nothing up either: with more requests it takes turns.
+func TestTrickleEarnsNothing(t *testing.T) {
+	m := open(t)
+	for _, key := range []string{"", "key"} {
+		e := start(t, m, engine.Options{Parallel: 2})
+		of := func(tenant string) engine.Request {
+			r := request(4, 20)
+			r.Tenant, r.Key = tenant, key
+			r.Fresh = true
+			return r
+		}
+		always := hold(t, e, of("always"))
+		for range 5 {
+			ended := make(chan error)
+			r := of("stays")
+			r.Done = func(err error) { ended <- err }
+			if err := e.Submit(context.Background(), r); err != nil {
+				t.Fatal(err)
+			}
+			if err := <-ended; err != nil {
+				t.Fatal(err)
+			}
+		}
+		release := hold(t, e, of("stays"))
+		var all sync.WaitGroup
+		var order []string
+		for range 4 {
+			for _, name := range []string{"always", "stays"} {
+				r := of(name)
+				all.Add(1)
+				r.Done = func(error) { order = append(order, name); all.Done() }
+				if err := e.Submit(context.Background(), r); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		release()
+		all.Wait()
+		always()
+		first := slices.Sorted(slices.Values(order[:4]))
+		if want := []string{"always", "always", "stays", "stays"}; !slices.Equal(first, want) {
+			t.Errorf("key %q: the first turns are of %v", key, order[:4])
+		}
+	}
+}
+
 // One key fills the queue, with as many tenants as it likes; others have their shares yet, until twice as many wait.
 func TestQueueIsShared(t *testing.T) {
 	m := open(t)
