@@ -131,7 +131,7 @@ func (t Tensor) Float32s() ([]float32, error) {
 	return dst, t.DequantizeRows(dst, 0, t.Rows())
 }
 
-// FromFloat32s encodes values as a tensor of type F32, F16, BF16 or Q8_0.
+// FromFloat32s encodes values as a tensor of a type that Quantize knows.
 func FromFloat32s(name string, t Type, shape []int, values []float32) (Tensor, error) {
 	out := Tensor{Name: name, Type: t, Shape: slices.Clone(shape)}
 	n, err := numtype.CountElements(shape)

@@ -12,6 +12,7 @@ import (
 	"github.com/grovellm/grove/internal/kernels/gemm"
 	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/internal/train"
+	"github.com/grovellm/grove/tensor"
 )
 
 // OpenStart opens the GGUF file of an EAGLE-3 head of a target, which another head is to begin as,
@@ -94,7 +95,7 @@ func Start(over *train.OverTarget, layers int, tokens []int32, path string) erro
 			widen(p, v, strings.Contains(info.Name, "down"))
 		case p != nil && len(v) == len(p.Data):
 			copy(p.Data, v)
-		case info.Name != "output.weight" || !sameRows(v, tokens, over.Target.Head.W):
+		case info.Name != "output.weight" || !sameRows(t.Type, v, tokens, over.Target.Head.W):
 			return fmt.Errorf("%s: the tensor %s is not the target's: want a head that uses the target's embeddings and output matrix",
 				path, info.Name)
 		}
@@ -123,18 +124,26 @@ func widen(p *autograd.Param, v []float32, down bool) {
 }
 
 // sameRows says whether v is the rows of some tokens of a matrix, but for what a file's type rounds.
-func sameRows(v []float32, tokens []int32, of *gemm.Matrix) bool {
-	row := make([]float32, of.In())
+func sameRows(of tensor.Type, v []float32, tokens []int32, m *gemm.Matrix) bool {
+	row, rounded := make([]float32, m.In()), make([]float32, m.In())
 	for i, token := range tokens {
-		of.Row(row, int(token))
-		got := v[i*len(row) : (i+1)*len(row)]
-		difference := 0.0
-		for j, x := range row {
-			difference += float64(got[j]-x) * float64(got[j]-x)
+		m.Row(row, int(token))
+		most := 0.05 * train.Length(row)
+		t, err := tensor.FromFloat32s("", of, []int{1, len(row)}, row)
+		if err == nil && t.DequantizeRows(rounded, 0, 1) == nil {
+			most = max(most, 1.25*distance(rounded, row)) // of other quantisers too
 		}
-		if math.Sqrt(difference) > 0.05*train.Length(row) {
+		if !(distance(v[i*len(row):(i+1)*len(row)], row) <= most) {
 			return false
 		}
 	}
 	return len(tokens) > 0
+}
+
+func distance(a, b []float32) float64 {
+	sum := 0.0
+	for i, x := range a {
+		sum += float64(x-b[i]) * float64(x-b[i])
+	}
+	return math.Sqrt(sum)
 }

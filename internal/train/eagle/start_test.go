@@ -7,7 +7,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/grovellm/grove/internal/convert"
 	"github.com/grovellm/grove/internal/train/traintest"
+	"github.com/grovellm/grove/tensor"
 )
 
 // A head that starts as another guesses as that one did, with an MLP as wide or a wider one; and what
@@ -28,12 +30,12 @@ func TestStart(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer text.Close()
-	begin := func(ffn int) (*learner, map[string]float64) {
+	begin := func(file string, ffn int) (*learner, map[string]float64) {
 		r := tinyEagle(3, 1)
 		r.Heads = 8
 		r.DraftVocab = 0
 		r.FFN = ffn
-		r.Start = filepath.Join(j.Dir, "eagle", "model-f32.gguf")
+		r.Start = filepath.Join(j.Dir, "eagle", file)
 		f := Flags{Start: &r.Start}
 		if ffn > 0 {
 			f.FFN = &ffn
@@ -51,16 +53,38 @@ func TestStart(t *testing.T) {
 		}
 		return l, figures
 	}
-	same, want := begin(0)
+	same, want := begin("model-f32.gguf", 0)
 	if c := same.head.Config(); c.FFN != 64 || c.Heads != 4 || c.DraftVocab != 96 {
 		t.Errorf("an MLP of width %d, %d heads, a draft vocabulary of %d: want those of the head that it starts as", c.FFN, c.Heads, c.DraftVocab)
 	}
-	wide, got := begin(128)
+	wide, got := begin("model-f32.gguf", 128)
 	if c := wide.head.Config(); c.FFN != 128 || !maps.Equal(got, want) {
 		t.Errorf("with an MLP of width %d %v, with that of the head that it starts as %v", c.FFN, got, want)
 	}
 	if want["held depth 01"] < 0.1 {
 		t.Errorf("a trained head's first guess is right %.2f of the time", want["held depth 01"])
+	}
+
+	for _, typ := range []tensor.Type{tensor.Q8_0, tensor.Q4_0, tensor.IQ4_NL} { // as heads are kept
+		from, to := filepath.Join(j.Dir, "eagle", "model-f32.gguf"), filepath.Join(j.Dir, "eagle", "kept.gguf")
+		if _, err := convert.Quantize(context.Background(), from, to, convert.Options{Type: typ}); err != nil {
+			t.Fatal(err)
+		}
+		if _, got := begin("kept.gguf", 0); got["held depth 01"] < want["held depth 01"]-0.15 {
+			t.Errorf("in %v a head's first guess is right %.2f of the time, before %.2f", typ,
+				got["held depth 01"], want["held depth 01"])
+		}
+		m := same.head.Target.Head.W
+		rows := make([]float32, len(same.r.tokens)*m.In())
+		for i, token := range same.r.tokens {
+			m.Row(rows[i*m.In():(i+1)*m.In()], int(token))
+		}
+		for i := range rows {
+			rows[i] *= 1.2
+		}
+		if sameRows(typ, rows, same.r.tokens, m) {
+			t.Errorf("rows a fifth longer are taken for those of the target in %v", typ)
+		}
 	}
 
 	for _, c := range []struct {
