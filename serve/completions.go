@@ -36,7 +36,7 @@ func (s *Server) completions(x *exchange) error {
 		c.request.TopLogprobs = b.Logprobs.value
 		c.request.PromptLogprobs = c.echo
 	}
-	if err := c.setLength(s.o.MaxTokens, 16, &b.MaxTokens, &b.MaxCompletionTokens); err != nil {
+	if err := c.setLength(s.o.MaxTokens, 16, &b.NPredict, &b.MaxTokens, &b.MaxCompletionTokens); err != nil {
 		return err
 	}
 	if b.Suffix.value != "" {

@@ -201,7 +201,7 @@ func (c *call) setLimits(o *chatOptions, most int) error {
 	case o.ReasoningFormat.given && !slices.Contains([]string{"", "none", "auto", "deepseek", "deepseek-legacy"}, format):
 		return o.ReasoningFormat.fail("%q: want none, auto or deepseek", format)
 	}
-	return c.setLength(most, 0, &o.MaxCompletionTokens, &o.MaxTokens)
+	return c.setLength(most, 0, &o.NPredict, &o.MaxCompletionTokens, &o.MaxTokens)
 }
 
 // setConversation makes the prompt, by the model's chat template.

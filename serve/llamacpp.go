@@ -13,8 +13,7 @@ import (
 type llamaBody struct {
 	options
 	oneChoice
-	NPredict field[int] `json:"n_predict"`
-	NProbs   refused    `json:"n_probs" neutral:"0" why:"use logprobs of /v1/completions"`
+	NProbs refused `json:"n_probs" neutral:"0" why:"use logprobs of /v1/completions"`
 }
 
 // newLlamaCall makes the call of such a request; the prompt is left to the caller.

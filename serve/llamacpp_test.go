@@ -88,6 +88,21 @@ func TestLlamaCompletion(t *testing.T) {
 	}
 }
 
+// llama.cpp's name of the most tokens counts before OpenAI's in the endpoints of both.
+func TestNPredict(t *testing.T) {
+	s := start(t, tinyWith(t, "tiny-qwen3", 256, grove.Options{Threads: 1, ChatTemplate: turnsTemplate}), serve.Options{})
+	for path, field := range map[string]string{"/v1/completions": `"prompt":"x"`,
+		"/v1/chat/completions": `"messages":[{"role":"user","content":"x"}]`} {
+		for fields, want := range map[string]any{`"n_predict":5`: 5.0, `"n_predict":5,"max_tokens":7`: 5.0,
+			`"n_predict":null,"max_tokens":7`: 7.0} {
+			status, _, text := s.send("POST", path, `{"ignore_eos":true,`+fields+`,`+field+`}`)
+			if got := at(object(t, text), "usage.completion_tokens"); status != 200 || got != want {
+				t.Errorf("%s, %s: status %d, %v tokens, want %v", path, fields, status, got, want)
+			}
+		}
+	}
+}
+
 // What llama.cpp's and vLLM's clients ask of a model is what it has.
 func TestPropsAndTokenizerInfo(t *testing.T) {
 	s := start(t, withHeads(t, grove.Options{}), serve.Options{})

@@ -44,6 +44,7 @@ type options struct {
 
 	MaxCompletionTokens field[int] `json:"max_completion_tokens"`
 	MaxTokens           field[int] `json:"max_tokens"`
+	NPredict            field[int] `json:"n_predict"` // llama.cpp's name, in all of its endpoints
 
 	constraints
 	notObeyed
