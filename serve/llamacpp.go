@@ -16,8 +16,13 @@ type llamaBody struct {
 	NProbs refused `json:"n_probs" neutral:"0" why:"use logprobs of /v1/completions"`
 }
 
-// newLlamaCall makes the call of such a request; the prompt is left to the caller.
+// newLlamaCall makes the call of such a request; the prompt is left to the caller. Defaults are llama.cpp's.
 func (x *exchange) newLlamaCall(m *Model, b *llamaBody) (*call, error) {
+	b.Temperature.setDefault(0.8)
+	b.TopK.setDefault(40)
+	b.TopP.setDefault(0.95)
+	b.MinP.setDefault(0.05)
+	b.RepeatLastN.setDefault(64)
 	c, err := x.newCall(m, &b.options, several{})
 	if err != nil {
 		return nil, err

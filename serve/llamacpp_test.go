@@ -45,12 +45,13 @@ func normalUsage(text string) string {
 	return regexp.MustCompile(`"(cached_tokens|cache_read_input_tokens|input_tokens)": ?[0-9]+|"id":|msg_\w+|(cache|prompt)_\w+":[0-9.]+`).ReplaceAllString(text, "")
 }
 
-// llama.cpp's /completion has the text of /v1/completions, whole and streamed.
+// llama.cpp's /completion has the text of /v1/completions, whole and streamed. Defaults are llama.cpp's.
 func TestLlamaCompletion(t *testing.T) {
 	s := start(t, tinyWith(t, "tiny-qwen3", 256, grove.Options{Threads: 1}), serve.Options{})
 	for _, prompt := range []any{"some text", []any{1, 2, 3}} {
-		want := s.post("/v1/completions", map[string]any{"prompt": prompt, "max_tokens": 20, "temperature": 1, "seed": 3})
-		fields := map[string]any{"prompt": prompt, "n_predict": 20, "temperature": 1, "seed": 3}
+		want := s.post("/v1/completions", map[string]any{"prompt": prompt, "max_tokens": 20, "seed": 3, "temperature": 0.8,
+			"top_k": 40, "top_p": 0.95, "min_p": 0.05, "repeat_penalty": 1.5, "repeat_last_n": 64})
+		fields := map[string]any{"prompt": prompt, "n_predict": 20, "seed": 3, "repeat_penalty": 1.5}
 		whole := s.post("/completion", fields)
 		if whole["content"] != at(want, "choices.0.text") || whole["stop"] != true || whole["tokens_predicted"] != at(want,
 			"usage.completion_tokens") ||
