@@ -27,6 +27,9 @@ type chatOptions struct {
 	Vars              field[map[string]json.RawMessage] `json:"chat_template_kwargs"`
 	ReasoningFormat   field[string]                     `json:"reasoning_format"`
 	ReasoningBudget   field[int]                        `json:"reasoning_budget"`
+	LlamaBudget       field[int]                        `json:"reasoning_budget_tokens"` // llama.cpp's names of it
+	LlamaBudgetOld    field[int]                        `json:"thinking_budget_tokens"`
+	VLLMBudget        field[int]                        `json:"thinking_token_budget"` // vLLM's
 	Suffix            refused                           `json:"suffix" neutral:"\"\""`
 }
 
@@ -143,6 +146,16 @@ func (o *chatOptions) setVariable(name string, value any) {
 	o.Vars.set(vars)
 }
 
+// budget is the field that has the most tokens of reasoning.
+func (o *chatOptions) budget() *field[int] {
+	for _, f := range []*field[int]{&o.ReasoningBudget, &o.LlamaBudget, &o.LlamaBudgetOld, &o.VLLMBudget} {
+		if f.given {
+			return f
+		}
+	}
+	return &o.ReasoningBudget
+}
+
 // setThinking has the model reason or not: by the variable of chat templates, and where it reasons
 // all the same by a budget of 0.
 func (o *chatOptions) setThinking(on bool) {
@@ -192,12 +205,12 @@ func (c *call) setLimits(o *chatOptions, most int) error {
 	c.logprobsPath = o.TopLogprobs.path
 	c.request.Logprobs = o.Logprobs.value
 	c.request.TopLogprobs = o.TopLogprobs.value
-	budget, format := o.ReasoningBudget.value, o.ReasoningFormat.value
+	budget, format := o.budget(), o.ReasoningFormat.value
 	switch {
 	case c.request.TopLogprobs > 0 && !c.request.Logprobs:
 		return o.TopLogprobs.fail("it needs logprobs: true")
-	case budget < -1:
-		return o.ReasoningBudget.fail("%d: want 0 or more tokens, or -1 for no limit", budget)
+	case budget.value < -1:
+		return budget.fail("%d: want 0 or more tokens, or -1 for no limit", budget.value)
 	case o.ReasoningFormat.given && !slices.Contains([]string{"", "none", "auto", "deepseek", "deepseek-legacy"}, format):
 		return o.ReasoningFormat.fail("%q: want none, auto or deepseek", format)
 	}
@@ -256,7 +269,7 @@ func (c *call) setConversation(ctx context.Context, v *conversation, cut []*rege
 // the mark of reasoning's end, and the answer, of which the text begun is in the prompt, has not
 // gone past it. A prompt may have begun reasoning.
 func (c *call) setReasoning(o *chatOptions, layout *chat.Layout, begun string) {
-	budget := o.ReasoningBudget.or(-1)
+	budget := o.budget().or(-1)
 	open := strings.LastIndex(begun, thinkBegin) > strings.LastIndex(begun, thinkEnd)
 	if !lower.Mentions(layout, thinkEnd) || strings.TrimSpace(begun) != "" && !open {
 		return

@@ -116,6 +116,36 @@ func TestReasoningInContent(t *testing.T) {
 	})
 }
 
+// A budget of reasoning counts under the names of llama.cpp and vLLM as well, unless reasoning is off.
+func TestBudgetNames(t *testing.T) {
+	s := start(t, tinyWith(t, "tiny-qwen3", 512, grove.Options{Threads: 1, ChatTemplate: dialectReasoning}), serve.Options{})
+	const chat = `{"messages":[{"role":"user","content":"x"}],"ignore_eos":true,"max_tokens":40,"seed":1,"reasoning_effort":`
+	tokens := func(fields string) any {
+		status, _, text := s.send("POST", "/v1/chat/completions", chat+fields+"}")
+		if status == 400 {
+			return at(object(t, text), "error.param")
+		}
+		return at(object(t, text), "usage.completion_tokens_details.reasoning_tokens")
+	}
+	for _, name := range []string{"reasoning_budget_tokens", "thinking_budget_tokens", "thinking_token_budget"} {
+		for _, value := range []string{"0", "5", "-1", "null", "-2"} {
+			want := tokens(`"high","reasoning_budget":` + value)
+			if value == "-2" {
+				want = name
+			}
+			if got := tokens(`"high","` + name + `":` + value); got != want {
+				t.Errorf("%s %s: %v, want %v", name, value, got, want)
+			}
+			if got, want := tokens(`"none","`+name+`":3`), tokens(`"none"`); got != want {
+				t.Errorf("%s without reasoning: %v, want %v", name, got, want)
+			}
+		}
+	}
+	if tokens(`"high","reasoning_budget":5`) == tokens(`"high"`) {
+		t.Error("a budget changes nothing")
+	}
+}
+
 // Stop strings end the answer, not the reasoning before it. Where reasoning is a part of the
 // content they end that.
 func TestStopsAndReasoning(t *testing.T) {
