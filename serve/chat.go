@@ -150,10 +150,16 @@ type chatChoice struct {
 	StopReason   *string       `json:"stop_reason,omitempty"`
 }
 
+// reasoned is reasoning under the names that clients read: llama.cpp's, and vLLM's and Ollama's.
+type reasoned struct {
+	ReasoningContent string `json:"reasoning_content,omitempty"`
+	Reasoning        string `json:"reasoning,omitempty"`
+}
+
 type chatMessage struct {
-	Role      string     `json:"role"`
-	Content   *string    `json:"content"` // null where there are calls alone
-	Reasoning string     `json:"reasoning_content,omitempty"`
+	Role    string  `json:"role"`
+	Content *string `json:"content"` // null where there are calls alone
+	reasoned
 	ToolCalls []toolCall `json:"tool_calls,omitempty"`
 	Refusal   *string    `json:"refusal"`
 
@@ -170,9 +176,9 @@ type chatPiece struct {
 }
 
 type chatDelta struct {
-	Role      string     `json:"role,omitempty"`
-	Content   *string    `json:"content,omitempty"`
-	Reasoning *string    `json:"reasoning_content,omitempty"`
+	Role    string  `json:"role,omitempty"`
+	Content *string `json:"content,omitempty"`
+	reasoned
 	ToolCalls []toolCall `json:"tool_calls,omitempty"`
 
 	FunctionCall *calledFunction `json:"function_call,omitempty"`
@@ -236,7 +242,8 @@ func newChatForm(a *answering) form {
 }
 
 func (f chatForm) whole(p *piece) any {
-	m := chatMessage{Role: "assistant", Content: &p.content, Reasoning: p.reasoning, ToolCalls: shownCalls(p.calls)}
+	m := chatMessage{Role: "assistant", Content: &p.content, reasoned: reasoned{p.reasoning, p.reasoning},
+		ToolCalls: shownCalls(p.calls)}
 	for i := range m.ToolCalls {
 		m.ToolCalls[i].Index = nil
 	}
@@ -256,7 +263,7 @@ func (f chatForm) pieces(p *piece) (list []any) {
 		list = append(list, chatPiece{Index: p.index, Delta: chatDelta{Role: "assistant", Content: new(string)}})
 	}
 	if p.reasoning != "" {
-		list = append(list, chatPiece{Index: p.index, Delta: chatDelta{Reasoning: &p.reasoning}})
+		list = append(list, chatPiece{Index: p.index, Delta: chatDelta{reasoned: reasoned{p.reasoning, p.reasoning}}})
 	}
 	if p.content != "" || len(p.probs) > 0 {
 		list = append(list, chatPiece{Index: p.index, Delta: chatDelta{Content: &p.content},

@@ -116,6 +116,26 @@ func TestReasoningInContent(t *testing.T) {
 	})
 }
 
+// Chats have reasoning under llama.cpp's name and under that of vLLM and Ollama, whole and in each piece of a stream.
+func TestReasoningNames(t *testing.T) {
+	s := start(t, tinyWith(t, "tiny-qwen3", 512, grove.Options{Threads: 1, ChatTemplate: dialectReasoning}), serve.Options{})
+	body := map[string]any{"messages": []any{map[string]any{"role": "user", "content": "x"}}, "seed": 1, "max_tokens": 40,
+		"reasoning_budget": 9, "chat_template_kwargs": map[string]any{"enable_thinking": true}}
+	whole := at(s.post("/v1/chat/completions", body), "choices.0.message")
+	streamed := ""
+	for _, e := range s.events("/v1/chat/completions", body) {
+		d := at(e, "choices.0.delta")
+		text, _ := at(d, "reasoning_content").(string)
+		streamed += text
+		if at(d, "reasoning") != at(d, "reasoning_content") {
+			t.Errorf("a piece: %v", d)
+		}
+	}
+	if streamed == "" || at(whole, "reasoning_content") != streamed || at(whole, "reasoning") != streamed {
+		t.Errorf("%v, streamed %q", whole, streamed)
+	}
+}
+
 // A budget of reasoning counts under the names of llama.cpp and vLLM as well, unless reasoning is off.
 func TestBudgetNames(t *testing.T) {
 	s := start(t, tinyWith(t, "tiny-qwen3", 512, grove.Options{Threads: 1, ChatTemplate: dialectReasoning}), serve.Options{})

@@ -44,7 +44,7 @@ var ours = map[string][]string{
 		"metrics"}, "Completion": {"timings", "metrics"},
 	"ChatCompletion.Choice": {"stop_reason"}, "ChatCompletionChunk.Choice": {"stop_reason"},
 	"CompletionChoice":      {"stop_reason"},
-	"ChatCompletionMessage": {"reasoning_content"}, "Choice.Delta": {"reasoning_content"},
+	"ChatCompletionMessage": {"reasoning_content", "reasoning"}, "Choice.Delta": {"reasoning_content", "reasoning"},
 	"Model": {"status", "max_model_len", "meta"},
 }
 
