@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -17,6 +18,7 @@ type chatBody struct {
 	Tools      field[[]toolBody]        `json:"tools"`
 	ToolChoice field[toolChoice]        `json:"tool_choice"`
 	Effort     string                   `json:"reasoning_effort"`
+	Reasoning  responseReasoning        `json:"reasoning"` // Ollama has its effort so
 	Echo       refused                  `json:"echo" neutral:"false"`
 }
 
@@ -62,7 +64,7 @@ func (s *Server) chatCompletions(x *exchange) error {
 // conversation is the request that a body makes.
 func (b *chatBody) conversation() (*conversation, error) {
 	v := &conversation{chatOptions: &b.chatOptions, several: b.several, path: b.Messages.path}
-	v.setEffort(b.Effort)
+	v.setEffort(cmp.Or(b.Effort, b.Reasoning.Effort))
 	if err := v.tools.offerAll(&b.Tools, true); err != nil {
 		return nil, err
 	}

@@ -88,6 +88,9 @@ func TestReasoningEffort(t *testing.T) {
 		{"/v1/chat/completions", func(effort string) map[string]any {
 			return map[string]any{"messages": messages, "max_tokens": 8, "reasoning_effort": effort}
 		}, "usage.prompt_tokens"},
+		{"/v1/chat/completions", func(effort string) map[string]any {
+			return map[string]any{"messages": messages, "max_tokens": 8, "reasoning": map[string]any{"effort": effort}}
+		}, "usage.prompt_tokens"},
 		{"/v1/responses", func(effort string) map[string]any {
 			return map[string]any{"input": "x", "max_output_tokens": 8, "reasoning": map[string]any{"effort": effort}}
 		}, "usage.input_tokens"},
