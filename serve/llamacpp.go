@@ -13,7 +13,8 @@ import (
 type llamaBody struct {
 	options
 	oneChoice
-	NProbs refused `json:"n_probs" neutral:"0" why:"use logprobs of /v1/completions"`
+	NProbs       refused `json:"n_probs" neutral:"0" why:"use logprobs of /v1/completions"`
+	ReturnTokens refused `json:"return_tokens" neutral:"false" why:"this server sends text alone: /tokenize has its tokens"`
 }
 
 // newLlamaCall makes the call of such a request; the prompt is left to the caller. Defaults are llama.cpp's.

@@ -80,7 +80,8 @@ func TestLlamaCompletion(t *testing.T) {
 		t.Errorf("without a token: %v", read)
 	}
 	for body, param := range map[string]string{`{}`: "prompt", `{"prompt":["a","b"]}`: "prompt",
-		`{"prompt":"x","n_probs":3}`: "n_probs", `{"prompt":"x","n":2}`: "n",
+		`{"prompt":"x","n_probs":3}`: "n_probs", `{"prompt":"x","return_tokens":true}`: "return_tokens",
+		`{"prompt":"x","n_cmpl":2}`: "n_cmpl", `{"prompt":"x","n":2}`: "n",
 		`{"prompt":"` + strings.Repeat("many words ", 100) + `","n_predict":1}`: "prompt"} {
 		status, _, text := s.send("POST", "/completion", body)
 		if got := at(object(t, text), "error.param"); status != 400 || got != param {

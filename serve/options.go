@@ -93,6 +93,12 @@ type notObeyed struct {
 	TruncatePromptTokens   refused `json:"truncate_prompt_tokens"`
 	SkipSpecialTokens      refused `json:"skip_special_tokens" neutral:"true"`
 	PromptLogprobs         refused `json:"prompt_logprobs"`
+	LogprobTokenIDs        refused `json:"logprob_token_ids"`
+	LoRA                   refused `json:"lora" neutral:"[]"`
+	NCmpl                  refused `json:"n_cmpl" neutral:"1" why:"use n of /v1/completions or /v1/chat/completions"`
+	NIndent                refused `json:"n_indent" neutral:"0"`
+	AdaptiveTarget         refused `json:"adaptive_target" neutral:"-1 -1.0"`
+	RepetitionDetection    refused `json:"repetition_detection"`
 	ReturnTokenIDs         refused `json:"return_token_ids" neutral:"false"`
 	ReturnAsTokenIDs       refused `json:"return_tokens_as_token_ids" neutral:"false"`
 }
