@@ -19,6 +19,12 @@ type embedOptions struct {
 	Input      field[promptList] `json:"input"`
 	Pooling    field[string]     `json:"pooling"`
 	Dimensions field[int]        `json:"dimensions"`
+
+	TruncatePromptTokens refused `json:"truncate_prompt_tokens" neutral:"-1"` // to the context
+	AddSpecialTokens     refused `json:"add_special_tokens" neutral:"true"`
+	Normalize            refused `json:"normalize" neutral:"true"`
+	UseActivation        refused `json:"use_activation" neutral:"true"`
+	EmbdNormalize        refused `json:"embd_normalize" neutral:"2"`
 }
 
 // embeddingsBody is the body of POST /v1/embeddings.

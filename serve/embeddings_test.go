@@ -69,6 +69,10 @@ func TestEmbeddings(t *testing.T) {
 		`{"input":"` + long + `"}`:      "input",
 		`{"input":"x","dimensions":-1}`: "dimensions", `{"input":"x","dimensions":100000}`: "dimensions",
 		`{"input":"x","encoding_format":"int8"}`: "encoding_format", `{"input":"x","pooling":"max"}`: "pooling",
+		`{"input":"x","truncate_prompt_tokens":1}`: "truncate_prompt_tokens", `{"input":"x","normalize":false}`: "normalize",
+		`{"input":"x","use_activation":false}`: "use_activation", `{"input":"x","embd_normalize":-1}`: "embd_normalize",
+		`{"input":"x","add_special_tokens":false}`:                              "add_special_tokens",
+		`{"input":"` + long + `","truncate_prompt_tokens":-1,"normalize":true}`: "input",
 	} {
 		if status, _, text := s.send("POST", "/v1/embeddings", body); status != 400 ||
 			at(object(t, text), "error.param") != param {
