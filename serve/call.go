@@ -32,6 +32,7 @@ type call struct {
 	oldFunctions bool // the answer has function_call in place of tool_calls
 
 	echo bool // begin with the prompt
+	bare bool // tokens that begin and end a text are not added to prompts
 	none bool // generate nothing: the prompt's log-probabilities are wanted
 
 	whole engine.Call // all choices

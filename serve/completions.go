@@ -15,6 +15,7 @@ type completionBody struct {
 	Suffix   field[string]     `json:"suffix"`
 	Echo     bool              `json:"echo"`
 	Logprobs field[int]        `json:"logprobs"`
+	Special  field[bool]       `json:"add_special_tokens"`
 }
 
 // completions answers POST /v1/completions.
@@ -31,6 +32,7 @@ func (s *Server) completions(x *exchange) error {
 	c.promptPath = b.Prompt.path
 	c.logprobsPath = b.Logprobs.path
 	c.echo = b.Echo
+	c.bare = !b.Special.or(true)
 	if b.Logprobs.given {
 		c.request.Logprobs = true
 		c.request.TopLogprobs = b.Logprobs.value
@@ -90,7 +92,7 @@ func (c *call) setPrompts(f *field[promptList], limit int) error {
 		return f.fail("%d prompts: want 1 to %d", n, limit)
 	}
 	for _, text := range texts {
-		tokens, err := c.model.tokens(text)
+		tokens, err := c.model.tokens(text, !c.bare)
 		if err != nil {
 			return err
 		}
@@ -124,12 +126,12 @@ func (c *call) setGap(f *field[promptList], suffix *field[string]) error {
 	return nil
 }
 
-// tokens are those of a prompt of text.
-func (m *Model) tokens(text string) ([]int32, error) {
+// tokens are those of a prompt of text, with or without those that begin and end one.
+func (m *Model) tokens(text string, special bool) ([]int32, error) {
 	if m.Tokenizer() == nil {
 		return nil, errNoTokenizer
 	}
-	return m.Tokenize(text)
+	return m.tokensOf(text, special, true)
 }
 
 var errNoTokenizer = newError(http.StatusBadRequest, "invalid_request_error", "no_tokenizer",

@@ -244,6 +244,12 @@ func TestOneBOS(t *testing.T) {
 			}
 			a := s.post("/v1/completions", map[string]any{"prompt": prompt, "echo": true, "logprobs": 0, "max_tokens": 0})
 			read := strings.Count(fmt.Sprint(at(a, "choices.0.logprobs.tokens")), bos)
+			b := s.post("/v1/completions", map[string]any{"prompt": prompt, "echo": true, "logprobs": 0, "max_tokens": 0,
+				"add_special_tokens": false})
+			named := strings.Count(prompt, bos)
+			if got := strings.Count(fmt.Sprint(at(b, "choices.0.logprobs.tokens")), bos); got != named {
+				t.Errorf("%s, %q without tokens added: %d that begin a text, want %d", shape, prompt, got, named)
+			}
 			if counts[0] != want || counts[1] != want || read != want {
 				t.Errorf("%s, %q: %v tokens that begin a text, completions read %d, want %d", shape, prompt, counts, read, want)
 			}
