@@ -26,7 +26,7 @@ type constraints struct {
 	format constraint // that of a protocol's own field
 }
 
-// responseFormat is OpenAI's. As llama.cpp has it, json_object may have a schema.
+// responseFormat is OpenAI's. As llama.cpp has it, json_object and json_schema may have a schema of their own.
 type responseFormat struct {
 	Type       field[string]          `json:"type"`
 	Schema     field[json.RawMessage] `json:"schema"`
@@ -109,6 +109,9 @@ func (o *constraints) constraint() (constraint, error) {
 // constraint is what the format of a field with a path asks for.
 func (f *responseFormat) constraint(path string) (constraint, error) {
 	given := &f.JSONSchema.Schema
+	if !given.given && f.Schema.given {
+		given = &f.Schema
+	}
 	switch f.Type.value {
 	case "text":
 		return constraint{}, nil

@@ -45,6 +45,7 @@ func TestStructure(t *testing.T) {
 		{"response_format", map[string]any{"type": "json_schema", "json_schema": map[string]any{"name": "x", "strict": true,
 			"schema": raw}}, isObject},
 		{"response_format", map[string]any{"type": "json_object", "schema": raw}, isObject},
+		{"response_format", map[string]any{"type": "json_schema", "schema": raw}, isObject},
 		{"json_schema", raw, isObject},
 		{"guided_json", schema, isObject},
 		{"structured_outputs", map[string]any{"json": raw}, isObject},
