@@ -201,8 +201,7 @@ func (s *Server) allowOrigin(x *exchange) bool {
 	}
 	if !all {
 		if err := s.cross.Check(x.r); err != nil {
-			x.fail(newError(http.StatusForbidden, "invalid_request_error", "cross_origin",
-				"a web page of another origin may not call this server: start it with that origin for CORS"))
+			x.fail(crossOrigin(origin))
 			return false
 		}
 	}

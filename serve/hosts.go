@@ -19,20 +19,24 @@ func (s *Server) allowHost(x *exchange) bool {
 	if s.keys != nil || slices.Contains(s.o.CORS, "*") || !connected {
 		return true
 	}
-	named := []string{x.r.Host}
-	if origin := x.r.Header.Get("Origin"); !slices.Contains(s.o.CORS, origin) {
-		if u, err := url.Parse(origin); err == nil {
-			named = append(named, u.Host)
-		}
+	origin := x.r.Header.Get("Origin")
+	from, err := url.Parse(origin)
+	switch name := hostName(x.r.Host); {
+	case name != "" && !s.isHost(name):
+		x.fail(newError(http.StatusForbidden, "invalid_request_error", "host_not_allowed",
+			"%q is not a host of this server: start it with --allow-host %s, or with --keys", name, name))
+		return false
+	case err != nil || from.Host == "" || s.isHost(hostName(from.Host)) || slices.Contains(s.o.CORS, origin):
+		return true
 	}
-	for _, host := range named {
-		if name := hostName(host); name != "" && !s.isHost(name) {
-			x.fail(newError(http.StatusForbidden, "invalid_request_error", "host_not_allowed",
-				"%q is not a host of this server: start it with --allow-host %s, or with --keys", name, name))
-			return false
-		}
-	}
-	return true
+	x.fail(crossOrigin(origin))
+	return false
+}
+
+// crossOrigin is the error of a call that a web page of another origin may not make.
+func crossOrigin(origin string) error {
+	return newError(http.StatusForbidden, "invalid_request_error", "cross_origin",
+		"a web page of %q may not call this server: start it with --cors and that origin, or with --cors '*'", origin)
 }
 
 // hostName is a host without its port, in small letters.
