@@ -146,6 +146,7 @@ func TestBadInput(t *testing.T) {
 		{"train eagle -m M --prompts " + prompts + " --teacher foo --dir " + dir, "", 1, "foo|http://"},
 		{"train eagle -m M --prompts " + prompts + " --teacher http://127.0.0.1:1 --dir " + dir, "", 1, "127.0.0.1:1|refused"},
 		{"serve -m M --port 0 --host=", "", 2, "--host|127.0.0.1"},
+		{"serve -m M --port 0 --host 0.0.0.0:80", "", 2, "--host \"0.0.0.0:80\"|--port"},
 		{"serve -m M --port 0 --drain=-1s", "", 2, "--drain"},
 		{"serve -m M --port 0 --drafter magic", "", 2, "--drafter|magic"},
 		{"serve -m M --port 0 --parallel=-1", "", 2, "--parallel -1: want 0"},

@@ -146,6 +146,10 @@ func (cmd *serveCmd) options(log *slog.Logger) (o serve.Options, err error) {
 	o.Limits = serve.Limits{Prompts: cmd.MaxPrompts, N: cmd.MaxN, Stops: cmd.MaxStops, MaxTokens: cmd.MaxTokens,
 		Time: cmd.MaxTime}
 	if _, err := netip.ParseAddr(cmd.Host); err != nil {
+		if cmd.Host == "" || strings.ContainsAny(cmd.Host, ":/[]*") {
+			return o, command.Usagef("--host %q: want an address or a name alone, such as 127.0.0.1, or 0.0.0.0 for all; "+
+				"--port has the port", cmd.Host)
+		}
 		o.Hosts = append(o.Hosts, cmd.Host)
 	}
 	for name, n := range map[string]int{"--parallel": cmd.Parallel, "--queue": cmd.Queue,
@@ -184,8 +188,6 @@ func (cmd *serveCmd) options(log *slog.Logger) (o serve.Options, err error) {
 	switch {
 	case cmd.Drain < 0:
 		return o, command.Usagef("--drain %v: want 0 or more", cmd.Drain)
-	case cmd.Host == "":
-		return o, command.Usagef("--host is empty: want an address such as 127.0.0.1, or 0.0.0.0 for all")
 	case (cmd.TLSCert == "") != (cmd.TLSKey == ""):
 		return o, command.Usagef("--tls-cert and --tls-key belong together: give both")
 	case cmd.TLSCert != "":
