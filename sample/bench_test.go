@@ -43,7 +43,7 @@ func BenchmarkSample(b *testing.B) {
 				if err != nil {
 					b.Fatal(err)
 				}
-				h := NewHistory(c.p.PenaltyLast)
+				h := NewHistory(&c.p)
 				for i := range int32(2000) {
 					h.Push(i % 300)
 				}

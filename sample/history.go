@@ -7,32 +7,35 @@ package sample
 // away again, both in constant time, so one History serves every node of a tree: push the path, sample, pop.
 type History struct {
 	last int     // window; 0: the whole text
+	from int     // Params.PenaltyFrom
 	text []int32 // every token pushed
 
-	// The tokens that ever were in the window, and how often they are now; index is an open-addressed
-	// hash table of places in tokens, plus 1 (0: empty), a power of two long and at most half full.
-	tokens, counts []int32
-	index          []int32
+	// The tokens that ever were in the window, how often they are now, and how often at from or later; index is an
+	// open-addressed hash table of places in tokens, plus 1 (0: empty), a power of two long and at most half full.
+	tokens, counts, late []int32
+	index                []int32
 }
 
-// NewHistory returns an empty history with a window of last tokens (Params.PenaltyLast), 0 for the whole text.
-func NewHistory(last int) *History { return &History{last: last, index: make([]int32, 64)} }
+// NewHistory returns an empty history of a text that penalties look at.
+func NewHistory(p *Params) *History {
+	return &History{last: p.PenaltyLast, from: p.PenaltyFrom, index: make([]int32, 64)}
+}
 
 // Push adds a token to the end of the text.
 func (h *History) Push(token int32) {
 	h.text = append(h.text, token)
-	h.add(token, 1)
+	h.add(len(h.text)-1, 1)
 	if out := len(h.text) - 1 - h.last; h.last > 0 && out >= 0 {
-		h.add(h.text[out], -1)
+		h.add(out, -1)
 	}
 }
 
 // Pop takes the last token away.
 func (h *History) Pop() {
 	n := len(h.text) - 1
-	h.add(h.text[n], -1)
+	h.add(n, -1)
 	if in := n - h.last; h.last > 0 && in >= 0 {
-		h.add(h.text[in], 1)
+		h.add(in, 1)
 	}
 	h.text = h.text[:n]
 }
@@ -47,7 +50,9 @@ func (h *History) find(token int32) int {
 	return i
 }
 
-func (h *History) add(token, n int32) {
+// add counts the token at a place of the text n times more.
+func (h *History) add(place int, n int32) {
+	token := h.text[place]
 	i := h.find(token)
 	if h.index[i] == 0 {
 		if 2*(len(h.tokens)+1) > len(h.index) {
@@ -58,7 +63,11 @@ func (h *History) add(token, n int32) {
 			i = h.find(token)
 		}
 		h.tokens, h.counts = append(h.tokens, token), append(h.counts, 0)
+		h.late = append(h.late, 0)
 		h.index[i] = int32(len(h.tokens))
 	}
 	h.counts[h.index[i]-1] += n
+	if place >= h.from {
+		h.late[h.index[i]-1] += n
+	}
 }

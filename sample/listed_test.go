@@ -43,7 +43,7 @@ func TestTopOfIsTopOfTheListed(t *testing.T) {
 		if err != nil {
 			r.Fatal(err)
 		}
-		h := NewHistory(p.PenaltyLast)
+		h := NewHistory(&p)
 		for _, token := range text {
 			h.Push(token)
 		}

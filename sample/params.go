@@ -19,6 +19,7 @@ type Params struct {
 	PresencePenalty   float32 // taken from the logit of tokens seen
 	FrequencyPenalty  float32 // taken from the logit once for each time the token was seen
 	PenaltyLast       int     // penalties look at so many tokens before the position; 0: the whole text, prompt included
+	PenaltyFrom       int     // presence and frequency count tokens from this position of the text on, such as the prompt's length
 
 	LogitBias map[int32]float32 // added to logits; minus infinity bans a token
 	Seed      uint64            // the noise is a function of it, at temperatures above 0
@@ -65,6 +66,9 @@ func (p *Params) Validate() error {
 	}
 	if p.PenaltyLast < 0 {
 		return rangef("PenaltyLast", "%d: want 0 (the whole text) or more", p.PenaltyLast)
+	}
+	if p.PenaltyFrom < 0 {
+		return rangef("PenaltyFrom", "%d: want 0 (the whole text) or more", p.PenaltyFrom)
 	}
 	for token, bias := range p.LogitBias {
 		if token < 0 {

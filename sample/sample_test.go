@@ -27,13 +27,16 @@ func oracle(p Params, logits []float32, position int, text []int32) int32 {
 
 func oracleLogits(p Params, logits []float32, text []int32) []float32 {
 	l := slices.Clone(logits)
-	window := text
+	begin := 0
 	if p.PenaltyLast > 0 {
-		window = text[max(0, len(text)-p.PenaltyLast):]
+		begin = max(0, len(text)-p.PenaltyLast)
 	}
 	count := map[int32]int{}
-	for _, t := range window {
-		count[t]++
+	for i, t := range text[begin:] {
+		count[t] += 0
+		if begin+i >= p.PenaltyFrom {
+			count[t]++
+		}
 	}
 	for t, n := range count {
 		if p.RepetitionPenalty != 0 {
@@ -43,8 +46,10 @@ func oracleLogits(p Params, logits []float32, text []int32) []float32 {
 				l[t] *= p.RepetitionPenalty
 			}
 		}
-		l[t] -= p.PresencePenalty
-		l[t] -= float32(p.FrequencyPenalty * float32(n))
+		if n > 0 {
+			l[t] -= p.PresencePenalty
+			l[t] -= float32(p.FrequencyPenalty * float32(n))
+		}
 	}
 	for t, b := range p.LogitBias {
 		l[t] += b
@@ -124,6 +129,7 @@ func genParams(vocab int) *rapid.Generator[Params] {
 			p.PresencePenalty = rapid.SampledFrom([]float32{0, .5, -1, 3}).Draw(r, "presence")
 			p.FrequencyPenalty = rapid.SampledFrom([]float32{0, .25, -.5}).Draw(r, "frequency")
 			p.PenaltyLast = rapid.SampledFrom([]int{0, 1, 3, 1000}).Draw(r, "last")
+			p.PenaltyFrom = rapid.SampledFrom([]int{0, 2, 5, 1000}).Draw(r, "from")
 		}
 		if rapid.Bool().Draw(r, "bias") {
 			p.LogitBias = map[int32]float32{}
@@ -171,7 +177,7 @@ func TestSampleIsTheLaw(t *testing.T) {
 		if err != nil {
 			r.Fatal(err)
 		}
-		h := NewHistory(p.PenaltyLast)
+		h := NewHistory(&p)
 		for _, tok := range text {
 			h.Push(tok)
 		}
@@ -237,7 +243,7 @@ func TestBoundsOfTheMass(t *testing.T) {
 // Greedy decoding takes the lowest id on ties, after penalties and bias, whatever the noise.
 func TestGreedy(t *testing.T) {
 	s, _ := New(Params{LogitBias: map[int32]float32{1: -9}, RepetitionPenalty: 2, Seed: 5}, 5)
-	h := NewHistory(0)
+	h := NewHistory(&Params{})
 	h.Push(2)
 	if got := s.Sample([]float32{1, 9, 3, 1.75, 1.75}, 7, h); got != 3 {
 		t.Errorf("token %d, want 3", got)
@@ -265,7 +271,7 @@ func TestValidateNamesTheField(t *testing.T) {
 	for _, p := range []Params{
 		{Temperature: -1}, {Temperature: nan}, {Temperature: inf}, {Temperature: 1e-30}, {TopP: 1.1}, {TopP: -.1}, {TopP: nan},
 		{MinP: 2}, {MinP: nan}, {TopK: -1}, {RepetitionPenalty: -1}, {RepetitionPenalty: 1e-20}, {RepetitionPenalty: inf},
-		{PresencePenalty: nan}, {FrequencyPenalty: inf}, {PenaltyLast: -2},
+		{PresencePenalty: nan}, {FrequencyPenalty: inf}, {PenaltyLast: -2}, {PenaltyFrom: -1},
 		{LogitBias: map[int32]float32{-1: 1}}, {LogitBias: map[int32]float32{1: nan}}, {LogitBias: map[int32]float32{1: inf}},
 		{LogitBias: map[int32]float32{10: 1}},
 	} {
@@ -282,7 +288,7 @@ func TestValidateNamesTheField(t *testing.T) {
 func TestHistory(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		last := rapid.SampledFrom([]int{0, 1, 2, 7, 100}).Draw(r, "last")
-		h := NewHistory(last)
+		h := NewHistory(&Params{PenaltyLast: last})
 		var text []int32
 		n := rapid.IntRange(0, 300).Draw(r, "length")
 		for _, tok := range rapid.SliceOfN(rapid.Int32Range(-100, 200), n, n).Draw(r, "steps") {
@@ -333,7 +339,7 @@ func TestSampleAllocatesNothing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		h := NewHistory(p.PenaltyLast)
+		h := NewHistory(&p)
 		pos := 0
 		step := func() {
 			h.Push(s.Sample(logits, pos, h) % 64)

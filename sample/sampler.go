@@ -110,8 +110,7 @@ func (s *Sampler) adjust(logits []float32, h *History) {
 	s.undo = s.undo[:0]
 	if h != nil && s.p.Penalised() {
 		for at, token := range h.tokens {
-			n := h.counts[at]
-			if n == 0 || uint(token) >= uint(len(logits)) {
+			if h.counts[at] == 0 || uint(token) >= uint(len(logits)) {
 				continue
 			}
 			l := logits[token]
@@ -123,8 +122,11 @@ func (s *Sampler) adjust(logits []float32, h *History) {
 					l *= r
 				}
 			}
-			l -= s.p.PresencePenalty
-			logits[token] = l - float32(s.p.FrequencyPenalty*float32(n))
+			if late := h.late[at]; late > 0 {
+				l -= s.p.PresencePenalty
+				l -= float32(s.p.FrequencyPenalty * float32(late))
+			}
+			logits[token] = l
 		}
 	}
 	for _, b := range s.bias {

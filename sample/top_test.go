@@ -52,7 +52,7 @@ func TestTopIsTheRace(t *testing.T) {
 		if err != nil {
 			r.Fatal(err)
 		}
-		h := NewHistory(p.PenaltyLast)
+		h := NewHistory(&p)
 		for _, tok := range text {
 			h.Push(tok)
 		}
@@ -130,7 +130,7 @@ func TestLike(t *testing.T) {
 			r.Fatal(err)
 		}
 		logits := genLogits(r, vocab)
-		h := NewHistory(0)
+		h := NewHistory(&Params{})
 		h.Push(1)
 		b.Sample(logits, 0, h)
 		b.setLike(a)

@@ -38,6 +38,10 @@ func TestSameText(t *testing.T) {
 			"presence_penalty": r.Sampling.PresencePenalty, "logit_bias": map[string]any{"7": 5},
 			"drafter": rapid.SampledFrom([]string{"plain", "lookup", "auto"}).Draw(rt,
 				"drafter"), "budget": rapid.IntRange(2, 30).Draw(rt, "budget")}
+		window := rapid.Bool().Draw(rt, "window") // else the presence penalty looks at the answer alone
+		if window {
+			body["repeat_last_n"] = -1
+		}
 		if rapid.Bool().Draw(rt, "stops") {
 			r.Stop = []string{"e", "zz"}
 			body["stop"] = r.Stop
@@ -50,6 +54,14 @@ func TestSameText(t *testing.T) {
 		for i, prompt := range prompts {
 			for j := range n {
 				r.Sampling.Seed = uint64(seed + j)
+				read, err := m.Tokenize(prompt)
+				if err != nil {
+					rt.Fatal(err)
+				}
+				r.Sampling.PenaltyFrom = len(read)
+				if window {
+					r.Sampling.PenaltyFrom = 0
+				}
 				want, err := grove.Collect(m.Generate(ctx, prompt, r))
 				if err != nil {
 					rt.Fatal(err)

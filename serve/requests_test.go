@@ -220,6 +220,35 @@ func TestTruncate(t *testing.T) {
 	})
 }
 
+// Presence and frequency penalties look at the answer alone, as OpenAI's and vLLM's do, so that a long prompt bans no
+// word. With repeat_last_n they look at the prompt too, as llama.cpp's and Ollama's do.
+func TestPenaltiesOfPrompt(t *testing.T) {
+	s := start(t, nil, serve.Options{})
+	prompt := strings.Repeat("\tx = append(x, y)\n", 20) + "\tx ="
+	body := map[string]any{"prompt": prompt, "temperature": 0, "max_tokens": 1}
+	tokens := func(fields map[string]any) string {
+		return at(s.post("/v1/completions", fields), "choices.0.text").(string)
+	}
+	free, long := tokens(body), tokens(with(body, "max_tokens", 30))
+	for _, field := range []string{"frequency_penalty", "presence_penalty"} {
+		penalised := with(body, field, 100)
+		if first := tokens(penalised); first != free {
+			t.Errorf("%s: the answer begins with %q, without it %q", field, first, free)
+		}
+		if tokens(with(penalised, "max_tokens", 30)) == long {
+			t.Errorf("%s: it has no effect on what the answer repeats", field)
+		}
+		for _, last := range []int{-1, 10} {
+			if first := tokens(with(penalised, "repeat_last_n", last)); first == free {
+				t.Errorf("%s, repeat_last_n %d: the answer begins with %q as without", field, last, first)
+			}
+		}
+	}
+	if first := tokens(with(body, "repetition_penalty", 50)); first == free {
+		t.Errorf("repetition_penalty: the answer begins with %q as without", first)
+	}
+}
+
 // A prompt that begins with the name of the token that begins a text has that token once, and as
 // often as it names it.
 func TestOneBOS(t *testing.T) {

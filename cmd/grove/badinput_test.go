@@ -37,7 +37,7 @@ func TestFlagOfFields(t *testing.T) {
 		"PredictTokens": true, "Sampling": true,
 		"Logprobs": true, "TopLogprobs": true, "PromptLogprobs": true, "Priority": true, "Tenant": true,
 		"Tools": true, "Reasoning": true, "Deadline": true, "ReasoningOpen": true, "StopInReasoning": true,
-		"ReasoningBudget": true}
+		"ReasoningBudget": true, "Sampling.PenaltyFrom": true}
 	for prefix, v := range map[string]any{"": grove.Request{}, " ": grove.Options{}, "Sampling.": grove.Sampling{}} {
 		for i := range reflect.TypeOf(v).NumField() {
 			if !reflect.TypeOf(v).Field(i).IsExported() {

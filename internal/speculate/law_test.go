@@ -94,7 +94,7 @@ func (t *lawTarget) law(params sample.Params, n int) []float64 {
 			joint[cell] = p
 			return
 		}
-		h := sample.NewHistory(params.PenaltyLast)
+		h := sample.NewHistory(&params)
 		for _, token := range text {
 			h.Push(token)
 		}

@@ -182,7 +182,7 @@ func (l *Loop) Start(prompt []int32, r Request) (*Sequence, error) {
 		}
 	}
 	if r.Sampling.Penalised() {
-		s.history = sample.NewHistory(r.Sampling.PenaltyLast)
+		s.history = sample.NewHistory(&r.Sampling)
 		for _, token := range prompt {
 			s.history.Push(token)
 		}

@@ -31,6 +31,7 @@ func genRequest(r *rapid.T, vocab int) Request {
 		p.PresencePenalty = rapid.SampledFrom([]float32{0, .5}).Draw(r, "presence")
 		p.FrequencyPenalty = rapid.SampledFrom([]float32{0, .2}).Draw(r, "frequency")
 		p.PenaltyLast = rapid.SampledFrom([]int{0, 1, 5}).Draw(r, "last")
+		p.PenaltyFrom = rapid.SampledFrom([]int{0, 3, 20}).Draw(r, "from")
 	}
 	if rapid.Bool().Draw(r, "bias") {
 		p.LogitBias = map[int32]float32{rapid.Int32Range(0, int32(vocab)-1).Draw(r, "token"): rapid.Float32Range(-2,

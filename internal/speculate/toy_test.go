@@ -192,7 +192,7 @@ func plain(t *toy, prompt []int32, r Request) []int32 {
 		}
 	}
 	for {
-		h := sample.NewHistory(r.Sampling.PenaltyLast)
+		h := sample.NewHistory(&r.Sampling)
 		for _, tok := range text {
 			h.Push(tok)
 		}

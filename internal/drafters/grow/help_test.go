@@ -117,7 +117,7 @@ func (o *one) logits(t fataler, text []int32) []float32 {
 func newOne(m *model.Model) *one { return &one{m, m.NewPass()} }
 
 func pushAll(p sample.Params, text []int32) *sample.History {
-	h := sample.NewHistory(p.PenaltyLast)
+	h := sample.NewHistory(&p)
 	for _, token := range text {
 		h.Push(token)
 	}

@@ -34,7 +34,7 @@ func TestDrawn(t *testing.T) {
 			return request, Propose(r, d, request)[0].Drawn
 		}
 		request, drawn := propose()
-		logits, h := oracle(n, m, 1, text, 1, 400, n.Block), sample.NewHistory(p.PenaltyLast)
+		logits, h := oracle(n, m, 1, text, 1, 400, n.Block), sample.NewHistory(&p)
 		for _, token := range append(slices.Clone(text), 1) {
 			h.Push(token)
 		}

@@ -117,7 +117,7 @@ func TestChainTakesTheNoise(t *testing.T) {
 			if err != nil {
 				r.Fatal(err)
 			}
-			h := sample.NewHistory(params[id].PenaltyLast)
+			h := sample.NewHistory(&params[id])
 			for _, token := range append(slices.Clone(s.Text), s.Root) {
 				h.Push(token)
 			}

@@ -132,7 +132,7 @@ func TestChainTakesTheNoise(t *testing.T) {
 		q := s.Request(100, 100, nil)
 		Propose(r, d, q)
 		sampler := Must(sample.New(p, Vocab))(r)
-		h := sample.NewHistory(p.PenaltyLast)
+		h := sample.NewHistory(&p)
 		for _, token := range append(slices.Clone(s.Text), s.Root) {
 			h.Push(token)
 		}

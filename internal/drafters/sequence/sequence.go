@@ -72,7 +72,7 @@ func (d *Shared) Begin(o draft.Options) (s Sequence, err error) {
 		s.Warm = 1
 	}
 	if p.Penalised() {
-		s.History = sample.NewHistory(p.PenaltyLast)
+		s.History = sample.NewHistory(&p)
 	}
 	if d.Weights != nil {
 		s.Text = textrank.NewText(&p, d.Weights, o.Memory)

@@ -106,7 +106,7 @@ func TestFirstBlockTakesTheNoise(t *testing.T) {
 		if err != nil {
 			r.Fatal(err)
 		}
-		h := sample.NewHistory(p.PenaltyLast)
+		h := sample.NewHistory(&p)
 		for _, token := range append(slices.Clone(s.Text), s.Root) {
 			h.Push(token)
 		}
