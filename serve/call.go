@@ -4,6 +4,7 @@ import (
 	"context"
 	"regexp"
 	"slices"
+	"time"
 
 	"github.com/grovellm/grove"
 	"github.com/grovellm/grove/draft"
@@ -63,7 +64,9 @@ func (x *exchange) useModel(name string) (*Model, error) {
 	}
 	ctx, cancel := context.WithDeadlineCause(x.r.Context(), x.deadline(), errTime)
 	defer cancel()
+	began := time.Now()
 	m, release, err := x.s.models.use(ctx, name)
+	x.load = time.Since(began)
 	if err != nil {
 		return nil, err
 	}

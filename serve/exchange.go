@@ -30,9 +30,10 @@ type exchange struct {
 	status int // sent; 0: none yet
 	param  func(field string) string
 
-	model    string    // in use; empty: none
-	release  func()    // ends the use
-	protocol *protocol // of its endpoint
+	model    string        // in use; empty: none
+	release  func()        // ends the use
+	load     time.Duration // until the model was there
+	protocol *protocol     // of its endpoint
 
 	body   []byte
 	figure figures

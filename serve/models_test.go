@@ -260,6 +260,28 @@ func TestModelList(t *testing.T) {
 	check("m0 unloaded 256, m1 unloaded 256, m2 unloaded <nil>, ")
 }
 
+// An answer that waited for its model says how long, in Ollama's load_duration.
+func TestLoadDuration(t *testing.T) {
+	f := newShelf(t, 2)
+	const slow = 50 * time.Millisecond
+	sources := f.sources(1, 1)
+	for i := range sources {
+		load := sources[i].Load
+		sources[i].Load = func() (*serve.Model, error) {
+			time.Sleep(slow)
+			return load()
+		}
+	}
+	s := startMany(t, serve.Options{}, sources)
+	for path, body := range map[string]map[string]any{"/api/generate": {"model": "m0", "prompt": "x", "raw": true,
+		"stream": false, "options": map[string]any{"num_predict": 1}}, "/api/embed": {"model": "m1", "input": "x"}} {
+		a := s.post(path, body)
+		if load, _ := a["load_duration"].(float64); load < float64(slow) || load > a["total_duration"].(float64) {
+			t.Errorf("%s: the model was loaded for %v of %v", path, load, a["total_duration"])
+		}
+	}
+}
+
 // A server without models says so.
 func TestNoModels(t *testing.T) {
 	s := startMany(t, serve.Options{}, nil)

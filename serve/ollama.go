@@ -244,7 +244,7 @@ func (s *Server) ollamaEmbed(x *exchange) error {
 			return err
 		}
 	}
-	a.Total = time.Since(x.began)
+	a.Total, a.Load = time.Since(x.began), x.load
 	return x.writeJSON(http.StatusOK, a)
 }
 

@@ -88,7 +88,7 @@ func (f *ollamaForm) finish(l *ollamaLine, p *piece) *ollamaLine {
 		l.Reason = p.finish
 	}
 	s := f.a.stats()
-	l.ollamaMetrics = &ollamaMetrics{Total: time.Since(f.a.began), PromptCount: s.Prompt, Prompt: s.Prefill,
+	l.ollamaMetrics = &ollamaMetrics{Total: time.Since(f.a.began), Load: f.a.load, PromptCount: s.Prompt, Prompt: s.Prefill,
 		Count: s.Tokens, Eval: s.Decode}
 	return l
 }
