@@ -167,15 +167,17 @@ func (e *Engine) restore(r *Request) {
 	known := e.known(r)
 	e.stats.Missed += int64(blocks - max(len(chain), known/blockRows))
 	need := e.textBytes(&Request{}, rows)
-	wanted := !e.closed && rows >= known+leastShared && need <= e.prefixMemory() && e.fits(need)
+	wanted := !e.closed && rows >= known+leastShared && need <= e.prefixMemory()
 	e.mu.Unlock()
 	cache, ok := e.target.NewCache().(*nn.Cache)
-	if !wanted || !ok {
+	if !wanted || !ok || !e.fitsBetweenSteps(need) {
 		return
 	}
 	if err := d.read(cache, chain); err != nil {
 		d.report(err)
 	}
+	e.passing.Lock()
+	defer e.passing.Unlock()
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.closed || cache.Len() == 0 {
@@ -183,6 +185,15 @@ func (e *Engine) restore(r *Request) {
 		return
 	}
 	e.prefixes.put(e, &prefix{tenant: r.Tenant, text: slices.Clone(r.Prompt[:cache.Len()]), cache: cache, bytes: need})
+}
+
+// fitsBetweenSteps is fits in another goroutine than the engine's.
+func (e *Engine) fitsBetweenSteps(bytes int64) bool {
+	e.passing.Lock()
+	defer e.passing.Unlock()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.fits(bytes)
 }
 
 // read reads blocks into an empty cache, up to the first that is damaged.

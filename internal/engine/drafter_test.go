@@ -1,10 +1,14 @@
 package engine_test
 
 import (
+	"context"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
+	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/internal/drafters/drafttest"
 	"github.com/grovellm/grove/internal/drafters/eagle"
 	"github.com/grovellm/grove/internal/drafters/grow"
@@ -36,4 +40,63 @@ func TestPagesWhileHeadsChange(t *testing.T) {
 		}
 	}
 	all.Wait()
+}
+
+// watched is a drafter whose next Commit waits, where it is told so.
+type watched struct {
+	draft.Base
+	waits       atomic.Bool
+	began, goOn chan struct{}
+}
+
+func (d *watched) Begin(draft.Options) (draft.State, error) { return (*watchedState)(d), nil }
+
+func (d *watched) Propose(_ context.Context, requests []draft.Request) ([]draft.Proposal, error) {
+	return make([]draft.Proposal, len(requests)), nil
+}
+
+func (d *watched) Commit([]draft.Rows) error {
+	if d.waits.CompareAndSwap(true, false) {
+		close(d.began)
+		<-d.goOn
+	}
+	return nil
+}
+
+type watchedState watched
+
+func (*watchedState) Close() {}
+
+// What a drafter keeps of a prefix is closed between steps, whoever drops it: one goroutine uses a drafter at a time.
+func TestForgottenBetweenSteps(t *testing.T) {
+	e := start(t, open(t), engine.Options{})
+	d := &watched{began: make(chan struct{}), goOn: make(chan struct{})}
+	submit := func(tenant string) (ended chan error) {
+		r := request(4, 2)
+		r.Tenant, r.Drafter = tenant, d
+		ended = make(chan error, 1)
+		r.Done = func(err error) { ended <- err }
+		if err := e.Submit(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+		return ended
+	}
+	if err := <-submit("a"); err != nil {
+		t.Fatal(err)
+	}
+	d.waits.Store(true)
+	other := submit("b")
+	<-d.began
+	forgotten := make(chan struct{})
+	go func() { e.Forget("a"); close(forgotten) }()
+	select {
+	case <-forgotten:
+		t.Error("a state was closed while the drafter committed")
+	case <-time.After(50 * time.Millisecond):
+	}
+	close(d.goOn)
+	<-forgotten
+	if err := <-other; err != nil {
+		t.Fatal(err)
+	}
 }

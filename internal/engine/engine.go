@@ -116,6 +116,10 @@ type Engine struct {
 	pages  []draft.Pages // of the target and of all drafters seen
 	disk   *disk         // nil: prefixes are kept in memory alone
 
+	// passing is held while the loop steps. Who drops prefixes in another goroutine takes it before mu: a drafter, whose
+	// memory of a prefix is closed then, is used by one at a time.
+	passing sync.Mutex
+
 	mu      sync.Mutex
 	wake    sync.Cond // for the goroutine, while all requests are held
 	queue   []*job    // waiting, in the order of Submit
@@ -291,7 +295,7 @@ func (e *Engine) takeStep() (more bool, err error) {
 	}
 	limits := e.limits()
 	began := time.Now()
-	err = e.loop.StepWithin(e.stepContext(), e.step, limits)
+	err = e.pass(limits)
 	seconds := time.Since(began).Seconds()
 	switch {
 	case err != nil:
@@ -303,6 +307,13 @@ func (e *Engine) takeStep() (more bool, err error) {
 	e.deliver(err)
 	runtime.Gosched() // callers take what came: workers that never wait would keep them from it for 10 to 20 ms
 	return true, nil
+}
+
+// pass takes the loop's step.
+func (e *Engine) pass(limits speculate.Limits) error {
+	e.passing.Lock()
+	defer e.passing.Unlock()
+	return e.loop.StepWithin(e.stepContext(), e.step, limits)
 }
 
 // stepContext is what may cancel a step: a request that runs alone does.
@@ -526,8 +537,11 @@ func (e *Engine) Close() {
 	e.prefixes.drop(len(e.prefixes.list))
 }
 
-// Forget drops the prefixes of a tenant, and keeps none of its requests that have not ended yet.
+// Forget drops the prefixes of a tenant, and keeps none of its requests that have not ended yet. It waits for the step
+// under way.
 func (e *Engine) Forget(tenant string) {
+	e.passing.Lock()
+	defer e.passing.Unlock()
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, j := range slices.Concat(e.running, e.queue) {
