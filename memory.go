@@ -173,23 +173,23 @@ func (m *Model) dropOldest(dir string) error {
 	return nil
 }
 
-// closeIdle makes room for another store.
-func (r *memories) closeIdle() error {
-	if len(r.open) < mostMemories {
-		return nil
-	}
-	oldest := ""
-	for tenant, u := range r.open {
-		if u.users == 0 && (r.open[oldest] == nil || r.open[oldest].users > 0 || u.last < r.open[oldest].last) {
-			oldest = tenant
+// closeIdle makes room for another store. While more were in use than may be open, several have to go.
+func (r *memories) closeIdle() (err error) {
+	for len(r.open) >= mostMemories {
+		oldest := ""
+		for tenant, u := range r.open {
+			if u.users == 0 && (r.open[oldest] == nil || r.open[oldest].users > 0 || u.last < r.open[oldest].last) {
+				oldest = tenant
+			}
 		}
+		u := r.open[oldest]
+		if u == nil || u.users > 0 {
+			break // all are in use
+		}
+		delete(r.open, oldest)
+		err = errors.Join(err, u.Close())
 	}
-	u := r.open[oldest]
-	if u == nil || u.users > 0 {
-		return nil // all are in use
-	}
-	delete(r.open, oldest)
-	return u.Close()
+	return err
 }
 
 // close closes all stores.

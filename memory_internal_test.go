@@ -37,6 +37,21 @@ func TestMemoriesAreFew(t *testing.T) {
 			t.Error("texts in use were closed")
 		}
 		leave()
+		var together []func()
+		for i := range 2 * mostMemories {
+			_, leave, err := m.remembered(fmt.Sprint(i))
+			if err != nil {
+				t.Fatal(err)
+			}
+			together = append(together, leave)
+		}
+		for _, leave := range together {
+			leave()
+		}
+		if err := m.Remember("the next", "one two three four"); err != nil || len(m.memories.open) > mostMemories {
+			t.Errorf("%d tenants' texts are open when those of many were in use, with folder %q: %v",
+				len(m.memories.open), dir, err)
+		}
 		if err := m.memories.close(); err != nil {
 			t.Fatal(err)
 		}
