@@ -48,6 +48,9 @@ type drafting struct {
 // share what was learned of them.
 const maxDrafters = 64
 
+// otherDrafters is the name under which what is learned of those is kept.
+const otherDrafters = "other"
+
 // use returns the drafter that text describes, and the name under which what is learned of it is kept; nil for none.
 func (d *drafting) use(m *Model, text string) (made draft.Drafter, name string, err error) {
 	if text == "" || text == registry.Plain {
@@ -67,7 +70,7 @@ func (d *drafting) use(m *Model, text string) (made draft.Drafter, name string, 
 	case err != nil:
 		return nil, "", err
 	case len(d.drafters) >= maxDrafters:
-		return o, "other", nil
+		return o, otherDrafters, nil
 	case d.drafters == nil:
 		d.drafters = map[string]draft.Drafter{}
 	}

@@ -4,9 +4,14 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"runtime"
+	"sync/atomic"
 	"testing"
+	"time"
 
+	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/internal/model/synth"
+	"github.com/grovellm/grove/models"
 )
 
 // A drafter serves every later generation that names it, and what is kept is bounded.
@@ -51,4 +56,77 @@ func TestDraftersAreKept(t *testing.T) {
 	if len(d.drafters) > maxDrafters || name != "other" {
 		t.Errorf("%d drafters are kept, and the last is called %q", len(d.drafters), name)
 	}
+}
+
+// rowsOf is a drafter that has memory for each token of its texts. It counts those of its kind that are not gone.
+type rowsOf struct {
+	draft.Base
+	rows rowsMemory // a part of it, as heads have
+}
+
+type rowsMemory struct{ used int64 }
+
+func (*rowsMemory) RowBytes() int  { return 1 }
+func (m *rowsMemory) InUse() int64 { return m.used }
+
+type rowsState struct {
+	of   *rowsOf
+	rows int64
+}
+
+var rowsDrafters atomic.Int64
+
+func init() {
+	open := func(string, draft.Target) (draft.Drafter, error) {
+		d := new(rowsOf)
+		rowsDrafters.Add(1)
+		runtime.AddCleanup(d, func(n int64) { rowsDrafters.Add(n) }, -1)
+		return d, nil
+	}
+	draft.Register(draft.Family{Name: "rows-of-texts", Help: "for tests", New: open})
+}
+
+func (d *rowsOf) Pages() []draft.Pages                     { return []draft.Pages{&d.rows} }
+func (d *rowsOf) Begin(draft.Options) (draft.State, error) { return &rowsState{of: d}, nil }
+
+func (d *rowsOf) Commit(rows []draft.Rows) error {
+	for _, r := range rows {
+		r.State.(*rowsState).add(int64(len(r.Tokens)))
+	}
+	return nil
+}
+
+func (d *rowsOf) Propose(_ context.Context, requests []draft.Request) ([]draft.Proposal, error) {
+	return make([]draft.Proposal, len(requests)), nil
+}
+
+func (d *rowsOf) Resume(s draft.State, n int, from draft.State, common int) int {
+	s.(*rowsState).add(int64(n))
+	return n
+}
+
+func (s *rowsState) add(n int64) { s.rows, s.of.rows.used = s.rows+n, s.of.rows.used+n }
+func (s *rowsState) Close()      { s.add(-s.rows) }
+
+// Drafters that are made for one generation go with it, however many clients name.
+func TestDraftersGo(t *testing.T) {
+	m, err := OpenGGUF("embedded", models.Target(), Options{Threads: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	for i := range 3 * maxDrafters {
+		r := Request{MaxTokens: 2, Drafter: fmt.Sprintf("rows-of-texts:%d", i)}
+		if _, err := Collect(m.GenerateTokens(context.Background(), []int32{1, 2, int32(i + 3)}, r)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 100 { // cleanups run some time later
+		runtime.GC()
+		if rowsDrafters.Load() <= maxDrafters+2 { // the last one's pages are still counted
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Errorf("%d drafters are in memory, and %d are kept", rowsDrafters.Load(), maxDrafters)
 }

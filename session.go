@@ -111,6 +111,7 @@ func (m *Model) generate(ctx context.Context, prompt []int32, r Request) iter.Se
 		}
 		q.Drafter = d
 		q.Name = name
+		q.Once = name == otherDrafters
 		q.Grammar = constraint
 		if memory != nil {
 			q.Memory = memory.Matches

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/internal/nn"
 	"github.com/grovellm/grove/internal/speculate"
 )
@@ -222,10 +223,17 @@ func (e *Engine) begin(j *job) error {
 	}
 	for _, p := range j.pages {
 		if !slices.Contains(e.pages, p) {
-			e.pages = append(e.pages, p)
+			e.pages = append(slices.DeleteFunc(e.pages, e.unused), p)
 		}
 	}
 	return nil
+}
+
+// unused reports whether a drafter's pages have no text, and no request that runs: their drafter may be gone, and what
+// it had is not to stay because it is counted. One that comes again brings them again.
+func (e *Engine) unused(p draft.Pages) bool {
+	return p.InUse() == 0 && !slices.Contains(e.pages[:len(e.o.Pages)], p) &&
+		!slices.ContainsFunc(e.running, func(j *job) bool { return slices.Contains(j.pages, p) })
 }
 
 // tellLogits tells the caller of logits of the next place, and of none a second time.

@@ -74,6 +74,7 @@ type Request struct {
 	Fresh    bool      // the whole prompt is computed, even where there is a prefix
 	Private  bool      // what it computes is kept in memory alone
 	Call     *Call     // that it belongs to, where others do too
+	Once     bool      // no other request has its drafter, of which nothing is kept
 
 	// Step is called after every step that emitted tokens, and Done once, when the request has ended: err is nil where the
 	// text came to its end. The engine is locked meanwhile: both must not block nor call it.
@@ -113,7 +114,7 @@ type Engine struct {
 	target speculate.Target
 	loop   *speculate.Loop
 	o      Options
-	pages  []draft.Pages // of the target and of all drafters seen
+	pages  []draft.Pages // of the target, and of drafters that run or have texts
 	disk   *disk         // nil: prefixes are kept in memory alone
 
 	// passing is held while the loop steps. Who drops prefixes in another goroutine takes it before mu: a drafter, whose

@@ -120,8 +120,10 @@ func (p *prefixes) add(e *Engine, j *job) {
 	if rows == 0 || j.Fresh || j.forgotten {
 		return
 	}
-	q := &prefix{tenant: j.Tenant, text: slices.Clone(j.seq.Text()[:rows]), drafter: j.Drafter,
-		bytes: e.textBytes(&j.Request, rows)}
+	q := &prefix{tenant: j.Tenant, text: slices.Clone(j.seq.Text()[:rows]), bytes: e.textBytes(&j.Request, rows)}
+	if !j.Once {
+		q.drafter = j.Drafter
+	}
 	for i := 0; i < len(p.list); i++ {
 		if o := p.list[i]; o.tenant == q.tenant && o.drafter == q.drafter &&
 			speculate.CommonPrefix(o.text, q.text) == len(o.text) {
@@ -130,7 +132,9 @@ func (p *prefixes) add(e *Engine, j *job) {
 		}
 	}
 	q.cache = e.target.ForkCache(j.seq.Cache())
-	q.kept, _ = j.seq.Keep() // without it drafters read the prefix again
+	if q.drafter != nil {
+		q.kept, _ = j.seq.Keep() // without it drafters read the prefix again
+	}
 	if e.disk != nil && !j.Private {
 		e.disk.keep(q)
 	}
