@@ -10,6 +10,7 @@ func (p *Pass) Hidden(ctx context.Context, tokens []int32, each func(state []flo
 		return &ContextError{Need: len(tokens), Limit: p.m.limit}
 	}
 	c := p.m.NewCache()
+	c.SetApart()
 	defer c.Free()
 	for len(tokens) > 0 {
 		n := min(PrefillChunk, len(tokens))

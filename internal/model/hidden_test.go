@@ -48,3 +48,27 @@ func TestHiddenStatesGiveTheLogits(t *testing.T) {
 		}
 	}
 }
+
+// What the states' text takes does not count as memory of caches, which belongs to those that generate.
+func TestHiddenStatesLeaveMemory(t *testing.T) {
+	for _, arch := range []string{"tiny-qwen3", "tiny-gemma2"} {
+		m := open(t, arch, tensor.F32, model.Options{Threads: 1})
+		pages := m.NewCache().Pages()
+		used := func(when string) {
+			if n := pages.InUse(); n != 0 {
+				t.Errorf("%s: %d bytes are in use %s", arch, n, when)
+			}
+		}
+		if err := m.NewPass().Hidden(t.Context(), make([]int32, model.PrefillChunk+3),
+			func([]float32) { used("meanwhile") }); err != nil {
+			t.Fatal(err)
+		}
+		used("afterwards")
+		c := m.NewCache()
+		if err := m.NewPass().Prefill(t.Context(), c, make([]int32, 3), true); err != nil || pages.InUse() == 0 {
+			t.Errorf("%s: %d bytes of a cache, %v", arch, pages.InUse(), err)
+		}
+		c.Free()
+		used("when the cache is free")
+	}
+}

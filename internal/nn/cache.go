@@ -78,6 +78,7 @@ type place struct{ pool, layer int }
 // bf16 it is laid out as halfpage.go says, of Q8_0 as blockpage.go does.
 type page struct {
 	pool  int
+	apart bool // it does not count as used
 	refs  atomic.Int32
 	data  []float32
 	bytes []byte
@@ -170,11 +171,14 @@ func (p *Pages) ropeOf(layer int) *Rope {
 	return p.Rope
 }
 
-func (p *Pages) get(k int) *page {
+func (c *Cache) get(k int) *page {
+	p := c.mem
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	q := &p.pools[k]
-	q.used++
+	if !c.apart {
+		q.used++
+	}
 	var g *page
 	if n := len(q.free); n > 0 {
 		g = q.free[n-1]
@@ -183,6 +187,7 @@ func (p *Pages) get(k int) *page {
 		g = p.newPage(k)
 	}
 	g.refs.Store(1)
+	g.apart = c.apart
 	return g
 }
 
@@ -223,10 +228,13 @@ func (p *Pages) put(g *page) {
 	defer p.mu.Unlock()
 	q := &p.pools[g.pool]
 	q.free = append(q.free, g)
-	q.used--
+	if !g.apart {
+		q.used--
+	}
 }
 
-// InUse is the memory of the pages that caches have, in bytes; pages that several caches share count once.
+// InUse is the memory of the pages that caches have, in bytes, but for those of SetApart; pages that several caches
+// share count once.
 func (p *Pages) InUse() int64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -250,6 +258,7 @@ type Cache struct {
 	slid    int  // rows that Slide dropped
 	freed   int  // pages of the layers with windows that were freed, the first ones
 	whole   bool // none is
+	apart   bool // its pages do not count as used
 }
 
 // NewCache returns an empty cache.
@@ -260,6 +269,9 @@ func (p *Pages) NewCache() *Cache {
 
 // KeepAll has c keep also those rows that no row will see any more: it will slide.
 func (c *Cache) KeepAll() { c.whole = true }
+
+// SetApart has Pages.InUse not count what c will have. c is empty.
+func (c *Cache) SetApart() { c.apart = true }
 
 // Len is the number of committed rows.
 func (c *Cache) Len() int { return c.len }
@@ -362,7 +374,7 @@ func (c *Cache) Reserve(keep, n int) {
 		}
 		for i := c.len / PageRows; i < pagesFor(c.len+n); i++ {
 			if i == len(c.pages[k]) {
-				c.pages[k] = append(c.pages[k], c.mem.get(k))
+				c.pages[k] = append(c.pages[k], c.get(k))
 				continue
 			}
 			c.unshare(k, i)
@@ -375,7 +387,7 @@ func (c *Cache) Reserve(keep, n int) {
 // unshare makes page i of a pool the cache's alone.
 func (c *Cache) unshare(k, i int) {
 	if old := c.pages[k][i]; old.refs.Load() > 1 {
-		g := c.mem.get(k)
+		g := c.get(k)
 		copy(g.data, old.data)
 		copy(g.bytes, old.bytes)
 		c.pages[k][i] = g

@@ -48,7 +48,7 @@ func (c *Cache) ReadPages(r io.Reader, n int) error {
 			if c.mem.pools[k].layers == 0 {
 				continue
 			}
-			g := c.mem.get(k)
+			g := c.get(k)
 			c.pages[k] = append(c.pages[k], g)
 			if _, err := io.ReadFull(r, g.raw()); err != nil {
 				_ = c.Truncate(c.len) // gives the pages back

@@ -162,7 +162,7 @@ func (c *Cache) reserveStates(kept int) {
 	last := c.len / PageRows
 	for i := c.firstPage() + 1; i <= last; i++ {
 		if i == last || c.keeps(i) {
-			c.states.making = append(c.states.making, making{i, c.mem.get(states)})
+			c.states.making = append(c.states.making, making{i, c.get(states)})
 		}
 	}
 }
