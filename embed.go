@@ -36,10 +36,10 @@ func (m *Model) Embed(ctx context.Context, tokens []int32, o EmbedOptions) ([]fl
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	case pass := <-m.embedding:
-		defer func() { m.embedding <- pass }()
-		if m.engine.Closed() {
+		if pass == nil { // the model is closed; one that drains goes on with the texts of a request
 			return nil, ErrClosed
 		}
+		defer func() { m.embedding <- pass }()
 		sum := make([]float64, m.m.Config.Hidden)
 		err := tryHidden(ctx, pass, tokens, func(state []float32) {
 			for i, x := range state {

@@ -103,5 +103,8 @@ func TestTogetherAsAlone(t *testing.T) {
 		if _, err := grove.Collect(m.Generate(ctx, "late", grove.Request{})); !errors.Is(err, grove.ErrClosed) {
 			rt.Errorf("after Drain: %v", err)
 		}
+		if _, err := m.Embed(ctx, []int32{1}, grove.EmbedOptions{}); err != nil { // perhaps the next of a request's texts
+			rt.Errorf("an embedding after Drain: %v", err)
+		}
 	})
 }

@@ -98,7 +98,7 @@ type Model struct {
 
 	constraints constraints
 	memories    *memories        // nil: texts are not kept
-	embedding   chan *model.Pass // for embeddings, one at a time
+	embedding   chan *model.Pass // for embeddings, one at a time; closed with the model
 }
 
 // Open loads the model at path: a GGUF file (the first part of a split one) or a Hugging Face folder.
@@ -231,7 +231,9 @@ func newModel(m *model.Model, o engine.Options) (*Model, error) {
 // Close closes the model and its draft models. No generation may be under way.
 func (m *Model) Close() error {
 	m.engine.Close()
-	m.embedding <- <-m.embedding // the embedding under way has ended
+	if pass := <-m.embedding; pass != nil { // the embedding under way has ended
+		close(m.embedding)
+	}
 	return errors.Join(m.store.Close(), m.memories.close(), m.drafting.close(), m.m.Close())
 }
 
@@ -268,7 +270,7 @@ func init() {
 }
 
 // Drain refuses new generations with ErrClosed, and waits for those under way until ctx ends. It returns ctx's error
-// if some are left.
+// if some are left. Embeddings go on.
 func (m *Model) Drain(ctx context.Context) error { return m.engine.Drain(ctx) }
 
 // Context is the most tokens that prompt and output may have together.

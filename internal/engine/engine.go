@@ -579,13 +579,6 @@ func (e *Engine) Drain(ctx context.Context) error {
 	}
 }
 
-// Closed reports whether the engine takes no more requests.
-func (e *Engine) Closed() bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.closed
-}
-
 // Stats are the engine's figures.
 func (e *Engine) Stats() Stats {
 	e.mu.Lock()
