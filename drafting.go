@@ -39,7 +39,8 @@ type drafting struct {
 	control *speculate.Controller // of the engine
 	learned learned
 
-	making   sync.Mutex
+	making   sync.Mutex // held while a drafter is made
+	keeping  sync.Mutex // of the next fields, so that who asks for one that is kept does not wait for another
 	closed   bool
 	drafters map[string]draft.Drafter // by text; a drafter outlives a generation, as does what was learned of it
 }
@@ -56,13 +57,13 @@ func (d *drafting) use(m *Model, text string) (made draft.Drafter, name string, 
 	if text == "" || text == registry.Plain {
 		return nil, "", nil
 	}
+	if made, err = d.find(text); made != nil || err != nil {
+		return made, text, err
+	}
 	d.making.Lock()
 	defer d.making.Unlock()
-	if d.closed {
-		return nil, "", ErrClosed
-	}
-	if o := d.drafters[text]; o != nil {
-		return o, text, nil
+	if made, err = d.find(text); made != nil || err != nil { // another request made it meanwhile
+		return made, text, err
 	}
 	defer par.Recover("the drafter "+text, &err)
 	o, err := m.drafter(text)
@@ -71,14 +72,27 @@ func (d *drafting) use(m *Model, text string) (made draft.Drafter, name string, 
 		return nil, "", err
 	case len(d.drafters) >= maxDrafters:
 		return o, otherDrafters, nil
-	case d.drafters == nil:
-		d.drafters = map[string]draft.Drafter{}
 	}
 	if err := d.learned.set(text, o.Learned(), d.control.Learned(text)); err != nil {
 		return nil, "", err
 	}
+	d.keeping.Lock()
+	defer d.keeping.Unlock()
+	if d.drafters == nil {
+		d.drafters = map[string]draft.Drafter{}
+	}
 	d.drafters[text] = o
 	return o, text, nil
+}
+
+// find returns a drafter that is kept; nil: it is not.
+func (d *drafting) find(text string) (draft.Drafter, error) {
+	d.keeping.Lock()
+	defer d.keeping.Unlock()
+	if d.closed {
+		return nil, ErrClosed
+	}
+	return d.drafters[text], nil
 }
 
 // openDraft opens the draft model at path on the model's workers, once.
@@ -160,6 +174,8 @@ func (d *drafting) open(key string, open func() (*model.Model, error)) (*model.M
 func (d *drafting) close() error {
 	d.making.Lock()
 	defer d.making.Unlock()
+	d.keeping.Lock()
+	defer d.keeping.Unlock()
 	d.closed = true
 	for text, o := range d.drafters {
 		d.learned.note(text, o.Learned(), d.control.Learned(text))

@@ -74,7 +74,10 @@ type rowsState struct {
 	rows int64
 }
 
-var rowsDrafters atomic.Int64
+var (
+	rowsDrafters        atomic.Int64
+	slowBegan, slowEnds = make(chan struct{}), make(chan struct{})
+)
 
 func init() {
 	open := func(string, draft.Target) (draft.Drafter, error) {
@@ -84,6 +87,12 @@ func init() {
 		return d, nil
 	}
 	draft.Register(draft.Family{Name: "rows-of-texts", Help: "for tests", New: open})
+	slow := func(string, draft.Target) (draft.Drafter, error) {
+		slowBegan <- struct{}{}
+		<-slowEnds
+		return new(rowsOf), nil
+	}
+	draft.Register(draft.Family{Name: "slow-to-make", Help: "for tests", New: slow})
 }
 
 func (d *rowsOf) Pages() []draft.Pages                     { return []draft.Pages{&d.rows} }
@@ -129,4 +138,38 @@ func TestDraftersGo(t *testing.T) {
 		time.Sleep(10 * time.Millisecond)
 	}
 	t.Errorf("%d drafters are in memory, and %d are kept", rowsDrafters.Load(), maxDrafters)
+}
+
+// While a drafter is made, requests with others go on.
+func TestDraftersDoNotWait(t *testing.T) {
+	m, err := OpenGGUF("embedded", models.Target(), Options{Threads: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	generate := func(drafter string) error {
+		_, err := Collect(m.GenerateTokens(t.Context(), []int32{1}, Request{MaxTokens: 2, Drafter: drafter}))
+		return err
+	}
+	if err := generate("lookup"); err != nil {
+		t.Fatal(err)
+	}
+	slow, other := make(chan error, 1), make(chan error, 1)
+	go func() { slow <- generate("slow-to-make") }()
+	<-slowBegan
+	go func() { other <- generate("lookup") }()
+	select {
+	case err := <-other:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("a request waits for the drafter of another")
+	}
+	close(slowEnds)
+	if err := <-slow; err != nil {
+		t.Error(err)
+	}
+	if err := m.Close(); err != nil {
+		t.Error(err)
+	}
 }
