@@ -2,7 +2,10 @@
 
 package registry
 
-import "sync"
+import (
+	"slices"
+	"sync"
+)
 
 // Head is a file with layers that draft from the target's taps. Each family knows by the file's
 // architecture whether the head is of its kind.
@@ -19,6 +22,7 @@ type Head struct {
 type Shared struct {
 	mu   sync.Mutex
 	made map[any]any
+	some []any // keys of GetSome, the oldest first
 }
 
 // Get returns what make made for the key, now or before. Errors are not kept. Without a Shared it
@@ -40,5 +44,26 @@ func (s *Shared) Get(key any, make func() (any, error)) (any, error) {
 		s.made = map[any]any{}
 	}
 	s.made[key] = v
+	return v, nil
+}
+
+// mostSome bounds what GetSome keeps.
+const mostSome = 64
+
+// GetSome is Get for what clients may name any number of: the oldest are forgotten. Who has one goes on with it.
+func (s *Shared) GetSome(key any, make func() (any, error)) (any, error) {
+	v, err := s.Get(key, make)
+	if s == nil || err != nil {
+		return v, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !slices.Contains(s.some, key) {
+		s.some = append(s.some, key)
+	}
+	if len(s.some) > mostSome {
+		delete(s.made, s.some[0])
+		s.some = slices.Delete(s.some, 0, 1)
+	}
 	return v, nil
 }

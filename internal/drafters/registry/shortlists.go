@@ -12,7 +12,8 @@ import (
 )
 
 // Shortlists is the method that o names, nil where it names none: for drafters of the head that d
-// describes. of tells the heads of one target apart; what a method computes is made once for each.
+// describes. of tells the heads of one target apart; what a method computes is made once for
+// each of the last ones.
 func Shortlists(o shortlist.Options, d shortlist.Drafter, of any, target Target) (shortlist.Method, error) {
 	if o.Method == "" {
 		return nil, nil
@@ -21,7 +22,7 @@ func Shortlists(o shortlist.Options, d shortlist.Drafter, of any, target Target)
 		of any
 		o  shortlist.Options
 	}
-	v, err := target.Shared.Get(key{of, o}, func() (any, error) {
+	v, err := target.Shared.GetSome(key{of, o}, func() (any, error) {
 		if o.Routed() && d.Embed != nil {
 			var err error
 			if d.Routing, err = openRouter(o.Router, d, target); err != nil {

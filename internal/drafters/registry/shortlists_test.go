@@ -79,3 +79,26 @@ func TestRouterOfATarget(t *testing.T) {
 		t.Errorf("a drafter whose rows have no feature: %v", err)
 	}
 }
+
+// Of what clients may name without end the latest are kept, beside all else.
+func TestSomeAreKept(t *testing.T) {
+	var s registry.Shared
+	made := 0
+	newest := func() (any, error) { made++; return made, nil }
+	get := func(from func(any, func() (any, error)) (any, error), key any, isNew bool) {
+		t.Helper()
+		before := made
+		if _, err := from(key, newest); err != nil || made > before != isNew {
+			t.Errorf("%v: %d were made and then %d, %v", key, before, made, err)
+		}
+	}
+	get(s.Get, "head", true)
+	for i := range 1000 {
+		get(s.GetSome, i, true)
+		get(s.GetSome, i, false)
+	}
+	get(s.GetSome, 990, false)
+	get(s.GetSome, 10, true)
+	get(s.GetSome, 10, false)
+	get(s.Get, "head", false)
+}
