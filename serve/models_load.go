@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/grovellm/grove/internal/inside"
+	"github.com/grovellm/grove/internal/kernels/par"
 )
 
 // busyError says that models that answer requests take the memory.
@@ -31,7 +32,7 @@ func (p *models) load(e *entry) error {
 		if closing != nil {
 			<-closing // until then their memory is in use
 		}
-		m, err := e.Load()
+		m, err := e.tryLoad()
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		e.loading, e.failed = nil, err
@@ -56,6 +57,12 @@ func (p *models) load(e *entry) error {
 		p.tellLeft()
 	}()
 	return nil
+}
+
+// tryLoad loads. A panic is an error, which ends no other model's requests.
+func (e *entry) tryLoad() (m *Model, err error) {
+	defer par.Recover("the load", &err)
+	return e.Load()
 }
 
 // makeRoom unloads models that nobody uses, the least recently used first, until a further one

@@ -404,3 +404,23 @@ func TestWaiting(t *testing.T) {
 	}
 	until(t, "all models are garbage", func() bool { runtime.GC(); return f.live.Load() == 0 })
 }
+
+// A load that panics is one that fails, for its own requests alone.
+func TestLoadPanics(t *testing.T) {
+	f := newShelf(t, 2)
+	list := f.sources(1, 1)
+	list[1].Load = func() (*serve.Model, error) { panic("planted") }
+	s := startMany(t, serve.Options{}, list)
+	defer s.CloseModels()
+	for range 2 {
+		if _, code := s.ask(bodyOf("m1", 0)); code != "load_failed" {
+			t.Errorf("the model that panics: %q", code)
+		}
+		if text, code := s.ask(bodyOf("m0", 0)); text == "" {
+			t.Errorf("the other model: %q", code)
+		}
+	}
+	if log := s.log.String(); !strings.Contains(log, "planted") {
+		t.Errorf("the log does not tell: %s", log)
+	}
+}
