@@ -25,7 +25,7 @@ type constraints struct {
 
 type knownConstraint struct {
 	key     string
-	grammar *grammar.Constraint
+	grammar func() (*grammar.Constraint, error)
 }
 
 // constraint is what a request's output must match; nil for nothing.
@@ -77,33 +77,26 @@ func (m *Model) constraint(r *Request) (*grammar.Constraint, error) {
 	if limited && r.ReasoningBudget < 0 && !r.ReasoningOpen {
 		source.Thinking, limited = false, false
 	}
-	key := sourceKey(source, r.ReasoningBudget)
-	if known := c.find(key); known != nil {
-		return known, nil
-	}
-	g, err := source.Compile()
-	if err != nil {
-		if wrong := new(grammar.ToolError); errors.As(err, &wrong) {
-			field = "Tools"
+	budget := r.ReasoningBudget
+	return c.find(sourceKey(source, budget), func() (*grammar.Constraint, error) {
+		g, err := source.Compile()
+		if err != nil {
+			if wrong := new(grammar.ToolError); errors.As(err, &wrong) {
+				field = "Tools"
+			}
+			return nil, optionf(field, "%v", err)
 		}
-		return nil, optionf(field, "%v", err)
-	}
-	made := &grammar.Constraint{Grammar: g, Vocab: c.vocab, Encode: func(text string) []int32 {
-		return t.Encode(text, tokenizer.EncodeOptions{})
-	}}
-	if limited {
-		if made.Closed, err = source.Closed().Compile(); err != nil {
-			return nil, optionf("ReasoningBudget", "%v", err)
+		made := &grammar.Constraint{Grammar: g, Vocab: c.vocab, Encode: func(text string) []int32 {
+			return t.Encode(text, tokenizer.EncodeOptions{})
+		}}
+		if limited {
+			if made.Closed, err = source.Closed().Compile(); err != nil {
+				return nil, optionf("ReasoningBudget", "%v", err)
+			}
+			made.Budget = max(budget, 0)
 		}
-		made.Budget = max(r.ReasoningBudget, 0)
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if len(c.known) == mostConstraints {
-		c.known = slices.Delete(c.known, 0, 1)
-	}
-	c.known = append(c.known, knownConstraint{key, made})
-	return made, nil
+		return made, nil
+	})()
 }
 
 // sourceKey tells sources apart, by what their form is and not by where it is.
@@ -116,15 +109,20 @@ func sourceKey(s grammar.Source, budget int) string {
 	return fmt.Sprintf("%#v %#v %d", s, form, budget)
 }
 
-// find returns a grammar that is remembered; nil where it is not.
-func (c *constraints) find(key string) *grammar.Constraint {
+// find returns what makes the grammar of a key: of one that is remembered what made it, and may be making it for
+// another choice of the request.
+func (c *constraints) find(key string, compile func() (*grammar.Constraint, error)) func() (*grammar.Constraint, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	k := knownConstraint{key, sync.OnceValues(compile)}
 	at := slices.IndexFunc(c.known, func(k knownConstraint) bool { return k.key == key })
-	if at < 0 {
-		return nil
+	switch {
+	case at >= 0:
+		k = c.known[at]
+		c.known = slices.Delete(c.known, at, at+1)
+	case len(c.known) == mostConstraints:
+		c.known = slices.Delete(c.known, 0, 1)
 	}
-	k := c.known[at]
-	c.known = append(slices.Delete(c.known, at, at+1), k)
+	c.known = append(c.known, k)
 	return k.grammar
 }
