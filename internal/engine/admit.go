@@ -322,7 +322,7 @@ func (e *Engine) makeRoom() {
 		}
 		if len(e.running) == 1 {
 			j := e.running[0]
-			if e.inUse() > e.o.CacheMemory {
+			if e.inUse() > e.o.CacheMemory+e.restoring { // which will be a prefix, and goes then
 				e.fail(j, &TooLargeError{len(j.text), e.inUse(), e.o.CacheMemory})
 				return
 			}

@@ -180,6 +180,7 @@ func (e *Engine) restore(r *Request) {
 	defer e.passing.Unlock()
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	e.restoring = 0
 	if e.closed || cache.Len() == 0 {
 		cache.Free()
 		return
@@ -187,13 +188,17 @@ func (e *Engine) restore(r *Request) {
 	e.prefixes.put(e, &prefix{tenant: r.Tenant, text: slices.Clone(r.Prompt[:cache.Len()]), cache: cache, bytes: need})
 }
 
-// fitsBetweenSteps is fits in another goroutine than the engine's.
+// fitsBetweenSteps is fits in another goroutine than the engine's, for what is restored then.
 func (e *Engine) fitsBetweenSteps(bytes int64) bool {
 	e.passing.Lock()
 	defer e.passing.Unlock()
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.fits(bytes)
+	if !e.fits(bytes) {
+		return false
+	}
+	e.restoring = bytes
+	return true
 }
 
 // read reads blocks into an empty cache, up to the first that is damaged.

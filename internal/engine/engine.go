@@ -121,15 +121,16 @@ type Engine struct {
 	// memory of a prefix is closed then, is used by one at a time.
 	passing sync.Mutex
 
-	mu      sync.Mutex
-	wake    sync.Cond // for the goroutine, while all requests are held
-	queue   []*job    // waiting, in the order of Submit
-	working bool      // the goroutine runs
-	closed  bool
-	stats   Stats
-	share   share            // of the keys
-	speeds  map[string]speed // by drafter
-	idle    chan struct{}    // closed when nothing is left to do; nil while nobody waits for that
+	mu        sync.Mutex
+	wake      sync.Cond // for the goroutine, while all requests are held
+	queue     []*job    // waiting, in the order of Submit
+	working   bool      // the goroutine runs
+	closed    bool
+	stats     Stats
+	share     share            // of the keys
+	speeds    map[string]speed // by drafter
+	restoring int64            // bytes at most of the prefix that is being read from files
+	idle      chan struct{}    // closed when nothing is left to do; nil while nobody waits for that
 
 	// These change under mu, in the goroutine alone; but for Forget and Close, which drop prefixes.
 	running  []*job
