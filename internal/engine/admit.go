@@ -129,7 +129,7 @@ func (j *job) leave() {
 // refuse says why a request cannot be queued now; nil: it can.
 func (e *Engine) refuse(r *Request) error {
 	switch {
-	case e.closed:
+	case e.closed && !(e.working && r.Call.queued): // others of its call are under way, and are waited for
 		return ErrClosed
 	case e.o.Queue > 0 && !r.Call.queued && e.full(r.Key):
 		return ErrFull

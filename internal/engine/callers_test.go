@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"context"
+	"errors"
 	"runtime"
 	"sync/atomic"
 	"testing"
@@ -81,5 +82,44 @@ func TestShortPromptsAreReadAtOnce(t *testing.T) {
 	}
 	if n := steps.Load(); n > 24 {
 		t.Errorf("%d tokens of the other request came before the prompt's first: want a few", n)
+	}
+}
+
+// An engine that drains takes all choices of a call of which one is under way, and nothing else.
+func TestDrainingTakesWholeCalls(t *testing.T) {
+	e := start(t, open(t), engine.Options{})
+	call, ended := new(engine.Call), make(chan error, 2)
+	var released atomic.Bool
+	submit := func() error {
+		r := request(4, 2)
+		r.Call = call
+		r.Hold = func() bool { return !released.Load() }
+		r.Done = func(err error) { ended <- err }
+		return e.Submit(t.Context(), r)
+	}
+	if err := submit(); err != nil {
+		t.Fatal(err)
+	}
+	drained := make(chan error, 1)
+	go func() { drained <- e.Drain(t.Context()) }()
+	for !errors.Is(e.Submit(t.Context(), request(4, 2)), engine.ErrClosed) {
+		runtime.Gosched()
+	}
+	if err := submit(); err != nil {
+		t.Errorf("a choice of a call under way: %v", err)
+		ended <- nil
+	}
+	released.Store(true)
+	e.Wake()
+	for range 2 {
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}
+	if err := <-drained; err != nil {
+		t.Error(err)
+	}
+	if err := submit(); !errors.Is(err, engine.ErrClosed) {
+		t.Errorf("a choice when all have ended: %v", err)
 	}
 }

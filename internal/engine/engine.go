@@ -88,7 +88,8 @@ type Request struct {
 	pages []draft.Pages // the drafter's
 }
 
-// Call is what several requests belong to. Once one of them is queued all are, even where the queue is full.
+// Call is what several requests belong to. Once one of them is queued all are, even where the queue is full or the
+// engine drains.
 type Call struct {
 	Tokens atomic.Int64 // emitted so far
 	Unseen bool         // the prompts alone are wanted: the tokens are not counted
@@ -558,8 +559,8 @@ func (e *Engine) Forget(tenant string) {
 	}
 }
 
-// Drain refuses further requests with ErrClosed and waits until those under way have ended, or ctx
-// has. It returns ctx's error if some are left.
+// Drain refuses further requests with ErrClosed, but for those of calls under way, and waits until all have ended, or
+// ctx has. It returns ctx's error if some are left.
 func (e *Engine) Drain(ctx context.Context) error {
 	e.mu.Lock()
 	e.closed = true
