@@ -61,7 +61,8 @@ type Drafter interface {
 	Learned() [][]float32
 }
 
-// Pages is memory in which a drafter keeps what it computed of texts, such as keys and values.
+// Pages is memory in which a drafter keeps what it computed of texts, such as keys and values. Any goroutine may call
+// its methods while the drafter works.
 type Pages interface {
 	RowBytes() int // of a token, at most
 	InUse() int64  // bytes, of all texts
