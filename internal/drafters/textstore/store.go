@@ -263,7 +263,7 @@ func (s *Store) Add(context, tokens []int32) error {
 
 // takeBack drops the last n bytes of the log, a part of a text: texts behind it would never be read.
 func (s *Store) takeBack(n int) error {
-	end, err := s.log.Seek(int64(-n), io.SeekCurrent)
+	end, err := s.log.Seek(int64(-n), io.SeekEnd)
 	if err == nil {
 		err = s.log.Truncate(end)
 	}
