@@ -16,7 +16,7 @@ import (
 )
 
 // A request that runs alone does not fail for the memory of a prefix that is being read for another.
-func TestRunsBesideReading(t *testing.T) {
+func TestRequestDuringRestore(t *testing.T) {
 	run, dir, _ := openStored(t, "tiny-qwen3", nn.KVF32, 500*4*2*64*2*4) // 500 rows
 	long := request(440, 2)
 	run(func(e *engine.Engine) { generated(t, e, long) })
@@ -30,7 +30,8 @@ func TestRunsBesideReading(t *testing.T) {
 		t.Skip(err)
 	}
 	run(func(e *engine.Engine) {
-		alone, ended, others := request(3, 420), make(chan error, 1), make(chan error, 2)
+		alone := request(3, 420)
+		ended, others := make(chan error, 1), make(chan error, 2)
 		var goes atomic.Bool
 		alone.Hold = func() bool { return !goes.Load() }
 		alone.Done = func(err error) { ended <- err }
