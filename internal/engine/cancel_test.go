@@ -126,3 +126,40 @@ func TestContextOutlivesRequests(t *testing.T) {
 		t.Errorf("%d functions wait for the end of the context", n)
 	}
 }
+
+// slowEnd is a target whose passes wait when their layers are computed.
+type slowEnd struct{ slowTarget }
+
+type slowEndPass struct {
+	speculate.Pass
+	t *slowEnd
+}
+
+func (t *slowEnd) NewPass() speculate.Pass { return &slowEndPass{t.Target.NewPass(), t} }
+
+func (p *slowEndPass) Run(ctx context.Context, rows []speculate.Rows, taps []int) error {
+	err := p.Pass.Run(ctx, rows, taps)
+	close(p.t.began)
+	<-p.t.goOn
+	return err
+}
+
+// A step that takes long shows that it goes on.
+func TestLayersAreSeen(t *testing.T) {
+	m := open(t)
+	target := &slowEnd{slowTarget{speculate.Model(m), make(chan struct{}), make(chan struct{})}}
+	e, err := engine.New(target, engine.Options{Pages: []*nn.Pages{m.NewCache().Pages()}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	if err := e.Submit(t.Context(), request(4, 1)); err != nil {
+		t.Fatal(err)
+	}
+	<-target.began
+	if s := e.Stats(); s.Steps != 0 || s.LastStep.Before(began.Add(-time.Second)) {
+		t.Errorf("%d steps, and at %v in the first, which began at %v", s.Steps, s.LastStep, began)
+	}
+	close(target.goOn)
+	e.Close()
+}

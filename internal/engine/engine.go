@@ -143,6 +143,7 @@ type Engine struct {
 	pace     float64 // share of the limit that the loop is asked to keep, so that steps do
 	stepping []*job  // of those running: that take part in the step
 	step     []*speculate.Sequence
+	asked    askedContext
 }
 
 // job is a request in the engine.
@@ -321,10 +322,23 @@ func (e *Engine) pass(limits speculate.Limits) error {
 
 // stepContext is what may cancel a step: a request that runs alone does.
 func (e *Engine) stepContext() context.Context {
+	e.asked.Context = context.Background()
 	if len(e.stepping) == 1 {
-		return e.stepping[0].ctx
+		e.asked.Context = e.stepping[0].ctx
 	}
-	return context.Background()
+	return &e.asked
+}
+
+// askedContext notes when a step asks whether it has ended. A pass does at every layer: one of many rows of a large
+// model may take minutes, and is not stuck.
+type askedContext struct {
+	context.Context
+	last atomic.Int64 // in nanoseconds of Unix time
+}
+
+func (c *askedContext) Err() error {
+	c.last.Store(time.Now().UnixNano())
+	return c.Context.Err()
 }
 
 // limits bound a step where some requests decode and others have prompts to read.
@@ -421,7 +435,7 @@ func (e *Engine) deliver(err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.stats.Steps++
-	e.stats.LastStep = time.Now()
+	_ = e.asked.Err() // the step has ended
 	for _, j := range e.stepping {
 		switch {
 		case err != nil && j.ctx.Err() == nil:
@@ -592,6 +606,9 @@ func (e *Engine) Stats() Stats {
 	s.PrefixBytes = e.prefixes.bytes
 	s.CacheLimit = e.o.CacheMemory
 	s.Files = e.o.Disk.Stats()
+	if last := e.asked.last.Load(); last > 0 {
+		s.LastStep = time.Unix(0, last)
+	}
 	for _, j := range e.running {
 		s.RunningBytes += e.textBytes(&j.Request, len(j.text))
 	}

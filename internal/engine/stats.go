@@ -39,7 +39,7 @@ type Stats struct {
 	Missed int64           // whole blocks of prompts that neither files nor memory had
 
 	Steps    int64
-	LastStep time.Time // when the last step ended
+	LastStep time.Time // when the last step ended, or a layer of the one under way
 	Drafters []DrafterStats
 }
 
