@@ -23,7 +23,7 @@ var mistral3 = architecture{
 	fields:   "llama_4_scaling_beta",
 	defaults: hfConfig{HiddenAct: "silu", RMSNormEps: 1e-5, KVHeads: 8, HeadDim: 128},
 	prefix:   layersPrefix, top: llamaTop, layer: llamaLayer,
-	neighbours: true,
+	neighbours: true, window: 1, listed: true,
 
 	readKeys: func(k *keys, c *Config) {
 		c.setTemper(k.float("attention.temperature_scale", 0))

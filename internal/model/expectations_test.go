@@ -58,7 +58,8 @@ var usual = expectations{
 var unusual = map[string]expectations{
 	"llama": {queryBias: "attention_bias", outputBias: "attention_bias", downBias: "mlp_bias", foreign: rmsFields +
 		"use_sliding_window"},
-	"qwen2": {queryBias: "-", tensors: topTensors + outputBias + mlpBiases},
+	"mistral3": {window: true, foreign: rmsFields + "use_sliding_window"},
+	"qwen2":    {queryBias: "-", tensors: topTensors + outputBias + mlpBiases},
 	"qwen3": {queryBias: "attention_bias", outputBias: "attention_bias",
 		tensors: untiedTensors + queryBiases + outputBias + mlpBiases},
 	"gptneox": {inertKeys: "attention.layer_norm_rms_epsilon", tensors: untiedTensors, foreign: "rms_norm_eps",
