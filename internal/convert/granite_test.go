@@ -102,6 +102,9 @@ func TestGranite4Folder(t *testing.T) {
 	sameBits(t, "Granite 4 as GGUF", logits(t, at("four.gguf")), logits(t, at("three.gguf")))
 	sameTensors(t, at("three.gguf"), at("four.gguf"))
 
+	c["layer_types"] = []string{"full_attention", "full_attention", "full_attention", "full_attention"} // transformers 5
+	write()
+	sameBits(t, "Granite 4's folder, newer", logits(t, at("four")), logits(t, at("three")))
 	c["layer_types"] = []string{"attention", "mamba", "attention", "attention"}
 	write()
 	if _, err := ToGGUF(ctx, at("four"), at("x.gguf"), Options{}); err == nil || !strings.Contains(err.Error(), "mamba") {

@@ -415,7 +415,8 @@ func (h *hfConfig) kinds(a *architecture, c *Config) error {
 // windows reads which layers have a sliding window.
 func (h *hfConfig) windows(a *architecture, c *Config) error {
 	if a.attentionOnly {
-		if i := slices.IndexFunc(h.LayerTypes, func(t string) bool { return t != "attention" }); i >= 0 {
+		other := func(t string) bool { return t != "attention" && t != "full_attention" }
+		if i := slices.IndexFunc(h.LayerTypes, other); i >= 0 {
 			return fmt.Errorf("layer_types has %q: only models whose layers are all of attention are supported", h.LayerTypes[i])
 		}
 		return nil
