@@ -342,6 +342,22 @@ func TestFieldsInEveryForm(t *testing.T) {
 	}
 }
 
+// What transformers 5 calls otherwise is the same model.
+func TestFieldsOfTransformers5(t *testing.T) {
+	forms := map[string]object{
+		"qwen3moe": {"num_experts": gone{}, "num_local_experts": 5},
+	}
+	for _, s := range synth.Small() {
+		if form, ok := forms[s.Name]; ok {
+			f := keyFolder(t, s)
+			base, err := f.logits(nil)
+			if got, other := f.logits(form); other != nil || !same(got, err, base) {
+				t.Errorf("%s: %v is another model: %v", s.Name, form, other)
+			}
+		}
+	}
+}
+
 // Fields that config.json lacks have transformers' defaults.
 func TestFieldDefaults(t *testing.T) {
 	for _, c := range []struct {

@@ -358,11 +358,11 @@ func (h *hfConfig) config() (Config, error) {
 	}
 	if a.experts != "" {
 		c.Experts, c.Used = h.Experts, cmp.Or(h.Used, h.TopExperts)
-		switch a.experts {
-		case "num_local_experts":
-			c.Experts = h.LocalExperts
-		case "n_routed_experts":
+		switch {
+		case a.experts == "n_routed_experts":
 			c.Experts = h.RoutedExperts
+		case h.LocalExperts > 0 && a.obeys("num_local_experts"):
+			c.Experts = h.LocalExperts
 		}
 		if c.Used < 1 || c.Used > c.Experts {
 			return c, fmt.Errorf("field %q is %d and field num_experts_per_tok is %d: want experts, and to use some of them",
