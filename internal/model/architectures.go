@@ -228,7 +228,7 @@ var ropeRules = ggufkeys.Rules{
 	Obeyed: strings.Fields(`rope_type type rope_theta partial_rotary_factor
 		factor low_freq_factor high_freq_factor original_max_position_embeddings
 		beta_fast beta_slow truncate mscale mscale_all_dim attention_factor long_factor short_factor`),
-	Ignored: strings.Fields("finetuned"),
+	Ignored: strings.Fields("finetuned max_position_embeddings"),
 }
 
 // obeys reports whether config.json gives the architecture a field that others do not have.

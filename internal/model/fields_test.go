@@ -346,6 +346,8 @@ func TestFieldsInEveryForm(t *testing.T) {
 func TestFieldsOfTransformers5(t *testing.T) {
 	forms := map[string]object{
 		"qwen3moe": {"num_experts": gone{}, "num_local_experts": 5},
+		"mistral3": {"rope_theta": gone{}, "rope_parameters": object{"rope_type": "default", "rope_theta": 1e4,
+			"max_position_embeddings": 64}},
 	}
 	for _, s := range synth.Small() {
 		if form, ok := forms[s.Name]; ok {
