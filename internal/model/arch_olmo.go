@@ -1,6 +1,9 @@
 package model
 
-import "errors"
+import (
+	"cmp"
+	"errors"
+)
 
 // olmo2 is OLMo 2, and OLMo 3 in GGUF files: norms after attention and MLP instead of before, and
 // norms of queries and keys of all heads together. Layers with a window do not scale positions.
@@ -26,13 +29,20 @@ var olmo2 = architecture{
 var olmo3 = architecture{
 	name: "olmo2", modelType: "olmo3", class: "Olmo3ForCausalLM",
 	keys:     olmo2.keys,
+	fields:   "rope_local_base_freq", // in rope_parameters alone
 	defaults: hfConfig{HiddenAct: "silu", RMSNormEps: 1e-5, Window: 4096},
 	prefix:   layersPrefix, top: llamaTop, layer: olmoLayer,
 	biases: olmo2.biases,
 	square: true, window: 4, listed: true,
 
-	readFields: func(_ *hfConfig, c *Config) error {
-		olmoLocal(c)
+	readFields: func(h *hfConfig, c *Config) error {
+		c.setLocalRope(cmp.Or(h.LocalTheta, c.Rope.Base))
+		return nil
+	},
+	writeFields: func(c *Config, _ map[string]any) error {
+		if c.LocalRope != nil && c.LocalRope.Base != c.Rope.Base {
+			return errors.New("key rope.freq_base_swa: rope_theta of config.json is the base of layers with a window too")
+		}
 		return nil
 	},
 	check: olmoCheck,

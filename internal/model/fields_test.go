@@ -348,6 +348,9 @@ func TestFieldsOfTransformers5(t *testing.T) {
 		"qwen3moe": {"num_experts": gone{}, "num_local_experts": 5},
 		"mistral3": {"rope_theta": gone{}, "rope_parameters": object{"rope_type": "default", "rope_theta": 1e4,
 			"max_position_embeddings": 64}},
+		"olmo2": {"rope_theta": gone{}, "rope_parameters": object{ // of OLMo 3, as it has windows
+			"full_attention":    object{"rope_type": "default", "rope_theta": 1e4},
+			"sliding_attention": object{"rope_type": "default", "rope_theta": 1e4}}},
 	}
 	for _, s := range synth.Small() {
 		if form, ok := forms[s.Name]; ok {
