@@ -46,7 +46,8 @@ var gemma3 = architecture{
 	keys:   rmsAnd("attention.scale final_logit_softcapping rope.freq_base_swa " + windowPattern),
 	fields: "final_logit_softcapping rope_local_base_freq",
 	defaults: hfConfig{HiddenAct: "gelu_pytorch_tanh", RMSNormEps: 1e-6, KVHeads: 4, HeadDim: 256, Window: 4096,
-		QueryScalar: 256, LocalTheta: 1e4, WindowPattern: 6, Tied: true, hfRopes: hfRopes{defaultTheta: 1e6}},
+		QueryScalar: 256, LocalTheta: 1e4, WindowPattern: 6, Tied: true, hfRopes: hfRopes{defaultTheta: 1e6},
+		Heads: 8, VocabSize: 262208, MaxPositions: 131072}, // which published folders with a text_config leave out
 	prefix: layersPrefix, top: llamaTop,
 	layer:   append([]part{queryNorm, keyNorm}, gemmaLayer...),
 	biases:  map[string]string{"attention_bias": "attn_q attn_k attn_v attn_output"},

@@ -162,6 +162,8 @@ type hfConfig struct {
 
 	hfRopes
 
+	OuterTied bool `json:"tie_word_embeddings of the whole"` // which counts where a folder has no output matrix
+
 	nested bool // it was the text_config of a model with a vision or audio tower
 }
 

@@ -48,6 +48,8 @@ func OpenFolder(dir string) (Config, *safetensors.File, error) {
 	if err == nil {
 		if fields.nested {
 			f.Rename(textName)
+			_, own := f.Tensor("lm_head.weight")
+			c.Tied = c.Tied || fields.OuterTied && !own
 		}
 		c.countAhead(f)
 		if err = errors.Join(decodeFolder(f, fields.Quantization), checkTied(&c, f), fields.checkBiases(&c, f)); err != nil {

@@ -10,7 +10,7 @@ import (
 
 // towers are the beginnings of names of tensors that are no part of the text model.
 var towers = []string{"model.visual.", "model.vision_tower.", "model.audio_tower.", "model.embed_vision.",
-	"model.embed_audio."}
+	"model.embed_audio.", "vision_tower.", "multi_modal_projector.", "model.multi_modal_projector."}
 
 // OfTower reports whether a tensor of a folder is of a vision or audio tower, which grove leaves out.
 func OfTower(name string) bool {
@@ -40,16 +40,24 @@ func textFields(data []byte) (text []byte, nested bool, err error) {
 			fields[name] = v
 		}
 	}
+	if v, ok := all["tie_word_embeddings"]; ok {
+		fields[outerTied] = v
+	}
 	text, err = json.Marshal(fields)
 	return text, true, err
 }
 
+// outerTied is the field of hfConfig that has tie_word_embeddings of the whole.
+const outerTied = "tie_word_embeddings of the whole"
+
 // textName is the name that a text model alone has for a tensor.
 func textName(name string) string {
-	if rest, ok := strings.CutPrefix(name, "model.language_model."); ok {
-		return "model." + rest
+	for _, start := range []string{"model.language_model.", "language_model.model."} {
+		if rest, ok := strings.CutPrefix(name, start); ok {
+			return "model." + rest
+		}
 	}
-	return name
+	return strings.TrimPrefix(name, "language_model.")
 }
 
 // Spare reports whether a tensor of a GGUF file or of a folder is of keys and values of a layer that

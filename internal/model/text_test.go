@@ -1,0 +1,69 @@
+package model_test
+
+import (
+	"maps"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/grovellm/grove/internal/files/safetensors"
+	"github.com/grovellm/grove/internal/model"
+	"github.com/grovellm/grove/internal/model/synth"
+)
+
+// A folder with towers, whose config.json has the text model's fields in text_config, is the text model, whichever of
+// two ways its tensors are called, and tie_word_embeddings counts at either level.
+func TestFoldersWithTowers(t *testing.T) {
+	for _, s := range synth.Small() {
+		if s.Name != "mistral3" && s.Name != "gemma3" {
+			continue
+		}
+		f := keyFolder(t, s)
+		base, err := f.logits(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, start := range []string{"model.language_model.", "language_model.model."} {
+			to := &folder{t: t, dir: t.TempDir(), fields: object{"model_type": "whole", "text_config": f.fields}}
+			from, err := safetensors.OpenFolder(f.dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			w := safetensors.NewWriter()
+			for _, info := range from.Tensors {
+				x, _ := from.Tensor(info.Name)
+				x.Name = start + x.Name[len("model."):]
+				w.AddTensor(x)
+			}
+			for _, name := range []string{"vision_tower.patch_conv.bias", "multi_modal_projector.linear_1.weight",
+				"model.vision_tower.ln_pre.weight", "model.multi_modal_projector.norm.weight"} {
+				w.AddTensor(filled(t, name, 1, 4))
+			}
+			if err := w.WriteFile(filepath.Join(to.dir, "model.safetensors")); err != nil {
+				t.Fatal(err)
+			}
+			from.Close()
+			untied := maps.Clone(f.fields)
+			untied["tie_word_embeddings"] = false
+			for _, change := range []object{nil, {"text_config": untied, "tie_word_embeddings": true}} {
+				if got, err := to.logits(change); !same(got, err, base) {
+					t.Errorf("%s, %s, %v: another model: %v", s.Name, start, change, err)
+				}
+			}
+		}
+	}
+}
+
+// Published folders of Gemma 3 with towers leave out what is transformers' default.
+func TestGemma3Defaults(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "config.json"), []byte(`{"model_type": "gemma3", "text_config": {
+		"model_type": "gemma3_text", "hidden_size": 2560, "intermediate_size": 10240, "num_hidden_layers": 34,
+		"sliding_window": 1024, "rope_scaling": {"factor": 8.0, "rope_type": "linear"}}}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c, err := model.ReadFolder(dir)
+	if err != nil || c.Heads != 8 || c.Vocab != 262208 || c.Context != 131072 || !c.Tied {
+		t.Errorf("%+v, %v", c, err)
+	}
+}
