@@ -219,6 +219,7 @@ var folderRules = ggufkeys.Rules{Neutral: map[string][]any{
 	"rope_interleave":             {true},
 	"rope_interleaved":            {false},
 	"sparse_config":               {},
+	"swiglu_alpha":                {1.702},
 	"swiglu_limit":                {7},
 	"use_bidirectional_attention": {false},
 }}

@@ -92,7 +92,9 @@ func isNeutral(v any, neutral []any) bool {
 	case map[string]any:
 		return len(v) == 0
 	case float64:
-		return slices.ContainsFunc(neutral, func(n any) bool { i, ok := n.(int); return ok && float64(i) == v })
+		if i := int(v); float64(i) == v {
+			return slices.Contains(neutral, any(i))
+		}
 	}
 	return slices.Contains(neutral, v)
 }
