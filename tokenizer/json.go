@@ -95,6 +95,7 @@ func parse(f files) (*Tokenizer, error) {
 	if err := json.Unmarshal(f.Tokenizer, &file); err != nil {
 		return nil, fmt.Errorf("%s: %w", s.source, jsonError(err))
 	}
+	s.dropRowless(&file, f.Model)
 	if err := s.readModel(&file); err != nil {
 		return nil, err
 	}
@@ -162,7 +163,24 @@ type configJSON struct {
 type modelConfigJSON struct {
 	BOS  idList           `json:"bos_token_id"`
 	EOS  idList           `json:"eos_token_id"`
+	Rows int64            `json:"vocab_size"` // of the embedding
 	Text *modelConfigJSON `json:"text_config"`
+}
+
+// dropRowless leaves out added tokens for which the model has no row, such as Gemma 3 1B's of images.
+func (s *spec) dropRowless(file *tokenizerJSON, config []byte) {
+	var m modelConfigJSON
+	_ = json.Unmarshal(config, &m) // readConfig tells of errors
+	if m.Text != nil {
+		m.Rows = max(m.Rows, m.Text.Rows)
+	}
+	file.AddedTokens = slices.DeleteFunc(file.AddedTokens, func(a addedToken) bool {
+		if m.Rows <= 0 || a.ID < m.Rows {
+			return false
+		}
+		s.notes = append(s.notes, fmt.Sprintf("the added token %q is text, as the model has no row for its id, %d", a.Content, a.ID))
+		return true
+	})
 }
 
 // readConfig reads the special tokens and the chat template from the files beside tokenizer.json.

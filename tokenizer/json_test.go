@@ -38,6 +38,28 @@ func patched(t testing.TB, base []byte, patch map[string]any) []byte {
 	return b
 }
 
+// Gemma 3 1B has an added token for which its embedding has no row. It is text there.
+func TestAddedTokenWithoutRow(t *testing.T) {
+	n := int64(0)
+	tok, err := parse(files{Tokenizer: charJSON(t)})
+	if err == nil {
+		n = int64(tok.VocabSize())
+	}
+	var file map[string]any
+	if err := json.Unmarshal(charJSON(t), &file); err != nil {
+		t.Fatal(err)
+	}
+	more := append(file["added_tokens"].([]any), obj{"id": n, "content": "<image_soft_token>", "special": true})
+	base := patched(t, charJSON(t), obj{"added_tokens": more})
+	for config, want := range map[string]int64{`{}`: n + 1, fmt.Sprintf(`{"vocab_size": %d}`, n+1): n + 1,
+		fmt.Sprintf(`{"vocab_size": %d}`, n): n, fmt.Sprintf(`{"text_config": {"vocab_size": %d}}`, n): n} {
+		tok, err := parse(files{Tokenizer: base, Model: []byte(config)})
+		if err != nil || int64(tok.VocabSize()) != want || len(tok.Notes()) != int(n+1-want) {
+			t.Errorf("%s: %v, %v, want %d tokens", config, tok, err, want)
+		}
+	}
+}
+
 // testdata/hf.json has random texts and the ids that Hugging Face's tokenizers 0.23.2 (the Node
 // package of that name) gives for them, special tokens added and found, under many settings: each case
 // is a tokenizer.json made of go-7m's, or of testdata/char.json, with the fields in patch replaced.
