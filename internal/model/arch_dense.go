@@ -96,6 +96,7 @@ var cohere2 = architecture{
 	writeKeys: func(c *Config, set func(string, any)) { set("logit_scale", float32(1/c.LogitScale)) },
 	readFields: func(h *hfConfig, c *Config) error {
 		c.Parallel, c.LogitScale = true, 1/h.LogitScale
+		h.setPattern(c)
 		c.rotateLocal()
 		return nil
 	},
@@ -128,7 +129,8 @@ var exaone4 = architecture{
 			set(windowPattern, c.Windowed)
 		}
 	},
-	readFields: func(_ *hfConfig, c *Config) error {
+	readFields: func(h *hfConfig, c *Config) error {
+		h.setPattern(c)
 		c.rotateLocal()
 		return nil
 	},

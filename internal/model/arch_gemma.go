@@ -59,9 +59,7 @@ var gemma3 = architecture{
 	writeKeys: writeLocalBase,
 	readFields: func(h *hfConfig, c *Config) error {
 		c.LogitCap = float64(h.LogitCap)
-		if c.Window > 0 && h.LayerTypes == nil && h.WindowPattern > 0 {
-			c.Windowed = (&architecture{window: max(h.WindowPattern, 2)}).windows(c.Layers)
-		}
+		h.setPattern(c)
 		c.setLocalRope(h.LocalTheta)
 		return c.readGemma(h)
 	},

@@ -364,6 +364,30 @@ func TestFieldsOfTransformers5(t *testing.T) {
 	}
 }
 
+// EXAONE 4 and Command R7B say which layers have a window by a number or a text, where they do not list them.
+func TestWindowPattern(t *testing.T) {
+	list := []string{"sliding_attention", "full_attention"}
+	for _, s := range synth.Small() {
+		if s.Name != "exaone4" && s.Name != "cohere2" {
+			continue
+		}
+		f := keyFolder(t, s)
+		want, err := f.logits(object{"layer_types": list})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, form := range []object{{"sliding_window_pattern": "LLLG", "layer_types": list},
+			{"sliding_window_pattern": "LG", "layer_types": gone{}}, {"sliding_window_pattern": 2, "layer_types": gone{}}} {
+			if got, err := f.logits(form); !same(got, err, want) {
+				t.Errorf("%s: %v is another model: %v", s.Name, form, err)
+			}
+		}
+		if _, err := f.logits(object{"sliding_window_pattern": "GGL"}); err == nil || !strings.Contains(err.Error(), "LLLG") {
+			t.Errorf("%s: a pattern that ends with a window: %v", s.Name, err)
+		}
+	}
+}
+
 // Fields that config.json lacks have transformers' defaults.
 func TestFieldDefaults(t *testing.T) {
 	for _, c := range []struct {

@@ -58,7 +58,7 @@ type hfConfig struct {
 	LocalTheta         float64 `json:"rope_local_base_freq"`
 	NoRope             []int   `json:"no_rope_layers"`
 	NoRopeInterval     int     `json:"no_rope_layer_interval"`
-	WindowPattern      int     `json:"sliding_window_pattern"`
+	WindowPattern      pattern `json:"sliding_window_pattern"`
 	LogitScale         float64 `json:"logit_scale"`
 	OriginalPositions  int     `json:"original_max_position_embeddings"`
 
@@ -181,6 +181,28 @@ type window int
 func (w *window) UnmarshalJSON(data []byte) error {
 	*w = 0
 	return json.Unmarshal(data, (*int)(w))
+}
+
+// pattern is n where every n-th layer has no window: a number, or as LLLG, which is 4.
+type pattern int
+
+func (p *pattern) UnmarshalJSON(data []byte) error {
+	var text string
+	if string(data) == "null" || json.Unmarshal(data, &text) != nil {
+		return json.Unmarshal(data, (*int)(p))
+	}
+	*p = pattern(len(text))
+	if text != strings.Repeat("L", max(0, len(text)-1))+"G" {
+		return fmt.Errorf("field sliding_window_pattern is %q: want a number, or a text as LLLG", text)
+	}
+	return nil
+}
+
+// setPattern gives layers windows by sliding_window_pattern where nothing lists the layers.
+func (h *hfConfig) setPattern(c *Config) {
+	if c.Window > 0 && h.LayerTypes == nil && h.WindowPattern > 0 {
+		c.Windowed = (&architecture{window: max(int(h.WindowPattern), 2)}).windows(c.Layers)
+	}
 }
 
 // ReadFolder reads the configuration of a Hugging Face folder.
