@@ -212,7 +212,7 @@ var folderRules = ggufkeys.Rules{Neutral: map[string][]any{
 	"mamba_hidden_act":            {"silu"},
 	"mamba_proj_bias":             {false},
 	"mlp_hidden_act":              {"relu2"},
-	"num_experts":                 {0},
+	"num_experts":                 {0, 1},
 	"num_local_experts":           {0},
 	"pruned_heads":                {},
 	"residual_multiplier":         {1},

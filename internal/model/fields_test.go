@@ -297,6 +297,7 @@ func TestFieldsInEveryForm(t *testing.T) {
 			{"quantization_config": nil},
 			{"use_sliding_window": true, "sliding_window": 64},
 			{"layer_types": []string{"full_attention", "full_attention"}}, {"num_experts": 0},
+			{"num_experts": 1}, // of dense models whose family has others, as Hunyuan's
 			{"is_causal": true}, {"rope_scaling": object{"rope_type": "default"}},
 			{"rope_parameters": object{"rope_type": "default"}},
 		} {
