@@ -16,13 +16,19 @@ type History struct {
 	index                []int32
 }
 
-// NewHistory returns an empty history of a text that penalties look at.
+// NewHistory returns an empty history of a text that penalties look at; nil, which keeps nothing, without penalties.
 func NewHistory(p *Params) *History {
+	if !p.penalised() {
+		return nil
+	}
 	return &History{last: p.PenaltyLast, from: p.PenaltyFrom, index: make([]int32, 64)}
 }
 
 // Push adds a token to the end of the text.
 func (h *History) Push(token int32) {
+	if h == nil {
+		return
+	}
 	h.text = append(h.text, token)
 	h.add(len(h.text)-1, 1)
 	if out := len(h.text) - 1 - h.last; h.last > 0 && out >= 0 {
@@ -32,6 +38,9 @@ func (h *History) Push(token int32) {
 
 // Pop takes the last token away.
 func (h *History) Pop() {
+	if h == nil {
+		return
+	}
 	n := len(h.text) - 1
 	h.add(n, -1)
 	if in := n - h.last; h.last > 0 && in >= 0 {

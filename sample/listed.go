@@ -24,7 +24,7 @@ func (s *Sampler) TopOf(dst []Candidate, logits []float32, tokens []int32, outsi
 	}
 	p := &s.p
 	chosen := p.narrows()
-	if !chosen && len(s.bias) == 0 && (h == nil || !p.Penalised()) {
+	if !chosen && len(s.bias) == 0 && (h == nil || !p.penalised()) {
 		return s.topListed(dst, logits, tokens, position, outside)
 	}
 	if chosen {

@@ -90,7 +90,7 @@ func (p *Params) narrows() bool {
 	return p.Temperature > 0 && (p.TopK > 0 || p.TopP > 0 && p.TopP < 1 || p.MinP > 0)
 }
 
-// Penalised reports whether the choice depends on tokens before the position.
-func (p *Params) Penalised() bool {
+// penalised reports whether the choice depends on tokens before the position.
+func (p *Params) penalised() bool {
 	return p.RepetitionPenalty != 0 && p.RepetitionPenalty != 1 || p.PresencePenalty != 0 || p.FrequencyPenalty != 0
 }

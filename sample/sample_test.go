@@ -243,7 +243,7 @@ func TestBoundsOfTheMass(t *testing.T) {
 // Greedy decoding takes the lowest id on ties, after penalties and bias, whatever the noise.
 func TestGreedy(t *testing.T) {
 	s, _ := New(Params{LogitBias: map[int32]float32{1: -9}, RepetitionPenalty: 2, Seed: 5}, 5)
-	h := NewHistory(&Params{})
+	h := NewHistory(&s.p)
 	h.Push(2)
 	if got := s.Sample([]float32{1, 9, 3, 1.75, 1.75}, 7, h); got != 3 {
 		t.Errorf("token %d, want 3", got)
@@ -288,7 +288,7 @@ func TestValidateNamesTheField(t *testing.T) {
 func TestHistory(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		last := rapid.SampledFrom([]int{0, 1, 2, 7, 100}).Draw(r, "last")
-		h := NewHistory(&Params{PenaltyLast: last})
+		h := NewHistory(&Params{PenaltyLast: last, PresencePenalty: 1})
 		var text []int32
 		n := rapid.IntRange(0, 300).Draw(r, "length")
 		for _, tok := range rapid.SliceOfN(rapid.Int32Range(-100, 200), n, n).Draw(r, "steps") {
@@ -348,7 +348,9 @@ func TestSampleAllocatesNothing(t *testing.T) {
 		for range 200 {
 			step()
 		}
-		h.text = slices.Grow(h.text, 200)
+		if h != nil {
+			h.text = slices.Grow(h.text, 200)
+		}
 		if n := testing.AllocsPerRun(50, step); n != 0 {
 			t.Errorf("%+v: %g allocations a token, want 0", p, n)
 		}

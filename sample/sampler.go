@@ -61,7 +61,7 @@ func New(p Params, vocab int) (*Sampler, error) {
 func (s *Sampler) Params() Params { return s.p }
 
 // Sample chooses the token at an absolute position (the number of tokens before it) from the logits that
-// the model gives there. h holds the text before the position; it may be nil where Params.Penalised is false.
+// the model gives there. h holds the text before the position; it may be nil where NewHistory is.
 // logits has an entry for each token of the vocabulary; it is changed and put back as it was.
 func (s *Sampler) Sample(logits []float32, position int, h *History) int32 {
 	s.adjust(logits, h)
@@ -108,7 +108,7 @@ func (s *Sampler) score(l float32, h uint64) float64 {
 // adjust applies penalties and bias, and notes the old logits.
 func (s *Sampler) adjust(logits []float32, h *History) {
 	s.undo = s.undo[:0]
-	if h != nil && s.p.Penalised() {
+	if h != nil && s.p.penalised() {
 		for at, token := range h.tokens {
 			if h.counts[at] == 0 || uint(token) >= uint(len(logits)) {
 				continue

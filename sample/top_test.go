@@ -130,7 +130,7 @@ func TestLike(t *testing.T) {
 			r.Fatal(err)
 		}
 		logits := genLogits(r, vocab)
-		h := NewHistory(&Params{})
+		h := NewHistory(&Params{PresencePenalty: 1})
 		h.Push(1)
 		b.Sample(logits, 0, h)
 		b.setLike(a)

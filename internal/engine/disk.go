@@ -180,7 +180,7 @@ func (e *Engine) restore(r *Request) {
 	defer e.passing.Unlock()
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.restoring = 0
+	e.restoring -= need
 	if e.closed || cache.Len() == 0 {
 		cache.Free()
 		return
@@ -197,7 +197,7 @@ func (e *Engine) fitsBetweenSteps(bytes int64) bool {
 	if !e.fits(bytes) {
 		return false
 	}
-	e.restoring = bytes
+	e.restoring += bytes
 	return true
 }
 

@@ -233,9 +233,7 @@ func (s *Sequence) choose(logits []float32, nodes []int32) (int32, error) {
 func (s *Sequence) emit(token int32) {
 	s.text = append(s.text, token)
 	s.fresh++
-	if s.history != nil {
-		s.history.Push(token)
-	}
+	s.history.Push(token)
 	switch {
 	case s.r.End != nil && s.r.End(token):
 		s.finish = End

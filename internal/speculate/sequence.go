@@ -181,11 +181,9 @@ func (l *Loop) Start(prompt []int32, r Request) (*Sequence, error) {
 			return nil, err
 		}
 	}
-	if r.Sampling.Penalised() {
-		s.history = sample.NewHistory(&r.Sampling)
-		for _, token := range prompt {
-			s.history.Push(token)
-		}
+	s.history = sample.NewHistory(&r.Sampling)
+	for _, token := range prompt {
+		s.history.Push(token)
 	}
 	if r.Drafter != nil && r.Budget > 1 && !l.broken[r.Drafter] {
 		s.group = l.join(r.Drafter, r.Name)

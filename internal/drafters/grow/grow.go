@@ -196,9 +196,7 @@ func (d *Drafter) Begin(o draft.Options) (draft.State, error) {
 		s.warm = 1
 		s.scarce = p.TopK > 0 || p.TopP > 0 || p.MinP > 0
 	}
-	if p.Penalised() {
-		s.history = sample.NewHistory(&p)
-	}
+	s.history = sample.NewHistory(&p)
 	if d.Lists != nil && !s.drawing { // what is drawn from must be known for all tokens
 		s.words = d.Lists.Begin(&p)
 	}

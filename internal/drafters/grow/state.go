@@ -65,10 +65,8 @@ func (s *state) overdue() bool { return s.read.Waiting() >= mostWaiting && len(s
 // commit takes in rows of the target. It computes nothing: rows that the tree has and that the
 // text's would be are kept in the cache, all others are to do.
 func (s *state) commit(r *draft.Rows) error {
-	if s.history != nil {
-		for _, token := range r.Tokens {
-			s.history.Push(token)
-		}
+	for _, token := range r.Tokens {
+		s.history.Push(token)
 	}
 	s.at += len(r.Tokens)
 	ready := s.ready && len(r.Tokens) > 0 && r.Tokens[0] == s.tree.Token[0]

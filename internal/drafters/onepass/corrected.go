@@ -37,10 +37,8 @@ func (s *corrected) Below(t *tree.Tree, node int) []sample.Candidate {
 	if !ok {
 		return nil
 	}
-	if s.History != nil {
-		s.History.Push(t.Token[0])
-		defer s.History.Pop()
-	}
+	s.History.Push(t.Token[0])
+	defer s.History.Pop()
 	sampler := d.Samplers[0]
 	lower.SetLike(sampler, s.Sampler)
 	out := textrank.Output{Logits: scores, Tokens: tokens}

@@ -172,18 +172,14 @@ func (d *Drafter) rank() {
 		s.levels = slices.Grow(s.levels[:0], s.depth)[:s.depth]
 		s.outputs = slices.Grow(s.outputs[:0], s.depth)[:s.depth]
 		s.ready()
-		if s.History != nil {
-			s.History.Push(s.request.Tree.Token[0])
-		}
+		s.History.Push(s.request.Tree.Token[0])
 		for depth := 1; depth <= s.depth; depth++ {
 			d.tasks = append(d.tasks, task{s, depth})
 		}
 	}
 	d.Pool.Run(len(d.tasks), (*ranking)(d))
 	for _, s := range d.live {
-		if s.History != nil {
-			s.History.Pop()
-		}
+		s.History.Pop()
 	}
 }
 

@@ -71,9 +71,7 @@ func (d *Shared) Begin(o draft.Options) (s Sequence, err error) {
 	if p.Temperature > 0 {
 		s.Warm = 1
 	}
-	if p.Penalised() {
-		s.History = sample.NewHistory(&p)
-	}
+	s.History = sample.NewHistory(&p)
 	if d.Weights != nil {
 		s.Text = textrank.NewText(&p, d.Weights, o.Memory)
 	}
@@ -95,10 +93,8 @@ func (s *Sequence) Close() {
 // Commit takes in rows of the target, which then wait to be read. With +text Commits is to be run
 // after all sequences.
 func (s *Sequence) Commit(d *Shared, r *draft.Rows) {
-	if s.History != nil {
-		for _, token := range r.Tokens {
-			s.History.Push(token)
-		}
+	for _, token := range r.Tokens {
+		s.History.Push(token)
 	}
 	s.At += len(r.Tokens)
 	if s.Text != nil {

@@ -100,15 +100,11 @@ func (d *drafter) rank() {
 	p := d.passes[d.number]
 	d.features = p.features.Mat(len(d.fresh), Features)
 	for _, s := range d.live {
-		if s.History != nil {
-			s.History.Push(s.root)
-		}
+		s.History.Push(s.root)
 	}
 	d.Pool.Run(len(d.fresh), (*ranking)(d))
 	for _, s := range d.live {
-		if s.History != nil {
-			s.History.Pop()
-		}
+		s.History.Pop()
 	}
 	if !d.judged {
 		return

@@ -38,7 +38,7 @@ func NewText(p *sample.Params, m *Model, memory draft.Memory) *Text {
 	}
 	return &Text{
 		automaton: suffix.New(), memory: memory, model: set, temperature: p.Temperature, seed: p.Seed,
-		processed: p.Penalised() || len(p.LogitBias) > 0 || p.Temperature > 0 &&
+		processed: sample.NewHistory(p) != nil || len(p.LogitBias) > 0 || p.Temperature > 0 &&
 			(p.TopK > 0 || p.TopP > 0 && p.TopP < 1 || p.MinP > 0),
 	}
 }
