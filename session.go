@@ -103,6 +103,9 @@ func (m *Model) generate(ctx context.Context, prompt []int32, r Request) iter.Se
 		r, prompt := r, slices.Clone(prompt) // the engine reads on for a while when the caller has gone
 		r.PredictTokens = slices.Clone(r.PredictTokens)
 		r.Sampling.LogitBias = maps.Clone(r.Sampling.LogitBias)
+		if p := &r.Sampling; p.PenaltyLast == 0 && p.PenaltyFrom == 0 {
+			p.PenaltyFrom = len(prompt)
+		}
 		g := &generation{m: m, r: &r, prompt: prompt, came: make(chan struct{}, 1)}
 		q := engine.Request{
 			Request: g.request(), Prompt: prompt, Priority: r.Priority, Tenant: cmp.Or(r.session,

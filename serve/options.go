@@ -199,7 +199,7 @@ func (o *options) sampling() (grove.Sampling, error) {
 	case s.PenaltyLast < -1:
 		return s, o.RepeatLastN.fail("%d: want -1 (the whole text), 0 (none) or more", s.PenaltyLast)
 	case s.PenaltyLast == -1:
-		s.PenaltyLast = 0
+		s.PenaltyLast = math.MaxInt
 	case o.RepeatLastN.given && s.PenaltyLast == 0:
 		s.RepetitionPenalty = 0
 		s.PresencePenalty = 0

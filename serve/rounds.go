@@ -62,9 +62,6 @@ const notBegun, ended = time.Duration(-1), time.Duration(math.MaxInt64)
 func (c *call) start(ctx context.Context, i int) (g *generation, stop func()) {
 	g = &generation{index: i, clock: notBegun}
 	r := c.request
-	if !c.options.RepeatLastN.given { // as OpenAI and vLLM; llama.cpp and Ollama name a window of prompt and answer
-		r.Sampling.PenaltyFrom = len(c.prompts[i/c.n].tokens)
-	}
 	switch {
 	case !c.race:
 		r.Sampling.Seed += uint64(i % c.n)

@@ -33,6 +33,32 @@ func (e UsageError) Unwrap() error { return e.err }
 
 func Usagef(format string, args ...any) error { return UsageError{fmt.Errorf(format, args...)} }
 
+// otherFlags are flags of llama.cpp and vLLM, and what they are here.
+var otherFlags = map[string]string{
+	"ctx-size": "context", "max-model-len": "context", "temp": "temperature",
+	"predict": "max-tokens", "n-predict": "max-tokens",
+	"repeat-penalty": "repetition-penalty", "repeat-last-n": "penalty-last", "model-draft": "draft-model",
+	"api-key": "keys", "api-key-file": "keys", "served-model-name": "alias", "max-num-seqs": "parallel",
+	"chat-template": "template", "chat-template-file": "template", "cache-type-k": "kv", "kv-cache-dtype": "kv",
+	"allowed-origins": "cors", "ssl-certfile": "tls-cert", "ssl-cert-file": "tls-cert", "ssl-keyfile": "tls-key",
+	"ssl-key-file": "tls-key",
+}
+
+// nameFlag has the error of an unknown flag say what another program's flag of that name is in the command.
+func nameFlag(k *kong.Context, err error) error {
+	rest, unknown := strings.CutPrefix(err.Error(), "unknown flag --")
+	if !unknown || k == nil {
+		return err
+	}
+	name, _, _ := strings.Cut(rest, ",") // before what kong finds alike
+	for _, flag := range k.Flags() {
+		if flag.Name == otherFlags[name] {
+			return fmt.Errorf("unknown flag --%s: here it is --%s", name, flag.Name)
+		}
+	}
+	return err
+}
+
 // ErrFailed ends the command with status 1 when it has said why already.
 var ErrFailed = errors.New("failed")
 

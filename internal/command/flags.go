@@ -18,7 +18,7 @@ type SampleFlags struct {
 	RepetitionPenalty float32  `help:"Divide logits of tokens in the text by R, 0 to 100; 1 means none." default:"1" placeholder:"R" group:"Sampling"`
 	PresencePenalty   float32  `help:"Subtract A from the logits of tokens in the text, -1000 to 1000." default:"0" placeholder:"A" group:"Sampling"`
 	FrequencyPenalty  float32  `help:"Subtract A for each time that a token is in the text, -1000 to 1000." default:"0" placeholder:"A" group:"Sampling"`
-	PenaltyLast       int      `help:"Penalties count the last N tokens only; 0 means all." default:"0" placeholder:"N" group:"Sampling"`
+	PenaltyLast       int      `help:"Penalties count the last N tokens of all the text." default:"0" placeholder:"N" group:"Sampling"`
 	LogitBias         []string `help:"Add to logits by token id: 42=-2.5,7=-inf; -inf bans a token." placeholder:"ID=BIAS" group:"Sampling"`
 	Seed              uint64   `help:"Seed of sampling: the same seed gives the same text (${default})." default:"${seed=0}" placeholder:"N" group:"Sampling"`
 }
