@@ -26,6 +26,7 @@ type files struct {
 	Model         []byte
 	Generation    []byte
 	ChatTemplate  []byte
+	Processor     []byte // a chat template too, where the others have none
 }
 
 // contents are where files keeps each file of the folder.
@@ -33,6 +34,7 @@ func (f *files) contents() map[string]*[]byte {
 	return map[string]*[]byte{
 		"tokenizer.json": &f.Tokenizer, "tokenizer_config.json": &f.Config, "special_tokens_map.json": &f.SpecialTokens,
 		"config.json": &f.Model, "generation_config.json": &f.Generation, "chat_template.jinja": &f.ChatTemplate,
+		"chat_template.json": &f.Processor,
 	}
 }
 
@@ -178,7 +180,8 @@ func (s *spec) dropRowless(file *tokenizerJSON, config []byte) {
 		if m.Rows <= 0 || a.ID < m.Rows {
 			return false
 		}
-		s.notes = append(s.notes, fmt.Sprintf("the added token %q is text, as the model has no row for its id, %d", a.Content, a.ID))
+		s.notes = append(s.notes, fmt.Sprintf("the added token %q is text, as the model has no row for its id, %d",
+			a.Content, a.ID))
 		return true
 	})
 }
@@ -194,11 +197,12 @@ func (s *spec) readConfig(f files) error {
 		}
 		return nil
 	}
-	var config, special configJSON
+	var config, special, processor configJSON
 	var model, generation modelConfigJSON
 	if err := errors.Join(
 		decode("special_tokens_map.json", f.SpecialTokens, &special), decode("tokenizer_config.json", f.Config, &config),
-		decode("config.json", f.Model, &model), decode("generation_config.json", f.Generation, &generation),
+		decode("chat_template.json", f.Processor, &processor), decode("config.json", f.Model, &model),
+		decode("generation_config.json", f.Generation, &generation),
 	); err != nil {
 		return err
 	}
@@ -242,6 +246,9 @@ func (s *spec) readConfig(f files) error {
 		s.eog = append(s.eog, int32(id))
 	}
 	s.overrideEnds(&config)
+	if len(config.ChatTemplate) == 0 {
+		config.ChatTemplate = processor.ChatTemplate
+	}
 	return s.readTemplates(f, config.ChatTemplate)
 }
 
@@ -267,8 +274,8 @@ func (s *spec) overrideEnds(c *configJSON) {
 	}
 }
 
-// readTemplates takes the chat template from its own file, or from tokenizer_config.json, which has
-// one text or a list of named ones.
+// readTemplates takes the chat template from its own file, or from tokenizer_config.json or chat_template.json, which
+// have one text or a list of named ones.
 func (s *spec) readTemplates(f files, raw json.RawMessage) error {
 	if len(f.ChatTemplate) > 0 {
 		s.templates = []template{{"default", string(f.ChatTemplate)}}

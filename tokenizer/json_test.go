@@ -215,6 +215,13 @@ func TestConfigFiles(t *testing.T) {
 	if ids[0] != 1 || ids[len(ids)-1] != 2 || tok.Decode(ids, DecodeOptions{}) != "in" {
 		t.Error(ids, tok.Decode(ids, DecodeOptions{}))
 	}
+	processor := []byte(`{"chat_template": "D"}`)
+	for config, want := range map[string]string{`{}`: "D", `{"chat_template": "A"}`: "A"} {
+		tok, err := parse(files{Tokenizer: base, Config: []byte(config), Processor: processor})
+		if err != nil || tok.Templates()["default"] != want {
+			t.Errorf("%s, and another template in chat_template.json: %v, %v", config, tok.Templates(), err)
+		}
+	}
 	// The classes that make their own post-processor drop a BOS that add_bos_token denies.
 	around := obj{"type": "TemplateProcessing", "single": []any{obj{"SpecialToken": obj{"id": "<s>"}},
 		obj{"Sequence": obj{"id": "A"}}},

@@ -47,7 +47,7 @@ const MaxManifest = 1 << 20
 // folderFiles are the files beside the weights of a folder.
 var (
 	folderFiles = strings.Fields(`config.json generation_config.json tokenizer.json tokenizer_config.json
-		special_tokens_map.json chat_template.jinja vocab_mapping.pt ` + Manifest)
+		special_tokens_map.json chat_template.jinja chat_template.json vocab_mapping.pt ` + Manifest)
 	partPattern = regexp.MustCompile(`^(.*)-(\d{5})-of-(\d{5})(\.\w+)$`)
 	typePattern = regexp.MustCompile(`(?i)(?:^|[-._/])((?:IQ|TQ|Q)\d\w*|BF16|FP?16|FP?32|MXFP4\w*|NVFP4\w*)`)
 )

@@ -68,7 +68,7 @@ func Open(path string) (*File, error) {
 // besideNames are the other files of a folder that a model is read from.
 var otherNames = []string{
 	"config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json",
-	"special_tokens_map.json", "chat_template.jinja", singleName + indexEnd, torchName + indexEnd,
+	"special_tokens_map.json", "chat_template.jinja", "chat_template.json", singleName + indexEnd, torchName + indexEnd,
 }
 
 // OpenFolder opens the weights of a Hugging Face model folder: model.safetensors, or the shards that
