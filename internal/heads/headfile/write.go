@@ -57,7 +57,7 @@ func GGUF(s Shape, weights []tensor.Tensor, tokens []int32) ([]Out, error) {
 	if arch := s.Common().Layers.Arch; model.Alike(arch) {
 		return nil, fmt.Errorf("a GGUF file of a head alone has layers of Llama's or Qwen 3's kinds, and this head one of a %s model: take its folder as it is", arch)
 	}
-	order, err := rowOrder(s, s.Kind().Pairs)
+	order, err := rowOrder(s.Common().Layers, s.Common().Layers.Rope.Neighbours, s.Kind().Pairs)
 	if err != nil {
 		return nil, err
 	}
@@ -161,7 +161,7 @@ func Speculator(kind, class string, tokens int, layers map[string]any, typ tenso
 
 // folderTensors are the weights in their places. Parts of one tensor are joined, in the order of their columns.
 func folderTensors(s Shape, weights []tensor.Tensor, layout string) ([]Out, error) {
-	order, err := rowOrder(s, false)
+	order, err := rowOrder(s.Common().Layers, s.Common().Layers.Rope.Neighbours, false)
 	if err != nil {
 		return nil, err
 	}
@@ -276,11 +276,20 @@ func writeOuts(dir, file string, fields map[string]any, list []Out) error {
 	return atomicfile.WriteJSON(filepath.Join(dir, "config.json"), fields)
 }
 
-// rowOrder says how rows of a file differ from those that the head has: files of llama layers hold queries and keys in
-// neighbouring pairs, or in halves.
-func rowOrder(s Shape, pairs bool) (func(name string) func(int) int, error) {
+// FromGGUF brings a tensor of a GGUF file of the shape's kind into the order that Rope.Neighbours says.
+func FromGGUF(s Shape, t tensor.Tensor) (tensor.Tensor, error) {
 	c := s.Common().Layers
-	if c.Arch != "llama" || c.Rope.Neighbours == pairs {
+	order, err := rowOrder(c, s.Kind().Pairs, c.Rope.Neighbours)
+	if err != nil {
+		return t, err
+	}
+	return reshape.Reordered(t, order(t.Name))
+}
+
+// rowOrder says how rows in one order differ from those in another: llama layers hold queries and keys in neighbouring
+// pairs, or in halves.
+func rowOrder(c *model.Config, from, pairs bool) (func(name string) func(int) int, error) {
+	if c.Arch != "llama" || from == pairs {
 		return func(string) func(int) int { return nil }, nil
 	}
 	if c.Rope.Dims != c.HeadDim {

@@ -31,7 +31,7 @@ func (r *Recipe) OpenAs(ctx context.Context, j *train.Job, text *train.Corpus,
 	var warm func() error
 	switch {
 	case r.Start != "":
-		warm = func() error { return Start(&l.head.OverTarget, 1, r.tokens, r.Start) }
+		warm = func() error { return Start(&l.head.OverTarget, l.head.Config(), r.tokens, r.Start) }
 	case len(r.From) > 0:
 		warm = func() error {
 			return Warm(&l.head.OverTarget, l.head.net, r.From, r.Seed, l.Sample(32))

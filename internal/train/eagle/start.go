@@ -9,6 +9,7 @@ import (
 	"github.com/grovellm/grove/internal/autograd"
 	"github.com/grovellm/grove/internal/drafters/eagle"
 	"github.com/grovellm/grove/internal/drafters/registry"
+	"github.com/grovellm/grove/internal/heads/headfile"
 	"github.com/grovellm/grove/internal/kernels/gemm"
 	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/internal/train"
@@ -66,11 +67,11 @@ func (r *Recipe) follow(m *model.Model) error {
 	return nil
 }
 
-// Start makes the parameters of a head over a target what those of an EAGLE head's GGUF file are,
+// Start makes the parameters of a head of a shape over a target what those of an EAGLE head's GGUF file are,
 // whose draft vocabulary is tokens. A file with an output matrix or embeddings other than the
 // target's is refused. What the file has not stays as it was drawn, but later layers, and units of an
 // MLP that is wider than the file's, which begin by adding nothing.
-func Start(over *train.OverTarget, layers int, tokens []int32, path string) error {
+func Start(over *train.OverTarget, shape headfile.Shape, tokens []int32, path string) error {
 	f, err := gguf.Open(path)
 	if err != nil {
 		return err
@@ -83,6 +84,9 @@ func Start(over *train.OverTarget, layers int, tokens []int32, path string) erro
 		}
 		t, err := f.Load(info.Name)
 		if err != nil {
+			return err
+		}
+		if t, err = headfile.FromGGUF(shape, t); err != nil {
 			return err
 		}
 		v, err := t.Float32s()
@@ -100,7 +104,7 @@ func Start(over *train.OverTarget, layers int, tokens []int32, path string) erro
 				path, info.Name)
 		}
 	}
-	for l := 1; l < layers; l++ {
+	for l := 1; l < shape.Common().Layers.Layers; l++ {
 		for _, part := range []string{"attn_output", "ffn_down"} {
 			clear(w.Head[fmt.Sprintf("blk.%d.%s.weight", l, part)].Data)
 		}

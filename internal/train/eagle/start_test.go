@@ -4,10 +4,13 @@ import (
 	"context"
 	"maps"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/grovellm/grove/gguf"
 	"github.com/grovellm/grove/internal/convert"
+	"github.com/grovellm/grove/internal/heads/headfile"
 	"github.com/grovellm/grove/internal/train/traintest"
 	"github.com/grovellm/grove/tensor"
 )
@@ -54,6 +57,19 @@ func TestStart(t *testing.T) {
 		return l, figures
 	}
 	same, want := begin("model-f32.gguf", 0)
+	tensors, err := headfile.Tensors(same.head.Params.All())
+	if err == nil {
+		err = headfile.WriteGGUF(filepath.Join(j.Dir, "again.gguf"), "again", same.head.Config(), tensors, same.r.tokens, nil,
+			tensor.F32)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, v := range weights(t, filepath.Join(j.Dir, "again.gguf")) {
+		if !slices.Equal(v, weights(t, filepath.Join(j.Dir, "eagle", "model-f32.gguf"))[name]) {
+			t.Errorf("a head that starts as another has another %s", name)
+		}
+	}
 	if c := same.head.Config(); c.FFN != 64 || c.Heads != 4 || c.DraftVocab != 96 {
 		t.Errorf("an MLP of width %d, %d heads, a draft vocabulary of %d: want those of the head that it starts as", c.FFN, c.Heads, c.DraftVocab)
 	}
@@ -104,4 +120,27 @@ func TestStart(t *testing.T) {
 			t.Errorf("%s, an MLP of width %d: error %v, want %q", c.start, c.ffn, err, c.why)
 		}
 	}
+}
+
+// weights are the tensors of a file by name.
+func weights(t *testing.T, path string) map[string][]float32 {
+	t.Helper()
+	f, err := gguf.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	all := map[string][]float32{}
+	for _, info := range f.Tensors {
+		if info.Name != "d2t" {
+			x, err := f.Load(info.Name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if all[info.Name], err = x.Float32s(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return all
 }

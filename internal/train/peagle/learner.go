@@ -22,7 +22,7 @@ func (r *Recipe) Open(ctx context.Context, j *train.Job, text *train.Corpus) (tr
 	var warm func() error
 	switch {
 	case r.Start != "":
-		warm = func() error { return traineagle.Start(&l.head.OverTarget, r.Layers, r.tokens, r.Start) }
+		warm = func() error { return traineagle.Start(&l.head.OverTarget, l.head.Config(), r.tokens, r.Start) }
 	case len(r.From) > 0:
 		warm = func() error {
 			return traineagle.Warm(&l.head.OverTarget, l.head.net.Base, r.From, r.Seed, l.Sample(32))
