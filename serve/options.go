@@ -127,7 +127,7 @@ func (s *seed) readJSON(_ *decoder, path string, raw json.RawMessage) error {
 	signed, err := strconv.ParseInt(digits, 10, 64)
 	if err != nil {
 		return fieldError(path, "want a whole number from %d to %d, not %s",
-			math.MinInt64, uint64(math.MaxUint64), described(raw))
+			int64(math.MinInt64), uint64(math.MaxUint64), described(raw))
 	}
 	*s = seed(signed)
 	return nil
