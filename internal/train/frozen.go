@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"github.com/grovellm/grove/internal/autograd"
-	"github.com/grovellm/grove/internal/heads/headfile"
 	"github.com/grovellm/grove/internal/kernels/gemm"
 	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/internal/nn"
@@ -306,7 +305,7 @@ func CanCopy(m *model.Model, block int, attention bool) bool {
 
 // weights are the elements of a tensor of a target that heads begin as, by its name in GGUF. There
 // is none where the target's blocks are not those of llama: each half behind an RMS norm, with
-// queries, keys and values apart, and an MLP with a gate. Rotated pairs are in halves, as heads have them.
+// queries, keys and values apart, and an MLP with a gate.
 func (f *Frozen) weights(name string) (*autograd.Param, bool) {
 	vector := func(norm *nn.Norm) (*autograd.Param, bool) {
 		if norm == nil || norm.Center || norm.Weight == nil {
@@ -345,13 +344,8 @@ func (f *Frozen) weights(name string) (*autograd.Param, bool) {
 		return nil, false
 	}
 	p := &autograd.Param{Name: name, Rows: l.W.Out(), Cols: l.W.In(), Data: make([]float32, l.W.Out()*l.W.In())}
-	rope, dim := f.Config.Rope, f.Config.HeadDim
 	for i := range p.Rows {
-		row := i
-		if in := i % dim; rope.Neighbours && (part == "attn_q" || part == "attn_k") && in < rope.Dims {
-			row = i - in + headfile.Halves(rope.Dims)(in)
-		}
-		l.W.Row(p.Mat().Row(i), row)
+		l.W.Row(p.Mat().Row(i), i)
 	}
 	return p, true
 }
