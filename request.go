@@ -22,7 +22,7 @@ type Request struct {
 	Stop      []string // end before any of these, at most 64 of 4096 bytes each; they may span tokens
 	turnEnds  []string // further ones, of the layout of a conversation
 
-	Sampling Sampling
+	Sampling Sampling // without PenaltyLast and PenaltyFrom, presence and frequency penalties count the output alone
 
 	// Drafter proposes the trees that are verified. "auto" is the best that the model was opened with.
 	// Others are named with options after a colon and modifiers after a plus: "lookup:min=3",

@@ -19,7 +19,7 @@ type Params struct {
 	PresencePenalty   float32 // taken from the logit of tokens seen
 	FrequencyPenalty  float32 // taken from the logit once for each time the token was seen
 	PenaltyLast       int     // penalties look at so many tokens before the position; 0: the whole text, prompt included
-	PenaltyFrom       int     // presence and frequency count from here on; package grove: the prompt's end, if both are 0
+	PenaltyFrom       int     // presence and frequency penalties count tokens from this position of the text on
 
 	LogitBias map[int32]float32 // added to logits; minus infinity bans a token
 	Seed      uint64            // the noise is a function of it, at temperatures above 0

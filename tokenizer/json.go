@@ -246,7 +246,7 @@ func (s *spec) readConfig(f files) error {
 		s.eog = append(s.eog, int32(id))
 	}
 	s.overrideEnds(&config)
-	if len(config.ChatTemplate) == 0 {
+	if text := string(config.ChatTemplate); text == "" || text == "null" {
 		config.ChatTemplate = processor.ChatTemplate
 	}
 	return s.readTemplates(f, config.ChatTemplate)

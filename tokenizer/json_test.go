@@ -216,7 +216,7 @@ func TestConfigFiles(t *testing.T) {
 		t.Error(ids, tok.Decode(ids, DecodeOptions{}))
 	}
 	processor := []byte(`{"chat_template": "D"}`)
-	for config, want := range map[string]string{`{}`: "D", `{"chat_template": "A"}`: "A"} {
+	for config, want := range map[string]string{`{}`: "D", `{"chat_template": null}`: "D", `{"chat_template": "A"}`: "A"} {
 		tok, err := parse(files{Tokenizer: base, Config: []byte(config), Processor: processor})
 		if err != nil || tok.Templates()["default"] != want {
 			t.Errorf("%s, and another template in chat_template.json: %v, %v", config, tok.Templates(), err)

@@ -16,9 +16,9 @@ type SampleFlags struct {
 	TopP              float32  `help:"Sample among the fewest tokens that have P together; 0: all (${default})." default:"${topp=1}" placeholder:"P" group:"Sampling"`
 	MinP              float32  `help:"Leave out tokens less than P times as probable as the best, 0 to 1." default:"0" placeholder:"P" group:"Sampling"`
 	RepetitionPenalty float32  `help:"Divide logits of tokens in the text by R, 0 to 100; 1 means none." default:"1" placeholder:"R" group:"Sampling"`
-	PresencePenalty   float32  `help:"Subtract A from the logits of tokens in the text, -1000 to 1000." default:"0" placeholder:"A" group:"Sampling"`
-	FrequencyPenalty  float32  `help:"Subtract A for each time that a token is in the text, -1000 to 1000." default:"0" placeholder:"A" group:"Sampling"`
-	PenaltyLast       int      `help:"Penalties count the last N tokens of all the text." default:"0" placeholder:"N" group:"Sampling"`
+	PresencePenalty   float32  `help:"Subtract A from the logits of tokens in the output, -1000 to 1000." default:"0" placeholder:"A" group:"Sampling"`
+	FrequencyPenalty  float32  `help:"Subtract A for each time a token is in the output, -1000 to 1000." default:"0" placeholder:"A" group:"Sampling"`
+	PenaltyLast       int      `help:"All penalties count the last N tokens of the text." default:"0" placeholder:"N" group:"Sampling"`
 	LogitBias         []string `help:"Add to logits by token id: 42=-2.5,7=-inf; -inf bans a token." placeholder:"ID=BIAS" group:"Sampling"`
 	Seed              uint64   `help:"Seed of sampling: the same seed gives the same text (${default})." default:"${seed=0}" placeholder:"N" group:"Sampling"`
 }
