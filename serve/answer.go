@@ -52,6 +52,7 @@ type choice struct {
 	custom   customCalls
 	begun    bool
 	last     time.Time // when the last chunk came
+	tokens   int       // so far
 	list     []logprob
 	result   *grove.Result
 }
@@ -192,6 +193,7 @@ func (a *answering) take(p *part) (text string, list []logprob, err error) {
 	c, chunk := &a.choices[p.index], &p.chunk
 	now := time.Now()
 	if n := len(chunk.Tokens); n > 0 && !a.call.none {
+		c.tokens += n
 		if a.figure.first == 0 {
 			a.figure.first = now.Sub(a.began)
 			a.s.metrics.first.WithLabelValues(a.model).Observe(a.figure.first.Seconds())

@@ -127,6 +127,20 @@ func TestChat(t *testing.T) {
 			!reflect.DeepEqual(at(last, "usage.completion_tokens"), at(whole, "usage.completion_tokens")) {
 			t.Errorf("usage %v when streamed, %v whole", last["usage"], whole["usage"])
 		}
+		body["stream_options"] = map[string]any{"include_usage": true, "continuous_usage_stats": true}
+		before := 0.0
+		events = s.events("/v1/chat/completions", body)
+		for i, e := range events {
+			tokens, _ := at(e, "usage.completion_tokens").(float64)
+			if tokens < before || i > 2 && tokens < 1 || at(e, "usage.prompt_tokens") != at(whole, "usage.prompt_tokens") ||
+				at(e, "usage.total_tokens") != tokens+at(whole, "usage.prompt_tokens").(float64) {
+				t.Errorf("usage so far is %v, after %v tokens before it", e["usage"], before)
+			}
+			before = tokens
+		}
+		if before != at(whole, "usage.completion_tokens") {
+			t.Errorf("usage ends at %v tokens: %v", before, whole["usage"])
+		}
 		if at(last, "timings.predicted_n") != float64(len(want.Tokens)) ||
 			at(last, "metrics.speculative_decoding.acceptance_histogram") == nil {
 			t.Errorf("the last event has timings %v, metrics %v", last["timings"], last["metrics"])

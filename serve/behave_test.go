@@ -42,6 +42,8 @@ func TestKeys(t *testing.T) {
 		{"/v1/models", []string{"Authorization", "bearer second-key"}, 200},
 		{"/v1/models", []string{"X-Api-Key", "second-key"}, 200},
 		{"/health", nil, 200},
+		{"/v1/health", nil, 200},
+		{"/ping", nil, 200},
 		{"/livez", nil, 200},
 		{"/readyz", nil, 200},
 		{"/metrics", nil, 200},

@@ -132,8 +132,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // probes are the endpoints that need no key, and whose requests are not worth a line in the log.
-var probes = map[string]bool{"/health": true, "/livez": true, "/readyz": true, "/metrics": true,
-	"/{$}": true, "/page/": true}
+var probes = map[string]bool{"/health": true, "/v1/health": true, "/ping": true, "/livez": true, "/readyz": true,
+	"/metrics": true, "/{$}": true, "/page/": true}
 
 // requestID is the id that the client or a proxy gave, if it is fit for a log, or a new one.
 func requestID(r *http.Request) string {

@@ -51,6 +51,10 @@ func (f *openAIForm) events(p *piece, last bool) (list []event) {
 		choices = []any{nil}
 	}
 	usage := f.a.call.usage
+	var soFar any = json.RawMessage("null")
+	if usage && f.a.call.options.StreamOptions.value.ContinuousUsage {
+		soFar = f.a.usage()
+	}
 	for i, choice := range choices {
 		r := f.head
 		r.Choices = []any{choice}
@@ -61,7 +65,7 @@ func (f *openAIForm) events(p *piece, last bool) (list []event) {
 			r.Round = p.round
 		}
 		if usage {
-			r.Usage = json.RawMessage("null")
+			r.Usage = soFar
 		} else if last && i == len(choices)-1 {
 			r.Timings, r.Metrics = f.a.timings(), f.a.metric()
 		}

@@ -51,7 +51,8 @@ type options struct {
 }
 
 type streamOptions struct {
-	IncludeUsage bool `json:"include_usage"`
+	IncludeUsage    bool `json:"include_usage"`
+	ContinuousUsage bool `json:"continuous_usage_stats"` // vLLM's: each chunk has the usage so far
 }
 
 // prediction is text that the answer will mostly repeat.

@@ -157,6 +157,8 @@ func New(o Options) (*Server, error) {
 		"POST /detokenize":                s.detokenize,
 		"GET /tokenizer_info":             s.tokenizerInfo,
 		"GET /health":                     s.health,
+		"GET /v1/health":                  s.health,
+		"GET /ping":                       s.health,
 		"GET /livez":                      s.livez,
 		"GET /readyz":                     s.readyz,
 		"GET /metrics":                    s.metrics.serve,

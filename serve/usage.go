@@ -27,7 +27,7 @@ type usage struct {
 }
 
 // usage counts a prompt once, however many choices it has. A cached token was cached for all of
-// them.
+// them. Of choices that are under way it counts the tokens so far.
 func (a *answering) usage() *usage {
 	u := &usage{}
 	for i := range a.call.prompts {
@@ -35,12 +35,21 @@ func (a *answering) usage() *usage {
 		u.Prompt += len(prompt)
 		cached := len(prompt)
 		for j := range a.call.n {
-			cached = min(cached, a.choices[i*a.call.n+j].result.Stats.Reused)
+			r := a.choices[i*a.call.n+j].result
+			if r == nil {
+				cached = 0
+				break
+			}
+			cached = min(cached, r.Stats.Reused)
 		}
 		u.PromptDetails.Cached += cached
 	}
 	for i := range a.choices {
 		r := a.choices[i].result
+		if r == nil {
+			u.Completion += a.choices[i].tokens
+			continue
+		}
 		if !a.call.none {
 			u.Completion += len(r.Tokens)
 			u.CompletionDetails.Reasoning += a.call.reasoningTokens(r.Tokens)

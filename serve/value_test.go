@@ -28,7 +28,7 @@ var wrongFields = []struct{ path, body, fields string }{
 		drafter s, budget i, speculate b, prediction o, priority i, rounds b, race b, suffix s, stream_options o, response_format o,
 		structured_outputs o, grammar s, guided_regex s, guided_choice l`},
 	{"/v1/completions", `{*}`, `prompt sl`},
-	{"/v1/completions", `{"prompt":"x","stream_options":{*}}`, `stream_options.include_usage b`},
+	{"/v1/completions", `{"prompt":"x","stream_options":{*}}`, `stream_options.include_usage b, stream_options.continuous_usage_stats b`},
 	{"/v1/completions", `{"prompt":"x","prediction":{"content":"x",*}}`, `prediction.type s`},
 	{"/v1/completions", `{"prompt":"x","prediction":{*}}`, `prediction.content sl`},
 	{"/v1/completions", `{"prompt":"x","structured_outputs":{*}}`,
