@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/grovellm/grove/internal/autograd"
+	"github.com/grovellm/grove/internal/heads/headfile"
 	"github.com/grovellm/grove/internal/kernels/gemm"
 	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/internal/nn"
@@ -101,6 +102,12 @@ func (f *Frozen) compute(texts [][]int32, x nn.Mat) {
 		f.caches[i].Reserve(0, len(text))
 	}
 	_ = f.RunLayers(f.exec, &f.forest, tokens, x, &f.bufs, f) // errors are an observer's, and Layer has none
+}
+
+// Halfway makes the rows that a block reads of a text, the last that was read, what its MLP reads.
+func (f *Frozen) Halfway(block int, x nn.Mat) {
+	b := &f.Blocks[block]
+	f.exec.Attention(b, block, &f.forest, nn.Source{X: x, Norm: &b.AttnNorm}, x, &f.bufs)
 }
 
 // Layer copies the residual stream into the columns of the taps that name the layer.
@@ -286,26 +293,36 @@ func Spread(first, last, n int) (list []int) {
 	return list
 }
 
-// CanCopy says whether a layer of a head, whose attention is as wide as the target's own where it
-// is asked for, can begin as block of a target.
-func CanCopy(m *model.Model, block int, attention bool) bool {
+// CanCopy says whether layers of a head, whose attention is as wide as the target's own where it is asked for, can
+// begin as blocks of a target.
+func CanCopy(m *model.Model, attention bool, blocks ...int) bool {
 	f := Frozen{Model: m}
-	parts := []string{"ffn_norm", "ffn_gate", "ffn_up", "ffn_down"}
-	if attention {
-		parts = append(parts, "attn_norm", "attn_q", "attn_k", "attn_v", "attn_output", "attn_q_norm", "attn_k_norm")
-	}
-	for _, part := range parts {
-		if _, ok := f.weights(fmt.Sprintf("blk.%d.%s.weight", block, part)); !ok {
-			return false
+	for _, b := range blocks {
+		parts := []string{"ffn_norm", "ffn_gate", "ffn_up", "ffn_down"}
+		if attention {
+			parts = append(parts, "attn_norm", "attn_q", "attn_k", "attn_v", "attn_output")
+		}
+		if attention && HasNorms(m) {
+			parts = append(parts, "attn_q_norm", "attn_k_norm")
+		}
+		for _, part := range parts {
+			if _, ok := f.weights(fmt.Sprintf("blk.%d.%s.weight", b, part)); !ok {
+				return false
+			}
 		}
 	}
 	_, ok := f.weights("output_norm.weight")
 	return ok
 }
 
+// HasNorms says that a target's attention normalises queries or keys, as Qwen 3's does; Llama's does not.
+func HasNorms(m *model.Model) bool {
+	return slices.ContainsFunc(m.Blocks, func(b nn.Block) bool { return b.Attn.QNorm != nil || b.Attn.KNorm != nil })
+}
+
 // weights are the elements of a tensor of a target that heads begin as, by its name in GGUF. There
 // is none where the target's blocks are not those of llama: each half behind an RMS norm, with
-// queries, keys and values apart, and an MLP with a gate.
+// queries, keys and values apart, and an MLP with a gate. Queries and keys come in halves, as heads rotate them.
 func (f *Frozen) weights(name string) (*autograd.Param, bool) {
 	vector := func(norm *nn.Norm) (*autograd.Param, bool) {
 		if norm == nil || norm.Center || norm.Weight == nil {
@@ -328,6 +345,10 @@ func (f *Frozen) weights(name string) (*autograd.Param, bool) {
 		return nil, false
 	}
 	part = strings.TrimSuffix(part, ".weight")
+	if strings.HasPrefix(part, "attn_") && part != "attn_norm" && !f.copies(&b.Attn) {
+		return nil, false
+	}
+	row := func(i int) int { return i }
 	switch part {
 	case "attn_norm":
 		return vector(&b.AttnNorm)
@@ -337,6 +358,10 @@ func (f *Frozen) weights(name string) (*autograd.Param, bool) {
 		return vector(b.Attn.QNorm)
 	case "attn_k_norm":
 		return vector(b.Attn.KNorm)
+	case "attn_q", "attn_k":
+		if f.Config.Rope.Neighbours {
+			row = headfile.Halves(f.Config.HeadDim)
+		}
 	}
 	l := map[string]*nn.Linear{"attn_q": &b.QKV[0], "attn_k": &b.QKV[1], "attn_v": &b.QKV[2], "attn_output": &b.Out,
 		"ffn_gate": b.MLP.Gate, "ffn_up": &b.MLP.Up, "ffn_down": &b.MLP.Down}[part]
@@ -345,7 +370,19 @@ func (f *Frozen) weights(name string) (*autograd.Param, bool) {
 	}
 	p := &autograd.Param{Name: name, Rows: l.W.Out(), Cols: l.W.In(), Data: make([]float32, l.W.Out()*l.W.In())}
 	for i := range p.Rows {
-		l.W.Row(p.Mat().Row(i), i)
+		l.W.Row(p.Mat().Row(i), row(i))
 	}
 	return p, true
+}
+
+// copies says that a head's layers, which rotate all dimensions of queries and keys, attend as a target's do with its
+// weights.
+func (f *Frozen) copies(a *nn.Attention) bool {
+	for _, n := range []*nn.Norm{a.QNorm, a.KNorm} {
+		if n != nil && len(n.Weight) != a.Dim {
+			return false
+		}
+	}
+	return a.Rope != nil && f.Config.Rope.Dims == a.Dim && a.Dim == f.Config.HeadDim && a.Scale == 0 && !a.Gated &&
+		!a.Reads
 }

@@ -17,35 +17,56 @@ import (
 // Regress finds the matrix whose products with the rows of x, x·M, are nearest to those of y; a
 // little ridge keeps it small where x has nothing to say.
 func Regress(x, y [][]float32) (*mat.Dense, error) {
-	a := dense(x)
-	var xx, xy mat.Dense
-	xx.Mul(a.T(), a)
-	xy.Mul(a.T(), dense(y))
+	s := moments(x, x)
 	n := len(x[0])
-	s := mat.NewSymDense(n, nil)
+	a := mat.NewSymDense(n, s.RawMatrix().Data)
 	for i := range n {
-		for j := i; j < n; j++ {
-			s.SetSym(i, j, xx.At(i, j))
-		}
-		s.SetSym(i, i, xx.At(i, i)*1.01)
+		a.SetSym(i, i, a.At(i, i)*1.01)
 	}
 	var c mat.Cholesky
-	if !c.Factorize(s) {
+	if !c.Factorize(a) {
 		return nil, fmt.Errorf("the %d examples do not span %d dimensions", len(x), n)
 	}
 	var m mat.Dense
-	err := c.SolveTo(&m, &xy)
+	err := c.SolveTo(&m, moments(x, y))
 	return &m, err
 }
 
-// Principal is the eigenvectors of the vectors' second moments, one a column.
-func Principal(n int, rows [][]float32) (*mat.Dense, error) {
-	a := mat.NewSymDense(n, nil)
-	for _, x := range rows {
-		a.SymRankOne(a, 1, mat.NewVecDense(n, Widen(x)))
+// atOnce is the number of rows that are computed with at a time: they take twice the memory in float64.
+const atOnce = 4096
+
+// moments is the sum of the products of the numbers of x's rows with those of y's.
+func moments(x, y [][]float32) *mat.Dense {
+	all := mat.NewDense(len(x[0]), len(y[0]), nil)
+	for i := 0; i < len(x); i += atOnce {
+		end := min(i+atOnce, len(x))
+		var some mat.Dense
+		some.Mul(dense(x[i:end]).T(), dense(y[i:end]))
+		all.Add(all, &some)
 	}
+	return all
+}
+
+// Products are those of the rows of x with a matrix, x·M.
+func Products(x [][]float32, m *mat.Dense) (y [][]float32) {
+	for i := 0; i < len(x); i += atOnce {
+		var some mat.Dense
+		some.Mul(dense(x[i:min(i+atOnce, len(x))]), m)
+		for r := range some.RawMatrix().Rows {
+			row := make([]float32, some.RawMatrix().Cols)
+			for c, v := range some.RawRowView(r) {
+				row[c] = float32(v)
+			}
+			y = append(y, row)
+		}
+	}
+	return y
+}
+
+// Principal is the eigenvectors of the vectors' second moments, one a column.
+func Principal(rows [][]float32) (*mat.Dense, error) {
 	var e mat.EigenSym
-	if !e.Factorize(a, true) {
+	if !e.Factorize(mat.NewSymDense(len(rows[0]), moments(rows, rows).RawMatrix().Data), true) {
 		return nil, fmt.Errorf("the embeddings' principal directions were not found")
 	}
 	var m mat.Dense
@@ -169,7 +190,9 @@ func (w *WarmStart) Block(layer, b int) {
 	}
 	for _, part := range []string{"attn_norm", "attn_q", "attn_k", "attn_v", "attn_output", "attn_q_norm",
 		"attn_k_norm", "ffn_norm"} {
-		w.Copy(name(part))
+		if to, from := name(part); w.Head[to] != nil { // a head of a target without norms of queries has none
+			w.Copy(to, from)
+		}
 	}
 	w.MLP(layer, b)
 }

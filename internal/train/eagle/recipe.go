@@ -39,6 +39,7 @@ func NewRecipe(version int) Recipe {
 		Version: version, Heads: 8, KVHeads: 4, HeadDim: 64, FFN: 768, RopeBase: 10000, Taps: []int{1, 3, 5},
 		From: []int{5}, Basis: train.NewBasis(5, 1300), Places: 320, TestSteps: 7, Later: 96, Decay: 0.8,
 	}
+	r.Optimizer.MuonRate, r.Optimizer.Rate = 0.01, 0.004 // more would undo what it begins with
 	if version != 3 {
 		r.Taps = []int{6}
 	}
@@ -60,8 +61,9 @@ func (r Recipe) For(m *model.Model) Recipe {
 	if r.Version != 3 {
 		r.Taps = []int{c.Layers}
 	}
-	if !train.CanCopy(m, c.Layers-1, false) {
+	if !train.CanCopy(m, false, c.Layers-1) {
 		r.From = nil
+		r.Optimizer = train.DefaultOptimizer()
 	}
 	most := 1 << 16
 	if c.Hidden < 1024 { // the output matrix is several times as large as the layer

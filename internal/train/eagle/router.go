@@ -94,7 +94,7 @@ func (r *Router) InitOutputs(head *shortlist.Head, clusters [][]int32) error {
 			}
 		}
 	}
-	basis, err := train.Principal(hidden, means)
+	basis, err := train.Principal(means)
 	if err != nil {
 		return err
 	}

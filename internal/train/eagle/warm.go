@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/grovellm/grove/internal/drafters/eagle"
+	"github.com/grovellm/grove/internal/nn"
 	"github.com/grovellm/grove/internal/train"
 )
 
@@ -14,10 +15,10 @@ import (
 // is known: the state that it is to find after a token is nearly, in seven parts of ten, a linear
 // function of the token's embedding and of the state before. So the head begins as that function,
 // solved for on examples: fc finds the state of a place in its taps; one query head of each group
-// looks at its own row, whose values are what embedding and feature say of the next state; and the
-// MLP is that of the target's last block, which turns nearly such rows into such states. Of an
-// EAGLE-2 head, or a native one, fc reads embedding and state, and is that function by itself; what
-// comes after it begins small.
+// looks at its own row, whose values are what embedding and feature say of the rows between the halves
+// of the target's last block; and the MLP is that block's, which makes of such rows the last state.
+// Other heads begin small. Of a native head fc reads embedding and state, and is the function to these
+// rows by itself; of an EAGLE-2 head it is that to the last state, and the MLP begins small too.
 
 // warmStart is a head whose layer is to begin as something.
 type warmStart struct {
@@ -60,53 +61,69 @@ func (h *warmStart) warm2(w *train.WarmStart, s *samples, _ *rand.Rand) error {
 	native := h.net.Version == eagle.Native
 	for i := range s.here {
 		if native {
-			rows, here = append(rows, append(train.Unit(s.embed[i]), train.Unit(norm(s.before[i]))...)), append(here, s.here[i])
+			rows = append(rows, append(train.Unit(s.embed[i]), train.Unit(norm(s.before[i]))...))
+			here = append(here, s.halfway[i])
 			continue
 		}
 		rows, here = append(rows, append(slices.Clone(s.embed[i]), norm(s.before[i])...)), append(here, norm(s.here[i]))
 	}
-	for _, name := range []string{"blk.0.attn_output.weight", "blk.0.ffn_down.weight"} {
-		for i := range w.Head[name].Data {
-			w.Head[name].Data[i] *= 0.1
+	shrink := func(part string) {
+		data := w.Head["blk.0."+part+".weight"].Data
+		for i := range data {
+			data[i] *= 0.1
 		}
 	}
+	shrink("attn_output")
 	if native {
 		w.Copy(eagle.NativeNorm+".weight", "output_norm.weight")
 		return w.Fit(eagle.NativeFuse+".weight", rows, here)
 	}
+	shrink("ffn_down")
 	return w.Fit("fc.weight", rows, here)
 }
 
 // warm3 solves for fc and attention of an EAGLE-3 head.
 func (h *warmStart) warm3(w *train.WarmStart, s *samples, r *rand.Rand) error {
 	w.Copy("output_norm.weight", "output_norm.weight")
-	if err := w.Fit("fc.weight", s.taps, s.before); err != nil {
+	m, err := train.Regress(s.taps, s.before)
+	if err != nil {
 		return err
 	}
-	return h.lookAtSelf(w, s, w.Head["fc.weight"].Data, r)
+	train.Solved(w.Head["fc.weight"], m, 0)
+	return h.lookAtSelf(w, s, train.Products(s.taps, m), r)
 }
 
 // samples are rows of text: the taps and the target's last state at the token before, the embedding
-// of the token, and the state there.
-type samples struct{ taps, before, embed, here [][]float32 }
+// of the token, and what the last block's MLP reads and the state there.
+type samples struct{ taps, before, embed, halfway, here [][]float32 }
+
+// sampleBytes is the memory that samples take, about.
+const sampleBytes = 1 << 30
 
 func (h *warmStart) samples(texts []train.Conversation) *samples {
 	layers, hidden := h.Target.Config.Layers, h.net.Hidden
-	look := train.NewFrozen(h.Target.Model, append(slices.Clone(h.net.Taps), layers))
+	look := train.NewFrozen(h.Target.Model, append(slices.Clone(h.net.Taps), layers, layers-1))
 	width := h.net.Width()
 	s := new(samples)
 	for _, t := range texts {
 		text := t.Tokens
 		look.Read([][]int32{text})
 		rows := make([][]float32, len(text))
+		halfway := nn.NewMat(len(text), hidden)
 		for p := range rows {
 			rows[p] = append(rows[p], look.Taps.Row(p)...)
+			copy(halfway.Row(p), rows[p][width+hidden:])
 		}
+		look.Halfway(layers-1, halfway)
 		for p := max(t.From-1, 1); p < len(text); p++ {
 			e := make([]float32, hidden)
 			h.net.Embed.Row(e, int(text[p]))
-			s.taps, s.before = append(s.taps, rows[p-1][:width]), append(s.before, rows[p-1][width:])
-			s.embed, s.here = append(s.embed, e), append(s.here, rows[p][width:])
+			s.taps, s.before = append(s.taps, rows[p-1][:width]), append(s.before, rows[p-1][width:width+hidden])
+			s.embed, s.here = append(s.embed, e), append(s.here, rows[p][width:width+hidden])
+			s.halfway = append(s.halfway, halfway.Row(p))
+		}
+		if 4*len(s.taps)*(width+4*hidden) > sampleBytes {
+			break
 		}
 	}
 	return s
@@ -119,16 +136,13 @@ const sharpness = 1.25
 // lookAtSelf makes the first query head of every group read its own row, and its values what is
 // missing of the next state in the feature. The other queries begin as they were drawn, and put out
 // less.
-func (h *warmStart) lookAtSelf(w *train.WarmStart, s *samples, fc []float32, r *rand.Rand) error {
+func (h *warmStart) lookAtSelf(w *train.WarmStart, s *samples, features [][]float32, r *rand.Rand) error {
 	hidden, dim := h.net.Hidden, h.net.HeadDim
-	var rows, missing, said [][]float32
-	for i, taps := range s.taps {
-		g, d := make([]float32, hidden), make([]float32, hidden)
+	var rows, missing [][]float32
+	for i, g := range features {
+		d := make([]float32, hidden)
 		for o := range g {
-			for j, v := range fc[o*len(taps) : (o+1)*len(taps)] {
-				g[o] += v * taps[j]
-			}
-			d[o] = s.here[i][o] - g[o]
+			d[o] = s.halfway[i][o] - g[o]
 		}
 		rows, missing = append(rows, append(train.Unit(s.embed[i]), train.Unit(g)...)), append(missing, d)
 	}
@@ -136,17 +150,8 @@ func (h *warmStart) lookAtSelf(w *train.WarmStart, s *samples, fc []float32, r *
 	if err != nil {
 		return err
 	}
-	for _, x := range rows {
-		y := make([]float32, hidden)
-		for i, v := range x {
-			for o, m := range fit.RawRowView(i) {
-				y[o] += v * float32(m)
-			}
-		}
-		said = append(said, y)
-	}
 	// the values of all heads may be fewer than its directions: they take the main ones
-	basis, err := train.Principal(hidden, said)
+	basis, err := train.Principal(train.Products(rows, fit))
 	if err != nil {
 		return err
 	}
@@ -154,9 +159,12 @@ func (h *warmStart) lookAtSelf(w *train.WarmStart, s *samples, fc []float32, r *
 	k := w.Head["blk.0.attn_k.weight"]
 	v := w.Head["blk.0.attn_v.weight"]
 	out := w.Head["blk.0.attn_output.weight"]
-	for _, p := range [][]float32{q.Data, k.Data, out.Data} {
-		for i := range p {
-			p[i] *= 0.3
+	for _, p := range []struct {
+		data  []float32
+		drawn float32
+	}{{q.Data, 0.3}, {k.Data, 0.3}, {out.Data, 0.1}} {
+		for i := range p.data {
+			p.data[i] *= p.drawn
 		}
 	}
 	group := h.net.Heads / h.net.KVHeads

@@ -50,7 +50,7 @@ func (r Recipe) For(m *model.Model) Recipe {
 	r.FFN = 3 * c.Hidden / 32 * 32
 	r.RopeBase = c.Rope.Base
 	r.From = []int{c.Layers - 1}
-	if !train.CanCopy(m, c.Layers-1, false) {
+	if !train.CanCopy(m, false, c.Layers-1) {
 		r.From = nil
 	}
 	return r

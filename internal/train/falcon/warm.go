@@ -202,7 +202,7 @@ func (h *Head) attend(w *train.WarmStart, examples []example, still int) error {
 			said = append(said, y)
 		}
 	}
-	basis, err := train.Principal(n, said) // eigenvectors in order of rising eigenvalues
+	basis, err := train.Principal(said) // eigenvectors in order of rising eigenvalues
 	if err != nil {
 		return err
 	}

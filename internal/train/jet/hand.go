@@ -73,7 +73,7 @@ func (h *Head) handOn(w *train.WarmStart, layer int, texts [][]int32) error {
 	aim(part("attn_k"), key)
 	part("attn_q_norm").Data[slow] = 2
 
-	basis, err := train.Principal(hidden, tokens)
+	basis, err := train.Principal(tokens)
 	if err != nil {
 		return err
 	}

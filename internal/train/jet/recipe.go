@@ -58,7 +58,7 @@ func (r Recipe) For(m *model.Model) Recipe {
 	r.Taps, r.From = train.Spread(1, max(1, c.Layers-1), 5),
 		append([]int{train.Hand}, train.Spread(0, c.Layers-1, 6)...)
 	r.Layers = len(r.From)
-	if !train.CanCopy(m, 0, true) || c.KVHeads*c.HeadDim > c.Hidden {
+	if !train.HasNorms(m) || !train.CanCopy(m, true, train.BlocksOf(r.From)...) || c.KVHeads*c.HeadDim > c.Hidden {
 		r.From = nil
 	}
 	return r

@@ -1,6 +1,7 @@
 package specblock
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/grovellm/grove/internal/drafters/specblock"
@@ -14,9 +15,11 @@ type Recipe struct {
 	Layers, Heads, KVHeads, HeadDim, FFN int
 	RankWidth                            int // of the rank head; 0: none
 	RopeBase                             float64
-	Taps                                 []int
-	From                                 []int // the target's blocks that the layers begin as; empty: random weights
-	Shift, Broadcast                     bool  // see specblock.Config; off for comparison
+	// of the layers: llama, without norms of queries and keys, as the target; empty: qwen3
+	Arch             string `json:",omitempty"`
+	Taps             []int
+	From             []int // the target's blocks that the layers begin as; empty: random weights
+	Shift, Broadcast bool  // see specblock.Config; off for comparison
 	// size of the slots' queries at the start: see Head.warm
 	Slots      float64 `json:",omitempty"`
 	RankNormed bool
@@ -71,7 +74,10 @@ func (r Recipe) For(m *model.Model) Recipe {
 	r.Taps = train.TapsFor(c.Layers)
 	r.From = train.Spread(max(0, c.Layers-4), c.Layers-1, 4)
 	r.Layers = len(r.From)
-	if !train.CanCopy(m, 0, true) {
+	if !train.HasNorms(m) {
+		r.Arch = "llama"
+	}
+	if !train.CanCopy(m, true, r.From...) {
 		r.From = nil
 	}
 	if most := 1 << 16; c.Vocab > most {
@@ -143,7 +149,9 @@ func (r *Recipe) Prepare(j *train.Job) error {
 
 // config is the head's shape over a target.
 func (r *Recipe) config(target *model.Config) specblock.Config {
-	return specblock.Config{Config: r.layering().Config(target), Block: r.Block, RankWidth: r.RankWidth,
+	layers := r.layering().Config(target)
+	layers.Arch = cmp.Or(r.Arch, layers.Arch)
+	return specblock.Config{Config: layers, Block: r.Block, RankWidth: r.RankWidth,
 		Shift: r.Shift, Broadcast: r.Broadcast,
 		RankNormed: r.RankNormed, RankFull: r.RankFull, DraftVocab: r.DraftVocab, Taps: r.Taps,
 		TargetLayers: target.Layers}
