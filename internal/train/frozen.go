@@ -297,14 +297,14 @@ func Spread(first, last, n int) (list []int) {
 // begin as blocks of a target.
 func CanCopy(m *model.Model, attention bool, blocks ...int) bool {
 	f := Frozen{Model: m}
+	parts := []string{"ffn_norm", "ffn_gate", "ffn_up", "ffn_down"}
+	if attention {
+		parts = append(parts, "attn_norm", "attn_q", "attn_k", "attn_v", "attn_output")
+	}
+	if attention && HasNorms(m) {
+		parts = append(parts, "attn_q_norm", "attn_k_norm")
+	}
 	for _, b := range blocks {
-		parts := []string{"ffn_norm", "ffn_gate", "ffn_up", "ffn_down"}
-		if attention {
-			parts = append(parts, "attn_norm", "attn_q", "attn_k", "attn_v", "attn_output")
-		}
-		if attention && HasNorms(m) {
-			parts = append(parts, "attn_q_norm", "attn_k_norm")
-		}
 		for _, part := range parts {
 			if _, ok := f.weights(fmt.Sprintf("blk.%d.%s.weight", b, part)); !ok {
 				return false

@@ -138,13 +138,19 @@ func (w *WarmStart) of(name string) *autograd.Param {
 // Copy makes a tensor what one of the target is.
 func (w *WarmStart) Copy(name, from string) { copy(w.Head[name].Data, w.of(from).Data) }
 
+// Scale multiplies a tensor: a little of what was drawn.
+func (w *WarmStart) Scale(name string, by float32) {
+	data := w.Head[name].Data
+	for i := range data {
+		data[i] *= by
+	}
+}
+
 // Fuse makes a projection of joined taps their mean, beside a little of what was drawn.
 func (w *WarmStart) Fuse(name string, drawn float32) {
 	fc := w.Head[name]
 	taps := fc.Cols / fc.Rows
-	for i := range fc.Data {
-		fc.Data[i] *= drawn
-	}
+	w.Scale(name, drawn)
 	for t := range taps {
 		for i := range fc.Rows {
 			fc.Data[i*fc.Cols+t*fc.Rows+i] += 1 / float32(taps)

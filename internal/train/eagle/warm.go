@@ -17,7 +17,7 @@ import (
 // solved for on examples: fc finds the state of a place in its taps; one query head of each group
 // looks at its own row, whose values are what embedding and feature say of the rows between the halves
 // of the target's last block; and the MLP is that block's, which makes of such rows the last state.
-// Other heads begin small. Of a native head fc reads embedding and state, and is the function to these
+// Other query heads begin small. Of a native head fc reads embedding and state, and is the function to these
 // rows by itself; of an EAGLE-2 head it is that to the last state, and the MLP begins small too.
 
 // warmStart is a head whose layer is to begin as something.
@@ -67,18 +67,12 @@ func (h *warmStart) warm2(w *train.WarmStart, s *samples, _ *rand.Rand) error {
 		}
 		rows, here = append(rows, append(slices.Clone(s.embed[i]), norm(s.before[i])...)), append(here, norm(s.here[i]))
 	}
-	shrink := func(part string) {
-		data := w.Head["blk.0."+part+".weight"].Data
-		for i := range data {
-			data[i] *= 0.1
-		}
-	}
-	shrink("attn_output")
+	w.Scale("blk.0.attn_output.weight", 0.1)
 	if native {
 		w.Copy(eagle.NativeNorm+".weight", "output_norm.weight")
 		return w.Fit(eagle.NativeFuse+".weight", rows, here)
 	}
-	shrink("ffn_down")
+	w.Scale("blk.0.ffn_down.weight", 0.1)
 	return w.Fit("fc.weight", rows, here)
 }
 
@@ -159,14 +153,9 @@ func (h *warmStart) lookAtSelf(w *train.WarmStart, s *samples, features [][]floa
 	k := w.Head["blk.0.attn_k.weight"]
 	v := w.Head["blk.0.attn_v.weight"]
 	out := w.Head["blk.0.attn_output.weight"]
-	for _, p := range []struct {
-		data  []float32
-		drawn float32
-	}{{q.Data, 0.3}, {k.Data, 0.3}, {out.Data, 0.1}} {
-		for i := range p.data {
-			p.data[i] *= p.drawn
-		}
-	}
+	w.Scale(q.Name, 0.3)
+	w.Scale(k.Name, 0.3)
+	w.Scale(out.Name, 0.1)
 	group := h.net.Heads / h.net.KVHeads
 	for n := range v.Rows {
 		head, d := n/dim, n%dim

@@ -51,12 +51,9 @@ func (h *Head) warm(from []int, list []train.Conversation) error {
 		return err
 	}
 	w.Copy("blk.0.ffn_norm.weight", fmt.Sprintf("blk.%d.ffn_norm.weight", from[0]))
-	down := w.Head["blk.0.ffn_down.weight"].Data
-	clear(down) // of units that the blocks have not
+	clear(w.Head["blk.0.ffn_down.weight"].Data) // of units that the blocks have not
 	w.MLP(0, from...)
-	for i := range down {
-		down[i] *= 0.1
-	}
+	w.Scale("blk.0.ffn_down.weight", 0.1)
 	h.Pack()
 	return w.Err
 }

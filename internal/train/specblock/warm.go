@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/grovellm/grove/internal/autograd"
 	"github.com/grovellm/grove/internal/nn"
 	"github.com/grovellm/grove/internal/train"
 )
@@ -32,15 +31,14 @@ func (h *Head) warm(from []int, texts [][]int32, slots float64) error {
 	}
 	w.Copy("output_norm.weight", "output_norm.weight")
 	for i := range h.net.Shifts {
-		own, before := w.Head[fmt.Sprintf("blk.%d.shift_own.weight", i)],
-			w.Head[fmt.Sprintf("blk.%d.shift_prev.weight", i)]
+		own := w.Head[fmt.Sprintf("blk.%d.shift_own.weight", i)]
 		clear(own.Data)
 		for d := range own.Rows {
 			own.Data[d*own.Cols+d] = 1
 		}
-		shrink(before)
+		w.Scale(fmt.Sprintf("blk.%d.shift_prev.weight", i), 0.1)
 	}
-	shrink(w.Head["fuse_query.weight"])
+	w.Scale("fuse_query.weight", 0.1)
 	size, err := h.begin(w, from[0], texts)
 	if err != nil {
 		return err
@@ -67,17 +65,7 @@ func (h *Head) sizeSlots(w *train.WarmStart, size float64) {
 			squares += sum * sum
 		}
 	}
-	scale := float32(size / math.Sqrt(squares/float64(query.Rows*fuse.Rows)))
-	for i := range fuse.Data {
-		fuse.Data[i] *= scale
-	}
-}
-
-// shrink leaves a little of what was drawn.
-func shrink(p *autograd.Param) {
-	for i := range p.Data {
-		p.Data[i] *= 0.1
-	}
+	w.Scale("fuse_query.weight", float32(size/math.Sqrt(squares/float64(query.Rows*fuse.Rows))))
 }
 
 // begin solves for W_cond, which is to make of a token's taps the state that the target ends with
