@@ -61,7 +61,9 @@ func (r Recipe) For(m *model.Model) Recipe {
 	if r.Version != 3 {
 		r.Taps = []int{c.Layers}
 	}
-	if !train.CanCopy(m, false, c.Layers-1) {
+	if train.CanCopy(m, false, c.Layers-1) {
+		r.FFN = max(r.FFN, c.FFN/32*32) // with fewer units its MLP would not make the last state
+	} else {
 		r.From = nil
 		r.Optimizer = train.DefaultOptimizer()
 	}
