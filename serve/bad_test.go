@@ -14,6 +14,7 @@ import (
 
 // What cannot be done is refused in OpenAI's form, with the field that is wrong.
 func TestBadRequests(t *testing.T) {
+	t.Parallel()
 	s := start(t, nil, serve.Options{Limits: serve.Limits{Body: 1000}})
 	deep := strings.Repeat("[", 100) + strings.Repeat("]", 100)
 	const hello = `"messages":[{"role":"user","content":"x"}]`

@@ -166,6 +166,7 @@ func TestUnreadableBody(t *testing.T) {
 
 // A request that takes too long ends with an error, within its stream or as its answer.
 func TestMaxTime(t *testing.T) {
+	t.Parallel()
 	s := start(t, tiny(t, "tiny-qwen3", 1<<17), serve.Options{Limits: serve.Limits{Time: 100 * time.Millisecond,
 		Ping: time.Millisecond}})
 	check := func(body string, headers ...string) {

@@ -86,6 +86,7 @@ func rightFields(fields []reflect.StructField, rng *rand.Rand) (text string) {
 // Nothing of a body is in the log, whatever is wrong with it, unless it is asked for: not in the protocols' fields,
 // whatever type the value has, nor in errors of JSON's syntax. What the answer quotes it quotes.
 func TestSecrets(t *testing.T) {
+	t.Parallel()
 	const template = "<tool_call>{{ tools | tojson }}{% for m in messages %}{{ m.role }}{{ m.content }}" +
 		"{% for c in m.tool_calls %}{{ c | tojson }}{% endfor %}{% endfor %}"
 	m, err := grove.OpenGGUF("embedded", embedded.Target(), grove.Options{Threads: 1, ChatTemplate: template})

@@ -44,6 +44,7 @@ func figureIn(line, name string) int {
 // However an answer ends before its time, streamed or whole, the log and the metrics have the status of that, and the
 // log has what was generated until then.
 func TestLogOfEnds(t *testing.T) {
+	t.Parallel()
 	m := tiny(t, "tiny-qwen3", 1<<17)
 	for path, fields := range endlessOf {
 		for _, streamed := range []bool{true, false} {

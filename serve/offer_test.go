@@ -20,6 +20,7 @@ var serverTools = []string{"web_search", "web_search_preview", "web_search_20250
 // A list with tools that the server would have to run is answered: a header and the log name them,
 // and the other tools can be called.
 func TestServerTools(t *testing.T) {
+	t.Parallel()
 	s := start(t, withHeads(t, grove.Options{ChatTemplate: toolTemplates["hermes"]}), serve.Options{})
 	for _, kind := range serverTools {
 		for path, c := range map[string]struct{ function, body string }{

@@ -25,6 +25,7 @@ var textBodies = map[string]string{
 // In every protocol a field that nobody knows is ignored, whatever it has, and a field that would
 // change the output is refused by name, unless its value changes nothing.
 func TestUnknownFields(t *testing.T) {
+	t.Parallel()
 	s := start(t, tinyWith(t, "tiny-qwen3", 256, grove.Options{Threads: 1, ChatTemplate: turnsTemplate}), serve.Options{})
 	for path, body := range textBodies {
 		send := func(fields string) (int, string) {

@@ -139,6 +139,7 @@ func TestModelNames(t *testing.T) {
 // Bodies may be compressed with gzip. Other encodings are refused, and so is a body that becomes
 // longer than the limit.
 func TestContentEncoding(t *testing.T) {
+	t.Parallel()
 	s := start(t, tiny(t, "tiny-qwen3", 64), serve.Options{Limits: serve.Limits{Body: 1 << 20}})
 	pack := func(text string) string {
 		var b bytes.Buffer
@@ -289,6 +290,7 @@ func TestOneBOS(t *testing.T) {
 // A stream in the queue has its headers, and a sign of life where its protocol has one, before its
 // first token. What is wrong with a request has a status all the same.
 func TestQueuedStream(t *testing.T) {
+	t.Parallel()
 	m := tinyWith(t, "tiny-qwen3", 1<<17, grove.Options{Threads: 1, Parallel: 1, ChatTemplate: turnsTemplate})
 	s := start(t, m, serve.Options{Limits: serve.Limits{Ping: time.Hour}})
 	ctx, cancel := context.WithCancel(ctx)

@@ -16,6 +16,7 @@ var toolTemplates = calltest.Templates
 
 // Calls of tools have the names and the arguments that the request allows, whole and streamed, drafted and plain.
 func TestTools(t *testing.T) {
+	t.Parallel()
 	tool := func(name, property string) map[string]any {
 		return map[string]any{"type": "function", "function": map[string]any{"name": name, "description": "Does " + name,
 			"parameters": map[string]any{

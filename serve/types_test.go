@@ -152,6 +152,7 @@ func (v *vendors) objectFaults(in map[string]any, name, path string, whole bool)
 // Every answer of every protocol, whole and streamed, has the fields that the vendor's own client
 // has, and no others but grove's.
 func TestAnswersAreAsVendorsHaveThem(t *testing.T) {
+	t.Parallel()
 	v := readVendors(t)
 	s := start(t, withHeads(t, grove.Options{ChatTemplate: dialectReasoning + toolTemplates["hermes"]}), serve.Options{})
 	checked := map[string]int{}

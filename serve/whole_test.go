@@ -18,6 +18,7 @@ import (
 // An answer that says its calls are whole has whole ones, in every protocol, whichever string or length ends it; and
 // where a call must come, nothing of one that was cut short is shown as text.
 func TestCutCalls(t *testing.T) {
+	t.Parallel()
 	s := start(t, withHeads(t, grove.Options{ChatTemplate: toolTemplates["hermes"]}), serve.Options{})
 	schema := json.RawMessage(`{"type":"object","properties":{"a":{"type":"integer"}},"required":["a"],` +
 		`"additionalProperties":false}`)

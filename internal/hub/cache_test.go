@@ -26,6 +26,7 @@ var testFiles = map[string]string{
 // What is pulled is found and listed; what is removed is not; a content goes with the last file
 // that shows it, and only then.
 func TestPulledFoundRemoved(t *testing.T) {
+	t.Parallel()
 	models := map[string][]string{
 		"q4_k_m": {"m-Q4_K_M.gguf"}, "q8_0": {"m-Q8_0.gguf"}, "q6_k": {"copy-Q6_K.gguf"},
 		"bf16": {"m-BF16-00001-of-00002.gguf", "m-BF16-00002-of-00002.gguf"}, "safetensors": {"config.json",
@@ -102,6 +103,7 @@ func cacheBytes(t *testing.T, cache string) (n int64) {
 // A cache as other programs leave it is read: files of several commits, none of branch main,
 // contents gone.
 func TestOthersCache(t *testing.T) {
+	t.Parallel()
 	c := New("http://none", t.TempDir())
 	put := func(name, text string) string {
 		p := mkdir(filepath.Join(c.Cache, filepath.FromSlash(name)))
@@ -152,6 +154,7 @@ func TestOthersCache(t *testing.T) {
 
 // What a process is fetching cannot be removed under its hands.
 func TestRemoveLocked(t *testing.T) {
+	t.Parallel()
 	h := newHub(t, testFiles)
 	c := h.client(t.TempDir())
 	h.mustPull(c, "q8_0")

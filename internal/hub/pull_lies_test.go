@@ -39,6 +39,7 @@ func (w *withHeader) WriteHeader(status int) {
 // Whatever a server says of lengths, ranges and versions, the cache takes only the content that the
 // hub's list has by its hash. Where the content is right in spite of it, it is taken.
 func TestLies(t *testing.T) {
+	t.Parallel()
 	header := func(key string, value func(i int64) string) func(h *fakeHub) {
 		return func(h *fakeHub) {
 			h.wrap = func(w http.ResponseWriter, r *http.Request) http.ResponseWriter {
@@ -142,6 +143,7 @@ func lfsOf(v map[string]any) map[string]any {
 
 // A wrong beginning on the disk is found out by the hash, and the file is fetched whole.
 func TestWrongPrefix(t *testing.T) {
+	t.Parallel()
 	for _, n := range []int{1, 3000, 5000, 7000} {
 		h := newHub(t, map[string]string{"a.gguf": noise(5000, 1)})
 		c := h.client(t.TempDir())
@@ -156,6 +158,7 @@ func TestWrongPrefix(t *testing.T) {
 // A refusal says what to do; what may pass is tried again, after the pause that the server asks
 // for.
 func TestRefusals(t *testing.T) {
+	t.Parallel()
 	for _, x := range []struct {
 		status int
 		header string // Key: value

@@ -50,6 +50,7 @@ func tree(t testing.TB, dir string) map[string]string {
 // The cache has the layout of the hub's Python library, to the file. What is there is not fetched
 // again.
 func TestPullLayout(t *testing.T) {
+	t.Parallel()
 	if runtime.GOOS == "windows" {
 		t.Skip("symbolic links need a privilege there")
 	}
@@ -105,6 +106,7 @@ func TestPullLayout(t *testing.T) {
 // A folder comes with what is beside its weights. check runs before the weights, and can refuse
 // them.
 func TestPullFolder(t *testing.T) {
+	t.Parallel()
 	h := newHub(t, map[string]string{
 		"config.json": "{}", "tokenizer.json": noise(3000, 1), "model.safetensors.index.json": "{}", "notes.json": "no",
 		"model-00001-of-00002.safetensors": noise(4000, 2), "model-00002-of-00002.safetensors": noise(2000, 3),
@@ -149,6 +151,7 @@ func TestPullFolder(t *testing.T) {
 // prefix of the content at any moment, no byte on the disk is fetched again, and the file is whole
 // in the end.
 func TestCuts(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(r *rapid.T) {
 		size := rapid.IntRange(0, 40_000).Draw(r, "size")
 		h := newHub(t, map[string]string{"a.gguf": noise(size, uint64(size))})
@@ -216,6 +219,7 @@ func TestCuts(t *testing.T) {
 // A large file over several connections, ten of which are cut, is whole and checked. It has 128 MiB,
 // and with GROVE_LARGE=1 in the environment 1 GiB.
 func TestLargeFileCutTenTimes(t *testing.T) {
+	t.Parallel()
 	size := generated(128 << 20)
 	if os.Getenv("GROVE_LARGE") != "" {
 		size = 1 << 30
@@ -244,6 +248,7 @@ func TestLargeFileCutTenTimes(t *testing.T) {
 // An address that the hub redirects to may expire: here after two requests. Then the hub is asked
 // again.
 func TestExpiredAddress(t *testing.T) {
+	t.Parallel()
 	h := newHub(t, map[string]string{"a.gguf": noise(9000, 1)})
 	var issued, used atomic.Int64
 	h.front = func(w http.ResponseWriter, r *http.Request) bool {
@@ -271,6 +276,7 @@ func TestExpiredAddress(t *testing.T) {
 
 // A connection that brings nothing is given up and tried again.
 func TestStall(t *testing.T) {
+	t.Parallel()
 	for _, after := range []int{-1, 0, 700} { // before the header, before the first byte, in the middle
 		h := newHub(t, map[string]string{"a.gguf": noise(900, 1)})
 		var n atomic.Int64
@@ -301,6 +307,7 @@ func TestStall(t *testing.T) {
 // A disk that is too small is refused before anything is fetched. A disk that fills up keeps what
 // is there, and the next command continues.
 func TestFullDisk(t *testing.T) {
+	t.Parallel()
 	h := newHub(t, map[string]string{"a.gguf": noise(50_000, 1)})
 	c := h.client(t.TempDir())
 	c.space = func(string) (int64, error) { return 49_999, nil }
@@ -336,6 +343,7 @@ func TestFullDisk(t *testing.T) {
 
 // Without symbolic links files lie in the snapshot, and all else is the same.
 func TestNoSymlinks(t *testing.T) {
+	t.Parallel()
 	h := newHub(t, map[string]string{"a-Q8_0.gguf": noise(500, 1), "b-Q4_0.gguf": noise(500, 1)})
 	c := h.client(t.TempDir())
 	c.symlink = func(string, string) error { return errors.New("no privilege") }
@@ -367,6 +375,7 @@ func TestNoSymlinks(t *testing.T) {
 
 // Of several at the same time one fetches; the others wait and take what it fetched.
 func TestTogether(t *testing.T) {
+	t.Parallel()
 	h := newHub(t, map[string]string{"a.gguf": noise(20_000, 1)})
 	cache := t.TempDir()
 	var all sync.WaitGroup
@@ -388,6 +397,7 @@ func TestTogether(t *testing.T) {
 
 // Offline, nothing is asked for.
 func TestOffline(t *testing.T) {
+	t.Parallel()
 	h := newHub(t, map[string]string{"a.gguf": "x"})
 	c := h.client(t.TempDir())
 	c.Offline = true
@@ -429,6 +439,7 @@ func mkdir(path string) string {
 
 // A cache that cannot be written says so, and what to do.
 func TestCacheIsNoFolder(t *testing.T) {
+	t.Parallel()
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)

@@ -208,6 +208,7 @@ func ofAll(b given) bool {
 // take its meaning away, or the command refuses it.
 func TestFlagsAreObeyedOrRefused(t *testing.T) {
 	j := traintest.JobWithTarget(t)
+	j.Threads = 1
 	names := 0
 	for name, c := range allTrained {
 		head := func(all ...given) (file []byte, err error) {

@@ -162,3 +162,12 @@ func TestRunPhasesAllocatesNothing(t *testing.T) {
 		t.Fatalf("%v allocations a region", n)
 	}
 }
+
+// A pool can close before its workers have seen a phase, whatever the number of the last one.
+func TestCloseBeforeWorkersBegin(t *testing.T) {
+	for range 100 {
+		p := New(5)
+		p.phase.Store(phaseWord(1<<32-1, 0, 0)) // the next is 0, as workers begin with
+		p.Close()
+	}
+}

@@ -53,7 +53,7 @@ func (p *Pool) await(id int, seen uint64) uint64 {
 		}
 	}
 	w.parked.Swap(true) // see publish
-	if p.phase.Load() == seen || !w.parked.CompareAndSwap(true, false) {
+	if p.phase.Load() == seen && !p.closed.Load() || !w.parked.CompareAndSwap(true, false) {
 		<-w.wake
 	}
 	// Spinning that leads to parking was for nothing: do less of it, until a gap is seen that
