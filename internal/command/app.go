@@ -10,7 +10,9 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"reflect"
 	"slices"
+	"strings"
 	"syscall"
 
 	"github.com/alecthomas/kong"
@@ -129,7 +131,9 @@ func (p *Program) Parse(args []string) (k *kong.Context, c CommandLine, err erro
 	p.Globals = c.Globals
 	// Help ends parsing from within: kong offers no other way out than its Exit hook.
 	type ended int
-	parser, err := kong.New(c.Grammar,
+	grammar, named := c.named(args)
+	parser, err := kong.New(grammar,
+		named,
 		kong.Name(p.Name),
 		kong.Description(p.Description),
 		kong.Vars{"name": p.Name, "budget": fmt.Sprint(speculate.DefaultBudget)},
@@ -165,6 +169,21 @@ func (p *Program) Parse(args []string) (k *kong.Context, c CommandLine, err erro
 	}
 	k, err = parser.Parse(modelArgument(parser, args))
 	return k, c, err
+}
+
+// named returns the grammar of the command that a command line begins with, beside the global flags, and an option
+// that adds it: reading the tags of all commands takes longer than most of them run. Those of the group help, which
+// tell about others, have all of them.
+func (c CommandLine) named(args []string) (any, kong.Option) {
+	v := reflect.ValueOf(c.Grammar).Elem()
+	for i := range v.NumField() {
+		f := v.Type().Field(i)
+		tag := f.Tag
+		if _, ok := tag.Lookup("cmd"); ok && tag.Get("group") != "help" && len(args) > 0 && args[0] == strings.ToLower(f.Name) {
+			return c.Globals, kong.DynamicCommand(args[0], tag.Get("help"), tag.Get("group"), v.Field(i).Addr().Interface())
+		}
+	}
+	return c.Grammar, kong.Groups{}
 }
 
 // versionFlag is --version, wherever it stands.
