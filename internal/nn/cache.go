@@ -41,6 +41,7 @@ type Pages struct {
 	// Bare are the layers that keep nothing; nil: none.
 	Bare []bool
 
+	once    sync.Once // for prepare
 	mu      sync.Mutex
 	pools   [poolCount]pool
 	place   []place        // of each layer, where layers are of several pools
@@ -85,13 +86,10 @@ type page struct {
 	mem   any // keeps them
 }
 
-// prepare shares the layers out to the pools.
-func (p *Pages) prepare() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.pools[wholeText].bytes+p.pools[windowed].bytes+p.pools[recurrentRows].bytes > 0 {
-		return
-	}
+// prepare shares the layers out to the pools, once.
+func (p *Pages) prepare() { p.once.Do(p.shareOut) }
+
+func (p *Pages) shareOut() {
 	if p.Windows == nil && p.Recurrent == nil && p.Bare == nil {
 		p.pools[wholeText].layers = p.Layers
 	} else {
@@ -236,6 +234,7 @@ func (p *Pages) put(g *page) {
 // InUse is the memory of the pages that caches have, in bytes, but for those of SetApart; pages that several caches
 // share count once.
 func (p *Pages) InUse() int64 {
+	p.prepare()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	size := int64(0)

@@ -264,3 +264,14 @@ func TestCommitRefusesWhatIsNoPath(t *testing.T) {
 		t.Error("truncate beyond the end: no error")
 	}
 }
+
+// Pages that keep nothing are prepared once as well: heads without layers ask for their size beside a pass.
+func TestEmptyPagesStayAsTheyAre(t *testing.T) {
+	p := Pages{Layers: 2, Bare: []bool{true, true}}
+	for range 3 {
+		p.RowBytes()
+	}
+	if len(p.place) != p.Layers {
+		t.Errorf("%d places for %d layers", len(p.place), p.Layers)
+	}
+}
