@@ -2,6 +2,7 @@ package serve
 
 import (
 	"bufio"
+	"bytes"
 	"compress/gzip"
 	"encoding/json"
 	"errors"
@@ -36,8 +37,8 @@ func (x *exchange) readBody(to any) error {
 			"the body cannot be read: %v", err)
 	}
 	_ = x.control.SetReadDeadline(time.Time{})
-	x.body = data
-	return parseBody(data, to)
+	x.body = bytes.TrimPrefix(data, []byte("\ufeff")) // which programs on Windows begin files with
+	return parseBody(x.body, to)
 }
 
 // openBody returns the body's reader, which decompresses a body compressed with gzip. The bytes read

@@ -161,7 +161,8 @@ func TestContentEncoding(t *testing.T) {
 	}{
 		{"", body, 200}, {"identity", body, 200}, {"gzip", pack(body), 200}, {"x-gzip", pack(body),
 			200}, {"GZIP", pack(body), 200},
-		{"identity, gzip", pack(body), 200}, {"gzip", pack(full), 200}, {"", full, 200},
+		{"identity, gzip", pack(body), 200}, {"", "\ufeff" + body, 200},
+		{"gzip", pack("\ufeff" + body), 200}, {"gzip", pack(full), 200}, {"", full, 200},
 		{"zstd", body, 415}, {"deflate", deflated.String(), 415}, {"br", body, 415}, {"gzip, gzip", pack(pack(body)),
 			415}, {"gzip, br", pack(body), 415},
 		{"gzip", body, 400}, {"gzip", pack(body)[:20], 400}, {"gzip", "", 400}, {"gzip", pack(body) + "rest", 400},
