@@ -228,12 +228,14 @@ func newModel(m *model.Model, o engine.Options) (*Model, error) {
 		})}, nil
 }
 
-// Close closes the model and its draft models. No generation may be under way.
+// Close closes the model and its draft models. No generation may be under way. A second time it does nothing.
 func (m *Model) Close() error {
 	m.engine.Close()
-	if pass := <-m.embedding; pass != nil { // the embedding under way has ended
-		close(m.embedding)
+	pass := <-m.embedding // the embedding under way has ended
+	if pass == nil {
+		return nil
 	}
+	close(m.embedding)
 	return errors.Join(m.store.Close(), m.memories.close(), m.drafting.close(), m.m.Close())
 }
 

@@ -107,14 +107,11 @@ func (m *Model) generate(ctx context.Context, prompt []int32, r Request) iter.Se
 			p.PenaltyFrom = len(prompt)
 		}
 		g := &generation{m: m, r: &r, prompt: prompt, came: make(chan struct{}, 1)}
-		q := engine.Request{
-			Request: g.request(), Prompt: prompt, Priority: r.Priority, Tenant: cmp.Or(r.session,
-				r.Tenant), Deadline: r.Deadline, Fresh: r.more.FreshPrompt, Private: r.session != "",
-			Key: r.more.Key, Call: r.more.Call, Step: g.step, Done: g.done,
-		}
+		q := engine.Request{Request: g.request(), Prompt: prompt, Priority: r.Priority,
+			Tenant: cmp.Or(r.session, r.Tenant), Deadline: r.Deadline, Fresh: r.more.FreshPrompt, Private: r.session != "",
+			Key: r.more.Key, Call: r.more.Call, Step: g.step, Done: g.done, Once: name == otherDrafters}
 		q.Drafter = d
 		q.Name = name
-		q.Once = name == otherDrafters
 		q.Grammar = constraint
 		if memory != nil {
 			q.Memory = memory.Matches
