@@ -48,7 +48,7 @@ func TestErrors(t *testing.T) {
 		want string
 	}{
 		{Message{Extra: json.RawMessage(`[]`)}, Options{}, "message 1: not a JSON object"},
-		{Message{Extra: json.RawMessage(`{"a": `)}, Options{}, "message 1"},
+		{Message{Extra: json.RawMessage(`{"a": `)}, Options{}, "message 1: cannot be read as JSON"},
 		{Message{}, Options{Tools: json.RawMessage(`[}`)}, "tools"},
 		{Message{}, Options{Tools: json.RawMessage(`1 2`)}, "tools: more than one"},
 		{Message{}, Options{Tools: json.RawMessage(strings.Repeat("[", 300))}, "nested more than"},

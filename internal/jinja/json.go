@@ -21,7 +21,7 @@ func FromJSON(raw []byte, edit func(string) string) (Value, error) {
 	}
 	v, err := (&reader{d, edit}).value(0)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("cannot be read as JSON: %w", err)
 	}
 	if _, err := d.Token(); err != io.EOF {
 		return nil, fmt.Errorf("more than one JSON value")
