@@ -69,6 +69,28 @@ func openStored(t *testing.T, shape string, kv nn.KVType, memory int64) (run fun
 	}, dir, reports
 }
 
+// Texts of models with recurrent layers, whose states are in no file, are not written, and are the same with a folder.
+func TestRecurrentLayersInFiles(t *testing.T) {
+	for _, shape := range []string{"tiny-qwen35", "tiny-lfm2", "tiny-granite-hybrid"} {
+		run, _, reports := openStored(t, shape, nn.KVF32, 0)
+		long := request(400, 30)
+		fresh := long
+		fresh.Fresh = true
+		for range 2 {
+			run(func(e *engine.Engine) {
+				want, _ := generated(t, e, fresh)
+				got, reused := generated(t, e, long)
+				if files := e.Stats().Files; reused != 0 || files.Blocks > 0 || !slices.Equal(got, want) {
+					t.Errorf("%s: %d rows and %d blocks, tokens %v, want %v", shape, reused, files.Blocks, got, want)
+				}
+			})
+		}
+		if len(*reports) > 0 {
+			t.Error(*reports)
+		}
+	}
+}
+
 // An engine that is started anew goes on from the prefixes of the one before: with the same text,
 // of its own tenant alone.
 func TestPrefixesInFiles(t *testing.T) {

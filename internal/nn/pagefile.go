@@ -20,8 +20,9 @@ func (p *Pages) Layout() string {
 // PageBytes is the memory of a page of all layers.
 func (p *Pages) PageBytes() int64 { return int64(p.RowBytes()) * PageRows }
 
-// Whole reports whether no row was freed or dropped before those that the cache has.
-func (c *Cache) Whole() bool { return c.freed == 0 && c.slid == 0 }
+// Whole reports whether no row was freed or dropped before those that the cache has. Recurrent layers free rows as a
+// text goes on, and their states are not in pages of rows: a cache that has such layers never is.
+func (c *Cache) Whole() bool { return c.freed == 0 && c.slid == 0 && c.mem.StateBytes() == 0 }
 
 // WritePages writes n pages, from a first one on. Their rows are committed; the cache is Whole.
 func (c *Cache) WritePages(w io.Writer, first, n int) error {
