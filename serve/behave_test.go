@@ -60,6 +60,10 @@ func TestKeys(t *testing.T) {
 	if log := s.log.String(); !strings.Contains(log, "tenant=key-f397f260") || strings.Contains(log, "second-key") {
 		t.Error(log)
 	}
+	s = start(t, nil, serve.Options{Keys: []string{""}}) // an empty key is none
+	if status, _, text := s.send("GET", "/v1/models", ""); status != 401 {
+		t.Errorf("status %d: %s", status, text)
+	}
 }
 
 // Web pages of other origins are refused unless theirs is the origin given.
