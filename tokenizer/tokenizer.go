@@ -125,7 +125,7 @@ func (t *Tokenizer) Text(id int32) string {
 	return t.text[id]
 }
 
-// Find returns the token with the given name (special tokens) or bytes (all others).
+// Find returns the token with a name (special tokens), or a Piece (all others; of byte tokens the Text, as <0x0A>).
 func (t *Tokenizer) Find(text string) (id int32, ok bool) {
 	id, ok = t.names[text]
 	if ok {
