@@ -125,25 +125,11 @@ func (c *schemas) plainString(s *shape, r *raw) *expr {
 		return nothing()
 	}
 	set := r.characters()
-	patterns := s.pattern
-	if f, ok := formats[s.format]; ok {
-		patterns = append(slices.Clone(patterns), f)
+	if e := c.limited(s, set, func(of charSet) *expr { return chars(of.and(set)...) }); e != nil {
+		return e
 	}
-	sized := s.least > 0 || s.most != unlimited
 	switch {
-	case len(patterns) == 1 && !sized && len(s.excluded) == 0:
-		e, err := regex(ecma(patterns[0]), true)
-		if err != nil {
-			return c.cannot("pattern", err.Error())
-		}
-		return within(e, set)
-	case len(patterns) > 0:
-		return c.cannot("pattern", "a pattern or format together with another one, a length, or values to leave out")
-	case len(s.excluded) > 0 && !sized:
-		return notAny(s.excluded, set)
-	case len(s.excluded) > 0:
-		return c.cannot("not", "a length together with values to leave out")
-	case sized:
+	case s.least > 0 || s.most != unlimited:
 		return repeat(chars(set...), s.least, s.most)
 	case r.mixed != nil:
 		return c.unlike(r, set)
@@ -153,20 +139,6 @@ func (c *schemas) plainString(s *shape, r *raw) *expr {
 		return c.g.without(r.stops...)
 	}
 	return star(chars(set...))
-}
-
-// within narrows an expression to characters.
-func within(e *expr, set charSet) *expr {
-	out := *e
-	if e.op == opChars {
-		out.set = e.set.normal().and(set)
-		return &out
-	}
-	out.kids = make([]*expr, len(e.kids))
-	for i, kid := range e.kids {
-		out.kids[i] = within(kid, set)
-	}
-	return &out
 }
 
 // unlike matches strings that do not look like another value.

@@ -93,19 +93,24 @@ func anyChar() *expr {
 	return alt(chars(plain...), seq(literal(`\`), alt(oneOf(`"\/bfnrt`), seq(literal("u"), unicode), pair)))
 }
 
-// quoted turns an expression of a string's characters into one of its JSON text.
-func quoted(e *expr) *expr {
-	if e.op != opChars {
-		out := *e
-		out.kids = make([]*expr, len(e.kids))
-		for i, kid := range e.kids {
-			out.kids[i] = quoted(kid)
-		}
-		return &out
+// written is an expression without rules in which write makes something else of characters.
+func (e *expr) written(write func(charSet) *expr) *expr {
+	if e.op == opChars {
+		return write(e.set)
 	}
-	out := alt(chars(e.set.normal().and(plain)...))
+	out := *e
+	out.kids = make([]*expr, len(e.kids))
+	for i, kid := range e.kids {
+		out.kids[i] = kid.written(write)
+	}
+	return &out
+}
+
+// quoted is the JSON text of a string's characters.
+func quoted(set charSet) *expr {
+	out := alt(chars(set.normal().and(plain)...))
 	for r := rune(0); r <= '\\'; r++ {
-		if e.set.has(r) && !plain.has(r) {
+		if set.has(r) && !plain.has(r) {
 			text, ok := escape[r]
 			if !ok {
 				text = fmt.Sprintf(`\u%04x`, r)
@@ -117,30 +122,40 @@ func quoted(e *expr) *expr {
 }
 
 func (c *schemas) emitString(s *shape) *expr {
-	sized := s.least > 0 || s.most != unlimited
+	if e := c.limited(s, allChars, quoted); e != nil {
+		return e
+	}
+	return repeat(c.char(), s.least, s.most)
+}
+
+// limited is the expression of strings of some characters that a pattern, a format or strings to leave out limit; nil
+// where none does. write says how characters stand in the text.
+func (c *schemas) limited(s *shape, of charSet, write func(charSet) *expr) *expr {
+	var all []*expr
 	patterns := s.pattern
 	if f, ok := formats[s.format]; ok {
 		patterns = append(slices.Clone(patterns), f)
 	}
-	switch {
-	case len(patterns) == 1 && !sized && len(s.excluded) == 0:
-		e, err := regex(ecma(patterns[0]), true)
+	fits := s.least == 0 && s.most == unlimited
+	for _, p := range patterns {
+		e, err := regex(ecma(p), true)
 		if err != nil {
 			return c.cannot("pattern", err.Error())
 		}
-		return quoted(e)
-	case len(patterns) > 0:
-		return c.cannot("pattern", "a pattern or format together with another one, a length, or values to leave out")
-	case len(s.excluded) > 0 && !sized:
-		return notAny(s.excluded, plain)
-	case len(s.excluded) > 0:
-		return c.cannot("not", "a length together with values to leave out")
+		all = append(all, e)
+		least, most := e.lengths()
+		fits = fits || least >= s.least && (s.most == unlimited || most <= s.most)
 	}
-	char := c.char()
-	if !sized {
-		return star(char)
+	if len(s.excluded) > 0 {
+		all = append(all, notAny(s.excluded, of))
 	}
-	return repeat(char, s.least, s.most)
+	if len(all) > 0 && !fits {
+		all = append(all, repeat(chars(of...), s.least, s.most))
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	return c.intersection(all, write)
 }
 
 // char is anyChar as a rule.

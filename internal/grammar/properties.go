@@ -162,20 +162,13 @@ func (c *schemas) freeProperty(s *shape, names []string, w *writing) *expr {
 		}
 		out := alt()
 		for _, n := range c.shapes(s.names) {
-			clear := n.kind == isString && !slices.ContainsFunc(names, func(name string) bool {
-				text := quote(name)
-				return intersect(n, &shape{kind: isString, value: &text, most: unlimited}) != nil
-			})
-			if n.kind != isString || len(names) > 0 && !clear && (n.value == nil ||
-				slices.Contains(names, (*n.value)[1:len(*n.value)-1])) {
+			n = n.clone()
+			n.excluded = append(n.excluded, names...)
+			if n.kind != isString || c.impossible(n) {
 				continue
 			}
-			name := c.emit(n)
-			if n.value == nil && len(n.pattern) == 0 && len(n.excluded) == 0 {
-				name = seq(literal(`"`), repeat(chars(plain...), n.least, n.most), literal(`"`))
-			}
 			if len(c.shapes(value)) > 0 {
-				out.kids = append(out.kids, seq(name, literal(c.notation.Colon), c.ref(value)))
+				out.kids = append(out.kids, seq(c.emit(n), literal(c.notation.Colon), c.ref(value)))
 			}
 		}
 		return out
@@ -205,7 +198,7 @@ func (c *schemas) freeProperty(s *shape, names []string, w *writing) *expr {
 				value = append(value, *s.parts[i].others)
 			}
 		}
-		out.kids = append(out.kids, entry(quoted(e), value))
+		out.kids = append(out.kids, entry(e.written(quoted), value))
 	}
 	return out
 }

@@ -115,6 +115,7 @@ type schemas struct {
 	ids      map[string]place // schemas that have an $id or an anchor
 	anchors  map[string]place // dynamic ones
 	depth    int
+	paired   int  // rules of products of patterns
 	work     int  // shapes that schemas were applied to
 	most     int  // that they may be applied to
 	denying  int  // depth of negations
@@ -126,6 +127,7 @@ type schemas struct {
 const (
 	maxShapes  = 1 << 10
 	maxRules   = 1 << 13
+	maxPaired  = 1 << 14 // more of them, of products of patterns
 	maxApplied = 1 << 17 // shapes that schemas are applied to; they take about a second
 	maxItems   = 1 << 12 // of the bounds of arrays, objects and strings
 )
@@ -255,7 +257,7 @@ func (c *schemas) value(all conj) int {
 	}
 	rule := c.g.add(name, nothing())
 	c.known[key] = rule
-	if len(c.g.rules) > maxRules && c.err == nil {
+	if len(c.g.rules)-c.paired > maxRules && c.err == nil {
 		c.err = fmt.Errorf("%s: the schema takes more than %d rules: make it simpler", all[0].at, maxRules)
 	}
 	if c.err != nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/big"
 	"math/rand/v2"
+	"regexp"
 	"runtime"
 	"strings"
 	"testing"
@@ -33,6 +34,15 @@ func TestJSONSchema(t *testing.T) {
 		{`{"type": "string", "minLength": 2, "maxLength": 3}`, []string{`"ab"`, `"é語x"`, `"\n\u00e9"`},
 			[]string{`"a"`, `"abcd"`}},
 		{`{"type": "string", "pattern": "^[a-z]+\\d$"}`, []string{`"ab1"`}, []string{`"1"`, `"ab1 "`}},
+		{`{"type": "string", "format": "uuid", "pattern": "^[0-9a-f-]{35}[^f]$"}`, []string{`"0b0cf0f9-8f09-8b98-9d38-8089ecfba20e"`},
+			[]string{`"0b0cf0f9-8f09-8b98-9d38-8089ecfba20f"`, `"0b0cf0f9-8f09-8b98-9d38-8089ecfba2--"`}},
+		{`{"type": "string", "format": "uri", "minLength": 1, "maxLength": 2083}`,
+			[]string{`"https://a.org/b"`}, []string{`"a"`}},
+		{`{"type": "string", "maxLength": 3, "not": {"enum": ["", "a\n"]}}`, []string{`"a"`, `"\n"`, `"a\na"`},
+			[]string{`""`, `"a\n"`, `"abcd"`}},
+		{`{"type": "object", "properties": {"ab": true}, "propertyNames": {"pattern": "^a", "maxLength": 3}, "additionalProperties": {"type": "null"}}`,
+			[]string{`{"ab": 1}`, `{"ab": 1, "abc": null}`, `{"a": null}`},
+			[]string{`{"abc": 1}`, `{"b": null}`, `{"abcd": null}`}},
 		{`{"type": "string", "pattern": "\"x"}`, []string{`"\"x"`, `"a\"xb"`}, []string{`"x"`}},
 		{`{"type": "array", "items": {"type": "boolean"}, "minItems": 1, "maxItems": 2}`, []string{"[true]", "[true, false]"},
 			[]string{"[]", "[true, true, true]", "[1]"}},
@@ -97,7 +107,7 @@ func TestJSONSchemaRefuses(t *testing.T) {
 		`{"type": "array", "prefixItems": [{"type": "integer"}], "uniqueItems": true, "contains": {"type": "string"}}`: "keyword uniqueItems",
 		`{"type": "string", "pattern": "^.{1,2000}$"}`:                                                                 "repeats of 1000 at most",
 		`{"type": "string", "pattern": "(?=a)"}`:                                                                       "keyword pattern",
-		`{"type": "string", "pattern": "a", "minLength": 4}`:                                                           "keyword pattern",
+		`{"type": "string", "format": "uri", "maxLength": 500}`:                                                        "keyword pattern",
 		`{"type": "integer", "minimum": 3, "maximum": 2}`:                                                              "no text",
 		`false`:             "no text",
 		`{"$ref": "#"}`:     "keyword $ref",
@@ -112,6 +122,46 @@ func TestJSONSchemaRefuses(t *testing.T) {
 			t.Errorf("%.100s: error %v: want %q", schema, err, want)
 		}
 	}
+}
+
+// Patterns and a length together match what each of them does.
+func TestPatternsTogether(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		piece := rapid.SampledFrom([]string{"a", "b", ".", "[ab]", "(ab)*", "(a|b?)+", "(a?){2,3}", "b{1,2}", "(|ba)", "\n"})
+		anchored := func(begin, end string) string {
+			text := rapid.SampledFrom([]string{"", "^"}).Draw(t, begin)
+			text += strings.Join(rapid.SliceOfN(piece, 0, 4).Draw(t, "pieces"), "")
+			return text + rapid.SampledFrom([]string{"", "$"}).Draw(t, end)
+		}
+		patterns := []string{anchored("begin", "end"), anchored("begin", "end"), anchored("begin", "end")}
+		patterns = patterns[:rapid.IntRange(1, 3).Draw(t, "patterns")]
+		least := rapid.IntRange(0, 3).Draw(t, "least")
+		most := least + rapid.IntRange(0, 4).Draw(t, "more")
+		var all []string
+		for _, p := range patterns {
+			all = append(all, `{"pattern": `+quote(p)+`}`)
+		}
+		schema := fmt.Sprintf(`{"type": "string", "minLength": %d, "maxLength": %d, "not": {"const": "ab"}, "allOf": [%s]}`,
+			least, most, strings.Join(all, ", "))
+		g, err := JSONSchema(schema)
+		if err != nil && !strings.Contains(err.Error(), "no text") {
+			t.Fatalf("%s: %v", schema, err)
+		}
+		for range 20 {
+			text := rapid.StringOfN(rapid.SampledFrom([]rune("ab\n\"")), 0, 8, -1).Draw(t, "text")
+			want := len(text) >= least && len(text) <= most && text != "ab"
+			for _, p := range patterns {
+				want = want && regexp.MustCompile(p).MatchString(text)
+			}
+			got := false
+			if g != nil {
+				got, _ = g.Accepts(quote(text))
+			}
+			if got != want {
+				t.Fatalf("%s: %q: accepted %v", schema, text, got)
+			}
+		}
+	})
 }
 
 // nestedOneOf is a short schema whose alternatives multiply with every level.
