@@ -15,8 +15,8 @@ const maxRepeat = 1 << 14
 
 // GBNF compiles a grammar as llama.cpp writes it: rules "name ::= ..." of literals, character
 // classes, ".", groups, "|", "*", "+", "?" and "{n,m}". The text is one of the rule root. Unlike
-// llama.cpp, it removes alternatives that no text can complete. Tokens by name or number, "<[1]>",
-// are refused.
+// llama.cpp, it takes names with "_", as vLLM's grammars have, and removes alternatives that no text
+// can complete. Tokens by name or number, "<[1]>", are refused.
 func GBNF(source string) (*Grammar, error) {
 	g, root, err := readGBNF(source)
 	if err != nil {
@@ -108,7 +108,7 @@ func (p *gbnf) name() string {
 	from := p.pos
 	for p.pos < len(p.text) {
 		c := p.text[p.pos]
-		if !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-') {
+		if !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' || c == '_') {
 			break
 		}
 		p.pos++

@@ -178,6 +178,7 @@ func TestGBNF(t *testing.T) {
 		{"root ::= (\"a\" |\n  \"b\")\n  \nx ::= \"unused\"", []string{"b"}, []string{"unused"}},
 		{`root ::= [a-c-] [\x41-\u0043] "\"\\"`, []string{`-B"\`}, []string{`dB"\`}},
 		{"root ::= \"(\" root \")\" | \"x\"", []string{"x", "((x))"}, []string{"((x)"}},
+		{"root ::= col_1 \" is \" col_1\ncol_1 ::= \"a\" | \"b\"", []string{"a is b"}, []string{"a"}},
 		{"root ::= \"x\" | \"y\" dead\ndead ::= \"z\" dead", []string{"x"}, []string{"y", "yz"}},
 	} {
 		g, err := GBNF(c.grammar)
