@@ -21,7 +21,8 @@ func (c *schemas) emit(s *shape) *expr {
 		if c.notation.Quote != callform.JSON.Quote {
 			return c.emitPlainString(s)
 		}
-		return seq(literal(`"`), c.emitString(s), literal(`"`))
+		text := c.once("string "+s.key(false), func() *expr { return c.emitString(s) })
+		return seq(literal(`"`), text, literal(`"`))
 	case isArray:
 		return c.emitArray(s)
 	}
@@ -159,11 +160,14 @@ func (c *schemas) limited(s *shape, of charSet, write func(charSet) *expr) *expr
 }
 
 // char is anyChar as a rule.
-func (c *schemas) char() *expr {
-	rule, ok := c.shared["a character"]
+func (c *schemas) char() *expr { return c.once("a character", anyChar) }
+
+// once refers to a rule that is made at the first call with its name.
+func (c *schemas) once(name string, make func() *expr) *expr {
+	rule, ok := c.shared[name]
 	if !ok {
-		rule = c.g.add("a character", anyChar())
-		c.shared["a character"] = rule
+		rule = c.g.add(name, make())
+		c.shared[name] = rule
 	}
 	return refer(rule)
 }

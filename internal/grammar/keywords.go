@@ -95,11 +95,16 @@ func (c *schemas) keyword(list []*shape, p place, o *object, name string, v any)
 		return out
 	case "oneOf":
 		var out []*shape
+		if d, ok := o.values["discriminator"].(*object); ok { // OpenAPI's
+			if property, ok := d.values["propertyName"].(string); ok { // that tells which it is
+				list = c.narrow(list, func(s *shape) { s.required = append(s.required, property) }, isObject)
+			}
+		}
 		all := c.terms(p, name, v)
 		for i, t := range all {
 			one := c.apply(clones(list), t)
 			for j, other := range all {
-				if j != i && len(one) > 0 {
+				if j != i && !c.apart(one, other) {
 					one = c.apply(one, other.negated())
 				}
 			}
@@ -209,6 +214,24 @@ func (c *schemas) checkDenial(p place, keyword string, before, after []*shape) {
 	if len(after) == 0 && len(before) > 0 && c.skipped {
 		c.fail(p, keyword, "no value can be told not to match")
 	}
+}
+
+// apart reports whether a schema can be seen to have none of the values of some shapes: a required property is another
+// constant.
+func (c *schemas) apart(list []*shape, t term) bool {
+	differs := func(s *shape, name string) bool {
+		all := c.property(s, name, nil)
+		return !slices.ContainsFunc(all, func(t term) bool { return !t.lists() }) && len(c.shapes(all)) == 0
+	}
+	return !slices.ContainsFunc(c.apply(clones(list), t), func(s *shape) bool {
+		return !slices.ContainsFunc(s.required, func(name string) bool { return differs(s, name) })
+	})
+}
+
+// lists reports whether a schema lists its values.
+func (t term) lists() bool {
+	o, ok := t.schema.(*object)
+	return ok && !t.not && (o.values["const"] != nil || o.values["enum"] != nil)
 }
 
 // branch applies then or else, if it is there.

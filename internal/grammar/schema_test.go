@@ -164,6 +164,41 @@ func TestPatternsTogether(t *testing.T) {
 	})
 }
 
+// A union of many objects that a constant tells apart compiles, as pydantic and zod write it.
+func TestUnionOfManyObjects(t *testing.T) {
+	for _, form := range []string{
+		`{"type": "object", "properties": {"kind": {"const": "k%d"}, "n%[1]d": {"type": "integer"}}, "required": ["kind"]}`,
+		`{"type": "object", "properties": {"kind": {"const": "k%d", "default": "k%[1]d"}, "n%[1]d": {"type": "integer"}}}`,
+	} {
+		var all []string
+		for i := range 60 {
+			all = append(all, fmt.Sprintf(form, i))
+		}
+		schema := `{"oneOf": [` + strings.Join(all, ", ") + `], "discriminator": {"propertyName": "kind"}}`
+		g, err := JSONSchema(schema)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for text, want := range map[string]bool{`{"kind": "k0"}`: true, `{"kind": "k59", "n59": 3}`: true, "{}": false,
+			`{"kind": "k60"}`: false, `{"kind": "k5", "n5": "x"}`: false} {
+			if got, err := g.Accepts(text); err != nil || got != want {
+				t.Errorf("%s: accepted %v, %v", text, got, err)
+			}
+		}
+	}
+}
+
+// Strings that are alike share their states.
+func TestLongStrings(t *testing.T) {
+	var all []string
+	for i := range 100 {
+		all = append(all, fmt.Sprintf(`"p%d": {"type": "string", "maxLength": 4000, "title": "%[1]d"}`, i))
+	}
+	if _, err := JSONSchema(`{"type": "object", "properties": {` + strings.Join(all, ", ") + "}}"); err != nil {
+		t.Error(err)
+	}
+}
+
 // nestedOneOf is a short schema whose alternatives multiply with every level.
 func nestedOneOf() string {
 	schema := `{"$defs": {"a0": {"type": "integer"}`
