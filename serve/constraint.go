@@ -53,9 +53,6 @@ func (s *schema) readJSON(_ *decoder, _ string, raw json.RawMessage) error {
 	if !isText {
 		text = string(raw)
 	}
-	if text == "{}" {
-		text = ""
-	}
 	*s = schema(text)
 	return nil
 }

@@ -3,6 +3,7 @@ package serve_test
 import (
 	"encoding/json"
 	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/grovellm/grove"
@@ -76,5 +77,12 @@ func TestStructure(t *testing.T) {
 		map[string]any{"prompt": "{", "max_tokens": 30, "response_format": map[string]any{"type": "json_object"}})
 	if text := at(a, "choices.0.text").(string); text == "" || text[0] != '{' {
 		t.Errorf("%q", text)
+	}
+	for _, field := range []string{"json_schema", "guided_json"} { // any value
+		a := s.post("/v1/completions",
+			map[string]any{"prompt": "Once", "max_tokens": 3, "temperature": 0, field: map[string]any{}})
+		if text := at(a, "choices.0.text").(string); text == "" || !strings.Contains(`{["-0123456789tfn`, text[:1]) {
+			t.Errorf("%s: %q is no JSON", field, text)
+		}
 	}
 }
