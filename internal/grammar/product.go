@@ -53,10 +53,13 @@ func (x *product) known(r rest) *rest {
 
 func (x *product) pair(a, b *rest) *expr {
 	key := [2]*rest{a, b}
-	if rule := x.rules[key]; rule != nil || !x.c.spend("pattern", 1) {
+	if rule := x.rules[key]; rule != nil {
 		return rule
 	}
 	e := alt()
+	if x.c.err != nil {
+		return e
+	}
 	x.rules[key] = x.c.g.rule("of two patterns", e)
 	x.c.paired++
 	if x.c.paired > maxPaired {
@@ -64,6 +67,9 @@ func (x *product) pair(a, b *rest) *expr {
 	}
 	first, ends := x.first(a)
 	second, end := x.first(b)
+	if !x.c.spend("pattern", 1+len(first)*len(second)/64) {
+		return e
+	}
 	if ends && end {
 		e.kids = append(e.kids, empty())
 	}
@@ -84,7 +90,7 @@ func (x *product) shared(a, b charSet) *expr {
 	}
 	key := [2]*span{&a[0], &b[0]}
 	e, known := x.sets[key]
-	if known {
+	if known || !x.c.spend("pattern", 1+(len(a)+len(b))/16) {
 		return e
 	}
 	if set := a.and(b); len(set) > 0 {
@@ -129,6 +135,7 @@ func (x *product) first(r *rest) (steps []step, ends bool) {
 			}
 		}
 	}
+	x.c.spend("pattern", len(seen)/16)
 	return steps, ends
 }
 

@@ -233,8 +233,13 @@ func TestHostileSchemas(t *testing.T) {
 		"items denied": `{"not": {"prefixItems": [` + list(20000, `{"minimum": %d}`) + `]}}`,
 		"properties denied": `{"anyOf": [` + list(1000, `{"minProperties": %d}`) + `], "not": {"required": [` +
 			list(3000, `"k%d"`) + `]}}`,
-		"a list": `{"const": [` + list(50000, "%d") + `]}`,
-		"names":  `{"type": "object", "properties": {` + list(20000, `"%d": true`) + `}}`,
+		"patterns of many parts": `{"type": "string", "allOf": [{"pattern": "^` + strings.Repeat("a?", 900) + `$"}, {"pattern": "^` +
+			strings.Repeat("(a|b)?", 900) + `$"}]}`,
+		"patterns that begin anywhere": `{"type": "string", "pattern": "` + strings.Repeat(".*", 500) +
+			`", "allOf": [{"pattern": "a` + strings.Repeat(".*", 500) + `"}], "maxLength": 200}`,
+		"many patterns": `{"type": "string", "allOf": [` + list(30, `{"pattern": "%d.*a"}`) + `]}`,
+		"a list":        `{"const": [` + list(50000, "%d") + `]}`,
+		"names":         `{"type": "object", "properties": {` + list(20000, `"%d": true`) + `}}`,
 	} {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
