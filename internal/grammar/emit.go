@@ -156,7 +156,13 @@ func (c *schemas) limited(s *shape, of charSet, write func(charSet) *expr) *expr
 	if len(all) == 0 {
 		return nil
 	}
-	return c.intersection(all, write)
+	e, some := c.intersection(all, write)
+	if !some && s.format != "" && len(s.pattern) > 0 { // as of zod's times, which have no zone: the pattern counts
+		free := s.clone()
+		free.format = ""
+		return c.limited(free, of, write)
+	}
+	return e
 }
 
 // char is anyChar as a rule.

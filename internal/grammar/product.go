@@ -22,23 +22,25 @@ type product struct {
 	write func(charSet) *expr // how characters stand in the text
 	rests map[rest]*rest
 	rules map[[2]*rest]*expr
+	some  bool               // a text matches both
 	sets  map[[2]*span]*expr // rules of the characters that two sets share, by their first spans; nil: none
 }
 
-// intersection is the expression of what all of some expressions match.
-func (c *schemas) intersection(all []*expr, write func(charSet) *expr) *expr {
-	e := all[0]
+// intersection is the expression of what all of some expressions match. some says that there is such a text.
+func (c *schemas) intersection(all []*expr, write func(charSet) *expr) (e *expr, some bool) {
+	e = all[0]
+	if len(all) == 1 {
+		return e.written(write), true
+	}
 	for i, other := range all[1:] {
-		x := &product{c, write, map[rest]*rest{}, map[[2]*rest]*expr{}, map[[2]*span]*expr{}}
+		x := &product{c: c, write: write, rests: map[rest]*rest{}, rules: map[[2]*rest]*expr{}, sets: map[[2]*span]*expr{}}
 		if i < len(all)-2 {
 			x.write = func(set charSet) *expr { return chars(set...) }
 		}
 		e = x.pair(x.then(e, nil), x.then(other, nil))
+		some = x.some
 	}
-	if len(all) == 1 {
-		return e.written(write)
-	}
-	return e
+	return e, some
 }
 
 func (x *product) then(e *expr, next *rest) *rest { return x.known(rest{e, e.min, e.max, next}) }
@@ -71,6 +73,7 @@ func (x *product) pair(a, b *rest) *expr {
 		return e
 	}
 	if ends && end {
+		x.some = true
 		e.kids = append(e.kids, empty())
 	}
 	for _, p := range first {

@@ -36,6 +36,7 @@ func TestJSONSchema(t *testing.T) {
 		{`{"type": "string", "pattern": "^[a-z]+\\d$"}`, []string{`"ab1"`}, []string{`"1"`, `"ab1 "`}},
 		{`{"type": "string", "format": "uuid", "pattern": "^[0-9a-f-]{35}[^f]$"}`, []string{`"0b0cf0f9-8f09-8b98-9d38-8089ecfba20e"`},
 			[]string{`"0b0cf0f9-8f09-8b98-9d38-8089ecfba20f"`, `"0b0cf0f9-8f09-8b98-9d38-8089ecfba2--"`}},
+		{`{"type": "string", "format": "time", "pattern": "^\\d\\d:\\d\\d$"}`, []string{`"12:30"`}, []string{`"12:30:00Z"`, `"x"`}},
 		{`{"type": "string", "format": "uri", "minLength": 1, "maxLength": 2083}`,
 			[]string{`"https://a.org/b"`}, []string{`"a"`}},
 		{`{"type": "string", "maxLength": 3, "not": {"enum": ["", "a\n"]}}`, []string{`"a"`, `"\n"`, `"a\na"`},
@@ -233,8 +234,8 @@ func TestHostileSchemas(t *testing.T) {
 		"items denied": `{"not": {"prefixItems": [` + list(20000, `{"minimum": %d}`) + `]}}`,
 		"properties denied": `{"anyOf": [` + list(1000, `{"minProperties": %d}`) + `], "not": {"required": [` +
 			list(3000, `"k%d"`) + `]}}`,
-		"patterns of many parts": `{"type": "string", "allOf": [{"pattern": "^` + strings.Repeat("a?", 900) + `$"}, {"pattern": "^` +
-			strings.Repeat("(a|b)?", 900) + `$"}]}`,
+		"patterns of many parts": `{"type": "string", "allOf": [{"pattern": "^` + strings.Repeat("a?", 900) +
+			`$"}, {"pattern": "^` + strings.Repeat("(a|b)?", 900) + `$"}]}`,
 		"patterns that begin anywhere": `{"type": "string", "pattern": "` + strings.Repeat(".*", 500) +
 			`", "allOf": [{"pattern": "a` + strings.Repeat(".*", 500) + `"}], "maxLength": 200}`,
 		"many patterns": `{"type": "string", "allOf": [` + list(30, `{"pattern": "%d.*a"}`) + `]}`,
