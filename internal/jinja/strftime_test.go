@@ -11,6 +11,9 @@ func TestStrftime(t *testing.T) {
 		now); got != "05 Mar 2026|Thursday March 5|07:08:09|07 AM|064|%|%q|26%" {
 		t.Error(got)
 	}
+	if got := strftime("%H:%M%Z%z|%e", now); got != "07:08| 5" {
+		t.Error(got)
+	}
 	midnight := time.Date(2026, 3, 5, 0, 0, 0, 0, time.UTC)
 	if got := strftime("%-H:%-M:%-S %-y", midnight); got != "0:0:0 26" {
 		t.Error(got)
