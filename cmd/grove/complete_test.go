@@ -120,6 +120,9 @@ func TestCompletionInShells(t *testing.T) {
 			} else {
 				got = run("--norc", "-c", `compopt() { :; }; source "$1"
 					COMP_LINE=$2; COMP_POINT=${#2}; _grove; echo "${COMPREPLY[@]}"`, "-", script, line)
+				if strings.Contains(want, "weights") {
+					want = "" // readline completes files: TestBashCompletesSpaces
+				}
 				// bash replaces what stands after the last = or : only.
 				if cut := strings.LastIndexAny(want, "=:"); cut >= 0 && cut < len(want)-1 {
 					want = want[cut+1:]

@@ -34,8 +34,8 @@ func (cmd *CompletionCmd) Run(p *Program) error {
 }
 
 // scripts call the program with the words up to the cursor; the last one is to be completed, and
-// may be empty. Where the answer is empty they complete file names. bash parts words at = and :,
-// which are put together again.
+// may be empty. Where the answer is empty they complete file names, bash by its own completion, which
+// knows quotes. It parts words at = and :, which are put together again.
 var scripts = map[string]string{
 	"bash": `_grove() {
 	local line=${COMP_LINE:0:COMP_POINT} words
@@ -43,16 +43,11 @@ var scripts = map[string]string{
 	[[ $line == *[[:space:]] ]] && words+=("")
 	local word=${words[-1]}
 	mapfile -t COMPREPLY < <(grove __complete -- "${words[@]:1}" 2> /dev/null)
-	if ((${#COMPREPLY[@]} == 0)); then
-		mapfile -t COMPREPLY < <(compgen -f -- "${word#--*=}")
-		compopt -o filenames
-	else
-		[[ ${COMPREPLY[0]} == *[=:,] && ${#COMPREPLY[@]} == 1 ]] && compopt -o nospace
-		local cut=${word%"${word##*[=:]}"}
-		COMPREPLY=("${COMPREPLY[@]#"$cut"}")
-	fi
+	[[ ${COMPREPLY[0]} == *[=:,] && ${#COMPREPLY[@]} == 1 ]] && compopt -o nospace
+	local cut=${word%"${word##*[=:]}"}
+	COMPREPLY=("${COMPREPLY[@]#"$cut"}")
 }
-complete -F _grove grove
+complete -o default -F _grove grove
 `,
 	"zsh": `#compdef grove
 _grove() {
