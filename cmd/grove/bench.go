@@ -116,10 +116,8 @@ func (cmd *benchCostCmd) Run(p *command.Program) error {
 	if cmd.Heads != nil {
 		return cmd.heads(ctx, p, m, path, o.Shape)
 	}
-	o.Rows = cmd.Rows
-	o.Prompts = cmd.Prompts
-	o.Rounds = cmd.Rounds
-	o.Committed = cmd.Committed
+	o.Rows, o.Prompts = cmd.Rows, cmd.Prompts
+	o.Rounds, o.Committed = cmd.Rounds, cmd.Committed
 	bar := p.Progress("measuring", false)
 	o.Progress = func(done, total int) { bar.Set(int64(done), int64(total)) }
 	r, err := bench.Cost(ctx, m, o)

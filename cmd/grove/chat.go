@@ -52,14 +52,15 @@ func (cmd *chatCmd) Run(p *command.Program) error {
 	if err != nil {
 		return err
 	}
-	template := ""
-	if cmd.Template != "" {
-		if template, err = command.ReadText(cmd.Template); err != nil {
-			return fmt.Errorf("--template: %w", err)
-		}
+	template, err := command.ReadFlag("--template", cmd.Template)
+	if err != nil {
+		return err
 	}
 	if cmd.Model == "" {
-		if cmd.Model, err = offerModel(p); err != nil {
+		switch cmd.Model, err = offerModel(p); {
+		case errors.Is(err, io.EOF): // Ctrl-C and Ctrl-D leave here too
+			return nil
+		case err != nil:
 			return err
 		}
 	}
@@ -163,15 +164,15 @@ func (c *chat) command(line string) (answer, leave bool) {
 		c.reset(strings.TrimSpace(rest))
 		c.note("%s", c.begun())
 	case "/undo":
-		last := c.lastTurn()
-		if !c.back() {
+		last, ok := c.back()
+		if !ok {
 			c.note("there is nothing to take back")
 			return false, false
 		}
 		c.note("taken back: %s", firstLine(last.Content))
 	case "/again":
-		last := c.lastTurn()
-		if !c.back() {
+		last, ok := c.back()
+		if !ok {
 			c.note("there is nothing to answer yet")
 			return false, false
 		}
@@ -223,25 +224,15 @@ func (c *chat) system() string {
 	return ""
 }
 
-// lastTurn is the user's last message.
-func (c *chat) lastTurn() grove.Message {
+// back takes the last turn away, with its answer, and returns the user's message, if there is one.
+func (c *chat) back() (last grove.Message, ok bool) {
 	for i := len(c.messages) - 1; i >= 0; i-- {
 		if c.messages[i].Role == "user" {
-			return c.messages[i]
+			last, c.messages = c.messages[i], c.messages[:i]
+			return last, true
 		}
 	}
-	return grove.Message{}
-}
-
-// back takes the last turn away, with its answer.
-func (c *chat) back() bool {
-	for i := len(c.messages) - 1; i >= 0; i-- {
-		if c.messages[i].Role == "user" {
-			c.messages = c.messages[:i]
-			return true
-		}
-	}
-	return false
+	return last, false
 }
 
 // answer lets the model speak. Ctrl-C ends the answer, which stays in the conversation as far as it came; where

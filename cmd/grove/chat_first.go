@@ -5,7 +5,7 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -26,8 +26,7 @@ const (
 // offerModel returns the path of a model to talk with where none is named: the published one if it
 // is in the cache, or if the person at the terminal lets it be fetched; empty: grove's small model.
 func offerModel(p *command.Program) (path string, err error) {
-	terminal, ok := p.Stdin.(*os.File)
-	if !ok || !command.IsTerminal(terminal) || !command.IsTerminal(p.Stdout) {
+	if !command.IsTerminal(p.Stdin) || !command.IsTerminal(p.Stdout) {
 		return "", nil
 	}
 	c, err := hub.FromEnv()
@@ -55,9 +54,7 @@ func offerModel(p *command.Program) (path string, err error) {
 	if err != nil {
 		return "", err
 	}
-	switch strings.ToLower(strings.TrimSpace(answer)) {
-	case "", "y", "yes":
-	default:
+	if !slices.Contains([]string{"", "y", "yes"}, strings.ToLower(strings.TrimSpace(answer))) {
 		fmt.Fprintf(p.Stderr, "grove pull ORG/REPO fetches a model, -m ORG/REPO talks with it.\n")
 		return "", nil
 	}

@@ -152,11 +152,7 @@ func shapeText(shape []int) string {
 	if len(shape) == 0 {
 		return "scalar"
 	}
-	s := make([]string, len(shape))
-	for i, d := range shape {
-		s[i] = fmt.Sprint(d)
-	}
-	return strings.Join(s, " × ")
+	return strings.Trim(strings.ReplaceAll(fmt.Sprint(shape), " ", " × "), "[]")
 }
 
 // several counts things: 1 tensor, 2 tensors.

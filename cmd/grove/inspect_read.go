@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -153,21 +154,14 @@ func readSafetensors(path, format string, tensors, full bool) (*contents, error)
 	}
 	defer f.Close()
 	c := &contents{File: path, Format: format, Metadata: []metaEntry{}}
-	if err := c.addSafetensors(f, tensors, full); err != nil {
-		return nil, err
-	}
+	c.addSafetensors(f, tensors, full)
 	c.noteTypes(f)
 	c.Bytes, err = fileBytes(path, 1)
 	return c, err
 }
 
-func (c *contents) addSafetensors(f *safetensors.File, tensors, full bool) error {
-	keys := make([]string, 0, len(f.Metadata))
-	for k := range f.Metadata {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	for _, k := range keys {
+func (c *contents) addSafetensors(f *safetensors.File, tensors, full bool) {
+	for _, k := range slices.Sorted(maps.Keys(f.Metadata)) {
 		c.Metadata = append(c.Metadata, metaEntry{k, "str", f.Metadata[k], shorten(f.Metadata[k], full)})
 	}
 	for _, t := range f.Tensors {
@@ -175,7 +169,6 @@ func (c *contents) addSafetensors(f *safetensors.File, tensors, full bool) error
 		c.Bytes += t.Size
 		c.addTensor(tensorEntry{t.Name, t.DType, t.Shape, t.Size, t.Part}, tensors)
 	}
-	return nil
 }
 
 // noteTypes notes tensors that grove does not run.
@@ -208,9 +201,7 @@ func readFolder(path string, tensors, full bool) (*contents, error) {
 	} else if _, err := os.Stat(filepath.Join(path, "tokenizer.json")); err != nil {
 		c.note("no tokenizer.json: the model reads and writes token ids only")
 	}
-	if err := c.addSafetensors(f, tensors, full); err != nil {
-		return c, err
-	}
+	c.addSafetensors(f, tensors, full)
 	if !head {
 		c.addMemory(path)
 	}

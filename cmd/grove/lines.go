@@ -23,11 +23,8 @@ type lineReader interface {
 // openLines returns the reader that suits standard input: with editing and history on a terminal.
 func openLines(p *command.Program, prompt string) lineReader {
 	if in, ok := p.Stdin.(*os.File); ok && command.IsTerminal(in) && command.IsTerminal(p.Stdout) {
-		t := term.NewTerminal(struct {
-			io.Reader
-			io.Writer
-		}{in, p.Stdout}, prompt)
-		return &editor{fd: int(in.Fd()), t: t}
+		k := &keys{in: bufio.NewReader(in), Writer: p.Stdout}
+		return &editor{fd: int(in.Fd()), t: term.NewTerminal(k, prompt), keys: k}
 	}
 	return newPlainLines(p.Stdin)
 }
@@ -35,18 +32,24 @@ func openLines(p *command.Program, prompt string) lineReader {
 // editor edits lines on a terminal, which is in raw mode only meanwhile, so that Ctrl-C is a signal while
 // the model speaks.
 type editor struct {
-	fd int
-	t  *term.Terminal
+	fd   int
+	t    *term.Terminal
+	keys *keys
 }
 
 func (e *editor) interactive() bool { return true }
 
-func (e *editor) read(ctx context.Context) (string, error) {
+func (e *editor) read(ctx context.Context) (text string, err error) {
 	old, err := term.MakeRaw(e.fd)
 	if err != nil {
 		return "", err
 	}
 	defer term.Restore(e.fd, old)
+	defer func() {
+		if err != nil {
+			io.WriteString(e.keys, "\r\n") // what follows does not stand behind the prompt
+		}
+	}()
 	if w, h, err := term.GetSize(e.fd); err == nil && w > 0 {
 		_ = e.t.SetSize(w, h)
 	}
@@ -68,11 +71,38 @@ func (e *editor) line() readLine {
 	for {
 		line, err := e.t.ReadLine() // Ctrl-C and Ctrl-D are io.EOF
 		text.WriteString(line)
-		if !errors.Is(err, term.ErrPasteIndicator) {
-			return readLine{text.String(), err}
+		if err != nil && !errors.Is(err, term.ErrPasteIndicator) {
+			return readLine{"", err}
 		}
-		text.WriteByte('\n') // a pasted text of several lines is one turn
+		if !e.keys.pasting {
+			return readLine{text.String(), nil}
+		}
+		text.WriteByte('\n') // a pasted text of several lines is one turn, with what is typed around it
 	}
+}
+
+// keys are what a person types and pastes, read up to the end of a line at most: so pasting is about the last line.
+// The terminal's own word, term.ErrPasteIndicator, is silent on a line that was typed in part.
+type keys struct {
+	io.Writer
+	in      *bufio.Reader
+	last    string // of what was read, as long as the mark of a paste
+	pasting bool   // more of a pasted text follows
+}
+
+func (k *keys) Read(b []byte) (n int, err error) {
+	for n < len(b) && (n == 0 || k.in.Buffered() > 0 && b[n-1] != '\r' && b[n-1] != '\n') {
+		if b[n], err = k.in.ReadByte(); err != nil {
+			return n, err
+		}
+		k.last += string(b[n : n+1])
+		k.last = k.last[max(0, len(k.last)-len("\x1b[200~")):]
+		k.pasting = k.last == "\x1b[200~" || k.pasting && k.last != "\x1b[201~"
+		if !strings.HasSuffix(k.last, "\r\n") { // one end of a line
+			n++
+		}
+	}
+	return n, nil
 }
 
 // plainLines reads lines from anything. Reading happens beside, so that it can be interrupted.

@@ -31,10 +31,8 @@ func (cmd *serveCmd) sources(p *command.Program, log *slog.Logger) ([]serve.Sour
 	if base.CacheDirSize, err = parseSize(cmd.CacheDirSize); err != nil {
 		return nil, command.Usagef("--cache-dir-size %q: %v", cmd.CacheDirSize, err)
 	}
-	if cmd.Template != "" {
-		if base.ChatTemplate, err = command.ReadText(cmd.Template); err != nil {
-			return nil, fmt.Errorf("--template: %w", err)
-		}
+	if base.ChatTemplate, err = command.ReadFlag("--template", cmd.Template); err != nil {
+		return nil, err
 	}
 	list, err := cmd.find(log)
 	if err != nil {

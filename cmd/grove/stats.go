@@ -165,7 +165,10 @@ func printStats(w io.Writer, name string, r *grove.Result, c *comparison) error 
 		if c.speedup() == 0 {
 			speedup = "none to measure in " + several(inside.Stats(c.Drafted).Tokens, "token")
 		}
-		line("speed-up", "%s, %s%s", speedup, same, runsText(c.Runs))
+		if c.Runs > 1 {
+			same += fmt.Sprintf(" (medians of %d runs each, in turn)", c.Runs)
+		}
+		line("speed-up", "%s, %s", speedup, same)
 	}
 	if err := t.Flush(); err != nil {
 		return err
@@ -188,13 +191,6 @@ func printDepths(w io.Writer, s *speculate.Stats) error {
 }
 
 func ms(d time.Duration) float64 { return 1000 * d.Seconds() }
-
-func runsText(n int) string {
-	if n == 1 {
-		return ""
-	}
-	return fmt.Sprintf(" (medians of %d runs each, in turn)", n)
-}
 
 func finishText(r *grove.Result) string {
 	switch r.Finish {

@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"golang.org/x/sys/unix"
 
@@ -24,8 +26,16 @@ type pty struct {
 	out bytes.Buffer
 }
 
-// onTerminal starts the command on a terminal of that many columns and lines.
+// onTerminal starts grove on a terminal of that many columns and lines.
 func onTerminal(t *testing.T, columns, rows int, args ...string) *pty {
+	t.Helper()
+	cmd := exec.Command(os.Args[0], args...)
+	cmd.Env = append(os.Environ(), asCommand+"=1", "TERM=xterm")
+	return anyOnTerminal(t, columns, rows, cmd)
+}
+
+// anyOnTerminal starts any command on a terminal.
+func anyOnTerminal(t *testing.T, columns, rows int, cmd *exec.Cmd) *pty {
 	t.Helper()
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
 	if err != nil {
@@ -49,8 +59,7 @@ func onTerminal(t *testing.T, columns, rows int, args ...string) *pty {
 	if err := unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, size); err != nil {
 		t.Fatal(err)
 	}
-	p := &pty{cmd: exec.Command(os.Args[0], args...), master: master}
-	p.cmd.Env = append(os.Environ(), asCommand+"=1", "TERM=xterm")
+	p := &pty{cmd: cmd, master: master}
 	p.cmd.Stdin = slave
 	p.cmd.Stdout = slave
 	p.cmd.Stderr = slave
@@ -118,9 +127,59 @@ func TestRunOpensChat(t *testing.T) {
 		time.Sleep(50 * time.Millisecond)
 	}
 	p.send(t, "\x04")
+	p.await(t, "\x1b[?2004l\r\n") // what the shell prints next begins a line
 	if code := p.status(); code != command.ExitOK {
 		t.Errorf("status %d:\n%q", code, p.screen())
 	}
+}
+
+// A text of several lines that is pasted behind a question is one turn with it, however its lines end and whatever
+// is typed behind.
+func TestPasteIntoChat(t *testing.T) {
+	p := onTerminal(t, 80, 24, "chat", "-m", tiny(t), "-n", "5", "-t", "0")
+	p.await(t, "> ")
+	for i, text := range []string{"What is \x1b[200~A\rsecond\x1b[201~?", "\x1b[200~B\r\nsecond\nthird\n\x1b[201~",
+		"What is \x1b[200~C\x1b[201~ and \x1b[200~D\rsecond\x1b[201~"} {
+		p.send(t, text+"\r/undo\r/again\r/undo\r")
+		p.await(t, []string{"taken back: What is A …", "taken back: B …", "taken back: What is C and D …"}[i])
+		for range 600 {
+			if strings.Count(p.screen(), "there is nothing to take back") > i {
+				break
+			}
+			time.Sleep(50 * time.Millisecond)
+		}
+	}
+	if strings.Count(p.screen(), "there is nothing to answer yet") != 3 {
+		t.Errorf("a pasted text is more than one turn:\n%q", p.screen())
+	}
+}
+
+// bash completes the names of files with spaces, quoted or not.
+func TestBashCompletesSpaces(t *testing.T) {
+	bash, err := exec.LookPath("bash")
+	if err != nil {
+		t.Skip(err)
+	}
+	dir := t.TempDir()
+	script := filepath.Join(dir, "script")
+	if err := os.MkdirAll(filepath.Join(dir, "my models", "small"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(script, []byte(must(t, "", "completion", "bash")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(bash, "--norc", "-i")
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), "TERM=dumb", "PS1=$ ", "HOME="+dir)
+	p := anyOnTerminal(t, 200, 24, cmd)
+	p.send(t, "source ./script; grove() { [[ $1 == __complete ]] || echo \"<$2>\"; }\r")
+	for typed, want := range map[string]string{
+		"my\tsm\t": "<my models/small/>", "\"my models/s\t.\r": "<my models/small/.>",
+		"--model=my\tsm\t": "<--model=my models/small/>",
+	} {
+		p.send(t, "grove run "+typed+"\r")
+		p.await(t, want)
+	}
+	p.send(t, "exit\r")
 }
 
 // Where a chat does not know a flag of run's, run says what is missing, and the flags of all commands count.
@@ -156,6 +215,15 @@ func TestFirstChat(t *testing.T) {
 			t.Errorf("status %d:\n%q", code, p.screen())
 		}
 		return p.screen()
+	}
+	for _, key := range []string{"\x03", "\x04"} { // which leave a chat
+		p := onTerminal(t, 200, 24, "chat")
+		p.await(t, "[Y/n] ")
+		p.send(t, key)
+		p.await(t, "\x1b[?2004l\r\n")
+		if code := p.status(); code != command.ExitOK || strings.Contains(p.screen(), "EOF") {
+			t.Errorf("status %d:\n%q", code, p.screen())
+		}
 	}
 	chat("n\r", "no assistant", own)
 	size := command.Size(int64(len(gguf)))
@@ -213,6 +281,37 @@ func TestDemoOnTerminal(t *testing.T) {
 	if code := p.status(); code != command.ExitInterrupted || cursorHidden(p.screen()) {
 		t.Errorf("after Ctrl-C status %d:\n%q", code, p.screen())
 	}
+}
+
+// A bar of progress stays on its line of a narrow terminal, or it would be there again and again.
+func TestProgressOnNarrowTerminal(t *testing.T) {
+	p := onTerminal(t, 30, 20, "run", "-m", tiny(t), "--pad", "600M", "-n", "1", "x") // some seconds
+	if code := p.status(); code != command.ExitOK {
+		t.Errorf("status %d:\n%q", code, p.screen())
+	}
+	bar, _, _ := strings.Cut(p.screen(), "[tiny")
+	for part := range strings.FieldsFuncSeq(bar, func(r rune) bool { return r == '\r' || r == '\n' }) {
+		if utf8.RuneCountInString(part) > 30 {
+			t.Fatalf("a line of more than 30 columns: %q", part)
+		}
+	}
+}
+
+// What a model's file says of itself does not steer the terminal.
+func TestModelNameOnTerminal(t *testing.T) {
+	model := tiny(t)
+	data, err := os.ReadFile(model)
+	if err != nil {
+		t.Fatal(err)
+	}
+	data = bytes.Replace(data, []byte("tiny-qwen3"), []byte("tiny\x1b[31m3"), 1)
+	if err := os.WriteFile(model, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := onTerminal(t, 80, 24, "chat", "-m", model)
+	p.await(t, `"tiny\x1b[31m3", context`)
+	p.send(t, "\x04")
+	p.status()
 }
 
 // cursorHidden reports whether the last of a terminal's output leaves the cursor hidden.

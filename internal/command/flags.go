@@ -1,7 +1,6 @@
 package command
 
 import (
-	"fmt"
 	"strconv"
 	"strings"
 
@@ -78,14 +77,8 @@ func (f *GenerateFlags) Request() (grove.Request, error) {
 		text       *string
 	}{{"--predict", f.Predict, &r.Predict}, {"--grammar", f.Grammar, &r.Grammar},
 		{"--json-schema", f.JSONSchema, &r.JSONSchema}} {
-		if file.name == "" {
-			continue
-		}
-		if *file.text, err = ReadText(file.name); err != nil {
-			return r, fmt.Errorf("%s: %w", file.flag, err)
-		}
-		if *file.text == "" && file.flag != "--predict" {
-			return r, Usagef("%s: the file is empty", file.flag)
+		if *file.text, err = ReadFlag(file.flag, file.name); err != nil {
+			return r, err
 		}
 	}
 	return r, nil

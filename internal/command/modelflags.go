@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"strconv"
@@ -181,14 +182,8 @@ func ParseCount(text string) (int64, error) {
 
 // ModelName is what the model calls itself, with its padding.
 func ModelName(m *grove.Model, path string) string {
-	name := inside.Target(m).Model.Config.Name
-	if name == "" {
-		name = hub.Shown(path)
-	}
-	if name == "" {
-		name = Embedded
-	}
 	c := inside.Target(m).Model.Config
+	name := PlainText(cmp.Or(c.Name, hub.Shown(path), Embedded)) // a file can say anything
 	if c.Padded > 0 {
 		name += fmt.Sprintf(", padded from %s to %s parameters", Count(c.Parameters()-c.Padded), Count(c.Parameters()))
 		if c.Experts > 0 {

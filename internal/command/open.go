@@ -35,7 +35,7 @@ func OwnName(m *model.Model, path string) string {
 	case m == nil:
 		return ""
 	case m.Config.Name != "":
-		return m.Config.Name
+		return PlainText(m.Config.Name)
 	case path == "":
 		return Embedded
 	}

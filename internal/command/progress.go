@@ -55,7 +55,11 @@ func (b *Progress) Set(done, total int64) {
 			progressbar.OptionClearOnFinish(),
 		)
 	}
-	b.bar.Describe(b.description(now, done, total))
+	text := []rune(b.description(now, done, total))
+	if width, _ := TerminalSize(b.w); width > 0 { // a longer line would wrap, and stay when the next is drawn
+		text = text[:min(len(text), max(0, width-len(" 100% ||   ")))]
+	}
+	b.bar.Describe(string(text))
 	_ = b.bar.Set64(done)
 }
 

@@ -27,20 +27,34 @@ func (f *PromptFlags) Read(p *Program) (string, error) {
 		}
 		b.WriteString(text)
 	}
-	switch {
-	case f.Prompt == "-" || f.Prompt == "" && len(f.File) == 0 && !IsTerminal(p.Stdin):
+	if f.Prompt == "-" || f.Prompt == "" && len(f.File) == 0 && !IsTerminal(p.Stdin) {
 		text, err := readAll(p.Stdin, "standard input")
 		if err != nil {
 			return "", err
 		}
 		b.WriteString(text)
-	default:
+	} else {
 		b.WriteString(f.Prompt)
 	}
 	if b.Len() == 0 {
 		return "", Usagef("there is no prompt: give it as an argument, with --file, or on standard input")
 	}
 	return b.String(), nil
+}
+
+// ReadFlag reads the text file that a flag names, if it names one. Only what the output may repeat can be empty.
+func ReadFlag(flag, name string) (string, error) {
+	if name == "" {
+		return "", nil
+	}
+	text, err := ReadText(name)
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", flag, err)
+	}
+	if text == "" && flag != "--predict" {
+		return "", Usagef("%s: %s is empty", flag, name)
+	}
+	return text, nil
 }
 
 // ReadText reads a text file.

@@ -17,6 +17,7 @@ import (
 	"hash"
 	"hash/crc32"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -266,12 +267,8 @@ func (s *Store) evict() {
 	if s.bytes <= s.limit {
 		return
 	}
-	keys := make([]Key, 0, len(s.files))
-	for k := range s.files {
-		keys = append(keys, k)
-	}
-	slices.SortFunc(keys, func(a, b Key) int { return s.files[a].used.Compare(s.files[b].used) })
-	for _, k := range keys {
+	sooner := func(a, b Key) int { return s.files[a].used.Compare(s.files[b].used) }
+	for _, k := range slices.SortedFunc(maps.Keys(s.files), sooner) {
 		if s.bytes <= s.limit {
 			return
 		}
