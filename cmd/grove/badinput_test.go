@@ -142,6 +142,8 @@ func TestBadInput(t *testing.T) {
 		{"run -m M x y", "", 2, "unexpected argument y|-m"},
 		{"run -n 5 M x", "", 2, "unexpected argument x|-m"},
 		{"run -m M --learned " + text + " x", "", 2, "--learned|text.txt|folder"},
+		{"run -m M --memory " + text + " x", "", 1, "memory: folder " + text + "|name a folder on a local disk"},
+		{"convert M " + filepath.Join(dir, "new.gguf"), "", 2, "new.gguf: of a GGUF file convert makes a folder|grove quantize"},
 		{"adapt -m M --adapt " + filepath.Join(dir, "none"), "", 2, "--adapt|none|no such folder"},
 		{"train eagle -m M --prompts " + oddPrompts + " --dir " + dir, "", 1, "odd.jsonl, line 1: messages.content is a"},
 		{"bench spec -m M --suite " + prompts + " --out " + text, "", 1, "--out|text.txt"},
@@ -166,6 +168,8 @@ func TestBadInput(t *testing.T) {
 		{"serve -m " + truncated + " --port 0", "", 1, "truncated.gguf"},
 		{"chat -m M", words, 1, "context|1024"},
 		{"chat -m M --template " + latin, "hello\n", 2, "--template|latin.txt"},
+		{"chat -m M --template " + empty, "hello\n", 2, "--template: " + empty + " is empty"},
+		{"run -m M --grammar " + empty + " x", "", 2, "--grammar: " + empty + " is empty"},
 		{"chat -m M --template " + write("broken.jinja", "{% for m in messages %}"), "hello\n", 2, "--template"},
 		{"chat -m M --template " + filepath.Join(dir, "none.jinja"), "hello\n", 1, "none.jinja"},
 		{"inspect", "", 2, "missing <file>"},
@@ -194,6 +198,9 @@ func TestBadInput(t *testing.T) {
 		{"demo -n 0", "", 2, "--max-tokens"},
 		{"demo -m M -d plain", "", 2, "--drafter"},
 		{"eval -m M", "", 2, "--text|--source"},
+		{"eval -m M --window 5000 --text " + text, "", 2, "--window 5000: want 2 to the model's 1024"},
+		{"eval -m M --stride 5000 --text " + text, "", 2, "--stride 5000: want 1 to the window of 1024"},
+		{"eval -m M --limit -1 --text " + text, "", 2, "--limit -1: want 0"},
 	} {
 		args := strings.Fields(strings.ReplaceAll(c.args, " M ", " "+model+" "))
 		for i := range args {

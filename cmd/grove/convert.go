@@ -49,8 +49,9 @@ func (cmd *convertCmd) Run(p *command.Program) error {
 	if info.IsDir() {
 		f = convert.ToGGUF
 	}
-	if out, err := os.Stat(cmd.To); !info.IsDir() && err == nil && !out.IsDir() {
-		return command.Usagef("%s is a file: of a GGUF file convert makes a folder; grove quantize makes a GGUF file", cmd.To)
+	out, err := os.Stat(cmd.To)
+	if !info.IsDir() && (err == nil && !out.IsDir() || strings.HasSuffix(strings.ToLower(cmd.To), ".gguf")) {
+		return command.Usagef("%s: of a GGUF file convert makes a folder; grove quantize makes a GGUF file", cmd.To)
 	}
 	if cmd.Speculators && info.IsDir() {
 		return command.Usagef("--speculators is for folders to be written: %s is to be a GGUF file", cmd.To)

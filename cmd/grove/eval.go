@@ -38,11 +38,15 @@ func (cmd *evalCmd) Run(p *command.Program) error {
 		return err
 	}
 	defer m.Close()
+	o := eval.Options{Context: cmd.Window, Stride: cmd.Stride, Limit: cmd.Limit}
+	if err := o.Fill(m); err != nil {
+		return command.Usagef("--%v", err)
+	}
 	ctx, stop := p.Context()
 	defer stop()
 	bar := p.Progress("scoring", false)
-	r, err := eval.Run(ctx, m, docs, eval.Options{Context: cmd.Window, Stride: cmd.Stride,
-		Limit: cmd.Limit, Progress: bar.Set})
+	o.Progress = bar.Set
+	r, err := eval.Run(ctx, m, docs, o)
 	bar.End()
 	if err != nil {
 		return err

@@ -77,6 +77,14 @@ func tiny(t *testing.T, size ...int) string {
 	return path
 }
 
+// A variable of the environment that is empty says as little as one that is not there.
+func TestEmptyVariables(t *testing.T) {
+	for _, name := range strings.Fields("CPU MODEL DRAFT_MODEL HEADS ADAPT LEARNED MEMORY KV DATA") {
+		t.Setenv("GROVE_"+name, "")
+	}
+	must(t, "", "run", "-m", tiny(t), "-n", "1", "x")
+}
+
 // lines decodes a line of JSON each.
 func lines(t *testing.T, out string) (all []map[string]any) {
 	t.Helper()

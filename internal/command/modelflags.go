@@ -44,7 +44,7 @@ type OpenFlags struct {
 
 // KVFlag says what caches store.
 type KVFlag struct {
-	KV string `name:"kv" env:"GROVE_KV" help:"Type of cached keys and values: f32, bf16, q8_0 or auto." enum:"auto,f32,bf16,q8_0" default:"auto" placeholder:"TYPE" group:"Model"`
+	KV string `name:"kv" env:"GROVE_KV" help:"Type of cached keys and values: f32, bf16, q8_0 or auto." enum:"auto,f32,bf16,q8_0," default:"auto" placeholder:"TYPE" group:"Model"`
 }
 
 func (f KVFlag) Parse() (nn.KVType, error) {

@@ -51,28 +51,29 @@ type Result struct {
 	Nats        float64 `json:"nats"` // total of −ln p
 }
 
-func (o *Options) fill(m *model.Model) error {
+// Fill puts in what is left out, and checks what is given: errors begin with what the field is in grove eval.
+func (o *Options) Fill(m *model.Model) error {
 	if o.Context == 0 {
 		o.Context = min(DefaultContext, m.Context())
 	}
 	if o.Context < 2 || o.Context > m.Context() {
-		return fmt.Errorf("context %d: want 2 to the model's %d", o.Context, m.Context())
+		return fmt.Errorf("window %d: want 2 to the model's %d", o.Context, m.Context())
 	}
 	if o.Stride == 0 {
 		o.Stride = o.Context / 2
 	}
 	if o.Stride < 1 || o.Stride > o.Context {
-		return fmt.Errorf("stride %d: want 1 to the context of %d", o.Stride, o.Context)
+		return fmt.Errorf("stride %d: want 1 to the window of %d", o.Stride, o.Context)
 	}
 	if o.Limit < 0 {
-		return fmt.Errorf("limit %d: want no negative number", o.Limit)
+		return fmt.Errorf("limit %d: want 0 (all) or more", o.Limit)
 	}
 	return nil
 }
 
 // Run measures a model on documents.
 func Run(ctx context.Context, m *model.Model, docs []data.Document, o Options) (Result, error) {
-	if err := o.fill(m); err != nil {
+	if err := o.Fill(m); err != nil {
 		return Result{}, err
 	}
 	if m.Tokenizer == nil {

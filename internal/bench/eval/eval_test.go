@@ -40,7 +40,7 @@ func open(t testing.TB, shape string) *model.Model {
 // nats is −ln p of each token but the first, in the context of those before it.
 func nats(ctx context.Context, m *model.Model, tokens []int32) ([]float64, error) {
 	var o Options
-	if err := o.fill(m); err != nil {
+	if err := o.Fill(m); err != nil {
 		return nil, err
 	}
 	t := text{ids: tokens, scored: make([]bool, len(tokens))}

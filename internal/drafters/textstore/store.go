@@ -95,11 +95,10 @@ func Open(dir string, tokens int) (*Store, error) {
 	if dir == "" {
 		return s, nil
 	}
-	if err := os.MkdirAll(dir, 0o777); err != nil {
-		return nil, fmt.Errorf("memory: %w", err)
+	err := os.MkdirAll(dir, 0o777)
+	if err == nil {
+		s.lock, err = filelock.Take(filepath.Join(dir, "lock"))
 	}
-	var err error
-	s.lock, err = filelock.Take(filepath.Join(dir, "lock"))
 	if held := (*filelock.HeldError)(nil); errors.As(err, &held) {
 		return nil, fmt.Errorf("memory: folder %s is used by %s: end it, or name another folder", dir, held.Holder())
 	}
