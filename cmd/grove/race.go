@@ -9,6 +9,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/rivo/uniseg"
+
 	"github.com/grovellm/grove"
 	"github.com/grovellm/grove/internal/command"
 	"github.com/grovellm/grove/internal/inside"
@@ -193,13 +195,10 @@ func (s *screen) wrap(pieces []grove.Piece) []string {
 		column = 0
 	}
 	for _, p := range pieces {
-		paint := func(text string) string { return text }
-		if p.Drafted {
-			paint = s.style.Drafted
-		}
+		style := command.Style{On: s.style.On && p.Drafted}
 		var run strings.Builder // of the piece, on this line
 		flush := func() {
-			line.WriteString(paint(run.String()))
+			line.WriteString(style.Drafted(run.String()))
 			run.Reset()
 		}
 		for _, r := range p.Text {
@@ -213,12 +212,13 @@ func (s *screen) wrap(pieces []grove.Piece) []string {
 				text = strings.Repeat(" ", 4-column%4)
 			}
 			for _, c := range text {
-				if column == s.width {
+				columns := uniseg.StringWidth(string(c)) // 2 of a Chinese character
+				if column+columns > s.width {
 					flush()
 					end()
 				}
 				run.WriteRune(c)
-				column++
+				column += columns
 			}
 		}
 		flush()

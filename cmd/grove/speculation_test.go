@@ -8,8 +8,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"unicode/utf8"
 
+	"github.com/rivo/uniseg"
 	"pgregory.net/rapid"
 
 	"github.com/grovellm/grove"
@@ -166,7 +166,8 @@ func TestPad(t *testing.T) {
 	}
 }
 
-// Text in a column is the text: of the column's width line by line, nothing lost, whatever it is made of.
+// Text in a column is the text: of the column's width line by line, nothing lost, whatever it is made of. Some
+// characters take two columns of a terminal.
 func TestColumns(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := &screen{style: command.Style{On: rapid.Bool().Draw(t, "colours")}, width: rapid.IntRange(4, 30).Draw(t, "width"),
@@ -174,7 +175,7 @@ func TestColumns(t *testing.T) {
 		l := &lane{title: "title", tokens: 3}
 		var all strings.Builder
 		for range rapid.IntRange(0, 12).Draw(t, "pieces") {
-			text := rapid.StringMatching(`[a-zé世\n\t ]{0,20}`).Draw(t, "text")
+			text := rapid.StringMatching(`[a-zé世🎉\n\t ]{0,20}`).Draw(t, "text")
 			l.pieces = append(l.pieces, grove.Piece{Text: text, Drafted: rapid.Bool().Draw(t, "drafted")})
 			all.WriteString(text)
 		}
@@ -182,7 +183,7 @@ func TestColumns(t *testing.T) {
 		var got strings.Builder
 		for i, line := range frame {
 			line = uncolored(line)
-			if utf8.RuneCountInString(line) != s.width {
+			if uniseg.StringWidth(line) != s.width {
 				t.Fatalf("line %d, %q, is not %d wide", i, line, s.width)
 			}
 			if i > 0 && i < len(frame)-1 {
