@@ -105,12 +105,6 @@ Examples:
 		r.Size, r.Width, r.Steps, r.Listed)
 }
 
-func (c *trainRouterCmd) recipe() eagle.RouterRecipe {
-	r := eagle.NewRouterRecipe()
-	train.SetFlags(&r, c)
-	return r
-}
-
 func (c *trainRouterCmd) Run(p *command.Program) error {
 	if err := command.HeadName(c.Name); err != nil {
 		return err
@@ -121,7 +115,8 @@ func (c *trainRouterCmd) Run(p *command.Program) error {
 	} else if _, err := os.Stat(head); err != nil {
 		return command.Usagef("--head %s: there is neither a finished head of that name below %s nor such a file: grove train eagle makes one", c.Head, c.dir())
 	}
-	r := c.recipe()
+	r := eagle.NewRouterRecipe()
+	train.SetFlags(&r, c)
 	r.Head = head
 	check := func(j train.Job) error { return cmp.Or(j.CheckFlags(&r, c), r.Prepare(&j)) }
 	return c.run(p, check, func(ctx context.Context, j train.Job) error {

@@ -157,7 +157,7 @@ func (f *overFlags) dir() string {
 func (f *overFlags) answers() bool { return len(f.Text) == 0 || f.Teacher != "" }
 
 // answer makes the job's text of conversations, where the model, or a server of it, is to answer prompts.
-func (f *overFlags) answer(ctx context.Context, m *grove.Model, j *train.Job) error {
+func (f *overFlags) answer(ctx context.Context, m *grove.Model, j *train.Job) (err error) {
 	if !f.answers() {
 		return nil
 	}
@@ -166,16 +166,13 @@ func (f *overFlags) answer(ctx context.Context, m *grove.Model, j *train.Job) er
 		return command.Usagef("--length %d: want less than the model's context of %d tokens, which a prompt is in too", f.Length, m.Context())
 	}
 	if len(m.Tokenizer().Templates()) > 0 && !f.Raw {
-		layout, err := m.Layout()
-		if err != nil {
+		if t.layout, err = m.Layout(); err != nil {
 			return err
 		}
-		t.layout = layout
 	}
 	switch {
 	case f.Prompts != "":
-		var err error
-		if t.prompts, err = readPrompts(f.Prompts, f.Skip+f.Answers); err != nil {
+		if t.prompts, err = readPrompts(f.Prompts, f.Skip+f.Answers, t.check); err != nil {
 			return err
 		}
 		t.ownShare = f.OwnShare
@@ -213,8 +210,7 @@ func (f *overFlags) answer(ctx context.Context, m *grove.Model, j *train.Job) er
 	t.say = t.sayItself
 	if f.Teacher != "" {
 		s := &train.Server{URL: f.Teacher, Key: os.Getenv("OPENAI_API_KEY"), Tokenizer: m.Tokenizer()}
-		who = f.Teacher
-		t.say = s.Continue
+		who, t.say = f.Teacher, s.Continue
 	}
 	return j.Answer(ctx, f.Skip, n, f.Requests, t.source(train.FingerprintModel(j.Target), who), t.talk)
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/grovellm/grove"
@@ -15,21 +16,13 @@ import (
 // promptLine is a line of a file of prompts, in the forms that people have: the messages of a conversation (OpenAI's,
 // or ShareGPT's "conversations"), the user's turns, or one prompt.
 type promptLine struct {
-	Messages []struct {
-		Role    string `json:"role"`
-		Content string `json:"content"`
-	} `json:"messages"`
-	Conversations []struct {
-		From  string `json:"from"`
-		Value string `json:"value"`
-	} `json:"conversations"`
-	Turns       []string `json:"turns"`
-	System      string   `json:"system"`
-	Prompt      string   `json:"prompt"`
-	Question    string   `json:"question"`
-	Instruction string   `json:"instruction"`
-	Input       string   `json:"input"`
+	Messages                                     []struct{ Role, Content string }
+	Conversations                                []struct{ From, Value string }
+	Turns                                        []string
+	System, Prompt, Question, Instruction, Input string
 }
+
+func isUser(m grove.Message) bool { return m.Role == "user" }
 
 // messages are what the system and the user say. What the line has the assistant say is left out: the model that
 // a head learns from says its own.
@@ -57,16 +50,16 @@ func (p *promptLine) messages() (list []grove.Message) {
 	for _, text := range p.Turns {
 		add("user", text)
 	}
-	add("user", p.Prompt)
-	add("user", p.Question)
-	if p.Instruction != "" {
-		add("user", strings.TrimSpace(p.Instruction+"\n\n"+p.Input))
+	for _, text := range []string{p.Prompt, p.Question, strings.TrimSpace(p.Instruction + "\n\n" + p.Input)} {
+		if !slices.ContainsFunc(list, isUser) { // a prompt beside a conversation is its first message
+			add("user", text)
+		}
 	}
 	return list
 }
 
-// readPrompts reads up to n conversations of a JSONL file, or of a suite.
-func readPrompts(name string, n int) (list [][]grove.Message, err error) {
+// readPrompts reads up to n conversations of a JSONL file, of which check refuses none, or of a suite.
+func readPrompts(name string, n int, check func([]grove.Message) error) (list [][]grove.Message, err error) {
 	f, err := os.Open(name)
 	if err != nil {
 		suite, suiteErr := openSuite(name, os.Getenv("GROVE_DATA"), n)
@@ -87,15 +80,18 @@ func readPrompts(name string, n int) (list [][]grove.Message, err error) {
 			continue
 		}
 		var p promptLine
-		if err := json.Unmarshal(lines.Bytes(), &p); err != nil {
+		if err := json.Unmarshal([]byte(strings.TrimPrefix(lines.Text(), "\ufeff")), &p); err != nil {
 			if wrong := new(json.UnmarshalTypeError); errors.As(err, &wrong) {
-				err = fmt.Errorf("%s is a %s", cmp.Or(wrong.Field, "it"), wrong.Value)
+				err = fmt.Errorf("%s is a %s", cmp.Or(strings.ToLower(wrong.Field), "it"), wrong.Value)
 			}
 			return nil, fmt.Errorf("%s, line %d: %w: want an object with messages, conversations, turns, prompt, question or instruction", name, at, err)
 		}
 		m := p.messages()
 		if len(m) == 0 || m[len(m)-1].Role != "user" {
 			return nil, fmt.Errorf("%s, line %d: the user says nothing: want an object with messages, conversations, turns, prompt, question or instruction", name, at)
+		}
+		if err := check(m); err != nil {
+			return nil, fmt.Errorf("%s, line %d: %w: leave the line out, or change it", name, at, err)
 		}
 		list = append(list, m)
 	}

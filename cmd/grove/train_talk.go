@@ -63,12 +63,11 @@ func (t *talker) talk(ctx context.Context, number int) (talk []train.Conversatio
 			}
 			messages = append(messages, grove.Message{Role: "user", Content: text})
 		} else {
-			n := slices.IndexFunc(rest, func(m grove.Message) bool { return m.Role == "user" })
+			n := slices.IndexFunc(rest, isUser)
 			if n < 0 {
 				return talk, nil
 			}
-			messages = append(messages, rest[:n+1]...)
-			rest = rest[n+1:]
+			messages, rest = append(messages, rest[:n+1]...), rest[n+1:]
 		}
 		prompt, err := t.lay(messages)
 		if err != nil || len(prompt)+t.longest > t.m.Context() {
@@ -79,7 +78,7 @@ func (t *talker) talk(ctx context.Context, number int) (talk []train.Conversatio
 			return talk, err
 		}
 		text := t.m.Tokenizer().Decode(answer, tokenizer.DecodeOptions{})
-		if end := t.end(); ended && end >= 0 && answer[len(answer)-1] != end {
+		if end := t.end(prompt, messages); ended && end >= 0 && !t.m.Tokenizer().IsEOG(answer[len(answer)-1]) {
 			answer = append(answer, end)
 		}
 		talk = append(talk, train.Conversation{Tokens: append(prompt, answer...), From: len(prompt), Greedy: temperature == 0})
@@ -90,22 +89,56 @@ func (t *talker) talk(ctx context.Context, number int) (talk []train.Conversatio
 	}
 }
 
-// lay lays messages out, up to where the answer begins.
+// check refuses given messages that the template does, with answers between them.
+func (t *talker) check(given []grove.Message) error {
+	dry := talker{m: t.m, layout: t.layout, prompts: [][]grove.Message{given}, temperatures: []float64{0}}
+	dry.say = func(context.Context, []int32, int, float32, uint64) ([]int32, bool, error) {
+		tokens, err := t.m.Tokenize("Yes, yes")
+		return tokens, true, err
+	}
+	_, err := dry.talk(context.Background(), 0)
+	return err
+}
+
+// lay lays messages out, up to where the answer begins; without a template they are one text.
 func (t *talker) lay(messages []grove.Message) ([]int32, error) {
 	if t.layout == nil {
-		return t.m.Tokenize(messages[0].Content)
+		var texts []string
+		for _, m := range messages {
+			texts = append(texts, m.Content)
+		}
+		return t.m.Tokenize(strings.Join(texts, "\n\n"))
 	}
 	return t.layout.Encode(messages, layouts.Options{Prompt: true})
 }
 
-// end is the token that ends an answer.
-func (t *talker) end() int32 { return t.m.Tokenizer().EOS() }
+// end is the token that ends an answer to a prompt, as the template lays one out: often not the end of a text.
+func (t *talker) end(prompt []int32, messages []grove.Message) int32 {
+	tok := t.m.Tokenizer()
+	if t.layout != nil {
+		answered := append(slices.Clone(messages), grove.Message{Role: "assistant", Content: "Yes"})
+		tokens, err := t.layout.Encode(answered, layouts.Options{})
+		tokens = tokens[shared(prompt, tokens):]
+		if at := slices.IndexFunc(tokens, tok.IsEOG); err == nil && at >= 0 {
+			return tokens[at]
+		}
+	}
+	return tok.EOS()
+}
+
+// shared is the number of tokens with which both begin.
+func shared(a, b []int32) (n int) {
+	for n < min(len(a), len(b)) && a[n] == b[n] {
+		n++
+	}
+	return n
+}
 
 // ask has the model make up the user's next message: what it says behind the header of the user's turn (Magpie, arXiv
 // 2406.08464). It is empty where that is no message: does not end by itself, or has no word.
 func (t *talker) ask(ctx context.Context, messages []grove.Message, seed uint64) (string, error) {
 	header, err := t.header(messages)
-	if err != nil || len(header)+t.longestAsk > t.m.Context() {
+	if err != nil || len(header) == 0 || len(header)+t.longestAsk > t.m.Context() {
 		return "", err
 	}
 	tokens, ended, err := t.say(ctx, header, t.longestAsk, 1, seed)
@@ -132,13 +165,7 @@ func (t *talker) header(messages []grove.Message) ([]int32, error) {
 		if i == 0 {
 			like = tokens
 		}
-		same := 0
-		for same < min(len(like), len(tokens)) && like[same] == tokens[same] {
-			same++
-		}
-		if i > 0 {
-			like = like[:same]
-		}
+		like = like[:shared(like, tokens)]
 	}
 	return like, nil
 }
@@ -147,12 +174,9 @@ func (t *talker) header(messages []grove.Message) ([]int32, error) {
 func (t *talker) sayItself(ctx context.Context, prompt []int32, most int, temperature float32,
 	seed uint64) ([]int32, bool, error) {
 	r := grove.Request{MaxTokens: most, Sampling: sample.Params{Temperature: temperature, Seed: seed}}
-	if t.layout != nil {
-		r.Stop = t.layout.Stop()
-	}
 	result, err := grove.Collect(t.m.GenerateTokens(ctx, prompt, r))
 	if err != nil {
 		return nil, false, err
 	}
-	return result.Tokens, result.Finish == grove.FinishEnd || result.Finish == grove.FinishStop, nil
+	return result.Tokens, result.Finish == grove.FinishEnd, nil
 }

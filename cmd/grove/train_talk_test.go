@@ -85,6 +85,87 @@ func TestTalk(t *testing.T) {
 	})
 }
 
+// An answer ends with one token that ends it: the model's own, else the template's, else the end of a text.
+func TestTalkEnds(t *testing.T) {
+	m, err := grove.OpenGGUF(command.Embedded, models.Target(), grove.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	tok := m.Tokenizer()
+	turn, _ := tok.Find("<|im_end|>")
+	for _, c := range []struct {
+		template, said string
+		want           int32
+	}{{talkTemplates[0], "a b", turn}, {talkTemplates[0], "a b<|im_end|>", turn}, {talkTemplates[1], "a b", tok.EOS()},
+		{talkTemplates[1], "a b<|im_end|>", turn}} {
+		layout, err := layouts.Parse(tok, c.template)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tt := &talker{m: m, layout: layout, prompts: [][]grove.Message{{{Role: "user", Content: "Why not"}}},
+			temperatures: []float64{0}, longest: 40}
+		tt.say = func(context.Context, []int32, int, float32, uint64) ([]int32, bool, error) {
+			return tok.Encode(c.said, tokenizer.EncodeOptions{ParseSpecial: true}), true, nil
+		}
+		talk, err := tt.talk(context.Background(), 0)
+		if err != nil || len(talk) != 1 {
+			t.Fatalf("%d answers: %v", len(talk), err)
+		}
+		answer := talk[0].Tokens[talk[0].From:]
+		if last := len(answer) - 1; slices.IndexFunc(answer, tok.IsEOG) != last || answer[last] != c.want {
+			t.Errorf("%q ends as %v, want %d at its end alone", c.said, answer, c.want)
+		}
+	}
+}
+
+// Without a template, all that was said before an answer is the text that it continues.
+func TestTalkWithoutTemplate(t *testing.T) {
+	m, err := grove.OpenGGUF(command.Embedded, models.Target(), grove.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	tt := &talker{m: m, prompts: [][]grove.Message{{{Role: "system", Content: "Be brief."},
+		{Role: "user", Content: "a b"}, {Role: "user", Content: "c d"}}}, temperatures: []float64{0}, longest: 40}
+	tt.say = func(context.Context, []int32, int, float32, uint64) ([]int32, bool, error) {
+		text, err := m.Tokenize("x y")
+		return text, true, err
+	}
+	talk, err := tt.talk(context.Background(), 0)
+	if err != nil || len(talk) != 2 {
+		t.Fatalf("%d answers: %v", len(talk), err)
+	}
+	for i, want := range []string{"Be brief.\n\na b", "Be brief.\n\na b\n\nx y\n\nc d"} {
+		got := m.Tokenizer().Decode(talk[i].Tokens[:talk[i].From], tokenizer.DecodeOptions{})
+		if got != want {
+			t.Errorf("answer %d continues %q, want %q", i+1, got, want)
+		}
+	}
+}
+
+// A line that the model's template refuses is named before the model answers any.
+func TestPromptsThatTemplatesRefuse(t *testing.T) {
+	m, err := grove.OpenGGUF(command.Embedded, models.Target(), grove.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	layout, err := layouts.Parse(m.Tokenizer(), "{% if messages[0].role == 'system' %}{{ raise_exception('no system') }}{% endif %}"+
+		"{% if messages|length > 3 %}{{ raise_exception('too long') }}{% endif %}{{ messages[-1].content }}")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line, want := range map[string]string{`{"prompt":"a b"}`: "", `{"system":"s","prompt":"a b"}`: "no system",
+		`{"turns":["a","b"]}`: "", `{"turns":["a","b","c"]}`: "too long"} {
+		_, err := readPrompts(writeFile(t, `{"prompt":"c d"}`+"\n\n"+line+"\n"), 9, (&talker{m: m, layout: layout}).check)
+		if want == "" != (err == nil) || err != nil && !strings.Contains(err.Error(), want) ||
+			err != nil && !strings.Contains(err.Error(), "prompts.jsonl, line 3") {
+			t.Errorf("%s: %v, want %q", line, err, want)
+		}
+	}
+}
+
 // Prompts are read in the forms that people have; what an assistant says in them is left out.
 func TestPromptLines(t *testing.T) {
 	for line, want := range map[string]string{
@@ -94,10 +175,12 @@ func TestPromptLines(t *testing.T) {
 		`{"turns":["a","b"],"system":"s"}`:             "system:s|user:a|user:b",
 		`{"messages":[{"role":"system","content":"s"},{"role":"user","content":"a"},{"role":"assistant","content":"x"},{"role":"user","content":"b"}]}`: "system:s|user:a|user:b",
 		`{"conversations":[{"from":"human","value":"a"},{"from":"gpt","value":"x"}]}`:                                                                   "user:a",
-		`{"text":"a"}`: "error", `[1]`: "error", `{"messages":[{"role":"assistant","content":"x"}]}`: "error",
+		`{"prompt":"a","messages":[{"role":"user","content":"a"},{"role":"assistant","content":"x"},{"role":"user","content":"b"}]}`:                    "user:a|user:b",
+		"\ufeff" + `{"prompt":"a"}`: "user:a",
+		`{"text":"a"}`:              "error", `[1]`: "error", `{"messages":[{"role":"assistant","content":"x"}]}`: "error",
 	} {
 		file := writeFile(t, line+"\n\n")
-		list, err := readPrompts(file, 9)
+		list, err := readPrompts(file, 9, func([]grove.Message) error { return nil })
 		got := "error"
 		if err == nil {
 			var parts []string

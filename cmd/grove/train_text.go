@@ -39,13 +39,8 @@ Examples:
 }
 
 func (cmd *trainTextCmd) Run(p *command.Program) error {
-	for _, f := range []struct {
-		flag        string
-		value, most int
-	}{{"--prompts", cmd.Prompts, 10_000}, {"--max-tokens", cmd.MaxTokens, 4096}} {
-		if f.value < 1 || f.value > f.most {
-			return command.Usagef("%s %d: want 1 to %d", f.flag, f.value, f.most)
-		}
+	if cmd.Prompts < 1 || cmd.Prompts > 10_000 || cmd.MaxTokens < 1 || cmd.MaxTokens > 4096 {
+		return command.Usagef("--prompts %d, --max-tokens %d: want 1 to 10000, and 1 to 4096", cmd.Prompts, cmd.MaxTokens)
 	}
 	suite, err := openSuite(cmd.Suite, cmd.Data, cmd.Prompts)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 // A prompt is a file and says what to rename; the output is the file with that done, and nothing else changed.
 func TestEdits(t *testing.T) {
 	root := t.TempDir()
-	folder := filepath.FromSlash(data.HeldOut(data.Prompts)[0])
+	folder := filepath.FromSlash(data.HeldOut[data.Prompts][0])
 	code := `// Licence.
 
 // Package p does things.

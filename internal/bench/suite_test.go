@@ -252,15 +252,15 @@ func TestFunctions(t *testing.T) {
 	}
 	write(t, root, "src", "fmt", "print.go", code("Seen"))
 	write(t, root, "src", "bufio", "scan_test.go", code("Test"))
-	for i, folder := range data.HeldOut(data.Prompts) {
+	for i, folder := range data.HeldOut[data.Prompts] {
 		write(t, root, "src", filepath.FromSlash(folder), "x.go", code(fmt.Sprintf("Held%d", i)))
 	}
 	s, err := OpenSuite("go", SuiteOptions{GoRoot: root})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(s.Prompts) != len(data.HeldOut(data.Prompts)) {
-		t.Errorf("%d prompts of %d packages", len(s.Prompts), len(data.HeldOut(data.Prompts)))
+	if len(s.Prompts) != len(data.HeldOut[data.Prompts]) {
+		t.Errorf("%d prompts of %d packages", len(s.Prompts), len(data.HeldOut[data.Prompts]))
 	}
 	for _, p := range s.Prompts {
 		if !strings.Contains(p.Text, "func Held") || !strings.HasSuffix(p.Text, "() {\n") || strings.Contains(p.Name, root) {

@@ -99,7 +99,7 @@ func (p *Program) RunTraining(run func(ctx context.Context) error) error {
 // HeadName refuses folders that other stages use.
 func HeadName(name string) error {
 	if name != filepath.Base(name) || strings.HasPrefix(name, ".") ||
-		slices.Contains([]string{"target", "draft", "cache", "generated"}, name) {
+		slices.Contains([]string{"target", "draft", "cache", "generated", "features"}, name) {
 		return Usagef("--name %q: want the name of a folder below --dir that no other stage uses", name)
 	}
 	return nil

@@ -277,3 +277,12 @@ func BenchmarkMask(b *testing.B) {
 		})
 	}
 }
+
+// Regex is the grammar of a regular expression alone.
+func Regex(pattern string) (*Grammar, error) {
+	g, root, err := readRegex(pattern)
+	if err != nil {
+		return nil, err
+	}
+	return g.compile(root)
+}

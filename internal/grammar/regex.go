@@ -11,16 +11,8 @@ import (
 	"unicode/utf16"
 )
 
-// Regex compiles a regular expression in Go's syntax. The whole text must match it. Anchors are
-// allowed at its ends alone.
-func Regex(pattern string) (*Grammar, error) {
-	g, root, err := readRegex(pattern)
-	if err != nil {
-		return nil, err
-	}
-	return g.compile(root)
-}
-
+// readRegex reads a regular expression in Go's syntax. The whole text must match it. Anchors are allowed at its ends
+// alone.
 func readRegex(pattern string) (*grammar, int, error) {
 	if err := checkSource(pattern); err != nil {
 		return nil, 0, err

@@ -58,8 +58,7 @@ func (j *Job) Answer(ctx context.Context, first, n, atOnce int, source string, a
 		return err
 	}
 	j.Answers = []Conversation{} // there is such text, and no other
-	none := 0
-	said := 0
+	none, said := 0, 0
 	seen := map[string]bool{}
 	for i := first; i < first+n; i++ {
 		for _, c := range answers[i] {
@@ -132,7 +131,8 @@ func (j *Job) ask(ctx context.Context, first, n int, answers map[int][]Conversat
 				}
 				if done == len(missing) || time.Since(noted) > 10*time.Second {
 					noted = time.Now()
-					left := time.Since(began) / time.Duration(max(1, done)) * time.Duration(len(missing)-done)
+					half := min(atOnce, len(missing)-done) / 2 // of the conversations that are held is done
+					left := time.Since(began) / time.Duration(max(1, done+half)) * time.Duration(len(missing)-done)
 					j.Notef("conversations: %d of %d, %v left", n-len(missing)+done, n, left.Round(time.Second))
 				}
 				mu.Unlock()
@@ -186,7 +186,12 @@ func (s *Server) Continue(ctx context.Context, prompt []int32, most int, tempera
 		return nil, false, fmt.Errorf("%s: an answer without choices", s.URL)
 	}
 	c := reply.Choices[0]
-	return s.Tokenizer.Encode(c.Text, tokenizer.EncodeOptions{}), c.Finish == "stop", nil
+	answer = s.Tokenizer.Encode(c.Text, tokenizer.EncodeOptions{})
+	if s.Tokenizer.Decode(answer, tokenizer.DecodeOptions{Continue: true}) != c.Text { // a space went before the text
+		line := s.Tokenizer.Encode("\n", tokenizer.EncodeOptions{})
+		answer = s.Tokenizer.Encode("\n"+c.Text, tokenizer.EncodeOptions{})[len(line):]
+	}
+	return answer[:min(most, len(answer))], c.Finish == "stop" && len(answer) <= most, nil
 }
 
 // firstModel is the name of the first model that the server lists.

@@ -379,6 +379,20 @@ func TestServer(t *testing.T) {
 	if !reflect.DeepEqual(asked, want) {
 		t.Errorf("the server is asked %v, want %v", asked, want)
 	}
+	llama, err := synth.Lookup("tiny-llama2") // whose tokenizer puts a space before a text
+	if err != nil {
+		t.Fatal(err)
+	}
+	tok := randomTarget(t, llama, tensor.F32).Tokenizer
+	for _, most := range []int{20, 2} {
+		server.Tokenizer = tok
+		got, ended, err := server.Continue(context.Background(), []int32{1, 2}, most, 1, 3)
+		text := tok.Decode(got, tokenizer.DecodeOptions{Continue: true})
+		if err != nil || !strings.HasPrefix(" func main", text) || ended != (text == " func main") ||
+			ended != (most > 2) || len(got) > most {
+			t.Errorf("at most %d tokens: %v, %q, ended %v, %v", most, got, text, ended, err)
+		}
+	}
 	server = &train.Server{URL: s.URL, Tokenizer: m.Tokenizer}
 	if _, _, err := server.Continue(context.Background(), nil, 9, 0, 0); err == nil ||
 		!strings.Contains(err.Error(), "no key") {

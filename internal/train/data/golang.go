@@ -23,19 +23,16 @@ const (
 	All        Packages = "all"
 )
 
-// heldOut names the packages of Go's standard library that no model is trained on, each with all
+// HeldOut names the packages of Go's standard library that no model is trained on, each with all
 // packages below it. They are of many kinds (formats, containers, text, protocols, tests) and have
 // no twin elsewhere in the library: of their passages of five lines, under 1 % occur outside of
 // them (Go 1.26).
-var heldOut = map[Packages][]string{
+var HeldOut = map[Packages][]string{
 	Validation: {"archive/tar", "container", "encoding/csv", "encoding/xml", "image/gif", "log/slog", "net/textproto",
 		"net/url", "regexp/syntax", "testing/quick", "text/tabwriter"},
 	Prompts: {"archive/zip", "bufio", "compress/bzip2", "database/sql", "encoding/pem", "expvar", "index/suffixarray",
 		"mime/multipart", "net/mail", "text/scanner", "text/template/parse"},
 }
-
-// HeldOut lists the folders of Go's standard library that belong to Validation or to Prompts.
-func HeldOut(p Packages) []string { return slices.Clone(heldOut[p]) }
 
 func (p Packages) check() error {
 	switch p {
@@ -50,7 +47,7 @@ func (p Packages) has(folder string) bool {
 	if p == All {
 		return true
 	}
-	for part, list := range heldOut {
+	for part, list := range HeldOut {
 		for _, h := range list {
 			if folder == h || strings.HasPrefix(folder, h+"/") {
 				return p == part
