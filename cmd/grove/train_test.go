@@ -23,11 +23,12 @@ import (
 func TestTrainRefuses(t *testing.T) {
 	dir := t.TempDir()
 	for want, args := range map[string][]string{
-		"--name":           {"train", "jet", "--head", "causal", "--dir", dir, "--data", dir, "--from=-1,0,1", "--name", "target"},
-		"--head":           {"train", "jet", "--dir", dir, "--data", dir},
-		"--name \"cache\"": {"train", "eagle", "--dir", dir, "--data", dir, "--name", "cache"},
-		"--eagle":          {"train", "eagle", "--dir", dir, "--data", dir, "--eagle", "4"},
-		"--gamma":          {"train", "jet", "--head", "causal", "--dir", dir, "--data", dir, "--gamma", "much"},
+		"--name":              {"train", "jet", "--head", "causal", "--dir", dir, "--data", dir, "--from=-1,0,1", "--name", "target"},
+		"--head":              {"train", "jet", "--dir", dir, "--data", dir},
+		"--name \"cache\"":    {"train", "eagle", "--dir", dir, "--data", dir, "--name", "cache"},
+		"--name \"features\"": {"train", "eagle", "--dir", dir, "--data", dir, "--name", "features"},
+		"--eagle":             {"train", "eagle", "--dir", dir, "--data", dir, "--eagle", "4"},
+		"--gamma":             {"train", "jet", "--head", "causal", "--dir", dir, "--data", dir, "--gamma", "much"},
 	} {
 		code, _, err := runGrove("", args...)
 		if code != command.ExitUsage || !strings.Contains(err, want) {

@@ -124,8 +124,7 @@ func (d *deck) meanLength() int {
 // temperature, and the rest: those that neither are one of these nor go on with one.
 func holdOut(all []Conversation, most int) (held []HeldText, rest []Conversation) {
 	const part = 24 // one of so many is held out
-	greedy := HeldText{Name: "T=0"}
-	sampled := HeldText{Name: "T=1"}
+	greedy, sampled := HeldText{Name: "T=0"}, HeldText{Name: "T=1"}
 	for i, c := range all {
 		t := &sampled
 		if c.Greedy {
@@ -157,8 +156,7 @@ func continues(first, then Conversation) bool {
 
 // describeConversations is a table of what a head learns from.
 func describeConversations(all []Conversation) string {
-	var given, said [2]int // by temperature, those above 0 first
-	var count [2]int
+	var given, said, count [2]int // by temperature, those above 0 first
 	for _, c := range all {
 		i := 0
 		if c.Greedy {

@@ -201,10 +201,8 @@ func (l *Heads) Open(ctx context.Context, j *Job, recipe HeadRecipe, text *Corpu
 	if err != nil {
 		return err
 	}
-	l.over = m.Over
-	l.shape = m.Shape
-	l.output = m.Output
-	l.tokens = m.Tokens
+	l.over, l.shape = m.Over, m.Shape
+	l.output, l.tokens = m.Output, m.Tokens
 	l.over.Target.Features = j.Features
 	if j.Features != nil {
 		if need := l.over.Target.featureBytes(l.HeadTexts.tokens()); need > j.Features.limit {
@@ -214,11 +212,11 @@ func (l *Heads) Open(ctx context.Context, j *Job, recipe HeadRecipe, text *Corpu
 		}
 	}
 	l.over.Init(b.Seed)
-	if warm == nil {
-		return nil
-	}
-	if err := warm(); err != nil {
-		return fmt.Errorf("the head's beginning: %w", err)
+	if warm != nil && !j.resumes { // a checkpoint has other weights
+		j.Notef("the head's beginning is made of texts")
+		if err := warm(); err != nil {
+			return fmt.Errorf("the head's beginning: %w", err)
+		}
 	}
 	return nil
 }
@@ -432,13 +430,16 @@ func (j *Job) TrainHead(ctx context.Context, name string, r HeadRecipe) error {
 		return err
 	}
 	defer text.Close()
-	l, err := r.Open(ctx, j, text)
+	dir := filepath.Join(j.Dir, name)
+	saved, _ := checkpoints(dir) // the loop says what is wrong there
+	own := *j
+	own.resumes = len(saved) > 0
+	l, err := r.Open(ctx, &own, text)
 	if err != nil {
 		return err
 	}
 	j.Notef("training %s", l.Title(name))
-	loop := Loop{Course: r.Common().Course, Dir: filepath.Join(j.Dir, name), Pool: j.Target.Pool(), SaveEvery: j.SavesEvery(),
-		Report: j.Report}
+	loop := Loop{Course: r.Common().Course, Dir: dir, Pool: j.Target.Pool(), SaveEvery: j.SavesEvery(), Report: j.Report}
 	if err := loop.Run(ctx, l); err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package train_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"net/http"
@@ -195,6 +196,55 @@ func TestHeadsForAnyTarget(t *testing.T) {
 				t.Errorf("the card: %v\n%s", err, card)
 			}
 		})
+	}
+}
+
+// A head's beginning ends when it is interrupted, and is not made again for a head that has a checkpoint.
+func TestBeginningOnce(t *testing.T) {
+	shape, err := synth.Lookup("tiny-llama3")
+	if err != nil {
+		t.Fatal(err)
+	}
+	job := traintest.Job(t)
+	j := train.Job{Dir: t.TempDir(), Sources: job.Sources, Threads: 2, SaveEvery: job.SaveEvery,
+		Target: randomTarget(t, shape, tensor.F32)}
+	r := eagle.NewRecipe(3).For(j.Target)
+	r.HeadText = traintest.HeadText()
+	r.Steps, r.TestSteps = 2, 2
+	r.Places, r.Later = 6, 3
+	if len(r.From) == 0 {
+		t.Fatal("the head begins with random weights")
+	}
+	run := func(stopAt string) (begun bool, err error) {
+		ctx, stop := context.WithCancel(context.Background())
+		defer stop()
+		j.Note = func(s string) {
+			isBeginning := strings.Contains(s, "beginning")
+			begun = begun || isBeginning
+			if isBeginning && stopAt == "beginning" {
+				stop()
+			}
+		}
+		j.Report = func(train.Progress) {
+			if stopAt == "step" {
+				stop()
+			}
+		}
+		err = j.TrainHead(ctx, "head", &r)
+		return begun, err
+	}
+	for _, c := range []struct {
+		stopAt string
+		begins bool
+	}{{"beginning", true}, {"step", true}, {"", false}} {
+		begun, err := run(c.stopAt)
+		if begun != c.begins || errors.Is(err, context.Canceled) != (c.stopAt != "") || err != nil && c.stopAt == "" {
+			t.Errorf("stopped at %q: its beginning is made: %v, %v", c.stopAt, begun, err)
+		}
+		found, err := filepath.Glob(filepath.Join(j.Dir, "head", "checkpoint-*"))
+		if err != nil || len(found) > 0 == (c.stopAt == "beginning") {
+			t.Errorf("stopped at %q: checkpoints %v, %v", c.stopAt, found, err)
+		}
 	}
 }
 

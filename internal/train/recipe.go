@@ -52,6 +52,7 @@ type Job struct {
 	SaveEvery time.Duration  // between checkpoints; 0: two minutes
 	Report    func(Progress) // called after every step; may be nil
 	Note      func(string)   // called when a stage begins; may be nil
+	resumes   bool           // the head that is trained has a checkpoint
 }
 
 // StandardJob makes the models on the standard sources (package data) with these recipes' weights: prose and

@@ -33,9 +33,7 @@ func (r *Recipe) OpenAs(ctx context.Context, j *train.Job, text *train.Corpus,
 	case r.Start != "":
 		warm = func() error { return Start(&l.head.OverTarget, l.head.Config(), r.tokens, r.Start) }
 	case len(r.From) > 0:
-		warm = func() error {
-			return Warm(&l.head.OverTarget, l.head.net, r.From, r.Seed, l.Sample(128))
-		}
+		warm = func() error { return Warm(ctx, &l.head.OverTarget, l.head.net, r.From, r.Seed, l.Sample(128)) }
 	}
 	return l, l.Open(ctx, j, r, text, func() (m train.Made, err error) {
 		m.Tokens = r.tokens

@@ -1,6 +1,7 @@
 package eagle
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -28,10 +29,13 @@ type warmStart struct {
 
 // Warm makes the first layer of a head over a target begin as the linear function, and its MLP as
 // the longest units of those of some blocks. What the target said in the texts are the examples.
-func Warm(over *train.OverTarget, net *eagle.Network, from []int, seed uint64, texts []train.Conversation) error {
+func Warm(ctx context.Context, over *train.OverTarget, net *eagle.Network, from []int, seed uint64,
+	texts []train.Conversation) error {
 	h := &warmStart{over, net}
-	w := h.Begin()
-	s := h.samples(texts)
+	w, s := h.Begin(), h.samples(ctx, texts)
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	w.Copy("blk.0.ffn_norm.weight", fmt.Sprintf("blk.%d.ffn_norm.weight", from[0]))
 	clear(w.Head["blk.0.ffn_down.weight"].Data) // of units that the blocks have not
 	w.MLP(0, from...)
@@ -94,7 +98,7 @@ type samples struct{ taps, before, embed, halfway, here [][]float32 }
 // sampleBytes is the memory that samples take, about.
 const sampleBytes = 1 << 30
 
-func (h *warmStart) samples(texts []train.Conversation) *samples {
+func (h *warmStart) samples(ctx context.Context, texts []train.Conversation) *samples {
 	layers, hidden := h.Target.Config.Layers, h.net.Hidden
 	look := train.NewFrozen(h.Target.Model, append(slices.Clone(h.net.Taps), layers, layers-1))
 	width := h.net.Width()
@@ -116,7 +120,7 @@ func (h *warmStart) samples(texts []train.Conversation) *samples {
 			s.embed, s.here = append(s.embed, e), append(s.here, rows[p][width:width+hidden])
 			s.halfway = append(s.halfway, halfway.Row(p))
 		}
-		if 4*len(s.taps)*(width+4*hidden) > sampleBytes {
+		if ctx.Err() != nil || 4*len(s.taps)*(width+4*hidden) > sampleBytes {
 			break
 		}
 	}
@@ -149,10 +153,8 @@ func (h *warmStart) lookAtSelf(w *train.WarmStart, s *samples, features [][]floa
 	if err != nil {
 		return err
 	}
-	q := w.Head["blk.0.attn_q.weight"]
-	k := w.Head["blk.0.attn_k.weight"]
-	v := w.Head["blk.0.attn_v.weight"]
-	out := w.Head["blk.0.attn_output.weight"]
+	q, k := w.Head["blk.0.attn_q.weight"], w.Head["blk.0.attn_k.weight"]
+	v, out := w.Head["blk.0.attn_v.weight"], w.Head["blk.0.attn_output.weight"]
 	w.Scale(q.Name, 0.3)
 	w.Scale(k.Name, 0.3)
 	w.Scale(out.Name, 0.1)

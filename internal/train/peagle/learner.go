@@ -25,7 +25,7 @@ func (r *Recipe) Open(ctx context.Context, j *train.Job, text *train.Corpus) (tr
 		warm = func() error { return traineagle.Start(&l.head.OverTarget, l.head.Config(), r.tokens, r.Start) }
 	case len(r.From) > 0:
 		warm = func() error {
-			return traineagle.Warm(&l.head.OverTarget, l.head.net.Base, r.From, r.Seed, l.Sample(128))
+			return traineagle.Warm(ctx, &l.head.OverTarget, l.head.net.Base, r.From, r.Seed, l.Sample(128))
 		}
 	}
 	return l, l.Open(ctx, j, r, text, func() (m train.Made, err error) {
