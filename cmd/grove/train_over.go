@@ -143,14 +143,14 @@ func (f *overFlags) check() error {
 
 // dir is the folder of the job.
 func (f *overFlags) dir() string {
-	if f.Dir != "" {
-		return f.Dir
+	if f.Dir != "" || f.Model == "" {
+		return cmp.Or(f.Dir, command.Embedded+"-heads")
 	}
-	name := command.Embedded
-	if f.Model != "" {
-		name = strings.TrimSuffix(filepath.Base(filepath.Clean(f.Model)), ".gguf")
+	model, _ := filepath.Abs(f.Model)
+	if up := filepath.Dir(model); filepath.Base(up) == "snapshots" { // models--ORG--REPO/snapshots/COMMIT
+		model = strings.ReplaceAll(filepath.Dir(up), "--", "/")
 	}
-	return name + "-heads"
+	return strings.TrimSuffix(filepath.Base(model), ".gguf") + "-heads"
 }
 
 // answers reports whether a model or a server is to write the job's text before training.

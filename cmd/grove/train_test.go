@@ -37,6 +37,23 @@ func TestTrainRefuses(t *testing.T) {
 	}
 }
 
+// The folder of heads is named after the model, wherever that lies.
+func TestTrainDir(t *testing.T) {
+	here, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for model, want := range map[string]string{
+		"": command.Embedded, "models/Tiny.Q4_K_M.gguf": "Tiny.Q4_K_M", "models/Tiny-1B/": "Tiny-1B",
+		".": filepath.Base(here), "hub/models--Org--Tiny-1B/snapshots/0123456789abcdef": "Tiny-1B",
+		"hub/models--Org--Tiny-GGUF/snapshots/0123456789abcdef/Tiny.gguf": "Tiny",
+	} {
+		if got := (&overFlags{Model: filepath.FromSlash(model)}).dir(); got != want+"-heads" {
+			t.Errorf("heads of %q lie in %s, want %s-heads", model, got, want)
+		}
+	}
+}
+
 // A model of whose layers no draft model can be made is refused before it makes up any text.
 func TestTrainDraftRefuses(t *testing.T) {
 	dir := t.TempDir()
