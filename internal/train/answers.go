@@ -43,15 +43,13 @@ func (j *Job) Answer(ctx context.Context, first, n, atOnce int, source string, a
 	if err := os.MkdirAll(j.Dir, 0o777); err != nil {
 		return err
 	}
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o666)
+	// A command for another head may write there too.
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o666)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	if err := f.Truncate(at); err != nil {
-		return err
-	}
-	if _, err := f.Seek(at, io.SeekStart); err != nil {
+	if err := os.Truncate(path, at); err != nil {
 		return err
 	}
 	if err := j.ask(ctx, first, n, answers, atOnce, answer, f); err != nil {

@@ -74,7 +74,7 @@ func newDeck(all []Conversation, together int, seed uint64) (*deck, error) {
 		}
 	}
 	if len(d.list) == 0 {
-		return nil, fmt.Errorf("none of %d answers has a token to learn from: name other prompts, or longer answers", len(all))
+		return nil, fmt.Errorf("none of %d answers beside those to measure on has a token to learn from: name more or other prompts, or longer answers", len(all))
 	}
 	slices.SortStableFunc(d.list, func(a, b Conversation) int { return cmp.Compare(len(a.Tokens), len(b.Tokens)) })
 	return d, nil

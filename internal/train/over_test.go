@@ -393,6 +393,36 @@ func TestAnswers(t *testing.T) {
 	})
 }
 
+// Two commands may make the text of one folder at once: each adds whole lines to the other's.
+func TestAnswersOfTwo(t *testing.T) {
+	j := train.Job{Dir: t.TempDir()}
+	answer := func(tokens int, before func()) train.Answerer {
+		return func(_ context.Context, number int) ([]train.Conversation, error) {
+			if number == 2 {
+				before()
+			}
+			return []train.Conversation{{Tokens: slices.Repeat([]int32{int32(number)}, tokens), From: 1}}, nil
+		}
+	}
+	hold := func(n int, a train.Answerer) error {
+		own := j
+		return own.Answer(context.Background(), 0, n, 1, "model", a)
+	}
+	err := hold(4, answer(3, func() {
+		if err := hold(6, answer(40, func() {})); err != nil {
+			t.Error(err)
+		}
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := hold(6, func(_ context.Context, number int) ([]train.Conversation, error) {
+		return nil, fmt.Errorf("it is held again")
+	}); err != nil {
+		t.Error(err)
+	}
+}
+
 // A server is asked again while it is busy or broken, and not where the request is wrong. Its
 // answers are tokens, and it says whether it ended them.
 func TestServer(t *testing.T) {
