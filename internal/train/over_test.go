@@ -199,6 +199,24 @@ func TestHeadsForAnyTarget(t *testing.T) {
 	}
 }
 
+// Heads over a target of experts are as wide as its states need, not as one expert is; its blocks cannot be copied.
+func TestHeadsOverExpertsAreWide(t *testing.T) {
+	for _, name := range []string{"tiny-qwen3moe", "tiny-qwen35moe", "tiny-qwen3next", "tiny-gpt-oss"} {
+		s, err := synth.Lookup(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := randomTarget(t, s, tensor.F32)
+		for head, width := range map[string]int{
+			"jet": jet.NewRecipe(true).For(m).FFN, "specblock": specblock.NewRecipe().For(m).FFN,
+		} {
+			if width < m.Config.Hidden || width%32 != 0 {
+				t.Errorf("%s over %s: MLPs of width %d, where states have %d", head, name, width, m.Config.Hidden)
+			}
+		}
+	}
+}
+
 // A head's beginning ends when it is interrupted, and is not made again for a head that has a checkpoint.
 func TestBeginningOnce(t *testing.T) {
 	shape, err := synth.Lookup("tiny-llama3")

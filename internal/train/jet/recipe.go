@@ -60,6 +60,7 @@ func (r Recipe) For(m *model.Model) Recipe {
 	r.Layers = len(r.From)
 	if !train.HasNorms(m) || !train.CanCopy(m, true, train.BlocksOf(r.From)...) || c.KVHeads*c.HeadDim > c.Hidden {
 		r.From = nil
+		r.FFN = max(r.FFN, c.Hidden*3/64*32) // the target's is an expert's width, where it has experts
 	}
 	return r
 }

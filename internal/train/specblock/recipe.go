@@ -79,6 +79,7 @@ func (r Recipe) For(m *model.Model) Recipe {
 	}
 	if !train.CanCopy(m, true, r.From...) {
 		r.From = nil
+		r.FFN = max(r.FFN, c.Hidden*9/256*64) // the target's is an expert's width, where it has experts
 	}
 	if most := 1 << 16; c.Vocab > most {
 		r.DraftVocab = most / 2
