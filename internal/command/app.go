@@ -108,7 +108,7 @@ func (p *Program) Main(args []string) int {
 		if errors.As(err, &parseErr) {
 			k = parseErr.Context
 		}
-		return p.report(k, UsageError{nameFlag(k, err)})
+		return p.report(k, UsageError{nameFlag(k, args, err)})
 	case k == nil: // help or the version was asked for
 		return ExitOK
 	}

@@ -44,8 +44,19 @@ var otherFlags = map[string]string{
 	"ssl-key-file": "tls-key",
 }
 
-// nameFlag has the error of an unknown flag say what another program's flag of that name is in the command.
-func nameFlag(k *kong.Context, err error) error {
+// otherShort are short flags of llama.cpp, and what to do here.
+var otherShort = map[string]string{
+	"-c": "here it is --context", "-p": "a prompt stands here without a flag", "-np": "here it is --parallel",
+	"-ctk": "here it is --kv", "-cnv": "grove chat talks", "-ngl": "grove runs on the processor: leave it out",
+}
+
+// nameFlag has the error of a wrong command line say what another program's flag is in the command.
+func nameFlag(k *kong.Context, args []string, err error) error {
+	for _, arg := range args {
+		if is := otherShort[arg]; is != "" {
+			return fmt.Errorf("unknown flag %s: %s", arg, is)
+		}
+	}
 	rest, unknown := strings.CutPrefix(err.Error(), "unknown flag --")
 	if !unknown || k == nil {
 		return err

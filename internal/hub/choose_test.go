@@ -94,6 +94,16 @@ func TestParseName(t *testing.T) {
 			t.Errorf("%q: %v", text, ok)
 		}
 	}
+	for address, want := range map[string]string{
+		"hf.co/a/b": "a/b", "hf.co/a/b:Q4_K_M": "a/b:Q4_K_M", "huggingface.co/a/b": "a/b",
+		"https://huggingface.co/a/b/": "a/b", "https://huggingface.co/a/b/resolve/main/sub/c.gguf?download=true": "a/b:sub/c.gguf",
+		"https://hf.co/a/b/blob/main/c-Q8_0.gguf": "a/b:c-Q8_0.gguf", "https://hf.co/a": "", "https://example.com/a/b": "",
+		"https://hf.co/a/b/tree/main": "a/b", "https://hf.co/a/b/tree/other": "",
+	} {
+		if n, ok := ParseName(address); ok != (want != "") || ok && n.String() != want {
+			t.Errorf("%q: %v, %v, want %q", address, n, ok, want)
+		}
+	}
 }
 
 // The environment is read as the hub's Python library reads it.

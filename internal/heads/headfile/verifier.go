@@ -50,7 +50,7 @@ func Verifier(named, path string) (string, error) {
 
 func isRepository(text string) bool {
 	n, ok := hub.ParseName(text)
-	return ok && n.What == ""
+	return ok && n.What == "" && n.Repo == text
 }
 
 // madeFrom is the repository that a GGUF file says it was made from; empty: it does not say. A base
