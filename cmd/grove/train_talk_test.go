@@ -144,6 +144,38 @@ func TestTalkWithoutTemplate(t *testing.T) {
 	}
 }
 
+// A model that can think before it answers does so in half of the conversations, at each temperature.
+func TestTalkThinks(t *testing.T) {
+	m, err := grove.OpenGGUF(command.Embedded, models.Target(), grove.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	layout, err := layouts.Parse(m.Tokenizer(), talkTemplates[0]+
+		"{% if add_generation_prompt and enable_thinking is defined and not enable_thinking %}no thought{% endif %}")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tt := &talker{m: m, layout: layout, prompts: [][]grove.Message{{{Role: "user", Content: "Why not"}}},
+		temperatures: []float64{0, 1}, longest: 40}
+	without := map[float32]int{}
+	tt.say = func(_ context.Context, prompt []int32, _ int, temperature float32, _ uint64) ([]int32, bool, error) {
+		if strings.HasSuffix(m.Tokenizer().Decode(prompt, tokenizer.DecodeOptions{}), "no thought") {
+			without[temperature]++
+		}
+		answer, err := m.Tokenize("a b")
+		return answer, true, err
+	}
+	for number := range 16 {
+		if _, err := tt.talk(context.Background(), number); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if without[0] != 4 || without[1] != 4 {
+		t.Errorf("by temperature, of 8 answers each, without a thought: %v, want 4", without)
+	}
+}
+
 // A line that the model's template refuses is named before the model answers any.
 func TestPromptsThatTemplatesRefuse(t *testing.T) {
 	m, err := grove.OpenGGUF(command.Embedded, models.Target(), grove.Options{})
