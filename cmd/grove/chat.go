@@ -31,7 +31,7 @@ Without a terminal, every line of standard input is a turn.
 Without -m on a terminal, it offers to fetch a small published model. grove's own small model, which stands in where none is
 fetched, has only seen grade-school problems as chats: ask it one.
 
-Ctrl-C stops an answer. At the prompt, Ctrl-C and Ctrl-D end the chat. Within a chat:
+Ctrl-C stops an answer. At the prompt, Ctrl-D or Ctrl-C twice ends the chat. Within a chat:
     /help            list these commands
     /reset           forget the conversation
     /undo            take back the last turn
@@ -74,7 +74,7 @@ func (cmd *chatCmd) Run(p *command.Program) error {
 		return err
 	}
 	p.Logf("chat layout: %s", layout.About())
-	in := openLines(p, "> ")
+	in := openLines(p, "> ", "Ctrl-C once more, or Ctrl-D, leaves.")
 	ctx, stop := command.EndedBy(p.Base, syscall.SIGTERM)
 	defer stop()
 	c := &chat{p: p, ctx: ctx, in: in, name: command.ModelName(m, cmd.Model), session: m.NewSession(),

@@ -50,7 +50,7 @@ func offerModel(p *command.Program) (path string, err error) {
 	}
 	question := fmt.Sprintf("Fetch %s (%s, %s) from %s to talk with? [Y/n] ", firstTitle, command.Size(bytes),
 		firstLicence, c.Endpoint)
-	answer, err := openLines(p, question).read(ctx)
+	answer, err := openLines(p, question, "").read(ctx)
 	if err != nil {
 		return "", err
 	}

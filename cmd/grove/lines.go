@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/signal"
@@ -20,11 +21,16 @@ type lineReader interface {
 	interactive() bool                        // a person reads and may interrupt
 }
 
-// openLines returns the reader that suits standard input: with editing and history on a terminal.
-func openLines(p *command.Program, prompt string) lineReader {
+// openLines returns the reader that suits standard input: with editing and history on a terminal. There the first
+// Ctrl-C clears the line and says what leaves, if that is not empty.
+func openLines(p *command.Program, prompt, leaves string) lineReader {
 	if in, ok := p.Stdin.(*os.File); ok && command.IsTerminal(in) && command.IsTerminal(p.Stdout) {
 		k := &keys{in: bufio.NewReader(in), Writer: p.Stdout}
-		return &editor{fd: int(in.Fd()), t: term.NewTerminal(k, prompt), keys: k}
+		t := term.NewTerminal(k, prompt)
+		if leaves != "" {
+			k.hint = func() { fmt.Fprintln(t, leaves) }
+		}
+		return &editor{fd: int(in.Fd()), t: t, keys: k}
 	}
 	return newPlainLines(p.Stdin)
 }
@@ -88,12 +94,25 @@ type keys struct {
 	in      *bufio.Reader
 	last    string // of what was read, as long as the mark of a paste
 	pasting bool   // more of a pasted text follows
+	hint    func() // says what leaves, at the first Ctrl-C; nil: that leaves
 }
+
+// The keys of a terminal's line that clear it.
+const (
+	ctrlC = 3
+	ctrlE = 5  // go to its end
+	ctrlU = 21 // delete all before
+)
 
 func (k *keys) Read(b []byte) (n int, err error) {
 	for n < len(b) && (n == 0 || k.in.Buffered() > 0 && b[n-1] != '\r' && b[n-1] != '\n') {
 		if b[n], err = k.in.ReadByte(); err != nil {
 			return n, err
+		}
+		if b[n] == ctrlC && k.hint != nil && !strings.HasSuffix(k.last, string(rune(ctrlC))) {
+			k.last = string(rune(ctrlC))
+			k.hint()
+			return copy(b[n:], []byte{ctrlE, ctrlU}) + n, nil
 		}
 		k.last += string(b[n : n+1])
 		k.last = k.last[max(0, len(k.last)-len("\x1b[200~")):]

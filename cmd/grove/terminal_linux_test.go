@@ -133,6 +133,28 @@ func TestRunOpensChat(t *testing.T) {
 	}
 }
 
+// Ctrl-C at the prompt clears the line and keeps the chat, as an answer may have ended just before; twice it leaves.
+func TestInterruptAtPrompt(t *testing.T) {
+	const hint = "Ctrl-C once more, or Ctrl-D, leaves."
+	p := onTerminal(t, 80, 24, "chat", "-m", tiny(t), "-n", "5", "-t", "0")
+	p.await(t, "> ")
+	p.send(t, "left out\x1b[D\x1b[D\x03")
+	p.await(t, hint)
+	p.send(t, "kept\r/undo\r")
+	p.await(t, "taken back: kept")
+	p.send(t, "\x03\x03")
+	if code := p.status(); code != command.ExitOK {
+		t.Errorf("status %d:\n%q", code, p.screen())
+	}
+	for range 100 {
+		if strings.Count(p.screen(), hint) == 2 {
+			return
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	t.Errorf("the hint is not there twice:\n%q", p.screen())
+}
+
 // A text of several lines that is pasted behind a question is one turn with it, however its lines end and whatever
 // is typed behind.
 func TestPasteIntoChat(t *testing.T) {

@@ -1,6 +1,7 @@
 package grammar
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math/big"
@@ -88,11 +89,7 @@ func (c *schemas) keyword(list []*shape, p place, o *object, name string, v any)
 			list = c.apply(list, t)
 		}
 	case "anyOf":
-		var out []*shape
-		for _, t := range c.terms(p, name, v) {
-			out = append(out, c.apply(clones(list), t)...)
-		}
-		return out
+		return c.anyOf(list, c.terms(p, name, v))
 	case "oneOf":
 		var out []*shape
 		if d, ok := o.values["discriminator"].(*object); ok { // OpenAPI's
@@ -141,7 +138,10 @@ func (c *schemas) keyword(list []*shape, p place, o *object, name string, v any)
 		return c.narrow(list, func(s *shape) { s.atMost(n) }, sized(name))
 	case "pattern":
 		text, _ := v.(string)
-		if _, err := regex(ecma(text), true); err != nil {
+		if _, err := regex(ecma(text), true); err != nil && c.others {
+			c.left = cmp.Or(c.left, fmt.Errorf("%s: keyword %s: %w", p.at, name, err))
+			return slices.DeleteFunc(list, func(s *shape) bool { return s.kind == isString })
+		} else if err != nil {
 			c.fail(p, name, "%v", err)
 		}
 		return c.narrow(list, func(s *shape) { s.pattern = append(s.pattern, text) }, isString)
@@ -216,9 +216,30 @@ func (c *schemas) checkDenial(p place, keyword string, before, after []*shape) {
 	}
 }
 
+// anyOf are the values that one of some schemas has. Strings of a pattern that cannot be held, such as pydantic's of
+// Decimal, are left out where other values than null are left, which are valid as well.
+func (c *schemas) anyOf(list []*shape, all []term) (out []*shape) {
+	others, left := c.others, c.left
+	c.others, c.left = (others || len(all) > 1) && c.denying == 0, nil
+	for _, t := range all {
+		out = append(out, c.apply(clones(list), t)...)
+	}
+	if !slices.ContainsFunc(out, func(s *shape) bool { return s.kind != isNull }) {
+		if others {
+			left = cmp.Or(left, c.left)
+		} else {
+			c.err = cmp.Or(c.err, c.left)
+		}
+	}
+	c.others, c.left = others, left
+	return out
+}
+
 // apart reports whether a schema can be seen to have none of the values of some shapes: a required property is another
 // constant.
 func (c *schemas) apart(list []*shape, t term) bool {
+	defer func(others bool) { c.others = others }(c.others)
+	c.others = false
 	differs := func(s *shape, name string) bool {
 		all := c.property(s, name, nil)
 		return !slices.ContainsFunc(all, func(t term) bool { return !t.lists() }) && len(c.shapes(all)) == 0

@@ -115,11 +115,13 @@ type schemas struct {
 	ids      map[string]place // schemas that have an $id or an anchor
 	anchors  map[string]place // dynamic ones
 	depth    int
-	paired   int  // rules of products of patterns
-	work     int  // shapes that schemas were applied to
-	most     int  // that they may be applied to
-	denying  int  // depth of negations
-	skipped  bool // a keyword was met that is not known how to violate
+	paired   int   // rules of products of patterns
+	work     int   // shapes that schemas were applied to
+	most     int   // that they may be applied to
+	denying  int   // depth of negations
+	skipped  bool  // a keyword was met that is not known how to violate
+	others   bool  // other values may do than those of a pattern that cannot be held
+	left     error // says which were left out
 	err      error
 }
 

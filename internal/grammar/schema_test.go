@@ -36,6 +36,9 @@ func TestJSONSchema(t *testing.T) {
 		{`{"type": "string", "pattern": "^[a-z]+\\d$"}`, []string{`"ab1"`}, []string{`"1"`, `"ab1 "`}},
 		{`{"type": "string", "format": "uuid", "pattern": "^[0-9a-f-]{35}[^f]$"}`, []string{`"0b0cf0f9-8f09-8b98-9d38-8089ecfba20e"`},
 			[]string{`"0b0cf0f9-8f09-8b98-9d38-8089ecfba20f"`, `"0b0cf0f9-8f09-8b98-9d38-8089ecfba2--"`}},
+		{`{"anyOf": [{"type": "number"}, {"pattern": "^(?!x)a", "type": "string"}, {"type": "null"}]}`, // as of a Decimal
+			[]string{"1.5", "null"}, []string{`"a"`, `"xa"`}},
+		{`{"anyOf": [{"anyOf": [{"type": "string", "pattern": "^(?!x)"}]}, {"const": 1}]}`, []string{"1"}, []string{`"a"`}},
 		{`{"type": "string", "format": "time", "pattern": "^\\d\\d:\\d\\d$"}`, []string{`"12:30"`}, []string{`"12:30:00Z"`, `"x"`}},
 		{`{"type": "string", "format": "uri", "minLength": 1, "maxLength": 2083}`,
 			[]string{`"https://a.org/b"`}, []string{`"a"`}},
@@ -108,6 +111,8 @@ func TestJSONSchemaRefuses(t *testing.T) {
 		`{"type": "array", "prefixItems": [{"type": "integer"}], "uniqueItems": true, "contains": {"type": "string"}}`: "keyword uniqueItems",
 		`{"type": "string", "pattern": "^.{1,2000}$"}`:                                                                 "repeats of 1000 at most",
 		`{"type": "string", "pattern": "(?=a)"}`:                                                                       "keyword pattern",
+		`{"anyOf": [{"type": "string", "pattern": "(?=a)"}, {"type": "null"}]}`:                                        "anyOf/0: keyword pattern",
+		`{"anyOf": [{"type": "string", "pattern": "(?=a)"}]}`:                                                          "anyOf/0: keyword pattern",
 		`{"type": "string", "format": "uri", "maxLength": 500}`:                                                        "keyword pattern",
 		`{"type": "integer", "minimum": 3, "maximum": 2}`:                                                              "no text",
 		`false`:             "no text",
