@@ -101,6 +101,7 @@ func TestBadInput(t *testing.T) {
 		{"run -m M --color pink x", "", 2, "--color|auto"},
 		{"run -m M", "", 2, "no prompt|--file"},
 		{"run -m M --max-tokens=-3 x", "", 2, "--max-tokens -3: want 0"},
+		{"run -m M --context 32", words, 1, "of context and the limit is 32: shorten it, or raise --context"},
 		{"serve -m M --ctx-size 5", "", 2, "unknown flag --ctx-size: here it is --context"},
 		{"run -m M -p hello", "", 2, "unknown flag -p: a prompt stands here without a flag"},
 		{"run -m M -c 2048 hello", "", 2, "unknown flag -c: here it is --context"},

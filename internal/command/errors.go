@@ -98,7 +98,8 @@ func (p *Program) report(k *kong.Context, err error) int {
 		fmt.Fprintf(p.Stderr, "%s: interrupted\n", name)
 		return ExitInterrupted
 	}
-	fmt.Fprintf(p.Stderr, "%s: %v\n", name, err)
+	message := strings.Replace(err.Error(), "open the model with a larger context", "raise --context", 1)
+	fmt.Fprintf(p.Stderr, "%s: %s\n", name, message)
 	switch {
 	case strings.Contains(err.Error(), ": check "): // it says what to do
 	case errors.Is(err, fs.ErrNotExist):
