@@ -110,7 +110,6 @@ func (s *server) ask(body string) (text, code string) {
 // unloaded when idle or to make room, and clients that leave: every answer is that of the model
 // alone, the memory counted is never more than there is, and nothing is left.
 func TestManyModels(t *testing.T) {
-	t.Parallel()
 	const models, questions = 4, 6
 	f := newShelf(t, models)
 	want := map[string]string{}

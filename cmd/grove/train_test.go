@@ -82,7 +82,7 @@ func TestTrainDraftRefuses(t *testing.T) {
 
 // What no head of any kind can be trained with is refused before the model writes any text.
 func TestTrainRefusesBeforeText(t *testing.T) {
-	dir := t.TempDir()
+	model, dir := tiny(t), t.TempDir()
 	prompts := filepath.Join(dir, "prompts.jsonl")
 	if err := os.WriteFile(prompts, []byte(`{"prompt":"func main() {"}`+"\n"), 0o666); err != nil {
 		t.Fatal(err)
@@ -103,7 +103,7 @@ func TestTrainRefusesBeforeText(t *testing.T) {
 			"changes nothing": {"--greedy", "0.5"},
 		} {
 			job := filepath.Join(dir, "job")
-			args := append([]string{"train", kind, "--dir", job, "--prompts", prompts, "--raw"}, bad...)
+			args := append([]string{"train", kind, "-m", model, "--dir", job, "--prompts", prompts, "--raw"}, bad...)
 			if kind == "jet" {
 				args = append(args, "--head", "causal")
 			}
