@@ -114,6 +114,10 @@ func (t *talker) lay(messages []grove.Message, thinks bool) ([]int32, error) {
 	o := layouts.Options{Prompt: true}
 	if !thinks {
 		o.Vars = map[string]json.RawMessage{"enable_thinking": json.RawMessage("false")}
+		if tokens, err := t.layout.Encode(messages, o); err == nil {
+			return tokens, nil
+		}
+		o.Vars = nil // it always thinks, and its template says so
 	}
 	return t.layout.Encode(messages, o)
 }

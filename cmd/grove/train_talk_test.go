@@ -174,6 +174,13 @@ func TestTalkThinks(t *testing.T) {
 	if without[0] != 4 || without[1] != 4 {
 		t.Errorf("by temperature, of 8 answers each, without a thought: %v, want 4", without)
 	}
+	if tt.layout, err = layouts.Parse(m.Tokenizer(),
+		talkTemplates[0]+"{% if enable_thinking is defined %}{{ raise_exception('it always thinks') }}{% endif %}"); err != nil {
+		t.Fatal(err)
+	}
+	if talk, err := tt.talk(context.Background(), 4); err != nil || len(talk) != 1 {
+		t.Errorf("%d answers where the template has a model think: %v", len(talk), err)
+	}
 }
 
 // A line that the model's template refuses is named before the model answers any.
