@@ -64,7 +64,7 @@ func TestLogOfEnds(t *testing.T) {
 					t.Fatal(err)
 				}
 				if status == 504 {
-					r.Header.Set("X-Request-Timeout", "0.3")
+					r.Header.Set("X-Request-Timeout", "0.1")
 				}
 				ended, seen := make(chan error, 1), atomic.Bool{}
 				go func() {
