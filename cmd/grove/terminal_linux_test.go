@@ -142,6 +142,12 @@ func TestInterruptAtPrompt(t *testing.T) {
 	p.await(t, hint)
 	p.send(t, "kept\r/undo\r")
 	p.await(t, "taken back: kept")
+	for range 600 { // before its prompt the chat does not read keys, and Ctrl-C is a signal
+		if strings.HasSuffix(p.screen(), "> ") {
+			break
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
 	p.send(t, "\x03\x03")
 	if code := p.status(); code != command.ExitOK {
 		t.Errorf("status %d:\n%q", code, p.screen())
