@@ -76,6 +76,10 @@ func (e *editor) line() readLine {
 	var text strings.Builder
 	for {
 		line, err := e.t.ReadLine() // Ctrl-C and Ctrl-D are io.EOF
+		if e.keys.cleared {
+			text.Reset() // of the lines that were pasted before
+			e.keys.cleared = false
+		}
 		text.WriteString(line)
 		if err != nil && !errors.Is(err, term.ErrPasteIndicator) {
 			return readLine{"", err}
@@ -94,6 +98,7 @@ type keys struct {
 	in      *bufio.Reader
 	last    string // of what was read, as long as the mark of a paste
 	pasting bool   // more of a pasted text follows
+	cleared bool   // by Ctrl-C, what was typed and pasted so far
 	hint    func() // says what leaves, at the first Ctrl-C; nil: that leaves
 }
 
@@ -110,7 +115,7 @@ func (k *keys) Read(b []byte) (n int, err error) {
 			return n, err
 		}
 		if b[n] == ctrlC && k.hint != nil && !strings.HasSuffix(k.last, string(rune(ctrlC))) {
-			k.last = string(rune(ctrlC))
+			k.last, k.cleared = string(rune(ctrlC)), true
 			k.hint()
 			return copy(b[n:], []byte{ctrlE, ctrlU}) + n, nil
 		}

@@ -138,7 +138,7 @@ func TestInterruptAtPrompt(t *testing.T) {
 	const hint = "Ctrl-C once more, or Ctrl-D, leaves."
 	p := onTerminal(t, 80, 24, "chat", "-m", tiny(t), "-n", "5", "-t", "0")
 	p.await(t, "> ")
-	p.send(t, "left out\x1b[D\x1b[D\x03")
+	p.send(t, "\x1b[200~left\rout\x1b[201~ too\x1b[D\x1b[D\x03")
 	p.await(t, hint)
 	p.send(t, "kept\r/undo\r")
 	p.await(t, "taken back: kept")

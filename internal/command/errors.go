@@ -41,33 +41,36 @@ var otherFlags = map[string]string{
 	"api-key": "keys", "api-key-file": "keys", "served-model-name": "alias", "max-num-seqs": "parallel",
 	"chat-template": "template", "chat-template-file": "template", "cache-type-k": "kv", "kv-cache-dtype": "kv",
 	"allowed-origins": "cors", "ssl-certfile": "tls-cert", "ssl-cert-file": "tls-cert", "ssl-keyfile": "tls-key",
-	"ssl-key-file": "tls-key",
+	"ssl-key-file": "tls-key", "-c": "context", "-np": "parallel", "-ctk": "kv",
 }
 
-// otherShort are short flags of llama.cpp, and what to do here.
-var otherShort = map[string]string{
-	"-c": "here it is --context", "-p": "a prompt stands here without a flag", "-np": "here it is --parallel",
-	"-ctk": "here it is --kv", "-cnv": "grove chat talks", "-ngl": "grove runs on the processor: leave it out",
+// noFlags are flags of llama.cpp that are none here, and what to do.
+var noFlags = map[string]string{
+	"-p": "grove run takes a prompt without a flag", "-cnv": "grove chat talks",
+	"-ngl": "grove runs on the processor: leave it out",
 }
 
 // nameFlag has the error of a wrong command line say what another program's flag is in the command.
 func nameFlag(k *kong.Context, args []string, err error) error {
 	for _, arg := range args {
-		if is := otherShort[arg]; is != "" {
-			return fmt.Errorf("unknown flag %s: %s", arg, is)
+		if do := noFlags[arg]; do != "" {
+			return fmt.Errorf("unknown flag %s: %s", arg, do)
+		}
+		if name := otherFlags[arg]; hasFlag(k, name) {
+			return fmt.Errorf("unknown flag %s: here it is --%s", arg, name)
 		}
 	}
 	rest, unknown := strings.CutPrefix(err.Error(), "unknown flag --")
-	if !unknown || k == nil {
-		return err
-	}
 	name, _, _ := strings.Cut(rest, ",") // before what kong finds alike
-	for _, flag := range k.Flags() {
-		if flag.Name == otherFlags[name] {
-			return fmt.Errorf("unknown flag --%s: here it is --%s", name, flag.Name)
-		}
+	if here := otherFlags[name]; unknown && hasFlag(k, here) {
+		return fmt.Errorf("unknown flag --%s: here it is --%s", name, here)
 	}
 	return err
+}
+
+// hasFlag reports whether the command that was typed has a flag.
+func hasFlag(k *kong.Context, name string) bool {
+	return k != nil && slices.ContainsFunc(k.Flags(), func(f *kong.Flag) bool { return f.Name == name })
 }
 
 // ErrFailed ends the command with status 1 when it has said why already.
@@ -98,7 +101,10 @@ func (p *Program) report(k *kong.Context, err error) int {
 		fmt.Fprintf(p.Stderr, "%s: interrupted\n", name)
 		return ExitInterrupted
 	}
-	message := strings.Replace(err.Error(), "open the model with a larger context", "raise --context", 1)
+	message := err.Error()
+	if hasFlag(k, "context") {
+		message = strings.Replace(message, "open the model with a larger context", "raise --context", 1)
+	}
 	fmt.Fprintf(p.Stderr, "%s: %s\n", name, message)
 	switch {
 	case strings.Contains(err.Error(), ": check "): // it says what to do
