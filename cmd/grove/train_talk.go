@@ -102,7 +102,7 @@ func (t *talker) check(given []grove.Message) error {
 }
 
 // lay lays messages out, up to where the answer begins; without a template they are one text. A model that thinks
-// before it answers does so in every other four conversations: it seldom gets to the answer within the length of one.
+// before it answers does so in every other four conversations: its thoughts can take the whole length of an answer.
 func (t *talker) lay(messages []grove.Message, thinks bool) ([]int32, error) {
 	if t.layout == nil {
 		var texts []string
