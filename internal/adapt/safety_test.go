@@ -300,7 +300,7 @@ func TestRollBack(t *testing.T) {
 			}
 		}
 	})
-	if rolledBack == 0 {
+	if rolledBack == 0 && !testing.Short() {
 		t.Error("no length fell three times in a row")
 	}
 }

@@ -192,7 +192,7 @@ func TestSequencesThatBeginAlike(t *testing.T) {
 			}
 		}
 	})
-	if joined < 20 {
+	if joined < 20 && !testing.Short() {
 		t.Errorf("sequences were joined %d times: the cases are too few", joined)
 	}
 }
