@@ -97,6 +97,34 @@ func (d *disk) chain(tenant string, text []int32) []pagestore.Key {
 	return chain
 }
 
+// ending is the key of what a model with recurrent layers needs, beside the whole blocks, to go on behind so many pages
+// of a text: the pages behind the blocks, and the states. There is at least one block.
+func ending(chain []pagestore.Key, text []int32, pages int) pagestore.Key {
+	blocks := pages / blockPages
+	return chain[blocks-1].Next(text[blocks*blockRows : pages*nn.PageRows])
+}
+
+// stored is how far files have a text.
+type stored struct {
+	chain  []pagestore.Key // of its blocks, and with recurrent layers of the ending
+	blocks int
+	pages  int
+}
+
+// find returns how far files have a text, of which chain is given.
+func (d *disk) find(mem *nn.Pages, chain []pagestore.Key, text []int32) stored {
+	blocks := d.store.Known(chain)
+	if mem.StateBytes() == 0 {
+		return stored{chain[:blocks], blocks, blocks * blockPages}
+	}
+	for n := min(len(text)/nn.PageRows, (blocks+1)*blockPages-1); n >= blockPages; n-- {
+		if end := []pagestore.Key{ending(chain, text, n)}; d.store.Known(end) == 1 {
+			return stored{slices.Concat(chain[:n/blockPages], end), n / blockPages, n}
+		}
+	}
+	return stored{}
+}
+
 // keep has a prefix written, where its rows are all there. It does not wait.
 func (d *disk) keep(q *prefix) {
 	c, ok := q.cache.(*nn.Cache)
@@ -137,18 +165,43 @@ func (d *disk) work() {
 	}
 }
 
-// write writes the blocks of a text that are not there.
+// write writes the blocks of a text that are not there, and what recurrent layers need behind them.
 func (d *disk) write(s *save) error {
 	chain := d.chain(s.tenant, s.text)
-	size := s.cache.Pages().PageBytes() * blockPages
+	mem := s.cache.Pages()
 	for i := d.store.Known(chain); i < len(chain) && !d.hurries(); i++ {
-		err := d.store.Write(chain[i], size, func(w io.Writer) error { return s.cache.WritePages(w, i*blockPages, blockPages) })
+		err := d.store.Write(chain[i], mem.PageBytes()*blockPages, func(w io.Writer) error {
+			return s.cache.WritePages(w, i*blockPages, blockPages)
+		})
 		if err != nil {
 			return err
 		}
 	}
-	d.store.Use(chain)
+	used := chain
+	for _, pages := range s.cache.KeptStates() {
+		if pages < blockPages || d.hurries() {
+			continue
+		}
+		end := ending(chain, s.text, pages)
+		used = append(used, end)
+		if d.store.Known([]pagestore.Key{end}) == 1 {
+			continue
+		}
+		more := pages % blockPages
+		err := d.store.Write(end, endingBytes(mem, more), func(w io.Writer) error {
+			return errors.Join(s.cache.WritePages(w, pages-more, more), s.cache.WriteState(w, pages))
+		})
+		if err != nil {
+			return err
+		}
+	}
+	d.store.Use(used)
 	return nil
+}
+
+// endingBytes is the size of the file of an ending that has so many pages.
+func endingBytes(mem *nn.Pages, pages int) int64 {
+	return mem.PageBytes()*int64(pages) + int64(mem.StateBytes())
 }
 
 // restore reads the prefix of a request's prompt, where files have many more rows of it than memory.
@@ -159,21 +212,24 @@ func (e *Engine) restore(r *Request) {
 	}
 	d.reading.Lock()
 	defer d.reading.Unlock()
-	chain := d.chain(r.Tenant, r.Prompt[:len(r.Prompt)-1]) // the last token's logits are wanted
-	blocks := len(chain)
-	chain = chain[:d.store.Known(chain)]
-	rows := len(chain) * blockRows
+	cache, ok := e.target.NewCache().(*nn.Cache)
+	if !ok {
+		return
+	}
+	text := r.Prompt[:len(r.Prompt)-1] // the last token's logits are wanted
+	chain := d.chain(r.Tenant, text)
+	s := d.find(cache.Pages(), chain, text)
+	rows := s.pages * nn.PageRows
 	e.mu.Lock()
 	known := e.known(r)
-	e.stats.Missed += int64(blocks - max(len(chain), known/blockRows))
+	e.stats.Missed += int64(len(chain) - max(s.blocks, known/blockRows))
 	need := e.textBytes(&Request{}, rows)
 	wanted := !e.closed && rows >= known+leastShared && need <= e.prefixMemory()
 	e.mu.Unlock()
-	cache, ok := e.target.NewCache().(*nn.Cache)
-	if !wanted || !ok || !e.fitsBetweenSteps(need) {
+	if !wanted || !e.fitsBetweenSteps(need) {
 		return
 	}
-	if err := d.read(cache, chain); err != nil {
+	if err := d.read(cache, &s); err != nil {
 		d.report(err)
 	}
 	e.passing.Lock()
@@ -201,16 +257,32 @@ func (e *Engine) fitsBetweenSteps(bytes int64) bool {
 	return true
 }
 
-// read reads blocks into an empty cache, up to the first that is damaged.
-func (d *disk) read(cache *nn.Cache, chain []pagestore.Key) error {
-	size := cache.Pages().PageBytes() * blockPages
-	for i, k := range chain {
-		err := d.store.Read(k, size, func(r io.Reader) error { return cache.ReadPages(r, blockPages) })
-		if err != nil {
-			return errors.Join(err, cache.Truncate(i*blockRows))
+// read reads what files have of a text into an empty cache: up to the first damaged block, with recurrent layers all or
+// nothing.
+func (d *disk) read(cache *nn.Cache, s *stored) error {
+	mem := cache.Pages()
+	for i, k := range s.chain {
+		pages, size := blockPages, mem.PageBytes()*blockPages
+		atEnd := i == s.blocks
+		if atEnd {
+			pages = s.pages % blockPages
+			size = endingBytes(mem, pages)
 		}
+		err := d.store.Read(k, size, func(r io.Reader) error {
+			if err := cache.ReadPages(r, pages); err != nil || !atEnd {
+				return err
+			}
+			return cache.ReadState(r)
+		})
+		if err == nil {
+			continue
+		}
+		if mem.StateBytes() > 0 {
+			i = 0
+		}
+		return errors.Join(err, cache.Truncate(i*blockRows))
 	}
-	d.store.Use(chain)
+	d.store.Use(s.chain)
 	return nil
 }
 

@@ -14,20 +14,26 @@ func (p *Pages) Layout() string {
 	if p.Latent > 0 {
 		layout += fmt.Sprintf(", values the first %d of keys", p.Latent)
 	}
+	p.prepare()
+	if p.StateBytes() > 0 {
+		layout += fmt.Sprintf(", %d recurrent layers with %d", p.pools[states].layers, p.kept.State)
+	}
 	return layout
 }
 
-// PageBytes is the memory of a page of all layers.
-func (p *Pages) PageBytes() int64 { return int64(p.RowBytes()) * PageRows }
+// PageBytes is the size of a page of all layers of attention in a file.
+func (p *Pages) PageBytes() int64 {
+	p.prepare()
+	return int64(p.attentionBytes()) * PageRows
+}
 
-// Whole reports whether no row was freed or dropped before those that the cache has. Recurrent layers free rows as a
-// text goes on, and their states are not in pages of rows: a cache that has such layers never is.
-func (c *Cache) Whole() bool { return c.freed == 0 && c.slid == 0 && c.mem.StateBytes() == 0 }
+// Whole reports whether no row of attention was freed or dropped before those that the cache has.
+func (c *Cache) Whole() bool { return c.freed == 0 && c.slid == 0 }
 
-// WritePages writes n pages, from a first one on. Their rows are committed; the cache is Whole.
+// WritePages writes n pages of layers of attention, from a first one on. Their rows are committed; the cache is Whole.
 func (c *Cache) WritePages(w io.Writer, first, n int) error {
 	for i := first; i < first+n; i++ {
-		for _, pages := range c.pages {
+		for _, pages := range c.pages[:recurrentRows] {
 			if len(pages) == 0 {
 				continue
 			}
@@ -39,7 +45,8 @@ func (c *Cache) WritePages(w io.Writer, first, n int) error {
 	return nil
 }
 
-// ReadPages adds n pages to a cache of whole pages. An error leaves the cache as it was.
+// ReadPages adds n pages to a cache of whole pages. An error leaves the cache as it was. With recurrent layers the
+// cache is of use when ReadState has followed.
 func (c *Cache) ReadPages(r io.Reader, n int) error {
 	if c.len%PageRows != 0 || c.pending > 0 {
 		return fmt.Errorf("nn: pages are read behind %d rows and %d pending ones: want whole pages", c.len, c.pending)
@@ -47,6 +54,10 @@ func (c *Cache) ReadPages(r io.Reader, n int) error {
 	for range n {
 		for k := range c.pages {
 			if c.mem.pools[k].layers == 0 {
+				continue
+			}
+			if k == recurrentRows { // the state stands for them
+				c.pages[k] = append(c.pages[k], nil)
 				continue
 			}
 			g := c.get(k)
@@ -58,6 +69,36 @@ func (c *Cache) ReadPages(r io.Reader, n int) error {
 		}
 	}
 	c.len += n * PageRows
+	return nil
+}
+
+// KeptStates are the pages before which the cache has a state that other texts may go on from.
+func (c *Cache) KeptStates() (pages []int) {
+	s := &c.states
+	marked := s.mark < len(s.at) && s.at[s.mark] != nil
+	for i, g := range s.at {
+		if g != nil && (c.keeps(i) || !marked && i == c.firstPage()) {
+			pages = append(pages, i)
+		}
+	}
+	return pages
+}
+
+// WriteState writes the state before a page of KeptStates: StateBytes.
+func (c *Cache) WriteState(w io.Writer, page int) error {
+	_, err := w.Write(c.states.at[page].raw())
+	return err
+}
+
+// ReadState reads the state behind the pages that ReadPages has read. An error leaves the cache as it was.
+func (c *Cache) ReadState(r io.Reader) error {
+	g := c.get(states)
+	if _, err := io.ReadFull(r, g.raw()); err != nil {
+		c.mem.put(g)
+		return err
+	}
+	c.states.at = make([]*page, c.len/PageRows+1)
+	c.states.at[c.len/PageRows] = g
 	return nil
 }
 
