@@ -24,7 +24,7 @@ func (w watched) Err() error {
 // A schema is relaxed while no lock is held, and what is remembered of it gives the same answers.
 func TestRelaxationsOfOthers(t *testing.T) {
 	schema := func(name string, more int) string {
-		return `{"type":"object","properties":{"` + name + `":{"type":"string","pattern":"^(?!x)"}` +
+		return `{"type":"object","properties":{"` + name + `":{"type":"string","pattern":"^\\bx"}` +
 			strings.Repeat(`,"y":{"type":"string"}`, more) + `}}`
 	}
 	relaxations.Lock()

@@ -139,7 +139,7 @@ func (c *schemas) limited(s *shape, of charSet, write func(charSet) *expr) *expr
 	}
 	fits := s.least == 0 && s.most == unlimited
 	for _, p := range patterns {
-		e, err := regex(ecma(p), true)
+		e, err := schemaRegex(p)
 		if err != nil {
 			return c.cannot("pattern", err.Error())
 		}

@@ -8,12 +8,14 @@ import (
 type op uint8
 
 const (
-	opSeq     op = iota // kids in order; without kids the empty text
-	opAlt               // one of the kids; without kids nothing matches
-	opChars             // a character of set
-	opRepeat            // the only kid, min to max times
-	opRule              // a rule by its number
-	opControl           // a control token by its name
+	opSeq      op = iota // kids in order; without kids the empty text
+	opAlt                // one of the kids; without kids nothing matches
+	opChars              // a character of set
+	opRepeat             // the only kid, min to max times
+	opRule               // a rule by its number
+	opControl            // a control token by its name
+	opAhead              // nothing, where the only kid matches what follows, to the end; in products alone
+	opNotAhead           // nothing, where it does not
 )
 
 // expr is a regular expression over characters with references to rules.

@@ -1,6 +1,7 @@
 package grammar
 
 import (
+	"encoding/json"
 	"errors"
 	"math/rand/v2"
 	"regexp"
@@ -118,7 +119,7 @@ func TestRegexIsRegexp(t *testing.T) {
 		}
 		compare(t, g, regexp.MustCompile(`\A(?:`+pattern+`)\z`), text.String())
 		pattern = rapid.SampledFrom(searched).Draw(t, "searched")
-		e, err := regex(pattern, true)
+		e, err := schemaRegex(pattern)
 		if err != nil {
 			t.Fatalf("%s: %v", pattern, err)
 		}
@@ -128,6 +129,44 @@ func TestRegexIsRegexp(t *testing.T) {
 			t.Fatalf("%s: %v", pattern, err)
 		}
 		compare(t, g, regexp.MustCompile(pattern), text.String())
+	})
+}
+
+// A text matches a pattern with a lookahead where it can be cut in two so that the parts match what stands on both
+// sides, and the second one begins, or does not, as the lookahead says.
+func TestLookaheads(t *testing.T) {
+	letters := []rune("aabbcd1.x")
+	sides := []string{"a*", "[a-c]*", "(a|b)?", ".*", "(ab|a)(b|bc)?", "", "x{0,2}", "[^a]b?", `(\d+\.)*`, "(a+)+b"}
+	bodies := []string{"a", "b$", ".*b", "", "$", "[ab]{2}", "(ab)*c", ".{2,3}$", "a|bb$"}
+	rapid.Check(t, func(t *rapid.T) {
+		before, behind := rapid.SampledFrom(sides).Draw(t, "before"), rapid.SampledFrom(sides).Draw(t, "behind")
+		body, sign := rapid.SampledFrom(bodies).Draw(t, "lookahead"), rapid.SampledFrom([]string{"=", "!"}).Draw(t, "sign")
+		pattern := "^" + before + "(?" + sign + body + ")" + behind + "$"
+		quoted, _ := json.Marshal(pattern)
+		g, err := JSONSchema(`{"type": "string", "pattern": ` + string(quoted) + `}`)
+		first, ahead := regexp.MustCompile(`\A(?:`+before+`)\z`), regexp.MustCompile(`\A(?:`+body+`)`)
+		second := regexp.MustCompile(`\A(?:` + behind + `)\z`)
+		for range 8 {
+			text := string(rapid.SliceOfN(rapid.SampledFrom(letters), 0, 6).Draw(t, "text"))
+			want := false
+			for i := range len(text) + 1 {
+				a, b := text[:i], text[i:]
+				want = want || first.MatchString(a) && ahead.MatchString(b) == (sign == "=") && second.MatchString(b)
+			}
+			c := newSchemas()
+			if got := c.matches(pattern, text); got != want || c.err != nil {
+				t.Fatalf("%s matches %q: %v, %v", pattern, text, got, c.err)
+			}
+			if err != nil && !want && strings.Contains(err.Error(), "no text") {
+				continue
+			}
+			if err != nil {
+				t.Fatalf("%s: %v", pattern, err)
+			}
+			if got, err := g.Accepts(`"` + text + `"`); got != want || err != nil {
+				t.Fatalf("%s writes %q: %v, %v", pattern, text, got, err)
+			}
+		}
 	})
 }
 

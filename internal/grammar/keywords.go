@@ -138,7 +138,7 @@ func (c *schemas) keyword(list []*shape, p place, o *object, name string, v any)
 		return c.narrow(list, func(s *shape) { s.atMost(n) }, sized(name))
 	case "pattern":
 		text, _ := v.(string)
-		if _, err := regex(ecma(text), true); err != nil && c.others {
+		if _, err := schemaRegex(text); err != nil && c.others {
 			c.left = cmp.Or(c.left, fmt.Errorf("%s: keyword %s: %w", p.at, name, err))
 			return slices.DeleteFunc(list, func(s *shape) bool { return s.kind == isString })
 		} else if err != nil {
@@ -380,8 +380,10 @@ func (c *schemas) propertiesPart(p place, o *object) (out part) {
 			return out
 		}
 		for _, pattern := range all.names {
-			if _, err := regex(ecma(pattern), true); err != nil {
+			if e, err := schemaRegex(pattern); err != nil {
 				c.fail(p, "patternProperties", "%v", err)
+			} else if e.looksAhead() {
+				c.fail(p, "patternProperties", "%s: lookaheads can stand in patterns of values alone", pattern)
 			}
 			out.patterns = append(out.patterns, pattern)
 			out.matching = append(out.matching, conj{{place: p.sub(all.values[pattern], "patternProperties", pattern)}})

@@ -1,6 +1,9 @@
 package grammar
 
-import "slices"
+import (
+	"encoding/binary"
+	"slices"
+)
 
 // rest is what is left to match: an expression, of a repetition min to max times, and then next, until that is nil.
 type rest struct {
@@ -9,38 +12,55 @@ type rest struct {
 	next     *rest
 }
 
-// step is a character that may come first, and what is left behind it.
-type step struct {
+// goal is what is left to match at once: all of some rests, and none of others.
+type goal struct{ all, none []*rest }
+
+// class is a set of characters, and the rule that writes one of them.
+type class struct {
 	set  charSet
-	left *rest
+	rule *expr
 }
 
-// product makes rules of what two expressions match, one for each pair of what is left of them: of a+ and .{0,2} the
-// pairs (a+, .{0,2}), (a*, .{0,1}) and (a*, .{0,0}).
+// step is a character that may come first, and what is left behind it.
+type step struct {
+	class *class
+	left  goal
+}
+
+// product makes rules of what several expressions match at once, one for each goal: of a+ and .{0,2} the goals
+// (a+, .{0,2}), (a*, .{0,1}) and (a*, .{0,0}). A lookahead adds to the goal; what must not follow is matched by all
+// ways at once, so that none of them is left at the end.
 type product struct {
-	c     *schemas
-	write func(charSet) *expr // how characters stand in the text
-	rests map[rest]*rest
-	rules map[[2]*rest]*expr
-	some  bool               // a text matches both
-	sets  map[[2]*span]*expr // rules of the characters that two sets share, by their first spans; nil: none
+	c       *schemas
+	write   func(charSet) *expr // how characters stand in the text
+	rests   map[rest]*rest
+	numbers map[*rest]uint64
+	rules   map[string]*expr // by goals
+	classes map[*expr]*class
+	parts   map[[2]*class][2]*class // what the first has with the second and without it; nil: no character
+	some    bool                    // a text matches
+}
+
+func (c *schemas) product(write func(charSet) *expr) *product {
+	return &product{c: c, write: write, rests: map[rest]*rest{}, numbers: map[*rest]uint64{}, rules: map[string]*expr{},
+		classes: map[*expr]*class{}, parts: map[[2]*class][2]*class{}}
 }
 
 // intersection is the expression of what all of some expressions match. some says that there is such a text.
 func (c *schemas) intersection(all []*expr, write func(charSet) *expr) (e *expr, some bool) {
-	e = all[0]
-	if len(all) == 1 {
-		return e.written(write), true
+	if len(all) == 1 && !all[0].looksAhead() {
+		return all[0].written(write), true
 	}
-	for i, other := range all[1:] {
-		x := &product{c: c, write: write, rests: map[rest]*rest{}, rules: map[[2]*rest]*expr{}, sets: map[[2]*span]*expr{}}
-		if i < len(all)-2 {
-			x.write = func(set charSet) *expr { return chars(set...) }
-		}
-		e = x.pair(x.then(e, nil), x.then(other, nil))
-		some = x.some
+	x := c.product(write)
+	e = x.rule(x.begin(all))
+	return e, x.some
+}
+
+func (x *product) begin(all []*expr) (g goal) {
+	for _, e := range all {
+		g.all = append(g.all, x.then(e, nil))
 	}
-	return e, some
+	return g
 }
 
 func (x *product) then(e *expr, next *rest) *rest { return x.known(rest{e, e.min, e.max, next}) }
@@ -49,12 +69,31 @@ func (x *product) then(e *expr, next *rest) *rest { return x.known(rest{e, e.min
 func (x *product) known(r rest) *rest {
 	if x.rests[r] == nil {
 		x.rests[r] = &r
+		x.numbers[&r] = uint64(len(x.rests))
 	}
 	return x.rests[r]
 }
 
-func (x *product) pair(a, b *rest) *expr {
-	key := [2]*rest{a, b}
+// key is the same for goals of the same rests, which it brings into one order.
+func (x *product) key(g goal) string {
+	var b []byte
+	for i, list := range [][]*rest{g.all, g.none} {
+		numbers := make([]uint64, len(list))
+		for k, r := range list {
+			numbers[k] = x.numbers[r] // 0 of nil
+		}
+		slices.Sort(numbers)
+		b = binary.AppendUvarint(b, uint64(i))
+		for _, n := range slices.Compact(numbers) {
+			b = binary.AppendUvarint(b, n+2)
+		}
+	}
+	return string(b)
+}
+
+// rule is the rule of a goal.
+func (x *product) rule(g goal) *expr {
+	key := x.key(g)
 	if rule := x.rules[key]; rule != nil {
 		return rule
 	}
@@ -62,84 +101,218 @@ func (x *product) pair(a, b *rest) *expr {
 	if x.c.err != nil {
 		return e
 	}
-	x.rules[key] = x.c.g.rule("of two patterns", e)
+	x.rules[key] = x.c.g.rule("of patterns", e)
 	x.c.paired++
 	if x.c.paired > maxPaired {
-		return x.c.cannot("pattern", "a long one together with another one, a format or a length")
+		return x.c.cannot("pattern", "a long one together with another one, a format, a length or a lookahead")
 	}
-	first, ends := x.first(a)
-	second, end := x.first(b)
-	if !x.c.spend("pattern", 1+len(first)*len(second)/64) {
-		return e
-	}
-	if ends && end {
+	steps, ends := x.steps(g)
+	if ends {
 		x.some = true
 		e.kids = append(e.kids, empty())
 	}
-	for _, p := range first {
-		for _, q := range second {
-			if shared := x.shared(p.set, q.set); shared != nil {
-				e.kids = append(e.kids, seq(shared, x.pair(p.left, q.left)))
-			}
+	for _, s := range steps {
+		if s.class.rule == nil {
+			s.class.rule = x.c.g.rule("of characters", x.write(s.class.set))
 		}
+		e.kids = append(e.kids, seq(s.class.rule, x.rule(s.left)))
 	}
 	return x.rules[key]
 }
 
-// shared is the expression of the characters that two sets share; nil for none.
-func (x *product) shared(a, b charSet) *expr {
-	if len(a) == 0 || len(b) == 0 {
-		return nil
+// steps are the characters that may come first. ends says that none needs to come.
+func (x *product) steps(g goal) (steps []step, ends bool) {
+	for _, g := range x.heads(g) {
+		deny, over := x.firsts(g.none)
+		if !slices.ContainsFunc(g.all, func(r *rest) bool { return r != nil }) {
+			ends = ends || !over
+			continue
+		}
+		if slices.Contains(g.all, nil) {
+			continue
+		}
+		var left goal
+		var first *class
+		for i, r := range g.all {
+			if i == 0 {
+				first = x.class(r.e)
+			} else if first != nil {
+				first = x.part(first, x.class(r.e))[0]
+			}
+			if !slices.Contains(left.all, r.next) {
+				left.all = append(left.all, r.next)
+			}
+		}
+		if first != nil && len(first.set) > 0 {
+			steps = append(steps, x.without(step{first, left}, deny)...)
+		}
 	}
-	key := [2]*span{&a[0], &b[0]}
-	e, known := x.sets[key]
-	if known || !x.c.spend("pattern", 1+(len(a)+len(b))/16) {
-		return e
-	}
-	if set := a.and(b); len(set) > 0 {
-		e = x.c.g.rule("of characters", x.write(set))
-	}
-	x.sets[key] = e
-	return e
+	return steps, ends
 }
 
-// first are the characters that a rest may begin with. ends says that it may be empty.
-func (x *product) first(r *rest) (steps []step, ends bool) {
+// without are the parts of a step by what is left then of rests that must not match.
+func (x *product) without(s step, deny []*rest) []step {
+	all := []step{s}
+	for _, r := range deny {
+		var next []step
+		for _, s := range all {
+			part := x.part(s.class, x.class(r.e))
+			if part[0] != nil && !r.next.isAny() {
+				left := goal{s.left.all, append(slices.Clip(s.left.none), r.next)}
+				next = append(next, step{part[0], left})
+			}
+			if part[1] != nil {
+				next = append(next, step{part[1], s.left})
+			}
+		}
+		all = next
+		x.c.spend("pattern", len(all)/16)
+	}
+	return all
+}
+
+// isAny reports whether every text matches a rest.
+func (r *rest) isAny() bool {
+	return r != nil && r.next == nil && r.e.op == opRepeat && r.min == 0 && r.max == unlimited &&
+		r.e.kids[0].op == opChars && slices.Equal(r.e.kids[0].set, allChars)
+}
+
+// heads are the ways to go on with a goal: of all of its rests either a character is next, or nothing is left.
+func (x *product) heads(g goal) (out []goal) {
+	seen := map[string]bool{}
+	for work := []goal{g}; len(work) > 0 && x.c.err == nil; {
+		g, work = work[len(work)-1], work[:len(work)-1]
+		key := x.key(g)
+		if seen[key] {
+			continue
+		}
+		seen[key] = true
+		x.c.spend("pattern", len(key)/16+len(seen)&1)
+		i := slices.IndexFunc(g.all, func(r *rest) bool { return r != nil && r.e.op != opChars })
+		if i < 0 {
+			out = append(out, g)
+			continue
+		}
+		r := g.all[i]
+		others := slices.Delete(slices.Clone(g.all), i, i+1)
+		switch {
+		case r.isAny() && len(others) > 0:
+			work = append(work, goal{others, g.none})
+		case r.e.op == opAhead:
+			work = append(work, goal{append(others, r.next, x.then(r.e.kids[0], nil)), g.none})
+		case r.e.op == opNotAhead:
+			none := append(slices.Clip(g.none), x.then(r.e.kids[0], nil))
+			work = append(work, goal{append(others, r.next), none})
+		default:
+			for _, way := range x.ways(r) {
+				work = append(work, goal{append(slices.Clip(others), way), g.none})
+			}
+		}
+	}
+	return out
+}
+
+// firsts are the rests that begin with a character of some rests without lookaheads. ends says that one may be empty.
+func (x *product) firsts(work []*rest) (out []*rest, ends bool) {
 	seen := map[*rest]bool{}
-	for work := []*rest{r}; len(work) > 0; {
-		r, work = work[len(work)-1], work[:len(work)-1]
+	work = slices.Clone(work)
+	for len(work) > 0 {
+		r := work[len(work)-1]
+		work = work[:len(work)-1]
 		if r == nil || seen[r] {
 			ends = ends || r == nil
 			continue
 		}
 		seen[r] = true
-		switch r.e.op {
-		case opChars:
-			steps = append(steps, step{r.e.set, r.next})
-		case opSeq:
-			next := r.next
-			for _, kid := range slices.Backward(r.e.kids) {
-				next = x.then(kid, next)
-			}
-			work = append(work, next)
-		case opAlt:
-			for _, kid := range r.e.kids {
-				work = append(work, x.then(kid, r.next))
-			}
-		case opRule:
-			work = append(work, x.then(x.c.g.rules[r.e.rule], r.next))
-		case opRepeat:
-			if r.min == 0 {
-				work = append(work, r.next)
-			}
-			if r.max != 0 {
-				again := rest{r.e, max(r.min-1, 0), max(r.max-1, unlimited), r.next}
-				work = append(work, x.then(r.e.kids[0], x.known(again)))
-			}
+		if r.e.op == opChars {
+			out = append(out, r)
+			continue
 		}
+		work = append(work, x.ways(r)...)
 	}
 	x.c.spend("pattern", len(seen)/16)
-	return steps, ends
+	return out, ends
+}
+
+// ways are what a rest may go on as that does not begin with a character.
+func (x *product) ways(r *rest) (out []*rest) {
+	switch r.e.op {
+	case opSeq:
+		next := r.next
+		for _, kid := range slices.Backward(r.e.kids) {
+			next = x.then(kid, next)
+		}
+		return []*rest{next}
+	case opAlt:
+		for _, kid := range r.e.kids {
+			out = append(out, x.then(kid, r.next))
+		}
+	case opRule:
+		return []*rest{x.then(x.c.g.rules[r.e.rule], r.next)}
+	case opRepeat:
+		if r.min == 0 {
+			out = append(out, r.next)
+		}
+		if r.max != 0 {
+			again := rest{r.e, max(r.min-1, 0), max(r.max-1, unlimited), r.next}
+			out = append(out, x.then(r.e.kids[0], x.known(again)))
+		}
+	}
+	return out
+}
+
+// class is the characters of an expression.
+func (x *product) class(e *expr) *class {
+	if x.classes[e] == nil {
+		x.classes[e] = &class{set: e.set.normal()}
+	}
+	return x.classes[e]
+}
+
+// part is what a class has with another one, and what it has without it.
+func (x *product) part(a, b *class) (out [2]*class) {
+	key := [2]*class{a, b}
+	if out, known := x.parts[key]; known || !x.c.spend("pattern", 1+(len(a.set)+len(b.set))/16) {
+		return out
+	}
+	for i, set := range []charSet{b.set, b.set.not()} {
+		switch shared := a.set.and(set); {
+		case slices.Equal(shared, a.set):
+			out[i] = a
+		case len(shared) > 0:
+			out[i] = &class{set: shared}
+		}
+	}
+	x.parts[key] = out
+	return out
+}
+
+// accepts reports whether a text is what an expression matches.
+func (x *product) accepts(e *expr, text string) bool {
+	at := []goal{x.begin([]*expr{e})}
+	for _, r := range text {
+		seen := map[string]bool{}
+		var next []goal
+		for _, g := range at {
+			steps, _ := x.steps(g)
+			for _, s := range steps {
+				if key := x.key(s.left); s.class.set.has(r) && !seen[key] {
+					seen[key] = true
+					next = append(next, s.left)
+				}
+			}
+		}
+		at = next
+	}
+	return slices.ContainsFunc(at, func(g goal) bool {
+		_, ends := x.steps(g)
+		return ends
+	})
+}
+
+// looksAhead reports whether an expression has lookaheads.
+func (e *expr) looksAhead() bool {
+	return e.op == opAhead || e.op == opNotAhead || slices.ContainsFunc(e.kids, (*expr).looksAhead)
 }
 
 // far stands for lengths without end.
@@ -147,8 +320,11 @@ const far = 2 * maxItems
 
 // lengths are the least and the most characters that an expression without rules matches.
 func (e *expr) lengths() (least, most int) {
-	if e.op == opChars {
+	switch e.op {
+	case opChars:
 		return 1, 1
+	case opAhead, opNotAhead:
+		return 0, 0
 	}
 	for i, kid := range e.kids {
 		low, high := kid.lengths()

@@ -188,7 +188,7 @@ func (c *schemas) freeProperty(s *shape, names []string, w *writing) *expr {
 		if slices.ContainsFunc(names, func(name string) bool { return c.matches(pattern, name) }) {
 			continue
 		}
-		e, err := regex(ecma(pattern), true)
+		e, err := schemaRegex(pattern)
 		if err != nil {
 			return c.cannot("patternProperties", err.Error())
 		}

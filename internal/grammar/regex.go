@@ -17,7 +17,7 @@ func readRegex(pattern string) (*grammar, int, error) {
 	if err := checkSource(pattern); err != nil {
 		return nil, 0, err
 	}
-	e, err := regex(pattern, false)
+	e, err := regex(pattern)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -25,8 +25,90 @@ func readRegex(pattern string) (*grammar, int, error) {
 	return g, g.add("root", e), nil
 }
 
-// regex is the expression of a pattern. search says that a part of the text may match.
-func regex(pattern string, search bool) (*expr, error) {
+// regex is the expression of a pattern in Go's syntax, which the whole text must match.
+func regex(pattern string) (*expr, error) {
+	return new(regexReader).read(pattern, true)
+}
+
+// schemaRegex is the expression of a pattern of a JSON schema, which a part of the text must match, in ECMAScript's
+// syntax: with lookaheads, too.
+func schemaRegex(pattern string) (*expr, error) {
+	e, _, err := readAhead(pattern, 0)
+	return e, err
+}
+
+const (
+	aheadName = "lookahead" // begins the names of groups that stand for lookaheads
+	maxAhead  = 8           // how deep they may be nested
+)
+
+// readAhead reads a pattern of a schema, at a depth above 0 to the end of the lookahead that it is in: n bytes.
+func readAhead(pattern string, depth int) (e *expr, n int, err error) {
+	if depth > maxAhead {
+		return nil, 0, fmt.Errorf("lookaheads are nested more than %d deep", maxAhead)
+	}
+	r := &regexReader{search: true}
+	var rest strings.Builder // with groups for lookaheads
+	class, open := false, 0
+	atStart := strings.HasPrefix(pattern, "^")
+	for ; n < len(pattern); n++ {
+		c := pattern[n]
+		if !class && c == '(' && (strings.HasPrefix(pattern[n:], "(?=") || strings.HasPrefix(pattern[n:], "(?!")) {
+			ahead := &expr{op: opAhead}
+			if pattern[n+2] == '!' {
+				ahead.op = opNotAhead
+			}
+			n += 3
+			if atStart && strings.HasPrefix(pattern[n:], "^") {
+				n++
+			}
+			kid, length, err := readAhead(pattern[n:], depth+1)
+			if err != nil {
+				return nil, 0, err
+			}
+			if ahead.op == opNotAhead && kid.looksAhead() {
+				return nil, 0, fmt.Errorf("%s: a lookahead stands within a negative one", pattern[n:n+length])
+			}
+			n += length
+			ahead.kids = []*expr{kid}
+			fmt.Fprintf(&rest, "(?P<%s%d>)", aheadName, len(r.aheads))
+			r.aheads = append(r.aheads, ahead)
+			continue
+		}
+		atStart = atStart && n == 0
+		switch {
+		case c == '\\' && n+1 < len(pattern):
+			rest.WriteByte(c)
+			n++
+		case c == '[':
+			class = true
+		case c == ']':
+			class = false
+		case c == '(' && !class:
+			open++
+		case c == ')' && !class:
+			open--
+		}
+		if open < 0 && depth > 0 {
+			break
+		}
+		rest.WriteByte(pattern[n])
+	}
+	if depth > 0 && n == len(pattern) {
+		return nil, 0, fmt.Errorf("%s: the group has no end", pattern)
+	}
+	e, err = r.read(ecma(rest.String()), depth == 0)
+	return e, n, err
+}
+
+// regexReader turns patterns into expressions.
+type regexReader struct {
+	search bool    // a part of the text may match
+	aheads []*expr // that groups with names of aheadName stand for
+}
+
+// read reads a pattern. first says that it stands at the text's beginning.
+func (r *regexReader) read(pattern string, first bool) (*expr, error) {
 	parsed, err := syntax.Parse(pattern, syntax.Perl)
 	if wrong := new(syntax.Error); errors.As(err, &wrong) && wrong.Code == syntax.ErrInvalidRepeatSize {
 		return nil, fmt.Errorf("%s: want repeats of 1000 at most, or minLength and maxLength in place of the pattern", wrong.Expr)
@@ -34,12 +116,22 @@ func regex(pattern string, search bool) (*expr, error) {
 	if err != nil {
 		return nil, err
 	}
-	return convert(parsed, true, true, search)
+	return r.convert(parsed, first, true)
+}
+
+// ahead is the lookahead that a group stands for; nil if it is a group of the pattern.
+func (r *regexReader) ahead(re *syntax.Regexp) *expr {
+	number, ok := strings.CutPrefix(re.Name, aheadName)
+	if n, err := strconv.Atoi(number); ok && err == nil && n >= 0 && n < len(r.aheads) {
+		return r.aheads[n]
+	}
+	return nil
 }
 
 // convert turns a parsed pattern into an expression. first and last say that it stands at the
 // text's ends, where anchors may.
-func convert(re *syntax.Regexp, first, last, search bool) (*expr, error) {
+func (r *regexReader) convert(re *syntax.Regexp, first, last bool) (*expr, error) {
+	search := r.search
 	open := func(e *expr) *expr { // at an end that no anchor holds, other text may stand
 		if !search || !first && !last {
 			return e
@@ -69,7 +161,7 @@ func convert(re *syntax.Regexp, first, last, search bool) (*expr, error) {
 			if kind == opSeq {
 				atStart, atEnd = first && i == 0, last && i == len(re.Sub)-1
 			}
-			kid, err := convert(re.Sub[i], atStart, atEnd, search)
+			kid, err := r.convert(re.Sub[i], atStart, atEnd)
 			if err != nil {
 				return nil, err
 			}
@@ -84,7 +176,7 @@ func convert(re *syntax.Regexp, first, last, search bool) (*expr, error) {
 		return e, nil
 	}
 	count := func(low, high int) (*expr, error) {
-		kid, err := convert(re.Sub[0], false, false, search)
+		kid, err := r.convert(re.Sub[0], false, false)
 		if err != nil {
 			return nil, err
 		}
@@ -97,10 +189,10 @@ func convert(re *syntax.Regexp, first, last, search bool) (*expr, error) {
 		return open(empty()), nil
 	case syntax.OpLiteral:
 		e := seq()
-		for _, r := range re.Rune {
-			set := charSet{{r, r}}
+		for _, c := range re.Rune {
+			set := charSet{{c, c}}
 			if re.Flags&syntax.FoldCase != 0 {
-				for f := unicode.SimpleFold(r); f != r; f = unicode.SimpleFold(f) {
+				for f := unicode.SimpleFold(c); f != c; f = unicode.SimpleFold(f) {
 					set = append(set, span{f, f})
 				}
 			}
@@ -127,7 +219,10 @@ func convert(re *syntax.Regexp, first, last, search bool) (*expr, error) {
 		}
 		return nil, fmt.Errorf("%s: anchors can stand at the ends of the expression alone", re)
 	case syntax.OpCapture:
-		return convert(re.Sub[0], first, last, search)
+		if e := r.ahead(re); e != nil {
+			return open(e), nil
+		}
+		return r.convert(re.Sub[0], first, last)
 	case syntax.OpStar:
 		return count(0, unlimited)
 	case syntax.OpPlus:

@@ -49,11 +49,11 @@ func TestRelax(t *testing.T) {
 		left         []string
 	}{
 		{`{"type":"object"}`, `{"type":"object"}`, nil},
-		{`{"properties":{"a":{"type":"string","pattern":"^(?!x)","minLength":3,"title":"t"},"b":{"type":"integer"}}}`,
+		{`{"properties":{"a":{"type":"string","pattern":"^\\bx","minLength":3,"title":"t"},"b":{"type":"integer"}}}`,
 			`{"properties": {"a": {"type": "string", "minLength": 3, "title": "t"}, "b": {"type": "integer"}}, "type": "object"}`,
 			[]string{"#/properties/a/pattern"}},
 		{`{"type":"object","$recursiveRef":"#","x":1}`, `{"type": "object", "x": 1}`, []string{"#/$recursiveRef"}},
-		{`{"properties":{"a":{"type":"string","pattern":"^(?!x)","$recursiveRef":"#"}}}`,
+		{`{"properties":{"a":{"type":"string","pattern":"^\\bx","$recursiveRef":"#"}}}`,
 			`{"properties": {"a": {"type": "string"}}, "type": "object"}`, []string{"#/properties/a"}},
 	} {
 		got, err := Relax(context.Background(), c.schema, MostWork)
@@ -65,7 +65,7 @@ func TestRelax(t *testing.T) {
 
 // Keywords that say nothing of values are not tried.
 func TestRelaxTriesKeywords(t *testing.T) {
-	text := `{"type":"object","properties":{"a":{"type":"string","pattern":"^(?!x)"`
+	text := `{"type":"object","properties":{"a":{"type":"string","pattern":"^\\bx"`
 	for i := range 2000 {
 		text += fmt.Sprintf(`,"x%d":0`, i)
 	}
@@ -100,7 +100,7 @@ func TestRelaxTriesKeywords(t *testing.T) {
 func TestRelaxIsBounded(t *testing.T) {
 	deep := heavy(2000)
 	for i := range 20 {
-		deep = fmt.Sprintf(`{"type":"object","properties":{"x%d":%s,"a":{"type":["string","null"],"pattern":"^(?!x)"}}}`, i, deep)
+		deep = fmt.Sprintf(`{"type":"object","properties":{"x%d":%s,"a":{"type":["string","null"],"pattern":"^\\bx"}}}`, i, deep)
 	}
 	const oneTry = 2 * maxApplied
 	for _, schema := range []string{deep} {
@@ -155,7 +155,7 @@ func TestPlacesAreShort(t *testing.T) {
 	}
 	var list []string
 	for i := range 50 {
-		list = append(list, fmt.Sprintf(`"%d":{"type":"string","pattern":"^(?!x)"}`, i))
+		list = append(list, fmt.Sprintf(`"%d":{"type":"string","pattern":"^\\bx"}`, i))
 	}
 	r, err := Relax(context.Background(),
 		`{"properties":{"`+long[:maxPath/2]+`":{"properties":{`+strings.Join(list, ",")+`}}}}`, MostWork)

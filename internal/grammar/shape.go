@@ -223,10 +223,12 @@ func (c *schemas) impossible(s *shape) bool {
 	return false
 }
 
-// pattern is a pattern that was compiled, and about how many instructions it has. re is nil where it is none.
+// pattern is a pattern that was compiled, and about how many instructions it has. re is nil where it is none, or has
+// lookaheads: then ahead is not.
 type pattern struct {
-	re   *regexp.Regexp
-	size int
+	re    *regexp.Regexp
+	ahead *expr
+	size  int
 }
 
 // matches reports whether a pattern matches somewhere in a text.
@@ -240,7 +242,13 @@ func (c *schemas) matches(source, text string) bool {
 			return false
 		}
 		p.re, _ = regexp.Compile(ecma(source))
+		if e, err := schemaRegex(source); err == nil && e.looksAhead() {
+			p.ahead = e
+		}
 		c.patterns[source] = p
+	}
+	if p.ahead != nil {
+		return c.product(nil).accepts(p.ahead, text)
 	}
 	return c.spend("pattern", 1+p.size*len(text)/256) && p.re != nil && p.re.MatchString(text)
 }

@@ -202,7 +202,7 @@ func (s *Source) readTools() (*grammar, int, error) {
 		}
 		text = refer(rule)
 	case s.Regex != "":
-		e, err := regex(s.Regex, false)
+		e, err := regex(s.Regex)
 		if err != nil {
 			return nil, 0, err
 		}
