@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/grovellm/grove/internal/engine/pagestore"
+	"github.com/grovellm/grove/internal/kernels/par"
 	"github.com/grovellm/grove/internal/nn"
 	"github.com/grovellm/grove/internal/speculate"
 )
@@ -166,7 +167,8 @@ func (d *disk) work() {
 }
 
 // write writes the blocks of a text that are not there, and what recurrent layers need behind them.
-func (d *disk) write(s *save) error {
+func (d *disk) write(s *save) (err error) {
+	defer par.Recover("engine: the files of a prompt", &err)
 	chain := d.chain(s.tenant, s.text)
 	mem := s.cache.Pages()
 	for i := d.store.Known(chain); i < len(chain) && !d.hurries(); i++ {
