@@ -132,7 +132,7 @@ func (c *schemas) emitString(s *shape) *expr {
 // limited is the expression of strings of some characters that a pattern, a format or strings to leave out limit; nil
 // where none does. write says how characters stand in the text.
 func (c *schemas) limited(s *shape, of charSet, write func(charSet) *expr) *expr {
-	var all []*expr
+	var all, none []*expr
 	patterns := s.pattern
 	if f, ok := formats[s.format]; ok {
 		patterns = append(slices.Clone(patterns), f)
@@ -147,16 +147,23 @@ func (c *schemas) limited(s *shape, of charSet, write func(charSet) *expr) *expr
 		least, most := e.lengths()
 		fits = fits || least >= s.least && (s.most == unlimited || most <= s.most)
 	}
+	for _, p := range s.unlike {
+		e, err := schemaRegex(p)
+		if err != nil {
+			return c.cannot("pattern", err.Error())
+		}
+		none = append(none, e)
+	}
 	if len(s.excluded) > 0 {
 		all = append(all, notAny(s.excluded, of))
 	}
-	if len(all) > 0 && !fits {
+	if len(all) > 0 && !fits || len(all) == 0 && len(none) > 0 {
 		all = append(all, repeat(chars(of...), s.least, s.most))
 	}
 	if len(all) == 0 {
 		return nil
 	}
-	e, some := c.intersection(all, write)
+	e, some := c.intersection(all, none, write)
 	if !some && s.format != "" && len(s.pattern) > 0 { // as of zod's times, which have no zone: the pattern counts
 		free := s.clone()
 		free.format = ""

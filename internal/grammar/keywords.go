@@ -455,6 +455,12 @@ func (c *schemas) violate(list []*shape, p place, o *object, name string, v any)
 			}
 		}
 		return either(list, way(condition, "then"), way(condition.negated(), "else"))
+	case "pattern":
+		text, _ := v.(string)
+		if e, err := schemaRegex(text); err == nil && !e.looksAhead() {
+			return c.narrow(only(list, isString), func(s *shape) { s.unlike = append(s.unlike, text) }, isString)
+		}
+		c.skipped = true
 	case "minimum", "exclusiveMinimum":
 		n := c.number(p, name, v)
 		return c.narrow(only(list, isNumber), func(s *shape) { s.number.atMost(n, name == "minimum") }, isNumber)

@@ -46,21 +46,22 @@ func (c *schemas) product(write func(charSet) *expr) *product {
 		classes: map[*expr]*class{}, parts: map[[2]*class][2]*class{}}
 }
 
-// intersection is the expression of what all of some expressions match. some says that there is such a text.
-func (c *schemas) intersection(all []*expr, write func(charSet) *expr) (e *expr, some bool) {
-	if len(all) == 1 && !all[0].looksAhead() {
+// intersection is the expression of what all of some expressions match, and none of others, which have no lookaheads.
+// some says that there is such a text.
+func (c *schemas) intersection(all, none []*expr, write func(charSet) *expr) (e *expr, some bool) {
+	if len(all) == 1 && len(none) == 0 && !all[0].looksAhead() {
 		return all[0].written(write), true
 	}
 	x := c.product(write)
-	e = x.rule(x.begin(all))
+	e = x.rule(goal{x.begin(all), x.begin(none)})
 	return e, x.some
 }
 
-func (x *product) begin(all []*expr) (g goal) {
+func (x *product) begin(all []*expr) (out []*rest) {
 	for _, e := range all {
-		g.all = append(g.all, x.then(e, nil))
+		out = append(out, x.then(e, nil))
 	}
-	return g
+	return out
 }
 
 func (x *product) then(e *expr, next *rest) *rest { return x.known(rest{e, e.min, e.max, next}) }
@@ -289,7 +290,7 @@ func (x *product) part(a, b *class) (out [2]*class) {
 
 // accepts reports whether a text is what an expression matches.
 func (x *product) accepts(e *expr, text string) bool {
-	at := []goal{x.begin([]*expr{e})}
+	at := []goal{{all: x.begin([]*expr{e})}}
 	for _, r := range text {
 		seen := map[string]bool{}
 		var next []goal

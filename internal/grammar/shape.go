@@ -25,6 +25,7 @@ type shape struct {
 
 	least, most int // characters, items or properties; most is unlimited for no limit
 	pattern     []string
+	unlike      []string // patterns that it does not match
 	format      string
 	excluded    []string // strings, decoded
 
@@ -78,7 +79,7 @@ func universe() []*shape {
 func (s *shape) clone() *shape {
 	n := *s
 	n.multiple = slices.Clone(s.multiple)
-	n.pattern = slices.Clone(s.pattern)
+	n.pattern, n.unlike = slices.Clone(s.pattern), slices.Clone(s.unlike)
 	n.excluded = slices.Clone(s.excluded)
 	n.parts = slices.Clone(s.parts)
 	n.required = slices.Clone(s.required)
@@ -100,7 +101,7 @@ func (s *shape) key(scoped bool) string {
 	}
 	fmt.Fprint(&b, "|", s.kind, s.number.low, s.number.lowOpen, s.number.high, s.number.highOpen, s.whole, s.broken,
 		s.multiple, s.least, s.most, s.unique)
-	fmt.Fprintf(&b, "%q%q%q%q%q", s.pattern, s.format, s.excluded, s.required, s.absent)
+	fmt.Fprintf(&b, "%q%q%q%q%q%q", s.pattern, s.unlike, s.format, s.excluded, s.required, s.absent)
 	for _, p := range s.parts {
 		fmt.Fprintf(&b, "|%q%q%v%v%v", p.names, p.patterns, p.unseen, p.seen, p.denied)
 		for _, kid := range slices.Concat(p.kids, p.matching) {
@@ -175,7 +176,7 @@ func intersect(a, b *shape) *shape {
 		n.parts = append(n.parts, p)
 	}
 	n.multiple = append(n.multiple, b.multiple...)
-	n.pattern = append(n.pattern, b.pattern...)
+	n.pattern, n.unlike = append(n.pattern, b.pattern...), append(n.unlike, b.unlike...)
 	n.excluded = append(n.excluded, b.excluded...)
 	n.required, n.absent = append(n.required, b.required...), append(n.absent, b.absent...)
 	n.names, n.contains = append(n.names, b.names...), append(n.contains, b.contains...)
@@ -218,7 +219,8 @@ func (c *schemas) impossible(s *shape) bool {
 		if n < s.least || s.most != unlimited && n > s.most || slices.Contains(s.excluded, text) {
 			return true
 		}
-		return slices.ContainsFunc(s.pattern, func(p string) bool { return !c.matches(p, text) })
+		return slices.ContainsFunc(s.unlike, func(p string) bool { return c.matches(p, text) }) ||
+			slices.ContainsFunc(s.pattern, func(p string) bool { return !c.matches(p, text) })
 	}
 	return false
 }
