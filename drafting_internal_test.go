@@ -165,7 +165,7 @@ func TestDraftersDoNotWait(t *testing.T) {
 	case <-time.After(10 * time.Second):
 		t.Error("a request waits for the drafter of another")
 	}
-	close(slowEnds)
+	slowEnds <- struct{}{}
 	if err := <-slow; err != nil {
 		t.Error(err)
 	}

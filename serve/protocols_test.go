@@ -100,7 +100,7 @@ func TestDialectErrors(t *testing.T) {
 	for field, q := range map[string]*question{
 		"stop":                               {stops: []string{""}},
 		"temperature":                        {temperature: -1},
-		"response_format.json_schema.schema": {schema: `{"type": "string", "pattern": "(?=a)"}`},
+		"response_format.json_schema.schema": {schema: `{"type": "string", "pattern": "\\ba"}`},
 	} {
 		q.turns, q.max = []turn{{"user", "x"}}, 3
 		for _, d := range append(dialects, &chatDialect) {

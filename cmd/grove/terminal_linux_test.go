@@ -338,6 +338,8 @@ func TestModelNameOnTerminal(t *testing.T) {
 	}
 	p := onTerminal(t, 80, 24, "chat", "-m", model)
 	p.await(t, `"tiny\x1b[31m3", context`)
+	p.await(t, "/help lists commands")
+	p.await(t, "> ")
 	p.send(t, "\x04")
 	p.status()
 }
