@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime/debug"
+	"slices"
 	"strings"
 
 	"github.com/grovellm/grove/internal/drafters/registry"
@@ -45,6 +46,25 @@ func (o *Options) setStore(e *engine.Options, file registry.Head, m *model.Model
 		return optionf("CacheDir", "%v: give each model of each process a folder of its own", err)
 	case err != nil:
 		return optionf("CacheDir", "%v: want a folder that can be written", err)
+	}
+	return nil
+}
+
+// describe sets files, where a folder keeps prompts.
+func (d *drafting) describe(o *Options) error {
+	if o.CacheDir == "" {
+		return nil
+	}
+	d.files = "of\n"
+	for _, h := range append(slices.Clip(d.heads), registry.Head{Name: o.Draft, Data: o.DraftGGUF}) {
+		if h.Name == "" && h.Data == nil {
+			continue
+		}
+		text, err := describeFile(h)
+		if err != nil {
+			return err
+		}
+		d.files += text + "\n"
 	}
 	return nil
 }

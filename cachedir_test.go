@@ -8,7 +8,39 @@ import (
 
 	"github.com/grovellm/grove"
 	"github.com/grovellm/grove/internal/drafters/jet"
+	"github.com/grovellm/grove/models"
 )
+
+// Drafters go on from their own rows of the prompt: they draft as before the model was closed.
+func TestCacheDirOfDrafters(t *testing.T) {
+	text, err := os.ReadFile("cachedir.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	run := func(drafter, tenant string) *grove.Result {
+		o := grove.Options{Threads: 1, CacheDir: dir, HeadGGUF: models.Heads(), DraftGGUF: models.Draft()}
+		m, err := grove.OpenGGUF("target", models.Target(), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer m.Close()
+		r := grove.Request{MaxTokens: 30, IgnoreEnd: true, Uncontrolled: true, Drafter: drafter, Tenant: tenant}
+		return collect(t, m, string(text[:1400]), r)
+	}
+	for _, drafter := range []string{"eagle3", "dynatree"} {
+		first := run(drafter, drafter)
+		other := run(drafter, "")
+		again := run(drafter, drafter)
+		if a, b := &first.Stats, &again.Stats; a.Prompt < 300 || b.Reused < a.Prompt/128*128-1 || a.Rounds != b.Rounds ||
+			a.Drafted != b.Drafted || again.Text != first.Text || other.Text != first.Text {
+			t.Errorf("%s: %+v and then %+v", drafter, *a, *b)
+		}
+		if other.Stats.Reused != 0 && drafter == "eagle3" {
+			t.Errorf("%s: another tenant has %d rows", drafter, other.Stats.Reused)
+		}
+	}
+}
 
 // A model that is opened again goes on from prompts that its folder has, with the same text for
 // every drafter; another file does not.

@@ -25,6 +25,7 @@ import (
 type drafting struct {
 	model *model.Model    // the draft model that the model was opened with; may be nil
 	heads []registry.Head // as it was opened with
+	files string          // tells rows of its files in Options.CacheDir from those of others; empty: none are kept
 	auto  string          // what the drafter "auto" stands for; empty: registry.Resolve's choice
 
 	shared registry.Shared // what drafters made for all of them

@@ -202,6 +202,9 @@ func open(o Options, file registry.Head, target func(model.Options) (*model.Mode
 		file.Inside = true
 		g.drafting.heads = append(g.drafting.heads, file)
 	}
+	if err := g.drafting.describe(&o); err != nil {
+		return nil, errors.Join(err, g.Close())
+	}
 	if err := g.openLearned(&o); err != nil {
 		return nil, errors.Join(err, g.Close())
 	}

@@ -112,6 +112,9 @@ func (m *Model) generate(ctx context.Context, prompt []int32, r Request) iter.Se
 			Key: r.more.Key, Call: r.more.Call, Step: g.step, Done: g.done, Once: name == otherDrafters}
 		q.Drafter = d
 		q.Name = name
+		if m.drafting.files != "" {
+			q.Rows = name + "\n" + m.drafting.files
+		}
 		q.Grammar = constraint
 		if memory != nil {
 			q.Memory = memory.Matches

@@ -191,7 +191,7 @@ func TestOllamaErrors(t *testing.T) {
 	for request, want := range map[string]string{
 		"chat {":                             "400 the body: ",
 		"chat " + hello + `,"format":"xml"}`: "400 format: ",
-		"chat " + hello + `,"format":{"pattern":"\\ba"}}`:                    "400 format: ",
+		"chat " + hello + `,"format":{"pattern":"\\ba"}}`:                     "400 format: ",
 		"chat " + hello + `,"think":7}`:                                       "400 think: ",
 		"chat " + hello + `,"options":7}`:                                     "400 options: ",
 		"chat " + hello + `,"options":{"mirostat":1}}`:                        "400 options.mirostat: ",

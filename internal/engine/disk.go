@@ -48,6 +48,16 @@ type save struct {
 	tenant string
 	text   []int32
 	cache  *nn.Cache // a fork
+	rows   *nn.Cache // of the drafter, of the text read; nil: there are none
+	read   []int32
+	of     string // Request.Rows
+}
+
+func (s *save) free() {
+	s.cache.Free()
+	if s.rows != nil {
+		s.rows.Free()
+	}
 }
 
 func newDisk(store *pagestore.Store, model string, report func(error)) *disk {
@@ -71,7 +81,7 @@ func (d *disk) release() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, s := range d.waiting {
-		s.cache.Free()
+		s.free()
 	}
 	d.waiting = nil
 	d.hurry = true
@@ -89,10 +99,18 @@ func (d *disk) hurries() bool {
 
 // chain is the keys of the whole blocks of a text.
 func (d *disk) chain(tenant string, text []int32) []pagestore.Key {
-	k := pagestore.Root(d.model, tenant)
-	chain := make([]pagestore.Key, len(text)/blockRows)
+	return chainOf(pagestore.Root(d.model, tenant), text, 0)
+}
+
+// chainOfRows is the keys of a drafter's blocks, whose last rows are made of the token behind the block.
+func (d *disk) chainOfRows(tenant, of string, mem *nn.Pages, text []int32) []pagestore.Key {
+	return chainOf(pagestore.Root(d.model, tenant, of, mem.Layout()), text, 1)
+}
+
+func chainOf(k pagestore.Key, text []int32, behind int) []pagestore.Key {
+	chain := make([]pagestore.Key, max(len(text)-behind, 0)/blockRows)
 	for i := range chain {
-		k = k.Next(text[i*blockRows : (i+1)*blockRows])
+		k = k.Next(text[i*blockRows : (i+1)*blockRows+behind])
 		chain[i] = k
 	}
 	return chain
@@ -126,8 +144,8 @@ func (d *disk) find(mem *nn.Pages, chain []pagestore.Key, text []int32) stored {
 	return stored{}
 }
 
-// keep has a prefix written, where its rows are all there. It does not wait.
-func (d *disk) keep(q *prefix) {
+// keep has a prefix written, where its rows are all there. It does not wait. of is Request.Rows.
+func (d *disk) keep(q *prefix, of string) {
 	c, ok := q.cache.(*nn.Cache)
 	if !ok || !c.Whole() || len(q.text) < blockRows {
 		return
@@ -135,7 +153,11 @@ func (d *disk) keep(q *prefix) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if len(d.waiting) < mostSaves {
-		d.waiting = append(d.waiting, save{q.tenant, q.text, c.Fork()})
+		s := save{tenant: q.tenant, text: q.text, cache: c.Fork(), of: of}
+		if of != "" && c.Pages().StateBytes() == 0 { // else a drafter cannot go on: its last row is computed once more
+			s.rows, s.read = q.kept.Rows()
+		}
+		d.waiting = append(d.waiting, s)
 		d.changed.Broadcast()
 	}
 }
@@ -159,7 +181,7 @@ func (d *disk) work() {
 		if err := d.write(&s); err != nil {
 			d.report(fmt.Errorf("engine: a prompt is not kept in files: %w", err))
 		}
-		s.cache.Free()
+		s.free()
 		d.mu.Lock()
 		d.writing = false
 		d.changed.Broadcast()
@@ -171,13 +193,8 @@ func (d *disk) write(s *save) (err error) {
 	defer par.Recover("engine: the files of a prompt", &err)
 	chain := d.chain(s.tenant, s.text)
 	mem := s.cache.Pages()
-	for i := d.store.Known(chain); i < len(chain) && !d.hurries(); i++ {
-		err := d.store.Write(chain[i], mem.PageBytes()*blockPages, func(w io.Writer) error {
-			return s.cache.WritePages(w, i*blockPages, blockPages)
-		})
-		if err != nil {
-			return err
-		}
+	if err := d.writeBlocks(s.cache, chain); err != nil {
+		return err
 	}
 	used := chain
 	for _, pages := range s.cache.KeptStates() {
@@ -198,6 +215,26 @@ func (d *disk) write(s *save) (err error) {
 		}
 	}
 	d.store.Use(used)
+	if s.rows == nil {
+		return nil
+	}
+	chain = d.chainOfRows(s.tenant, s.of, s.rows.Pages(), s.read)
+	chain = chain[:min(len(chain), s.rows.Len()/blockRows)]
+	err = d.writeBlocks(s.rows, chain)
+	d.store.Use(chain)
+	return err
+}
+
+// writeBlocks writes the blocks of a cache that are not there.
+func (d *disk) writeBlocks(cache *nn.Cache, chain []pagestore.Key) error {
+	for i := d.store.Known(chain); i < len(chain) && !d.hurries(); i++ {
+		err := d.store.Write(chain[i], cache.Pages().PageBytes()*blockPages, func(w io.Writer) error {
+			return cache.WritePages(w, i*blockPages, blockPages)
+		})
+		if err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
@@ -225,7 +262,7 @@ func (e *Engine) restore(r *Request) {
 	e.mu.Lock()
 	known := e.known(r)
 	e.stats.Missed += int64(len(chain) - max(s.blocks, known/blockRows))
-	need := e.textBytes(&Request{}, rows)
+	need := e.textBytes(&Request{pages: r.pages}, rows)
 	wanted := !e.closed && rows >= known+leastShared && need <= e.prefixMemory()
 	e.mu.Unlock()
 	if !wanted || !e.fitsBetweenSteps(need) {
@@ -234,16 +271,45 @@ func (e *Engine) restore(r *Request) {
 	if err := d.read(cache, &s); err != nil {
 		d.report(err)
 	}
+	q := &prefix{tenant: r.Tenant, text: slices.Clone(r.Prompt[:cache.Len()]), cache: cache, bytes: need}
+	if r.Rows != "" && !r.Once && cache.Len() > 0 && cache.Pages().StateBytes() == 0 {
+		q.drafter = r.Drafter
+		q.kept = e.restoreRows(r, cache.Len())
+	}
 	e.passing.Lock()
 	defer e.passing.Unlock()
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.restoring -= need
 	if e.closed || cache.Len() == 0 {
-		cache.Free()
+		q.free()
 		return
 	}
-	e.prefixes.put(e, &prefix{tenant: r.Tenant, text: slices.Clone(r.Prompt[:cache.Len()]), cache: cache, bytes: need})
+	e.prefixes.put(e, q)
+}
+
+// restoreRows reads what a request's drafter had of the first rows of the prompt; nil if files have none of it.
+func (e *Engine) restoreRows(r *Request, rows int) *speculate.Kept {
+	e.passing.Lock()
+	k, cache, err := e.loop.NewKept(r.Drafter)
+	e.passing.Unlock()
+	if k == nil || err != nil {
+		return nil // its start will fail in the same way
+	}
+	d := e.disk
+	chain := d.chainOfRows(r.Tenant, r.Rows, cache.Pages(), r.Prompt[:rows+1])
+	chain = chain[:d.store.Known(chain)]
+	if err := d.read(cache, &stored{chain: chain, blocks: len(chain)}); err != nil {
+		d.report(err)
+	}
+	if cache.Len() == 0 {
+		e.passing.Lock()
+		defer e.passing.Unlock()
+		k.Close()
+		return nil
+	}
+	k.Adopt(slices.Clone(r.Prompt[:cache.Len()+1]))
+	return k
 }
 
 // fitsBetweenSteps is fits in another goroutine than the engine's, for what is restored then.

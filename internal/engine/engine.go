@@ -75,6 +75,7 @@ type Request struct {
 	Private  bool      // what it computes is kept in memory alone
 	Call     *Call     // that it belongs to, where others do too
 	Once     bool      // no other request has its drafter, of which nothing is kept
+	Rows     string    // what tells the drafter's rows from those of others, in files; empty: they are not kept there
 
 	// Step is called after every step that emitted tokens, and Done once, when the request has ended: err is nil where the
 	// text came to its end. The engine is locked meanwhile: both must not block nor call it.

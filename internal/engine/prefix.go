@@ -136,7 +136,7 @@ func (p *prefixes) add(e *Engine, j *job) {
 		q.kept, _ = j.seq.Keep() // without it drafters read the prefix again
 	}
 	if e.disk != nil && !j.Private {
-		e.disk.keep(q)
+		e.disk.keep(q, j.Rows)
 	}
 	p.put(e, q)
 }

@@ -9,7 +9,9 @@ import (
 	"slices"
 
 	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/drafters/sequence"
 	"github.com/grovellm/grove/internal/kernels/par"
+	"github.com/grovellm/grove/internal/nn"
 )
 
 // Kept is what a drafter computed of a text, for sequences of that drafter whose prompts begin like
@@ -37,6 +39,47 @@ func (s *Sequence) Keep() (k *Kept, err error) {
 	}
 	d.Resume(state, s.committed, s.state, s.committed)
 	return &Kept{s.loop, d, state, slices.Clone(s.text[:s.committed])}, nil
+}
+
+// NewKept returns what a drafter has of no text yet, and the cache for its rows, to be read from files: row i is made
+// of the tokens up to i+1. It is nil where files cannot keep the drafter's rows. The loop does not step meanwhile.
+func (l *Loop) NewKept(d draft.Drafter) (k *Kept, rows *nn.Cache, err error) {
+	r, ok := d.(sequence.Reader)
+	if !ok || l.broken[d] {
+		return nil, nil, nil
+	}
+	defer func() { l.blame(d, err) }()
+	defer par.Recover("speculate: the drafter's new sequence", &err)
+	state, err := d.Begin(draft.Options{})
+	if err != nil {
+		return nil, nil, err
+	}
+	k = &Kept{loop: l, drafter: d, state: state}
+	if text := r.TextOf(state); text.IsPlain() {
+		return k, text.Cache, nil
+	}
+	k.Close()
+	return nil, nil, nil
+}
+
+// Adopt says of which text the rows are that were put into the cache of NewKept, with one token more.
+func (k *Kept) Adopt(text []int32) {
+	k.text = text
+	k.drafter.(sequence.Reader).TextOf(k.state).Adopt()
+}
+
+// Rows are the drafter's rows as NewKept has them, in a cache of the caller's, and the text; nil where files cannot
+// keep them. k may be nil.
+func (k *Kept) Rows() (*nn.Cache, []int32) {
+	if k == nil {
+		return nil, nil
+	}
+	if r, ok := k.drafter.(sequence.Reader); ok {
+		if text := r.TextOf(k.state); text.IsPlain() && text.Cache.Len() > 0 {
+			return text.Cache.Fork(), k.text
+		}
+	}
+	return nil, nil
 }
 
 // Close gives back what k holds. k may be nil.

@@ -165,12 +165,11 @@ func (d *Drafter) Pages() []draft.Pages { return []draft.Pages{d.pages} }
 
 // Resume shares what the model has read of another sequence; see draft.Drafter.
 func (d *Drafter) Resume(s draft.State, n int, from draft.State, common int) int {
-	var other *sequence.Text
-	if from != nil {
-		other = from.(*state).read.Text
-	}
-	return s.(*state).read.Resume(n, other, common)
+	return sequence.Resume(d, s, n, from, common)
 }
+
+// TextOf is the text that a state reads.
+func (d *Drafter) TextOf(s draft.State) *sequence.Text { return s.(*state).read.Text }
 
 // ListStats are what shortlists made of the drafts.
 func (d *Drafter) ListStats() shortlist.Stats { return d.stats.OfHead() }

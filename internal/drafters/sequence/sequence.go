@@ -38,12 +38,20 @@ func (d *Shared) ListStats() shortlist.Stats { return d.Stats.OfHead() }
 
 // Resume shares what was read of another sequence; see draft.Drafter.
 func (d *Shared) Resume(s draft.State, n int, from draft.State, common int) int {
+	return Resume(d, s, n, from, common)
+}
+
+// Resume is draft.Drafter's of a drafter that reads Texts.
+func Resume(d Reader, s draft.State, n int, from draft.State, common int) int {
 	var other *Text
 	if from != nil {
-		other = from.(state).sequence().Read
+		other = d.TextOf(from)
 	}
-	return s.(state).sequence().Read.Resume(n, other, common)
+	return d.TextOf(s).Resume(n, other, common)
 }
+
+// TextOf is the text that a state reads.
+func (d *Shared) TextOf(s draft.State) *Text { return s.(state).sequence().Read }
 
 // state is a drafter's state, which embeds a Sequence.
 type state interface{ sequence() *Sequence }

@@ -45,6 +45,9 @@ type TextOptions struct {
 // rows 0.97 to 1.00, with 128 rows 0.98 to 1.01, with none 0.92 to 0.98.
 const Recall = 64
 
+// Reader is a drafter whose states read their text as a Text.
+type Reader interface{ TextOf(s draft.State) *Text }
+
 // NewText returns an empty text over an empty cache, which the text owns from then on.
 func NewText(o TextOptions, cache *nn.Cache) *Text {
 	cache.KeepAll() // it slides
@@ -179,6 +182,18 @@ func (t *Text) Resume(n int, from *Text, common int) (first int) {
 		return n
 	}
 	return t.from
+}
+
+// IsPlain reports whether the cache has an entry of each token in a row, made of that token, the next one and what was
+// before them, and nothing else: so that files can keep it.
+func (t *Text) IsPlain() bool {
+	return t.Rows == 1 && t.Block <= 1 && !t.Alone && t.first == 0 && t.Cache.Whole() && t.Cache.Pages().StateBytes() == 0
+}
+
+// Adopt makes rows that were put into the empty text's cache the text that was read.
+func (t *Text) Adopt() {
+	t.at = t.Cache.Len()
+	t.from = t.at
 }
 
 // end is the place in the text after the last entry in the cache.
