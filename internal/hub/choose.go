@@ -49,7 +49,9 @@ var (
 	folderFiles = strings.Fields(`config.json generation_config.json tokenizer.json tokenizer_config.json
 		special_tokens_map.json chat_template.jinja chat_template.json vocab_mapping.pt ` + Manifest)
 	partPattern = regexp.MustCompile(`^(.*)-(\d{5})-of-(\d{5})(\.\w+)$`)
-	typePattern = regexp.MustCompile(`(?i)(?:^|[-._/])((?:IQ|TQ|Q)\d\w*|BF16|FP?16|FP?32|MXFP4\w*|NVFP4\w*)`)
+	// shardPattern are shards without numbers, such as layers-0, which only the index counts.
+	shardPattern = regexp.MustCompile(`^(?:layers-\d+|outside|(?:model[-_])?mtp)\.safetensors$`)
+	typePattern  = regexp.MustCompile(`(?i)(?:^|[-._/])((?:IQ|TQ|Q)\d\w*|BF16|FP?16|FP?32|MXFP4\w*|NVFP4\w*)`)
 )
 
 // preferred are the types in the order in which one is chosen where none is named. Q4_K_M is first:
@@ -85,7 +87,7 @@ func Models(files []File) (list []Model) {
 	split := map[string]int{} // the place in list, by the name without part numbers
 	for _, f := range files {
 		base := path.Base(f.Path)
-		if !strings.HasSuffix(strings.ToLower(base), ".gguf") || strings.HasPrefix(base, "mmproj") ||
+		if !strings.HasSuffix(strings.ToLower(base), ".gguf") || strings.Contains(base, "mmproj") ||
 			strings.Contains(base, "imatrix") {
 			continue // a projector of pictures or a table of importances is no model
 		}
@@ -106,10 +108,7 @@ func Models(files []File) (list []Model) {
 			list[i].Files = append([]File{f}, list[i].Files...)
 		}
 	}
-	if m, ok := folder(files, has); ok {
-		list = append(list, m)
-	}
-	return list
+	return append(list, folder(files, has)...)
 }
 
 // typeOf is the last type in a file's name or path.
@@ -121,16 +120,16 @@ func typeOf(stem string) string {
 	return strings.Replace(strings.ToUpper(found[len(found)-1][1]), "FP", "F", 1)
 }
 
-// folder is the model of config.json and the weights beside it.
-func folder(files []File, has map[string]File) (m Model, ok bool) {
+// folder is the model of config.json and the weights beside it, if there is one.
+func folder(files []File, has map[string]File) []Model {
 	if _, ok := has["config.json"]; !ok {
-		return m, false
+		return nil
 	}
 	for _, kind := range []struct{ typ, name, end string }{
 		{folderType, "model", ".safetensors"}, {torchType, "pytorch_model", ".bin"},
 		{folderType, "medusa_lm_head", ".safetensors"}, {torchType, "medusa_lm_head", ".pt"},
 	} {
-		m = Model{Path: ".", Type: kind.typ}
+		m := Model{Path: ".", Type: kind.typ}
 		for _, name := range append(folderFiles, kind.name+kind.end+".index.json") {
 			if f, ok := has[name]; ok {
 				m.Files = append(m.Files, f)
@@ -138,29 +137,29 @@ func folder(files []File, has map[string]File) (m Model, ok bool) {
 		}
 		if f, ok := has[kind.name+kind.end]; ok {
 			m.Files = append(m.Files, f)
-			return m, true
+			return []Model{m}
 		}
+		_, indexed := has[kind.name+kind.end+".index.json"]
+		small := len(m.Files)
 		for _, f := range files {
-			if p := partPattern.FindStringSubmatch(f.Path); p != nil && p[1] == kind.name && p[4] == kind.end {
+			switch p := partPattern.FindStringSubmatch(f.Path); {
+			case p != nil && p[4] == kind.end && strings.TrimSuffix(p[1], kind.end) == kind.name:
 				m.parts, _ = strconv.Atoi(p[3])
+				m.Files = append(m.Files, f)
+			case indexed && shardPattern.MatchString(f.Path):
 				m.Files = append(m.Files, f)
 			}
 		}
-		if m.parts > 0 {
-			return m, true
+		if len(m.Files) > small {
+			return []Model{m}
 		}
 	}
-	return m, false
+	return nil
 }
 
 // Whole returns an error where parts are missing.
 func (m *Model) Whole() error {
-	have := 0
-	for _, f := range m.Files {
-		if p := partPattern.FindStringSubmatch(f.Path); p != nil {
-			have++
-		}
-	}
+	have := len(slices.DeleteFunc(slices.Clone(m.Files), func(f File) bool { return !partPattern.MatchString(f.Path) }))
 	if have != m.parts {
 		return fmt.Errorf("%s: %d of %d parts are there", m.Path, have, m.parts)
 	}

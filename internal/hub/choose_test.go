@@ -15,7 +15,7 @@ func filesOf(names string) (files []File) {
 
 func TestChoose(t *testing.T) {
 	const repo = `README.md mmproj-F16.gguf M-IQ9_XXS.gguf M-Q3_K_M.gguf M-Q4_K_S.gguf M-Q4_K_M.gguf M-Q5_K_M.gguf
-		M-UD-Q4_K_XL.gguf M-Q8_0.gguf BF16/M-BF16-00001-of-00002.gguf BF16/M-BF16-00002-of-00002.gguf M.imatrix.gguf`
+		M-UD-Q4_K_XL.gguf M-Q8_0.gguf M.mmproj-Q6_K.gguf BF16/M-BF16-00001-of-00002.gguf BF16/M-BF16-00002-of-00002.gguf M.imatrix.gguf`
 	const folder = "config.json tokenizer.json model-00001-of-00002.safetensors model-00002-of-00002.safetensors pytorch_model.bin"
 	for _, x := range []struct{ files, what, path, fails string }{
 		{repo, "", "M-Q4_K_M.gguf", ""},
@@ -42,6 +42,9 @@ func TestChoose(t *testing.T) {
 		{folder + " m-IQ9_S.gguf", "", ".", ""},
 		{"config.json model-00001-of-00002.safetensors", "", "", "1 of 2 parts"},
 		{"config.json pytorch_model.bin", "", ".", ""},
+		{"config.json model.safetensors-00001-of-00001.safetensors", "", ".", ""},
+		{"config.json model.safetensors-00001-of-00002.safetensors", "", "", "1 of 2 parts"},
+		{"config.json model.safetensors.index.json", "", "", "no model"},
 		{"config.json medusa_lm_head.pt", "", ".", ""},
 		{"config.json medusa_lm_head.safetensors", "safetensors", ".", ""},
 		{"config.json", "", "", "no model"},
@@ -59,6 +62,17 @@ func TestChoose(t *testing.T) {
 	m, err := Choose(filesOf(folder+" grove.json"), "")
 	if err != nil || len(m.Files) != 5 || m.Files[2].Path != Manifest {
 		t.Errorf("%+v, %v", m.Files, err)
+	}
+	// Qwen's folders in FP8 have shards without numbers; Mistral's have all weights twice.
+	for names, want := range map[string]int{
+		"layers-0.safetensors layers-1.safetensors mtp.safetensors outside.safetensors":                     6,
+		"model-00001-of-00002.safetensors model-00002-of-00002.safetensors model_mtp.safetensors":           5,
+		"model-00001-of-00001.safetensors consolidated.safetensors consolidated-00001-of-00002.safetensors": 3,
+	} {
+		m, err := Choose(filesOf("config.json model.safetensors.index.json "+names), "")
+		if err != nil || len(m.Files) != want {
+			t.Errorf("%s: %+v, %v", names, m.Files, err)
+		}
 	}
 }
 
