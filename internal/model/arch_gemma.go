@@ -105,7 +105,7 @@ func (c *Config) readGemma(h *hfConfig) error {
 }
 
 func (c *Config) writeGemma(m map[string]any) error {
-	m["query_pre_attn_scalar"] = decimal(float64(float32(1 / (c.AttnScale * c.AttnScale))))
+	m["query_pre_attn_scalar"] = math.Round(1e3/(c.AttnScale*c.AttnScale)) / 1e3 // transformers 5 wants an integer
 	m["hidden_activation"] = m["hidden_act"]
 	return nil
 }

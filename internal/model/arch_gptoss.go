@@ -50,7 +50,7 @@ var gptOSS = architecture{
 		return nil
 	},
 	writeFields: func(c *Config, m map[string]any) error {
-		m["attention_bias"], m["swiglu_limit"] = true, 7
+		m["attention_bias"], m["swiglu_limit"] = true, floating(7)
 		if m["rope_scaling"] == nil {
 			m["rope_scaling"] = map[string]any{"rope_type": "default"}
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"maps"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -361,6 +362,32 @@ func TestFieldsOfTransformers5(t *testing.T) {
 			if got, other := f.logits(form); other != nil || !same(got, err, base) {
 				t.Errorf("%s: %v is another model: %v", s.Name, form, other)
 			}
+		}
+	}
+}
+
+// transformers 5 refuses an integer for a float, and the other way around.
+func TestNumbersOfTransformers5(t *testing.T) {
+	numbers := map[string]string{
+		"gpt-oss": `"swiglu_limit":7.0`,
+		"gemma2":  `"query_pre_attn_scalar":168,`, // of Gemma 3 27B, from a file with the root as F32
+		"gemma3":  `"query_pre_attn_scalar":168,`,
+	}
+	for _, s := range synth.Small() {
+		want, ok := numbers[s.Name]
+		if !ok {
+			continue
+		}
+		c := s.Config()
+		if c.AttnScale != 0 {
+			c.AttnScale = float64(float32(1 / math.Sqrt(168)))
+		}
+		fields, err := c.Fields(tensor.BF16)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if data, err := json.Marshal(fields); err != nil || !strings.Contains(string(data), want) {
+			t.Errorf("%s: %s, %v: want %s", s.Name, data, err, want)
 		}
 	}
 }
