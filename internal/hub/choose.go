@@ -51,6 +51,7 @@ var (
 	partPattern = regexp.MustCompile(`^(.*)-(\d{5})-of-(\d{5})(\.\w+)$`)
 	// shardPattern are shards without numbers, such as layers-0, which only the index counts.
 	shardPattern = regexp.MustCompile(`^(?:layers-\d+|outside|(?:model[-_])?mtp)\.safetensors$`)
+	mixPattern   = regexp.MustCompile(`_K_(?:XL|L|M|S)$`)
 	typePattern  = regexp.MustCompile(`(?i)(?:^|[-._/])((?:IQ|TQ|Q)\d\w*|BF16|FP?16|FP?32|MXFP4\w*|NVFP4\w*)`)
 )
 
@@ -63,12 +64,7 @@ func Runs(typ string) bool {
 	if typ == "" || typ == folderType || typ == torchType {
 		return true
 	}
-	for _, end := range []string{"_XL", "_L", "_M", "_S"} {
-		if base, ok := strings.CutSuffix(typ, end); ok && strings.HasSuffix(base, "_K") {
-			typ = base
-		}
-	}
-	t, err := tensor.ParseType(strings.TrimSuffix(typ, "_MOE"))
+	t, err := tensor.ParseType(strings.TrimSuffix(mixPattern.ReplaceAllString(typ, "_K"), "_MOE"))
 	return err == nil && t.Decodes()
 }
 

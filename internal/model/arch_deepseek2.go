@@ -32,8 +32,7 @@ var deepseek3 = func() architecture {
 	a.defaults = hfConfig{HiddenAct: "silu", RMSNormEps: 1e-6, RoutedExperts: 256, Used: 8, ExpertFFN: 2048,
 		SharedExperts: 1, FirstDense: 3,
 		RoutedScale: 2.5, Groups: 8, TopGroups: 4, NormTopK: true, LatentRank: 512, QueryRank: 1536, PlainDim: 128,
-		RotatedDim: 64, ValueDim: 128,
-		ScoringFunc: sigmoid, TopKMethod: noAuxiliary}
+		RotatedDim: 64, ValueDim: 128, ScoringFunc: sigmoid, TopKMethod: noAuxiliary}
 	return a
 }()
 
@@ -44,8 +43,7 @@ var glm4lite = func() architecture {
 	a.defaults = hfConfig{HiddenAct: "silu", RMSNormEps: 1e-5, RoutedExperts: 64, Used: 4, ExpertFFN: 1536,
 		SharedExperts: 1, FirstDense: 1,
 		RoutedScale: 1.8, Groups: 1, TopGroups: 1, NormTopK: true, LatentRank: 512, QueryRank: 768, PlainDim: 192,
-		RotatedDim: 64, ValueDim: 256,
-		ScoringFunc: sigmoid, TopKMethod: noAuxiliary}
+		RotatedDim: 64, ValueDim: 256, ScoringFunc: sigmoid, TopKMethod: noAuxiliary}
 	return a
 }()
 

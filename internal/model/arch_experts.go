@@ -34,8 +34,7 @@ var qwen3moe = architecture{
 	keys:   rmsAnd(expertKeys + " expert_feed_forward_length"),
 	fields: "num_local_experts", // as transformers 5 calls num_experts
 	defaults: hfConfig{HiddenAct: "silu", RMSNormEps: 1e-6, KVHeads: 4, Experts: 128, Used: 8, ExpertFFN: 768,
-		IntermediateSize: 6144,
-		SparseStep:       1},
+		IntermediateSize: 6144, SparseStep: 1},
 	prefix: layersPrefix, top: llamaTop,
 	layer:   slices.Concat(qwen3.layer[:len(qwen3.layer)-3], expertParts),
 	biases:  qwen3.biases,

@@ -19,8 +19,7 @@ var gemma4 = architecture{
 		attention.value_length_swa attention.shared_kv_layers embedding_length_per_layer_input ` + windowPattern),
 	fields: "final_logit_softcapping use_bidirectional_attention",
 	defaults: hfConfig{HiddenAct: "gelu_pytorch_tanh", RMSNormEps: 1e-6, KVHeads: 4, HeadDim: 256,
-		GlobalHeadDim: 512, Window: 512,
-		PerLayer: 256, PerLayerVocab: 262144, Tied: true},
+		GlobalHeadDim: 512, Window: 512, PerLayer: 256, PerLayerVocab: 262144, Tied: true},
 	prefix: layersPrefix, top: gemma4Top,
 	layer: slices.Concat(gemma4Attention,
 		[]part{ffnPost, {name: "ffn_norm", folder: "pre_feedforward_layernorm", out: hidden}, ffnGate, ffnUp,
@@ -35,6 +34,16 @@ var gemma4 = architecture{
 	writeFields: writeGemma4,
 	check:       func(c *Config) error { return c.checkGemma4() },
 }
+
+// gemma4unified is Gemma 4 12B, which reads images and sound without towers.
+var gemma4unified = func() architecture {
+	a := gemma4
+	a.modelType = "gemma4_unified_text"
+	a.class = "Gemma4UnifiedForCausalLM"
+	a.defaults.PerLayer = 0
+	a.defaults.Window = 1024
+	return a
+}()
 
 // gemma4moe is Gemma 4 with experts beside its MLPs.
 var gemma4moe = func() architecture {

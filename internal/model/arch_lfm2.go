@@ -15,8 +15,7 @@ var lfm2 = architecture{
 	keys:   rmsAnd("shortconv.l_cache"),
 	fields: "norm_eps conv_L_cache",
 	defaults: hfConfig{HiddenAct: "silu", NormEps: 1e-5, KVHeads: 8, Tied: true, ConvLength: 3,
-		AdjustFFN: true, FFNMultiplier: 1,
-		FFNMultiple: 256, hfRopes: hfRopes{defaultTheta: 1e6}},
+		AdjustFFN: true, FFNMultiplier: 1, FFNMultiple: 256, hfRopes: hfRopes{defaultTheta: 1e6}},
 	prefix: layersPrefix,
 	top: []part{
 		llamaTop[0],

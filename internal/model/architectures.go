@@ -101,7 +101,7 @@ func init() { // some of them look themselves up
 	architectures = []*architecture{
 		&llama, &mistral, &mixtral, &mistral3, &qwen2, &mimo, &qwen3, &qwen3moe, &smollm3, &granite,
 		&graniteHybrid, &graniteHybridMoE, &granite4, &nemotronH, &nemotronHMoE,
-		&granitemoe, &olmo2, &olmo3, &olmoe, &gptOSS, &phi3, &gemma2, &gemma3, &gemma4, &gemma4moe, &stablelm,
+		&granitemoe, &olmo2, &olmo3, &olmoe, &gptOSS, &phi3, &gemma2, &gemma3, &gemma4, &gemma4unified, &gemma4moe, &stablelm,
 		&gptneox, &glm4, &glm4moe, &seedOSS, &exaone4, &hunyuan, &ernie45, &cohere2, &arcee, &deepseek2, &deepseek3, &glm4lite,
 		&minicpm, &apertus, &lfm2, &lfm2moe, &qwen35, &qwen35text, &qwen35moe, &qwen35moeText, &qwen3next,
 	}
@@ -151,78 +151,49 @@ var modelKeys = ggufkeys.Rules{
 		rope.scaling.yarn_log_multiplier rope.scaling.yarn_truncate nextn_predict_layers`),
 	Ignored: strings.Fields(`vocab_size tensor_data_layout attention.sliding_window_pattern
 		rope.scaling.finetuned`),
-	Neutral: map[string][]any{
-		"attention.causal":              {true},
-		"attention.clamp_kqv":           {0},
-		"attention.key_length_mla":      {0},
-		"attention.max_alibi_bias":      {0},
-		"attention.output_scale":        {0, 1},
-		"attention.scale":               {0},
-		"attention.shared_kv_layers":    {0},
-		"attention.temperature_length":  {0},
-		"attention.temperature_scale":   {0},
-		"attention.value_length_mla":    {0},
-		"attention.value_scale":         {0, 1},
-		"attn_logit_softcapping":        {0},
-		"embedding_scale":               {0, 1},
-		"expert_count":                  {0},
-		"expert_feed_forward_length":    {0},
-		"expert_gating_func":            {0},
-		"expert_group_count":            {0},
-		"expert_group_used_count":       {0},
-		"expert_shared_count":           {0},
-		"expert_used_count":             {0},
-		"expert_weights_norm":           {false},
-		"expert_weights_scale":          {0, 1},
-		"final_logit_softcapping":       {0},
-		"leading_dense_block_count":     {0},
-		"logit_scale":                   {0, 1},
-		"moe_every_n_layers":            {0},
-		"num_loops":                     {0, 1},
-		"pooling_type":                  {0},
-		"residual_scale":                {0, 1},
-		"rope.dimension_sections":       {0},
-		"rope.scaling.alpha":            {0},
+	Neutral: neutral(map[string][]any{
+		"attention.causal": {true},
+		`attention.clamp_kqv attention.key_length_mla attention.max_alibi_bias attention.scale
+			attention.shared_kv_layers attention.temperature_length attention.temperature_scale
+			attention.value_length_mla attn_logit_softcapping expert_count expert_feed_forward_length expert_gating_func
+			expert_group_count expert_group_used_count expert_shared_count expert_used_count final_logit_softcapping
+			leading_dense_block_count moe_every_n_layers pooling_type rope.dimension_sections rope.scaling.alpha
+			router_logit_softcapping`: {0},
+		`attention.output_scale attention.value_scale embedding_scale expert_weights_scale logit_scale num_loops
+			residual_scale`: {0, 1},
+		"expert_weights_norm swin_norm": {false},
 		"rope.scaling.yarn_attn_factor": {1},
 		"rope.scaling.yarn_ext_factor":  {0, -1},
-		"router_logit_softcapping":      {0},
-		"swin_norm":                     {false},
-	},
+	}),
 }
 
 // folderRules are fields of config.json that grove obeys in no architecture, or only where it lists
 // them. It obeys the fields of hfConfig. Other fields change no logits, or transformers does not
 // read them for these architectures.
-var folderRules = ggufkeys.Rules{Neutral: map[string][]any{
-	"add_cross_attention":         {false},
-	"alibi":                       {false},
-	"attention_multiplier":        {},
-	"conv_bias":                   {false},
-	"attn_logit_softcapping":      {0},
-	"clip_qkv":                    {0},
-	"compression_config":          {},
-	"embedding_multiplier":        {1},
-	"final_logit_softcapping":     {0},
-	"is_causal":                   {true},
-	"moe_layer_freq":              {1},
-	"is_encoder_decoder":          {false},
-	"logit_scale":                 {1},
-	"logits_scaling":              {1},
-	"mamba_dt_limit":              {},
-	"mamba_hidden_act":            {"silu"},
-	"mamba_proj_bias":             {false},
-	"mlp_hidden_act":              {"relu2"},
-	"num_experts":                 {0, 1},
-	"num_local_experts":           {0},
-	"pruned_heads":                {},
-	"residual_multiplier":         {1},
-	"rope_interleave":             {true},
-	"rope_interleaved":            {false},
-	"sparse_config":               {},
-	"swiglu_alpha":                {1.702},
-	"swiglu_limit":                {7},
-	"use_bidirectional_attention": {false},
-}}
+var folderRules = ggufkeys.Rules{Neutral: neutral(map[string][]any{
+	`add_cross_attention alibi conv_bias is_encoder_decoder mamba_proj_bias rope_interleaved
+		use_bidirectional_attention`: {false},
+	"attention_multiplier compression_config mamba_dt_limit pruned_heads sparse_config":  {},
+	"attn_logit_softcapping clip_qkv final_logit_softcapping num_local_experts":          {0},
+	"embedding_multiplier moe_layer_freq logit_scale logits_scaling residual_multiplier": {1},
+	"is_causal rope_interleave": {true},
+	"mamba_hidden_act":          {"silu"},
+	"mlp_hidden_act":            {"relu2"},
+	"num_experts":               {0, 1},
+	"swiglu_alpha":              {1.702},
+	"swiglu_limit":              {7},
+})}
+
+// neutral lists names with their values, where those of the same values stand together.
+func neutral(together map[string][]any) map[string][]any {
+	rules := map[string][]any{}
+	for names, values := range together {
+		for _, name := range strings.Fields(names) {
+			rules[name] = values
+		}
+	}
+	return rules
+}
 
 // ropeRules are the fields of rope_scaling and rope_parameters.
 var ropeRules = ggufkeys.Rules{

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"reflect"
 	"testing"
 
 	"github.com/grovellm/grove/internal/files/safetensors"
@@ -65,5 +66,40 @@ func TestGemma3Defaults(t *testing.T) {
 	c, err := model.ReadFolder(dir)
 	if err != nil || c.Heads != 8 || c.Vocab != 262208 || c.Context != 131072 || !c.Tied {
 		t.Errorf("%+v, %v", c, err)
+	}
+}
+
+// A folder of Gemma 4 12B is Gemma 4 without tables, whose fields newer versions of transformers leave out.
+func TestGemma4Unified(t *testing.T) {
+	const same = `"vocab_size": 262144, "hidden_size": 3840, "intermediate_size": 15360, "num_hidden_layers": 12,
+		"num_attention_heads": 16, "num_key_value_heads": 8, "head_dim": 256, "max_position_embeddings": 262144,
+		"attention_k_eq_v": true, "final_logit_softcapping": 30.0, "use_bidirectional_attention": "vision"`
+	read := func(fields string) model.Config {
+		t.Helper()
+		dir := t.TempDir()
+		text := `{"model_type": "whole", "text_config": {` + same + ", " + fields + "}}"
+		if err := os.WriteFile(filepath.Join(dir, "config.json"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		c, err := model.ReadFolder(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	want := read(`"model_type": "gemma4_text", "hidden_size_per_layer_input": 0, "sliding_window": 1024,
+		"global_head_dim": 512, "num_global_key_value_heads": 1`)
+	for _, fields := range []string{
+		`"global_head_dim": 512, "num_global_key_value_heads": 1, "hidden_size_per_layer_input": 0, "num_experts": null,
+			"vocab_size_per_layer_input": 262144, "enable_moe_block": false, "sliding_window": 1024`,
+		`"per_layer_config": {"5": {"head_dim": 512, "num_key_value_heads": 1},
+			"11": {"head_dim": 512, "num_key_value_heads": 1}}`,
+	} {
+		if got := read(`"model_type": "gemma4_unified_text", ` + fields); !reflect.DeepEqual(got, want) {
+			t.Errorf("%+v, want %+v", got, want)
+		}
+	}
+	if !model.OfTower("model.vision_embedder.pos_norm.bias") {
+		t.Error("what reads images is taken for the text model's")
 	}
 }
