@@ -6,12 +6,14 @@ import (
 	"crypto/rand"
 	"iter"
 	"maps"
+	"math"
 	"slices"
 	"sync"
 	"sync/atomic"
 
 	"github.com/grovellm/grove/internal/engine"
 	"github.com/grovellm/grove/internal/inside"
+	"github.com/grovellm/grove/internal/inside/lower"
 	"github.com/grovellm/grove/internal/speculate"
 	"github.com/grovellm/grove/tokenizer"
 	"github.com/grovellm/grove/tree"
@@ -102,7 +104,7 @@ func (m *Model) generate(ctx context.Context, prompt []int32, r Request) iter.Se
 		defer cancel()
 		r, prompt := r, slices.Clone(prompt) // the engine reads on for a while when the caller has gone
 		r.PredictTokens = slices.Clone(r.PredictTokens)
-		r.Sampling.LogitBias = maps.Clone(r.Sampling.LogitBias)
+		r.Sampling.LogitBias = m.biases(r.Sampling.LogitBias)
 		if p := &r.Sampling; p.PenaltyLast == 0 && p.PenaltyFrom == 0 {
 			p.PenaltyFrom = len(prompt)
 		}
@@ -131,6 +133,18 @@ func (m *Model) generate(ctx context.Context, prompt []int32, r Request) iter.Se
 			_ = memory.Add(prompt, g.delivered.Tokens) // its error is Close's too
 		}
 	}
+}
+
+// biases are a request's, and minus infinity for tokens that the model's files say are never chosen.
+func (m *Model) biases(given map[int32]float32) map[int32]float32 {
+	all := map[int32]float32{}
+	maps.Copy(all, given)
+	if m.m.Tokenizer != nil {
+		for _, id := range lower.SpecialsOf(m.m.Tokenizer).Suppressed {
+			all[id] = float32(math.Inf(-1))
+		}
+	}
+	return all
 }
 
 // generation is one request on its way from the engine, which fills it, to the caller, who empties it.

@@ -20,7 +20,7 @@ var ggufKeys = map[string]string{
 // of a tokenizer of another kind, or names a token that encoding and decoding do not use.
 var keyRules = ggufkeys.Rules{
 	Obeyed: strings.Fields(`model pre tokens token_type scores merges add_space_prefix add_bos_token add_eos_token
-		bos_token_id eos_token_id eot_token_id eom_token_id unknown_token_id padding_token_id eos_token_ids
+		bos_token_id eos_token_id eot_token_id eom_token_id unknown_token_id padding_token_id eos_token_ids suppress_tokens
 		fim_pad_token_id fim_rep_token_id fim_sep_token_id`),
 	Ignored: strings.Fields(`token_type_count added_tokens mask_token_id cls_token_id seperator_token_id
 		separator_token_id fim_pre_token_id fim_suf_token_id fim_mid_token_id prefix_token_id suffix_token_id
@@ -31,7 +31,6 @@ var keyRules = ggufkeys.Rules{
 		"normalizer.strip_accents": {false},
 		"precompiled_charsmap":     {},
 		"remove_extra_whitespaces": {false},
-		"suppress_tokens":          {},
 	},
 }
 
@@ -139,6 +138,7 @@ func FromGGUF(f *gguf.File) (*Tokenizer, error) {
 			return nil, err
 		}
 	}
+	s.suppressed = k.Ints("tokenizer.ggml.suppress_tokens", nil)
 	for i, id := range k.Ints("tokenizer.ggml.eos_token_ids", nil) {
 		if id < 0 || id >= int64(len(s.tokens)) {
 			return nil, s.errorf("tokenizer.ggml.eos_token_ids", "entry %d is %d, outside the vocabulary of %d tokens",

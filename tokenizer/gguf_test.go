@@ -200,7 +200,7 @@ func TestTokenizerKeysAreObeyedOrRefused(t *testing.T) {
 		tok, err := FromGGUF(writeGGUF(t, m))
 		refused := err != nil && strings.Contains(err.Error(), "tokenizer.ggml."+name)
 		same := err == nil && slices.Equal(tok.Encode(text, special), plain.Encode(text, special)) &&
-			slices.Equal(tok.eog, plain.eog) &&
+			slices.Equal(tok.eog, plain.eog) && slices.Equal(tok.suppressed, plain.suppressed) &&
 			tok.BOS() == plain.BOS()
 		switch {
 		case slices.Contains(inert, name):

@@ -167,6 +167,8 @@ type modelConfigJSON struct {
 	EOS  idList           `json:"eos_token_id"`
 	Rows int64            `json:"vocab_size"` // of the embedding
 	Text *modelConfigJSON `json:"text_config"`
+
+	Suppressed idList `json:"suppress_tokens"` // of generation_config.json
 }
 
 // dropRowless leaves out added tokens for which the model has no row, such as Gemma 3 1B's of images.
@@ -245,6 +247,7 @@ func (s *spec) readConfig(f files) error {
 		}
 		s.eog = append(s.eog, int32(id))
 	}
+	s.suppressed = generation.Suppressed
 	s.overrideEnds(&config)
 	if text := string(config.ChatTemplate); text == "" || text == "null" {
 		config.ChatTemplate = processor.ChatTemplate

@@ -60,6 +60,7 @@ type spec struct {
 
 	bos, eos, unk, pad int32
 	eog                []int32
+	suppressed         []int64 // as the file has them
 	prefix, suffix     []int32 // what EncodeOptions.AddSpecial puts around the text
 	templates          []template
 	notes              []string
@@ -124,6 +125,11 @@ func build(s *spec) (*Tokenizer, error) {
 	}
 	t.pool.New = newScratch
 	t.findEOG(s.eog, s.exactTypes)
+	for _, id := range s.suppressed {
+		if id >= 0 && id < int64(len(s.tokens)) { // no other could be chosen
+			t.suppressed = append(t.suppressed, int32(id))
+		}
+	}
 	if t.unk != none && t.types[t.unk] != tokenkind.Unknown {
 		t.unk = none // GPT-2's relatives name <|endoftext|> here: not what unknown text should become
 	}

@@ -35,7 +35,7 @@ type Tokenizer struct {
 	match [4]*matcher // before normalisation: user-defined only, all; after: the same two
 
 	bos, eos, unk, pad int32
-	eog                []int32 // sorted
+	eog, suppressed    []int32 // the first sorted
 	prefix, suffix     []int32
 	templates          []template
 	notes              []string
@@ -51,7 +51,7 @@ func init() {
 	lower.SourceOf = func(tok any) string { return tok.(*Tokenizer).source }
 	lower.SpecialsOf = func(tok any) lower.Specials {
 		t := tok.(*Tokenizer)
-		return lower.Specials{UNK: t.unk, PAD: t.pad, AddEOS: len(t.suffix) > 0}
+		return lower.Specials{UNK: t.unk, PAD: t.pad, AddEOS: len(t.suffix) > 0, Suppressed: t.suppressed}
 	}
 	lower.EncodeShielded = func(tok any, text, shield string) []int32 {
 		return tok.(*Tokenizer).Encode(text, EncodeOptions{ParseSpecial: true, shield: shield})

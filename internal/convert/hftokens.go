@@ -176,8 +176,7 @@ func postProcessor(tok *tokenizer.Tokenizer) any {
 // families make some of its steps anew.
 func settingsOf(f *gguf.File, tok *tokenizer.Tokenizer) fields {
 	c := fields{"add_bos_token": tok.AddBOS(), "add_eos_token": lower.SpecialsOf(tok).AddEOS,
-		"tokenizer_class":              "PreTrainedTokenizerFast",
-		"clean_up_tokenization_spaces": false}
+		"tokenizer_class": "PreTrainedTokenizerFast", "clean_up_tokenization_spaces": false}
 	for name, text := range namedTokens(f, tok) {
 		c[name] = text
 	}

@@ -158,6 +158,9 @@ func setSpecial(w *gguf.Writer, tok *tokenizer.Tokenizer, s specialFields) {
 	if len(s.ends) > 1 { // a key of Ollama's
 		w.Set("tokenizer.ggml.eos_token_ids", s.ends)
 	}
+	if ids := lower.SpecialsOf(tok).Suppressed; len(ids) > 0 {
+		w.Set("tokenizer.ggml.suppress_tokens", ids)
+	}
 	w.Set("tokenizer.ggml.add_bos_token", tok.AddBOS())
 	w.Set("tokenizer.ggml.add_eos_token", lower.SpecialsOf(tok).AddEOS)
 	var names []string

@@ -15,6 +15,7 @@ import (
 	"github.com/grovellm/grove/internal/files/atomicfile"
 	"github.com/grovellm/grove/internal/files/reshape"
 	"github.com/grovellm/grove/internal/files/safetensors"
+	"github.com/grovellm/grove/internal/inside/lower"
 	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/tensor"
 	"github.com/grovellm/grove/tokenizer"
@@ -95,8 +96,10 @@ func (c *layout) writeHF(ctx context.Context, f *gguf.File, dir string, o Option
 		special = specialIDs(tok)
 		err = errors.Join(atomicfile.WriteJSON(filepath.Join(dir, "tokenizer.json"), tokens),
 			atomicfile.WriteJSON(filepath.Join(dir, "tokenizer_config.json"), settings))
-		if ends := declaredEnds(f, tok); len(ends) > 1 && err == nil {
-			err = atomicfile.WriteJSON(filepath.Join(dir, "generation_config.json"), fields{"eos_token_id": ends})
+		ends, suppressed := declaredEnds(f, tok), lower.SpecialsOf(tok).Suppressed
+		if (len(ends) > 1 || suppressed != nil) && err == nil {
+			err = atomicfile.WriteJSON(filepath.Join(dir, "generation_config.json"),
+				fields{"eos_token_id": ends, "suppress_tokens": suppressed})
 		}
 		if err != nil {
 			return nil, err

@@ -10,6 +10,8 @@ type Specials struct {
 	UNK    int32 // stands for text that has no token; -1: there is none
 	PAD    int32 // fills batches; -1: there is none
 	AddEOS bool  // EncodeOptions.AddSpecial ends the text with a token
+
+	Suppressed []int32 // are never chosen, such as marks of images that only users send
 }
 
 // SourceOf is the file that a tokenizer was read from.
