@@ -256,7 +256,7 @@ func (t *Tokenizer) indexSpecial(attrs map[int32]attr) {
 			continue
 		}
 		stage := 0
-		if attrs[id]&attrNormalized != 0 && len(t.normalize) > 0 {
+		if attrs[id]&attrNormalized != 0 {
 			stage = 1
 			text = apply(t.normalize, text, false)
 		}

@@ -255,3 +255,34 @@ func TestFormsOfLongRuns(t *testing.T) {
 		}
 	}
 }
+
+// Added tokens that are looked for in normalised text come after the others, where nothing is normalised too.
+func TestNormalizedTokensComeLast(t *testing.T) {
+	var file map[string]any
+	if err := json.Unmarshal(charJSON(t), &file); err != nil {
+		t.Fatal(err)
+	}
+	added := file["added_tokens"].([]any)
+	tok, err := parse(files{Tokenizer: charJSON(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := tok.VocabSize()
+	for i, a := range []obj{{"content": "<q>", "lstrip": true}, {"content": "\n\n", "normalized": true},
+		{"content": "<q>z", "normalized": true}, {"content": "zz", "normalized": true, "single_word": true}} {
+		a["id"] = id + i
+		added = append(added, a)
+	}
+	tok, err = parse(files{Tokenizer: patched(t, charJSON(t), obj{"added_tokens": added, "normalizer": nil})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string][]int{"\n\n<q>": {0}, "\n\n": {1}, "<q>zz": {0, 3}, "zz<q>": {3, 0}} {
+		for i := range want {
+			want[i] += id
+		}
+		if got := tok.Encode(text, EncodeOptions{ParseSpecial: true}); fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Errorf("%q: %v, want %v", text, got, want)
+		}
+	}
+}
