@@ -153,7 +153,11 @@ func (c *Client) Remove(n Name) (freed int64, err error) {
 		return 0, ErrNotCached
 	}
 	blobs, _ := os.ReadDir(filepath.Join(dir, "blobs")) // none where files lie in the snapshots
+	var shared []string
 	for _, b := range blobs {
+		if to, err := os.Readlink(filepath.Join(dir, "blobs", b.Name())); err == nil {
+			shared = append(shared, filepath.Join(dir, "blobs", to))
+		}
 		hash, _, _ := strings.Cut(b.Name(), ".")
 		path := c.lockPath(n.Repo, hash)
 		if err := makeFolders(path); err != nil {
@@ -174,7 +178,40 @@ func (c *Client) Remove(n Name) (freed int64, err error) {
 		err = removeUnseen(dir, blobs)
 	}
 	after, _ := bytesIn(dir) // none where the folder is gone
-	return before - after, err
+	freed = before - after
+	for _, content := range shared {
+		freed += c.sweep(content)
+	}
+	return freed, err
+}
+
+// sweep removes a content that no repository's blob links to, where other tools keep those of all repositories
+// together: CACHE/blobs/XX/HASH, with a list of the links, HASH.refs. It returns its bytes. In doubt it stays.
+func (c *Client) sweep(content string) (freed int64) {
+	store := filepath.Dir(filepath.Dir(content))
+	version, _ := os.ReadFile(filepath.Join(store, ".huggingface-shared-blobs"))
+	if store != filepath.Join(c.Cache, "blobs") || string(version) != "1\n" {
+		return 0
+	}
+	lock, err := filelock.Take(content + ".lock")
+	if err != nil {
+		return 0
+	}
+	defer lock.Release()
+	links, err := os.ReadFile(content + ".refs")
+	if err != nil {
+		return 0
+	}
+	for link := range strings.Lines(string(links)) {
+		if _, err := os.Lstat(filepath.Join(c.Cache, strings.TrimSpace(link))); !errors.Is(err, fs.ErrNotExist) {
+			return 0
+		}
+	}
+	info, err := os.Lstat(content)
+	if err = errors.Join(err, os.Remove(content), os.Remove(content+".refs")); err != nil {
+		return 0
+	}
+	return info.Size()
 }
 
 // removeModel removes the files of a model from all snapshots, and says whether a model is left.
@@ -229,12 +266,12 @@ func removeUnseen(dir string, blobs []fs.DirEntry) error {
 // bytesIn is the size of the regular files in a folder.
 func bytesIn(dir string) (n int64, err error) {
 	err = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
-		if err == nil && d.Type().IsRegular() {
-			info, err := d.Info()
-			if err == nil {
-				n += info.Size()
-			}
+		if err != nil || !d.Type().IsRegular() {
 			return err
+		}
+		info, err := d.Info()
+		if err == nil {
+			n += info.Size()
 		}
 		return err
 	})

@@ -172,3 +172,46 @@ func TestRemoveLocked(t *testing.T) {
 		t.Error(freed, err)
 	}
 }
+
+// A content that the hub's Python library keeps for all repositories goes with the last link to it, and only where that
+// is certain.
+func TestRemoveSharedContent(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS == "windows" {
+		t.Skip("symbolic links need a privilege there")
+	}
+	h := newHub(t, testFiles)
+	for _, x := range []struct{ version, links, other string }{
+		{"1\n", "models--org--some.model/blobs/HASH\nmodels--org--gone/blobs/HASH\n", ""},
+		{"1\n", "models--org--some.model/blobs/HASH\nmodels--org--b/blobs/HASH\n", "models--org--b/blobs/HASH"},
+		{"2\n", "models--org--some.model/blobs/HASH\n", ""},
+		{"1\n", "", ""},
+	} {
+		c := h.client(t.TempDir())
+		h.mustPull(c, "q8_0")
+		name := strings.Repeat("ab", 32)
+		content := filepath.Join(c.Cache, "blobs", "ab", name)
+		blob := filepath.Join(c.folder(testRepo), "blobs", h.sha["m-Q8_0.gguf"])
+		put := func(path, text string) {
+			path = mkdir(filepath.Join(c.Cache, filepath.FromSlash(strings.ReplaceAll(path, "HASH", h.sha["m-Q8_0.gguf"]))))
+			writeFile(t, path, text)
+		}
+		put("blobs/.huggingface-shared-blobs", x.version)
+		put("blobs/ab/"+name, testFiles["m-Q8_0.gguf"])
+		if x.links != "" {
+			put("blobs/ab/"+name+".refs", strings.ReplaceAll(x.links, "HASH", h.sha["m-Q8_0.gguf"]))
+		}
+		if x.other != "" {
+			put(x.other, "a link")
+		}
+		if err := errors.Join(os.Remove(blob), os.Symlink("../../blobs/ab/"+name, blob)); err != nil {
+			t.Fatal(err)
+		}
+		freed, err := c.Remove(Name{testRepo, ""})
+		_, gone := os.Lstat(content)
+		if want := x.version == "1\n" && x.links != "" && x.other == ""; err != nil || os.IsNotExist(gone) != want ||
+			(freed == 40+int64(len(testFiles["m-Q8_0.gguf"]))) != want {
+			t.Errorf("%q, %q: %d freed, %v, the content: %v", x.version, x.links, freed, err, gone)
+		}
+	}
+}

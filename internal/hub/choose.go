@@ -61,11 +61,8 @@ var preferred = strings.Fields("Q4_K_M Q4_K_S Q4_0 Q4_1 Q5_K_M Q5_K_S Q5_0 Q5_1 
 
 // Runs says whether grove runs files of a type, by its name.
 func Runs(typ string) bool {
-	if typ == "" || typ == folderType || typ == torchType {
-		return true
-	}
 	t, err := tensor.ParseType(strings.TrimSuffix(mixPattern.ReplaceAllString(typ, "_K"), "_MOE"))
-	return err == nil && t.Decodes()
+	return typ == "" || typ == folderType || typ == torchType || err == nil && t.Decodes()
 }
 
 const (

@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
@@ -8,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 )
@@ -57,41 +59,25 @@ func New(endpoint, cache string) *Client {
 
 // FromEnv returns the client that the hub's environment variables describe.
 func FromEnv() (*Client, error) {
-	home := os.Getenv("HF_HOME")
-	if home == "" {
-		base := os.Getenv("XDG_CACHE_HOME")
-		if base == "" {
-			base = filepath.Join("~", ".cache")
-		}
-		home = filepath.Join(base, "huggingface")
-	}
-	home, err := expand(home)
+	base := cmp.Or(os.Getenv("XDG_CACHE_HOME"), filepath.Join("~", ".cache"))
+	home, err := expand(cmp.Or(os.Getenv("HF_HOME"), filepath.Join(base, "huggingface")))
 	if err != nil {
 		return nil, err
 	}
-	cache, err := expand(firstEnv("HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE"))
+	cache, err := expand(cmp.Or(os.Getenv("HF_HUB_CACHE"), os.Getenv("HUGGINGFACE_HUB_CACHE")))
 	if err != nil {
 		return nil, err
 	}
-	if cache == "" {
-		cache = filepath.Join(home, "hub")
-	}
-	endpoint := firstEnv("HF_ENDPOINT")
-	if endpoint == "" {
-		endpoint = "https://huggingface.co"
-	}
+	endpoint := cmp.Or(os.Getenv("HF_ENDPOINT"), "https://huggingface.co")
 	if u, err := url.Parse(endpoint); err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
 		return nil, fmt.Errorf("HF_ENDPOINT is %q: want a URL that begins with https:// or http://", endpoint)
 	}
-	c := New(endpoint, cache)
-	c.Offline = isTrue(firstEnv("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE"))
-	c.Token = strings.TrimSpace(firstEnv("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"))
+	c := New(endpoint, cmp.Or(cache, filepath.Join(home, "hub")))
+	c.Offline = isTrue(cmp.Or(os.Getenv("HF_HUB_OFFLINE"), os.Getenv("TRANSFORMERS_OFFLINE")))
+	c.Token = strings.TrimSpace(cmp.Or(os.Getenv("HF_TOKEN"), os.Getenv("HUGGING_FACE_HUB_TOKEN")))
 	if c.Token == "" && !isTrue(os.Getenv("HF_HUB_DISABLE_IMPLICIT_TOKEN")) {
-		path := os.Getenv("HF_TOKEN_PATH")
-		if path == "" {
-			path = filepath.Join(home, "token")
-		}
-		if path, err = expand(path); err != nil {
+		path, err := expand(cmp.Or(os.Getenv("HF_TOKEN_PATH"), filepath.Join(home, "token")))
+		if err != nil {
 			return nil, err
 		}
 		data, _ := os.ReadFile(path) // without a file there is no token
@@ -100,21 +86,8 @@ func FromEnv() (*Client, error) {
 	return c, nil
 }
 
-func firstEnv(names ...string) string {
-	for _, name := range names {
-		if v := os.Getenv(name); v != "" {
-			return v
-		}
-	}
-	return ""
-}
-
 func isTrue(v string) bool {
-	switch strings.ToUpper(v) {
-	case "1", "ON", "YES", "TRUE":
-		return true
-	}
-	return false
+	return slices.Contains([]string{"1", "ON", "YES", "TRUE"}, strings.ToUpper(v))
 }
 
 // expand replaces variables, and ~ at the beginning.

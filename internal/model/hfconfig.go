@@ -34,7 +34,7 @@ type hfConfig struct {
 	HiddenAct        string   `json:"hidden_act"`
 	Tied             bool     `json:"tie_word_embeddings"`
 	UseWindow        *bool    `json:"use_sliding_window"`
-	Window           window   `json:"sliding_window"`
+	Window           maybe    `json:"sliding_window"`
 	LayerTypes       []string `json:"layer_types"`
 	ParallelResidual *bool    `json:"use_parallel_residual"`
 	AttentionBias    bool     `json:"attention_bias"`
@@ -173,14 +173,6 @@ type maybe float64
 func (m *maybe) UnmarshalJSON(data []byte) error {
 	*m = 0
 	return json.Unmarshal(data, (*float64)(m))
-}
-
-// window is the width of a sliding window. null makes it 0, whatever its default.
-type window int
-
-func (w *window) UnmarshalJSON(data []byte) error {
-	*w = 0
-	return json.Unmarshal(data, (*int)(w))
 }
 
 // pattern is n where every n-th layer has no window: a number, or as LLLG, which is 4.
@@ -467,7 +459,7 @@ func (h *hfConfig) windows(a *architecture, c *Config) error {
 	switch {
 	case !asked || a.window == 0 && w >= c.Context || a.window != 0 && h.LayerTypes == nil && w == 0:
 		return nil
-	case a.window == 0 || w == 0:
+	case a.window == 0 || w == 0 || maybe(w) != h.Window:
 		return fmt.Errorf("use_sliding_window or layer_types ask for attention within a window of %d, "+
 			"less than the context of %d: not supported", w, c.Context)
 	case h.LayerTypes != nil && len(h.LayerTypes) != c.Layers:
