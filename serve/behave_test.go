@@ -25,6 +25,16 @@ func until(t testing.TB, what string, ok func() bool) {
 	}
 }
 
+// A list of keys that is empty, as a program may have read one, lets nobody in.
+func TestEmptyKeys(t *testing.T) {
+	s := start(t, nil, serve.Options{Keys: []string{}})
+	for path, want := range map[string]int{"/v1/models": 401, "/health": 200} {
+		if status, _, _ := s.send("GET", path, "", "Authorization", "Bearer "); status != want {
+			t.Errorf("%s: status %d", path, status)
+		}
+	}
+}
+
 // Requests need one of the keys, but for probes and metrics; a key's tenant is in the log, the key
 // is not.
 func TestKeys(t *testing.T) {

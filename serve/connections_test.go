@@ -388,3 +388,34 @@ func TestFullQueue(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A stream comes whole through a middleware whose writer cannot flush, such as net/http's own timeout.
+func TestStreamBehindMiddleware(t *testing.T) {
+	s := start(t, nil, serve.Options{})
+	for name, h := range map[string]http.Handler{
+		"a timeout": http.TimeoutHandler(s.Server, time.Minute, "late"),
+		"a wrapper": http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			s.ServeHTTP(struct{ http.ResponseWriter }{w}, r)
+		}),
+	} {
+		for path, end := range map[string]string{"/v1/completions": "data: [DONE]\n\n", "/api/generate": "\"done\":true"} {
+			w := httptest.NewRecorder()
+			h.ServeHTTP(w, httptest.NewRequest("POST", path,
+				strings.NewReader(`{"model":"test/model","prompt":"x","max_tokens":8,"stream":true}`)))
+			if text := w.Body.String(); w.Code != http.StatusOK || !strings.Contains(text, end) {
+				t.Errorf("%s, %s: %d, %q", name, path, w.Code, text)
+			}
+		}
+	}
+}
+
+// A body that a middleware refuses is too large for the middleware's limit, and not for the server's.
+func TestBodyLimitOfMiddleware(t *testing.T) {
+	s := start(t, nil, serve.Options{})
+	w := httptest.NewRecorder()
+	body := strings.NewReader(`{"prompt":"` + strings.Repeat("x", 100) + `"}`)
+	http.MaxBytesHandler(s.Server, 64).ServeHTTP(w, httptest.NewRequest("POST", "/v1/completions", body))
+	if text := w.Body.String(); w.Code != http.StatusRequestEntityTooLarge || !strings.Contains(text, " 64 bytes") {
+		t.Errorf("%d, %s", w.Code, text)
+	}
+}

@@ -74,10 +74,10 @@ func (x *exchange) flush() error {
 	return unsent(err)
 }
 
-// unsent is the error of a write: the client does not read.
+// unsent is the error of a write: the client does not read. A middleware's writer that cannot flush sends later.
 func unsent(err error) error {
-	if err == nil || errors.Is(err, errors.ErrUnsupported) {
-		return err
+	if err == nil || errors.Is(err, http.ErrNotSupported) {
+		return nil
 	}
 	return fmt.Errorf("%w: %w", errGone, err)
 }
@@ -160,7 +160,7 @@ func traceOf(r *http.Request) (trace, span string, ok bool) {
 // authorize finds the key of the request among the server's, in a time that says nothing about
 // them, and with it the tenant.
 func (s *Server) authorize(x *exchange) bool {
-	if s.keys == nil {
+	if s.o.Keys == nil {
 		return true
 	}
 	given := x.r.Header.Get("X-Api-Key")

@@ -16,7 +16,7 @@ import (
 // whether the request is to be answered further.
 func (s *Server) allowHost(x *exchange) bool {
 	connected := x.r.Context().Value(http.LocalAddrContextKey) != nil // not a handler's direct call
-	if s.keys != nil || slices.Contains(s.o.CORS, "*") || !connected {
+	if s.o.Keys != nil || slices.Contains(s.o.CORS, "*") || !connected {
 		return true
 	}
 	origin := x.r.Header.Get("Origin")
