@@ -1,6 +1,7 @@
 package grove
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math"
@@ -16,10 +17,9 @@ type EmbedOptions struct {
 	Width int  // how many numbers it keeps, from the first; 0: all
 }
 
-// Embed returns the embedding of a text of tokens: the last hidden states of its tokens, after the
-// final norm, pooled, cut to the width asked for, and scaled to length 1. A model embeds one text
-// at a time, beside its generations; the text's keys and values are not counted by
-// Options.CacheMemory.
+// Embed returns the embedding of a text of tokens: the last hidden states of its tokens, after the final norm, pooled,
+// cut to the width asked for, and scaled to length 1. A model embeds one text at a time, beside its generations; the
+// text's keys and values are not counted by Options.CacheMemory.
 func (m *Model) Embed(ctx context.Context, tokens []int32, o EmbedOptions) ([]float32, error) {
 	if err := m.checkTokens("Prompt", tokens); err != nil {
 		return nil, err
@@ -55,7 +55,7 @@ func (m *Model) Embed(ctx context.Context, tokens []int32, o EmbedOptions) ([]fl
 			pass = m.m.NewPass()
 		}
 		if err != nil {
-			return nil, err
+			return nil, cmp.Or(context.Cause(ctx), err)
 		}
 		if o.Width > 0 {
 			sum = sum[:o.Width]

@@ -52,6 +52,14 @@ func TestEmbed(t *testing.T) {
 	if _, err := m.Embed(ended, []int32{1}, grove.EmbedOptions{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("a context that has ended: %v", err)
 	}
+	why := errors.New("why")
+	for range 20 { // either it waits for its turn, or its pass has begun
+		ended, cancel := context.WithCancelCause(ctx)
+		cancel(why)
+		if _, err := m.Embed(ended, []int32{1}, grove.EmbedOptions{}); !errors.Is(err, why) {
+			t.Errorf("a context that has ended for a cause: %v", err)
+		}
+	}
 	var option *grove.OptionError
 	if short, err := m.Embed(ctx, []int32{5, 6}, grove.EmbedOptions{Width: 3}); err != nil || len(short) != 3 {
 		t.Errorf("three numbers are %v, %v", short, err)

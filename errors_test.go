@@ -2,6 +2,7 @@ package grove_test
 
 import (
 	"errors"
+	"io/fs"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -141,6 +142,12 @@ func TestOpenRefuses(t *testing.T) {
 			t.Errorf("%s: opened", name)
 		} else if !strings.Contains(err.Error(), filepath.Base(path)) {
 			t.Errorf("%s: %q does not name the file", name, err)
+		}
+	}
+	missing := filepath.Join(dir, "missing")
+	for _, o := range []grove.Options{{Draft: missing}, {Heads: []string{missing}}} {
+		if _, err := grove.Open(good, o); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), missing) {
+			t.Errorf("%+v: %v, want one of a file that is missing", o, err)
 		}
 	}
 	for _, o := range []grove.Options{{Threads: -1}, {Threads: 1 << 20}, {Context: -5}} {

@@ -41,7 +41,7 @@ func Open(h registry.Head) (*File, error) {
 	info, err := os.Stat(h.Name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, fmt.Errorf("there is no such file: want a GGUF file or a Hugging Face folder of a head")
+		return nil, fmt.Errorf("%w: want a GGUF file or a Hugging Face folder of a head", fs.ErrNotExist)
 	case err != nil:
 		return nil, err
 	case !info.IsDir():
