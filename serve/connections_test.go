@@ -312,7 +312,7 @@ func TestDrain(t *testing.T) {
 		drain       time.Duration
 		close, full bool
 	}{{time.Minute, false, true}, {10 * time.Millisecond, false, false}, {time.Hour, true, false}} {
-		s := start(t, tiny(t, "tiny-qwen3", 1<<17), serve.Options{}) // a model that was drained stays so
+		s := start(t, tiny(t, "tiny-qwen3", 1<<17), serve.Options{})
 		body := endless
 		if c.full {
 			body = strings.Replace(endless, "100000", "300", 1)
@@ -351,6 +351,26 @@ func TestDrain(t *testing.T) {
 			t.Errorf("with %v to drain the stream ends with %s", c.drain, last)
 		}
 		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// When Serve has returned, a model that the program opened is the program's, for itself and for other servers.
+func TestModelAfterServe(t *testing.T) {
+	m := tiny(t, "tiny-qwen3", 256)
+	for range 2 {
+		s := start(t, m, serve.Options{})
+		ctx, cancel := context.WithCancel(ctx)
+		_, ended := s.serving(ctx, time.Minute)
+		if status, _, text := s.send("POST", "/v1/completions", `{"prompt":"x","max_tokens":2}`); status != 200 {
+			t.Errorf("status %d: %s", status, text)
+		}
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		if _, err := grove.Collect(m.Generate(t.Context(), "x", grove.Request{MaxTokens: 2})); err != nil {
 			t.Error(err)
 		}
 	}

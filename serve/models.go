@@ -47,7 +47,7 @@ const roomWait = 2 * time.Second
 // entry is a model of the list.
 type entry struct {
 	Source
-	fixed bool // it was given loaded, and stays so
+	fixed, dropped bool // it was given loaded, and stays so; another list has come
 
 	model   *Model    // nil: it is not loaded
 	loading *loading  // under way; nil: none
@@ -68,10 +68,15 @@ type loading struct {
 	err  error         // set before
 }
 
-// set takes the list in.
+// set takes the list in. Models of the list before are unloaded when nobody uses them.
 func (p *models) set(list []*entry) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	for _, e := range p.list {
+		e.dropped = true
+		e.users++
+		p.leave(e)
+	}
 	p.list = list
 }
 
@@ -233,16 +238,6 @@ func (p *models) loaded() (list []*Model) {
 	return list
 }
 
-// drain refuses new generations of loaded models and waits for those under way until ctx ends,
-// whose error it returns if some are left.
-func (p *models) drain(ctx context.Context) error {
-	var errs []error
-	for _, m := range p.loaded() {
-		errs = append(errs, m.Drain(ctx))
-	}
-	return errors.Join(errs...)
-}
-
 // state is what clients are told of an entry, in llama.cpp's words.
 func (e *entry) state() modelState {
 	s := modelState{Value: "unloaded", Failed: e.failed != nil}
@@ -268,8 +263,8 @@ func (s *Server) SetModel(m *Model) {
 	s.models.set([]*entry{{Source: Source{Name: m.Name}, model: m, fixed: true}})
 }
 
-// SetSources makes the server ready with models that it loads when requests name them, unloads and
-// closes. The names differ. A single one is loaded at once: the error is that of its load.
+// SetSources makes the server ready with models that it loads when requests name them, unloads and closes. The names
+// differ. A single one is loaded at once: the error is that of its load. Earlier models go with their last request.
 func (s *Server) SetSources(list []Source) error {
 	entries := make([]*entry, len(list))
 	for i, source := range list {

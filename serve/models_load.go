@@ -102,8 +102,8 @@ func (p *models) rest(e *entry) {
 	keep := p.o.KeepAlive
 	switch {
 	case e.model == nil || e.fixed:
-	case p.ended:
-		p.unload(e, "the server ends")
+	case p.ended || e.dropped:
+		p.unload(e, "it is not served any more")
 	case keep < 0:
 	case e.expiry != nil:
 		e.expiry.Reset(keep)

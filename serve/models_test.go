@@ -424,3 +424,54 @@ func TestLoadPanics(t *testing.T) {
 		t.Errorf("the log does not tell: %s", log)
 	}
 }
+
+// Another list of sources takes the place of one, also while requests run: these end with their models, which are
+// closed then, and no others go on.
+func TestAnotherListOfSources(t *testing.T) {
+	f := newShelf(t, 2)
+	s := startMany(t, serve.Options{KeepAlive: -1}, f.sources(1, 1))
+	var mu sync.Mutex
+	var closed []func() bool
+	source := func(name string) serve.Source {
+		return serve.Source{Name: name, Load: func() (*serve.Model, error) {
+			m, err := f.open(0)
+			mu.Lock()
+			defer mu.Unlock()
+			if err == nil {
+				closed = append(closed, func() bool {
+					_, err := m.Embed(t.Context(), []int32{1}, grove.EmbedOptions{})
+					return errors.Is(err, grove.ErrClosed)
+				})
+			}
+			return m, err
+		}}
+	}
+	var asking sync.WaitGroup
+	for i := range 8 {
+		if err := s.SetSources([]serve.Source{source("a"), source("b")}); err != nil {
+			t.Fatal(err)
+		}
+		asking.Go(func() {
+			if text, code := s.ask(bodyOf("b", i)); code != "" {
+				t.Errorf("list %d: %s, %s", i, text, code)
+			}
+		})
+		if i%2 == 0 {
+			asking.Wait()
+		}
+	}
+	asking.Wait()
+	s.CloseModels()
+	for i, is := range closed {
+		until(t, fmt.Sprint("model ", i, " is closed"), is)
+	}
+}
+
+// Limits below 0 are refused, and not found by requests.
+func TestLimitsBelowZero(t *testing.T) {
+	for field, l := range map[string]serve.Limits{"Ping": {Ping: -1}, "Stored": {Stored: -1}, "Write": {Write: -time.Second}} {
+		if _, err := serve.New(serve.Options{Limits: l}); err == nil || !strings.Contains(err.Error(), "Limits."+field) {
+			t.Errorf("%s: %v", field, err)
+		}
+	}
+}

@@ -23,12 +23,12 @@ import (
 	"context"
 	"crypto/sha256"
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"log"
 	"log/slog"
 	"net"
 	"net/http"
+	"reflect"
 	"regexp"
 	"strings"
 	"sync"
@@ -102,6 +102,11 @@ type Server struct {
 
 // New returns a server without a model, which is not ready yet.
 func New(o Options) (*Server, error) {
+	for field, limit := range reflect.ValueOf(o.Limits).Fields() {
+		if limit.Int() < 0 {
+			return nil, fmt.Errorf("Limits.%s: %v: want more, or 0 for its default", field.Name, limit)
+		}
+	}
 	o.Limits.setDefaults()
 	if o.Log == nil {
 		o.Log = slog.Default()
@@ -208,7 +213,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener, drain time.Duration)
 	s.o.Log.Info("draining", "limit", drain)
 	limit, cancel := context.WithTimeout(s.stopping, drain)
 	defer cancel()
-	if err := errors.Join(s.models.drain(limit), h.Shutdown(limit)); err != nil {
+	if err := h.Shutdown(limit); err != nil {
 		s.o.Log.Warn("requests were cancelled", "reason", context.Cause(limit))
 		s.stop()
 		last, cancel := context.WithTimeout(context.Background(), cancelTime)
