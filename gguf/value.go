@@ -37,7 +37,7 @@ var valueTypes = [...]struct {
 	typeFloat32: {"f32", 4}, typeFloat64: {"f64", 8}, typeBool: {"bool", 1}, typeString: {"str", 8}, typeArray: {"arr", 12},
 }
 
-func (t valueType) known() bool { return int(t) < len(valueTypes) }
+func (t valueType) known() bool { return t < valueType(len(valueTypes)) }
 
 // String is the type's short name: u8, i32, f32, bool, str, arr and so on.
 func (t valueType) String() string {
