@@ -24,12 +24,12 @@ func (s *Session) Chat(ctx context.Context, messages []Message, r Request) iter.
 
 func (m *Model) chat(ctx context.Context, messages []Message, r Request) iter.Seq2[Chunk, error] {
 	return func(yield func(Chunk, error) bool) {
-		tokens, err := m.tokenizeChat(messages)
+		layout, err := m.Layout()
 		if err != nil {
 			yield(Chunk{}, err)
 			return
 		}
-		layout, err := m.Layout()
+		tokens, err := tokenizeChat(layout, messages)
 		if err != nil {
 			yield(Chunk{}, err)
 			return
@@ -44,11 +44,7 @@ func (m *Model) chat(ctx context.Context, messages []Message, r Request) iter.Se
 func (m *Model) Layout() (*chat.Layout, error) { return m.layout() }
 
 // tokenizeChat returns the tokens of a conversation as Chat reads it, up to where the answer begins.
-func (m *Model) tokenizeChat(messages []Message) ([]int32, error) {
-	layout, err := m.Layout()
-	if err != nil {
-		return nil, err
-	}
+func tokenizeChat(layout *chat.Layout, messages []Message) ([]int32, error) {
 	if len(messages) == 0 {
 		return nil, optionf("Messages", "there are none: give at least one, of role user")
 	}

@@ -185,10 +185,9 @@ func (o *output) take(drafted int) (text string, pieces []Piece) {
 	return text, pieces
 }
 
-// flush lets go of what was held back, when no more tokens come: a stop string that did not come,
-// and bytes that no token completed to a character, as U+FFFD. Where the text was cut, their
-// character may only lack its end, and is left out. It reports whether that completed a stop
-// string.
+// flush lets go of what was held back, when no more tokens come: a stop string that did not come, and bytes that no
+// token completed to a character, as U+FFFD. Where the text was cut, their character may only lack its end, and is left
+// out. It reports whether that completed a stop string.
 func (o *output) flush(cut bool) (stopped bool) {
 	if o.decoder == nil {
 		return false

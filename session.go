@@ -19,10 +19,9 @@ import (
 	"github.com/grovellm/grove/tree"
 )
 
-// Session is a place for generations that follow each other, such as the turns of a conversation.
-// Generations of a model share what they computed of prompts that begin alike; a session's share it
-// with each other alone, and Close drops it. The tokens are the same as without a session. One
-// generation uses it at a time.
+// Session is a place for generations that follow each other, such as the turns of a conversation. Generations of a
+// model share what they computed of prompts that begin alike; a session's share it with each other alone, and Close
+// drops it. The tokens are the same as without a session. One generation uses it at a time.
 type Session struct {
 	m    *Model
 	name string // part of its requests' tenant
@@ -258,9 +257,8 @@ func (g *generation) deliver(ctx context.Context, yield func(Chunk, error) bool)
 		case <-ctx.Done():
 		}
 		g.mu.Lock()
-		ready := g.ready
+		ready, err := g.ready, g.err
 		ended := g.ended
-		err := g.err
 		g.ready = nil
 		g.mu.Unlock()
 		for _, d := range ready {

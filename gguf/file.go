@@ -9,9 +9,8 @@ import (
 	"github.com/grovellm/grove/tensor"
 )
 
-// File is an open GGUF file, or all the parts of a split one. It may be read from several
-// goroutines. After Close the tensors of a file on disk can no longer be read; metadata and names
-// stay.
+// File is an open GGUF file, or all the parts of a split one. It may be read from several goroutines. After Close the
+// tensors of a file on disk can no longer be read; metadata and names stay.
 type File struct {
 	Path    string
 	Version uint32
@@ -34,9 +33,8 @@ type Info struct {
 	offset int64 // of its data in its part of the file
 }
 
-// Open opens the file at path and reads its metadata. Given the first part of a split model
-// (NAME-00001-of-0000N.gguf), it opens all the parts. Reading what has changed since is an error,
-// and never the bytes of two versions.
+// Open opens the file at path and reads its metadata. Given the first part of a split model (NAME-00001-of-0000N.gguf),
+// it opens all the parts. Reading what has changed since is an error, and never the bytes of two versions.
 func Open(path string) (*File, error) {
 	f := &File{Path: path}
 	if err := f.open(path); err != nil {
@@ -139,9 +137,8 @@ func (f *File) Close() error {
 	return errors.Join(errs...)
 }
 
-// Tensor returns the named tensor, whose bytes are read when they are asked for. ok is false where
-// there is none of that name. A tensor of a type this package does not know is returned without
-// bytes: Load makes it an error.
+// Tensor returns the named tensor, whose bytes are read when they are asked for. ok is false where there is none of
+// that name. A tensor of a type this package does not know is returned without bytes: Load makes it an error.
 func (f *File) Tensor(name string) (t tensor.Tensor, ok bool) {
 	i, ok := f.byKey[name]
 	if !ok || len(f.parts) == 0 {

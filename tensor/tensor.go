@@ -1,6 +1,7 @@
 package tensor
 
 import (
+	"cmp"
 	"fmt"
 	"github.com/grovellm/grove/internal/files/fileerr"
 	"github.com/grovellm/grove/internal/files/numtype"
@@ -76,14 +77,26 @@ func (t Tensor) Check() error {
 	return nil
 }
 
-// ReadRows copies the bytes of rows [r0, r1), from memory or from the file, to dst, which must hold
-// exactly those.
+// ReadRows copies the bytes of rows [r0, r1), from memory or from the file, to dst, which must hold exactly those.
 func (t Tensor) ReadRows(dst []byte, r0, r1 int) error {
-	if t.Reader != nil {
+	n := t.RowBytes()
+	switch err := t.checkRows(r0, r1); {
+	case err != nil:
+		return err
+	case len(dst) != (r1-r0)*n:
+		return fmt.Errorf("tensor %s: %d rows of %d bytes, into %d", fileerr.Quote(t.Name), r1-r0, n, len(dst))
+	case t.Reader != nil:
 		return t.Reader(dst, r0, r1)
 	}
-	n := t.RowBytes()
 	copy(dst, t.Data[r0*n:r1*n])
+	return nil
+}
+
+// checkRows refuses rows that t does not have.
+func (t Tensor) checkRows(r0, r1 int) error {
+	if r0 < 0 || r1 < r0 || r1 > t.Rows() {
+		return fmt.Errorf("tensor %s: rows %d to %d of %d", fileerr.Quote(t.Name), r0, r1, t.Rows())
+	}
 	return nil
 }
 
@@ -101,11 +114,8 @@ func (t Tensor) ReadAll() (Tensor, error) {
 // DequantizeRows decodes rows [r0, r1) into dst, which must hold exactly (r1−r0)·Cols elements.
 // Disjoint ranges may be decoded at the same time.
 func (t Tensor) DequantizeRows(dst []float32, r0, r1 int) error {
-	if err := t.Check(); err != nil {
+	if err := cmp.Or(t.Check(), t.checkRows(r0, r1)); err != nil {
 		return err
-	}
-	if r0 < 0 || r1 < r0 || r1 > t.Rows() {
-		return fmt.Errorf("tensor %s: rows %d to %d of %d", fileerr.Quote(t.Name), r0, r1, t.Rows())
 	}
 	n, data := t.RowBytes(), t.Data
 	if t.Reader != nil {

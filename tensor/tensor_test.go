@@ -86,6 +86,23 @@ func TestRowsApart(t *testing.T) {
 	})
 }
 
+// Rows that a tensor does not have are refused, and memory for others: a file has other tensors' bytes there.
+func TestRowsOutside(t *testing.T) {
+	inside := Tensor{Name: "x", Type: F32, Shape: []int{2, 3}, Data: make([]byte, 24)}
+	inFile := Tensor{Name: "x", Type: F32, Shape: []int{2, 3}, Reader: func([]byte, int, int) error { return nil }}
+	for _, x := range []Tensor{inside, inFile} {
+		for _, c := range []struct{ r0, r1, bytes int }{{-1, 1, 24}, {1, 0, 0}, {2, 3, 12}, {0, 3, 36}, {0, 1, 24},
+			{0, 2, 12}} {
+			if err := x.ReadRows(make([]byte, c.bytes), c.r0, c.r1); err == nil || !strings.Contains(err.Error(), `tensor "x"`) {
+				t.Errorf("rows %d to %d of 2, into %d bytes: %v", c.r0, c.r1, c.bytes, err)
+			}
+		}
+		if err := x.ReadRows(make([]byte, 24), 0, 2); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // F32 keeps every bit, F16 and BF16 keep what they once held, types of blocks are off by at most
 // half a step, and the step's rounding. Those without a minimum have one step less above zero than
 // below, and the largest may be off by a whole one.
