@@ -6,11 +6,13 @@ import (
 	"github.com/grovellm/grove/internal/files/safetensors"
 )
 
-// BeforeWrites makes every write of the state file call f first.
-func (a *Adapter) BeforeWrites(f func()) {
+// BeforeWrites makes every write of the state file call f first, whose error is the write's.
+func (a *Adapter) BeforeWrites(f func() error) {
 	write := a.state.write
 	a.state.write = func(path string, w *safetensors.Writer) error {
-		f()
+		if err := f(); err != nil {
+			return err
+		}
 		return write(path, w)
 	}
 }

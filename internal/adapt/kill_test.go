@@ -31,7 +31,10 @@ func TestKilled(t *testing.T) {
 	}
 	if dir := os.Getenv(variable); dir != "" { // the process
 		a := open(dir)
-		a.BeforeWrites(func() { fmt.Println(describe(a)) })
+		a.BeforeWrites(func() error {
+			_, err := fmt.Println(describe(a))
+			return err
+		})
 		s := serve(t, m, a.Wrap(newLearner(t, m, 1)))
 		rng := rand.New(rand.NewPCG(uint64(os.Getpid()), 1))
 		for range 10000 { // it is killed long before

@@ -40,9 +40,10 @@ func TestDecodingDoesNotWaitForTheDisk(t *testing.T) {
 	o := adapt.Options{Policy: adapt.Always, Tuning: quick, Dir: t.TempDir()}
 	a := drafttest.Must(adapt.New(d.Head(), drafttest.Vocab, o))(t)
 	entered, decoded := make(chan bool, 1), make(chan bool)
-	a.BeforeWrites(func() { // a disk that is as slow as decoding
+	a.BeforeWrites(func() error { // a disk that is as slow as decoding
 		entered <- true
 		<-decoded
+		return nil
 	})
 	s := serve(t, m, a.Wrap(d))
 	decode := func() {
@@ -78,6 +79,36 @@ func TestDecodingDoesNotWaitForTheDisk(t *testing.T) {
 		if err := <-done; err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// A disk that is full for a while ends no learning. What was learned is saved when there is room again.
+func TestFullDisk(t *testing.T) {
+	m := drafttest.OpenTarget(t, 512)
+	d, quick := newLearner(t, m, 1), wild()
+	quick.Steps, quick.Rounds = [3]int{adapt.Head: 1, adapt.Full: 1}, 4
+	o := adapt.Options{Policy: adapt.Always, Tuning: quick, Dir: t.TempDir(), Wait: true}
+	a := drafttest.Must(adapt.New(d.Head(), drafttest.Vocab, o))(t)
+	saves, s := 0, serve(t, m, a.Wrap(d))
+	a.BeforeWrites(func() error {
+		saves++
+		if saves < 2 {
+			return errors.New("no space left on the device")
+		}
+		return nil
+	})
+	for n := 0; saves < 2; n++ {
+		if n == 200 || a.Stats().Error != "" {
+			t.Fatalf("query %d: %d saves: %+v", n, saves, a.Stats())
+		}
+		s.query([]int32{1, 2, 3}, sample.Params{}, 20)
+	}
+	if err := a.Close(); err != nil {
+		t.Fatal(err)
+	}
+	again := adapter(t, newLearner(t, m, 1), o)
+	if again.Stats().Queries != a.Stats().Queries {
+		t.Errorf("%d queries, want %d", again.Stats().Queries, a.Stats().Queries)
 	}
 }
 

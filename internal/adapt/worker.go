@@ -2,6 +2,7 @@ package adapt
 
 import (
 	"errors"
+	"log/slog"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -71,15 +72,19 @@ func (w *worker) close() {
 	}
 }
 
-// run does a task. An error ends learning: decoding goes on with the head as it is.
+// run does a task. An error ends learning: decoding goes on with the head as it is. One of the disk does not, as the
+// next save has all.
 func (w *worker) run(t task) {
 	m, updates := startMeter(w.a), w.updates
 	err := w.do(t)
 	w.charge(m, w.updates > updates)
 	if err == nil && w.updates > updates && w.updates%saveEvery == 0 {
-		err = w.a.save()
+		if err := w.a.save(); err != nil {
+			slog.Error("adapt: what was learned could not be saved", "error", err)
+		}
 	}
 	if err != nil {
+		slog.Error("adapt: learning ends until the model is loaded again", "error", err)
 		w.count(func(s *Stats) { s.Error = "adapt: " + err.Error() })
 	}
 }
