@@ -92,3 +92,19 @@ func TestAlertRules(t *testing.T) {
 		}
 	}
 }
+
+// An image begins with no file at all. Without certificates of authorities neither grove pull nor --allow-pull can fetch.
+func TestImagesTrustAuthorities(t *testing.T) {
+	for _, file := range []string{"../deploy/Containerfile", "../deploy/Containerfile.release"} {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(string(data), "FROM scratch\n") {
+			t.Errorf("%s: the image begins with another one", file)
+		}
+		if !strings.Contains(string(data), " /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/\n") {
+			t.Errorf("%s has no certificates", file)
+		}
+	}
+}
