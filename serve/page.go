@@ -38,6 +38,7 @@ var page = sync.OnceValue(func() map[string]*pageFile {
 		files[path] = &pageFile{kind + "; charset=utf-8", fmt.Sprintf(`"%x"`, sha256.Sum256(data)), data, small.Bytes()}
 	}
 	files["/"] = files["/page/index.html"]
+	delete(files, "/page/index.html") // its links begin at the page
 	return files
 })
 

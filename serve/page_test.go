@@ -27,7 +27,10 @@ func TestPage(t *testing.T) {
 	paths := []string{"/"}
 	for _, m := range regexp.MustCompile(`(?:src|href)="([^"]*)"`).FindAllStringSubmatch(index, -1) {
 		if !strings.HasPrefix(m[1], "data:") {
-			paths = append(paths, m[1])
+			if strings.HasPrefix(m[1], "/") {
+				t.Errorf("the page links to %s, which below a path of a proxy is not its own", m[1])
+			}
+			paths = append(paths, "/"+m[1])
 		}
 	}
 	if len(paths) < 4 {
@@ -102,6 +105,23 @@ func TestStatus(t *testing.T) {
 	_, _, text = s.send("GET", "/status", "", "X-Api-Key", "secret")
 	if name, _, _ := registry.Split(object(t, text)["drafter"].(string)); !slices.Contains(drafters, name) {
 		t.Errorf("auto is shown as %s: want the drafter that it stands for", name)
+	}
+}
+
+// The bundle asks for what is beside the page: it may stand below a path of a proxy.
+func TestPageBelowAPath(t *testing.T) {
+	data, err := os.ReadFile("page/dist/app.js")
+	if err != nil {
+		t.Fatal(err)
+	}
+	calls := regexp.MustCompile(`fetch\(.{4}`).FindAllString(string(data), -1)
+	if len(calls) == 0 {
+		t.Error("there are no calls")
+	}
+	for _, call := range calls {
+		if !strings.HasPrefix(call, `fetch("."`) {
+			t.Errorf("%s… leads elsewhere", call)
+		}
 	}
 }
 

@@ -49,7 +49,7 @@ async function call(path: string, init: RequestInit = {}): Promise<Response> {
   if (key) headers.Authorization = 'Bearer ' + key
   let answer: Response
   try {
-    answer = await fetch(path, { ...init, headers })
+    answer = await fetch('.' + path, { ...init, headers }) // the page may stand below a path of a proxy
   } catch (err) {
     if (init.signal?.aborted) throw err
     throw new ApiError(0, 'The server cannot be reached.')
