@@ -159,6 +159,7 @@ func TestBadInput(t *testing.T) {
 		{"serve -m M --port 0 --host=", "", 2, "--host|127.0.0.1"},
 		{"serve -m M --port 0 --host 0.0.0.0:80", "", 2, "--host \"0.0.0.0:80\"|--port"},
 		{"serve -m M --port 0 --drain=-1s", "", 2, "--drain"},
+		{"serve -m M --keep-alive -1", "", 2, `--keep-alive: expected duration but got "-1": want a number with a unit, such as 30s`},
 		{"serve -m M --port 0 --drafter magic", "", 2, "--drafter|magic"},
 		{"serve -m M --port 0 --parallel=-1", "", 2, "--parallel -1: want 0"},
 		{"serve -m M --port 0 --max-n 0", "", 2, "--max-n 0: want 1"},

@@ -116,10 +116,13 @@ func (p *Program) report(k *kong.Context, err error) int {
 	return ExitFailure
 }
 
-// whatIsMissing words kong's message about a command line that ends too early.
+// whatIsMissing words kong's message about a command line that ends too early, or has a time without a unit.
 func whatIsMissing(k *kong.Context, message string) string {
 	rest, ok := strings.CutPrefix(message, "expected ")
+	duration, _, isDuration := strings.Cut(message, ": time: ")
 	switch {
+	case isDuration:
+		return duration + ": want a number with a unit, such as 30s, 5m or -1s"
 	case k != nil && strings.HasPrefix(message, "unexpected argument ") && k.Selected() != nil && takesModel(k.Selected()):
 		return message + ": quote a text of several words, and name a model with -m"
 	case !ok || k == nil:
