@@ -171,6 +171,7 @@ func TestBadInput(t *testing.T) {
 		{"serve -m M --port 0 --tls-key " + text, "", 2, "--tls-cert|--tls-key"},
 		{"serve -m M --port 0 --tls-cert " + text + " --tls-key " + text, "", 1, "--tls-cert|PEM"},
 		{"serve -m M --port 0 --keys " + empty, "", 1, "--keys|no key"},
+		{"serve -m M --port 0 --keys " + write("keys.txt", "# all\nsecret # of one\n"), "", 1, "--keys|keys.txt|on a line of its own"},
 		{"serve -m " + truncated + " --port 0", "", 1, "truncated.gguf"},
 		{"chat -m M", words, 1, "context|1024"},
 		{"chat -m M --template " + latin, "hello\n", 2, "--template|latin.txt"},

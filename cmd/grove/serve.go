@@ -254,7 +254,12 @@ func readKeys(path string) (keys []string, err error) {
 		return nil, err
 	}
 	for line := range strings.Lines(strings.TrimPrefix(string(data), "\ufeff")) {
-		if key := strings.TrimSpace(line); key != "" && !strings.HasPrefix(key, "#") {
+		key := strings.TrimSpace(line)
+		switch {
+		case key == "" || strings.HasPrefix(key, "#"):
+		case strings.ContainsAny(key, " \t"):
+			return nil, fmt.Errorf("%s: a key has white space: put it, and each comment, on a line of its own", path)
+		default:
 			keys = append(keys, key)
 		}
 	}
