@@ -125,6 +125,10 @@ func init() {
 	lower.Mentions = func(layout any, text string) bool {
 		return slices.ContainsFunc(layout.(*Layout).templates, func(t named) bool { return strings.Contains(t.source, text) })
 	}
+	lower.TemplateOf = func(layout any) string {
+		l := layout.(*Layout)
+		return l.templates[max(0, slices.Index(l.names(), "default"))].source
+	}
 }
 
 // pick finds a template by name; with none asked for, tool_use where there are tools, or the default.

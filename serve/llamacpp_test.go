@@ -107,7 +107,8 @@ func TestNPredict(t *testing.T) {
 
 // What llama.cpp's and vLLM's clients ask of a model is what it has.
 func TestPropsAndTokenizerInfo(t *testing.T) {
-	s := start(t, withHeads(t, grove.Options{}), serve.Options{})
+	template := toolTemplates["hermes"] // in place of the file's
+	s := start(t, withHeads(t, grove.Options{ChatTemplate: template}), serve.Options{})
 	_, _, text := s.send("GET", "/props", "")
 	props := object(t, text)
 	_, _, models := s.send("GET", "/v1/models", "")
@@ -122,6 +123,10 @@ func TestPropsAndTokenizerInfo(t *testing.T) {
 	tokens := s.post("/tokenize", map[string]any{"prompt": eos, "add_special_tokens": false})
 	if eos == "" || eos != props["eos_token"] || tokens["count"] != 1.0 {
 		t.Errorf("%s: %q has the tokens %v", text, eos, tokens)
+	}
+	shown := s.post("/api/show", map[string]any{})
+	if props["chat_template"] != template || info["chat_template"] != template || shown["template"] != template {
+		t.Errorf("want the template %s: %v, %v, %v", template, props, info, shown)
 	}
 }
 

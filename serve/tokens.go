@@ -204,12 +204,13 @@ func (m *Model) tokenNamed(token int32) string {
 	return m.Tokenizer().Text(token)
 }
 
-// template is the chat template in the model's files; empty where they have none.
+// template is the chat template that lays out conversations; empty where it is refused.
 func (m *Model) template() string {
-	if t := m.Tokenizer(); t != nil {
-		return t.Templates()["default"]
+	layout, err := m.Layout()
+	if err != nil {
+		return ""
 	}
-	return ""
+	return lower.TemplateOf(layout)
 }
 
 // modelCard describes a model, with fields of OpenAI, vLLM and llama.cpp. Those of its contents are

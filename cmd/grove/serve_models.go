@@ -38,9 +38,6 @@ func (cmd *serveCmd) sources(p *command.Program, log *slog.Logger) ([]serve.Sour
 	if err != nil {
 		return nil, err
 	}
-	if len(list) > 1 {
-		base.Progress = func(done, total int64) {} // the log says what is loaded
-	}
 	cmd.base = base
 	var sources []serve.Source
 	for _, m := range list {
@@ -68,6 +65,8 @@ func (cmd *serveCmd) source(p *command.Program, m catalog.Model, alone bool) (se
 			return cmd.load(p, m, cmd.OpenFlags, cmd.base)
 		}
 		base := cmd.base
+		base.ChatTemplate = ""                     // that of a flag is the first model's
+		base.Progress = func(done, total int64) {} // the log says what is loaded
 		if base.CacheDir != "" {
 			base.CacheDir = filepath.Join(base.CacheDir, m.Name)
 		}

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/grovellm/grove/internal/command"
+	"github.com/grovellm/grove/internal/testing/testfile"
 )
 
 // process is grove serve in a process of its own.
@@ -259,8 +260,10 @@ func TestServePull(t *testing.T) {
 		t.Fatal(err)
 	}
 	fakeHub(t, map[string]map[string]string{"org/gguf": {"m-Q8_0.gguf": string(data)}}, "qwen3", 0)
+	template := filepath.Join(t.TempDir(), "template")
+	testfile.Write(t, template, []byte("own {{ messages[0].content }}"))
 	for _, allowed := range []bool{false, true} {
-		args := []string{"-m", tiny(t), "--alias", "first", "--port", "0", "--threads", "1"}
+		args := []string{"-m", tiny(t), "--alias", "first", "--port", "0", "--threads", "1", "--template", template}
 		if allowed {
 			args = append(args, "--allow-pull")
 		}
@@ -282,6 +285,12 @@ func TestServePull(t *testing.T) {
 		if status, text := post("/v1/completions",
 			`{"model":"hf.co/org/gguf:latest","prompt":"one two","max_tokens":3}`); status != 200 {
 			t.Errorf("the model that was fetched: %d %s", status, text)
+		}
+		for name, own := range map[string]bool{"first": true, "hf.co/org/gguf": false} {
+			if status, text := whole(t)(http.Get(p.url + "/props?model=" + name)); status != 200 ||
+				strings.Contains(text, "own {{ messages[0].content }}") != own {
+				t.Errorf("%s: %d, with the template of the flag: want %v: %s", name, status, own, text)
+			}
 		}
 		if status, text := post("/api/pull", `{"model":"org/none","stream":false}`); status != http.StatusBadGateway {
 			t.Errorf("a model that is not there: %d %s", status, text)
