@@ -93,7 +93,7 @@ func TestAlertRules(t *testing.T) {
 	}
 }
 
-// An image begins with no file at all. Without certificates of authorities neither grove pull nor --allow-pull can fetch.
+// An image begins with no file at all. Without certificates of authorities grove pull and --allow-pull cannot fetch.
 func TestImagesTrustAuthorities(t *testing.T) {
 	for _, file := range []string{"../deploy/Containerfile", "../deploy/Containerfile.release"} {
 		data, err := os.ReadFile(file)

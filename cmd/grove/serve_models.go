@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/grovellm/grove"
@@ -112,6 +113,7 @@ func (cmd *serveCmd) pull(p *command.Program, log *slog.Logger) serve.Puller {
 
 // find lists the models that -m names, with what drafts for each.
 func (cmd *serveCmd) find(log *slog.Logger) (list []catalog.Model, err error) {
+	cmd.Model = slices.DeleteFunc(cmd.Model, func(path string) bool { return path == "" }) // of an empty variable
 	for _, path := range cmd.Model {
 		found, notes, err := catalog.Find(path)
 		if err != nil {

@@ -253,6 +253,14 @@ func TestServeKilled(t *testing.T) {
 	}
 }
 
+// An empty name, as of a variable that a compose file sets to nothing, names no model.
+func TestServeEmptyVariable(t *testing.T) {
+	p := startServe(t, "-m", "", "--port", "0", "--threads", "1")
+	if status, text := whole(t)(http.Get(p.url + "/v1/models/grove")); status != 200 {
+		t.Errorf("%d %s", status, text)
+	}
+}
+
 // A client has a model fetched, and then uses it, where the server allows that.
 func TestServePull(t *testing.T) {
 	data, err := os.ReadFile(tiny(t))
