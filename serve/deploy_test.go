@@ -52,6 +52,25 @@ func TestDeployedMetrics(t *testing.T) {
 	}
 }
 
+// Quantiles tell times of requests apart up to half an hour, and waits for a token up to five minutes.
+func TestLongTimes(t *testing.T) {
+	s := start(t, nil, serve.Options{})
+	s.send("POST", "/v1/completions", `{"prompt":"x","max_tokens":1}`)
+	_, _, metrics := s.send("GET", "/metrics", "")
+	for name, least := range map[string]float64{"grove_http_request_duration_seconds": 1800,
+		"grove_time_to_first_token_seconds": 300} {
+		most := 0.0
+		for _, m := range regexp.MustCompile(name+`_bucket\{.*le="([0-9.]+)"`).FindAllStringSubmatch(metrics, -1) {
+			if le, err := strconv.ParseFloat(m[1], 64); err == nil {
+				most = max(most, le)
+			}
+		}
+		if most < least {
+			t.Errorf("%s: the last bucket ends at %v s: want %v", name, most, least)
+		}
+	}
+}
+
 // In a rolling update a server gets requests until the service knows that it ends, and refuses none of them; then it
 // has the time that draining takes by default.
 func TestRollingUpdate(t *testing.T) {

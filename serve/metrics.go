@@ -34,9 +34,9 @@ func newMetrics(s *Server) *metrics {
 	m.finishes = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "grove_finished_choices_total",
 		Help: "Choices generated to their end, by why they ended."}, []string{"model", "reason"})
 	m.duration = prometheus.NewHistogramVec(histogram("grove_http_request_duration_seconds",
-		"Time from a request to the end of its answer.", 0.001, 18), []string{"endpoint"})
+		"Time from a request to the end of its answer.", 0.001, 22), []string{"endpoint"})
 	m.first = prometheus.NewHistogramVec(histogram("grove_time_to_first_token_seconds",
-		"Time from a request to its first token.", 0.001, 16), []string{"model"})
+		"Time from a request to its first token.", 0.001, 20), []string{"model"})
 	m.between = prometheus.NewHistogramVec(histogram("grove_time_between_chunks_seconds",
 		"Time from the tokens of one round of a choice to those of the next.", 0.0005, 14), []string{"model"})
 	m.perToken = prometheus.NewHistogramVec(histogram("grove_time_per_output_token_seconds",
