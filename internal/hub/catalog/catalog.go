@@ -114,8 +114,8 @@ func (f *finder) scan(dir string, deep int) error {
 			c, err := model.ReadFolder(path)
 			f.add(path, c, err)
 		case deep > 1:
-			if err := f.scan(path, deep-1); err != nil {
-				return err
+			if err := f.scan(path, deep-1); err != nil { // such as lost+found of a volume
+				f.note("%s is left out: %v", path, err)
 			}
 		}
 	}
