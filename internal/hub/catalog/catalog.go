@@ -112,6 +112,9 @@ func (f *finder) scan(dir string, deep int) error {
 			files = append(files, hub.File{Path: e.Name(), Size: info.Size()})
 		case exists(filepath.Join(path, "config.json")):
 			c, err := model.ReadFolder(path)
+			if err == nil { // the weights may be missing
+				_, err = (&Model{Path: path}).Bytes()
+			}
 			f.add(path, c, err)
 		case deep > 1:
 			if err := f.scan(path, deep-1); err != nil { // such as lost+found of a volume

@@ -135,6 +135,22 @@ func TestFolder(t *testing.T) {
 	})
 }
 
+// A folder whose weights are not there yet is left out with a note, as a file that is cut short is.
+func TestFolderWithoutWeights(t *testing.T) {
+	f := write(t)
+	weights, err := filepath.Glob(filepath.Join(f.dir, "tiny-qwen3-hf", "*.safetensors"))
+	if err != nil || len(weights) != 1 {
+		t.Fatal(weights, err)
+	}
+	if err := os.Remove(weights[0]); err != nil {
+		t.Fatal(err)
+	}
+	list, notes, err := catalog.Find(f.dir)
+	if err != nil || len(list) != len(f.models)-1 || len(notes) != 1 || !strings.Contains(notes[0], "tiny-qwen3-hf is left out") {
+		t.Errorf("%v, %q, %v: want %d models and a note", list, notes, err, len(f.models)-1)
+	}
+}
+
 // A manifest names heads, draft models and drafters, for all models of its folder or for one; what
 // is not there is noted.
 func TestManifest(t *testing.T) {
