@@ -112,9 +112,6 @@ func (f *finder) scan(dir string, deep int) error {
 			files = append(files, hub.File{Path: e.Name(), Size: info.Size()})
 		case exists(filepath.Join(path, "config.json")):
 			c, err := model.ReadFolder(path)
-			if err == nil { // the weights may be missing
-				_, err = (&Model{Path: path}).Bytes()
-			}
 			f.add(path, c, err)
 		case deep > 1:
 			if err := f.scan(path, deep-1); err != nil { // such as lost+found of a volume
@@ -163,6 +160,9 @@ func readGGUF(path string) (model.Config, error) {
 
 // add takes in a file or folder whose shape was read with an error, or without.
 func (f *finder) add(path string, c model.Config, err error) {
+	if err == nil { // weights may be missing, or of a type that nothing computes with
+		_, err = (&Model{Path: path}).Bytes()
+	}
 	switch {
 	case errors.Is(err, model.ErrHead):
 		f.heads = append(f.heads, path)

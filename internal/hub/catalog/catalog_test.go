@@ -1,6 +1,7 @@
 package catalog_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -135,19 +136,27 @@ func TestFolder(t *testing.T) {
 	})
 }
 
-// A folder whose weights are not there yet is left out with a note, as a file that is cut short is.
-func TestFolderWithoutWeights(t *testing.T) {
+// A folder whose weights are not there yet, and a file with weights of an unknown type, are left out with a note, as a
+// file that is cut short is.
+func TestUnusableModels(t *testing.T) {
 	f := write(t)
 	weights, err := filepath.Glob(filepath.Join(f.dir, "tiny-qwen3-hf", "*.safetensors"))
 	if err != nil || len(weights) != 1 {
 		t.Fatal(weights, err)
 	}
-	if err := os.Remove(weights[0]); err != nil {
+	file := filepath.Join(f.dir, "tiny-llama2.gguf")
+	data, err := os.ReadFile(file)
+	if err = errors.Join(err, os.Remove(weights[0])); err != nil {
 		t.Fatal(err)
 	}
+	const tensorName, sizes = "blk.0.attn_q.weight", 4 + 2*8
+	data[bytes.Index(data, []byte(tensorName))+len(tensorName)+sizes] = 99 // its type
+	testfile.Write(t, file, data)
 	list, notes, err := catalog.Find(f.dir)
-	if err != nil || len(list) != len(f.models)-1 || len(notes) != 1 || !strings.Contains(notes[0], "tiny-qwen3-hf is left out") {
-		t.Errorf("%v, %q, %v: want %d models and a note", list, notes, err, len(f.models)-1)
+	slices.Sort(notes)
+	if err != nil || len(list) != len(f.models)-2 || len(notes) != 2 || !strings.Contains(notes[0], "of type 99") ||
+		!strings.Contains(notes[1], "tiny-qwen3-hf is left out") {
+		t.Errorf("%v, %q, %v: want %d models and two notes", list, notes, err, len(f.models)-2)
 	}
 }
 
