@@ -223,8 +223,7 @@ func (b *messagesBody) choose(v *conversation) error {
 	return c.Type.fail("%q: want auto, any, tool or none", c.Type.value)
 }
 
-// messages are those that a message makes, whose place is path: results of tools become messages of
-// their own.
+// messages are those that a message makes, whose place is path: results of tools become messages of their own.
 func (b *turnBody) messages(path string) (list []message, err error) {
 	switch role := b.Role.value; {
 	case role != "system" && role != "user" && role != "assistant":

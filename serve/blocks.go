@@ -2,8 +2,7 @@ package serve
 
 import "slices"
 
-// block is a part of an answer, for protocols that number them: reasoning, text or a call of a
-// tool.
+// block is a part of an answer, for protocols that number them: reasoning, text or a call of a tool.
 type block struct {
 	kind  blockKind
 	text  string    // what came so far; of a call its arguments

@@ -14,8 +14,7 @@ import (
 	"github.com/grovellm/grove/tokenizer"
 )
 
-// chatOptions are the fields that requests to answer a conversation have beside options, in every
-// protocol.
+// chatOptions are the fields that requests to answer a conversation have beside options, in every protocol.
 type chatOptions struct {
 	options
 	Logprobs          field[bool]                       `json:"logprobs"`
@@ -199,8 +198,7 @@ func (x *exchange) newChat(m *Model, v *conversation) (*call, error) {
 	return c, err
 }
 
-// setLimits sets how many tokens there may be, and which log-probabilities are wanted, as chats have
-// it.
+// setLimits sets how many tokens there may be, and which log-probabilities are wanted, as chats have it.
 func (c *call) setLimits(o *chatOptions, most int) error {
 	c.logprobsPath = o.TopLogprobs.path
 	c.request.Logprobs = o.Logprobs.value

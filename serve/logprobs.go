@@ -41,8 +41,7 @@ func newLogprobs(c *call, prompt string) logprobs {
 	return l
 }
 
-// take lists the log-probabilities that a chunk adds, without those of a token that is the model's
-// end of text.
+// take lists the log-probabilities that a chunk adds, without those of a token that is the model's end of text.
 func (l *logprobs) take(chunk *grove.Chunk) (list []logprob) {
 	if l.call == nil {
 		return nil
@@ -95,8 +94,7 @@ func (m *Model) piece(token int32) string {
 	return t.Piece(token)
 }
 
-// tokenName is a token as text completions show it. Bytes that are no whole characters are written
-// out.
+// tokenName is a token as text completions show it. Bytes that are no whole characters are written out.
 func (m *Model) tokenName(token int32) string {
 	piece := m.piece(token)
 	if utf8.ValidString(piece) {

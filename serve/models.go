@@ -22,8 +22,7 @@ type Source struct {
 	Load  func() (*Model, error) // called by one goroutine at a time; the server closes the model
 }
 
-// defaultKeepAlive is how long a model stays loaded after its last request, where Options do not
-// say.
+// defaultKeepAlive is how long a model stays loaded after its last request, where Options do not say.
 const defaultKeepAlive = 5 * time.Minute
 
 // models are those of a server.
@@ -89,8 +88,7 @@ func (p *models) add(s Source) {
 	}
 }
 
-// find returns the entry of a name: any name means the model where there is one, no name the first
-// of several.
+// find returns the entry of a name: any name means the model where there is one, no name the first of several.
 func (p *models) find(name string) (*entry, error) {
 	switch {
 	case p.list == nil:
@@ -256,8 +254,7 @@ type modelState struct {
 	Failed bool   `json:"failed,omitempty"` // the last load
 }
 
-// SetModel makes the server ready with a model that is loaded. It must stay open until Serve has
-// returned.
+// SetModel makes the server ready with a model that is loaded. It must stay open until Serve has returned.
 func (s *Server) SetModel(m *Model) {
 	m.before = inside.EngineStats(m)
 	s.models.set([]*entry{{Source: Source{Name: m.Name}, model: m, fixed: true}})

@@ -65,8 +65,7 @@ func (e *entry) tryLoad() (m *Model, err error) {
 	return e.Load()
 }
 
-// makeRoom unloads models that nobody uses, the least recently used first, until a further one
-// fits.
+// makeRoom unloads models that nobody uses, the least recently used first, until a further one fits.
 func (p *models) makeRoom(e *entry) error {
 	if p.o.Memory == 0 {
 		return nil

@@ -272,8 +272,7 @@ func (s *Server) ollamaOneEmbedding(x *exchange) error {
 	return x.writeJSON(http.StatusOK, a)
 }
 
-// empty reports whether there is no text: for Ollama's clients such a request asks for the model to
-// be loaded.
+// empty reports whether there is no text: for Ollama's clients such a request asks for the model to be loaded.
 func (p *promptList) empty() bool {
 	return len(p.lists) == 0 && (len(p.texts) == 0 || len(p.texts) == 1 && p.texts[0] == "")
 }

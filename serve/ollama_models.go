@@ -104,8 +104,7 @@ func (s *Server) describe(m *Model) *ollamaShown {
 		Template:  m.template(), Details: d, Info: info, Capabilities: can, Modified: s.began}
 }
 
-// described returns the description of an entry; nil where its model was not loaded yet. The models
-// are locked.
+// described returns the description of an entry; nil where its model was not loaded yet. The models are locked.
 func (s *Server) described(e *entry) *ollamaShown {
 	if e.shown == nil && e.model != nil {
 		e.shown = s.describe(e.model)
@@ -129,8 +128,7 @@ func (s *Server) ollamaTags(x *exchange) error {
 	return x.writeJSON(http.StatusOK, ollamaList[ollamaModel]{list})
 }
 
-// ollamaRunning answers GET /api/ps with the models that are loaded, and when they will be
-// unloaded.
+// ollamaRunning answers GET /api/ps with the models that are loaded, and when they will be unloaded.
 func (s *Server) ollamaRunning(x *exchange) error {
 	if err := s.ready(); err != nil {
 		return err

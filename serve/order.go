@@ -10,8 +10,7 @@ import (
 	"github.com/grovellm/grove/internal/inside"
 )
 
-// Headers of the Gateway API Inference Extension and of llm-d's router, under their names of today
-// and of before.
+// Headers of the Gateway API Inference Extension and of llm-d's router, under their names of today and of before.
 var (
 	fairnessHeaders  = []string{"X-Llm-D-Inference-Fairness-Id", "X-Gateway-Inference-Fairness-Id"}
 	objectiveHeaders = []string{"X-Llm-D-Inference-Objective", "X-Gateway-Inference-Objective"}

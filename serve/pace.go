@@ -63,8 +63,7 @@ func (p *pace) wait(running, waiting int) time.Duration {
 	return p.mean * time.Duration(max(waiting, 1)) / time.Duration(max(running, 1))
 }
 
-// Bounds of Retry-After. The SDKs of OpenAI and Anthropic obey it up to a minute, and ask again
-// twice.
+// Bounds of Retry-After. The SDKs of OpenAI and Anthropic obey it up to a minute, and ask again twice.
 const (
 	leastRetry  = time.Second
 	mostRetry   = time.Minute

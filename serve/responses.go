@@ -132,8 +132,7 @@ func (x *exchange) readResponse(b *responseBody) (*call, error) {
 	return x.newChat(m, v)
 }
 
-// conversation is the request that a body makes, with the items of its input and of what it goes on
-// from.
+// conversation is the request that a body makes, with the items of its input and of what it goes on from.
 func (b *responseBody) conversation(items []inputItem) (*conversation, error) {
 	v := &conversation{chatOptions: &b.chatOptions, path: b.Input.path}
 	truncation := b.Truncation.or("disabled")

@@ -74,8 +74,7 @@ func (s *Server) tokenize(x *exchange) error {
 	return x.writeJSON(http.StatusOK, answer)
 }
 
-// tokensOf are those of a text, with or without those that begin and end one; parse reads names of
-// special tokens.
+// tokensOf are those of a text, with or without those that begin and end one; parse reads names of special tokens.
 func (m *Model) tokensOf(text string, special, parse bool) ([]int32, error) {
 	if special && parse { // as completions read it
 		return m.Tokenize(text)

@@ -142,8 +142,7 @@ func (a *answering) stats() (all speculate.Stats) {
 	return all
 }
 
-// timings are in milliseconds, under the names of llama.cpp's server; those of several choices are
-// summed.
+// timings are in milliseconds, under the names of llama.cpp's server; those of several choices are summed.
 type timings struct {
 	Cached          int     `json:"cache_n"`
 	Prompt          int     `json:"prompt_n"`
@@ -193,8 +192,7 @@ type metric struct {
 	Speculation speculation `json:"speculative_decoding"`
 }
 
-// speculation counts the rounds that verified drafted tokens, and of trees all nodes that were
-// verified.
+// speculation counts the rounds that verified drafted tokens, and of trees all nodes that were verified.
 type speculation struct {
 	MeanLength float64 `json:"mean_acceptance_length"` // tokens of such a round, the model's own included
 	Rate       float64 `json:"draft_acceptance_rate"`

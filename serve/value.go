@@ -48,8 +48,7 @@ func wholeNumber(raw json.RawMessage) json.RawMessage {
 	return json.RawMessage(digits)
 }
 
-// wanted names the JSON values that a Go type holds; of a number that is out of its range, the
-// range.
+// wanted names the JSON values that a Go type holds; of a number that is out of its range, the range.
 func wanted(raw json.RawMessage, t reflect.Type) string {
 	kind := kindOf(t)
 	number, err := strconv.ParseFloat(string(raw), 64)

@@ -17,8 +17,7 @@ type Account struct {
 // leastPrice is that of an update that slows nothing, on a machine with processors to spare.
 const leastPrice = 1e-9
 
-// decoded takes in the time that a query took to decode. gain is that of the head in use over the
-// first one.
+// decoded takes in the time that a query took to decode. gain is that of the head in use over the first one.
 func (c *Account) decoded(seconds, gain float64, t *Tuning) {
 	c.Decoding += seconds
 	c.Allowed += seconds * (t.Share + t.Reinvest*max(gain, 0))

@@ -47,8 +47,7 @@ type Options struct {
 	Tuning
 }
 
-// DefaultMemory is Options.Memory where that is 0. A row of an 8B target with five taps takes 80
-// KB.
+// DefaultMemory is Options.Memory where that is 0. A row of an 8B target with five taps takes 80 KB.
 const DefaultMemory = 1 << 30
 
 const (
@@ -189,8 +188,7 @@ func (a *Adapter) now() learn.Head { return *a.head.Load() }
 // use brings a head into use.
 func (a *Adapter) use(h learn.Head) { a.head.Store(&h) }
 
-// collect reports whether the text of a query that begins now is kept. If it is, collected must
-// follow.
+// collect reports whether the text of a query that begins now is kept. If it is, collected must follow.
 func (a *Adapter) collect() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -300,8 +298,7 @@ func (a *Adapter) spare(processors int) {
 // Rest waits for the update under way, if there is one.
 func (a *Adapter) Rest() { _ = a.exclusive(func() error { return nil }) }
 
-// lost is the decoding time that work costs which takes so many seconds of processors, and of the
-// clock.
+// lost is the decoding time that work costs which takes so many seconds of processors, and of the clock.
 func (a *Adapter) lost(processors, clock float64) float64 {
 	if a.o.Wait { // nothing was decoded beside it
 		return processors / float64(a.o.Threads) * a.Share()

@@ -7,8 +7,7 @@ import (
 	"math"
 )
 
-// Numbers of a state are at most so large: sums of them are finite, and counts are exact in any
-// reader.
+// Numbers of a state are at most so large: sums of them are finite, and counts are exact in any reader.
 const (
 	mostCounted = 1 << 53
 	mostSummed  = 1e15

@@ -80,8 +80,7 @@ func (t *times) mean() float64 {
 	return sum / float64(n)
 }
 
-// share is the share of its time that decoding loses; at is what is taken for it before anything
-// was measured.
+// share is the share of its time that decoding loses; at is what is taken for it before anything was measured.
 func (s *slowdown) share(at float64) float64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()

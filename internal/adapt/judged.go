@@ -80,8 +80,7 @@ func (w *worker) guessPrice(s *learn.Student, texts []*learn.Example) error {
 // guessed is how many rounds are drafted again to guess a price.
 const guessed = 8
 
-// judge compares the student with the head in use, and that with the first one. It brings the
-// better one into use.
+// judge compares the student with the head in use, and that with the first one. It brings the better one into use.
 func (w *worker) judge(s *learn.Student, texts []*learn.Example) error {
 	a, j := w.a, &w.judged
 	b := learn.Draw(w.rng, texts, a.o.Judged)

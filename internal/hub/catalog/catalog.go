@@ -36,8 +36,7 @@ type Model struct {
 	Drafter string // that the manifest names; empty: none
 }
 
-// manifest is the contents of grove.json: what drafts for all models of the folder, and for single
-// ones by file.
+// manifest is the contents of grove.json: what drafts for all models of the folder, and for single ones by file.
 type manifest struct {
 	drafters
 	Models map[string]drafters `json:"models"`

@@ -11,7 +11,7 @@ import (
 	"github.com/grovellm/grove/internal/hub/catalog"
 )
 
-// A folder that may not be read, such as lost+found of a volume, is left out with a note, and the models beside it stay.
+// A folder that may not be read, such as lost+found of a volume, is left out with a note. The models beside it stay.
 func TestFolderThatMayNotBeRead(t *testing.T) {
 	f := write(t)
 	closed := filepath.Join(f.dir, "lost+found")
