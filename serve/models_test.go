@@ -475,3 +475,30 @@ func TestLimitsBelowZero(t *testing.T) {
 		}
 	}
 }
+
+// A model whose file was replaced while it was not loaded is described as the new one.
+func TestReplacedFile(t *testing.T) {
+	f := newShelf(t, 2)
+	s := startMany(t, serve.Options{KeepAlive: 1}, f.sources(1, 1))
+	family := func() any {
+		s.post("/v1/completions", map[string]any{"model": "m0", "prompt": []int{1}, "max_tokens": 1})
+		return at(s.post("/api/show", map[string]any{"model": "m0"}), "details.family")
+	}
+	if got := family(); got != "qwen3" {
+		t.Fatal(got)
+	}
+	other, err := synth.Lookup("tiny-llama2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := synth.Write(ctx, f.paths[0], other, synth.Options{Type: tensor.Q8_0, Seed: 1}); err != nil {
+		t.Fatal(err)
+	}
+	for state := any(nil); state != "unloaded"; time.Sleep(time.Millisecond) {
+		_, _, text := s.send("GET", "/v1/models", "")
+		state = at(object(t, text), "data.0.status.value")
+	}
+	if got := family(); got != "llama" {
+		t.Errorf("the family is %v", got)
+	}
+}
