@@ -55,7 +55,7 @@ type entry struct {
 	expiry  *time.Timer
 	loads   int64      // times that it was loaded
 	failed  error      // of the last load
-	meta    *modelMeta // of the last time that somebody asked while it was loaded
+	meta    *modelMeta // of the last load
 	shown   *ollamaShown
 
 	liveness liveness
@@ -257,7 +257,7 @@ type modelState struct {
 // SetModel makes the server ready with a model that is loaded. It must stay open until Serve has returned.
 func (s *Server) SetModel(m *Model) {
 	m.before = inside.EngineStats(m)
-	s.models.set([]*entry{{Source: Source{Name: m.Name}, model: m, fixed: true}})
+	s.models.set([]*entry{{Source: Source{Name: m.Name}, model: m, fixed: true, meta: newModelMeta(m)}})
 }
 
 // SetSources makes the server ready with models that it loads when requests name them, unloads and closes. The names

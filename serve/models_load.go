@@ -48,7 +48,7 @@ func (p *models) load(e *entry) error {
 				"took_ms", ms(time.Since(began)))
 			m.Name, m.before = e.Name, inside.EngineStats(m)
 			e.model = m
-			e.shown = nil // the file may be another one
+			e.meta, e.shown = newModelMeta(m), nil // the file may be another one
 			e.loads++
 		}
 		close(l.done)

@@ -476,6 +476,21 @@ func TestLimitsBelowZero(t *testing.T) {
 	}
 }
 
+// What is known of a model since it was loaded is listed after it is unloaded, whoever asked meanwhile.
+func TestListAfterUnloading(t *testing.T) {
+	f := newShelf(t, 2)
+	s := startMany(t, serve.Options{KeepAlive: 1}, f.sources(1, 1))
+	s.post("/v1/completions", map[string]any{"model": "m1", "prompt": []int{1}, "max_tokens": 1})
+	for loaded := true; loaded; time.Sleep(time.Millisecond) {
+		_, _, text := s.send("GET", "/api/ps", "")
+		loaded = !strings.Contains(text, `"models":[]`)
+	}
+	_, _, text := s.send("GET", "/v1/models", "")
+	if list := object(t, text); at(list, "data.0.max_model_len") != nil || at(list, "data.1.max_model_len") != 256.0 {
+		t.Errorf("%s: want the context of m1, which was loaded", text)
+	}
+}
+
 // A model whose file was replaced while it was not loaded is described as the new one.
 func TestReplacedFile(t *testing.T) {
 	f := newShelf(t, 2)

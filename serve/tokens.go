@@ -231,13 +231,14 @@ type modelMeta struct {
 	Size       int   `json:"size"`
 }
 
+func newModelMeta(m *Model) *modelMeta {
+	t := inside.Target(m).Model
+	return &modelMeta{m.Context(), t.Config.Vocab, t.Config.Parameters(), t.WeightBytes()}
+}
+
 // card describes an entry.
 func (s *Server) card(e *entry) modelCard {
 	c := modelCard{ID: e.Name, Object: "model", Created: s.began.Unix(), Owner: "grove", Status: e.state()}
-	if m := e.model; m != nil {
-		config := inside.Target(m).Model.Config
-		e.meta = &modelMeta{m.Context(), config.Vocab, config.Parameters(), inside.Target(m).Model.WeightBytes()}
-	}
 	c.Meta = e.meta
 	if c.Meta != nil {
 		c.Context = c.Meta.Context
