@@ -116,11 +116,11 @@ func New(o Options) (*Server, error) {
 		s.keys = append(s.keys, sha256.Sum256([]byte(key)))
 	}
 	for _, origin := range o.CORS {
-		if origin == "*" {
-			continue
-		}
-		if err := s.cross.AddTrustedOrigin(origin); err != nil {
-			return nil, fmt.Errorf("the origin %q: %w", origin, err)
+		err := s.cross.AddTrustedOrigin(origin)
+		switch {
+		case origin == "*":
+		case err != nil || strings.Contains(origin, "*"):
+			return nil, fmt.Errorf("the origin %q: want a scheme and a host, such as https://example.com, or * for all", origin)
 		}
 	}
 	if err := checkHosts(o.Hosts); err != nil {

@@ -168,6 +168,7 @@ func TestBadInput(t *testing.T) {
 		{"serve -m M --port 0 --max-body 0", "", 2, "--max-body|16M"},
 		{"serve -m M --port 70000", "", 2, "--port|70000"},
 		{"serve -m M --port 0 --cors page", "", 2, "--cors|page"},
+		{"serve -m M --port 0 --cors https://*.example.com", "", 2, "--cors|*.example.com|* for all"},
 		{"serve -m M --port 0 --tls-key " + text, "", 2, "--tls-cert|--tls-key"},
 		{"serve -m M --port 0 --tls-cert " + text + " --tls-key " + text, "", 1, "--tls-cert|PEM"},
 		{"serve -m M --port 0 --keys " + empty, "", 1, "--keys|no key"},
