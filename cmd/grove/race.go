@@ -87,8 +87,7 @@ func race(lanes []*lane, after func()) error {
 	}
 }
 
-// leastLane is the columns that a lane needs to be readable, and frameTime the time between two
-// frames.
+// leastLane is the columns that a lane needs to be readable, and frameTime the time between two frames.
 const (
 	leastLane = 36
 	frameTime = 40 * time.Millisecond
@@ -182,8 +181,7 @@ func (s *screen) fit(text string) string {
 	return text + strings.Repeat(" ", s.width-n)
 }
 
-// wrap breaks text into lines of a column's width, filled with spaces; what was drafted is
-// coloured.
+// wrap breaks text into lines of a column's width, filled with spaces; what was drafted is coloured.
 func (s *screen) wrap(pieces []grove.Piece) []string {
 	var lines []string
 	var line strings.Builder

@@ -82,7 +82,8 @@ Examples:
 
 func (cmd *serveCmd) Run(p *command.Program) error {
 	log := newLogger(p)
-	slog.SetDefault(log) // engines log panics there
+	slog.SetDefault(log)           // engines log panics there
+	signal.Ignore(syscall.SIGPIPE) // whoever reads the log may end before the server
 	o, err := cmd.options(log)
 	if err != nil {
 		return err

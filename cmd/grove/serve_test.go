@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -32,9 +33,18 @@ type process struct {
 // startServe starts grove serve, and waits until it is ready.
 func startServe(t *testing.T, args ...string) *process {
 	t.Helper()
+	return startServeWith(t, nil, args...)
+}
+
+// startServeWith starts grove serve with a log of its own; nil: process.stderr is it.
+func startServeWith(t *testing.T, log *os.File, args ...string) *process {
+	t.Helper()
 	p := &process{Cmd: exec.Command(os.Args[0], append([]string{"serve"}, args...)...), stderr: &strings.Builder{}}
 	p.Env = append(os.Environ(), asCommand+"=1")
 	p.Stderr = p.stderr
+	if log != nil {
+		p.Stderr = log
+	}
 	out, err := p.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -250,6 +260,23 @@ func TestServeKilled(t *testing.T) {
 				queries, out, stderr)
 		}
 		queries = max(queries, stats.Queries)
+	}
+}
+
+// The server outlives who reads its log, such as tee or a journal that is started again.
+func TestServeLogIsClosed(t *testing.T) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := startServeWith(t, w, "-m", tiny(t), "--port", "0", "--threads", "1")
+	if err := errors.Join(w.Close(), r.Close()); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		if status, text := whole(t)(http.Get(p.url + "/v1/models")); status != 200 {
+			t.Errorf("%d %s", status, text)
+		}
 	}
 }
 

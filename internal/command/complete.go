@@ -1,5 +1,4 @@
-// Completion in shells. The scripts ask this program what can follow: grove __complete, with the
-// words of the line.
+// Completion in shells. The scripts ask this program what can follow: grove __complete, with the words of the line.
 
 package command
 

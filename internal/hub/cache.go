@@ -18,8 +18,7 @@ import (
 	"github.com/grovellm/grove/internal/files/infile"
 )
 
-// snapshots lists a repository's snapshot folders: that of branch main, then the others, the newest
-// first.
+// snapshots lists a repository's snapshot folders: that of branch main, then the others, the newest first.
 func (c *Client) snapshots(repo string) (paths []string) {
 	dir := filepath.Join(c.folder(repo), "snapshots")
 	entries, _ := os.ReadDir(dir) // none where there is no folder
