@@ -126,6 +126,36 @@ func TestPart(t *testing.T) {
 	})
 }
 
+// Repeats of a sampled output are of several lengths: each counts in the parts that it has.
+func TestPartsOfRepeatsOfSeveralLengths(t *testing.T) {
+	repeat := func(rounds ...int) *generation {
+		n := 1
+		for _, k := range rounds {
+			n += k
+		}
+		return output(make([]int32, n), rounds...)
+	}
+	plain := []*generation{repeat(1, 1, 1, 1), repeat(1, 1, 1, 1, 1, 1), repeat(1, 1, 1, 1)}
+	sampled := []*generation{repeat(2, 2, 2), repeat(2), repeat(3, 3, 3)} // of 7, 3 and 10 tokens
+	s := suiteRun{cases: []measured{{plain, sampled}}}
+	for _, c := range []struct {
+		from, to, least int
+		want            PartReport
+	}{
+		{1, 3, 1, PartReport{From: 1, To: 3, Prompts: 1, Tokens: 7, Tau: 7. / 3, Speedup: 2}},
+		{1, 4, 4, PartReport{From: 1, To: 4, Prompts: 1, Tokens: 7, Tau: 7. / 3, Speedup: 2.5}},
+		{6, 12, 1, PartReport{From: 6, To: 12, Prompts: 1, Tokens: 5, Tau: 2.5}},
+		{11, 12, 1, PartReport{From: 11, To: 12}},
+	} {
+		got := s.part(1, c.from, c.to, c.least)
+		got = PartReport{From: got.From, To: got.To, Prompts: got.Prompts, Tokens: got.Tokens, Tau: got.Tau,
+			Speedup: got.Speedup}
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("tokens %d to %d: %s", c.from, c.to, diff)
+		}
+	}
+}
+
 func TestDifferences(t *testing.T) {
 	for _, c := range []struct {
 		a, b []int32

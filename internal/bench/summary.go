@@ -156,19 +156,16 @@ func (s *suiteRun) ratios(m int, f func(*generation) float64) (v []float64) {
 	return v
 }
 
-// part makes the figures of tokens from to to, of outputs that have at least so many tokens.
+// part makes the figures of tokens from to to, of outputs that have at least so many: repeats may differ in length.
 func (s *suiteRun) part(m, from, to, least int) PartReport {
 	r := PartReport{From: from, To: to}
 	var sum part
 	repeated, places := 0, 0
-	long := *s
-	long.cases = nil
+	least = max(least, from)
 	for _, c := range s.cases {
-		if len(c[m][0].tokens) < max(least, from) {
-			continue
-		}
-		long.cases = append(long.cases, c)
-		for _, g := range c[m] {
+		long := slices.DeleteFunc(slices.Clone(c[m]), func(g *generation) bool { return len(g.tokens) < least })
+		r.Prompts += min(len(long), 1)
+		for _, g := range long {
 			sum.add(g.part(from, to))
 			for _, again := range repeats(g.tokens)[from-1 : min(to, len(g.tokens))] {
 				places++
@@ -178,14 +175,17 @@ func (s *suiteRun) part(m, from, to, least int) PartReport {
 			}
 		}
 	}
-	r.Prompts = len(long.cases)
-	r.Tokens = sum.tokens
-	r.Tau = sum.tau()
+	r.Tokens, r.Tau = sum.tokens, sum.tau()
 	r.TokensPerS = sum.perSecond()
 	r.AcceptRate = share(float64(sum.accepted), float64(sum.drafted))
 	r.PathLength = share(float64(sum.accepted), float64(sum.rounds))
 	r.Repeated = share(float64(repeated), float64(places))
-	r.Speedup = quartiles(long.ratios(m, func(g *generation) float64 { return g.part(from, to).perSecond() }))[1]
+	r.Speedup = quartiles(s.ratios(m, func(g *generation) float64 {
+		if len(g.tokens) < least {
+			return 0
+		}
+		return g.part(from, to).perSecond()
+	}))[1]
 	return r
 }
 
