@@ -62,7 +62,8 @@ func (cmd *reportCmd) Run(p *command.Program) error {
 	}
 	defer p.Close(m)
 	o := report.Options{Model: m, ModelName: command.OwnName(inside.Target(m).Model, cmd.Model), Dir: cmd.Dir,
-		Quick: cmd.Quick, Data: cmd.Data, GoRoot: command.FindGoRoot(cmd.GoRoot), Log: p.Logf}
+		Quick: cmd.Quick, Data: cmd.Data, GoRoot: command.FindGoRoot(cmd.GoRoot), Log: p.Logf,
+		Opened: append([]string{cmd.Model, cmd.DraftModel, fmt.Sprint(cmd.ModelFlags)}, cmd.Head...)}
 	if version, revision := command.BuildVersion(); revision != "" {
 		o.Version = fmt.Sprintf("%s (%s)", version, revision)
 	} else {

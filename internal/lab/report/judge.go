@@ -138,7 +138,6 @@ func (r *Result) judge(o Order) Finding {
 			f.Text += fmt.Sprintf(" in all %d comparisons", f.Compared)
 		}
 		f.Text += "."
-
 	default:
 		var parts []string
 		for _, p := range []struct {

@@ -143,9 +143,8 @@ type kept struct {
 // that are complete come with the error.
 func Measure(ctx context.Context, o MeasureOptions, list []Measurement) (all []*Measured, failed error) {
 	var tasks []task
-	left := 0.0
-	expected := 0.0
-	taken := 0.0 // seconds: of tasks to come; of those done, as expected and as measured
+	left := 0.0                 // seconds: of tasks to come
+	expected, taken := 0.0, 0.0 // of those done, as expected and as measured
 	for i := range list {
 		for k := range list[i].Commands {
 			for round := range max(list[i].Runs, 1) {
@@ -190,10 +189,8 @@ func Measure(ctx context.Context, o MeasureOptions, list []Measurement) (all []*
 			failed = errors.Join(failed, err)
 			continue
 		}
-		result.Machine = o.Machine
-		result.Threads = o.Threads
-		result.Commit = o.Commit
-		result.Go = o.Go
+		result.Machine, result.Threads = o.Machine, o.Threads
+		result.Commit, result.Go = o.Commit, o.Go
 		all = append(all, result)
 	}
 	return all, failed

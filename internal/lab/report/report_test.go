@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -206,6 +207,23 @@ func TestRun(t *testing.T) {
 	run()
 	if len(taken) != 0 {
 		t.Errorf("another size took %q", taken)
+	}
+	o.Opened = []string{prompts, "--kv q8_0"} // any file
+	run()
+	if len(taken) != 0 {
+		t.Errorf("a model that was opened otherwise took %q", taken)
+	}
+	for _, step := range []struct {
+		changed time.Time
+		want    int
+	}{{time.Unix(1e9, 0), 0}, {time.Unix(1e9, 0), 2}, {time.Unix(1e9+1, 0), 0}} {
+		if err := os.Chtimes(prompts, step.changed, step.changed); err != nil {
+			t.Fatal(err)
+		}
+		run()
+		if len(taken) != step.want {
+			t.Errorf("with a file that changed at %v: took %q, want %d results", step.changed, taken, step.want)
+		}
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

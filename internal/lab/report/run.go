@@ -29,6 +29,8 @@ type Options struct {
 	Quick     bool
 	Data      string // folder of the suites' data
 	GoRoot    string // Go toolchain whose library the suite go reads
+	// flags and files that the model was opened with: results of others, and of files as they were before, are not taken
+	Opened []string
 
 	Log      func(format string, args ...any) // told which results were there already; may be nil
 	Progress func(done, total int)            // in parts of about equal work; may be nil
@@ -183,15 +185,16 @@ func once[T any](file, key string, log func(format string, args ...any), measure
 
 // key tells results apart that are not of the same program, model, machine and experiment.
 func (o *Options) key(e *Experiment, s *size) string {
-	target := inside.Target(o.Model)
-	h := fnv.New64a()
-	heads := make([]string, 0, len(target.Heads))
-	for _, head := range target.Heads {
-		heads = append(heads, head.Name)
+	m, h := inside.Target(o.Model).Model, fnv.New64a()
+	opened := slices.Clone(o.Opened)
+	for i, name := range opened {
+		if info, err := os.Stat(name); err == nil {
+			opened[i] += info.ModTime().String()
+		}
 	}
-	_ = json.NewEncoder(h).Encode([]any{e, s, heads, target.Draft != nil, o.Data}) // a hash takes everything
+	_ = json.NewEncoder(h).Encode([]any{e, s, opened, o.Data}) // a hash takes everything
 	return fmt.Sprintf("%s, %s, %d parameters, %d threads, %s, %x", o.Version, o.ModelName,
-		target.Model.Config.Parameters(), inside.Target(o.Model).Model.Threads(), bench.Machine(), h.Sum64())
+		m.Config.Parameters(), m.Threads(), bench.Machine(), h.Sum64())
 }
 
 // suites opens those that there are.
