@@ -49,12 +49,12 @@ Examples:
 
 func (cmd *benchServeCmd) Run(p *command.Program) error {
 	for _, f := range []struct {
-		flag        string
-		value, most int
-	}{{"--prompts", cmd.Prompts, 10_000}, {"--prompt-tokens", cmd.Length, 1 << 20}, {"--requests", cmd.Requests, 1000},
-		{"--max-tokens", cmd.MaxTokens, 1 << 20}, {"--rounds", cmd.Rounds, 100}} {
-		if f.value < 1 || f.value > f.most {
-			return command.Usagef("%s %d: want 1 to %d", f.flag, f.value, f.most)
+		flag               string
+		value, least, most int
+	}{{"--prompts", cmd.Prompts, 1, 10_000}, {"--prompt-tokens", cmd.Length, 1, 1 << 20},
+		{"--requests", cmd.Requests, 1, 1000}, {"--max-tokens", cmd.MaxTokens, 2, 1 << 20}, {"--rounds", cmd.Rounds, 1, 100}} {
+		if f.value < f.least || f.value > f.most {
+			return command.Usagef("%s %d: want %d to %d", f.flag, f.value, f.least, f.most)
 		}
 	}
 	for _, n := range cmd.Clients {

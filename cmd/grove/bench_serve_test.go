@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/grovellm/grove/internal/bench"
@@ -47,6 +48,13 @@ func TestBenchServeSchema(t *testing.T) {
 	}
 	if code, _, stderr := runGrove("", "bench", "serve", "--suite", prompts, "--json-schema", schema+".none"); code == 0 {
 		t.Errorf("a schema that is not there was taken: %s", stderr)
+	}
+	if err := os.WriteFile(schema, []byte(`{"const": 1}`), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if code, _, stderr := runGrove("", "bench", "serve", "--suite", prompts, "--prompts", "1", "--clients", "1", "--rounds",
+		"1", "-n", "8", "--drafters", "plain", "--json-schema", schema); code == 0 || !strings.Contains(stderr, "one token") {
+		t.Errorf("texts of one token under a schema: status %d, %s", code, stderr)
 	}
 }
 

@@ -98,7 +98,6 @@ func Cost(ctx context.Context, m *model.Model, o CostOptions) (CostReport, error
 	if o.Committed < 0 || o.Rounds < 0 {
 		return r, fmt.Errorf("bench: %d committed tokens, %d rounds: want no negative number", o.Committed, o.Rounds)
 	}
-
 	if len(o.Prompts) > 0 && slices.Min(o.Prompts) < 1 {
 		return r, fmt.Errorf("bench: a prompt of %d tokens: want at least 1", slices.Min(o.Prompts))
 	}
@@ -115,8 +114,7 @@ func Cost(ctx context.Context, m *model.Model, o CostOptions) (CostReport, error
 	defer passes.cache.Free()
 
 	weights, attention := machine.multiplier(o.Type), newAttentionPeak(machine, m.KV())
-	bandwidth := make([]float64, o.Rounds)
-	peak := make([]float64, o.Rounds)
+	bandwidth, peak := make([]float64, o.Rounds), make([]float64, o.Rounds)
 	attentionPeak := make([]float64, o.Rounds)
 	times := make([][]time.Duration, len(sizes))
 	reading := make([][]time.Duration, len(o.Prompts))
@@ -143,8 +141,7 @@ func Cost(ctx context.Context, m *model.Model, o CostOptions) (CostReport, error
 	}
 
 	r.Sequence = passes.cache.Pages().InUse()
-	r.States = passes.cache.States()
-	r.State = passes.cache.Pages().StateBytes()
+	r.States, r.State = passes.cache.States(), passes.cache.Pages().StateBytes()
 	target := speculate.Model(m)
 	experts := target.(interface{ Experts() control.Experts }).Experts()
 	predict := control.NewPassTimes(experts)
@@ -153,8 +150,7 @@ func Cost(ctx context.Context, m *model.Model, o CostOptions) (CostReport, error
 			predict.Observe(sizes[i], median(times[i]).Seconds(), passes.experts[i])
 		}
 	}
-	r.Bandwidth = median(bandwidth) / 1e9
-	r.Peak = median(peak) / 1e9
+	r.Bandwidth, r.Peak = median(bandwidth)/1e9, median(peak)/1e9
 	r.Attention = median(attentionPeak) / 1e9
 	bytes := func(i int) float64 {
 		return float64(experts.Dense + experts.Bytes*passes.experts[i] + r.CacheRead)

@@ -4,6 +4,7 @@ package bench
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/grovellm/grove/internal/grammar"
@@ -85,6 +86,9 @@ func (m *masks) measure(ctx context.Context, prompts [][]int32, n int) error {
 			m.target[1].from, m.target[1].text = len(prompt), slices.Clone(s.Output())
 			s.Close()
 		}
+	}
+	if tokens[0] == 0 {
+		return errors.New("bench: the schema's texts have one token: want a schema that allows texts of --max-tokens")
 	}
 	m.speeds = append(m.speeds, tokens[0]/times[0]/(tokens[1]/times[1]))
 	return nil

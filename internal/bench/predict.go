@@ -13,8 +13,7 @@ import (
 // its own, a pass of one row. What the model leaves out is that passes of other trees cost
 // otherwise, and the rest of a round.
 func (s *SuiteReport) predict() {
-	plain := 0.0
-	verify := 0.0
+	plain, verify := 0.0, 0.0
 	drafters := 0
 	for i := range s.Methods {
 		if m := &s.Methods[i]; m.Drafter == "" {

@@ -142,8 +142,7 @@ func (o *ServeOptions) load(ctx context.Context, m *Method, n int, texts [][]int
 	var mu sync.Mutex
 	var l load
 	var failed error
-	tokens := 0
-	decoded := 0
+	tokens, decoded := 0, 0
 	decoding := time.Duration(0)
 	var wg sync.WaitGroup
 	began := time.Now()
