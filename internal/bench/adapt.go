@@ -56,8 +56,7 @@ func Adapt(ctx context.Context, o AdaptOptions) (*AdaptReport, error) {
 	o.Epochs = max(o.Epochs, 1)
 	r := &AdaptReport{
 		Setting: NewSetting(o.Target.Model, o.Title, o.ModelName), Drafter: o.Drafter, Temperature: o.Sampling.Temperature,
-		MaxTokens: o.MaxTokens, Epochs: o.Epochs,
-		Chat: o.Chat, Wait: o.Adapt.Wait,
+		MaxTokens: o.MaxTokens, Epochs: o.Epochs, Chat: o.Chat, Wait: o.Adapt.Wait,
 	}
 	total, done := 0, 0
 	for _, s := range o.Streams {
@@ -153,7 +152,7 @@ func (o *AdaptOptions) stream(ctx context.Context, s Stream, step func()) (_ *Ad
 			for k := from; k < min(from+adaptTurn, n*o.Epochs); k++ {
 				q, err := l.decode(ctx, prompts[k%n], o)
 				if err != nil {
-					return nil, fmt.Errorf("stream %s, policy %s: %w", s.Name, l.policy, err)
+					return o.report(s, all, from), fmt.Errorf("stream %s, policy %s: %w", s.Name, l.policy, err)
 				}
 				q.kind = s.Prompts[k%n].Kind
 				l.queries = append(l.queries, q)
@@ -162,7 +161,7 @@ func (o *AdaptOptions) stream(ctx context.Context, s Stream, step func()) (_ *Ad
 			l.rest(o)
 		}
 	}
-	return o.report(s, all), nil
+	return o.report(s, all, n*o.Epochs), nil
 }
 
 // prompts are those of a stream in tokens.

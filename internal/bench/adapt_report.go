@@ -59,8 +59,7 @@ const adaptWindow = 25
 
 func partOf(name string, queries []queried) AdaptPart {
 	p := AdaptPart{Name: name, Queries: len(queries)}
-	tokens := 0
-	rounds := 0
+	tokens, rounds := 0, 0
 	seconds := 0.0
 	for _, q := range queries {
 		tokens += q.committed
@@ -71,7 +70,11 @@ func partOf(name string, queries []queried) AdaptPart {
 	return p
 }
 
-func (o *AdaptOptions) report(s Stream, all []*learning) *AdaptStream {
+// report makes the figures of the first n queries, which all policies have decoded; nil of none.
+func (o *AdaptOptions) report(s Stream, all []*learning, n int) *AdaptStream {
+	if n == 0 {
+		return nil
+	}
 	r := &AdaptStream{Name: s.Name, Queries: len(s.Prompts)}
 	var kinds []string
 	for _, p := range s.Prompts {
@@ -80,6 +83,7 @@ func (o *AdaptOptions) report(s Stream, all []*learning) *AdaptStream {
 		}
 	}
 	for _, l := range all {
+		l.queries = l.queries[:n]
 		whole := partOf("", l.queries)
 		p := AdaptPolicy{Name: l.policy, Tau: whole.Tau, TokensPerS: whole.TokensPerS}
 		draft, seconds := 0.0, 0.0
@@ -95,8 +99,8 @@ func (o *AdaptOptions) report(s Stream, all []*learning) *AdaptStream {
 			p.Windows = append(p.Windows, partOf(fmt.Sprint(from+1), l.queries[from:min(from+adaptWindow, len(l.queries))]))
 		}
 		if o.Epochs > 1 {
-			for i := range o.Epochs {
-				p.Epochs = append(p.Epochs, partOf(fmt.Sprint(i+1), l.queries[i*len(s.Prompts):(i+1)*len(s.Prompts)]))
+			for epoch := range slices.Chunk(l.queries, len(s.Prompts)) {
+				p.Epochs = append(p.Epochs, partOf(fmt.Sprint(len(p.Epochs)+1), epoch))
 			}
 		}
 		if len(kinds) > 1 {
@@ -151,6 +155,7 @@ func (r *AdaptReport) Markdown(w io.Writer) error {
 			writeParts(&b, part.title, s.Policies, part.of)
 		}
 	}
+	writeInterrupted(&b, r.Interrupted)
 	_, err := io.WriteString(w, b.String())
 	return err
 }

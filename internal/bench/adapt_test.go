@@ -3,6 +3,7 @@ package bench
 import (
 	"bytes"
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -171,6 +172,30 @@ func TestAdapt(t *testing.T) {
 	}
 	if files, err := r.Save(filepath.Join(t.TempDir(), "out")); err != nil || len(files) != 4 {
 		t.Errorf("%v, %v", files, err)
+	}
+	// Interrupted, it reports the queries of the turns that all policies have finished.
+	for stop, queries := range map[int]int{7: 0, 31: 10} {
+		ctx, cancel := context.WithCancel(context.Background())
+		o.Progress = func(n, _ int) {
+			if n == stop {
+				cancel()
+			}
+		}
+		r, err := Adapt(ctx, o)
+		if !errors.Is(err, context.Canceled) || !r.Interrupted || (len(r.Streams) > 0) != (queries > 0) {
+			t.Fatalf("ended at query %d: %v, %d streams", stop, err, len(r.Streams))
+		}
+		for _, s := range r.Streams {
+			for _, p := range s.Policies {
+				if len(p.Windows) != 1 || p.Windows[0].Queries != queries || len(p.Epochs) != 2 || p.Epochs[1].Queries != queries-6 {
+					t.Errorf("ended at query %d: %+v", stop, p)
+				}
+			}
+			b.Reset()
+			if err := r.Markdown(&b); err != nil || !strings.Contains(b.String(), "Interrupted") {
+				t.Errorf("%v\n%s", err, b.String())
+			}
+		}
 	}
 	for _, bad := range []func(*AdaptOptions){
 		func(o *AdaptOptions) { o.Drafter = "lookup" },

@@ -26,6 +26,16 @@ func (c *chart) line(i int, name string, xy plotter.XYs) error {
 	return nil
 }
 
+// fromZero is the chart with its y axis from 0; nil where it has no line.
+func (c *chart) fromZero() *chart {
+	if !c.named {
+		return nil
+	}
+	c.Y.Min = 0
+	c.Y.Max *= 1.05
+	return c
+}
+
 // lineFigure is a plot with a line a method.
 type lineFigure struct {
 	name, about, x, y string
@@ -70,7 +80,6 @@ func partPoints(parts []PartReport, f func(*PartReport) (x, y float64)) (xy plot
 // lines draws a line figure of a suite; nil where there is nothing to draw.
 func (r *SpecReport) lines(s *SuiteReport, f lineFigure) (*chart, error) {
 	p := r.newChart(s.Name+": "+f.about, f.x, f.y)
-	drawn := false
 	for i, m := range s.Methods {
 		xy := f.points(&m)
 		if len(xy) == 0 || m.Drafter == "" && !f.plain {
@@ -79,14 +88,8 @@ func (r *SpecReport) lines(s *SuiteReport, f lineFigure) (*chart, error) {
 		if err := p.line(i, m.Name, xy); err != nil {
 			return nil, err
 		}
-		drawn = true
 	}
-	if !drawn {
-		return nil, nil
-	}
-	p.Y.Min = 0
-	p.Y.Max *= 1.05
-	return p, nil
+	return p.fromZero(), nil
 }
 
 // sweepFigure is a plot over a figure of the methods themselves, of which several make a line.
@@ -132,7 +135,6 @@ func (r *SpecReport) sweep(s *SuiteReport, f sweepFigure) (*chart, error) {
 		points[name] = append(points[name], plotter.XY{X: x, Y: y})
 	}
 	p := r.newChart(s.Name+": "+f.about, f.x, f.y)
-	drawn := false
 	for i, name := range names {
 		xy := points[name]
 		if len(xy) < 2 {
@@ -142,12 +144,6 @@ func (r *SpecReport) sweep(s *SuiteReport, f sweepFigure) (*chart, error) {
 		if err := p.line(i, name, xy); err != nil {
 			return nil, err
 		}
-		drawn = true
 	}
-	if !drawn {
-		return nil, nil
-	}
-	p.Y.Min = 0
-	p.Y.Max *= 1.05
-	return p, nil
+	return p.fromZero(), nil
 }

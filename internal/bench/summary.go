@@ -67,8 +67,7 @@ func (s *suiteRun) method(m int, o *SpecOptions) MethodReport {
 	if method.compared(s.sampling) {
 		r.Mismatches = &wrong
 	}
-	r.TokensPerS = all.perSecond()
-	r.Tau = all.tau()
+	r.TokensPerS, r.Tau = all.perSecond(), all.tau()
 	r.Rounds = all.rounds
 	r.SpeedupTotal = share(all.perSecond(), plain.perSecond())
 	r.WholePerS = share(float64(r.Tokens), whole.Seconds())
@@ -77,8 +76,7 @@ func (s *suiteRun) method(m int, o *SpecOptions) MethodReport {
 	r.Nodes = share(float64(all.drafted), float64(all.rounds))
 	r.PlainShare, r.DraftShare = share(float64(stats.Plain), float64(stats.Rounds)), stats.DraftShare()
 	ms := func(d time.Duration) float64 { return share(1e3*d.Seconds(), float64(stats.Rounds)) }
-	r.DraftMS = ms(stats.Draft)
-	r.VerifyMS = ms(stats.Verify)
+	r.DraftMS, r.VerifyMS = ms(stats.Draft), ms(stats.Verify)
 	r.RestMS = ms(stats.Rest)
 	r.ListSize, r.Coverage = lists.Size(), lists.Coverage()
 	if listed && lists.Rows == 0 { // its head computes all

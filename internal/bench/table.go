@@ -34,11 +34,15 @@ func (r *SpecReport) Markdown(w io.Writer, tables []TableView) error {
 			return err
 		}
 	}
-	if r.Interrupted {
-		b.WriteString("\n**Interrupted**: this is what had been measured.\n")
-	}
+	writeInterrupted(&b, r.Interrupted)
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+func writeInterrupted(b *strings.Builder, interrupted bool) {
+	if interrupted {
+		b.WriteString("\n**Interrupted**: this is what had been measured.\n")
+	}
 }
 
 func (r *SpecReport) head(b *strings.Builder) {
