@@ -122,10 +122,8 @@ func (p *places) report(suite string, prompts int) FaithfulSuite {
 		for i := range f.Shares {
 			f.Shares[i] = share(f.Shares[i], n)
 		}
-		f.Gap = quartiles(f.rank1Gaps)
-		f.MeanGap = share(f.MeanGap, n)
-		f.Exceeds = share(float64(exceeds), n)
-		f.Accepted = share(float64(accepted), float64(len(p.found)))
+		f.Gap, f.MeanGap = quartiles(f.rank1Gaps), share(f.MeanGap, n)
+		f.Exceeds, f.Accepted = share(float64(exceeds), n), share(float64(accepted), float64(len(p.found)))
 		settle(f.Ranks)
 		settle(f.Depths)
 		s.Methods = append(s.Methods, f)

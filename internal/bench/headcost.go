@@ -151,8 +151,7 @@ func (r *HeadCostReport) time(ctx context.Context, m *model.Model, h headfile.Pu
 		}
 	}
 	cost.Nodes = t.tree.Len()
-	cost.MS = 1e3 * median(drafts).Seconds()
-	cost.PlainMS = 1e3 * median(plain).Seconds()
+	cost.MS, cost.PlainMS = 1e3*median(drafts).Seconds(), 1e3*median(plain).Seconds()
 	cost.Share = cost.MS / cost.PlainMS
 	return cost, nil
 }

@@ -36,8 +36,8 @@ func (s *SuiteReport) predict() {
 // model fills in the figures of speculative decoding's usual model, which JetSpec's Equations 1 and 2
 // state: α, the chance that a node is accepted at each depth alike; γc, the time of drafting as a
 // share of a plain pass; and the speed-up that follows if a pass takes as long for a tree as for one
-// row, (1 + α + … + α^γ)/(γc + 1). A tree of depth γ counts as γ drafts, so that α is that of any of
-// a node's children. The speed-up measured is less by what the rows of trees cost.
+// row, (1 + α + … + α^γ)/(γc + 1). γ is the depth at which the path that is accepted has no more nodes, so
+// that α is that of any of a node's children. The speed-up measured is less by what the rows of trees cost.
 func (s *SuiteReport) model() {
 	plain := s.plain()
 	if plain == nil {
@@ -48,13 +48,17 @@ func (s *SuiteReport) model() {
 		if m.Drafter == "" || m.Rounds == 0 {
 			continue
 		}
-		accepted, tried := m.acceptance(1, len(m.Depths))
-		m.Alpha = share(float64(accepted), float64(tried))
-		m.DraftCost = share(m.DraftMS, plain.VerifyMS)
+		accepted, tried := 0, 0
+		for _, at := range m.Depths {
+			accepted, tried = accepted+at.Accepted, tried+at.Tried
+		}
+		m.Alpha, m.DraftCost = share(float64(accepted), float64(tried)), share(m.DraftMS, plain.VerifyMS)
+		reached := m.Rounds
 		tokens, power := 1.0, 1.0
 		for _, at := range m.Depths {
-			power *= m.Alpha
-			tokens += power * share(float64(at.Rounds), float64(m.Rounds))
+			power *= m.Alpha * share(float64(at.Tried), float64(reached))
+			tokens += power
+			reached = at.Accepted
 		}
 		m.Modelled = tokens / (m.DraftCost + 1)
 	}

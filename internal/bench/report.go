@@ -106,6 +106,7 @@ type PartReport struct {
 type DepthReport struct {
 	Depth    int     `json:"depth"`
 	Rounds   int     `json:"rounds"` // with a node there
+	Tried    int     `json:"tried"`  // of these, with one below the node that was accepted before
 	Nodes    int     `json:"nodes"`
 	Accepted int     `json:"accepted"`
 	Rate     float64 `json:"rate"` // of the rounds, those that accepted one

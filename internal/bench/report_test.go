@@ -10,6 +10,7 @@ import (
 	"image/png"
 	"io"
 	"math"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -52,7 +53,8 @@ func sampleReport() *SpecReport {
 			Rounds: len(rounds), Plain: 1,
 			Draft: time.Duration(len(rounds)) * 250 * time.Microsecond, Verify: time.Duration(
 				len(rounds)) * 700 * time.Microsecond, Rest: time.Duration(len(rounds)) * 50 * time.Microsecond,
-			Depths: []speculate.Depth{{Offered: 2, Drafted: 4, Accepted: 2}, {Offered: 2, Drafted: 2, Accepted: 1}},
+			Depths: []speculate.Depth{{Offered: 2, Tried: 2, Drafted: 4, Accepted: 2},
+				{Offered: 2, Tried: 2, Drafted: 2, Accepted: 1}},
 		}
 		g.lists, g.listed = shortlist.Stats{Rows: 4, Tokens: 4000, Choices: 10, Listed: 9}, true
 		g.finish = speculate.End
@@ -251,6 +253,34 @@ func TestTicks(t *testing.T) {
 		if n := len(ticks(c.low, c.high)); n < 4 || n > 10 {
 			t.Errorf("%d marks from %g to %g", n, c.low, c.high)
 		}
+	}
+}
+
+// Equation 1 gives the tokens of a round back where nodes of all depths are accepted alike, though the paths to most
+// nodes end early: a path that has no more nodes was not rejected.
+func TestModelOfTreesOfManyDepths(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	const rounds, alpha = 200000, 0.9
+	m := MethodReport{Drafter: "a tree", Rounds: rounds, Depths: make([]DepthReport, 8)}
+	tokens := rounds
+	for range rounds {
+		for d := range m.Depths {
+			m.Depths[d].Rounds++ // another branch goes on
+		}
+		for d := 0; d < len(m.Depths) && rng.Float64() < 0.7; d++ {
+			m.Depths[d].Tried++
+			if rng.Float64() > alpha {
+				break
+			}
+			m.Depths[d].Accepted++
+			tokens++
+		}
+	}
+	s := SuiteReport{Methods: []MethodReport{{VerifyMS: 1}, m}}
+	s.model()
+	got := &s.Methods[1]
+	if tau := float64(tokens) / rounds; math.Abs(got.Alpha-alpha) > 0.01 || math.Abs(got.Modelled-tau) > 0.02 {
+		t.Errorf("α %.3f and %.3f tokens a round: want %.3f and %.3f", got.Alpha, got.Modelled, alpha, tau)
 	}
 }
 

@@ -68,8 +68,7 @@ func (s *suiteRun) method(m int, o *SpecOptions) MethodReport {
 		r.Mismatches = &wrong
 	}
 	r.TokensPerS, r.Tau = all.perSecond(), all.tau()
-	r.Rounds = all.rounds
-	r.SpeedupTotal = share(all.perSecond(), plain.perSecond())
+	r.Rounds, r.SpeedupTotal = all.rounds, share(all.perSecond(), plain.perSecond())
 	r.WholePerS = share(float64(r.Tokens), whole.Seconds())
 	r.AcceptRate = share(float64(all.accepted), float64(all.drafted))
 	r.PathLength = share(float64(all.accepted), float64(all.rounds))
@@ -83,7 +82,7 @@ func (s *suiteRun) method(m int, o *SpecOptions) MethodReport {
 		r.ListSize, r.Coverage = float64(o.Target.Vocab), 1
 	}
 	for i, d := range stats.Depths {
-		r.Depths = append(r.Depths, DepthReport{i + 1, d.Offered, d.Drafted, d.Accepted,
+		r.Depths = append(r.Depths, DepthReport{i + 1, d.Offered, d.Tried, d.Drafted, d.Accepted,
 			share(float64(d.Accepted), float64(d.Offered))})
 	}
 

@@ -257,11 +257,15 @@ func (s *Sequence) count() {
 	}
 	for _, depth := range s.tree.Depth[1:] {
 		at := d.at(int(depth) - 1)
-		at.Drafted++
-		at.Offered = 1
+		at.Drafted, at.Offered = at.Drafted+1, 1
 	}
-	for _, node := range s.path[1:] {
-		d.at(int(s.tree.Depth[node])-1).Accepted++
+	for i := range s.path[1:] {
+		at := d.at(i)
+		at.Accepted, at.Tried = 1, 1
+	}
+	parents := s.tree.Parent
+	if s.finish == Running && slices.ContainsFunc(s.walk.Nodes(), func(n int32) bool { return slices.Contains(parents, n) }) {
+		d.at(len(s.path) - 1).Tried = 1 // and rejected
 	}
 	s.stats.Add(d)
 	l.stats.Add(d)

@@ -15,6 +15,7 @@ import (
 	_ "github.com/grovellm/grove/internal/drafters/lookup"
 	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/sample"
+	"github.com/grovellm/grove/tree"
 	"pgregory.net/rapid"
 )
 
@@ -127,6 +128,7 @@ func sameTokens(r *rapid.T) {
 
 	var all []*Sequence
 	emitted := make([][]int32, n)
+	tried := make([]int, n) // depths of rounds where the accepted path came to a node's parent
 	for i := range n {
 		if rapid.Bool().Draw(r, "reuse") { // a cache that another text left its rows in
 			c := &toyCache{rows: slices.Clone(prompts[i][:rapid.IntRange(0, len(prompts[i])).Draw(r, "rows")])}
@@ -182,6 +184,13 @@ func sameTokens(r *rapid.T) {
 				if len(path) != len(s.Fresh()) {
 					r.Fatalf("path %v, emitted %v", path, s.Fresh())
 				}
+				for depth := 1; depth < len(path) || depth == len(path) && s.Finish() == Running; depth++ {
+					if slices.ContainsFunc(tr.Parent[1:], func(node int32) bool {
+						return int(tr.Depth[node]) == depth-1 && spells(tr, node, s.Fresh())
+					}) {
+						tried[i]++
+					}
+				}
 			}
 		}
 		running = slices.ContainsFunc(all, func(s *Sequence) bool { return s.Finish() == Running })
@@ -222,12 +231,16 @@ func sameTokens(r *rapid.T) {
 			st.Accepted > st.Drafted || st.Drafted > st.Proposed || st.Plain > st.Rounds || st.PathLength() > st.Tau() {
 			r.Fatalf("%d tokens, statistics %+v", len(want[i]), st)
 		}
-		byDepth := 0
+		byDepth, triedByDepth := 0, 0
 		for _, d := range st.Depths {
 			byDepth += d.Accepted
+			triedByDepth += d.Tried
+			if d.Accepted > d.Tried || d.Tried > d.Offered {
+				r.Fatalf("by depth %+v", st.Depths)
+			}
 		}
-		if byDepth != st.Accepted {
-			r.Fatalf("accepted by depth %+v, in all %d", st.Depths, st.Accepted)
+		if byDepth != st.Accepted || triedByDepth != tried[i] {
+			r.Fatalf("accepted by depth %+v, in all %d; tried %d", st.Depths, st.Accepted, tried[i])
 		}
 		sum.Add(st)
 		cache := s.Cache().(*toyCache)
@@ -419,4 +432,14 @@ func TestBadInput(t *testing.T) {
 	if err := l.Step(context.Background(), []*Sequence{s}); err == nil {
 		t.Error("a closed sequence was stepped")
 	}
+}
+
+// spells reports whether the path to a node, the root not counted, is the beginning of a text.
+func spells(t *tree.Tree, node int32, text []int32) bool {
+	for ; node > 0; node = t.Parent[node] {
+		if t.Token[node] != text[t.Depth[node]-1] {
+			return false
+		}
+	}
+	return true
 }

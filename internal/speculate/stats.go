@@ -28,6 +28,7 @@ type Stats struct {
 // Depth counts nodes at one depth.
 type Depth struct {
 	Offered  int // rounds whose tree had a node there
+	Tried    int // of these, rounds whose accepted path came to a node's parent
 	Drafted  int // nodes
 	Accepted int // nodes the target chose, at most one a round
 }
@@ -71,23 +72,17 @@ func ratio(a, b int) float64 {
 
 // Add adds o to s; First and Decode, which belong to one sequence, are left alone.
 func (s *Stats) Add(o *Stats) {
-	s.Prompt += o.Prompt
-	s.Reused += o.Reused
-	s.Tokens += o.Tokens
-	s.Rounds += o.Rounds
-	s.Plain += o.Plain
-	s.Committed += o.Committed
+	s.Prompt, s.Reused = s.Prompt+o.Prompt, s.Reused+o.Reused
+	s.Tokens, s.Committed = s.Tokens+o.Tokens, s.Committed+o.Committed
+	s.Rounds, s.Plain = s.Rounds+o.Rounds, s.Plain+o.Plain
 	s.Proposed += o.Proposed
-	s.Drafted += o.Drafted
-	s.Accepted += o.Accepted
+	s.Drafted, s.Accepted = s.Drafted+o.Drafted, s.Accepted+o.Accepted
 	for i, d := range o.Depths {
-		s.at(i)
-		s.Depths[i].Offered += d.Offered
-		s.Depths[i].Drafted += d.Drafted
-		s.Depths[i].Accepted += d.Accepted
+		at := s.at(i)
+		at.Offered, at.Tried = at.Offered+d.Offered, at.Tried+d.Tried
+		at.Drafted, at.Accepted = at.Drafted+d.Drafted, at.Accepted+d.Accepted
 	}
-	s.Prefill += o.Prefill
-	s.Draft += o.Draft
+	s.Prefill, s.Draft = s.Prefill+o.Prefill, s.Draft+o.Draft
 	s.Verify += o.Verify
 	s.Rest += o.Rest
 }
