@@ -190,13 +190,12 @@ func (m *MethodReport) listLine() string {
 	}
 	for _, text := range modifiers {
 		name, options, _ := strings.Cut(text, ":")
-		var kept []string
-		for o := range strings.SplitSeq(options, ",") {
-			if key, _, _ := strings.Cut(o, "="); o != "" && strings.TrimSpace(key) != "size" {
-				kept = append(kept, o)
-			}
-		}
-		found = found || name != registry.TextModifier
+		kept := slices.DeleteFunc(strings.Split(options, ","), func(o string) bool {
+			key, _, _ := strings.Cut(o, "=")
+			return o == "" || strings.TrimSpace(key) == "size"
+		})
+		at := slices.IndexFunc(registry.AllModifiers, func(k registry.Modifier) bool { return k.Name == name })
+		found = found || at >= 0 && len(registry.AllModifiers[at].Listed()) > 0 // not those of +text, nor a merge's parts
 		if len(kept) > 0 {
 			name += ":" + strings.Join(kept, ",")
 		}

@@ -100,6 +100,7 @@ func TestParseMethods(t *testing.T) {
 	for text, line := range map[string]string{
 		"eagle3+freq:size=64": "eagle3+freq", "eagle3:k=2": "", "eagle3+text": "", "eagle3+freq": "eagle3+freq",
 		"eagle3:k=2+text+dynaspec:size=64,extra=-1": "eagle3:k=2+text+dynaspec:extra=-1",
+		"merge:jetspec+lookup":                      "", "merge:lookup+dynatree:d0=5": "", "eagle3+adapt": "",
 	} {
 		if r := (MethodReport{Drafter: text}); r.listLine() != line {
 			t.Errorf("%s is on the line %q, want %q", text, r.listLine(), line)
