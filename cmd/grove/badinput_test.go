@@ -200,6 +200,7 @@ func TestBadInput(t *testing.T) {
 		{"bench cost --head-type q8_0", "", 2, "--head-type|--heads"},
 		{"bench cost --model " + text, "", 1, "text.txt"},
 		{"bench serve --max-tokens 1", "", 2, "--max-tokens 1: want 2"},
+		{"bench serve --memory " + dir, "", 2, "--memory|GROVE_MEMORY"},
 		{"bench spec --seed= --prompts 1", "", 2, "--seed: want"},
 		{"bench adapt --rate=-1", "", 2, "--rate -1: want 0"},
 		{"train eagle -m M --dir " + dir + " --prompts " + prompts + " --length 1024", "", 2, "--length 1024: want|context"},

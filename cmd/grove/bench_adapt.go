@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -68,18 +69,14 @@ func (cmd *benchAdaptCmd) Run(p *command.Program) error {
 		Chat: cmd.Chat, Budget: cmd.Budget, Uncontrolled: cmd.NoController,
 		Adapt: adapt.Options{Wait: cmd.Wait, Seed: cmd.Seed, Threads: cmd.Workers, Tuning: adapt.DefaultTuning()},
 	}
-	if !(cmd.Rate >= 0) {
+	switch {
+	case !(cmd.Rate >= 0):
 		return command.Usagef("--rate %g: want 0 or more", cmd.Rate)
-	}
-	if cmd.Rate > 0 {
-		o.Adapt.Rate[adapt.Full] = cmd.Rate
-	}
-	if !(cmd.Share >= 0) {
+	case !(cmd.Share >= 0):
 		return command.Usagef("--share %g: want 0 or more", cmd.Share)
 	}
-	if cmd.Share > 0 {
-		o.Adapt.Share = cmd.Share
-	}
+	o.Adapt.Rate[adapt.Full] = cmp.Or(cmd.Rate, o.Adapt.Rate[adapt.Full])
+	o.Adapt.Share = cmp.Or(cmd.Share, o.Adapt.Share)
 	from := bench.SuiteOptions{Data: cmd.Data, GoRoot: cmd.GoRoot}
 	for _, text := range cmd.Stream {
 		if strings.Contains(text, "go") || strings.Contains(text, "edit") {

@@ -62,6 +62,9 @@ func (cmd *benchServeCmd) Run(p *command.Program) error {
 			return command.Usagef("--clients %d: want 1 to 1024", n)
 		}
 	}
+	if cmd.Memory != "" {
+		return command.Usagef("--memory (GROVE_MEMORY): callers would find their own texts of the rounds before: leave it out")
+	}
 	suite, err := openSuite(cmd.Suite, cmd.Data, cmd.Prompts)
 	if err != nil {
 		return err

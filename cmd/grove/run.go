@@ -73,7 +73,7 @@ func (cmd *runCmd) Run(p *command.Program) error {
 	}
 	var c *comparison
 	if cmd.Stats && !plain(request.Drafter) {
-		if c, err = compare(ctx, p, generate, request, result); err != nil {
+		if c, err = compare(ctx, p, generate, request, result, cmd.Memory != ""); err != nil {
 			return err
 		}
 	}

@@ -205,3 +205,17 @@ func TestParseCount(t *testing.T) {
 		}
 	}
 }
+
+// What a run compares with plain decoding is its own text, not that of a run that found it in the memory.
+func TestStatsWithMemory(t *testing.T) {
+	args := []string{"run", "--drafter", "lookup", "--uncontrolled", "-t", "1", "--seed", "3", "-n", "60", "--stats",
+		"--json", "func main() {"}
+	rounds := func(args []string) float64 {
+		r := lines(t, must(t, "", args...))
+		return r[len(r)-1]["stats"].(map[string]any)["rounds"].(float64)
+	}
+	want := rounds(args)
+	if got := rounds(append([]string{"run", "--memory", t.TempDir()}, args[1:]...)); got != want {
+		t.Errorf("%g rounds with an empty memory, and %g without", got, want)
+	}
+}

@@ -44,21 +44,23 @@ const (
 type generator func(context.Context, grove.Request) iter.Seq2[grove.Chunk, error]
 
 // compare decodes the request plainly, and, where that takes little time, both ways several times
-// in turn. first is the drafted run that the user saw.
+// in turn. first is the drafted run that the user saw; where texts are kept, other runs would find that one's.
 func compare(ctx context.Context, p *command.Program, generate generator, r grove.Request,
-	first *grove.Result) (*comparison, error) {
+	first *grove.Result, kept bool) (*comparison, error) {
 	c := &comparison{Runs: mostRuns, Different: -1}
 	c.Sampled = inside.RequestOptionsOf(&r).Accept == "rejection" && r.Sampling.Temperature > 0
 	if one := inside.Stats(first).Prefill + inside.Stats(first).Decode; one > 0 {
 		c.Runs = min(max(int(comparing/(2*one)), 1), mostRuns)
+	}
+	if kept {
+		c.Runs = 1
 	}
 	bar := p.Progress("comparing with plain decoding", false)
 	defer bar.End()
 	more := inside.RequestOptionsOf(&r)
 	more.OnRound, more.FreshPrompt = nil, true
 	plainly := r
-	plainly.Drafter = registry.Plain
-	plainly.Predict = ""
+	plainly.Drafter, plainly.Predict = registry.Plain, ""
 	inside.RequestOptionsOf(&plainly).Accept = ""
 	drafted, plain := []*grove.Result{first}, []*grove.Result(nil)
 	for i := range c.Runs {
@@ -273,8 +275,7 @@ func doneLine(r *grove.Result, c *comparison, stats bool, padding int64) done {
 		d.Stats = figures(inside.Stats(r))
 	}
 	if c != nil {
-		d.Stats = figures(inside.Stats(c.Drafted))
-		d.Plain = figures(inside.Stats(c.Plain))
+		d.Stats, d.Plain = figures(inside.Stats(c.Drafted)), figures(inside.Stats(c.Plain))
 		d.Speedup = c.speedup()
 		if same := c.Different < 0; !c.Sampled {
 			d.SameTokens = &same
