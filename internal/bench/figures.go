@@ -3,10 +3,11 @@
 package bench
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
-	"strings"
 
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
@@ -47,21 +48,25 @@ func (r *SpecReport) Figures(dir string, views []FigureView) ([]string, error) {
 	}
 	for i := range r.Suites {
 		s := &r.Suites[i]
+		name := fileName(s.Name)
+		if slices.ContainsFunc(r.Suites[:i], func(o SuiteReport) bool { return fileName(o.Name) == name }) {
+			name = fmt.Sprintf("%d-%s", i+1, name) // a file of the same name in another folder
+		}
 		for _, f := range lineFigures {
 			c, err := r.lines(s, f)
-			if err := save(s.Name+"-"+f.name, c, err); err != nil {
+			if err := save(name+"-"+f.name, c, err); err != nil {
 				return files, err
 			}
 		}
 		for _, f := range sweepFigures {
 			c, err := r.sweep(s, f)
-			if err := save(s.Name+"-"+f.name, c, err); err != nil {
+			if err := save(name+"-"+f.name, c, err); err != nil {
 				return files, err
 			}
 		}
 		for _, v := range views {
 			c, err := r.grid(s, v)
-			if err := save(s.Name+"-"+v.Name, c, err); err != nil {
+			if err := save(name+"-"+v.Name, c, err); err != nil {
 				return files, err
 			}
 		}
@@ -69,15 +74,10 @@ func (r *SpecReport) Figures(dir string, views []FigureView) ([]string, error) {
 	return files, nil
 }
 
-// fileName is a name without what file systems do not like.
-func fileName(name string) string {
-	return strings.Map(func(r rune) rune {
-		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_' || r == '.' {
-			return r
-		}
-		return '-'
-	}, filepath.Base(name))
-}
+// disliked is what file systems do not like.
+var disliked = regexp.MustCompile(`[^a-zA-Z0-9_.-]`)
+
+func fileName(name string) string { return disliked.ReplaceAllString(filepath.Base(name), "-") }
 
 // methodNames lists the methods of all suites.
 func (r *SpecReport) methodNames() (names []string) {

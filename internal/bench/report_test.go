@@ -13,6 +13,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -201,6 +202,18 @@ func TestSave(t *testing.T) {
 		if _, err := r.Figures(t.TempDir(), nil); err != nil {
 			t.Error(err)
 		}
+	}
+	// Files of one name in several folders are suites with figures of their own.
+	other := *r
+	other.Suites = nil
+	for _, name := range []string{"a/q.jsonl", "b/q.jsonl"} {
+		s := r.Suites[0]
+		s.Name = name
+		other.Suites = append(other.Suites, s)
+	}
+	if files, err := other.Figures(t.TempDir(), nil); err != nil || len(files) != 2+2*8 ||
+		len(slices.Compact(slices.Sorted(slices.Values(files)))) != len(files) {
+		t.Errorf("figures of two suites: %q, %v", files, err)
 	}
 }
 
