@@ -20,7 +20,7 @@ type plannedRun struct {
 	methods []string // empty: the default ones
 }
 
-// runs reads the suites. Flags replace the preset's suites and methods.
+// runs reads the suites. Flags replace the preset's suites and methods; a suite of the preset's keeps its methods.
 func (cmd *benchSpecCmd) runs(p *command.Program, preset *bench.Preset) ([]plannedRun, error) {
 	plan := preset.Runs
 	var methods []string
@@ -29,15 +29,15 @@ func (cmd *benchSpecCmd) runs(p *command.Program, preset *bench.Preset) ([]plann
 	}
 	methods = append(methods, cmd.One...)
 	if len(cmd.Suite) > 0 {
-		var suites []string
-		for _, list := range cmd.Suite {
-			suites = append(suites, bench.SplitList(list)...)
+		plan = nil
+	}
+	for _, list := range cmd.Suite {
+		for _, suite := range bench.SplitList(list) {
+			kind, _, _ := strings.Cut(suite, ":")
+			has := func(r bench.PresetRun) bool { return slices.Contains(r.Suites, kind) }
+			at := max(slices.IndexFunc(preset.Runs, has), 0)
+			plan = append(plan, bench.PresetRun{Suites: []string{suite}, Methods: preset.Runs[at].Methods})
 		}
-		run := bench.PresetRun{Suites: suites}
-		if len(plan) > 0 {
-			run.Methods = plan[0].Methods
-		}
-		plan = []bench.PresetRun{run}
 	}
 	o := bench.SuiteOptions{Data: cmd.Data, GoRoot: cmd.GoRoot, N: cmd.Prompts, Spare: *cmd.WarmUp}
 	var runs []plannedRun

@@ -120,6 +120,27 @@ func TestBenchSpec(t *testing.T) {
 	}
 }
 
+// A suite of a preset's that is asked for alone has the methods that the preset has for it.
+func TestBenchSpecSuiteOfPreset(t *testing.T) {
+	model, data := tiny(t), t.TempDir()
+	if err := os.Mkdir(filepath.Join(data, "prose"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(data, "prose", "novel.txt"), []byte(strings.Repeat("one two three ", 40)),
+		0o666); err != nil {
+		t.Fatal(err)
+	}
+	out := must(t, "", "bench", "spec", "-m", model, "--draft-model", model, "--data", data, "--preset", "dynatree-table1",
+		"--suite", "prose:chars=300", "--prompts", "1", "-n", "4", "--no-bandwidth", "--json", "--threads", "2")
+	var r bench.SpecReport
+	if err := json.Unmarshal([]byte(out), &r); err != nil {
+		t.Fatalf("%v:\n%s", err, out)
+	}
+	if m := r.Suites[0].Method("linear"); m == nil || m.Drafter != "linear:k=5" {
+		t.Errorf("linear is %+v: want linear:k=5, as DynaTree's paper has it on PG-19", m)
+	}
+}
+
 // Of an EAGLE-3 head's shape drafts are measured, with the whole output matrix and with parts of it.
 func TestBenchCostDrafts(t *testing.T) {
 	var r bench.DraftCostReport
