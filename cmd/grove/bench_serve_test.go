@@ -58,6 +58,25 @@ func TestBenchServeSchema(t *testing.T) {
 	}
 }
 
+// Plain decoding may be listed at any place and have a name: the others are compared with it.
+func TestBenchServePlainLast(t *testing.T) {
+	prompts := filepath.Join(t.TempDir(), "prompts.jsonl")
+	if err := os.WriteFile(prompts, []byte(`{"prompt": "one two three"}`+"\n"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	out := must(t, "", "bench", "serve", "--suite", prompts, "--prompts", "1", "--clients", "2", "--requests", "1",
+		"--rounds", "1", "-n", "8", "--drafters", "lookup", "--drafters", "plain@name=alone", "--json")
+	var r bench.ServeReport
+	if err := json.Unmarshal([]byte(out), &r); err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range r.Rows {
+		if !(row.OverPlain > 0) || row.Drafter == "alone" && row.OverPlain != 1 {
+			t.Errorf("%s, %d callers: %g of plain decoding's speed", row.Drafter, row.Clients, row.OverPlain)
+		}
+	}
+}
+
 // Methods have budgets of their own and no controller, and texts stay the same. Settings that callers cannot have are
 // refused.
 func TestBenchServeMethods(t *testing.T) {

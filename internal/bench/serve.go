@@ -66,11 +66,14 @@ type ServeLoop struct {
 // Serve measures callers of one model.
 func Serve(ctx context.Context, o ServeOptions) (*ServeReport, error) {
 	o.Clients = append([]int{1}, slices.DeleteFunc(slices.Clone(o.Clients), func(n int) bool { return n == 1 })...)
+	plain := slices.IndexFunc(o.Methods, func(m Method) bool { return m.Drafter == "" })
+	first := []Method{o.Methods[plain]} // whose texts and speed those of the others are compared with
+	o.Methods = append(first, slices.Delete(slices.Clone(o.Methods), plain, plain+1)...)
 	inside.RequestOptionsOf(&o.Request).FreshPrompt = true
 	r := &ServeReport{Setting: NewSetting(inside.Target(o.Model).Model, "", o.ModelName),
 		Tokens: o.Request.MaxTokens, Rounds: o.Rounds}
 	texts := make([][]int32, len(o.Prompts)) // of one caller without a drafter
-	measured := map[string]*[]load{}
+	measured := map[string][]load{}
 	ratios := map[string][]float64{}
 	masks, err := o.newMasks()
 	if err != nil {
@@ -96,10 +99,7 @@ func Serve(ctx context.Context, o ServeOptions) (*ServeReport, error) {
 					ratios[m.Name] = append(ratios[m.Name], l.decoding/alone)
 				}
 				key := fmt.Sprint(m.Name, " ", n)
-				if measured[key] == nil {
-					measured[key] = new([]load)
-				}
-				*measured[key] = append(*measured[key], l)
+				measured[key] = append(measured[key], l)
 				done++
 				if o.Progress != nil {
 					o.Progress(done, o.Rounds*len(o.Methods)*len(o.Clients))
@@ -111,11 +111,11 @@ func Serve(ctx context.Context, o ServeOptions) (*ServeReport, error) {
 	for _, m := range o.Methods {
 		for _, n := range o.Clients {
 			key := fmt.Sprint(m.Name, " ", n)
-			row := summarise(*measured[key])
+			row := summarise(measured[key])
 			row.Drafter, row.Clients = m.Name, n
 			speeds[key] = row.PerSecond
 			row.OverOne = row.PerSecond / speeds[fmt.Sprint(m.Name, " ", 1)]
-			row.OverPlain = row.PerSecond / speeds[fmt.Sprint(Plain, " ", n)]
+			row.OverPlain = row.PerSecond / speeds[fmt.Sprint(o.Methods[0].Name, " ", n)]
 			r.Rows = append(r.Rows, row)
 		}
 		r.Loop = append(r.Loop, ServeLoop{m.Name, median(ratios[m.Name])})
