@@ -20,7 +20,7 @@ type benchServeCmd struct {
 	Data      string   `help:"Folder of the suites' data (${default})." env:"GROVE_DATA" default:"../shared/data" placeholder:"DIR"`
 	Prompts   int      `help:"Prompts of the suite, 1 to 10000 (${default})." default:"16" placeholder:"N"`
 	Length    int      `name:"prompt-tokens" help:"Tokens of a prompt at most, 1 to 1048576 (${default})." default:"64" placeholder:"N"`
-	Chat      bool     `help:"Ask questions through the model's chat template."`
+	Chat      bool     `help:"Ask questions through the model's chat template, which --prompt-tokens cuts too."`
 	Drafters  []string `help:"Drafters to compare with plain decoding, written as methods of grove bench spec (eagle3@budget=4); default: auto." sep:"none" placeholder:"NAME"`
 	Clients   []int    `help:"Callers at the same time, 1 to 1024 each (${default})." default:"1,4,8,16" placeholder:"N"`
 	Requests  int      `help:"Requests of each caller, 1 to 1000 (${default})." default:"2" placeholder:"N"`
@@ -43,7 +43,7 @@ allows texts of --max-tokens.
 Examples:
     grove bench serve --pad 500M --clients 1,8
     grove-lab synth qwen3-0.6b random.gguf --type q8_0 && grove bench serve -m random.gguf --drafters plain --json
-    grove bench serve -m model.gguf --suite mt_bench --chat --drafters 'eagle3@no-controller@budget={4,16,64}'
+    grove bench serve -m model.gguf --suite mt_bench --chat --prompt-tokens 512 --drafters 'eagle3@budget={4,16,64}'
     grove bench serve --pad 500M --clients 1,4 --json-schema schema.json`
 }
 
