@@ -42,7 +42,7 @@ var columns = map[string]column{
 	"alpha":     {"α", drafting(func(m *MethodReport) string { return fmt.Sprintf("%.2f", m.Alpha) })},
 	"cost":      {"γc", drafting(func(m *MethodReport) string { return fmt.Sprintf("%.2f", m.DraftCost) })},
 	"modelled":  {"by Eq. 2", drafting(func(m *MethodReport) string { return fmt.Sprintf("%.2f", m.Modelled) })},
-	"published": {"Accept.", drafting(func(m *MethodReport) string { return percent(m.publishedAccept()) })},
+	"published": {"Accept.", drafting((*MethodReport).publishedAccept)},
 	"list":      {"shortlist", listing(func(m *MethodReport) string { return fmt.Sprintf("%.0f", m.ListSize) })},
 	"covered":   {"covered", listing(func(m *MethodReport) string { return fmt.Sprintf("%.1f%%", 100*m.Coverage) })},
 	"plain":     {"plain rounds", drafting(func(m *MethodReport) string { return percent(m.PlainShare) })},

@@ -69,15 +69,15 @@ var publishedDivisor = regexp.MustCompile(`^(dynatree|fixed|linear):(?:.*,)?(d0|
 
 // publishedAccept is the acceptance of DynaTree's Table 3 as its code computes it: tokens of a round over
 // D₀ + 2, over the fixed tree's depth + 2, or over a chain's length. It may exceed 1, and methods
-// are not comparable by it; 0 for other drafters.
-func (m *MethodReport) publishedAccept() float64 {
+// are not comparable by it. Other drafters have none.
+func (m *MethodReport) publishedAccept() string {
 	match := publishedDivisor.FindStringSubmatch(m.Drafter)
 	if match == nil {
-		return 0
+		return "–"
 	}
 	by, _ := strconv.Atoi(match[3])
 	if match[1] != "linear" {
 		by += 2
 	}
-	return share(m.Tau, float64(by))
+	return percent(share(m.Tau, float64(by)))
 }
