@@ -87,6 +87,7 @@ type learning struct {
 	loop    *speculate.Loop
 	forced  *forcedTarget  // the loop's target
 	adapter *adapt.Adapter // nil: frozen
+	charged float64        // of the adapter's costs, where updates are waited for
 	queries []queried
 }
 
@@ -205,7 +206,8 @@ func (l *learning) decode(ctx context.Context, p encoded, o *AdaptOptions) (q qu
 	return q, nil
 }
 
-// rest waits for the update under way, and charges the last query with what it would have cost decoding.
+// rest waits for the update under way, and charges the last query with what it, or those that were waited for, would
+// have cost decoding.
 func (l *learning) rest(o *AdaptOptions) {
 	if l.adapter == nil {
 		return
@@ -213,5 +215,10 @@ func (l *learning) rest(o *AdaptOptions) {
 	began := time.Now()
 	l.adapter.Rest()
 	q := &l.queries[len(l.queries)-1]
-	q.seconds += time.Since(began).Seconds() * l.adapter.Share()
+	if !o.Adapt.Wait {
+		q.seconds += time.Since(began).Seconds() * l.adapter.Share()
+		return
+	}
+	lost := l.adapter.Stats().Lost
+	q.seconds, l.charged = q.seconds+lost-l.charged, lost
 }

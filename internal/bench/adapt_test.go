@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"math"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -208,5 +209,33 @@ func TestAdapt(t *testing.T) {
 		if _, err := Adapt(context.Background(), x); err == nil {
 			t.Errorf("%+v was measured", x.Policies)
 		}
+	}
+}
+
+// What updates that are waited for would have cost decoding is in the time of the turn, once.
+func TestAdaptChargesWhatItWaitedFor(t *testing.T) {
+	o := AdaptOptions{Target: tinyPair(t), Drafter: "jetspec:tree=ddtree", MaxTokens: 8, Uncontrolled: true,
+		Adapt: adapt.Options{Wait: true, Tuning: adapt.DefaultTuning()}}
+	l, err := o.learning("always")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.adapter.Close()
+	decoded := 0.0
+	for range 3 {
+		q, err := l.decode(context.Background(), encoded{prompt: []int32{5, 6, 7, 5, 6}}, &o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		decoded += q.seconds
+		l.queries = append(l.queries, q)
+		l.rest(&o)
+	}
+	all := 0.0
+	for _, q := range l.queries {
+		all += q.seconds
+	}
+	if lost := l.adapter.Stats().Lost; !(lost > 0) || math.Abs(all-decoded-lost) > 1e-9 {
+		t.Errorf("%g s beside %g s of decoding: want the %g s that learning cost", all-decoded, decoded, lost)
 	}
 }

@@ -53,7 +53,8 @@ func (r *SpecReport) head(b *strings.Builder) {
 		line(b, "draft model", "none")
 	}
 	if len(r.Bandwidth) > 0 {
-		line(b, "read bandwidth before and after each suite", "%s GB/s", joinFloats(r.Bandwidth))
+		line(b, "read bandwidth before and after each suite", "%s GB/s",
+			strings.ReplaceAll(strings.Trim(fmt.Sprintf("%.1f", r.Bandwidth), "[]"), " ", ", "))
 	}
 	top := ""
 	if r.TopP > 0 && r.TopP < 1 {
@@ -188,12 +189,4 @@ func yes(is bool) string {
 		return "on"
 	}
 	return "off"
-}
-
-func joinFloats(v []float64) string {
-	var parts []string
-	for _, x := range v {
-		parts = append(parts, fmt.Sprintf("%.1f", x))
-	}
-	return strings.Join(parts, ", ")
 }
