@@ -60,6 +60,10 @@ func (cmd *benchAdaptCmd) Run(p *command.Program) error {
 			return command.Usagef("--%s %d: want %d to %d", f.name, f.v, f.low, f.top)
 		}
 	}
+	if cmd.Adapt != "" {
+		return command.Usagef("--adapt (GROVE_ADAPT): every policy starts with the head as it was opened: leave it out, and for " +
+			"what was learned before name the file of grove adapt --export with --head")
+	}
 	sampling := sample.Params{Temperature: cmd.Temperature, Seed: cmd.Seed}
 	if err := sampling.Validate(); err != nil {
 		return err

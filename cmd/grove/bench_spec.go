@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/grovellm/grove/internal/bench"
@@ -141,6 +142,10 @@ func (cmd *benchSpecCmd) settle(preset *bench.Preset) error {
 			return command.Usagef("--%s %d: want 0 (the default) to %d", f.name, f.v, f.top)
 		}
 	}
+	if cmd.Adapt != "" || cmd.Memory != "" {
+		return command.Usagef("--adapt, --memory (GROVE_ADAPT, GROVE_MEMORY): methods say it, and these do nothing here: " +
+			"write NAME+adapt with --learned DIR, or NAME@memory, and leave them out")
+	}
 	if len(cmd.Seed) == 0 {
 		return command.Usagef("--seed: want a number, or several")
 	}
@@ -172,12 +177,7 @@ func (cmd *benchSpecCmd) settle(preset *bench.Preset) error {
 			return err
 		}
 	}
-	if cmd.Prompts == 0 {
-		cmd.Prompts = preset.Prompts
-	}
-	if cmd.Prompts == 0 {
-		cmd.Prompts = 8
-	}
+	cmd.Prompts = cmp.Or(cmd.Prompts, preset.Prompts, 8)
 	if cmd.WarmUp == nil {
 		cmd.WarmUp = preset.WarmUp
 		if cmd.WarmUp == nil {
@@ -188,12 +188,7 @@ func (cmd *benchSpecCmd) settle(preset *bench.Preset) error {
 	if *cmd.WarmUp < 0 || *cmd.WarmUp > 1e6 {
 		return command.Usagef("--warm-up %d: want 0 or more", *cmd.WarmUp)
 	}
-	if cmd.MaxTokens == 0 {
-		cmd.MaxTokens = preset.MaxTokens
-	}
-	if cmd.MaxTokens == 0 {
-		cmd.MaxTokens = bench.DefaultMaxTokens
-	}
+	cmd.MaxTokens = cmp.Or(cmd.MaxTokens, preset.MaxTokens, bench.DefaultMaxTokens)
 	if len(cmd.Budget) == 0 {
 		cmd.Budget = preset.Budgets
 	}
