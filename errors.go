@@ -19,7 +19,7 @@ func optionf(field, format string, args ...any) error {
 	return &OptionError{field, fmt.Sprintf(format, args...)}
 }
 
-// ContextError says that a prompt does not fit into the model's context.
+// ContextError says that a prompt does not fit into the model's context: its fields Need and Limit count tokens.
 type ContextError = model.ContextError
 
 // Errors of generations that do not begin: the queue of Options.Queue is full, or the model drains or is closed.

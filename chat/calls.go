@@ -18,10 +18,10 @@ func init() {
 	}
 }
 
-// CallReader takes the text of an assistant's turn apart as it comes.
+// CallReader takes an assistant's turn apart as it comes: its method Add(text, done) returns reasoning, content, calls.
 type CallReader = callform.Reader
 
-// CallDelta is a part of a call, as it comes.
+// CallDelta is a part of call number Index, as it comes: Name and ID with the first part, then pieces of Arguments.
 type CallDelta = callform.Delta
 
 // NewReader returns a reader of calls in the form. kinds says of an argument of a tool whether its
