@@ -225,10 +225,23 @@ func (p *Program) Context() (context.Context, context.CancelFunc) {
 	return EndedBy(p.Base, os.Interrupt, syscall.SIGTERM)
 }
 
-// EndedBy returns a context that the first of some signals ends; the second one kills the program.
+// EndedBy returns a context that the first of some signals ends; the second one kills the program. A terminal that is
+// closed (SIGHUP) ends it as well, where nohup has not said otherwise; it may say so twice, which kills nothing.
 func EndedBy(base context.Context, signals ...os.Signal) (context.Context, context.CancelFunc) {
 	ctx, stop := signal.NotifyContext(base, signals...)
 	context.AfterFunc(ctx, stop)
+	if slices.Contains(signals, os.Signal(syscall.SIGTERM)) && !signal.Ignored(syscall.SIGHUP) {
+		closed := make(chan os.Signal, 1)
+		signal.Notify(closed, syscall.SIGHUP)
+		go func() {
+			select {
+			case <-closed:
+				stop()
+			case <-ctx.Done():
+				signal.Stop(closed)
+			}
+		}()
+	}
 	return ctx, stop
 }
 
