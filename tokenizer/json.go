@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/grovellm/grove/internal/files/infile"
 )
@@ -27,6 +28,7 @@ type files struct {
 	Generation    []byte
 	ChatTemplate  []byte
 	Processor     []byte // a chat template too, where the others have none
+	Named         []template
 }
 
 // contents are where files keeps each file of the folder.
@@ -66,6 +68,19 @@ func FromJSON(path string) (*Tokenizer, error) {
 			return nil, err
 		}
 		*to = b
+	}
+	named := filepath.Join(dir, "additional_chat_templates")
+	entries, _ := os.ReadDir(named) // most models have none
+	for _, e := range entries {
+		name, ok := strings.CutSuffix(e.Name(), ".jinja")
+		if !ok {
+			continue
+		}
+		text, err := infile.ReadFile(filepath.Join(named, e.Name()), maxJSON)
+		if err != nil {
+			return nil, err
+		}
+		f.Named = append(f.Named, template{name, string(text)})
 	}
 	return parse(f)
 }
@@ -281,7 +296,7 @@ func (s *spec) overrideEnds(c *configJSON) {
 // have one text or a list of named ones.
 func (s *spec) readTemplates(f files, raw json.RawMessage) error {
 	if len(f.ChatTemplate) > 0 {
-		s.templates = []template{{"default", string(f.ChatTemplate)}}
+		s.templates = append([]template{{"default", string(f.ChatTemplate)}}, f.Named...)
 		return nil
 	}
 	if len(raw) == 0 || string(raw) == "null" {

@@ -286,3 +286,25 @@ func TestNormalizedTokensComeLast(t *testing.T) {
 		}
 	}
 }
+
+// Further chat templates lie in a folder of their own beside chat_template.jinja.
+func TestNamedTemplateFiles(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, "additional_chat_templates"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{"tokenizer.json": string(charJSON(t)), "chat_template.jinja": "plain",
+		"additional_chat_templates/tool_use.jinja": "tools", "additional_chat_templates/README.md": "no template",
+		"tokenizer_config.json": `{"chat_template": "an older one"}`} {
+		if err := os.WriteFile(filepath.Join(dir, filepath.FromSlash(name)), []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tok, err := FromJSON(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := tok.Templates(); !maps.Equal(got, map[string]string{"default": "plain", "tool_use": "tools"}) {
+		t.Errorf("%v", got)
+	}
+}

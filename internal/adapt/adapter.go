@@ -145,9 +145,7 @@ type Stats struct {
 // New makes an adapter that begins with a head. Where Options.Dir has a state of that head, it goes
 // on from there. The adapter locks that state until Close: New fails where another has it.
 func New(first learn.Head, vocab int, o Options) (*Adapter, error) {
-	if o.Policy == "" {
-		o.Policy = Judged
-	}
+	o.Policy = cmp.Or(o.Policy, Judged)
 	switch {
 	case !slices.Contains(policies, o.Policy):
 		return nil, fmt.Errorf("adapt: Policy is %q: want one of %q", o.Policy, policies)

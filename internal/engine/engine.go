@@ -179,9 +179,7 @@ func New(target speculate.Target, o Options) (*Engine, error) {
 	case o.CacheMemory < 0:
 		return nil, fmt.Errorf("engine: CacheMemory is %d bytes: want more than 0, or 0 for no limit", o.CacheMemory)
 	}
-	if o.Parallel == 0 {
-		o.Parallel = DefaultParallel
-	}
+	o.Parallel = cmp.Or(o.Parallel, DefaultParallel)
 	if o.Available == nil {
 		o.Available = memory.Available
 	}

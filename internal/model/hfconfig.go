@@ -350,9 +350,7 @@ var kindNames = map[reflect.Kind]string{reflect.Int: "an integer", reflect.Int32
 	reflect.Slice: "a list", reflect.Struct: "an object"}
 
 func (h *hfConfig) config() (Config, error) {
-	if h.Layers == 0 {
-		h.Layers = max(len(h.Pattern), len(h.BlockTypes)) // Nemotron-H's
-	}
+	h.Layers = cmp.Or(h.Layers, max(len(h.Pattern), len(h.BlockTypes))) // Nemotron-H's
 	for _, f := range []struct {
 		name string
 		v    int
@@ -365,8 +363,8 @@ func (h *hfConfig) config() (Config, error) {
 	}
 	a := h.arch()
 	c := Config{
-		Arch: a.name, Hidden: h.HiddenSize, Layers: h.Layers, Heads: h.Heads, KVHeads: h.KVHeads, HeadDim: h.HeadDim,
-		FFN: h.IntermediateSize, Vocab: h.VocabSize, Context: h.MaxPositions,
+		Arch: a.name, Hidden: h.HiddenSize, Layers: h.Layers, Heads: h.Heads, KVHeads: cmp.Or(h.KVHeads, h.Heads),
+		HeadDim: h.HeadDim, FFN: h.IntermediateSize, Vocab: h.VocabSize, Context: h.MaxPositions,
 		NormEps: float32(h.RMSNormEps), Tied: h.Tied, Ahead: max(0, h.NextLayers, h.FurtherLayers),
 	}
 	if a.layerNorm {
@@ -388,9 +386,6 @@ func (h *hfConfig) config() (Config, error) {
 	if h.HiddenAct != a.defaults.HiddenAct {
 		return c, fmt.Errorf("hidden_act is %q: %s models run here use %q",
 			h.HiddenAct, h.ModelType, a.defaults.HiddenAct)
-	}
-	if c.KVHeads == 0 {
-		c.KVHeads = c.Heads
 	}
 	if c.HeadDim == 0 && c.Heads > 0 {
 		c.HeadDim = c.Hidden / c.Heads

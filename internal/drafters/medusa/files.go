@@ -135,9 +135,7 @@ func (c *Config) ReadFolder(x *headfile.File) (layout string, err error) {
 	}
 	if (shared || c.OwnOutputs) && len(output.Shape) == 2 {
 		c.DraftVocab = output.Shape[0]
-		if c.Vocab == 0 {
-			c.Vocab = c.DraftVocab
-		}
+		c.Vocab = cmp.Or(c.Vocab, c.DraftVocab)
 	}
 	return layout, nil
 }

@@ -51,9 +51,7 @@ func Cluster(pool *par.Pool, head *Head, tokens []int32, o Clustering) ([][]int3
 		return nil, fmt.Errorf("shortlist: %d clusters of %d tokens: want 1 or more, and no more than tokens",
 			o.Clusters, len(tokens))
 	}
-	if o.Rounds == 0 {
-		o.Rounds = 25
-	}
+	o.Rounds = cmp.Or(o.Rounds, 25)
 	k := &kMeans{pool: pool, x: nn.NewMat(len(tokens), head.W.In()), centers: nn.NewMat(o.Clusters, head.W.In()),
 		of: make([]int32, len(tokens)), alike: make([]float32, len(tokens)), size: make([]int, o.Clusters),
 		products: autograd.NewProducts(pool, gemm.F32)}

@@ -182,9 +182,7 @@ func Names() string {
 // not one for the target.
 func For(s Shape, target model.Config) (err error) {
 	c := s.Common()
-	if c.Layers.Vocab == 0 {
-		c.Layers.Vocab = target.Vocab
-	}
+	c.Layers.Vocab = cmp.Or(c.Layers.Vocab, target.Vocab)
 	if *c.Taps, err = TapsFor(&target, *c.Taps, *c.TargetLayers, s.DefaultTaps); err != nil {
 		return err
 	}
