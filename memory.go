@@ -19,9 +19,8 @@ import (
 	"github.com/grovellm/grove/internal/engine"
 )
 
-// MemoryOptions say what is kept of the texts that were generated. Drafters that look at text,
-// lookup and those with +text, draft from it: what followed the same words before, often follows
-// them again.
+// MemoryOptions say what is kept of the texts that were generated. Drafters that look at text, lookup and those with
+// +text, draft from it: what followed the same words before, often follows them again.
 type MemoryOptions struct {
 	Dir    string // folder; empty: it is in memory alone
 	Tokens int    // kept of each tenant, the newest, and 16 times as many of all; 0: 10 million, about 80 MB

@@ -24,10 +24,9 @@ type Request struct {
 
 	Sampling Sampling // without PenaltyLast and PenaltyFrom, presence and frequency penalties count the output alone
 
-	// Drafter proposes the trees that are verified. "auto" is the best that the model was opened with.
-	// Others are named with options after a colon and modifiers after a plus: "lookup:min=3",
-	// "eagle3:tree=best-first+text"; see draft.Families. Empty or "plain" decodes plainly. The text is
-	// the same with each.
+	// Drafter proposes the trees that are verified. "auto" is the best that the model was opened with. Others are named
+	// with options after a colon and modifiers after a plus: "lookup:min=3", "eagle3:tree=best-first+text"; see
+	// draft.Families. Empty or "plain" decodes plainly. The text is the same with each.
 	Drafter string
 	Budget  int // nodes of a draft tree at most, root included; 0: a default
 

@@ -236,6 +236,14 @@ func (p *models) loaded() (list []*Model) {
 	return list
 }
 
+// drain waits until no request uses a model, or ctx ends.
+func (p *models) drain(ctx context.Context) {
+	for busy := true; busy && ctx.Err() == nil; time.Sleep(10 * time.Millisecond) {
+		busy = false
+		p.each(func(e *entry) { busy = busy || e.users > 0 })
+	}
+}
+
 // state is what clients are told of an entry, in llama.cpp's words.
 func (e *entry) state() modelState {
 	s := modelState{Value: "unloaded", Failed: e.failed != nil}

@@ -1,6 +1,5 @@
-// Package serve answers the HTTP APIs of OpenAI and others from a grove.Model: chat and text
-// completions, streamed or whole, with health checks and metrics. docs/serve.md describes the
-// endpoints and their fields.
+// Package serve answers the HTTP APIs of OpenAI and others from a grove.Model: chat and text completions, streamed or
+// whole, with health checks and metrics. docs/serve.md describes the endpoints and their fields.
 //
 //	s, err := serve.New(serve.Options{})
 //	s.SetModel(&serve.Model{Model: m, Name: "qwen3-8b", Drafter: "eagle3"})
@@ -8,15 +7,13 @@
 //
 // SetSources serves several models, which are loaded when requests name them.
 //
-// Requests run side by side: each generates in a goroutine, and the model's engine
-// batches them.
+// Requests run side by side: each generates in a goroutine, and the model's engine batches them.
 //
-// The way of a request: exchange.go has it and its answer. body.go and decode.go read its body into a
-// struct of its protocol (chat.go, completions.go, responses.go, anthropic.go, ollama.go). The
-// struct's method conversation makes the one form of all protocols (conversation.go, options.go,
-// tools.go), and call.go makes a grove.Request of that. answer.go and stream.go take the generated
-// chunks, reader.go parts their text into reasoning, content and calls, and the protocol's form shows
-// these (openai.go, *_answer.go). Read chat.go first.
+// The way of a request: exchange.go has it and its answer. body.go and decode.go read its body into a struct of its
+// protocol (chat.go, completions.go, responses.go, anthropic.go, ollama.go). The struct's method conversation makes the
+// one form of all protocols (conversation.go, options.go, tools.go), and call.go makes a grove.Request of that.
+// answer.go and stream.go take the generated chunks, reader.go parts their text into reasoning, content and calls, and
+// the protocol's form shows these (openai.go, *_answer.go). Read chat.go first.
 package serve
 
 import (
@@ -62,8 +59,7 @@ type Options struct {
 	TLS   *tls.Config // of Serve; nil: plain HTTP
 
 	// Objectives are the priorities of InferenceObjectives by name, for requests whose header
-	// x-llm-d-inference-objective or x-gateway-inference-objective names one. A request's field
-	// priority comes first.
+	// x-llm-d-inference-objective or x-gateway-inference-objective names one. A request's field priority comes first.
 	Objectives map[string]int
 
 	// how long a model of SetSources stays loaded after its last request; 0: five minutes; below 0: always
@@ -213,6 +209,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener, drain time.Duration)
 	s.o.Log.Info("draining", "limit", drain)
 	limit, cancel := context.WithTimeout(s.stopping, drain)
 	defer cancel()
+	s.models.drain(limit) // until then /readyz answers
 	if err := h.Shutdown(limit); err != nil {
 		s.o.Log.Warn("requests were cancelled", "reason", context.Cause(limit))
 		s.stop()
