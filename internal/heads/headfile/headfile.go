@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"strings"
+	"syscall"
 
 	"github.com/grovellm/grove/gguf"
 	"github.com/grovellm/grove/internal/autograd"
@@ -41,7 +42,7 @@ func Open(h registry.Head) (*File, error) {
 	info, err := os.Stat(h.Name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, fmt.Errorf("%w: want a GGUF file or a Hugging Face folder of a head", fs.ErrNotExist)
+		return nil, fmt.Errorf("%w: want a GGUF file or a Hugging Face folder of a head", syscall.ENOENT)
 	case err != nil:
 		return nil, err
 	case !info.IsDir():
