@@ -100,7 +100,7 @@ type Server struct {
 func New(o Options) (*Server, error) {
 	for field, limit := range reflect.ValueOf(o.Limits).Fields() {
 		if limit.Int() < 0 {
-			return nil, fmt.Errorf("Limits.%s: %v: want more, or 0 for its default", field.Name, limit)
+			return nil, fmt.Errorf("serve: Limits.%s: %v: want more, or 0 for its default", field.Name, limit)
 		}
 	}
 	o.Limits.setDefaults()
