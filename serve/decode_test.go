@@ -28,7 +28,6 @@ func filled(item string, size int) string {
 // A body takes memory in proportion to its bytes, whichever of its lists are long: an error names the first that has
 // too much.
 func TestListsAreBounded(t *testing.T) {
-	t.Parallel()
 	const size = 2 << 20
 	for _, c := range []struct {
 		body, item, param string
