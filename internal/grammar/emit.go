@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/big"
 	"slices"
+	"strings"
 
 	"github.com/grovellm/grove/internal/callform"
 )
@@ -134,7 +135,8 @@ func (c *schemas) emitString(s *shape) *expr {
 func (c *schemas) limited(s *shape, of charSet, write func(charSet) *expr) *expr {
 	var all, none []*expr
 	patterns := s.pattern
-	if f, ok := formats[s.format]; ok {
+	ahead := func(p string) bool { return strings.Contains(p, "(?=") || strings.Contains(p, "(?!") }
+	if f, ok := formats[s.format]; ok && !slices.ContainsFunc(patterns, ahead) { // which is a format written out, as zod's
 		patterns = append(slices.Clone(patterns), f)
 	}
 	fits := s.least == 0 && s.most == unlimited
