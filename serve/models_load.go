@@ -3,6 +3,7 @@ package serve
 // Loading and unloading of models, and the memory that they take.
 
 import (
+	"errors"
 	"net/http"
 	"runtime/debug"
 	"slices"
@@ -63,7 +64,10 @@ func (p *models) load(e *entry) error {
 // tryLoad loads. A panic is an error, which ends no other model's requests.
 func (e *entry) tryLoad() (m *Model, err error) {
 	defer par.Recover("the load", &err)
-	return e.Load()
+	if m, err = e.Load(); m == nil && err == nil {
+		err = errors.New("Source.Load returned neither a model nor an error")
+	}
+	return m, err
 }
 
 // makeRoom unloads models that nobody uses, the least recently used first, until a further one fits.

@@ -407,20 +407,21 @@ func TestWaiting(t *testing.T) {
 
 // A load that panics is one that fails, for its own requests alone.
 func TestLoadPanics(t *testing.T) {
-	f := newShelf(t, 2)
-	list := f.sources(1, 1)
+	f := newShelf(t, 3)
+	list := f.sources(1, 1, 1)
 	list[1].Load = func() (*serve.Model, error) { panic("planted") }
+	list[2].Load = func() (*serve.Model, error) { return nil, nil }
 	s := startMany(t, serve.Options{}, list)
 	defer s.CloseModels()
-	for range 2 {
-		if _, code := s.ask(bodyOf("m1", 0)); code != "load_failed" {
-			t.Errorf("the model that panics: %q", code)
+	for _, model := range []string{"m1", "m2", "m1"} {
+		if _, code := s.ask(bodyOf(model, 0)); code != "load_failed" {
+			t.Errorf("%s, which panics or is none: %q", model, code)
 		}
 		if text, code := s.ask(bodyOf("m0", 0)); text == "" {
 			t.Errorf("the other model: %q", code)
 		}
 	}
-	if log := s.log.String(); !strings.Contains(log, "planted") {
+	if log := s.log.String(); !strings.Contains(log, "planted") || !strings.Contains(log, "neither a model") {
 		t.Errorf("the log does not tell: %s", log)
 	}
 }
