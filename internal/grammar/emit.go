@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math/big"
 	"slices"
-	"strings"
 
 	"github.com/grovellm/grove/internal/callform"
 )
@@ -133,28 +132,17 @@ func (c *schemas) emitString(s *shape) *expr {
 // limited is the expression of strings of some characters that a pattern, a format or strings to leave out limit; nil
 // where none does. write says how characters stand in the text.
 func (c *schemas) limited(s *shape, of charSet, write func(charSet) *expr) *expr {
-	var all, none []*expr
-	patterns := s.pattern
-	ahead := func(p string) bool { return strings.Contains(p, "(?=") || strings.Contains(p, "(?!") }
-	if f, ok := formats[s.format]; ok && !slices.ContainsFunc(patterns, ahead) { // which is a format written out, as zod's
-		patterns = append(slices.Clone(patterns), f)
+	all, none := c.regexes(s.pattern...), c.regexes(s.unlike...)
+	if f, ok := formats[s.format]; ok && !slices.ContainsFunc(all, (*expr).looksAhead) { // a format written out, as zod's
+		all = append(all, c.regexes(f)...)
+	}
+	if c.err != nil {
+		return nothing()
 	}
 	fits := s.least == 0 && s.most == unlimited
-	for _, p := range patterns {
-		e, err := schemaRegex(p)
-		if err != nil {
-			return c.cannot("pattern", err.Error())
-		}
-		all = append(all, e)
+	for _, e := range all {
 		least, most := e.lengths()
 		fits = fits || least >= s.least && (s.most == unlimited || most <= s.most)
-	}
-	for _, p := range s.unlike {
-		e, err := schemaRegex(p)
-		if err != nil {
-			return c.cannot("pattern", err.Error())
-		}
-		none = append(none, e)
 	}
 	if len(s.excluded) > 0 {
 		all = append(all, notAny(s.excluded, of))
@@ -172,6 +160,19 @@ func (c *schemas) limited(s *shape, of charSet, write func(charSet) *expr) *expr
 		return c.limited(free, of, write)
 	}
 	return e
+}
+
+// regexes are the expressions of patterns.
+func (c *schemas) regexes(patterns ...string) (out []*expr) {
+	for _, p := range patterns {
+		e, err := schemaRegex(p)
+		if err != nil {
+			c.cannot("pattern", err.Error())
+			return nil
+		}
+		out = append(out, e)
+	}
+	return out
 }
 
 // char is anyChar as a rule.

@@ -47,6 +47,8 @@ func TestJSONSchema(t *testing.T) {
 			[]string{`"P3W"`, `"P1Y2M"`, `"PT4H0.5S"`, `"P1DT1M"`}, []string{`"P"`, `"PT"`, `"P1DT"`, `"P1Y2W"`, `"1Y"`}},
 		{`{"type": "string", "format": "hostname", "pattern": "^(?=.{1,253}\\.?$)[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?(?:\\.[a-zA-Z0-9](?:[-0-9a-zA-Z]{0,61}[0-9a-zA-Z])?)*\\.?$"}`, // zod's
 			[]string{`"a"`, `"a-b.example.org."`}, []string{`""`, `"-a.b"`, `"` + strings.Repeat("ab.", 85) + `"`}},
+		{`{"type": "string", "format": "date", "pattern": "\\(?=|-"}`, // no lookahead
+			[]string{`"2024-01-02"`}, []string{`"-"`}},
 		{`{"type": "string", "minLength": 8, "maxLength": 9, "pattern": "^(?=.*[A-Z])(?=.*\\d)[^ ]+$"}`, []string{`"secreT12"`, `"1Aaaaaaaa"`},
 			[]string{`"secret12"`, `"SecretSe"`, `"T1"`, `"secreT 12"`, `"secreT1234"`}},
 		{`{"enum": ["ab", "ba", "b", 1], "pattern": "^(?!.*ba)(?=[^c]*b$)"}`, []string{`"ab"`, `"b"`, "1"}, []string{`"ba"`, `"a"`}},
