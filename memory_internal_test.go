@@ -100,6 +100,7 @@ func TestMemoryFoldersAreBounded(t *testing.T) {
 			}
 		}
 	}
+	m.Close() // else files that are being joined go while they are counted
 	size := int64(0)
 	if err := filepath.WalkDir(dir, func(_ string, e fs.DirEntry, err error) error {
 		if err != nil || e.IsDir() {

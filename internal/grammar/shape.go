@@ -99,8 +99,13 @@ func (s *shape) key(scoped bool) string {
 	if s.value != nil {
 		b.WriteString(*s.value)
 	}
-	fmt.Fprint(&b, "|", s.kind, s.number.low, s.number.lowOpen, s.number.high, s.number.highOpen, s.whole, s.broken,
-		s.multiple, s.least, s.most, s.unique)
+	for _, v := range slices.Concat([]*big.Rat{s.number.low, s.number.high}, s.multiple) {
+		if v != nil { // printing nil costs a panic within fmt
+			b.WriteString(v.String())
+		}
+		b.WriteString("|")
+	}
+	fmt.Fprint(&b, s.kind, s.number.lowOpen, s.number.highOpen, s.whole, s.broken, s.least, s.most, s.unique)
 	fmt.Fprintf(&b, "%q%q%q%q%q%q", s.pattern, s.unlike, s.format, s.excluded, s.required, s.absent)
 	for _, p := range s.parts {
 		fmt.Fprintf(&b, "|%q%q%v%v%v", p.names, p.patterns, p.unseen, p.seen, p.denied)

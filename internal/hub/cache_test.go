@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/grovellm/grove/internal/files/filelock"
+	"github.com/grovellm/grove/internal/testing/cases"
 )
 
 // names are what can be named of a repository in the tests below.
@@ -26,14 +27,13 @@ var testFiles = map[string]string{
 // What is pulled is found and listed; what is removed is not; a content goes with the last file
 // that shows it, and only then.
 func TestPulledFoundRemoved(t *testing.T) {
-	t.Parallel()
 	models := map[string][]string{
 		"q4_k_m": {"m-Q4_K_M.gguf"}, "q8_0": {"m-Q8_0.gguf"}, "q6_k": {"copy-Q6_K.gguf"},
 		"bf16": {"m-BF16-00001-of-00002.gguf", "m-BF16-00002-of-00002.gguf"}, "safetensors": {"config.json",
 			"model.safetensors", "tokenizer.json"},
 	}
 	h := newHub(t, testFiles)
-	rapid.Check(t, func(r *rapid.T) {
+	cases.Check(t, 25, func(r *rapid.T) {
 		c := h.client(t.TempDir())
 		have := map[string]bool{}
 		for range rapid.IntRange(1, 10).Draw(r, "steps") {
