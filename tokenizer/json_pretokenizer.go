@@ -118,7 +118,7 @@ func (s *spec) addSplit(st step) error {
 	case st.Pattern == nil || (st.Pattern.String == nil) == (st.Pattern.Regex == nil):
 		return s.errorf(field, "Split: the pattern is neither a String nor a Regex")
 	case st.Pattern.Regex != nil:
-		scan, err := scannerFor(*st.Pattern.Regex)
+		scans, err := scannersFor(*st.Pattern.Regex)
 		if err != nil {
 			return s.errorf(field, "Split: %v", err)
 		}
@@ -127,7 +127,7 @@ func (s *spec) addSplit(st step) error {
 		if st.Behavior != "Isolated" && !(st.Behavior == "Removed" && st.Invert && total) {
 			return s.errorf(field, "Split: behavior %q is not supported for this pattern, only Isolated", st.Behavior)
 		}
-		s.stages = append(s.stages, scan)
+		s.stages = append(s.stages, scans...)
 	default:
 		text := *st.Pattern.String
 		if text == "" {

@@ -54,6 +54,7 @@ var presets = func() map[string]preset {
 		"deepseek-coder")
 	set(asDeepSeek3, "deepseek-v3", "hunyuan-dense", "joyai-llm")
 	set(asGPT4o, "gpt-4o", "llama4", "kanana2", "talkie", "minimax-m2")
+	set(preset{stages: append(slices.Clone(thousands), scanGPT4o)}, "tiny_aya", "cohere2moe")
 	set(preset{stages: []scanner{scanTekken}, ignoreMerges: true, addBOS: true}, "tekken")
 	set(asBailing, "bailingmoe", "bailingmoe2", "llada-moe")
 	set(preset{stages: []scanner{scanSeedCoder}}, "seed-coder")
@@ -111,12 +112,15 @@ const (
 	o200kCaps = `[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*`
 )
 
-// scannerFor finds the scanner of a regular expression. Files write a line end in a class as the
+// scannersFor finds the scanners of a regular expression, one after another. Files write a line end in a class as the
 // escape \n or as the character itself: both name the same pattern.
-func scannerFor(pattern string) (scanner, error) {
+func scannersFor(pattern string) ([]scanner, error) {
 	p := strings.NewReplacer("\r", `\r`, "\n", `\n`).Replace(pattern)
+	if p == thousandsPattern {
+		return thousands, nil
+	}
 	if s := patterns[p]; s != nil {
-		return s, nil
+		return []scanner{s}, nil
 	}
 	return nil, fmt.Errorf("the split pattern %q is not one that grove has a scanner for", pattern)
 }

@@ -158,6 +158,12 @@ func (p *regex) atom() node {
 		n := p.alternation()
 		p.take()
 		return n
+	case p.eat(`\b`):
+		return func(s string, i int, k func(int) bool) bool {
+			before, _ := utf8.DecodeLastRuneInString(s[:i])
+			after, _ := utf8.DecodeRuneInString(s[i:])
+			return (i > 0 && ofWord(before)) != (i < len(s) && ofWord(after)) && k(i)
+		}
 	case p.eat("$"):
 		return func(s string, i int, k func(int) bool) bool { return (i == len(s) || s[i] == '\n') && k(i) }
 	}
@@ -209,6 +215,8 @@ func (p *regex) escape() func(rune) bool {
 		return func(r rune) bool { return unicode.Is(unicode.White_Space, r) }
 	case 'S':
 		return func(r rune) bool { return !unicode.Is(unicode.White_Space, r) }
+	case 'd':
+		return func(r rune) bool { return unicode.Is(unicode.Nd, r) }
 	case 'r':
 		return func(r rune) bool { return r == '\r' }
 	case 'n':
@@ -227,6 +235,9 @@ func (p *regex) escape() func(rune) bool {
 		return func(r rune) bool { return r == c }
 	}
 }
+
+// ofWord is Oniguruma's \w.
+func ofWord(r rune) bool { return unicode.In(r, unicode.L, unicode.M, unicode.N, unicode.Pc) }
 
 func same(a, b rune, fold bool) bool {
 	if a == b {

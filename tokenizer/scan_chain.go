@@ -6,6 +6,7 @@ package tokenizer
 import (
 	"slices"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -151,6 +152,58 @@ var groupsOf3 = matches(func(s string) int {
 	}
 	return 0
 })
+
+// thousandsPattern cuts numbers into threes of digits from their ends.
+const thousandsPattern = `\d{1,3}(?=(?:\d{3})*\b)`
+
+// thousands are its scanners: two, so that the digits of a long number are not counted again for each three.
+var thousands = []scanner{wholeThrees, threes}
+
+// wholeThrees cuts a number into the digits in front, at most three, and the others, if what follows it is no part of
+// a word.
+func wholeThrees(s string) int {
+	for i := 0; i < len(s); {
+		r, n := utf8.DecodeRuneInString(s[i:])
+		if !unicode.IsDigit(r) {
+			i += n
+			continue
+		}
+		end, digits := i, 0
+		for unicode.IsDigit(r) {
+			end += n
+			digits++
+			r, n = utf8.DecodeRuneInString(s[end:])
+		}
+		inWord := n > 0 && unicode.In(r, unicode.L, unicode.M, unicode.N, unicode.Pc)
+		switch {
+		case !inWord && i > 0:
+			return i
+		case !inWord && digits%3 == 0:
+			return end
+		case !inWord:
+			return firstDigits(s, digits%3)
+		}
+		i = end
+	}
+	return len(s)
+}
+
+// threes cuts what wholeThrees leaves of a number: text that ends with a digit.
+func threes(s string) int {
+	if r, _ := utf8.DecodeLastRuneInString(s); unicode.IsDigit(r) {
+		return firstDigits(s, 3)
+	}
+	return len(s)
+}
+
+// firstDigits is the length of the first digits of a number, at most as many as it has.
+func firstDigits(s string, digits int) (length int) {
+	for ; digits > 0 && length < len(s); digits-- {
+		_, n := utf8.DecodeRuneInString(s[length:])
+		length += n
+	}
+	return length
+}
 
 // DeepSeek V3's last cut:
 //

@@ -32,6 +32,7 @@ var others = map[string]scanner{
 	`▁[^▁]*`:             eachSpace,
 	`_`:                  literal("_", false),
 	`[^_]*_`:             literal("_", true),
+	thousandsPattern:     func(s string) int { return threes(s[:wholeThrees(s)]) },
 }
 
 func words(scan scanner, s string) (out []string) {
