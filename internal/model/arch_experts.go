@@ -31,6 +31,7 @@ var mixtral = architecture{
 // qwen3moe is Qwen 3 with experts in all layers.
 var qwen3moe = architecture{
 	name: "qwen3moe", modelType: "qwen3_moe", class: "Qwen3MoeForCausalLM",
+	images: "qwen3vlmoe", // folders have experts' matrices turned
 	keys:   rmsAnd(expertKeys + " expert_feed_forward_length"),
 	fields: "num_local_experts", // as transformers 5 calls num_experts
 	defaults: hfConfig{HiddenAct: "silu", RMSNormEps: 1e-6, KVHeads: 4, Experts: 128, Used: 8, ExpertFFN: 768,

@@ -3,6 +3,7 @@ package model
 // qwen2 is Qwen 1.5, 2 and 2.5: biases of queries, keys and values.
 var qwen2 = architecture{
 	name: "qwen2", modelType: "qwen2", class: "Qwen2ForCausalLM",
+	images:   "qwen2vl qwen2_vl qwen2_vl_text qwen2_5_vl qwen2_5_vl_text",
 	keys:     rmsKeys,
 	defaults: hfConfig{HiddenAct: "silu", RMSNormEps: 1e-6, KVHeads: 32},
 	prefix:   layersPrefix, top: llamaTop, layer: llamaLayer,
@@ -23,6 +24,7 @@ var mimo = architecture{
 // qwen3 is Qwen 3: norms of each head's queries and keys.
 var qwen3 = architecture{
 	name: "qwen3", modelType: "qwen3", class: "Qwen3ForCausalLM",
+	images:   "qwen3vl qwen3_vl_text",
 	keys:     rmsKeys,
 	defaults: hfConfig{HiddenAct: "silu", RMSNormEps: 1e-6, KVHeads: 32, HeadDim: 128},
 	prefix:   layersPrefix, top: llamaTop,

@@ -21,6 +21,10 @@ type architecture struct {
 	modelType string // in config.json
 	class     string // of transformers
 
+	// images are further names, in GGUF files and in config.json, of models with images whose text model is this one.
+	// The positions of a text are the same in all three dimensions that these rotate by.
+	images string
+
 	keys     ggufkeys.Rules // of GGUF files, beside modelKeys
 	fields   string         // of config.json that are obeyed here, though not everywhere (folderRules)
 	defaults hfConfig       // transformers' values of fields that config.json lacks. Its hidden_act is the only one
@@ -216,7 +220,18 @@ func Runs(arch string) bool { return archNamed(arch) != nil }
 
 // archNamed returns the architecture that GGUF files call name, or nil.
 func archNamed(name string) *architecture {
-	return findArch(func(a *architecture) bool { return a.name == name })
+	return findArch(func(a *architecture) bool { return a.name == name || a.ofImages(name) })
+}
+
+func (a *architecture) ofImages(name string) bool {
+	return slices.Contains(strings.Fields(a.images), name)
+}
+
+// withSections is the architecture for a config.json of such a model, which says how the dimensions are divided.
+func (a *architecture) withSections() *architecture {
+	of := *a
+	of.fields += " mrope_section"
+	return &of
 }
 
 // arch is the model's architecture: of those of a name, the first with experts if the model has
@@ -244,7 +259,7 @@ func (c *Config) folderArch() *architecture {
 // byModelType returns the architecture that config.json calls modelType, or nil: of two, the one
 // without experts.
 func byModelType(modelType string) *architecture {
-	return findArch(func(a *architecture) bool { return a.modelType == modelType })
+	return findArch(func(a *architecture) bool { return a.modelType == modelType || a.ofImages(modelType) })
 }
 
 // arch is the architecture of a config.json, or nil.
@@ -252,7 +267,9 @@ func (h *hfConfig) arch() *architecture {
 	if h.MoE {
 		return findArch(func(a *architecture) bool { return a.modelType == h.ModelType && a.experts != "" })
 	}
-	return findArch(func(a *architecture) bool { return a.modelType == h.ModelType && (a.of == nil || a.of(h)) })
+	return findArch(func(a *architecture) bool {
+		return a.modelType == h.ModelType && (a.of == nil || a.of(h)) || a.ofImages(h.ModelType)
+	})
 }
 
 func findArch(is func(a *architecture) bool) *architecture {

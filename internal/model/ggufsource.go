@@ -50,7 +50,7 @@ func ReadGGUF(f *gguf.File) (Config, error) {
 	case kind != "model":
 		return Config{}, fmt.Errorf("general.type is %q: want a model; merge an adapter into its model first", kind)
 	}
-	c, err := ReadGGUFKeys(f, arch, arch)
+	c, err := ReadGGUFKeys(f, arch, archNamed(arch).name)
 	if err != nil {
 		return c, err
 	}
@@ -66,7 +66,13 @@ func ReadGGUFKeys(f *gguf.File, prefix, arch string, obeyed ...string) (Config, 
 	c := Config{Arch: arch, Name: k.String("general.name", ""), Experts: k.int("expert_count", 0),
 		Used: k.int("expert_used_count", 0)}
 	a := c.arch()
-	if err := ggufkeys.Check(f, prefix+".", modelKeys, a.keys, ggufkeys.Rules{Obeyed: obeyed}); err != nil {
+	whole := prefix == arch
+	further := ggufkeys.Rules{Obeyed: obeyed}
+	if a.ofImages(prefix) {
+		whole = true
+		further.Ignored = strings.Fields("rope.dimension_sections n_deepstack_layers")
+	}
+	if err := ggufkeys.Check(f, prefix+".", modelKeys, a.keys, further); err != nil {
 		return Config{}, err
 	}
 	if a.experts != "" && (c.Used < 1 || c.Used > c.Experts) {
@@ -79,7 +85,7 @@ func ReadGGUFKeys(f *gguf.File, prefix, arch string, obeyed ...string) (Config, 
 		c.NormEps = float32(k.float("attention.layer_norm_rms_epsilon"))
 	}
 	c.Hidden = k.int("embedding_length")
-	if err := c.readLayers(f, k, prefix == arch); err != nil {
+	if err := c.readLayers(f, k, whole); err != nil {
 		return c, err
 	}
 	var width []int
@@ -134,7 +140,7 @@ func ReadGGUFKeys(f *gguf.File, prefix, arch string, obeyed ...string) (Config, 
 	if err := errors.Join(k.Err(), k.err, ropeFactors(f, &c)); err != nil {
 		return c, err
 	}
-	if prefix != arch && (c.Window > 0 && !c.Borrows || !c.Rope.plain()) {
+	if !whole && (c.Window > 0 && !c.Borrows || !c.Rope.plain()) {
 		return c, fmt.Errorf("keys %q and %q: windows, yarn and longrope are not supported in a head",
 			k.name("attention.sliding_window"), k.name("rope.scaling.type"))
 	}

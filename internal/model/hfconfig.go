@@ -320,6 +320,14 @@ func readFields(data []byte) (*hfConfig, error) {
 	if err := decode(data, &h); err != nil {
 		return nil, err
 	}
+	if a.ofImages(h.ModelType) {
+		a = a.withSections()
+		for _, r := range []*hfRope{h.Params, h.Scaling} {
+			if r != nil && cmp.Or(r.Type, r.OldType) == "mrope" {
+				r.Type = "default"
+			}
+		}
+	}
 	h.ModelType = a.modelType
 	h.nested = nested
 	var all map[string]any

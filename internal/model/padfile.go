@@ -41,19 +41,20 @@ func WritePadded(ctx context.Context, from, to string, o Options) (Config, error
 	}
 	p := &padWriter{ctx: ctx, src: src, w: new(gguf.Writer), tell: o.Progress}
 	ggufkeys.SetAll(p.w, f)
-	p.w.Set(c.Arch+".block_count", uint32(c.Layers))
+	prefix := ggufkeys.Of(f).String("general.architecture") + "."
+	a, set := c.arch(), func(key string, v any) { p.w.Set(prefix+key, v) }
+	set("block_count", uint32(c.Layers))
 	if c.Ahead > 0 { // their places are those of added layers
 		c.Ahead = 0
-		p.w.Set(c.Arch+"."+aheadKey, uint32(0))
+		set(aheadKey, uint32(0))
 	}
-	p.w.Set(c.Arch+".feed_forward_length", uint32(c.FFN))
-	a, set := c.arch(), func(key string, v any) { p.w.Set(c.Arch+"."+key, v) }
+	set("feed_forward_length", uint32(c.FFN))
 	c.setFeatures(a, set)
 	if a.hybrid {
 		set("attention.head_count_kv", c.kvHeadsKey())
 		a.writeKeys(&c, set)
 	}
-	if _, listed := f.Lookup(c.Arch + "." + windowPattern); listed && c.Window > 0 {
+	if _, listed := f.Lookup(prefix + windowPattern); listed && c.Window > 0 {
 		set(windowPattern, c.Windowed)
 	}
 	p.w.Set(PaddingKey, uint64(c.Padded))

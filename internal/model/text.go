@@ -9,7 +9,7 @@ import (
 )
 
 // towers are the beginnings of names of tensors that are no part of the text model.
-var towers = []string{"model.visual.", "model.vision_", "model.audio_tower.", "model.embed_vision.",
+var towers = []string{"visual.", "model.visual.", "model.vision_", "model.audio_tower.", "model.embed_vision.",
 	"model.embed_audio.", "vision_tower.", "multi_modal_projector.", "model.multi_modal_projector."}
 
 // OfTower reports whether a tensor of a folder is of a vision or audio tower, which grove leaves out.
