@@ -47,8 +47,8 @@ type drafters struct {
 	Drafter string `json:"drafter"`
 }
 
-// depth is how many folders deep models are looked for.
-const depth = 2
+// depth is how many folders deep models are looked for: LM Studio keeps PUBLISHER/REPOSITORY/FILE.
+const depth = 3
 
 // Find lists the models at a path: that of a GGUF file or a Hugging Face folder, or those in a
 // folder of such. Notes say what is left out.

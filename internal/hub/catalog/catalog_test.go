@@ -67,7 +67,7 @@ func write(t testing.TB) files {
 	return f
 }
 
-// A folder has the models that lie in it or one folder deeper; each drafts with the heads that fit
+// A folder has the models that lie in it or up to two folders deeper; each drafts with the heads that fit
 // it. Other files are left out, with a note.
 func TestFolder(t *testing.T) {
 	f := write(t)
@@ -79,7 +79,7 @@ func TestFolder(t *testing.T) {
 		want := map[string][]string{} // heads by the name of the model
 		var heads []string
 		place := func(name string) string {
-			to := filepath.Join(dir, rapid.SampledFrom([]string{"", "", "sub"}).Draw(rt, name), name)
+			to := filepath.Join(dir, rapid.SampledFrom([]string{"", "", "sub", "sub/sub"}).Draw(rt, name), name)
 			if err := errors.Join(os.MkdirAll(filepath.Dir(to), 0o777), os.Symlink(filepath.Join(f.dir, name), to)); err != nil {
 				rt.Fatal(err)
 			}
