@@ -12,6 +12,7 @@ import (
 // The tokens counted are those that an answer counts. An answer says what it was ended by, and a
 // stream that waits has pings.
 func TestAnthropic(t *testing.T) {
+	t.Parallel()
 	s := start(t, withHeads(t, grove.Options{ChatTemplate: toolTemplates["hermes"]}),
 		serve.Options{Limits: serve.Limits{Ping: time.Microsecond}})
 	body := map[string]any{"model": "m", "max_tokens": 40, "temperature": 0, "system": "Be brief.",

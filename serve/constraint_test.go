@@ -28,6 +28,7 @@ func withHeads(t *testing.T, o grove.Options) *grove.Model {
 // Every way of asking for structure gives text that has it, whole and streamed, drafted and plain,
 // and it is the same text.
 func TestStructure(t *testing.T) {
+	t.Parallel()
 	s := start(t, withHeads(t, grove.Options{}), serve.Options{})
 	schema := `{"type": "object", "properties": {"name": {"type": "string", "maxLength": 12}, "size": {"type": "integer"}}, "required": ["name", "size"], "additionalProperties": false}`
 	isObject := func(text string) bool {

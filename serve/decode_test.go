@@ -90,6 +90,7 @@ func TestListEndsAtItsError(t *testing.T) {
 
 // Items that a request goes on from count as its own do.
 func TestStoredItemsAreBounded(t *testing.T) {
+	t.Parallel()
 	s := newResponseStore(10, 1<<30)
 	previous := ""
 	for i := range 3 {

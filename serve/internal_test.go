@@ -331,6 +331,7 @@ func TestRetryAfter(t *testing.T) {
 // A right prediction is drafted from whatever drafter the server or the request names, but where the
 // request names plain decoding.
 func TestPredictionWithAnyDrafter(t *testing.T) {
+	t.Parallel()
 	m, err := grove.OpenGGUF("embedded", embedded.Target(), grove.Options{Threads: 1, DraftGGUF: embedded.Draft()})
 	if err != nil {
 		t.Fatal(err)

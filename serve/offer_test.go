@@ -75,6 +75,7 @@ func (s *server) responseEvents(fields map[string]any) (list []map[string]any) {
 // the name that was offered. A custom tool's call is text, which matches a regular expression where
 // one is given; the pieces of a stream are that text.
 func TestToolsOfOtherKinds(t *testing.T) {
+	t.Parallel()
 	s := start(t, withHeads(t, grove.Options{ChatTemplate: "{{ tools | tojson }} <tool_call> {% for m in messages %}{{ m.role }}: {{ m.content }}" +
 		"{% for c in m.tool_calls %}{{ c.function.name }}({{ c.function.arguments | tojson }}){% endfor %}\n{% endfor %}assistant: "}), serve.Options{})
 	empty := map[string]any{"type": "object", "properties": map[string]any{}, "additionalProperties": false}
@@ -149,6 +150,7 @@ func TestToolsOfOtherKinds(t *testing.T) {
 // Chat completions have custom tools in a form of their own, in the request, in the answer, in
 // streams and in later requests.
 func TestCustomToolsOfChats(t *testing.T) {
+	t.Parallel()
 	s := start(t, withHeads(t, grove.Options{ChatTemplate: toolTemplates["hermes"]}), serve.Options{})
 	for i, pattern := range []string{`[a-c]{3}"`, `\\[\n\t"]{2}é`, `🙂x`} {
 		fields := map[string]any{"messages": []any{map[string]any{"role": "user", "content": "x"}},
@@ -179,6 +181,7 @@ func TestCustomToolsOfChats(t *testing.T) {
 
 // Of allowed tools alone one is called, in both forms of the field.
 func TestAllowedTools(t *testing.T) {
+	t.Parallel()
 	s := start(t, withHeads(t, grove.Options{ChatTemplate: toolTemplates["hermes"]}), serve.Options{})
 	schema := json.RawMessage(`{"type":"object","properties":{},"additionalProperties":false}`)
 	var flat, wrapped []any
@@ -216,6 +219,7 @@ func TestAllowedTools(t *testing.T) {
 
 // OpenAI's first form of tools is answered in that form, whole and streamed, and read in later requests.
 func TestOldFunctions(t *testing.T) {
+	t.Parallel()
 	s := start(t, withHeads(t, grove.Options{ChatTemplate: toolTemplates["hermes"]}), serve.Options{})
 	functions := []any{map[string]any{"name": "first", "parameters": json.RawMessage(schemaOfTools)},
 		map[string]any{"name": "second", "parameters": json.RawMessage(schemaOfTools)}}

@@ -34,6 +34,7 @@ func (s *server) lines(path string, fields map[string]any) (list []map[string]an
 // A prompt is answered as a chat, or raw as a text completion, with one log-probability for each
 // token.
 func TestOllamaGenerate(t *testing.T) {
+	t.Parallel()
 	s := start(t, withHeads(t, grove.Options{ChatTemplate: toolTemplates["hermes"]}), serve.Options{})
 	options := map[string]any{"temperature": 0, "num_predict": 30, "ignore_eos": true}
 	of := func(lines []map[string]any) (text string, tokens int) {

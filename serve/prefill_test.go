@@ -138,6 +138,7 @@ func TestReasoningNames(t *testing.T) {
 
 // A budget of reasoning counts under the names of llama.cpp and vLLM as well, unless reasoning is off.
 func TestBudgetNames(t *testing.T) {
+	t.Parallel()
 	s := start(t, tinyWith(t, "tiny-qwen3", 512, grove.Options{Threads: 1, ChatTemplate: dialectReasoning}), serve.Options{})
 	const chat = `{"messages":[{"role":"user","content":"x"}],"ignore_eos":true,"max_tokens":40,"seed":1,"reasoning_effort":`
 	tokens := func(fields string) any {

@@ -23,6 +23,7 @@ import (
 
 // Each token of an echoed prompt stands at its offset in the text, names of special tokens too.
 func TestOffsets(t *testing.T) {
+	t.Parallel()
 	m, err := embedded()
 	if err != nil {
 		t.Fatal(err)
@@ -184,6 +185,7 @@ func TestContentEncoding(t *testing.T) {
 // keep system messages and the last turn. Where the request wants no truncation they are refused,
 // as other protocols' are.
 func TestTruncate(t *testing.T) {
+	t.Parallel()
 	const size = 96
 	m := tinyWith(t, "tiny-qwen3", size, grove.Options{Threads: 1, ChatTemplate: turnsTemplate})
 	s := start(t, m, serve.Options{})

@@ -47,6 +47,7 @@ func TestResponseErrors(t *testing.T) {
 // An answer of as many tokens as its reasoning has is the reasoning alone; with one fewer, all its
 // tokens are reasoning.
 func TestReasoningTokens(t *testing.T) {
+	t.Parallel()
 	s := start(t, withHeads(t, grove.Options{ChatTemplate: dialectReasoning}), serve.Options{})
 	for budget := 1; budget < 12; budget += 3 {
 		for _, on := range []bool{true, false} {

@@ -18,6 +18,7 @@ func withTurns(t *testing.T, o serve.Options) *server {
 
 // The three ways to go on from a response are one: its id, references to its items, and the items themselves.
 func TestGoOn(t *testing.T) {
+	t.Parallel()
 	s := withTurns(t, serve.Options{})
 	schema := json.RawMessage(`{"type":"object","properties":{"a":{"type":"integer"}},"required":["a"],"additionalProperties":false}`)
 	tools := []any{map[string]any{"type": "function", "name": "f", "parameters": schema},
@@ -203,6 +204,7 @@ func TestTruncation(t *testing.T) {
 
 // Reasoning that is asked for as a summary is one, in items and in events, and goes back once.
 func TestReasoningSummary(t *testing.T) {
+	t.Parallel()
 	s := start(t, withHeads(t, grove.Options{ChatTemplate: dialectReasoning}), serve.Options{})
 	for _, summary := range []any{nil, "auto", "detailed"} {
 		body := map[string]any{"input": "x", "max_output_tokens": 60, "reasoning_budget": 8, "temperature": 0,

@@ -26,6 +26,7 @@ var systemTemplates = map[string]string{
 
 // No text of a conversation is lost or refused for where its system's messages stand, with any template.
 func TestSystemMessages(t *testing.T) {
+	t.Parallel()
 	for name, template := range systemTemplates {
 		s := start(t, withHeads(t, grove.Options{ChatTemplate: template}), serve.Options{})
 		for _, shape := range []string{"u", "su", "ssu", "us", "sus", "suas", "usau", "sssuasu", "dsu", "dduadu", "s"} {

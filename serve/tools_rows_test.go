@@ -89,6 +89,7 @@ func TestToolsWithSchema(t *testing.T) {
 // What of a schema cannot be held is relaxed with a warning, and refused where the function is
 // strict. Anthropic's names are longer.
 func TestRelaxedTools(t *testing.T) {
+	t.Parallel()
 	s := start(t, withHeads(t, grove.Options{ChatTemplate: toolTemplates["hermes"]}), serve.Options{})
 	for _, strict := range []bool{false, true} {
 		parameters := json.RawMessage(`{"type": "object", "properties": {"a": {"type": "string", "pattern": "^\\bx"}, "b": {"type": "integer"}}, "required": ["b"]}`)
@@ -114,6 +115,7 @@ func TestRelaxedTools(t *testing.T) {
 
 // Every word for the choice of a tool holds: required and any give calls, none gives none.
 func TestToolChoiceWords(t *testing.T) {
+	t.Parallel()
 	s := start(t, withHeads(t, grove.Options{ChatTemplate: toolTemplates["hermes"]}), serve.Options{})
 	const function = `"name":"f","parameters":{"type":"object","properties":{},"additionalProperties":false}`
 	body := map[string]string{
@@ -145,6 +147,7 @@ func TestToolChoiceWords(t *testing.T) {
 
 // A response says whether several calls at once were possible, whatever was asked for.
 func TestParallelCallsOfResponses(t *testing.T) {
+	t.Parallel()
 	const tools = `"tools":[{"type":"function","name":"f","parameters":{"type":"object","properties":{}}}]`
 	for _, c := range []struct {
 		template, body string
