@@ -30,13 +30,11 @@ func (h trainable) Weights(yield func(headfile.Weight)) { h.Tensors().Weights(yi
 
 func (h trainable) Rebuild(w model.Weights) (learn.Head, error) {
 	n := h.Network
-	twin, err := newNetwork(n.Config, w, nil, &model.Network{Embed: n.Embed, Head: n.Head, Norm: n.GNorm})
-	if err != nil {
-		return nil, err
-	}
+	twin := LayOut(n.Config)
 	twin.Tokens, twin.Ends = n.Tokens, n.Ends
+	twin.GNorm = n.GNorm
 	twin.As = n.As
-	return trainable{twin}, nil
+	return trainable{twin}, twin.Tensors().Load(w)
 }
 
 // Last is the feed-forward half of the layer and the norm after it; of a head with more layers the

@@ -21,12 +21,9 @@ type trainable struct{ *Network }
 func (h trainable) Weights(yield func(headfile.Weight)) { h.Tensors().Weights(yield) }
 
 func (h trainable) Rebuild(w model.Weights) (learn.Head, error) {
-	n, err := newNetwork(h.Config, w, nil, &model.Network{Embed: h.Embed, Head: h.Head})
-	if err != nil {
-		return nil, err
-	}
+	n := LayOutNetwork(h.Config)
 	n.Tokens, n.Ends = h.Tokens, h.Ends
-	return trainable{n}, nil
+	return trainable{n}, n.Tensors().Load(w)
 }
 
 func (h trainable) Last(name string) bool { return learn.LastLayer(name, h.Layers) }

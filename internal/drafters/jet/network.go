@@ -34,17 +34,9 @@ func NewNetwork(c Config, w model.Weights, tokens []int32, target *model.Network
 	if err := headfile.CheckWeights(&c, w, tokens); err != nil {
 		return nil, err
 	}
-	return newNetwork(c, w, tokens, target)
-}
-
-// newNetwork is NewNetwork of what it has checked.
-func newNetwork(c Config, w model.Weights, tokens []int32, target *model.Network) (*Network, error) {
 	n := LayOutNetwork(c)
 	n.Tokens, n.Ends = tokens, headfile.EndsOf(target, tokens)
-	if err := n.Tensors().Load(w); err != nil {
-		return nil, err
-	}
-	return n, nil
+	return n, n.Tensors().Load(w)
 }
 
 // LayOutNetwork is a network without weights: Tensors fills them in.

@@ -22,12 +22,10 @@ type trainable struct{ *Network }
 func (h trainable) Weights(yield func(headfile.Weight)) { h.parts().Weights(yield) }
 
 func (h trainable) Rebuild(w model.Weights) (learn.Head, error) {
-	n, err := newNetwork(h.Config, w, nil, &model.Network{Norm: h.Norm, Head: h.Network.Head})
-	if err != nil {
-		return nil, err
-	}
+	n := layOut(h.Config)
+	n.Norm = h.Norm
 	n.Tokens, n.Ends = h.Tokens, h.Ends
-	return trainable{n}, nil
+	return trainable{n}, n.parts().Load(w)
 }
 
 // Last is the first head: what follows its token is lost where it is wrong.

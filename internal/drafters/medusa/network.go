@@ -30,22 +30,14 @@ func NewNetwork(c Config, w model.Weights, tokens []int32, target *model.Network
 	if err := headfile.CheckWeights(&c, w, tokens); err != nil {
 		return nil, err
 	}
-	return newNetwork(c, w, tokens, target)
-}
-
-// newNetwork is NewNetwork of what it has checked.
-func newNetwork(c Config, w model.Weights, tokens []int32, target *model.Network) (*Network, error) {
 	n := layOut(c)
 	n.Tokens = tokens
 	n.Norm = target.Norm
 	n.Ends = headfile.EndsOf(target, tokens)
-	if err := n.parts().Load(w); err != nil {
-		return nil, err
-	}
 	for i := range n.Outputs { // as the target makes of its logits
 		n.Outputs[i].Scale, n.Outputs[i].Cap = target.Head.Scale, target.Head.Cap
 	}
-	return n, nil
+	return n, n.parts().Load(w)
 }
 
 // layOut is a network without weights.

@@ -21,12 +21,9 @@ type trainable struct{ *Network }
 func (h trainable) Weights(yield func(headfile.Weight)) { h.tensors().Weights(yield) }
 
 func (h trainable) Rebuild(w model.Weights) (learn.Head, error) {
-	n, err := newNetwork(h.Config, w, nil, h.Base.Ends)
-	if err != nil {
-		return nil, err
-	}
+	n := layOut(h.Config)
 	n.Base.Tokens, n.Base.Ends = h.Base.Tokens, h.Base.Ends
-	return trainable{n}, nil
+	return trainable{n}, n.tensors().Load(w)
 }
 
 func (h trainable) Last(name string) bool { return learn.LastLayer(name, h.Layers) }

@@ -29,13 +29,8 @@ func NewNetwork(c Config, w model.Weights, tokens []int32, target *model.Network
 	if err := headfile.CheckWeights(&c, w, tokens); err != nil {
 		return nil, err
 	}
-	return newNetwork(c, w, tokens, headfile.EndsOf(target, tokens))
-}
-
-// newNetwork is NewNetwork of what it has checked.
-func newNetwork(c Config, w model.Weights, tokens []int32, ends headfile.Ends) (*Network, error) {
 	n := layOut(c)
-	n.Base.Tokens, n.Base.Ends = tokens, ends
+	n.Base.Tokens, n.Base.Ends = tokens, headfile.EndsOf(target, tokens)
 	return n, n.tensors().Load(w)
 }
 

@@ -49,17 +49,9 @@ func NewNetwork(c Config, w model.Weights, tokens []int32, target *model.Network
 	if err := headfile.CheckWeights(&c, w, tokens); err != nil {
 		return nil, err
 	}
-	return newNetwork(c, w, tokens, target)
-}
-
-// newNetwork is NewNetwork of what it has checked.
-func newNetwork(c Config, w model.Weights, tokens []int32, target *model.Network) (*Network, error) {
 	n := layOut(c)
 	n.Tokens, n.Ends = tokens, headfile.EndsOf(target, tokens)
-	if err := n.parts().Load(w); err != nil {
-		return nil, err
-	}
-	return n, nil
+	return n, n.parts().Load(w)
 }
 
 // layOut is a network without weights.

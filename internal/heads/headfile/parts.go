@@ -485,11 +485,12 @@ func (p *ends) shapes(s Shapes) {
 
 func (p *ends) load(w model.Weights) (err error) {
 	e := p.to
-	e.OwnEmbed, e.OwnHead = w.Has("token_embd.weight"), w.Has("output.weight")
-	if e.OwnEmbed {
+	if w.Has("token_embd.weight") {
+		e.OwnEmbed = true
 		e.Embed, err = w.Table("token_embd.weight", p.c.Vocab, p.c.Hidden)
 	}
-	if e.OwnHead && err == nil {
+	if w.Has("output.weight") && err == nil {
+		e.OwnHead = true
 		e.Head = nn.Linear{}
 		err = p.head().load(w)
 	}
