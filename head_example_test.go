@@ -60,7 +60,6 @@ func (c *offsets) Validate() error {
 	}
 	return headfile.CheckTaps(c.Taps, c.TargetLayers)
 }
-func (c *offsets) Fits(target model.Config) error       { return headfile.Fits(c, &target) }
 func (*offsets) DefaultTaps(layers int) []int           { return []int{layers} }
 func (c *offsets) Describe(bool) string                 { return fmt.Sprintf("offsets head: %d tokens ahead", c.Ahead) }
 func (c *offsets) Draw(rng *rand.Rand, _ string, _ int) { c.Arch, c.Ahead = "llama", 1+rng.IntN(4) }

@@ -24,7 +24,7 @@ func TestPagesWhileHeadsChange(t *testing.T) {
 	m := drafttest.OpenTarget(t, 64)
 	c := synthetic.Config[eagle.Config](rand.New(rand.NewPCG(1, 1)), "eagle3", m.Config, tensor.F32)
 	n := drafttest.Must(eagle.NewNetwork(c, synthetic.Head(&c, tensor.F32, 1), synthetic.Tokens(&c, 1), &m.Network))(t)
-	d := drafttest.Must(eagle.New(n, &grow.Linear{K: 2}, false, nil, m.Pool(), drafttest.As(m)))(t)
+	d := drafttest.Must(eagle.New(n, &grow.Linear{K: 2}, false, nil, m.Pool()))(t)
 	e := start(t, m, engine.Options{CacheMemory: 1})
 	var all sync.WaitGroup
 	all.Go(func() {

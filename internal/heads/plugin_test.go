@@ -39,7 +39,6 @@ func (c *toy) Common() headfile.Common {
 	return headfile.Common{Layers: &c.Config, Taps: &c.Taps, TargetLayers: &c.TargetLayers}
 }
 func (c *toy) Validate() error                    { return headfile.CheckTaps(c.Taps, c.TargetLayers) }
-func (c *toy) Fits(target model.Config) error     { return headfile.Fits(c, &target) }
 func (*toy) DefaultTaps(layers int) []int         { return headfile.DefaultTaps(layers) }
 func (*toy) FileArch() string                     { return "toy" }
 func (*toy) Folders() (authors, speculators bool) { return true, false }

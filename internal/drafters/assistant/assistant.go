@@ -46,12 +46,6 @@ func (drafter) Pages() []draft.Pages { return nil }
 // are those of lists; nil: of the assistant's clusters, or where it has none of all tokens.
 func New(n *Network, shape grow.Shape, mods registry.Modifiers, lists shortlist.Method,
 	of registry.Target) (draft.Drafter, error) {
-	if of.Model == nil {
-		return nil, errTarget
-	}
-	if err := n.Fits(of.Model.Config); err != nil {
-		return nil, err
-	}
 	pool := of.Model.Pool()
 	c := grow.Config{Shape: shape, Model: newRows(n, pool, of.Model.NewCache().Pages()), Pool: pool, Vocab: n.Vocab,
 		Target: of.Vocab, Lists: lists}

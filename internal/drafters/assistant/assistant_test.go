@@ -295,7 +295,7 @@ func TestFiles(t *testing.T) {
 		c.TargetLayers = 0
 		other := m.Config
 		change(&other)
-		if err := c.Fits(other); err == nil || !strings.Contains(err.Error(), want) {
+		if err := headfile.Fits(&c, &other); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
 		}
 	}

@@ -73,21 +73,12 @@ func (c *Config) Validate() error {
 	return c.Config.Validate()
 }
 
-// Fits returns an error that says what differs where the assistant is not one for the target.
-func (c *Config) Fits(of model.Config) error {
-	switch {
-	case of.Arch != target:
-		return fmt.Errorf("the target's architecture is %q: want gemma4, whose keys and values the head reads", of.Arch)
-	case c.Backbone != of.Hidden:
-		return fmt.Errorf("the head is for a hidden size of %d, the target's is %d: want a head made for this target", c.Backbone, of.Hidden)
-	case c.Vocab != of.Vocab:
-		return fmt.Errorf("the head's vocabulary has %d tokens, the target's %d: want a head made for this target", c.Vocab, of.Vocab)
-	case c.TargetLayers > 0 && c.TargetLayers != of.Layers && of.Padded == 0:
-		return fmt.Errorf("the head was made for a target of %d layers, this one has %d", c.TargetLayers, of.Layers)
-	case c.Taps[0] != of.Layers:
-		return fmt.Errorf("the head taps layer %d of a target of %d: want the last", c.Taps[0], of.Layers)
+// BorrowsFrom returns an error that says which keys and values that the layers read a target has not.
+func (c *Config) BorrowsFrom(of *model.Config) error {
+	if of.Padded > 0 {
+		return fmt.Errorf("the head reads keys and values of the last layers, which the target's padding comes after: want the target without it")
 	}
-	_, err := c.BorrowedFrom(&of)
+	_, err := c.BorrowedFrom(of)
 	return err
 }
 

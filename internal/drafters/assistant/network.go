@@ -1,8 +1,6 @@
 package assistant
 
 import (
-	"fmt"
-
 	"github.com/grovellm/grove/internal/heads/headfile"
 	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/internal/nn"
@@ -91,6 +89,3 @@ func (n *Network) clusters() (list [][]int32) {
 	}
 	return list
 }
-
-// errTarget is that of a target whose cache cannot be read.
-var errTarget = fmt.Errorf("the target is no model of package model, whose keys and values the head reads")

@@ -75,17 +75,6 @@ func (c *Config) Validate() error {
 	return c.Config.Validate()
 }
 
-// Fits returns an error that says what differs where the head is not one for the target.
-func (c *Config) Fits(target model.Config) error {
-	if err := headfile.Fits(c, &target); err != nil {
-		return err
-	}
-	if c.last() && c.Taps[0] != target.Layers && target.Padded == 0 {
-		return fmt.Errorf("the head taps layer %d of a target of %d: want the last", c.Taps[0], target.Layers)
-	}
-	return nil
-}
-
 // DefaultTaps are the layers of a target of so many that heads of this version tap where nothing is said.
 func (c *Config) DefaultTaps(layers int) []int {
 	if c.last() {

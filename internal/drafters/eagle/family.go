@@ -48,7 +48,7 @@ states. Trees are EAGLE-2's dynamic trees; tree= names others.`,
 			if err != nil {
 				return nil, err
 			}
-			return New(n, p.Shape, mods.Text, lists, target.Model.Pool(), target)
+			return New(n, p.Shape, mods.Text, lists, target.Model.Pool())
 		}
 		registry.Register(family)
 	}

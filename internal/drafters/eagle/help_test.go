@@ -58,7 +58,7 @@ func newDrafter(t Fataler, n *eagle.Network, shape grow.Shape, o shortlist.Optio
 	if text {
 		shape = s.Shape
 	}
-	return Must(eagle.New(n, shape, text, lists, m.Pool(), As(m)))(t)
+	return Must(eagle.New(n, shape, text, lists, m.Pool()))(t)
 }
 
 // withText is a shape with the modifier +text.

@@ -3,7 +3,6 @@ package eagle
 import (
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/internal/drafters/grow"
-	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/drafters/shortlist"
 	"github.com/grovellm/grove/internal/heads/headfile"
 	"github.com/grovellm/grove/internal/kernels/par"
@@ -34,7 +33,7 @@ func timed(target model.Config, w model.Weights, pool *par.Pool) (*headfile.Time
 		Output: shortlist.Drafter{Head: &n.Head, Norm: n.Norm, Embed: n.Embed}, Layers: n.Blocks[0].Bytes(),
 		Budget: shape.N, Depth: shape.Depth + 1, Least: shape.K * shape.Depth,
 		New: func(lists shortlist.Method) (draft.Drafter, error) {
-			return New(n, &shape, false, lists, pool, registry.Target{Vocab: c.Vocab, Context: c.Context})
+			return New(n, &shape, false, lists, pool)
 		},
 	}, nil
 }

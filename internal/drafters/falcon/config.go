@@ -45,17 +45,6 @@ func (c *Config) Validate() error {
 	return c.Config.Validate()
 }
 
-// Fits returns an error that says what differs where the head is not one for the target.
-func (c *Config) Fits(target model.Config) error {
-	if err := headfile.Fits(c, &target); err != nil {
-		return err
-	}
-	if c.Taps[0] != target.Layers && target.Padded == 0 {
-		return fmt.Errorf("the Falcon head taps layer %d of a target of %d: want the last", c.Taps[0], target.Layers)
-	}
-	return nil
-}
-
 // DefaultTaps is the last layer of a target of so many.
 func (*Config) DefaultTaps(layers int) []int { return []int{layers} }
 

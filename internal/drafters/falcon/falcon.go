@@ -16,33 +16,18 @@
 package falcon
 
 import (
-	"fmt"
-
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/internal/drafters/grow"
-	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/drafters/shortlist"
 	"github.com/grovellm/grove/internal/drafters/textrank"
 	"github.com/grovellm/grove/internal/kernels/par"
 )
 
 // New returns a drafter that grows trees of a shape with a head that fits the target. The rows of
-// its output are those of a shortlist where lists is not nil; text is the modifier +text. Of the
-// target only Vocab, and what Fits reads of the Model where there is one, are used.
-func New(
-	n *Network, shape grow.Shape, text bool, lists shortlist.Method, pool *par.Pool, target registry.Target,
-) (draft.Drafter, error) {
-	if target.Model != nil {
-		if err := n.Fits(target.Model.Config); err != nil {
-			return nil, err
-		}
-	}
-	if n.Vocab != target.Vocab {
-		return nil, fmt.Errorf("the head's vocabulary has %d tokens, the target's %d: want a head made for this target",
-			n.Vocab, target.Vocab)
-	}
+// its output are those of a shortlist where lists is not nil; text is the modifier +text.
+func New(n *Network, shape grow.Shape, text bool, lists shortlist.Method, pool *par.Pool) (draft.Drafter, error) {
 	c := grow.Config{
-		Shape: shape, Model: newRows(n, pool), Pool: pool, Vocab: n.Vocab, Target: target.Vocab, Lists: lists,
+		Shape: shape, Model: newRows(n, pool), Pool: pool, Vocab: n.Vocab, Target: n.Vocab, Lists: lists,
 	}
 	if text {
 		var err error

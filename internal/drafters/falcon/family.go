@@ -53,7 +53,7 @@ EAGLE-2's dynamic trees; tree= names others.`,
 			if err != nil {
 				return nil, err
 			}
-			return New(n, p.Shape, mods.Text, lists, target.Model.Pool(), target)
+			return New(n, p.Shape, mods.Text, lists, target.Model.Pool())
 		},
 	})
 }

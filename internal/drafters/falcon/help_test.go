@@ -57,7 +57,7 @@ func newDrafter(t Fataler, n *falcon.Network, shape grow.Shape, o shortlist.Opti
 	if text {
 		shape = s.Shape
 	}
-	return Must(falcon.New(n, shape, text, lists, m.Pool(), As(m)))(t)
+	return Must(falcon.New(n, shape, text, lists, m.Pool()))(t)
 }
 
 // withText is a shape with the modifier +text.

@@ -59,9 +59,6 @@ func (c *Config) Validate() error {
 	return c.Config.Validate()
 }
 
-// Fits returns an error that says what differs where the head is not one for the target.
-func (c *Config) Fits(target model.Config) error { return headfile.Fits(c, &target) }
-
 // DefaultTaps are the layers of a target that heads tap where nothing is said. Files of this kind
 // say it.
 func (*Config) DefaultTaps(layers int) []int { return headfile.DefaultTaps(layers) }

@@ -60,17 +60,6 @@ func (c *Config) Validate() error {
 	return headfile.CheckTaps(c.Taps, c.TargetLayers)
 }
 
-// Fits returns an error that says what differs where the heads are not for the target.
-func (c *Config) Fits(target model.Config) error {
-	if err := headfile.Fits(c, &target); err != nil {
-		return err
-	}
-	if c.Taps[0] != target.Layers && target.Padded == 0 {
-		return fmt.Errorf("the heads tap layer %d of a target of %d: want the last", c.Taps[0], target.Layers)
-	}
-	return nil
-}
-
 // DefaultTaps is the last layer of a target of so many.
 func (*Config) DefaultTaps(layers int) []int { return []int{layers} }
 

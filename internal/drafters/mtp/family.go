@@ -38,7 +38,7 @@ trees; tree= names others, linear the chains of other engines.`,
 			if err != nil {
 				return nil, err
 			}
-			return eagle.New(n, p.Shape, mods.Text, lists, target.Model.Pool(), target)
+			return eagle.New(n, p.Shape, mods.Text, lists, target.Model.Pool())
 		},
 	})
 }

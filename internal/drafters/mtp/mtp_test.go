@@ -41,7 +41,7 @@ func tensors(t Fataler, c *mtp.Config, kind tensor.Type, seed uint64) []tensor.T
 
 func newDrafter(t Fataler, n *eagle.Network, shape grow.Shape, m *model.Model) draft.Drafter {
 	t.Helper()
-	return Must(eagle.New(n, shape, false, nil, m.Pool(), As(m)))(t)
+	return Must(eagle.New(n, shape, false, nil, m.Pool()))(t)
 }
 
 func genShape(r *rapid.T) grow.Shape {

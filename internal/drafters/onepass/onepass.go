@@ -95,18 +95,12 @@ type Config struct {
 	Target    registry.Target
 }
 
-// New returns a drafter, whose head must fit the target.
+// New returns a drafter, whose head fits the target.
 func New(c Config) (_ *Drafter, err error) {
 	block, m := c.Model.Block(), c.Target.Model
-	switch {
-	case c.Depth < 0 || c.Depth > block.Depths:
+	if c.Depth < 0 || c.Depth > block.Depths {
 		return nil, fmt.Errorf("depth=%d: want 1 to %d, the tokens that a pass drafts, or 0 for all of them", c.Depth,
 			block.Depths)
-	case m == nil:
-		return nil, fmt.Errorf("the target has no layers to tap: the head needs a model of grove's")
-	}
-	if err := c.Head.Fits(m.Config); err != nil {
-		return nil, err
 	}
 	d := &Drafter{
 		Config: c, block: block, whole: max(block.Rows, block.Depths+block.Skip), exec: nn.NewExec(m.Pool()),

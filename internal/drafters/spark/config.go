@@ -101,9 +101,6 @@ func (c *Config) Describe(own bool) string {
 	return fmt.Sprintf("%s, rank %d, over a %s", name, c.Rank, c.Config.Describe(own))
 }
 
-// Fits says what differs where the head is not one for the target.
-func (c *Config) Fits(target model.Config) error { return headfile.Fits(c, &target) }
-
 // Draw draws the numbers of a random head that a drafter runs.
 func (c *Config) Draw(rng *rand.Rand, drafter string, unit int) {
 	c.Config.Draw(rng, "", unit)

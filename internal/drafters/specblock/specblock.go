@@ -90,12 +90,6 @@ func New(o Options, n *Network, target registry.Target) (draft.Drafter, error) {
 	if n.RankWidth == 0 && unequal(widths) && !o.Text {
 		return nil, fmt.Errorf("the head has no rank head, which widths go by: want widths=N/N/N/N, as many children at every place")
 	}
-	if target.Model == nil {
-		return nil, fmt.Errorf("the target has no layers to tap: a SpecBlock head needs a model of grove's")
-	}
-	if err := n.Fits(target.Model.Config); err != nil {
-		return nil, err
-	}
 	lists, err := headfile.Lists(o.Modifiers, shortlist.Drafter{Head: &n.Head, Norm: &n.Norm, Tokens: n.Tokens}, target)
 	if err != nil {
 		return nil, err

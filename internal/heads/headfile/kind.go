@@ -56,9 +56,8 @@ type Shape interface {
 	Kind() *Kind
 	Common() Common
 	Validate() error
-	Fits(target model.Config) error // says what differs where the head is not one for the target
-	DefaultTaps(layers int) []int   // the layers that heads tap in a target of so many, where a file does not say
-	Parts() Parts                   // the tensors of a network of this shape, which has no weights yet
+	DefaultTaps(layers int) []int // the layers that heads tap in a target of so many, where a file does not say
+	Parts() Parts                 // the tensors of a network of this shape, which has no weights yet
 
 	FileArch() string // general.architecture of its GGUF file
 	Keys(k *Keys)     // keys of a GGUF file beyond those of the layers
@@ -82,6 +81,7 @@ type Shape interface {
 // Borrower is a Shape of heads whose layers read the keys and values of their target's.
 type Borrower interface {
 	DrawFor(rng *rand.Rand, target *model.Config, unit int) // after Draw, makes the shape that of a head for a target
+	BorrowsFrom(target *model.Config) error                 // says which of them a target has not
 }
 
 // Drafts reports whether there can be heads of the kind for targets of an architecture.
@@ -187,7 +187,7 @@ func For(s Shape, target model.Config) (err error) {
 		return err
 	}
 	if err = s.Validate(); err == nil {
-		err = s.Fits(target)
+		err = Fits(s, &target)
 	}
 	return err
 }

@@ -4,6 +4,7 @@
 package headfile
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -35,15 +36,23 @@ func CheckTaps(taps []int, layers int) error {
 // Fits returns an error that says what differs where the head of a shape is not one for the target.
 func Fits(s Shape, target *model.Config) error {
 	c := s.Common()
+	hidden, usual := cmp.Or(c.TargetHidden, c.Layers.Hidden), s.DefaultTaps(target.Layers)
 	switch layers := *c.TargetLayers; {
-	case c.Layers.Hidden != target.Hidden:
-		return fmt.Errorf("the head's hidden size is %d, the target's %d: want a head made for this target", c.Layers.Hidden, target.Hidden)
+	case !s.Kind().Drafts(target.Arch):
+		return fmt.Errorf("the target's architecture is %q: want %s, whose keys and values the head reads", target.Arch, s.Kind().Target)
+	case hidden != target.Hidden:
+		return fmt.Errorf("the head is for a hidden size of %d, the target's is %d: want a head made for this target", hidden, target.Hidden)
 	case c.Layers.Vocab != target.Vocab:
 		return fmt.Errorf("the head's vocabulary has %d tokens, the target's %d: want a head made for this target", c.Layers.Vocab, target.Vocab)
 	case layers > 0 && layers != target.Layers && target.Padded == 0: // padding adds layers
 		return fmt.Errorf("the head was made for a target of %d layers, this one has %d", layers, target.Layers)
 	case slices.Max(*c.Taps) > target.Layers:
 		return fmt.Errorf("the head taps layers %v, the target has %d", *c.Taps, target.Layers)
+	case len(usual) == 1 && (*c.Taps)[0] != usual[0] && target.Padded == 0: // the kind has no choice
+		return fmt.Errorf("the head taps layer %d of a target of %d: want the last", (*c.Taps)[0], target.Layers)
+	}
+	if b, ok := s.(Borrower); ok {
+		return b.BorrowsFrom(target)
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ package eagle
 import (
 	"github.com/grovellm/grove/internal/autograd"
 	"github.com/grovellm/grove/internal/drafters/eagle"
+	"github.com/grovellm/grove/internal/heads/headfile"
 	"github.com/grovellm/grove/internal/kernels/gemm"
 	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/internal/nn"
@@ -51,7 +52,7 @@ func NewHead(c eagle.Config, tokens []int32, own bool, target *model.Model, kind
 	}
 	h.Made(h.net.Pages)
 	h.along.Cache = h.Cache
-	return h, c.Fits(target.Config)
+	return h, headfile.Fits(&c, &target.Config)
 }
 
 // Config is the head's shape.

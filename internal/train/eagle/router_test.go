@@ -133,8 +133,7 @@ func TestDraftRowsAreDrafts(t *testing.T) {
 				len(s.features), len(places))
 		}
 		chain := &grow.Linear{K: 1}
-		drafter, err := eagle.New(n, chain, false, nil, m.Pool(),
-			registry.Target{Vocab: m.Config.Vocab, Context: m.Context(), Model: m})
+		drafter, err := eagle.New(n, chain, false, nil, m.Pool())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -13,7 +13,6 @@ import (
 	"github.com/grovellm/grove/internal/autograd"
 	"github.com/grovellm/grove/internal/drafters/falcon"
 	"github.com/grovellm/grove/internal/drafters/grow"
-	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/kernels/gemm"
 	"github.com/grovellm/grove/internal/nn"
 	"github.com/grovellm/grove/internal/testing/cases"
@@ -330,8 +329,7 @@ func TestDraftsAsTrained(t *testing.T) {
 		logits := nn.NewMat(k, h.net.Vocab)
 		h.Exec.Linear(nn.Source{X: h.run(&all, nil).Slice(rows-k, rows)}, nn.Proj{Linear: &h.net.Head, Dst: logits})
 
-		d, err := falcon.New(h.net, &grow.Linear{K: k}, false, nil, h.Exec.Pool(),
-			registry.Target{Vocab: h.net.Vocab, Context: h.net.Context})
+		d, err := falcon.New(h.net, &grow.Linear{K: k}, false, nil, h.Exec.Pool())
 		if err != nil {
 			t.Fatal(err)
 		}

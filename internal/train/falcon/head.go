@@ -6,6 +6,7 @@ import (
 
 	"github.com/grovellm/grove/internal/autograd"
 	"github.com/grovellm/grove/internal/drafters/falcon"
+	"github.com/grovellm/grove/internal/heads/headfile"
 	"github.com/grovellm/grove/internal/kernels/gemm"
 	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/internal/nn"
@@ -42,7 +43,7 @@ func NewHead(c falcon.Config, target *model.Model, kind gemm.Type) (*Head, error
 		return nil, err
 	}
 	h.Made(h.net.Pages)
-	return h, c.Fits(target.Config)
+	return h, headfile.Fits(&c, &target.Config)
 }
 
 // Config is the head's shape.

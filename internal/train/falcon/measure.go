@@ -7,7 +7,6 @@ import (
 	"github.com/grovellm/grove/internal/autograd"
 	"github.com/grovellm/grove/internal/drafters/falcon"
 	"github.com/grovellm/grove/internal/drafters/grow"
-	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/train"
 )
 
@@ -38,9 +37,8 @@ type measure struct {
 // measure has the head draft after every token that the target said.
 func (h *Head) measure(t *train.HeldText, o objective) (*measure, error) {
 	m := &measure{slots: make([]autograd.Loss, h.net.Block)}
-	target := registry.Target{Vocab: h.net.Vocab, Context: h.net.Context}
 	open := func(s grow.Shape) (draft.Drafter, error) {
-		return falcon.New(h.net, s, false, nil, h.Exec.Pool(), target)
+		return falcon.New(h.net, s, false, nil, h.Exec.Pool())
 	}
 	err := t.Each(train.HeldTexts, train.HeldTokens, train.HeldDepth, func(text []int32, places []int) error {
 		all := texts{list: [][]int32{text}, places: [][]int{places}}

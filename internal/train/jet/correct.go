@@ -50,7 +50,7 @@ func NewCorrectedHead(c spark.Config, target *model.Model, kind gemm.Type, weigh
 	h.net = n.Base
 	h.correction = &correction{net: n, weight: weight}
 	h.Made(h.net.Pages)
-	return h, c.Fits(target.Config)
+	return h, headfile.Fits(&c, &target.Config)
 }
 
 // begin makes the head begin as a DFlash head: that of the recipe, or one that begins as JetSpec's

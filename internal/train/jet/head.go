@@ -8,6 +8,7 @@ import (
 
 	"github.com/grovellm/grove/internal/autograd"
 	"github.com/grovellm/grove/internal/drafters/jet"
+	"github.com/grovellm/grove/internal/heads/headfile"
 	"github.com/grovellm/grove/internal/kernels/gemm"
 	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/internal/nn"
@@ -46,7 +47,7 @@ func NewHead(c jet.Config, target *model.Model, kind gemm.Type) (*Head, error) {
 		return nil, err
 	}
 	h.Made(h.net.Pages)
-	return h, c.Fits(target.Config)
+	return h, headfile.Fits(&c, &target.Config)
 }
 
 // Config is the head's shape.

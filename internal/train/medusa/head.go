@@ -8,6 +8,7 @@ import (
 
 	"github.com/grovellm/grove/internal/autograd"
 	"github.com/grovellm/grove/internal/drafters/medusa"
+	"github.com/grovellm/grove/internal/heads/headfile"
 	"github.com/grovellm/grove/internal/kernels/gemm"
 	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/internal/nn"
@@ -40,7 +41,7 @@ func NewHeads(c medusa.Config, target *model.Model, kind gemm.Type) (*Heads, err
 		return nil, err
 	}
 	h.Made(func() nn.Pages { return nn.Pages{} }) // heads keep nothing of a text
-	return h, c.Fits(target.Config)
+	return h, headfile.Fits(&c, &target.Config)
 }
 
 // begin makes the heads what the authors' begin as: residual blocks add next to nothing, since

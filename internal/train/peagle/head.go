@@ -4,6 +4,7 @@ package peagle
 import (
 	"github.com/grovellm/grove/internal/autograd"
 	"github.com/grovellm/grove/internal/drafters/peagle"
+	"github.com/grovellm/grove/internal/heads/headfile"
 	"github.com/grovellm/grove/internal/kernels/gemm"
 	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/internal/nn"
@@ -45,7 +46,7 @@ func NewHead(c peagle.Config, tokens []int32, target *model.Model, kind gemm.Typ
 		return nil, err
 	}
 	h.Made(h.net.Base.Pages)
-	return h, c.Fits(target.Config)
+	return h, headfile.Fits(&c, &target.Config)
 }
 
 // Config is the head's shape.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/grovellm/grove/internal/autograd"
 	"github.com/grovellm/grove/internal/drafters/specblock"
+	"github.com/grovellm/grove/internal/heads/headfile"
 	"github.com/grovellm/grove/internal/kernels/gemm"
 	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/internal/nn"
@@ -74,7 +75,7 @@ func NewHead(c specblock.Config, tokens []int32, own bool, target *model.Model, 
 		return nil, err
 	}
 	h.Made(h.net.Pages)
-	return h, c.Fits(target.Config)
+	return h, headfile.Fits(&c, &target.Config)
 }
 
 // Config is the head's shape.
