@@ -235,8 +235,7 @@ func (p *still) Tap(int, int, int) []float32 { return p.x }
 func TestNewRefuses(t *testing.T) {
 	m := OpenTarget(t, 400)
 	n := head(t, m, 1)
-	good := jet.Options{Tree: onepass.DDTree}
-	if _, err := jet.New(good, n, registry.Target{Vocab: Vocab, Context: 400}); err == nil {
+	if _, err := registry.New("ddtree", registry.Target{Vocab: Vocab, Context: 400}); err == nil {
 		t.Error("a target without layers has a head")
 	}
 	for _, o := range []jet.Options{{Tree: "oak"}, {Tree: onepass.DDTree, Depth: n.Block},
@@ -245,11 +244,6 @@ func TestNewRefuses(t *testing.T) {
 		if _, err := jet.New(o, n, As(m)); err == nil {
 			t.Errorf("%+v make a drafter", o)
 		}
-	}
-	wrong := *n
-	wrong.Taps = []int{m.Config.Layers + 1}
-	if _, err := jet.New(good, &wrong, As(m)); err == nil {
-		t.Error("a head taps a layer that there is not")
 	}
 }
 

@@ -181,8 +181,7 @@ func TestByText(t *testing.T) {
 func TestNewRefuses(t *testing.T) {
 	m := OpenTarget(t, 400)
 	n := heads(t, m, 1)
-	good := medusa.Options{Tree: medusa.Static}
-	if _, err := medusa.New(good, n, registry.Target{Vocab: Vocab, Context: 400}); err == nil {
+	if _, err := registry.New("medusa", registry.Target{Vocab: Vocab, Context: 400}); err == nil {
 		t.Error("a target without layers has heads")
 	}
 	for _, o := range []medusa.Options{
@@ -193,11 +192,6 @@ func TestNewRefuses(t *testing.T) {
 		if _, err := medusa.New(o, n, As(m)); err == nil {
 			t.Errorf("%+v make a drafter", o)
 		}
-	}
-	wrong := *n
-	wrong.Taps = []int{m.Config.Layers - 1}
-	if _, err := medusa.New(good, &wrong, As(m)); err == nil {
-		t.Error("heads tap a layer that is not the last")
 	}
 }
 

@@ -184,7 +184,7 @@ func (p *still) Tap(int, int, int) []float32 { return p.x }
 func TestNewRefuses(t *testing.T) {
 	m := drafttest.OpenTarget(t, 400)
 	n := head(t, m, 1)
-	if _, err := specblock.New(uniform, n, registry.Target{Vocab: vocab, Context: 400}); err == nil {
+	if _, err := registry.New("specblock", registry.Target{Vocab: vocab, Context: 400}); err == nil {
 		t.Error("a target without layers has a head")
 	}
 	for _, change := range []func(o *specblock.Options, n *specblock.Network){
@@ -195,7 +195,6 @@ func TestNewRefuses(t *testing.T) {
 		func(o *specblock.Options, _ *specblock.Network) { o.Widths = "1/2/3/x" },
 		func(o *specblock.Options, _ *specblock.Network) { o.Widths = "0/0/0/0" },
 		func(o *specblock.Options, n *specblock.Network) { o.Widths, n.RankWidth = "2/4/10/0", 0 },
-		func(_ *specblock.Options, n *specblock.Network) { n.Taps = []int{m.Config.Layers + 1} },
 	} {
 		o, wrong := uniform, *n
 		change(&o, &wrong)

@@ -41,7 +41,7 @@ func Fits(s Shape, target *model.Config) error {
 	case !s.Kind().Drafts(target.Arch):
 		return fmt.Errorf("the target's architecture is %q: want %s, whose keys and values the head reads", target.Arch, s.Kind().Target)
 	case hidden != target.Hidden:
-		return fmt.Errorf("the head is for a hidden size of %d, the target's is %d: want a head made for this target", hidden, target.Hidden)
+		return fmt.Errorf("the head is for a target whose hidden size is %d, this one's is %d: want a head made for this target", hidden, target.Hidden)
 	case c.Layers.Vocab != target.Vocab:
 		return fmt.Errorf("the head's vocabulary has %d tokens, the target's %d: want a head made for this target", c.Layers.Vocab, target.Vocab)
 	case layers > 0 && layers != target.Layers && target.Padded == 0: // padding adds layers
