@@ -182,7 +182,7 @@ func (c *Config) part(a *architecture, p part, layer int, prefix, folder string)
 	}
 	switch {
 	case p.heads && a.neighbours && !a.interleaved:
-		x.ToGGUF, x.ToFolder = pairs(c.HeadDim), halves(c.HeadDim)
+		x.ToGGUF, x.ToFolder = Pairs(c.HeadDim), Halves(c.HeadDim)
 	case p.fused:
 		x.ToGGUF, x.ToFolder = c.unfuse, c.fuse
 	case p.tiled && p.in == deltaValues:
@@ -195,13 +195,13 @@ func (c *Config) part(a *architecture, p part, layer int, prefix, folder string)
 	return x
 }
 
-// pairs returns which row of heads in halves is row i of heads in neighbouring pairs; halves is its
-// inverse.
-func pairs(d int) func(int) int {
+// Pairs returns which row of heads in halves, whose rotated pairs are (i, i+d/2), is row i of heads in neighbouring
+// pairs, (2i, 2i+1), as GGUF files of the llama family have them; Halves is its inverse.
+func Pairs(d int) func(int) int {
 	return func(i int) int { return i/d*d + i%d%2*(d/2) + i%d/2 }
 }
 
-func halves(d int) func(int) int {
+func Halves(d int) func(int) int {
 	return func(i int) int { return i/d*d + i%d%(d/2)*2 + i%d/(d/2) }
 }
 

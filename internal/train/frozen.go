@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"github.com/grovellm/grove/internal/autograd"
-	"github.com/grovellm/grove/internal/heads/headfile"
 	"github.com/grovellm/grove/internal/kernels/gemm"
 	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/internal/nn"
@@ -360,7 +359,7 @@ func (f *Frozen) weights(name string) (*autograd.Param, bool) {
 		return vector(b.Attn.KNorm)
 	case "attn_q", "attn_k":
 		if f.Config.Rope.Neighbours {
-			row = headfile.Halves(f.Config.HeadDim)
+			row = model.Halves(f.Config.HeadDim)
 		}
 	}
 	l := map[string]*nn.Linear{"attn_q": &b.QKV[0], "attn_k": &b.QKV[1], "attn_v": &b.QKV[2], "attn_output": &b.Out,

@@ -55,7 +55,7 @@ func (n *Network) tensors() headfile.Parts {
 		list = append(list, headfile.Linear(centroidName, &n.Centroids, c.Centroids, c.Hidden, false),
 			headfile.Numbers(orderName, &n.Order, c.Vocab))
 	}
-	return append(list, &headfile.Blocks{Of: &c.Config, To: &n.Blocks, Listed: true})
+	return append(list, &headfile.Blocks{Of: &c.Config, To: &n.Blocks})
 }
 
 // Buffers is the activation memory of an assistant.

@@ -212,7 +212,7 @@ func (c *Config) ReadFolder(x *headfile.File) (layout string, err error) {
 		c.DraftVocab = *f.DraftVocab
 	}
 	if f.Type != "" {
-		c.Arch = "qwen3" // the layers' fields are the target's
+		c.Arch, c.Folder = "qwen3", "" // the layers' fields are the target's
 		c.Mask = *f.Mask
 		c.Taps = f.Inputs
 		c.Block = cmp.Or(c.Block, 8)

@@ -184,7 +184,7 @@ func (f *File) readLayers(arch string, keys []string, kind *Kind) (model.Config,
 // first layer's norm of queries, which qwen3's have. more has what else is read, as model.ParseFolder has it.
 func (f *File) FolderLayers(norm string, more any) (model.Config, error) {
 	c, err := model.ParseFolder(f.JSON, more)
-	c.Arch = f.layerArch(norm)
+	c.Arch, c.Folder = f.layerArch(norm), "" // the layers' fields may be those of another model's
 	c.Tied = false
 	return c, err
 }

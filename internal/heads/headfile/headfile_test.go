@@ -13,6 +13,7 @@ import (
 	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/files/numtype"
 	"github.com/grovellm/grove/internal/files/safetensors"
+	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/tensor"
 )
 
@@ -56,7 +57,7 @@ func TestTokens(t *testing.T) {
 func TestOrders(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		dim := 2 * rapid.IntRange(1, 40).Draw(t, "half")
-		there, back := Pairs(dim), Halves(dim)
+		there, back := model.Pairs(dim), model.Halves(dim)
 		for i := range 3 * dim {
 			if j := there(i); j < 0 || j >= 3*dim || back(j) != i || there(back(i)) != i {
 				t.Fatalf("row %d goes to %d and back to %d", i, j, back(j))

@@ -291,68 +291,32 @@ type Blocks struct {
 	Biases bool // there may be biases
 	Wide   bool // queries, keys and values of the first layer read rows twice as wide
 	Bare   bool // the first layer has no norm before its attention
-	Listed bool // the tensors are all that the architecture has, and no others
 }
 
-// The tensors of a layer that may have biases, and their rows and columns.
-func (p *Blocks) linears() map[string][2]int {
-	c := p.Of
-	h := c.Hidden
-	q := c.Heads * c.HeadDim
-	kv := c.KVHeads * c.HeadDim
-	return map[string][2]int{
-		"attn_q": {q, h}, "attn_k": {kv, h}, "attn_v": {kv, h}, "attn_output": {h, q},
-		"ffn_gate": {c.FFN, h}, "ffn_up": {c.FFN, h}, "ffn_down": {h, c.FFN},
-	}
-}
-
+// reading are the products that read what enters a layer.
 var reading = []string{"attn_q", "attn_k", "attn_v"}
 
 func (p *Blocks) shapes(s Shapes) {
-	if p.Listed {
-		for _, x := range p.Of.Parts() {
-			switch {
-			case !strings.HasPrefix(x.Name, "blk."):
-			case x.Cols == 0:
-				s.Need(x.Weight(), x.Rows)
-			default:
-				s.Need(x.Weight(), x.Rows, x.Cols)
-			}
+	for _, x := range p.Of.LayerParts() {
+		dims := []int{x.Rows, x.Cols}[:1+min(x.Cols, 1)]
+		part, first := strings.CutPrefix(x.Name, "blk.0.")
+		if first && p.Bare && part == "attn_norm" {
+			continue
 		}
-		return
-	}
-	if model.Alike(p.Of.Arch) {
-		for _, part := range p.Of.LayerParts() {
-			dims := []int{part.Rows, part.Cols}[:1+min(part.Cols, 1)]
-			if part.Experts > 0 {
-				dims = append([]int{part.Experts}, dims...)
-			}
-			s.Need(part.Weight(), dims...)
-			if _, ok := model.BiasField(p.Of.Arch, part.Name); ok {
-				s.May(part.Name+".bias", part.Rows)
-			}
+		if first && p.Wide && slices.Contains(reading, part) {
+			dims[1] *= 2
 		}
-		return
-	}
-	for i := range p.Of.Layers {
-		name := func(part string) string { return fmt.Sprintf("blk.%d.%s", i, part) }
-		for part, n := range p.linears() {
-			if i == 0 && p.Wide && slices.Contains(reading, part) {
-				n[1] *= 2
-			}
-			s.Need(name(part)+".weight", n[0], n[1])
-			if p.Biases {
-				s.May(name(part)+".bias", n[0])
-			}
+		bias := p.Biases && len(dims) == 2
+		if model.Alike(p.Of.Arch) {
+			_, bias = model.BiasField(p.Of.Arch, x.Name)
 		}
-		if i > 0 || !p.Bare {
-			s.Need(name("attn_norm.weight"), p.Of.Hidden)
+		if bias {
+			s.May(x.Name+".bias", x.Rows)
 		}
-		s.Need(name("ffn_norm.weight"), p.Of.Hidden)
-		if p.Of.Arch == "qwen3" {
-			s.Need(name("attn_q_norm.weight"), p.Of.HeadDim)
-			s.Need(name("attn_k_norm.weight"), p.Of.HeadDim)
+		if x.Experts > 0 {
+			dims = append([]int{x.Experts}, dims...)
 		}
+		s.Need(x.Weight(), dims...)
 	}
 }
 

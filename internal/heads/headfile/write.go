@@ -295,9 +295,9 @@ func rowOrder(c *model.Config, from, pairs bool) (func(name string) func(int) in
 	if c.Rope.Dims != c.HeadDim {
 		return nil, fmt.Errorf("%d of %d dimensions of a head are rotated: want all", c.Rope.Dims, c.HeadDim)
 	}
-	to := Halves(c.HeadDim)
+	to := model.Halves(c.HeadDim)
 	if pairs {
-		to = Pairs(c.HeadDim)
+		to = model.Pairs(c.HeadDim)
 	}
 	return func(name string) func(int) int {
 		if strings.Contains(name, ".attn_q.") || strings.Contains(name, ".attn_k.") {
@@ -305,18 +305,6 @@ func rowOrder(c *model.Config, from, pairs bool) (func(name string) func(int) in
 		}
 		return nil
 	}, nil
-}
-
-// Pairs is the order of rows of a rotated projection that brings the two of each rotated pair
-// together, as GGUF files of the llama family have them: from (i, i+dim/2) of each head to (2i,
-// 2i+1). Halves is its inverse.
-func Pairs(dim int) func(row int) int {
-	return func(i int) int { return i/dim*dim + i%dim%2*(dim/2) + i%dim/2 }
-}
-
-// Halves is the inverse of Pairs.
-func Halves(dim int) func(row int) int {
-	return func(i int) int { return i/dim*dim + i%dim%(dim/2)*2 + i%dim/(dim/2) }
 }
 
 // SetFactors adds the tensor that Llama 3's scaling of positions is in GGUF, where the model has it.
