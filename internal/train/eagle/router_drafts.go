@@ -1,7 +1,6 @@
 package eagle
 
 import (
-	"context"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -21,21 +20,21 @@ type drafts struct {
 	top    int  // tokens of a row that are kept, the likeliest
 	output bool // a router sees the rows' outputs, not their features
 
-	pass             *model.Pass
-	exec             *nn.Exec
-	text, own        *nn.Cache
-	chain, tree      tree.Tree
-	forest           nn.Forest
-	taps, g, in, out nn.Buffer
-	states           [2]nn.Buffer
-	logits           nn.Buffer
-	bufs             eagle.Buffers
+	target     train.Frozen
+	exec       *nn.Exec
+	own        *nn.Cache
+	tree       tree.Tree
+	forest     nn.Forest
+	g, in, out nn.Buffer
+	states     [2]nn.Buffer
+	logits     nn.Buffer
+	bufs       eagle.Buffers
 }
 
 func newDrafts(target *model.Model, head *eagle.Network, top int, output bool) *drafts {
 	pages := head.Pages()
-	return &drafts{head: head, top: top, output: output, pass: target.NewPass(),
-		exec: nn.NewExec(target.Pool()), text: target.NewCache(), own: pages.NewCache()}
+	return &drafts{head: head, top: top, output: output, target: train.NewFrozen(target, head.Taps),
+		exec: nn.NewExec(target.Pool()), own: pages.NewCache()}
 }
 
 // draftRows are rows of drafts.
@@ -58,11 +57,8 @@ func (s *draftRows) reset() {
 // see drafts after tokens of a text: rows of the text at places, and below some of those, later,
 // chains of the head's own, so many steps in all. A chain's tokens are drawn from the head's
 // likeliest by their probability, as most nodes of trees are taken.
-func (d *drafts) see(text []int32, places, later []int, steps int, r *rand.Rand, into *draftRows) error {
-	g, x, err := d.read(text)
-	if err != nil {
-		return err
-	}
+func (d *drafts) see(text []int32, places, later []int, steps int, r *rand.Rand, into *draftRows) {
+	g, x := d.read(text)
 	first := len(into.tokens)
 	tokens := make([]int32, len(places))
 	rows := make([]int, len(places))
@@ -95,27 +91,17 @@ func (d *drafts) see(text []int32, places, later []int, steps int, r *rand.Rand,
 			at[i] = i
 		}
 	}
-	return nil
 }
 
 // read runs a text through the target and the head: features and states of its entries, which are
 // of all tokens but the first.
-func (d *drafts) read(text []int32) (g, x nn.Mat, err error) {
-	n, rows := d.head, len(text)-1
-	d.chain.ResetChain(text[:rows])
-	if err := d.pass.Run(context.Background(), []model.Rows{{Cache: d.text, Tree: &d.chain}}, n.Taps); err != nil {
-		return g, x, err
-	}
-	taps := d.taps.Mat(rows, n.Width())
-	for i := range rows {
-		for t := range n.Taps {
-			copy(taps.Row(i)[t*n.Hidden:], d.pass.Tap(t, 0, i))
-		}
-	}
-	g = d.g.Mat(rows, n.Hidden)
-	n.Features(d.exec, taps, g, &d.bufs)
+func (d *drafts) read(text []int32) (g, x nn.Mat) {
+	rows := len(text) - 1
+	d.target.Read([][]int32{text[:rows]})
+	g = d.g.Mat(rows, d.head.Hidden)
+	d.head.Features(d.exec, d.target.Taps, g, &d.bufs)
 	d.tree.ResetChain(text[1:])
-	return g, d.run(0, text[1:], g, 0), nil
+	return g, d.run(0, text[1:], g, 0)
 }
 
 // run computes the tree's rows from number from on.

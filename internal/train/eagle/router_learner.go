@@ -70,9 +70,7 @@ func (l *routerLearner) begin() error {
 		return err
 	}
 	for step := range 4 { // how often clusters are right
-		if err := l.see(step); err != nil {
-			return err
-		}
+		l.see(step)
 	}
 	l.router.Init(l.r.Seed, &l.seen, l.r.Top)
 	if !l.r.Output {
@@ -86,7 +84,7 @@ func (l *routerLearner) begin() error {
 }
 
 // see adds the drafts of a step to those seen.
-func (l *routerLearner) see(step int) error {
+func (l *routerLearner) see(step int) {
 	r := l.r
 	first, texts := l.Step(step)
 	for i := range texts {
@@ -94,11 +92,8 @@ func (l *routerLearner) see(step int) error {
 		places := texts[i].Draw(r.Seed, first+i, 0, 1, r.Places, r.Repeats)
 		later := spread(places, len(text)-2, r.Later)
 		draw := rand.New(rand.NewPCG(r.Seed<<32+uint64(len(text))+1, uint64(first+i)))
-		if err := l.drafts.see(text, places, later, r.DraftSteps, draw, &l.seen); err != nil {
-			return err
-		}
+		l.drafts.see(text, places, later, r.DraftSteps, draw, &l.seen)
 	}
-	return nil
 }
 
 // Params, Pack and the rest make it a Learner.
@@ -120,8 +115,6 @@ func (l *routerLearner) StepTokens() int { return l.r.Rows * l.TextLength() }
 // Gradient is that of the drafts of a step's texts.
 func (l *routerLearner) Gradient(step int) (autograd.Loss, error) {
 	l.seen.reset()
-	if err := l.see(step); err != nil {
-		return autograd.Loss{}, err
-	}
+	l.see(step)
 	return l.router.gradient(&l.seen, l.r.Top), nil
 }

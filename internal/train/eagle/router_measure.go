@@ -21,9 +21,7 @@ const (
 // ones.
 func (l *routerLearner) Validate() (losses, figures map[string]float64, err error) {
 	if l.held == nil {
-		if err := l.hold(); err != nil {
-			return nil, nil, err
-		}
+		l.hold()
 	}
 	losses, figures = map[string]float64{}, map[string]float64{}
 	for name, s := range l.held {
@@ -40,7 +38,7 @@ func (l *routerLearner) Validate() (losses, figures map[string]float64, err erro
 }
 
 // hold drafts after held-out text.
-func (l *routerLearner) hold() error {
+func (l *routerLearner) hold() {
 	held := map[string]draftRows{}
 	for _, t := range l.HeadTexts.Sources {
 		var s draftRows
@@ -51,14 +49,11 @@ func (l *routerLearner) hold() error {
 			for p := c.From; p < len(text)-1; p += routerEvery {
 				places = append(places, p)
 			}
-			if err := l.drafts.see(text, places, places, l.r.DraftSteps, r, &s); err != nil {
-				return err
-			}
+			l.drafts.see(text, places, places, l.r.DraftSteps, r, &s)
 		}
 		held[t.Name] = s
 	}
 	l.held = held
-	return nil
 }
 
 // routed is what a router makes of rows that were seen: with as many clusters at every step, and
