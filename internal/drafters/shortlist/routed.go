@@ -14,6 +14,7 @@ package shortlist
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/grovellm/grove/internal/kernels/gemm"
 	"github.com/grovellm/grove/internal/kernels/par"
@@ -46,6 +47,17 @@ type Routing struct {
 	Listed   int       // clusters of a list, where a user does not say; at most as many as there are
 }
 
+// ClusterOf is of each token of a vocabulary its cluster, negative where it is in none.
+func ClusterOf(clusters [][]int32, vocab int) []int32 {
+	of := slices.Repeat([]int32{neverListed}, vocab)
+	for c, tokens := range clusters {
+		for _, token := range tokens {
+			of[token] = int32(c)
+		}
+	}
+	return of
+}
+
 // Routed lists the clusters that a router picks, always a panel or more of frequent tokens, and tokens of the sequence.
 type Routed struct {
 	o       RoutedOptions
@@ -56,7 +68,7 @@ type Routed struct {
 	head    *output.OrderedHead // cluster after cluster, each in panels of its own
 	first   []int               // panel of each cluster's first token, and of the end
 	size    []int               // of each cluster
-	of      []int32             // of each token, its cluster; -1: none
+	of      []int32             // of each token, its cluster; negative: none
 	tail    *tail               // of all clusters
 
 	picking picking
@@ -96,20 +108,17 @@ func NewRouted(pool *par.Pool, head *Head, embed nn.Table, r *Routing, o RoutedO
 	case o.Clusters < 1 || o.Clusters > n:
 		return nil, fmt.Errorf("shortlist: %d clusters a list: want 1 to %d", o.Clusters, n)
 	}
-	d := &Routed{o: o, router: r.Router, embed: embed, of: make([]int32, head.Vocab())}
-	for i := range d.of {
-		d.of[i] = -1
-	}
+	d := &Routed{o: o, router: r.Router, embed: embed}
 	var order, clustered []int32
+	had := make([][]int32, len(r.Clusters))
 	for i, c := range r.Clusters {
 		c = head.having(c)
 		d.first = append(d.first, len(order)/gemm.Panel)
 		d.size = append(d.size, len(c))
 		order, clustered = wholePanels(append(order, c...)), append(clustered, c...)
-		for _, token := range c {
-			d.of[token] = int32(i)
-		}
+		had[i] = c
 	}
+	d.of = ClusterOf(had, head.Vocab())
 	d.first = append(d.first, len(order)/gemm.Panel)
 	var err error
 	if d.head, err = orderedHead(pool, head, order); err != nil {

@@ -170,17 +170,9 @@ func (r *RouterFile) Reads(t *tokenizer.Tokenizer) error {
 // Write writes a router and its weights, which NewRouter names, to a GGUF file. Of file all but
 // Listed is read.
 func (r *Routing) Write(path string, file RouterFile, weights []tensor.Tensor) error {
-	of := make([]int32, file.Vocab)
-	for i := range of {
-		of[i] = neverListed
-	}
+	of := ClusterOf(r.Clusters, file.Vocab)
 	for _, token := range r.Always {
 		of[token] = alwaysListed
-	}
-	for c, tokens := range r.Clusters {
-		for _, token := range tokens {
-			of[token] = int32(c)
-		}
 	}
 	w := new(gguf.Writer)
 	w.Set(keyArch, archRouter)

@@ -19,7 +19,7 @@ type Router struct {
 
 	net    *shortlist.Router
 	embed  nn.Table
-	of     []int32 // of each token its cluster, -1 where it is in none
+	of     []int32 // see shortlist.ClusterOf
 	exec   *nn.Exec
 	tape   *autograd.Tape
 	bufs   shortlist.RouterBuffers
@@ -31,15 +31,8 @@ type Router struct {
 // NewRouter returns a router of zeros for clusters of a vocabulary of so many tokens.
 func NewRouter(c shortlist.RouterConfig, clusters [][]int32, vocab int, embed nn.Table, pool *par.Pool,
 	kind gemm.Type) (*Router, error) {
-	r := &Router{Params: autograd.NewParams(kind), embed: embed, exec: nn.NewExec(pool), of: make([]int32, vocab)}
-	for i := range r.of {
-		r.of[i] = -1
-	}
-	for c, tokens := range clusters {
-		for _, token := range tokens {
-			r.of[token] = int32(c)
-		}
-	}
+	r := &Router{Params: autograd.NewParams(kind), embed: embed, exec: nn.NewExec(pool),
+		of: shortlist.ClusterOf(clusters, vocab)}
 	var err error
 	if r.net, err = shortlist.NewRouter(c, train.Trained{Params: r.Params}); err != nil {
 		return nil, err
