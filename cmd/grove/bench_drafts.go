@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -46,9 +47,7 @@ func (cmd *benchCostCmd) drafts(ctx context.Context, p *command.Program, kind *h
 
 // heads measures what drafting with heads of every kind costs beside a plain pass of m.
 func (cmd *benchCostCmd) heads(ctx context.Context, p *command.Program, m *model.Model, path, name string) error {
-	if cmd.HeadType == "" {
-		cmd.HeadType = "q8_0"
-	}
+	cmd.HeadType = cmp.Or(cmd.HeadType, "q8_0")
 	typ, err := tensor.ParseType(cmd.HeadType)
 	if err != nil {
 		return command.Usagef("--head-type: %v", err)

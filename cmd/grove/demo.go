@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -71,9 +72,7 @@ func (cmd *demoCmd) Run(p *command.Program) error {
 		r.Budget = demoBudget
 		r.Uncontrolled = true
 	}
-	if cmd.Prompt == "" {
-		cmd.Prompt = demoPrompt
-	}
+	cmd.Prompt = cmp.Or(cmd.Prompt, demoPrompt)
 	if own {
 		cmd.Pad = demoPad
 	}

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	_ "embed"
 	"encoding/json"
 	"errors"
@@ -158,9 +159,7 @@ func (cmd *exportVLLMCmd) serving() (s *vllmServing, speculators bool, err error
 	if s.Method == "" {
 		err = fmt.Errorf("%s: vLLM has no %s like this one: %s", cmd.Head, h.Shape.Kind().Name, h.Shape.Describe(false))
 	}
-	if s.Tokens == 0 {
-		s.Tokens = tokens
-	}
+	s.Tokens = cmp.Or(s.Tokens, tokens)
 	return s, speculators, errors.Join(err, h.Close())
 }
 

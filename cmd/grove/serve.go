@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -98,9 +99,7 @@ func (cmd *serveCmd) Run(p *command.Program) error {
 	switch {
 	case cmd.KeepAlive != nil:
 		o.KeepAlive = max(*cmd.KeepAlive, -1)
-		if o.KeepAlive == 0 {
-			o.KeepAlive = 1 // 0 is the default there
-		}
+		o.KeepAlive = cmp.Or(o.KeepAlive, 1) // 0 is the default there
 	case len(sources) == 1:
 		o.KeepAlive = -1
 	}

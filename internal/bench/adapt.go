@@ -3,6 +3,7 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -50,9 +51,7 @@ func Adapt(ctx context.Context, o AdaptOptions) (*AdaptReport, error) {
 	if o.Target.Model == nil || o.Target.Model.Tokenizer == nil {
 		return nil, fmt.Errorf("bench: there is no target with a tokenizer")
 	}
-	if o.MaxTokens == 0 {
-		o.MaxTokens = DefaultMaxTokens
-	}
+	o.MaxTokens = cmp.Or(o.MaxTokens, DefaultMaxTokens)
 	o.Epochs = max(o.Epochs, 1)
 	r := &AdaptReport{
 		Setting: NewSetting(o.Target.Model, o.Title, o.ModelName), Drafter: o.Drafter, Temperature: o.Sampling.Temperature,

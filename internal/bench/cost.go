@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -80,9 +81,7 @@ type RowCost struct {
 // Cost times passes of m: each a tree of n nodes over a cache of committed tokens, with logits for
 // all n. Every round measures bandwidth, peak and each size and prompt once, in turn.
 func Cost(ctx context.Context, m *model.Model, o CostOptions) (CostReport, error) {
-	if o.Rounds == 0 {
-		o.Rounds = 15
-	}
+	o.Rounds = cmp.Or(o.Rounds, 15)
 	r := CostReport{
 		Shape: o.Shape, Type: o.Type.String(), CPU: cpu.Active().String(), Threads: m.Threads(),
 		Weights: m.WeightBytes(), Committed: o.Committed, KV: m.KV().String(), Cache: m.CacheBytes(),

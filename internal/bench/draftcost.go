@@ -3,6 +3,7 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -80,9 +81,7 @@ func HeadTarget(shape string) (kind *headfile.Kind, target string) {
 
 // DraftCosts times drafts of a head of random weights. There is no target: its taps and logits are random too.
 func DraftCosts(ctx context.Context, o DraftCostOptions) (*DraftCostReport, error) {
-	if o.Rounds == 0 {
-		o.Rounds = 15
-	}
+	o.Rounds = cmp.Or(o.Rounds, 15)
 	pool := par.New(o.Threads)
 	defer pool.Close()
 	w := &synthetic.Weights{Type: o.Type, Seed: 1}

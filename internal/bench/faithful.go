@@ -6,6 +6,7 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -41,9 +42,7 @@ const deepest = 64
 // same places, and the target computes every node, so that the drafters are judged by the same
 // texts. Nothing of the trees is committed.
 func Faithful(ctx context.Context, o FaithfulOptions) (*FaithfulReport, error) {
-	if o.MaxTokens == 0 {
-		o.MaxTokens = DefaultMaxTokens
-	}
+	o.MaxTokens = cmp.Or(o.MaxTokens, DefaultMaxTokens)
 	if o.Every == 0 {
 		o.Every = DefaultEvery
 	}
@@ -214,10 +213,7 @@ func (p *places) read(ctx context.Context, cache *nn.Cache, tokens []int32, prom
 // look lets a drafter propose a tree and the target judge it.
 func (p *places) look(ctx context.Context, cache *nn.Cache, l *look, root int32) (judged, error) {
 	l.tree.Reset(root)
-	budget := l.method.Budget
-	if budget == 0 {
-		budget = speculate.DefaultBudget
-	}
+	budget := cmp.Or(l.method.Budget, speculate.DefaultBudget)
 	if _, err := l.drafter.Propose(ctx, []draft.Request{{State: l.state, Tree: &l.tree, Budget: budget, Depth: deepest,
 		Cache: cache}}); err != nil {
 		return judged{}, err

@@ -3,6 +3,7 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -63,9 +64,7 @@ const (
 // HeadCosts times drafts with random heads of the shapes that published ones have, and plain passes of m in turn. Taps
 // are random numbers too.
 func HeadCosts(ctx context.Context, m *model.Model, o HeadCostOptions) (r *HeadCostReport, err error) {
-	if o.Rounds == 0 {
-		o.Rounds = 15
-	}
+	o.Rounds = cmp.Or(o.Rounds, 15)
 	r = &HeadCostReport{Model: o.Model, Weights: m.WeightBytes(), Type: o.Type.String(), CPU: cpu.Active().String(),
 		Threads: m.Threads(), Committed: o.Committed, Rounds: o.Rounds}
 	var list []headfile.Published

@@ -3,6 +3,7 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -32,9 +33,7 @@ func Memory(ctx context.Context, o SpecOptions) (r MemoryReport, err error) {
 	if len(o.Runs) != 1 || len(o.Runs[0].Methods) != 1 || len(o.Runs[0].Suite.Prompts) != 1 {
 		return r, fmt.Errorf("bench: memory is measured of one method on one prompt")
 	}
-	if o.MaxTokens == 0 {
-		o.MaxTokens = DefaultMaxTokens
-	}
+	o.MaxTokens = cmp.Or(o.MaxTokens, DefaultMaxTokens)
 	m := o.Runs[0].Methods[0]
 	r.Method = m.Name
 	b := &bench{o: o}

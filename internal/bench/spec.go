@@ -3,6 +3,7 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -62,9 +63,7 @@ type SpecProgress struct {
 //
 // When ctx ends, the report is of the prompts that all methods had finished, and comes with the error.
 func Spec(ctx context.Context, o SpecOptions) (*SpecReport, error) {
-	if o.MaxTokens == 0 {
-		o.MaxTokens = DefaultMaxTokens
-	}
+	o.MaxTokens = cmp.Or(o.MaxTokens, DefaultMaxTokens)
 	o.Repeats = max(o.Repeats, 1)
 	if len(o.Temperatures) == 0 {
 		o.Temperatures = []float32{o.Sampling.Temperature}

@@ -5,6 +5,7 @@ package command
 
 import (
 	"bufio"
+	"cmp"
 	"fmt"
 	"io"
 	"os"
@@ -186,9 +187,7 @@ func NewHelpWriter(w io.Writer) *helpWriter {
 	if n, err := strconv.Atoi(os.Getenv("COLUMNS")); err == nil && n > 0 {
 		width = n
 	}
-	if width == 0 {
-		width = 80
-	}
+	width = cmp.Or(width, 80)
 	return &helpWriter{w: bufio.NewWriter(w), width: max(min(width, widest), 40)}
 }
 

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"errors"
 
 	"github.com/grovellm/grove/internal/nn"
@@ -62,10 +63,7 @@ var mistral3 = architecture{
 
 // setTemper lets queries grow with every original context that their position is beyond.
 func (c *Config) setTemper(scale float64) {
-	length := c.Rope.Original
-	if length == 0 {
-		length = c.Context
-	}
+	length := cmp.Or(c.Rope.Original, c.Context)
 	if scale != 0 {
 		c.Temper = nn.Temper{Scale: float32(scale), Length: length}
 	}

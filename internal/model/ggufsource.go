@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -255,9 +256,7 @@ func (c *Config) readRope(k *keys, a *architecture) error {
 	case "yarn":
 		c.Rope.Yarn = &Yarn{Fast: k.float("rope.scaling.yarn_beta_fast", 32), Slow: k.float("rope.scaling.yarn_beta_slow", 1),
 			LogMul: k.float("rope.scaling.yarn_log_multiplier", 0), Between: !k.bool(yarnTruncate, true)}
-		if c.Rope.Original == 0 {
-			c.Rope.Original = c.Context
-		}
+		c.Rope.Original = cmp.Or(c.Rope.Original, c.Context)
 	default:
 		return fmt.Errorf("key %q is %q: want none, linear, yarn or longrope "+
 			"(Llama 3's scaling is the tensor rope_freqs.weight)", k.name("rope.scaling.type"), kind)

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -107,9 +108,7 @@ func load(src source, o Options) (*Model, error) {
 	if o.Context < 0 || o.Threads < 0 {
 		return nil, fmt.Errorf("options: context %d, threads %d: want no negative number", o.Context, o.Threads)
 	}
-	if o.Context == 0 {
-		o.Context = c.Context
-	}
+	o.Context = cmp.Or(o.Context, c.Context)
 	c.Rope.setContext(o.Context)
 	l := &Loader{src: src, arch: c.Arch, progress: o.Progress}
 	network, err := NewNetwork(c, l)

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 
@@ -48,10 +49,7 @@ func (r *RopeConfig) blend() (low, high float64) {
 
 // factor is what the rotated dimensions are multiplied by.
 func (r *RopeConfig) factor() float64 {
-	attn := r.Attn
-	if attn == 0 {
-		attn = 1
-	}
+	attn := cmp.Or(r.Attn, 1)
 	if r.Yarn == nil || r.Yarn.Plain {
 		return attn
 	}

@@ -3,6 +3,7 @@ package train
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -227,9 +228,7 @@ func (s *Server) post(ctx context.Context, path string, request, reply any) erro
 		if err == nil || wait < 0 || try == attempts || ctx.Err() != nil {
 			return err
 		}
-		if wait == 0 {
-			wait = time.Second << min(try-1, 5)
-		}
+		wait = cmp.Or(wait, time.Second<<min(try-1, 5))
 		select {
 		case <-time.After(wait):
 		case <-ctx.Done():

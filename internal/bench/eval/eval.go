@@ -15,6 +15,7 @@
 package eval
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -59,9 +60,7 @@ func (o *Options) Fill(m *model.Model) error {
 	if o.Context < 2 || o.Context > m.Context() {
 		return fmt.Errorf("window %d: want 2 to the model's %d", o.Context, m.Context())
 	}
-	if o.Stride == 0 {
-		o.Stride = o.Context / 2
-	}
+	o.Stride = cmp.Or(o.Stride, o.Context/2)
 	if o.Stride < 1 || o.Stride > o.Context {
 		return fmt.Errorf("stride %d: want 1 to the window of %d", o.Stride, o.Context)
 	}

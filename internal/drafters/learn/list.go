@@ -185,10 +185,7 @@ func (l *list) lengths(e *nn.Exec, src nn.Source, b *Batch, rows []Row) []float6
 	e.Linear(src, nn.Proj{Linear: &l.head, Dst: out})
 	number := map[[2]int]int{}
 	b.Each(func(example, round int, _ *Example, _ *Round) { number[[2]int{example, round}] = len(number) })
-	sum, reach := make([]float64, len(number)), make([]float64, len(number))
-	for i := range reach {
-		reach[i] = 1
-	}
+	sum, reach := make([]float64, len(number)), slices.Repeat([]float64{1}, len(number))
 	for i, r := range rows {
 		if _, ok := b.place(r); !ok {
 			continue

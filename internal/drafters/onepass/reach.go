@@ -3,6 +3,8 @@
 package onepass
 
 import (
+	"slices"
+
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/internal/drafters/calibrate"
 	"github.com/grovellm/grove/tree"
@@ -13,11 +15,7 @@ import (
 type reach struct{ ratio []float32 }
 
 func newReach(depths int) reach {
-	r := reach{make([]float32, depths)}
-	for i := range r.ratio {
-		r.ratio[i] = calibrate.FirstChance
-	}
-	return r
+	return reach{slices.Repeat([]float32{calibrate.FirstChance}, depths)}
 }
 
 // deepen asks the guide for every level whether it pays, and returns how many do, at least 1 and at

@@ -130,10 +130,7 @@ func normalise(v []float32) {
 func (k *kMeans) start(r *rand.Rand) {
 	n := min(k.x.Rows, startTokens*k.centers.Rows)
 	from := func(i int) int { return i * k.x.Rows / n }
-	far := make([]float32, n) // squared distance from the nearest centre
-	for i := range far {
-		far[i] = 2
-	}
+	far := slices.Repeat([]float32{2}, n) // squared distance from the nearest centre
 	next := r.IntN(n)
 	for c := range k.centers.Rows {
 		center := k.centers.Row(c)

@@ -1,6 +1,7 @@
 package shortlist
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/grovellm/grove/internal/kernels/par"
@@ -64,10 +65,7 @@ func Open(o Options, d Drafter) (Method, error) {
 	case "freq", "freq-pa":
 		return NewFrequent(d.Pool, head, r, size, o.Method == "freq-pa")
 	case "context":
-		extra := o.Extra
-		if extra == 0 {
-			extra = min(1024, most)
-		}
+		extra := cmp.Or(o.Extra, min(1024, most))
 		if extra < 1 || extra > most {
 			return nil, fmt.Errorf("extra=%d: want 1 to %d tokens", o.Extra, most)
 		}

@@ -1,6 +1,8 @@
 package shortlist
 
 import (
+	"slices"
+
 	"github.com/grovellm/grove/internal/kernels/gemm"
 	"github.com/grovellm/grove/internal/nn/output"
 )
@@ -27,10 +29,7 @@ type textRows struct {
 
 func newTextRows(c *Context) *textRows {
 	size := c.extra + ahead*noiseRows
-	none := make([]int32, size)
-	for i := range none {
-		none[i] = output.NoToken
-	}
+	none := slices.Repeat([]int32{output.NoToken}, size)
 	o := &textRows{c: c, before: make([]int32, c.extra+1), after: make([]int32, c.extra+1), stale: make([]bool, size)}
 	o.head, _ = output.NewOrderedHead(c.pool, c.head.TokenHead, none)
 	o.clear()

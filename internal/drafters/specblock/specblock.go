@@ -20,6 +20,7 @@
 package specblock
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -99,9 +100,7 @@ func New(o Options, n *Network, target registry.Target) (draft.Drafter, error) {
 		judged: n.RankWidth > 0 && (o.Text || unequal(widths)),
 		places: textrank.Places(n.Tokens, n.Vocab), exec: nn.NewExec(target.Model.Pool()),
 	}
-	if d.cached == 0 {
-		d.cached = n.Block
-	}
+	d.cached = cmp.Or(d.cached, n.Block)
 	d.Shared = sequence.Shared{Pool: target.Model.Pool(), Vocab: n.Vocab, Cache: n.Pages(), Layout: sequence.TextOptions{
 		Layers: len(n.Taps), Ahead: true, Rows: d.cached, Window: n.Config.Context}}
 	if lists != nil {

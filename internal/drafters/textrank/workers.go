@@ -3,6 +3,8 @@
 package textrank
 
 import (
+	"slices"
+
 	"github.com/grovellm/grove/internal/kernels/par"
 	"github.com/grovellm/grove/sample"
 )
@@ -25,10 +27,7 @@ func Places(tokens []int32, vocab int) []int32 {
 	if tokens == nil {
 		return nil
 	}
-	at := make([]int32, vocab)
-	for i := range at {
-		at[i] = -1
-	}
+	at := slices.Repeat([]int32{-1}, vocab)
 	for i, token := range tokens {
 		at[token] = int32(i)
 	}

@@ -86,9 +86,7 @@ func Open(dir string, tokens int) (*Store, error) {
 	if tokens < 0 {
 		return nil, fmt.Errorf("memory: %d tokens: want 1 or more, or 0 for %d", tokens, DefaultTokens)
 	}
-	if tokens == 0 {
-		tokens = DefaultTokens
-	}
+	tokens = cmp.Or(tokens, DefaultTokens)
 	s := &Store{dir: dir, words: tokenWords * min(tokens, math.MaxInt/tokenWords)}
 	s.idle.L = &s.mu
 	s.segments.Store(new([]*segment))

@@ -1,6 +1,7 @@
 package headfile
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -528,10 +529,7 @@ func Check(s Shape, weights []tensor.Tensor, tokens []int32, called func(string)
 func usual(s Shape, f func() error) error {
 	c := s.Common()
 	if *c.Taps == nil {
-		layers := *c.TargetLayers
-		if layers == 0 {
-			layers = 3
-		}
+		layers := cmp.Or(*c.TargetLayers, 3)
 		*c.Taps = s.DefaultTaps(layers)
 		defer func() { *c.Taps = nil }()
 	}

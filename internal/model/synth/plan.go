@@ -1,6 +1,7 @@
 package synth
 
 import (
+	"cmp"
 	"math"
 	"strings"
 
@@ -158,9 +159,7 @@ func (s Shape) plan() []planned {
 		}
 		if !t.matrix || t.flat { // norms spread around their mean by a tenth
 			t.mean = mean[part]
-			if t.mean == 0 {
-				t.mean = 1
-			}
+			t.mean = cmp.Or(t.mean, 1)
 			t.std = t.mean / 10
 			if part == "ssm_dt" {
 				t.mean, t.std = 0, 0.5

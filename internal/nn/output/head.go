@@ -2,6 +2,7 @@ package output
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/grovellm/grove/internal/kernels/gemm"
 	"github.com/grovellm/grove/internal/kernels/par"
@@ -29,7 +30,7 @@ func NewTokenHead(l *nn.Linear, tokens []int32, vocab int) (*TokenHead, error) {
 	if len(tokens) != l.W.Out() {
 		return nil, fmt.Errorf("output: %d tokens of a head of %d rows: want as many", len(tokens), l.W.Out())
 	}
-	h.rows = noRows(vocab)
+	h.rows = slices.Repeat([]int32{noRow}, vocab)
 	for i, token := range tokens {
 		if uint(token) >= uint(vocab) {
 			return nil, fmt.Errorf("output: row %d of a head is of token %d: want one of %d", i, token, vocab)
@@ -37,14 +38,6 @@ func NewTokenHead(l *nn.Linear, tokens []int32, vocab int) (*TokenHead, error) {
 		h.rows[token] = int32(i)
 	}
 	return h, nil
-}
-
-func noRows(n int) []int32 {
-	rows := make([]int32, n)
-	for i := range rows {
-		rows[i] = noRow
-	}
-	return rows
 }
 
 // Vocab is the number of tokens from 0 on among which are all that have a row.
@@ -90,7 +83,7 @@ func NewOrderedHead(pool *par.Pool, head *TokenHead, tokens []int32) (*OrderedHe
 		return nil, err
 	}
 	h := &OrderedHead{Linear: nn.Linear{W: w, Scale: head.Scale, Cap: head.Cap}, Tokens: make([]int32, n), from: head,
-		rows: noRows(head.Vocab()), filled: make([]int, n/gemm.Panel)}
+		rows: slices.Repeat([]int32{noRow}, head.Vocab()), filled: make([]int, n/gemm.Panel)}
 	for i := range h.Tokens {
 		h.Tokens[i] = NoToken
 		if i < len(tokens) && tokens[i] != NoToken {

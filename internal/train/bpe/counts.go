@@ -1,6 +1,7 @@
 package bpe
 
 import (
+	"cmp"
 	"fmt"
 	"runtime"
 	"slices"
@@ -107,9 +108,7 @@ type Options struct {
 const maxSize = 1 << 20
 
 func (o *Options) fill() error {
-	if o.Size == 0 {
-		o.Size = 16384
-	}
+	o.Size = cmp.Or(o.Size, 16384)
 	if o.Pre == "" {
 		o.Pre = "qwen2"
 	}

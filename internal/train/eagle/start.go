@@ -1,6 +1,7 @@
 package eagle
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"strings"
@@ -49,9 +50,7 @@ func (r *Recipe) follow(m *model.Model) error {
 	if r.Version != 3 {
 		return fmt.Errorf("an EAGLE-%d head cannot start as the EAGLE-3 head %s: want EAGLE-3, or no start", r.Version, r.Start)
 	}
-	if r.FFN == 0 {
-		r.FFN = h.FFN
-	}
+	r.FFN = cmp.Or(r.FFN, h.FFN)
 	if r.FFN < h.FFN {
 		return fmt.Errorf("an MLP of width %d, where the head %s that it starts as has %d: want as wide a one, or a wider one", r.FFN, r.Start, h.FFN)
 	}
