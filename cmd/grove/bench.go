@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -70,16 +71,11 @@ Examples:
 }
 
 func (cmd *benchCostCmd) Run(p *command.Program) error {
-	for _, n := range cmd.Rows {
-		if n < 1 || n > 4096 {
-			return command.Usagef("--rows %d: want 1 to 4096", n)
-		}
+	if err := cmp.Or(within("rows", 1, 4096, cmd.Rows...), within("rounds", 1, 10_000, cmd.Rounds)); err != nil {
+		return err
 	}
 	if cmd.Committed < 0 {
 		return command.Usagef("--committed %d: want 0 or more", cmd.Committed)
-	}
-	if cmd.Rounds < 1 || cmd.Rounds > 10_000 {
-		return command.Usagef("--rounds %d: want 1 to 10000", cmd.Rounds)
 	}
 	for _, n := range cmd.Prompts {
 		if n < 1 {
@@ -147,6 +143,16 @@ func (cmd *benchCostCmd) Run(p *command.Program) error {
 	}
 	for _, x := range r.Prompts {
 		fmt.Fprintf(p.Stdout, "a prompt of %d tokens takes %.0f ms, %.1f tokens/s\n", x.N, x.MS, x.TokensPerS)
+	}
+	return nil
+}
+
+// within checks the numbers that a flag has.
+func within(flag string, low, top int, numbers ...int) error {
+	for _, n := range numbers {
+		if n < low || n > top {
+			return command.Usagef("--%s %d: want %d to %d", flag, n, low, top)
+		}
 	}
 	return nil
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"fmt"
 	"strings"
 
 	"github.com/grovellm/grove/internal/adapt"
@@ -51,14 +50,13 @@ Examples:
 }
 
 func (cmd *benchAdaptCmd) Run(p *command.Program) error {
-	for _, f := range []struct {
-		name        string
-		v, low, top int
-	}{{"queries", cmd.Queries, 1, 1e6}, {"epochs", cmd.Epochs, 1, 1e4}, {"max-tokens", cmd.MaxTokens, 2, 1e6},
-		{"budget", cmd.Budget, 0, maxBudget}, {"workers", cmd.Workers, 1, 1024}} {
-		if f.v < f.low || f.v > f.top || f.name == "budget" && f.v == 1 {
-			return command.Usagef("--%s %d: want %d to %d", f.name, f.v, f.low, f.top)
-		}
+	err := cmp.Or(within("queries", 1, 1e6, cmd.Queries), within("epochs", 1, 1e4, cmd.Epochs),
+		within("max-tokens", 2, 1e6, cmd.MaxTokens), within("workers", 1, 1024, cmd.Workers))
+	if cmd.Budget != 0 {
+		err = cmp.Or(err, within("budget", 2, maxBudget, cmd.Budget))
+	}
+	if err != nil {
+		return err
 	}
 	if cmd.Adapt != "" {
 		return command.Usagef("--adapt (GROVE_ADAPT): every policy starts with the head as it was opened: leave it out, and for " +
@@ -111,21 +109,5 @@ func (cmd *benchAdaptCmd) Run(p *command.Program) error {
 	if report == nil || len(report.Streams) == 0 {
 		return err
 	}
-	if p.JSON {
-		if err := p.PrintJSON(report); err != nil {
-			return err
-		}
-	} else if err := report.Markdown(p.Stdout); err != nil {
-		return err
-	}
-	if cmd.Out != "" {
-		files, saveErr := report.Save(cmd.Out)
-		for _, f := range files {
-			fmt.Fprintln(p.Stderr, f)
-		}
-		if saveErr != nil {
-			return saveErr
-		}
-	}
-	return err
+	return cmp.Or(printReport(p, report, cmd.Out, report.Markdown, report.Save), err)
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"strings"
@@ -48,19 +49,10 @@ Examples:
 }
 
 func (cmd *benchServeCmd) Run(p *command.Program) error {
-	for _, f := range []struct {
-		flag               string
-		value, least, most int
-	}{{"--prompts", cmd.Prompts, 1, 10_000}, {"--prompt-tokens", cmd.Length, 1, 1 << 20},
-		{"--requests", cmd.Requests, 1, 1000}, {"--max-tokens", cmd.MaxTokens, 2, 1 << 20}, {"--rounds", cmd.Rounds, 1, 100}} {
-		if f.value < f.least || f.value > f.most {
-			return command.Usagef("%s %d: want %d to %d", f.flag, f.value, f.least, f.most)
-		}
-	}
-	for _, n := range cmd.Clients {
-		if n < 1 || n > 1024 {
-			return command.Usagef("--clients %d: want 1 to 1024", n)
-		}
+	if err := cmp.Or(within("prompts", 1, 10_000, cmd.Prompts), within("prompt-tokens", 1, 1<<20, cmd.Length),
+		within("requests", 1, 1000, cmd.Requests), within("max-tokens", 2, 1<<20, cmd.MaxTokens),
+		within("rounds", 1, 100, cmd.Rounds), within("clients", 1, 1024, cmd.Clients...)); err != nil {
+		return err
 	}
 	if cmd.Memory != "" {
 		return command.Usagef("--memory (GROVE_MEMORY): callers would find their own texts of the rounds before: leave it out")

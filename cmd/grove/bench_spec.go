@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"io"
 
 	"github.com/grovellm/grove/internal/bench"
 	"github.com/grovellm/grove/internal/command"
@@ -97,7 +98,7 @@ func (cmd *benchSpecCmd) Run(p *command.Program) error {
 	}
 	defer m.Close()
 	if preset.Measure != "" {
-		return cmd.other(ctx, p, &preset, runs, m)
+		return cmd.faithful(ctx, p, &preset, runs, m)
 	}
 	target := inside.Target(m)
 	o := bench.SpecOptions{
@@ -126,10 +127,9 @@ func (cmd *benchSpecCmd) Run(p *command.Program) error {
 	if report == nil || len(report.Suites) == 0 {
 		return err
 	}
-	if printErr := cmd.print(p, report, &preset); printErr != nil {
-		return printErr
-	}
-	return err
+	return cmp.Or(printReport(p, report, cmd.Out,
+		func(w io.Writer) error { return report.Markdown(w, preset.Tables) },
+		func(dir string) ([]string, error) { return report.Save(dir, preset.Tables, preset.Figures) }), err)
 }
 
 // settle checks the flags, and lets the preset fill in what they leave open.
@@ -157,8 +157,8 @@ func (cmd *benchSpecCmd) settle(preset *bench.Preset) error {
 			return command.Usagef("--budget %d: want 2 to %d nodes", n, maxBudget)
 		}
 	}
-	if cmd.Repeats < 1 || cmd.Repeats > 1000 {
-		return command.Usagef("--repeats %d: want 1 to 1000", cmd.Repeats)
+	if err := within("repeats", 1, 1000, cmd.Repeats); err != nil {
+		return err
 	}
 	for _, rule := range cmd.Accept {
 		if rule != speculate.Coupled && rule != speculate.Rejection {
@@ -199,23 +199,4 @@ func (cmd *benchSpecCmd) settle(preset *bench.Preset) error {
 	cmd.PeakMemory = cmd.PeakMemory || preset.Memory
 	cmd.Chat = cmd.Chat || preset.Chat
 	return nil
-}
-
-// print writes the report: to the standard output, and to the folder if there is one.
-func (cmd *benchSpecCmd) print(p *command.Program, r *bench.SpecReport, preset *bench.Preset) error {
-	if p.JSON {
-		if err := p.PrintJSON(r); err != nil {
-			return err
-		}
-	} else if err := r.Markdown(p.Stdout, preset.Tables); err != nil {
-		return err
-	}
-	if cmd.Out == "" {
-		return nil
-	}
-	files, err := r.Save(cmd.Out, preset.Tables, preset.Figures)
-	for _, f := range files {
-		fmt.Fprintln(p.Stderr, f)
-	}
-	return err
 }

@@ -13,44 +13,40 @@ import (
 	"github.com/grovellm/grove/internal/inside"
 )
 
-// otherReport is a report that is not bench.Spec's.
-type otherReport interface {
-	Markdown(io.Writer) error
-	Save(dir string) ([]string, error)
-}
-
-// other runs what a preset measures besides speculation.
-func (cmd *benchSpecCmd) other(ctx context.Context, p *command.Program, preset *bench.Preset, runs []plannedRun,
+// faithful measures how far trees are to be believed.
+func (cmd *benchSpecCmd) faithful(ctx context.Context, p *command.Program, preset *bench.Preset, runs []plannedRun,
 	m *grove.Model) error {
 	target := inside.Target(m)
-	name := command.OwnName(target.Model, cmd.Model)
-	var report otherReport
+	o := bench.FaithfulOptions{Target: target, Title: preset.Help, ModelName: command.OwnName(target.Model, cmd.Model),
+		MaxTokens: cmd.MaxTokens}
 	var err error
-	switch preset.Measure {
-	case bench.MeasureFaithful:
-		o := bench.FaithfulOptions{Target: target, Title: preset.Help, ModelName: name, MaxTokens: cmd.MaxTokens}
-		if o.Runs, err = cmd.methods(runs, target); err != nil {
-			return err
-		}
-		bar := newSpecProgress(p)
-		o.Progress = bar.generation
-		report, err = bench.Faithful(ctx, o)
-		bar.End()
-	default:
-		return fmt.Errorf("preset %s: there is no measure %q", preset.Name, preset.Measure)
+	if o.Runs, err = cmd.methods(runs, target); err != nil {
+		return err
 	}
+	bar := newSpecProgress(p)
+	o.Progress = bar.generation
+	report, err := bench.Faithful(ctx, o)
+	bar.End()
 	if err != nil {
 		return err
 	}
+	return printReport(p, report, cmd.Out, report.Markdown, report.Save)
+}
+
+// printReport writes a report: to the standard output, and into a folder if one is named.
+func printReport(p *command.Program, report any, dir string, markdown func(io.Writer) error,
+	save func(dir string) ([]string, error)) error {
 	if p.JSON {
-		err = p.PrintJSON(report)
-	} else {
-		err = report.Markdown(p.Stdout)
-	}
-	if err != nil || cmd.Out == "" {
+		if err := p.PrintJSON(report); err != nil {
+			return err
+		}
+	} else if err := markdown(p.Stdout); err != nil {
 		return err
 	}
-	files, err := report.Save(cmd.Out)
+	if dir == "" {
+		return nil
+	}
+	files, err := save(dir)
 	for _, f := range files {
 		fmt.Fprintln(p.Stderr, f)
 	}
