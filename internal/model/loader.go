@@ -124,16 +124,7 @@ func (l *Loader) Vectors(name string, count, n int) (list [][]float32, err error
 
 // Matrix makes room for weights that Pack will fill.
 func (l *Loader) Matrix(name string, out, in int) (*gemm.Matrix, error) {
-	t, err := l.get(name, out, in)
-	if err != nil {
-		return nil, err
-	}
-	m, err := l.newMatrix(t, out, in)
-	if err != nil {
-		return nil, fmt.Errorf("tensor %s: %w", name, err)
-	}
-	l.jobs = append(l.jobs, packing{t: t, dst: m})
-	return m, nil
+	return l.Rows(name, []int{out, in}, 0, out)
 }
 
 // Rows makes room for some rows of a tensor, which Pack will fill.

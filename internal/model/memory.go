@@ -2,6 +2,7 @@ package model
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/grovellm/grove/internal/kernels/gemm"
 	"github.com/grovellm/grove/tensor"
@@ -43,13 +44,9 @@ func (l *Loader) count(t tensor.Tensor, as tensor.Type, bytes int) {
 	if s, ok := l.src.(*hfSource); ok {
 		m.Type, m.File = s.stored(t)
 	}
-	i := 0
-	for ; i < len(l.memory); i++ {
-		if l.memory[i].Type == m.Type && l.memory[i].As == m.As {
-			break
-		}
-	}
-	if i == len(l.memory) {
+	i := slices.IndexFunc(l.memory, func(k TypeMemory) bool { return k.Type == m.Type && k.As == as })
+	if i < 0 {
+		i = len(l.memory)
 		l.memory = append(l.memory, TypeMemory{Type: m.Type, As: as})
 	}
 	sum := &l.memory[i]
