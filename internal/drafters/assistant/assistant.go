@@ -4,6 +4,7 @@ import (
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/internal/drafters/grow"
 	"github.com/grovellm/grove/internal/drafters/registry"
+	"github.com/grovellm/grove/internal/drafters/sequence"
 	"github.com/grovellm/grove/internal/drafters/shortlist"
 	"github.com/grovellm/grove/internal/heads/headfile"
 	"github.com/grovellm/grove/internal/kernels/par"
@@ -47,15 +48,15 @@ func (drafter) Pages() []draft.Pages { return nil }
 func New(n *Network, shape grow.Shape, mods registry.Modifiers, lists shortlist.Method,
 	of registry.Target) (draft.Drafter, error) {
 	pool := of.Model.Pool()
-	c := grow.Config{Shape: shape, Model: newRows(n, pool, of.Model.NewCache().Pages()), Pool: pool, Vocab: n.Vocab,
-		Target: of.Vocab, Lists: lists}
+	c := grow.Config{Shape: shape, Model: newRows(n, pool, of.Model.NewCache().Pages()), Target: of.Vocab,
+		Lists: lists, Shared: sequence.Shared{Pool: pool, Vocab: n.Vocab}}
 	var err error
 	if lists == nil && n.Config.Centroids > 0 {
 		if c.Lists, err = n.lists(pool, of.Shared); err != nil {
 			return nil, err
 		}
 	}
-	if c.Text, err = headfile.TextModel(mods, &n.Config); err != nil {
+	if c.Weights, err = headfile.TextModel(mods, &n.Config); err != nil {
 		return nil, err
 	}
 	d, err := grow.New(c)

@@ -18,6 +18,7 @@ package eagle
 import (
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/internal/drafters/grow"
+	"github.com/grovellm/grove/internal/drafters/sequence"
 	"github.com/grovellm/grove/internal/drafters/shortlist"
 	"github.com/grovellm/grove/internal/drafters/textrank"
 	"github.com/grovellm/grove/internal/kernels/par"
@@ -33,11 +34,11 @@ type drafter struct {
 // its output are those of a shortlist where lists is not nil; text is the modifier +text.
 func New(n *Network, shape grow.Shape, text bool, lists shortlist.Method, pool *par.Pool) (draft.Drafter, error) {
 	d := &drafter{rows: newRows(n, pool)}
-	c := grow.Config{Shape: shape, Model: d.rows, Pool: pool, Vocab: n.Vocab, Target: n.Vocab, Tokens: n.Tokens,
-		Lists: lists}
+	c := grow.Config{Shape: shape, Model: d.rows, Target: n.Vocab, Tokens: n.Tokens, Lists: lists,
+		Shared: sequence.Shared{Pool: pool, Vocab: n.Vocab}}
 	var err error
 	if text {
-		if c.Text, err = textrank.NewModelFrom(n.TextWeights); err != nil {
+		if c.Weights, err = textrank.NewModelFrom(n.TextWeights); err != nil {
 			return nil, err
 		}
 	}

@@ -18,6 +18,7 @@ package falcon
 import (
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/internal/drafters/grow"
+	"github.com/grovellm/grove/internal/drafters/sequence"
 	"github.com/grovellm/grove/internal/drafters/shortlist"
 	"github.com/grovellm/grove/internal/drafters/textrank"
 	"github.com/grovellm/grove/internal/kernels/par"
@@ -27,11 +28,12 @@ import (
 // its output are those of a shortlist where lists is not nil; text is the modifier +text.
 func New(n *Network, shape grow.Shape, text bool, lists shortlist.Method, pool *par.Pool) (draft.Drafter, error) {
 	c := grow.Config{
-		Shape: shape, Model: newRows(n, pool), Pool: pool, Vocab: n.Vocab, Target: n.Vocab, Lists: lists,
+		Shape: shape, Model: newRows(n, pool), Target: n.Vocab, Lists: lists,
+		Shared: sequence.Shared{Pool: pool, Vocab: n.Vocab},
 	}
 	if text {
 		var err error
-		if c.Text, err = textrank.NewModelFrom(n.TextWeights); err != nil {
+		if c.Weights, err = textrank.NewModelFrom(n.TextWeights); err != nil {
 			return nil, err
 		}
 	}

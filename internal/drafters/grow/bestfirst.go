@@ -28,7 +28,7 @@ func (o *BestFirst) limits() (limits, error) {
 
 // begin: a drawn tree keeps every node it draws, so it has no pool to choose from.
 func (o *BestFirst) begin(s *state) {
-	if s.text != nil {
+	if s.Text != nil {
 		s.rebuilt = &rebuilt{width: o.Branch}
 	}
 	s.pooled = !s.drawing && s.rebuilt == nil

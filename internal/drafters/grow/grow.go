@@ -27,9 +27,7 @@ import (
 	"github.com/grovellm/grove/internal/drafters/textrank"
 	"github.com/grovellm/grove/internal/drafters/treebuild"
 	"github.com/grovellm/grove/internal/kernels/par"
-	"github.com/grovellm/grove/internal/nn"
 	"github.com/grovellm/grove/internal/nn/output"
-	"github.com/grovellm/grove/sample"
 	"github.com/grovellm/grove/tree"
 )
 
@@ -88,14 +86,12 @@ type Rows struct {
 
 // Config is a drafter to be made.
 type Config struct {
-	Shape  Shape
-	Model  Model
-	Pool   *par.Pool
-	Vocab  int              // tokens that may be drafted: the first of the target's
-	Target int              // tokens of the target's vocabulary
-	Tokens []int32          // of each logit; nil: they are the vocabulary in order
-	Lists  shortlist.Method // nil: all tokens' logits are computed
-	Text   *textrank.Model  // the weights of +text; nil: without that modifier
+	sequence.Shared // Pool, Vocab (tokens that may be drafted: the first of the target's) and Weights are to be set
+	Shape           Shape
+	Model           Model
+	Target          int              // tokens of the target's vocabulary
+	Tokens          []int32          // of each logit; nil: they are the vocabulary in order
+	Lists           shortlist.Method // nil: all tokens' logits are computed
 }
 
 // New returns a drafter.
@@ -104,14 +100,18 @@ func New(c Config) (*Drafter, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &Drafter{Config: c, limits: l, asked: max(l.children, rankedLeast), pages: c.Model.NewText().Cache.Pages()}
+	d := &Drafter{Config: c, limits: l, asked: max(l.children, rankedLeast)}
+	d.Cache = c.Model.NewText().Cache.Pages()
+	if d.Lists != nil {
+		d.Methods = []shortlist.Method{d.Lists}
+	}
 	d.ranked = d.asked
-	if c.Text != nil {
+	if d.Weights != nil {
 		d.asked = max(d.asked, textrank.RowMost)
 		d.ranked = max(d.asked, textrank.CandidatesMost)
 	}
 	d.rankers = make([]ranker, c.Pool.Threads())
-	if d.workers, err = textrank.Samplers(c.Pool, c.Vocab); err != nil {
+	if d.Samplers, err = textrank.Samplers(c.Pool, c.Vocab); err != nil {
 		return nil, err
 	}
 	places := textrank.Places(c.Tokens, c.Vocab)
@@ -131,15 +131,11 @@ func New(c Config) (*Drafter, error) {
 type Drafter struct {
 	Config
 	limits  limits
-	asked   int               // candidates of a row that are looked at
-	ranked  int               // candidates of a node at most
-	workers []*sample.Sampler // scratch of each worker
-	spread  [][]float32       // the same: a row over the vocabulary, where logits are of a part
-	rankers []ranker          // the same, for +text
-	yield   [2]yield          // at temperature 0 and above
-	pages   *nn.Pages         // of the model's texts
-	stats   shortlist.Stats
-	first   [2]textrank.FirstPass // at temperature 0 and above
+	asked   int         // candidates of a row that are looked at
+	ranked  int         // candidates of a node at most
+	spread  [][]float32 // of each worker, a row over the vocabulary, where logits are of a part
+	rankers []ranker    // the same, for +text
+	yield   [2]yield    // at temperature 0 and above
 
 	proposals []draft.Proposal
 
@@ -150,8 +146,7 @@ type Drafter struct {
 	queries []shortlist.Query
 	lists   []*shortlist.List
 
-	commits textrank.Commits // of the Commit under way
-	byText  textrank.Builder // of trees of the text alone
+	byText textrank.Builder // of trees of the text alone
 }
 
 // rankedLeast candidates are looked at even where fewer become children: the others say how probable the first is.
@@ -159,20 +154,6 @@ const rankedLeast = 8
 
 // Taps are those of the model.
 func (d *Drafter) Taps() []int { return d.Model.Taps() }
-
-// Pages is the memory of what the model read; see draft.Drafter.
-func (d *Drafter) Pages() []draft.Pages { return []draft.Pages{d.pages} }
-
-// Resume shares what the model has read of another sequence; see draft.Drafter.
-func (d *Drafter) Resume(s draft.State, n int, from draft.State, common int) int {
-	return sequence.Resume(d, s, n, from, common)
-}
-
-// TextOf is the text that a state reads.
-func (d *Drafter) TextOf(s draft.State) *sequence.Text { return s.(*state).read.Text }
-
-// ListStats are what shortlists made of the drafts.
-func (d *Drafter) ListStats() shortlist.Stats { return d.stats.OfHead() }
 
 func (d *Drafter) Begin(o draft.Options) (draft.State, error) {
 	p := o.Sampling
@@ -185,22 +166,18 @@ func (d *Drafter) Begin(o draft.Options) (draft.State, error) {
 			break
 		}
 	}
-	sampler, err := sample.New(p, d.Vocab)
-	if err != nil {
+	from := &d.Shared
+	if o.Sampled { // a drawn tree is of the drafter's distribution alone, which must be known for all tokens
+		from = &sequence.Shared{Vocab: d.Vocab}
+	}
+	s := &state{d: d, read: d.Model.NewText(), drawing: o.Sampled, scarce: o.Sampled}
+	var err error
+	if s.Sequence, err = from.Over(s.read.Text, p, o.Memory); err != nil {
 		return nil, err
 	}
-	s := &state{d: d, sampler: sampler, read: d.Model.NewText(), drawing: o.Sampled, scarce: o.Sampled}
 	s.distribution = s.drawn
 	if p.Temperature > 0 {
-		s.warm = 1
 		s.scarce = p.TopK > 0 || p.TopP > 0 || p.MinP > 0
-	}
-	s.history = sample.NewHistory(&p)
-	if d.Lists != nil && !s.drawing { // what is drawn from must be known for all tokens
-		s.words = d.Lists.Begin(&p)
-	}
-	if d.Text != nil && !s.drawing { // a drawn tree is of the drafter's distribution alone
-		s.text = textrank.NewText(&p, d.Text, o.Memory)
 	}
 	d.Shape.begin(s)
 	return s, nil
@@ -220,20 +197,17 @@ func within(bias map[int32]float32, vocab int) map[int32]float32 {
 // Commit takes note of rows. Those of a prompt are computed now, where their time is expected, many in a pass.
 func (d *Drafter) Commit(rows []draft.Rows) error {
 	d.live = d.live[:0]
-	d.commits.Reset()
+	d.Commits.Reset()
 	for i := range rows {
 		r := &rows[i]
 		s := r.State.(*state)
 		if err := s.commit(r); err != nil {
 			return err
 		}
-		if (r.Next < 0 || s.overdue()) && !s.lost {
+		if s.Due(r) && !s.lost {
 			d.live = append(d.live, s)
 		}
 	}
-	d.commits.Run(d.Pool, d.workers, d.Vocab)
+	d.Commits.Run(d.Pool, d.Samplers, d.Vocab)
 	return d.read(context.Background(), 0)
 }
-
-// Learned is the weights of +text; see draft.Drafter.
-func (d *Drafter) Learned() [][]float32 { return d.Text.Learned() }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/internal/drafters/registry"
+	"github.com/grovellm/grove/internal/drafters/sequence"
 	"github.com/grovellm/grove/internal/drafters/shortlist"
 	"github.com/grovellm/grove/internal/drafters/textrank"
 	"github.com/grovellm/grove/internal/model"
@@ -63,10 +64,10 @@ func listed(shape Shape, o shortlist.Options, m *model.Model, target registry.Ta
 	if err != nil {
 		return nil, err
 	}
-	c := Config{Shape: shape, Model: NewDraftModel(m), Pool: m.Pool(), Vocab: m.Config.Vocab, Target: target.Vocab,
-		Lists: lists}
+	c := Config{Shape: shape, Model: NewDraftModel(m), Target: target.Vocab, Lists: lists,
+		Shared: sequence.Shared{Pool: m.Pool(), Vocab: m.Config.Vocab}}
 	if s, ok := shape.(withText); ok {
-		c.Shape, c.Text = s.Shape, textrank.NewModel()
+		c.Shape, c.Weights = s.Shape, textrank.NewModel()
 	}
 	return New(c)
 }

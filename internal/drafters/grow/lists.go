@@ -18,12 +18,12 @@ func (d *Drafter) list() {
 	output := phased != nil && phased.ReadsOutput()
 	d.queries = d.queries[:0]
 	for slot, s := range d.live {
-		if s.words == nil {
+		if len(s.Words) == 0 {
 			continue
 		}
 		for i, node := range s.expand {
 			d.queries = append(d.queries, shortlist.Query{
-				State: s.words, Step: int(s.tree.Depth[node]), Token: s.tree.Token[node],
+				State: s.Words[0], Step: int(s.tree.Depth[node]), Token: s.tree.Token[node],
 				Hidden: d.Model.RouterInput(slot, i, output),
 			})
 		}
@@ -39,7 +39,7 @@ func (d *Drafter) list() {
 	}
 	lists := d.lists
 	for slot, s := range d.live {
-		if s.words == nil {
+		if len(s.Words) == 0 {
 			continue
 		}
 		s.lists, lists = lists[:len(s.expand)], lists[len(s.expand):]
@@ -58,13 +58,13 @@ func (d *Drafter) tally() {
 		return
 	}
 	for _, l := range d.lists[:len(d.queries)] {
-		d.stats.Row(l)
+		d.Stats.Row(l)
 	}
 }
 
 // compare compares the lists along the path that the target took with what it chose there.
 func (s *state) compare(r *draft.Rows) {
-	if s.words == nil || r.Next < 0 {
+	if len(s.Words) == 0 || r.Next < 0 {
 		return
 	}
 	node := 0
@@ -77,7 +77,7 @@ func (s *state) compare(r *draft.Rows) {
 		if i+1 < len(r.Tokens) {
 			next = r.Tokens[i+1]
 		}
-		s.d.stats.Choice(s.listOf[at], next)
+		s.d.Stats.Choice(s.listOf[at], next)
 		node = s.tree.Child(node, next)
 		if node < 0 {
 			return

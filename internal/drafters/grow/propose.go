@@ -159,8 +159,8 @@ func (s *state) add(parent int32, c sample.Candidate, worth float32) {
 	s.row = append(s.row, -1)
 	s.path = append(s.path, s.path[parent]+s.tree.LogProb[node])
 	s.worth = append(s.worth, worth)
-	if s.text != nil {
-		s.places = append(s.places, s.text.Match(s.places[parent], c.Token))
+	if s.Text != nil {
+		s.places = append(s.places, s.Text.Match(s.places[parent], c.Token))
 	}
 }
 
@@ -172,8 +172,8 @@ func (s *state) chance(depth int, logProb float32) float32 {
 // finish proposes the tree: of a pool the best nodes, else all down to the shape's floor.
 func (s *state) finish() {
 	to, floor := s.request.Tree, s.d.Shape.floor()
-	if s.text != nil {
-		s.d.first[s.warm].Learn(s.expectedByText, s.expected)
+	if s.Text != nil {
+		s.d.First[s.Warm].Learn(s.expectedByText, s.expected)
 	}
 	switch {
 	case s.rebuilt != nil:

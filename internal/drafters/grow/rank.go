@@ -31,8 +31,8 @@ func (d *Drafter) rank() {
 		s.cands = slices.Grow(s.cands[:0], n*d.ranked)[:n*d.ranked]
 		s.count = slices.Grow(s.count[:0], n)[:n]
 		s.confidence = slices.Grow(s.confidence[:0], n)[:n]
-		if s.text != nil {
-			s.text.Keep(s.tree.Len(), s.tree.Len())
+		if s.Text != nil {
+			s.Text.Keep(s.tree.Len(), s.tree.Len())
 		}
 		rows := s.run.Len() - int(s.shift)
 		s.rows = slices.Grow(s.rows, rows*d.ranked-len(s.rows))[:rows*d.ranked]
@@ -40,7 +40,7 @@ func (d *Drafter) rank() {
 		for s.drawing && len(s.probs) < rows {
 			s.probs = append(s.probs, make([]float32, d.Target))
 		}
-		if s.history != nil || shared && len(s.sampler.Params().LogitBias) > 0 {
+		if s.History != nil || shared && len(s.Sampler.Params().LogitBias) > 0 {
 			d.tasks = append(d.tasks, task{s, slot, 0, n})
 			continue
 		}
@@ -56,8 +56,8 @@ type ranking Drafter
 
 func (d *ranking) Do(worker, number int) {
 	t := &d.tasks[number]
-	sampler := d.workers[worker]
-	lower.SetLike(sampler, t.s.sampler)
+	sampler := d.Samplers[worker]
+	lower.SetLike(sampler, t.s.Sampler)
 	for i := t.from; i < t.to; i++ {
 		logits := d.Model.Logits(t.slot, i)
 		if t.s.drawing && d.Tokens != nil {
@@ -70,29 +70,29 @@ func (d *ranking) Do(worker, number int) {
 // rank is the i-th expanded node's part.
 func (s *state) rank(sampler *sample.Sampler, i int, logits []float32, m *ranker) {
 	node, k := s.expand[i], s.d.ranked
-	if s.history != nil {
+	if s.History != nil {
 		s.nodes = s.tree.Path(int(node), s.nodes[:0])
 		for _, n := range s.nodes {
-			s.history.Push(s.tree.Token[n])
+			s.History.Push(s.tree.Token[n])
 		}
 	}
 	position := s.position(node) + 1 // of the node's children
 	if s.drawing {
 		// A stream of its own for every node that is ever drawn below: the root's position tells
 		// trees apart.
-		position = treebuild.DrawPosition(s.at, int(s.row[node]-s.shift))
+		position = treebuild.DrawPosition(s.At, int(s.row[node]-s.shift))
 	}
 	c := s.cands[i*k : i*k : i*k+s.d.asked]
 	m.output.Logits, m.output.List = logits, nil
 	switch {
-	case s.words != nil:
+	case len(s.Words) > 0:
 		m.output.List = s.lists[i]
-		c = m.output.Top(sampler, c, position, s.history)
+		c = m.output.Top(sampler, c, position, s.History)
 	case s.d.Tokens != nil && !s.drawing:
-		c = m.output.Top(sampler, c, position, s.history)
+		c = m.output.Top(sampler, c, position, s.History)
 	default:
 		logits = logits[:s.d.Vocab]
-		c = sampler.Top(c, logits, position, s.history)
+		c = sampler.Top(c, logits, position, s.History)
 	}
 	row := int(s.row[node] - s.shift)
 	s.rowCount[row] = int32(copy(s.rows[row*k:(row+1)*k], c))
@@ -101,7 +101,7 @@ func (s *state) rank(sampler *sample.Sampler, i int, logits []float32, m *ranker
 		s.confidence[i] = max(s.confidence[i], exp(x.LogProb)) // DynaTree's c(u), §3.3
 	}
 	switch {
-	case s.text != nil:
+	case s.Text != nil:
 		c = m.rank(s, node, s.cands[i*k:i*k:(i+1)*k], s.rows[row*k:][:min(len(c), textrank.RowMost)])
 		s.confidence[i] = 0
 		if len(c) > 0 {
@@ -110,19 +110,19 @@ func (s *state) rank(sampler *sample.Sampler, i int, logits []float32, m *ranker
 	case s.drawing:
 		p := s.probs[row]
 		clear(p[s.d.Vocab:])
-		sampler.Probs(p[:s.d.Vocab], logits, s.history)
+		sampler.Probs(p[:s.d.Vocab], logits, s.History)
 		s.confidence[i] = p[max(simd.ArgMax(p), 0)]
 		for len(c) > 0 && !(p[c[len(c)-1].Token] > 0) { // at temperature 0 only one can be drawn
 			c = c[:len(c)-1]
 		}
 		treebuild.DrawnChances(c)
-	case s.warm > 0:
-		treebuild.CoupledChances(c, s.d.asked, s.sampler.Params().Temperature)
+	case s.Warm > 0:
+		treebuild.CoupledChances(c, s.d.asked, s.Sampler.Params().Temperature)
 	}
 	s.count[i] = int32(len(c))
-	if s.history != nil {
+	if s.History != nil {
 		for range s.nodes {
-			s.history.Pop()
+			s.History.Pop()
 		}
 	}
 }

@@ -98,7 +98,7 @@ func (b *rebuilt) Below(t *tree.Tree, v int) []sample.Candidate {
 	s := b.s
 	node, at := int32(0), s.places[0]
 	if parent := t.Parent[v]; parent >= 0 {
-		at = s.text.Match(b.at[parent], t.Token[v])
+		at = s.Text.Match(b.at[parent], t.Token[v])
 		node = b.node[parent]
 		if node >= 0 {
 			node = int32(s.tree.Child(int(node), t.Token[v]))
@@ -114,7 +114,7 @@ func (b *rebuilt) Below(t *tree.Tree, v int) []sample.Candidate {
 	case node >= 0 && s.row[node] >= 0:
 		return b.lists[node]
 	}
-	b.free[v] = s.text.Candidates(b.free[v][:0], t, v, at, &textrank.Row{}, false, &b.scratch)
+	b.free[v] = s.Text.Candidates(b.free[v][:0], t, v, at, &textrank.Row{}, false, &b.scratch)
 	return b.free[v]
 }
 
@@ -131,6 +131,6 @@ func (m *ranker) rank(s *state, node int32, dst, top []sample.Candidate) []sampl
 	if !s.d.Model.Keeps() { // rows know the less the further they are from the target's hidden states
 		row.Depth = int(s.tree.Depth[node]) + 1
 	}
-	return s.text.Candidates(dst[:0:min(cap(dst), textrank.CandidatesMost)], &s.tree, int(node), s.places[node], &row,
+	return s.Text.Candidates(dst[:0:min(cap(dst), textrank.CandidatesMost)], &s.tree, int(node), s.places[node], &row,
 		false, &m.scratch)
 }

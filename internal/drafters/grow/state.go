@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/drafters/sequence"
 	"github.com/grovellm/grove/internal/drafters/shortlist"
 	"github.com/grovellm/grove/internal/drafters/textrank"
 	"github.com/grovellm/grove/internal/drafters/treebuild"
@@ -15,26 +16,21 @@ import (
 // state is one sequence: its text as far as the model has read it, and the tree that grows or grew
 // last.
 type state struct {
-	d       *Drafter
-	sampler *sample.Sampler // chooses as the target will, or, when drawing, with noise of its own
-	history *sample.History // the committed text, where penalties look at it
-	warm    int             // 1 above temperature 0
-	scarce  bool            // few tokens may be choosable at a node, fewer than it is to have children
-	drawing bool            // children are drawn from the drafter's distribution: draft.Options.Sampled
+	sequence.Sequence // when drawing, its sampler has noise of its own
+	read              *Text
+	d                 *Drafter
+	scarce            bool // few tokens may be choosable at a node, fewer than it is to have children
+	drawing           bool // children are drawn from the drafter's distribution: draft.Options.Sampled
 
 	distribution func(node int) []float32 // drawn of this state, made once
 
-	text    *textrank.Text   // for +text; nil without it, and when drawing
 	places  []textrank.Place // for +text: of each node of the tree, its longest n-gram
 	rebuilt *rebuilt         // of best-first trees with +text; else nil
 
-	words  shortlist.State     // what shortlists know of the text; nil: the head computes all tokens
 	lists  []*shortlist.List   // of each node expanded in this step
 	listed []*output.Shortlist // the same, for the pass
 	listOf []*shortlist.List   // of each node that was expanded, by its row
 
-	at   int // committed tokens: the position of the next root
-	read *Text
 	lost bool // the text has a token that the model does not know: nothing is proposed any more
 
 	growth
@@ -48,27 +44,16 @@ func (s *state) Close() { s.lose() }
 // lose gives up the text for good.
 func (s *state) lose() {
 	s.lost, s.ready = true, false
-	s.read.Close()
-	if s.words != nil {
-		s.words.Close()
-		s.words = nil
-	}
+	s.Sequence.Close()
 }
-
-// mostWaiting rows of text with taps wait to be read: taps are large. A sequence that is decoded
-// plainly costs copies of its taps, and from time to time a pass over so many rows.
-const mostWaiting = 64
-
-// overdue reports whether too much waits.
-func (s *state) overdue() bool { return s.read.Waiting() >= mostWaiting && len(s.d.Model.Taps()) > 0 }
 
 // commit takes in rows of the target. It computes nothing: rows that the tree has and that the
 // text's would be are kept in the cache, all others are to do.
 func (s *state) commit(r *draft.Rows) error {
 	for _, token := range r.Tokens {
-		s.history.Push(token)
+		s.History.Push(token)
 	}
-	s.at += len(r.Tokens)
+	s.At += len(r.Tokens)
 	ready := s.ready && len(r.Tokens) > 0 && r.Tokens[0] == s.tree.Token[0]
 	s.ready = false
 	if s.lost || len(r.Tokens) == 0 {
@@ -77,13 +62,15 @@ func (s *state) commit(r *draft.Rows) error {
 	if ready {
 		s.compare(r)
 	}
-	shortlist.Tell(s.words, r)
-	if s.text != nil {
+	for _, words := range s.Words {
+		shortlist.Tell(words, r)
+	}
+	if s.Text != nil {
 		t := &s.tree
 		if !ready {
 			t = nil
 		}
-		s.d.commits.Learn(s.text, t, r, s.sampler, s.history)
+		s.d.Commits.Learn(s.Text, t, r, s.Sampler, s.History)
 	}
 	if slices.ContainsFunc(r.Tokens, func(token int32) bool { return int(token) >= s.d.Vocab }) {
 		s.lose()
@@ -95,7 +82,7 @@ func (s *state) commit(r *draft.Rows) error {
 	if !s.read.Commit(r) || !ready {
 		return nil
 	}
-	s.d.yield[s.warm].learn(&s.seen)
+	s.d.yield[s.Warm].learn(&s.seen)
 	s.walk(r.Tokens)
 	if err := s.read.Cache.Commit(s.nodes); err != nil {
 		return err
@@ -192,8 +179,8 @@ func (s *state) begin(r *draft.Request) bool {
 	s.ready = false
 	s.request = r
 	s.steps = 0
-	if s.text != nil && !s.lost && r.Guide != nil {
-		s.expectedByText = s.d.byText.BuildByText(r, s.text, s.d.limits.children)
+	if s.Text != nil && !s.lost && r.Guide != nil {
+		s.expectedByText = s.d.byText.BuildByText(r, s.Text, s.d.limits.children)
 	}
 	root := r.Tree.Token[0]
 	s.deepest, s.most = min(r.Depth, s.d.limits.depth), min(r.Budget, s.d.limits.nodes)
@@ -202,7 +189,7 @@ func (s *state) begin(r *draft.Request) bool {
 	}
 	blind := s.read.Ahead && len(s.read.Tokens) < max(s.read.Block, 1) // there is nothing to draft from yet
 	if m, ok := s.d.Model.(Reader); ok {
-		blind = blind || !m.Reads(r.Cache, s.at)
+		blind = blind || !m.Reads(r.Cache, s.At)
 	}
 	if s.lost || blind || int(root) >= s.d.Vocab || s.deepest < 1 || s.most < 2 {
 		return false
@@ -219,17 +206,17 @@ func (s *state) begin(r *draft.Request) bool {
 	s.rows, s.rowCount = s.rows[:0], s.rowCount[:0]
 	if r.Guide != nil {
 		more := s.gain()
-		if s.text != nil {
-			more = s.d.first[s.warm].Gain(s.expectedByText)
+		if s.Text != nil {
+			more = s.d.First[s.Warm].Gain(s.expectedByText)
 		}
 		if !r.Guide.Deeper(s.expectedByText, more) {
 			return false
 		}
 	}
-	if s.text != nil {
+	if s.Text != nil {
 		r.Tree.Reset(root)
-		s.places = append(s.places[:0], s.text.Match(s.text.End(), root))
-		s.text.Keep(0, 0)
+		s.places = append(s.places[:0], s.Text.Match(s.Text.End(), root))
+		s.Text.Keep(0, 0)
 	}
 	return true
 }
@@ -282,13 +269,13 @@ func (s *state) known() bool {
 // gain is what computing the rows of the chosen nodes is expected to add to the tree.
 func (s *state) gain() float32 {
 	if s.rebuilt != nil {
-		return s.d.yield[s.warm].ofRows(&s.growth)
+		return s.d.yield[s.Warm].ofRows(&s.growth)
 	}
-	return s.d.yield[s.warm].gain(&s.growth, 1-treebuild.Value(s.request.Guide, 1))
+	return s.d.yield[s.Warm].gain(&s.growth, 1-treebuild.Value(s.request.Guide, 1))
 }
 
 // position is that of a node's token.
-func (s *state) position(node int32) int { return s.at + int(s.tree.Depth[node]) }
+func (s *state) position(node int32) int { return s.At + int(s.tree.Depth[node]) }
 
 // open reports whether a node may have children.
 func (s *state) open(node int) bool { return s.row[node] < 0 && int(s.tree.Depth[node]) < s.deepest }

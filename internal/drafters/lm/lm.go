@@ -5,6 +5,7 @@ package lm
 import (
 	"github.com/grovellm/grove/internal/drafters/grow"
 	"github.com/grovellm/grove/internal/drafters/registry"
+	"github.com/grovellm/grove/internal/drafters/sequence"
 	"github.com/grovellm/grove/internal/drafters/shortlist"
 	"github.com/grovellm/grove/internal/drafters/textrank"
 	"github.com/grovellm/grove/internal/model"
@@ -22,10 +23,10 @@ func New(shape grow.Shape, mods registry.Modifiers, m *model.Model, target regis
 	if err != nil {
 		return nil, err
 	}
-	c := grow.Config{Shape: shape, Model: grow.NewDraftModel(m), Pool: m.Pool(), Vocab: vocab, Target: target.Vocab,
-		Lists: method}
+	c := grow.Config{Shape: shape, Model: grow.NewDraftModel(m), Target: target.Vocab, Lists: method,
+		Shared: sequence.Shared{Pool: m.Pool(), Vocab: vocab}}
 	if mods.Text {
-		c.Text = textrank.NewModel()
+		c.Weights = textrank.NewModel()
 	}
 	return grow.New(c)
 }

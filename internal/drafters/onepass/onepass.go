@@ -102,9 +102,10 @@ func New(c Config) (_ *Drafter, err error) {
 		return nil, fmt.Errorf("depth=%d: want 1 to %d, the tokens that a pass drafts, or 0 for all of them", c.Depth,
 			block.Depths)
 	}
+	pages := c.Model.Pages()
 	d := &Drafter{
 		Config: c, block: block, whole: max(block.Rows, block.Depths+block.Skip), exec: nn.NewExec(m.Pool()),
-		Shared: sequence.Shared{Pool: m.Pool(), Vocab: m.Config.Vocab, Layout: c.Model.Text(), Cache: c.Model.Pages()},
+		Shared: sequence.Shared{Pool: m.Pool(), Vocab: m.Config.Vocab, Layout: c.Model.Text(), Cache: &pages},
 	}
 	if c.Depth > 0 {
 		d.block.Depths = c.Depth

@@ -18,7 +18,7 @@ type Shared struct {
 	Vocab    int               // of the target
 	Samplers []*sample.Sampler // scratch of each worker of the pool: see textrank.Samplers
 	Layout   TextOptions       // of the text read
-	Cache    nn.Pages          // of its keys and values
+	Cache    *nn.Pages         // of its keys and values
 
 	Methods []shortlist.Method // of all rows, or of each depth; none: the head computes all tokens
 	Stats   shortlist.Stats    // of Methods
@@ -28,7 +28,7 @@ type Shared struct {
 }
 
 // Pages is the memory of the text read; see draft.Drafter.
-func (d *Shared) Pages() []draft.Pages { return []draft.Pages{&d.Cache} }
+func (d *Shared) Pages() []draft.Pages { return []draft.Pages{d.Cache} }
 
 // Learned is the weights of +text; see draft.Drafter.
 func (d *Shared) Learned() [][]float32 { return d.Weights.Learned() }
@@ -70,18 +70,22 @@ type Sequence struct {
 func (s *Sequence) sequence() *Sequence { return s }
 
 // Begin is a new sequence.
-func (d *Shared) Begin(o draft.Options) (s Sequence, err error) {
-	p := o.Ranking()
+func (d *Shared) Begin(o draft.Options) (Sequence, error) {
+	return d.Over(NewText(d.Layout, d.Cache.NewCache()), o.Ranking(), o.Memory)
+}
+
+// Over is a new sequence that reads a text, and whose candidates are ranked by p.
+func (d *Shared) Over(read *Text, p sample.Params, memory draft.Memory) (s Sequence, err error) {
+	s.Read = read
 	if s.Sampler, err = sample.New(p, d.Vocab); err != nil {
 		return s, err
 	}
-	s.Read = NewText(d.Layout, d.Cache.NewCache())
 	if p.Temperature > 0 {
 		s.Warm = 1
 	}
 	s.History = sample.NewHistory(&p)
 	if d.Weights != nil {
-		s.Text = textrank.NewText(&p, d.Weights, o.Memory)
+		s.Text = textrank.NewText(&p, d.Weights, memory)
 	}
 	for _, m := range d.Methods {
 		s.Words = append(s.Words, m.Begin(&p))
@@ -120,7 +124,9 @@ const mostWaiting = 64
 
 // Due reports whether what waits is to be read now that rows were committed: those of a prompt at
 // once, many in a pass.
-func (s *Sequence) Due(r *draft.Rows) bool { return r.Next < 0 || s.Read.Waiting() >= mostWaiting }
+func (s *Sequence) Due(r *draft.Rows) bool {
+	return r.Next < 0 || s.Read.Layers > 0 && s.Read.Waiting() >= mostWaiting
+}
 
 // ReadRows is how many rows are read in one pass at most.
 const ReadRows = 512
