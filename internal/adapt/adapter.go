@@ -8,10 +8,10 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/grovellm/grove/internal/autograd"
 	"github.com/grovellm/grove/internal/drafters/learn"
+	"github.com/grovellm/grove/internal/kernels/fineclock"
 )
 
 // Policy is how it is decided when to learn.
@@ -162,7 +162,7 @@ func New(first learn.Head, vocab int, o Options) (*Adapter, error) {
 		rng: rand.New(rand.NewPCG(o.Seed, 0x6164617074))}
 	a.head.Store(&first)
 	a.idle.L = &a.mu
-	a.slow.now = time.Now
+	a.slow.now = fineclock.Now
 	a.work.a, a.work.rng = a, rand.New(rand.NewPCG(o.Seed, 0x776f726b))
 	if o.Dir == "" {
 		return a, nil

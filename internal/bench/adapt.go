@@ -9,11 +9,11 @@ import (
 	"math/rand/v2"
 	"runtime"
 	"slices"
-	"time"
 
 	"github.com/grovellm/grove/internal/adapt"
 	"github.com/grovellm/grove/internal/drafters/learn"
 	"github.com/grovellm/grove/internal/drafters/registry"
+	"github.com/grovellm/grove/internal/kernels/fineclock"
 	"github.com/grovellm/grove/internal/speculate"
 	"github.com/grovellm/grove/sample"
 )
@@ -211,11 +211,11 @@ func (l *learning) rest(o *AdaptOptions) {
 	if l.adapter == nil {
 		return
 	}
-	began := time.Now()
+	began := fineclock.Now()
 	l.adapter.Rest()
 	q := &l.queries[len(l.queries)-1]
 	if !o.Adapt.Wait {
-		q.seconds += time.Since(began).Seconds() * l.adapter.Share()
+		q.seconds += fineclock.Since(began).Seconds() * l.adapter.Share()
 		return
 	}
 	lost := l.adapter.Stats().Lost

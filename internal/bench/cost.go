@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/grovellm/grove/internal/kernels/cpu"
+	"github.com/grovellm/grove/internal/kernels/fineclock"
 	"github.com/grovellm/grove/internal/kernels/gemm"
 	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/internal/nn"
@@ -248,9 +249,9 @@ func (p *passes) read(ctx context.Context, m *model.Model, n int) (time.Duration
 	cache := m.NewCache()
 	defer cache.Free()
 	tokens := textOf(n, m.Config.Vocab)
-	start := time.Now()
+	start := fineclock.Now()
 	err := p.pass.Prefill(ctx, cache, tokens, true)
-	return time.Since(start), err
+	return fineclock.Since(start), err
 }
 
 // draftTree is a tree as a drafter makes them: three branches at each of the first levels, then sixteen chains.
@@ -268,11 +269,11 @@ func (p *passes) time(ctx context.Context, i int) (ts []time.Duration, err error
 	const atLeast = 5 * time.Millisecond
 	rows := []model.Rows{{Cache: p.cache, Tree: p.trees[i], Logits: p.all[:p.trees[i].Len()]}}
 	for total := time.Duration(0); total < atLeast; {
-		start := time.Now()
+		start := fineclock.Now()
 		if err := p.pass.Run(ctx, rows, nil); err != nil {
 			return nil, err
 		}
-		t := time.Since(start)
+		t := fineclock.Since(start)
 		ts, total = append(ts, t), total+t
 	}
 	return ts, nil

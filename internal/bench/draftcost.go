@@ -16,6 +16,7 @@ import (
 	"github.com/grovellm/grove/internal/drafters/synthetic"
 	"github.com/grovellm/grove/internal/heads/headfile"
 	"github.com/grovellm/grove/internal/kernels/cpu"
+	"github.com/grovellm/grove/internal/kernels/fineclock"
 	"github.com/grovellm/grove/internal/kernels/gemm"
 	"github.com/grovellm/grove/internal/kernels/par"
 	"github.com/grovellm/grove/internal/model"
@@ -235,7 +236,7 @@ func (d *timedDraft) Logits(int, int) []float32    { return d.logits }
 // time takes in some tokens and drafts.
 func (d *timedDraft) time(ctx context.Context) (time.Duration, error) {
 	root := int32(d.rng.IntN(d.vocab))
-	start := time.Now()
+	start := fineclock.Now()
 	if err := d.commit(draftRead, root); err != nil {
 		return 0, err
 	}
@@ -244,7 +245,7 @@ func (d *timedDraft) time(ctx context.Context) (time.Duration, error) {
 		Depth: d.depth, Cache: d.cache}}); err != nil {
 		return 0, err
 	}
-	t := time.Since(start)
+	t := fineclock.Since(start)
 	if d.tree.Len() < d.least {
 		return 0, fmt.Errorf("bench: a draft of %d nodes: want %d", d.tree.Len(), d.least)
 	}

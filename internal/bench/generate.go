@@ -10,6 +10,7 @@ import (
 	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/drafters/shortlist"
 	"github.com/grovellm/grove/internal/drafters/textstore"
+	"github.com/grovellm/grove/internal/kernels/fineclock"
 	"github.com/grovellm/grove/internal/speculate"
 	"github.com/grovellm/grove/sample"
 )
@@ -96,7 +97,7 @@ func (l *lane) generate(ctx context.Context, p encoded, seed uint64) (*generatio
 	if l.drafter != nil {
 		g.lists = shortlist.StatsOf(l.drafter)
 	}
-	start := time.Now()
+	start := fineclock.Now()
 	s, err := l.loop.Start(p.prompt, r)
 	if err != nil {
 		return nil, err
@@ -109,7 +110,7 @@ func (l *lane) generate(ctx context.Context, p encoded, seed uint64) (*generatio
 		if err := l.loop.Step(ctx, sequences); err != nil {
 			return nil, err
 		}
-		now, n := time.Now(), len(s.Fresh())
+		now, n := fineclock.Now(), len(s.Fresh())
 		switch st := s.Stats(); {
 		case n == 0: // reading the prompt
 			continue

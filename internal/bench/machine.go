@@ -3,6 +3,7 @@ package bench
 import (
 	"time"
 
+	"github.com/grovellm/grove/internal/kernels/fineclock"
 	"github.com/grovellm/grove/internal/kernels/gemm"
 	"github.com/grovellm/grove/internal/kernels/par"
 )
@@ -42,9 +43,9 @@ func (m *machine) close() {
 
 // bandwidth returns the bytes read a second.
 func (m *machine) bandwidth() float64 {
-	start := time.Now()
+	start := fineclock.Now()
 	m.pool.Run(len(m.buf)/readChunk, (*readJob)(m))
-	return float64(len(m.buf)) / time.Since(start).Seconds()
+	return float64(len(m.buf)) / fineclock.Since(start).Seconds()
 }
 
 type readJob machine
@@ -73,18 +74,18 @@ func (m *machine) multiplier(typ gemm.Type) *multiplier {
 func (p *multiplier) kernelTime() time.Duration {
 	best := time.Hour
 	for range 3 {
-		start := time.Now()
+		start := fineclock.Now()
 		gemm.PeakKernel(p.typ, p.iters)
-		best = min(best, time.Since(start))
+		best = min(best, fineclock.Since(start))
 	}
 	return best
 }
 
 // peak returns the operations done a second.
 func (p *multiplier) peak() float64 {
-	start := time.Now()
+	start := fineclock.Now()
 	p.pool.Run(len(p.ops), p)
-	t := time.Since(start).Seconds()
+	t := fineclock.Since(start).Seconds()
 	ops := 0
 	for _, n := range p.ops {
 		ops += n

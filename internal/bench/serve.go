@@ -15,6 +15,7 @@ import (
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/inside"
+	"github.com/grovellm/grove/internal/kernels/fineclock"
 	"github.com/grovellm/grove/internal/speculate"
 )
 
@@ -145,7 +146,7 @@ func (o *ServeOptions) load(ctx context.Context, m *Method, n int, texts [][]int
 	tokens, decoded := 0, 0
 	decoding := time.Duration(0)
 	var wg sync.WaitGroup
-	began := time.Now()
+	began := fineclock.Now()
 	for c := range n {
 		wg.Go(func() {
 			for i := range o.Requests {
@@ -154,7 +155,7 @@ func (o *ServeOptions) load(ctx context.Context, m *Method, n int, texts [][]int
 				r.Drafter, r.Budget = cmp.Or(m.Drafter, Plain), m.Budget
 				r.Uncontrolled = m.Uncontrolled
 				inside.RequestOptionsOf(&r).Accept = m.Accept
-				start := time.Now()
+				start := fineclock.Now()
 				last := start
 				var first float64
 				var gaps []float64
@@ -166,7 +167,7 @@ func (o *ServeOptions) load(ctx context.Context, m *Method, n int, texts [][]int
 						mu.Unlock()
 						return
 					}
-					now := time.Now()
+					now := fineclock.Now()
 					if last == start {
 						first = now.Sub(start).Seconds()
 					} else {
@@ -190,7 +191,7 @@ func (o *ServeOptions) load(ctx context.Context, m *Method, n int, texts [][]int
 		})
 	}
 	wg.Wait()
-	l.perSecond = float64(tokens) / time.Since(began).Seconds()
+	l.perSecond = float64(tokens) / fineclock.Since(began).Seconds()
 	l.decoding = float64(decoded) / decoding.Seconds()
 	return l, failed
 }

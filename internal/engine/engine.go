@@ -14,6 +14,7 @@ import (
 
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/internal/engine/pagestore"
+	"github.com/grovellm/grove/internal/kernels/fineclock"
 	"github.com/grovellm/grove/internal/kernels/memory"
 	"github.com/grovellm/grove/internal/kernels/par"
 	"github.com/grovellm/grove/internal/nn"
@@ -297,9 +298,9 @@ func (e *Engine) takeStep() (more bool, err error) {
 		return false, nil
 	}
 	limits := e.limits()
-	began := time.Now()
+	began := fineclock.Now()
 	err = e.pass(limits)
-	seconds := time.Since(began).Seconds()
+	seconds := fineclock.Since(began).Seconds()
 	switch {
 	case err != nil:
 	case !slices.ContainsFunc(e.step, (*speculate.Sequence).Prefilling):

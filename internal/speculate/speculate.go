@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/kernels/fineclock"
 	"github.com/grovellm/grove/internal/kernels/par"
 	"github.com/grovellm/grove/internal/speculate/control"
 )
@@ -87,7 +88,7 @@ func New(target Target, drafter draft.Drafter, o Options) (*Loop, error) {
 		return nil, err
 	}
 	l := &Loop{
-		target: target, drafter: drafter, o: o, pass: target.NewPass(), control: o.Controller, now: time.Now,
+		target: target, drafter: drafter, o: o, pass: target.NewPass(), control: o.Controller, now: fineclock.Now,
 		coupled: coupledRule{}, rejection: newRejection(target.Vocab()),
 		typical: &typical{probs: make([]float32, target.Vocab())},
 	}

@@ -3,11 +3,11 @@ package merge
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/internal/drafters/batch"
 	"github.com/grovellm/grove/internal/drafters/textrank"
+	"github.com/grovellm/grove/internal/kernels/fineclock"
 	"github.com/grovellm/grove/tree"
 )
 
@@ -24,11 +24,11 @@ func (d *drafter) Propose(ctx context.Context, requests []draft.Request) ([]draf
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		began := time.Now()
+		began := fineclock.Now()
 		if err := d.ask(ctx, k, requests); err != nil {
 			return nil, d.fault(k, err)
 		}
-		d.spent[k].Time = time.Since(began)
+		d.spent[k].Time = fineclock.Since(began)
 	}
 	for i := range requests {
 		r := &requests[i]

@@ -3,6 +3,8 @@ package par
 import (
 	"runtime"
 	"time"
+
+	"github.com/grovellm/grove/internal/kernels/fineclock"
 )
 
 const (
@@ -31,11 +33,11 @@ func (w *waiter) spin() bool {
 		return true
 	}
 	if w.start.IsZero() {
-		w.start = time.Now()
+		w.start = fineclock.Now()
 		w.yield = yieldStep
 		return true
 	}
-	w.spent = time.Since(w.start)
+	w.spent = fineclock.Since(w.start)
 	if w.spent >= w.yield {
 		w.yield = w.spent + yieldStep
 		runtime.Gosched()

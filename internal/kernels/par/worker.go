@@ -5,6 +5,8 @@ package par
 import (
 	"sync/atomic"
 	"time"
+
+	"github.com/grovellm/grove/internal/kernels/fineclock"
 )
 
 type worker struct {
@@ -58,7 +60,7 @@ func (p *Pool) await(id int, seen uint64) uint64 {
 	}
 	// Spinning that leads to parking was for nothing: do less of it, until a gap is seen that
 	// the full budget would have bridged.
-	if s.start.IsZero() || time.Since(s.start) > spinFor+wakeCost {
+	if s.start.IsZero() || fineclock.Since(s.start) > spinFor+wakeCost {
 		w.budget = max(s.budget/2, spinLeast)
 	} else {
 		w.budget = spinFor

@@ -1,0 +1,28 @@
+package fineclock
+
+import (
+	"testing"
+	"time"
+)
+
+// The clock goes on from reading to reading, not by the milliseconds of a system's ticks, and with time.Now.
+func TestTicks(t *testing.T) {
+	begin := time.Now()
+	steps, last := 0, Now()
+	for range 10_000 {
+		now := Now()
+		switch d := now.Sub(last); {
+		case d < 0:
+			t.Fatalf("the clock goes back by %v", -d)
+		case d > 0:
+			steps++
+		}
+		last = now
+	}
+	if steps < 1000 {
+		t.Errorf("of 10,000 readings %d are later than the one before", steps)
+	}
+	if apart := time.Since(begin) - Since(begin); apart.Abs() > time.Second {
+		t.Errorf("the clock is %v behind time.Now", apart)
+	}
+}
