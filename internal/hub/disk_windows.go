@@ -15,8 +15,10 @@ func freeSpace(dir string) (int64, error) {
 		return 0, err
 	}
 	var free uint64
-	err = windows.GetDiskFreeSpaceEx(name, &free, nil, nil)
-	return int64(free), err
+	if err := windows.GetDiskFreeSpaceEx(name, &free, nil, nil); err != nil {
+		return 0, &os.PathError{Op: "GetDiskFreeSpaceEx", Path: dir, Err: err}
+	}
+	return int64(free), nil
 }
 
 func isFull(err error) bool {

@@ -67,16 +67,17 @@ func (c *Client) List(ctx context.Context, repo string) (*Listing, error) {
 		if s.LFS != nil {
 			f.Hash, f.Size = s.LFS.Sha256, s.LFS.Size
 		}
-		if !filepath.IsLocal(filepath.FromSlash(f.Path)) {
-			return nil, fmt.Errorf("%s: the hub lists a file %q, which is outside of the repository", repo, f.Path)
-		}
 		l.Files = append(l.Files, f)
 	}
 	return l, nil
 }
 
-// check refuses a file without what is needed to verify it.
+// check refuses a file without what is needed to verify it, and one that has no place here, such as with a colon in its
+// name on Windows. Others of the repository may have such names.
 func (f *File) check() error {
+	if !filepath.IsLocal(filepath.FromSlash(f.Path)) {
+		return fmt.Errorf("the hub lists a file %q, which is outside of the repository or no path of this system", f.Path)
+	}
 	if f.Size < 0 || !hashPattern.MatchString(f.Hash) {
 		return fmt.Errorf("%s: the hub gives neither size nor hash, so the file cannot be verified", f.Path)
 	}

@@ -79,8 +79,9 @@ func TestLies(t *testing.T) {
 			"cannot be verified"},
 		"no size":          {func(h *fakeHub) { h.answer = func(v map[string]any) { lfsOf(v)["size"] = -1 } }, "cannot be verified"},
 		"no commit":        {func(h *fakeHub) { h.answer = func(v map[string]any) { v["sha"] = "../.." } }, "as the commit"},
-		"a path outside":   {func(h *fakeHub) { h.add("../../a.gguf", strings.NewReader("x")) }, "outside of the repository"},
-		"an absolute path": {func(h *fakeHub) { h.add("/a.gguf", strings.NewReader("x")) }, "outside of the repository"},
+		"a path outside":   {func(h *fakeHub) { h.move("../../a.gguf") }, "outside of the repository"},
+		"an absolute path": {func(h *fakeHub) { h.move("/a.gguf") }, "outside of the repository"},
+		"other paths":      {func(h *fakeHub) { h.add("/runs/17:30:11", strings.NewReader("x")) }, ""},
 		"another range":    {header("Content-Range", is("bytes 7-1023/5000")), "in place of bytes"},
 		"no range":         {header("Content-Range", is("")), "in place of bytes"},
 		"unknown length": {header("Content-Range", func(i int64) string { return fmt.Sprintf("bytes %d-9/*", (i-1)*1024) }),
@@ -121,6 +122,12 @@ func TestLies(t *testing.T) {
 			}
 		})
 	}
+}
+
+// move lists a.gguf under another name.
+func (h *fakeHub) move(name string) {
+	h.add(name, h.files["a.gguf"])
+	delete(h.files, "a.gguf")
 }
 
 func (h *fakeHub) answerWhole(text string) {
