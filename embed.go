@@ -29,8 +29,8 @@ func (m *Model) Embed(ctx context.Context, tokens []int32, o EmbedOptions) ([]fl
 		return nil, optionf("Width", "%d: want 1 to %d, or 0 for all numbers", o.Width, m.m.Config.Hidden)
 	case len(tokens) == 0:
 		return nil, optionf("Prompt", "it has no tokens: give some text")
-	case len(tokens) > m.Context():
-		return nil, &ContextError{Need: len(tokens), Limit: m.Context()}
+	case len(tokens) > m.m.Context():
+		return nil, &ContextError{Need: len(tokens), Limit: m.m.Context()}
 	}
 	select {
 	case <-ctx.Done():

@@ -62,7 +62,7 @@ type Options struct {
 	// wait, 0: no limit; where one tenant has all places, others still get their share, until twice as many wait.
 	// CacheMemory bounds the memory of keys and values in bytes, 0: no limit. What finished generations leave there,
 	// for later prompts that begin alike, is dropped first; without a limit it takes half of the machine's free memory
-	// at most, or 256 MiB if that is more.
+	// at most, or 256 MiB if that is more. The context is what CacheMemory holds of one text, where that is fewer tokens.
 	Parallel, Queue int
 	CacheMemory     int64
 
@@ -218,7 +218,7 @@ func newModel(m *model.Model, o engine.Options) (*Model, error) {
 	o.Loop.Controller = speculate.NewController()
 	e, err := engine.New(speculate.Model(m), o)
 	if err != nil {
-		return nil, err
+		return nil, optionf("CacheMemory", "%v", err)
 	}
 	embedding := make(chan *model.Pass, 1)
 	embedding <- m.NewPass()
@@ -279,7 +279,7 @@ func init() {
 func (m *Model) Drain(ctx context.Context) error { return m.engine.Drain(ctx) }
 
 // Context is the most tokens that prompt and output may have together.
-func (m *Model) Context() int { return m.m.Context() }
+func (m *Model) Context() int { return m.engine.Context() }
 
 // Tokenizer is the model's own; nil where its file has none.
 func (m *Model) Tokenizer() *tokenizer.Tokenizer { return m.m.Tokenizer }

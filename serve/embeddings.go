@@ -8,6 +8,7 @@ import (
 	"net/http"
 
 	"github.com/grovellm/grove"
+	"github.com/grovellm/grove/internal/inside"
 )
 
 // maxInputs is the most texts of a request for embeddings.
@@ -107,7 +108,7 @@ func (x *exchange) embed(m *Model, o *embedOptions, truncate bool) (vectors [][]
 		if len(p.tokens) == 0 && len(c.prompts) > 1 {
 			return nil, 0, fieldError(fmt.Sprintf("%s[%d]", o.Input.path, i), "it has no tokens: give some text")
 		}
-		if most := m.Context(); truncate && len(p.tokens) > most {
+		if most := inside.Target(m).Context; truncate && len(p.tokens) > most {
 			p.tokens = p.tokens[:most]
 		}
 		v, err := m.Embed(ctx, p.tokens, options)

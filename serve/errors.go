@@ -86,7 +86,6 @@ func errorOf(err error, param func(field string) string, overflow string) *apiEr
 	var known *apiError
 	var option *grove.OptionError
 	var long *grove.ContextError
-	var large *engine.TooLargeError
 	var grammar *speculate.GrammarError
 	switch {
 	case errors.As(err, &known):
@@ -95,9 +94,6 @@ func errorOf(err error, param func(field string) string, overflow string) *apiEr
 		return fieldError(param(option.Field), "%v", errors.New(option.Reason))
 	case errors.As(err, &long):
 		return overflowError(param("Prompt"), overflow, long.Need, long.Limit)
-	case errors.As(err, &large):
-		most := int(float64(large.Tokens) * float64(large.Limit) / float64(large.Need)) // that fit into the memory
-		return overflowError(param("Prompt"), overflow, large.Tokens, most)
 	case errors.As(err, &grammar):
 		return fieldError(param("Grammar"), "%v", grammar)
 	case errors.Is(err, engine.ErrFull):

@@ -236,6 +236,9 @@ func (e *Engine) unused(p draft.Pages) bool {
 		!slices.ContainsFunc(e.running, func(j *job) bool { return slices.Contains(j.pages, p) })
 }
 
+// chunk is how many rows a step computes at most of what the request's prompt has.
+func (j *job) chunk() int { return min(speculate.DefaultChunk, len(j.text)) }
+
 // tellLogits tells the caller of logits of the next place, and of none a second time.
 func (j *job) tellLogits(place int, token int32, logits []float32) {
 	if place > j.reported {
@@ -298,8 +301,8 @@ func (e *Engine) fits(bytes int64) bool {
 }
 
 // makeRoom sees to it that the next step fits into the memory. It preempts requests while it does
-// not: the one of the lowest priority that began last. The last one left goes on with smaller trees, unless
-// it cannot fit.
+// not: the one of the lowest priority that began last. The last one left goes on with smaller trees, and without its
+// drafter where that has the memory that the text itself needs.
 func (e *Engine) makeRoom() {
 	if e.o.CacheMemory == 0 {
 		return
@@ -308,11 +311,11 @@ func (e *Engine) makeRoom() {
 		need := int64(0)
 		for _, j := range e.running {
 			j.seq.LimitTrees(j.nodes())
-			rows := nn.PageRows + j.nodes()
+			rows := min(j.nodes(), e.Context()-len(j.text)+1)
 			if j.reading() {
-				rows = nn.PageRows + speculate.DefaultChunk
+				rows = j.chunk()
 			}
-			need += e.rowBytes(&j.Request) * int64(min(rows, e.target.Context()-len(j.text)+1))
+			need += e.rowBytes(&j.Request) * int64(nn.PageRows+rows)
 			for _, p := range e.o.Pages {
 				need += int64(p.StateBytes())
 			}
@@ -322,15 +325,18 @@ func (e *Engine) makeRoom() {
 		}
 		if len(e.running) == 1 {
 			j := e.running[0]
-			if e.inUse() > e.o.CacheMemory+e.restoring { // which will be a prefix, and goes then
-				e.fail(j, &TooLargeError{len(j.text), e.inUse(), e.o.CacheMemory})
-				return
-			}
 			left := e.o.CacheMemory - e.inUse()
 			for _, p := range e.o.Pages {
 				left -= int64(p.StateBytes())
 			}
-			j.seq.LimitTrees(int(left/e.rowBytes(&j.Request)) - nn.PageRows)
+			rows := int(left/e.rowBytes(&j.Request)) - nn.PageRows
+			short := rows < 1 || j.reading() && rows < j.chunk()
+			if short && j.Drafter != nil && e.restoring == 0 { // what is restored will be a prefix, and goes then
+				j.seq.Dismiss()
+				j.Drafter, j.pages = nil, nil
+				continue
+			}
+			j.seq.LimitTrees(rows)
 			return
 		}
 		e.preempt(slices.MinFunc(e.running, func(a, b *job) int {

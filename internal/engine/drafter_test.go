@@ -3,6 +3,7 @@ package engine_test
 import (
 	"context"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -15,6 +16,7 @@ import (
 	"github.com/grovellm/grove/internal/drafters/learn"
 	"github.com/grovellm/grove/internal/drafters/synthetic"
 	"github.com/grovellm/grove/internal/engine"
+	"github.com/grovellm/grove/internal/speculate"
 	"github.com/grovellm/grove/tensor"
 )
 
@@ -25,7 +27,10 @@ func TestPagesWhileHeadsChange(t *testing.T) {
 	c := synthetic.Config[eagle.Config](rand.New(rand.NewPCG(1, 1)), "eagle3", m.Config, tensor.F32)
 	n := drafttest.Must(eagle.NewNetwork(c, synthetic.Head(&c, tensor.F32, 1), synthetic.Tokens(&c, 1), &m.Network))(t)
 	d := drafttest.Must(eagle.New(n, &grow.Linear{K: 2}, false, nil, m.Pool()))(t)
-	e := start(t, m, engine.Options{CacheMemory: 1})
+	e := start(t, m, engine.Options{})
+	if err := e.Drain(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	var all sync.WaitGroup
 	all.Go(func() {
 		for range 100 {
@@ -36,10 +41,58 @@ func TestPagesWhileHeadsChange(t *testing.T) {
 		r := request(4, 1)
 		r.Drafter = d
 		if err := e.Submit(t.Context(), r); err == nil {
-			t.Fatal("a request of more memory than there is was taken")
+			t.Fatal("an engine that drains took a request")
 		}
 	}
 	all.Wait()
+}
+
+// The context is what the memory holds of a text: drafters, whose rows take memory too, do not change where it ends.
+func TestContextOfMemory(t *testing.T) {
+	m := drafttest.OpenTarget(t, 1024)
+	c := synthetic.Config[eagle.Config](rand.New(rand.NewPCG(1, 1)), "eagle3", m.Config, tensor.F32)
+	n := drafttest.Must(eagle.NewNetwork(c, synthetic.Head(&c, tensor.F32, 1), synthetic.Tokens(&c, 1), &m.Network))(t)
+	d := drafttest.Must(eagle.New(n, &grow.Linear{K: 2}, false, nil, m.Pool()))(t)
+	limit := int64(m.NewCache().Pages().RowBytes()) * 420
+	for _, long := range []int{30, 250, 380} {
+		var want []int32
+		for _, d := range []draft.Drafter{nil, d} {
+			e := start(t, m, engine.Options{CacheMemory: limit})
+			var text []int32
+			var finish speculate.Finish
+			most := int64(0)
+			done := make(chan error)
+			r := request(long, 0)
+			r.Drafter, r.Uncontrolled = d, true
+			r.Step = func(u *engine.Update) { text, finish = append(text, u.Tokens...), u.Finish }
+			r.Done = func(err error) { go func() { done <- err }() }
+			r.Hold = func() bool { most = max(most, m.NewCache().Pages().InUse()+inUse(d)); return false }
+			if err := e.Submit(t.Context(), r); err != nil {
+				t.Fatal(err)
+			}
+			err := <-done
+			if err != nil || finish != speculate.Context || long+len(text) != e.Context() || most > limit {
+				t.Errorf("%d tokens and %d, of %d, ended by %s with %d bytes of %d: %v", long, len(text), e.Context(), finish, most,
+					limit, err)
+			}
+			if want == nil {
+				want = text
+			} else if !slices.Equal(text, want) {
+				t.Errorf("%v, want %v", text, want)
+			}
+			e.Close()
+		}
+	}
+}
+
+// inUse is the memory of a drafter's rows.
+func inUse(d draft.Drafter) (bytes int64) {
+	if d != nil {
+		for _, p := range d.Pages() {
+			bytes += p.InUse()
+		}
+	}
+	return bytes
 }
 
 // watched is a drafter whose next Commit waits, where it is told so.

@@ -8,6 +8,7 @@ import (
 	"math"
 	"runtime"
 	"slices"
+	"sort"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -187,11 +188,20 @@ func New(target speculate.Target, o Options) (*Engine, error) {
 	if o.Loop.Report == nil {
 		o.Loop.Report = func(err error) { speculate.LogError(o.Name, err) }
 	}
-	loop, err := speculate.New(target, nil, o.Loop)
-	if err != nil {
+	e := &Engine{target: target, o: o, pace: 1, speeds: map[string]speed{}}
+	e.o.Loop.Context = target.Context()
+	if o.CacheMemory > 0 {
+		if least := e.textBytes(new(Request), 2*nn.PageRows); o.CacheMemory < least {
+			return nil, fmt.Errorf("engine: CacheMemory is %d bytes: want %d or more, for a short text", o.CacheMemory, least)
+		}
+		e.o.Loop.Context = sort.Search(target.Context(), func(n int) bool { // a page is for the pass
+			return e.textBytes(new(Request), n+1+nn.PageRows) > o.CacheMemory
+		})
+	}
+	var err error
+	if e.loop, err = speculate.New(target, nil, e.o.Loop); err != nil {
 		return nil, err
 	}
-	e := &Engine{target: target, loop: loop, o: o, pace: 1, speeds: map[string]speed{}}
 	for _, p := range o.Pages {
 		e.pages = append(e.pages, p)
 	}
@@ -203,6 +213,10 @@ func New(target speculate.Target, o Options) (*Engine, error) {
 	return e, nil
 }
 
+// Context is the most tokens that prompt and output of a request may have together: the target's, or fewer where
+// CacheMemory holds no more rows of a text.
+func (e *Engine) Context() int { return e.o.Loop.Context }
+
 // Submit queues a request. When ctx ends, the request does, with ctx's error. Errors of Submit itself are ErrFull,
 // ErrClosed, and requests that can never run; Done is not called then.
 func (e *Engine) Submit(ctx context.Context, r Request) error {
@@ -212,9 +226,6 @@ func (e *Engine) Submit(ctx context.Context, r Request) error {
 		if err := e.try("engine: the drafter's pages", func() { r.pages = r.Drafter.Pages() }); err != nil {
 			return err
 		}
-	}
-	if err := e.check(&r); err != nil {
-		return err
 	}
 	e.mu.Lock()
 	err := e.refuse(&r)
@@ -266,14 +277,6 @@ func (e *Engine) Wake() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.wake.Signal()
-}
-
-// check refuses a request whose prompt alone takes more memory than there is.
-func (e *Engine) check(r *Request) error {
-	if need := e.textBytes(r, len(r.Prompt)+1); e.o.CacheMemory > 0 && need > e.o.CacheMemory {
-		return &TooLargeError{len(r.Prompt) + 1, need, e.o.CacheMemory}
-	}
-	return nil
 }
 
 // work steps until nothing is left to do.

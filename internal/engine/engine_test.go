@@ -230,18 +230,8 @@ func TestPreemption(t *testing.T) {
 	if s.Preempted == 0 || len(texts[0]) != 200 || len(texts[1]) != 200 || s.CacheBytes > limit {
 		t.Errorf("%d and %d tokens, %+v", len(texts[0]), len(texts[1]), s)
 	}
-	var large *engine.TooLargeError
-	if err := e.Submit(context.Background(), request(421, 1)); !errors.As(err, &large) || large.Limit != limit {
-		t.Errorf("a prompt of more rows than there is memory for: %v", err)
-	}
-	r := request(30, 600)
-	done := make(chan error, 1)
-	r.Done = func(err error) { done <- err }
-	if err := e.Submit(context.Background(), r); err != nil {
-		t.Fatal(err)
-	}
-	if err := <-done; !errors.As(err, &large) {
-		t.Errorf("a text of more rows than there is memory for: %v", err)
+	if _, err := engine.New(speculate.Model(m), engine.Options{CacheMemory: 100, Pages: []*nn.Pages{pages}}); err == nil {
+		t.Error("an engine with memory for no text")
 	}
 }
 

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/grovellm/grove/internal/engine/pagestore"
@@ -52,13 +51,3 @@ type DrafterStats struct {
 
 // speed is how many tokens the rounds of a drafter brought, and how many plain ones would have in that time.
 type speed struct{ tokens, plain float64 }
-
-// TooLargeError says that a text needs more memory than there is for all requests together.
-type TooLargeError struct {
-	Tokens      int   // of the text
-	Need, Limit int64 // bytes of keys and values
-}
-
-func (e *TooLargeError) Error() string {
-	return fmt.Sprintf("engine: a text of %d tokens takes %d bytes of keys and values, and the limit is %d: give a shorter one, or raise the limit", e.Tokens, e.Need, e.Limit)
-}

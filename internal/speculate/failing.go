@@ -87,12 +87,15 @@ func (l *Loop) failGroup(g *group, err error) {
 			l.o.Report(err)
 			reported = true
 		}
-		s.dismiss()
+		s.Dismiss()
 	}
 }
 
-// dismiss ends the drafter's part in the sequence: if the text goes on, it is decoded plainly.
-func (s *Sequence) dismiss() {
+// Dismiss ends the drafter's part in the sequence, and frees what it has: the text goes on plainly.
+func (s *Sequence) Dismiss() {
+	if s.state == nil {
+		return
+	}
 	s.loop.blame(s.group.drafter, closeState(s.state))
 	s.state, s.turn.Group = nil, nil
 	s.turn.Drafts, s.turn.Asked = false, false

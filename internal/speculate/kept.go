@@ -123,7 +123,7 @@ func (s *Sequence) resume() (err error) {
 	if first == n {
 		return nil
 	}
-	tokens := cmp.Or(s.r.MaxTokens, l.target.Context())
+	tokens := cmp.Or(s.r.MaxTokens, l.o.Context)
 	if s.cache.Reach(first) != first || !s.turn.Recalls(l.control, n-first, tokens, s.group.sequences) {
 		return nil
 	}

@@ -49,7 +49,7 @@ func (s *Sequence) ask() {
 
 // room is how many tokens may still be emitted.
 func (s *Sequence) room() int {
-	room := s.loop.target.Context() - len(s.text)
+	room := s.loop.o.Context - len(s.text)
 	if s.r.MaxTokens > 0 {
 		room = min(room, s.r.MaxTokens-(len(s.text)-s.prompt))
 	}
@@ -241,7 +241,7 @@ func (s *Sequence) emit(token int32) {
 		s.finish = Stop
 	case s.r.MaxTokens > 0 && len(s.text)-s.prompt >= s.r.MaxTokens:
 		s.finish = Length
-	case len(s.text) >= s.loop.target.Context():
+	case len(s.text) >= s.loop.o.Context:
 		s.finish = Context
 	}
 }

@@ -109,7 +109,7 @@ type Sequence struct {
 // Start makes a sequence of a prompt, which must have a token and leave room for one in the
 // context.
 func (l *Loop) Start(prompt []int32, r Request) (*Sequence, error) {
-	context, vocab := l.target.Context(), l.target.Vocab()
+	context, vocab := l.o.Context, l.target.Vocab()
 	switch {
 	case len(prompt) == 0:
 		return nil, fmt.Errorf("speculate: the prompt has no tokens: give it at least one, such as the beginning-of-text token")

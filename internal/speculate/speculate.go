@@ -26,7 +26,8 @@ func NewController() *Controller { return control.New() }
 
 // Options of a loop.
 type Options struct {
-	Chunk int // rows of a prompt in one pass at most; 0: DefaultChunk
+	Chunk   int // rows of a prompt in one pass at most; 0: DefaultChunk
+	Context int // tokens of a text at most, where that is fewer than the target's context; 0: it is not
 
 	Controller *Controller // decides how much to speculate; nil: the loop makes its own
 
@@ -83,6 +84,7 @@ func New(target Target, drafter draft.Drafter, o Options) (*Loop, error) {
 		return nil, fmt.Errorf("speculate: Chunk is %d: want 1 or more, or 0 for the default of %d", o.Chunk, DefaultChunk)
 	}
 	o.Chunk, o.Budget = cmp.Or(o.Chunk, DefaultChunk), cmp.Or(o.Budget, DefaultBudget)
+	o.Context = min(cmp.Or(o.Context, target.Context()), target.Context())
 	o.Accept = cmp.Or(o.Accept, Coupled)
 	if err := checkMethod(o.Budget, o.Accept); err != nil {
 		return nil, err
@@ -213,7 +215,7 @@ func (l *Loop) begin(ctx context.Context, sequences []*Sequence, limits Limits) 
 	}
 	for i, s := range sequences {
 		if s.state != nil && l.broken[s.group.drafter] {
-			s.dismiss()
+			s.Dismiss()
 		}
 		switch {
 		case s.loop != l:

@@ -67,17 +67,8 @@ func serveCase(ctx context.Context, v *variant, rng *rand.Rand, tokens *int) (en
 		Parallel: 1 + rng.IntN(8), Pages: []*nn.Pages{pages},
 		Loop: speculate.Options{Chunk: 1 + rng.IntN(64), Uncontrolled: rng.IntN(2) == 0},
 	}
-	if longest < 300 && rng.IntN(2) == 0 { // enough for the longest alone, whatever drafts for it
-		most := int64(pages.RowBytes())
-		for _, d := range drafters {
-			row := int64(pages.RowBytes())
-			for _, p := range d.Pages() {
-				row += int64(p.RowBytes())
-			}
-			most = max(most, row)
-		}
-		// SpecBlock's head keeps a block of rows for each token, and drafts many at once.
-		o.CacheMemory = most * int64(2*longest+3*nn.PageRows+300+rng.IntN(300))
+	if longest < 300 && rng.IntN(2) == 0 { // enough for the longest alone, and for some rows of what drafts for it
+		o.CacheMemory = pages.TextBytes(longest+2*nn.PageRows+rng.IntN(2*longest), o.Loop.Chunk)
 	}
 	e, err := engine.New(speculate.Model(opened.m), o)
 	if err != nil {
