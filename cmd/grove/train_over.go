@@ -212,5 +212,5 @@ func (f *overFlags) answer(ctx context.Context, m *grove.Model, j *train.Job) (e
 		s := &train.Server{URL: f.Teacher, Key: os.Getenv("OPENAI_API_KEY"), Tokenizer: m.Tokenizer()}
 		who, t.say = f.Teacher, s.Continue
 	}
-	return j.Answer(ctx, f.Skip, n, f.Requests, t.source(train.FingerprintModel(j.Target), who), t.talk)
+	return j.Answer(ctx, f.Skip, n, f.Requests, t.source(train.FingerprintModel(j.Target), who), t.key, t.talk)
 }

@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode"
 
@@ -33,9 +34,19 @@ type talker struct {
 	say func(ctx context.Context, prompt []int32, most int, temperature float32, seed uint64) ([]int32, bool, error)
 }
 
-// source tells apart what conversations are made of.
+// source tells apart who talks, how conversations are laid out, and what settings they have.
 func (t *talker) source(model, who string) string {
-	return train.Fingerprint([]any{t.prompts, t.ownShare, t.ownTurns, t.temperatures, t.longest, t.longestAsk}, model, who)
+	var templates map[string]string
+	if t.layout != nil {
+		templates = t.m.Tokenizer().Templates()
+	}
+	return train.Fingerprint([]any{templates, t.ownShare, t.ownTurns, t.temperatures, t.longest, t.longestAsk}, model, who)
+}
+
+// key tells apart what the conversation of a number is made of, whatever comes after it.
+func (t *talker) key(number int) string {
+	given, _ := t.given(number)
+	return train.Fingerprint(given, strconv.Itoa(number))
 }
 
 // given are the messages that a conversation is to have; own says that it has none, and makes up its own.

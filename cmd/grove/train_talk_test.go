@@ -205,6 +205,36 @@ func TestPromptsThatTemplatesRefuse(t *testing.T) {
 	}
 }
 
+// Answers that are kept are those of the same prompts in the same layout, however many other prompts there are.
+func TestTalkKept(t *testing.T) {
+	m, err := grove.OpenGGUF(command.Embedded, models.Target(), grove.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	layout, err := layouts.Parse(m.Tokenizer(), talkTemplates[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	given := func(texts ...string) (list [][]grove.Message) {
+		for _, text := range texts {
+			list = append(list, []grove.Message{{Role: "user", Content: text}})
+		}
+		return list
+	}
+	tt, raw := talker{m: m, layout: layout, prompts: given("a", "b")}, talker{m: m, prompts: given("a", "b")}
+	more := talker{m: m, layout: layout, prompts: given("a", "c", "b")}
+	if tt.source("m", "w") == raw.source("m", "w") {
+		t.Error("answers in the chat template's layout are kept for prompts that are continued as they are")
+	}
+	if tt.source("m", "w") != more.source("m", "w") || tt.key(0) != more.key(0) {
+		t.Error("an answer is given anew beside other prompts")
+	}
+	if tt.key(1) == more.key(1) || tt.key(0) == tt.key(1) {
+		t.Error("an answer is kept for another prompt")
+	}
+}
+
 // Prompts are read in the forms that people have; what an assistant says in them is left out.
 func TestPromptLines(t *testing.T) {
 	for line, want := range map[string]string{

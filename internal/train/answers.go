@@ -27,15 +27,16 @@ type Answerer func(ctx context.Context, number int) ([]Conversation, error)
 
 // answered is a line of the file of answers.
 type answered struct {
-	Number int            `json:"number"`
-	Talk   []Conversation `json:"talk"`
+	Key  string         `json:"key"`
+	Talk []Conversation `json:"talk"`
 }
 
 // Answer makes the job's text of n conversations from number first on: many at a time, kept in
 // DIR/answers-SOURCE.jsonl as they come, so that an interrupted call goes on, and one for more of
-// them too. source tells apart what they are made of, who answers, and with what settings: those of
-// another are in a file of their own.
-func (j *Job) Answer(ctx context.Context, first, n, atOnce int, source string, answer Answerer) error {
+// them too. source tells apart who answers, and with what settings: what another says is in a file
+// of its own. key tells apart what the conversation of a number is made of.
+func (j *Job) Answer(ctx context.Context, first, n, atOnce int, source string, key func(number int) string,
+	answer Answerer) error {
 	path := filepath.Join(j.Dir, "answers-"+Fingerprint("conversations", source)+".jsonl")
 	answers, at, err := readAnswers(path)
 	if err != nil {
@@ -53,23 +54,24 @@ func (j *Job) Answer(ctx context.Context, first, n, atOnce int, source string, a
 	if err := os.Truncate(path, at); err != nil {
 		return err
 	}
-	if err := j.ask(ctx, first, n, answers, atOnce, answer, f); err != nil {
+	if err := j.ask(ctx, first, n, answers, atOnce, key, answer, f); err != nil {
 		return err
 	}
 	j.Answers = []Conversation{} // there is such text, and no other
 	none, said := 0, 0
 	seen := map[string]bool{}
 	for i := first; i < first+n; i++ {
-		for _, c := range answers[i] {
-			key := Fingerprint(c.Tokens)
-			if seen[key] {
+		talk := answers[key(i)]
+		for _, c := range talk {
+			text := Fingerprint(c.Tokens)
+			if seen[text] {
 				continue // another number came to the same text
 			}
-			seen[key] = true
+			seen[text] = true
 			j.Answers = append(j.Answers, c)
 			said += len(c.Tokens) - c.From
 		}
-		if len(answers[i]) == 0 {
+		if len(talk) == 0 {
 			none++
 		}
 	}
@@ -77,10 +79,10 @@ func (j *Job) Answer(ctx context.Context, first, n, atOnce int, source string, a
 	return nil
 }
 
-// readAnswers returns the conversations of a file by their numbers, and the length of the file's whole
+// readAnswers returns the conversations of a file by their keys, and the length of the file's whole
 // lines. Where there is no file, there are none.
-func readAnswers(path string) (map[int][]Conversation, int64, error) {
-	answers := map[int][]Conversation{}
+func readAnswers(path string) (map[string][]Conversation, int64, error) {
+	answers := map[string][]Conversation{}
 	b, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, 0, err
@@ -88,21 +90,21 @@ func readAnswers(path string) (map[int][]Conversation, int64, error) {
 	at := 0
 	for line := range bytes.Lines(b) {
 		var a answered
-		if !bytes.HasSuffix(line, []byte("\n")) || json.Unmarshal(line, &a) != nil || a.Number < 0 {
+		if !bytes.HasSuffix(line, []byte("\n")) || json.Unmarshal(line, &a) != nil || a.Key == "" {
 			break
 		}
-		answers[a.Number] = a.Talk
+		answers[a.Key] = a.Talk
 		at += len(line)
 	}
 	return answers, int64(at), nil
 }
 
 // ask gets the answers that are missing, and appends them to a file.
-func (j *Job) ask(ctx context.Context, first, n int, answers map[int][]Conversation, atOnce int, answer Answerer,
-	f *os.File) error {
+func (j *Job) ask(ctx context.Context, first, n int, answers map[string][]Conversation, atOnce int,
+	key func(number int) string, answer Answerer, f *os.File) error {
 	var missing []int
 	for i := first; i < first+n; i++ {
-		if _, ok := answers[i]; !ok {
+		if _, ok := answers[key(i)]; !ok {
 			missing = append(missing, i)
 		}
 	}
@@ -121,9 +123,9 @@ func (j *Job) ask(ctx context.Context, first, n int, answers map[int][]Conversat
 				talk, err := answer(ctx, i)
 				mu.Lock()
 				if err == nil {
-					answers[i] = talk
+					answers[key(i)] = talk
 					done++
-					err = w.Encode(answered{i, talk})
+					err = w.Encode(answered{key(i), talk})
 				}
 				if err != nil {
 					stop(fmt.Errorf("conversation %d: %w", i+1, err))

@@ -96,6 +96,17 @@ func TestHoldOut(t *testing.T) {
 	})
 }
 
+// Answers at temperatures taken in turn are measured at each.
+func TestHoldOutInTurn(t *testing.T) {
+	var all []Conversation
+	for i := range int32(60) {
+		all = append(all, Conversation{Tokens: append([]int32{i}, make([]int32, 20)...), From: 1, Greedy: i%2 == 0})
+	}
+	if held, _ := holdOut(all, 4); len(held) != 2 || len(held[0].Texts) == 0 || len(held[1].Texts) == 0 {
+		t.Errorf("of 60 answers, half of them greedy, %d kinds are held out", len(held))
+	}
+}
+
 // The table of a card counts every answer and every token once.
 func TestDescribeConversations(t *testing.T) {
 	all := []Conversation{{Tokens: make([]int32, 10), From: 4}, {Tokens: make([]int32, 7), From: 1, Greedy: true},

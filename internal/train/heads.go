@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"path/filepath"
 	"slices"
@@ -254,17 +255,22 @@ func (l *Heads) Title(name string) string {
 func (l *Heads) StepTokens() int { return l.Rows * l.TextLength() }
 
 // Validate measures the head on every held-out source: measure returns its loss there, and sets
-// figures, whose names the source's comes before.
+// figures, whose names the source's comes before. A source whose answers are too short for the head's
+// depths has neither.
 func (l *Heads) Validate(measure func(t *HeldText, figure func(name string, v float64)) (autograd.Loss, error)) (losses,
 	figures map[string]float64, err error) {
 	losses, figures = map[string]float64{}, map[string]float64{}
 	for i := range l.Sources {
 		t := &l.Sources[i]
-		loss, err := measure(t, func(name string, v float64) { figures[t.Name+" "+name] = v })
+		measured := map[string]float64{}
+		loss, err := measure(t, func(name string, v float64) { measured[t.Name+" "+name] = v })
 		if err != nil {
 			return nil, nil, err
 		}
-		losses[t.Name] = loss.Sum / loss.Weight
+		if loss.Weight > 0 {
+			losses[t.Name] = loss.Sum / loss.Weight
+			maps.Copy(figures, measured)
+		}
 	}
 	return losses, figures, nil
 }

@@ -26,7 +26,7 @@ type metricsLine struct {
 	Figures    map[string]float64 `json:"figures,omitempty"`
 }
 
-// lastMeasures is the last line that measured held-out text, or one of nothing.
+// lastMeasures is the last line, with the last measures of held-out text, where there are any.
 func lastMeasures(path string) (last metricsLine, err error) {
 	b, err := os.ReadFile(path)
 	if err != nil {
@@ -37,9 +37,10 @@ func lastMeasures(path string) (last metricsLine, err error) {
 		if err := json.Unmarshal(line, &l); err != nil {
 			return last, fmt.Errorf("%s: %w", path, err)
 		}
-		if len(l.Validation) > 0 {
-			last = l
+		if len(l.Validation) == 0 {
+			l.Validation, l.Figures = last.Validation, last.Figures
 		}
+		last = l
 	}
 	return last, nil
 }

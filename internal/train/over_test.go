@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -346,10 +347,12 @@ func TestAnswers(t *testing.T) {
 		j := train.Job{Dir: dir}
 		var mu sync.Mutex
 		asked := 0
+		prompts := ""
+		key := func(number int) string { return fmt.Sprint(prompts, number) }
 		run := func(stopAt int, source string) error {
 			ctx, stop := context.WithCancel(context.Background())
 			defer stop()
-			return j.Answer(ctx, first, n, rapid.IntRange(1, 5).Draw(t, "at once"), source,
+			return j.Answer(ctx, first, n, rapid.IntRange(1, 5).Draw(t, "at once"), source, key,
 				func(ctx context.Context, number int) ([]train.Conversation, error) {
 					mu.Lock()
 					defer mu.Unlock()
@@ -408,7 +411,37 @@ func TestAnswers(t *testing.T) {
 		if err := run(-1, "teacher"); err != nil || asked != 0 {
 			t.Fatalf("%d conversations are held again, after another's: %v", asked, err)
 		}
+		for i, want := range []int{n, 0, 0} {
+			prompts = []string{"other prompts", "", "other prompts"}[i]
+			asked = 0
+			if err := run(-1, "teacher"); err != nil || asked != want {
+				t.Fatalf("%d conversations are held of prompts %q, want %d: %v", asked, prompts, want, err)
+			}
+		}
 	})
+}
+
+// Of answers that are shorter than what a head drafts nothing is measured, and the head is trained.
+func TestShortAnswers(t *testing.T) {
+	j := traintest.JobWithTarget(t)
+	for i := range int32(40) {
+		text := append([]int32{i + 20, 9}, make([]int32, 16)...)
+		j.Answers = append(j.Answers, train.Conversation{Tokens: text, From: 2, Greedy: i%2 == 0})
+	}
+	j, _, last := traintest.Watched(j, traintest.EveryStep)
+	r := jet.NewRecipe(true).For(j.Target)
+	r.HeadText = traintest.HeadText()
+	r.Steps = 1
+	r.ValidateEvery = 1
+	r.From = nil
+	r.Layers = 1
+	if err := j.TrainHead(context.Background(), "short", &r); err != nil || len(last.Validation)+len(last.Figures) > 0 {
+		t.Errorf("%v, measured %v %v", err, last.Validation, last.Figures)
+	}
+	card, err := os.ReadFile(filepath.Join(j.Dir, "short", "card.md"))
+	if !strings.Contains(string(card), "1 steps over 72 tokens") {
+		t.Errorf("%v, the card %s", err, card)
+	}
 }
 
 // Two commands may make the text of one folder at once: each adds whole lines to the other's.
@@ -424,7 +457,7 @@ func TestAnswersOfTwo(t *testing.T) {
 	}
 	hold := func(n int, a train.Answerer) error {
 		own := j
-		return own.Answer(context.Background(), 0, n, 1, "model", a)
+		return own.Answer(context.Background(), 0, n, 1, "model", strconv.Itoa, a)
 	}
 	err := hold(4, answer(3, func() {
 		if err := hold(6, answer(40, func() {})); err != nil {
