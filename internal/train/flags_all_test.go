@@ -172,6 +172,26 @@ func hasPaper(c trained) bool {
 	return reflect.ValueOf(c.flags()).Elem().FieldByName("Paper").IsValid()
 }
 
+// given are the flags with some fields.
+func (c trained) given(all ...given) train.HeadFlags {
+	f := c.flags()
+	for _, g := range all {
+		for field, value := range g {
+			v := reflect.ValueOf(f).Elem().FieldByName(field)
+			switch {
+			case value == nil:
+				v.SetZero()
+				continue
+			case v.Kind() == reflect.Pointer:
+				v.Set(reflect.New(v.Type().Elem()))
+				v = v.Elem()
+			}
+			v.Set(reflect.ValueOf(value))
+		}
+	}
+	return f
+}
+
 // train trains where the flags are taken, on the tiny job's texts, and measures nothing on the way.
 func (c trained) train(j train.Job, name string, f train.HeadFlags) error {
 	r, err := f.Recipe(j.Target)
@@ -212,21 +232,7 @@ func TestFlagsAreObeyedOrRefused(t *testing.T) {
 	names := 0
 	for name, c := range allTrained {
 		head := func(all ...given) (file []byte, err error) {
-			f := c.flags()
-			for _, g := range append([]given{{"Steps": 2}, c.tiny}, all...) {
-				for field, value := range g {
-					v := reflect.ValueOf(f).Elem().FieldByName(field)
-					switch {
-					case value == nil:
-						v.SetZero()
-						continue
-					case v.Kind() == reflect.Pointer:
-						v.Set(reflect.New(v.Type().Elem()))
-						v = v.Elem()
-					}
-					v.Set(reflect.ValueOf(value))
-				}
-			}
+			f := c.given(append([]given{{"Steps": 2}, c.tiny}, all...)...)
 			names++
 			folder := fmt.Sprintf("head%04d", names)
 			if err := c.train(j, folder, f); err != nil {

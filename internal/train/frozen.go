@@ -64,9 +64,14 @@ func (f *Frozen) Read(texts [][]int32) nn.Mat {
 	return x
 }
 
-// featureBytes is the size of the files of the features of so many tokens.
+// featureBytes is the size of the files of the features of so many tokens: of the layers that the head reads, and of
+// the last.
 func (f *Frozen) featureBytes(tokens int) int64 {
-	return int64(tokens) * int64(len(f.layers)+1) * int64(4*f.Config.Hidden)
+	layers := len(f.layers)
+	if !slices.Contains(f.layers, f.Config.Layers) {
+		layers++
+	}
+	return int64(tokens) * int64(layers) * int64(4*f.Config.Hidden)
 }
 
 // each calls do with the file and the rows of every text and layer, while it returns true, and returns

@@ -3,6 +3,8 @@ package train
 import (
 	"encoding/json"
 	"testing"
+
+	"github.com/grovellm/grove/internal/model"
 )
 
 // A shape of a later version, with further fields of which none is used, has the fingerprint of the
@@ -58,6 +60,16 @@ func TestFingerprintOfLaterVersion(t *testing.T) {
 		change(&changed)
 		if fingerprint(changed) == want {
 			t.Errorf("another %s changes nothing", name)
+		}
+	}
+}
+
+// A layer that a head reads and that is the last is kept once.
+func TestFeatureBytes(t *testing.T) {
+	m := &model.Model{Network: model.Network{Config: model.Config{Layers: 3, Hidden: 10}}}
+	for want, layers := range map[int64][]int{280: {3}, 560: {1, 3}, 840: {1, 2}} {
+		if f := (&Frozen{Model: m, layers: layers}); f.featureBytes(7) != want {
+			t.Errorf("7 tokens of layers %v and the last take %d bytes, want %d", layers, f.featureBytes(7), want)
 		}
 	}
 }

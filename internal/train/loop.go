@@ -1,6 +1,7 @@
 package train
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -178,7 +179,7 @@ func (r *running) step() (Progress, error) {
 	r.st.Step++
 	r.opt.step(r.st.Step, rate, clip)
 	r.learner.Pack()
-	return Progress{Step: r.st.Step, Steps: r.Steps, Loss: loss.Sum / loss.Weight, Rate: rate, Norm: norm,
+	return Progress{Step: r.st.Step, Steps: r.Steps, Loss: loss.Sum / cmp.Or(loss.Weight, 1), Rate: rate, Norm: norm,
 		Tokens: int64(r.st.Step) * int64(r.tokens)}, nil
 }
 

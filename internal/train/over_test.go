@@ -421,26 +421,51 @@ func TestAnswers(t *testing.T) {
 	})
 }
 
-// Of answers that are shorter than what a head drafts nothing is measured, and the head is trained.
+// Answers may be shorter than what a head drafts: nothing is measured, and heads of all kinds are trained on them.
 func TestShortAnswers(t *testing.T) {
 	j := traintest.JobWithTarget(t)
-	for i := range int32(40) {
-		text := append([]int32{i + 20, 9}, make([]int32, 16)...)
-		j.Answers = append(j.Answers, train.Conversation{Tokens: text, From: 2, Greedy: i%2 == 0})
+	for length, most := range map[int]int{2: 0, 18: 2} { // 16 tokens are enough to be held out
+		j.Answers = nil
+		for i := range int32(40) {
+			text := append([]int32{i + 20}, make([]int32, length)...)
+			j.Answers = append(j.Answers, train.Conversation{Tokens: text, From: 1, Greedy: i%2 == 0})
+		}
+		for name, c := range allTrained {
+			wide := given{"Steps": 1}
+			if _, ok := c.tiny["Block"]; ok {
+				wide["Block"] = 16
+			}
+			r, err := c.given(c.tiny, wide).Recipe(j.Target)
+			if err != nil {
+				t.Fatal(err)
+			}
+			shorten(&r.Common().HeadText)
+			r.Common().Held = train.DefaultHeadText().Held
+			r.Common().ValidateEvery = 1
+			own, _, last := traintest.Watched(j, traintest.EveryStep)
+			name = fmt.Sprint(name, length)
+			if err := own.TrainHead(context.Background(), name, r); err != nil || len(last.Validation) > most {
+				t.Errorf("%s: %v, measured %v %v", name, err, last.Validation, last.Figures)
+				continue
+			}
+			card, err := os.ReadFile(filepath.Join(j.Dir, name, "card.md"))
+			if !strings.Contains(string(card), "1 steps over") {
+				t.Errorf("%s: %v, the card %s", name, err, card)
+			}
+		}
 	}
-	j, _, last := traintest.Watched(j, traintest.EveryStep)
-	r := jet.NewRecipe(true).For(j.Target)
-	r.HeadText = traintest.HeadText()
-	r.Steps = 1
-	r.ValidateEvery = 1
-	r.From = nil
-	r.Layers = 1
-	if err := j.TrainHead(context.Background(), "short", &r); err != nil || len(last.Validation)+len(last.Figures) > 0 {
-		t.Errorf("%v, measured %v %v", err, last.Validation, last.Figures)
+}
+
+// A step in which a head has nothing to learn, because its output lacks all of the tokens, does not end the training.
+func TestNothingToLearn(t *testing.T) {
+	j := traintest.JobWithTarget(t)
+	for i := range int32(200) { // the draft vocabulary is of the prompts' tokens
+		text := []int32{200, 200, 200, 201, 201, 201, i, i + 1}
+		j.Answers = append(j.Answers, train.Conversation{Tokens: text, From: 6})
 	}
-	card, err := os.ReadFile(filepath.Join(j.Dir, "short", "card.md"))
-	if !strings.Contains(string(card), "1 steps over 72 tokens") {
-		t.Errorf("%v, the card %s", err, card)
+	c := allTrained["eagle"]
+	if err := c.train(j, "eagle", c.given(c.tiny, given{"Steps": 2, "DraftVocab": 2})); err != nil {
+		t.Error(err)
 	}
 }
 

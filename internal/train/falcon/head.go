@@ -120,7 +120,7 @@ func (h *Head) rowsOf(t *texts, slot int) (rows []int32) {
 	k := h.net.Block
 	for i, places := range t.places {
 		for _, place := range places {
-			if row := place - k; slot < 0 || row%k == slot {
+			if row := place - k; row >= 0 && (slot < 0 || row%k == slot) {
 				rows = append(rows, int32(i*(len(t.list[0])-1)+row))
 			}
 		}

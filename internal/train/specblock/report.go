@@ -37,7 +37,8 @@ type bucketReport struct {
 // reportTexts is the number of texts of a source that the finished head is measured on.
 const reportTexts = 24
 
-// report measures the head on held-out text, writes measures.json and notes it as tables.
+// report measures the head on held-out text, writes measures.json and notes it as tables. Where no
+// text is long enough it does neither.
 func (l *learner) report(dir string) error {
 	out := report{Block: l.r.Block}
 	var measures []*measure
@@ -47,8 +48,13 @@ func (l *learner) report(dir string) error {
 		if err != nil {
 			return err
 		}
-		measures = append(measures, m)
-		out.Sources = append(out.Sources, m.report(l.r.RankWidth > 0))
+		if m.Rounds > 0 {
+			measures = append(measures, m)
+			out.Sources = append(out.Sources, m.report(l.r.RankWidth > 0))
+		}
+	}
+	if len(measures) == 0 {
+		return nil
 	}
 	all := sumMeasures(measures)
 	out.Sources = append(out.Sources, all.report(l.r.RankWidth > 0))
