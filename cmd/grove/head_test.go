@@ -70,6 +70,32 @@ func TestHead(t *testing.T) {
 	}
 }
 
+// A head that was made for other weights drafts, and a warning says whose it is not.
+func TestHeadOfOtherWeights(t *testing.T) {
+	target, dir := tiny(t), t.TempDir()
+	m, err := model.Open(target, model.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	c := synthetic.Config[jet.Config](rand.New(rand.NewPCG(1, 3)), "", m.Config, tensor.Q8_0)
+	weights, err := synthetic.Tensors(&c, tensor.Q8_0, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, made := range []string{"", m.WeightsID(), "0123"} {
+		c.TargetWeights = made
+		head := filepath.Join(dir, made+".gguf")
+		if err := headfile.WriteGGUF(head, "head", &c, weights, nil, nil, tensor.Q8_0); err != nil {
+			t.Fatal(err)
+		}
+		code, _, errors := runGrove("", "run", "-m", target, "-n", "2", "--head", head, "one two")
+		if warned := strings.Contains(errors, head+" was made for other weights"); code != 0 || warned != (made == "0123") {
+			t.Errorf("a head made for %q: status %d, %q", made, code, errors)
+		}
+	}
+}
+
 // An EAGLE head goes to a folder for vLLM with its target's output matrix and back, is told from
 // other files, and drafts; PyTorch's files are inspected too.
 func TestEagleHead(t *testing.T) {

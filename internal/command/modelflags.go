@@ -8,7 +8,9 @@ import (
 	"strings"
 
 	"github.com/grovellm/grove"
+	"github.com/grovellm/grove/internal/drafters/registry"
 	"github.com/grovellm/grove/internal/files/recode"
+	"github.com/grovellm/grove/internal/heads"
 	"github.com/grovellm/grove/internal/hub"
 	"github.com/grovellm/grove/internal/inside"
 	"github.com/grovellm/grove/internal/kernels/cpu"
@@ -124,6 +126,12 @@ func (f *OpenFlags) OpenAt(p *Program, name string, o grove.Options) (*grove.Mod
 	if limit := inside.Target(m).Model.Config.Context; f.Context > limit {
 		fmt.Fprintf(p.Stderr, "%s: --context %d is more than the %d tokens that the model was made for: text beyond them gets worse\n",
 			p.Name, f.Context, limit)
+	}
+	for _, head := range f.Head {
+		made, err := heads.MadeFor(registry.Head{Name: head})
+		if err == nil && made != "" && made != inside.Target(m).Model.WeightsID() {
+			fmt.Fprintf(p.Stderr, "%s: the head %s was made for other weights than those of %s: it may draft badly\n", p.Name, head, name)
+		}
 	}
 	p.Logf("%s: %s, %d layers, vocabulary %d, context %d, %s of weights, %d threads, kernels %s",
 		name, inside.Target(m).Model.Config.Arch, inside.Target(m).Model.Config.Layers, inside.Target(m).Vocab, m.Context(),

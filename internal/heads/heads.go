@@ -40,16 +40,13 @@ func Check(h registry.Head, target model.Config) error {
 // model.Network.WeightsID; empty where it says nothing.
 func MadeFor(h registry.Head) (string, error) {
 	f, err := headfile.Open(h)
-	if err != nil {
-		return "", headfile.Named(h, err)
-	}
-	id := ""
-	if f.GGUF != nil {
+	return headfile.With(h, f, err, func(f *headfile.File) (string, error) {
+		if f.GGUF == nil {
+			return "", nil
+		}
 		k := ggufkeys.Of(f.GGUF)
-		id = k.String(model.TargetWeightsKey, "")
-		err = k.Err()
-	}
-	return id, headfile.Named(h, errors.Join(err, f.Close()))
+		return k.String(model.TargetWeightsKey, ""), k.Err()
+	})
 }
 
 // Describe says in a line what a head is.

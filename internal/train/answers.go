@@ -230,9 +230,8 @@ func (s *Server) post(ctx context.Context, path string, request, reply any) erro
 		if err == nil || wait < 0 || try == attempts || ctx.Err() != nil {
 			return err
 		}
-		wait = cmp.Or(wait, time.Second<<min(try-1, 5))
 		select {
-		case <-time.After(wait):
+		case <-time.After(cmp.Or(wait, time.Second<<min(try-1, 5))):
 		case <-ctx.Done():
 			return ctx.Err()
 		}

@@ -124,29 +124,23 @@ func (d *deck) meanLength() int {
 // temperature, and the rest: those that neither are one of these nor go on with one.
 func holdOut(all []Conversation, most int) (held []HeldText, rest []Conversation) {
 	const part = 23 // one of so many is held out: a prime, so that temperatures taken in turn all are
-	greedy, sampled := HeldText{Name: "T=0"}, HeldText{Name: "T=1"}
+	held = []HeldText{{Name: "T=0"}, {Name: "T=1"}}
 	for i, c := range all {
-		t := &sampled
+		t := &held[1]
 		if c.Greedy {
-			t = &greedy
+			t = &held[0]
 		}
-		first := i == 0 || !continues(all[i-1], c) // not a later turn
-		if i%part == 0 && first && len(t.Texts) < most && len(c.Tokens)-c.From >= 16 {
+		if i%part == 0 && (i == 0 || !continues(all[i-1], c)) && len(t.Texts) < most && len(c.Tokens)-c.From >= 16 {
 			t.Texts = append(t.Texts, c)
 		}
 	}
 	for _, c := range all {
 		like := func(h Conversation) bool { return slices.Equal(h.Tokens, c.Tokens) || continues(h, c) }
-		if !slices.ContainsFunc(greedy.Texts, like) && !slices.ContainsFunc(sampled.Texts, like) {
+		if !slices.ContainsFunc(held, func(t HeldText) bool { return slices.ContainsFunc(t.Texts, like) }) {
 			rest = append(rest, c)
 		}
 	}
-	for _, t := range []HeldText{greedy, sampled} {
-		if len(t.Texts) > 0 {
-			held = append(held, t)
-		}
-	}
-	return held, rest
+	return slices.DeleteFunc(held, func(t HeldText) bool { return len(t.Texts) == 0 }), rest
 }
 
 // continues reports whether a conversation goes on with another.
@@ -158,10 +152,7 @@ func continues(first, then Conversation) bool {
 func describeConversations(all []Conversation) string {
 	var given, said, count [2]int // by temperature, those above 0 first
 	for _, c := range all {
-		i := 0
-		if c.Greedy {
-			i = 1
-		}
+		i := slices.Index([]bool{false, true}, c.Greedy)
 		count[i]++
 		given[i] += c.From
 		said[i] += len(c.Tokens) - c.From

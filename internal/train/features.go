@@ -3,6 +3,7 @@ package train
 import (
 	"crypto/sha256"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"hash/crc32"
 	"io/fs"
@@ -38,12 +39,10 @@ func OpenFeatures(dir string, limit int64, note func(string)) (*Features, error)
 		return nil, err
 	}
 	for _, e := range entries {
-		info, err := e.Info()
-		if err != nil {
-			return nil, err
+		if info, err := e.Info(); err == nil { // another command may have removed it
+			files = append(files, info)
+			f.used += info.Size()
 		}
-		files = append(files, info)
-		f.used += info.Size()
 	}
 	if f.used <= limit {
 		return f, nil
@@ -53,7 +52,7 @@ func OpenFeatures(dir string, limit int64, note func(string)) (*Features, error)
 		if f.used <= limit*3/4 {
 			break
 		}
-		if err := os.Remove(filepath.Join(dir, info.Name())); err != nil {
+		if err := os.Remove(filepath.Join(dir, info.Name())); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, err
 		}
 		f.used -= info.Size()

@@ -254,9 +254,8 @@ func (l *Heads) Title(name string) string {
 // StepTokens is the tokens of a step's texts.
 func (l *Heads) StepTokens() int { return l.Rows * l.TextLength() }
 
-// Validate measures the head on every held-out source: measure returns its loss there, and sets
-// figures, whose names the source's comes before. A source whose answers are too short for the head's
-// depths has neither.
+// Validate measures the head on every held-out source: measure returns its loss there, and sets figures, whose names
+// the source's comes before. A source whose answers are too short for the head's depths has neither.
 func (l *Heads) Validate(measure func(t *HeldText, figure func(name string, v float64)) (autograd.Loss, error)) (losses,
 	figures map[string]float64, err error) {
 	losses, figures = map[string]float64{}, map[string]float64{}

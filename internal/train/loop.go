@@ -144,9 +144,7 @@ func (r *running) run(ctx context.Context) error {
 			r.Report(p)
 		}
 		stop := ctx.Err()
-		if r.st.Step == r.Steps {
-			r.st.Done = true
-		}
+		r.st.Done = r.st.Done || r.st.Step == r.Steps
 		if r.st.Done || stop != nil || time.Since(saved) >= r.SaveEvery {
 			if err := r.opt.save(r.Dir, r.st); err != nil {
 				return err

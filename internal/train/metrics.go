@@ -1,12 +1,10 @@
 package train
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 )
 
@@ -46,32 +44,24 @@ func lastMeasures(path string) (last metricsLine, err error) {
 }
 
 func openMetrics(path string, step int) (*metrics, error) {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o666)
-	if err != nil {
+	b, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, err
 	}
-	keep, r := int64(0), bufio.NewReader(f)
-	for {
-		line, err := r.ReadBytes('\n')
-		if errors.Is(err, io.EOF) {
-			break // and with it a line cut short
-		} else if err != nil {
-			f.Close()
-			return nil, err
-		}
+	keep := 0
+	for line := range bytes.Lines(b) {
 		var m metricsLine
-		if json.Unmarshal(bytes.TrimSpace(line), &m) != nil || m.Step > step {
-			break
+		if !bytes.HasSuffix(line, []byte("\n")) || json.Unmarshal(line, &m) != nil || m.Step > step {
+			break // and with it a line cut short
 		}
-		keep += int64(len(line))
+		keep += len(line)
 	}
-	err = f.Truncate(keep)
-	if err == nil {
-		_, err = f.Seek(keep, io.SeekStart)
-	}
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o666)
 	if err != nil {
-		f.Close()
 		return nil, err
+	}
+	if err := f.Truncate(int64(keep)); err != nil {
+		return nil, errors.Join(err, f.Close())
 	}
 	return &metrics{f}, nil
 }

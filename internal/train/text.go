@@ -58,12 +58,11 @@ func (t *HeadText) check() error {
 		return fmt.Errorf("a share %g of repeated positions: want 0 to 1", t.Repeats)
 	case t.Short.Files < 1 || t.Short.Texts < 1:
 		return fmt.Errorf("%d files of %d texts: want one or more", t.Short.Files, t.Short.Texts)
-	case t.Short.Prompt < 2 || t.Short.Length < t.Short.Prompt+2:
-		return fmt.Errorf("texts of %d tokens, %d of them given: want 2 given or more, and 2 more after them",
-			t.Short.Length, t.Short.Prompt)
-	case t.long() && (t.Long.Prompt < 2 || t.Long.Length < t.Long.Prompt+2):
-		return fmt.Errorf("texts of %d tokens, %d of them given: want 2 given or more, and 2 more after them",
-			t.Long.Length, t.Long.Prompt)
+	}
+	for _, g := range []Generated{t.Short, t.Long} {
+		if g.Files > 0 && (g.Prompt < 2 || g.Length < g.Prompt+2) {
+			return fmt.Errorf("texts of %d tokens, %d of them given: want 2 given or more, and 2 more after them", g.Length, g.Prompt)
+		}
 	}
 	return nil
 }
@@ -183,24 +182,20 @@ func (j *Job) OpenTexts(ctx context.Context, t HeadText, steps int, seed uint64,
 
 // openConversations deals the job's conversations, but for those that are held out.
 func (j *Job) openConversations(t HeadText, seed uint64) (*HeadTexts, error) {
-	h := &HeadTexts{HeadText: t}
-	var rest []Conversation
-	h.Sources, rest = holdOut(j.Answers, 2*HeldTexts)
-	var err error
-	h.deck, err = newDeck(rest, t.MicroRows, seed)
-	return h, err
+	held, rest := holdOut(j.Answers, 2*HeldTexts)
+	d, err := newDeck(rest, t.MicroRows, seed)
+	return &HeadTexts{HeadText: t, Sources: held, deck: d}, err
 }
 
 // tokens is the length of all texts that there are to learn from, and of those that are held out.
 func (h *HeadTexts) tokens() (n int) {
+	all := h.Sources
 	if h.deck != nil {
-		for i := range h.deck.list {
-			n += len(h.deck.list[i].Tokens)
-		}
+		all = append(slices.Clip(all), HeldText{Texts: h.deck.list})
 	} else {
 		n = h.Short.Files*h.Short.Texts*h.Short.Length + h.Long.Files*h.Long.Texts*h.Long.Length
 	}
-	for _, s := range h.Sources {
+	for _, s := range all {
 		for i := range s.Texts {
 			n += len(s.Texts[i].Tokens)
 		}
@@ -304,9 +299,8 @@ func (t *HeadTexts) Examples() (texts [][]int32) {
 	if t.deck == nil {
 		return TokensOf(t.Sample(n))
 	}
-	longest := len(t.deck.list) // conversations by length: some in the middle, cut to the shortest of them
-	from := max(0, longest/2-n/2)
-	some := t.deck.list[from:min(longest, from+n)]
+	from := max(0, len(t.deck.list)/2-n/2) // by length: some in the middle, cut to the shortest of them
+	some := t.deck.list[from:min(len(t.deck.list), from+n)]
 	for _, c := range some {
 		texts = append(texts, c.Tokens[:len(some[0].Tokens)])
 	}
@@ -324,13 +318,14 @@ func (t *HeadTexts) TextLength() int {
 // Sample is the first n texts that the head will read.
 func (t *HeadTexts) Sample(n int) (texts []Conversation) {
 	if t.deck != nil {
-		for i := range min(n, len(t.deck.list)) {
-			texts = append(texts, *t.deck.text(i))
-		}
-		return texts
+		n = min(n, len(t.deck.list))
 	}
 	for i := range n {
-		texts = append(texts, t.short.read(uint64(i), nil))
+		if t.deck != nil {
+			texts = append(texts, *t.deck.text(i))
+		} else {
+			texts = append(texts, t.short.read(uint64(i), nil))
+		}
 	}
 	return texts
 }

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/grovellm/grove/internal/autograd"
+	"github.com/grovellm/grove/internal/drafters/eagle"
 	"github.com/grovellm/grove/internal/drafters/grow"
 	"github.com/grovellm/grove/internal/kernels/simd"
 	"github.com/grovellm/grove/internal/nn"
@@ -56,6 +57,16 @@ func (h *Head) measure(t *train.HeldText) (*chains, error) {
 		return err
 	})
 	return m, err
+}
+
+// rounds decodes a text, whose taps the target has left, from its first tokens on with trees of the
+// drafter that serves: see train.Rounds.
+func (h *Head) rounds(text []int32, first, most int, shape grow.Shape, budget int) (rounds, tokens int, err error) {
+	d, err := eagle.New(h.net, shape, false, nil, h.Exec.Pool())
+	if err != nil {
+		return 0, 0, err
+	}
+	return train.Rounds(d, h.Target.Taps, h.net.Hidden, text, first, most, budget)
 }
 
 // draft has the head go on by itself after some tokens of a text: chains of its likeliest tokens,

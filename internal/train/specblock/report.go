@@ -37,8 +37,7 @@ type bucketReport struct {
 // reportTexts is the number of texts of a source that the finished head is measured on.
 const reportTexts = 24
 
-// report measures the head on held-out text, writes measures.json and notes it as tables. Where no
-// text is long enough it does neither.
+// report measures the head on held-out text, if any is long enough, writes measures.json and notes it as tables.
 func (l *learner) report(dir string) error {
 	out := report{Block: l.r.Block}
 	var measures []*measure
