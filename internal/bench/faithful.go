@@ -9,10 +9,10 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/internal/drafters/registry"
+	"github.com/grovellm/grove/internal/drafters/sequence"
 	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/internal/nn"
 	"github.com/grovellm/grove/internal/speculate"
@@ -98,7 +98,7 @@ type places struct {
 type look struct {
 	method  Method
 	drafter draft.Drafter
-	tap     []int // the place of each of its taps in places.taps
+	pass    sequence.PassOf
 	state   draft.State
 	tree    tree.Tree
 }
@@ -121,15 +121,8 @@ func newPlaces(o *FaithfulOptions, methods []Method) (*places, error) {
 		if err != nil {
 			return nil, err
 		}
-		l := look{method: m, drafter: d}
-		for _, t := range d.Taps() {
-			at := slices.Index(p.taps, t)
-			if at < 0 {
-				at = len(p.taps)
-				p.taps = append(p.taps, t)
-			}
-			l.tap = append(l.tap, at)
-		}
+		l := look{method: m, drafter: d, pass: sequence.PassOf{Pass: p.pass}}
+		p.taps, l.pass.Taps = sequence.JoinTaps(p.taps, d.Taps())
 		p.looks = append(p.looks, l)
 	}
 	if len(p.looks) == 0 {
@@ -137,14 +130,6 @@ func newPlaces(o *FaithfulOptions, methods []Method) (*places, error) {
 	}
 	return p, nil
 }
-
-// tapped is the pass as one drafter knows it.
-type tapped struct {
-	*model.Pass
-	tap []int
-}
-
-func (t tapped) Tap(i, sequence, node int) []float32 { return t.Pass.Tap(t.tap[i], sequence, node) }
 
 // prompt decodes one prompt.
 func (p *places) prompt(ctx context.Context, name string, text []int32) error {
@@ -197,7 +182,7 @@ func (p *places) read(ctx context.Context, cache *nn.Cache, tokens []int32, prom
 		for i := range p.looks {
 			l := &p.looks[i]
 			rows := draft.Rows{State: l.state, Tokens: tokens[:n], Tree: &p.drawing, Nodes: p.nodes(n), Next: -1,
-				Pass: tapped{p.pass, l.tap}}
+				Pass: &l.pass}
 			if !prompt {
 				rows.Next = next
 			}

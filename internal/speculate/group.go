@@ -58,15 +58,8 @@ func (l *Loop) leave(g *group) {
 func (l *Loop) layOut() {
 	l.taps, l.parts = l.taps[:0], l.parts[:0]
 	for _, g := range l.groups {
-		l.parts, g.taps = append(l.parts, g.control), g.taps[:0]
-		for _, layer := range g.layers {
-			at := slices.Index(l.taps, layer)
-			if at < 0 {
-				at = len(l.taps)
-				l.taps = append(l.taps, layer)
-			}
-			g.taps = append(g.taps, at)
-		}
+		l.parts = append(l.parts, g.control)
+		l.taps, g.taps = sequence.JoinTaps(l.taps, g.layers)
 	}
 }
 

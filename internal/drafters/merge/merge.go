@@ -96,14 +96,7 @@ func New(o Options, vocab int, parts ...Part) (draft.Drafter, error) {
 			return nil, fmt.Errorf("merge: part %d, %s, has no drafter", i+1, p.Name)
 		}
 		q := part{Part: p}
-		for _, layer := range p.Drafter.Taps() {
-			at := slices.Index(d.taps, layer)
-			if at < 0 {
-				at = len(d.taps)
-				d.taps = append(d.taps, layer)
-			}
-			q.taps = append(q.taps, at)
-		}
+		d.taps, q.taps = sequence.JoinTaps(d.taps, p.Drafter.Taps())
 		d.parts = append(d.parts, q)
 	}
 	for i := range d.tables {

@@ -2,6 +2,7 @@ package sequence
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/grovellm/grove/draft"
 )
@@ -11,6 +12,20 @@ import (
 type PassOf struct {
 	draft.Pass
 	Taps []int
+}
+
+// JoinTaps adds to the layers that all drafters of a pass tap those of one that are not there yet, and returns with
+// them the Taps of that drafter's PassOf.
+func JoinTaps(all, layers []int) (joined, taps []int) {
+	for _, layer := range layers {
+		at := slices.Index(all, layer)
+		if at < 0 {
+			at = len(all)
+			all = append(all, layer)
+		}
+		taps = append(taps, at)
+	}
+	return all, taps
 }
 
 // Tap is Pass.Tap.
