@@ -6,6 +6,7 @@ import (
 
 	"github.com/grovellm/grove/internal/autograd"
 	"github.com/grovellm/grove/internal/drafters/onepass"
+	"github.com/grovellm/grove/internal/drafters/textrank"
 	"github.com/grovellm/grove/internal/nn"
 	"github.com/grovellm/grove/sample"
 	"github.com/grovellm/grove/tree"
@@ -54,29 +55,39 @@ func (m *Blocks) Rank(e *nn.Exec, src nn.Source, head *nn.Linear, tokens []int32
 	for _, s := range m.shapes {
 		n = max(n, s.Ranked(HeldBudget))
 	}
-	x := src.X
-	ranked := make([][]sample.Candidate, x.Rows)
-	samplers := make([]*sample.Sampler, e.Threads())
-	for i := range samplers {
-		samplers[i], _ = sample.New(sample.Params{}, vocab) // the zero Params are valid
-	}
-	var buf nn.Buffer
-	const part = 256 // rows whose logits live at a time
-	for from := 0; from < x.Rows; from += part {
-		rows := min(part, x.Rows-from)
-		logits := buf.Mat(rows, head.W.Out())
-		src.X = x.Slice(from, from+rows)
-		e.Linear(src, nn.Proj{Linear: head, Dst: logits})
-		e.Pool().Run(rows, Tasks(func(worker, i int) {
-			c := make([]sample.Candidate, 0, n)
-			if tokens != nil {
-				ranked[from+i] = samplers[worker].TopOf(c, logits.Row(i), tokens, math.Inf(-1), 0, nil)
-			} else {
-				ranked[from+i] = samplers[worker].Top(c, logits.Row(i), 0, nil)
-			}
-		}))
-	}
+	ranked := make([][]sample.Candidate, src.X.Rows)
+	samplers, _ := textrank.Samplers(e.Pool(), vocab) // the zero Params are valid
+	EachLogits(e, new(nn.Buffer), src, head, func(worker, i int, logits []float32) {
+		c := make([]sample.Candidate, 0, n)
+		if tokens != nil {
+			ranked[i] = samplers[worker].TopOf(c, logits, tokens, math.Inf(-1), 0, nil)
+		} else {
+			ranked[i] = samplers[worker].Top(c, logits, 0, nil)
+		}
+	})
 	return ranked
+}
+
+// EachLogits computes the logits of a source's rows in memory of buf, and calls do with those of each row, on all
+// workers. Rows' logits live a few at a time.
+func EachLogits(e *nn.Exec, buf *nn.Buffer, src nn.Source, head *nn.Linear, do func(worker, row int, logits []float32)) {
+	const part = 256
+	x, at := src.X, src.At
+	n := x.Rows
+	if at != nil {
+		n = len(at)
+	}
+	for from := 0; from < n; from += part {
+		to := min(from+part, n)
+		if at != nil {
+			src.At = at[from:to]
+		} else {
+			src.X = x.Slice(from, to)
+		}
+		logits := buf.Mat(to-from, head.W.Out())
+		e.Linear(src, nn.Proj{Linear: head, Dst: logits})
+		e.Pool().Run(logits.Rows, Tasks(func(worker, i int) { do(worker, from+i, logits.Row(i)) }))
+	}
 }
 
 // Add goes through a text as decoding would with each shape. levels are the candidates by depth of

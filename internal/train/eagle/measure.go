@@ -99,19 +99,12 @@ func (h *Head) draft(text []int32, places []int) [][]int32 {
 // likeliest is the token after each row.
 func (h *Head) likeliest(x nn.Mat) []int32 {
 	tokens := make([]int32, x.Rows)
-	const part = 256 // rows whose logits live at a time
-	for from := 0; from < x.Rows; from += part {
-		rows := min(part, x.Rows-from)
-		logits := h.logits.Mat(rows, h.net.DraftVocab)
-		h.Exec.Linear(h.net.Output(x.Slice(from, from+rows)), nn.Proj{Linear: &h.net.Head, Dst: logits})
-		h.Exec.Pool().Run(rows, train.Tasks(func(_, i int) {
-			t := int32(simd.ArgMax(logits.Row(i)))
-			if h.net.Tokens != nil {
-				t = h.net.Tokens[t]
-			}
-			tokens[from+i] = t
-		}))
-	}
+	train.EachLogits(h.Exec, &h.logits, h.net.Output(x), &h.net.Head, func(_, i int, logits []float32) {
+		tokens[i] = int32(simd.ArgMax(logits))
+		if h.net.Tokens != nil {
+			tokens[i] = h.net.Tokens[tokens[i]]
+		}
+	})
 	return tokens
 }
 

@@ -135,16 +135,10 @@ func (d *drafts) keep(into *draftRows, step int, tokens []int32, features, state
 		into.tokens, into.steps = append(into.tokens, token), append(into.steps, step)
 		into.features = append(into.features, features.Row(i)...)
 	}
-	const part = 256 // rows whose logits live at a time
-	for from := 0; from < len(tokens); from += part {
-		rows := min(part, len(tokens)-from)
-		logits := d.logits.Mat(rows, d.head.DraftVocab)
-		d.exec.Linear(d.head.Output(states.Slice(from, from+rows)), nn.Proj{Linear: &d.head.Head, Dst: logits})
-		d.exec.Pool().Run(rows, train.Tasks(func(_, i int) {
-			at := first + (from+i)*d.top
-			d.rank(logits.Row(i), into.best[at:at+d.top], into.chance[at:at+d.top])
-		}))
-	}
+	train.EachLogits(d.exec, &d.logits, d.head.Output(states), &d.head.Head, func(_, i int, logits []float32) {
+		at := first + i*d.top
+		d.rank(logits, into.best[at:at+d.top], into.chance[at:at+d.top])
+	})
 }
 
 // rank finds the likeliest tokens of a row and their probabilities.

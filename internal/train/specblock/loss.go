@@ -23,16 +23,16 @@ type said struct {
 
 // judging is the memory of judge.
 type judging struct {
-	exec           *nn.Exec // without a tape
-	states, logits nn.Buffer
-	rows, token    []int32
-	top            [][specblock.FeatureLogits]float32 // per worker
-	index          [][specblock.FeatureLogits]int32
+	exec        *nn.Exec // without a tape
+	logits      nn.Buffer
+	rows, token []int32 // rows are not nil, which would be all
+	top         [][specblock.FeatureLogits]float32 // per worker
+	index       [][specblock.FeatureLogits]int32
 }
 
 func newJudging(pool *par.Pool) judging {
 	n := pool.Threads()
-	return judging{exec: nn.NewExec(pool), top: make([][specblock.FeatureLogits]float32, n),
+	return judging{exec: nn.NewExec(pool), rows: []int32{}, top: make([][specblock.FeatureLogits]float32, n),
 		index: make([][specblock.FeatureLogits]int32, n)}
 }
 
@@ -46,20 +46,13 @@ func (h *Head) judge(r *round) {
 		}
 	}
 	r.said = append(r.said[:0], make([]said, len(j.rows))...)
-	const part = 256 // rows whose logits live at a time
-	for from := 0; from < len(j.rows); from += part {
-		rows := j.rows[from:min(from+part, len(j.rows))]
-		x, logits := j.states.Mat(len(rows), n.Hidden), j.logits.Mat(len(rows), n.Head.W.Out())
-		j.exec.Gather(r.states, rows, x)
-		j.exec.Linear(nn.Source{X: x, Norm: &n.Norm}, nn.Proj{Linear: &n.Head, Dst: logits})
-		j.exec.Pool().Run(len(rows), train.Tasks(func(worker, i int) {
-			b, k := r.blocks[(from+i)/n.Block], (from+i)%n.Block
-			if place := b.at + k; place < len(h.texts[b.text])-1 {
-				h.say(&r.said[from+i], worker, logits.Row(i), h.texts[b.text][place+1],
-					h.soft.Best(h.distribution(b.text, place)))
-			}
-		}))
-	}
+	rows := nn.Source{X: r.states, At: j.rows, Norm: &n.Norm}
+	train.EachLogits(j.exec, &j.logits, rows, &n.Head, func(worker, i int, logits []float32) {
+		b, k := r.blocks[i/n.Block], i%n.Block
+		if place := b.at + k; place < len(h.texts[b.text])-1 {
+			h.say(&r.said[i], worker, logits, h.texts[b.text][place+1], h.soft.Best(h.distribution(b.text, place)))
+		}
+	})
 	for i := range r.said {
 		s := &r.said[i]
 		s.valid = s.here && (i%n.Block == 0 || r.said[i-1].valid && r.said[i-1].right)
