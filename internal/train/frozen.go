@@ -14,6 +14,7 @@ import (
 	"github.com/grovellm/grove/internal/kernels/gemm"
 	"github.com/grovellm/grove/internal/model"
 	"github.com/grovellm/grove/internal/nn"
+	"github.com/grovellm/grove/internal/nn/output"
 	"github.com/grovellm/grove/tree"
 )
 
@@ -139,7 +140,7 @@ func (f *Frozen) Distributions(s *autograd.Soft, x nn.Mat, texts, from, to int, 
 
 // Output is what the target says something with over the tokens of a draft vocabulary.
 type Output struct {
-	Rows OutputRows
+	Rows output.Rows
 	W    *gemm.Matrix // the target's rows; nil: all of them, as the target has them
 	Says *nn.Linear   // those, with what the target's logits have beside products
 }
@@ -155,31 +156,15 @@ func (f *Frozen) OutputOf(tokens []int32, kind gemm.Type) (Output, error) {
 	if err != nil {
 		return Output{}, err
 	}
-	o := Output{OutputRows{}, w, &nn.Linear{W: w, Scale: f.Head.Scale, Cap: f.Head.Cap}}
+	o := Output{output.RowsOf(tokens), w, &nn.Linear{W: w, Scale: f.Head.Scale, Cap: f.Head.Cap}}
 	for i, t := range tokens {
 		f.Head.W.Row(params.Of(w).Mat().Row(i), int(t))
-		o.Rows[t] = int32(i)
 		if f.Head.Bias != nil {
 			o.Says.Bias = append(o.Says.Bias, f.Head.Bias[t])
 		}
 	}
 	params.Pack(autograd.NewProducts(f.Pool(), kind))
 	return o, nil
-}
-
-// OutputRows are the rows of a head's output by their tokens; nil: row i is of token i.
-type OutputRows map[int32]int32
-
-// Row is a token's row, -1 where the draft vocabulary has it not: what the head cannot say it does
-// not learn.
-func (o OutputRows) Row(token int32) int32 {
-	if o == nil {
-		return token
-	}
-	if r, ok := o[token]; ok {
-		return r
-	}
-	return -1
 }
 
 // KindOf is how products of a precision, which a recipe's check has passed, are computed.

@@ -13,6 +13,7 @@ import (
 	"github.com/grovellm/grove/internal/kernels/gemm"
 	"github.com/grovellm/grove/internal/kernels/simd"
 	"github.com/grovellm/grove/internal/nn"
+	"github.com/grovellm/grove/internal/nn/output"
 )
 
 // list is the output over some tokens.
@@ -21,7 +22,7 @@ type list struct {
 	at     map[int32]int32 // of a token, its place
 	rows   []int32         // of the head's matrix
 	of     Head            // that reverse is made for
-	back   map[int32]int32 // of a target's token, its row; nil: the same
+	back   output.Rows
 	head   nn.Linear
 	logits nn.Buffer
 	values []float32
@@ -37,17 +38,14 @@ func (l *list) reset(h Head, b *Batch) {
 	if l.at == nil {
 		l.at = map[int32]int32{}
 	}
-	if tokens != nil && l.of != h {
-		l.back = make(map[int32]int32, len(tokens))
-		for i, t := range tokens {
-			l.back[t] = int32(i)
-		}
+	if l.of != h {
+		l.back = output.RowsOf(tokens)
 	}
 	l.of = h
 	clear(l.at)
 	l.tokens = l.tokens[:0]
 	add := func(token int32) {
-		if _, ok := l.at[token]; ok || l.row(token) < 0 {
+		if _, ok := l.at[token]; ok || l.back.Row(token) < 0 {
 			return
 		}
 		l.at[token] = 0
@@ -75,19 +73,8 @@ func (l *list) reset(h Head, b *Batch) {
 	l.rows = l.rows[:0]
 	for i, t := range l.tokens {
 		l.at[t] = int32(i)
-		l.rows = append(l.rows, l.row(t))
+		l.rows = append(l.rows, l.back.Row(t))
 	}
-}
-
-// row is a token's row of the head's matrix, −1 where it has none.
-func (l *list) row(token int32) int32 {
-	if l.back == nil {
-		return token // −1, of no token, is itself
-	}
-	if r, ok := l.back[token]; ok {
-		return r
-	}
-	return -1
 }
 
 // pack gathers the rows of the matrix.

@@ -59,6 +59,32 @@ func (h *TokenHead) Row(token int32) int {
 	return int(h.rows[token])
 }
 
+// Rows are the rows of a head by their tokens; nil: row i is token i's.
+type Rows map[int32]int32
+
+// RowsOf are those of a head of some tokens.
+func RowsOf(tokens []int32) Rows {
+	if tokens == nil {
+		return nil
+	}
+	rows := make(Rows, len(tokens))
+	for i, token := range tokens {
+		rows[token] = int32(i)
+	}
+	return rows
+}
+
+// Row is a token's row, -1 where it has none, as -1, of no token, has not.
+func (r Rows) Row(token int32) int32 {
+	if r == nil {
+		return token
+	}
+	if row, ok := r[token]; ok {
+		return row
+	}
+	return noRow
+}
+
 // OrderedHead is rows of an output head in an order of our choosing, in whole panels.
 type OrderedHead struct {
 	nn.Linear
