@@ -112,7 +112,7 @@ func (j *deltaJob) rowDone(_, i int) {
 	for h := range alpha {
 		alpha[h] = d.A[h] * softplus(alpha[h]+d.Bias[h])
 	}
-	sigmoid(beta)
+	Sigmoid(beta)
 }
 
 // silu makes x x·σ(x).

@@ -47,7 +47,7 @@ func (j *sigmoidJob) Do(_, i int) {
 	both, x := j.both.Row(i), j.x.Row(i)
 	for h := 0; h < len(x); h += j.dim {
 		gate := both[2*h+j.dim:][:j.dim]
-		sigmoid(gate)
+		Sigmoid(gate)
 		for k, s := range gate {
 			x[h+k] *= s
 		}
@@ -59,6 +59,6 @@ type rowGateJob struct{ gate, x Mat }
 
 func (j *rowGateJob) Do(_, i int) {
 	gate := j.gate.Row(i)
-	sigmoid(gate)
+	Sigmoid(gate)
 	simd.Scale(j.x.Row(i), gate[0])
 }

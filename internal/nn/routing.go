@@ -45,7 +45,7 @@ func (r *chooseJob) Do(_, i int) {
 		simd.TopK(scores, chosen, weights)
 		simd.Softmax(weights, 1)
 	case rule.Sigmoid:
-		sigmoid(scores)
+		Sigmoid(scores)
 		rule.choose(scores, room, chosen, weights)
 	default:
 		simd.TopK(scores, chosen, weights) // in the order of scores, which may differ by less than weights do
@@ -147,8 +147,8 @@ func (r *Rule) finish(chosen []int32, weights []float32) {
 	}
 }
 
-// sigmoid makes x σ(x).
-func sigmoid(x []float32) {
+// Sigmoid makes x σ(x).
+func Sigmoid(x []float32) {
 	simd.Scale(x, -1)
 	simd.Exp(x, x)
 	for i, e := range x {

@@ -3,7 +3,6 @@
 package spark
 
 import (
-	"github.com/grovellm/grove/internal/kernels/simd"
 	"github.com/grovellm/grove/internal/nn"
 )
 
@@ -86,7 +85,7 @@ func (n *Network) markov(e *nn.Exec, state, embed, before []float32) (latent, af
 	switch n.Markov {
 	case gated:
 		gate := apply(e, &n.mix, state, embed)
-		sigmoid(gate)
+		nn.Sigmoid(gate)
 		for i := range gate {
 			gate[i] *= embed[i]
 		}
@@ -98,7 +97,7 @@ func (n *Network) markov(e *nn.Exec, state, embed, before []float32) (latent, af
 		joint := apply(e, &n.mix, before, embed, state)
 		gate, next := joint[:n.Rank], joint[n.Rank:2*n.Rank]
 		out := joint[2*n.Rank:]
-		sigmoid(gate)
+		nn.Sigmoid(gate)
 		tanh(next)
 		tanh(out)
 		after = make([]float32, n.Rank)
@@ -119,7 +118,7 @@ func (b *blocks) sure(e *nn.Exec, state, embed []float32) bool {
 		embed = nil
 	}
 	c := apply(e, &b.n.sure, state, embed)
-	sigmoid(c)
+	nn.Sigmoid(c)
 	return float64(c[0]) >= b.least
 }
 
@@ -137,8 +136,8 @@ func (n *Network) step(e *nn.Exec, before []float32, token int32) []float32 {
 	}
 	reset, keep := in[:w], in[w:2*w]
 	next := in[2*w:]
-	sigmoid(reset)
-	sigmoid(keep)
+	nn.Sigmoid(reset)
+	nn.Sigmoid(keep)
 	for i := range next {
 		next[i] += reset[i] * of[2*w+i]
 	}
@@ -161,22 +160,12 @@ func apply(e *nn.Exec, l *nn.Linear, parts ...[]float32) []float32 {
 	return out.Row(0)
 }
 
-func sigmoid(x []float32) {
-	for i := range x {
-		x[i] = -x[i]
-	}
-	simd.Exp(x, x)
-	for i := range x {
-		x[i] = 1 / (1 + x[i])
-	}
-}
-
-// tanh is 2·sigmoid(2x) − 1.
+// tanh is 2·σ(2x) − 1.
 func tanh(x []float32) {
 	for i := range x {
 		x[i] *= 2
 	}
-	sigmoid(x)
+	nn.Sigmoid(x)
 	for i := range x {
 		x[i] = 2*x[i] - 1
 	}
@@ -184,7 +173,7 @@ func tanh(x []float32) {
 
 func silu(x []float32) {
 	gate := append([]float32(nil), x...)
-	sigmoid(gate)
+	nn.Sigmoid(gate)
 	for i := range x {
 		x[i] *= gate[i]
 	}
